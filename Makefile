@@ -1,0 +1,87 @@
+# npu_ir: two headers, nothing to build or install. This file builds examples, tests and benchmarks.
+#
+#   make CC=clang CFLAGS="-std=c11 -O1 -g" BUILD=build/clang test
+
+BUILD = build
+CFLAGS = -std=c99 -O2
+WARN = -pedantic -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Wcast-qual -Wwrite-strings -Wvla -Wdouble-promotion
+LIBS = -lm -lpthread
+JOBS = 2
+RUN =
+COMPILE = $(CC) $(CFLAGS) $(WARN)
+
+HEADERS = npu_ir.h npu_ir_backend_ref.h
+TEST_HEADERS = $(HEADERS) tests/npu_test.h $(wildcard tests/rig.h tests/oracle/*.h examples/sim/*.h)
+TESTS = $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+# Tests of internals include the implementation themselves and are not linked with the common object.
+INNER = $(patsubst tests/%.c,%,$(shell grep -l '^\#define NPU_IR_IMPLEMENTATION' /dev/null tests/test_*.c 2> /dev/null))
+EXAMPLES = $(patsubst examples/%.c,%,$(wildcard examples/*.c))
+DIGITS = $(firstword $(filter %digits,$(EXAMPLES)) digits)
+VECTORS = tests/vectors
+OPS =
+
+help: ## this list
+	@grep -E '^[a-z]+( [a-z]+)*:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
+
+all: $(TESTS:%=$(BUILD)/%) $(EXAMPLES:%=$(BUILD)/examples/%) $(BUILD)/conformance $(BUILD)/ops $(BUILD)/bench ## build everything, run nothing
+
+test: $(TESTS:%=$(BUILD)/%) $(BUILD)/conformance ## all tests and the small conformance vectors; under two minutes
+	@BUILD=$(BUILD) RUN="$(RUN)" sh tests/run.sh $(TESTS:%="$(BUILD)/%") \
+	    "$(BUILD)/conformance -j $(JOBS) -t $(BUILD)/conformance.tsv tests/vectors"
+
+check: ## everything: compilers, languages, sanitizers, fuzzing, other machines, lint; some minutes
+	@BUILD=$(BUILD) CC="$(CC)" MAKE="$(MAKE)" JOBS="$(JOBS)" bash tests/check.sh $(STEPS)
+
+run: $(BUILD)/examples/$(DIGITS) ## build and run the digit classifier
+	@$(RUN) $(BUILD)/examples/$(DIGITS)
+
+conformance: $(BUILD)/conformance ## run ATen vectors: make conformance VECTORS=dir [OPS="aten.relu.default ..." or OPS=registered]
+	@$(RUN) $(BUILD)/conformance -j $(JOBS) -v -t $(BUILD)/conformance.tsv $(if $(filter registered,$(OPS)),-r,$(OPS:%=-o %)) $(VECTORS)
+
+bench: $(BUILD)/bench ## measure executor, graphs and kernels (median of 9)
+	@$(RUN) $(BUILD)/bench $(BENCH)
+
+ops: $(BUILD)/ops ## every op: name, category, schema, kernels, where it is tested
+	@$(RUN) $(BUILD)/ops $(wildcard tests/test_*.c)
+
+record: $(TESTS:%=$(BUILD)/%) ## write tests/golden anew; review with git diff
+	@for test in $(TESTS); do NPU_RECORD=1 $(RUN) $(BUILD)/$$test > /dev/null 2>&1; done; git status --short tests/golden
+
+asan: ## make test with the address and leak sanitizers
+	@$(MAKE) BUILD=$(BUILD)/asan CFLAGS="-std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=address -DNPU_IR_DEBUG" test
+
+ubsan: ## make test with the undefined-behaviour sanitizer
+	@$(MAKE) BUILD=$(BUILD)/ubsan CFLAGS="-std=c99 -O1 -g -fsanitize=undefined -fno-sanitize-recover=all" test
+
+tsan: ## make test with the thread sanitizer
+	@$(MAKE) BUILD=$(BUILD)/tsan CFLAGS="-std=c99 -O1 -g -fsanitize=thread" test
+
+clean: ## remove what was built
+	rm -rf $(BUILD)
+
+$(BUILD)/npu_impl.o: tests/npu_impl.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(COMPILE) -c tests/npu_impl.c -o $@
+
+$(filter-out $(INNER:%=$(BUILD)/%),$(TESTS:%=$(BUILD)/%)): $(BUILD)/%: tests/%.c $(BUILD)/npu_impl.o $(TEST_HEADERS)
+	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
+
+$(INNER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(TEST_HEADERS)
+	@mkdir -p $(@D)
+	$(COMPILE) -I. $< $(LIBS) -o $@
+
+$(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h $(TEST_HEADERS) $(BUILD)/npu_impl.o
+	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
+
+$(BUILD)/ops: tests/ops.c $(BUILD)/npu_impl.o
+	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
+
+$(BUILD)/bench: tests/bench.c $(BUILD)/npu_impl.o
+	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -ldl -o $@
+
+$(EXAMPLES:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(TEST_HEADERS)
+	@mkdir -p $(@D)
+	$(COMPILE) -I. $< $(LIBS) -o $@
+
+.PHONY: help all test check run conformance bench ops record asan ubsan tsan clean
+.DEFAULT_GOAL = help

@@ -1,0 +1,314 @@
+#!/bin/bash
+# The whole matrix, run by `make check`. Each step prints ok, FAIL or SKIP with a reason; logs are in $BUILD/check.
+# STEPS="lint docs" on the command line of make runs only these functions.
+# The environment of make is not wanted in the makes that are started here.
+unset MAKEFLAGS MFLAGS MAKELEVEL
+BUILD=${BUILD:-build} CC=${CC:-cc} MAKE=${MAKE:-make} JOBS=${JOBS:-2}
+OUT=$BUILD/check
+WARN="-pedantic -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Wcast-qual -Wwrite-strings -Wvla -Wdouble-promotion -Werror"
+LIBS="-lm -lpthread"
+FUZZ_SECONDS=${FUZZ_SECONDS:-8}
+passed=0 failed=0 skipped=0
+rm -rf "$OUT" # nothing of an earlier run can make a step pass
+mkdir -p "$OUT"
+
+has() { command -v "$1" > /dev/null 2>&1; }
+
+skip() { # name, why
+    echo "SKIP: $1: $2"
+    skipped=$((skipped + 1))
+}
+
+step() { # name, command...: passes when the command does
+    local name=$1 log begin=$SECONDS
+    shift
+    log=$OUT/$(echo "$name" | tr -c 'a-zA-Z0-9\n' '_').log
+    if "$@" > "$log" 2>&1; then
+        echo "ok   $name ($((SECONDS - begin)) s)"
+        grep '^SKIP' "$log"
+        passed=$((passed + 1))
+    else
+        tail -n 40 "$log"
+        echo "FAIL $name ($((SECONDS - begin)) s, log in $log)"
+        failed=$((failed + 1))
+    fi
+}
+
+fails() { ! "$@"; }
+
+compile_and_run() { # output, command...
+    local output=$1
+    shift
+    "$@" -o "$output" $LIBS && "$output"
+}
+
+# ---- languages ---------------------------------------------------------------------------------------------------
+
+languages() {
+    local compiler std level
+    for compiler in gcc clang; do
+        has $compiler || { skip "languages with $compiler" "not installed"; continue; }
+        level="-O2 -Wframe-larger-than=16384" # frames, and some warnings, mean something only when optimised; once is enough
+        for std in c99 c11 gnu17; do
+            step "$compiler $std implementation" $compiler -std=$std $level $WARN -c tests/npu_impl.c -o $OUT/$compiler-$std.o
+            step "$compiler $std declarations" compile_and_run $OUT/$compiler-$std \
+                $compiler -std=$std $WARN tests/compile/declarations.c $OUT/$compiler-$std.o
+            level=-O0
+        done
+        step "$compiler npu_ir.h with -Wconversion" $compiler -std=c99 $WARN -Wconversion -Wsign-conversion \
+            -fsyntax-only tests/compile/core_only.c
+        step "$compiler one file, headers twice" compile_and_run $OUT/one $compiler -std=c99 -O0 $WARN tests/compile/implementation.c
+        step "$compiler two static copies" compile_and_run $OUT/static $compiler -std=c99 -O0 $WARN \
+            tests/compile/static_a.c tests/compile/static_b.c
+        step "$compiler own allocator" compile_and_run $OUT/allocator $compiler -std=c99 -O0 $WARN tests/compile/allocator.c
+        step "$compiler a lone NPU_IR_MALLOC is refused" \
+            fails $compiler -std=c99 '-DNPU_IR_MALLOC(n)=malloc(n)' -fsyntax-only tests/npu_impl.c
+        step "$compiler -ffast-math is refused" fails $compiler -std=c99 -ffast-math -fsyntax-only tests/npu_impl.c
+    done
+    cxx g++ gcc
+    cxx clang++ clang
+}
+
+cxx() { # C++ compiler, C compiler
+    local std
+    has "$1" || { skip "languages with $1" "not installed"; return; }
+    for std in c++11 c++17 c++20; do
+        step "$1 $std declarations" compile_and_run "$OUT/$1" "$1" -std=$std -pedantic -Wall -Wextra -Wshadow -Werror \
+            tests/compile/declarations.cc "$OUT/$2-c99.o"
+    done
+    step "$1 implementation is refused" fails "$1" -x c++ -std=c++17 -fsyntax-only tests/npu_impl.c
+}
+
+# ---- configuration macros and symbols -----------------------------------------------------------------------------
+
+# Undefined symbols of an object that match an extended regular expression.
+undefined() {
+    nm -u "$1" | awk '{ print $NF }' | sed 's/@.*//' | grep -E "^($2)\$"
+}
+
+lacks() { # object, expression, words
+    local found
+    [ -s "$1" ] || { echo "$1 was not built"; return 1; }
+    found=$(undefined "$1" "$2")
+    [ -z "$found" ] || { echo "$1 must not use $3, but uses:" $found; return 1; }
+}
+
+STDIO='_*(fopen|fopen64|fclose|fread|fwrite|fseek|fseeko|ftell|ftello|fgets|fputs|fputc|fprintf(_chk)?|vfprintf(_chk)?|open|read|write)'
+PRINTS='_*(printf(_chk)?|vprintf(_chk)?|fprintf(_chk)?|vfprintf(_chk)?|puts|putchar|fputs|fputc|perror|abort|exit|_exit|assert_fail|stdout|stderr)'
+THREADS='_*(pthread_.*|thrd_.*|sem_.*)'
+
+only_npu_symbols() {
+    local foreign
+    [ -s "$1" ] || { echo "$1 was not built"; return 1; }
+    foreign=$(nm -g --defined-only "$1" | awk '{ print $NF }' | grep -v '^npu_')
+    [ -z "$foreign" ] || { echo "exported beside npu_*:" $foreign; return 1; }
+    ! nm -g --defined-only "$1" | awk '{ print $NF }' | grep '^npu__'
+}
+
+# Data that could change. Position-dependent code puts const tables of pointers where they are seen to be constant.
+no_variables() {
+    local found
+    [ -s "$1" ] || { echo "$1 was not built"; return 1; }
+    found=$(nm "$1" | awk '$2 ~ /^[bBdDcCgGsS]$/ { print $NF }')
+    [ -z "$found" ] || { echo "writable data:" $found; return 1; }
+}
+
+symbols() {
+    step "implementation without -fpic" gcc -std=c99 -O1 -fno-pic -fno-pie -c tests/npu_impl.c -o $OUT/plain.o
+    step "exports only npu_ symbols" only_npu_symbols $OUT/plain.o
+    step "no variables" no_variables $OUT/plain.o
+    step "no printing, abort or exit" lacks $OUT/plain.o "$PRINTS" "printf, abort or exit"
+    step "debug build" compile_and_run $OUT/debug gcc -std=c99 -O0 $WARN -DNPU_IR_DEBUG tests/compile/implementation.c
+}
+
+macro() { # name suffix, -D...
+    local name=$1
+    shift
+    step "macros: $*" compile_and_run "$OUT/macro$name" gcc -std=c99 -O0 $WARN "$@" tests/compile/implementation.c
+    gcc -std=c99 -O1 "$@" -c tests/npu_impl.c -o "$OUT/macro$name.o" 2> /dev/null
+    case "$*" in *NO_STDIO*) step "nm: no stdio with $*" lacks "$OUT/macro$name.o" "$STDIO" stdio ;; esac
+    case "$*" in *NO_THREADS*) step "nm: no threads with $*" lacks "$OUT/macro$name.o" "$THREADS" threads ;; esac
+}
+
+macros() {
+    macro 1 -DNPU_IR_NO_STDIO
+    macro 2 -DNPU_IR_NO_THREADS
+    macro 3 -DNPU_IR_NO_STRINGS
+    macro 4 -DNPU_IR_NO_STDIO -DNPU_IR_NO_THREADS -DNPU_IR_NO_STRINGS
+}
+
+# ---- tests on other compilers and machines ------------------------------------------------------------------------
+
+tests_with() { # build folder, compiler, flags, emulator
+    $MAKE -j "$JOBS" BUILD="$BUILD/$1" CC="$2" CFLAGS="$3" RUN="$4" JOBS="$JOBS" test
+}
+
+sanitizer() { # name, flags, runner
+    echo 'int main(void) { return 0; }' > "$OUT/empty.c"
+    if ! $CC -fsanitize="$1" "$OUT/empty.c" -o "$OUT/empty" 2> /dev/null || ! $3 "$OUT/empty" > /dev/null 2>&1; then
+        skip "tests under $1 sanitizer" "$CC cannot build or run it here"
+        return
+    fi
+    step "tests under $1 sanitizer" tests_with "$1" "$CC" "-std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=$1 $2" "$3"
+}
+
+sanitizers() {
+    sanitizer address -DNPU_IR_DEBUG ""
+    sanitizer undefined -fno-sanitize-recover=all ""
+    if has setarch && setarch -R true 2> /dev/null; then # some kernels place memory where this sanitizer does not expect it
+        sanitizer thread "" "setarch -R"
+    else
+        sanitizer thread "" ""
+    fi
+}
+
+other_compiler() {
+    has clang || { skip "tests with clang" "not installed"; return; }
+    step "tests with clang" tests_with clang clang "-std=c99 -O1" ""
+}
+
+runs() { # compiler, flags, emulator: whether a program can be built and run
+    echo '#include <math.h>
+int main(int argc, char **argv) { (void)argv; return sqrt((double)argc) > 2; }' > "$OUT/try.c"
+    has "${1%% *}" && $1 $2 "$OUT/try.c" -o "$OUT/try" -lm 2> /dev/null && $3 "$OUT/try" 2> /dev/null
+}
+
+machines() {
+    if runs gcc -m32 ""; then
+        step "tests on 32 bits (-m32)" tests_with m32 gcc "-std=c99 -O1 -m32 -msse2 -mfpmath=sse" ""
+    elif runs i686-linux-gnu-gcc -static ""; then
+        step "tests on 32 bits (i686)" tests_with i686 i686-linux-gnu-gcc "-std=c99 -O1 -static -msse2 -mfpmath=sse" ""
+    elif runs i686-linux-gnu-gcc -static qemu-i386; then
+        step "tests on 32 bits (i686, qemu)" tests_with i686 i686-linux-gnu-gcc "-std=c99 -O1 -static -msse2 -mfpmath=sse" qemu-i386
+    else
+        skip "tests on 32 bits" "neither gcc -m32 nor i686-linux-gnu-gcc works here"
+    fi
+    if runs s390x-linux-gnu-gcc -static qemu-s390x; then
+        step "tests on a big-endian machine (s390x, qemu)" tests_with s390x s390x-linux-gnu-gcc "-std=c99 -O1 -static -fexcess-precision=fast" qemu-s390x
+    else
+        skip "tests on a big-endian machine" "s390x-linux-gnu-gcc or qemu-s390x is missing"
+    fi
+}
+
+# ---- malformed input ----------------------------------------------------------------------------------------------
+
+fuzz_target() { # name
+    local flags="-std=c99 -O1 -g"
+    runs "$CC" "-fsanitize=address,undefined" "" && flags="$flags -fsanitize=address,undefined -fno-sanitize-recover=all"
+    [ -f "$OUT/fuzz_impl.o" ] || $CC $flags -DNPU_IR_DEBUG -c tests/compile/core_only.c -o "$OUT/fuzz_impl.o" || return 1
+    $CC $flags $WARN "tests/fuzz/fuzz_$1.c" tests/fuzz/fuzz_main.c "$OUT/fuzz_impl.o" $LIBS -o "$OUT/fuzz_$1" &&
+        "$OUT/fuzz_$1" -t "$FUZZ_SECONDS" -s "$OUT/fuzz_$1.last" "tests/fuzz/corpus/$1"/*
+}
+
+malformed_vectors() { # cuts and spoils a vectors file; the runner must say so and not crash
+    local dir=$OUT/malformed source=tests/vectors/aten.cat.default i
+    $MAKE BUILD="$BUILD" "$BUILD/conformance" || return 1
+    rm -rf "$dir" && mkdir -p "$dir"
+    for i in $(seq 1 12); do
+        cp $source.bin "$dir/aten.cat.default.bin"
+        case $i in
+        1) head -c $(($(wc -c < $source.cases) / 2)) $source.cases ;;
+        2) sed 's/@/@9999999/' $source.cases ;;
+        3) sed 's/tensors [0-9]*/tensors 99/' $source.cases ;;
+        4) sed 's/ f32 [0-9]/ f32 99/' $source.cases ;;
+        5) sed 's/^out 0/out 7/' $source.cases ;;
+        6) sed 's/^item/itme/' $source.cases ;;
+        7) sed '1d' $source.cases ;;
+        8) sed 's/ f32 / q7 /' $source.cases ;;
+        9) sed 's/^tol .*/tol x/' $source.cases ;;
+        10) sed 's/^end//' $source.cases ;;
+        11) sed 's/int [-0-9]*/int 99999999999999999999/' $source.cases ;;
+        12) head -c 300 $source.cases ;;
+        esac > "$dir/aten.cat.default.cases"
+        "$BUILD/conformance" "$dir" > "$dir/log" 2>&1
+        [ $? -eq 1 ] && grep -q '  file: line' "$dir/log" || { echo "variant $i:"; cat "$dir/log"; return 1; }
+    done
+}
+
+fuzzing() {
+    local name
+    for name in schema blob graph; do
+        step "fuzz $name" fuzz_target $name
+    done
+    step "malformed vectors" malformed_vectors
+}
+
+# ---- documents and lint -------------------------------------------------------------------------------------------
+
+run_examples_of() { # file, awk program that prints programs separated by a line "//// next"
+    local n=0 file
+    rm -f "$OUT"/doc_*.c
+    awk "$2" "$1" | awk -v prefix="$OUT/doc_" 'BEGIN { file = prefix "0.c" } /^\/\/\/\/ next/ { file = prefix (++n) ".c"; next } { print > file }'
+    for file in "$OUT"/doc_*.c; do
+        grep -q 'int main(' "$file" || continue
+        gcc -std=c99 -O1 -Wall -Wextra -Werror -I. "$file" -o "$OUT/doc" $LIBS && "$OUT/doc" || return 1
+        n=$((n + 1))
+    done
+    [ $n -gt 0 ] || { echo "no program found in $1"; return 1; }
+}
+
+docs() {
+    step "the program in npu_ir.h" run_examples_of npu_ir.h \
+        '/A complete program/ { on = 1; next } /What it does not do/ { exit } on { sub(/^       /, ""); print }'
+    if [ -f README.md ]; then
+        step "programs in README.md" run_examples_of README.md \
+            '/^```c$/ { on = 1; next } /^```/ { if (on) { print "//// next" } on = 0 } on { print }'
+    else
+        skip "programs in README.md" "there is no README.md"
+    fi
+}
+
+run_example() { # program
+    "$BUILD/examples/$1"
+}
+
+examples() {
+    local file name
+    ls examples/*.c > /dev/null 2>&1 || { skip "examples" "there are none"; return; }
+    for file in examples/*.c; do
+        name=$(basename "$file" .c)
+        step "example $name" $MAKE BUILD="$BUILD" CFLAGS="-std=c99 -O1" "$BUILD/examples/$name"
+        step "example $name runs" run_example "$name"
+    done
+    step "make ops" $MAKE BUILD="$BUILD" ops
+}
+
+long_lines() { # how many are tolerated; lower it when there are fewer
+    awk -v limit="$1" 'length($0) > 120 { print FILENAME ":" FNR ": " length($0) " columns"; n++ } END { print n + 0, "lines"; exit n > limit }' \
+        npu_ir.h npu_ir_backend_ref.h
+}
+
+lint() {
+    if has cppcheck; then
+        # what is suppressed has been wrong here: an address taken before it is filled, conditions across functions
+        step "cppcheck" cppcheck --quiet --error-exitcode=1 --std=c99 --enable=warning,portability --inline-suppr \
+            --suppress=missingIncludeSystem --suppress=unknownMacro --suppress=incorrectLogicOperator \
+            --suppress=uninitvar --suppress=ctunullpointer --suppress=zerodivcond --suppress=invalidPointerCast -DNPU_IR_IMPLEMENTATION npu_ir.h npu_ir_backend_ref.h
+    else
+        skip "cppcheck" "not installed"
+    fi
+    if has clang-tidy; then
+        step "clang-tidy" clang-tidy --quiet --warnings-as-errors='*' --header-filter='npu_ir.*' --checks="$TIDY" tests/npu_impl.c -- -std=c99
+    else
+        skip "clang-tidy" "not installed"
+    fi
+    step "at most 80 lines over 120 columns" long_lines 80
+}
+TIDY='-*,clang-analyzer-*,bugprone-*,misc-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions,'
+TIDY=$TIDY'-bugprone-implicit-widening-of-multiplication-result,-bugprone-reserved-identifier,-bugprone-macro-parentheses,'
+TIDY=$TIDY'-bugprone-branch-clone,-bugprone-sizeof-expression,-bugprone-assignment-in-if-condition,-misc-no-recursion,-misc-unused-parameters,'
+TIDY=$TIDY'-misc-include-cleaner,-misc-static-assert,-clang-analyzer-security.insecureAPI.*,-clang-analyzer-security.FloatLoopCounter,-clang-analyzer-optin.performance.Padding'
+
+# ---- all ----------------------------------------------------------------------------------------------------------
+
+all_tests() { step "tests with $CC" tests_with . "$CC" "-std=c99 -O2" ""; }
+
+for part in ${*:-all_tests languages symbols macros sanitizers other_compiler machines fuzzing docs examples lint}; do
+    $part
+done
+if [ $skipped -ne 0 ]; then
+    echo "$passed passed, $failed failed, $skipped skipped"
+else
+    echo "$passed passed, $failed failed"
+fi
+[ $failed -eq 0 ]

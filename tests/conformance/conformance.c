@@ -1,0 +1,523 @@
+/* conformance.c - runs ATen test vectors through the public API.
+
+       conformance [-j N] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]
+
+       DIRECTORY  pairs of aten.<op>.cases and .bin; default tests/vectors
+       -j N       N processes at a time (an op is a process, so that a crash costs one op); 0 = none, for a debugger
+       -o OP      this op only; may be repeated
+       -r         only ops that have a row
+       -t FILE    a table: op, passed, failed, skipped, first message, separated by tabs
+       -v         every failing case with its message
+
+   Each case is emitted by op name; its result specs must be as expected; then it runs three times: on the CPU backend, on an
+   accelerator between ops on the CPU so that every operand and result is moved, and after printing and parsing the graph.
+   A case whose results are all `skip` counts as skipped when it ran. */
+#define _POSIX_C_SOURCE 200809L /* fork, getopt */
+#include "accelerator.h"
+#include "cases.h"
+#include <dirent.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct tally {
+    int passed, failed, skipped;
+    char message[600]; /* of the first failure */
+} tally;
+
+typedef struct options {
+    const char *directory, *table, *ops[256];
+    int num_ops, jobs;
+    bool verbose, registered_only;
+} options;
+
+/* ---- building ---------------------------------------------------------------------------------------------- */
+
+typedef struct built {
+    npu_graph *graph;
+    npu_op op;
+    bool moved; /* operands and results pass through a clone, which stays on the CPU */
+} built;
+
+static npu_value make_value(built *b, const conf_tensor *t, const char *name, bool constant)
+{
+    npu_spec spec = npu_spec_tensor(t->dtype, t->rank, t->dims);
+    npu_value none = { 0 };
+    if (t->absent) {
+        return none;
+    }
+    if (constant) {
+        return npu_constant_ref(b->graph, name, spec, t->data);
+    }
+    npu_value v = npu_input(b->graph, name, spec);
+    return b->moved ? npu_clone(b->graph, v) : v;
+}
+
+static npu_arg make_arg(built *b, conf_case *c, const conf_arg *a, bool constant)
+{
+    npu_arg arg = a->arg;
+    npu_value *values = conf_keep(c, (a->num_tensors + 1) * sizeof *values);
+    for (uint32_t i = 0; i < a->num_tensors; i++) {
+        char name[80];
+        snprintf(name, sizeof name, arg.form == NPU_ARG_TENSORS ? "%s.%u" : "%s", arg.name, (unsigned)i);
+        values[i] = make_value(b, &a->tensors[i], name, constant);
+    }
+    if (arg.form == NPU_ARG_TENSOR) {
+        arg.as.value = values[0];
+    } else if (arg.form == NPU_ARG_TENSORS) {
+        arg.as.values = values;
+    }
+    return arg;
+}
+
+static npu_status build(built *b, conf_case *c, const char *op, bool moved)
+{
+    npu_arg args[CONF_MAX_ARGS];
+    b->graph = npu_graph_create(NULL);
+    b->moved = moved;
+    const npu_op_def *def = b->graph ? npu_registry_find(npu_graph_registry(b->graph), op) : NULL;
+    bool constant = def && (def->traits & NPU_DATA);
+    for (uint32_t i = 0; i < c->num_args; i++) {
+        args[i] = make_arg(b, c, &c->args[i], constant);
+    }
+    b->op = npu_emit_name(b->graph, op, args, c->num_args);
+    for (uint32_t i = 0; b->op.id && i < npu_op_num_results(b->graph, b->op); i++) {
+        char name[32];
+        npu_value v = npu_op_result(b->graph, b->op, i);
+        snprintf(name, sizeof name, "out%u", (unsigned)i);
+        npu_output(b->graph, name, moved ? npu_clone(b->graph, v) : v);
+    }
+    return npu_graph_status(b->graph);
+}
+
+/* ---- checking ---------------------------------------------------------------------------------------------- */
+
+/* Each check returns true when all is well, else writes why. */
+static bool check_spec(const npu_spec *spec, const conf_out *out, uint32_t i, char *why, size_t size)
+{
+    const conf_tensor *t = &out->tensor;
+    bool same = spec->dtype == (uint8_t)t->dtype && spec->rank == t->rank &&
+                memcmp(spec->dims, t->dims, t->rank * sizeof t->dims[0]) == 0;
+    if (same || out->form == CONF_OUT_SKIP || out->form == CONF_OUT_NONE) {
+        return true;
+    }
+    npu_text text = npu_text_make(NULL);
+    npu_spec expected = npu_spec_tensor(t->dtype, t->rank, t->dims);
+    npu_text_printf(&text, "result %u is ", (unsigned)i);
+    npu_spec_print(&text, spec);
+    npu_text_printf(&text, ", expected ");
+    npu_spec_print(&text, &expected);
+    snprintf(why, size, "%s", text.data ? text.data : "out of memory");
+    npu_text_free(&text);
+    return false;
+}
+
+static bool check_specs(const built *b, const conf_case *c, char *why, size_t size)
+{
+    uint32_t n = npu_op_num_results(b->graph, b->op);
+    if (n != c->num_outs) {
+        snprintf(why, size, "%u results, expected %u", (unsigned)n, (unsigned)c->num_outs);
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (!check_spec(npu_value_spec(b->graph, npu_op_result(b->graph, b->op, i)), &c->outs[i], i, why, size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_data(const npu_exec *exec, const conf_case *c, char *why, size_t size)
+{
+    for (uint32_t i = 0; i < c->num_outs; i++) {
+        size_t bytes = 0;
+        const conf_out *out = &c->outs[i];
+        const void *got = npu_exec_output(exec, i, &bytes);
+        if (out->form != CONF_OUT_TENSOR) {
+            continue;
+        }
+        if (bytes != out->tensor.size || (!got && bytes)) {
+            snprintf(why, size, "result %u has %zu bytes, expected %zu", (unsigned)i, bytes, out->tensor.size);
+            return false;
+        }
+        size_t bad = conf_compare(&out->tensor, got, c->rtol, c->atol);
+        if (bad != SIZE_MAX) {
+            char a[40], e[40];
+            conf_element_text(out->tensor.dtype, got, bad, a, sizeof a);
+            conf_element_text(out->tensor.dtype, out->tensor.data, bad, e, sizeof e);
+            snprintf(why, size, "result %u element %zu is %s, expected %s", (unsigned)i, bad, a, e);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------- */
+
+/* Constants are no inputs, so names that are not found are fine as long as the run finds all it needs. */
+static npu_status feed(npu_exec *exec, const conf_case *c)
+{
+    for (uint32_t i = 0; i < c->num_args; i++) {
+        const conf_arg *a = &c->args[i];
+        for (uint32_t k = 0; k < a->num_tensors; k++) {
+            char name[80];
+            snprintf(name, sizeof name, a->arg.form == NPU_ARG_TENSORS ? "%s.%u" : "%s", a->arg.name, (unsigned)k);
+            npu_status status = a->tensors[k].absent ? NPU_OK : npu_exec_set_input(exec, name, a->tensors[k].data, a->tensors[k].size);
+            if (status && status != NPU_ERR_NOT_FOUND) {
+                return status;
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+/* Runs a made exec and compares; destroys it. */
+static bool run_exec(npu_exec *exec, npu_status made, const npu_diag *diag, const conf_case *c, char *why, size_t size)
+{
+    npu_status status = made;
+    bool ok = false;
+    if (made) {
+        snprintf(why, size, "%s: %s", npu_status_name(made), diag->message);
+    } else if ((status = feed(exec, c)) != NPU_OK || (status = npu_exec_run(exec)) != NPU_OK) {
+        snprintf(why, size, "%s: %s", npu_status_name(status), npu_exec_diag(exec)->message);
+    } else {
+        ok = check_data(exec, c, why, size);
+    }
+    npu_exec_destroy(exec);
+    return ok;
+}
+
+static bool run_on_cpu(const npu_graph *g, const conf_case *c, char *why, size_t size)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    npu_diag diag = { NPU_OK, 0, 0, 0, "", "", "" };
+    npu_status status = npu_exec_create_simple(&exec, g, &cpu, 1, &diag);
+    return run_exec(exec, status, &diag, c, why, size);
+}
+
+static int place_op(void *ctx, const npu_op_info *op, const char *label)
+{
+    (void)label;
+    return op->op == *(const uint32_t *)ctx ? 0 : 1;
+}
+
+static bool run_planned(npu_plan *plan, const conf_case *c, char *why, size_t size)
+{
+    npu_program *program = NULL;
+    npu_exec *exec = NULL;
+    npu_diag diag = { NPU_OK, 0, 0, 0, "", "", "" };
+    npu_status status = npu_program_create(&program, plan, &diag);
+    status = status ? status : npu_exec_create(&exec, program, NULL, &diag);
+    bool ok = run_exec(exec, status, &diag, c, why, size);
+    npu_program_destroy(program);
+    return ok;
+}
+
+static bool run_split(conf_case *c, const char *op, char *why, size_t size)
+{
+    const npu_backend *backends[2] = { conformance_accelerator(), npu_ref_backend() };
+    npu_diag diag = { NPU_OK, 0, 0, 0, "", "", "" };
+    npu_plan_desc desc;
+    npu_plan *plan = NULL;
+    built b;
+    npu_status status = build(&b, c, op, true);
+    bool ok = false;
+    memset(&desc, 0, sizeof desc);
+    desc.backends = backends;
+    desc.num_backends = 2;
+    desc.override = place_op;
+    desc.override_ctx = &b.op.id;
+    if (status) {
+        snprintf(why, size, "%s: %s", npu_status_name(status), npu_graph_diag(b.graph)->message);
+    } else if ((status = npu_plan_create(&plan, b.graph, &desc, &diag)) != NPU_OK) {
+        snprintf(why, size, "%s: %s", npu_status_name(status), diag.message);
+    } else {
+        ok = run_planned(plan, c, why, size);
+    }
+    npu_plan_destroy(plan);
+    npu_graph_destroy(b.graph);
+    return ok;
+}
+
+static bool run_parsed(const npu_graph *g, const conf_case *c, char *why, size_t size)
+{
+    npu_text first = npu_text_make(NULL), second = npu_text_make(NULL);
+    npu_diag diag = { NPU_OK, 0, 0, 0, "", "", "" };
+    npu_graph *again = NULL;
+    bool ok = false;
+    npu_status status = npu_graph_print(g, &first);
+    status = status ? status : npu_graph_parse(&again, first.data, first.len, NULL, &diag);
+    status = status ? status : npu_graph_print(again, &second);
+    if (status) {
+        snprintf(why, size, "%s: line %d: %s", npu_status_name(status), (int)diag.line, diag.message);
+    } else if (first.len != second.len || memcmp(first.data, second.data, first.len) != 0) {
+        snprintf(why, size, "printed again, the text differs");
+    } else {
+        ok = run_on_cpu(again, c, why, size);
+    }
+    npu_graph_destroy(again);
+    npu_text_free(&second);
+    npu_text_free(&first);
+    return ok;
+}
+
+/* The five stages of a case, in order; `why` begins with the name of the stage that failed. */
+static bool run_case(conf_case *c, const char *op, char *why, size_t size)
+{
+    static const char *const stages[] = { "emit", "spec", "cpu", "split", "text" };
+    char text[300] = "";
+    built b;
+    bool ok = build(&b, c, op, false) == NPU_OK;
+    int stage = 0;
+    if (!ok) {
+        snprintf(text, sizeof text, "%s: %s", npu_status_name(npu_graph_status(b.graph)), npu_graph_diag(b.graph)->message);
+    }
+    while (ok && ++stage < 5) {
+        ok = stage == 1   ? check_specs(&b, c, text, sizeof text)
+             : stage == 2 ? run_on_cpu(b.graph, c, text, sizeof text)
+             : stage == 3 ? run_split(c, op, text, sizeof text) : run_parsed(b.graph, c, text, sizeof text);
+    }
+    npu_graph_destroy(b.graph);
+    if (!ok) {
+        snprintf(why, size, "%s: %s", stages[stage], text);
+    }
+    return ok;
+}
+
+static bool nothing_promised(const conf_case *c)
+{
+    for (uint32_t i = 0; i < c->num_outs; i++) {
+        if (c->outs[i].form != CONF_OUT_SKIP) {
+            return false;
+        }
+    }
+    return c->num_outs > 0;
+}
+
+/* ---- ops --------------------------------------------------------------------------------------------------- */
+
+static void count_failure(tally *t, const options *o, const char *op, const char *label, const char *why)
+{
+    t->failed++;
+    if (!t->message[0]) {
+        snprintf(t->message, sizeof t->message, "%.150s: %.400s", label, why);
+    }
+    if (o->verbose) {
+        printf("FAIL %s %s: %s\n", op, label, why);
+    }
+}
+
+static void run_op(const options *o, const char *op, tally *t)
+{
+    conf_file file;
+    conf_case c;
+    char why[400];
+    memset(t, 0, sizeof *t);
+    if (!conf_open(&file, o->directory, op)) {
+        count_failure(t, o, op, "file", file.error);
+        conf_close(&file);
+        return;
+    }
+    while (conf_next(&file, &c)) {
+        if (!run_case(&c, op, why, sizeof why)) {
+            count_failure(t, o, op, c.label, why);
+        } else if (nothing_promised(&c)) {
+            t->skipped++;
+        } else {
+            t->passed++;
+        }
+        conf_free(&c);
+    }
+    if (file.error[0]) {
+        count_failure(t, o, op, "file", file.error);
+    }
+    conf_close(&file);
+    fflush(stdout);
+}
+
+typedef struct job {
+    pid_t pid;
+    int fd;
+    int op; /* index */
+} job;
+
+static job start_job(const options *o, const char *op, int index)
+{
+    job j = { -1, -1, index };
+    int fds[2];
+    fflush(stdout);
+    if (pipe(fds) != 0) {
+        return j;
+    }
+    j.pid = fork();
+    j.fd = fds[0];
+    if (j.pid == 0) {
+        tally t;
+        run_op(o, op, &t);
+        ssize_t n = write(fds[1], &t, sizeof t); /* less than PIPE_BUF: in one piece, and it never waits */
+        _exit(n == (ssize_t)sizeof t ? 0 : 1);
+    }
+    close(fds[1]);
+    return j;
+}
+
+static void finish_job(job *j, int state, tally *t)
+{
+    if (read(j->fd, t, sizeof *t) != (ssize_t)sizeof *t) {
+        memset(t, 0, sizeof *t);
+        t->failed = 1;
+        snprintf(t->message, sizeof t->message, "the process ended with %s %d", WIFSIGNALED(state) ? "signal" : "status",
+                 WIFSIGNALED(state) ? WTERMSIG(state) : WEXITSTATUS(state));
+    }
+    close(j->fd);
+    j->pid = -1;
+}
+
+static void run_jobs(const options *o, char **ops, int num_ops, tally *tallies)
+{
+    job jobs[64];
+    int running = 0, next = 0, width = o->jobs < 64 ? o->jobs : 64;
+    while (next < num_ops || running) {
+        while (next < num_ops && running < width) {
+            jobs[running] = start_job(o, ops[next], next);
+            next++;
+            running++;
+        }
+        int state = 0;
+        pid_t pid = wait(&state);
+        for (int i = 0; i < running; i++) {
+            if (jobs[i].pid == pid) {
+                finish_job(&jobs[i], state, &tallies[jobs[i].op]);
+                jobs[i] = jobs[--running];
+                break;
+            }
+        }
+    }
+}
+
+/* ---- the list of ops --------------------------------------------------------------------------------------- */
+
+static bool is_wanted(const options *o, const npu_registry *registry, const char *op)
+{
+    if (o->registered_only && !npu_registry_find(registry, op)) {
+        return false;
+    }
+    for (int i = 0; i < o->num_ops; i++) {
+        if (strcmp(o->ops[i], op) == 0) {
+            return true;
+        }
+    }
+    return o->num_ops == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names of the ops of a directory, sorted. */
+static char **list_ops(const options *o, int *count)
+{
+    npu_registry *registry = NULL;
+    DIR *dir = opendir(o->directory);
+    char **ops = NULL;
+    *count = 0;
+    npu_registry_create(&registry, NULL, NULL);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        size_t len = strlen(entry->d_name);
+        if (len < 12 || strncmp(entry->d_name, "aten.", 5) != 0 || strcmp(entry->d_name + len - 6, ".cases") != 0) {
+            continue;
+        }
+        char *op = conf_copy(entry->d_name, len - 6);
+        if (!is_wanted(o, registry, op)) {
+            free(op);
+            continue;
+        }
+        ops = conf_grow(ops, ((size_t)*count + 1) * sizeof *ops);
+        ops[(*count)++] = op;
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    npu_registry_destroy(registry);
+    if (ops) {
+        qsort(ops, (size_t)*count, sizeof *ops, by_name);
+    }
+    return ops;
+}
+
+static void print_tallies(const options *o, char **ops, int num_ops, const tally *tallies, tally *total)
+{
+    FILE *table = o->table ? fopen(o->table, "w") : NULL;
+    for (int i = 0; i < num_ops; i++) {
+        const tally *t = &tallies[i];
+        printf("%s %d %d %d%s%s\n", ops[i], t->passed, t->failed, t->skipped, t->failed ? "  " : "", t->failed ? t->message : "");
+        if (table) {
+            fprintf(table, "%s\t%d\t%d\t%d\t%s\n", ops[i], t->passed, t->failed, t->skipped, t->message);
+        }
+        total->passed += t->passed;
+        total->failed += t->failed;
+        total->skipped += t->skipped;
+    }
+    if (table) {
+        fclose(table);
+    }
+}
+
+static bool read_options(options *o, int argc, char **argv)
+{
+    int letter;
+    memset(o, 0, sizeof *o);
+    o->directory = "tests/vectors";
+    o->jobs = 1;
+    while ((letter = getopt(argc, argv, "j:o:rt:v")) != -1) {
+        switch (letter) {
+        case 'j': o->jobs = atoi(optarg); break;
+        case 'o':
+            if (o->num_ops < 256) {
+                o->ops[o->num_ops++] = optarg;
+            }
+            break;
+        case 'r': o->registered_only = true; break;
+        case 't': o->table = optarg; break;
+        case 'v': o->verbose = true; break;
+        default: return false;
+        }
+    }
+    if (optind < argc) {
+        o->directory = argv[optind];
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    options o;
+    tally total;
+    int num_ops = 0;
+    if (!read_options(&o, argc, argv)) {
+        fprintf(stderr, "usage: conformance [-j N] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]\n");
+        return 2;
+    }
+    memset(&total, 0, sizeof total);
+    char **ops = list_ops(&o, &num_ops);
+    tally *tallies = conf_grow(NULL, ((size_t)num_ops + 1) * sizeof *tallies);
+    if (o.jobs > 0) {
+        run_jobs(&o, ops, num_ops, tallies);
+    }
+    for (int i = 0; o.jobs <= 0 && i < num_ops; i++) {
+        run_op(&o, ops[i], &tallies[i]);
+    }
+    print_tallies(&o, ops, num_ops, tallies, &total);
+    if (num_ops == 0) {
+        total.failed = 1;
+        printf("%s: no vectors of the wanted ops\n", o.directory);
+    }
+    printf("%d passed, %d failed, %d skipped\n", total.passed, total.failed, total.skipped);
+    for (int i = 0; i < num_ops; i++) {
+        free(ops[i]);
+    }
+    free(ops);
+    free(tallies);
+    return total.failed != 0;
+}

@@ -1,0 +1,52 @@
+/* fuzz.h - what the fuzz targets share. A target is LLVMFuzzerTestOneInput: build it with clang -fsanitize=fuzzer,address and
+   tests/npu_impl.c, or with fuzz_main.c, which replays files and mutates a corpus for a bounded time. */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include "../../npu_ir.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A broken promise ends the program, as a crash does. */
+#define FUZZ_REQUIRE(x)                                                                            \
+    do {                                                                                           \
+        if (!(x)) {                                                                                \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                                \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* Input that asks for gigabytes must get NO_MEMORY here, not the machine's memory; live must be 0 at the end. */
+typedef struct fuzz_memory { size_t live; } fuzz_memory;
+
+static inline void *fuzz_resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
+{
+    fuzz_memory *memory = (fuzz_memory *)ctx;
+    if (new_size == 0) {
+        memory->live -= ptr ? old_size : 0;
+        free(ptr);
+        return NULL;
+    }
+    if (new_size > (size_t)64 << 20) {
+        return NULL;
+    }
+    void *p = realloc(ptr, new_size);
+    if (p) {
+        memory->live += new_size - (ptr ? old_size : 0);
+    }
+    return p;
+}
+
+static inline npu_allocator fuzz_allocator(fuzz_memory *memory)
+{
+    npu_allocator a;
+    memory->live = 0;
+    a.ctx = memory;
+    a.resize = fuzz_resize;
+    return a;
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* Graph text: whatever parses must be valid, print, parse again and print the same. */
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_memory memory;
+    npu_allocator allocator = fuzz_allocator(&memory);
+    npu_graph_desc desc;
+    npu_diag diag;
+    npu_graph *g = NULL, *again = NULL;
+    char *copy = (char *)malloc(size ? size : 1); /* without a NUL: reading past the end is seen */
+    FUZZ_REQUIRE(copy);
+    memcpy(copy, data, size);
+    memset(&desc, 0, sizeof desc);
+    memset(&diag, 0, sizeof diag);
+    desc.allocator = &allocator;
+    npu_status status = npu_graph_parse(&g, copy, size, &desc, &diag);
+    FUZZ_REQUIRE((status == NPU_OK) == (g != NULL));
+    if (g) {
+        npu_text first = npu_text_make(&allocator), second = npu_text_make(&allocator);
+        FUZZ_REQUIRE(npu_graph_validate(g, NULL, NULL) == NPU_OK);
+        FUZZ_REQUIRE(npu_graph_print(g, &first) == NPU_OK);
+        status = npu_graph_parse(&again, first.data, first.len, &desc, &diag);
+        if (status) {
+            fprintf(stderr, "%s: line %d: %s\n%s", npu_status_name(status), (int)diag.line, diag.message, first.data);
+        }
+        FUZZ_REQUIRE(status == NPU_OK && npu_graph_print(again, &second) == NPU_OK);
+        FUZZ_REQUIRE(first.len == second.len && memcmp(first.data, second.data, first.len) == 0);
+        npu_text_free(&first);
+        npu_text_free(&second);
+    }
+    npu_graph_destroy(again);
+    npu_graph_destroy(g);
+    FUZZ_REQUIRE(memory.live == 0);
+    free(copy);
+    return 0;
+}

@@ -1,0 +1,141 @@
+/* ops.c - lists every registered op: name, category, kernels, where it is tested, schema, what it does.
+
+       ops [TEST FILE...]     `make ops` gives all tests/test_*.c
+
+   kernels: the variants of the CPU backend, "view" where none is needed, "-" where none exists. tests: cases of tests/vectors and
+   the test files that name the op or its symbol. */
+#include "../npu_ir.h"
+#include "../npu_ir_backend_ref.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NPU_X(number, symbol, traits, rule, schema, doc) { (npu_kind)symbol, #symbol },
+#define NPU_FAMILY(space, name, category, table) table(NPU_X)
+static const struct { npu_kind kind; const char *name; } symbols[] = { NPU_IR_FAMILIES(NPU_FAMILY) { 0, "" } };
+#undef NPU_FAMILY
+#undef NPU_X
+
+static const char *symbol_of(npu_kind kind)
+{
+    size_t i = 0;
+    while (symbols[i].kind && symbols[i].kind != kind) {
+        i++;
+    }
+    return symbols[i].name;
+}
+
+static char *read_file(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    size_t capacity = (size_t)1 << 22;
+    char *text = file ? (char *)malloc(capacity + 1) : NULL;
+    if (text) {
+        text[fread(text, 1, capacity, file)] = 0;
+    }
+    if (file) {
+        fclose(file);
+    }
+    return text;
+}
+
+/* Whether `word` stands in the text, not as part of a longer one. */
+static bool has_word(const char *text, const char *word)
+{
+    static const char *const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+    size_t len = strlen(word);
+    for (const char *p = text; len && (p = strstr(p, word)) != NULL; p++) {
+        bool begins = p == text || !strchr(letters, p[-1]), ends = !p[len] || !strchr(letters, p[len]);
+        if (begins && ends) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void print_kernels(const npu_op_def *def)
+{
+    uint32_t num_tables = 0, n = 0;
+    const npu_kernel_table *tables = npu_ref_kernels(&num_tables);
+    for (uint32_t t = 0; t < num_tables; t++) {
+        for (uint32_t i = 0; i < tables[t].num_kernels; i++) {
+            if (tables[t].kernels[i].kind == def->kind) {
+                printf("%s%s", n++ ? " " : "", tables[t].kernels[i].variant);
+            }
+        }
+    }
+    if (n == 0) {
+        printf("%s", def->traits & NPU_NO_KERNEL ? "structural" : def->traits & NPU_VIEW ? "view" : "-");
+    }
+}
+
+static uint32_t count_vectors(const char *op)
+{
+    char path[256];
+    uint32_t n = 0;
+    snprintf(path, sizeof path, "tests/vectors/%s.cases", op);
+    char *text = read_file(path);
+    for (const char *p = text; p && (p = strstr(p, "\ncase ")) != NULL; p++) {
+        n++;
+    }
+    free(text);
+    return n;
+}
+
+static bool print_tests(const npu_op_def *def, char **files, char **texts, int num_files)
+{
+    uint32_t vectors = count_vectors(def->name);
+    bool found = vectors > 0;
+    if (vectors) {
+        printf(" vectors:%u", (unsigned)vectors);
+    }
+    for (int i = 0; i < num_files; i++) {
+        if (texts[i] && (has_word(texts[i], def->name) || has_word(texts[i], symbol_of(def->kind)))) {
+            const char *base = strrchr(files[i], '/');
+            printf(" %s", base ? base + 1 : files[i]);
+            found = true;
+        }
+    }
+    if (!found) {
+        printf(" NONE");
+    }
+    return found;
+}
+
+static void print_op(const npu_op_def *def)
+{
+    npu_text schema = npu_text_make(NULL);
+    npu_schema_print(&schema, def->schema);
+    printf("%s  0x%08x  %s\n    %s\n    %s\n    kernels: ", def->name, (unsigned)def->kind, def->category, schema.data ? schema.data : "", def->doc);
+    npu_text_free(&schema);
+    print_kernels(def);
+    printf("   tests:");
+}
+
+int main(int argc, char **argv)
+{
+    npu_registry *registry = NULL;
+    npu_diag diag;
+    uint32_t untested = 0;
+    if (npu_registry_create(&registry, NULL, &diag)) {
+        fprintf(stderr, "%s\n", diag.message);
+        return 1;
+    }
+    char **texts = (char **)malloc((size_t)argc * sizeof *texts);
+    for (int i = 1; texts && i < argc; i++) {
+        texts[i] = read_file(argv[i]);
+    }
+    for (uint32_t i = 0; texts && i < npu_registry_count(registry); i++) {
+        const npu_op_def *def = npu_registry_at(registry, i);
+        print_op(def);
+        untested += !print_tests(def, argv + 1, texts + 1, argc - 1);
+        printf("\n");
+    }
+    printf("%u ops, %u without a test\n", (unsigned)npu_registry_count(registry), (unsigned)untested);
+    for (int i = 1; texts && i < argc; i++) {
+        free(texts[i]);
+    }
+    free(texts);
+    npu_registry_destroy(registry);
+    return 0;
+}

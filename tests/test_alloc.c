@@ -1,0 +1,325 @@
+/* Every allocation fails in turn: whatever was asked for then says so, nothing crashes, and nothing is
+   left behind. */
+#include "rig.h"
+
+/* Does something with that allocator alone; the first status that is not OK, or OK when it all worked. */
+typedef npu_status (*scenario)(const npu_allocator *a);
+
+/* Lets the first, second, ... allocation fail until one run needs fewer; the number of allocations that a
+   whole run needs. */
+static uint64_t fail_each(scenario run)
+{
+    npu_alloc_counter c;
+    npu_status status = NPU_ERR_NO_MEMORY;
+    int bad = npu_test.bad_checks;
+    uint64_t n = 0;
+    do {
+        npu_allocator a = npu_counting_allocator(&c);
+        memset(&c, 0, sizeof c);
+        c.fail_at = ++n;
+        status = run(&a);
+        NPU_CHECK_STATUS(status, c.num_calls >= n ? NPU_ERR_NO_MEMORY : NPU_OK);
+        NPU_CHECK_EQ(c.live_bytes, 0);
+        if (npu_test.bad_checks != bad) {
+            fprintf(stderr, "allocation %llu\n", (unsigned long long)n);
+            break;
+        }
+    } while (c.num_calls >= n);
+    return n - 1;
+}
+
+/* ---- from a registry to a run ----------------------------------------------------------------------------------- */
+
+enum { MINE_TWICE = NPU_NS_USER << 16 | 1 };
+
+static npu_status type_twice(npu_deduce *d) { return npu_deduce_result(d, npu_deduce_spec(d, "x")); }
+
+static const npu_op_row twice_row = { MINE_TWICE, NPU_ELEMENTWISE, type_twice,
+                                      "twice(Tensor x, *, float[] extra=[]) -> Tensor", "x + x" };
+
+static npu_status run_twice(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    int64_t len = 1;
+    (void)part;
+    (void)parts;
+    for (uint32_t i = 0; i < l->in[0].rank; i++) {
+        len *= l->in[0].dims[i];
+    }
+    for (int64_t i = 0; i < len; i++) {
+        ((float *)l->y[0])[i] = 2 * ((const float *)l->x[0])[i];
+    }
+    return NPU_OK;
+}
+
+static npu_status prepare_twice(npu_prepare *p)
+{
+    p->workspace = 100;
+    p->state = npu_ref_state(p, 32);
+    return p->state ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
+static const npu_kernel twice_kernels[] = { { MINE_TWICE, "plain", 0, NULL, prepare_twice, run_twice } };
+
+/* A model of layers and of ops by name, with parameters, constants, a state, a view, a custom op and
+   unknown dims of attributes. */
+static npu_status build(npu_model *m)
+{
+    static const float w[12] = { 1, 2, 3 }, b[3] = { 1, 2, 3 };
+    npu_graph *g = npu_model_graph(m);
+    npu_layer_linear fc = npu_linear_layer("fc", 4, 3);
+    npu_layer_relu act = npu_relu_layer("act");
+    npu_layer_add add = npu_add_layer("add");
+    npu_value x = npu_model_input(m, "x", F32(2, 4));
+    npu_value y = npu_model_add(m, &act.base, npu_model_add(m, &fc.base, x));
+    npu_value s = npu_state(g, "s", F32(2, 3)), both[2];
+    both[0] = y = npu_model_add2(m, &add.base, y, s);
+    both[1] = npu_op_result(g, npu_emit_name(g, "mine.twice", (npu_arg[]){ npu_arg_tensor("x", y) }, 1), 0);
+    npu_update(g, s, y);
+    npu_value joined = npu_cat(NPU_AT(g), both, 2, 1);
+    npu_op_set_name(g, npu_value_producer(g, joined, NULL), "join");
+    npu_value flat = npu_reshape(g, npu_softmax(g, joined, -1), DIMS(12), 1);
+    npu_output(g, "y", npu_add(g, flat, npu_constant(g, NULL, F32(12), w)));
+    npu_output(g, "twice", both[1]);
+    npu_op_add_saved(g, npu_value_producer(g, joined, NULL), joined);
+    npu_param_bind(g, "fc.W", w, sizeof w);
+    npu_param_bind(g, "fc.b", b, sizeof b);
+    return npu_graph_status(g);
+}
+
+/* Prints a graph and parses it again. */
+static npu_status round_trip(const npu_graph *g, npu_registry *registry, const npu_allocator *a)
+{
+    npu_text text = npu_text_make(a), dump = npu_text_make(a), dot = npu_text_make(a);
+    npu_graph_desc desc;
+    npu_graph *again = NULL;
+    npu_diag diag;
+    memset(&desc, 0, sizeof desc);
+    desc.registry = registry;
+    desc.allocator = a;
+    npu_status status = npu_graph_print(g, &text);
+    status = status ? status : npu_graph_dump(g, &dump);
+    status = status ? status : npu_graph_print_dot(g, &dot);
+    status = status ? status : npu_graph_parse(&again, text.data, text.len, &desc, &diag);
+    npu_graph_destroy(again);
+    npu_text_free(&text);
+    npu_text_free(&dump);
+    npu_text_free(&dot);
+    return status;
+}
+
+static npu_status print_all(const npu_plan *plan, const npu_exec *exec, const npu_allocator *a)
+{
+    npu_text text = npu_text_make(a);
+    npu_plan_print(plan, &text);
+    npu_plan_print_ops(plan, &text);
+    npu_plan_print_memory(plan, &text);
+    npu_plan_print_dot(plan, &text);
+    npu_exec_print_profile(exec, &text);
+    npu_exec_print_trace(exec, &text);
+    npu_status status = text.status;
+    npu_text_free(&text);
+    return status;
+}
+
+static npu_status run_on(npu_exec *exec)
+{
+    static char unaligned[4 * 8 + 1];
+    static float y[12];
+    npu_status status = npu_exec_set_input(exec, "x", unaligned + 1, 32);
+    status = status ? status : npu_exec_set_output(exec, "y", y, sizeof y);
+    return status ? status : npu_exec_run(exec);
+}
+
+static npu_status plan_and_run(const npu_graph *g, const npu_backend *const *backends, uint32_t num_backends,
+                               const npu_allocator *a)
+{
+    static const char *const force[] = { "aten.softmax.int" };
+    npu_plan_desc plan_desc;
+    npu_exec_desc exec_desc;
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_exec *exec = NULL;
+    npu_diag diag;
+    memset(&plan_desc, 0, sizeof plan_desc);
+    memset(&exec_desc, 0, sizeof exec_desc);
+    plan_desc.backends = backends;
+    plan_desc.num_backends = num_backends;
+    plan_desc.force_last = force;
+    plan_desc.num_force_last = 1;
+    plan_desc.max_groups = 4;
+    plan_desc.min_group_ops = 1;
+    plan_desc.allocator = exec_desc.allocator = a;
+    exec_desc.profile = true;
+    npu_status status = npu_plan_create(&plan, g, &plan_desc, &diag);
+    status = status ? status : npu_program_create(&program, plan, &diag);
+    status = status ? status : npu_exec_create(&exec, program, &exec_desc, &diag);
+    NPU_CHECK(status == diag.status && (diag.message[0] != 0) == (status != NPU_OK));
+    status = status ? status : run_on(exec);
+    status = status ? status : print_all(plan, exec, a);
+    npu_exec_destroy(exec);
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+    return status;
+}
+
+/* Everything between a registry and a result, with the CPU backend's memory from the same allocator. */
+static npu_status whole_way(const npu_allocator *a)
+{
+    npu_kernel_table tables[32];
+    uint32_t num_tables;
+    const npu_kernel_table *built_in = npu_ref_kernels(&num_tables);
+    npu_registry_desc registry_desc;
+    npu_graph_desc graph_desc;
+    npu_ref_desc ref_desc;
+    npu_registry *registry = NULL;
+    npu_backend *cpu = NULL;
+    npu_model *m = NULL;
+    npu_diag diag;
+    memset(&registry_desc, 0, sizeof registry_desc);
+    memset(&graph_desc, 0, sizeof graph_desc);
+    memset(&ref_desc, 0, sizeof ref_desc);
+    memset(&diag, 0, sizeof diag);
+    registry_desc.allocator = graph_desc.allocator = ref_desc.allocator = a;
+    tables[0].kernels = twice_kernels;
+    tables[0].num_kernels = 1;
+    memcpy(tables + 1, built_in, num_tables * sizeof *built_in);
+    ref_desc.tables = tables;
+    ref_desc.num_tables = num_tables + 1;
+    npu_status status = npu_registry_create(&registry, &registry_desc, &diag);
+    status = status ? status : npu_registry_add(registry, "mine", &twice_row, &diag);
+    status = status ? status : npu_ref_create(&cpu, &ref_desc);
+    if (!status) {
+        graph_desc.registry = registry;
+        m = npu_model_create(&graph_desc);
+        status = m ? build(m) : NPU_ERR_NO_MEMORY;
+    }
+    status = status ? status : npu_graph_validate(npu_model_graph(m), NULL, NULL);
+    status = status ? status : round_trip(npu_model_graph(m), registry, a);
+    if (!status) {
+        const npu_backend *backends[1];
+        backends[0] = cpu; /* alone: a group that one backend has no memory for goes to the next */
+        status = plan_and_run(npu_model_graph(m), backends, 1, a);
+    }
+    npu_model_destroy(m);
+    npu_ref_destroy(cpu);
+    npu_registry_destroy(registry);
+    return status;
+}
+
+static void test_whole_way(void)
+{
+    NPU_CHECK(fail_each(whole_way) > 200);
+}
+
+/* ---- rewriting and specializing --------------------------------------------------------------------------------- */
+
+static npu_status drop_relu(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    (void)ctx;
+    if (npu_op_kind(from, op) == NPU_ATEN_RELU) {
+        npu_value y = npu_neg(npu_rewrite_target(rw), npu_rewrite_value(rw, npu_op_operand_value(from, op, 0)));
+        npu_rewrite_replace(rw, npu_op_result(from, op, 0), y);
+        return npu_graph_status(npu_rewrite_target(rw));
+    }
+    return npu_rewrite_copy(rw, op).id ? NPU_OK : npu_graph_status(npu_rewrite_target(rw));
+}
+
+static npu_status change(const npu_allocator *a)
+{
+    const char *name = "n";
+    npu_graph_desc desc;
+    npu_graph *fixed = NULL, *rewritten = NULL;
+    npu_diag diag;
+    memset(&desc, 0, sizeof desc);
+    memset(&diag, 0, sizeof diag);
+    desc.allocator = a;
+    npu_graph *g = npu_graph_create(&desc);
+    int64_t n = npu_graph_symbol(g, "n", 1, 16);
+    npu_value x = npu_input(g, "x", F32(n, 4)), p = npu_param(g, "p", F32(4)), s = npu_state(g, "s", F32(n, 4));
+    npu_value y = npu_relu(g, npu_add(NPU_AT(g), x, p));
+    npu_update(g, s, npu_add(g, y, s));
+    npu_output(g, "y", npu_softmax(g, npu_cat(g, (npu_value[]){ y, s }, 2, 1), -1));
+    npu_status status = npu_graph_status(g);
+    status = status ? status : npu_graph_specialize(&fixed, g, &name, DIMS(3), 1, &diag);
+    status = status ? status : npu_graph_rewrite(&rewritten, fixed, drop_relu, NULL, &diag);
+    NPU_CHECK((rewritten != NULL) == (status == NPU_OK));
+    npu_graph_destroy(rewritten);
+    npu_graph_destroy(fixed);
+    npu_graph_destroy(g);
+    return status;
+}
+
+static void test_change(void)
+{
+    NPU_CHECK(fail_each(change) > 50);
+}
+
+/* ---- a refused group, threads, texts ---------------------------------------------------------------------------- */
+
+/* The accelerator refuses a group, so the plan changes while the program is made. */
+static npu_status refused(const npu_allocator *a)
+{
+    npu_sim_desc sim_desc;
+    npu_graph_desc graph_desc;
+    npu_sim *sim = NULL;
+    memset(&sim_desc, 0, sizeof sim_desc);
+    memset(&graph_desc, 0, sizeof graph_desc);
+    sim_desc.refuse = "aten.add.Tensor";
+    graph_desc.allocator = a;
+    NPU_CHECK_STATUS(npu_sim_create(&sim, &sim_desc), NPU_OK);
+    const npu_backend *backends[2];
+    backends[0] = npu_sim_backend(sim);
+    backends[1] = npu_ref_backend();
+    npu_graph *g = npu_graph_create(&graph_desc);
+    npu_value x = npu_input(g, "x", F32(2, 4)), s = npu_state(g, "s", F32(2, 4));
+    npu_value y = npu_add(g, npu_relu(g, x), W(4));
+    npu_update(g, s, npu_neg(g, s));
+    npu_output(g, "where", npu_argmax(g, y, 0, false)); /* not for the accelerator */
+    npu_value joined = npu_cat(g, (npu_value[]){ y, npu_slice(g, s, 0, 0, 1, 1) }, 2, 0);
+    npu_output(g, "y", npu_reshape(g, joined, DIMS(12), 1));
+    npu_status status = npu_graph_status(g);
+    status = status ? status : plan_and_run(g, backends, 2, a);
+    npu_graph_destroy(g);
+    NPU_CHECK_EQ(npu_sim_count(sim).live_buffers, 0);
+    NPU_CHECK_EQ(npu_sim_count(sim).live_programs, 0);
+    npu_sim_destroy(sim);
+    return status;
+}
+
+static void test_refused(void)
+{
+    NPU_CHECK(fail_each(refused) > 50);
+}
+
+static npu_status simple(const npu_allocator *a)
+{
+    npu_graph_desc desc;
+    npu_exec *exec = NULL;
+    npu_parallel *threads = NULL;
+    const npu_backend *cpu = npu_ref_backend();
+    memset(&desc, 0, sizeof desc);
+    desc.allocator = a;
+    npu_graph *g = npu_graph_create(&desc);
+    npu_output(g, "y", npu_relu(g, npu_input(g, "x", F32(12))));
+    npu_status status = npu_graph_status(g);
+    status = status ? status : npu_threads_create(&threads, 3, a);
+    status = status ? status : npu_exec_create_simple(&exec, g, &cpu, 1, NULL);
+    npu_exec_destroy(exec);
+    npu_threads_destroy(threads);
+    npu_graph_destroy(g);
+    return status;
+}
+
+static void test_simple(void)
+{
+    NPU_CHECK(fail_each(simple) > 30);
+}
+
+int main(void)
+{
+    NPU_RUN(test_whole_way);
+    NPU_RUN(test_change);
+    NPU_RUN(test_refused);
+    NPU_RUN(test_simple);
+    return npu_test_done();
+}

@@ -1,0 +1,986 @@
+/* The backend interface, on the simulated accelerator of examples/sim: what it takes, what it computes, what
+   crosses to it and how often, and what happens when it fails, hangs or lies. */
+#define NPU_SIM_IMPLEMENTATION
+#include "../examples/sim/npu_sim.h"
+#include "../npu_ir_backend_ref.h"
+#include "npu_test.h"
+#include <signal.h>
+#include <sys/wait.h>
+
+/* ---- a graph on backends ------------------------------------------------------------------------------- */
+
+typedef struct rig {
+    npu_sim *sim;
+    const npu_backend *backends[2]; /* the accelerator, the CPU */
+    npu_graph *graph;
+    npu_plan *plan;
+    npu_program *program;
+    npu_exec *exec;
+    npu_diag diag;
+} rig;
+
+static rig rig_start(const npu_sim_desc *desc)
+{
+    rig r;
+    memset(&r, 0, sizeof r);
+    NPU_CHECK_STATUS(npu_sim_create(&r.sim, desc), NPU_OK);
+    r.backends[0] = npu_sim_backend(r.sim);
+    r.backends[1] = npu_ref_backend();
+    r.graph = npu_graph_create(NULL);
+    return r;
+}
+
+static npu_status rig_plan(rig *r)
+{
+    npu_plan_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.backends = r->backends;
+    desc.num_backends = 2;
+    return npu_plan_create(&r->plan, r->graph, &desc, &r->diag);
+}
+
+/* Plan, program, exec. */
+static npu_status rig_make(rig *r, uint64_t timeout_ns)
+{
+    npu_exec_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.timeout_ns = timeout_ns;
+    npu_status status = rig_plan(r);
+    status = status ? status : npu_program_create(&r->program, r->plan, &r->diag);
+    return status ? status : npu_exec_create(&r->exec, r->program, &desc, &r->diag);
+}
+
+static void rig_unmake(rig *r)
+{
+    npu_exec_destroy(r->exec);
+    npu_program_destroy(r->program);
+    npu_plan_destroy(r->plan);
+    r->exec = NULL;
+    r->program = NULL;
+    r->plan = NULL;
+}
+
+static void rig_end(rig *r)
+{
+    rig_unmake(r);
+    npu_sim_counters c = npu_sim_count(r->sim);
+    NPU_CHECK_EQ(c.live_buffers, 0);
+    NPU_CHECK_EQ(c.live_bytes, 0);
+    NPU_CHECK_EQ(c.live_programs, 0);
+    npu_graph_destroy(r->graph);
+    npu_sim_destroy(r->sim);
+}
+
+/* Numbers between -2 and 2, the same in every run, no two alike for a while. */
+static void fill(float *x, size_t n, uint32_t seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (float)((i * 2654435761u + seed * 40503u) % 4001u) / 1000.0f - 2.0f;
+    }
+}
+
+static npu_value weights(npu_graph *g, uint32_t rank, const int64_t *dims)
+{
+    static float data[4096];
+    npu_spec spec = npu_spec_tensor(NPU_F32, rank, dims);
+    size_t n = 0;
+    npu_spec_len(&spec, &n);
+    fill(data, n, 7 + rank);
+    return npu_constant(g, NULL, spec, data);
+}
+
+#define DIMS(...) (const int64_t[]){ __VA_ARGS__ }
+#define NUM(...) (uint32_t)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))
+#define W(...) weights(g, NUM(__VA_ARGS__), DIMS(__VA_ARGS__))
+
+/* The example of document 001: [conv relu matmul add relu2] npu, [concat] cpu, [softmax] npu. */
+static void build_example(npu_graph *g)
+{
+    npu_value none = { 0 };
+    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 4, DIMS(1, 3, 8, 8)));
+    npu_value y = npu_relu(g, npu_conv2d(g, x, W(4, 3, 3, 3), none, NULL));
+    y = npu_relu(g, npu_add(g, npu_matmul(g, y, W(6, 5)), W(5)));
+    npu_value_set_name(g, y, "relu2_output");
+    npu_value both[2] = { y, y };
+    npu_value joined = npu_cat(g, both, 2, 1);
+    npu_value_set_name(g, joined, "concat_output");
+    npu_output(g, "y", npu_softmax(g, joined, -1));
+}
+
+enum { EXAMPLE_IN = 1 * 3 * 8 * 8, EXAMPLE_OUT = 1 * 8 * 6 * 5 };
+static const char *const deny_cat[] = { "aten.cat.default" };
+
+/* One run of the example: x filled from seed, y compared with the CPU's. */
+static npu_status run_example(rig *r, uint32_t seed, bool *right)
+{
+    float x[EXAMPLE_IN], y[EXAMPLE_OUT], expected[EXAMPLE_OUT];
+    npu_exec *cpu = NULL;
+    fill(x, EXAMPLE_IN, seed);
+    memset(y, 0, sizeof y);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&cpu, r->graph, &r->backends[1], 1, NULL), NPU_OK);
+    npu_exec_set_input(cpu, "x", x, sizeof x);
+    npu_exec_set_output(cpu, "y", expected, sizeof expected);
+    NPU_CHECK_STATUS(npu_exec_run(cpu), NPU_OK);
+    npu_exec_destroy(cpu);
+    NPU_CHECK_STATUS(npu_exec_set_input(r->exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_output(r->exec, "y", y, sizeof y), NPU_OK);
+    npu_status status = npu_exec_run(r->exec);
+    *right = true;
+    for (int i = 0; i < EXAMPLE_OUT; i++) {
+        *right &= fabs((double)y[i] - (double)expected[i]) < 1e-5;
+    }
+    return status;
+}
+
+static rig example_start(const npu_sim_desc *from)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc = from ? *from : desc;
+    desc.deny = deny_cat;
+    desc.num_deny = 1;
+    rig r = rig_start(&desc);
+    build_example(r.graph);
+    NPU_CHECK_STATUS(npu_graph_status(r.graph), NPU_OK);
+    return r;
+}
+
+/* ---- the interface ------------------------------------------------------------------------------------- */
+
+static void test_check(void)
+{
+    rig r = rig_start(NULL);
+    npu_diag diag;
+    memset(&diag, 0, sizeof diag);
+    NPU_CHECK_STATUS(npu_backend_check(r.backends[0], NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_backend_check(NULL, NULL), NPU_ERR_VERSION);
+    npu_backend b = *r.backends[0];
+    b.api_version = NPU_BACKEND_API + 1;
+    NPU_CHECK_STATUS(npu_backend_check(&b, &diag), NPU_ERR_VERSION);
+    NPU_CHECK(strstr(diag.message, "version"));
+#define WITHOUT(slot) do { \
+        b = *r.backends[0]; \
+        b.slot = 0; \
+        memset(&diag, 0, sizeof diag); \
+        NPU_CHECK_STATUS(npu_backend_check(&b, &diag), NPU_ERR_INVALID_ARGUMENT); \
+        NPU_CHECK(strstr(diag.message, #slot) || strstr(diag.message, "region")); \
+    } while (0)
+    WITHOUT(name);
+    WITHOUT(supports);
+    WITHOUT(alloc);
+    WITHOUT(free);
+    WITHOUT(upload);
+    WITHOUT(download);
+    WITHOUT(compile);
+    WITHOUT(submit);
+    WITHOUT(release);
+    WITHOUT(regions);
+    WITHOUT(num_regions);
+#undef WITHOUT
+    npu_region region = r.backends[0]->regions[0];
+    region.alignment = 48;
+    b = *r.backends[0];
+    b.regions = &region;
+    NPU_CHECK_STATUS(npu_backend_check(&b, NULL), NPU_ERR_INVALID_ARGUMENT);
+    rig_end(&r);
+}
+
+static void test_optional_slots(void)
+{
+    rig r = example_start(NULL);
+    npu_backend b = *r.backends[0];
+    bool right;
+    b.copy = NULL;
+    b.place = NULL;
+    b.wait = NULL;
+    b.poll = NULL;
+    b.op_call = NULL;
+    r.backends[0] = &b;
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
+    NPU_CHECK(right);
+    rig_end(&r);
+}
+
+static bool in_table(const char *name)
+{
+    for (uint32_t i = 0; npu_sim_op_name(i); i++) {
+        if (strcmp(npu_sim_op_name(i), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The support table is the kernel table: at least 50 names, and no name outside it. */
+static void test_support_table(void)
+{
+    NPU_ITEM("S1.7");
+    NPU_ITEM("S1.8");
+    NPU_ITEM("S1.9");
+    static const char *const free_ops[] = {
+        "aten.reshape", "aten.view",     "aten.flatten", "aten.contiguous", "aten.unsqueeze",
+        "aten.squeeze", "aten.to.dtype", "aten.dropout", "aten.clone",      "npu.getitem",
+    };
+    rig r = rig_start(NULL);
+    const npu_registry *registry = npu_graph_registry(r.graph);
+    uint32_t names = 0, found = 0;
+    while (npu_sim_op_name(names)) {
+        NPU_CHECK(npu_is_op_supported(r.backends[0], registry, npu_sim_op_name(names)));
+        names++;
+    }
+    NPU_CHECK(names >= 50);
+    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
+        const char *name = npu_registry_at(registry, i)->name;
+        NPU_CHECK_EQ(npu_is_op_supported(r.backends[0], registry, name), in_table(name));
+        found += in_table(name);
+    }
+    NPU_CHECK_EQ(found, names); /* every name is an op */
+    for (size_t i = 0; i < sizeof free_ops / sizeof free_ops[0]; i++) {
+        NPU_CHECK(npu_is_op_supported(r.backends[0], registry, free_ops[i]));
+    }
+    NPU_CHECK(!npu_is_op_supported(r.backends[0], registry, "aten.no_such_op"));
+    NPU_CHECK(npu_is_op_supported(r.backends[1], registry, "aten.gather"));
+    rig_end(&r);
+}
+
+/* ---- every op computes what the CPU computes, or is refused -------------------------------------------- */
+
+static npu_value emit(npu_graph *g, const char *name, const npu_arg *args, uint32_t num_args)
+{
+    return npu_op_result(g, npu_emit_name(g, name, args, num_args), 0);
+}
+
+#define EMIT(name, ...) \
+    emit(g, name, (const npu_arg[]){ __VA_ARGS__ }, \
+         (uint32_t)(sizeof((const npu_arg[]){ __VA_ARGS__ }) / sizeof(npu_arg)))
+#define BUILD(name, expression) \
+    static npu_value build_##name(npu_graph *g, npu_value x) { return expression; }
+#define X npu_arg_tensor(NULL, x)
+#define NONE ((npu_value){ 0 })
+#define FLAT npu_reshape(g, x, DIMS(48, 6), 2)
+
+/* x is f32[2,3,8,6]. */
+BUILD(conv, npu_conv2d(g, x, W(4, 3, 3, 2), W(4), NULL))
+BUILD(conv_dilated,
+      npu_conv2d(g, x, W(4, 3, 3, 2), NONE, &(npu_conv2d_attrs){ { 2, 1 }, { 1, 2 }, { 2, 3 }, 0 }))
+BUILD(conv_groups,
+      npu_conv2d(g, x, W(6, 1, 3, 3), W(6), &(npu_conv2d_attrs){ { 1, 1 }, { 1, 1 }, { 1, 1 }, 3 }))
+BUILD(conv_same,
+      EMIT("aten.conv2d.padding", X, npu_arg_tensor(NULL, W(4, 3, 4, 3)), npu_arg_str("padding", "same")))
+BUILD(conv_unbatched, npu_conv2d(g, npu_select(g, x, 0, 1), W(4, 3, 3, 2), NONE, NULL))
+BUILD(convolution,
+      EMIT("aten.convolution.default", X, npu_arg_tensor(NULL, W(4, 3, 3, 2)), npu_arg_none("bias"),
+           npu_arg_ints("stride", DIMS(2, 2), 2), npu_arg_ints("padding", DIMS(1, 0), 2),
+           npu_arg_ints("dilation", DIMS(1, 2), 2), npu_arg_bool("transposed", false),
+           npu_arg_ints("output_padding", DIMS(0, 0), 2), npu_arg_int("groups", 1)))
+BUILD(conv_transposed,
+      EMIT("aten.convolution.default", X, npu_arg_tensor(NULL, W(3, 4, 3, 2)), npu_arg_none("bias"),
+           npu_arg_ints("stride", DIMS(2, 2), 2), npu_arg_ints("padding", DIMS(0, 0), 2),
+           npu_arg_ints("dilation", DIMS(1, 1), 2), npu_arg_bool("transposed", true),
+           npu_arg_ints("output_padding", DIMS(0, 0), 2), npu_arg_int("groups", 1)))
+BUILD(conv1d, npu_conv1d(g, npu_select(g, x, 1, 0), W(5, 8, 3), NONE, NULL))
+BUILD(linear, npu_linear(g, x, W(5, 6), W(5)))
+BUILD(mm, npu_mm(g, FLAT, W(6, 7)))
+BUILD(bmm, npu_bmm(g, npu_select(g, x, 0, 0), W(3, 6, 2)))
+BUILD(matmul, npu_matmul(g, x, W(3, 6, 5)))
+BUILD(matmul_vector, npu_matmul(g, x, W(6)))
+BUILD(addmm,
+      npu_addmm(g, W(7), FLAT, W(6, 7), &(npu_addmm_attrs){ { 0, 0.5, 1, 0 }, true, { 3, 0, 0, 0 }, true }))
+BUILD(relu, npu_relu(g, x))
+BUILD(gelu, npu_gelu(g, x, NULL))
+BUILD(gelu_tanh, npu_gelu(g, x, &(npu_gelu_attrs){ "tanh" }))
+BUILD(leaky_relu, npu_leaky_relu(g, x, NULL))
+BUILD(silu, npu_silu(g, x))
+BUILD(sigmoid, npu_sigmoid(g, x))
+BUILD(tanh, npu_tanh(g, x))
+BUILD(hardswish, npu_hardswish(g, x))
+BUILD(hardtanh, npu_hardtanh(g, x, NULL))
+BUILD(elu,
+      npu_elu(g, x, &(npu_elu_attrs){ { 0, 1.5, 1, 0 }, true, { 0, 0.5, 1, 0 }, true, { 2, 0, 0, 0 }, true }))
+BUILD(batch_norm, npu_batch_norm(g, x, W(3), NONE, W(3), npu_abs(g, W(3)), 1e-3))
+BUILD(layer_norm, npu_layer_norm(g, x, W(8, 6), W(8, 6), 2, 1e-5))
+BUILD(group_norm, npu_group_norm(g, x, 3, W(3), W(3), 1e-5))
+BUILD(max_pool,
+      npu_max_pool2d(g, x, &(npu_max_pool2d_attrs){ { 3, 2 }, { DIMS(2, 1), 2 }, { 1, 0 }, { 2, 1 }, true }))
+BUILD(avg_pool,
+      npu_avg_pool2d(g, x,
+                     &(npu_avg_pool2d_attrs){ { 3, 2 }, { NULL, 0 }, { 1, 1 }, true, false, true, 0, false }))
+BUILD(avg_pool_divisor,
+      npu_avg_pool2d(g, x,
+                     &(npu_avg_pool2d_attrs){ { 3, 2 }, { NULL, 0 }, { 1, 1 }, false, true, true, 5, true }))
+BUILD(adaptive_pool, npu_adaptive_avg_pool2d(g, x, 3, 4))
+BUILD(add_alpha, EMIT("aten.add.Tensor", X, npu_arg_tensor(NULL, W(3, 1, 6)), npu_arg_float("alpha", 2.5)))
+BUILD(sub_alpha, EMIT("aten.sub.Tensor", X, npu_arg_tensor(NULL, W(8, 1)), npu_arg_int("alpha", 3)))
+BUILD(add_scalar, EMIT("aten.add.Scalar", X, npu_arg_float(NULL, 0.75), npu_arg_int("alpha", 2)))
+BUILD(sub_scalar, EMIT("aten.sub.Scalar", X, npu_arg_float(NULL, 0.75), npu_arg_int("alpha", 2)))
+BUILD(mul, npu_mul(g, x, W(6)))
+BUILD(mul_scalar, EMIT("aten.mul.Scalar", X, npu_arg_float(NULL, 1.5)))
+BUILD(div, npu_div(g, W(3, 8, 6), x))
+BUILD(div_number, npu_div(g, x, npu_number(g, npu_scalar_float(2.5))))
+BUILD(div_scalar, EMIT("aten.div.Scalar", X, npu_arg_int(NULL, 2)))
+BUILD(div_floor,
+      EMIT("aten.div.Tensor_mode", X, npu_arg_tensor(NULL, W(6)), npu_arg_str("rounding_mode", "floor")))
+BUILD(div_trunc,
+      EMIT("aten.div.Tensor_mode", X, npu_arg_tensor(NULL, W(6)), npu_arg_str("rounding_mode", "trunc")))
+BUILD(div_scalar_mode,
+      EMIT("aten.div.Scalar_mode", X, npu_arg_float(NULL, 0.7), npu_arg_none("rounding_mode")))
+BUILD(pow, npu_pow(g, npu_abs(g, x), W(6)))
+BUILD(maximum, npu_maximum(g, x, W(3, 8, 1)))
+BUILD(minimum, npu_minimum(g, x, W(3, 8, 1)))
+BUILD(sqrt, npu_sqrt(g, x))
+BUILD(rsqrt, npu_rsqrt(g, npu_exp(g, x)))
+BUILD(neg, npu_neg(g, x))
+BUILD(log, npu_log(g, x))
+BUILD(clamp, npu_clamp(g, x, -0.5, 0.25))
+BUILD(clamp_min, EMIT("aten.clamp.default", X, npu_arg_float("min", 0.1)))
+BUILD(mean, npu_mean(g, x, NULL, 0, false))
+BUILD(mean_dims, npu_mean(g, x, DIMS(0, 2), 2, false))
+BUILD(sum_keep, npu_sum(g, x, DIMS(-2), 1, true))
+BUILD(amax, npu_amax(g, x, DIMS(1, 3), 2, false))
+BUILD(amin, npu_amin(g, x, NULL, 0, true))
+BUILD(softmax, npu_softmax(g, x, 1))
+BUILD(log_softmax, npu_log_softmax(g, x, -1))
+BUILD(embedding,
+      npu_embedding(g, FLAT,
+                    npu_constant(g, NULL, npu_spec_tensor(NPU_I64, 2, DIMS(2, 2)), DIMS(47, 0, 3, 3))))
+BUILD(permute, npu_permute(g, x, DIMS(2, -1, 0, 1), 4))
+BUILD(transpose, npu_transpose(g, x, -1, 1))
+BUILD(expand, npu_expand(g, npu_slice(g, x, 1, 0, 1, 1), DIMS(4, 2, 5, 8, 6), 5))
+BUILD(cat, npu_cat(g, (npu_value[]){ x, W(2, 3, 1, 6), npu_neg(g, x) }, 3, -2))
+BUILD(stack, npu_stack(g, (npu_value[]){ x, npu_neg(g, x) }, 2, -1))
+BUILD(split, npu_op_result(g, npu_split(g, x, 3, 2), 2))
+BUILD(chunk, npu_op_result(g, npu_chunk(g, x, 4, -1), 1))
+BUILD(select, npu_select(g, x, -2, -3))
+BUILD(slice, npu_slice(g, x, -2, -7, 100, 3))
+BUILD(views,
+      npu_unsqueeze(g, npu_squeeze(g, npu_flatten(g, npu_clone(g, npu_dropout(g, x, 0.5)), 1, 2), 0), -1))
+BUILD(to_f32, npu_to(g, x, NPU_F32))
+BUILD(aicf_add, npu_aicf_add(g, x, x))
+BUILD(aicf_relu, npu_aicf_relu(g, x))
+BUILD(aicf_gemm, npu_aicf_gemm(g, FLAT, W(7, 6), &(npu_aicf_gemm_attrs){ false, true }))
+BUILD(aicf_gemm_a, npu_aicf_gemm(g, FLAT, W(48, 7), &(npu_aicf_gemm_attrs){ true, false }))
+BUILD(aicf_bias_add, npu_aicf_bias_add(g, FLAT, W(6)))
+BUILD(aicf_reduce_sum, npu_aicf_reduce_sum(g, FLAT, 0))
+BUILD(aicf_softmax, EMIT("aicf.softmax", npu_arg_tensor(NULL, FLAT)))
+
+/* Refused. */
+BUILD(relu_f64, npu_relu(g, npu_to(g, x, NPU_F64)))
+BUILD(add_bf16, npu_add(g, npu_to(g, x, NPU_BF16), npu_to(g, x, NPU_BF16)))
+BUILD(sum_f64, EMIT("aten.sum.default", X, npu_arg_dtype("dtype", NPU_F64)))
+BUILD(cast, npu_to(g, x, NPU_I32))
+BUILD(gather,
+      npu_gather(g, FLAT, 0, npu_constant(g, NULL, npu_spec_tensor(NPU_I64, 2, DIMS(1, 2)), DIMS(4, 9))))
+BUILD(aicf_copy, EMIT("aicf.copy", X))
+
+typedef struct op_row {
+    const char *name;
+    npu_value (*build)(npu_graph *g, npu_value x);
+    uint32_t reason; /* why the last op is refused, 0 = it runs on the accelerator */
+} op_row;
+
+#define ROW(name) { #name, build_##name, 0 }
+static const op_row op_rows[] = {
+    ROW(conv), ROW(conv_dilated), ROW(conv_groups), ROW(conv_same), ROW(conv_unbatched), ROW(convolution),
+    ROW(conv1d), ROW(linear), ROW(mm), ROW(bmm), ROW(matmul), ROW(matmul_vector), ROW(addmm), ROW(relu),
+    ROW(gelu), ROW(gelu_tanh), ROW(leaky_relu), ROW(silu), ROW(sigmoid), ROW(tanh), ROW(hardswish),
+    ROW(hardtanh), ROW(elu), ROW(batch_norm), ROW(layer_norm), ROW(group_norm), ROW(max_pool),
+    ROW(avg_pool), ROW(avg_pool_divisor), ROW(adaptive_pool), ROW(add_alpha), ROW(sub_alpha),
+    ROW(add_scalar), ROW(sub_scalar), ROW(mul), ROW(mul_scalar), ROW(div), ROW(div_number), ROW(div_scalar),
+    ROW(div_floor), ROW(div_trunc), ROW(div_scalar_mode), ROW(pow), ROW(maximum), ROW(minimum), ROW(sqrt),
+    ROW(rsqrt), ROW(neg), ROW(log), ROW(clamp), ROW(clamp_min), ROW(mean), ROW(mean_dims), ROW(sum_keep),
+    ROW(amax), ROW(amin), ROW(softmax), ROW(log_softmax), ROW(embedding), ROW(permute), ROW(transpose),
+    ROW(expand), ROW(cat), ROW(stack), ROW(split), ROW(chunk), ROW(select), ROW(slice), ROW(views),
+    ROW(to_f32), ROW(aicf_add), ROW(aicf_relu), ROW(aicf_gemm), ROW(aicf_gemm_a), ROW(aicf_bias_add),
+    ROW(aicf_reduce_sum), ROW(aicf_softmax),
+    { "conv_transposed", build_conv_transposed, NPU_REASON_ATTRIBUTE },
+    { "relu_f64", build_relu_f64, NPU_REASON_DTYPE },
+    { "add_bf16", build_add_bf16, NPU_REASON_DTYPE },
+    { "sum_f64", build_sum_f64, NPU_REASON_DTYPE },
+    { "cast", build_cast, NPU_REASON_DTYPE },
+    { "gather", build_gather, NPU_REASON_OP },
+    { "aicf_copy", build_aicf_copy, NPU_REASON_OP },
+};
+
+/* True when both hold the same numbers, f32 within the tolerance, everything else bit for bit. */
+static bool same_output(const npu_exec *a, const npu_exec *b, const npu_spec *spec, double tolerance)
+{
+    size_t size_a = 0, size_b = 0;
+    const void *data_a = npu_exec_output(a, 0, &size_a), *data_b = npu_exec_output(b, 0, &size_b);
+    if (!data_a || !data_b || size_a != size_b || spec->dtype != NPU_F32 || tolerance == 0) {
+        return data_a && data_b && size_a == size_b && memcmp(data_a, data_b, size_a) == 0;
+    }
+    for (size_t i = 0; i < size_a / sizeof(float); i++) {
+        double u = (double)((const float *)data_a)[i], v = (double)((const float *)data_b)[i];
+        if (!(u == v || (isnan(u) && isnan(v)) || fabs(u - v) <= tolerance * (1 + fabs(v)))) {
+            fprintf(stderr, "element %u: got %g, expected %g\n", (unsigned)i, u, v);
+            return false;
+        }
+    }
+    return size_a > 0;
+}
+
+/* Runs the row's graph on accelerator and CPU and on the CPU alone. */
+static void check_row(const op_row *row, const npu_sim_desc *desc, double tolerance)
+{
+    static float x[2 * 3 * 8 * 6];
+    rig r = rig_start(desc);
+    npu_exec *cpu = NULL;
+    npu_value in = npu_input(r.graph, "x", npu_spec_tensor(NPU_F32, 4, DIMS(2, 3, 8, 6)));
+    npu_value y = row->build(r.graph, in);
+    npu_output(r.graph, "y", y);
+    fill(x, sizeof x / sizeof x[0], 3);
+    npu_status status = npu_graph_status(r.graph);
+    status = status ? status : rig_make(&r, 0);
+    status = status ? status : npu_exec_create_simple(&cpu, r.graph, &r.backends[1], 1, &r.diag);
+    if (status) {
+        fprintf(stderr, "%s: %s %s\n", row->name, npu_graph_diag(r.graph)->message, r.diag.message);
+    } else {
+        uint32_t reason = 0;
+        int backend = npu_plan_op_backend(r.plan, npu_value_producer(r.graph, y, NULL), &reason, NULL);
+        npu_exec_set_input(r.exec, "x", x, sizeof x);
+        npu_exec_set_input(cpu, "x", x, sizeof x);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(cpu), NPU_OK);
+        if (backend != (row->reason ? 1 : 0) || reason != row->reason) {
+            fprintf(stderr, "%s: on backend %d, reason %s\n", row->name, backend, npu_reason_text(reason));
+            NPU_CHECK_EQ(reason, row->reason);
+        }
+        bool same = same_output(r.exec, cpu, npu_value_spec(r.graph, y), tolerance);
+        if (!same) {
+            fprintf(stderr, "%s: differs from the CPU\n", row->name);
+        }
+        NPU_CHECK(same);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+    npu_exec_destroy(cpu);
+    rig_end(&r);
+}
+
+static void test_ops(void)
+{
+    NPU_ITEM("S1.24");
+    for (size_t i = 0; i < sizeof op_rows / sizeof op_rows[0]; i++) {
+        check_row(&op_rows[i], NULL, 2e-6);
+    }
+}
+
+/* The same with everything that a backend may ask for: scratch, in-place results, inner values of its own,
+ * wide alignment. */
+static void test_ops_in_other_memory(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.scratch = 1000;
+    desc.in_place = true;
+    desc.alignment = 512;
+    for (size_t i = 0; i < sizeof op_rows / sizeof op_rows[0]; i++) {
+        check_row(&op_rows[i], &desc, 2e-6);
+    }
+    desc.plans_inner = true;
+    desc.async = true;
+    for (size_t i = 0; i < sizeof op_rows / sizeof op_rows[0]; i++) {
+        check_row(&op_rows[i], &desc, 2e-6);
+    }
+}
+
+/* With the CPU's kernels in device memory nothing is refused and no bit differs. */
+static void test_emulate_all(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.emulate = npu_ref_backend();
+    desc.emulate_all = true;
+    for (size_t i = 0; i < sizeof op_rows / sizeof op_rows[0]; i++) {
+        op_row row = op_rows[i];
+        row.reason = 0;
+        check_row(&row, &desc, 0);
+    }
+}
+
+/* What the device decodes must be exactly what it expects: other schema ids and sizes are errors. */
+static void test_blobs(void)
+{
+    static const uint8_t axis[9] = { 0 };
+    rig r = rig_start(NULL);
+    npu_diag diag;
+    npu_buffer buffer[2];
+    npu_tensor in, out;
+    float x[6] = { 1, 2, 3, 4, 5, 6 }, y[3] = { 0 };
+    const npu_backend *b = r.backends[0];
+    const uint32_t rsum = NPU_FOURCC('R', 'S', 'U', 'M');
+    npu_tensor_host(&in, &buffer[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_host(&out, &buffer[1], NPU_F32, 1, DIMS(3), y);
+    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, sizeof x, 64, &buffer[0]), NPU_OK);
+    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, sizeof y, 64, &buffer[1]), NPU_OK);
+    NPU_CHECK_STATUS(b->upload(b->ctx, &buffer[0], 0, x, sizeof x, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum, axis, 8, 0, &diag), NPU_OK);
+    NPU_CHECK_STATUS(b->download(b->ctx, y, &buffer[1], 0, sizeof y, NULL), NPU_OK);
+    NPU_CHECK_NEAR(y[0], 5, 0);
+    NPU_CHECK_NEAR(y[2], 9, 0);
+    NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum + 1, axis, 8, 0, &diag),
+                     NPU_ERR_BAD_SCHEMA);
+    NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum, axis, 9, 0, &diag),
+                     NPU_ERR_BAD_ATTR_SIZE);
+    NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum, axis, 7, 0, &diag),
+                     NPU_ERR_BAD_ATTR_SIZE);
+    b->free(b->ctx, &buffer[0]);
+    b->free(b->ctx, &buffer[1]);
+    rig_end(&r);
+}
+
+/* ---- plans and runs ------------------------------------------------------------------------------------ */
+
+static void test_example_plan(void)
+{
+    NPU_ITEM("S1.18");
+    NPU_ITEM("S1.10");
+    NPU_ITEM("S1.15");
+    static const struct { uint32_t type, backend, num_ops; const char *moved;
+    } expected[] = {
+        { NPU_STEP_PARTITION, 0, 5, NULL }, { NPU_STEP_TRANSFER, 1, 0, "relu2_output" },
+        { NPU_STEP_PARTITION, 1, 1, NULL }, { NPU_STEP_TRANSFER, 0, 0, "concat_output" },
+        { NPU_STEP_PARTITION, 0, 1, NULL },
+    };
+    rig r = example_start(NULL);
+    bool right;
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_num_steps(r.plan), 5);
+    for (uint32_t i = 0; i < 5 && i < npu_plan_num_steps(r.plan); i++) {
+        const npu_step *s = npu_plan_step(r.plan, i);
+        NPU_CHECK_EQ(s->type, expected[i].type);
+        NPU_CHECK_EQ(s->backend, expected[i].backend);
+        NPU_CHECK_EQ(s->num_ops, expected[i].num_ops);
+        if (expected[i].moved) {
+            NPU_CHECK_EQ(s->num_outputs, 1);
+            NPU_CHECK_STR(npu_value_name(r.graph, s->outputs[0]), expected[i].moved);
+        }
+    }
+    NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
+    NPU_CHECK(right);
+    rig_end(&r);
+}
+
+/* One compile per partition and one upload per weight, however often it runs. */
+static void test_once(void)
+{
+    NPU_ITEM("S1.21");
+    NPU_ITEM("S1.22");
+    NPU_ITEM("S1.27");
+    rig r = example_start(NULL);
+    bool right;
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    npu_sim_counters before = npu_sim_count(r.sim);
+    NPU_CHECK_EQ(before.calls[NPU_SIM_COMPILE], 2);
+    NPU_CHECK_EQ(before.calls[NPU_SIM_UPLOAD], 3); /* three weights on the accelerator */
+    NPU_CHECK_EQ(before.bytes_up, (4 * 3 * 3 * 3 + 6 * 5 + 5) * 4);
+    for (uint32_t i = 0; i < 10; i++) {
+        NPU_CHECK_STATUS(run_example(&r, i, &right), NPU_OK);
+        NPU_CHECK(right);
+    }
+    npu_sim_counters after = npu_sim_count(r.sim);
+    NPU_CHECK_EQ(after.calls[NPU_SIM_COMPILE], 2);
+    NPU_CHECK_EQ(after.calls[NPU_SIM_ALLOC], before.calls[NPU_SIM_ALLOC]);
+    NPU_CHECK_EQ(after.calls[NPU_SIM_SUBMIT], 2 * 10);
+    NPU_CHECK_EQ(after.calls[NPU_SIM_UPLOAD], 3 + 2 * 10);   /* x, concat_output */
+    NPU_CHECK_EQ(after.calls[NPU_SIM_DOWNLOAD], 2 * 10);     /* relu2_output, y */
+    NPU_CHECK_EQ(after.bytes_up - before.bytes_up, 10 * (EXAMPLE_IN + EXAMPLE_OUT) * 4);
+    NPU_CHECK_EQ(after.bytes_down, 10 * (EXAMPLE_OUT / 2 + EXAMPLE_OUT) * 4);
+    NPU_CHECK_EQ(after.ops, 6 * 10);
+    rig_end(&r);
+}
+
+static void test_named(void)
+{
+    NPU_ITEM("S1.23");
+    NPU_ITEM("S1.25");
+    NPU_ITEM("S1.28");
+    rig r = rig_start(NULL);
+    npu_value a = npu_input(r.graph, "a", npu_spec_tensor(NPU_F32, 1, DIMS(3)));
+    npu_value b = npu_input(r.graph, "b", npu_spec_tensor(NPU_F32, 1, DIMS(3)));
+    npu_output(r.graph, "sum", npu_add(r.graph, a, b));
+    npu_output(r.graph, "difference", npu_sub(r.graph, a, b));
+    float x[3] = { 1, 2, 3 }, y[3] = { 10, 20, 30 }, difference[3];
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "b", y, sizeof y), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_MISSING_FEED);
+    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "'a'"));
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "a", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "difference", difference, sizeof difference), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "c", x, sizeof x), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    size_t size = 0;
+    const float *sum = npu_exec_output_by_name(r.exec, "sum", &size);
+    NPU_CHECK_EQ(size, sizeof x);
+    NPU_CHECK(sum && sum[2] == 33);
+    NPU_CHECK_NEAR(difference[0], -9, 0);
+    rig_end(&r);
+}
+
+static void test_refused_group(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.refuse = "aten.softmax.int";
+    rig r = example_start(&desc);
+    bool right;
+    uint32_t reason = 0;
+    const char *words = "";
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    const npu_plan *plan = npu_program_plan(r.program);
+    npu_op softmax = npu_value_producer(r.graph, npu_graph_output(r.graph, 0), NULL);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, softmax, &reason, NULL), 0); /* before compile */
+    NPU_CHECK_EQ(npu_plan_op_backend(plan, softmax, &reason, &words), 1);
+    NPU_CHECK_EQ(reason, NPU_REASON_REJECTED);
+    NPU_CHECK(words && strstr(words, "refuse"));
+    NPU_CHECK_EQ(npu_plan_num_steps(plan), 3);
+    NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
+    NPU_CHECK(right);
+    rig_end(&r);
+}
+
+/* ---- transfers ----------------------------------------------------------------------------------------- */
+
+/* All 65536 bit patterns: NaN payloads, infinities, -0 and denormals among them. */
+static void test_bf16(void)
+{
+    NPU_ITEM("S1.26");
+    NPU_ITEM("S1.30");
+    NPU_ITEM("S1.31");
+    static uint16_t x[65536], y[65536];
+    static const char *const deny[] = { "aten.clone.default" };
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.deny = deny;
+    desc.num_deny = 1;
+    rig r = rig_start(&desc);
+    npu_value v = npu_input(r.graph, "x", npu_spec_tensor(NPU_BF16, 2, DIMS(256, 256)));
+    v = npu_transpose(r.graph, npu_clone(r.graph, npu_transpose(r.graph, v, 0, 1)), 0, 1);
+    npu_output(r.graph, "y", v);
+    for (uint32_t i = 0; i < 65536; i++) {
+        x[i] = (uint16_t)i;
+    }
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_num_steps(r.plan), 5); /* accelerator, CPU, accelerator */
+    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_exec_set_output(r.exec, "y", y, sizeof y);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    NPU_CHECK(memcmp(x, y, sizeof x) == 0);
+    rig_end(&r);
+}
+
+static void test_slots_by_hand(void)
+{
+    NPU_ITEM("S1.25");
+    NPU_ITEM("S1.29");
+    rig r = rig_start(NULL);
+    const npu_backend *b = r.backends[0];
+    npu_buffer u, v;
+    uint16_t x[4] = { 0x7fc1, 0xff81, 0x8000, 0x0001 }, y[4] = { 0 }; /* bf16: two NaNs, -0, a denormal */
+    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, 64, 64, &u), NPU_OK);
+    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, 64, 64, &v), NPU_OK);
+    NPU_CHECK_EQ((uintptr_t)u.handle % 64, 0);
+    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 56, x, sizeof x, NULL), NPU_OK);
+    NPU_CHECK_STATUS(b->copy(b->ctx, &v, 8, &u, 56, sizeof x, NULL), NPU_OK);
+    NPU_CHECK_STATUS(b->download(b->ctx, y, &v, 8, sizeof y, NULL), NPU_OK);
+    NPU_CHECK(memcmp(x, y, sizeof x) == 0);
+    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 57, x, sizeof x, NULL), NPU_ERR_RANGE);
+    NPU_CHECK_STATUS(b->download(b->ctx, y, &u, UINT64_MAX, 2, NULL), NPU_ERR_RANGE);
+    NPU_CHECK_STATUS(b->alloc(b->ctx, 1, 64, 64, &v), NPU_ERR_INVALID_ARGUMENT);
+    b->free(b->ctx, &u);
+    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 0, x, sizeof x, NULL), NPU_ERR_RANGE); /* a buffer that is gone */
+    npu_sim_destroy(r.sim);
+    npu_graph_destroy(r.graph);
+}
+
+/* A child process reads device memory and must die. */
+static void test_memory_is_closed(void)
+{
+    rig r = rig_start(NULL);
+    const npu_backend *b = r.backends[0];
+    npu_buffer u;
+    int state = 0;
+    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, 64, 64, &u), NPU_OK);
+    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 0, "abcd", 4, NULL), NPU_OK);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL); /* sanitizers catch it */
+        signal(SIGBUS, SIG_DFL);
+        _exit(*(volatile const char *)u.handle == 'a' ? 0 : 1);
+    }
+    NPU_CHECK(child > 0 && waitpid(child, &state, 0) == child);
+    NPU_CHECK(WIFSIGNALED(state) && (WTERMSIG(state) == SIGSEGV || WTERMSIG(state) == SIGBUS));
+    b->free(b->ctx, &u);
+    rig_end(&r);
+}
+
+static void test_capacity(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.capacity = 1000; /* the weights fit, the activations do not */
+    rig r = example_start(&desc);
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_ERR_NO_MEMORY);
+    NPU_CHECK(strstr(r.diag.message, "sim"));
+    rig_end(&r);
+    desc.capacity = 100000;
+    r = example_start(&desc);
+    bool right;
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
+    rig_end(&r);
+    desc.alignment = 3;
+    npu_sim *sim = NULL;
+    NPU_CHECK_STATUS(npu_sim_create(&sim, &desc), NPU_ERR_INVALID_ARGUMENT);
+}
+
+static void test_simulated_time(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.bandwidth = 1000000; /* 1000 ns per byte */
+    desc.transfer_ns = 5000;
+    desc.submit_ns = 70000;
+    rig r = example_start(&desc);
+    bool right;
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    uint64_t before = npu_sim_count(r.sim).busy_ns;
+    NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
+    uint64_t bytes = (EXAMPLE_IN + EXAMPLE_OUT / 2 + EXAMPLE_OUT + EXAMPLE_OUT) * 4;
+    NPU_CHECK_EQ(npu_sim_count(r.sim).busy_ns - before, bytes * 1000 + 4 * 5000 + 2 * 70000);
+    rig_end(&r);
+}
+
+/* ---- failures ------------------------------------------------------------------------------------------ */
+
+/* Makes and runs the example with the nth call of a slot failing: the status must come out, with a message,
+   and everything must work again at once. Returns false when there is no nth call. */
+static bool fail_once(npu_sim_slot slot, uint32_t n, const npu_sim_desc *desc)
+{
+    rig r = example_start(desc);
+    bool right = false;
+    npu_sim_fail(r.sim, slot, n, NPU_ERR_BACKEND);
+    npu_status status = rig_make(&r, 0), run = NPU_OK;
+    NPU_CHECK(status == NPU_OK || (status == NPU_ERR_BACKEND && r.diag.message[0]));
+    if (status) {
+        rig_unmake(&r);
+        memset(&r.diag, 0, sizeof r.diag);
+        NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    } else {
+        run = run_example(&r, 1, &right);
+        NPU_CHECK(run == NPU_OK ? right : run == NPU_ERR_BACKEND);
+        if (run) {
+            NPU_CHECK_STATUS(npu_exec_diag(r.exec)->status, NPU_ERR_BACKEND);
+            NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "sim"));
+        }
+    }
+    npu_sim_fail(r.sim, slot, 0, NPU_OK);
+    NPU_CHECK_STATUS(run_example(&r, 2, &right), NPU_OK);
+    NPU_CHECK(right);
+    bool happened = status || run || (slot == NPU_SIM_COMPILE && n <= 2);
+    rig_end(&r);
+    return happened;
+}
+
+static void test_failures(void)
+{
+    static const struct { npu_sim_slot slot; uint32_t calls;
+    } slots[] = {
+        { NPU_SIM_ALLOC, 2 },   { NPU_SIM_UPLOAD, 3 + 2 }, { NPU_SIM_DOWNLOAD, 2 },
+        { NPU_SIM_COMPILE, 2 }, { NPU_SIM_PLACE, 2 },      { NPU_SIM_SUBMIT, 2 },
+    };
+    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
+        uint32_t n = 1;
+        while (n < 20 && fail_once(slots[i].slot, n, NULL)) {
+            n++;
+        }
+        NPU_CHECK_EQ(n - 1, slots[i].calls);
+    }
+}
+
+/* The same where work is queued: a failing submit comes out of wait. */
+static void test_failures_async(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.async = true;
+    for (uint32_t n = 1; n <= 2; n++) {
+        NPU_CHECK(fail_once(NPU_SIM_SUBMIT, n, &desc));
+        NPU_CHECK(fail_once(NPU_SIM_WAIT, n, &desc));
+        NPU_CHECK(fail_once(NPU_SIM_DOWNLOAD, n, &desc));
+    }
+}
+
+/* A failed compile is no error: the group runs on the CPU, and the plan says why. */
+static void test_failed_compile(void)
+{
+    rig r = example_start(NULL);
+    bool right;
+    uint32_t reason = 0;
+    npu_sim_fail(r.sim, NPU_SIM_COMPILE, 1, NPU_ERR_TIMEOUT);
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    npu_op first = npu_value_user(r.graph, npu_graph_input(r.graph, 0), 0);
+    NPU_CHECK_EQ(npu_plan_op_backend(npu_program_plan(r.program), first, &reason, NULL), 1);
+    NPU_CHECK_EQ(reason, NPU_REASON_REJECTED);
+    NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
+    NPU_CHECK(right);
+    rig_end(&r);
+}
+
+/* A wrong result is visible in the outputs, once, at whichever op it happens. */
+static void test_wrong_result(void)
+{
+    rig r = example_start(NULL);
+    bool right = true;
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    for (uint32_t op = 1; op <= 6; op++) {
+        npu_sim_corrupt(r.sim, op);
+        NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
+        NPU_CHECK(!right);
+        NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
+        NPU_CHECK(right);
+    }
+    rig_end(&r);
+}
+
+static void test_timeout(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.async = true;
+    rig r = example_start(&desc);
+    bool right;
+    NPU_CHECK_STATUS(rig_make(&r, 50000000), NPU_OK); /* 50 ms */
+    for (uint32_t n = 1; n <= 2; n++) {
+        npu_sim_hang(r.sim, n, 150000000);
+        NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_ERR_TIMEOUT);
+        NPU_CHECK_STATUS(npu_exec_diag(r.exec)->status, NPU_ERR_TIMEOUT);
+        NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "sim"));
+        NPU_CHECK_STATUS(run_example(&r, 2, &right), NPU_OK); /* waits until the device is free again */
+        NPU_CHECK(right);
+    }
+    npu_sim_hang(r.sim, 1, 100000000);
+    NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_ERR_TIMEOUT);
+    rig_end(&r); /* while the device still hangs */
+}
+
+/* ---- queues -------------------------------------------------------------------------------------------- */
+
+static void test_fences(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.async = true;
+    desc.sleeps = true;
+    desc.transfer_ns = 20000000; /* 20 ms */
+    rig r = rig_start(&desc);
+    const npu_backend *b = r.backends[0];
+    npu_buffer u;
+    npu_fence up = 0, down = 0, last = 0;
+    uint32_t done = 1;
+    char text[5] = "abcd", back[5] = "";
+    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, 64, 64, &u), NPU_OK);
+    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 0, text, 5, &up), NPU_OK);
+    NPU_CHECK_STATUS(b->download(b->ctx, back, &u, 0, 5, &down), NPU_OK);
+    NPU_CHECK(up && down > up);
+    NPU_CHECK_STATUS(b->poll(b->ctx, down, &done), NPU_OK);
+    NPU_CHECK_EQ(done, 0);
+    NPU_CHECK_STATUS(b->wait(b->ctx, down, 1000000), NPU_ERR_TIMEOUT);
+    NPU_CHECK_STATUS(b->wait(b->ctx, down, 10000000000u), NPU_OK);
+    NPU_CHECK_STATUS(b->wait(b->ctx, up, 0), NPU_OK);
+    NPU_CHECK_STATUS(b->poll(b->ctx, down, &done), NPU_OK);
+    NPU_CHECK_EQ(done, 1);
+    NPU_CHECK_STR(back, "abcd");
+    npu_sim_fail(r.sim, NPU_SIM_UPLOAD, 1, NPU_ERR_IO);
+    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 0, text, 5, &last), NPU_OK);
+    NPU_CHECK_STATUS(b->wait(b->ctx, last, UINT64_MAX), NPU_ERR_IO);
+    NPU_CHECK_STATUS(b->wait(b->ctx, 0, 0), NPU_OK);
+    b->free(b->ctx, &u);
+    rig_end(&r);
+}
+
+typedef struct worker {
+    npu_program *program;
+    uint32_t seed;
+    float y[EXAMPLE_OUT];
+    npu_status status;
+} worker;
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    npu_exec *exec = NULL;
+    float x[EXAMPLE_IN];
+    fill(x, EXAMPLE_IN, w->seed);
+    w->status = npu_exec_create(&exec, w->program, NULL, NULL);
+    if (!w->status) {
+        npu_exec_set_input(exec, "x", x, sizeof x);
+        npu_exec_set_output(exec, "y", w->y, sizeof w->y);
+    }
+    for (int i = 0; i < 20 && !w->status; i++) {
+        w->status = npu_exec_run(exec);
+    }
+    npu_exec_destroy(exec);
+    return NULL;
+}
+
+/* Two execs of one program submit from two threads at once. */
+static void test_two_threads(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.plans_inner = true;
+    for (int async = 0; async < 2; async++) {
+        desc.async = async;
+        rig r = example_start(&desc);
+        static worker workers[3];
+        pthread_t threads[2];
+        NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+        for (uint32_t i = 0; i < 3; i++) {
+            workers[i].program = r.program;
+            workers[i].seed = i == 2 ? 1 : i;
+        }
+        for (int i = 0; i < 2; i++) {
+            NPU_CHECK_EQ(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+        }
+        for (int i = 0; i < 2; i++) {
+            pthread_join(threads[i], NULL);
+        }
+        work(&workers[2]); /* alone, with the input of the second */
+        for (int i = 0; i < 3; i++) {
+            NPU_CHECK_STATUS(workers[i].status, NPU_OK);
+        }
+        NPU_CHECK(memcmp(workers[1].y, workers[2].y, sizeof workers[1].y) == 0);
+        NPU_CHECK(memcmp(workers[0].y, workers[1].y, sizeof workers[1].y) != 0);
+        rig_end(&r);
+    }
+}
+
+int main(void)
+{
+    NPU_RUN(test_check);
+    NPU_RUN(test_optional_slots);
+    NPU_RUN(test_support_table);
+    NPU_RUN(test_ops);
+    NPU_RUN(test_ops_in_other_memory);
+    NPU_RUN(test_emulate_all);
+    NPU_RUN(test_blobs);
+    NPU_RUN(test_example_plan);
+    NPU_RUN(test_once);
+    NPU_RUN(test_named);
+    NPU_RUN(test_refused_group);
+    NPU_RUN(test_bf16);
+    NPU_RUN(test_slots_by_hand);
+    NPU_RUN(test_memory_is_closed);
+    NPU_RUN(test_capacity);
+    NPU_RUN(test_simulated_time);
+    NPU_RUN(test_failures);
+    NPU_RUN(test_failures_async);
+    NPU_RUN(test_failed_compile);
+    NPU_RUN(test_wrong_result);
+    NPU_RUN(test_timeout);
+    NPU_RUN(test_fences);
+    NPU_RUN(test_two_threads);
+    return npu_test_done();
+}

@@ -1,0 +1,620 @@
+/* Builders, layers and models: what each emits, exactly. */
+#include "npu_test.h"
+
+static npu_spec f32(uint32_t rank, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    int64_t dims[4];
+    dims[0] = a;
+    dims[1] = b;
+    dims[2] = c;
+    dims[3] = d;
+    return npu_spec_tensor(NPU_F32, rank, dims);
+}
+
+static const npu_value none = { 0 };
+
+/* The text form without its first two lines. */
+static void check_text(const npu_graph *g, const char *expected)
+{
+    npu_text text = npu_text_make(NULL);
+    const char *body;
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
+    body = strstr(text.data, "graph main\n");
+    NPU_CHECK_STR(body ? body + 11 : text.data, expected);
+    npu_text_free(&text);
+}
+
+/* ---- typed builders: each emits its kind ---- */
+
+static void check_kind(npu_graph *g, npu_op op, const char *name, int line)
+{
+    const npu_op_def *def = npu_op_definition(g, op);
+    if (!def || strcmp(def->name, name) != 0) {
+        fprintf(stderr, "line %d: %s\n", line, npu_graph_diag(g)->message);
+        NPU_CHECK_STR(def ? def->name : "(failed)", name);
+        npu_graph_clear_error(g);
+    }
+}
+
+#define NPU_BUILDS(call, name) check_kind(g, npu_value_producer(g, call, NULL), name, __LINE__)
+
+static void test_matrix_builders(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, NULL, f32(4, 1, 2, 8, 8)), w = npu_input(g, NULL, f32(4, 6, 2, 3, 3)),
+              wt = npu_input(g, NULL, f32(4, 2, 6, 3, 3));
+    npu_value x3 = npu_input(g, NULL, f32(3, 1, 2, 8, 0)), w3 = npu_input(g, NULL, f32(3, 6, 2, 3, 0)),
+              a = npu_input(g, NULL, f32(2, 2, 3, 0, 0));
+    npu_value b = npu_input(g, NULL, f32(2, 3, 5, 0, 0)), c = npu_input(g, NULL, f32(2, 5, 3, 0, 0)),
+              q = npu_input(g, NULL, f32(3, 4, 2, 8, 0));
+    npu_value t = npu_input(g, NULL, f32(3, 4, 8, 2, 0));
+    NPU_BUILDS(npu_conv1d(g, x3, w3, none, NULL), "aten.conv1d.default");
+    NPU_BUILDS(npu_conv2d(g, x, w, none, &(npu_conv2d_attrs){ .stride = { 2, 2 } }), "aten.conv2d.default");
+    NPU_BUILDS(npu_conv_transpose2d(g, x, wt, none, NULL), "aten.conv_transpose2d.input");
+    NPU_BUILDS(npu_linear(g, a, c, none), "aten.linear.default");
+    NPU_BUILDS(npu_mm(g, a, b), "aten.mm.default");
+    NPU_BUILDS(npu_bmm(g, q, t), "aten.bmm.default");
+    NPU_BUILDS(npu_matmul(g, a, b), "aten.matmul.default");
+    NPU_BUILDS(npu_addmm(g, npu_input(g, NULL, f32(1, 5, 0, 0, 0)), a, b, NULL), "aten.addmm.default");
+    NPU_BUILDS(npu_scaled_dot_product_attention(g, q, q, q, none, NULL),
+               "aten.scaled_dot_product_attention.default");
+    NPU_BUILDS(npu_aicf_gemm(g, a, b, NULL), "aicf.gemm");
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    npu_graph_destroy(g);
+}
+
+static void test_elementwise_builders(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, NULL, f32(2, 2, 3, 0, 0)), y = npu_input(g, NULL, f32(1, 3, 0, 0, 0));
+    NPU_BUILDS(npu_relu(g, x), "aten.relu.default");
+    NPU_BUILDS(npu_silu(g, x), "aten.silu.default");
+    NPU_BUILDS(npu_sigmoid(g, x), "aten.sigmoid.default");
+    NPU_BUILDS(npu_tanh(g, x), "aten.tanh.default");
+    NPU_BUILDS(npu_hardswish(g, x), "aten.hardswish.default");
+    NPU_BUILDS(npu_gelu(g, x, &(npu_gelu_attrs){ "tanh" }), "aten.gelu.default");
+    NPU_BUILDS(npu_leaky_relu(g, x, NULL), "aten.leaky_relu.default");
+    NPU_BUILDS(npu_hardtanh(g, x, NULL), "aten.hardtanh.default");
+    NPU_BUILDS(npu_elu(g, x, NULL), "aten.elu.default");
+    NPU_BUILDS(npu_add(g, x, y), "aten.add.Tensor");
+    NPU_BUILDS(npu_sub(g, x, y), "aten.sub.Tensor");
+    NPU_BUILDS(npu_mul(g, x, y), "aten.mul.Tensor");
+    NPU_BUILDS(npu_div(g, x, y), "aten.div.Tensor");
+    NPU_BUILDS(npu_pow(g, x, y), "aten.pow.Tensor_Tensor");
+    NPU_BUILDS(npu_maximum(g, x, y), "aten.maximum.default");
+    NPU_BUILDS(npu_minimum(g, x, y), "aten.minimum.default");
+    NPU_BUILDS(npu_sqrt(g, x), "aten.sqrt.default");
+    NPU_BUILDS(npu_rsqrt(g, x), "aten.rsqrt.default");
+    NPU_BUILDS(npu_neg(g, x), "aten.neg.default");
+    NPU_BUILDS(npu_abs(g, x), "aten.abs.default");
+    NPU_BUILDS(npu_exp(g, x), "aten.exp.default");
+    NPU_BUILDS(npu_log(g, x), "aten.log.default");
+    NPU_BUILDS(npu_clamp(g, x, 0, 6), "aten.clamp.default");
+    NPU_BUILDS(npu_eq(g, x, y), "aten.eq.Tensor");
+    NPU_BUILDS(npu_ne(g, x, y), "aten.ne.Tensor");
+    NPU_BUILDS(npu_lt(g, x, y), "aten.lt.Tensor");
+    NPU_BUILDS(npu_le(g, x, y), "aten.le.Tensor");
+    NPU_BUILDS(npu_gt(g, x, y), "aten.gt.Tensor");
+    NPU_BUILDS(npu_ge(g, x, y), "aten.ge.Tensor");
+    NPU_BUILDS(npu_where(g, npu_gt(g, x, y), x, y), "aten.where.self");
+    NPU_BUILDS(npu_to(g, x, NPU_BF16), "aten.to.dtype");
+    NPU_BUILDS(npu_clone(g, x), "aten.clone.default");
+    NPU_BUILDS(npu_dropout(g, x, 0.5), "aten.dropout.default");
+    NPU_BUILDS(npu_aicf_add(g, x, x), "aicf.add");
+    NPU_BUILDS(npu_aicf_relu(g, x), "aicf.relu");
+    NPU_BUILDS(npu_aicf_bias_add(g, x, y), "aicf.bias_add");
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    npu_graph_destroy(g);
+}
+
+static void test_shape_builders(void)
+{
+    static const int64_t flat[] = { 6 }, order[] = { 1, 0 }, wide[] = { 4, 2, 3 }, twice[] = { 2, 1 },
+                         one[] = { 1 };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, NULL, f32(2, 2, 3, 0, 0)), image = npu_input(g, NULL, f32(4, 1, 4, 8, 8)),
+              c = npu_input(g, NULL, f32(1, 4, 0, 0, 0));
+    npu_value both[2], index;
+    int64_t dims[2] = { 2, 3 };
+    both[0] = both[1] = x;
+    index = npu_input(g, NULL, npu_spec_tensor(NPU_I64, 2, dims));
+    NPU_BUILDS(npu_reshape(g, x, flat, 1), "aten.reshape.default");
+    NPU_BUILDS(npu_permute(g, x, order, 2), "aten.permute.default");
+    NPU_BUILDS(npu_transpose(g, x, 0, 1), "aten.transpose.int");
+    NPU_BUILDS(npu_flatten(g, x, 0, -1), "aten.flatten.using_ints");
+    NPU_BUILDS(npu_squeeze(g, x, 0), "aten.squeeze.dim");
+    NPU_BUILDS(npu_unsqueeze(g, x, 0), "aten.unsqueeze.default");
+    NPU_BUILDS(npu_expand(g, x, wide, 3), "aten.expand.default");
+    NPU_BUILDS(npu_repeat(g, x, twice, 2), "aten.repeat.default");
+    NPU_BUILDS(npu_cat(g, both, 2, 0), "aten.cat.default");
+    NPU_BUILDS(npu_stack(g, both, 2, 0), "aten.stack.default");
+    check_kind(g, npu_split(g, x, 2, 1), "aten.split.Tensor", __LINE__);
+    check_kind(g, npu_chunk(g, x, 2, 0), "aten.chunk.default", __LINE__);
+    NPU_BUILDS(npu_select(g, x, 0, 1), "aten.select.int");
+    NPU_BUILDS(npu_slice(g, x, 1, 0, 2, 1), "aten.slice.Tensor");
+    NPU_BUILDS(npu_sum(g, x, one, 1, false), "aten.sum.dim_IntList");
+    NPU_BUILDS(npu_mean(g, x, NULL, 0, false), "aten.mean.dim");
+    NPU_BUILDS(npu_amax(g, x, one, 1, true), "aten.amax.default");
+    NPU_BUILDS(npu_amin(g, x, one, 1, true), "aten.amin.default");
+    check_kind(g, npu_max_dim(g, x, 1, false), "aten.max.dim", __LINE__);
+    NPU_BUILDS(npu_argmax(g, x, 1, false), "aten.argmax.default");
+    NPU_BUILDS(npu_softmax(g, x, 1), "aten.softmax.int");
+    NPU_BUILDS(npu_log_softmax(g, x, 1), "aten.log_softmax.int");
+    NPU_BUILDS(npu_embedding(g, x, index), "aten.embedding.default");
+    NPU_BUILDS(npu_gather(g, x, 1, index), "aten.gather.default");
+    NPU_BUILDS(npu_batch_norm(g, image, c, c, c, c, 1e-5), "aten.batch_norm.default");
+    NPU_BUILDS(npu_layer_norm(g, x, none, none, 1, 1e-5), "aten.layer_norm.default");
+    NPU_BUILDS(npu_group_norm(g, image, 2, c, c, 1e-5), "aten.group_norm.default");
+    NPU_BUILDS(npu_max_pool2d(g, image, &(npu_max_pool2d_attrs){ .kernel_size = { 2, 2 } }),
+               "aten.max_pool2d.default");
+    NPU_BUILDS(npu_avg_pool2d(g, image, &(npu_avg_pool2d_attrs){ .kernel_size = { 2, 2 } }),
+               "aten.avg_pool2d.default");
+    NPU_BUILDS(npu_adaptive_avg_pool2d(g, image, 1, 1), "aten.adaptive_avg_pool2d.default");
+    NPU_BUILDS(npu_aicf_reduce_sum(g, x, 0), "aicf.reduce_sum");
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    npu_graph_destroy(g);
+}
+
+/* ---- attrs structs ---- */
+
+/* A member of an attrs struct; sizes and order come with it. */
+typedef struct member {
+    const char *op;
+    size_t size, offset, has_offset;
+} member;
+
+#define NPU_MEMBER(op, type, name) { op, sizeof(type), offsetof(type, name), 0 }
+#define NPU_OPTION(op, type, name) { op, sizeof(type), offsetof(type, name), offsetof(type, has_##name) }
+
+static const member members[] = {
+    NPU_MEMBER("aten.conv1d.default", npu_conv1d_attrs, stride),
+    NPU_MEMBER("aten.conv1d.default", npu_conv1d_attrs, padding),
+    NPU_MEMBER("aten.conv1d.default", npu_conv1d_attrs, dilation),
+    NPU_MEMBER("aten.conv1d.default", npu_conv1d_attrs, groups),
+    NPU_MEMBER("aten.conv2d.default", npu_conv2d_attrs, stride),
+    NPU_MEMBER("aten.conv2d.default", npu_conv2d_attrs, padding),
+    NPU_MEMBER("aten.conv2d.default", npu_conv2d_attrs, dilation),
+    NPU_MEMBER("aten.conv2d.default", npu_conv2d_attrs, groups),
+    NPU_MEMBER("aten.conv_transpose2d.input", npu_conv_transpose2d_attrs, stride),
+    NPU_MEMBER("aten.conv_transpose2d.input", npu_conv_transpose2d_attrs, padding),
+    NPU_MEMBER("aten.conv_transpose2d.input", npu_conv_transpose2d_attrs, output_padding),
+    NPU_MEMBER("aten.conv_transpose2d.input", npu_conv_transpose2d_attrs, groups),
+    NPU_MEMBER("aten.conv_transpose2d.input", npu_conv_transpose2d_attrs, dilation),
+    NPU_OPTION("aten.addmm.default", npu_addmm_attrs, beta),
+    NPU_OPTION("aten.addmm.default", npu_addmm_attrs, alpha),
+    NPU_MEMBER("aten.gelu.default", npu_gelu_attrs, approximate),
+    NPU_OPTION("aten.leaky_relu.default", npu_leaky_relu_attrs, negative_slope),
+    NPU_OPTION("aten.hardtanh.default", npu_hardtanh_attrs, min_val),
+    NPU_OPTION("aten.hardtanh.default", npu_hardtanh_attrs, max_val),
+    NPU_OPTION("aten.elu.default", npu_elu_attrs, alpha),
+    NPU_OPTION("aten.elu.default", npu_elu_attrs, scale),
+    NPU_OPTION("aten.elu.default", npu_elu_attrs, input_scale),
+    NPU_MEMBER("aten.max_pool2d.default", npu_max_pool2d_attrs, kernel_size),
+    NPU_MEMBER("aten.max_pool2d.default", npu_max_pool2d_attrs, stride),
+    NPU_MEMBER("aten.max_pool2d.default", npu_max_pool2d_attrs, padding),
+    NPU_MEMBER("aten.max_pool2d.default", npu_max_pool2d_attrs, dilation),
+    NPU_MEMBER("aten.max_pool2d.default", npu_max_pool2d_attrs, ceil_mode),
+    NPU_MEMBER("aten.avg_pool2d.default", npu_avg_pool2d_attrs, kernel_size),
+    NPU_MEMBER("aten.avg_pool2d.default", npu_avg_pool2d_attrs, stride),
+    NPU_MEMBER("aten.avg_pool2d.default", npu_avg_pool2d_attrs, padding),
+    NPU_MEMBER("aten.avg_pool2d.default", npu_avg_pool2d_attrs, ceil_mode),
+    NPU_OPTION("aten.avg_pool2d.default", npu_avg_pool2d_attrs, count_include_pad),
+    NPU_OPTION("aten.avg_pool2d.default", npu_avg_pool2d_attrs, divisor_override),
+    NPU_MEMBER("aten.scaled_dot_product_attention.default", npu_attention_attrs, dropout_p),
+    NPU_MEMBER("aten.scaled_dot_product_attention.default", npu_attention_attrs, is_causal),
+    NPU_OPTION("aten.scaled_dot_product_attention.default", npu_attention_attrs, scale),
+    NPU_MEMBER("aten.scaled_dot_product_attention.default", npu_attention_attrs, enable_gqa),
+    NPU_MEMBER("aicf.gemm", npu_aicf_gemm_attrs, transA),
+    NPU_MEMBER("aicf.gemm", npu_aicf_gemm_attrs, transB)
+};
+
+static void test_attrs_layouts(void)
+{
+    npu_registry *registry = NULL;
+    const size_t num_members = sizeof members / sizeof members[0];
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    for (size_t i = 0; i < num_members;) {
+        const npu_op_def *def = npu_registry_find(registry, members[i].op);
+        npu_attr_slot slots[16];
+        size_t size = 0;
+        uint32_t count = def ? npu_schema_attrs_layout(def->schema, slots, 16, &size) : 0;
+        NPU_CHECK(count > 0);
+        NPU_CHECK_EQ(size, members[i].size);
+        for (uint32_t k = 0; k < (count ? count : 1); k++, i++) {
+            NPU_CHECK(i < num_members && strcmp(members[i].op, def ? def->name : "") == 0);
+            NPU_CHECK_EQ(slots[k].offset, members[i].offset);
+            NPU_CHECK_EQ(slots[k].has_offset, members[i].has_offset);
+        }
+    }
+    npu_registry_destroy(registry);
+}
+
+/* A nonzero member counts; zero needs has_x where it is not the default. */
+static void test_options(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(4, 1, 1, 8, 8));
+    npu_leaky_relu(g, x, NULL);
+    npu_leaky_relu(g, x, &(npu_leaky_relu_attrs){ .negative_slope = npu_scalar_float(0.5) });
+    npu_leaky_relu(g, x, &(npu_leaky_relu_attrs){ .has_negative_slope = true });
+    npu_avg_pool2d(
+        g, x,
+        &(npu_avg_pool2d_attrs){ .kernel_size = { 2, 2 }, .has_count_include_pad = true, .ceil_mode = true });
+    npu_avg_pool2d(g, x, &(npu_avg_pool2d_attrs){ .kernel_size = { 2, 2 }, .divisor_override = 3 });
+    check_text(
+        g,
+        "input x : f32[1,1,8,8]\n%2 = aten.leaky_relu.default(self=x) : f32[1,1,8,8]\n"
+        "%3 = aten.leaky_relu.default(self=x, negative_slope=0.5) : f32[1,1,8,8]\n"
+        "%4 = aten.leaky_relu.default(self=x, negative_slope=0) : f32[1,1,8,8]\n"
+        "%5 = aten.avg_pool2d.default(self=x, kernel_size=[2, 2], ceil_mode=true, count_include_pad=false) : f32[1,1,4,4]\n"
+        "%6 = aten.avg_pool2d.default(self=x, kernel_size=[2, 2], divisor_override=3) : f32[1,1,4,4]\n");
+    npu_graph_destroy(g);
+}
+
+static void test_struct_size_is_checked(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x[3];
+    npu_conv2d_attrs attrs = { { 0, 0 }, { 0, 0 }, { 0, 0 }, 0 };
+    x[0] = npu_input(g, "x", f32(4, 1, 1, 8, 8));
+    x[1] = npu_input(g, "w", f32(4, 1, 1, 3, 3));
+    x[2] = none;
+    NPU_CHECK(npu_emit_struct(g, NPU_ATEN_CONV2D, x, 3, NULL, &attrs, sizeof attrs).id);
+    NPU_CHECK(!npu_emit_struct(g, NPU_ATEN_CONV2D, x, 3, NULL, &attrs, sizeof attrs - 8).id);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_INVALID_ARGUMENT);
+    npu_graph_destroy(g);
+}
+
+/* ---- emit by name ---- */
+
+static void test_emit_by_name(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(2, 2, 3, 0, 0));
+    npu_arg args[3];
+    NPU_ITEM("S2.9");
+    args[0] = npu_arg_tensor(NULL, x);
+    args[1] = npu_arg_float("other", 0.5); /* a number for a tensor */
+    args[2] = npu_arg_int("alpha", 2);
+    NPU_CHECK(npu_emit_name(g, "aten::add.Tensor", args, 3).id);
+    args[1] = npu_arg_int("dim", -1);
+    NPU_CHECK(npu_emit_name(g, "torch.ops.aten.softmax.int", args, 2).id);
+    NPU_CHECK(npu_emit_name(g, "relu", args, 1).id); /* a bare name is the device's */
+    check_text(
+        g,
+        "input x : f32[2,3]\nconst %2 : f64[] wrapped {0.5}\n"
+        "%3 = aten.add.Tensor(self=x, other=%2, alpha=2) : f32[2,3]\n"
+        "%4 = aten.softmax.int(self=x, dim=-1) : f32[2,3]\n%5 = aicf.relu(x=x) : f32[2,3]\n");
+    npu_graph_destroy(g);
+}
+
+static void test_emit_rejections(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(2, 2, 3, 0, 0)), both[2];
+    npu_arg tensor = npu_arg_tensor(NULL, x), list;
+    const struct { const char *name; npu_arg first, second; uint32_t num_args; npu_status status; } rows[] = {
+        { "aten.relu", npu_arg_none(NULL), npu_arg_none(NULL), 0, NPU_ERR_ARITY },
+        { "aten.relu", tensor, npu_arg_int("slope", 1), 2, NPU_ERR_ATTRIBUTE },
+        { "aten.softmax.int", tensor, npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE },
+        { "aten.softmax.int", tensor, npu_arg_str("dim", "last"), 2, NPU_ERR_ATTRIBUTE },
+        { "aten.softmax.int", tensor, npu_arg_int("dim", 2), 2, NPU_ERR_AXIS },
+        { "aten.relu", npu_arg_str(NULL, "x"), npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE },
+        { "aten.cat", npu_arg_int(NULL, 1), npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE }
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_arg args[2];
+        args[0] = rows[i].first;
+        args[1] = rows[i].second;
+        npu_graph_clear_error(g);
+        NPU_CHECK(!npu_emit_name(g, rows[i].name, args, rows[i].num_args).id);
+        NPU_CHECK_STATUS(npu_graph_status(g), rows[i].status);
+    }
+    both[0] = x;
+    both[1] = none;
+    list = npu_arg_tensors("tensors", both, 2);
+    npu_graph_clear_error(g);
+    NPU_CHECK(!npu_emit_name(g, "aten.cat", &list, 1).id); /* a hole where none is allowed */
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_ARITY);
+    NPU_CHECK_EQ(npu_graph_num_ops(g), 0);
+    npu_graph_destroy(g);
+}
+
+static void test_emit_typed(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(2, 2, 3, 0, 0));
+    npu_arg args[2];
+    npu_spec results[2], wrong = f32(2, 3, 2, 0, 0);
+    npu_op op;
+    NPU_ITEM("S0.2");
+    args[0] = npu_arg_tensor("x", x);
+    args[1] = npu_arg_str("mode", "fast");
+    results[0] = f32(1, 7, 0, 0, 0);
+    results[1] = f32(2, 2, 3, 0, 0);
+    op = npu_emit_typed(g, "vendor.magic", args, 2, results, 2);
+    NPU_CHECK_EQ(npu_op_num_results(g, op), 2);
+    NPU_CHECK(npu_spec_equal(npu_value_spec(g, npu_op_result(g, op, 0)), &results[0]));
+    NPU_CHECK_EQ(npu_op_kind(g, op), 0);
+    NPU_CHECK_STR(npu_op_definition(g, op)->name, "vendor.magic");
+    args[0].name = NULL;
+    NPU_CHECK(npu_emit_typed(g, "aten.relu", args, 1, &results[1], 1).id);
+    NPU_CHECK(!npu_emit_typed(g, "aten.relu", args, 1, &wrong, 1).id); /* a known op must agree with its type rule */
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_SHAPE);
+    npu_graph_destroy(g);
+}
+
+/* ---- result specs ---- */
+
+static void check_dims(npu_graph *g, npu_value v, uint32_t rank, int64_t a, int64_t b)
+{
+    const npu_spec *s = npu_value_spec(g, v);
+    NPU_CHECK(s);
+    if (s) {
+        NPU_CHECK_EQ(s->rank, rank);
+        NPU_CHECK_EQ(s->dims[0], a);
+        NPU_CHECK_EQ(s->dims[1], b);
+    }
+}
+
+static void test_broadcast(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value a = npu_input(g, "a", f32(2, 2, 1, 0, 0)), b = npu_input(g, "b", f32(1, 3, 0, 0, 0)),
+              c = npu_input(g, "c", f32(1, 4, 0, 0, 0));
+    NPU_ITEM("S2.46");
+    NPU_ITEM("S2.47");
+    check_dims(g, npu_add(g, a, b), 2, 2, 3);
+    NPU_CHECK(!npu_add(g, b, c).id);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_SHAPE);
+    npu_graph_destroy(g);
+}
+
+static void test_shape_after_reduce(void)
+{
+    static const int64_t first[] = { 0 };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(2, 2, 3, 0, 0));
+    NPU_ITEM("S2.47");
+    check_dims(g, npu_sum(g, x, first, 1, false), 1, 3, 0);
+    check_dims(g, npu_sum(g, x, NULL, 0, false), 0, 0, 0);
+    check_dims(g, npu_aicf_reduce_sum(g, x, 0), 1, 3, 0);
+    npu_graph_destroy(g);
+}
+
+static void test_keepdim(void)
+{
+    static const int64_t first[] = { 0 };
+    npu_graph *g = npu_graph_create(NULL);
+    NPU_ITEM("S2.47");
+    check_dims(g, npu_sum(g, npu_input(g, "x", f32(2, 2, 3, 0, 0)), first, 1, true), 2, 1, 3);
+    npu_graph_destroy(g);
+}
+
+static void test_batch_dims(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(3, 7, 2, 3, 0)), w = npu_input(g, "w", f32(2, 3, 5, 0, 0));
+    NPU_ITEM("S2.47");
+    check_dims(g, npu_matmul(g, x, w), 3, 7, 2);
+    npu_graph_destroy(g);
+}
+
+/* ---- layers and models ---- */
+
+static void test_linear_layer(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_linear fc = npu_linear_layer("fc1", 128, 256);
+    npu_value x = npu_model_input(m, "x", f32(3, 4, 8, 128, 0));
+    NPU_ITEM("S2.1");
+    NPU_ITEM("S2.13");
+    NPU_ITEM("S2.41");
+    npu_model_output(m, "y", npu_model_add(m, &fc.base, x));
+    check_text(
+        npu_model_graph(m),
+        "input x : f32[4,8,128]\nparam fc1.W : f32[256,128]\n"
+        "fc1.out = aicf.gemm(a=x, b=fc1.W, transB=true) !prefer_epilogue : f32[4,8,256]\nparam fc1.b : f32[256]\n"
+        "fc1.out_bias = aicf.bias_add(x=fc1.out, bias=fc1.b) !inplace_ok : f32[4,8,256]\n"
+        "output y = fc1.out_bias\n");
+    npu_model_destroy(m);
+}
+
+static void test_linear_layer_without_bias(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_linear fc = npu_linear_layer("fc1", 3, 4);
+    fc.no_bias = true;
+    fc.dtype = NPU_F16;
+    npu_model_add(m, &fc.base, npu_model_input(m, "x", npu_spec_tensor(NPU_F16, 2, (int64_t[]){ 2, 3 })));
+    check_text(
+        npu_model_graph(m),
+        "input x : f16[2,3]\nparam fc1.W : f16[4,3]\n"
+        "fc1.out = aicf.gemm(a=x, b=fc1.W, transB=true) !prefer_epilogue : f16[2,4]\n");
+    npu_model_destroy(m);
+}
+
+static void test_relu_and_add_layers(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_relu relu = npu_relu_layer("r");
+    npu_layer_add add = npu_add_layer("a");
+    npu_value x = npu_model_input(m, "x", f32(1, 3, 0, 0, 0)), y;
+    NPU_ITEM("S2.13");
+    NPU_ITEM("S2.42");
+    relu.save_for_backward = true;
+    y = npu_model_add(m, &relu.base, x);
+    y = npu_model_add2(m, &add.base, y, y);
+    check_text(
+        npu_model_graph(m),
+        "input x : f32[3]\nr.out = aicf.relu(x=x) : f32[3]\na.out = aicf.add(a=r.out, c=r.out) : f32[3]\n"
+        "save r.out = r.out\n");
+    NPU_CHECK(!npu_model_add2(m, &add.base, y, npu_model_input(m, "z", f32(1, 1, 0, 0, 0)))
+                   .id); /* no broadcasting here */
+    NPU_CHECK_STATUS(npu_graph_status(npu_model_graph(m)), NPU_ERR_SHAPE);
+    npu_model_destroy(m);
+}
+
+static void test_other_layers(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_conv2d conv = npu_conv2d_layer("conv", 4, 8, 3);
+    npu_layer_batch_norm bn = npu_batch_norm_layer("bn", 8);
+    npu_layer_layer_norm ln = npu_layer_norm_layer("ln", 6);
+    npu_layer_embedding embedding = npu_embedding_layer("emb", 10, 6);
+    npu_value x = npu_model_input(m, "x", f32(4, 1, 4, 8, 8)),
+              i = npu_model_input(m, "i", npu_spec_tensor(NPU_I64, 1, (int64_t[]){ 5 }));
+    conv.attrs.groups = 2;
+    conv.attrs.padding[0] = conv.attrs.padding[1] = 1;
+    npu_model_add(m, &bn.base, npu_model_add(m, &conv.base, x));
+    npu_model_add(m, &ln.base, npu_model_add(m, &embedding.base, i));
+    check_text(
+        npu_model_graph(m),
+        "input x : f32[1,4,8,8]\ninput i : i64[5]\nparam conv.weight : f32[8,2,3,3]\nparam conv.bias : f32[8]\n"
+        "conv.out = aten.conv2d.default(input=x, weight=conv.weight, bias=conv.bias, padding=[1, 1], groups=2) : f32[1,8,8,8]\n"
+        "param bn.weight : f32[8]\nparam bn.bias : f32[8]\nparam bn.running_mean : f32[8]\n"
+        "param bn.running_var : f32[8]\n"
+        "bn.out = aten.batch_norm.default(input=conv.out, weight=bn.weight, bias=bn.bias, running_mean=bn.running_mean, "
+        "running_var=bn.running_var, training=false, momentum=0.1, eps=1e-05, cudnn_enabled=false) : f32[1,8,8,8]\n"
+        "param emb.weight : f32[10,6]\nemb.out = aten.embedding.default(weight=emb.weight, indices=i) : f32[5,6]\n"
+        "param ln.weight : f32[6]\nparam ln.bias : f32[6]\n"
+        "ln.out = aten.layer_norm.default(input=emb.out, normalized_shape=[6], weight=ln.weight, bias=ln.bias) : f32[5,6]\n");
+    npu_model_destroy(m);
+}
+
+static void test_attention_layer(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_attention attention = npu_attention_layer("att", 8, 2);
+    npu_value y = npu_model_add(m, &attention.base, npu_model_input(m, "x", f32(3, 2, 5, 8, 0)));
+    npu_graph *g = npu_model_graph(m);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    NPU_CHECK_EQ(npu_value_spec(g, y)->dims[2], 8);
+    NPU_CHECK(npu_graph_find(g, "att.q_proj.W").id && npu_graph_find(g, "att.out_proj.b").id);
+    attention.num_heads = 3;
+    NPU_CHECK(!npu_model_add(m, &attention.base, y).id);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_SHAPE);
+    npu_model_destroy(m);
+}
+
+/* The model is the user's view of a graph that stays reachable: layers and builders mix. */
+static void test_model_wraps_a_graph(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_relu relu = npu_relu_layer("r");
+    npu_value x = npu_model_input(m, "x", f32(1, 3, 0, 0, 0)), y = npu_model_add(m, &relu.base, x);
+    NPU_ITEM("S2.11");
+    NPU_ITEM("S2.12");
+    NPU_ITEM("S2.8");
+    NPU_CHECK_STATUS(npu_model_output(m, "y", npu_exp(npu_model_graph(m), y)), NPU_OK);
+    check_text(
+        npu_model_graph(m),
+        "input x : f32[3]\nr.out = aicf.relu(x=x) : f32[3]\n%3 = aten.exp.default(self=r.out) : f32[3]\n"
+        "output y = %3\n");
+    npu_model_destroy(m);
+}
+
+/* A layer of the user's: own members behind the base, ops of its own kind, no change of the library. */
+typedef struct scale_layer {
+    npu_layer base;
+    double factor;
+} scale_layer;
+
+static npu_value emit_scale(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    const scale_layer *l = (const scale_layer *)(const void *)base;
+    npu_spec spec = *npu_value_spec(g, x[0]);
+    npu_arg args[2];
+    npu_op op;
+    char name[64];
+    if (num_x != 1) {
+        return none;
+    }
+    args[0] = npu_arg_tensor("x", x[0]);
+    args[1] = npu_arg_float("factor", l->factor);
+    op = npu_emit_typed(g, "custom.scale", args, 2, &spec, 1);
+    npu_op_set_constraints(g, op, NPU_CONSTRAINT_INPLACE_OK);
+    snprintf(name, sizeof name, "%s.out", base->name);
+    npu_value_set_name(g, npu_op_result(g, op, 0), name);
+    return npu_op_result(g, op, 0);
+}
+
+static void test_custom_layer(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    scale_layer scale = { { "s", emit_scale }, 0.5 };
+    NPU_ITEM("S2.13");
+    NPU_ITEM("S2.40");
+    NPU_ITEM("S2.50");
+    npu_model_output(m, "y", npu_model_add(m, &scale.base, npu_model_input(m, "x", f32(1, 3, 0, 0, 0))));
+    check_text(
+        npu_model_graph(m),
+        "input x : f32[3]\ns.out = custom.scale(x=x, factor=0.5) !inplace_ok : f32[3]\noutput y = s.out\n");
+    npu_model_destroy(m);
+}
+
+static void test_model_rejections(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_graph *g = npu_model_graph(m);
+    npu_layer_linear fc = npu_linear_layer("fc", 3, 4);
+    npu_layer empty = { "empty", NULL };
+    npu_value x = npu_model_input(m, "x", f32(2, 2, 5, 0, 0)), missing = { 99 };
+    NPU_CHECK(!npu_model_add(m, &fc.base, x).id); /* last dim is 5, not 3 */
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_SHAPE);
+    npu_graph_clear_error(g);
+    NPU_CHECK(!npu_model_add2(m, &fc.base, x, x).id);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_ARITY);
+    npu_graph_clear_error(g);
+    NPU_CHECK(!npu_model_add(m, &fc.base, missing).id);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_INVALID_ARGUMENT);
+    npu_graph_clear_error(g);
+    NPU_CHECK(!npu_model_add(m, &empty, x).id);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK(!npu_model_add(NULL, &fc.base, x).id);
+    npu_model_destroy(m);
+    npu_model_destroy(NULL);
+}
+
+/* A parameter that exists already is taken. */
+static void test_shared_parameters(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_linear fc = npu_linear_layer("fc", 3, 3);
+    npu_value x = npu_model_input(m, "x", f32(2, 2, 3, 0, 0));
+    npu_value p = npu_param(npu_model_graph(m), "fc.W", f32(2, 3, 3, 0, 0));
+    npu_model_add(m, &fc.base, x);
+    NPU_CHECK_EQ(npu_value_num_users(npu_model_graph(m), p), 1);
+    NPU_CHECK_STATUS(npu_graph_status(npu_model_graph(m)), NPU_OK);
+    npu_model_destroy(m);
+}
+
+int main(void)
+{
+    NPU_RUN(test_matrix_builders);
+    NPU_RUN(test_elementwise_builders);
+    NPU_RUN(test_shape_builders);
+    NPU_RUN(test_attrs_layouts);
+    NPU_RUN(test_options);
+    NPU_RUN(test_struct_size_is_checked);
+    NPU_RUN(test_emit_by_name);
+    NPU_RUN(test_emit_rejections);
+    NPU_RUN(test_emit_typed);
+    NPU_RUN(test_broadcast);
+    NPU_RUN(test_shape_after_reduce);
+    NPU_RUN(test_keepdim);
+    NPU_RUN(test_batch_dims);
+    NPU_RUN(test_linear_layer);
+    NPU_RUN(test_linear_layer_without_bias);
+    NPU_RUN(test_relu_and_add_layers);
+    NPU_RUN(test_other_layers);
+    NPU_RUN(test_attention_layer);
+    NPU_RUN(test_model_wraps_a_graph);
+    NPU_RUN(test_custom_layer);
+    NPU_RUN(test_model_rejections);
+    NPU_RUN(test_shared_parameters);
+    return npu_test_done();
+}

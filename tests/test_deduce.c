@@ -1,0 +1,1550 @@
+/* Type rules: one row per call, with the result specs or the status that it must give.
+
+   An op without a namespace is aten's. Arguments are written name=value: f32[2,?,s] a tensor with an unknown dim
+   and the symbol s, {f32[2],-} a list of tensors with a hole, [1,2] a list of int, 'text' a string, :f32 a dtype,
+   true, 3, 0.5. A number for a Tensor is a wrapped number. */
+#include "npu_test.h"
+
+typedef struct row {
+    const char *op, *args, *want; /* want: "f32[2,3] i64[2]", or "SHAPE" for NPU_ERR_SHAPE */
+} row;
+
+enum { MAX_ITEMS = 64 };
+
+typedef struct call {
+    npu_graph *graph;
+    npu_arg args[16];
+    char names[16][32];
+    uint32_t num_args;
+    int64_t ints[MAX_ITEMS];
+    npu_value values[MAX_ITEMS];
+    uint32_t num_ints, num_values;
+    char text[32];
+    int64_t symbol;
+} call;
+
+static int64_t read_int(call *c, const char **at)
+{
+    char *end;
+    int64_t x;
+    if (**at == '?' || **at == 's') {
+        return *(*at)++ == '?' ? NPU_DYNAMIC_DIM : c->symbol;
+    }
+    x = (int64_t)strtoll(*at, &end, 0);
+    *at = end;
+    return x;
+}
+
+/* "[1,2]": appends to c->ints, returns how many. */
+static uint32_t read_ints(call *c, const char **at)
+{
+    uint32_t first = c->num_ints;
+    ++*at;
+    while (**at != ']') {
+        c->ints[c->num_ints++] = read_int(c, at);
+        *at += **at == ',';
+    }
+    ++*at;
+    return c->num_ints - first;
+}
+
+static npu_value read_tensor(call *c, const char **at)
+{
+    char dtype[16];
+    size_t len = strcspn(*at, "[");
+    uint32_t first = c->num_ints, rank;
+    snprintf(dtype, sizeof dtype, "%.*s", (int)len, *at);
+    *at += len;
+    rank = read_ints(c, at);
+    return npu_input(c->graph, NULL, npu_spec_tensor(npu_dtype_parse(dtype), rank, c->ints + first));
+}
+
+static npu_arg read_tensors(call *c, const char *name, const char **at)
+{
+    uint32_t first = c->num_values;
+    ++*at;
+    while (**at != '}') {
+        npu_value hole = { 0 };
+        bool is_hole = **at == '-';
+        *at += is_hole;
+        c->values[c->num_values++] = is_hole ? hole : read_tensor(c, at);
+        *at += **at == ',';
+    }
+    ++*at;
+    return npu_arg_tensors(name, c->values + first, c->num_values - first);
+}
+
+static npu_arg read_number(const char *name, const char **at)
+{
+    size_t len = strcspn(*at, " ");
+    const char *text = *at;
+    *at += len;
+    if (text[0] == 't' || text[0] == 'f') {
+        return npu_arg_bool(name, text[0] == 't');
+    }
+    if (strcspn(text, ".en") < len) {
+        return npu_arg_float(name, strtod(text, NULL));
+    }
+    return npu_arg_int(name, (int64_t)strtoll(text, NULL, 0));
+}
+
+static npu_arg read_value(call *c, const char *name, const char **at)
+{
+    size_t len = strcspn(*at, " ");
+    uint32_t first = c->num_ints;
+    if (**at == '[') {
+        uint32_t count = read_ints(c, at);
+        return npu_arg_ints(name, c->ints + first, count);
+    }
+    if (**at == '{') {
+        return read_tensors(c, name, at);
+    }
+    if (**at == '\'' || **at == ':') {
+        bool is_text = **at == '\'';
+        snprintf(c->text, sizeof c->text, "%.*s", (int)(is_text ? len - 2 : len - 1), *at + 1);
+        *at += len;
+        return is_text ? npu_arg_str(name, c->text) : npu_arg_dtype(name, npu_dtype_parse(c->text));
+    }
+    return strcspn(*at, "[") < len ? npu_arg_tensor(name, read_tensor(c, at)) : read_number(name, at);
+}
+
+static void read_args(call *c, const char *at)
+{
+    while (*at) {
+        size_t len = strcspn(at, "=");
+        char *name = c->names[c->num_args];
+        snprintf(name, sizeof c->names[0], "%.*s", (int)len, at);
+        at += len + 1;
+        c->args[c->num_args++] = read_value(c, name, &at);
+        at += *at == ' ';
+    }
+}
+
+static void print_spec(const call *c, npu_text *text, const npu_spec *spec)
+{
+    npu_text_printf(text, "%s%s[", text->len ? " " : "", npu_dtype_name((npu_dtype)spec->dtype));
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        npu_text_printf(text, i ? "," : "%s", "");
+        if (spec->dims[i] >= 0) {
+            npu_text_printf(text, "%lld", (long long)spec->dims[i]);
+        } else {
+            npu_text_printf(text, "%s", spec->dims[i] == c->symbol ? "s" : "?");
+        }
+    }
+    npu_text_printf(text, "]");
+}
+
+/* The results of a call as text, or the name of its status; *diag (may be NULL) is that of the graph. */
+static npu_text deduce(const char *op, const char *args, npu_diag *diag)
+{
+    static call c;
+    npu_text got = npu_text_make(NULL);
+    char name[64];
+    npu_op emitted;
+    memset(&c, 0, sizeof c);
+    c.graph = npu_graph_create(NULL);
+    c.symbol = npu_graph_symbol(c.graph, "s", 0, 0);
+    read_args(&c, args);
+    snprintf(name, sizeof name, "%s%s", strchr(op, '.') ? "" : "aten.", op);
+    emitted = npu_emit_name(c.graph, name, c.args, c.num_args);
+    if (!emitted.id) {
+        npu_text_printf(&got, "%s", npu_status_name(npu_graph_status(c.graph)) + strlen("NPU_ERR_"));
+    }
+    for (uint32_t i = 0; i < npu_op_num_results(c.graph, emitted); i++) {
+        print_spec(&c, &got, npu_value_spec(c.graph, npu_op_result(c.graph, emitted, i)));
+    }
+    if (diag) {
+        *diag = *npu_graph_diag(c.graph);
+    }
+    npu_graph_destroy(c.graph);
+    return got;
+}
+
+static void check_rows(const row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        npu_text got = deduce(rows[i].op, rows[i].args, NULL);
+        char have[1024], want[1024];
+        snprintf(have, sizeof have, "%s(%s) -> %s", rows[i].op, rows[i].args, got.data ? got.data : "");
+        snprintf(want, sizeof want, "%s(%s) -> %s", rows[i].op, rows[i].args, rows[i].want);
+        NPU_CHECK_STR(have, want);
+        npu_text_free(&got);
+    }
+}
+#define CHECK_ROWS(rows) check_rows(rows, sizeof(rows) / sizeof((rows)[0]))
+
+static void test_convolution(void)
+{
+    static const row rows[] = {
+        { "conv2d", "input=f32[2,8,14,14] weight=f32[16,4,3,3] bias=f32[16] padding=[1,1] groups=2",
+          "f32[2,16,14,14]" },
+        { "conv2d", "input=f32[4,5,5] weight=f32[1,4,2,3] stride=[2,2]", "f32[1,2,2]" },
+        { "conv2d", "input=f16[1,1,5,5] weight=f16[1,1,3,3] dilation=2", "f16[1,1,1,1]" },
+        { "conv2d", "input=f32[1,4,5,5] weight=f32[8,1,2,2] groups=4", "f32[1,8,4,4]" },
+        { "conv2d", "input=f32[0,3,8,8] weight=f32[4,3,3,3]", "f32[0,4,6,6]" },
+        { "conv2d", "input=f32[s,3,8,8] weight=f32[4,3,3,3] padding=[1,0]", "f32[s,4,8,6]" },
+        { "conv2d", "input=f32[1,3,s,?] weight=f32[4,3,3,3] padding=1", "f32[1,4,s,?]" },
+        { "conv2d", "input=f32[1,3,s,s] weight=f32[4,3,3,3] stride=2 padding=1", "f32[1,4,?,?]" },
+        { "conv2d", "input=f32[1,?,8,8] weight=f32[4,3,3,3]", "f32[1,4,6,6]" },
+        { "conv2d", "input=f32[2,16,14,14] weight=f32[16,16,3,3] groups=2", "SHAPE" },
+        { "conv2d", "input=f32[2,7,14,14] weight=f32[16,3,3,3] groups=2", "SHAPE" },
+        { "conv2d", "input=f32[2,8,14,14] weight=f32[15,4,3,3] groups=2", "SHAPE" },
+        { "conv2d", "input=f32[2,8,14,14] weight=f32[16,8,3,3] bias=f32[8]", "SHAPE" },
+        { "conv2d", "input=f32[2,8,14,14] weight=f32[16,8,3,3] bias=f32[1,16]", "RANK" },
+        { "conv2d", "input=f32[1,3,2,8] weight=f32[4,3,3,3]", "SHAPE" },
+        { "conv2d", "input=f32[1,3,8,8] weight=f32[4,3,3,0]", "SHAPE" },
+        { "conv2d", "input=f32[3,8] weight=f32[4,3,3,3]", "RANK" },
+        { "conv2d", "input=f32[1,3,8] weight=f32[4,3,3]", "RANK" },
+        { "conv2d", "input=f16[1,3,8,8] weight=f32[4,3,3,3]", "DTYPE" },
+        { "conv2d", "input=f32[1,3,8,8] weight=f32[4,3,3,3] bias=f16[4]", "DTYPE" },
+        { "conv2d", "input=i32[1,3,8,8] weight=i32[4,3,3,3]", "DTYPE" },
+        { "conv2d", "input=f32[1,3,8,8] weight=f32[4,3,3,3] stride=0", "ATTRIBUTE" },
+        { "conv2d", "input=f32[1,3,8,8] weight=f32[4,3,3,3] padding=-1", "ATTRIBUTE" },
+        { "conv2d", "input=f32[1,3,8,8] weight=f32[4,3,3,3] groups=0", "ATTRIBUTE" },
+        { "conv2d", "input=f32[1,3,8,8] weight=f32[4,3,3,3] dilation=0x7fffffffffffffff", "OVERFLOW" },
+        { "conv2d", "input=f32[1,3,8,8] weight=f32[4,3,3,3] padding=0x7fffffffffffffff", "OVERFLOW" },
+        { "conv1d", "input=i64[2,3,10] weight=i64[4,3,3]", "i64[2,4,8]" },
+        { "conv1d", "input=f32[3,10] weight=f32[4,3,3] padding=2", "f32[4,12]" },
+        { "conv1d", "input=f32[1,3,8,8] weight=f32[4,3,3,3]", "RANK" },
+        { "aten.conv2d.padding", "input=f32[1,4,9,9] weight=f32[8,1,4,3] padding='same' dilation=2 groups=4",
+          "f32[1,8,9,9]" },
+        { "aten.conv2d.padding", "input=f32[1,4,9,9] weight=f32[8,4,3,3] padding='valid' stride=2",
+          "f32[1,8,4,4]" },
+        { "aten.conv2d.padding", "input=f32[1,4,9,9] weight=f32[8,4,3,3] padding='same' stride=2",
+          "ATTRIBUTE" },
+        { "aten.conv2d.padding", "input=f32[1,4,9,9] weight=f32[8,4,3,3] padding='full'", "ATTRIBUTE" },
+        { "aten.conv1d.padding", "input=f32[1,4,2] weight=f32[8,4,5] padding='same'", "f32[1,8,2]" },
+    };
+    CHECK_ROWS(rows);
+}
+
+/* grad_output[2,4,6,6] of a 3 x 3 window over [2,3,8,8] */
+#define BACKWARD(x, w, mask) \
+    "grad_output=f32[2,4,6,6] input=" x " weight=" w " bias_sizes=[4] stride=[1,1] padding=[0,0] dilation=[1,1] " \
+    "transposed=false output_padding=[0,0] groups=1 output_mask=" mask
+
+static void test_convolution_backward(void)
+{
+    static const row rows[] = {
+        { "convolution_backward", BACKWARD("f32[2,3,8,8]", "f32[4,3,3,3]", "[1,1,1]"),
+          "f32[2,3,8,8] f32[4,3,3,3] f32[4]" },
+        { "convolution_backward", BACKWARD("f32[2,3,8,8]", "f32[4,3,3,3]", "[0,1,0]"),
+          "f32[0] f32[4,3,3,3] f32[0]" },
+        { "convolution_backward", BACKWARD("f32[2,3,9,8]", "f32[4,3,3,3]", "[1,1,1]"), "SHAPE" },
+        { "convolution_backward", BACKWARD("f32[2,3,8,8]", "f32[4,2,3,3]", "[1,1,1]"), "SHAPE" },
+        { "convolution_backward", BACKWARD("f32[3,8,8]", "f32[4,3,3,3]", "[1,1,1]"), "RANK" },
+        { "convolution_backward", BACKWARD("f16[2,3,8,8]", "f16[4,3,3,3]", "[1,1,1]"), "DTYPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_transposed_convolution(void)
+{
+    static const row rows[] = {
+        { "conv_transpose2d",
+          "input=f32[1,1,4,5] weight=f32[1,1,4,3] stride=2 padding=1 output_padding=1 dilation=[2,3]",
+          "f32[1,1,12,14]" },
+        { "conv_transpose2d", "input=f32[2,4,6,6] weight=f32[4,4,2,2] bias=f32[8] stride=2 groups=2",
+          "f32[2,8,12,12]" },
+        { "conv_transpose2d", "input=f32[s,4,6,?] weight=f32[4,4,2,2]", "f32[s,4,7,?]" },
+        { "conv_transpose2d", "input=f32[2,6,6,6] weight=f32[4,4,2,2]", "SHAPE" },
+        { "conv_transpose2d", "input=f32[2,4,6,6] weight=f32[4,4,2,2] output_padding=1", "ATTRIBUTE" },
+        { "conv_transpose2d", "input=f32[2,4,1,1] weight=f32[4,4,1,1] padding=1", "SHAPE" },
+        { "conv_transpose2d", "input=f32[2,4,3] weight=f32[4,4,2]", "RANK" },
+        { "convolution",
+          "input=f32[2,2,4] weight=f32[2,2,4] bias=f32[4] stride=[3] padding=[1] dilation=[4] transposed=true "
+          "output_padding=[2] groups=2",
+          "f32[2,4,22]" },
+        { "convolution",
+          "input=f32[1,8,6,12,12] weight=f32[8,1,3,3,3] stride=[2] padding=[1] dilation=[1] transposed=false "
+          "output_padding=[0] groups=8",
+          "f32[1,8,3,6,6]" },
+        { "convolution",
+          "input=f32[1,3,8,8] weight=f32[4,3,3,3] stride=[1,1,1] padding=[0] dilation=[1] transposed=false "
+          "output_padding=[0] groups=1",
+          "ATTRIBUTE" },
+        { "convolution",
+          "input=f32[1,3] weight=f32[4,3] stride=[1] padding=[0] dilation=[1] transposed=false "
+          "output_padding=[0] groups=1",
+          "RANK" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_matrix(void)
+{
+    static const row rows[] = {
+        { "linear", "input=f32[2,60,64] weight=f32[10,64] bias=f32[10]", "f32[2,60,10]" },
+        { "linear", "input=f32[5] weight=f32[5]", "f32[]" },
+        { "linear", "input=f32[4,0] weight=f32[3,0] bias=f32[3]", "f32[4,3]" },
+        { "linear", "input=f32[s,8] weight=f32[3,8]", "f32[s,3]" },
+        { "linear", "input=f32[2,7] weight=f32[3,8]", "SHAPE" },
+        { "linear", "input=f32[2,8] weight=f32[3,8] bias=f32[8]", "SHAPE" },
+        { "linear", "input=f32[2,8] weight=f32[3,8,1]", "RANK" },
+        { "linear", "input=f32[] weight=f32[3,8]", "RANK" },
+        { "linear", "input=f16[2,8] weight=f32[3,8]", "DTYPE" },
+        { "linear", "input=f32[2,8] weight=f32[3,8] bias=f16[3]", "DTYPE" },
+        { "mm", "self=i32[2,3] mat2=i32[3,4]", "i32[2,4]" },
+        { "mm", "self=f32[?,3] mat2=f32[s,4]", "f32[?,4]" },
+        { "mm", "self=f16[2,3] mat2=f32[3,4]", "DTYPE" },
+        { "mm", "self=bool[2,3] mat2=bool[3,4]", "DTYPE" },
+        { "mm", "self=f32[2,3] mat2=f32[4,3]", "SHAPE" },
+        { "mm", "self=f32[1,2,3] mat2=f32[3,4]", "RANK" },
+        { "bmm", "self=f32[5,2,3] mat2=f32[5,3,4]", "f32[5,2,4]" },
+        { "bmm", "self=f32[5,2,3] mat2=f32[1,3,4]", "SHAPE" },
+        { "bmm", "self=f32[5,2,3] mat2=f32[3,4]", "RANK" },
+        { "bmm", "self=f32[5,2,3] mat2=f16[5,3,4]", "DTYPE" },
+        { "matmul", "self=f32[10] other=f32[10]", "f32[]" },
+        { "matmul", "self=f32[5,1,10,10] other=f32[4,10,5]", "f32[5,4,10,5]" },
+        { "matmul", "self=f32[10] other=f32[5,5,10,5]", "f32[5,5,5]" },
+        { "matmul", "self=f32[5,5,10] other=f32[10]", "f32[5,5]" },
+        { "matmul", "self=f32[s,5,10] other=f32[10,3]", "f32[s,5,3]" },
+        { "matmul", "self=f32[2,5,10] other=f32[3,10,5]", "SHAPE" },
+        { "matmul", "self=f32[5,10] other=f32[5,10]", "SHAPE" },
+        { "matmul", "self=f32[] other=f32[5]", "RANK" },
+        { "addmm", "self=f32[4] mat1=f32[2,3] mat2=f32[3,4]", "f32[2,4]" },
+        { "addmm", "self=f32[2,1] mat1=f32[2,3] mat2=f32[3,4] beta=0.5 alpha=2", "f32[2,4]" },
+        { "addmm", "self=f32[] mat1=f32[2,3] mat2=f32[3,4]", "f32[2,4]" },
+        { "addmm", "self=f32[2] mat1=f32[2,3] mat2=f32[3,4]", "SHAPE" },
+        { "addmm", "self=f32[1,2,4] mat1=f32[2,3] mat2=f32[3,4]", "RANK" },
+        { "addmm", "self=f16[4] mat1=f32[2,3] mat2=f32[3,4]", "DTYPE" },
+        { "baddbmm", "self=f32[4] batch1=f32[5,2,3] batch2=f32[5,3,4]", "f32[5,2,4]" },
+        { "baddbmm", "self=f32[4] batch1=f32[5,2,3] batch2=f32[1,3,4]", "SHAPE" },
+        { "baddbmm", "self=f32[6,2,4] batch1=f32[5,2,3] batch2=f32[5,3,4]", "SHAPE" },
+        { "mv", "self=f32[s,3] vec=f32[3]", "f32[s]" },
+        { "mv", "self=f32[2,3] vec=f32[2]", "SHAPE" },
+        { "addmv", "self=f32[1] mat=f32[2,3] vec=f32[3]", "f32[2]" },
+        { "addmv", "self=f32[3] mat=f32[2,3] vec=f32[3]", "SHAPE" },
+        { "dot", "self=i64[3] tensor=i64[3]", "i64[]" },
+        { "dot", "self=f32[3] tensor=f64[3]", "DTYPE" },
+        { "vdot", "self=f32[3,1] other=f32[3]", "RANK" },
+    };
+    NPU_ITEM("S0.51");
+    CHECK_ROWS(rows);
+}
+
+static void test_contraction(void)
+{
+    static const row rows[] = {
+        { "einsum", "equation='bik,bkj->bij' tensors={f32[5,2,3],f32[5,3,4]}", "f32[5,2,4]" },
+        { "einsum", "equation='...ij,jk' tensors={f32[5,2,3],f32[3,4]}", "f32[5,2,4]" },
+        { "einsum", "equation='ba' tensors={f32[5,s]}", "f32[s,5]" },
+        { "einsum", "equation='ii->' tensors={i32[3,3]}", "i64[]" },
+        { "einsum", "equation='ij,jk' tensors={f32[2,3],f32[4,5]}", "SHAPE" },
+        { "einsum", "equation='ij,jk' tensors={f32[2,3]}", "ARITY" },
+        { "einsum", "equation='ij' tensors={f32[2,3],f32[3,4]}", "RANK" },
+        { "einsum", "equation='ij->ik' tensors={f32[2,3]}", "ATTRIBUTE" },
+        { "einsum", "equation='ij->ii' tensors={f32[2,3]}", "ATTRIBUTE" },
+        { "einsum", "equation='i.j' tensors={f32[2,3]}", "ATTRIBUTE" },
+        { "einsum", "equation='ij,jk' tensors={f32[2,3],f16[3,4]}", "DTYPE" },
+        { "outer", "self=i8[2] vec2=f16[s]", "f16[2,s]" },
+        { "outer", "self=f32[2,1] vec2=f32[3]", "RANK" },
+        { "inner", "self=f32[2,3] other=f32[4,5,3]", "f32[2,4,5]" },
+        { "inner", "self=f32[2,3] other=f32[]", "f32[2,3]" },
+        { "inner", "self=f32[2,3] other=f32[2]", "SHAPE" },
+        { "tensordot", "self=f32[2,3,4] other=f32[4,3,5] dims_self=[1,2] dims_other=[1,0]", "f32[2,5]" },
+        { "tensordot", "self=f32[2,3] other=f32[4,5] dims_self=[1] dims_other=[0]", "SHAPE" },
+        { "tensordot", "self=f32[2,3] other=f32[3,5] dims_self=[1] dims_other=[]", "ATTRIBUTE" },
+        { "kron", "self=f32[2,3] other=f64[4]", "f64[2,12]" },
+        { "bilinear", "input1=f32[7,3] input2=f32[7,4] weight=f32[5,3,4] bias=f32[5]", "f32[7,5]" },
+        { "bilinear", "input1=f32[7,3] input2=f32[6,4] weight=f32[5,3,4]", "SHAPE" },
+        { "addbmm", "self=f32[4] batch1=f32[5,2,3] batch2=f32[5,3,4]", "f32[2,4]" },
+        { "addbmm", "self=f32[5,2,4] batch1=f32[5,2,3] batch2=f32[5,3,4]", "RANK" },
+        { "addr", "self=f32[] vec1=f32[2] vec2=f32[3]", "f32[2,3]" },
+        { "addr", "self=f32[2] vec1=f32[2] vec2=f32[3]", "SHAPE" },
+        { "linalg_vecdot", "x=f32[2,1,3] y=f32[4,3]", "f32[2,4]" },
+        { "linalg_vecdot", "x=i64[3] y=i64[3]", "DTYPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_linalg(void)
+{
+    static const row rows[] = {
+        { "det", "self=f64[s,3,3]", "f64[s]" },
+        { "slogdet", "self=f32[3,3]", "f32[] f32[]" },
+        { "linalg_det", "A=f32[3,4]", "SHAPE" },
+        { "logdet", "self=f32[3]", "RANK" },
+        { "linalg_inv", "A=f16[3,3]", "DTYPE" },
+        { "linalg_cholesky_ex", "self=f32[5,3,3]", "f32[5,3,3] i32[5]" },
+        { "linalg_solve", "A=f32[5,3,3] B=f32[3]", "f32[5,3]" },
+        { "linalg_solve", "A=f32[5,3,3] B=f32[5,3]", "f32[5,3]" },
+        { "linalg_solve", "A=f32[5,1,3,3] B=f32[2,3,4]", "f32[5,2,3,4]" },
+        { "linalg_solve", "A=f32[3,3] B=f32[4,3]", "SHAPE" },
+        { "linalg_solve", "A=f32[3,3] B=f32[3] left=0", "ATTRIBUTE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+#define GRU "has_biases=0 num_layers=1 dropout=0.0 train=0 bidirectional=0 batch_first=0"
+
+static void test_recurrent(void)
+{
+    static const row rows[] = {
+        { "aten.gru.input", "input=f32[5,2,3] hx=f32[1,2,4] params={f32[12,3],f32[12,4]} " GRU,
+          "f32[5,2,4] f32[1,2,4]" },
+        { "aten.gru.input", "input=f32[5,2,3] hx=f32[1,2,4] params={f32[12,3],f32[12,4],f32[12]} " GRU, "ARITY" },
+        { "aten.gru.input", "input=f32[5,2,3] hx=f32[1,2,4] params={f32[12,4],f32[12,4]} " GRU, "SHAPE" },
+        { "aten.gru.input", "input=f32[5,3] hx=f32[1,2,4] params={f32[12,3],f32[12,4]} " GRU, "RANK" },
+        { "aten.gru.input", "input=f32[5,2,3] hx=f32[1,2,4] params={f32[12,3],f16[12,4]} " GRU, "DTYPE" },
+        { "aten.lstm.input",
+          "input=f32[2,s,3] hx={f32[1,2,4],f32[1,2,5]} params={f32[20,3],f32[20,4],f32[4,5]} has_biases=0 "
+          "num_layers=1 dropout=0.0 train=0 bidirectional=0 batch_first=1",
+          "f32[2,s,4] f32[1,2,4] f32[1,2,5]" },
+        { "lstm_cell", "input=f32[2,3] hx={f32[2,4],f32[2,4]} w_ih=f32[16,3] w_hh=f32[16,4]", "f32[2,4] f32[2,4]" },
+        { "lstm_cell", "input=f32[2,3] hx={f32[2,4]} w_ih=f32[16,3] w_hh=f32[16,4]", "ARITY" },
+        { "rnn_tanh_cell", "input=f32[2,3] hx=f32[2,4] w_ih=f32[4,3] w_hh=f32[4,4] b_ih=f32[3]", "SHAPE" },
+        { "cdist", "x1=f32[5,1,2,3] x2=f32[4,6,3]", "f32[5,4,2,6]" },
+        { "cdist", "x1=f32[2,3] x2=f32[6,4]", "SHAPE" },
+        { "cdist", "x1=f32[2,3] x2=f32[6,3] p=-1.0", "ATTRIBUTE" },
+        { "cdist", "x1=i64[2,3] x2=i64[6,3]", "DTYPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_activation(void)
+{
+    static const row rows[] = {
+        { "relu", "self=i32[3]", "i32[3]" },
+        { "relu", "self=bf16[2,?,s]", "bf16[2,?,s]" },
+        { "relu", "self=bool[3]", "DTYPE" },
+        { "neg", "self=u8[3]", "u8[3]" },
+        { "neg", "self=bool[3]", "DTYPE" },
+        { "abs", "self=bool[3]", "DTYPE" },
+        { "abs", "self=i64[]", "i64[]" },
+        { "hardtanh", "self=i32[3]", "i32[3]" },
+        { "hardtanh", "self=i64[3] min_val=0.5 max_val=2.5", "i64[3]" },
+        { "hardtanh", "self=u8[3]", "ATTRIBUTE" },
+        { "hardtanh", "self=u8[3] min_val=0 max_val=6", "u8[3]" },
+        { "gelu", "self=f16[3] approximate='tanh'", "f16[3]" },
+        { "gelu", "self=i32[3]", "DTYPE" },
+        { "leaky_relu", "self=i32[3]", "DTYPE" },
+        { "silu", "self=i32[3]", "DTYPE" },
+        { "hardswish", "self=i64[3]", "DTYPE" },
+        { "elu", "self=i32[3]", "DTYPE" },
+        { "elu", "self=f64[0,3]", "f64[0,3]" },
+        { "sigmoid", "self=i32[3]", "f32[3]" },
+        { "tanh", "self=bool[3]", "f32[3]" },
+        { "sqrt", "self=i8[3]", "f32[3]" },
+        { "rsqrt", "self=u8[s]", "f32[s]" },
+        { "exp", "self=bool[3]", "f32[3]" },
+        { "exp", "self=f8[3]", "DTYPE" },
+        { "log", "self=f16[3]", "f16[3]" },
+        { "log", "self=i4[4]", "DTYPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_normalization(void)
+{
+    static const row rows[] = {
+        { "batch_norm",
+          "input=f32[2,4,5,5] weight=f32[4] bias=f32[4] running_mean=f32[4] running_var=f32[4] training=false "
+          "momentum=0.1 eps=0.00001 cudnn_enabled=false",
+          "f32[2,4,5,5]" },
+        { "batch_norm",
+          "input=bf16[2,4] weight=f32[4] running_mean=f32[4] running_var=f32[4] training=false momentum=0.1 "
+          "eps=0.00001 cudnn_enabled=false",
+          "bf16[2,4]" },
+        { "batch_norm", "input=f32[s,4,?] training=true momentum=0.1 eps=0.00001 cudnn_enabled=false",
+          "f32[s,4,?]" },
+        { "batch_norm", "input=f32[2,4] training=false momentum=0.1 eps=0.00001 cudnn_enabled=false",
+          "ARITY" },
+        { "batch_norm",
+          "input=f32[2,4] weight=f32[5] training=true momentum=0.1 eps=0.00001 cudnn_enabled=false",
+          "SHAPE" },
+        { "batch_norm", "input=f32[4] training=true momentum=0.1 eps=0.00001 cudnn_enabled=false", "RANK" },
+        { "batch_norm", "input=i32[2,4] training=true momentum=0.1 eps=0.00001 cudnn_enabled=false",
+          "DTYPE" },
+        { "batch_norm",
+          "input=f32[2,4] weight=f16[4] training=true momentum=0.1 eps=0.00001 cudnn_enabled=false",
+          "DTYPE" },
+        { "batch_norm",
+          "input=bf16[2,4] weight=f32[4] bias=bf16[4] training=true momentum=0.1 eps=0.00001 "
+          "cudnn_enabled=false",
+          "DTYPE" },
+        { "layer_norm", "input=f32[2,3,4] normalized_shape=[3,4] weight=f32[3,4]", "f32[2,3,4]" },
+        { "layer_norm", "input=f32[s,?,4] normalized_shape=[4] weight=f32[4] bias=f32[4]", "f32[s,?,4]" },
+        { "layer_norm", "input=f32[2,3,4] normalized_shape=[2,4]", "SHAPE" },
+        { "layer_norm", "input=f32[2,3,4] normalized_shape=[4] weight=f32[3]", "SHAPE" },
+        { "layer_norm", "input=f32[4] normalized_shape=[3,4]", "RANK" },
+        { "layer_norm", "input=f32[2,4] normalized_shape=[]", "ATTRIBUTE" },
+        { "layer_norm", "input=bf16[2,4] normalized_shape=[4] weight=f32[4]", "DTYPE" },
+        { "layer_norm", "input=i32[2,4] normalized_shape=[4]", "DTYPE" },
+        { "native_layer_norm", "input=bf16[2,3,4] normalized_shape=[3,4] weight=bf16[3,4] eps=0.00001",
+          "bf16[2,3,4] bf16[2,1,1] bf16[2,1,1]" },
+        { "native_layer_norm", "input=bf16[2,4] normalized_shape=[4] weight=f32[4] eps=0.00001", "DTYPE" },
+        { "group_norm", "input=f32[2,6,5] num_groups=3 weight=f32[6] bias=f32[6]", "f32[2,6,5]" },
+        { "group_norm", "input=f32[2,6,5] num_groups=4", "SHAPE" },
+        { "group_norm", "input=f32[2,6,5] num_groups=0", "ATTRIBUTE" },
+        { "group_norm", "input=f32[6] num_groups=3", "RANK" },
+        { "group_norm", "input=f32[2,6,5] num_groups=3 weight=f32[3]", "SHAPE" },
+        { "group_norm", "input=i64[2,6,5] num_groups=3", "DTYPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_pooling(void)
+{
+    static const row rows[] = {
+        { "max_pool2d", "self=f32[2,3,8,8] kernel_size=[2,2]", "f32[2,3,4,4]" },
+        { "max_pool2d", "self=f32[3,7,8] kernel_size=3 stride=[2] padding=1", "f32[3,4,4]" },
+        { "max_pool2d", "self=f32[1,1,6,6] kernel_size=3 stride=2 ceil_mode=true", "f32[1,1,3,3]" },
+        { "max_pool2d", "self=f32[1,1,4,4] kernel_size=1 stride=3 ceil_mode=true", "f32[1,1,2,2]" },
+        { "max_pool2d", "self=f32[1,1,5,5] kernel_size=1 stride=3 ceil_mode=true", "f32[1,1,2,2]" },
+        { "max_pool2d", "self=f32[1,1,2,2] kernel_size=3 stride=2 ceil_mode=true", "f32[1,1,1,1]" },
+        { "max_pool2d", "self=f32[0,3,8,8] kernel_size=2", "f32[0,3,4,4]" },
+        { "max_pool2d", "self=f32[s,3,?,s] kernel_size=3 stride=1 padding=1", "f32[s,3,?,s]" },
+        { "max_pool2d", "self=f32[1,1,2,2] kernel_size=3", "SHAPE" },
+        { "max_pool2d", "self=f32[1,0,8,8] kernel_size=2", "SHAPE" },
+        { "max_pool2d", "self=f32[1,1,8,0] kernel_size=1", "SHAPE" },
+        { "max_pool2d", "self=f32[1,1,8,8] kernel_size=2 padding=2", "ATTRIBUTE" },
+        { "max_pool2d", "self=f32[1,1,8,8] kernel_size=0", "ATTRIBUTE" },
+        { "max_pool2d", "self=f32[1,1,8,8] kernel_size=2 stride=[1,1,1]", "ATTRIBUTE" },
+        { "max_pool2d", "self=i64[1,1,8,8] kernel_size=2", "DTYPE" },
+        { "max_pool2d", "self=f32[8,8] kernel_size=2", "RANK" },
+        { "avg_pool2d", "self=i64[1,1,8,8] kernel_size=2", "i64[1,1,4,4]" },
+        { "avg_pool2d", "self=i32[1,1,8,8] kernel_size=2", "DTYPE" },
+        { "avg_pool2d", "self=f32[1,1,8,8] kernel_size=2 divisor_override=0", "ATTRIBUTE" },
+        { "adaptive_avg_pool2d", "self=f32[2,3,7,9] output_size=[1,4]", "f32[2,3,1,4]" },
+        { "adaptive_avg_pool2d", "self=f32[3,s,?] output_size=2", "f32[3,2,2]" },
+        { "adaptive_avg_pool2d", "self=f32[2,3,0,9] output_size=1", "SHAPE" },
+        { "adaptive_avg_pool2d", "self=f32[2,3,7,9] output_size=-1", "ATTRIBUTE" },
+        { "adaptive_avg_pool2d", "self=i64[2,3,7,9] output_size=1", "DTYPE" },
+        { "adaptive_avg_pool2d", "self=f32[7,9] output_size=1", "RANK" },
+    };
+    CHECK_ROWS(rows);
+}
+
+/* What PyTorch printed for these calls. */
+static void test_promotion_recorded(void)
+{
+    static const row rows[] = {
+        { "aten.mul.Scalar", "self=i32[3] other=0.5", "f32[3]" },
+        { "aten.mul.Scalar", "self=f16[3] other=0.5", "f16[3]" },
+        { "aten.mul.Scalar", "self=bf16[3] other=2", "bf16[3]" },
+        { "aten.add.Scalar", "self=bool[3] other=1", "i64[3]" },
+        { "aten.add.Scalar", "self=u8[3] other=300", "u8[3]" },
+        { "add", "self=i8[3] other=u8[3]", "i16[3]" },
+        { "add", "self=i32[3] other=i64[3]", "i64[3]" },
+        { "add", "self=f16[3] other=bf16[3]", "f32[3]" },
+        { "add", "self=f16[3] other=f32[3]", "f32[3]" },
+        { "add", "self=i64[3] other=f16[3]", "f16[3]" },
+        { "add", "self=f16[3] other=f32[]", "f16[3]" },
+        { "add", "self=f16[3] other=f64[]", "f16[3]" },
+        { "add", "self=i32[3] other=i64[]", "i32[3]" },
+        { "add", "self=i32[3] other=f32[]", "f32[3]" },
+        { "add", "self=i32[3] other=f64[]", "f64[3]" },
+        { "add", "self=bool[3] other=bool[3]", "bool[3]" },
+        { "sub", "self=bool[3] other=bool[3]", "DTYPE" },
+        { "neg", "self=bool[3]", "DTYPE" },
+        { "div", "self=i32[3] other=i32[3]", "f32[3]" },
+        { "aten.div.Tensor_mode", "self=i32[3] other=i32[3] rounding_mode='floor'", "i32[3]" },
+        { "aten.pow.Tensor_Scalar", "self=i32[3] exponent=-1", "ATTRIBUTE" },
+        { "aten.pow.Tensor_Scalar", "self=i32[3] exponent=0.5", "f32[3]" },
+        { "clamp", "self=i32[3] min=0.5", "f32[3]" },
+        { "sum", "self=i32[3]", "i64[]" },
+        { "sum", "self=bool[3]", "i64[]" },
+        { "sum", "self=f16[3]", "f16[]" },
+        { "mean", "self=i64[3]", "DTYPE" },
+        { "amax", "self=i32[3]", "i32[]" },
+        { "aten.max.dim", "self=i32[2,3] dim=0", "i32[3] i64[3]" },
+        { "argmax", "self=f32[3]", "i64[]" },
+        { "cat", "tensors={i32[2],f32[3]}", "f32[5]" },
+        { "stack", "tensors={i32[3],f32[3]}", "f32[2,3]" },
+        { "aten.where.self", "condition=bool[3] self=i32[3] other=f32[3]", "f32[3]" },
+        { "aten.where.Scalar", "condition=bool[3] self=1.0 other=2", "f32[3]" },
+        { "eq", "self=i32[3] other=f32[3]", "bool[3]" },
+        { "mm", "self=i32[2,2] mat2=i32[2,2]", "i32[2,2]" },
+        { "conv2d", "input=i64[1,1,3,3] weight=i64[1,1,2,2]", "i64[1,1,2,2]" },
+        { "softmax", "self=i32[3] dim=0", "DTYPE" },
+        { "softmax", "self=i32[3] dim=0 dtype=:f32", "f32[3]" },
+        { "embedding", "weight=f32[5,4] indices=i32[3]", "f32[3,4]" },
+        { "gather", "self=f32[3] dim=0 index=i32[3]", "DTYPE" },
+        { "maximum", "self=i32[3] other=f32[3]", "f32[3]" },
+        { "repeat", "self=i32[3] repeats=[2]", "i32[6]" },
+    };
+    NPU_ITEM("S0.21");
+    CHECK_ROWS(rows);
+}
+
+static void test_promotion_edges(void)
+{
+    static const row rows[] = {
+        { "mul", "self=f16[3] other=0.5", "f16[3]" },
+        { "mul", "self=i8[3] other=0.5", "f32[3]" },
+        { "mul", "self=i8[3] other=1000", "i8[3]" },
+        { "add", "self=f32[] other=f64[]", "f64[]" },
+        { "add", "self=bool[3] other=i8[]", "i8[3]" },
+        { "add", "self=u32[3] other=i32[3]", "DTYPE" },
+        { "add", "self=f8[3] other=f8[3]", "DTYPE" },
+        { "add", "self=i32[3] other=i32[3] alpha=0.5", "ATTRIBUTE" },
+        { "add", "self=bool[3] other=bool[3] alpha=1", "bool[3]" },
+        { "add", "self=bool[3] other=true", "bool[3]" },
+        { "aten.add.Scalar", "self=bool[3] other=true", "i64[3]" },
+        { "sub", "self=i32[3] other=bool[3]", "DTYPE" },
+        { "aten.sub.Scalar", "self=bool[3] other=1", "DTYPE" },
+        { "aten.sub.Scalar", "self=i32[3] other=1.0", "f32[3]" },
+        { "div", "self=bool[3] other=i64[3]", "f32[3]" },
+        { "aten.div.Scalar", "self=f16[3] other=2", "f16[3]" },
+        { "aten.div.Tensor_mode", "self=i32[3] other=f32[3] rounding_mode='trunc'", "f32[3]" },
+        { "aten.div.Tensor_mode", "self=i32[3] other=i32[3] rounding_mode='up'", "ATTRIBUTE" },
+        { "aten.div.Tensor_mode", "self=bool[3] other=bool[3] rounding_mode='trunc'", "DTYPE" },
+        { "pow", "self=i64[] exponent=i32[3]", "i32[3]" },
+        { "pow", "self=bool[3] exponent=bool[3]", "DTYPE" },
+        { "aten.pow.Tensor_Scalar", "self=bool[3] exponent=2", "i64[3]" },
+        { "aten.pow.Tensor_Scalar", "self=f32[3] exponent=-1", "f32[3]" },
+        { "aten.pow.Scalar", "self=2.0 exponent=bool[3]", "f32[3]" },
+        { "clamp", "self=f32[3]", "ATTRIBUTE" },
+        { "clamp", "self=bool[3] min=true", "i64[3]" },
+        { "aten.clamp.Tensor", "self=f32[2,3] min=f32[3] max=f64[]", "f32[2,3]" },
+        { "aten.clamp.Tensor", "self=f32[3]", "ATTRIBUTE" },
+        { "aten.clamp.Tensor", "self=bool[3] min=bool[3]", "bool[3]" },
+        { "aten.clamp.Tensor", "self=bool[3] min=bool[3] max=bool[3]", "DTYPE" },
+        { "aten.where.self", "condition=u8[2,1] self=f32[3] other=f64[]", "f32[2,3]" },
+        { "aten.where.self", "condition=f32[3] self=f32[3] other=f32[3]", "DTYPE" },
+        { "aten.where.self", "condition=bool[2] self=f32[3] other=f32[3]", "SHAPE" },
+        { "aten.where.ScalarOther", "condition=bool[3] self=i32[3] other=0.5", "f32[3]" },
+        { "aten.where.ScalarSelf", "condition=bool[3] self=2 other=f16[3]", "f16[3]" },
+        { "aten.where.Scalar", "condition=bool[3] self=true other=false", "i64[3]" },
+        { "aten.lt.Scalar", "self=f32[2,s] other=1", "bool[2,s]" },
+        { "ge", "self=f32[3] other=f32[2]", "SHAPE" },
+        { "ne", "self=u64[3] other=i64[3]", "DTYPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_broadcasting(void)
+{
+    static const row rows[] = {
+        { "tensor.add", "lhs=f32[4,8] rhs=f32[4,8]", "f32[4,8]" },
+        { "tensor.add", "lhs=f32[4,8] rhs=f32[8]", "f32[4,8]" },
+        { "tensor.add", "lhs=f32[4,1] rhs=f32[8]", "f32[4,8]" },
+        { "tensor.add", "lhs=f32[1,8] rhs=f32[4,8]", "f32[4,8]" },
+        { "tensor.add", "lhs=f32[4,8] rhs=f32[5]", "SHAPE" },
+        { "add", "self=f32[4,8] other=f32[4,8]", "f32[4,8]" },
+        { "add", "self=f32[4,8] other=f32[8]", "f32[4,8]" },
+        { "add", "self=f32[4,1] other=f32[8]", "f32[4,8]" },
+        { "add", "self=f32[1,8] other=f32[4,8]", "f32[4,8]" },
+        { "add", "self=f32[4,8] other=f32[5]", "SHAPE" },
+        { "add", "self=f32[0,1] other=f32[1,3]", "f32[0,3]" },
+        { "add", "self=f32[] other=f32[2,2]", "f32[2,2]" },
+    };
+    NPU_ITEM("S3.38");
+    NPU_ITEM("S3.39");
+    NPU_ITEM("S3.40");
+    CHECK_ROWS(rows);
+}
+
+static void test_broadcasting_dynamic(void)
+{
+    static const row rows[] = {
+        { "tensor.add", "lhs=f32[1,8] rhs=f32[4,8]", "f32[4,8]" },
+        { "tensor.add", "lhs=f32[4,8] rhs=f32[5]", "SHAPE" },
+        { "tensor.add", "lhs=f32[?,8] rhs=f32[?,1]", "f32[?,8]" },
+        { "tensor.add", "lhs=f32[?,8] rhs=f32[1]", "f32[?,8]" },
+        { "tensor.add", "lhs=f32[?] rhs=f32[8]", "SHAPE" },
+        { "add", "self=f32[s,8] other=f32[s,1]", "f32[s,8]" },
+        { "add", "self=f32[s,8] other=f32[1,8]", "f32[s,8]" },
+        { "add", "self=f32[s] other=f32[?]", "SHAPE" },
+    };
+    NPU_ITEM("S3.41");
+    NPU_ITEM("S3.42");
+    NPU_ITEM("R3.5");
+    CHECK_ROWS(rows);
+}
+
+static void test_tensor_promotion(void)
+{
+    static const row rows[] = {
+        { "tensor.add", "lhs=i32[2] rhs=i32[2]", "i32[2]" },
+        { "tensor.add", "lhs=i32[2] rhs=f32[2]", "f32[2]" },
+        { "tensor.add", "lhs=i32[2] rhs=i64[2]", "i64[2]" },
+        { "tensor.sub", "lhs=f32[2] rhs=i64[2]", "f32[2]" },
+        { "tensor.mul", "lhs=f16[2] rhs=f32[]", "f32[2]" },
+    };
+    NPU_ITEM("S3.43");
+    NPU_ITEM("S3.44");
+    NPU_ITEM("S3.45");
+    CHECK_ROWS(rows);
+}
+
+static void test_tensor_promotion_signs(void)
+{
+    static const row rows[] = {
+        { "tensor.add", "lhs=i32[2] rhs=i64[2]", "i64[2]" },
+        { "tensor.add", "lhs=u32[2] rhs=i32[2]", "i32[2]" },
+        { "tensor.add", "lhs=i32[2] rhs=u32[2]", "i32[2]" },
+        { "tensor.div", "lhs=i64[2] rhs=f16[2]", "f16[2]" },
+    };
+    NPU_ITEM("S3.46");
+    NPU_ITEM("S3.47");
+    NPU_ITEM("S3.48");
+    CHECK_ROWS(rows);
+}
+
+static void test_tensor_promotion_ties(void)
+{
+    static const row rows[] = {
+        { "tensor.add", "lhs=u64[2] rhs=i32[2]", "u64[2]" },
+        { "tensor.add", "lhs=f16[2] rhs=bf16[2]", "f16[2]" },
+        { "tensor.add", "lhs=bf16[2] rhs=f16[2]", "bf16[2]" },
+        { "tensor.add", "lhs=bool[2] rhs=i8[2]", "i8[2]" },
+    };
+    NPU_ITEM("S3.49");
+    NPU_ITEM("R3.4");
+    NPU_ITEM("S3.26");
+    CHECK_ROWS(rows);
+}
+
+static void test_reshape(void)
+{
+    static const row rows[] = {
+        { "view", "self=f32[25,5] size=[5,-1,5]", "f32[5,5,5]" },
+        { "reshape", "self=f32[2,3] shape=[]", "SHAPE" },
+        { "reshape", "self=f32[1,1] shape=[]", "f32[]" },
+        { "reshape", "self=f32[2,0,3] shape=[0,7]", "f32[0,7]" },
+        { "reshape", "self=f32[2,0] shape=[-1,2]", "f32[0,2]" },
+        { "reshape", "self=f32[2,0] shape=[-1,0]", "SHAPE" },
+        { "reshape", "self=f32[2,3] shape=[4,2]", "SHAPE" },
+        { "reshape", "self=f32[2,3] shape=[-1,4]", "SHAPE" },
+        { "reshape", "self=f32[2,3] shape=[-1,-1]", "ATTRIBUTE" },
+        { "reshape", "self=f32[2,3] shape=[-2,3]", "ATTRIBUTE" },
+        { "reshape", "self=f32[2,3] shape=[1,1,1,1,1,1,1,2,3]", "RANK" },
+        { "reshape", "self=f32[2,3] shape=[0x7fffffffffffffff,0x7fffffffffffffff]", "OVERFLOW" },
+        { "reshape", "self=f32[s,4,8] shape=[s,-1]", "f32[s,32]" },
+        { "reshape", "self=f32[s,4,8] shape=[-1,32]", "f32[s,32]" },
+        { "reshape", "self=f32[?,4,8] shape=[-1,32]", "f32[?,32]" },
+        { "reshape", "self=f32[?,4,8] shape=[-1,16]", "f32[?,16]" },
+        { "reshape", "self=f32[s,4] shape=[-1]", "f32[?]" },
+        { "reshape", "self=f32[?,4] shape=[2,2]", "f32[2,2]" },
+        { "flatten", "self=f32[2,3,4]", "f32[24]" },
+        { "flatten", "self=f32[2,3,4] start_dim=1", "f32[2,12]" },
+        { "flatten", "self=f32[2,3,4] start_dim=-3 end_dim=-2", "f32[6,4]" },
+        { "flatten", "self=f32[]", "f32[1]" },
+        { "flatten", "self=f32[s,3,4] start_dim=1", "f32[s,12]" },
+        { "flatten", "self=f32[s,1,4] end_dim=1", "f32[s,4]" },
+        { "flatten", "self=f32[s,3] ", "f32[?]" },
+        { "flatten", "self=f32[2,3,4] start_dim=2 end_dim=1", "AXIS" },
+        { "flatten", "self=f32[2,3,4] start_dim=3", "AXIS" },
+        { "squeeze", "self=f32[1,5,1,s]", "f32[5,s]" },
+        { "aten.squeeze.dim", "self=f32[1,5,1] dim=-1", "f32[1,5]" },
+        { "aten.squeeze.dim", "self=f32[1,5,1] dim=1", "f32[1,5,1]" },
+        { "aten.squeeze.dim", "self=f32[] dim=-1", "f32[]" },
+        { "aten.squeeze.dim", "self=f32[1] dim=1", "AXIS" },
+        { "aten.squeeze.dims", "self=f32[1,5,1] dim=[0,2]", "f32[5]" },
+        { "aten.squeeze.dims", "self=f32[1,5,1] dim=[]", "f32[1,5,1]" },
+        { "aten.squeeze.dims", "self=f32[1,5,1] dim=[0,-3]", "AXIS" },
+        { "unsqueeze", "self=f32[2,3] dim=-1", "f32[2,3,1]" },
+        { "unsqueeze", "self=f32[] dim=0", "f32[1]" },
+        { "unsqueeze", "self=f32[2,3] dim=3", "AXIS" },
+        { "unsqueeze", "self=f32[1,1,1,1,1,1,1,1] dim=0", "RANK" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_layout(void)
+{
+    static const row rows[] = {
+        { "permute", "self=f32[2,3,s] dims=[2,0,-2]", "f32[s,2,3]" },
+        { "permute", "self=f32[] dims=[]", "f32[]" },
+        { "permute", "self=f32[2,3] dims=[0]", "RANK" },
+        { "permute", "self=f32[2,3] dims=[0,0]", "AXIS" },
+        { "permute", "self=f32[2,3] dims=[0,2]", "AXIS" },
+        { "transpose", "self=f32[2,3,4] dim0=0 dim1=-1", "f32[4,3,2]" },
+        { "transpose", "self=f32[] dim0=0 dim1=-1", "f32[]" },
+        { "transpose", "self=f32[2,3] dim0=0 dim1=2", "AXIS" },
+        { "transpose", "self=f32[2,3] dim0=-3 dim1=0", "AXIS" },
+        { "expand", "self=f32[3,1] size=[2,-1,5]", "f32[2,3,5]" },
+        { "expand", "self=f32[] size=[3]", "f32[3]" },
+        { "expand", "self=f32[1] size=[0]", "f32[0]" },
+        { "expand", "self=f32[s,1] size=[s,4]", "f32[s,4]" },
+        { "expand", "self=f32[s,1] size=[-1,4]", "f32[s,4]" },
+        { "expand", "self=f32[3] size=[4]", "SHAPE" },
+        { "expand", "self=f32[3] size=[-1,3]", "ATTRIBUTE" },
+        { "expand", "self=f32[2,3] size=[3]", "RANK" },
+        { "repeat", "self=f32[2,3] repeats=[4,2,1]", "f32[4,4,3]" },
+        { "repeat", "self=f32[s,3] repeats=[1,2]", "f32[s,6]" },
+        { "repeat", "self=f32[s,3] repeats=[2,2]", "f32[?,6]" },
+        { "repeat", "self=f32[2,3] repeats=[2]", "RANK" },
+        { "repeat", "self=f32[2,3] repeats=[2,-1]", "ATTRIBUTE" },
+        { "repeat", "self=f32[2,3] repeats=[0x7fffffffffffffff,1]", "OVERFLOW" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_join(void)
+{
+    static const row rows[] = {
+        { "cat", "tensors={f32[2,3],f32[4,3]}", "f32[6,3]" },
+        { "cat", "tensors={f32[2,3,4],f32[2,5,4]} dim=-2", "f32[2,8,4]" },
+        { "cat", "tensors={i64[0],i64[2,3]}", "i64[2,3]" },
+        { "cat", "tensors={i8[0],i8[0]}", "i8[0]" },
+        { "cat", "tensors={f32[s,3],f32[s,4]} dim=1", "f32[s,7]" },
+        { "cat", "tensors={f32[s,3],f32[2,3]}", "f32[?,3]" },
+        { "cat", "tensors={f32[?,3],f32[2,4]} dim=1", "f32[2,7]" },
+        { "cat", "tensors={f32[s,3]}", "f32[s,3]" },
+        { "cat", "tensors={}", "ARITY" },
+        { "cat", "tensors={f32[2,3],f32[2,4]}", "SHAPE" },
+        { "cat", "tensors={f32[2,3],f32[3]}", "RANK" },
+        { "cat", "tensors={f32[],f32[]}", "RANK" },
+        { "cat", "tensors={f32[2],f32[2]} dim=1", "AXIS" },
+        { "cat", "tensors={f32[0x7fffffffffffffff,0],f32[2,0]}", "OVERFLOW" },
+        { "stack", "tensors={f32[2,s],f32[2,s]} dim=-1", "f32[2,s,2]" },
+        { "stack", "tensors={f32[],f32[]}", "f32[2]" },
+        { "stack", "tensors={f32[2],f32[3]}", "SHAPE" },
+        { "stack", "tensors={f32[2],f32[2]} dim=2", "AXIS" },
+        { "stack", "tensors={}", "ARITY" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_parts(void)
+{
+    static const row rows[] = {
+        { "split", "self=f32[5,2] split_size=2", "f32[2,2] f32[2,2] f32[1,2]" },
+        { "split", "self=f32[0,2] split_size=0", "f32[0,2]" },
+        { "split", "self=f32[2,s] split_size=2", "f32[2,s]" },
+        { "split", "self=f32[5] split_size=0", "ATTRIBUTE" },
+        { "split", "self=f32[5] split_size=-1", "ATTRIBUTE" },
+        { "split", "self=f32[s] split_size=1", "DYNAMIC_SHAPE" },
+        { "split", "self=f32[] split_size=1", "RANK" },
+        { "split", "self=f32[0x10000000000] split_size=1", "OVERFLOW" },
+        { "aten.split.sizes", "self=f32[5,2] split_size=[1,0,4]", "f32[1,2] f32[0,2] f32[4,2]" },
+        { "aten.split.sizes", "self=f32[2,s] split_size=[1,4] dim=1", "f32[2,1] f32[2,4]" },
+        { "aten.split.sizes", "self=f32[5] split_size=[1,3]", "SHAPE" },
+        { "aten.split.sizes", "self=f32[5] split_size=[6,-1]", "ATTRIBUTE" },
+        { "chunk", "self=f32[7] chunks=3", "f32[3] f32[3] f32[1]" },
+        { "chunk", "self=f32[4] chunks=3", "f32[2] f32[2]" },
+        { "chunk", "self=f32[0] chunks=2", "f32[0] f32[0]" },
+        { "chunk", "self=f32[4] chunks=0", "ATTRIBUTE" },
+        { "chunk", "self=f32[4] chunks=2 dim=1", "AXIS" },
+        { "select", "self=f32[2,3] dim=1 index=-3", "f32[2]" },
+        { "select", "self=f32[s,3] dim=0 index=7", "f32[3]" },
+        { "select", "self=f32[2,3] dim=1 index=3", "RANGE" },
+        { "select", "self=f32[2,3] dim=2 index=0", "AXIS" },
+        { "select", "self=f32[] dim=0 index=0", "RANK" },
+        { "slice", "self=f32[10] start=2 end=-1 step=3", "f32[3]" },
+        { "slice", "self=f32[10] start=8 end=4", "f32[0]" },
+        { "slice", "self=f32[10] start=-100 end=9223372036854775807", "f32[10]" },
+        { "slice", "self=f32[10] step=9223372036854775807", "f32[1]" },
+        { "slice", "self=f32[s,4] start=0", "f32[s,4]" },
+        { "slice", "self=f32[s,4] start=1", "f32[?,4]" },
+        { "slice", "self=f32[10] step=0", "ATTRIBUTE" },
+        { "slice", "self=f32[10] dim=1", "AXIS" },
+        { "slice", "self=f32[]", "RANK" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_reduction(void)
+{
+    static const row rows[] = {
+        { "aten.mean.dim", "self=f32[2,3,4] dim=[-1]", "f32[2,3]" },
+        { "aten.mean.dim", "self=f32[2,3,4] dim=[0,2] keepdim=true", "f32[1,3,1]" },
+        { "aten.mean.dim", "self=f32[2,3,4] dim=[]", "f32[]" },
+        { "aten.mean.dim", "self=i64[2,3] dim=[0] dtype=:f32", "f32[3]" },
+        { "aten.mean.dim", "self=f32[s,?] dim=[1]", "f32[s]" },
+        { "mean", "self=f32[2] dtype=:i64", "DTYPE" },
+        { "aten.mean.dim", "self=f32[2,3] dim=[0,-2]", "AXIS" },
+        { "aten.mean.dim", "self=f32[2,3] dim=[2]", "AXIS" },
+        { "aten.sum.dim_IntList", "self=bool[2,3] dim=[0]", "i64[3]" },
+        { "aten.sum.dim_IntList", "self=i32[2,3] dim=[0] dtype=:i32", "i32[3]" },
+        { "aten.sum.dim_IntList", "self=f32[] dim=[0]", "f32[]" },
+        { "aten.sum.dim_IntList", "self=f32[0,3] dim=[0]", "f32[3]" },
+        { "sum", "self=f8[3]", "DTYPE" },
+        { "aten.sum.dim_IntList", "self=f32[2,3] dim=[-3]", "AXIS" },
+        { "amax", "self=bool[2,3] dim=[1] keepdim=true", "bool[2,1]" },
+        { "amin", "self=f32[0,3] dim=[1]", "f32[0]" },
+        { "amin", "self=f32[0,3] dim=[0]", "SHAPE" },
+        { "max", "self=f32[0]", "SHAPE" },
+        { "max", "self=c64[3]", "DTYPE" },
+        { "aten.max.dim", "self=f32[2,0] dim=0", "f32[0] i64[0]" },
+        { "aten.max.dim", "self=f32[2,0] dim=1", "SHAPE" },
+        { "aten.max.dim", "self=f32[2,s] dim=1 keepdim=true", "f32[2,1] i64[2,1]" },
+        { "aten.max.dim", "self=f32[2,3] dim=2", "AXIS" },
+        { "argmax", "self=f32[2,3] dim=1", "i64[2]" },
+        { "argmax", "self=f32[2,3] keepdim=true", "i64[1,1]" },
+        { "argmax", "self=bool[3]", "DTYPE" },
+        { "argmax", "self=f32[0]", "SHAPE" },
+        { "softmax", "self=f16[2,s] dim=-1", "f16[2,s]" },
+        { "softmax", "self=f32[] dim=0 dtype=:f64", "f64[]" },
+        { "softmax", "self=f32[2] dim=0 dtype=:i64", "DTYPE" },
+        { "softmax", "self=f32[2] dim=1", "AXIS" },
+        { "log_softmax", "self=bool[2] dim=0 dtype=:f64", "f64[2]" },
+        { "log_softmax", "self=i64[2] dim=0", "DTYPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_native_norms(void)
+{
+    static const row rows[] = {
+        { "aten.native_batch_norm.default",
+          "input=f32[2,3,4] weight=f32[3] bias=f32[3] training=true momentum=0.1 eps=0.1",
+          "f32[2,3,4] f32[3] f32[3]" },
+        { "aten._native_batch_norm_legit.no_stats",
+          "input=f32[2,3,4] weight=f32[2] bias=f32[3] training=true momentum=0.1 eps=0.1", "SHAPE" },
+        { "instance_norm", "input=f32[2,3,4] use_input_stats=false momentum=0.1 eps=0.1 cudnn_enabled=false",
+          "ARITY" },
+        { "rms_norm", "input=f32[2,3] normalized_shape=[4]", "SHAPE" },
+        { "native_group_norm", "input=f32[2,6,5] N=2 C=6 HxW=5 group=3 eps=0.1",
+          "f32[2,6,5] f32[2,3] f32[2,3]" },
+        { "native_group_norm", "input=f32[2,6,5] N=2 C=6 HxW=4 group=3 eps=0.1", "SHAPE" },
+        { "native_group_norm", "input=f32[2,6,5] N=2 C=6 HxW=5 group=4 eps=0.1", "SHAPE" },
+        { "native_layer_norm_backward",
+          "grad_out=f32[2,3] input=f32[2,3] normalized_shape=[3] mean=f32[2,1] rstd=f32[2,1] "
+          "output_mask=[1,0,1]",
+          "f32[2,3] f32[0] f32[3]" },
+        { "native_layer_norm_backward",
+          "grad_out=f32[2,3] input=f32[2,3] normalized_shape=[3] mean=f32[2,3] rstd=f32[2,3] "
+          "output_mask=[1,1,1]",
+          "SHAPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_pooling_more(void)
+{
+    static const row rows[] = {
+        { "avg_pool1d", "self=f32[2,3,8] kernel_size=2", "f32[2,3,4]" },
+        { "max_pool3d", "self=f32[2,8,8] kernel_size=2", "RANK" },
+        { "max_pool2d_with_indices", "self=f32[3,8,8] kernel_size=2", "f32[3,4,4] i64[3,4,4]" },
+        { "adaptive_max_pool2d", "self=i64[3,8,8] output_size=2", "DTYPE" },
+        { "avg_pool2d_backward",
+          "grad_output=f32[3,4,4] self=f32[3,8,8] kernel_size=2 stride=2 padding=0 ceil_mode=false "
+          "count_include_pad=false", "f32[3,8,8]" },
+        { "avg_pool2d_backward",
+          "grad_output=f32[3,5,4] self=f32[3,8,8] kernel_size=2 stride=2 padding=0 ceil_mode=false "
+          "count_include_pad=false", "SHAPE" },
+        { "aten._adaptive_avg_pool2d_backward.default", "grad_output=f64[3,2,2] self=f32[3,8,8]", "DTYPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_resize(void)
+{
+    static const row rows[] = {
+        { "upsample_nearest1d", "self=u8[2,3,4] output_size=[7]", "u8[2,3,7]" },
+        { "upsample_linear1d", "self=u8[2,3,4] output_size=[7] align_corners=false", "DTYPE" },
+        { "upsample_linear1d", "self=f32[2,3,4] output_size=[0] align_corners=false", "ATTRIBUTE" },
+        { "upsample_bicubic2d", "self=f32[2,4,4] output_size=[3,3] align_corners=false", "RANK" },
+        { "aten.upsample_nearest2d.vec", "input=f32[1,2,4,5] output_size=[8,?]", "f32[1,2,8,?]" },
+        { "aten.upsample_nearest2d.vec", "input=f32[1,2,4,5]", "ATTRIBUTE" },
+        { "grid_sampler_2d",
+          "input=f32[1,2,4,5] grid=f32[1,6,7,2] interpolation_mode=0 padding_mode=0 align_corners=false",
+          "f32[1,2,6,7]" },
+        { "grid_sampler_2d",
+          "input=f32[1,2,4,5] grid=f32[1,6,7,3] interpolation_mode=0 padding_mode=0 align_corners=false",
+          "SHAPE" },
+        { "grid_sampler_3d",
+          "input=f32[1,2,4,5,6] grid=f32[1,6,7,8,3] interpolation_mode=2 padding_mode=0 align_corners=false",
+          "ATTRIBUTE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_distance(void)
+{
+    static const row rows[] = {
+        { "_cdist_forward", "x1=f32[4,1,2,3] x2=f32[5,6,3] p=2.0", "f32[4,5,2,6]" },
+        { "_cdist_forward", "x1=f32[2,3] x2=f32[2,4] p=2.0", "SHAPE" },
+        { "_cdist_forward", "x1=f32[2,3] x2=f32[2,3] p=-1.0", "ATTRIBUTE" },
+        { "_pdist_forward", "self=f32[4,3]", "f32[6]" },
+        { "pdist", "self=i32[4,3]", "DTYPE" },
+        { "aten.embedding_bag.default", "weight=f32[9,4] indices=i64[5] offsets=i64[2]",
+          "f32[2,4] i64[5] i64[2] i64[2]" },
+        { "aten.embedding_bag.default", "weight=f32[9,4] indices=i64[5] offsets=i64[2] mode=3", "ATTRIBUTE" },
+        { "aten.embedding_bag.default", "weight=f32[9,4] indices=f32[5] offsets=i64[2]", "DTYPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_losses(void)
+{
+    static const row rows[] = {
+        { "mse_loss", "self=f32[2,3] target=f64[3] reduction=0", "f64[2,3]" },
+        { "mse_loss", "self=f32[2,3] target=f32[3]", "f32[]" },
+        { "mse_loss", "self=i32[2,3] target=i32[3]", "DTYPE" },
+        { "l1_loss", "self=f32[2,3] target=f32[3] reduction=3", "ATTRIBUTE" },
+        { "smooth_l1_loss", "self=f32[3] target=f32[3] beta=-1.0", "ATTRIBUTE" },
+        { "binary_cross_entropy", "self=f32[2,3] target=f32[3]", "SHAPE" },
+        { "kl_div", "self=f32[2,3] target=f32[2,4]", "SHAPE" },
+        { "nll_loss", "self=f32[4,5] target=i64[4] reduction=0", "f32[4]" },
+        { "nll_loss", "self=f32[4,5] target=i64[3]", "SHAPE" },
+        { "nll_loss", "self=f32[4,5] target=i64[4] weight=f32[4]", "SHAPE" },
+        { "nll_loss_forward", "self=f32[4,5] target=i64[4] reduction=1 ignore_index=0", "f32[] f32[]" },
+        { "cross_entropy_loss", "self=f32[4,5,6] target=f32[4,5,6] reduction=0", "f32[4,6]" },
+        { "cross_entropy_loss", "self=f32[4,5] target=i32[4]", "DTYPE" },
+        { "cosine_similarity", "x1=f32[2,3] x2=f32[4,1,3] dim=-1", "f32[4,2]" },
+        { "cosine_similarity", "x1=f32[2,3] x2=f32[2,3] dim=2", "AXIS" },
+        { "pairwise_distance", "x1=i32[2,3] x2=i32[3] keepdim=true", "f32[2,1]" },
+        { "dist", "self=f32[2,3] other=f32[2]", "SHAPE" },
+        { "dist", "self=i32[2] other=i32[2]", "DTYPE" },
+        { "_softmax_backward_data", "grad_output=f32[2,3] output=f32[2,3] dim=1 input_dtype=:f16",
+          "f16[2,3]" },
+        { "_softmax_backward_data", "grad_output=f32[2,3] output=f32[2,4] dim=1 input_dtype=:f32", "SHAPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_statistics(void)
+{
+    static const row rows[] = {
+        { "any", "self=f32[2,3]", "bool[]" },
+        { "aten.any.dim", "self=u8[2,3] dim=1", "u8[2]" },
+        { "aten.any.dims", "self=f32[2,3] dim=[]", "bool[2,3]" },
+        { "aten.all.dims", "self=f32[2,3] dim=[0,2]", "AXIS" },
+        { "aten.any.dims", "self=f32[2,3] dim=[0,0]", "AXIS" },
+        { "aten.prod.dim_int", "self=i8[2,0] dim=1", "i64[2]" },
+        { "min", "self=f32[0]", "SHAPE" },
+        { "aten.min.dim", "self=f32[2,3] dim=1 keepdim=true", "f32[2,1] i64[2,1]" },
+        { "argmin", "self=bool[3]", "DTYPE" },
+        { "aten.var_mean.dim", "self=f16[2,3] dim=[1]", "f16[2] f16[2]" },
+        { "var", "self=i32[3]", "DTYPE" },
+        { "aten.logsumexp.default", "self=i32[2,3] dim=[0]", "f32[3]" },
+        { "linalg_vector_norm", "self=f32[2,s] dim=[0] dtype=:f64", "f64[s]" },
+        { "linalg_vector_norm", "self=f32[2,0] ord=-1 dim=[1]", "SHAPE" },
+        { "linalg_vector_norm", "self=i32[2]", "DTYPE" },
+        { "aten._softmax.default", "self=f16[2,3] dim=1 half_to_float=true", "f32[2,3]" },
+        { "aten._softmax.default", "self=f32[2,3] dim=1 half_to_float=true", "DTYPE" },
+        { "aten.count_nonzero.dim_IntList", "self=bool[2,3] dim=[0]", "i64[3]" },
+        { "aminmax", "self=f32[] dim=0 keepdim=true", "f32[1] f32[1]" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_order(void)
+{
+    static const row rows[] = {
+        { "cumsum", "self=bool[2,3] dim=-1", "i64[2,3]" },
+        { "cumsum", "self=f32[2,3] dim=2", "AXIS" },
+        { "cummax", "self=i8[2,3] dim=0", "i8[2,3] i64[2,3]" },
+        { "logcumsumexp", "self=i32[3] dim=0", "DTYPE" },
+        { "sort", "self=f32[2,s]", "f32[2,s] i64[2,s]" },
+        { "argsort", "self=f32[2,3]", "i64[2,3]" },
+        { "msort", "self=f32[]", "RANK" },
+        { "topk", "self=f32[2,3] k=2", "f32[2,2] i64[2,2]" },
+        { "topk", "self=f32[2,3] k=4", "RANGE" },
+        { "topk", "self=bool[3] k=1", "DTYPE" },
+        { "kthvalue", "self=f32[2,3] k=0", "RANGE" },
+        { "kthvalue", "self=f32[2,3] k=3 dim=1", "f32[2] i64[2]" },
+        { "median", "self=f32[0]", "f32[]" },
+        { "median", "self=i32[0]", "SHAPE" },
+        { "aten.median.dim", "self=bool[3] dim=0", "DTYPE" },
+        { "quantile", "self=f32[2,3] q=f32[5] dim=1", "f32[5,2]" },
+        { "quantile", "self=f32[2,3] q=f64[5]", "DTYPE" },
+        { "aten.quantile.scalar", "self=f64[2,3] q=0.5", "f64[]" },
+        { "aten.quantile.scalar", "self=f64[2,3] q=1.5", "RANGE" },
+        { "aten.quantile.scalar", "self=f32[3] q=0.5 interpolation='cubic'", "ATTRIBUTE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_lookup(void)
+{
+    static const row rows[] = {
+        { "scaled_dot_product_attention", "query=f32[2,4,17,16] key=f32[2,4,40,16] value=f32[2,4,40,8]",
+          "f32[2,4,17,8]" },
+        { "scaled_dot_product_attention",
+          "query=f32[2,4,8,16] key=f32[2,1,8,16] value=f32[2,1,8,16] is_causal=true "
+          "enable_gqa=true",
+          "f32[2,4,8,16]" },
+        { "scaled_dot_product_attention",
+          "query=f32[2,1,7,4] key=f32[2,1,3,4] value=f32[2,1,3,6] attn_mask=bool[7,3]", "f32[2,1,7,6]" },
+        { "scaled_dot_product_attention", "query=f32[s,4,?,16] key=f32[s,4,?,16] value=f32[s,4,?,16]",
+          "f32[s,4,?,16]" },
+        { "scaled_dot_product_attention", "query=f32[2,7,4] key=f32[2,3,5] value=f32[2,3,6]", "SHAPE" },
+        { "scaled_dot_product_attention", "query=f32[2,7,4] key=f32[2,3,4] value=f32[2,5,6]", "SHAPE" },
+        { "scaled_dot_product_attention",
+          "query=f32[2,7,4] key=f32[2,3,4] value=f32[2,3,6] attn_mask=f32[2,2,7,3]", "SHAPE" },
+        { "scaled_dot_product_attention",
+          "query=f32[2,4,7,4] key=f32[2,3,7,4] value=f32[2,3,7,4] enable_gqa=true", "SHAPE" },
+        { "scaled_dot_product_attention", "query=f32[2,4,7,4] key=f32[2,3,7,4] value=f32[2,3,7,4]", "SHAPE" },
+        { "scaled_dot_product_attention", "query=f32[7,4] key=f32[3] value=f32[3,6]", "RANK" },
+        { "scaled_dot_product_attention", "query=f16[7,4] key=f32[3,4] value=f32[3,6]", "DTYPE" },
+        { "scaled_dot_product_attention", "query=i64[7,4] key=i64[3,4] value=i64[3,6]", "DTYPE" },
+        { "scaled_dot_product_attention", "query=f32[7,4] key=f32[3,4] value=f32[3,6] attn_mask=f16[7,3]",
+          "DTYPE" },
+        { "scaled_dot_product_attention",
+          "query=f32[7,4] key=f32[3,4] value=f32[3,6] attn_mask=f32[7,3] is_causal=true", "ATTRIBUTE" },
+        { "scaled_dot_product_attention", "query=f32[7,4] key=f32[3,4] value=f32[3,6] dropout_p=0.5",
+          "UNSUPPORTED" },
+        { "embedding", "weight=f16[10,5] indices=i64[2,s]", "f16[2,s,5]" },
+        { "embedding", "weight=f32[10,5] indices=i64[]", "f32[5]" },
+        { "embedding", "weight=f32[10] indices=i64[3]", "RANK" },
+        { "embedding", "weight=f32[10,5] indices=f32[3]", "DTYPE" },
+        { "embedding", "weight=f32[10,5] indices=i64[1,1,1,1,1,1,1,1]", "RANK" },
+        { "gather", "self=f32[4,5] dim=-1 index=i64[3,9]", "f32[3,9]" },
+        { "gather", "self=i32[5] dim=0 index=u8[0]", "i32[0]" },
+        { "gather", "self=f32[] dim=0 index=i64[3]", "f32[3]" },
+        { "gather", "self=f32[4,5] dim=1 index=i64[5,1]", "SHAPE" },
+        { "gather", "self=f32[4,5] dim=1 index=i64[3]", "RANK" },
+        { "gather", "self=f32[4,5] dim=2 index=i64[3,1]", "AXIS" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_moved_dims(void)
+{
+    static const row rows[] = {
+        { "t", "self=f32[2,s]", "f32[s,2]" },
+        { "t", "self=f32[2,3,4]", "RANK" },
+        { "mT", "self=f32[2,3,4]", "f32[2,4,3]" },
+        { "mT", "self=f32[3]", "RANK" },
+        { "aten.movedim.intlist", "self=f32[2,3,4] source=[0,1] destination=[-1,0]", "f32[3,4,2]" },
+        { "aten.movedim.intlist", "self=f32[2,3,4] source=[0,1] destination=[1]", "ATTRIBUTE" },
+        { "aten.movedim.intlist", "self=f32[2,3,4] source=[0,0] destination=[1,0]", "AXIS" },
+        { "expand_as", "self=f32[3,1] other=i64[2,3,4]", "f32[2,3,4]" },
+        { "expand_as", "self=f32[3,2] other=f32[2,3,4]", "SHAPE" },
+        { "view_as", "self=f32[6] other=i8[2,3]", "f32[2,3]" },
+        { "view_as", "self=f32[6] other=f32[2,2]", "SHAPE" },
+        { "unflatten", "self=f32[2,6] dim=1 sizes=[-1,2]", "f32[2,3,2]" },
+        { "unflatten", "self=f32[2,6] dim=1 sizes=[-1,4]", "SHAPE" },
+        { "narrow", "self=f32[5,3] dim=0 start=-2 length=2", "f32[2,3]" },
+        { "narrow", "self=f32[5,3] dim=0 start=4 length=2", "RANGE" },
+        { "aten.narrow.Tensor", "self=f32[5,3] dim=0 start=f32[] length=2", "DTYPE" },
+        { "tile", "self=f32[2,3] dims=[2]", "f32[2,6]" },
+        { "roll", "self=f32[2,3] shifts=[1,2] dims=[0]", "ATTRIBUTE" },
+        { "flip", "self=f32[2,3] dims=[0,0]", "AXIS" },
+        { "rot90", "self=f32[2,3]", "f32[3,2]" },
+        { "rot90", "self=f32[2]", "RANK" },
+        { "diagonal", "self=f32[2,3,4] offset=1 dim1=1 dim2=2", "f32[2,3]" },
+        { "diagonal", "self=f32[2,3] dim1=1 dim2=-1", "AXIS" },
+        { "unfold", "self=f32[2,7] dimension=1 size=3 step=2", "f32[2,3,3]" },
+        { "unfold", "self=f32[2,7] dimension=1 size=8 step=2", "SHAPE" },
+        { "as_strided", "self=f32[6] size=[2,2] stride=[3,1] storage_offset=1", "f32[2,2]" },
+        { "as_strided", "self=f32[6] size=[2,2] stride=[3,1] storage_offset=2", "RANGE" },
+        { "as_strided", "self=f32[6] size=[2,2] stride=[-3,1]", "RANGE" },
+        { "pixel_shuffle", "self=f32[1,8,2,3] upscale_factor=2", "f32[1,2,4,6]" },
+        { "pixel_shuffle", "self=f32[1,6,2,3] upscale_factor=2", "SHAPE" },
+        { "channel_shuffle", "self=f32[1,6,2] groups=4", "SHAPE" },
+        { "meshgrid", "tensors={f32[2],f32[3]} indexing='xy'", "f32[3,2] f32[3,2]" },
+        { "meshgrid", "tensors={f32[2],f32[3]} indexing='ji'", "ATTRIBUTE" },
+        { "aten.repeat_interleave.self_int", "self=f32[2,3] repeats=2", "f32[12]" },
+        { "aten.repeat_interleave.self_int", "self=f32[2,3] repeats=-1", "ATTRIBUTE" },
+        { "unbind", "self=f32[2,3] dim=1", "f32[2] f32[2] f32[2]" },
+        { "unbind", "self=f32[2,?] dim=1", "DYNAMIC_SHAPE" },
+        { "split_with_sizes", "self=f32[5] split_sizes=[2,2]", "SHAPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_arrangement(void)
+{
+    static const row rows[] = {
+        { "tensor_split", "self=f32[5] sections=2", "f32[3] f32[2]" },
+        { "tensor_split", "self=f32[5] sections=0", "ATTRIBUTE" },
+        { "aten.tensor_split.indices", "self=f32[5] indices=[3,1]", "f32[3] f32[0] f32[4]" },
+        { "aten.tensor_split.tensor_indices_or_sections", "self=f32[5] tensor_indices_or_sections=i64[2]",
+          "DYNAMIC_SHAPE" },
+        { "hsplit", "self=f32[2,4] sections=2", "f32[2,2] f32[2,2]" },
+        { "hsplit", "self=f32[2,5] sections=2", "SHAPE" },
+        { "dsplit", "self=f32[2,4] sections=2", "RANK" },
+        { "atleast_3d", "self=f32[4]", "f32[1,4,1]" },
+        { "broadcast_tensors", "tensors={f32[2,1],i8[3]}", "f32[2,3] i8[2,3]" },
+        { "broadcast_tensors", "tensors={f32[2],i8[3]}", "SHAPE" },
+        { "diag", "self=f32[3] diagonal=-1", "f32[4,4]" },
+        { "diag", "self=f32[2,2,2]", "RANK" },
+        { "diag_embed", "self=f32[2,3] offset=1", "f32[2,4,4]" },
+        { "diag_embed", "self=f32[2,3] dim1=0 dim2=0", "AXIS" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_indexing(void)
+{
+    static const row rows[] = {
+        { "index", "self=f32[4,5,6] indices={-,i64[2,3]}", "f32[4,2,3,6]" },
+        { "index", "self=f32[4,5,6] indices={i64[2],-,i32[3,1]}", "f32[3,2,5]" },
+        { "index", "self=f32[4,5,6] indices={-,i64[2],i64[1]}", "f32[4,2]" },
+        { "index", "self=f32[4,5,6] indices={bool[4,5]}", "f32[?,6]" },
+        { "index", "self=f32[4,5] indices={bool[5]}", "SHAPE" },
+        { "index", "self=f32[4,5] indices={i64[2],i64[3]}", "SHAPE" },
+        { "index", "self=f32[4] indices={i64[2],i64[2]}", "RANK" },
+        { "index", "self=f32[4] indices={f32[2]}", "DTYPE" },
+        { "index_put", "self=f32[4,5] indices={-,i64[2]} values=f32[4,1]", "f32[4,5]" },
+        { "index_put", "self=f32[4,5] indices={i64[2]} values=f32[3,5]", "SHAPE" },
+        { "index_put", "self=f32[4,5] indices={i64[2]} values=f16[5]", "DTYPE" },
+        { "index_select", "self=f32[4,5] dim=1 index=i64[3]", "f32[4,3]" },
+        { "index_select", "self=f32[4,5] dim=1 index=i64[3,1]", "RANK" },
+        { "take_along_dim", "self=f32[4,5] indices=i64[1,7] dim=1", "f32[4,7]" },
+        { "take_along_dim", "self=f32[4,5] indices=i32[4,5] dim=1", "DTYPE" },
+        { "scatter", "self=f32[3,5] dim=0 index=i64[7,4] src=f32[7,5]", "f32[3,5]" },
+        { "scatter", "self=f32[3,5] dim=0 index=i64[2,6] src=f32[2,6]", "SHAPE" },
+        { "scatter", "self=f32[3,5] dim=0 index=i64[2,2] src=f16[2,2]", "DTYPE" },
+        { "scatter_reduce", "self=f32[3] dim=0 index=i64[2] src=f32[2] reduce='max'", "ATTRIBUTE" },
+        { "index_add", "self=f32[3,5] dim=1 index=i64[2] source=f32[3,2]", "f32[3,5]" },
+        { "index_add", "self=i32[3] dim=0 index=i64[2] source=i32[2] alpha=0.5", "ATTRIBUTE" },
+        { "index_copy", "self=f32[3,5] dim=1 index=i64[2] source=f32[3,3]", "SHAPE" },
+        { "index_reduce", "self=f32[3] dim=0 index=i64[2] source=f32[2] reduce='sum'", "ATTRIBUTE" },
+        { "put", "self=f32[3] index=i64[2] source=f32[3]", "SHAPE" },
+        { "select_scatter", "self=f32[3,5] src=f32[3] dim=1 index=4", "f32[3,5]" },
+        { "select_scatter", "self=f32[3,5] src=f32[3] dim=1 index=5", "RANGE" },
+        { "slice_scatter", "self=f32[3,5] src=f32[3,3] dim=1 end=2", "SHAPE" },
+        { "masked_select", "self=f32[3,5] mask=bool[5]", "f32[?]" },
+        { "masked_scatter", "self=f32[3] mask=u8[3] source=f32[3]", "DTYPE" },
+        { "nonzero", "self=f32[3,5]", "i64[?,2]" },
+        { "one_hot", "self=i64[3] num_classes=4", "i64[3,4]" },
+        { "one_hot", "self=i32[3]", "DTYPE" },
+        { "aten.repeat_interleave.self_Tensor", "self=f32[3,5] repeats=i64[4] dim=1", "SHAPE" },
+        { "embedding_dense_backward",
+          "grad_output=f32[2,3,8] indices=i64[2,3] num_weights=10 padding_idx=-1 scale_grad_by_freq=false",
+          "f32[10,8]" },
+        { "embedding_dense_backward",
+          "grad_output=f32[2,4,8] indices=i64[2,3] num_weights=10 padding_idx=-1 scale_grad_by_freq=false",
+          "SHAPE" },
+    };
+    NPU_ITEM("S0.23");
+    CHECK_ROWS(rows);
+}
+
+static void test_borders(void)
+{
+    static const row rows[] = {
+        { "constant_pad_nd", "self=f32[2,3] pad=[1,-2]", "f32[2,2]" },
+        { "constant_pad_nd", "self=f32[2,3] pad=[1,-5]", "SHAPE" },
+        { "constant_pad_nd", "self=f32[3] pad=[1,1,1,1]", "ATTRIBUTE" },
+        { "constant_pad_nd", "self=f32[3] pad=[0x7fffffffffffffff,1]", "OVERFLOW" },
+        { "reflection_pad1d", "self=f32[2,3] padding=[2,1]", "f32[2,6]" },
+        { "reflection_pad1d", "self=f32[2,3] padding=[3,1]", "ATTRIBUTE" },
+        { "reflection_pad2d", "self=f32[2,3] padding=[1,1,1,1]", "RANK" },
+        { "replication_pad2d", "self=f32[s,1,2,3] padding=[4,4,0,9]", "f32[s,1,11,11]" },
+        { "replication_pad2d", "self=f32[1,0,3] padding=[1,1,1,1]", "SHAPE" },
+        { "pad", "self=f32[1,2,3] pad=[3,3] mode='circular'", "f32[1,2,9]" },
+        { "pad", "self=f32[1,2,3] pad=[4,3] mode='circular'", "ATTRIBUTE" },
+        { "pad", "self=f32[1,2,3] pad=[1,1] mode='other'", "ATTRIBUTE" },
+        { "tril", "self=f32[3]", "RANK" },
+        { "im2col", "self=f32[1,2,4,5] kernel_size=[2,2] dilation=[1,1] padding=[0,0] stride=[1,1]",
+          "f32[1,8,12]" },
+        { "im2col", "self=f32[1,2,4,5] kernel_size=[5,2] dilation=[1,1] padding=[0,0] stride=[1,1]", "SHAPE" },
+        { "col2im",
+          "self=f32[1,8,12] output_size=[4,5] kernel_size=[2,2] dilation=[1,1] padding=[0,0] stride=[1,1]",
+          "f32[1,2,4,5]" },
+        { "col2im",
+          "self=f32[1,8,11] output_size=[4,5] kernel_size=[2,2] dilation=[1,1] padding=[0,0] stride=[1,1]",
+          "SHAPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_memory(void)
+{
+    static const row rows[] = {
+        { "aten.to.dtype", "self=f32[2,s] dtype=:i8", "i8[2,s]" },
+        { "_to_copy", "self=f32[2]", "f32[2]" },
+        { "_to_copy", "self=f32[2] dtype=:bf16", "bf16[2]" },
+        { "clone", "self=c64[2]", "c64[2]" },
+        { "contiguous", "self=u4[2]", "u4[2]" },
+        { "dropout", "input=f32[2] p=0.5 train=false", "f32[2]" },
+        { "dropout", "input=f32[2] p=0.0 train=true", "f32[2]" },
+        { "dropout", "input=f32[2] p=0.5 train=true", "UNSUPPORTED" },
+        { "dropout", "input=f32[2] p=1.5 train=false", "ATTRIBUTE" },
+        { "npu.getitem", "results={f32[2],i64[3]} index=1", "i64[3]" },
+        { "npu.getitem", "results={f32[2],i64[3]} index=2", "RANGE" },
+        { "npu.getitem", "results={f32[2],i64[3]} index=-1", "RANGE" },
+        { "npu.transfer", "x=f32[2]", "f32[2]" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_arithmetic(void)
+{
+    static const row rows[] = {
+        { "sin", "self=i32[2,s]", "f32[2,s]" },
+        { "atan2", "self=i32[2,1] other=bool[3]", "f32[2,3]" },
+        { "floor", "self=bool[2]", "DTYPE" },
+        { "sign", "self=bool[2]", "bool[2]" },
+        { "square", "self=bool[2]", "i64[2]" },
+        { "aten.fmod.Tensor", "self=i8[2] other=u8[2]", "i16[2]" },
+        { "aten.fmod.Tensor", "self=bool[2] other=bool[2]", "DTYPE" },
+        { "aten.remainder.Scalar", "self=f16[2] other=2.5", "f16[2]" },
+        { "aten.remainder.Tensor", "self=f32[2,3] other=f32[2]", "SHAPE" },
+        { "floor_divide", "self=bool[2] other=bool[2]", "DTYPE" },
+        { "aten.rsub.Scalar", "self=i32[2] other=1.5", "f32[2]" },
+        { "aten.rsub.Scalar", "self=bool[2] other=1", "DTYPE" },
+        { "aten.clamp_min.Tensor", "self=f16[2] min=f32[3,1]", "f32[3,2]" },
+        { "softplus", "self=i64[2]", "DTYPE" },
+        { "celu", "self=f32[2] alpha=0", "ATTRIBUTE" },
+        { "aten.masked_fill.Scalar", "self=i8[2] mask=bool[3,1] value=1.5", "i8[3,2]" },
+        { "aten.masked_fill.Scalar", "self=i8[2] mask=u8[2] value=1", "DTYPE" },
+        { "aten.masked_fill.Tensor", "self=i8[2] mask=bool[2] value=i8[2]", "RANK" },
+        { "prelu", "self=f32[2,3,4] weight=f32[3]", "f32[2,3,4]" },
+        { "prelu", "self=f32[2,3,4] weight=f32[4]", "SHAPE" },
+        { "prelu", "self=f32[2,3] weight=f16[3]", "DTYPE" },
+        { "glu", "self=f32[s,4] dim=-1", "f32[s,2]" },
+        { "glu", "self=f32[2,3] dim=-1", "SHAPE" },
+        { "glu", "self=f32[] dim=-1", "RANK" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_logic(void)
+{
+    static const row rows[] = {
+        { "aten.bitwise_and.Scalar", "self=bool[2] other=3", "i64[2]" },
+        { "aten.bitwise_or.Tensor", "self=i8[2,1] other=u8[3]", "i16[2,3]" },
+        { "aten.bitwise_xor.Tensor", "self=i8[2] other=f32[2]", "DTYPE" },
+        { "bitwise_not", "self=f32[2]", "DTYPE" },
+        { "logical_and", "self=f32[2,1] other=i8[3]", "bool[2,3]" },
+        { "logical_xor", "self=f32[2] other=i8[3]", "SHAPE" },
+        { "isnan", "self=i8[s]", "bool[s]" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_creation(void)
+{
+    static const row rows[] = {
+        { "full", "size=[2,3] fill_value=true", "i64[2,3]" },
+        { "full", "size=[2,-1] fill_value=1", "ATTRIBUTE" },
+        { "full", "size=[2] fill_value=256 dtype=:u8", "OVERFLOW" },
+        { "full", "size=[2] fill_value=-255 dtype=:u8", "u8[2]" },
+        { "full", "size=[2] fill_value=-129 dtype=:i8", "OVERFLOW" },
+        { "full", "size=[2] fill_value=70000.0 dtype=:f16", "OVERFLOW" },
+        { "full", "size=[2] fill_value=inf dtype=:f16", "f16[2]" },
+        { "full", "size=[2] fill_value=nan dtype=:i8", "OVERFLOW" },
+        { "ones", "size=[1,1,1,1,1,1,1,1,1]", "RANK" },
+        { "full_like", "self=f16[2,s] fill_value=1 dtype=:i8", "i8[2,s]" },
+        { "new_zeros", "self=u8[5] size=[]", "u8[]" },
+        { "scalar_tensor", "s=1", "f32[]" },
+        { "empty_strided", "size=[2,3] stride=[3]", "ATTRIBUTE" },
+        { "arange", "end=5", "i64[5]" },
+        { "aten.arange.start_step", "start=1 end=0 step=-0.25", "f32[4]" },
+        { "aten.arange.start_step", "start=0 end=5 step=0", "ATTRIBUTE" },
+        { "aten.arange.start", "start=3 end=2", "ATTRIBUTE" },
+        { "aten.arange.start_step", "start=-9223372036854775807 end=9223372036854775807 step=4611686018427387904",
+          "i64[4]" },
+        { "linspace", "start=0 end=1 steps=3", "f32[3]" },
+        { "linspace", "start=0 end=1 steps=-1", "ATTRIBUTE" },
+        { "eye", "n=3", "f32[3,3]" },
+        { "aten.eye.m", "n=3 m=-1", "ATTRIBUTE" },
+        { "rand", "size=[2] dtype=:i32", "DTYPE" },
+        { "randperm", "n=-1", "ATTRIBUTE" },
+        { "native_dropout", "input=f32[2] p=0.5 train=true", "f32[2] bool[2]" },
+        { "native_dropout", "input=f32[2] p=1.5 train=true", "ATTRIBUTE" },
+        { "native_dropout", "input=i8[2] p=0.5 train=true", "DTYPE" },
+        { "alpha_dropout", "input=f16[2] p=0.5 train=true", "f16[2]" },
+        { "alpha_dropout", "input=f16[2] p=-0.5 train=true", "ATTRIBUTE" },
+        { "feature_dropout", "input=f32[2] p=0.5 train=true", "RANK" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_numbers(void)
+{
+    static const row rows[] = {
+        { "aten.copy", "self=f16[2,3] src=f64[3]", "f16[2,3]" },
+        { "aten.copy", "self=f16[3] src=f64[2,3]", "SHAPE" },
+        { "aten.copy", "self=f16[2,3] src=f64[2]", "SHAPE" },
+        { "type_as", "self=f16[2] other=i8[]", "i8[2]" },
+        { "aten.sym_size.int", "self=f32[2,s] dim=1", "i64[]" },
+        { "aten.sym_size.int", "self=f32[2,s] dim=2", "AXIS" },
+        { "aten.sym_stride.int", "self=f32[] dim=0", "RANK" },
+        { "sym_is_contiguous", "self=f32[2]", "bool[]" },
+        { "_local_scalar_dense", "self=f16[1,1]", "f64[]" },
+        { "_local_scalar_dense", "self=f16[2]", "SHAPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_special(void)
+{
+    static const row rows[] = {
+        { "aten.__and__.Tensor", "self=f32[2] other=i8[2]", "DTYPE" },
+        { "isclose", "self=f32[2,1] other=f32[3]", "bool[2,3]" },
+        { "isclose", "self=f32[2] other=f64[2]", "DTYPE" },
+        { "isclose", "self=f32[2] other=f32[2] rtol=-1.0", "ATTRIBUTE" },
+        { "addcdiv", "self=f32[2,1] tensor1=f32[3] tensor2=f32[2,3]", "f32[2,3]" },
+        { "addcdiv", "self=f32[2] tensor1=i32[2] tensor2=i32[2]", "DTYPE" },
+        { "addcmul", "self=i8[2] tensor1=i8[2] tensor2=i8[3]", "SHAPE" },
+        { "aten.lerp.Scalar", "self=f32[2] end=f64[2] weight=0.5", "DTYPE" },
+        { "aten.lerp.Tensor", "self=i32[2] end=i32[2] weight=i32[2]", "DTYPE" },
+        { "hypot", "self=i32[2] other=i32[2]", "DTYPE" },
+        { "nextafter", "self=f16[2] other=f16[2]", "DTYPE" },
+        { "gcd", "self=i8[2] other=u8[2]", "i16[2]" },
+        { "gcd", "self=f32[2] other=f32[2]", "DTYPE" },
+        { "heaviside", "self=f32[2] values=f64[2]", "DTYPE" },
+        { "aten.float_power.Tensor_Tensor", "self=i8[2] exponent=f16[2]", "f64[2]" },
+        { "aten.ldexp.Tensor", "self=f16[2] other=i32[2]", "f32[2]" },
+        { "aten.ldexp.Tensor", "self=f16[2] other=i32[]", "f16[2]" },
+        { "polygamma", "n=-1 self=f32[2]", "ATTRIBUTE" },
+        { "mvlgamma", "self=f32[2] p=0", "ATTRIBUTE" },
+        { "aten.frexp.Tensor", "self=f16[s]", "f16[s] i32[s]" },
+        { "aten.frexp.Tensor", "self=i32[2]", "DTYPE" },
+        { "bernoulli", "self=i32[2]", "DTYPE" },
+        { "aten.bernoulli.p", "self=i32[2] p=1.5", "ATTRIBUTE" },
+        { "aten.fill.Tensor", "self=f32[2] value=i8[1]", "RANK" },
+        { "positive", "self=bool[2]", "DTYPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_device(void)
+{
+    static const row rows[] = {
+        { "aicf.add", "a=f32[2,3] c=f32[2,3]", "f32[2,3]" },
+        { "aicf.add", "a=f32[2,3] c=f32[3]", "SHAPE" },
+        { "aicf.add", "a=f32[2,3] c=f16[2,3]", "DTYPE" },
+        { "aicf.relu", "x=f16[2]", "f16[2]" },
+        { "aicf.gemm", "a=f32[64,8,128] b=f32[256,128] transB=true", "f32[64,8,256]" },
+        { "aicf.gemm", "a=f16[3,2] b=f16[3,4] transA=true", "f16[2,4]" },
+        { "aicf.gemm", "a=f32[5,3,2] b=f32[3,4] transA=true", "RANK" },
+        { "aicf.gemm", "a=f32[2,3] b=f32[4,5]", "SHAPE" },
+        { "aicf.gemm", "a=f64[2,3] b=f64[3,5]", "DTYPE" },
+        { "aicf.gemm_epilogue", "a=f32[2,3] b=f32[3,4] bias=f32[4]", "f32[2,4]" },
+        { "aicf.gemm_epilogue", "a=f32[2,3] b=f32[3,4] bias=f32[2]", "SHAPE" },
+        { "aicf.bias_add", "x=f32[2,3] bias=f32[3] axis=1", "f32[2,3]" },
+        { "aicf.bias_add", "x=f32[2,3] bias=f32[2] axis=0", "AXIS" },
+        { "aicf.bias_add", "x=f32[2,3] bias=f32[2]", "SHAPE" },
+        { "aicf.bias_add", "x=f32[3] bias=f32[3]", "RANK" },
+        { "aicf.reduce_sum", "x=f32[2,3] axis=0", "f32[3]" },
+        { "aicf.reduce_sum", "x=f32[2,3] axis=2", "AXIS" },
+        { "aicf.sgd_step", "p=f32[2] g=f32[3] lr=0.1", "SHAPE" },
+        { "aicf.softmax_bwd", "y=f32[2,3] dy=f32[2,3]", "f32[2,3]" },
+        { "aicf.mse_loss", "pred=f32[2,3] target=f32[2,3]", "f32[]" },
+        { "aicf.mse_loss", "pred=f32[2,3] target=f32[2,4]", "SHAPE" },
+    };
+    NPU_ITEM("R2.11");
+    CHECK_ROWS(rows);
+}
+
+static void test_device_training(void)
+{
+    static const row rows[] = {
+        { "aicf.adam_step", "p=f32[2,3] g=f32[2,3] m=f32[2,3] v=f32[2,3] bc1=f32[] bc2=f32[]",
+          "f32[2,3] f32[2,3] f32[2,3]" },
+        { "aicf.adam_step", "p=f32[2,3] g=f32[2,3] m=f32[3] v=f32[2,3] bc1=f32[] bc2=f32[]", "SHAPE" },
+        { "aicf.adam_step", "p=f32[2] g=f32[2] m=f32[2] v=f32[2] bc1=f32[1] bc2=f32[]", "RANK" },
+        { "aicf.step_inc", "step=i32[]", "i32[]" },
+        { "aicf.step_inc", "step=i64[]", "DTYPE" },
+        { "aicf.bias_corr", "step=i32[]", "f32[] f32[]" },
+        { "aicf.bias_corr", "step=i32[1]", "RANK" },
+        { "aicf.layernorm_fwd", "x=f16[4,8] gamma=f16[8] beta=f16[8]", "f16[4,8] f32[4] f32[4]" },
+        { "aicf.layernorm_fwd", "x=f16[2,4,8]", "RANK" },
+        { "aicf.layernorm_fwd", "x=f32[4,8] gamma=f32[4]", "SHAPE" },
+        { "aicf.layernorm_bwd", "x=f32[4,8] dy=f32[4,8] gamma=f32[8] mean=f32[4] rstd=f32[4]",
+          "f32[4,8] f32[8] f32[8]" },
+        { "aicf.layernorm_bwd", "x=f32[4,8] dy=f32[4,8] mean=f32[8] rstd=f32[4]", "SHAPE" },
+        { "aicf.batchnorm_fwd", "x=f32[2,3,4,4] gamma=f32[3] beta=f32[3]", "f32[2,3,4,4] f32[3] f32[3]" },
+        { "aicf.batchnorm_fwd", "x=f32[2,3,4,4] flags=1", "ARITY" },
+        { "aicf.batchnorm_fwd", "x=f32[2,3,4]", "RANK" },
+        { "aicf.batchnorm_bwd", "x=f32[2,3,4,4] dy=f32[2,3,4,4] save_mean=f32[3] save_rstd=f32[3]",
+          "f32[2,3,4,4] f32[3] f32[3]" },
+        { "aicf.batchnorm_bwd", "x=f32[2,3,4,4] dy=f16[2,3,4,4] save_mean=f32[3] save_rstd=f32[3]", "DTYPE" },
+        { "aicf.cross_entropy_fwd", "logits=f32[4,10] target=i32[4]", "f32[] f32[4,10]" },
+        { "aicf.cross_entropy_fwd", "logits=f32[4,10] target=f32[4]", "DTYPE" },
+        { "aicf.cross_entropy_bwd", "softmax=f32[4,10] target=i64[4]", "f32[4,10]" },
+        { "aicf.cross_entropy_bwd", "softmax=f32[4,10] target=i64[10]", "SHAPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+/* where(condition) counts the true elements of a constant: -0.0 is false, NaN is true. */
+static void test_where_indices(void)
+{
+    static const float data[6] = { 0.0f, -0.0f, 1.0f, -2.0f, 0.0f, 1e-40f };
+    int64_t dims[2] = { 2, 3 };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_arg known =
+        npu_arg_tensor("condition", npu_constant(g, NULL, npu_spec_tensor(NPU_F32, 2, dims), data));
+    npu_arg unknown = npu_arg_tensor("condition", npu_input(g, NULL, npu_spec_tensor(NPU_BOOL, 0, NULL)));
+    npu_op op = npu_emit(g, NPU_ATEN_WHERE_INDICES, &known, 1);
+    NPU_CHECK_EQ(npu_op_num_results(g, op), 2);
+    if (op.id) {
+        NPU_CHECK_EQ(npu_value_spec(g, npu_op_result(g, op, 1))->dims[0], 3);
+    }
+    op = npu_emit(g, NPU_ATEN_WHERE_INDICES, &unknown, 1);
+    NPU_CHECK_EQ(npu_op_num_results(g, op), 1);
+    if (op.id) {
+        NPU_CHECK_EQ(npu_value_spec(g, npu_op_result(g, op, 0))->dims[0], NPU_DYNAMIC_DIM);
+    }
+    npu_graph_destroy(g);
+}
+
+static void check_message(const char *op, const char *args, const char *operand, const char *message)
+{
+    npu_diag diag;
+    npu_text got = deduce(op, args, &diag);
+    NPU_CHECK_STR(diag.operand, operand);
+    NPU_CHECK_STR(diag.message, message);
+    npu_text_free(&got);
+}
+
+static void test_messages(void)
+{
+    check_message("conv2d", "input=f32[2,16,14,14] weight=f32[16,16,3,3] groups=2", "weight",
+                  "conv2d: weight dim 1 is 16, expected channels / groups = 8");
+    check_message("add", "self=f32[4,8] other=f32[5]", "other", "add: other dim 0 is 5, expected 8 or 1");
+    check_message("linear", "input=f32[2,8] weight=f16[3,8]", "weight",
+                  "linear: weight is f16, expected f32 like input");
+    check_message("softmax", "self=f32[2,3] dim=2", "dim", "softmax: dim is 2, expected -2 to 1");
+    check_message("select", "self=f32[2,3] dim=1 index=3", "index",
+                  "select: index is 3, expected less than dim 1 of self = 3");
+    check_message("relu", "self=bool[2]", "self", "relu: self is bool, expected a number, not bool");
+}
+
+/* Operands of another class than the schema's. */
+static void test_classes(void)
+{
+    int64_t dims[1] = { 2 };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_arg tile = npu_arg_tensor("self", npu_input(g, NULL, npu_spec_tile(NPU_F32, 1, dims)));
+    npu_arg scalar = npu_arg_tensor("self", npu_input(g, NULL, npu_spec_scalar(NPU_F32)));
+    NPU_CHECK_EQ(npu_emit(g, NPU_ATEN_RELU, &tile, 1).id, 0);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_CLASS);
+    npu_graph_clear_error(g);
+    NPU_CHECK_EQ(npu_emit(g, NPU_ATEN_RELU, &scalar, 1).id, 0);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_CLASS);
+    npu_graph_destroy(g);
+}
+
+int main(void)
+{
+    NPU_RUN(test_convolution);
+    NPU_RUN(test_convolution_backward);
+    NPU_RUN(test_transposed_convolution);
+    NPU_RUN(test_matrix);
+    NPU_RUN(test_contraction);
+    NPU_RUN(test_linalg);
+    NPU_RUN(test_recurrent);
+    NPU_RUN(test_activation);
+    NPU_RUN(test_normalization);
+    NPU_RUN(test_pooling);
+    NPU_RUN(test_promotion_recorded);
+    NPU_RUN(test_promotion_edges);
+    NPU_RUN(test_broadcasting);
+    NPU_RUN(test_broadcasting_dynamic);
+    NPU_RUN(test_tensor_promotion);
+    NPU_RUN(test_tensor_promotion_signs);
+    NPU_RUN(test_tensor_promotion_ties);
+    NPU_RUN(test_reshape);
+    NPU_RUN(test_layout);
+    NPU_RUN(test_join);
+    NPU_RUN(test_parts);
+    NPU_RUN(test_reduction);
+    NPU_RUN(test_native_norms);
+    NPU_RUN(test_pooling_more);
+    NPU_RUN(test_resize);
+    NPU_RUN(test_distance);
+    NPU_RUN(test_losses);
+    NPU_RUN(test_statistics);
+    NPU_RUN(test_order);
+    NPU_RUN(test_lookup);
+    NPU_RUN(test_moved_dims);
+    NPU_RUN(test_arrangement);
+    NPU_RUN(test_indexing);
+    NPU_RUN(test_borders);
+    NPU_RUN(test_memory);
+    NPU_RUN(test_arithmetic);
+    NPU_RUN(test_logic);
+    NPU_RUN(test_creation);
+    NPU_RUN(test_numbers);
+    NPU_RUN(test_special);
+    NPU_RUN(test_device);
+    NPU_RUN(test_device_training);
+    NPU_RUN(test_where_indices);
+    NPU_RUN(test_messages);
+    NPU_RUN(test_classes);
+    return npu_test_done();
+}

@@ -1,0 +1,881 @@
+/* The executor: feeds and results by name and index, states, cancelling, profiles, threads, shared programs, and that
+   a run allocates nothing. */
+#include "rig.h"
+#include <pthread.h>
+
+static rig cpu_rig(void) { return rig_start(NULL, 0); }
+
+/* ---- quick starts ----------------------------------------------------------------------------------------------- */
+
+/* Model, plan, program, exec, run: the five calls. */
+static void test_quick_start(void)
+{
+    NPU_ITEM("S1.32");
+    NPU_ITEM("S1.33");
+    NPU_ITEM("S2.1");
+    static const float w[6] = { 1, 2, 3, 4, 5, 6 }, b[2] = { -10, 1 };
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_linear fc = npu_linear_layer("fc", 3, 2);
+    npu_layer_relu act = npu_relu_layer("act");
+    npu_value y = npu_model_add(m, &fc.base, npu_model_input(m, "x", F32(1, 3)));
+    npu_model_output(m, "y", npu_model_add(m, &act.base, y));
+    npu_graph *g = npu_model_graph(m);
+    NPU_CHECK_STATUS(npu_param_bind(g, "fc.W", w, sizeof w), NPU_OK);
+    NPU_CHECK_STATUS(npu_param_bind(g, "fc.b", b, sizeof b), NPU_OK);
+    npu_sim *sim = NULL;
+    npu_sim_create(&sim, NULL);
+    const npu_backend *backends[] = { npu_sim_backend(sim), npu_ref_backend() };
+    npu_exec *exec = NULL;
+    npu_diag diag;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, backends, 2, &diag), NPU_OK);
+    float x[3] = { 1, 0, 1 }, out[2];
+    NPU_CHECK_STATUS(npu_exec_set_input(exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_output(exec, "y", out, sizeof out), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    NPU_CHECK_NEAR(out[0], 0, 0);
+    NPU_CHECK_NEAR(out[1], 11, 0);
+    NPU_CHECK_STR(npu_graph_name(npu_plan_graph(npu_program_plan(npu_exec_program(exec)))), "main");
+    npu_exec_destroy(exec);
+    npu_sim_destroy(sim);
+    npu_model_destroy(m);
+}
+
+/* The same from text: parse, plan, program, weights, run. */
+static void test_quick_start_from_text(void)
+{
+    NPU_ITEM("S1.32");
+    NPU_ITEM("S2.3");
+    static const char text[] =
+        "npu_ir 1\n"
+        "graph main\n"
+        "input x : f32[1,3]\n"
+        "param fc.W : f32[2,3]\n"
+        "%3 = aicf.gemm(a=x, b=fc.W, transB=true) : f32[1,2]\n"
+        "output y = %3\n";
+    static const float w[6] = { 1, 2, 3, 4, 5, 6 };
+    rig r = rig_start(NULL, 1);
+    npu_graph_destroy(r.graph);
+    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, NULL, &r.diag), NPU_OK);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_ERR_MISSING_WEIGHT);
+    NPU_CHECK(strstr(r.diag.message, "'fc.W'"));
+    NPU_CHECK_EQ(r.diag.value, npu_graph_find(r.graph, "fc.W").id);
+    rig_unmake(&r);
+    NPU_CHECK_STATUS(npu_param_bind(r.graph, "fc.W", w, sizeof w), NPU_OK);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    float x[3] = { 1, 0, 1 };
+    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    const float *y = npu_exec_output(r.exec, 0, NULL);
+    NPU_CHECK(y && y[0] == 4 && y[1] == 10);
+    rig_end(&r);
+}
+
+/* ---- feeds and results ------------------------------------------------------------------------------------------ */
+
+static void build_two(npu_graph *g)
+{
+    npu_value a = npu_input(g, "a", F32(3)), b = npu_input(g, "b", F32(3));
+    npu_output(g, "sum", npu_add(g, a, b));
+    npu_output(g, "difference", npu_sub(g, a, b));
+}
+
+static void test_bindings(void)
+{
+    NPU_ITEM("S1.28");
+    NPU_ITEM("S2.32");
+    NPU_ITEM("S2.35");
+    for (uint32_t sims = 0; sims < 2; sims++) {
+        rig r = rig_start(NULL, sims);
+        float a[3] = { 1, 2, 3 }, b[3] = { 10, 20, 30 }, sum[3], difference[3];
+        size_t size = 99;
+        build_two(r.graph);
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        NPU_CHECK(npu_exec_output(r.exec, 0, &size) == NULL); /* before the first run */
+        NPU_CHECK_EQ(size, 0);
+        NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 0, a, sizeof a), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_MISSING_FEED);
+        NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "'b'"));
+        NPU_CHECK(npu_exec_output(r.exec, 0, NULL) == NULL); /* nor after one that failed */
+        NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 1, b, sizeof b), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_output_at(r.exec, 1, difference, sizeof difference), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        const float *own = npu_exec_output_by_name(r.exec, "sum", &size);
+        NPU_CHECK_EQ(size, 12);
+        NPU_CHECK(own && own[0] == 11 && own[2] == 33);
+        NPU_CHECK(npu_exec_output(r.exec, 1, NULL) == difference && difference[2] == -27);
+        NPU_CHECK(npu_exec_output(r.exec, 2, &size) == NULL && size == 0);
+        NPU_CHECK(npu_exec_output_by_name(r.exec, "product", &size) == NULL);
+        /* memory bound by name, changed in place, bound again */
+        NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "sum", sum, sizeof sum), NPU_OK);
+        a[0] = 5;
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK(sum[0] == 15 && difference[0] == -5 && own[0] == 11);
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "b", a, sizeof a), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK(sum[0] == 10 && difference[1] == 0);
+        rig_end(&r);
+    }
+}
+
+static void test_bad_bindings(void)
+{
+    rig r = cpu_rig();
+    float x[4] = { 1, 2, 3, 4 };
+    build_two(r.graph);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "c", x, 12), NPU_ERR_NOT_FOUND);
+    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "'c'"));
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, NULL, x, 12), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 2, x, 12), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "a", x, 12), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(npu_exec_set_output_at(r.exec, 2, x, 12), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "a", x, 16), NPU_ERR_SHAPE);
+    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "16 bytes given, expected 12"));
+    NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "sum", x, 8), NPU_ERR_SHAPE);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "a", NULL, 12), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_MISSING_FEED); /* none of these was bound */
+    npu_exec_desc bad = r.exec_desc;
+    bad._canary = 1;
+    npu_exec *exec = NULL;
+    NPU_CHECK_STATUS(npu_exec_create(&exec, r.program, &bad, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_exec_create(&exec, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    npu_program *program = NULL;
+    NPU_CHECK_STATUS(npu_program_create(&program, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    npu_exec_destroy(NULL);
+    npu_program_destroy(NULL);
+    npu_plan_destroy(NULL);
+    rig_end(&r);
+}
+
+/* Memory at odd addresses is copied, on the way in and on the way out; aligned memory again is used as it
+   is. */
+static void test_unaligned(void)
+{
+    NPU_ITEM("R2.16");
+    for (uint32_t sims = 0; sims < 2; sims++) {
+        rig r = rig_start(NULL, sims);
+        char in[13 + 3], out[13 + 3];
+        float a[3] = { 1, 2, 3 }, b[3] = { 10, 20, 30 }, sum[3], back[3];
+        build_two(r.graph);
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        char *odd_in = in + ((uintptr_t)in % 2 == 0), *odd_out = out + ((uintptr_t)out % 2 == 0);
+        memcpy(odd_in, a, sizeof a);
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "a", odd_in, 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "b", b, 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "sum", odd_out, 12), NPU_OK);
+        for (int i = 0; i < 2; i++) {
+            a[0] = (float)i;
+            memcpy(odd_in, a, sizeof a); /* what lies there when it runs counts */
+            NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+            memcpy(back, odd_out, sizeof back);
+            NPU_CHECK(back[0] == 10 + (float)i && back[2] == 33);
+            NPU_CHECK(npu_exec_output(r.exec, 0, NULL) == odd_out);
+        }
+        NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "sum", sum, 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "a", b, 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK(sum[0] == 20 && sum[2] == 60);
+        rig_end(&r);
+    }
+}
+
+/* Outputs that are inputs, constants, states, views of inputs, or the same value twice; and nothing is
+   written to inputs. */
+static void test_odd_outputs(void)
+{
+    NPU_ITEM("S2.33");
+    NPU_ITEM("S2.46");
+    for (uint32_t sims = 0; sims < 2; sims++) {
+        rig r = rig_start(NULL, sims);
+        npu_graph *g = r.graph;
+        static const float data[2] = { 7, 8 };
+        npu_value x = npu_input(g, "x", F32(4, 2)), c = npu_constant(g, "c", F32(2), data), y = npu_relu(g, x);
+        npu_op rows = npu_split(g, x, 1, 0);
+        npu_output(g, "input", x);
+        npu_output(g, "constant", c);
+        npu_output(g, "once", y);
+        npu_output(g, "twice", y);
+        npu_output(g, "flat", npu_reshape(g, x, DIMS(8), 1));
+        npu_output(g, "row", npu_op_result(g, rows, 2));
+        npu_output(g, "inner", npu_neg(g, npu_op_result(g, rows, 3)));
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        float in[8] = { 1, -2, 3, -4, 5, -6, 7, -8 }, twice[8], copy[8], row[2];
+        memcpy(copy, in, sizeof in);
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", in, sizeof in), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "twice", twice, sizeof twice), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "row", row, sizeof row), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        const float *input = npu_exec_output_by_name(r.exec, "input", NULL),
+                    *constant = npu_exec_output_by_name(r.exec, "constant", NULL);
+        const float *once = npu_exec_output_by_name(r.exec, "once", NULL),
+                    *flat = npu_exec_output_by_name(r.exec, "flat", NULL);
+        const float *inner = npu_exec_output_by_name(r.exec, "inner", NULL);
+        NPU_CHECK(input != in && memcmp(input, copy, sizeof copy) == 0);
+        NPU_CHECK(constant != data && constant[1] == 8);
+        NPU_CHECK(once[4] == 5 && twice[4] == 5 && once[5] == 0 && twice[5] == 0);
+        NPU_CHECK(memcmp(flat, copy, sizeof copy) == 0);
+        NPU_CHECK(row[0] == 5 && row[1] == -6);
+        NPU_CHECK(inner[0] == -7 && inner[1] == 8);
+        NPU_CHECK(memcmp(in, copy, sizeof copy) == 0);
+        rig_end(&r);
+    }
+}
+
+/* Tensors without elements go through everything. */
+static void test_empty_tensors(void)
+{
+    NPU_ITEM("R1.19");
+    for (uint32_t sims = 0; sims < 2; sims++) {
+        rig r = rig_start(NULL, sims);
+        npu_graph *g = r.graph;
+        npu_value e = npu_input(g, "e", F32(0, 3)), x = npu_input(g, "x", F32(2, 3));
+        npu_output(g, "relu", npu_relu(g, e));
+        npu_output(g, "cat", npu_cat(g, (npu_value[]){ npu_neg(g, e), x }, 2, 0));
+        npu_output(g, "flat", npu_reshape(g, e, DIMS(0), 1));
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        float in[6] = { 1, 2, 3, 4, 5, 6 };
+        size_t size = 9;
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", in, sizeof in), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK); /* nothing to bind for e */
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "e", NULL, 0), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK(memcmp(npu_exec_output_by_name(r.exec, "cat", &size), in, sizeof in) == 0 && size == sizeof in);
+        NPU_CHECK(npu_exec_output_by_name(r.exec, "relu", &size) && size == 0);
+        rig_end(&r);
+    }
+}
+
+/* ---- state ------------------------------------------------------------------------------------------------------ */
+
+/* a, b = b, a + x: the next contents are all read before any is written. s counts, k stays zero. */
+static void test_states(void)
+{
+    NPU_ITEM("S1.37");
+    for (uint32_t sims = 0; sims < 2; sims++) {
+        rig r = rig_start(NULL, sims);
+        npu_graph *g = r.graph;
+        npu_value x = npu_input(g, "x", F32(2));
+        npu_value a = npu_state(g, "a", F32(2)), b = npu_state(g, "b", F32(2)), k = npu_state(g, "k", F32(2));
+        npu_value n = npu_state(g, "n", F32(2)), view = npu_reshape(g, b, DIMS(2), 1);
+        NPU_CHECK_STATUS(npu_update(g, a, view), NPU_OK);
+        NPU_CHECK_STATUS(npu_update(g, b, npu_add(g, a, x)), NPU_OK);
+        NPU_CHECK_STATUS(npu_update(g, n, npu_add(g, n, npu_number(g, npu_scalar_int(1)))), NPU_OK);
+        npu_output(g, "a", a);
+        npu_output(g, "y", npu_add(g, b, k));
+        npu_output(g, "n", npu_neg(g, n));
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        float in[2] = { 1, 10 };
+        static const float as[6] = { 0, 0, 1, 1, 2, 2 }, bs[6] = { 0, 1, 1, 2, 2, 3 };
+        npu_exec_set_input(r.exec, "x", in, sizeof in);
+        for (int again = 0; again < 2; again++) {
+            for (int i = 0; i < 6; i++) {
+                NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+                const float *out_a = npu_exec_output(r.exec, 0, NULL), *out_y = npu_exec_output(r.exec, 1, NULL);
+                const float *out_n = npu_exec_output(r.exec, 2, NULL);
+                NPU_CHECK_NEAR(out_a[0], as[i], 0);
+                NPU_CHECK_NEAR(out_y[1], bs[i] * 10, 0);
+                NPU_CHECK_NEAR(out_n[0], -i, 0);
+            }
+            NPU_CHECK_STATUS(npu_exec_reset_state(r.exec), NPU_OK);
+        }
+        rig_end(&r);
+    }
+}
+
+static void test_state_errors(void)
+{
+    rig r = cpu_rig();
+    npu_value s = npu_state(r.graph, "s", F32(2)), x = npu_input(r.graph, "x", F32(2));
+    NPU_CHECK_STATUS(npu_update(r.graph, s, x), NPU_OK);
+    NPU_CHECK_STATUS(npu_update(r.graph, s, s), NPU_ERR_DUPLICATE);
+    npu_graph_clear_error(r.graph);
+    NPU_CHECK_STATUS(npu_update(r.graph, x, s), NPU_ERR_INVALID_ARGUMENT);
+    npu_graph_clear_error(r.graph);
+    npu_output(r.graph, "y", npu_add(r.graph, s, x));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    float in[2] = { 3, 4 };
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_MISSING_FEED); /* leaves the state alone */
+    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    for (int i = 1; i <= 2; i++) {
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 0, NULL))[1], i == 1 ? 4 : 8, 0);
+    }
+    rig_end(&r);
+}
+
+/* ---- stopping, and going on ------------------------------------------------------------------------------------- */
+
+typedef struct watch { uint32_t calls, stop_at; } watch;
+
+static bool poll_step(void *ctx, uint32_t step)
+{
+    watch *w = ctx;
+    NPU_CHECK_EQ(step, w->calls % 5);
+    return ++w->calls != w->stop_at;
+}
+
+static rig example_rig(const npu_sim_desc *from)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc = from ? *from : desc;
+    desc.deny = deny_cat;
+    desc.num_deny = 1;
+    rig r = rig_start(&desc, 1);
+    build_example(r.graph);
+    return r;
+}
+
+static void test_cancel(void)
+{
+    NPU_ITEM("S2.34");
+    NPU_ITEM("S1.21");
+    rig r = example_rig(NULL);
+    watch w = { 0, 3 };
+    float x[EXAMPLE_IN];
+    fill(x, EXAMPLE_IN, 1);
+    r.exec_desc.poll = poll_step;
+    r.exec_desc.poll_ctx = &w;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_CANCELLED);
+    NPU_CHECK_STR(npu_exec_diag(r.exec)->message, "cancelled before step 2 of 5");
+    NPU_CHECK_EQ(w.calls, 3);
+    w.calls = 0;
+    w.stop_at = 0;
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    NPU_CHECK_EQ(w.calls, 5);
+    NPU_CHECK_STATUS(npu_exec_diag(r.exec)->status, NPU_ERR_CANCELLED); /* of the last call that failed */
+    rig_end(&r);
+}
+
+static void test_timeout(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.async = true;
+    rig r = example_rig(&desc);
+    float x[EXAMPLE_IN];
+    fill(x, EXAMPLE_IN, 1);
+    r.exec_desc.timeout_ns = 20000000; /* 20 ms */
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_sim_hang(r.sims[0], 2, 60000000);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_TIMEOUT);
+    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "step 4"));
+    r.exec_desc.timeout_ns = 0; /* the default is enough */
+    npu_exec_destroy(r.exec);
+    NPU_CHECK_STATUS(npu_exec_create(&r.exec, r.program, &r.exec_desc, NULL), NPU_OK);
+    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_sim_hang(r.sims[0], 1, 60000000);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    rig_end(&r);
+}
+
+/* A kernel that fails names its op; what came before and after still works. */
+static void test_kernel_errors(void)
+{
+    NPU_ITEM("S0.34");
+    rig r = cpu_rig();
+    npu_graph *g = r.graph;
+    npu_value i = npu_input(g, "i", npu_spec_tensor(NPU_I64, 1, DIMS(2)));
+    npu_value table = W(4, 3);
+    npu_output(g, "y", npu_relu(g, npu_embedding(g, table, i)));
+    npu_output(g, "z", npu_neg(g, table));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    int64_t bad[2][2] = { { 0, 4 }, { -1, 2 } }, good[2] = { 3, 0 };
+    for (int k = 0; k < 2; k++) {
+        npu_exec_set_input(r.exec, "i", bad[k], sizeof bad[k]);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_RANGE);
+        NPU_CHECK_EQ(npu_exec_diag(r.exec)->op, 1);
+        NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "aten.embedding.default"));
+        npu_exec_set_input(r.exec, "i", good, sizeof good);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK(npu_exec_output(r.exec, 0, NULL) != NULL);
+    }
+    rig_end(&r);
+}
+
+/* ---- profile ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t fake_ns;
+
+static uint64_t fake_clock(void) { return fake_ns += 10; }
+
+static void test_profile(void)
+{
+    rig r = example_rig(NULL);
+    float x[EXAMPLE_IN];
+    fill(x, EXAMPLE_IN, 1);
+    r.exec_desc.profile = true;
+    r.exec_desc.clock = fake_clock;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    for (int run = 0; run < 3; run++) {
+        uint32_t n = 0, ops = 0, steps = 0, borders = 0;
+        uint64_t seen_ops = 0, last_end = 0;
+        fake_ns = run == 1 ? 1000000 : fake_ns;
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        const npu_profile_step *p = npu_exec_profile(r.exec, &n);
+        for (uint32_t i = 0; i < n; i++) {
+            NPU_CHECK(p[i].begin_ns <= p[i].end_ns && p[i].end_ns < 10000);
+            if (p[i].op) {
+                ops++;
+                seen_ops |= (uint64_t)1 << p[i].op;
+            } else {
+                steps += p[i].step != NPU_NO_INDEX;
+                borders += p[i].step == NPU_NO_INDEX;
+                NPU_CHECK(p[i].begin_ns >= last_end); /* one after the other */
+                last_end = p[i].end_ns;
+            }
+        }
+        NPU_CHECK_EQ(ops, 7);
+        NPU_CHECK_EQ(seen_ops, 0xfe);
+        NPU_CHECK_EQ(steps, 5);
+        NPU_CHECK_EQ(borders, 2);
+    }
+    rig_end(&r);
+    r = cpu_rig(); /* without profile there is none */
+    uint32_t n = 1;
+    build_two(r.graph);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_exec_profile(r.exec, &n);
+    NPU_CHECK_EQ(n, 0);
+    rig_end(&r);
+}
+
+/* Skips one JSON value; NULL when it is none. Good enough to find what a viewer would choke on. */
+static const char *json_value(const char *p, int depth);
+
+static const char *json_space(const char *p)
+{
+    while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') {
+        p++;
+    }
+    return p;
+}
+
+static const char *json_string(const char *p)
+{
+    if (*p++ != '"') {
+        return NULL;
+    }
+    while (*p && *p != '"' && (unsigned char)*p >= 32) {
+        p += *p == '\\' ? 2 : 1;
+    }
+    return *p == '"' ? p + 1 : NULL;
+}
+
+static const char *json_members(const char *p, char end, int depth)
+{
+    p = json_space(p + 1);
+    while (p && *p != end) {
+        if (end == '}') {
+            p = json_string(p);
+            p = p ? json_space(p) : NULL;
+            p = p && *p == ':' ? p + 1 : NULL;
+        }
+        p = p ? json_value(p, depth + 1) : NULL;
+        p = p ? json_space(p) : NULL;
+        if (p && *p == ',') {
+            p = json_space(p + 1);
+            p = *p == end ? NULL : p;
+        } else if (p && *p != end) {
+            p = NULL;
+        }
+    }
+    return p ? p + 1 : NULL;
+}
+
+static const char *json_value(const char *p, int depth)
+{
+    char *end;
+    p = json_space(p);
+    if (depth > 16) {
+        return NULL;
+    }
+    if (*p == '{' || *p == '[') {
+        return json_members(p, *p == '{' ? '}' : ']', depth);
+    }
+    if (*p == '"') {
+        return json_string(p);
+    }
+    if (strncmp(p, "true", 4) == 0 || strncmp(p, "null", 4) == 0) {
+        return p + 4;
+    }
+    strtod(p, &end);
+    return end == p || *p == '+' || *p == 'n' || *p == 'i' ? NULL : end;
+}
+
+/* The trace is JSON even when names hold quotes, backslashes and control characters. */
+static void test_trace(void)
+{
+    rig r = rig_start(NULL, 1);
+    npu_value x = npu_input(r.graph, "x \"quoted\"\\", F32(4));
+    npu_op op = npu_emit_name(r.graph, "aten.relu", (npu_arg[]){ npu_arg_tensor(NULL, x) }, 1);
+    npu_op_set_name(r.graph, op, "first \"op\"\\n\n\t\x01");
+    npu_output(r.graph, "y", npu_op_result(r.graph, op, 0));
+    r.exec_desc.profile = true;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    float in[4] = { 1, 2, 3, 4 };
+    npu_exec_set_input_at(r.exec, 0, in, sizeof in);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    npu_text trace = npu_text_make(NULL), profile = npu_text_make(NULL);
+    npu_exec_print_trace(r.exec, &trace);
+    npu_exec_print_profile(r.exec, &profile);
+    const char *end = trace.data ? json_value(trace.data, 0) : NULL;
+    NPU_CHECK(end && *json_space(end) == 0);
+    NPU_CHECK(trace.data && strstr(trace.data, "aten.relu"));
+    NPU_CHECK(profile.len > 0);
+    npu_text_free(&trace);
+    npu_text_free(&profile);
+    rig_end(&r);
+}
+
+/* ---- programs that are shared ----------------------------------------------------------------------------------- */
+
+/* Weights go up once for a program, whatever its execs and runs; a value used twice goes up once. */
+static void test_weights_once(void)
+{
+    NPU_ITEM("S1.27");
+    NPU_ITEM("S2.36");
+    NPU_ITEM("S1.22");
+    rig r = example_rig(NULL);
+    float x[EXAMPLE_IN], y[2][EXAMPLE_OUT];
+    npu_exec *other = NULL;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_sim_counters before = npu_sim_count(r.sims[0]);
+    NPU_CHECK_EQ(before.calls[NPU_SIM_UPLOAD], 3);
+    NPU_CHECK_STATUS(npu_exec_create(&other, r.program, NULL, NULL), NPU_OK);
+    for (int i = 0; i < 6; i++) {
+        npu_exec *e = i % 2 ? other : r.exec;
+        fill(x, EXAMPLE_IN, (uint32_t)i / 2);
+        npu_exec_set_input(e, "x", x, sizeof x);
+        npu_exec_set_output(e, "y", y[i % 2], sizeof y[0]);
+        NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
+        NPU_CHECK(i % 2 == 0 || memcmp(y[0], y[1], sizeof y[0]) == 0);
+    }
+    npu_sim_counters after = npu_sim_count(r.sims[0]);
+    NPU_CHECK_EQ(after.calls[NPU_SIM_COMPILE], 2);
+    NPU_CHECK_EQ(after.calls[NPU_SIM_UPLOAD], 3 + 6 * 2);
+    NPU_CHECK_EQ(after.calls[NPU_SIM_ALLOC], before.calls[NPU_SIM_ALLOC] + 1); /* the second arena */
+    npu_exec_destroy(other);
+    rig_end(&r);
+}
+
+enum { MIXED_IN = 6 * 40, MIXED_OUT = 6 * 40 };
+
+/* Ops of every parallel kind: convolution, matrix product, softmax, reduction, elementwise, attention. */
+static void build_mixed(npu_graph *g)
+{
+    npu_value none = { 0 };
+    npu_value x = npu_input(g, "x", F32(6, 40));
+    npu_value y = npu_softmax(g, npu_matmul(g, npu_gelu(g, x, NULL), W(40, 40)), -1);
+    npu_value image = npu_reshape(g, y, DIMS(1, 6, 8, 5), 4);
+    image = npu_conv2d(g, image, W(6, 6, 3, 3), W(6), &(npu_conv2d_attrs){ { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 });
+    y = npu_add(g, npu_reshape(g, image, DIMS(6, 40), 2), npu_mean(g, x, DIMS(1), 1, true));
+    y = npu_layer_norm(g, y, none, none, 1, 1e-5);
+    npu_value heads = npu_reshape(g, y, DIMS(1, 4, 6, 10), 4);
+    heads = npu_scaled_dot_product_attention(g, heads, heads, heads, none, NULL);
+    npu_output(g, "y", npu_tanh(g, npu_reshape(g, heads, DIMS(6, 40), 2)));
+}
+
+/* The same bits at any number of threads, and none at all. */
+static void test_widths(void)
+{
+    static const uint32_t widths[] = { 0, 1, 2, 3, 5 };
+    rig r = cpu_rig();
+    float x[MIXED_IN], y[MIXED_OUT], expected[MIXED_OUT];
+    build_mixed(r.graph);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    fill(x, MIXED_IN, 1);
+    memset(expected, 0, sizeof expected);
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+        npu_parallel *threads = NULL;
+        npu_exec_destroy(r.exec);
+        r.exec = NULL;
+        NPU_CHECK(widths[i] == 0 || npu_threads_create(&threads, widths[i], NULL) == NPU_OK);
+        r.exec_desc.parallel = threads;
+        NPU_CHECK_STATUS(npu_exec_create(&r.exec, r.program, &r.exec_desc, NULL), NPU_OK);
+        npu_exec_set_input(r.exec, "x", x, sizeof x);
+        npu_exec_set_output(r.exec, "y", y, sizeof y);
+        for (int run = 0; run < 3; run++) {
+            memset(y, 0, sizeof y);
+            NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+            if (i == 0 && run == 0) {
+                memcpy(expected, y, sizeof y);
+            }
+            NPU_CHECK(memcmp(y, expected, sizeof y) == 0);
+        }
+        npu_threads_destroy(threads);
+    }
+    NPU_CHECK(isfinite(expected[7]) && expected[7] != 0);
+    rig_end(&r);
+}
+
+typedef struct runner {
+    npu_program *program;
+    const npu_parallel *parallel; /* shared by both */
+    npu_status status;
+    float y[MIXED_OUT];
+} runner;
+
+static void *run_often(void *arg)
+{
+    runner *w = arg;
+    npu_exec *exec = NULL;
+    npu_exec_desc desc;
+    float x[MIXED_IN];
+    memset(&desc, 0, sizeof desc);
+    desc.parallel = w->parallel;
+    fill(x, MIXED_IN, 1);
+    w->status = npu_exec_create(&exec, w->program, &desc, NULL);
+    if (w->status == NPU_OK) {
+        npu_exec_set_input(exec, "x", x, sizeof x);
+        npu_exec_set_output(exec, "y", w->y, sizeof w->y);
+    }
+    for (int i = 0; i < 10 && w->status == NPU_OK; i++) {
+        w->status = npu_exec_run(exec);
+    }
+    npu_exec_destroy(exec);
+    return NULL;
+}
+
+/* Two execs of one program in two threads, which share a pool. */
+static void test_two_threads(void)
+{
+    static runner runners[2];
+    pthread_t thread[2];
+    npu_parallel *threads = NULL;
+    rig r = cpu_rig();
+    build_mixed(r.graph);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, 3, NULL), NPU_OK);
+    for (int i = 0; i < 2; i++) {
+        runners[i].program = r.program;
+        runners[i].parallel = threads;
+        NPU_CHECK_EQ(pthread_create(&thread[i], NULL, run_often, &runners[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(thread[i], NULL);
+        NPU_CHECK_STATUS(runners[i].status, NPU_OK);
+    }
+    NPU_CHECK(memcmp(runners[0].y, runners[1].y, sizeof runners[0].y) == 0);
+    npu_threads_destroy(threads);
+    rig_end(&r);
+}
+
+/* ---- a run allocates nothing ------------------------------------------------------------------------------------ */
+
+static void test_no_allocation(void)
+{
+    npu_alloc_counter c;
+    memset(&c, 0, sizeof c);
+    npu_allocator a = npu_counting_allocator(&c);
+    npu_graph_desc graph_desc;
+    npu_ref_desc ref_desc;
+    npu_plan_desc plan_desc;
+    npu_exec_desc exec_desc;
+    npu_backend *cpu = NULL;
+    npu_parallel *threads = NULL;
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_exec *exec = NULL;
+    memset(&graph_desc, 0, sizeof graph_desc);
+    memset(&ref_desc, 0, sizeof ref_desc);
+    memset(&plan_desc, 0, sizeof plan_desc);
+    memset(&exec_desc, 0, sizeof exec_desc);
+    graph_desc.allocator = ref_desc.allocator = plan_desc.allocator = exec_desc.allocator = &a;
+    npu_graph *g = npu_graph_create(&graph_desc);
+    build_mixed(g);
+    npu_value s = npu_state(g, "s", F32(6, 40));
+    npu_update(g, s, npu_add(g, s, npu_graph_output(g, 0)));
+    NPU_CHECK_STATUS(npu_ref_create(&cpu, &ref_desc), NPU_OK);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, 3, &a), NPU_OK);
+    const npu_backend *backends[1] = { cpu };
+    plan_desc.backends = backends;
+    plan_desc.num_backends = 1;
+    exec_desc.profile = true;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &plan_desc, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_program_create(&program, plan, NULL), NPU_OK);
+    for (int threaded = 0; threaded < 2; threaded++) {
+        static char x[MIXED_IN * 4 + 1];
+        exec_desc.parallel = threaded ? threads : NULL;
+        NPU_CHECK_STATUS(npu_exec_create(&exec, program, &exec_desc, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input(exec, "x", x + 1, MIXED_IN * 4), NPU_OK); /* staged, too */
+        uint64_t before = c.num_calls;
+        size_t live = c.live_bytes;
+        for (int i = 0; i < 5; i++) {
+            NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+        }
+        NPU_CHECK_EQ(c.num_calls, before);
+        NPU_CHECK_EQ(c.live_bytes, live);
+        npu_exec_destroy(exec);
+    }
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+    npu_threads_destroy(threads);
+    npu_ref_destroy(cpu);
+    npu_graph_destroy(g);
+    NPU_CHECK_EQ(c.live_bytes, 0);
+}
+
+/* ---- one op standalone ------------------------------------------------------------------------------------------ */
+
+static npu_status call(npu_kind kind, npu_tensor *in, uint32_t num_in, npu_tensor *out, uint32_t num_out,
+                       const void *blob, uint32_t size, npu_diag *diag)
+{
+    return npu_op_call(npu_ref_backend(), kind, in, num_in, out, num_out, 0, blob, size, 0, diag);
+}
+
+static void test_op_call(void)
+{
+    NPU_ITEM("S2.28");
+    NPU_ITEM("S2.49");
+    NPU_ITEM("S2.57");
+    float x[6] = { 1, -2, 3, -4, 5, -6 }, y[6], w[3] = { 1, 10, 100 }, c[12];
+    npu_buffer buffers[4];
+    npu_tensor in[3], out[1];
+    npu_diag diag;
+    npu_tensor_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 3), y);
+    NPU_CHECK_STATUS(call(NPU_ATEN_RELU, in, 1, out, 1, NULL, 0, &diag), NPU_OK);
+    NPU_CHECK(y[0] == 1 && y[1] == 0 && y[4] == 5);
+    npu_tensor_host(&in[1], &buffers[1], NPU_F32, 1, DIMS(3), w);
+    NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 2, out, 1, NULL, 0, &diag), NPU_OK); /* no attributes: the defaults */
+    NPU_CHECK(y[2] == 103 && y[3] == -3);
+    static const uint8_t twice[9] = { 1, 2 };                                     /* alpha: int 2 */
+    NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 2, out, 1, twice, 9, &diag), NPU_OK);
+    NPU_CHECK(y[2] == 203 && y[3] == -2);
+    NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 2, out, 1, twice, 8, &diag), NPU_ERR_BAD_ATTR_SIZE);
+    NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_ATEN_ADD, in, 2, out, 1, 5, twice, 9, 0, &diag),
+                     NPU_ERR_BAD_SCHEMA);
+    NPU_CHECK_STATUS(npu_op_call(NULL, NPU_ATEN_ADD, in, 2, out, 1, 0, twice, 9, 0, &diag), NPU_ERR_VERSION);
+    NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_ARITY);
+    static const uint8_t last[9] = { 255, 255, 255, 255, 255, 255, 255, 255, 0 }; /* softmax: dim -1, no dtype */
+    NPU_CHECK_STATUS(call(NPU_ATEN_SOFTMAX, in, 1, out, 1, last, 9, &diag), NPU_OK);
+    NPU_CHECK_NEAR(y[0] + y[1] + y[2], 1, 1e-6);
+    npu_tensor_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(4, 3), c);
+    in[1] = in[0];
+    NPU_CHECK_STATUS(call(NPU_ATEN_CAT, in, 2, out, 1, NULL, 0, &diag), NPU_OK); /* a list of two */
+    NPU_CHECK(c[0] == 1 && c[6] == 1 && c[11] == -6);
+    NPU_CHECK_STATUS(call(NPU_ATEN_CAT, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_SHAPE);
+    npu_tensor_host(&out[0], &buffers[3], NPU_I32, 2, DIMS(2, 3), c);
+    NPU_CHECK_STATUS(call(NPU_ATEN_RELU, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_DTYPE);
+    NPU_CHECK(strstr(diag.message, "aten.relu"));
+    NPU_CHECK_STATUS(call(0x7777, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(call(NPU_ATEN_RELU, in, 65, out, 1, NULL, 0, &diag), NPU_ERR_ARITY);
+}
+
+/* A backend without op_call runs a group of one: the same bytes. A hole stays a hole. */
+static void test_op_call_by_group(void)
+{
+    npu_backend b = *npu_ref_backend();
+    float x[6] = { 1, -2, 3, -4, 5, -6 }, w[6] = { 1, 0, 0, 0, 1, 1 }, y[2][4];
+    npu_buffer buffers[4];
+    npu_tensor in[3], out[1];
+    npu_diag diag;
+    npu_tensor_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_host(&in[1], &buffers[1], NPU_F32, 2, DIMS(2, 3), w);
+    memset(&in[2], 0, sizeof in[2]); /* no bias */
+    for (int i = 0; i < 2; i++) {
+        npu_tensor_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 2), y[i]);
+        NPU_CHECK_STATUS(npu_op_call(&b, NPU_ATEN_LINEAR, in, 3, out, 1, 0, NULL, 0, 0, &diag), NPU_OK);
+        b.op_call = NULL;
+    }
+    NPU_CHECK(y[0][0] == 1 && y[0][1] == 1 && y[0][2] == -4 && y[0][3] == -1);
+    NPU_CHECK(memcmp(y[0], y[1], sizeof y[0]) == 0);
+    npu_sim *sim = NULL; /* with scratch, in device memory */
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.scratch = 100;
+    npu_sim_create(&sim, &desc);
+    npu_backend device = *npu_sim_backend(sim);
+    device.op_call = NULL;
+    npu_tensor_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 3), y);
+    for (int i = 0; i < 2; i++) {
+        NPU_CHECK_STATUS(device.alloc(device.ctx, 0, 24, 64, &buffers[i ? 3 : 0]), NPU_OK);
+    }
+    device.upload(device.ctx, &buffers[0], 0, x, sizeof x, NULL);
+    NPU_CHECK_STATUS(npu_op_call(&device, NPU_ATEN_RELU, in, 1, out, 1, 0, NULL, 0, 0, &diag), NPU_OK);
+    float back[6];
+    device.download(device.ctx, back, &buffers[3], 0, sizeof back, NULL);
+    NPU_CHECK(back[0] == 1 && back[1] == 0 && back[4] == 5);
+    device.free(device.ctx, &buffers[0]);
+    device.free(device.ctx, &buffers[3]);
+    NPU_CHECK_EQ(npu_sim_count(sim).live_buffers, 0);
+    NPU_CHECK_EQ(npu_sim_count(sim).live_programs, 0);
+    npu_sim_destroy(sim);
+}
+
+/* A layer that claims another shape than its op gives. */
+static npu_value emit_wrong(const npu_layer *layer, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    npu_spec wrong = F32(3, 2);
+    npu_arg arg = npu_arg_tensor("x", x[0]);
+    (void)layer;
+    (void)num_x;
+    return npu_op_result(g, npu_emit_typed(g, "aicf.relu", &arg, 1, &wrong, 1), 0);
+}
+
+/* The order of document 002: dump the IR, call the op alone, then run the model; and a shape that is wrong
+   shows in the first. */
+static void test_debug_order(void)
+{
+    NPU_ITEM("S2.55");
+    NPU_ITEM("S2.58");
+    float x[6] = { 1, -2, 3, -4, 5, -6 }, y[6];
+    npu_buffer buffers[2];
+    npu_tensor in, out;
+    npu_model *m = npu_model_create(NULL);
+    npu_graph *g = npu_model_graph(m);
+    npu_layer wrong = { "wrong", emit_wrong };
+    npu_layer_relu act = npu_relu_layer("act");
+    npu_value v = npu_model_input(m, "x", F32(2, 3));
+    NPU_CHECK_EQ(npu_model_add(m, &wrong, v).id, 0);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_SHAPE);
+    NPU_CHECK(strstr(npu_graph_diag(g)->message, "relu"));
+    npu_graph_clear_error(g);
+    npu_model_output(m, "y", npu_model_add(m, &act.base, v));
+    npu_text dump = npu_text_make(NULL);
+    NPU_CHECK_STATUS(npu_graph_dump(g, &dump), NPU_OK);
+    NPU_CHECK(dump.data && strstr(dump.data, "relu(x) -> "));
+    npu_text_free(&dump);
+    npu_tensor_host(&in, &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_host(&out, &buffers[1], NPU_F32, 2, DIMS(2, 3), y);
+    NPU_CHECK_STATUS(call(NPU_AICF_RELU, &in, 1, &out, 1, NULL, 0, NULL), NPU_OK);
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
+    npu_exec_set_input(exec, "x", x, sizeof x);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    NPU_CHECK(memcmp(npu_exec_output(exec, 0, NULL), y, sizeof y) == 0 && y[1] == 0 && y[4] == 5);
+    npu_exec_destroy(exec);
+    npu_model_destroy(m);
+}
+
+int main(void)
+{
+    NPU_RUN(test_quick_start);
+    NPU_RUN(test_quick_start_from_text);
+    NPU_RUN(test_bindings);
+    NPU_RUN(test_bad_bindings);
+    NPU_RUN(test_unaligned);
+    NPU_RUN(test_odd_outputs);
+    NPU_RUN(test_empty_tensors);
+    NPU_RUN(test_states);
+    NPU_RUN(test_state_errors);
+    NPU_RUN(test_cancel);
+    NPU_RUN(test_timeout);
+    NPU_RUN(test_kernel_errors);
+    NPU_RUN(test_profile);
+    NPU_RUN(test_trace);
+    NPU_RUN(test_weights_once);
+    NPU_RUN(test_widths);
+    NPU_RUN(test_two_threads);
+    NPU_RUN(test_no_allocation);
+    NPU_RUN(test_debug_order);
+    NPU_RUN(test_op_call);
+    NPU_RUN(test_op_call_by_group);
+    return npu_test_done();
+}

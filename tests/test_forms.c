@@ -1,0 +1,528 @@
+/* The forms of a graph: text that reads back, the short dump, Graphviz. */
+#include "npu_test.h"
+
+/* ---- help ---- */
+
+static npu_graph *parse(const char *text, npu_diag *diag)
+{
+    npu_graph *g = NULL;
+    npu_diag unused;
+    memset(&unused, 0, sizeof unused);
+    npu_graph_parse(&g, text, strlen(text), NULL, diag ? diag : &unused);
+    return g;
+}
+
+static npu_text print(const npu_graph *g)
+{
+    npu_text text = npu_text_make(NULL);
+    NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
+    return text;
+}
+
+/* Text that parses, prints, parses and prints the same; returns the first print, which the caller frees. */
+static npu_text round_trip(const char *source)
+{
+    npu_diag diag = { 0 };
+    npu_graph *g = parse(source, &diag), *again;
+    npu_text first = npu_text_make(NULL), second;
+    if (!g) {
+        fprintf(stderr, "line %d: %s: %s\n", (int)diag.line, npu_status_name(diag.status), diag.message);
+        NPU_CHECK(g);
+        npu_text_printf(&first, "%s", "");
+        return first;
+    }
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    first = print(g);
+    again = parse(first.data, NULL);
+    NPU_CHECK(again);
+    if (again) {
+        second = print(again);
+        NPU_CHECK_STR(second.data, first.data);
+        NPU_CHECK_EQ(npu_graph_num_values(again), npu_graph_num_values(g));
+        NPU_CHECK_EQ(npu_graph_num_ops(again), npu_graph_num_ops(g));
+        npu_text_free(&second);
+    }
+    npu_graph_destroy(again);
+    npu_graph_destroy(g);
+    return first;
+}
+
+/* Text that prints as it stands. */
+static void check_exact(const char *text)
+{
+    npu_text printed = round_trip(text);
+    NPU_CHECK_STR(printed.data, text);
+    npu_text_free(&printed);
+}
+
+/* ---- every op ---- */
+
+static const char *const every_op[] = {
+    "graph every_op\n",
+    "symbol N 1 64\n",
+    "input x : f32[2,4,8,8]\ninput x3 : f32[2,4,8]\ninput a : f32[2,3]\ninput b : f32[3,5]\n"
+    "input a3 : f32[4,2,3]\ninput b3 : f32[4,3,5]\n",
+    "input i : i64[2,3]\ninput m : bool[2,3]\ninput s : f32[N,3]\ninput step : i32[]\ninput c1 : f32[1]\n"
+    "input c0 : f32[]\ninput labels : i32[2]\n",
+    "param w1 : f32[6,4,3]\nparam w2 : f32[6,4,3,3]\nparam wt : f32[4,6,3,3]\nparam wl : f32[5,3]\n"
+    "param bias : f32[6]\nparam c : f32[4]\n",
+    "param v3 : f32[3]\nparam table : f32[10,7]\nparam b5 : f32[5]\nparam m2 : f32[2]\n",
+    "const truth : bool[2,3] {true, false, true, false, false, true}\n",
+    "aten_conv1d = aten.conv1d.default(x3, w1, bias, [2], [1])\n",
+    "aten_conv1d_padding = aten.conv1d.padding(x3, w1, padding='same')\n",
+    "aten_conv2d = aten.conv2d.default(x, w2, bias, stride=[2, 1], padding=[1, 1])\n",
+    "aten_conv2d_padding = aten.conv2d.padding(x, w2, none, padding='same')\n",
+    "aten_conv_transpose2d = aten.conv_transpose2d.input(x, wt, bias, stride=[2, 2], output_padding=[1, 1])\n",
+    "aten_convolution = aten.convolution.default(x, w2, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)\n",
+    "r1 = aten.linear.default(a, wl)\nr2 = aten.mm.default(a, b)\nr3 = aten.bmm.default(a3, b3)\n"
+    "r4 = aten.matmul.default(a3, b)\n",
+    "r5 = aten.addmm.default(b5, a, b, beta=0.5, alpha=2)\nr6 = aten.relu.default(a)\n"
+    "r7 = aten.gelu.default(a, approximate='tanh')\n",
+    "r8 = aten.leaky_relu.default(a, 0.2)\nr9 = aten.silu.default(a)\nr10 = aten.sigmoid.default(i)\n"
+    "r11 = aten.tanh.default(a)\n",
+    "r12 = aten.hardswish.default(a)\nr13 = aten.hardtanh.default(a, 0, 6.0)\nr14 = aten.elu.default(a, 1.5)\n",
+    "r15 = aten.batch_norm.default(x, c, c, c, c, false, 0.1, 1e-05, true)\n",
+    "r16 = aten.layer_norm.default(a, [3], v3, none, 1e-06)\nr17 = aten.group_norm.default(x, 2, c, c)\n",
+    "n1, n2, n3 = aten.native_layer_norm.default(a, [3], none, v3, 1e-05)\n",
+    "r18 = aten.max_pool2d.default(x, [2, 2], ceil_mode=true)\n"
+    "r19 = aten.avg_pool2d.default(x, [3, 3], [2, 2], [1, 1], divisor_override=5)\n",
+    "r20 = aten.adaptive_avg_pool2d.default(x, [1, 1])\n",
+    "r21 = aten.add.Tensor(a, a, alpha=2.0)\nr22 = aten.add.Scalar(a, 1)\nr23 = aten.sub.Tensor(a, v3)\n"
+    "r24 = aten.sub.Scalar(i, 2.5)\n",
+    "r25 = aten.mul.Tensor(s, 0.5)\nr26 = aten.mul.Scalar(a, true)\nr27 = aten.div.Tensor(i, i)\n"
+    "r28 = aten.div.Scalar(a, 3)\n",
+    "r29 = aten.div.Tensor_mode(a, a, rounding_mode='floor')\n"
+    "r30 = aten.div.Scalar_mode(i, 2, rounding_mode=none)\n",
+    "r31 = aten.pow.Tensor_Tensor(a, a)\nr32 = aten.pow.Tensor_Scalar(a, 2)\nr33 = aten.pow.Scalar(2.0, a)\n",
+    "r34 = aten.sqrt.default(a)\nr35 = aten.rsqrt.default(a)\nr36 = aten.neg.default(i)\n"
+    "r37 = aten.abs.default(a)\nr38 = aten.exp.default(a)\n",
+    "r39 = aten.log.default(a)\nr40 = aten.clamp.default(a, none, 6)\nr41 = aten.clamp.Tensor(a, max=v3)\n"
+    "r42 = aten.maximum.default(a, a)\n",
+    "r43 = aten.minimum.default(a, v3)\nr44 = aten.eq.Tensor(a, a)\nr45 = aten.eq.Scalar(a, 0)\n"
+    "r46 = aten.ne.Tensor(a, a)\nr47 = aten.ne.Scalar(a, 1)\n",
+    "r48 = aten.lt.Tensor(a, a)\nr49 = aten.lt.Scalar(a, inf)\nr50 = aten.le.Tensor(a, a)\n"
+    "r51 = aten.le.Scalar(a, -inf)\nr52 = aten.gt.Tensor(a, a)\n",
+    "r53 = aten.gt.Scalar(a, nan)\nr54 = aten.ge.Tensor(a, a)\nr55 = aten.ge.Scalar(a, -0.0)\n"
+    "r56 = aten.where.self(m, a, v3)\n",
+    "r57 = aten.where.ScalarSelf(m, 1, a)\nr58 = aten.where.ScalarOther(m, a, 0.0)\n"
+    "r59 = aten.where.Scalar(m, 1, 0)\n",
+    "k1, k2 = aten.where.default(truth)\n",
+    "r60 = aten.view.default(a, [3, -1])\nr61 = aten.reshape.default(a, [6])\n"
+    "r62 = aten.permute.default(a3, [2, 0, 1])\n",
+    "r63 = aten.transpose.int(a, 0, 1)\nr64 = aten.flatten.using_ints(x, 1)\nr65 = aten.squeeze.default(a)\n"
+    "r66 = aten.squeeze.dim(c1, 0)\n",
+    "r67 = aten.squeeze.dims(c1, [0])\nr68 = aten.unsqueeze.default(a, -1)\n"
+    "r69 = aten.expand.default(v3, [2, -1])\n",
+    "r70 = aten.repeat.default(a, [2, 1])\nr71 = aten.cat.default([a, i], 0)\n"
+    "r72 = aten.stack.default([a, a], dim=-1)\n",
+    "s1, s2 = aten.split.Tensor(a, 2, 1)\ns3, s4 = aten.split.sizes(a, [1, 2], 1)\n"
+    "s5, s6 = aten.chunk.default(a, 2)\n",
+    "r73 = aten.select.int(a, 1, -1)\nr74 = aten.slice.Tensor(a, 1, 1, step=2)\n",
+    "r75 = aten.mean.default(a)\nr76 = aten.mean.dim(a, [1], true)\nr77 = aten.sum.default(i)\n"
+    "r78 = aten.sum.dim_IntList(a, none, dtype=f64)\n",
+    "r79 = aten.amax.default(a, [0, 1])\nr80 = aten.amin.default(a)\nr81 = aten.max.default(a)\n"
+    "v1, v2 = aten.max.dim(a, 1)\n",
+    "r82 = aten.argmax.default(a, 1, true)\nr83 = aten.softmax.int(a, 1)\nr84 = aten.log_softmax.int(i, -1, f32)\n",
+    "r85 = aten.scaled_dot_product_attention.default(a3, a3, a3, is_causal=true, scale=0.25)\n",
+    "r86 = aten.embedding.default(table, i)\nr87 = aten.gather.default(a, 1, i)\nr88 = aten.to.dtype(a, bf16)\n",
+    "r89 = aten._to_copy.default(a, dtype=i32)\nr90 = aten.clone.default(a)\nr91 = aten.contiguous.default(a)\n"
+    "r92 = aten.dropout.default(a, 0.5, false)\n",
+    "d1 = aicf.add(a, a)\nd2 = aicf.relu(a)\nd3 = aicf.gemm(a, b)\nd4 = aicf.bias_add(a, v3)\n"
+    "d5 = aicf.reduce_sum(a, axis=0)\nd6 = aicf.mse_grad(a, a, scale=2.0)\n",
+    "d7 = aicf.relu_bwd(a, a)\nd8 = aicf.sgd_step(a, a, lr=0.01)\nd9 = aicf.copy(a)\nd10 = aicf.grad_zero(a)\n",
+    "d11, d12, d13 = aicf.adam_step(a, a, a, a, c0, c0, lr=0.01)\nd14 = aicf.step_inc(step)\n"
+    "d15, d16 = aicf.bias_corr(step)\n",
+    "d17, d18, d19 = aicf.layernorm_fwd(a, v3, none)\nd20, d21, d22 = aicf.layernorm_bwd(a, a, v3, m2, m2)\n",
+    "d23, d24, d25 = aicf.batchnorm_fwd(x, c, c, c, c, flags=1)\n"
+    "d26, d27, d28 = aicf.batchnorm_bwd(x, x, c, c, c)\n",
+    "d29 = aicf.gemm_epilogue(a, b, b5)\nd30 = aicf.softmax(a)\nd31 = aicf.softmax_bwd(a, a)\n"
+    "d32 = aicf.mse_loss(a, a)\n",
+    "d33, d34 = aicf.cross_entropy_fwd(a, labels)\nd35 = aicf.cross_entropy_bwd(a, labels)\n",
+    "t1 = tensor.add(a, i)\nt2 = tensor.sub(a, a)\nt3 = tensor.mul(a, a)\nt4 = tensor.div(i, i)\n"
+    "t5 = npu.transfer(a)\nt6 = npu.getitem([a, v3], index=1)\n",
+    "output y = t6\n"
+};
+
+/* Vectors go through the text form too: an op that has them needs no line here. */
+static bool has_vectors(const char *op)
+{
+    char path[160];
+    FILE *file;
+    snprintf(path, sizeof path, "tests/vectors/%s.cases", op);
+    file = fopen(path, "rb");
+    if (file) {
+        fclose(file);
+    }
+    return file != NULL;
+}
+
+static void test_every_op(void)
+{
+    npu_text source = npu_text_make(NULL), text;
+    npu_registry *registry = NULL;
+    for (size_t i = 0; i < sizeof every_op / sizeof every_op[0]; i++) {
+        npu_text_append(&source, every_op[i], strlen(every_op[i]));
+    }
+    text = round_trip(source.data);
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
+        char call[128];
+        snprintf(call, sizeof call, " = %s(", npu_registry_at(registry, i)->name);
+        if (!strstr(text.data, call) && !has_vectors(npu_registry_at(registry, i)->name)) {
+            NPU_CHECK_STR(npu_registry_at(registry, i)->name, "a line in every_op");
+        }
+    }
+    NPU_CHECK_GOLDEN("every_op.txt", text.data);
+    npu_registry_destroy(registry);
+    npu_text_free(&source);
+    npu_text_free(&text);
+}
+
+/* ---- exact text ---- */
+
+static void test_header_example(void)
+{
+    check_exact("npu_ir 1\ngraph main\ninput x : f32[2,3]\nparam fc.W : f32[4,3]\n"
+                "%3 = aicf.gemm(a=x, b=fc.W, transB=true) : f32[2,4]\noutput y = %3\n");
+}
+
+static void test_specs(void)
+{
+    check_exact(
+        "npu_ir 1\ngraph main tile\nsymbol N 1 64\nsymbol \"two words\" 0 0\n"
+        "input %1 : f32[]\ninput %2 : bf16[N,?,\"two words\",3]\ninput %3 : tile f16[32,128] space=ub offset=64\n"
+        "input %4 : scalar i32[]\ninput %5 : f64[] wrapped\ninput %6 : i8[2] space=l0c\n"
+        "input %7 : i8[2] space=200 offset=-1\n"
+        "input %8 : i8[2,4] quant(2, -1, 0, [0.1, 1e-20], [0, -3])\ninput %9 : i4[2,4] quant(3, 1, 32, [0.5])\n");
+}
+
+static void test_names(void)
+{
+    check_exact(
+        "npu_ir 1\ngraph \"a \\\"graph\\\"\"\ninput \"%3\" : f32[1]\ninput \"true\" : f32[1]\n"
+        "input \"f32\" : f32[1]\n"
+        "input \"\\x0a\\\\\" : f32[1]\ninput a.b_c : f32[1]\ninput \"1\" : f32[1]\ninput \"input\" : f32[1]\n"
+        "input \"\xc3\xa4\" : f32[1]\n%9 = aten.add.Tensor(self=\"%3\", other=\"true\") @\"it's\" : f32[1]\n"
+        "output \"input\" = \"f32\"\noutput \"a b\" = %9\n");
+}
+
+static void test_constants(void)
+{
+    check_exact(
+        "npu_ir 1\ngraph main\nconst a : f32[4] {0.1, -0.0, inf, 1e-45}\nconst b : f16[3] {0.1, 65504.0, nan}\n"
+        "const c : bf16[2] {1.1, -inf}\nconst d : f64[2] {0.1, 1e-300}\nconst e : i8[2] {-128, 127}\n"
+        "const f : u64[1] {18446744073709551615}\nconst g : i64[2] {-9223372036854775808, 9223372036854775807}\n"
+        "const h : bool[2] {true, false}\nconst i : f32[0] {}\nconst j : i4[3] 0x2101\n"
+        "const k : c64[1] 0x0000803f00000040\n"
+        "const l : f32[1] 0x0100c07f\nconst m : bool[1] 0x02\nconst %14 : u16[] {65535}\n");
+}
+
+static void test_order_and_notes(void)
+{
+    check_exact(
+        "npu_ir 1\ngraph main\ninput x : f32[2]\nmy.start()\nstate h : f32[2]\n"
+        "%3 = aten.add.Tensor(self=x, other=h) @\"sum\" !inplace_ok !prefer_epilogue !4 : f32[2]\n"
+        "param p : f32[2]\nmy.wait(on=%3)\nconst %5 : f64[] wrapped {2.0}\n"
+        "%6 = aten.mul.Tensor(self=%3, other=%5) : f32[2]\n"
+        "save op 1 = x\nsave %3 = %3\nsave %3 = %6\nupdate h = %6\noutput \"%3\" = %3\noutput again = %3\n");
+}
+
+static void test_children(void)
+{
+    check_exact(
+        "npu_ir 1\ngraph main\nchild body tile\n  symbol N 0 0\n  child inner scalar\n"
+        "    input x : scalar f32[]\n    output y = x\n"
+        "  end\n  input x : tile f16[N,2]\nend\nchild second\nend\ninput x : f32[2]\n"
+        "%2 = my.launch(x=x, body=graph 0) : f32[2]\n"
+        "output y = %2\n");
+}
+
+static void test_unknown_ops(void)
+{
+    NPU_ITEM("S0.2");
+    check_exact(
+        "npu_ir 1\ngraph main\ninput x : f32[2]\n"
+        "%2, b = \"my::op\"(t=x, hole=none, l=[x, none], i=-3, f=2.0, g=true, s='it\\'s', d=bf16, li=[1, 2], lf=[0.5, 1.0],"
+        " lb=[true, false], ls=[1, 2.0, true], e=[], n=nan(0x7ff8000000000001)) : f32[2], tile i8[?]\n"
+        "%4 = aten.relu.out(arg0=%2) : f32[2]\n");
+}
+
+/* Scalars keep their kind; what is at its default is left out; what differs is not. */
+static void test_scalar_kinds(void)
+{
+    check_exact("npu_ir 1\ngraph main\ninput x : i64[2]\n%2 = aten.add.Scalar(self=x, other=2) : i64[2]\n"
+                "%3 = aten.add.Scalar(self=x, other=2.0) : f32[2]\n"
+                "%4 = aten.add.Scalar(self=x, other=true) : i64[2]\n"
+                "input y : f32[2]\n%6 = aten.add.Scalar(self=y, other=2, alpha=1.0) : f32[2]\n");
+}
+
+/* Hand-written text: comments, blank lines, positional arguments, numbers with gaps, no result specs, no version. */
+static void test_loose_text(void)
+{
+    npu_text text = round_trip(
+        "# a model\n\n  graph main # its name\r\n\tinput %3 : float32[2]\n%10=aten.relu(%3)\n"
+        "%11 = aten.add(%10,1)\n\noutput y=%11");
+    NPU_CHECK_STR(
+        text.data,
+        "npu_ir 1\ngraph main\ninput %1 : f32[2]\n%2 = aten.relu.default(self=%1) : f32[2]\n"
+        "const %3 : i64[] wrapped {1}\n%4 = aten.add.Tensor(self=%2, other=%3) : f32[2]\noutput y = %4\n");
+    npu_text_free(&text);
+}
+
+static void test_locations(void)
+{
+    npu_graph *g = parse("graph main\ninput x : f32[2]\n\ny = aten.relu.default(x)\n", NULL);
+    npu_op op = { 1 };
+    const char *file = NULL;
+    NPU_CHECK(g);
+    NPU_CHECK_EQ(npu_op_location(g, op, &file), 4);
+    NPU_CHECK_STR(file, "text");
+    npu_graph_destroy(g);
+}
+
+/* ---- rejections ---- */
+
+static const struct { npu_status status; int line; const char *text; } rejections[] = {
+    { NPU_ERR_PARSE, 1, "" },
+    { NPU_ERR_PARSE, 1, "input x : f32[2]\n" },
+    { NPU_ERR_VERSION, 1, "npu_ir 2\ngraph main\n" },
+    { NPU_ERR_PARSE, 2, "graph main\ngraph main\n" },
+    { NPU_ERR_PARSE, 2, "graph main\ninput x f32[2]\n" },
+    { NPU_ERR_PARSE, 2, "graph main\ninput x : f32[2] y\n" },
+    { NPU_ERR_DTYPE, 2, "graph main\ninput x : f33[2]\n" },
+    { NPU_ERR_RANK, 2, "graph main\ninput x : f32[1,1,1,1,1,1,1,1,1]\n" },
+    { NPU_ERR_PARSE, 2, "graph main\ninput x : f32[-1]\n" },
+    { NPU_ERR_PARSE, 2, "graph main\ninput x : f32[9223372036854775808]\n" },
+    { NPU_ERR_NOT_FOUND, 2, "graph main\ninput x : f32[N]\n" },
+    { NPU_ERR_DUPLICATE, 3, "graph main\nsymbol N 0 1\nsymbol N 0 1\n" },
+    { NPU_ERR_INVALID_ARGUMENT, 2, "graph main\nsymbol N 5 1\n" },
+    { NPU_ERR_DUPLICATE, 3, "graph main\ninput x : f32[2]\ninput x : f32[2]\n" },
+    { NPU_ERR_DUPLICATE, 3, "graph main\nparam x : f32[2]\nparam x : f32[2]\n" },
+    { NPU_ERR_DUPLICATE, 3, "graph main\ninput %2 : f32[2]\ninput %2 : f32[2]\n" },
+    { NPU_ERR_DUPLICATE, 4, "graph main\ninput x : f32[2]\noutput y = x\noutput y = x\n" },
+    { NPU_ERR_NOT_FOUND, 2, "graph main\ny = aten.relu.default(x)\n" },
+    { NPU_ERR_NOT_FOUND, 3, "graph main\ninput x : f32[2]\ny = aten.add.Tensor(x, y)\n" }, /* a cycle */
+    { NPU_ERR_NOT_FOUND, 2, "graph main\ny = aten.relu.default(%1)\n" },
+    { NPU_ERR_SHAPE, 3, "graph main\ninput x : f32[2]\ny = aten.relu.default(x) : f32[3]\n" },
+    { NPU_ERR_ARITY, 3, "graph main\ninput x : f32[2]\ny, z = aten.relu.default(x)\n" },
+    { NPU_ERR_ARITY, 3, "graph main\ninput x : f32[2]\naten.relu.default(x)\n" },
+    { NPU_ERR_ARITY, 3, "graph main\ninput x : f32[2]\ny = aten.add.Tensor(x)\n" },
+    { NPU_ERR_ATTRIBUTE, 3, "graph main\ninput x : f32[2]\ny = aten.relu.default(x, slope=1)\n" },
+    { NPU_ERR_DUPLICATE, 3, "graph main\ninput x : f32[2]\ny = aten.relu.default(self=x, self=x)\n" },
+    { NPU_ERR_PARSE, 3, "graph main\ninput x : f32[2]\ny = my.op(x, [1, 'a'])\n" },
+    { NPU_ERR_PARSE, 3, "graph main\ninput x : f32[2]\ny = my.op(x, [[1]])\n" },
+    { NPU_ERR_PARSE, 2, "graph main\ninput \"x : f32[2]\n" },
+    { NPU_ERR_PARSE, 2, "graph main\ninput \"\\x00\" : f32[2]\n" },
+    { NPU_ERR_PARSE, 2, "graph main\nend\n" },
+    { NPU_ERR_PARSE, 3, "graph main\nchild a\n" },
+    { NPU_ERR_PARSE, 2, "graph main\nconst x : f32[2] {1.0}\n" },
+    { NPU_ERR_PARSE, 2, "graph main\nconst x : f32[2] {1.0, 2.0, 3.0}\n" },
+    { NPU_ERR_PARSE, 2, "graph main\nconst x : f32[1] 0x000000\n" },
+    { NPU_ERR_PARSE, 2, "graph main\nconst x : u8[1] {256}\n" },
+    { NPU_ERR_PARSE, 2, "graph main\nconst x : i8[1] {-129}\n" },
+    { NPU_ERR_PARSE, 2, "graph main\nconst x : f32[1000000000] {1.0}\n" },
+    { NPU_ERR_OVERFLOW, 2, "graph main\nconst x : f32[4611686018427387904,4] {1.0}\n" },
+    { NPU_ERR_DYNAMIC_SHAPE, 2, "graph main\nconst x : f32[?] {1.0}\n" },
+    { NPU_ERR_INVALID_ARGUMENT, 3, "graph main\ninput x : f32[2]\nupdate x = x\n" },
+    { NPU_ERR_SHAPE, 4, "graph main\ninput x : f32[2]\nstate h : f32[3]\nupdate h = x\n" },
+    { NPU_ERR_INVALID_ARGUMENT, 3, "graph main\ninput x : f32[2]\nsave op 7 = x\n" }
+};
+
+static void test_rejections(void)
+{
+    for (size_t i = 0; i < sizeof rejections / sizeof rejections[0]; i++) {
+        npu_diag diag = { 0 };
+        npu_graph *g = parse(rejections[i].text, &diag);
+        if (g || diag.status != rejections[i].status || diag.line != rejections[i].line) {
+            fprintf(stderr, "%s  -> %s, line %d: %s\n", rejections[i].text, npu_status_name(diag.status),
+                    (int)diag.line, diag.message);
+        }
+        NPU_CHECK(!g);
+        NPU_CHECK_STATUS(diag.status, rejections[i].status);
+        NPU_CHECK_EQ(diag.line, rejections[i].line);
+        npu_graph_destroy(g);
+    }
+}
+
+static void test_deep_children(void)
+{
+    npu_text text = npu_text_make(NULL);
+    npu_diag diag = { 0 };
+    npu_text_printf(&text, "graph main\n");
+    for (int i = 0; i < 1000; i++) {
+        npu_text_printf(&text, "child c\n");
+    }
+    NPU_CHECK(!parse(text.data, &diag));
+    NPU_CHECK_STATUS(diag.status, NPU_ERR_PARSE);
+    npu_text_free(&text);
+}
+
+/* ---- hostile text ---- */
+
+/* Whatever parses is a valid graph; the memory of what does not is given back. */
+static void check_hostile(const char *data, size_t len)
+{
+    npu_alloc_counter counter = { 0, 0, 0, 0 };
+    npu_allocator allocator = npu_counting_allocator(&counter);
+    npu_graph_desc desc = { 0 };
+    npu_diag diag = { 0 };
+    npu_graph *g = NULL;
+    char *copy = (char *)malloc(len ? len : 1); /* without a NUL: a sanitizer sees reads past the end */
+    npu_status status;
+    desc.allocator = &allocator;
+    if (len) {
+        memcpy(copy, data, len);
+    }
+    status = npu_graph_parse(&g, copy, len, &desc, &diag);
+    NPU_CHECK_EQ(status == NPU_OK, g != NULL);
+    if (status) {
+        NPU_CHECK_STATUS(diag.status, status);
+        NPU_CHECK(diag.line > 0);
+    } else {
+        NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    }
+    npu_graph_destroy(g);
+    NPU_CHECK_EQ(counter.live_bytes, 0);
+    free(copy);
+}
+
+static const char *const hostile_seed =
+    "npu_ir 1\ngraph main\nsymbol N 1 64\nchild body tile\n  input x : tile f16[2] space=ub offset=64\nend\n"
+    "input x : f32[N,3]\n"
+    "param \"w b\" : f32[4,3]\nconst %3 : f32[2] {0.5, nan}\nconst %4 : i4[3] 0x2101\nstate h : f32[N,4]\n"
+    "y = aten.linear.default(input=x, weight=\"w b\") @\"fc\" !inplace_ok : f32[N,4]\n"
+    "%7 = aten.cat.default(tensors=[y, h], dim=1) : f32[N,8]\n"
+    "%8 = \"my::op\"(a=y, b=[1, 2.0], s='x\\'', g=graph 0) : i8[2] quant(2, 0, 0, [0.5, 1.0], [1, 2])\n"
+    "save y = x\nupdate h = y\noutput z = %8\n";
+
+static void test_truncation(void)
+{
+    size_t len = strlen(hostile_seed);
+    for (size_t i = 0; i <= len; i++) {
+        check_hostile(hostile_seed, i);
+    }
+}
+
+static void test_mutation(void)
+{
+    static const char bytes[] = "%\"'\\()[]{}=,:?!@#-0123456789xefN .\n\0\xff";
+    uint64_t random = npu_test_seed();
+    size_t len = strlen(hostile_seed);
+    char text[2048];
+    for (int round = 0; round < 3000; round++) {
+        size_t size = len;
+        memcpy(text, hostile_seed, len);
+        for (uint64_t n = 1 + npu_test_random(&random) % 4; n > 0; n--) {
+            size_t at = (size_t)(npu_test_random(&random) % size), from = (size_t)(npu_test_random(&random) % size);
+            size_t count = (size_t)(npu_test_random(&random) % 24);
+            switch (npu_test_random(&random) % 3) {
+            case 0: text[at] = bytes[npu_test_random(&random) % sizeof bytes]; break;
+            case 1: memmove(text + at, text + from, count < size - at && count < size - from ? count : 0); break;
+            default:
+                count = at + count < size ? count : 0;
+                memmove(text + at, text + at + count, size - at - count);
+                size -= count;
+                break;
+            }
+        }
+        check_hostile(text, size);
+    }
+}
+
+/* Every allocation fails once: a status, nothing leaks. */
+static void test_out_of_memory(void)
+{
+    npu_status status = NPU_ERR_NO_MEMORY;
+    npu_registry *registry = NULL;
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    for (uint64_t n = 1; status && n < 5000; n++) {
+        npu_alloc_counter counter = { 0, 0, 0, 0 };
+        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_graph_desc desc = { 0 };
+        npu_graph *g = NULL;
+        npu_diag diag = { 0 };
+        counter.fail_at = n;
+        desc.allocator = &allocator;
+        desc.registry = registry;
+        status = npu_graph_parse(&g, hostile_seed, strlen(hostile_seed), &desc, &diag);
+        if (status) {
+            NPU_CHECK_STATUS(status, NPU_ERR_NO_MEMORY);
+        }
+        npu_graph_destroy(g);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+    npu_registry_destroy(registry);
+}
+
+/* ---- other forms ---- */
+
+static void test_dump(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    int64_t dims[2] = { 32, 128 };
+    npu_layer_linear fc = npu_linear_layer("fc1", 128, 256);
+    npu_layer_relu relu = npu_relu_layer("relu1");
+    npu_text text = npu_text_make(NULL);
+    relu.save_for_backward = true;
+    npu_model_output(
+        m, "y",
+        npu_model_add(m, &relu.base,
+                      npu_model_add(m, &fc.base, npu_model_input(m, "x", npu_spec_tensor(NPU_F32, 2, dims)))));
+    NPU_ITEM("S2.7");
+    NPU_CHECK_STATUS(npu_graph_dump(npu_model_graph(m), &text), NPU_OK);
+    NPU_CHECK_STR(
+        text.data,
+        "[Graph] inputs=[x] outputs=[relu1.out] ops=3\n"
+        "  o1: gemm(x, fc1.W) -> fc1.out  attrs={transA=false, transB=true}  constraints={prefer_epilogue}\n"
+        "  o2: bias_add(fc1.out, fc1.b) -> fc1.out_bias  attrs={axis=-1}  constraints={inplace_ok}\n"
+        "  o3: relu(fc1.out_bias) -> relu1.out  saved=[relu1.out]\n");
+    npu_text_free(&text);
+    npu_model_destroy(m);
+}
+
+static void test_dot(void)
+{
+    npu_graph *g = parse(
+        "graph \"a \\\"b\\\"\"\ninput x : f32[2]\nstate h : f32[2]\n%3 = aten.add.Tensor(x, h) @sum\n"
+        "update h = %3\noutput y = %3\n",
+        NULL);
+    npu_text text = npu_text_make(NULL);
+    NPU_CHECK_STATUS(npu_graph_print_dot(g, &text), NPU_OK);
+    NPU_CHECK_GOLDEN("graph.dot", text.data);
+    npu_text_free(&text);
+    npu_graph_destroy(g);
+}
+
+static void test_no_graph(void)
+{
+    npu_text text = npu_text_make(NULL);
+    NPU_CHECK_STATUS(npu_graph_print(NULL, &text), NPU_ERR_NO_MEMORY);
+    NPU_CHECK_STATUS(npu_graph_dump(NULL, &text), NPU_ERR_NO_MEMORY);
+    NPU_CHECK_STATUS(npu_graph_print_dot(NULL, &text), NPU_ERR_NO_MEMORY);
+    npu_text_free(&text);
+}
+
+int main(void)
+{
+    NPU_RUN(test_every_op);
+    NPU_RUN(test_header_example);
+    NPU_RUN(test_specs);
+    NPU_RUN(test_names);
+    NPU_RUN(test_constants);
+    NPU_RUN(test_order_and_notes);
+    NPU_RUN(test_children);
+    NPU_RUN(test_unknown_ops);
+    NPU_RUN(test_scalar_kinds);
+    NPU_RUN(test_loose_text);
+    NPU_RUN(test_locations);
+    NPU_RUN(test_rejections);
+    NPU_RUN(test_deep_children);
+    NPU_RUN(test_truncation);
+    NPU_RUN(test_mutation);
+    NPU_RUN(test_out_of_memory);
+    NPU_RUN(test_dump);
+    NPU_RUN(test_dot);
+    NPU_RUN(test_no_graph);
+    return npu_test_done();
+}

@@ -1,0 +1,497 @@
+/* The graph: ids, producers and users, names, specs, states, symbols, child graphs, validation. */
+#include "npu_test.h"
+
+static npu_spec f32(uint32_t rank, int64_t a, int64_t b)
+{
+    int64_t dims[2];
+    dims[0] = a;
+    dims[1] = b;
+    return npu_spec_tensor(NPU_F32, rank, dims);
+}
+
+/* ---- values and ops ---- */
+
+static void test_values(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(2, 2, 3)), w = npu_param(g, "w", f32(2, 4, 3)),
+              y = npu_linear(g, x, w, (npu_value){ 0 });
+    uint32_t index = 7;
+    NPU_ITEM("S2.5");
+    NPU_ITEM("S2.4");
+    NPU_CHECK_EQ(x.id, 1);
+    NPU_CHECK_EQ(npu_graph_num_values(g), 3);
+    NPU_CHECK_STR(npu_value_name(g, x), "x");
+    NPU_CHECK_STR(npu_value_name(g, y), "%3");
+    NPU_CHECK(npu_value_has_name(g, w) && !npu_value_has_name(g, y));
+    NPU_CHECK_EQ(npu_value_role(g, x), NPU_ROLE_INPUT);
+    NPU_CHECK_EQ(npu_value_role(g, w), NPU_ROLE_PARAM);
+    NPU_CHECK_EQ(npu_value_role(g, y), NPU_ROLE_TEMPORARY);
+    NPU_CHECK_EQ(npu_value_producer(g, x, NULL).id, 0);
+    NPU_CHECK_EQ(npu_value_producer(g, y, &index).id, 1);
+    NPU_CHECK_EQ(index, 0);
+    NPU_CHECK_EQ(npu_value_spec(g, y)->dims[1], 4);
+    NPU_CHECK_EQ(npu_value_num_users(g, x), 1);
+    NPU_CHECK_EQ(npu_value_user(g, x, 0).id, 1);
+    npu_graph_destroy(g);
+}
+
+/* Users in order of emission; an op that uses a value twice counts twice. */
+static void test_users(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(1, 2, 0)), y = npu_add(g, x, x), z = npu_mul(g, x, y);
+    NPU_ITEM("S2.5");
+    NPU_CHECK_EQ(npu_value_num_users(g, x), 3);
+    NPU_CHECK_EQ(npu_value_user(g, x, 0).id, 1);
+    NPU_CHECK_EQ(npu_value_user(g, x, 1).id, 1);
+    NPU_CHECK_EQ(npu_value_user(g, x, 2).id, 2);
+    NPU_CHECK_EQ(npu_value_user(g, x, 3).id, 0);
+    NPU_CHECK_EQ(npu_value_num_users(g, z), 0);
+    npu_graph_destroy(g);
+}
+
+static void test_op_fields(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(2, 2, 3)), w = npu_input(g, "w", f32(2, 4, 3));
+    npu_aicf_gemm_attrs attrs = { false, true };
+    npu_op op = npu_value_producer(g, npu_aicf_gemm(g, x, w, &attrs), NULL);
+    uint32_t size = 0;
+    const uint8_t *blob = npu_op_attrs(g, op, &size);
+    NPU_ITEM("S2.6");
+    NPU_CHECK_EQ(npu_op_kind(g, op), NPU_AICF_GEMM);
+    NPU_CHECK_STR(npu_op_definition(g, op)->name, "aicf.gemm");
+    NPU_CHECK_EQ(npu_op_num_operands(g, op), 2);
+    NPU_CHECK_EQ(npu_op_operand_value(g, op, 1).id, w.id);
+    NPU_CHECK_EQ(npu_op_operand_value(g, op, 2).id, 0);
+    NPU_CHECK_EQ(npu_op_num_results(g, op), 1);
+    NPU_CHECK_EQ(npu_op_result(g, op, 0).id, 3);
+    NPU_CHECK_EQ(size, 2);
+    NPU_CHECK(blob && blob[0] == 0 && blob[1] == 1);
+    NPU_CHECK_STR(npu_op_name(g, op), "");
+    NPU_CHECK_STATUS(npu_op_set_name(g, op, "fc"), NPU_OK);
+    NPU_CHECK_STR(npu_op_name(g, op), "fc");
+    NPU_CHECK_EQ(npu_op_constraints(g, op), 0);
+    NPU_CHECK_STATUS(npu_op_set_constraints(g, op, NPU_CONSTRAINT_INPLACE_OK), NPU_OK);
+    NPU_CHECK_EQ(npu_op_constraints(g, op), NPU_CONSTRAINT_INPLACE_OK);
+    npu_graph_destroy(g);
+}
+
+static void test_describe(void)
+{
+    static const float two[1] = { 2 };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(1, 1, 0)), c = npu_constant(g, "c", f32(1, 1, 0), two);
+    npu_op_storage storage;
+    npu_op_info info;
+    memset(&storage, 0, sizeof storage);
+    npu_add(g, x, c);
+    NPU_CHECK_STATUS(npu_op_describe(g, (npu_op){ 1 }, &info, &storage), NPU_OK);
+    NPU_CHECK_EQ(info.kind, NPU_ATEN_ADD);
+    NPU_CHECK_EQ(info.num_in, 2);
+    NPU_CHECK_EQ(info.num_out, 1);
+    NPU_CHECK(!info.in_data[0]);
+    NPU_CHECK(info.in_data[1] && ((const float *)info.in_data[1])[0] == 2);
+    NPU_CHECK_EQ(npu_op_int(&info, "alpha", 0), 1);
+    NPU_CHECK_EQ(npu_op_operand(&info, "other"), 1);
+    NPU_CHECK_STATUS(npu_op_describe(g, (npu_op){ 2 }, &info, &storage), NPU_ERR_INVALID_ARGUMENT);
+    npu_op_storage_free(&storage);
+    npu_graph_destroy(g);
+}
+
+/* Ids that do not exist give nothing, not a crash. */
+static void test_bad_ids(void)
+{
+    npu_graph *graphs[2];
+    graphs[0] = NULL;
+    graphs[1] = npu_graph_create(NULL);
+    for (int i = 0; i < 2; i++) {
+        const npu_graph *g = graphs[i];
+        npu_value v = { 99 };
+        npu_op op = { 99 };
+        NPU_CHECK(!npu_value_spec(g, v) && !npu_value_data(g, v, NULL) && !npu_op_definition(g, op) &&
+                  !npu_op_attrs(g, op, NULL));
+        NPU_CHECK_STR(npu_value_name(g, v), "");
+        NPU_CHECK_STR(npu_op_name(g, op), "");
+        NPU_CHECK_STR(npu_graph_output_name(g, 0), "");
+        NPU_CHECK_EQ(npu_value_role(g, v), NPU_ROLE_NONE);
+        NPU_CHECK_EQ(npu_value_num_users(g, v) + npu_op_num_operands(g, op) + npu_op_num_results(g, op) +
+                         npu_op_num_saved(g, op),
+                     0);
+        NPU_CHECK_EQ(npu_value_user(g, v, 0).id + npu_op_result(g, op, 0).id + npu_op_saved(g, op, 0).id +
+                         npu_graph_input(g, 0).id,
+                     0);
+        NPU_CHECK_EQ(npu_graph_find(g, "x").id + npu_op_location(g, op, NULL) + npu_graph_num_children(g), 0);
+        NPU_CHECK(!npu_graph_child_at(g, 0));
+        NPU_CHECK_STR(npu_graph_symbol_name(g, -2), "?");
+    }
+    NPU_CHECK_STATUS(npu_graph_status(NULL), NPU_ERR_NO_MEMORY);
+    NPU_CHECK_STATUS(npu_graph_diag(NULL)->status, NPU_ERR_NO_MEMORY);
+    NPU_CHECK_STATUS(npu_graph_validate(NULL, NULL, NULL), NPU_ERR_NO_MEMORY);
+    NPU_CHECK_EQ(npu_input(NULL, "x", f32(1, 1, 0)).id, 0);
+    npu_graph_destroy(graphs[1]);
+    npu_graph_destroy(NULL);
+}
+
+/* ---- interface ---- */
+
+static void test_inputs_and_outputs(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value a = npu_input(g, "a", f32(1, 2, 0)), p = npu_param(g, "p", f32(1, 2, 0)),
+              b = npu_input(g, "b", f32(1, 2, 0));
+    npu_value y = npu_add(g, a, b);
+    NPU_ITEM("S2.10");
+    npu_output(g, "y", y);
+    npu_output(g, NULL, b);
+    npu_output(g, "y again", y);
+    NPU_CHECK_EQ(npu_graph_num_inputs(g), 2); /* parameters are found by name */
+    NPU_CHECK_EQ(npu_graph_input(g, 0).id, a.id);
+    NPU_CHECK_EQ(npu_graph_input(g, 1).id, b.id);
+    NPU_CHECK_EQ(npu_graph_find(g, "p").id, p.id);
+    NPU_CHECK_EQ(npu_graph_num_outputs(g), 3);
+    NPU_CHECK_EQ(npu_graph_output(g, 0).id, y.id);
+    NPU_CHECK_STR(npu_graph_output_name(g, 1), "b");
+    NPU_CHECK_EQ(npu_graph_output(g, 2).id, y.id);
+    NPU_CHECK_EQ(npu_graph_num_values(g), 4);
+    NPU_CHECK_EQ(npu_graph_num_ops(g), 1);
+    npu_graph_destroy(g);
+}
+
+/* ---- rejections: each names its status; the graph keeps the first and stays usable ---- */
+
+static npu_graph *fresh(npu_value *x)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    *x = npu_input(g, "x", f32(1, 2, 0));
+    return g;
+}
+
+static void test_rejections(void)
+{
+    npu_value x, none = { 0 }, missing = { 99 };
+    npu_graph *g = fresh(&x);
+    float data[3] = { 1, 2, 3 };
+    int64_t bad[2] = { 2, -5 }, dynamic[1] = { -1 };
+#define NPU_REJECT(expression, expected)                       \
+    do {                                                       \
+        npu_graph_clear_error(g);                              \
+        (void)(expression);                                    \
+        NPU_CHECK_STATUS(npu_graph_status(g), expected);       \
+        NPU_CHECK(npu_graph_diag(g)->message[0]);              \
+    } while (0)
+    NPU_REJECT(npu_input(g, "x", f32(1, 2, 0)), NPU_ERR_DUPLICATE);
+    NPU_REJECT(npu_state(g, "x", f32(1, 2, 0)), NPU_ERR_DUPLICATE);
+    NPU_REJECT(npu_input(g, "r", f32(9, 1, 1)), NPU_ERR_DTYPE); /* the spec of rank 9 is none */
+    NPU_REJECT(npu_input(g, "s", npu_spec_tensor(NPU_F32, 2, bad)), NPU_ERR_SHAPE);
+    NPU_REJECT(npu_param(g, NULL, f32(1, 2, 0)), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT((npu_param(g, "p", f32(1, 2, 0)), npu_param(g, "p", f32(1, 3, 0))), NPU_ERR_SHAPE);
+    NPU_REJECT(npu_param_bind(g, "q", data, 8), NPU_ERR_NOT_FOUND);
+    NPU_REJECT(npu_param_bind(g, "p", data, 12), NPU_ERR_SHAPE);
+    NPU_REJECT(npu_param_bind(g, "p", NULL, 8), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_param_bind(g, "x", data, 8), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_constant(g, "c", f32(1, 2, 0), NULL), NPU_ERR_CONVERSION);
+    NPU_REJECT(npu_constant(g, "c", npu_spec_tensor(NPU_F32, 1, dynamic), data), NPU_ERR_DYNAMIC_SHAPE);
+    NPU_REJECT(npu_output(g, "y", none), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_output(g, "y", missing), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT((npu_output(g, "y", x), npu_output(g, "y", x)), NPU_ERR_DUPLICATE);
+    NPU_REJECT(npu_update(g, x, x), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_update(g, npu_state(g, "h", f32(1, 3, 0)), x), NPU_ERR_SHAPE);
+    NPU_REJECT(npu_value_set_name(g, x, "again"), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_value_set_name(g, npu_relu(g, x), "x"), NPU_ERR_DUPLICATE);
+    NPU_REJECT(npu_relu(g, missing), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_op_set_name(g, (npu_op){ 99 }, "op"), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_op_add_saved(g, (npu_op){ 1 }, none), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_graph_symbol(g, "", 0, 0), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_graph_symbol(g, "N", 3, 2), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_emit(g, 0x7fff0001u, NULL, 0), NPU_ERR_NOT_FOUND);
+    NPU_REJECT(npu_emit_name(g, "aten.nothing", NULL, 0), NPU_ERR_NOT_FOUND);
+#undef NPU_REJECT
+    npu_graph_clear_error(g);
+    NPU_CHECK(npu_relu(g, x).id);
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    npu_graph_destroy(g);
+}
+
+/* A failed handle fails what is built from it, and the first failure is the one that is kept. */
+static void test_failed_handles(void)
+{
+    npu_value x, y;
+    npu_graph *g = fresh(&x);
+    y = npu_relu(g, npu_matmul(g, npu_unsqueeze(g, x, 0), npu_input(g, "w", f32(2, 3, 3))));
+    NPU_CHECK_EQ(y.id, 0);
+    NPU_CHECK_EQ(npu_add(g, y, x).id, 0);
+    NPU_CHECK(npu_output(g, "y", y) != NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_SHAPE);
+    NPU_CHECK(strstr(npu_graph_diag(g)->message, "matmul"));
+    NPU_CHECK_EQ(npu_graph_num_ops(g), 1);
+    npu_graph_destroy(g);
+}
+
+static void test_bad_desc(void)
+{
+    npu_graph_desc desc = { 0 };
+    desc._canary = 1;
+    NPU_CHECK(!npu_graph_create(&desc));
+    desc._canary = 0;
+    desc.level = 3;
+    NPU_CHECK(!npu_graph_create(&desc));
+}
+
+static void count_message(void *ctx, int level, const char *message)
+{
+    (void)level;
+    *(int *)ctx += message[0] != 0;
+}
+
+static void test_logger(void)
+{
+    int count = 0;
+    npu_logger logger = { &count, count_message };
+    npu_graph_desc desc = { 0 };
+    npu_graph *g;
+    npu_value none = { 0 };
+    desc.logger = &logger;
+    g = npu_graph_create(&desc);
+    npu_output(g, "a", none);
+    npu_output(g, "b", none);
+    NPU_CHECK_EQ(count, 2);
+    npu_graph_destroy(g);
+}
+
+/* ---- locations ---- */
+
+static void test_locations(void)
+{
+    npu_value x, y;
+    npu_graph *g = fresh(&x);
+    const char *file = NULL;
+    y = npu_relu(g, x);
+    NPU_CHECK_EQ(npu_op_location(g, npu_value_producer(g, y, NULL), &file), 0);
+    NPU_CHECK(!file);
+    y = npu_relu(NPU_AT(g), y);
+    NPU_CHECK_EQ(npu_op_location(g, npu_value_producer(g, y, NULL), &file), __LINE__ - 1);
+    NPU_CHECK_STR(file, __FILE__);
+    npu_matmul(NPU_AT(g), y, npu_input(g, "w", f32(2, 5, 5)));
+    NPU_CHECK_EQ(npu_graph_diag(g)->line, __LINE__ - 1);
+    NPU_CHECK(strstr(npu_graph_diag(g)->file, "test_graph.c"));
+    npu_graph_destroy(g);
+}
+
+/* ---- data, states, saved values ---- */
+
+static void test_data(void)
+{
+    npu_value x, c, r;
+    npu_graph *g = fresh(&x);
+    float own[2] = { 1, 2 };
+    static const float borrowed[2] = { 3, 4 };
+    size_t size = 0;
+    c = npu_constant(g, "c", f32(1, 2, 0), own);
+    r = npu_constant_ref(g, "r", f32(1, 2, 0), borrowed);
+    own[0] = 9; /* the graph has its own copy */
+    NPU_CHECK(((const float *)npu_value_data(g, c, &size))[0] == 1);
+    NPU_CHECK_EQ(size, 8);
+    NPU_CHECK(npu_value_data(g, r, NULL) == borrowed);
+    NPU_CHECK(!npu_value_data(g, x, &size));
+    NPU_CHECK_EQ(size, 0);
+    npu_graph_destroy(g);
+}
+
+/* A type may depend on a constant, but not on what happens to be bound to a parameter. */
+static void test_data_and_types(void)
+{
+    static const uint8_t truth[3] = { 1, 0, 1 };
+    int64_t dims[1] = { 3 };
+    npu_graph *g = npu_graph_create(NULL), *again = NULL;
+    npu_arg arg = npu_arg_tensor("condition", npu_param(g, "p", npu_spec_tensor(NPU_BOOL, 1, dims)));
+    npu_text text = npu_text_make(NULL);
+    npu_op of_param, of_constant;
+    NPU_CHECK_STATUS(npu_param_bind(g, "p", truth, sizeof truth), NPU_OK);
+    of_param = npu_emit_name(g, "aten.where.default", &arg, 1);
+    arg.as.value = npu_constant(g, "c", npu_spec_tensor(NPU_BOOL, 1, dims), truth);
+    of_constant = npu_emit_name(g, "aten.where.default", &arg, 1);
+    NPU_CHECK_EQ(npu_value_spec(g, npu_op_result(g, of_param, 0))->dims[0], NPU_DYNAMIC_DIM);
+    NPU_CHECK_EQ(npu_value_spec(g, npu_op_result(g, of_constant, 0))->dims[0], 2);
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&again, text.data, text.len, NULL, NULL), NPU_OK);
+    npu_text_free(&text);
+    npu_graph_destroy(again);
+    npu_graph_destroy(g);
+}
+
+static void test_number(void)
+{
+    npu_value x, n, y;
+    npu_graph *g = fresh(&x);
+    n = npu_number(g, npu_scalar_float(0.5));
+    y = npu_mul(g, x, n);
+    NPU_ITEM("S0.20");
+    NPU_CHECK_EQ(npu_value_spec(g, n)->wrapped, 1);
+    NPU_CHECK_EQ(npu_value_spec(g, n)->dtype, NPU_F64);
+    NPU_CHECK_EQ(npu_value_spec(g, y)->dtype, NPU_F32); /* a wrapped number does not widen */
+    NPU_CHECK_EQ(npu_value_spec(g, npu_number(g, npu_scalar_bool(true)))->dtype, NPU_BOOL);
+    NPU_CHECK_EQ(npu_value_spec(g, npu_number(g, npu_scalar_int(1)))->dtype, NPU_I64);
+    npu_graph_destroy(g);
+}
+
+static void test_saved(void)
+{
+    npu_value x, y, z;
+    npu_graph *g = fresh(&x);
+    npu_op first, second;
+    y = npu_relu(g, x);
+    z = npu_relu(g, y);
+    first = npu_value_producer(g, y, NULL);
+    second = npu_value_producer(g, z, NULL);
+    NPU_ITEM("S2.42");
+    npu_op_add_saved(g, second, z);
+    npu_op_add_saved(g, first, y);
+    npu_op_add_saved(g, second, y);
+    NPU_CHECK_EQ(npu_op_num_saved(g, first), 1);
+    NPU_CHECK_EQ(npu_op_num_saved(g, second), 2);
+    NPU_CHECK_EQ(npu_op_saved(g, first, 0).id, y.id);
+    NPU_CHECK_EQ(npu_op_saved(g, second, 0).id, z.id);
+    NPU_CHECK_EQ(npu_op_saved(g, second, 1).id, y.id);
+    NPU_CHECK_EQ(npu_op_saved(g, second, 2).id, 0);
+    npu_graph_destroy(g);
+}
+
+static void test_symbols(void)
+{
+    npu_value x;
+    npu_graph *g = fresh(&x);
+    int64_t n = npu_graph_symbol(g, "N", 1, 8), m = npu_graph_symbol(g, "M", 0, 0), dims[2];
+    NPU_CHECK_EQ(n, -2);
+    NPU_CHECK_EQ(m, -3);
+    NPU_CHECK_EQ(npu_graph_symbol(g, "N", 1, 8), n);
+    NPU_CHECK_STR(npu_graph_symbol_name(g, m), "M");
+    dims[0] = n;
+    dims[1] = 3;
+    x = npu_relu(g, npu_input(g, NULL, npu_spec_tensor(NPU_F32, 2, dims)));
+    NPU_CHECK_EQ(npu_value_spec(g, x)->dims[0], n);
+    npu_graph_destroy(g);
+}
+
+static void test_children(void)
+{
+    npu_graph *g = npu_graph_create(NULL), *a, *b;
+    uint32_t index = 9;
+    a = npu_graph_child(g, "a", NPU_LEVEL_TILE, &index);
+    NPU_CHECK_EQ(index, 0);
+    b = npu_graph_child(g, NULL, NPU_LEVEL_SCALAR, &index);
+    NPU_CHECK_EQ(index, 1);
+    NPU_CHECK(npu_graph_child_at(g, 0) == a && npu_graph_child_at(g, 1) == b);
+    NPU_CHECK_EQ(npu_graph_num_children(g), 2);
+    NPU_CHECK_STR(npu_graph_name(a), "a");
+    npu_output(b, "y", (npu_value){ 3 });
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL),
+                     NPU_ERR_INVALID_ARGUMENT); /* a child's failure is its parent's */
+    npu_graph_destroy(g);
+}
+
+/* ---- validation, growth, memory ---- */
+
+static void test_validate(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(2, 4, 4));
+    NPU_ITEM("S2.5");
+    for (int i = 0; i < 200; i++) {
+        x = i % 3 ? npu_add(g, x, x) : npu_relu(g, x);
+    }
+    npu_output(g, "y", x);
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    for (uint32_t op = 1; op <= npu_graph_num_ops(g); op++) {
+        for (uint32_t i = 0; i < npu_op_num_operands(g, (npu_op){ op }); i++) {
+            NPU_CHECK(npu_value_producer(g, npu_op_operand_value(g, (npu_op){ op }, i), NULL).id < op);
+        }
+    }
+    npu_graph_destroy(g);
+}
+
+/* A long chain: building stays linear, and the names and specs of many values do not collide. */
+static void test_many_ops(void)
+{
+    enum { OPS = 100000 };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(1, 4, 0));
+    char name[16];
+    for (int i = 0; i < OPS; i++) {
+        x = npu_relu(g, x);
+        if (i % 8 == 0) {
+            snprintf(name, sizeof name, "v%d", i);
+            npu_value_set_name(g, x, name);
+        }
+    }
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    NPU_CHECK_EQ(npu_graph_num_ops(g), OPS);
+    NPU_CHECK_EQ(npu_graph_find(g, "v99992").id, 99994);
+    NPU_CHECK(npu_graph_memory(g) < (size_t)OPS * 200);
+    npu_graph_destroy(g);
+}
+
+static npu_status build(npu_graph *g)
+{
+    static const float data[3] = { 1, 2, 3 };
+    npu_value x = npu_input(g, "x", f32(2, 2, 3)), h = npu_state(g, "h", f32(2, 2, 3)), y[2];
+    y[0] = npu_add(NPU_AT(g), x, npu_constant(g, "c", f32(1, 3, 0), data));
+    y[1] = npu_mul(NPU_AT(g), h, npu_number(g, npu_scalar_float(0.5)));
+    npu_value_set_name(g, y[0], "sum");
+    npu_op_add_saved(g, npu_value_producer(g, y[0], NULL), x);
+    npu_op_set_name(g, npu_value_producer(g, y[1], NULL), "half");
+    npu_update(g, h, y[0]);
+    npu_graph_symbol(g, "N", 0, 0);
+    npu_output(g, "y", npu_cat(g, y, 2, 0));
+    npu_graph_child(g, "child", NPU_LEVEL_TENSOR, NULL);
+    return npu_graph_status(g);
+}
+
+/* Every allocation fails once: a status, a graph that is valid or can at least be destroyed, no leak. */
+static void test_out_of_memory(void)
+{
+    npu_status status = NPU_ERR_NO_MEMORY;
+    for (uint64_t n = 1; status && n < 100000; n += n < 50 ? 1 : 7) {
+        npu_alloc_counter counter = { 0, 0, 0, 0 };
+        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_graph_desc desc = { 0 };
+        npu_graph *g;
+        counter.fail_at = n;
+        desc.allocator = &allocator;
+        g = npu_graph_create(&desc);
+        status = g ? build(g) : NPU_ERR_NO_MEMORY;
+        if (status) {
+            NPU_CHECK_STATUS(status, NPU_ERR_NO_MEMORY);
+        }
+        npu_graph_destroy(g);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+}
+
+int main(void)
+{
+    NPU_RUN(test_values);
+    NPU_RUN(test_users);
+    NPU_RUN(test_op_fields);
+    NPU_RUN(test_describe);
+    NPU_RUN(test_bad_ids);
+    NPU_RUN(test_inputs_and_outputs);
+    NPU_RUN(test_rejections);
+    NPU_RUN(test_failed_handles);
+    NPU_RUN(test_bad_desc);
+    NPU_RUN(test_logger);
+    NPU_RUN(test_locations);
+    NPU_RUN(test_data);
+    NPU_RUN(test_data_and_types);
+    NPU_RUN(test_number);
+    NPU_RUN(test_saved);
+    NPU_RUN(test_symbols);
+    NPU_RUN(test_children);
+    NPU_RUN(test_validate);
+    NPU_RUN(test_many_ops);
+    NPU_RUN(test_out_of_memory);
+    return npu_test_done();
+}

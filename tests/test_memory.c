@@ -1,0 +1,669 @@
+/* The memory planner, held against an oracle that knows nothing of it: who is alive when follows from the steps of the
+   plan, and no two values that are alive at once may share a byte, except views and permitted in-place results. */
+#include "rig.h"
+
+/* ---- the oracle ------------------------------------------------------------------------------------------------- */
+
+enum { MAX_VALUES = 512 };
+
+typedef struct place {
+    uint64_t offset, size;
+    uint32_t first, last;     /* as the planner says */
+    uint32_t made, used;      /* as the steps say: ticks of its making and of its last use here; made 0 = fed */
+    bool exists;
+    uint32_t family;          /* values that are views of one another have the same one */
+    uint32_t maker;           /* op that makes it on this backend, 0 = none: fed or transferred */
+} place;
+
+typedef struct oracle {
+    const npu_plan *plan;
+    const npu_graph *g;
+    uint32_t backend, num;    /* values 1 .. num */
+    place at[MAX_VALUES];
+} oracle;
+
+static npu_value value_id(uint32_t id)
+{
+    npu_value v = { id };
+    return v;
+}
+
+static npu_op op_id(uint32_t id)
+{
+    npu_op op = { id };
+    return op;
+}
+
+static void oracle_use(oracle *o, npu_value v, uint32_t tick)
+{
+    if (v.id && o->at[v.id].used < tick) {
+        o->at[v.id].used = tick;
+    }
+}
+
+static void oracle_make(oracle *o, npu_value v, uint32_t tick, uint32_t op)
+{
+    o->at[v.id].made = tick;
+    o->at[v.id].maker = op;
+    oracle_use(o, v, tick);
+}
+
+static void oracle_op(oracle *o, npu_op op, uint32_t tick)
+{
+    uint32_t traits = npu_op_definition(o->g, op)->traits;
+    npu_value x = npu_op_operand_value(o->g, op, 0);
+    for (uint32_t i = 0; i < npu_op_num_operands(o->g, op); i++) {
+        oracle_use(o, npu_op_operand_value(o->g, op, i), tick);
+    }
+    for (uint32_t i = 0; i < npu_op_num_results(o->g, op); i++) {
+        npu_value y = npu_op_result(o->g, op, i);
+        oracle_make(o, y, tick, op.id);
+        o->at[y.id].family = (traits & (NPU_VIEW | NPU_SLICE)) ? o->at[x.id].family : y.id;
+    }
+}
+
+/* Walks the steps with one tick per op and per transfer. */
+static void oracle_init(oracle *o, const npu_plan *plan, uint32_t backend)
+{
+    uint32_t tick = 1;
+    memset(o, 0, sizeof *o);
+    o->plan = plan;
+    o->g = npu_plan_graph(plan);
+    o->backend = backend;
+    o->num = npu_graph_num_values(o->g);
+    NPU_CHECK(o->num < MAX_VALUES);
+    for (uint32_t v = 1; v <= o->num; v++) {
+        place *p = &o->at[v];
+        NPU_CHECK_STATUS(
+            npu_plan_value_memory(plan, value_id(v), backend, &p->offset, &p->size, &p->first, &p->last),
+            NPU_OK);
+        p->exists = p->size > 0;
+        p->family = v;
+    }
+    for (uint32_t i = 0; i < npu_plan_num_steps(plan); i++) {
+        const npu_step *s = npu_plan_step(plan, i);
+        for (uint32_t k = 0; k < s->num_ops; k++, tick++) {
+            if (s->backend == backend) {
+                oracle_op(o, s->ops[k], tick);
+            }
+        }
+        for (uint32_t k = 0; s->type == NPU_STEP_TRANSFER && k < s->num_outputs; k++) {
+            if (s->from == backend) {
+                oracle_use(o, s->outputs[k], tick);
+            } else if (s->backend == backend) {
+                oracle_make(o, s->outputs[k], tick, 0);
+            }
+        }
+        tick += s->type == NPU_STEP_TRANSFER;
+    }
+    for (uint32_t i = 0; i < npu_graph_num_outputs(o->g); i++) { /* read when everything has run */
+        place *p = &o->at[npu_graph_output(o->g, i).id];
+        p->used = p->maker ? tick : p->used;
+    }
+}
+
+/* True when y may overlap x at the one tick where the op that makes y reads x for the last time. */
+static bool oracle_inplace(const oracle *o, uint32_t x, uint32_t y)
+{
+    npu_op op = op_id(o->at[y].maker);
+    if (!op.id || !(npu_op_definition(o->g, op)->traits & NPU_INPLACE) || o->at[x].last > o->at[y].first ||
+        o->at[x].used > o->at[y].made) {
+        return false;
+    }
+    for (uint32_t i = 0; i < npu_op_num_operands(o->g, op); i++) {
+        npu_value operand = npu_op_operand_value(o->g, op, i);
+        const place *p = &o->at[operand.id];
+        if (p->family == o->at[x].family && p->offset == o->at[y].offset && p->size == o->at[y].size) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool oracle_pair(const oracle *o, uint32_t x, uint32_t y)
+{
+    const place *a = &o->at[x], *b = &o->at[y];
+    bool in_time = a->first <= b->last && b->first <= a->last,
+         in_space = a->offset < b->offset + b->size && b->offset < a->offset + a->size;
+    return !in_time || !in_space || a->family == b->family || oracle_inplace(o, x, y) || oracle_inplace(o, y, x);
+}
+
+/* Everything that must hold on one backend of an exact plan. Returns the number of values that share bytes
+   with another one. */
+static uint32_t oracle_check(const npu_plan *plan, uint32_t backend)
+{
+    static oracle o;
+    npu_memory m;
+    uint32_t alignment = npu_plan_backend(plan, backend)->regions[0].alignment, shared = 0;
+    NPU_CHECK_STATUS(npu_plan_memory(plan, backend, &m), NPU_OK);
+    NPU_CHECK(m.lower_bound <= m.activations && m.activations <= m.no_reuse);
+    NPU_CHECK(m.scratch <= m.activations);
+    oracle_init(&o, plan, backend);
+    for (uint32_t x = 1; x <= o.num; x++) {
+        place *p = &o.at[x];
+        size_t size = 0;
+        if (!p->exists) {
+            continue;
+        }
+        npu_spec_size(npu_value_spec(o.g, value_id(x)), &size);
+        NPU_CHECK_EQ(p->size, size);
+        NPU_CHECK(p->offset + p->size <= m.activations);
+        NPU_CHECK(p->first <= p->made && p->last >= p->used); /* alive when it is needed */
+        NPU_CHECK(p->offset % alignment == 0 || p->family != x);
+        for (uint32_t y = 1; y < x; y++) {
+            if (o.at[y].exists) {
+                bool good = oracle_pair(&o, x, y);
+                NPU_CHECK(good);
+                shared += p->offset < o.at[y].offset + o.at[y].size && o.at[y].offset < p->offset + p->size;
+            }
+        }
+    }
+    return shared;
+}
+
+/* ---- random graphs ---------------------------------------------------------------------------------------------- */
+
+typedef struct pool { npu_value values[MAX_VALUES]; uint32_t num; } pool;
+
+static uint32_t pick(uint64_t *seed, uint32_t n) { return (uint32_t)(npu_test_random(seed) % n); }
+
+static npu_value pick_value(uint64_t *seed, const pool *p)
+{
+    uint32_t recent = p->num < 4 || pick(seed, 3) == 0 ? p->num : 4; /* mostly young values, so that old ones die */
+    return p->values[p->num - 1 - pick(seed, recent)];
+}
+
+static void keep(pool *p, npu_value v)
+{
+    if (v.id) {
+        p->values[p->num++] = v;
+    }
+}
+
+static void random_view(npu_graph *g, uint64_t *seed, pool *p, npu_value x)
+{
+    const npu_spec *s = npu_value_spec(g, x);
+    int64_t rows = s->dims[0], half = rows / 2;
+    size_t len = 0;
+    npu_spec_len(s, &len);
+    switch (pick(seed, 6)) {
+    case 0: keep(p, npu_reshape(g, x, DIMS((int64_t)len), 1)); break;
+    case 1: keep(p, npu_reshape(g, x, DIMS(1, (int64_t)len), 2)); break;
+    case 2: keep(p, npu_clone(g, x)); break;
+    case 3: keep(p, npu_slice(g, x, 0, half, rows, 1)); break;
+    case 4:
+        if (s->rank > 1) {
+            keep(p, npu_select(g, x, 0, (int64_t)pick(seed, (uint32_t)rows)));
+        }
+        break;
+    default: {
+        npu_op op = npu_split(g, x, half ? half : 1, pick(seed, s->rank));
+        for (uint32_t i = 0; i < npu_op_num_results(g, op); i++) {
+            if (pick(seed, 3)) { /* some pieces have no users */
+                keep(p, npu_op_result(g, op, i));
+            }
+        }
+    }
+    }
+}
+
+static void random_op(npu_graph *g, uint64_t *seed, pool *p)
+{
+    npu_value x = pick_value(seed, p), y = pick_value(seed, p);
+    bool same = npu_spec_equal(npu_value_spec(g, x), npu_value_spec(g, y));
+    size_t len = 0;
+    npu_spec_len(npu_value_spec(g, x), &len);
+    switch (pick(seed, 10)) {
+    case 0: keep(p, npu_relu(g, x)); break;
+    case 1: keep(p, npu_neg(g, x)); break;
+    case 2: keep(p, npu_add(g, x, same ? y : x)); break;
+    case 3: keep(p, same ? npu_sub(g, y, x) : npu_tanh(g, x)); break;
+    case 4: keep(p, npu_softmax(g, x, 0)); break;
+    case 5: keep(p, len < 200 ? npu_cat(g, (npu_value[]){ x, x }, 2, 0) : npu_abs(g, x)); break;
+    case 6: keep(p, npu_op_result(g, npu_max_dim(g, x, 0, true), 0)); break; /* its indices have no users */
+    default: random_view(g, seed, p, x);
+    }
+}
+
+static void random_graph(npu_graph *g, uint64_t *seed)
+{
+    static pool p;
+    char name[16];
+    p.num = 0;
+    keep(&p, npu_input(g, "x", F32(4, 6)));
+    keep(&p, npu_input(g, "w", F32(4, 6)));
+    keep(&p, W(4, 6));
+    npu_value state = npu_state(g, "s", F32(4, 6));
+    keep(&p, state);
+    for (uint32_t i = 0, n = 10 + pick(seed, 40); i < n; i++) {
+        random_op(g, seed, &p);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "y%u", (unsigned)i);
+        npu_output(g, name, p.values[i == 0 ? p.num - 1 : pick(seed, p.num)]);
+    }
+    for (uint32_t i = p.num; i-- > 4;) {
+        if (npu_spec_equal(npu_value_spec(g, p.values[i]), npu_value_spec(g, state))) {
+            npu_update(g, state, p.values[i]);
+            break;
+        }
+    }
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+}
+
+/* Runs three times and appends all outputs; false = a run failed. */
+static bool run_three(npu_exec *e, const npu_graph *g, char *out, size_t capacity, size_t *len)
+{
+    static float x[24], w[24];
+    bool ok = true;
+    *len = 0;
+    npu_exec_set_input(e, "x", x, sizeof x);
+    npu_exec_set_input(e, "w", w, sizeof w);
+    for (uint32_t run = 0; run < 3 && ok; run++) {
+        fill(x, 24, run);
+        fill(w, 24, run + 7);
+        ok = npu_exec_run(e) == NPU_OK;
+        for (uint32_t i = 0; i < npu_graph_num_outputs(g) && ok; i++) {
+            size_t size = 0;
+            const void *data = npu_exec_output(e, i, &size);
+            ok = *len + size <= capacity;
+            if (ok) {
+                memcpy(out + *len, data, size);
+                *len += size;
+            }
+        }
+    }
+    return ok;
+}
+
+/* What a plain run on the CPU gives: nothing in place. */
+static bool expected_of(const npu_graph *g, char *out, size_t capacity, size_t *len)
+{
+    rig r = rig_start(NULL, 0);
+    npu_graph *own = r.graph;
+    r.graph = (npu_graph *)(uintptr_t)g;
+    r.desc.no_inplace = true;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    bool ok = run_three(r.exec, g, out, capacity, len);
+    oracle_check(npu_program_plan(r.program), 0);
+    r.graph = own;
+    rig_end(&r);
+    return ok;
+}
+
+/* Random refusals, so that groups and transfers come up in all orders. */
+static uint32_t random_deny(uint64_t *seed, const char **names, uint32_t odds)
+{
+    static const char *const all[] = {
+        "aten.relu.default",  "aten.neg.default",  "aten.add.Tensor", "aten.sub.Tensor",
+        "aten.softmax.int",   "aten.cat.default",  "aten.max.dim",    "aten.reshape.default",
+        "aten.clone.default", "aten.slice.Tensor", "aten.select.int", "aten.split.Tensor",
+        "aten.tanh.default",  "aten.abs.default",
+    };
+    uint32_t n = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (pick(seed, odds) == 0) {
+            names[n++] = all[i];
+        }
+    }
+    return n;
+}
+
+/* How many values share bytes in a random graph on two devices and the CPU; the bits must be those of the
+   plain run. */
+static uint32_t check_random(uint64_t *seed, uint32_t variant)
+{
+    static char expected[1 << 16], out[1 << 16];
+    const char *deny[2][16];
+    npu_sim_desc descs[2];
+    size_t expected_len, len;
+    uint32_t shared = 0;
+    memset(descs, 0, sizeof descs);
+    for (uint32_t i = 0; i < 2; i++) {
+        descs[i].emulate = npu_ref_backend();
+        descs[i].emulate_all = true;
+        descs[i].deny = deny[i];
+        descs[i].num_deny = random_deny(seed, deny[i], variant % 4 + 2);
+        descs[i].in_place = variant & 1;
+        descs[i].plans_inner = variant % 8 == 7 && i == 1;
+        descs[i].scratch = variant & 2 ? 300 : 0;
+        descs[i].alignment = variant & 4 ? 16 : 256;
+    }
+    rig r = rig_start(descs, 2);
+    random_graph(r.graph, seed);
+    NPU_CHECK(expected_of(r.graph, expected, sizeof expected, &expected_len));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    if (r.exec) {
+        for (uint32_t b = 0; b < 3; b++) {
+            shared += oracle_check(npu_program_plan(r.program), b);
+            oracle_check(r.plan, b); /* the dry run, too */
+        }
+        NPU_CHECK(run_three(r.exec, r.graph, out, sizeof out, &len));
+        NPU_CHECK_EQ(len, expected_len);
+        NPU_CHECK(memcmp(out, expected, len) == 0);
+    }
+    rig_end(&r);
+    return shared;
+}
+
+static void test_random(void)
+{
+    NPU_ITEM("R2.19");
+    uint64_t seed = npu_test_seed();
+    uint32_t shared = 0, bad = 0;
+    for (uint32_t i = 0; i < 250 && bad < 3; i++) {
+        uint64_t at = seed + i;
+        int before = npu_test.bad_checks;
+        shared += check_random(&at, i);
+        if (npu_test.bad_checks != before) {
+            fprintf(stderr, "graph %u: again with NPU_SEED=%llu\n", (unsigned)i, (unsigned long long)(seed + i));
+            bad++;
+        }
+    }
+    NPU_CHECK(shared > 1000); /* the planner does share */
+}
+
+/* ---- places of single values ------------------------------------------------------------------------------------ */
+
+typedef struct spot { uint64_t offset, size; uint32_t first, last; } spot;
+
+static spot spot_of(const rig *r, const char *name, uint32_t backend)
+{
+    spot s = { 0, 0, 0, 0 };
+    npu_value v = npu_graph_find(r->graph, name);
+    NPU_CHECK(v.id != 0);
+    npu_plan_value_memory(npu_program_plan(r->program), v, backend, &s.offset, &s.size, &s.first, &s.last);
+    return s;
+}
+
+static npu_value named(npu_graph *g, const char *name, npu_value v)
+{
+    NPU_CHECK_STATUS(npu_value_set_name(g, v, name), NPU_OK);
+    return v;
+}
+
+/* Views and leading pieces lie inside what they are pieces of; other pieces do not. */
+static void test_views(void)
+{
+    NPU_ITEM("S1.9");
+    NPU_ITEM("S2.33");
+    for (uint32_t sims = 0; sims < 2; sims++) {
+        rig r = rig_start(NULL, sims);
+        npu_graph *g = r.graph;
+        npu_value x = npu_input(g, "x", F32(4, 6));
+        npu_value base = named(g, "base", npu_relu(g, x));
+        npu_value flat = named(g, "flat", npu_reshape(g, base, DIMS(24), 1));
+        npu_value part = named(g, "part", npu_slice(g, flat, 0, 6, 18, 1));
+        npu_value again = named(g, "again", npu_reshape(g, part, DIMS(2, 6), 2));
+        npu_value row = named(g, "row", npu_select(g, again, 0, 1));
+        npu_op columns = npu_split(g, base, 3, 1), rows = npu_split(g, base, 1, 0);
+        npu_value column = named(g, "column", npu_op_result(g, columns, 1));
+        npu_value third = named(g, "third", npu_op_result(g, rows, 2));
+        npu_value sum = npu_add(g, npu_sum(g, row, NULL, 0, false), npu_sum(g, column, NULL, 0, false));
+        npu_output(g, "y", npu_add(g, sum, npu_sum(g, third, NULL, 0, false)));
+        for (uint32_t i = 0; i < npu_op_num_results(g, rows); i++) {
+            NPU_CHECK(npu_op_result(g, rows, i).id != 0);
+        }
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        spot b = spot_of(&r, "base", 0), f = spot_of(&r, "flat", 0), p = spot_of(&r, "part", 0);
+        NPU_CHECK_EQ(b.size, 96);
+        NPU_CHECK_EQ(f.offset, b.offset);
+        NPU_CHECK_EQ(p.offset, b.offset + 24);
+        NPU_CHECK_EQ(p.size, 48);
+        NPU_CHECK_EQ(spot_of(&r, "again", 0).offset, p.offset);
+        NPU_CHECK_EQ(spot_of(&r, "row", 0).offset, p.offset + 24);
+        NPU_CHECK_EQ(spot_of(&r, "third", 0).offset, b.offset + 48);
+        spot c = spot_of(&r, "column", 0);
+        NPU_CHECK(c.offset + c.size <= b.offset || c.offset >= b.offset + b.size); /* not dense: a copy */
+        NPU_CHECK(b.first == 1 && b.last == 7);
+        oracle_check(npu_program_plan(r.program), 0);
+        float in[24], expected = 0;
+        fill(in, 24, 1);
+        for (int i = 0; i < 24; i++) {
+            float v = in[i] > 0 ? in[i] : 0;
+            expected += v * (float)((i >= 12 && i < 18) + (i % 6 >= 3) + (i >= 12 && i < 18));
+        }
+        npu_exec_set_input(r.exec, "x", in, sizeof in);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK_NEAR(*(const float *)npu_exec_output(r.exec, 0, NULL), expected, 1e-4);
+        rig_end(&r);
+    }
+}
+
+/* Of split(x) some pieces are outputs: the kernel that writes those must not write the caller's input. */
+static void test_split_of_an_input(void)
+{
+    static const float in[4] = { 1, 2, 3, 4 }; /* read-only memory */
+    rig r = rig_start(NULL, 0);
+    npu_op pieces = npu_split(r.graph, npu_input(r.graph, "x", F32(4)), 2, 0);
+    npu_output(r.graph, "first", npu_op_result(r.graph, pieces, 0));
+    npu_output(r.graph, "second", npu_neg(r.graph, npu_op_result(r.graph, pieces, 1)));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 0, NULL))[1], 2, 0);
+    NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 1, NULL))[1], -4, 0);
+    rig_end(&r);
+}
+
+static npu_sim_desc in_place_desc(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.in_place = true;
+    return desc;
+}
+
+/* bias_add takes the place of a value that dies there, never of one that is used later, or must stay. */
+static void test_in_place(void)
+{
+    NPU_ITEM("S2.31");
+    NPU_ITEM("S2.54");
+    NPU_ITEM("R2.18");
+    for (uint32_t sims = 0; sims < 2; sims++) {
+        for (uint32_t no_inplace = 0; no_inplace < 2; no_inplace++) {
+            npu_sim_desc desc = in_place_desc();
+            rig r = rig_start(&desc, sims);
+            npu_graph *g = r.graph;
+            npu_value x = npu_input(g, "x", F32(2, 3)), b = W(3);
+            npu_value m = named(g, "m", npu_softmax(g, x, -1));
+            npu_value free_ = named(g, "free", npu_aicf_bias_add(g, m, b));      /* m dies */
+            npu_value used = named(g, "used", npu_aicf_bias_add(g, free_, b));   /* free is used below */
+            npu_value sum = named(g, "sum", npu_add(g, free_, used));
+            npu_value out = named(g, "out", npu_aicf_bias_add(g, sum, b));       /* sum is an output */
+            npu_value last = named(g, "last", npu_aicf_bias_add(g, out, b));
+            npu_output(g, "sum", sum);
+            npu_output(g, "y", npu_softmax(g, last, -1));
+            r.desc.no_inplace = no_inplace != 0;
+            NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+            spot sm = spot_of(&r, "m", 0), sf = spot_of(&r, "free", 0), su = spot_of(&r, "used", 0),
+                 so = spot_of(&r, "out", 0);
+            spot ss = spot_of(&r, "sum", 0), sl = spot_of(&r, "last", 0);
+            NPU_CHECK_EQ(sf.offset == sm.offset, !no_inplace);
+            NPU_CHECK(su.offset != sf.offset);
+            NPU_CHECK(sims == 0 ? ss.size == 0 : ss.size == 24); /* on the CPU outputs lie in the caller's memory */
+            NPU_CHECK(ss.size == 0 || so.offset != ss.offset);
+            NPU_CHECK_EQ(sl.offset == so.offset, !no_inplace);
+            oracle_check(npu_program_plan(r.program), 0);
+            rig_end(&r);
+        }
+    }
+}
+
+/* Inputs and weights stay as they are: the second run gives the same. */
+static void test_inputs_stay(void)
+{
+    for (uint32_t sims = 0; sims < 2; sims++) {
+        npu_sim_desc desc = in_place_desc();
+        rig r = rig_start(&desc, sims);
+        npu_graph *g = r.graph;
+        static float w[6] = { 1, -2, 3, -4, 5, -6 };
+        float x[6] = { -1, 2, -3, 4, -5, 6 }, first[2][6], copy[6];
+        npu_value p = npu_param(g, "p", F32(2, 3)), in = npu_input(g, "x", F32(2, 3));
+        npu_param_bind(g, "p", w, sizeof w);
+        npu_output(g, "a", npu_neg(g, npu_relu(g, in)));
+        npu_output(g, "b", npu_neg(g, npu_relu(g, p)));
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        memcpy(copy, x, sizeof x);
+        npu_exec_set_input(r.exec, "x", x, sizeof x);
+        for (int run = 0; run < 2; run++) {
+            NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+            for (uint32_t i = 0; i < 2; i++) {
+                const float *y = npu_exec_output(r.exec, i, NULL);
+                NPU_CHECK(run == 0 || memcmp(y, first[i], sizeof first[i]) == 0);
+                memcpy(first[i], y, sizeof first[i]);
+            }
+        }
+        NPU_CHECK(memcmp(x, copy, sizeof x) == 0 && w[1] == -2);
+        NPU_CHECK(first[0][1] == -2 && first[1][2] == -3);
+        rig_end(&r);
+    }
+}
+
+/* A piece that is not aligned like a value is no place for a result. */
+static void test_in_place_of_a_piece(void)
+{
+    npu_sim_desc desc = in_place_desc();
+    rig r = rig_start(&desc, 1);
+    npu_graph *g = r.graph;
+    npu_op rows = npu_split(g, npu_softmax(g, npu_input(g, "x", F32(4, 3)), -1), 1, 0);
+    npu_value y = npu_neg(g, npu_op_result(g, rows, 1));
+    npu_output(g, "y", npu_softmax(g, y, -1));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    float x[12];
+    fill(x, 12, 1);
+    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    oracle_check(npu_program_plan(r.program), 0);
+    rig_end(&r);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------------------- */
+
+static void test_sums(void)
+{
+    npu_memory m;
+    rig r = rig_start(NULL, 1);
+    npu_graph *g = r.graph;
+    npu_value x = npu_input(g, "x", F32(2, 3)), s = npu_state(g, "s", F32(2, 3));
+    npu_value y = npu_softmax(g, npu_matmul(g, npu_add(g, x, s), W(3, 5)), -1);
+    npu_update(g, s, npu_neg(g, x));
+    npu_output(g, "y", npu_argmax(g, y, -1, false)); /* the CPU's */
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_memory(r.plan, 0, &m), NPU_OK);
+    NPU_CHECK_EQ(m.weights, 64);      /* 60 bytes, aligned */
+    NPU_CHECK_EQ(m.inputs, 24);
+    NPU_CHECK_EQ(m.state, 24);
+    NPU_CHECK_EQ(m.outputs, 0);
+    NPU_CHECK_EQ(m.scratch, 0);
+    NPU_CHECK_EQ(m.no_reuse, 6 * 64); /* x, s, sum, product, softmax, neg */
+    NPU_CHECK(m.lower_bound <= m.activations && m.activations <= 5 * 64);
+    NPU_CHECK_STATUS(npu_plan_memory(r.plan, 1, &m), NPU_OK);
+    NPU_CHECK_EQ(m.outputs, 16);
+    NPU_CHECK_EQ(m.inputs + m.state + m.weights, 0);
+    NPU_CHECK_EQ(m.activations, 64);  /* the softmax's copy */
+    uint64_t offset, size;
+    uint32_t first, last;
+    NPU_CHECK_STATUS(npu_plan_value_memory(r.plan, y, 2, &offset, &size, &first, &last), NPU_ERR_RANGE);
+    NPU_CHECK_STATUS(npu_plan_value_memory(r.plan, value_id(99), 0, &offset, &size, &first, &last), NPU_ERR_RANGE);
+    NPU_CHECK_STATUS(npu_plan_value_memory(r.plan, y, 1, &offset, &size, &first, &last), NPU_OK);
+    NPU_CHECK_EQ(size, 40);
+    rig_end(&r);
+}
+
+/* Sizes that fit alone and not together are an error, not a small arena. */
+static void test_overflow(void)
+{
+    rig r = rig_start(NULL, 0);
+    npu_value x = npu_input(r.graph, "x", F32(1));
+    for (int i = 0; i < 5; i++) {
+        npu_value y = npu_expand(r.graph, x, DIMS((int64_t)1 << (sizeof(size_t) == 8 ? 60 : 28)), 1);
+        npu_value sum = npu_sum(r.graph, npu_neg(r.graph, y), NULL, 0, true);
+        x = npu_add(r.graph, x, npu_add(r.graph, sum, npu_sum(r.graph, y, NULL, 0, true)));
+    }
+    npu_output(r.graph, "y", x);
+    NPU_CHECK_STATUS(npu_graph_status(r.graph), NPU_OK);
+    NPU_CHECK_STATUS(rig_plan(&r), sizeof(size_t) == 8 ? NPU_ERR_OVERFLOW : NPU_OK);
+    rig_end(&r);
+}
+
+static npu_value conv(npu_graph *g, npu_value x, int64_t in, int64_t out, int64_t size, int64_t stride)
+{
+    npu_value none = { 0 };
+    npu_conv2d_attrs attrs = { { stride, stride }, { size / 2, size / 2 }, { 1, 1 }, 1 };
+    static uint32_t number;
+    char name[32];
+    snprintf(name, sizeof name, "w%u", (unsigned)number++);
+    return npu_conv2d(g, x, npu_param(g, name, F32(out, in, size, size)), none, &attrs);
+}
+
+static npu_value residual(npu_graph *g, npu_value x, int64_t in, int64_t out)
+{
+    int64_t stride = in == out ? 1 : 2;
+    npu_value y = npu_relu(g, conv(g, x, in, out, 3, stride));
+    y = conv(g, y, out, out, 3, 1);
+    return npu_relu(g, npu_add(g, y, in == out ? x : conv(g, x, in, out, 1, stride)));
+}
+
+/* The shapes of ResNet-18: the arena is within a tenth of what is alive at once, and a small part of all
+   values. */
+static void test_residual_network(void)
+{
+    for (uint32_t sims = 0; sims < 2; sims++) {
+        rig r = rig_start(NULL, sims);
+        npu_graph *g = r.graph;
+        npu_memory m;
+        static const int64_t widths[] = { 64, 64, 128, 256, 512 };
+        npu_value x = npu_relu(g, conv(g, npu_input(g, "x", F32(1, 3, 224, 224)), 3, 64, 7, 2));
+        x = npu_max_pool2d(g, x, &(npu_max_pool2d_attrs){ { 3, 3 }, { DIMS(2, 2), 2 }, { 1, 1 }, { 1, 1 }, false });
+        for (int i = 0; i < 4; i++) {
+            x = residual(g, residual(g, x, widths[i], widths[i + 1]), widths[i + 1], widths[i + 1]);
+        }
+        npu_output(g, "y", npu_flatten(g, npu_adaptive_avg_pool2d(g, x, 1, 1), 1, -1));
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+        NPU_CHECK_STATUS(npu_plan_memory(r.plan, 0, &m), NPU_OK);
+        NPU_CHECK(m.lower_bound >= 2 * 64 * 112 * 112 * 4);
+        NPU_CHECK(m.activations <= m.lower_bound + m.lower_bound / 10);
+        NPU_CHECK(m.activations * 3 < m.no_reuse);
+        oracle_check(r.plan, 0);
+        rig_end(&r);
+    }
+}
+
+/* More values than the better of the two packings takes: the other one alone must be right, too. */
+static void test_many_values(void)
+{
+    rig r = rig_start(NULL, 0);
+    npu_graph *g = r.graph;
+    npu_memory m;
+    npu_value x = npu_input(g, "x", F32(8)), sum = npu_neg(g, x);
+    for (int i = 0; i < 3000; i++) {
+        npu_value branch = npu_softmax(g, npu_slice(g, sum, 0, 0, 1 + i % 8, 1), 0);
+        sum = npu_add(g, sum, npu_sum(g, branch, NULL, 0, true));
+    }
+    npu_output(g, "y", sum);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(r.program), 0, &m), NPU_OK);
+    NPU_CHECK(m.lower_bound <= m.activations && m.activations <= m.lower_bound + 4096);
+    NPU_CHECK(m.exact);
+    float in[8] = { 0 };
+    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 0, NULL))[5], 3000, 0.1);
+    rig_end(&r);
+}
+
+int main(void)
+{
+    NPU_RUN(test_random);
+    NPU_RUN(test_views);
+    NPU_RUN(test_split_of_an_input);
+    NPU_RUN(test_in_place);
+    NPU_RUN(test_inputs_stay);
+    NPU_RUN(test_in_place_of_a_piece);
+    NPU_RUN(test_sums);
+    NPU_RUN(test_overflow);
+    NPU_RUN(test_residual_network);
+    NPU_RUN(test_many_values);
+    return npu_test_done();
+}

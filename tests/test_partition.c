@@ -1,0 +1,1041 @@
+/* The partitioner: who gets which op and why, groups, borders, transfers, limits, and what a dry run must
+   not touch. */
+#include "rig.h"
+
+/* ---- a backend made to order ------------------------------------------------------------------------------------ */
+
+/* The CPU under another name that takes only some ops and notes what it was asked and given. */
+typedef struct spy {
+    npu_backend backend;
+    npu_region region;
+    const char *only[4];        /* op names; none = everything */
+    uint32_t reason;            /* given for the others */
+    const char *words;
+    const char *refuse;         /* compile fails for groups with this op */
+    uint32_t asked, compiled, allocated, moved, submitted;
+    uint32_t scratch_alignment; /* asked for, and checked at submit */
+    uint32_t misaligned;
+    void *program;              /* the last one compiled, */
+    uint32_t foreign, released; /* submits of another, and how often it was released */
+    bool weights_at_compile;    /* a weight came with its data */
+    void *raw;                  /* the block of an arena aligned beyond the CPU's */
+    struct { char name[48]; uint32_t kind, schema, size; uint8_t blob[16]; } seen[8]; /* device forms at compile */
+    uint32_t num_seen;
+} spy;
+
+static npu_status spy_supports(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    spy *s = ctx;
+    s->asked++;
+    for (int i = 0; i < 4 && s->only[i]; i++) {
+        if (strcmp(s->only[i], op->name) == 0) {
+            return NPU_OK;
+        }
+    }
+    if (s->only[0]) {
+        answer->reason = s->reason ? s->reason : NPU_REASON_OP;
+        snprintf(answer->text, sizeof answer->text, "%s", s->words ? s->words : "");
+        return NPU_OK;
+    }
+    return npu_ref_backend()->supports(npu_ref_backend()->ctx, op, answer);
+}
+
+static npu_status spy_alloc(void *ctx, uint32_t region, uint64_t bytes, uint64_t alignment, npu_buffer *out)
+{
+    spy *s = ctx;
+    s->allocated++;
+    if (alignment <= 64) {
+        return npu_ref_backend()->alloc(npu_ref_backend()->ctx, region, bytes, alignment, out);
+    }
+    s->raw = malloc((size_t)(bytes + alignment));
+    out->handle = (void *)(((uintptr_t)s->raw + (uintptr_t)alignment - 1) / (uintptr_t)alignment *
+                           (uintptr_t)alignment);
+    out->bytes = bytes;
+    return NPU_OK;
+}
+
+static void spy_free(void *ctx, npu_buffer *buffer)
+{
+    spy *s = ctx;
+    if (s->raw) {
+        free(s->raw);
+        s->raw = NULL;
+    } else {
+        npu_ref_backend()->free(npu_ref_backend()->ctx, buffer);
+    }
+}
+
+static npu_status spy_upload(void *ctx, npu_buffer *to, uint64_t offset, const void *from, uint64_t bytes,
+                             npu_fence *fence)
+{
+    ((spy *)ctx)->moved++;
+    return npu_ref_backend()->upload(npu_ref_backend()->ctx, to, offset, from, bytes, fence);
+}
+
+static npu_status spy_download(void *ctx, void *to, npu_buffer *from, uint64_t offset, uint64_t bytes,
+                               npu_fence *fence)
+{
+    ((spy *)ctx)->moved++;
+    return npu_ref_backend()->download(npu_ref_backend()->ctx, to, from, offset, bytes, fence);
+}
+
+static npu_status spy_compile(void *ctx, const npu_group *group, npu_compiled *out)
+{
+    spy *s = ctx;
+    npu_status status;
+    s->compiled++;
+    for (uint32_t i = 0; i < group->num_ops; i++) {
+        const npu_op_info *op = &group->ops[i].info;
+        if (s->refuse && strcmp(op->name, s->refuse) == 0) {
+            snprintf(out->text, sizeof out->text, "%s is not for me", op->name);
+            return NPU_ERR_UNSUPPORTED;
+        }
+        if (s->num_seen < 8) {
+            snprintf(s->seen[s->num_seen].name, sizeof s->seen[0].name, "%s", op->name);
+            s->seen[s->num_seen].kind = op->device_kind;
+            s->seen[s->num_seen].schema = op->device_schema;
+            s->seen[s->num_seen].size = op->device_size;
+            memcpy(s->seen[s->num_seen].blob, op->device_attrs ? op->device_attrs : (const uint8_t *)"",
+                   op->device_size % 16);
+            s->num_seen++;
+        }
+    }
+    status = npu_ref_backend()->compile(npu_ref_backend()->ctx, group, out);
+    for (uint32_t i = 0; i < group->num_values; i++) {
+        s->weights_at_compile |= group->values[i].role == NPU_GROUP_WEIGHT && group->values[i].data;
+    }
+    out->scratch_alignment = s->scratch_alignment ? s->scratch_alignment : out->scratch_alignment;
+    s->program = out->program;
+    return status;
+}
+
+static npu_status spy_place(void *ctx, void *program, const npu_place *places, uint32_t num_values)
+{
+    (void)ctx;
+    return npu_ref_backend()->place(npu_ref_backend()->ctx, program, places, num_values);
+}
+
+static npu_status spy_submit(void *ctx, void *program, const npu_binding *binding, npu_fence *fence)
+{
+    spy *s = ctx;
+    uintptr_t scratch =
+        (uintptr_t)binding->buffers[binding->scratch.buffer]->handle + (uintptr_t)binding->scratch.offset;
+    s->submitted++;
+    s->foreign += program != s->program;
+    s->misaligned += s->scratch_alignment && scratch % s->scratch_alignment;
+    return npu_ref_backend()->submit(npu_ref_backend()->ctx, program, binding, fence);
+}
+
+static void spy_release(void *ctx, void *program)
+{
+    ((spy *)ctx)->released++;
+    npu_ref_backend()->release(npu_ref_backend()->ctx, program);
+}
+
+static const npu_backend *spy_start(spy *s, const char *name)
+{
+    npu_backend *b = &s->backend;
+    memset(s, 0, sizeof *s);
+    s->region = npu_ref_backend()->regions[0];
+    b->size = (uint32_t)sizeof *b;
+    b->api_version = NPU_BACKEND_API;
+    b->name = name;
+    b->ctx = s;
+    b->traits = NPU_BACKEND_HOST;
+    b->num_regions = 1;
+    b->regions = &s->region;
+    b->supports = spy_supports;
+    b->alloc = spy_alloc;
+    b->free = spy_free;
+    b->upload = spy_upload;
+    b->download = spy_download;
+    b->compile = spy_compile;
+    b->place = spy_place;
+    b->submit = spy_submit;
+    b->release = spy_release;
+    return b;
+}
+
+/* ---- looking at plans ------------------------------------------------------------------------------------------- */
+
+static npu_op op_id(uint32_t id)
+{
+    npu_op op = { id };
+    return op;
+}
+
+static npu_value value_id(uint32_t id)
+{
+    npu_value v = { id };
+    return v;
+}
+
+/* "P0(1 2 3) T0>1(4) P1(4)": partitions with their ops, transfers with source, target and values; ? =
+   nobody takes it. */
+static const char *steps_of(const npu_plan *plan)
+{
+    static char text[1024];
+    size_t len = 0;
+    text[0] = 0;
+    for (uint32_t i = 0; i < npu_plan_num_steps(plan); i++) {
+        const npu_step *s = npu_plan_step(plan, i);
+        bool partition = s->type == NPU_STEP_PARTITION;
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%c", i ? " " : "", partition ? 'P' : 'T');
+        len += (size_t)(partition ? snprintf(text + len, sizeof text - len, s->backend < 32 ? "%u(" : "?(",
+                                             (unsigned)s->backend)
+                                  : snprintf(text + len, sizeof text - len, "%u>%u(", (unsigned)s->from,
+                                             (unsigned)s->backend));
+        for (uint32_t k = 0; k < (partition ? s->num_ops : s->num_outputs); k++) {
+            uint32_t id = partition ? s->ops[k].id : s->outputs[k].id;
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s%u", k ? " " : "", (unsigned)id);
+        }
+        len += (size_t)snprintf(text + len, sizeof text - len, ")");
+    }
+    return text;
+}
+
+static const char *names_of(const npu_graph *g, const npu_value *values, uint32_t n)
+{
+    static char text[512];
+    text[0] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "", npu_value_name(g, values[i]));
+    }
+    return text;
+}
+
+/* ---- tagging and grouping --------------------------------------------------------------------------------------- */
+
+/* Every step of the example: ops, borders by name, bytes, dependencies. */
+static void test_example(void)
+{
+    NPU_ITEM("S1.1");
+    NPU_ITEM("S1.2");
+    NPU_ITEM("S1.18");
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.deny = deny_cat;
+    desc.num_deny = 1;
+    rig r = rig_start(&desc, 1);
+    build_example(r.graph);
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_EQ(npu_graph_num_ops(r.graph), 7);
+    NPU_CHECK_EQ(npu_plan_num_steps(r.plan), 5);
+    const npu_step *s[5];
+    for (uint32_t i = 0; i < 5; i++) {
+        s[i] = npu_plan_step(r.plan, i);
+    }
+    NPU_CHECK(npu_plan_step(r.plan, 5) == NULL);
+    NPU_CHECK_EQ(s[0]->num_ops, 5);
+    NPU_CHECK_EQ(s[0]->num_inputs, 4); /* x and three weights */
+    NPU_CHECK_STR(npu_value_name(r.graph, s[0]->inputs[0]), "x");
+    NPU_CHECK_STR(names_of(r.graph, s[0]->outputs, s[0]->num_outputs), "relu2_output");
+    NPU_CHECK_EQ(s[1]->from, 0);
+    NPU_CHECK_EQ(s[1]->backend, 1);
+    NPU_CHECK_STR(names_of(r.graph, s[1]->outputs, s[1]->num_outputs), "relu2_output");
+    NPU_CHECK_EQ(s[1]->bytes, EXAMPLE_OUT / 2 * 4);
+    NPU_CHECK_STR(names_of(r.graph, s[2]->inputs, s[2]->num_inputs), "relu2_output"); /* used twice, listed once */
+    NPU_CHECK_STR(names_of(r.graph, s[2]->outputs, s[2]->num_outputs), "concat_output");
+    NPU_CHECK_EQ(s[3]->from, 1);
+    NPU_CHECK_STR(names_of(r.graph, s[3]->outputs, s[3]->num_outputs), "concat_output");
+    NPU_CHECK_EQ(s[4]->num_ops, 1);
+    NPU_CHECK_STR(npu_op_definition(r.graph, s[4]->ops[0])->name, "aten.softmax.int");
+    for (uint32_t i = 0; i < 5; i++) { /* a chain */
+        NPU_CHECK_EQ(s[i]->num_dependencies, i > 0);
+        NPU_CHECK(i == 0 || s[i]->dependencies[0] == i - 1);
+    }
+    NPU_CHECK(npu_plan_graph(r.plan) == r.graph);
+    NPU_CHECK_EQ(npu_plan_num_backends(r.plan), 2);
+    NPU_CHECK(npu_plan_backend(r.plan, 0) == r.backends[0] && npu_plan_backend(r.plan, 2) == NULL);
+    rig_end(&r);
+}
+
+/* x -> n ops in a row of alternating or equal kinds; the accelerator takes relu only. */
+static rig chain_start(const char *kinds)
+{
+    static const char *const allow[] = { "aten.relu.default" };
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.allow = allow;
+    desc.num_allow = 1;
+    rig r = rig_start(&desc, 1);
+    npu_value y = npu_input(r.graph, "x", F32(2, 3));
+    for (; *kinds; kinds++) {
+        bool relu = *kinds == 'r', view = *kinds == 'v';
+        y = relu ? npu_relu(r.graph, y) : view ? npu_flatten(r.graph, y, 0, -1) : npu_neg(r.graph, y);
+    }
+    npu_output(r.graph, "y", y);
+    return r;
+}
+
+static void test_borders(void)
+{
+    NPU_ITEM("S1.11");
+    NPU_ITEM("S1.13");
+    NPU_ITEM("R1.7");
+    static const struct { const char *kinds, *steps; } rows[] = {
+        { "", "" },
+        { "r", "P0(1)" },
+        { "n", "P1(1)" },
+        { "rrrr", "P0(1 2 3 4)" },
+        { "nnnn", "P1(1 2 3 4)" },
+        { "rn", "P0(1) T0>1(2) P1(2)" },
+        { "nr", "P1(1) T1>0(2) P0(2)" },
+        { "rnr", "P0(1) T0>1(2) P1(2) T1>0(3) P0(3)" },
+        { "rrnnrr", "P0(1 2) T0>1(3) P1(3 4) T1>0(5) P0(5 6)" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        rig r = chain_start(rows[i].kinds);
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        NPU_CHECK_STR(steps_of(r.plan), rows[i].steps);
+        float x[6] = { -1, 2, -3, 4, -5, 6 };
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        rig_end(&r);
+    }
+}
+
+/* Graph inputs and weights are inputs of partitions, never part of a transfer; outputs are what others or
+   the graph need. */
+static void test_step_values(void)
+{
+    NPU_ITEM("S1.14");
+    NPU_ITEM("S1.34");
+    NPU_ITEM("R1.4");
+    static float w[6];
+    rig r = chain_start("");
+    npu_graph *g = r.graph;
+    npu_value x = npu_graph_find(g, "x");
+    npu_value p = npu_param(g, "p", F32(2, 3));
+    npu_param_bind(g, "p", w, sizeof w);
+    npu_value a = npu_relu(g, x), b = npu_relu(g, p), inner = npu_relu(g, a), dead = npu_relu(g, a);
+    npu_value c = npu_add(g, inner, x), d = npu_add(g, c, b), e = npu_add(g, d, p);
+    npu_value_set_name(g, a, "a");
+    npu_value_set_name(g, b, "b");
+    npu_value_set_name(g, inner, "inner");
+    npu_value_set_name(g, dead, "dead");
+    npu_value_set_name(g, d, "d");
+    npu_output(g, "out_a", a);
+    npu_output(g, "out_d", d);
+    npu_output(g, "out_e", e);
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_num_steps(r.plan), 3);
+    const npu_step *first = npu_plan_step(r.plan, 0), *move = npu_plan_step(r.plan, 1),
+                   *second = npu_plan_step(r.plan, 2);
+    NPU_CHECK_STR(names_of(g, first->inputs, first->num_inputs), "x p");
+    NPU_CHECK_STR(names_of(g, first->outputs, first->num_outputs), "a b inner");
+    NPU_CHECK_STR(names_of(g, move->outputs, move->num_outputs), "inner b");
+    NPU_CHECK_EQ(move->bytes, 48);
+    NPU_CHECK_EQ(move->num_inputs, 0);
+    NPU_CHECK_STR(names_of(g, second->inputs, second->num_inputs), "inner x b p");
+    NPU_CHECK_EQ(second->num_outputs, 2);
+    rig_end(&r);
+}
+
+/* R1.5, R1.6: a value goes to a backend once and stays usable where it was made. */
+static void test_transfers_once(void)
+{
+    NPU_ITEM("S1.35");
+    NPU_ITEM("R1.5");
+    NPU_ITEM("R1.6");
+    rig r = chain_start("");
+    npu_graph *g = r.graph;
+    npu_value x = npu_graph_find(g, "x");
+    npu_value t0 = npu_relu(g, x);           /* accelerator: value 2 */
+    npu_value t1 = npu_neg(g, t0);           /* CPU: 3; t0 goes down */
+    npu_value t2 = npu_relu(g, t1);          /* accelerator: 4; t1 goes up */
+    npu_value t3 = npu_sub(g, t0, t1);       /* CPU: 5; both are there already */
+    npu_value t4 = npu_relu(g, t0);          /* accelerator: 6; t0 never left */
+    npu_value t5 = npu_sub(g, t3, t2);       /* CPU: 7; only t2 moves */
+    npu_output(g, "z", npu_sub(g, t5, t4));  /* CPU: 8; t4 in the same group */
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STR(steps_of(r.plan), "P0(1) T0>1(2) P1(2) T1>0(3) P0(3) P1(4) P0(5) T0>1(4 6) P1(6 7)");
+    float in[6] = { -1, 2, -3, 4, -5, 6 };
+    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    npu_sim_counters before = npu_sim_count(r.sims[0]);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    const float *y = npu_exec_output(r.exec, 1, NULL); /* 0 is x itself */
+    for (int i = 0; i < 6 && y; i++) { /* t0 = relu x; t1 = -t0; t2 = 0; t3 = 2 t0; t4 = t0; t5 = 2 t0; y = t0 */
+        NPU_CHECK_NEAR(y[i], in[i] > 0 ? in[i] : 0, 0);
+    }
+    npu_sim_counters after = npu_sim_count(r.sims[0]);
+    NPU_CHECK_EQ(after.calls[NPU_SIM_UPLOAD] - before.calls[NPU_SIM_UPLOAD], 2);     /* x, t1 */
+    NPU_CHECK_EQ(after.calls[NPU_SIM_DOWNLOAD] - before.calls[NPU_SIM_DOWNLOAD], 3); /* t0, t2, t4 */
+    rig_end(&r);
+}
+
+/* Each dependency names an earlier step that makes or brings something this step uses, and none is
+   missing. */
+static void test_dependencies(void)
+{
+    NPU_ITEM("S1.19");
+    NPU_ITEM("S1.36");
+    rig r = chain_start("rnrrnnrnr");
+    npu_graph *g = r.graph;
+    npu_value late = npu_sub(g, value_id(2), value_id(3));
+    npu_output(g, "late", npu_relu(g, late));
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    uint32_t next_op = 1;
+    for (uint32_t i = 0; i < npu_plan_num_steps(r.plan); i++) {
+        const npu_step *s = npu_plan_step(r.plan, i);
+        uint32_t n = s->type == NPU_STEP_PARTITION ? s->num_inputs : s->num_outputs, needed = 0;
+        const npu_value *values = s->type == NPU_STEP_PARTITION ? s->inputs : s->outputs;
+        uint64_t seen = 0;
+        for (uint32_t k = 0; k < s->num_ops; k++) {
+            NPU_CHECK_EQ(s->ops[k].id, next_op++); /* steps keep the order of ops */
+        }
+        for (uint32_t d = 0; d < s->num_dependencies; d++) {
+            NPU_CHECK(s->dependencies[d] < i);
+            NPU_CHECK(!(seen >> s->dependencies[d] & 1));
+            seen |= (uint64_t)1 << s->dependencies[d];
+        }
+        for (uint32_t k = 0; k < n; k++) {
+            bool found = npu_value_producer(g, values[k], NULL).id == 0;
+            needed += !found;
+            for (uint32_t d = 0; d < s->num_dependencies && !found; d++) {
+                const npu_step *from = npu_plan_step(r.plan, s->dependencies[d]);
+                for (uint32_t m = 0; m < from->num_outputs; m++) {
+                    found |= from->outputs[m].id == values[k].id &&
+                             (s->type == NPU_STEP_TRANSFER || from->backend == s->backend);
+                }
+            }
+            NPU_CHECK(found);
+        }
+        NPU_CHECK(s->num_dependencies <= needed);
+    }
+    NPU_CHECK_EQ(next_op, npu_graph_num_ops(g) + 1);
+    rig_end(&r);
+}
+
+static void test_views_weigh_nothing(void)
+{
+    rig r = chain_start("rvn"); /* flatten is refused by the accelerator of this chain, so it goes with neg */
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_STR(steps_of(r.plan), "P0(1) T0>1(2) P1(2 3)");
+    rig_end(&r);
+}
+
+/* ---- choosing by hand ------------------------------------------------------------------------------------------- */
+
+typedef struct choice { uint32_t calls, attrs; int op, backend; } choice;
+
+static int choose(void *ctx, const npu_op_info *op, const char *label)
+{
+    choice *c = ctx;
+    c->calls++;
+    c->attrs += op->attrs_size > 0 || op->num_args > 1;
+    NPU_CHECK(label != NULL);
+    return (int)op->op == c->op ? c->backend : -1;
+}
+
+/* Overrides give the same result by another plan; the callback sees attributes, dtypes and shapes. */
+static void test_override(void)
+{
+    NPU_ITEM("S1.16");
+    NPU_ITEM("S1.17");
+    NPU_ITEM("S1.20");
+    float x[EXAMPLE_IN], expected[EXAMPLE_OUT], y[EXAMPLE_OUT];
+    fill(x, EXAMPLE_IN, 3);
+    for (int op = 0; op <= 7; op++) {
+        rig r = rig_start(NULL, 1);
+        choice c = { 0, 0, op, 1 };
+        uint32_t reason = 99;
+        build_example(r.graph);
+        r.desc.override = choose;
+        r.desc.override_ctx = &c;
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        NPU_CHECK_EQ(c.calls, 7);
+        NPU_CHECK(c.attrs > 0);
+        for (uint32_t id = 1; id <= 7; id++) {
+            NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(id), &reason, NULL), (int)id == op);
+            NPU_CHECK_EQ(reason, (int)id == op ? NPU_REASON_FORCED : NPU_REASON_CLAIMED);
+        }
+        NPU_CHECK_EQ(npu_plan_num_steps(r.plan), op == 0 ? 1 : op == 1 || op == 7 ? 3 : 5);
+        npu_exec_set_input(r.exec, "x", x, sizeof x);
+        npu_exec_set_output(r.exec, "y", y, sizeof y);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        for (int i = 0; i < EXAMPLE_OUT; i++) {
+            expected[i] = op == 0 ? y[i] : expected[i];
+            NPU_CHECK_NEAR(y[i], expected[i], 1e-5);
+        }
+        rig_end(&r);
+    }
+    rig r = rig_start(NULL, 1);
+    choice c = { 0, 0, 2, 2 }; /* there are only two backends */
+    build_example(r.graph);
+    r.desc.override = choose;
+    r.desc.override_ctx = &c;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK(strstr(r.diag.message, "override"));
+    rig_end(&r);
+}
+
+static void test_force_last(void)
+{
+    NPU_ITEM("S1.12");
+    NPU_ITEM("S1.45");
+    static const char *const by_kind[] = { "aten.relu.default" }, *const by_name[] = { "second", "no such op" };
+    rig r = rig_start(NULL, 1);
+    uint32_t reason = 0;
+    build_example(r.graph);
+    npu_op_set_name(r.graph, op_id(5), "second"); /* the second relu */
+    r.desc.force_last = by_kind;
+    r.desc.num_force_last = 1;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(2), &reason, NULL), 1);
+    NPU_CHECK_EQ(reason, NPU_REASON_FORCED);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(5), NULL, NULL), 1);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(3), NULL, NULL), 0);
+    rig_unmake(&r);
+    r.desc.force_last = by_name;
+    r.desc.num_force_last = 2;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(2), &reason, NULL), 0);
+    NPU_CHECK_EQ(reason, NPU_REASON_CLAIMED);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(5), NULL, NULL), 1);
+    rig_end(&r);
+}
+
+/* ---- several backends, reasons ---------------------------------------------------------------------------------- */
+
+/* relu and sigmoid for the first, neg and sigmoid for the second, the rest for the CPU. */
+static void test_priority(void)
+{
+    NPU_ITEM("S1.42");
+    NPU_ITEM("S1.46");
+    NPU_ITEM("S1.43");
+    spy first, second;
+    rig r = rig_start(NULL, 0);
+    uint32_t reason = 0;
+    const char *words = NULL;
+    r.backends[0] = spy_start(&first, "first");
+    r.backends[1] = spy_start(&second, "second");
+    r.backends[2] = npu_ref_backend();
+    r.desc.num_backends = 3;
+    first.only[0] = "aten.relu.default";
+    first.only[1] = "aten.sigmoid.default";
+    first.words = "only relu and sigmoid";
+    second.only[0] = "aten.neg.default";
+    second.only[1] = "aten.sigmoid.default";
+    second.reason = NPU_REASON_DTYPE;
+    second.words = "not in this dtype";
+    npu_value x = npu_input(r.graph, "x", F32(4));
+    x = npu_exp(r.graph, npu_neg(r.graph, npu_sigmoid(r.graph, npu_relu(r.graph, x))));
+    npu_output(r.graph, "y", npu_abs(r.graph, x));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STR(steps_of(r.plan), "P0(1 2) T0>1(3) P1(3) T1>2(4) P2(4 5)");
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(1), &reason, &words), 0);
+    NPU_CHECK_EQ(reason, NPU_REASON_CLAIMED);
+    NPU_CHECK_STR(words, "");
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(3), &reason, &words), 1);
+    NPU_CHECK_EQ(reason, NPU_REASON_OP);
+    NPU_CHECK_STR(words, "only relu and sigmoid");
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(4), &reason, &words), 2);
+    NPU_CHECK_EQ(reason, NPU_REASON_OP);           /* of the first choice */
+    NPU_CHECK_STR(words, "not in this dtype");     /* of the last that refused */
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(99), &reason, &words), -1);
+    float in[4] = { 1, -1, 0.5f, 3 };
+    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    const float *y = npu_exec_output(r.exec, 0, NULL);
+    for (int i = 0; i < 4; i++) {
+        NPU_CHECK_NEAR(y[i], exp(-1 / (1 + exp(-(in[i] > 0 ? (double)in[i] : 0)))), 1e-6);
+    }
+    rig_end(&r);
+}
+
+/* supports sees dtypes, shapes and attributes: f64, 3-D and unequal strides end up on the CPU, with
+   reasons. */
+static void test_reasons(void)
+{
+    NPU_ITEM("S1.38");
+    NPU_ITEM("S1.39");
+    NPU_ITEM("R1.8");
+    rig r = rig_start(NULL, 1);
+    npu_graph *g = r.graph;
+    npu_value x = npu_input(g, "x", F32(2, 3)), d = npu_input(g, "d", npu_spec_tensor(NPU_F64, 1, DIMS(3)));
+    npu_output(g, "a", npu_relu(g, x));
+    npu_output(g, "b", npu_relu(g, d));
+    npu_output(g, "c", npu_cat(g, (npu_value[]){ x, x }, 2, 0));
+    npu_output(g, "e", npu_argmax(g, x, 1, false));
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    uint32_t reason = 0;
+    const char *words;
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(1), &reason, &words), 0);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(2), &reason, &words), 1);
+    NPU_CHECK_EQ(reason, NPU_REASON_DTYPE);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(4), &reason, &words), 1);
+    NPU_CHECK_EQ(reason, NPU_REASON_OP);
+    for (uint32_t i = 0; i < 12; i++) {
+        NPU_CHECK(strcmp(npu_reason_text(i), "unknown reason") != 0);
+    }
+    NPU_CHECK_STR(npu_reason_text(12), "unknown reason");
+    rig_end(&r);
+}
+
+/* A plan is made without any compile, alloc or transfer. */
+static void test_dry_run(void)
+{
+    NPU_ITEM("S1.3");
+    NPU_ITEM("S1.44");
+    spy s;
+    rig r = rig_start(NULL, 0);
+    npu_memory memory;
+    r.backends[0] = spy_start(&s, "spy");
+    r.backends[1] = npu_ref_backend();
+    r.desc.num_backends = 2;
+    build_example(r.graph);
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_memory(r.plan, 0, &memory), NPU_OK);
+    NPU_CHECK(memory.activations > 0 && !memory.exact);
+    NPU_CHECK_EQ(s.asked, 7);
+    NPU_CHECK_EQ(s.compiled + s.allocated + s.moved + s.submitted, 0);
+    NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, &r.diag), NPU_OK);
+    NPU_CHECK_EQ(s.compiled, 1);
+    NPU_CHECK_EQ(s.submitted, 0);
+    NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(r.program), 0, &memory), NPU_OK);
+    NPU_CHECK(memory.exact);
+    NPU_CHECK_STATUS(npu_plan_memory(r.plan, 2, &memory), NPU_ERR_RANGE);
+    rig_end(&r);
+}
+
+/* ---- limits ----------------------------------------------------------------------------------------------------- */
+
+static void test_min_group_ops(void)
+{
+    rig r = chain_start("rrnrnrrr");
+    uint32_t reason;
+    r.desc.min_group_ops = 2;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_STR(steps_of(r.plan), "P0(1 2) T0>1(3) P1(3 4 5) T1>0(6) P0(6 7 8)");
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(4), &reason, NULL), 1);
+    NPU_CHECK_EQ(reason, NPU_REASON_TOO_SMALL);
+    rig_unmake(&r);
+    r.desc.min_group_ops = 4;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_STR(steps_of(r.plan), "P1(1 2 3 4 5 6 7 8)");
+    rig_end(&r);
+    rig v = rig_start(NULL, 1); /* views count nothing: one relu and two views are one op */
+    npu_value x = npu_relu(v.graph, npu_flatten(v.graph, npu_input(v.graph, "x", F32(2, 3)), 0, 1));
+    npu_output(v.graph, "y", npu_reshape(v.graph, x, DIMS(3, 2), 2));
+    v.desc.min_group_ops = 2;
+    NPU_CHECK_STATUS(rig_plan(&v), NPU_OK);
+    NPU_CHECK_STR(steps_of(v.plan), "P1(1 2 3)");
+    rig_end(&v);
+}
+
+static void test_max_groups(void)
+{
+    rig r = chain_start("rrnrnrrrnr");
+    uint32_t reason;
+    static const char *const steps[] = {
+        "P0(1 2) T0>1(3) P1(3) T1>0(4) P0(4) T0>1(5) P1(5) T1>0(6) P0(6 7 8) T0>1(9) P1(9) T1>0(10) P0(10)",
+        "P1(1 2 3 4 5) T1>0(6) P0(6 7 8) T0>1(9) P1(9 10)",
+        "P0(1 2) T0>1(3) P1(3 4 5) T1>0(6) P0(6 7 8) T0>1(9) P1(9 10)",
+        "P0(1 2) T0>1(3) P1(3 4 5) T1>0(6) P0(6 7 8) T0>1(9) P1(9) T1>0(10) P0(10)",
+    };
+    for (uint32_t max = 0; max < 4; max++) {
+        r.desc.max_groups = max;
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+        NPU_CHECK_STR(steps_of(r.plan), steps[max]);
+        npu_plan_op_backend(r.plan, op_id(4), &reason, NULL);
+        NPU_CHECK_EQ(reason, max ? NPU_REASON_BUDGET : NPU_REASON_CLAIMED);
+        rig_unmake(&r);
+    }
+    rig_end(&r);
+}
+
+static void test_budgets(void)
+{
+    rig r = chain_start("rnr");
+    r.desc.max_transfer_bytes = 2 * 24;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    rig_unmake(&r);
+    r.desc.max_transfer_bytes = 2 * 24 - 1;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_ERR_BUDGET);
+    NPU_CHECK(strstr(r.diag.message, "48 bytes") && r.plan == NULL);
+    r.desc.max_transfer_bytes = 0;
+    r.desc.no_fallback = true;
+    rig_unmake(&r);
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_ERR_BUDGET);
+    NPU_CHECK(strstr(r.diag.message, "aten.neg.default"));
+    NPU_CHECK_EQ(r.diag.op, 2);
+    rig_end(&r);
+    r = chain_start("rr");
+    r.desc.no_fallback = true;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    rig_end(&r);
+}
+
+/* ---- refused groups --------------------------------------------------------------------------------------------- */
+
+/* Without a fallback a refused group has nowhere to go. */
+static void test_refused_without_fallback(void)
+{
+    spy s;
+    rig r = rig_start(NULL, 0);
+    r.backends[0] = spy_start(&s, "spy");
+    r.backends[1] = npu_ref_backend();
+    r.desc.num_backends = 2;
+    r.desc.no_fallback = true;
+    s.refuse = "aten.softmax.int";
+    build_example(r.graph);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_ERR_BUDGET);
+    rig_end(&r);
+}
+
+/* first refuses when it compiles, second takes what it can, the rest goes on. */
+static void test_refused(void)
+{
+    NPU_ITEM("S1.47");
+    spy first, second;
+    rig r = rig_start(NULL, 0);
+    uint32_t reason = 0;
+    const char *words = NULL;
+    r.backends[0] = spy_start(&first, "first");
+    r.backends[1] = spy_start(&second, "second");
+    r.backends[2] = npu_ref_backend();
+    r.desc.num_backends = 3;
+    first.only[0] = "aten.relu.default";
+    first.only[1] = "aten.neg.default";
+    first.only[2] = "aten.abs.default";
+    first.refuse = "aten.neg.default";
+    second.only[0] = "aten.relu.default";
+    npu_value x = npu_input(r.graph, "x", F32(4));
+    x = npu_abs(r.graph, npu_exp(r.graph, npu_neg(r.graph, npu_relu(r.graph, x))));
+    npu_output(r.graph, "y", x);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    const npu_plan *plan = npu_program_plan(r.program);
+    NPU_CHECK_STR(steps_of(r.plan), "P0(1 2) T0>2(3) P2(3) T2>0(4) P0(4)"); /* the first plan is left as it was */
+    NPU_CHECK_STR(steps_of(plan), "P1(1) T1>2(2) P2(2 3) T2>0(4) P0(4)");
+    NPU_CHECK_EQ(npu_plan_op_backend(plan, op_id(1), &reason, &words), 1);
+    NPU_CHECK_EQ(reason, NPU_REASON_REJECTED);
+    NPU_CHECK_STR(words, "aten.neg.default is not for me");
+    NPU_CHECK_EQ(npu_plan_op_backend(plan, op_id(2), &reason, &words), 2);
+    NPU_CHECK_EQ(reason, NPU_REASON_REJECTED);
+    NPU_CHECK_EQ(npu_plan_op_backend(plan, op_id(4), &reason, &words), 0);
+    NPU_CHECK_EQ(reason, NPU_REASON_CLAIMED);
+    float in[4] = { 1, -1, 0.5f, 3 };
+    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 0, NULL))[3], exp(-3), 1e-6);
+    rig_end(&r);
+    r = rig_start(NULL, 0); /* the last backend's refusal is the end */
+    r.backends[0] = spy_start(&first, "first");
+    first.refuse = "aten.relu.default";
+    npu_output(r.graph, "y", npu_relu(r.graph, npu_input(r.graph, "x", F32(4))));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_ERR_UNSUPPORTED);
+    NPU_CHECK(strstr(r.diag.message, "not for me") && strstr(r.diag.message, "first"));
+    rig_end(&r);
+}
+
+/* ---- ops that nobody takes, dims that nobody knows -------------------------------------------------------------- */
+
+static npu_value unknown(npu_graph *g, const char *name, npu_value x)
+{
+    npu_arg arg = npu_arg_tensor(NULL, x);
+    return npu_op_result(g, npu_emit_typed(g, name, &arg, 1, npu_value_spec(g, x), 1), 0);
+}
+
+static void test_nobody(void)
+{
+    NPU_ITEM("S2.38");
+    NPU_ITEM("S2.50");
+    NPU_ITEM("S2.56");
+    rig r = rig_start(NULL, 1);
+    npu_graph *g = r.graph;
+    npu_value x = npu_relu(g, npu_input(g, "x", F32(4)));
+    npu_value y = unknown(g, "mine.op10", x);
+    y = npu_relu(g, unknown(g, "mine.op1", unknown(g, "mine.op10", y)));
+    npu_output(g, "y", npu_add(g, x, y));
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    npu_text dump = npu_text_make(NULL); /* the layer shows before any backend knows it */
+    NPU_CHECK_STATUS(npu_graph_dump(g, &dump), NPU_OK);
+    NPU_CHECK(dump.data && strstr(dump.data, "op10"));
+    npu_text_free(&dump);
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK); /* no error of the plan */
+    NPU_CHECK_STR(steps_of(r.plan), "P0(1) P?(2 3 4) P0(5 6)");
+    uint32_t reason = 0;
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(2), &reason, NULL), -1);
+    NPU_CHECK_EQ(reason, NPU_REASON_OP);
+    for (uint32_t i = 0; i < npu_plan_num_steps(r.plan); i++) {
+        const npu_step *s = npu_plan_step(r.plan, i);
+        for (uint32_t d = 0; d < s->num_dependencies; d++) {
+            NPU_CHECK(s->dependencies[d] < i);
+        }
+    }
+    NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, &r.diag), NPU_ERR_NOT_IMPLEMENTED);
+    NPU_CHECK_STR(r.diag.message, "no backend takes 3 ops: mine.op10, mine.op1");
+    NPU_CHECK_EQ(r.diag.op, 2);
+    rig_end(&r);
+    r = rig_start(NULL, 0); /* more than a message holds */
+    npu_value v = npu_input(r.graph, "x", F32(4));
+    for (int i = 0; i < 60; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "mine.an_op_number_%d", i);
+        v = unknown(r.graph, name, v);
+    }
+    npu_output(r.graph, "y", v);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_ERR_NOT_IMPLEMENTED);
+    NPU_CHECK(strstr(r.diag.message, "60 ops") && strstr(r.diag.message, " ..."));
+    rig_end(&r);
+}
+
+static void test_dynamic(void)
+{
+    rig r = rig_start(NULL, 1);
+    int64_t n = npu_graph_symbol(r.graph, "n", 1, 16);
+    const char *name = "n";
+    npu_value x = npu_input(r.graph, "x", F32(n, 3));
+    npu_output(r.graph, "y", npu_relu(r.graph, x));
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_ERR_DYNAMIC_SHAPE);
+    NPU_CHECK(strstr(r.diag.message, "'x'") || strstr(r.diag.message, " x"));
+    npu_graph *fixed = NULL;
+    NPU_CHECK_STATUS(npu_graph_specialize(&fixed, r.graph, &name, DIMS(2), 1, &r.diag), NPU_OK);
+    npu_graph_destroy(r.graph);
+    r.graph = fixed;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    rig_end(&r);
+}
+
+static void test_bad_descs(void)
+{
+    rig r = rig_start(NULL, 1);
+    npu_plan *plan = NULL;
+    npu_output(r.graph, "y", npu_relu(r.graph, npu_input(r.graph, "x", F32(4))));
+    r.desc.backends = r.backends;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, NULL, &r.desc, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_plan_create(&plan, r.graph, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    r.desc._canary = 1;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, r.graph, &r.desc, NULL), NPU_ERR_INVALID_ARGUMENT);
+    r.desc._canary = 0;
+    r.desc.num_backends = 0;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, r.graph, &r.desc, NULL), NPU_ERR_INVALID_ARGUMENT);
+    r.desc.num_backends = 33;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, r.graph, &r.desc, NULL), NPU_ERR_INVALID_ARGUMENT);
+    r.desc.num_backends = 2;
+    npu_backend broken = *r.backends[0];
+    broken.submit = NULL;
+    r.backends[0] = &broken;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, r.graph, &r.desc, &r.diag), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK(strstr(r.diag.message, "submit"));
+    npu_relu(r.graph, npu_input(r.graph, "x", F32(4))); /* a second x: the graph has failed */
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_ERR_GRAPH);
+    NPU_CHECK(plan == NULL);
+    rig_end(&r);
+}
+
+/* ---- what crosses ----------------------------------------------------------------------------------------------- */
+
+/* A backend gets the device's kind, schema id and blob of every kind in its table, whatever namespace the
+   kind is of. */
+static void test_device_forms(void)
+{
+    NPU_ITEM("S2.2");
+    NPU_ITEM("S2.30");
+    static const npu_abi_row abi[] = {
+        { NPU_ATEN_RELU, 1, 0, "" },
+        { NPU_AICF_GEMM, 2, 0, "<ii" },
+        { NPU_AICF_BIAS_ADD, 3, NPU_FOURCC('B', 'A', 'D', 'D'), "<q" },
+    };
+    spy s;
+    rig r = rig_start(NULL, 0);
+    npu_graph *g = r.graph;
+    r.backends[0] = spy_start(&s, "spy");
+    s.backend.abi = abi;
+    s.backend.num_abi = 3;
+    npu_value x = npu_input(g, "x", F32(2, 3));
+    npu_value y = npu_aicf_gemm(g, x, W(4, 3), &(npu_aicf_gemm_attrs){ false, true });
+    y = npu_relu(g, npu_aicf_bias_add(g, y, W(4)));
+    npu_output(g, "y", npu_sigmoid(g, y));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_EQ(s.num_seen, 4); /* one lowered op per op, in order */
+    NPU_CHECK_STR(s.seen[0].name, "aicf.gemm");
+    NPU_CHECK_EQ(s.seen[0].kind, 2);
+    NPU_CHECK_EQ(s.seen[0].size, 8);
+    NPU_CHECK(memcmp(s.seen[0].blob, "\0\0\0\0\1\0\0\0", 8) == 0);
+    NPU_CHECK_STR(s.seen[1].name, "aicf.bias_add");
+    NPU_CHECK_EQ(s.seen[1].schema, 0x44444142);
+    NPU_CHECK(memcmp(s.seen[1].blob, "\xff\xff\xff\xff\xff\xff\xff\xff", 8) == 0);
+    NPU_CHECK_STR(s.seen[2].name, "aten.relu.default");
+    NPU_CHECK_EQ(s.seen[2].kind, 1);
+    NPU_CHECK_EQ(s.seen[2].size, 0);
+    NPU_CHECK_STR(s.seen[3].name, "aten.sigmoid.default");
+    NPU_CHECK_EQ(s.seen[3].kind, 0);
+    rig_end(&r);
+}
+
+/* What compile made from the group, weights and all, is what every run hands back, until it is released
+   once. */
+static void test_delegate(void)
+{
+    NPU_ITEM("S1.4");
+    NPU_ITEM("S1.41");
+    spy s;
+    rig r = rig_start(NULL, 0);
+    float x[EXAMPLE_IN];
+    fill(x, EXAMPLE_IN, 1);
+    r.backends[0] = spy_start(&s, "spy");
+    build_example(r.graph);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK(s.weights_at_compile && s.program);
+    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    for (int i = 0; i < 3; i++) {
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    }
+    NPU_CHECK_EQ(s.compiled, 1);
+    NPU_CHECK_EQ(s.submitted, 3);
+    NPU_CHECK_EQ(s.foreign, 0);
+    NPU_CHECK_EQ(s.released, 0);
+    rig_unmake(&r);
+    NPU_CHECK_EQ(s.released, 1);
+    rig_end(&r);
+}
+
+/* A transfer to the accelerator is its upload, one from it its download, and the CPU's group runs between
+   them. */
+static void test_transfers_run(void)
+{
+    NPU_ITEM("S1.5");
+    NPU_ITEM("S1.6");
+    NPU_ITEM("S1.40");
+    spy cpu;
+    rig r = chain_start("rnr");
+    float x[6] = { -1, 2, -3, 4, -5, 6 };
+    r.backends[1] = spy_start(&cpu, "cpu");
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STR(steps_of(r.plan), "P0(1) T0>1(2) P1(2) T1>0(3) P0(3)");
+    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    npu_sim_counters c = npu_sim_count(r.sims[0]);
+    NPU_CHECK_EQ(c.calls[NPU_SIM_SUBMIT], 2);
+    NPU_CHECK_EQ(c.calls[NPU_SIM_UPLOAD], 2);   /* x, and the transfer up */
+    NPU_CHECK_EQ(c.calls[NPU_SIM_DOWNLOAD], 2); /* the transfer down, and y */
+    NPU_CHECK_EQ(c.bytes_up, 48);
+    NPU_CHECK_EQ(c.bytes_down, 48);
+    NPU_CHECK_EQ(cpu.submitted, 1);
+    NPU_CHECK_EQ(cpu.moved, 0);                 /* its memory is the host's */
+    rig_end(&r);
+}
+
+/* A new kind from outside: its name, its row, the device's number and layout for it; and what the old
+   layout says to the new blob. */
+static npu_status type_scale(npu_deduce *d) { return npu_deduce_result(d, npu_deduce_spec(d, "x")); }
+
+static void test_new_kind(void)
+{
+    NPU_ITEM("S2.39");
+    NPU_ITEM("S2.45");
+    NPU_ITEM("S2.52");
+    enum { SCALE = NPU_NS_USER << 16 | 7 };
+    static const npu_op_row row = { SCALE, 0, type_scale,
+                                    "scale(Tensor x, *, float by, int times=1) -> Tensor", "x by" };
+    static const npu_abi_row old_abi = { SCALE, 40, NPU_FOURCC('S', 'C', 'A', 'L'), "<f" };
+    static const npu_abi_row abi = { SCALE, 40, NPU_FOURCC('S', 'C', 'A', 'L'), "<fi" };
+    spy s;
+    rig r = rig_start(NULL, 0);
+    npu_registry *registry = NULL;
+    npu_graph_desc desc;
+    uint8_t blob[32];
+    uint32_t size = 0;
+    memset(&desc, 0, sizeof desc);
+    npu_graph_destroy(r.graph);
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &row, NULL), NPU_OK);
+    desc.registry = registry;
+    r.graph = npu_graph_create(&desc);
+    npu_arg args[] = { npu_arg_tensor("x", npu_input(r.graph, "x", F32(3))), npu_arg_float("by", 0.5),
+                       npu_arg_int("times", 3) };
+    npu_output(r.graph, "y", npu_op_result(r.graph, npu_emit_name(r.graph, "mine.scale", args, 3), 0));
+    r.backends[0] = spy_start(&s, "spy");
+    s.only[0] = "mine.scale";
+    s.backend.abi = &abi;
+    s.backend.num_abi = 1;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(1), NULL, NULL), 0);
+    /* the spy has no kernel for it */
+    NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, NULL), NPU_ERR_NOT_IMPLEMENTED);
+    NPU_CHECK_EQ(s.num_seen, 1);
+    NPU_CHECK_EQ(s.seen[0].kind, 40);
+    NPU_CHECK_EQ(s.seen[0].schema, NPU_FOURCC('S', 'C', 'A', 'L'));
+    NPU_CHECK_EQ(s.seen[0].size, 8);
+    NPU_CHECK(memcmp(s.seen[0].blob, "\0\0\0\x3f\3\0\0\0", 8) == 0);
+    const npu_op_def *def = npu_registry_find(registry, "mine.scale");
+    const uint8_t *sent = s.seen[0].blob;
+    const uint32_t id = abi.attr_schema, room = sizeof blob;
+    NPU_CHECK_STATUS(npu_abi_decode(&abi, 1, def, id, sent, 8, blob, room, &size), NPU_OK);
+    NPU_CHECK_STATUS(npu_abi_decode(&old_abi, 1, def, id, sent, 8, blob, room, &size), NPU_ERR_BAD_ATTR_SIZE);
+    NPU_CHECK_STATUS(npu_abi_decode(&abi, 1, def, id, sent, 4, blob, room, &size), NPU_ERR_BAD_ATTR_SIZE);
+    rig_end(&r);
+    npu_registry_destroy(registry);
+}
+
+/* The example of document 002: "reduce_sum" is kind 4 with schema RSUM, and that is what the device gets. */
+static void test_kind_of_document(void)
+{
+    NPU_ITEM("S2.43");
+    NPU_ITEM("S2.44");
+    spy s;
+    rig r = rig_start(NULL, 0);
+    const npu_op_def *def = npu_registry_find(npu_graph_registry(r.graph), "reduce_sum");
+    NPU_CHECK(def && def->kind == NPU_AICF_REDUCE_SUM && NPU_KIND_NUMBER(def->kind) == 4);
+    r.backends[0] = spy_start(&s, "spy");
+    s.backend.abi = npu_aicf_abi(&s.backend.num_abi);
+    npu_output(r.graph, "y", npu_aicf_reduce_sum(r.graph, npu_input(r.graph, "x", F32(2, 3)), 0));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_EQ(s.seen[0].kind, 4);
+    NPU_CHECK_EQ(s.seen[0].schema, 0x4d555352);
+    NPU_CHECK_EQ(s.seen[0].size, 8);
+    rig_end(&r);
+}
+
+/* A scratch may need more than the region's alignment. */
+static void test_scratch_alignment(void)
+{
+    spy s;
+    rig r = rig_start(NULL, 0);
+    r.backends[0] = spy_start(&s, "spy");
+    s.scratch_alignment = 4096;
+    build_example(r.graph);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    float x[EXAMPLE_IN];
+    fill(x, EXAMPLE_IN, 1);
+    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    NPU_CHECK_EQ(s.submitted, 1);
+    NPU_CHECK_EQ(s.misaligned, 0);
+    rig_unmake(&r);
+    s.scratch_alignment = 48;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_ERR_BACKEND);
+    rig_end(&r);
+}
+
+int main(void)
+{
+    NPU_RUN(test_example);
+    NPU_RUN(test_borders);
+    NPU_RUN(test_step_values);
+    NPU_RUN(test_transfers_once);
+    NPU_RUN(test_dependencies);
+    NPU_RUN(test_views_weigh_nothing);
+    NPU_RUN(test_override);
+    NPU_RUN(test_force_last);
+    NPU_RUN(test_priority);
+    NPU_RUN(test_reasons);
+    NPU_RUN(test_dry_run);
+    NPU_RUN(test_min_group_ops);
+    NPU_RUN(test_max_groups);
+    NPU_RUN(test_budgets);
+    NPU_RUN(test_refused_without_fallback);
+    NPU_RUN(test_refused);
+    NPU_RUN(test_nobody);
+    NPU_RUN(test_dynamic);
+    NPU_RUN(test_bad_descs);
+    NPU_RUN(test_device_forms);
+    NPU_RUN(test_delegate);
+    NPU_RUN(test_transfers_run);
+    NPU_RUN(test_new_kind);
+    NPU_RUN(test_kind_of_document);
+    NPU_RUN(test_scratch_alignment);
+    return npu_test_done();
+}

@@ -1,0 +1,241 @@
+/* Every fast variant of a kernel against the plain one, on sizes around the limits of strips, lanes and parts, with and
+   without NaN and infinities. The plain variants themselves are held against PyTorch by the conformance vectors. */
+#include "../npu_ir_backend_ref.h"
+#include "npu_test.h"
+
+enum { MAX_INPUTS = 5 };
+
+/* '@' is the dtype under test; x is the operand that gets NaN and infinities. */
+typedef struct row {
+    const char *inputs, *op;
+    uint32_t num_outputs; /* named y, z, w */
+} row;
+
+#define X(dims) "input x : @" dims "\n"
+#define PARAMS(n) "input a : @[" n "]\ninput b : @[" n "]\n"
+
+static const row softmax_rows[] = {
+    { X("[40,2500]"), "y = aten.softmax.int(x, 1)", 1 },
+    { X("[300,1024]"), "y = aten.softmax.int(x, -1)", 1 },
+    { X("[7,31]"), "y = aten.softmax.int(x, 1)", 1 },
+    { X("[90,700]"), "y = aten.softmax.int(x, 0)", 1 },
+    { X("[6,50,257]"), "y = aten.softmax.int(x, 1)", 1 },
+    { X("[5,40,3]"), "y = aten.softmax.int(x, 1)", 1 },
+    { X("[3,1,2]"), "y = aten.softmax.int(x, 1)", 1 },
+    { X("[40,2500]"), "y = aten.log_softmax.int(x, 1)", 1 },
+    { X("[6,50,257]"), "y = aten.log_softmax.int(x, 1)", 1 },
+    { X("[]"), "y = aten.log_softmax.int(x, 0)", 1 },
+    { X("[33,1000]"), "y = aicf.softmax(x)", 1 }
+};
+
+static const row reduction_rows[] = {
+    { X("[40,3000]"), "y = aten.sum.dim_IntList(x, [1])", 1 },
+    { X("[3000,300]"), "y = aten.sum.dim_IntList(x, [0])", 1 },
+    { X("[6,70,5,90]"), "y = aten.sum.dim_IntList(x, [1, 3])", 1 },
+    { X("[6,70,5,90]"), "y = aten.sum.dim_IntList(x, [0, 2], true)", 1 },
+    { X("[2,3,4,5]"), "y = aten.sum.dim_IntList(x, none)", 1 },
+    { X("[150000]"), "y = aten.sum.default(x)", 1 },
+    { X("[700,65]"), "y = aicf.reduce_sum(x, axis=0)", 1 },
+    { X("[2,512,7,7]"), "y = aten.mean.dim(x, [2, 3])", 1 },
+    { X("[20,1025]"), "y = aten.mean.dim(x, [-1])", 1 },
+    { X("[33,35]"), "y = aten.mean.default(x)", 1 },
+    { X("[0,5]"), "y = aten.mean.dim(x, [0])", 1 },
+    { X("[0,5]"), "y = aten.sum.dim_IntList(x, [0])", 1 },
+    { X("[4,7,300]"), "y = aten.amax.default(x, [1])", 1 },
+    { X("[40,3000]"), "y = aten.amax.default(x, [1])", 1 },
+    { X("[40,3000]"), "y = aten.amin.default(x, [0])", 1 },
+    { X("[40,30,11]"), "y = aten.amin.default(x, [0, 2])", 1 },
+    { X("[45001]"), "y = aten.max.default(x)", 1 },
+    { X("[30,1500]"), "y, z = aten.max.dim(x, 1)", 2 },
+    { X("[600,300]"), "y, z = aten.max.dim(x, 0)", 2 },
+    { X("[5,60,7]"), "y, z = aten.max.dim(x, 1, true)", 2 },
+    { X("[30,70]"), "y = aten.argmax.default(x, 1)", 1 },
+    { X("[6,70,600]"), "y = aten.argmax.default(x, 1)", 1 },
+    { X("[30,70]"), "y = aten.argmax.default(x)", 1 }
+};
+
+static const row norm_rows[] = {
+    { X("[30,1500]") PARAMS("1500"), "y = aten.layer_norm.default(x, [1500], a, b)", 1 },
+    { X("[30,768]") PARAMS("768"), "y = aten.layer_norm.default(x, [768], a)", 1 },
+    { X("[50,5,7]"), "y = aten.layer_norm.default(x, [5, 7], eps=0.1)", 1 },
+    { X("[30,257]") PARAMS("257"), "y, z, w = aten.native_layer_norm.default(x, [257], none, b, 1e-05)", 3 },
+    { X("[3,40,30,30]") PARAMS("40") "input m : @[40]\ninput v : @[40]\n",
+      "y = aten.batch_norm.default(x, a, b, m, v, false, 0.1, 10.0, true)", 1 },
+    { X("[50,300]") "input m : @[300]\ninput v : @[300]\n",
+      "y = aten.batch_norm.default(x, none, none, m, v, false, 0.1, 10.0, true)", 1 },
+    { X("[5,12,33]") PARAMS("12"), "y = aten.batch_norm.default(x, a, b, none, none, true, 0.1, 1e-05, true)", 1 },
+    { X("[2,12,40,50]") PARAMS("12"), "y = aten.group_norm.default(x, 3, a, b)", 1 },
+    { X("[9,6,11]"), "y = aten.group_norm.default(x, 6)", 1 },
+    { X("[40,600]") PARAMS("600"), "y, z, w = aicf.layernorm_fwd(x, a, b)", 3 },
+    { X("[4,6,9,10]") PARAMS("6"), "y, z, w = aicf.batchnorm_fwd(x, a, b)", 3 }
+};
+
+static const row pool_rows[] = {
+    { X("[2,20,60,70]"), "y = aten.max_pool2d.default(x, [3, 3], [2, 2], [1, 1])", 1 },
+    { X("[20,33,301]"), "y = aten.max_pool2d.default(x, [2, 2])", 1 },
+    { X("[3,20,21]"), "y = aten.max_pool2d.default(x, [3, 4], [1, 3], [1, 2], [2, 1], true)", 1 },
+    { X("[3,20,21]"), "y = aten.max_pool2d.default(x, [5, 1], [3, 1], [2, 0], [1, 1], true)", 1 },
+    { X("[2,2,3,1100]"), "y = aten.max_pool2d.default(x, [2, 3])", 1 },
+    { X("[2,20,60,70]"), "y = aten.avg_pool2d.default(x, [3, 3], [1, 1], [1, 1])", 1 },
+    { X("[20,33,30]"), "y = aten.avg_pool2d.default(x, [3, 2], [2, 2], [1, 1], true, false)", 1 },
+    { X("[20,33,30]"), "y = aten.avg_pool2d.default(x, [3, 2], [2, 2], [1, 1], true, true)", 1 },
+    { X("[20,9,30]"), "y = aten.avg_pool2d.default(x, [2, 2], divisor_override=3)", 1 },
+    { X("[2,300,7,7]"), "y = aten.adaptive_avg_pool2d.default(x, [1, 1])", 1 },
+    { X("[5,13,40]"), "y = aten.adaptive_avg_pool2d.default(x, [7, 9])", 1 },
+    { X("[5,3,4]"), "y = aten.adaptive_avg_pool2d.default(x, [5, 6])", 1 }
+};
+
+static uint64_t seed;
+static npu_backend *plain;
+
+/* ---- running ----------------------------------------------------------------------------------------------- */
+
+static npu_graph *build(const row *r, const char *dtype)
+{
+    static const char names[] = "yzw";
+    npu_text text = npu_text_make(NULL);
+    npu_diag diag;
+    npu_graph *g = NULL;
+    npu_text_printf(&text, "npu_ir 1\ngraph main\n");
+    for (const char *c = r->inputs; *c; c++) {
+        npu_text_printf(&text, *c == '@' ? "%s" : "%.1s", *c == '@' ? dtype : c);
+    }
+    npu_text_printf(&text, "%s\n", r->op);
+    for (uint32_t i = 0; i < r->num_outputs; i++) {
+        npu_text_printf(&text, "output %c = %c\n", names[i], names[i]);
+    }
+    memset(&diag, 0, sizeof diag);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, &diag), NPU_OK);
+    if (!g) {
+        fprintf(stderr, "%s\n%s\n", text.data, diag.message);
+    }
+    npu_text_free(&text);
+    return g;
+}
+
+/* Numbers in [-4, 4), those of `poisoned` with a few that are not finite. */
+static void *random_data(npu_dtype dtype, size_t len, bool poisoned)
+{
+    uint8_t *data = (uint8_t *)malloc(len * 4 + 4);
+    for (size_t i = 0; i < len && data; i++) {
+        uint64_t bits = npu_test_random(&seed);
+        float x = (float)(bits & 0xffff) / 8192.0f - 4.0f;
+        uint16_t half;
+        if (poisoned && (bits >> 16) % 997 == 0) {
+            x = (bits >> 40 & 3) == 0 ? NAN : (bits >> 40 & 3) == 1 ? INFINITY : -INFINITY;
+        }
+        half = dtype == NPU_F16 ? npu_f32_to_f16(x) : npu_f32_to_bf16(x);
+        if (dtype == NPU_F32) {
+            memcpy(data + 4 * i, &x, 4);
+        } else {
+            memcpy(data + 2 * i, &half, 2);
+        }
+    }
+    return data;
+}
+
+/* data[i] is what input i got. */
+static void feed(npu_exec *a, npu_exec *b, const npu_graph *g, npu_dtype dtype, bool poisoned, void **data)
+{
+    for (uint32_t i = 0; i < npu_graph_num_inputs(g); i++) {
+        const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, i));
+        size_t len = 0, size = 0;
+        npu_spec_len(spec, &len);
+        npu_spec_size(spec, &size);
+        data[i] = random_data(dtype, len, poisoned && i == 0);
+        NPU_CHECK_STATUS(npu_exec_set_input_at(a, i, data[i], size), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input_at(b, i, data[i], size), NPU_OK);
+    }
+}
+
+static double element(const void *data, npu_dtype dtype, size_t i)
+{
+    switch (dtype) {
+    case NPU_F32: return (double)((const float *)data)[i];
+    case NPU_F16: return (double)npu_f16_to_f32(((const uint16_t *)data)[i]);
+    case NPU_BF16: return (double)npu_bf16_to_f32(((const uint16_t *)data)[i]);
+    default: return (double)((const int64_t *)data)[i];
+    }
+}
+
+/* Indices must be equal; numbers within a few units of the rounding of their dtype, of the sum of what they are made from. */
+static void compare(const row *r, const npu_spec *spec, const void *got, const void *expected)
+{
+    npu_dtype dtype = (npu_dtype)spec->dtype;
+    double unit = dtype == NPU_F32 ? 4e-6 : dtype == NPU_F16 ? 1.5e-3 : dtype == NPU_BF16 ? 1.2e-2 : 0;
+    double spread = strstr(r->op, "sum") ? 20 : strstr(r->op, "norm") ? 4 : 1;
+    size_t len = 0;
+    npu_spec_len(spec, &len);
+    for (size_t i = 0; i < len; i++) {
+        double a = element(got, dtype, i), b = element(expected, dtype, i);
+        bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= unit * (spread + fabs(b));
+        if (!same) {
+            fprintf(stderr, "%s%s: element %u is %.9g, expected %.9g\n", r->inputs, r->op, (unsigned)i, a, b);
+            NPU_CHECK(same);
+            return;
+        }
+    }
+}
+
+static void check_row(const row *r, npu_dtype dtype, bool poisoned)
+{
+    npu_graph *g = build(r, npu_dtype_name(dtype));
+    const npu_backend *fast = npu_ref_backend(), *slow = plain;
+    npu_exec *a = NULL, *b = NULL;
+    void *data[MAX_INPUTS] = { NULL };
+    if (!g) {
+        return;
+    }
+    NPU_CHECK_STATUS(npu_exec_create_simple(&a, g, &fast, 1, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&b, g, &slow, 1, NULL), NPU_OK);
+    if (a && b) {
+        feed(a, b, g, dtype, poisoned, data);
+        NPU_CHECK_STATUS(npu_exec_run(a), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(b), NPU_OK);
+        for (uint32_t i = 0; i < r->num_outputs; i++) {
+            const npu_spec *spec = npu_value_spec(g, npu_graph_output(g, i));
+            compare(r, spec, npu_exec_output(a, i, NULL), npu_exec_output(b, i, NULL));
+        }
+    }
+    npu_exec_destroy(a);
+    npu_exec_destroy(b);
+    npu_graph_destroy(g);
+    for (size_t i = 0; i < MAX_INPUTS; i++) {
+        free(data[i]);
+    }
+}
+
+static void check_rows(const row *rows, size_t n)
+{
+    static const npu_dtype dtypes[] = { NPU_F32, NPU_F16, NPU_BF16 };
+    for (size_t i = 0; i < n; i++) {
+        for (size_t t = 0; t < 3; t++) {
+            check_row(&rows[i], dtypes[t], false);
+            check_row(&rows[i], dtypes[t], true);
+        }
+    }
+}
+
+#define CHECK_ROWS(rows) check_rows(rows, sizeof rows / sizeof rows[0])
+
+static void test_softmax(void) { CHECK_ROWS(softmax_rows); }
+static void test_reduction(void) { CHECK_ROWS(reduction_rows); }
+static void test_normalization(void) { CHECK_ROWS(norm_rows); }
+static void test_pooling(void) { CHECK_ROWS(pool_rows); }
+
+int main(void)
+{
+    npu_ref_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.variant = "plain";
+    seed = npu_test_seed();
+    if (npu_ref_create(&plain, &desc)) {
+        return 1;
+    }
+    NPU_RUN(test_softmax);
+    NPU_RUN(test_reduction);
+    NPU_RUN(test_normalization);
+    NPU_RUN(test_pooling);
+    npu_ref_destroy(plain);
+    return npu_test_done();
+}
