@@ -1,0 +1,155 @@
+/* 06_bring_up.c - bring up an accelerator op by op: describe it with npu_accel, run each op on it and on the
+   CPU, compare.
+
+       cc -std=c99 examples/06_bring_up.c -lm -lpthread && ./a.out
+
+   Here the device is the heap and its kernels are loops; yours are a driver and firmware. */
+#define NPU_IR_IMPLEMENTATION
+#include "../npu_ir.h"
+#include "../npu_ir_backend_ref.h"
+#include <stdio.h>
+
+/* ---- the accelerator, in 60 lines ---- */
+
+static void *device_alloc(void *ctx, uint64_t bytes)
+{
+    (void)ctx;
+    return malloc((size_t)bytes);
+}
+
+static void device_free(void *ctx, void *handle)
+{
+    (void)ctx;
+    free(handle);
+}
+
+static npu_status device_upload(void *ctx, void *to, uint64_t offset, const void *from, uint64_t bytes)
+{
+    (void)ctx;
+    memcpy((char *)to + offset, from, (size_t)bytes);
+    return NPU_OK;
+}
+
+static npu_status device_download(void *ctx, void *to, void *from, uint64_t offset, uint64_t bytes)
+{
+    (void)ctx;
+    memcpy(to, (const char *)from + offset, (size_t)bytes);
+    return NPU_OK;
+}
+
+static float *address(const npu_tensor *t)
+{
+    return (float *)(void *)((char *)t->buffer->handle + t->offset);
+}
+
+/* The numbers and blobs are the device's own: 0 add, 1 relu, 2 gemm with transA and transB as two
+ * little-endian i32. */
+static npu_status device_call(void *ctx, uint32_t kind_id, const npu_tensor *in, uint32_t num_in,
+                              const npu_tensor *out, uint32_t num_out, uint32_t attr_schema, const void *blob,
+                              uint32_t blob_size, uint64_t stream)
+{
+    const uint8_t *flags = blob;
+    const float *a = address(&in[0]), *b = num_in > 1 ? address(&in[1]) : NULL;
+    float *y = address(&out[0]);
+    int64_t rows = out->dims[0], columns = out->dims[1], inner = in[0].dims[1];
+    (void)ctx, (void)num_out, (void)attr_schema, (void)stream;
+    if (kind_id > 2 || (kind_id == 2 && (blob_size != 8 || flags[0]))) {
+        return NPU_ERR_NOT_IMPLEMENTED; /* transA */
+    }
+    for (int64_t i = 0; i < rows * columns; i++) {
+        if (kind_id < 2) {
+            y[i] = b ? a[i] + b[i] : a[i] > 0 ? a[i] : 0;
+            continue;
+        }
+        y[i] = 0;
+        for (int64_t k = 0; k < inner; k++) {
+            y[i] += a[i / columns * inner + k]
+                    * (flags[4] ? b[i % columns * inner + k] : b[k * columns + i % columns]);
+        }
+    }
+    return NPU_OK;
+}
+
+static const npu_abi_row device_table[] = {
+    { NPU_AICF_ADD, 0, 0, "" }, { NPU_AICF_RELU, 1, 0, "" }, { NPU_AICF_GEMM, 2, 0, "<ii" },
+};
+static const npu_accel device = {
+    "npu0",      NULL,          device_table,    3, NULL, 0,           NULL, device_alloc,
+    device_free, device_upload, device_download, 0, 0,    device_call, NULL, 0,
+    0,
+};
+
+/* ---- the bring-up: each op on both ---- */
+
+#define DIMS(...) (const int64_t[]){ __VA_ARGS__ }
+
+static npu_value build(npu_graph *g, int op, npu_value a, npu_value b)
+{
+    npu_aicf_gemm_attrs transposed = { false, true };
+    switch (op) {
+    case 0: return npu_aicf_add(g, a, a);
+    case 1: return npu_aicf_relu(g, a);
+    case 2: return npu_aicf_gemm(g, a, b, &transposed);
+    default:
+        return npu_relu(
+            g, npu_reshape(g, npu_aicf_relu(g, a), DIMS(3, 4), 2)); /* aten.relu is not the device's */
+    }
+}
+
+/* Runs the graph on one or two backends; returns the largest difference from `expected`, or stores the result
+ * there. */
+static double run(const npu_graph *g, const npu_backend *const *backends, uint32_t num_backends,
+                  float *expected, bool compare)
+{
+    static const float a[12] = { 1, -2, 3, 0.5f, 4, -1, 2, 2, -3, 1, 0, 5 },
+                       b[8] = { 2, 1, -1, 0.5f, 3, -2, 1, 4 };
+    npu_exec *exec = NULL;
+    npu_diag diag;
+    size_t size = 0;
+    double worst = 0;
+    npu_status status = npu_exec_create_simple(&exec, g, backends, num_backends, &diag);
+    if (status) {
+        printf("%s\n", diag.message);
+        return HUGE_VAL;
+    }
+    npu_exec_set_input(exec, "a", a, sizeof a);
+    npu_exec_set_input(exec, "b", b, sizeof b);
+    status = npu_exec_run(exec);
+    if (status) {
+        printf("%s\n", npu_exec_diag(exec)->message);
+        worst = HUGE_VAL;
+    }
+    const float *y = npu_exec_output(exec, 0, &size);
+    for (size_t i = 0; !status && i < size / sizeof *y; i++) {
+        worst = compare ? fmax(worst, fabs((double)y[i] - (double)expected[i])) : 0;
+        expected[i] = compare ? expected[i] : y[i];
+    }
+    npu_exec_destroy(exec);
+    return worst;
+}
+
+int main(void)
+{
+    static const char *const names[] = { "aicf.add", "aicf.relu", "aicf.gemm", "mixed" };
+    npu_backend *npu = NULL;
+    int failed = 0;
+    if (npu_accel_create(&npu, &device, NULL)) {
+        return 1;
+    }
+    const npu_backend *backends[2] = { npu, npu_ref_backend() };
+    for (int op = 0; op < 4; op++) {
+        float expected[16];
+        npu_graph *g = npu_graph_create(NULL);
+        npu_value a = npu_input(g, "a", npu_spec_tensor(NPU_F32, 2, DIMS(3, 4)));
+        npu_value b = npu_input(g, "b", npu_spec_tensor(NPU_F32, 2, DIMS(2, 4)));
+        npu_output(g, "y", build(g, op, a, b));
+        double worst = run(g, &backends[1], 1, expected, false);
+        worst = fmax(worst, run(g, backends, 2, expected, true));
+        printf("%-10s largest difference from the CPU %g: %s\n", names[op], worst,
+               worst < 1e-5 ? "ok" : "WRONG");
+        failed |= !(worst < 1e-5);
+        npu_graph_destroy(g);
+    }
+    npu_accel_destroy(npu);
+    return failed;
+}
