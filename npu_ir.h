@@ -642,6 +642,7 @@ typedef struct npu_op_info {
     uint32_t device_schema;
     uint32_t device_size;
     const uint8_t *device_attrs;
+    const struct npu_graph *body; /* the child graph that the op's Graph argument names, NULL = none; lives as long as its graph */
 } npu_op_info;
 
 /* Reading bound arguments by name. A name the schema does not have, or an absent optional, gives the stated
@@ -2321,7 +2322,9 @@ typedef struct npu_op_table {
     X(0x0001, NPU_NPU_TRANSFER, NPU_VIEW | NPU_NO_KERNEL, npu__type_same,                                    \
       "transfer(Tensor x) -> Tensor", "a move between backends: what a transfer step does")                  \
     X(0x0002, NPU_NPU_GETITEM, NPU_VIEW, npu__type_getitem,                                                  \
-      "getitem(Tensor[] results, *, int index=0) -> Tensor", "one result of an op with several")
+      "getitem(Tensor[] results, *, int index=0) -> Tensor", "one result of an op with several")             \
+    X(0x0003, NPU_NPU_CALL, 0, npu__type_body,                                                               \
+      "call(Tensor[] args, *, Graph body) -> Tensor[]", "the outputs of a child graph, its inputs being args")
 
 /* Every family: namespace, name, category, rows. A new family is one line here. */
 #define NPU_IR_FAMILIES(X)                                                                                   \
@@ -2580,6 +2583,7 @@ typedef struct npu_deduce {
     npu_spec *results;       /* filled by npu_deduce_result */
     uint32_t num_results, capacity;
     npu_allocator allocator; /* grows results */
+    bool is_scalar;          /* in a graph of NPU_LEVEL_SCALAR: operands and results are scalars, whatever the schema says */
 } npu_deduce;
 
 NPU_IR_API npu_status npu_deduce_result(npu_deduce *d, const npu_spec *spec);
@@ -4309,6 +4313,7 @@ static const npu__base npu__bases[] = {
 };
 NPU__STATIC_ASSERT(NPU__COUNT(npu__bases) == NPU_T_SYMFLOAT + 1, every_base_has_a_row);
 
+/* Tensors and tiles are operands; everything else is packed into the blob. */
 static bool npu__is_operand(const npu_schema_arg *arg)
 {
     return npu__bases[arg->type.base].form == NPU_ARG_TENSOR;
@@ -6995,7 +7000,7 @@ static uint32_t npu__num_lists(const npu_schema *schema)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < schema->num_args; i++) {
-        n += schema->args[i].type.base == NPU_T_TENSOR && schema->args[i].type.list;
+        n += npu__is_operand(&schema->args[i]) && schema->args[i].type.list;
     }
     return n;
 }
@@ -7030,6 +7035,17 @@ static npu_status npu__storage_reserve(const npu_graph *g, npu_op_storage *stora
     }
     storage->capacity = need;
     return NPU_OK;
+}
+
+/* The child graph that the first Graph argument names; NULL = no such argument, or no such child. */
+static const npu_graph *npu__body(const npu_graph *g, const npu_op_info *info)
+{
+    for (uint32_t a = 0; a < info->num_args; a++) {
+        if (info->args[a].form == NPU_ARG_GRAPH) {
+            return npu_graph_child_at(g, (uint32_t)info->args[a].i);
+        }
+    }
+    return NULL;
 }
 
 NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info *info,
@@ -7067,8 +7083,10 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
     for (uint32_t i = 0; i < o->num_results; i++) {
         storage->specs[o->num_operands + i] = g->specs[g->values[o->first_result + i].spec];
     }
-    return npu_blob_bind(o->def->schema, info->attrs, info->attrs_size,
-                         g->groups ? g->groups + o->groups : NULL, o->num_operands, storage->args, NULL);
+    status = npu_blob_bind(o->def->schema, info->attrs, info->attrs_size, g->groups ? g->groups + o->groups : NULL,
+                           o->num_operands, storage->args, NULL);
+    info->body = status ? NULL : npu__body(g, info);
+    return status;
 }
 
 /* ---- naming and notes on ops ---- */
@@ -7252,6 +7270,8 @@ static void npu__validate_value(npu__validation *v, uint32_t id)
     }
 }
 
+static npu_status npu__deduce(npu_deduce *d);
+
 /* Deduces the results again and compares. */
 static void npu__validate_types(npu__validation *v, uint32_t id, const npu_op_info *info)
 {
@@ -7264,7 +7284,8 @@ static void npu__validate_types(npu__validation *v, uint32_t id, const npu_op_in
     d.def = o->def;
     d.diag = &diag;
     d.allocator = v->g->allocator;
-    if (o->def->rule && o->def->rule(&d)) {
+    d.is_scalar = v->g->level == NPU_LEVEL_SCALAR;
+    if (o->def->rule && npu__deduce(&d)) {
         npu__violation(v, id, 0, diag.status, "%s", diag.message);
     } else if (o->def->rule) {
         bool same = d.num_results == o->num_results;
@@ -7483,22 +7504,35 @@ NPU_IR_API const npu_spec *npu_deduce_spec(const npu_deduce *d, const char *name
     return i < 0 ? NULL : d->op->in[i];
 }
 
+/* Arithmetic on registers: all of a scalar graph, and arith wherever it stands. */
+static bool npu__is_scalar_op(const npu_deduce *d)
+{
+    return d->is_scalar || NPU_KIND_NAMESPACE(d->def->kind) == NPU_NS_ARITH;
+}
+
 /* Runs the type rule of an op whose operands are there, once they are of the class that its schema wants. */
 static npu_status npu__deduce(npu_deduce *d)
 {
+    static const char *const words[] = { "value", "tensor", "tile", "scalar" };
+    npu_status status;
     for (uint32_t i = 0; i < d->op->num_args; i++) {
         const npu_bound_arg *arg = &d->op->args[i];
-        bool is_tile = d->def->schema->args[i].type.base == NPU_T_TILE;
+        npu_class wanted = d->def->schema->args[i].type.base == NPU_T_TILE ? NPU_CLASS_TILE
+            : npu__is_scalar_op(d)                                         ? NPU_CLASS_SCALAR
+                                                                           : NPU_CLASS_TENSOR;
         uint32_t count = arg->form == NPU_ARG_TENSORS ? arg->count : arg->form == NPU_ARG_TENSOR;
         for (uint32_t k = 0; k < count; k++) {
             const npu_spec *x = d->op->in[arg->first + k];
-            if (x && x->cls != (is_tile ? NPU_CLASS_TILE : NPU_CLASS_TENSOR)) {
-                return npu_deduce_fail(d, NPU_ERR_CLASS, arg->name, "%s is no %s", arg->name,
-                                       is_tile ? "tile" : "tensor");
+            if (x && x->cls != wanted) {
+                return npu_deduce_fail(d, NPU_ERR_CLASS, arg->name, "%s is no %s", arg->name, words[wanted]);
             }
         }
     }
-    return d->def->rule(d);
+    status = d->def->rule(d);
+    for (uint32_t i = 0; status == NPU_OK && npu__is_scalar_op(d) && i < d->num_results; i++) {
+        d->results[i].cls = NPU_CLASS_SCALAR;
+    }
+    return status;
 }
 
 /* ---- what the rules share: sizes, axes, checks ---- */
@@ -8048,6 +8082,31 @@ static npu_status npu__type_getitem(npu_deduce *d)
     }
     y = *d->op->in[results->first + (uint32_t)index];
     return npu_deduce_result(d, &y);
+}
+
+/* Results are the outputs of a child graph whose inputs are the operands, in order. */
+static npu_status npu__type_body(npu_deduce *d)
+{
+    const npu_graph *body = d->op->body;
+    npu_status status = NPU_OK;
+    if (!body || npu_graph_status(body)) {
+        return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "the child graph '%s' has failed: %s", npu_graph_name(body),
+                               npu_graph_diag(body)->message);
+    }
+    if (d->op->num_in != npu_graph_num_inputs(body)) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "args", "%u operands, but '%s' has %u inputs", (unsigned)d->op->num_in,
+                               npu_graph_name(body), (unsigned)npu_graph_num_inputs(body));
+    }
+    for (uint32_t i = 0; i < d->op->num_in; i++) {
+        if (!npu_spec_equal(d->op->in[i], npu_value_spec(body, npu_graph_input(body, i)))) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, "args", "operand %u differs from input '%s' of '%s'", (unsigned)i,
+                                   npu_value_name(body, npu_graph_input(body, i)), npu_graph_name(body));
+        }
+    }
+    for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_outputs(body); i++) {
+        status = npu_deduce_result(d, npu_value_spec(body, npu_graph_output(body, i)));
+    }
+    return status;
 }
 
 /* ---- rules: logic, creation ---- */
@@ -12676,12 +12735,28 @@ static npu_status npu__emit_operands(npu_graph *g, const npu__emission *e, const
         uint32_t count = args[a].form == NPU_ARG_TENSORS ? args[a].count
             : args[a].form == NPU_ARG_TENSOR             ? 1
                                                          : 0;
-        for (uint32_t i = 0; type->base == NPU_T_TENSOR && !hole_allowed && i < count; i++) {
+        for (uint32_t i = 0; npu__is_operand(&schema->args[a]) && !hole_allowed && i < count; i++) {
             if (e->operands[args[a].first + i].id == 0) { /* a failed handle, unless the caller just forgot it */
                 return g->diag.status ? g->diag.status
                                       : npu__graph_fail(g, NPU_ERR_ARITY, "%s: operand '%s' is missing",
                                                         e->def->name, schema->args[a].name);
             }
+        }
+    }
+    return NPU_OK;
+}
+
+/* Finds the body of an op with a Graph argument. */
+static npu_status npu__emit_body(npu_graph *g, npu_op_info *info)
+{
+    for (uint32_t a = 0; a < info->num_args; a++) {
+        if (info->args[a].form == NPU_ARG_GRAPH) {
+            info->body = npu__body(g, info);
+            return info->body ? NPU_OK
+                              : npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT,
+                                                "%s: '%s' is graph %lld, but there are %u child graphs", info->name,
+                                                info->args[a].name, (long long)info->args[a].i,
+                                                (unsigned)g->num_children);
         }
     }
     return NPU_OK;
@@ -12700,6 +12775,7 @@ static npu_status npu__emit_deduce(npu_graph *g, const npu__emission *e, const n
     d.results = g->results;
     d.capacity = g->cap_results;
     d.allocator = g->allocator;
+    d.is_scalar = g->level == NPU_LEVEL_SCALAR;
     if (e->def->rule) {
         status = npu__deduce(&d);
     } else {
@@ -12842,7 +12918,7 @@ static npu_op npu__emit(npu_graph *g, const npu__emission *given)
     }
     info.in = g->in_specs;
     info.in_data = g->in_data;
-    if (npu__emit_deduce(g, &e, &info) || npu__emit_reserve(g, &e, num_lists)) {
+    if (npu__emit_body(g, &info) || npu__emit_deduce(g, &e, &info) || npu__emit_reserve(g, &e, num_lists)) {
         return npu__make_op(0);
     }
     return npu__emit_append(g, &e, num_lists);
@@ -12916,7 +12992,7 @@ static npu_status npu__collect_operands(npu_graph *g, const npu_op_def *def, con
                 value = &values[i];
             }
         }
-        if (schema->args[a].type.base == NPU_T_TENSOR) {
+        if (npu__is_operand(&schema->args[a])) {
             status = npu__collect_tensor(g, def, &schema->args[a], value);
         } else if (value && value->form == NPU_ARG_TENSOR && !npu__push_operand(g, value->as.value)) {
             status = npu__graph_no_memory(g);
@@ -14643,7 +14719,7 @@ static npu_status npu__dump_attrs(npu_text *text, const npu_graph *g, const npu_
     npu_status status = npu__bind_args(g, o, args);
     for (uint32_t i = 0; status == NPU_OK && i < o->def->schema->num_args; i++) {
         if (args[i].form != NPU_ARG_TENSOR && args[i].form != NPU_ARG_TENSORS &&
-            o->def->schema->args[i].type.base != NPU_T_TENSOR) {
+            !npu__is_operand(&o->def->schema->args[i])) {
             npu_text_printf(text, "%s%s=", before, o->def->schema->args[i].name);
             npu__text_arg(text, g, o, &args[i]);
             before = ", ";
@@ -15333,7 +15409,7 @@ static uint32_t npu__list_form(const npu__parser *p, uint32_t base)
     for (uint32_t i = 0; i < p->num_items; i++) {
         seen |= 1u << p->items[i].form;
     }
-    if ((seen == 0 && base == NPU_T_TENSOR) ||
+    if ((seen == 0 && (base == NPU_T_TENSOR || base == NPU_T_TILE)) ||
         (seen && !(seen & ~(1u << NPU_ARG_TENSOR | 1u << NPU_ARG_NONE)))) {
         return NPU_ARG_TENSORS;
     }
@@ -16341,7 +16417,7 @@ static uint32_t npu__call_list_len(const npu_schema *schema, uint32_t num_in)
 {
     uint32_t plain = 0;
     for (uint32_t i = 0; i < schema->num_args; i++) {
-        plain += schema->args[i].type.base == NPU_T_TENSOR && !schema->args[i].type.list;
+        plain += npu__is_operand(&schema->args[i]) && !schema->args[i].type.list;
     }
     return num_in > plain ? num_in - plain : 0;
 }
@@ -16411,7 +16487,8 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
     status = npu_blob_bind(def->schema, c->blob, info->attrs_size, lists, num_in, c->args, diag);
     for (uint32_t a = 0; status == NPU_OK && a < info->num_args; a++) {
         const npu_schema_type *type = &def->schema->args[a].type;
-        if (type->base == NPU_T_TENSOR && !type->list && !type->optional && !info->in[c->args[a].first]) {
+        if (npu__is_operand(&def->schema->args[a]) && !type->list && !type->optional &&
+            !info->in[c->args[a].first]) {
             status = npu__fail(diag, NPU_ERR_ARITY, "%s: operand '%s' is missing", def->name,
                                def->schema->args[a].name);
         }

@@ -58,7 +58,7 @@ static void check_exact(const char *text)
 /* ---- every op ---- */
 
 static const char *const every_op[] = {
-    "graph every_op\n",
+    "graph every_op\nchild twice\ninput x : f32[2,3]\ny = aten.add.Tensor(x, x)\noutput y = y\nend\n",
     "symbol N 1 64\n",
     "input x : f32[2,4,8,8]\ninput x3 : f32[2,4,8]\ninput a : f32[2,3]\ninput b : f32[3,5]\n"
     "input a3 : f32[4,2,3]\ninput b3 : f32[4,3,5]\n",
@@ -139,7 +139,8 @@ static const char *const every_op[] = {
     "d32 = aicf.mse_loss(a, a)\n",
     "d33, d34 = aicf.cross_entropy_fwd(a, labels)\nd35 = aicf.cross_entropy_bwd(a, labels)\n",
     "t1 = tensor.add(a, i)\nt2 = tensor.sub(a, a)\nt3 = tensor.mul(a, a)\nt4 = tensor.div(i, i)\n"
-    "t5 = npu.transfer(a)\nt6 = npu.getitem([a, v3], index=1)\n",
+    "t5 = npu.transfer(a)\nt6 = npu.getitem([a, v3], index=1)\n"
+    "t7 = npu.call([a], body=graph 0)\n",
     "output y = t6\n"
 };
 

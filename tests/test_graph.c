@@ -392,6 +392,44 @@ static void test_children(void)
     npu_graph_destroy(g);
 }
 
+/* Operands and results of a scalar graph are registers, whatever the schema calls them. */
+static void test_scalar_graph(void)
+{
+    npu_graph *g = npu_graph_create(NULL), *body = npu_graph_child(g, "body", NPU_LEVEL_SCALAR, NULL);
+    npu_value x = npu_input(body, "x", npu_spec_scalar(NPU_F32)), t = npu_input(body, "t", f32(0, 0, 0));
+    npu_value y = npu_add(body, x, npu_relu(body, x));
+    NPU_CHECK_EQ(npu_value_spec(body, y)->cls, NPU_CLASS_SCALAR);
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    NPU_CHECK(!npu_relu(body, t).id);
+    NPU_CHECK_STATUS(npu_graph_status(body), NPU_ERR_CLASS);
+    npu_graph_destroy(g);
+}
+
+static const struct {
+    const char *call;
+    npu_status status;
+} bad_calls[] = {
+    { "npu.call([x, y], body=graph 0)", NPU_OK },
+    { "npu.call([x], body=graph 0)", NPU_ERR_ARITY },
+    { "npu.call([y, x], body=graph 0)", NPU_ERR_SHAPE },
+    { "npu.call([x, x], body=graph 0)", NPU_ERR_SHAPE },
+    { "npu.call([x, y], body=graph 1)", NPU_ERR_INVALID_ARGUMENT },
+    { "npu.call([x, y])", NPU_ERR_ATTRIBUTE },
+};
+
+static void test_call(void)
+{
+    for (size_t i = 0; i < sizeof bad_calls / sizeof bad_calls[0]; i++) {
+        npu_text text = npu_text_make(NULL);
+        npu_graph *g = NULL;
+        npu_text_printf(&text, "graph main\nchild body\ninput a : f32[2]\ninput b : i64[]\nc = aten.add.Tensor(a, b)\noutput c = c\n"
+                               "end\ninput x : f32[2]\ninput y : i64[]\nz = %s\noutput z = z\n", bad_calls[i].call);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), bad_calls[i].status);
+        npu_graph_destroy(g);
+        npu_text_free(&text);
+    }
+}
+
 /* ---- validation, growth, memory ---- */
 
 static void test_validate(void)
@@ -490,6 +528,8 @@ int main(void)
     NPU_RUN(test_saved);
     NPU_RUN(test_symbols);
     NPU_RUN(test_children);
+    NPU_RUN(test_scalar_graph);
+    NPU_RUN(test_call);
     NPU_RUN(test_validate);
     NPU_RUN(test_many_ops);
     NPU_RUN(test_out_of_memory);
