@@ -38,7 +38,7 @@ run: $(BUILD)/examples/$(DIGITS) ## build and run the digit classifier
 conformance: $(BUILD)/conformance ## run ATen vectors: make conformance VECTORS=dir [OPS="aten.relu.default ..." or OPS=registered]
 	@$(RUN) $(BUILD)/conformance -j $(JOBS) -v -t $(BUILD)/conformance.tsv $(if $(filter registered,$(OPS)),-r,$(OPS:%=-o %)) $(VECTORS)
 
-bench: $(BUILD)/bench ## measure executor, graphs and kernels (median of 9)
+bench: $(BUILD)/bench ## measure executor, graphs, kernels beside PyTorch's: make bench [BENCH="kernels softmax"]
 	@$(RUN) $(BUILD)/bench $(BENCH)
 
 ops: $(BUILD)/ops ## every op: name, category, schema, kernels, where it is tested
@@ -76,7 +76,7 @@ $(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h 
 $(BUILD)/ops: tests/ops.c $(BUILD)/npu_impl.o
 	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
 
-$(BUILD)/bench: tests/bench.c $(BUILD)/npu_impl.o
+$(BUILD)/bench: tests/bench.c tests/bench_kernels.h $(BUILD)/npu_impl.o
 	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -ldl -o $@
 
 $(EXAMPLES:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(TEST_HEADERS)

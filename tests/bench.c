@@ -1,21 +1,26 @@
-/* bench.c - what the library costs: bench [PART]...   parts: executor graphs gemm kernels; default all.
+/* bench.c - what the library costs: bench [PART]   parts: executor graphs gemm kernels; default all.
+   bench kernels [WORD]...   only ops, or groups of them, that contain a word.
 
-   One thread, median of 9 repetitions of at least 20 ms each (graphs: of 3, 1 for a million ops). Compare numbers of one run
-   only: machines differ, and so do hours of one machine. */
-#define _GNU_SOURCE /* dlopen, clock_gettime */
+   One thread, processor time, median of 9 repetitions of at least 20 ms each (kernels: 5 ms; graphs: of 3, 1 for a million
+   ops). Compare numbers of one run only: machines differ, and so do hours of one machine. */
+#define _GNU_SOURCE /* dlopen, clock_gettime, fork */
 #include "../npu_ir.h"
 #include "../npu_ir_backend_ref.h"
+#include "bench_kernels.h"
+#include <ctype.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* other programs disturb it less than the wall clock */
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -31,8 +36,8 @@ static double median(double *x, int n)
     return x[n / 2];
 }
 
-/* Seconds of one call: calls are counted so that a repetition takes 20 ms. */
-static double measure(void (*call)(void *ctx), void *ctx)
+/* Seconds of one call: calls are counted so that a repetition takes `least` seconds. */
+static double measure(void (*call)(void *ctx), void *ctx, double least)
 {
     double times[9];
     long calls = 1;
@@ -42,7 +47,7 @@ static double measure(void (*call)(void *ctx), void *ctx)
         for (long i = 0; i < calls; i++) {
             call(ctx);
         }
-        if (now() - begin > 0.02 || calls > 100000000) {
+        if (now() - begin > least || calls > 100000000) {
             break;
         }
         calls *= 2;
@@ -124,7 +129,7 @@ static void bench_executor(void)
 {
     npu_graph *g = chain(1000);
     npu_exec *exec = make_exec(g);
-    printf("executor, chain of 1000 adds of one element          %10.1f ns/op\n", measure(run_exec, exec) / 1000 * 1e9);
+    printf("executor, chain of 1000 adds of one element          %10.1f ns/op\n", measure(run_exec, exec, 0.02) / 1000 * 1e9);
     npu_exec_destroy(exec);
     npu_graph_destroy(g);
 }
@@ -301,7 +306,7 @@ static double time_gemm(int n)
     npu_value a = npu_input(g, "a", npu_spec_tensor(NPU_F32, 2, dims)), b = npu_input(g, "b", npu_spec_tensor(NPU_F32, 2, dims));
     npu_output(g, "c", npu_mm(g, a, b));
     npu_exec *exec = make_exec(g);
-    double seconds = measure(run_exec, exec);
+    double seconds = measure(run_exec, exec, 0.02);
     npu_exec_destroy(exec);
     npu_graph_destroy(g);
     return seconds;
@@ -319,7 +324,7 @@ static void bench_gemm(void)
         double work = 2e-9 * n * n * n, rate = work / time_gemm(n), blas = 0;
         if (sgemm) {
             blas_call call = { sgemm, n, numbers((size_t)n * (size_t)n), numbers((size_t)n * (size_t)n), numbers((size_t)n * (size_t)n) };
-            blas = work / measure(run_blas, &call);
+            blas = work / measure(run_blas, &call, 0.02);
             free(call.a);
             free(call.b);
             free(call.c);
@@ -335,78 +340,241 @@ static void bench_gemm(void)
 
 /* ---- kernels ----------------------------------------------------------------------------------------------- */
 
-#define ROWS 1024
-#define COLUMNS 1024
+/* A Python that has PyTorch, answering on pipes; `in` is NULL where there is none. */
+typedef struct torch_pipe { FILE *in, *out; } torch_pipe;
 
-static npu_value emit_add(npu_graph *g, npu_value x)
+static torch_pipe torch_start(void)
 {
-    const int64_t dims[2] = { ROWS, COLUMNS };
-    return npu_add(g, x, npu_input(g, "other", npu_spec_tensor(NPU_F32, 2, dims)));
-}
-
-static npu_value emit_gelu(npu_graph *g, npu_value x) { return npu_gelu(g, x, NULL); }
-static npu_value emit_softmax(npu_graph *g, npu_value x) { return npu_softmax(g, x, -1); }
-static npu_value emit_relu(npu_graph *g, npu_value x) { return npu_relu(g, x); }
-static npu_value emit_transpose(npu_graph *g, npu_value x) { return npu_transpose(g, x, 0, 1); }
-static npu_value emit_sum(npu_graph *g, npu_value x)
-{
-    const int64_t dim = 1;
-    return npu_sum(g, x, &dim, 1, false);
-}
-
-static npu_value emit_layer_norm(npu_graph *g, npu_value x)
-{
-    const npu_value none = { 0 };
-    return npu_layer_norm(g, x, none, none, 1, 1e-5);
-}
-
-/* Bytes are those of inputs and outputs, each counted once. */
-static void bench_kernel(const char *name, npu_value (*emit)(npu_graph *, npu_value))
-{
-    const int64_t dims[2] = { ROWS, COLUMNS };
-    npu_graph *g = npu_graph_create(NULL);
-    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, dims)), y = emit(g, x);
-    size_t bytes = 0, size = 0;
-    npu_output(g, "y", y);
-    npu_exec *exec = make_exec(g);
-    for (uint32_t i = 0; i < npu_graph_num_inputs(g); i++) {
-        npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
-        bytes += size;
+    static const char *const commands[] = { "python3", "/usr/bin/python3" };
+    torch_pipe torch = { NULL, NULL };
+    for (size_t i = 0; i < 2 && !torch.in; i++) {
+        int to[2], from[2];
+        char probe[80];
+        snprintf(probe, sizeof probe, "%s -c 'import torch' 2> /dev/null", commands[i]);
+        if (system(probe) != 0 || pipe(to) != 0 || pipe(from) != 0) {
+            continue;
+        }
+        if (fork() == 0) {
+            dup2(to[0], 0);
+            dup2(from[1], 1);
+            close(to[1]);
+            close(from[0]);
+            /* results come from memory that is already mapped, as ours do */
+            setenv("MALLOC_MMAP_THRESHOLD_", "1073741824", 1);
+            setenv("MALLOC_TRIM_THRESHOLD_", "4294967296", 1);
+            execlp(commands[i], commands[i], "tests/bench_torch.py", (char *)NULL);
+            _exit(1);
+        }
+        close(to[0]);
+        close(from[1]);
+        torch.in = fdopen(to[1], "w");
+        torch.out = fdopen(from[0], "r");
     }
-    npu_spec_size(npu_value_spec(g, y), &size);
-    double seconds = measure(run_exec, exec);
-    printf("  %-12s %10.3f ms %10.2f GB/s\n", name, seconds * 1e3, (double)(bytes + size) / seconds * 1e-9);
-    fflush(stdout);
-    npu_exec_destroy(exec);
-    npu_graph_destroy(g);
+    return torch;
 }
 
-static void bench_kernels(void)
+static int operand_index(char name)
 {
-    printf("kernels, f32[%d,%d]\n", ROWS, COLUMNS);
-    bench_kernel("add", emit_add);
-    bench_kernel("relu", emit_relu);
-    bench_kernel("gelu", emit_gelu);
-    bench_kernel("softmax", emit_softmax);
-    bench_kernel("layer_norm", emit_layer_norm);
-    bench_kernel("sum", emit_sum);
-    bench_kernel("transpose", emit_transpose);
+    for (size_t i = 0; i < sizeof bench_operands / sizeof bench_operands[0]; i++) {
+        if (bench_operands[i].name == name) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
+
+/* The operands of a row: its words of one letter, each once. */
+static size_t find_operands(const char *op, int *found)
+{
+    size_t n = 0;
+    for (size_t i = 1; op[i]; i++) {
+        int index = in_word(op[i - 1]) || in_word(op[i + 1]) ? -1 : operand_index(op[i]);
+        for (size_t k = 0; k < n; k++) {
+            index = found[k] == index ? -1 : index;
+        }
+        if (index >= 0) {
+            found[n++] = index;
+        }
+    }
+    return n;
+}
+
+static void fill(void *data, const npu_spec *spec, int values)
+{
+    size_t len = 0;
+    npu_spec_len(spec, &len);
+    for (size_t i = 0; i < len; i++) {
+        uint32_t bits = (uint32_t)(i * 2654435761u) >> 8;
+        float u = (float)(bits % 1021 + 1) / 1024.0f, x = values == POSITIVE ? 4 * u : u - 0.5f;
+        int64_t whole = values == BELOW_1000 ? bits % 1000 : 1 + bits % 6;
+        switch (spec->dtype) {
+        case NPU_F32: ((float *)data)[i] = x; break;
+        case NPU_F64: ((double *)data)[i] = (double)x; break;
+        case NPU_F16: ((uint16_t *)data)[i] = npu_f32_to_f16(x); break;
+        case NPU_BF16: ((uint16_t *)data)[i] = npu_f32_to_bf16(x); break;
+        case NPU_I64: ((int64_t *)data)[i] = whole; break;
+        case NPU_I32: ((int32_t *)data)[i] = (int32_t)whole; break;
+        case NPU_U8: ((uint8_t *)data)[i] = (uint8_t)whole; break;
+        default: ((uint8_t *)data)[i] = bits & 1; break;
+        }
+    }
+}
+
+static void replace(npu_text *text, const char *from, const char *dtype)
+{
+    for (; *from; from++) {
+        npu_text_printf(text, *from == '@' ? "%s" : "%.1s", *from == '@' ? dtype : from);
+    }
+}
+
+/* What a row without results begins with. */
+static const char *result_of(const char *op)
+{
+    return strchr(op, '=') && strchr(op, '=') < strchr(op, '(') ? "" : "y = ";
+}
+
+/* The row as a graph of one op; NULL = it says why. */
+static npu_graph *parse_row(const char *op, const char *dtype, const int *operands, size_t num_operands)
+{
+    npu_text text = npu_text_make(NULL);
+    npu_graph *g = NULL;
+    npu_diag diag;
+    memset(&diag, 0, sizeof diag);
+    npu_text_printf(&text, "npu_ir 1\ngraph main\n");
+    for (size_t k = 0; k < num_operands; k++) {
+        npu_text_printf(&text, "input %c : ", bench_operands[operands[k]].name);
+        replace(&text, bench_operands[operands[k]].type, dtype);
+        npu_text_printf(&text, "\n");
+    }
+    npu_text_printf(&text, "%s", result_of(op));
+    for (const char *c = op; *c; c++) {
+        npu_text_printf(&text, "%.1s", *c == ';' ? "\n" : c); /* a space may begin a line */
+    }
+    npu_text_printf(&text, "\noutput y = y\n");
+    if (npu_graph_parse(&g, text.data, text.len, NULL, &diag)) {
+        fprintf(stderr, "%s\n%s\n", text.data, diag.message);
+    }
+    npu_text_free(&text);
+    return g;
+}
+
+/* Seconds of the row on this backend. */
+static double time_row(npu_graph *g, const int *operands)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    npu_diag diag;
+    double seconds;
+    memset(&diag, 0, sizeof diag);
+    require(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), diag.message);
+    void *data[8] = { NULL };
+    for (uint32_t i = 0; i < npu_graph_num_inputs(g); i++) {
+        const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, i));
+        size_t size = 0;
+        npu_spec_size(spec, &size);
+        data[i] = take(size);
+        fill(data[i], spec, bench_operands[operands[i]].values);
+        require(npu_exec_set_input_at(exec, i, data[i], size), "input");
+    }
+    seconds = measure(run_exec, exec, 0.005);
+    npu_exec_destroy(exec);
+    for (size_t i = 0; i < 8; i++) {
+        free(data[i]);
+    }
+    return seconds;
+}
+
+/* Asks PyTorch for the row: the answer is a line, seconds or why it has no such op. */
+static void ask_torch(torch_pipe torch, const char *op, const char *dtype, const int *operands, size_t num_operands,
+                      char answer[120])
+{
+    for (size_t k = 0; k < num_operands; k++) {
+        const char *type = bench_operands[operands[k]].type, *dims = strchr(type, '[') + 1;
+        int len = (int)(dims - 1 - type);
+        fprintf(torch.in, "%c:%.*s:%.*s:%d ", bench_operands[operands[k]].name, *type == '@' ? (int)strlen(dtype) : len,
+                *type == '@' ? dtype : type, (int)strlen(dims) - 1, dims, bench_operands[operands[k]].values);
+    }
+    fprintf(torch.in, "\t%s%s\n", result_of(op), op);
+    fflush(torch.in);
+    if (!fgets(answer, 120, torch.out)) {
+        answer[0] = '\0';
+    }
+    answer[strcspn(answer, "\n")] = '\0';
+}
+
+static void bench_row(const bench_group *group, const char *op, const char *dtype, torch_pipe torch, int *counts)
+{
+    int operands[8];
+    size_t num_operands = find_operands(op, operands);
+    npu_graph *g = parse_row(op, dtype, operands, num_operands);
+    char answer[120] = "";
+    double ours, ratio;
+    if (torch.in) {
+        ask_torch(torch, op, dtype, operands, num_operands, answer);
+    }
+    if (!g) {
+        return;
+    }
+    ours = time_row(g, operands);
+    ratio = atof(answer) / ours;
+    npu_graph_destroy(g);
+    printf("  %-4s %-72s %9.4f", dtype, op, ours * 1e3);
+    if (ratio > 0) {
+        counts[0]++;
+        counts[1] += ratio < group->target;
+        printf(" %9.4f %6.2f%s\n", atof(answer) * 1e3, ratio, ratio < group->target ? "  < target" : "");
+    } else {
+        printf("  %s\n", answer);
+    }
+    fflush(stdout);
+}
+
+/* Kernels of a million elements beside PyTorch's, one thread each. `wanted` = parts of ops; none = all. */
+static void bench_kernels(char **wanted, int num_wanted)
+{
+    torch_pipe torch = torch_start();
+    int counts[2] = { 0, 0 };
+    if (!torch.in) {
+        printf("SKIP  no python3 here has PyTorch: its columns are missing\n");
+    }
+    for (size_t k = 0; k < sizeof bench_groups / sizeof bench_groups[0]; k++) {
+        const bench_group *group = &bench_groups[k];
+        printf("%-79s   ours ms  torch ms  ratio   target %.2f\n", group->name, group->target);
+        for (size_t i = 0; i < group->num_ops; i++) {
+            bool chosen = num_wanted == 0;
+            char dtypes[64];
+            for (int w = 0; w < num_wanted; w++) {
+                chosen = chosen || strstr(group->ops[i], wanted[w]) || strstr(group->name, wanted[w]);
+            }
+            snprintf(dtypes, sizeof dtypes, "%s", group->dtypes);
+            for (char *dtype = strtok(dtypes, " "); chosen && dtype; dtype = strtok(NULL, " ")) {
+                bench_row(group, group->ops[i], dtype, torch, counts);
+            }
+        }
+    }
+    if (torch.in) {
+        printf("%d of %d kernels are under their target\n", counts[1], counts[0]);
+        fclose(torch.in);
+        fclose(torch.out);
+        wait(NULL);
+    }
 }
 
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } parts[] = {
-        { "executor", bench_executor }, { "graphs", bench_graphs }, { "gemm", bench_gemm }, { "kernels", bench_kernels }
+        { "executor", bench_executor }, { "graphs", bench_graphs }, { "gemm", bench_gemm }
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        bool wanted = argc < 2;
-        for (int k = 1; k < argc; k++) {
-            wanted = wanted || strcmp(argv[k], parts[i].name) == 0;
-        }
-        if (wanted) {
+        if (argc < 2 || strcmp(argv[1], parts[i].name) == 0) {
             parts[i].run();
             fflush(stdout);
         }
+    }
+    if (argc < 2 || strcmp(argv[1], "kernels") == 0) {
+        bench_kernels(argv + 2, argc < 2 ? 0 : argc - 2);
     }
     return 0;
 }
