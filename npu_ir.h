@@ -178,7 +178,9 @@ extern "C" {
     X(29, NPU_ERR_VERSION, "version mismatch")                                                     \
     X(30, NPU_ERR_STATE, "called in the wrong state")                                              \
     X(31, NPU_ERR_CONVERSION, "constant without data")                                             \
-    X(32, NPU_ERR_BUDGET, "a limit given in the options is exceeded")
+    X(32, NPU_ERR_BUDGET, "a limit given in the options is exceeded")                              \
+    X(33, NPU_ERR_NO_MATCH, "a pattern does not match")                                            \
+    X(34, NPU_ERR_NO_FIXED_POINT, "patterns match again and again")
 
 typedef enum npu_status {
 #define NPU_X(number, symbol, text) symbol = number,
@@ -3130,7 +3132,8 @@ NPU_IR_API npu_status npu_tensor_host(npu_tensor *tensor, npu_buffer *buffer, np
    A rewrite builds a new graph from an old one through a value map, so operands are already converted,
    failure leaves the old graph as it was, and ops without a path to an effect, an update or an output
    disappear by themselves. Inputs, params (with their bound data), constants, states, names, notes and
-   children are kept; results are deduced again. Patterns and passes come on top of npu_rewrite.
+   children are kept; results are deduced again. On top of it: patterns, applied until nothing changes or until
+   the ops left are legal, and passes.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_rewrite npu_rewrite;
@@ -3146,6 +3149,84 @@ NPU_IR_API npu_value npu_rewrite_value(npu_rewrite *rw, npu_value old); /* the n
 NPU_IR_API npu_op npu_rewrite_copy(npu_rewrite *rw, npu_op op);
 /* Later ops get `now` where they used `old`; an unnamed `now` takes over the name of `old`. */
 NPU_IR_API void npu_rewrite_replace(npu_rewrite *rw, npu_value old, npu_value now);
+/* The adaptor: operand i of an old op as it is in the new graph. Attributes are read from the old op. */
+NPU_IR_API npu_value npu_rewrite_operand(npu_rewrite *rw, npu_op op, uint32_t i); /* id 0 = a hole */
+/* An op of the old graph with its attributes, described on demand; valid until another op is asked for.
+   NULL = no such op or out of memory: return any status then, the rewrite has failed. */
+NPU_IR_API const npu_op_info *npu_rewrite_info(npu_rewrite *rw, npu_op op);
+/* What a pattern returns that does not match, and why; the words appear when an op had to be converted. */
+NPU_IR_API npu_status npu_rewrite_no_match(npu_rewrite *rw, const char *format, ...) NPU_IR_PRINTF(2, 3);
+
+/* ---- patterns ----
+   A pattern rewrites one kind of op: it reads operands through npu_rewrite_operand and attributes from the old op,
+   emits into the target, replaces the results, and returns OK; or it returns npu_rewrite_no_match before it
+   emitted anything. Any other status stops the whole rewrite. What it looks at is the graph before the sweep. */
+typedef struct npu_pattern {
+    const char *name;       /* in messages */
+    npu_kind root;          /* kind that it is tried on; 0 = see root_name */
+    const char *root_name;  /* by name, for ops without a permanent kind ("my.op"); NULL and root 0 = any op */
+    uint32_t benefit;       /* the highest is tried first; equal ones in the order of the list */
+    npu_rewrite_fn rewrite;
+    void *ctx;              /* first argument of rewrite */
+} npu_pattern;
+
+typedef struct npu_pattern_options {
+    uint32_t max_sweeps; /* over the graph, default 32 */
+    uint32_t _canary;    /* must be 0 */
+} npu_pattern_options;
+typedef struct npu_pattern_stats {
+    uint32_t num_sweeps, num_rewrites;
+    uint32_t *counts;    /* rewrites of each pattern, an array of the caller; NULL = not wanted */
+} npu_pattern_stats;
+
+/* Applies patterns until none matches. Every op of a sweep is rewritten by at most one. Errors: NO_FIXED_POINT (something
+   still matched in the last sweep: names the pattern and the op), those of the patterns, NO_MEMORY. */
+NPU_IR_API npu_status npu_graph_apply_patterns(npu_graph **out, const npu_graph *g, const npu_pattern *patterns,
+                                               uint32_t num_patterns, const npu_pattern_options *options,
+                                               npu_pattern_stats *stats, npu_diag *diag);
+
+/* ---- conversion ----
+   What the result of a conversion may consist of. A rule names an op ("gawee.conv") or a namespace ("gawee");
+   the op's rule wins. An op without a rule is unknown. */
+typedef enum npu_legality { NPU_LEGALITY_UNKNOWN = 0, NPU_LEGAL = 1, NPU_ILLEGAL = 2 } npu_legality;
+typedef struct npu_legality_rule {
+    const char *name;
+    npu_legality legality;
+    npu_legality (*decide)(void *ctx, const npu_graph *g, npu_op op); /* NULL = always `legality` */
+    void *ctx;
+} npu_legality_rule;
+typedef struct npu_conversion_target {
+    const npu_legality_rule *rules;
+    uint32_t num_rules;
+    bool is_full; /* unknown ops may not stay either */
+} npu_conversion_target;
+NPU_IR_API npu_legality npu_target_legality(const npu_conversion_target *target, const npu_graph *g, npu_op op);
+
+/* Applies patterns until no op matches that is not legal: legal ops stay, illegal ones must go, unknown ones are converted
+   where a pattern matches and stay otherwise (partial conversion). Errors: NOT_LEGAL (names the op that is left and why
+   no pattern matched), and those of npu_graph_apply_patterns. */
+NPU_IR_API npu_status npu_graph_convert(npu_graph **out, const npu_graph *g, const npu_conversion_target *target,
+                                        const npu_pattern *patterns, uint32_t num_patterns,
+                                        const npu_pattern_options *options, npu_pattern_stats *stats,
+                                        npu_diag *diag);
+
+/* ---- passes ----   A pass makes a new graph from a graph. */
+typedef struct npu_pass {
+    const char *name;              /* "convert-gawee-to-linalg" */
+    const char *const *namespaces; /* whose ops it may bring in, NULL at the end; NULL = none that are not there already */
+    npu_status (*run)(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag);
+    void *ctx;
+} npu_pass;
+typedef struct npu_pass_options {
+    void (*dump)(void *ctx, const npu_pass *pass, bool is_after, const npu_graph *g); /* before and after each pass */
+    void *ctx;
+    bool validate;    /* check every invariant of each result */
+    uint32_t _canary; /* must be 0 */
+} npu_pass_options;
+/* Runs passes one after the other; with none it copies the live ops. Errors: those of the passes, with the pass named;
+   GRAPH (an op of a namespace that the pass does not declare), those of npu_graph_validate. */
+NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, const npu_pass *passes,
+                                           uint32_t num_passes, const npu_pass_options *options, npu_diag *diag);
 
 /* -----------------------------------------------------------------------------------------------------------
   11  PARTITIONER                                                                                  >>partition
@@ -16564,6 +16645,9 @@ struct npu_rewrite {
     uint32_t num_bound;
     int64_t *symbols;       /* new dim per old symbol */
     npu_diag *diag;
+    npu_op_info info;       /* of the op last described */
+    npu_op_storage storage;
+    char reason[128];       /* why the last pattern did not match */
 };
 
 static npu_status npu__rewrite_fail(npu_rewrite *rw, npu_status status, const char *message)
@@ -16887,6 +16971,7 @@ static void npu__rewrite_release(npu_rewrite *rw)
     npu__free(a, rw->ops, rw->from->num_ops * sizeof *rw->ops);
     npu__free(a, rw->live, rw->from->num_ops);
     npu__free(a, rw->symbols, rw->from->num_symbols * sizeof *rw->symbols);
+    npu_op_storage_free(&rw->storage);
 }
 
 static npu_status npu__rewrite_into(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx, uint32_t depth);
@@ -16993,6 +17078,345 @@ NPU_IR_API npu_status npu_graph_rewrite(npu_graph **out, const npu_graph *from, 
     if (status && diag) {
         *diag = local;
     }
+    return status;
+}
+
+/* ---- what patterns read ---- */
+
+NPU_IR_API npu_value npu_rewrite_operand(npu_rewrite *rw, npu_op op, uint32_t i)
+{
+    return npu_rewrite_value(rw, npu_op_operand_value(rw->from, op, i));
+}
+
+NPU_IR_API const npu_op_info *npu_rewrite_info(npu_rewrite *rw, npu_op op)
+{
+    npu_status status = rw->info.op == op.id ? NPU_OK : npu_op_describe(rw->from, op, &rw->info, &rw->storage);
+    if (status || !op.id) {
+        rw->info.op = 0;
+        npu__graph_fail(rw->to, status ? status : NPU_ERR_INVALID_ARGUMENT, "rewrite: op %u cannot be described",
+                        (unsigned)op.id);
+        return NULL;
+    }
+    return &rw->info;
+}
+
+NPU_IR_API npu_status npu_rewrite_no_match(npu_rewrite *rw, const char *format, ...)
+{
+#ifndef NPU_IR_NO_STRINGS
+    va_list args;
+    va_start(args, format);
+    vsnprintf(rw->reason, sizeof rw->reason, format, args);
+    va_end(args);
+#else
+    (void)format;
+    rw->reason[0] = 0;
+#endif
+    return NPU_ERR_NO_MATCH;
+}
+
+/* ---- patterns ---- */
+
+enum { NPU__DEFAULT_SWEEPS = 32 };
+
+/* A pattern with its root looked up. */
+typedef struct npu__rule {
+    const npu_pattern *pattern;
+    npu_kind kind;
+    bool is_any;
+} npu__rule;
+
+/* The ctx of one sweep; a sweep is an npu_graph_rewrite. */
+typedef struct npu__sweep {
+    const npu_pattern *patterns;
+    npu__rule *rules;                    /* by falling benefit */
+    uint32_t num_rules, num_rewrites;
+    const npu_conversion_target *target; /* NULL = patterns only */
+    npu_pattern_stats *stats;
+    const npu_pattern *last;             /* the last that matched, and on what */
+    uint32_t last_op;
+    uint32_t left;                       /* op that should have been converted, 0 = none */
+} npu__sweep;
+
+NPU_IR_API npu_legality npu_target_legality(const npu_conversion_target *target, const npu_graph *g, npu_op op)
+{
+    const npu_op_def *def = npu_op_definition(g, op);
+    const npu_legality_rule *found = NULL;
+    for (uint32_t i = 0; def && i < target->num_rules; i++) {
+        const npu_legality_rule *rule = &target->rules[i];
+        if (strcmp(rule->name, def->name) == 0 || (!found && strcmp(rule->name, def->space) == 0)) {
+            found = rule;
+        }
+    }
+    return !found ? NPU_LEGALITY_UNKNOWN : found->decide ? found->decide(found->ctx, g, op) : found->legality;
+}
+
+static bool npu__rule_fits(const npu__rule *rule, const npu_op_def *def)
+{
+    return rule->is_any || (rule->kind ? rule->kind == def->kind
+                                       : rule->pattern->root_name && strcmp(rule->pattern->root_name, def->name) == 0);
+}
+
+/* The first pattern that matches rewrites the op: NO_MATCH = none does. */
+static npu_status npu__sweep_match(npu__sweep *sweep, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu_op_def *def = npu_op_definition(from, op);
+    rw->reason[0] = 0;
+    for (uint32_t i = 0; i < sweep->num_rules; i++) {
+        const npu_pattern *pattern = sweep->rules[i].pattern;
+        npu_status status = npu__rule_fits(&sweep->rules[i], def) ? pattern->rewrite(pattern->ctx, rw, from, op)
+                                                                  : NPU_ERR_NO_MATCH;
+        if (status == NPU_OK) {
+            sweep->num_rewrites++;
+            sweep->last = pattern;
+            sweep->last_op = op.id;
+            if (sweep->stats && sweep->stats->counts) {
+                sweep->stats->counts[pattern - sweep->patterns]++;
+            }
+        }
+        if (status != NPU_ERR_NO_MATCH || rw->to->diag.status) {
+            return status;
+        }
+    }
+    return NPU_ERR_NO_MATCH;
+}
+
+static npu_status npu__sweep_left(npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu__op *o = &from->ops[op.id];
+    char label[16];
+    return npu__graph_fail(rw->to, NPU_ERR_NOT_LEGAL, "%s (%.60s) must be converted, but no pattern matches%s%s",
+                           o->def->name, o->num_results ? npu__value_label(from, o->first_result, label) : "no result",
+                           rw->reason[0] ? ": " : "", rw->reason);
+}
+
+static npu_status npu__sweep_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu__sweep *sweep = (npu__sweep *)ctx;
+    npu_legality legality =
+        sweep->target ? npu_target_legality(sweep->target, from, op) : NPU_LEGALITY_UNKNOWN;
+    npu_status status =
+        legality == NPU_LEGAL ? NPU_ERR_NO_MATCH : npu__sweep_match(sweep, rw, from, op);
+    if (status != NPU_ERR_NO_MATCH) {
+        return status;
+    }
+    if (legality == NPU_ILLEGAL || (legality == NPU_LEGALITY_UNKNOWN && sweep->target && sweep->target->is_full)) {
+        sweep->left = op.id;
+        return npu__sweep_left(rw, from, op);
+    }
+    npu_rewrite_copy(rw, op);
+    return NPU_OK;
+}
+
+/* Rules by falling benefit: insertion keeps the order of equals. */
+static void npu__sort_rules(npu__sweep *sweep, const npu_registry *registry)
+{
+    for (uint32_t i = 0; i < sweep->num_rules; i++) {
+        const npu_pattern *p = &sweep->patterns[i];
+        const npu_op_def *def = p->root_name && !p->root ? npu_registry_find(registry, p->root_name) : NULL;
+        uint32_t at = i;
+        for (; at > 0 && sweep->rules[at - 1].pattern->benefit < p->benefit; at--) {
+            sweep->rules[at] = sweep->rules[at - 1];
+        }
+        sweep->rules[at].pattern = p;
+        sweep->rules[at].kind = def ? def->kind : p->root;
+        sweep->rules[at].is_any = !p->root && !p->root_name;
+    }
+}
+
+/* Sweeps until nothing matches; the graph of the last sweep is the result. */
+static npu_status npu__sweep_all(npu__sweep *sweep, npu_graph **out, const npu_graph *g, uint32_t max_sweeps,
+                                 npu_diag *diag)
+{
+    npu_graph *now = NULL, *next = NULL;
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < max_sweeps && status == NPU_OK; i++) {
+        sweep->num_rewrites = 0;
+        status = npu_graph_rewrite(&next, now ? now : g, npu__sweep_op, sweep, diag);
+        npu_graph_destroy(now);
+        now = next;
+        if (sweep->stats) {
+            sweep->stats->num_sweeps++;
+            sweep->stats->num_rewrites += sweep->num_rewrites;
+        }
+        if (sweep->num_rewrites == 0) {
+            break;
+        }
+    }
+    if (status == NPU_OK && sweep->num_rewrites) {
+        status = npu__fail(diag, NPU_ERR_NO_FIXED_POINT, "pattern %s still matches after %u sweeps",
+                           sweep->last->name, (unsigned)max_sweeps);
+        diag->op = sweep->last_op;
+    } else if (status && sweep->left) {
+        diag->op = sweep->left;
+    }
+    if (status) {
+        npu_graph_destroy(now);
+        now = NULL;
+    }
+    *out = now;
+    return status;
+}
+
+static npu_status npu__sweep_run(npu_graph **out, const npu_graph *g, const npu_conversion_target *target,
+                                 const npu_pattern *patterns, uint32_t num_patterns,
+                                 const npu_pattern_options *options, npu_pattern_stats *stats, npu_diag *diag)
+{
+    npu__sweep sweep;
+    npu_diag local;
+    npu_status status = NPU_OK;
+    *out = NULL;
+    memset(&sweep, 0, sizeof sweep);
+    memset(&local, 0, sizeof local);
+    sweep.patterns = patterns;
+    sweep.num_rules = num_patterns;
+    sweep.target = target;
+    sweep.stats = stats;
+    if (!g || g->diag.status || (options && options->_canary)) {
+        status = npu__fail(&local, g && !g->diag.status ? NPU_ERR_INVALID_ARGUMENT : NPU_ERR_GRAPH,
+                           "patterns: the graph has failed, or the options are not zeroed");
+    } else {
+        sweep.rules = (npu__rule *)npu__alloc_zero(&g->allocator, num_patterns * sizeof *sweep.rules);
+        status = sweep.rules ? NPU_OK : npu__fail(&local, NPU_ERR_NO_MEMORY, "patterns: out of memory");
+    }
+    if (status == NPU_OK) {
+        npu__sort_rules(&sweep, g->registry);
+        status = npu__sweep_all(&sweep, out, g,
+                                options && options->max_sweeps ? options->max_sweeps : NPU__DEFAULT_SWEEPS, &local);
+        npu__free(&g->allocator, sweep.rules, num_patterns * sizeof *sweep.rules);
+    }
+    if (status && diag) {
+        *diag = local;
+    }
+    return status;
+}
+
+NPU_IR_API npu_status npu_graph_apply_patterns(npu_graph **out, const npu_graph *g, const npu_pattern *patterns,
+                                               uint32_t num_patterns, const npu_pattern_options *options,
+                                               npu_pattern_stats *stats, npu_diag *diag)
+{
+    return npu__sweep_run(out, g, NULL, patterns, num_patterns, options, stats, diag);
+}
+
+NPU_IR_API npu_status npu_graph_convert(npu_graph **out, const npu_graph *g, const npu_conversion_target *target,
+                                        const npu_pattern *patterns, uint32_t num_patterns,
+                                        const npu_pattern_options *options, npu_pattern_stats *stats,
+                                        npu_diag *diag)
+{
+    return npu__sweep_run(out, g, target, patterns, num_patterns, options, stats, diag);
+}
+
+/* ---- passes ---- */
+
+/* Namespaces found so far; a graph has a handful. */
+typedef struct npu__space_set {
+    const char *names[64];
+    uint32_t count;
+} npu__space_set;
+
+static bool npu__space_set_has(const npu__space_set *spaces, const char *name)
+{
+    for (uint32_t i = 0; i < spaces->count; i++) {
+        if (spaces->names[i] == name || strcmp(spaces->names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds the namespaces of a graph and its children; a full set stays as it is. */
+static void npu__space_set_collect(npu__space_set *spaces, const npu_graph *g)
+{
+    for (uint32_t i = 1; i < g->num_ops; i++) {
+        if (!npu__space_set_has(spaces, g->ops[i].def->space) && spaces->count < NPU__COUNT(spaces->names)) {
+            spaces->names[spaces->count++] = g->ops[i].def->space;
+        }
+    }
+    for (uint32_t i = 0; i < g->num_children; i++) {
+        npu__space_set_collect(spaces, g->children[i]);
+    }
+}
+
+/* Every namespace of the result is one of the graph's, or declared. */
+static npu_status npu__pass_check_spaces(const npu_pass *pass, const npu_graph *from, const npu_graph *to,
+                                         npu_diag *diag)
+{
+    npu__space_set allowed, got;
+    allowed.count = got.count = 0;
+    npu__space_set_collect(&allowed, from);
+    npu__space_set_collect(&got, to);
+    for (uint32_t i = 0; pass->namespaces && pass->namespaces[i] && allowed.count < NPU__COUNT(allowed.names); i++) {
+        allowed.names[allowed.count++] = pass->namespaces[i];
+    }
+    for (uint32_t i = 0; i < got.count; i++) {
+        if (!npu__space_set_has(&allowed, got.names[i])) {
+            return npu__fail(diag, NPU_ERR_GRAPH, "it makes %s ops, which it does not declare", got.names[i]);
+        }
+    }
+    return NPU_OK;
+}
+
+static void npu__pass_dump(const npu_pass_options *options, const npu_pass *pass, bool is_after, const npu_graph *g)
+{
+    if (options && options->dump) {
+        options->dump(options->ctx, pass, is_after, g);
+    }
+}
+
+/* Keeps the first violation in ctx. */
+static void npu__keep_first(void *ctx, const npu_diag *diag)
+{
+    npu_diag *first = (npu_diag *)ctx;
+    *first = first->status ? *first : *diag;
+}
+
+static npu_status npu__pass_run(const npu_pass *pass, npu_graph **out, const npu_graph *g,
+                                const npu_pass_options *options, npu_diag *diag)
+{
+    npu_diag inner;
+    npu_status status;
+    memset(&inner, 0, sizeof inner);
+    *out = NULL;
+    npu__pass_dump(options, pass, false, g);
+    status = pass->run(pass->ctx, out, g, &inner);
+    if (status == NPU_OK) {
+        status = npu__pass_check_spaces(pass, g, *out, &inner);
+    }
+    if (status == NPU_OK && options && options->validate) {
+        status = npu_graph_validate(*out, npu__keep_first, &inner);
+    }
+    if (status) {
+        npu_graph_destroy(*out);
+        *out = NULL;
+        *diag = inner; /* keeps op and location */
+        diag->status = NPU_OK;
+        return npu__fail(diag, status, "pass %s: %.180s", pass->name, inner.message);
+    }
+    npu__pass_dump(options, pass, true, *out);
+    return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, const npu_pass *passes,
+                                           uint32_t num_passes, const npu_pass_options *options, npu_diag *diag)
+{
+    npu_graph *now = NULL, *next = NULL;
+    npu_diag local;
+    npu_status status = NPU_OK;
+    memset(&local, 0, sizeof local);
+    if (!g || g->diag.status || (options && options->_canary)) {
+        status = npu__fail(&local, g && !g->diag.status ? NPU_ERR_INVALID_ARGUMENT : NPU_ERR_GRAPH,
+                           "passes: the graph has failed, or the options are not zeroed");
+    } else if (num_passes == 0) {
+        status = npu_graph_rewrite(&now, g, NULL, NULL, &local);
+    }
+    for (uint32_t i = 0; i < num_passes && status == NPU_OK; i++) {
+        status = npu__pass_run(&passes[i], &next, now ? now : g, options, &local);
+        npu_graph_destroy(now);
+        now = next;
+    }
+    if (status && diag) {
+        *diag = local;
+    }
+    *out = now;
     return status;
 }
 

@@ -278,6 +278,292 @@ static void test_out_of_memory(void)
     npu_registry_destroy(registry);
 }
 
+/* ---- patterns ---- */
+
+/* x -> x where the op is a clone; its name is free again. */
+static npu_status drop(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    (void)ctx;
+    npu_rewrite_replace(rw, npu_op_result(from, op, 0), npu_rewrite_operand(rw, op, 0));
+    return NPU_OK;
+}
+
+/* relu(relu(x)) -> relu(x), else says what it saw. */
+static npu_status merge_relu(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu_op before = npu_value_producer(from, npu_op_operand_value(from, op, 0), NULL);
+    if (npu_op_kind(from, before) != NPU_ATEN_RELU) {
+        return npu_rewrite_no_match(rw, "operand is no relu");
+    }
+    return drop(ctx, rw, from, op);
+}
+
+/* Becomes the op whose kind is in ctx, with the same operand. */
+static npu_status become(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu_arg arg = npu_arg_tensor(NULL, npu_rewrite_operand(rw, op, 0));
+    npu_op now = npu_emit(npu_rewrite_target(rw), *(const npu_kind *)ctx, &arg, 1);
+    npu_rewrite_replace(rw, npu_op_result(from, op, 0), npu_op_result(npu_rewrite_target(rw), now, 0));
+    return NPU_OK;
+}
+
+/* Matches leaky_relu with slope 0 only: an attribute of the old op decides. */
+static npu_status flat_leak(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    if (!info) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    if (npu_op_float(info, "negative_slope", 1) != 0) {
+        return npu_rewrite_no_match(rw, "slope is %g", npu_op_float(info, "negative_slope", 1));
+    }
+    return become(ctx, rw, from, op);
+}
+
+static npu_status never(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    (void)from;
+    (void)op;
+    ++*(uint32_t *)ctx;
+    return npu_rewrite_no_match(rw, "never");
+}
+
+static npu_kind k_relu = NPU_ATEN_RELU, k_neg = NPU_ATEN_NEG, k_abs = NPU_ATEN_ABS, k_exp = NPU_ATEN_EXP;
+
+static const npu_pattern clean[] = {
+    { "merge-relu", NPU_ATEN_RELU, NULL, 0, merge_relu, NULL },
+    { "drop-clone", 0, "aten.clone", 0, drop, NULL },
+    { "flat-leak", NPU_ATEN_LEAKY_RELU, NULL, 0, flat_leak, &k_relu },
+};
+
+static void test_patterns(void)
+{
+    npu_graph *g = parse(
+        "graph main\ninput x : f32[2]\na = aten.relu.default(x)\nb = aten.clone.default(a)\n"
+        "c = aten.leaky_relu.default(b, negative_slope=0)\nd = aten.leaky_relu.default(c)\noutput y = d\n");
+    npu_graph *now = NULL;
+    uint32_t counts[3] = { 0 };
+    npu_pattern_stats stats = { 0, 0, counts };
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(npu_graph_apply_patterns(&now, g, clean, 3, NULL, &stats, &diag), NPU_OK);
+    check_text(now, "npu_ir 1\ngraph main\ninput x : f32[2]\na = aten.relu.default(self=x) : f32[2]\n"
+                    "d = aten.leaky_relu.default(self=a) : f32[2]\noutput y = d\n");
+    NPU_CHECK_EQ(stats.num_sweeps, 3);   /* the clone and the slope, then the two relus, then nothing */
+    NPU_CHECK_EQ(stats.num_rewrites, 3);
+    NPU_CHECK_EQ(counts[0], 1);
+    NPU_CHECK_EQ(counts[1], 1);
+    NPU_CHECK_EQ(counts[2], 1);
+    NPU_CHECK_EQ(npu_graph_num_ops(g), 4); /* the old graph is as it was */
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+}
+
+/* The highest benefit first, equal ones in order; a pattern without a root is tried on every op. */
+static void test_benefit(void)
+{
+    uint32_t asked = 0;
+    const npu_pattern patterns[] = {
+        { "low", NPU_ATEN_NEG, NULL, 1, become, &k_abs },
+        { "high", NPU_ATEN_NEG, NULL, 2, become, &k_exp },
+        { "high-too", NPU_ATEN_NEG, NULL, 2, become, &k_relu },
+        { "any", 0, NULL, 9, never, NULL },
+        { "not-there", 0, "aten.no_such_op", 9, drop, NULL },
+        { "by-name", 0, "my.op", 0, drop, NULL },
+    };
+    npu_pattern mine[6];
+    npu_graph *g = parse("graph main\ninput x : f32[2]\na = aten.neg.default(x)\nb = my.op(a) : f32[2]\n"
+                         "output y = b\n");
+    npu_graph *now = NULL;
+    memcpy(mine, patterns, sizeof mine);
+    mine[3].ctx = &asked;
+    NPU_CHECK_STATUS(npu_graph_apply_patterns(&now, g, mine, 6, NULL, NULL, NULL), NPU_OK);
+    check_text(now, "npu_ir 1\ngraph main\ninput x : f32[2]\na = aten.exp.default(self=x) : f32[2]\n"
+                    "output y = a\n");
+    NPU_CHECK_EQ(asked, 3); /* two ops in the first sweep, one in the second */
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+}
+
+/* neg -> abs -> neg never ends: a named error, and the graph is as it was. */
+static void test_no_fixed_point(void)
+{
+    const npu_pattern patterns[] = {
+        { "to-abs", NPU_ATEN_NEG, NULL, 0, become, &k_abs }, { "to-neg", NPU_ATEN_ABS, NULL, 0, become, &k_neg }
+    };
+    static const char *const text =
+        "npu_ir 1\ngraph main\ninput x : f32[2]\na = aten.neg.default(self=x) : f32[2]\noutput y = a\n";
+    npu_pattern_options options = { 5, 0 };
+    npu_pattern_stats stats = { 0, 0, NULL };
+    npu_graph *g = parse(text), *now = g;
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(npu_graph_apply_patterns(&now, g, patterns, 2, &options, &stats, &diag), NPU_ERR_NO_FIXED_POINT);
+    NPU_CHECK(!now);
+    NPU_CHECK_EQ(stats.num_sweeps, 5);
+    NPU_CHECK_EQ(diag.op, 1);
+    NPU_CHECK(strstr(diag.message, "to-abs"));
+    NPU_CHECK_STATUS(npu_graph_apply_patterns(&now, g, patterns, 2, NULL, NULL, NULL), NPU_ERR_NO_FIXED_POINT);
+    options._canary = 1;
+    NPU_CHECK_STATUS(npu_graph_apply_patterns(&now, g, patterns, 2, &options, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_graph_apply_patterns(&now, NULL, patterns, 2, NULL, NULL, NULL), NPU_ERR_GRAPH);
+    check_text(g, text);
+    npu_graph_destroy(g);
+}
+
+/* A pattern's own failure, and one that emits what is rejected, stop the rewrite. */
+static void test_pattern_failures(void)
+{
+    npu_status status = NPU_ERR_RANGE;
+    const npu_pattern fails = { "fails", NPU_ATEN_NEG, NULL, 0, do_nothing, &status };
+    const npu_pattern emits = { "emits", NPU_ATEN_NEG, NULL, 0, emit_wrong, NULL };
+    npu_graph *g = parse("graph main\ninput x : f32[2]\na = aten.neg.default(x)\noutput y = a\n"), *now = NULL;
+    NPU_CHECK_STATUS(npu_graph_apply_patterns(&now, g, &fails, 1, NULL, NULL, NULL), NPU_ERR_RANGE);
+    NPU_CHECK_STATUS(npu_graph_apply_patterns(&now, g, &emits, 1, NULL, NULL, NULL), NPU_ERR_ARITY);
+    NPU_CHECK(!now);
+    npu_graph_destroy(g);
+}
+
+/* ---- conversion ---- */
+
+static npu_legality short_ones(void *ctx, const npu_graph *g, npu_op op)
+{
+    const npu_spec *spec = npu_value_spec(g, npu_op_result(g, op, 0));
+    (void)ctx;
+    return spec->dims[0] < 4 ? NPU_LEGAL : NPU_ILLEGAL;
+}
+
+static const npu_legality_rule rules[] = {
+    { "aten", NPU_ILLEGAL, NULL, NULL },
+    { "aten.relu.default", NPU_LEGAL, NULL, NULL },
+    { "aten.neg.default", NPU_LEGALITY_UNKNOWN, short_ones, NULL },
+};
+static const npu_conversion_target partial = { rules, 3, false }, full = { rules, 3, true };
+
+#define CONVERTIBLE \
+    "graph main\ninput x : f32[2]\ninput z : f32[4]\na = aten.abs.default(x)\nb = aten.neg.default(a)\n" \
+    "c = aten.neg.default(z)\nd = aten.relu.default(c)\n"
+
+static void test_convert(void)
+{
+    const npu_pattern patterns[] = {
+        { "abs", NPU_ATEN_ABS, NULL, 0, become, &k_exp }, /* illegal itself: converted in the next sweep */
+        { "exp", NPU_ATEN_EXP, NULL, 0, become, &k_relu },
+        { "neg", NPU_ATEN_NEG, NULL, 0, become, &k_relu },
+        { "relu", NPU_ATEN_RELU, NULL, 0, become, &k_abs }, /* legal ops are left alone */
+        { "my", 0, "my.small", 0, become, &k_relu },
+    };
+    npu_graph *g = parse(CONVERTIBLE "e = my.op(d) : f32[4]\nf = my.small(e) : f32[4]\noutput y = b\noutput w = f\n");
+    npu_graph *now = NULL;
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(npu_graph_convert(&now, g, &partial, patterns, 5, NULL, NULL, &diag), NPU_OK);
+    check_text(now, "npu_ir 1\ngraph main\ninput x : f32[2]\ninput z : f32[4]\na = aten.relu.default(self=x) : f32[2]\n"
+                    "b = aten.neg.default(self=a) : f32[2]\nc = aten.relu.default(self=z) : f32[4]\n"
+                    "d = aten.relu.default(self=c) : f32[4]\ne = my.op(arg0=d) : f32[4]\n"
+                    "f = aten.relu.default(self=e) : f32[4]\noutput y = b\noutput w = f\n");
+    npu_graph_destroy(now);
+    NPU_CHECK_STATUS(npu_graph_convert(&now, g, &full, patterns, 5, NULL, NULL, &diag), NPU_ERR_NOT_LEGAL);
+    NPU_CHECK(!now);
+    NPU_CHECK(strstr(diag.message, "my.op (e)"));
+    NPU_CHECK_EQ(npu_target_legality(&partial, g, npu_value_producer(g, npu_graph_find(g, "c"), NULL)), NPU_ILLEGAL);
+    npu_graph_destroy(g);
+}
+
+/* An illegal op that is left is named, with the pattern's reason; the graph is as it was. */
+static void test_convert_leaves_illegal(void)
+{
+    const npu_legality_rule no_aten = { "aten", NPU_ILLEGAL, NULL, NULL };
+    npu_conversion_target target = { NULL, 1, false };
+    npu_graph *g = parse("graph main\ninput x : f32[2]\na = aten.leaky_relu.default(x)\noutput y = a\n"), *now = NULL;
+    npu_diag diag = { 0 };
+    target.rules = &no_aten;
+    NPU_CHECK_STATUS(npu_graph_convert(&now, g, &target, clean, 3, NULL, NULL, &diag), NPU_ERR_NOT_LEGAL);
+    NPU_CHECK(!now);
+    NPU_CHECK_EQ(diag.op, 1);
+    NPU_CHECK_STR(diag.message,
+                  "aten.leaky_relu.default (a) must be converted, but no pattern matches: slope is 0.01");
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    npu_graph_destroy(g);
+}
+
+/* ---- passes ---- */
+
+static npu_status run_clean(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    (void)ctx;
+    return npu_graph_apply_patterns(out, g, clean, 3, NULL, NULL, diag);
+}
+
+static npu_status run_to_kind(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    npu_pattern pattern = { "become", NPU_ATEN_LEAKY_RELU, NULL, 0, become, NULL };
+    pattern.ctx = ctx;
+    return npu_graph_apply_patterns(out, g, &pattern, 1, NULL, NULL, diag);
+}
+
+static void note(void *ctx, const npu_pass *pass, bool is_after, const npu_graph *g)
+{
+    npu_text_printf((npu_text *)ctx, "%s%s %u;", pass->name, is_after ? " after" : "",
+                    (unsigned)npu_graph_num_ops(g));
+}
+
+static void test_passes(void)
+{
+    static const char *const device[] = { "aicf", NULL };
+    static npu_kind k_device = NPU_AICF_RELU;
+    npu_pass passes[] = { { "clean", NULL, run_clean, NULL }, { "device", device, run_to_kind, NULL } };
+    npu_text log = npu_text_make(NULL);
+    npu_pass_options options = { note, NULL, true, 0 };
+    npu_graph *g = parse(
+        "graph main\ninput x : f32[2]\nb = aten.clone.default(x)\nd = aten.leaky_relu.default(b)\noutput y = d\n");
+    npu_graph *now = NULL;
+    npu_diag diag = { 0 };
+    options.ctx = &log;
+    passes[1].ctx = &k_device;
+    NPU_CHECK_STATUS(npu_graph_run_passes(&now, g, passes, 2, &options, &diag), NPU_OK);
+    check_text(now, "npu_ir 1\ngraph main\ninput x : f32[2]\nd = aicf.relu(x=x) : f32[2]\noutput y = d\n");
+    NPU_CHECK_STR(log.data, "clean 2;clean after 1;device 1;device after 1;");
+    npu_graph_destroy(now);
+    passes[1].namespaces = NULL; /* brings in what it does not declare */
+    NPU_CHECK_STATUS(npu_graph_run_passes(&now, g, passes, 2, NULL, &diag), NPU_ERR_GRAPH);
+    NPU_CHECK(!now);
+    NPU_CHECK_STR(diag.message, "pass device: it makes aicf ops, which it does not declare");
+    NPU_CHECK_STATUS(npu_graph_run_passes(&now, g, NULL, 0, NULL, &diag), NPU_OK);
+    NPU_CHECK_EQ(npu_graph_num_ops(now), 2);
+    npu_graph_destroy(now);
+    NPU_CHECK_STATUS(npu_graph_run_passes(&now, NULL, NULL, 0, NULL, NULL), NPU_ERR_GRAPH);
+    options._canary = 1;
+    NPU_CHECK_STATUS(npu_graph_run_passes(&now, g, NULL, 0, &options, NULL), NPU_ERR_INVALID_ARGUMENT);
+    npu_text_free(&log);
+    npu_graph_destroy(g);
+}
+
+/* Every allocation of a pattern sweep fails once. */
+static void test_patterns_out_of_memory(void)
+{
+    npu_status status = NPU_ERR_NO_MEMORY;
+    npu_registry *registry = NULL;
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    for (uint64_t n = 1; status && n < 5000; n++) {
+        npu_alloc_counter counter = { 0, 0, 0, 0 };
+        npu_allocator allocator = npu_counting_allocator(&counter);
+        static const char text[] = CONVERTIBLE "e = aten.leaky_relu.default(c, 0)\noutput y = d\noutput z = e\n";
+        npu_graph_desc desc = { 0 };
+        npu_graph *g = NULL, *now = NULL;
+        desc.allocator = &allocator;
+        desc.registry = registry;
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), &desc, NULL), NPU_OK);
+        counter.fail_at = counter.num_calls + n;
+        status = npu_graph_apply_patterns(&now, g, clean, 3, NULL, NULL, NULL);
+        if (status) {
+            NPU_CHECK_STATUS(status, NPU_ERR_NO_MEMORY);
+        }
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+    npu_registry_destroy(registry);
+}
+
 /* ---- symbols ---- */
 
 static const char *const symbolic =
@@ -357,6 +643,14 @@ int main(void)
     NPU_RUN(test_failures);
     NPU_RUN(test_bound_params_and_locations);
     NPU_RUN(test_out_of_memory);
+    NPU_RUN(test_patterns);
+    NPU_RUN(test_benefit);
+    NPU_RUN(test_no_fixed_point);
+    NPU_RUN(test_pattern_failures);
+    NPU_RUN(test_convert);
+    NPU_RUN(test_convert_leaves_illegal);
+    NPU_RUN(test_passes);
+    NPU_RUN(test_patterns_out_of_memory);
     NPU_RUN(test_specialize);
     NPU_RUN(test_specialize_rejections);
     NPU_RUN(test_specialize_contradiction);
