@@ -2541,6 +2541,9 @@ typedef struct npu_op_storage {
     const npu_spec **specs;    /* in, then out; owned: free with npu_op_storage_free */
     const void **data;
     size_t capacity;
+    npu_spec *known;           /* copies of specs in which symbols have values */
+    uint8_t *blob;             /* a copy of the attributes in which they do */
+    size_t num_known, blob_size;
     npu_allocator allocator;
 } npu_op_storage;
 NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info *info,
@@ -2563,9 +2566,14 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
                                          void *ctx);
 
 /* Symbolic dims: dims equal to the returned value (below -1) are equal. max 0 = unbounded. Errors: 0 is
-   returned. */
+   returned. A dim of a result that cannot be told from the operands' specs gets a symbol of its own: "d0" ..,
+   at least 0, at most what the op gives where all its operands' dims are at their largest. npu_emit_typed
+   gives such a dim a symbol of the caller's, with a bound of the caller's. */
 NPU_IR_API int64_t npu_graph_symbol(npu_graph *g, const char *name, int64_t min, int64_t max);
 NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim);
+/* Bounds of a dim, which may be a number; false where it has none above: an unbounded symbol, or
+   NPU_DYNAMIC_DIM. */
+NPU_IR_API bool npu_graph_dim_bounds(const npu_graph *g, int64_t dim, int64_t *min, int64_t *max);
 /* A new graph in which every listed symbol has its value; all specs are deduced again. Errors: RANGE (outside
    min..max), those of emit. */
 NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, const char *const *names,
@@ -2576,6 +2584,8 @@ NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, 
 
    A type rule reads the specs, bound arguments and constant data of an op and adds one spec per result. It is
    pure: no allocation, no state. Rules are named after what they do; the table of rules is at >>impl-deduce.
+   It runs when the op is built, with symbols among the dims, and again in every run of an op whose dims are
+   not all known before (>>exec): then with this run's dims, and for NPU_DATA with the data of all operands.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_deduce {
@@ -2594,6 +2604,11 @@ NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const ch
                                       const char *format, ...) NPU_IR_PRINTF(4, 5);
 /* Spec of a tensor argument by name, NULL = a hole. */
 NPU_IR_API const npu_spec *npu_deduce_spec(const npu_deduce *d, const char *name);
+/* What a rule makes of a dim that data decides, where it does not see the data: a negative number that stands
+   for at most `most` elements (below 0 = no bound). Dims of one op made with equal arguments are equal dims;
+   `which` keeps others apart. A size that only has to be computed from dims that are not known is
+   NPU_DYNAMIC_DIM. The graph gives both a symbol. */
+NPU_IR_API int64_t npu_deduce_unknown(uint32_t which, int64_t most);
 
 /* -----------------------------------------------------------------------------------------------------------
    7  BUILDER, LAYERS, MODELS                                                                        >>builder
@@ -6441,7 +6456,8 @@ typedef struct npu__pair {
 
 typedef struct npu__symbol {
     const char *name;
-    int64_t min, max;
+    int64_t min, max; /* max 0 = unbounded */
+    bool is_deduced;  /* of a result: a rewrite deduces it again */
 } npu__symbol;
 
 /* A growing array: elements, how many, how many fit. */
@@ -6486,6 +6502,7 @@ struct npu_graph {
     NPU__ARRAY(uint32_t, counts);
     NPU__ARRAY(npu_spec, results);
     NPU__ARRAY(uint8_t, packed);
+    npu_op_storage bounds;
 };
 
 #define NPU__RESERVE(g, array, extra) \
@@ -6641,6 +6658,7 @@ NPU_IR_API void npu_graph_destroy(npu_graph *g)
     NPU__RELEASE(g, counts);
     NPU__RELEASE(g, results);
     NPU__RELEASE(g, packed);
+    npu_op_storage_free(&g->bounds);
     npu__free(&g->allocator, g->name_table, g->name_table_size * sizeof *g->name_table);
     npu__free(&g->allocator, g->spec_table, g->spec_table_size * sizeof *g->spec_table);
     npu__arena_free(&g->arena);
@@ -7092,9 +7110,9 @@ NPU_IR_API void npu_op_storage_free(npu_op_storage *storage)
         npu__free(&storage->allocator, (void *)storage->specs, storage->capacity * sizeof *storage->specs);
         npu__free(&storage->allocator, (void *)storage->data, storage->capacity * sizeof *storage->data);
     }
-    storage->capacity = 0;
-    storage->specs = NULL;
-    storage->data = NULL;
+    npu__free(&storage->allocator, storage->known, storage->num_known * sizeof *storage->known);
+    npu__free(&storage->allocator, storage->blob, storage->blob_size);
+    memset(storage, 0, sizeof *storage);
 }
 
 static npu_status npu__storage_reserve(const npu_graph *g, npu_op_storage *storage, size_t need)
@@ -7168,6 +7186,167 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
                            o->num_operands, storage->args, NULL);
     info->body = status ? NULL : npu__body(g, info);
     return status;
+}
+
+/* ---- symbols ---- */
+
+static npu__symbol *npu__symbol_of(const npu_graph *g, int64_t dim)
+{
+    uint64_t i = (uint64_t)(-2 - dim);
+    return dim < NPU_DYNAMIC_DIM && i < g->num_symbols ? &g->symbols[i] : NULL;
+}
+
+/* The dim that a symbol stands for, 0 = there is none of this name. */
+static int64_t npu__find_symbol(const npu_graph *g, const char *name)
+{
+    for (uint32_t i = 0; i < g->num_symbols; i++) {
+        if (strcmp(g->symbols[i].name, name) == 0) {
+            return -2 - (int64_t)i;
+        }
+    }
+    return 0;
+}
+
+/* A new symbol; 0 = out of memory. */
+static int64_t npu__symbol_add(npu_graph *g, const char *name, int64_t min, int64_t max)
+{
+    char *copy;
+    npu__symbol *s;
+    if (!NPU__RESERVE(g, symbols, 1) || (copy = npu__arena_str(&g->arena, name)) == NULL) {
+        npu__graph_no_memory(g);
+        return 0;
+    }
+    s = &g->symbols[g->num_symbols];
+    s->name = copy;
+    s->min = min;
+    s->max = max;
+    s->is_deduced = false;
+    return -2 - (int64_t)g->num_symbols++;
+}
+
+NPU_IR_API int64_t npu_graph_symbol(npu_graph *g, const char *name, int64_t min, int64_t max)
+{
+    int64_t known;
+    if (!g || min < 0 || (max && max < min) || !name || !name[0]) {
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "symbol '%s': bounds %lld..%lld", name ? name : "",
+                        (long long)min, (long long)max);
+        return 0;
+    }
+    known = npu__find_symbol(g, name);
+    return known ? known : npu__symbol_add(g, name, min, max);
+}
+
+/* A symbol for a dim of a result, "d" and its number, or the next number that is free. */
+static int64_t npu__symbol_fresh(npu_graph *g, int64_t max)
+{
+    char name[16];
+    uint32_t number = g->num_symbols;
+    int64_t dim;
+    do {
+        snprintf(name, sizeof name, "d%u", (unsigned)number++);
+    } while (npu__find_symbol(g, name));
+    dim = npu__symbol_add(g, name, 0, max);
+    if (dim) {
+        npu__symbol_of(g, dim)->is_deduced = true;
+    }
+    return dim;
+}
+
+NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim)
+{
+    const npu__symbol *s = g ? npu__symbol_of(g, dim) : NULL;
+    return s ? s->name : "?";
+}
+
+NPU_IR_API bool npu_graph_dim_bounds(const npu_graph *g, int64_t dim, int64_t *min, int64_t *max)
+{
+    const npu__symbol *s = g ? npu__symbol_of(g, dim) : NULL;
+    *min = dim >= 0 ? dim : s ? s->min : 0;
+    *max = dim >= 0 ? dim : s ? s->max : 0;
+    return dim >= 0 || (s && s->max);
+}
+
+/* ---- an op with values for its symbols ---- */
+
+/* The value of a dim: that of its symbol in `values`, or where there are none the largest; a dim that has no
+   value stays what it is. */
+static int64_t npu__dim_at(const npu_graph *g, const int64_t *values, int64_t dim)
+{
+    const npu__symbol *s = npu__symbol_of(g, dim);
+    int64_t value = !s ? NPU_DYNAMIC_DIM : values ? values[-2 - dim] : s->max ? s->max : NPU_DYNAMIC_DIM;
+    return value >= 0 ? value : dim;
+}
+
+static npu_spec npu__spec_at(const npu_graph *g, const int64_t *values, const npu_spec *spec)
+{
+    npu_spec known = *spec;
+    for (uint32_t i = 0; i < known.rank; i++) {
+        known.dims[i] = npu__dim_at(g, values, known.dims[i]);
+    }
+    return known;
+}
+
+/* Symbols stand in lists named size or shape only: elsewhere a number below -1 counts from an end. */
+static bool npu__arg_has_symbols(const npu_bound_arg *arg)
+{
+    return arg->form == NPU_ARG_INTS && (strcmp(arg->name, "size") == 0 || strcmp(arg->name, "shape") == 0);
+}
+
+static npu_status npu__storage_reserve_known(const npu_graph *g, npu_op_storage *s, size_t specs, size_t bytes)
+{
+    s->allocator = g->allocator;
+    if (s->num_known < specs) {
+        npu__free(&s->allocator, s->known, s->num_known * sizeof *s->known);
+        s->known = (npu_spec *)npu__alloc(&s->allocator, specs * sizeof *s->known);
+        s->num_known = s->known ? specs : 0;
+    }
+    if (s->blob_size < bytes) {
+        npu__free(&s->allocator, s->blob, s->blob_size);
+        s->blob = (uint8_t *)npu__alloc(&s->allocator, bytes);
+        s->blob_size = s->blob ? bytes : 0;
+    }
+    return s->num_known < specs || s->blob_size < bytes ? NPU_ERR_NO_MEMORY : NPU_OK;
+}
+
+/* Binds a copy of the op's blob, in which sizes that are symbols have their values. */
+static npu_status npu__info_sizes_at(const npu_graph *g, const npu_schema *schema, const uint32_t *groups,
+                                     const int64_t *values, npu_op_info *info, npu_op_storage *s)
+{
+    if (info->attrs_size) {
+        memcpy(s->blob, info->attrs, info->attrs_size);
+    }
+    for (uint32_t a = 0; a < info->num_args; a++) {
+        const npu_bound_arg *arg = &info->args[a];
+        for (uint32_t i = 0; npu__arg_has_symbols(arg) && i < arg->count; i++) {
+            int64_t dim = (int64_t)npu__get_le(arg->data + 8u * i, 8);
+            npu__put_le(s->blob + (arg->data - info->attrs) + 8u * i, (uint64_t)npu__dim_at(g, values, dim), 8);
+        }
+    }
+    info->attrs = info->attrs_size ? s->blob : (const uint8_t *)"";
+    info->args = s->args;
+    return npu_blob_bind(schema, info->attrs, info->attrs_size, groups, info->num_in, s->args, NULL);
+}
+
+/* Turns info, which may point into storage, into the op with values for its symbols; info->out may be NULL. */
+static npu_status npu__info_at(const npu_graph *g, const npu_schema *schema, const uint32_t *groups,
+                               const int64_t *values, npu_op_info *info, npu_op_storage *s)
+{
+    uint32_t num = info->num_in + (info->out ? info->num_out : 0);
+    npu_status status = npu__storage_reserve(g, s, num);
+    status = status ? status : npu__storage_reserve_known(g, s, num, info->attrs_size);
+    for (uint32_t i = 0; i < num && status == NPU_OK; i++) {
+        const npu_spec *spec = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
+        if (spec) {
+            s->known[i] = npu__spec_at(g, values, spec);
+        }
+        s->specs[i] = spec ? &s->known[i] : NULL;
+    }
+    if (status) {
+        return status;
+    }
+    info->in = s->specs;
+    info->out = info->out ? s->specs + info->num_in : NULL;
+    return npu__info_sizes_at(g, schema, groups, values, info, s);
 }
 
 /* ---- naming and notes on ops ---- */
@@ -7246,48 +7425,6 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
     return npu__make_value(i < npu_op_num_saved(g, op) ? g->saved[npu__first_saved(g, op.id) + i].b : 0);
 }
 
-/* ---- symbols ---- */
-
-/* The dim that a symbol stands for, 0 = there is none of this name. */
-static int64_t npu__find_symbol(const npu_graph *g, const char *name)
-{
-    for (uint32_t i = 0; i < g->num_symbols; i++) {
-        if (strcmp(g->symbols[i].name, name) == 0) {
-            return -2 - (int64_t)i;
-        }
-    }
-    return 0;
-}
-
-NPU_IR_API int64_t npu_graph_symbol(npu_graph *g, const char *name, int64_t min, int64_t max)
-{
-    int64_t known;
-    char *copy;
-    if (!g || min < 0 || (max && max < min) || !name || !name[0]) {
-        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "symbol '%s': bounds %lld..%lld", name ? name : "",
-                        (long long)min, (long long)max);
-        return 0;
-    }
-    known = npu__find_symbol(g, name);
-    if (known) {
-        return known;
-    }
-    if (!NPU__RESERVE(g, symbols, 1) || (copy = npu__arena_str(&g->arena, name)) == NULL) {
-        npu__graph_no_memory(g);
-        return 0;
-    }
-    g->symbols[g->num_symbols].name = copy;
-    g->symbols[g->num_symbols].min = min;
-    g->symbols[g->num_symbols].max = max;
-    return -2 - (int64_t)g->num_symbols++;
-}
-
-NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim)
-{
-    uint64_t i = (uint64_t)(-2 - dim);
-    return g && dim < -1 && i < g->num_symbols ? g->symbols[i].name : "?";
-}
-
 /* ---- validation ---- */
 
 typedef struct npu__validation {
@@ -7353,6 +7490,20 @@ static void npu__validate_value(npu__validation *v, uint32_t id)
 
 static npu_status npu__deduce(npu_deduce *d);
 
+/* True for a dim of a result that a type rule left open: it is no number and no symbol of an operand. */
+static bool npu__is_open(const npu_graph *g, int64_t dim) { return dim < 0 && !npu__symbol_of(g, dim); }
+
+/* Dims that are open in a deduced spec become those of `as` where these are no numbers. */
+static void npu__settle(const npu_graph *g, npu_spec *deduced, const npu_spec *as)
+{
+    for (uint32_t i = 0; i < deduced->rank && i < as->rank; i++) {
+        bool is_settled = as->dims[i] == NPU_DYNAMIC_DIM || npu__symbol_of(g, as->dims[i]);
+        if (is_settled && npu__is_open(g, deduced->dims[i])) {
+            deduced->dims[i] = as->dims[i];
+        }
+    }
+}
+
 /* Deduces the results again and compares. */
 static void npu__validate_types(npu__validation *v, uint32_t id, const npu_op_info *info)
 {
@@ -7371,6 +7522,7 @@ static void npu__validate_types(npu__validation *v, uint32_t id, const npu_op_in
     } else if (o->def->rule) {
         bool same = d.num_results == o->num_results;
         for (uint32_t i = 0; same && i < d.num_results; i++) {
+            npu__settle(v->g, &d.results[i], info->out[i]);
             same = npu_spec_equal(&d.results[i], info->out[i]);
         }
         if (!same) {
@@ -7522,8 +7674,9 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      bernoulli      same; probabilities floating point
      aicf_*         the contracts of the device: see their schemas
 
-   A dim that is not known agrees with any other where sizes must be equal: a graph is deduced again when its
-   symbols get values. Where a size must be computed from one, the result is NPU_DYNAMIC_DIM. */
+   A dim that is not known agrees with any other where sizes must be equal: an op is deduced again when its
+   symbols get values. Where a size must be computed from one, the result is NPU_DYNAMIC_DIM, and where data
+   decides it, npu_deduce_unknown: the graph makes symbols of both (npu__emit_symbols). */
 
 #define NPU__MAX_RESULTS 65536u /* of one op: no attribute may ask for more */
 
@@ -7589,6 +7742,25 @@ NPU_IR_API const npu_spec *npu_deduce_spec(const npu_deduce *d, const char *name
 static bool npu__is_scalar_op(const npu_deduce *d)
 {
     return d->is_scalar || NPU_KIND_NAMESPACE(d->def->kind) == NPU_NS_ARITH;
+}
+
+/* Dims that data decides lie far below all symbols: the bound and `which` in one number. INT64_MIN is none of
+   them. */
+#define NPU__UNKNOWN_FIRST (-((int64_t)1 << 62))
+#define NPU__UNKNOWN_MOST ((int64_t)1 << 44)
+
+NPU_IR_API int64_t npu_deduce_unknown(uint32_t which, int64_t most)
+{
+    int64_t bound = most < 0 || most > NPU__UNKNOWN_MOST ? 0 : most + 1; /* 0 = none */
+    return most == 0 ? 0 : NPU__UNKNOWN_FIRST - (bound * 65536 + (int64_t)(which & 0xffffu));
+}
+
+static bool npu__is_unknown(int64_t dim) { return dim <= NPU__UNKNOWN_FIRST && dim != INT64_MIN; }
+
+/* The bound of a deduced dim: NPU_DYNAMIC_DIM = there is none. */
+static int64_t npu__dim_bound(int64_t dim)
+{
+    return dim >= 0 ? dim : npu__is_unknown(dim) ? (NPU__UNKNOWN_FIRST - dim) / 65536 - 1 : NPU_DYNAMIC_DIM;
 }
 
 /* Runs the type rule of an op whose operands are there, once they are of the class that its schema wants. */
@@ -7880,6 +8052,11 @@ static npu_status npu__join_dims(npu_deduce *d, npu__join *j, const char *name, 
     if (!npu_broadcast(j->dims, j->rank, x->dims, x->rank, j->dims, &j->rank, &bad)) {
         return NPU_OK;
     }
+    if (x->dims[x->rank - 1 - bad] < 0 || had[rank - 1 - bad] < 0) {
+        return npu_deduce_fail(d, NPU_ERR_DYNAMIC_SHAPE, name,
+                               "%s dim %u is not known to be equal to the dim it meets, or 1", name,
+                               (unsigned)(x->rank - 1 - bad));
+    }
     return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s dim %u is %lld, expected %lld or 1", name,
                            (unsigned)(x->rank - 1 - bad), (long long)x->dims[x->rank - 1 - bad],
                            (long long)had[rank - 1 - bad]);
@@ -8078,14 +8255,18 @@ static npu_status npu__type_where(npu_deduce *d)
     return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
-/* Elements that are not zero, where that can be told here. -0.0 is zero: a sign bit does not count. */
-static int64_t npu__count_true(const npu_spec *x, const void *data)
+/* Elements of a tensor that are not zero, dim `which` of the op: at most all of them where the data is not
+   known. -0.0 is zero: a sign bit does not count. */
+static int64_t npu__count_true(const npu_spec *x, const void *data, uint32_t which)
 {
     npu_dtype t = npu__dtype_of(x);
     size_t len, bytes = npu_dtype_bits(t) / 8;
     int64_t count = 0;
-    if (!data || npu_spec_len(x, &len) || !npu__is_real(t)) {
-        return NPU_DYNAMIC_DIM;
+    if (npu_spec_len(x, &len)) {
+        return npu_deduce_unknown(which, -1);
+    }
+    if (!data || !npu__is_real(t)) {
+        return npu_deduce_unknown(which, (uint64_t)len > INT64_MAX ? -1 : (int64_t)len);
     }
     for (size_t i = 0; i < len; i++) {
         const uint8_t *at = (const uint8_t *)data + i * bytes;
@@ -8107,7 +8288,7 @@ static int64_t npu__count_true(const npu_spec *x, const void *data)
 static npu_status npu__type_where_indices(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "condition");
-    int64_t count = npu__count_true(x, d->op->in_data ? d->op->in_data[0] : NULL);
+    int64_t count = npu__count_true(x, d->op->in_data ? d->op->in_data[0] : NULL, 0);
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < (x->rank ? x->rank : 1u) && !status; i++) {
         status = npu__result(d, NPU_I64, 1, &count);
@@ -11004,7 +11185,7 @@ static npu_status npu__split_sections(npu_deduce *d, const npu_spec *x, uint32_t
     return status;
 }
 
-/* Index i of the places where tensor_split cuts: an attribute, or an element of constant data. */
+/* Index i of the places where tensor_split cuts: an attribute, or an element of data. */
 static int64_t npu__split_index(const npu_deduce *d, const int64_t *data, uint32_t i)
 {
     return data ? data[i] : npu_op_int_at(d->op, npu_op_arg(d->op, "indices") ? "indices" : "sections", i);
@@ -11025,6 +11206,16 @@ static npu_status npu__split_indices(npu_deduce *d, const npu_spec *x, uint32_t 
     return status;
 }
 
+/* Pieces between indices that are not known: each may be the whole. */
+static npu_status npu__split_unknown(npu_deduce *d, const npu_spec *x, uint32_t axis, int64_t count)
+{
+    npu_status status = NPU_OK;
+    for (int64_t i = 0; i <= count && !status; i++) {
+        status = npu__split_piece(d, x, axis, npu_deduce_unknown((uint32_t)i, x->dims[axis]));
+    }
+    return status;
+}
+
 static npu_status npu__type_tensor_split(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *at = npu_deduce_spec(d, "tensor_indices_or_sections");
@@ -11041,11 +11232,13 @@ static npu_status npu__type_tensor_split(npu_deduce *d)
     status = status
         ? status
         : npu__check_dtype(d, "tensor_indices_or_sections", npu__dtype_of(at), at->dtype == NPU_I64, "i64");
-    if (!status && (!data || (at->rank && at->dims[0] < 0))) {
+    if (!status && (at->rank ? at->dims[0] < 0 : !data)) {
         return npu_deduce_fail(d, NPU_ERR_DYNAMIC_SHAPE, "tensor_indices_or_sections",
-                               "tensor_indices_or_sections is not constant, so the results are not known");
+                               "tensor_indices_or_sections is not constant, so the number of results is not "
+                               "known");
     }
     return status     ? status
+           : !data    ? npu__split_unknown(d, x, axis, at->dims[0])
            : at->rank ? npu__split_indices(d, x, axis, data, at->dims[0])
                       : npu__split_sections(d, x, axis, data[0]);
 }
@@ -11181,7 +11374,7 @@ static npu_status npu__indexing_mask(npu_deduce *d, npu__indexing *s, const npu_
                                      uint32_t operand)
 {
     npu_spec index;
-    int64_t count = npu__count_true(mask, d->op->in_data ? d->op->in_data[operand] : NULL);
+    int64_t count = npu__count_true(mask, d->op->in_data ? d->op->in_data[operand] : NULL, operand);
     for (uint32_t i = 0; i < mask->rank; i++) {
         if (s->taken + i >= x->rank || !npu__dims_agree(mask->dims[i], x->dims[s->taken + i])) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "indices",
@@ -11279,7 +11472,7 @@ static npu_status npu__type_nonzero(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t dims[2];
-    dims[0] = npu__count_true(x, npu__known_data(d, "self"));
+    dims[0] = npu__count_true(x, npu__known_data(d, "self"), 0);
     dims[1] = x->rank;
     return npu__result(d, NPU_I64, 2, dims);
 }
@@ -11287,20 +11480,21 @@ static npu_status npu__type_nonzero(npu_deduce *d)
 static npu_status npu__type_masked_select(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *mask = npu_deduce_spec(d, "mask");
-    int64_t count = npu__count_true(mask, npu__known_data(d, "mask"));
+    int64_t count = npu__count_true(mask, npu__known_data(d, "mask"), 0), most = npu__dim_bound(count);
     npu__join j;
     npu_status status = npu__check_dtype(d, "mask", npu__dtype_of(mask), mask->dtype == NPU_BOOL, "bool");
     memset(&j, 0, sizeof j);
     status = status ? status : npu__join_dims(d, &j, "self", x);
     status = status ? status : npu__join_dims(d, &j, "mask", mask);
-    for (uint32_t i = 0; i < j.rank && !status && count >= 0; i++) {
+    for (uint32_t i = 0; i < j.rank && !status && most >= 0; i++) { /* the mask is spread to these places */
         bool is_there = i >= j.rank - mask->rank && mask->dims[i - (j.rank - mask->rank)] != 1;
         if (!is_there && j.dims[i] < 0) {
-            count = NPU_DYNAMIC_DIM;
-        } else if (!is_there && !npu__dim_mul(count, j.dims[i], &count)) {
+            most = NPU_DYNAMIC_DIM;
+        } else if (!is_there && !npu__dim_mul(most, j.dims[i], &most)) {
             status = npu__too_large(d, "mask");
         }
     }
+    count = npu__is_unknown(count) ? npu_deduce_unknown(0, most) : most;
     return status ? status : npu__result(d, npu__dtype_of(x), 1, &count);
 }
 
@@ -11497,18 +11691,18 @@ static npu_status npu__type_one_hot(npu_deduce *d)
         if (largest == -1) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self is empty, so num_classes must be given");
         }
-        classes = largest < 0 ? NPU_DYNAMIC_DIM : largest + 1;
+        classes = largest < 0 ? npu_deduce_unknown(0, -1) : largest + 1;
     }
     return status ? status : npu__result_with_dim(d, x, NPU_I64, x->rank, classes);
 }
 
-/* Sum of constant repeats, i32 or i64: *sum is NPU_DYNAMIC_DIM where they are not known. */
+/* Sum of constant repeats, i32 or i64, of which each counts `times`; else what output_size says, or nothing. */
 static npu_status npu__sum_repeats(npu_deduce *d, int64_t times, int64_t *sum)
 {
     const npu_spec *x = npu_deduce_spec(d, "repeats");
     const void *data = npu__known_data(d, "repeats");
     size_t len;
-    *sum = npu_op_int(d->op, "output_size", NPU_DYNAMIC_DIM);
+    *sum = npu_op_int(d->op, "output_size", data ? NPU_DYNAMIC_DIM : npu_deduce_unknown(0, -1));
     if (!data || npu_spec_len(x, &len) || times < 0) {
         return NPU_OK;
     }
@@ -12791,6 +12985,7 @@ typedef struct npu__emission {
     uint32_t attrs_size;
     const npu_spec *given;      /* result specs to compare with; NULL = deduced ones are taken */
     uint32_t num_given;
+    bool is_hint;               /* given tells the symbols of dims that are not known; the rest may differ */
 } npu__emission;
 
 /* Makes room for the operand specs and checks that every operand exists where it must. */
@@ -12843,6 +13038,102 @@ static npu_status npu__emit_body(npu_graph *g, npu_op_info *info)
     return NPU_OK;
 }
 
+/* Symbols for the dims that a rule left open, where they come from. */
+typedef struct npu__opening {
+    const npu_deduce *at_most; /* the same results with every dim at its largest; NULL = they cannot be told */
+    bool is_anonymous;         /* an operand has a dim that no symbol stands for: neither have the results */
+    int64_t last, last_symbol; /* equal unknown dims follow one another */
+} npu__opening;
+
+/* True where a dim is -1 or a number is fed by a value: no symbol will ever tell. */
+static bool npu__is_anonymous(const npu_op_info *info)
+{
+    for (uint32_t i = 0; i < info->num_in; i++) {
+        for (uint32_t k = 0; info->in[i] && k < info->in[i]->rank; k++) {
+            if (info->in[i]->dims[k] == NPU_DYNAMIC_DIM) {
+                return true;
+            }
+        }
+    }
+    for (uint32_t a = 0; a < info->num_args; a++) {
+        const npu_bound_arg *arg = &info->args[a];
+        for (uint32_t k = 0; arg->form == NPU_ARG_INTS && k < arg->count; k++) {
+            if (npu__get_le(arg->data + 8u * k, 8) == (uint64_t)INT64_MIN) {
+                return true;
+            }
+        }
+        if (arg->form == NPU_ARG_INT && arg->i == INT64_MIN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Replaces one open dim, which is dim i of result r. */
+static npu_status npu__emit_symbol(npu_graph *g, npu__opening *o, uint32_t r, uint32_t i, int64_t *dim)
+{
+    const npu_spec *most = o->at_most && r < o->at_most->num_results ? &o->at_most->results[r] : NULL;
+    int64_t bound = most && i < most->rank ? npu__dim_bound(most->dims[i]) : npu__dim_bound(*dim);
+    if (*dim == o->last) {
+        *dim = o->last_symbol;
+    } else if (*dim != NPU_DYNAMIC_DIM || bound >= 0 || (most && !o->is_anonymous)) {
+        o->last = npu__is_unknown(*dim) ? *dim : 0;
+        bound = bound == 0 ? 1 : bound < 0 ? 0 : bound; /* to a symbol 0 means unbounded */
+        *dim = o->last_symbol = npu__symbol_fresh(g, bound);
+    }
+    return *dim ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
+/* Gives the open dims of g->results symbols. */
+static npu_status npu__emit_symbols(npu_graph *g, const npu__emission *e, const npu_op_info *info)
+{
+    npu_op_info known = *info;
+    npu_deduce d;
+    npu__opening o;
+    npu_status status = npu__info_at(g, e->def->schema, e->groups, NULL, &known, &g->bounds);
+    memset(&d, 0, sizeof d);
+    memset(&o, 0, sizeof o);
+    d.op = &known;
+    d.def = e->def;
+    d.allocator = g->allocator;
+    d.is_scalar = g->level == NPU_LEVEL_SCALAR;
+    o.is_anonymous = npu__is_anonymous(info);
+    if (status == NPU_OK && npu__deduce(&d) == NPU_OK) {
+        o.at_most = &d;
+    }
+    for (uint32_t r = 0; r < g->num_results && status != NPU_ERR_NO_MEMORY; r++) {
+        for (uint32_t i = 0; i < g->results[r].rank && status != NPU_ERR_NO_MEMORY; i++) {
+            int64_t *dim = &g->results[r].dims[i];
+            if (npu__is_open(g, *dim)) {
+                status = npu__emit_symbol(g, &o, r, i, dim);
+            }
+        }
+    }
+    npu__free(&g->allocator, d.results, d.capacity * sizeof *d.results);
+    return status == NPU_ERR_NO_MEMORY ? npu__graph_no_memory(g) : NPU_OK;
+}
+
+/* Compares the results with those given, and opens what is left open. */
+static npu_status npu__emit_results(npu_graph *g, const npu__emission *e, const npu_op_info *info)
+{
+    bool same = !e->given || e->is_hint || e->num_given == g->num_results, is_open = false;
+    for (uint32_t i = 0; i < g->num_results; i++) {
+        npu_spec *y = &g->results[i];
+        if (e->given && i < e->num_given) {
+            npu__settle(g, y, &e->given[i]);
+            same = same && (e->is_hint || npu_spec_equal(y, &e->given[i]));
+        }
+        for (uint32_t k = 0; k < y->rank; k++) {
+            is_open = is_open || npu__is_open(g, y->dims[k]);
+        }
+    }
+    if (!same) {
+        return npu__graph_fail(g, NPU_ERR_SHAPE,
+                               "%s: the given results differ from what its type rule gives", info->name);
+    }
+    return is_open ? npu__emit_symbols(g, e, info) : NPU_OK;
+}
+
 static npu_status npu__emit_deduce(npu_graph *g, const npu__emission *e, const npu_op_info *info)
 {
     npu_deduce d;
@@ -12879,17 +13170,7 @@ static npu_status npu__emit_deduce(npu_graph *g, const npu__emission *e, const n
         diag.file[0] = 0;
         return npu__graph_adopt(g, &diag);
     }
-    if (e->given && e->def->rule) {
-        bool same = e->num_given == d.num_results;
-        for (uint32_t i = 0; same && i < e->num_given; i++) {
-            same = npu_spec_equal(&d.results[i], &e->given[i]);
-        }
-        if (!same) {
-            return npu__graph_fail(g, NPU_ERR_SHAPE,
-                                   "%s: the given results differ from what its type rule gives", info->name);
-        }
-    }
-    return NPU_OK;
+    return e->def->rule ? npu__emit_results(g, e, info) : NPU_OK;
 }
 
 static uint32_t npu__emit_location(npu_graph *g)
@@ -12978,7 +13259,7 @@ static npu_op npu__emit(npu_graph *g, const npu__emission *given)
     npu_bound_arg args[NPU_MAX_ARGS];
     npu_op_info info;
     npu_diag diag;
-    uint32_t num_lists = npu__num_lists(e.def->schema);
+    uint32_t num_lists = npu__num_lists(e.def->schema), num_symbols = g->num_symbols;
     memset(&info, 0, sizeof info);
     memset(&diag, 0, sizeof diag);
     info.size = (uint32_t)sizeof info;
@@ -13000,6 +13281,7 @@ static npu_op npu__emit(npu_graph *g, const npu__emission *given)
     info.in = g->in_specs;
     info.in_data = g->in_data;
     if (npu__emit_body(g, &info) || npu__emit_deduce(g, &e, &info) || npu__emit_reserve(g, &e, num_lists)) {
+        g->num_symbols = num_symbols; /* its results' are gone with them */
         return npu__make_op(0);
     }
     return npu__emit_append(g, &e, num_lists);
@@ -16702,6 +16984,10 @@ static npu_status npu__rewrite_symbol(npu_rewrite *rw, uint32_t i)
                                    (long long)rw->dims[k], (long long)s->min, (long long)s->max);
         }
     }
+    if (s->is_deduced) {
+        rw->symbols[i] = NPU_DYNAMIC_DIM; /* until its op is emitted */
+        return NPU_OK;
+    }
     rw->symbols[i] = npu_graph_symbol(rw->to, s->name, s->min, s->max);
     return rw->symbols[i] ? NPU_OK : npu__rewrite_fail(rw, NPU_ERR_NO_MEMORY, "symbols");
 }
@@ -16811,7 +17097,34 @@ static npu_status npu__rewrite_operands(npu_rewrite *rw, const npu__op *o)
     return NPU_OK;
 }
 
-/* An op without a type rule keeps its specs: they are given. */
+/* True when a result has a dim that is no number. */
+static bool npu__op_has_symbols(const npu_graph *g, const npu__op *o)
+{
+    for (uint32_t i = 0; i < o->num_results; i++) {
+        if (!npu_spec_is_static(g->specs[g->values[o->first_result + i].spec])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Old symbols of an op's results are what deduction gave now. */
+static void npu__rewrite_settle(npu_rewrite *rw, const npu__op *o, npu_op now)
+{
+    for (uint32_t i = 0; i < o->num_results && i < npu_op_num_results(rw->to, now); i++) {
+        const npu_spec *was = rw->from->specs[rw->from->values[o->first_result + i].spec];
+        const npu_spec *is = npu_value_spec(rw->to, npu_op_result(rw->to, now, i));
+        for (uint32_t k = 0; k < was->rank && k < is->rank; k++) {
+            const npu__symbol *s = npu__symbol_of(rw->from, was->dims[k]);
+            if (s && rw->symbols[s - rw->from->symbols] == NPU_DYNAMIC_DIM) {
+                rw->symbols[s - rw->from->symbols] = is->dims[k];
+            }
+        }
+    }
+}
+
+/* An op without a type rule keeps its specs: they are given. To others they tell the symbols of dims that are
+   not known. */
 static npu_spec *npu__rewrite_given(npu_rewrite *rw, const npu__op *o)
 {
     npu_spec *given = (npu_spec *)npu__alloc(&rw->to->allocator, o->num_results * sizeof *given);
@@ -16836,7 +17149,7 @@ static npu_op npu__rewrite_emit(npu_rewrite *rw, const npu__op *o, const npu_op_
             rw->from->blobs && o->attrs != NPU_NO_INDEX ? rw->from->blobs + o->attrs : (const uint8_t *)"";
         e.attrs_size = o->attrs_size;
     }
-    if (!def->rule) {
+    if (!def->rule || npu__op_has_symbols(rw->from, o)) {
         given = npu__rewrite_given(rw, o);
         if (!given) {
             npu__graph_no_memory(rw->to);
@@ -16844,8 +17157,10 @@ static npu_op npu__rewrite_emit(npu_rewrite *rw, const npu__op *o, const npu_op_
         }
         e.given = given;
         e.num_given = o->num_results;
+        e.is_hint = def->rule != NULL;
     }
     op = npu__emit(rw->to, &e);
+    npu__rewrite_settle(rw, o, op);
     npu__free(&rw->to->allocator, given, o->num_results * sizeof *given);
     return op;
 }

@@ -312,7 +312,7 @@ static void test_data_and_types(void)
     of_param = npu_emit_name(g, "aten.where.default", &arg, 1);
     arg.as.value = npu_constant(g, "c", npu_spec_tensor(NPU_BOOL, 1, dims), truth);
     of_constant = npu_emit_name(g, "aten.where.default", &arg, 1);
-    NPU_CHECK_EQ(npu_value_spec(g, npu_op_result(g, of_param, 0))->dims[0], NPU_DYNAMIC_DIM);
+    NPU_CHECK(npu_value_spec(g, npu_op_result(g, of_param, 0))->dims[0] < NPU_DYNAMIC_DIM);
     NPU_CHECK_EQ(npu_value_spec(g, npu_op_result(g, of_constant, 0))->dims[0], 2);
     NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
