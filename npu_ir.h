@@ -1513,7 +1513,11 @@ typedef struct npu_op_table {
       "elements that are not zero, over dims")                                                               \
     X(0x01ae, NPU_ATEN_AMINMAX, 0, npu__type_aminmax,                                                        \
       "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",              \
-      "minimum and maximum; NaN wins")
+      "minimum and maximum; NaN wins") \
+    X(0x01af, NPU_ATEN_SUM_TO_SIZE, 0, npu__type_sum_to_size,                                                \
+      "sum_to_size(Tensor self, SymInt[] size) -> Tensor", "sum over the dims that broadcasting added")      \
+    X(0x01b0, NPU_ATEN_TRACE, 0, npu__type_trace,                                                            \
+      "trace(Tensor self) -> Tensor", "sum of the diagonal")
 
 /* ---- aten: attention and lookup ---- */
 #define NPU_IR_OPS_ATEN_LOOKUP(X)                                                                            \
@@ -1686,7 +1690,23 @@ typedef struct npu_op_table {
       "diagflat(Tensor self, int offset=0) -> Tensor", "matrix with all elements on a diagonal")  \
     X(0x048f, NPU_ATEN_DIAG_EMBED, 0, npu__type_diag_embed,                                       \
       "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",                \
-      "last dim as a diagonal of two")
+      "last dim as a diagonal of two")                                                            \
+    X(0x0490, NPU_ATEN_HSTACK, 0, npu__type_cat,                                                  \
+      "hstack(Tensor[] tensors) -> Tensor", "columns joined; vectors end to end")                 \
+    X(0x0491, NPU_ATEN_VSTACK, 0, npu__type_cat,                                                  \
+      "vstack(Tensor[] tensors) -> Tensor", "rows joined; a vector is a row")                     \
+    X(0x0492, NPU_ATEN_DSTACK, 0, npu__type_cat,                                                  \
+      "dstack(Tensor[] tensors) -> Tensor", "joined along dim 2, after atleast_3d")               \
+    X(0x0493, NPU_ATEN_COLUMN_STACK, 0, npu__type_cat,                                            \
+      "column_stack(Tensor[] tensors) -> Tensor", "columns joined; a vector is a column")         \
+    X(0x0494, NPU_ATEN_BLOCK_DIAG, 0, npu__type_block_diag,                                       \
+      "block_diag(Tensor[] tensors) -> Tensor", "matrices along the diagonal of zeros")           \
+    X(0x0495, NPU_ATEN_CARTESIAN_PROD, 0, npu__type_cartesian_prod,                               \
+      "cartesian_prod(Tensor[] tensors) -> Tensor",                                               \
+      "every choice of one element of each vector, one row each")                                 \
+    X(0x0496, NPU_ATEN_COMBINATIONS, 0, npu__type_combinations,                                   \
+      "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",                \
+      "every choice of r elements of a vector, one row each")
 
 /* ---- aten: type and memory ---- */
 #define NPU_IR_OPS_ATEN_MEMORY(X)                                                                            \
@@ -1850,7 +1870,15 @@ typedef struct npu_op_table {
     X(0x033d, NPU_ATEN_LOGSPACE, 0, npu__type_spaced,                                              \
       "logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? "             \
       "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",    \
-      "steps powers of base, exponents from start to end")
+      "steps powers of base, exponents from start to end")                                         \
+    X(0x033e, NPU_ATEN_TRIL_INDICES, 0, npu__type_triangle_indices,                                \
+      "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? "           \
+      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                        \
+      "rows and columns of a lower triangle")                                                      \
+    X(0x033f, NPU_ATEN_TRIU_INDICES, 0, npu__type_triangle_indices,                                \
+      "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? "           \
+      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                        \
+      "rows and columns of an upper triangle")
 
 /* ---- aten: aliases and numbers ---- */
 #define NPU_IR_OPS_ATEN_ALIAS(X)                                                                   \
@@ -7631,6 +7659,9 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      squeeze        dims of 1 removed                       unsqueeze      a dim of 1 inserted
      expand         dims of 1 enlarged                      repeat         dims times repeats
      cat            type(..), one dim summed                stack          type(..), a new dim
+     block_diag     type(..), rows and columns summed       cartesian_prod [product of the lengths, tensors]
+     combinations   [n] -> [n over r, r]                    triangle_indices [2, elements of the triangle]
+     sum_to_size    size, i64 for integers where it sums    trace          0-d, i64 for integers and bool
      split          pieces along a dim                      select, slice  one index, a range of a dim
      mean           reduced dims, floating point            sum            reduced dims, i64 for integers and bool
      reduce_same    reduced dims, same dtype                reduce_index   values and i64 indices
@@ -8582,6 +8613,41 @@ static npu_status npu__type_eye(npu_deduce *d)
     npu_status status = npu__size_arg(d, "n", n, &dims[0]);
     status = status ? status : npu__size_arg(d, "m", npu_op_int(d->op, "m", n), &dims[1]);
     status = status ? status : npu__create_dtype(d, &t);
+    return status ? status : npu__result(d, t, 2, dims);
+}
+
+/* Elements on and below diagonal `offset` of a matrix whose size fits: rows of first, first + 1 .. of them,
+   then full ones. */
+static int64_t npu__triangle_len(int64_t rows, int64_t cols, int64_t offset)
+{
+    int64_t skipped = offset >= 0 ? 0 : offset < -rows ? rows : -offset;
+    int64_t first = offset < 0 ? 1 : offset < cols ? offset + 1 : cols, growing;
+    if (cols == 0) {
+        return 0;
+    }
+    rows -= skipped;
+    growing = cols - first < rows ? cols - first : rows;
+    return growing * first + (int64_t)((uint64_t)growing * (uint64_t)(growing - 1) / 2) +
+           (rows - growing) * cols;
+}
+
+/* The upper triangle is what the lower one below its diagonal leaves. */
+static npu_status npu__type_triangle_indices(npu_deduce *d)
+{
+    int64_t rows = npu_op_int(d->op, "row", 0), cols = npu_op_int(d->op, "col", 0), dims[2] = { 2, 0 };
+    int64_t offset = npu_op_int(d->op, "offset", 0);
+    bool is_upper = d->op->kind == (uint32_t)NPU_ATEN_TRIU_INDICES;
+    npu_dtype t;
+    npu_status status = npu__check_attribute(d, "row", rows, 0);
+    status = status ? status : npu__check_attribute(d, "col", cols, 0);
+    status = status ? status : npu__dtype_arg(d, NPU_I64, &t);
+    status = status ? status : npu__check_dtype(d, "dtype", t, npu__is_number(t), "a number");
+    if (!status && !npu__dim_mul(rows, cols, &dims[1])) {
+        status = npu__too_large(d, "row");
+    }
+    offset -= is_upper && offset > INT64_MIN;
+    dims[1] = is_upper ? dims[1] - npu__triangle_len(rows, cols, offset)
+                       : npu__triangle_len(rows, cols, offset);
     return status ? status : npu__result(d, t, 2, dims);
 }
 
@@ -10419,6 +10485,34 @@ static npu_status npu__type_repeat(npu_deduce *d)
 
 /* ---- rules: lists of tensors, parts of tensors ---- */
 
+/* x with at least 1, 2 or 3 dims: a vector is a row, and the last of three dims is added at the end. */
+static npu_spec npu__at_least(const npu_spec *x, uint32_t rank)
+{
+    npu_spec y = *x;
+    uint32_t lead = x->rank == 1;
+    for (uint32_t i = 0; i < rank && x->rank < rank; i++) {
+        y.dims[i] = i >= lead && i - lead < x->rank ? x->dims[i - lead] : 1;
+    }
+    return npu_spec_tensor(npu__dtype_of(x), x->rank < rank ? rank : x->rank, y.dims);
+}
+
+/* Element i of a list, with the dims that the op first gives it. */
+static npu_spec npu__list_item(const npu_deduce *d, const npu_bound_arg *list, uint32_t i)
+{
+    const npu_spec *x = d->op->in[list->first + i];
+    int64_t column[2];
+    switch (d->op->kind) {
+    case NPU_ATEN_HSTACK: return npu__at_least(x, 1);
+    case NPU_ATEN_VSTACK: return npu__at_least(x, 2);
+    case NPU_ATEN_DSTACK: return npu__at_least(x, 3);
+    case NPU_ATEN_COLUMN_STACK:
+        column[0] = x->rank ? x->dims[0] : 1;
+        column[1] = 1;
+        return x->rank > 1 ? *x : npu_spec_tensor(npu__dtype_of(x), 2, column);
+    default: return *x;
+    }
+}
+
 /* type(..) of a list, which must not be empty. */
 static npu_status npu__list_dtype(npu_deduce *d, const npu_bound_arg *list, npu_dtype *dtype)
 {
@@ -10429,7 +10523,8 @@ static npu_status npu__list_dtype(npu_deduce *d, const npu_bound_arg *list, npu_
         return npu_deduce_fail(d, NPU_ERR_ARITY, list->name, "%s is empty", list->name);
     }
     for (uint32_t i = 0; i < list->count; i++) {
-        npu__join_type(&j, d->op->in[list->first + i]);
+        npu_spec x = npu__list_item(d, list, i);
+        npu__join_type(&j, &x);
     }
     *dtype = npu__join_dtype(&j);
     return *dtype != NPU_NONE
@@ -10437,11 +10532,10 @@ static npu_status npu__list_dtype(npu_deduce *d, const npu_bound_arg *list, npu_
                : npu_deduce_fail(d, NPU_ERR_DTYPE, list->name, "%s have no common dtype", list->name);
 }
 
-/* Element i has the dims of `first`, but for dim `axis` (the rank = none). */
-static npu_status npu__list_dims(npu_deduce *d, const npu_bound_arg *list, uint32_t i, const npu_spec *first,
-                                 uint32_t axis)
+/* x, element i, has the dims of `first`, but for dim `axis` (the rank = none). */
+static npu_status npu__list_dims(npu_deduce *d, const npu_bound_arg *list, uint32_t i, const npu_spec *x,
+                                 const npu_spec *first, uint32_t axis)
 {
-    const npu_spec *x = d->op->in[list->first + i];
     if (x->rank != first->rank) {
         return npu_deduce_fail(d, NPU_ERR_RANK, list->name, "%s %u has %u dims, expected %u", list->name,
                                (unsigned)i, (unsigned)x->rank, (unsigned)first->rank);
@@ -10460,14 +10554,39 @@ static npu_status npu__list_dims(npu_deduce *d, const npu_bound_arg *list, uint3
 static bool npu__cat_skips(const npu_spec *x) { return x->rank == 1 && x->dims[0] == 0; }
 
 /* The first tensor that cat takes; the first of all where it takes none. */
-static const npu_spec *npu__cat_first(const npu_deduce *d, const npu_bound_arg *list)
+static npu_spec npu__cat_first(const npu_deduce *d, const npu_bound_arg *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
-        if (!npu__cat_skips(d->op->in[list->first + i])) {
-            return d->op->in[list->first + i];
+        npu_spec x = npu__list_item(d, list, i);
+        if (!npu__cat_skips(&x)) {
+            return x;
         }
     }
-    return d->op->in[list->first];
+    return npu__list_item(d, list, 0);
+}
+
+/* The dim that is summed: hstack takes the first one where its first tensor is a vector. */
+static npu_status npu__cat_axis(npu_deduce *d, const npu_bound_arg *list, const npu_spec *first,
+                                uint32_t *axis)
+{
+    *axis = 0;
+    switch (d->op->kind) {
+    case NPU_ATEN_VSTACK: return NPU_OK;
+    case NPU_ATEN_DSTACK: *axis = 2; return NPU_OK;
+    case NPU_ATEN_COLUMN_STACK: *axis = 1; return NPU_OK;
+    case NPU_ATEN_HSTACK: *axis = d->op->in[list->first]->rank > 1; return NPU_OK;
+    default: return npu__axis_arg(d, "dim", first->rank, axis);
+    }
+}
+
+/* Adds a dim to a sum that starts at 0. */
+static npu_status npu__sum_dim(npu_deduce *d, const char *name, int64_t dim, int64_t *sum)
+{
+    if (*sum < 0 || dim < 0) {
+        *sum = *sum == 0 ? dim : NPU_DYNAMIC_DIM;
+        return NPU_OK;
+    }
+    return npu__dim_add(*sum, dim, sum) ? NPU_OK : npu__too_large(d, name);
 }
 
 /* Adds an operand to the dim that cat sums, and its other dims where the result does not know them yet. */
@@ -10476,18 +10595,13 @@ static npu_status npu__cat_add(npu_deduce *d, const npu_spec *x, uint32_t axis, 
     for (uint32_t k = 0; k < x->rank; k++) {
         y->dims[k] = y->dims[k] < 0 && x->dims[k] >= 0 ? x->dims[k] : y->dims[k];
     }
-    if (*sum < 0 || x->dims[axis] < 0) {
-        *sum = *sum == 0 ? x->dims[axis] : NPU_DYNAMIC_DIM;
-        return NPU_OK;
-    }
-    return npu__dim_add(*sum, x->dims[axis], sum) ? NPU_OK : npu__too_large(d, "tensors");
+    return npu__sum_dim(d, "tensors", x->dims[axis], sum);
 }
 
 static npu_status npu__type_cat(npu_deduce *d)
 {
     const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
-    const npu_spec *first;
-    npu_spec y;
+    npu_spec first, y;
     npu_dtype t;
     uint32_t axis;
     int64_t sum = 0;
@@ -10495,17 +10609,16 @@ static npu_status npu__type_cat(npu_deduce *d)
     if (status) {
         return status;
     }
-    first = npu__cat_first(d, list);
-    y = *first;
-    status = npu__axis_arg(d, "dim", first->rank, &axis);
+    first = y = npu__cat_first(d, list);
+    status = npu__cat_axis(d, list, &first, &axis);
     for (uint32_t i = 0; i < list->count && !status; i++) {
-        const npu_spec *x = d->op->in[list->first + i];
-        if (x->rank == 0) {
+        npu_spec x = npu__list_item(d, list, i);
+        if (x.rank == 0) {
             status = npu_deduce_fail(d, NPU_ERR_RANK, "tensors", "tensors %u has 0 dims, expected at least 1",
                                      (unsigned)i);
-        } else if (!npu__cat_skips(x)) {
-            status = npu__list_dims(d, list, i, first, axis);
-            status = status ? status : npu__cat_add(d, x, axis, &sum, &y);
+        } else if (!npu__cat_skips(&x)) {
+            status = npu__list_dims(d, list, i, &x, &first, axis);
+            status = status ? status : npu__cat_add(d, &x, axis, &sum, &y);
         }
     }
     y.dims[axis] = sum;
@@ -10519,7 +10632,7 @@ static npu_status npu__type_stack(npu_deduce *d)
     uint32_t axis = 0;
     npu_status status = npu__list_dtype(d, list, &t);
     for (uint32_t i = 1; i < list->count && !status; i++) {
-        status = npu__list_dims(d, list, i, d->op->in[list->first], NPU_MAX_RANK);
+        status = npu__list_dims(d, list, i, d->op->in[list->first + i], d->op->in[list->first], NPU_MAX_RANK);
     }
     status = status ? status : npu__axis_arg(d, "dim", d->op->in[list->first]->rank + 1u, &axis);
     return status ? status : npu__result_with_dim(d, d->op->in[list->first], t, axis, list->count);
@@ -11243,20 +11356,6 @@ static npu_status npu__type_tensor_split(npu_deduce *d)
                       : npu__split_sections(d, x, axis, data[0]);
 }
 
-/* At least 1, 2 or 3 dims: a vector is a row, and the last of three dims is added at the end. */
-static npu_status npu__result_at_least(npu_deduce *d, const npu_spec *x, uint32_t rank)
-{
-    npu_spec y = *x;
-    uint32_t lead = x->rank == 1;
-    if (x->rank >= rank) {
-        return npu__result_like(d, x, npu__dtype_of(x));
-    }
-    for (uint32_t i = 0; i < rank; i++) {
-        y.dims[i] = i >= lead && i - lead < x->rank ? x->dims[i - lead] : 1;
-    }
-    return npu__result(d, npu__dtype_of(x), rank, y.dims);
-}
-
 static uint32_t npu__at_least_rank(uint32_t kind)
 {
     switch (kind) {
@@ -11270,7 +11369,8 @@ static npu_status npu__type_atleast(npu_deduce *d)
 {
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < d->op->num_in && !status; i++) {
-        status = npu__result_at_least(d, d->op->in[i], npu__at_least_rank(d->op->kind));
+        npu_spec y = npu__at_least(d->op->in[i], npu__at_least_rank(d->op->kind));
+        status = npu_deduce_result(d, &y);
     }
     return status;
 }
@@ -11287,6 +11387,83 @@ static npu_status npu__type_broadcast_tensors(npu_deduce *d)
         status = npu__result(d, npu__dtype_of(d->op->in[i]), j.rank, j.dims);
     }
     return status;
+}
+
+/* No tensors at all make a row of nothing. */
+static npu_status npu__type_block_diag(npu_deduce *d)
+{
+    const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
+    int64_t dims[2] = { list->count == 0, 0 };
+    npu_dtype t = NPU_F32;
+    npu_status status = list->count ? npu__list_dtype(d, list, &t) : NPU_OK;
+    for (uint32_t i = 0; i < list->count && !status; i++) {
+        npu_spec x = npu__at_least(d->op->in[list->first + i], 2);
+        if (x.rank > 2) {
+            return npu_deduce_fail(d, NPU_ERR_RANK, "tensors", "tensors %u has %u dims, expected at most 2",
+                                   (unsigned)i, (unsigned)x.rank);
+        }
+        status = npu__sum_dim(d, "tensors", x.dims[0], &dims[0]);
+        status = status ? status : npu__sum_dim(d, "tensors", x.dims[1], &dims[1]);
+    }
+    return status ? status : npu__result(d, t, 2, dims);
+}
+
+/* One vector alone is the result. */
+static npu_status npu__type_cartesian_prod(npu_deduce *d)
+{
+    const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
+    npu__extent rows = { 1, 0, 0 };
+    int64_t dims[2];
+    npu_dtype t;
+    npu_status status = npu__list_dtype(d, list, &t);
+    for (uint32_t i = 0; i < list->count && !status; i++) {
+        const npu_spec *x = d->op->in[list->first + i];
+        if (x->rank != 1 || npu__dtype_of(x) != t) {
+            return npu_deduce_fail(d, x->rank != 1 ? NPU_ERR_RANK : NPU_ERR_DTYPE, "tensors",
+                                   "tensors %u is no vector of the dtype of the others", (unsigned)i);
+        }
+        status = npu__extent_add(&rows, x->dims[0]) ? NPU_OK : npu__too_large(d, "tensors");
+    }
+    dims[0] = npu__extent_dim(&rows);
+    dims[1] = list->count;
+    return status ? status : npu__result(d, t, list->count > 1 ? 2 : 1, dims);
+}
+
+/* n over r. False when it does not fit; no step is larger than the result times r. */
+static bool npu__choose(int64_t n, int64_t r, int64_t *out)
+{
+    int64_t few = n - r < r ? n - r : r;
+    *out = r <= n;
+    for (int64_t i = 1; i <= few; i++) {
+        if (!npu__dim_mul(*out, n - few + i, out)) {
+            return false;
+        }
+        *out /= i;
+    }
+    return true;
+}
+
+/* With replacement there are as many choices as without it among r - 1 more elements. Choosing none gives a
+   vector of nothing. */
+static npu_status npu__type_combinations(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    int64_t r = npu_op_int(d->op, "r", 2), dims[2] = { 0, r }, n;
+    npu_status status = npu__check_rank(d, "self", 1, 1);
+    status = status ? status : npu__check_attribute(d, "r", r, 0);
+    if (status || r == 0) {
+        return status ? status : npu__result(d, npu__dtype_of(x), 1, dims);
+    }
+    n = x->dims[0];
+    if (n > 0 && npu_op_int(d->op, "with_replacement", 0) && !npu__dim_add(n, r - 1, &n)) {
+        return npu__too_large(d, "r");
+    }
+    if (n < 0) {
+        dims[0] = NPU_DYNAMIC_DIM;
+    } else if (!npu__choose(n, r, &dims[0])) {
+        return npu__too_large(d, "r");
+    }
+    return npu__result(d, npu__dtype_of(x), 2, dims);
 }
 
 /* ---- rules: picking and placing elements ---- */
@@ -11968,6 +12145,40 @@ static npu_status npu__type_sum(npu_deduce *d)
     status = status ? status : npu__dtype_arg(d, npu__is_integer(t) || t == NPU_BOOL ? NPU_I64 : t, &t);
     status = status ? status : npu__check_arithmetic(d, t);
     return status ? status : npu__result_reduced(d, x, mask, t);
+}
+
+/* Dim i of size is that of self or 1; leading dims may be missing. What is not summed keeps its dtype. */
+static npu_status npu__type_sum_to_size(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_dtype t = npu__dtype_of(x);
+    uint32_t rank = npu_op_list_len(d->op, "size");
+    bool sums = rank == 0 || rank < x->rank;
+    int64_t dims[NPU_MAX_RANK];
+    npu_status status = npu__check_arithmetic(d, t);
+    if (!status && rank > x->rank) {
+        status = npu_deduce_fail(d, NPU_ERR_RANK, "size", "size has %u dims, expected at most %u", (unsigned)rank,
+                                 (unsigned)x->rank);
+    }
+    for (uint32_t i = 0; i < rank && !status; i++) {
+        int64_t have = x->dims[x->rank - rank + i];
+        status = npu__size_arg(d, "size", npu_op_int_at(d->op, "size", i), &dims[i]);
+        if (!status && dims[i] != 1 && !npu__dims_agree(dims[i], have)) {
+            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "size", "size dim %u is %lld, expected 1 or %lld",
+                                     (unsigned)i, (long long)dims[i], (long long)have);
+        }
+        sums = sums || (dims[i] == 1 && have != 1);
+    }
+    t = sums && !npu__is_float(t) && !npu_dtype_is_complex(t) ? NPU_I64 : t;
+    return status ? status : npu__result(d, t, rank, dims);
+}
+
+static npu_status npu__type_trace(npu_deduce *d)
+{
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
+    npu_status status = npu__check_arithmetic(d, t);
+    status = status ? status : npu__check_rank(d, "self", 2, 2);
+    return status ? status : npu__result(d, npu__is_integer(t) || t == NPU_BOOL ? NPU_I64 : t, 0, NULL);
 }
 
 static npu_status npu__type_reduce_same(npu_deduce *d)

@@ -2329,6 +2329,41 @@ static bool npu__ref_create_supported(const npu_op_info *op)
     return npu__ref_compute_class(op->out[0]->dtype) >= 0;
 }
 
+/* ---- tril_indices, triu_indices: rows, then columns ---- */
+
+static npu_status npu__ref_indices_prepare(npu_prepare *p)
+{
+    int64_t *args = (int64_t *)npu_ref_state(p, 4 * sizeof *args);
+    if (!args) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    args[0] = npu_op_int(p->op, "row", 0);
+    args[1] = npu_op_int(p->op, "col", 0);
+    args[2] = npu_op_int(p->op, "offset", 0);
+    args[3] = p->op->kind == NPU_ATEN_TRIU_INDICES;
+    p->state = args;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_indices_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const int64_t *args = (const int64_t *)l->state;
+    int64_t rows = args[0], cols = args[1], offset = args[2], n = l->out[0].dims[1], at = 0;
+    uint32_t dtype = l->out[0].dtype;
+    (void)part;
+    (void)parts;
+    offset = offset < -rows ? -rows : offset > cols ? cols : offset;
+    for (int64_t i = 0; i < rows && at < n; i++) {
+        int64_t end = i + offset + !args[3]; /* of the lower triangle, where the upper one begins */
+        end = end < 0 ? 0 : end > cols ? cols : end;
+        for (int64_t j = args[3] ? end : 0; j < (args[3] ? cols : end); j++) {
+            npu__ref_store_i64(l->y[0], dtype, at, 1, &i, 1);
+            npu__ref_store_i64(l->y[0], dtype, n + at++, 1, &j, 1);
+        }
+    }
+    return NPU_OK;
+}
+
 /* ---- random order, dropout ---- */
 
 static npu_status npu__ref_randperm_prepare(npu_prepare *p)
@@ -3073,30 +3108,84 @@ static npu_status npu__ref_copy_prepare(npu_prepare *p)
 
 /* ---- ops with several operands or results ---- */
 
-/* cat joins operands along a dim; stack does so along a new one. A legacy empty operand (dims [0]) adds
-   nothing. */
+/* The dim of the result along which operands follow each other. */
+static uint32_t npu__ref_cat_dim(const npu_prepare *p)
+{
+    switch (p->op->kind) {
+    case NPU_ATEN_VSTACK: return 0;
+    case NPU_ATEN_DSTACK: return 2;
+    case NPU_ATEN_COLUMN_STACK: return 1;
+    case NPU_ATEN_HSTACK: return p->in[0].rank > 1;
+    default: return npu__ref_dim(npu_op_int(p->op, "dim", 0), p->out[0].rank);
+    }
+}
+
+/* Joins operands along a dim, perhaps a new one. Each has as many elements there as its size tells, whatever
+   dims it has: a legacy empty operand (dims [0]) adds nothing. */
 static npu_status npu__ref_cat_prepare(npu_prepare *p)
 {
-    bool stack = p->op->kind == NPU_ATEN_STACK;
     const npu_tensor *out = &p->out[0];
-    uint32_t dim = npu__ref_dim(npu_op_int(p->op, "dim", 0), out->rank);
+    uint32_t dim = npu__ref_cat_dim(p);
     npu__ref_copies *s = npu__ref_copies_create(p, p->op->num_in);
-    int64_t at = 0;
+    int64_t outer = 1, inner = 1, at = 0;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < out->rank; i++) {
+        outer *= i < dim ? out->dims[i] : 1;
+        inner *= i > dim ? out->dims[i] : 1;
+    }
+    for (uint32_t k = 0; k < p->op->num_in && outer * inner > 0; k++) {
+        int64_t run = npu__ref_len(&p->in[k]) / outer;
+        npu__ref_strided *c = npu__ref_copies_add(p, s, k, 0);
+        c->to_first = at;
+        npu__ref_copy_dim(c, outer, run, out->dims[dim] * inner);
+        npu__ref_copy_dim(c, run, 1, 1);
+        at += run;
+    }
+    return npu__ref_copies_finish(p, s);
+}
+
+/* block_diag: every matrix begins where the one before ends. */
+static npu_status npu__ref_blocks_prepare(npu_prepare *p)
+{
+    npu__ref_copies *s = npu__ref_copies_create(p, p->op->num_in + 1);
+    int64_t width = p->out[0].dims[1], row = 0, col = 0;
+    npu_status status;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
     for (uint32_t k = 0; k < p->op->num_in; k++) {
         const npu_tensor *in = &p->in[k];
-        npu__ref_strided *c;
-        if (!stack && in->rank == 1 && in->dims[0] == 0) {
-            continue;
-        }
-        c = npu__ref_copies_add(p, s, k, 0);
-        c->to_first = at * out->strides[dim];
-        for (uint32_t i = 0; i < in->rank; i++) {
-            npu__ref_copy_dim(c, in->dims[i], in->strides[i], out->strides[stack && i >= dim ? i + 1 : i]);
-        }
-        at += stack ? 1 : in->dims[dim];
+        npu__ref_strided *c = npu__ref_copies_add(p, s, k, 0);
+        int64_t rows = in->rank > 1 ? in->dims[0] : 1, cols = in->rank ? in->dims[in->rank - 1] : 1;
+        c->to_first = row * width + col;
+        npu__ref_copy_dim(c, rows, cols, width);
+        npu__ref_copy_dim(c, cols, 1, 1);
+        row += rows;
+        col += cols;
+    }
+    status = npu__ref_copies_finish(p, s);
+    p->parts = 1; /* zeros first */
+    return status;
+}
+
+/* cartesian_prod: column k repeats every element for all choices of the later operands. */
+static npu_status npu__ref_product_prepare(npu_prepare *p)
+{
+    int64_t cols = p->op->num_in, rows = p->out[0].dims[0], after = rows;
+    npu__ref_copies *s = npu__ref_copies_create(p, p->op->num_in);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t k = 0; k < p->op->num_in && rows > 0; k++) {
+        npu__ref_strided *c = npu__ref_copies_add(p, s, k, 0);
+        int64_t len = p->in[k].dims[0];
+        c->to_first = k;
+        npu__ref_copy_dim(c, rows / after, 0, after * cols);
+        after /= len;
+        npu__ref_copy_dim(c, len, 1, after * cols);
+        npu__ref_copy_dim(c, after, 0, cols);
     }
     return npu__ref_copies_finish(p, s);
 }
@@ -3366,6 +3455,48 @@ static npu_status npu__ref_where_indices_launch(const npu_launch *l, uint32_t pa
     return found == count || l->num_out == 0 ? NPU_OK : NPU_ERR_RANGE;
 }
 
+/* ---- combinations: rows of indices in order, each one `step` or more above the one before ---- */
+
+static npu_status npu__ref_combinations_prepare(npu_prepare *p)
+{
+    int64_t *step = (int64_t *)npu_ref_state(p, sizeof *step);
+    if (!step) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    *step = !npu_op_int(p->op, "with_replacement", 0);
+    p->workspace = npu__ref_len(&p->out[0]) ? (size_t)p->out[0].dims[1] * sizeof(int64_t) : 0;
+    p->state = step;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu_tensor *out = &l->out[0];
+    int64_t step = *(const int64_t *)l->state, n = l->in[0].dims[0], r = out->rank > 1 ? out->dims[1] : 0;
+    int64_t rows = r ? out->dims[0] : 0, *index = (int64_t *)l->workspace;
+    size_t size = npu_dtype_bits((npu_dtype)out->dtype) / 8;
+    (void)part;
+    (void)parts;
+    for (int64_t i = 0; i < r && rows; i++) {
+        index[i] = i * step;
+    }
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t last = r - 1;
+        for (int64_t i = 0; i < r; i++) {
+            memcpy((char *)l->y[0] + (size_t)(row * r + i) * size,
+                   (const char *)l->x[0] + (size_t)index[i] * size, size);
+        }
+        while (last > 0 && index[last] == n - 1 - (r - 1 - last) * step) {
+            last--; /* it cannot grow */
+        }
+        index[last]++;
+        for (int64_t i = last + 1; i < r; i++) {
+            index[i] = index[i - 1] + step;
+        }
+    }
+    return NPU_OK;
+}
+
 /* ---- tables ---- */
 
 #ifdef NPU__REF_HAS_AVX2
@@ -3473,7 +3604,15 @@ static const npu_kernel npu__ref_kernels_arrangement[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_BROADCAST_TENSORS, npu__ref_each_prepare),
     NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAG, npu__ref_diagonal_prepare),
     NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAGFLAT, npu__ref_diagonal_prepare),
-    NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAG_EMBED, npu__ref_diagonal_prepare)
+    NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAG_EMBED, npu__ref_diagonal_prepare),
+    NPU__REF_COPY_KERNEL(NPU_ATEN_HSTACK, npu__ref_cat_prepare),
+    NPU__REF_COPY_KERNEL(NPU_ATEN_VSTACK, npu__ref_cat_prepare),
+    NPU__REF_COPY_KERNEL(NPU_ATEN_DSTACK, npu__ref_cat_prepare),
+    NPU__REF_COPY_KERNEL(NPU_ATEN_COLUMN_STACK, npu__ref_cat_prepare),
+    NPU__REF_ZEROS_KERNEL(NPU_ATEN_BLOCK_DIAG, npu__ref_blocks_prepare),
+    NPU__REF_COPY_KERNEL(NPU_ATEN_CARTESIAN_PROD, npu__ref_product_prepare),
+    { NPU_ATEN_COMBINATIONS, "plain", 0, npu__ref_copy_supported, npu__ref_combinations_prepare,
+      npu__ref_combinations_launch }
 };
 
 static const npu_kernel npu__ref_kernels_memory[] = {
@@ -3520,7 +3659,11 @@ static const npu_kernel npu__ref_kernels_creation[] = {
       npu__ref_bernoulli_launch },
     { NPU_ATEN_BERNOULLI_P, "plain", 0, npu__ref_map_supported, npu__ref_create_prepare,
       npu__ref_bernoulli_launch },
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_LOGSPACE)
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_LOGSPACE),
+    { NPU_ATEN_TRIL_INDICES, "plain", 0, npu__ref_create_supported, npu__ref_indices_prepare,
+      npu__ref_indices_launch },
+    { NPU_ATEN_TRIU_INDICES, "plain", 0, npu__ref_create_supported, npu__ref_indices_prepare,
+      npu__ref_indices_launch }
 };
 
 static const npu_kernel npu__ref_kernels_alias[] = {
@@ -9624,13 +9767,20 @@ static void npu__ref_collapse(npu__ref_reduction *r, const npu_tensor *x, const 
     }
 }
 
-/* Marks the dims an op reduces: a list or one number; none or an empty list means all. */
+/* Marks the dims an op reduces: a list or one number; none or an empty list means all. sum_to_size reduces
+   those that its result has not, or has once. */
 static void npu__ref_reduced_dims(const npu_op_info *op, uint32_t rank, bool *is_reduced)
 {
     const char *name = npu_op_arg(op, "axis") ? "axis" : "dim";
     const npu_bound_arg *arg = npu_op_arg(op, name);
-    uint32_t n = npu_op_list_len(op, name);
+    uint32_t n = npu_op_list_len(op, name), missing = rank - op->out[0]->rank;
     memset(is_reduced, 0, NPU_MAX_RANK * sizeof *is_reduced);
+    for (uint32_t i = 0; i < rank && op->kind == NPU_ATEN_SUM_TO_SIZE; i++) {
+        is_reduced[i] = i < missing || op->out[0]->dims[i - missing] == 1;
+    }
+    if (op->kind == NPU_ATEN_SUM_TO_SIZE) {
+        return;
+    }
     if (arg && arg->form == NPU_ARG_INT) {
         is_reduced[npu__ref_axis(arg->i, rank)] = true;
         return;
@@ -9993,6 +10143,19 @@ static npu_status npu__ref_aminmax_launch(const npu_launch *l, uint32_t part, ui
         status = npu__ref_reduce_launch(&one, part, parts);
     }
     return status;
+}
+
+static npu_status npu__ref_trace_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu_tensor *x = &l->in[0];
+    bool integer = npu__ref_is_integer(l->out[0].dtype);
+    npu__ref_number sum = npu__ref_fold_start(NPU__SUM);
+    (void)part;
+    (void)parts;
+    npu__ref_fold(&sum, NPU__SUM, integer, l->x[0], x->dtype, 0, x->dims[1] + 1,
+                  (size_t)npu__ref_min(x->dims[0], x->dims[1]));
+    npu__ref_store_number(l->y[0], l->out[0].dtype, 0, integer, &sum);
+    return NPU_OK;
 }
 
 /* ---- along one dim: x is [outer, n, inner] ---- */
@@ -10398,7 +10561,9 @@ static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NANMEAN),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST),
-    { NPU_ATEN_AMINMAX, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_aminmax_launch }
+    { NPU_ATEN_AMINMAX, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_aminmax_launch },
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE),
+    { NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch }
 };
 
 /* ---- order: scans and sorts along one dim ---- */

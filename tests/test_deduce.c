@@ -795,6 +795,18 @@ static void test_join(void)
         { "stack", "tensors={f32[2],f32[3]}", "SHAPE" },
         { "stack", "tensors={f32[2],f32[2]} dim=2", "AXIS" },
         { "stack", "tensors={}", "ARITY" },
+        { "hstack", "tensors={f32[2],i8[],f32[3]}", "f32[6]" },
+        { "hstack", "tensors={f32[2,3,4],f32[2,s,4]}", "f32[2,?,4]" },
+        { "hstack", "tensors={f32[2,3],f32[3]}", "RANK" },
+        { "vstack", "tensors={u8[3],i32[2,3]}", "i32[3,3]" },
+        { "vstack", "tensors={u8[],i32[1,1]}", "i32[2,1]" },
+        { "vstack", "tensors={f32[3],f32[2]}", "SHAPE" },
+        { "vstack", "tensors={}", "ARITY" },
+        { "dstack", "tensors={f32[3],f32[1,3]}", "f32[1,3,2]" },
+        { "dstack", "tensors={f32[3],f32[3,1]}", "SHAPE" },
+        { "column_stack", "tensors={f32[3],f32[3,4]}", "f32[3,5]" },
+        { "column_stack", "tensors={f32[s],f32[s]}", "f32[s,2]" },
+        { "column_stack", "tensors={f32[3],f32[4]}", "SHAPE" },
     };
     CHECK_ROWS(rows);
 }
@@ -873,6 +885,14 @@ static void test_reduction(void)
         { "softmax", "self=f32[2] dim=1", "AXIS" },
         { "log_softmax", "self=bool[2] dim=0 dtype=:f64", "f64[2]" },
         { "log_softmax", "self=i64[2] dim=0", "DTYPE" },
+        { "sum_to_size", "self=i32[4,2,3] size=[2,1]", "i64[2,1]" },
+        { "sum_to_size", "self=i32[2,3] size=[2,3]", "i32[2,3]" },
+        { "sum_to_size", "self=f16[2,s] size=[2,1]", "f16[2,1]" },
+        { "sum_to_size", "self=f32[2,3] size=[2]", "SHAPE" },
+        { "sum_to_size", "self=f32[3] size=[1,3]", "RANK" },
+        { "sum_to_size", "self=f32[3] size=[-1]", "ATTRIBUTE" },
+        { "trace", "self=bool[2,s]", "i64[]" },
+        { "trace", "self=f32[2]", "RANK" },
     };
     CHECK_ROWS(rows);
 }
@@ -1150,6 +1170,24 @@ static void test_arrangement(void)
         { "diag", "self=f32[2,2,2]", "RANK" },
         { "diag_embed", "self=f32[2,3] offset=1", "f32[2,4,4]" },
         { "diag_embed", "self=f32[2,3] dim1=0 dim2=0", "AXIS" },
+        { "block_diag", "tensors={f32[2,s],i8[3],i8[]}", "f32[4,?]" },
+        { "block_diag", "tensors={i8[0,2],i64[]}", "i8[1,3]" },
+        { "block_diag", "tensors={}", "f32[1,0]" },
+        { "block_diag", "tensors={f32[2,2,2]}", "RANK" },
+        { "cartesian_prod", "tensors={f32[2],f32[3],f32[4]}", "f32[24,3]" },
+        { "cartesian_prod", "tensors={f32[2]}", "f32[2]" },
+        { "cartesian_prod", "tensors={f32[2],f32[]}", "RANK" },
+        { "cartesian_prod", "tensors={f32[2],i8[2]}", "DTYPE" },
+        { "cartesian_prod", "tensors={f32[0x7fffffff],f32[0x7fffffff],f32[0x7fffffff]}", "OVERFLOW" },
+        { "combinations", "self=f32[5]", "f32[10,2]" },
+        { "combinations", "self=f32[5] r=3 with_replacement=true", "f32[35,3]" },
+        { "combinations", "self=f32[2] r=3", "f32[0,3]" },
+        { "combinations", "self=f32[2] r=0", "f32[0]" },
+        { "combinations", "self=f32[60] r=59", "f32[60,59]" },
+        { "combinations", "self=f32[s] r=1", "f32[?,1]" },
+        { "combinations", "self=f32[2,2]", "RANK" },
+        { "combinations", "self=f32[2] r=-1", "ATTRIBUTE" },
+        { "combinations", "self=f32[1000] r=500", "OVERFLOW" },
     };
     CHECK_ROWS(rows);
 }
@@ -1329,6 +1367,14 @@ static void test_creation(void)
         { "alpha_dropout", "input=f16[2] p=0.5 train=true", "f16[2]" },
         { "alpha_dropout", "input=f16[2] p=-0.5 train=true", "ATTRIBUTE" },
         { "feature_dropout", "input=f32[2] p=0.5 train=true", "RANK" },
+        { "tril_indices", "row=4 col=3", "i64[2,9]" },
+        { "tril_indices", "row=4 col=3 offset=-2 dtype=:i32", "i32[2,3]" },
+        { "triu_indices", "row=4 col=3 offset=-1", "i64[2,9]" },
+        { "triu_indices", "row=2 col=3 offset=-9223372036854775807", "i64[2,6]" },
+        { "triu_indices", "row=2 col=0", "i64[2,0]" },
+        { "tril_indices", "row=-1 col=3", "ATTRIBUTE" },
+        { "triu_indices", "row=2 col=3 dtype=:bool", "DTYPE" },
+        { "tril_indices", "row=0x7fffffffffff col=0x7fffffffffff", "OVERFLOW" },
     };
     CHECK_ROWS(rows);
 }
