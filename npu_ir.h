@@ -893,7 +893,34 @@ typedef struct npu_op_table {
       "the same, and the order of the first minor that is not positive")                           \
     X(0x0648, NPU_ATEN_LINALG_SOLVE, 0, npu__type_solve,                                           \
       "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",                             \
-      "X of A X = B, or of X A = B; a singular matrix fails")
+      "X of A X = B, or of X A = B; a singular matrix fails")                                      \
+    X(0x0649, NPU_ATEN_CHOLESKY_SOLVE, 0, npu__type_solve_factored,                                \
+      "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",                    \
+      "X of A X = self, where input2 is the Cholesky factor of A")                                 \
+    X(0x064a, NPU_ATEN_LINALG_SOLVE_TRIANGULAR, 0, npu__type_solve_factored,                       \
+      "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool "        \
+      "unitriangular=False) -> Tensor",                                                            \
+      "X of self X = B, or of X self = B; only the triangle of self is read")                      \
+    X(0x064b, NPU_ATEN_LINALG_TENSORINV, 0, npu__type_tensorinv,                                   \
+      "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",                                        \
+      "inverse, the first ind dims being rows, the others columns")                                \
+    X(0x064c, NPU_ATEN_LINALG_TENSORSOLVE, 0, npu__type_tensorsolve,                               \
+      "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",                 \
+      "X of tensordot(self, X) = other; dims of self that are listed come last")                   \
+    X(0x064d, NPU_ATEN_LINALG_MATRIX_POWER, 0, npu__type_matrix_power,                             \
+      "linalg_matrix_power(Tensor self, int n) -> Tensor",                                         \
+      "product of n times self, of its inverse where n is negative")                               \
+    X(0x064e, NPU_ATEN_MATRIX_POWER, 0, npu__type_matrix_power,                                    \
+      "matrix_power(Tensor self, int n) -> Tensor", "linalg_matrix_power")                         \
+    X(0x064f, NPU_ATEN_LINALG_MULTI_DOT, 0, npu__type_multi_dot,                                   \
+      "linalg_multi_dot(Tensor[] tensors) -> Tensor",                                              \
+      "product of a chain of matrices, from the cheaper end")                                      \
+    X(0x0650, NPU_ATEN_CROSS, 0, npu__type_cross,                                                  \
+      "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",                                 \
+      "cross product along dim, the first of size 3 where none is given")                          \
+    X(0x0651, NPU_ATEN_LINALG_CROSS, 0, npu__type_cross,                                           \
+      "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",                          \
+      "cross product along dim, the others broadcast")
 
 /* ---- aten: recurrent ---- */
 #define NPU_IR_OPS_ATEN_RECURRENT(X)                                                               \
@@ -7641,6 +7668,9 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      kron           dims multiplied, type(..)               bilinear       [..,I] [..,J] w [N,I,J] -> [..,N]
      vecdot         broadcast, without dim                 determinant    [b..,N,N] -> [b..]
      factor         same, square                           solve          [b..,N,N] B [b..,N,K] -> [b..,N,K]
+     solve_factored as solve, B a matrix                   matrix_power   same, square
+     tensorinv      [a..,b..] -> [b..,a..]                 tensorsolve    [a..,b..] [a..] -> [b..]
+     multi_dot      [M,..] .. [..,N] -> [M,N]              cross          broadcast, 3 along dim
      rnn            [T,N,I] [cells,N,H] -> [T,N,H], states  rnn_cell       [N,I] [N,H] -> states
      cdist          [b..,P,M] [b..,R,M] -> [b..,P,R]
      pool           as conv, or rounded up                  adaptive_pool  [N,C,output_size..]
@@ -9852,23 +9882,33 @@ static npu_status npu__type_vecdot(npu_deduce *d)
 
 /* ---- rules: linear algebra ---- */
 
-/* Operand 0 is a batch of square matrices of f32 or f64. */
-static npu_status npu__check_square(npu_deduce *d)
+/* What is factored is f32 or f64. */
+static npu_status npu__check_factored(npu_deduce *d, const char *name)
 {
-    const npu_spec *a = d->op->in[0];
-    const char *name = d->op->args[0].name;
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, name));
+    return npu__check_dtype(d, name, t, t == NPU_F32 || t == NPU_F64, "f32 or f64");
+}
+
+/* A batch of square matrices. */
+static npu_status npu__check_square(npu_deduce *d, const char *name)
+{
+    const npu_spec *a = npu_deduce_spec(d, name);
     npu_status status = npu__check_rank(d, name, 2, NPU_MAX_RANK);
-    status = status ? status
-                    : npu__check_dtype(d, name, npu__dtype_of(a), a->dtype == NPU_F32 || a->dtype == NPU_F64,
-                                       "f32 or f64");
     return status ? status : npu__check_dim(d, name, a->rank - 1u, a->dims[a->rank - 2], "number of rows");
+}
+
+/* Operand 0 is a batch of square matrices that are factored. */
+static npu_status npu__check_first_square(npu_deduce *d)
+{
+    npu_status status = npu__check_square(d, d->op->args[0].name);
+    return status ? status : npu__check_factored(d, d->op->args[0].name);
 }
 
 /* As many numbers for each matrix as the schema has results. */
 static npu_status npu__type_determinant(npu_deduce *d)
 {
     const npu_spec *a = d->op->in[0];
-    npu_status status = npu__check_square(d);
+    npu_status status = npu__check_first_square(d);
     for (uint32_t i = 0; i < d->def->schema->num_returns && !status; i++) {
         status = npu__result(d, npu__dtype_of(a), a->rank - 2u, a->dims);
     }
@@ -9878,41 +9918,205 @@ static npu_status npu__type_determinant(npu_deduce *d)
 static npu_status npu__type_factor(npu_deduce *d)
 {
     const npu_spec *a = d->op->in[0];
-    npu_status status = npu__check_square(d);
+    npu_status status = npu__check_first_square(d);
     status = status ? status : npu__result_like(d, a, npu__dtype_of(a));
     return status || d->def->schema->num_returns < 2 ? status
                                                      : npu__result(d, NPU_I32, a->rank - 2u, a->dims);
 }
 
+/* X of A X = B, or of X A = B. The last `inner` dims of B, 1 or 2, are a vector or a matrix; those before
+   broadcast with the batch of A. */
+static npu_status npu__result_solved(npu_deduce *d, const char *a_name, const char *b_name, uint32_t inner,
+                                     bool is_left)
+{
+    npu_spec a = *npu_deduce_spec(d, a_name), b = *npu_deduce_spec(d, b_name);
+    npu__join j;
+    npu_status status =
+        npu__check_dim(d, b_name, b.rank - (is_left ? inner : 1u), a.dims[a.rank - 1], "number of rows");
+    memset(&j, 0, sizeof j);
+    a.rank = (uint8_t)(a.rank - 2), b.rank = (uint8_t)(b.rank - inner);
+    status = status ? status : npu__join_dims(d, &j, a_name, &a);
+    status = status ? status : npu__join_dims(d, &j, b_name, &b);
+    memcpy(&j.dims[j.rank], &b.dims[b.rank], inner * sizeof b.dims[0]);
+    return status ? status : npu__result(d, npu__dtype_of(&a), j.rank + inner, j.dims);
+}
+
 /* B is one vector, or one for each matrix, where its dims are those of A without the last. */
 static npu_status npu__type_solve(npu_deduce *d)
 {
-    const npu_spec *a = npu_deduce_spec(d, "A");
-    npu_spec b = *npu_deduce_spec(d, "B"), batch = *a;
-    bool is_vector = b.rank == 1, is_left = npu_op_int(d->op, "left", 1) != 0;
-    npu__join j;
-    npu_status status = npu__check_square(d);
+    const npu_spec *a = npu_deduce_spec(d, "A"), *b = npu_deduce_spec(d, "B");
+    bool is_vector = b->rank == 1, is_left = npu_op_int(d->op, "left", 1) != 0;
+    npu_status status = npu__check_first_square(d);
     status = status ? status : npu__check_same_dtype(d, "B", "A");
     status = status ? status : npu__check_rank(d, "B", 1, NPU_MAX_RANK);
     if (status) {
         return status;
     }
     is_vector =
-        is_vector || (b.rank + 1 == a->rank && memcmp(b.dims, a->dims, b.rank * sizeof b.dims[0]) == 0);
+        is_vector || (b->rank + 1 == a->rank && memcmp(b->dims, a->dims, b->rank * sizeof b->dims[0]) == 0);
     if (is_vector && !is_left) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "left", "left is false, expected matrices then");
     }
-    status =
-        npu__check_dim(d, "B", b.rank - (is_vector || !is_left ? 1u : 2u), a->dims[a->rank - 1], "size of A");
-    memset(&j, 0, sizeof j);
-    batch.rank = (uint8_t)(a->rank - 2), b.rank = (uint8_t)(b.rank - (is_vector ? 1 : 2));
-    status = status ? status : npu__join_dims(d, &j, "A", &batch);
-    status = status ? status : npu__join_dims(d, &j, "B", &b);
-    j.dims[j.rank] = b.dims[b.rank];
-    if (!is_vector) {
-        j.dims[j.rank + 1] = b.dims[b.rank + 1];
+    return npu__result_solved(d, "A", "B", is_vector ? 1 : 2, is_left);
+}
+
+/* The matrix comes as a triangle. */
+static npu_status npu__type_solve_factored(npu_deduce *d)
+{
+    bool is_cholesky = d->op->kind == NPU_ATEN_CHOLESKY_SOLVE;
+    const char *a = is_cholesky ? "input2" : "self", *b = is_cholesky ? "self" : "B";
+    npu_status status = npu__check_square(d, a);
+    status = status ? status : npu__check_factored(d, a);
+    status = status ? status : npu__check_same_dtype(d, b, a);
+    status = status ? status : npu__check_rank(d, b, 2, NPU_MAX_RANK);
+    return status ? status : npu__result_solved(d, a, b, 2, npu_op_int(d->op, "left", 1) != 0);
+}
+
+/* The product of some dims is *size, or becomes that where it is not known yet. */
+static npu_status npu__check_product(npu_deduce *d, const char *name, const int64_t *dims, uint32_t rank,
+                                     int64_t *size)
+{
+    npu__extent e = { 1, 0, 0 };
+    int64_t product;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (!npu__extent_add(&e, dims[i])) {
+            return npu__too_large(d, name);
+        }
     }
-    return status ? status : npu__result(d, npu__dtype_of(a), j.rank + (is_vector ? 1u : 2u), j.dims);
+    product = npu__extent_dim(&e);
+    if (!npu__dims_agree(product, *size)) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has dims of product %lld, expected %lld", name,
+                               (long long)product, (long long)*size);
+    }
+    *size = *size < 0 ? product : *size;
+    return NPU_OK;
+}
+
+static npu_status npu__type_tensorinv(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self");
+    int64_t ind = npu_op_int(d->op, "ind", 2), size = NPU_DYNAMIC_DIM;
+    npu_spec y = *a;
+    npu_status status = npu__check_factored(d, "self");
+    if (!status && (ind < 1 || ind > a->rank)) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "ind", "ind is %lld, expected 1 to %u",
+                                 (long long)ind, (unsigned)a->rank);
+    }
+    status = status ? status : npu__check_product(d, "self", a->dims, (uint32_t)ind, &size);
+    status = status ? status
+                    : npu__check_product(d, "self", a->dims + ind, a->rank - (uint32_t)ind, &size);
+    for (uint32_t i = 0; i < a->rank && !status; i++) {
+        y.dims[i] = a->dims[(i + (uint32_t)ind) % a->rank];
+    }
+    return status ? status : npu__result_like(d, &y, npu__dtype_of(a));
+}
+
+/* The dims of self that are listed move to the end; then its first dims are rows, and the others those of
+   the result. */
+static npu_status npu__type_tensorsolve(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
+    int64_t dims[NPU_MAX_RANK], size = NPU_DYNAMIC_DIM;
+    uint32_t mask, rank = 0, axis, kept = a->rank - (uint32_t)b->rank;
+    npu_status status = npu__check_factored(d, "self");
+    status = status ? status : npu__check_same_dtype(d, "other", "self");
+    status = status ? status : npu__check_rank(d, "other", 0, a->rank);
+    status = status ? status : npu__axes(d, "dims", a->rank, &mask);
+    if (status) {
+        return status;
+    }
+    npu__free_dims(a, mask, dims, &rank);
+    for (uint32_t i = 0; rank < a->rank; i++) {
+        npu__axis(d, "dims", npu_op_int_at(d->op, "dims", i), a->rank, &axis);
+        dims[rank++] = a->dims[axis];
+    }
+    status = npu__check_product(d, "other", b->dims, b->rank, &size);
+    status = status ? status : npu__check_product(d, "self", dims, b->rank, &size);
+    status = status ? status : npu__check_product(d, "self", dims + b->rank, kept, &size);
+    return status ? status : npu__result(d, npu__dtype_of(a), kept, dims + b->rank);
+}
+
+/* A negative power is one of the inverse. */
+static npu_status npu__type_matrix_power(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self");
+    npu_status status = npu__check_square(d, "self");
+    status = status ? status : npu__check_number(d, "self");
+    if (!status && npu_op_int(d->op, "n", 0) < 0) {
+        status = npu__check_factored(d, "self");
+    }
+    return status ? status : npu__result_like(d, a, npu__dtype_of(a));
+}
+
+/* Matrix i of a chain: the first may be a row and the last a column, of one dim each. */
+static npu_status npu__check_chain(npu_deduce *d, const npu_bound_arg *list, uint32_t i)
+{
+    const npu_spec *x = d->op->in[list->first + i], *first = d->op->in[list->first], *last;
+    bool is_end = i == 0 || i + 1 == list->count;
+    if (x->rank != 2 && !(is_end && x->rank == 1)) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, list->name, "%s %u has %u dims, expected 2%s", list->name,
+                               (unsigned)i, (unsigned)x->rank, is_end ? " or 1" : "");
+    }
+    if (x->dtype != first->dtype || !npu__is_number(npu__dtype_of(x))) {
+        return npu_deduce_fail(d, NPU_ERR_DTYPE, list->name, "%s %u is %s, expected numbers like the first",
+                               list->name, (unsigned)i, npu_dtype_name(npu__dtype_of(x)));
+    }
+    if (i == 0) {
+        return NPU_OK;
+    }
+    last = d->op->in[list->first + i - 1];
+    return npu__dims_agree(x->dims[0], last->dims[last->rank - 1])
+               ? NPU_OK
+               : npu_deduce_fail(d, NPU_ERR_SHAPE, list->name, "%s %u has %lld rows, expected %lld",
+                                 list->name, (unsigned)i, (long long)x->dims[0],
+                                 (long long)last->dims[last->rank - 1]);
+}
+
+static npu_status npu__type_multi_dot(npu_deduce *d)
+{
+    const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
+    const npu_spec *first, *last;
+    int64_t dims[2];
+    uint32_t rank = 0;
+    npu_status status = NPU_OK;
+    if (list->count < 2) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "tensors", "%u tensors, expected at least 2",
+                               (unsigned)list->count);
+    }
+    for (uint32_t i = 0; i < list->count && !status; i++) {
+        status = npu__check_chain(d, list, i);
+    }
+    first = d->op->in[list->first], last = d->op->in[list->first + list->count - 1];
+    if (first->rank == 2) {
+        dims[rank++] = first->dims[0];
+    }
+    if (last->rank == 2) {
+        dims[rank++] = last->dims[1];
+    }
+    return status ? status : npu__result(d, npu__dtype_of(first), rank, dims);
+}
+
+static npu_status npu__type_cross(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self");
+    npu__join j;
+    npu_dtype t;
+    uint32_t axis = 0;
+    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_rank(d, "other", a->rank, a->rank);
+    status = status ? status : npu__check_number(d, "self");
+    status = status ? status : npu__check_same_dtype(d, "other", "self");
+    if (!status && npu_op_has(d->op, "dim")) {
+        status = npu__axis_arg(d, "dim", a->rank, &axis);
+    } else {
+        while (axis + 1 < a->rank && a->dims[axis] != 3) {
+            axis++;
+        }
+    }
+    status = status ? status : npu__check_dim(d, "self", axis, 3, "size of a vector");
+    status = status ? status : npu__check_dim(d, "other", axis, 3, "size of a vector");
+    status = status ? status : npu__join_args(d, &j, "self", "other", NULL, &t);
+    return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
 /* ---- rules: recurrent layers, distances ---- */

@@ -245,6 +245,16 @@ static inline int64_t npu__ref_len(const npu_tensor *t)
     return n;
 }
 
+/* Product of dims[from .. to-1]. */
+static inline size_t npu__ref_dims_len(const npu_tensor *t, uint32_t from, uint32_t to)
+{
+    size_t n = 1;
+    for (uint32_t i = from; i < to; i++) {
+        n *= (size_t)t->dims[i];
+    }
+    return n;
+}
+
 /* How many parts work of n items is worth, `grain` items each; at least 1, at most 64. */
 static inline uint32_t npu__ref_parts(size_t n, size_t grain)
 {
@@ -6271,9 +6281,10 @@ static const npu_kernel npu__ref_kernels_contraction[] = {
    elimination: the square matrix, beside it the columns that are solved for. */
 
 typedef struct npu__linalg {
-    npu__batch a, b;
+    npu__batch a, b;        /* of squares, and of what is solved for */
+    uint32_t a_index, b_index; /* operands */
     int64_t batch, n, cols; /* cols beside the square */
-    bool left, upper, check;
+    bool left, upper, check, unit, transposed;
     npu_kind kind;
     size_t part_bytes;
 } npu__linalg;
@@ -6313,13 +6324,14 @@ static double npu__ref_eliminate(double *a, int64_t n, int64_t width)
     return sign;
 }
 
-/* The columns beside an upper triangle become the solutions. */
-static void npu__ref_substitute(double *a, int64_t n, int64_t width)
+/* The columns beside a triangle become the solutions. */
+static void npu__ref_substitute(double *a, int64_t n, int64_t width, bool upper)
 {
-    for (int64_t i = n; i-- > 0;) {
+    for (int64_t step = 0; step < n; step++) {
+        int64_t i = upper ? n - 1 - step : step, first = upper ? i + 1 : 0, end = upper ? n : i;
         for (int64_t col = n; col < width; col++) {
             double sum = a[i * width + col];
-            for (int64_t k = i + 1; k < n; k++) {
+            for (int64_t k = first; k < end; k++) {
                 sum -= a[i * width + k] * a[k * width + col];
             }
             a[i * width + col] = sum / a[i * width + i];
@@ -6383,100 +6395,439 @@ static npu_status npu__ref_cholesky_item(const npu__linalg *s, const npu_launch 
     return info && s->check ? NPU_ERR_RANGE : NPU_OK;
 }
 
+/* The columns beside the square become the solutions. */
+static npu_status npu__ref_solve(const npu__linalg *s, double *a)
+{
+    int64_t n = s->n, width = n + s->cols;
+    switch (s->kind) {
+    case NPU_ATEN_LINALG_SOLVE_TRIANGULAR:
+        for (int64_t i = 0; i < n && s->unit; i++) {
+            a[i * width + i] = 1;
+        }
+        npu__ref_substitute(a, n, width, s->upper == s->left);
+        return NPU_OK;
+    case NPU_ATEN_CHOLESKY_SOLVE: /* the factor, then its transpose */
+        npu__ref_substitute(a, n, width, false);
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t j = 0; j < i; j++) {
+                a[j * width + i] = a[i * width + j];
+            }
+        }
+        npu__ref_substitute(a, n, width, true);
+        return NPU_OK;
+    default:
+        if (npu__ref_eliminate(a, n, width) == 0) {
+            return NPU_ERR_RANGE;
+        }
+        npu__ref_substitute(a, n, width, true);
+        return NPU_OK;
+    }
+}
+
+/* A unit matrix beside the square. */
+static void npu__ref_beside_unit(double *a, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        memset(a + (2 * i + 1) * n, 0, (size_t)n * sizeof *a);
+        a[(2 * i + 1) * n + i] = 1;
+    }
+}
+
+static bool npu__ref_is_inverse(npu_kind kind)
+{
+    return kind == NPU_ATEN_LINALG_INV || kind == NPU_ATEN_LINALG_TENSORINV;
+}
+
 /* Beside A come the columns of B, or its rows for X A = B, or the unit matrix. */
 static npu_status npu__ref_solve_item(const npu__linalg *s, const npu_launch *l, double *a, int64_t item)
 {
     int64_t n = s->n, width = n + s->cols, b = npu__ref_batch_start(&s->b, item), row = s->left ? s->cols : 1;
-    for (int64_t i = 0; i < n; i++) {
-        double *to = a + i * width + n;
-        if (s->kind == NPU_ATEN_LINALG_INV) {
-            memset(to, 0, (size_t)n * sizeof *to);
-            to[i] = 1;
-        } else {
-            npu__ref_load_f64(to, l->x[1], l->in[1].dtype, b + i * row, s->left ? 1 : n, (size_t)s->cols);
-        }
+    npu_status status;
+    if (npu__ref_is_inverse(s->kind)) {
+        npu__ref_beside_unit(a, n);
     }
-    if (npu__ref_eliminate(a, n, width) == 0) {
-        return NPU_ERR_RANGE;
+    for (int64_t i = 0; i < n && !npu__ref_is_inverse(s->kind); i++) {
+        npu__ref_load_f64(a + i * width + n, l->x[s->b_index], l->in[s->b_index].dtype, b + i * row,
+                          s->left ? 1 : n, (size_t)s->cols);
     }
-    npu__ref_substitute(a, n, width);
-    for (int64_t i = 0; i < n; i++) {
+    status = npu__ref_solve(s, a);
+    for (int64_t i = 0; i < n && !status; i++) {
         npu__ref_store_f64(l->y[0], l->out[0].dtype, item * n * s->cols + i * row, s->left ? 1 : n,
                            a + i * width + n, (size_t)s->cols);
     }
-    return NPU_OK;
+    return status;
+}
+
+/* The dims of self in the order of tensorsolve: those that it lists last. */
+static npu__batch npu__ref_tensorsolve_order(const npu_prepare *p)
+{
+    const npu_tensor *a = &p->in[0];
+    npu__batch all = npu__ref_batch(a, 0, a, 0), order = all;
+    uint32_t count = npu_op_list_len(p->op, "dims"), mask = 0, at = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        mask |= 1u << npu__ref_dim(npu_op_int_at(p->op, "dims", i), a->rank);
+    }
+    for (uint32_t i = 0; i < a->rank + count; i++) {
+        uint32_t from = i < a->rank ? i : npu__ref_dim(npu_op_int_at(p->op, "dims", i - a->rank), a->rank);
+        if (i >= a->rank || !(mask >> i & 1u)) {
+            order.dims[at] = all.dims[from], order.step[at++] = all.step[from];
+        }
+    }
+    return order;
+}
+
+/* How operands and result divide into matrices. */
+static void npu__ref_linalg_shape(const npu_prepare *p, npu__linalg *s)
+{
+    const npu_tensor *a = &p->in[s->a_index], *b = p->op->num_in > 1 ? &p->in[s->b_index] : a;
+    const npu_tensor *out = &p->out[0];
+    uint32_t inner = 2;
+    s->n = npu__ref_last_dim(a);
+    switch (s->kind) {
+    case NPU_ATEN_LINALG_TENSORSOLVE:
+        s->n = npu__ref_len(out), s->cols = s->batch = 1;
+        s->a = npu__ref_tensorsolve_order(p);
+        return;
+    case NPU_ATEN_LINALG_TENSORINV:
+        s->n = s->cols = (int64_t)npu__ref_dims_len(a, (uint32_t)npu_op_int(p->op, "ind", 2), a->rank);
+        s->batch = 1;
+        return;
+    case NPU_ATEN_LINALG_INV: s->cols = s->n; break;
+    case NPU_ATEN_LINALG_SOLVE:
+        inner = b->rank == 1 ||
+                (b->rank + 1 == a->rank && memcmp(b->dims, a->dims, b->rank * sizeof b->dims[0]) == 0)
+            ? 1
+            : 2; /* fall through */
+    case NPU_ATEN_CHOLESKY_SOLVE: case NPU_ATEN_LINALG_SOLVE_TRIANGULAR:
+        s->cols = inner == 1 ? 1 : b->dims[b->rank - (s->left ? 1 : 2)];
+        s->b = npu__ref_batch(out, inner, b, inner);
+        break;
+    case NPU_ATEN_LINALG_CHOLESKY: case NPU_ATEN_LINALG_CHOLESKY_EX: break;
+    default: inner = 0; break;
+    }
+    s->a = npu__ref_batch(out, inner, a, 2);
+    s->batch = npu__ref_batch_len(&s->a);
+}
+
+/* Workspace of `columns` columns of n doubles for each part. */
+static npu_status npu__ref_linalg_parts(npu_prepare *p, npu__linalg *s, int64_t columns, size_t extra)
+{
+    size_t size;
+    if (!npu_size_mul((size_t)s->n * sizeof(double), (size_t)columns, &size) ||
+        !npu_size_add(size, 63, &size) || !npu_size_add(size / 64 * 64, extra, &s->part_bytes)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    p->state = s;
+    p->parts = npu__ref_parts((size_t)s->batch, (size_t)(NPU__REF_GRAIN / (s->n * s->n * s->n + 1) + 1));
+    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
 static npu_status npu__ref_linalg_prepare(npu_prepare *p)
 {
     npu__linalg *s = npu_ref_state(p, sizeof *s);
-    const npu_tensor *a = &p->in[0], *out = &p->out[0];
-    uint32_t inner = 2;
-    size_t size;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
-    p->state = s;
     s->kind = p->op->kind;
-    s->n = npu__ref_last_dim(a);
+    s->a_index = s->kind == NPU_ATEN_CHOLESKY_SOLVE, s->b_index = !s->a_index;
     s->left = npu_op_int(p->op, "left", 1) != 0;
     s->upper = npu_op_int(p->op, "upper", 0) != 0;
+    s->unit = npu_op_int(p->op, "unitriangular", 0) != 0;
+    s->transposed = !s->left || (s->upper && s->kind != NPU_ATEN_LINALG_SOLVE_TRIANGULAR);
     s->check = npu_op_int(p->op, "check_errors", s->kind == NPU_ATEN_LINALG_CHOLESKY) != 0;
-    s->cols = s->kind == NPU_ATEN_LINALG_INV ? s->n : 0;
-    if (s->kind == NPU_ATEN_LINALG_SOLVE) {
-        const npu_tensor *b = &p->in[1];
-        inner = b->rank == 1 ||
-                (b->rank + 1 == a->rank && memcmp(b->dims, a->dims, b->rank * sizeof b->dims[0]) == 0)
-            ? 1
-            : 2;
-        s->cols = inner == 1 ? 1 : b->dims[b->rank - (s->left ? 1 : 2)];
-        s->b = npu__ref_batch(out, inner, b, inner);
+    npu__ref_linalg_shape(p, s);
+    return npu__ref_linalg_parts(p, s, s->n + s->cols, 0);
+}
+
+/* The square of one item, a row at a time. */
+static void npu__ref_linalg_load(const npu__linalg *s, const npu_launch *l, int64_t item, double *a)
+{
+    int64_t n = s->n, first = npu__ref_batch_start(&s->a, item);
+    if (s->kind == NPU_ATEN_LINALG_TENSORSOLVE) { /* its dims may be in any order */
+        for (int64_t i = 0; i < n * n; i++) {
+            npu__ref_load_f64(a + i / n * (n + 1) + i % n, l->x[0], l->in[0].dtype,
+                              npu__ref_batch_start(&s->a, i), 1, 1);
+        }
+        return;
     }
-    s->a = npu__ref_batch(out, s->kind >= NPU_ATEN_LINALG_INV ? inner : 0, a, 2);
-    s->batch = npu__ref_batch_len(&s->a);
-    if (!npu_size_mul((size_t)s->n * sizeof(double), (size_t)(s->n + s->cols), &size) ||
-        !npu_size_add(size, 63, &size)) {
-        return NPU_ERR_OVERFLOW;
+    for (int64_t i = 0; i < n; i++) {
+        npu__ref_load_f64(a + i * (n + s->cols), l->x[s->a_index], l->in[s->a_index].dtype,
+                          first + i * (s->transposed ? 1 : n), s->transposed ? n : 1, (size_t)n);
     }
-    s->part_bytes = size / 64 * 64;
-    p->parts = npu__ref_parts((size_t)s->batch, (size_t)(NPU__REF_GRAIN / (s->n * s->n * s->n + 1) + 1));
-    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
 static npu_status npu__ref_linalg_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__linalg *s = l->state;
     double *a = (double *)(void *)((char *)l->workspace + part * s->part_bytes);
-    bool transposed = s->upper || !s->left;
     npu_status status = NPU_OK;
     for (int64_t item = s->batch * part / parts; item < s->batch * (part + 1) / parts && !status; item++) {
-        for (int64_t i = 0; i < s->n; i++) {
-            npu__ref_load_f64(a + i * (s->n + s->cols), l->x[0], l->in[0].dtype,
-                              npu__ref_batch_start(&s->a, item) + i * (transposed ? 1 : s->n),
-                              transposed ? s->n : 1, (size_t)s->n);
-        }
-        if (s->kind < NPU_ATEN_LINALG_INV) {
-            npu__ref_determinant(s, l, a, item);
-        } else if (s->kind == NPU_ATEN_LINALG_INV || s->kind == NPU_ATEN_LINALG_SOLVE) {
-            status = npu__ref_solve_item(s, l, a, item);
-        } else {
+        npu__ref_linalg_load(s, l, item, a);
+        switch (s->kind) {
+        case NPU_ATEN_DET: case NPU_ATEN_LINALG_DET: case NPU_ATEN_LOGDET: case NPU_ATEN_SLOGDET:
+        case NPU_ATEN_LINALG_SLOGDET: npu__ref_determinant(s, l, a, item); break;
+        case NPU_ATEN_LINALG_CHOLESKY: case NPU_ATEN_LINALG_CHOLESKY_EX:
             status = npu__ref_cholesky_item(s, l, a, item);
+            break;
+        default: status = npu__ref_solve_item(s, l, a, item); break;
         }
     }
     return status;
 }
 
+/* ---- powers of matrices ---- */
+
+typedef struct npu__power {
+    npu__linalg square; /* beside it the unit matrix, or the inverse */
+    npu__gemm gemm;
+    uint64_t exponent;
+    int cls;
+    size_t gemm_bytes;
+} npu__power;
+
+/* All matrices have rows of 2 n numbers: the square and what is beside it, then two products side by
+   side. */
+static npu_status npu__ref_power_prepare(npu_prepare *p)
+{
+    npu__power *s = npu_ref_state(p, sizeof *s);
+    int64_t exponent = npu_op_int(p->op, "n", 1), n = npu__ref_last_dim(&p->in[0]);
+    npu_status status;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->exponent = exponent < 0 ? 0 - (uint64_t)exponent : (uint64_t)exponent;
+    s->cls = npu__ref_compute_class(p->in[0].dtype) == NPU__I64 ? NPU__I64 : NPU__F64;
+    s->square.kind = p->op->kind;
+    s->square.check = exponent < 0;
+    s->square.n = s->square.cols = n;
+    s->square.a = npu__ref_batch(&p->out[0], 2, &p->in[0], 2);
+    s->square.batch = npu__ref_batch_len(&s->square.a);
+    s->gemm.m = s->gemm.n = s->gemm.k = n;
+    s->gemm.a.dtype = s->gemm.b.dtype = s->gemm.c_dtype = npu__ref_class_dtype[s->cls];
+    s->gemm.a.row = s->gemm.b.row = s->gemm.c_row = 2 * n;
+    s->gemm.a.col = s->gemm.b.col = s->gemm.c_col = 1;
+    s->gemm.alpha = 1;
+    s->gemm_bytes = npu__ref_gemm_workspace(&s->gemm);
+    status = npu__ref_linalg_parts(p, &s->square, 4 * n, s->gemm_bytes);
+    p->state = s;
+    return status;
+}
+
+/* Squares and products as the bits of the exponent have it, from the highest one down. */
+static npu_status npu__ref_power_item(const npu__power *s, const npu_launch *l, double *a, int64_t item)
+{
+    int64_t n = s->square.n, turn = 0;
+    int bit = 0, cls = s->exponent ? s->cls : NPU__F64; /* power 0 is the unit matrix */
+    npu__gemm g = s->gemm;
+    double *base = s->exponent == 0 || s->square.check ? a + n : a;
+    for (int64_t i = 0; i < n; i++) {
+        npu__ref_load_class(cls, a + 2 * i * n, l->x[0], l->in[0].dtype, (item * n + i) * n, 1, (size_t)n);
+    }
+    if (base != a) {
+        npu__ref_beside_unit(a, n);
+    }
+    if (s->square.check && npu__ref_solve(&s->square, a)) {
+        return NPU_ERR_RANGE;
+    }
+    while (s->exponent >> bit > 1) {
+        bit++;
+    }
+    g.a.x = base;
+    g.workspace = (char *)a + s->square.part_bytes - s->gemm_bytes;
+    for (bit--; bit >= 0; bit--) {
+        for (uint64_t factors = 0; factors <= (s->exponent >> bit & 1); factors++) {
+            g.b.x = factors ? base : g.a.x;
+            g.c = a + 2 * n * n + turn * n;
+            npu__ref_gemm(&g, 0, 1);
+            g.a.x = g.c;
+            turn = !turn;
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        npu__ref_store_class(cls, l->y[0], l->out[0].dtype, (item * n + i) * n, 1,
+                             (const double *)g.a.x + 2 * i * n, (size_t)n);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_power_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__power *s = l->state;
+    double *a = (double *)(void *)((char *)l->workspace + part * s->square.part_bytes);
+    int64_t batch = s->square.batch;
+    npu_status status = NPU_OK;
+    for (int64_t item = batch * part / parts; item < batch * (part + 1) / parts && !status; item++) {
+        status = npu__ref_power_item(s, l, a, item);
+    }
+    return status;
+}
+
+/* ---- chains of matrices ----
+
+   Multiplied one after the other, from the left or from the right, whichever is cheaper. */
+
+typedef struct npu__chain {
+    bool from_right;
+    size_t buffer; /* bytes of a product; two lie in front of what npu__ref_gemm needs */
+} npu__chain;
+
+/* A vector is a row in front and a column at the end. */
+static void npu__ref_chain_size(const npu_tensor *in, uint32_t count, uint32_t i, int64_t *rows,
+                                int64_t *cols)
+{
+    bool is_column = i + 1 == count;
+    *rows = in[i].rank == 2 || is_column ? in[i].dims[0] : 1;
+    *cols = in[i].rank == 2 ? in[i].dims[1] : is_column ? 1 : in[i].dims[0];
+}
+
+/* Product `step` of the chain: A and B are matrices `first` and first + 1, but for the side that is the
+   product so far. */
+static npu__gemm npu__ref_chain_step(const npu_tensor *in, uint32_t count, const npu_tensor *out,
+                                     bool from_right, uint32_t step, uint32_t *first)
+{
+    bool integer = npu__ref_compute_class(out->dtype) == NPU__I64;
+    uint32_t done = integer ? NPU_I64 : npu__ref_sum_dtype(out->dtype);
+    npu__gemm g = { 0 };
+    int64_t shared;
+    *first = from_right ? count - 2 - step : step;
+    npu__ref_chain_size(in, count, from_right ? *first : 0, &g.m, &shared);
+    npu__ref_chain_size(in, count, from_right ? count - 1 : *first + 1, &shared, &g.n);
+    npu__ref_chain_size(in, count, *first + 1, &g.k, &shared);
+    g.a.dtype = step && !from_right ? done : out->dtype;
+    g.b.dtype = step && from_right ? done : out->dtype;
+    g.c_dtype = step + 2 == count ? out->dtype : done;
+    g.a.row = g.k, g.b.row = g.c_row = g.n;
+    g.a.col = g.b.col = g.c_col = 1;
+    g.alpha = 1;
+    return g;
+}
+
+static npu_status npu__ref_chain_prepare(npu_prepare *p)
+{
+    npu__chain *s = npu_ref_state(p, sizeof *s);
+    uint32_t count = p->op->num_in, first;
+    double costs[2] = { 0, 0 };
+    size_t most = 0;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < 2 * (count - 1); i++) {
+        npu__gemm g = npu__ref_chain_step(p->in, count, p->out, i >= count - 1, i % (count - 1), &first);
+        costs[i >= count - 1] += (double)g.m * (double)g.k * (double)g.n;
+    }
+    s->from_right = costs[1] < costs[0];
+    for (uint32_t i = 0; i < count - 1; i++) {
+        npu__gemm g = npu__ref_chain_step(p->in, count, p->out, s->from_right, i, &first);
+        size_t bytes = npu__ref_gemm_workspace(&g), size;
+        if (!npu_size_mul((size_t)g.m * sizeof(double), (size_t)g.n, &size) ||
+            !npu_size_add(size, 63, &size)) {
+            return NPU_ERR_OVERFLOW;
+        }
+        most = bytes > most ? bytes : most;
+        s->buffer = size / 64 * 64 > s->buffer ? size / 64 * 64 : s->buffer;
+    }
+    p->state = s;
+    return npu_size_mul(s->buffer, 2, &p->workspace) && npu_size_add(p->workspace, most, &p->workspace)
+               ? NPU_OK
+               : NPU_ERR_OVERFLOW;
+}
+
+static npu_status npu__ref_chain_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__chain *s = l->state;
+    char *workspace = l->workspace, *done = NULL;
+    (void)part, (void)parts;
+    for (uint32_t step = 0; step + 1 < l->num_in; step++) {
+        uint32_t first;
+        npu__gemm g = npu__ref_chain_step(l->in, l->num_in, l->out, s->from_right, step, &first);
+        g.a.x = done && !s->from_right ? done : l->x[first];
+        g.b.x = done && s->from_right ? done : l->x[first + 1];
+        done = step + 2 == l->num_in ? (char *)l->y[0] : workspace + step % 2 * s->buffer;
+        g.c = done;
+        g.workspace = workspace + 2 * s->buffer;
+        npu__ref_gemm(&g, 0, 1);
+    }
+    return NPU_OK;
+}
+
+/* ---- cross products ---- */
+
+typedef struct npu__cross {
+    npu__batch operands[2];
+    int64_t steps[2], inner; /* between the three numbers of a vector: in operands, in the result */
+    int cls;
+} npu__cross;
+
+static npu_status npu__ref_cross_prepare(npu_prepare *p)
+{
+    npu__cross *s = npu_ref_state(p, sizeof *s);
+    const npu_tensor *out = &p->out[0];
+    uint32_t axis = 0;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    while (p->in[0].dims[axis] != 3) {
+        axis++;
+    }
+    axis = npu_op_has(p->op, "dim") ? npu__ref_dim(npu_op_int(p->op, "dim", -1), out->rank) : axis;
+    s->cls = npu__ref_compute_class(out->dtype) == NPU__I64 ? NPU__I64 : NPU__F64;
+    for (uint32_t k = 0; k < 2; k++) {
+        s->operands[k] = npu__ref_batch(out, 0, &p->in[k], 0);
+        s->steps[k] = s->operands[k].step[axis];
+    }
+    s->inner = (int64_t)npu__ref_dims_len(out, axis + 1, out->rank);
+    p->state = s;
+    p->parts = npu__ref_parts((size_t)npu__ref_len(out), NPU__REF_GRAIN / 16);
+    return NPU_OK;
+}
+
+static npu_status npu__ref_cross_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__cross *s = l->state;
+    int64_t items = npu__ref_len(&l->out[0]) / 3;
+    for (int64_t item = items * part / parts; item < items * (part + 1) / parts; item++) {
+        int64_t first = item / s->inner * 3 * s->inner + item % s->inner;
+        npu__ref_strip x[2], y;
+        for (int k = 0; k < 2; k++) {
+            npu__ref_load_class(s->cls, &x[k], l->x[k], l->in[k].dtype,
+                                npu__ref_batch_start(&s->operands[k], first), s->steps[k], 3);
+        }
+        for (int c = 0; c < 3; c++) {
+            int i = (c + 1) % 3, j = (c + 2) % 3;
+            if (s->cls == NPU__I64) {
+                y.i64[c] = NPU__REF_WRAP(NPU__REF_WRAP(x[0].i64[i], *, x[1].i64[j]), -,
+                                         NPU__REF_WRAP(x[0].i64[j], *, x[1].i64[i]));
+            } else {
+                y.f64[c] = x[0].f64[i] * x[1].f64[j] - x[0].f64[j] * x[1].f64[i];
+            }
+        }
+        npu__ref_store_class(s->cls, l->y[0], l->out[0].dtype, first, s->inner, &y, 3);
+    }
+    return NPU_OK;
+}
+
 #define NPU__LINALG_ROW(kind) { kind, "plain", 0, NULL, npu__ref_linalg_prepare, npu__ref_linalg_launch }
 
-static const npu_kernel npu__ref_kernels_linalg[] = { NPU__LINALG_ROW(NPU_ATEN_DET),
-                                                      NPU__LINALG_ROW(NPU_ATEN_LINALG_DET),
-                                                      NPU__LINALG_ROW(NPU_ATEN_LOGDET),
-                                                      NPU__LINALG_ROW(NPU_ATEN_SLOGDET),
-                                                      NPU__LINALG_ROW(NPU_ATEN_LINALG_SLOGDET),
-                                                      NPU__LINALG_ROW(NPU_ATEN_LINALG_INV),
-                                                      NPU__LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY),
-                                                      NPU__LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY_EX),
-                                                      NPU__LINALG_ROW(NPU_ATEN_LINALG_SOLVE) };
+static const npu_kernel npu__ref_kernels_linalg[] = {
+    NPU__LINALG_ROW(NPU_ATEN_DET),
+    NPU__LINALG_ROW(NPU_ATEN_LINALG_DET),
+    NPU__LINALG_ROW(NPU_ATEN_LOGDET),
+    NPU__LINALG_ROW(NPU_ATEN_SLOGDET),
+    NPU__LINALG_ROW(NPU_ATEN_LINALG_SLOGDET),
+    NPU__LINALG_ROW(NPU_ATEN_LINALG_INV),
+    NPU__LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY),
+    NPU__LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY_EX),
+    NPU__LINALG_ROW(NPU_ATEN_LINALG_SOLVE),
+    NPU__LINALG_ROW(NPU_ATEN_CHOLESKY_SOLVE),
+    NPU__LINALG_ROW(NPU_ATEN_LINALG_SOLVE_TRIANGULAR),
+    NPU__LINALG_ROW(NPU_ATEN_LINALG_TENSORINV),
+    NPU__LINALG_ROW(NPU_ATEN_LINALG_TENSORSOLVE),
+    { NPU_ATEN_LINALG_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch },
+    { NPU_ATEN_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch },
+    { NPU_ATEN_LINALG_MULTI_DOT, "plain", 0, NULL, npu__ref_chain_prepare, npu__ref_chain_launch },
+    { NPU_ATEN_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch },
+    { NPU_ATEN_LINALG_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch }
+};
 
 /* ---- recurrent layers ----
 
@@ -7080,16 +7431,6 @@ static inline uint32_t npu__ref_item_parts(size_t n, size_t work)
 static inline uint32_t npu__ref_axis(int64_t dim, uint32_t rank)
 {
     return (uint32_t)(dim < 0 ? dim + (rank ? (int64_t)rank : 1) : dim);
-}
-
-/* Product of dims[from .. to-1]. */
-static inline size_t npu__ref_dims_len(const npu_tensor *t, uint32_t from, uint32_t to)
-{
-    size_t n = 1;
-    for (uint32_t i = from; i < to; i++) {
-        n *= (size_t)t->dims[i];
-    }
-    return n;
 }
 
 /* Indices are i64 or i32. */
