@@ -87,7 +87,8 @@
    WRITING A BACKEND    see >>backend: fill an npu_backend in call order, or start with npu_accel in
                         npu_ir_backend_ref.h (alloc, free, upload, download, op_call).
    ADDING AN OP         a row in its family's table (>>registry), a type rule if none fits (>>impl-deduce), a
-                        kernel in npu_ir_backend_ref.h, test rows. From outside: npu_registry_add.
+                        kernel in npu_ir_backend_ref.h, test rows. From outside: npu_registry_add, or
+                        npu_register_op, fact by fact.
 */
 #ifndef NPU_IR_H
 #define NPU_IR_H
@@ -2372,7 +2373,13 @@ typedef struct npu_op_table {
     X(0x0003, NPU_TENSOR_MUL, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_tensor_binary,                        \
       "mul(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs")                                                    \
     X(0x0004, NPU_TENSOR_DIV, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_tensor_binary,                        \
-      "div(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs; integers truncate towards zero")
+      "div(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs; integers truncate towards zero")                  \
+    X(0x0010, NPU_TENSOR_MATMUL, 0, npu__type_tensor_matmul,                                                 \
+      "matmul(Tensor lhs, Tensor rhs, *, ScalarType? out_dtype=None, bool? a_trans=None, "                   \
+      "bool? b_trans=None) -> Tensor", "matrix product of lhs and rhs, or of their transposes")              \
+    X(0x0011, NPU_TENSOR_CAST, 0, npu__type_tensor_cast,                                                     \
+      "cast(Tensor input, *, ScalarType target_type, int mode=0) -> Tensor",                                 \
+      "to another dtype; mode 0 as C, 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd")
 
 /* ---- npu: what the core itself needs ---- */
 #define NPU_IR_OPS_NPU(X)                                                                                    \
@@ -2444,6 +2451,26 @@ enum {
     NPU_KIND_NONE = 0
 };
 
+/* Pipes of a core that work side by side, with the numbers of document 003. */
+#define NPU_IR_PIPES(X)                                                                                      \
+    X(0, NPU_PIPE_MTE1, "MTE1") /* L1 to L0 */                                                               \
+    X(1, NPU_PIPE_MTE2, "MTE2") /* DDR to on-chip memory: load */                                            \
+    X(2, NPU_PIPE_MTE3, "MTE3") /* on-chip memory to DDR: store */                                           \
+    X(3, NPU_PIPE_M, "M")       /* matrix unit */                                                            \
+    X(4, NPU_PIPE_V, "V")       /* vector unit */                                                            \
+    X(5, NPU_PIPE_S, "S")       /* scalar unit */                                                            \
+    X(6, NPU_PIPE_FIX, "FIX")   /* results of the matrix unit */                                             \
+    X(7, NPU_PIPE_ALL, "ALL")
+typedef enum npu_pipe {
+#define NPU_X(number, symbol, text) symbol = number,
+    NPU_IR_PIPES(NPU_X)
+#undef NPU_X
+    NPU_PIPE_NONE = 255
+} npu_pipe;
+NPU_IR_API const char *npu_pipe_name(uint32_t pipe); /* "MTE2"; "" = no pipe */
+
+typedef struct npu_op_attribute { const char *key, *value; } npu_op_attribute;
+
 /* What the registry knows of one kind. Immutable; belongs to the registry. */
 typedef struct npu_op_def {
     npu_kind kind;
@@ -2458,7 +2485,14 @@ typedef struct npu_op_def {
     uint32_t defaults_size;
     uint32_t num_operand_args; /* Tensor arguments */
     bool is_custom;            /* added by npu_registry_add, or synthesised for an unknown op of a file */
+    uint32_t pipe;             /* npu_pipe; NPU_PIPE_NONE where the row says nothing */
+    const char *const *arg_docs; /* one per argument of the schema; NULL = none were given */
+    const npu_op_attribute *attributes; /* of the op itself, the same for every call: see npu_op_def_attribute */
+    uint32_t num_attributes;
 } npu_op_def;
+/* A fact about an op that no call changes: "category", "description", "pipe" ("S"), and what was added by
+   npu_register_attribute. NULL = it has none of that name. The string belongs to the registry. */
+NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *key);
 
 typedef struct npu_registry npu_registry;
 typedef struct npu_registry_desc {
@@ -2477,6 +2511,52 @@ NPU_IR_API void npu_registry_destroy(npu_registry *registry); /* after all graph
    DUPLICATE, PARSE, STATE (frozen by a graph), NO_MEMORY. */
 NPU_IR_API npu_status npu_registry_add(npu_registry *registry, const char *space, const npu_op_row *row,
                                        npu_diag *diag);
+/* The chained form of a row, fact by fact, as document 003's REGISTER_OP:
+
+       npu_registration r = npu_register_op(registry, "tensor.scale");
+       npu_register_category(&r, "TensorOp");
+       npu_register_description(&r, "lhs times factor");
+       npu_register_argument(&r, "lhs", "Tensor", "what is scaled");
+       npu_register_keyword(&r, "factor", "float");
+       npu_register_deduce(&r, deduce_scale);
+       status = npu_register_end(&r, &diag);
+
+   Facts come in any order and nothing is registered before npu_register_end, which copies all strings; an
+   abandoned registration holds no memory. The first mistake is kept and what follows does nothing. Each
+   function returns its argument, so that calls may be nested.
+   Errors, from npu_register_end: DUPLICATE (the op, or a fact that was given before), INVALID_ARGUMENT (a
+   name without a namespace, or no description, category, argument or rule), STATE (an argument after
+   npu_register_no_argument or the reverse; a frozen registry), PARSE (a type that the schema grammar does not
+   have), ATTRIBUTE (a keyword of another type than bool, int, float, str, ScalarType), OVERFLOW (too many
+   facts), NO_MEMORY. */
+#define NPU_MAX_FACTS 16 /* arguments with keywords; attributes */
+typedef struct npu_registration {
+    npu_registry *registry;
+    const char *name, *category, *description, *results;
+    npu_type_rule rule;
+    uint32_t pipe, traits, num_arguments, num_keywords, num_attributes;
+    bool no_argument;
+    struct { const char *name, *type, *doc; } arguments[NPU_MAX_FACTS], keywords[NPU_MAX_FACTS];
+    npu_op_attribute attributes[NPU_MAX_FACTS];
+    npu_diag diag;
+} npu_registration;
+NPU_IR_API npu_registration npu_register_op(npu_registry *registry, const char *name);
+NPU_IR_API npu_registration *npu_register_category(npu_registration *r, const char *category);
+NPU_IR_API npu_registration *npu_register_description(npu_registration *r, const char *description);
+/* A positional argument; type in the schema grammar: "Tensor", "Tile", "Scalar", "SymInt[]", "Tensor?" ... */
+NPU_IR_API npu_registration *npu_register_argument(npu_registration *r, const char *name, const char *type,
+                                                   const char *doc);
+NPU_IR_API npu_registration *npu_register_no_argument(npu_registration *r);
+/* A keyword argument of each call; optional: a rule that needs it says so (npu_op_has). */
+NPU_IR_API npu_registration *npu_register_keyword(npu_registration *r, const char *name, const char *type);
+NPU_IR_API npu_registration *npu_register_attribute(npu_registration *r, const char *key, const char *value);
+NPU_IR_API npu_registration *npu_register_pipe(npu_registration *r, npu_pipe pipe);
+NPU_IR_API npu_registration *npu_register_traits(npu_registration *r, uint32_t traits);
+/* What it returns, in the schema grammar; "Tensor" where nothing is said, "()" for an op without a value. */
+NPU_IR_API npu_registration *npu_register_results(npu_registration *r, const char *results);
+NPU_IR_API npu_registration *npu_register_deduce(npu_registration *r, npu_type_rule rule);
+NPU_IR_API npu_status npu_register_end(npu_registration *r, npu_diag *diag);
+
 /* Accepts "aten.conv2d.default", "aten.conv2d" (its first overload), "aten::conv2d",
    "torch.ops.aten.conv2d.padding", "gemm" (an aicf kind) and "<built-in function getitem>". NULL = unknown;
    an unknown overload is unknown. */
@@ -2694,6 +2774,15 @@ NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next);
 /* Lists v as an output. name NULL = the value's name. Errors: DUPLICATE (name), INVALID_ARGUMENT. */
 NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v);
 NPU_IR_API npu_status npu_value_set_name(npu_graph *g, npu_value v, const char *name); /* DUPLICATE */
+
+/* A graph as a function, in document 003's words: its parameters are npu_input, npu_let names a value,
+   npu_return lists the results as outputs under their own names ("return" where they have none, "return.1" ...),
+   once and last. npu_returns declares the specs of the results beforehand. Errors: DUPLICATE (name), STATE
+   (a second declaration or return), ARITY (another number of results than declared), DTYPE, RANK or SHAPE (the
+   first result that differs). */
+NPU_IR_API npu_value npu_let(npu_graph *g, const char *name, npu_value v); /* v, or a failed handle */
+NPU_IR_API npu_status npu_returns(npu_graph *g, const npu_spec *specs, uint32_t count);
+NPU_IR_API npu_status npu_return(npu_graph *g, const npu_value *values, uint32_t count);
 
 /* Emits one op. Arguments by name or position; a missing one takes its schema default, an unknown one is an
    error. A number given for a Tensor argument becomes npu_number. Errors: those of the type rule; NOT_FOUND
@@ -2971,6 +3060,9 @@ NPU_IR_API npu_status npu_graph_print(const npu_graph *g, npu_text *text);
    result specs. */
 NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t len,
                                       const npu_graph_desc *desc, npu_diag *diag);
+/* The keyword arguments of a call that were given, in schema order, as document 003 prints them:
+   "{out_dtype: 51, a_trans: True}". A keyword at its default counts as not given; dtypes are 003's codes. */
+NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_text *text);
 /* The short dump of document 002: "[Graph] inputs=[x] outputs=[y] ops=1", then one line per op. */
 NPU_IR_API npu_status npu_graph_dump(const npu_graph *g, npu_text *text);
 NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text); /* Graphviz */
@@ -5550,7 +5642,10 @@ static bool npu__arg_int(uint32_t base, const npu_arg *v, int64_t *i)
     case NPU_ARG_BOOL:
         *i = v->as.i != 0;
         break;
-    case NPU_ARG_INT: case NPU_ARG_DTYPE: case NPU_ARG_GRAPH: *i = v->as.i; break;
+    case NPU_ARG_INT: /* document 003 writes bool as dtype code 0 */
+        *i = base == NPU_T_DTYPE && v->as.i == 0 ? NPU_BOOL : v->as.i;
+        break;
+    case NPU_ARG_DTYPE: case NPU_ARG_GRAPH: *i = v->as.i; break;
     case NPU_ARG_STR: return v->as.str && npu__word_value(base, v->as.str, i);
     default: return false;
     }
@@ -6111,6 +6206,7 @@ static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, co
         def->space = table->space;
         def->category = table->category;
         def->doc = row->doc ? row->doc : "";
+        def->pipe = NPU_KIND_NAMESPACE(row->kind) == NPU_NS_SYSTEM ? NPU_PIPE_S : NPU_PIPE_NONE;
         def->schema = schema;
         for (uint32_t i = 0; i < schema->num_args; i++) {
             def->num_operand_args += npu__is_operand(&schema->args[i]);
@@ -6122,9 +6218,51 @@ static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, co
     return status == NPU_ERR_NO_MEMORY ? npu__fail(diag, status, "registry: out of memory") : status;
 }
 
+static const char *npu__arena_copy(npu__arena *arena, const char *text, size_t len)
+{
+    char *copy = (char *)npu__arena_alloc(arena, len + 1);
+    if (copy) {
+        memcpy(copy, text, len);
+        copy[len] = 0;
+    }
+    return copy;
+}
+
+/* Copies what the definition keeps beside its schema; false = out of memory. */
+static bool npu__register_notes(const npu_registration *r, npu_op_def *def)
+{
+    npu__arena *arena = &r->registry->arena;
+    const char **docs = (const char **)npu__arena_alloc(arena, (def->schema->num_args + 1u) * sizeof *docs);
+    npu_op_attribute *attributes =
+        (npu_op_attribute *)npu__arena_alloc(arena, (r->num_attributes + 1u) * sizeof *attributes);
+    if (!docs || !attributes) {
+        return false;
+    }
+    for (uint32_t i = 0; i < def->schema->num_args; i++) {
+        const char *doc = i < r->num_arguments ? r->arguments[i].doc : "";
+        docs[i] = npu__arena_copy(arena, doc, strlen(doc));
+        if (!docs[i]) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < r->num_attributes; i++) {
+        const char *key = r->attributes[i].key, *value = r->attributes[i].value;
+        attributes[i].key = npu__arena_copy(arena, key, strlen(key));
+        attributes[i].value = npu__arena_copy(arena, value, strlen(value));
+        if (!attributes[i].key || !attributes[i].value) {
+            return false;
+        }
+    }
+    def->arg_docs = docs;
+    def->attributes = attributes;
+    def->num_attributes = r->num_attributes;
+    def->pipe = r->pipe;
+    return true;
+}
+
 /* On failure the registry is as it was, but for memory that it keeps until it is destroyed. */
 static npu_status npu__registry_insert(npu_registry *r, const npu_op_table *table, const npu_op_row *row,
-                                       bool is_custom, npu_diag *diag)
+                                       bool is_custom, const npu_registration *notes, npu_diag *diag)
 {
     npu_op_def *def = NULL;
     npu_status status;
@@ -6141,6 +6279,9 @@ static npu_status npu__registry_insert(npu_registry *r, const npu_op_table *tabl
         return status;
     }
     def->is_custom = is_custom;
+    if (notes && !npu__register_notes(notes, def)) {
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
+    }
     taken = *npu__kind_slot(r, def->kind);
     if (taken || (is_custom && npu__kind_is_built_in(def->kind))) {
         return npu__fail(diag, NPU_ERR_DUPLICATE, "%s: kind 0x%08x is that of %s", def->name,
@@ -6169,7 +6310,7 @@ static npu_status npu__registry_fill(npu_registry *r, const npu_op_table *tables
     }
     for (uint32_t t = 0; t < num_tables; t++) {
         for (uint32_t i = 0; status == NPU_OK && i < tables[t].num_rows; i++) {
-            status = npu__registry_insert(r, &tables[t], &tables[t].rows[i], false, diag);
+            status = npu__registry_insert(r, &tables[t], &tables[t].rows[i], false, NULL, diag);
         }
     }
     return status;
@@ -6227,7 +6368,272 @@ NPU_IR_API npu_status npu_registry_add(npu_registry *registry, const char *space
     }
     table.space = space;
     table.rows = row;
-    return npu__registry_insert(registry, &table, row, true, diag);
+    return npu__registry_insert(registry, &table, row, true, NULL, diag);
+}
+
+/* ---- the chained form of a row ---- */
+
+NPU_IR_API const char *npu_pipe_name(uint32_t pipe)
+{
+    switch (pipe) {
+#define NPU_X(number, symbol, text) case symbol: return text;
+        NPU_IR_PIPES(NPU_X)
+#undef NPU_X
+    default: return "";
+    }
+}
+
+NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *key)
+{
+    const char *pipe = npu_pipe_name(def->pipe);
+    for (uint32_t i = 0; i < def->num_attributes; i++) {
+        if (strcmp(def->attributes[i].key, key) == 0) {
+            return def->attributes[i].value;
+        }
+    }
+    return strcmp(key, "category") == 0      ? def->category
+        : strcmp(key, "description") == 0    ? def->doc
+        : strcmp(key, "pipe") == 0 && pipe[0] ? pipe
+                                              : NULL;
+}
+
+static npu_registration *npu__register_fail(npu_registration *r, npu_status status, const char *what,
+                                            const char *name)
+{
+    if (r->diag.status == NPU_OK) {
+        npu__fail(&r->diag, status, "%s: %s%s%s%s", r->name ? r->name : "registration", what, name ? " '" : "",
+                  name ? name : "", name ? "'" : "");
+    }
+    return r;
+}
+
+/* A fact that is given once. */
+static npu_registration *npu__register_once(npu_registration *r, const char **fact, const char *value,
+                                            const char *what)
+{
+    if (*fact || !value) {
+        return npu__register_fail(r, *fact ? NPU_ERR_DUPLICATE : NPU_ERR_INVALID_ARGUMENT,
+                                  *fact ? "given before:" : "NULL as", what);
+    }
+    *fact = value;
+    return r;
+}
+
+NPU_IR_API npu_registration npu_register_op(npu_registry *registry, const char *name)
+{
+    npu_registration r;
+    const char *dot = name ? strchr(name, '.') : NULL;
+    memset(&r, 0, sizeof r);
+    r.registry = registry;
+    r.name = name;
+    r.pipe = NPU_PIPE_NONE;
+    if (!registry || !dot || dot == name || !dot[1]) {
+        npu__register_fail(&r, NPU_ERR_INVALID_ARGUMENT, "a registry and a name like tensor.add are required", NULL);
+    } else if (npu_registry_find(registry, name)) {
+        npu__register_fail(&r, NPU_ERR_DUPLICATE, "the op is already registered", NULL);
+    }
+    return r;
+}
+
+NPU_IR_API npu_registration *npu_register_category(npu_registration *r, const char *category)
+{
+    return npu__register_once(r, &r->category, category, "category");
+}
+
+NPU_IR_API npu_registration *npu_register_description(npu_registration *r, const char *description)
+{
+    return npu__register_once(r, &r->description, description, "description");
+}
+
+NPU_IR_API npu_registration *npu_register_results(npu_registration *r, const char *results)
+{
+    return npu__register_once(r, &r->results, results, "results");
+}
+
+NPU_IR_API npu_registration *npu_register_argument(npu_registration *r, const char *name, const char *type,
+                                                   const char *doc)
+{
+    if (r->no_argument) {
+        return npu__register_fail(r, NPU_ERR_STATE, "it has no arguments, but is given", name);
+    }
+    if (!name || !type || r->num_arguments == NPU_MAX_FACTS) {
+        return npu__register_fail(r, name && type ? NPU_ERR_OVERFLOW : NPU_ERR_INVALID_ARGUMENT,
+                                  name && type ? "too many arguments:" : "an argument without name or type", name);
+    }
+    r->arguments[r->num_arguments].name = name;
+    r->arguments[r->num_arguments].type = type;
+    r->arguments[r->num_arguments++].doc = doc ? doc : "";
+    return r;
+}
+
+NPU_IR_API npu_registration *npu_register_no_argument(npu_registration *r)
+{
+    if (r->num_arguments) {
+        return npu__register_fail(r, NPU_ERR_STATE, "said to have no arguments after", r->arguments[0].name);
+    }
+    r->no_argument = true;
+    return r;
+}
+
+NPU_IR_API npu_registration *npu_register_keyword(npu_registration *r, const char *name, const char *type)
+{
+    static const char *const types[] = { "bool", "int", "float", "str", "ScalarType" };
+    bool known = false;
+    for (size_t i = 0; type && i < NPU__COUNT(types); i++) {
+        known = known || strcmp(type, types[i]) == 0;
+    }
+    for (uint32_t i = 0; name && i < r->num_keywords; i++) {
+        if (strcmp(r->keywords[i].name, name) == 0) {
+            return npu__register_fail(r, NPU_ERR_DUPLICATE, "given before:", name);
+        }
+    }
+    if (!name || !known || r->num_keywords == NPU_MAX_FACTS) {
+        return npu__register_fail(r, name && known ? NPU_ERR_OVERFLOW : NPU_ERR_ATTRIBUTE,
+                                  name && known ? "too many keywords:" : "no type of a keyword:", type);
+    }
+    r->keywords[r->num_keywords].name = name;
+    r->keywords[r->num_keywords++].type = type;
+    return r;
+}
+
+NPU_IR_API npu_registration *npu_register_attribute(npu_registration *r, const char *key, const char *value)
+{
+    for (uint32_t i = 0; key && i < r->num_attributes; i++) {
+        if (strcmp(r->attributes[i].key, key) == 0) {
+            return npu__register_fail(r, NPU_ERR_DUPLICATE, "given before:", key);
+        }
+    }
+    if (!key || !value || r->num_attributes == NPU_MAX_FACTS) {
+        return npu__register_fail(r, key && value ? NPU_ERR_OVERFLOW : NPU_ERR_INVALID_ARGUMENT,
+                                  key && value ? "too many attributes:" : "an attribute without key or value", key);
+    }
+    r->attributes[r->num_attributes].key = key;
+    r->attributes[r->num_attributes++].value = value;
+    return r;
+}
+
+NPU_IR_API npu_registration *npu_register_pipe(npu_registration *r, npu_pipe pipe)
+{
+    if (r->pipe != NPU_PIPE_NONE || !npu_pipe_name(pipe)[0]) {
+        return npu__register_fail(r, r->pipe != NPU_PIPE_NONE ? NPU_ERR_DUPLICATE : NPU_ERR_INVALID_ARGUMENT,
+                                  r->pipe != NPU_PIPE_NONE ? "given before:" : "no such", "pipe");
+    }
+    r->pipe = (uint32_t)pipe;
+    return r;
+}
+
+NPU_IR_API npu_registration *npu_register_traits(npu_registration *r, uint32_t traits)
+{
+    r->traits |= traits;
+    return r;
+}
+
+NPU_IR_API npu_registration *npu_register_deduce(npu_registration *r, npu_type_rule rule)
+{
+    if (r->rule || !rule) {
+        return npu__register_fail(r, r->rule ? NPU_ERR_DUPLICATE : NPU_ERR_INVALID_ARGUMENT,
+                                  r->rule ? "given before:" : "NULL as", "deduction rule");
+    }
+    r->rule = rule;
+    return r;
+}
+
+static npu_status npu__register_check(npu_registration *r)
+{
+    if (!r->description) {
+        npu__register_fail(r, NPU_ERR_INVALID_ARGUMENT, "it has no description", NULL);
+    } else if (!r->category) {
+        npu__register_fail(r, NPU_ERR_INVALID_ARGUMENT, "it has no category", NULL);
+    } else if (!r->num_arguments && !r->no_argument) {
+        npu__register_fail(r, NPU_ERR_INVALID_ARGUMENT, "it has no arguments; say so with npu_register_no_argument",
+                           NULL);
+    } else if (!r->rule) {
+        npu__register_fail(r, NPU_ERR_INVALID_ARGUMENT, "it has no deduction rule", NULL);
+    }
+    return r->diag.status;
+}
+
+/* Writes the pieces one after the other; `to` NULL only counts. Returns the length. */
+static size_t npu__join_text(char *to, const char *const *pieces, size_t count)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t n = strlen(pieces[i]);
+        if (to) {
+            memcpy(to + len, pieces[i], n + 1);
+        }
+        len += n;
+    }
+    return len;
+}
+
+/* "scale(Tensor lhs, *, float? factor=None) -> Tensor" */
+static char *npu__register_schema(npu_registration *r, const char *name)
+{
+    const char *pieces[8 * NPU_MAX_FACTS + 6];
+    size_t n = 0;
+    char *text;
+    pieces[n++] = name;
+    pieces[n++] = "(";
+    for (uint32_t i = 0; i < r->num_arguments; i++) {
+        pieces[n++] = i ? ", " : "";
+        pieces[n++] = r->arguments[i].type;
+        pieces[n++] = " ";
+        pieces[n++] = r->arguments[i].name;
+    }
+    for (uint32_t i = 0; i < r->num_keywords; i++) {
+        pieces[n++] = i ? ", " : r->num_arguments ? ", *, " : "*, ";
+        pieces[n++] = r->keywords[i].type;
+        pieces[n++] = "? ";
+        pieces[n++] = r->keywords[i].name;
+        pieces[n++] = "=None";
+    }
+    pieces[n++] = ") -> ";
+    pieces[n++] = r->results ? r->results : "Tensor";
+    text = (char *)npu__arena_alloc(&r->registry->arena, npu__join_text(NULL, pieces, n) + 1);
+    if (text) {
+        npu__join_text(text, pieces, n);
+    }
+    return text;
+}
+
+/* The first free number for an op that has none of its own. */
+static npu_kind npu__register_kind(npu_registry *r)
+{
+    uint32_t number = r->num_defs;
+    while (*npu__kind_slot(r, (npu_kind)NPU_NS_USER << 16 | (number & 0xffffu))) {
+        number++;
+    }
+    return (npu_kind)NPU_NS_USER << 16 | (number & 0xffffu);
+}
+
+NPU_IR_API npu_status npu_register_end(npu_registration *r, npu_diag *diag)
+{
+    const char *dot = r->diag.status || npu__register_check(r) ? NULL : strchr(r->name, '.');
+    npu_registry *registry = r->registry;
+    npu_op_table table = { NULL, NULL, NULL, 1 };
+    npu_op_row row;
+    if (dot && registry->is_frozen) {
+        npu__register_fail(r, NPU_ERR_STATE, "a graph uses the registry, nothing can be added", NULL);
+    }
+    if (r->diag.status) {
+        if (diag && diag->status == NPU_OK) {
+            *diag = r->diag;
+        }
+        return r->diag.status;
+    }
+    memset(&row, 0, sizeof row);
+    row.kind = npu__register_kind(registry);
+    row.traits = r->traits;
+    row.rule = r->rule;
+    row.schema = npu__register_schema(r, dot + 1);
+    row.doc = npu__arena_copy(&registry->arena, r->description, strlen(r->description));
+    table.space = npu__arena_copy(&registry->arena, r->name, (size_t)(dot - r->name));
+    table.category = npu__arena_copy(&registry->arena, r->category, strlen(r->category));
+    if (!row.schema || !row.doc || !table.space || !table.category) {
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
+    }
+    return npu__registry_insert(registry, &table, &row, true, r, diag);
 }
 
 NPU_IR_API const npu_op_def *npu_registry_find(const npu_registry *registry, const char *name)
@@ -6541,6 +6947,7 @@ struct npu_graph {
     NPU__ARRAY(npu__pair, updates);   /* state, next */
     NPU__ARRAY(npu__symbol, symbols);
     NPU__ARRAY(npu_graph *, children);
+    NPU__ARRAY(uint32_t, returns); /* specs that npu_returns declares */
     NPU__ARRAY(const npu_op_def *, unknown); /* rows synthesised for unknown ops */
     uint32_t *name_table, name_table_size; /* open addressing over value ids; a power of two */
     uint32_t num_named;
@@ -6706,6 +7113,7 @@ NPU_IR_API void npu_graph_destroy(npu_graph *g)
     NPU__RELEASE(g, updates);
     NPU__RELEASE(g, symbols);
     NPU__RELEASE(g, children);
+    NPU__RELEASE(g, returns);
     NPU__RELEASE(g, unknown);
     NPU__RELEASE(g, in_specs);
     NPU__RELEASE(g, in_data);
@@ -7716,6 +8124,8 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      constant_pad   dims with borders                       im2col         [N,C k..,windows], col2im back
      cast           same dims, dtype                        dropout        same, training is an error
      tensor_binary  broadcast, npu_promote_tensor           getitem        operand number index
+     tensor_matmul  [..,M,K] [..,K,N] -> [..,M,N]           tensor_cast    same dims, target_type
+     body           outputs of the child graph
      same_real      same, a number or bool                  test           same dims, bool
      arithmetic     binary, the common dtype no bool        bitwise        binary, integers and bool
      square         same, i64 for bool                      masked_fill    self and mask broadcast, dtype of self
@@ -8379,10 +8789,21 @@ static npu_status npu__type_dropout(npu_deduce *d)
     return npu__result_like(d, x, npu__dtype_of(x));
 }
 
+/* A bare number is an f32 where it has a fraction, and else takes the dtype of the other operand. */
+static npu_dtype npu__promote_operands(const npu_spec *a, const npu_spec *b)
+{
+    const npu_spec *number = b->wrapped ? b : a, *other = b->wrapped ? a : b;
+    if (!number->wrapped || other->wrapped) {
+        return npu_promote_tensor(npu__dtype_of(a), npu__dtype_of(b));
+    }
+    return npu_dtype_is_float(npu__dtype_of(number)) ? npu_promote_tensor(npu__dtype_of(other), NPU_F32)
+                                                     : npu__dtype_of(other);
+}
+
 static npu_status npu__type_tensor_binary(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
-    npu_dtype t = npu_promote_tensor(npu__dtype_of(a), npu__dtype_of(b));
+    npu_dtype t = npu__promote_operands(a, b);
     npu__join j;
     npu_status status;
     memset(&j, 0, sizeof j);
@@ -8392,6 +8813,22 @@ static npu_status npu__type_tensor_binary(npu_deduce *d)
                     : npu__check_dtype(d, "rhs", npu__dtype_of(b), t != NPU_NONE,
                                        "a dtype that lhs promotes with");
     return status ? status : npu__result(d, t, j.rank, j.dims);
+}
+
+static npu_status npu__type_tensor_cast(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    npu_dtype t = (npu_dtype)npu_op_int(d->op, "target_type", 0);
+    int64_t mode = npu_op_int(d->op, "mode", 0);
+    npu_status status = npu__check_dtype(d, "input", npu__dtype_of(x), npu__is_real(npu__dtype_of(x)), "a number or bool");
+    if (!status && !npu__is_real(t)) {
+        status = npu_deduce_fail(d, NPU_ERR_DTYPE, "target_type", "target_type is %s, expected a number or bool",
+                                 npu_dtype_name(t));
+    }
+    if (!status && (mode < 0 || mode > 6)) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is %lld, expected 0 to 6", (long long)mode);
+    }
+    return status ? status : npu__result_like(d, x, t);
 }
 
 static npu_status npu__type_getitem(npu_deduce *d)
@@ -8968,14 +9405,33 @@ static npu_status npu__type_linear(npu_deduce *d)
     return status ? status : npu__result(d, npu__dtype_of(x), w->rank == 2 ? x->rank : x->rank - 1u, y.dims);
 }
 
-/* Appends the product of a [..,M,K] and b [..,K,N] to the batch dims; a 1-D operand has no M or N. */
-static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, const char *b_name)
+/* Where the dims of a product are: K of an operand, and its M or N. A vector has K alone. */
+typedef struct npu__factor {
+    const npu_spec *spec;
+    uint32_t inner, outer;
+} npu__factor;
+
+/* K is the last dim, or, where is_first_dim, the one before it. */
+static npu__factor npu__factor_of(const npu_spec *x, bool is_first_dim)
 {
-    const npu_spec *a = npu_deduce_spec(d, a_name), *b = npu_deduce_spec(d, b_name);
+    npu__factor f = { NULL, 0, 0 };
+    f.spec = x;
+    f.inner = x->rank > 1 && is_first_dim ? x->rank - 2u : x->rank - 1u;
+    f.outer = x->rank > 1 && is_first_dim ? x->rank - 1u : x->rank - 2u;
+    return f;
+}
+
+/* Appends the product of a [..,M,K] and b [..,K,N], or of their transposes, to the batch dims; a 1-D operand has
+   no M or N. */
+static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, bool a_trans, const char *b_name,
+                                      bool b_trans, npu_dtype dtype)
+{
+    npu__factor fa = npu__factor_of(npu_deduce_spec(d, a_name), a_trans),
+                fb = npu__factor_of(npu_deduce_spec(d, b_name), !b_trans);
+    const npu_spec *a = fa.spec, *b = fb.spec;
     uint32_t batch_a = a->rank > 2 ? a->rank - 2u : 0, batch_b = b->rank > 2 ? b->rank - 2u : 0, rank = 0;
     int64_t dims[NPU_MAX_RANK + 2];
-    npu_status status = npu__check_dim(d, b_name, b->rank > 1 ? b->rank - 2u : 0, a->dims[a->rank - 1],
-                                       "last dim of the first");
+    npu_status status = npu__check_dim(d, b_name, fb.inner, a->dims[fa.inner], "inner dim of the first");
     if (!status && npu_broadcast(a->dims, batch_a, b->dims, batch_b, dims, &rank, NULL)) {
         status = npu_deduce_fail(d, NPU_ERR_SHAPE, b_name, "the batch dims of %s and %s do not broadcast",
                                  a_name, b_name);
@@ -8984,13 +9440,32 @@ static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, const c
         return status;
     }
     if (a->rank > 1) {
-        dims[rank++] = a->dims[a->rank - 2];
+        dims[rank++] = a->dims[fa.outer];
     }
     if (b->rank > 1) {
-        dims[rank++] = b->dims[b->rank - 1];
+        dims[rank++] = b->dims[fb.outer];
     }
     status = npu__check_result_rank(d, rank);
-    return status ? status : npu__result(d, npu__dtype_of(a), rank, dims);
+    return status ? status : npu__result(d, dtype, rank, dims);
+}
+
+/* Vectors meet vectors and matrices; a batch meets a batch or a matrix. */
+static npu_status npu__type_tensor_matmul(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
+    npu_dtype t = npu_promote_tensor(npu__dtype_of(a), npu__dtype_of(b));
+    bool has_batch = a->rank > 2 || b->rank > 2;
+    npu_status status = npu__check_rank(d, "lhs", has_batch ? 2 : 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_rank(d, "rhs", has_batch ? 2 : 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_number(d, "lhs");
+    status = status ? status : npu__check_number(d, "rhs");
+    t = (npu_dtype)npu_op_int(d->op, "out_dtype", (int64_t)t);
+    if (!status && (!npu__is_real(t) || t == NPU_BOOL)) {
+        status = npu_deduce_fail(d, NPU_ERR_DTYPE, "out_dtype", "out_dtype is %s, expected a number", npu_dtype_name(t));
+    }
+    return status ? status
+                  : npu__matrix_product(d, "lhs", npu_op_int(d->op, "a_trans", 0) != 0, "rhs",
+                                        npu_op_int(d->op, "b_trans", 0) != 0, t);
 }
 
 /* Where the schema fixes a product: names and ranks of its operands. */
@@ -9021,7 +9496,7 @@ static npu_status npu__fixed_product(npu_deduce *d, const npu__product_form *for
     if (!status && form->a_rank == 3) {
         status = npu__check_dim(d, b, 0, npu_deduce_spec(d, a)->dims[0], "batch of the first");
     }
-    return status ? status : npu__matrix_product(d, a, b);
+    return status ? status : npu__matrix_product(d, a, false, b, false, npu__dtype_of(npu_deduce_spec(d, a)));
 }
 
 static const npu__product_form *npu__find_product(npu_kind kind)
@@ -13388,6 +13863,79 @@ NPU_IR_API npu_status npu_value_set_name(npu_graph *g, npu_value v, const char *
     return npu__value_name_set(g, v.id, name);
 }
 
+/* ---- functions ---- */
+
+NPU_IR_API npu_value npu_let(npu_graph *g, const char *name, npu_value v)
+{
+    return v.id && npu_value_set_name(g, v, name) == NPU_OK ? v : npu__make_value(0);
+}
+
+NPU_IR_API npu_status npu_returns(npu_graph *g, const npu_spec *specs, uint32_t count)
+{
+    if (!g || (count && !specs)) {
+        return g ? npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "returns: no specs") : NPU_ERR_NO_MEMORY;
+    }
+    if (g->num_returns || g->num_outputs) {
+        return npu__graph_fail(g, NPU_ERR_STATE, "returns: results were declared or returned before");
+    }
+    if (!NPU__RESERVE(g, returns, count)) {
+        return npu__graph_no_memory(g);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        npu_status status = npu__check_spec(g, "result", "return", &specs[i]);
+        uint32_t id = status ? 0 : npu__spec_intern(g, &specs[i]);
+        if (status || id == NPU_NO_INDEX) {
+            g->num_returns = 0;
+            return status ? status : npu__graph_no_memory(g);
+        }
+        g->returns[g->num_returns++] = id;
+    }
+    return NPU_OK;
+}
+
+/* Compares a result with what was declared for it. */
+static npu_status npu__check_return(npu_graph *g, uint32_t i, npu_value v)
+{
+    const npu_spec *declared = g->specs[g->returns[i]], *given = npu_value_spec(g, v);
+    npu_status status = !given                           ? NPU_ERR_INVALID_ARGUMENT
+        : given->dtype != declared->dtype                ? NPU_ERR_DTYPE
+        : given->rank != declared->rank                  ? NPU_ERR_RANK
+        : !npu_spec_equal(given, declared)               ? NPU_ERR_SHAPE
+                                                         : NPU_OK;
+    return status ? npu__graph_fail(g, status, "return: result %u ('%s') is not what the graph declares", (unsigned)i,
+                                    npu_value_name(g, v))
+                  : NPU_OK;
+}
+
+NPU_IR_API npu_status npu_return(npu_graph *g, const npu_value *values, uint32_t count)
+{
+    npu_status status = NPU_OK;
+    if (!g || g->diag.status) {
+        return g ? g->diag.status : NPU_ERR_NO_MEMORY;
+    }
+    if (g->num_outputs) {
+        return npu__graph_fail(g, NPU_ERR_STATE, "return: the graph has outputs already");
+    }
+    if (g->num_returns && count != g->num_returns) {
+        return npu__graph_fail(g, NPU_ERR_ARITY, "return: %u results, the graph declares %u", (unsigned)count,
+                               (unsigned)g->num_returns);
+    }
+    for (uint32_t i = 0; i < count && !status; i++) {
+        status = i < g->num_returns          ? npu__check_return(g, i, values[i])
+            : npu_value_spec(g, values[i])   ? NPU_OK
+                                             : npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "return: result %u does not exist",
+                                                               (unsigned)i);
+    }
+    for (uint32_t i = 0; i < count && !status; i++) {
+        char name[24] = "return";
+        if (i) {
+            snprintf(name, sizeof name, "return.%u", (unsigned)i);
+        }
+        status = npu_output(g, g->values[values[i].id].name ? NULL : name, values[i]);
+    }
+    return status;
+}
+
 /* ---- emit ---- */
 
 /* One op to append: what every way of emitting comes down to. */
@@ -13779,6 +14327,19 @@ static npu_status npu__collect_operands(npu_graph *g, const npu_op_def *def, con
     return status;
 }
 
+/* "space.message", cut where it does not fit. */
+static void npu__prefix_message(npu_diag *diag, const char *space)
+{
+    size_t room = sizeof diag->message - 1, n = strlen(space), len = strlen(diag->message);
+    if (len && n + 1 < room) {
+        len = len < room - n - 1 ? len : room - n - 1;
+        memmove(diag->message + n + 1, diag->message, len);
+        memcpy(diag->message, space, n);
+        diag->message[n] = '.';
+        diag->message[n + 1 + len] = 0;
+    }
+}
+
 static npu_status npu__pack_args(npu_graph *g, const npu_op_def *def, const npu_arg *values,
                                  uint32_t num_values, uint32_t *size)
 {
@@ -13795,7 +14356,11 @@ static npu_status npu__pack_args(npu_graph *g, const npu_op_def *def, const npu_
             return npu__graph_no_memory(g);
         }
     }
-    return status ? npu__graph_adopt(g, &diag) : NPU_OK;
+    if (status) { /* said of "cast": the graph knows that it is tensor.cast */
+        npu__prefix_message(&diag, def->space);
+        return npu__graph_adopt(g, &diag);
+    }
+    return NPU_OK;
 }
 
 static npu_op npu__emit_args(npu_graph *g, const npu_op_def *def, const npu_arg *args, uint32_t num_args,
@@ -15489,6 +16054,37 @@ static void npu__dump_values(npu_text *text, const npu_graph *g, const char *bef
 
 static uint32_t npu__input_id(const npu_graph *g, uint32_t i) { return g->inputs[i]; }
 static uint32_t npu__output_id(const npu_graph *g, uint32_t i) { return g->outputs[i].a; }
+
+/* A value in document 003's words: dtypes by code, bool being 0, and True for true. */
+static void npu__text_keyword(npu_text *text, const npu_graph *g, const npu__op *o, const npu_bound_arg *arg)
+{
+    if (arg->form == NPU_ARG_DTYPE) {
+        npu_text_printf(text, "%lld", arg->i == NPU_BOOL ? 0LL : (long long)arg->i);
+    } else if (arg->form == NPU_ARG_BOOL) {
+        npu__text_str(text, arg->i ? "True" : "False");
+    } else {
+        npu__text_arg(text, g, o, arg);
+    }
+}
+
+NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_text *text)
+{
+    const npu__op *o = g ? npu__op_at(g, op) : NULL;
+    npu_bound_arg args[NPU_MAX_ARGS];
+    const char *separator = "";
+    npu_status status = o ? npu__bind_args(g, o, args) : NPU_ERR_INVALID_ARGUMENT;
+    npu__text_str(text, "{");
+    for (uint32_t i = 0; status == NPU_OK && i < o->def->schema->num_args; i++) {
+        const npu_schema_arg *arg = &o->def->schema->args[i];
+        if (arg->keyword_only && !npu__is_default(arg, &args[i])) {
+            npu_text_printf(text, "%s%s: ", separator, arg->name);
+            npu__text_keyword(text, g, o, &args[i]);
+            separator = ", ";
+        }
+    }
+    npu__text_str(text, "}");
+    return status ? status : text->status;
+}
 
 static npu_status npu__dump_attrs(npu_text *text, const npu_graph *g, const npu__op *o)
 {

@@ -262,6 +262,14 @@ static inline uint32_t npu__ref_parts(size_t n, size_t grain)
     return (uint32_t)(parts < 1 ? 1 : parts > 64 ? 64 : parts);
 }
 
+/* Part `part` of n large items: begin <= i < end, as even as can be. */
+static inline void npu__ref_share(size_t n, uint32_t part, uint32_t parts, size_t *begin, size_t *end)
+{
+    size_t step = n / parts, rest = n % parts;
+    *begin = part * step + (part < rest ? part : rest);
+    *end = *begin + step + (part < rest);
+}
+
 /* Part `part` of n items: begin <= i < end. Inner bounds are multiples of 64, so that parts share no cache
    line. */
 static inline void npu__ref_split(size_t n, uint32_t part, uint32_t parts, size_t *begin, size_t *end)
@@ -3535,8 +3543,6 @@ static const npu_kernel npu__ref_kernels_elementwise[] = {
     { NPU_ATEN_PRELU, "plain", 0, npu__ref_map_supported, npu__ref_prelu_prepare, npu__ref_map_launch },
     { NPU_ATEN_GLU, "plain", 0, npu__ref_map_supported, npu__ref_glu_prepare, npu__ref_glu_launch }
 };
-static const npu_kernel npu__ref_kernels_tensor[] = { NPU__REF_TENSOR(NPU__REF_MAP_KERNEL) };
-
 static const npu_kernel npu__ref_kernels_comparison[] = {
     NPU__REF_COMPARISON(NPU__REF_MAP_KERNEL)
     { NPU_ATEN_WHERE_INDICES, "plain", 0, NULL, NULL, npu__ref_where_indices_launch }
@@ -3798,7 +3804,7 @@ static void npu__ref_gemm_element_i64(const npu__gemm *g, int64_t row, int64_t c
 
 static void npu__ref_gemm_naive(const npu__gemm *g, uint32_t part, uint32_t parts)
 {
-    bool integer = npu__ref_compute_class(g->a.dtype) == NPU__I64;
+    bool integer = npu__ref_compute_class(g->a.dtype) == NPU__I64 && npu__ref_compute_class(g->b.dtype) == NPU__I64;
     for (int64_t row = g->m * part / parts; row < g->m * (part + 1) / parts; row++) {
         for (int64_t col = 0; col < g->n; col++) {
             if (integer) {
@@ -4286,9 +4292,12 @@ static npu__gemm_plan npu__ref_gemm_plan(const npu__gemm *g)
 
 /* A vector times a matrix reads B once: nothing is packed. */
 static bool npu__ref_gemm_is_vector(const npu__gemm *g) { return g->m == 1 || g->n == 1; }
+/* Integers, and what mixes float with double or integers, as tensor.matmul may. */
 static bool npu__ref_gemm_is_naive(const npu__gemm *g)
 {
-    return g->plain || npu__ref_compute_class(g->a.dtype) == NPU__I64;
+    int cls = npu__ref_compute_class(g->a.dtype);
+    return g->plain || cls == NPU__I64 || (g->b.dtype && cls != npu__ref_compute_class(g->b.dtype)) ||
+        (g->c_dtype && cls != npu__ref_compute_class(g->c_dtype)); /* 0 = not said yet: the same as a */
 }
 
 /* How many parts the product is worth; depends on sizes, dtypes and packed_b alone. */
@@ -4846,18 +4855,31 @@ static void npu__ref_linear_shape(const npu_prepare *p, npu__matmul *s)
     }
 }
 
-/* a [..., m, k] or [k], b [..., k, n] or [k]. Where b is one matrix, the batch of a is more rows. */
+/* The last two dims of an operand as rows and columns, or the other way round; a vector is one row. */
+static npu__matrix npu__ref_last_matrix(const npu_tensor *t, bool transposed, int64_t *rows, int64_t *cols)
+{
+    npu__matrix m = npu__ref_matrix(t, npu__ref_last_dim(t), 1);
+    *rows = t->rank > 1 ? t->dims[t->rank - 2] : 1;
+    *cols = npu__ref_last_dim(t);
+    if (transposed) {
+        int64_t n = *rows;
+        *rows = *cols, *cols = n;
+        m = npu__ref_transposed(m);
+    }
+    return m;
+}
+
+/* a [..., m, k] or [k], b [..., k, n] or [k]; tensor.matmul may take either transposed. Where b is one matrix, the
+   batch of a is more rows. */
 static void npu__ref_matmul_shape(const npu_prepare *p, npu__matmul *s)
 {
     const npu_tensor *a = &p->in[s->a_index], *b = &p->in[s->b_index], *out = &p->out[0];
     npu__gemm *g = &s->gemm;
     uint32_t a_inner = a->rank > 1 ? 2 : 1, b_inner = b->rank > 1 ? 2 : 1, out_inner = a_inner + b_inner - 2;
-    g->k = npu__ref_last_dim(a);
-    g->n = b_inner == 2 ? b->dims[b->rank - 1] : 1;
-    g->m = a_inner == 2 ? a->dims[a->rank - 2] : 1;
-    g->a = npu__ref_matrix(a, g->k, 1);
-    g->b = npu__ref_matrix(b, g->n, 1);
-    if (b->rank <= 2 && a_inner == 2) {
+    bool a_trans = a_inner == 2 && npu_op_int(p->op, "a_trans", 0), b_trans = npu_op_int(p->op, "b_trans", 0) != 0;
+    g->a = npu__ref_last_matrix(a, a_trans, &g->m, &g->k);
+    g->b = npu__ref_last_matrix(b, b_inner == 2 ? b_trans : true, &g->k, &g->n);
+    if (b->rank <= 2 && a_inner == 2 && !a_trans) {
         g->m = npu__ref_leading(a);
         return;
     }
@@ -4962,6 +4984,85 @@ static const npu_kernel npu__ref_kernels_matrix[] = {
     NPU__MATMUL_ROWS(NPU_ATEN_MATMUL), NPU__MATMUL_ROWS(NPU_ATEN_ADDMM), NPU__MATMUL_ROWS(NPU_ATEN_BADDBMM),
     NPU__MATMUL_ROWS(NPU_ATEN_MV), NPU__MATMUL_ROWS(NPU_ATEN_DOT), NPU__MATMUL_ROWS(NPU_ATEN_VDOT),
     NPU__MATMUL_ROWS(NPU_ATEN_ADDMV)
+};
+
+/* ---- tensor.cast ---- */
+
+/* A whole number by the rounding modes of document 003: 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd. */
+static double npu__ref_round_mode(double x, int64_t mode)
+{
+    double whole = trunc(x);
+    switch (mode) {
+    case 1: return nearbyint(x);
+    case 2: return round(x);
+    case 3: return floor(x);
+    case 4: return ceil(x);
+    case 6: return whole == x || fmod(whole, 2.0) != 0.0 ? whole : whole + copysign(1.0, x);
+    default: return whole;
+    }
+}
+
+/* x rounded to `digits` binary digits, with steps that are never finer than 2^lowest. */
+static double npu__ref_round_digits(double x, int digits, int lowest, int64_t mode)
+{
+    int exponent;
+    if (x == 0.0 || !isfinite(x)) {
+        return x;
+    }
+    frexp(x, &exponent);
+    exponent = exponent - digits < lowest ? lowest : exponent - digits;
+    return ldexp(npu__ref_round_mode(ldexp(x, -exponent), mode), exponent);
+}
+
+static double npu__ref_cast_mode(double x, uint32_t dtype, int64_t mode)
+{
+    switch (dtype) {
+    case NPU_F64: return x;
+    case NPU_F32: return npu__ref_round_digits(x, 24, -149, mode);
+    case NPU_F16: return npu__ref_round_digits(x, 11, -24, mode);
+    case NPU_BF16: return npu__ref_round_digits(x, 8, -133, mode);
+    case NPU_BOOL: return x;
+    default: return npu__ref_round_mode(x, mode);
+    }
+}
+
+static npu_status npu__ref_cast_prepare(npu_prepare *p)
+{
+    int64_t *mode = (int64_t *)npu_ref_state(p, sizeof *mode);
+    if (!mode) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    *mode = npu_op_int(p->op, "mode", 0);
+    p->state = mode;
+    p->parts = npu__ref_parts((size_t)npu__ref_len(&p->out[0]), NPU__REF_GRAIN);
+    return NPU_OK;
+}
+
+/* Integers stay integers; all else goes through double, which holds every float exactly. */
+static npu_status npu__ref_cast_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const uint32_t from = l->in[0].dtype, to = l->out[0].dtype;
+    const int64_t mode = *(const int64_t *)l->state;
+    const int both = npu__ref_compute_class(from) == NPU__I64 && npu__ref_compute_class(to) == NPU__I64;
+    const int cls = both ? NPU__I64 : NPU__F64;
+    npu__ref_strip strip;
+    size_t begin, end;
+    npu__ref_share((size_t)npu__ref_len(&l->out[0]), part, parts, &begin, &end);
+    for (size_t i = begin; i < end; i += NPU__STRIP) {
+        size_t n = end - i < NPU__STRIP ? end - i : NPU__STRIP;
+        npu__ref_load_class(cls, &strip, l->x[0], from, (int64_t)i, 1, n);
+        for (size_t k = 0; k < n && mode && !both; k++) {
+            strip.f64[k] = npu__ref_cast_mode(strip.f64[k], to, mode);
+        }
+        npu__ref_store_class(cls, l->y[0], to, (int64_t)i, 1, &strip, n);
+    }
+    return NPU_OK;
+}
+
+static const npu_kernel npu__ref_kernels_tensor[] = {
+    NPU__REF_TENSOR(NPU__REF_MAP_KERNEL)
+    NPU__MATMUL_ROWS(NPU_TENSOR_MATMUL),
+    { NPU_TENSOR_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare, npu__ref_cast_launch }
 };
 
 /* ---- convolution ---- */
@@ -7411,14 +7512,6 @@ static npu_status npu__ref_attention_prepare_plain(npu_prepare *p)
 }
 
 /* ---- lookup ---- */
-
-/* Part `part` of n large items: begin <= i < end, as even as can be. */
-static inline void npu__ref_share(size_t n, uint32_t part, uint32_t parts, size_t *begin, size_t *end)
-{
-    size_t step = n / parts, rest = n % parts;
-    *begin = part * step + (part < rest ? part : rest);
-    *end = *begin + step + (part < rest);
-}
 
 /* Parts for n items of `work` elements each. */
 static inline uint32_t npu__ref_item_parts(size_t n, size_t work)

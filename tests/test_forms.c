@@ -140,7 +140,7 @@ static const char *const every_op[] = {
     "d33, d34 = aicf.cross_entropy_fwd(a, labels)\nd35 = aicf.cross_entropy_bwd(a, labels)\n",
     "t1 = tensor.add(a, i)\nt2 = tensor.sub(a, a)\nt3 = tensor.mul(a, a)\nt4 = tensor.div(i, i)\n"
     "t5 = npu.transfer(a)\nt6 = npu.getitem([a, v3], index=1)\n"
-    "t7 = npu.call([a], body=graph 0)\n",
+    "t7 = npu.call([a], body=graph 0)\nt8 = tensor.matmul(a, b)\nt9 = tensor.cast(a, target_type=i8)\n",
     "output y = t6\n"
 };
 
