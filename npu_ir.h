@@ -1287,7 +1287,12 @@ typedef struct npu_op_table {
     X(0x010f, NPU_ATEN_WHERE_SCALAR, NPU_ELEMENTWISE, npu__type_where,                                       \
       "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", "one of two numbers")           \
     X(0x0110, NPU_ATEN_WHERE_INDICES, NPU_DATA | NPU_VARIADIC, npu__type_where_indices,                      \
-      "where(Tensor condition) -> Tensor[]", "indices of the true elements, one tensor per dim")
+      "where(Tensor condition) -> Tensor[]", "indices of the true elements, one tensor per dim")             \
+    X(0x0111, NPU_ATEN_EQUAL, 0, npu__type_equal_whole,                                                      \
+      "equal(Tensor self, Tensor other) -> bool", "true where dims and all elements are equal")              \
+    X(0x0112, NPU_ATEN_ALLCLOSE, 0, npu__type_allclose,                                                      \
+      "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) "       \
+      "-> bool", "true where isclose is true of all elements")
 
 /* ---- aten: shape ---- */
 #define NPU_IR_OPS_ATEN_SHAPE(X)                                                                             \
@@ -1545,7 +1550,10 @@ typedef struct npu_op_table {
     X(0x01af, NPU_ATEN_SUM_TO_SIZE, 0, npu__type_sum_to_size,                                                \
       "sum_to_size(Tensor self, SymInt[] size) -> Tensor", "sum over the dims that broadcasting added")      \
     X(0x01b0, NPU_ATEN_TRACE, 0, npu__type_trace,                                                            \
-      "trace(Tensor self) -> Tensor", "sum of the diagonal")
+      "trace(Tensor self) -> Tensor", "sum of the diagonal")                                                 \
+    X(0x01b1, NPU_ATEN_RENORM, 0, npu__type_renorm,                                                          \
+      "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",                                    \
+      "slices of a dim scaled down to a norm of at most maxnorm")
 
 /* ---- aten: attention and lookup ---- */
 #define NPU_IR_OPS_ATEN_LOOKUP(X)                                                                            \
@@ -2151,7 +2159,16 @@ typedef struct npu_op_table {
       "interpolation='linear') -> Tensor", "quantiles of what is not NaN")                         \
     X(0x0514, NPU_ATEN_NANQUANTILE_SCALAR, 0, npu__type_quantile,                                  \
       "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "        \
-      "interpolation='linear') -> Tensor", "one quantile of what is not NaN")
+      "interpolation='linear') -> Tensor", "one quantile of what is not NaN")                      \
+    X(0x0515, NPU_ATEN_DIFF, 0, npu__type_diff,                                                    \
+      "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> "      \
+      "Tensor", "differences of neighbours along a dim, n times")                                  \
+    X(0x0516, NPU_ATEN_VANDER, 0, npu__type_vander,                                                \
+      "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",                            \
+      "powers of each element, a row each; the highest first unless increasing")                   \
+    X(0x0517, NPU_ATEN_LINALG_VANDER, 0, npu__type_vander,                                         \
+      "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",                                      \
+      "powers 0 .. N - 1 of each element along a new last dim")
 
 /* ---- aten: loss: losses and similarity ---- */
 #define NPU_IR_OPS_ATEN_LOSS(X)                                                                    \
@@ -8100,6 +8117,8 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      block_diag     type(..), rows and columns summed       cartesian_prod [product of the lengths, tensors]
      combinations   [n] -> [n over r, r]                    triangle_indices [2, elements of the triangle]
      sum_to_size    size, i64 for integers where it sums    trace          0-d, i64 for integers and bool
+     renorm         same_float, from rank 2                 equal_whole, allclose  0-d bool
+     diff           type(..), joined, n less along the dim  vander         [.., N], i64 for integers and bool
      split          pieces along a dim                      select, slice  one index, a range of a dim
      mean           reduced dims, floating point            sum            reduced dims, i64 for integers and bool
      reduce_same    reduced dims, same dtype                reduce_index   values and i64 indices
@@ -9276,6 +9295,24 @@ static npu_status npu__type_isclose(npu_deduce *d)
         status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "rtol", "rtol or atol is negative");
     }
     return status ? status : npu__type_compare(d);
+}
+
+static npu_status npu__type_allclose(npu_deduce *d)
+{
+    uint32_t first = d->num_results;
+    npu_status status = npu__type_isclose(d);
+    if (!status) {
+        d->results[first].rank = 0;
+    }
+    return status;
+}
+
+/* Dims that differ make the result false; dtypes that do are an error. */
+static npu_status npu__type_equal_whole(npu_deduce *d)
+{
+    npu_status status = npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "self")));
+    status = status ? status : npu__check_same_dtype(d, "other", "self");
+    return status ? status : npu__result(d, NPU_BOOL, 0, NULL);
 }
 
 static npu_status npu__type_heaviside(npu_deduce *d)
@@ -12860,6 +12897,23 @@ static npu_status npu__type_trace(npu_deduce *d)
     return status ? status : npu__result(d, npu__is_integer(t) || t == NPU_BOOL ? NPU_I64 : t, 0, NULL);
 }
 
+static npu_status npu__type_renorm(npu_deduce *d)
+{
+    npu_scalar none = npu_scalar_int(0);
+    double p = npu_scalar_value(npu_op_scalar(d->op, "p", none)),
+           most = npu_scalar_value(npu_op_scalar(d->op, "maxnorm", none));
+    uint32_t axis;
+    npu_status status = npu__check_rank(d, "self", 2, NPU_MAX_RANK);
+    status = status ? status : npu__axis_arg(d, "dim", npu_deduce_spec(d, "self")->rank, &axis);
+    if (!status && !(p > 0.0)) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected more than 0", p);
+    }
+    if (!status && !(most >= 0.0)) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "maxnorm", "maxnorm is %g, expected at least 0", most);
+    }
+    return status ? status : npu__type_same_float(d);
+}
+
 static npu_status npu__type_reduce_same(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
@@ -13119,6 +13173,64 @@ static npu_status npu__type_quantile(npu_deduce *d)
     y = d->results[first];
     d->num_results = first;
     return npu__result_with_dim(d, &y, npu__dtype_of(x), 0, q->dims[0]);
+}
+
+/* Joins what is before or after self along the axis to y; NULL adds nothing. */
+static npu_status npu__diff_add(npu_deduce *d, const char *name, uint32_t axis, npu__join *j, npu_spec *y)
+{
+    const npu_spec *x = npu_deduce_spec(d, name);
+    npu_status status = x ? npu__check_rank(d, name, y->rank, y->rank) : NPU_OK;
+    for (uint32_t i = 0; x && i < y->rank && !status; i++) {
+        status = i == axis ? NPU_OK : npu__check_dim(d, name, i, y->dims[i], "that of self");
+    }
+    if (!x || status) {
+        return status;
+    }
+    npu__join_type(j, x);
+    return npu__sum_dim(d, name, x->dims[axis], &y->dims[axis]);
+}
+
+/* What is before and after self only counts where there is a difference to take. */
+static npu_status npu__type_diff(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    int64_t n = npu_op_int(d->op, "n", 1);
+    npu_spec y = *x;
+    npu__join j;
+    uint32_t axis;
+    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    memset(&j, 0, sizeof j);
+    npu__join_type(&j, x);
+    status = status ? status : npu__check_attribute(d, "n", n, 0);
+    status = status ? status : npu__axis(d, "dim", npu_op_int(d->op, "dim", -1), x->rank, &axis);
+    status = status ? status : npu__diff_add(d, "prepend", axis, &j, &y);
+    status = status ? status : npu__diff_add(d, "append", axis, &j, &y);
+    if (status || n == 0) {
+        return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    }
+    y.dims[axis] = y.dims[axis] < 0 ? NPU_DYNAMIC_DIM : y.dims[axis] > n ? y.dims[axis] - n : 0;
+    return npu__result_like(d, &y, npu__join_dtype(&j));
+}
+
+/* As many powers as elements where none is given; linalg_vander wants two at least. */
+static npu_status npu__type_vander(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "x");
+    bool is_linalg = d->op->kind == (uint32_t)NPU_ATEN_LINALG_VANDER;
+    int64_t len = x->rank ? x->dims[x->rank - 1] : 1;
+    npu_dtype t = npu__dtype_of(x);
+    npu_spec y = *x;
+    npu_status status = npu__check_dtype(d, "x", t, is_linalg ? npu__is_number(t) : npu__is_real(t), "a number");
+    status = status || is_linalg ? status : npu__check_rank(d, "x", 1, 1);
+    if (!status && npu_op_has(d->op, "N")) {
+        status = npu__size_arg(d, "N", npu_op_int(d->op, "N", 0), &len);
+    }
+    if (!status && is_linalg && len >= 0) {
+        status = npu__check_attribute(d, "N", len, 2);
+    }
+    y.dims[0] = x->rank ? y.dims[0] : 1;
+    y.rank += x->rank == 0;
+    return status ? status : npu__result_with_dim(d, &y, npu__is_float(t) ? t : NPU_I64, y.rank, len);
 }
 
 /* ---- rules: resize, distance, bags ---- */

@@ -8515,29 +8515,30 @@ static npu_status npu__ref_nonzero_launch(const npu_launch *l, uint32_t part, ui
     return found == count ? NPU_OK : NPU_ERR_RANGE;
 }
 
-/* far is self, index the mask, near a dense result of the dims that both broadcast to. */
-static npu_status npu__ref_masked_prepare(npu_prepare *p)
+/* far is a, index is b, near a dense result of the dims that both broadcast to. */
+static npu_status npu__ref_walk_both(npu__ref_walk *w, const npu_tensor *a, const npu_tensor *b)
 {
-    const npu_tensor *self = &p->in[0], *mask = &p->in[1];
-    npu__ref_walk *w = (npu__ref_walk *)npu_ref_state(p, sizeof *w);
     int64_t dims[NPU_MAX_RANK], stride = 1;
     uint32_t rank;
-    if (!w) {
-        return NPU_ERR_NO_MEMORY;
-    }
-    if (npu_broadcast(self->dims, self->rank, mask->dims, mask->rank, dims, &rank, NULL)) {
+    if (npu_broadcast(a->dims, a->rank, b->dims, b->rank, dims, &rank, NULL)) {
         return NPU_ERR_SHAPE;
     }
     w->rank = rank;
     for (uint32_t i = rank; i-- > 0; stride *= dims[i]) {
         w->dims[i] = dims[i];
-        w->far[i] = npu__ref_spread(self, i, rank);
-        w->index[i] = npu__ref_spread(mask, i, rank);
+        w->far[i] = npu__ref_spread(a, i, rank);
+        w->index[i] = npu__ref_spread(b, i, rank);
         w->near[i] = stride;
     }
     npu__ref_walk_finish(w);
-    p->state = w;
     return NPU_OK;
+}
+
+static npu_status npu__ref_masked_prepare(npu_prepare *p)
+{
+    npu__ref_walk *w = (npu__ref_walk *)npu_ref_state(p, sizeof *w);
+    p->state = w;
+    return w ? npu__ref_walk_both(w, &p->in[0], &p->in[1]) : NPU_ERR_NO_MEMORY;
 }
 
 /* masked_select writes the true elements one after another; masked_scatter reads source so. */
@@ -10579,6 +10580,69 @@ static npu_status npu__ref_aminmax_launch(const npu_launch *l, uint32_t part, ui
     return status;
 }
 
+/* ---- renorm: a norm per index of a dim, and what it is over the most ---- */
+
+typedef struct npu__ref_renorm {
+    npu__ref_statistics norm; /* first: npu__ref_statistic_pass looks there */
+    double most;
+} npu__ref_renorm;
+
+static npu_status npu__ref_renorm_prepare(npu_prepare *p)
+{
+    npu__ref_renorm *s = (npu__ref_renorm *)npu_ref_state(p, sizeof *s);
+    const npu_tensor *x = &p->in[0];
+    bool is_reduced[NPU_MAX_RANK];
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < x->rank; i++) {
+        is_reduced[i] = i != npu__ref_axis(npu_op_int(p->op, "dim", 0), x->rank);
+    }
+    npu__ref_collapse(&s->norm.r, x, is_reduced);
+    s->norm.p = npu_scalar_value(npu_op_scalar(p->op, "p", npu_scalar_int(2)));
+    s->norm.statistic = npu__ref_norm_statistic(s->norm.p);
+    s->most = npu_scalar_value(npu_op_scalar(p->op, "maxnorm", npu_scalar_int(0)));
+    p->state = s;
+    p->parts = npu__ref_item_parts(s->norm.r.kept.len, s->norm.r.reduced.len);
+    return NPU_OK;
+}
+
+/* Elements of slice o times a factor. */
+static void npu__ref_scale_slice(const npu_launch *l, const npu__ref_reduction *r, size_t o, double factor)
+{
+    size_t run = r->reduced.rank ? (size_t)r->reduced.dims[0] : 1;
+    int64_t stride = r->reduced.rank ? r->reduced.strides[0] : 1, base = npu__ref_group_offset(&r->kept, 0, o);
+    double strip[NPU__STRIP];
+    for (size_t i = 0; i < r->reduced.len; i += run) {
+        int64_t first = base + npu__ref_group_offset(&r->reduced, 1, i / run);
+        for (size_t j = 0; j < run; j += NPU__STRIP) {
+            size_t n = run - j < NPU__STRIP ? run - j : NPU__STRIP;
+            int64_t at = first + (int64_t)j * stride;
+            npu__ref_load_f64(strip, l->x[0], l->in[0].dtype, at, stride, n);
+            for (size_t k = 0; k < n; k++) {
+                strip[k] *= factor;
+            }
+            npu__ref_store_f64(l->y[0], l->out[0].dtype, at, stride, strip, n);
+        }
+    }
+}
+
+static npu_status npu__ref_renorm_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_renorm *s = (const npu__ref_renorm *)l->state;
+    const npu__ref_statistic *norm = s->norm.statistic;
+    size_t begin, end;
+    npu__ref_share(s->norm.r.kept.len, part, parts, &begin, &end);
+    for (size_t o = begin; o < end; o++) {
+        npu__ref_sums sums = { norm->start, 0.0, s->norm.p, (double)s->norm.r.reduced.len };
+        double length;
+        npu__ref_statistic_pass(l, &sums, 0, o);
+        length = norm->finish(&sums);
+        npu__ref_scale_slice(l, &s->norm.r, o, length > s->most ? s->most / (length + 1e-7) : 1.0);
+    }
+    return NPU_OK;
+}
+
 static npu_status npu__ref_trace_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu_tensor *x = &l->in[0];
@@ -10997,7 +11061,8 @@ static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST),
     { NPU_ATEN_AMINMAX, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_aminmax_launch },
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE),
-    { NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch }
+    { NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch },
+    { NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch }
 };
 
 /* ---- order: scans and sorts along one dim ---- */
@@ -11336,6 +11401,138 @@ static npu_status npu__ref_sort_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
+/* ---- diff: what lies before, self and what lies after as one row, in the dtype of the result ---- */
+
+typedef struct npu__ref_diff {
+    size_t outer, inner;
+    size_t len, n; /* elements of a row, how often neighbours are subtracted */
+} npu__ref_diff;
+
+/* The operands in the order in which they lie along the dim; without a difference to take only self counts. */
+static uint32_t npu__ref_diff_operands(const npu_tensor *in, uint32_t num_in, size_t n, uint32_t *operands)
+{
+    static const uint32_t order[] = { 1, 0, 2 };
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (order[i] < num_in && in[order[i]].dtype && (n || order[i] == 0)) {
+            operands[num++] = order[i];
+        }
+    }
+    return num;
+}
+
+static npu_status npu__ref_diff_prepare(npu_prepare *p)
+{
+    npu__ref_diff *s = (npu__ref_diff *)npu_ref_state(p, sizeof *s);
+    const npu_tensor *x = &p->in[0];
+    uint32_t axis = npu__ref_axis(npu_op_int(p->op, "dim", -1), x->rank), operands[3], num;
+    int64_t n = npu_op_int(p->op, "n", 1);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->outer = npu__ref_dims_len(x, 0, axis);
+    s->inner = npu__ref_dims_len(x, axis + 1, x->rank);
+    num = npu__ref_diff_operands(p->in, p->op->num_in, n > 0, operands);
+    for (uint32_t i = 0; i < num; i++) {
+        s->len += (size_t)p->in[operands[i]].dims[axis];
+    }
+    s->n = (uint64_t)n < s->len ? (size_t)n : s->len;
+    p->state = s;
+    p->parts = npu__ref_item_parts(s->outer * s->inner, s->len * (s->n + 1));
+    return npu_size_mul(p->parts * sizeof(int64_t), s->len, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+/* Converts n elements from one stride to another. */
+static void npu__ref_convert_run(void *to, uint32_t to_dtype, int64_t to_first, int64_t to_stride,
+                                 const void *from, uint32_t from_dtype, int64_t first, int64_t stride, size_t n)
+{
+    int cls = npu__ref_is_integer(from_dtype) ? NPU__I64 : NPU__F64;
+    npu__ref_strip strip;
+    for (size_t i = 0; i < n; i += NPU__STRIP) {
+        size_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
+        npu__ref_load_class(cls, &strip, from, from_dtype, first + (int64_t)i * stride, stride, len);
+        npu__ref_store_class(cls, to, to_dtype, to_first + (int64_t)i * to_stride, to_stride, &strip, len);
+    }
+}
+
+/* Replaces n elements by their n - 1 differences; of truth values that is whether they differ. */
+static void npu__ref_diff_row(void *row, uint32_t dtype, size_t n)
+{
+    bool integer = npu__ref_is_integer(dtype);
+    int cls = integer ? NPU__I64 : NPU__F64;
+    npu__ref_strip a, b;
+    for (size_t i = 0; i + 1 < n; i += NPU__STRIP) {
+        size_t len = n - 1 - i < NPU__STRIP ? n - 1 - i : NPU__STRIP;
+        npu__ref_load_class(cls, &a, row, dtype, (int64_t)i, 1, len);
+        npu__ref_load_class(cls, &b, row, dtype, (int64_t)i + 1, 1, len);
+        for (size_t k = 0; k < len; k++) {
+            if (integer) {
+                b.i64[k] = NPU__REF_WRAP(b.i64[k], -, a.i64[k]);
+            } else {
+                b.f64[k] -= a.f64[k];
+            }
+        }
+        npu__ref_store_class(cls, row, dtype, (int64_t)i, 1, &b, len);
+    }
+}
+
+static npu_status npu__ref_diff_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_diff *s = (const npu__ref_diff *)l->state;
+    uint32_t operands[3], num = npu__ref_diff_operands(l->in, l->num_in, s->n, operands);
+    uint32_t dtype = l->out[0].dtype;
+    int64_t *row = (int64_t *)l->workspace + part * s->len, inner = (int64_t)s->inner;
+    size_t begin, end;
+    npu__ref_share(s->outer * s->inner, part, parts, &begin, &end);
+    for (size_t o = begin; o < end; o++) {
+        int64_t outer = (int64_t)(o / s->inner), column = (int64_t)(o % s->inner), at = 0;
+        for (uint32_t i = 0; i < num; i++) {
+            const npu_tensor *x = &l->in[operands[i]];
+            int64_t n = npu__ref_len(x) / (int64_t)(s->outer * s->inner);
+            npu__ref_convert_run(row, dtype, at, 1, l->x[operands[i]], x->dtype, outer * n * inner + column,
+                                 inner, (size_t)n);
+            at += n;
+        }
+        for (size_t i = 0; i < s->n; i++) {
+            npu__ref_diff_row(row, dtype, s->len - i);
+        }
+        at -= (int64_t)s->n;
+        npu__ref_convert_run(l->y[0], dtype, outer * at * inner + column, inner, row, dtype, 0, 1, (size_t)at);
+    }
+    return NPU_OK;
+}
+
+/* ---- powers of each element as a row ---- */
+
+static npu_status npu__ref_vander_prepare(npu_prepare *p)
+{
+    bool *descends = (bool *)npu_ref_state(p, sizeof *descends);
+    if (!descends) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    *descends = p->op->kind == NPU_ATEN_VANDER && !npu_op_int(p->op, "increasing", 0);
+    p->state = descends;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_vander_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu_tensor *out = &l->out[0];
+    bool descends = *(const bool *)l->state, integer = npu__ref_is_integer(out->dtype);
+    size_t n = (size_t)out->dims[out->rank - 1];
+    (void)part;
+    (void)parts;
+    for (int64_t i = 0; i < npu__ref_len(&l->in[0]); i++) {
+        npu__ref_number power = npu__ref_fold_start(NPU__PRODUCT);
+        for (size_t k = 0; k < n; k++) {
+            npu__ref_store_number(l->y[0], out->dtype, (size_t)i * n + (descends ? n - 1 - k : k), integer,
+                                  &power);
+            npu__ref_fold(&power, NPU__PRODUCT, integer, l->x[0], l->in[0].dtype, i, 1, 1);
+        }
+    }
+    return NPU_OK;
+}
+
 #define NPU__REF_SORT_KERNEL(kind) { kind, "plain", 0, NULL, npu__ref_sort_prepare, npu__ref_sort_launch }
 #define NPU__REF_SCAN_KERNEL(kind, launch) { kind, "plain", 0, NULL, npu__ref_order_prepare, launch }
 
@@ -11360,9 +11557,90 @@ static const npu_kernel npu__ref_kernels_order[] = {
     NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE),
     NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE_SCALAR),
     NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE_SCALAR)
+    NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE_SCALAR),
+    { NPU_ATEN_DIFF, "plain", 0, NULL, npu__ref_diff_prepare, npu__ref_diff_launch },
+    { NPU_ATEN_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch },
+    { NPU_ATEN_LINALG_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch }
 };
 
+/* ---- whole tensors compared ---- */
+
+typedef struct npu__ref_close {
+    npu__ref_walk walk;
+    double relative, absolute;
+    bool equal_nan;
+} npu__ref_close;
+
+static npu_status npu__ref_close_prepare(npu_prepare *p)
+{
+    npu__ref_close *s = (npu__ref_close *)npu_ref_state(p, sizeof *s);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->relative = npu_op_float(p->op, "rtol", 0.0);
+    s->absolute = npu_op_float(p->op, "atol", 0.0);
+    s->equal_nan = npu_op_int(p->op, "equal_nan", 0) != 0;
+    p->state = s;
+    return npu__ref_walk_both(&s->walk, &p->in[0], &p->in[1]);
+}
+
+/* Whether n elements a and b are close, each to its fellow. Integers that differ are so as doubles. */
+static bool npu__ref_all_close(const npu__ref_close *s, bool integer, const npu__ref_strip *a,
+                               const npu__ref_strip *b, size_t n)
+{
+    bool all = true;
+    for (size_t i = 0; i < n; i++) {
+        double x = integer ? (double)a->i64[i] : a->f64[i], y = integer ? (double)b->i64[i] : b->f64[i];
+        bool same = integer ? a->i64[i] == b->i64[i] : x == y || (s->equal_nan && isnan(x) && isnan(y));
+        bool exact = s->relative == 0.0 && s->absolute == 0.0;
+        all = all && (same || (!exact && npu__ref_is_close(x, y, s->relative, s->absolute)));
+    }
+    return all;
+}
+
+/* equal is allclose without tolerances; only tensors of the same dims can be. */
+static npu_status npu__ref_close_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_close *s = (const npu__ref_close *)l->state;
+    const npu__ref_walk *w = &s->walk;
+    uint32_t last = w->rank - 1;
+    bool integer = npu__ref_is_integer(l->in[0].dtype), all = true;
+    int cls = integer ? NPU__I64 : NPU__F64;
+    (void)part;
+    (void)parts;
+    for (size_t row = 0; row < npu__ref_walk_rows(w) && all; row++) {
+        npu__ref_place_of at = npu__ref_walk_row(w, row);
+        npu__ref_strip a, b;
+        for (int64_t j = 0; j < w->dims[last] && all; j += NPU__STRIP) {
+            size_t n = (size_t)npu__ref_min(w->dims[last] - j, NPU__STRIP);
+            npu__ref_load_class(cls, &a, l->x[0], l->in[0].dtype, at.far + j * w->far[last], w->far[last], n);
+            npu__ref_load_class(cls, &b, l->x[1], l->in[1].dtype, at.index + j * w->index[last],
+                                w->index[last], n);
+            all = npu__ref_all_close(s, integer, &a, &b, n);
+        }
+    }
+    *(uint8_t *)l->y[0] = all;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_equal_prepare(npu_prepare *p)
+{
+    const npu_tensor *a = &p->in[0], *b = &p->in[1];
+    bool same = a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
+    return same ? npu__ref_close_prepare(p) : NPU_OK;
+}
+
+/* No state stands for dims that differ. */
+static npu_status npu__ref_equal_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    *(uint8_t *)l->y[0] = 0;
+    return l->state ? npu__ref_close_launch(l, part, parts) : NPU_OK;
+}
+
+static const npu_kernel npu__ref_kernels_search[] = {
+    { NPU_ATEN_EQUAL, "plain", 0, NULL, npu__ref_equal_prepare, npu__ref_equal_launch },
+    { NPU_ATEN_ALLCLOSE, "plain", 0, NULL, npu__ref_close_prepare, npu__ref_close_launch }
+};
 
 /* ---- resize: every result is a sum over taps, which are the product of those of its dims ---- */
 
@@ -13363,6 +13641,7 @@ static const npu_kernel_table npu__ref_tables[] = {
     NPU__REF_TABLE(npu__ref_kernels_recurrent),     NPU__REF_TABLE(npu__ref_kernels_distance),
     NPU__REF_TABLE(npu__ref_kernels_order),         NPU__REF_TABLE(npu__ref_kernels_resize),
     NPU__REF_TABLE(npu__ref_kernels_vectors),       NPU__REF_TABLE(npu__ref_kernels_loss),
+    NPU__REF_TABLE(npu__ref_kernels_search),
 };
 
 NPU_IR_API const npu_kernel_table *npu_ref_kernels(uint32_t *num_tables)

@@ -944,6 +944,12 @@ static void test_reduction(void)
         { "sum_to_size", "self=f32[3] size=[-1]", "ATTRIBUTE" },
         { "trace", "self=bool[2,s]", "i64[]" },
         { "trace", "self=f32[2]", "RANK" },
+        { "renorm", "self=f16[2,s] p=2 dim=-1 maxnorm=0.5", "f16[2,s]" },
+        { "renorm", "self=f32[2] p=2 dim=0 maxnorm=1", "RANK" },
+        { "renorm", "self=f32[2,3] p=0 dim=0 maxnorm=1", "ATTRIBUTE" },
+        { "renorm", "self=f32[2,3] p=1 dim=0 maxnorm=-1", "ATTRIBUTE" },
+        { "renorm", "self=f32[2,3] p=1 dim=2 maxnorm=1", "AXIS" },
+        { "renorm", "self=i32[2,3] p=1 dim=0 maxnorm=1", "DTYPE" },
     };
     CHECK_ROWS(rows);
 }
@@ -1108,6 +1114,24 @@ static void test_order(void)
         { "aten.quantile.scalar", "self=f64[2,3] q=0.5", "f64[]" },
         { "aten.quantile.scalar", "self=f64[2,3] q=1.5", "RANGE" },
         { "aten.quantile.scalar", "self=f32[3] q=0.5 interpolation='cubic'", "ATTRIBUTE" },
+        { "diff", "self=f32[2,5]", "f32[2,4]" },
+        { "diff", "self=f32[2,5] n=9", "f32[2,0]" },
+        { "diff", "self=i8[2,5] n=2 dim=0 prepend=i16[1,5] append=f16[3,5]", "f16[4,5]" },
+        { "diff", "self=f32[2,5] n=0 append=f64[2,1]", "f32[2,5]" },
+        { "diff", "self=f32[2,s] append=f32[2,0]", "f32[2,?]" },
+        { "diff", "self=f32[]", "RANK" },
+        { "diff", "self=f32[2,5] append=f32[5]", "RANK" },
+        { "diff", "self=f32[2,5] append=f32[3,5]", "SHAPE" },
+        { "diff", "self=f32[2,5] n=-1", "ATTRIBUTE" },
+        { "diff", "self=f32[2,5] dim=2", "AXIS" },
+        { "vander", "x=u8[3]", "i64[3,3]" },
+        { "vander", "x=bf16[3] N=0", "bf16[3,0]" },
+        { "vander", "x=f32[]", "RANK" },
+        { "vander", "x=f32[3] N=-1", "ATTRIBUTE" },
+        { "linalg_vander", "x=f32[2,s] N=4", "f32[2,s,4]" },
+        { "linalg_vander", "x=i8[] N=2", "i64[1,2]" },
+        { "linalg_vander", "x=f32[2,1]", "ATTRIBUTE" },
+        { "linalg_vander", "x=bool[2]", "DTYPE" },
     };
     CHECK_ROWS(rows);
 }
@@ -1380,6 +1404,12 @@ static void test_logic(void)
         { "logical_and", "self=f32[2,1] other=i8[3]", "bool[2,3]" },
         { "logical_xor", "self=f32[2] other=i8[3]", "SHAPE" },
         { "isnan", "self=i8[s]", "bool[s]" },
+        { "equal", "self=f32[2] other=f32[3,s]", "bool[]" },
+        { "equal", "self=f32[2] other=f64[2]", "DTYPE" },
+        { "allclose", "self=f32[2,1] other=f32[3]", "bool[]" },
+        { "allclose", "self=f32[2] other=f32[3]", "SHAPE" },
+        { "allclose", "self=f32[2] other=f16[2]", "DTYPE" },
+        { "allclose", "self=f32[2] other=f32[2] rtol=-1.0", "ATTRIBUTE" },
     };
     CHECK_ROWS(rows);
 }
