@@ -13228,8 +13228,10 @@ static npu_status npu__type_vander(npu_deduce *d)
     if (!status && is_linalg && len >= 0) {
         status = npu__check_attribute(d, "N", len, 2);
     }
-    y.dims[0] = x->rank ? y.dims[0] : 1;
-    y.rank += x->rank == 0;
+    if (x->rank == 0) {
+        y.rank = 1;
+        y.dims[0] = 1;
+    }
     return status ? status : npu__result_with_dim(d, &y, npu__is_float(t) ? t : NPU_I64, y.rank, len);
 }
 
