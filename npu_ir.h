@@ -921,7 +921,22 @@ typedef struct npu_op_table {
       "cross product along dim, the first of size 3 where none is given")                          \
     X(0x0651, NPU_ATEN_LINALG_CROSS, 0, npu__type_cross,                                           \
       "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",                          \
-      "cross product along dim, the others broadcast")
+      "cross product along dim, the others broadcast")                                             \
+    X(0x0652, NPU_ATEN_LINALG_MATRIX_NORM, 0, npu__type_matrix_norm,                               \
+      "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, "     \
+      "ScalarType? dtype=None) -> Tensor",                                                         \
+      "1: sums of columns, inf: of rows, 2: singular values; the largest, or with - the least")    \
+    X(0x0653, NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD, 0, npu__type_matrix_norm,                       \
+      "linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool "            \
+      "keepdim=False, *, ScalarType? dtype=None) -> Tensor",                                       \
+      "fro: 2-norm of all elements, nuc: sum of singular values")                                  \
+    X(0x0654, NPU_ATEN_LINALG_NORM, 0, npu__type_linalg_norm,                                      \
+      "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "       \
+      "ScalarType? dtype=None) -> Tensor",                                                         \
+      "linalg_matrix_norm with an order over two dims, else linalg_vector_norm")                   \
+    X(0x0655, NPU_ATEN_LINALG_NORM_ORD_STR, 0, npu__type_linalg_norm,                              \
+      "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, "        \
+      "ScalarType? dtype=None) -> Tensor", "linalg_matrix_norm.str_ord")
 
 /* ---- aten: recurrent ---- */
 #define NPU_IR_OPS_ATEN_RECURRENT(X)                                                               \
@@ -8096,6 +8111,7 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      solve_factored as solve, B a matrix                   matrix_power   same, square
      tensorinv      [a..,b..] -> [b..,a..]                 tensorsolve    [a..,b..] [a..] -> [b..]
      multi_dot      [M,..] .. [..,N] -> [M,N]              cross          broadcast, 3 along dim
+     matrix_norm    two reduced dims, dtype                linalg_norm    norm or matrix_norm
      rnn            [T,N,I] [cells,N,H] -> [T,N,H], states  rnn_cell       [N,I] [N,H] -> states
      cdist          [b..,P,M] [b..,R,M] -> [b..,P,R]
      pool           as conv, or rounded up                  adaptive_pool  [N,C,output_size..]
@@ -12995,22 +13011,99 @@ static npu_status npu__type_logsumexp(npu_deduce *d)
     return status ? status : npu__result_reduced(d, x, mask, npu__float_of(npu__dtype_of(x)));
 }
 
+/* The dtype of a norm: that of self or a wider one. */
+static npu_status npu__norm_dtype(npu_deduce *d, npu_dtype *dtype)
+{
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
+    npu_status status = npu__check_float(d, "self", t);
+    status = status ? status : npu__dtype_arg(d, t, dtype);
+    status = status ? status : npu__check_float(d, "dtype", *dtype);
+    return status ? status
+                  : npu__check_dtype(d, "dtype", *dtype, npu_promote_types(t, *dtype) == *dtype,
+                                     "no narrower dtype than that of self");
+}
+
 /* Norms of nothing are 0, but for those that are an extreme. */
 static npu_status npu__type_norm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     const char *name = npu_op_arg(d->op, "ord") ? "ord" : "p";
     double p = npu_scalar_value(npu_op_scalar(d->op, name, npu_scalar_int(2)));
-    npu_dtype t = npu__dtype_of(x);
+    npu_dtype t;
     uint32_t mask;
     npu_status status = npu__reduced_axes(d, x, &mask);
-    status = status ? status : npu__check_float(d, "self", t);
-    status = status ? status : npu__dtype_arg(d, t, &t);
-    status = status ? status : npu__check_float(d, "dtype", t);
+    status = status ? status : npu__norm_dtype(d, &t);
     if (!status && (p < 0.0 || isinf(p))) {
         status = npu__check_not_empty(d, x, mask);
     }
     return status ? status : npu__result_reduced(d, x, mask, t);
+}
+
+/* The two dims of a matrix, rows first. */
+static npu_status npu__matrix_axes(npu_deduce *d, uint32_t rank, uint32_t *axes)
+{
+    uint32_t count = npu_op_list_len(d->op, "dim"), mask;
+    npu_status status = npu__axes(d, "dim", rank, &mask);
+    axes[0] = 0, axes[1] = 1;
+    if (!status && npu_op_has(d->op, "dim") && count != 2) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim names %u dims, expected 2",
+                                 (unsigned)count);
+    }
+    for (uint32_t i = 0; i < count && !status; i++) {
+        status = npu__axis(d, "dim", npu_op_int_at(d->op, "dim", i), rank, &axes[i]);
+    }
+    return status;
+}
+
+/* The extreme of nothing is an error: of no sums, or no singular values. */
+static npu_status npu__type_matrix_norm(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    bool is_word = npu_op_arg(d->op, "ord")->form == NPU_ARG_STR;
+    bool is_nuclear = npu_op_str_is(d->op, "ord", "nuc");
+    double order = fabs(npu_scalar_value(npu_op_scalar(d->op, "ord", npu_scalar_int(0))));
+    uint32_t axes[2], empty = 0;
+    npu_dtype t;
+    npu_status status = npu__check_rank(d, "self", 2, NPU_MAX_RANK);
+    status = status ? status : npu__norm_dtype(d, &t);
+    if (!status && (is_word ? !is_nuclear && !npu_op_str_is(d->op, "ord", "fro")
+                            : order != 1.0 && order != 2.0 && !isinf(order))) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "ord",
+                                 "ord is none of fro, nuc, 1, -1, 2, -2, inf, -inf");
+    }
+    if (!status && (is_nuclear || order == 2.0)) {
+        status = npu__check_factored(d, "self");
+    }
+    status = status ? status : npu__matrix_axes(d, x->rank, axes);
+    if (status) {
+        return status;
+    }
+    if (!is_word) {
+        empty = (isinf(order) ? 0 : 1u << axes[1]) | (order == 1.0 ? 0 : 1u << axes[0]);
+    }
+    status = npu__check_not_empty(d, x, empty);
+    return status ? status : npu__result_reduced(d, x, 1u << axes[0] | 1u << axes[1], t);
+}
+
+/* Without dims an order is one of a vector or of a matrix. */
+static npu_status npu__type_linalg_norm(npu_deduce *d)
+{
+    uint32_t rank = npu_deduce_spec(d, "self")->rank, count = npu_op_list_len(d->op, "dim");
+    bool has_dim = npu_op_has(d->op, "dim"), has_order = npu_op_has(d->op, "ord");
+    if (has_dim && (count < 1 || count > 2)) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim names %u dims, expected 1 or 2",
+                               (unsigned)count);
+    }
+    if (!has_dim && has_order) {
+        npu_status status = npu__check_rank(d, "self", 1, 2);
+        if (status) {
+            return status;
+        }
+    }
+    if (npu_op_arg(d->op, "ord")->form == NPU_ARG_STR || (has_order && (has_dim ? count : rank) == 2)) {
+        return npu__type_matrix_norm(d);
+    }
+    return npu__type_norm(d);
 }
 
 static npu_status npu__type_count(npu_deduce *d)

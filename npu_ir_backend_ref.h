@@ -10481,7 +10481,8 @@ static const npu__ref_statistic *npu__ref_statistic_of(const npu_op_info *op, do
     case NPU_ATEN_NANMEAN: return &nanmean;
     case NPU_ATEN_LOGSUMEXP: return &logsumexp;
     case NPU_ATEN_LINALG_VECTOR_NORM: case NPU_ATEN_NORM_SCALAR: case NPU_ATEN_NORM_SCALAROPT_DIM:
-    case NPU_ATEN_FROBENIUS_NORM_DIM:
+    case NPU_ATEN_FROBENIUS_NORM_DIM: case NPU_ATEN_LINALG_NORM: case NPU_ATEN_LINALG_NORM_ORD_STR:
+    case NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD:
         *p = npu_scalar_value(npu_op_scalar(op, npu_op_arg(op, "ord") ? "ord" : "p", npu_scalar_int(2)));
         return npu__ref_norm_statistic(*p);
     default: break;
@@ -10547,6 +10548,145 @@ static npu_status npu__ref_statistic_launch(const npu_launch *l, uint32_t part, 
         for (uint32_t i = 0; i < l->num_out; i++) {
             npu__ref_store_f64(l->y[i], l->out[i].dtype, (int64_t)o, 1, &y[i], 1);
         }
+    }
+    return NPU_OK;
+}
+
+/* ---- norms of matrices: an extreme of sums along one dim, or what the singular values come to ---- */
+
+typedef struct npu__ref_matrix_norm {
+    npu__ref_dim_group kept;
+    size_t n[2];      /* elements of a run, and runs: columns for order 1, rows for inf, else the fewer */
+    int64_t steps[2]; /* between the elements of a run, between runs */
+    double order;     /* 0 = nuclear */
+    bool singular;    /* values, of runs in workspace */
+    size_t part_bytes;
+} npu__ref_matrix_norm;
+
+/* The others are norms of all elements. */
+static bool npu__ref_is_matrix_norm(const npu_op_info *op)
+{
+    uint32_t count = npu_op_has(op, "dim") ? npu_op_list_len(op, "dim") : op->in[0]->rank;
+    bool is_word = npu_op_arg(op, "ord")->form == NPU_ARG_STR;
+    return is_word ? npu_op_str_is(op, "ord", "nuc") : npu_op_has(op, "ord") && count == 2;
+}
+
+static npu_status npu__ref_matrix_norm_prepare(npu_prepare *p)
+{
+    npu__ref_matrix_norm *s = (npu__ref_matrix_norm *)npu_ref_state(p, sizeof *s);
+    const npu_tensor *x = &p->in[0];
+    bool is_reduced[NPU_MAX_RANK] = { 0 }, turned;
+    npu__ref_reduction r = { 0 };
+    uint32_t axes[2];
+    size_t bytes;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->order = npu_scalar_value(npu_op_scalar(p->op, "ord", npu_scalar_int(0)));
+    for (uint32_t i = 0; i < 2; i++) {
+        axes[i] = npu_op_has(p->op, "dim") ? npu__ref_axis(npu_op_int_at(p->op, "dim", i), x->rank) : i;
+        is_reduced[axes[i]] = true;
+    }
+    npu__ref_collapse(&r, x, is_reduced);
+    s->kept = r.kept;
+    s->singular = fabs(s->order) != 1.0 && !isinf(s->order);
+    turned = s->singular ? x->dims[axes[0]] < x->dims[axes[1]] : isinf(s->order);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t axis = axes[turned ? 1 - i : i];
+        s->n[i] = (size_t)x->dims[axis];
+        s->steps[i] = (int64_t)npu__ref_dims_len(x, axis + 1, x->rank);
+    }
+    if (!npu_size_mul(s->n[0] * sizeof(double), s->n[1], &bytes) || !npu_size_add(bytes, 63, &bytes)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    s->part_bytes = s->singular ? bytes / 64 * 64 : 0;
+    p->state = s;
+    p->parts = npu__ref_item_parts(s->kept.len, s->n[0] * s->n[1]);
+    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+/* Sum of the absolute elements of a run. */
+static double npu__ref_run_sum(const npu_launch *l, const npu__ref_matrix_norm *s, int64_t first)
+{
+    npu__ref_sums sums = { 0.0, 0.0, 0.0, 0.0 };
+    double strip[NPU__STRIP];
+    for (size_t i = 0; i < s->n[0]; i += NPU__STRIP) {
+        size_t n = s->n[0] - i < NPU__STRIP ? s->n[0] - i : NPU__STRIP;
+        npu__ref_load_f64(strip, l->x[0], l->in[0].dtype, first + (int64_t)i * s->steps[0], s->steps[0], n);
+        npu__ref_step_abs(&sums, strip, n);
+    }
+    return sums.first;
+}
+
+/* Turns two vectors in their plane until they are orthogonal. False where they are. */
+static bool npu__ref_orthogonalize(double *a, double *b, size_t n)
+{
+    double aa = 0.0, bb = 0.0, ab = 0.0, zeta, t, c;
+    for (size_t i = 0; i < n; i++) {
+        aa += a[i] * a[i];
+        bb += b[i] * b[i];
+        ab += a[i] * b[i];
+    }
+    if (!(fabs(ab) > DBL_EPSILON * sqrt((double)n) * sqrt(aa) * sqrt(bb))) {
+        return false;
+    }
+    zeta = (bb - aa) / (2.0 * ab);
+    t = copysign(1.0, zeta) / (fabs(zeta) + hypot(1.0, zeta));
+    c = 1.0 / hypot(1.0, t);
+    for (size_t i = 0; i < n; i++) {
+        double x = a[i];
+        a[i] = c * (x - t * b[i]);
+        b[i] = c * (b[i] + t * x);
+    }
+    return true;
+}
+
+/* One-sided Jacobi: runs become orthogonal; their lengths are the singular values then. Ten sweeps are many,
+   the limit is for numbers that never settle. */
+static void npu__ref_jacobi(double *a, size_t n, size_t runs)
+{
+    bool turned = true;
+    for (int sweep = 0; sweep < 64 && turned; sweep++) {
+        turned = false;
+        for (size_t i = 0; i < runs; i++) {
+            for (size_t j = i + 1; j < runs; j++) {
+                turned = npu__ref_orthogonalize(a + i * n, a + j * n, n) || turned;
+            }
+        }
+    }
+}
+
+static double npu__ref_length(const double *x, size_t n)
+{
+    npu__ref_sums sums = { 0.0, 0.0, 0.0, 0.0 };
+    npu__ref_step_squares(&sums, x, n);
+    return sqrt(sums.first);
+}
+
+static npu_status npu__ref_matrix_norm_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_matrix_norm *s = (const npu__ref_matrix_norm *)l->state;
+    double *a = (double *)(void *)((char *)l->workspace + part * s->part_bytes);
+    size_t n = s->n[0], runs = s->n[1], begin, end;
+    npu__ref_share(s->kept.len, part, parts, &begin, &end);
+    for (size_t o = begin; o < end; o++) {
+        int64_t first = npu__ref_group_offset(&s->kept, 0, o);
+        double y = s->order < 0.0 ? (double)INFINITY : 0.0;
+        for (size_t j = 0; j < runs && s->singular; j++) {
+            npu__ref_load_f64(a + j * n, l->x[0], l->in[0].dtype, first + (int64_t)j * s->steps[1],
+                              s->steps[0], n);
+        }
+        if (s->singular) {
+            npu__ref_jacobi(a, n, runs);
+        }
+        for (size_t j = 0; j < runs; j++) {
+            double size = s->singular ? npu__ref_length(a + j * n, n)
+                                      : npu__ref_run_sum(l, s, first + (int64_t)j * s->steps[1]);
+            y = s->order == 0.0  ? y + size
+                : s->order < 0.0 ? NPU__REF_LEAST(y, size)
+                                 : NPU__REF_MOST(y, size);
+        }
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)o, 1, &y, 1);
     }
     return NPU_OK;
 }
@@ -11063,6 +11203,19 @@ static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE),
     { NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch },
     { NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch }
+};
+
+#define NPU__REF_MATRIX_NORM_KERNELS(kind)                                                         \
+    { kind, "plain", 0, npu__ref_is_matrix_norm, npu__ref_matrix_norm_prepare,                     \
+      npu__ref_matrix_norm_launch },                                                               \
+    NPU__REF_STATISTIC_KERNEL(kind)
+
+static const npu_kernel npu__ref_kernels_norm[] = {
+    { NPU_ATEN_LINALG_MATRIX_NORM, "plain", 0, NULL, npu__ref_matrix_norm_prepare,
+      npu__ref_matrix_norm_launch },
+    NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD),
+    NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_NORM),
+    NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_NORM_ORD_STR)
 };
 
 /* ---- order: scans and sorts along one dim ---- */
@@ -13637,7 +13790,7 @@ static const npu_kernel_table npu__ref_tables[] = {
     NPU__REF_TABLE(npu__ref_kernels_contraction),
     NPU__REF_TABLE(npu__ref_kernels_arrangement),   NPU__REF_TABLE(npu__ref_kernels_indexing),
     NPU__REF_TABLE(npu__ref_kernels_border),        NPU__REF_TABLE(npu__ref_kernels_moved),
-    NPU__REF_TABLE(npu__ref_kernels_linalg),
+    NPU__REF_TABLE(npu__ref_kernels_linalg),        NPU__REF_TABLE(npu__ref_kernels_norm),
     NPU__REF_TABLE(npu__ref_kernels_recurrent),     NPU__REF_TABLE(npu__ref_kernels_distance),
     NPU__REF_TABLE(npu__ref_kernels_order),         NPU__REF_TABLE(npu__ref_kernels_resize),
     NPU__REF_TABLE(npu__ref_kernels_vectors),       NPU__REF_TABLE(npu__ref_kernels_loss),
