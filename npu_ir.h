@@ -2420,7 +2420,10 @@ typedef struct npu_op_table {
     X(0x0002, NPU_NPU_GETITEM, NPU_VIEW, npu__type_getitem,                                                  \
       "getitem(Tensor[] results, *, int index=0) -> Tensor", "one result of an op with several")             \
     X(0x0003, NPU_NPU_CALL, 0, npu__type_body,                                                               \
-      "call(Tensor[] args, *, Graph body) -> Tensor[]", "the outputs of a child graph, its inputs being args")
+      "call(Tensor[] args, *, Graph body) -> Tensor[]", "the outputs of a child graph, its inputs being args") \
+    X(0x0010, NPU_NPU_FUSED, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_fused,                                 \
+      "fused(Tensor[] inputs, *, Graph body) -> Tensor[]",                                                   \
+      "a scalar graph for each element of the inputs, which broadcast")
 
 /* Every family: namespace, name, category, rows. A new family is one line here. */
 #define NPU_IR_FAMILIES(X)                                                                                   \
@@ -8879,20 +8882,27 @@ static npu_status npu__type_getitem(npu_deduce *d)
     return npu_deduce_result(d, &y);
 }
 
-/* Results are the outputs of a child graph whose inputs are the operands, in order. */
-static npu_status npu__type_body(npu_deduce *d)
+/* The body is whole and has an input per operand. */
+static npu_status npu__check_body(npu_deduce *d, const char *operands)
 {
     const npu_graph *body = d->op->body;
-    npu_status status = NPU_OK;
     if (!body || npu_graph_status(body)) {
         return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "the child graph '%s' has failed: %s", npu_graph_name(body),
                                npu_graph_diag(body)->message);
     }
     if (d->op->num_in != npu_graph_num_inputs(body)) {
-        return npu_deduce_fail(d, NPU_ERR_ARITY, "args", "%u operands, but '%s' has %u inputs", (unsigned)d->op->num_in,
+        return npu_deduce_fail(d, NPU_ERR_ARITY, operands, "%u operands, but '%s' has %u inputs", (unsigned)d->op->num_in,
                                npu_graph_name(body), (unsigned)npu_graph_num_inputs(body));
     }
-    for (uint32_t i = 0; i < d->op->num_in; i++) {
+    return NPU_OK;
+}
+
+/* Results are the outputs of a child graph whose inputs are the operands, in order. */
+static npu_status npu__type_body(npu_deduce *d)
+{
+    const npu_graph *body = d->op->body;
+    npu_status status = npu__check_body(d, "args");
+    for (uint32_t i = 0; status == NPU_OK && i < d->op->num_in; i++) {
         if (!npu_spec_equal(d->op->in[i], npu_value_spec(body, npu_graph_input(body, i)))) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "args", "operand %u differs from input '%s' of '%s'", (unsigned)i,
                                    npu_value_name(body, npu_graph_input(body, i)), npu_graph_name(body));
@@ -8900,6 +8910,27 @@ static npu_status npu__type_body(npu_deduce *d)
     }
     for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_outputs(body); i++) {
         status = npu_deduce_result(d, npu_value_spec(body, npu_graph_output(body, i)));
+    }
+    return status;
+}
+
+/* Results have the shape that the operands broadcast to and the dtypes that a scalar graph gives for theirs. */
+static npu_status npu__type_fused(npu_deduce *d)
+{
+    const npu_graph *body = d->op->body;
+    npu_status status = npu__check_body(d, "inputs");
+    npu__join j;
+    memset(&j, 0, sizeof j);
+    if (status == NPU_OK && body->level != NPU_LEVEL_SCALAR) {
+        return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "the child graph '%s' is no scalar graph", npu_graph_name(body));
+    }
+    for (uint32_t i = 0; status == NPU_OK && i < d->op->num_in; i++) {
+        const npu_spec *x = d->op->in[i], *wanted = npu_value_spec(body, npu_graph_input(body, i));
+        status = npu__check_dtype(d, "inputs", npu__dtype_of(x), x->dtype == wanted->dtype, "the dtype that the body takes");
+        status = status ? status : npu__join_dims(d, &j, "inputs", x);
+    }
+    for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_outputs(body); i++) {
+        status = npu__result(d, npu__dtype_of(npu_value_spec(body, npu_graph_output(body, i))), j.rank, j.dims);
     }
     return status;
 }

@@ -209,8 +209,10 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 /* Inlined even into functions that are compiled for another machine. */
 #if defined(__GNUC__)
 #define NPU__REF_INLINE static inline __attribute__((always_inline))
+#define NPU__REF_PREFETCH(address) __builtin_prefetch(address)
 #else
 #define NPU__REF_INLINE static inline
+#define NPU__REF_PREFETCH(address) ((void)(address))
 #endif
 
 enum { NPU__F32, NPU__F64, NPU__I64 };
@@ -1771,9 +1773,20 @@ static npu_status npu__ref_map_number(npu_prepare *p, npu__ref_map_state *s, npu
     return NPU_OK;
 }
 
+/* May one call do n elements? Numbers are strips of `numbers` equal elements. */
+static bool npu__ref_map_is_dense(const npu__ref_map_state *s, size_t n, size_t numbers)
+{
+    bool dense = s->out_direct && s->fn && !s->divides;
+    for (uint32_t k = 0; k < s->num_operands; k++) {
+        const npu__ref_operand *o = &s->operands[k];
+        dense = dense && o->direct &&
+                (o->mode == NPU__REF_DENSE || (o->mode == NPU__REF_NUMBER && n <= numbers));
+    }
+    return dense;
+}
+
 static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
 {
-    s->dense = s->out_direct && s->fn;
     for (uint32_t k = 0; k < s->num_operands; k++) {
         npu__ref_operand *o = &s->operands[k];
         if (o->mode == NPU__REF_NUMBER) {
@@ -1792,9 +1805,8 @@ static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
         if (o->mode == NPU__REF_BROADCAST && s->dims[s->rank - 1] >= NPU__STRIP / 4) {
             s->row = (size_t)s->dims[s->rank - 1];
         }
-        s->dense = s->dense && o->direct &&
-                   (o->mode == NPU__REF_DENSE || (o->mode == NPU__REF_NUMBER && s->len <= NPU__STRIP));
     }
+    s->dense = npu__ref_map_is_dense(s, s->len, NPU__STRIP);
     return NPU_OK;
 }
 
@@ -1959,15 +1971,16 @@ static const void *npu__ref_map_gather(const npu__ref_map_state *s, const npu__r
     return strip;
 }
 
-/* Operand elements for result elements pos .. pos + n: where they are, or in `strip`. */
+/* Operand elements for result elements at + pos .. at + pos + n: where they are, or in `strip`. x is the address
+   of element `at` of a dense operand, of the first element of another. */
 static const void *npu__ref_map_read(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x,
-                                     size_t pos, size_t n, npu__ref_strip *strip)
+                                     size_t at, size_t pos, size_t n, npu__ref_strip *strip)
 {
     const void *from = strip;
     switch (o->mode) {
     case NPU__REF_NUMBER: return o->strip;
     case NPU__REF_REPEATED: return strip; /* filled at the start */
-    case NPU__REF_BROADCAST: from = npu__ref_map_gather(s, o, x, pos, n, strip); break;
+    case NPU__REF_BROADCAST: from = npu__ref_map_gather(s, o, x, at + pos, n, strip); break;
     default:
         if (o->direct) {
             return (const char *)x + pos * (s->cls == NPU__F32 ? 4 : 8);
@@ -1991,35 +2004,35 @@ static bool npu__ref_has_zero(const int64_t *x, size_t n)
     return false;
 }
 
-static void npu__ref_map_fill(const npu__ref_map_state *s, const npu_launch *l, npu__ref_strip *strips)
+/* n times the one element of a repeated operand, as the expression takes it. */
+static void npu__ref_map_repeat(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x, void *to,
+                                size_t n)
 {
-    for (uint32_t k = 0; k < s->num_operands; k++) {
-        const npu__ref_operand *o = &s->operands[k];
-        if (o->mode == NPU__REF_REPEATED) {
-            size_t n = s->len < NPU__STRIP ? s->len : NPU__STRIP;
-            npu__ref_load_class(s->cls, &strips[k], l->x[o->index], o->dtype, 0, 0, n);
-            if (o->round) {
-                npu__ref_round(s->cls, s->dtype, &strips[k], n);
-            }
-        }
+    npu__ref_load_class(s->cls, to, x, o->dtype, 0, 0, n);
+    if (o->round) {
+        npu__ref_round(s->cls, s->dtype, to, n);
     }
 }
 
-static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const npu_launch *l, size_t begin,
-                                      size_t end)
+static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const void *const *from, void *to, size_t at,
+                                      size_t len)
 {
     npu__ref_strip strips[NPU__REF_OPERANDS], result;
     size_t n;
-    npu__ref_map_fill(s, l, strips);
-    for (size_t pos = begin; pos < end; pos += n) {
+    for (uint32_t k = 0; k < s->num_operands; k++) {
+        if (s->operands[k].mode == NPU__REF_REPEATED) {
+            npu__ref_map_repeat(s, &s->operands[k], from[k], &strips[k], len < NPU__STRIP ? len : NPU__STRIP);
+        }
+    }
+    for (size_t pos = 0; pos < len; pos += n) {
         const void *x[NPU__REF_OPERANDS];
-        void *y = s->out_direct ? (void *)((char *)l->y[0] + pos * (s->cls == NPU__F32 ? 4 : 8)) : &result;
-        size_t limit = s->row ? s->row - pos % s->row : NPU__STRIP;
-        n = end - pos < NPU__STRIP ? end - pos : NPU__STRIP;
+        void *y = s->out_direct ? (void *)((char *)to + pos * (s->cls == NPU__F32 ? 4 : 8)) : &result;
+        size_t limit = s->row ? s->row - (at + pos) % s->row : NPU__STRIP;
+        n = len - pos < NPU__STRIP ? len - pos : NPU__STRIP;
         n = n < limit ? n : limit;
         for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
-            const npu__ref_operand *o = &s->operands[k];
-            x[k] = k < s->num_operands ? npu__ref_map_read(s, o, l->x[o->index], pos, n, &strips[k]) : x[0];
+            x[k] = k < s->num_operands
+                       ? npu__ref_map_read(s, &s->operands[k], from[k], at, pos, n, &strips[k]) : x[0];
         }
         if (s->divides && npu__ref_has_zero((const int64_t *)x[1], n)) {
             return NPU_ERR_RANGE;
@@ -2028,30 +2041,366 @@ static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const npu_lau
             s->fn(y, x, n);
         }
         if (!s->fn || !s->out_direct) {
-            s->store(s->cls, l->y[0], s->out_dtype, (int64_t)pos, 1, s->fn ? y : x[0], n);
+            s->store(s->cls, to, s->out_dtype, (int64_t)pos, 1, s->fn ? y : x[0], n);
         }
     }
     return NPU_OK;
 }
 
+/* Result elements at .. at + n, the first of which goes to y. x[k] is the address of operand k: of its element
+   `at` where it is dense, else of its first. */
+static npu_status npu__ref_map_run(const npu__ref_map_state *s, const void *const *x, void *y, size_t at, size_t n)
+{
+    const void *all[NPU__REF_OPERANDS];
+    if (!s->dense) {
+        return npu__ref_map_strips(s, x, y, at, n);
+    }
+    for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
+        const npu__ref_operand *o = &s->operands[k < s->num_operands ? k : 0];
+        all[k] = o->mode == NPU__REF_NUMBER ? (const void *)o->strip : x[k < s->num_operands ? k : 0];
+    }
+    s->fn(y, all, n);
+    return NPU_OK;
+}
+
+static inline size_t npu__ref_skip(uint32_t dtype, size_t elements)
+{
+    return elements ? elements * npu__ref_size(dtype) : 0;
+}
+
 static npu_status npu__ref_map_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_map_state *s = (const npu__ref_map_state *)l->state;
+    const void *x[NPU__REF_OPERANDS] = { NULL };
     size_t begin = 0, end = s->len;
     if (parts > 1) {
         npu__ref_split(s->len, part, parts, &begin, &end);
     }
-    if (s->dense && !s->divides) {
-        size_t skip = begin * (s->cls == NPU__F32 ? 4 : 8);
-        const void *x[NPU__REF_OPERANDS];
-        for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
-            const npu__ref_operand *o = &s->operands[k < s->num_operands ? k : 0];
-            x[k] = o->mode == NPU__REF_NUMBER ? (const void *)o->strip : (const char *)l->x[o->index] + skip;
-        }
-        s->fn((char *)l->y[0] + skip, x, end - begin);
-        return NPU_OK;
+    for (uint32_t k = 0; k < s->num_operands; k++) {
+        const npu__ref_operand *o = &s->operands[k];
+        x[k] = o->mode == NPU__REF_NUMBER  ? NULL
+               : o->mode == NPU__REF_DENSE ? (const char *)l->x[o->index] + npu__ref_skip(o->dtype, begin)
+                                           : l->x[o->index];
     }
-    return npu__ref_map_strips(s, l, begin, end);
+    return npu__ref_map_run(s, x, (char *)l->y[0] + npu__ref_skip(s->out_dtype, begin), begin, end - begin);
+}
+
+/* ---- fused: the ops of a scalar graph, a block of elements after the other ----
+
+   Every op of the body is prepared as if it stood alone, with the tensors of the fused op for its inputs and a
+   buffer of one block for what lies between. What a buffer holds is what memory would: results are the same bits as
+   those of the ops one by one. */
+
+enum { NPU__REF_LINE = 64 };    /* bytes of a cache line */
+enum { NPU__REF_BLOCK = 1024 }; /* elements: a few buffers fit the first-level cache */
+
+enum { NPU__REF_FUSED_UNUSED, NPU__REF_FUSED_INPUT, NPU__REF_FUSED_CONSTANT, NPU__REF_FUSED_OUTPUT, NPU__REF_FUSED_BUFFER };
+
+/* A value of the body. */
+typedef struct npu__ref_fused_value {
+    uint32_t where;     /* NPU__REF_FUSED_ */
+    uint32_t index;     /* of the operand, the result or the buffer */
+    uint32_t dtype;
+    uint32_t last;      /* step that reads it last */
+    const void *data;   /* of a constant */
+} npu__ref_fused_value;
+
+typedef struct npu__ref_fused_step {
+    npu__ref_map_state *map;
+    uint32_t x[NPU__REF_OPERANDS], y; /* values of the body */
+} npu__ref_fused_step;
+
+typedef struct npu__ref_fused {
+    uint32_t num_steps, num_buffers, num_streams;
+    npu__ref_fused_step *steps;
+    npu__ref_fused_value *values;  /* by id */
+    uint32_t *outputs;             /* per result: value of the body */
+    uint32_t *streams;             /* values of the body that come from memory or go there, element by element */
+    uint32_t *until, *sizes;       /* per buffer: step that reads it last, bytes of an element */
+    size_t len, part_size;         /* elements; bytes of the workspace of one part */
+} npu__ref_fused;
+
+typedef npu_status (*npu__ref_prepare_fn)(npu_prepare *p);
+
+static npu_status npu__ref_fused_alloc(npu_prepare *p, npu__ref_fused **out)
+{
+    uint32_t num_steps = npu_graph_num_ops(p->op->body);
+    npu__ref_fused *f = (npu__ref_fused *)npu_ref_state(p, sizeof *f);
+    if (!f) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    f->steps = (npu__ref_fused_step *)npu_ref_state(p, num_steps * sizeof *f->steps);
+    f->values = (npu__ref_fused_value *)npu_ref_state(p, (npu_graph_num_values(p->op->body) + (size_t)1) * sizeof *f->values);
+    f->outputs = (uint32_t *)npu_ref_state(p, p->op->num_out * sizeof *f->outputs);
+    f->streams = (uint32_t *)npu_ref_state(p, ((size_t)p->op->num_in + p->op->num_out) * sizeof *f->streams);
+    f->until = (uint32_t *)npu_ref_state(p, num_steps * sizeof *f->until);
+    f->sizes = (uint32_t *)npu_ref_state(p, num_steps * sizeof *f->sizes);
+    f->num_steps = num_steps;
+    f->len = (size_t)npu__ref_len(&p->out[0]);
+    *out = f;
+    return f->steps && f->values && f->outputs && f->streams && f->until && f->sizes ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
+/* Where every value of the body is, buffers aside. Result 0 may stand in the memory of an operand: it is written
+   directly by the last step only, when all operands were read. */
+static void npu__ref_fused_values(const npu_prepare *p, npu__ref_fused *f)
+{
+    const npu_graph *body = p->op->body;
+    for (uint32_t id = 1; id <= npu_graph_num_values(body); id++) {
+        npu_value v = { id };
+        npu__ref_fused_value *value = &f->values[id];
+        value->where = npu_value_role(body, v) == NPU_ROLE_CONSTANT ? NPU__REF_FUSED_CONSTANT : NPU__REF_FUSED_BUFFER;
+        value->dtype = npu_value_spec(body, v)->dtype;
+        value->data = npu_value_data(body, v, NULL);
+    }
+    for (uint32_t i = 0; i < p->op->num_in; i++) {
+        uint32_t id = npu_graph_input(body, i).id;
+        f->values[id].where = NPU__REF_FUSED_INPUT;
+        f->values[id].index = i;
+        if ((size_t)npu__ref_len(&p->in[i]) == f->len) {
+            f->streams[f->num_streams++] = id;
+        }
+    }
+    for (uint32_t i = 0; i < p->op->num_out; i++) {
+        npu_value v = npu_graph_output(body, i);
+        npu__ref_fused_value *y = &f->values[v.id];
+        f->outputs[i] = v.id;
+        y->last = f->num_steps;
+        if (i > 0 || npu_value_producer(body, v, NULL).id == f->num_steps) {
+            y->where = NPU__REF_FUSED_OUTPUT;
+            y->index = i;
+            f->streams[f->num_streams++] = v.id;
+        }
+    }
+}
+
+/* What an operand or a result of a step is to the kernel that is prepared: dense under the result of the fused op,
+   unless it is an operand of that. */
+static npu_tensor npu__ref_fused_tensor(const npu_prepare *p, const npu__ref_fused_value *value)
+{
+    npu_tensor t = value->where == NPU__REF_FUSED_INPUT ? p->in[value->index] : p->out[0];
+    t.dtype = value->dtype;
+    t.rank = value->where == NPU__REF_FUSED_CONSTANT ? 0 : t.rank;
+    return t;
+}
+
+/* A number, or a constant at `data`, becomes a block of equal elements. */
+static npu_status npu__ref_fused_widen(npu_prepare *p, const npu__ref_map_state *s, npu__ref_operand *o, const void *data)
+{
+    size_t size = s->cls == NPU__F32 ? 4 : 8;
+    char *strip = (char *)npu_ref_state(p, NPU__REF_BLOCK * size);
+    if (!strip) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    if (data) {
+        npu__ref_map_repeat(s, o, data, strip, 1);
+    } else {
+        memcpy(strip, o->strip, size);
+    }
+    for (size_t i = 1; i < NPU__REF_BLOCK; i++) {
+        memcpy(strip + i * size, strip, size);
+    }
+    o->mode = NPU__REF_NUMBER;
+    o->strip = (npu__ref_strip *)(void *)strip;
+    o->direct = true;
+    o->round = false;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_fused_step_of(npu_prepare *p, npu__ref_fused *f, uint32_t index, const npu_op_info *op,
+                                         npu__ref_prepare_fn prepare)
+{
+    npu_op id = { index + 1 };
+    npu__ref_fused_step *step = &f->steps[index];
+    npu_tensor tensors[NPU__REF_OPERANDS + 1];
+    npu_prepare sub = *p;
+    npu_status status;
+    for (uint32_t i = 0; i < op->num_in; i++) {
+        tensors[i] = npu__ref_fused_tensor(p, &f->values[npu_op_operand_value(p->op->body, id, i).id]);
+    }
+    step->y = npu_op_result(p->op->body, id, 0).id;
+    tensors[op->num_in] = npu__ref_fused_tensor(p, &f->values[step->y]);
+    sub.op = op;
+    sub.in = tensors;
+    sub.out = tensors + op->num_in;
+    status = prepare(&sub);
+    p->blocks = sub.blocks;
+    step->map = (npu__ref_map_state *)sub.state;
+    for (uint32_t k = 0; status == NPU_OK && k < step->map->num_operands; k++) {
+        npu__ref_operand *o = &step->map->operands[k];
+        npu__ref_fused_value *x = NULL;
+        if (o->mode != NPU__REF_NUMBER) {
+            step->x[k] = npu_op_operand_value(p->op->body, id, o->index).id;
+            x = &f->values[step->x[k]];
+            x->last = x->last > index ? x->last : index;
+        }
+        if (!x || x->where == NPU__REF_FUSED_CONSTANT) {
+            status = npu__ref_fused_widen(p, step->map, o, x ? x->data : NULL);
+        }
+    }
+    if (status == NPU_OK) {
+        step->map->dense = npu__ref_map_is_dense(step->map, NPU__REF_BLOCK, NPU__REF_BLOCK);
+    }
+    return status;
+}
+
+/* The first buffer that nobody reads any more. One that the step itself reads last will do if its elements are as
+   large: kernels may write where they read. */
+static void npu__ref_fused_buffers(npu__ref_fused *f)
+{
+    for (uint32_t i = 0; i < f->num_steps; i++) {
+        npu__ref_fused_value *y = &f->values[f->steps[i].y];
+        uint32_t size = (uint32_t)npu__ref_size(y->dtype), b = 0;
+        if (y->where != NPU__REF_FUSED_BUFFER) {
+            continue;
+        }
+        while (b < f->num_buffers && (f->until[b] > i || (f->until[b] == i && f->sizes[b] != size))) {
+            b++;
+        }
+        f->num_buffers += b == f->num_buffers;
+        f->until[b] = y->last > i ? y->last : i;
+        f->sizes[b] = size;
+        y->index = b;
+    }
+}
+
+static npu_status npu__ref_fused_create(npu_prepare *p, npu__ref_prepare_fn prepare)
+{
+    npu__ref_fused *f;
+    npu_op_storage storage;
+    npu_status status = npu__ref_fused_alloc(p, &f);
+    memset(&storage, 0, sizeof storage);
+    if (status == NPU_OK) {
+        npu__ref_fused_values(p, f);
+    }
+    for (uint32_t i = 0; status == NPU_OK && i < f->num_steps; i++) {
+        npu_op op = { i + 1 };
+        npu_op_info info;
+        status = npu_op_describe(p->op->body, op, &info, &storage);
+        status = status ? status : npu__ref_fused_step_of(p, f, i, &info, prepare);
+    }
+    npu_op_storage_free(&storage);
+    if (status) {
+        return status;
+    }
+    npu__ref_fused_buffers(f);
+    f->part_size = f->num_buffers * (size_t)NPU__REF_BLOCK * sizeof(int64_t);
+    p->state = f;
+    p->parts = npu__ref_parts(f->len, NPU__REF_GRAIN);
+    p->workspace = p->parts * f->part_size;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_fused_prepare(npu_prepare *p) { return npu__ref_fused_create(p, npu__ref_map_prepare); }
+
+#ifdef NPU__REF_HAS_AVX2
+static npu_status npu__ref_fused_prepare_avx2(npu_prepare *p)
+{
+    return npu__ref_fused_create(p, npu__ref_map_prepare_avx2);
+}
+#endif
+
+/* Outputs are results of ops, each once. */
+static bool npu__ref_fused_outputs_supported(const npu_graph *body)
+{
+    for (uint32_t i = 0; i < npu_graph_num_outputs(body); i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (npu_graph_output(body, k).id == npu_graph_output(body, i).id) {
+                return false;
+            }
+        }
+        if (!npu_value_producer(body, npu_graph_output(body, i), NULL).id) {
+            return false;
+        }
+    }
+    return npu_graph_num_outputs(body) > 0;
+}
+
+static bool npu__ref_fused_supported(const npu_op_info *op)
+{
+    npu_op_storage storage;
+    bool ok = op->body && npu__ref_fused_outputs_supported(op->body);
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t i = 1; ok && i <= npu_graph_num_ops(op->body); i++) {
+        npu_op id = { i };
+        npu_op_info info;
+        ok = npu_op_describe(op->body, id, &info, &storage) == NPU_OK && info.num_in > 0 &&
+             info.num_in <= NPU__REF_OPERANDS && npu__ref_map_find(info.kind) && info.kind != NPU_ATEN_PRELU &&
+             npu__ref_map_supported(&info);
+    }
+    npu_op_storage_free(&storage);
+    return ok;
+}
+
+#ifdef NPU__REF_HAS_AVX2
+static bool npu__ref_fused_supported_avx2(const npu_op_info *op)
+{
+    return npu__ref_has_avx2() && npu__ref_fused_supported(op);
+}
+#endif
+
+/* Where a value is for the block that begins at `pos`: its element there if it is `dense`, else its first. */
+static char *npu__ref_fused_address(const npu__ref_fused *f, const npu_launch *l, char *buffers, uint32_t id, size_t pos,
+                                    bool dense)
+{
+    const npu__ref_fused_value *v = &f->values[id];
+    size_t skip = dense ? npu__ref_skip(v->dtype, pos) : 0;
+    switch (v->where) {
+    case NPU__REF_FUSED_INPUT: return (char *)(uintptr_t)l->x[v->index] + skip;
+    case NPU__REF_FUSED_OUTPUT: return (char *)l->y[v->index] + skip;
+    case NPU__REF_FUSED_BUFFER: return buffers + v->index * (size_t)NPU__REF_BLOCK * sizeof(int64_t);
+    default: return NULL; /* numbers are where the step has them */
+    }
+}
+
+/* Asks for one step's share of what the block at pos .. pos + n needs, so that memory is at work while the steps of
+   the block before it compute. */
+static void npu__ref_fused_prefetch(const npu__ref_fused *f, const npu_launch *l, uint32_t step, size_t pos, size_t n)
+{
+    for (uint32_t k = 0; k < f->num_streams && n > 0; k++) {
+        size_t bytes = n * npu__ref_size(f->values[f->streams[k]].dtype);
+        const char *from = npu__ref_fused_address(f, l, NULL, f->streams[k], pos, true);
+        for (size_t i = bytes * step / f->num_steps; i < bytes * (step + 1) / f->num_steps; i += NPU__REF_LINE) {
+            NPU__REF_PREFETCH(from + i);
+        }
+    }
+}
+
+/* Elements pos .. pos + n, while the next ones come. */
+static npu_status npu__ref_fused_block(const npu__ref_fused *f, const npu_launch *l, char *buffers, size_t pos, size_t n,
+                                       size_t next)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < f->num_steps && status == NPU_OK; i++) {
+        const npu__ref_fused_step *step = &f->steps[i];
+        const void *x[NPU__REF_OPERANDS] = { NULL };
+        for (uint32_t k = 0; k < step->map->num_operands; k++) {
+            bool dense = step->map->operands[k].mode == NPU__REF_DENSE;
+            x[k] = npu__ref_fused_address(f, l, buffers, step->x[k], pos, dense);
+        }
+        npu__ref_fused_prefetch(f, l, i, pos + n, next);
+        status = npu__ref_map_run(step->map, x, npu__ref_fused_address(f, l, buffers, step->y, pos, true), pos, n);
+    }
+    if (status == NPU_OK && f->values[f->outputs[0]].where == NPU__REF_FUSED_BUFFER) {
+        size_t size = npu__ref_size(l->out[0].dtype);
+        memcpy((char *)l->y[0] + pos * size, npu__ref_fused_address(f, l, buffers, f->outputs[0], pos, true), n * size);
+    }
+    return status;
+}
+
+static npu_status npu__ref_fused_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_fused *f = (const npu__ref_fused *)l->state;
+    char *buffers = (char *)l->workspace + part * f->part_size;
+    size_t begin, end, n;
+    npu_status status = NPU_OK;
+    npu__ref_split(f->len, part, parts, &begin, &end);
+    for (size_t pos = begin; pos < end && status == NPU_OK; pos += n) {
+        size_t left = end - pos;
+        n = left < NPU__REF_BLOCK ? left : NPU__REF_BLOCK;
+        status = npu__ref_fused_block(f, l, buffers, pos, n, left - n < NPU__REF_BLOCK ? left - n : NPU__REF_BLOCK);
+    }
+    return status;
 }
 
 /* ---- prelu, glu: expressions whose operands lie otherwise ---- */
@@ -3704,7 +4053,11 @@ static const npu_kernel npu__ref_kernels_alias[] = {
 };
 
 static const npu_kernel npu__ref_kernels_npu[] = {
-    NPU__REF_COPY_KERNEL(NPU_NPU_GETITEM, npu__ref_same_prepare)
+    NPU__REF_COPY_KERNEL(NPU_NPU_GETITEM, npu__ref_same_prepare),
+#ifdef NPU__REF_HAS_AVX2
+    { NPU_NPU_FUSED, "avx2", 10, npu__ref_fused_supported_avx2, npu__ref_fused_prepare_avx2, npu__ref_fused_launch },
+#endif
+    { NPU_NPU_FUSED, "plain", 0, npu__ref_fused_supported, npu__ref_fused_prepare, npu__ref_fused_launch }
 };
 
 /* ---- matrix product, convolution -------------------------------------------------------- >>kernels-matrix

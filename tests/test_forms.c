@@ -59,6 +59,7 @@ static void check_exact(const char *text)
 
 static const char *const every_op[] = {
     "graph every_op\nchild twice\ninput x : f32[2,3]\ny = aten.add.Tensor(x, x)\noutput y = y\nend\n",
+    "child each scalar\ninput x : scalar f32[]\ny = aten.relu.default(x)\noutput y = y\nend\n",
     "symbol N 1 64\n",
     "input x : f32[2,4,8,8]\ninput x3 : f32[2,4,8]\ninput a : f32[2,3]\ninput b : f32[3,5]\n"
     "input a3 : f32[4,2,3]\ninput b3 : f32[4,3,5]\n",
@@ -141,6 +142,7 @@ static const char *const every_op[] = {
     "t1 = tensor.add(a, i)\nt2 = tensor.sub(a, a)\nt3 = tensor.mul(a, a)\nt4 = tensor.div(i, i)\n"
     "t5 = npu.transfer(a)\nt6 = npu.getitem([a, v3], index=1)\n"
     "t7 = npu.call([a], body=graph 0)\nt8 = tensor.matmul(a, b)\nt9 = tensor.cast(a, target_type=i8)\n",
+    "t10 = npu.fused([a], body=graph 1)\n",
     "output y = t6\n"
 };
 
