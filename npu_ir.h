@@ -322,6 +322,8 @@ NPU_IR_API float npu_bf16_to_f32(uint16_t bits);
 NPU_IR_API uint16_t npu_f32_to_bf16(float x);
 
 #define NPU_MAX_RANK 8
+#define NPU_UB_SIZE 196608 /* bytes of a core's unified buffer where a launch says nothing */
+#define NPU_MAX_EVENTS 64 /* event ids of system.sync_src and system.sync_dst */
 #define NPU_DYNAMIC_DIM (-1) /* a dim that is not known; values below -1 are symbols of the graph */
 
 typedef enum npu_class {
@@ -336,6 +338,10 @@ typedef enum npu_space {
     NPU_SPACE_DEFAULT = 0, NPU_SPACE_DDR = 1, NPU_SPACE_UB = 2, NPU_SPACE_L1 = 3,
     NPU_SPACE_L0A = 4, NPU_SPACE_L0B = 5, NPU_SPACE_L0C = 6
 } npu_space;
+
+/* Offset of a tile that has a space but no place in it yet (>>tiles gives it one). A tile of NPU_SPACE_DEFAULT
+   lies in the unified buffer and has no place either. */
+#define NPU_UNPLACED (-1)
 
 /* Quantisation of a spec: real = (stored - zero) * scale. scheme 0 none, 1 per tensor, 2 per axis, 3 per
    block of `block` elements along axis. Carried, printed and compared; no kernel reads it yet. Borrowed by
@@ -357,7 +363,7 @@ typedef struct npu_spec {
     uint8_t space;   /* npu_space */
     uint8_t _reserved[3];
     int64_t dims[NPU_MAX_RANK]; /* elements; >= 0, NPU_DYNAMIC_DIM, or a symbol below -1; 0 past rank */
-    int64_t offset;             /* bytes from the start of `space`, meaningful where space is not DEFAULT */
+    int64_t offset;             /* bytes from the start of `space`, meaningful where space is not DEFAULT; a tile may be NPU_UNPLACED */
     const npu_quant *quant;     /* NULL = not quantised */
 } npu_spec;
 
@@ -397,7 +403,8 @@ NPU_IR_API npu_status npu_broadcast(const int64_t *a, uint32_t rank_a, const int
                                default is not "[]"; else k is ATen's hint that one number may stand for the
                                list
      X? (optional)             1 byte present, then the value where it is 1
-     Scalar                    1 tag byte (0 bool, 1 int, 2 float), then 8 bytes (q or d)
+     Scalar                    1 tag byte (0 bool, 1 int, 2 float, 3 fed by a value: that is an operand), then 8
+                               bytes (q or d)
      str                       u32 length, then the bytes
      Graph                     u32 index of a child graph
      SymInt fed by a value     INT64_MIN, and the value is an operand, in schema order; so is each such element of a list
@@ -498,7 +505,7 @@ typedef struct npu_op { uint32_t id; } npu_op;       /* id 0 = none or failed */
 typedef enum npu_arg_form {
     NPU_ARG_NONE = 0, NPU_ARG_TENSOR = 1, NPU_ARG_TENSORS = 2, NPU_ARG_INT = 3, NPU_ARG_FLOAT = 4, NPU_ARG_BOOL = 5,
     NPU_ARG_STR = 6, NPU_ARG_DTYPE = 7, NPU_ARG_INTS = 8, NPU_ARG_FLOATS = 9, NPU_ARG_BOOLS = 10, NPU_ARG_SCALARS = 11,
-    NPU_ARG_GRAPH = 12
+    NPU_ARG_GRAPH = 12, NPU_ARG_ITEMS = 13
 } npu_arg_form;
 
 /* One argument given to npu_emit by name (or, name NULL, by position). Pointers are read during the call
@@ -516,6 +523,7 @@ typedef struct npu_arg {
         const double *floats;
         const bool *bools;
         const npu_scalar *scalars;
+        const struct npu_arg *items; /* ITEMS: a list of INT, some of them fed by a value: TENSOR */
         const char *str;
     } as;
 } npu_arg;
@@ -596,6 +604,15 @@ static inline npu_arg npu_arg_ints(const char *name, const int64_t *x, uint32_t 
     return a;
 }
 
+static inline npu_arg npu_arg_items(const char *name, const npu_arg *x, uint32_t n)
+{
+    npu_arg a = npu_arg_none(name);
+    a.form = NPU_ARG_ITEMS;
+    a.count = n;
+    a.as.items = x;
+    return a;
+}
+
 static inline npu_arg npu_arg_floats(const char *name, const double *x, uint32_t n)
 {
     npu_arg a = npu_arg_none(name);
@@ -618,9 +635,9 @@ static inline npu_arg npu_arg_bools(const char *name, const bool *x, uint32_t n)
    schema argument, defaults filled in. */
 typedef struct npu_bound_arg {
     const char *name;     /* of the schema */
-    uint32_t form;        /* npu_arg_form; NONE = an absent optional; a Scalar is INT, FLOAT or BOOL */
-    uint32_t first;       /* TENSOR(S): index of the first operand in npu_op_info.in */
-    uint32_t count;       /* TENSORS and other lists, STR: elements */
+    uint32_t form;        /* npu_arg_form; NONE = an absent optional; a Scalar is INT, FLOAT, BOOL, or TENSOR: fed by a value */
+    uint32_t first;       /* TENSOR(S), and what values feed: index of the first operand in npu_op_info.in; see npu_op_fed */
+    uint32_t count;       /* TENSORS and other lists, STR: elements; INT: 1 = fed by a value */
     int64_t i;            /* INT, BOOL, DTYPE; for FLOAT the truncated value */
     double f;             /* FLOAT; for INT and BOOL the same number */
     const uint8_t *data;  /* lists and STR: packed little-endian elements inside the blob, unaligned */
@@ -662,6 +679,9 @@ NPU_IR_API double npu_op_float_at(const npu_op_info *op, const char *name, uint3
 /* Copies a list of int into out[capacity], a list of one element filling all of them; returns the length in
    the blob. */
 NPU_IR_API uint32_t npu_op_ints(const npu_op_info *op, const char *name, int64_t *out, uint32_t capacity);
+/* Index into op->in of the value that feeds element i of a list of int, or, i = 0, an int or Scalar; -1 = it is
+   a number. */
+NPU_IR_API int npu_op_fed(const npu_op_info *op, const char *name, uint32_t i);
 /* Index into op->in of a tensor argument, -1 = hole or no such argument. */
 NPU_IR_API int npu_op_operand(const npu_op_info *op, const char *name);
 
@@ -2413,6 +2433,115 @@ typedef struct npu_op_table {
       "cast(Tensor input, *, ScalarType target_type, int mode=0) -> Tensor",                                 \
       "to another dtype; mode 0 as C, 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd")
 
+/* ---- block: tile ops of the operator document; see >>tiles ----
+   Data moves explicitly: load brings part of a tensor into the unified buffer (or L1), store takes it back, move goes
+   between on-chip memories (target_memory is an npu_space). Offsets are elements; each may come from a register. */
+#define NPU_IR_OPS_BLOCK_MEMORY(X)                                                                           \
+    X(0x0001, NPU_BLOCK_GET_BLOCK_IDX, 0, npu__type_block_index, "get_block_idx() -> Scalar", "the number of this block, from 0") \
+    X(0x0002, NPU_BLOCK_GET_BLOCK_NUM, 0, npu__type_block_index, "get_block_num() -> Scalar", "how many blocks the launch has") \
+    X(0x0003, NPU_BLOCK_CREATE_TILE, 0, npu__type_tile_create,                                               \
+      "create_tile(int[] shape, *, ScalarType dtype, int target_memory=2) -> Tile", "a tile that nothing has written") \
+    X(0x0004, NPU_BLOCK_FULL, 0, npu__type_tile_create,                                                      \
+      "full(int[] shape, Scalar value, *, ScalarType dtype) -> Tile", "a tile of one number")                \
+    X(0x0005, NPU_BLOCK_LOAD, NPU_EFFECT, npu__type_tile_load,                                               \
+      "load(Tensor tensor, SymInt[] offsets, int[] shapes, *, int target_memory=2) -> Tile",                 \
+      "part of a tensor, from device memory")                                                                \
+    X(0x0006, NPU_BLOCK_STORE, NPU_EFFECT, npu__type_tile_store,                                             \
+      "store(Tile tile, SymInt[] offsets, int[] shapes, Tensor output_tensor) -> Tensor",                    \
+      "a tile into part of a tensor, which is the result")                                                   \
+    X(0x0007, NPU_BLOCK_MOVE, 0, npu__type_tile_move,                                                        \
+      "move(Tile tile, *, int target_memory, bool transpose=False) -> Tile", "to another on-chip memory")    \
+    X(0x0008, NPU_BLOCK_UB_COPY, 0, npu__type_tile_same, "ub_copy(Tile tile) -> Tile", "a copy in the unified buffer") \
+    X(0x0009, NPU_BLOCK_RESHAPE, 0, npu__type_tile_reshape,                                                  \
+      "reshape(Tile tile, int[] shape) -> Tile", "the same memory under other dims")                         \
+    X(0x000a, NPU_BLOCK_TRANSPOSE, 0, npu__type_tile_transpose,                                              \
+      "transpose(Tile tile, int axis1, int axis2) -> Tile", "two dims swapped")
+
+/* Broadcasting and promotion are those of the tensor namespace; functions of one tile keep its dtype. */
+#define NPU_IR_OPS_BLOCK_ELEMENTWISE(X)                                                                      \
+    X(0x0010, NPU_BLOCK_ADD, 0, npu__type_tensor_binary, "add(Tile lhs, Tile rhs) -> Tile", "lhs + rhs")     \
+    X(0x0011, NPU_BLOCK_SUB, 0, npu__type_tensor_binary, "sub(Tile lhs, Tile rhs) -> Tile", "lhs - rhs")     \
+    X(0x0012, NPU_BLOCK_MUL, 0, npu__type_tensor_binary, "mul(Tile lhs, Tile rhs) -> Tile", "lhs rhs")       \
+    X(0x0013, NPU_BLOCK_DIV, 0, npu__type_tensor_binary, "div(Tile lhs, Tile rhs) -> Tile", "lhs / rhs; integers truncate") \
+    X(0x0014, NPU_BLOCK_MAXIMUM, 0, npu__type_tensor_binary, "maximum(Tile lhs, Tile rhs) -> Tile", "the larger of lhs and rhs") \
+    X(0x0015, NPU_BLOCK_MINIMUM, 0, npu__type_tensor_binary, "minimum(Tile lhs, Tile rhs) -> Tile", "the smaller of lhs and rhs") \
+    X(0x0020, NPU_BLOCK_ADDS, 0, npu__type_tile_scalar, "adds(Tile lhs, Scalar rhs) -> Tile", "lhs + rhs")   \
+    X(0x0021, NPU_BLOCK_SUBS, 0, npu__type_tile_scalar, "subs(Tile lhs, Scalar rhs) -> Tile", "lhs - rhs")   \
+    X(0x0022, NPU_BLOCK_MULS, 0, npu__type_tile_scalar, "muls(Tile lhs, Scalar rhs) -> Tile", "lhs rhs")     \
+    X(0x0023, NPU_BLOCK_DIVS, 0, npu__type_tile_scalar, "divs(Tile lhs, Scalar rhs) -> Tile", "lhs / rhs; integers truncate") \
+    X(0x0024, NPU_BLOCK_MAXIMUMS, 0, npu__type_tile_scalar, "maximums(Tile lhs, Scalar rhs) -> Tile", "the larger of lhs and rhs") \
+    X(0x0025, NPU_BLOCK_MINIMUMS, 0, npu__type_tile_scalar, "minimums(Tile lhs, Scalar rhs) -> Tile", "the smaller of lhs and rhs") \
+    X(0x0030, NPU_BLOCK_SQRT, 0, npu__type_tile_same, "sqrt(Tile tile) -> Tile", "square root")              \
+    X(0x0031, NPU_BLOCK_RSQRT, 0, npu__type_tile_same, "rsqrt(Tile tile) -> Tile", "1 / square root")        \
+    X(0x0032, NPU_BLOCK_EXP, 0, npu__type_tile_same, "exp(Tile tile) -> Tile", "e to the power of it")       \
+    X(0x0033, NPU_BLOCK_LOG, 0, npu__type_tile_same, "log(Tile tile) -> Tile", "natural logarithm")          \
+    X(0x0034, NPU_BLOCK_NEG, 0, npu__type_tile_same, "neg(Tile tile) -> Tile", "- it")                       \
+    X(0x0035, NPU_BLOCK_ABS, 0, npu__type_tile_same, "abs(Tile tile) -> Tile", "its magnitude")              \
+    X(0x0036, NPU_BLOCK_RECIP, 0, npu__type_tile_same, "recip(Tile tile) -> Tile", "1 / it")                 \
+    X(0x0037, NPU_BLOCK_RELU, 0, npu__type_tile_same, "relu(Tile tile) -> Tile", "it, or 0 where it is negative") \
+    X(0x0040, NPU_BLOCK_CAST, 0, npu__type_tile_cast,                                                        \
+      "cast(Tile tile, *, ScalarType target_type, int mode=2) -> Tile",                                      \
+      "to another dtype; mode 0 none, 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd")
+
+#define NPU_IR_OPS_BLOCK_REDUCTION(X)                                                                        \
+    X(0x0050, NPU_BLOCK_SUM, 0, npu__type_tile_reduce,                                                       \
+      "sum(Tile tile, *, int axis, bool keepdim=False) -> Tile", "sum along an axis; a register where no dim is left") \
+    X(0x0051, NPU_BLOCK_MAX, 0, npu__type_tile_reduce,                                                       \
+      "max(Tile tile, *, int axis, bool keepdim=False) -> Tile", "maximum along an axis")                    \
+    X(0x0052, NPU_BLOCK_MIN, 0, npu__type_tile_reduce,                                                       \
+      "min(Tile tile, *, int axis, bool keepdim=False) -> Tile", "minimum along an axis")                    \
+    X(0x0053, NPU_BLOCK_ROW_SUM, 0, npu__type_tile_row_reduce,                                               \
+      "row_sum(Tile tile, Tile tmp_tile) -> Tile", "sum of the last dim, [...,1]; tmp_tile is overwritten")  \
+    X(0x0054, NPU_BLOCK_ROW_MAX, 0, npu__type_tile_row_reduce,                                               \
+      "row_max(Tile tile, Tile tmp_tile) -> Tile", "maximum of the last dim")                                \
+    X(0x0055, NPU_BLOCK_ROW_MIN, 0, npu__type_tile_row_reduce,                                               \
+      "row_min(Tile tile, Tile tmp_tile) -> Tile", "minimum of the last dim")
+
+/* Rows [...,M,N] with a vector of a number per row [...,M,1], or per column [...,1,N]. */
+#define NPU_IR_OPS_BLOCK_BROADCAST(X)                                                                        \
+    X(0x0060, NPU_BLOCK_ROW_EXPAND, 0, npu__type_tile_expand,                                                \
+      "row_expand(Tile target, Tile row_vec) -> Tile", "row_vec under the dims of target")                   \
+    X(0x0061, NPU_BLOCK_ROW_EXPAND_ADD, 0, npu__type_tile_expand, "row_expand_add(Tile tile, Tile row_vec) -> Tile", "tile + row_vec") \
+    X(0x0062, NPU_BLOCK_ROW_EXPAND_SUB, 0, npu__type_tile_expand, "row_expand_sub(Tile tile, Tile row_vec) -> Tile", "tile - row_vec") \
+    X(0x0063, NPU_BLOCK_ROW_EXPAND_MUL, 0, npu__type_tile_expand, "row_expand_mul(Tile tile, Tile row_vec) -> Tile", "tile row_vec") \
+    X(0x0064, NPU_BLOCK_ROW_EXPAND_DIV, 0, npu__type_tile_expand, "row_expand_div(Tile tile, Tile row_vec) -> Tile", "tile / row_vec") \
+    X(0x0068, NPU_BLOCK_COL_EXPAND, 0, npu__type_tile_expand,                                                \
+      "col_expand(Tile target, Tile col_tile) -> Tile", "col_tile under the dims of target")                 \
+    X(0x0069, NPU_BLOCK_COL_EXPAND_ADD, 0, npu__type_tile_expand, "col_expand_add(Tile target, Tile col_tile) -> Tile", "target + col_tile") \
+    X(0x006a, NPU_BLOCK_COL_EXPAND_SUB, 0, npu__type_tile_expand, "col_expand_sub(Tile target, Tile col_tile) -> Tile", "target - col_tile") \
+    X(0x006b, NPU_BLOCK_COL_EXPAND_MUL, 0, npu__type_tile_expand, "col_expand_mul(Tile target, Tile col_tile) -> Tile", "target col_tile") \
+    X(0x006c, NPU_BLOCK_COL_EXPAND_DIV, 0, npu__type_tile_expand, "col_expand_div(Tile target, Tile col_tile) -> Tile", "target / col_tile") \
+    X(0x0070, NPU_BLOCK_EXPANDS, 0, npu__type_tile_expands, "expands(Tile target, Scalar scalar) -> Tile", "scalar under the dims of target")
+
+#define NPU_IR_OPS_BLOCK_MATRIX(X)                                                                           \
+    X(0x0080, NPU_BLOCK_MATMUL, 0, npu__type_tile_matmul,                                                    \
+      "matmul(Tile lhs, Tile rhs) -> Tile", "[M,K] [K,N] in L0A and L0B -> f32 or i32 [M,N] in L0C")         \
+    X(0x0081, NPU_BLOCK_MATMUL_ACC, 0, npu__type_tile_matmul,                                                \
+      "matmul_acc(Tile acc, Tile lhs, Tile rhs) -> Tile", "acc + lhs rhs, in the memory of acc")
+
+/* ---- system: order between the pipes of a core; see >>tiles ---- */
+#define NPU_IR_OPS_SYSTEM(X)                                                                                 \
+    X(0x0001, NPU_SYSTEM_BAR_ALL, NPU_EFFECT, npu__type_nothing, "bar_all() -> ()", "all pipes finish what was issued before it") \
+    X(0x0002, NPU_SYSTEM_BAR_V, NPU_EFFECT, npu__type_nothing, "bar_v() -> ()", "the vector unit finishes its earlier ops") \
+    X(0x0003, NPU_SYSTEM_BAR_M, NPU_EFFECT, npu__type_nothing, "bar_m() -> ()", "the matrix unit finishes its earlier ops") \
+    X(0x0004, NPU_SYSTEM_SYNC_SRC, NPU_EFFECT, npu__type_flag,                                               \
+      "sync_src(*, Pipe set_pipe, Pipe wait_pipe, int event_id) -> ()", "set_pipe sets a flag when its earlier ops are done") \
+    X(0x0005, NPU_SYSTEM_SYNC_DST, NPU_EFFECT, npu__type_flag,                                               \
+      "sync_dst(*, Pipe set_pipe, Pipe wait_pipe, int event_id) -> ()", "wait_pipe waits for that flag and clears it")
+
+/* ---- arith: integers in registers, such as block numbers. Both operands have one dtype; results wrap, and divsi and remsi
+   read the bits as signed. ---- */
+#define NPU_IR_OPS_ARITH_INTEGER(X)                                                                          \
+    X(0x0100, NPU_ARITH_CONSTANT, 0, npu__type_register_constant,                                            \
+      "constant(*, Scalar value, ScalarType dtype) -> Tensor", "a number in a register")                     \
+    X(0x0101, NPU_ARITH_ADDI, 0, npu__type_register_integer, "addi(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs") \
+    X(0x0102, NPU_ARITH_SUBI, 0, npu__type_register_integer, "subi(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs") \
+    X(0x0103, NPU_ARITH_MULI, 0, npu__type_register_integer, "muli(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs") \
+    X(0x0104, NPU_ARITH_DIVSI, 0, npu__type_register_integer, "divsi(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs, truncated") \
+    X(0x0105, NPU_ARITH_REMSI, 0, npu__type_register_integer, "remsi(Tensor lhs, Tensor rhs) -> Tensor", "what divsi leaves, with the sign of lhs") \
+    X(0x0106, NPU_ARITH_MINSI, 0, npu__type_register_integer, "minsi(Tensor lhs, Tensor rhs) -> Tensor", "the smaller of lhs and rhs") \
+    X(0x0107, NPU_ARITH_MAXSI, 0, npu__type_register_integer, "maxsi(Tensor lhs, Tensor rhs) -> Tensor", "the larger of lhs and rhs")
+
 /* ---- npu: what the core itself needs ---- */
 #define NPU_IR_OPS_NPU(X)                                                                                    \
     X(0x0001, NPU_NPU_TRANSFER, NPU_VIEW | NPU_NO_KERNEL, npu__type_same,                                    \
@@ -2423,7 +2552,10 @@ typedef struct npu_op_table {
       "call(Tensor[] args, *, Graph body) -> Tensor[]", "the outputs of a child graph, its inputs being args") \
     X(0x0010, NPU_NPU_FUSED, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_fused,                                 \
       "fused(Tensor[] inputs, *, Graph body) -> Tensor[]",                                                   \
-      "a scalar graph for each element of the inputs, which broadcast")
+      "a scalar graph for each element of the inputs, which broadcast") \
+    X(0x0020, NPU_NPU_LAUNCH, 0, npu__type_launch,                                                           \
+      "launch(Tensor[] args, *, int blocks, int buffer_size=196608, Graph body) -> Tensor[]",                \
+      "runs a tile program once per block, each with a unified buffer of its own; see >>tiles")
 
 /* Every family: namespace, name, category, rows. A new family is one line here. */
 #define NPU_IR_FAMILIES(X)                                                                                   \
@@ -2455,6 +2587,13 @@ typedef struct npu_op_table {
     X(NPU_NS_ATEN, "aten", "special", NPU_IR_OPS_ATEN_SPECIAL)                                               \
     X(NPU_NS_AICF, "aicf", "device", NPU_IR_OPS_AICF)                                                        \
     X(NPU_NS_TENSOR, "tensor", "TensorOp", NPU_IR_OPS_TENSOR)                                                \
+    X(NPU_NS_BLOCK, "block", "BlockOp", NPU_IR_OPS_BLOCK_MEMORY)                                             \
+    X(NPU_NS_BLOCK, "block", "BlockOp", NPU_IR_OPS_BLOCK_ELEMENTWISE)                                        \
+    X(NPU_NS_BLOCK, "block", "BlockOp", NPU_IR_OPS_BLOCK_REDUCTION)                                          \
+    X(NPU_NS_BLOCK, "block", "BlockOp", NPU_IR_OPS_BLOCK_BROADCAST)                                          \
+    X(NPU_NS_BLOCK, "block", "BlockOp", NPU_IR_OPS_BLOCK_MATRIX)                                             \
+    X(NPU_NS_SYSTEM, "system", "SyncOp", NPU_IR_OPS_SYSTEM)                                                  \
+    X(NPU_NS_ARITH, "arith", "integer", NPU_IR_OPS_ARITH_INTEGER)                                            \
     X(NPU_NS_NPU, "npu", "structure", NPU_IR_OPS_NPU)
 
 /* The symbols of all rows: NPU_ATEN_RELU == 0x00020040. */
@@ -2479,6 +2618,16 @@ enum {
 #undef NPU_X
 #define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_TENSOR) << 16 | (number),
     NPU_IR_OPS_TENSOR(NPU_X)
+#undef NPU_X
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_BLOCK) << 16 | (number),
+    NPU_IR_OPS_BLOCK_MEMORY(NPU_X) NPU_IR_OPS_BLOCK_ELEMENTWISE(NPU_X) NPU_IR_OPS_BLOCK_REDUCTION(NPU_X)
+    NPU_IR_OPS_BLOCK_BROADCAST(NPU_X) NPU_IR_OPS_BLOCK_MATRIX(NPU_X)
+#undef NPU_X
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_SYSTEM) << 16 | (number),
+    NPU_IR_OPS_SYSTEM(NPU_X)
+#undef NPU_X
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_ARITH) << 16 | (number),
+    NPU_IR_OPS_ARITH_INTEGER(NPU_X)
 #undef NPU_X
 #define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_NPU) << 16 | (number),
     NPU_IR_OPS_NPU(NPU_X)
@@ -2664,6 +2813,7 @@ NPU_IR_API const npu_diag *npu_graph_diag(const npu_graph *g); /* of that call; 
 NPU_IR_API void npu_graph_clear_error(npu_graph *g);           /* forget it: the graph itself is unharmed */
 NPU_IR_API const npu_registry *npu_graph_registry(const npu_graph *g);
 NPU_IR_API const char *npu_graph_name(const npu_graph *g);
+NPU_IR_API npu_level npu_graph_level(const npu_graph *g);
 
 /* The source location of what is built next: npu_relu(NPU_AT(g), x). */
 #define NPU_AT(g) npu_graph_at((g), __FILE__, __LINE__)
@@ -2689,6 +2839,11 @@ NPU_IR_API const npu_spec *npu_value_spec(const npu_graph *g, npu_value v);
    for an unnamed value. */
 NPU_IR_API const char *npu_value_name(const npu_graph *g, npu_value v);
 NPU_IR_API bool npu_value_has_name(const npu_graph *g, npu_value v);
+/* Gives a tile its place: bytes from the start of the memory that it lies in. Errors: CLASS (no tile), SHAPE (another
+   memory), RANGE (offset below 0). */
+NPU_IR_API npu_status npu_value_place(npu_graph *g, npu_value v, npu_space space, int64_t offset);
+/* The tensor of a tile program that a value is: what a chain of stores began with; v itself for anything else. */
+NPU_IR_API npu_value npu_tile_root(const npu_graph *g, npu_value v);
 NPU_IR_API npu_role npu_value_role(const npu_graph *g, npu_value v);
 NPU_IR_API npu_op npu_value_producer(const npu_graph *g, npu_value v, uint32_t *result_index); /* id 0 = none */
 NPU_IR_API uint32_t npu_value_num_users(const npu_graph *g, npu_value v); /* an op that uses it twice counts twice */
@@ -2766,6 +2921,7 @@ typedef struct npu_deduce {
     uint32_t num_results, capacity;
     npu_allocator allocator; /* grows results */
     bool is_scalar;          /* in a graph of NPU_LEVEL_SCALAR: operands and results are scalars, whatever the schema says */
+    bool is_tile;            /* in a graph of NPU_LEVEL_TILE */
 } npu_deduce;
 
 NPU_IR_API npu_status npu_deduce_result(npu_deduce *d, const npu_spec *spec);
@@ -3006,6 +3162,73 @@ NPU_IR_API npu_value npu_aicf_relu(npu_graph *g, npu_value x);
 NPU_IR_API npu_value npu_aicf_gemm(npu_graph *g, npu_value a, npu_value b, const npu_aicf_gemm_attrs *attrs);
 NPU_IR_API npu_value npu_aicf_bias_add(npu_graph *g, npu_value x, npu_value bias);
 NPU_IR_API npu_value npu_aicf_reduce_sum(npu_graph *g, npu_value x, int64_t axis);
+
+/* ---- tile programs ----   see >>tiles; g is a graph of NPU_LEVEL_TILE, a child of the one that launches it.
+   Tiles are [...] of any rank, most often [rows,columns]; binary functions broadcast and promote as the tensor
+   namespace does. Numbers given as an npu_index may come from registers: scalar values, such as
+   the block's number and what arith makes of it. Errors: CLASS, RANK, SHAPE, DTYPE, RANGE, ATTRIBUTE.
+   Source: operator document. */
+typedef struct npu_index {
+    int64_t number;
+    npu_value value; /* a register; id 0 = the number counts */
+} npu_index;
+NPU_IR_API npu_value npu_block_get_block_idx(npu_graph *g); /* register u64 */
+NPU_IR_API npu_value npu_block_get_block_num(npu_graph *g);
+NPU_IR_API npu_value npu_arith_constant(npu_graph *g, npu_dtype dtype, npu_scalar x); /* a register */
+/* kind: NPU_ARITH_ADDI ... NPU_ARITH_MAXSI; both registers of one integer dtype. */
+NPU_IR_API npu_value npu_arith_binary(npu_graph *g, npu_kind kind, npu_value lhs, npu_value rhs);
+/* rank offsets and shapes for a tensor of that rank. space: NPU_SPACE_UB or NPU_SPACE_L1. */
+NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_index *offsets, const int64_t *shapes,
+                                    uint32_t rank, npu_space space);
+/* The result stands for the whole tensor after the store: make it an output of the program. */
+NPU_IR_API npu_value npu_block_store(npu_graph *g, npu_value tile, const npu_index *offsets, const int64_t *shapes,
+                                     uint32_t rank, npu_value output_tensor);
+NPU_IR_API npu_value npu_block_create_tile(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims, npu_space space);
+NPU_IR_API npu_value npu_block_full(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims, npu_scalar x);
+NPU_IR_API npu_value npu_block_move(npu_graph *g, npu_value tile, npu_space space, bool transpose); /* of the last two dims */
+NPU_IR_API npu_value npu_block_reshape(npu_graph *g, npu_value tile, const int64_t *dims, uint32_t rank);
+NPU_IR_API npu_value npu_block_transpose(npu_graph *g, npu_value tile, int64_t axis1, int64_t axis2);
+NPU_IR_API npu_value npu_block_add(npu_graph *g, npu_value lhs, npu_value rhs);
+NPU_IR_API npu_value npu_block_sub(npu_graph *g, npu_value lhs, npu_value rhs);
+NPU_IR_API npu_value npu_block_mul(npu_graph *g, npu_value lhs, npu_value rhs);
+NPU_IR_API npu_value npu_block_div(npu_graph *g, npu_value lhs, npu_value rhs);
+NPU_IR_API npu_value npu_block_maximum(npu_graph *g, npu_value lhs, npu_value rhs);
+NPU_IR_API npu_value npu_block_minimum(npu_graph *g, npu_value lhs, npu_value rhs);
+NPU_IR_API npu_value npu_block_adds(npu_graph *g, npu_value lhs, npu_scalar rhs);
+NPU_IR_API npu_value npu_block_subs(npu_graph *g, npu_value lhs, npu_scalar rhs);
+NPU_IR_API npu_value npu_block_muls(npu_graph *g, npu_value lhs, npu_scalar rhs);
+NPU_IR_API npu_value npu_block_divs(npu_graph *g, npu_value lhs, npu_scalar rhs);
+/* kind: NPU_BLOCK_ADDS ... NPU_BLOCK_MINIMUMS, with a register. */
+NPU_IR_API npu_value npu_block_scalar_binary(npu_graph *g, npu_kind kind, npu_value lhs, npu_value rhs);
+NPU_IR_API npu_value npu_block_sqrt(npu_graph *g, npu_value tile);
+NPU_IR_API npu_value npu_block_rsqrt(npu_graph *g, npu_value tile);
+NPU_IR_API npu_value npu_block_exp(npu_graph *g, npu_value tile);
+NPU_IR_API npu_value npu_block_cast(npu_graph *g, npu_value tile, npu_dtype dtype);
+/* One axis; without keepdim it is gone, and a tile without dims is a register. */
+NPU_IR_API npu_value npu_block_sum(npu_graph *g, npu_value tile, int64_t axis, bool keepdim);
+NPU_IR_API npu_value npu_block_max(npu_graph *g, npu_value tile, int64_t axis, bool keepdim);
+NPU_IR_API npu_value npu_block_min(npu_graph *g, npu_value tile, int64_t axis, bool keepdim);
+/* tile [...,M,N], vec [...,M,1] for rows, [...,1,N] for columns. */
+NPU_IR_API npu_value npu_block_row_expand_add(npu_graph *g, npu_value tile, npu_value vec);
+NPU_IR_API npu_value npu_block_row_expand_sub(npu_graph *g, npu_value tile, npu_value vec);
+NPU_IR_API npu_value npu_block_row_expand_mul(npu_graph *g, npu_value tile, npu_value vec);
+NPU_IR_API npu_value npu_block_row_expand_div(npu_graph *g, npu_value tile, npu_value vec);
+NPU_IR_API npu_value npu_block_col_expand_add(npu_graph *g, npu_value tile, npu_value vec);
+NPU_IR_API npu_value npu_block_col_expand_mul(npu_graph *g, npu_value tile, npu_value vec);
+/* lhs [M,K] in L0A, rhs [K,N] in L0B -> [M,N] in L0C, f32 of floats, i32 of integers; acc is such a result. */
+NPU_IR_API npu_value npu_block_matmul(npu_graph *g, npu_value lhs, npu_value rhs);
+NPU_IR_API npu_value npu_block_matmul_acc(npu_graph *g, npu_value acc, npu_value lhs, npu_value rhs);
+/* Statements: they have no result. pipes 0..6, which differ; event_id 0..NPU_MAX_EVENTS - 1. */
+NPU_IR_API npu_op npu_system_bar_all(npu_graph *g);
+NPU_IR_API npu_op npu_system_bar_v(npu_graph *g);
+NPU_IR_API npu_op npu_system_bar_m(npu_graph *g);
+NPU_IR_API npu_op npu_system_sync_src(npu_graph *g, npu_pipe set_pipe, npu_pipe wait_pipe, int64_t event_id);
+NPU_IR_API npu_op npu_system_sync_dst(npu_graph *g, npu_pipe set_pipe, npu_pipe wait_pipe, int64_t event_id);
+/* Runs child graph `body` of g once per block: args are its inputs in order, results its outputs. buffer_size: bytes
+   of a block's unified buffer, 0 = 196608. Errors: CLASS, ARITY, SHAPE, GRAPH (a tensor is stored into that is no
+   output, or an output is none that came in), ATTRIBUTE. */
+NPU_IR_API npu_op npu_launch_tiles(npu_graph *g, const npu_value *args, uint32_t num_args, int64_t blocks,
+                                   int64_t buffer_size, uint32_t body);
 
 /* ---- layers and models ----
    A model is the user's view of a graph: inputs, layers, outputs. A layer is a plain struct with an emit
@@ -5418,12 +5641,12 @@ NPU_IR_API uint32_t npu_op_list_len(const npu_op_info *op, const char *name)
 /* Reads one packed element as a number of `base`: form, i and f of b. False = a value that cannot be. */
 static bool npu__read_number(uint32_t base, const uint8_t *p, npu_bound_arg *b)
 {
-    static const uint8_t tags[] = { NPU_ARG_BOOL, NPU_ARG_INT, NPU_ARG_FLOAT };
+    static const uint8_t tags[] = { NPU_ARG_BOOL, NPU_ARG_INT, NPU_ARG_FLOAT, NPU_ARG_TENSOR };
     uint32_t size = npu__bases[base].size;
     uint64_t bits;
     b->form = npu__bases[base].form;
     if (base == NPU_T_SCALAR) {
-        if (*p > 2) {
+        if (*p > 3) {
             return false;
         }
         b->form = tags[*p++];
@@ -5480,6 +5703,19 @@ NPU_IR_API uint32_t npu_op_ints(const npu_op_info *op, const char *name, int64_t
     return len;
 }
 
+NPU_IR_API int npu_op_fed(const npu_op_info *op, const char *name, uint32_t i)
+{
+    const npu_bound_arg *arg = npu_op_arg(op, name);
+    int at = arg ? (int)arg->first : -1;
+    if (!arg || arg->form != NPU_ARG_INTS) {
+        return arg && (arg->form == NPU_ARG_TENSOR || (arg->form == NPU_ARG_INT && arg->count)) ? at : -1;
+    }
+    for (uint32_t k = 0; k < i && k < arg->count; k++) {
+        at += npu_op_int_at(op, name, k) == INT64_MIN;
+    }
+    return i < arg->count && npu_op_int_at(op, name, i) == INT64_MIN ? at : -1;
+}
+
 NPU_IR_API int npu_op_operand(const npu_op_info *op, const char *name)
 {
     const npu_bound_arg *arg = npu_op_arg(op, name);
@@ -5529,7 +5765,7 @@ static bool npu__skip_elements(npu__binder *b, uint32_t base, uint32_t count)
     }
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *head = size ? p : npu__read(b, 4);
-        if (!head || (size ? !npu__read_number(base, p + (size_t)i * size, &element)
+        if (!head || (size ? !npu__read_number(base, p + (size_t)i * size, &element) || element.form == NPU_ARG_TENSOR
                            : !npu__read(b, npu__get_le(head, 4)))) {
             return false;
         }
@@ -5576,7 +5812,8 @@ static npu_status npu__bind_value(npu__binder *b, const npu_schema_arg *arg, npu
     if (!npu__read_number(arg->type.base, p, out)) {
         return NPU_ERR_BAD_ATTR_SIZE;
     }
-    return npu__is_feedable(arg) && out->i == INT64_MIN ? npu__bind_operands(b, 1, out) : NPU_OK;
+    return out->form == NPU_ARG_TENSOR || (npu__is_feedable(arg) && out->i == INT64_MIN)
+               ? npu__bind_operands(b, 1, out) : NPU_OK;
 }
 
 static npu_status npu__bind_arg(npu__binder *b, const npu_schema_arg *arg, npu_bound_arg *out)
@@ -5744,13 +5981,31 @@ static npu_arg npu__arg_element(const npu_arg *v, uint32_t i)
     case NPU_ARG_FLOATS: return npu_arg_float(NULL, v->as.floats[i]);
     case NPU_ARG_BOOLS: return npu_arg_bool(NULL, v->as.bools[i]);
     case NPU_ARG_SCALARS: return npu__scalar_arg(v->as.scalars[i]);
+    case NPU_ARG_ITEMS: return v->as.items[i];
+    case NPU_ARG_TENSORS: return npu_arg_tensor(NULL, v->as.values[i]);
     default: return *v;
     }
 }
 
+/* A number, or what stands for one that a value feeds. */
+static bool npu__write_number(npu__writer *w, const npu_schema_arg *arg, const npu_arg *v)
+{
+    if (v->form != NPU_ARG_TENSOR) {
+        return npu__write_value(w, arg->type.base, v);
+    }
+    if (arg->type.base == NPU_T_SCALAR && !arg->type.list) {
+        npu__write_le(w, 3, 1);
+        npu__write_le(w, 0, 8);
+        return true;
+    }
+    npu__write_le(w, (uint64_t)INT64_MIN, 8);
+    return npu__is_feedable(arg);
+}
+
 static bool npu__write_list(npu__writer *w, const npu_schema_arg *arg, const npu_arg *v)
 {
-    bool is_list = v->form >= NPU_ARG_INTS && v->form <= NPU_ARG_SCALARS;
+    bool is_list = (v->form >= NPU_ARG_INTS && v->form <= NPU_ARG_SCALARS) || v->form == NPU_ARG_ITEMS ||
+                   v->form == NPU_ARG_TENSORS;
     uint32_t fixed = npu__fixed_count(arg), count = is_list ? v->count : 1, n = fixed ? fixed : count;
     if ((!is_list && arg->type.list_size == 0) || (fixed && count != fixed && count != 1)) {
         return false;
@@ -5760,7 +6015,8 @@ static bool npu__write_list(npu__writer *w, const npu_schema_arg *arg, const npu
     }
     for (uint32_t i = 0; i < n; i++) {
         npu_arg element = npu__arg_element(v, count == 1 ? 0 : i);
-        if (!npu__write_value(w, arg->type.base, &element)) {
+        bool is_fed_twice = element.form == NPU_ARG_TENSOR && n != count;
+        if (is_fed_twice || !npu__write_number(w, arg, &element)) {
             return false;
         }
     }
@@ -5779,11 +6035,7 @@ static bool npu__write_arg(npu__writer *w, const npu_schema_arg *arg, const npu_
     if (arg->type.list) {
         return npu__write_list(w, arg, v);
     }
-    if (v->form == NPU_ARG_TENSOR && npu__is_feedable(arg)) {
-        npu__write_le(w, (uint64_t)INT64_MIN, 8);
-        return true;
-    }
-    return npu__write_value(w, arg->type.base, v);
+    return npu__write_number(w, arg, v);
 }
 
 /* Where a tensor lives and how it lies has a default even where the schema gives none. */
@@ -6052,6 +6304,16 @@ static bool npu__kind_is_built_in(npu_kind kind)
 #undef NPU__ROW
         return true;
     default: return false;
+    }
+}
+
+NPU_IR_API const char *npu_pipe_name(uint32_t pipe)
+{
+    switch (pipe) {
+#define NPU_X(number, symbol, text) case symbol: return text;
+        NPU_IR_PIPES(NPU_X)
+#undef NPU_X
+    default: return "";
     }
 }
 
@@ -6407,16 +6669,6 @@ NPU_IR_API npu_status npu_registry_add(npu_registry *registry, const char *space
 }
 
 /* ---- the chained form of a row ---- */
-
-NPU_IR_API const char *npu_pipe_name(uint32_t pipe)
-{
-    switch (pipe) {
-#define NPU_X(number, symbol, text) case symbol: return text;
-        NPU_IR_PIPES(NPU_X)
-#undef NPU_X
-    default: return "";
-    }
-}
 
 NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *key)
 {
@@ -7186,6 +7438,7 @@ NPU_IR_API void npu_graph_clear_error(npu_graph *g)
 
 NPU_IR_API const npu_registry *npu_graph_registry(const npu_graph *g) { return g ? g->registry : NULL; }
 NPU_IR_API const char *npu_graph_name(const npu_graph *g) { return g ? g->name : ""; }
+NPU_IR_API npu_level npu_graph_level(const npu_graph *g) { return g ? (npu_level)g->level : NPU_LEVEL_TENSOR; }
 
 NPU_IR_API npu_graph *npu_graph_at(npu_graph *g, const char *file, int line)
 {
@@ -7847,6 +8100,40 @@ static npu_status npu__info_at(const npu_graph *g, const npu_schema *schema, con
     return npu__info_sizes_at(g, schema, groups, values, info, s);
 }
 
+NPU_IR_API npu_status npu_value_place(npu_graph *g, npu_value v, npu_space space, int64_t offset)
+{
+    const npu__value *value = npu__value_at(g, v);
+    npu_spec spec;
+    uint32_t index;
+    if (!value || g->specs[value->spec]->cls != NPU_CLASS_TILE) {
+        return npu__graph_fail(g, NPU_ERR_CLASS, "place: value %u is no tile", (unsigned)v.id);
+    }
+    spec = *g->specs[value->spec];
+    if ((spec.space ? spec.space : (uint32_t)NPU_SPACE_UB) != (uint32_t)space || offset < 0) {
+        return npu__graph_fail(g, offset < 0 ? NPU_ERR_RANGE : NPU_ERR_SHAPE, "place: '%s' lies in memory %u, not in %u at %lld",
+                               npu_value_name(g, v), (unsigned)spec.space, (unsigned)space, (long long)offset);
+    }
+    spec.space = (uint8_t)space;
+    spec.offset = offset;
+    index = npu__spec_intern(g, &spec);
+    if (index == NPU_NO_INDEX) {
+        return npu__graph_no_memory(g);
+    }
+    g->values[v.id].spec = index;
+    return NPU_OK;
+}
+
+NPU_IR_API npu_value npu_tile_root(const npu_graph *g, npu_value v)
+{
+    const npu__value *value = npu__value_at(g, v);
+    while (value && value->producer && g->ops[value->producer].def->kind == (npu_kind)NPU_BLOCK_STORE) {
+        const npu__op *o = &g->ops[value->producer];
+        v.id = g->uses[o->first_operand + o->num_operands - 1].value;
+        value = npu__value_at(g, v);
+    }
+    return v;
+}
+
 /* ---- naming and notes on ops ---- */
 
 static npu__op *npu__op_mutable(npu_graph *g, npu_op op)
@@ -7991,7 +8278,8 @@ static npu_status npu__deduce(npu_deduce *d);
 /* True for a dim of a result that a type rule left open: it is no number and no symbol of an operand. */
 static bool npu__is_open(const npu_graph *g, int64_t dim) { return dim < 0 && !npu__symbol_of(g, dim); }
 
-/* Dims that are open in a deduced spec become those of `as` where these are no numbers. */
+/* Dims that are open in a deduced spec become those of `as` where these are no numbers; a tile takes its place in the
+   memory that it lies in. */
 static void npu__settle(const npu_graph *g, npu_spec *deduced, const npu_spec *as)
 {
     for (uint32_t i = 0; i < deduced->rank && i < as->rank; i++) {
@@ -7999,6 +8287,10 @@ static void npu__settle(const npu_graph *g, npu_spec *deduced, const npu_spec *a
         if (is_settled && npu__is_open(g, deduced->dims[i])) {
             deduced->dims[i] = as->dims[i];
         }
+    }
+    if (deduced->cls == NPU_CLASS_TILE && as->space == (deduced->space ? deduced->space : (uint8_t)NPU_SPACE_UB)) {
+        deduced->space = as->space;
+        deduced->offset = as->offset;
     }
 }
 
@@ -8015,6 +8307,7 @@ static void npu__validate_types(npu__validation *v, uint32_t id, const npu_op_in
     d.diag = &diag;
     d.allocator = v->g->allocator;
     d.is_scalar = v->g->level == NPU_LEVEL_SCALAR;
+    d.is_tile = v->g->level == NPU_LEVEL_TILE;
     if (o->def->rule && npu__deduce(&d)) {
         npu__violation(v, id, 0, diag.status, "%s", diag.message);
     } else if (o->def->rule) {
@@ -8181,6 +8474,15 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      lerp           pointwise, one floating dtype           polygamma      promote_float, n from 0
      mvlgamma       promote_float, p from 1                 frexp          same_float, and i32
      bernoulli      same; probabilities floating point
+     tile_create    tile of shape                           tile_load      tile of shapes, dtype of tensor
+     tile_store     spec of output_tensor                   tile_move      same, or two dims swapped; in target_memory
+     tile_same      same                                    tile_scalar    same, or npu_promote_tensor with a register
+     tile_reshape   new dims                                tile_transpose two dims swapped
+     tile_cast      same dims, target_type                  tile_reduce    without the axis, or 1 there
+     tile_row_reduce  last dim 1                            tile_expand    dims of the first, npu_promote_tensor
+     tile_expands   same                                    tile_matmul    [M,K] [K,N] -> [M,N], f32 or i32, in L0C
+     block_index    register u64                            register_*     a register
+     nothing, flag  no result                               launch         outputs of a tile program
      aicf_*         the contracts of the device: see their schemas
 
    A dim that is not known agrees with any other where sizes must be equal: an op is deduced again when its
@@ -8272,27 +8574,85 @@ static int64_t npu__dim_bound(int64_t dim)
     return dim >= 0 ? dim : npu__is_unknown(dim) ? (NPU__UNKNOWN_FIRST - dim) / 65536 - 1 : NPU_DYNAMIC_DIM;
 }
 
+/* A tile without dims is a register. */
+static uint8_t npu__result_class(const npu_deduce *d, uint32_t i)
+{
+    const npu_schema *schema = d->def->schema;
+    bool is_tile = i < schema->num_returns && schema->returns[i].type.base == NPU_T_TILE;
+    return npu__is_scalar_op(d) || (is_tile && d->results[i].rank == 0) ? (uint8_t)NPU_CLASS_SCALAR
+           : is_tile ? (uint8_t)NPU_CLASS_TILE : d->results[i].cls;
+}
+
+/* Tile programs hold tile, synchronisation and scalar ops, and those belong nowhere else; custom ops may. */
+static npu_status npu__check_level(npu_deduce *d)
+{
+    uint32_t space = NPU_KIND_NAMESPACE(d->def->kind);
+    bool is_of_tiles = space == NPU_NS_BLOCK || space == NPU_NS_SYSTEM;
+    if (is_of_tiles == d->is_tile || space == NPU_NS_ARITH || space == 0 || space >= NPU_NS_USER) {
+        return NPU_OK;
+    }
+    return npu_deduce_fail(d, NPU_ERR_CLASS, NULL, "%s of level tile", is_of_tiles ? "belongs into a graph" : "is no op of graphs");
+}
+
+/* What feeds one number: an integer for an int, a register for a Scalar, which tile programs alone allow. */
+static npu_status npu__check_feed(npu_deduce *d, const npu_bound_arg *arg, const npu_spec *x)
+{
+    bool is_scalar = arg->form == NPU_ARG_TENSOR;
+    if (is_scalar && !d->is_tile) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, arg->name, "%s is fed by a value, which tile programs alone allow",
+                               arg->name);
+    }
+    if (!x || (x->cls != NPU_CLASS_SCALAR && (d->is_tile || x->cls != NPU_CLASS_TENSOR))) {
+        return npu_deduce_fail(d, NPU_ERR_CLASS, arg->name, "what feeds %s is no scalar", arg->name);
+    }
+    if (!is_scalar && !npu_dtype_is_integer((npu_dtype)x->dtype) && x->dtype != NPU_BOOL) {
+        return npu_deduce_fail(d, NPU_ERR_DTYPE, arg->name, "what feeds %s is %s, expected an integer", arg->name,
+                               npu_dtype_name((npu_dtype)x->dtype));
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__check_fed(npu_deduce *d, const npu_bound_arg *arg)
+{
+    uint32_t at = arg->first;
+    npu_status status = NPU_OK;
+    if (arg->form == NPU_ARG_TENSOR || (arg->form == NPU_ARG_INT && arg->count)) {
+        return npu__check_feed(d, arg, d->op->in[at]);
+    }
+    for (uint32_t i = 0; status == NPU_OK && arg->form == NPU_ARG_INTS && i < arg->count; i++) {
+        bool is_fed = npu__get_le(arg->data + (size_t)i * 8, 8) == (uint64_t)INT64_MIN;
+        status = is_fed ? npu__check_feed(d, arg, d->op->in[at++]) : NPU_OK;
+    }
+    return status;
+}
+
+/* The operands of one argument are of the class that its schema wants. */
+static npu_status npu__check_class(npu_deduce *d, const npu_bound_arg *arg, uint32_t base)
+{
+    static const char *const words[] = { "value", "tensor", "tile", "scalar" };
+    npu_class wanted = base == NPU_T_TILE ? NPU_CLASS_TILE : npu__is_scalar_op(d) ? NPU_CLASS_SCALAR : NPU_CLASS_TENSOR;
+    uint32_t count = arg->form == NPU_ARG_TENSORS ? arg->count : arg->form == NPU_ARG_TENSOR;
+    for (uint32_t k = 0; k < count; k++) {
+        const npu_spec *x = d->op->in[arg->first + k];
+        if (x && x->cls != wanted) {
+            return npu_deduce_fail(d, NPU_ERR_CLASS, arg->name, "%s is no %s", arg->name, words[wanted]);
+        }
+    }
+    return NPU_OK;
+}
+
 /* Runs the type rule of an op whose operands are there, once they are of the class that its schema wants. */
 static npu_status npu__deduce(npu_deduce *d)
 {
-    static const char *const words[] = { "value", "tensor", "tile", "scalar" };
-    npu_status status;
-    for (uint32_t i = 0; i < d->op->num_args; i++) {
+    npu_status status = npu__check_level(d);
+    for (uint32_t i = 0; status == NPU_OK && i < d->op->num_args; i++) {
         const npu_bound_arg *arg = &d->op->args[i];
-        npu_class wanted = d->def->schema->args[i].type.base == NPU_T_TILE ? NPU_CLASS_TILE
-            : npu__is_scalar_op(d)                                         ? NPU_CLASS_SCALAR
-                                                                           : NPU_CLASS_TENSOR;
-        uint32_t count = arg->form == NPU_ARG_TENSORS ? arg->count : arg->form == NPU_ARG_TENSOR;
-        for (uint32_t k = 0; k < count; k++) {
-            const npu_spec *x = d->op->in[arg->first + k];
-            if (x && x->cls != wanted) {
-                return npu_deduce_fail(d, NPU_ERR_CLASS, arg->name, "%s is no %s", arg->name, words[wanted]);
-            }
-        }
+        const npu_schema_arg *declared = &d->def->schema->args[i];
+        status = npu__is_operand(declared) ? npu__check_class(d, arg, declared->type.base) : npu__check_fed(d, arg);
     }
-    status = d->def->rule(d);
-    for (uint32_t i = 0; status == NPU_OK && npu__is_scalar_op(d) && i < d->num_results; i++) {
-        d->results[i].cls = NPU_CLASS_SCALAR;
+    status = status ? status : d->def->rule(d);
+    for (uint32_t i = 0; status == NPU_OK && i < d->num_results; i++) {
+        d->results[i].cls = npu__result_class(d, i);
     }
     return status;
 }
@@ -8933,6 +9293,351 @@ static npu_status npu__type_fused(npu_deduce *d)
         status = npu__result(d, npu__dtype_of(npu_value_spec(body, npu_graph_output(body, i))), j.rank, j.dims);
     }
     return status;
+}
+
+/* ---- rules: registers, tiles, order between pipes ---- */
+
+static npu_status npu__register(npu_deduce *d, npu_dtype dtype)
+{
+    npu_spec y = npu_spec_scalar(dtype);
+    return npu_deduce_result(d, &y);
+}
+
+static npu_status npu__type_block_index(npu_deduce *d) { return npu__register(d, NPU_U64); }
+
+static npu_status npu__type_register_constant(npu_deduce *d)
+{
+    npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
+    npu_status status = npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    return status ? status : npu__register(d, t);
+}
+
+static npu_status npu__type_register_integer(npu_deduce *d)
+{
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "lhs"));
+    npu_status status = npu__check_dtype(d, "lhs", t, npu__is_integer(t), "an integer of at least 8 bits");
+    status = status ? status : npu__check_equal(d, "rhs", "lhs");
+    return status ? status : npu__register(d, t);
+}
+
+/* A tile in a memory, not yet at a place in it. */
+static npu_status npu__result_tile(npu_deduce *d, npu_dtype dtype, uint32_t rank, const int64_t *dims, uint32_t space)
+{
+    npu_spec y = npu_spec_tile(dtype, rank, dims);
+    bool is_default = space == NPU_SPACE_UB || space == NPU_SPACE_DEFAULT;
+    y.space = (uint8_t)(is_default ? NPU_SPACE_DEFAULT : space);
+    y.offset = is_default ? 0 : NPU_UNPLACED;
+    return npu_deduce_result(d, &y);
+}
+
+static npu_status npu__result_tile_like(npu_deduce *d, const npu_spec *x, npu_dtype dtype)
+{
+    return npu__result_tile(d, dtype, x->rank, x->dims, NPU_SPACE_UB);
+}
+
+/* Sizes of a tile: known and positive. */
+static npu_status npu__tile_dims(npu_deduce *d, const char *name, int64_t *dims, uint32_t *rank)
+{
+    *rank = npu_op_list_len(d->op, name);
+    if (*rank == 0 || *rank > NPU_MAX_RANK) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, name, "%s has %u numbers, expected 1 to %d", name, (unsigned)*rank, NPU_MAX_RANK);
+    }
+    for (uint32_t i = 0; i < *rank; i++) {
+        dims[i] = npu_op_int_at(d->op, name, i);
+        if (dims[i] <= 0) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s[%u] is %s, expected a positive number", name, (unsigned)i,
+                                   dims[i] == INT64_MIN ? "a value" : "not positive");
+        }
+    }
+    return NPU_OK;
+}
+
+/* The memory that a tile goes to: UB, or on-chip ones where `any` is set. */
+static npu_status npu__tile_target(npu_deduce *d, uint32_t *space)
+{
+    int64_t target = npu_op_int(d->op, "target_memory", NPU_SPACE_UB);
+    *space = (uint32_t)target;
+    return target >= NPU_SPACE_UB && target <= NPU_SPACE_L0C
+               ? NPU_OK
+               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory", "target_memory is %lld, expected 2 (UB) to 6 (L0C)",
+                                 (long long)target);
+}
+
+/* Part of a tensor: as many offsets and shapes as it has dims, inside it as far as numbers tell. */
+static npu_status npu__tile_region(npu_deduce *d, const char *tensor, int64_t *dims, uint32_t *rank)
+{
+    const npu_spec *x = npu_deduce_spec(d, tensor);
+    uint32_t num_offsets = npu_op_list_len(d->op, "offsets");
+    npu_status status = npu__tile_dims(d, "shapes", dims, rank);
+    if (status) {
+        return status;
+    }
+    if (num_offsets != *rank || *rank != x->rank) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, "offsets", "%u offsets and %u shapes, expected %u like the dims of %s",
+                               (unsigned)num_offsets, (unsigned)*rank, (unsigned)x->rank, tensor);
+    }
+    for (uint32_t i = 0; i < *rank; i++) {
+        int64_t offset = npu_op_int_at(d->op, "offsets", i), first = offset == INT64_MIN ? 0 : offset;
+        if (first < 0 || (x->dims[i] >= 0 && (dims[i] > x->dims[i] || first > x->dims[i] - dims[i]))) {
+            return npu_deduce_fail(d, NPU_ERR_RANGE, "offsets", "offset %lld and shape %lld leave dim %u of %s, which is %lld",
+                                   (long long)first, (long long)dims[i], (unsigned)i, tensor, (long long)x->dims[i]);
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__type_tile_create(npu_deduce *d)
+{
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank, space;
+    npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
+    npu_status status = npu__tile_dims(d, "shape", dims, &rank);
+    status = status ? status : npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    status = status ? status : npu__tile_target(d, &space);
+    return status ? status : npu__result_tile(d, t, rank, dims, space);
+}
+
+static npu_status npu__type_tile_load(npu_deduce *d)
+{
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank, space;
+    npu_status status = npu__tile_region(d, "tensor", dims, &rank);
+    status = status ? status : npu__tile_target(d, &space);
+    if (status == NPU_OK && space > NPU_SPACE_L1) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory", "load reaches 2 (UB) and 3 (L1) only");
+    }
+    return status ? status : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tensor")), rank, dims, space);
+}
+
+static npu_status npu__type_tile_store(npu_deduce *d)
+{
+    const npu_spec *tile = npu_deduce_spec(d, "tile"), *y = npu_deduce_spec(d, "output_tensor");
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank;
+    size_t len = 0, stored = 0;
+    npu_status status = npu__tile_region(d, "output_tensor", dims, &rank);
+    npu_spec part = npu_spec_tile(npu__dtype_of(tile), status ? 0 : rank, dims);
+    status = status ? status : npu__check_same_dtype(d, "output_tensor", "tile");
+    if (status == NPU_OK && (npu_spec_len(tile, &len) || npu_spec_len(&part, &stored) || len != stored)) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "shapes", "shapes hold %lu elements, tile has %lu", (unsigned long)stored,
+                               (unsigned long)len);
+    }
+    return status ? status : npu_deduce_result(d, y);
+}
+
+static npu_status npu__type_tile_same(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "tile");
+    return npu__result_tile_like(d, x, npu__dtype_of(x));
+}
+
+static npu_status npu__type_tile_move(npu_deduce *d)
+{
+    npu_spec x = *npu_deduce_spec(d, "tile");
+    uint32_t space;
+    npu_status status = npu__tile_target(d, &space);
+    if (status == NPU_OK && npu_op_int(d->op, "transpose", 0)) {
+        int64_t last = x.rank < 2 ? 0 : x.dims[x.rank - 1];
+        status = npu__check_rank(d, "tile", 2, NPU_MAX_RANK);
+        if (status == NPU_OK) {
+            x.dims[x.rank - 1] = x.dims[x.rank - 2];
+            x.dims[x.rank - 2] = last;
+        }
+    }
+    return status ? status : npu__result_tile(d, npu__dtype_of(&x), x.rank, x.dims, space);
+}
+
+static npu_status npu__type_tile_reshape(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "tile");
+    npu_spec y = *x;
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank;
+    size_t len = 0, now = 0;
+    npu_status status = npu__tile_dims(d, "shape", dims, &rank);
+    if (status) {
+        return status;
+    }
+    y = npu_spec_tile(npu__dtype_of(x), rank, dims);
+    if (npu_spec_len(x, &len) || npu_spec_len(&y, &now) || len != now) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "shape", "shape holds %lu elements, tile has %lu", (unsigned long)now,
+                               (unsigned long)len);
+    }
+    return npu__result_tile(d, npu__dtype_of(x), rank, dims, x->space);
+}
+
+static npu_status npu__type_tile_transpose(npu_deduce *d)
+{
+    npu_spec y = *npu_deduce_spec(d, "tile");
+    uint32_t a = 0, b = 0;
+    int64_t dim;
+    npu_status status = npu__check_rank(d, "tile", 2, NPU_MAX_RANK);
+    status = status ? status : npu__axis_arg(d, "axis1", y.rank, &a);
+    status = status ? status : npu__axis_arg(d, "axis2", y.rank, &b);
+    if (status == NPU_OK && a == b) {
+        return npu_deduce_fail(d, NPU_ERR_AXIS, "axis2", "axis1 and axis2 are both %u", (unsigned)a);
+    }
+    dim = y.dims[a];
+    y.dims[a] = y.dims[b];
+    y.dims[b] = dim;
+    return status ? status : npu__result_tile_like(d, &y, npu__dtype_of(&y));
+}
+
+/* A number takes the dtype of the tile, unless that is an integer and the number is not; a register has its own. */
+static npu_status npu__type_tile_scalar(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "lhs");
+    const npu_bound_arg *rhs = npu_op_arg(d->op, "rhs");
+    npu_dtype t = npu__dtype_of(x), number = rhs->form == NPU_ARG_FLOAT ? NPU_F32 : NPU_NONE;
+    number = rhs->form == NPU_ARG_TENSOR ? npu__dtype_of(d->op->in[rhs->first]) : npu_dtype_is_float(t) ? NPU_NONE : number;
+    t = number ? npu_promote_tensor(t, number) : t;
+    return t ? npu__result_tile_like(d, x, t)
+             : npu_deduce_fail(d, NPU_ERR_DTYPE, "rhs", "lhs and rhs have no common dtype");
+}
+
+static npu_status npu__type_tile_cast(npu_deduce *d)
+{
+    npu_dtype t = (npu_dtype)npu_op_int(d->op, "target_type", NPU_NONE);
+    int64_t mode = npu_op_int(d->op, "mode", 2);
+    npu_status status = npu__check_dtype(d, "target_type", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    if (mode < 0 || mode > 6) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is %lld, expected 0 to 6", (long long)mode);
+    }
+    return status ? status : npu__result_tile_like(d, npu_deduce_spec(d, "tile"), t);
+}
+
+static npu_status npu__type_tile_reduce(npu_deduce *d)
+{
+    npu_spec y = *npu_deduce_spec(d, "tile");
+    uint32_t axis = 0;
+    npu_status status = npu__axis_arg(d, "axis", y.rank, &axis);
+    if (npu_op_int(d->op, "keepdim", 0)) {
+        y.dims[axis] = 1;
+    } else {
+        memmove(&y.dims[axis], &y.dims[axis + 1], (NPU_MAX_RANK - 1 - axis) * sizeof y.dims[0]);
+        y.rank--;
+    }
+    return status ? status : npu__result_tile_like(d, &y, npu__dtype_of(&y));
+}
+
+static npu_status npu__type_tile_row_reduce(npu_deduce *d)
+{
+    npu_spec y = *npu_deduce_spec(d, "tile");
+    npu_status status = npu__check_same_dtype(d, "tmp_tile", "tile");
+    y.dims[y.rank - 1] = 1;
+    return status ? status : npu__result_tile_like(d, &y, npu__dtype_of(&y));
+}
+
+/* [...,M,N] and [...,M,1] or, for columns, [...,1,N]. */
+static npu_status npu__type_tile_expand(npu_deduce *d)
+{
+    const char *first = d->def->schema->args[0].name, *second = d->def->schema->args[1].name;
+    const npu_spec *x = npu_deduce_spec(d, first), *v = npu_deduce_spec(d, second);
+    bool is_copy = d->op->kind == (uint32_t)NPU_BLOCK_ROW_EXPAND || d->op->kind == (uint32_t)NPU_BLOCK_COL_EXPAND;
+    npu_dtype t = is_copy ? npu__dtype_of(v) : npu_promote_tensor(npu__dtype_of(x), npu__dtype_of(v));
+    npu_status status = npu__check_rank(d, first, 2, NPU_MAX_RANK);
+    uint32_t one = d->op->kind < (uint32_t)NPU_BLOCK_COL_EXPAND ? x->rank - 1u : x->rank - 2u;
+    status = status ? status : npu__check_rank(d, second, x->rank, x->rank);
+    for (uint32_t i = 0; status == NPU_OK && i < x->rank; i++) {
+        status = npu__check_dim(d, second, i, i == one ? 1 : x->dims[i], i == one ? "one" : first);
+    }
+    status = status ? status : npu__check_dtype(d, second, npu__dtype_of(v), t != NPU_NONE, "a dtype that promotes");
+    return status ? status : npu__result_tile_like(d, x, t);
+}
+
+static npu_status npu__type_tile_expands(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "target");
+    return npu__result_tile_like(d, x, npu__dtype_of(x));
+}
+
+/* The matrix unit sums in f32 or i32. */
+static npu_status npu__type_tile_matmul(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs"), *acc = npu_deduce_spec(d, "acc");
+    npu_dtype t = npu_dtype_is_float(npu__dtype_of(a)) ? NPU_F32 : NPU_I32;
+    npu_status status = npu__check_rank(d, "lhs", 2, 2);
+    status = status ? status : npu__check_rank(d, "rhs", 2, 2);
+    status = status ? status : npu__check_same_dtype(d, "rhs", "lhs");
+    status = status ? status : npu__check_dtype(d, "lhs", npu__dtype_of(a), npu__is_number(npu__dtype_of(a)) && a->dtype != NPU_F64,
+                                                "a number of 8 to 32 bits");
+    status = status ? status : npu__check_dim(d, "rhs", 0, a->dims[1], "columns of lhs");
+    if (acc && status == NPU_OK) {
+        status = npu__check_dtype(d, "acc", npu__dtype_of(acc), acc->dtype == t, "f32 for floats, i32 for integers");
+        status = status ? status : npu__check_rank(d, "acc", 2, 2);
+        status = status ? status : npu__check_dim(d, "acc", 0, a->dims[0], "rows of lhs");
+        status = status ? status : npu__check_dim(d, "acc", 1, b->dims[1], "columns of rhs");
+    }
+    if (status == NPU_OK) {
+        int64_t dims[2];
+        dims[0] = a->dims[0];
+        dims[1] = b->dims[1];
+        return npu__result_tile(d, t, 2, dims, NPU_SPACE_L0C);
+    }
+    return status;
+}
+
+static npu_status npu__type_nothing(npu_deduce *d)
+{
+    (void)d;
+    return NPU_OK;
+}
+
+static npu_status npu__type_flag(npu_deduce *d)
+{
+    static const char *const names[] = { "set_pipe", "wait_pipe" };
+    int64_t pipes[2], event = npu_op_int(d->op, "event_id", 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        pipes[i] = npu_op_int(d->op, names[i], 0);
+        if (pipes[i] < 0 || pipes[i] >= NPU_PIPE_ALL) {
+            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, names[i], "%s is %lld, expected 0 (MTE1) to 6 (FIX)", names[i],
+                                   (long long)pipes[i]);
+        }
+    }
+    if (pipes[0] == pipes[1]) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "wait_pipe", "%s would wait for itself", npu_pipe_name((uint32_t)pipes[0]));
+    }
+    return event >= 0 && event < NPU_MAX_EVENTS
+               ? NPU_OK
+               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "event_id", "event_id is %lld, expected 0 to %d", (long long)event,
+                                 NPU_MAX_EVENTS - 1);
+}
+
+/* What a store writes must leave the program: the root of each stored tensor is that of an output. */
+static npu_status npu__check_stores(npu_deduce *d, const npu_graph *body)
+{
+    for (uint32_t op = 1; op <= npu_graph_num_ops(body); op++) {
+        npu_op o = npu__make_op(op);
+        bool found = npu_op_kind(body, o) != (npu_kind)NPU_BLOCK_STORE;
+        npu_value to = npu_tile_root(body, npu_op_result(body, o, 0));
+        for (uint32_t i = 0; !found && i < npu_graph_num_outputs(body); i++) {
+            found = npu_tile_root(body, npu_graph_output(body, i)).id == to.id;
+        }
+        if (!found) {
+            return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "op %u of '%s' stores into '%s', which is no output", (unsigned)op,
+                                   npu_graph_name(body), npu_value_name(body, to));
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__type_launch(npu_deduce *d)
+{
+    const npu_graph *body = d->op->body;
+    npu_status status = npu__check_attribute(d, "blocks", npu_op_int(d->op, "blocks", 0), 1);
+    status = status ? status : npu__check_attribute(d, "buffer_size", npu_op_int(d->op, "buffer_size", 0), 1);
+    if (status == NPU_OK && npu_graph_level(body) != NPU_LEVEL_TILE) {
+        return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "'%s' is no graph of level tile", npu_graph_name(body));
+    }
+    status = status ? status : npu__type_body(d);
+    for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_outputs(body); i++) {
+        npu_value y = npu_graph_output(body, i);
+        if (npu_value_role(body, npu_tile_root(body, y)) != NPU_ROLE_INPUT || npu_value_spec(body, y)->cls != NPU_CLASS_TENSOR) {
+            status = npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "output %u of '%s' is no input that was stored into", (unsigned)i,
+                                     npu_graph_name(body));
+        }
+    }
+    return status ? status : npu__check_stores(d, body);
 }
 
 /* ---- rules: logic, creation ---- */
@@ -14349,6 +15054,7 @@ static npu_status npu__emit_deduce(npu_graph *g, const npu__emission *e, const n
     d.capacity = g->cap_results;
     d.allocator = g->allocator;
     d.is_scalar = g->level == NPU_LEVEL_SCALAR;
+    d.is_tile = g->level == NPU_LEVEL_TILE;
     if (e->def->rule) {
         status = npu__deduce(&d);
     } else {
@@ -14542,7 +15248,19 @@ static npu_status npu__collect_tensor(npu_graph *g, const npu_op_def *def, const
     return NPU_OK;
 }
 
-/* Operands in schema order: tensor arguments, and integers that are fed by a value. */
+/* Pushes the values that feed an argument that is no operand itself. */
+static bool npu__collect_fed(npu_graph *g, const npu_arg *value)
+{
+    bool is_list = value->form == NPU_ARG_ITEMS || value->form == NPU_ARG_TENSORS, ok = true;
+    uint32_t n = is_list ? value->count : value->form == NPU_ARG_TENSOR;
+    for (uint32_t i = 0; ok && i < n; i++) {
+        npu_arg element = npu__arg_element(value, i);
+        ok = element.form != NPU_ARG_TENSOR || npu__push_operand(g, element.as.value);
+    }
+    return ok;
+}
+
+/* Operands in schema order: tensor arguments, and numbers that are fed by a value. */
 static npu_status npu__collect_operands(npu_graph *g, const npu_op_def *def, const npu_arg *values,
                                         uint32_t num_values)
 {
@@ -14558,7 +15276,7 @@ static npu_status npu__collect_operands(npu_graph *g, const npu_op_def *def, con
         }
         if (npu__is_operand(&schema->args[a])) {
             status = npu__collect_tensor(g, def, &schema->args[a], value);
-        } else if (value && value->form == NPU_ARG_TENSOR && !npu__push_operand(g, value->as.value)) {
+        } else if (value && !npu__collect_fed(g, value)) {
             status = npu__graph_no_memory(g);
         }
     }
@@ -15275,6 +15993,293 @@ NPU_IR_API npu_value npu_aicf_reduce_sum(npu_graph *g, npu_value x, int64_t axis
                                      npu_arg_none(NULL)));
 }
 
+/* ---- typed builders: tile programs ---- */
+
+static npu_value npu__emit_args1(npu_graph *g, npu_kind kind, const npu_arg *args, uint32_t num_args)
+{
+    return npu__first(g, npu_emit(g, kind, args, num_args));
+}
+
+NPU_IR_API npu_value npu_block_get_block_idx(npu_graph *g)
+{
+    return npu__emit_args1(g, NPU_BLOCK_GET_BLOCK_IDX, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_block_get_block_num(npu_graph *g)
+{
+    return npu__emit_args1(g, NPU_BLOCK_GET_BLOCK_NUM, NULL, 0);
+}
+
+static npu_arg npu__number_arg(const char *name, npu_scalar x)
+{
+    npu_arg a = npu__scalar_arg(x);
+    a.name = name;
+    return a;
+}
+
+NPU_IR_API npu_value npu_arith_constant(npu_graph *g, npu_dtype dtype, npu_scalar x)
+{
+    npu_arg args[2];
+    args[0] = npu__number_arg("value", x);
+    args[1] = npu_arg_dtype("dtype", dtype);
+    return npu__emit_args1(g, NPU_ARITH_CONSTANT, args, 2);
+}
+
+NPU_IR_API npu_value npu_arith_binary(npu_graph *g, npu_kind kind, npu_value lhs, npu_value rhs)
+{
+    return npu__emit2(g, kind, lhs, rhs, NULL, 0);
+}
+
+/* offsets as arguments: numbers, and the registers that feed some. */
+static void npu__index_args(npu_arg *out, const npu_index *offsets, uint32_t rank)
+{
+    for (uint32_t i = 0; i < rank && i < NPU_MAX_RANK; i++) {
+        out[i] = offsets[i].value.id ? npu_arg_tensor(NULL, offsets[i].value) : npu_arg_int(NULL, offsets[i].number);
+    }
+}
+
+NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_index *offsets, const int64_t *shapes,
+                                    uint32_t rank, npu_space space)
+{
+    npu_arg items[NPU_MAX_RANK], args[4];
+    npu__index_args(items, offsets, rank);
+    args[0] = npu_arg_tensor("tensor", tensor);
+    args[1] = npu_arg_items("offsets", items, rank < NPU_MAX_RANK ? rank : NPU_MAX_RANK);
+    args[2] = npu_arg_ints("shapes", shapes, rank);
+    args[3] = npu_arg_int("target_memory", space);
+    return npu__emit_args1(g, NPU_BLOCK_LOAD, args, 4);
+}
+
+NPU_IR_API npu_value npu_block_store(npu_graph *g, npu_value tile, const npu_index *offsets, const int64_t *shapes,
+                                     uint32_t rank, npu_value output_tensor)
+{
+    npu_arg items[NPU_MAX_RANK], args[4];
+    npu__index_args(items, offsets, rank);
+    args[0] = npu_arg_tensor("tile", tile);
+    args[1] = npu_arg_items("offsets", items, rank < NPU_MAX_RANK ? rank : NPU_MAX_RANK);
+    args[2] = npu_arg_ints("shapes", shapes, rank);
+    args[3] = npu_arg_tensor("output_tensor", output_tensor);
+    return npu__emit_args1(g, NPU_BLOCK_STORE, args, 4);
+}
+
+NPU_IR_API npu_value npu_block_create_tile(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims, npu_space space)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_ints("shape", dims, rank);
+    args[1] = npu_arg_dtype("dtype", dtype);
+    args[2] = npu_arg_int("target_memory", space);
+    return npu__emit_args1(g, NPU_BLOCK_CREATE_TILE, args, 3);
+}
+
+NPU_IR_API npu_value npu_block_full(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims, npu_scalar x)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_ints("shape", dims, rank);
+    args[1] = npu__number_arg("value", x);
+    args[2] = npu_arg_dtype("dtype", dtype);
+    return npu__emit_args1(g, NPU_BLOCK_FULL, args, 3);
+}
+
+NPU_IR_API npu_value npu_block_move(npu_graph *g, npu_value tile, npu_space space, bool transpose)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("tile", tile);
+    args[1] = npu_arg_int("target_memory", space);
+    args[2] = npu_arg_bool("transpose", transpose);
+    return npu__emit_args1(g, NPU_BLOCK_MOVE, args, 3);
+}
+
+NPU_IR_API npu_value npu_block_reshape(npu_graph *g, npu_value tile, const int64_t *dims, uint32_t rank)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("tile", tile);
+    args[1] = npu_arg_ints("shape", dims, rank);
+    return npu__emit_args1(g, NPU_BLOCK_RESHAPE, args, 2);
+}
+
+NPU_IR_API npu_value npu_block_transpose(npu_graph *g, npu_value tile, int64_t axis1, int64_t axis2)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("tile", tile);
+    args[1] = npu_arg_int("axis1", axis1);
+    args[2] = npu_arg_int("axis2", axis2);
+    return npu__emit_args1(g, NPU_BLOCK_TRANSPOSE, args, 3);
+}
+
+NPU_IR_API npu_value npu_block_add(npu_graph *g, npu_value lhs, npu_value rhs)
+{
+    return npu__emit2(g, NPU_BLOCK_ADD, lhs, rhs, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_sub(npu_graph *g, npu_value lhs, npu_value rhs)
+{
+    return npu__emit2(g, NPU_BLOCK_SUB, lhs, rhs, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_mul(npu_graph *g, npu_value lhs, npu_value rhs)
+{
+    return npu__emit2(g, NPU_BLOCK_MUL, lhs, rhs, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_div(npu_graph *g, npu_value lhs, npu_value rhs)
+{
+    return npu__emit2(g, NPU_BLOCK_DIV, lhs, rhs, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_maximum(npu_graph *g, npu_value lhs, npu_value rhs)
+{
+    return npu__emit2(g, NPU_BLOCK_MAXIMUM, lhs, rhs, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_minimum(npu_graph *g, npu_value lhs, npu_value rhs)
+{
+    return npu__emit2(g, NPU_BLOCK_MINIMUM, lhs, rhs, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_row_expand_add(npu_graph *g, npu_value tile, npu_value vec)
+{
+    return npu__emit2(g, NPU_BLOCK_ROW_EXPAND_ADD, tile, vec, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_row_expand_sub(npu_graph *g, npu_value tile, npu_value vec)
+{
+    return npu__emit2(g, NPU_BLOCK_ROW_EXPAND_SUB, tile, vec, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_row_expand_mul(npu_graph *g, npu_value tile, npu_value vec)
+{
+    return npu__emit2(g, NPU_BLOCK_ROW_EXPAND_MUL, tile, vec, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_row_expand_div(npu_graph *g, npu_value tile, npu_value vec)
+{
+    return npu__emit2(g, NPU_BLOCK_ROW_EXPAND_DIV, tile, vec, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_col_expand_add(npu_graph *g, npu_value tile, npu_value vec)
+{
+    return npu__emit2(g, NPU_BLOCK_COL_EXPAND_ADD, tile, vec, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_col_expand_mul(npu_graph *g, npu_value tile, npu_value vec)
+{
+    return npu__emit2(g, NPU_BLOCK_COL_EXPAND_MUL, tile, vec, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_matmul(npu_graph *g, npu_value lhs, npu_value rhs)
+{
+    return npu__emit2(g, NPU_BLOCK_MATMUL, lhs, rhs, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_block_matmul_acc(npu_graph *g, npu_value acc, npu_value lhs, npu_value rhs)
+{
+    return npu__emit3(g, NPU_BLOCK_MATMUL_ACC, acc, lhs, rhs, NULL, 0);
+}
+
+static npu_value npu__block_scalar(npu_graph *g, npu_kind kind, npu_value lhs, const npu_arg *rhs)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("lhs", lhs);
+    args[1] = *rhs;
+    args[1].name = "rhs";
+    return npu__emit_args1(g, kind, args, 2);
+}
+
+static npu_value npu__block_number(npu_graph *g, npu_kind kind, npu_value lhs, npu_scalar rhs)
+{
+    npu_arg number = npu__scalar_arg(rhs);
+    return npu__block_scalar(g, kind, lhs, &number);
+}
+
+NPU_IR_API npu_value npu_block_scalar_binary(npu_graph *g, npu_kind kind, npu_value lhs, npu_value rhs)
+{
+    npu_arg value = npu_arg_tensor(NULL, rhs);
+    return npu__block_scalar(g, kind, lhs, &value);
+}
+
+NPU_IR_API npu_value npu_block_adds(npu_graph *g, npu_value lhs, npu_scalar rhs)
+{
+    return npu__block_number(g, NPU_BLOCK_ADDS, lhs, rhs);
+}
+NPU_IR_API npu_value npu_block_subs(npu_graph *g, npu_value lhs, npu_scalar rhs)
+{
+    return npu__block_number(g, NPU_BLOCK_SUBS, lhs, rhs);
+}
+NPU_IR_API npu_value npu_block_muls(npu_graph *g, npu_value lhs, npu_scalar rhs)
+{
+    return npu__block_number(g, NPU_BLOCK_MULS, lhs, rhs);
+}
+NPU_IR_API npu_value npu_block_divs(npu_graph *g, npu_value lhs, npu_scalar rhs)
+{
+    return npu__block_number(g, NPU_BLOCK_DIVS, lhs, rhs);
+}
+
+NPU_IR_API npu_value npu_block_sqrt(npu_graph *g, npu_value tile)
+{
+    return npu__emit1(g, NPU_BLOCK_SQRT, tile, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_rsqrt(npu_graph *g, npu_value tile)
+{
+    return npu__emit1(g, NPU_BLOCK_RSQRT, tile, NULL, 0);
+}
+NPU_IR_API npu_value npu_block_exp(npu_graph *g, npu_value tile)
+{
+    return npu__emit1(g, NPU_BLOCK_EXP, tile, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_block_cast(npu_graph *g, npu_value tile, npu_dtype dtype)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("tile", tile);
+    args[1] = npu_arg_dtype("target_type", dtype);
+    return npu__emit_args1(g, NPU_BLOCK_CAST, args, 2);
+}
+
+static npu_value npu__block_reduce(npu_graph *g, npu_kind kind, npu_value tile, int64_t axis, bool keepdim)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("tile", tile);
+    args[1] = npu_arg_int("axis", axis);
+    args[2] = npu_arg_bool("keepdim", keepdim);
+    return npu__emit_args1(g, kind, args, 3);
+}
+
+NPU_IR_API npu_value npu_block_sum(npu_graph *g, npu_value tile, int64_t axis, bool keepdim)
+{
+    return npu__block_reduce(g, NPU_BLOCK_SUM, tile, axis, keepdim);
+}
+NPU_IR_API npu_value npu_block_max(npu_graph *g, npu_value tile, int64_t axis, bool keepdim)
+{
+    return npu__block_reduce(g, NPU_BLOCK_MAX, tile, axis, keepdim);
+}
+NPU_IR_API npu_value npu_block_min(npu_graph *g, npu_value tile, int64_t axis, bool keepdim)
+{
+    return npu__block_reduce(g, NPU_BLOCK_MIN, tile, axis, keepdim);
+}
+
+NPU_IR_API npu_op npu_system_bar_all(npu_graph *g) { return npu_emit(g, NPU_SYSTEM_BAR_ALL, NULL, 0); }
+NPU_IR_API npu_op npu_system_bar_v(npu_graph *g) { return npu_emit(g, NPU_SYSTEM_BAR_V, NULL, 0); }
+NPU_IR_API npu_op npu_system_bar_m(npu_graph *g) { return npu_emit(g, NPU_SYSTEM_BAR_M, NULL, 0); }
+
+static npu_op npu__system_flag(npu_graph *g, npu_kind kind, npu_pipe set_pipe, npu_pipe wait_pipe, int64_t event_id)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_int("set_pipe", set_pipe);
+    args[1] = npu_arg_int("wait_pipe", wait_pipe);
+    args[2] = npu_arg_int("event_id", event_id);
+    return npu_emit(g, kind, args, 3);
+}
+
+NPU_IR_API npu_op npu_system_sync_src(npu_graph *g, npu_pipe set_pipe, npu_pipe wait_pipe, int64_t event_id)
+{
+    return npu__system_flag(g, NPU_SYSTEM_SYNC_SRC, set_pipe, wait_pipe, event_id);
+}
+
+NPU_IR_API npu_op npu_system_sync_dst(npu_graph *g, npu_pipe set_pipe, npu_pipe wait_pipe, int64_t event_id)
+{
+    return npu__system_flag(g, NPU_SYSTEM_SYNC_DST, set_pipe, wait_pipe, event_id);
+}
+
+NPU_IR_API npu_op npu_launch_tiles(npu_graph *g, const npu_value *args, uint32_t num_args, int64_t blocks,
+                                   int64_t buffer_size, uint32_t body)
+{
+    npu_arg a[4];
+    a[0] = npu_arg_tensors("args", args, num_args);
+    a[1] = npu_arg_int("blocks", blocks);
+    a[2] = npu_arg_int("buffer_size", buffer_size ? buffer_size : NPU_UB_SIZE);
+    a[3] = npu_arg_int("body", body);
+    a[3].form = NPU_ARG_GRAPH;
+    return npu_emit(g, NPU_NPU_LAUNCH, a, 4);
+}
+
 /* ---- layers ---- */
 
 /* "<layer>.<what>" in buf; an unnamed layer gives "<what>". */
@@ -15962,6 +16967,9 @@ static void npu__text_dim(npu_text *text, const npu_graph *g, int64_t dim)
     }
 }
 
+/* A tile in a chosen memory: there offset 0 is a place, and -1, which is not printed, is none. */
+static bool npu__is_in_space(const npu_spec *s) { return s->cls == NPU_CLASS_TILE && s->space; }
+
 /* npu_spec_print without losses: symbols by name, memory, quantisation. */
 static void npu__text_spec(npu_text *text, const npu_graph *g, const npu_spec *s)
 {
@@ -15980,7 +16988,7 @@ static void npu__text_spec(npu_text *text, const npu_graph *g, const npu_spec *s
     } else {
         npu_text_printf(text, " space=%u", (unsigned)s->space);
     }
-    if (s->offset) {
+    if (npu__is_in_space(s) ? s->offset >= 0 : s->offset != 0) {
         npu_text_printf(text, " offset=%lld", (long long)s->offset);
     }
     if (s->quant) {
@@ -16067,11 +17075,13 @@ static bool npu__is_default(const npu_schema_arg *schema, const npu_bound_arg *a
 
 static void npu__text_arg_list(npu_text *text, const npu_graph *g, const npu__op *o, const npu_bound_arg *arg)
 {
+    const npu__use *next = g->uses ? g->uses + o->first_operand + arg->first : NULL;
+    bool is_feedable = arg->form == NPU_ARG_INTS;
     npu__text_str(text, "[");
     for (uint32_t i = 0; i < arg->count; i++) {
         npu__text_str(text, i ? ", " : "");
-        if (arg->form == NPU_ARG_TENSORS) {
-            npu__text_value(text, g, g->uses[o->first_operand + arg->first + i].value);
+        if (arg->form == NPU_ARG_TENSORS || (is_feedable && npu__bound_element(arg, i).i == INT64_MIN)) {
+            npu__text_value(text, g, next++->value);
         } else {
             npu__text_scalar(text, npu__bound_element(arg, i));
         }
@@ -16081,7 +17091,8 @@ static void npu__text_arg_list(npu_text *text, const npu_graph *g, const npu__op
 
 static void npu__text_arg(npu_text *text, const npu_graph *g, const npu__op *o, const npu_bound_arg *arg)
 {
-    switch (arg->form) {
+    bool is_fed = arg->form == NPU_ARG_INT && arg->count;
+    switch (is_fed ? (uint32_t)NPU_ARG_TENSOR : arg->form) {
     case NPU_ARG_NONE: npu__text_str(text, "none"); break;
     case NPU_ARG_TENSOR: npu__text_value(text, g, g->uses[o->first_operand + arg->first].value); break;
     case NPU_ARG_STR: npu__text_quoted(text, (const char *)arg->data, arg->count, '\''); break;
@@ -17025,6 +18036,9 @@ static uint32_t npu__list_form(const npu__parser *p, uint32_t base)
         (seen && !(seen & ~(1u << NPU_ARG_TENSOR | 1u << NPU_ARG_NONE)))) {
         return NPU_ARG_TENSORS;
     }
+    if ((seen & 1u << NPU_ARG_TENSOR) && !(seen & ~(1u << NPU_ARG_TENSOR | 1u << NPU_ARG_INT))) {
+        return NPU_ARG_ITEMS;
+    }
     if (seen & ~(1u << NPU_ARG_INT | 1u << NPU_ARG_FLOAT | 1u << NPU_ARG_BOOL)) {
         return NPU_ARG_NONE;
     }
@@ -17047,7 +18061,8 @@ static npu_status npu__collect_list(npu__parser *p, npu_arg *out)
 {
     static const size_t sizes[] = { sizeof(int64_t), sizeof(double), sizeof(bool), sizeof(npu_scalar) };
     uint32_t n = p->num_items;
-    size_t element = out->form == NPU_ARG_TENSORS ? sizeof(npu_value) : sizes[out->form - NPU_ARG_INTS];
+    size_t element = out->form == NPU_ARG_TENSORS ? sizeof(npu_value)
+                     : out->form == NPU_ARG_ITEMS ? sizeof(npu_arg) : sizes[out->form - NPU_ARG_INTS];
     void *data = npu__arena_alloc(&p->scratch, (n ? n : 1) * element);
     if (!data) {
         return npu__parse_no_memory(p);
@@ -17061,6 +18076,7 @@ static npu_status npu__collect_list(npu__parser *p, npu_arg *out)
         case NPU_ARG_FLOATS: ((double *)data)[i] = item->as.f; break;
         case NPU_ARG_BOOLS: ((bool *)data)[i] = item->as.i != 0; break;
         case NPU_ARG_SCALARS: ((npu_scalar *)data)[i] = npu__item_scalar(item); break;
+        case NPU_ARG_ITEMS: ((npu_arg *)data)[i] = *item; break;
         default: ((int64_t *)data)[i] = item->as.i; break;
         }
     }
@@ -17070,6 +18086,7 @@ static npu_status npu__collect_list(npu__parser *p, npu_arg *out)
     case NPU_ARG_FLOATS: out->as.floats = (const double *)data; break;
     case NPU_ARG_BOOLS: out->as.bools = (const bool *)data; break;
     case NPU_ARG_SCALARS: out->as.scalars = (const npu_scalar *)data; break;
+    case NPU_ARG_ITEMS: out->as.items = (const npu_arg *)data; break;
     default: out->as.ints = (const int64_t *)data; break;
     }
     return NPU_OK;
@@ -17288,6 +18305,7 @@ static npu_status npu__parse_spec_notes(npu__parser *p, npu_spec *out)
             out->wrapped = 1;
         } else if (npu__take_word(p, "space")) {
             status = npu__parse_space(p, out);
+            out->offset = npu__is_in_space(out) ? NPU_UNPLACED : out->offset;
         } else if (npu__take_word(p, "offset")) {
             status = npu__expect(p, '=', "'='");
             status = status ? status : npu__take_int(p, INT64_MIN, INT64_MAX, &out->offset);
@@ -18398,7 +19416,7 @@ static npu_op npu__rewrite_emit(npu_rewrite *rw, const npu__op *o, const npu_op_
             rw->from->blobs && o->attrs != NPU_NO_INDEX ? rw->from->blobs + o->attrs : (const uint8_t *)"";
         e.attrs_size = o->attrs_size;
     }
-    if (!def->rule || npu__op_has_symbols(rw->from, o)) {
+    if (!def->rule || npu__op_has_symbols(rw->from, o) || rw->from->level == NPU_LEVEL_TILE) { /* tiles keep their places */
         given = npu__rewrite_given(rw, o);
         if (!given) {
             npu__graph_no_memory(rw->to);

@@ -567,7 +567,7 @@ static void test_bad_blobs(void)
         { "f(bool a) -> ()", { 2 }, 1 },
         { "f(ScalarType a) -> ()", { 0 }, 1 },
         { "f(ScalarType a) -> ()", { 0x35 }, 1 },
-        { "f(Scalar a) -> ()", { 3 }, 9 },
+        { "f(Scalar a) -> ()", { 4 }, 9 },
         { "f(Scalar a) -> ()", { 0, 2 }, 9 },
         { "f(Scalar[] a) -> ()", { 1, 0, 0, 0, 3 }, 13 },
         { "f(int? a) -> ()", { 2 }, 9 },
