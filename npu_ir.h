@@ -2273,6 +2273,31 @@ typedef struct npu_op_table {
     X(0x05b4, NPU_ATEN_DIST, 0, npu__type_difference,                                              \
       "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", "p-norm of self - other")
 
+/* ---- aten: statistics of samples, and integrals over them ---- */
+#define NPU_IR_OPS_ATEN_STATISTICS(X)                                                              \
+    X(0x0680, NPU_ATEN_COV, 0, npu__type_covariance,                                               \
+      "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> "    \
+      "Tensor", "covariances of rows, whose columns are observations, counted and weighted")       \
+    X(0x0681, NPU_ATEN_CORRCOEF, 0, npu__type_covariance,                                          \
+      "corrcoef(Tensor self) -> Tensor",                                                           \
+      "covariances over the deviations of both rows")                                              \
+    X(0x0682, NPU_ATEN_TRAPEZOID_X, 0, npu__type_trapezoid,                                        \
+      "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",                                  \
+      "integral of y over x along dim by the trapezoid rule")                                      \
+    X(0x0683, NPU_ATEN_TRAPEZOID_DX, 0, npu__type_trapezoid,                                       \
+      "trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",                              \
+      "integral of y in steps of dx along dim by the trapezoid rule")                              \
+    X(0x0684, NPU_ATEN_TRAPZ_X, 0, npu__type_trapezoid,                                            \
+      "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", "trapezoid.x")                       \
+    X(0x0685, NPU_ATEN_TRAPZ_DX, 0, npu__type_trapezoid,                                           \
+      "trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", "trapezoid.dx")                   \
+    X(0x0686, NPU_ATEN_CUMULATIVE_TRAPEZOID_X, 0, npu__type_trapezoid,                             \
+      "cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",                       \
+      "trapezoid.x up to each place but the first")                                                \
+    X(0x0687, NPU_ATEN_CUMULATIVE_TRAPEZOID_DX, 0, npu__type_trapezoid,                            \
+      "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",                   \
+      "trapezoid.dx up to each place but the first")
+
 /* ---- aten: vectors: distances between them, and bags of them ---- */
 #define NPU_IR_OPS_ATEN_VECTORS(X)                                                                 \
     X(0x0580, NPU_ATEN_CDIST_FORWARD, 0, npu__type_distances,                                          \
@@ -2582,6 +2607,7 @@ typedef struct npu_op_table {
     X(NPU_NS_ATEN, "aten", "alias", NPU_IR_OPS_ATEN_ALIAS)                                                   \
     X(NPU_NS_ATEN, "aten", "order", NPU_IR_OPS_ATEN_ORDER)                                                   \
     X(NPU_NS_ATEN, "aten", "loss", NPU_IR_OPS_ATEN_LOSS)                                                     \
+    X(NPU_NS_ATEN, "aten", "statistics", NPU_IR_OPS_ATEN_STATISTICS)                                         \
     X(NPU_NS_ATEN, "aten", "vectors", NPU_IR_OPS_ATEN_VECTORS)                                               \
     X(NPU_NS_ATEN, "aten", "resize", NPU_IR_OPS_ATEN_RESIZE)                                                 \
     X(NPU_NS_ATEN, "aten", "special", NPU_IR_OPS_ATEN_SPECIAL)                                               \
@@ -2609,6 +2635,7 @@ enum {
     NPU_IR_OPS_ATEN_LOGIC(NPU_X) NPU_IR_OPS_ATEN_CREATION(NPU_X) NPU_IR_OPS_ATEN_ALIAS(NPU_X)
     NPU_IR_OPS_ATEN_ORDER(NPU_X)
     NPU_IR_OPS_ATEN_LOSS(NPU_X)
+    NPU_IR_OPS_ATEN_STATISTICS(NPU_X)
     NPU_IR_OPS_ATEN_VECTORS(NPU_X)
     NPU_IR_OPS_ATEN_RESIZE(NPU_X)
     NPU_IR_OPS_ATEN_SPECIAL(NPU_X)
@@ -8408,6 +8435,7 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      tensorinv      [a..,b..] -> [b..,a..]                 tensorsolve    [a..,b..] [a..] -> [b..]
      multi_dot      [M,..] .. [..,N] -> [M,N]              cross          broadcast, 3 along dim
      matrix_norm    two reduced dims, dtype                linalg_norm    norm or matrix_norm
+     covariance     [M,N] -> [M,M], 0-d where M is 1       trapezoid      broadcast, one dim less, or less by 1
      rnn            [T,N,I] [cells,N,H] -> [T,N,H], states  rnn_cell       [N,I] [N,H] -> states
      cdist          [b..,P,M] [b..,R,M] -> [b..,P,R]
      pool           as conv, or rounded up                  adaptive_pool  [N,C,output_size..]
@@ -14062,6 +14090,105 @@ static npu_status npu__type_vander(npu_deduce *d)
         y.dims[0] = 1;
     }
     return status ? status : npu__result_with_dim(d, &y, npu__is_float(t) ? t : NPU_I64, y.rank, len);
+}
+
+/* ---- rules: statistics ---- */
+
+/* A number for each of n observations, if the operand is there. */
+static npu_status npu__check_observations(npu_deduce *d, const char *name, bool is_float, int64_t n)
+{
+    const npu_spec *w = npu_deduce_spec(d, name);
+    npu_dtype t = w ? npu__dtype_of(w) : NPU_NONE;
+    npu_status status;
+    if (!w) {
+        return NPU_OK;
+    }
+    status = npu__check_rank(d, name, 0, 1);
+    status = status ? status
+                    : npu__check_dtype(d, name, t, is_float ? npu__is_float(t) : npu__is_integer(t),
+                                       is_float ? "floating point" : "an integer");
+    if (!status && !npu__dims_agree(w->rank ? w->dims[0] : 1, n)) {
+        status = npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has %lld elements, expected observations = %lld",
+                                 name, (long long)(w->rank ? w->dims[0] : 1), (long long)n);
+    }
+    return status;
+}
+
+/* One observation with one kind of weight has no deviations, whatever the dtype of the weight. */
+static npu_dtype npu__covariance_dtype(const npu_deduce *d, int64_t n)
+{
+    npu_spec x = *npu_deduce_spec(d, "self"), w;
+    const npu_spec *f = npu_deduce_spec(d, "fweights"), *a = npu_deduce_spec(d, "aweights");
+    if ((!f && !a) || (n == 1 && (!f || !a))) {
+        return npu__float_of(npu__dtype_of(&x));
+    }
+    w = f && f->rank ? *f : a ? *a : *f;
+    w.dtype = (uint8_t)(f && a ? npu__promote_pair(f, a, NULL) : npu__dtype_of(&w));
+    x.rank = 2; /* as it is taken for a matrix */
+    return npu__float_of(npu__promote_pair(&x, &w, NULL));
+}
+
+/* A vector is one row. */
+static npu_status npu__type_covariance(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    int64_t n = x->rank ? x->dims[x->rank - 1] : 1, dims[2];
+    npu_status status = npu__check_rank(d, "self", 0, 2);
+    status = status ? status : npu__check_number(d, "self");
+    status = status ? status : npu__check_observations(d, "fweights", false, n);
+    status = status ? status : npu__check_observations(d, "aweights", true, n);
+    dims[0] = dims[1] = x->rank == 2 ? x->dims[0] : 1;
+    return status ? status : npu__result(d, npu__covariance_dtype(d, n), dims[0] == 1 ? 0 : 2, dims);
+}
+
+/* The operand with as many dims as y at least, new ones in front, and along the axis with the pieces between
+   neighbours. */
+static npu_spec npu__trapezoid_pieces(const npu_deduce *d, const char *name, uint32_t axis)
+{
+    const npu_spec *x = npu_deduce_spec(d, name), *y = npu_deduce_spec(d, "y");
+    uint32_t more = x->rank < y->rank ? y->rank - (uint32_t)x->rank : 0;
+    npu_spec pieces = *x;
+    pieces.rank = (uint8_t)(x->rank + more);
+    for (uint32_t i = 0; i < pieces.rank; i++) {
+        bool is_vector = x->rank == 1 && y->rank > 1; /* which lies along the axis */
+        pieces.dims[i] = is_vector ? (i == axis ? y->dims[axis] : 1) : i < more ? 1 : x->dims[i - more];
+    }
+    pieces.dims[axis] = pieces.dims[axis] < 0 ? NPU_DYNAMIC_DIM : pieces.dims[axis] - (pieces.dims[axis] > 0);
+    return pieces;
+}
+
+/* Without a sample along the axis the integral is 0 in the dtype of y. */
+static npu_status npu__type_trapezoid(npu_deduce *d)
+{
+    const npu_spec *y = npu_deduce_spec(d, "y"), *x = npu_deduce_spec(d, "x");
+    bool is_running = d->op->kind >= (uint32_t)NPU_ATEN_CUMULATIVE_TRAPEZOID_X;
+    npu_spec pieces;
+    npu__join j;
+    uint32_t axis;
+    npu_dtype t;
+    npu_status status = npu__check_rank(d, "y", 1, NPU_MAX_RANK);
+    status = status ? status : npu__axis_arg(d, "dim", y->rank, &axis);
+    status = status ? status : npu__check_number(d, "y");
+    if (!status && !is_running && y->dims[axis] == 0) {
+        return npu__result_reduced(d, y, 1u << axis, npu__dtype_of(y));
+    }
+    status = status || !x ? status : npu__check_number(d, "x");
+    if (!status && x && x->rank == 1) {
+        status = npu__check_dim(d, "x", 0, y->dims[axis], "samples of y");
+    }
+    if (status) {
+        return status;
+    }
+    memset(&j, 0, sizeof j);
+    pieces = npu__trapezoid_pieces(d, "y", axis);
+    status = npu__join_dims(d, &j, "y", &pieces);
+    if (!status && x) {
+        pieces = npu__trapezoid_pieces(d, "x", axis);
+        status = npu__join_dims(d, &j, "x", &pieces);
+    }
+    t = npu__float_of(x ? npu_promote_types(npu__dtype_of(y), npu__dtype_of(x)) : npu__dtype_of(y));
+    pieces = npu_spec_tensor(t, j.rank, j.dims);
+    return status ? status : npu__result_reduced(d, &pieces, is_running ? 0 : 1u << axis, t);
 }
 
 /* ---- rules: resize, distance, bags ---- */

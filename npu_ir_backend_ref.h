@@ -12757,15 +12757,15 @@ static double npu__ref_loss_operand(const npu_launch *l, const npu__ref_loss *s,
     return npu__ref_element(l, (int)k, at);
 }
 
-/* An intermediate number of integers is one of them: 0 - 1 is 255 in u8. */
-static double npu__ref_wrapped(const npu__ref_loss *s, double x)
+/* An intermediate number of integers is one of their dtype, 0 = none: 0 - 1 is 255 in u8. */
+static double npu__ref_wrapped(uint32_t dtype, double x)
 {
     int64_t i = npu__ref_to_i64(x), memory;
-    if (!s->wraps) {
+    if (!dtype) {
         return x;
     }
-    npu__ref_store_i64(&memory, s->wraps, 0, 1, &i, 1);
-    npu__ref_load_i64(&i, &memory, s->wraps, 0, 1, 1);
+    npu__ref_store_i64(&memory, dtype, 0, 1, &i, 1);
+    npu__ref_load_i64(&i, &memory, dtype, 0, 1, 1);
     return (double)i;
 }
 
@@ -12806,7 +12806,7 @@ static double npu__ref_loss_of(const npu__ref_loss *s, const double *x)
         hinge = NPU__REF_MOST(s->p - a, 0.0);
         return (t != 1.0 ? hinge : 0.0) + (t != -1.0 ? a : 0.0);
     default:
-        hinge = s->p + npu__ref_wrapped(s, -x[2] * (a - t));
+        hinge = s->p + npu__ref_wrapped(s->wraps, -x[2] * (a - t));
         return NPU__REF_MOST(hinge, 0.0);
     }
 }
@@ -13033,7 +13033,7 @@ static npu_status npu__ref_difference_launch(const npu_launch *l, uint32_t part,
         for (size_t i = o * s->n; i < (o + 1) * s->n; i++) {
             double a = npu__ref_loss_operand(l, &s->shape, 0, i),
                    b = npu__ref_loss_operand(l, &s->shape, 1, i);
-            double d = npu__ref_wrapped(&s->shape, a - b) + s->shape.eps;
+            double d = npu__ref_wrapped(s->shape.wraps, a - b) + s->shape.eps;
             norm->passes[0](&sums, &d, 1);
         }
         y = norm->finish(&sums);
@@ -13065,6 +13065,274 @@ static npu_status npu__ref_softmax_backward_launch(const npu_launch *l, uint32_t
     }
     return NPU_OK;
 }
+
+/* ---- covariances: rows of the operand, whose columns are observations ---- */
+
+typedef struct npu__ref_covariance {
+    int64_t rows, n;
+    double correction;
+    int fweights, aweights; /* operands, -1 = none */
+    bool correlation;
+    uint32_t wraps;         /* the integer dtype of self times fweights alone, 0 = none */
+    size_t part_bytes;      /* the weights and two rows */
+} npu__ref_covariance;
+
+static npu_status npu__ref_covariance_prepare(npu_prepare *p)
+{
+    npu__ref_covariance *s = (npu__ref_covariance *)npu_ref_state(p, sizeof *s);
+    const npu_tensor *x = &p->in[0];
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->rows = x->rank == 2 ? x->dims[0] : 1;
+    s->n = npu__ref_last_dim(x);
+    s->correction = (double)npu_op_int(p->op, "correction", 1);
+    s->fweights = npu_op_operand(p->op, "fweights");
+    s->aweights = npu_op_operand(p->op, "aweights");
+    s->correlation = p->op->kind == NPU_ATEN_CORRCOEF;
+    if (s->fweights > 0 && s->aweights < 0 && npu__ref_is_integer(x->dtype)) {
+        s->wraps = npu__ref_promote(x->dtype, p->in[s->fweights].dtype);
+    }
+    if (!npu_size_mul((size_t)s->n + 1, 3 * sizeof(double), &s->part_bytes)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    p->state = s;
+    p->parts = npu__ref_item_parts((size_t)s->rows, (size_t)(s->rows * s->n));
+    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+/* The weight of each observation, and what sums of products are divided by: 0 where too few are free. */
+static npu_status npu__ref_covariance_weights(const npu_launch *l, const npu__ref_covariance *s, double *w,
+                                              double *sum, double *divisor)
+{
+    double squares = 0.0;
+    *sum = 0.0;
+    for (int64_t i = 0; i < s->n; i++) {
+        double f = s->fweights > 0 ? npu__ref_element(l, s->fweights, (size_t)i) : 1.0;
+        double a = s->aweights > 0 ? npu__ref_element(l, s->aweights, (size_t)i) : 1.0;
+        if (!(f >= 0.0 && a >= 0.0)) {
+            return NPU_ERR_RANGE;
+        }
+        w[i] = f * a;
+        *sum += w[i];
+        squares += w[i] * a;
+    }
+    if ((s->fweights > 0 || s->aweights > 0) && *sum == 0.0) {
+        return NPU_ERR_RANGE;
+    }
+    *divisor = *sum - s->correction * (s->aweights > 0 ? squares / *sum : 1.0);
+    if (s->fweights < 0 && s->n == 1 && s->correction == 1.0) {
+        *divisor = 0.0;
+    }
+    *divisor = *divisor <= 0.0 ? 0.0 : *divisor;
+    return NPU_OK;
+}
+
+/* Row i without its mean. */
+static void npu__ref_deviations(const npu_launch *l, const npu__ref_covariance *s, int64_t i, const double *w,
+                                double sum, double *to)
+{
+    bool single = s->n == 1 && (s->fweights > 0) != (s->aweights > 0);
+    double mean = 0.0;
+    npu__ref_load_f64(to, l->x[0], l->in[0].dtype, i * s->n, 1, (size_t)s->n);
+    for (int64_t k = 0; k < s->n; k++) {
+        mean += npu__ref_wrapped(s->wraps, to[k] * w[k]);
+    }
+    mean /= sum;
+    for (int64_t k = 0; k < s->n; k++) {
+        to[k] = single ? 0.0 : to[k] - mean;
+    }
+}
+
+static double npu__ref_weighted_product(const double *a, const double *b, const double *w, int64_t n)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += a[i] * b[i] * w[i];
+    }
+    return sum;
+}
+
+static npu_status npu__ref_covariance_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_covariance *s = (const npu__ref_covariance *)l->state;
+    double *w = (double *)(void *)((char *)l->workspace + part * s->part_bytes), *a = w + s->n, *b = a + s->n;
+    double sum, divisor;
+    size_t begin, end;
+    npu_status status = npu__ref_covariance_weights(l, s, w, &sum, &divisor);
+    npu__ref_share((size_t)s->rows, part, parts, &begin, &end);
+    for (int64_t i = (int64_t)begin; i < (int64_t)end && !status; i++) {
+        npu__ref_deviations(l, s, i, w, sum, a);
+        for (int64_t j = 0; j < s->rows; j++) {
+            double y;
+            npu__ref_deviations(l, s, j, w, sum, b);
+            y = npu__ref_weighted_product(a, b, w, s->n) / divisor;
+            if (s->correlation && s->rows == 1) {
+                y /= y;
+            } else if (s->correlation) {
+                y /= sqrt(npu__ref_weighted_product(a, a, w, s->n) / divisor);
+                y /= sqrt(npu__ref_weighted_product(b, b, w, s->n) / divisor);
+                y = y < -1.0 ? -1.0 : y > 1.0 ? 1.0 : y;
+            }
+            npu__ref_store_f64(l->y[0], l->out[0].dtype, i * s->rows + j, 1, &y, 1);
+        }
+    }
+    return status;
+}
+
+/* ---- integrals by the trapezoid rule: sums over pieces, between neighbours along one dim ---- */
+
+typedef struct npu__ref_trapezoid {
+    npu__ref_along along;   /* the pieces */
+    npu__batch pieces[2];   /* where those of y and x begin */
+    int64_t steps[2];       /* to the neighbour */
+    int64_t samples;        /* of y along the dim */
+    bool running, over_x;
+    double dx;
+    uint32_t wraps;         /* the dtype of the products where it is an integer, 0 = none */
+} npu__ref_trapezoid;
+
+/* Operand k under as many dims as y has, or more; a vector lies along the axis. */
+static npu_tensor npu__ref_trapezoid_operand(const npu_prepare *p, uint32_t k, uint32_t axis)
+{
+    npu_tensor t = p->in[k];
+    uint32_t rank = p->in[0].rank, more = t.rank < rank ? rank - t.rank : 0, from = t.rank == 1 ? axis : more;
+    for (uint32_t i = 0; i < t.rank + more; i++) {
+        bool is_new = i < from || i >= from + p->in[k].rank;
+        t.dims[i] = is_new ? 1 : p->in[k].dims[i - from];
+    }
+    t.rank += more;
+    return t;
+}
+
+static npu_status npu__ref_trapezoid_prepare(npu_prepare *p)
+{
+    npu__ref_trapezoid *s = (npu__ref_trapezoid *)npu_ref_state(p, sizeof *s);
+    uint32_t axis = npu__ref_axis(npu_op_int(p->op, "dim", -1), p->in[0].rank);
+    npu__ref_loss whole = { 0 };
+    npu_tensor operands[2], pieces = p->out[0];
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->running = p->op->kind >= (uint32_t)NPU_ATEN_CUMULATIVE_TRAPEZOID_X;
+    s->over_x = npu_op_arg(p->op, "x") != NULL;
+    s->dx = npu_scalar_value(npu_op_scalar(p->op, "dx", npu_scalar_int(1)));
+    s->samples = p->in[0].dims[axis];
+    s->wraps = s->over_x ? npu__ref_promote(p->in[0].dtype, p->in[1].dtype) : 0;
+    s->wraps = npu__ref_is_integer(s->wraps) ? s->wraps : 0;
+    for (uint32_t k = 0; k <= (uint32_t)s->over_x; k++) {
+        npu_tensor cut = operands[k] = npu__ref_trapezoid_operand(p, k, axis);
+        cut.dims[axis] -= cut.dims[axis] > 0;
+        npu__ref_loss_join(&whole, &cut);
+    }
+    pieces.rank = whole.rank;
+    for (uint32_t i = 0; i < whole.rank; i++) {
+        pieces.dims[i] = whole.dims[whole.rank - 1 - i];
+    }
+    npu__ref_along_init(&s->along, &pieces, false, axis);
+    for (uint32_t k = 0; k <= (uint32_t)s->over_x; k++) {
+        uint32_t at = axis + pieces.rank - operands[k].rank;
+        s->pieces[k] = npu__ref_batch(&pieces, 0, &operands[k], 0);
+        s->steps[k] = s->pieces[k].step[at];
+        s->pieces[k].step[at] = operands[k].dims[axis] == 2 ? 0 : s->steps[k]; /* one piece is repeated */
+    }
+    p->state = s;
+    p->parts = npu__ref_item_parts(s->along.outer * s->along.inner, s->along.n);
+    return NPU_OK;
+}
+
+/* Two neighbours: x[at + step] + sign x[at]. Integers wrap in their dtype. */
+static npu__ref_number npu__ref_neighbours(const npu_launch *l, int k, int64_t at, int64_t step, int sign)
+{
+    uint32_t dtype = l->in[k].dtype;
+    npu__ref_number y;
+    double f[2];
+    int64_t i[2];
+    npu__ref_load_f64(f, l->x[k], dtype, at, step, 2);
+    npu__ref_load_i64(i, l->x[k], dtype, at, step, 2);
+    y.i = NPU__REF_WRAP(i[1], +, NPU__REF_WRAP(sign, *, i[0]));
+    npu__ref_round(NPU__I64, dtype, &y.i, 1);
+    y.f = npu__ref_is_integer(dtype) ? (double)y.i : f[1] + sign * f[0];
+    return y;
+}
+
+/* Height times width of a piece, twice its area over x. */
+static npu__ref_number npu__ref_trapezoid_piece(const npu_launch *l, const npu__ref_trapezoid *s, int64_t at)
+{
+    int64_t y_at = npu__ref_batch_start(&s->pieces[0], at), x_at = npu__ref_batch_start(&s->pieces[1], at);
+    npu__ref_number y = npu__ref_neighbours(l, 0, y_at, s->steps[0], 1), dx;
+    if (!s->over_x) {
+        y.f *= s->dx / 2.0;
+        return y;
+    }
+    dx = npu__ref_neighbours(l, 1, x_at, s->steps[1], -1);
+    y.f *= dx.f;
+    y.i = NPU__REF_WRAP(y.i, *, dx.i);
+    if (s->wraps) {
+        npu__ref_round(NPU__I64, s->wraps, &y.i, 1);
+    }
+    return y;
+}
+
+/* Row o in equal steps: as in torch, the sum of samples without half of the first and the last. */
+static double npu__ref_trapezoid_even(const npu_launch *l, const npu__ref_trapezoid *s, size_t o)
+{
+    bool integer = npu__ref_is_integer(l->in[0].dtype);
+    int64_t inner = (int64_t)s->along.inner;
+    int64_t at = (int64_t)o / inner * s->samples * inner + (int64_t)o % inner;
+    npu__ref_number sum = npu__ref_fold_start(NPU__SUM), ends;
+    npu__ref_fold(&sum, NPU__SUM, integer, l->x[0], l->in[0].dtype, at, inner, (size_t)s->samples);
+    ends = npu__ref_neighbours(l, 0, at, (s->samples - 1) * inner, 1);
+    return ((integer ? (double)sum.i : sum.f) - 0.5 * ends.f) * s->dx;
+}
+
+/* The pieces of row o; all sums on the way are results where they are wanted. */
+static double npu__ref_trapezoid_row(const npu_launch *l, const npu__ref_trapezoid *s, size_t o)
+{
+    size_t first = npu__ref_along_first(&s->along, o);
+    npu__ref_number sum = npu__ref_fold_start(NPU__SUM);
+    double y = 0.0;
+    for (size_t i = 0; i < s->along.n; i++) {
+        int64_t at = (int64_t)(first + i * s->along.inner);
+        npu__ref_number piece = npu__ref_trapezoid_piece(l, s, at);
+        sum.f += piece.f;
+        sum.i = NPU__REF_WRAP(sum.i, +, piece.i);
+        y = (s->wraps ? (double)sum.i : sum.f) / (s->over_x ? 2.0 : 1.0);
+        if (s->running) {
+            npu__ref_store_f64(l->y[0], l->out[0].dtype, at, 1, &y, 1);
+        }
+    }
+    return y;
+}
+
+static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_trapezoid *s = (const npu__ref_trapezoid *)l->state;
+    bool even = !s->over_x && !s->running, empty = s->samples == 0; /* whose x may have any dims */
+    size_t begin, end, rows = s->along.outer * s->along.inner;
+    npu__ref_share(empty ? (size_t)npu__ref_len(&l->out[0]) : rows, part, parts, &begin, &end);
+    for (size_t o = begin; o < end; o++) {
+        double y = empty ? 0.0 : even ? npu__ref_trapezoid_even(l, s, o) : npu__ref_trapezoid_row(l, s, o);
+        if (!s->running) {
+            npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)o, 1, &y, 1);
+        }
+    }
+    return NPU_OK;
+}
+
+#define NPU__REF_TRAPEZOID_KERNEL(kind) \
+    { kind, "plain", 0, NULL, npu__ref_trapezoid_prepare, npu__ref_trapezoid_launch }
+
+static const npu_kernel npu__ref_kernels_statistics[] = {
+    { NPU_ATEN_COV, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch },
+    { NPU_ATEN_CORRCOEF, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch },
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_X),
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_DX),
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_X),
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_DX),
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_X),
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_DX)
+};
 
 #define NPU__REF_LOSS_KERNEL(kind) { kind, "plain", 0, NULL, npu__ref_loss_prepare, npu__ref_loss_launch }
 #define NPU__REF_NLL_KERNEL(kind) { kind, "plain", 0, NULL, npu__ref_nll_prepare, npu__ref_nll_launch }
@@ -14147,6 +14415,7 @@ static const npu_kernel_table npu__ref_tables[] = {
     NPU__REF_TABLE(npu__ref_kernels_recurrent),     NPU__REF_TABLE(npu__ref_kernels_distance),
     NPU__REF_TABLE(npu__ref_kernels_order),         NPU__REF_TABLE(npu__ref_kernels_resize),
     NPU__REF_TABLE(npu__ref_kernels_vectors),       NPU__REF_TABLE(npu__ref_kernels_loss),
+    NPU__REF_TABLE(npu__ref_kernels_statistics),
     NPU__REF_TABLE(npu__ref_kernels_search),
 };
 

@@ -1037,6 +1037,45 @@ static void test_distance(void)
     CHECK_ROWS(rows);
 }
 
+static void test_samples(void)
+{
+    static const row rows[] = {
+        { "cov", "self=f32[3,s]", "f32[3,3]" },
+        { "cov", "self=u8[4]", "f32[]" },
+        { "cov", "self=f16[1,4]", "f16[]" },
+        { "cov", "self=i64[3,4] aweights=f64[4]", "f64[3,3]" },
+        { "cov", "self=i64[3,1] aweights=f64[1]", "f32[3,3]" },
+        { "cov", "self=bf16[3,4] fweights=i32[4] aweights=f32[4]", "f32[3,3]" },
+        { "cov", "self=f32[3,1] fweights=i32[1] aweights=f64[]", "f64[3,3]" },
+        { "cov", "self=f32[3,4] fweights=i32[3]", "SHAPE" },
+        { "cov", "self=f32[3,4] aweights=f32[4,1]", "RANK" },
+        { "cov", "self=f32[3,4] fweights=f32[4]", "DTYPE" },
+        { "cov", "self=f32[3,4] aweights=i32[4]", "DTYPE" },
+        { "cov", "self=bool[3,4]", "DTYPE" },
+        { "corrcoef", "self=i32[3,4]", "f32[3,3]" },
+        { "corrcoef", "self=f32[2,3,4]", "RANK" },
+        { "aten.trapezoid.x", "y=i8[2,3] x=f64[3]", "f64[2]" },
+        { "aten.trapezoid.x", "y=f32[2,s] x=f32[s]", "f32[2]" },
+        { "aten.trapezoid.x", "y=f32[4] x=f32[4,3] dim=0", "f32[3]" },
+        { "aten.trapezoid.x", "y=i64[2,0] x=f32[5]", "i64[2]" },
+        { "aten.trapezoid.x", "y=f32[2,3] x=f32[2]", "SHAPE" },
+        { "aten.trapezoid.x", "y=f32[2,4] x=f32[2,3]", "SHAPE" },
+        { "aten.trapezoid.x", "y=f32[2,3] x=bool[3]", "DTYPE" },
+        { "aten.trapezoid.dx", "y=u8[2,3] dim=0 dx=0.5", "f32[3]" },
+        { "aten.trapezoid.dx", "y=bool[2,3]", "DTYPE" },
+        { "aten.trapezoid.dx", "y=f32[]", "RANK" },
+        { "aten.trapezoid.dx", "y=f32[3] dim=1", "AXIS" },
+        { "aten.trapz.x", "y=f16[2,3] x=f16[2,3] dim=0", "f16[3]" },
+        { "aten.trapz.dx", "y=i32[2,3]", "f32[2]" },
+        { "aten.cumulative_trapezoid.x", "y=f32[2,3] x=f32[3]", "f32[2,2]" },
+        { "aten.cumulative_trapezoid.x", "y=f32[0] x=f32[0]", "f32[0]" },
+        { "aten.cumulative_trapezoid.x", "y=f32[2,3] x=f32[4]", "SHAPE" },
+        { "aten.cumulative_trapezoid.dx", "y=i64[2,s]", "f32[2,?]" },
+        { "aten.cumulative_trapezoid.dx", "y=f32[3] dim=-2", "AXIS" },
+    };
+    CHECK_ROWS(rows);
+}
+
 static void test_losses(void)
 {
     static const row rows[] = {
@@ -1684,6 +1723,7 @@ int main(void)
     NPU_RUN(test_pooling_more);
     NPU_RUN(test_resize);
     NPU_RUN(test_distance);
+    NPU_RUN(test_samples);
     NPU_RUN(test_losses);
     NPU_RUN(test_statistics);
     NPU_RUN(test_order);
