@@ -663,6 +663,7 @@ typedef struct npu_op_info {
     uint32_t device_size;
     const uint8_t *device_attrs;
     const struct npu_graph *body; /* the child graph that the op's Graph argument names, NULL = none; lives as long as its graph */
+    uint32_t dynamic;             /* NPU_DYNAMIC_: dims that a run tells are at their largest here; 0 = all known */
 } npu_op_info;
 
 /* Reading bound arguments by name. A name the schema does not have, or an absent optional, gives the stated
@@ -3359,7 +3360,8 @@ NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text); /
    struct that starts with its size and holds fixed-width integers and pointers; a backend needs no npu_
    function to do its job. In call order:
 
-     1 supports   asked once per op while partitioning: yes, or a reason code and words
+     1 supports   asked once per op while partitioning: yes, or a reason code and words; about an op with dims
+                  that only a run tells only with NPU_BACKEND_DYNAMIC, and then they are at their largest
      2 compile    once per group of ops: makes a program from host memory only; says scratch, in-place pairs, and
                   whether the core plans the memory of the group's inner values. A failure is no error: the
                   group is offered to the next backend, with the reason REJECTED.
@@ -3369,6 +3371,10 @@ NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text); /
      6 submit     runs a program                         } and set *fence; wait or poll tell when it is done.
      7 download   graph outputs and transfers out        } fence NULL = synchronous.
      8 release    the program; free: the buffers
+
+   Dims that only a run tells: such an op has info.dynamic set while planning and compiling, its memory is
+   planned at the largest dims, and submit asks binding.dynamic for what the op is in this run, op by op in
+   order, before it runs it. What was prepared for other dims must be prepared anew.
 
    Any function may be called from the thread that uses the exec; supports and compile from the thread that
    plans. Two execs of one program may submit from two threads at once. Failures are npu_status values; the
@@ -3407,7 +3413,7 @@ typedef struct npu_support {
 
 enum { /* traits of a backend */
     NPU_BACKEND_HOST = 1u << 0,    /* buffers are host memory: handle is the address, no copies are needed */
-    NPU_BACKEND_DYNAMIC = 1u << 1, /* takes ops whose dims are only bounded */
+    NPU_BACKEND_DYNAMIC = 1u << 1, /* takes ops whose dims a run tells: uses npu_binding.dynamic */
     NPU_BACKEND_EVERYTHING = 1u << 2 /* worth asking for any op; set by the CPU backend */
 };
 
@@ -3445,7 +3451,7 @@ typedef struct npu_group_value {
     uint32_t size;
     uint32_t value;        /* id in the graph */
     uint32_t role;         /* NPU_GROUP_ */
-    const npu_spec *spec;
+    const npu_spec *spec;  /* of the graph: symbols are not replaced */
     const char *name;      /* "" = unnamed; during compile only */
     const void *data;      /* weights: host memory, valid as long as the program; else NULL */
 } npu_group_value;
@@ -3481,6 +3487,28 @@ typedef struct npu_place {
     uint32_t alias;  /* 1 = the same bytes as the operand it is a view of: the op that makes it has nothing to do */
     uint64_t offset; /* bytes */
 } npu_place;
+/* npu_op_info.dynamic */
+enum {
+    NPU_DYNAMIC_DIMS = 1,   /* a run tells dims of operands or results */
+    NPU_DYNAMIC_RESULTS = 2 /* from describe: only the op itself finds those of its results; at their largest */
+};
+
+/* What submit calls for the ops of a group whose dims a run tells, from the thread that called submit and
+   before it returns. Both fail with SHAPE (dims that do not fit together), RANGE (more than was planned) and
+   what the type rule says; NO_MEMORY only where a result has no bound. Return such a status from submit. */
+typedef struct npu_dynamic {
+    uint32_t size;
+    void *ctx;
+    /* The op of this run: dims of its operands, sizes among its attributes, and the dims of its results as
+       the type rule computes them; their memory is there afterwards, perhaps in another buffer than before.
+       data: host address of each operand, NULL where it is not in host memory, or NULL for none: a rule
+       needs it for sizes that data decides. *info is valid until the next call. Its in_data is that of
+       weights, and for ops with NPU_DATA whatever was given. */
+    npu_status (*describe)(void *ctx, uint32_t op, const void *const *data, const npu_op_info **info);
+    /* After an op that showed NPU_DYNAMIC_RESULTS has run: dims[r] are those of result r. */
+    npu_status (*settle)(void *ctx, uint32_t op, const int64_t (*dims)[NPU_MAX_RANK]);
+} npu_dynamic;
+
 typedef struct npu_binding {
     uint32_t size;
     uint32_t num_buffers;
@@ -3493,6 +3521,7 @@ typedef struct npu_binding {
     void *op_done_ctx;
     uint64_t (*clock)(void);     /* nanoseconds, for op_done; never NULL */
     uint32_t *failed_op;         /* where a failing submit may say which op it was; never NULL */
+    const npu_dynamic *dynamic;  /* NULL = all dims of the group are known */
 } npu_binding;
 
 typedef uint64_t npu_fence; /* the backend's; 0 = nothing to wait for */
@@ -3718,9 +3747,10 @@ typedef struct npu_step {
     const uint32_t *dependencies;
 } npu_step;
 
-/* Errors: INVALID_ARGUMENT, GRAPH (the graph has failed), DYNAMIC_SHAPE (an unbound dim), BUDGET, NO_MEMORY.
-   An op that no backend takes is no error here; it is listed with its reason and npu_program_create refuses.
-   */
+/* Errors: INVALID_ARGUMENT, GRAPH (the graph has failed), DYNAMIC_SHAPE (a dim without a symbol, or one of a
+   state or parameter that is not known), BUDGET, NO_MEMORY. An op that no backend takes is no error here; it
+   is listed with its reason and npu_program_create refuses. Ops with symbols among their dims are offered to
+   backends with NPU_BACKEND_DYNAMIC only; the others refuse them with NPU_REASON_DYNAMIC. */
 NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
                                       npu_diag *diag);
 NPU_IR_API void npu_plan_destroy(npu_plan *plan);
@@ -3737,7 +3767,8 @@ NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *re
   12  MEMORY PLANNER                                                                                  >>memory
 
    Gives each temporary a lifetime and (region, offset, size). Views and permitted in-place results share
-   memory only when liveness allows. Sizes are exact before anything is allocated.
+   memory only when liveness allows. Sizes are exact before anything is allocated. A value with dims that only
+   a run tells is planned at its largest; one that nothing bounds is not part of the plan (>>exec).
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_memory {        /* bytes, of one backend */
@@ -3763,6 +3794,12 @@ NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, u
    program: groups compiled, weights uploaded once; immutable and shared. exec: activations, state, bindings;
    one thread at a time. A run allocates nothing. Order: compile each group (a refused group goes to the next
    backend and makes a new plan) -> memory plan -> weights -> bind -> run.
+
+   Symbols among the dims get their values in each run: those of inputs from npu_exec_set_input_shape, those
+   of results when their op is reached. Such an op is deduced and prepared anew in every run, weights that its
+   kernel packs included, which costs about a microsecond and no allocation; all other ops run as ever. A value
+   that nothing bounds has a buffer of its own, named after it, which grows when a run needs more than any run
+   before: the one thing that a run allocates.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_program npu_program;
@@ -3803,12 +3840,27 @@ NPU_IR_API npu_status npu_exec_set_input(npu_exec *exec, const char *name, const
 NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *exec, uint32_t index, const void *data, size_t size);
 NPU_IR_API npu_status npu_exec_set_output(npu_exec *exec, const char *name, void *data, size_t size);
 NPU_IR_API npu_status npu_exec_set_output_at(npu_exec *exec, uint32_t index, void *data, size_t size);
+/* An input with symbols among its dims is bound together with the dims that it has until it is bound again.
+   An output with such dims takes memory of any size, and a run that makes more is an error. Errors:
+   NOT_FOUND, RANK, SHAPE (a dim, or size is not that of dims), RANGE (a symbol's bounds), NO_MEMORY. Inputs
+   that share a symbol are compared by the run: SHAPE. By npu_exec_set_input such an input is DYNAMIC_SHAPE. */
+NPU_IR_API npu_status npu_exec_set_input_shape(npu_exec *exec, const char *name, uint32_t rank,
+                                               const int64_t *dims, const void *data, size_t size);
+NPU_IR_API npu_status npu_exec_set_input_shape_at(npu_exec *exec, uint32_t index, uint32_t rank,
+                                                  const int64_t *dims, const void *data, size_t size);
+/* Type and dims of an output after the last run that succeeded; with symbols before. NULL for a bad index. Of
+   the exec; valid until the next run. */
+NPU_IR_API const npu_spec *npu_exec_output_shape(const npu_exec *exec, uint32_t index);
+/* The buffers of values that nothing bounds, in the order of their ops: the value's name, its backend and
+   the bytes it has now. NULL past the last one. */
+NPU_IR_API const char *npu_exec_growing(const npu_exec *exec, uint32_t i, uint32_t *backend, uint64_t *bytes);
 /* The result of the last run: in the caller's memory where it was bound, else in the exec's own. NULL before
    the first run or for a bad index. */
 NPU_IR_API const void *npu_exec_output(const npu_exec *exec, uint32_t index, size_t *size);
 NPU_IR_API const void *npu_exec_output_by_name(const npu_exec *exec, const char *name, size_t *size);
-/* Errors: MISSING_FEED (names the input), CANCELLED, TIMEOUT, those of kernels (RANGE ...) and backends. The
-   exec stays usable. */
+/* Errors: MISSING_FEED (names the input), CANCELLED, TIMEOUT, those of kernels (RANGE ...) and backends; with
+   symbols among the dims SHAPE (dims that do not fit together, an output's memory is too small) and RANGE
+   (more than the bound). The exec stays usable. */
 NPU_IR_API npu_status npu_exec_run(npu_exec *exec);
 NPU_IR_API const npu_diag *npu_exec_diag(const npu_exec *exec); /* of the last call that failed; never NULL */
 NPU_IR_API npu_status npu_exec_reset_state(npu_exec *exec);     /* all states to zero */
@@ -19224,6 +19276,9 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
         const npu_tensor *t = i < num_in ? &in[i] : &out[i - num_in];
         c->specs[i] = npu__tensor_spec(t);
         c->spec_pointers[i] = t->dtype ? &c->specs[i] : NULL;
+        if (t->dtype && (def->traits & NPU_DATA) && (b->traits & NPU_BACKEND_HOST)) {
+            c->data[i] = (const char *)t->buffer->handle + t->offset; /* sizes may depend on it */
+        }
         if (!t->dtype && i >= num_in) {
             return npu__fail(diag, NPU_ERR_DTYPE, "%s: result %u has no dtype", def->name,
                              (unsigned)(i - num_in));
@@ -20189,6 +20244,7 @@ struct npu_plan {
     npu_plan_desc desc;                     /* its pointers to callbacks and lists are not kept */
     const npu_backend *backends[NPU__MAX_BACKENDS];
     npu__target *targets;                   /* per op id */
+    int64_t *planned;                       /* per symbol: the dim that is planned */
     NPU__ARRAY(char *, words);              /* distinct texts of refusals; [0] unused */
     NPU__ARRAY(npu_step, steps);
     NPU__ARRAY(npu_op, step_ops);           /* pools that steps point into once everything is known */
@@ -20235,15 +20291,12 @@ static bool npu__plan_words(npu_plan *plan, const char *text, uint16_t *index)
     return true;
 }
 
+/* True for an op all of whose dims are known. */
 static bool npu__info_is_static(const npu_op_info *info)
 {
-    for (uint32_t i = 0; i < info->num_in; i++) {
-        if (info->in[i] && !npu_spec_is_static(info->in[i])) {
-            return false;
-        }
-    }
-    for (uint32_t i = 0; i < info->num_out; i++) {
-        if (!npu_spec_is_static(info->out[i])) {
+    for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
+        const npu_spec *spec = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
+        if (spec && !npu_spec_is_static(spec)) {
             return false;
         }
     }
@@ -20268,12 +20321,54 @@ static uint32_t npu__ask(const npu_backend *b, npu_op_info *info, npu_support *a
     uint8_t blob[256];
     memset(answer, 0, sizeof *answer);
     answer->size = (uint32_t)sizeof *answer;
+    if (info->dynamic && !(b->traits & NPU_BACKEND_DYNAMIC)) {
+        return answer->reason = NPU_REASON_DYNAMIC;
+    }
     npu__info_device(info, b, blob);
     if (b->supports(b->ctx, info, answer)) {
         answer->reason = answer->reason ? answer->reason : NPU_REASON_OP;
     }
     answer->text[sizeof answer->text - 1] = 0;
     return answer->reason;
+}
+
+/* Bytes of a value, at most where a run tells its dims; 0 where nothing bounds it. */
+static uint64_t npu__value_size(const npu_graph *g, uint32_t value)
+{
+    npu_spec largest = npu__spec_at(g, NULL, g->specs[g->values[value].spec]);
+    size_t size = 0;
+    npu_spec_size(&largest, &size);
+    return size;
+}
+
+/* True where a dim is -1: there is no symbol for it, so that nothing bounds it and no run can tell it. */
+static bool npu__info_has_anonymous(const npu_op_info *info)
+{
+    for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
+        const npu_spec *spec = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
+        for (uint32_t k = 0; spec && k < spec->rank; k++) {
+            if (spec->dims[k] == NPU_DYNAMIC_DIM) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* npu_op_describe as backends see the op while planning: symbols at their largest. */
+static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_info *info, npu_op_storage *s)
+{
+    const npu_graph *g = plan->graph;
+    const npu__op *o = &g->ops[id];
+    npu_status status = npu_op_describe(g, npu__make_op(id), info, s);
+    if (status || npu__info_is_static(info)) {
+        return status;
+    }
+    if (npu__info_has_anonymous(info)) {
+        return NPU_ERR_DYNAMIC_SHAPE;
+    }
+    info->dynamic = NPU_DYNAMIC_DIMS;
+    return npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, plan->planned, info, s);
 }
 
 /* The caller's choice: index of a backend, or -1. */
@@ -20324,16 +20419,15 @@ static npu_status npu__tag(npu_plan *plan, npu_diag *diag)
     memset(&storage, 0, sizeof storage);
     for (uint32_t id = 1; id < plan->graph->num_ops && status == NPU_OK; id++) {
         npu_op_info info;
-        status = npu_op_describe(plan->graph, npu__make_op(id), &info, &storage);
-        if (status) {
-            npu__fail(diag, status, "op %u: cannot be described", (unsigned)id);
-        } else if (!npu__info_is_static(&info)) {
+        status = npu__plan_describe(plan, id, &info, &storage);
+        if (status == NPU_ERR_DYNAMIC_SHAPE) {
             if (diag && diag->status == NPU_OK) {
                 diag->op = id;
             }
-            status = npu__fail(diag, NPU_ERR_DYNAMIC_SHAPE,
-                               "%s (op %u): a dim is not known; bind symbols with npu_graph_specialize",
-                               info.name, (unsigned)id);
+            npu__fail(diag, status, "%s (op %u): a dim is not known and no symbol stands for it", info.name,
+                      (unsigned)id);
+        } else if (status) {
+            npu__fail(diag, status, "op %u: cannot be described", (unsigned)id);
         } else {
             status = npu__tag_op(plan, id, &info, diag);
         }
@@ -20372,7 +20466,7 @@ static npu_status npu__supported_by_last(const npu_plan *plan, const npu__run *r
     for (uint32_t id = run->first; *all && status == NPU_OK && id <= run->last; id++) {
         npu_op_info info;
         npu_support answer;
-        status = npu_op_describe(plan->graph, npu__make_op(id), &info, &storage);
+        status = npu__plan_describe(plan, id, &info, &storage);
         *all = status == NPU_OK &&
             npu__ask(plan->backends[plan->desc.num_backends - 1], &info, &answer) == NPU_REASON_CLAIMED;
     }
@@ -20531,7 +20625,6 @@ static npu_status npu__add_transfers(npu_plan *plan, uint32_t first_input, uint3
         for (uint32_t i = 0; i < num_inputs; i++) {
             uint32_t v = plan->step_values[first_input + i].id, producer = plan->graph->values[v].producer;
             npu__moved *m;
-            size_t bytes = 0;
             if (!producer || from == to || plan->targets[producer].backend != from ||
                 npu__available(plan, v, to) != NPU_NO_INDEX) {
                 continue;
@@ -20548,8 +20641,7 @@ static npu_status npu__add_transfers(npu_plan *plan, uint32_t first_input, uint3
             m->backend = to;
             m->next = plan->moved_head[v];
             plan->moved_head[v] = plan->num_moved;
-            npu_spec_size(plan->graph->specs[plan->graph->values[v].spec], &bytes);
-            s->bytes += bytes;
+            s->bytes += npu__value_size(plan->graph, v);
             s->num_outputs++;
         }
     }
@@ -20702,6 +20794,24 @@ static npu_status npu__check_fallback(const npu_plan *plan, npu_diag *diag)
 
 /* ---- plans ---- */
 
+/* The largest size fits, and no source but an input has a dim that a run must tell. */
+static npu_status npu__plan_check_value(const npu_graph *g, uint32_t id)
+{
+    const npu_spec *spec = g->specs[g->values[id].spec];
+    npu_spec largest = npu__spec_at(g, NULL, spec);
+    size_t size;
+    npu_status status = npu_spec_size(&largest, &size);
+    if (g->values[id].producer || npu_spec_is_static(spec)) {
+        return status == NPU_ERR_DYNAMIC_SHAPE ? NPU_OK : status; /* results: see npu__plan_describe */
+    }
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        if (spec->dims[i] == NPU_DYNAMIC_DIM || (spec->dims[i] < 0 && g->values[id].role != NPU_ROLE_INPUT)) {
+            return NPU_ERR_DYNAMIC_SHAPE;
+        }
+    }
+    return status == NPU_ERR_DYNAMIC_SHAPE ? NPU_OK : status;
+}
+
 static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc, npu_diag *diag)
 {
     if (!g || !desc || !desc->backends || desc->num_backends == 0 || desc->num_backends > NPU__MAX_BACKENDS ||
@@ -20719,18 +20829,14 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
         }
     }
     for (uint32_t i = 1; i < g->num_values; i++) {
-        size_t size;
-        npu_status status = npu_spec_size(g->specs[g->values[i].spec], &size);
-        if (status && status != NPU_ERR_DYNAMIC_SHAPE) {
-            char label[16];
+        npu_status status = npu__plan_check_value(g, i);
+        char label[16];
+        if (status) {
             return npu__fail(diag, status, "plan: value %s: %s", npu__value_label(g, i, label),
-                             npu_status_text(status));
-        }
-        if (status && g->values[i].producer == 0) {
-            char label[16];
-            return npu__fail(diag, status,
-                             "plan: value %s: a dim is not known; bind symbols with npu_graph_specialize",
-                             npu__value_label(g, i, label));
+                             status != NPU_ERR_DYNAMIC_SHAPE ? npu_status_text(status)
+                             : g->values[i].role == NPU_ROLE_INPUT
+                                 ? "a dim is not known and no symbol stands for it"
+                                 : "only inputs and results may have a dim that is not known");
         }
     }
     return NPU_OK;
@@ -20751,9 +20857,14 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
     plan->op_step = (uint32_t *)npu__alloc_zero(&a, g->num_ops * sizeof *plan->op_step);
     plan->moved_head = (uint32_t *)npu__alloc_zero(&a, g->num_values * sizeof *plan->moved_head);
     plan->value_storage = (uint32_t *)npu__alloc_zero(&a, g->num_values * sizeof *plan->value_storage);
-    if (!plan->targets || !plan->op_step || !plan->moved_head || !plan->value_storage) {
+    plan->planned = (int64_t *)npu__alloc(&a, g->num_symbols * sizeof *plan->planned);
+    if (!plan->targets || !plan->op_step || !plan->moved_head || !plan->value_storage || !plan->planned) {
         npu_plan_destroy(plan);
         return NULL;
+    }
+    for (uint32_t i = 0; i < g->num_symbols; i++) { /* without a bound: some size for backends to look at */
+        const npu__symbol *s = &g->symbols[i];
+        plan->planned[i] = s->max ? s->max : s->min ? s->min : 1;
     }
     return plan;
 }
@@ -20782,6 +20893,7 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     npu__free(&a, plan->op_step, plan->graph->num_ops * sizeof *plan->op_step);
     npu__free(&a, plan->moved_head, plan->graph->num_values * sizeof *plan->moved_head);
     npu__free(&a, plan->value_storage, plan->graph->num_values * sizeof *plan->value_storage);
+    npu__free(&a, plan->planned, plan->graph->num_symbols * sizeof *plan->planned);
     npu__free(&a, plan, sizeof *plan);
 }
 
@@ -20883,7 +20995,8 @@ enum {
     NPU__ARENA = 1,      /* planned, in the backend's arena */
     NPU__BOUND_INPUT,    /* the caller's or the exec's memory, used in place by a host backend */
     NPU__BOUND_OUTPUT,
-    NPU__WEIGHT
+    NPU__WEIGHT,
+    NPU__GROWN           /* without a bound: a buffer of its own in the exec, which grows */
 };
 
 /* Memory of one value on one backend. A view or an in-place result has a parent and lies `delta` bytes into
@@ -20924,6 +21037,13 @@ static uint64_t npu__round_up(uint64_t n, uint64_t alignment)
     return (n + alignment - 1) / alignment * alignment;
 }
 
+/* True where nothing bounds the size of a value. */
+static bool npu__is_unbounded(const npu_graph *g, uint32_t value)
+{
+    npu_spec largest = npu__spec_at(g, NULL, g->specs[g->values[value].spec]);
+    return !npu_spec_is_static(&largest);
+}
+
 static uint32_t npu__storage_add(npu_plan *plan, uint32_t value, uint32_t backend, uint32_t kind,
                                  uint32_t first, uint64_t size)
 {
@@ -20935,6 +21055,9 @@ static uint32_t npu__storage_add(npu_plan *plan, uint32_t value, uint32_t backen
     memset(s, 0, sizeof *s);
     s->value = value;
     s->backend = (uint8_t)backend;
+    if (kind == NPU__ARENA && value && npu__is_unbounded(plan->graph, value)) {
+        kind = NPU__GROWN;
+    }
     s->kind = (uint8_t)kind;
     s->first = s->last = first;
     s->parent = plan->num_storage;
@@ -20944,13 +21067,6 @@ static uint32_t npu__storage_add(npu_plan *plan, uint32_t value, uint32_t backen
         plan->value_storage[value] = plan->num_storage + 1;
     }
     return plan->num_storage++;
-}
-
-static uint64_t npu__value_size(const npu_graph *g, uint32_t value)
-{
-    size_t size = 0;
-    npu_spec_size(g->specs[g->values[value].spec], &size);
-    return size;
 }
 
 /* The storage of an operand; that of a value without a producer is made on first use. */
@@ -21161,7 +21277,7 @@ static npu_status npu__share_views(npu_plan *plan, const npu__step_memory *steps
             npu_op_info info;
             if (plan->graph->ops[s->ops[k].id].def->traits & (NPU_VIEW | NPU_SLICE)) {
                 status = npu_op_describe(plan->graph, s->ops[k], &info, &described);
-                if (status == NPU_OK) {
+                if (status == NPU_OK && npu__info_is_static(&info)) {
                     npu__share_view(plan, &info, s->backend);
                 }
             }
@@ -21195,6 +21311,14 @@ static bool npu__inplace_is_safe(const npu_plan *plan, const npu__op *o, uint32_
     return true;
 }
 
+/* True unless a run may give two values of one planned size different ones. */
+static bool npu__sizes_agree(const npu_graph *g, uint32_t a, uint32_t b)
+{
+    const npu_spec *x = g->specs[g->values[a].spec], *y = g->specs[g->values[b].spec];
+    return (npu_spec_is_static(x) && npu_spec_is_static(y)) ||
+        (x->rank == y->rank && memcmp(x->dims, y->dims, x->rank * sizeof x->dims[0]) == 0);
+}
+
 static void npu__share_inplace(npu_plan *plan, const npu_step *s, const npu_inplace *pair)
 {
     const npu_graph *g = plan->graph;
@@ -21207,7 +21331,8 @@ static void npu__share_inplace(npu_plan *plan, const npu_step *s, const npu_inpl
     }
     to = npu__storage_find(plan, o->first_result + pair->result, s->backend);
     root = npu__storage_root(plan, from, &delta);
-    if (to == NPU_NO_INDEX || plan->storage[to].parent != to || plan->storage[to].kind != NPU__ARENA ||
+    if (to == NPU_NO_INDEX || !npu__sizes_agree(g, x, o->first_result + pair->result) ||
+        plan->storage[to].parent != to || plan->storage[to].kind != NPU__ARENA ||
         plan->storage[root].kind != NPU__ARENA || plan->storage[root].until != plan->storage[to].first ||
         plan->storage[from].size != plan->storage[to].size || delta % plan->alignment[s->backend] != 0) {
         return;
@@ -21658,12 +21783,14 @@ typedef struct npu__move {
     uint32_t value;
     uint32_t from, to;                   /* backends */
     npu_place source, target;
-    uint64_t bytes;
+    uint64_t bytes;                      /* at most, where is_dynamic */
+    bool is_dynamic;
 } npu__move;
 
-/* Caller's memory that a host backend uses in place. */
+/* Caller's memory that a host backend uses in place, or a buffer that grows. */
 typedef struct npu__bound {
     uint32_t value, backend, index;      /* index: of the buffer in the backend's table */
+    bool grows;
 } npu__bound;
 
 struct npu_program {
@@ -21725,6 +21852,28 @@ static uint32_t npu__group_operand(npu__group_build *b, uint32_t value)
                                                                                 : NPU_GROUP_INPUT);
 }
 
+/* Specs and attributes in which symbols have values are in storage only: the group gets its own. */
+static bool npu__group_own_dims(npu__group_build *b, npu_op_info *info, const npu_spec **specs,
+                                npu_bound_arg *args)
+{
+    uint32_t num = info->num_in + info->num_out;
+    npu_spec *own = (npu_spec *)npu__arena_alloc(&b->arena, num * sizeof *own);
+    uint8_t *blob = (uint8_t *)npu__arena_alloc(&b->arena, info->attrs_size + 1);
+    if (!own || !blob) {
+        return false;
+    }
+    memcpy(blob, info->attrs, info->attrs_size);
+    for (uint32_t i = 0; i < info->num_args; i++) {
+        args[i].data = args[i].data ? blob + (args[i].data - info->attrs) : NULL;
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        own[i] = specs[i] ? *specs[i] : own[i];
+        specs[i] = specs[i] ? &own[i] : NULL;
+    }
+    info->attrs = blob;
+    return true;
+}
+
 /* Copies what describe gave into the arena, since the next op reuses its storage. */
 static bool npu__group_op(npu__group_build *b, npu_group_op *op, uint32_t id, npu_op_storage *storage)
 {
@@ -21737,7 +21886,7 @@ static bool npu__group_op(npu__group_build *b, npu_group_op *op, uint32_t id, np
     const void **data;
     uint32_t *index;
     uint8_t blob[256], *device;
-    if (npu_op_describe(g, npu__make_op(id), &op->info, storage)) {
+    if (npu__plan_describe(b->plan, id, &op->info, storage)) {
         return false;
     }
     args = (npu_bound_arg *)npu__arena_alloc(&b->arena, op->info.num_args * sizeof *args + 1);
@@ -21750,6 +21899,9 @@ static bool npu__group_op(npu__group_build *b, npu_group_op *op, uint32_t id, np
     memcpy(args, op->info.args, op->info.num_args * sizeof *args);
     if (n) {
         memcpy(specs, op->info.in, n * sizeof *specs);
+    }
+    if (op->info.dynamic && !npu__group_own_dims(b, &op->info, specs, args)) {
+        return false;
     }
     for (uint32_t i = 0; i < o->num_operands; i++) {
         data[i] = op->info.in_data[i];
@@ -21867,7 +22019,7 @@ static npu_status npu__reject(npu_program *p, const npu_step *s, const char *wor
         npu__target *t = &plan->targets[s->ops[i].id];
         npu_op_info info;
         npu_support answer;
-        status = npu_op_describe(plan->graph, s->ops[i], &info, &storage);
+        status = npu__plan_describe(plan, s->ops[i].id, &info, &storage);
         t->reason = NPU_REASON_REJECTED;
         t->words = index;
         t->backend = NPU__UNPLACED;
@@ -22052,7 +22204,7 @@ static bool npu__number_bound(npu_program *p)
     for (uint32_t i = 0; i < plan->num_storage; i++) {
         npu__storage *s = &plan->storage[i];
         npu__bound *bound;
-        if (s->kind != NPU__BOUND_INPUT && s->kind != NPU__BOUND_OUTPUT) {
+        if (s->kind != NPU__BOUND_INPUT && s->kind != NPU__BOUND_OUTPUT && s->kind != NPU__GROWN) {
             continue;
         }
         if (!NPU__RESERVE(p, bound, 1)) {
@@ -22062,6 +22214,7 @@ static bool npu__number_bound(npu_program *p)
         bound->value = s->value;
         bound->backend = s->backend;
         bound->index = p->num_buffers[s->backend]++;
+        bound->grows = s->kind == NPU__GROWN;
         s->offset = bound->index;
     }
     return true;
@@ -22132,6 +22285,7 @@ static bool npu__add_move(npu_allocator *a, npu__move **moves, uint32_t *num, ui
     m->from = from;
     m->to = to;
     m->bytes = npu__value_size(plan->graph, value);
+    m->is_dynamic = !npu_spec_is_static(plan->graph->specs[plan->graph->values[value].spec]);
     m->source.buffer = m->target.buffer = NPU_NO_INDEX;
     if (from != NPU_NO_INDEX) {
         m->source = npu__place_of(plan, value, from);
@@ -22192,7 +22346,8 @@ static bool npu__plan_moves(npu_program *p)
     }
     for (uint32_t i = 0; ok && i < plan->num_storage; i++) {
         const npu__storage *s = &plan->storage[i];
-        if (s->value && g->values[s->value].producer == 0 && s->kind == NPU__ARENA) {
+        bool is_fed = s->kind == NPU__ARENA || s->kind == NPU__GROWN;
+        if (s->value && g->values[s->value].producer == 0 && is_fed) {
             ok = NPU__ADD_MOVE(p, feeds, s->value, NPU_NO_INDEX, s->backend);
         }
     }
@@ -22325,10 +22480,26 @@ NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program) { return
 typedef struct npu__slot {
     const void *given;   /* the caller's, NULL = not bound */
     void *own;           /* the exec's: outputs and states always, inputs when the caller's is not aligned */
-    size_t size;
+    size_t size;         /* of the value, at most where is_dynamic */
+    size_t own_size, given_size;
     uint32_t value;
     bool staged;         /* the backend uses own, and the caller's is copied to or from it */
+    bool is_dynamic;     /* a run tells its dims */
+    bool is_bound;
+    npu_spec actual;     /* where is_dynamic: of an input as bound, of an output after a run */
 } npu__slot;
+
+/* What an exec needs for dims that a run tells. */
+typedef struct npu__dims {
+    npu_exec *exec;
+    npu_dynamic dynamic;
+    int64_t *values;                          /* per symbol, below 0 = not told yet */
+    npu_op_info info;                         /* of the op that runs, in storage, with deduced results */
+    npu_op_storage storage;
+    npu_deduce deduce;
+    npu_diag diag;                            /* of deduce */
+    bool has_failed;                          /* and the exec's diagnostic says why */
+} npu__dims;
 
 struct npu_exec {
     npu_allocator allocator;
@@ -22337,6 +22508,7 @@ struct npu_exec {
     npu_plan *owned_plan;
     bool owns_program;
     npu__slot *inputs, *outputs, *states;     /* per graph input, output, state */
+    npu__dims *dims;                          /* NULL = all dims are known */
     npu_buffer *buffers;                      /* all buffers of all backends, one after the other */
     npu_buffer **tables;                      /* the same as pointers: what bindings hold */
     uint32_t num_all_buffers;
@@ -22353,6 +22525,7 @@ struct npu_exec {
 };
 
 static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *format, ...) NPU_IR_PRINTF(3, 4);
+static bool npu__output_is_first(const npu_exec *e, uint32_t index);
 static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *format, ...)
 {
     va_list args;
@@ -22379,8 +22552,11 @@ static bool npu__slot_set(npu_exec *e, npu__slot *slot, uint32_t value, bool own
     const npu_graph *g = e->program->plan->graph;
     slot->value = value;
     slot->size = (size_t)npu__value_size(g, value);
+    slot->actual = *g->specs[g->values[value].spec];
+    slot->is_dynamic = !npu_spec_is_static(&slot->actual);
     if (own) {
         slot->own = npu__alloc_zero(&e->allocator, slot->size);
+        slot->own_size = slot->size;
     }
     return !own || slot->own;
 }
@@ -22449,13 +22625,295 @@ static void npu__exec_rebind(npu_exec *e, uint32_t value, void *memory, size_t s
 {
     const npu_program *p = e->program;
     for (uint32_t i = 0; i < p->num_bound; i++) {
-        if (p->bound[i].value == value) {
+        if (p->bound[i].value == value && !p->bound[i].grows) {
             npu_buffer *b = npu__exec_buffer(e, p->bound[i].backend, p->bound[i].index);
             b->size = (uint32_t)sizeof *b;
             b->handle = memory;
             b->bytes = size;
         }
     }
+}
+
+/* ---- dims that a run tells ---- */
+
+static bool npu__op_is_dynamic(const npu_graph *g, uint32_t id)
+{
+    const npu__op *o = &g->ops[id];
+    bool is_static = true;
+    for (uint32_t i = 0; i < o->num_operands && is_static; i++) {
+        uint32_t v = g->uses[o->first_operand + i].value;
+        is_static = !v || npu_spec_is_static(g->specs[g->values[v].spec]);
+    }
+    for (uint32_t i = 0; i < o->num_results && is_static; i++) {
+        is_static = npu_spec_is_static(g->specs[g->values[o->first_result + i].spec]);
+    }
+    return !is_static;
+}
+
+static bool npu__group_is_dynamic(const npu_program *p, const npu__group *group)
+{
+    for (uint32_t id = group->first_op; id <= group->last_op; id++) {
+        if (npu__op_is_dynamic(p->plan->graph, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool npu__graph_is_dynamic(const npu_graph *g)
+{
+    bool is_dynamic = false;
+    for (uint32_t i = 1; i < g->num_values && g->num_symbols && !is_dynamic; i++) {
+        is_dynamic = !npu_spec_is_static(g->specs[g->values[i].spec]);
+    }
+    return is_dynamic;
+}
+
+/* Bytes that a value has in this run; 0 where that is not told yet. */
+static uint64_t npu__actual_size(const npu_exec *e, uint32_t value)
+{
+    const npu_graph *g = e->program->plan->graph;
+    npu_spec spec = npu__spec_at(g, e->dims->values, g->specs[g->values[value].spec]);
+    size_t size = 0;
+    npu_spec_size(&spec, &size);
+    return size;
+}
+
+/* One dim of a value: a number, or a symbol that is told by whoever comes first. */
+static npu_status npu__tell_dim(npu_exec *e, uint32_t value, uint32_t i, int64_t dim)
+{
+    const npu_graph *g = e->program->plan->graph;
+    int64_t expected = g->specs[g->values[value].spec]->dims[i];
+    const npu__symbol *s = npu__symbol_of(g, expected);
+    char label[16];
+    expected = npu__dim_at(g, e->dims->values, expected);
+    if (expected >= 0 && dim != expected) {
+        return npu__exec_fail(e, NPU_ERR_SHAPE, "value %s: dim %u is %lld, expected %lld%s%s",
+                              npu__value_label(g, value, label), (unsigned)i, (long long)dim,
+                              (long long)expected, s ? " like other dims " : "", s ? s->name : "");
+    }
+    if (s && (dim < s->min || (s->max && dim > s->max))) {
+        return npu__exec_fail(e, NPU_ERR_RANGE, "value %s: dim %u is %lld, expected %s in %lld..%lld",
+                              npu__value_label(g, value, label), (unsigned)i, (long long)dim, s->name,
+                              (long long)s->min, (long long)s->max);
+    }
+    if (s) {
+        e->dims->values[s - g->symbols] = dim;
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__tell_dims(npu_exec *e, uint32_t value, uint32_t rank, const int64_t *dims)
+{
+    const npu_graph *g = e->program->plan->graph;
+    npu_status status = NPU_OK;
+    if (rank != g->specs[g->values[value].spec]->rank) {
+        return npu__exec_fail(e, NPU_ERR_RANK, "value %u: %u dims", (unsigned)value, (unsigned)rank);
+    }
+    for (uint32_t i = 0; i < rank && status == NPU_OK; i++) {
+        status = npu__tell_dim(e, value, i, dims[i]);
+    }
+    return status;
+}
+
+/* The symbols of the inputs. */
+static npu_status npu__tell_inputs(npu_exec *e)
+{
+    const npu_graph *g = e->program->plan->graph;
+    npu_status status = NPU_OK;
+    e->dims->has_failed = false;
+    for (uint32_t i = 0; i < g->num_symbols; i++) {
+        e->dims->values[i] = NPU_DYNAMIC_DIM;
+    }
+    for (uint32_t i = 0; i < g->num_inputs && status == NPU_OK; i++) {
+        if (e->inputs[i].is_dynamic && e->inputs[i].is_bound) {
+            status = npu__tell_dims(e, g->inputs[i], e->inputs[i].actual.rank, e->inputs[i].actual.dims);
+        }
+    }
+    return status;
+}
+
+/* The exec's own memory of a slot holds at least `size` bytes afterwards; what it held is lost. */
+static npu_status npu__slot_grow(npu_exec *e, npu__slot *slot, size_t size)
+{
+    void *own = size > slot->own_size || !slot->own ? npu__alloc(&e->allocator, size) : slot->own;
+    if (!own) {
+        return npu__exec_fail(e, NPU_ERR_NO_MEMORY, "value %u: %zu bytes: out of memory",
+                              (unsigned)slot->value, size);
+    }
+    if (own != slot->own) {
+        npu__free(&e->allocator, slot->own, slot->own_size);
+        slot->own = own;
+        slot->own_size = size;
+    }
+    return NPU_OK;
+}
+
+/* An output's memory holds what this run makes. */
+static npu_status npu__output_room(npu_exec *e, uint32_t index, uint64_t bytes)
+{
+    npu__slot *slot = &e->outputs[index];
+    npu_status status = NPU_OK;
+    if (slot->given && bytes > slot->given_size) {
+        return npu__exec_fail(e, NPU_ERR_SHAPE, "output %u: %llu bytes, its memory has %zu", (unsigned)index,
+                              (unsigned long long)bytes, slot->given_size);
+    }
+    if (!slot->given || slot->staged) {
+        void *before = slot->own;
+        status = bytes > SIZE_MAX ? NPU_ERR_OVERFLOW : npu__slot_grow(e, slot, (size_t)bytes);
+        if (status == NPU_OK && slot->own != before && npu__output_is_first(e, index)) {
+            npu__exec_rebind(e, slot->value, slot->own, slot->own_size);
+        }
+    }
+    return status;
+}
+
+/* The buffer of a value that nothing bounds holds at least `bytes` afterwards; what it held is lost. Half as
+   much more than is asked for, so that sizes that creep up do not allocate every time. */
+static npu_status npu__grow(npu_exec *e, uint32_t value, uint32_t backend, npu_buffer *buffer, uint64_t bytes)
+{
+    const npu_plan *plan = e->program->plan;
+    const npu_backend *b = plan->backends[backend];
+    uint64_t room = bytes > INT64_MAX / 2 ? bytes : bytes + (buffer->size ? bytes / 2 : 0);
+    npu_status status;
+    char label[16];
+    if (buffer->size && buffer->bytes >= bytes) {
+        return NPU_OK;
+    }
+    if (buffer->size) {
+        b->free(b->ctx, buffer);
+    }
+    memset(buffer, 0, sizeof *buffer);
+    status = b->alloc(b->ctx, 0, room + b->regions[0].slack, plan->alignment[backend], buffer);
+    buffer->size = status ? 0 : (uint32_t)sizeof *buffer;
+    return status ? npu__exec_fail(e, status, "value %s: %llu bytes on %s: %s",
+                                   npu__value_label(plan->graph, value, label), (unsigned long long)bytes,
+                                   b->name, npu_status_text(status))
+                  : NPU_OK;
+}
+
+/* Makes room for a value of this run where the plan has none: in a buffer that grows, or in an output. */
+static npu_status npu__room(npu_exec *e, uint32_t value, uint32_t backend, uint64_t bytes)
+{
+    const npu_plan *plan = e->program->plan;
+    uint32_t i = npu__storage_find(plan, value, backend);
+    uint32_t kind = i == NPU_NO_INDEX ? 0 : plan->storage[i].kind;
+    if (kind == NPU__GROWN) {
+        npu_buffer *buffer = npu__exec_buffer(e, backend, (uint32_t)plan->storage[i].offset);
+        return npu__grow(e, value, backend, buffer, bytes);
+    }
+    for (i = 0; kind == NPU__BOUND_OUTPUT && i < plan->graph->num_outputs; i++) {
+        if (e->outputs[i].value == value) {
+            return npu__output_room(e, i, bytes);
+        }
+    }
+    return NPU_OK;
+}
+
+/* The results of the op that was described: tells their symbols and fills their specs; one that is not told
+   stands there at its largest. */
+static npu_status npu__tell_results(npu__dims *d, const npu__op *o)
+{
+    npu_exec *e = d->exec;
+    const npu_graph *g = e->program->plan->graph;
+    npu_status status = NPU_OK;
+    for (uint32_t r = 0; r < o->num_results && status == NPU_OK; r++) {
+        const npu_spec *deduced = o->def->rule ? &d->deduce.results[r] : NULL;
+        npu_spec *out = &d->storage.known[o->num_operands + r];
+        for (uint32_t i = 0; i < out->rank && status == NPU_OK; i++) {
+            if (deduced && i < deduced->rank && deduced->dims[i] >= 0) {
+                status = npu__tell_dim(e, o->first_result + r, i, deduced->dims[i]);
+            }
+        }
+        *out = npu__spec_at(g, d->values, g->specs[g->values[o->first_result + r].spec]);
+        if (!npu_spec_is_static(out)) {
+            d->info.dynamic |= NPU_DYNAMIC_RESULTS;
+            *out = npu__spec_at(g, NULL, out);
+        }
+        if (status == NPU_OK && !npu_spec_is_static(out)) {
+            status = npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE,
+                                    "%s (op %u): nothing bounds result %u, and only its kernel could tell it",
+                                    o->def->name, (unsigned)d->info.op, (unsigned)r);
+        }
+    }
+    return status;
+}
+
+static npu_status npu__rooms(npu_exec *e, const npu__op *o, uint32_t backend)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t r = 0; r < o->num_results && status == NPU_OK; r++) {
+        const npu_spec *out = &e->dims->storage.known[o->num_operands + r];
+        size_t bytes;
+        status = npu_spec_size(out, &bytes);
+        status = status ? status : npu__room(e, o->first_result + r, backend, bytes);
+    }
+    return status;
+}
+
+/* Deduces the results of the op that was described; its operands are all told. */
+static npu_status npu__deduce_again(npu__dims *d, const npu__op *o, const void *const *data)
+{
+    npu_exec *e = d->exec;
+    npu_status status;
+    for (uint32_t i = 0; data && (o->def->traits & NPU_DATA) && i < o->num_operands; i++) {
+        d->storage.data[i] = data[i] ? data[i] : d->storage.data[i];
+    }
+    memset(&d->diag, 0, sizeof d->diag);
+    d->deduce.op = &d->info;
+    d->deduce.def = o->def;
+    d->deduce.diag = &d->diag;
+    d->deduce.num_results = 0;
+    status = o->def->rule ? npu__deduce(&d->deduce) : NPU_OK;
+    if (status == NPU_OK && o->def->rule && d->deduce.num_results != o->num_results) {
+        status = npu_deduce_fail(&d->deduce, NPU_ERR_DYNAMIC_SHAPE, NULL, "%u results, expected %u",
+                                 (unsigned)d->deduce.num_results, (unsigned)o->num_results);
+    }
+    e->diag = status ? d->diag : e->diag;
+    return status;
+}
+
+/* The diagnostic of a failure is there already: that of the step does not replace it. */
+static npu_status npu__exec_told(npu__dims *d, uint32_t op, npu_status status)
+{
+    d->has_failed = status != NPU_OK;
+    d->exec->diag.op = status ? op : d->exec->diag.op;
+    return status;
+}
+
+static npu_status npu__exec_describe(void *ctx, uint32_t op, const void *const *data,
+                                     const npu_op_info **info)
+{
+    npu__dims *d = (npu__dims *)ctx;
+    const npu_plan *plan = d->exec->program->plan;
+    const npu_graph *g = plan->graph;
+    const npu__op *o = npu__op_at(g, npu__make_op(op));
+    npu_status status = npu_op_describe(g, npu__make_op(op), &d->info, &d->storage);
+    *info = NULL;
+    if (status) {
+        return status;
+    }
+    d->info.dynamic = NPU_DYNAMIC_DIMS;
+    status = npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, d->values, &d->info,
+                          &d->storage);
+    status = status ? status : npu__deduce_again(d, o, data);
+    status = status ? status : npu__tell_results(d, o);
+    status = status ? status : npu__rooms(d->exec, o, plan->targets[op].backend);
+    *info = &d->info;
+    return npu__exec_told(d, op, status);
+}
+
+static npu_status npu__exec_settle(void *ctx, uint32_t op, const int64_t (*dims)[NPU_MAX_RANK])
+{
+    npu__dims *d = (npu__dims *)ctx;
+    const npu_graph *g = d->exec->program->plan->graph;
+    const npu__op *o = npu__op_at(g, npu__make_op(op));
+    npu_status status = o ? NPU_OK : NPU_ERR_INVALID_ARGUMENT;
+    for (uint32_t r = 0; o && r < o->num_results && status == NPU_OK; r++) {
+        uint32_t value = o->first_result + r;
+        status = npu__tell_dims(d->exec, value, g->specs[g->values[value].spec]->rank, dims[r]);
+    }
+    return npu__exec_told(d, op, status);
 }
 
 static void npu__exec_op_done(void *ctx, uint32_t op, uint64_t begin_ns, uint64_t end_ns)
@@ -22487,8 +22945,57 @@ static bool npu__exec_bindings(npu_exec *e)
         b->clock = e->desc.clock;
         b->op_done = e->desc.profile ? npu__exec_op_done : NULL;
         b->op_done_ctx = e;
+        b->dynamic = e->dims && npu__group_is_dynamic(p, g) ? &e->dims->dynamic : NULL;
     }
     return e->bindings != NULL;
+}
+
+/* Everything that a run needs for dims that it tells, so that it allocates nothing: op by op what describing
+   takes at the planned dims, which is what it takes at any. */
+static npu_status npu__exec_dims(npu_exec *e)
+{
+    const npu_plan *plan = e->program->plan;
+    const npu_graph *g = plan->graph;
+    npu__dims *d;
+    npu_status status = NPU_OK;
+    uint32_t num_results = 0;
+    void *results = NULL;
+    if (!npu__graph_is_dynamic(g)) {
+        return NPU_OK;
+    }
+    e->dims = d = (npu__dims *)npu__alloc_zero(&e->allocator, sizeof *d);
+    if (!d || !(d->values = (int64_t *)npu__alloc(&e->allocator, g->num_symbols * sizeof *d->values))) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    d->exec = e;
+    d->dynamic.size = (uint32_t)sizeof d->dynamic;
+    d->dynamic.ctx = d;
+    d->dynamic.describe = npu__exec_describe;
+    d->dynamic.settle = npu__exec_settle;
+    d->deduce.allocator = e->allocator;
+    for (uint32_t id = 1; id < g->num_ops && status == NPU_OK; id++) {
+        if (npu__op_is_dynamic(g, id)) {
+            status = npu__plan_describe(plan, id, &d->info, &d->storage);
+            num_results = d->info.num_out > num_results ? d->info.num_out : num_results;
+        }
+    }
+    if (status == NPU_OK &&
+        !npu__reserve(&e->allocator, &results, &d->deduce.capacity, num_results, sizeof(npu_spec))) {
+        status = NPU_ERR_NO_MEMORY;
+    }
+    d->deduce.results = (npu_spec *)results;
+    return status;
+}
+
+static void npu__exec_dims_free(npu_exec *e)
+{
+    npu__dims *d = e->dims;
+    if (d) {
+        npu__free(&e->allocator, d->values, e->program->plan->graph->num_symbols * sizeof *d->values);
+        npu__free(&e->allocator, d->deduce.results, d->deduce.capacity * sizeof *d->deduce.results);
+        npu_op_storage_free(&d->storage);
+        npu__free(&e->allocator, d, sizeof *d);
+    }
 }
 
 static bool npu__exec_staging(npu_exec *e)
@@ -22508,6 +23015,7 @@ static npu_status npu__exec_init(npu_exec *e, npu_diag *diag)
 {
     const npu_program *p = e->program;
     npu_status status = npu__exec_slots(e);
+    status = status ? status : npu__exec_dims(e);
     status = status ? status : npu__exec_buffers(e, diag);
     if (status == NPU_OK && (!npu__exec_bindings(e) || !npu__exec_staging(e))) {
         status = NPU_ERR_NO_MEMORY;
@@ -22587,7 +23095,7 @@ NPU_IR_API npu_status npu_exec_create_simple(npu_exec **out, const npu_graph *g,
 static void npu__slots_free(npu_exec *e, npu__slot *slots, uint32_t num)
 {
     for (uint32_t i = 0; slots && i < num; i++) {
-        npu__free(&e->allocator, slots[i].own, slots[i].size);
+        npu__free(&e->allocator, slots[i].own, slots[i].own_size);
     }
     npu__free(&e->allocator, slots, num * sizeof *slots);
 }
@@ -22609,6 +23117,14 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
             plan->backends[b]->free(plan->backends[b]->ctx, arena);
         }
     }
+    for (uint32_t i = 0; e->buffers && i < e->program->num_bound; i++) {
+        const npu__bound *bound = &e->program->bound[i];
+        npu_buffer *grown = npu__exec_buffer(e, bound->backend, bound->index);
+        if (bound->grows && grown->size) {
+            plan->backends[bound->backend]->free(plan->backends[bound->backend]->ctx, grown);
+        }
+    }
+    npu__exec_dims_free(e);
     npu__slots_free(e, e->inputs, g->num_inputs);
     npu__slots_free(e, e->outputs, g->num_outputs);
     npu__slots_free(e, e->states, e->program->num_states);
@@ -22639,18 +23155,20 @@ static uint32_t npu__slot_alignment(const npu_exec *e, const npu__slot *slot)
 static npu_status npu__slot_bind(npu_exec *e, npu__slot *slot, const char *what, uint32_t index,
                                  const void *data, size_t size)
 {
-    if (size != slot->size || (!data && size)) {
+    if ((size != slot->size && !slot->is_dynamic) || (!data && size)) {
         return npu__exec_fail(e, data || !size ? NPU_ERR_SHAPE : NPU_ERR_INVALID_ARGUMENT,
                               "%s %u: %zu bytes given, expected %zu%s", what, (unsigned)index, size,
                               slot->size, data || !size ? "" : "; data is NULL");
     }
     slot->staged = (uintptr_t)data % npu__slot_alignment(e, slot) != 0;
-    if (slot->staged && !slot->own && (slot->own = npu__alloc(&e->allocator, slot->size)) == NULL) {
+    if (slot->staged && npu__slot_grow(e, slot, size)) {
         return npu__exec_fail(e, NPU_ERR_NO_MEMORY,
                               "%s %u: memory that is not aligned needs a copy: out of memory", what,
                               (unsigned)index);
     }
     slot->given = data;
+    slot->given_size = size;
+    slot->is_bound = true;
     return NPU_OK;
 }
 
@@ -22684,11 +23202,94 @@ NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *e, uint32_t index, const v
                               (unsigned)e->program->plan->graph->num_inputs);
     }
     slot = &e->inputs[index];
+    if (slot->is_dynamic) {
+        return npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE,
+                              "input %u: a run tells its dims: bind it with npu_exec_set_input_shape",
+                              (unsigned)index);
+    }
     status = npu__slot_bind(e, slot, "input", index, data, size);
     if (status == NPU_OK) {
         npu__exec_rebind(e, slot->value, slot->staged ? slot->own : (void *)(uintptr_t)data, size);
     }
     return status;
+}
+
+/* The spec of an input with these dims. */
+static npu_status npu__input_spec(npu_exec *e, uint32_t index, uint32_t rank, const int64_t *dims,
+                                  npu_spec *spec)
+{
+    const npu_graph *g = e->program->plan->graph;
+    *spec = *g->specs[g->values[g->inputs[index]].spec];
+    if (rank != spec->rank || (rank && !dims)) {
+        return npu__exec_fail(e, NPU_ERR_RANK, "input %u: %u dims given, expected %u", (unsigned)index,
+                              (unsigned)rank, (unsigned)spec->rank);
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        int64_t min, max;
+        bool is_bounded = npu_graph_dim_bounds(g, spec->dims[i], &min, &max);
+        if (dims[i] < min || (is_bounded && dims[i] > max)) {
+            return npu__exec_fail(e, spec->dims[i] < 0 ? NPU_ERR_RANGE : NPU_ERR_SHAPE,
+                                  "input %u: dim %u is %lld, expected %lld to %lld", (unsigned)index,
+                                  (unsigned)i, (long long)dims[i], (long long)min,
+                                  (long long)(is_bounded ? max : INT64_MAX));
+        }
+        spec->dims[i] = dims[i];
+    }
+    return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_exec_set_input_shape_at(npu_exec *e, uint32_t index, uint32_t rank,
+                                                  const int64_t *dims, const void *data, size_t size)
+{
+    npu__slot *slot;
+    npu_spec spec;
+    size_t expected;
+    npu_status status;
+    if (index >= e->program->plan->graph->num_inputs) {
+        return npu__exec_fail(e, NPU_ERR_NOT_FOUND, "input %u: the graph has %u inputs", (unsigned)index,
+                              (unsigned)e->program->plan->graph->num_inputs);
+    }
+    slot = &e->inputs[index];
+    status = npu__input_spec(e, index, rank, dims, &spec);
+    if (status == NPU_OK && (npu_spec_size(&spec, &expected) || size != expected)) {
+        status = npu__exec_fail(e, NPU_ERR_SHAPE, "input %u: %zu bytes given, expected %zu", (unsigned)index,
+                                size, expected);
+    }
+    status = status ? status : npu__slot_bind(e, slot, "input", index, data, size);
+    if (status == NPU_OK) {
+        slot->actual = spec;
+        npu__exec_rebind(e, slot->value, slot->staged ? slot->own : (void *)(uintptr_t)data, size);
+    }
+    return status;
+}
+
+NPU_IR_API npu_status npu_exec_set_input_shape(npu_exec *e, const char *name, uint32_t rank,
+                                               const int64_t *dims, const void *data, size_t size)
+{
+    int i = npu__input_index(e->program->plan->graph, name);
+    return i < 0
+        ? npu__exec_fail(e, NPU_ERR_NOT_FOUND, "input '%s': the graph has no such input", name ? name : "")
+        : npu_exec_set_input_shape_at(e, (uint32_t)i, rank, dims, data, size);
+}
+
+NPU_IR_API const npu_spec *npu_exec_output_shape(const npu_exec *e, uint32_t index)
+{
+    return index < e->program->plan->graph->num_outputs ? &e->outputs[index].actual : NULL;
+}
+
+NPU_IR_API const char *npu_exec_growing(const npu_exec *e, uint32_t i, uint32_t *backend, uint64_t *bytes)
+{
+    const npu_program *p = e->program;
+    for (uint32_t k = 0; k < p->num_bound; k++) {
+        if (p->bound[k].grows && i-- == 0) {
+            *backend = p->bound[k].backend;
+            *bytes = npu__exec_buffer(e, p->bound[k].backend, p->bound[k].index)->bytes;
+            return npu_value_name(p->plan->graph, npu__make_value(p->bound[k].value));
+        }
+    }
+    *backend = 0;
+    *bytes = 0;
+    return NULL;
 }
 
 NPU_IR_API npu_status npu_exec_set_input(npu_exec *e, const char *name, const void *data, size_t size)
@@ -22740,7 +23341,10 @@ NPU_IR_API const void *npu_exec_output(const npu_exec *e, uint32_t index, size_t
 {
     bool valid = index < e->program->plan->graph->num_outputs && e->ran;
     if (size) {
-        *size = valid ? e->outputs[index].size : 0;
+        *size = 0;
+        if (valid) { /* of static dims or those of the last run */
+            npu_spec_size(&e->outputs[index].actual, size);
+        }
     }
     return !valid ? NULL : e->outputs[index].given ? e->outputs[index].given : e->outputs[index].own;
 }
@@ -22801,20 +23405,47 @@ static npu_status npu__upload(npu_exec *e, uint32_t to, const npu_place *place, 
                   : NPU_OK;
 }
 
+/* Bytes that a move has in this run, for which there is room where they go. */
+static npu_status npu__move_bytes(npu_exec *e, const npu__move *m, uint64_t *bytes)
+{
+    *bytes = m->is_dynamic ? npu__actual_size(e, m->value) : m->bytes;
+    return m->is_dynamic && m->to != NPU_NO_INDEX ? npu__room(e, m->value, m->to, *bytes) : NPU_OK;
+}
+
+/* Between two devices. */
+static npu_status npu__run_staged(npu_exec *e, const npu__move *m, uint64_t bytes)
+{
+    npu_status status;
+    if (bytes > e->staging_size) { /* of a value that nothing bounds */
+        void *staging = bytes > SIZE_MAX ? NULL : npu__alloc(&e->allocator, (size_t)bytes);
+        if (!staging) {
+            return npu__exec_fail(e, NPU_ERR_NO_MEMORY, "value %u: staging: out of memory",
+                                  (unsigned)m->value);
+        }
+        npu__free(&e->allocator, e->staging, e->staging_size);
+        e->staging = staging;
+        e->staging_size = (size_t)bytes;
+    }
+    status = npu__download(e, e->staging, m->from, &m->source, m->value, bytes);
+    return status ? status : npu__upload(e, m->to, &m->target, e->staging, m->value, bytes);
+}
+
 static npu_status npu__run_move(npu_exec *e, const npu__move *m)
 {
+    uint64_t bytes;
+    npu_status status = npu__move_bytes(e, m, &bytes);
+    if (status) {
+        return status;
+    }
     if (npu__is_host(e, m->from)) {
         return npu__upload(e, m->to, &m->target, npu__host_address(e, m->from, &m->source, m->value),
-                           m->value, m->bytes);
+                           m->value, bytes);
     }
     if (npu__is_host(e, m->to)) {
         return npu__download(e, npu__host_address(e, m->to, &m->target, m->value), m->from, &m->source,
-                             m->value, m->bytes);
+                             m->value, bytes);
     }
-    {
-        npu_status status = npu__download(e, e->staging, m->from, &m->source, m->value, m->bytes);
-        return status ? status : npu__upload(e, m->to, &m->target, e->staging, m->value, m->bytes);
-    }
+    return npu__run_staged(e, m, bytes);
 }
 
 /* Host memory that holds a value without a producer during a run. */
@@ -22841,32 +23472,52 @@ static npu_status npu__run_inputs(npu_exec *e)
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < g->num_inputs; i++) {
         npu__slot *slot = &e->inputs[i];
-        if (!slot->given && slot->size) {
+        if (!slot->given && (slot->is_dynamic ? !slot->is_bound : slot->size)) {
             char label[16];
             return npu__exec_fail(e, NPU_ERR_MISSING_FEED, "input '%s' (%u) is not bound",
                                   npu__value_label(g, slot->value, label), (unsigned)i);
         }
         if (slot->staged) {
-            memcpy(slot->own, slot->given, slot->size);
+            memcpy(slot->own, slot->given, slot->given_size);
         }
     }
+    status = e->dims ? npu__tell_inputs(e) : NPU_OK;
     for (uint32_t i = 0; i < p->num_feeds && status == NPU_OK; i++) {
         const npu__move *m = &p->feeds[i];
-        status = npu__upload(e, m->to, &m->target, npu__source_data(e, m->value), m->value, m->bytes);
+        uint64_t bytes;
+        status = npu__move_bytes(e, m, &bytes);
+        status = status ? status
+                        : npu__upload(e, m->to, &m->target, npu__source_data(e, m->value), m->value, bytes);
     }
     return status;
 }
 
 /* Brings the value of a result to host memory. */
-static npu_status npu__fetch(npu_exec *e, const npu__move *m, void *to)
+static npu_status npu__fetch(npu_exec *e, const npu__move *m, void *to, uint64_t bytes)
 {
     if (m->from != NPU_NO_INDEX) {
-        return npu__download(e, to, m->from, &m->source, m->value, m->bytes);
+        return npu__download(e, to, m->from, &m->source, m->value, bytes);
     }
-    if (m->bytes) {
-        memmove(to, npu__source_data(e, m->value), (size_t)m->bytes);
+    if (bytes) {
+        memmove(to, npu__source_data(e, m->value), (size_t)bytes);
     }
     return NPU_OK;
+}
+
+static npu_status npu__fetch_output(npu_exec *e, uint32_t index)
+{
+    const npu_graph *g = e->program->plan->graph;
+    const npu__move *m = &e->program->results[index];
+    npu__slot *slot = &e->outputs[index];
+    uint64_t bytes = m->bytes;
+    npu_status status = NPU_OK;
+    if (slot->is_dynamic) {
+        status = npu__move_bytes(e, m, &bytes);
+        status = status ? status : npu__output_room(e, index, bytes);
+        slot->actual = npu__spec_at(g, e->dims->values, g->specs[g->values[m->value].spec]);
+    }
+    return status ? status
+                  : npu__fetch(e, m, slot->given ? (void *)(uintptr_t)slot->given : slot->own, bytes);
 }
 
 static npu_status npu__run_outputs(npu_exec *e)
@@ -22876,12 +23527,11 @@ static npu_status npu__run_outputs(npu_exec *e)
     npu_status status = NPU_OK;
     char *stage = (char *)e->staging;
     for (uint32_t i = 0; i < g->num_outputs && status == NPU_OK; i++) {
-        npu__slot *slot = &e->outputs[i];
-        status = npu__fetch(e, &p->results[i], slot->given ? (void *)(uintptr_t)slot->given : slot->own);
+        status = npu__fetch_output(e, i);
     }
     /* All next states are read before any state is written: one may be the old content of another. */
     for (uint32_t i = 0; i < p->num_states && status == NPU_OK; i++) {
-        status = npu__fetch(e, &p->results[g->num_outputs + i], stage);
+        status = npu__fetch(e, &p->results[g->num_outputs + i], stage, e->states[i].size);
         stage += e->states[i].size;
     }
     stage = (char *)e->staging;
@@ -22907,7 +23557,7 @@ static npu_status npu__run_group(npu_exec *e, uint32_t step)
     if (status == NPU_OK && fence) {
         status = b->wait(b->ctx, fence, e->desc.timeout_ns);
     }
-    if (status) {
+    if (status && !(e->dims && e->dims->has_failed)) {
         npu_op op = npu__make_op(e->failed_op);
         const npu_op_def *def = npu_op_definition(p->plan->graph, op);
         npu__exec_fail(e, status, "step %u on %s%s%s: %s", (unsigned)step, b->name, def ? ": " : "",

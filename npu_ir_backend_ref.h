@@ -33,11 +33,15 @@ extern "C" {
    packs weights. launch runs every time; it may be called for its parts from several threads at once, so
    parts write disjoint results. The number of parts depends on the op alone, never on the number of threads:
    results are the same bits at any width.
+
+   Where a run tells the dims of an op (info.dynamic), prepare runs before each launch, for the dims of that
+   launch, and what it made is forgotten afterwards. A kernel needs to do nothing about it, unless its results'
+   sizes are more than the type rule can tell from the operands' data: then launch says them in `dims`.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_prepare {
     const npu_op_info *op;  /* during prepare only; op->in_data of weights lives as long as the program, the rest is NULL */
-    const npu_tensor *in;   /* op->num_in descriptions (dtype 0 = hole); they live as long as the program */
+    const npu_tensor *in;   /* op->num_in descriptions (dtype 0 = hole); they live as long as the state */
     const npu_tensor *out;
     uint32_t parts;         /* set it: launch may be split into this many parts; 1 before the call */
     size_t workspace;       /* set it: bytes that launch needs, 64-byte aligned, shared by its parts; 0 before the call */
@@ -46,7 +50,8 @@ typedef struct npu_prepare {
     void *blocks;           /* of npu_ref_state */
 } npu_prepare;
 
-/* Zeroed memory, 64-byte aligned, that lives as long as the program. NULL = out of memory. */
+/* Zeroed memory, 64-byte aligned, that lives as long as the program, or until after the launch where a run
+   tells the op's dims. NULL = out of memory. */
 NPU_IR_API void *npu_ref_state(npu_prepare *p, size_t size);
 
 typedef struct npu_launch {
@@ -57,6 +62,10 @@ typedef struct npu_launch {
     void *const *y;         /* addresses of the results */
     void *state;
     void *workspace;
+    /* NULL, or where only the kernel can tell how large its results are: dims[r], at first those of out[r],
+       which are the largest that there is room for. launch writes what they are, and results are dense with
+       the dims that it wrote. */
+    int64_t (*dims)[NPU_MAX_RANK];
 } npu_launch;
 
 typedef struct npu_kernel {
@@ -14050,6 +14059,7 @@ typedef struct npu__ref_op {
     uint32_t first_ref;         /* index of its operands and results in refs */
     uint32_t parts;
     uint32_t id;                /* of the op in the graph */
+    bool is_dynamic;            /* a run tells its dims: nothing of it is prepared */
 } npu__ref_op;
 
 typedef struct npu__ref_program {
@@ -14063,6 +14073,7 @@ typedef struct npu__ref_program {
     npu_inplace *inplace;
     void *blocks;
     size_t table_size;          /* bytes of the address table at the start of the scratch */
+    size_t workspace;           /* bytes behind it: of launch, or all that an op takes whose dims a run tells */
 } npu__ref_program;
 
 static void npu__ref_release(void *ctx, void *program)
@@ -14167,6 +14178,86 @@ static void npu__ref_add_inplace(npu__ref_program *p, const npu_op_info *op, uin
     }
 }
 
+/* ---- ops whose dims a run tells: prepared for one launch, in the program's scratch ---- */
+
+/* Memory from the scratch until it is full, then from the heap: what an op takes at its largest dims is known
+   from compile, and few take more at smaller ones. */
+typedef struct npu__ref_arena {
+    char *base;
+    size_t size, used; /* used grows on past size: what would have been enough */
+    npu_allocator heap;
+} npu__ref_arena;
+
+static void *npu__ref_arena_resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
+{
+    npu__ref_arena *a = (npu__ref_arena *)ctx;
+    uintptr_t at = (uintptr_t)ptr, base = (uintptr_t)a->base;
+    size_t begin = a->used, mask = NPU__REF_ALIGN - 1;
+    if (new_size == 0) {
+        return at >= base && at < base + a->size ? NULL : a->heap.resize(a->heap.ctx, ptr, old_size, 0);
+    }
+    if (ptr || new_size > SIZE_MAX - mask || !npu_size_add(begin, (new_size + mask) & ~mask, &a->used)) {
+        return NULL;
+    }
+    return a->used <= a->size ? a->base + begin : a->heap.resize(a->heap.ctx, NULL, 0, new_size);
+}
+
+/* One op ready to be launched. */
+typedef struct npu__ref_ready {
+    const npu_kernel *kernel;
+    npu_tensor *tensors;
+    int64_t (*dims)[NPU_MAX_RANK]; /* of the results, where only the kernel can tell them */
+    void *workspace;
+    npu_prepare prepare;
+} npu__ref_ready;
+
+static void npu__ref_unready(const npu_allocator *a, npu__ref_ready *r)
+{
+    npu__ref_free_blocks(a, r->prepare.blocks);
+    npu__ref_free(a, r->workspace);
+    npu__ref_free(a, r->dims);
+    npu__ref_free(a, r->tensors);
+}
+
+static npu_status npu__ref_make_ready(const npu__ref *ref, const npu_op_info *op, const npu_allocator *a,
+                                      npu__ref_ready *r)
+{
+    bool kind_known;
+    npu_status status;
+    memset(r, 0, sizeof *r);
+    r->kernel = npu__ref_choose(ref, op, &kind_known);
+    r->tensors = (npu_tensor *)npu__ref_alloc(a, (op->num_in + op->num_out) * sizeof *r->tensors);
+    r->dims = (int64_t(*)[NPU_MAX_RANK])npu__ref_alloc(a, op->num_out * sizeof *r->dims);
+    if (!r->kernel || !r->tensors || !r->dims) {
+        return r->kernel ? NPU_ERR_NO_MEMORY : NPU_ERR_NOT_IMPLEMENTED;
+    }
+    for (uint32_t i = 0; i < op->num_in + op->num_out; i++) {
+        npu__ref_describe(&r->tensors[i], i < op->num_in ? op->in[i] : op->out[i - op->num_in]);
+        if (i >= op->num_in) {
+            memcpy(r->dims[i - op->num_in], r->tensors[i].dims, sizeof r->tensors[i].dims);
+        }
+    }
+    status = npu__ref_prepare(r->kernel, op, r->tensors, a, &r->prepare, NULL);
+    if (status == NPU_OK && r->prepare.workspace) {
+        r->workspace = npu__ref_alloc(a, r->prepare.workspace);
+        status = r->workspace ? NPU_OK : NPU_ERR_NO_MEMORY;
+    }
+    return status;
+}
+
+/* Bytes that an op takes when it runs at its largest dims. */
+static size_t npu__ref_measure(const npu__ref *ref, const npu_op_info *op, const npu_allocator *heap)
+{
+    npu__ref_arena arena = { NULL, 0, 0, { NULL, NULL } };
+    npu_allocator a = { NULL, npu__ref_arena_resize };
+    npu__ref_ready ready;
+    arena.heap = *heap;
+    a.ctx = &arena;
+    npu__ref_make_ready(ref, op, &a, &ready); /* where it fails it may do better with what a run tells */
+    npu__ref_unready(&a, &ready);
+    return arena.used;
+}
+
 static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, const npu_group_op *gop,
                                       size_t *workspace, char text[96])
 {
@@ -14176,7 +14267,7 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     bool kind_known;
     const npu_kernel *kernel = npu__ref_choose(ref, op, &kind_known);
     npu_prepare prepare;
-    npu_status status;
+    npu_status status = NPU_OK;
     if (!kernel) {
         snprintf(text, 96, "no kernel for %.60s", op->name);
         return NPU_ERR_NOT_IMPLEMENTED;
@@ -14185,8 +14276,14 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
         p->refs[p->num_refs + i] = i < op->num_in ? gop->in[i] : gop->out[i - op->num_in];
         npu__ref_describe(&tensors[i], i < op->num_in ? op->in[i] : op->out[i - op->num_in]);
     }
-    status = npu__ref_prepare(kernel, op, tensors, &p->allocator, &prepare, p->blocks);
-    p->blocks = prepare.blocks;
+    o->is_dynamic = op->dynamic != 0;
+    if (o->is_dynamic) {
+        memset(&prepare, 0, sizeof prepare);
+        prepare.workspace = npu__ref_measure(ref, op, &p->allocator);
+    } else {
+        status = npu__ref_prepare(kernel, op, tensors, &p->allocator, &prepare, p->blocks);
+        p->blocks = prepare.blocks;
+    }
     if (status) {
         snprintf(text, 96, "%.60s: cannot be prepared", op->name);
         return status;
@@ -14227,6 +14324,7 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
         return status;
     }
     p->table_size = (p->num_refs * sizeof(void *) + NPU__REF_ALIGN - 1) & ~(size_t)(NPU__REF_ALIGN - 1);
+    p->workspace = workspace;
     out->program = p;
     out->scratch = p->table_size + workspace;
     out->scratch_alignment = NPU__REF_ALIGN;
@@ -14298,10 +14396,11 @@ static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, 
     return (npu_status)NPU__REF_ATOMIC_LOAD(&task.status);
 }
 
-/* Fills the table of addresses, in the order of refs. */
-static void npu__ref_addresses(const npu__ref_program *p, const npu_binding *b, void **table)
+/* Fills `count` addresses of the table from `first` on, in the order of refs. */
+static void npu__ref_addresses(const npu__ref_program *p, const npu_binding *b, void **table, uint32_t first,
+                               uint32_t count)
 {
-    for (uint32_t i = 0; i < p->num_refs; i++) {
+    for (uint32_t i = first; i < first + count; i++) {
         uint32_t v = p->refs[i];
         if (v == NPU_NO_INDEX) {
             table[i] = NULL;
@@ -14314,6 +14413,56 @@ static void npu__ref_addresses(const npu__ref_program *p, const npu_binding *b, 
     }
 }
 
+static void npu__ref_launch_of(npu_launch *l, const npu__ref_op *o, const npu_tensor *tensors,
+                               void *const *table)
+{
+    l->in = tensors;
+    l->out = tensors + o->num_in;
+    l->num_in = o->num_in;
+    l->num_out = o->num_out;
+    l->x = (const void *const *)(table + o->first_ref);
+    l->y = table + o->first_ref + o->num_in;
+}
+
+static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_program *p, const npu__ref_op *o,
+                                       const npu_binding *b, void **table)
+{
+    const npu_dynamic *dynamic = b->dynamic;
+    uint32_t num = o->num_in + o->num_out;
+    npu__ref_arena arena = { NULL, 0, 0, { NULL, NULL } };
+    npu_allocator a = { NULL, npu__ref_arena_resize };
+    npu__ref_op now = *o;
+    npu__ref_ready ready;
+    npu_launch l;
+    const npu_op_info *info;
+    npu_status status;
+    npu__ref_addresses(p, b, table, o->first_ref, num);
+    status = dynamic->describe(dynamic->ctx, o->id, (const void *const *)(table + o->first_ref), &info);
+    if (status) {
+        return status;
+    }
+    npu__ref_addresses(p, b, table, o->first_ref, num); /* results may have moved to more room */
+    arena.base = (char *)table + p->table_size;
+    arena.size = p->workspace;
+    arena.heap = p->allocator;
+    a.ctx = &arena;
+    status = npu__ref_make_ready(ref, info, &a, &ready);
+    if (status == NPU_OK) {
+        npu__ref_launch_of(&l, o, ready.tensors, table);
+        l.state = ready.prepare.state;
+        l.workspace = ready.workspace;
+        l.dims = info->dynamic & NPU_DYNAMIC_RESULTS ? ready.dims : NULL;
+        now.launch = ready.kernel->launch;
+        now.parts = ready.prepare.parts ? ready.prepare.parts : 1;
+        status = npu__ref_run_parts(&now, &l, b->parallel);
+    }
+    if (status == NPU_OK && (info->dynamic & NPU_DYNAMIC_RESULTS)) {
+        status = dynamic->settle(dynamic->ctx, o->id, (const int64_t(*)[NPU_MAX_RANK])ready.dims);
+    }
+    npu__ref_unready(&a, &ready);
+    return status;
+}
+
 static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
 {
     const npu__ref_program *p = (const npu__ref_program *)program;
@@ -14322,20 +14471,17 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     npu_launch l;
     npu_status status = NPU_OK;
     uint64_t begin = 0;
-    (void)ctx;
-    npu__ref_addresses(p, b, table);
+    npu__ref_addresses(p, b, table, 0, p->num_refs);
     l.workspace = scratch + p->table_size;
+    l.dims = NULL;
     for (uint32_t i = 0; i < p->num_ops && status == NPU_OK; i++) {
         const npu__ref_op *o = &p->ops[i];
-        l.in = o->tensors;
-        l.out = o->tensors + o->num_in;
-        l.num_in = o->num_in;
-        l.num_out = o->num_out;
-        l.x = (const void *const *)(table + o->first_ref);
-        l.y = table + o->first_ref + o->num_in;
+        npu__ref_launch_of(&l, o, o->tensors, table);
         l.state = o->state;
         begin = b->op_done ? b->clock() : 0;
-        status = o->parts == 1 ? o->launch(&l, 0, 1) : npu__ref_run_parts(o, &l, b->parallel);
+        status = o->is_dynamic  ? npu__ref_run_dynamic((const npu__ref *)ctx, p, o, b, table)
+                 : o->parts == 1 ? o->launch(&l, 0, 1)
+                                 : npu__ref_run_parts(o, &l, b->parallel);
         if (b->op_done) {
             b->op_done(b->op_done_ctx, o->id, begin, b->clock());
         }
@@ -14435,7 +14581,7 @@ static void npu__ref_fill(npu_backend *b, const char *name, const npu__ref *ref)
     b->api_version = NPU_BACKEND_API;
     b->name = name;
     b->ctx = (void *)(uintptr_t)ref;
-    b->traits = NPU_BACKEND_HOST | NPU_BACKEND_EVERYTHING;
+    b->traits = NPU_BACKEND_HOST | NPU_BACKEND_DYNAMIC | NPU_BACKEND_EVERYTHING;
     b->num_regions = 1;
     b->regions = npu__ref_regions;
     b->supports = npu__ref_supports;
@@ -14463,7 +14609,7 @@ NPU_IR_API const npu_backend *npu_ref_backend(void)
                                          NPU_BACKEND_API,
                                          "cpu",
                                          (void *)(uintptr_t)&npu__ref_default,
-                                         NPU_BACKEND_HOST | NPU_BACKEND_EVERYTHING,
+                                         NPU_BACKEND_HOST | NPU_BACKEND_DYNAMIC | NPU_BACKEND_EVERYTHING,
                                          1,
                                          npu__ref_regions,
                                          NULL,

@@ -165,8 +165,124 @@ static void test_specialized(void)
     npu_graph_destroy(now);
 }
 
+/* ---- running ---- */
+
+static rig rig_text(const char *text, uint32_t num_sims)
+{
+    rig r = rig_start(NULL, num_sims);
+    npu_graph_destroy(r.graph);
+    r.graph = NULL;
+    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, strlen(text), NULL, &r.diag), NPU_OK);
+    return r;
+}
+
+static void check_output(rig *r, const char *name, const char *dims, const float *expected, size_t num)
+{
+    size_t size = 0;
+    const float *got = npu_exec_output_by_name(r->exec, name, &size);
+    npu_text text = npu_text_make(NULL);
+    for (uint32_t i = 0; i < npu_graph_num_outputs(r->graph); i++) {
+        if (strcmp(npu_graph_output_name(r->graph, i), name) == 0) {
+            npu_spec_print(&text, npu_exec_output_shape(r->exec, i));
+        }
+    }
+    NPU_CHECK_STR(text.data, dims);
+    npu_text_free(&text);
+    NPU_CHECK_EQ(size, num * sizeof *expected);
+    for (size_t i = 0; i < num && size == num * sizeof *expected; i++) {
+        NPU_CHECK_NEAR(got[i], expected[i], 1e-5);
+    }
+}
+
+static const char *format(char buf[32], const char *spec, size_t n)
+{
+    snprintf(buf, 32, spec, (unsigned)n);
+    return buf;
+}
+
+/* Bit i of the pattern is element i: none, all, and some of them. */
+static const uint32_t patterns[] = { 0, 0x3f, 0x15, 0x20, 0, 0x01, 0x3e, 0x3f };
+
+/* Rows that a mask picks, times a matrix, summed. */
+static void test_rows_of_a_mask(void)
+{
+    rig r = rig_text("graph main\ninput x : f32[6,4]\ninput m : bool[6]\n"
+                     "const w : f32[4,2] {1.0, 0.0, 0.5, 1.0, -1.0, 2.0, 0.0, -3.0}\n"
+                     "p = aten.index.Tensor(x, [m])\nq = aten.mm.default(p, w)\ns = aten.sum.dim_IntList(q, [0])\n"
+                     "t = aten.relu.default(q)\noutput p = p\noutput q = q\noutput s = s\noutput t = t\n", 0);
+    static const float w[4][2] = { { 1, 0 }, { 0.5f, 1 }, { -1, 2 }, { 0, -3 } };
+    float x[6][4];
+    uint8_t m[6];
+    fill(&x[0][0], 24, 3);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "m", m, sizeof m), NPU_OK);
+    for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
+        float p[24], q[12], s[2] = { 0 }, t[12];
+        char dims[32];
+        size_t n = 0;
+        for (int i = 0; i < 6; i++) {
+            m[i] = patterns[k] >> i & 1;
+            for (int j = 0; m[i] && j < 4; j++) {
+                p[n * 4 + (size_t)j] = x[i][j];
+            }
+            for (int c = 0; m[i] && c < 2; c++) {
+                q[n * 2 + (size_t)c] = x[i][0] * w[0][c] + x[i][1] * w[1][c] + x[i][2] * w[2][c] + x[i][3] * w[3][c];
+                t[n * 2 + (size_t)c] = q[n * 2 + (size_t)c] > 0 ? q[n * 2 + (size_t)c] : 0;
+                s[c] += q[n * 2 + (size_t)c];
+            }
+            n += m[i];
+        }
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_output(&r, "p", format(dims, "f32[%u,4]", n), p, n * 4);
+        check_output(&r, "q", format(dims, "f32[%u,2]", n), q, n * 2);
+        check_output(&r, "t", format(dims, "f32[%u,2]", n), t, n * 2);
+        check_output(&r, "s", "f32[2]", s, 2);
+    }
+    rig_end(&r);
+}
+
+/* Indices of what is not zero, and what is picked by them: three ways to one vector. */
+static void test_indices(void)
+{
+    rig r = rig_text("graph main\ninput x : f32[2,3]\n"
+                     "n = aten.nonzero.default(x)\ni, j = aten.where.default(x)\n"
+                     "c = aten.ne.Scalar(x, 0)\na = aten.masked_select.default(x, c)\n"
+                     "b = aten.index.Tensor(x, [i, j])\nf = aten.flatten.using_ints(x)\n"
+                     "col = aten.select.int(n, 1, 1)\nrow = aten.select.int(n, 1, 0)\n"
+                     "at = aten.add.Tensor(col, row, alpha=3)\ng = aten.gather.default(f, 0, at)\n"
+                     "both = aten.cat.default([a, g])\nnum = aten.sum.default(both)\n"
+                     "output a = a\noutput b = b\noutput g = g\noutput both = both\noutput num = num\n", 0);
+    float x[6], picked[6], twice[12];
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
+        char dims[32];
+        size_t n = 0;
+        float sum = 0;
+        for (int i = 0; i < 6; i++) {
+            x[i] = patterns[k] >> i & 1 ? (float)(i + 1) * 0.5f : 0;
+            if (x[i] != 0) {
+                picked[n++] = x[i];
+                sum += 2 * x[i];
+            }
+        }
+        memcpy(twice, picked, n * sizeof *picked);
+        memcpy(twice + n, picked, n * sizeof *picked);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_output(&r, "a", format(dims, "f32[%u]", n), picked, n);
+        check_output(&r, "b", format(dims, "f32[%u]", n), picked, n);
+        check_output(&r, "g", format(dims, "f32[%u]", n), picked, n);
+        check_output(&r, "both", format(dims, "f32[%u]", 2 * n), twice, 2 * n);
+        check_output(&r, "num", "f32[]", &sum, 1);
+    }
+    rig_end(&r);
+}
+
 int main(void)
 {
+    NPU_RUN(test_rows_of_a_mask);
+    NPU_RUN(test_indices);
     NPU_RUN(test_symbols);
     NPU_RUN(test_rejected_shapes);
     NPU_RUN(test_given_symbols);
