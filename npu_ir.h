@@ -53,7 +53,7 @@
      5 graph                         >>graph        >>impl-graph     tests/test_graph.c
      6 type deduction                >>deduce       >>impl-deduce    tests/test_deduce.c
      7 builder, layers, models       >>builder      >>impl-builder   tests/test_builder.c
-     8 graph forms: text, DOT        >>forms        >>impl-forms     tests/test_forms.c
+     8 graph forms: text, JSON, DOT  >>forms        >>impl-forms     tests/test_forms.c
      9 backend interface             >>backend      >>impl-backend   tests/test_backend.c
     10 rewriting                     >>rewrite      >>impl-rewrite   tests/test_rewrite.c
     11 partitioner                   >>partition    >>impl-partition tests/test_partition.c
@@ -2993,6 +2993,9 @@ NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next);
 /* Lists v as an output. name NULL = the value's name. Errors: DUPLICATE (name), INVALID_ARGUMENT. */
 NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v);
 NPU_IR_API npu_status npu_value_set_name(npu_graph *g, npu_value v, const char *name); /* DUPLICATE */
+/* One more name by which npu_graph_find and npu_param_bind know v, as weights have two in exported models: the
+   placeholder's and the one in the state dict. Errors: DUPLICATE, INVALID_ARGUMENT. */
+NPU_IR_API npu_status npu_value_alias(npu_graph *g, npu_value v, const char *name);
 
 /* A graph as a function, in document 003's words: its parameters are npu_input, npu_let names a value,
    npu_return lists the results as outputs under their own names ("return" where they have none, "return.1" ...),
@@ -3352,6 +3355,43 @@ NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_t
 /* The short dump of document 002: "[Graph] inputs=[x] outputs=[y] ops=1", then one line per op. */
 NPU_IR_API npu_status npu_graph_dump(const npu_graph *g, npu_text *text);
 NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text); /* Graphviz */
+
+/* The JSON that PyTorch exporters write: operator calls by ATen name, tensors as a flat list, the other
+   arguments by name. Each call is put back together by its schema; no op needs code of its own.
+
+       {"model_name": "m", "pytorch_version": "2.9",
+        "graph_inputs": [{"name": "x", "shape": [2, 3], "dtype": "float32"}],
+        "graph_outputs": [{"name": "y", "shape": [2, 4], "dtype": "float32"}],
+        "weights": [{"name": "fc.weight", "shape": [4, 3], "dtype": "float32"}],
+        "weight_name_mapping": {"p_fc_weight": "fc.weight"},
+        "nodes": [{"name": "y", "op_type": "aten.linear.default",
+                   "inputs": [{"name": "x", "producer_node": "x", "producer_output_idx": 0}, {"name": "p_fc_weight"}],
+                   "outputs": [{"name": "y", "shape": [2, 4], "dtype": "float32"}], "attrs": {}}],
+        "constants": {}}
+
+   op_type      "aten.linear.default", "aten::linear", "torch.ops.aten.linear", "<built-in function getitem>". An
+                op that no registry knows loads with one list of its inputs and its attributes by name.
+   inputs       in the order of the schema: by producer_node and producer_output_idx, else a weight, an input
+                or a result by name; null is an absent tensor.
+   attrs        by the names of the schema; missing ones take its defaults, unknown ones are an error. A
+                number for a Tensor is a wrapped number (x * 0.5). The device "meta" is read as "cpu".
+     _tensor_list_sizes        tensors of each list argument, holes not counted
+     _tensor_list_none_masks   per list argument, [] where it has no holes: true = None stands here
+     _optional_tensor_mask     per Tensor? argument: true = it is given. Needed where fewer are given than
+                               the schema has, and its type rule would take them in more than one way.
+   weights      parameters, bound by npu_param_bind under either name of weight_name_mapping; constants where
+                "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex.
+
+   On failure *out is NULL and diag has line and node. Errors: PARSE, NOT_FOUND (a tensor before its
+   producer), RANGE (producer_output_idx), DUPLICATE, ARITY (tensors that do not add up), ATTRIBUTE,
+   DYNAMIC_SHAPE (a dim that is no number), CONVERSION (a lifted constant without data: make it a buffer, whose
+   data is bound), SHAPE and DTYPE (a result is not what the file says), and those of emit. */
+NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
+                                           const npu_graph_desc *desc, npu_diag *diag);
+/* Writes that form, which reads back to the same ops. Saved values and constraints are left out. Errors:
+   DYNAMIC_SHAPE, UNSUPPORTED (children, states, tiles, quantised or placed specs: the form has no place for
+   them). */
+NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
 
 /* -----------------------------------------------------------------------------------------------------------
    9  BACKEND INTERFACE                                                                              >>backend
@@ -4567,16 +4607,20 @@ NPU_IR_API bool npu_dtype_is_integer(npu_dtype dtype)
     return letter == 'i' || letter == 'u';
 }
 
+/* The first name of a dtype is the one that is written. */
+static const struct {
+    const char *name;
+    npu_dtype dtype;
+} npu__torch_dtypes[] = { { "float32", NPU_F32 },   { "float64", NPU_F64 },     { "float16", NPU_F16 },
+                          { "bfloat16", NPU_BF16 }, { "int8", NPU_I8 },         { "int16", NPU_I16 },
+                          { "int32", NPU_I32 },     { "int64", NPU_I64 },       { "uint8", NPU_U8 },
+                          { "uint16", NPU_U16 },    { "uint32", NPU_U32 },      { "uint64", NPU_U64 },
+                          { "complex64", NPU_C64 }, { "complex128", NPU_C128 }, { "float", NPU_F32 },
+                          { "double", NPU_F64 },    { "half", NPU_F16 },        { "int", NPU_I32 },
+                          { "long", NPU_I64 },      { "short", NPU_I16 } };
+
 NPU_IR_API npu_dtype npu_dtype_parse(const char *text)
 {
-    static const struct { const char *name; npu_dtype dtype;
-    } torch_names[] = { { "float32", NPU_F32 },   { "float64", NPU_F64 },     { "float16", NPU_F16 },
-                        { "bfloat16", NPU_BF16 }, { "int8", NPU_I8 },         { "int16", NPU_I16 },
-                        { "int32", NPU_I32 },     { "int64", NPU_I64 },       { "uint8", NPU_U8 },
-                        { "uint16", NPU_U16 },    { "uint32", NPU_U32 },      { "uint64", NPU_U64 },
-                        { "complex64", NPU_C64 }, { "complex128", NPU_C128 }, { "float", NPU_F32 },
-                        { "double", NPU_F64 },    { "half", NPU_F16 },        { "int", NPU_I32 },
-                        { "long", NPU_I64 },      { "short", NPU_I16 } };
     if (strncmp(text, "torch.", 6) == 0) {
         text += 6;
     }
@@ -4586,9 +4630,9 @@ NPU_IR_API npu_dtype npu_dtype_parse(const char *text)
             return (npu_dtype)npu__dtypes[i].code;
         }
     }
-    for (size_t i = 0; i < NPU__COUNT(torch_names); i++) {
-        if (strcmp(text, torch_names[i].name) == 0) {
-            return torch_names[i].dtype;
+    for (size_t i = 0; i < NPU__COUNT(npu__torch_dtypes); i++) {
+        if (strcmp(text, npu__torch_dtypes[i].name) == 0) {
+            return npu__torch_dtypes[i].dtype;
         }
     }
     return NPU_NONE;
@@ -7311,11 +7355,12 @@ struct npu_graph {
     NPU__ARRAY(npu__pair, outputs);   /* value, name */
     NPU__ARRAY(npu__pair, saved);     /* op, value */
     NPU__ARRAY(npu__pair, updates);   /* state, next */
+    NPU__ARRAY(npu__pair, aliases);   /* value, name */
     NPU__ARRAY(npu__symbol, symbols);
     NPU__ARRAY(npu_graph *, children);
     NPU__ARRAY(uint32_t, returns); /* specs that npu_returns declares */
     NPU__ARRAY(const npu_op_def *, unknown); /* rows synthesised for unknown ops */
-    uint32_t *name_table, name_table_size; /* open addressing over value ids; a power of two */
+    uint32_t *name_table, name_table_size; /* open addressing over value ids, or NPU__ALIAS and an index; a power of two */
     uint32_t num_named;
     uint32_t *spec_table, spec_table_size; /* open addressing over spec index + 1 */
     uint32_t last_spec;
@@ -7477,6 +7522,7 @@ NPU_IR_API void npu_graph_destroy(npu_graph *g)
     NPU__RELEASE(g, outputs);
     NPU__RELEASE(g, saved);
     NPU__RELEASE(g, updates);
+    NPU__RELEASE(g, aliases);
     NPU__RELEASE(g, symbols);
     NPU__RELEASE(g, children);
     NPU__RELEASE(g, returns);
@@ -7557,11 +7603,18 @@ NPU_IR_API uint32_t npu_graph_num_children(const npu_graph *g) { return g ? g->n
 
 /* ---- names ---- */
 
+#define NPU__ALIAS 0x80000000u
+
+static const char *npu__entry_name(const npu_graph *g, uint32_t entry)
+{
+    return g->names[entry & NPU__ALIAS ? g->aliases[entry & ~NPU__ALIAS].b : g->values[entry].name];
+}
+
 /* Slot of the name table that holds `name` or is free for it. The table is never full. */
 static uint32_t *npu__name_slot(const npu_graph *g, const char *name)
 {
     uint32_t mask = g->name_table_size - 1, i = npu__hash(name, strlen(name)) & mask;
-    while (g->name_table[i] && strcmp(g->names[g->values[g->name_table[i]].name], name) != 0) {
+    while (g->name_table[i] && strcmp(npu__entry_name(g, g->name_table[i]), name) != 0) {
         i = (i + 1) & mask;
     }
     return &g->name_table[i];
@@ -7578,7 +7631,7 @@ static bool npu__name_table_grow(npu_graph *g)
     g->name_table_size = size;
     for (uint32_t i = 0; i < old_size; i++) {
         if (old[i]) {
-            *npu__name_slot(g, g->names[g->values[old[i]].name]) = old[i];
+            *npu__name_slot(g, npu__entry_name(g, old[i])) = old[i];
         }
     }
     npu__free(&g->allocator, old, old_size * sizeof *old);
@@ -7596,14 +7649,11 @@ static npu_status npu__name_add(npu_graph *g, const char *name, uint32_t *index)
     return NPU_OK;
 }
 
-/* Gives value id a name; empty or NULL = none. On failure nothing has changed. */
-static npu_status npu__value_name_set(npu_graph *g, uint32_t id, const char *name)
+/* Enters a name for an entry of the name table and stores its index. On failure nothing has changed. */
+static npu_status npu__name_enter(npu_graph *g, uint32_t entry, const char *name, uint32_t *index)
 {
-    uint32_t *slot, index = 0;
+    uint32_t *slot;
     npu_status status;
-    if (!name || !name[0]) {
-        return NPU_OK;
-    }
     if (g->num_named * 2 >= g->name_table_size && !npu__name_table_grow(g)) {
         return npu__graph_no_memory(g);
     }
@@ -7612,20 +7662,26 @@ static npu_status npu__value_name_set(npu_graph *g, uint32_t id, const char *nam
         return npu__graph_fail(g, NPU_ERR_DUPLICATE, "graph %s: a value named '%s' already exists", g->name,
                                name);
     }
-    status = npu__name_add(g, name, &index);
+    status = npu__name_add(g, name, index);
     if (status == NPU_OK) {
-        g->values[id].name = index;
-        *slot = id;
+        *slot = entry;
         g->num_named++;
     }
     return status;
+}
+
+/* Gives value id a name; empty or NULL = none. On failure nothing has changed. */
+static npu_status npu__value_name_set(npu_graph *g, uint32_t id, const char *name)
+{
+    return name && name[0] ? npu__name_enter(g, id, name, &g->values[id].name) : NPU_OK;
 }
 
 NPU_IR_API npu_value npu_graph_find(const npu_graph *g, const char *name)
 {
     npu_value v = { 0 };
     if (g && name && name[0] && g->name_table_size) {
-        v.id = *npu__name_slot(g, name);
+        uint32_t entry = *npu__name_slot(g, name);
+        v.id = entry & NPU__ALIAS ? g->aliases[entry & ~NPU__ALIAS].a : entry;
     }
     return v;
 }
@@ -14976,6 +15032,25 @@ NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v)
     return status;
 }
 
+NPU_IR_API npu_status npu_value_alias(npu_graph *g, npu_value v, const char *name)
+{
+    uint32_t index = 0;
+    npu_status status;
+    if (!npu__value_at(g, v) || !name || !name[0]) {
+        return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "alias '%s': there is no such value or no name",
+                               name ? name : "");
+    }
+    if (g->num_aliases == ~NPU__ALIAS || !NPU__RESERVE(g, aliases, 1)) {
+        return npu__graph_no_memory(g);
+    }
+    status = npu__name_enter(g, NPU__ALIAS | g->num_aliases, name, &index);
+    if (status == NPU_OK) {
+        g->aliases[g->num_aliases].a = v.id;
+        g->aliases[g->num_aliases++].b = index;
+    }
+    return status;
+}
+
 NPU_IR_API npu_status npu_value_set_name(npu_graph *g, npu_value v, const char *name)
 {
     if (!npu__value_at(g, v) || g->values[v.id].name) {
@@ -15339,38 +15414,42 @@ static npu_op npu__emit_append(npu_graph *g, const npu__emission *e, uint32_t nu
     return npu__make_op(id);
 }
 
-static npu_op npu__emit(npu_graph *g, const npu__emission *given)
+/* Everything that can be wrong with an op; its result specs go to g->results. */
+static npu_status npu__emit_check(npu_graph *g, const npu__emission *e)
 {
-    npu__emission e = *given;
     npu_bound_arg args[NPU_MAX_ARGS];
     npu_op_info info;
     npu_diag diag;
-    uint32_t num_lists = npu__num_lists(e.def->schema), num_symbols = g->num_symbols;
+    npu_status status;
     memset(&info, 0, sizeof info);
     memset(&diag, 0, sizeof diag);
     info.size = (uint32_t)sizeof info;
-    info.kind = e.def->kind;
-    info.traits = e.def->traits;
-    info.name = e.def->name;
-    info.attrs = e.attrs ? e.attrs : e.def->defaults;
-    info.attrs_size = e.attrs ? e.attrs_size : e.def->defaults_size;
-    info.num_args = e.def->schema->num_args;
+    info.kind = e->def->kind;
+    info.traits = e->def->traits;
+    info.name = e->def->name;
+    info.attrs = e->attrs ? e->attrs : e->def->defaults;
+    info.attrs_size = e->attrs ? e->attrs_size : e->def->defaults_size;
+    info.num_args = e->def->schema->num_args;
     info.args = args;
-    info.num_in = e.num_operands;
-    if (npu_blob_bind(e.def->schema, info.attrs, info.attrs_size, e.groups, e.num_operands, args, &diag)) {
-        npu__graph_adopt(g, &diag);
-        return npu__make_op(0);
+    info.num_in = e->num_operands;
+    if (npu_blob_bind(e->def->schema, info.attrs, info.attrs_size, e->groups, e->num_operands, args, &diag)) {
+        return npu__graph_adopt(g, &diag);
     }
-    if (npu__emit_operands(g, &e, args)) {
-        return npu__make_op(0);
-    }
+    status = npu__emit_operands(g, e, args);
     info.in = g->in_specs;
     info.in_data = g->in_data;
-    if (npu__emit_body(g, &info) || npu__emit_deduce(g, &e, &info) || npu__emit_reserve(g, &e, num_lists)) {
+    status = status ? status : npu__emit_body(g, &info);
+    return status ? status : npu__emit_deduce(g, e, &info);
+}
+
+static npu_op npu__emit(npu_graph *g, const npu__emission *e)
+{
+    uint32_t num_lists = npu__num_lists(e->def->schema), num_symbols = g->num_symbols;
+    if (npu__emit_check(g, e) || npu__emit_reserve(g, e, num_lists)) {
         g->num_symbols = num_symbols; /* its results' are gone with them */
         return npu__make_op(0);
     }
-    return npu__emit_append(g, &e, num_lists);
+    return npu__emit_append(g, e, num_lists);
 }
 
 /* ---- emit by name ---- */
@@ -15498,23 +15577,49 @@ static npu_status npu__pack_args(npu_graph *g, const npu_op_def *def, const npu_
     return NPU_OK;
 }
 
+/* Collects and packs the arguments in the graph's scratch. */
+static npu_status npu__emit_pack(npu_graph *g, const npu_op_def *def, const npu_arg *args, uint32_t num_args,
+                                 npu__emission *e)
+{
+    npu_status status = npu__collect_operands(g, def, args, num_args);
+    memset(e, 0, sizeof *e);
+    status = status ? status : npu__pack_args(g, def, args, num_args, &e->attrs_size);
+    e->def = def;
+    e->operands = g->operands;
+    e->num_operands = g->num_operands;
+    e->groups = g->counts;
+    e->attrs = g->packed ? g->packed : (const uint8_t *)"";
+    return status;
+}
+
 static npu_op npu__emit_args(npu_graph *g, const npu_op_def *def, const npu_arg *args, uint32_t num_args,
                              const npu_spec *given, uint32_t num_given)
 {
     npu__emission e;
-    memset(&e, 0, sizeof e);
-    if (npu__collect_operands(g, def, args, num_args) ||
-        npu__pack_args(g, def, args, num_args, &e.attrs_size)) {
+    if (npu__emit_pack(g, def, args, num_args, &e)) {
         return npu__make_op(0);
     }
-    e.def = def;
-    e.operands = g->operands;
-    e.num_operands = g->num_operands;
-    e.groups = g->counts;
-    e.attrs = g->packed ? g->packed : (const uint8_t *)"";
     e.given = given;
     e.num_given = num_given;
     return npu__emit(g, &e);
+}
+
+/* Would the type rule take these arguments? The graph stays as it is. */
+static bool npu__emit_try(npu_graph *g, const npu_op_def *def, const npu_arg *args, uint32_t num_args)
+{
+    npu_diag diag = g->diag;
+    npu_logger logger = g->logger;
+    uint32_t num_values = g->num_values, num_data = g->num_data, num_symbols = g->num_symbols;
+    npu__emission e;
+    bool taken;
+    memset(&g->logger, 0, sizeof g->logger);
+    taken = def->rule && !npu__emit_pack(g, def, args, num_args, &e) && !npu__emit_check(g, &e);
+    g->diag = diag;
+    g->logger = logger;
+    g->num_symbols = num_symbols;
+    g->num_values = num_values; /* numbers in tensor slots */
+    g->num_data = num_data;
+    return taken;
 }
 
 NPU_IR_API npu_op npu_emit(npu_graph *g, npu_kind kind, const npu_arg *args, uint32_t num_args)
@@ -16830,6 +16935,7 @@ NPU_IR_API npu_value npu_model_add2(npu_model *m, const npu_layer *layer, npu_va
      input | param | state VALUE : SPEC
      const VALUE : SPEC {1.0, 2.0}         or the bytes in hex, elements little-endian: 0x0000803f00000040
      VALUE, .. = OP(arg=X, ..) @"op name" !inplace_ok : SPEC, ..
+     alias NAME = VALUE                    a second name of a value
      save VALUE = VALUE                    the op that makes the first keeps the second; op 3 where it has no result
      update STATE = VALUE
      output NAME = VALUE
@@ -16877,7 +16983,7 @@ static bool npu__is_plain_name(const char *s)
 {
     static const char *const words[] = { "npu_ir", "graph", "child", "end",    "symbol", "input", "param",
                                          "state",  "const", "save",  "update", "output", "op",    "none",
-                                         "true",   "false", "inf",   "nan",    "tile",   "scalar" };
+                                         "true",   "false", "inf",   "nan",    "tile",   "scalar", "alias" };
     if (!npu__is_word_start(s[0])) {
         return false;
     }
@@ -17383,6 +17489,13 @@ static void npu__print_head(npu_text *text, const npu_graph *g, const char *word
 /* What refers to values that exist by now: saved values, updates, outputs. */
 static void npu__print_tail(npu_text *text, const npu_graph *g, const char *indent)
 {
+    for (uint32_t i = 0; i < g->num_aliases; i++) {
+        npu_text_printf(text, "%salias ", indent);
+        npu__text_name(text, g->names[g->aliases[i].b]);
+        npu__text_str(text, " = ");
+        npu__text_value(text, g, g->aliases[i].a);
+        npu__text_str(text, "\n");
+    }
     for (uint32_t i = 0; i < g->num_saved; i++) {
         const npu__op *o = &g->ops[g->saved[i].a];
         npu_text_printf(text, "%ssave ", indent);
@@ -17616,6 +17729,13 @@ static void npu__text_escaped(npu_text *text, const char *s)
     }
 }
 
+static void npu__text_json(npu_text *text, const char *s)
+{
+    npu__text_str(text, "\"");
+    npu__text_escaped(text, s);
+    npu__text_str(text, "\"");
+}
+
 static void npu__text_spec_escaped(npu_text *text, const npu_graph *g, const npu_spec *spec)
 {
     npu_text plain = npu_text_make(&text->allocator);
@@ -17748,6 +17868,7 @@ typedef struct npu__left {
 
 typedef struct npu__parser {
     npu_allocator allocator;
+    const char *file;               /* what diagnostics and locations call it */
     const char *at, *end;
     int line;
     npu__token token;               /* the next one */
@@ -17771,7 +17892,7 @@ static npu_status npu__parse_fail(npu__parser *p, npu_status status, const char 
     if (p->diag.status == NPU_OK) {
         p->diag.status = status;
         p->diag.line = p->line;
-        npu__copy_head(p->diag.file, sizeof p->diag.file, "text");
+        npu__copy_head(p->diag.file, sizeof p->diag.file, p->file);
         va_start(args, format);
         vsnprintf(p->diag.message, sizeof p->diag.message, format, args);
         va_end(args);
@@ -18740,13 +18861,27 @@ static npu_status npu__parse_update(npu__parser *p)
     return status ? status : npu_update(p->g, state, next) ? npu__parse_built(p) : NPU_OK;
 }
 
+/* NAME = VALUE */
+static npu_status npu__parse_named(npu__parser *p, const char **name, npu_value *v)
+{
+    npu_status status = npu__take_name(p, name, "a name");
+    status = status ? status : npu__expect(p, '=', "'='");
+    return status ? status : npu__parse_value(p, v);
+}
+
+static npu_status npu__parse_alias_of(npu__parser *p)
+{
+    const char *name = NULL;
+    npu_value v = { 0 };
+    npu_status status = npu__parse_named(p, &name, &v);
+    return status ? status : npu_value_alias(p->g, v, name) ? npu__parse_built(p) : NPU_OK;
+}
+
 static npu_status npu__parse_output(npu__parser *p)
 {
     const char *name = NULL;
     npu_value v = { 0 };
-    npu_status status = npu__take_name(p, &name, "a name");
-    status = status ? status : npu__expect(p, '=', "'='");
-    status = status ? status : npu__parse_value(p, &v);
+    npu_status status = npu__parse_named(p, &name, &v);
     return status ? status : npu_output(p->g, name, v) ? npu__parse_built(p) : NPU_OK;
 }
 
@@ -18862,7 +18997,7 @@ static npu_status npu__parse_statement(npu__parser *p)
         { "graph", npu__parse_graph }, { "symbol", npu__parse_symbol }, { "child", npu__parse_child },
         { "end", npu__parse_end }, { "input", npu__parse_input }, { "param", npu__parse_param },
         { "const", npu__parse_const }, { "state", npu__parse_state }, { "save", npu__parse_save },
-        { "update", npu__parse_update }, { "output", npu__parse_output }
+        { "update", npu__parse_update }, { "output", npu__parse_output }, { "alias", npu__parse_alias_of }
     };
     if (p->depth == 0 && !npu__next_is_word(p, "graph")) {
         return npu__take_word(p, "npu_ir") ? npu__parse_version(p) : npu__parse_unexpected(p, "graph");
@@ -18919,6 +19054,7 @@ NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t 
     p.allocator = p.scratch.allocator = npu__allocator(desc ? desc->allocator : NULL);
     p.at = text ? text : "";
     p.end = p.at + (text ? len : 0);
+    p.file = "text";
     p.line = 1;
     p.stack[0] = npu_graph_create(desc);
     status = p.stack[0]
@@ -18938,6 +19074,1879 @@ NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t 
     NPU__RELEASE(&p, specs);
     npu__arena_free(&p.scratch);
     return status;
+}
+
+/* ---- JSON: documents ---- */
+
+#define NPU__JSON_MAX_DEPTH 64
+
+enum {
+    NPU__JSON_NULL = 1, NPU__JSON_BOOL, NPU__JSON_INT, NPU__JSON_BIG /* over INT64_MAX: its 64 bits */, NPU__JSON_FLOAT,
+    NPU__JSON_STRING, NPU__JSON_ARRAY, NPU__JSON_OBJECT
+};
+
+typedef struct npu__json {
+    uint32_t type;
+    uint32_t count;           /* members of an array or object */
+    const char *at, *end;     /* where it stands in the text */
+    const char *key;          /* of a member of an object */
+    union {
+        int64_t i;
+        double f;
+        const char *str;
+        const struct npu__json *first;
+    } as;
+    const struct npu__json *next;
+} npu__json;
+
+/* Names of a document: what each stands for is up to the map. */
+typedef struct npu__name_entry {
+    const char *name;
+    uint32_t first, count;
+    const npu__json *json;
+} npu__name_entry;
+
+typedef struct npu__name_map {
+    npu_allocator allocator;
+    NPU__ARRAY(npu__name_entry, entries);
+    uint32_t *table, table_size; /* open addressing: entry + 1; a power of two, at most half full */
+} npu__name_map;
+
+typedef struct npu__loader {
+    npu_allocator allocator;
+    npu__parser p;             /* text, memory of one node, the list that is read, the diagnostic */
+    npu__arena tree;           /* the document */
+    const char *counted;       /* p.line is the line of this place */
+    const char *node;          /* name of the node that is read; NULL = none */
+    npu__name_map producers;   /* graph inputs and nodes: their results in `results` */
+    npu__name_map shadowed;    /* names that two values have: only producers tell them apart */
+    npu__name_map constants;   /* json = the entry */
+    npu__name_map keys;        /* placeholder: json = the state_dict key */
+    NPU__ARRAY(uint32_t, results);
+    NPU__ARRAY(npu_value, in); /* of the node */
+} npu__loader;
+
+static uint32_t *npu__map_slot(const npu__name_map *m, const char *name)
+{
+    uint32_t mask = m->table_size - 1, i = npu__hash(name, strlen(name)) & mask;
+    while (m->table[i] && strcmp(m->entries[m->table[i] - 1].name, name) != 0) {
+        i = (i + 1) & mask;
+    }
+    return &m->table[i];
+}
+
+static npu__name_entry *npu__map_find(const npu__name_map *m, const char *name)
+{
+    uint32_t entry = m->table_size ? *npu__map_slot(m, name) : 0;
+    return entry ? &m->entries[entry - 1] : NULL;
+}
+
+static bool npu__map_grow(npu__name_map *m)
+{
+    uint32_t size = m->table_size ? m->table_size * 2 : 64;
+    uint32_t *table = (uint32_t *)npu__alloc_zero(&m->allocator, size * sizeof *table);
+    if (!table) {
+        return false;
+    }
+    npu__free(&m->allocator, m->table, m->table_size * sizeof *table);
+    m->table = table;
+    m->table_size = size;
+    for (uint32_t i = 0; i < m->num_entries; i++) {
+        *npu__map_slot(m, m->entries[i].name) = i + 1;
+    }
+    return true;
+}
+
+/* The entry of a name, a new one where there is none; the name is borrowed. NULL = out of memory. */
+static npu__name_entry *npu__map_add(npu__name_map *m, const char *name)
+{
+    npu__name_entry *entry;
+    uint32_t *slot;
+    if ((m->num_entries * 2 >= m->table_size && !npu__map_grow(m)) || !NPU__RESERVE(m, entries, 1)) {
+        return NULL;
+    }
+    slot = npu__map_slot(m, name);
+    if (!*slot) {
+        entry = &m->entries[m->num_entries++];
+        memset(entry, 0, sizeof *entry);
+        entry->name = name;
+        *slot = m->num_entries;
+    }
+    return &m->entries[*slot - 1];
+}
+
+static void npu__map_free(npu__name_map *m)
+{
+    npu__free(&m->allocator, m->table, m->table_size * sizeof *m->table);
+    NPU__RELEASE(m, entries);
+}
+
+/* Sets p.line to the line of a place in the text; places mostly come in order. */
+static void npu__json_locate(npu__loader *l, const char *at, const char *text)
+{
+    if (at < l->counted) {
+        l->counted = text;
+        l->p.line = 1;
+    }
+    for (; l->counted < at; l->counted++) {
+        l->p.line += *l->counted == '\n';
+    }
+}
+
+static npu_status npu__json_fail(npu__loader *l, const npu__json *where, npu_status status,
+                                 const char *format, ...) NPU_IR_PRINTF(4, 5);
+static npu_status npu__json_fail(npu__loader *l, const npu__json *where, npu_status status,
+                                 const char *format, ...)
+{
+    char message[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (where) {
+        npu__json_locate(l, where->at, l->p.token.at);
+    }
+    return l->node ? npu__parse_fail(&l->p, status, "node '%.80s': %s", l->node, message)
+                   : npu__parse_fail(&l->p, status, "%s", message);
+}
+
+static npu_status npu__json_syntax(npu__loader *l, const char *expected)
+{
+    const char *line = l->p.at;
+    while (line > l->p.token.at && line[-1] != '\n') {
+        line--;
+    }
+    npu__json_locate(l, l->p.at, l->p.token.at);
+    return npu__parse_fail(&l->p, NPU_ERR_PARSE, "column %u: expected %s", (unsigned)(l->p.at - line) + 1,
+                           expected);
+}
+
+static void npu__json_blank(npu__parser *p)
+{
+    while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\r' || *p->at == '\n')) {
+        p->at++;
+    }
+}
+
+static bool npu__json_take(npu__parser *p, const char *word)
+{
+    size_t len = strlen(word);
+    bool found = (size_t)(p->end - p->at) >= len && memcmp(p->at, word, len) == 0;
+    p->at += found ? len : 0;
+    return found;
+}
+
+/* Four hex digits; -1 = they are none. */
+static int32_t npu__json_hex4(npu__parser *p)
+{
+    int32_t code = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = p->at < p->end ? npu__hex_digit(*p->at++) : -1;
+        code = digit < 0 || code < 0 ? -1 : code * 16 + digit;
+    }
+    return code;
+}
+
+/* The character of \uXXXX, after the u, of two such escapes where it takes two; 0 = there is none. */
+static uint32_t npu__json_character(npu__parser *p)
+{
+    int32_t high = npu__json_hex4(p), low;
+    if (high < 0 || (high >= 0xdc00 && high < 0xe000)) {
+        return 0;
+    }
+    if (high < 0xd800 || high >= 0xe000) {
+        return (uint32_t)high;
+    }
+    low = npu__json_take(p, "\\u") ? npu__json_hex4(p) : -1;
+    return low < 0xdc00 || low >= 0xe000 ? 0 : 0x10000u + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
+}
+
+static char *npu__utf8_put(char *out, uint32_t c)
+{
+    int bytes = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const uint8_t heads[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+    *out++ = (char)(heads[bytes] | c >> (6 * (bytes - 1)));
+    for (int i = bytes - 2; i >= 0; i--) {
+        *out++ = (char)(0x80u | (c >> (6 * i) & 0x3fu));
+    }
+    return out;
+}
+
+/* One character of a string, escaped or not, to *out; false = it may not stand here. */
+static bool npu__json_unescape(npu__parser *p, char **out)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    const char *found;
+    uint32_t c;
+    if (*p->at != '\\') {
+        bool is_plain = (uint8_t)*p->at >= 0x20;
+        *(*out)++ = *p->at;
+        p->at += is_plain;
+        return is_plain;
+    }
+    if (++p->at < p->end && *p->at == 'u') {
+        p->at++;
+        c = npu__json_character(p);
+        *out = npu__utf8_put(*out, c);
+        return c != 0;
+    }
+    found = p->at < p->end && *p->at ? strchr(from, *p->at) : NULL;
+    if (found) {
+        *(*out)++ = to[found - from];
+        p->at++;
+    }
+    return found != NULL;
+}
+
+/* A string, from its quote on. An escape is longer than what it stands for. */
+static npu_status npu__json_string(npu__loader *l, const char **out)
+{
+    npu__parser *p = &l->p;
+    const char *end = p->at + 1;
+    char *copy, *to;
+    while (end < p->end && *end != '"') {
+        end += *end == '\\' && p->end - end > 1 ? 2 : 1;
+    }
+    *out = to = copy = (char *)npu__arena_alloc(&l->tree, (size_t)(end - p->at) + 4);
+    if (!copy) {
+        return npu__parse_no_memory(p);
+    }
+    p->at++;
+    while (p->at < p->end && *p->at != '"') {
+        if (!npu__json_unescape(p, &to)) {
+            return npu__json_syntax(l, "a character or an escape before here");
+        }
+    }
+    *to = 0;
+    for (size_t len; *copy; copy += len) {
+        len = npu__utf8_len(copy);
+        if (len == 0) {
+            return npu__json_syntax(l, "a text in UTF-8 before here");
+        }
+    }
+    return npu__json_take(p, "\"") ? NPU_OK : npu__json_syntax(l, "'\"'");
+}
+
+/* An integer where it is written as one and fits 64 bits, else a double. */
+static npu_status npu__json_number(npu__loader *l, npu__json *out)
+{
+    npu__parser *p = &l->p;
+    const char *start = p->at, *end;
+    char buf[64];
+    uint64_t x;
+    bool minus = npu__json_take(p, "-"), is_integer = true;
+    size_t len;
+    while (p->at < p->end && *p->at && strchr("0123456789.eE+-", *p->at)) {
+        is_integer = is_integer && npu__is_digit(*p->at);
+        p->at++;
+    }
+    len = (size_t)(p->at - start);
+    out->type = NPU__JSON_INT;
+    if (is_integer && npu__digits(start + minus, len - minus, &x) && x <= (uint64_t)INT64_MAX + minus) {
+        out->as.i = (int64_t)(minus ? (uint64_t)0 - x : x);
+        return NPU_OK;
+    }
+    if (is_integer && !minus && npu__digits(start, len, &x)) {
+        out->type = NPU__JSON_BIG;
+        memcpy(&out->as.i, &x, sizeof x);
+        return NPU_OK;
+    }
+    out->type = NPU__JSON_FLOAT;
+    if (len < sizeof buf && len > minus && npu__is_digit(start[minus])) {
+        memcpy(buf, start, len);
+        buf[len] = 0;
+        out->as.f = npu__parse_double(buf, &end);
+        if (end == buf + len) {
+            return NPU_OK;
+        }
+    }
+    p->at = start;
+    return npu__json_syntax(l, "a number");
+}
+
+/* A word, or a number. Python also writes the three numbers that JSON does not have. */
+static npu_status npu__json_atom(npu__loader *l, npu__json *out)
+{
+    static const struct { const char *word; uint32_t type; int64_t i; } words[] = {
+        { "null", NPU__JSON_NULL, 0 }, { "false", NPU__JSON_BOOL, 0 }, { "true", NPU__JSON_BOOL, 1 }
+    };
+    for (size_t i = 0; i < NPU__COUNT(words); i++) {
+        if (npu__json_take(&l->p, words[i].word)) {
+            out->type = words[i].type;
+            out->as.i = words[i].i;
+            return NPU_OK;
+        }
+    }
+    out->type = NPU__JSON_FLOAT;
+    if (npu__json_take(&l->p, "NaN")) {
+        out->as.f = npu__bits_double(NPU__NAN_BITS);
+    } else if (npu__json_take(&l->p, "Infinity")) {
+        out->as.f = HUGE_VAL;
+    } else if (npu__json_take(&l->p, "-Infinity")) {
+        out->as.f = -HUGE_VAL;
+    } else {
+        return npu__json_number(l, out);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__json_value(npu__loader *l, uint32_t depth, npu__json *out);
+
+/* What stands between the brackets of an array or object, and the closing one. */
+static npu_status npu__json_members(npu__loader *l, uint32_t depth, npu__json *out)
+{
+    npu__parser *p = &l->p;
+    bool is_object = *p->at++ == '{';
+    const char *close = is_object ? "}" : "]";
+    const npu__json **tail = &out->as.first;
+    npu_status status = NPU_OK;
+    out->type = is_object ? NPU__JSON_OBJECT : NPU__JSON_ARRAY;
+    for (npu__json_blank(p); status == NPU_OK && !npu__json_take(p, close); npu__json_blank(p)) {
+        npu__json *member = (npu__json *)npu__arena_alloc(&l->tree, sizeof *member);
+        if (!member) {
+            return npu__parse_no_memory(p);
+        }
+        memset(member, 0, sizeof *member);
+        if (out->count && !npu__json_take(p, ",")) {
+            return npu__json_syntax(l, is_object ? "',' or '}'" : "',' or ']'");
+        }
+        npu__json_blank(p);
+        if (is_object) {
+            if (p->at == p->end || *p->at != '"') {
+                return npu__json_syntax(l, "'\"'");
+            }
+            status = npu__json_string(l, &member->key);
+            npu__json_blank(p);
+            status = status || npu__json_take(p, ":") ? status : npu__json_syntax(l, "':'");
+        }
+        status = status ? status : npu__json_value(l, depth + 1, member);
+        *tail = member;
+        tail = &member->next;
+        out->count++;
+    }
+    return status;
+}
+
+static npu_status npu__json_value(npu__loader *l, uint32_t depth, npu__json *out)
+{
+    npu__parser *p = &l->p;
+    npu_status status;
+    npu__json_blank(p);
+    out->at = p->at;
+    if (p->at == p->end) {
+        return npu__json_syntax(l, "a value, the text ends");
+    }
+    if (depth > NPU__JSON_MAX_DEPTH) {
+        return npu__json_syntax(l, "no more than 64 levels");
+    }
+    if (*p->at == '{' || *p->at == '[') {
+        status = npu__json_members(l, depth, out);
+    } else if (*p->at == '"') {
+        out->type = NPU__JSON_STRING;
+        status = npu__json_string(l, &out->as.str);
+    } else {
+        status = npu__json_atom(l, out);
+    }
+    out->end = p->at;
+    return status;
+}
+
+/* ---- JSON: members ---- */
+
+/* NULL = the object has none of that name, or is no object. */
+static const npu__json *npu__json_get(const npu__json *object, const char *key)
+{
+    const npu__json *m = object && object->type == NPU__JSON_OBJECT ? object->as.first : NULL;
+    while (m && strcmp(m->key, key) != 0) {
+        m = m->next;
+    }
+    return m;
+}
+
+static const npu__json *npu__json_at(const npu__json *array, uint32_t i)
+{
+    const npu__json *m = array->as.first;
+    while (m && i--) {
+        m = m->next;
+    }
+    return m;
+}
+
+static bool npu__json_is(const npu__json *json, uint32_t type) { return json && json->type == type; }
+
+/* A member that must be there, of one type. */
+static npu_status npu__json_need(npu__loader *l, const npu__json *object, const char *key, uint32_t type,
+                                 const npu__json **out)
+{
+    static const char *const types[] = { "", "null", "a boolean", "an integer", "an integer", "a number",
+                                         "a text", "an array", "an object" };
+    *out = npu__json_get(object, key);
+    if (!*out) {
+        return npu__json_fail(l, object, NPU_ERR_PARSE, "\"%s\" is missing", key);
+    }
+    return (*out)->type == type
+               ? NPU_OK
+               : npu__json_fail(l, *out, NPU_ERR_PARSE, "\"%s\" must be %s", key, types[type]);
+}
+
+static npu_status npu__json_need_name(npu__loader *l, const npu__json *object, const char *key,
+                                      const char **out)
+{
+    const npu__json *member = NULL;
+    npu_status status = npu__json_need(l, object, key, NPU__JSON_STRING, &member);
+    if (status == NPU_OK && !member->as.str[0]) {
+        status = npu__json_fail(l, member, NPU_ERR_PARSE, "\"%s\" is empty", key);
+    }
+    *out = status ? "" : member->as.str;
+    return status;
+}
+
+/* {"name", "shape", "dtype"} of a tensor. */
+static npu_status npu__json_meta(npu__loader *l, const npu__json *meta, const char **name, npu_spec *spec)
+{
+    const npu__json *shape = NULL;
+    const char *dtype = NULL;
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank = 0;
+    npu_status status = npu__json_need_name(l, meta, "name", name);
+    status = status ? status : npu__json_need(l, meta, "shape", NPU__JSON_ARRAY, &shape);
+    status = status ? status : npu__json_need_name(l, meta, "dtype", &dtype);
+    if (status || shape->count > NPU_MAX_RANK) {
+        return status ? status
+                      : npu__json_fail(l, shape, NPU_ERR_RANK, "'%.80s' has %u dims, at most %d are possible",
+                                       *name, (unsigned)shape->count, NPU_MAX_RANK);
+    }
+    for (const npu__json *d = shape->as.first; d; d = d->next) {
+        if (d->type != NPU__JSON_INT || d->as.i < 0) {
+            return npu__json_fail(l, d, NPU_ERR_DYNAMIC_SHAPE,
+                                  "dim %u of the shape of '%.80s' is %.20s: only numbers >= 0 can be loaded",
+                                  (unsigned)rank, *name, d->type == NPU__JSON_STRING ? d->as.str : "no size");
+        }
+        dims[rank++] = d->as.i;
+    }
+    *spec = npu_spec_tensor(npu_dtype_parse(dtype), rank, dims);
+    spec->wrapped = npu__json_get(meta, "wrapped") != NULL && npu__json_get(meta, "wrapped")->as.i == 1;
+    return spec->dtype ? NPU_OK : npu__json_fail(l, meta, NPU_ERR_DTYPE, "'%.80s' is no dtype", dtype);
+}
+
+/* ---- JSON: constants ---- */
+
+/* Half of a complex element, or a whole one of another type. */
+static bool npu__json_bits(const npu__json *e, npu_dtype dtype, uint64_t *bits)
+{
+    uint32_t width = npu_dtype_bits(dtype);
+    bool is_number = e->type >= NPU__JSON_BOOL && e->type <= NPU__JSON_BIG;
+    if (npu_dtype_is_float(dtype)) {
+        *bits = npu__float_bits(dtype, e->type == NPU__JSON_FLOAT ? e->as.f
+                                       : e->type == NPU__JSON_BIG ? (double)(uint64_t)e->as.i : (double)e->as.i);
+        return is_number || e->type == NPU__JSON_FLOAT;
+    }
+    *bits = (uint64_t)e->as.i;
+    if (!is_number || dtype == NPU_BOOL) {
+        return is_number && *bits <= 1;
+    }
+    if (npu_dtype_is_signed(dtype)) {
+        return e->type != NPU__JSON_BIG && npu__sign_extend(*bits, width / 8) == e->as.i;
+    }
+    return (e->type == NPU__JSON_BIG || e->as.i >= 0) && *bits <= UINT64_MAX >> (64 - width);
+}
+
+/* Elements of nested lists, from dim `axis` on; those of a complex tensor are pairs. */
+static npu_status npu__json_elements(npu__loader *l, const npu__json *data, const npu_spec *spec,
+                                     uint32_t axis, uint8_t **out)
+{
+    npu_dtype dtype = (npu_dtype)spec->dtype;
+    bool is_complex = npu_dtype_is_complex(dtype);
+    uint32_t bytes = npu__element_bytes(dtype), depth = spec->rank + (is_complex ? 1u : 0u);
+    uint64_t bits = 0;
+    npu_status status = NPU_OK;
+    if (axis < depth) {
+        int64_t count = axis < spec->rank ? spec->dims[axis] : 2;
+        if (data->type != NPU__JSON_ARRAY || data->count != count) {
+            return npu__json_fail(l, data, NPU_ERR_SHAPE, "the data of a constant is not of its shape");
+        }
+        for (const npu__json *m = data->as.first; m && status == NPU_OK; m = m->next) {
+            status = npu__json_elements(l, m, spec, axis + 1, out);
+        }
+        return status;
+    }
+    dtype = dtype == NPU_C64 ? NPU_F32 : dtype == NPU_C128 ? NPU_F64 : dtype;
+    if (!npu__is_readable_dtype(dtype) || !npu__json_bits(data, dtype, &bits)) {
+        return npu__json_fail(l, data, NPU_ERR_DTYPE, "the data of a constant holds what is no %s",
+                              npu_dtype_name(dtype));
+    }
+    npu__element_store(*out, bits, bytes);
+    *out += bytes;
+    return NPU_OK;
+}
+
+/* The bytes in hex, elements little-endian: for types that JSON has no numbers for. */
+static npu_status npu__json_hex(npu__loader *l, const npu__json *data, const npu_spec *spec, uint8_t *out,
+                                size_t size)
+{
+    size_t len = strlen(data->as.str);
+    const char *text = l->p.token.at;
+    npu_status status;
+    for (size_t i = 2; i < len; i++) {
+        len = npu__hex_digit(data->as.str[i]) < 0 ? 0 : len;
+    }
+    if (len < 2 || strncmp(data->as.str, "0x", 2) != 0) {
+        return npu__json_fail(l, data, NPU_ERR_PARSE, "the data of a constant is a text, but no 0x and digits");
+    }
+    l->p.token.at = data->as.str;
+    l->p.token.len = len;
+    status = npu__parse_hex(&l->p, spec, out, size);
+    l->p.token.at = text;
+    return status;
+}
+
+/* A constant with the data of its entry {"data", "dtype"}. */
+static npu_status npu__json_constant(npu__loader *l, const char *name, const npu_spec *spec,
+                                     const npu__json *entry)
+{
+    const npu__json *data = npu__json_get(entry, "data");
+    size_t size = 0, len = 0;
+    uint8_t *own, *at;
+    npu_status status = npu_spec_len(spec, &len);
+    status = status ? status : npu_spec_size(spec, &size);
+    if (!data || data->type == NPU__JSON_NULL) {
+        return npu__json_fail(l, entry, NPU_ERR_CONVERSION,
+                              "constant '%.80s' has no data; make it a buffer or a parameter of the model "
+                              "(register_buffer), whose data is bound later", name);
+    }
+    if (status || len > (size_t)(l->p.end - l->p.token.at)) { /* no text holds so many elements */
+        return npu__json_fail(l, data, status ? status : NPU_ERR_SHAPE, "constant '%.80s' is larger than its data",
+                              name);
+    }
+    own = at = (uint8_t *)npu__arena_alloc(&l->p.g->arena, size ? size : 1);
+    if (!own) {
+        return npu__parse_no_memory(&l->p);
+    }
+    status = data->type == NPU__JSON_STRING ? npu__json_hex(l, data, spec, own, size)
+                                            : npu__json_elements(l, data, spec, 0, &at);
+    return status                                              ? status
+           : npu__constant(l->p.g, name, spec, own, true).id ? NPU_OK
+                                                               : npu__parse_built(&l->p);
+}
+
+/* A constant that is no weight: its shape is that of its data. */
+static npu_status npu__json_lone_constant(npu__loader *l, const npu__json *entry)
+{
+    const char *dtype = NULL;
+    const npu__json *m = npu__json_get(entry, "data");
+    int64_t dims[NPU_MAX_RANK + 1];
+    uint32_t rank = 0;
+    npu_spec spec;
+    npu_status status = npu__json_need_name(l, entry, "dtype", &dtype);
+    npu_dtype code = npu_dtype_parse(dtype);
+    if (status || !code) {
+        return status ? status : npu__json_fail(l, entry, NPU_ERR_DTYPE, "'%.80s' is no dtype", dtype);
+    }
+    for (; npu__json_is(m, NPU__JSON_ARRAY) && rank <= NPU_MAX_RANK; m = m->as.first) {
+        dims[rank++] = m->count;
+    }
+    rank -= npu_dtype_is_complex(code) && rank ? 1 : 0;
+    if (rank > NPU_MAX_RANK) {
+        return npu__json_fail(l, entry, NPU_ERR_RANK, "constant '%.80s': more than %d dims", entry->key,
+                              NPU_MAX_RANK);
+    }
+    spec = npu_spec_tensor(code, rank, dims);
+    return npu__json_constant(l, entry->key, &spec, entry);
+}
+
+/* ---- JSON: inputs and weights ---- */
+
+/* Lets consumers find a node, or a graph input, and its results. */
+static npu_status npu__json_produce(npu__loader *l, const npu__json *where, const char *name,
+                                    const uint32_t *ids, uint32_t count)
+{
+    npu__name_entry *entry;
+    if (npu__map_find(&l->producers, name)) {
+        return npu__json_fail(l, where, NPU_ERR_DUPLICATE, "an input or node named '%.80s' already exists", name);
+    }
+    entry = npu__map_add(&l->producers, name);
+    if (!entry || !NPU__RESERVE(l, results, count)) {
+        return npu__parse_no_memory(&l->p);
+    }
+    entry->first = l->num_results;
+    entry->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        l->results[l->num_results++] = ids[i];
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__json_input(npu__loader *l, const npu__json *meta)
+{
+    const char *name = NULL;
+    npu_spec spec;
+    npu_value v;
+    npu_status status = npu__json_meta(l, meta, &name, &spec);
+    if (status) {
+        return status;
+    }
+    v = npu_input(l->p.g, name, spec);
+    return v.id ? npu__json_produce(l, meta, name, &v.id, 1) : npu__parse_built(&l->p);
+}
+
+static npu_status npu__json_weight(npu__loader *l, const npu__json *meta)
+{
+    const char *name = NULL;
+    npu_spec spec;
+    const npu__name_entry *key, *constant;
+    npu_value old;
+    npu_status status = npu__json_meta(l, meta, &name, &spec);
+    if (status) {
+        return status;
+    }
+    key = npu__map_find(&l->keys, name);
+    constant = npu__map_find(&l->constants, name);
+    constant = constant || !key ? constant : npu__map_find(&l->constants, key->json->as.str);
+    old = npu_graph_find(l->p.g, name);
+    if (constant) { /* listed once per placeholder */
+        return npu_value_role(l->p.g, old) == NPU_ROLE_CONSTANT ? NPU_OK
+                                                                : npu__json_constant(l, name, &spec, constant->json);
+    }
+    return npu_param(l->p.g, name, spec).id ? NPU_OK : npu__parse_built(&l->p);
+}
+
+/* Both the placeholder and the state_dict key name the weight that one of them names. */
+static npu_status npu__json_mapping(npu__loader *l, const npu__json *pair)
+{
+    npu_graph *g = l->p.g;
+    const char *key = pair->as.str;
+    npu_value by_key = npu_graph_find(g, key), by_placeholder = npu_graph_find(g, pair->key);
+    npu_value v = by_key.id ? by_key : by_placeholder;
+    if (!v.id) {
+        return npu__json_fail(l, pair, NPU_ERR_NOT_FOUND, "weight_name_mapping: neither '%.60s' nor '%.60s' is a weight",
+                              pair->key, key);
+    }
+    if (strncmp(pair->key, "c_", 2) == 0 && npu_value_role(g, v) == NPU_ROLE_PARAM) {
+        return npu__json_constant(l, key, npu_value_spec(g, v), pair); /* refuses: there is no data */
+    }
+    if (by_key.id && by_placeholder.id) {
+        return by_key.id == by_placeholder.id
+                   ? NPU_OK
+                   : npu__json_fail(l, pair, NPU_ERR_DUPLICATE, "weight_name_mapping: '%.60s' and '%.60s' are two values",
+                                    pair->key, key);
+    }
+    return npu_value_alias(g, v, by_key.id ? pair->key : key) ? npu__parse_built(&l->p) : NPU_OK;
+}
+
+/* Keeps the members of an object by name, for constants and keys. */
+static npu_status npu__json_index(npu__loader *l, npu__name_map *map, const npu__json *object, uint32_t type)
+{
+    for (const npu__json *m = object ? object->as.first : NULL; m; m = m->next) {
+        npu__name_entry *entry = npu__map_add(map, m->key);
+        if (!entry || m->type != type || !m->key[0]) {
+            return entry ? npu__json_fail(l, m, NPU_ERR_PARSE, "'%.80s' is given as something else than it is", m->key)
+                         : npu__parse_no_memory(&l->p);
+        }
+        entry->json = m;
+    }
+    return NPU_OK;
+}
+
+/* Does fn with each member of an array or object. */
+static npu_status npu__json_each(npu__loader *l, const npu__json *list,
+                                 npu_status (*fn)(npu__loader *l, const npu__json *m))
+{
+    npu_status status = NPU_OK;
+    for (const npu__json *m = list ? list->as.first : NULL; m && status == NPU_OK; m = m->next) {
+        npu__json_locate(l, m->at, l->p.token.at);
+        npu_graph_at(l->p.g, "json", l->p.line);
+        npu__arena_reset(&l->p.scratch);
+        status = fn(l, m);
+    }
+    return status;
+}
+
+static npu_status npu__json_other_constant(npu__loader *l, const npu__json *entry)
+{
+    for (uint32_t i = 0; i < l->keys.num_entries; i++) { /* placeholders among the weights */
+        const npu__name_entry *key = &l->keys.entries[i];
+        if (strcmp(key->json->as.str, entry->key) == 0 && npu_graph_find(l->p.g, key->name).id) {
+            return NPU_OK;
+        }
+    }
+    return npu_graph_find(l->p.g, entry->key).id ? NPU_OK : npu__json_lone_constant(l, entry);
+}
+
+/* ---- JSON: arguments ---- */
+
+/* The text of a value, as it stands in the file. */
+static const char *npu__json_source(npu__loader *l, const npu__json *json)
+{
+    size_t len = (size_t)(json->end - json->at);
+    char *copy = (char *)npu__arena_alloc(&l->p.scratch, len + 1);
+    if (copy) {
+        memcpy(copy, json->at, len);
+        copy[len] = 0;
+    }
+    return copy;
+}
+
+static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const npu__json *json, npu_arg *out);
+
+/* The elements of a list into p.items; one that is a list or an object goes with nothing. */
+static npu_status npu__json_items(npu__loader *l, const npu__json *list)
+{
+    npu_status status = NPU_OK;
+    l->p.num_items = 0;
+    for (const npu__json *m = list->as.first; m && status == NPU_OK; m = m->next) {
+        npu_arg item = npu_arg_str(NULL, NULL);
+        if (m->type < NPU__JSON_ARRAY) {
+            status = npu__json_arg(l, NULL, m, &item);
+        }
+        if (status == NPU_OK && !NPU__RESERVE(&l->p, items, 1)) {
+            status = npu__parse_no_memory(&l->p);
+        }
+        if (status == NPU_OK) {
+            l->p.items[l->p.num_items++] = item;
+        }
+    }
+    return status;
+}
+
+/* A JSON value where the schema has a value that is no tensor. arg NULL = an op without a schema: what is no number, text
+   or list of numbers is kept as its text. */
+static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const npu__json *json, npu_arg *out)
+{
+    const char *name = out->name;
+    npu_status status = NPU_OK;
+    *out = npu_arg_none(name);
+    switch (json->type) {
+    case NPU__JSON_NULL: return NPU_OK;
+    case NPU__JSON_BOOL: *out = npu_arg_bool(name, json->as.i != 0); return NPU_OK;
+    case NPU__JSON_INT: *out = npu_arg_int(name, json->as.i); return NPU_OK;
+    case NPU__JSON_BIG: *out = npu_arg_float(name, (double)(uint64_t)json->as.i); return NPU_OK;
+    case NPU__JSON_FLOAT: *out = npu_arg_float(name, json->as.f); return NPU_OK;
+    case NPU__JSON_STRING: /* a model exported without data runs on what the host has */
+        *out = npu_arg_str(name, arg && arg->type.base == NPU_T_DEVICE && strncmp(json->as.str, "meta", 4) == 0
+                                     ? "cpu" : json->as.str);
+        return NPU_OK;
+    default: break;
+    }
+    status = npu__json_items(l, json);
+    if (status) {
+        return status;
+    }
+    out->form = json->type == NPU__JSON_ARRAY ? npu__list_form(&l->p, arg ? arg->type.base : NPU_T_INT) : NPU_ARG_NONE;
+    if (out->form || arg) {
+        return out->form ? npu__collect_list(&l->p, out)
+                         : npu__json_fail(l, json, NPU_ERR_ATTRIBUTE, "'%.80s' is no list of one type", name);
+    }
+    *out = npu_arg_str(name, npu__json_source(l, json));
+    return out->as.str ? NPU_OK : npu__parse_no_memory(&l->p);
+}
+
+/* How the flat inputs of a node fill the tensor arguments of its schema. */
+typedef struct npu__node {
+    const npu_op_def *def;
+    const npu__json *attrs;           /* NULL = none */
+    const npu__json *sizes, *masks;   /* of tensor lists; NULL = not given */
+    uint32_t num_lists, num_optional_lists; /* list arguments that are given */
+    uint32_t lengths[NPU_MAX_ARGS];   /* tensors that a list argument takes */
+    uint64_t optional;                /* bit per argument: a Tensor? that the attributes do not fill */
+    uint32_t num_optional;
+    uint32_t num_fixed;               /* inputs that the other arguments take */
+    npu_arg args[NPU_MAX_ARGS];
+    uint32_t num_args;
+} npu__node;
+
+static const char *const npu__node_words[] = {
+    "_tensor_list_sizes", "_tensor_list_none_masks", "_optional_tensor_mask"
+};
+
+static bool npu__is_node_word(const char *name)
+{
+    for (size_t i = 0; i < NPU__COUNT(npu__node_words); i++) {
+        if (strcmp(npu__node_words[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One of the three lists that describe the inputs. */
+static npu_status npu__node_list(npu__loader *l, const npu__node *c, uint32_t word, const npu__json **out)
+{
+    *out = npu__json_get(c->attrs, npu__node_words[word]);
+    *out = npu__json_is(*out, NPU__JSON_NULL) ? NULL : *out;
+    return !*out || (*out)->type == NPU__JSON_ARRAY
+               ? NPU_OK
+               : npu__json_fail(l, *out, NPU_ERR_ATTRIBUTE, "%s is no list", npu__node_words[word]);
+}
+
+/* Counts what each tensor argument takes. A list whose size is not given takes what is left, if it is the only one and no
+   optional tensor could take it. */
+static npu_status npu__node_measure(npu__loader *l, npu__node *c)
+{
+    const npu_schema *schema = c->def->schema;
+    uint32_t list = 0, open = NPU_NO_INDEX;
+    for (uint32_t a = 0; a < schema->num_args; a++) {
+        const npu_schema_arg *arg = &schema->args[a];
+        bool is_given = npu__json_get(c->attrs, arg->name) != NULL;
+        if (arg->type.base != NPU_T_TENSOR) {
+            continue;
+        }
+        if (arg->type.list) {
+            const npu__json *size = c->sizes ? npu__json_at(c->sizes, list) : NULL;
+            if (size && (size->type != NPU__JSON_INT || size->as.i < 0 || size->as.i > l->num_in)) {
+                return npu__json_fail(l, size, NPU_ERR_ARITY, "_tensor_list_sizes: the node has %u inputs",
+                                      (unsigned)l->num_in);
+            }
+            c->lengths[a] = size ? (uint32_t)size->as.i : 0;
+            if (!c->sizes && !is_given) {
+                open = open == NPU_NO_INDEX ? a : NPU_MAX_ARGS;
+            }
+            list++;
+            c->num_lists += size != NULL || (!c->sizes && !is_given);
+            c->num_optional_lists += arg->type.element_optional && (size != NULL || !c->sizes);
+            c->num_fixed += c->lengths[a];
+        } else if (!is_given && arg->type.optional) {
+            c->optional |= (uint64_t)1 << a;
+            c->num_optional++;
+        } else if (!is_given) {
+            c->num_fixed++;
+        }
+    }
+    if (open != NPU_NO_INDEX && l->num_in > c->num_fixed) {
+        if (open == NPU_MAX_ARGS || c->num_optional) {
+            return npu__json_fail(l, c->attrs, NPU_ERR_ARITY, "%s: _tensor_list_sizes must say which inputs are whose",
+                                  c->def->name);
+        }
+        c->lengths[open] = l->num_in - c->num_fixed;
+        c->num_fixed = l->num_in;
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__node_count_fail(npu__loader *l, const npu__node *c)
+{
+    return npu__json_fail(l, c->attrs, NPU_ERR_ARITY, "%s: %u input tensors, its schema takes %u to %u", c->def->name,
+                          (unsigned)l->num_in, (unsigned)c->num_fixed, (unsigned)(c->num_fixed + c->num_optional));
+}
+
+/* The mask of the list argument that is the list-th, and the optional-th with optional elements; NULL = it has no holes. */
+static npu_status npu__node_mask(npu__loader *l, const npu__node *c, uint32_t list, uint32_t optional,
+                                 const npu__json **out)
+{
+    *out = NULL;
+    if (!c->masks) {
+        return NPU_OK;
+    }
+    if (c->masks->count == c->num_lists) {
+        *out = npu__json_at(c->masks, list);
+    } else if (c->masks->count == c->num_optional_lists) {
+        *out = npu__json_at(c->masks, optional);
+    } else {
+        return npu__json_fail(l, c->masks, NPU_ERR_ARITY, "_tensor_list_none_masks: %u masks for %u lists",
+                              (unsigned)c->masks->count, (unsigned)c->num_lists);
+    }
+    *out = *out && (*out)->count ? *out : NULL;
+    return NPU_OK;
+}
+
+/* A list argument from its tensors; a mask says where None stands between them. */
+static npu_status npu__node_fill_list(npu__loader *l, const npu__json *mask, const npu_value *in, uint32_t length,
+                                      npu_arg *out)
+{
+    uint32_t count = mask ? mask->count : length, used = 0;
+    npu_value *list = (npu_value *)npu__arena_alloc(&l->p.scratch, (count + 1) * sizeof *list);
+    const npu__json *m = mask ? mask->as.first : NULL;
+    if (!list) {
+        return npu__parse_no_memory(&l->p);
+    }
+    for (uint32_t i = 0; i < count; i++, m = m ? m->next : NULL) {
+        bool is_none = m && (m->type == NPU__JSON_BOOL || m->type == NPU__JSON_INT) && m->as.i != 0;
+        list[i] = is_none || used == length ? npu__make_value(0) : in[used];
+        used += !is_none;
+    }
+    *out = npu_arg_tensors(out->name, list, count);
+    return used == length ? NPU_OK
+                          : npu__json_fail(l, mask, NPU_ERR_ARITY,
+                                           "_tensor_list_none_masks: %u places for %u tensors of '%.60s'",
+                                           (unsigned)used, (unsigned)length, out->name);
+}
+
+/* All arguments, where the optional tensors of `present` are given. */
+static npu_status npu__node_fill(npu__loader *l, npu__node *c, uint64_t present)
+{
+    const npu_schema *schema = c->def->schema;
+    uint32_t next = 0, list = 0, optional_list = 0;
+    npu_status status = NPU_OK;
+    c->num_args = 0;
+    for (uint32_t a = 0; a < schema->num_args && status == NPU_OK; a++) {
+        const npu_schema_arg *arg = &schema->args[a];
+        const npu__json *attr = npu__json_get(c->attrs, arg->name), *mask = NULL;
+        npu_arg *out = &c->args[c->num_args];
+        *out = npu_arg_none(arg->name);
+        c->num_args++;
+        if (arg->type.base == NPU_T_TENSOR && arg->type.list) {
+            status = npu__node_mask(l, c, list++, optional_list, &mask);
+            optional_list += arg->type.element_optional;
+            if (status == NPU_OK && (c->lengths[a] || mask || !attr)) {
+                status = npu__node_fill_list(l, mask, l->in + next, c->lengths[a], out);
+                next += c->lengths[a];
+                continue;
+            }
+        } else if (arg->type.base == NPU_T_TENSOR && !attr) {
+            bool takes = next < l->num_in && (!arg->type.optional || (present >> a & 1u));
+            *out = takes ? npu_arg_tensor(arg->name, l->in[next++]) : *out;
+            c->num_args -= !takes;
+            continue;
+        }
+        if (status == NPU_OK && attr) {
+            status = npu__json_arg(l, arg, attr, out);
+        }
+        c->num_args -= !attr;
+    }
+    return status;
+}
+
+/* _optional_tensor_mask: a boolean per Tensor? argument of the schema, true = it is given. */
+static npu_status npu__node_masked(npu__loader *l, const npu__node *c, const npu__json *mask, uint64_t *present)
+{
+    const npu_schema *schema = c->def->schema;
+    const npu__json *m = mask->as.first;
+    uint32_t used = 0, count = 0;
+    for (uint32_t a = 0; a < schema->num_args; a++) {
+        const npu_schema_type *type = &schema->args[a].type;
+        if (type->base == NPU_T_TENSOR && type->optional && !type->list) {
+            bool given = m && m->as.i != 0 && (c->optional >> a & 1u);
+            *present |= (uint64_t)given << a;
+            used += given;
+            count++;
+            m = m ? m->next : NULL;
+        }
+    }
+    return count == mask->count && used + c->num_fixed == l->num_in
+               ? NPU_OK
+               : npu__json_fail(l, mask, NPU_ERR_ARITY,
+                                "_optional_tensor_mask: %u of %u given, %s has %u optional tensors and %u inputs are left",
+                                (unsigned)used, (unsigned)mask->count, c->def->name, (unsigned)count,
+                                (unsigned)(l->num_in - c->num_fixed));
+}
+
+/* With fewer tensors than places, the one way that the type rule accepts; where it accepts several, the file has to say. */
+static npu_status npu__node_search(npu__loader *l, npu__node *c, uint32_t left, uint64_t *present)
+{
+    uint32_t found = 0, places[64], num_places = 0;
+    npu_status status = NPU_OK;
+    for (uint32_t a = 0; a < c->def->schema->num_args; a++) {
+        if (c->optional >> a & 1u) {
+            places[num_places++] = a;
+        }
+    }
+    for (uint32_t way = 0; num_places <= 8 && way < 1u << num_places && status == NPU_OK; way++) {
+        uint64_t bits = 0;
+        uint32_t used = 0;
+        for (uint32_t i = 0; i < num_places; i++) {
+            bits |= (uint64_t)(way >> i & 1u) << places[i];
+            used += way >> i & 1u;
+        }
+        if (used == left) {
+            status = npu__node_fill(l, c, bits);
+            if (status == NPU_OK && npu__emit_try(l->p.g, c->def, c->args, c->num_args)) {
+                *present = bits;
+                found++;
+            }
+        }
+    }
+    return status || found == 1
+               ? status
+               : npu__json_fail(l, c->attrs, NPU_ERR_ARITY,
+                                "%s: %u tensors for %u optional arguments fit in %u ways; give _optional_tensor_mask, or "
+                                "null among the inputs", c->def->name, (unsigned)left, (unsigned)num_places, (unsigned)found);
+}
+
+/* Which optional tensors the inputs left over are. Never by order alone: None in front would shift them all. */
+static npu_status npu__node_choose(npu__loader *l, npu__node *c, uint64_t *present)
+{
+    const npu__json *mask = NULL;
+    bool has_holes = false;
+    uint32_t left = l->num_in - c->num_fixed;
+    npu_status status = npu__node_list(l, c, 2, &mask);
+    *present = 0;
+    for (uint32_t i = 0; i < l->num_in; i++) {
+        has_holes = has_holes || l->in[i].id == 0;
+    }
+    if (status || l->num_in < c->num_fixed || left > c->num_optional) {
+        return status ? status : npu__node_count_fail(l, c);
+    }
+    if (mask) {
+        return npu__node_masked(l, c, mask, present);
+    }
+    if (left == c->num_optional || has_holes) { /* an input that is null takes its argument's place */
+        *present = c->optional;
+        return NPU_OK;
+    }
+    return left ? npu__node_search(l, c, left, present) : NPU_OK;
+}
+
+/* Attributes that the schema does not have are mistakes, not notes. */
+static npu_status npu__node_check_names(npu__loader *l, const npu__node *c)
+{
+    for (const npu__json *m = c->attrs ? c->attrs->as.first : NULL; m; m = m->next) {
+        if (npu_schema_find_arg(c->def->schema, m->key) < 0 && !npu__is_node_word(m->key)) {
+            return npu__json_fail(l, m, NPU_ERR_ATTRIBUTE, "%s has no '%.80s'", c->def->name, m->key);
+        }
+    }
+    return NPU_OK;
+}
+
+/* The node's arguments in the order of the schema, into c->args. */
+static npu_status npu__node_bind(npu__loader *l, npu__node *c)
+{
+    uint64_t present = 0;
+    npu_status status = npu__node_check_names(l, c);
+    status = status ? status : npu__node_list(l, c, 0, &c->sizes);
+    status = status ? status : npu__node_list(l, c, 1, &c->masks);
+    status = status ? status : npu__node_measure(l, c);
+    status = status ? status : npu__node_choose(l, c, &present);
+    return status ? status : npu__node_fill(l, c, present);
+}
+
+/* The arguments of an op that no schema describes: one list of its inputs, and the attributes by name. */
+static npu_status npu__node_bind_unknown(npu__loader *l, npu__node *c)
+{
+    npu_status status = NPU_OK;
+    c->args[0] = npu_arg_tensors("inputs", l->in, l->num_in);
+    c->num_args = 1;
+    for (const npu__json *m = c->attrs ? c->attrs->as.first : NULL; m && status == NPU_OK; m = m->next) {
+        if (c->num_args == NPU_MAX_ARGS) {
+            return npu__json_fail(l, m, NPU_ERR_ATTRIBUTE, "more than %d attributes", NPU_MAX_ARGS - 1);
+        }
+        c->args[c->num_args] = npu_arg_none(m->key);
+        status = npu__json_arg(l, NULL, m, &c->args[c->num_args++]);
+    }
+    return status;
+}
+
+/* ---- JSON: nodes ---- */
+
+/* The value that a tensor's record stands for: by its producer, else by name. */
+static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_value *out)
+{
+    const npu__json *producer = npu__json_get(meta, "producer_node"), *index = npu__json_get(meta, "producer_output_idx");
+    const npu__name_entry *entry;
+    const char *name = NULL;
+    npu_status status;
+    if (npu__json_is(producer, NPU__JSON_STRING)) {
+        entry = npu__map_find(&l->producers, producer->as.str);
+        if (!entry) {
+            return npu__json_fail(l, meta, NPU_ERR_NOT_FOUND, "'%.60s' is no graph input or node before this one",
+                                  producer->as.str);
+        }
+        if (index && (index->type != NPU__JSON_INT || index->as.i < 0 || index->as.i >= entry->count)) {
+            return npu__json_fail(l, index, NPU_ERR_RANGE, "'%.60s' has %u results, number %lld is asked for",
+                                  producer->as.str, (unsigned)entry->count, (long long)index->as.i);
+        }
+        out->id = entry->count ? l->results[entry->first + (index ? (uint32_t)index->as.i : 0)] : 0;
+        return out->id ? NPU_OK : npu__json_fail(l, meta, NPU_ERR_RANGE, "'%.60s' has no results", producer->as.str);
+    }
+    status = npu__json_need_name(l, meta, "name", &name);
+    if (status) {
+        return status;
+    }
+    *out = npu_graph_find(l->p.g, name);
+    if (npu__map_find(&l->shadowed, name)) {
+        return npu__json_fail(l, meta, NPU_ERR_GRAPH, "two values are named '%.60s': name its producer_node", name);
+    }
+    return out->id ? NPU_OK : npu__json_fail(l, meta, NPU_ERR_NOT_FOUND, "'%.60s' is no weight, input or result", name);
+}
+
+/* The inputs of a node: null is a hole. */
+static npu_status npu__json_inputs(npu__loader *l, const npu__json *inputs)
+{
+    npu_status status = NPU_OK;
+    l->num_in = 0;
+    if (!NPU__RESERVE(l, in, inputs->count)) {
+        return npu__parse_no_memory(&l->p);
+    }
+    for (const npu__json *m = inputs->as.first; m && status == NPU_OK; m = m->next) {
+        npu_value v = { 0 };
+        status = m->type == NPU__JSON_NULL ? NPU_OK : npu__json_resolve(l, m, &v);
+        l->in[l->num_in++] = v;
+    }
+    return status;
+}
+
+/* Specs of the results that a node lists, in the scratch arena. */
+static npu_status npu__json_outputs(npu__loader *l, const npu__json *outputs, npu_spec **out)
+{
+    const char *name = NULL;
+    npu_spec *specs = (npu_spec *)npu__arena_alloc(&l->p.scratch, (outputs->count + 1) * sizeof *specs);
+    npu_status status = specs ? NPU_OK : npu__parse_no_memory(&l->p);
+    *out = specs;
+    for (const npu__json *m = outputs->as.first; m && status == NPU_OK; m = m->next) {
+        status = npu__json_meta(l, m, &name, specs++);
+    }
+    return status;
+}
+
+/* Which result the k-th listed output is: files leave out results that are None, and then "<node>_<i>" says which it is. */
+static uint32_t npu__json_result_index(npu__loader *l, const char *name, uint32_t k, uint32_t num_listed,
+                                       uint32_t num_results)
+{
+    size_t len = strlen(l->node);
+    uint64_t i = k;
+    if (num_listed == num_results) {
+        return k;
+    }
+    if (strncmp(name, l->node, len) != 0 || name[len] != '_' || strspn(name + len + 1, "0123456789") != strlen(name + len + 1) ||
+        !npu__digits(name + len + 1, strlen(name + len + 1), &i) || i >= num_results) {
+        return NPU_NO_INDEX;
+    }
+    return (uint32_t)i;
+}
+
+/* Gives a result the name of its record. A name that a weight or input has means that one; one that a result
+   has is remembered as ambiguous. */
+static npu_status npu__json_name(npu__loader *l, uint32_t id, const char *name)
+{
+    npu_value old = npu_graph_find(l->p.g, name);
+    if (old.id == id || npu_value_has_name(l->p.g, npu__make_value(id))) {
+        return NPU_OK;
+    }
+    if (npu_value_role(l->p.g, old) == NPU_ROLE_TEMPORARY && !npu__map_add(&l->shadowed, name)) {
+        return npu__parse_no_memory(&l->p);
+    }
+    if (old.id) {
+        return NPU_OK;
+    }
+    return npu__value_name_set(l->p.g, id, name) ? npu__parse_built(&l->p) : NPU_OK;
+}
+
+/* Names what a node made, after comparing it with what the file says, and lets later nodes find it. */
+static npu_status npu__json_define(npu__loader *l, const npu__json *outputs, const npu_spec *specs,
+                                   const npu_value *made, uint32_t num_made)
+{
+    uint32_t *ids = (uint32_t *)npu__arena_alloc(&l->p.scratch, (outputs->count + 1) * sizeof *ids);
+    uint32_t k = 0;
+    npu_status status = ids ? NPU_OK : npu__parse_no_memory(&l->p);
+    for (const npu__json *m = outputs->as.first; m && status == NPU_OK; m = m->next, k++) {
+        const char *name = npu__json_get(m, "name")->as.str;
+        uint32_t i = npu__json_result_index(l, name, k, outputs->count, num_made);
+        const npu_spec *spec = i < num_made ? npu_value_spec(l->p.g, made[i]) : NULL;
+        if (!spec) {
+            return npu__json_fail(l, outputs, NPU_ERR_ARITY, "%u outputs are listed, the op has %u", (unsigned)outputs->count,
+                                  (unsigned)num_made);
+        }
+        if (!npu_spec_equal(spec, &specs[k])) {
+            npu_text text = npu_text_make(&l->p.allocator);
+            npu_spec_print(&text, spec);
+            npu_text_append(&text, ", the file says ", 16);
+            npu_spec_print(&text, &specs[k]);
+            status = npu__json_fail(l, m, NPU_ERR_SHAPE, "output %u is %s", (unsigned)k, text.data ? text.data : "another");
+            npu_text_free(&text);
+            return status;
+        }
+        ids[k] = made[i].id;
+        status = npu__json_name(l, ids[k], name);
+    }
+    return status ? status : npu__json_produce(l, outputs, l->node, ids, outputs->count);
+}
+
+/* Emits the op of a node that no converter took. */
+static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__json *attrs, const npu_spec *specs,
+                             uint32_t num_specs)
+{
+    npu__node call;
+    npu_status status;
+    npu_op op = { 0 };
+    memset(&call, 0, sizeof call);
+    call.attrs = attrs;
+    call.def = npu_registry_find(l->p.g->registry, op_type);
+    if (!call.def) {
+        status = npu__node_bind_unknown(l, &call);
+        return status ? op : npu_emit_typed(l->p.g, op_type, call.args, call.num_args, specs, num_specs);
+    }
+    status = npu__node_bind(l, &call);
+    if (status) {
+        return op;
+    }
+    return call.def->rule ? npu__emit_args(l->p.g, call.def, call.args, call.num_args, NULL, 0)
+                          : npu__emit_args(l->p.g, call.def, call.args, call.num_args, specs, num_specs);
+}
+
+/* A failure of the graph, with the node in front. */
+static npu_status npu__json_built(npu__loader *l)
+{
+    npu_status status = npu__parse_built(&l->p);
+    npu_diag *diag = &l->p.diag;
+    char message[sizeof diag->message];
+    if (l->node && strncmp(diag->message, "node '", 6) != 0) {
+        npu__copy_head(message, sizeof message, diag->message);
+        snprintf(diag->message, sizeof diag->message, "node '%.60s': %.180s", l->node, message);
+    }
+    return status;
+}
+
+static npu_status npu__json_node(npu__loader *l, const npu__json *node)
+{
+    const npu__json *inputs = NULL, *outputs = NULL, *attrs = npu__json_get(node, "attrs");
+    const char *op_type = NULL;
+    npu_spec *specs = NULL;
+    npu_value *made;
+    uint32_t num_made;
+    npu_op op;
+    npu_status status;
+    l->node = NULL;
+    status = npu__json_need_name(l, node, "name", &l->node);
+    status = status ? status : npu__json_need_name(l, node, "op_type", &op_type);
+    status = status ? status : npu__json_need(l, node, "inputs", NPU__JSON_ARRAY, &inputs);
+    status = status ? status : npu__json_need(l, node, "outputs", NPU__JSON_ARRAY, &outputs);
+    status = status || !attrs ? status : npu__json_need(l, node, "attrs", NPU__JSON_OBJECT, &attrs);
+    status = status ? status : npu__json_inputs(l, inputs);
+    status = status ? status : npu__json_outputs(l, outputs, &specs);
+    if (status) {
+        return status;
+    }
+    op = npu__json_emit(l, op_type, attrs, specs, outputs->count);
+    if (!op.id) {
+        return npu__json_built(l);
+    }
+    num_made = npu_op_num_results(l->p.g, op);
+    made = (npu_value *)npu__arena_alloc(&l->p.scratch, (num_made + 1) * sizeof *made);
+    for (uint32_t i = 0; made && i < num_made; i++) {
+        made[i] = npu_op_result(l->p.g, op, i);
+    }
+    status = made ? npu__json_define(l, outputs, specs, made, num_made) : npu__parse_no_memory(&l->p);
+    if (status == NPU_OK && (num_made != 1 || npu_graph_find(l->p.g, l->node).id != made[0].id)) {
+        status = npu_op_set_name(l->p.g, op, l->node) ? npu__json_built(l) : NPU_OK;
+    }
+    return status;
+}
+
+/* ---- JSON: the whole ---- */
+
+static npu_status npu__json_output(npu__loader *l, const npu__json *meta)
+{
+    const char *name = NULL;
+    npu_spec spec;
+    npu_value v = { 0 };
+    npu_status status = npu__json_meta(l, meta, &name, &spec);
+    status = status ? status : npu__json_resolve(l, meta, &v);
+    if (status) {
+        return status;
+    }
+    if (!npu_spec_equal(npu_value_spec(l->p.g, v), &spec)) {
+        return npu__json_fail(l, meta, NPU_ERR_SHAPE, "output '%.80s' is not of the shape and dtype of its value", name);
+    }
+    for (uint32_t i = 0; i < l->p.g->num_outputs; i++) { /* one value may be returned twice */
+        if (strcmp(npu_graph_output_name(l->p.g, i), name) == 0) {
+            char *unique = (char *)npu__arena_alloc(&l->p.scratch, strlen(name) + 16);
+            if (!unique) {
+                return npu__parse_no_memory(&l->p);
+            }
+            snprintf(unique, strlen(name) + 16, "%s_%u", name, (unsigned)l->p.g->num_outputs);
+            name = unique;
+            break;
+        }
+    }
+    return npu_output(l->p.g, name, v) ? npu__parse_built(&l->p) : NPU_OK;
+}
+
+static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
+{
+    const npu__json *inputs = NULL, *weights = NULL, *nodes = NULL, *outputs = NULL;
+    const npu__json *keys = npu__json_get(root, "weight_name_mapping"), *constants = npu__json_get(root, "constants");
+    npu_status status = root->type == NPU__JSON_OBJECT ? NPU_OK : npu__json_fail(l, root, NPU_ERR_PARSE, "the text is no object");
+    status = status ? status : npu__json_need(l, root, "graph_inputs", NPU__JSON_ARRAY, &inputs);
+    status = status ? status : npu__json_need(l, root, "graph_outputs", NPU__JSON_ARRAY, &outputs);
+    status = status ? status : npu__json_need(l, root, "weights", NPU__JSON_ARRAY, &weights);
+    status = status ? status : npu__json_need(l, root, "nodes", NPU__JSON_ARRAY, &nodes);
+    status = status || !keys ? status : npu__json_need(l, root, "weight_name_mapping", NPU__JSON_OBJECT, &keys);
+    status = status || !constants ? status : npu__json_need(l, root, "constants", NPU__JSON_OBJECT, &constants);
+    status = status ? status : npu__json_index(l, &l->keys, keys, NPU__JSON_STRING);
+    status = status ? status : npu__json_index(l, &l->constants, constants, NPU__JSON_OBJECT);
+    status = status ? status : npu__json_each(l, inputs, npu__json_input);
+    status = status ? status : npu__json_each(l, weights, npu__json_weight);
+    status = status ? status : npu__json_each(l, constants, npu__json_other_constant);
+    status = status ? status : npu__json_each(l, keys, npu__json_mapping);
+    status = status ? status : npu__json_each(l, nodes, npu__json_node);
+    l->node = NULL;
+    return status ? status : npu__json_each(l, outputs, npu__json_output);
+}
+
+static npu_status npu__json_load(npu__loader *l, const npu_graph_desc *desc)
+{
+    npu__json root;
+    npu_graph_desc d;
+    const npu__json *name;
+    npu_status status;
+    memset(&root, 0, sizeof root);
+    memset(&d, 0, sizeof d);
+    d = desc ? *desc : d;
+    status = npu__json_value(l, 0, &root);
+    npu__json_blank(&l->p);
+    if (status || l->p.at != l->p.end) {
+        return status ? status : npu__json_syntax(l, "the end of the text");
+    }
+    name = npu__json_get(&root, "model_name");
+    d.name = !d.name && npu__json_is(name, NPU__JSON_STRING) && name->as.str[0] ? name->as.str : d.name;
+    l->p.g = l->p.stack[0] = npu_graph_create(&d);
+    return l->p.g ? npu__json_graph(l, &root)
+                  : npu__parse_fail(&l->p, NPU_ERR_NO_MEMORY, "there is no graph: out of memory, or a bad desc");
+}
+
+static void npu__loader_release(npu__loader *l)
+{
+    NPU__RELEASE(&l->p, items);
+    npu__free(&l->p.allocator, l->results, l->cap_results * sizeof *l->results);
+    npu__free(&l->p.allocator, l->in, l->cap_in * sizeof *l->in);
+    npu__map_free(&l->producers);
+    npu__map_free(&l->shadowed);
+    npu__map_free(&l->constants);
+    npu__map_free(&l->keys);
+    npu__arena_free(&l->p.scratch);
+    npu__arena_free(&l->tree);
+}
+
+NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
+                                           const npu_graph_desc *desc, npu_diag *diag)
+{
+    npu__loader l;
+    npu_status status;
+    *out = NULL;
+    memset(&l, 0, sizeof l);
+    l.allocator = l.p.allocator = l.p.scratch.allocator = l.tree.allocator = npu__allocator(desc ? desc->allocator : NULL);
+    l.producers.allocator = l.shadowed.allocator = l.constants.allocator = l.keys.allocator = l.p.allocator;
+    l.p.file = "json";
+    l.p.at = l.p.token.at = l.counted = text ? text : "";
+    l.p.end = l.p.at + (text ? len : 0);
+    l.p.line = 1;
+    status = npu__json_load(&l, desc);
+    if (status) {
+        if (diag) {
+            *diag = l.p.diag;
+        }
+        npu_graph_destroy(l.p.stack[0]);
+    } else {
+        *out = npu_graph_at(l.p.stack[0], NULL, 0);
+    }
+    npu__loader_release(&l);
+    return status;
+}
+
+/* ---- JSON: printing ---- */
+
+typedef struct npu__json_writer {
+    npu_text *text;
+    const npu_graph *g;
+    npu__arena arena;
+    npu__name_map names;   /* of inputs and nodes */
+    const char **nodes;    /* name per op */
+    bool *is_operand;      /* per value: written as a tensor, even a number */
+} npu__json_writer;
+
+/* A number that stands among the attributes, as x * 0.5 was written. */
+static bool npu__json_is_inline(const npu__json_writer *w, uint32_t id)
+{
+    const npu__value *v = &w->g->values[id];
+    const npu_spec *spec = w->g->specs[v->spec];
+    return v->role == NPU_ROLE_CONSTANT && !v->name && spec->wrapped && spec->rank == 0 && !w->is_operand[id] &&
+           (spec->dtype == NPU_F64 || spec->dtype == NPU_I64 || spec->dtype == NPU_BOOL);
+}
+
+/* The name, or one made from the id that no other value has. */
+static const char *npu__json_label(npu__json_writer *w, uint32_t id)
+{
+    const npu_graph *g = w->g;
+    char label[24] = "", *copy;
+    if (g->values[id].name) {
+        return g->names[g->values[id].name];
+    }
+    snprintf(label, sizeof label, "%%%u", (unsigned)id);
+    for (size_t n = strlen(label); n + 1 < sizeof label && npu_graph_find(g, label).id; n++) {
+        label[n] = '_';
+        label[n + 1] = 0;
+    }
+    copy = npu__arena_str(&w->arena, label);
+    w->text->status = copy ? w->text->status : NPU_ERR_NO_MEMORY;
+    return copy ? copy : "";
+}
+
+/* Enters a name, with the id added until it is the only one. */
+static const char *npu__json_unique(npu__json_writer *w, const char *name, uint32_t id)
+{
+    size_t size = strlen(name) + 16;
+    while (npu__map_find(&w->names, name)) {
+        char *longer = (char *)npu__arena_alloc(&w->arena, size += 16);
+        if (!longer) {
+            return NULL;
+        }
+        snprintf(longer, size, "%s_%u", name, (unsigned)id);
+        name = longer;
+    }
+    return npu__map_add(&w->names, name) ? name : NULL;
+}
+
+/* Names of all nodes, and which numbers are written as tensors. */
+static npu_status npu__json_prepare(npu__json_writer *w)
+{
+    const npu_graph *g = w->g;
+    char label[24];
+    w->nodes = (const char **)npu__arena_alloc(&w->arena, g->num_ops * sizeof *w->nodes);
+    w->is_operand = (bool *)npu__arena_alloc(&w->arena, g->num_values * sizeof *w->is_operand);
+    if (!w->nodes || !w->is_operand) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    memset(w->is_operand, 0, g->num_values * sizeof *w->is_operand);
+    for (uint32_t i = 0; i < g->num_inputs; i++) {
+        if (!npu__json_unique(w, npu__json_label(w, g->inputs[i]), g->inputs[i])) {
+            return NPU_ERR_NO_MEMORY;
+        }
+    }
+    for (uint32_t i = 0; i < g->num_outputs; i++) {
+        w->is_operand[g->outputs[i].a] = true;
+    }
+    for (uint32_t i = 1; i < g->num_ops; i++) {
+        const npu__op *o = &g->ops[i];
+        const char *name = g->names[o->name];
+        snprintf(label, sizeof label, "%%op%u", (unsigned)i);
+        name = name[0] ? name : o->num_results ? npu__json_label(w, o->first_result) : npu__arena_str(&w->arena, label);
+        w->nodes[i] = name ? npu__json_unique(w, name, i) : NULL;
+        if (!w->nodes[i]) {
+            return NPU_ERR_NO_MEMORY;
+        }
+    }
+    return NPU_OK;
+}
+
+static const char *npu__json_dtype(npu_dtype dtype)
+{
+    for (size_t i = 0; i < NPU__COUNT(npu__torch_dtypes); i++) {
+        if (npu__torch_dtypes[i].dtype == dtype) {
+            return npu__torch_dtypes[i].name;
+        }
+    }
+    return npu_dtype_name(dtype);
+}
+
+/* {"name": .., "shape": [..], "dtype": .., "producer_node": .., "producer_output_idx": ..}; id is the value. */
+static void npu__json_print_meta(npu__json_writer *w, const char *name, uint32_t id)
+{
+    const npu__value *v = &w->g->values[id];
+    const npu_spec *spec = w->g->specs[v->spec];
+    npu__text_str(w->text, "{\"name\": ");
+    npu__text_json(w->text, name);
+    npu__text_str(w->text, ", \"shape\": [");
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        npu_text_printf(w->text, "%s%lld", i ? ", " : "", (long long)spec->dims[i]);
+    }
+    npu_text_printf(w->text, "], \"dtype\": \"%s\"%s", npu__json_dtype((npu_dtype)spec->dtype),
+                    spec->wrapped ? ", \"wrapped\": true" : "");
+}
+
+static void npu__json_print_tensor(npu__json_writer *w, const char *name, uint32_t id, bool is_use)
+{
+    const npu__value *v = &w->g->values[id];
+    npu__json_print_meta(w, name, id);
+    if (is_use && (v->producer || v->role == NPU_ROLE_INPUT)) {
+        npu__text_str(w->text, ", \"producer_node\": ");
+        npu__text_json(w->text, v->producer ? w->nodes[v->producer] : npu__json_label(w, id));
+        npu_text_printf(w->text, ", \"producer_output_idx\": %u", (unsigned)v->result);
+    }
+    npu__text_str(w->text, "}");
+}
+
+/* The name of a result where it has one, else that of its node, with a number where there are several. */
+static void npu__json_print_result(npu__json_writer *w, uint32_t id, bool is_use)
+{
+    const npu__value *v = &w->g->values[id];
+    npu_text name = npu_text_make(&w->text->allocator);
+    if (v->name || !v->producer) {
+        npu__json_print_tensor(w, npu__json_label(w, id), id, is_use);
+        return;
+    }
+    npu__text_str(&name, w->nodes[v->producer]);
+    if (w->g->ops[v->producer].num_results > 1) {
+        npu_text_printf(&name, "_%u", (unsigned)v->result);
+    }
+    npu__json_print_tensor(w, name.data ? name.data : "", id, is_use);
+    w->text->status = w->text->status ? w->text->status : name.status;
+    npu_text_free(&name);
+}
+
+static void npu__json_print_scalar(npu_text *text, npu_scalar s)
+{
+    if (!s.is_float) {
+        npu__text_scalar(text, s);
+    } else if (s.f != s.f || s.f - s.f != 0) {
+        npu__text_str(text, s.f != s.f ? "NaN" : s.f > 0 ? "Infinity" : "-Infinity");
+    } else {
+        npu__text_double(text, s.f);
+    }
+}
+
+static void npu__json_print_str(npu_text *text, const char *data, uint32_t len)
+{
+    npu_text copy = npu_text_make(&text->allocator);
+    npu_text_append(&copy, data, len);
+    npu__text_json(text, copy.data ? copy.data : "");
+    text->status = text->status ? text->status : copy.status;
+    npu_text_free(&copy);
+}
+
+/* A number of c10 as its word: "cuda:1", "torch.strided". */
+static bool npu__json_print_word(npu_text *text, uint32_t base, int64_t number)
+{
+    bool is_device = base == NPU_T_DEVICE;
+    for (size_t i = 0; i < NPU__COUNT(npu__words); i++) {
+        if (npu__words[i].base == base && base != NPU_T_INT && npu__words[i].value == (is_device ? number % 256 : number)) {
+            npu_text_printf(text, "\"%s%s", is_device ? "" : "torch.", npu__words[i].text);
+            if (is_device && number / 256) {
+                npu_text_printf(text, ":%d", (int)(number / 256));
+            }
+            npu__text_str(text, "\"");
+            return number >= 0;
+        }
+    }
+    return false;
+}
+
+/* False = JSON has no form for it. */
+static bool npu__json_print_arg(npu_text *text, const npu_schema_arg *schema, const npu_bound_arg *arg)
+{
+    switch (arg->form) {
+    case NPU_ARG_NONE: npu__text_str(text, "null"); return true;
+    case NPU_ARG_STR: npu__json_print_str(text, (const char *)arg->data, arg->count); return true;
+    case NPU_ARG_DTYPE: npu_text_printf(text, "\"torch.%s\"", npu__json_dtype((npu_dtype)arg->i)); return true;
+    case NPU_ARG_INT:
+        if (npu__json_print_word(text, schema->type.base, arg->i)) {
+            return true;
+        }
+        break;
+    case NPU_ARG_FLOAT:
+    case NPU_ARG_BOOL: break;
+    case NPU_ARG_TENSOR:
+    case NPU_ARG_TENSORS:
+    case NPU_ARG_GRAPH: return false;
+    default:
+        npu__text_str(text, "[");
+        for (uint32_t i = 0; i < arg->count; i++) {
+            npu__text_str(text, i ? ", " : "");
+            npu__json_print_scalar(text, npu__bound_element(arg, i));
+        }
+        npu__text_str(text, "]");
+        return true;
+    }
+    npu__json_print_scalar(text, npu__bound_scalar(arg));
+    return true;
+}
+
+/* An attribute's name, with what separates it from the one before. */
+static void npu__json_print_key(npu_text *text, const char **before, const char *name)
+{
+    npu__text_str(text, *before);
+    npu__text_json(text, name);
+    npu__text_str(text, ": ");
+    *before = ", ";
+}
+
+/* The inputs of a node: all operands but holes and numbers, in the order of the schema. An op without a schema keeps its
+   holes. */
+static void npu__json_print_inputs(npu__json_writer *w, const npu__op *o)
+{
+    const char *before = "";
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        uint32_t id = w->g->uses[o->first_operand + i].value;
+        if (id == 0 ? o->def->kind == 0 : !npu__json_is_inline(w, id)) {
+            npu__text_str(w->text, before);
+            if (id) {
+                npu__json_print_result(w, id, true);
+            } else {
+                npu__text_str(w->text, "null");
+            }
+            before = ",\n                ";
+        }
+    }
+}
+
+/* Lengths and holes of tensor lists; which optional tensors are given, where that is not plain. */
+static void npu__json_print_groups(npu__json_writer *w, const npu__op *o, const npu_bound_arg *args, const char **before)
+{
+    const npu_schema *schema = o->def->schema;
+    const npu__use *uses = w->g->uses + o->first_operand;
+    npu_text sizes = npu_text_make(&w->text->allocator), masks = sizes, given = sizes;
+    uint32_t num_holes = 0, num_given = 0, num_absent = 0;
+    for (uint32_t a = 0; a < schema->num_args; a++) {
+        const npu_schema_type *type = &schema->args[a].type;
+        uint32_t length = 0, holes = 0;
+        for (uint32_t i = 0; type->list && args[a].form == NPU_ARG_TENSORS && i < args[a].count; i++) {
+            holes += uses[args[a].first + i].value == 0;
+            length++;
+        }
+        if (type->base == NPU_T_TENSOR && type->list) {
+            npu_text_printf(&sizes, "%s%u", sizes.len ? ", " : "", (unsigned)(length - holes));
+            npu__text_str(&masks, masks.len ? ", [" : "[");
+            for (uint32_t i = 0; holes && i < length; i++) {
+                npu_text_printf(&masks, "%s%s", i ? ", " : "", uses[args[a].first + i].value ? "false" : "true");
+            }
+            npu__text_str(&masks, "]");
+        } else if (type->base == NPU_T_TENSOR && type->optional) {
+            uint32_t id = args[a].form == NPU_ARG_TENSOR ? uses[args[a].first].value : 0;
+            bool is_given = id && !npu__json_is_inline(w, id);
+            npu_text_printf(&given, "%s%s", given.len ? ", " : "", is_given ? "true" : "false");
+            num_given += is_given;
+            num_absent += !id;
+        }
+        num_holes += holes;
+    }
+    if (sizes.len) {
+        npu__json_print_key(w->text, before, npu__node_words[0]);
+        npu_text_printf(w->text, "[%s]", sizes.data);
+    }
+    if (num_holes) {
+        npu__json_print_key(w->text, before, npu__node_words[1]);
+        npu_text_printf(w->text, "[%s]", masks.data);
+    }
+    if (num_given && num_absent) {
+        npu__json_print_key(w->text, before, npu__node_words[2]);
+        npu_text_printf(w->text, "[%s]", given.data);
+    }
+    w->text->status = w->text->status ? w->text->status : sizes.status ? sizes.status : masks.status ? masks.status : given.status;
+    npu_text_free(&sizes);
+    npu_text_free(&masks);
+    npu_text_free(&given);
+}
+
+static npu_status npu__json_print_attrs(npu__json_writer *w, const npu__op *o, const npu_bound_arg *args)
+{
+    const npu_schema *schema = o->def->schema;
+    const char *before = "";
+    if (o->def->kind) {
+        npu__json_print_groups(w, o, args, &before);
+    }
+    for (uint32_t a = 0; a < schema->num_args; a++) {
+        const npu_schema_arg *arg = &schema->args[a];
+        uint32_t id = args[a].form == NPU_ARG_TENSOR ? w->g->uses[o->first_operand + args[a].first].value : 0;
+        if (arg->type.base == NPU_T_TENSOR && id && npu__json_is_inline(w, id)) {
+            const npu__data *data = &w->g->data[w->g->values[id].data];
+            npu_dtype dtype = (npu_dtype)w->g->specs[w->g->values[id].spec]->dtype;
+            uint64_t bits = npu__element_load((const uint8_t *)data->data, npu__element_bytes(dtype));
+            npu__json_print_key(w->text, &before, arg->name);
+            npu__json_print_scalar(w->text, dtype == NPU_F64    ? npu_scalar_float(npu__bits_double(bits))
+                                            : dtype == NPU_BOOL ? npu_scalar_bool(bits != 0)
+                                                                : npu_scalar_int((int64_t)bits));
+        } else if (arg->type.base != NPU_T_TENSOR && !npu__is_default(arg, &args[a])) {
+            npu__json_print_key(w->text, &before, arg->name);
+            if (!npu__json_print_arg(w->text, arg, &args[a])) {
+                return NPU_ERR_UNSUPPORTED;
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__json_print_node(npu__json_writer *w, uint32_t id)
+{
+    const npu__op *o = &w->g->ops[id];
+    npu_bound_arg args[NPU_MAX_ARGS];
+    npu_status status = npu__bind_args(w->g, o, args);
+    npu__text_str(w->text, "{\"name\": ");
+    npu__text_json(w->text, w->nodes[id]);
+    npu__text_str(w->text, ", \"op_type\": ");
+    npu__text_json(w->text, o->def->kind == NPU_NPU_GETITEM ? "<built-in function getitem>" : o->def->name);
+    npu__text_str(w->text, ",\n     \"inputs\": [");
+    npu__json_print_inputs(w, o);
+    npu__text_str(w->text, "],\n     \"outputs\": [");
+    for (uint32_t i = 0; i < o->num_results; i++) {
+        npu__text_str(w->text, i ? ",\n                 " : "");
+        npu__json_print_result(w, o->first_result + i, false);
+    }
+    npu__text_str(w->text, "],\n     \"attrs\": {");
+    status = status ? status : npu__json_print_attrs(w, o, args);
+    npu__text_str(w->text, "}}");
+    return status;
+}
+
+/* Nested lists of the elements from `data` on, of dim `axis`; complex ones as pairs. */
+static void npu__json_print_elements(npu_text *text, const npu_spec *spec, uint32_t axis, const uint8_t **data)
+{
+    npu_dtype dtype = (npu_dtype)spec->dtype;
+    uint32_t bytes = npu__element_bytes(dtype);
+    double x;
+    if (axis < spec->rank) {
+        npu__text_str(text, "[");
+        for (int64_t i = 0; i < spec->dims[axis]; i++) {
+            npu__text_str(text, i ? ", " : "");
+            npu__json_print_elements(text, spec, axis + 1, data);
+        }
+        npu__text_str(text, "]");
+    } else if (npu_dtype_is_float(dtype)) {
+        npu__float_number(dtype, npu__element_load(*data, bytes), &x);
+        npu__json_print_scalar(text, npu_scalar_float(x));
+        *data += bytes;
+    } else {
+        npu__text_element(text, dtype, npu__element_load(*data, bytes));
+        *data += bytes;
+    }
+}
+
+static void npu__json_print_constant(npu__json_writer *w, uint32_t id)
+{
+    const npu_spec *spec = w->g->specs[w->g->values[id].spec];
+    const npu__data *data = &w->g->data[w->g->values[id].data];
+    const uint8_t *bytes = (const uint8_t *)data->data;
+    size_t len = 0;
+    npu_spec_len(spec, &len);
+    npu__text_json(w->text, npu__json_label(w, id));
+    npu__text_str(w->text, ": {\"data\": ");
+    if (npu__is_readable((npu_dtype)spec->dtype, bytes, len)) {
+        npu__json_print_elements(w->text, spec, 0, &bytes);
+    } else {
+        npu__text_str(w->text, "\"");
+        npu__text_hex(w->text, bytes, data->size, npu__element_bytes((npu_dtype)spec->dtype));
+        npu__text_str(w->text, "\"");
+    }
+    npu_text_printf(w->text, ", \"dtype\": \"%s\"}", npu__json_dtype((npu_dtype)spec->dtype));
+}
+
+/* What torch's form has a place for: plain tensors of known shape, in one graph without state. */
+static npu_status npu__json_check(const npu_graph *g)
+{
+    if (g->num_children || g->num_updates || g->level != NPU_LEVEL_TENSOR) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    for (uint32_t i = 1; i < g->num_values; i++) {
+        const npu_spec *spec = g->specs[g->values[i].spec];
+        if (!npu_spec_is_static(spec)) {
+            return NPU_ERR_DYNAMIC_SHAPE;
+        }
+        if (spec->cls != NPU_CLASS_TENSOR || spec->quant || spec->space || spec->offset ||
+            g->values[i].role == NPU_ROLE_STATE) {
+            return NPU_ERR_UNSUPPORTED;
+        }
+    }
+    return NPU_OK;
+}
+
+/* `"key": [` with what print writes for each id that it takes, a line each. */
+static npu_status npu__json_print_list(npu__json_writer *w, const char *head, uint32_t first, uint32_t end,
+                                       npu_status (*print)(npu__json_writer *w, uint32_t i), const char *tail)
+{
+    const char *line = "\n    ";
+    npu_status status = NPU_OK;
+    npu__text_str(w->text, head);
+    for (uint32_t i = first; i < end && status == NPU_OK; i++) {
+        size_t before = w->text->len, after;
+        npu__text_str(w->text, line);
+        after = w->text->len;
+        status = print(w, i);
+        if (w->text->len == after && w->text->status == NPU_OK) { /* it had nothing to write */
+            w->text->len = before;
+            w->text->data[before] = 0;
+        } else {
+            line = ",\n    ";
+        }
+    }
+    npu_text_printf(w->text, "%s%s", line[0] == ',' ? "\n  " : "", tail);
+    return status;
+}
+
+static npu_status npu__json_print_input(npu__json_writer *w, uint32_t i)
+{
+    npu__json_print_tensor(w, npu__json_label(w, w->g->inputs[i]), w->g->inputs[i], false);
+    return NPU_OK;
+}
+
+static npu_status npu__json_print_output(npu__json_writer *w, uint32_t i)
+{
+    uint32_t id = w->g->outputs[i].a;
+    const npu__value *v = &w->g->values[id];
+    bool has_producer = v->producer || v->role == NPU_ROLE_INPUT;
+    npu__json_print_tensor(w, has_producer ? w->g->names[w->g->outputs[i].b] : npu__json_label(w, id), id, true);
+    return NPU_OK;
+}
+
+static npu_status npu__json_print_weight(npu__json_writer *w, uint32_t id)
+{
+    const npu__value *v = &w->g->values[id];
+    if (v->role == NPU_ROLE_PARAM || (v->role == NPU_ROLE_CONSTANT && !npu__json_is_inline(w, id))) {
+        npu__json_print_tensor(w, npu__json_label(w, id), id, false);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__json_print_data(npu__json_writer *w, uint32_t id)
+{
+    if (w->g->values[id].role == NPU_ROLE_CONSTANT && !npu__json_is_inline(w, id)) {
+        npu__json_print_constant(w, id);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__json_print_alias(npu__json_writer *w, uint32_t i)
+{
+    const npu__pair *alias = &w->g->aliases[i];
+    if (w->g->values[alias->a].role == NPU_ROLE_PARAM || w->g->values[alias->a].role == NPU_ROLE_CONSTANT) {
+        npu__text_json(w->text, w->g->names[alias->b]);
+        npu__text_str(w->text, ": ");
+        npu__text_json(w->text, npu__json_label(w, alias->a));
+    }
+    return NPU_OK;
+}
+
+/* Numbers that an op takes where no attribute can hold them are written as constants. */
+static npu_status npu__json_mark_operands(npu__json_writer *w)
+{
+    const npu_graph *g = w->g;
+    npu_bound_arg args[NPU_MAX_ARGS];
+    for (uint32_t i = 1; i < g->num_ops; i++) {
+        const npu__op *o = &g->ops[i];
+        npu_status status = npu__bind_args(g, o, args);
+        if (status) {
+            return status;
+        }
+        for (uint32_t a = 0; a < o->def->schema->num_args; a++) {
+            uint32_t count = args[a].form == NPU_ARG_TENSORS ? args[a].count : args[a].form == NPU_ARG_TENSOR && o->def->kind == 0;
+            for (uint32_t k = 0; k < count; k++) {
+                w->is_operand[g->uses[o->first_operand + args[a].first + k].value] = true;
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__json_print(npu__json_writer *w)
+{
+    const npu_graph *g = w->g;
+    npu_status status = npu__json_prepare(w);
+    status = status ? status : npu__json_mark_operands(w);
+    if (status) {
+        return status;
+    }
+    npu__text_str(w->text, "{\n  \"model_name\": ");
+    npu__text_json(w->text, g->name);
+    npu__json_print_list(w, ",\n  \"pytorch_version\": \"\",\n  \"graph_inputs\": [", 0, g->num_inputs,
+                         npu__json_print_input, "],\n");
+    npu__json_print_list(w, "  \"graph_outputs\": [", 0, g->num_outputs, npu__json_print_output, "],\n");
+    npu__json_print_list(w, "  \"weights\": [", 1, g->num_values, npu__json_print_weight, "],\n");
+    npu__json_print_list(w, "  \"weight_name_mapping\": {", 0, g->num_aliases, npu__json_print_alias, "},\n");
+    status = npu__json_print_list(w, "  \"nodes\": [", 1, g->num_ops, npu__json_print_node, "],\n");
+    npu__json_print_list(w, "  \"constants\": {", 1, g->num_values, npu__json_print_data, "}\n}\n");
+    return status;
+}
+
+NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text)
+{
+    npu__json_writer w;
+    npu_status status = g ? npu__json_check(g) : NPU_ERR_NO_MEMORY;
+    if (status) {
+        return status;
+    }
+    memset(&w, 0, sizeof w);
+    w.text = text;
+    w.g = g;
+    w.arena.allocator = w.names.allocator = npu__allocator(&g->allocator);
+    status = npu__json_print(&w);
+    npu__map_free(&w.names);
+    npu__arena_free(&w.arena);
+    return status ? status : text->status;
 }
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -19681,6 +21690,12 @@ static npu_status npu__rewrite_body(npu_rewrite *rw, npu_rewrite_fn fn, void *ct
 static npu_status npu__rewrite_tail(npu_rewrite *rw)
 {
     const npu_graph *from = rw->from;
+    for (uint32_t i = 0; i < from->num_aliases; i++) {
+        npu_value v = npu__make_value(rw->values[from->aliases[i].a]);
+        if (v.id && npu_value_alias(rw->to, v, from->names[from->aliases[i].b])) {
+            return npu__rewrite_fail(rw, NPU_ERR_NO_MEMORY, "aliases");
+        }
+    }
     for (uint32_t i = 0; i < from->num_saved; i++) {
         npu_op op = npu__make_op(rw->ops[from->saved[i].a]);
         npu_value v = npu__make_value(rw->values[from->saved[i].b]);
@@ -24030,13 +26045,6 @@ NPU_IR_API void npu_exec_print_profile(const npu_exec *exec, npu_text *text)
 }
 
 /* ---- trace ---- */
-
-static void npu__text_json(npu_text *text, const char *s)
-{
-    npu__text_str(text, "\"");
-    npu__text_escaped(text, s);
-    npu__text_str(text, "\"");
-}
 
 /* Nanoseconds as the microseconds of a trace. */
 static void npu__text_micros(npu_text *text, const char *key, uint64_t ns)

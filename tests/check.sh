@@ -227,7 +227,7 @@ malformed_vectors() { # cuts and spoils a vectors file; the runner must say so a
 
 fuzzing() {
     local name
-    for name in schema blob graph; do
+    for name in schema blob graph json; do
         step "fuzz $name" fuzz_target $name
     done
     step "malformed vectors" malformed_vectors

@@ -1,0 +1,46 @@
+/* Graphs in JSON: whatever loads must be valid, and what is written of it must load again and be written the same. */
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static npu_registry *registry; /* made once: it is the same for every input */
+    fuzz_memory memory;
+    npu_allocator allocator = fuzz_allocator(&memory);
+    npu_graph_desc desc;
+    npu_diag diag;
+    npu_graph *g = NULL, *again = NULL;
+    char *copy = (char *)malloc(size ? size : 1); /* without a NUL: reading past the end is seen */
+    FUZZ_REQUIRE(copy && (registry || npu_registry_create(&registry, NULL, NULL) == NPU_OK));
+    memcpy(copy, data, size);
+    memset(&desc, 0, sizeof desc);
+    memset(&diag, 0, sizeof diag);
+    desc.allocator = &allocator;
+    desc.registry = registry;
+    npu_status status = npu_graph_parse_json(&g, copy, size, &desc, &diag);
+    FUZZ_REQUIRE((status == NPU_OK) == (g != NULL) && diag.status == status);
+    if (g) {
+        npu_text first = npu_text_make(&allocator), second = npu_text_make(&allocator);
+        FUZZ_REQUIRE(npu_graph_validate(g, NULL, NULL) == NPU_OK);
+        status = npu_graph_print_json(g, &first);
+        if (status == NPU_OK) {
+            status = npu_graph_parse_json(&again, first.data, first.len, &desc, &diag);
+            if (status) {
+                fprintf(stderr, "%s: line %d: %s\n%s", npu_status_name(status), (int)diag.line, diag.message, first.data);
+            }
+            FUZZ_REQUIRE(status == NPU_OK && npu_graph_print_json(again, &second) == NPU_OK);
+            if (first.len != second.len || memcmp(first.data, second.data, first.len) != 0) {
+                fprintf(stderr, "%s\n%s", first.data, second.data);
+            }
+            FUZZ_REQUIRE(first.len == second.len && memcmp(first.data, second.data, first.len) == 0);
+        } else {
+            FUZZ_REQUIRE(status == NPU_ERR_DYNAMIC_SHAPE); /* the size of a result may hang on data */
+        }
+        npu_text_free(&first);
+        npu_text_free(&second);
+    }
+    npu_graph_destroy(again);
+    npu_graph_destroy(g);
+    FUZZ_REQUIRE(memory.live == 0);
+    free(copy);
+    return 0;
+}

@@ -1,0 +1,849 @@
+/* The JSON of PyTorch exporters: calls put back together by their schemas, and what is wrong with a file said so. */
+#include "../npu_ir_backend_ref.h"
+#include "npu_test.h"
+
+/* ---- documents in short ----
+
+   A list of tensors is "x=float32[2,3] w=float32[4]"; an input of a node may also be "x" (by name), "split.1" (result 1 of
+   node split) and "null". A node is "name | op_type | inputs | outputs | attrs", attrs with ' for ". */
+
+typedef struct document {
+    const char *inputs, *weights, *outputs;
+    const char *more;      /* further members: "'constants': {..}, " */
+    const char *nodes[12];
+} document;
+
+static void put_tensor(npu_text *text, const char *s, int len)
+{
+    const char *equals = memchr(s, '=', (size_t)len), *dot = memchr(s, '.', (size_t)len);
+    const char *bracket = memchr(s, '[', (size_t)len);
+    if (len == 4 && memcmp(s, "null", 4) == 0) {
+        npu_text_printf(text, "null");
+    } else if (equals && bracket) {
+        npu_text_printf(text, "{\"name\": \"%.*s\", \"shape\": %.*s, \"dtype\": \"%.*s\"}", (int)(equals - s), s,
+                        (int)(s + len - bracket), bracket, (int)(bracket - equals - 1), equals + 1);
+    } else if (dot && dot[1] >= '0' && dot[1] <= '9') {
+        npu_text_printf(text, "{\"name\": \"?\", \"producer_node\": \"%.*s\", \"producer_output_idx\": %.*s}", (int)(dot - s), s,
+                        (int)(s + len - dot - 1), dot + 1);
+    } else {
+        npu_text_printf(text, "{\"name\": \"%.*s\"}", len, s);
+    }
+}
+
+static void put_tensors(npu_text *text, const char *key, const char *list, const char *end)
+{
+    const char *separator = "";
+    npu_text_printf(text, "\"%s\": [", key);
+    for (const char *s = list ? list : ""; s < end && *s;) {
+        int len = (int)strcspn(s, " ");
+        if (len) {
+            npu_text_printf(text, "%s", separator);
+            put_tensor(text, s, len);
+            separator = ", ";
+        }
+        s += len + (s[len] == ' ');
+    }
+    npu_text_printf(text, "], ");
+}
+
+static const char *end_of(const char *s) { return s ? s + strlen(s) : NULL; }
+
+static void put_json(npu_text *text, const char *s)
+{
+    for (; *s; s++) {
+        npu_text_append(text, *s == '\'' ? "\"" : s, 1);
+    }
+}
+
+static void put_node(npu_text *text, const char *line)
+{
+    const char *part[5], *end[5];
+    for (int i = 0; i < 5; i++) {
+        part[i] = line + strspn(line, " ");
+        line = part[i] + strcspn(part[i], "|");
+        end[i] = line;
+        while (end[i] > part[i] && end[i][-1] == ' ') {
+            end[i]--;
+        }
+        line += *line == '|';
+    }
+    npu_text_printf(text, "{\"name\": \"%.*s\", \"op_type\": \"%.*s\", ", (int)(end[0] - part[0]), part[0],
+                    (int)(end[1] - part[1]), part[1]);
+    put_tensors(text, "inputs", part[2], end[2]);
+    put_tensors(text, "outputs", part[3], end[3]);
+    npu_text_printf(text, "\"attrs\": {");
+    put_json(text, part[4]);
+    npu_text_printf(text, "}}");
+}
+
+static npu_text document_text(const document *d)
+{
+    npu_text text = npu_text_make(NULL);
+    npu_text_printf(&text, "{\"model_name\": \"m\", ");
+    put_tensors(&text, "graph_inputs", d->inputs, end_of(d->inputs));
+    put_tensors(&text, "weights", d->weights, end_of(d->weights));
+    put_tensors(&text, "graph_outputs", d->outputs, end_of(d->outputs));
+    put_json(&text, d->more ? d->more : "");
+    npu_text_printf(&text, "\"nodes\": [");
+    for (int i = 0; i < 12 && d->nodes[i]; i++) {
+        npu_text_printf(&text, i ? ",\n " : "\n ");
+        put_node(&text, d->nodes[i]);
+    }
+    npu_text_printf(&text, "]}");
+    return text;
+}
+
+static npu_status try_document(npu_graph **g, const document *d, const npu_graph_desc *desc, npu_diag *diag)
+{
+    npu_text text = document_text(d);
+    npu_status status = npu_graph_parse_json(g, text.data, text.len, desc, diag);
+    npu_text_free(&text);
+    return status;
+}
+
+static npu_text json_of(const npu_graph *g)
+{
+    npu_text text = npu_text_make(NULL);
+    NPU_CHECK_STATUS(npu_graph_print_json(g, &text), NPU_OK);
+    return text;
+}
+
+/* Loads it; checks that what is written of it reads back to the same. */
+static npu_graph *load_with(const document *d, const npu_graph_desc *desc)
+{
+    npu_diag diag = { 0 };
+    npu_graph *g = NULL, *again = NULL;
+    if (try_document(&g, d, desc, &diag)) {
+        fprintf(stderr, "%s: line %d: %s\n", npu_status_name(diag.status), (int)diag.line, diag.message);
+        NPU_CHECK(g);
+        return NULL;
+    }
+    npu_text first = json_of(g), second = npu_text_make(NULL);
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    if (npu_graph_parse_json(&again, first.data, first.len, desc, &diag)) {
+        fprintf(stderr, "%s: line %d: %s\n%s\n", npu_status_name(diag.status), (int)diag.line, diag.message, first.data);
+        NPU_CHECK(again);
+    } else {
+        second = json_of(again);
+        NPU_CHECK_STR(second.data, first.data);
+    }
+    npu_graph_destroy(again);
+    npu_text_free(&first);
+    npu_text_free(&second);
+    return g;
+}
+
+static npu_graph *load(const document *d) { return load_with(d, NULL); }
+
+static void refuse(const document *d, npu_status status, const char *words)
+{
+    npu_diag diag = { 0 };
+    npu_graph *g = NULL;
+    NPU_CHECK_STATUS(try_document(&g, d, NULL, &diag), status);
+    NPU_CHECK(g == NULL);
+    NPU_CHECK_STATUS(diag.status, status);
+    if (!strstr(diag.message, words)) {
+        NPU_CHECK_STR(diag.message, words);
+    }
+    npu_graph_destroy(g);
+}
+
+/* ---- running ---- */
+
+typedef struct run {
+    npu_exec *exec;
+    npu_diag diag;
+} run;
+
+/* Inputs in order, of the sizes that the graph gives them. */
+static run run_graph(const npu_graph *g, const void *const *inputs)
+{
+    run r;
+    const npu_backend *cpu = npu_ref_backend();
+    memset(&r, 0, sizeof r);
+    if (!g || npu_exec_create_simple(&r.exec, g, &cpu, 1, &r.diag)) {
+        fprintf(stderr, "%s\n", r.diag.message);
+        NPU_CHECK(r.exec);
+        return r;
+    }
+    for (uint32_t i = 0; i < npu_graph_num_inputs(g); i++) {
+        size_t size = 0;
+        npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
+        NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, i, inputs[i], size), NPU_OK);
+    }
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    return r;
+}
+
+/* Output i of the only run of g is these floats. */
+static void check_floats(const run *r, uint32_t i, const float *want, size_t len)
+{
+    size_t size = 0;
+    const float *got = r->exec ? (const float *)npu_exec_output(r->exec, i, &size) : NULL;
+    NPU_CHECK_EQ(size, len * sizeof *want);
+    for (size_t k = 0; got && k < len && k < size / sizeof *want; k++) {
+        NPU_CHECK_NEAR(got[k], want[k], 1e-5);
+    }
+}
+
+/* One node with x and perhaps y as inputs; its first output as floats. */
+static void check_node(const char *inputs, const char *outputs, const char *node, const void *const *data, const float *want,
+                       size_t len)
+{
+    document d = { inputs, "", outputs, NULL, { node } };
+    npu_graph *g = load(&d);
+    run r = run_graph(g, data);
+    if (want) {
+        check_floats(&r, 0, want, len);
+    }
+    npu_exec_destroy(r.exec);
+    npu_graph_destroy(g);
+}
+#define FLOATS(...) (const float[]){ __VA_ARGS__ }, sizeof((const float[]){ __VA_ARGS__ }) / sizeof(float)
+#define DATA(...) (const void *const[]){ __VA_ARGS__ }
+
+static const float x6[] = { 1, 2, 3, 4, 5, 6 }, y6[] = { 10, 20, 30, 40, 50, 60 }, z2[] = { 7, 8 };
+
+/* ---- from schema to call ---- */
+
+/* An op that only its schema describes: no type rule, no kernel, no line of code. */
+static void test_schema_alone(void)
+{
+    static const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, NULL,
+                                    "axpy(Tensor a, Tensor? b=None, *, float alpha=1.5, int[] axes=[0,1]) -> (Tensor, Tensor)", "" };
+    npu_registry *registry = NULL;
+    npu_graph_desc desc = { .name = NULL };
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(registry, "my", &row, NULL), NPU_OK);
+    desc.registry = registry;
+    document d = { "x=float32[2,3] y=float32[2,3]", "", "n_1=float32[5]", NULL,
+                   { "n | my::axpy | x y | n_0=float32[4] n_1=float32[5] | 'alpha': 2" } };
+    npu_graph *g = load_with(&d, &desc);
+    npu_op_info info;
+    npu_op_storage storage = { .capacity = 0 };
+    NPU_ITEM("S0.1");
+    NPU_ITEM("S0.2");
+    NPU_CHECK_STATUS(npu_op_describe(g, (npu_op){ 1 }, &info, &storage), NPU_OK);
+    NPU_CHECK_NEAR(npu_op_float(&info, "alpha", 0), 2, 0);
+    NPU_CHECK_EQ(npu_op_list_len(&info, "axes"), 2);
+    NPU_CHECK_EQ(npu_op_operand(&info, "b"), 1);
+    NPU_CHECK_EQ(info.out[1]->dims[0], 5);
+    npu_op_storage_free(&storage);
+    npu_graph_destroy(g);
+    npu_registry_destroy(registry);
+}
+
+/* An op that nothing describes loads, keeps its attributes, and fails only where something must execute it. */
+static void test_unknown_op(void)
+{
+    document d = { "x=float32[6]", "", "y=float32[2]", NULL,
+                   { "y | my_lib.thing.v2 | x null x | y=float32[2] | 'k': 3, 'f': 0.5, 's': 'a', 'on': true, 'l': [1, 2], "
+                     "'n': null, 'deep': {'a': [[1]]}, 'mixed': [1, 'b']" } };
+    npu_graph *g = load(&d);
+    npu_op_info info;
+    npu_op_storage storage = { .capacity = 0 };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    npu_diag diag = { 0 };
+    NPU_ITEM("S0.2");
+    NPU_CHECK_STATUS(npu_op_describe(g, (npu_op){ 1 }, &info, &storage), NPU_OK);
+    NPU_CHECK_STR(info.name, "my_lib.thing.v2");
+    NPU_CHECK_EQ(info.num_in, 3);
+    NPU_CHECK(info.in[1] == NULL);
+    NPU_CHECK_EQ(npu_op_int(&info, "k", 0), 3);
+    NPU_CHECK_EQ(npu_op_int_at(&info, "l", 1), 2);
+    NPU_CHECK(npu_op_str_is(&info, "deep", "{\"a\": [[1]]}"));
+    NPU_CHECK(!npu_op_has(&info, "n"));
+    npu_op_storage_free(&storage);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_ERR_NOT_IMPLEMENTED);
+    NPU_CHECK(strstr(diag.message, "my_lib.thing.v2"));
+    npu_graph_destroy(g);
+}
+
+/* Three spellings of a call run the same kernel, found by the schema that the name stands for. */
+static void test_execution(void)
+{
+    NPU_ITEM("S0.3");
+    NPU_ITEM("S0.9");
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | aten.sub.Tensor | x w | y=float32[2,3] | ", DATA(x6, y6),
+               FLOATS(-9, -18, -27, -36, -45, -54));
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | aten::sub | w x | y=float32[2,3] | ", DATA(x6, y6),
+               FLOATS(9, 18, 27, 36, 45, 54));
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | torch.ops.aten.sub.Tensor | x.0 w.0 | y=float32[2,3] | 'alpha': 2",
+               DATA(x6, y6), FLOATS(-19, -38, -57, -76, -95, -114));
+}
+
+/* Positional and keyword arguments land where the schema has them, in whatever order the file gives them. */
+static void test_positional_and_keyword(void)
+{
+    NPU_ITEM("S0.7");
+    NPU_ITEM("S0.18");
+    NPU_ITEM("S0.19");
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | aten.add.Tensor | x w | y=float32[2,3] | 'alpha': 0.5", DATA(x6, y6),
+               FLOATS(6, 12, 18, 24, 30, 36));
+    check_node("x=float32[2,3]", "y=float64[2]", "y | aten.sum.dim_IntList | x | y=float64[2] | 'dtype': 'torch.float64', 'keepdim': false, 'dim': [-1]",
+               DATA(x6), NULL, 0);
+    check_node("x=float32[1,1,2,3]", "y=float32[1,1,1,2]", "y | aten.avg_pool2d.default | x | y=float32[1,1,1,2] | 'kernel_size': [2, 2], 'stride': [1, 1]",
+               DATA(x6), FLOATS(3, 4));
+}
+
+/* One tensor, a tuple and a list of tensors all become results 0..n-1. */
+static void test_results(void)
+{
+    document d = { "x=float32[2,3]", "", "m_0=float32[2] m_1=int64[2] s_0=float32[1,3] s_1=float32[1,3]", NULL,
+                   { "m | aten.max.dim | x | m_0=float32[2] m_1=int64[2] | 'dim': 1",
+                     "s | aten.split.Tensor | x | s_0=float32[1,3] s_1=float32[1,3] | 'split_size': 1, 'dim': 0" } };
+    npu_graph *g = load(&d);
+    run r = run_graph(g, DATA(x6));
+    const int64_t *index = r.exec ? (const int64_t *)npu_exec_output(r.exec, 1, NULL) : NULL;
+    NPU_ITEM("S0.8");
+    check_floats(&r, 0, FLOATS(3, 6));
+    NPU_CHECK(index && index[0] == 2 && index[1] == 2);
+    check_floats(&r, 2, FLOATS(1, 2, 3));
+    check_floats(&r, 3, FLOATS(4, 5, 6));
+    npu_exec_destroy(r.exec);
+    npu_graph_destroy(g);
+}
+
+/* ---- numbers in tensor slots ---- */
+
+static void test_scalar_in_tensor_slot(void)
+{
+    NPU_ITEM("S0.10");
+    NPU_ITEM("S0.20");
+    check_node("x=float32[2,3]", "y=float32[2,3]", "y | aten.mul.Tensor | x | y=float32[2,3] | 'other': 0.5", DATA(x6),
+               FLOATS(0.5f, 1, 1.5f, 2, 2.5f, 3));
+    check_node("x=float32[2,3]", "y=float32[2,3]", "y | aten.sub.Tensor | x | y=float32[2,3] | 'other': 3.0", DATA(x6),
+               FLOATS(-2, -1, 0, 1, 2, 3));
+    check_node("x=float32[2,3]", "y=float32[2,3]", "y | aten.div.Tensor | x | y=float32[2,3] | 'other': 2", DATA(x6),
+               FLOATS(0.5f, 1, 1.5f, 2, 2.5f, 3));
+    check_node("x=float32[2,3]", "y=float32[2,3]", "y | aten.add.Tensor | x | y=float32[2,3] | 'other': 1, 'alpha': 10", DATA(x6),
+               FLOATS(11, 12, 13, 14, 15, 16));
+    /* the number may stand in front, too: 1 - x */
+    check_node("x=float32[2,3]", "y=float32[2,3]", "y | aten.sub.Tensor | x | y=float32[2,3] | 'self': 1", DATA(x6),
+               FLOATS(0, -1, -2, -3, -4, -5));
+}
+
+/* A number takes part in promotion by its kind only. */
+static void test_scalar_promotion(void)
+{
+    static const struct { const char *in, *node, *out; } rows[] = {
+        { "x=int32[3]", "y | aten.mul.Tensor | x | y=float32[3] | 'other': 0.5", "y=float32[3]" },
+        { "x=float16[3]", "y | aten.mul.Tensor | x | y=float16[3] | 'other': 0.5", "y=float16[3]" },
+        { "x=bfloat16[3]", "y | aten.add.Tensor | x | y=bfloat16[3] | 'other': 2", "y=bfloat16[3]" },
+        { "x=uint8[3]", "y | aten.add.Tensor | x | y=uint8[3] | 'other': 300", "y=uint8[3]" },
+        { "x=bool[3]", "y | aten.add.Tensor | x | y=int64[3] | 'other': 1", "y=int64[3]" },
+        { "x=int64[3]", "y | aten.add.Tensor | x | y=int64[3] | 'other': true", "y=int64[3]" },
+    };
+    NPU_ITEM("S0.21");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        document d = { rows[i].in, "", rows[i].out, NULL, { rows[i].node } };
+        npu_graph_destroy(load(&d));
+    }
+    document tensor = { "x=float16[3] s=float32[1]", "", "y=float16[3]", NULL, { "y | aten.mul.Tensor | x s | y=float16[3] | " } };
+    refuse(&tensor, NPU_ERR_SHAPE, "node 'y'"); /* a tensor of one element is no number */
+}
+
+/* ---- lists ---- */
+
+static void test_tensor_lists(void)
+{
+    document lstm = { "x=float32[1,1,2] h=float32[1,1,1] c=float32[1,1,1]",
+                      "wi=float32[4,2] wh=float32[4,1] bi=float32[4] bh=float32[4]", "l_0=float32[1,1,1]", NULL,
+                      { "l | aten.lstm.input | x h c wi wh bi bh | l_0=float32[1,1,1] l_1=float32[1,1,1] l_2=float32[1,1,1] | "
+                        "'_tensor_list_sizes': [2, 4], 'has_biases': true, 'num_layers': 1, 'dropout': 0.0, 'train': false, "
+                        "'bidirectional': false, 'batch_first': false" } };
+    NPU_ITEM("S0.11");
+    NPU_ITEM("S0.12");
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[4,3]", "y | aten.cat.default | x w | y=float32[4,3] | '_tensor_list_sizes': [2]",
+               DATA(x6, y6), FLOATS(1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60));
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,2,3]", "y | aten.stack.default | w x | y=float32[2,2,3] | ", DATA(x6, y6),
+               FLOATS(10, 20, 30, 40, 50, 60, 1, 2, 3, 4, 5, 6));
+    npu_graph_destroy(load(&lstm));
+    lstm.nodes[0] = "l | aten.lstm.input | x h c wi wh bi bh | l_0=float32[1,1,1] | '_tensor_list_sizes': [2, 3], 'has_biases': true, "
+                    "'num_layers': 1, 'dropout': 0.0, 'train': false, 'bidirectional': false, 'batch_first': false";
+    refuse(&lstm, NPU_ERR_ARITY, "7 input tensors");
+    lstm.nodes[0] = "l | aten.lstm.input | x h c wi wh bi bh | l_0=float32[1,1,1] | 'has_biases': true, 'num_layers': 1, 'dropout': 0.0, "
+                    "'train': false, 'bidirectional': false, 'batch_first': false";
+    refuse(&lstm, NPU_ERR_ARITY, "_tensor_list_sizes");
+    lstm.nodes[0] = "l | aten.cat.default | x | l=float32[1,1,2] | '_tensor_list_sizes': [-1]";
+    refuse(&lstm, NPU_ERR_ARITY, "_tensor_list_sizes");
+}
+
+/* None among the indices, and how many tensors there are then. */
+static void test_list_holes(void)
+{
+    static const int64_t i2[] = { 2, 0 };
+    static const char *const bad[] = {
+        "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, true]]",
+        "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, false, false]]",
+        "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, false], [true]]",
+    };
+    document d = { "x=float32[2,3] i=int64[2]", "", "y=float32[2,2]", NULL, { NULL } };
+    NPU_ITEM("S0.13");
+    NPU_ITEM("S0.14");
+    NPU_ITEM("S0.23");
+    check_node("x=float32[2,3] i=int64[2]", "y=float32[2,2]",
+               "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, false]]", DATA(x6, i2),
+               FLOATS(3, 1, 6, 4));
+    check_node("x=float32[3,2] i=int64[2]", "y=float32[2,2]",
+               "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[false, true]]", DATA(x6, i2),
+               FLOATS(5, 6, 1, 2));
+    check_node("x=float32[1,2,3] i=int64[2]", "y=float32[1,2,2]",
+               "y | aten.index.Tensor | x i | y=float32[1,2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, true, false]]",
+               DATA(x6, i2), FLOATS(3, 1, 6, 4));
+    /* None between two tensors: the dim that they index comes first */
+    check_node("x=float32[3,1,3] i=int64[2]", "y=float32[2,1]",
+               "y | aten.index.Tensor | x i i | y=float32[2,1] | '_tensor_list_sizes': [2], '_tensor_list_none_masks': [[false, true, false]]",
+               DATA(((const float[]){ 1, 2, 3, 4, 5, 6, 7, 8, 9 }), i2), FLOATS(9, 1));
+    check_node("x=float32[3,2] i=int64[2]", "y=float32[2,2]", "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], "
+               "'_tensor_list_none_masks': [[]]", DATA(x6, i2), FLOATS(5, 6, 1, 2));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        d.nodes[0] = bad[i];
+        refuse(&d, NPU_ERR_ARITY, "_tensor_list_none_masks");
+    }
+}
+
+/* ---- optional tensors ---- */
+
+static void test_optional_tensors(void)
+{
+    NPU_ITEM("S0.15");
+    NPU_ITEM("S0.16");
+    NPU_ITEM("S0.17");
+    check_node("x=float32[3,2] w=float32[1,2] b=float32[1]", "y=float32[3,1]", "y | aten.linear.default | x w b | y=float32[3,1] | ",
+               DATA(x6, z2, y6), FLOATS(33, 63, 93));
+    check_node("x=float32[3,2] w=float32[1,2]", "y=float32[3,1]", "y | aten.linear.default | x w | y=float32[3,1] | ", DATA(x6, z2),
+               FLOATS(23, 53, 83));
+    check_node("x=float32[3,2] w=float32[1,2]", "y=float32[3,1]", "y | aten.linear.default | x w null | y=float32[3,1] | ", DATA(x6, z2),
+               FLOATS(23, 53, 83));
+    check_node("x=float32[3,2] w=float32[1,2]", "y=float32[3,1]", "y | aten.linear.default | x w | y=float32[3,1] | 'bias': null", DATA(x6, z2),
+               FLOATS(23, 53, 83));
+    check_node("x=float32[2,3]", "y=float32[2,3]", "y | aten.clamp.Tensor | x | y=float32[2,3] | 'max': 3.0", DATA(x6),
+               FLOATS(1, 2, 3, 3, 3, 3));
+}
+
+/* The optional tensors that are missing need not be the last ones. What the type rule cannot decide, the file has to say. */
+static void test_missing_optional(void)
+{
+    document d = { "x=float32[1,2,1,3] m=float32[2] v=float32[2]", "", "y=float32[1,2,1,3]", NULL,
+                   { "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': false, 'momentum': 0.1, 'eps': 0.0, "
+                     "'cudnn_enabled': false" } };
+    static const float mean[] = { 1, 4 }, var[] = { 1, 4 };
+    npu_graph *g = load(&d); /* without weight and bias: only the running statistics can be the two */
+    run r = run_graph(g, DATA(x6, mean, var));
+    check_floats(&r, 0, FLOATS(0, 1, 2, 0, 0.5f, 1));
+    npu_exec_destroy(r.exec);
+    npu_graph_destroy(g);
+    d.nodes[0] = "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': true, 'momentum': 0.1, 'eps': 0.0, "
+                 "'cudnn_enabled': false";
+    refuse(&d, NPU_ERR_ARITY, "_optional_tensor_mask");
+    d.nodes[0] = "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': true, 'momentum': 0.1, 'eps': 0.0, "
+                 "'cudnn_enabled': false, '_optional_tensor_mask': [true, true, false, false]";
+    npu_graph_destroy(load(&d));
+    d.nodes[0] = "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': true, 'momentum': 0.1, 'eps': 0.0, "
+                 "'cudnn_enabled': false, '_optional_tensor_mask': [true, false, false, false]";
+    refuse(&d, NPU_ERR_ARITY, "_optional_tensor_mask");
+    document clamp = { "x=float32[2,3] t=float32[]", "", "y=float32[2,3]", NULL, { "y | aten.clamp.Tensor | x t | y=float32[2,3] | " } };
+    static const float three[] = { 3 };
+    refuse(&clamp, NPU_ERR_ARITY, "2 ways");
+    check_node(clamp.inputs, clamp.outputs, "y | aten.clamp.Tensor | x t | y=float32[2,3] | '_optional_tensor_mask': [false, true]", DATA(x6, three),
+               FLOATS(1, 2, 3, 3, 3, 3));
+    check_node(clamp.inputs, clamp.outputs, "y | aten.clamp.Tensor | x null t | y=float32[2,3] | ", DATA(x6, three), FLOATS(1, 2, 3, 3, 3, 3));
+    check_node(clamp.inputs, clamp.outputs, "y | aten.clamp.Tensor | x t null | y=float32[2,3] | ", DATA(x6, three), FLOATS(3, 3, 3, 4, 5, 6));
+    clamp.nodes[0] = "y | aten.clamp.Tensor | x t t t | y=float32[2,3] | ";
+    refuse(&clamp, NPU_ERR_ARITY, "4 input tensors, its schema takes 1 to 3");
+}
+
+/* ---- attributes ---- */
+
+/* A missing attribute takes the schema's default, and what comes after it still counts. */
+static void test_defaults(void)
+{
+    document d = { "x=float32[1,1,3,3]", "", "y=float32[1,1,2,2]", NULL,
+                   { "y | aten.avg_pool2d.default | x | y=float32[1,1,2,2] | 'kernel_size': [2, 2], 'ceil_mode': true" } };
+    npu_graph_destroy(load(&d));
+    d.nodes[0] = "y | aten.avg_pool2d.default | x | y=float32[1,1,2,2] | 'kernel_size': [2, 2], 'ceil_mod': true";
+    refuse(&d, NPU_ERR_ATTRIBUTE, "'ceil_mod'");
+    d.nodes[0] = "y | aten.avg_pool2d.default | x | y=float32[1,1,2,2] | 'kernel_size': 'two'";
+    refuse(&d, NPU_ERR_ATTRIBUTE, "kernel_size");
+    d.nodes[0] = "y | aten.avg_pool2d.default | x | y=float32[1,1,2,2] | ";
+    refuse(&d, NPU_ERR_ATTRIBUTE, "kernel_size");
+}
+
+/* A model exported without data creates its tensors on "meta": they are made where it runs. */
+static void test_meta_device(void)
+{
+    static const struct { const char *node, *out; float want[4]; } rows[] = {
+        { "y | aten.full.default | | y=float32[4] | 'size': [4], 'fill_value': 2.5, 'device': 'meta', 'pin_memory': false", "y=float32[4]", { 2.5f, 2.5f, 2.5f, 2.5f } },
+        { "y | aten.zeros.default | | y=float32[4] | 'size': [4], 'dtype': 'torch.float32', 'layout': 'torch.strided', 'device': 'meta'", "y=float32[4]", { 0 } },
+        { "y | aten.ones.default | | y=float32[4] | 'size': [4], 'device': 'meta:0'", "y=float32[4]", { 1, 1, 1, 1 } },
+        { "y | aten.arange.default | | y=float32[4] | 'end': 4, 'dtype': 'float32', 'device': 'meta'", "y=float32[4]", { 0, 1, 2, 3 } },
+        { "y | aten.full_like.default | x | y=float32[2,2] | 'fill_value': 7, 'memory_format': 'torch.preserve_format', 'device': 'meta'", "y=float32[2,2]", { 7, 7, 7, 7 } },
+        { "y | aten.ones_like.default | x | y=float32[2,2] | 'device': 'meta'", "y=float32[2,2]", { 1, 1, 1, 1 } },
+    };
+    NPU_ITEM("S0.22");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        check_node("x=float32[2,2]", rows[i].out, rows[i].node, DATA(x6), rows[i].want, 4);
+        document d = { "x=float32[2,2]", "", rows[i].out, NULL, { rows[i].node } };
+        npu_graph *g = load(&d);
+        npu_op_info info;
+        npu_op_storage storage = { .capacity = 0 };
+        NPU_CHECK_STATUS(npu_op_describe(g, (npu_op){ 1 }, &info, &storage), NPU_OK);
+        NPU_CHECK_EQ(npu_op_int(&info, "device", -1), 0); /* c10's number of the CPU */
+        npu_op_storage_free(&storage);
+        npu_graph_destroy(g);
+    }
+    document scalar = { "", "", "y=int64[]", NULL, { "y | aten.scalar_tensor.default | | y=int64[] | 's': 3, 'dtype': 'torch.int64', 'device': 'meta'" } };
+    npu_graph_destroy(load(&scalar));
+}
+
+/* ---- getitem ---- */
+
+static void test_getitem(void)
+{
+    document d = { "x=float32[2,3]", "", "g=int64[2] h=float32[2]", NULL,
+                   { "m | aten.max.dim | x | m_0=float32[2] m_1=int64[2] | 'dim': 1",
+                     "g | <built-in function getitem> | m.0 m.1 | g=int64[2] | 'index': 1",
+                     "h | <built-in function getitem> | m.0 m.1 | h=float32[2] | " } };
+    npu_graph *g = load(&d);
+    run r = run_graph(g, DATA(x6));
+    const int64_t *index = r.exec ? (const int64_t *)npu_exec_output(r.exec, 0, NULL) : NULL;
+    NPU_ITEM("S0.42");
+    NPU_ITEM("S0.43");
+    NPU_CHECK(index && index[0] == 2 && index[1] == 2);
+    check_floats(&r, 1, FLOATS(3, 6));
+    npu_exec_destroy(r.exec);
+    npu_graph_destroy(g);
+    d.nodes[1] = "g | <built-in function getitem> | m.0 m.1 | g=int64[2] | 'index': 2";
+    refuse(&d, NPU_ERR_RANGE, "node 'g'");
+}
+
+/* ---- weights and constants ---- */
+
+static void test_weights(void)
+{
+    document d = { "x=float32[3,2]", "fc.weight=float32[1,2] fc.bias=float32[1]", "y=float32[3,1]",
+                   "'weight_name_mapping': {'p_fc_weight': 'fc.weight', 'p_fc_bias': 'fc.bias'}, ",
+                   { "y | aten.linear.default | x.0 p_fc_weight p_fc_bias | y=float32[3,1] | " } };
+    static const float w[] = { 7, 8 }, b[] = { 10 };
+    npu_graph *g = load(&d), *copy = NULL;
+    NPU_CHECK_EQ(npu_graph_find(g, "p_fc_weight").id, npu_graph_find(g, "fc.weight").id);
+    NPU_CHECK_STR(npu_value_name(g, npu_graph_find(g, "p_fc_weight")), "fc.weight");
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_ERR_MISSING_WEIGHT);
+    NPU_ITEM("S0.54");
+    NPU_CHECK_STATUS(npu_param_bind(g, "p_fc_weight", w, sizeof w), NPU_OK); /* by either name */
+    NPU_CHECK_STATUS(npu_param_bind(g, "fc.bias", b, sizeof b), NPU_OK);
+    run r = run_graph(g, DATA(x6));
+    check_floats(&r, 0, FLOATS(33, 63, 93));
+    npu_exec_destroy(r.exec);
+    NPU_CHECK_STATUS(npu_graph_rewrite(&copy, g, NULL, NULL, NULL), NPU_OK);
+    NPU_CHECK_EQ(npu_graph_find(copy, "p_fc_bias").id, npu_graph_find(copy, "fc.bias").id);
+    npu_graph_destroy(copy);
+    npu_text text = npu_text_make(NULL);
+    NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&copy, text.data, text.len, NULL, NULL), NPU_OK);
+    NPU_CHECK_EQ(npu_graph_find(copy, "p_fc_bias").id, npu_graph_find(copy, "fc.bias").id);
+    npu_graph_destroy(copy);
+    npu_text_free(&text);
+    npu_graph_destroy(g);
+    d.weights = "p_fc_weight=float32[1,2] p_fc_bias=float32[1]"; /* listed by placeholder */
+    g = load(&d);
+    NPU_CHECK_STATUS(npu_param_bind(g, "fc.weight", w, sizeof w), NPU_OK);
+    npu_graph_destroy(g);
+    d.weights = "fc.weight=float32[1,2]";
+    refuse(&d, NPU_ERR_NOT_FOUND, "fc.bias");
+}
+
+/* Every dtype's bits come back. */
+static void test_constants(void)
+{
+    static const struct { const char *dtype, *data; uint8_t bytes[16]; size_t size; } rows[] = {
+        { "float32", "[0.1, -0.0]", { 0xcd, 0xcc, 0xcc, 0x3d, 0, 0, 0, 0x80 }, 8 },
+        { "bfloat16", "[1.5, Infinity]", { 0xc0, 0x3f, 0x80, 0x7f }, 4 },
+        { "float16", "[65504, 6e-8]", { 0xff, 0x7b, 1, 0 }, 4 },
+        { "float64", "[0.1]", { 0x9a, 0x99, 0x99, 0x99, 0x99, 0x99, 0xb9, 0x3f }, 8 },
+        { "uint8", "[255, 0, 128]", { 255, 0, 128 }, 3 },
+        { "int8", "[-128, 127]", { 0x80, 0x7f }, 2 },
+        { "int16", "[-2]", { 0xfe, 0xff }, 2 },
+        { "int32", "[[1], [2]]", { 1, 0, 0, 0, 2, 0, 0, 0 }, 8 },
+        { "int64", "[-9223372036854775808]", { 0, 0, 0, 0, 0, 0, 0, 0x80 }, 8 },
+        { "uint64", "[18446744073709551615]", { 255, 255, 255, 255, 255, 255, 255, 255 }, 8 },
+        { "bool", "[true, false, 1]", { 1, 0, 1 }, 3 },
+        { "complex64", "[[1.0, -2.0]]", { 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0 }, 8 },
+        { "float32", "'0x010080ff'", { 1, 0, 0x80, 0xff }, 4 }, /* a NaN that no number stands for */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char more[200];
+        bool is_hex = rows[i].data[0] == '\'';
+        snprintf(more, sizeof more, "'constants': {'k': {'data': %s, 'dtype': '%s'}}, ", rows[i].data, rows[i].dtype);
+        document d = { "x=float32[1]", is_hex ? "k=float32[1]" : "", "x=float32[1]", more, { NULL } };
+        npu_graph *g = load(&d);
+        size_t size = 0;
+        const uint8_t *data = (const uint8_t *)npu_value_data(g, npu_graph_find(g, "k"), &size);
+        const uint16_t one = 1;
+        bool is_little = *(const uint8_t *)&one == 1;
+        NPU_CHECK_EQ(size, rows[i].size);
+        for (size_t k = 0; data && is_little && k < size && k < rows[i].size; k++) {
+            NPU_CHECK_EQ(data[k], rows[i].bytes[k]);
+        }
+        npu_graph_destroy(g);
+    }
+}
+
+/* A tensor made in forward() of a model without data has none either: said by name, with what to do instead. */
+static void test_constant_without_data(void)
+{
+    document d = { "x=float32[2]", "lifted_0=float32[2]", "y=float32[2]", "'weight_name_mapping': {'c_lifted_0': 'lifted_0'}, ",
+                   { "y | aten.add.Tensor | x.0 c_lifted_0 | y=float32[2] | " } };
+    NPU_ITEM("S0.53");
+    NPU_ITEM("S0.54");
+    refuse(&d, NPU_ERR_CONVERSION, "constant 'lifted_0' has no data");
+    refuse(&d, NPU_ERR_CONVERSION, "register_buffer");
+    d.more = "'weight_name_mapping': {'c_lifted_0': 'lifted_0'}, 'constants': {'lifted_0': {'data': [5, 6], 'dtype': 'float32'}}, ";
+    npu_graph *g = load(&d);
+    run r = run_graph(g, DATA(x6));
+    check_floats(&r, 0, FLOATS(6, 8));
+    npu_exec_destroy(r.exec);
+    npu_graph_destroy(g);
+    d.more = "'constants': {'lifted_0': {'data': null, 'dtype': 'float32'}}, ";
+    refuse(&d, NPU_ERR_CONVERSION, "lifted_0");
+    d.more = "'weight_name_mapping': {'b_buffer': 'lifted_0'}, "; /* a buffer: its data is bound later */
+    d.nodes[0] = "y | aten.add.Tensor | x.0 b_buffer | y=float32[2] | ";
+    npu_graph_destroy(load(&d));
+}
+
+/* ---- what is refused ---- */
+
+static void test_dynamic_shape(void)
+{
+    document d = { "x=float32[s0,3]", "", "", NULL, { NULL } };
+    NPU_ITEM("S0.52");
+    npu_graph *g = NULL;
+    npu_diag diag = { 0 };
+    static const char symbolic[] = "{\"graph_inputs\": [], \"weights\": [], \"graph_outputs\": [], \"nodes\": [\n"
+                                   "{\"name\": \"relu\", \"op_type\": \"aten.relu\", \"inputs\": [], \"outputs\": [{\"name\": \"r\", "
+                                   "\"shape\": [\"s0\", 3], \"dtype\": \"float32\"}]}]}";
+    NPU_CHECK_STATUS(npu_graph_parse_json(&g, symbolic, sizeof symbolic - 1, NULL, &diag), NPU_ERR_DYNAMIC_SHAPE);
+    NPU_CHECK(strstr(diag.message, "node 'relu'") && strstr(diag.message, "s0"));
+    NPU_CHECK_EQ(diag.line, 2);
+    d.inputs = "x=float32[-1,3]";
+    refuse(&d, NPU_ERR_DYNAMIC_SHAPE, "'x'");
+    d.inputs = "x=float32[null]";
+    refuse(&d, NPU_ERR_DYNAMIC_SHAPE, "'x'");
+    d.inputs = "x=float32[2.5]";
+    refuse(&d, NPU_ERR_DYNAMIC_SHAPE, "'x'");
+}
+
+static void test_mixed_precision(void)
+{
+    document d = { "x=float16[2,2]", "w=float32[2,2]", "y=float16[2,2]", NULL, { "y | aten.linear.default | x w | y=float16[2,2] | " } };
+    NPU_ITEM("S0.51");
+    refuse(&d, NPU_ERR_DTYPE, "node 'y'");
+    d.nodes[0] = "y | aten.mm.default | x w | y=float16[2,2] | ";
+    refuse(&d, NPU_ERR_DTYPE, "node 'y'");
+    d.nodes[0] = "y | aten.add.Tensor | x w | y=float32[2,2] | ";
+    d.outputs = "y=float32[2,2]";
+    npu_graph_destroy(load(&d)); /* elementwise ops promote */
+}
+
+static void test_bad_graphs(void)
+{
+    static const struct { npu_status status; const char *words; document d; } rows[] = {
+        { NPU_ERR_NOT_FOUND, "'later' is no graph input or node", { "x=float32[2]", "", "", NULL, { "a | aten.relu | later.0 | a=float32[2] | ", "later | aten.relu | x | later=float32[2] | " } } },
+        { NPU_ERR_RANGE, "has 2 results, number 2", { "x=float32[2,3]", "", "", NULL, { "m | aten.max.dim | x | m_0=float32[2] m_1=int64[2] | 'dim': 1", "r | aten.relu | m.2 | r=float32[2] | " } } },
+        { NPU_ERR_NOT_FOUND, "'w' is no weight, input or result", { "x=float32[2]", "", "", NULL, { "a | aten.add.Tensor | x w | a=float32[2] | " } } },
+        { NPU_ERR_NOT_FOUND, "'b'", { "x=float32[2]", "", "b=float32[2]", NULL, { "a | aten.relu | x | a=float32[2] | " } } },
+        { NPU_ERR_DUPLICATE, "'a'", { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float32[2] | ", "a | aten.relu | x | b=float32[2] | " } } },
+        { NPU_ERR_PARSE, "\"name\" is empty", { "x=float32[2]", "", "", NULL, { " | aten.relu | x | a=float32[2] | " } } },
+        { NPU_ERR_PARSE, "\"op_type\" is empty", { "x=float32[2]", "", "", NULL, { "a | | x | a=float32[2] | " } } },
+        { NPU_ERR_SHAPE, "node 'a': output 0 is f32[2]", { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float32[3] | " } } },
+        { NPU_ERR_SHAPE, "output 0 is f32[2]", { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float64[2] | " } } },
+        { NPU_ERR_ARITY, "2 outputs are listed", { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float32[2] b=float32[2] | " } } },
+        { NPU_ERR_ARITY, "1 input tensors", { "x=float32[2]", "", "", NULL, { "a | aten.add.Tensor | x | a=float32[2] | " } } },
+        { NPU_ERR_ARITY, "2 input tensors", { "x=float32[2]", "", "", NULL, { "a | aten.relu | x x | a=float32[2] | " } } },
+        { NPU_ERR_DTYPE, "'float31'", { "x=float31[2]", "", "", NULL, { NULL } } },
+        { NPU_ERR_RANK, "9 dims", { "x=float32[1,1,1,1,1,1,1,1,1]", "", "", NULL, { NULL } } },
+        { NPU_ERR_DUPLICATE, "'x'", { "x=float32[2] x=float32[2]", "", "", NULL, { NULL } } },
+        { NPU_ERR_SHAPE, "not of its shape", { "", "k=float32[3]", "", "'constants': {'k': {'data': [1, 2], 'dtype': 'float32'}}, ", { NULL } } },
+        { NPU_ERR_DTYPE, "no i8", { "", "k=int8[1]", "", "'constants': {'k': {'data': [128], 'dtype': 'int8'}}, ", { NULL } } },
+        { NPU_ERR_DTYPE, "no u8", { "", "k=uint8[1]", "", "'constants': {'k': {'data': [-1], 'dtype': 'uint8'}}, ", { NULL } } },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        refuse(&rows[i].d, rows[i].status, rows[i].words);
+    }
+}
+
+static void test_bad_text(void)
+{
+    static const struct { const char *text; int line; } rows[] = {
+        { "", 1 }, { "{", 1 }, { "[1,", 1 }, { "{\"a\" 1}", 1 }, { "{\"a\": 1,}", 1 }, { "{1: 2}", 1 }, { "nul", 1 }, { "{} x", 1 },
+        { "\n\n{\"a\": tru}", 3 }, { "\"\\u12\"", 1 }, { "\"\\ud800\"", 1 }, { "\"\\u0000\"", 1 }, { "\"\xff\"", 1 }, { "\"a\nb\"", 1 },
+        { "01x", 1 }, { "-", 1 }, { "1e", 1 }, { "1.2.3", 1 }, { "[1 2]", 1 }, { "\"\\q\"", 1 }, { "{}", 1 }, { "[]", 1 },
+        { "{\"graph_inputs\": 3}", 1 }, { "{\"graph_inputs\": [],\n \"graph_outputs\": {}}", 2 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_diag diag = { 0 };
+        npu_graph *g = NULL;
+        NPU_CHECK_STATUS(npu_graph_parse_json(&g, rows[i].text, strlen(rows[i].text), NULL, &diag), NPU_ERR_PARSE);
+        NPU_CHECK_EQ(diag.line, rows[i].line);
+        NPU_CHECK_STR(diag.file, "json");
+    }
+    char deep[300];
+    memset(deep, '[', sizeof deep);
+    npu_diag diag = { 0 };
+    npu_graph *g = NULL;
+    NPU_CHECK_STATUS(npu_graph_parse_json(&g, deep, sizeof deep, NULL, &diag), NPU_ERR_PARSE);
+    NPU_CHECK(strstr(diag.message, "64 levels"));
+}
+
+/* ---- names ---- */
+
+/* Results that are None are left out of a file; the others keep their places. */
+static void test_output_positions(void)
+{
+    document d = { "x=float32[2,3]", "w=float32[3]", "n_2=float32[2,1]", NULL,
+                   { "n | aten.native_layer_norm.default | x w null | n_0=float32[2,3] n_2=float32[2,1] | 'normalized_shape': [3], 'eps': 1e-05",
+                     "r | aten.relu | n.1 | r=float32[2,1] | " } };
+    npu_graph *g = load(&d);
+    uint32_t index = 9;
+    npu_value_producer(g, npu_graph_find(g, "n_2"), &index);
+    NPU_CHECK_EQ(index, 2);
+    NPU_CHECK_EQ(npu_op_operand_value(g, (npu_op){ 2 }, 0).id, npu_graph_find(g, "n_2").id);
+    NPU_CHECK_STR(npu_op_name(g, (npu_op){ 1 }), "n");
+    npu_graph_destroy(g);
+    d.nodes[0] = "n | aten.native_layer_norm.default | x w null | a=float32[2,3] b=float32[2,1] | 'normalized_shape': [3], 'eps': 1e-05";
+    refuse(&d, NPU_ERR_ARITY, "2 outputs are listed, the op has 3");
+}
+
+/* Two results of one name are told apart by their producers, and only by them. */
+static void test_shadowed_names(void)
+{
+    document d = { "x=float32[2]", "", "r=float32[2]", NULL,
+                   { "a | aten.relu | x | t=float32[2] | ", "b | aten.neg | x | t=float32[2] | ", "r | aten.abs | b.0 | r=float32[2] | " } };
+    npu_graph *g = load(&d);
+    NPU_CHECK_EQ(npu_op_operand_value(g, (npu_op){ 3 }, 0).id, npu_op_result(g, (npu_op){ 2 }, 0).id);
+    npu_graph_destroy(g);
+    d.nodes[2] = "r | aten.abs | t | r=float32[2] | ";
+    refuse(&d, NPU_ERR_GRAPH, "two values are named 't'");
+}
+
+/* One value returned twice keeps both places. */
+static void test_repeated_output(void)
+{
+    document d = { "x=float32[2]", "", "a=float32[2] a=float32[2]", NULL, { "a | aten.neg | x | a=float32[2] | " } };
+    npu_graph *g = load(&d);
+    NPU_CHECK_EQ(npu_graph_num_outputs(g), 2);
+    NPU_CHECK_STR(npu_graph_output_name(g, 1), "a_1");
+    npu_graph_destroy(g);
+}
+
+/* ---- printing ---- */
+
+/* What the builder makes: unnamed values, numbers, holes, lists, words. */
+static void test_print(void)
+{
+    npu_graph *g = npu_graph_create(NULL), *again = NULL;
+    npu_spec f = npu_spec_tensor(NPU_F32, 2, (const int64_t[]){ 2, 3 });
+    npu_value x = npu_input(g, "x \"\\ \xc3\xa9", f), w = npu_param(g, "w", npu_spec_tensor(NPU_F32, 1, (const int64_t[]){ 3 })), none = { 0 };
+    npu_value y = npu_mul(g, x, npu_number(g, npu_scalar_float(0.5)));
+    y = npu_layer_norm(g, y, none, w, 1, 0);
+    npu_value xs[3] = { y, x, npu_constant(g, NULL, f, x6) };
+    y = npu_cat(g, xs, 3, 0);
+    npu_arg dtype[] = { npu_arg_tensor("self", y), npu_arg_dtype("dtype", NPU_BF16), npu_arg_str("device", "cuda:1") };
+    y = npu_op_result(g, npu_emit_name(g, "aten._to_copy", dtype, 3), 0);
+    npu_output(g, "out", y);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    npu_text first = json_of(g), second = npu_text_make(NULL);
+    NPU_CHECK_GOLDEN("graph.json", first.data);
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(npu_graph_parse_json(&again, first.data, first.len, NULL, &diag), NPU_OK);
+    if (again) {
+        second = json_of(again);
+        NPU_CHECK_STR(second.data, first.data);
+        NPU_CHECK_EQ(npu_graph_num_ops(again), npu_graph_num_ops(g));
+    } else {
+        fprintf(stderr, "%s\n", diag.message);
+    }
+    npu_graph_destroy(again);
+    npu_text_free(&first);
+    npu_text_free(&second);
+    npu_state(g, "s", f);
+    NPU_CHECK_STATUS(npu_graph_print_json(g, &first), NPU_ERR_UNSUPPORTED);
+    npu_text_free(&first);
+    npu_graph_destroy(g);
+}
+
+static void test_print_dynamic(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_text text = npu_text_make(NULL);
+    int64_t n = npu_graph_symbol(g, "N", 1, 8);
+    npu_output(g, "y", npu_relu(g, npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, &n))));
+    NPU_CHECK_STATUS(npu_graph_print_json(g, &text), NPU_ERR_DYNAMIC_SHAPE);
+    npu_text_free(&text);
+    npu_graph_destroy(g);
+}
+
+/* Out of memory at any moment: a status, and nothing is left. */
+static void test_no_memory(void)
+{
+    document d = { "x=float32[3,2]", "fc.weight=float32[1,2]", "y=float32[3,1]",
+                   "'weight_name_mapping': {'p_fc_weight': 'fc.weight'}, 'constants': {'k': {'data': [1], 'dtype': 'float32'}}, ",
+                   { "y | aten.linear.default | x.0 p_fc_weight | y=float32[3,1] | ", "u | my.op | y.0 | u=float32[3] | 'a': [1, 2]" } };
+    npu_text text = document_text(&d);
+    npu_status status = NPU_ERR_NO_MEMORY;
+    for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 4000; n++) {
+        npu_alloc_counter counter = { .fail_at = n };
+        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_graph_desc desc = { .allocator = &allocator };
+        npu_registry_desc rd = { .allocator = NULL };
+        npu_registry *registry = NULL;
+        NPU_CHECK_STATUS(npu_registry_create(&registry, &rd, NULL), NPU_OK);
+        desc.registry = registry;
+        npu_graph *g = NULL;
+        npu_text printed = npu_text_make(&allocator);
+        status = npu_graph_parse_json(&g, text.data, text.len, &desc, NULL);
+        status = status ? status : npu_graph_print_json(g, &printed);
+        npu_text_free(&printed);
+        npu_graph_destroy(g);
+        npu_registry_destroy(registry);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+    npu_text_free(&text);
+}
+
+int main(void)
+{
+    NPU_RUN(test_schema_alone);
+    NPU_RUN(test_unknown_op);
+    NPU_RUN(test_execution);
+    NPU_RUN(test_positional_and_keyword);
+    NPU_RUN(test_results);
+    NPU_RUN(test_scalar_in_tensor_slot);
+    NPU_RUN(test_scalar_promotion);
+    NPU_RUN(test_tensor_lists);
+    NPU_RUN(test_list_holes);
+    NPU_RUN(test_optional_tensors);
+    NPU_RUN(test_missing_optional);
+    NPU_RUN(test_defaults);
+    NPU_RUN(test_meta_device);
+    NPU_RUN(test_getitem);
+    NPU_RUN(test_weights);
+    NPU_RUN(test_constants);
+    NPU_RUN(test_constant_without_data);
+    NPU_RUN(test_dynamic_shape);
+    NPU_RUN(test_mixed_precision);
+    NPU_RUN(test_bad_graphs);
+    NPU_RUN(test_bad_text);
+    NPU_RUN(test_output_positions);
+    NPU_RUN(test_shadowed_names);
+    NPU_RUN(test_repeated_output);
+    NPU_RUN(test_print);
+    NPU_RUN(test_print_dynamic);
+    NPU_RUN(test_no_memory);
+    return npu_test_done();
+}
