@@ -165,7 +165,7 @@ static npu_status plan_and_run(const npu_graph *g, const npu_backend *const *bac
 /* Everything between a registry and a result, with the CPU backend's memory from the same allocator. */
 static npu_status whole_way(const npu_allocator *a)
 {
-    npu_kernel_table tables[32];
+    npu_kernel_table tables[64];
     uint32_t num_tables;
     const npu_kernel_table *built_in = npu_ref_kernels(&num_tables);
     npu_registry_desc registry_desc;
@@ -182,6 +182,7 @@ static npu_status whole_way(const npu_allocator *a)
     registry_desc.allocator = graph_desc.allocator = ref_desc.allocator = a;
     tables[0].kernels = twice_kernels;
     tables[0].num_kernels = 1;
+    NPU_CHECK(num_tables < sizeof tables / sizeof tables[0]);
     memcpy(tables + 1, built_in, num_tables * sizeof *built_in);
     ref_desc.tables = tables;
     ref_desc.num_tables = num_tables + 1;
