@@ -2206,6 +2206,33 @@ typedef struct npu_op_table {
       "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",                                      \
       "powers 0 .. N - 1 of each element along a new last dim")
 
+/* ---- aten: search: places among sorted numbers, membership, histograms ---- */
+#define NPU_IR_OPS_ATEN_SEARCH(X)                                                                  \
+    X(0x0560, NPU_ATEN_SEARCHSORTED, 0, npu__type_search,                                          \
+      "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool "    \
+      "right=False, str? side=None, Tensor? sorter=None) -> Tensor",                               \
+      "where each element goes in a sorted row")                                                   \
+    X(0x0561, NPU_ATEN_BUCKETIZE, 0, npu__type_search,                                             \
+      "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool "            \
+      "right=False) -> Tensor", "where each element goes among sorted boundaries")                 \
+    X(0x0562, NPU_ATEN_ISIN, 0, npu__type_isin,                                                    \
+      "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, "    \
+      "bool invert=False) -> Tensor", "whether each element is one of others")                     \
+    X(0x0563, NPU_ATEN_BINCOUNT, NPU_DATA, npu__type_bincount,                                     \
+      "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",                 \
+      "how often each number from 0 on is there, or the sum of its weights")                       \
+    X(0x0564, NPU_ATEN_HISTC, 0, npu__type_histc,                                                  \
+      "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",                    \
+      "elements in bins of one width; from the least to the largest where min is max")             \
+    X(0x0565, NPU_ATEN_HISTOGRAM_BINS_TENSOR, 0, npu__type_histogram,                              \
+      "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool "              \
+      "density=False) -> (Tensor hist, Tensor bin_edges)",                                         \
+      "elements or weights between edges, and the edges")                                          \
+    X(0x0566, NPU_ATEN_HISTOGRAM_BIN_CT, 0, npu__type_histogram,                                   \
+      "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? "               \
+      "weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",                       \
+      "elements or weights in bins of one width, and their edges")
+
 /* ---- aten: loss: losses and similarity ---- */
 #define NPU_IR_OPS_ATEN_LOSS(X)                                                                    \
     X(0x05a0, NPU_ATEN_L1_LOSS, 0, npu__type_loss,                                                 \
@@ -2607,6 +2634,7 @@ typedef struct npu_op_table {
     X(NPU_NS_ATEN, "aten", "creation", NPU_IR_OPS_ATEN_CREATION)                                             \
     X(NPU_NS_ATEN, "aten", "alias", NPU_IR_OPS_ATEN_ALIAS)                                                   \
     X(NPU_NS_ATEN, "aten", "order", NPU_IR_OPS_ATEN_ORDER)                                                   \
+    X(NPU_NS_ATEN, "aten", "search", NPU_IR_OPS_ATEN_SEARCH)                                                 \
     X(NPU_NS_ATEN, "aten", "loss", NPU_IR_OPS_ATEN_LOSS)                                                     \
     X(NPU_NS_ATEN, "aten", "statistics", NPU_IR_OPS_ATEN_STATISTICS)                                         \
     X(NPU_NS_ATEN, "aten", "vectors", NPU_IR_OPS_ATEN_VECTORS)                                               \
@@ -2634,7 +2662,7 @@ enum {
     NPU_IR_OPS_ATEN_LOOKUP(NPU_X) NPU_IR_OPS_ATEN_MEMORY(NPU_X)
     NPU_IR_OPS_ATEN_INDEXING(NPU_X) NPU_IR_OPS_ATEN_BORDER(NPU_X) NPU_IR_OPS_ATEN_ARRANGEMENT(NPU_X)
     NPU_IR_OPS_ATEN_LOGIC(NPU_X) NPU_IR_OPS_ATEN_CREATION(NPU_X) NPU_IR_OPS_ATEN_ALIAS(NPU_X)
-    NPU_IR_OPS_ATEN_ORDER(NPU_X)
+    NPU_IR_OPS_ATEN_ORDER(NPU_X) NPU_IR_OPS_ATEN_SEARCH(NPU_X)
     NPU_IR_OPS_ATEN_LOSS(NPU_X)
     NPU_IR_OPS_ATEN_STATISTICS(NPU_X)
     NPU_IR_OPS_ATEN_VECTORS(NPU_X)
@@ -8567,6 +8595,9 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      sum_to_size    size, i64 for integers where it sums    trace          0-d, i64 for integers and bool
      renorm         same_float, from rank 2                 equal_whole, allclose  0-d bool
      diff           type(..), joined, n less along the dim  vander         [.., N], i64 for integers and bool
+     search         dims of self, i64 or i32                isin           dims of elements, bool
+     bincount       [largest element + 1] i64, or weights   histc          [bins]
+     histogram      [bins] [bins + 1]
      split          pieces along a dim                      select, slice  one index, a range of a dim
      mean           reduced dims, floating point            sum            reduced dims, i64 for integers and bool
      reduce_same    reduced dims, same dtype                reduce_index   values and i64 indices
@@ -9260,6 +9291,23 @@ static npu_status npu__type_where(npu_deduce *d)
     return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
+/* Element i of data as it lies in memory. */
+static uint64_t npu__element_bits(const void *data, size_t bytes, size_t i)
+{
+    const uint8_t *at = (const uint8_t *)data + i * bytes;
+    uint8_t u8;
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u = 0;
+    switch (bytes) {
+    case 1: memcpy(&u8, at, 1), u = u8; break;
+    case 2: memcpy(&u16, at, 2), u = u16; break;
+    case 4: memcpy(&u32, at, 4), u = u32; break;
+    default: memcpy(&u, at, 8); break;
+    }
+    return u;
+}
+
 /* Elements of a tensor that are not zero, dim `which` of the op: at most all of them where the data is not
    known. -0.0 is zero: a sign bit does not count. */
 static int64_t npu__count_true(const npu_spec *x, const void *data, uint32_t which)
@@ -9274,17 +9322,7 @@ static int64_t npu__count_true(const npu_spec *x, const void *data, uint32_t whi
         return npu_deduce_unknown(which, (uint64_t)len > INT64_MAX ? -1 : (int64_t)len);
     }
     for (size_t i = 0; i < len; i++) {
-        const uint8_t *at = (const uint8_t *)data + i * bytes;
-        uint8_t u8;
-        uint16_t u16;
-        uint32_t u32;
-        uint64_t u = 0;
-        switch (bytes) {
-        case 1: memcpy(&u8, at, 1), u = u8; break;
-        case 2: memcpy(&u16, at, 2), u = u16; break;
-        case 4: memcpy(&u32, at, 4), u = u32; break;
-        default: memcpy(&u, at, 8); break;
-        }
+        uint64_t u = npu__element_bits(data, bytes, i);
         count += (npu_dtype_is_float(t) ? u << (65 - 8 * bytes) : u) != 0;
     }
     return count;
@@ -13447,18 +13485,34 @@ static npu_status npu__type_embedding_backward(npu_deduce *d)
     return status ? status : npu__result(d, npu__dtype_of(x), 2, dims);
 }
 
-/* Largest element of a constant; -1 = empty, -2 = not known. */
-static int64_t npu__largest_class(const npu_spec *x, const int64_t *data)
+/* Element i of integers; those of u64 wrap. */
+static int64_t npu__element_int(npu_dtype t, const void *data, size_t i)
 {
-    int64_t largest = -1;
+    uint32_t bits = npu_dtype_bits(t);
+    uint64_t u = npu__element_bits(data, bits / 8, i), sign = (uint64_t)1 << (bits - 1);
+    return (int64_t)(npu_dtype_is_signed(t) ? (u ^ sign) - sign : u);
+}
+
+/* The largest of numbers that count from 0; -1 = there are none, -2 = they are not known. */
+static npu_status npu__largest_class(npu_deduce *d, const char *name, int64_t *largest)
+{
+    const npu_spec *x = npu_deduce_spec(d, name);
+    const void *data = npu__known_data(d, name);
     size_t len;
+    *largest = -2;
     if (!data || npu_spec_len(x, &len)) {
-        return -2;
+        return NPU_OK;
     }
+    *largest = -1;
     for (size_t i = 0; i < len; i++) {
-        largest = data[i] > largest ? data[i] : largest;
+        int64_t number = npu__element_int(npu__dtype_of(x), data, i);
+        if (number < 0 || number == INT64_MAX) {
+            return npu_deduce_fail(d, NPU_ERR_RANGE, name, "%s has an element %lld, expected at least 0", name,
+                                   (long long)number);
+        }
+        *largest = number > *largest ? number : *largest;
     }
-    return largest;
+    return NPU_OK;
 }
 
 static npu_status npu__type_one_hot(npu_deduce *d)
@@ -13468,7 +13522,7 @@ static npu_status npu__type_one_hot(npu_deduce *d)
     npu_status status = npu__check_dtype(d, "self", npu__dtype_of(x), x->dtype == NPU_I64, "i64");
     status = status ? status : npu__check_attribute(d, "num_classes", classes, -1);
     if (!status && classes == -1) {
-        largest = npu__largest_class(x, (const int64_t *)npu__known_data(d, "self"));
+        status = npu__largest_class(d, "self", &largest);
         if (largest == -1) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self is empty, so num_classes must be given");
         }
@@ -13489,7 +13543,7 @@ static npu_status npu__sum_repeats(npu_deduce *d, int64_t times, int64_t *sum)
     }
     *sum = 0;
     for (size_t i = 0; i < len; i++) {
-        int64_t count = x->dtype == NPU_I32 ? ((const int32_t *)data)[i] : ((const int64_t *)data)[i];
+        int64_t count = npu__element_int(npu__dtype_of(x), data, i);
         if (count < 0 || !npu__dim_mul(count, times, &count) || !npu__dim_add(*sum, count, sum)) {
             return npu_deduce_fail(d, NPU_ERR_RANGE, "repeats", "repeats are negative or too large");
         }
@@ -14198,6 +14252,137 @@ static npu_status npu__type_vander(npu_deduce *d)
         y.dims[0] = 1;
     }
     return status ? status : npu__result_with_dim(d, &y, npu__is_float(t) ? t : NPU_I64, y.rank, len);
+}
+
+/* ---- rules: search ---- */
+
+/* Sorted numbers in one row for all elements of self, or a row for each row of self. */
+static npu_status npu__search_rows(npu_deduce *d, const char *name)
+{
+    const npu_spec *sorted = npu_deduce_spec(d, name);
+    npu_status status = npu__check_rank(d, name, 1, npu_op_arg(d->op, "sorter") ? NPU_MAX_RANK : 1);
+    if (status || sorted->rank == 1) {
+        return status;
+    }
+    status = npu__check_rank(d, "self", sorted->rank, sorted->rank);
+    for (uint32_t i = 0; i + 1u < sorted->rank && !status; i++) {
+        status = npu__check_dim(d, "self", i, sorted->dims[i], "that of the sorted rows");
+    }
+    return status;
+}
+
+/* searchsorted has two ways to say on which side of equal elements a place is; they must not differ. */
+static npu_status npu__type_search(npu_deduce *d)
+{
+    const char *name = npu_op_arg(d->op, "boundaries") ? "boundaries" : "sorted_sequence";
+    const npu_spec *sorter = npu_deduce_spec(d, "sorter");
+    bool is_left = npu_op_str_is(d->op, "side", "left"), is_small = npu_op_int(d->op, "out_int32", 0) != 0;
+    npu_status status = npu__check_number(d, "self");
+    status = status ? status : npu__check_number(d, name);
+    status = status ? status : npu__search_rows(d, name);
+    if (!status && npu_op_has(d->op, "side") && !is_left && !npu_op_str_is(d->op, "side", "right")) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "side", "side is neither 'left' nor 'right'");
+    }
+    if (!status && is_left && npu_op_int(d->op, "right", 0)) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "right", "right is true, but side is 'left'");
+    }
+    if (!status && sorter) {
+        status = npu__check_same_dims(d, "sorter", name);
+        status = status
+            ? status
+            : npu__check_dtype(d, "sorter", npu__dtype_of(sorter), sorter->dtype == NPU_I64, "i64");
+    }
+    return status ? status : npu__result_like(d, npu_deduce_spec(d, "self"), is_small ? NPU_I32 : NPU_I64);
+}
+
+static npu_status npu__type_isin(npu_deduce *d)
+{
+    npu_status status = npu__check_number(d, "elements");
+    status = status ? status : npu__check_number(d, "test_elements");
+    return status ? status : npu__result_like(d, npu_deduce_spec(d, "elements"), NPU_BOOL);
+}
+
+/* Weights are added in their own dtype where it is f32, else in f64; nothing to count is counted in i64. */
+static npu_status npu__type_bincount(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self"), *weights = npu_deduce_spec(d, "weights");
+    int64_t least, bins;
+    npu_dtype t = npu__dtype_of(x);
+    npu_status status = npu__check_dtype(d, "self", t, npu__is_integer(t), "an integer");
+    status = status ? status : npu__check_rank(d, "self", 1, 1);
+    status = status ? status : npu__check_vector(d, "weights", x->dims[0], "the length of self");
+    status = status ? status : npu__size_arg(d, "minlength", npu_op_int(d->op, "minlength", 0), &least);
+    status = status ? status : npu__largest_class(d, "self", &bins);
+    if (status) {
+        return status;
+    }
+    bins = bins == -2 || least < 0 ? npu_deduce_unknown(0, -1) : bins >= least ? bins + 1 : least;
+    t = !weights || x->dims[0] == 0 ? NPU_I64 : weights->dtype == NPU_F32 ? NPU_F32 : NPU_F64;
+    return npu__result(d, t, 1, &bins);
+}
+
+/* Bounds of bins: finite, and in order. */
+static npu_status npu__check_range(npu_deduce *d, const char *name, double low, double high)
+{
+    return low <= high && high - high == 0 && low - low == 0
+               ? NPU_OK
+               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "a range from %g to %g", low, high);
+}
+
+static npu_status npu__type_histc(npu_deduce *d)
+{
+    npu_scalar none = npu_scalar_int(0);
+    int64_t bins = npu_op_int(d->op, "bins", 100);
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
+    npu_status status = npu__check_float(d, "self", t);
+    status = status ? status : npu__check_attribute(d, "bins", bins, 1);
+    status = status ? status
+                    : npu__check_range(d, "max", npu_scalar_value(npu_op_scalar(d->op, "min", none)),
+                                       npu_scalar_value(npu_op_scalar(d->op, "max", none)));
+    return status ? status : npu__result(d, t, 1, &bins);
+}
+
+/* A weight for each element, whatever the dims of both. */
+static npu_status npu__histogram_weight(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self"), *weight = npu_deduce_spec(d, "weight");
+    size_t want, have;
+    if (!weight || npu_spec_len(x, &want) || npu_spec_len(weight, &have) || want == have) {
+        return npu__check_same_dtype(d, "weight", "self");
+    }
+    return npu_deduce_fail(d, NPU_ERR_SHAPE, "weight", "weight has %zu elements, expected %zu like self", have,
+                           want);
+}
+
+/* bins is the number of bins, or a tensor of the edges between them. */
+static npu_status npu__type_histogram(npu_deduce *d)
+{
+    const npu_spec *edges = npu_deduce_spec(d, "bins");
+    int64_t bins = npu_op_int(d->op, "bins", 100), num;
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
+    npu_status status = npu__check_float(d, "self", t);
+    status = status ? status : npu__histogram_weight(d);
+    if (!status && edges) {
+        status = npu__check_rank(d, "bins", 1, 1);
+        status = status ? status : npu__check_same_dtype(d, "bins", "self");
+        bins = edges->dims[0] < 0 ? NPU_DYNAMIC_DIM : edges->dims[0] - 1;
+    }
+    if (!status && bins != NPU_DYNAMIC_DIM) {
+        status = npu__check_attribute(d, "bins", bins, 1);
+    }
+    if (!status && npu_op_has(d->op, "range") && npu_op_list_len(d->op, "range") != 2) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "range", "range has %u numbers, expected 2",
+                                 (unsigned)npu_op_list_len(d->op, "range"));
+    } else if (!status && npu_op_has(d->op, "range")) {
+        status = npu__check_range(d, "range", npu_op_float_at(d->op, "range", 0),
+                                  npu_op_float_at(d->op, "range", 1));
+    }
+    if (!status && !npu__dim_add(bins, 1, &num)) {
+        status = npu__too_large(d, "bins");
+    }
+    num = edges ? edges->dims[0] : num;
+    status = status ? status : npu__result(d, t, 1, &bins);
+    return status ? status : npu__result(d, t, 1, &num);
 }
 
 /* ---- rules: statistics ---- */

@@ -11916,11 +11916,12 @@ static npu_status npu__ref_sort_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
-/* ---- diff: what lies before, self and what lies after as one row, in the dtype of the result ---- */
+/* ---- diff: what lies before, self and what lies after as one row ---- */
 
 typedef struct npu__ref_diff {
     size_t outer, inner;
-    size_t len, n; /* elements of a row, how often neighbours are subtracted */
+    size_t len, n;  /* elements of a row, how often neighbours are subtracted */
+    uint32_t dtype; /* of the row: that of the result, but halves are rounded to at the end only */
 } npu__ref_diff;
 
 /* The operands in the order in which they lie along the dim; without a difference to take only self counts. */
@@ -11952,6 +11953,7 @@ static npu_status npu__ref_diff_prepare(npu_prepare *p)
         s->len += (size_t)p->in[operands[i]].dims[axis];
     }
     s->n = (uint64_t)n < s->len ? (size_t)n : s->len;
+    s->dtype = npu__ref_compute_class(p->out[0].dtype) == NPU__F32 ? NPU_F32 : p->out[0].dtype;
     p->state = s;
     p->parts = npu__ref_item_parts(s->outer * s->inner, s->len * (s->n + 1));
     return npu_size_mul(p->parts * sizeof(int64_t), s->len, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
@@ -11995,7 +11997,6 @@ static npu_status npu__ref_diff_launch(const npu_launch *l, uint32_t part, uint3
 {
     const npu__ref_diff *s = (const npu__ref_diff *)l->state;
     uint32_t operands[3], num = npu__ref_diff_operands(l->in, l->num_in, s->n, operands);
-    uint32_t dtype = l->out[0].dtype;
     int64_t *row = (int64_t *)l->workspace + part * s->len, inner = (int64_t)s->inner;
     size_t begin, end;
     npu__ref_share(s->outer * s->inner, part, parts, &begin, &end);
@@ -12004,15 +12005,16 @@ static npu_status npu__ref_diff_launch(const npu_launch *l, uint32_t part, uint3
         for (uint32_t i = 0; i < num; i++) {
             const npu_tensor *x = &l->in[operands[i]];
             int64_t n = npu__ref_len(x) / (int64_t)(s->outer * s->inner);
-            npu__ref_convert_run(row, dtype, at, 1, l->x[operands[i]], x->dtype, outer * n * inner + column,
+            npu__ref_convert_run(row, s->dtype, at, 1, l->x[operands[i]], x->dtype, outer * n * inner + column,
                                  inner, (size_t)n);
             at += n;
         }
         for (size_t i = 0; i < s->n; i++) {
-            npu__ref_diff_row(row, dtype, s->len - i);
+            npu__ref_diff_row(row, s->dtype, s->len - i);
         }
         at -= (int64_t)s->n;
-        npu__ref_convert_run(l->y[0], dtype, outer * at * inner + column, inner, row, dtype, 0, 1, (size_t)at);
+        npu__ref_convert_run(l->y[0], l->out[0].dtype, outer * at * inner + column, inner, row, s->dtype, 0, 1,
+                             (size_t)at);
     }
     return NPU_OK;
 }
@@ -12152,9 +12154,316 @@ static npu_status npu__ref_equal_launch(const npu_launch *l, uint32_t part, uint
     return l->state ? npu__ref_close_launch(l, part, parts) : NPU_OK;
 }
 
+/* ---- places among sorted numbers ---- */
+
+typedef struct npu__ref_search {
+    size_t n, row;  /* sorted numbers of a row; elements that look in one row, 0 = all */
+    bool right;     /* behind equal numbers, not before them */
+    uint32_t dtype; /* what both are compared as */
+} npu__ref_search;
+
+/* npu__ref_key of an element once it is of another dtype. */
+static uint64_t npu__ref_key_as(const void *x, uint32_t dtype, int64_t at, uint32_t as)
+{
+    int cls = npu__ref_is_integer(dtype) ? NPU__I64 : NPU__F64;
+    uint64_t number, element;
+    if (dtype == as) {
+        return npu__ref_key(x, dtype, at);
+    }
+    npu__ref_load_class(cls, &number, x, dtype, at, 1, 1);
+    npu__ref_store_class(cls, &element, as, 0, 1, &number, 1);
+    return npu__ref_key(&element, as, 0);
+}
+
+static npu_status npu__ref_search_prepare(npu_prepare *p)
+{
+    npu__ref_search *s = (npu__ref_search *)npu_ref_state(p, sizeof *s);
+    bool buckets = p->op->kind == NPU_ATEN_BUCKETIZE;
+    const npu_tensor *sorted = &p->in[buckets], *x = &p->in[!buckets];
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->n = (size_t)sorted->dims[sorted->rank - 1];
+    s->row = sorted->rank > 1 ? (size_t)x->dims[x->rank - 1] : 0;
+    s->right = npu_op_int(p->op, "right", 0) || npu_op_str_is(p->op, "side", "right");
+    s->dtype = x->rank ? npu__ref_promote(sorted->dtype, x->dtype)
+                       : npu__ref_promote_weaker(sorted->dtype, x->dtype);
+    p->state = s;
+    p->parts = npu__ref_item_parts((size_t)npu__ref_len(x), 64);
+    return NPU_OK;
+}
+
+/* How many of the n numbers from `first` on an element of this key lies behind. A comparison with NaN is
+   false, so that it lies behind one, and NaN itself behind all. sorter gives the order of the numbers. */
+static npu_status npu__ref_search_row(const npu__ref_search *s, const void *sorted, uint32_t dtype,
+                                      const int64_t *sorter, int64_t first, uint64_t key, int64_t *place)
+{
+    int64_t low = 0, high = (int64_t)s->n;
+    bool real = !npu__ref_is_integer(s->dtype);
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2, at = sorter ? sorter[first + middle] : middle;
+        uint64_t number;
+        if (at < 0 || at >= (int64_t)s->n) {
+            return NPU_ERR_RANGE;
+        }
+        number = npu__ref_key_as(sorted, dtype, first + at, s->dtype);
+        if ((real && (number == UINT64_MAX || key == UINT64_MAX)) || (s->right ? number <= key : number < key)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *place = low;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_search_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_search *s = (const npu__ref_search *)l->state;
+    uint32_t k = l->num_in == 2; /* bucketize has no sorter, and the sorted numbers second */
+    const int64_t *sorter = k ? NULL : (const int64_t *)l->x[2];
+    npu_status status = NPU_OK;
+    size_t begin, end;
+    npu__ref_share((size_t)npu__ref_len(&l->out[0]), part, parts, &begin, &end);
+    for (size_t i = begin; i < end && !status; i++) {
+        uint64_t key = npu__ref_key_as(l->x[!k], l->in[!k].dtype, (int64_t)i, s->dtype);
+        int64_t first = s->row ? (int64_t)(i / s->row * s->n) : 0, place = 0;
+        status = npu__ref_search_row(s, l->x[k], l->in[k].dtype, sorter, first, key, &place);
+        npu__ref_store_i64(l->y[0], l->out[0].dtype, (int64_t)i, 1, &place, 1);
+    }
+    return status;
+}
+
+/* ---- isin: binary search among the others, sorted ---- */
+
+typedef struct npu__ref_isin {
+    uint32_t dtype;
+    bool invert;
+} npu__ref_isin;
+
+static npu_status npu__ref_isin_prepare(npu_prepare *p)
+{
+    npu__ref_isin *s = (npu__ref_isin *)npu_ref_state(p, sizeof *s);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->dtype = npu__ref_promote(p->in[0].dtype, p->in[1].dtype);
+    s->invert = npu_op_int(p->op, "invert", 0) != 0;
+    p->state = s;
+    return npu_size_mul(2 * sizeof(npu__ref_entry), (size_t)npu__ref_len(&p->in[1]), &p->workspace)
+               ? NPU_OK
+               : NPU_ERR_OVERFLOW;
+}
+
+static bool npu__ref_has_key(const npu__ref_entry *sorted, size_t n, uint64_t key)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sorted[middle].key < key) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < n && sorted[low].key == key;
+}
+
+/* NaN is nowhere. */
+static npu_status npu__ref_isin_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_isin *s = (const npu__ref_isin *)l->state;
+    size_t n = (size_t)npu__ref_len(&l->in[1]), len = (size_t)npu__ref_len(&l->in[0]);
+    npu__ref_entry *work = (npu__ref_entry *)l->workspace, *sorted;
+    bool real = !npu__ref_is_integer(s->dtype);
+    (void)part;
+    (void)parts;
+    for (size_t i = 0; i < n; i++) {
+        work[i].key = npu__ref_key_as(l->x[1], l->in[1].dtype, (int64_t)i, s->dtype);
+        work[i].index = 0;
+    }
+    sorted = npu__ref_merge_sort(work, work + n, n);
+    for (size_t i = 0; i < len; i++) {
+        uint64_t key = npu__ref_key_as(l->x[0], l->in[0].dtype, (int64_t)i, s->dtype);
+        bool found = !(real && key == UINT64_MAX) && npu__ref_has_key(sorted, n, key);
+        ((uint8_t *)l->y[0])[i] = found != s->invert;
+    }
+    return NPU_OK;
+}
+
+/* ---- bincount ---- */
+
+static npu_status npu__ref_bincount_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu_tensor *x = &l->in[0], *out = &l->out[0];
+    (void)part;
+    (void)parts;
+    memset(l->y[0], 0, (size_t)out->dims[0] * npu__ref_size(out->dtype));
+    for (int64_t i = 0; i < x->dims[0]; i++) {
+        int64_t bin;
+        double weight, sum;
+        npu__ref_load_i64(&bin, l->x[0], x->dtype, i, 1, 1);
+        if (bin < 0 || bin >= out->dims[0]) {
+            return NPU_ERR_RANGE;
+        }
+        if (out->dtype == NPU_I64) {
+            ((int64_t *)l->y[0])[bin]++;
+            continue;
+        }
+        npu__ref_load_f64(&weight, l->x[1], l->in[1].dtype, i, 1, 1);
+        npu__ref_load_f64(&sum, l->y[0], out->dtype, bin, 1, 1);
+        sum += weight;
+        npu__ref_store_f64(l->y[0], out->dtype, bin, 1, &sum, 1);
+    }
+    return NPU_OK;
+}
+
+/* ---- histograms: edges, the sum of what lies between them, and that as a density ---- */
+
+typedef struct npu__ref_histogram {
+    size_t bins;
+    bool density;
+    bool counts;      /* histc: its edges are no result, so that a place may be off by a rounding */
+    bool given;       /* the range is not that of the elements */
+    double low, high;
+} npu__ref_histogram;
+
+static npu_status npu__ref_histogram_prepare(npu_prepare *p)
+{
+    npu__ref_histogram *s = (npu__ref_histogram *)npu_ref_state(p, sizeof *s);
+    npu_scalar none = npu_scalar_int(0);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->bins = (size_t)p->out[0].dims[0];
+    s->density = npu_op_int(p->op, "density", 0) != 0;
+    s->counts = p->op->kind == NPU_ATEN_HISTC;
+    if (s->counts) {
+        s->low = npu_scalar_value(npu_op_scalar(p->op, "min", none));
+        s->high = npu_scalar_value(npu_op_scalar(p->op, "max", none));
+        s->given = s->low < s->high || npu__ref_len(&p->in[0]) == 0;
+    } else {
+        s->given = npu_op_has(p->op, "range") || npu__ref_len(&p->in[0]) == 0;
+        s->low = npu_op_has(p->op, "range") ? npu_op_float_at(p->op, "range", 0) : 0.0;
+        s->high = npu_op_has(p->op, "range") ? npu_op_float_at(p->op, "range", 1) : 1.0;
+    }
+    p->state = s;
+    return npu_size_mul(2 * sizeof(double), s->bins + 1, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+/* What a number computed with elements is: halves are computed with as floats. */
+static double npu__ref_in_class(uint32_t dtype, double x) { return dtype == NPU_F64 ? x : (double)(float)x; }
+
+/* Edges one width apart. A range of no width is made wider. */
+static npu_status npu__ref_histogram_edges(const npu_launch *l, const npu__ref_histogram *s, double *edges)
+{
+    uint32_t dtype = l->in[0].dtype;
+    npu__ref_number low = { s->low, 0 }, high = { s->high, 0 };
+    double step;
+    if (!s->given) {
+        low = npu__ref_fold_start(NPU__MIN);
+        high = npu__ref_fold_start(NPU__MAX);
+        npu__ref_fold(&low, NPU__MIN, false, l->x[0], dtype, 0, 1, (size_t)npu__ref_len(&l->in[0]));
+        npu__ref_fold(&high, NPU__MAX, false, l->x[0], dtype, 0, 1, (size_t)npu__ref_len(&l->in[0]));
+    }
+    if (!(high.f - high.f == 0.0 && low.f - low.f == 0.0)) {
+        return NPU_ERR_RANGE;
+    }
+    if (low.f == high.f) {
+        low.f -= s->counts ? 1.0 : 0.5;
+        high.f += s->counts ? 1.0 : 0.5;
+    }
+    low.f = npu__ref_in_class(dtype, low.f);
+    high.f = npu__ref_in_class(dtype, high.f);
+    step = npu__ref_in_class(dtype, npu__ref_in_class(dtype, high.f - low.f) / (double)s->bins);
+    for (size_t i = 0; i <= s->bins; i++) { /* from both ends, so that both are met; rounded once */
+        bool lower = i < (s->bins + 1) / 2;
+        double steps = (double)(lower ? i : s->bins - i);
+        edges[i] = npu__ref_in_class(dtype, fma(lower ? step : -step, steps, lower ? low.f : high.f));
+    }
+    return NPU_OK;
+}
+
+/* The bin of x, which lies between the outer edges: the last one holds both of its own. */
+static size_t npu__ref_histogram_bin(const npu__ref_histogram *s, const double *edges, uint32_t dtype, double x)
+{
+    size_t low = 0, high = s->bins + 1;
+    if (s->counts) {
+        double way = npu__ref_in_class(dtype, npu__ref_in_class(dtype, x - edges[0]) * (double)s->bins);
+        way = npu__ref_in_class(dtype, way / npu__ref_in_class(dtype, edges[s->bins] - edges[0]));
+        low = way < (double)s->bins ? (size_t)way + 1 : high;
+        high = low;
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (edges[middle] > x) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low > s->bins ? s->bins - 1 : low - 1;
+}
+
+static void npu__ref_histogram_add(const npu_launch *l, const npu__ref_histogram *s, const double *edges,
+                                   double *sums, const void *weights)
+{
+    uint32_t dtype = l->in[0].dtype;
+    memset(sums, 0, s->bins * sizeof *sums);
+    for (int64_t i = 0; i < npu__ref_len(&l->in[0]); i++) {
+        double x, weight = 1.0;
+        npu__ref_load_f64(&x, l->x[0], dtype, i, 1, 1);
+        if (weights) {
+            npu__ref_load_f64(&weight, weights, dtype, i, 1, 1);
+        }
+        if (x >= edges[0] && x <= edges[s->bins]) {
+            sums[npu__ref_histogram_bin(s, edges, dtype, x)] += weight;
+        }
+    }
+}
+
+/* The operands are self, perhaps a tensor of edges, and for histogram weights, or a hole. */
+static npu_status npu__ref_histogram_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_histogram *s = (const npu__ref_histogram *)l->state;
+    double *edges = (double *)l->workspace, *sums = edges + s->bins + 1, total = 0.0;
+    uint32_t dtype = l->in[0].dtype;
+    npu_status status = NPU_OK;
+    (void)part;
+    (void)parts;
+    if (l->num_in > 2) {
+        npu__ref_load_f64(edges, l->x[1], dtype, 0, 1, s->bins + 1);
+    } else {
+        status = npu__ref_histogram_edges(l, s, edges);
+    }
+    if (status) {
+        return status;
+    }
+    npu__ref_histogram_add(l, s, edges, sums, l->num_in > 1 ? l->x[l->num_in - 1] : NULL);
+    for (size_t i = 0; i < s->bins; i++) {
+        total += sums[i];
+    }
+    for (size_t i = 0; i < s->bins && s->density; i++) {
+        sums[i] = sums[i] / total / (edges[i + 1] - edges[i]);
+    }
+    npu__ref_store_f64(l->y[0], dtype, 0, 1, sums, s->bins);
+    if (l->num_out > 1) {
+        npu__ref_store_f64(l->y[1], dtype, 0, 1, edges, s->bins + 1);
+    }
+    return NPU_OK;
+}
+
 static const npu_kernel npu__ref_kernels_search[] = {
     { NPU_ATEN_EQUAL, "plain", 0, NULL, npu__ref_equal_prepare, npu__ref_equal_launch },
-    { NPU_ATEN_ALLCLOSE, "plain", 0, NULL, npu__ref_close_prepare, npu__ref_close_launch }
+    { NPU_ATEN_ALLCLOSE, "plain", 0, NULL, npu__ref_close_prepare, npu__ref_close_launch },
+    { NPU_ATEN_SEARCHSORTED, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch },
+    { NPU_ATEN_BUCKETIZE, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch },
+    { NPU_ATEN_ISIN, "plain", 0, NULL, npu__ref_isin_prepare, npu__ref_isin_launch },
+    { NPU_ATEN_BINCOUNT, "plain", 0, NULL, NULL, npu__ref_bincount_launch },
+    { NPU_ATEN_HISTC, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch },
+    { NPU_ATEN_HISTOGRAM_BINS_TENSOR, "plain", 0, NULL, npu__ref_histogram_prepare,
+      npu__ref_histogram_launch },
+    { NPU_ATEN_HISTOGRAM_BIN_CT, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch }
 };
 
 /* ---- resize: every result is a sum over taps, which are the product of those of its dims ---- */

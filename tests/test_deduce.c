@@ -1203,6 +1203,48 @@ static void test_order(void)
     CHECK_ROWS(rows);
 }
 
+static void test_search(void)
+{
+    static const row rows[] = {
+        { "aten.searchsorted.Tensor", "sorted_sequence=f32[9] self=f16[2,s]", "i64[2,s]" },
+        { "aten.searchsorted.Tensor", "sorted_sequence=f32[9] self=f32[] out_int32=true", "i32[]" },
+        { "aten.searchsorted.Tensor", "sorted_sequence=i8[2,9] self=i8[2,3] sorter=i64[2,9] side='right'", "i64[2,3]" },
+        { "aten.searchsorted.Tensor", "sorted_sequence=f32[2,9] self=f32[3,3]", "SHAPE" },
+        { "aten.searchsorted.Tensor", "sorted_sequence=f32[2,9] self=f32[2]", "RANK" },
+        { "aten.searchsorted.Tensor", "sorted_sequence=f32[] self=f32[2]", "RANK" },
+        { "aten.searchsorted.Tensor", "sorted_sequence=bool[2] self=f32[2]", "DTYPE" },
+        { "aten.searchsorted.Tensor", "sorted_sequence=f32[9] self=f32[2] sorter=i64[8]", "SHAPE" },
+        { "aten.searchsorted.Tensor", "sorted_sequence=f32[9] self=f32[2] sorter=i32[9]", "DTYPE" },
+        { "aten.searchsorted.Tensor", "sorted_sequence=f32[9] self=f32[2] side='middle'", "ATTRIBUTE" },
+        { "aten.searchsorted.Tensor", "sorted_sequence=f32[9] self=f32[2] side='left' right=true", "ATTRIBUTE" },
+        { "aten.bucketize.Tensor", "self=f32[2,3] boundaries=f64[s]", "i64[2,3]" },
+        { "aten.bucketize.Tensor", "self=f32[2,3] boundaries=f32[2,9]", "RANK" },
+        { "aten.isin.Tensor_Tensor", "elements=f32[2,s] test_elements=i8[4,5]", "bool[2,s]" },
+        { "aten.isin.Tensor_Tensor", "elements=bool[2] test_elements=bool[2]", "DTYPE" },
+        { "bincount", "self=u8[3]", "i64[?]" },
+        { "bincount", "self=u8[3] weights=f16[3]", "f64[?]" },
+        { "bincount", "self=u8[3,1]", "RANK" },
+        { "bincount", "self=bool[3]", "DTYPE" },
+        { "bincount", "self=i64[3] weights=f32[4]", "SHAPE" },
+        { "bincount", "self=i64[3] minlength=-1", "ATTRIBUTE" },
+        { "histc", "self=bf16[2,3] bins=4", "bf16[4]" },
+        { "histc", "self=i32[2,3] bins=4", "DTYPE" },
+        { "histc", "self=f32[2,3] bins=0", "ATTRIBUTE" },
+        { "histc", "self=f32[2,3] min=2 max=1", "ATTRIBUTE" },
+        { "histc", "self=f32[2,3] min=0 max=inf", "ATTRIBUTE" },
+        { "aten.histogram.bin_ct", "self=f32[2,3] bins=4 weight=f32[6]", "f32[4] f32[5]" },
+        { "aten.histogram.bin_ct", "self=f32[2,3] bins=4 weight=f32[5]", "SHAPE" },
+        { "aten.histogram.bin_ct", "self=f32[2,3] bins=4 weight=f64[6]", "DTYPE" },
+        { "aten.histogram.bin_ct", "self=f32[2,3] bins=0x7fffffffffffffff", "OVERFLOW" },
+        { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f32[s]", "f32[?] f32[s]" },
+        { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f32[4]", "f32[3] f32[4]" },
+        { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f32[1]", "ATTRIBUTE" },
+        { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f64[4]", "DTYPE" },
+        { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f32[2,2]", "RANK" },
+    };
+    CHECK_ROWS(rows);
+}
+
 static void test_lookup(void)
 {
     static const row rows[] = {
@@ -1727,6 +1769,7 @@ int main(void)
     NPU_RUN(test_losses);
     NPU_RUN(test_statistics);
     NPU_RUN(test_order);
+    NPU_RUN(test_search);
     NPU_RUN(test_lookup);
     NPU_RUN(test_moved_dims);
     NPU_RUN(test_arrangement);
