@@ -2149,10 +2149,10 @@ typedef struct npu_op_table {
     X(0x0503, NPU_ATEN_CUMMIN, 0, npu__type_scan_index,                                            \
       "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",                           \
       "running minimum and its last index")                                                        \
-    X(0x0504, NPU_ATEN_LOGCUMSUMEXP, 0, npu__type_same_float,                                      \
+    X(0x0504, NPU_ATEN_LOGCUMSUMEXP, 0, npu__type_scan_float,                                      \
       "logcumsumexp(Tensor self, int dim) -> Tensor",                                              \
       "running logarithm of the sum of exponentials")                                              \
-    X(0x0505, NPU_ATEN_LOGCUMSUMEXP_RAW, 0, npu__type_same_float,                                  \
+    X(0x0505, NPU_ATEN_LOGCUMSUMEXP_RAW, 0, npu__type_scan_float,                                  \
       "_logcumsumexp(Tensor self, int dim) -> Tensor", "as logcumsumexp")                          \
     X(0x0506, NPU_ATEN_SORT, 0, npu__type_sort,                                                    \
       "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",   \
@@ -8605,6 +8605,7 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      any            reduced dims, bool, u8 for u8           variance       reduced dims, floating point
      logsumexp      reduced dims, float(t)                  norm           reduced dims, dtype
      count          reduced dims, i64                       aminmax        reduce_same, twice
+     scan_float     same_float, along a dim
      scan           same, i64 for integers and bool         scan_index     same, and i64 indices
      sort           same and i64 indices, or one of them    topk           as sort, k along the dim
      norm_backward  gradients, empty where masked           pool_backward  spec of self
@@ -10057,10 +10058,13 @@ static npu_status npu__type_triangle_indices(npu_deduce *d)
     if (!status && !npu__dim_mul(rows, cols, &dims[1])) {
         status = npu__too_large(d, "row");
     }
+    if (status) {
+        return status;
+    }
     offset -= is_upper && offset > INT64_MIN;
     dims[1] = is_upper ? dims[1] - npu__triangle_len(rows, cols, offset)
                        : npu__triangle_len(rows, cols, offset);
-    return status ? status : npu__result(d, t, 2, dims);
+    return npu__result(d, t, 2, dims);
 }
 
 /* Numbers of a range of integers: the magnitudes fit where the difference may not. */
@@ -10316,9 +10320,16 @@ static npu_status npu__type_polygamma(npu_deduce *d)
     return status ? status : npu__type_promote_float(d);
 }
 
+enum { NPU__MAX_GAMMA_ORDER = 10000 }; /* as many logarithms of gamma are summed for each element */
+
 static npu_status npu__type_mvlgamma(npu_deduce *d)
 {
-    npu_status status = npu__check_attribute(d, "p", npu_op_int(d->op, "p", 1), 1);
+    int64_t p = npu_op_int(d->op, "p", 1);
+    npu_status status = npu__check_attribute(d, "p", p, 1);
+    if (!status && p > NPU__MAX_GAMMA_ORDER) {
+        status = npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "p", "p is %lld, which is more than %d", (long long)p,
+                                 NPU__MAX_GAMMA_ORDER);
+    }
     return status ? status : npu__type_promote_float(d);
 }
 
@@ -10517,6 +10528,9 @@ static uint32_t npu__schema_list_size(const npu_deduce *d, const char *name)
                : (uint32_t)d->def->schema->args[i].type.list_size;
 }
 
+/* Longer windows than this fit no memory; below it products of what a window says stay far from overflow. */
+enum { NPU__MAX_WINDOW = 1 << 24 };
+
 /* A list of one number per dim, or of one for all; where it is absent or empty, out stays as it is. */
 static npu_status npu__window_arg(npu_deduce *d, const char *name, uint32_t rank, int64_t min, int64_t *out)
 {
@@ -10531,6 +10545,10 @@ static npu_status npu__window_arg(npu_deduce *d, const char *name, uint32_t rank
     }
     for (uint32_t i = 0; i < rank && !status; i++) {
         status = npu__check_attribute(d, name, out[i], min);
+        if (!status && out[i] > NPU__MAX_WINDOW) {
+            status = npu_deduce_fail(d, NPU_ERR_OVERFLOW, name, "%s is %lld, expected at most %d", name,
+                                     (long long)out[i], NPU__MAX_WINDOW);
+        }
     }
     return status;
 }
@@ -14068,6 +14086,13 @@ static npu_status npu__type_scan(npu_deduce *d)
     status = status ? status : npu__dtype_arg(d, npu__is_integer(t) || t == NPU_BOOL ? NPU_I64 : t, &t);
     status = status ? status : npu__check_arithmetic(d, t);
     return status ? status : npu__result_like(d, x, t);
+}
+
+static npu_status npu__type_scan_float(npu_deduce *d)
+{
+    uint32_t axis;
+    npu_status status = npu__axis_arg(d, "dim", npu_deduce_spec(d, "self")->rank, &axis);
+    return status ? status : npu__type_same_float(d);
 }
 
 /* Values like self and their i64 indices, `dim` of them along the axis. */

@@ -3331,6 +3331,9 @@ static void npu__ref_copy_rot90(const npu_prepare *p, npu__ref_strided *c)
 static int64_t npu__ref_diagonal(const npu_tensor *t, int64_t offset, uint32_t a, uint32_t b, int64_t *stride)
 {
     *stride = t->strides[a] + t->strides[b];
+    if (offset <= -t->dims[a] || offset >= t->dims[b]) { /* it has no elements */
+        return 0;
+    }
     return offset < 0 ? -offset * t->strides[a] : offset * t->strides[b];
 }
 
@@ -3363,7 +3366,7 @@ static void npu__ref_copy_unfold(const npu_prepare *p, npu__ref_strided *c)
     uint32_t dim = npu__ref_dim(npu_op_int(p->op, "dimension", 0), in->rank);
     int64_t step = npu_op_int(p->op, "step", 1);
     for (uint32_t i = 0; i < in->rank; i++) {
-        npu__ref_copy_dim(c, out->dims[i], in->strides[i] * (i == dim ? step : 1), out->strides[i]);
+        npu__ref_copy_dim(c, out->dims[i], in->strides[i] * (i == dim && out->dims[i] > 1 ? step : 1), out->strides[i]);
     }
     npu__ref_copy_dim(c, out->dims[in->rank], in->rank ? in->strides[dim] : 1, 1);
 }
