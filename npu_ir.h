@@ -2805,6 +2805,58 @@ NPU_IR_API const npu_op_def *npu_registry_get(const npu_registry *registry, npu_
 NPU_IR_API uint32_t npu_registry_count(const npu_registry *registry);
 NPU_IR_API const npu_op_def *npu_registry_at(const npu_registry *registry, uint32_t i); /* in table order */
 
+/* ---- extension: converters and executors ----
+   ATen ops need neither: their schemas say how they are read, and backends have their kernels. A converter replaces what a node of a
+   JSON file becomes; an executor runs an op on the host, before any kernel, where npu_ref_desc.registry names
+   the registry. Patterns are tried from the most special on: the whole name ("aten.conv2d.padding"), the name
+   without its overload ("aten.conv2d"), any pattern of an op with that name. */
+struct npu_graph;
+
+/* One call of a JSON file. Everything is valid during the call only. */
+typedef struct npu_node {
+    const char *name, *op_type;
+    const npu_value *in;        /* the flat inputs; id 0 = null */
+    uint32_t num_in;
+    const npu_arg *attrs;       /* by name, as the file has them */
+    uint32_t num_attrs;
+    const npu_spec *results;    /* of the outputs that the file lists */
+    uint32_t num_results;
+} npu_node;
+
+typedef struct npu_converter {
+    const char *pattern;        /* copied */
+    /* Emits what the node means and stores its num_results values. Another status than OK: see strict. */
+    npu_status (*convert)(void *ctx, struct npu_graph *g, const npu_node *node, npu_value *results);
+    void *ctx;
+    bool strict;                /* a refusal is NPU_ERR_CONVERSION; else the node is read by its schema */
+} npu_converter;
+
+typedef struct npu_executor {
+    const char *pattern;        /* copied */
+    /* Reads in[0 .. op->num_in - 1] (NULL = a hole), dense and of the specs op->in, and the attributes by name
+       (npu_op_float(op, "alpha", 1)); writes out[0 .. op->num_out - 1], always a list. No operand overlaps a
+       result. May be called by several threads at once. */
+    npu_status (*run)(void *ctx, const npu_op_info *op, const void *const *in, void *const *out);
+    void *ctx;
+    uint32_t num_results;       /* an op with another number of results is not taken; 0 = any */
+} npu_executor;
+
+/* Errors: INVALID_ARGUMENT (no function, no pattern or one over 127 characters), DUPLICATE (pattern), STATE
+   (frozen by a graph), NO_MEMORY. */
+NPU_IR_API npu_status npu_registry_add_converter(npu_registry *registry, const npu_converter *converter,
+                                                 npu_diag *diag);
+NPU_IR_API npu_status npu_registry_add_executor(npu_registry *registry, const npu_executor *executor,
+                                                npu_diag *diag);
+/* What serves an op of that name; NULL = the schema and the kernels do. */
+NPU_IR_API const npu_converter *npu_registry_find_converter(const npu_registry *registry, const char *name);
+NPU_IR_API const npu_executor *npu_registry_find_executor(const npu_registry *registry, const char *name);
+
+typedef enum npu_extension { NPU_CONVERSION = 1, NPU_EXECUTION = 2 } npu_extension;
+/* The patterns that are registered, in order; the first execution is "<built-in function getitem>", which is
+   no ATen op and has a kernel of its own. NULL past the end. */
+NPU_IR_API uint32_t npu_registry_num_extensions(const npu_registry *registry, npu_extension type);
+NPU_IR_API const char *npu_registry_extension(const npu_registry *registry, npu_extension type, uint32_t i);
+
 /* The built-in ABI table of the aicf kinds: ids 0..22, BADD RSUM MSEG SGDS ADAM BCOR LNEP BNEP GMEP, others
    0. */
 NPU_IR_API const npu_abi_row *npu_aicf_abi(uint32_t *num_rows);
@@ -6478,6 +6530,9 @@ struct npu_registry {
     uint32_t *kinds;         /* open addressing: index of a definition + 1; a power of two, at most half full */
     uint32_t *names;         /* twice as large: (index + 1) * 2, plus 1 for a name without overload */
     uint32_t table_size;
+    npu_converter *converters;
+    npu_executor *executors;
+    uint32_t num_converters, cap_converters, num_executors, cap_executors;
     bool is_frozen;
 };
 
@@ -6800,6 +6855,8 @@ NPU_IR_API void npu_registry_destroy(npu_registry *registry)
     a = registry->allocator;
     npu__free(&a, registry->kinds, (size_t)registry->table_size * 3 * sizeof *registry->kinds);
     npu__free(&a, (void *)registry->defs, registry->cap_defs * sizeof *registry->defs);
+    npu__free(&a, registry->converters, registry->cap_converters * sizeof *registry->converters);
+    npu__free(&a, registry->executors, registry->cap_executors * sizeof *registry->executors);
     npu__arena_free(&registry->arena);
     npu__free(&a, registry, sizeof *registry);
 }
@@ -7107,6 +7164,149 @@ NPU_IR_API const npu_op_def *npu_registry_at(const npu_registry *registry, uint3
 }
 
 /* ---- device ABI ---- */
+
+/* ---- converters and executors ---- */
+
+#define NPU__PATTERN_SIZE 128
+#define NPU__GETITEM "<built-in function getitem>"
+
+/* "torch.ops.aten::relu" as "aten.relu"; false = it is too long. */
+static bool npu__pattern_read(const char *name, char out[NPU__PATTERN_SIZE])
+{
+    size_t len = 0;
+    name += strncmp(name, "torch.ops.", 10) == 0 ? 10 : 0;
+    while (*name && len + 1 < NPU__PATTERN_SIZE) {
+        out[len++] = npu__name_char(&name);
+    }
+    out[len] = 0;
+    return *name == 0;
+}
+
+/* Length without the overload: what comes before the second point. */
+static size_t npu__pattern_base(const char *pattern)
+{
+    const char *point = strchr(pattern, '.');
+    point = point ? strchr(point + 1, '.') : NULL;
+    return point ? (size_t)(point - pattern) : strlen(pattern);
+}
+
+/* Index of the entry that serves a name, NPU_NO_INDEX = none. Entries begin with their pattern. */
+static uint32_t npu__pattern_find(const void *entries, uint32_t count, size_t size, const char *name)
+{
+    char key[NPU__PATTERN_SIZE];
+    size_t base;
+    uint32_t best = NPU_NO_INDEX;
+    int best_rank = 0;
+    if (!name || !npu__pattern_read(name, key)) {
+        return NPU_NO_INDEX;
+    }
+    base = npu__pattern_base(key);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *pattern = *(const char *const *)(const void *)((const char *)entries + i * size);
+        int rank = strcmp(pattern, key) == 0 ? 3
+                   : npu__pattern_base(pattern) != base || memcmp(pattern, key, base) != 0 ? 0
+                   : pattern[base] == 0 ? 2 : 1;
+        if (rank > best_rank) {
+            best_rank = rank;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* The pattern of a new entry, in the registry's memory; NULL = it cannot be added. */
+static const char *npu__pattern_add(npu_registry *r, const void *entries, uint32_t count, size_t size,
+                                    const char *pattern, npu_diag *diag, npu_status *status)
+{
+    char key[NPU__PATTERN_SIZE] = "";
+    const char *copy = NULL;
+    *status = NPU_OK;
+    if (!r || !pattern || !pattern[0] || !npu__pattern_read(pattern, key)) {
+        *status = npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "registry: no registry, no function or no short pattern");
+    } else if (r->is_frozen) {
+        *status = npu__fail(diag, NPU_ERR_STATE, "registry: a graph uses it, nothing can be added");
+    }
+    for (uint32_t i = 0; *status == NPU_OK && i < count; i++) {
+        if (strcmp(*(const char *const *)(const void *)((const char *)entries + i * size), key) == 0) {
+            *status = npu__fail(diag, NPU_ERR_DUPLICATE, "registry: '%s' is registered already", key);
+        }
+    }
+    if (*status == NPU_OK) {
+        copy = npu__arena_str(&r->arena, key);
+        *status = copy ? NPU_OK : npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
+    }
+    return copy;
+}
+
+NPU_IR_API npu_status npu_registry_add_converter(npu_registry *registry, const npu_converter *converter,
+                                                 npu_diag *diag)
+{
+    npu_status status;
+    const char *pattern =
+        npu__pattern_add(registry, registry ? registry->converters : NULL, registry ? registry->num_converters : 0,
+                         sizeof *converter, converter && converter->convert ? converter->pattern : NULL, diag, &status);
+    if (pattern && !npu__reserve(&registry->allocator, (void **)&registry->converters, &registry->cap_converters,
+                                 (uint64_t)registry->num_converters + 1, sizeof *converter)) {
+        status = npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
+    }
+    if (status == NPU_OK) {
+        registry->converters[registry->num_converters] = *converter;
+        registry->converters[registry->num_converters++].pattern = pattern;
+    }
+    return status;
+}
+
+NPU_IR_API npu_status npu_registry_add_executor(npu_registry *registry, const npu_executor *executor,
+                                                npu_diag *diag)
+{
+    npu_status status;
+    const char *pattern =
+        npu__pattern_add(registry, registry ? registry->executors : NULL, registry ? registry->num_executors : 0,
+                         sizeof *executor, executor && executor->run ? executor->pattern : NULL, diag, &status);
+    if (pattern && !npu__reserve(&registry->allocator, (void **)&registry->executors, &registry->cap_executors,
+                                 (uint64_t)registry->num_executors + 1, sizeof *executor)) {
+        status = npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
+    }
+    if (status == NPU_OK) {
+        registry->executors[registry->num_executors] = *executor;
+        registry->executors[registry->num_executors++].pattern = pattern;
+    }
+    return status;
+}
+
+NPU_IR_API const npu_converter *npu_registry_find_converter(const npu_registry *registry, const char *name)
+{
+    uint32_t i = registry ? npu__pattern_find(registry->converters, registry->num_converters,
+                                              sizeof *registry->converters, name) : NPU_NO_INDEX;
+    return i == NPU_NO_INDEX ? NULL : &registry->converters[i];
+}
+
+NPU_IR_API const npu_executor *npu_registry_find_executor(const npu_registry *registry, const char *name)
+{
+    uint32_t i = registry ? npu__pattern_find(registry->executors, registry->num_executors,
+                                              sizeof *registry->executors, name) : NPU_NO_INDEX;
+    return i == NPU_NO_INDEX ? NULL : &registry->executors[i];
+}
+
+NPU_IR_API uint32_t npu_registry_num_extensions(const npu_registry *registry, npu_extension type)
+{
+    return !registry                 ? 0
+           : type == NPU_CONVERSION ? registry->num_converters
+           : type == NPU_EXECUTION  ? registry->num_executors + 1
+                                    : 0;
+}
+
+NPU_IR_API const char *npu_registry_extension(const npu_registry *registry, npu_extension type, uint32_t i)
+{
+    if (i >= npu_registry_num_extensions(registry, type)) {
+        return NULL;
+    }
+    return type == NPU_CONVERSION ? registry->converters[i].pattern
+           : i == 0               ? NPU__GETITEM
+                                  : registry->executors[i - 1].pattern;
+}
+
+/* ---- the device's own forms ---- */
 
 static const npu_abi_row npu__aicf_abi[] = {
     { NPU_AICF_ADD, 0, 0, "" },
@@ -20494,14 +20694,83 @@ static npu_status npu__json_built(npu__loader *l)
     return status;
 }
 
+/* Results of a converter in the scratch arena; *made stays NULL where the node is to be read by its schema. */
+static npu_status npu__json_convert(npu__loader *l, const char *op_type, const npu__json *attrs, const npu_spec *specs,
+                                    uint32_t num_specs, npu_value **made)
+{
+    npu_graph *g = l->p.g;
+    const npu_converter *converter = npu_registry_find_converter(g->registry, op_type);
+    npu_diag diag = g->diag;
+    npu__node call;
+    npu_node node;
+    npu_status status;
+    npu_value *results;
+    *made = NULL;
+    if (!converter) {
+        return NPU_OK;
+    }
+    memset(&call, 0, sizeof call);
+    memset(&node, 0, sizeof node);
+    call.attrs = attrs;
+    results = (npu_value *)npu__arena_alloc(&l->p.scratch, (num_specs + 1) * sizeof *results);
+    status = results ? npu__node_bind_unknown(l, &call) : npu__parse_no_memory(&l->p);
+    if (status) {
+        return status;
+    }
+    memset(results, 0, (num_specs + 1) * sizeof *results);
+    node.name = l->node;
+    node.op_type = op_type;
+    node.in = l->in;
+    node.num_in = l->num_in;
+    node.attrs = call.args + 1;
+    node.num_attrs = call.num_args - 1;
+    node.results = specs;
+    node.num_results = num_specs;
+    status = converter->convert(converter->ctx, g, &node, results);
+    for (uint32_t i = 0; i < num_specs && status == NPU_OK; i++) {
+        status = npu__value_at(g, results[i]) ? NPU_OK : NPU_ERR_CONVERSION;
+    }
+    if (status == NPU_OK) {
+        *made = results;
+    } else if (converter->strict) {
+        return npu__json_fail(l, attrs, NPU_ERR_CONVERSION, "the converter of %.60s refuses: %.80s", converter->pattern,
+                              g->diag.status ? g->diag.message : npu_status_text(status));
+    } else {
+        g->diag = diag;
+    }
+    return NPU_OK;
+}
+
+/* Converts or emits a node; its results go to the scratch arena. */
+static npu_status npu__json_make(npu__loader *l, const char *op_type, const npu__json *attrs, const npu_spec *specs,
+                                 uint32_t num_specs, npu_value **made, uint32_t *num_made)
+{
+    npu_graph *g = l->p.g;
+    npu_op op;
+    npu_status status = npu__json_convert(l, op_type, attrs, specs, num_specs, made);
+    *num_made = num_specs;
+    if (status || *made) {
+        return status;
+    }
+    op = npu__json_emit(l, op_type, attrs, specs, num_specs);
+    if (!op.id) {
+        return npu__json_built(l);
+    }
+    *num_made = npu_op_num_results(g, op);
+    *made = (npu_value *)npu__arena_alloc(&l->p.scratch, (*num_made + 1) * sizeof **made);
+    for (uint32_t i = 0; *made && i < *num_made; i++) {
+        (*made)[i] = npu_op_result(g, op, i);
+    }
+    return *made ? NPU_OK : npu__parse_no_memory(&l->p);
+}
+
 static npu_status npu__json_node(npu__loader *l, const npu__json *node)
 {
     const npu__json *inputs = NULL, *outputs = NULL, *attrs = npu__json_get(node, "attrs");
     const char *op_type = NULL;
     npu_spec *specs = NULL;
-    npu_value *made;
-    uint32_t num_made;
-    npu_op op;
+    npu_value *made = NULL;
+    uint32_t num_made = 0, num_ops = npu_graph_num_ops(l->p.g);
     npu_status status;
     l->node = NULL;
     status = npu__json_need_name(l, node, "name", &l->node);
@@ -20511,21 +20780,10 @@ static npu_status npu__json_node(npu__loader *l, const npu__json *node)
     status = status || !attrs ? status : npu__json_need(l, node, "attrs", NPU__JSON_OBJECT, &attrs);
     status = status ? status : npu__json_inputs(l, inputs);
     status = status ? status : npu__json_outputs(l, outputs, &specs);
-    if (status) {
-        return status;
-    }
-    op = npu__json_emit(l, op_type, attrs, specs, outputs->count);
-    if (!op.id) {
-        return npu__json_built(l);
-    }
-    num_made = npu_op_num_results(l->p.g, op);
-    made = (npu_value *)npu__arena_alloc(&l->p.scratch, (num_made + 1) * sizeof *made);
-    for (uint32_t i = 0; made && i < num_made; i++) {
-        made[i] = npu_op_result(l->p.g, op, i);
-    }
-    status = made ? npu__json_define(l, outputs, specs, made, num_made) : npu__parse_no_memory(&l->p);
-    if (status == NPU_OK && (num_made != 1 || npu_graph_find(l->p.g, l->node).id != made[0].id)) {
-        status = npu_op_set_name(l->p.g, op, l->node) ? npu__json_built(l) : NPU_OK;
+    status = status ? status : npu__json_make(l, op_type, attrs, specs, outputs->count, &made, &num_made);
+    status = status ? status : npu__json_define(l, outputs, specs, made, num_made);
+    if (status == NPU_OK && npu_graph_num_ops(l->p.g) == num_ops + 1 && npu_graph_find(l->p.g, l->node).id == 0) {
+        status = npu_op_set_name(l->p.g, npu__make_op(num_ops + 1), l->node) ? npu__json_built(l) : NPU_OK;
     }
     return status;
 }
@@ -20960,7 +21218,7 @@ static npu_status npu__json_print_node(npu__json_writer *w, uint32_t id)
     npu__text_str(w->text, "{\"name\": ");
     npu__text_json(w->text, w->nodes[id]);
     npu__text_str(w->text, ", \"op_type\": ");
-    npu__text_json(w->text, o->def->kind == NPU_NPU_GETITEM ? "<built-in function getitem>" : o->def->name);
+    npu__text_json(w->text, o->def->kind == NPU_NPU_GETITEM ? NPU__GETITEM : o->def->name);
     npu__text_str(w->text, ",\n     \"inputs\": [");
     npu__json_print_inputs(w, o);
     npu__text_str(w->text, "],\n     \"outputs\": [");

@@ -47,6 +47,7 @@ typedef struct npu_prepare {
     size_t workspace;       /* set it: bytes that launch needs, 64-byte aligned, shared by its parts; 0 before the call */
     void *state;            /* set it: given to launch; see npu_ref_state */
     const npu_allocator *allocator;
+    const npu_registry *registry; /* of the backend's desc, NULL = none */
     void *blocks;           /* of npu_ref_state */
 } npu_prepare;
 
@@ -97,6 +98,7 @@ typedef struct npu_ref_desc {
     uint32_t num_tables;
     const char *variant;            /* only variants of this name, where a kind has it ("plain"); NULL = by priority */
     const char *name;               /* NULL = "cpu" */
+    const npu_registry *registry;   /* borrowed: its executors come before all kernels; NULL = none */
     const npu_allocator *allocator;
     uint32_t _canary;
 } npu_ref_desc;
@@ -14160,6 +14162,7 @@ typedef struct npu__ref {
     const npu_kernel_table *tables;
     uint32_t num_tables;
     const char *variant; /* NULL = by priority */
+    const npu_registry *registry;
     npu_allocator allocator;
 } npu__ref;
 
@@ -14246,9 +14249,77 @@ static const npu_kernel *npu__ref_first(const npu_kernel_table *table, npu_kind 
     return low < table->num_kernels && table->kernels[low].kind == kind ? &table->kernels[low] : NULL;
 }
 
+/* ---- executors as a kernel ---- */
+
+/* What an executor gets at each run. */
+typedef struct npu__ref_execution {
+    npu_executor executor;
+    npu_op_info op; /* a copy with all that it points to, but names, which belong to the graph */
+} npu__ref_execution;
+
+static const npu_executor *npu__ref_executor(const npu_registry *registry, const npu_op_info *op)
+{
+    const npu_executor *e = npu_registry_find_executor(registry, op->name);
+    return e && (!e->num_results || !op->args || e->num_results == op->num_out) ? e : NULL;
+}
+
+/* Copies of `count` specs and pointers to them; NULL where there is none. */
+static const npu_spec *const *npu__ref_copy_specs(npu_prepare *p, const npu_spec *const *specs, uint32_t count)
+{
+    const npu_spec **out = (const npu_spec **)npu_ref_state(p, (count + 1) * sizeof *out);
+    npu_spec *copies = (npu_spec *)npu_ref_state(p, (count + 1) * sizeof *copies);
+    for (uint32_t i = 0; out && copies && i < count; i++) {
+        if (specs[i]) {
+            copies[i] = *specs[i];
+            out[i] = &copies[i];
+        }
+    }
+    return copies ? out : NULL;
+}
+
+static npu_status npu__ref_execute_prepare(npu_prepare *p)
+{
+    npu__ref_execution *e = (npu__ref_execution *)npu_ref_state(p, sizeof *e);
+    npu_bound_arg *args = (npu_bound_arg *)npu_ref_state(p, (p->op->num_args + 1) * sizeof *args);
+    uint8_t *attrs = (uint8_t *)npu_ref_state(p, p->op->attrs_size + 1u);
+    if (!e || !args || !attrs) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    e->executor = *npu__ref_executor(p->registry, p->op);
+    e->op = *p->op;
+    if (p->op->attrs_size) {
+        memcpy(attrs, p->op->attrs, p->op->attrs_size);
+    }
+    for (uint32_t i = 0; i < p->op->num_args; i++) {
+        args[i] = p->op->args[i];
+        args[i].data = args[i].data ? attrs + (args[i].data - p->op->attrs) : NULL;
+    }
+    e->op.attrs = attrs;
+    e->op.args = args;
+    e->op.in_data = NULL;
+    e->op.device_attrs = NULL;
+    e->op.in = npu__ref_copy_specs(p, p->op->in, p->op->num_in);
+    e->op.out = npu__ref_copy_specs(p, p->op->out, p->op->num_out);
+    p->state = e;
+    return e->op.in && e->op.out ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
+static npu_status npu__ref_execute_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_execution *e = (const npu__ref_execution *)l->state;
+    (void)part;
+    (void)parts;
+    return e->executor.run(e->executor.ctx, &e->op, l->x, l->y);
+}
+
+static const npu_kernel npu__ref_execute = { 0, "executor", 0, NULL, npu__ref_execute_prepare, npu__ref_execute_launch };
+
 static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info *op, bool *kind_known)
 {
-    *kind_known = false;
+    *kind_known = ref->registry && npu__ref_executor(ref->registry, op);
+    if (*kind_known) {
+        return &npu__ref_execute;
+    }
     for (uint32_t t = 0; t < ref->num_tables; t++) {
         const npu_kernel *end = ref->tables[t].kernels + ref->tables[t].num_kernels, *fallback = NULL;
         const npu_kernel *k = npu__ref_first(&ref->tables[t], op->kind);
@@ -14463,10 +14534,11 @@ static void npu__ref_describe(npu_tensor *t, const npu_spec *spec)
     }
 }
 
-static npu_status npu__ref_prepare(const npu_kernel *kernel, const npu_op_info *op, const npu_tensor *tensors,
-                                   const npu_allocator *a, npu_prepare *p, void *blocks)
+static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel, const npu_op_info *op,
+                                   const npu_tensor *tensors, const npu_allocator *a, npu_prepare *p, void *blocks)
 {
     memset(p, 0, sizeof *p);
+    p->registry = ref->registry;
     p->op = op;
     p->in = tensors;
     p->out = tensors + op->num_in;
@@ -14549,7 +14621,7 @@ static npu_status npu__ref_make_ready(const npu__ref *ref, const npu_op_info *op
             memcpy(r->dims[i - op->num_in], r->tensors[i].dims, sizeof r->tensors[i].dims);
         }
     }
-    status = npu__ref_prepare(r->kernel, op, r->tensors, a, &r->prepare, NULL);
+    status = npu__ref_prepare(ref, r->kernel, op, r->tensors, a, &r->prepare, NULL);
     if (status == NPU_OK && r->prepare.workspace) {
         r->workspace = npu__ref_alloc(a, r->prepare.workspace);
         status = r->workspace ? NPU_OK : NPU_ERR_NO_MEMORY;
@@ -14593,7 +14665,7 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
         memset(&prepare, 0, sizeof prepare);
         prepare.workspace = npu__ref_measure(ref, op, &p->allocator);
     } else {
-        status = npu__ref_prepare(kernel, op, tensors, &p->allocator, &prepare, p->blocks);
+        status = npu__ref_prepare(ref, kernel, op, tensors, &p->allocator, &prepare, p->blocks);
         p->blocks = prepare.blocks;
     }
     if (status) {
@@ -14609,7 +14681,7 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     o->parts = prepare.parts ? prepare.parts : 1;
     o->id = op->op;
     *workspace = prepare.workspace > *workspace ? prepare.workspace : *workspace;
-    if (op->num_out) {
+    if (op->num_out && kernel != &npu__ref_execute) {
         npu__ref_add_inplace(p, op, p->num_ops);
     }
     p->num_refs += op->num_in + op->num_out;
@@ -14829,7 +14901,7 @@ static npu_status npu__ref_op_call(void *ctx, const npu_op_info *op, const npu_t
         table[i] = tensors[i].dtype ? (char *)tensors[i].buffer->handle + tensors[i].offset : NULL;
     }
     if (status == NPU_OK) {
-        status = npu__ref_prepare(kernel, op, tensors, &a, &prepare, NULL);
+        status = npu__ref_prepare(ref, kernel, op, tensors, &a, &prepare, NULL);
         l.workspace = status ? NULL : npu__ref_alloc(&a, prepare.workspace ? prepare.workspace : 1);
         status = status ? status : l.workspace ? NPU_OK : NPU_ERR_NO_MEMORY;
     }
@@ -14912,7 +14984,7 @@ static void npu__ref_fill(npu_backend *b, const char *name, const npu__ref *ref)
 }
 
 static const npu__ref npu__ref_default = {
-    npu__ref_tables, (uint32_t)(sizeof npu__ref_tables / sizeof npu__ref_tables[0]), NULL, { NULL, NULL }
+    npu__ref_tables, (uint32_t)(sizeof npu__ref_tables / sizeof npu__ref_tables[0]), NULL, NULL, { NULL, NULL }
 };
 
 NPU_IR_API const npu_backend *npu_ref_backend(void)
@@ -14991,6 +15063,7 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
     instance->ref.tables = d.tables;
     instance->ref.num_tables = d.num_tables;
     instance->ref.variant = d.variant;
+    instance->ref.registry = d.registry;
     instance->ref.allocator = a;
     snprintf(instance->name, sizeof instance->name, "%s", d.name ? d.name : "cpu");
     npu__ref_fill(&instance->backend, instance->name, &instance->ref);

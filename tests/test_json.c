@@ -787,6 +787,204 @@ static void test_print_dynamic(void)
     npu_graph_destroy(g);
 }
 
+/* ---- converters and executors ---- */
+
+/* y = alpha x for each of its results; takes any op. */
+static npu_status run_scale(void *ctx, const npu_op_info *op, const void *const *in, void *const *out)
+{
+    double alpha = npu_op_float(op, "alpha", 100);
+    size_t len = 0;
+    npu_spec_len(op->in[0], &len);
+    for (uint32_t k = 0; k < op->num_out; k++) {
+        for (size_t i = 0; i < len; i++) {
+            ((float *)out[k])[i] = (float)((k + 1) * alpha) * ((const float *)in[0])[i];
+        }
+    }
+    ++*(int *)ctx;
+    return NPU_OK;
+}
+
+/* A registry with one executor, and a CPU that asks it. */
+typedef struct custom {
+    npu_registry *registry;
+    npu_backend *cpu;
+    int calls;
+} custom;
+
+static void custom_begin(custom *c, const char *pattern, uint32_t num_results)
+{
+    memset(c, 0, sizeof *c);
+    npu_executor e = { pattern, run_scale, &c->calls, num_results };
+    NPU_CHECK_STATUS(npu_registry_create(&c->registry, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add_executor(c->registry, &e, NULL), NPU_OK);
+    npu_ref_desc desc = { .registry = c->registry };
+    NPU_CHECK_STATUS(npu_ref_create(&c->cpu, &desc), NPU_OK);
+}
+
+static void custom_end(custom *c)
+{
+    npu_ref_destroy(c->cpu);
+    npu_registry_destroy(c->registry);
+}
+
+/* Runs a document on it; status of making the exec. */
+static npu_status custom_run(custom *c, const document *d, const float *want, size_t len)
+{
+    npu_graph_desc desc = { .registry = c->registry };
+    npu_graph *g = load_with(d, &desc);
+    const npu_backend *cpu = c->cpu;
+    run r;
+    memset(&r, 0, sizeof r);
+    npu_status status = npu_exec_create_simple(&r.exec, g, &cpu, 1, &r.diag);
+    if (status == NPU_OK) {
+        npu_exec_set_input_at(r.exec, 0, x6, sizeof x6);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_floats(&r, 0, want, len);
+    }
+    npu_exec_destroy(r.exec);
+    npu_graph_destroy(g);
+    return status;
+}
+
+static void test_executor(void)
+{
+    document d = { "x=float32[2,3]", "", "y=float32[2,3]", NULL, { "y | my_custom_op | x | y=float32[2,3] | 'alpha': 2.0" } };
+    custom c;
+    NPU_ITEM("S0.41");
+    NPU_ITEM("S0.44");
+    NPU_ITEM("S0.45");
+    npu_graph *g = load(&d); /* without an executor the op loads, and cannot run */
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_ERR_NOT_IMPLEMENTED);
+    npu_graph_destroy(g);
+    custom_begin(&c, "my_custom_op", 0);
+    NPU_CHECK_STATUS(custom_run(&c, &d, FLOATS(2, 4, 6, 8, 10, 12)), NPU_OK);
+    NPU_CHECK_EQ(c.calls, 1);
+    d.nodes[0] = "y | my_custom_op | x | y=float32[2,3] | "; /* what the file does not give, the executor decides */
+    NPU_CHECK_STATUS(custom_run(&c, &d, FLOATS(100, 200, 300, 400, 500, 600)), NPU_OK);
+    custom_end(&c);
+}
+
+/* Results are a list, of one or of several; their number is checked. */
+static void test_executor_results(void)
+{
+    document one = { "x=float32[2,3]", "", "y=float32[2,3]", NULL, { "y | my_op | x | y=float32[2,3] | 'alpha': 1.0" } };
+    document two = { "x=float32[2,3]", "", "y_1=float32[2,3]", NULL, { "y | my_op | x | y_0=float32[2,3] y_1=float32[2,3] | 'alpha': 1.0" } };
+    custom c;
+    NPU_ITEM("S0.46");
+    custom_begin(&c, "my_op", 0);
+    NPU_CHECK_STATUS(custom_run(&c, &one, FLOATS(1, 2, 3, 4, 5, 6)), NPU_OK);
+    NPU_CHECK_STATUS(custom_run(&c, &two, FLOATS(2, 4, 6, 8, 10, 12)), NPU_OK);
+    custom_end(&c);
+    custom_begin(&c, "my_op", 2);
+    NPU_CHECK_STATUS(custom_run(&c, &one, NULL, 0), NPU_ERR_NOT_IMPLEMENTED);
+    NPU_CHECK_STATUS(custom_run(&c, &two, FLOATS(2, 4, 6, 8, 10, 12)), NPU_OK);
+    custom_end(&c);
+}
+
+/* An executor wins over the kernel of an ATen op; the most special pattern serves. */
+static void test_executor_cascade(void)
+{
+    static const struct { const char *pattern; bool takes_relu, takes_add; } rows[] = {
+        { "aten.relu.default", true, false }, { "aten::relu", true, false }, { "torch.ops.aten.relu.other", true, false },
+        { "aten.add", false, true }, { "aten.add.Scalar", false, true }, { "aten.rel", false, false }, { "aten.relu6", false, false },
+    };
+    document relu = { "x=float32[2,3]", "", "y=float32[2,3]", NULL, { "y | aten::relu | x | y=float32[2,3] | " } };
+    NPU_ITEM("S0.47");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        custom c;
+        custom_begin(&c, rows[i].pattern, 0);
+        NPU_CHECK_STATUS(custom_run(&c, &relu, rows[i].takes_relu ? (const float[]){ 100, 200, 300, 400, 500, 600 } : x6, 6), NPU_OK);
+        NPU_CHECK_EQ(c.calls, rows[i].takes_relu);
+        NPU_CHECK_EQ(npu_registry_find_executor(c.registry, "aten.add.Tensor") != NULL, rows[i].takes_add);
+        custom_end(&c);
+    }
+    custom c;
+    npu_executor general = { "aten.relu", run_scale, NULL, 0 };
+    custom_begin(&c, "aten.relu.other", 0);
+    NPU_CHECK_STATUS(npu_registry_add_executor(c.registry, &general, NULL), NPU_OK);
+    NPU_CHECK_STR(npu_registry_find_executor(c.registry, "aten.relu.default")->pattern, "aten.relu");
+    NPU_CHECK_STR(npu_registry_find_executor(c.registry, "aten.relu.other")->pattern, "aten.relu.other");
+    custom_end(&c);
+}
+
+/* relu becomes clamp_min(x, 0) + bias of the attribute; neg is refused. */
+static npu_status convert_relu(void *ctx, npu_graph *g, const npu_node *node, npu_value *results)
+{
+    double bias = 0;
+    (void)ctx;
+    for (uint32_t i = 0; i < node->num_attrs; i++) {
+        if (strcmp(node->attrs[i].name, "bias") == 0 && node->attrs[i].form == NPU_ARG_FLOAT) {
+            bias = node->attrs[i].as.f;
+        }
+    }
+    if (strstr(node->op_type, "neg") || node->num_results != 1 || node->num_in != 1) {
+        npu_relu(g, (npu_value){ 0 }); /* a failure on the way must not stay in the graph */
+        return NPU_ERR_UNSUPPORTED;
+    }
+    results[0] = npu_add(g, npu_clamp(g, node->in[0], 0, 1e9), npu_number(g, npu_scalar_float(bias)));
+    return npu_graph_status(g);
+}
+
+static void test_converter(void)
+{
+    document d = { "x=float32[2,3]", "", "y=float32[2,3]", NULL, { "y | aten.relu | x | y=float32[2,3] | 'bias': 10.0", "n | aten.neg | y.0 | n=float32[2,3] | " } };
+    npu_registry *registry = NULL;
+    npu_graph *g = NULL;
+    npu_diag diag = { 0 };
+    for (int strict = 0; strict < 2; strict++) {
+        npu_converter relu = { "aten.relu", convert_relu, NULL, false }, neg = { "aten.neg.default", convert_relu, NULL, strict };
+        NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_registry_add_converter(registry, &relu, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_registry_add_converter(registry, &neg, NULL), NPU_OK);
+        npu_graph_desc desc = { .registry = registry };
+        NPU_CHECK_STATUS(try_document(&g, &d, &desc, &diag), strict ? NPU_ERR_CONVERSION : NPU_OK);
+        if (strict) {
+            NPU_CHECK(strstr(diag.message, "node 'n'"));
+        } else { /* neg is read by its schema after all */
+            run r = run_graph(g, DATA(x6));
+            check_floats(&r, 0, FLOATS(11, 12, 13, 14, 15, 16));
+            NPU_CHECK_EQ(npu_graph_num_ops(g), 3);
+            npu_exec_destroy(r.exec);
+            npu_graph_destroy(g);
+        }
+        npu_registry_destroy(registry);
+    }
+}
+
+static void test_extensions_list(void)
+{
+    npu_registry *registry = NULL;
+    npu_converter converter = { "aten.relu", convert_relu, NULL, false };
+    npu_executor executor = { "my_op", run_scale, NULL, 0 };
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    NPU_ITEM("S0.48");
+    NPU_ITEM("S0.49");
+    NPU_ITEM("S0.50");
+    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_CONVERSION), 0);
+    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_EXECUTION), 1);
+    NPU_CHECK_STR(npu_registry_extension(registry, NPU_EXECUTION, 0), "<built-in function getitem>");
+    NPU_CHECK_STATUS(npu_registry_add_converter(registry, &converter, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add_executor(registry, &executor, NULL), NPU_OK);
+    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_CONVERSION), 1);
+    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_EXECUTION), 2);
+    NPU_CHECK_STR(npu_registry_extension(registry, NPU_CONVERSION, 0), "aten.relu");
+    NPU_CHECK_STR(npu_registry_extension(registry, NPU_EXECUTION, 1), "my_op");
+    NPU_CHECK(npu_registry_extension(registry, NPU_EXECUTION, 2) == NULL);
+    NPU_CHECK_STATUS(npu_registry_add_executor(registry, &executor, NULL), NPU_ERR_DUPLICATE);
+    executor.pattern = "";
+    NPU_CHECK_STATUS(npu_registry_add_executor(registry, &executor, NULL), NPU_ERR_INVALID_ARGUMENT);
+    converter.convert = NULL;
+    NPU_CHECK_STATUS(npu_registry_add_converter(registry, &converter, NULL), NPU_ERR_INVALID_ARGUMENT);
+    npu_graph_desc desc = { .registry = registry };
+    npu_graph *g = npu_graph_create(&desc);
+    executor.pattern = "late";
+    NPU_CHECK_STATUS(npu_registry_add_executor(registry, &executor, NULL), NPU_ERR_STATE);
+    npu_graph_destroy(g);
+    npu_registry_destroy(registry);
+}
+
 /* Out of memory at any moment: a status, and nothing is left. */
 static void test_no_memory(void)
 {
@@ -844,6 +1042,11 @@ int main(void)
     NPU_RUN(test_repeated_output);
     NPU_RUN(test_print);
     NPU_RUN(test_print_dynamic);
+    NPU_RUN(test_executor);
+    NPU_RUN(test_executor_results);
+    NPU_RUN(test_executor_cascade);
+    NPU_RUN(test_converter);
+    NPU_RUN(test_extensions_list);
     NPU_RUN(test_no_memory);
     return npu_test_done();
 }
