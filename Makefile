@@ -41,7 +41,7 @@ conformance: $(BUILD)/conformance ## run ATen vectors: make conformance VECTORS=
 bench: $(BUILD)/bench ## measure executor, graphs, kernels beside PyTorch's: make bench [BENCH="kernels softmax"]
 	@$(RUN) $(BUILD)/bench $(BENCH)
 
-ops: $(BUILD)/ops ## every op: name, category, schema, kernels, where it is tested
+ops: $(BUILD)/ops ## every op: name, category, schema, kernels, dtypes, where it is tested
 	@$(RUN) $(BUILD)/ops $(wildcard tests/test_*.c)
 
 record: $(TESTS:%=$(BUILD)/%) ## write tests/golden anew; review with git diff
@@ -73,7 +73,7 @@ $(INNER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(TEST_HEADERS)
 $(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h $(TEST_HEADERS) $(BUILD)/npu_impl.o
 	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
 
-$(BUILD)/ops: tests/ops.c $(BUILD)/npu_impl.o
+$(BUILD)/ops: tests/ops.c tests/conformance/cases.h $(BUILD)/npu_impl.o
 	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
 
 $(BUILD)/bench: tests/bench.c tests/bench_kernels.h $(BUILD)/npu_impl.o

@@ -1,11 +1,13 @@
-/* ops.c - lists every registered op: name, category, kernels, where it is tested, schema, what it does.
+/* ops.c - lists every registered op: name, category, schema, what it does, dtypes, kernels, where it is tested.
 
        ops [TEST FILE...]     `make ops` gives all tests/test_*.c
 
-   kernels: the variants of the CPU backend, "view" where none is needed, "-" where none exists. tests: cases of tests/vectors and
+   dtypes: those that the type rule and the CPU backend take for the first tensor of a case of tests/vectors, and for the
+   operands of the same dtype. kernels: the variants of the CPU backend, "view" where none is needed, "-" where none exists. tests: cases of tests/vectors and
    the test files that name the op or its symbol. */
 #include "../npu_ir.h"
 #include "../npu_ir_backend_ref.h"
+#include "conformance/cases.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +71,75 @@ static void print_kernels(const npu_op_def *def)
     }
 }
 
+/* ---- dtypes ---- */
+
+static npu_value operand(npu_graph *g, const conf_tensor *t, npu_dtype from, npu_dtype to, bool constant)
+{
+    npu_spec spec = npu_spec_tensor(t->dtype == from ? to : t->dtype, t->rank, t->dims);
+    npu_value hole = { 0 };
+    return t->absent ? hole : constant && t->dtype != from ? npu_constant_ref(g, NULL, spec, t->data) : npu_input(g, NULL, spec);
+}
+
+/* Whether the case's op is accepted, by type rule and CPU backend, with `to` wherever it has `from`. */
+static bool takes(const npu_op_def *def, conf_case *c, npu_dtype from, npu_dtype to)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_arg args[CONF_MAX_ARGS];
+    const npu_backend *cpu = npu_ref_backend();
+    npu_plan_desc desc = { .backends = &cpu, .num_backends = 1 };
+    npu_plan *plan = NULL;
+    npu_op op;
+    bool ok;
+    for (uint32_t i = 0; i < c->num_args; i++) {
+        npu_value *values = (npu_value *)conf_keep(c, (c->args[i].num_tensors + 1) * sizeof *values);
+        for (uint32_t t = 0; t < c->args[i].num_tensors; t++) {
+            values[t] = operand(g, &c->args[i].tensors[t], from, to, (def->traits & NPU_DATA) != 0);
+        }
+        args[i] = c->args[i].arg;
+        if (args[i].form == NPU_ARG_TENSOR) {
+            args[i].as.value = values[0];
+        } else if (args[i].form == NPU_ARG_TENSORS) {
+            args[i].as.values = values;
+        }
+    }
+    op = npu_emit_name(g, def->name, args, c->num_args);
+    for (uint32_t i = 0; i < npu_op_num_results(g, op); i++) {
+        npu_output(g, NULL, npu_op_result(g, op, i));
+    }
+    ok = op.id && npu_plan_create(&plan, g, &desc, NULL) == NPU_OK && npu_plan_op_backend(plan, op, NULL, NULL) >= 0;
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+    return ok;
+}
+
+static npu_dtype first_dtype(const conf_case *c)
+{
+    for (uint32_t i = 0; i < c->num_args; i++) {
+        if (c->args[i].num_tensors && !c->args[i].tensors[0].absent) {
+            return c->args[i].tensors[0].dtype;
+        }
+    }
+    return NPU_NONE;
+}
+
+static void print_dtypes(const npu_op_def *def)
+{
+    static const npu_dtype dtypes[] = { NPU_F64, NPU_F32, NPU_F16, NPU_BF16, NPU_I64, NPU_I32, NPU_I16, NPU_I8, NPU_U8, NPU_BOOL };
+    conf_file file;
+    conf_case c;
+    if (conf_open(&file, "tests/vectors", def->name) && conf_next(&file, &c)) {
+        for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0] && first_dtype(&c); i++) {
+            if (takes(def, &c, first_dtype(&c), dtypes[i])) {
+                printf(" %s", npu_dtype_name(dtypes[i]));
+            }
+        }
+        conf_free(&c);
+    }
+    conf_close(&file);
+}
+
+/* ---- tests ---- */
+
 static uint32_t count_vectors(const char *op)
 {
     char path[256];
@@ -109,6 +180,8 @@ static void print_op(const npu_op_def *def)
     printf("%s  0x%08x  %s\n    %s\n    %s\n    kernels: ", def->name, (unsigned)def->kind, def->category, schema.data ? schema.data : "", def->doc);
     npu_text_free(&schema);
     print_kernels(def);
+    printf("   dtypes:");
+    print_dtypes(def);
     printf("   tests:");
 }
 

@@ -330,6 +330,8 @@ static void run_op(const options *o, const char *op, tally *t)
     }
     if (file.error[0]) {
         count_failure(t, o, op, "file", file.error);
+    } else if (t->passed + t->failed + t->skipped == 0) {
+        count_failure(t, o, op, "file", "it has no case");
     }
     conf_close(&file);
     fflush(stdout);

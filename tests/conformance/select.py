@@ -3,7 +3,7 @@
 
 SOURCE holds pairs of .cases and .bin in the format of the full vectors; TARGET gets pairs for the ops that have a row in
 npu_ir.h, with a handful of cases each: every combination of dtypes, ranks and forms that is not yet covered, smallest data
-first, a few hundred bytes to a few KB per case. Cases are copied as they are, except for their number and offsets.
+first, a few hundred bytes to a few KB per case, but always one case. Cases are copied as they are, except for their number and offsets.
 """
 import os
 import re
@@ -80,7 +80,7 @@ def choose(cases):
     covered, chosen, total = set(), [], 0
     for case in sorted(cases, key=lambda c: size[id(c)]):
         new = features(case) - covered
-        if not new or len(chosen) >= CASES_PER_OP or total + size[id(case)] > BYTES_PER_OP:
+        if not new or len(chosen) >= CASES_PER_OP or (chosen and total + size[id(case)] > BYTES_PER_OP):
             continue
         covered |= new
         chosen.append(case)
