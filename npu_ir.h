@@ -60,6 +60,7 @@
     12 memory planner                >>memory       >>impl-memory    tests/test_memory.c
     13 program and executor          >>exec         >>impl-exec      tests/test_exec.c
     14 plan forms, profile, trace    >>report       >>impl-report    tests/test_report.c
+    15 tile programs                 >>tiles        >>impl-tiles     tests/test_tiles.c
 
    A section calls only sections above it. Licence (public domain or MIT, your choice) at the end.
 
@@ -4003,6 +4004,58 @@ typedef struct npu_profile_step {
 NPU_IR_API const npu_profile_step *npu_exec_profile(const npu_exec *exec, uint32_t *count);
 NPU_IR_API void npu_exec_print_profile(const npu_exec *exec, npu_text *text);
 NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text); /* Chrome trace JSON: load in chrome://tracing or Perfetto */
+
+/* -----------------------------------------------------------------------------------------------------------
+  15  TILE PROGRAMS                                                                                   >>tiles
+
+   A tile program is a child graph of NPU_LEVEL_TILE that npu.launch runs once per block. Its inputs are tensors in
+   device memory (DDR), destinations included: block.load brings part of one into on-chip memory, tile ops compute
+   there, block.store writes back and gives the tensor again. Tensors are memory: a load sees what was stored before, and
+   a tensor that is stored into must be an output. Scalars (block numbers, arith) live in registers.
+
+   The scalar unit issues all ops in order and does scalar ops itself; every other op goes to a pipe of the core:
+
+     pipe  ops                                              pipe  ops
+     MTE2  load                                             V     tile arithmetic, full, ub_copy, transpose, move in UB
+     MTE3  store, move from UB                              M     matmul, matmul_acc
+     MTE1  move from L1                                     FIX   store and move from L0C
+
+   Pipes work side by side and each does its ops in order. sync_src(p, q, e) makes pipe p set flag e for q when its earlier
+   ops are done; sync_dst(p, q, e) makes q wait for that flag and clear it; bar_all makes the scalar unit wait for all
+   pipes. On the CPU backend ops run in program order, so synchronisation costs nothing there; npu_tile_check finds
+   what a device would get wrong.
+
+   Tiles lie where npu_value_place put them; npu_tile_plan gives the others a place behind those. No function here
+   changes the graph; all are thread-safe.
+   -------------------------------------------------------------------------------------------------------- */
+
+/* The pipe that an op of a tile program goes to: NPU_PIPE_S for scalar and synchronisation ops, NPU_PIPE_NONE for what
+   no pipe does (reshape, create_tile) and where there is no such op. */
+NPU_IR_API uint32_t npu_tile_pipe(const npu_graph *program, npu_op op);
+
+/* Of a core; all zero = the defaults. */
+typedef struct npu_tile_desc {
+    int64_t blocks;          /* of the launch; default 1 */
+    uint64_t sizes[NPU_SPACE_L0C + 1]; /* bytes by npu_space; default UB 196608, L1 524288, L0A and L0B 65536, L0C 131072 */
+    uint32_t num_events;     /* flags between two pipes; default 8, at most NPU_MAX_EVENTS */
+    /* A bit 1 << npu_pipe for pipes that start an op before the one before it is done: there, bar_v, bar_m or a flag
+       must order ops that use each other's tiles. */
+    uint32_t overlapping;
+    const npu_allocator *allocator;
+    uint32_t _canary;        /* must be 0 */
+} npu_tile_desc;
+
+typedef struct npu_tile_place {
+    uint32_t space;          /* npu_space; 0 = the value is no tile */
+    uint32_t root;           /* id of the tile whose memory it is: itself, or for reshape and matmul_acc an operand's */
+    uint64_t offset, size;   /* bytes */
+} npu_tile_place;
+/* Places all tiles: places[id] for ids up to npu_graph_num_values. Tiles without a place get memory of their own while
+   there is some, else that of tiles which are no longer used. Offsets are multiples of 32. Errors: CLASS (no program of level tile), OVERFLOW
+   (the memory is too small: the message names op, bytes and memory), INVALID_ARGUMENT (an offset is no multiple of
+   32), NO_MEMORY. */
+NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_desc *desc, npu_tile_place *places,
+                                    npu_diag *diag);
 
 #ifdef __cplusplus
 }
@@ -10007,6 +10060,12 @@ static npu_status npu__type_launch(npu_deduce *d)
     status = status ? status : npu__type_body(d);
     for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_outputs(body); i++) {
         npu_value y = npu_graph_output(body, i);
+        for (uint32_t k = 0; status == NPU_OK && k < i; k++) {
+            if (npu_tile_root(body, npu_graph_output(body, k)).id == npu_tile_root(body, y).id) {
+                return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "outputs %u and %u of '%s' are one tensor", (unsigned)k, (unsigned)i,
+                                       npu_graph_name(body));
+            }
+        }
         if (npu_value_role(body, npu_tile_root(body, y)) != NPU_ROLE_INPUT || npu_value_spec(body, y)->cls != NPU_CLASS_TENSOR) {
             status = npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "output %u of '%s' is no input that was stored into", (unsigned)i,
                                      npu_graph_name(body));
@@ -26569,6 +26628,227 @@ NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text)
         npu__text_str(text, "}");
     }
     npu__text_str(text, "\n]}\n");
+}
+
+/* ---- tile programs ------------------------------------------------------------------------------ >>impl-tiles */
+
+enum { NPU__TILE_ALIGN = 32, NPU__NUM_SPACES = NPU_SPACE_L0C + 1 };
+
+NPU_IR_API uint32_t npu_tile_pipe(const npu_graph *program, npu_op op)
+{
+    const npu__op *o = npu__op_at(program, op);
+    uint32_t space = o ? NPU_KIND_NAMESPACE(o->def->kind) : 0, from = 0;
+    if (space != NPU_NS_BLOCK) {
+        return space == NPU_NS_SYSTEM || space == NPU_NS_ARITH ? (uint32_t)NPU_PIPE_S : (uint32_t)NPU_PIPE_NONE;
+    }
+    if (o->num_operands) {
+        from = program->specs[program->values[program->uses[o->first_operand].value].spec]->space;
+    }
+    switch ((int)o->def->kind) {
+    case NPU_BLOCK_GET_BLOCK_IDX: case NPU_BLOCK_GET_BLOCK_NUM: return NPU_PIPE_S;
+    case NPU_BLOCK_CREATE_TILE: case NPU_BLOCK_RESHAPE: return NPU_PIPE_NONE;
+    case NPU_BLOCK_LOAD: return NPU_PIPE_MTE2;
+    case NPU_BLOCK_STORE: return from == NPU_SPACE_L0C ? NPU_PIPE_FIX : NPU_PIPE_MTE3;
+    case NPU_BLOCK_MATMUL: case NPU_BLOCK_MATMUL_ACC: return NPU_PIPE_M;
+    case NPU_BLOCK_MOVE:
+        return from == NPU_SPACE_L0C  ? NPU_PIPE_FIX
+               : from == NPU_SPACE_L1 ? NPU_PIPE_MTE1
+               : npu_op_result(program, op, 0).id && program->specs[program->values[o->first_result].spec]->space > NPU_SPACE_UB
+                   ? NPU_PIPE_MTE3 : NPU_PIPE_V;
+    default: return NPU_PIPE_V;
+    }
+}
+
+/* ---- placing tiles ---- */
+
+typedef struct npu__tiles_plan {
+    const npu_graph *g;
+    const npu_allocator *allocator;
+    npu_diag *diag;
+    npu_tile_place *places;   /* by value id */
+    uint32_t *last;           /* op that uses a root last, by value id */
+    uint32_t *active;         /* roots that are live, by rising offset */
+    uint32_t num_active;
+    uint64_t sizes[NPU__NUM_SPACES], placed[NPU__NUM_SPACES]; /* bytes; end of what has a place already */
+    uint64_t total[NPU__NUM_SPACES];                         /* of the others, if nothing shared memory */
+} npu__tiles_plan;
+
+static npu_tile_desc npu__tiles_desc(const npu_tile_desc *desc)
+{
+    static const uint32_t sizes[NPU__NUM_SPACES] = { 0, 0, NPU_UB_SIZE, 524288, 65536, 65536, 131072 };
+    npu_tile_desc d;
+    memset(&d, 0, sizeof d);
+    d = desc ? *desc : d;
+    d.blocks = d.blocks ? d.blocks : 1;
+    d.num_events = d.num_events ? d.num_events : 8;
+    for (uint32_t i = 0; i < NPU__NUM_SPACES; i++) {
+        d.sizes[i] = d.sizes[i] ? d.sizes[i] : sizes[i];
+    }
+    return d;
+}
+
+static uint64_t npu__tiles_round(uint64_t size) { return (size + NPU__TILE_ALIGN - 1) & ~(uint64_t)(NPU__TILE_ALIGN - 1); }
+
+/* The tile whose memory a new one takes: reshape changes nothing, matmul_acc adds to its first operand. */
+static uint32_t npu__tiles_root(const npu__tiles_plan *p, uint32_t id)
+{
+    const npu_graph *g = p->g;
+    const npu__op *o = &g->ops[g->values[id].producer];
+    uint32_t first = g->values[id].producer && o->num_operands ? g->uses[o->first_operand].value : 0;
+    bool shares = first && (o->def->kind == (npu_kind)NPU_BLOCK_RESHAPE ||
+                            (o->def->kind == (npu_kind)NPU_BLOCK_MATMUL_ACC && g->values[first].num_uses == 1));
+    return shares ? p->places[first].root : id;
+}
+
+static npu_status npu__tiles_overflow(const npu__tiles_plan *p, uint32_t id)
+{
+    const npu_tile_place *place = &p->places[id];
+    uint32_t op = p->g->values[id].producer;
+    npu_status status = npu__fail(p->diag, NPU_ERR_OVERFLOW, "op %u (%s): its tile of %llu bytes at %llu leaves memory %s, which has %llu",
+                                  (unsigned)op, p->g->ops[op].def ? p->g->ops[op].def->name : "input",
+                                  (unsigned long long)place->size, (unsigned long long)place->offset, npu__spaces[place->space],
+                                  (unsigned long long)p->sizes[place->space]);
+    if (p->diag) {
+        p->diag->op = op;
+        p->diag->value = id;
+    }
+    return status;
+}
+
+static bool npu__tiles_fits(const npu__tiles_plan *p, const npu_tile_place *place)
+{
+    uint64_t size = p->sizes[place->space];
+    return place->size <= size && place->offset <= size - place->size;
+}
+
+/* Memory, size and root of a tile, and its place where it has one. */
+static npu_status npu__tiles_describe(npu__tiles_plan *p, uint32_t id)
+{
+    const npu_spec *spec = p->g->specs[p->g->values[id].spec];
+    npu_tile_place *place = &p->places[id];
+    bool is_view = p->g->ops[p->g->values[id].producer].def && p->g->ops[p->g->values[id].producer].def->kind == (npu_kind)NPU_BLOCK_RESHAPE;
+    bool is_placed = spec->space && spec->offset >= 0 && !is_view;
+    size_t size;
+    if (spec->cls != NPU_CLASS_TILE) {
+        return NPU_OK;
+    }
+    if (npu_spec_size(spec, &size) || spec->space >= NPU__NUM_SPACES || spec->space == NPU_SPACE_DDR) {
+        return npu__fail(p->diag, NPU_ERR_SHAPE, "tile '%s' has no size or lies in no on-chip memory",
+                         npu_value_name(p->g, npu__make_value(id)));
+    }
+    place->space = spec->space ? spec->space : (uint32_t)NPU_SPACE_UB;
+    place->size = size;
+    place->root = is_placed ? id : npu__tiles_root(p, id);
+    if (is_placed) {
+        place->offset = (uint64_t)spec->offset;
+        if (spec->offset % NPU__TILE_ALIGN) {
+            return npu__fail(p->diag, NPU_ERR_INVALID_ARGUMENT, "tile '%s' is placed at %lld, which is no multiple of %d",
+                             npu_value_name(p->g, npu__make_value(id)), (long long)spec->offset, NPU__TILE_ALIGN);
+        }
+        if (!npu__tiles_fits(p, place)) {
+            return npu__tiles_overflow(p, id);
+        }
+        p->placed[place->space] = npu__tiles_round(place->offset + size) > p->placed[place->space]
+                                      ? npu__tiles_round(place->offset + size) : p->placed[place->space];
+    } else if (place->root == id) {
+        p->total[place->space] += npu__tiles_round(size);
+        place->offset = UINT64_MAX;
+    }
+    return NPU_OK;
+}
+
+/* First gap between live tiles that is large enough; the tile becomes live. */
+static void npu__tiles_insert(npu__tiles_plan *p, uint32_t id)
+{
+    npu_tile_place *place = &p->places[id];
+    uint64_t at = p->placed[place->space];
+    uint32_t i = 0, kept = 0;
+    for (uint32_t k = 0; k < p->num_active; k++) {
+        if (p->last[p->active[k]] >= p->g->values[id].producer) {
+            p->active[kept++] = p->active[k];
+        }
+    }
+    p->num_active = kept;
+    for (; i < p->num_active; i++) {
+        const npu_tile_place *other = &p->places[p->active[i]];
+        if (other->offset >= at && other->offset - at >= place->size) {
+            break;
+        }
+        at = npu__tiles_round(other->offset + other->size);
+    }
+    memmove(&p->active[i + 1], &p->active[i], (p->num_active - i) * sizeof *p->active);
+    p->active[i] = id;
+    p->num_active++;
+    place->offset = at;
+}
+
+/* Places the tiles of one memory. */
+static npu_status npu__tiles_fill(npu__tiles_plan *p, uint32_t space)
+{
+    bool shares = p->placed[space] + p->total[space] > p->sizes[space];
+    uint64_t top = p->placed[space];
+    p->num_active = 0;
+    for (uint32_t id = 1; id < p->g->num_values; id++) {
+        npu_tile_place *place = &p->places[id];
+        if (place->space != space || place->offset != UINT64_MAX || place->root != id) {
+            continue;
+        }
+        if (shares) {
+            npu__tiles_insert(p, id);
+        } else {
+            place->offset = top;
+            top += npu__tiles_round(place->size);
+        }
+        if (!npu__tiles_fits(p, place)) {
+            return npu__tiles_overflow(p, id);
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__tiles_place(npu__tiles_plan *p)
+{
+    const npu_graph *g = p->g;
+    npu_status status = NPU_OK;
+    for (uint32_t id = 1; id < g->num_values && status == NPU_OK; id++) {
+        status = npu__tiles_describe(p, id);
+        p->last[id] = g->values[id].producer;
+    }
+    for (uint32_t i = 0; i < g->num_uses && status == NPU_OK; i++) {
+        uint32_t root = p->places[g->uses[i].value].root;
+        p->last[root] = g->uses[i].op > p->last[root] ? g->uses[i].op : p->last[root];
+    }
+    for (uint32_t space = NPU_SPACE_UB; space < NPU__NUM_SPACES && status == NPU_OK; space++) {
+        status = npu__tiles_fill(p, space);
+    }
+    for (uint32_t id = 1; id < g->num_values && status == NPU_OK; id++) {
+        p->places[id].offset = p->places[id].space ? p->places[p->places[id].root].offset : 0;
+    }
+    return status;
+}
+
+NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_desc *desc, npu_tile_place *places,
+                                    npu_diag *diag)
+{
+    npu_tile_desc d = npu__tiles_desc(desc);
+    npu_allocator a = npu__allocator(d.allocator);
+    npu__tiles_plan p;
+    npu_status status;
+    if (!program || program->level != NPU_LEVEL_TILE || d._canary) {
+        return npu__fail(diag, NPU_ERR_CLASS, "plan of tiles: the graph is no tile program");
+    }
+    memset(&p, 0, sizeof p);
+    memset(places, 0, program->num_values * sizeof *places);
+    p.g = program;
+    p.diag = diag;
+    p.places = places;
+    memcpy(p.sizes, d.sizes, sizeof p.sizes);
+    p.last = (uint32_t *)npu__alloc_zero(&a, program->num_values * sizeof *p.last);
+    p.active = (uint32_t *)npu__alloc_zero(&a, program->num_values * sizeof *p.active);
+    status = p.last && p.active ? npu__tiles_place(&p) : npu__fail(diag, NPU_ERR_NO_MEMORY, "plan of tiles: out of memory");
+    npu__free(&a, p.last, program->num_values * sizeof *p.last);
+    npu__free(&a, p.active, program->num_values * sizeof *p.active);
+    return status;
 }
 
 #endif /* NPU_IR_IMPLEMENTATION */

@@ -15,6 +15,7 @@
      normalisation, pooling                              >>kernels-normalization
      reduction, softmax                                  >>kernels-reduction
      aicf                                                >>kernels-aicf
+     tile programs                                       >>kernels-tiles
 */
 #ifndef NPU_IR_BACKEND_REF_H
 #define NPU_IR_BACKEND_REF_H
@@ -39,6 +40,7 @@ extern "C" {
    sizes are more than the type rule can tell from the operands' data: then launch says them in `dims`.
    -------------------------------------------------------------------------------------------------------- */
 
+struct npu_launch;
 typedef struct npu_prepare {
     const npu_op_info *op;  /* during prepare only; op->in_data of weights lives as long as the program, the rest is NULL */
     const npu_tensor *in;   /* op->num_in descriptions (dtype 0 = hole); they live as long as the state */
@@ -46,6 +48,8 @@ typedef struct npu_prepare {
     uint32_t parts;         /* set it: launch may be split into this many parts; 1 before the call */
     size_t workspace;       /* set it: bytes that launch needs, 64-byte aligned, shared by its parts; 0 before the call */
     void *state;            /* set it: given to launch; see npu_ref_state */
+    npu_status (*before)(const struct npu_launch *l); /* set it: called once before the parts of a launch; NULL before the call */
+    char text[96];          /* set it: why, when prepare fails; empty before the call */
     const npu_allocator *allocator;
     const npu_registry *registry; /* of the backend's desc, NULL = none */
     void *blocks;           /* of npu_ref_state */
@@ -1507,6 +1511,48 @@ static const npu__ref_map_fn npu__ref_map_avx2[NPU__REF_OP_COUNT] = {
     X(NPU_AICF_BIAS_ADD, add, 2)                                                                   \
     X(NPU_AICF_RELU_BWD, relu_bwd, 2)
 
+/* Tile ops, and integers in registers. */
+#define NPU__REF_BLOCK(X)                                                                          \
+    X(NPU_BLOCK_ADD, add, 2)                                                                       \
+    X(NPU_BLOCK_SUB, sub, 2)                                                                       \
+    X(NPU_BLOCK_MUL, mul, 2)                                                                       \
+    X(NPU_BLOCK_DIV, div, 2)                                                                       \
+    X(NPU_BLOCK_MAXIMUM, maximum, 2)                                                               \
+    X(NPU_BLOCK_MINIMUM, minimum, 2)                                                               \
+    X(NPU_BLOCK_ADDS, add, 2)                                                                      \
+    X(NPU_BLOCK_SUBS, sub, 2)                                                                      \
+    X(NPU_BLOCK_MULS, mul, 2)                                                                      \
+    X(NPU_BLOCK_DIVS, div, 2)                                                                      \
+    X(NPU_BLOCK_MAXIMUMS, maximum, 2)                                                              \
+    X(NPU_BLOCK_MINIMUMS, minimum, 2)                                                              \
+    X(NPU_BLOCK_SQRT, sqrt, 1)                                                                     \
+    X(NPU_BLOCK_RSQRT, rsqrt, 1)                                                                   \
+    X(NPU_BLOCK_EXP, exp, 1)                                                                       \
+    X(NPU_BLOCK_LOG, log, 1)                                                                       \
+    X(NPU_BLOCK_NEG, neg, 1)                                                                       \
+    X(NPU_BLOCK_ABS, abs, 1)                                                                       \
+    X(NPU_BLOCK_RECIP, reciprocal, 1)                                                              \
+    X(NPU_BLOCK_RELU, relu, 1)
+#define NPU__REF_BLOCK_EXPAND(X)                                                                   \
+    X(NPU_BLOCK_ROW_EXPAND, copy, 2)                                                               \
+    X(NPU_BLOCK_ROW_EXPAND_ADD, add, 2)                                                            \
+    X(NPU_BLOCK_ROW_EXPAND_SUB, sub, 2)                                                            \
+    X(NPU_BLOCK_ROW_EXPAND_MUL, mul, 2)                                                            \
+    X(NPU_BLOCK_ROW_EXPAND_DIV, div, 2)                                                            \
+    X(NPU_BLOCK_COL_EXPAND, copy, 2)                                                               \
+    X(NPU_BLOCK_COL_EXPAND_ADD, add, 2)                                                            \
+    X(NPU_BLOCK_COL_EXPAND_SUB, sub, 2)                                                            \
+    X(NPU_BLOCK_COL_EXPAND_MUL, mul, 2)                                                            \
+    X(NPU_BLOCK_COL_EXPAND_DIV, div, 2)
+#define NPU__REF_ARITH(X)                                                                          \
+    X(NPU_ARITH_ADDI, add, 2)                                                                      \
+    X(NPU_ARITH_SUBI, sub, 2)                                                                      \
+    X(NPU_ARITH_MULI, mul, 2)                                                                      \
+    X(NPU_ARITH_DIVSI, div_trunc, 2)                                                               \
+    X(NPU_ARITH_REMSI, fmod, 2)                                                                    \
+    X(NPU_ARITH_MINSI, minimum, 2)                                                                 \
+    X(NPU_ARITH_MAXSI, maximum, 2)
+
 typedef struct npu__ref_map_row {
     npu_kind kind;
     uint32_t op, num_operands;
@@ -1516,7 +1562,7 @@ static const npu__ref_map_row npu__ref_map_rows[] = {
 #define NPU_X(kind, op, num_operands) { kind, NPU__REF_OP_##op, num_operands },
     NPU__REF_ACTIVATION(NPU_X) NPU__REF_ELEMENTWISE(NPU_X) NPU__REF_COMPARISON(NPU_X) NPU__REF_CAST(NPU_X)
     NPU__REF_TENSOR(NPU_X) NPU__REF_AICF(NPU_X) NPU__REF_LOGIC(NPU_X)
-    NPU__REF_SPECIAL(NPU_X)
+    NPU__REF_SPECIAL(NPU_X) NPU__REF_BLOCK(NPU_X) NPU__REF_BLOCK_EXPAND(NPU_X) NPU__REF_ARITH(NPU_X)
     NPU_X(NPU_ATEN_FILL_TENSOR, copy, 2)
     NPU_X(NPU_ATEN_PRELU, prelu, 2)
     NPU_X(NPU_ATEN_TYPE_AS, copy, 1)
@@ -3192,14 +3238,25 @@ static void npu__ref_copy_permute(const npu_prepare *p, npu__ref_strided *c)
     }
 }
 
-static void npu__ref_copy_transpose(const npu_prepare *p, npu__ref_strided *c)
+static void npu__ref_copy_swap(const npu_prepare *p, npu__ref_strided *c, int64_t dim0, int64_t dim1)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
-    uint32_t a = npu__ref_dim(npu_op_int(p->op, "dim0", 0), in->rank);
-    uint32_t b = npu__ref_dim(npu_op_int(p->op, "dim1", 0), in->rank);
+    uint32_t a = npu__ref_dim(dim0, in->rank), b = npu__ref_dim(dim1, in->rank);
     for (uint32_t i = 0; i < out->rank; i++) {
         npu__ref_copy_dim(c, out->dims[i], in->strides[i == a ? b : i == b ? a : i], out->strides[i]);
     }
+}
+
+static void npu__ref_copy_transpose(const npu_prepare *p, npu__ref_strided *c)
+{
+    npu__ref_copy_swap(p, c, npu_op_int(p->op, "dim0", 0), npu_op_int(p->op, "dim1", 0));
+}
+
+/* Of tiles: two named axes, or the last two where a move transposes. */
+static void npu__ref_copy_move(const npu_prepare *p, npu__ref_strided *c)
+{
+    bool plain = p->op->kind == (uint32_t)NPU_BLOCK_MOVE && !npu_op_int(p->op, "transpose", 0);
+    npu__ref_copy_swap(p, c, plain ? 0 : npu_op_int(p->op, "axis1", -1), plain ? 0 : npu_op_int(p->op, "axis2", -2));
 }
 
 static void npu__ref_copy_expand(const npu_prepare *p, npu__ref_strided *c)
@@ -3445,6 +3502,8 @@ typedef struct npu__ref_copy_row_of {
 static const npu__ref_copy_row_of npu__ref_copy_table[] = {
     { NPU_ATEN_PERMUTE, npu__ref_copy_permute },
     { NPU_ATEN_TRANSPOSE, npu__ref_copy_transpose },
+    { NPU_BLOCK_MOVE, npu__ref_copy_move },
+    { NPU_BLOCK_TRANSPOSE, npu__ref_copy_move },
     { NPU_ATEN_EXPAND, npu__ref_copy_expand },
     { NPU_ATEN_REPEAT, npu__ref_copy_repeat },
     { NPU_ATEN_SELECT, npu__ref_copy_select },
@@ -10576,11 +10635,12 @@ static void npu__ref_reduced_dims(const npu_op_info *op, uint32_t rank, bool *is
     const char *name = npu_op_arg(op, "axis") ? "axis" : "dim";
     const npu_bound_arg *arg = npu_op_arg(op, name);
     uint32_t n = npu_op_list_len(op, name), missing = rank - op->out[0]->rank;
+    bool to_size = op->kind == NPU_ATEN_SUM_TO_SIZE || (op->kind >= NPU_BLOCK_ROW_SUM && op->kind <= NPU_BLOCK_ROW_MIN);
     memset(is_reduced, 0, NPU_MAX_RANK * sizeof *is_reduced);
-    for (uint32_t i = 0; i < rank && op->kind == NPU_ATEN_SUM_TO_SIZE; i++) {
+    for (uint32_t i = 0; i < rank && to_size; i++) {
         is_reduced[i] = i < missing || op->out[0]->dims[i - missing] == 1;
     }
-    if (op->kind == NPU_ATEN_SUM_TO_SIZE) {
+    if (to_size) {
         return;
     }
     if (arg && arg->form == NPU_ARG_INT) {
@@ -10604,7 +10664,9 @@ static npu_status npu__ref_reduce_prepare(npu_prepare *p)
     }
     switch (p->op->kind) {
     case NPU_ATEN_MEAN: case NPU_ATEN_MEAN_DIM: r->mean = true; break;
+    case NPU_BLOCK_MAX: case NPU_BLOCK_ROW_MAX:
     case NPU_ATEN_AMAX: case NPU_ATEN_MAX: r->fold = NPU__MAX; break;
+    case NPU_BLOCK_MIN: case NPU_BLOCK_ROW_MIN:
     case NPU_ATEN_AMIN: case NPU_ATEN_MIN: r->fold = NPU__MIN; break;
     case NPU_ATEN_PROD: case NPU_ATEN_PROD_DIM_INT: r->fold = NPU__PRODUCT; break;
     default: break;
@@ -14436,6 +14498,7 @@ static void npu__ref_unmap(void *ctx, npu_buffer *buffer)
 
 typedef struct npu__ref_op {
     npu_status (*launch)(const npu_launch *l, uint32_t part, uint32_t parts);
+    npu_status (*before)(const npu_launch *l); /* NULL = nothing to do */
     const npu_tensor *tensors;  /* operands, then results */
     void *state;
     uint32_t num_in, num_out;
@@ -14670,9 +14733,13 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     }
     if (status) {
         snprintf(text, 96, "%.60s: cannot be prepared", op->name);
+        if (prepare.text[0]) {
+            memcpy(text, prepare.text, sizeof prepare.text);
+        }
         return status;
     }
     o->launch = kernel->launch;
+    o->before = prepare.before;
     o->tensors = tensors;
     o->state = prepare.state;
     o->num_in = op->num_in;
@@ -14769,7 +14836,10 @@ static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, 
     npu__ref_task task;
     task.op = o;
     task.launch = l;
-    task.status = NPU_OK;
+    task.status = o->before ? (int)o->before(l) : (int)NPU_OK;
+    if (task.status) {
+        return (npu_status)task.status;
+    }
     if (parallel && parallel->width > 1) {
         parallel->run(parallel->ctx, npu__ref_run_part, &task, o->parts);
     } else {
@@ -14837,6 +14907,7 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
         l.workspace = ready.workspace;
         l.dims = info->dynamic & NPU_DYNAMIC_RESULTS ? ready.dims : NULL;
         now.launch = ready.kernel->launch;
+        now.before = ready.prepare.before;
         now.parts = ready.prepare.parts ? ready.prepare.parts : 1;
         status = npu__ref_run_parts(&now, &l, b->parallel);
     }
@@ -14864,7 +14935,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
         l.state = o->state;
         begin = b->op_done ? b->clock() : 0;
         status = o->is_dynamic  ? npu__ref_run_dynamic((const npu__ref *)ctx, p, o, b, table)
-                 : o->parts == 1 ? o->launch(&l, 0, 1)
+                 : o->parts == 1 && !o->before ? o->launch(&l, 0, 1)
                                  : npu__ref_run_parts(o, &l, b->parallel);
         if (b->op_done) {
             b->op_done(b->op_done_ctx, o->id, begin, b->clock());
@@ -14913,6 +14984,7 @@ static npu_status npu__ref_op_call(void *ctx, const npu_op_info *op, const npu_t
         l.x = (const void *const *)table;
         l.y = table + op->num_in;
         l.state = prepare.state;
+        status = prepare.before ? prepare.before(&l) : NPU_OK;
         for (uint32_t i = 0; i < prepare.parts && status == NPU_OK; i++) {
             status = kernel->launch(&l, i, prepare.parts);
         }
@@ -14923,6 +14995,522 @@ static npu_status npu__ref_op_call(void *ctx, const npu_op_info *op, const npu_t
     npu__ref_free(&a, tensors);
     return status;
 }
+
+/* ---- tile programs --------------------------------------------------------------------------- >>kernels-tiles
+
+   npu.launch prepares every op of its program once, as if it stood alone, and lists what is left to do as steps:
+   kernels and the values that they read and write. A part runs some blocks one after the other in memory of its own,
+   which holds a table of addresses, registers of 8 bytes and the on-chip memories. Synchronisation has nothing to do:
+   steps run in program order. */
+
+/* Part of a tensor, rows of `run` bytes, dense on the other side. */
+typedef struct npu__ref_region {
+    uint32_t rank, outer;           /* dims; those outside of a run */
+    size_t run;                     /* bytes that are neighbours on both sides */
+    size_t rows;
+    int64_t dims[NPU_MAX_RANK], most[NPU_MAX_RANK]; /* of the part; largest offset */
+    int64_t strides[NPU_MAX_RANK];  /* bytes */
+    int64_t offsets[NPU_MAX_RANK];
+    int fed[NPU_MAX_RANK];          /* operand whose value is the offset; -1 = offsets holds it */
+} npu__ref_region;
+
+static npu_status npu__ref_region_prepare(npu_prepare *p)
+{
+    const npu_tensor *t = p->op->kind == NPU_BLOCK_LOAD ? &p->in[0] : &p->out[0];
+    npu__ref_region *r = (npu__ref_region *)npu_ref_state(p, sizeof *r);
+    size_t size = npu__ref_size(t->dtype);
+    if (!r) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    r->rank = t->rank;
+    for (uint32_t i = 0; i < r->rank; i++) {
+        r->dims[i] = npu_op_int_at(p->op, "shapes", i);
+        r->most[i] = t->dims[i] - r->dims[i];
+        r->strides[i] = t->strides[i] * (int64_t)size;
+        r->offsets[i] = npu_op_int_at(p->op, "offsets", i);
+        r->fed[i] = npu_op_fed(p->op, "offsets", i);
+    }
+    r->run = size;
+    for (r->outer = r->rank; r->outer > 0 && r->strides[r->outer - 1] == (int64_t)r->run; r->outer--) {
+        r->run *= (size_t)r->dims[r->outer - 1];
+    }
+    r->rows = 1;
+    for (uint32_t i = 0; i < r->outer; i++) {
+        r->rows *= (size_t)r->dims[i];
+    }
+    p->state = r;
+    return size ? NPU_OK : NPU_ERR_DTYPE;
+}
+
+/* Bytes from the start of the tensor. */
+static npu_status npu__ref_region_start(const npu__ref_region *r, const npu_launch *l, int64_t *start)
+{
+    *start = 0;
+    for (uint32_t i = 0; i < r->rank; i++) {
+        int64_t offset = r->offsets[i];
+        if (r->fed[i] >= 0) {
+            npu__ref_load_i64(&offset, l->x[r->fed[i]], l->in[r->fed[i]].dtype, 0, 1, 1);
+        }
+        if (offset < 0 || offset > r->most[i]) {
+            return NPU_ERR_RANGE;
+        }
+        *start += offset * r->strides[i];
+    }
+    return NPU_OK;
+}
+
+/* Offset of the next row: counts up `index`, which starts as zeros. */
+static int64_t npu__ref_region_next(const npu__ref_region *r, int64_t *index)
+{
+    int64_t step = 0;
+    for (uint32_t i = r->outer; i-- > 0;) {
+        step += r->strides[i];
+        if (++index[i] < r->dims[i]) {
+            break;
+        }
+        step -= index[i] * r->strides[i];
+        index[i] = 0;
+    }
+    return step;
+}
+
+static npu_status npu__ref_load_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_region *r = (const npu__ref_region *)l->state;
+    int64_t index[NPU_MAX_RANK] = { 0 }, at;
+    npu_status status = npu__ref_region_start(r, l, &at);
+    (void)part;
+    (void)parts;
+    for (size_t row = 0; row < r->rows && !status; row++) {
+        memcpy((char *)l->y[0] + row * r->run, (const char *)l->x[0] + at, r->run);
+        at += npu__ref_region_next(r, index);
+    }
+    return status;
+}
+
+static npu_status npu__ref_store_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_region *r = (const npu__ref_region *)l->state;
+    int64_t index[NPU_MAX_RANK] = { 0 }, at;
+    npu_status status = npu__ref_region_start(r, l, &at);
+    (void)part;
+    (void)parts;
+    for (size_t row = 0; row < r->rows && !status; row++) {
+        memcpy((char *)l->y[0] + at, (const char *)l->x[0] + row * r->run, r->run);
+        at += npu__ref_region_next(r, index);
+    }
+    return status;
+}
+
+/* One number for all elements; create_tile gives zeros, so that a run depends on nothing that was there before. */
+typedef struct npu__ref_splat {
+    npu_scalar number;
+    int fed; /* operand that holds it; -1 = number */
+} npu__ref_splat;
+
+static npu_status npu__ref_splat_prepare(npu_prepare *p)
+{
+    npu__ref_splat *s = (npu__ref_splat *)npu_ref_state(p, sizeof *s);
+    const char *name = p->op->kind == NPU_BLOCK_EXPANDS ? "scalar" : "value";
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->number = npu_op_scalar(p->op, name, npu_scalar_int(0));
+    s->fed = npu_op_fed(p->op, name, 0);
+    p->state = s;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_splat_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_splat *s = (const npu__ref_splat *)l->state;
+    int cls = npu__ref_compute_class(l->out[0].dtype);
+    size_t len = (size_t)npu__ref_len(&l->out[0]);
+    npu__ref_strip strip;
+    (void)part;
+    (void)parts;
+    if (s->fed >= 0) {
+        npu__ref_load_class(cls, &strip, l->x[s->fed], l->in[s->fed].dtype, 0, 0, NPU__STRIP);
+    } else if (s->number.is_float) {
+        npu__ref_load_class(cls, &strip, &s->number.f, NPU_F64, 0, 0, NPU__STRIP);
+    } else {
+        npu__ref_load_class(cls, &strip, &s->number.i, NPU_I64, 0, 0, NPU__STRIP);
+    }
+    for (size_t i = 0; i < len; i += NPU__STRIP) {
+        size_t n = len - i < NPU__STRIP ? len - i : NPU__STRIP;
+        npu__ref_store_class(cls, l->y[0], l->out[0].dtype, (int64_t)i, 1, &strip, n);
+    }
+    return NPU_OK;
+}
+
+/* ---- tile programs: matmul, matmul_acc ---- */
+
+static npu_status npu__ref_tile_matmul_prepare(npu_prepare *p)
+{
+    npu__gemm *g = (npu__gemm *)npu_ref_state(p, sizeof *g);
+    const npu_tensor *a = &p->in[p->op->num_in - 2], *b = &p->in[p->op->num_in - 1];
+    if (!g) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    g->m = a->dims[0];
+    g->n = b->dims[1];
+    g->k = a->dims[1];
+    g->a = npu__ref_aicf_matrix(a, false);
+    g->b = npu__ref_aicf_matrix(b, false);
+    g->c_dtype = p->out[0].dtype;
+    g->c_row = g->n;
+    g->c_col = 1;
+    g->alpha = 1;
+    if (p->op->num_in == 3) {
+        g->c0 = npu__ref_aicf_matrix(&p->in[0], false);
+        g->beta = 1;
+    }
+    p->state = g;
+    p->parts = npu__ref_gemm_parts(g);
+    return npu_size_mul(npu__ref_gemm_workspace(g), p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+static npu_status npu__ref_tile_matmul_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    npu__gemm g = *(const npu__gemm *)l->state;
+    g.a.x = l->x[l->num_in - 2];
+    g.b.x = l->x[l->num_in - 1];
+    g.c0.x = l->num_in == 3 ? l->x[0] : NULL;
+    g.c = l->y[0];
+    g.workspace = l->workspace;
+    npu__ref_gemm(&g, part, parts);
+    return NPU_OK;
+}
+
+#define NPU__REF_SPLAT_KERNEL(kind) { kind, "plain", 0, npu__ref_map_supported, npu__ref_splat_prepare, npu__ref_splat_launch }
+/* What the ops of a program run; sync ops, block numbers and reshape need nothing. */
+static const npu_kernel npu__ref_kernels_block[] = {
+    NPU__REF_SPLAT_KERNEL(NPU_BLOCK_CREATE_TILE),
+    NPU__REF_SPLAT_KERNEL(NPU_BLOCK_FULL),
+    { NPU_BLOCK_LOAD, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch },
+    { NPU_BLOCK_STORE, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_store_launch },
+    NPU__REF_COPY_KERNEL(NPU_BLOCK_MOVE, npu__ref_copy_prepare),
+    NPU__REF_COPY_KERNEL(NPU_BLOCK_UB_COPY, npu__ref_same_prepare),
+    NPU__REF_COPY_KERNEL(NPU_BLOCK_TRANSPOSE, npu__ref_copy_prepare),
+    NPU__REF_BLOCK(NPU__REF_MAP_KERNEL)
+    { NPU_BLOCK_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare, npu__ref_cast_launch },
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_SUM),
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MAX),
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MIN),
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_SUM),
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MAX),
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MIN),
+    NPU__REF_BLOCK_EXPAND(NPU__REF_MAP_KERNEL)
+    NPU__REF_SPLAT_KERNEL(NPU_BLOCK_EXPANDS),
+    { NPU_BLOCK_MATMUL, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare, npu__ref_tile_matmul_launch },
+    { NPU_BLOCK_MATMUL_ACC, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare, npu__ref_tile_matmul_launch }
+};
+static const npu_kernel npu__ref_kernels_arith[] = {
+    NPU__REF_SPLAT_KERNEL(NPU_ARITH_CONSTANT),
+    NPU__REF_ARITH(NPU__REF_MAP_KERNEL)
+};
+
+/* ---- tile programs: the launch ---- */
+
+enum { NPU__REF_AT_INPUT, NPU__REF_AT_OUTPUT, NPU__REF_AT_LOCAL, NPU__REF_MAX_BLOCK_PARTS = 64 };
+
+/* Where a value of the program is: an operand or a result of the launch, or bytes from the start of a part's memory. */
+typedef struct npu__ref_where {
+    uint32_t kind;
+    size_t at;
+} npu__ref_where;
+
+typedef struct npu__ref_step {
+    npu_status (*launch)(const npu_launch *l, uint32_t part, uint32_t parts);
+    void *state;
+    const npu_tensor *tensors;  /* operands, then results */
+    uint32_t num_in, num_out, parts;
+    uint32_t first_ref;
+} npu__ref_step;
+
+typedef struct npu__ref_tiles {
+    npu__ref_step *steps;
+    npu__ref_where *refs;       /* of every operand and result */
+    uint32_t *inputs;           /* the operand that each result starts from */
+    size_t *bytes;              /* of each result */
+    uint32_t num_steps, num_refs;
+    int64_t blocks;
+    size_t table, registers, local, part_size; /* bytes: of the table of addresses; start of registers; end of both and the memories */
+} npu__ref_tiles;
+
+static size_t npu__ref_round_up(size_t n) { return (n + 63) & ~(size_t)63; }
+
+/* Everything that prepare needs besides. */
+typedef struct npu__ref_tiles_making {
+    npu_prepare *p;
+    const npu_graph *body;
+    const npu_kernel_table *tables;
+    uint32_t num_tables;
+    bool plain;                 /* kernels of the plain variant only */
+    npu__ref ref;               /* its registry, for prepare */
+    npu__ref_tiles *s;
+    npu_tile_place *places;     /* by value id */
+    npu__ref_where *where;
+    npu_tensor *tensors;        /* by ref */
+    size_t workspace;           /* of a step */
+} npu__ref_tiles_making;
+
+/* Registers first, then one memory after the other; tensors are operands or, where they are stored into, results. */
+static void npu__ref_tiles_locate(npu__ref_tiles_making *m)
+{
+    size_t ends[NPU_SPACE_L0C + 1] = { 0 }, at = 2 * sizeof(uint64_t);
+    uint32_t n = npu_graph_num_values(m->body);
+    for (uint32_t id = 1; id <= n; id++) {
+        npu_value v = { id };
+        npu_op o = npu_value_producer(m->body, v, NULL);
+        size_t end = (size_t)(m->places[id].offset + m->places[id].size);
+        ends[m->places[id].space] = end > ends[m->places[id].space] ? end : ends[m->places[id].space];
+        if (npu_value_spec(m->body, v)->cls == NPU_CLASS_SCALAR) {
+            bool is_index = npu_op_kind(m->body, o) == NPU_BLOCK_GET_BLOCK_IDX, is_num = npu_op_kind(m->body, o) == NPU_BLOCK_GET_BLOCK_NUM;
+            m->where[id].kind = NPU__REF_AT_LOCAL;
+            m->where[id].at = m->s->registers + (is_index ? 0 : is_num ? sizeof(uint64_t) : at);
+            at += is_index || is_num ? 0 : sizeof(uint64_t);
+        }
+    }
+    at = npu__ref_round_up(m->s->registers + at);
+    for (uint32_t space = NPU_SPACE_UB; space <= NPU_SPACE_L0C; space++) {
+        for (uint32_t id = 1; id <= n; id++) {
+            if (m->places[id].space == space) {
+                m->where[id].kind = NPU__REF_AT_LOCAL;
+                m->where[id].at = at + (size_t)m->places[id].offset;
+            }
+        }
+        at = npu__ref_round_up(at + ends[space]);
+    }
+    m->s->local = at;
+}
+
+static void npu__ref_tiles_tensors(npu__ref_tiles_making *m)
+{
+    for (uint32_t i = 0; i < npu_graph_num_inputs(m->body); i++) {
+        m->where[npu_graph_input(m->body, i).id].at = i;
+    }
+    for (uint32_t i = 0; i < npu_graph_num_outputs(m->body); i++) {
+        npu__ref_where *root = &m->where[npu_tile_root(m->body, npu_graph_output(m->body, i)).id];
+        m->s->inputs[i] = (uint32_t)root->at;
+        m->s->bytes[i] = (size_t)npu__ref_len(&m->p->out[i]) * npu__ref_size(m->p->out[i].dtype);
+        root->kind = NPU__REF_AT_OUTPUT;
+        root->at = i;
+    }
+    for (uint32_t op = 1; op <= npu_graph_num_ops(m->body); op++) {
+        npu_op o = { op };
+        if (npu_op_kind(m->body, o) == NPU_BLOCK_STORE) { /* the operand comes before, so it is known */
+            m->where[npu_op_result(m->body, o, 0).id] =
+                m->where[npu_op_operand_value(m->body, o, npu_op_num_operands(m->body, o) - 1).id];
+        }
+    }
+}
+
+static const npu_kernel *npu__ref_tiles_kernel(const npu__ref_tiles_making *m, const npu_op_info *op)
+{
+    for (uint32_t t = 0; t < m->num_tables; t++) {
+        const npu_kernel *k = npu__ref_first(&m->tables[t], op->kind);
+        for (; k && k < m->tables[t].kernels + m->tables[t].num_kernels && k->kind == op->kind; k++) {
+            if ((!m->plain || k->priority == 0) && (!k->supported || k->supported(op))) {
+                return k;
+            }
+        }
+    }
+    return NULL;
+}
+
+static npu_status npu__ref_tiles_step(npu__ref_tiles_making *m, npu_op id, const npu_op_info *op)
+{
+    npu__ref_step *step = &m->s->steps[m->s->num_steps];
+    npu_tensor *tensors = m->tensors + m->s->num_refs;
+    const npu_kernel *kernel = npu__ref_tiles_kernel(m, op);
+    npu_prepare prepare;
+    npu_status status;
+    if (!kernel) {
+        snprintf(m->p->text, sizeof m->p->text, "no kernel for %.60s in a tile program", op->name);
+        return NPU_ERR_NOT_IMPLEMENTED;
+    }
+    for (uint32_t i = 0; i < op->num_in + op->num_out; i++) {
+        npu_value v = i < op->num_in ? npu_op_operand_value(m->body, id, i) : npu_op_result(m->body, id, i - op->num_in);
+        npu__ref_describe(&tensors[i], i < op->num_in ? op->in[i] : op->out[i - op->num_in]);
+        m->s->refs[m->s->num_refs + i] = m->where[v.id];
+    }
+    status = npu__ref_prepare(&m->ref, kernel, op, tensors, m->p->allocator, &prepare, m->p->blocks);
+    m->p->blocks = prepare.blocks;
+    if (status) {
+        snprintf(m->p->text, sizeof m->p->text, "op %u (%.40s) of a tile program cannot be prepared", (unsigned)id.id, op->name);
+        return status;
+    }
+    step->launch = kernel->launch;
+    step->state = prepare.state;
+    step->tensors = tensors;
+    step->num_in = op->num_in;
+    step->num_out = op->num_out;
+    step->parts = prepare.parts ? prepare.parts : 1;
+    step->first_ref = m->s->num_refs;
+    m->workspace = prepare.workspace > m->workspace ? prepare.workspace : m->workspace;
+    m->s->num_refs += op->num_in + op->num_out;
+    m->s->num_steps++;
+    return NPU_OK;
+}
+
+static bool npu__ref_tiles_has_step(npu_kind kind)
+{
+    return NPU_KIND_NAMESPACE(kind) != NPU_NS_SYSTEM && kind != NPU_BLOCK_GET_BLOCK_IDX && kind != NPU_BLOCK_GET_BLOCK_NUM &&
+           kind != NPU_BLOCK_RESHAPE;
+}
+
+static npu_status npu__ref_tiles_steps(npu__ref_tiles_making *m)
+{
+    npu_op_storage storage;
+    npu_status status = NPU_OK;
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t op = 1; op <= npu_graph_num_ops(m->body) && !status; op++) {
+        npu_op id = { op };
+        npu_op_info info;
+        if (npu__ref_tiles_has_step(npu_op_kind(m->body, id))) {
+            status = npu_op_describe(m->body, id, &info, &storage);
+            status = status ? status : npu__ref_tiles_step(m, id, &info);
+        }
+    }
+    npu_op_storage_free(&storage);
+    return status;
+}
+
+static npu_status npu__ref_tiles_alloc(npu__ref_tiles_making *m)
+{
+    npu_prepare *p = m->p;
+    size_t num_ops = npu_graph_num_ops(m->body), num_values = (size_t)npu_graph_num_values(m->body) + 1, num_refs = 0;
+    npu__ref_tiles *s = (npu__ref_tiles *)npu_ref_state(p, sizeof *s);
+    for (uint32_t op = 1; op <= num_ops; op++) {
+        npu_op o = { op };
+        num_refs += npu_op_num_operands(m->body, o) + (size_t)npu_op_num_results(m->body, o);
+    }
+    m->s = s;
+    m->places = (npu_tile_place *)npu__ref_array(p->allocator, num_values, sizeof *m->places);
+    m->where = (npu__ref_where *)npu__ref_array(p->allocator, num_values, sizeof *m->where);
+    m->tensors = (npu_tensor *)npu_ref_state(p, num_refs * sizeof *m->tensors);
+    if (!s || !m->places || !m->where || !m->tensors) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->steps = (npu__ref_step *)npu_ref_state(p, num_ops * sizeof *s->steps);
+    s->refs = (npu__ref_where *)npu_ref_state(p, num_refs * sizeof *s->refs);
+    s->inputs = (uint32_t *)npu_ref_state(p, p->op->num_out * sizeof *s->inputs);
+    s->bytes = (size_t *)npu_ref_state(p, p->op->num_out * sizeof *s->bytes);
+    s->table = s->registers = npu__ref_round_up(num_refs * sizeof(void *));
+    return s->steps && s->refs && s->inputs && s->bytes ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
+/* Results begin as the operands that they are stored over. */
+static npu_status npu__ref_tiles_before(const npu_launch *l)
+{
+    const npu__ref_tiles *s = (const npu__ref_tiles *)l->state;
+    for (uint32_t i = 0; i < l->num_out; i++) {
+        if (l->y[i] != l->x[s->inputs[i]] && s->bytes[i]) {
+            memcpy(l->y[i], l->x[s->inputs[i]], s->bytes[i]);
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
+{
+    static const npu_kernel_table tables[] = {
+        { npu__ref_kernels_block, (uint32_t)NPU__REF_COUNT(npu__ref_kernels_block) },
+        { npu__ref_kernels_arith, (uint32_t)NPU__REF_COUNT(npu__ref_kernels_arith) }
+    };
+    npu__ref_tiles_making m;
+    npu_tile_desc desc;
+    npu_diag diag;
+    npu_status status;
+    memset(&m, 0, sizeof m);
+    memset(&desc, 0, sizeof desc);
+    memset(&diag, 0, sizeof diag);
+    m.p = p;
+    m.body = p->op->body;
+    m.tables = tables;
+    m.num_tables = (uint32_t)NPU__REF_COUNT(tables);
+    m.plain = plain;
+    m.ref.registry = p->registry;
+    desc.blocks = npu_op_int(p->op, "blocks", 1);
+    desc.sizes[NPU_SPACE_UB] = (uint64_t)npu_op_int(p->op, "buffer_size", 0);
+    desc.allocator = p->allocator;
+    status = npu__ref_tiles_alloc(&m);
+    status = status ? status : npu_tile_plan(m.body, &desc, m.places, &diag);
+    if (status) {
+        snprintf(p->text, sizeof p->text, "%.95s", diag.message);
+    } else {
+        npu__ref_tiles_tensors(&m);
+        npu__ref_tiles_locate(&m);
+        status = npu__ref_tiles_steps(&m);
+        m.s->blocks = desc.blocks;
+        m.s->part_size = npu__ref_round_up(m.s->local + m.workspace);
+        p->parts = (uint32_t)(desc.blocks < NPU__REF_MAX_BLOCK_PARTS ? desc.blocks : NPU__REF_MAX_BLOCK_PARTS);
+        p->workspace = p->parts * m.s->part_size;
+        p->before = npu__ref_tiles_before;
+        p->state = m.s;
+    }
+    npu__ref_free(p->allocator, m.places);
+    npu__ref_free(p->allocator, m.where);
+    return status;
+}
+
+static npu_status npu__ref_tiles_prepare(npu_prepare *p) { return npu__ref_tiles_create(p, false); }
+static npu_status npu__ref_tiles_prepare_plain(npu_prepare *p) { return npu__ref_tiles_create(p, true); }
+
+static void npu__ref_tiles_addresses(const npu__ref_tiles *s, const npu_launch *l, char *memory)
+{
+    void **table = (void **)(void *)memory;
+    for (uint32_t i = 0; i < s->num_refs; i++) {
+        const npu__ref_where *w = &s->refs[i];
+        table[i] = w->kind == NPU__REF_AT_LOCAL    ? (void *)(memory + w->at)
+                   : w->kind == NPU__REF_AT_OUTPUT ? l->y[w->at] : (void *)(uintptr_t)l->x[w->at];
+    }
+}
+
+static npu_status npu__ref_tiles_block(const npu__ref_tiles *s, char *memory)
+{
+    void **table = (void **)(void *)memory;
+    npu_status status = NPU_OK;
+    npu_launch l;
+    l.workspace = memory + s->local;
+    l.dims = NULL;
+    for (uint32_t i = 0; i < s->num_steps && !status; i++) {
+        const npu__ref_step *step = &s->steps[i];
+        l.in = step->tensors;
+        l.out = step->tensors + step->num_in;
+        l.num_in = step->num_in;
+        l.num_out = step->num_out;
+        l.x = (const void *const *)(table + step->first_ref);
+        l.y = table + step->first_ref + step->num_in;
+        l.state = step->state;
+        for (uint32_t part = 0; part < step->parts && !status; part++) {
+            status = step->launch(&l, part, step->parts);
+        }
+    }
+    return status;
+}
+
+static npu_status npu__ref_tiles_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_tiles *s = (const npu__ref_tiles *)l->state;
+    char *memory = (char *)l->workspace + part * s->part_size;
+    uint64_t index[2];
+    npu_status status = NPU_OK;
+    npu__ref_tiles_addresses(s, l, memory);
+    index[1] = (uint64_t)s->blocks;
+    for (int64_t b = s->blocks * part / parts; b < s->blocks * (part + 1) / parts && !status; b++) {
+        index[0] = (uint64_t)b;
+        memcpy(memory + s->registers, index, sizeof index);
+        status = npu__ref_tiles_block(s, memory);
+    }
+    return status;
+}
+
+static const npu_kernel npu__ref_kernels_launch[] = {
+    { NPU_NPU_LAUNCH, "fast", 10, NULL, npu__ref_tiles_prepare, npu__ref_tiles_launch },
+    { NPU_NPU_LAUNCH, "plain", 0, NULL, npu__ref_tiles_prepare_plain, npu__ref_tiles_launch }
+};
 
 /* ---- instances ---- */
 
@@ -14946,6 +15534,8 @@ static const npu_kernel_table npu__ref_tables[] = {
     NPU__REF_TABLE(npu__ref_kernels_order),         NPU__REF_TABLE(npu__ref_kernels_resize),
     NPU__REF_TABLE(npu__ref_kernels_vectors),       NPU__REF_TABLE(npu__ref_kernels_loss),
     NPU__REF_TABLE(npu__ref_kernels_statistics),
+    NPU__REF_TABLE(npu__ref_kernels_block),         NPU__REF_TABLE(npu__ref_kernels_arith),
+    NPU__REF_TABLE(npu__ref_kernels_launch),
     NPU__REF_TABLE(npu__ref_kernels_search),
 };
 

@@ -335,6 +335,349 @@ static void test_launch_rejections(void)
     }
 }
 
+/* ---- running ---- */
+
+/* A graph of the text form, run on the CPU: inputs x0, x1 ... and outputs by index. */
+typedef struct run_result {
+    float out[1 << 14];
+    npu_status status;
+    char message[256];
+} run_result;
+
+static run_result result;
+
+static void run_graph(const npu_graph *g, const npu_backend *backend, const npu_parallel *parallel, float *const *in)
+{
+    npu_plan_desc plan_desc = { .backends = &backend, .num_backends = 1 };
+    npu_exec_desc exec_desc = { .parallel = parallel };
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_exec *exec = NULL;
+    npu_diag diag = { 0 };
+    memset(&result, 0, sizeof result);
+    result.status = npu_plan_create(&plan, g, &plan_desc, &diag);
+    result.status = result.status ? result.status : npu_program_create(&program, plan, &diag);
+    result.status = result.status ? result.status : npu_exec_create(&exec, program, &exec_desc, &diag);
+    for (uint32_t i = 0; result.status == NPU_OK && i < npu_graph_num_inputs(g); i++) {
+        size_t size;
+        npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
+        result.status = npu_exec_set_input_at(exec, i, in[i], size);
+    }
+    if (result.status == NPU_OK) {
+        size_t size = 0;
+        const void *out;
+        result.status = npu_exec_run(exec);
+        diag = *npu_exec_diag(exec);
+        out = npu_exec_output(exec, 0, &size);
+        if (out && size <= sizeof result.out) {
+            memcpy(result.out, out, size);
+        }
+    }
+    memcpy(result.message, diag.message, sizeof result.message);
+    npu_exec_destroy(exec);
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+}
+
+/* The example of the document: sqrt(a b), summed along rows, for a tile of 32 rows per block. */
+static void test_document_example(void)
+{
+    npu_graph *g = npu_graph_create(NULL), *p;
+    uint32_t body;
+    npu_value a = npu_input(g, "a", F32(128, 128)), b = npu_input(g, "b", F32(128, 128)), out = npu_input(g, "output", F32(128, 1));
+    static float xa[128 * 128], xb[128 * 128], y[128];
+    float *in[] = { xa, xb, y };
+    NPU_ITEM("S3.59");
+    NPU_ITEM("S3.60");
+    NPU_ITEM("S3.61");
+    p = npu_graph_child(g, "block_computation", NPU_LEVEL_TILE, &body);
+    npu_value pa = npu_input(p, "input_a", F32(128, 128)), pb = npu_input(p, "input_b", F32(128, 128));
+    npu_value po = npu_input(p, "output", F32(128, 1));
+    npu_index zero[] = { { 0, { 0 } }, { 0, { 0 } } };
+    npu_value ta = npu_block_load(p, pa, zero, DIMS(32, 128), 2, NPU_SPACE_UB);
+    npu_value tb = npu_block_load(p, pb, zero, DIMS(32, 128), 2, NPU_SPACE_UB);
+    npu_value sum = npu_block_sum(p, npu_block_sqrt(p, npu_block_mul(p, ta, tb)), 1, true);
+    npu_output(p, "result", npu_block_store(p, sum, zero, DIMS(32, 1), 2, po));
+    NPU_CHECK_EQ(npu_value_spec(p, ta)->cls, NPU_CLASS_TILE);
+    NPU_CHECK_EQ(npu_value_spec(p, sum)->dims[1], 1);
+    NPU_CHECK_EQ(npu_value_spec(p, npu_graph_output(p, 0))->cls, NPU_CLASS_TENSOR);
+    npu_output(g, "result", npu_op_result(g, npu_launch_tiles(g, (npu_value[]){ a, b, out }, 3, 1, 0, body), 0));
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    for (int i = 0; i < 128 * 128; i++) {
+        xa[i] = (float)(i % 7 + 1);
+        xb[i] = (float)(i % 5);
+    }
+    for (int i = 0; i < 128; i++) {
+        y[i] = -1;
+    }
+    run_graph(g, npu_ref_backend(), NULL, in);
+    NPU_CHECK_STATUS(result.status, NPU_OK);
+    NPU_CHECK_STR(result.message, "");
+    for (int row = 0; row < 128; row++) {
+        double expected = row < 32 ? 0 : -1; /* the rest of the output is as it was */
+        for (int i = 0; i < 128 && row < 32; i++) {
+            expected += sqrt((double)xa[row * 128 + i] * (double)xb[row * 128 + i]);
+        }
+        NPU_CHECK_NEAR(result.out[row], expected, 1e-3);
+    }
+    npu_graph_destroy(g);
+}
+
+/* A tile op on t f32[4,8], a = |t|, c = t as i32, s f32[4,1], h f32[1,8], r = 3 in a register, l and w = t and its transpose,
+   m = l w: name, line, columns of the result, its element in row k and column j. */
+#define TILE_OPS(X)                                                                                    \
+    X(add, "block.add(t, s)", 8, t[k * 8 + j] + s[k])                                                 \
+    X(sub, "block.sub(t, h)", 8, t[k * 8 + j] - h[j])                                                 \
+    X(mul, "block.mul(t, t)", 8, t[k * 8 + j] * t[k * 8 + j])                                         \
+    X(div, "block.div(t, t)", 8, 1)                                                                   \
+    X(maximum, "block.maximum(t, s)", 8, fmax(t[k * 8 + j], s[k]))                                    \
+    X(minimum, "block.minimum(t, h)", 8, fmin(t[k * 8 + j], h[j]))                                    \
+    X(adds, "block.adds(t, 2)", 8, t[k * 8 + j] + 2)                                                  \
+    X(subs, "block.subs(t, r)", 8, t[k * 8 + j] - 3)                                                  \
+    X(muls, "block.muls(t, r)", 8, t[k * 8 + j] * 3)                                                  \
+    X(divs, "block.divs(t, 4)", 8, t[k * 8 + j] / 4)                                                  \
+    X(maximums, "block.maximums(t, 0.5)", 8, fmax(t[k * 8 + j], 0.5))                                 \
+    X(minimums, "block.minimums(t, r)", 8, fmin(t[k * 8 + j], 3))                                     \
+    X(sqrt, "block.sqrt(a)", 8, sqrt(fabs(t[k * 8 + j])))                                             \
+    X(rsqrt, "block.rsqrt(a)", 8, 1 / sqrt(fabs(t[k * 8 + j])))                                       \
+    X(exp, "block.exp(t)", 8, exp(t[k * 8 + j]))                                                      \
+    X(log, "block.log(a)", 8, log(fabs(t[k * 8 + j])))                                                \
+    X(neg, "block.neg(t)", 8, -t[k * 8 + j])                                                          \
+    X(recip, "block.recip(t)", 8, 1 / t[k * 8 + j])                                                   \
+    X(relu, "block.relu(t)", 8, fmax(t[k * 8 + j], 0))                                                \
+    X(cast, "block.cast(c, target_type=f32)", 8, rint(t[k * 8 + j]))                                  \
+    X(sum_row, "block.sum(t, axis=1, keepdim=true)", 1, sum_of(t + k * 8, 8, 1))                      \
+    X(sum_col, "block.sum(t, axis=0)", 8, sum_of(t + j, 4, 8))                                        \
+    X(max, "block.max(t, axis=-1)", 1, most(t + k * 8, 8, 1, 1))                                      \
+    X(min, "block.min(t, axis=0, keepdim=true)", 8, most(t + j, 4, 8, -1))                            \
+    X(row_sum, "block.row_sum(t, a)", 1, sum_of(t + k * 8, 8, 1))                                     \
+    X(row_max, "block.row_max(t, a)", 1, most(t + k * 8, 8, 1, 1))                                    \
+    X(row_min, "block.row_min(t, a)", 1, most(t + k * 8, 8, 1, -1))                                   \
+    X(row_expand, "block.row_expand(t, s)", 8, s[k])                                                  \
+    X(row_expand_add, "block.row_expand_add(t, s)", 8, t[k * 8 + j] + s[k])                           \
+    X(row_expand_sub, "block.row_expand_sub(t, s)", 8, t[k * 8 + j] - s[k])                           \
+    X(row_expand_mul, "block.row_expand_mul(t, s)", 8, t[k * 8 + j] * s[k])                           \
+    X(row_expand_div, "block.row_expand_div(t, s)", 8, t[k * 8 + j] / s[k])                           \
+    X(col_expand, "block.col_expand(t, h)", 8, h[j])                                                  \
+    X(col_expand_add, "block.col_expand_add(t, h)", 8, t[k * 8 + j] + h[j])                           \
+    X(col_expand_sub, "block.col_expand_sub(t, h)", 8, t[k * 8 + j] - h[j])                           \
+    X(col_expand_mul, "block.col_expand_mul(t, h)", 8, t[k * 8 + j] * h[j])                           \
+    X(col_expand_div, "block.col_expand_div(t, h)", 8, t[k * 8 + j] / h[j])                           \
+    X(expands, "block.expands(t, r)", 8, 3)                                                           \
+    X(full, "block.full([4, 8], r, dtype=f32)", 8, 3)                                                 \
+    X(create_tile, "block.create_tile([4, 8], dtype=f32)", 8, 0)                                      \
+    X(ub_copy, "block.ub_copy(t)", 8, t[k * 8 + j])                                                   \
+    X(reshape, "block.reshape(t, [8, 4])", 8, t[k * 8 + j])                                           \
+    X(transpose, "block.transpose(t, 0, 1)", 4, t[j * 8 + k])                                         \
+    X(move, "block.move(t, target_memory=3, transpose=true)", 4, t[j * 8 + k])                        \
+    X(matmul, "block.matmul(l, w)", 4, product(t + k * 8, t + j * 8, 8))                              \
+    X(matmul_acc, "block.matmul_acc(m, l, w)", 4, 2 * product(t + k * 8, t + j * 8, 8))
+
+static double sum_of(const double *x, int n, int stride)
+{
+    double y = 0;
+    for (int i = 0; i < n; i++) {
+        y += x[i * stride];
+    }
+    return y;
+}
+
+static double most(const double *x, int n, int stride, double sign)
+{
+    double y = sign * x[0];
+    for (int i = 1; i < n; i++) {
+        y = fmax(y, sign * x[i * stride]);
+    }
+    return sign * y;
+}
+
+static double product(const double *a, const double *b, int n)
+{
+    double y = 0;
+    for (int i = 0; i < n; i++) {
+        y += a[i] * b[i];
+    }
+    return y;
+}
+
+#define WANT(name, line, cols, expression)                                                              \
+    static double want_##name(const double *t, const double *s, const double *h, int k, int j)          \
+    {                                                                                                   \
+        (void)t, (void)s, (void)h, (void)k, (void)j;                                                    \
+        return expression;                                                                              \
+    }
+TILE_OPS(WANT)
+
+#define ROW(name, line, cols, expression) { line, cols, want_##name },
+static const struct tile_op {
+    const char *line;
+    int cols;
+    double (*want)(const double *t, const double *s, const double *h, int k, int j);
+} tile_ops[] = { TILE_OPS(ROW) };
+
+/* The type of y in a program that ends with "y = line", and the program whole: y goes to an output of its elements. */
+static npu_graph *tile_op_graph(const char *line, size_t *len)
+{
+    static const char *const head =
+        "child p tile\ninput xt : f32[4,8]\ninput xs : f32[4,1]\ninput xh : f32[1,8]\n%s"
+        "t = block.load(xt, [0, 0], [4, 8])\ns = block.load(xs, [0, 0], [4, 1])\nh = block.load(xh, [0, 0], [1, 8])\n"
+        "a = block.abs(t)\nc = block.cast(t, target_type=i32, mode=1)\nr = arith.constant(value=3, dtype=i64)\n"
+        "l = block.move(t, target_memory=4)\nw = block.move(t, target_memory=5, transpose=true)\nm = block.matmul(l, w)\ny = %s\n";
+    npu_text text = npu_text_make(NULL);
+    npu_graph *g = NULL;
+    npu_diag diag = { 0 };
+    npu_text_printf(&text, "graph main\n");
+    npu_text_printf(&text, head, "", line);
+    npu_text_printf(&text, "end\n");
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, &diag), NPU_OK);
+    NPU_CHECK_STR(diag.message, "");
+    npu_spec_len(npu_value_spec(npu_graph_child_at(g, 0), npu_graph_find(npu_graph_child_at(g, 0), "y")), len);
+    npu_graph_destroy(g);
+    npu_text_free(&text);
+    npu_text_printf(&text, "graph main\n");
+    char output[64];
+    snprintf(output, sizeof output, "input out : f32[%u]\n", (unsigned)*len);
+    npu_text_printf(&text, head, output, line);
+    npu_text_printf(&text, "z = block.store(y, [0], [%u], out)\noutput z = z\nend\ninput t : f32[4,8]\ninput s : f32[4,1]\n"
+                           "input h : f32[1,8]\ninput o : f32[%u]\nz = npu.launch([t, s, h, o], blocks=1, body=graph 0)\noutput z = z\n",
+                    (unsigned)*len, (unsigned)*len);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), NPU_OK);
+    npu_text_free(&text);
+    return g;
+}
+
+static void test_tile_ops(void)
+{
+    static float ft[32], fs[4], fh[8], fy[32];
+    float *in[] = { ft, fs, fh, fy };
+    double t[32], s[4], h[8];
+    npu_backend *plain = NULL;
+    npu_ref_desc desc = { .variant = "plain" };
+    fill(ft, 32, 5);
+    fill(fs, 4, 6);
+    fill(fh, 8, 7);
+    for (int i = 0; i < 32; i++) {
+        t[i] = (double)ft[i];
+        s[i % 4] = (double)fs[i % 4];
+        h[i % 8] = (double)fh[i % 8];
+    }
+    NPU_CHECK_STATUS(npu_ref_create(&plain, &desc), NPU_OK);
+    for (size_t i = 0; i < 2 * sizeof tile_ops / sizeof tile_ops[0]; i++) {
+        const struct tile_op *op = &tile_ops[i / 2];
+        size_t len = 0;
+        npu_graph *g = tile_op_graph(op->line, &len);
+        run_graph(g, i % 2 ? npu_ref_backend() : plain, NULL, in);
+        NPU_CHECK_STR(result.message, "");
+        for (int k = 0; k < (int)len; k++) {
+            double want = op->want(t, s, h, k / op->cols, k % op->cols);
+            if (fabs((double)result.out[k] - want) > 1e-5 * (1 + fabs(want))) {
+                printf("%s [%d]\n", op->line, k);
+                NPU_CHECK_NEAR(result.out[k], want, 1e-5 * (1 + fabs(want)));
+                break;
+            }
+        }
+        npu_graph_destroy(g);
+    }
+    npu_ref_destroy(plain);
+}
+
+/* Registers: block numbers and what arith makes of them, in offsets and as numbers. */
+static void test_registers(void)
+{
+    static const char text[] =
+        "graph main\nchild p tile\ninput x : f32[6,4]\ninput out : f32[6,4]\nb = block.get_block_idx()\nn = block.get_block_num()\n"
+        "one = arith.constant(value=1, dtype=u64)\ntwo = arith.constant(value=2, dtype=u64)\nlast = arith.subi(n, one)\n"
+        "mirror = arith.subi(last, b)\nrow = arith.muli(b, two)\nodd = arith.addi(row, one)\nhalf = arith.divsi(odd, two)\n"
+        "rest = arith.remsi(odd, two)\nlow = arith.minsi(half, last)\nhigh = arith.maxsi(rest, b)\nfrom = arith.muli(mirror, two)\n"
+        "t = block.load(x, [from, 0], [2, 4])\nu = block.muls(t, n)\nv = block.adds(u, low)\nw = block.adds(v, high)\n"
+        "y = block.store(w, [row, 0], [2, 4], out)\noutput y = y\nend\n"
+        "input x : f32[6,4]\ninput o : f32[6,4]\ny = npu.launch([x, o], blocks=3, body=graph 0)\noutput y = y\n";
+    static float x[24], o[24];
+    float *in[] = { x, o };
+    npu_graph *g = NULL;
+    npu_diag diag = { 0 };
+    npu_parallel *threads = NULL;
+    NPU_CHECK_STATUS(npu_threads_create(&threads, 3, NULL), NPU_OK);
+    fill(x, 24, 3);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, &diag), NPU_OK);
+    NPU_CHECK_STR(diag.message, "");
+    for (int run = 0; run < 2; run++) {
+        run_graph(g, npu_ref_backend(), run ? threads : NULL, in);
+        NPU_CHECK_STR(result.message, "");
+        for (int i = 0; i < 24; i++) {
+            int b = i / 8;
+            NPU_CHECK_NEAR(result.out[i], x[(2 - b) * 8 + i % 8] * 3 + (float)b + (float)(b > 1 ? b : 1), 1e-5);
+        }
+    }
+    npu_threads_destroy(threads);
+    npu_graph_destroy(g);
+}
+
+/* What only running shows: an offset from a register, and memory that is too small. */
+static void test_run_failures(void)
+{
+    static const struct {
+        const char *line, *launch;
+        npu_status status;
+        const char *words;
+    } rows[] = {
+        { "t = block.load(x, [b], [8])", "blocks=2", NPU_OK, "" },
+        { "t = block.load(x, [b], [8])", "blocks=10", NPU_ERR_RANGE, "" },
+        { "t = block.load(x, [b], [8])", "blocks=2, buffer_size=31", NPU_ERR_OVERFLOW, "memory ub" },
+        { "t = block.load(x, [b], [8], target_memory=3)", "blocks=2, buffer_size=31", NPU_OK, "" },
+    };
+    static float x[16], y[16];
+    float *in[] = { x, y };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_text text = npu_text_make(NULL);
+        npu_graph *g = NULL;
+        npu_text_printf(&text, "graph main\nchild p tile\ninput x : f32[16]\ninput o : f32[16]\nb = block.get_block_idx()\n%s\n"
+                               "y = block.store(t, [0], [8], o)\noutput y = y\nend\ninput x : f32[16]\ninput o : f32[16]\n"
+                               "y = npu.launch([x, o], %s, body=graph 0)\noutput y = y\n", rows[i].line, rows[i].launch);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), NPU_OK);
+        run_graph(g, npu_ref_backend(), NULL, in);
+        NPU_CHECK_STATUS(result.status, rows[i].status);
+        NPU_CHECK(strstr(result.message, rows[i].words) != NULL);
+        npu_graph_destroy(g);
+        npu_text_free(&text);
+    }
+}
+
+/* Tiles share memory only when they must, and never while both are used. */
+static void test_plan(void)
+{
+    static const char body[] =
+        "input x : f32[64]\na = block.load(x, [0], [64])\nb = block.neg(a)\nc = block.neg(b)\nd = block.reshape(c, [8, 8])\n"
+        "e = block.neg(d)\nf = block.load(x, [0], [64], target_memory=3)\n";
+    npu_tile_place p[16], q[16];
+    npu_tile_desc desc = { .sizes = { [NPU_SPACE_UB] = 512 } };
+    npu_diag diag = { 0 };
+    npu_status status;
+    npu_graph *g = parse_program(body, &status), *program = npu_graph_child_at(g, 0);
+    NPU_CHECK_STATUS(npu_tile_plan(program, NULL, p, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_tile_plan(program, &desc, q, &diag), NPU_OK);
+    NPU_CHECK_EQ(p[1].space, 0);
+    for (uint32_t id = 2; id <= 4; id++) {
+        NPU_CHECK_EQ(p[id].space, NPU_SPACE_UB);
+        NPU_CHECK_EQ(p[id].size, 256);
+        NPU_CHECK_EQ(p[id].offset, (id - 2) * 256);
+        NPU_CHECK_EQ(q[id].offset, id % 2 * 256);
+    }
+    NPU_CHECK_EQ(p[5].root, 4);
+    NPU_CHECK_EQ(p[5].offset, p[4].offset);
+    NPU_CHECK_EQ(p[7].space, NPU_SPACE_L1);
+    NPU_CHECK_EQ(p[7].offset, 0);
+    desc.sizes[NPU_SPACE_UB] = 511;
+    NPU_CHECK_STATUS(npu_tile_plan(program, &desc, q, &diag), NPU_ERR_OVERFLOW);
+    NPU_CHECK_EQ(diag.op, 2);
+    NPU_CHECK_STATUS(npu_value_place(program, npu_graph_find(program, "b"), NPU_SPACE_UB, 8), NPU_OK);
+    NPU_CHECK_STATUS(npu_tile_plan(program, NULL, q, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_value_place(program, npu_graph_find(program, "b"), NPU_SPACE_UB, 196608), NPU_OK);
+    NPU_CHECK_STATUS(npu_tile_plan(program, NULL, q, NULL), NPU_ERR_OVERFLOW);
+    NPU_CHECK_STATUS(npu_tile_plan(g, NULL, q, NULL), NPU_ERR_CLASS);
+    npu_graph_destroy(g);
+}
+
 int main(void)
 {
     NPU_RUN(test_types);
@@ -345,5 +688,10 @@ int main(void)
     NPU_RUN(test_text);
     NPU_RUN(test_place);
     NPU_RUN(test_launch_rejections);
+    NPU_RUN(test_document_example);
+    NPU_RUN(test_tile_ops);
+    NPU_RUN(test_registers);
+    NPU_RUN(test_run_failures);
+    NPU_RUN(test_plan);
     return npu_test_done();
 }
