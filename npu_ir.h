@@ -2136,7 +2136,10 @@ typedef struct npu_op_table {
       "gradient of gelu")                                                                          \
     X(0x03ab, NPU_ATEN_FREXP_TENSOR, 0, npu__type_frexp,                                           \
       "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",                           \
-      "mantissa of size [1/2, 1) and exponent of 2")
+      "mantissa of size [1/2, 1) and exponent of 2")                                               \
+    X(0x03ac, NPU_ATEN_LOG_SIGMOID_FORWARD, 0, npu__type_log_sigmoid_forward,                      \
+      "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",                        \
+      "logarithm of the sigmoid, and exp(-|x|)")
 
 /* ---- aten: order: along one dim, scans and sorts ---- */
 #define NPU_IR_OPS_ATEN_ORDER(X)                                                                   \
@@ -2300,7 +2303,25 @@ typedef struct npu_op_table {
       "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) "   \
       "-> Tensor", "p-norm of x1 - x2 + eps along the last dim")                                   \
     X(0x05b4, NPU_ATEN_DIST, 0, npu__type_difference,                                              \
-      "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", "p-norm of self - other")
+      "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", "p-norm of self - other")           \
+    X(0x05b5, NPU_ATEN_COSINE_EMBEDDING_LOSS, 0, npu__type_cosine_embedding,                       \
+      "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int "  \
+      "reduction=Mean) -> Tensor",                                                                 \
+      "1 - cosine of rows where target is 1, what it has over margin where it is -1")              \
+    X(0x05b6, NPU_ATEN_MULTI_MARGIN_LOSS, 0, npu__type_margin,                                     \
+      "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? "        \
+      "weight=None, int reduction=Mean) -> Tensor",                                                \
+      "mean over classes of max(0, margin - score of the target + score), to the p")               \
+    X(0x05b7, NPU_ATEN_MULTILABEL_MARGIN_LOSS, 0, npu__type_margin,                                \
+      "multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",          \
+      "max(0, 1 - score of a target + score of none), targets up to the first -1")                 \
+    X(0x05b8, NPU_ATEN_MULTILABEL_MARGIN_LOSS_FORWARD, 0, npu__type_margin,                        \
+      "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor "      \
+      "output, Tensor is_target)", "multilabel_margin_loss, and 1 for each class that is a target") \
+    X(0x05b9, NPU_ATEN_TRIPLET_MARGIN_LOSS, 0, npu__type_triplet,                                  \
+      "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "    \
+      "float p=2, float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",                \
+      "max(0, margin + distance of anchor to positive - to negative)")
 
 /* ---- aten: statistics of samples, and integrals over them ---- */
 #define NPU_IR_OPS_ATEN_STATISTICS(X)                                                              \
@@ -8865,7 +8886,8 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      resize         [N,C,in..] -> [N,C,output_size..]       grid           [N,C,in..] [N,out..,dims] -> [N,C,out..]
      distances      [b..,P,M] [b..,R,M] -> [b..,P,R]        embedding_bag  [V,D] [indices] [B] -> [B,D]
      loss           0-d, or broadcast without reduction     nll            0-d, or the dims of target
-     cosine         broadcast, one dim reduced
+     cosine         broadcast, one dim reduced             cosine_embedding loss of [N,D] [N,D] [N]
+     margin         loss of [N,C] and targets              triplet        loss of all dims but the last
      kth, median    as reduce_index                         quantile       [q] and the reduced dims
      embedding      [V,D] [..] -> [..,D]                    gather         dims of index
      movedim        dims reordered                          unfold         windows of a dim as last dim
@@ -8894,6 +8916,7 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      ldexp          type(self, 2^other)                     pointwise      all tensors broadcast, type(..)
      lerp           pointwise, one floating dtype           polygamma      promote_float, n from 0
      mvlgamma       promote_float, p from 1                 frexp          same_float, and i32
+     log_sigmoid_forward same_float, twice
      bernoulli      same; probabilities floating point
      tile_create    tile of shape                           tile_load      tile of shapes, dtype of tensor
      tile_store     spec of output_tensor                   tile_move      same, or two dims swapped; in target_memory
@@ -10597,6 +10620,13 @@ static npu_status npu__type_frexp(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_status status = npu__type_same_float(d);
     return status ? status : npu__result_like(d, x, NPU_I32);
+}
+
+static npu_status npu__type_log_sigmoid_forward(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_status status = npu__type_same_float(d);
+    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* Probabilities are floating point; with a number for all, self only gives dims and dtype. */
@@ -15044,6 +15074,90 @@ static npu_status npu__type_difference(npu_deduce *d)
     }
     y = npu_spec_tensor(t, j.rank, j.dims);
     return status ? status : npu__result_reduced(d, &y, is_pairwise ? 1u << (j.rank - 1) : UINT32_MAX, t);
+}
+
+/* Rows with a target each, or one row with a 0-d target. */
+static npu_status npu__type_cosine_embedding(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "input1"), *b = npu_deduce_spec(d, "input2"),
+                   *target = npu_deduce_spec(d, "target");
+    npu_dtype t = npu__float_of(npu_promote_types(npu__dtype_of(a), npu__dtype_of(b)));
+    npu__join j;
+    npu_status status = npu__check_rank(d, "target", 0, 1);
+    status = status ? status : npu__check_rank(d, "input1", target->rank + 1u, target->rank + 1u);
+    status = status ? status : npu__check_rank(d, "input2", target->rank + 1u, target->rank + 1u);
+    status = status ? status : npu__check_float(d, "input1", t);
+    status = status ? status : npu__check_real(d, npu__dtype_of(target));
+    memset(&j, 0, sizeof j);
+    status = status ? status : npu__join_dims(d, &j, "input1", a);
+    status = status ? status : npu__join_dims(d, &j, "input2", b);
+    j.rank = target->rank;
+    status = status ? status : npu__join_dims(d, &j, "target", target);
+    return status ? status : npu__result_loss(d, t, j.rank, j.dims);
+}
+
+/* A vector of `len` numbers, which may be 0-d where that is 1. */
+static npu_status npu__check_numbers(npu_deduce *d, const char *name, int64_t len, const char *what)
+{
+    const npu_spec *x = npu_deduce_spec(d, name);
+    npu_status status = npu__check_rank(d, name, 0, 1);
+    if (status || x->rank == 1) {
+        return status ? status : npu__check_dim(d, name, 0, len, what);
+    }
+    return npu__dims_agree(len, 1)
+               ? NPU_OK
+               : npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s is 0-d, expected %s = %lld", name, what,
+                                 (long long)len);
+}
+
+/* Scores of one row of classes, or of several. A class is the target of each row, or a list as long as the
+   row. */
+static npu_status npu__type_margin(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self"), *target = npu_deduce_spec(d, "target");
+    bool is_single = d->op->kind == NPU_ATEN_MULTI_MARGIN_LOSS;
+    int64_t rows = x->rank > 1 ? x->dims[0] : 1, classes = x->rank ? x->dims[x->rank - 1] : 1;
+    npu_dtype t = npu__dtype_of(target);
+    npu_status status = npu__check_rank(d, "self", 0, 2);
+    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
+    status = status ? status : npu__check_dtype(d, "target", t, t == NPU_I64, "i64");
+    if (!status && classes == 0) {
+        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has no classes");
+    }
+    if (!status && (is_single || x->rank < 2)) {
+        status = npu__check_numbers(d, "target", is_single ? rows : classes, is_single ? "rows" : "classes");
+    } else {
+        status = status ? status : npu__check_same_dims(d, "target", "self");
+    }
+    if (!status && npu_op_has(d->op, "weight")) {
+        status = npu__check_same_dtype(d, "weight", "self");
+        status = status ? status : npu__check_numbers(d, "weight", classes, "classes");
+    }
+    if (!status && is_single && npu_op_int(d->op, "p", 1) != 1 && npu_op_int(d->op, "p", 1) != 2) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %lld, expected 1 or 2",
+                                 (long long)npu_op_int(d->op, "p", 1));
+    }
+    status = status ? status
+                    : npu__result_loss(d, npu__dtype_of(x), target->rank / (is_single ? 1u : 2u), &rows);
+    return status || d->def->schema->num_returns < 2 ? status : npu__result_like(d, target, npu__dtype_of(x));
+}
+
+static npu_status npu__type_triplet(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "anchor"), *p = npu_deduce_spec(d, "positive"),
+                   *n = npu_deduce_spec(d, "negative");
+    npu_dtype near = npu__float_of(npu_promote_types(npu__dtype_of(a), npu__dtype_of(p)));
+    npu_dtype far = npu__float_of(npu_promote_types(npu__dtype_of(a), npu__dtype_of(n)));
+    npu__join j;
+    npu_status status = npu__check_rank(d, "anchor", 1, NPU_MAX_RANK);
+    memset(&j, 0, sizeof j);
+    for (uint32_t i = 0; i < 3 && !status; i++) {
+        const char *name = d->op->args[i].name;
+        status = npu__check_rank(d, name, a->rank, a->rank);
+        status = status ? status : npu__check_number(d, name);
+        status = status ? status : npu__join_dims(d, &j, name, d->op->in[i]);
+    }
+    return status ? status : npu__result_loss(d, npu_promote_types(near, far), j.rank - 1, j.dims);
 }
 
 /* ---- rules: aicf ---- */

@@ -2544,6 +2544,22 @@ static npu_status npu__ref_frexp_launch(const npu_launch *l, uint32_t part, uint
     return NPU_OK;
 }
 
+static npu_status npu__ref_log_sigmoid_forward_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    size_t begin, end;
+    npu__ref_split((size_t)npu__ref_len(&l->in[0]), part, parts, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        double x, y[2];
+        npu__ref_load_f64(&x, l->x[0], l->in[0].dtype, (int64_t)i, 0, 1);
+        y[0] = -npu__ref_softplus(-x);
+        y[1] = exp(-fabs(x));
+        for (int k = 0; k < 2; k++) {
+            npu__ref_store_f64(l->y[k], l->out[k].dtype, (int64_t)i, 1, &y[k], 1);
+        }
+    }
+    return NPU_OK;
+}
+
 /* ---- creation: elements that follow from their place ----
 
    Random numbers are a hash (splitmix64) of a counter and a stream: the counter is the place of the element,
@@ -3957,7 +3973,9 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
 static const npu_kernel npu__ref_kernels_activation[] = { NPU__REF_ACTIVATION(NPU__REF_MAP_KERNEL) };
 static const npu_kernel npu__ref_kernels_special[] = {
     NPU__REF_SPECIAL(NPU__REF_MAP_KERNEL)
-    { NPU_ATEN_FREXP_TENSOR, "plain", 0, npu__ref_map_supported, NULL, npu__ref_frexp_launch }
+    { NPU_ATEN_FREXP_TENSOR, "plain", 0, npu__ref_map_supported, NULL, npu__ref_frexp_launch },
+    { NPU_ATEN_LOG_SIGMOID_FORWARD, "plain", 0, npu__ref_map_supported, NULL,
+      npu__ref_log_sigmoid_forward_launch }
 };
 static const npu_kernel npu__ref_kernels_logic[] = { NPU__REF_LOGIC(NPU__REF_MAP_KERNEL) };
 static const npu_kernel npu__ref_kernels_elementwise[] = {
@@ -13196,6 +13214,23 @@ static double npu__ref_loss_of(const npu__ref_loss *s, const double *x)
     }
 }
 
+/* The loss of one item: itself a result, or part of the only one. */
+static void npu__ref_loss_add(const npu_launch *l, int64_t reduction, size_t i, double y, double *sum)
+{
+    *sum += y;
+    if (reduction == NPU__LOSS_NONE) {
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)i, 1, &y, 1);
+    }
+}
+
+static void npu__ref_loss_end(const npu_launch *l, int64_t reduction, double sum, double count)
+{
+    sum = reduction == NPU__LOSS_MEAN ? sum / count : sum;
+    if (reduction != NPU__LOSS_NONE) {
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, 0, 1, &sum, 1);
+    }
+}
+
 static npu_status npu__ref_loss_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_loss *s = (const npu__ref_loss *)l->state;
@@ -13203,23 +13238,16 @@ static npu_status npu__ref_loss_launch(const npu_launch *l, uint32_t part, uint3
     size_t begin, end;
     npu__ref_share(s->len, part, parts, &begin, &end);
     for (size_t i = begin; i < end; i++) {
-        double x[NPU__REF_OPERANDS] = { 1.0, 1.0, 1.0, 1.0 }, y;
+        double x[NPU__REF_OPERANDS] = { 1.0, 1.0, 1.0, 1.0 };
         for (uint32_t k = 0; k < s->num_in; k++) {
             x[k] = l->x[k] ? npu__ref_loss_operand(l, s, k, i) : 1.0;
         }
         if (s->kind == NPU_ATEN_BINARY_CROSS_ENTROPY && !(x[0] >= 0.0 && x[0] <= 1.0)) {
             return NPU_ERR_RANGE;
         }
-        y = npu__ref_loss_of(s, x);
-        sum += y;
-        if (s->reduction == NPU__LOSS_NONE) {
-            npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)i, 1, &y, 1);
-        }
+        npu__ref_loss_add(l, s->reduction, i, npu__ref_loss_of(s, x), &sum);
     }
-    if (s->reduction != NPU__LOSS_NONE) {
-        sum = s->reduction == NPU__LOSS_MEAN ? sum / (double)s->len : sum;
-        npu__ref_store_f64(l->y[0], l->out[0].dtype, 0, 1, &sum, 1);
-    }
+    npu__ref_loss_end(l, s->reduction, sum, (double)s->len);
     return NPU_OK;
 }
 
@@ -13315,17 +13343,11 @@ static npu_status npu__ref_nll_launch(const npu_launch *l, uint32_t part, uint32
         if (status) {
             return status;
         }
-        sum += loss;
+        npu__ref_loss_add(l, s->reduction, o, loss, &sum);
         total += weight;
-        if (s->reduction == NPU__LOSS_NONE) {
-            npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)o, 1, &loss, 1);
-        }
     }
-    sum = s->reduction == NPU__LOSS_MEAN ? sum / total : sum;
+    npu__ref_loss_end(l, s->reduction, sum, total);
     total = s->reduction == NPU__LOSS_NONE ? 0.0 : total;
-    if (s->reduction != NPU__LOSS_NONE) {
-        npu__ref_store_f64(l->y[0], l->out[0].dtype, 0, 1, &sum, 1);
-    }
     if (l->num_out == 2) {
         npu__ref_store_f64(l->y[1], l->out[1].dtype, 0, 1, &total, 1);
     }
@@ -13406,23 +13428,216 @@ static npu_status npu__ref_difference_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
+/* Of operands a and b: n elements from the first one. The difference of integers is one. */
+static double npu__ref_difference_norm(const npu_launch *l, const npu__ref_loss *s, uint32_t a, uint32_t b,
+                                       size_t first, size_t n)
+{
+    const npu__ref_statistic *norm = npu__ref_norm_statistic(s->p);
+    npu__ref_sums sums = { norm->start, 0.0, s->p, 0.0 };
+    uint32_t wraps = npu__ref_promote(l->in[a].dtype, l->in[b].dtype);
+    for (size_t i = first; i < first + n; i++) {
+        double d = npu__ref_loss_operand(l, s, a, i) - npu__ref_loss_operand(l, s, b, i);
+        d = npu__ref_wrapped(npu__ref_is_integer(wraps) ? wraps : 0, d) + s->eps;
+        norm->passes[0](&sums, &d, 1);
+    }
+    return norm->finish(&sums);
+}
+
 static npu_status npu__ref_difference_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_difference *s = (const npu__ref_difference *)l->state;
-    const npu__ref_statistic *norm = npu__ref_norm_statistic(s->shape.p);
     size_t begin, end;
     npu__ref_share((size_t)npu__ref_len(&l->out[0]), part, parts, &begin, &end);
     for (size_t o = begin; o < end; o++) {
-        npu__ref_sums sums = { norm->start, 0.0, s->shape.p, 0.0 };
-        double y;
-        for (size_t i = o * s->n; i < (o + 1) * s->n; i++) {
-            double a = npu__ref_loss_operand(l, &s->shape, 0, i),
-                   b = npu__ref_loss_operand(l, &s->shape, 1, i);
-            double d = npu__ref_wrapped(s->shape.wraps, a - b) + s->shape.eps;
-            norm->passes[0](&sums, &d, 1);
-        }
-        y = norm->finish(&sums);
+        double y = npu__ref_difference_norm(l, &s->shape, 0, 1, o * s->n, s->n);
         npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)o, 1, &y, 1);
+    }
+    return NPU_OK;
+}
+
+/* ---- losses of rows ---- */
+
+typedef struct npu__ref_row_loss npu__ref_row_loss;
+struct npu__ref_row_loss {
+    npu_status (*row)(const npu_launch *l, const npu__ref_row_loss *s, size_t row, double *loss);
+    npu__ref_loss shape; /* of the operands of a triplet; p and eps */
+    size_t rows, n;      /* n numbers in a row */
+    int64_t reduction;
+    double margin;
+    int weight;          /* operand, -1 = none */
+    bool swap;
+};
+
+/* Sum of the products of two operands in a row. A row of one number, and an only row, is repeated. */
+static double npu__ref_row_product(const npu_launch *l, uint32_t a, uint32_t b, size_t row)
+{
+    const uint32_t k[2] = { a, b };
+    uint32_t wraps = npu__ref_promote(l->in[a].dtype, l->in[b].dtype);
+    size_t first[2], step[2], n = 1;
+    double sum = 0.0;
+    for (int i = 0; i < 2; i++) {
+        const npu_tensor *x = &l->in[k[i]];
+        size_t len = (size_t)npu__ref_last_dim(x);
+        first[i] = npu__ref_leading(x) == 1 ? 0 : row * len;
+        step[i] = len != 1;
+        n = n == 1 ? len : n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double x = npu__ref_element(l, (int)a, first[0] + i * step[0]);
+        x *= npu__ref_element(l, (int)b, first[1] + i * step[1]);
+        sum += npu__ref_wrapped(npu__ref_is_integer(wraps) ? wraps : 0, x);
+    }
+    return sum;
+}
+
+/* -1 in an unsigned target is its largest number. */
+static npu_status npu__ref_cosine_row(const npu_launch *l, const npu__ref_row_loss *s, size_t row,
+                                      double *loss)
+{
+    uint32_t dtype = l->in[2].dtype;
+    double target = npu__ref_element(l, 2, npu__ref_len(&l->in[2]) == 1 ? 0 : row);
+    double other = npu__ref_wrapped(npu__ref_is_integer(dtype) ? dtype : 0, -1.0), eps = (double)1e-12f;
+    double a = npu__ref_row_product(l, 0, 0, row) + eps, b = npu__ref_row_product(l, 1, 1, row) + eps;
+    double cosine = npu__ref_row_product(l, 0, 1, row) / sqrt(a * b);
+    *loss = target == 1.0 ? 1.0 - cosine : target == other ? NPU__REF_MOST(cosine - s->margin, 0.0) : 0.0;
+    return NPU_OK;
+}
+
+/* The distance of two operands in a row, over as many numbers as these two have. */
+static double npu__ref_row_difference(const npu_launch *l, const npu__ref_row_loss *s, uint32_t a,
+                                      uint32_t b, size_t row)
+{
+    bool single = npu__ref_last_dim(&l->in[a]) == 1 && npu__ref_last_dim(&l->in[b]) == 1;
+    return npu__ref_difference_norm(l, &s->shape, a, b, row * s->n, single ? 1 : s->n);
+}
+
+static npu_status npu__ref_triplet_row(const npu_launch *l, const npu__ref_row_loss *s, size_t row,
+                                       double *loss)
+{
+    double near = npu__ref_row_difference(l, s, 0, 1, row), far = npu__ref_row_difference(l, s, 0, 2, row);
+    double other = s->swap ? npu__ref_row_difference(l, s, 1, 2, row) : far;
+    double y = s->margin + near - NPU__REF_LEAST(far, other);
+    *loss = NPU__REF_MOST(y, 0.0);
+    return NPU_OK;
+}
+
+static npu_status npu__ref_multi_margin_row(const npu_launch *l, const npu__ref_row_loss *s, size_t row,
+                                            double *loss)
+{
+    int64_t target = npu__ref_index(l->x[1], l->in[1].dtype, row);
+    double sum = 0.0, weight;
+    if (target < 0 || (size_t)target >= s->n) {
+        return NPU_ERR_RANGE;
+    }
+    weight = npu__ref_has(l, s->weight) ? npu__ref_element(l, s->weight, (size_t)target) : 1.0;
+    for (size_t c = 0; c < s->n; c++) {
+        double z = s->margin - npu__ref_element(l, 0, row * s->n + (size_t)target);
+        z += npu__ref_element(l, 0, row * s->n + c);
+        sum += c == (size_t)target || !(z > 0.0) ? 0.0 : weight * (s->shape.p == 1.0 ? z : z * z);
+    }
+    *loss = sum / (double)s->n;
+    return NPU_OK;
+}
+
+/* Marks the targets of a row, those before its first -1. Returns how many there are. */
+static size_t npu__ref_mark_targets(const int64_t *targets, size_t n, bool *marks)
+{
+    size_t count = 0;
+    memset(marks, 0, n * sizeof *marks);
+    while (count < n && targets[count] >= 0) {
+        marks[targets[count++]] = true;
+    }
+    return count;
+}
+
+static npu_status npu__ref_multilabel_row(const npu_launch *l, const npu__ref_row_loss *s, size_t row,
+                                          double *loss)
+{
+    const int64_t *targets = (const int64_t *)l->x[1] + row * s->n;
+    bool *marks = (bool *)l->workspace;
+    size_t count;
+    double sum = 0.0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (targets[i] < -1 || targets[i] >= (int64_t)s->n) {
+            return NPU_ERR_RANGE;
+        }
+    }
+    count = npu__ref_mark_targets(targets, s->n, marks);
+    for (size_t i = 0; i < s->n * count; i++) {
+        double z = 1.0 - npu__ref_element(l, 0, row * s->n + (size_t)targets[i / s->n]);
+        z += npu__ref_element(l, 0, row * s->n + i % s->n);
+        sum += marks[i % s->n] || !(z > 0.0) ? 0.0 : z;
+    }
+    for (size_t c = 0; c < s->n && l->num_out == 2; c++) {
+        double mark = marks[c];
+        npu__ref_store_f64(l->y[1], l->out[1].dtype, (int64_t)(row * s->n + c), 1, &mark, 1);
+    }
+    *loss = sum / (double)s->n;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_row_loss_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_row_loss *s = (const npu__ref_row_loss *)l->state;
+    double sum = 0.0, loss;
+    (void)part, (void)parts;
+    for (size_t row = 0; row < s->rows; row++) {
+        npu_status status = s->row(l, s, row, &loss);
+        if (status) {
+            return status;
+        }
+        npu__ref_loss_add(l, s->reduction, row, loss, &sum);
+    }
+    npu__ref_loss_end(l, s->reduction, sum, (double)s->rows);
+    return NPU_OK;
+}
+
+/* Rows of cosine_embedding_loss: those of an operand that has more than one. */
+static size_t npu__ref_cosine_rows(const npu_prepare *p)
+{
+    int64_t rows = npu__ref_len(&p->in[2]);
+    for (uint32_t k = 0; k < 2; k++) {
+        rows = rows == 1 ? npu__ref_leading(&p->in[k]) : rows;
+    }
+    return (size_t)rows;
+}
+
+static npu_status npu__ref_row_loss_prepare(npu_prepare *p)
+{
+    npu__ref_row_loss *s = (npu__ref_row_loss *)npu_ref_state(p, sizeof *s);
+    const npu_op_info *op = p->op;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->n = (size_t)npu__ref_last_dim(&p->in[0]);
+    s->rows = (size_t)npu__ref_leading(&p->in[0]);
+    s->reduction = npu_op_int(op, "reduction", NPU__LOSS_MEAN);
+    s->margin = npu_scalar_value(npu_op_scalar(op, "margin", npu_scalar_int(1)));
+    s->weight = npu_op_operand(op, "weight");
+    s->swap = npu_op_int(op, "swap", 0) != 0;
+    s->shape.p = (double)npu_op_int(op, "p", 1);
+    p->state = s;
+    switch (op->kind) {
+    case NPU_ATEN_COSINE_EMBEDDING_LOSS:
+        s->rows = npu__ref_cosine_rows(p);
+        s->row = npu__ref_cosine_row;
+        break;
+    case NPU_ATEN_TRIPLET_MARGIN_LOSS:
+        npu__ref_loss_shape(p, &s->shape);
+        s->shape.p = npu_op_float(op, "p", 2.0);
+        s->shape.eps = npu_op_float(op, "eps", 1e-6);
+        s->n = (size_t)s->shape.dims[0];
+        s->rows = 1;
+        for (uint32_t i = 1; i < s->shape.rank; i++) {
+            s->rows *= (size_t)s->shape.dims[i];
+        }
+        s->row = npu__ref_triplet_row;
+        break;
+    case NPU_ATEN_MULTI_MARGIN_LOSS: s->row = npu__ref_multi_margin_row; break;
+    default:
+        s->row = npu__ref_multilabel_row;
+        p->workspace = s->n * sizeof(bool);
+        break;
     }
     return NPU_OK;
 }
@@ -13720,6 +13935,8 @@ static const npu_kernel npu__ref_kernels_statistics[] = {
 };
 
 #define NPU__REF_LOSS_KERNEL(kind) { kind, "plain", 0, NULL, npu__ref_loss_prepare, npu__ref_loss_launch }
+#define NPU__REF_ROW_LOSS_KERNEL(kind) \
+    { kind, "plain", 0, NULL, npu__ref_row_loss_prepare, npu__ref_row_loss_launch }
 #define NPU__REF_NLL_KERNEL(kind) { kind, "plain", 0, NULL, npu__ref_nll_prepare, npu__ref_nll_launch }
 
 static const npu_kernel npu__ref_kernels_loss[] = {
@@ -13745,7 +13962,12 @@ static const npu_kernel npu__ref_kernels_loss[] = {
     { NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
       npu__ref_softmax_backward_launch },
     { NPU_ATEN_PAIRWISE_DISTANCE, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch },
-    { NPU_ATEN_DIST, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch }
+    { NPU_ATEN_DIST, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch },
+    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_COSINE_EMBEDDING_LOSS),
+    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTI_MARGIN_LOSS),
+    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS),
+    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS_FORWARD),
+    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_TRIPLET_MARGIN_LOSS)
 };
 
 /* -------------------------------------------------------------------------------------------------------- */
