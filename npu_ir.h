@@ -2237,6 +2237,20 @@ typedef struct npu_op_table {
       "weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",                       \
       "elements or weights in bins of one width, and their edges")
 
+/* ---- aten: set: what is there once ---- */
+#define NPU_IR_OPS_ATEN_SET(X)                                                                     \
+    X(0x0570, NPU_ATEN_UNIQUE2, NPU_DATA, npu__type_unique,                                        \
+      "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool "                   \
+      "return_counts=False) -> (Tensor, Tensor, Tensor)",                                          \
+      "sorted elements without repetition, where each has gone, how often each was there")         \
+    X(0x0571, NPU_ATEN_UNIQUE_CONSECUTIVE, NPU_DATA, npu__type_unique,                             \
+      "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "      \
+      "int? dim=None) -> (Tensor, Tensor, Tensor)",                                                \
+      "elements, or slices of a dim, that differ from the one before")                             \
+    X(0x0572, NPU_ATEN_UNIQUE_DIM, NPU_DATA, npu__type_unique,                                     \
+      "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "        \
+      "return_counts=False) -> (Tensor, Tensor, Tensor)", "sorted slices of a dim without repetition")
+
 /* ---- aten: loss: losses and similarity ---- */
 #define NPU_IR_OPS_ATEN_LOSS(X)                                                                    \
     X(0x05a0, NPU_ATEN_L1_LOSS, 0, npu__type_loss,                                                 \
@@ -2657,6 +2671,7 @@ typedef struct npu_op_table {
     X(NPU_NS_ATEN, "aten", "alias", NPU_IR_OPS_ATEN_ALIAS)                                                   \
     X(NPU_NS_ATEN, "aten", "order", NPU_IR_OPS_ATEN_ORDER)                                                   \
     X(NPU_NS_ATEN, "aten", "search", NPU_IR_OPS_ATEN_SEARCH)                                                 \
+    X(NPU_NS_ATEN, "aten", "set", NPU_IR_OPS_ATEN_SET)                                                       \
     X(NPU_NS_ATEN, "aten", "loss", NPU_IR_OPS_ATEN_LOSS)                                                     \
     X(NPU_NS_ATEN, "aten", "statistics", NPU_IR_OPS_ATEN_STATISTICS)                                         \
     X(NPU_NS_ATEN, "aten", "vectors", NPU_IR_OPS_ATEN_VECTORS)                                               \
@@ -2684,7 +2699,7 @@ enum {
     NPU_IR_OPS_ATEN_LOOKUP(NPU_X) NPU_IR_OPS_ATEN_MEMORY(NPU_X)
     NPU_IR_OPS_ATEN_INDEXING(NPU_X) NPU_IR_OPS_ATEN_BORDER(NPU_X) NPU_IR_OPS_ATEN_ARRANGEMENT(NPU_X)
     NPU_IR_OPS_ATEN_LOGIC(NPU_X) NPU_IR_OPS_ATEN_CREATION(NPU_X) NPU_IR_OPS_ATEN_ALIAS(NPU_X)
-    NPU_IR_OPS_ATEN_ORDER(NPU_X) NPU_IR_OPS_ATEN_SEARCH(NPU_X)
+    NPU_IR_OPS_ATEN_ORDER(NPU_X) NPU_IR_OPS_ATEN_SEARCH(NPU_X) NPU_IR_OPS_ATEN_SET(NPU_X)
     NPU_IR_OPS_ATEN_LOSS(NPU_X)
     NPU_IR_OPS_ATEN_STATISTICS(NPU_X)
     NPU_IR_OPS_ATEN_VECTORS(NPU_X)
@@ -3038,9 +3053,10 @@ NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, 
    6  TYPE DEDUCTION                                                                                  >>deduce
 
    A type rule reads the specs, bound arguments and constant data of an op and adds one spec per result. It is
-   pure: no allocation, no state. Rules are named after what they do; the table of rules is at >>impl-deduce.
-   It runs when the op is built, with symbols among the dims, and again in every run of an op whose dims are
-   not all known before (>>exec): then with this run's dims, and for NPU_DATA with the data of all operands.
+   pure: no state, and no memory that it keeps. Rules are named after what they do; the table of rules is at
+   >>impl-deduce. It runs when the op is built, with symbols among the dims, and again in every run of an op
+   whose dims are not all known before (>>exec): then with this run's dims, and for NPU_DATA with the data of
+   all operands.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_deduce {
@@ -8871,7 +8887,7 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      diff           type(..), joined, n less along the dim  vander         [.., N], i64 for integers and bool
      search         dims of self, i64 or i32                isin           dims of elements, bool
      bincount       [largest element + 1] i64, or weights   histc          [bins]
-     histogram      [bins] [bins + 1]
+     histogram      [bins] [bins + 1]                       unique         [different ones], places, counts
      split          pieces along a dim                      select, slice  one index, a range of a dim
      mean           reduced dims, floating point            sum            reduced dims, i64 for integers and bool
      reduce_same    reduced dims, same dtype                reduce_index   values and i64 indices
@@ -14697,6 +14713,165 @@ static npu_status npu__type_histogram(npu_deduce *d)
     num = edges ? edges->dims[0] : num;
     status = status ? status : npu__result(d, t, 1, &bins);
     return status ? status : npu__result(d, t, 1, &num);
+}
+
+/* ---- rules: sets ---- */
+
+/* What is told apart: the slices of a dim, or without a dim the elements. */
+typedef struct npu__slices {
+    const npu_spec *x;
+    const void *data;
+    size_t outer, n, inner;
+} npu__slices;
+
+typedef struct npu__slice {
+    uint64_t group, bits; /* slices of a group are alike so far; the bits of one more element */
+    size_t index;
+} npu__slice;
+
+/* An element as bits that are the same where numbers are: -0.0 is 0.0. */
+static uint64_t npu__slice_bits(const npu__slices *s, size_t index, size_t k)
+{
+    npu_dtype t = npu__dtype_of(s->x);
+    size_t bytes = npu_dtype_bits(t) / 8, at = (k / s->inner * s->n + index) * s->inner + k % s->inner;
+    uint64_t u = npu__element_bits(s->data, bytes, at);
+    return npu_dtype_is_float(t) && u << (65 - 8 * bytes) == 0 ? 0 : u;
+}
+
+/* NaN is like nothing, itself included. */
+static bool npu__bits_are_nan(npu_dtype t, uint64_t bits)
+{
+    uint32_t sign = 65 - npu_dtype_bits(t); /* shifts it out */
+    switch (t) {
+    case NPU_F16: return bits << sign > (uint64_t)0x7c00 << sign;
+    case NPU_BF16: return bits << sign > (uint64_t)0x7f80 << sign;
+    case NPU_F32: return bits << sign > (uint64_t)0x7f800000 << sign;
+    case NPU_F64: return bits << sign > (uint64_t)0x7ff0000000000000 << sign;
+    default: return false;
+    }
+}
+
+static bool npu__bits_differ(npu_dtype t, uint64_t a, uint64_t b) { return a != b || npu__bits_are_nan(t, a); }
+
+static int npu__slice_compare(const void *left, const void *right)
+{
+    const npu__slice *a = (const npu__slice *)left, *b = (const npu__slice *)right;
+    int group = (a->group > b->group) - (a->group < b->group);
+    return group ? group : (a->bits > b->bits) - (a->bits < b->bits);
+}
+
+/* Slices that differ from the one before. */
+static size_t npu__count_runs(const npu__slices *s)
+{
+    size_t count = s->n != 0;
+    for (size_t i = 1; i < s->n; i++) {
+        bool differs = false;
+        for (size_t k = 0; k < s->outer * s->inner && !differs; k++) {
+            uint64_t now = npu__slice_bits(s, i, k), before = npu__slice_bits(s, i - 1, k);
+            differs = npu__bits_differ(npu__dtype_of(s->x), now, before);
+        }
+        count += differs;
+    }
+    return count;
+}
+
+/* Slices without repetition: each element in turn divides the groups of those that are still alike. */
+static size_t npu__count_groups(const npu__slices *s, npu__slice *slices)
+{
+    size_t count = s->n != 0;
+    for (size_t i = 0; i < s->n; i++) {
+        slices[i].group = 0;
+        slices[i].index = i;
+    }
+    for (size_t k = 0; k < s->outer * s->inner && count < s->n; k++) {
+        npu__slice before = { 0, 0, 0 };
+        for (size_t i = 0; i < s->n; i++) {
+            slices[i].bits = npu__slice_bits(s, slices[i].index, k);
+        }
+        qsort(slices, s->n, sizeof *slices, npu__slice_compare);
+        count = 0;
+        for (size_t i = 0; i < s->n; i++) {
+            npu__slice now = slices[i];
+            count += i == 0 || now.group != before.group ||
+                     npu__bits_differ(npu__dtype_of(s->x), now.bits, before.bits);
+            slices[i].group = count;
+            before = now;
+        }
+    }
+    return count;
+}
+
+/* How many slices there are without repetition. A run leaves that to the kernel, which finds it anyway. */
+static npu_status npu__count_unique(npu_deduce *d, uint32_t axis, bool is_flat, int64_t *count)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu__slices s = { x, npu__known_data(d, "self"), 1, 1, 1 };
+    npu_allocator allocator = npu__allocator(&d->allocator);
+    npu__slice *slices;
+    size_t len, size;
+    if (npu_spec_len(x, &len)) {
+        *count = npu_deduce_unknown(0, is_flat ? -1 : x->dims[axis]);
+        return NPU_OK;
+    }
+    for (uint32_t i = 0; i < x->rank && !is_flat; i++) {
+        *(i < axis ? &s.outer : i == axis ? &s.n : &s.inner) *= (size_t)x->dims[i];
+    }
+    s.n = is_flat ? len : s.n;
+    *count = npu_deduce_unknown(0, (int64_t)s.n);
+    if (!s.data || d->op->dynamic) {
+        return NPU_OK;
+    }
+    if (d->op->kind == (uint32_t)NPU_ATEN_UNIQUE_CONSECUTIVE) {
+        *count = (int64_t)npu__count_runs(&s);
+        return NPU_OK;
+    }
+    slices = npu_size_mul(s.n, sizeof *slices, &size) ? (npu__slice *)npu__alloc(&allocator, size) : NULL;
+    if (!slices && s.n) {
+        return npu_deduce_fail(d, NPU_ERR_NO_MEMORY, NULL, "out of memory");
+    }
+    *count = (int64_t)npu__count_groups(&s, slices);
+    npu__free(&allocator, slices, s.n * sizeof *slices);
+    return NPU_OK;
+}
+
+/* Nothing can be sliced along a dim where another dim is 0. */
+static npu_status npu__check_slices(npu_deduce *d, uint32_t axis)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (i != axis && x->dims[i] == 0) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is 0, expected slices with elements",
+                                   (unsigned)i);
+        }
+    }
+    return NPU_OK;
+}
+
+/* Without a dim self is a vector; where its elements went has its dims all the same. What is not asked for is
+   empty. */
+static npu_status npu__type_unique(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    bool is_flat = !npu_op_has(d->op, "dim"), is_counted = npu_op_int(d->op, "return_counts", 0) != 0;
+    int64_t count = 0, none = 0;
+    uint32_t axis = 0;
+    npu_spec y = *x, places = *x;
+    npu_status status = npu__check_real(d, npu__dtype_of(x));
+    status = status || is_flat ? status : npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    status = status || is_flat ? status : npu__axis_arg(d, "dim", x->rank, &axis);
+    status = status || is_flat ? status : npu__check_slices(d, axis);
+    status = status ? status : npu__count_unique(d, axis, is_flat, &count);
+    if (is_flat || x->rank == 1) {
+        y.rank = 1;
+    }
+    y.dims[axis] = count;
+    if (!is_flat || !npu_op_int(d->op, "return_inverse", 0)) {
+        places.rank = 1;
+        places.dims[0] = npu_op_int(d->op, "return_inverse", 0) ? x->dims[axis] : 0;
+    }
+    status = status ? status : npu__result_like(d, &y, npu__dtype_of(x));
+    status = status ? status : npu__result_like(d, &places, NPU_I64);
+    return status ? status : npu__result(d, NPU_I64, 1, is_counted ? &count : &none);
 }
 
 /* ---- rules: statistics ---- */

@@ -12538,6 +12538,125 @@ static npu_status npu__ref_histogram_launch(const npu_launch *l, uint32_t part, 
     return NPU_OK;
 }
 
+/* ---- sets: slices of a dim, or elements, each once ---- */
+
+typedef struct npu__ref_unique {
+    npu__ref_along along; /* a slice is element [o, i, j] for all o and j */
+    uint32_t axis;
+    bool sorts;
+    bool inverse, counts; /* results that are wanted */
+} npu__ref_unique;
+
+static npu_status npu__ref_unique_prepare(npu_prepare *p)
+{
+    npu__ref_unique *s = (npu__ref_unique *)npu_ref_state(p, sizeof *s);
+    const npu_tensor *x = &p->in[0];
+    bool is_flat = !npu_op_has(p->op, "dim");
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    npu__ref_along_init(&s->along, x, is_flat, npu_op_int(p->op, "dim", 0));
+    s->axis = is_flat ? 0 : npu__ref_axis(npu_op_int(p->op, "dim", 0), x->rank);
+    s->sorts = p->op->kind != NPU_ATEN_UNIQUE_CONSECUTIVE;
+    s->inverse = npu_op_int(p->op, "return_inverse", 0) != 0;
+    s->counts = npu_op_int(p->op, "return_counts", 0) != 0;
+    p->state = s;
+    return npu_size_mul(2 * sizeof(npu__ref_entry), s->along.n, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+/* Where element k of slice i lies. */
+static int64_t npu__ref_slice_at(const npu__ref_along *a, size_t k, size_t i)
+{
+    return (int64_t)((k / a->inner * a->n + i) * a->inner + k % a->inner);
+}
+
+/* The slices in order, stable: by their last elements first. */
+static npu__ref_entry *npu__ref_sort_slices(const npu_launch *l, const npu__ref_along *a, npu__ref_entry *work)
+{
+    npu__ref_entry *sorted = work;
+    for (size_t k = a->outer * a->inner; k-- > 0;) {
+        npu__ref_entry *other = sorted == work ? work + a->n : work;
+        for (size_t i = 0; i < a->n; i++) {
+            int64_t at = npu__ref_slice_at(a, k, (size_t)sorted[i].index);
+            sorted[i].key = npu__ref_key(l->x[0], l->in[0].dtype, at);
+        }
+        sorted = npu__ref_merge_sort(sorted, other, a->n);
+    }
+    return sorted;
+}
+
+/* NaN differs from itself. */
+static bool npu__ref_slices_differ(const npu_launch *l, const npu__ref_along *a, int64_t one, int64_t other)
+{
+    bool real = !npu__ref_is_integer(l->in[0].dtype);
+    for (size_t k = 0; k < a->outer * a->inner; k++) {
+        uint64_t x = npu__ref_key(l->x[0], l->in[0].dtype, npu__ref_slice_at(a, k, (size_t)one)),
+                 y = npu__ref_key(l->x[0], l->in[0].dtype, npu__ref_slice_at(a, k, (size_t)other));
+        if (x != y || (real && x == UINT64_MAX)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Makes keys the numbers of the groups of equal neighbours; returns how many there are. */
+static size_t npu__ref_number_groups(const npu_launch *l, const npu__ref_along *a, npu__ref_entry *slices)
+{
+    size_t groups = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        groups += i == 0 || npu__ref_slices_differ(l, a, slices[i].index, slices[i - 1].index);
+        slices[i].key = groups - 1;
+    }
+    return groups;
+}
+
+/* Writes the first slice of each group, where each slice has gone, and how many each group has. */
+static void npu__ref_put_groups(const npu_launch *l, const npu__ref_unique *s, const npu__ref_entry *slices,
+                                size_t groups)
+{
+    const npu__ref_along *a = &s->along;
+    size_t run = a->inner * npu__ref_size(l->in[0].dtype);
+    if (s->counts) {
+        memset(l->y[2], 0, groups * sizeof(int64_t));
+    }
+    for (size_t i = 0; i < a->n; i++) {
+        size_t group = (size_t)slices[i].key, index = (size_t)slices[i].index;
+        bool is_first = i == 0 || slices[i - 1].key != slices[i].key;
+        for (size_t o = 0; o < a->outer && is_first; o++) {
+            memcpy((char *)l->y[0] + (o * groups + group) * run,
+                   (const char *)l->x[0] + (o * a->n + index) * run, run);
+        }
+        if (s->inverse) {
+            ((int64_t *)l->y[1])[index] = (int64_t)group;
+        }
+        if (s->counts) {
+            ((int64_t *)l->y[2])[group]++;
+        }
+    }
+}
+
+static npu_status npu__ref_unique_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_unique *s = (const npu__ref_unique *)l->state;
+    npu__ref_entry *slices = (npu__ref_entry *)l->workspace;
+    size_t groups;
+    (void)part;
+    (void)parts;
+    for (size_t i = 0; i < s->along.n; i++) {
+        slices[i].index = (int64_t)i;
+    }
+    slices = s->sorts ? npu__ref_sort_slices(l, &s->along, slices) : slices;
+    groups = npu__ref_number_groups(l, &s->along, slices);
+    if (l->dims) {
+        l->dims[0][s->axis] = (int64_t)groups;
+        l->dims[2][0] = s->counts ? (int64_t)groups : 0;
+    } else if ((int64_t)groups != l->out[0].dims[s->axis]) {
+        return NPU_ERR_RANGE;
+    }
+    npu__ref_put_groups(l, s, slices, groups);
+    return NPU_OK;
+}
+
 static const npu_kernel npu__ref_kernels_search[] = {
     { NPU_ATEN_EQUAL, "plain", 0, NULL, npu__ref_equal_prepare, npu__ref_equal_launch },
     { NPU_ATEN_ALLCLOSE, "plain", 0, NULL, npu__ref_close_prepare, npu__ref_close_launch },
@@ -12548,7 +12667,10 @@ static const npu_kernel npu__ref_kernels_search[] = {
     { NPU_ATEN_HISTC, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch },
     { NPU_ATEN_HISTOGRAM_BINS_TENSOR, "plain", 0, NULL, npu__ref_histogram_prepare,
       npu__ref_histogram_launch },
-    { NPU_ATEN_HISTOGRAM_BIN_CT, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch }
+    { NPU_ATEN_HISTOGRAM_BIN_CT, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch },
+    { NPU_ATEN_UNIQUE2, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch },
+    { NPU_ATEN_UNIQUE_CONSECUTIVE, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch },
+    { NPU_ATEN_UNIQUE_DIM, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch }
 };
 
 /* ---- resize: every result is a sum over taps, which are the product of those of its dims ---- */

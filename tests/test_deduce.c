@@ -1300,6 +1300,13 @@ static void test_search(void)
         { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f32[1]", "ATTRIBUTE" },
         { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f64[4]", "DTYPE" },
         { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f32[2,2]", "RANK" },
+        { "_unique2", "self=f32[2,3]", "f32[?] i64[0] i64[0]" },
+        { "_unique2", "self=bool[] return_inverse=true return_counts=true", "bool[?] i64[] i64[?]" },
+        { "unique_consecutive", "self=f32[2,3] dim=-1 return_inverse=true", "f32[2,?] i64[3] i64[0]" },
+        { "unique_consecutive", "self=f32[] dim=0", "RANK" },
+        { "unique_dim", "self=i8[2,s] dim=0 return_counts=true", "i8[?,s] i64[0] i64[?]" },
+        { "unique_dim", "self=i8[2,0] dim=0", "SHAPE" },
+        { "unique_dim", "self=i8[2,3] dim=2", "AXIS" },
     };
     CHECK_ROWS(rows);
 }

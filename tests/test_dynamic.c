@@ -73,6 +73,11 @@ static void test_symbols(void)
         { "r = aten.repeat_interleave.Tensor(i, output_size=9)", "", "i64[9]" },
         { "c, d, e, f = aten.tensor_split.tensor_indices_or_sections(y, i)", "d2<=8 d3<=8 d4<=8 d5<=8",
           "f32[d2], f32[d3], f32[d4], f32[d5]" },
+        { "r = aten.bincount.default(i)", "d2", "i64[d2]" },
+        { "c, d, e = aten._unique2.default(x, return_counts=true)", "d2<=256", "f32[d2], i64[0], i64[d2]" },
+        { "c, d, e = aten.unique_dim.default(x, 0)", "d2<=64", "f32[d2,4], i64[0], i64[0]" },
+        { "c, d, e = aten.unique_consecutive.default(z, return_inverse=true, dim=1)", "d2<=4",
+          "f32[t,d2], i64[4], i64[0]" },
         /* what follows from it: equal symbols are equal dims, computed ones are fresh */
         { "n = aten.masked_select.default(y, m)\nr = aten.add.Tensor(n, n)", "d2<=8", "other=n) : f32[d2]" },
         { "n = aten.masked_select.default(y, m)\nr = aten.cat.default([n, y])", "d2<=8 d3<=16", "f32[d3]" },
@@ -279,10 +284,60 @@ static void test_indices(void)
     rig_end(&r);
 }
 
+/* What is there once: elements put back by their places are those that came. Columns are (x, 1 - x). */
+static void test_unique(void)
+{
+    rig r = rig_text("graph main\ninput x : f32[6]\ninput y : f32[2,6]\ninput i : i64[6]\n"
+                     "v, p, c = aten._unique2.default(x, return_inverse=true, return_counts=true)\n"
+                     "back = aten.index_select.default(v, 0, p)\nnum = aten.to.dtype(c, f32)\n"
+                     "columns, q, k = aten.unique_dim.default(y, 1)\n"
+                     "b = aten.bincount.default(i)\nbins = aten.to.dtype(b, f32)\n"
+                     "output v = v\noutput back = back\noutput num = num\noutput columns = columns\n"
+                     "output bins = bins\n", 0);
+    float x[6], y[2][6];
+    int64_t numbers[6];
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "y", y, sizeof y), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "i", numbers, sizeof numbers), NPU_OK);
+    for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
+        float values[2], columns[4], num[2], bins[5] = { 0 };
+        char dims[32];
+        size_t n = 0, large = 0;
+        for (int i = 0; i < 6; i++) {
+            bool is_large = patterns[k] >> i & 1;
+            x[i] = y[0][i] = is_large ? 2.0f : 0.5f;
+            y[1][i] = 1 - x[i];
+            numbers[i] = is_large ? 4 : 1;
+            large += is_large;
+        }
+        for (int is_large = 0; is_large < 2; is_large++) {
+            if (is_large ? large : 6 - large) {
+                values[n] = is_large ? 2.0f : 0.5f;
+                num[n++] = bins[is_large ? 4 : 1] = (float)(is_large ? large : 6 - large);
+            }
+        }
+        for (size_t i = 0; i < n; i++) {
+            columns[i] = values[i];
+            columns[n + i] = 1 - values[i];
+        }
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_output(&r, "v", format(dims, "f32[%u]", n), values, n);
+        check_output(&r, "back", "f32[6]", x, 6);
+        check_output(&r, "num", format(dims, "f32[%u]", n), num, n);
+        check_output(&r, "columns", format(dims, "f32[2,%u]", n), columns, 2 * n);
+        check_output(&r, "bins", large ? "f32[5]" : "f32[2]", bins, large ? 5 : 2);
+    }
+    numbers[2] = -1;
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_RANGE);
+    rig_end(&r);
+}
+
 int main(void)
 {
     NPU_RUN(test_rows_of_a_mask);
     NPU_RUN(test_indices);
+    NPU_RUN(test_unique);
     NPU_RUN(test_symbols);
     NPU_RUN(test_rejected_shapes);
     NPU_RUN(test_given_symbols);
