@@ -49,16 +49,16 @@
      1 config, status, allocator     >>config       >>impl-config    tests/test_config.c
      2 dtypes, shapes, specs         >>spec         >>impl-spec      tests/test_spec.c
      3 schemas, attribute blobs      >>schema       >>impl-schema    tests/test_schema.c
-     4 op rows and registry          >>registry     >>impl-registry  tests/test_registry.c
+     4 op rows and registry          >>registry     >>impl-registry  tests/test_registry.c, test_operators.c
      5 graph                         >>graph        >>impl-graph     tests/test_graph.c
-     6 type deduction                >>deduce       >>impl-deduce    tests/test_deduce.c
+     6 type deduction                >>deduce       >>impl-deduce    tests/test_deduce.c, test_rejection.c
      7 builder, layers, models       >>builder      >>impl-builder   tests/test_builder.c
-     8 graph forms: text, JSON, DOT  >>forms        >>impl-forms     tests/test_forms.c
+     8 graph forms: text, JSON, DOT  >>forms        >>impl-forms     tests/test_forms.c, test_json.c
      9 backend interface             >>backend      >>impl-backend   tests/test_backend.c
     10 rewriting                     >>rewrite      >>impl-rewrite   tests/test_rewrite.c
     11 partitioner                   >>partition    >>impl-partition tests/test_partition.c
     12 memory planner                >>memory       >>impl-memory    tests/test_memory.c
-    13 program and executor          >>exec         >>impl-exec      tests/test_exec.c
+    13 program and executor          >>exec         >>impl-exec      tests/test_exec.c, test_dynamic.c
     14 plan forms, profile, trace    >>report       >>impl-report    tests/test_report.c
     15 tile programs                 >>tiles        >>impl-tiles     tests/test_tiles.c
 

@@ -1,0 +1,185 @@
+/* Statuses, sizes, texts, the counting allocator and the thread pool. That every allocation of the library may fail is shown
+   in test_alloc.c; the configuration macros are exercised by `make check`. */
+#include "npu_test.h"
+
+static void test_statuses(void)
+{
+    static const struct { int number; npu_status status; const char *name; } rows[] = {
+#define NPU_X(number, symbol, text) { number, symbol, #symbol },
+        NPU_IR_STATUSES(NPU_X)
+#undef NPU_X
+    };
+    size_t count = sizeof rows / sizeof rows[0];
+    for (size_t i = 0; i < count; i++) {
+        NPU_CHECK_EQ(rows[i].number, i); /* permanent, and without a hole */
+        NPU_CHECK_EQ(rows[i].status, i);
+        NPU_CHECK_STR(npu_status_name(rows[i].status), rows[i].name);
+        NPU_CHECK(npu_status_text(rows[i].status)[0]);
+    }
+    NPU_CHECK_STR(npu_status_text((npu_status)count), "unknown status");
+    NPU_CHECK_STR(npu_status_text((npu_status)-1), "unknown status");
+    NPU_CHECK(npu_status_name((npu_status)9999) != NULL);
+}
+
+static void test_sizes(void)
+{
+    static const struct { size_t a, b; bool fits;
+    } sums[] = { { 0, 0, true },
+                 { SIZE_MAX, 0, true },
+                 { SIZE_MAX - 1, 1, true },
+                 { SIZE_MAX, 1, false },
+                 { 1, SIZE_MAX, false },
+                 { SIZE_MAX, SIZE_MAX, false },
+                 { SIZE_MAX / 2, SIZE_MAX / 2, true } };
+    static const struct { size_t a, b; bool fits; } products[] = {
+        { 0, 0, true }, { 0, SIZE_MAX, true }, { SIZE_MAX, 0, true }, { SIZE_MAX, 1, true }, { SIZE_MAX, 2, false },
+        { SIZE_MAX / 3, 3, true }, { SIZE_MAX / 3 + 1, 3, false }, { (size_t)1 << (sizeof(size_t) * 4),
+          (size_t)1 << (sizeof(size_t) * 4), false }
+    };
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
+        size_t out = 77;
+        NPU_CHECK_EQ(npu_size_add(sums[i].a, sums[i].b, &out), sums[i].fits);
+        NPU_CHECK(out == (sums[i].fits ? sums[i].a + sums[i].b : 0));
+    }
+    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
+        size_t out = 77;
+        NPU_CHECK_EQ(npu_size_mul(products[i].a, products[i].b, &out), products[i].fits);
+        NPU_CHECK(out == (products[i].fits ? products[i].a * products[i].b : 0));
+    }
+}
+
+/* ---- text ---- */
+
+static void test_text(void)
+{
+    npu_text text = npu_text_make(NULL);
+    char expected[4001];
+    NPU_CHECK_EQ(text.len, 0);
+    for (int i = 0; i < 1000; i++) {
+        npu_text_printf(&text, "%04d", i);
+        snprintf(expected + 4 * i, 5, "%04d", i);
+    }
+    NPU_CHECK_STR(text.data, expected);
+    NPU_CHECK_EQ(text.len, 4000);
+    npu_text_append(&text, "a\0b", 3); /* bytes as they are */
+    NPU_CHECK_EQ(text.len, 4003);
+    NPU_CHECK(memcmp(text.data + 4000, "a\0b", 4) == 0);
+    NPU_CHECK_STATUS(text.status, NPU_OK);
+    npu_text_free(&text);
+    NPU_CHECK(!text.data && text.len == 0);
+}
+
+/* Out of memory: what was there stays, nothing more comes, and the status says why. */
+static void test_text_without_memory(void)
+{
+    npu_alloc_counter counter = { 0, 0, 0, 2 };
+    npu_allocator allocator = npu_counting_allocator(&counter);
+    npu_text text = npu_text_make(&allocator);
+    char line[5000];
+    memset(line, 'x', sizeof line);
+    npu_text_append(&text, "kept", 4);
+    npu_text_append(&text, line, sizeof line);
+    NPU_CHECK_STATUS(text.status, NPU_ERR_NO_MEMORY);
+    NPU_CHECK(text.data && strncmp(text.data, "kept", 4) == 0 && strlen(text.data) == text.len);
+    npu_text_free(&text);
+    NPU_CHECK_EQ(counter.live_bytes, 0);
+}
+
+/* ---- allocator ---- */
+
+static void test_counting_allocator(void)
+{
+    npu_alloc_counter counter = { 0, 0, 0, 0 };
+    npu_allocator a = npu_counting_allocator(&counter);
+    char *p = (char *)a.resize(a.ctx, NULL, 0, 100), *q;
+    NPU_CHECK_EQ(counter.live_bytes, 100);
+    memset(p, 7, 100);
+    p = (char *)a.resize(a.ctx, p, 100, 300);
+    NPU_CHECK(p[0] == 7 && p[99] == 7);
+    NPU_CHECK_EQ(counter.live_bytes, 300);
+    q = (char *)a.resize(a.ctx, NULL, 0, 50);
+    NPU_CHECK_EQ(counter.live_bytes, 350);
+    counter.fail_at = counter.num_calls + 1;
+    NPU_CHECK(!a.resize(a.ctx, p, 300, 400)); /* p stays */
+    NPU_CHECK(p[99] == 7);
+    NPU_CHECK_EQ(counter.live_bytes, 350);
+    NPU_CHECK(!a.resize(a.ctx, p, 300, 0));
+    NPU_CHECK(!a.resize(a.ctx, q, 50, 0));
+    NPU_CHECK_EQ(counter.live_bytes, 0);
+    NPU_CHECK_EQ(counter.peak_bytes, 350);
+}
+
+/* ---- threads ---- */
+
+enum { MAX_PARTS = 257 };
+typedef struct marks { int seen[MAX_PARTS]; uint32_t parts; } marks;
+
+/* Each part has its own place: two runs of one part, or none, show. */
+static void mark(void *arg, uint32_t part, uint32_t parts)
+{
+    marks *m = (marks *)arg;
+    m->seen[part] += parts == m->parts && part < parts ? 1 : 1000;
+}
+
+static void check_run(const npu_parallel *threads, uint32_t parts)
+{
+    marks m;
+    memset(&m, 0, sizeof m);
+    m.parts = parts;
+    threads->run(threads->ctx, mark, &m, parts);
+    for (uint32_t i = 0; i < MAX_PARTS; i++) {
+        if (m.seen[i] != (i < parts)) {
+            NPU_CHECK_EQ(m.seen[i], i < parts);
+        }
+    }
+}
+
+static void test_threads(void)
+{
+    static const uint32_t widths[] = { 1, 2, 5 };
+    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
+        npu_alloc_counter counter = { 0, 0, 0, 0 };
+        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_parallel *threads = NULL;
+        npu_status status = npu_threads_create(&threads, widths[w], &allocator);
+        if (status == NPU_ERR_UNSUPPORTED) {
+            NPU_SKIP("no threads in this build");
+            return;
+        }
+        NPU_CHECK_STATUS(status, NPU_OK);
+        NPU_CHECK_EQ(threads->width, widths[w]);
+        for (uint32_t round = 0; round < 200; round++) {
+            check_run(threads, round % MAX_PARTS);
+        }
+        npu_threads_destroy(threads);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+    npu_threads_destroy(NULL);
+}
+
+static void test_threads_without_memory(void)
+{
+    npu_status status = NPU_ERR_NO_MEMORY;
+    for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY; n++) {
+        npu_alloc_counter counter = { 0, 0, 0, 0 };
+        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_parallel *threads = NULL;
+        counter.fail_at = n;
+        status = npu_threads_create(&threads, 3, &allocator);
+        NPU_CHECK(status == NPU_OK || (!threads && (status == NPU_ERR_NO_MEMORY || status == NPU_ERR_UNSUPPORTED)));
+        npu_threads_destroy(threads);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+}
+
+int main(void)
+{
+    NPU_RUN(test_statuses);
+    NPU_RUN(test_sizes);
+    NPU_RUN(test_text);
+    NPU_RUN(test_text_without_memory);
+    NPU_RUN(test_counting_allocator);
+    NPU_RUN(test_threads);
+    NPU_RUN(test_threads_without_memory);
+    return npu_test_done();
+}
