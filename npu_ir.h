@@ -3848,7 +3848,7 @@ NPU_IR_API npu_status npu_graph_convert(npu_graph **out, const npu_graph *g, con
 typedef struct npu_pass {
     const char *name;              /* "convert-gawee-to-linalg" */
     const char *const *namespaces; /* whose ops it may bring in, NULL at the end; NULL = none that are not there already */
-    npu_status (*run)(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag);
+    npu_status (*run)(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag); /* may leave *out NULL: nothing to do */
     void *ctx;
 } npu_pass;
 typedef struct npu_pass_options {
@@ -3861,6 +3861,46 @@ typedef struct npu_pass_options {
    GRAPH (an op of a namespace that the pass does not declare), those of npu_graph_validate. */
 NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, const npu_pass *passes,
                                            uint32_t num_passes, const npu_pass_options *options, npu_diag *diag);
+
+/* ---- optimising passes ----                                                                       >>passes
+   Each is optional and works alone. All keep effects and their order, states, saved values and the names of outputs; they
+   look at the main graph, not into its children. An op is replaced by another one only where no other op needs what
+   lies between (one user, no output, no update, no saved value), and only where the backend that would get it takes
+   the new op, too. Number, symbol, name, and what it does; those marked * are left out unless asked for. */
+#define NPU_IR_PASSES(X)                                                                                     \
+    X(1, NPU_PASS_DEAD_CODE, "dead-code", "ops without a path to an effect, an update or an output go")      \
+    X(2, NPU_PASS_NO_OPS, "no-ops", "views, copies and casts that change nothing go; outputs then name what they copied") \
+    X(3, NPU_PASS_COMMON, "common-subexpressions", "of equal ops on equal operands the first stays; random ops all stay") \
+    X(4, NPU_PASS_CONSTANTS, "fold-constants", "ops on constants are run on a backend; their results become constants") \
+    X(20, NPU_PASS_FUSE, "fuse-elementwise", "connected elementwise ops of one shape become one npu.fused; the same bits")
+
+typedef enum npu_pass_id {
+#define NPU_X(number, symbol, name, doc) symbol = number,
+    NPU_IR_PASSES(NPU_X)
+#undef NPU_X
+    NPU_PASS_NONE = 0
+} npu_pass_id;
+
+/* All zero = the default passes, for any backend, nothing folded. */
+typedef struct npu_optimize_desc {
+    const npu_backend *const *backends; /* by falling priority, as in npu_plan_desc; NULL = new ops are taken for granted */
+    uint32_t num_backends;
+    uint32_t passes;            /* bits 1u << npu_pass_id of those that run; 0 = all that are not marked * */
+    uint32_t skip;              /* bits of those that do not run all the same */
+    uint64_t max_constant_bytes; /* folded constants stay below; 0 = 16 MiB */
+    bool frozen;                /* parameters with data are constants: they will not be bound again */
+    uint32_t _canary;           /* must be 0 */
+} npu_optimize_desc;
+
+/* One pass, for npu_graph_run_passes. desc (NULL = defaults; its `passes` and `skip` are not read) is borrowed. A number that
+   is none gives a pass without a function. Constants are computed by the first backend of desc that is host memory
+   and can run one op (op_call), as npu_ref_backend() can; without one, nothing is folded. */
+NPU_IR_API npu_pass npu_pass_get(npu_pass_id id, const npu_optimize_desc *desc);
+/* Runs the passes that desc asks for, in the order of the table; options (NULL = none) as for npu_graph_run_passes. To find
+   the pass that changes a result, leave them out one by one with `skip`. Errors: INVALID_ARGUMENT (desc is not zeroed,
+   an unknown bit), those of the passes. */
+NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, const npu_optimize_desc *desc,
+                                         const npu_pass_options *options, npu_diag *diag);
 
 /* -----------------------------------------------------------------------------------------------------------
   11  PARTITIONER                                                                                  >>partition
@@ -22149,6 +22189,37 @@ static npu_status npu__call_run(npu__call *c, const npu_backend *b, const npu_te
                   : NPU_OK;
 }
 
+#define NPU__MAX_BACKENDS 32u
+
+/* Adds the device's form of the attributes where the backend's table has the kind; `blob` holds it. */
+static void npu__info_device(npu_op_info *info, const npu_backend *b, uint8_t blob[256])
+{
+    info->device_kind = info->device_schema = info->device_size = 0;
+    info->device_attrs = NULL;
+    if (b->abi &&
+        npu_abi_encode(b->abi, b->num_abi, info, &info->device_kind, &info->device_schema, blob, 256,
+                       &info->device_size) == NPU_OK) {
+        info->device_attrs = blob;
+    }
+}
+
+/* Asks one backend. */
+static uint32_t npu__ask(const npu_backend *b, npu_op_info *info, npu_support *answer)
+{
+    uint8_t blob[256];
+    memset(answer, 0, sizeof *answer);
+    answer->size = (uint32_t)sizeof *answer;
+    if (info->dynamic && !(b->traits & NPU_BACKEND_DYNAMIC)) {
+        return answer->reason = NPU_REASON_DYNAMIC;
+    }
+    npu__info_device(info, b, blob);
+    if (b->supports(b->ctx, info, answer)) {
+        answer->reason = answer->reason ? answer->reason : NPU_REASON_OP;
+    }
+    answer->text[sizeof answer->text - 1] = 0;
+    return answer->reason;
+}
+
 NPU_IR_API npu_status npu_op_call(const npu_backend *b, npu_kind kind, const npu_tensor *in, uint32_t num_in,
                                   const npu_tensor *out, uint32_t num_out, uint32_t attr_schema,
                                   const void *blob, uint32_t blob_size, uint64_t stream, npu_diag *diag)
@@ -22972,11 +23043,12 @@ static npu_status npu__pass_run(const npu_pass *pass, npu_graph **out, const npu
     memset(&inner, 0, sizeof inner);
     *out = NULL;
     npu__pass_dump(options, pass, false, g);
-    status = pass->run(pass->ctx, out, g, &inner);
-    if (status == NPU_OK) {
+    status = pass->run ? pass->run(pass->ctx, out, g, &inner)
+                       : npu__fail(&inner, NPU_ERR_INVALID_ARGUMENT, "it has no function");
+    if (status == NPU_OK && *out) {
         status = npu__pass_check_spaces(pass, g, *out, &inner);
     }
-    if (status == NPU_OK && options && options->validate) {
+    if (status == NPU_OK && *out && options && options->validate) {
         status = npu_graph_validate(*out, npu__keep_first, &inner);
     }
     if (status) {
@@ -22984,9 +23056,9 @@ static npu_status npu__pass_run(const npu_pass *pass, npu_graph **out, const npu
         *out = NULL;
         *diag = inner; /* keeps op and location */
         diag->status = NPU_OK;
-        return npu__fail(diag, status, "pass %s: %.180s", pass->name, inner.message);
+        return npu__fail(diag, status, "pass %s: %.180s", pass->name ? pass->name : "?", inner.message);
     }
-    npu__pass_dump(options, pass, true, *out);
+    npu__pass_dump(options, pass, true, *out ? *out : g);
     return NPU_OK;
 }
 
@@ -23000,19 +23072,820 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
     if (!g || g->diag.status || (options && options->_canary)) {
         status = npu__fail(&local, g && !g->diag.status ? NPU_ERR_INVALID_ARGUMENT : NPU_ERR_GRAPH,
                            "passes: the graph has failed, or the options are not zeroed");
-    } else if (num_passes == 0) {
-        status = npu_graph_rewrite(&now, g, NULL, NULL, &local);
     }
     for (uint32_t i = 0; i < num_passes && status == NPU_OK; i++) {
         status = npu__pass_run(&passes[i], &next, now ? now : g, options, &local);
-        npu_graph_destroy(now);
-        now = next;
+        if (next || status) {
+            npu_graph_destroy(now);
+            now = next;
+        }
+    }
+    if (status == NPU_OK && !now) {
+        status = npu_graph_rewrite(&now, g, NULL, NULL, &local);
     }
     if (status && diag) {
         *diag = local;
     }
     *out = now;
     return status;
+}
+
+/* ---- optimising passes: what they share ---- */
+
+/* A pass that has nothing to do leaves *out NULL. */
+typedef npu_status (*npu__pass_fn)(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag);
+
+/* Must a value stay whatever its users do: is it an output, the next content of a state, or saved? */
+static bool npu__is_kept(const npu_graph *g, uint32_t value)
+{
+    bool kept = false;
+    for (uint32_t i = 0; i < g->num_outputs && !kept; i++) {
+        kept = g->outputs[i].a == value;
+    }
+    for (uint32_t i = 0; i < g->num_updates && !kept; i++) {
+        kept = g->updates[i].b == value;
+    }
+    for (uint32_t i = 0; i < g->num_saved && !kept; i++) {
+        kept = g->saved[i].b == value;
+    }
+    return kept;
+}
+
+/* Index of the first backend that takes an op; num_backends = none does. With no backends: 0. */
+static uint32_t npu__pass_backend(const npu_optimize_desc *desc, npu_op_info *info)
+{
+    npu_support answer;
+    uint32_t b = 0;
+    while (b < desc->num_backends && npu__ask(desc->backends[b], info, &answer)) {
+        b++;
+    }
+    return b;
+}
+
+/* The first backend whose ops the passes may run themselves; NULL = there is none. */
+static const npu_backend *npu__pass_computer(const npu_optimize_desc *desc)
+{
+    for (uint32_t i = 0; i < desc->num_backends; i++) {
+        if ((desc->backends[i]->traits & NPU_BACKEND_HOST) && desc->backends[i]->op_call) {
+            return desc->backends[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- regions: ops that become one op with a child graph ---- */
+
+#define NPU__PASSES_ON_DEMAND 0u /* bits of passes that run only when asked for */
+
+enum { NPU__REGION_MAX_OPS = 64, NPU__REGION_MAX_VALUES = 4 * NPU__REGION_MAX_OPS };
+
+typedef struct npu__region {
+    const npu_optimize_desc *desc;
+    npu_rewrite *rw;
+    npu_kind kind;                    /* of the new op */
+    const char *name;                 /* of its body */
+    npu_level level;
+    uint32_t backend;                 /* that takes its ops, and must take the new one */
+    uint32_t ops[NPU__REGION_MAX_OPS], num_ops; /* of the old graph, rising */
+    npu_graph *body;
+    npu__pair map[NPU__REGION_MAX_VALUES];      /* value of the old graph, value of the body */
+    npu_value inputs[NPU__REGION_MAX_VALUES];   /* of the new graph */
+    uint32_t outputs[NPU__REGION_MAX_VALUES];   /* of the old graph, the last one first: only then is the first result the
+                                                   last that is written, which lets it take an operand's memory */
+    uint32_t num_map, num_inputs, num_outputs;
+} npu__region;
+
+static uint32_t npu__region_find(const npu__region *r, uint32_t old)
+{
+    uint32_t i = 0;
+    while (i < r->num_map && r->map[i].a != old) {
+        i++;
+    }
+    return i < r->num_map ? r->map[i].b : 0;
+}
+
+static bool npu__region_map(npu__region *r, uint32_t old, uint32_t inner)
+{
+    if (!inner || r->num_map == NPU__REGION_MAX_VALUES) {
+        return false;
+    }
+    r->map[r->num_map].a = old;
+    r->map[r->num_map++].b = inner;
+    return true;
+}
+
+/* A value from outside becomes an input of the body; one number that is known becomes a constant of a scalar body. */
+static bool npu__region_operand(npu__region *r, uint32_t old)
+{
+    const npu_graph *from = r->rw->from;
+    npu_spec spec = *from->specs[from->values[old].spec];
+    const void *data = npu__constant_data(from, old);
+    npu_value inner;
+    char name[16];
+    if (!old || npu__region_find(r, old)) {
+        return true;
+    }
+    if (r->level == NPU_LEVEL_SCALAR) {
+        npu_spec scalar = npu_spec_scalar((npu_dtype)spec.dtype);
+        scalar.wrapped = spec.wrapped;
+        if (spec.rank == 0 && data) {
+            return npu__region_map(r, old, npu_constant(r->body, NULL, scalar, data).id);
+        }
+        spec = scalar;
+    }
+    snprintf(name, sizeof name, "x%u", (unsigned)r->num_inputs);
+    inner = npu_input(r->body, name, spec);
+    r->inputs[r->num_inputs++] = npu__make_value(r->rw->values[old]);
+    return npu__region_map(r, old, inner.id);
+}
+
+/* One op again, in the body. Its results must be of the dtypes that they had, and in a tensor body of the same specs. */
+static bool npu__region_op(npu__region *r, uint32_t id)
+{
+    const npu_graph *from = r->rw->from;
+    const npu__op *o = &from->ops[id];
+    npu__emission e;
+    npu_op op;
+    bool ok = true;
+    for (uint32_t i = 0; i < o->num_operands && ok; i++) {
+        ok = npu__region_operand(r, from->uses[o->first_operand + i].value);
+    }
+    r->body->num_operands = 0;
+    for (uint32_t i = 0; i < o->num_operands && ok; i++) {
+        ok = npu__push_operand(r->body, npu__make_value(npu__region_find(r, from->uses[o->first_operand + i].value)));
+    }
+    memset(&e, 0, sizeof e);
+    e.def = npu_registry_get(r->body->registry, o->def->kind);
+    e.operands = r->body->operands;
+    e.num_operands = o->num_operands;
+    e.groups = from->groups ? from->groups + o->groups : NULL;
+    if (o->attrs != NPU_NO_INDEX) {
+        e.attrs = from->blobs + o->attrs;
+        e.attrs_size = o->attrs_size;
+    }
+    op = ok && e.def ? npu__emit(r->body, &e) : npu__make_op(0);
+    for (uint32_t i = 0; i < o->num_results && op.id; i++) {
+        uint32_t inner = r->body->ops[op.id].first_result + i;
+        const npu_spec *now = r->body->specs[r->body->values[inner].spec];
+        const npu_spec *old = from->specs[from->values[o->first_result + i].spec];
+        ok = ok && (r->level == NPU_LEVEL_SCALAR ? now->dtype == old->dtype : npu_spec_equal(now, old)) &&
+             npu__region_map(r, o->first_result + i, inner);
+    }
+    return ok && op.id;
+}
+
+static bool npu__region_has(const npu__region *r, uint32_t op)
+{
+    for (uint32_t i = 0; i < r->num_ops; i++) {
+        if (r->ops[i] == op) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What others need of a region becomes its outputs. */
+static bool npu__region_outputs(npu__region *r, const uint8_t *kept)
+{
+    const npu_graph *from = r->rw->from;
+    bool ok = true;
+    for (uint32_t k = r->num_ops; k-- > 0;) {
+        const npu__op *o = &from->ops[r->ops[k]];
+        for (uint32_t v = o->first_result; v < o->first_result + o->num_results; v++) {
+            bool needed = kept ? kept[v] : npu__is_kept(from, v);
+            for (uint32_t use = from->values[v].first_use; use && !needed; use = from->uses[use - 1].next) {
+                needed = r->rw->live[from->uses[use - 1].op] && !npu__region_has(r, from->uses[use - 1].op);
+            }
+            if (needed) {
+                char name[16];
+                snprintf(name, sizeof name, "y%u", (unsigned)r->num_outputs);
+                r->outputs[r->num_outputs++] = v;
+                ok = ok && npu_output(r->body, name, npu__make_value(npu__region_find(r, v))) == NPU_OK;
+            }
+        }
+    }
+    return ok;
+}
+
+/* Does the shape follow from the inputs that are left, and does the backend take the op? */
+static bool npu__region_accepted(npu__region *r, npu_op op)
+{
+    npu_graph *to = r->rw->to;
+    const npu__op *o = &to->ops[op.id];
+    npu_op_storage storage;
+    npu_op_info info;
+    bool ok = o->num_results == r->num_outputs;
+    for (uint32_t i = 0; i < r->num_outputs && ok; i++) {
+        ok = npu_spec_equal(to->specs[to->values[o->first_result + i].spec],
+                            r->rw->from->specs[r->rw->from->values[r->outputs[i]].spec]);
+    }
+    memset(&storage, 0, sizeof storage);
+    ok = ok && npu_op_describe(to, op, &info, &storage) == NPU_OK &&
+         (r->desc->num_backends == 0 || npu__pass_backend(r->desc, &info) == r->backend);
+    npu_op_storage_free(&storage);
+    return ok;
+}
+
+/* Emits the new op and replaces what it makes. False leaves nothing but a dead op: the old ops must be copied. */
+static bool npu__region_emit(npu__region *r, const uint8_t *kept)
+{
+    npu_graph *to = r->rw->to;
+    uint32_t index = 0;
+    npu_arg args[2];
+    npu_op op = { 0 };
+    bool ok;
+    r->num_map = r->num_inputs = r->num_outputs = 0;
+    r->body = npu_graph_child(to, r->name, r->level, &index);
+    ok = r->body != NULL;
+    for (uint32_t i = 0; i < r->num_ops && ok; i++) {
+        ok = npu__region_op(r, r->ops[i]);
+    }
+    ok = ok && npu__region_outputs(r, kept) && r->num_inputs && r->num_outputs;
+    if (ok) {
+        args[0] = npu_arg_tensors(NULL, r->inputs, r->num_inputs);
+        args[1] = npu_arg_int("body", index);
+        args[1].form = NPU_ARG_GRAPH;
+        op = npu_emit(to, r->kind, args, 2);
+        ok = op.id && npu__region_accepted(r, op);
+    }
+    for (uint32_t i = 0; i < r->num_outputs && ok; i++) {
+        npu_rewrite_replace(r->rw, npu__make_value(r->outputs[i]), npu_op_result(to, op, i));
+    }
+    if (!ok && r->body) {
+        npu_graph_destroy(r->body);
+        to->num_children--;
+    }
+    return ok;
+}
+
+/* ---- elementwise fusion ----
+
+   Ops join the regions of their operands in order. A region is closed as soon as an op outside reads from it, so that
+   the fused op can stand where its last op stood: nothing before needs its results, and all operands are there. */
+
+typedef struct npu__fusion {
+    const npu_optimize_desc *desc;
+    const npu_graph *g;
+    uint32_t *parent;      /* per op: another op of its region, at last the region's first */
+    uint32_t *count;       /* per first op: ops of the region */
+    uint32_t *next, *last; /* per op: the next one of its region; per first op: the last one */
+    uint8_t *state;        /* per op: 0 stays as it is, else 1 + backend; per first op NPU__CLOSED is added */
+    uint8_t *live, *kept;  /* per op; per value */
+    npu__region region;
+} npu__fusion;
+
+enum { NPU__CLOSED = 0x80 };
+
+static uint32_t npu__fusion_find(npu__fusion *f, uint32_t op)
+{
+    while (f->parent[op] != op) {
+        f->parent[op] = f->parent[f->parent[op]];
+        op = f->parent[op];
+    }
+    return op;
+}
+
+static bool npu__fusible_spec(const npu_spec *s)
+{
+    return s->cls == NPU_CLASS_TENSOR && s->space == NPU_SPACE_DEFAULT && !s->quant && npu_spec_is_static(s);
+}
+
+/* Elementwise, and with the same dtypes as registers: operands that take part in promotion have one dtype, so that it does
+   not matter which of them have dims. */
+static bool npu__fusible(const npu_graph *g, const npu__op *o)
+{
+    const uint32_t bad = NPU_EFFECT | NPU_RANDOM | NPU_VIEW | NPU_SLICE | NPU_DATA | NPU_VARIADIC | NPU_NO_KERNEL;
+    uint32_t space = NPU_KIND_NAMESPACE(o->def->kind), dtype = NPU_NONE;
+    if (!(o->def->traits & NPU_ELEMENTWISE) || (o->def->traits & bad) || o->num_results != 1 || !o->num_operands ||
+        (space != NPU_NS_ATEN && space != NPU_NS_TENSOR) || !npu__fusible_spec(g->specs[g->values[o->first_result].spec])) {
+        return false;
+    }
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        uint32_t v = g->uses[o->first_operand + i].value;
+        const npu_spec *s = v ? g->specs[g->values[v].spec] : NULL;
+        if (s && (!npu__fusible_spec(s) || (s->wrapped && !npu__constant_data(g, v)))) {
+            return false;
+        }
+        if (s && !s->wrapped && s->dtype != NPU_BOOL) {
+            if (dtype != NPU_NONE && dtype != s->dtype) {
+                return false;
+            }
+            dtype = s->dtype;
+        }
+    }
+    return true;
+}
+
+/* 1 + the backend that takes an op, where that one takes fused ops too; else 0. */
+static uint8_t npu__fusion_state(npu__fusion *f, uint32_t id, npu_op_storage *storage)
+{
+    npu_op_info info;
+    uint32_t backend = 0;
+    if (!f->live[id] || !npu__fusible(f->g, &f->g->ops[id])) {
+        return 0;
+    }
+    if (f->desc->num_backends) {
+        backend = npu_op_describe(f->g, npu__make_op(id), &info, storage) ? f->desc->num_backends
+                                                                          : npu__pass_backend(f->desc, &info);
+    }
+    return backend < NPU__MAX_BACKENDS && (backend < f->desc->num_backends || !f->desc->num_backends) ? (uint8_t)(backend + 1)
+                                                                                                      : 0;
+}
+
+/* May op `id` join the region of the one that makes its operand? */
+static bool npu__fusion_fits(const npu__fusion *f, uint32_t id, uint32_t region, uint32_t others)
+{
+    const npu_graph *g = f->g;
+    const npu_spec *a = g->specs[g->values[g->ops[id].first_result].spec];
+    const npu_spec *b = g->specs[g->values[g->ops[region].first_result].spec];
+    return f->state[region] == f->state[id] && f->count[region] + others < NPU__REGION_MAX_OPS && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
+}
+
+/* Puts op `id` into a region; its operands from other regions close those. */
+static void npu__fusion_place(npu__fusion *f, uint32_t id)
+{
+    const npu_graph *g = f->g;
+    const npu__op *o = &g->ops[id];
+    uint32_t mine = id;
+    f->parent[id] = id;
+    f->count[id] = 1;
+    for (uint32_t i = 0; i < o->num_operands && f->state[id]; i++) {
+        uint32_t producer = g->values[g->uses[o->first_operand + i].value].producer;
+        uint32_t region = producer ? npu__fusion_find(f, producer) : 0;
+        if (region && region != mine && npu__fusion_fits(f, id, region, f->count[mine])) {
+            uint32_t first = region < mine ? region : mine, second = region < mine ? mine : region;
+            f->parent[second] = first;
+            f->count[first] += f->count[second];
+            mine = first;
+        }
+    }
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        uint32_t producer = g->values[g->uses[o->first_operand + i].value].producer;
+        uint32_t region = producer ? npu__fusion_find(f, producer) : 0;
+        if (region && region != mine) {
+            f->state[region] |= f->state[region] ? NPU__CLOSED : 0;
+        }
+    }
+}
+
+/* Links the ops of every region; true when there is one of two ops or more. */
+static bool npu__fusion_link(npu__fusion *f)
+{
+    bool any = false;
+    for (uint32_t id = 1; id < f->g->num_ops; id++) {
+        uint32_t first = npu__fusion_find(f, id);
+        if (first != id) {
+            f->next[f->last[first]] = id;
+            any = true;
+        }
+        f->last[first] = id;
+    }
+    return any;
+}
+
+static bool npu__fusion_find_regions(npu__fusion *f)
+{
+    npu_op_storage storage;
+    memset(&storage, 0, sizeof storage);
+    npu__mark_live(f->g, f->live);
+    for (uint32_t i = 0; i < f->g->num_outputs; i++) {
+        f->kept[f->g->outputs[i].a] = 1;
+    }
+    for (uint32_t i = 0; i < f->g->num_updates; i++) {
+        f->kept[f->g->updates[i].b] = 1;
+    }
+    for (uint32_t i = 0; i < f->g->num_saved; i++) {
+        f->kept[f->g->saved[i].b] = 1;
+    }
+    for (uint32_t id = 1; id < f->g->num_ops; id++) {
+        f->state[id] = npu__fusion_state(f, id, &storage);
+        npu__fusion_place(f, id);
+    }
+    npu_op_storage_free(&storage);
+    return npu__fusion_link(f);
+}
+
+static npu_status npu__fusion_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu__fusion *f = (npu__fusion *)ctx;
+    uint32_t first = npu__fusion_find(f, op.id);
+    (void)from;
+    if (f->count[first] < 2) {
+        npu_rewrite_copy(rw, op);
+        return NPU_OK;
+    }
+    if (op.id != f->last[first]) {
+        return NPU_OK;
+    }
+    f->region.rw = rw;
+    f->region.backend = (f->state[first] & ~(uint32_t)NPU__CLOSED) - 1;
+    f->region.num_ops = 0;
+    for (uint32_t id = first; id; id = f->next[id]) {
+        f->region.ops[f->region.num_ops++] = id;
+    }
+    if (!npu__region_emit(&f->region, f->kept)) {
+        for (uint32_t i = 0; i < f->region.num_ops; i++) {
+            npu_rewrite_copy(rw, npu__make_op(f->region.ops[i]));
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__pass_fuse(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    const npu_allocator *a = &g->allocator;
+    size_t n = g->num_ops;
+    npu__fusion *f = (npu__fusion *)npu__alloc_zero(a, sizeof *f);
+    uint32_t *numbers = (uint32_t *)npu__alloc_zero(a, 4 * n * sizeof *numbers);
+    uint8_t *flags = (uint8_t *)npu__alloc_zero(a, 2 * n + g->num_values);
+    npu_status status = f && numbers && flags ? NPU_OK : npu__fail(diag, NPU_ERR_NO_MEMORY, "fuse-elementwise: out of memory");
+    if (status == NPU_OK) {
+        f->desc = f->region.desc = desc;
+        f->g = g;
+        f->parent = numbers;
+        f->count = numbers + n;
+        f->next = numbers + 2 * n;
+        f->last = numbers + 3 * n;
+        f->state = flags;
+        f->live = flags + n;
+        f->kept = flags + 2 * n;
+        f->region.kind = NPU_NPU_FUSED;
+        f->region.level = NPU_LEVEL_SCALAR;
+        f->region.name = "fused";
+        if (npu__fusion_find_regions(f)) {
+            status = npu_graph_rewrite(out, g, npu__fusion_op, f, diag);
+        }
+    }
+    npu__free(a, f, sizeof *f);
+    npu__free(a, numbers, 4 * n * sizeof *numbers);
+    npu__free(a, flags, 2 * n + g->num_values);
+    return status;
+}
+
+/* ---- dead code, no-ops ---- */
+
+static npu_status npu__pass_dead_code(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    uint8_t *live = (uint8_t *)npu__alloc_zero(&g->allocator, g->num_ops);
+    bool all;
+    (void)desc;
+    if (!live) {
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "dead-code: out of memory");
+    }
+    npu__mark_live(g, live);
+    all = !memchr(live + 1, 0, g->num_ops - 1);
+    npu__free(&g->allocator, live, g->num_ops);
+    return all ? NPU_OK : npu_graph_rewrite(out, g, NULL, NULL, diag);
+}
+
+/* Has the result the elements of operand 0, and its spec? A view of the same spec changes nothing, a slice neither: it
+   is all of the operand. */
+static bool npu__is_no_op(const npu_graph *g, const npu__op *o)
+{
+    uint32_t traits = o->def->traits, x = o->num_operands ? g->uses[o->first_operand].value : 0;
+    const npu_spec *spec = g->specs[g->values[x].spec];
+    npu_kind kind = o->def->kind;
+    bool keeps = (traits & (NPU_VIEW | NPU_SLICE)) || kind == NPU_ATEN_TO_DTYPE || kind == NPU_ATEN_TO_COPY ||
+                 kind == NPU_ATEN_TYPE_AS || kind == NPU_ATEN_EXPAND || kind == NPU_ATEN_EXPAND_AS;
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        keeps = keeps && spec->dims[i] != NPU_DYNAMIC_DIM; /* two of them need not be equal */
+    }
+    return keeps && x && o->num_results == 1 && kind != NPU_NPU_GETITEM &&
+           !(traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL)) && g->values[x].spec == g->values[o->first_result].spec;
+}
+
+static npu_status npu__no_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    (void)ctx;
+    if (npu__is_no_op(from, &from->ops[op.id])) {
+        rw->values[from->ops[op.id].first_result] = rw->values[from->uses[from->ops[op.id].first_operand].value];
+    } else {
+        npu_rewrite_copy(rw, op);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__pass_no_ops(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    bool any = false;
+    (void)desc;
+    for (uint32_t id = 1; id < g->num_ops && !any; id++) {
+        any = npu__is_no_op(g, &g->ops[id]);
+    }
+    return any ? npu_graph_rewrite(out, g, npu__no_op, NULL, diag) : NPU_OK;
+}
+
+/* ---- common subexpressions ---- */
+
+typedef struct npu__common {
+    uint32_t *table, size; /* open addressing over ids of the new graph: ops, and values of small constants apart from them */
+    uint32_t *constants;
+    uint32_t num_merged;
+} npu__common;
+
+enum { NPU__COMMON_CONSTANT = 64 }; /* bytes of a constant that is compared */
+
+static bool npu__same_op(const npu_graph *g, const npu__op *a, const npu__op *b)
+{
+    uint32_t lists = a->def == b->def ? npu__num_lists(a->def->schema) : 0;
+    const uint8_t *x = a->attrs == NPU_NO_INDEX ? a->def->defaults : g->blobs + a->attrs;
+    const uint8_t *y = b->attrs == NPU_NO_INDEX ? b->def->defaults : g->blobs + b->attrs;
+    uint32_t size = a->attrs == NPU_NO_INDEX ? a->def->defaults_size : a->attrs_size;
+    bool same = a->def == b->def && a->num_operands == b->num_operands && a->num_results == b->num_results &&
+                size == (b->attrs == NPU_NO_INDEX ? b->def->defaults_size : b->attrs_size) && (!size || memcmp(x, y, size) == 0);
+    for (uint32_t i = 0; i < a->num_operands && same; i++) {
+        same = g->uses[a->first_operand + i].value == g->uses[b->first_operand + i].value;
+    }
+    for (uint32_t i = 0; i < lists && same; i++) {
+        same = g->groups[a->groups + i] == g->groups[b->groups + i];
+    }
+    for (uint32_t i = 0; i < a->num_results && same && !a->def->rule; i++) {
+        same = g->values[a->first_result + i].spec == g->values[b->first_result + i].spec;
+    }
+    return same;
+}
+
+static uint32_t npu__op_hash(const npu_graph *g, const npu__op *o)
+{
+    uint32_t h = o->def->kind * 2654435761u ^ o->num_operands;
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        h = (h ^ g->uses[o->first_operand + i].value) * 16777619u;
+    }
+    return h ^ h >> 15;
+}
+
+/* The first constant of the new graph with the same spec and bytes; large ones are themselves. */
+static uint32_t npu__common_constant(npu__common *c, const npu_graph *to, uint32_t id)
+{
+    const npu__value *v = &to->values[id];
+    const npu__data *data = &to->data[v->data];
+    uint32_t at;
+    if (v->role != NPU_ROLE_CONSTANT || v->name || data->size > NPU__COMMON_CONSTANT) {
+        return id;
+    }
+    at = (npu__hash((const char *)data->data, data->size) ^ v->spec) & (c->size - 1);
+    while (c->constants[at]) {
+        const npu__value *other = &to->values[c->constants[at]];
+        if (other->spec == v->spec && memcmp(to->data[other->data].data, data->data, data->size) == 0) {
+            return c->constants[at];
+        }
+        at = (at + 1) & (c->size - 1);
+    }
+    return c->constants[at] = id;
+}
+
+/* Copies an op; where an equal one stands already the copy stays dead and its results are those of the first. */
+static npu_status npu__common_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu__common *c = (npu__common *)ctx;
+    const npu__op *o = &from->ops[op.id], *now;
+    uint32_t at;
+    npu_op copy;
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        uint32_t old = from->uses[o->first_operand + i].value;
+        rw->values[old] = old ? npu__common_constant(c, rw->to, rw->values[old]) : 0;
+    }
+    copy = npu_rewrite_copy(rw, op);
+    if (!copy.id || !o->num_results || (o->def->traits & (NPU_EFFECT | NPU_RANDOM))) {
+        return NPU_OK;
+    }
+    now = &rw->to->ops[copy.id];
+    at = npu__op_hash(rw->to, now) & (c->size - 1);
+    while (c->table[at] && !npu__same_op(rw->to, &rw->to->ops[c->table[at]], now)) {
+        at = (at + 1) & (c->size - 1);
+    }
+    if (!c->table[at]) {
+        c->table[at] = copy.id;
+        return NPU_OK;
+    }
+    c->num_merged++;
+    for (uint32_t i = 0; i < o->num_results; i++) {
+        rw->values[o->first_result + i] = rw->to->ops[c->table[at]].first_result + i;
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__pass_common(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    npu__common c;
+    npu_status status;
+    (void)desc;
+    memset(&c, 0, sizeof c);
+    for (c.size = 16; c.size / 2 < g->num_ops || c.size / 2 < g->num_values;) {
+        c.size *= 2;
+    }
+    c.table = (uint32_t *)npu__alloc_zero(&g->allocator, 2 * (size_t)c.size * sizeof *c.table);
+    if (!c.table) {
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "common-subexpressions: out of memory");
+    }
+    c.constants = c.table + c.size;
+    status = npu_graph_rewrite(out, g, npu__common_op, &c, diag);
+    npu__free(&g->allocator, c.table, 2 * (size_t)c.size * sizeof *c.table);
+    return status;
+}
+
+/* ---- constants ---- */
+
+enum { NPU__FOLD_MAX_TENSORS = 16, NPU__FOLD_MAX_BYTES = 1 << 24, NPU__FOLD_MAX_CREATED = 1 << 16 };
+
+typedef struct npu__folding {
+    const npu_optimize_desc *desc;
+    const npu_backend *backend;
+    npu_allocator allocator;
+    void *memory[NPU__FOLD_MAX_TENSORS]; /* of results */
+    size_t sizes[NPU__FOLD_MAX_TENSORS];
+} npu__folding;
+
+/* Data of a value that is known for good; NULL = it is not. */
+static const void *npu__frozen_data(const npu_optimize_desc *desc, const npu_graph *g, uint32_t id)
+{
+    bool known = g->values[id].role == NPU_ROLE_CONSTANT || (g->values[id].role == NPU_ROLE_PARAM && desc->frozen);
+    return known ? g->data[g->values[id].data].data : NULL;
+}
+
+/* Could an op be folded if its operands were known? */
+static bool npu__foldable(const npu__folding *f, const npu_graph *g, const npu__op *o)
+{
+    uint64_t most = f->desc->max_constant_bytes ? f->desc->max_constant_bytes : NPU__FOLD_MAX_BYTES;
+    bool ok = o->num_results && o->num_operands + o->num_results <= NPU__FOLD_MAX_TENSORS && o->def->kind &&
+              !(o->def->traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL));
+    most = !o->num_operands && most > NPU__FOLD_MAX_CREATED ? NPU__FOLD_MAX_CREATED : most;
+    for (uint32_t i = 0; i < o->num_results && ok; i++) {
+        size_t size = 0;
+        ok = npu_spec_size(g->specs[g->values[o->first_result + i].spec], &size) == NPU_OK && size <= most;
+    }
+    return ok;
+}
+
+/* Runs one op on its operands in the new graph; the results are in memory[]. */
+static npu_status npu__fold_run(npu__folding *f, npu_rewrite *rw, npu_op op)
+{
+    npu_tensor tensors[NPU__FOLD_MAX_TENSORS];
+    npu_buffer buffers[NPU__FOLD_MAX_TENSORS];
+    const void *known[NPU__FOLD_MAX_TENSORS];
+    const npu_op_info *old = npu_rewrite_info(rw, op);
+    npu_op_info info;
+    npu_support answer;
+    uint8_t blob[256];
+    npu_status status = old ? NPU_OK : NPU_ERR_NO_MEMORY;
+    memset(tensors, 0, sizeof tensors);
+    for (uint32_t i = 0; status == NPU_OK && i < old->num_in + old->num_out; i++) {
+        const npu_spec *s = i < old->num_in ? old->in[i] : old->out[i - old->num_in];
+        const void *data = NULL;
+        if (i < old->num_in && s) {
+            data = known[i] = npu__frozen_data(f->desc, rw->to, npu_rewrite_operand(rw, op, i).id);
+        } else if (s) {
+            status = npu_spec_size(s, &f->sizes[i - old->num_in]);
+            data = f->memory[i - old->num_in] = npu__alloc_zero(&f->allocator, f->sizes[i - old->num_in]);
+            status = status ? status : data ? NPU_OK : NPU_ERR_NO_MEMORY;
+        } else {
+            known[i] = NULL;
+        }
+        if (s && status == NPU_OK) {
+            status = npu_tensor_host(&tensors[i], &buffers[i], (npu_dtype)s->dtype, s->rank, s->dims, data);
+        }
+    }
+    if (status == NPU_OK) {
+        info = *old;
+        info.in_data = known;
+        status = npu__ask(f->backend, &info, &answer) ? NPU_ERR_NOT_IMPLEMENTED : NPU_OK;
+        npu__info_device(&info, f->backend, blob);
+        status = status ? status : f->backend->op_call(f->backend->ctx, &info, tensors, tensors + info.num_in, 0);
+    }
+    return status;
+}
+
+/* An op that fails stays: it will fail when it runs. */
+static npu_status npu__fold_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu__folding *f = (npu__folding *)ctx;
+    const npu__op *o = &from->ops[op.id];
+    bool known = npu__foldable(f, from, o);
+    npu_status status;
+    for (uint32_t i = 0; i < o->num_operands && known; i++) {
+        uint32_t old = from->uses[o->first_operand + i].value;
+        known = !old || npu__frozen_data(f->desc, rw->to, rw->values[old]);
+    }
+    if (!known) {
+        npu_rewrite_copy(rw, op);
+        return NPU_OK;
+    }
+    memset(f->memory, 0, sizeof f->memory);
+    status = npu__fold_run(f, rw, op);
+    for (uint32_t i = 0; i < o->num_results; i++) {
+        if (status == NPU_OK) {
+            npu_spec spec = npu__rewrite_spec(rw, from->specs[from->values[o->first_result + i].spec]);
+            npu_value v = npu_constant(rw->to, NULL, spec, f->memory[i]);
+            npu_rewrite_replace(rw, npu__make_value(o->first_result + i), v);
+        }
+        npu__free(&f->allocator, f->memory[i], f->sizes[i]);
+    }
+    if (status && status != NPU_ERR_NO_MEMORY) {
+        npu_rewrite_copy(rw, op);
+        status = NPU_OK;
+    }
+    return status;
+}
+
+static npu_status npu__pass_constants(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    npu__folding f;
+    bool any = false;
+    memset(&f, 0, sizeof f);
+    f.desc = desc;
+    f.backend = npu__pass_computer(desc);
+    f.allocator = g->allocator;
+    for (uint32_t id = 1; id < g->num_ops && f.backend && !any; id++) {
+        const npu__op *o = &g->ops[id];
+        any = npu__foldable(&f, g, o);
+        for (uint32_t i = 0; i < o->num_operands && any; i++) {
+            uint32_t v = g->uses[o->first_operand + i].value;
+            any = !v || npu__frozen_data(desc, g, v);
+        }
+    }
+    return any ? npu_graph_rewrite(out, g, npu__fold_op, &f, diag) : NPU_OK;
+}
+
+/* ---- the list of passes ---- */
+
+static const char *const npu__pass_spaces[] = { "aten", "aicf", "npu", NULL };
+
+typedef struct npu__pass_row {
+    npu_pass_id id;
+    npu__pass_fn run;
+} npu__pass_row;
+
+static const npu__pass_row npu__pass_rows[] = {
+    { NPU_PASS_DEAD_CODE, npu__pass_dead_code },
+    { NPU_PASS_NO_OPS, npu__pass_no_ops },
+    { NPU_PASS_COMMON, npu__pass_common },
+    { NPU_PASS_CONSTANTS, npu__pass_constants },
+    { NPU_PASS_FUSE, npu__pass_fuse },
+};
+
+static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    npu_optimize_desc defaults;
+    const npu_optimize_desc *desc = ctx ? (const npu_optimize_desc *)ctx : &defaults;
+    memset(&defaults, 0, sizeof defaults);
+    for (size_t i = 0; i < NPU__COUNT(npu__pass_rows); i++) {
+        if (npu__pass_rows[i].id == id) {
+            return npu__pass_rows[i].run(desc, out, g, diag);
+        }
+    }
+    return NPU_OK;
+}
+
+/* A function per pass, since an npu_pass has one ctx: the desc. */
+#define NPU_X(number, symbol, name, doc)                                                           \
+    static npu_status npu__run_##symbol(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag) \
+    {                                                                                              \
+        return npu__pass_start(symbol, ctx, out, g, diag);                                         \
+    }
+NPU_IR_PASSES(NPU_X)
+#undef NPU_X
+
+NPU_IR_API npu_pass npu_pass_get(npu_pass_id id, const npu_optimize_desc *desc)
+{
+    npu_pass pass;
+    memset(&pass, 0, sizeof pass);
+    pass.namespaces = npu__pass_spaces;
+    pass.ctx = (void *)(uintptr_t)desc;
+    switch (id) {
+#define NPU_X(number, symbol, text, doc) \
+    case symbol: pass.name = text; pass.run = npu__run_##symbol; break;
+    NPU_IR_PASSES(NPU_X)
+#undef NPU_X
+    default: break;
+    }
+    return pass;
+}
+
+NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, const npu_optimize_desc *desc,
+                                         const npu_pass_options *options, npu_diag *diag)
+{
+    static const npu_pass_id order[] = {
+#define NPU_X(number, symbol, name, doc) symbol,
+        NPU_IR_PASSES(NPU_X)
+#undef NPU_X
+    };
+    npu_pass passes[NPU__COUNT(order)];
+    uint32_t num_passes = 0, all = 0, wanted = 0;
+    for (size_t i = 0; i < NPU__COUNT(order); i++) {
+        all |= 1u << order[i];
+    }
+    wanted = desc && desc->passes ? desc->passes : all & ~NPU__PASSES_ON_DEMAND;
+    *out = NULL;
+    if (desc && (desc->_canary || ((desc->passes | desc->skip) & ~all) || desc->num_backends > NPU__MAX_BACKENDS)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "optimize: the desc is not zeroed, or has a bit that is no pass");
+    }
+    for (size_t i = 0; i < NPU__COUNT(order); i++) {
+        if ((wanted & ~(desc ? desc->skip : 0)) >> order[i] & 1u) {
+            passes[num_passes++] = npu_pass_get(order[i], desc);
+        }
+    }
+    return npu_graph_run_passes(out, g, passes, num_passes, options, diag);
 }
 
 /* ---- specialisation ---- */
@@ -23049,7 +23922,6 @@ NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, 
 
 /* -------------------------------------------------------------------------------------------------------- */
 
-#define NPU__MAX_BACKENDS 32u
 #define NPU__UNPLACED 0xffu
 
 /* Where one op goes, and why not to the first choice. */
@@ -23132,35 +24004,6 @@ static bool npu__info_is_static(const npu_op_info *info)
         }
     }
     return true;
-}
-
-/* Adds the device's form of the attributes where the backend's table has the kind; `blob` holds it. */
-static void npu__info_device(npu_op_info *info, const npu_backend *b, uint8_t blob[256])
-{
-    info->device_kind = info->device_schema = info->device_size = 0;
-    info->device_attrs = NULL;
-    if (b->abi &&
-        npu_abi_encode(b->abi, b->num_abi, info, &info->device_kind, &info->device_schema, blob, 256,
-                       &info->device_size) == NPU_OK) {
-        info->device_attrs = blob;
-    }
-}
-
-/* Asks one backend. */
-static uint32_t npu__ask(const npu_backend *b, npu_op_info *info, npu_support *answer)
-{
-    uint8_t blob[256];
-    memset(answer, 0, sizeof *answer);
-    answer->size = (uint32_t)sizeof *answer;
-    if (info->dynamic && !(b->traits & NPU_BACKEND_DYNAMIC)) {
-        return answer->reason = NPU_REASON_DYNAMIC;
-    }
-    npu__info_device(info, b, blob);
-    if (b->supports(b->ctx, info, answer)) {
-        answer->reason = answer->reason ? answer->reason : NPU_REASON_OP;
-    }
-    answer->text[sizeof answer->text - 1] = 0;
-    return answer->reason;
 }
 
 /* Bytes of a value, at most where a run tells its dims; 0 where nothing bounds it. */

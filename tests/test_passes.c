@@ -225,9 +225,150 @@ static void test_fused_numbers(void)
     npu_ref_destroy(plain);
 }
 
+/* ---- passes: before and after ---- */
+
+#define PASS(id) (1u << NPU_PASS_##id)
+
+static const struct {
+    const char *name;
+    uint32_t passes;      /* bits */
+    double tolerance;     /* of the results, relative; 0 = the same bits */
+    const char *before;   /* without its first two lines */
+    const char *after;    /* NULL = nothing changes */
+} rows[] = {
+    { "dead code goes", PASS(DEAD_CODE), 0,
+      "input x : f32[2]\nstate h : f32[2]\na = aten.relu.default(self=x) : f32[2]\nb = aten.neg.default(self=a) : f32[2]\n"
+      "c = aten.abs.default(self=x) : f32[2]\nupdate h = c\noutput y = a\n",
+      "input x : f32[2]\nstate h : f32[2]\na = aten.relu.default(self=x) : f32[2]\nc = aten.abs.default(self=x) : f32[2]\n"
+      "update h = c\noutput y = a\n" },
+    { "nothing is dead", PASS(DEAD_CODE), 0,
+      "input x : f32[2]\na = aten.relu.default(self=x) : f32[2]\noutput y = a\n", NULL },
+    { "no-ops go, outputs name what they copied", PASS(NO_OPS), 0,
+      "input x : f32[2,3]\na = aten.clone.default(self=x) : f32[2,3]\nb = aten.view.default(self=a, size=[2, 3]) : f32[2,3]\n"
+      "c = aten.dropout.default(input=b, p=0.5, train=false) : f32[2,3]\nd = aten.to.dtype(self=c, dtype=f32) : f32[2,3]\n"
+      "e = aten.relu.default(self=d) : f32[2,3]\nf = aten.slice.Tensor(self=e, start=0, end=9) : f32[2,3]\noutput y = f\n"
+      "output z = a\n",
+      "input x : f32[2,3]\ne = aten.relu.default(self=x) : f32[2,3]\noutput y = e\noutput z = x\n" },
+    { "views and casts that change something stay", PASS(NO_OPS), 0,
+      "input x : f32[2,3]\na = aten.view.default(self=x, size=[3, 2]) : f32[3,2]\nb = aten.to.dtype(self=a, dtype=f16) : f16[3,2]\n"
+      "c = aten.slice.Tensor(self=b, start=1) : f16[2,2]\noutput y = c\n", NULL },
+    { "equal ops are computed once", PASS(COMMON), 0,
+      "input x : f32[2]\nconst h : f32[] {0.5}\na = aten.exp.default(self=x) : f32[2]\nb = aten.exp.default(self=x) : f32[2]\n"
+      "c = aten.mul.Scalar(self=a, other=2) : f32[2]\nd = aten.mul.Scalar(self=b, other=2) : f32[2]\n"
+      "e = aten.mul.Scalar(self=b, other=3) : f32[2]\nf = aten.add.Tensor(self=c, other=d) : f32[2]\n"
+      "g = aten.add.Tensor(self=e, other=f) : f32[2]\noutput y = g\n",
+      "input x : f32[2]\nconst h : f32[] {0.5}\na = aten.exp.default(self=x) : f32[2]\n"
+      "c = aten.mul.Scalar(self=a, other=2) : f32[2]\ne = aten.mul.Scalar(self=a, other=3) : f32[2]\n"
+      "f = aten.add.Tensor(self=c, other=c) : f32[2]\ng = aten.add.Tensor(self=e, other=f) : f32[2]\noutput y = g\n" },
+    { "random ops are not equal", PASS(COMMON), 0,
+      "a = aten.rand.default(size=[2]) : f32[2]\nb = aten.rand.default(size=[2]) : f32[2]\n"
+      "c = aten.lt.Tensor(self=a, other=b) : bool[2]\noutput y = c\n", NULL },
+    { "constants are computed", PASS(CONSTANTS), 0,
+      "input x : f32[2]\nconst a : f32[2] {1.0, 2.0}\nconst b : f32[2] {0.5, 4.0}\nc = aten.mul.Tensor(self=a, other=b) : f32[2]\n"
+      "d = aten.add.Scalar(self=c, other=1) : f32[2]\ne = aten.add.Tensor(self=x, other=d) : f32[2]\noutput y = e\n",
+      "input x : f32[2]\nconst a : f32[2] {1.0, 2.0}\nconst b : f32[2] {0.5, 4.0}\nconst c : f32[2] {0.5, 8.0}\n"
+      "const d : f32[2] {1.5, 9.0}\ne = aten.add.Tensor(self=x, other=d) : f32[2]\noutput y = e\n" },
+    { "random numbers and what fails are not", PASS(CONSTANTS), 0,
+      "const a : i32[2] {1, 2}\nconst b : i32[2] {1, 0}\n%3 = aten.rand.default(size=[2]) : f32[2]\noutput y = %3\n", NULL },
+    { "elementwise ops become one", PASS(FUSE), 0,
+      "input x : f32[4,8]\ninput b : f32[8]\n%3 = aten.add.Tensor(self=x, other=b) : f32[4,8]\n"
+      "%4 = aten.relu.default(self=%3) : f32[4,8]\nconst %5 : f32[] wrapped {0.5}\n"
+      "%6 = aten.mul.Tensor(self=%4, other=%5) : f32[4,8]\nr = aten.mul.Tensor(self=%6, other=x) : f32[4,8]\noutput y = r\n",
+      "child fused scalar\n  input x0 : scalar f32[]\n  input x1 : scalar f32[]\n"
+      "  %3 = aten.add.Tensor(self=x0, other=x1) : scalar f32[]\n  %4 = aten.relu.default(self=%3) : scalar f32[]\n"
+      "  const %5 : scalar f32[] wrapped {0.5}\n  %6 = aten.mul.Tensor(self=%4, other=%5) : scalar f32[]\n"
+      "  %7 = aten.mul.Tensor(self=%6, other=x0) : scalar f32[]\n  output y0 = %7\nend\n"
+      "input x : f32[4,8]\ninput b : f32[8]\nconst %3 : f32[] wrapped {0.5}\n"
+      "r = npu.fused(inputs=[x, b], body=graph 0) : f32[4,8]\noutput y = r\n" },
+    { "what others need is a result, the last one first", PASS(FUSE), 0,
+      "input x : f32[8]\na = aten.exp.default(self=x) : f32[8]\nb = aten.neg.default(self=a) : f32[8]\n"
+      "c = aten.softmax.int(self=a, dim=0) : f32[8]\noutput y = b\noutput z = c\n",
+      "child fused scalar\n  input x0 : scalar f32[]\n  %2 = aten.exp.default(self=x0) : scalar f32[]\n"
+      "  %3 = aten.neg.default(self=%2) : scalar f32[]\n  output y0 = %3\n  output y1 = %2\nend\n"
+      "input x : f32[8]\nb, a = npu.fused(inputs=[x], body=graph 0) : f32[8], f32[8]\n"
+      "c = aten.softmax.int(self=a, dim=0) : f32[8]\noutput y = b\noutput z = c\n" },
+    { "nothing is fused across an op that reads", PASS(FUSE), 0,
+      "input x : f32[8]\na = aten.exp.default(self=x) : f32[8]\nb = aten.softmax.int(self=a, dim=0) : f32[8]\n"
+      "c = aten.add.Tensor(self=a, other=b) : f32[8]\noutput y = c\n", NULL },
+    { "other shapes and mixed dtypes stay apart", PASS(FUSE), 0,
+      "input x : f32[4,8]\ninput b : f32[8]\ninput h : f16[4,8]\na = aten.exp.default(self=b) : f32[8]\n"
+      "c = aten.add.Tensor(self=x, other=a) : f32[4,8]\nd = aten.add.Tensor(self=c, other=h) : f32[4,8]\noutput y = d\n", NULL },
+    { "saved values stay", PASS(FUSE), 0,
+      "input x : f32[8]\na = aten.exp.default(self=x) : f32[8]\nb = aten.neg.default(self=a) : f32[8]\n"
+      "c = aten.softmax.int(self=b, dim=0) : f32[8]\nsave c = a\noutput y = c\n",
+      "child fused scalar\n  input x0 : scalar f32[]\n  %2 = aten.exp.default(self=x0) : scalar f32[]\n"
+      "  %3 = aten.neg.default(self=%2) : scalar f32[]\n  output y0 = %3\n  output y1 = %2\nend\n"
+      "input x : f32[8]\nb, a = npu.fused(inputs=[x], body=graph 0) : f32[8], f32[8]\n"
+      "c = aten.softmax.int(self=b, dim=0) : f32[8]\nsave c = a\noutput y = c\n" },
+};
+
+/* With both texts and numbers: the new graph gives what the old one gave. */
+static void check_numbers(const char *name, const npu_graph *a, const npu_graph *b, double tolerance)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    setting s = { &cpu, 1, NULL, false };
+    uint8_t *x, *y;
+    size_t num_x, num_y;
+    if (tolerance == 0) {
+        check_same_bits(name, a, b, &s);
+        return;
+    }
+    num_x = run_graph(a, &s, &x);
+    num_y = run_graph(b, &s, &y);
+    NPU_CHECK_EQ(num_x, num_y);
+    for (size_t i = 0; i + sizeof(float) <= num_x && num_x == num_y; i += sizeof(float)) {
+        float old, now;
+        memcpy(&old, x + i, sizeof old);
+        memcpy(&now, y + i, sizeof now);
+        NPU_CHECK_NEAR(now, old, tolerance * (1 + fabs((double)old)));
+    }
+    free(x);
+    free(y);
+}
+
+static void check_pass(size_t i)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_optimize_desc desc = { 0 };
+    npu_pass_options options = { 0 };
+    npu_graph *before, *after = NULL;
+    npu_diag diag = { 0 };
+    npu_text text = npu_text_make(NULL), expected = npu_text_make(NULL);
+    npu_text_printf(&text, "npu_ir 1\ngraph main\n%s", rows[i].before);
+    npu_text_printf(&expected, "npu_ir 1\ngraph main\n%s", rows[i].after ? rows[i].after : rows[i].before);
+    before = parse(text.data, NPU_OK);
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    desc.passes = rows[i].passes;
+    options.validate = true;
+    NPU_CHECK_STATUS(npu_graph_optimize(&after, before, &desc, &options, &diag), NPU_OK);
+    NPU_CHECK_STR(diag.message, "");
+    text.len = 0;
+    NPU_CHECK_STATUS(npu_graph_print(after, &text), NPU_OK);
+    if (strcmp(text.data, expected.data) != 0) {
+        NPU_CHECK_STR(rows[i].name, "");
+        NPU_CHECK_STR(text.data, expected.data);
+    }
+    if (before && after) {
+        check_numbers(rows[i].name, before, after, rows[i].tolerance);
+    }
+    npu_graph_destroy(before);
+    npu_graph_destroy(after);
+    npu_text_free(&text);
+    npu_text_free(&expected);
+}
+
+static void test_passes(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        check_pass(i);
+    }
+}
+
 int main(void)
 {
     NPU_RUN(test_fused_types);
     NPU_RUN(test_fused_numbers);
+    NPU_RUN(test_passes);
     return npu_test_done();
 }
