@@ -76,8 +76,8 @@ $(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h 
 $(BUILD)/ops: tests/ops.c tests/conformance/cases.h $(BUILD)/npu_impl.o
 	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
 
-$(BUILD)/bench: tests/bench.c tests/bench_kernels.h $(BUILD)/npu_impl.o
-	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -ldl -o $@
+$(BUILD)/bench: tests/bench.c tests/bench_kernels.h tests/bench_passes.h $(BUILD)/npu_impl.o
+	$(COMPILE) -I. $< $(BUILD)/npu_impl.o $(LIBS) -ldl -o $@
 
 $(EXAMPLES:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(TEST_HEADERS)
 	@mkdir -p $(@D)

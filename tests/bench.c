@@ -1,4 +1,4 @@
-/* bench.c - what the library costs: bench [PART]   parts: executor graphs gemm kernels; default all.
+/* bench.c - what the library costs: bench [PART]   parts: executor graphs gemm passes kernels; default all.
    bench kernels [WORD]...   only ops, or groups of them, that contain a word.
 
    One thread, processor time, median of 9 repetitions of at least 20 ms each (kernels: 5 ms; graphs: of 3, 1 for a million
@@ -562,10 +562,12 @@ static void bench_kernels(char **wanted, int num_wanted)
     }
 }
 
+#include "bench_passes.h"
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } parts[] = {
-        { "executor", bench_executor }, { "graphs", bench_graphs }, { "gemm", bench_gemm }
+        { "executor", bench_executor }, { "graphs", bench_graphs }, { "gemm", bench_gemm }, { "passes", bench_passes }
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (argc < 2 || strcmp(argv[1], parts[i].name) == 0) {
