@@ -215,9 +215,13 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
 #define NPU__REF_HAS_AVX2
 #if defined(__clang__)
-#define NPU__REF_AVX2 __attribute__((target("avx2,fma")))
+#define NPU__REF_AVX2 __attribute__((target("avx2,fma,f16c")))
+#define NPU__REF_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #else
-#define NPU__REF_AVX2 __attribute__((target("avx2,fma"), optimize("O3", "no-trapping-math")))
+#define NPU__REF_FAST optimize("O3", "no-trapping-math", "no-math-errno")
+#define NPU__REF_AVX2 __attribute__((target("avx2,fma,f16c"), NPU__REF_FAST))
+#define NPU__REF_AVX512 \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,prefer-vector-width=512"), NPU__REF_FAST))
 #endif
 #endif
 
@@ -536,6 +540,22 @@ static void npu__ref_store_class(int cls, void *to, uint32_t dtype, int64_t firs
     }
 }
 
+/* The first of n elements everywhere, 64 bytes at a time. */
+static void npu__ref_repeat(void *to, size_t size, size_t n)
+{
+    char *bytes = (char *)to;
+    size_t done = size, len = n * size;
+    for (; done < 64 && done < len; done *= 2) {
+        memcpy(bytes + done, bytes, done < len - done ? done : len - done);
+    }
+    for (; done + 64 <= len; done += 64) {
+        memcpy(bytes + done, bytes, 64);
+    }
+    if (done < len) {
+        memcpy(bytes + done, bytes, len - done);
+    }
+}
+
 #ifdef NPU__REF_HAS_AVX2
 /* Dense runs of float and of integers; the rest is not worth a second copy of the code. */
 NPU__REF_AVX2 NPU__REF_DEFINE_LOAD_DENSE(npu__ref_load_f32_run, float, NPU_F32, NPU__REF_AS_F32)
@@ -568,7 +588,10 @@ static void npu__ref_store_f32_avx2(void *to, uint32_t dtype, int64_t first, int
 static void npu__ref_load_class_avx2(int cls, void *to, const void *from, uint32_t dtype, int64_t first,
                                      int64_t stride, size_t n)
 {
-    if (cls == NPU__F32) {
+    if (stride == 0 && n > 0) {
+        npu__ref_load_class(cls, to, from, dtype, first, 1, 1);
+        npu__ref_repeat(to, cls == NPU__F32 ? 4 : 8, n);
+    } else if (cls == NPU__F32) {
         npu__ref_load_f32_avx2((float *)to, from, dtype, first, stride, n);
     } else if (cls == NPU__I64 && stride == 1) {
         npu__ref_load_i64_run((int64_t *)to, from, dtype, first, n);
@@ -977,7 +1000,6 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b)
     X(relu_bwd, b > 0 ? a : 0, b > 0 ? a : 0)                                                      \
     X(maximum, NPU__REF_MOST(a, b), NPU__REF_MOST(a, b))                                           \
     X(minimum, NPU__REF_LEAST(a, b), NPU__REF_LEAST(a, b))                                         \
-    X(clamp, NPU__REF_LEAST(NPU__REF_MOST(a, b), c), NPU__REF_LEAST(NPU__REF_MOST(a, b), c))       \
     X(eq, (T)(a == b), a == b)                                                                     \
     X(ne, (T)(a != b), a != b)                                                                     \
     X(lt, (T)(a < b), a < b)                                                                       \
@@ -995,8 +1017,9 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b)
     X(round, M(rint)(a), a)                                                                        \
     X(trunc, M(trunc)(a), a)
 
-/* Those that no compiler makes vector code of. */
+/* Those that no compiler makes good vector code of. */
 #define NPU__REF_SLOW_OPS(X)                                                                       \
+    X(clamp, NPU__REF_LEAST(NPU__REF_MOST(a, b), c), NPU__REF_LEAST(NPU__REF_MOST(a, b), c))       \
     X(div_floor, M(npu__ref_div_floor)(a, b), npu__ref_div_floor_i64(a, b))                        \
     X(pow, M(pow)(a, b), npu__ref_pow_i64(a, b))
 
@@ -1007,7 +1030,6 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b)
     X(reciprocal_square, 1 / (a * a))                                                              \
     X(exp, M(exp)(a))                                                                              \
     X(log, M(log)(a))                                                                              \
-    X(gelu, (T)0.5 * a * (1 + M(erf)(a * (T)0.70710678118654752)))                                 \
     X(gelu_tanh, (T)0.5 * a * (1 + M(tanh)((T)0.79788456080286536 * (a + (T)0.044715 * a * a * a)))) \
     X(leaky_relu, a > 0 ? a : a * b)                                                               \
     X(silu, a / (1 + M(exp)(-a)))                                                                  \
@@ -1016,12 +1038,15 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b)
     X(hardswish, a * (a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6)                                         \
     X(elu, a < 0 ? b * c * M(expm1)(a * d) : a * c)                                                \
     X(reciprocal, 1 / a)                                                                           \
-    X(nextafter, M(nextafter)(a, b))                                                               \
     X(prelu, a > 0 ? a : a * b)                                                                    \
     X(glu, a / (1 + M(exp)(-b)))                                                                   \
     X(hardsigmoid, (a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6)                                           \
     X(round_decimals, M(rint)(a * b) / b)                                                          \
     X(round_tens, M(rint)(a / b) * b)
+
+#define NPU__REF_SLOW_FLOAT_OPS(X)                                                                 \
+    X(gelu, (T)0.5 * a * (1 + M(erf)(a * (T)0.70710678118654752)))                                 \
+    X(nextafter, M(nextafter)(a, b))
 
 /* Floating point of any width is computed in double here: one loop serves f16, bf16, f32 and f64. */
 #define NPU__REF_WIDE_OPS(X)                                                                       \
@@ -1152,7 +1177,7 @@ NPU__REF_INTEGER_OPS(NPU_X)
 NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X)
 #undef NPU_X
 #define NPU_X(name, real) NPU__REF_MAP(npu__ref_map_##name##_f32, float, real)
-NPU__REF_FLOAT_OPS(NPU_X)
+NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X)
 #undef NPU_X
 #undef T
 #undef M
@@ -1162,7 +1187,7 @@ NPU__REF_FLOAT_OPS(NPU_X)
 NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X) NPU__REF_WIDE_NUMBER_OPS(NPU_X)
 #undef NPU_X
 #define NPU_X(name, real) NPU__REF_MAP(npu__ref_map_##name##_f64, double, real)
-NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_WIDE_OPS(NPU_X)
+NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X) NPU__REF_WIDE_OPS(NPU_X)
 #undef NPU_X
 #undef T
 #undef M
@@ -1175,31 +1200,80 @@ NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_WIDE_OPS(NPU_X)
 
 NPU__REF_INLINE float npu__ref_power_of_2(uint32_t biased) { return npu__ref_from_bits(biased << 23); }
 
+/* Where roots set no errno they are an instruction. */
+extern float sqrtf(float x) __attribute__((const));
+extern double sqrt(double x) __attribute__((const));
+
+/* sum of c[i] x^i in two chains, since every step of one waits for the last */
+NPU__REF_INLINE float npu__ref_horner(const float *c, int count, float x)
+{
+    float square = x * x, a = c[count - 1], b = c[count - 2];
+    for (int i = count - 3; i >= 0; i -= 2) {
+        a = fmaf(a, square, c[i]);
+        b = i > 0 ? fmaf(b, square, c[i - 1]) : b;
+    }
+    return count % 2 ? fmaf(b, x, a) : fmaf(a, x, b);
+}
+
+/* e^x - 1 for |x| <= ln 2 / 2 */
+NPU__REF_INLINE float npu__ref_exp_tail(float x)
+{
+    static const float c[] = { 0.5f, 1.6666576998e-1f, 4.1666554627e-2f, 8.3631776300e-3f,
+                               1.3926181809e-3f };
+    return fmaf(x * x, npu__ref_horner(c, 5, x), x);
+}
+
 /* x = n ln 2 + rest, |rest| <= ln 2 / 2; adding 1.5 * 2^23 rounds. Returns e^rest - 1. */
 NPU__REF_INLINE float npu__ref_exp_parts(float x, uint32_t *n)
 {
     float rounded = fmaf(x, 1.44269504f, 12582912.0f), whole = rounded - 12582912.0f;
-    float rest = fmaf(whole, -1.42860677e-6f, fmaf(whole, -0.693145752f, x));
-    float tail = fmaf(fmaf(fmaf(fmaf(1.3926181809e-3f, rest, 8.3631776300e-3f), rest, 4.1666554627e-2f), rest,
-                           1.6666576998e-1f), rest, 0.5f);
     *n = npu__ref_bits(rounded) - 0x4b400000u;
-    return fmaf(rest * rest, tail, rest);
+    return npu__ref_exp_tail(fmaf(whole, -1.42860677e-6f, fmaf(whole, -0.693145752f, x)));
 }
 
-/* 2^n comes in two factors, since n reaches from -150 to 128. */
-NPU__REF_INLINE float npu__ref_fast_expf(float x)
+/* y 2^n in two factors, since n reaches from -150 to 128. */
+NPU__REF_INLINE float npu__ref_scale(float y, uint32_t n)
 {
-    uint32_t n, half;
-    float y = npu__ref_exp_parts(x < -104 ? -104 : x > 89 ? 89 : x, &n) + 1;
-    half = (n + 256) >> 1;
+    uint32_t half = (n + 256) >> 1;
     return y * npu__ref_power_of_2(half - 1) * npu__ref_power_of_2(n + 256 - half - 1);
 }
 
-NPU__REF_INLINE float npu__ref_fast_expm1f(float x) /* x up to 88 */
+NPU__REF_INLINE float npu__ref_fast_expf(float x)
 {
     uint32_t n;
-    float y = npu__ref_exp_parts(x < -20 ? -20 : x > 88 ? 88 : x, &n), scale = npu__ref_power_of_2(n + 127);
-    return fmaf(scale, y, scale - 1);
+    float y = npu__ref_exp_parts(x < -104 ? -104 : x > 89 ? 89 : x, &n) + 1;
+    return npu__ref_scale(y, n);
+}
+
+/* e^x / 2, which is finite where sinh and cosh are; x >= 0 */
+NPU__REF_INLINE float npu__ref_half_expf(float x)
+{
+    uint32_t n;
+    float y = npu__ref_exp_parts(x > 90 ? 90 : x, &n) + 1;
+    return npu__ref_scale(y, n - 1);
+}
+
+/* x = n + rest. Returns 2^rest; n ends the bits of *rounded. */
+NPU__REF_INLINE float npu__ref_exp2_parts(float x, float *rounded)
+{
+    static const float c[] = { 1.0f, 6.9314720574e-1f, 2.4022646890e-1f, 5.5503287771e-2f, 9.6184889742e-3f,
+                               1.3399931181e-3f, 1.5345807395e-4f };
+    *rounded = x + 12582912.0f;
+    return npu__ref_horner(c, 7, x - (*rounded - 12582912.0f));
+}
+
+NPU__REF_INLINE float npu__ref_fast_exp2f(float x)
+{
+    float rounded, y = npu__ref_exp2_parts(x < -151 ? -151 : x > 129 ? 129 : x, &rounded);
+    return npu__ref_scale(y, npu__ref_bits(rounded) - 0x4b400000u);
+}
+
+/* Half of it is finite wherever the sum is. */
+NPU__REF_INLINE float npu__ref_fast_expm1f(float x)
+{
+    uint32_t n;
+    float y = npu__ref_exp_parts(x < -20 ? -20 : x > 89 ? 89 : x, &n), half = npu__ref_power_of_2(n + 126);
+    return 2 * fmaf(half, y, half - 0.5f);
 }
 
 NPU__REF_INLINE float npu__ref_fast_tanhf(float x)
@@ -1208,40 +1282,296 @@ NPU__REF_INLINE float npu__ref_fast_tanhf(float x)
     return y / (y + 2);
 }
 
+NPU__REF_INLINE float npu__ref_fast_coshf(float x)
+{
+    float y = npu__ref_half_expf(fabsf(x));
+    return y + 0.25f / y;
+}
+
+NPU__REF_INLINE float npu__ref_fast_sinhf(float x)
+{
+    static const float c[] = { 1.6666666647e-1f, 8.3333396874e-3f, 1.9838098915e-4f, 2.8063006158e-6f };
+    float y = npu__ref_half_expf(fabsf(x)), square = x * x;
+    float small = fmaf(x * square, npu__ref_horner(c, 4, square), x);
+    return fabsf(x) < 1 ? small : copysignf(y - 0.25f / y, x);
+}
+
 /* 1 - exp(-x p(x)), where p is smooth; past 4 the result is 1. */
 NPU__REF_INLINE float npu__ref_fast_erff(float x)
 {
-    float a = fabsf(x) > 4 ? 4 : fabsf(x), p = -1.0139772801e-7f;
-    p = fmaf(p, a, 2.5587650722e-6f);
-    p = fmaf(p, a, -2.8743581864e-5f);
-    p = fmaf(p, a, 1.8809217680e-4f);
-    p = fmaf(p, a, -7.7187974747e-4f);
-    p = fmaf(p, a, 1.8230307248e-3f);
-    p = fmaf(p, a, -2.5815039653e-4f);
-    p = fmaf(p, a, -1.9121386031e-2f);
-    p = fmaf(p, a, 1.0277336095e-1f);
-    p = fmaf(p, a, 6.3661956736e-1f);
-    p = fmaf(p, a, 1.1283791709f);
-    return copysignf(npu__ref_fast_expm1f(-a * p), x);
+    static const float c[] = { 1.1283791709f, 6.3661956736e-1f, 1.0277336095e-1f, -1.9121386031e-2f,
+                               -2.5815039653e-4f, 1.8230307248e-3f, -7.7187974747e-4f, 1.8809217680e-4f,
+                               -2.8743581864e-5f, 2.5587650722e-6f, -1.0139772801e-7f };
+    float a = fabsf(x) > 4 ? 4 : fabsf(x);
+    return copysignf(npu__ref_fast_expm1f(-a * npu__ref_horner(c, 11, a)), x);
+}
+
+/* The normal distribution function is 2^(a p(a)) / 2 at -a, where p is smooth; past 5.6 what is left is below the
+   rounding of 1. */
+NPU__REF_INLINE float npu__ref_fast_geluf(float x)
+{
+    static const float c[] = { -1.1511114071f, -4.5915892039e-1f, -5.2637595021e-02f, 7.2601518473e-3f,
+                               -2.8361954786e-4f, -1.2656542890e-4f, 2.6992972358e-5f, -1.8103067950e-6f };
+    uint32_t size = npu__ref_bits(x) & 0x7fffffffu; /* the bits of |x|: their minimum is one instruction */
+    float a = npu__ref_from_bits(size < 0x40b33333u ? size : 0x40b33333u), rounded;
+    float y = npu__ref_exp2_parts(a * npu__ref_horner(c, 8, a), &rounded);
+    float below = y * npu__ref_from_bits((npu__ref_bits(rounded) << 23) + 0x3f000000u);
+    below = size > 0x40b33333u ? 0 : below;
+    return x * (x < 0 ? below : 1 - below);
 }
 
 /* x = 2^n (1 + f), 1 + f between the roots of 1/2 and 2; denormals are scaled up first. */
+NPU__REF_INLINE float npu__ref_log_parts(float x, float *n)
+{
+    float scaled = x < 1.17549435e-38f ? x * 8388608.0f : x;
+    uint32_t above = npu__ref_bits(scaled) - 0x3f3504f3u;
+    *n = (float)((int32_t)above >> 23) - (x < 1.17549435e-38f ? 23.0f : 0.0f);
+    return npu__ref_from_bits((above & 0x7fffffu) + 0x3f3504f3u) - 1;
+}
+
+/* log(1 + f) - f */
+NPU__REF_INLINE float npu__ref_log_tail(float f)
+{
+    static const float c[] = { -0.5f, 3.3333330728e-1f, -2.5000306422e-1f, 2.0001045102e-1f,
+                               -1.6641281476e-1f, 1.4214495754e-1f, -1.2998183458e-1f, 1.2622320902e-1f,
+                               -7.9027459080e-2f };
+    return f * f * npu__ref_horner(c, 9, f);
+}
+
+/* y where the logarithm of x is a number */
+NPU__REF_INLINE float npu__ref_log_ends(float x, float y)
+{
+    return x > 0 ? (x > 3.40282347e38f ? x : y) : x == 0 ? -INFINITY : NAN;
+}
+
 NPU__REF_INLINE float npu__ref_fast_logf(float x)
 {
-    float scaled = x < 1.17549435e-38f ? x * 8388608.0f : x, p = -7.9027459080e-2f, f, n, y;
-    uint32_t u = npu__ref_bits(scaled), above = u - 0x3f3504f3u;
-    f = npu__ref_from_bits((above & 0x7fffffu) + 0x3f3504f3u) - 1;
-    n = (float)((int32_t)above >> 23) - (x < 1.17549435e-38f ? 23.0f : 0.0f);
-    p = fmaf(p, f, 1.2622320902e-1f);
-    p = fmaf(p, f, -1.2998183458e-1f);
-    p = fmaf(p, f, 1.4214495754e-1f);
-    p = fmaf(p, f, -1.6641281476e-1f);
-    p = fmaf(p, f, 2.0001045102e-1f);
-    p = fmaf(p, f, -2.5000306422e-1f);
-    p = fmaf(p, f, 3.3333330728e-1f);
-    y = fmaf(n, 1.42860677e-6f, fmaf(f * f, fmaf(f, p, -0.5f), f));
-    y = fmaf(n, 0.693145752f, y);
-    return x > 0 ? (x > 3.40282347e38f ? x : y) : x == 0 ? -INFINITY : NAN;
+    float n, f = npu__ref_log_parts(x, &n), y = fmaf(n, 1.42860677e-6f, npu__ref_log_tail(f) + f);
+    return npu__ref_log_ends(x, fmaf(n, 0.693145752f, y));
+}
+
+NPU__REF_INLINE float npu__ref_fast_log2f(float x)
+{
+    float n, f = npu__ref_log_parts(x, &n), tail = npu__ref_log_tail(f);
+    return npu__ref_log_ends(x, fmaf(f, 1.44269502f, fmaf(tail, 1.44269502f, f * 1.92596303e-8f)) + n);
+}
+
+NPU__REF_INLINE float npu__ref_fast_log10f(float x)
+{
+    float n, f = npu__ref_log_parts(x, &n), tail = npu__ref_log_tail(f);
+    float y = fmaf(f, 0.434294492f, fmaf(tail, 0.434294492f, fmaf(f, -1.01033685e-8f, n * -1.43209888e-8f)));
+    return npu__ref_log_ends(x, fmaf(n, 0.30103001f, y));
+}
+
+/* What 1 + x loses goes in later: it is worth as much by the derivative. */
+NPU__REF_INLINE float npu__ref_fast_log1pf(float x)
+{
+    float u = 1 + x, lost = x > 1 ? 1 - (u - x) : x - (u - 1), n, f = npu__ref_log_parts(u, &n);
+    float y = fmaf(n, 1.42860677e-6f, npu__ref_log_tail(f) + (f + lost / u));
+    return npu__ref_log_ends(u, fmaf(n, 0.693145752f, y));
+}
+
+/* log(1 + x) for 0 <= x <= 1 */
+NPU__REF_INLINE float npu__ref_log1p_inside(float x)
+{
+    float half = x > 0.414213562f ? 0.5f : 1, f = x * half - (1 - half);
+    return npu__ref_log_tail(f) + f + (half < 1 ? 0.693147181f : 0);
+}
+
+NPU__REF_INLINE float npu__ref_fast_softplus(float x)
+{
+    return (x > 0 ? x : 0) + npu__ref_log1p_inside(npu__ref_fast_expf(-fabsf(x)));
+}
+
+/* x - n pi or x - n pi / 2 for |x| < 30000, accurate even near 0 */
+NPU__REF_INLINE float npu__ref_less_pi(float x, float n)
+{
+    return fmaf(n, 3.43024902e-15f, fmaf(n, 8.74227766e-8f, fmaf(n, -3.14159274f, x)));
+}
+
+/* sin x, |x| <= pi / 2 */
+NPU__REF_INLINE float npu__ref_sin_tail(float x)
+{
+    static const float c[] = { -1.6666659492e-1f, 8.3330646083e-3f, -1.9809474725e-4f, 2.6054811264e-6f };
+    float square = x * x;
+    return fmaf(x * square, npu__ref_horner(c, 4, square), x);
+}
+
+/* y or, where n is odd, -y */
+NPU__REF_INLINE float npu__ref_negate_if_odd(float y, float n)
+{
+    return npu__ref_from_bits(npu__ref_bits(y) ^ (uint32_t)(int32_t)n << 31);
+}
+
+NPU__REF_INLINE float npu__ref_fast_sinf(float x)
+{
+    float n = rintf(x * 0.318309886f);
+    return npu__ref_negate_if_odd(npu__ref_sin_tail(npu__ref_less_pi(x, n)), n);
+}
+
+NPU__REF_INLINE float npu__ref_fast_cosf(float x)
+{
+    float n = floorf(x * 0.318309886f), rest = npu__ref_less_pi(x, n + 0.5f);
+    return npu__ref_negate_if_odd(npu__ref_sin_tail(-rest), n);
+}
+
+NPU__REF_INLINE float npu__ref_fast_tanf(float x)
+{
+    static const float c[] = { 3.3333334096e-1f, 1.3333217043e-1f, 5.3997150540e-2f, 2.1602186731e-2f,
+                               1.0022440262e-2f, 1.0969518486e-3f, 3.8916703687e-3f };
+    float n = rintf(x * 0.636619772f), rest = npu__ref_less_pi(x, n * 0.5f), square = rest * rest;
+    float y = fmaf(rest * square, npu__ref_horner(c, 7, square), rest);
+    return (int32_t)n & 1 ? -1 / y : y;
+}
+
+/* sin(pi x) / (pi x) */
+NPU__REF_INLINE float npu__ref_fast_sinc(float x)
+{
+    float n = rintf(x), y = npu__ref_sin_tail((x - n) * 3.14159265f) / (x * 3.14159265f);
+    return x == 0 ? 1 : npu__ref_negate_if_odd(y, n);
+}
+
+/* asin x, |x| <= 1/2, from x and its square */
+NPU__REF_INLINE float npu__ref_asin_tail(float x, float square)
+{
+    static const float c[] = { 1.6666666295e-1f, 7.5001031557e-2f, 4.4596626037e-2f, 3.1131909428e-2f,
+                               1.7005833107e-2f, 3.3921006145e-2f };
+    return fmaf(x * square, npu__ref_horner(c, 6, square), x);
+}
+
+/* Past 1/2 by the half angle. */
+NPU__REF_INLINE float npu__ref_fast_asinf(float x)
+{
+    float a = fabsf(x), half = (1 - a) * 0.5f, square = a > 0.5f ? half : a * a;
+    float y = npu__ref_asin_tail(a > 0.5f ? sqrtf(half) : a, square);
+    return copysignf(a > 0.5f ? fmaf(-2, y, 1.57079633f) : y, x);
+}
+
+NPU__REF_INLINE float npu__ref_fast_acosf(float x)
+{
+    float a = fabsf(x), half = (1 - a) * 0.5f, square = a > 0.5f ? half : a * a;
+    float y = npu__ref_asin_tail(a > 0.5f ? sqrtf(half) : x, square);
+    return a > 0.5f ? (x < 0 ? fmaf(-2, y, 3.14159265f) : 2 * y) : 1.57079637f - (y + 4.37113883e-8f);
+}
+
+NPU__REF_INLINE float npu__ref_atan_tail(float x) /* |x| <= 1 */
+{
+    static const float c[] = { -3.3333332139e-1f, 1.9999790064e-1f, -1.4279616155e-1f, 1.1042035394e-1f,
+                               -8.6890441749e-2f, 6.3182196612e-2f, -3.6670281033e-2f, 1.3996482002e-2f,
+                               -2.5085760141e-3f };
+    float square = x * x;
+    return fmaf(x * square, npu__ref_horner(c, 9, square), x);
+}
+
+NPU__REF_INLINE float npu__ref_fast_atanf(float x)
+{
+    float a = fabsf(x), y = npu__ref_atan_tail(a > 1 ? 1 / a : a);
+    return copysignf(a > 1 ? 1.57079633f - y : y, x);
+}
+
+NPU__REF_INLINE float npu__ref_fast_atan2f(float y, float x)
+{
+    float a = fabsf(x), b = fabsf(y), more = a > b ? a : b, less = a > b ? b : a;
+    float angle = npu__ref_atan_tail(more == less ? (more != 0 ? 1 : 0) : less / more);
+    angle = b > a ? 1.57079633f - angle : angle;
+    angle = npu__ref_bits(x) >> 31 ? 3.14159265f - angle : angle;
+    return x != x || y != y ? NAN : copysignf(angle, y);
+}
+
+/* The sum of squares cannot leave the range of double. */
+NPU__REF_INLINE float npu__ref_fast_hypotf(float x, float y)
+{
+    float length = (float)sqrt((double)x * (double)x + (double)y * (double)y);
+    return fabsf(x) > 3.40282347e38f || fabsf(y) > 3.40282347e38f ? INFINITY : length;
+}
+
+/* By M. Giles: a polynomial of -log(1 - x x), or of its root. */
+NPU__REF_INLINE float npu__ref_fast_erfinvf(float x)
+{
+    static const float near_0[] = { 1.50140941f, 0.246640727f, -0.00417768164f, -0.00125372503f,
+                                    0.00021858087f, -4.39150654e-6f, -3.5233877e-6f, 3.43273939e-7f,
+                                    2.81022636e-8f };
+    static const float near_1[] = { 2.83297682f, 1.00167406f, 0.00943887047f, -0.0076224613f,
+                                    0.00573950773f, -0.00367342844f, 0.00134934322f, 0.000100950558f,
+                                    -0.000200214257f };
+    float w = -npu__ref_fast_logf((1 - x) * (1 + x)), root = sqrtf(w) - 3;
+    float y = w < 5 ? npu__ref_horner(near_0, 9, w - 2.5f) : npu__ref_horner(near_1, 9, root);
+    return fabsf(x) == 1 ? x * INFINITY : y * x;
+}
+
+/* The power series; past 8 an expansion in 1 / x. */
+NPU__REF_INLINE float npu__ref_fast_i0(float x)
+{
+    static const float series[] = { 1.0f, 1.0f, 2.5e-1f, 2.777777778e-2f, 1.736111111e-3f, 6.944444444e-5f,
+                                    1.929012346e-6f, 3.936759889e-8f, 6.151187327e-10f, 7.594058428e-12f,
+                                    7.594058428e-14f, 6.276081346e-16f, 4.358389823e-18f, 2.578928890e-20f,
+                                    1.315780046e-22f, 5.847911314e-25f, 2.284340357e-27f };
+    static const float large[] = { 3.9894228089e-1f, 4.9867418952e-2f, 2.8094823253e-2f, 2.7250710033e-2f,
+                                   8.5128688764e-2f, -3.0564830685e-1f, 1.8277228212f };
+    float a = fabsf(x), root = npu__ref_half_expf(a * 0.5f);
+    float y = npu__ref_horner(large, 7, 1 / a) / sqrtf(a) * 4 * root * root;
+    return a < 8 ? npu__ref_horner(series, 17, x * x * 0.25f) : y;
+}
+
+NPU__REF_INLINE float npu__ref_fast_nextafterf(float x, float y)
+{
+    uint32_t u = npu__ref_bits(x), away = (y > x) == (x > 0);
+    float next = npu__ref_from_bits(x == 0 ? (npu__ref_bits(y) & 0x80000000u) | 1u : away ? u + 1 : u - 1);
+    return x != x || y != y ? x + y : x == y ? y : next;
+}
+
+/* The rest where the quotient, rounded, is at most one off. */
+NPU__REF_INLINE float npu__ref_fast_fmodf(float a, float b)
+{
+    float size = fabsf(a), divisor = fabsf(b), rest = fmaf(-truncf(size / divisor), divisor, size);
+    return copysignf(rest < 0 ? rest + divisor : rest, a);
+}
+
+NPU__REF_INLINE float npu__ref_fast_remainder(float a, float b)
+{
+    float rest = npu__ref_fast_fmodf(a, b);
+    return ((rest != 0) & ((rest < 0) != (b < 0))) ? rest + b : rest;
+}
+
+NPU__REF_INLINE float npu__ref_fast_div_floor(float a, float b)
+{
+    float rest = npu__ref_fast_fmodf(a, b), quotient = (a - rest) / b, whole;
+    quotient = ((rest != 0) & ((rest < 0) != (b < 0))) ? quotient - 1 : quotient;
+    whole = floorf(quotient);
+    whole = quotient - whole > 0.5f ? whole + 1 : whole;
+    return quotient == 0 ? copysignf(0, a / b) : whole;
+}
+
+NPU__REF_INLINE float npu__ref_fast_logaddexp(float a, float b)
+{
+    float most = a > b ? a : b, y = most + npu__ref_log1p_inside(npu__ref_fast_expf(-fabsf(a - b)));
+    return ((a == b) & (a - a != 0)) ? a : y; /* infinities; a NaN is in the difference */
+}
+
+NPU__REF_INLINE float npu__ref_fast_mish(float x) /* tanh(log(1 + e)) = n / (n + 2), n = e (e + 2) */
+{
+    float e = npu__ref_fast_expf(x > 20 ? 20 : x), n = e * (e + 2);
+    return x > 20 ? x : x * (n / (n + 2));
+}
+
+NPU__REF_INLINE float npu__ref_fast_logit(float x, float eps)
+{
+    float below = x > 1 - eps ? 1 - eps : x, inside = x < eps ? eps : below;
+    x = eps >= 0 ? inside : x;
+    return npu__ref_fast_logf(x / (1 - x));
+}
+
+/* A NaN in x stays, one in a bound is looked for. */
+NPU__REF_INLINE float npu__ref_fast_clamp(float x, float low, float high)
+{
+    float above = low > x ? low : x, inside = high < above ? high : above;
+    return ((low != low) | (high != high)) ? NAN : inside;
+}
+
+NPU__REF_INLINE float npu__ref_fast_softshrink(float x, float width)
+{
+    float above = x - width, below = x + width, rest = x < -width ? below : x * 0;
+    return x > width ? above : rest;
 }
 
 #define npu__ref_fast_sqrtf sqrtf
@@ -1250,7 +1580,6 @@ NPU__REF_INLINE float npu__ref_fast_logf(float x)
 #define npu__ref_fast_ceilf ceilf
 #define npu__ref_fast_floorf floorf
 #define npu__ref_fast_rintf rintf
-#define npu__ref_fast_nextafterf nextafterf
 #define T float
 #define M(name) npu__ref_fast_##name##f
 #define NPU_X(name, real, integer) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_avx2, float, real)
@@ -1261,6 +1590,117 @@ NPU__REF_FLOAT_OPS(NPU_X)
 #undef NPU_X
 #undef T
 #undef M
+
+/* The rest has its own text: the name, the value in float. */
+#define NPU__REF_FAST_OPS(X)                                                                       \
+    X(gelu, npu__ref_fast_geluf(a))                                                                \
+    X(nextafter, npu__ref_fast_nextafterf(a, b))                                                   \
+    X(clamp, npu__ref_fast_clamp(a, b, c))                                                         \
+    X(acos, npu__ref_fast_acosf(a))                                                                \
+    X(asin, npu__ref_fast_asinf(a))                                                                \
+    X(atan, npu__ref_fast_atanf(a))                                                                \
+    X(cosh, npu__ref_fast_coshf(a))                                                                \
+    X(sinh, npu__ref_fast_sinhf(a))                                                                \
+    X(atan2, npu__ref_fast_atan2f(a, b))                                                           \
+    X(erf, npu__ref_fast_erff(a))                                                                  \
+    X(exp2, npu__ref_fast_exp2f(a))                                                                \
+    X(expm1, npu__ref_fast_expm1f(a))                                                              \
+    X(log10, npu__ref_fast_log10f(a))                                                              \
+    X(log1p, npu__ref_fast_log1pf(a))                                                              \
+    X(log2, npu__ref_fast_log2f(a))                                                                \
+    X(celu, a > 0 ? a : b * npu__ref_fast_expm1f(a / b))                                        \
+    X(selu, 1.05070099f * (a > 0 ? a : 1.67326324f * npu__ref_fast_expm1f(a)))                  \
+    X(mish, npu__ref_fast_mish(a))                                                                 \
+    X(softplus, a * b > c ? a : npu__ref_fast_softplus(a * b) / b)                                 \
+    X(log_sigmoid, -npu__ref_fast_softplus(-a))                                                    \
+    X(addcdiv, a + d * b / c)                                                                      \
+    X(addcmul, a + d * b * c)                                                                      \
+    X(lerp, fabsf(c) < 0.5f ? a + c * (b - a) : b - (b - a) * (1 - c))                             \
+    X(copysign, copysignf(a, b))                                                                   \
+    X(deg2rad, a * 0.0174532925f)                                                                  \
+    X(rad2deg, a * 57.2957795f)                                                                    \
+    X(frac, a - truncf(a))                                                                         \
+    X(hypot, npu__ref_fast_hypotf(a, b))                                                           \
+    X(logaddexp, npu__ref_fast_logaddexp(a, b))                                                    \
+    X(xlogy, ((a == 0) & (b == b)) ? 0 : a * npu__ref_fast_logf(b))                                \
+    X(logit, npu__ref_fast_logit(a, b))                                                            \
+    X(sinc, npu__ref_fast_sinc(a))                                                                 \
+    X(angle, a < 0 ? 3.14159265f : a != a ? a : 0)                                                 \
+    X(erfinv, npu__ref_fast_erfinvf(a))                                                            \
+    X(i0, npu__ref_fast_i0(a))                                                                     \
+    X(hardshrink, ((a >= -b) & (a <= b)) ? 0 : a)                                                  \
+    X(softshrink, npu__ref_fast_softshrink(a, b))                                                  \
+    X(fmax, ((a > b) | (b != b)) ? a : b)                                                          \
+    X(fmin, ((a < b) | (b != b)) ? a : b)                                                          \
+    X(heaviside, a == 0 ? b : a > 0 ? 1.0f : 0.0f)                                                 \
+    X(threshold, a <= b ? c : a)                                                                   \
+    X(threshold_backward, b <= c ? 0 : a)                                                          \
+    X(nan_to_num, a != a ? b : a > FLT_MAX ? c : a < -FLT_MAX ? d : a)                             \
+    X(logical_and, (float)((a != 0) & (b != 0)))                                                   \
+    X(logical_or, (float)((a != 0) | (b != 0)))                                                    \
+    X(logical_xor, (float)((a != 0) ^ (b != 0)))                                                   \
+    X(logical_not, (float)(a == 0))                                                                \
+    X(isneginf, (float)(a < -FLT_MAX))                                                             \
+    X(isposinf, (float)(a > FLT_MAX))                                                              \
+    X(signbit, (float)(npu__ref_bits(a) >> 31))                                                    \
+    X(isnan, (float)(a != a))                                                                      \
+    X(isinf, (float)(fabsf(a) > FLT_MAX))                                                          \
+    X(isfinite, (float)(fabsf(a) <= FLT_MAX))
+
+/* Fast where it fits, else as exact as anywhere: the name, where it fits, the values. A NaN never fits. */
+#define NPU__REF_GUARDED_OPS(X)                                                                    \
+    X(sin, fabsf(a) < 30000, npu__ref_fast_sinf(a), sin((double)a))                                \
+    X(cos, fabsf(a) < 30000, npu__ref_fast_cosf(a), cos((double)a))                                \
+    X(tan, fabsf(a) < 30000, npu__ref_fast_tanf(a), tan((double)a))                                \
+    X(fmod, npu__ref_divides_fast(a, b), npu__ref_fast_fmodf(a, b), fmod((double)a, (double)b))    \
+    X(remainder, npu__ref_divides_fast(a, b), npu__ref_fast_remainder(a, b),                       \
+      npu__ref_remainder((double)a, (double)b))                                                    \
+    X(div_floor, npu__ref_divides_fast(a, b), npu__ref_fast_div_floor(a, b), npu__ref_div_floorf(a, b))
+
+/* The quotient is a number that float holds with its units. */
+NPU__REF_INLINE bool npu__ref_divides_fast(float a, float b)
+{
+    return (fabsf(a) < fabsf(b) * 4194304.0f) & (fabsf(b) <= FLT_MAX);
+}
+
+#define NPU__REF_GUARDED_MAP(name, fits, fast, exact)                                              \
+    static void name(void *to, const void *const *x, size_t n)                                     \
+    {                                                                                              \
+        const float *xa = (const float *)x[0], *xb = (const float *)x[1];                          \
+        for (size_t k = 0; k < n; k += 64) {                                                       \
+            size_t len = n - k < 64 ? n - k : 64;                                                  \
+            float block[64];                                                                       \
+            int32_t misfits = 0;                                                                   \
+            NPU__REF_VECTORIZE                                                                     \
+            for (size_t i = 0; i < len; i++) {                                                     \
+                float a = xa[k + i], b = xb[k + i];                                                \
+                (void)b;                                                                           \
+                misfits |= !(fits);                                                                \
+                block[i] = fast;                                                                   \
+            }                                                                                      \
+            for (size_t i = 0; i < len && misfits; i++) {                                          \
+                float a = xa[k + i], b = xb[k + i];                                                \
+                (void)b;                                                                           \
+                block[i] = fits ? block[i] : (float)(exact);                                       \
+            }                                                                                      \
+            memcpy((float *)to + k, block, len * sizeof *block);                                   \
+        }                                                                                          \
+    }
+
+#define NPU_X(name, real) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_avx2, float, real)
+NPU__REF_FAST_OPS(NPU_X)
+#undef NPU_X
+#define NPU_X(name, fits, fast, exact) \
+    NPU__REF_AVX2 NPU__REF_GUARDED_MAP(npu__ref_map_##name##_avx2, fits, fast, exact)
+NPU__REF_GUARDED_OPS(NPU_X)
+#undef NPU_X
+
+/* Worth twice the width. */
+#define NPU__REF_WIDEST_OPS(X)                                                                     \
+    X(gelu, npu__ref_fast_geluf(a))
+#define NPU_X(name, real) NPU__REF_AVX512 NPU__REF_MAP(npu__ref_map_##name##_avx512, float, real)
+NPU__REF_WIDEST_OPS(NPU_X)
+#undef NPU_X
 #endif
 
 enum {
@@ -1269,7 +1709,8 @@ enum {
     NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X) NPU__REF_WIDE_NUMBER_OPS(NPU_X)
 #undef NPU_X
 #define NPU_X(name, real) NPU__REF_OP_##name,
-    NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_WIDE_OPS(NPU_X) NPU__REF_INTEGER_OPS(NPU_X)
+    NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X) NPU__REF_WIDE_OPS(NPU_X)
+    NPU__REF_INTEGER_OPS(NPU_X)
 #undef NPU_X
     NPU__REF_OP_COUNT
 };
@@ -1285,7 +1726,7 @@ static const npu__ref_map_fn npu__ref_map_fns[NPU__REF_OP_COUNT][3] = {
     NPU__REF_WIDE_NUMBER_OPS(NPU_X)
 #undef NPU_X
 #define NPU_X(name, real) { npu__ref_map_##name##_f32, npu__ref_map_##name##_f64, NULL },
-    NPU__REF_FLOAT_OPS(NPU_X)
+    NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X)
 #undef NPU_X
 #define NPU_X(name, real) { NULL, npu__ref_map_##name##_f64, NULL },
     NPU__REF_WIDE_OPS(NPU_X)
@@ -1301,8 +1742,29 @@ static const npu__ref_map_fn npu__ref_map_avx2[NPU__REF_OP_COUNT] = {
 #define NPU_X(name, ...) [NPU__REF_OP_##name] = npu__ref_map_##name##_avx2,
     NPU__REF_NUMBER_OPS(NPU_X)
     NPU__REF_FLOAT_OPS(NPU_X)
+    NPU__REF_FAST_OPS(NPU_X)
+    NPU__REF_GUARDED_OPS(NPU_X)
 #undef NPU_X
 };
+
+/* Those that are better than for AVX2. */
+static const npu__ref_map_fn npu__ref_map_avx512[NPU__REF_OP_COUNT] = {
+#define NPU_X(name, ...) [NPU__REF_OP_##name] = npu__ref_map_##name##_avx512,
+    NPU__REF_WIDEST_OPS(NPU_X)
+#undef NPU_X
+};
+
+/* Every CPU with AVX2 has F16C. */
+static bool npu__ref_has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+static bool npu__ref_has_avx512(void)
+{
+    return npu__ref_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
 #endif
 
 #if defined(__clang__)
@@ -1891,14 +2353,50 @@ static const npu__ref_map_row *npu__ref_map_find(npu_kind kind)
     return NULL;
 }
 
-/* Double where there is no loop for float. */
-static int npu__ref_map_class(const npu__ref_map_state *s)
+/* The loop for an op in a class; `fast` also takes those for this CPU. NULL = none. */
+static npu__ref_map_fn npu__ref_map_loop(uint32_t op, int cls, bool fast)
 {
-    const npu__ref_map_fn *fns = npu__ref_map_fns[s->op];
-    return s->cls == NPU__F32 && !fns[NPU__F32] && fns[NPU__F64] ? NPU__F64 : s->cls;
+#ifdef NPU__REF_HAS_AVX2
+    if (fast && cls == NPU__F32 && npu__ref_map_avx512[op] && npu__ref_has_avx512()) {
+        return npu__ref_map_avx512[op];
+    }
+    if (fast && cls == NPU__F32 && npu__ref_map_avx2[op]) {
+        return npu__ref_map_avx2[op];
+    }
+#else
+    (void)fast;
+#endif
+    return npu__ref_map_fns[op][cls];
 }
 
-static npu_status npu__ref_map_create(npu_prepare *p, npu__ref_map_state **out)
+static npu__ref_load_fn npu__ref_map_load(bool fast)
+{
+#ifdef NPU__REF_HAS_AVX2
+    return fast ? npu__ref_load_class_avx2 : npu__ref_load_class;
+#else
+    (void)fast;
+    return npu__ref_load_class;
+#endif
+}
+
+static npu__ref_store_fn npu__ref_map_store(bool fast)
+{
+#ifdef NPU__REF_HAS_AVX2
+    return fast ? npu__ref_store_class_avx2 : npu__ref_store_class;
+#else
+    (void)fast;
+    return npu__ref_store_class;
+#endif
+}
+
+/* Double where there is no loop for float. */
+static int npu__ref_map_class(const npu__ref_map_state *s, bool fast)
+{
+    bool single = s->cls == NPU__F32 && npu__ref_map_loop(s->op, NPU__F32, fast);
+    return s->cls == NPU__F32 && !single && npu__ref_map_fns[s->op][NPU__F64] ? NPU__F64 : s->cls;
+}
+
+static npu_status npu__ref_map_create(npu_prepare *p, bool fast)
 {
     const npu__ref_map_row *row = npu__ref_map_find(p->op->kind);
     npu__ref_map_state *s = (npu__ref_map_state *)npu_ref_state(p, sizeof *s);
@@ -1917,10 +2415,10 @@ static npu_status npu__ref_map_create(npu_prepare *p, npu__ref_map_state **out)
     if (s->op == NPU__REF_OP_pow && s->cls == NPU__I64 && npu__ref_is_negative(&s->operands[1])) {
         return NPU_ERR_RANGE; /* as torch: integers to negative integer powers are not allowed */
     }
-    s->cls = npu__ref_map_class(s);
-    s->fn = npu__ref_map_fns[s->op][s->cls];
-    s->load = npu__ref_load_class;
-    s->store = npu__ref_store_class;
+    s->cls = npu__ref_map_class(s, fast);
+    s->fn = npu__ref_map_loop(s->op, s->cls, fast);
+    s->load = npu__ref_map_load(fast);
+    s->store = npu__ref_map_store(fast);
     if (!s->fn && s->op != NPU__REF_OP_copy) {
         return NPU_ERR_NOT_IMPLEMENTED;
     }
@@ -1930,29 +2428,15 @@ static npu_status npu__ref_map_create(npu_prepare *p, npu__ref_map_state **out)
     s->out_direct = s->out_dtype == npu__ref_class_dtype[s->cls];
     s->len = (size_t)npu__ref_len(&p->out[0]);
     npu__ref_map_collapse(s, p->in, p->out);
-    p->state = *out = s;
+    p->state = s;
     p->parts = npu__ref_parts(s->len, NPU__REF_GRAIN);
     return npu__ref_map_operands(p, s);
 }
 
-static npu_status npu__ref_map_prepare(npu_prepare *p)
-{
-    npu__ref_map_state *s;
-    return npu__ref_map_create(p, &s);
-}
+static npu_status npu__ref_map_prepare(npu_prepare *p) { return npu__ref_map_create(p, false); }
 
 #ifdef NPU__REF_HAS_AVX2
-static npu_status npu__ref_map_prepare_avx2(npu_prepare *p)
-{
-    npu__ref_map_state *s;
-    npu_status status = npu__ref_map_create(p, &s);
-    if (status == NPU_OK) {
-        s->fn = s->cls == NPU__F32 && npu__ref_map_avx2[s->op] ? npu__ref_map_avx2[s->op] : s->fn;
-        s->load = npu__ref_load_class_avx2;
-        s->store = npu__ref_store_class_avx2;
-    }
-    return status;
-}
+static npu_status npu__ref_map_prepare_avx2(npu_prepare *p) { return npu__ref_map_create(p, true); }
 #endif
 
 static bool npu__ref_map_supported(const npu_op_info *op)
@@ -1966,11 +2450,6 @@ static bool npu__ref_map_supported(const npu_op_info *op)
 }
 
 #ifdef NPU__REF_HAS_AVX2
-static bool npu__ref_has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
 static bool npu__ref_map_supported_avx2(const npu_op_info *op)
 {
     return npu__ref_has_avx2() && npu__ref_map_supported(op);
@@ -2463,7 +2942,7 @@ static npu_status npu__ref_fused_launch(const npu_launch *l, uint32_t part, uint
 /* ---- prelu, glu: expressions whose operands lie otherwise ---- */
 
 /* The weight broadcasts along dim 1: seen as [C,1,..]. */
-static npu_status npu__ref_prelu_prepare(npu_prepare *p)
+static npu_status npu__ref_prelu_create(npu_prepare *p, bool fast)
 {
     const npu_tensor *in = p->in;
     npu_tensor *seen = (npu_tensor *)npu_ref_state(p, 2 * sizeof *seen);
@@ -2481,17 +2960,22 @@ static npu_status npu__ref_prelu_prepare(npu_prepare *p)
         seen[1].rank = 0;
     }
     p->in = seen;
-    status = npu__ref_map_prepare(p);
+    status = npu__ref_map_create(p, fast);
     p->in = in;
     return status;
 }
 
+static npu_status npu__ref_prelu_prepare(npu_prepare *p) { return npu__ref_prelu_create(p, false); }
+
 typedef struct npu__ref_glu_state {
     int cls;
     size_t run; /* elements of one half that lie together */
+    npu__ref_map_fn fn;
+    npu__ref_load_fn load;
+    npu__ref_store_fn store;
 } npu__ref_glu_state;
 
-static npu_status npu__ref_glu_prepare(npu_prepare *p)
+static npu_status npu__ref_glu_create(npu_prepare *p, bool fast)
 {
     npu__ref_glu_state *s = (npu__ref_glu_state *)npu_ref_state(p, sizeof *s);
     int64_t dim = npu_op_int(p->op, "dim", -1);
@@ -2504,10 +2988,20 @@ static npu_status npu__ref_glu_prepare(npu_prepare *p)
     for (uint32_t i = (uint32_t)(dim < 0 ? dim + rank : dim); i < rank; i++) {
         s->run *= (size_t)p->out[0].dims[i];
     }
+    s->fn = npu__ref_map_loop(NPU__REF_OP_glu, s->cls, fast);
+    s->load = npu__ref_map_load(fast);
+    s->store = npu__ref_map_store(fast);
     p->state = s;
     p->parts = npu__ref_parts((size_t)npu__ref_len(&p->out[0]), NPU__REF_GRAIN);
     return NPU_OK;
 }
+
+static npu_status npu__ref_glu_prepare(npu_prepare *p) { return npu__ref_glu_create(p, false); }
+
+#ifdef NPU__REF_HAS_AVX2
+static npu_status npu__ref_prelu_prepare_avx2(npu_prepare *p) { return npu__ref_prelu_create(p, true); }
+static npu_status npu__ref_glu_prepare_avx2(npu_prepare *p) { return npu__ref_glu_create(p, true); }
+#endif
 
 static npu_status npu__ref_glu_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -2521,10 +3015,10 @@ static npu_status npu__ref_glu_launch(const npu_launch *l, uint32_t part, uint32
         size_t left = s->run - pos % s->run, from = pos / s->run * s->run + pos;
         n = end - pos < NPU__STRIP ? end - pos : NPU__STRIP;
         n = n < left ? n : left;
-        npu__ref_load_class(s->cls, &a, l->x[0], dtype, (int64_t)from, 1, n);
-        npu__ref_load_class(s->cls, &b, l->x[0], dtype, (int64_t)(from + s->run), 1, n);
-        npu__ref_map_fns[NPU__REF_OP_glu][s->cls](&a, x, n);
-        npu__ref_store_class(s->cls, l->y[0], dtype, (int64_t)pos, 1, &a, n);
+        s->load(s->cls, &a, l->x[0], dtype, (int64_t)from, 1, n);
+        s->load(s->cls, &b, l->x[0], dtype, (int64_t)(from + s->run), 1, n);
+        s->fn(&a, x, n);
+        s->store(s->cls, l->y[0], dtype, (int64_t)pos, 1, &a, n);
     }
     return NPU_OK;
 }
@@ -3955,14 +4449,17 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
 
 /* ---- tables ---- */
 
+/* Two variants, `name`_prepare_avx2 before `name`_prepare. */
 #ifdef NPU__REF_HAS_AVX2
-#define NPU__REF_MAP_KERNEL(kind, op, num_operands)                                                \
-    { kind, "avx2", 10, npu__ref_map_supported_avx2, npu__ref_map_prepare_avx2, npu__ref_map_launch }, \
-    { kind, "plain", 0, npu__ref_map_supported, npu__ref_map_prepare, npu__ref_map_launch },
+#define NPU__REF_ELEMENT_KERNELS(kind, name, launch)                                               \
+    { kind, "avx2", 10, npu__ref_map_supported_avx2, npu__ref_##name##_prepare_avx2, launch },     \
+    { kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch },
 #else
-#define NPU__REF_MAP_KERNEL(kind, op, num_operands) \
-    { kind, "plain", 0, npu__ref_map_supported, npu__ref_map_prepare, npu__ref_map_launch },
+#define NPU__REF_ELEMENT_KERNELS(kind, name, launch) \
+    { kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch },
 #endif
+#define NPU__REF_MAP_KERNEL(kind, op, num_operands) \
+    NPU__REF_ELEMENT_KERNELS(kind, map, npu__ref_map_launch)
 #define NPU__REF_COPY_KERNEL(kind, prepare) \
     { kind, "plain", 0, npu__ref_copy_supported, prepare, npu__ref_copy_launch }
 #define NPU__REF_ZEROS_KERNEL(kind, prepare) \
@@ -3980,8 +4477,8 @@ static const npu_kernel npu__ref_kernels_special[] = {
 static const npu_kernel npu__ref_kernels_logic[] = { NPU__REF_LOGIC(NPU__REF_MAP_KERNEL) };
 static const npu_kernel npu__ref_kernels_elementwise[] = {
     NPU__REF_ELEMENTWISE(NPU__REF_MAP_KERNEL)
-    { NPU_ATEN_PRELU, "plain", 0, npu__ref_map_supported, npu__ref_prelu_prepare, npu__ref_map_launch },
-    { NPU_ATEN_GLU, "plain", 0, npu__ref_map_supported, npu__ref_glu_prepare, npu__ref_glu_launch }
+    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_PRELU, prelu, npu__ref_map_launch)
+    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_GLU, glu, npu__ref_glu_launch)
 };
 static const npu_kernel npu__ref_kernels_comparison[] = {
     NPU__REF_COMPARISON(NPU__REF_MAP_KERNEL)
