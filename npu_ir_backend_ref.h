@@ -14376,7 +14376,7 @@ static npu_status npu__ref_covariance_launch(const npu_launch *l, uint32_t part,
 {
     const npu__ref_covariance *s = (const npu__ref_covariance *)l->state;
     double *w = (double *)(void *)((char *)l->workspace + part * s->part_bytes), *a = w + s->n, *b = a + s->n;
-    double sum, divisor;
+    double sum = 0, divisor = 1;
     size_t begin, end;
     npu_status status = npu__ref_covariance_weights(l, s, w, &sum, &divisor);
     npu__ref_share((size_t)s->rows, part, parts, &begin, &end);
