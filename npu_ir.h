@@ -3648,7 +3648,9 @@ typedef struct npu_place {
 /* npu_op_info.dynamic */
 enum {
     NPU_DYNAMIC_DIMS = 1,   /* a run tells dims of operands or results */
-    NPU_DYNAMIC_RESULTS = 2 /* from describe: only the op itself finds those of its results; at their largest */
+    /* While planning: sizes of results depend on data. From describe: only the op itself can tell them, and they
+       are at their largest. */
+    NPU_DYNAMIC_RESULTS = 2
 };
 
 /* What submit calls for the ops of a group whose dims a run tells, from the thread that called submit and
@@ -16056,9 +16058,8 @@ static npu_status npu__emit_symbols(npu_graph *g, const npu__emission *e, const 
     d.allocator = g->allocator;
     d.is_scalar = g->level == NPU_LEVEL_SCALAR;
     o.is_anonymous = npu__is_anonymous(info);
-    if (status == NPU_OK && npu__deduce(&d) == NPU_OK) {
-        o.at_most = &d;
-    }
+    status = status ? status : npu__deduce(&d);
+    o.at_most = status ? NULL : &d;
     for (uint32_t r = 0; r < g->num_results && status != NPU_ERR_NO_MEMORY; r++) {
         for (uint32_t i = 0; i < g->results[r].rank && status != NPU_ERR_NO_MEMORY; i++) {
             int64_t *dim = &g->results[r].dims[i];
@@ -24029,6 +24030,30 @@ static bool npu__info_has_anonymous(const npu_op_info *info)
     return false;
 }
 
+static bool npu__info_has_symbol(const npu_op_info *info, int64_t symbol)
+{
+    for (uint32_t i = 0; i < info->num_in; i++) {
+        for (uint32_t k = 0; info->in[i] && k < info->in[i]->rank; k++) {
+            if (info->in[i]->dims[k] == symbol) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* True where a result has a size that no type rule tells from the operands' dims alone. */
+static bool npu__info_makes_symbols(const npu_op_info *info, bool has_rule)
+{
+    bool makes = false;
+    for (uint32_t i = 0; i < info->num_out && (!has_rule || (info->traits & NPU_DATA)); i++) {
+        for (uint32_t k = 0; k < info->out[i]->rank && !makes; k++) {
+            makes = info->out[i]->dims[k] < 0 && !npu__info_has_symbol(info, info->out[i]->dims[k]);
+        }
+    }
+    return makes;
+}
+
 /* npu_op_describe as backends see the op while planning: symbols at their largest. */
 static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_info *info, npu_op_storage *s)
 {
@@ -24042,6 +24067,9 @@ static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_i
         return NPU_ERR_DYNAMIC_SHAPE;
     }
     info->dynamic = NPU_DYNAMIC_DIMS;
+    if (npu__info_makes_symbols(info, o->def->rule != NULL)) {
+        info->dynamic |= NPU_DYNAMIC_RESULTS;
+    }
     return npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, plan->planned, info, s);
 }
 
@@ -24951,8 +24979,8 @@ static npu_status npu__share_views(npu_plan *plan, const npu__step_memory *steps
             npu_op_info info;
             if (plan->graph->ops[s->ops[k].id].def->traits & (NPU_VIEW | NPU_SLICE)) {
                 status = npu_op_describe(plan->graph, s->ops[k], &info, &described);
-                if (status == NPU_OK && npu__info_is_static(&info)) {
-                    npu__share_view(plan, &info, s->backend);
+                if (status == NPU_OK && (npu__info_is_static(&info) || !(info.traits & NPU_SLICE))) {
+                    npu__share_view(plan, &info, s->backend); /* a slice begins at a place that dims decide */
                 }
             }
         }

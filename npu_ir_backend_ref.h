@@ -152,6 +152,9 @@ typedef struct npu_accel {
                           uint32_t blob_size, uint64_t stream);
     npu_status (*finish)(void *ctx, uint64_t stream); /* optional: waits for what op_call has queued */
     uint64_t stream;             /* given to op_call; 0 = default */
+    /* op_call takes an op with other dims in each run: ops whose dims a run tells are offered, unless data decides
+       the sizes of their results. `supports` sees the largest dims. */
+    bool dynamic;
     uint32_t _canary;            /* must be 0 */
 } npu_accel;
 
@@ -15526,24 +15529,25 @@ static npu_status npu__ref_make_ready(const npu__ref *ref, const npu_op_info *op
         }
     }
     status = npu__ref_prepare(ref, r->kernel, op, r->tensors, a, &r->prepare, NULL);
-    if (status == NPU_OK && r->prepare.workspace) {
-        r->workspace = npu__ref_alloc(a, r->prepare.workspace);
-        status = r->workspace ? NPU_OK : NPU_ERR_NO_MEMORY;
-    }
-    return status;
+    r->workspace = status ? NULL : npu__ref_alloc(a, r->prepare.workspace);
+    return status ? status : r->workspace ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
-/* Bytes that an op takes when it runs at its largest dims. */
-static size_t npu__ref_measure(const npu__ref *ref, const npu_op_info *op, const npu_allocator *heap)
+/* Bytes that an op takes when it runs at its largest dims. What fails at them may do better with those of a
+   run, but for want of memory. */
+static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, const npu_allocator *heap,
+                                   size_t *bytes)
 {
     npu__ref_arena arena = { NULL, 0, 0, { NULL, NULL } };
     npu_allocator a = { NULL, npu__ref_arena_resize };
     npu__ref_ready ready;
+    npu_status status;
     arena.heap = *heap;
     a.ctx = &arena;
-    npu__ref_make_ready(ref, op, &a, &ready); /* where it fails it may do better with what a run tells */
+    status = npu__ref_make_ready(ref, op, &a, &ready);
     npu__ref_unready(&a, &ready);
-    return arena.used;
+    *bytes = arena.used;
+    return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
 }
 
 static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, const npu_group_op *gop,
@@ -15567,7 +15571,7 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     o->is_dynamic = op->dynamic != 0;
     if (o->is_dynamic) {
         memset(&prepare, 0, sizeof prepare);
-        prepare.workspace = npu__ref_measure(ref, op, &p->allocator);
+        status = npu__ref_measure(ref, op, &p->allocator, &prepare.workspace);
     } else {
         status = npu__ref_prepare(ref, kernel, op, tensors, &p->allocator, &prepare, p->blocks);
         p->blocks = prepare.blocks;
@@ -15641,7 +15645,7 @@ static npu_status npu__ref_place(void *ctx, void *program, const npu_place *plac
         for (uint32_t r = 0; r < o->num_out; r++) {
             aliases += places[p->refs[o->first_ref + o->num_in + r]].alias;
         }
-        if (o->num_out == 0 || aliases < o->num_out) {
+        if (o->num_out == 0 || aliases < o->num_out || o->is_dynamic) { /* dims are still to be told */
             p->ops[kept++] = *o;
         }
     }
@@ -15733,7 +15737,7 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
     npu_status status;
     npu__ref_addresses(p, b, table, o->first_ref, num);
     status = dynamic->describe(dynamic->ctx, o->id, (const void *const *)(table + o->first_ref), &info);
-    if (status) {
+    if (status || (o->num_out && p->places[p->refs[o->first_ref + o->num_in]].alias)) {
         return status;
     }
     npu__ref_addresses(p, b, table, o->first_ref, num); /* results may have moved to more room */
@@ -16527,6 +16531,7 @@ typedef struct npu__accel_op {
     uint32_t view; /* operand that result 0 is a view of; NPU_NO_INDEX = none, op_call is needed */
     uint32_t id;               /* in the graph */
     const uint8_t *blob;
+    bool is_dynamic;           /* a run tells its dims: tensors and blob are made then */
     const npu_tensor *tensors; /* operands, then results, not yet bound to buffers */
     const uint32_t *values;    /* indices into the places, in the same order; NPU_NO_INDEX = a hole */
 } npu__accel_op;
@@ -16621,11 +16626,17 @@ static npu_status npu__accel_supports(void *ctx, const npu_op_info *op, npu_supp
     if (!npu__accel_all_specs(op, false)) {
         return npu__accel_refuse(answer, NPU_REASON_DYNAMIC, "");
     }
-    if (npu__accel_view(op) != NPU_NO_INDEX) {
+    if (op->dynamic & NPU_DYNAMIC_RESULTS) {
+        return npu__accel_refuse(answer, NPU_REASON_DYNAMIC, "data decides the sizes of its results");
+    }
+    if (npu__accel_view(op) != NPU_NO_INDEX && !op->dynamic) {
         return NPU_OK;
     }
     if (op->num_in > NPU_ACCEL_MAX_TENSORS || op->num_out > NPU_ACCEL_MAX_TENSORS - op->num_in) {
         return npu__accel_refuse(answer, NPU_REASON_SHAPE, "too many operands");
+    }
+    if (npu__accel_view(op) != NPU_NO_INDEX) {
+        return NPU_OK;
     }
     if (npu__accel_form(accel, op, &form, blob)) {
         return npu__accel_refuse(answer, NPU_REASON_ATTRIBUTE, "no device form holds it");
@@ -16732,6 +16743,7 @@ static npu_status npu__accel_compile_op(const npu_accel *accel, const npu_group_
     op->num_in = info->num_in;
     op->num_out = info->num_out;
     op->id = info->op;
+    op->is_dynamic = info->dynamic != 0;
     op->tensors = tensors;
     op->values = values;
     for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
@@ -16835,6 +16847,25 @@ static npu_status npu__accel_run(const npu_accel *accel, const npu__accel_op *op
                                    op->num_out, op->schema, op->blob, op->blob_size, binding->stream);
 }
 
+/* The op of this run: its form and its tensors are made anew. */
+static npu_status npu__accel_run_dynamic(const npu_accel *accel, const npu__accel_op *op,
+                                         const npu_binding *binding)
+{
+    npu_tensor tensors[NPU_ACCEL_MAX_TENSORS];
+    uint8_t blob[64];
+    npu__accel_op now = *op;
+    const npu_op_info *info;
+    npu_status status = binding->dynamic->describe(binding->dynamic->ctx, op->id, NULL, &info);
+    for (uint32_t i = 0; i < op->num_in + op->num_out && !status; i++) {
+        npu__ref_describe(&tensors[i], i < op->num_in ? info->in[i] : info->out[i - op->num_in]);
+    }
+    if (!status && op->view == NPU_NO_INDEX) {
+        status = npu__accel_form(accel, info, &now, blob);
+    }
+    now.tensors = tensors;
+    return status ? status : npu__accel_run(accel, &now, binding);
+}
+
 static npu_status npu__accel_submit(void *ctx, void *program, const npu_binding *binding, npu_fence *fence)
 {
     const npu_accel *accel = &((const npu__accel *)ctx)->desc;
@@ -16845,7 +16876,8 @@ static npu_status npu__accel_submit(void *ctx, void *program, const npu_binding 
     }
     for (uint32_t i = 0; i < p->num_ops && !status; i++) {
         uint64_t begin = binding->op_done ? binding->clock() : 0;
-        status = npu__accel_run(accel, &p->ops[i], binding);
+        status = p->ops[i].is_dynamic ? npu__accel_run_dynamic(accel, &p->ops[i], binding)
+                                      : npu__accel_run(accel, &p->ops[i], binding);
         if (status && binding->failed_op) {
             *binding->failed_op = p->ops[i].id;
         }
@@ -16902,6 +16934,7 @@ static void npu__accel_fill(npu__accel *accel)
     backend->api_version = NPU_BACKEND_API;
     backend->name = accel->desc.name;
     backend->ctx = accel;
+    backend->traits = accel->desc.dynamic ? NPU_BACKEND_DYNAMIC : 0;
     backend->num_regions = 1;
     backend->regions = &accel->region;
     backend->abi = accel->desc.abi;

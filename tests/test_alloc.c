@@ -316,11 +316,58 @@ static void test_simple(void)
     NPU_CHECK(fail_each(simple) > 30);
 }
 
+/* ---- dims that a run tells: planned ones, and a buffer that grows twice -------------------------------------- */
+
+static npu_status run_repeats(npu_exec *exec, const float *x, int64_t n, const int64_t *repeats)
+{
+    static float out[64];
+    npu_status status = npu_exec_set_input_shape(exec, "x", 2, DIMS(n, 2), x, (size_t)n * 8);
+    status = status ? status : npu_exec_set_input_shape(exec, "r", 1, &n, repeats, (size_t)n * 8);
+    status = status ? status : npu_exec_set_output(exec, "y", out, sizeof out);
+    return status ? status : npu_exec_run(exec);
+}
+
+static npu_status dynamic(const npu_allocator *a)
+{
+    static const char text[] =
+        "graph main\nsymbol n 0 4\ninput x : f32[n,2]\ninput r : i64[n]\nconst w : f32[2,2] {1.0, 2.0, 3.0, 4.0}\n"
+        "p = aten.linear.default(x, w)\nq = aten.repeat_interleave.self_Tensor(p, r, 0)\nz = aten.relu.default(q)\n"
+        "y = aten.mm.default(z, w)\nm = aten.gt.Scalar(x, 0)\ns = aten.masked_select.default(x, m)\n"
+        "output y = y\noutput s = s\noutput z = z\n";
+    npu_graph_desc desc = { .allocator = a };
+    npu_ref_desc ref_desc = { .allocator = a };
+    npu_backend *cpu = NULL;
+    npu_graph *g = NULL;
+    npu_exec *exec = NULL;
+    float x[8];
+    fill(x, 8, 1);
+    npu_status status = npu_graph_parse(&g, text, strlen(text), &desc, NULL);
+    status = status ? status : npu_ref_create(&cpu, &ref_desc);
+    if (!status) {
+        const npu_backend *backends[1];
+        backends[0] = cpu;
+        status = npu_exec_create_simple(&exec, g, backends, 1, NULL);
+    }
+    status = status ? status : run_repeats(exec, x, 2, DIMS(1, 2));
+    status = status ? status : run_repeats(exec, x, 0, DIMS(0));
+    status = status ? status : run_repeats(exec, x, 4, DIMS(5, 4, 3, 9));
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+    npu_ref_destroy(cpu);
+    return status;
+}
+
+static void test_dynamic(void)
+{
+    NPU_CHECK(fail_each(dynamic) > 100);
+}
+
 int main(void)
 {
     NPU_RUN(test_whole_way);
     NPU_RUN(test_change);
     NPU_RUN(test_refused);
     NPU_RUN(test_simple);
+    NPU_RUN(test_dynamic);
     return npu_test_done();
 }

@@ -333,11 +333,622 @@ static void test_unique(void)
     rig_end(&r);
 }
 
+/* Pieces between indices that a run tells. */
+static void test_pieces(void)
+{
+    static const int64_t cuts[][2] = { { 0, 0 }, { 2, 4 }, { 5, 9 }, { 3, 1 }, { -1, 5 } };
+    rig r = rig_text("graph main\ninput x : f32[5]\ninput i : i64[2]\n"
+                     "a, b, c = aten.tensor_split.tensor_indices_or_sections(x, i)\nd = aten.neg.default(b)\n"
+                     "output a = a\noutput d = d\noutput c = c\n", 0);
+    float x[5], d[5];
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    fill(x, 5, 9);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    for (size_t k = 0; k < sizeof cuts / sizeof cuts[0]; k++) {
+        char dims[32];
+        int64_t at[2];
+        for (int i = 0; i < 2; i++) {
+            at[i] = cuts[k][i] < 0 ? cuts[k][i] + 5 : cuts[k][i] > 5 ? 5 : cuts[k][i];
+        }
+        size_t n = (size_t)(at[1] > at[0] ? at[1] - at[0] : 0), last = (size_t)(5 - at[1]);
+        for (size_t i = 0; i < n; i++) {
+            d[i] = -x[(size_t)at[0] + i];
+        }
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "i", cuts[k], sizeof cuts[k]), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_output(&r, "a", format(dims, "f32[%u]", (size_t)at[0]), x, (size_t)at[0]);
+        check_output(&r, "d", format(dims, "f32[%u]", n), d, n);
+        check_output(&r, "c", format(dims, "f32[%u]", last), x + 5 - last, last);
+    }
+    rig_end(&r);
+}
+
+/* ---- what nothing bounds ---- */
+
+static void test_repeats(void)
+{
+    static const int64_t repeats[][3] = { { 1, 2, 3 }, { 0, 0, 0 }, { 50, 0, 70 }, { 0, 1, 0 }, { 40, 41, 42 } };
+    rig r = rig_text("graph main\ninput x : f32[3]\ninput r : i64[3]\n"
+                     "a = aten.repeat_interleave.self_Tensor(x, r)\nb = aten.add.Tensor(a, a)\n"
+                     "c = aten.cumsum.default(b, 0)\ns = aten.sum.default(b)\noutput c = c\noutput s = s\n", 0);
+    static float c[128];
+    uint64_t bytes, most = 0;
+    uint32_t backend;
+    npu_memory memory;
+    float x[3] = { 0.5f, -1, 2 };
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    for (size_t k = 0; k < sizeof repeats / sizeof repeats[0]; k++) {
+        char dims[32];
+        size_t n = 0;
+        float sum = 0;
+        for (int i = 0; i < 3; i++) {
+            for (int64_t j = 0; j < repeats[k][i]; j++) {
+                sum += 2 * x[i];
+                c[n++] = sum;
+            }
+        }
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "r", repeats[k], sizeof repeats[k]), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_output(&r, "c", format(dims, "f32[%u]", n), c, n);
+        check_output(&r, "s", "f32[]", &sum, 1);
+        /* one buffer per value, named after it; it never shrinks */
+        NPU_CHECK_STR(npu_exec_growing(r.exec, 0, &backend, &bytes), "a");
+        NPU_CHECK_EQ(backend, 0);
+        NPU_CHECK(bytes >= n * 4 && bytes >= most);
+        most = bytes;
+        NPU_CHECK_STR(npu_exec_growing(r.exec, 1, &backend, &bytes), "b");
+        NPU_CHECK(!npu_exec_growing(r.exec, 2, &backend, &bytes)); /* c is the output's own memory */
+    }
+    /* and no part of the plan */
+    NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(r.program), 0, &memory), NPU_OK);
+    NPU_CHECK_EQ(memory.activations, memory.scratch);
+    rig_end(&r);
+}
+
+static void test_classes(void)
+{
+    static const int64_t classes[][4] = { { 0, 1, 2, 1 }, { 0, 0, 0, 0 }, { 9, 3, 9, 9 }, { 1, 0, 1, 1 } };
+    rig r = rig_text("graph main\ninput i : i64[4]\nh = aten.one_hot.default(i)\n"
+                     "f = aten.to.dtype(h, f32)\nn = aten.sum.dim_IntList(f, [0])\noutput n = n\n", 0);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    for (size_t k = 0; k < sizeof classes / sizeof classes[0]; k++) {
+        float n[10] = { 0 };
+        char dims[32];
+        size_t num = 0;
+        for (int i = 0; i < 4; i++) {
+            n[classes[k][i]]++;
+            num = (size_t)classes[k][i] + 1 > num ? (size_t)classes[k][i] + 1 : num;
+        }
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "i", classes[k], sizeof classes[k]), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_output(&r, "n", format(dims, "f32[%u]", num), n, num);
+    }
+    rig_end(&r);
+}
+
+/* ---- a kernel that tells the size itself ---- */
+
+enum { MINE_DISTINCT = NPU_NS_USER << 16 | 1 };
+
+static npu_status type_distinct(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "x");
+    npu_spec y = *x, at = npu_spec_tensor(NPU_I64, 1, x->dims);
+    y.dims[0] = npu_deduce_unknown(0, x->dims[0]);
+    npu_status status = npu_deduce_result(d, &y);
+    return status ? status : npu_deduce_result(d, &at);
+}
+
+static const npu_op_row distinct_row = { MINE_DISTINCT, NPU_DATA, type_distinct, "distinct(Tensor x) -> (Tensor, Tensor)",
+                                         "runs of equal elements, and the run of each" };
+
+static npu_status run_distinct(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const float *x = l->x[0];
+    int64_t n = 0;
+    (void)part;
+    (void)parts;
+    for (int64_t i = 0; i < l->in[0].dims[0]; i++) {
+        n += i == 0 || x[i] != x[i - 1];
+        ((float *)l->y[0])[n - 1] = x[i];
+        ((int64_t *)l->y[1])[i] = n - 1;
+    }
+    if (!l->dims) {
+        return NPU_ERR_INTERNAL;
+    }
+    l->dims[0][0] = n;
+    return NPU_OK;
+}
+
+static const npu_kernel distinct_kernels[] = { { MINE_DISTINCT, "plain", 0, NULL, NULL, run_distinct } };
+
+static void test_kernel_tells(void)
+{
+    static const char text[] =
+        "graph main\ninput x : f32[6]\ny, at = mine.distinct(x)\nz = aten.mul.Scalar(y, 2)\n"
+        "back = aten.index_select.default(y, 0, at)\noutput z = z\noutput back = back\n";
+    static const float rows[][6] = { { 1, 1, 2, 2, 2, 1 }, { 3, 3, 3, 3, 3, 3 }, { 1, 2, 3, 4, 5, 6 }, { 0, 0, 0, 0, 0, 1 } };
+    npu_kernel_table tables[64];
+    npu_graph_desc desc;
+    npu_ref_desc ref_desc;
+    npu_registry *registry = NULL;
+    npu_backend *cpu = NULL;
+    uint32_t num_tables;
+    const npu_kernel_table *built_in = npu_ref_kernels(&num_tables);
+    rig r = rig_start(NULL, 0);
+    memset(&desc, 0, sizeof desc);
+    memset(&ref_desc, 0, sizeof ref_desc);
+    tables[0].kernels = distinct_kernels;
+    tables[0].num_kernels = 1;
+    memcpy(tables + 1, built_in, num_tables * sizeof *built_in);
+    ref_desc.tables = tables;
+    ref_desc.num_tables = num_tables + 1;
+    NPU_CHECK_STATUS(npu_ref_create(&cpu, &ref_desc), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &distinct_row, NULL), NPU_OK);
+    npu_graph_destroy(r.graph);
+    desc.registry = registry;
+    r.backends[0] = cpu;
+    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, &desc, &r.diag), NPU_OK);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        float z[6];
+        char dims[32];
+        size_t n = 0;
+        for (int i = 0; i < 6; i++) {
+            if (i == 0 || rows[k][i] != rows[k][i - 1]) {
+                z[n++] = 2 * rows[k][i];
+            }
+        }
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", rows[k], sizeof rows[k]), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_output(&r, "z", format(dims, "f32[%u]", n), z, n);
+        check_output(&r, "back", "f32[6]", rows[k], 6);
+    }
+    rig_end(&r);
+    npu_ref_destroy(cpu);
+    npu_registry_destroy(registry);
+}
+
+/* ---- inputs with symbols ---- */
+
+static const char layers[] =
+    "graph main\nsymbol n 0 9\ninput x : f32[n,3]\ninput y : f32[n,3]\n"
+    "const w : f32[2,3] {1.0, -1.0, 0.5, 0.25, 2.0, -0.5}\n"
+    "a = aten.add.Tensor(x, y)\nl = aten.linear.default(a, w)\ns = aten.softmax.int(l, 1)\n"
+    "f = aten.reshape.default(s, [-1])\nm = aten.sum.dim_IntList(a, [0])\n"
+    "output f = f\noutput m = m\noutput x = x\n";
+
+static void check_layers(rig *r, size_t n, const float *x, const float *y)
+{
+    static const float w[2][3] = { { 1, -1, 0.5f }, { 0.25f, 2, -0.5f } };
+    float f[18], m[3] = { 0 };
+    char dims[32];
+    for (size_t i = 0; i < n; i++) {
+        double l[2] = { 0, 0 };
+        for (int k = 0; k < 3; k++) {
+            float a = x[i * 3 + (size_t)k] + y[i * 3 + (size_t)k];
+            m[k] += a;
+            l[0] += (double)(w[0][k] * a);
+            l[1] += (double)(w[1][k] * a);
+        }
+        f[2 * i] = (float)(1 / (1 + exp(l[1] - l[0])));
+        f[2 * i + 1] = (float)(1 / (1 + exp(l[0] - l[1])));
+    }
+    check_output(r, "f", format(dims, "f32[%u]", 2 * n), f, 2 * n);
+    check_output(r, "m", "f32[3]", m, 3);
+    check_output(r, "x", format(dims, "f32[%u,3]", n), x, 3 * n);
+}
+
+static void run_layers(rig *r)
+{
+    static const int64_t sizes[] = { 4, 0, 9, 1, 9, 2 };
+    float x[28], y[28];
+    fill(x, 28, 4);
+    fill(y, 28, 5);
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        int64_t n = sizes[k], dims[2];
+        dims[0] = n;
+        dims[1] = 3;
+        float *unaligned = k % 2 ? (float *)(void *)((char *)y + 1) : y; /* staged */
+        memmove(unaligned, y, 27 * sizeof *y);
+        NPU_CHECK_STATUS(npu_exec_set_input_shape(r->exec, "x", 2, dims, x, (size_t)n * 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input_shape(r->exec, "y", 2, dims, unaligned, (size_t)n * 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r->exec), NPU_OK);
+        float copy[27];
+        memcpy(copy, unaligned, sizeof copy);
+        check_layers(r, (size_t)n, x, copy);
+        fill(y, 28, 5);
+    }
+}
+
+static void test_inputs(void)
+{
+    rig r = rig_text(layers, 0);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    run_layers(&r);
+    rig_end(&r);
+}
+
+/* Threads share the parts of a launch that was prepared for one run. */
+static void test_threads(void)
+{
+    npu_parallel *threads = NULL;
+    rig r = rig_text(layers, 0);
+    if (npu_threads_create(&threads, 3, NULL) == NPU_OK) {
+        r.exec_desc.parallel = threads;
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        run_layers(&r);
+    }
+    rig_end(&r);
+    npu_threads_destroy(threads);
+}
+
+static void test_bad_bindings(void)
+{
+    static const struct { const char *name; uint32_t rank; int64_t dims[2]; size_t size; npu_status status; } rows[] = {
+        { "z", 2, { 2, 3 }, 24, NPU_ERR_NOT_FOUND },  { "x", 1, { 2, 3 }, 24, NPU_ERR_RANK },
+        { "x", 2, { 2, 4 }, 32, NPU_ERR_SHAPE },      { "x", 2, { 10, 3 }, 120, NPU_ERR_RANGE },
+        { "x", 2, { -1, 3 }, 0, NPU_ERR_RANGE },      { "x", 2, { 2, 3 }, 20, NPU_ERR_SHAPE },
+        { "x", 2, { 2, 3 }, 28, NPU_ERR_SHAPE },      { "x", 2, { 2, 3 }, 24, NPU_OK },
+    };
+    float x[40] = { 0 }, f[18];
+    rig r = rig_text(layers, 0);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK(npu_exec_output_shape(r.exec, 0)->dims[0] < NPU_DYNAMIC_DIM); /* a symbol, before the first run */
+    NPU_CHECK(!npu_exec_output_shape(r.exec, 3));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, rows[i].name, rows[i].rank, rows[i].dims, x, rows[i].size),
+                         rows[i].status);
+    }
+    NPU_CHECK_STATUS(npu_exec_set_input_shape_at(r.exec, 2, 2, DIMS(2, 3), x, 24), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "y", 2, DIMS(2, 3), NULL, 24), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "y", x, 24), NPU_ERR_DYNAMIC_SHAPE);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_MISSING_FEED);
+    /* two inputs share n */
+    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "y", 2, DIMS(3, 3), x, 36), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_SHAPE);
+    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "y") && strstr(npu_exec_diag(r.exec)->message, "expected 2"));
+    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "y", 2, DIMS(2, 3), x, 24), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    /* memory of an output: too small for one run, enough for the next */
+    NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "f", f, 12), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_SHAPE);
+    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "output 0: 16 bytes"));
+    NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "f", f, 16), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    size_t size;
+    NPU_CHECK(npu_exec_output(r.exec, 0, &size) == f && size == 16);
+    NPU_CHECK_NEAR(f[3], 0.5, 1e-6);
+    rig_end(&r);
+}
+
+/* ---- what only a run can refuse ---- */
+
+static void test_refused_by_the_run(void)
+{
+    static const struct { const char *text, *words; npu_status status; } rows[] = {
+        /* fewer were promised than there are */
+        { "symbol few 0 2\ninput x : f32[4]\nn = aten.nonzero.default(x) : i64[few,1]\noutput n = n\n", "few in 0..2",
+          NPU_ERR_RANGE },
+        /* two sizes were promised to be equal */
+        { "symbol k 0 4\ninput x : f32[4]\nn = aten.nonzero.default(x) : i64[k,1]\nh = aten.ge.Scalar(x, 2)\n"
+          "p = aten.masked_select.default(x, h) : f32[k]\noutput n = n\noutput p = p\n", "k", NPU_ERR_SHAPE },
+        /* dims that were not known do not fit: the words of the type rule */
+        { "input x : f32[4]\nconst w : f32[2,4] {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}\n"
+          "h = aten.ge.Scalar(x, 2)\np = aten.masked_select.default(x, h)\nq = aten.mv.default(w, p)\noutput q = q\n",
+          "mv: ", NPU_ERR_SHAPE },
+        /* what the kernel finds */
+        { "input x : f32[4]\nn = aten.nonzero.default(x)\nc = aten.select.int(n, 1, 0)\nd = aten.add.Scalar(c, 1)\n"
+          "p = aten.index_select.default(x, 0, d)\noutput p = p\n", "index_select", NPU_ERR_RANGE },
+        /* an op of nobody's that makes what nothing bounds */
+        { "symbol u 0 0\ninput x : f32[4]\nn = my.op(x) : f32[u]\noutput n = n\n", "my.op", NPU_ERR_NOT_IMPLEMENTED },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static const float x[4] = { 1, 2, 3, 4 }, zero[4];
+        char text[512];
+        snprintf(text, sizeof text, "graph main\n%s", rows[i].text);
+        rig r = rig_text(text, 0);
+        npu_status status = rig_make(&r);
+        const npu_diag *diag = &r.diag;
+        if (status == NPU_OK) {
+            NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+            status = npu_exec_run(r.exec);
+            diag = npu_exec_diag(r.exec);
+            NPU_CHECK(diag->op != 0);
+        }
+        NPU_CHECK_STATUS(status, rows[i].status);
+        NPU_CHECK(strstr(diag->message, rows[i].words));
+        if (!strstr(diag->message, rows[i].words)) {
+            fprintf(stderr, "%s\n", diag->message);
+        }
+        if (r.exec && i != 2) { /* the exec stays usable */
+            NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", zero, sizeof zero), NPU_OK);
+            NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        }
+        rig_end(&r);
+    }
+}
+
+/* Named errors of planning: sources that must be known, dims that no symbol stands for, and sizes that no memory has. */
+static void test_refused_by_the_plan(void)
+{
+    static const struct { const char *text, *words; npu_status status; } rows[] = {
+        { "state t : f32[s]\noutput t = t\n", "t: only inputs", NPU_ERR_DYNAMIC_SHAPE },
+        { "param p : f32[s]\nr = aten.relu.default(p)\noutput r = r\n", "p: only inputs", NPU_ERR_DYNAMIC_SHAPE },
+        { "input a : f32[?]\noutput a = a\n", "a: a dim", NPU_ERR_DYNAMIC_SHAPE },
+        { "input a : f32[2]\nr = my.op(a) : f32[?]\noutput r = r\n", "my.op", NPU_ERR_DYNAMIC_SHAPE },
+        { "symbol big 0 4611686018427387904\ninput a : f32[big]\noutput a = a\n", "a: ", NPU_ERR_OVERFLOW },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "graph main\nsymbol s 1 8\n%s", rows[i].text);
+        rig r = rig_text(text, 0);
+        NPU_CHECK_STATUS(rig_plan(&r), rows[i].status);
+        NPU_CHECK(strstr(r.diag.message, rows[i].words));
+        if (!strstr(r.diag.message, rows[i].words)) {
+            fprintf(stderr, "%s\n", r.diag.message);
+        }
+        rig_end(&r);
+    }
+}
+
+/* ---- accelerators ---- */
+
+/* A device whose memory is the heap and whose kernels are the CPU's; it counts the bytes that pass. */
+typedef struct door {
+    uint64_t up, down;
+    int calls, live;
+} door;
+
+static void *door_alloc(void *ctx, uint64_t bytes)
+{
+    ((door *)ctx)->live++;
+    return malloc((size_t)bytes);
+}
+
+static void door_free(void *ctx, void *handle)
+{
+    ((door *)ctx)->live--;
+    free(handle);
+}
+
+static npu_status door_upload(void *ctx, void *to, uint64_t offset, const void *from, uint64_t bytes)
+{
+    ((door *)ctx)->up += bytes;
+    memcpy((char *)to + offset, from, (size_t)bytes);
+    return NPU_OK;
+}
+
+static npu_status door_download(void *ctx, void *to, void *from, uint64_t offset, uint64_t bytes)
+{
+    ((door *)ctx)->down += bytes;
+    memcpy(to, (char *)from + offset, (size_t)bytes);
+    return NPU_OK;
+}
+
+static npu_status door_call(void *ctx, uint32_t kind, const npu_tensor *in, uint32_t num_in, const npu_tensor *out,
+                            uint32_t num_out, uint32_t schema, const void *blob, uint32_t size, uint64_t stream)
+{
+    ((door *)ctx)->calls++;
+    return npu_op_call(npu_ref_backend(), kind, in, num_in, out, num_out, schema, blob, size, stream, NULL);
+}
+
+static npu_backend *door_make(door *d, bool dynamic, const char *const *ops, uint32_t num_ops)
+{
+    npu_accel accel;
+    npu_backend *backend = NULL;
+    memset(&accel, 0, sizeof accel);
+    accel.name = "door";
+    accel.ctx = d;
+    accel.ops = ops;
+    accel.num_ops = num_ops;
+    accel.alloc = door_alloc;
+    accel.free = door_free;
+    accel.upload = door_upload;
+    accel.download = door_download;
+    accel.op_call = door_call;
+    accel.dynamic = dynamic;
+    NPU_CHECK_STATUS(npu_accel_create(&backend, &accel, NULL), NPU_OK);
+    return backend;
+}
+
+static void check_place(rig *r, const char *value, int backend, uint32_t reason, const char *words)
+{
+    uint32_t why;
+    const char *said;
+    npu_op op = npu_value_producer(r->graph, npu_graph_find(r->graph, value), NULL);
+    NPU_CHECK_EQ(npu_plan_op_backend(r->plan, op, &why, &said), backend);
+    NPU_CHECK_EQ(why, reason);
+    NPU_CHECK_STR(said, words);
+}
+
+static const char *const door_ops[] = { "aten.relu.default", "aten.add.Tensor", "aten.mm.default", "aten.nonzero.default",
+                                        "aten.masked_select.default", "aten.reshape.default" };
+static const char split_text[] =
+    "graph main\nsymbol n 0 9\ninput x : f32[n,3]\nconst w : f32[3,2] {1.0, 0.0, 0.5, 1.0, -1.0, 2.0}\n"
+    "k = aten.relu.default(w)\na = aten.relu.default(x)\nb = aten.mm.default(a, w)\nc = aten.tanh.default(b)\n"
+    "d = aten.add.Tensor(c, b)\nh = aten.gt.Scalar(d, 0.1)\ne = aten.masked_select.default(d, h)\n"
+    "f = aten.relu.default(e)\ng = aten.reshape.default(d, [-1])\noutput k = k\noutput d = d\noutput f = f\noutput g = g\n";
+
+/* Runs a split graph beside the same on the CPU alone: all outputs are the same bytes. */
+static void compare_split(rig *r, int64_t n)
+{
+    rig cpu = rig_text(split_text, 0);
+    float x[27];
+    fill(x, 27, (uint32_t)n);
+    NPU_CHECK_STATUS(rig_make(&cpu), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input_shape(cpu.exec, "x", 2, DIMS(n, 3), x, (size_t)n * 12), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input_shape(r->exec, "x", 2, DIMS(n, 3), x, (size_t)n * 12), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(cpu.exec), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r->exec), NPU_OK);
+    for (uint32_t i = 0; i < npu_graph_num_outputs(r->graph); i++) {
+        size_t size, expected;
+        const void *got = npu_exec_output(r->exec, i, &size), *want = npu_exec_output(cpu.exec, i, &expected);
+        NPU_CHECK_EQ(size, expected);
+        NPU_CHECK(npu_spec_equal(npu_exec_output_shape(r->exec, i), npu_exec_output_shape(cpu.exec, i)));
+        NPU_CHECK(size != expected || memcmp(got, want, size) == 0);
+    }
+    rig_end(&cpu);
+}
+
+/* Without the trait nothing dynamic is offered; with it, all but what data decides. */
+static void test_split(void)
+{
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+        door d = { 0 };
+        npu_backend *accel = door_make(&d, dynamic != 0, door_ops, sizeof door_ops / sizeof door_ops[0]);
+        rig r = rig_text(split_text, 0);
+        r.backends[0] = accel;
+        r.backends[1] = npu_ref_backend();
+        r.desc.num_backends = 2;
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        check_place(&r, "k", 0, NPU_REASON_CLAIMED, "");
+        check_place(&r, "a", !dynamic, dynamic ? NPU_REASON_CLAIMED : NPU_REASON_DYNAMIC, "");
+        check_place(&r, "b", !dynamic, dynamic ? NPU_REASON_CLAIMED : NPU_REASON_DYNAMIC, "");
+        check_place(&r, "c", 1, dynamic ? NPU_REASON_OP : NPU_REASON_DYNAMIC, "");
+        check_place(&r, "e", 1, NPU_REASON_DYNAMIC, dynamic ? "data decides the sizes of its results" : "");
+        check_place(&r, "f", !dynamic, dynamic ? NPU_REASON_CLAIMED : NPU_REASON_DYNAMIC, "");
+        check_place(&r, "g", !dynamic, dynamic ? NPU_REASON_CLAIMED : NPU_REASON_DYNAMIC, "");
+        for (int64_t n = 9; n >= 0; n -= 3) {
+            d.up = d.down = 0;
+            compare_split(&r, n);
+            if (dynamic) { /* x, c, e and what is moved of d; b, d, f, g and k: what there is, not what was planned */
+                size_t e_bytes;
+                npu_exec_output_by_name(r.exec, "f", &e_bytes);
+                NPU_CHECK_EQ(d.up, (uint64_t)n * 12 + (uint64_t)n * 8 + e_bytes);
+                NPU_CHECK_EQ(d.down, (uint64_t)n * 8 + 2 * (uint64_t)n * 8 + e_bytes + (uint64_t)n * 8 + 24);
+            }
+        }
+        NPU_CHECK_EQ(d.calls > 4, dynamic);
+        rig_end(&r);
+        npu_accel_destroy(accel);
+        NPU_CHECK_EQ(d.live, 0);
+    }
+}
+
+/* What nothing bounds grows on a device, too, and on the way between two of them. */
+static void test_unbounded_split(void)
+{
+    static const char *const first_ops[] = { "aten.relu.default" }, *const second_ops[] = { "aten.add.Tensor" };
+    static const int64_t repeats[][2] = { { 1, 1 }, { 0, 0 }, { 300, 200 }, { 2, 3 } };
+    door doors[2] = { { 0 } };
+    float x[2] = { -1, 2 };
+    static float y[512];
+    rig r = rig_text("graph main\ninput x : f32[2]\ninput r : i64[2]\na = aten.repeat_interleave.self_Tensor(x, r)\n"
+                     "b = aten.relu.default(a)\ny = aten.add.Tensor(b, b)\noutput y = y\n", 0);
+    npu_backend *first = door_make(&doors[0], true, first_ops, 1), *second = door_make(&doors[1], true, second_ops, 1);
+    r.backends[0] = first;
+    r.backends[1] = second;
+    r.backends[2] = npu_ref_backend();
+    r.desc.num_backends = 3;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    for (size_t k = 0; k < sizeof repeats / sizeof repeats[0]; k++) {
+        char dims[32];
+        size_t n = (size_t)(repeats[k][0] + repeats[k][1]);
+        for (size_t i = 0; i < n; i++) {
+            y[i] = i < (size_t)repeats[k][0] ? 0 : 4;
+        }
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "r", repeats[k], sizeof repeats[k]), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_output(&r, "y", format(dims, "f32[%u]", n), y, n);
+    }
+    NPU_CHECK_EQ(doors[0].calls + doors[1].calls, 8);
+    rig_end(&r);
+    npu_accel_destroy(first);
+    npu_accel_destroy(second);
+    NPU_CHECK_EQ(doors[0].live + doors[1].live, 0);
+}
+
+/* ---- memory ---- */
+
+/* The plan has room for the largest dims, no more and no less, and shares it by lifetime as ever. */
+static void test_planned_bytes(void)
+{
+    rig r = rig_text("graph main\nsymbol n 1 100\ninput x : f32[n,16]\na = aten.relu.default(x)\n"
+                     "b = aten.cat.default([a, a])\nc = aten.exp.default(b)\nd = aten.sum.dim_IntList(c, [0])\n"
+                     "output d = d\n", 0);
+    static const uint64_t expected[] = { 6400, 12800, 12800 };
+    uint64_t offset[3], size;
+    uint32_t first, last;
+    npu_memory memory;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    const npu_plan *plan = npu_program_plan(r.program);
+    for (uint32_t i = 0; i < 3; i++) {
+        npu_value v = npu_op_result(r.graph, (npu_op){ i + 1 }, 0);
+        NPU_CHECK_STATUS(npu_plan_value_memory(plan, v, 0, &offset[i], &size, &first, &last), NPU_OK);
+        NPU_CHECK_EQ(size, expected[i]);
+    }
+    NPU_CHECK(offset[2] == offset[1]); /* exp writes over its operand: their dims are one symbol */
+    NPU_CHECK_STATUS(npu_plan_memory(plan, 0, &memory), NPU_OK);
+    NPU_CHECK_EQ(memory.activations - memory.scratch, 6400 + 12800);
+    NPU_CHECK_EQ(memory.inputs, 6400);
+    NPU_CHECK_EQ(memory.outputs, 64);
+    rig_end(&r);
+}
+
+/* Runs at all sizes, after the first one even: no call of an allocator but for what grows. */
+static void test_runs_do_not_allocate(void)
+{
+    npu_alloc_counter counter = { 0 };
+    npu_allocator a = npu_counting_allocator(&counter);
+    npu_ref_desc ref_desc;
+    npu_backend *cpu = NULL;
+    memset(&ref_desc, 0, sizeof ref_desc);
+    ref_desc.allocator = &a;
+    NPU_CHECK_STATUS(npu_ref_create(&cpu, &ref_desc), NPU_OK);
+    rig r = rig_text("graph main\nsymbol n 0 64\ninput x : f32[n,32]\ninput k : i64[2]\n"
+                     "h = aten.gt.Scalar(x, 0)\np = aten.masked_select.default(x, h)\nq = aten.exp.default(p)\n"
+                     "t = aten.t.default(x)\nm = aten.mm.default(x, t)\ns = aten.softmax.int(m, -1)\n"
+                     "l, at = aten.sort.default(q)\nu = aten.sum.default(s)\ng = aten.repeat_interleave.Tensor(k)\n"
+                     "e = aten.add.Scalar(g, 1)\noutput s = s\noutput u = u\noutput e = e\noutput q = q\n", 0);
+    static float x[64 * 32], s[64 * 64], q[64 * 32];
+    static int64_t e[1024];
+    fill(x, 64 * 32, 2);
+    r.backends[0] = cpu;
+    r.desc.allocator = &a;
+    r.exec_desc.allocator = &a;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "s", s, sizeof s), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "q", q, sizeof q), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "e", e, sizeof e), NPU_OK);
+    for (int round = 0; round < 2; round++) {
+        uint64_t before = counter.num_calls, grown = 0;
+        for (int64_t n = 0; n <= 64; n++) {
+            int64_t repeats[2] = { round ? 500 : 1, 0 }; /* more than before in the first run of a round */
+            NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 2, DIMS(n, 32), x, (size_t)n * 128), NPU_OK);
+            NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "k", repeats, sizeof repeats), NPU_OK);
+            NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+            grown = n == 0 ? counter.num_calls - before : grown;
+        }
+        NPU_CHECK(grown > 0);
+        NPU_CHECK_EQ(counter.num_calls - before, grown);
+    }
+    rig_end(&r);
+    npu_ref_destroy(cpu);
+    NPU_CHECK_EQ(counter.live_bytes, 0);
+}
+
 int main(void)
 {
     NPU_RUN(test_rows_of_a_mask);
     NPU_RUN(test_indices);
     NPU_RUN(test_unique);
+    NPU_RUN(test_pieces);
+    NPU_RUN(test_repeats);
+    NPU_RUN(test_classes);
+    NPU_RUN(test_kernel_tells);
+    NPU_RUN(test_inputs);
+    NPU_RUN(test_threads);
+    NPU_RUN(test_bad_bindings);
+    NPU_RUN(test_refused_by_the_run);
+    NPU_RUN(test_refused_by_the_plan);
+    NPU_RUN(test_split);
+    NPU_RUN(test_unbounded_split);
+    NPU_RUN(test_planned_bytes);
+    NPU_RUN(test_runs_do_not_allocate);
     NPU_RUN(test_symbols);
     NPU_RUN(test_rejected_shapes);
     NPU_RUN(test_given_symbols);
