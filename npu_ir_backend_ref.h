@@ -8933,7 +8933,9 @@ static npu_status npu__ref_index_walk(const npu_launch *l, uint32_t first, uint3
     if (!fits) {
         return NPU_ERR_RANGE;
     }
-    memset(offsets, 0, c.len * sizeof *offsets);
+    if (c.len) { /* else there may be no room at all */
+        memset(offsets, 0, c.len * sizeof *offsets);
+    }
     memset(w, 0, sizeof *w);
     for (uint32_t i = 0; i < count && !status; i++) {
         const npu_tensor *t = &l->in[first + i];
