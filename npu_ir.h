@@ -406,7 +406,7 @@ NPU_IR_API npu_status npu_broadcast(const int64_t *a, uint32_t rank_a, const int
      X? (optional)             1 byte present, then the value where it is 1
      Scalar                    1 tag byte (0 bool, 1 int, 2 float, 3 fed by a value: that is an operand), then 8
                                bytes (q or d)
-     str                       u32 length, then the bytes
+     str, AffineMap            u32 length, then the bytes
      Graph                     u32 index of a child graph
      SymInt fed by a value     INT64_MIN, and the value is an operand, in schema order; so is each such element of a list
    Device, Layout, MemoryFormat, Generator, Storage and Stream arguments take part as enumerations (default
@@ -506,7 +506,7 @@ typedef struct npu_op { uint32_t id; } npu_op;       /* id 0 = none or failed */
 typedef enum npu_arg_form {
     NPU_ARG_NONE = 0, NPU_ARG_TENSOR = 1, NPU_ARG_TENSORS = 2, NPU_ARG_INT = 3, NPU_ARG_FLOAT = 4, NPU_ARG_BOOL = 5,
     NPU_ARG_STR = 6, NPU_ARG_DTYPE = 7, NPU_ARG_INTS = 8, NPU_ARG_FLOATS = 9, NPU_ARG_BOOLS = 10, NPU_ARG_SCALARS = 11,
-    NPU_ARG_GRAPH = 12, NPU_ARG_ITEMS = 13
+    NPU_ARG_GRAPH = 12, NPU_ARG_ITEMS = 13, NPU_ARG_STRS = 14
 } npu_arg_form;
 
 /* One argument given to npu_emit by name (or, name NULL, by position). Pointers are read during the call
@@ -526,6 +526,7 @@ typedef struct npu_arg {
         const npu_scalar *scalars;
         const struct npu_arg *items; /* ITEMS: a list of INT, some of them fed by a value: TENSOR */
         const char *str;
+        const char *const *strs;
     } as;
 } npu_arg;
 
@@ -632,6 +633,23 @@ static inline npu_arg npu_arg_bools(const char *name, const bool *x, uint32_t n)
     return a;
 }
 
+static inline npu_arg npu_arg_strs(const char *name, const char *const *x, uint32_t n)
+{
+    npu_arg a = npu_arg_none(name);
+    a.form = NPU_ARG_STRS;
+    a.count = n;
+    a.as.strs = x;
+    return a;
+}
+
+static inline npu_arg npu_arg_graph(const char *name, uint32_t index)
+{
+    npu_arg a = npu_arg_none(name);
+    a.form = NPU_ARG_GRAPH;
+    a.as.i = index;
+    return a;
+}
+
 /* One argument as bound to an op: what type rules, backends and kernels read. In schema order, one entry per
    schema argument, defaults filled in. */
 typedef struct npu_bound_arg {
@@ -678,6 +696,8 @@ NPU_IR_API bool npu_op_str_is(const npu_op_info *op, const char *name, const cha
 NPU_IR_API uint32_t npu_op_list_len(const npu_op_info *op, const char *name);
 NPU_IR_API int64_t npu_op_int_at(const npu_op_info *op, const char *name, uint32_t i); /* element i of a list of int or bool */
 NPU_IR_API double npu_op_float_at(const npu_op_info *op, const char *name, uint32_t i);
+/* Element i of a list of strings: its bytes, not terminated; NULL = there is none. O(i). */
+NPU_IR_API const char *npu_op_str_at(const npu_op_info *op, const char *name, uint32_t i, uint32_t *len);
 /* Copies a list of int into out[capacity], a list of one element filling all of them; returns the length in
    the blob. */
 NPU_IR_API uint32_t npu_op_ints(const npu_op_info *op, const char *name, int64_t *out, uint32_t capacity);
@@ -743,6 +763,34 @@ typedef struct npu_abi_row {
 #define NPU_FOURCC(a, b, c, d) \
     ((uint32_t)(uint8_t)(a) | (uint32_t)(uint8_t)(b) << 8 | (uint32_t)(uint8_t)(c) << 16 | (uint32_t)(uint8_t)(d) << 24)
 
+/* ---- index maps and reassociations ----
+   An index map says which element of an operand an iteration of a loop nest meets: "(n, c, h, w) -> (c)". A
+   result is a sum of loop dims times constants, and a constant: "(oh, kh) -> (2 * oh + kh - 1)"; a constant alone
+   is where an operand of one element is repeated. There are no symbols, quotients or remainders. A
+   reassociation lists the dims that go together, in order: "[[0], [1, 2, 3]]". */
+#define NPU_MAX_LOOPS 12
+typedef struct npu_affine_expr {
+    int64_t constant;
+    int64_t factors[NPU_MAX_LOOPS]; /* one per loop dim */
+} npu_affine_expr;
+typedef struct npu_affine_map {
+    uint32_t num_dims, num_symbols, num_results; /* loop dims; always 0; dims of the operand */
+    npu_affine_expr results[NPU_MAX_RANK];
+} npu_affine_map;
+
+/* Text of `len` bytes. Errors: PARSE (diag->message names the column), RANK (too many dims or results). */
+NPU_IR_API npu_status npu_affine_map_parse(npu_affine_map *out, const char *text, size_t len, npu_diag *diag);
+/* "(d0, d1) -> (d1, d0 * 2 + 1)". */
+NPU_IR_API void npu_affine_map_print(npu_text *text, const npu_affine_map *map);
+/* The map whose results are the loop dims listed; dims NULL = all of them in order (the identity). */
+NPU_IR_API npu_affine_map npu_affine_map_of(uint32_t num_dims, const uint32_t *dims, uint32_t num_results);
+/* The loop dim that an expression is, -1 = it is more than one dim by itself. */
+NPU_IR_API int npu_affine_dim(const npu_affine_expr *e);
+/* Dims per group into sizes[NPU_MAX_RANK]; the groups together are the dims 0 .. rank - 1. Errors: PARSE, SHAPE
+   (dims out of order, twice, left out, or an empty group). */
+NPU_IR_API npu_status npu_reassociation_parse(uint32_t *sizes, uint32_t *num_groups, uint32_t rank, const char *text,
+                                              size_t len, npu_diag *diag);
+
 /* -----------------------------------------------------------------------------------------------------------
    4  OP ROWS AND REGISTRY                                                                          >>registry
 
@@ -774,7 +822,8 @@ enum {
     NPU_RANDOM = 1u << 5,
     NPU_DATA = 1u << 6,        /* the type rule reads operand data where it is constant */
     NPU_VARIADIC = 1u << 7,    /* the number of results depends on the arguments */
-    NPU_NO_KERNEL = 1u << 8    /* structural: nothing executes it */
+    NPU_NO_KERNEL = 1u << 8,   /* structural: nothing executes it */
+    NPU_DESTINATION = 1u << 9  /* the last operands are destinations: result i may take the memory of the i-th */
 };
 
 struct npu_deduce;
@@ -1141,13 +1190,7 @@ typedef struct npu_op_table {
       "Tensor", "gradient of max_pool2d, sent to the indices")                                               \
     X(0x0093, NPU_ATEN_ADAPTIVE_AVG_POOL2D_BACKWARD, 0, npu__type_pool_backward,                             \
       "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor",                            \
-      "gradient of adaptive_avg_pool2d")                                                                     \
-    X(0x0094, NPU_ATEN_FRACTIONAL_MAX_POOL2D, 0, npu__type_fractional_pool,                                  \
-      "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor "                   \
-      "random_samples) -> (Tensor, Tensor)", "maximum over windows that random_samples place, and its index")\
-    X(0x0095, NPU_ATEN_FRACTIONAL_MAX_POOL3D, 0, npu__type_fractional_pool,                                  \
-      "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor "                   \
-      "random_samples) -> (Tensor, Tensor)", "fractional_max_pool2d over three dims")
+      "gradient of adaptive_avg_pool2d")
 
 /* ---- aten: elementwise ---- */
 #define NPU_IR_OPS_ATEN_ELEMENTWISE(X)                                                                       \
@@ -2636,6 +2679,164 @@ typedef struct npu_op_table {
     X(0x0105, NPU_ARITH_REMSI, 0, npu__type_register_integer, "remsi(Tensor lhs, Tensor rhs) -> Tensor", "what divsi leaves, with the sign of lhs") \
     X(0x0106, NPU_ARITH_MINSI, 0, npu__type_register_integer, "minsi(Tensor lhs, Tensor rhs) -> Tensor", "the smaller of lhs and rhs") \
     X(0x0107, NPU_ARITH_MAXSI, 0, npu__type_register_integer, "maxsi(Tensor lhs, Tensor rhs) -> Tensor", "the larger of lhs and rhs")
+/* ---- tensor: destinations, borders and shapes of the loop document ---- */
+#define NPU_IR_OPS_TENSOR_STRUCTURE(X)                                                                       \
+    X(0x0100, NPU_TENSOR_EMPTY, 0, npu__type_tensor_empty,                                                   \
+      "empty(*, int[] size, ScalarType dtype) -> Tensor", "a destination: nobody has written its elements")  \
+    X(0x0101, NPU_TENSOR_PAD, 0, npu__type_tensor_pad,                                                       \
+      "pad(Tensor source, *, int[] low, int[] high, Scalar value=0) -> Tensor",                              \
+      "a border of `value`: low elements before and high ones after, per dim")                               \
+    X(0x0102, NPU_TENSOR_COLLAPSE_SHAPE, NPU_VIEW, npu__type_collapse_shape,                                 \
+      "collapse_shape(Tensor src, *, str reassociation) -> Tensor", "each group of dims becomes one")        \
+    X(0x0103, NPU_TENSOR_EXPAND_SHAPE, NPU_VIEW, npu__type_expand_shape,                                     \
+      "expand_shape(Tensor src, *, str reassociation, int[] output_shape) -> Tensor",                        \
+      "each dim becomes a group of dims")
+
+/* ---- linalg: structured loops. outs is written in place: the result is its new content ---- */
+#define NPU_IR_OPS_LINALG(X)                                                                                 \
+    X(0x0001, NPU_LINALG_ADD, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
+      "add(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "lhs + rhs, equal specs")                        \
+    X(0x0002, NPU_LINALG_SUB, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
+      "sub(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "lhs - rhs")                                     \
+    X(0x0003, NPU_LINALG_MUL, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
+      "mul(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "lhs rhs")                                       \
+    X(0x0004, NPU_LINALG_DIV, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
+      "div(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "lhs / rhs; integers truncate towards zero")     \
+    X(0x0005, NPU_LINALG_MAX, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
+      "max(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "the larger one, NaN if either is")              \
+    X(0x0006, NPU_LINALG_MIN, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
+      "min(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "the smaller one, NaN if either is")             \
+    X(0x0010, NPU_LINALG_EXP, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                       \
+      "exp(Tensor input, Tensor outs) -> Tensor", "e to the x")                                              \
+    X(0x0011, NPU_LINALG_LOG, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                       \
+      "log(Tensor input, Tensor outs) -> Tensor", "natural logarithm")                                       \
+    X(0x0012, NPU_LINALG_ABS, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
+      "abs(Tensor input, Tensor outs) -> Tensor", "absolute value")                                          \
+    X(0x0013, NPU_LINALG_CEIL, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                      \
+      "ceil(Tensor input, Tensor outs) -> Tensor", "smallest integer not below x")                           \
+    X(0x0014, NPU_LINALG_FLOOR, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                     \
+      "floor(Tensor input, Tensor outs) -> Tensor", "largest integer not above x")                           \
+    X(0x0015, NPU_LINALG_NEGF, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                      \
+      "negf(Tensor input, Tensor outs) -> Tensor", "-x")                                                     \
+    X(0x0016, NPU_LINALG_RECIPROCAL, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                \
+      "reciprocal(Tensor input, Tensor outs) -> Tensor", "1 / x")                                            \
+    X(0x0017, NPU_LINALG_ROUND, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                     \
+      "round(Tensor input, Tensor outs) -> Tensor", "nearest integer, halves to even")                       \
+    X(0x0018, NPU_LINALG_SQRT, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                      \
+      "sqrt(Tensor input, Tensor outs) -> Tensor", "square root")                                            \
+    X(0x0019, NPU_LINALG_RSQRT, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                     \
+      "rsqrt(Tensor input, Tensor outs) -> Tensor", "1 / sqrt(x)")                                           \
+    X(0x001a, NPU_LINALG_SQUARE, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                   \
+      "square(Tensor input, Tensor outs) -> Tensor", "x x")                                                  \
+    X(0x001b, NPU_LINALG_TANH, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                      \
+      "tanh(Tensor input, Tensor outs) -> Tensor", "hyperbolic tangent")                                     \
+    X(0x001c, NPU_LINALG_ERF, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                       \
+      "erf(Tensor input, Tensor outs) -> Tensor", "error function")                                          \
+    X(0x0020, NPU_LINALG_FILL, NPU_DESTINATION, npu__type_loop_fill,                                         \
+      "fill(Scalar value, Tensor outs) -> Tensor", "one value everywhere")                                   \
+    X(0x0021, NPU_LINALG_TRANSPOSE, NPU_DESTINATION, npu__type_loop_transpose,                               \
+      "transpose(Tensor input, Tensor outs, *, int[] permutation) -> Tensor",                                \
+      "dim i of the result is dim permutation[i]")                                                           \
+    X(0x0030, NPU_LINALG_MATMUL, NPU_DESTINATION, npu__type_loop_matmul,                                     \
+      "matmul(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "outs + [M,K] [K,N]")                         \
+    X(0x0031, NPU_LINALG_MATMUL_TRANSPOSE_B, NPU_DESTINATION, npu__type_loop_matmul,                         \
+      "matmul_transpose_b(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "outs + [M,K] [N,K]")             \
+    X(0x0032, NPU_LINALG_BATCH_MATMUL, NPU_DESTINATION, npu__type_loop_matmul,                               \
+      "batch_matmul(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "outs + [B,M,K] [B,K,N]")               \
+    X(0x0040, NPU_LINALG_CONV_1D_NCW_FCW, NPU_DESTINATION, npu__type_loop_conv,                              \
+      "conv_1d_ncw_fcw(Tensor input, Tensor filter, Tensor outs, *, int[1] strides=1, int[1] dilations=1) -> Tensor", \
+      "outs + convolution of [N,C,W] with [F,C,KW]; nothing is padded")                                      \
+    X(0x0041, NPU_LINALG_CONV_2D_NCHW_FCHW, NPU_DESTINATION, npu__type_loop_conv,                            \
+      "conv_2d_nchw_fchw(Tensor input, Tensor filter, Tensor outs, *, int[2] strides=1, "                    \
+      "int[2] dilations=1) -> Tensor",                                                                       \
+      "outs + convolution of [N,C,H,W] with [F,C,KH,KW]; nothing is padded")                                 \
+    X(0x0042, NPU_LINALG_CONV_3D_NCDHW_FCDHW, NPU_DESTINATION, npu__type_loop_conv,                          \
+      "conv_3d_ncdhw_fcdhw(Tensor input, Tensor filter, Tensor outs, *, int[3] strides=1, "                  \
+      "int[3] dilations=1) -> Tensor",                                                                       \
+      "outs + convolution of [N,C,D,H,W] with [F,C,KD,KH,KW]; nothing is padded")                            \
+    X(0x0043, NPU_LINALG_CONV_2D_NGCHW_GFCHW, NPU_DESTINATION, npu__type_loop_conv,                          \
+      "conv_2d_ngchw_gfchw(Tensor input, Tensor filter, Tensor outs, *, int[2] strides=1, "                  \
+      "int[2] dilations=1) -> Tensor",                                                                       \
+      "the same in groups: [N,G,C,H,W] with [G,F,C,KH,KW] to [N,G,F,OH,OW]")                                 \
+    X(0x0050, NPU_LINALG_POOLING_NCHW_MAX, NPU_DESTINATION, npu__type_loop_pool,                             \
+      "pooling_nchw_max(Tensor input, Tensor outs, *, int[2] kernel_size, int[2] strides=1, "                \
+      "int[2] dilations=1) -> Tensor",                                                                       \
+      "maximum of outs and the windows of [N,C,H,W]; nothing is padded")                                     \
+    X(0x0051, NPU_LINALG_POOLING_NCHW_SUM, NPU_DESTINATION, npu__type_loop_pool,                             \
+      "pooling_nchw_sum(Tensor input, Tensor outs, *, int[2] kernel_size, int[2] strides=1, "                \
+      "int[2] dilations=1) -> Tensor",                                                                       \
+      "outs + sums of the windows of [N,C,H,W]; nothing is padded")                                          \
+    X(0x0052, NPU_LINALG_POOLING_NCW_MAX, NPU_DESTINATION, npu__type_loop_pool,                              \
+      "pooling_ncw_max(Tensor input, Tensor outs, *, int[1] kernel_size, int[1] strides=1, "                 \
+      "int[1] dilations=1) -> Tensor",                                                                       \
+      "the same for [N,C,W]")                                                                                \
+    X(0x0053, NPU_LINALG_POOLING_NCW_SUM, NPU_DESTINATION, npu__type_loop_pool,                              \
+      "pooling_ncw_sum(Tensor input, Tensor outs, *, int[1] kernel_size, int[1] strides=1, "                 \
+      "int[1] dilations=1) -> Tensor",                                                                       \
+      "the same for [N,C,W]")                                                                                \
+    X(0x0054, NPU_LINALG_POOLING_NCDHW_MAX, NPU_DESTINATION, npu__type_loop_pool,                            \
+      "pooling_ncdhw_max(Tensor input, Tensor outs, *, int[3] kernel_size, int[3] strides=1, "               \
+      "int[3] dilations=1) -> Tensor",                                                                       \
+      "the same for [N,C,D,H,W]")                                                                            \
+    X(0x0055, NPU_LINALG_POOLING_NCDHW_SUM, NPU_DESTINATION, npu__type_loop_pool,                            \
+      "pooling_ncdhw_sum(Tensor input, Tensor outs, *, int[3] kernel_size, int[3] strides=1, "               \
+      "int[3] dilations=1) -> Tensor",                                                                       \
+      "the same for [N,C,D,H,W]")                                                                            \
+    X(0x0060, NPU_LINALG_GENERIC, NPU_DESTINATION | NPU_VARIADIC, npu__type_generic,                         \
+      "generic(Tensor[] ins, Tensor[] outs, *, AffineMap[] maps, str[] iterators, Graph body) -> Tensor[]",  \
+      "a loop nest: body, a scalar graph, for each iteration; maps and iterators say where and in which way")
+
+/* ---- arith: on registers, in the bodies of loops and in tile programs ---- */
+#define NPU_IR_OPS_ARITH(X)                                                                                  \
+    X(0x0001, NPU_ARITH_ADDF, 0, npu__type_arith_float, "addf(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs") \
+    X(0x0002, NPU_ARITH_SUBF, 0, npu__type_arith_float, "subf(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs") \
+    X(0x0003, NPU_ARITH_MULF, 0, npu__type_arith_float, "mulf(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs") \
+    X(0x0004, NPU_ARITH_DIVF, 0, npu__type_arith_float, "divf(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs") \
+    X(0x0005, NPU_ARITH_REMF, 0, npu__type_arith_float, "remf(Tensor lhs, Tensor rhs) -> Tensor", "fmod(lhs, rhs)") \
+    X(0x0006, NPU_ARITH_MAXIMUMF, 0, npu__type_arith_float,                                                  \
+      "maximumf(Tensor lhs, Tensor rhs) -> Tensor", "NaN if either is")                                      \
+    X(0x0007, NPU_ARITH_MINIMUMF, 0, npu__type_arith_float,                                                  \
+      "minimumf(Tensor lhs, Tensor rhs) -> Tensor", "NaN if either is")                                      \
+    X(0x0008, NPU_ARITH_MAXNUMF, 0, npu__type_arith_float,                                                   \
+      "maxnumf(Tensor lhs, Tensor rhs) -> Tensor", "a number before NaN")                                    \
+    X(0x0009, NPU_ARITH_MINNUMF, 0, npu__type_arith_float,                                                   \
+      "minnumf(Tensor lhs, Tensor rhs) -> Tensor", "a number before NaN")                                    \
+    X(0x000a, NPU_ARITH_NEGF, 0, npu__type_arith_float, "negf(Tensor operand) -> Tensor", "-x")              \
+    X(0x0014, NPU_ARITH_FLOORDIVSI, 0, npu__type_arith_integer,                                              \
+      "floordivsi(Tensor lhs, Tensor rhs) -> Tensor", "quotient rounded down")                               \
+    X(0x0015, NPU_ARITH_CEILDIVSI, 0, npu__type_arith_integer,                                               \
+      "ceildivsi(Tensor lhs, Tensor rhs) -> Tensor", "quotient rounded up")                                  \
+    X(0x0019, NPU_ARITH_ANDI, 0, npu__type_arith_bits, "andi(Tensor lhs, Tensor rhs) -> Tensor", "bits in both") \
+    X(0x001a, NPU_ARITH_ORI, 0, npu__type_arith_bits, "ori(Tensor lhs, Tensor rhs) -> Tensor", "bits in either") \
+    X(0x001b, NPU_ARITH_XORI, 0, npu__type_arith_bits, "xori(Tensor lhs, Tensor rhs) -> Tensor", "bits in one") \
+    X(0x001c, NPU_ARITH_SHLI, 0, npu__type_arith_integer,                                                    \
+      "shli(Tensor lhs, Tensor rhs) -> Tensor", "lhs times 2 to the rhs")                                    \
+    X(0x001d, NPU_ARITH_SHRSI, 0, npu__type_arith_integer,                                                   \
+      "shrsi(Tensor lhs, Tensor rhs) -> Tensor", "lhs shifted, sign kept")                                   \
+    X(0x0020, NPU_ARITH_CMPF, 0, npu__type_arith_compare,                                                    \
+      "cmpf(Tensor lhs, Tensor rhs, *, str predicate) -> Tensor", "bool; oeq, une, olt, ole, ogt or oge")    \
+    X(0x0021, NPU_ARITH_CMPI, 0, npu__type_arith_compare,                                                    \
+      "cmpi(Tensor lhs, Tensor rhs, *, str predicate) -> Tensor", "bool; eq, ne, slt, sle, sgt or sge")      \
+    X(0x0022, NPU_ARITH_SELECT, 0, npu__type_arith_select,                                                   \
+      "select(Tensor condition, Tensor true_value, Tensor false_value) -> Tensor", "by a bool")              \
+    X(0x0030, NPU_ARITH_EXTF, 0, npu__type_arith_cast,                                                       \
+      "extf(Tensor input, *, ScalarType dtype) -> Tensor", "a wider float")                                  \
+    X(0x0031, NPU_ARITH_TRUNCF, 0, npu__type_arith_cast,                                                     \
+      "truncf(Tensor input, *, ScalarType dtype) -> Tensor", "a narrower float")                             \
+    X(0x0032, NPU_ARITH_EXTSI, 0, npu__type_arith_cast,                                                      \
+      "extsi(Tensor input, *, ScalarType dtype) -> Tensor", "a wider integer")                               \
+    X(0x0033, NPU_ARITH_EXTUI, 0, npu__type_arith_cast,                                                      \
+      "extui(Tensor input, *, ScalarType dtype) -> Tensor", "a wider integer from an unsigned one or bool")  \
+    X(0x0034, NPU_ARITH_TRUNCI, 0, npu__type_arith_cast,                                                     \
+      "trunci(Tensor input, *, ScalarType dtype) -> Tensor", "low bits")                                     \
+    X(0x0035, NPU_ARITH_SITOFP, 0, npu__type_arith_cast,                                                     \
+      "sitofp(Tensor input, *, ScalarType dtype) -> Tensor", "integer to float")                             \
+    X(0x0036, NPU_ARITH_UITOFP, 0, npu__type_arith_cast,                                                     \
+      "uitofp(Tensor input, *, ScalarType dtype) -> Tensor", "unsigned integer or bool to float")            \
+    X(0x0037, NPU_ARITH_FPTOSI, 0, npu__type_arith_cast,                                                     \
+      "fptosi(Tensor input, *, ScalarType dtype) -> Tensor", "float to integer, towards zero")               \
+    X(0x0038, NPU_ARITH_FPTOUI, 0, npu__type_arith_cast,                                                     \
+      "fptoui(Tensor input, *, ScalarType dtype) -> Tensor", "float to unsigned integer, towards zero")
 
 /* ---- npu: what the core itself needs ---- */
 #define NPU_IR_OPS_NPU(X)                                                                                    \
@@ -2692,6 +2893,9 @@ typedef struct npu_op_table {
     X(NPU_NS_BLOCK, "block", "BlockOp", NPU_IR_OPS_BLOCK_MATRIX)                                             \
     X(NPU_NS_SYSTEM, "system", "SyncOp", NPU_IR_OPS_SYSTEM)                                                  \
     X(NPU_NS_ARITH, "arith", "integer", NPU_IR_OPS_ARITH_INTEGER)                                            \
+    X(NPU_NS_TENSOR, "tensor", "structure", NPU_IR_OPS_TENSOR_STRUCTURE)                                     \
+    X(NPU_NS_LINALG, "linalg", "loops", NPU_IR_OPS_LINALG)                                                   \
+    X(NPU_NS_ARITH, "arith", "registers", NPU_IR_OPS_ARITH)                                                  \
     X(NPU_NS_NPU, "npu", "structure", NPU_IR_OPS_NPU)
 
 /* The symbols of all rows: NPU_ATEN_RELU == 0x00020040. */
@@ -2716,7 +2920,13 @@ enum {
     NPU_IR_OPS_AICF(NPU_X)
 #undef NPU_X
 #define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_TENSOR) << 16 | (number),
-    NPU_IR_OPS_TENSOR(NPU_X)
+    NPU_IR_OPS_TENSOR(NPU_X) NPU_IR_OPS_TENSOR_STRUCTURE(NPU_X)
+#undef NPU_X
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_LINALG) << 16 | (number),
+    NPU_IR_OPS_LINALG(NPU_X)
+#undef NPU_X
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_ARITH) << 16 | (number),
+    NPU_IR_OPS_ARITH(NPU_X)
 #undef NPU_X
 #define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_BLOCK) << 16 | (number),
     NPU_IR_OPS_BLOCK_MEMORY(NPU_X) NPU_IR_OPS_BLOCK_ELEMENTWISE(NPU_X) NPU_IR_OPS_BLOCK_REDUCTION(NPU_X)
@@ -3036,7 +3246,8 @@ NPU_IR_API uint32_t npu_op_num_saved(const npu_graph *g, npu_op op);
 NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i);
 
 /* Checks every invariant: ids in range, operands before their op, producers and users agree, specs equal what
-   deduction gives, names unique, blobs decode. Calls report for each violation (report may be NULL); returns
+   deduction gives, names unique, blobs decode, borders and filled destinations of structured reductions hold the
+   identity (npu_identity). Calls report for each violation (report may be NULL); returns
    the status of the first. */
 NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void *ctx, const npu_diag *diag),
                                          void *ctx);
@@ -3087,6 +3298,11 @@ NPU_IR_API const npu_spec *npu_deduce_spec(const npu_deduce *d, const char *name
    `which` keeps others apart. A size that only has to be computed from dims that are not known is
    NPU_DYNAMIC_DIM. The graph gives both a symbol. */
 NPU_IR_API int64_t npu_deduce_unknown(uint32_t which, int64_t most);
+
+/* The value that changes nothing under what a linalg or arith op folds with: 0 for sums, products of matrices and
+   convolutions, 1 for products, the dtype's lowest value for maxima (-inf for floats), its highest for minima. It is
+   what borders and destinations hold before such an op. False = the op folds nothing, or the dtype is no number. */
+NPU_IR_API bool npu_identity(npu_kind kind, npu_dtype dtype, npu_scalar *out);
 
 /* -----------------------------------------------------------------------------------------------------------
    7  BUILDER, LAYERS, MODELS                                                                        >>builder
@@ -5133,7 +5349,7 @@ static const npu__base npu__bases[] = {
     { "SymInt", NPU_ARG_INT, NPU_ARG_INTS, 8, "i" },
     { "float", NPU_ARG_FLOAT, NPU_ARG_FLOATS, 8, "if" },
     { "bool", NPU_ARG_BOOL, NPU_ARG_BOOLS, 1, "b" },
-    { "str", NPU_ARG_STR, NPU_ARG_STR, 0, "s" },
+    { "str", NPU_ARG_STR, NPU_ARG_STRS, 0, "s" },
     { "Scalar", NPU_ARG_INT, NPU_ARG_SCALARS, 9, "ifb" },
     { "ScalarType", NPU_ARG_DTYPE, NPU_ARG_DTYPE, 1, "w" },
     { "Device", NPU_ARG_INT, NPU_ARG_INTS, 8, "iw" },
@@ -5143,12 +5359,12 @@ static const npu__base npu__bases[] = {
     { "Storage", NPU_ARG_INT, NPU_ARG_INTS, 8, "i" },
     { "Stream", NPU_ARG_INT, NPU_ARG_INTS, 8, "i" },
     { "DeviceIndex", NPU_ARG_INT, NPU_ARG_INTS, 8, "i" },
-    { "Dimname", NPU_ARG_STR, NPU_ARG_STR, 0, "s" },
+    { "Dimname", NPU_ARG_STR, NPU_ARG_STRS, 0, "s" },
     { "QScheme", NPU_ARG_INT, NPU_ARG_INTS, 8, "i" },
     { "SymBool", NPU_ARG_BOOL, NPU_ARG_BOOLS, 1, "b" },
     { "Tile", NPU_ARG_TENSOR, NPU_ARG_TENSORS, 0, "" },
     { "Pipe", NPU_ARG_INT, NPU_ARG_INTS, 8, "i" },
-    { "AffineMap", NPU_ARG_STR, NPU_ARG_STR, 0, "s" },
+    { "AffineMap", NPU_ARG_STR, NPU_ARG_STRS, 0, "s" },
     { "Graph", NPU_ARG_GRAPH, NPU_ARG_GRAPH, 4, "" },
     { "ConstQuantizerPtr", NPU_ARG_INT, NPU_ARG_INTS, 8, "i" },
     { "SymFloat", NPU_ARG_FLOAT, NPU_ARG_FLOATS, 8, "if" }
@@ -5979,6 +6195,21 @@ NPU_IR_API uint32_t npu_op_list_len(const npu_op_info *op, const char *name)
     return is_list ? arg->count : 0;
 }
 
+NPU_IR_API const char *npu_op_str_at(const npu_op_info *op, const char *name, uint32_t i, uint32_t *len)
+{
+    const npu_bound_arg *arg = npu_op_arg(op, name);
+    const uint8_t *p = arg ? arg->data : NULL;
+    *len = 0;
+    if (!arg || arg->form != NPU_ARG_STRS || i >= arg->count) {
+        return NULL;
+    }
+    for (; i > 0; i--) {
+        p += 4 + npu__get_le(p, 4);
+    }
+    *len = (uint32_t)npu__get_le(p, 4);
+    return (const char *)p + 4;
+}
+
 /* Reads one packed element as a number of `base`: form, i and f of b. False = a value that cannot be. */
 static bool npu__read_number(uint32_t base, const uint8_t *p, npu_bound_arg *b)
 {
@@ -6063,6 +6294,276 @@ NPU_IR_API int npu_op_operand(const npu_op_info *op, const char *name)
     return arg && arg->form == NPU_ARG_TENSOR && op->in[arg->first] ? (int)arg->first : -1;
 }
 
+/* ---- index maps and reassociations ---- */
+
+/* Text with a place in it. After the first failure nothing matches any more. */
+typedef struct npu__affine_reader {
+    const char *text;
+    size_t len, at;
+    const char *names[NPU_MAX_LOOPS]; /* loop dims */
+    size_t name_lens[NPU_MAX_LOOPS];
+    uint32_t num_dims;
+    npu_status status;
+    npu_diag *diag;
+} npu__affine_reader;
+
+static bool npu__affine_fail(npu__affine_reader *r, npu_status status, const char *what)
+{
+    if (r->status == NPU_OK) {
+        r->status = npu__fail(r->diag, status, "'%.*s', column %u: %s", r->len < 120 ? (int)r->len : 120, r->text,
+                              (unsigned)r->at + 1, what);
+    }
+    return false;
+}
+
+/* The next character that is no space, 0 = there is none, or something failed before. */
+static char npu__affine_next(npu__affine_reader *r)
+{
+    while (r->at < r->len && r->text[r->at] == ' ') {
+        r->at++;
+    }
+    return r->status == NPU_OK && r->at < r->len ? r->text[r->at] : 0;
+}
+
+static bool npu__affine_take(npu__affine_reader *r, char c)
+{
+    bool is_next = npu__affine_next(r) == c;
+    r->at += is_next;
+    return is_next;
+}
+
+static bool npu__affine_expect(npu__affine_reader *r, char c)
+{
+    char what[] = "expected ' '";
+    what[10] = c;
+    return npu__affine_take(r, c) || npu__affine_fail(r, NPU_ERR_PARSE, what);
+}
+
+/* A number below 2^31, so that sums and products of two fit. */
+static bool npu__affine_number(npu__affine_reader *r, int64_t *number)
+{
+    if (!npu__is_digit(npu__affine_next(r))) {
+        return false;
+    }
+    for (*number = 0; r->at < r->len && npu__is_digit(r->text[r->at]); r->at++) {
+        *number = *number * 10 + (r->text[r->at] - '0');
+        if (*number > INT32_MAX) {
+            return npu__affine_fail(r, NPU_ERR_PARSE, "the number is too large");
+        }
+    }
+    return true;
+}
+
+static bool npu__affine_name(npu__affine_reader *r, const char **name, size_t *len)
+{
+    *len = 0;
+    if (npu__is_digit(npu__affine_next(r)) || r->status) {
+        return false;
+    }
+    *name = r->text + r->at;
+    while (r->at < r->len && npu__is_name_char(r->text[r->at])) {
+        r->at++;
+        ++*len;
+    }
+    return *len > 0;
+}
+
+/* The loop dim of a name, num_dims = there is none. */
+static uint32_t npu__affine_find(const npu__affine_reader *r, const char *name, size_t len)
+{
+    uint32_t i = 0;
+    while (i < r->num_dims && (r->name_lens[i] != len || memcmp(r->names[i], name, len) != 0)) {
+        i++;
+    }
+    return i;
+}
+
+static bool npu__affine_dims(npu__affine_reader *r)
+{
+    const char *name;
+    size_t len;
+    npu__affine_expect(r, '(');
+    while (r->status == NPU_OK && !npu__affine_take(r, ')')) {
+        if ((r->num_dims && !npu__affine_expect(r, ',')) || !npu__affine_name(r, &name, &len)) {
+            return npu__affine_fail(r, NPU_ERR_PARSE, "expected the name of a loop dim");
+        }
+        if (npu__affine_find(r, name, len) < r->num_dims) {
+            return npu__affine_fail(r, NPU_ERR_PARSE, "a loop dim is named twice");
+        }
+        if (r->num_dims == NPU_MAX_LOOPS) {
+            return npu__affine_fail(r, NPU_ERR_RANK, "too many loop dims");
+        }
+        r->names[r->num_dims] = name;
+        r->name_lens[r->num_dims++] = len;
+    }
+    return r->status == NPU_OK;
+}
+
+/* One product: numbers, and at most one loop dim. */
+static bool npu__affine_product(npu__affine_reader *r, int64_t sign, npu_affine_expr *e)
+{
+    int64_t value = 1, number;
+    uint32_t dim = r->num_dims;
+    const char *name;
+    size_t len;
+    do {
+        if (npu__affine_number(r, &number)) {
+            value *= number;
+        } else if (dim == r->num_dims && npu__affine_name(r, &name, &len)) {
+            dim = npu__affine_find(r, name, len);
+            if (dim == r->num_dims) {
+                return npu__affine_fail(r, NPU_ERR_PARSE, "this is no loop dim");
+            }
+        } else {
+            return npu__affine_fail(r, NPU_ERR_PARSE, "expected a number or a loop dim");
+        }
+        if (value > INT32_MAX) {
+            return npu__affine_fail(r, NPU_ERR_PARSE, "the product is too large");
+        }
+    } while (npu__affine_take(r, '*'));
+    *(dim < r->num_dims ? &e->factors[dim] : &e->constant) += sign * value;
+    return true;
+}
+
+static bool npu__affine_expr(npu__affine_reader *r, npu_affine_expr *e)
+{
+    bool minus = npu__affine_take(r, '-');
+    memset(e, 0, sizeof *e);
+    for (;;) {
+        if (!npu__affine_product(r, minus ? -1 : 1, e)) {
+            return false;
+        }
+        minus = npu__affine_take(r, '-');
+        if (!minus && !npu__affine_take(r, '+')) {
+            return true;
+        }
+    }
+}
+
+static void npu__affine_open(npu__affine_reader *r, const char *text, size_t len, npu_diag *diag)
+{
+    memset(r, 0, sizeof *r);
+    r->text = text;
+    r->len = len;
+    r->diag = diag;
+}
+
+static bool npu__affine_close(npu__affine_reader *r)
+{
+    npu__affine_next(r);
+    return r->status == NPU_OK && (r->at == r->len || npu__affine_fail(r, NPU_ERR_PARSE, "expected the end"));
+}
+
+NPU_IR_API npu_status npu_affine_map_parse(npu_affine_map *out, const char *text, size_t len, npu_diag *diag)
+{
+    npu__affine_reader r;
+    memset(out, 0, sizeof *out);
+    npu__affine_open(&r, text, len, diag);
+    if (npu__affine_dims(&r) && npu__affine_expect(&r, '-') && npu__affine_expect(&r, '>')) {
+        npu__affine_expect(&r, '(');
+    }
+    out->num_dims = r.num_dims;
+    while (r.status == NPU_OK && !npu__affine_take(&r, ')')) {
+        if (out->num_results == NPU_MAX_RANK) {
+            npu__affine_fail(&r, NPU_ERR_RANK, "too many results");
+        } else if ((out->num_results == 0 || npu__affine_expect(&r, ',')) &&
+                   npu__affine_expr(&r, &out->results[out->num_results])) {
+            out->num_results++;
+        }
+    }
+    npu__affine_close(&r);
+    return r.status;
+}
+
+static void npu__affine_expr_print(npu_text *text, const npu_affine_expr *e)
+{
+    const char *plus = "";
+    for (uint32_t i = 0; i < NPU_MAX_LOOPS; i++) {
+        if (e->factors[i]) {
+            int64_t size = e->factors[i] < 0 ? -e->factors[i] : e->factors[i];
+            npu_text_printf(text, "%sd%u", e->factors[i] < 0 ? *plus ? " - " : "-" : plus, (unsigned)i);
+            if (size != 1) {
+                npu_text_printf(text, " * %lld", (long long)size);
+            }
+            plus = " + ";
+        }
+    }
+    if (e->constant || !*plus) {
+        npu_text_printf(text, "%s%lld", !*plus ? "" : e->constant < 0 ? " - " : " + ",
+                        (long long)(*plus && e->constant < 0 ? -e->constant : e->constant));
+    }
+}
+
+NPU_IR_API void npu_affine_map_print(npu_text *text, const npu_affine_map *map)
+{
+    for (uint32_t i = 0; i < map->num_dims; i++) {
+        npu_text_printf(text, "%sd%u", i ? ", " : "(", (unsigned)i);
+    }
+    npu_text_printf(text, "%s) -> (", map->num_dims ? "" : "(");
+    for (uint32_t i = 0; i < map->num_results; i++) {
+        npu_text_append(text, ", ", i ? 2 : 0);
+        npu__affine_expr_print(text, &map->results[i]);
+    }
+    npu_text_append(text, ")", 1);
+}
+
+NPU_IR_API npu_affine_map npu_affine_map_of(uint32_t num_dims, const uint32_t *dims, uint32_t num_results)
+{
+    npu_affine_map map;
+    memset(&map, 0, sizeof map);
+    map.num_dims = num_dims < NPU_MAX_LOOPS ? num_dims : NPU_MAX_LOOPS;
+    map.num_results = dims ? num_results : map.num_dims;
+    map.num_results = map.num_results < NPU_MAX_RANK ? map.num_results : NPU_MAX_RANK;
+    for (uint32_t i = 0; i < map.num_results; i++) {
+        map.results[i].factors[dims ? dims[i] % NPU_MAX_LOOPS : i] = 1;
+    }
+    return map;
+}
+
+NPU_IR_API int npu_affine_dim(const npu_affine_expr *e)
+{
+    int dim = -1;
+    for (int i = 0; i < NPU_MAX_LOOPS; i++) {
+        if (e->factors[i] && (dim >= 0 || e->factors[i] != 1)) {
+            return -1;
+        }
+        dim = e->factors[i] ? i : dim;
+    }
+    return e->constant ? -1 : dim;
+}
+
+NPU_IR_API npu_status npu_reassociation_parse(uint32_t *sizes, uint32_t *num_groups, uint32_t rank, const char *text,
+                                              size_t len, npu_diag *diag)
+{
+    npu__affine_reader r;
+    int64_t dim;
+    uint32_t next = 0;
+    *num_groups = 0;
+    npu__affine_open(&r, text, len, diag);
+    npu__affine_expect(&r, '[');
+    while (r.status == NPU_OK && !npu__affine_take(&r, ']')) {
+        uint32_t first = next;
+        if ((*num_groups && !npu__affine_expect(&r, ',')) || !npu__affine_expect(&r, '[')) {
+            break;
+        }
+        do {
+            if (!npu__affine_number(&r, &dim)) {
+                npu__affine_fail(&r, NPU_ERR_SHAPE, "expected a dim: a group is not empty");
+            } else if (dim != next++ || dim >= rank) {
+                npu__affine_fail(&r, NPU_ERR_SHAPE, "the dims are not 0 .. rank - 1 in order");
+            }
+        } while (npu__affine_take(&r, ','));
+        npu__affine_expect(&r, ']');
+        if (r.status == NPU_OK) {
+            sizes[(*num_groups)++] = next - first;
+        }
+    }
+    if (npu__affine_close(&r) && next != rank && rank && *num_groups) {
+        npu__affine_fail(&r, NPU_ERR_SHAPE, "a dim is left out");
+    }
+    return r.status;
+}
+
 /* ---- blobs: binding ---- */
 
 typedef struct npu__binder {
@@ -6133,7 +6634,7 @@ static npu_status npu__bind_list(npu__binder *b, const npu_schema_arg *arg, npu_
     if (fed && npu__bind_operands(b, fed, out)) {
         return NPU_ERR_ARITY;
     }
-    out->count = out->form == NPU_ARG_STR ? (uint32_t)(b->at - out->data) : count;
+    out->count = count;
     return NPU_OK;
 }
 
@@ -6324,6 +6825,7 @@ static npu_arg npu__arg_element(const npu_arg *v, uint32_t i)
     case NPU_ARG_SCALARS: return npu__scalar_arg(v->as.scalars[i]);
     case NPU_ARG_ITEMS: return v->as.items[i];
     case NPU_ARG_TENSORS: return npu_arg_tensor(NULL, v->as.values[i]);
+    case NPU_ARG_STRS: return npu_arg_str(NULL, v->as.strs[i]);
     default: return *v;
     }
 }
@@ -6346,7 +6848,7 @@ static bool npu__write_number(npu__writer *w, const npu_schema_arg *arg, const n
 static bool npu__write_list(npu__writer *w, const npu_schema_arg *arg, const npu_arg *v)
 {
     bool is_list = (v->form >= NPU_ARG_INTS && v->form <= NPU_ARG_SCALARS) || v->form == NPU_ARG_ITEMS ||
-                   v->form == NPU_ARG_TENSORS;
+                   v->form == NPU_ARG_STRS || v->form == NPU_ARG_TENSORS;
     uint32_t fixed = npu__fixed_count(arg), count = is_list ? v->count : 1, n = fixed ? fixed : count;
     if ((!is_list && arg->type.list_size == 0) || (fixed && count != fixed && count != 1)) {
         return false;
@@ -6504,9 +7006,7 @@ static npu_arg npu__member_list(const npu_schema_arg *arg, const char *member)
         memcpy(&list, member, sizeof list);
     }
     v.form = npu__bases[arg->type.base].list_form;
-    v.form = v.form == NPU_ARG_STR || v.form == NPU_ARG_DTYPE || v.form == NPU_ARG_GRAPH
-                 ? (uint32_t)NPU_ARG_INTS
-                 : v.form;
+    v.form = v.form == NPU_ARG_DTYPE || v.form == NPU_ARG_GRAPH ? (uint32_t)NPU_ARG_INTS : v.form;
     v.count = list.len;
     v.as.ints = list.data; /* or whatever the form says: all are pointers */
     return v;
@@ -8825,6 +9325,40 @@ static void npu__validate_types(npu__validation *v, uint32_t id, const npu_op_in
     npu__free(&d.allocator, d.results, d.capacity * sizeof *d.results);
 }
 
+/* The op that made operand i, if it is of a kind with a `value`: that value. */
+static bool npu__given_value(const npu_graph *g, const npu__op *o, uint32_t i, uint32_t kind, npu_scalar *value)
+{
+    npu_op op = npu__make_op(g->values[g->uses[o->first_operand + i].value].producer);
+    npu_op_info info;
+    npu_op_storage storage;
+    bool is_given = op.id && g->ops[op.id].def->kind == kind;
+    memset(&storage, 0, sizeof storage);
+    if (is_given && npu_op_describe(g, op, &info, &storage) == NPU_OK) {
+        *value = npu_op_scalar(&info, "value", npu_scalar_int(0));
+    }
+    npu_op_storage_free(&storage);
+    return is_given;
+}
+
+/* What a reducing op folds into, where it is filled, and the border that it folds in, are the identity. */
+static void npu__validate_identity(npu__validation *v, uint32_t id, const npu_op_info *info)
+{
+    static const char *const what[2] = { "the border of its input", "what its destination is filled with" };
+    npu_scalar identity, value = { 0, 0, 0, 0 };
+    if (NPU_KIND_NAMESPACE(info->kind) != NPU_NS_LINALG || (info->traits & NPU_ELEMENTWISE) || info->num_in < 2 ||
+        !npu_identity(info->kind, (npu_dtype)info->in[0]->dtype, &identity)) {
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t operand = i ? info->num_in - 1 : 0, kind = i ? NPU_LINALG_FILL : NPU_TENSOR_PAD;
+        if (npu__given_value(v->g, &v->g->ops[id], operand, kind, &value) &&
+            !(npu_scalar_value(value) == npu_scalar_value(identity))) {
+            npu__violation(v, id, 0, NPU_ERR_ATTRIBUTE, "%s: %s is %g, expected the identity %g", info->name, what[i],
+                           npu_scalar_value(value), npu_scalar_value(identity));
+        }
+    }
+}
+
 static void npu__validate_op(npu__validation *v, uint32_t id, npu_op_storage *storage)
 {
     const npu_graph *g = v->g;
@@ -8853,6 +9387,7 @@ static void npu__validate_op(npu__validation *v, uint32_t id, npu_op_storage *st
         npu__violation(v, id, 0, status, "%s: its attribute blob does not decode", o->def->name);
     } else {
         npu__validate_types(v, id, &info);
+        npu__validate_identity(v, id, &info);
     }
 }
 
@@ -8913,7 +9448,6 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      rnn            [T,N,I] [cells,N,H] -> [T,N,H], states  rnn_cell       [N,I] [N,H] -> states
      cdist          [b..,P,M] [b..,R,M] -> [b..,P,R]
      pool           as conv, or rounded up                  adaptive_pool  [N,C,output_size..]
-     fractional_pool [N,C,output_size..] and indices, a random number for each plane and dim
      linear         [..,K] w [N,K] -> [..,N]                matmul         [b..,M,K] [b..,K,N] -> [b..,M,N]
      addmm          c, a product -> its dims                attention      [b..,L,E] [b..,S,E] [b..,S,V] -> [b..,L,V]
      same           spec of the operand                     equal          all operands alike, that spec
@@ -8993,6 +9527,13 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      block_index    register u64                            register_*     a register
      nothing, flag  no result                               launch         outputs of a tile program
      aicf_*         the contracts of the device: see their schemas
+     arith_*        equal registers; compare bool, cast dtype
+     tensor_empty   size, dtype                             tensor_pad     dims + low + high
+     collapse_shape products of groups of dims              expand_shape   output_shape, the other way round
+     loop_number    equal, a number                         loop_float     equal, floating point
+     loop_fill      spec of outs                            loop_transpose dims permuted, as outs
+     loop_matmul    [M,K] [K,N] -> [M,N], as outs           loop_conv      [N,C,in..] [F,C,k..] -> [N,F,out..], as outs
+     loop_pool      [N,C,in..] -> [N,C,out..], as outs      generic        specs of outs; maps, iterators, body checked
 
    A dim that is not known agrees with any other where sizes must be equal: an op is deduced again when its
    symbols get values. Where a size must be computed from one, the result is NPU_DYNAMIC_DIM, and where data
@@ -11185,46 +11726,6 @@ static npu_status npu__type_adaptive_pool(npu_deduce *d)
         if (x->dims[i] == 0) {
             status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is 0, expected at least 1",
                                      (unsigned)i);
-        }
-    }
-    return status ? status : npu__pool_results(d, x, y.dims);
-}
-
-/* For each plane a random number along each dim; there may be more of them in front. */
-static npu_status npu__check_samples(npu_deduce *d, const npu_spec *x, uint32_t rank)
-{
-    const npu_spec *r = npu_deduce_spec(d, "random_samples");
-    int64_t batch = x->rank == rank + 2 ? x->dims[0] : 1, channels = x->dims[x->rank - rank - 1];
-    npu_status status = npu__check_same_dtype(d, "random_samples", "self");
-    status = status ? status : npu__check_rank(d, "random_samples", 3, 3);
-    status = status ? status : npu__check_dim(d, "random_samples", 1, channels, "channels");
-    status = status ? status : npu__check_dim(d, "random_samples", 2, rank, "spatial dims");
-    if (!status && r->dims[0] >= 0 && r->dims[0] < batch) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "random_samples",
-                                 "random_samples dim 0 is %lld, expected at least batch = %lld",
-                                 (long long)r->dims[0], (long long)batch);
-    }
-    return status;
-}
-
-/* In three dims, as in torch, a window must have room to move. */
-static npu_status npu__type_fractional_pool(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    uint32_t rank = npu__schema_list_size(d, "kernel_size");
-    int64_t kernel[3] = { 0 };
-    npu_spec y = *x;
-    npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
-    status = status ? status : npu__window_arg(d, "kernel_size", rank, 1, kernel);
-    status = status ? status : npu__window_arg(d, "output_size", rank, 1, &y.dims[x->rank - rank]);
-    status = status ? status : npu__check_samples(d, x, rank);
-    for (uint32_t i = x->rank - rank; i < x->rank && !status; i++) {
-        int64_t k = kernel[i + rank - x->rank], most = x->dims[i] - y.dims[i] + (rank < 3);
-        if (x->dims[i] >= 0 && k > most) {
-            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "kernel_size",
-                                     "kernel_size is %lld, expected at most %lld in self dim %u",
-                                     (long long)k, (long long)most, (unsigned)i);
         }
     }
     return status ? status : npu__pool_results(d, x, y.dims);
@@ -15648,6 +16149,589 @@ static npu_status npu__type_aicf_cross_entropy_bwd(npu_deduce *d)
     return status ? status : npu__result_like(d, x, npu__dtype_of(x));
 }
 
+/* ---- rules: registers ---- */
+
+static npu_status npu__type_arith_float(npu_deduce *d)
+{
+    npu_status status = npu__check_float(d, d->op->args[0].name, npu__dtype_of(d->op->in[0]));
+    return status ? status : npu__type_equal(d);
+}
+
+static npu_status npu__type_arith_integer(npu_deduce *d)
+{
+    npu_dtype t = npu__dtype_of(d->op->in[0]);
+    npu_status status = npu__check_dtype(d, d->op->args[0].name, t, npu__is_integer(t), "an integer");
+    return status ? status : npu__type_equal(d);
+}
+
+static npu_status npu__type_arith_bits(npu_deduce *d)
+{
+    return d->op->in[0]->dtype == NPU_BOOL ? npu__type_equal(d) : npu__type_arith_integer(d);
+}
+
+static npu_status npu__type_arith_compare(npu_deduce *d)
+{
+    static const char *const predicates[2][6] = { { "oeq", "une", "olt", "ole", "ogt", "oge" },
+                                                  { "eq", "ne", "slt", "sle", "sgt", "sge" } };
+    bool integer = d->op->kind == (uint32_t)NPU_ARITH_CMPI, known = false;
+    npu_spec y = npu_spec_scalar(NPU_BOOL);
+    npu_status status = integer ? npu__type_arith_bits(d) : npu__type_arith_float(d);
+    for (uint32_t i = 0; i < 6; i++) {
+        known = known || npu_op_str_is(d->op, "predicate", predicates[integer][i]);
+    }
+    if (status == NPU_OK && !known) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "predicate", "predicate is none of %s, %s, %s ...",
+                               predicates[integer][0], predicates[integer][1], predicates[integer][2]);
+    }
+    d->num_results = 0; /* not what the operands' rule gives */
+    return status ? status : npu_deduce_result(d, &y);
+}
+
+static npu_status npu__type_arith_select(npu_deduce *d)
+{
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "condition"));
+    npu_status status = npu__check_dtype(d, "condition", t, t == NPU_BOOL, "bool");
+    status = status ? status : npu__check_equal(d, "false_value", "true_value");
+    return status ? status : npu_deduce_result(d, npu_deduce_spec(d, "true_value"));
+}
+
+/* Does the kind of cast lead from one dtype to the other? s signed, u unsigned or bool, i either, f float; `wider`
+   is the sign of the change in size, 0 = any. */
+static bool npu__cast_fits(char from, char to, int wider, npu_dtype a, npu_dtype b)
+{
+    npu_dtype t[2];
+    char letters[2];
+    int grows = npu_dtype_bits(b) > npu_dtype_bits(a) ? 1 : npu_dtype_bits(b) < npu_dtype_bits(a) ? -1 : 0;
+    t[0] = a, t[1] = b, letters[0] = from, letters[1] = to;
+    for (int i = 0; i < 2; i++) {
+        bool is_unsigned = t[i] == NPU_BOOL || (npu__is_integer(t[i]) && !npu_dtype_is_signed(t[i]));
+        bool fits = letters[i] == 'f'   ? npu__is_float(t[i])
+                    : letters[i] == 's' ? npu_dtype_is_signed(t[i])
+                    : letters[i] == 'u' ? is_unsigned
+                                        : npu__is_integer(t[i]);
+        if (!fits) {
+            return false;
+        }
+    }
+    return wider == 0 || wider == grows || (a == NPU_BOOL && wider > 0);
+}
+
+static npu_status npu__type_arith_cast(npu_deduce *d)
+{
+    static const struct { int kind; char from, to; int wider; } rows[] = {
+        { NPU_ARITH_EXTF, 'f', 'f', 1 },    { NPU_ARITH_TRUNCF, 'f', 'f', -1 }, { NPU_ARITH_EXTSI, 's', 'i', 1 },
+        { NPU_ARITH_EXTUI, 'u', 'i', 1 },   { NPU_ARITH_TRUNCI, 'i', 'i', -1 }, { NPU_ARITH_SITOFP, 's', 'f', 0 },
+        { NPU_ARITH_UITOFP, 'u', 'f', 0 },  { NPU_ARITH_FPTOSI, 'f', 's', 0 },  { NPU_ARITH_FPTOUI, 'f', 'u', 0 }
+    };
+    npu_dtype from = npu__dtype_of(d->op->in[0]), to = NPU_NONE;
+    npu_status status = npu__dtype_arg(d, NPU_NONE, &to);
+    npu_spec y = npu_spec_scalar(to);
+    for (size_t i = 0; i < NPU__COUNT(rows) && status == NPU_OK; i++) {
+        if ((uint32_t)rows[i].kind == d->op->kind &&
+            !npu__cast_fits(rows[i].from, rows[i].to, rows[i].wider, from, to)) {
+            return npu_deduce_fail(d, NPU_ERR_DTYPE, "input", "%s to %s is another cast", npu_dtype_name(from),
+                                   npu_dtype_name(to));
+        }
+    }
+    return status ? status : npu_deduce_result(d, &y);
+}
+
+/* ---- rules: destinations, borders, reassociations ---- */
+
+static npu_status npu__type_tensor_empty(npu_deduce *d)
+{
+    npu_dtype dtype;
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank = npu_op_list_len(d->op, "size");
+    npu_status status = npu__check_result_rank(d, rank);
+    status = status ? status : npu__dtype_arg(d, NPU_NONE, &dtype);
+    for (uint32_t i = 0; i < rank && !status; i++) {
+        dims[i] = npu_op_int_at(d->op, "size", i);
+        status = npu__check_attribute(d, "size", dims[i], 0);
+    }
+    return status ? status : npu__result(d, dtype, rank, dims);
+}
+
+/* A number for every element of a dtype: of its kind, and in its range. */
+static npu_status npu__check_value(npu_deduce *d, npu_dtype t)
+{
+    npu_scalar value = npu_op_scalar(d->op, "value", npu_scalar_int(0));
+    uint32_t bits = npu_dtype_bits(t);
+    bool is_signed = npu_dtype_is_signed(t);
+    int64_t max = t == NPU_BOOL ? 1 : bits >= 63 ? INT64_MAX : ((int64_t)1 << (is_signed ? bits - 1 : bits)) - 1;
+    if (npu__is_float(t)) {
+        return NPU_OK;
+    }
+    if (value.is_float || value.i > max || value.i < (is_signed ? -max - 1 : 0)) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "value", "value is no %s", npu_dtype_name(t));
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__type_tensor_pad(npu_deduce *d)
+{
+    npu_spec y = *npu_deduce_spec(d, "source");
+    npu_dtype t = npu__dtype_of(&y);
+    npu_status status = npu__check_dtype(d, "source", t, npu__is_real(t), "a number or bool");
+    if (npu_op_list_len(d->op, "low") != y.rank || npu_op_list_len(d->op, "high") != y.rank) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, "low", "low and high have %u and %u numbers, expected %u like source",
+                               (unsigned)npu_op_list_len(d->op, "low"), (unsigned)npu_op_list_len(d->op, "high"),
+                               (unsigned)y.rank);
+    }
+    status = status ? status : npu__check_value(d, t);
+    for (uint32_t i = 0; i < y.rank && !status; i++) {
+        int64_t by[2];
+        by[0] = npu_op_int_at(d->op, "low", i);
+        by[1] = npu_op_int_at(d->op, "high", i);
+        status = npu__check_attribute(d, by[0] < 0 ? "low" : "high", by[0] < by[1] ? by[0] : by[1], 0);
+        status = status ? status : npu__pad_dim(d, "low", by, 0, &y.dims[i]);
+    }
+    return status ? status : npu__result_like(d, &y, t);
+}
+
+/* The groups of a reassociation of `rank` dims. */
+static npu_status npu__groups_arg(npu_deduce *d, uint32_t rank, uint32_t *sizes, uint32_t *num_groups)
+{
+    const npu_bound_arg *arg = npu_op_arg(d->op, "reassociation");
+    npu_diag diag;
+    npu_status status;
+    memset(&diag, 0, sizeof diag);
+    status = npu_reassociation_parse(sizes, num_groups, rank, (const char *)arg->data, arg->count, &diag);
+    return status ? npu_deduce_fail(d, status, "reassociation", "reassociation %.160s", diag.message) : NPU_OK;
+}
+
+/* Products of groups of dims. Without a group, all dims are 1. */
+static npu_status npu__collapse(npu_deduce *d, const npu_spec *x, int64_t *dims, uint32_t *rank)
+{
+    uint32_t sizes[NPU_MAX_RANK], at = 0;
+    npu_status status = npu__groups_arg(d, x->rank, sizes, rank);
+    for (uint32_t i = 0; i < *rank && !status; i++) {
+        npu__extent product = { 1, 0, 0 };
+        for (uint32_t end = at + sizes[i]; at < end && !status; at++) {
+            status = npu__extent_add(&product, x->dims[at]) ? NPU_OK : npu__too_large(d, "src");
+        }
+        dims[i] = npu__extent_dim(&product);
+    }
+    for (uint32_t i = 0; *rank == 0 && i < x->rank && !status; i++) {
+        if (x->dims[i] != 1) {
+            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "reassociation", "no group for dim %u, which is %lld, not 1",
+                                     (unsigned)i, (long long)x->dims[i]);
+        }
+    }
+    return status;
+}
+
+static npu_status npu__type_collapse_shape(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "src");
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank;
+    npu_status status = npu__collapse(d, x, dims, &rank);
+    return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
+}
+
+/* The way back: groups of the result are the dims of src. */
+static npu_status npu__type_expand_shape(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "src");
+    npu_spec y = npu_spec_tensor(npu__dtype_of(x), 0, NULL);
+    uint32_t len = npu_op_list_len(d->op, "output_shape"), rank;
+    int64_t dims[NPU_MAX_RANK];
+    npu_status status = npu__check_result_rank(d, len);
+    y.rank = (uint8_t)len;
+    for (uint32_t i = 0; i < len && !status; i++) {
+        y.dims[i] = npu_op_int_at(d->op, "output_shape", i);
+        status = npu__check_attribute(d, "output_shape", y.dims[i], 0);
+    }
+    status = status ? status : npu__collapse(d, &y, dims, &rank);
+    if (status == NPU_OK && rank != x->rank) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, "reassociation", "%u groups, expected %u, one per dim of src",
+                               (unsigned)rank, (unsigned)x->rank);
+    }
+    for (uint32_t i = 0; i < x->rank && !status; i++) {
+        if (!npu__dims_agree(x->dims[i], dims[i])) {
+            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "output_shape",
+                                     "group %u has %lld elements, expected dim %u = %lld",
+                                     (unsigned)i, (long long)dims[i], (unsigned)i, (long long)x->dims[i]);
+        }
+    }
+    return status ? status : npu_deduce_result(d, &y);
+}
+
+/* ---- rules: structured loops ---- */
+
+/* The result is the new content of outs. */
+static npu_status npu__result_outs(npu_deduce *d)
+{
+    const npu_spec *outs = npu_deduce_spec(d, "outs");
+    return npu__result_like(d, outs, npu__dtype_of(outs));
+}
+
+static npu_status npu__type_loop_number(npu_deduce *d)
+{
+    npu_status status = npu__check_number(d, d->op->args[0].name);
+    return status ? status : npu__type_equal(d);
+}
+
+static npu_status npu__type_loop_float(npu_deduce *d)
+{
+    npu_status status = npu__check_float(d, d->op->args[0].name, npu__dtype_of(d->op->in[0]));
+    return status ? status : npu__type_equal(d);
+}
+
+static npu_status npu__type_loop_fill(npu_deduce *d)
+{
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "outs"));
+    npu_status status = npu__check_dtype(d, "outs", t, npu__is_real(t), "a number or bool");
+    status = status ? status : npu__check_value(d, t);
+    return status ? status : npu__result_outs(d);
+}
+
+/* outs has the rank and dims that the operands ask for, and the dtype of `like`. */
+static npu_status npu__check_outs(npu_deduce *d, const char *like, uint32_t rank, const int64_t *dims)
+{
+    npu_status status = npu__check_same_dtype(d, "outs", like);
+    status = status ? status : npu__check_rank(d, "outs", rank, rank);
+    for (uint32_t i = 0; i < rank && !status; i++) {
+        status = npu__check_dim(d, "outs", i, dims[i], "dim of the result");
+    }
+    return status ? status : npu__result_outs(d);
+}
+
+static npu_status npu__type_loop_transpose(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t mask, axis;
+    npu_status status = npu__axes(d, "permutation", x->rank, &mask);
+    if (npu_op_list_len(d->op, "permutation") != x->rank) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, "permutation", "permutation has %u numbers, expected %u",
+                               (unsigned)npu_op_list_len(d->op, "permutation"), (unsigned)x->rank);
+    }
+    for (uint32_t i = 0; i < x->rank && !status; i++) {
+        status = npu__axis(d, "permutation", npu_op_int_at(d->op, "permutation", i), x->rank, &axis);
+        dims[i] = x->dims[axis];
+    }
+    return status ? status : npu__check_outs(d, "input", x->rank, dims);
+}
+
+static npu_status npu__type_loop_matmul(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
+    uint32_t batch = d->op->kind == (uint32_t)NPU_LINALG_BATCH_MATMUL;
+    bool transposed = d->op->kind == (uint32_t)NPU_LINALG_MATMUL_TRANSPOSE_B;
+    int64_t dims[3];
+    npu_status status = npu__check_number(d, "lhs");
+    status = status ? status : npu__check_same_dtype(d, "rhs", "lhs");
+    status = status ? status : npu__check_rank(d, "lhs", batch + 2, batch + 2);
+    status = status ? status : npu__check_rank(d, "rhs", batch + 2, batch + 2);
+    status = status || !batch ? status : npu__check_dim(d, "rhs", 0, a->dims[0], "batch of lhs");
+    status = status ? status : npu__check_dim(d, "rhs", batch + transposed, a->dims[batch + 1], "columns of lhs");
+    if (status) {
+        return status;
+    }
+    dims[0] = a->dims[0];
+    dims[batch] = a->dims[batch];
+    dims[batch + 1] = b->dims[batch + !transposed];
+    return npu__check_outs(d, "lhs", batch + 2, dims);
+}
+
+/* Spatial dims of the result at dims + first, for windows of kernel[] that stay inside. */
+static npu_status npu__loop_windows(npu_deduce *d, npu__window *w, const npu_spec *x, uint32_t first, int64_t *dims)
+{
+    npu_status status;
+    w->rank = x->rank - first;
+    for (uint32_t i = 0; i < w->rank; i++) {
+        w->stride[i] = w->dilation[i] = 1;
+    }
+    status = npu__window_arg(d, "strides", w->rank, 1, w->stride);
+    status = status ? status : npu__window_arg(d, "dilations", w->rank, 1, w->dilation);
+    for (uint32_t i = 0; i < w->rank && !status; i++) {
+        status = npu__window_steps(d, w, i, x->dims[first + i], &dims[first + i]);
+    }
+    return status;
+}
+
+/* [N,C,..] with [F,C,..], or in groups [N,G,C,..] with [G,F,C,..]. */
+static npu_status npu__type_loop_conv(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input"), *f = npu_deduce_spec(d, "filter");
+    uint32_t groups = d->op->kind == (uint32_t)NPU_LINALG_CONV_2D_NGCHW_GFCHW;
+    uint32_t first = 2 + groups, rank = first + npu__schema_list_size(d, "strides");
+    int64_t dims[NPU_MAX_RANK];
+    npu__window w;
+    npu_status status = npu__check_number(d, "input");
+    memset(&w, 0, sizeof w);
+    status = status ? status : npu__check_same_dtype(d, "filter", "input");
+    status = status ? status : npu__check_rank(d, "input", rank, rank);
+    status = status ? status : npu__check_rank(d, "filter", rank, rank);
+    status = status ? status : npu__check_dim(d, "filter", first - 1, x->dims[first - 1], "channels of input");
+    status = status || !groups ? status : npu__check_dim(d, "filter", 0, x->dims[1], "groups of input");
+    if (status) {
+        return status;
+    }
+    dims[0] = x->dims[0];
+    dims[1] = f->dims[0];
+    dims[first - 1] = f->dims[groups];
+    for (uint32_t i = first; i < rank; i++) {
+        w.kernel[i - first] = f->dims[i];
+    }
+    status = npu__loop_windows(d, &w, x, first, dims);
+    return status ? status : npu__check_outs(d, "input", rank, dims);
+}
+
+static npu_status npu__type_loop_pool(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    uint32_t rank = 2 + npu__schema_list_size(d, "strides");
+    int64_t dims[NPU_MAX_RANK];
+    npu__window w;
+    npu_status status = npu__check_number(d, "input");
+    memset(&w, 0, sizeof w);
+    status = status ? status : npu__check_rank(d, "input", rank, rank);
+    status = status ? status : npu__window_arg(d, "kernel_size", rank - 2, 1, w.kernel);
+    dims[0] = x->dims[0];
+    dims[1] = x->dims[1];
+    status = status ? status : npu__loop_windows(d, &w, x, 2, dims);
+    return status ? status : npu__check_outs(d, "input", rank, dims);
+}
+
+/* ---- rules: the loop nest ---- */
+
+/* The loops of a generic op. */
+typedef struct npu__nest {
+    uint32_t num_dims, num_ins;
+    uint32_t reductions, known;   /* bit masks over loop dims; known: the extent is */
+    int64_t extents[NPU_MAX_LOOPS];
+} npu__nest;
+
+static npu_status npu__nest_iterators(npu_deduce *d, npu__nest *nest)
+{
+    nest->num_dims = npu_op_list_len(d->op, "iterators");
+    if (nest->num_dims > NPU_MAX_LOOPS) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, "iterators", "%u loops, expected at most %d", (unsigned)nest->num_dims,
+                               NPU_MAX_LOOPS);
+    }
+    for (uint32_t i = 0; i < nest->num_dims; i++) {
+        uint32_t len;
+        const char *word = npu_op_str_at(d->op, "iterators", i, &len);
+        bool is_reduction = len == 9 && memcmp(word, "reduction", 9) == 0;
+        if (!is_reduction && (len != 8 || memcmp(word, "parallel", 8) != 0)) {
+            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "iterators",
+                                   "loop %u is '%.*s', expected parallel or reduction",
+                                   (unsigned)i, len < 40 ? (int)len : 40, word);
+        }
+        nest->reductions |= (uint32_t)is_reduction << i;
+    }
+    return NPU_OK;
+}
+
+/* The map of operand i, which has a result for each of its dims. */
+static npu_status npu__nest_map(npu_deduce *d, const npu__nest *nest, uint32_t i, npu_affine_map *map)
+{
+    uint32_t len;
+    const char *text = npu_op_str_at(d->op, "maps", i, &len);
+    npu_diag diag;
+    npu_status status;
+    memset(&diag, 0, sizeof diag);
+    status = npu_affine_map_parse(map, text, len, &diag);
+    if (status) {
+        return npu_deduce_fail(d, status, "maps", "map %u %.160s", (unsigned)i, diag.message);
+    }
+    if (map->num_dims != nest->num_dims) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, "maps", "map %u has %u loop dims, expected %u, one per iterator",
+                               (unsigned)i, (unsigned)map->num_dims, (unsigned)nest->num_dims);
+    }
+    if (map->num_results != d->op->in[i]->rank) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, "maps", "map %u has %u results, expected %u, one per dim of operand %u",
+                               (unsigned)i, (unsigned)map->num_results, (unsigned)d->op->in[i]->rank, (unsigned)i);
+    }
+    return NPU_OK;
+}
+
+/* A loop is as long as the dims that it alone indexes; they agree. */
+static npu_status npu__nest_extents(npu_deduce *d, npu__nest *nest, uint32_t i, const npu_affine_map *map)
+{
+    for (uint32_t k = 0; k < map->num_results; k++) {
+        int dim = npu_affine_dim(&map->results[k]);
+        int64_t size = d->op->in[i]->dims[k];
+        if (dim < 0) {
+            continue;
+        }
+        if ((nest->known >> dim & 1u) && !npu__dims_agree(nest->extents[dim], size)) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, "maps",
+                                   "dim %u of operand %u is %lld, but loop %d has %lld iterations",
+                                   (unsigned)k, (unsigned)i, (long long)size, dim, (long long)nest->extents[dim]);
+        }
+        if (!(nest->known >> dim & 1u) || nest->extents[dim] < 0) {
+            nest->extents[dim] = size;
+            nest->known |= 1u << dim;
+        }
+    }
+    return NPU_OK;
+}
+
+/* No iteration reads beside operand i. What is not known, and a nest without iterations, is not looked at. */
+static npu_status npu__nest_bounds(npu_deduce *d, const npu__nest *nest, uint32_t i, const npu_affine_map *map)
+{
+    for (uint32_t k = 0; k < map->num_results; k++) {
+        int64_t low = map->results[k].constant, high = low, size = d->op->in[i]->dims[k], product;
+        bool is_known = size >= 0;
+        for (uint32_t dim = 0; dim < nest->num_dims && is_known; dim++) {
+            int64_t factor = map->results[k].factors[dim], last = nest->extents[dim] - 1;
+            if (factor == 0) {
+                continue;
+            }
+            is_known = last >= 0 && npu__dim_mul(factor < 0 ? -factor : factor, last, &product) &&
+                       product < INT64_MAX / 16;
+            low -= is_known && factor < 0 ? product : 0;
+            high += is_known && factor > 0 ? product : 0;
+        }
+        if (is_known && (low < 0 || high >= size)) {
+            return npu_deduce_fail(d, NPU_ERR_RANGE, "maps",
+                                   "map %u reaches %lld .. %lld of dim %u, which has %lld elements",
+                                   (unsigned)i, (long long)low, (long long)high, (unsigned)k, (long long)size);
+        }
+    }
+    return NPU_OK;
+}
+
+/* Each element of a destination belongs to one iteration of the parallel loops: its dims are such loops, each once,
+   or have one element; and all parallel loops with several iterations are among them. */
+static npu_status npu__nest_destination(npu_deduce *d, const npu__nest *nest, uint32_t i, const npu_affine_map *map)
+{
+    uint32_t used = 0;
+    for (uint32_t k = 0; k < map->num_results; k++) {
+        const npu_affine_expr *e = &map->results[k];
+        int dim = npu_affine_dim(e);
+        bool is_constant = true;
+        for (uint32_t j = 0; j < nest->num_dims; j++) {
+            is_constant = is_constant && e->factors[j] == 0;
+        }
+        if (is_constant ? d->op->in[i]->dims[k] != 1
+                        : dim < 0 || (used >> dim & 1u) || (nest->reductions >> dim & 1u)) {
+            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "maps",
+                                   "map %u, dim %u: a destination takes parallel loops, each once, and 0 for dims of 1",
+                                   (unsigned)i, (unsigned)k);
+        }
+        used |= is_constant ? 0 : 1u << dim;
+    }
+    for (uint32_t dim = 0; dim < nest->num_dims; dim++) {
+        if (!((used | nest->reductions) >> dim & 1u) && nest->extents[dim] != 1) {
+            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "maps", "map %u leaves the parallel loop %u out", (unsigned)i,
+                                   (unsigned)dim);
+        }
+    }
+    return NPU_OK;
+}
+
+/* The body has an input for each operand and an output for each destination, of the same dtypes. */
+static npu_status npu__nest_body(npu_deduce *d, const npu__nest *nest)
+{
+    const npu_graph *body = d->op->body;
+    uint32_t num_outs = d->op->num_in - nest->num_ins;
+    if (!body || npu_graph_status(body) || body->level != NPU_LEVEL_SCALAR) {
+        return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "'%s' is no scalar graph, or it has failed",
+                               npu_graph_name(body));
+    }
+    if (npu_graph_num_inputs(body) != d->op->num_in || npu_graph_num_outputs(body) != num_outs) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "body", "'%s' has %u inputs and %u outputs, expected %u and %u",
+                               npu_graph_name(body), (unsigned)npu_graph_num_inputs(body),
+                               (unsigned)npu_graph_num_outputs(body), (unsigned)d->op->num_in, (unsigned)num_outs);
+    }
+    for (uint32_t i = 0; i < d->op->num_in + num_outs; i++) {
+        bool is_input = i < d->op->num_in;
+        uint32_t operand = is_input ? i : i - num_outs;
+        npu_value v = is_input ? npu_graph_input(body, i) : npu_graph_output(body, i - d->op->num_in);
+        if (npu_value_spec(body, v)->dtype != d->op->in[operand]->dtype) {
+            return npu_deduce_fail(d, NPU_ERR_DTYPE, "body", "%s of '%s' is %s, expected %s like operand %u",
+                                   npu_value_name(body, v), npu_graph_name(body),
+                                   npu_dtype_name(npu__dtype_of(npu_value_spec(body, v))),
+                                   npu_dtype_name(npu__dtype_of(d->op->in[operand])), (unsigned)operand);
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__nest_check(npu_deduce *d, npu__nest *nest)
+{
+    npu_affine_map map;
+    npu_status status = npu__nest_iterators(d, nest);
+    for (uint32_t i = 0; i < d->op->num_in && !status; i++) {
+        status = npu__nest_map(d, nest, i, &map);
+        status = status ? status : npu__nest_extents(d, nest, i, &map);
+    }
+    for (uint32_t i = 0; i < nest->num_dims && !status; i++) {
+        if (!(nest->known >> i & 1u)) {
+            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "maps", "no operand says how long loop %u is", (unsigned)i);
+        }
+    }
+    for (uint32_t i = 0; i < d->op->num_in && !status; i++) {
+        status = npu__nest_map(d, nest, i, &map);
+        status = status ? status : npu__nest_bounds(d, nest, i, &map);
+        status = status || i < nest->num_ins ? status : npu__nest_destination(d, nest, i, &map);
+    }
+    return status;
+}
+
+static npu_status npu__type_generic(npu_deduce *d)
+{
+    const npu_bound_arg *outs = npu_op_arg(d->op, "outs");
+    npu__nest nest;
+    npu_status status;
+    memset(&nest, 0, sizeof nest);
+    nest.num_ins = npu_op_arg(d->op, "ins")->count;
+    if (outs->count == 0) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "outs", "there is no destination");
+    }
+    if (npu_op_list_len(d->op, "maps") != d->op->num_in) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "maps", "%u maps, expected %u, one per operand",
+                               (unsigned)npu_op_list_len(d->op, "maps"), (unsigned)d->op->num_in);
+    }
+    for (uint32_t i = 0; i < d->op->num_in; i++) {
+        if (!d->op->in[i]) {
+            return npu_deduce_fail(d, NPU_ERR_ARITY, "ins", "operand %u is missing", (unsigned)i);
+        }
+    }
+    status = npu__nest_check(d, &nest);
+    status = status ? status : npu__nest_body(d, &nest);
+    for (uint32_t i = nest.num_ins; i < d->op->num_in && !status; i++) {
+        status = npu__result_like(d, d->op->in[i], npu__dtype_of(d->op->in[i]));
+    }
+    return status;
+}
+
+/* ---- identities ---- */
+
+NPU_IR_API bool npu_identity(npu_kind kind, npu_dtype dtype, npu_scalar *out)
+{
+    bool is_float = npu__is_float(dtype), is_signed = npu_dtype_is_signed(dtype);
+    uint32_t bits = npu_dtype_bits(dtype);
+    int64_t max = bits >= 63 ? INT64_MAX : ((int64_t)1 << (is_signed ? bits - 1 : bits)) - 1;
+    if (!is_float && !npu__is_integer(dtype)) {
+        return false;
+    }
+    switch (kind) {
+    case NPU_LINALG_MAX: case NPU_LINALG_POOLING_NCHW_MAX: case NPU_LINALG_POOLING_NCW_MAX:
+    case NPU_LINALG_POOLING_NCDHW_MAX: case NPU_ARITH_MAXIMUMF: case NPU_ARITH_MAXNUMF: case NPU_ARITH_MAXSI:
+        *out = is_float ? npu_scalar_float(-(double)INFINITY) : npu_scalar_int(is_signed ? -max - 1 : 0);
+        return true;
+    case NPU_LINALG_MIN: case NPU_ARITH_MINIMUMF: case NPU_ARITH_MINNUMF: case NPU_ARITH_MINSI:
+        *out = is_float ? npu_scalar_float((double)INFINITY) : npu_scalar_int(max);
+        return true;
+    case NPU_LINALG_MUL: case NPU_ARITH_MULF: case NPU_ARITH_MULI:
+        *out = is_float ? npu_scalar_float(1) : npu_scalar_int(1);
+        return true;
+    case NPU_LINALG_ADD: case NPU_LINALG_POOLING_NCHW_SUM: case NPU_LINALG_POOLING_NCW_SUM:
+    case NPU_LINALG_POOLING_NCDHW_SUM: case NPU_ARITH_ADDF: case NPU_ARITH_ADDI: case NPU_LINALG_MATMUL:
+    case NPU_LINALG_MATMUL_TRANSPOSE_B: case NPU_LINALG_BATCH_MATMUL: case NPU_LINALG_CONV_1D_NCW_FCW:
+    case NPU_LINALG_CONV_2D_NCHW_FCHW: case NPU_LINALG_CONV_3D_NCDHW_FCDHW: case NPU_LINALG_CONV_2D_NGCHW_GFCHW:
+        *out = is_float ? npu_scalar_float(0) : npu_scalar_int(0);
+        return true;
+    default: return false;
+    }
+}
+
 /* -------------------------------------------------------------------------------------------------------- */
 
 /* Appends a value; the arrays have room and the name is set by the caller. */
@@ -16505,6 +17589,7 @@ static const char *npu__form_type(uint32_t form)
     case NPU_ARG_BOOLS: return "bool[]";
     case NPU_ARG_SCALARS: return "Scalar[]";
     case NPU_ARG_GRAPH: return "Graph";
+    case NPU_ARG_STRS: return "str[]";
     default: return "int?";
     }
 }
@@ -18204,11 +19289,27 @@ static bool npu__is_default(const npu_schema_arg *schema, const npu_bound_arg *a
     }
 }
 
+static void npu__text_strs(npu_text *text, const npu_bound_arg *arg)
+{
+    const uint8_t *p = arg->data;
+    for (uint32_t i = 0; i < arg->count; i++) {
+        uint32_t len = (uint32_t)npu__get_le(p, 4);
+        npu__text_str(text, i ? ", " : "");
+        npu__text_quoted(text, (const char *)p + 4, len, '\'');
+        p += 4 + len;
+    }
+}
+
 static void npu__text_arg_list(npu_text *text, const npu_graph *g, const npu__op *o, const npu_bound_arg *arg)
 {
     const npu__use *next = g->uses ? g->uses + o->first_operand + arg->first : NULL;
     bool is_feedable = arg->form == NPU_ARG_INTS;
     npu__text_str(text, "[");
+    if (arg->form == NPU_ARG_STRS) {
+        npu__text_strs(text, arg);
+        npu__text_str(text, "]");
+        return;
+    }
     for (uint32_t i = 0; i < arg->count; i++) {
         npu__text_str(text, i ? ", " : "");
         if (arg->form == NPU_ARG_TENSORS || (is_feedable && npu__bound_element(arg, i).i == INT64_MIN)) {
@@ -19185,6 +20286,9 @@ static uint32_t npu__list_form(const npu__parser *p, uint32_t base)
     if ((seen & 1u << NPU_ARG_TENSOR) && !(seen & ~(1u << NPU_ARG_TENSOR | 1u << NPU_ARG_INT))) {
         return NPU_ARG_ITEMS;
     }
+    if (seen ? seen == 1u << NPU_ARG_STR : npu__bases[base].form == NPU_ARG_STR) {
+        return NPU_ARG_STRS;
+    }
     if (seen & ~(1u << NPU_ARG_INT | 1u << NPU_ARG_FLOAT | 1u << NPU_ARG_BOOL)) {
         return NPU_ARG_NONE;
     }
@@ -19208,7 +20312,8 @@ static npu_status npu__collect_list(npu__parser *p, npu_arg *out)
     static const size_t sizes[] = { sizeof(int64_t), sizeof(double), sizeof(bool), sizeof(npu_scalar) };
     uint32_t n = p->num_items;
     size_t element = out->form == NPU_ARG_TENSORS ? sizeof(npu_value)
-                     : out->form == NPU_ARG_ITEMS ? sizeof(npu_arg) : sizes[out->form - NPU_ARG_INTS];
+                     : out->form == NPU_ARG_ITEMS ? sizeof(npu_arg)
+                     : out->form == NPU_ARG_STRS  ? sizeof(char *) : sizes[out->form - NPU_ARG_INTS];
     void *data = npu__arena_alloc(&p->scratch, (n ? n : 1) * element);
     if (!data) {
         return npu__parse_no_memory(p);
@@ -19223,6 +20328,7 @@ static npu_status npu__collect_list(npu__parser *p, npu_arg *out)
         case NPU_ARG_BOOLS: ((bool *)data)[i] = item->as.i != 0; break;
         case NPU_ARG_SCALARS: ((npu_scalar *)data)[i] = npu__item_scalar(item); break;
         case NPU_ARG_ITEMS: ((npu_arg *)data)[i] = *item; break;
+        case NPU_ARG_STRS: ((const char **)data)[i] = item->as.str; break;
         default: ((int64_t *)data)[i] = item->as.i; break;
         }
     }
@@ -19233,6 +20339,7 @@ static npu_status npu__collect_list(npu__parser *p, npu_arg *out)
     case NPU_ARG_BOOLS: out->as.bools = (const bool *)data; break;
     case NPU_ARG_SCALARS: out->as.scalars = (const npu_scalar *)data; break;
     case NPU_ARG_ITEMS: out->as.items = (const npu_arg *)data; break;
+    case NPU_ARG_STRS: out->as.strs = (const char *const *)data; break;
     default: out->as.ints = (const int64_t *)data; break;
     }
     return NPU_OK;

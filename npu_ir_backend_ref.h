@@ -16,6 +16,7 @@
      reduction, softmax                                  >>kernels-reduction
      aicf                                                >>kernels-aicf
      tile programs                                       >>kernels-tiles
+     structured loops                                    >>kernels-loops
 */
 #ifndef NPU_IR_BACKEND_REF_H
 #define NPU_IR_BACKEND_REF_H
@@ -671,6 +672,12 @@ static inline int64_t npu__ref_div_floor_i64(int64_t a, int64_t b)
 }
 
 /* By squaring, wrapping; a negative exponent leaves what is not 1 or -1 at 0. */
+static inline int64_t npu__ref_div_ceil_i64(int64_t a, int64_t b)
+{
+    int64_t quotient = npu__ref_div_trunc_i64(a, b);
+    return quotient + (NPU__REF_WRAP(quotient, *, b) != a && (a < 0) == (b < 0));
+}
+
 static inline int64_t npu__ref_pow_i64(int64_t base, int64_t exponent)
 {
     int64_t y = 1;
@@ -1149,6 +1156,7 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b)
     X(bitwise_not, ~a)                                                                             \
     X(gcd, npu__ref_gcd_i64(a, b))                                                                 \
     X(lcm, npu__ref_lcm_i64(a, b))                                                                 \
+    X(div_ceil, npu__ref_div_ceil_i64(a, b))                                                       \
     X(shift_left, b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b))                               \
     X(shift_right, a >> (b < 0 || b > 63 ? 63 : b))
 
@@ -2018,6 +2026,60 @@ static bool npu__ref_has_avx512(void)
     X(NPU_ARITH_MINSI, minimum, 2)                                                                 \
     X(NPU_ARITH_MAXSI, maximum, 2)
 
+#define NPU__REF_LOOPS(X)                                                                          \
+    X(NPU_LINALG_ADD, add, 2)                                                                      \
+    X(NPU_LINALG_SUB, sub, 2)                                                                      \
+    X(NPU_LINALG_MUL, mul, 2)                                                                      \
+    X(NPU_LINALG_DIV, div, 2)                                                                      \
+    X(NPU_LINALG_MAX, maximum, 2)                                                                  \
+    X(NPU_LINALG_MIN, minimum, 2)                                                                  \
+    X(NPU_LINALG_EXP, exp, 1)                                                                      \
+    X(NPU_LINALG_LOG, log, 1)                                                                      \
+    X(NPU_LINALG_ABS, abs, 1)                                                                      \
+    X(NPU_LINALG_CEIL, ceil, 1)                                                                    \
+    X(NPU_LINALG_FLOOR, floor, 1)                                                                  \
+    X(NPU_LINALG_NEGF, neg, 1)                                                                     \
+    X(NPU_LINALG_RECIPROCAL, reciprocal, 1)                                                        \
+    X(NPU_LINALG_ROUND, round, 1)                                                                  \
+    X(NPU_LINALG_SQRT, sqrt, 1)                                                                    \
+    X(NPU_LINALG_RSQRT, rsqrt, 1)                                                                  \
+    X(NPU_LINALG_SQUARE, square, 1)                                                                \
+    X(NPU_LINALG_TANH, tanh, 1)                                                                    \
+    X(NPU_LINALG_ERF, erf, 1)                                                                      \
+    X(NPU_LINALG_FILL, copy, 1)
+
+/* Registers: only bodies hold them. */
+#define NPU__REF_REGISTERS(X)                                                                      \
+    X(NPU_ARITH_ADDF, add, 2)                                                                      \
+    X(NPU_ARITH_SUBF, sub, 2)                                                                      \
+    X(NPU_ARITH_MULF, mul, 2)                                                                      \
+    X(NPU_ARITH_DIVF, div, 2)                                                                      \
+    X(NPU_ARITH_REMF, fmod, 2)                                                                     \
+    X(NPU_ARITH_MAXIMUMF, maximum, 2)                                                              \
+    X(NPU_ARITH_MINIMUMF, minimum, 2)                                                              \
+    X(NPU_ARITH_MAXNUMF, fmax, 2)                                                                  \
+    X(NPU_ARITH_MINNUMF, fmin, 2)                                                                  \
+    X(NPU_ARITH_NEGF, neg, 1)                                                                      \
+    X(NPU_ARITH_FLOORDIVSI, div_floor, 2)                                                          \
+    X(NPU_ARITH_CEILDIVSI, div_ceil, 2)                                                            \
+    X(NPU_ARITH_ANDI, bitwise_and, 2)                                                              \
+    X(NPU_ARITH_ORI, bitwise_or, 2)                                                                \
+    X(NPU_ARITH_XORI, bitwise_xor, 2)                                                              \
+    X(NPU_ARITH_SHLI, shift_left, 2)                                                               \
+    X(NPU_ARITH_SHRSI, shift_right, 2)                                                             \
+    X(NPU_ARITH_CMPF, eq, 2)                                                                       \
+    X(NPU_ARITH_CMPI, eq, 2)                                                                       \
+    X(NPU_ARITH_SELECT, where, 3)                                                                  \
+    X(NPU_ARITH_EXTF, copy, 1)                                                                     \
+    X(NPU_ARITH_TRUNCF, copy, 1)                                                                   \
+    X(NPU_ARITH_EXTSI, copy, 1)                                                                    \
+    X(NPU_ARITH_EXTUI, copy, 1)                                                                    \
+    X(NPU_ARITH_TRUNCI, copy, 1)                                                                   \
+    X(NPU_ARITH_SITOFP, copy, 1)                                                                   \
+    X(NPU_ARITH_UITOFP, copy, 1)                                                                   \
+    X(NPU_ARITH_FPTOSI, copy, 1)                                                                   \
+    X(NPU_ARITH_FPTOUI, copy, 1)
+
 typedef struct npu__ref_map_row {
     npu_kind kind;
     uint32_t op, num_operands;
@@ -2028,6 +2090,7 @@ static const npu__ref_map_row npu__ref_map_rows[] = {
     NPU__REF_ACTIVATION(NPU_X) NPU__REF_ELEMENTWISE(NPU_X) NPU__REF_COMPARISON(NPU_X) NPU__REF_CAST(NPU_X)
     NPU__REF_TENSOR(NPU_X) NPU__REF_AICF(NPU_X) NPU__REF_LOGIC(NPU_X)
     NPU__REF_SPECIAL(NPU_X) NPU__REF_BLOCK(NPU_X) NPU__REF_BLOCK_EXPAND(NPU_X) NPU__REF_ARITH(NPU_X)
+    NPU__REF_LOOPS(NPU_X) NPU__REF_REGISTERS(NPU_X)
     NPU_X(NPU_ATEN_FILL_TENSOR, copy, 2)
     NPU_X(NPU_ATEN_PRELU, prelu, 2)
     NPU_X(NPU_ATEN_TYPE_AS, copy, 1)
@@ -2186,6 +2249,22 @@ static uint32_t npu__ref_choose_power(npu__ref_map_state *s)
     return NPU__REF_OP_pow;
 }
 
+/* The comparison that a predicate names: "olt", "slt" and "ule" end like their ops. */
+static uint32_t npu__ref_choose_compare(const npu_op_info *op)
+{
+    static const struct { char name[4]; uint32_t op; } rows[] = {
+        { "eq", NPU__REF_OP_eq }, { "ne", NPU__REF_OP_ne }, { "lt", NPU__REF_OP_lt },
+        { "le", NPU__REF_OP_le }, { "gt", NPU__REF_OP_gt }, { "ge", NPU__REF_OP_ge }
+    };
+    const npu_bound_arg *arg = npu_op_arg(op, "predicate");
+    for (size_t i = 0; arg && i < NPU__REF_COUNT(rows); i++) {
+        if (memcmp(arg->data + arg->count - 2, rows[i].name, 2) == 0) {
+            return rows[i].op;
+        }
+    }
+    return NPU__REF_OP_eq;
+}
+
 /* The cheaper or other expression that the attributes ask for. */
 static uint32_t npu__ref_map_choose(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
 {
@@ -2198,6 +2277,7 @@ static uint32_t npu__ref_map_choose(npu__ref_map_state *s, const npu_op_info *op
                    : s->op == NPU__REF_OP_sub_scaled ? NPU__REF_OP_sub : NPU__REF_OP_rsub;
         }
         return s->op;
+    case NPU__REF_OP_eq: return npu__ref_choose_compare(op);
     case NPU__REF_OP_gelu_backward:
         return npu_op_str_is(op, "approximate", "tanh") ? NPU__REF_OP_gelu_tanh_backward : s->op;
     case NPU__REF_OP_polygamma: return s->dtype == NPU_F64 ? s->op : NPU__REF_OP_polygamma_single;
@@ -2426,6 +2506,7 @@ static npu_status npu__ref_map_create(npu_prepare *p, bool fast)
         return NPU_ERR_NOT_IMPLEMENTED;
     }
     s->divides = s->cls == NPU__I64 && (s->op == NPU__REF_OP_div_floor || s->op == NPU__REF_OP_div_trunc ||
+                                        s->op == NPU__REF_OP_div_ceil ||
                                         s->op == NPU__REF_OP_fmod || s->op == NPU__REF_OP_remainder);
     s->out_dtype = p->out[0].dtype;
     s->out_direct = s->out_dtype == npu__ref_class_dtype[s->cls];
@@ -2705,7 +2786,7 @@ static void npu__ref_fused_values(const npu_prepare *p, npu__ref_fused *f)
         npu__ref_fused_value *y = &f->values[v.id];
         f->outputs[i] = v.id;
         y->last = f->num_steps;
-        if (i > 0 || npu_value_producer(body, v, NULL).id == f->num_steps) {
+        if (npu_value_producer(body, v, NULL).id && (i > 0 || npu_value_producer(body, v, NULL).id == f->num_steps)) {
             y->where = NPU__REF_FUSED_OUTPUT;
             y->index = i;
             f->streams[f->num_streams++] = v.id;
@@ -2855,20 +2936,25 @@ static bool npu__ref_fused_outputs_supported(const npu_graph *body)
     return npu_graph_num_outputs(body) > 0;
 }
 
-static bool npu__ref_fused_supported(const npu_op_info *op)
+static bool npu__ref_fused_steps_supported(const npu_graph *body)
 {
     npu_op_storage storage;
-    bool ok = op->body && npu__ref_fused_outputs_supported(op->body);
+    bool ok = true;
     memset(&storage, 0, sizeof storage);
-    for (uint32_t i = 1; ok && i <= npu_graph_num_ops(op->body); i++) {
+    for (uint32_t i = 1; ok && i <= npu_graph_num_ops(body); i++) {
         npu_op id = { i };
         npu_op_info info;
-        ok = npu_op_describe(op->body, id, &info, &storage) == NPU_OK && info.num_in > 0 &&
+        ok = npu_op_describe(body, id, &info, &storage) == NPU_OK && info.num_in > 0 &&
              info.num_in <= NPU__REF_OPERANDS && npu__ref_map_find(info.kind) && info.kind != NPU_ATEN_PRELU &&
              npu__ref_map_supported(&info);
     }
     npu_op_storage_free(&storage);
     return ok;
+}
+
+static bool npu__ref_fused_supported(const npu_op_info *op)
+{
+    return op->body && npu__ref_fused_outputs_supported(op->body) && npu__ref_fused_steps_supported(op->body);
 }
 
 #ifdef NPU__REF_HAS_AVX2
@@ -3745,7 +3831,7 @@ static void npu__ref_copy_permute(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     int64_t dims[NPU_MAX_RANK] = { 0 };
-    npu_op_ints(p->op, "dims", dims, NPU_MAX_RANK);
+    npu_op_ints(p->op, p->op->kind == NPU_LINALG_TRANSPOSE ? "permutation" : "dims", dims, NPU_MAX_RANK);
     for (uint32_t i = 0; i < out->rank; i++) {
         npu__ref_copy_dim(c, out->dims[i], in->strides[npu__ref_dim(dims[i], in->rank)], out->strides[i]);
     }
@@ -4014,6 +4100,7 @@ typedef struct npu__ref_copy_row_of {
 
 static const npu__ref_copy_row_of npu__ref_copy_table[] = {
     { NPU_ATEN_PERMUTE, npu__ref_copy_permute },
+    { NPU_LINALG_TRANSPOSE, npu__ref_copy_permute },
     { NPU_ATEN_TRANSPOSE, npu__ref_copy_transpose },
     { NPU_BLOCK_MOVE, npu__ref_copy_move },
     { NPU_BLOCK_TRANSPOSE, npu__ref_copy_move },
@@ -4682,6 +4769,7 @@ typedef struct npu__gemm {
     const void *packed_b; /* by npu__ref_gemm_pack; then b.x is not read */
     void *workspace;      /* npu__ref_gemm_workspace bytes for every part, 64-byte aligned; unused where 0 */
     bool plain;           /* the naive loop */
+    bool onto;            /* C0 lies as C does, and may be C: sums are not taken there */
 } npu__gemm;
 
 /* ---- matrix product: the naive one ---- */
@@ -5120,7 +5208,7 @@ static void npu__ref_gemm_add(const npu__tile *tile, const npu__matrix *m, int64
 
 static bool npu__ref_gemm_in_place(const npu__gemm *g)
 {
-    return g->c_dtype == npu__ref_sum_dtype(g->a.dtype) && g->c_col == 1;
+    return g->c_dtype == npu__ref_sum_dtype(g->a.dtype) && g->c_col == 1 && !g->onto;
 }
 
 /* alpha, the addends of row `row` from column col on, and the rounding of n sums to C's element `at` and on;
@@ -5132,7 +5220,10 @@ static void npu__ref_gemm_finish_at(const npu__gemm *g, int64_t row, int64_t col
     npu__number zero = { 0 };
     double alpha = g->alpha;
     if (g->c0.x && g->beta != 0) {
-        npu__ref_gemm_add(tile, &g->c0, row, col, alpha, g->beta, sums, n);
+        npu__matrix onto = g->c0;
+        onto.row = at, onto.col = g->c_col;
+        npu__ref_gemm_add(tile, g->onto ? &onto : &g->c0, g->onto ? 1 : row, g->onto ? 0 : col, alpha, g->beta,
+                          sums, n);
         alpha = 1;
     }
     if (g->bias.x) {
@@ -5846,6 +5937,26 @@ static void npu__ref_addmm_shape(const npu_prepare *p, npu__matmul *s)
     s->gemm.beta = npu_scalar_value(npu_op_scalar(p->op, "beta", npu_scalar_int(1)));
 }
 
+/* outs + the product: the third operand lies as the result does. */
+static void npu__ref_loop_matmul_shape(const npu_prepare *p, npu__matmul *s)
+{
+    npu__gemm *g = &s->gemm;
+    if (p->op->kind == NPU_LINALG_MATMUL_TRANSPOSE_B) {
+        g->m = p->in[0].dims[0], g->k = p->in[0].dims[1], g->n = p->in[1].dims[0];
+        g->a = npu__ref_matrix(&p->in[0], g->k, 1);
+        g->b = npu__ref_matrix(&p->in[1], 1, g->k);
+    } else {
+        npu__ref_matmul_shape(p, s);
+    }
+    s->c0_index = 2;
+    g->c0 = npu__ref_matrix(&p->in[2], g->n, 1);
+    g->beta = 1;
+    g->onto = true;
+    if (s->batch != 1) {
+        s->c0 = npu__ref_batch(&p->out[0], 2, &p->in[2], 2);
+    }
+}
+
 /* Parts: each product cut, or, where there are many, several products in one part. */
 static npu_status npu__ref_matmul_parts(npu_prepare *p, npu__matmul *s)
 {
@@ -5875,6 +5986,9 @@ static npu_status npu__ref_matmul_state(npu_prepare *p, bool plain)
     switch (p->op->kind) {
     case NPU_ATEN_LINEAR: npu__ref_linear_shape(p, s); break;
     case NPU_ATEN_ADDMM: case NPU_ATEN_BADDBMM: case NPU_ATEN_ADDMV: npu__ref_addmm_shape(p, s); break;
+    case NPU_LINALG_MATMUL: case NPU_LINALG_MATMUL_TRANSPOSE_B: case NPU_LINALG_BATCH_MATMUL:
+        npu__ref_loop_matmul_shape(p, s);
+        break;
     default: npu__ref_matmul_shape(p, s); break;
     }
     s->gemm.c_dtype = p->out[0].dtype;
@@ -6018,6 +6132,7 @@ typedef struct npu__conv {
     bool transposed;
     uint32_t dtype;
     const npu_tensor *bias; /* NULL = none */
+    bool onto;              /* sums are added to operand 2, which lies as the result does and may be it */
 } npu__conv;
 
 /* Spatial dims at the end of a tensor, the last one at [2]. */
@@ -6057,6 +6172,26 @@ static bool npu__ref_conv_is_transposed(const npu_op_info *op)
     return npu_op_int(op, "transposed", npu_op_has(op, "output_padding")) != 0;
 }
 
+/* A structured one: [N,C,..] with [F,C,..], or [N,G,C,..] with [G,F,C,..]; nothing is padded. */
+static npu__conv npu__ref_loop_conv(const npu_prepare *p)
+{
+    npu__conv c = { 0 };
+    const npu_tensor *x = &p->in[0], *w = &p->in[1];
+    uint32_t grouped = p->op->kind == NPU_LINALG_CONV_2D_NGCHW_GFCHW, dims = x->rank - 2 - grouped;
+    c.groups = grouped ? x->dims[1] : 1;
+    c.images = x->dims[0];
+    c.in_channels = x->dims[1 + grouped];
+    c.out_channels = w->dims[grouped];
+    c.dtype = x->dtype;
+    c.onto = true;
+    npu__ref_conv_dims(c.in, x, dims);
+    npu__ref_conv_dims(c.out, &p->out[0], dims);
+    npu__ref_conv_dims(c.kernel, w, dims);
+    npu__ref_conv_attribute(c.stride, p->op, "strides", dims, 1);
+    npu__ref_conv_attribute(c.dilation, p->op, "dilations", dims, 1);
+    return c;
+}
+
 static npu__conv npu__ref_conv(const npu_prepare *p)
 {
     npu__conv c = { 0 };
@@ -6064,6 +6199,9 @@ static npu__conv npu__ref_conv(const npu_prepare *p)
     const npu_tensor *x = &p->in[0], *w = &p->in[1], *out = &p->out[0];
     uint32_t dims;
     bool batched;
+    if (NPU_KIND_NAMESPACE(op->kind) == NPU_NS_LINALG) {
+        return npu__ref_loop_conv(p);
+    }
     if (op->kind == NPU_ATEN_CONVOLUTION_BACKWARD) { /* the convolution's result is what comes in */
         x = &p->in[1], w = &p->in[2], out = &p->in[0];
     }
@@ -6144,19 +6282,20 @@ static void npu__ref_conv_taps(npu__conv_sum *s, const int64_t *o, int64_t x_fir
     }
 }
 
-/* The bias of an output channel, or 0. */
-static void npu__ref_conv_start(npu__conv_sum *s, int64_t channel)
+/* The bias of an output channel, or what element `at` is added to, or 0. */
+static void npu__ref_conv_start(npu__conv_sum *s, int64_t channel, int64_t at)
 {
     int64_t whole = 0;
     s->real = 0, s->whole = 0;
-    if (!s->c->bias) {
+    if (!s->c->bias && !s->c->onto) {
         return;
     }
+    at = s->c->onto ? at : channel;
     if (s->integer) {
-        npu__ref_load_i64(&whole, s->l->x[2], s->c->dtype, channel, 1, 1);
+        npu__ref_load_i64(&whole, s->l->x[2], s->c->dtype, at, 1, 1);
         s->whole = (uint64_t)whole;
     } else {
-        npu__ref_load_f64(&s->real, s->l->x[2], s->c->dtype, channel, 1, 1);
+        npu__ref_load_f64(&s->real, s->l->x[2], s->c->dtype, at, 1, 1);
     }
 }
 
@@ -6170,7 +6309,7 @@ static void npu__ref_conv_element(npu__conv_sum *s, int64_t image, int64_t chann
     int64_t at = (image * c->groups * c->out_channels + channel) * npu__ref_volume(c->out) + place;
     int64_t o[3], whole;
     o[2] = place % c->out[2], o[1] = place / c->out[2] % c->out[1], o[0] = place / c->out[2] / c->out[1];
-    npu__ref_conv_start(s, channel);
+    npu__ref_conv_start(s, channel, at);
     for (int64_t i = 0; i < c->in_channels; i++) {
         int64_t in = group * c->in_channels + i;
         int64_t w = c->transposed ? in * c->out_channels + out : channel * c->in_channels + i;
@@ -6240,6 +6379,14 @@ static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
     s->b.dims[0] = s->a.dims[0] = c.images;
     s->b.share[0] = s->a.share[0] = 1;
     s->b.step[0] = g->k * g->n;
+    if (c.onto) {
+        s->c0_index = 2;
+        s->c0 = s->b;
+        s->c0.step[0] = g->m * g->n;
+        g->c0 = npu__ref_matrix(&p->in[2], g->n, 1);
+        g->beta = 1;
+        g->onto = true;
+    }
     return npu__ref_matmul_parts(p, s);
 }
 
@@ -6256,14 +6403,16 @@ static bool npu__ref_all_are(const npu_op_info *op, const char *name, int64_t va
 static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
 {
     const npu_spec *w = op->in[1];
-    bool words = npu_op_arg(op, "padding")->form == NPU_ARG_STR; /* one tap is never padded */
+    const npu_bound_arg *padding = npu_op_arg(op, "padding");
+    bool words = padding && padding->form == NPU_ARG_STR; /* one tap is never padded */
     for (uint32_t i = 2; i < w->rank; i++) {
         if (w->dims[i] != 1) {
             return false;
         }
     }
     return npu__ref_is_float_op(op) && !npu__ref_conv_is_transposed(op) && npu_op_int(op, "groups", 1) == 1 &&
-           npu__ref_all_are(op, "stride", 1) && (words || npu__ref_all_are(op, "padding", 0));
+           op->kind != NPU_LINALG_CONV_2D_NGCHW_GFCHW && npu__ref_all_are(op, "stride", 1) &&
+           npu__ref_all_are(op, "strides", 1) && (words || npu__ref_all_are(op, "padding", 0));
 }
 
 /* ---- convolution: blocked ----
@@ -6476,6 +6625,7 @@ static void npu__ref_conv_gemm(npu__conv_blocked *s)
     g->bias.dtype = c->dtype, g->bias.row = 1;
     g->c_dtype = c->dtype, g->c_row = g->n, g->c_col = s->dim[2].out_step;
     g->alpha = 1;
+    g->c0.dtype = c->dtype, g->beta = 1, g->onto = c->onto;
     g->packed_b = s; /* the slab takes its place */
     s->plan = npu__ref_gemm_plan(g);
 }
@@ -6697,6 +6847,10 @@ static void npu__ref_conv_single(const npu__conv_blocked *s, const npu__gemm *g,
         npu__ref_load_numbers(&bias, g->bias.x, g->bias.dtype, 0, 1, 1);
     }
     s->plan.tile->row(g->k, n, g->a.x, slab, s->offsets, sums, false, &bias);
+    if (g->onto) {
+        npu__ref_conv_finish(s, g, 0, place, 0, n, sums);
+        return;
+    }
     for (int64_t i = 0; i < place->rows; i++) {
         npu__ref_store_numbers(g->c, g->c_dtype, place->at + i * place->step, g->c_col,
                                sums + i * s->row * (int64_t)s->plan.size, (size_t)s->dim[2].out);
@@ -6721,6 +6875,7 @@ static void npu__ref_conv_item(const npu__conv_blocked *s, const npu_launch *l, 
     npu__ref_conv_fill(s, workspace, l->x[0], group * c->in_channels, plane, row);
     g.a.x = npu__ref_address(s->weights ? s->weights : l->x[1], g.a.dtype, first * g.k);
     g.bias.x = c->bias ? npu__ref_address(l->x[2], g.bias.dtype, first) : NULL;
+    g.c0.x = c->onto ? npu__ref_address(l->x[2], g.c0.dtype, group * g.m * g.n) : NULL;
     g.c = (char *)l->y[0] + (size_t)(group * g.m * g.n) * npu__ref_size(g.c_dtype);
     sum.g = &g, sum.plan = &s->plan;
     sum.b = workspace, sum.offsets = s->offsets;
@@ -9672,14 +9827,22 @@ static uint32_t npu__ref_border_mode(const npu_op_info *op)
     }
 }
 
-static npu_status npu__ref_pad_prepare(npu_prepare *p)
+/* The argument `value` as an element. */
+static void npu__ref_border_number(const npu_prepare *p, npu__ref_border *s)
 {
-    const char *name = npu_op_arg(p->op, "pad") ? "pad" : "padding";
-    npu__ref_border *s = npu__ref_border_create(p, npu__ref_border_mode(p->op));
     npu_scalar value = npu_op_scalar(p->op, "value", npu_scalar_int(0));
     npu__ref_strip strip = { { 0 } };
     int cls = npu__ref_compute_class(p->in[0].dtype);
     double f = npu_scalar_value(value);
+    npu__ref_strip_set(cls, &strip, f,
+                       p->in[0].dtype == NPU_BOOL ? f != 0 : value.is_float ? npu__ref_to_i64(f) : value.i);
+    npu__ref_store_class(cls, s->number, p->in[0].dtype, 0, 1, &strip, 1);
+}
+
+static npu_status npu__ref_pad_prepare(npu_prepare *p)
+{
+    const char *name = npu_op_arg(p->op, "pad") ? "pad" : "padding";
+    npu__ref_border *s = npu__ref_border_create(p, npu__ref_border_mode(p->op));
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -9691,9 +9854,7 @@ static npu_status npu__ref_pad_prepare(npu_prepare *p)
         s->len[dim] -= s->first[dim] + (cuts && after < 0 ? -after : 0);
         s->before[dim] = before + s->first[dim];
     }
-    npu__ref_strip_set(cls, &strip, f,
-                       p->in[0].dtype == NPU_BOOL ? f != 0 : value.is_float ? npu__ref_to_i64(f) : value.i);
-    npu__ref_store_class(cls, s->number, p->in[0].dtype, 0, 1, &strip, 1);
+    npu__ref_border_number(p, s);
     return NPU_OK;
 }
 
@@ -10708,6 +10869,7 @@ typedef struct npu__ref_pool {
     int64_t in[NPU__POOL_DIMS], out[NPU__POOL_DIMS];
     int64_t kernel[NPU__POOL_DIMS], stride[NPU__POOL_DIMS], padding[NPU__POOL_DIMS], dilation[NPU__POOL_DIMS];
     bool adaptive, mean, include_padding;
+    bool onto;       /* sums or maxima begin at operand 1, which lies as the result does and may be it */
     int64_t divisor; /* 0 = elements of the window */
     const npu__ref_floats *floats; /* of the variant "f32" */
     const npu__ref_span *columns;  /* its windows along the last dim */
@@ -10759,7 +10921,7 @@ static npu__ref_number npu__ref_pool_window(const npu_launch *l, const npu__ref_
                           pool->dilation[2], (size_t)w[2].count);
         }
     }
-    if (pool->mean) {
+    if (pool->mean && !pool->onto) {
         npu__ref_pool_divide(pool, w, &a);
     }
     return a;
@@ -10780,6 +10942,10 @@ static npu_status npu__ref_pool_launch(const npu_launch *l, uint32_t part, uint3
         for (size_t o = 0; o < width; o++) {
             w[2] = npu__ref_window(pool, 2, (int64_t)o);
             npu__ref_number a = npu__ref_pool_window(l, pool, row / (depth * height), w, integer);
+            if (pool->onto) {
+                npu__ref_fold(&a, pool->mean ? NPU__SUM : NPU__MAX, integer, l->x[1], l->out[0].dtype,
+                              (int64_t)(row * width + o), 1, 1);
+            }
             npu__ref_store_number(l->y[0], l->out[0].dtype, row * width + o, integer, &a);
         }
     }
@@ -10827,6 +10993,13 @@ static npu_status npu__ref_pool_init(npu_prepare *p, const npu_tensor *x, const 
     pool->mean = (pool->adaptive && p->op->num_out == 1) || npu_op_arg(p->op, "count_include_pad") != NULL;
     pool->include_padding = npu_op_int(p->op, "count_include_pad", 0) != 0;
     pool->divisor = npu_op_int(p->op, "divisor_override", 0);
+    if (NPU_KIND_NAMESPACE(p->op->kind) == NPU_NS_LINALG) {
+        npu__ref_pool_list(p->op, "strides", dims, ones, pool->stride);
+        npu__ref_pool_list(p->op, "dilations", dims, ones, pool->dilation);
+        pool->onto = true;
+        pool->mean = p->op->kind == NPU_LINALG_POOLING_NCW_SUM || p->op->kind == NPU_LINALG_POOLING_NCHW_SUM ||
+                     p->op->kind == NPU_LINALG_POOLING_NCDHW_SUM;
+    }
     p->state = pool;
     work = (size_t)(pool->out[2] * pool->kernel[0] * pool->kernel[1] * pool->kernel[2]);
     p->parts = npu__ref_item_parts(pool->planes * (size_t)(pool->out[0] * pool->out[1]), work);
@@ -10885,58 +11058,6 @@ static npu_status npu__ref_pool_index_launch(const npu_launch *l, uint32_t part,
         npu__ref_span w[NPU__POOL_DIMS];
         double max;
         npu__ref_pool_spans(pool, o % size, w);
-        ((int64_t *)l->y[1])[o] = npu__ref_pool_index(l, pool, o / size, w, &max);
-        npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)o, 1, &max, 1);
-    }
-    return NPU_OK;
-}
-
-/* ---- fractional pools: windows that a random number for each plane and dim spreads ---- */
-
-/* Where window i of a dim begins, in the arithmetic of the dtype. The last one is at the end. */
-static int64_t npu__ref_fraction(uint32_t dtype, double sample, int64_t room, int64_t out, int64_t i)
-{
-    float single = (float)sample, step = (float)room / (float)(out - 1);
-    double step_f64 = (double)room / (double)(out - 1);
-    if (dtype == NPU_F64) {
-        return npu__ref_to_i64(((double)i + sample) * step_f64) - npu__ref_to_i64(sample * step_f64);
-    }
-    return npu__ref_to_i64((double)(((float)i + single) * step)) - npu__ref_to_i64((double)(single * step));
-}
-
-/* The spans of element `o` of a plane. False where a random number leads out of the plane. */
-static bool npu__ref_fraction_spans(const npu_launch *l, const npu__ref_pool *pool, size_t plane, size_t o,
-                                    npu__ref_span *w)
-{
-    uint32_t dims = (uint32_t)l->in[1].dims[2];
-    for (uint32_t d = NPU__POOL_DIMS; d-- > 0;) {
-        int64_t i = (int64_t)(o % (size_t)pool->out[d]), room = pool->in[d] - pool->kernel[d];
-        uint32_t at = dims == 2 ? NPU__POOL_DIMS - 1 - d : d; /* two dims have theirs in reverse order */
-        w[d].first = room;
-        if (i + 1 < pool->out[d]) {
-            double sample = npu__ref_element(l, 1, plane * dims + at);
-            w[d].first = npu__ref_fraction(l->in[0].dtype, sample, room, pool->out[d], i);
-        }
-        if (w[d].first < 0 || w[d].first > room) {
-            return false;
-        }
-        w[d].count = w[d].padded = pool->kernel[d];
-        o /= (size_t)pool->out[d];
-    }
-    return true;
-}
-
-static npu_status npu__ref_fractional_launch(const npu_launch *l, uint32_t part, uint32_t parts)
-{
-    const npu__ref_pool *pool = (const npu__ref_pool *)l->state;
-    size_t size = (size_t)(pool->out[0] * pool->out[1] * pool->out[2]), begin, end;
-    npu__ref_share(pool->planes * size, part, parts, &begin, &end);
-    for (size_t o = begin; o < end; o++) {
-        npu__ref_span w[NPU__POOL_DIMS];
-        double max;
-        if (!npu__ref_fraction_spans(l, pool, o / size, o % size, w)) {
-            return NPU_ERR_RANGE;
-        }
         ((int64_t *)l->y[1])[o] = npu__ref_pool_index(l, pool, o / size, w, &max);
         npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)o, 1, &max, 1);
     }
@@ -11029,7 +11150,7 @@ static void npu__ref_pool_rows_f32(const npu_launch *l, const npu__ref_pool *poo
 static void npu__ref_pool_windows_f32(const npu__ref_pool *pool, const float *row, float *y)
 {
     int64_t num = pool->out[2], in = pool->in[2], stride = pool->stride[2];
-    for (int64_t o = 0; o < num; o++) {
+    for (int64_t o = 0; o < num && !pool->onto; o++) {
         y[o] = pool->mean ? 0.0f : -INFINITY;
     }
     for (int64_t k = 0; k < pool->kernel[2]; k++) {
@@ -11073,12 +11194,15 @@ static void npu__ref_pool_row_f32(const npu_launch *l, const npu__ref_pool *pool
     float row[NPU__REF_FLOAT_STRIP], strip[NPU__REF_FLOAT_STRIP];
     float *y = npu__ref_floats_to(strip, l->y[0], l->out[0].dtype, (int64_t)first);
     npu__ref_pool_rows_f32(l, pool, plane, w, row);
+    if (pool->onto && (y == strip || l->y[0] != l->x[1])) {
+        npu__ref_load_f32(y, l->x[1], l->in[1].dtype, (int64_t)first, 1, (size_t)pool->out[2]);
+    }
     if (pool->adaptive) {
         npu__ref_pool_adaptive_f32(pool, row, y);
     } else {
         npu__ref_pool_windows_f32(pool, row, y);
     }
-    if (pool->mean) {
+    if (pool->mean && !pool->onto) {
         npu__ref_pool_divide_f32(pool, w, y);
     }
     npu__ref_floats_put(pool->floats, l->y[0], l->out[0].dtype, (int64_t)first, y, (size_t)pool->out[2]);
@@ -11149,9 +11273,7 @@ static const npu_kernel npu__ref_kernels_pooling[] = {
     { NPU_ATEN_MAX_POOL2D_WITH_INDICES_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
       npu__ref_pool_backward_launch },
     { NPU_ATEN_ADAPTIVE_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
-      npu__ref_pool_backward_launch },
-    { NPU_ATEN_FRACTIONAL_MAX_POOL2D, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_fractional_launch },
-    { NPU_ATEN_FRACTIONAL_MAX_POOL3D, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_fractional_launch }
+      npu__ref_pool_backward_launch }
 };
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -15117,6 +15239,421 @@ static const npu_kernel npu__ref_kernels_aicf[] = {
 
 /* -------------------------------------------------------------------------------------------------------- */
 
+/* ---- structured loops ------------------------------------------------------------------------ >>kernels-loops
+
+   The named ones are the kernels above with a destination to begin from. The generic nest runs its body over
+   strips of parallel iterations: operands are gathered by the strides that their maps give, and each iteration of
+   the reductions folds into the strip of the destination. */
+
+static npu_status npu__ref_empty_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    (void)l;
+    (void)part;
+    (void)parts;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_tensor_pad_prepare(npu_prepare *p)
+{
+    npu__ref_border *s = npu__ref_border_create(p, NPU__BORDER_NUMBER);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < p->in[0].rank; i++) {
+        s->before[i] = npu_op_int_at(p->op, "low", i);
+    }
+    npu__ref_border_number(p, s);
+    return NPU_OK;
+}
+
+/* ---- the nest ---- */
+
+/* Operand elements by loop: iteration (i0, i1 ..) meets element first + i0 * strides[0] + ... */
+typedef struct npu__ref_nest_operand {
+    int64_t first, strides[NPU_MAX_LOOPS];
+    uint32_t dtype;
+    size_t size;   /* of an element */
+    bool is_used;  /* the body reads it */
+    bool is_fixed; /* the reductions do not move it */
+} npu__ref_nest_operand;
+
+typedef struct npu__ref_nest {
+    npu__ref_fused *body;
+    uint32_t num_in, num_out, num_parallel, num_loops; /* parallel loops come first */
+    int64_t extents[NPU_MAX_LOOPS];
+    npu__ref_nest_operand *operands;
+    npu_tensor *strips;    /* what the body takes operands and results for: dense strips */
+    size_t len, rounds;    /* iterations of the parallel loops, and of the reductions in each */
+    size_t part_size;
+} npu__ref_nest;
+
+/* Bytes of the strip of one operand; operands and results of one op. */
+enum { NPU__REF_NEST_BYTES = NPU__REF_BLOCK * 8, NPU__REF_NEST_TENSORS = 32 };
+
+static npu_status npu__ref_nest_operand_of(const npu_prepare *p, npu__ref_nest *s, uint32_t i, int64_t *extents)
+{
+    npu__ref_nest_operand *o = &s->operands[i];
+    const npu_tensor *t = &p->in[i];
+    npu_affine_map map;
+    uint32_t len;
+    const char *text = npu_op_str_at(p->op, "maps", i, &len);
+    npu_status status = npu_affine_map_parse(&map, text, len, NULL);
+    for (uint32_t k = 0; k < map.num_results && !status; k++) {
+        int dim = npu_affine_dim(&map.results[k]);
+        if (dim >= 0) {
+            extents[dim] = t->dims[k];
+        }
+        o->first += map.results[k].constant * t->strides[k];
+        for (uint32_t d = 0; d < map.num_dims; d++) {
+            o->strides[d] += map.results[k].factors[d] * t->strides[k];
+        }
+    }
+    o->dtype = t->dtype;
+    o->size = npu__ref_size(t->dtype);
+    return status;
+}
+
+/* Are loop d of the op and the last one so far the inner and the outer half of one loop? */
+static bool npu__ref_nest_merges(const npu__ref_nest *s, const npu__ref_nest_operand *by_loop, uint32_t d,
+                                 int64_t extent)
+{
+    for (uint32_t i = 0; i < s->num_in; i++) {
+        if (s->operands[i].strides[s->num_loops - 1] != by_loop[i].strides[d] * extent) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Appends the loops of one kind, those of one iteration left out and neighbours merged. */
+static void npu__ref_nest_loops(const npu_prepare *p, npu__ref_nest *s, const npu__ref_nest_operand *by_loop,
+                                const int64_t *extents, bool reductions)
+{
+    uint32_t first = s->num_loops;
+    for (uint32_t d = 0; d < npu_op_list_len(p->op, "iterators"); d++) {
+        uint32_t len;
+        bool is_reduction = npu_op_str_at(p->op, "iterators", d, &len)[0] == 'r', merges;
+        if (is_reduction != reductions || extents[d] == 1) {
+            continue;
+        }
+        merges = s->num_loops > first && npu__ref_nest_merges(s, by_loop, d, extents[d]);
+        s->num_loops += !merges;
+        s->extents[s->num_loops - 1] = (merges ? s->extents[s->num_loops - 1] : 1) * extents[d];
+        for (uint32_t i = 0; i < s->num_in; i++) {
+            s->operands[i].strides[s->num_loops - 1] = by_loop[i].strides[d];
+        }
+    }
+}
+
+static npu_status npu__ref_nest_shape(npu_prepare *p, npu__ref_nest *s)
+{
+    int64_t extents[NPU_MAX_LOOPS] = { 0 };
+    npu__ref_nest_operand *by_loop = (npu__ref_nest_operand *)npu_ref_state(p, s->num_in * sizeof *by_loop);
+    npu_status status = by_loop ? NPU_OK : NPU_ERR_NO_MEMORY;
+    for (uint32_t i = 0; i < s->num_in && !status; i++) {
+        status = npu__ref_nest_operand_of(p, s, i, extents);
+        by_loop[i] = s->operands[i];
+    }
+    if (status) {
+        return status;
+    }
+    npu__ref_nest_loops(p, s, by_loop, extents, false);
+    s->num_parallel = s->num_loops;
+    npu__ref_nest_loops(p, s, by_loop, extents, true);
+    s->len = s->rounds = 1;
+    for (uint32_t d = 0; d < s->num_loops; d++) {
+        *(d < s->num_parallel ? &s->len : &s->rounds) *= (size_t)s->extents[d];
+    }
+    for (uint32_t i = 0; i < s->num_in; i++) {
+        s->operands[i].is_fixed = true;
+        for (uint32_t d = s->num_parallel; d < s->num_loops; d++) {
+            s->operands[i].is_fixed = s->operands[i].is_fixed && s->operands[i].strides[d] == 0;
+        }
+    }
+    return NPU_OK;
+}
+
+/* The body as a fused op on strips. */
+static npu_status npu__ref_nest_body(npu_prepare *p, npu__ref_nest *s, npu__ref_prepare_fn prepare)
+{
+    npu_prepare sub = *p;
+    npu_status status;
+    for (uint32_t i = 0; i < s->num_in + s->num_out; i++) {
+        s->strips[i] = i < s->num_in ? p->in[i] : p->out[i - s->num_in];
+        s->strips[i].rank = 1;
+        s->strips[i].dims[0] = NPU__REF_BLOCK;
+        s->strips[i].strides[0] = 1;
+    }
+    sub.in = s->strips;
+    sub.out = s->strips + s->num_in;
+    status = npu__ref_fused_create(&sub, prepare);
+    p->blocks = sub.blocks;
+    s->body = (npu__ref_fused *)sub.state;
+    for (uint32_t i = 0; i < s->num_in && !status; i++) {
+        npu_value v = npu_graph_input(p->op->body, i);
+        s->operands[i].is_used = npu_value_num_users(p->op->body, v) > 0;
+        for (uint32_t k = 0; k < s->num_out; k++) {
+            s->operands[i].is_used = s->operands[i].is_used || npu_graph_output(p->op->body, k).id == v.id;
+        }
+    }
+    return status;
+}
+
+static npu_status npu__ref_nest_create(npu_prepare *p, npu__ref_prepare_fn prepare)
+{
+    npu__ref_nest *s = (npu__ref_nest *)npu_ref_state(p, sizeof *s);
+    npu_status status;
+    double work;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->num_in = p->op->num_in;
+    s->num_out = p->op->num_out;
+    s->operands = (npu__ref_nest_operand *)npu_ref_state(p, s->num_in * sizeof *s->operands);
+    s->strips = (npu_tensor *)npu_ref_state(p, ((size_t)s->num_in + s->num_out) * sizeof *s->strips);
+    status = s->operands && s->strips ? npu__ref_nest_shape(p, s) : NPU_ERR_NO_MEMORY;
+    status = status ? status : npu__ref_nest_body(p, s, prepare);
+    if (status) {
+        return status;
+    }
+    work = (double)s->len * (double)(s->rounds ? s->rounds : 1) / NPU__REF_GRAIN;
+    p->state = s;
+    p->parts = npu__ref_parts(s->len, s->len / (work < 64 ? (size_t)work + 1 : 64) + 1);
+    s->part_size = ((size_t)s->num_in + s->num_out) * NPU__REF_NEST_BYTES + s->body->part_size;
+    p->workspace = p->parts * s->part_size;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_nest_prepare(npu_prepare *p) { return npu__ref_nest_create(p, npu__ref_map_prepare); }
+
+#ifdef NPU__REF_HAS_AVX2
+static npu_status npu__ref_nest_prepare_avx2(npu_prepare *p)
+{
+    return npu__ref_nest_create(p, npu__ref_map_prepare_avx2);
+}
+#endif
+
+static bool npu__ref_nest_supported(const npu_op_info *op)
+{
+    for (uint32_t i = 0; i < op->num_in; i++) {
+        if (npu__ref_compute_class(op->in[i]->dtype) < 0) {
+            return false;
+        }
+    }
+    return op->num_in + op->num_out <= NPU__REF_NEST_TENSORS && op->body && npu__ref_fused_steps_supported(op->body);
+}
+
+#ifdef NPU__REF_HAS_AVX2
+static bool npu__ref_nest_supported_avx2(const npu_op_info *op)
+{
+    return npu__ref_has_avx2() && npu__ref_nest_supported(op);
+}
+#endif
+
+/* ---- launch of the nest ---- */
+
+/* A strip on its way: parallel iterations pos .. pos + n. */
+typedef struct npu__ref_nest_strip {
+    const npu__ref_nest *nest;
+    int64_t index[NPU_MAX_LOOPS]; /* of iteration pos in the parallel loops, and of the round in the others */
+    size_t n;
+} npu__ref_nest_strip;
+
+/* Moves the elements that an operand has for the strip, between memory and a dense strip. */
+static void npu__ref_nest_move(const npu__ref_nest_strip *at, const npu__ref_nest_operand *o, char *memory, char *strip,
+                               bool to_strip)
+{
+    const npu__ref_nest *s = at->nest;
+    int64_t index[NPU_MAX_LOOPS], size = (int64_t)o->size, offset = o->first, run;
+    int64_t step = s->num_parallel ? o->strides[s->num_parallel - 1] * size : 0;
+    for (uint32_t d = 0; d < s->num_loops; d++) {
+        index[d] = at->index[d];
+        offset += index[d] * o->strides[d];
+    }
+    for (int64_t i = 0; i < (int64_t)at->n; i += run) {
+        uint32_t d = s->num_parallel ? s->num_parallel - 1 : 0;
+        run = s->num_parallel ? s->extents[d] - index[d] : 1;
+        run = run < (int64_t)at->n - i ? run : (int64_t)at->n - i;
+        if (to_strip) {
+            npu__ref_move(strip + i * size, size, memory + offset * size, step, run, o->size);
+        } else {
+            npu__ref_move(memory + offset * size, step, strip + i * size, size, run, o->size);
+        }
+        offset += s->num_parallel ? run * o->strides[d] : 0;
+        for (index[d] += run; d > 0 && index[d] == s->extents[d]; index[d]++) {
+            offset -= index[d] * o->strides[d];
+            index[d--] = 0;
+            offset += o->strides[d];
+        }
+    }
+}
+
+/* The operand's own memory where the strip is one dense run of it, else NULL. */
+static char *npu__ref_nest_direct(const npu__ref_nest_strip *at, const npu__ref_nest_operand *o, char *memory)
+{
+    const npu__ref_nest *s = at->nest;
+    uint32_t last = s->num_parallel - 1;
+    int64_t offset = o->first;
+    if (s->num_parallel == 0 || o->strides[last] != 1 || s->extents[last] - at->index[last] < (int64_t)at->n) {
+        return NULL;
+    }
+    for (uint32_t d = 0; d < s->num_loops; d++) {
+        offset += at->index[d] * o->strides[d];
+    }
+    return memory + offset * (int64_t)o->size;
+}
+
+/* The next round of the reductions. */
+static void npu__ref_nest_next(npu__ref_nest_strip *at)
+{
+    const npu__ref_nest *s = at->nest;
+    for (uint32_t d = s->num_loops; d-- > s->num_parallel;) {
+        if (++at->index[d] < s->extents[d]) {
+            return;
+        }
+        at->index[d] = 0;
+    }
+}
+
+/* What the body gave for result k goes to the strip `to`. */
+static void npu__ref_nest_yield(const npu__ref_nest *s, const npu_launch *body, char *buffers, uint32_t k, size_t n,
+                                char *to)
+{
+    const npu__ref_fused_value *v = &s->body->values[s->body->outputs[k]];
+    const char *from = npu__ref_fused_address(s->body, body, buffers, s->body->outputs[k], 0, true);
+    int64_t size = (int64_t)npu__ref_size(v->dtype);
+    if (!from) {
+        npu__ref_move(to, size, (const char *)v->data, 0, (int64_t)n, (size_t)size);
+    } else if (from != to) {
+        memmove(to, from, n * (size_t)size);
+    }
+}
+
+static char *npu__ref_nest_strip_at(char *strips, uint32_t i) { return strips + i * (size_t)NPU__REF_NEST_BYTES; }
+
+/* Where the body finds its operands in this round. Destinations lie in strips of their own: results may take their
+   memory. */
+static void npu__ref_nest_read(const npu__ref_nest_strip *at, const npu_launch *l, const void **x, char *strips,
+                               size_t round)
+{
+    const npu__ref_nest *s = at->nest;
+    for (uint32_t i = 0; i < s->num_in; i++) {
+        const npu__ref_nest_operand *o = &s->operands[i];
+        bool is_source = i < s->num_in - s->num_out;
+        char *memory = (char *)(uintptr_t)l->x[i], *strip = npu__ref_nest_strip_at(strips, i);
+        char *direct = is_source ? npu__ref_nest_direct(at, o, memory) : NULL;
+        x[i] = direct ? direct : strip;
+        if (!direct && (o->is_used || s->rounds == 0) && (round == 0 || (is_source && !o->is_fixed))) {
+            npu__ref_nest_move(at, o, memory, strip, true);
+        }
+    }
+}
+
+/* Where the body puts its results: into memory if one round is all and the strip is one run there. */
+static void npu__ref_nest_aim(const npu__ref_nest_strip *at, const npu_launch *l, void **y, char *strips)
+{
+    const npu__ref_nest *s = at->nest;
+    for (uint32_t k = 0; k < s->num_out; k++) {
+        const npu__ref_nest_operand *o = &s->operands[s->num_in - s->num_out + k];
+        char *direct = s->rounds == 1 ? npu__ref_nest_direct(at, o, (char *)l->y[k]) : NULL;
+        y[k] = direct ? direct : npu__ref_nest_strip_at(strips, s->num_in + k);
+    }
+}
+
+/* All rounds of a strip: what one round yields is the destination of the next. */
+static npu_status npu__ref_nest_run(npu__ref_nest_strip *at, const npu_launch *l, const npu_launch *body,
+                                    const void **x, void **y, char *strips)
+{
+    const npu__ref_nest *s = at->nest;
+    char *buffers = npu__ref_nest_strip_at(strips, s->num_in + s->num_out);
+    uint32_t num_ins = s->num_in - s->num_out;
+    npu_status status = NPU_OK;
+    npu__ref_nest_aim(at, l, y, strips);
+    npu__ref_nest_read(at, l, x, strips, 0);
+    for (size_t round = 0; round < s->rounds && status == NPU_OK; round++) {
+        if (round > 0) {
+            npu__ref_nest_next(at);
+            npu__ref_nest_read(at, l, x, strips, round);
+        }
+        status = npu__ref_fused_block(s->body, body, buffers, 0, at->n, 0);
+        for (uint32_t k = 0; k < s->num_out; k++) {
+            bool is_last = round + 1 == s->rounds;
+            npu__ref_nest_yield(s, body, buffers, k, at->n,
+                                is_last ? (char *)y[k] : npu__ref_nest_strip_at(strips, num_ins + k));
+        }
+    }
+    npu__ref_nest_next(at); /* back to the first */
+    for (uint32_t k = 0; k < s->num_out && status == NPU_OK; k++) {
+        const npu__ref_nest_operand *o = &s->operands[num_ins + k];
+        char *strip = npu__ref_nest_strip_at(strips, s->rounds ? s->num_in + k : num_ins + k);
+        if (s->rounds == 0 || (char *)y[k] == strip) {
+            npu__ref_nest_move(at, o, (char *)l->y[k], strip, false);
+        }
+    }
+    return status;
+}
+
+static npu_status npu__ref_nest_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_nest *s = (const npu__ref_nest *)l->state;
+    const void *x[NPU__REF_NEST_TENSORS];
+    void *y[NPU__REF_NEST_TENSORS];
+    char *strips = (char *)l->workspace + part * s->part_size;
+    npu__ref_nest_strip at;
+    npu_launch body = *l;
+    size_t begin, end;
+    npu_status status = NPU_OK;
+    npu__ref_split(s->len, part, parts, &begin, &end);
+    body.in = s->strips;
+    body.out = s->strips + s->num_in;
+    body.x = x;
+    body.y = y;
+    memset(&at, 0, sizeof at);
+    at.nest = s;
+    for (size_t pos = begin; pos < end && status == NPU_OK; pos += at.n) {
+        size_t rest = pos;
+        for (uint32_t d = s->num_parallel; d-- > 0; rest /= (size_t)s->extents[d]) {
+            at.index[d] = (int64_t)(rest % (size_t)s->extents[d]);
+        }
+        at.n = end - pos < NPU__REF_BLOCK ? end - pos : NPU__REF_BLOCK;
+        status = npu__ref_nest_run(&at, l, &body, x, y, strips);
+    }
+    return status;
+}
+
+/* ---- tables ---- */
+
+static const npu_kernel npu__ref_kernels_structure[] = {
+    { NPU_TENSOR_EMPTY, "plain", 0, NULL, NULL, npu__ref_empty_launch },
+    { NPU_TENSOR_PAD, "plain", 0, npu__ref_map_supported, npu__ref_tensor_pad_prepare, npu__ref_border_launch },
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_COLLAPSE_SHAPE, npu__ref_same_prepare),
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_EXPAND_SHAPE, npu__ref_same_prepare)
+};
+
+static const npu_kernel npu__ref_kernels_loops[] = {
+    NPU__REF_LOOPS(NPU__REF_MAP_KERNEL)
+    NPU__REF_COPY_KERNEL(NPU_LINALG_TRANSPOSE, npu__ref_copy_prepare),
+    NPU__MATMUL_ROWS(NPU_LINALG_MATMUL),
+    NPU__MATMUL_ROWS(NPU_LINALG_MATMUL_TRANSPOSE_B),
+    NPU__MATMUL_ROWS(NPU_LINALG_BATCH_MATMUL),
+    NPU__CONV_ROWS(NPU_LINALG_CONV_1D_NCW_FCW),
+    NPU__CONV_ROWS(NPU_LINALG_CONV_2D_NCHW_FCHW),
+    NPU__CONV_ROWS(NPU_LINALG_CONV_3D_NCDHW_FCDHW),
+    NPU__CONV_ROWS(NPU_LINALG_CONV_2D_NGCHW_GFCHW),
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCHW_MAX),
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCHW_SUM),
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCW_MAX),
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCW_SUM),
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_MAX),
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_SUM),
+#ifdef NPU__REF_HAS_AVX2
+    { NPU_LINALG_GENERIC, "avx2", 10, npu__ref_nest_supported_avx2, npu__ref_nest_prepare_avx2, npu__ref_nest_launch },
+#endif
+    { NPU_LINALG_GENERIC, "plain", 0, npu__ref_nest_supported, npu__ref_nest_prepare, npu__ref_nest_launch }
+};
+
+/* -------------------------------------------------------------------------------------------------------- */
+
 #define NPU__REF_ALIGN 64u
 
 /* What every instance is: the tables it looks through. */
@@ -15511,17 +16048,27 @@ static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel
     return kernel->prepare ? kernel->prepare(p) : NPU_OK;
 }
 
-/* An elementwise result may take any operand of its size, another one only the first. */
+/* Result `result` may take operand i where it is of the same spec. */
+static void npu__ref_add_pair(npu__ref_program *p, const npu_op_info *op, uint32_t index, uint32_t i, uint32_t result)
+{
+    const npu_spec *x = op->in[i], *y = op->out[result];
+    if (x && x->dtype == y->dtype && x->rank == y->rank && memcmp(x->dims, y->dims, x->rank * sizeof x->dims[0]) == 0) {
+        p->inplace[p->num_inplace].op = index;
+        p->inplace[p->num_inplace].operand = i;
+        p->inplace[p->num_inplace++].result = result;
+    }
+}
+
+/* A result may take its destination. An elementwise one may take any operand of its size, another one only the
+   first. */
 static void npu__ref_add_inplace(npu__ref_program *p, const npu_op_info *op, uint32_t index)
 {
+    for (uint32_t i = 0; (op->traits & NPU_DESTINATION) && i < op->num_out; i++) {
+        npu__ref_add_pair(p, op, index, op->num_in - op->num_out + i, i);
+    }
     for (uint32_t i = 0;
          (op->traits & NPU_INPLACE) && i < op->num_in && (i == 0 || (op->traits & NPU_ELEMENTWISE)); i++) {
-        if (op->in[i] && op->in[i]->dtype == op->out[0]->dtype && op->in[i]->rank == op->out[0]->rank &&
-            memcmp(op->in[i]->dims, op->out[0]->dims, op->in[i]->rank * sizeof op->in[i]->dims[0]) == 0) {
-            p->inplace[p->num_inplace].op = index;
-            p->inplace[p->num_inplace].operand = i;
-            p->inplace[p->num_inplace++].result = 0;
-        }
+        npu__ref_add_pair(p, op, index, i, 0);
     }
 }
 
@@ -16438,6 +16985,7 @@ static const npu_kernel_table npu__ref_tables[] = {
     NPU__REF_TABLE(npu__ref_kernels_block),         NPU__REF_TABLE(npu__ref_kernels_arith),
     NPU__REF_TABLE(npu__ref_kernels_launch),
     NPU__REF_TABLE(npu__ref_kernels_search),
+    NPU__REF_TABLE(npu__ref_kernels_loops),         NPU__REF_TABLE(npu__ref_kernels_structure),
 };
 
 NPU_IR_API const npu_kernel_table *npu_ref_kernels(uint32_t *num_tables)

@@ -77,6 +77,18 @@ static const char *const every_op[] = {
     "p = block.matmul(m, w)\nq = block.matmul_acc(p, m, w)\nsystem.bar_all()\nsystem.bar_v()\nsystem.bar_m()\n"
     "system.sync_src(set_pipe=4, wait_pipe=2, event_id=1)\nsystem.sync_dst(set_pipe=4, wait_pipe=2, event_id=1)\n"
     "y = block.store(t, [i, 0], [4, 8], out)\noutput y = y\nend\n",
+    "child registers scalar\ninput f : scalar f32[]\ninput h : scalar f16[]\ninput k : scalar i32[]\ninput u : scalar u8[]\n"
+    "a_addf = arith.addf(f, f)\na_subf = arith.subf(f, f)\na_mulf = arith.mulf(f, f)\na_divf = arith.divf(f, f)\na_remf = arith.remf(f, f)\n"
+    "a_maximumf = arith.maximumf(f, f)\na_minimumf = arith.minimumf(f, f)\na_maxnumf = arith.maxnumf(f, f)\na_minnumf = arith.minnumf(f, f)\n"
+    "a_addi = arith.addi(k, k)\na_subi = arith.subi(k, k)\na_muli = arith.muli(k, k)\na_divsi = arith.divsi(k, k)\na_floordivsi = arith.floordivsi(k, k)\n"
+    "a_ceildivsi = arith.ceildivsi(k, k)\na_remsi = arith.remsi(k, k)\na_maxsi = arith.maxsi(k, k)\na_minsi = arith.minsi(k, k)\na_andi = arith.andi(k, k)\n"
+    "a_ori = arith.ori(k, k)\na_xori = arith.xori(k, k)\na_shli = arith.shli(k, k)\na_shrsi = arith.shrsi(k, k)\n"
+    "a_negf = arith.negf(f)\na_cmpf = arith.cmpf(f, f, predicate='olt')\na_cmpi = arith.cmpi(k, k, predicate='sge')\n"
+    "a_select = arith.select(a_cmpi, f, f)\na_extf = arith.extf(h, dtype=f32)\na_truncf = arith.truncf(f, dtype=f16)\n"
+    "a_extsi = arith.extsi(k, dtype=i64)\na_extui = arith.extui(u, dtype=i32)\na_trunci = arith.trunci(k, dtype=i8)\n"
+    "a_sitofp = arith.sitofp(k, dtype=f32)\na_uitofp = arith.uitofp(u, dtype=f32)\na_fptosi = arith.fptosi(f, dtype=i32)\n"
+    "a_fptoui = arith.fptoui(f, dtype=u8)\noutput y = a_fptoui\nend\n"
+    "child sum scalar\ninput x : scalar f32[]\ninput acc : scalar f32[]\ny = arith.addf(acc, x)\noutput y = y\nend\n",
     "symbol N 1 64\n",
     "input x : f32[2,4,8,8]\ninput x3 : f32[2,4,8]\ninput a : f32[2,3]\ninput b : f32[3,5]\n"
     "input a3 : f32[4,2,3]\ninput b3 : f32[4,3,5]\n",
@@ -160,6 +172,32 @@ static const char *const every_op[] = {
     "t5 = npu.transfer(a)\nt6 = npu.getitem([a, v3], index=1)\n"
     "t7 = npu.call([a], body=graph 0)\nt8 = tensor.matmul(a, b)\nt9 = tensor.cast(a, target_type=i8)\n",
     "t10 = npu.fused([a], body=graph 1)\nt11 = npu.launch([l, l], blocks=1, body=graph 2)\n",
+    "d = tensor.empty(size=[2, 3], dtype=f32)\n"
+    "l_add = linalg.add(a, a, d)\nl_sub = linalg.sub(a, a, d)\nl_mul = linalg.mul(a, a, d)\n"
+    "l_div = linalg.div(a, a, d)\nl_max = linalg.max(a, a, d)\nl_min = linalg.min(a, a, d)\n"
+    "l_exp = linalg.exp(a, d)\nl_log = linalg.log(a, d)\nl_abs = linalg.abs(a, d)\nl_ceil = linalg.ceil(a, d)\n"
+    "l_floor = linalg.floor(a, d)\nl_negf = linalg.negf(a, d)\nl_reciprocal = linalg.reciprocal(a, d)\nl_round = linalg.round(a, d)\n"
+    "l_sqrt = linalg.sqrt(a, d)\nl_rsqrt = linalg.rsqrt(a, d)\nl_square = linalg.square(a, d)\nl_tanh = linalg.tanh(a, d)\n"
+    "l_erf = linalg.erf(a, d)\n"
+    "l_fill = linalg.fill(inf, d)\nl_pad = tensor.pad(a, low=[0, 1], high=[2, 0], value=-1.5)\n"
+    "l_fold = tensor.collapse_shape(x, reassociation='[[0], [1, 2, 3]]')\n"
+    "l_unfold = tensor.expand_shape(l_fold, reassociation='[[0], [1, 2, 3]]', output_shape=[2, 4, 8, 8])\n"
+    "dt = tensor.empty(size=[3, 2], dtype=f32)\nl_turn = linalg.transpose(a, dt, permutation=[1, 0])\n"
+    "dm = tensor.empty(size=[2, 5], dtype=f32)\nl_mm = linalg.matmul(a, b, dm)\nl_mt = linalg.matmul_transpose_b(a, wl, dm)\n"
+    "db = tensor.empty(size=[4, 2, 5], dtype=f32)\nl_bmm = linalg.batch_matmul(a3, b3, db)\n"
+    "dc1 = tensor.empty(size=[2, 6, 6], dtype=f32)\nl_conv1 = linalg.conv_1d_ncw_fcw(x3, w1, dc1)\n"
+    "dc2 = tensor.empty(size=[2, 6, 3, 4], dtype=f32)\nl_conv2 = linalg.conv_2d_nchw_fchw(x, w2, dc2, strides=[2, 1], dilations=[1, 2])\n"
+    "xg = tensor.expand_shape(x, reassociation='[[0], [1, 2], [3], [4]]', output_shape=[2, 2, 2, 8, 8])\n"
+    "wg = tensor.empty(size=[2, 3, 2, 3, 3], dtype=f32)\ndcg = tensor.empty(size=[2, 2, 3, 6, 6], dtype=f32)\n"
+    "l_convg = linalg.conv_2d_ngchw_gfchw(xg, wg, dcg)\nw5 = tensor.empty(size=[4, 2, 1, 3, 3], dtype=f32)\n"
+    "dc3 = tensor.empty(size=[2, 4, 2, 6, 6], dtype=f32)\nl_conv3 = linalg.conv_3d_ncdhw_fcdhw(xg, w5, dc3)\n"
+    "dp = tensor.empty(size=[2, 4, 4, 4], dtype=f32)\nl_max2 = linalg.pooling_nchw_max(x, dp, kernel_size=[2, 2], strides=2)\n"
+    "l_sum2 = linalg.pooling_nchw_sum(x, dp, kernel_size=[2, 2], strides=2)\ndp1 = tensor.empty(size=[2, 4, 6], dtype=f32)\n"
+    "l_max1 = linalg.pooling_ncw_max(x3, dp1, kernel_size=[3])\nl_sum1 = linalg.pooling_ncw_sum(x3, dp1, kernel_size=[3])\n"
+    "dp3 = tensor.empty(size=[2, 2, 1, 7, 7], dtype=f32)\nl_max3 = linalg.pooling_ncdhw_max(xg, dp3, kernel_size=[2, 2, 2])\n"
+    "l_sum3 = linalg.pooling_ncdhw_sum(xg, dp3, kernel_size=[2, 2, 2])\ndr = tensor.empty(size=[2], dtype=f32)\n"
+    "l_loop = linalg.generic([a], [dr], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], "
+    "body=graph 4)\n",
     "output y = t6\n"
 };
 
