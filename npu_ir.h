@@ -4092,10 +4092,21 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
    lies between (one user, no output, no update, no saved value), and only where the backend that would get it takes
    the new op, too. Number, symbol, name, and what it does; those marked * are left out unless asked for. */
 #define NPU_IR_PASSES(X)                                                                                     \
+    X(14, NPU_PASS_INLINE, "inline-calls", "* npu.call becomes the ops of its body")                         \
+    X(12, NPU_PASS_AICF_TO_ATEN, "aicf-to-aten", "* add, relu, gemm, bias_add, gemm_epilogue, softmax, copy") \
     X(1, NPU_PASS_DEAD_CODE, "dead-code", "ops without a path to an effect, an update or an output go")      \
     X(2, NPU_PASS_NO_OPS, "no-ops", "views, copies and casts that change nothing go; outputs then name what they copied") \
     X(3, NPU_PASS_COMMON, "common-subexpressions", "of equal ops on equal operands the first stays; random ops all stay") \
+    X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                             \
+      "convolution, batch norm of given statistics: one convolution; weights known, f32 or f64; rounds otherwise, 1e-5") \
     X(4, NPU_PASS_CONSTANTS, "fold-constants", "ops on constants are run on a backend; their results become constants") \
+    X(9, NPU_PASS_RMS_NORM, "rms-norm", "weight x rsqrt(mean(x x) + eps), cast between or not: aten.rms_norm; rounds otherwise") \
+    X(11, NPU_PASS_ATTENTION, "attention",                                                                   \
+      "softmax(q k' [times or over a number] [+ mask]) v: aten.scaled_dot_product_attention; rounds otherwise") \
+    X(13, NPU_PASS_ATEN_TO_AICF, "aten-to-aicf",                                                             \
+      "* add of equal specs or of a bias, relu, mm, linear of matrices, addmm with a bias, softmax of the last dim") \
+    X(6, NPU_PASS_GEMM, "gemm-epilogue", "aicf gemm, bias_add and then relu or not: one gemm_epilogue")      \
+    X(10, NPU_PASS_SILU_GATE, "silu-gate", "silu(g) u, or g sigmoid(g) u: one npu.fused whose body is called silu_gate") \
     X(20, NPU_PASS_FUSE, "fuse-elementwise", "connected elementwise ops of one shape become one npu.fused; the same bits")
 
 typedef enum npu_pass_id {
@@ -24290,7 +24301,8 @@ static const npu_backend *npu__pass_computer(const npu_optimize_desc *desc)
 
 /* ---- regions: ops that become one op with a child graph ---- */
 
-#define NPU__PASSES_ON_DEMAND 0u /* bits of passes that run only when asked for */
+/* Bits of passes that run only when asked for. */
+#define NPU__PASSES_ON_DEMAND (1u << NPU_PASS_INLINE | 1u << NPU_PASS_AICF_TO_ATEN | 1u << NPU_PASS_ATEN_TO_AICF)
 
 enum { NPU__REGION_MAX_OPS = 64, NPU__REGION_MAX_VALUES = 4 * NPU__REGION_MAX_OPS };
 
@@ -24962,22 +24974,707 @@ static npu_status npu__pass_constants(const npu_optimize_desc *desc, npu_graph *
     return any ? npu_graph_rewrite(out, g, npu__fold_op, &f, diag) : NPU_OK;
 }
 
+/* ---- patterns: what they share ---- */
+
+/* The op that makes operand i, if it is of that kind and nothing else needs its result; id 0 = it is not. */
+static npu_op npu__inner(const npu_graph *g, npu_op user, uint32_t i, npu_kind kind)
+{
+    uint32_t v = user.id ? npu_op_operand_value(g, user, i).id : 0, made = v ? g->values[v].producer : 0;
+    bool alone = made && g->ops[made].def->kind == kind && g->values[v].num_uses == 1 && !npu__is_kept(g, v);
+    return npu__make_op(alone ? made : 0);
+}
+
+static npu_dtype npu__value_dtype(const npu_graph *g, npu_value v) { return npu__dtype_of(g->specs[g->values[v.id].spec]); }
+static uint32_t npu__value_rank(const npu_graph *g, npu_value v) { return g->specs[g->values[v.id].spec]->rank; }
+
+static int64_t npu__value_dim(const npu_graph *g, npu_value v, int64_t dim)
+{
+    const npu_spec *s = g->specs[g->values[v.id].spec];
+    dim = dim < 0 ? dim + s->rank : dim;
+    return dim >= 0 && dim < s->rank ? s->dims[dim] : NPU_DYNAMIC_DIM;
+}
+
+/* A constant of one element as a number. */
+static bool npu__value_number(const npu_graph *g, npu_value v, double *out)
+{
+    const void *data = v.id ? npu__constant_data(g, v.id) : NULL;
+    const npu_spec *s = data ? g->specs[g->values[v.id].spec] : NULL;
+    float f;
+    if (!s || s->rank || (s->dtype != NPU_F32 && s->dtype != NPU_F64 && !npu__is_integer(npu__dtype_of(s)))) {
+        return false;
+    }
+    if (s->dtype == NPU_F64) {
+        memcpy(out, data, sizeof *out);
+    } else if (s->dtype == NPU_F32) {
+        memcpy(&f, data, sizeof f);
+        *out = (double)f;
+    } else {
+        *out = (double)npu__element_int(npu__dtype_of(s), data, 0);
+    }
+    return true;
+}
+
+/* x and the number of "x op number", in either of the ways to write it: an attribute, or a constant operand; a constant that
+   stands first will do where `commutes`. */
+static bool npu__number_operand_of(npu_rewrite *rw, npu_op op, bool commutes, npu_value *x, double *number)
+{
+    const npu_graph *g = rw->from;
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    *x = npu_op_operand_value(g, op, 0);
+    if (!info || (npu_op_has(info, "alpha") && npu_op_float(info, "alpha", 1) != 1)) {
+        return false;
+    }
+    if (g->ops[op.id].num_operands == 1) {
+        *number = npu_op_float(info, "other", 0);
+        return npu_op_has(info, "other");
+    }
+    if (npu__value_number(g, npu_op_operand_value(g, op, 1), number)) {
+        return true;
+    }
+    *x = npu_op_operand_value(g, op, 1);
+    return commutes && npu__value_number(g, npu_op_operand_value(g, op, 0), number);
+}
+
+/* Later ops get `now` for `old`, if it has the same spec and the backend that takes `anchor` (id 0 = no matter), or one
+   before it, takes the op that makes it. Else what was emitted stays dead. */
+static npu_status npu__pass_replace(const npu_optimize_desc *desc, npu_rewrite *rw, npu_op anchor, npu_value old, npu_value now)
+{
+    npu_graph *to = rw->to;
+    npu_op_storage storage;
+    npu_op_info info;
+    bool ok;
+    if (!now.id && to->diag.status == NPU_ERR_NO_MEMORY) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    npu_graph_clear_error(to);
+    ok = now.id && npu_spec_equal(to->specs[to->values[now.id].spec], rw->from->specs[rw->from->values[old.id].spec]);
+    memset(&storage, 0, sizeof storage);
+    if (ok && anchor.id && desc->num_backends) {
+        uint32_t before = 0, after = desc->num_backends;
+        ok = npu_op_describe(rw->from, anchor, &info, &storage) == NPU_OK;
+        before = ok ? npu__pass_backend(desc, &info) : 0;
+        ok = ok && npu_op_describe(to, npu__make_op(to->values[now.id].producer), &info, &storage) == NPU_OK;
+        after = ok ? npu__pass_backend(desc, &info) : after;
+        ok = ok && after < desc->num_backends && after <= before;
+    }
+    npu_op_storage_free(&storage);
+    if (!ok) {
+        return npu_rewrite_no_match(rw, "no backend takes the new op where it took the old ones, or its result differs");
+    }
+    npu_rewrite_replace(rw, old, now);
+    return NPU_OK;
+}
+
+/* ---- gemm, bias_add, relu ---- */
+
+static npu_status npu__gemm_epilogue(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    bool relu = npu_op_kind(from, op) == NPU_AICF_RELU;
+    npu_op add = relu ? npu__inner(from, op, 0, NPU_AICF_BIAS_ADD) : op, gemm = npu__inner(from, add, 0, NPU_AICF_GEMM);
+    const npu_op_info *info = gemm.id ? npu_rewrite_info(rw, gemm) : NULL;
+    npu_arg args[6];
+    if (!info) {
+        return npu_rewrite_no_match(rw, "no gemm with a bias_add of its own");
+    }
+    args[0] = npu_arg_tensor(NULL, npu_rewrite_operand(rw, gemm, 0));
+    args[1] = npu_arg_tensor(NULL, npu_rewrite_operand(rw, gemm, 1));
+    args[2] = npu_arg_tensor(NULL, npu_rewrite_operand(rw, add, 1));
+    args[3] = npu_arg_bool("transA", npu_op_int(info, "transA", 0) != 0);
+    args[4] = npu_arg_bool("transB", npu_op_int(info, "transB", 0) != 0);
+    args[5] = npu_arg_bool("relu", relu);
+    return npu__pass_replace((const npu_optimize_desc *)ctx, rw, gemm, npu_op_result(from, op, 0),
+                             npu__first(rw->to, npu_emit(rw->to, NPU_AICF_GEMM_EPILOGUE, args, 6)));
+}
+
+static const npu_pattern npu__patterns_gemm[] = {
+    { "gemm-bias-relu", NPU_AICF_RELU, NULL, 0, npu__gemm_epilogue, NULL },
+    { "gemm-bias", NPU_AICF_BIAS_ADD, NULL, 0, npu__gemm_epilogue, NULL },
+};
+
+/* ---- convolution, batch norm ---- */
+
+static bool npu__is_conv(npu_rewrite *rw, npu_op op)
+{
+    npu_kind kind = npu_op_kind(rw->from, op);
+    const npu_op_info *info;
+    if (kind == NPU_ATEN_CONV1D || kind == NPU_ATEN_CONV2D || kind == NPU_ATEN_CONV3D) {
+        return true;
+    }
+    info = kind == NPU_ATEN_CONVOLUTION ? npu_rewrite_info(rw, op) : NULL;
+    return info && !npu_op_int(info, "transposed", 0);
+}
+
+/* The convolution before a batch norm that uses given statistics; id 0 = there is none of its own. */
+static npu_op npu__conv_before(npu_rewrite *rw, npu_op norm)
+{
+    const npu_graph *g = rw->from;
+    const npu_op_info *info = npu_rewrite_info(rw, norm);
+    npu_value x = npu_op_operand_value(g, norm, 0);
+    npu_op conv = npu_value_producer(g, x, NULL);
+    bool fits = info && !npu_op_int(info, "training", 0) && npu_op_operand_value(g, norm, 3).id &&
+                npu_op_operand_value(g, norm, 4).id && conv.id && g->values[x.id].num_uses == 1 && !npu__is_kept(g, x.id) &&
+                npu__is_conv(rw, conv);
+    for (uint32_t i = 1; i < npu_op_num_results(g, norm); i++) {
+        uint32_t v = npu_op_result(g, norm, i).id;
+        fits = fits && !g->values[v].num_uses && !npu__is_kept(g, v);
+    }
+    return npu__make_op(fits ? conv.id : 0);
+}
+
+/* Weights that are known, all of one dtype that is wide enough to compute in. */
+static bool npu__norm_is_known(const npu_optimize_desc *desc, const npu_graph *g, npu_op conv, npu_op norm)
+{
+    npu_value v[6];
+    npu_dtype t = npu__value_dtype(g, npu_op_operand_value(g, conv, 1));
+    bool known = (t == NPU_F32 || t == NPU_F64) && npu__pass_computer(desc);
+    v[0] = npu_op_operand_value(g, conv, 1);
+    v[1] = npu_op_operand_value(g, conv, 2);
+    for (uint32_t i = 1; i < 5; i++) {
+        v[i + 1] = npu_op_operand_value(g, norm, i);
+    }
+    for (uint32_t i = 0; i < 6 && known; i++) {
+        known = !v[i].id || (npu__frozen_data(desc, g, v[i].id) && npu__value_dtype(g, v[i]) == t);
+    }
+    return known;
+}
+
+/* norm(conv(x, w, b)) is conv(x, w s, (b - mean) s + shift), s = scale / sqrt(variance + eps). The arithmetic is emitted
+   and left to the folding of constants. */
+static npu_status npu__fold_batch_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op norm)
+{
+    const npu_optimize_desc *desc = (const npu_optimize_desc *)ctx;
+    npu_op conv = npu__conv_before(rw, norm);
+    npu_graph *to = rw->to;
+    npu_value w, b, scale, shift, s;
+    int64_t dims[NPU_MAX_RANK] = { 0 };
+    const npu_op_info *info = conv.id && npu__norm_is_known(desc, from, conv, norm) ? npu_rewrite_info(rw, norm) : NULL;
+    if (!info) {
+        return npu_rewrite_no_match(rw, "no convolution of its own, or weights that are not known");
+    }
+    s = npu_rsqrt(to, npu_add(to, npu_rewrite_operand(rw, norm, 4), npu_number(to, npu_scalar_float(npu_op_float(info, "eps", 0)))));
+    scale = npu_rewrite_operand(rw, norm, 1);
+    shift = npu_rewrite_operand(rw, norm, 2);
+    s = scale.id ? npu_mul(to, s, scale) : s;
+    w = npu_rewrite_operand(rw, conv, 1);
+    b = npu_rewrite_operand(rw, conv, 2);
+    dims[0] = npu__value_dim(to, w, 0);
+    for (uint32_t i = 1; i < npu__value_rank(to, w); i++) {
+        dims[i] = 1;
+    }
+    w = npu_mul(to, w, npu_reshape(to, s, dims, npu__value_rank(to, w)));
+    b = b.id ? npu_sub(to, b, npu_rewrite_operand(rw, norm, 3)) : npu_neg(to, npu_rewrite_operand(rw, norm, 3));
+    b = npu_mul(to, b, s);
+    b = shift.id ? npu_add(to, b, shift) : b;
+    to->num_operands = 0;
+    if (!w.id || !b.id || !npu__push_operand(to, npu_rewrite_operand(rw, conv, 0)) || !npu__push_operand(to, w) ||
+        !npu__push_operand(to, b)) {
+        return npu__pass_replace(desc, rw, conv, npu_op_result(from, norm, 0), npu__make_value(0));
+    }
+    return npu__pass_replace(desc, rw, conv, npu_op_result(from, norm, 0),
+                             npu__first(to, npu__rewrite_emit(rw, &from->ops[conv.id], from->ops[conv.id].def)));
+}
+
+static const npu_pattern npu__patterns_batch_norm[] = {
+    { "conv-batch-norm", NPU_ATEN_BATCH_NORM, NULL, 0, npu__fold_batch_norm, NULL },
+    { "conv-native-batch-norm", NPU_ATEN_NATIVE_BATCH_NORM, NULL, 0, npu__fold_batch_norm, NULL },
+    { "conv-batch-norm-inference", NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, NULL, 0, npu__fold_batch_norm, NULL },
+};
+
+/* ---- RMS norm ---- */
+
+/* x of mean(x x, last dim, keepdim); id 0 = it is something else. */
+static npu_value npu__mean_square(npu_rewrite *rw, npu_op mean)
+{
+    const npu_graph *g = rw->from;
+    const npu_op_info *info = mean.id ? npu_rewrite_info(rw, mean) : NULL;
+    npu_value squares = npu_op_operand_value(g, mean, 0), x;
+    int64_t dim = info && npu_op_list_len(info, "dim") == 1 ? npu_op_int_at(info, "dim", 0) : 0;
+    npu_op square;
+    double exponent = 2;
+    if (!info || !npu_op_int(info, "keepdim", 0) || npu_op_has(info, "dtype") ||
+        (dim != -1 && dim + 1 != (int64_t)npu__value_rank(g, squares)) || npu__value_rank(g, squares) == 0) {
+        return npu__make_value(0);
+    }
+    square = npu__inner(g, mean, 0, NPU_ATEN_SQUARE);
+    if (!square.id && (square = npu__inner(g, mean, 0, NPU_ATEN_POW_TENSOR_SCALAR)).id) {
+        info = npu_rewrite_info(rw, square);
+        exponent = info ? npu_op_float(info, "exponent", 0) : 0;
+    }
+    x = npu_op_operand_value(g, square, 0);
+    if (!square.id && (square = npu__inner(g, mean, 0, NPU_ATEN_MUL)).id) {
+        x = npu_op_operand_value(g, square, 0);
+        exponent = npu_op_operand_value(g, square, 1).id == x.id ? 2 : 0;
+    }
+    return npu__make_value(square.id && exponent == 2 ? x.id : 0);
+}
+
+/* x and eps of x rsqrt(mean(x x) + eps); id 0 = it is something else. */
+static npu_value npu__rms_input(npu_rewrite *rw, npu_op mul, double *eps)
+{
+    const npu_graph *g = rw->from;
+    for (uint32_t side = 0; side < 2 && mul.id; side++) {
+        npu_op root = npu__inner(g, mul, side, NPU_ATEN_RSQRT), add = npu__inner(g, root, 0, NPU_ATEN_ADD_SCALAR), mean;
+        npu_value x = npu_op_operand_value(g, mul, 1 - side), sum;
+        add = add.id ? add : npu__inner(g, root, 0, NPU_ATEN_ADD);
+        if (!add.id || !npu__number_operand_of(rw, add, false, &sum, eps)) {
+            continue;
+        }
+        mean = npu__inner(g, add, 0, NPU_ATEN_MEAN_DIM);
+        if (mean.id && x.id && npu__mean_square(rw, mean).id == x.id) {
+            return x;
+        }
+    }
+    return npu__make_value(0);
+}
+
+/* What a cast to f32 was made of, where the result goes back to that dtype. */
+static npu_value npu__before_cast(const npu_graph *g, npu_value x, npu_dtype dtype)
+{
+    npu_op cast = npu_value_producer(g, x, NULL);
+    npu_kind kind = npu_op_kind(g, cast);
+    npu_value from = npu_op_operand_value(g, cast, 0);
+    bool is_cast = (kind == NPU_ATEN_TO_DTYPE || kind == NPU_ATEN_TO_COPY) && npu__value_dtype(g, x) == NPU_F32;
+    return is_cast && npu__value_dtype(g, from) == dtype ? from : x;
+}
+
+/* weight x rsqrt(mean(x x) + eps), the inner product cast to the dtype of the weight or not. */
+static npu_status npu__fuse_rms_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu_optimize_desc *desc = (const npu_optimize_desc *)ctx;
+    for (uint32_t side = 0; side < 2; side++) {
+        npu_value weight = npu_op_operand_value(from, op, 1 - side), x;
+        npu_op cast = npu__inner(from, op, side, NPU_ATEN_TO_DTYPE), mul;
+        npu_arg args[4];
+        double eps = 0;
+        int64_t width = npu__value_dim(from, weight, 0);
+        cast = cast.id ? cast : npu__inner(from, op, side, NPU_ATEN_TO_COPY);
+        mul = npu__inner(from, cast.id ? cast : op, cast.id ? 0 : side, NPU_ATEN_MUL);
+        x = npu__rms_input(rw, mul, &eps);
+        if (!x.id || npu__value_rank(from, weight) != 1 || width != npu__value_dim(from, x, -1)) {
+            continue;
+        }
+        x = cast.id ? npu__before_cast(from, x, npu__value_dtype(from, weight)) : x;
+        if (npu__value_dtype(from, x) != npu__value_dtype(from, weight)) {
+            continue;
+        }
+        args[0] = npu_arg_tensor(NULL, npu_rewrite_value(rw, x));
+        args[1] = npu_arg_ints("normalized_shape", &width, 1);
+        args[2] = npu_arg_tensor("weight", npu_rewrite_value(rw, weight));
+        args[3] = npu_arg_float("eps", eps);
+        return npu__pass_replace(desc, rw, mul, npu_op_result(from, op, 0),
+                                 npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_RMS_NORM, args, 4)));
+    }
+    return npu_rewrite_no_match(rw, "no weight times x over the root of its mean square");
+}
+
+static const npu_pattern npu__patterns_rms_norm[] = { { "rms-norm", NPU_ATEN_MUL, NULL, 0, npu__fuse_rms_norm, NULL } };
+
+/* ---- silu(gate) times up ---- */
+
+/* Adds silu(x), or x sigmoid(x), to the ops of a region. */
+static bool npu__match_silu(const npu_graph *g, npu_op mul, uint32_t side, npu__region *r)
+{
+    npu_op silu = npu__inner(g, mul, side, NPU_ATEN_SILU), product = npu__inner(g, mul, side, NPU_ATEN_MUL), sigmoid;
+    if (silu.id) {
+        r->ops[r->num_ops++] = silu.id;
+        return true;
+    }
+    for (uint32_t k = 0; k < 2 && product.id; k++) {
+        sigmoid = npu__inner(g, product, k, NPU_ATEN_SIGMOID);
+        if (sigmoid.id && npu_op_operand_value(g, sigmoid, 0).id == npu_op_operand_value(g, product, 1 - k).id) {
+            r->ops[r->num_ops++] = sigmoid.id;
+            r->ops[r->num_ops++] = product.id;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* May the ops of a region become registers? They are elementwise and of one shape. */
+static bool npu__region_is_fusible(const npu_graph *g, const npu__region *r)
+{
+    const npu_spec *last = g->specs[g->values[g->ops[r->ops[r->num_ops - 1]].first_result].spec];
+    bool ok = true;
+    for (uint32_t i = 0; i < r->num_ops && ok; i++) {
+        const npu_spec *s = g->specs[g->values[g->ops[r->ops[i]].first_result].spec];
+        ok = npu__fusible(g, &g->ops[r->ops[i]]) && s->rank == last->rank &&
+             memcmp(s->dims, last->dims, s->rank * sizeof s->dims[0]) == 0;
+    }
+    return ok;
+}
+
+static npu_status npu__region_replace(npu__region *r, npu_rewrite *rw, const npu_optimize_desc *desc)
+{
+    npu_op_info info;
+    npu_op_storage storage;
+    npu_status status;
+    memset(&storage, 0, sizeof storage);
+    r->rw = rw;
+    r->desc = desc;
+    status = npu_op_describe(rw->from, npu__make_op(r->ops[0]), &info, &storage);
+    r->backend = status || !desc->num_backends ? 0 : npu__pass_backend(desc, &info);
+    npu_op_storage_free(&storage);
+    if (status == NPU_OK && npu__region_emit(r, NULL)) {
+        return NPU_OK;
+    }
+    return status ? status : npu_rewrite_no_match(rw, "the backend that takes the ops does not take them as one");
+}
+
+static npu_status npu__fuse_silu_gate(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu__region r;
+    memset(&r, 0, sizeof r);
+    r.kind = NPU_NPU_FUSED;
+    r.level = NPU_LEVEL_SCALAR;
+    r.name = "silu_gate";
+    if (!npu__match_silu(from, op, 0, &r) && !npu__match_silu(from, op, 1, &r)) {
+        return npu_rewrite_no_match(rw, "no operand is silu");
+    }
+    r.ops[r.num_ops++] = op.id;
+    if (!npu__region_is_fusible(from, &r)) {
+        return npu_rewrite_no_match(rw, "shapes or dtypes differ");
+    }
+    return npu__region_replace(&r, rw, (const npu_optimize_desc *)ctx);
+}
+
+static const npu_pattern npu__patterns_silu_gate[] = { { "silu-gate", NPU_ATEN_MUL, NULL, 0, npu__fuse_silu_gate, NULL } };
+
+/* ---- attention from its matmul-softmax-matmul spelling ---- */
+
+typedef struct npu__spelled_attention {
+    npu_value q, k, v, mask; /* of the old graph; mask id 0 = none */
+    double scale;
+    npu_op first;            /* the product of q and k */
+} npu__spelled_attention;
+
+static npu_op npu__inner_product(const npu_graph *g, npu_op user, uint32_t i)
+{
+    npu_op op = npu__inner(g, user, i, NPU_ATEN_MATMUL);
+    return op.id ? op : npu__inner(g, user, i, NPU_ATEN_BMM);
+}
+
+/* x of transpose(x, -2, -1) that only operand 1 of `user` needs. */
+static npu_value npu__transposed(npu_rewrite *rw, npu_op user)
+{
+    npu_op op = npu__inner(rw->from, user, 1, NPU_ATEN_TRANSPOSE);
+    const npu_op_info *info = op.id ? npu_rewrite_info(rw, op) : NULL;
+    npu_value x = npu_op_operand_value(rw->from, op, 0);
+    int64_t rank, a, b;
+    if (!info) {
+        return npu__make_value(0);
+    }
+    rank = npu__value_rank(rw->from, x);
+    a = npu_op_int(info, "dim0", 0);
+    b = npu_op_int(info, "dim1", 0);
+    a = a < 0 ? a : a - rank;
+    b = b < 0 ? b : b - rank;
+    return npu__make_value(a + b == -3 && a * b == 2 ? x.id : 0);
+}
+
+/* Scores: [q k' times or over a number] [plus a mask]. */
+static bool npu__match_scores(npu_rewrite *rw, npu_op user, npu__spelled_attention *a)
+{
+    static const npu_kind scalings[] = { NPU_ATEN_MUL_SCALAR, NPU_ATEN_MUL, NPU_ATEN_DIV_SCALAR, NPU_ATEN_DIV };
+    const npu_graph *g = rw->from;
+    npu_op add = npu__inner(g, user, 0, NPU_ATEN_ADD), scaled = { 0 };
+    const npu_op_info *info = add.id ? npu_rewrite_info(rw, add) : NULL;
+    npu_value x;
+    uint32_t i = 0;
+    if (info) {
+        a->mask = npu_op_operand_value(g, add, 1);
+        if (npu_op_float(info, "alpha", 1) != 1 || !npu__value_rank(g, a->mask)) {
+            return false;
+        }
+        user = add;
+    }
+    a->scale = 1;
+    for (i = 0; i < NPU__COUNT(scalings) && !scaled.id; i++) {
+        scaled = npu__inner(g, user, 0, scalings[i]);
+    }
+    if (scaled.id && (!npu__number_operand_of(rw, scaled, false, &x, &a->scale) || a->scale == 0)) {
+        return false;
+    }
+    a->scale = scaled.id && i > 2 ? 1 / a->scale : a->scale;
+    a->first = npu__inner_product(g, scaled.id ? scaled : user, 0);
+    a->q = npu_op_operand_value(g, a->first, 0);
+    a->k = a->first.id ? npu__transposed(rw, a->first) : npu__make_value(0);
+    return a->k.id != 0;
+}
+
+/* Equal ranks, and equal dims but for the last two. */
+static bool npu__same_batch(const npu_graph *g, npu_value a, npu_value b)
+{
+    const npu_spec *x = g->specs[g->values[a.id].spec], *y = g->specs[g->values[b.id].spec];
+    return x->rank == y->rank && x->rank >= 3 && x->dtype == y->dtype && npu_spec_is_static(x) && npu_spec_is_static(y) &&
+           memcmp(x->dims, y->dims, (x->rank - 2u) * sizeof x->dims[0]) == 0;
+}
+
+static npu_status npu__fuse_attention(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu__spelled_attention a;
+    npu_op drop = npu__inner(from, op, 0, NPU_ATEN_DROPOUT), softmax;
+    const npu_op_info *info;
+    npu_arg args[5];
+    uint32_t num_args = 0;
+    int64_t dim;
+    softmax = npu__inner(from, drop.id ? drop : op, 0, NPU_ATEN_SOFTMAX);
+    softmax = softmax.id ? softmax : npu__inner(from, drop.id ? drop : op, 0, NPU_ATEN_SOFTMAX_RAW);
+    info = softmax.id ? npu_rewrite_info(rw, softmax) : NULL;
+    dim = info ? npu_op_int(info, "dim", 0) : 0;
+    memset(&a, 0, sizeof a);
+    a.v = npu_op_operand_value(from, op, 1);
+    if (!info || (dim != -1 && dim + 1 != (int64_t)npu__value_rank(from, npu_op_result(from, softmax, 0))) ||
+        npu_op_has(info, "dtype") || npu_op_int(info, "half_to_float", 0) || !npu__match_scores(rw, softmax, &a) ||
+        !npu__same_batch(from, a.q, a.k) || !npu__same_batch(from, a.q, a.v) ||
+        (a.mask.id && npu__value_dtype(from, a.mask) != npu__value_dtype(from, a.q))) {
+        return npu_rewrite_no_match(rw, "no softmax of a scaled product with a transposed operand");
+    }
+    args[num_args++] = npu_arg_tensor(NULL, npu_rewrite_value(rw, a.q));
+    args[num_args++] = npu_arg_tensor(NULL, npu_rewrite_value(rw, a.k));
+    args[num_args++] = npu_arg_tensor(NULL, npu_rewrite_value(rw, a.v));
+    args[num_args++] = npu_arg_float("scale", a.scale);
+    if (a.mask.id) {
+        args[num_args++] = npu_arg_tensor("attn_mask", npu_rewrite_value(rw, a.mask));
+    }
+    return npu__pass_replace((const npu_optimize_desc *)ctx, rw, a.first, npu_op_result(from, op, 0),
+                             npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, args, num_args)));
+}
+
+static const npu_pattern npu__patterns_attention[] = {
+    { "attention", NPU_ATEN_MATMUL, NULL, 0, npu__fuse_attention, NULL },
+    { "attention-bmm", NPU_ATEN_BMM, NULL, 0, npu__fuse_attention, NULL },
+};
+
+/* ---- aicf to aten and back ---- */
+
+/* a b, either transposed, [+ bias] [relu]. */
+static npu_value npu__aten_gemm(npu_rewrite *rw, npu_op op)
+{
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    npu_graph *to = rw->to;
+    npu_value a = npu_rewrite_operand(rw, op, 0), b = npu_rewrite_operand(rw, op, 1), bias = npu__make_value(0), y;
+    bool fused = npu_op_kind(rw->from, op) == NPU_AICF_GEMM_EPILOGUE;
+    if (!info) {
+        return npu__make_value(0);
+    }
+    bias = fused ? npu_rewrite_operand(rw, op, 2) : bias;
+    a = npu_op_int(info, "transA", 0) ? npu_transpose(to, a, 0, 1) : a;
+    if (npu_op_int(info, "transB", 0)) {
+        y = npu_linear(to, a, b, bias);
+    } else {
+        y = npu_mm(to, a, b);
+        y = fused ? npu_add(to, y, bias) : y;
+    }
+    return fused && npu_op_int(info, "relu", 1) ? npu_relu(to, y) : y;
+}
+
+static npu_status npu__aicf_to_aten(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu_graph *to = rw->to;
+    npu_value a = npu_rewrite_operand(rw, op, 0), b = npu_rewrite_operand(rw, op, 1), y = npu__make_value(0);
+    switch (npu_op_kind(from, op)) {
+    case NPU_AICF_ADD: case NPU_AICF_BIAS_ADD: y = npu_add(to, a, b); break;
+    case NPU_AICF_RELU: y = npu_relu(to, a); break;
+    case NPU_AICF_GEMM: case NPU_AICF_GEMM_EPILOGUE: y = npu__aten_gemm(rw, op); break;
+    case NPU_AICF_SOFTMAX: y = npu_softmax(to, a, -1); break;
+    case NPU_AICF_COPY: y = npu_clone(to, a); break;
+    default: break;
+    }
+    return npu__pass_replace((const npu_optimize_desc *)ctx, rw, npu__make_op(0), npu_op_result(from, op, 0), y);
+}
+
+static const npu_pattern npu__patterns_aicf_to_aten[] = {
+    { "add", NPU_AICF_ADD, NULL, 0, npu__aicf_to_aten, NULL },
+    { "bias_add", NPU_AICF_BIAS_ADD, NULL, 0, npu__aicf_to_aten, NULL },
+    { "relu", NPU_AICF_RELU, NULL, 0, npu__aicf_to_aten, NULL },
+    { "gemm", NPU_AICF_GEMM, NULL, 0, npu__aicf_to_aten, NULL },
+    { "gemm_epilogue", NPU_AICF_GEMM_EPILOGUE, NULL, 0, npu__aicf_to_aten, NULL },
+    { "softmax", NPU_AICF_SOFTMAX, NULL, 0, npu__aicf_to_aten, NULL },
+    { "copy", NPU_AICF_COPY, NULL, 0, npu__aicf_to_aten, NULL },
+};
+
+static npu_value npu__emit_pair(npu_graph *g, npu_kind kind, npu_value a, npu_value b)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor(NULL, a);
+    args[1] = npu_arg_tensor(NULL, b);
+    return npu__first(g, npu_emit(g, kind, args, 2));
+}
+
+static npu_value npu__aicf_gemm_of(npu_rewrite *rw, npu_value a, npu_value b, bool transposed, npu_value bias)
+{
+    npu_arg args[3];
+    npu_value y;
+    args[0] = npu_arg_tensor(NULL, a);
+    args[1] = npu_arg_tensor(NULL, b);
+    args[2] = npu_arg_bool("transB", transposed);
+    y = npu__first(rw->to, npu_emit(rw->to, NPU_AICF_GEMM, args, 3));
+    return bias.id && y.id ? npu__emit_pair(rw->to, NPU_AICF_BIAS_ADD, y, bias) : y;
+}
+
+/* Only what the device kinds can say: equal specs, matrices, the last dim. Result 0 id 0 = not that. */
+static npu_value npu__aicf_of(npu_rewrite *rw, npu_op op, const npu_op_info *info)
+{
+    const npu_spec *x = info->in[0], *y = info->num_in > 1 ? info->in[1] : NULL;
+    npu_value a = npu_rewrite_operand(rw, op, 0), b = npu_rewrite_operand(rw, op, 1), none = { 0 };
+    int64_t dim = npu_op_int(info, "dim", 0);
+    bool plain = npu_op_float(info, "alpha", 1) == 1 && npu_op_float(info, "beta", 1) == 1;
+    switch (info->kind) {
+    case NPU_ATEN_ADD:
+        if (plain && npu_spec_equal(x, y)) {
+            return npu__emit_pair(rw->to, NPU_AICF_ADD, a, b);
+        }
+        return plain && y->rank == 1 && x->rank >= 2 && x->dtype == y->dtype && x->dims[x->rank - 1] == y->dims[0]
+                   ? npu__emit_pair(rw->to, NPU_AICF_BIAS_ADD, a, b) : none;
+    case NPU_ATEN_RELU: return npu__emit1(rw->to, NPU_AICF_RELU, a, NULL, 0);
+    case NPU_ATEN_MM: return npu__aicf_gemm_of(rw, a, b, false, none);
+    case NPU_ATEN_LINEAR: return x->rank == 2 ? npu__aicf_gemm_of(rw, a, b, true, npu_rewrite_operand(rw, op, 2)) : none;
+    case NPU_ATEN_ADDMM:
+        return plain && x->rank == 1 && x->dims[0] == info->out[0]->dims[1]
+                   ? npu__aicf_gemm_of(rw, b, npu_rewrite_operand(rw, op, 2), false, a) : none;
+    case NPU_ATEN_SOFTMAX:
+        return x->rank == 2 && (dim == -1 || dim == 1) && !npu_op_has(info, "dtype")
+                   ? npu__emit1(rw->to, NPU_AICF_SOFTMAX, a, NULL, 0) : none;
+    default: return none;
+    }
+}
+
+static npu_status npu__aten_to_aicf(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    npu_value y = info ? npu__aicf_of(rw, op, info) : npu__make_value(0);
+    return npu__pass_replace((const npu_optimize_desc *)ctx, rw, op, npu_op_result(from, op, 0), y);
+}
+
+static const npu_pattern npu__patterns_aten_to_aicf[] = {
+    { "add", NPU_ATEN_ADD, NULL, 0, npu__aten_to_aicf, NULL },
+    { "relu", NPU_ATEN_RELU, NULL, 0, npu__aten_to_aicf, NULL },
+    { "mm", NPU_ATEN_MM, NULL, 0, npu__aten_to_aicf, NULL },
+    { "linear", NPU_ATEN_LINEAR, NULL, 0, npu__aten_to_aicf, NULL },
+    { "addmm", NPU_ATEN_ADDMM, NULL, 0, npu__aten_to_aicf, NULL },
+    { "softmax", NPU_ATEN_SOFTMAX, NULL, 0, npu__aten_to_aicf, NULL },
+};
+
+/* ---- calls ---- */
+
+/* Can the ops of a body stand in the graph that calls it? They are known, without bodies of their own, and use nothing but
+   inputs and constants. */
+static bool npu__is_inlinable(const npu_graph *body)
+{
+    bool ok = body->level == NPU_LEVEL_TENSOR && body->num_updates == 0;
+    for (uint32_t i = 1; i < body->num_values && ok; i++) {
+        ok = body->values[i].producer || body->values[i].role == NPU_ROLE_INPUT || body->values[i].role == NPU_ROLE_CONSTANT;
+    }
+    for (uint32_t i = 1; i < body->num_ops && ok; i++) {
+        const npu_schema *schema = body->ops[i].def->schema;
+        ok = body->ops[i].def->kind && body->ops[i].def->rule;
+        for (uint32_t a = 0; a < schema->num_args && ok; a++) {
+            ok = schema->args[a].type.base != NPU_T_GRAPH;
+        }
+    }
+    return ok;
+}
+
+/* Copies the ops of a body; values[] (by id of the body) is filled in. */
+static bool npu__inline_body(npu_rewrite *rw, const npu_graph *body, uint32_t *values)
+{
+    npu_graph *to = rw->to;
+    npu_rewrite inner = *rw;
+    inner.from = body;
+    inner.values = values;
+    for (uint32_t i = 1; i < body->num_values; i++) {
+        if (body->values[i].role == NPU_ROLE_CONSTANT) {
+            values[i] = npu_constant(to, NULL, *body->specs[body->values[i].spec], npu__constant_data(body, i)).id;
+        }
+    }
+    for (uint32_t id = 1; id < body->num_ops; id++) {
+        const npu__op *o = &body->ops[id];
+        npu_op op = npu__rewrite_operands(&inner, o) ? npu__make_op(0)
+                                                     : npu__rewrite_emit(&inner, o, npu_registry_get(to->registry, o->def->kind));
+        for (uint32_t i = 0; i < o->num_results && op.id; i++) {
+            values[o->first_result + i] = to->ops[op.id].first_result + i;
+        }
+        if (!op.id) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static npu_status npu__inline_call(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    const npu_graph *body = info ? info->body : NULL;
+    uint32_t *values;
+    (void)ctx;
+    if (!body || !npu__is_inlinable(body)) {
+        return npu_rewrite_no_match(rw, "the body has params, states or bodies of its own");
+    }
+    values = (uint32_t *)npu__alloc_zero(&from->allocator, body->num_values * sizeof *values);
+    for (uint32_t i = 0; values && i < body->num_inputs; i++) {
+        values[body->inputs[i]] = npu_rewrite_operand(rw, op, i).id;
+    }
+    if (!values || !npu__inline_body(rw, body, values)) {
+        npu__free(&from->allocator, values, body->num_values * sizeof *values);
+        return rw->to->diag.status ? rw->to->diag.status : NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < body->num_outputs; i++) {
+        npu_rewrite_replace(rw, npu_op_result(from, op, i), npu__make_value(values[body->outputs[i].a]));
+    }
+    npu__free(&from->allocator, values, body->num_values * sizeof *values);
+    return NPU_OK;
+}
+
+static const npu_pattern npu__patterns_inline[] = { { "inline", NPU_NPU_CALL, NULL, 0, npu__inline_call, NULL } };
+
 /* ---- the list of passes ---- */
 
 static const char *const npu__pass_spaces[] = { "aten", "aicf", "npu", NULL };
 
+/* A pass is a function, or patterns. */
 typedef struct npu__pass_row {
     npu_pass_id id;
     npu__pass_fn run;
+    const npu_pattern *patterns;
+    uint32_t num_patterns;
 } npu__pass_row;
 
+#define NPU__PATTERNS(array) NULL, array, (uint32_t)NPU__COUNT(array)
+enum { NPU__MAX_PATTERNS = 8 }; /* of one pass */
+
 static const npu__pass_row npu__pass_rows[] = {
-    { NPU_PASS_DEAD_CODE, npu__pass_dead_code },
-    { NPU_PASS_NO_OPS, npu__pass_no_ops },
-    { NPU_PASS_COMMON, npu__pass_common },
-    { NPU_PASS_CONSTANTS, npu__pass_constants },
-    { NPU_PASS_FUSE, npu__pass_fuse },
+    { NPU_PASS_INLINE, NPU__PATTERNS(npu__patterns_inline) },
+    { NPU_PASS_AICF_TO_ATEN, NPU__PATTERNS(npu__patterns_aicf_to_aten) },
+    { NPU_PASS_DEAD_CODE, npu__pass_dead_code, NULL, 0 },
+    { NPU_PASS_NO_OPS, npu__pass_no_ops, NULL, 0 },
+    { NPU_PASS_COMMON, npu__pass_common, NULL, 0 },
+    { NPU_PASS_BATCH_NORM, NPU__PATTERNS(npu__patterns_batch_norm) },
+    { NPU_PASS_CONSTANTS, npu__pass_constants, NULL, 0 },
+    { NPU_PASS_RMS_NORM, NPU__PATTERNS(npu__patterns_rms_norm) },
+    { NPU_PASS_ATTENTION, NPU__PATTERNS(npu__patterns_attention) },
+    { NPU_PASS_ATEN_TO_AICF, NPU__PATTERNS(npu__patterns_aten_to_aicf) },
+    { NPU_PASS_GEMM, NPU__PATTERNS(npu__patterns_gemm) },
+    { NPU_PASS_SILU_GATE, NPU__PATTERNS(npu__patterns_silu_gate) },
+    { NPU_PASS_FUSE, npu__pass_fuse, NULL, 0 },
 };
+
+/* Patterns are applied where an op of one of their kinds is there at all. */
+static npu_status npu__pass_match(const npu__pass_row *row, const npu_optimize_desc *desc, npu_graph **out,
+                                  const npu_graph *g, npu_diag *diag)
+{
+    npu_pattern patterns[NPU__MAX_PATTERNS];
+    bool any = false;
+    for (uint32_t i = 0; i < row->num_patterns; i++) {
+        patterns[i] = row->patterns[i];
+        patterns[i].ctx = (void *)(uintptr_t)desc;
+    }
+    for (uint32_t id = 1; id < g->num_ops && !any; id++) {
+        for (uint32_t i = 0; i < row->num_patterns && !any; i++) {
+            any = g->ops[id].def->kind == patterns[i].root;
+        }
+    }
+    return any ? npu_graph_apply_patterns(out, g, patterns, row->num_patterns, NULL, NULL, diag) : NPU_OK;
+}
 
 static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
@@ -24985,8 +25682,9 @@ static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, co
     const npu_optimize_desc *desc = ctx ? (const npu_optimize_desc *)ctx : &defaults;
     memset(&defaults, 0, sizeof defaults);
     for (size_t i = 0; i < NPU__COUNT(npu__pass_rows); i++) {
-        if (npu__pass_rows[i].id == id) {
-            return npu__pass_rows[i].run(desc, out, g, diag);
+        const npu__pass_row *row = &npu__pass_rows[i];
+        if (row->id == id) {
+            return row->run ? row->run(desc, out, g, diag) : npu__pass_match(row, desc, out, g, diag);
         }
     }
     return NPU_OK;

@@ -1,6 +1,5 @@
 /* Fused elementwise ops, and the optimising passes: before and after, numbers, and what must stay as it is. */
-#include "npu_test.h"
-#include "../npu_ir_backend_ref.h"
+#include "rig.h"
 
 static npu_graph *parse(const char *text, npu_status expected)
 {
@@ -300,6 +299,86 @@ static const struct {
       "  %3 = aten.neg.default(self=%2) : scalar f32[]\n  output y0 = %3\n  output y1 = %2\nend\n"
       "input x : f32[8]\nb, a = npu.fused(inputs=[x], body=graph 0) : f32[8], f32[8]\n"
       "c = aten.softmax.int(self=b, dim=0) : f32[8]\nsave c = a\noutput y = c\n" },
+    { "gemm, bias_add and relu become one", PASS(GEMM), 0,
+      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n%4 = aicf.gemm(a=x, b=w, transB=true) : f32[2,4]\n"
+      "%5 = aicf.bias_add(x=%4, bias=b) : f32[2,4]\ny = aicf.relu(x=%5) : f32[2,4]\noutput y = y\n",
+      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n"
+      "y = aicf.gemm_epilogue(a=x, b=w, bias=b, transB=true) : f32[2,4]\noutput y = y\n" },
+    { "gemm and bias_add, relu has another user to mind", PASS(GEMM), 0,
+      "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\n%4 = aicf.gemm(a=x, b=w) : f32[2,4]\n"
+      "s = aicf.bias_add(x=%4, bias=b) : f32[2,4]\ny = aicf.relu(x=s) : f32[2,4]\noutput y = y\noutput s = s\n",
+      "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\n"
+      "s = aicf.gemm_epilogue(a=x, b=w, bias=b, relu=false) : f32[2,4]\ny = aicf.relu(x=s) : f32[2,4]\noutput y = y\noutput s = s\n" },
+    { "a gemm with two users stays", PASS(GEMM), 0,
+      "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\nm = aicf.gemm(a=x, b=w) : f32[2,4]\n"
+      "s = aicf.bias_add(x=m, bias=b) : f32[2,4]\ny = aicf.add(a=s, c=m) : f32[2,4]\noutput y = y\n", NULL },
+    { "a gemm that is an output, or saved, stays", PASS(GEMM), 0,
+      "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\nm = aicf.gemm(a=x, b=w) : f32[2,4]\n"
+      "s = aicf.bias_add(x=m, bias=b) : f32[2,4]\nn = aicf.gemm(a=x, b=w) : f32[2,4]\nt = aicf.bias_add(x=n, bias=b) : f32[2,4]\n"
+      "save t = n\noutput m = m\noutput s = s\noutput t = t\n", NULL },
+    { "batch norm goes into the convolution", PASS(BATCH_NORM) | PASS(CONSTANTS), 1e-5,
+      "input x : f32[1,2,3,3]\nconst w : f32[2,2,1,1] {1.0, 2.0, 3.0, 4.0}\nconst b : f32[2] {0.5, -0.5}\nconst g : f32[2] {2.0, 1.0}\n"
+      "const h : f32[2] {0.25, 1.0}\nconst m : f32[2] {1.0, -1.0}\nconst v : f32[2] {4.0, 0.25}\n"
+      "%8 = aten.conv2d.default(input=x, weight=w, bias=b) : f32[1,2,3,3]\n"
+      "y = aten.batch_norm.default(input=%8, weight=g, bias=h, running_mean=m, running_var=v, training=false, momentum=0.1, eps=0.0, cudnn_enabled=false) : f32[1,2,3,3]\n"
+      "output y = y\n",
+      "input x : f32[1,2,3,3]\nconst w : f32[2,2,1,1] {1.0, 2.0, 3.0, 4.0}\nconst b : f32[2] {0.5, -0.5}\nconst g : f32[2] {2.0, 1.0}\n"
+      "const h : f32[2] {0.25, 1.0}\nconst m : f32[2] {1.0, -1.0}\nconst v : f32[2] {4.0, 0.25}\n"
+      "const %8 : f64[] wrapped {0.0}\nconst %9 : f32[2] {4.0, 0.25}\nconst %10 : f32[2] {0.5, 2.0}\nconst %11 : f32[2] {1.0, 2.0}\n"
+      "const %12 : f32[2,1,1,1] {1.0, 2.0}\nconst %13 : f32[2,2,1,1] {1.0, 2.0, 6.0, 8.0}\nconst %14 : f32[2] {-0.5, 0.5}\n"
+      "const %15 : f32[2] {-0.5, 1.0}\nconst %16 : f32[2] {-0.25, 2.0}\n"
+      "y = aten.conv2d.default(input=x, weight=%13, bias=%16) : f32[1,2,3,3]\noutput y = y\n" },
+    { "batch norm of a convolution that is an output stays", PASS(BATCH_NORM), 0,
+      "input x : f32[1,1,2,2]\nconst w : f32[1,1,1,1] {1.0}\nconst v : f32[1] {4.0}\n"
+      "c = aten.conv2d.default(input=x, weight=w) : f32[1,1,2,2]\n"
+      "n = aten.batch_norm.default(input=c, weight=none, bias=none, running_mean=v, running_var=v, training=false, momentum=0.1, eps=0.0, cudnn_enabled=false) : f32[1,1,2,2]\n"
+      "output n = n\noutput c = c\n", NULL },
+    { "the spelling of RMS norm", PASS(RMS_NORM), 1e-5,
+      "input x : f32[2,8]\ninput w : f32[8]\n%3 = aten.pow.Tensor_Scalar(self=x, exponent=2) : f32[2,8]\n"
+      "%4 = aten.mean.dim(self=%3, dim=[-1], keepdim=true) : f32[2,1]\n%5 = aten.add.Scalar(self=%4, other=1e-06) : f32[2,1]\n"
+      "%6 = aten.rsqrt.default(self=%5) : f32[2,1]\n%7 = aten.mul.Tensor(self=x, other=%6) : f32[2,8]\n"
+      "y = aten.mul.Tensor(self=w, other=%7) : f32[2,8]\noutput y = y\n",
+      "input x : f32[2,8]\ninput w : f32[8]\n"
+      "y = aten.rms_norm.default(input=x, normalized_shape=[8], weight=w, eps=1e-06) : f32[2,8]\noutput y = y\n" },
+    { "a mean over another dim is no RMS norm", PASS(RMS_NORM), 0,
+      "input x : f32[8,8]\ninput w : f32[8]\n%3 = aten.pow.Tensor_Scalar(self=x, exponent=2) : f32[8,8]\n"
+      "%4 = aten.mean.dim(self=%3, dim=[0], keepdim=true) : f32[1,8]\n%5 = aten.add.Scalar(self=%4, other=1e-06) : f32[1,8]\n"
+      "%6 = aten.rsqrt.default(self=%5) : f32[1,8]\n%7 = aten.mul.Tensor(self=x, other=%6) : f32[8,8]\n"
+      "y = aten.mul.Tensor(self=w, other=%7) : f32[8,8]\noutput y = y\n", NULL },
+    { "silu gate", PASS(SILU_GATE), 0,
+      "input g : f32[2,8]\ninput u : f32[2,8]\ns = aten.silu.default(self=g) : f32[2,8]\nv = aten.exp.default(self=u) : f32[2,8]\n"
+      "y = aten.mul.Tensor(self=s, other=v) : f32[2,8]\noutput y = y\n",
+      "child silu_gate scalar\n  input x0 : scalar f32[]\n  %2 = aten.silu.default(self=x0) : scalar f32[]\n  input x1 : scalar f32[]\n"
+      "  %4 = aten.mul.Tensor(self=%2, other=x1) : scalar f32[]\n  output y0 = %4\nend\n"
+      "input g : f32[2,8]\ninput u : f32[2,8]\nv = aten.exp.default(self=u) : f32[2,8]\n"
+      "y = npu.fused(inputs=[g, v], body=graph 0) : f32[2,8]\noutput y = y\n" },
+    { "a silu that another op reads is no gate", PASS(SILU_GATE), 0,
+      "input g : f32[8]\ns = aten.silu.default(self=g) : f32[8]\nv = aten.exp.default(self=s) : f32[8]\n"
+      "y = aten.mul.Tensor(self=s, other=v) : f32[8]\noutput y = y\n", NULL },
+    { "attention with a mask", PASS(ATTENTION), 1e-5,
+      "input q : f32[1,2,4,8]\ninput k : f32[1,2,6,8]\ninput v : f32[1,2,6,8]\ninput m : f32[4,6]\n"
+      "%5 = aten.transpose.int(self=k, dim0=-2, dim1=-1) : f32[1,2,8,6]\n%6 = aten.matmul.default(self=q, other=%5) : f32[1,2,4,6]\n"
+      "%7 = aten.div.Scalar(self=%6, other=4) : f32[1,2,4,6]\n%8 = aten.add.Tensor(self=%7, other=m) : f32[1,2,4,6]\n"
+      "%9 = aten.softmax.int(self=%8, dim=-1) : f32[1,2,4,6]\ny = aten.matmul.default(self=%9, other=v) : f32[1,2,4,8]\noutput y = y\n",
+      "input q : f32[1,2,4,8]\ninput k : f32[1,2,6,8]\ninput v : f32[1,2,6,8]\ninput m : f32[4,6]\n"
+      "y = aten.scaled_dot_product_attention.default(query=q, key=k, value=v, attn_mask=m, scale=0.25) : f32[1,2,4,8]\noutput y = y\n" },
+    { "attention of batches of matrices, its scores an output", PASS(ATTENTION), 0,
+      "input q : f32[2,4,8]\ninput k : f32[2,6,8]\n%3 = aten.transpose.int(self=k, dim0=1, dim1=2) : f32[2,8,6]\n"
+      "%4 = aten.bmm.default(self=q, mat2=%3) : f32[2,4,6]\ns = aten.softmax.int(self=%4, dim=2) : f32[2,4,6]\n"
+      "y = aten.bmm.default(self=s, mat2=k) : f32[2,4,8]\noutput y = y\noutput s = s\n", NULL },
+    { "aicf to aten", PASS(AICF_TO_ATEN), 1e-6,
+      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n"
+      "%4 = aicf.gemm_epilogue(a=x, b=w, bias=b, transB=true) : f32[2,4]\n%5 = aicf.add(a=%4, c=%4) : f32[2,4]\n"
+      "y = aicf.softmax(x=%5) : f32[2,4]\noutput y = y\n",
+      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n"
+      "%4 = aten.linear.default(input=x, weight=w, bias=b) : f32[2,4]\n%5 = aten.relu.default(self=%4) : f32[2,4]\n"
+      "%6 = aten.add.Tensor(self=%5, other=%5) : f32[2,4]\ny = aten.softmax.int(self=%6, dim=-1) : f32[2,4]\noutput y = y\n" },
+    { "aten to aicf, then the epilogue", PASS(ATEN_TO_AICF) | PASS(GEMM), 1e-6,
+      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n%4 = aten.linear.default(input=x, weight=w, bias=b) : f32[2,4]\n"
+      "%5 = aten.relu.default(self=%4) : f32[2,4]\n%6 = aten.add.Tensor(self=%5, other=%5, alpha=2) : f32[2,4]\n"
+      "y = aten.softmax.int(self=%6, dim=1) : f32[2,4]\noutput y = y\n",
+      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n%4 = aicf.gemm_epilogue(a=x, b=w, bias=b, transB=true) : f32[2,4]\n"
+      "%5 = aten.add.Tensor(self=%4, other=%4, alpha=2) : f32[2,4]\ny = aicf.softmax(x=%5) : f32[2,4]\noutput y = y\n" },
 };
 
 /* With both texts and numbers: the new graph gives what the old one gave. */
@@ -360,13 +439,169 @@ static void check_pass(size_t i)
 
 static void test_passes(void)
 {
+    NPU_ITEM("S2.62");
+    NPU_ITEM("R1.22");
+    NPU_ITEM("R2.20");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         check_pass(i);
     }
 }
 
+/* ---- passes and accelerators ---- */
+
+#define SPLIT \
+    "npu_ir 1\ngraph main\ninput x : f32[4,8]\ninput b : f32[8]\ns = aten.add.Tensor(self=x, other=b) : f32[4,8]\n" \
+    "t = aten.relu.default(self=s) : f32[4,8]\nu = aten.exp.default(self=t) : f32[4,8]\nv = aten.neg.default(self=u) : f32[4,8]\n" \
+    "w = aten.abs.default(self=v) : f32[4,8]\noutput w = w\n"
+
+static uint32_t count_kind(const npu_graph *g, npu_kind kind)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 1; i <= npu_graph_num_ops(g); i++) {
+        npu_op op = { i };
+        n += npu_op_kind(g, op) == kind;
+    }
+    return n;
+}
+
+/* What an accelerator takes stays what it takes: only ops of the CPU are fused, and the numbers agree however they are
+   split. */
+static void test_split(void)
+{
+    static const char *const allow[] = { "aten.add.Tensor", "aten.relu.default" };
+    npu_sim_desc sim = { 0 };
+    npu_optimize_desc desc = { 0 };
+    npu_graph *g = parse(SPLIT, NPU_OK), *now = NULL;
+    rig r;
+    setting split;
+    sim.allow = allow;
+    sim.num_allow = 2;
+    r = rig_start(&sim, 1);
+    desc.backends = r.backends;
+    desc.num_backends = 2;
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_OK);
+    NPU_CHECK_EQ(count_kind(now, NPU_ATEN_ADD), 1);
+    NPU_CHECK_EQ(count_kind(now, NPU_ATEN_RELU), 1);
+    NPU_CHECK_EQ(count_kind(now, NPU_NPU_FUSED), 1);
+    NPU_CHECK_EQ(npu_graph_num_ops(now), 3);
+    memset(&split, 0, sizeof split);
+    split.backends = r.backends;
+    split.num_backends = 2;
+    check_same_bits("split", g, now, &split);
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+    rig_end(&r);
+}
+
+/* Taken one by one, any set of passes gives the same numbers: how a wrong one would be found. */
+static void test_skip(void)
+{
+    npu_graph *g = parse(SPLIT, NPU_OK);
+    const npu_backend *cpu = npu_ref_backend();
+    NPU_ITEM("R1.27");
+    for (uint32_t id = 1; id < 32; id++) {
+        npu_optimize_desc desc = { 0 };
+        npu_graph *now = NULL;
+        desc.backends = &cpu;
+        desc.num_backends = 1;
+        desc.skip = npu_pass_get((npu_pass_id)id, NULL).run ? 1u << id : 0;
+        NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_OK);
+        NPU_CHECK_EQ(count_kind(now, NPU_NPU_FUSED), id != NPU_PASS_FUSE);
+        check_numbers("skip", g, now, 1e-6);
+        npu_graph_destroy(now);
+    }
+    npu_graph_destroy(g);
+}
+
+/* The default passes one after the other: no-ops go, outputs included, the batch norm goes into the convolution whose
+   weights are parameters, and what is elementwise after it becomes one op. */
+static void test_pipeline(void)
+{
+    static const float w[2] = { 1.5f, -2 }, scale[2] = { 0.5f, 2 }, mean[2] = { 0.25f, -1 }, variance[2] = { 4, 0.5f };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_optimize_desc desc = { 0 };
+    npu_graph *now = NULL;
+    npu_graph *g = parse(
+        "npu_ir 1\ngraph main\ninput x : f32[1,1,4,4]\nparam w : f32[2,1,1,1]\nparam s : f32[2]\nparam m : f32[2]\nparam v : f32[2]\n"
+        "a = aten.alias.default(x)\nc = aten.conv2d.default(a, w)\n"
+        "n = aten.batch_norm.default(c, s, none, m, v, false, 0.1, 0.001, false)\nd = aten.dropout.default(n, 0.5, false)\n"
+        "r = aten.relu.default(d)\ne = aten.clone.default(r)\nh = aten.mul.Scalar(e, 0.5)\ni = aten.add.Tensor(h, r)\n"
+        "j = aten.detach.default(i)\noutput y = j\n", NPU_OK);
+    NPU_ITEM("R1.20");
+    npu_param_bind(g, "w", w, sizeof w);
+    npu_param_bind(g, "s", scale, sizeof scale);
+    npu_param_bind(g, "m", mean, sizeof mean);
+    npu_param_bind(g, "v", variance, sizeof variance);
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_OK);
+    NPU_CHECK_EQ(count_kind(now, NPU_ATEN_BATCH_NORM), 1); /* the parameters may be bound again */
+    npu_graph_destroy(now);
+    desc.frozen = true;
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_OK);
+    NPU_CHECK_EQ(npu_graph_num_ops(now), 2);
+    NPU_CHECK_EQ(count_kind(now, NPU_ATEN_CONV2D), 1);
+    NPU_CHECK_EQ(count_kind(now, NPU_NPU_FUSED), 1);
+    NPU_CHECK_STR(npu_graph_output_name(now, 0), "y");
+    check_numbers("pipeline", g, now, 1e-5);
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+}
+
+static void test_optimize_rejections(void)
+{
+    npu_graph *g = parse(SPLIT, NPU_OK), *now = NULL;
+    npu_optimize_desc desc = { 0 };
+    npu_diag diag = { 0 };
+    npu_pass none = npu_pass_get(NPU_PASS_NONE, NULL);
+    desc.passes = 1u << 31;
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK(!now);
+    desc.passes = 0;
+    desc._canary = 1;
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_graph_run_passes(&now, g, &none, 1, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, NULL, NULL, NULL, NULL), NPU_ERR_GRAPH);
+    NPU_CHECK(!now);
+    npu_graph_destroy(g);
+}
+
+/* Wherever memory runs out, there is a status, no graph, and nothing is left behind. */
+static void test_out_of_memory(void)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_alloc_counter counter = { 0 };
+    npu_allocator a = npu_counting_allocator(&counter);
+    npu_graph_desc graph_desc = { 0 };
+    npu_optimize_desc desc = { 0 };
+    npu_graph *g = NULL, *now = NULL;
+    npu_status status = NPU_ERR_NO_MEMORY;
+    size_t before;
+    graph_desc.allocator = &a;
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    NPU_CHECK_STATUS(npu_graph_parse(&g, SPLIT, sizeof SPLIT - 1, &graph_desc, NULL), NPU_OK);
+    before = counter.live_bytes;
+    for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 100000; n++) {
+        counter.num_calls = 0;
+        counter.fail_at = n;
+        status = npu_graph_optimize(&now, g, &desc, NULL, NULL);
+        NPU_CHECK(status == NPU_OK || !now);
+        NPU_CHECK(status == NPU_OK || counter.live_bytes == before);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+    NPU_CHECK_EQ(counter.live_bytes, 0);
+}
+
 int main(void)
 {
+    NPU_RUN(test_split);
+    NPU_RUN(test_skip);
+    NPU_RUN(test_pipeline);
+    NPU_RUN(test_optimize_rejections);
+    NPU_RUN(test_out_of_memory);
     NPU_RUN(test_fused_types);
     NPU_RUN(test_fused_numbers);
     NPU_RUN(test_passes);
