@@ -3298,6 +3298,9 @@ NPU_IR_API const npu_spec *npu_deduce_spec(const npu_deduce *d, const char *name
    `which` keeps others apart. A size that only has to be computed from dims that are not known is
    NPU_DYNAMIC_DIM. The graph gives both a symbol. */
 NPU_IR_API int64_t npu_deduce_unknown(uint32_t which, int64_t most);
+/* The same for the number of elements of an operand that are not zero: one symbol for all ops that count one
+   value. */
+NPU_IR_API int64_t npu_deduce_count(uint32_t operand, int64_t most);
 
 /* The value that changes nothing under what a linalg or arith op folds with: 0 for sums, products of matrices and
    convolutions, 1 for products, the dtype's lowest value for maxima (-inf for floats), its highest for minima. It is
@@ -8206,6 +8209,7 @@ typedef struct npu__symbol {
     const char *name;
     int64_t min, max; /* max 0 = unbounded */
     bool is_deduced;  /* of a result: a rewrite deduces it again */
+    uint32_t counted; /* value whose elements that are not zero it counts, 0 = another size */
 } npu__symbol;
 
 /* A growing array: elements, how many, how many fit. */
@@ -8240,6 +8244,7 @@ struct npu_graph {
     uint32_t *name_table, name_table_size; /* open addressing over value ids, or NPU__ALIAS and an index; a power of two */
     uint32_t num_named;
     uint32_t *spec_table, spec_table_size; /* open addressing over spec index + 1 */
+    uint32_t *symbol_table, symbol_table_size; /* the same over symbols, by name */
     uint32_t last_spec;
     const char *at_file;
     int at_line;
@@ -8413,6 +8418,7 @@ NPU_IR_API void npu_graph_destroy(npu_graph *g)
     npu_op_storage_free(&g->bounds);
     npu__free(&g->allocator, g->name_table, g->name_table_size * sizeof *g->name_table);
     npu__free(&g->allocator, g->spec_table, g->spec_table_size * sizeof *g->spec_table);
+    npu__free(&g->allocator, g->symbol_table, g->symbol_table_size * sizeof *g->symbol_table);
     npu__arena_free(&g->arena);
     if (g->owns_registry) {
         npu_registry_destroy(g->registry);
@@ -8712,8 +8718,9 @@ NPU_IR_API size_t npu_graph_memory(const npu_graph *g)
     NPU__BYTES(locations);
     NPU__BYTES(inputs);
     NPU__BYTES(outputs);
+    NPU__BYTES(symbols);
 #undef NPU__BYTES
-    n += (g->name_table_size + g->spec_table_size) * sizeof(uint32_t);
+    n += (g->name_table_size + g->spec_table_size + g->symbol_table_size) * sizeof(uint32_t);
     return n + g->arena.total + sizeof *g;
 }
 
@@ -8959,15 +8966,46 @@ static npu__symbol *npu__symbol_of(const npu_graph *g, int64_t dim)
     return dim < NPU_DYNAMIC_DIM && i < g->num_symbols ? &g->symbols[i] : NULL;
 }
 
+/* Slot of the symbol table that holds `name` or is free for it. The table is never full. */
+static uint32_t *npu__symbol_slot(const npu_graph *g, const char *name)
+{
+    uint32_t mask = g->symbol_table_size - 1, i = npu__hash(name, strlen(name)) & mask;
+    while (g->symbol_table[i] && strcmp(g->symbols[g->symbol_table[i] - 1].name, name) != 0) {
+        i = (i + 1) & mask;
+    }
+    return &g->symbol_table[i];
+}
+
+static bool npu__symbol_table_grow(npu_graph *g)
+{
+    uint32_t old_size = g->symbol_table_size, size = old_size ? old_size * 2 : 16;
+    uint32_t *table = (uint32_t *)npu__alloc_zero(&g->allocator, size * sizeof *table);
+    if (!table) {
+        return false;
+    }
+    npu__free(&g->allocator, g->symbol_table, old_size * sizeof *table);
+    g->symbol_table = table;
+    g->symbol_table_size = size;
+    for (uint32_t i = 0; i < g->num_symbols; i++) {
+        *npu__symbol_slot(g, g->symbols[i].name) = i + 1;
+    }
+    return true;
+}
+
 /* The dim that a symbol stands for, 0 = there is none of this name. */
 static int64_t npu__find_symbol(const npu_graph *g, const char *name)
 {
-    for (uint32_t i = 0; i < g->num_symbols; i++) {
-        if (strcmp(g->symbols[i].name, name) == 0) {
-            return -2 - (int64_t)i;
-        }
+    uint32_t i = g->symbol_table ? *npu__symbol_slot(g, name) : 0;
+    return i ? -1 - (int64_t)i : 0;
+}
+
+/* Forgets the newest symbols until there are only num. */
+static void npu__symbols_take_back(npu_graph *g, uint32_t num)
+{
+    while (g->num_symbols > num) {
+        *npu__symbol_slot(g, g->symbols[g->num_symbols - 1].name) = 0;
+        g->num_symbols--;
     }
-    return 0;
 }
 
 /* A new symbol; 0 = out of memory. */
@@ -8975,15 +9013,17 @@ static int64_t npu__symbol_add(npu_graph *g, const char *name, int64_t min, int6
 {
     char *copy;
     npu__symbol *s;
-    if (!NPU__RESERVE(g, symbols, 1) || (copy = npu__arena_str(&g->arena, name)) == NULL) {
+    if ((g->num_symbols * 2 >= g->symbol_table_size && !npu__symbol_table_grow(g)) ||
+        !NPU__RESERVE(g, symbols, 1) || (copy = npu__arena_str(&g->arena, name)) == NULL) {
         npu__graph_no_memory(g);
         return 0;
     }
     s = &g->symbols[g->num_symbols];
+    memset(s, 0, sizeof *s);
     s->name = copy;
     s->min = min;
     s->max = max;
-    s->is_deduced = false;
+    *npu__symbol_slot(g, name) = g->num_symbols + 1;
     return -2 - (int64_t)g->num_symbols++;
 }
 
@@ -9627,6 +9667,13 @@ NPU_IR_API int64_t npu_deduce_unknown(uint32_t which, int64_t most)
     return most == 0 ? 0 : NPU__UNKNOWN_FIRST - (bound * 65536 + (int64_t)(which & 0xffffu));
 }
 
+#define NPU__UNKNOWN_COUNT 0x8000u /* bit of `which`: the others are an operand */
+
+NPU_IR_API int64_t npu_deduce_count(uint32_t operand, int64_t most)
+{
+    return npu_deduce_unknown(operand < NPU__UNKNOWN_COUNT ? operand | NPU__UNKNOWN_COUNT : 0, most);
+}
+
 static bool npu__is_unknown(int64_t dim) { return dim <= NPU__UNKNOWN_FIRST && dim != INT64_MIN; }
 
 /* The bound of a deduced dim: NPU_DYNAMIC_DIM = there is none. */
@@ -10202,18 +10249,20 @@ static uint64_t npu__element_bits(const void *data, size_t bytes, size_t i)
     return u;
 }
 
-/* Elements of a tensor that are not zero, dim `which` of the op: at most all of them where the data is not
-   known. -0.0 is zero: a sign bit does not count. */
-static int64_t npu__count_true(const npu_spec *x, const void *data, uint32_t which)
+/* Elements of an operand that are not zero: at most all of them where the data is not known. -0.0 is zero: a
+   sign bit does not count. */
+static int64_t npu__count_true(const npu_deduce *d, uint32_t operand)
 {
+    const npu_spec *x = d->op->in[operand];
+    const void *data = d->op->in_data ? d->op->in_data[operand] : NULL;
     npu_dtype t = npu__dtype_of(x);
     size_t len, bytes = npu_dtype_bits(t) / 8;
     int64_t count = 0;
     if (npu_spec_len(x, &len)) {
-        return npu_deduce_unknown(which, -1);
+        return npu_deduce_count(operand, -1);
     }
     if (!data || !npu__is_real(t)) {
-        return npu_deduce_unknown(which, (uint64_t)len > INT64_MAX ? -1 : (int64_t)len);
+        return npu_deduce_count(operand, (uint64_t)len > INT64_MAX ? -1 : (int64_t)len);
     }
     for (size_t i = 0; i < len; i++) {
         uint64_t u = npu__element_bits(data, bytes, i);
@@ -10225,7 +10274,7 @@ static int64_t npu__count_true(const npu_spec *x, const void *data, uint32_t whi
 static npu_status npu__type_where_indices(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "condition");
-    int64_t count = npu__count_true(x, d->op->in_data ? d->op->in_data[0] : NULL, 0);
+    int64_t count = npu__count_true(d, 0);
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < (x->rank ? x->rank : 1u) && !status; i++) {
         status = npu__result(d, NPU_I64, 1, &count);
@@ -14117,7 +14166,7 @@ static npu_status npu__indexing_mask(npu_deduce *d, npu__indexing *s, const npu_
                                      uint32_t operand)
 {
     npu_spec index;
-    int64_t count = npu__count_true(mask, d->op->in_data ? d->op->in_data[operand] : NULL, operand);
+    int64_t count = npu__count_true(d, operand);
     for (uint32_t i = 0; i < mask->rank; i++) {
         if (s->taken + i >= x->rank || !npu__dims_agree(mask->dims[i], x->dims[s->taken + i])) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "indices",
@@ -14215,7 +14264,7 @@ static npu_status npu__type_nonzero(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t dims[2];
-    dims[0] = npu__count_true(x, npu__known_data(d, "self"), 0);
+    dims[0] = npu__count_true(d, 0);
     dims[1] = x->rank;
     return npu__result(d, NPU_I64, 2, dims);
 }
@@ -14223,7 +14272,7 @@ static npu_status npu__type_nonzero(npu_deduce *d)
 static npu_status npu__type_masked_select(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *mask = npu_deduce_spec(d, "mask");
-    int64_t count = npu__count_true(mask, npu__known_data(d, "mask"), 0), most = npu__dim_bound(count);
+    int64_t count = npu__count_true(d, 1), all = npu__dim_bound(count), most = all;
     npu__join j;
     npu_status status = npu__check_dtype(d, "mask", npu__dtype_of(mask), mask->dtype == NPU_BOOL, "bool");
     memset(&j, 0, sizeof j);
@@ -14237,7 +14286,9 @@ static npu_status npu__type_masked_select(npu_deduce *d)
             status = npu__too_large(d, "mask");
         }
     }
-    count = npu__is_unknown(count) ? npu_deduce_unknown(0, most) : most;
+    if (most != all) {
+        count = npu__is_unknown(count) ? npu_deduce_unknown(0, most) : most;
+    }
     return status ? status : npu__result(d, npu__dtype_of(x), 1, &count);
 }
 
@@ -17171,17 +17222,49 @@ static bool npu__is_anonymous(const npu_op_info *info)
     return false;
 }
 
+/* The value that a dim counts the elements of, 0 = none. */
+static uint32_t npu__counted(const npu__emission *e, int64_t dim)
+{
+    uint32_t which = npu__is_unknown(dim) ? (uint32_t)((NPU__UNKNOWN_FIRST - dim) % 65536) : 0;
+    uint32_t operand = which & ~NPU__UNKNOWN_COUNT;
+    return (which & NPU__UNKNOWN_COUNT) && operand < e->num_operands ? e->operands[operand].id : 0;
+}
+
+/* The symbol by which an earlier user of a value counts it, 0 = there is none. */
+static int64_t npu__find_count(const npu_graph *g, uint32_t value)
+{
+    for (uint32_t use = value ? g->values[value].first_use : 0; use; use = g->uses[use - 1].next) {
+        const npu__op *o = &g->ops[g->uses[use - 1].op];
+        for (uint32_t r = 0; (o->def->traits & NPU_DATA) && r < o->num_results; r++) {
+            const npu_spec *y = g->specs[g->values[o->first_result + r].spec];
+            for (uint32_t i = 0; i < y->rank; i++) {
+                const npu__symbol *s = npu__symbol_of(g, y->dims[i]);
+                if (s && s->counted == value) {
+                    return y->dims[i];
+                }
+            }
+        }
+    }
+    return 0;
+}
+
 /* Replaces one open dim, which is dim i of result r. */
-static npu_status npu__emit_symbol(npu_graph *g, npu__opening *o, uint32_t r, uint32_t i, int64_t *dim)
+static npu_status npu__emit_symbol(npu_graph *g, const npu__emission *e, npu__opening *o, uint32_t r, uint32_t i,
+                                   int64_t *dim)
 {
     const npu_spec *most = o->at_most && r < o->at_most->num_results ? &o->at_most->results[r] : NULL;
     int64_t bound = most && i < most->rank ? npu__dim_bound(most->dims[i]) : npu__dim_bound(*dim);
-    if (*dim == o->last) {
-        *dim = o->last_symbol;
+    uint32_t counted = npu__counted(e, *dim);
+    int64_t found = npu__find_count(g, counted);
+    if (found || *dim == o->last) {
+        *dim = found ? found : o->last_symbol;
     } else if (*dim != NPU_DYNAMIC_DIM || bound >= 0 || (most && !o->is_anonymous)) {
         o->last = npu__is_unknown(*dim) ? *dim : 0;
         bound = bound == 0 ? 1 : bound < 0 ? 0 : bound; /* to a symbol 0 means unbounded */
         *dim = o->last_symbol = npu__symbol_fresh(g, bound);
+        if (*dim) {
+            npu__symbol_of(g, *dim)->counted = counted;
+        }
     }
     return *dim ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
@@ -17206,7 +17289,7 @@ static npu_status npu__emit_symbols(npu_graph *g, const npu__emission *e, const 
         for (uint32_t i = 0; i < g->results[r].rank && status != NPU_ERR_NO_MEMORY; i++) {
             int64_t *dim = &g->results[r].dims[i];
             if (npu__is_open(g, *dim)) {
-                status = npu__emit_symbol(g, &o, r, i, dim);
+                status = npu__emit_symbol(g, e, &o, r, i, dim);
             }
         }
     }
@@ -17387,7 +17470,7 @@ static npu_op npu__emit(npu_graph *g, const npu__emission *e)
 {
     uint32_t num_lists = npu__num_lists(e->def->schema), num_symbols = g->num_symbols;
     if (npu__emit_check(g, e) || npu__emit_reserve(g, e, num_lists)) {
-        g->num_symbols = num_symbols; /* its results' are gone with them */
+        npu__symbols_take_back(g, num_symbols); /* those of its results are gone with them */
         return npu__make_op(0);
     }
     return npu__emit_append(g, e, num_lists);
@@ -23558,6 +23641,26 @@ static void npu__rewrite_name(npu_rewrite *rw, uint32_t old, uint32_t now)
     }
 }
 
+/* Symbols of an old value that have no meaning yet are the dims that deduction gave now. */
+static void npu__rewrite_settle(npu_rewrite *rw, uint32_t old, uint32_t now)
+{
+    const npu_spec *was = rw->from->specs[rw->from->values[old].spec];
+    const npu_spec *is = rw->to->specs[rw->to->values[now].spec];
+    for (uint32_t k = 0; k < was->rank && k < is->rank; k++) {
+        const npu__symbol *s = npu__symbol_of(rw->from, was->dims[k]);
+        if (s && rw->symbols[s - rw->from->symbols] == NPU_DYNAMIC_DIM) {
+            rw->symbols[s - rw->from->symbols] = is->dims[k];
+        }
+    }
+}
+
+static void npu__rewrite_map(npu_rewrite *rw, uint32_t old, uint32_t now)
+{
+    rw->values[old] = now;
+    npu__rewrite_settle(rw, old, now);
+    npu__rewrite_name(rw, old, now);
+}
+
 NPU_IR_API void npu_rewrite_replace(npu_rewrite *rw, npu_value old, npu_value now)
 {
     if (!npu__value_at(rw->from, old) || !npu__value_at(rw->to, now)) {
@@ -23566,8 +23669,7 @@ NPU_IR_API void npu_rewrite_replace(npu_rewrite *rw, npu_value old, npu_value no
                         (unsigned)now.id);
         return;
     }
-    rw->values[old.id] = now.id;
-    npu__rewrite_name(rw, old.id, now.id);
+    npu__rewrite_map(rw, old.id, now.id);
 }
 
 /* ---- ops ---- */
@@ -23619,20 +23721,6 @@ static bool npu__op_has_symbols(const npu_graph *g, const npu__op *o)
     return false;
 }
 
-/* Old symbols of an op's results are what deduction gave now. */
-static void npu__rewrite_settle(npu_rewrite *rw, const npu__op *o, npu_op now)
-{
-    for (uint32_t i = 0; i < o->num_results && i < npu_op_num_results(rw->to, now); i++) {
-        const npu_spec *was = rw->from->specs[rw->from->values[o->first_result + i].spec];
-        const npu_spec *is = npu_value_spec(rw->to, npu_op_result(rw->to, now, i));
-        for (uint32_t k = 0; k < was->rank && k < is->rank; k++) {
-            const npu__symbol *s = npu__symbol_of(rw->from, was->dims[k]);
-            if (s && rw->symbols[s - rw->from->symbols] == NPU_DYNAMIC_DIM) {
-                rw->symbols[s - rw->from->symbols] = is->dims[k];
-            }
-        }
-    }
-}
 
 /* An op without a type rule keeps its specs: they are given. To others they tell the symbols of dims that are
    not known. */
@@ -23671,7 +23759,6 @@ static npu_op npu__rewrite_emit(npu_rewrite *rw, const npu__op *o, const npu_op_
         e.is_hint = def->rule != NULL;
     }
     op = npu__emit(rw->to, &e);
-    npu__rewrite_settle(rw, o, op);
     npu__free(&rw->to->allocator, given, o->num_results * sizeof *given);
     return op;
 }
@@ -23696,8 +23783,7 @@ NPU_IR_API npu_op npu_rewrite_copy(npu_rewrite *rw, npu_op op)
     rw->to->ops[now.id].constraints = o->constraints;
     rw->ops[op.id] = now.id;
     for (uint32_t i = 0; i < o->num_results && i < rw->to->ops[now.id].num_results; i++) {
-        rw->values[o->first_result + i] = rw->to->ops[now.id].first_result + i;
-        npu__rewrite_name(rw, o->first_result + i, rw->values[o->first_result + i]);
+        npu__rewrite_map(rw, o->first_result + i, rw->to->ops[now.id].first_result + i);
     }
     return now;
 }

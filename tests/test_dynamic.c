@@ -66,6 +66,10 @@ static void test_symbols(void)
         { "c, d = aten.where.default(x)", "d2<=256", "i64[d2], i64[d2]" },
         { "r = aten.index.Tensor(y, [m])", "d2<=8", "f32[d2]" },
         { "r = aten.index.Tensor(x, [k])", "d2<=256", "f32[d2]" },
+        /* one count of one mask, whoever asks for it */
+        { "n = aten.nonzero.default(m)\nv = aten.masked_select.default(y, m)\nw = aten.index.Tensor(y, [m])\n"
+          "r = aten.mul.Tensor(v, w)", "d2<=8", "other=w) : f32[d2]" },
+        { "n = aten.masked_select.default(x, k)\nr = aten.index.Tensor(x, [k])", "d2<=256", "indices=[k]) : f32[d2]" },
         { "r = aten.index.Tensor(x, [none, i])", "", "f32[s,3]" },
         { "r = aten.one_hot.default(i)", "d2", "i64[3,d2]" },
         { "r = aten.one_hot.default(i, 5)", "", "i64[3,5]" },
@@ -144,6 +148,40 @@ static void test_given_symbols(void)
     NPU_CHECK_EQ(npu_emit_typed(g, "aten.nonzero.default", &self, 1, &number, 1).id, 0);
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_SHAPE);
     npu_graph_destroy(g);
+}
+
+/* Replaces the second of two equal ops: what its symbol said of others is then said by that of the first. */
+static npu_status keep_one(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu_op *first = ctx;
+    if (npu_op_kind(from, op) == NPU_ATEN_REPEAT_INTERLEAVE && first->id) {
+        npu_rewrite_replace(rw, npu_op_result(from, op, 0), npu_rewrite_value(rw, npu_op_result(from, *first, 0)));
+        return NPU_OK;
+    }
+    if (npu_op_kind(from, op) == NPU_ATEN_REPEAT_INTERLEAVE) {
+        *first = op;
+    }
+    return npu_rewrite_copy(rw, op).id ? NPU_OK : npu_graph_status(npu_rewrite_target(rw));
+}
+
+static void test_rewritten(void)
+{
+    npu_text text = npu_text_make(NULL);
+    npu_graph *g = NULL, *now = NULL;
+    npu_op first = { 0 };
+    npu_text_printf(&text, "%s%s", sources,
+                    "symbol e 0 0\nq = aten.repeat_interleave.Tensor(i) : i64[e]\n"
+                    "b = aten.repeat_interleave.Tensor(i)\nr = my.op(b) : f32[d3,2]\noutput q = q\noutput r = r\n");
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_rewrite(&now, g, keep_one, &first, NULL), NPU_OK);
+    npu_text_free(&text);
+    text = npu_text_make(NULL);
+    NPU_CHECK_STATUS(npu_graph_print(now, &text), NPU_OK);
+    NPU_CHECK(strstr(text.data, "r = my.op(arg0=q) : f32[e,2]\n"));
+    NPU_CHECK_STATUS(npu_graph_validate(now, NULL, NULL), NPU_OK);
+    npu_text_free(&text);
+    npu_graph_destroy(g);
+    npu_graph_destroy(now);
 }
 
 /* Values for symbols reach what was deduced from them: bounds shrink, or numbers come out. */
@@ -952,6 +990,7 @@ int main(void)
     NPU_RUN(test_symbols);
     NPU_RUN(test_rejected_shapes);
     NPU_RUN(test_given_symbols);
+    NPU_RUN(test_rewritten);
     NPU_RUN(test_specialized);
     return npu_test_done();
 }
