@@ -91,6 +91,14 @@ typedef struct npu_kernel_table {
 
 /* -----------------------------------------------------------------------------------------------------------
    THE BACKEND                                                                                           >>ref
+
+   macro                     default   scope
+   NPU_IR_HAS_KERNEL(kind)   1         implementation file: a constant expression, which built-in kernels there are
+
+   A program that knows its ops lists them before it includes the implementation, and no other kernel is
+   compiled in; an op without a kernel is refused as any op that the backend does not have:
+
+       #define NPU_IR_HAS_KERNEL(kind) ((kind) == NPU_ATEN_LINEAR || (kind) == NPU_ATEN_RELU)
    -------------------------------------------------------------------------------------------------------- */
 
 /* The CPU backend with all built-in kernels and the default allocator. Static, immutable, thread-safe. */
@@ -187,6 +195,20 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 #elif defined(__GNUC__) && defined(__aarch64__)
 #include <arm_neon.h>
 #endif
+
+/* ---- rows of kernels ----
+
+   A row whose kind is not listed names no function, so that the compiler leaves it and what only it calls out. */
+#ifndef NPU_IR_HAS_KERNEL
+#define NPU_IR_HAS_KERNEL(kind) 1
+#endif
+typedef bool (*npu__supported_fn)(const npu_op_info *op);
+typedef npu_status (*npu__prepare_fn)(npu_prepare *p);
+typedef npu_status (*npu__launch_fn)(const npu_launch *l, uint32_t part, uint32_t parts);
+#define NPU__KERNEL(kind, variant, priority, supported, prepare, launch)                           \
+    { kind, variant, priority, NPU_IR_HAS_KERNEL(kind) ? supported : (npu__supported_fn)0,         \
+      NPU_IR_HAS_KERNEL(kind) ? prepare : (npu__prepare_fn)0,                                      \
+      NPU_IR_HAS_KERNEL(kind) ? launch : (npu__launch_fn)0 }
 
 /* ---- elements, strips, elementwise ------------------------------------------------- >>kernels-elementwise
 
@@ -1726,58 +1748,6 @@ enum {
     NPU__REF_OP_COUNT
 };
 
-/* By op and class; NULL = not for this class, or nothing to compute. */
-static const npu__ref_map_fn npu__ref_map_fns[NPU__REF_OP_COUNT][3] = {
-    { NULL, NULL, NULL },
-#define NPU_X(name, real, integer) \
-    { npu__ref_map_##name##_f32, npu__ref_map_##name##_f64, npu__ref_map_##name##_i64 },
-    NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, real, integer) { NULL, npu__ref_map_##name##_f64, npu__ref_map_##name##_i64 },
-    NPU__REF_WIDE_NUMBER_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, real) { npu__ref_map_##name##_f32, npu__ref_map_##name##_f64, NULL },
-    NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, real) { NULL, npu__ref_map_##name##_f64, NULL },
-    NPU__REF_WIDE_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, integer) { NULL, NULL, npu__ref_map_##name##_i64 },
-    NPU__REF_INTEGER_OPS(NPU_X)
-#undef NPU_X
-};
-
-#ifdef NPU__REF_HAS_AVX2
-/* For float; NULL = the plain one. */
-static const npu__ref_map_fn npu__ref_map_avx2[NPU__REF_OP_COUNT] = {
-#define NPU_X(name, ...) [NPU__REF_OP_##name] = npu__ref_map_##name##_avx2,
-    NPU__REF_NUMBER_OPS(NPU_X)
-    NPU__REF_FLOAT_OPS(NPU_X)
-    NPU__REF_FAST_OPS(NPU_X)
-    NPU__REF_GUARDED_OPS(NPU_X)
-#undef NPU_X
-};
-
-/* Those that are better than for AVX2. */
-static const npu__ref_map_fn npu__ref_map_avx512[NPU__REF_OP_COUNT] = {
-#define NPU_X(name, ...) [NPU__REF_OP_##name] = npu__ref_map_##name##_avx512,
-    NPU__REF_WIDEST_OPS(NPU_X)
-#undef NPU_X
-};
-
-/* Every CPU with AVX2 has F16C. */
-static bool npu__ref_has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
-static bool npu__ref_has_avx512(void)
-{
-    return npu__ref_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-#endif
-
 #if defined(__clang__)
 #pragma clang diagnostic pop
 #endif
@@ -2085,19 +2055,174 @@ typedef struct npu__ref_map_row {
     uint32_t op, num_operands;
 } npu__ref_map_row;
 
+#define NPU__REF_MAP_ROWS(X)                                                                       \
+    NPU__REF_ACTIVATION(X) NPU__REF_ELEMENTWISE(X) NPU__REF_COMPARISON(X) NPU__REF_CAST(X)         \
+    NPU__REF_TENSOR(X) NPU__REF_AICF(X) NPU__REF_LOGIC(X)                                          \
+    NPU__REF_SPECIAL(X) NPU__REF_BLOCK(X) NPU__REF_BLOCK_EXPAND(X) NPU__REF_ARITH(X)               \
+    NPU__REF_LOOPS(X) NPU__REF_REGISTERS(X)                                                        \
+    X(NPU_ATEN_FILL_TENSOR, copy, 2)                                                               \
+    X(NPU_ATEN_PRELU, prelu, 2)                                                                    \
+    X(NPU_ATEN_TYPE_AS, copy, 1)                                                                   \
+    X(NPU_ATEN_COPY, copy, 2)                                                                      \
+    X(NPU_ATEN_LOCAL_SCALAR_DENSE, copy, 1)
+
 static const npu__ref_map_row npu__ref_map_rows[] = {
 #define NPU_X(kind, op, num_operands) { kind, NPU__REF_OP_##op, num_operands },
-    NPU__REF_ACTIVATION(NPU_X) NPU__REF_ELEMENTWISE(NPU_X) NPU__REF_COMPARISON(NPU_X) NPU__REF_CAST(NPU_X)
-    NPU__REF_TENSOR(NPU_X) NPU__REF_AICF(NPU_X) NPU__REF_LOGIC(NPU_X)
-    NPU__REF_SPECIAL(NPU_X) NPU__REF_BLOCK(NPU_X) NPU__REF_BLOCK_EXPAND(NPU_X) NPU__REF_ARITH(NPU_X)
-    NPU__REF_LOOPS(NPU_X) NPU__REF_REGISTERS(NPU_X)
-    NPU_X(NPU_ATEN_FILL_TENSOR, copy, 2)
-    NPU_X(NPU_ATEN_PRELU, prelu, 2)
-    NPU_X(NPU_ATEN_TYPE_AS, copy, 1)
-    NPU_X(NPU_ATEN_COPY, copy, 2)
-    NPU_X(NPU_ATEN_LOCAL_SCALAR_DENSE, copy, 1)
+    NPU__REF_MAP_ROWS(NPU_X)
 #undef NPU_X
 };
+
+/* What npu__ref_map_choose may take instead of an op, and ops of kernels that are no rows. */
+#define NPU__REF_CHOICES(X)                                                                        \
+    X(add_scaled, add) X(sub_scaled, sub) X(rsub_scaled, rsub)                                     \
+    X(gelu, gelu_tanh) X(gelu_backward, gelu_tanh_backward) X(polygamma, polygamma_single)         \
+    X(isclose, isclose_nan) X(round_decimals, round_tens) X(round_decimals, round)                 \
+    X(bitwise_not, logical_not) X(clamp, maximum) X(clamp, minimum)                                \
+    X(div, div_floor) X(div, div_trunc) X(pow, sqrt) X(pow, rsqrt) X(pow, square) X(pow, cube)     \
+    X(pow, reciprocal_square)
+
+/* ---- the loops that are linked: those of the kernels that NPU_IR_HAS_KERNEL lists ----
+
+   A constant cannot be looked up in a table, so the ops in use are bits of enumerators: first those of the rows,
+   then also those that may be taken instead. */
+#define NPU__REF_BIT(op) ((op) / 31 == NPU__REF_WORD ? 1 << (op) % 31 : 0)
+#define NPU__REF_IS_IN(set, op)                                                                    \
+    (((op) / 31 == 0   ? set##0                                                                    \
+      : (op) / 31 == 1 ? set##1                                                                    \
+      : (op) / 31 == 2 ? set##2                                                                    \
+      : (op) / 31 == 3 ? set##3                                                                    \
+      : (op) / 31 == 4 ? set##4                                                                    \
+      : (op) / 31 == 5 ? set##5                                                                    \
+      : (op) / 31 == 6 ? set##6                                                                    \
+      : (op) / 31 == 7 ? set##7                                                                    \
+      : (op) / 31 == 8 ? set##8                                                                    \
+                       : set##9) >> (op) % 31 & 1)
+#define NPU__REF_OF_ROWS(kind, op, n) | (NPU_IR_HAS_KERNEL(kind) ? NPU__REF_BIT(NPU__REF_OP_##op) : 0)
+#define NPU__REF_OF_CHOICES(op, other)                                                             \
+    | (NPU__REF_IS_IN(npu__ref_named_, NPU__REF_OP_##op) ? NPU__REF_BIT(NPU__REF_OP_##other) : 0)
+#define NPU__REF_NAMED 0 NPU__REF_MAP_ROWS(NPU__REF_OF_ROWS) NPU__REF_OF_ROWS(NPU_ATEN_GLU, glu, 1)
+enum {
+#define NPU__REF_WORD 0
+    npu__ref_named_0 = NPU__REF_NAMED,
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 1
+    npu__ref_named_1 = NPU__REF_NAMED,
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 2
+    npu__ref_named_2 = NPU__REF_NAMED,
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 3
+    npu__ref_named_3 = NPU__REF_NAMED,
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 4
+    npu__ref_named_4 = NPU__REF_NAMED,
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 5
+    npu__ref_named_5 = NPU__REF_NAMED,
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 6
+    npu__ref_named_6 = NPU__REF_NAMED,
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 7
+    npu__ref_named_7 = NPU__REF_NAMED,
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 8
+    npu__ref_named_8 = NPU__REF_NAMED,
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 9
+    npu__ref_named_9 = NPU__REF_NAMED,
+#undef NPU__REF_WORD
+    NPU__REF_END_OF_NAMED
+};
+enum {
+#define NPU__REF_WORD 0
+    npu__ref_used_0 = npu__ref_named_0 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 1
+    npu__ref_used_1 = npu__ref_named_1 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 2
+    npu__ref_used_2 = npu__ref_named_2 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 3
+    npu__ref_used_3 = npu__ref_named_3 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 4
+    npu__ref_used_4 = npu__ref_named_4 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 5
+    npu__ref_used_5 = npu__ref_named_5 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 6
+    npu__ref_used_6 = npu__ref_named_6 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 7
+    npu__ref_used_7 = npu__ref_named_7 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 8
+    npu__ref_used_8 = npu__ref_named_8 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
+#undef NPU__REF_WORD
+#define NPU__REF_WORD 9
+    npu__ref_used_9 = npu__ref_named_9 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
+#undef NPU__REF_WORD
+    NPU__REF_END_OF_USED
+};
+typedef char npu__ref_words_hold_all_ops[NPU__REF_OP_COUNT <= 10 * 31 ? 1 : -1];
+#define NPU__REF_LOOP(name, cls) \
+    (NPU__REF_IS_IN(npu__ref_used_, NPU__REF_OP_##name) ? npu__ref_map_##name##_##cls : NULL)
+
+/* By op and class; NULL = not for this class, or nothing to compute. */
+static const npu__ref_map_fn npu__ref_map_fns[NPU__REF_OP_COUNT][3] = {
+    { NULL, NULL, NULL },
+#define NPU_X(name, real, integer) \
+    { NPU__REF_LOOP(name, f32), NPU__REF_LOOP(name, f64), NPU__REF_LOOP(name, i64) },
+    NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X)
+#undef NPU_X
+#define NPU_X(name, real, integer) { NULL, NPU__REF_LOOP(name, f64), NPU__REF_LOOP(name, i64) },
+    NPU__REF_WIDE_NUMBER_OPS(NPU_X)
+#undef NPU_X
+#define NPU_X(name, real) { NPU__REF_LOOP(name, f32), NPU__REF_LOOP(name, f64), NULL },
+    NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X)
+#undef NPU_X
+#define NPU_X(name, real) { NULL, NPU__REF_LOOP(name, f64), NULL },
+    NPU__REF_WIDE_OPS(NPU_X)
+#undef NPU_X
+#define NPU_X(name, integer) { NULL, NULL, NPU__REF_LOOP(name, i64) },
+    NPU__REF_INTEGER_OPS(NPU_X)
+#undef NPU_X
+};
+
+#ifdef NPU__REF_HAS_AVX2
+/* For float; NULL = the plain one. */
+static const npu__ref_map_fn npu__ref_map_avx2[NPU__REF_OP_COUNT] = {
+#define NPU_X(name, ...) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, avx2),
+    NPU__REF_NUMBER_OPS(NPU_X)
+    NPU__REF_FLOAT_OPS(NPU_X)
+    NPU__REF_FAST_OPS(NPU_X)
+    NPU__REF_GUARDED_OPS(NPU_X)
+#undef NPU_X
+};
+
+/* Those that are better than for AVX2. */
+static const npu__ref_map_fn npu__ref_map_avx512[NPU__REF_OP_COUNT] = {
+#define NPU_X(name, ...) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, avx512),
+    NPU__REF_WIDEST_OPS(NPU_X)
+#undef NPU_X
+};
+
+/* Every CPU with AVX2 has F16C. */
+static bool npu__ref_has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+static bool npu__ref_has_avx512(void)
+{
+    return npu__ref_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+
 
 /* ---- prepare: everything is decided here ---- */
 
@@ -4542,27 +4667,27 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
 /* Two variants, `name`_prepare_avx2 before `name`_prepare. */
 #ifdef NPU__REF_HAS_AVX2
 #define NPU__REF_ELEMENT_KERNELS(kind, name, launch)                                               \
-    { kind, "avx2", 10, npu__ref_map_supported_avx2, npu__ref_##name##_prepare_avx2, launch },     \
-    { kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch },
+    NPU__KERNEL(kind, "avx2", 10, npu__ref_map_supported_avx2, npu__ref_##name##_prepare_avx2, launch),     \
+    NPU__KERNEL(kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch),
 #else
 #define NPU__REF_ELEMENT_KERNELS(kind, name, launch) \
-    { kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch },
+    NPU__KERNEL(kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch),
 #endif
 #define NPU__REF_MAP_KERNEL(kind, op, num_operands) \
     NPU__REF_ELEMENT_KERNELS(kind, map, npu__ref_map_launch)
 #define NPU__REF_COPY_KERNEL(kind, prepare) \
-    { kind, "plain", 0, npu__ref_copy_supported, prepare, npu__ref_copy_launch }
+    NPU__KERNEL(kind, "plain", 0, npu__ref_copy_supported, prepare, npu__ref_copy_launch)
 #define NPU__REF_ZEROS_KERNEL(kind, prepare) \
-    { kind, "plain", 0, npu__ref_copy_supported, prepare, npu__ref_place_launch }
+    NPU__KERNEL(kind, "plain", 0, npu__ref_copy_supported, prepare, npu__ref_place_launch)
 #define NPU__REF_CUT_KERNEL(kind) \
-    { kind, "plain", 0, npu__ref_copy_supported, npu__ref_cuts_prepare, npu__ref_cuts_launch }
+    NPU__KERNEL(kind, "plain", 0, npu__ref_copy_supported, npu__ref_cuts_prepare, npu__ref_cuts_launch)
 
 static const npu_kernel npu__ref_kernels_activation[] = { NPU__REF_ACTIVATION(NPU__REF_MAP_KERNEL) };
 static const npu_kernel npu__ref_kernels_special[] = {
     NPU__REF_SPECIAL(NPU__REF_MAP_KERNEL)
-    { NPU_ATEN_FREXP_TENSOR, "plain", 0, npu__ref_map_supported, NULL, npu__ref_frexp_launch },
-    { NPU_ATEN_LOG_SIGMOID_FORWARD, "plain", 0, npu__ref_map_supported, NULL,
-      npu__ref_log_sigmoid_forward_launch }
+    NPU__KERNEL(NPU_ATEN_FREXP_TENSOR, "plain", 0, npu__ref_map_supported, NULL, npu__ref_frexp_launch),
+    NPU__KERNEL(NPU_ATEN_LOG_SIGMOID_FORWARD, "plain", 0, npu__ref_map_supported, NULL,
+      npu__ref_log_sigmoid_forward_launch)
 };
 static const npu_kernel npu__ref_kernels_logic[] = { NPU__REF_LOGIC(NPU__REF_MAP_KERNEL) };
 static const npu_kernel npu__ref_kernels_elementwise[] = {
@@ -4572,7 +4697,7 @@ static const npu_kernel npu__ref_kernels_elementwise[] = {
 };
 static const npu_kernel npu__ref_kernels_comparison[] = {
     NPU__REF_COMPARISON(NPU__REF_MAP_KERNEL)
-    { NPU_ATEN_WHERE_INDICES, "plain", 0, NULL, NULL, npu__ref_where_indices_launch }
+    NPU__KERNEL(NPU_ATEN_WHERE_INDICES, "plain", 0, NULL, NULL, npu__ref_where_indices_launch)
 };
 
 static const npu_kernel npu__ref_kernels_shape[] = {
@@ -4654,8 +4779,8 @@ static const npu_kernel npu__ref_kernels_arrangement[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_COLUMN_STACK, npu__ref_cat_prepare),
     NPU__REF_ZEROS_KERNEL(NPU_ATEN_BLOCK_DIAG, npu__ref_blocks_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_CARTESIAN_PROD, npu__ref_product_prepare),
-    { NPU_ATEN_COMBINATIONS, "plain", 0, npu__ref_copy_supported, npu__ref_combinations_prepare,
-      npu__ref_combinations_launch }
+    NPU__KERNEL(NPU_ATEN_COMBINATIONS, "plain", 0, npu__ref_copy_supported, npu__ref_combinations_prepare,
+      npu__ref_combinations_launch)
 };
 
 static const npu_kernel npu__ref_kernels_memory[] = {
@@ -4666,7 +4791,7 @@ static const npu_kernel npu__ref_kernels_memory[] = {
 };
 
 #define NPU__REF_CREATE_KERNEL(kind) \
-    { kind, "plain", 0, npu__ref_create_supported, npu__ref_create_prepare, npu__ref_create_launch }
+    NPU__KERNEL(kind, "plain", 0, npu__ref_create_supported, npu__ref_create_prepare, npu__ref_create_launch)
 
 static const npu_kernel npu__ref_kernels_creation[] = {
     NPU__REF_CREATE_KERNEL(NPU_ATEN_FILL_SCALAR),
@@ -4690,23 +4815,23 @@ static const npu_kernel npu__ref_kernels_creation[] = {
     NPU__REF_CREATE_KERNEL(NPU_ATEN_EYE_M),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RAND),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RANDN),
-    { NPU_ATEN_RANDPERM, "plain", 0, npu__ref_create_supported, npu__ref_randperm_prepare,
-      npu__ref_randperm_launch },
-    { NPU_ATEN_NATIVE_DROPOUT, "plain", 0, npu__ref_map_supported, npu__ref_dropout_prepare,
-      npu__ref_dropout_launch },
+    NPU__KERNEL(NPU_ATEN_RANDPERM, "plain", 0, npu__ref_create_supported, npu__ref_randperm_prepare,
+      npu__ref_randperm_launch),
+    NPU__KERNEL(NPU_ATEN_NATIVE_DROPOUT, "plain", 0, npu__ref_map_supported, npu__ref_dropout_prepare,
+      npu__ref_dropout_launch),
     NPU__REF_MAP_KERNEL(NPU_ATEN_FILL_TENSOR, copy, 2)
     NPU__REF_CREATE_KERNEL(NPU_ATEN_EMPTY_LIKE),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RAND_LIKE),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RANDN_LIKE),
-    { NPU_ATEN_BERNOULLI, "plain", 0, npu__ref_map_supported, npu__ref_create_prepare,
-      npu__ref_bernoulli_launch },
-    { NPU_ATEN_BERNOULLI_P, "plain", 0, npu__ref_map_supported, npu__ref_create_prepare,
-      npu__ref_bernoulli_launch },
+    NPU__KERNEL(NPU_ATEN_BERNOULLI, "plain", 0, npu__ref_map_supported, npu__ref_create_prepare,
+      npu__ref_bernoulli_launch),
+    NPU__KERNEL(NPU_ATEN_BERNOULLI_P, "plain", 0, npu__ref_map_supported, npu__ref_create_prepare,
+      npu__ref_bernoulli_launch),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_LOGSPACE),
-    { NPU_ATEN_TRIL_INDICES, "plain", 0, npu__ref_create_supported, npu__ref_indices_prepare,
-      npu__ref_indices_launch },
-    { NPU_ATEN_TRIU_INDICES, "plain", 0, npu__ref_create_supported, npu__ref_indices_prepare,
-      npu__ref_indices_launch }
+    NPU__KERNEL(NPU_ATEN_TRIL_INDICES, "plain", 0, npu__ref_create_supported, npu__ref_indices_prepare,
+      npu__ref_indices_launch),
+    NPU__KERNEL(NPU_ATEN_TRIU_INDICES, "plain", 0, npu__ref_create_supported, npu__ref_indices_prepare,
+      npu__ref_indices_launch)
 };
 
 static const npu_kernel npu__ref_kernels_alias[] = {
@@ -4724,18 +4849,18 @@ static const npu_kernel npu__ref_kernels_alias[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_POSITIVE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_RESOLVE_CONJ, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_RESOLVE_NEG, npu__ref_same_prepare),
-    { NPU_ATEN_ALPHA_DROPOUT, "plain", 0, npu__ref_map_supported, npu__ref_dropout_prepare,
-      npu__ref_dropout_launch },
-    { NPU_ATEN_FEATURE_DROPOUT, "plain", 0, npu__ref_map_supported, npu__ref_dropout_prepare,
-      npu__ref_dropout_launch }
+    NPU__KERNEL(NPU_ATEN_ALPHA_DROPOUT, "plain", 0, npu__ref_map_supported, npu__ref_dropout_prepare,
+      npu__ref_dropout_launch),
+    NPU__KERNEL(NPU_ATEN_FEATURE_DROPOUT, "plain", 0, npu__ref_map_supported, npu__ref_dropout_prepare,
+      npu__ref_dropout_launch)
 };
 
 static const npu_kernel npu__ref_kernels_npu[] = {
     NPU__REF_COPY_KERNEL(NPU_NPU_GETITEM, npu__ref_same_prepare),
 #ifdef NPU__REF_HAS_AVX2
-    { NPU_NPU_FUSED, "avx2", 10, npu__ref_fused_supported_avx2, npu__ref_fused_prepare_avx2, npu__ref_fused_launch },
+    NPU__KERNEL(NPU_NPU_FUSED, "avx2", 10, npu__ref_fused_supported_avx2, npu__ref_fused_prepare_avx2, npu__ref_fused_launch),
 #endif
-    { NPU_NPU_FUSED, "plain", 0, npu__ref_fused_supported, npu__ref_fused_prepare, npu__ref_fused_launch }
+    NPU__KERNEL(NPU_NPU_FUSED, "plain", 0, npu__ref_fused_supported, npu__ref_fused_prepare, npu__ref_fused_launch)
 };
 
 /* ---- matrix product, convolution -------------------------------------------------------- >>kernels-matrix
@@ -6034,8 +6159,8 @@ static bool npu__ref_is_float_op(const npu_op_info *op)
 }
 
 #define NPU__MATMUL_ROWS(kind)                                                                      \
-    { kind, "packed", 10, npu__ref_is_float_op, npu__ref_matmul_prepare, npu__ref_matmul_launch },  \
-    { kind, "plain", 0, NULL, npu__ref_matmul_prepare_plain, npu__ref_matmul_launch }
+    NPU__KERNEL(kind, "packed", 10, npu__ref_is_float_op, npu__ref_matmul_prepare, npu__ref_matmul_launch),  \
+    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_matmul_prepare_plain, npu__ref_matmul_launch)
 
 static const npu_kernel npu__ref_kernels_matrix[] = {
     NPU__MATMUL_ROWS(NPU_ATEN_LINEAR), NPU__MATMUL_ROWS(NPU_ATEN_MM), NPU__MATMUL_ROWS(NPU_ATEN_BMM),
@@ -6120,7 +6245,7 @@ static npu_status npu__ref_cast_launch(const npu_launch *l, uint32_t part, uint3
 static const npu_kernel npu__ref_kernels_tensor[] = {
     NPU__REF_TENSOR(NPU__REF_MAP_KERNEL)
     NPU__MATMUL_ROWS(NPU_TENSOR_MATMUL),
-    { NPU_TENSOR_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare, npu__ref_cast_launch }
+    NPU__KERNEL(NPU_TENSOR_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare, npu__ref_cast_launch)
 };
 
 /* ---- convolution ---- */
@@ -7070,9 +7195,9 @@ static npu_status npu__ref_conv_back_launch(const npu_launch *l, uint32_t part, 
 }
 
 #define NPU__CONV_ROWS(kind)                                                                                 \
-    { kind, "pointwise", 20, npu__ref_conv_is_pointwise, npu__ref_conv_prepare_pointwise, npu__ref_matmul_launch }, \
-    { kind, "blocked", 10, npu__ref_conv_is_blocked, npu__ref_conv_prepare, npu__ref_conv_launch },          \
-    { kind, "plain", 0, NULL, npu__ref_conv_prepare_plain, npu__ref_conv_launch_plain }
+    NPU__KERNEL(kind, "pointwise", 20, npu__ref_conv_is_pointwise, npu__ref_conv_prepare_pointwise, npu__ref_matmul_launch), \
+    NPU__KERNEL(kind, "blocked", 10, npu__ref_conv_is_blocked, npu__ref_conv_prepare, npu__ref_conv_launch),          \
+    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_conv_prepare_plain, npu__ref_conv_launch_plain)
 
 static const npu_kernel npu__ref_kernels_convolution[] = { NPU__CONV_ROWS(NPU_ATEN_CONV1D),
                                                            NPU__CONV_ROWS(NPU_ATEN_CONV1D_PADDING),
@@ -7080,9 +7205,9 @@ static const npu_kernel npu__ref_kernels_convolution[] = { NPU__CONV_ROWS(NPU_AT
                                                            NPU__CONV_ROWS(NPU_ATEN_CONV2D_PADDING),
                                                            NPU__CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE2D),
                                                            NPU__CONV_ROWS(NPU_ATEN_CONVOLUTION),
-                                                           { NPU_ATEN_CONVOLUTION_BACKWARD, "plain", 0, NULL,
+                                                           NPU__KERNEL(NPU_ATEN_CONVOLUTION_BACKWARD, "plain", 0, NULL,
                                                              npu__ref_conv_back_prepare,
-                                                             npu__ref_conv_back_launch },
+                                                             npu__ref_conv_back_launch),
                                                            NPU__CONV_ROWS(NPU_ATEN_CONV3D),
                                                            NPU__CONV_ROWS(NPU_ATEN_CONV3D_PADDING),
                                                            NPU__CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE1D),
@@ -7465,7 +7590,7 @@ static npu_status npu__ref_contract_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
-#define NPU__CONTRACT_ROW(kind) { kind, "plain", 0, NULL, npu__ref_contract_prepare, npu__ref_contract_launch }
+#define NPU__CONTRACT_ROW(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_contract_prepare, npu__ref_contract_launch)
 
 static const npu_kernel npu__ref_kernels_contraction[] = {
     NPU__CONTRACT_ROW(NPU_ATEN_EINSUM),       NPU__CONTRACT_ROW(NPU_ATEN_OUTER),
@@ -8006,7 +8131,7 @@ static npu_status npu__ref_cross_launch(const npu_launch *l, uint32_t part, uint
     return NPU_OK;
 }
 
-#define NPU__LINALG_ROW(kind) { kind, "plain", 0, NULL, npu__ref_linalg_prepare, npu__ref_linalg_launch }
+#define NPU__LINALG_ROW(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_linalg_prepare, npu__ref_linalg_launch)
 
 static const npu_kernel npu__ref_kernels_linalg[] = {
     NPU__LINALG_ROW(NPU_ATEN_DET),
@@ -8022,11 +8147,11 @@ static const npu_kernel npu__ref_kernels_linalg[] = {
     NPU__LINALG_ROW(NPU_ATEN_LINALG_SOLVE_TRIANGULAR),
     NPU__LINALG_ROW(NPU_ATEN_LINALG_TENSORINV),
     NPU__LINALG_ROW(NPU_ATEN_LINALG_TENSORSOLVE),
-    { NPU_ATEN_LINALG_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch },
-    { NPU_ATEN_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch },
-    { NPU_ATEN_LINALG_MULTI_DOT, "plain", 0, NULL, npu__ref_chain_prepare, npu__ref_chain_launch },
-    { NPU_ATEN_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch },
-    { NPU_ATEN_LINALG_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch }
+    NPU__KERNEL(NPU_ATEN_LINALG_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch),
+    NPU__KERNEL(NPU_ATEN_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch),
+    NPU__KERNEL(NPU_ATEN_LINALG_MULTI_DOT, "plain", 0, NULL, npu__ref_chain_prepare, npu__ref_chain_launch),
+    NPU__KERNEL(NPU_ATEN_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch),
+    NPU__KERNEL(NPU_ATEN_LINALG_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch)
 };
 
 /* ---- recurrent layers ----
@@ -8247,7 +8372,7 @@ static npu_status npu__ref_rnn_launch(const npu_launch *l, uint32_t part, uint32
     return NPU_OK;
 }
 
-#define NPU__RNN_ROW(kind) { kind, "plain", 0, NULL, npu__ref_rnn_prepare, npu__ref_rnn_launch }
+#define NPU__RNN_ROW(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_rnn_prepare, npu__ref_rnn_launch)
 
 static const npu_kernel npu__ref_kernels_recurrent[] = {
     NPU__RNN_ROW(NPU_ATEN_GRU),           NPU__RNN_ROW(NPU_ATEN_GRU_CELL),
@@ -8330,7 +8455,7 @@ static npu_status npu__ref_cdist_launch(const npu_launch *l, uint32_t part, uint
 }
 
 static const npu_kernel npu__ref_kernels_distance[] = {
-    { NPU_ATEN_CDIST, "plain", 0, NULL, npu__ref_cdist_prepare, npu__ref_cdist_launch }
+    NPU__KERNEL(NPU_ATEN_CDIST, "plain", 0, NULL, npu__ref_cdist_prepare, npu__ref_cdist_launch)
 };
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -9678,19 +9803,19 @@ static bool npu__ref_pick_supported(const npu_op_info *op)
 }
 
 #define NPU__REF_PLACE_KERNEL(kind, prepare) \
-    { kind, "plain", 0, npu__ref_pick_supported, prepare, npu__ref_placing_launch }
+    NPU__KERNEL(kind, "plain", 0, npu__ref_pick_supported, prepare, npu__ref_placing_launch)
 
 static const npu_kernel npu__ref_kernels_indexing[] = {
-    { NPU_ATEN_INDEX, "plain", 0, npu__ref_pick_supported, npu__ref_index_prepare, npu__ref_index_launch },
-    { NPU_ATEN_UNSAFE_INDEX, "plain", 0, npu__ref_pick_supported, npu__ref_index_prepare,
-      npu__ref_index_launch },
+    NPU__KERNEL(NPU_ATEN_INDEX, "plain", 0, npu__ref_pick_supported, npu__ref_index_prepare, npu__ref_index_launch),
+    NPU__KERNEL(NPU_ATEN_UNSAFE_INDEX, "plain", 0, npu__ref_pick_supported, npu__ref_index_prepare,
+      npu__ref_index_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_PUT, npu__ref_index_put_prepare),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_UNSAFE_INDEX_PUT, npu__ref_index_put_prepare),
-    { NPU_ATEN_INDEX_SELECT, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare,
-      npu__ref_pick_launch },
-    { NPU_ATEN_TAKE, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare, npu__ref_pick_launch },
-    { NPU_ATEN_TAKE_ALONG_DIM, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare,
-      npu__ref_pick_launch },
+    NPU__KERNEL(NPU_ATEN_INDEX_SELECT, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare,
+      npu__ref_pick_launch),
+    NPU__KERNEL(NPU_ATEN_TAKE, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare, npu__ref_pick_launch),
+    NPU__KERNEL(NPU_ATEN_TAKE_ALONG_DIM, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare,
+      npu__ref_pick_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER, npu__ref_scatter_prepare),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_VALUE, npu__ref_scatter_prepare),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_REDUCE_WORD, npu__ref_scatter_prepare),
@@ -9706,17 +9831,17 @@ static const npu_kernel npu__ref_kernels_indexing[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_SLICE_SCATTER, npu__ref_replace_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_DIAGONAL_SCATTER, npu__ref_replace_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_AS_STRIDED_SCATTER, npu__ref_replace_prepare),
-    { NPU_ATEN_MASKED_SCATTER, "plain", 0, npu__ref_pick_supported, npu__ref_masked_prepare,
-      npu__ref_masked_launch },
-    { NPU_ATEN_MASKED_SELECT, "plain", 0, npu__ref_pick_supported, npu__ref_masked_prepare,
-      npu__ref_masked_launch },
-    { NPU_ATEN_NONZERO, "plain", 0, NULL, NULL, npu__ref_nonzero_launch },
-    { NPU_ATEN_ARGWHERE, "plain", 0, NULL, NULL, npu__ref_nonzero_launch },
+    NPU__KERNEL(NPU_ATEN_MASKED_SCATTER, "plain", 0, npu__ref_pick_supported, npu__ref_masked_prepare,
+      npu__ref_masked_launch),
+    NPU__KERNEL(NPU_ATEN_MASKED_SELECT, "plain", 0, npu__ref_pick_supported, npu__ref_masked_prepare,
+      npu__ref_masked_launch),
+    NPU__KERNEL(NPU_ATEN_NONZERO, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),
+    NPU__KERNEL(NPU_ATEN_ARGWHERE, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_ONE_HOT, npu__ref_one_hot_prepare),
-    { NPU_ATEN_REPEAT_INTERLEAVE, "plain", 0, npu__ref_pick_supported, npu__ref_repeat_prepare,
-      npu__ref_repeat_launch },
-    { NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, "plain", 0, npu__ref_pick_supported, npu__ref_repeat_prepare,
-      npu__ref_repeat_launch },
+    NPU__KERNEL(NPU_ATEN_REPEAT_INTERLEAVE, "plain", 0, npu__ref_pick_supported, npu__ref_repeat_prepare,
+      npu__ref_repeat_launch),
+    NPU__KERNEL(NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, "plain", 0, npu__ref_pick_supported, npu__ref_repeat_prepare,
+      npu__ref_repeat_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_EMBEDDING_DENSE_BACKWARD, npu__ref_embedding_backward_prepare)
 };
 
@@ -10015,7 +10140,7 @@ static npu_status npu__ref_col2im_launch(const npu_launch *l, uint32_t part, uin
 }
 
 #define NPU__REF_BORDER_KERNEL(kind, prepare) \
-    { kind, "plain", 0, npu__ref_pick_supported, prepare, npu__ref_border_launch }
+    NPU__KERNEL(kind, "plain", 0, npu__ref_pick_supported, prepare, npu__ref_border_launch)
 
 static const npu_kernel npu__ref_kernels_border[] = {
     NPU__REF_BORDER_KERNEL(NPU_ATEN_CONSTANT_PAD_ND, npu__ref_pad_prepare),
@@ -10026,29 +10151,29 @@ static const npu_kernel npu__ref_kernels_border[] = {
     NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD2D, npu__ref_pad_prepare),
     NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD3D, npu__ref_pad_prepare),
     NPU__REF_BORDER_KERNEL(NPU_ATEN_PAD, npu__ref_pad_prepare),
-    { NPU_ATEN_TRIL, "plain", 0, npu__ref_pick_supported, npu__ref_triangle_prepare,
-      npu__ref_triangle_launch },
-    { NPU_ATEN_TRIU, "plain", 0, npu__ref_pick_supported, npu__ref_triangle_prepare,
-      npu__ref_triangle_launch },
-    { NPU_ATEN_IM2COL, "plain", 0, npu__ref_pick_supported, npu__ref_columns_prepare,
-      npu__ref_im2col_launch },
-    { NPU_ATEN_COL2IM, "plain", 0, npu__ref_pick_supported, npu__ref_columns_prepare, npu__ref_col2im_launch }
+    NPU__KERNEL(NPU_ATEN_TRIL, "plain", 0, npu__ref_pick_supported, npu__ref_triangle_prepare,
+      npu__ref_triangle_launch),
+    NPU__KERNEL(NPU_ATEN_TRIU, "plain", 0, npu__ref_pick_supported, npu__ref_triangle_prepare,
+      npu__ref_triangle_launch),
+    NPU__KERNEL(NPU_ATEN_IM2COL, "plain", 0, npu__ref_pick_supported, npu__ref_columns_prepare,
+      npu__ref_im2col_launch),
+    NPU__KERNEL(NPU_ATEN_COL2IM, "plain", 0, npu__ref_pick_supported, npu__ref_columns_prepare, npu__ref_col2im_launch)
 };
 
 /* roll is a border that wraps; narrow.Tensor picks. */
 static const npu_kernel npu__ref_kernels_moved[] = {
-    { NPU_ATEN_NARROW_TENSOR, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare,
-      npu__ref_pick_launch },
+    NPU__KERNEL(NPU_ATEN_NARROW_TENSOR, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare,
+      npu__ref_pick_launch),
     NPU__REF_BORDER_KERNEL(NPU_ATEN_ROLL, npu__ref_roll_prepare)
 };
 
 static const npu_kernel npu__ref_kernels_lookup[] = {
-    { NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, "packed", 10, NULL, npu__ref_attention_prepare,
-      npu__ref_attention_launch },
-    { NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, "plain", 0, NULL, npu__ref_attention_prepare_plain,
-      npu__ref_attention_launch },
-    { NPU_ATEN_EMBEDDING, "plain", 0, NULL, npu__ref_embedding_prepare, npu__ref_embedding_launch },
-    { NPU_ATEN_GATHER, "plain", 0, NULL, npu__ref_gather_prepare, npu__ref_gather_launch }
+    NPU__KERNEL(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, "packed", 10, NULL, npu__ref_attention_prepare,
+      npu__ref_attention_launch),
+    NPU__KERNEL(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, "plain", 0, NULL, npu__ref_attention_prepare_plain,
+      npu__ref_attention_launch),
+    NPU__KERNEL(NPU_ATEN_EMBEDDING, "plain", 0, NULL, npu__ref_embedding_prepare, npu__ref_embedding_launch),
+    NPU__KERNEL(NPU_ATEN_GATHER, "plain", 0, NULL, npu__ref_gather_prepare, npu__ref_gather_launch)
 };
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -10830,8 +10955,8 @@ static npu_status npu__ref_instance_norm_prepare_f32(npu_prepare *p)
 
 /* The two variants of a kind whose plain one computes in double. */
 #define NPU__REF_F32_KERNELS(kind, supported, prepare, launch, launch_f32)                         \
-    { kind, "f32", 1, supported, npu__ref_##prepare##_prepare_f32, npu__ref_##launch_f32 },        \
-    { kind, "plain", 0, NULL, npu__ref_##prepare##_prepare, npu__ref_##launch }
+    NPU__KERNEL(kind, "f32", 1, supported, npu__ref_##prepare##_prepare_f32, npu__ref_##launch_f32),        \
+    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_##prepare##_prepare, npu__ref_##launch)
 #define NPU__REF_NORM_KERNELS(kind, prepare) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, prepare, norm_launch, norm_launch)
 
@@ -10848,10 +10973,10 @@ static const npu_kernel npu__ref_kernels_normalization[] = {
     NPU__REF_NORM_KERNELS(NPU_ATEN_INSTANCE_NORM, instance_norm),
     NPU__REF_NORM_KERNELS(NPU_ATEN_RMS_NORM, layer_norm),
     NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_GROUP_NORM, group_norm),
-    { NPU_ATEN_NATIVE_LAYER_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare,
-      npu__ref_norm_backward_launch },
-    { NPU_ATEN_NATIVE_GROUP_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare,
-      npu__ref_norm_backward_launch }
+    NPU__KERNEL(NPU_ATEN_NATIVE_LAYER_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare,
+      npu__ref_norm_backward_launch),
+    NPU__KERNEL(NPU_ATEN_NATIVE_GROUP_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare,
+      npu__ref_norm_backward_launch)
 };
 
 /* ---- pooling: windows over one, two or three dims, the missing ones in front being 1 ---- */
@@ -11248,7 +11373,7 @@ static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
 
 #define NPU__REF_POOL_KERNELS(kind) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, pool, pool_launch, pool_launch_f32)
-#define NPU__REF_POOL_INDEX_KERNEL(kind) { kind, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_pool_index_launch }
+#define NPU__REF_POOL_INDEX_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_pool_index_launch)
 
 static const npu_kernel npu__ref_kernels_pooling[] = {
     NPU__REF_POOL_KERNELS(NPU_ATEN_MAX_POOL2D),
@@ -11268,12 +11393,12 @@ static const npu_kernel npu__ref_kernels_pooling[] = {
     NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL1D),
     NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL2D),
     NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL3D),
-    { NPU_ATEN_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
-      npu__ref_pool_backward_launch },
-    { NPU_ATEN_MAX_POOL2D_WITH_INDICES_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
-      npu__ref_pool_backward_launch },
-    { NPU_ATEN_ADAPTIVE_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
-      npu__ref_pool_backward_launch }
+    NPU__KERNEL(NPU_ATEN_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
+      npu__ref_pool_backward_launch),
+    NPU__KERNEL(NPU_ATEN_MAX_POOL2D_WITH_INDICES_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
+      npu__ref_pool_backward_launch),
+    NPU__KERNEL(NPU_ATEN_ADAPTIVE_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
+      npu__ref_pool_backward_launch)
 };
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -12275,7 +12400,7 @@ static npu_status npu__ref_softmax_launch_f32(const npu_launch *l, uint32_t part
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
 
 #define NPU__REF_STATISTIC_KERNEL(kind) \
-    { kind, "plain", 0, NULL, npu__ref_statistic_prepare, npu__ref_statistic_launch }
+    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_statistic_prepare, npu__ref_statistic_launch)
 
 static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN),
@@ -12295,11 +12420,11 @@ static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIM),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIMS),
-    { NPU_ATEN_ARGMIN, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_arg_max_launch },
+    NPU__KERNEL(NPU_ATEN_ARGMIN, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_arg_max_launch),
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_MIN),
-    { NPU_ATEN_MIN_DIM, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_arg_max_launch },
-    { NPU_ATEN_PROD, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_reduce_launch },
-    { NPU_ATEN_PROD_DIM_INT, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_reduce_launch },
+    NPU__KERNEL(NPU_ATEN_MIN_DIM, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_arg_max_launch),
+    NPU__KERNEL(NPU_ATEN_PROD, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_reduce_launch),
+    NPU__KERNEL(NPU_ATEN_PROD_DIM_INT, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_reduce_launch),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_DIM),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_CORRECTION),
@@ -12319,25 +12444,25 @@ static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_FROBENIUS_NORM_DIM),
     NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX_RAW),
     NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX_RAW),
-    { NPU_ATEN_SAFE_SOFTMAX, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_softmax_launch },
-    { NPU_ATEN_NANSUM, "plain", 0, NULL, npu__ref_nansum_prepare, npu__ref_nansum_launch },
+    NPU__KERNEL(NPU_ATEN_SAFE_SOFTMAX, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_softmax_launch),
+    NPU__KERNEL(NPU_ATEN_NANSUM, "plain", 0, NULL, npu__ref_nansum_prepare, npu__ref_nansum_launch),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NANMEAN),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST),
-    { NPU_ATEN_AMINMAX, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_aminmax_launch },
+    NPU__KERNEL(NPU_ATEN_AMINMAX, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_aminmax_launch),
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE),
-    { NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch },
-    { NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch }
+    NPU__KERNEL(NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch),
+    NPU__KERNEL(NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch)
 };
 
 #define NPU__REF_MATRIX_NORM_KERNELS(kind)                                                         \
-    { kind, "plain", 0, npu__ref_is_matrix_norm, npu__ref_matrix_norm_prepare,                     \
-      npu__ref_matrix_norm_launch },                                                               \
+    NPU__KERNEL(kind, "plain", 0, npu__ref_is_matrix_norm, npu__ref_matrix_norm_prepare,                     \
+      npu__ref_matrix_norm_launch),                                                               \
     NPU__REF_STATISTIC_KERNEL(kind)
 
 static const npu_kernel npu__ref_kernels_norm[] = {
-    { NPU_ATEN_LINALG_MATRIX_NORM, "plain", 0, NULL, npu__ref_matrix_norm_prepare,
-      npu__ref_matrix_norm_launch },
+    NPU__KERNEL(NPU_ATEN_LINALG_MATRIX_NORM, "plain", 0, NULL, npu__ref_matrix_norm_prepare,
+      npu__ref_matrix_norm_launch),
     NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD),
     NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_NORM),
     NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_NORM_ORD_STR)
@@ -12813,8 +12938,8 @@ static npu_status npu__ref_vander_launch(const npu_launch *l, uint32_t part, uin
     return NPU_OK;
 }
 
-#define NPU__REF_SORT_KERNEL(kind) { kind, "plain", 0, NULL, npu__ref_sort_prepare, npu__ref_sort_launch }
-#define NPU__REF_SCAN_KERNEL(kind, launch) { kind, "plain", 0, NULL, npu__ref_order_prepare, launch }
+#define NPU__REF_SORT_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_sort_prepare, npu__ref_sort_launch)
+#define NPU__REF_SCAN_KERNEL(kind, launch) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_order_prepare, launch)
 
 static const npu_kernel npu__ref_kernels_order[] = {
     NPU__REF_SCAN_KERNEL(NPU_ATEN_CUMSUM, npu__ref_scan_launch),
@@ -12838,9 +12963,9 @@ static const npu_kernel npu__ref_kernels_order[] = {
     NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE_SCALAR),
     NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE),
     NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE_SCALAR),
-    { NPU_ATEN_DIFF, "plain", 0, NULL, npu__ref_diff_prepare, npu__ref_diff_launch },
-    { NPU_ATEN_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch },
-    { NPU_ATEN_LINALG_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch }
+    NPU__KERNEL(NPU_ATEN_DIFF, "plain", 0, NULL, npu__ref_diff_prepare, npu__ref_diff_launch),
+    NPU__KERNEL(NPU_ATEN_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch),
+    NPU__KERNEL(NPU_ATEN_LINALG_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch)
 };
 
 /* ---- whole tensors compared ---- */
@@ -13336,19 +13461,19 @@ static npu_status npu__ref_unique_launch(const npu_launch *l, uint32_t part, uin
 }
 
 static const npu_kernel npu__ref_kernels_search[] = {
-    { NPU_ATEN_EQUAL, "plain", 0, NULL, npu__ref_equal_prepare, npu__ref_equal_launch },
-    { NPU_ATEN_ALLCLOSE, "plain", 0, NULL, npu__ref_close_prepare, npu__ref_close_launch },
-    { NPU_ATEN_SEARCHSORTED, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch },
-    { NPU_ATEN_BUCKETIZE, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch },
-    { NPU_ATEN_ISIN, "plain", 0, NULL, npu__ref_isin_prepare, npu__ref_isin_launch },
-    { NPU_ATEN_BINCOUNT, "plain", 0, NULL, NULL, npu__ref_bincount_launch },
-    { NPU_ATEN_HISTC, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch },
-    { NPU_ATEN_HISTOGRAM_BINS_TENSOR, "plain", 0, NULL, npu__ref_histogram_prepare,
-      npu__ref_histogram_launch },
-    { NPU_ATEN_HISTOGRAM_BIN_CT, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch },
-    { NPU_ATEN_UNIQUE2, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch },
-    { NPU_ATEN_UNIQUE_CONSECUTIVE, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch },
-    { NPU_ATEN_UNIQUE_DIM, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch }
+    NPU__KERNEL(NPU_ATEN_EQUAL, "plain", 0, NULL, npu__ref_equal_prepare, npu__ref_equal_launch),
+    NPU__KERNEL(NPU_ATEN_ALLCLOSE, "plain", 0, NULL, npu__ref_close_prepare, npu__ref_close_launch),
+    NPU__KERNEL(NPU_ATEN_SEARCHSORTED, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),
+    NPU__KERNEL(NPU_ATEN_BUCKETIZE, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),
+    NPU__KERNEL(NPU_ATEN_ISIN, "plain", 0, NULL, npu__ref_isin_prepare, npu__ref_isin_launch),
+    NPU__KERNEL(NPU_ATEN_BINCOUNT, "plain", 0, NULL, NULL, npu__ref_bincount_launch),
+    NPU__KERNEL(NPU_ATEN_HISTC, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch),
+    NPU__KERNEL(NPU_ATEN_HISTOGRAM_BINS_TENSOR, "plain", 0, NULL, npu__ref_histogram_prepare,
+      npu__ref_histogram_launch),
+    NPU__KERNEL(NPU_ATEN_HISTOGRAM_BIN_CT, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch),
+    NPU__KERNEL(NPU_ATEN_UNIQUE2, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),
+    NPU__KERNEL(NPU_ATEN_UNIQUE_CONSECUTIVE, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),
+    NPU__KERNEL(NPU_ATEN_UNIQUE_DIM, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch)
 };
 
 /* ---- resize: every result is a sum over taps, which are the product of those of its dims ---- */
@@ -13633,8 +13758,8 @@ static npu_status npu__ref_grid_launch(const npu_launch *l, uint32_t part, uint3
     return NPU_OK;
 }
 
-#define NPU__REF_RESIZE_KERNEL(kind) { kind, "plain", 0, NULL, npu__ref_resize_prepare, npu__ref_resize_launch }
-#define NPU__REF_GRID_KERNEL(kind) { kind, "plain", 0, NULL, npu__ref_grid_prepare, npu__ref_grid_launch }
+#define NPU__REF_RESIZE_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_resize_prepare, npu__ref_resize_launch)
+#define NPU__REF_GRID_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_grid_prepare, npu__ref_grid_launch)
 
 static const npu_kernel npu__ref_kernels_resize[] = {
     NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D),
@@ -13869,13 +13994,13 @@ static npu_status npu__ref_bags_launch(const npu_launch *l, uint32_t part, uint3
 }
 
 static const npu_kernel npu__ref_kernels_vectors[] = {
-    { NPU_ATEN_CDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch },
-    { NPU_ATEN_EUCLIDEAN_DIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch },
-    { NPU_ATEN_PDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch },
-    { NPU_ATEN_PDIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch },
-    { NPU_ATEN_EMBEDDING_BAG_RAW, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch },
-    { NPU_ATEN_EMBEDDING_BAG, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch },
-    { NPU_ATEN_EMBEDDING_BAG_PADDING_IDX, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch }
+    NPU__KERNEL(NPU_ATEN_CDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),
+    NPU__KERNEL(NPU_ATEN_EUCLIDEAN_DIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),
+    NPU__KERNEL(NPU_ATEN_PDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),
+    NPU__KERNEL(NPU_ATEN_PDIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),
+    NPU__KERNEL(NPU_ATEN_EMBEDDING_BAG_RAW, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),
+    NPU__KERNEL(NPU_ATEN_EMBEDDING_BAG, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),
+    NPU__KERNEL(NPU_ATEN_EMBEDDING_BAG_PADDING_IDX, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch)
 };
 
 /* ---- losses of elements: all operands broadcast to one shape ---- */
@@ -14721,11 +14846,11 @@ static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, 
 }
 
 #define NPU__REF_TRAPEZOID_KERNEL(kind) \
-    { kind, "plain", 0, NULL, npu__ref_trapezoid_prepare, npu__ref_trapezoid_launch }
+    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_trapezoid_prepare, npu__ref_trapezoid_launch)
 
 static const npu_kernel npu__ref_kernels_statistics[] = {
-    { NPU_ATEN_COV, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch },
-    { NPU_ATEN_CORRCOEF, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch },
+    NPU__KERNEL(NPU_ATEN_COV, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),
+    NPU__KERNEL(NPU_ATEN_CORRCOEF, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_X),
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_DX),
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_X),
@@ -14734,10 +14859,10 @@ static const npu_kernel npu__ref_kernels_statistics[] = {
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_DX)
 };
 
-#define NPU__REF_LOSS_KERNEL(kind) { kind, "plain", 0, NULL, npu__ref_loss_prepare, npu__ref_loss_launch }
+#define NPU__REF_LOSS_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_loss_prepare, npu__ref_loss_launch)
 #define NPU__REF_ROW_LOSS_KERNEL(kind) \
-    { kind, "plain", 0, NULL, npu__ref_row_loss_prepare, npu__ref_row_loss_launch }
-#define NPU__REF_NLL_KERNEL(kind) { kind, "plain", 0, NULL, npu__ref_nll_prepare, npu__ref_nll_launch }
+    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_row_loss_prepare, npu__ref_row_loss_launch)
+#define NPU__REF_NLL_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_nll_prepare, npu__ref_nll_launch)
 
 static const npu_kernel npu__ref_kernels_loss[] = {
     NPU__REF_LOSS_KERNEL(NPU_ATEN_L1_LOSS),
@@ -14756,13 +14881,13 @@ static const npu_kernel npu__ref_kernels_loss[] = {
     NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS_FORWARD),
     NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS2D_FORWARD),
     NPU__REF_NLL_KERNEL(NPU_ATEN_CROSS_ENTROPY_LOSS),
-    { NPU_ATEN_COSINE_SIMILARITY, "plain", 0, NULL, npu__ref_cosine_prepare, npu__ref_cosine_launch },
-    { NPU_ATEN_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
-      npu__ref_softmax_backward_launch },
-    { NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
-      npu__ref_softmax_backward_launch },
-    { NPU_ATEN_PAIRWISE_DISTANCE, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch },
-    { NPU_ATEN_DIST, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch },
+    NPU__KERNEL(NPU_ATEN_COSINE_SIMILARITY, "plain", 0, NULL, npu__ref_cosine_prepare, npu__ref_cosine_launch),
+    NPU__KERNEL(NPU_ATEN_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
+      npu__ref_softmax_backward_launch),
+    NPU__KERNEL(NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
+      npu__ref_softmax_backward_launch),
+    NPU__KERNEL(NPU_ATEN_PAIRWISE_DISTANCE, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),
+    NPU__KERNEL(NPU_ATEN_DIST, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_COSINE_EMBEDDING_LOSS),
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTI_MARGIN_LOSS),
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS),
@@ -15212,29 +15337,29 @@ static npu_status npu__ref_aicf_gemm_launch(const npu_launch *l, uint32_t part, 
 static const npu_kernel npu__ref_kernels_aicf[] = {
     NPU__REF_MAP_KERNEL(NPU_AICF_ADD, 0, 0)
     NPU__REF_MAP_KERNEL(NPU_AICF_RELU, 0, 0)
-    { NPU_AICF_GEMM, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch },
+    NPU__KERNEL(NPU_AICF_GEMM, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),
     NPU__REF_MAP_KERNEL(NPU_AICF_BIAS_ADD, 0, 0)
     NPU__REF_REDUCE_KERNELS(NPU_AICF_REDUCE_SUM),
-    { NPU_AICF_MSE_GRAD, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch },
+    NPU__KERNEL(NPU_AICF_MSE_GRAD, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
     NPU__REF_MAP_KERNEL(NPU_AICF_RELU_BWD, 0, 0)
-    { NPU_AICF_SGD_STEP, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch },
+    NPU__KERNEL(NPU_AICF_SGD_STEP, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
     NPU__REF_COPY_KERNEL(NPU_AICF_COPY, npu__ref_same_prepare),
-    { NPU_AICF_GRAD_ZERO, "plain", 0, NULL, NULL, npu__ref_aicf_grad_zero_launch },
-    { NPU_AICF_ADAM_STEP, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_adam_launch },
-    { NPU_AICF_STEP_INC, "plain", 0, NULL, NULL, npu__ref_aicf_step_inc_launch },
-    { NPU_AICF_BIAS_CORR, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_bias_corr_launch },
+    NPU__KERNEL(NPU_AICF_GRAD_ZERO, "plain", 0, NULL, NULL, npu__ref_aicf_grad_zero_launch),
+    NPU__KERNEL(NPU_AICF_ADAM_STEP, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_adam_launch),
+    NPU__KERNEL(NPU_AICF_STEP_INC, "plain", 0, NULL, NULL, npu__ref_aicf_step_inc_launch),
+    NPU__KERNEL(NPU_AICF_BIAS_CORR, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_bias_corr_launch),
     NPU__REF_NORM_KERNELS(NPU_AICF_LAYERNORM_FWD, layer_norm),
-    { NPU_AICF_LAYERNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,
-      npu__ref_aicf_layernorm_bwd_launch },
+    NPU__KERNEL(NPU_AICF_LAYERNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,
+      npu__ref_aicf_layernorm_bwd_launch),
     NPU__REF_NORM_KERNELS(NPU_AICF_BATCHNORM_FWD, batch_norm),
-    { NPU_AICF_BATCHNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,
-      npu__ref_aicf_batchnorm_bwd_launch },
-    { NPU_AICF_GEMM_EPILOGUE, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch },
+    NPU__KERNEL(NPU_AICF_BATCHNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,
+      npu__ref_aicf_batchnorm_bwd_launch),
+    NPU__KERNEL(NPU_AICF_GEMM_EPILOGUE, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),
     NPU__REF_SOFTMAX_KERNELS(NPU_AICF_SOFTMAX),
-    { NPU_AICF_SOFTMAX_BWD, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_aicf_softmax_bwd_launch },
-    { NPU_AICF_MSE_LOSS, "plain", 0, NULL, NULL, npu__ref_aicf_mse_loss_launch },
-    { NPU_AICF_CROSS_ENTROPY_FWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_fwd_launch },
-    { NPU_AICF_CROSS_ENTROPY_BWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_bwd_launch }
+    NPU__KERNEL(NPU_AICF_SOFTMAX_BWD, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_aicf_softmax_bwd_launch),
+    NPU__KERNEL(NPU_AICF_MSE_LOSS, "plain", 0, NULL, NULL, npu__ref_aicf_mse_loss_launch),
+    NPU__KERNEL(NPU_AICF_CROSS_ENTROPY_FWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_fwd_launch),
+    NPU__KERNEL(NPU_AICF_CROSS_ENTROPY_BWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_bwd_launch)
 };
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -15624,8 +15749,8 @@ static npu_status npu__ref_nest_launch(const npu_launch *l, uint32_t part, uint3
 /* ---- tables ---- */
 
 static const npu_kernel npu__ref_kernels_structure[] = {
-    { NPU_TENSOR_EMPTY, "plain", 0, NULL, NULL, npu__ref_empty_launch },
-    { NPU_TENSOR_PAD, "plain", 0, npu__ref_map_supported, npu__ref_tensor_pad_prepare, npu__ref_border_launch },
+    NPU__KERNEL(NPU_TENSOR_EMPTY, "plain", 0, NULL, NULL, npu__ref_empty_launch),
+    NPU__KERNEL(NPU_TENSOR_PAD, "plain", 0, npu__ref_map_supported, npu__ref_tensor_pad_prepare, npu__ref_border_launch),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_COLLAPSE_SHAPE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_EXPAND_SHAPE, npu__ref_same_prepare)
 };
@@ -15647,9 +15772,9 @@ static const npu_kernel npu__ref_kernels_loops[] = {
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_MAX),
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_SUM),
 #ifdef NPU__REF_HAS_AVX2
-    { NPU_LINALG_GENERIC, "avx2", 10, npu__ref_nest_supported_avx2, npu__ref_nest_prepare_avx2, npu__ref_nest_launch },
+    NPU__KERNEL(NPU_LINALG_GENERIC, "avx2", 10, npu__ref_nest_supported_avx2, npu__ref_nest_prepare_avx2, npu__ref_nest_launch),
 #endif
-    { NPU_LINALG_GENERIC, "plain", 0, npu__ref_nest_supported, npu__ref_nest_prepare, npu__ref_nest_launch }
+    NPU__KERNEL(NPU_LINALG_GENERIC, "plain", 0, npu__ref_nest_supported, npu__ref_nest_prepare, npu__ref_nest_launch)
 };
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -15745,7 +15870,10 @@ static const npu_kernel *npu__ref_first(const npu_kernel_table *table, npu_kind 
             high = middle;
         }
     }
-    return low < table->num_kernels && table->kernels[low].kind == kind ? &table->kernels[low] : NULL;
+    /* a kind that NPU_IR_HAS_KERNEL left out has rows without functions */
+    return low < table->num_kernels && table->kernels[low].kind == kind && table->kernels[low].launch
+               ? &table->kernels[low]
+               : NULL;
 }
 
 /* ---- executors as a kernel ---- */
@@ -16630,18 +16758,18 @@ static npu_status npu__ref_tile_matmul_launch(const npu_launch *l, uint32_t part
     return NPU_OK;
 }
 
-#define NPU__REF_SPLAT_KERNEL(kind) { kind, "plain", 0, npu__ref_map_supported, npu__ref_splat_prepare, npu__ref_splat_launch }
+#define NPU__REF_SPLAT_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, npu__ref_map_supported, npu__ref_splat_prepare, npu__ref_splat_launch)
 /* What the ops of a program run; sync ops, block numbers and reshape need nothing. */
 static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_CREATE_TILE),
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_FULL),
-    { NPU_BLOCK_LOAD, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch },
-    { NPU_BLOCK_STORE, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_store_launch },
+    NPU__KERNEL(NPU_BLOCK_LOAD, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),
+    NPU__KERNEL(NPU_BLOCK_STORE, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_store_launch),
     NPU__REF_COPY_KERNEL(NPU_BLOCK_MOVE, npu__ref_copy_prepare),
     NPU__REF_COPY_KERNEL(NPU_BLOCK_UB_COPY, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_BLOCK_TRANSPOSE, npu__ref_copy_prepare),
     NPU__REF_BLOCK(NPU__REF_MAP_KERNEL)
-    { NPU_BLOCK_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare, npu__ref_cast_launch },
+    NPU__KERNEL(NPU_BLOCK_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare, npu__ref_cast_launch),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_SUM),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MAX),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MIN),
@@ -16650,8 +16778,8 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MIN),
     NPU__REF_BLOCK_EXPAND(NPU__REF_MAP_KERNEL)
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_EXPANDS),
-    { NPU_BLOCK_MATMUL, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare, npu__ref_tile_matmul_launch },
-    { NPU_BLOCK_MATMUL_ACC, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare, npu__ref_tile_matmul_launch }
+    NPU__KERNEL(NPU_BLOCK_MATMUL, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare, npu__ref_tile_matmul_launch),
+    NPU__KERNEL(NPU_BLOCK_MATMUL_ACC, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare, npu__ref_tile_matmul_launch)
 };
 static const npu_kernel npu__ref_kernels_arith[] = {
     NPU__REF_SPLAT_KERNEL(NPU_ARITH_CONSTANT),
@@ -16956,8 +17084,8 @@ static npu_status npu__ref_tiles_launch(const npu_launch *l, uint32_t part, uint
 }
 
 static const npu_kernel npu__ref_kernels_launch[] = {
-    { NPU_NPU_LAUNCH, "fast", 10, NULL, npu__ref_tiles_prepare, npu__ref_tiles_launch },
-    { NPU_NPU_LAUNCH, "plain", 0, NULL, npu__ref_tiles_prepare_plain, npu__ref_tiles_launch }
+    NPU__KERNEL(NPU_NPU_LAUNCH, "fast", 10, NULL, npu__ref_tiles_prepare, npu__ref_tiles_launch),
+    NPU__KERNEL(NPU_NPU_LAUNCH, "plain", 0, NULL, npu__ref_tiles_prepare_plain, npu__ref_tiles_launch)
 };
 
 /* ---- instances ---- */

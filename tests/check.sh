@@ -118,7 +118,28 @@ symbols() {
     step "exports only npu_ symbols" only_npu_symbols $OUT/plain.o
     step "no variables" no_variables $OUT/plain.o
     step "no printing, abort or exit" lacks $OUT/plain.o "$PRINTS" "printf, abort or exit"
+    step "only listed kernels are linked" only_listed_kernels $OUT/listed.o
+    step "listed kernels have all their loops" listed_choices
     step "debug build" compile_and_run $OUT/debug gcc -std=c99 -O0 $WARN -DNPU_IR_DEBUG tests/compile/implementation.c
+}
+
+only_listed_kernels() { # object: three kernels are listed, one of them elementwise
+    local loops
+    gcc -std=c99 -O1 -fno-pic -fno-pie -c tests/compile/listed.c -o "$1" || return 1
+    loops=$(nm "$1" | grep -oE 'npu__ref_map_[a-z0-9_]+_f32$' | tr '\n' ' ')
+    [ "$loops" = "npu__ref_map_relu_f32 " ] || { echo "elementwise loops: $loops"; return 1; }
+    ! nm "$1" | grep -E 'npu__ref_(conv|pool|rnn|sort|gather|svd|tiles|fused)' &&
+        [ "$(size "$1" $OUT/plain.o | awk 'NR > 1 { print $1 }' | sort -n | head -n 1)" = "$(size "$1" | awk 'NR > 1 { print $1 }')" ]
+}
+
+listed_choices() { # the vectors of ops whose attributes choose the loop, with nothing else listed
+    gcc -std=c99 -O1 -DLISTED_CHOICES -c tests/compile/listed.c -o $OUT/listed_choices.o &&
+        gcc -std=c99 -O1 tests/conformance/conformance.c $OUT/listed_choices.o $LIBS -o $OUT/listed_choices || return 1
+    $OUT/listed_choices -j "$JOBS" -v -o aten.add.Tensor -o aten.sub.Tensor -o aten.rsub.Tensor -o aten.gelu.default \
+        -o aten.gelu_backward.default -o aten.polygamma.default -o aten.isclose.default -o aten.round.decimals \
+        -o aten.bitwise_not.default -o aten.clamp.default -o aten.div.Tensor -o aten.div.Tensor_mode \
+        -o aten.pow.Tensor_Scalar -o aten.glu.default tests/vectors || return 1
+    $OUT/listed_choices -j 1 -o aten.mul.Tensor tests/vectors | grep -q 'no kernel\|NOT_IMPLEMENTED' # and mul is not there
 }
 
 macro() { # name suffix, -D...
