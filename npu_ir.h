@@ -8212,6 +8212,14 @@ typedef struct npu__symbol {
     uint32_t counted; /* value whose elements that are not zero it counts, 0 = another size */
 } npu__symbol;
 
+/* Of a value that a file writes to; all zero is what a value is before it is written to. */
+typedef struct npu__version {
+    uint32_t object; /* whose content it is; 0 = itself */
+    uint32_t now;    /* of an object: its newest content; 0 = itself */
+    uint32_t stamp;  /* of a root: writes so far; of a view: those of its root when `now` was made */
+    uint32_t moved;  /* of an object that changed its shape in place: the value that it is now; 0 = none */
+} npu__version;
+
 /* A growing array: elements, how many, how many fit. */
 #define NPU__ARRAY(type, name) type *name; uint32_t num_##name, cap_##name
 
@@ -8237,6 +8245,7 @@ struct npu_graph {
     NPU__ARRAY(npu__pair, saved);     /* op, value */
     NPU__ARRAY(npu__pair, updates);   /* state, next */
     NPU__ARRAY(npu__pair, aliases);   /* value, name */
+    NPU__ARRAY(npu__version, versions); /* while a file is read that writes to tensors */
     NPU__ARRAY(npu__symbol, symbols);
     NPU__ARRAY(npu_graph *, children);
     NPU__ARRAY(uint32_t, returns); /* specs that npu_returns declares */
@@ -8405,6 +8414,7 @@ NPU_IR_API void npu_graph_destroy(npu_graph *g)
     NPU__RELEASE(g, saved);
     NPU__RELEASE(g, updates);
     NPU__RELEASE(g, aliases);
+    NPU__RELEASE(g, versions);
     NPU__RELEASE(g, symbols);
     NPU__RELEASE(g, children);
     NPU__RELEASE(g, returns);
@@ -19888,6 +19898,650 @@ NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text)
     return text->status;
 }
 
+/* ---- reading: writes ----
+
+   A file may hold ops that write to a tensor: add_, out= forms, arguments that a schema marks "(a!)". They become
+   functional as they are read. A value is then an object: a root, or a view of another object by the op that
+   made it. A write gives its object a new content, and its base one into which that is scattered; whoever names an object
+   reads its newest content, views made again from the newest content of their base. Without writes nothing is kept. */
+
+typedef enum npu__view_how {
+    NPU__VIEW_NONE,     /* no view: a root */
+    NPU__VIEW_ORDER,    /* the elements of the base in their order */
+    NPU__VIEW_PACKED,   /* that, where the base is dense; else nobody knows whether torch made a copy */
+    NPU__VIEW_COPIED,   /* the base where it is dense, else a copy */
+    NPU__VIEW_DTYPE,    /* the base where it has that dtype, else a copy */
+    NPU__VIEW_AGAIN,    /* the op undoes itself */
+    NPU__VIEW_PERMUTE, NPU__VIEW_SELECT, NPU__VIEW_SLICE, NPU__VIEW_NARROW, NPU__VIEW_PARTS, NPU__VIEW_UNBIND,
+    NPU__VIEW_DIAGONAL, NPU__VIEW_STRIDED,
+    NPU__VIEW_OTHER,    /* can be made again, not written through */
+    NPU__VIEW_UNSURE    /* may be a view or a copy */
+} npu__view_how;
+
+static const struct {
+    const char *name; /* of the schema */
+    uint8_t how;
+} npu__views[] = {
+    { "view", NPU__VIEW_ORDER }, { "view_as", NPU__VIEW_ORDER }, { "squeeze", NPU__VIEW_ORDER }, { "unsqueeze", NPU__VIEW_ORDER },
+    { "alias", NPU__VIEW_ORDER }, { "detach", NPU__VIEW_ORDER }, { "positive", NPU__VIEW_ORDER }, { "resolve_conj", NPU__VIEW_ORDER },
+    { "resolve_neg", NPU__VIEW_ORDER }, { "unflatten", NPU__VIEW_ORDER }, { "_reshape_alias", NPU__VIEW_ORDER },
+    { "reshape", NPU__VIEW_PACKED }, { "reshape_as", NPU__VIEW_PACKED }, { "flatten", NPU__VIEW_PACKED }, { "ravel", NPU__VIEW_PACKED },
+    { "contiguous", NPU__VIEW_COPIED }, { "to", NPU__VIEW_DTYPE }, { "t", NPU__VIEW_AGAIN }, { "mT", NPU__VIEW_AGAIN },
+    { "mH", NPU__VIEW_AGAIN }, { "transpose", NPU__VIEW_AGAIN }, { "permute", NPU__VIEW_PERMUTE }, { "select", NPU__VIEW_SELECT },
+    { "slice", NPU__VIEW_SLICE }, { "narrow", NPU__VIEW_NARROW }, { "split", NPU__VIEW_PARTS }, { "chunk", NPU__VIEW_PARTS },
+    { "split_with_sizes", NPU__VIEW_PARTS }, { "tensor_split", NPU__VIEW_PARTS }, { "unbind", NPU__VIEW_UNBIND },
+    { "diagonal", NPU__VIEW_DIAGONAL }, { "as_strided", NPU__VIEW_STRIDED }
+};
+
+#define NPU__MAX_VIEWS 64 /* of views of views: no recursion is deeper */
+
+static bool npu__is_written(const npu_schema_arg *arg) { return arg->type.alias && strchr(arg->type.alias, '!'); }
+
+static npu__version npu__version_at(const npu_graph *g, uint32_t id)
+{
+    npu__version none = { 0, 0, 0, 0 };
+    return id < g->num_versions ? g->versions[id] : none;
+}
+
+/* Makes room for versions of all values. */
+static npu_status npu__versions_cover(npu_graph *g)
+{
+    uint32_t missing = g->num_values - g->num_versions;
+    if (!NPU__RESERVE(g, versions, missing)) {
+        return npu__graph_no_memory(g);
+    }
+    memset(g->versions + g->num_versions, 0, missing * sizeof *g->versions);
+    g->num_versions = g->num_values;
+    return NPU_OK;
+}
+
+static uint32_t npu__object(const npu_graph *g, uint32_t id)
+{
+    npu__version v = npu__version_at(g, id);
+    return v.object ? v.object : id;
+}
+
+static uint32_t npu__content(const npu_graph *g, uint32_t object)
+{
+    npu__version v = npu__version_at(g, object);
+    return v.now ? v.now : object;
+}
+
+/* The arguments of the op that made a view, to be read by name. */
+static npu_op_info npu__view_info(const npu_graph *g, const npu__op *o, npu_bound_arg *args)
+{
+    npu_op_info info;
+    memset(&info, 0, sizeof info);
+    info.num_args = npu__bind_args(g, o, args) ? 0 : o->def->schema->num_args;
+    info.args = args;
+    return info;
+}
+
+static int64_t npu__view_axis(const npu_op_info *info, const npu_spec *base)
+{
+    int64_t dim = npu_op_int(info, "dim", 0);
+    return dim < 0 ? dim + base->rank : dim;
+}
+
+/* Elements in row-major order without gaps, as far as can be told: 1 yes, 0 no, -1 unknown. */
+static int npu__is_dense(const npu_graph *g, uint32_t object, int depth);
+
+/* How an object is a view, and of what: *base is the operand of its op. */
+static npu__view_how npu__view_of(const npu_graph *g, uint32_t object, uint32_t *base, int depth)
+{
+    const npu__value *v = &g->values[object];
+    const npu__op *o = &g->ops[v->producer];
+    npu_bound_arg args[NPU_MAX_ARGS];
+    npu_op_info info;
+    npu__view_how how = NPU__VIEW_NONE;
+    int dense;
+    *base = 0;
+    if (!v->producer || o->num_operands == 0) {
+        return NPU__VIEW_NONE;
+    }
+    *base = g->uses[o->first_operand].value;
+    if (o->def->kind == NPU_NPU_GETITEM) {
+        info = npu__view_info(g, o, args);
+        *base = g->uses[o->first_operand + (uint32_t)npu_op_int(&info, "index", 0)].value;
+        return NPU__VIEW_ORDER;
+    }
+    if (!*base || o->def->schema->num_returns == 0 || !o->def->schema->returns[0].type.alias ||
+        npu__is_written(&o->def->schema->returns[0])) {
+        return NPU__VIEW_NONE;
+    }
+    how = NPU__VIEW_OTHER;
+    for (size_t i = 0; i < NPU__COUNT(npu__views) && strcmp(o->def->space, "aten") == 0; i++) {
+        how = strcmp(npu__views[i].name, o->def->schema->name) == 0 ? (npu__view_how)npu__views[i].how : how;
+    }
+    if (how == NPU__VIEW_DTYPE) {
+        info = npu__view_info(g, o, args);
+        return g->values[*base].spec == v->spec && !npu_op_int(&info, "copy", 0) ? NPU__VIEW_ORDER : NPU__VIEW_NONE;
+    }
+    if (how == NPU__VIEW_PACKED || how == NPU__VIEW_COPIED) {
+        dense = depth < NPU__MAX_VIEWS ? npu__is_dense(g, npu__object(g, *base), depth + 1) : -1;
+        how = dense == 1                                  ? NPU__VIEW_ORDER
+              : dense == 0 && how == NPU__VIEW_COPIED ? NPU__VIEW_NONE
+                                                          : NPU__VIEW_UNSURE;
+    }
+    return how;
+}
+
+/* Does a part of a dense base along an axis lie without gaps? */
+static int npu__part_is_dense(const npu_spec *base, const npu_spec *part, int64_t axis)
+{
+    bool is_first = true;
+    size_t len = 0;
+    for (int64_t i = 0; i < axis; i++) {
+        is_first = is_first && base->dims[i] == 1;
+    }
+    npu_spec_len(part, &len);
+    return is_first ? 1 : len > 1 ? 0 : -1;
+}
+
+static int npu__is_dense(const npu_graph *g, uint32_t object, int depth)
+{
+    uint32_t base, large = 0;
+    npu__view_how how = npu__view_of(g, object, &base, depth);
+    const npu_spec *spec = g->specs[g->values[object].spec], *base_spec = base ? g->specs[g->values[base].spec] : NULL;
+    npu_bound_arg args[NPU_MAX_ARGS];
+    npu_op_info info;
+    int dense;
+    if (how == NPU__VIEW_NONE) {
+        return 1;
+    }
+    dense = depth < NPU__MAX_VIEWS && how != NPU__VIEW_UNSURE ? npu__is_dense(g, npu__object(g, base), depth + 1) : -1;
+    if (how == NPU__VIEW_ORDER || dense != 1) {
+        return how == NPU__VIEW_ORDER ? dense : -1;
+    }
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        large += spec->dims[i] > 1;
+    }
+    info = npu__view_info(g, &g->ops[g->values[object].producer], args);
+    switch (how) {
+    case NPU__VIEW_AGAIN:
+        return large < 2 ? 1 : spec->rank == 2 && npu_op_int(&info, "dim0", 0) != npu_op_int(&info, "dim1", 1) ? 0 : -1;
+    case NPU__VIEW_PERMUTE: return large < 2 ? 1 : large == spec->rank && !npu_spec_equal(spec, base_spec) ? 0 : -1;
+    case NPU__VIEW_SLICE:
+        return npu_op_int(&info, "step", 1) == 1 ? npu__part_is_dense(base_spec, spec, npu__view_axis(&info, base_spec)) : -1;
+    case NPU__VIEW_SELECT:
+    case NPU__VIEW_NARROW:
+    case NPU__VIEW_PARTS:
+    case NPU__VIEW_UNBIND: return npu__part_is_dense(base_spec, spec, npu__view_axis(&info, base_spec));
+    default: return -1;
+    }
+}
+
+static npu_status npu__write_fail(npu_graph *g, uint32_t object, const char *what)
+{
+    const npu__op *o = &g->ops[g->values[object].producer];
+    return npu__graph_fail(g, NPU_ERR_UNSUPPORTED, "%s %s, which %s", what, g->values[object].producer ? o->def->name : "a value",
+                           "cannot be made functional");
+}
+
+/* The op that made a view once more, on another content of its base; its result of the same place. 0 = failed. */
+static uint32_t npu__view_again(npu_graph *g, uint32_t object, uint32_t old_base, uint32_t new_base)
+{
+    const npu__value *v = &g->values[object];
+    npu__op o = g->ops[v->producer];
+    uint32_t result = v->result, num_lists = npu__num_lists(o.def->schema);
+    npu__emission e;
+    npu_op op;
+    memset(&e, 0, sizeof e);
+    g->num_operands = g->num_counts = g->num_packed = 0;
+    if (!NPU__RESERVE(g, operands, o.num_operands) || !NPU__RESERVE(g, counts, num_lists) || !NPU__RESERVE(g, packed, o.attrs_size)) {
+        npu__graph_no_memory(g);
+        return 0;
+    }
+    for (uint32_t i = 0; i < o.num_operands; i++) {
+        uint32_t id = g->uses[o.first_operand + i].value;
+        g->operands[i] = npu__make_value(id == old_base ? new_base : id);
+    }
+    for (uint32_t i = 0; i < num_lists; i++) {
+        g->counts[i] = g->groups[o.groups + i];
+    }
+    e.def = o.def;
+    e.operands = g->operands;
+    e.num_operands = o.num_operands;
+    e.groups = g->counts;
+    if (o.attrs != NPU_NO_INDEX) { /* in the scratch: the blobs may move */
+        memcpy(g->packed, o.attrs_size ? g->blobs + o.attrs : (const uint8_t *)"", o.attrs_size);
+        e.attrs = g->packed ? g->packed : (const uint8_t *)"";
+        e.attrs_size = o.attrs_size;
+    }
+    op = npu__emit(g, &e);
+    return op.id ? g->ops[op.id].first_result + result : 0;
+}
+
+static uint32_t npu__root(const npu_graph *g, uint32_t object)
+{
+    uint32_t base;
+    for (int depth = 0; depth < NPU__MAX_VIEWS && npu__view_of(g, object, &base, 0) != NPU__VIEW_NONE; depth++) {
+        object = npu__object(g, base);
+    }
+    return object;
+}
+
+/* The newest content of an object, made where it has to be. 0 = failed. */
+static uint32_t npu__read_object(npu_graph *g, uint32_t object, int depth)
+{
+    uint32_t base, now, content;
+    npu__view_how how = npu__view_of(g, object, &base, 0);
+    uint32_t writes = npu__version_at(g, npu__root(g, object)).stamp;
+    if (how == NPU__VIEW_NONE || npu__version_at(g, object).stamp == writes) {
+        return npu__content(g, object);
+    }
+    if (depth == NPU__MAX_VIEWS) {
+        npu__write_fail(g, object, "too many views of views:");
+        return 0;
+    }
+    now = npu__read_object(g, npu__object(g, base), depth + 1);
+    if (!now || (now != base && how == NPU__VIEW_UNSURE)) {
+        if (now) {
+            npu__write_fail(g, object, "a tensor was written after");
+        }
+        return 0;
+    }
+    content = now == base ? object : npu__view_again(g, object, base, now);
+    if (!content || npu__versions_cover(g)) {
+        return 0;
+    }
+    g->versions[content].object = object;
+    g->versions[object].now = content;
+    g->versions[object].stamp = writes;
+    return content;
+}
+
+/* Turns a value that a file names into the newest content of what it stands for. */
+static npu_status npu__latest(npu_graph *g, npu_value *v)
+{
+    uint32_t object;
+    if (g->num_versions == 0 || v->id == 0) {
+        return NPU_OK;
+    }
+    object = npu__object(g, v->id);
+    while (npu__version_at(g, object).moved) {
+        object = npu__object(g, npu__version_at(g, object).moved);
+    }
+    v->id = npu__read_object(g, object, 0);
+    return v->id ? NPU_OK : g->diag.status;
+}
+
+static uint32_t npu__first_result(npu_graph *g, npu_op op) { return npu_op_result(g, op, 0).id; }
+
+static uint32_t npu__write_part(npu_graph *g, npu_kind kind, uint32_t base, uint32_t part, const npu_arg *rest, uint32_t num_rest)
+{
+    npu_arg args[6];
+    args[0] = npu_arg_tensor("self", npu__make_value(base));
+    args[1] = npu_arg_tensor("src", npu__make_value(part));
+    for (uint32_t i = 0; i < num_rest; i++) {
+        args[2 + i] = rest[i];
+    }
+    return npu__first_result(g, npu_emit(g, kind, args, 2 + num_rest));
+}
+
+static uint32_t npu__write_slice(npu_graph *g, uint32_t base, uint32_t part, int64_t dim, int64_t start, int64_t end, int64_t step)
+{
+    npu_arg rest[4];
+    rest[0] = npu_arg_int("dim", dim);
+    rest[1] = npu_arg_int("start", start);
+    rest[2] = npu_arg_int("end", end);
+    rest[3] = npu_arg_int("step", step);
+    return npu__write_part(g, NPU_ATEN_SLICE_SCATTER, base, part, rest, 4);
+}
+
+/* The permutation that undoes that of a permute. */
+static uint32_t npu__unpermute(npu_graph *g, const npu_op_info *info, uint32_t part, uint32_t rank)
+{
+    int64_t dims[NPU_MAX_RANK] = { 0 };
+    for (uint32_t i = 0; i < rank; i++) {
+        int64_t dim = npu_op_int_at(info, "dims", i);
+        dims[dim < 0 ? dim + rank : dim] = i;
+    }
+    return npu_permute(g, npu__make_value(part), dims, rank).id;
+}
+
+/* The content of a base after its view got the content `part`. 0 = failed. */
+static uint32_t npu__write_back(npu_graph *g, uint32_t object, npu__view_how how, uint32_t base, uint32_t part)
+{
+    const npu__op *o = &g->ops[g->values[object].producer]; /* until something is emitted */
+    const npu_spec *spec = g->specs[g->values[base].spec], *view = g->specs[g->values[object].spec];
+    uint32_t result = g->values[object].result;
+    npu_bound_arg args[NPU_MAX_ARGS];
+    npu_op_info info = npu__view_info(g, o, args);
+    int64_t dim = npu__view_axis(&info, spec), offset = 0, start;
+    int64_t size[2][NPU_MAX_RANK];
+    npu_arg rest[3];
+    switch (how) {
+    case NPU__VIEW_ORDER:
+        return npu_spec_equal(spec, view) ? part
+                                          : npu__emit_ints(g, NPU_ATEN_VIEW, npu__make_value(part), "size", spec->dims, spec->rank).id;
+    case NPU__VIEW_AGAIN: return npu__view_again(g, object, g->uses[o->first_operand].value, part);
+    case NPU__VIEW_PERMUTE: return npu__unpermute(g, &info, part, view->rank);
+    case NPU__VIEW_SELECT:
+    case NPU__VIEW_UNBIND:
+        rest[0] = npu_arg_int("dim", dim);
+        rest[1] = npu_arg_int("index", how == NPU__VIEW_UNBIND ? (int64_t)result : npu_op_int(&info, "index", 0));
+        return npu__write_part(g, NPU_ATEN_SELECT_SCATTER, base, part, rest, 2);
+    case NPU__VIEW_SLICE:
+        return npu__write_slice(g, base, part, dim, npu_op_int(&info, "start", 0), npu_op_int(&info, "end", INT64_MAX), npu_op_int(&info, "step", 1));
+    case NPU__VIEW_NARROW:
+        start = npu_op_int(&info, "start", 0);
+        start += start < 0 ? spec->dims[dim] : 0;
+        return npu__write_slice(g, base, part, dim, start, start + npu_op_int(&info, "length", 0), 1);
+    case NPU__VIEW_PARTS:
+        for (uint32_t i = 0; i < result; i++) {
+            offset += g->specs[g->values[o->first_result + i].spec]->dims[dim];
+        }
+        return npu__write_slice(g, base, part, dim, offset, offset + view->dims[dim], 1);
+    case NPU__VIEW_DIAGONAL:
+        rest[0] = npu_arg_int("offset", npu_op_int(&info, "offset", 0));
+        rest[1] = npu_arg_int("dim1", npu_op_int(&info, "dim1", 0));
+        rest[2] = npu_arg_int("dim2", npu_op_int(&info, "dim2", 1));
+        return npu__write_part(g, NPU_ATEN_DIAGONAL_SCATTER, base, part, rest, 3);
+    case NPU__VIEW_STRIDED:
+        rest[0] = npu_arg_ints("size", size[0], npu_op_ints(&info, "size", size[0], NPU_MAX_RANK));
+        rest[1] = npu_arg_ints("stride", size[1], npu_op_ints(&info, "stride", size[1], NPU_MAX_RANK));
+        rest[2] = npu_arg_int("storage_offset", npu_op_int(&info, "storage_offset", 0));
+        if (npu__is_dense(g, npu__object(g, g->uses[o->first_operand].value), 0) == 1) {
+            return npu__write_part(g, NPU_ATEN_AS_STRIDED_SCATTER, base, part, rest, 3);
+        }
+        break;
+    default: break;
+    }
+    npu__write_fail(g, object, "a write goes through");
+    return 0;
+}
+
+/* Gives the object of which `old` is a content the new content `now`, and its bases what follows from it. */
+static npu_status npu__write_object(npu_graph *g, uint32_t old, uint32_t now)
+{
+    uint32_t first = npu__object(g, old), object = first, base = 0, writes;
+    for (int depth = 0; depth <= NPU__MAX_VIEWS; depth++) {
+        npu__view_how how = npu__view_of(g, object, &base, 0);
+        uint32_t above = how == NPU__VIEW_NONE ? 0 : npu__object(g, base);
+        uint32_t content = above ? npu__read_object(g, above, 0) : 0;
+        uint32_t next = content ? npu__write_back(g, object, how, content, now) : 0;
+        if ((above && !next) || npu__versions_cover(g)) {
+            return g->diag.status;
+        }
+        g->versions[now].object = object;
+        g->versions[object].now = now;
+        if (!above) {
+            writes = ++g->versions[object].stamp;
+            for (object = first; npu__view_of(g, object, &base, 0) != NPU__VIEW_NONE; object = npu__object(g, base)) {
+                g->versions[object].stamp = writes;
+            }
+            return NPU_OK;
+        }
+        object = above;
+        now = next;
+    }
+    return npu__write_fail(g, object, "too many views of views:");
+}
+
+/* ---- reading: the functional twins of ops that write ---- */
+
+/* What an op that writes stands for. def NULL = it does not write. */
+typedef struct npu__mutation {
+    const npu_op_def *def;  /* the op that is emitted instead */
+    uint64_t written;       /* bit per argument of it */
+    uint32_t num_out;       /* out= tensors besides its arguments */
+    uint32_t num_returned;  /* results of the op in the file */
+    bool is_zero;           /* zero_: fill with 0 */
+    bool moves;             /* squeeze_: the operand becomes a view of itself */
+} npu__mutation;
+
+static uint64_t npu__written_args(const npu_schema *schema)
+{
+    uint64_t bits = 0;
+    for (uint32_t a = 0; a < schema->num_args; a++) {
+        bits |= (uint64_t)npu__is_written(&schema->args[a]) << a;
+    }
+    return bits;
+}
+
+/* "aten.add_.Tensor" in its three parts. */
+typedef struct npu__op_name {
+    char text[NPU__PATTERN_SIZE];
+    const char *space, *base, *overload;
+} npu__op_name;
+
+static bool npu__op_name_split(const char *name, npu__op_name *out)
+{
+    char *point;
+    out->space = "";
+    out->base = out->text;
+    out->overload = "";
+    if (!npu__pattern_read(name, out->text)) {
+        return false;
+    }
+    point = strchr(out->text, '.');
+    if (point) {
+        *point = 0;
+        out->space = out->text;
+        out->base = point + 1;
+        point = strchr(point + 1, '.');
+    }
+    if (point) {
+        *point = 0;
+        out->overload = point + 1;
+    }
+    return true;
+}
+
+/* space.base[.overload], base cut to `len` characters and `more` behind it. */
+static const npu_op_def *npu__find_twin(const npu_registry *r, const npu__op_name *name, const char *base, size_t len,
+                                        const char *more, const char *overload)
+{
+    char text[NPU__PATTERN_SIZE + 32];
+    const npu_op_def *def;
+    snprintf(text, sizeof text, "%s.%.*s%s%s%s", name->space, (int)len, base, more, overload[0] ? "." : "", overload);
+    def = npu_registry_find(r, text);
+    return def && npu__written_args(def->schema) == 0 ? def : NULL;
+}
+
+/* In-place ops whose twin is not found by dropping the underscore. */
+static const struct {
+    const char *base, *overload, *twin, *twin_overload;
+} npu__irregular_twins[] = {
+    { "pow_", "Tensor", "pow", "Tensor_Tensor" }, { "pow_", "Scalar", "pow", "Tensor_Scalar" }, { "transpose_", "", "transpose", "int" },
+    { "zero_", "", "fill", "Scalar" }, { "clip_", "", "clamp", "" }, { "clip_", "Tensor", "clamp", "Tensor" },
+    { "swapaxes_", "", "transpose", "int" }, { "swapdims_", "", "transpose", "int" }
+};
+
+static const npu_op_def *npu__inplace_twin(const npu_registry *r, const npu__op_name *name)
+{
+    size_t len = strlen(name->base);
+    const char *overload = strcmp(name->overload, "default") == 0 ? "" : name->overload;
+    if (len > 5 && strncmp(name->base, "__i", 3) == 0 && strcmp(name->base + len - 2, "__") == 0) { /* __iand__ */
+        return npu__find_twin(r, name, "__", 2, name->base + 3, overload);
+    }
+    if (len < 2 || name->base[len - 1] != '_' || name->base[len - 2] == '_') {
+        return NULL;
+    }
+    for (size_t i = 0; i < NPU__COUNT(npu__irregular_twins); i++) {
+        if (strcmp(npu__irregular_twins[i].base, name->base) == 0 && strcmp(npu__irregular_twins[i].overload, overload) == 0) {
+            return npu__find_twin(r, name, npu__irregular_twins[i].twin, 32, "", npu__irregular_twins[i].twin_overload);
+        }
+    }
+    return npu__find_twin(r, name, name->base, len - 1, "", name->overload);
+}
+
+static bool npu__has_suffix(const char *text, const char *suffix)
+{
+    size_t len = strlen(text), n = strlen(suffix);
+    return len >= n && strcmp(text + len - n, suffix) == 0;
+}
+
+/* The twin of an out= op: the overload without its suffix, else the usual one; it has to know every attribute. */
+static const npu_op_def *npu__out_twin(const npu_registry *r, const npu__op_name *name, const char *const *attrs, uint32_t num_attrs)
+{
+    static const char *const suffixes[] = { "_out", "_max", "_min", "_values", "out", "values" };
+    static const char *const usual[] = { NULL, "", "Tensor", "dim", "dim_IntList", "dim_int", "self" };
+    char own[NPU__PATTERN_SIZE] = "";
+    for (size_t s = 0; s < NPU__COUNT(suffixes) && !own[0]; s++) {
+        if (npu__has_suffix(name->overload, suffixes[s])) {
+            snprintf(own, sizeof own, "%.*s", (int)(strlen(name->overload) - strlen(suffixes[s])), name->overload);
+            for (size_t u = 0; u < NPU__COUNT(usual); u++) {
+                const npu_op_def *def = npu__find_twin(r, name, name->base, strlen(name->base), "", usual[u] ? usual[u] : own[0] ? own : "?");
+                bool fits = def && def->schema->num_returns;
+                for (uint32_t i = 0; fits && i < num_attrs; i++) {
+                    fits = npu_schema_find_arg(def->schema, attrs[i]) >= 0;
+                }
+                if (fits) {
+                    return def;
+                }
+            }
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Finds out whether an op writes, and what to emit for it. `attrs` are the names of its attributes. The library's own form
+   means a built-in op as it is. Errors: UNSUPPORTED (it writes, and has no twin that does not). */
+static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const char *const *attrs, uint32_t num_attrs,
+                                     bool is_own_form, npu__mutation *m)
+{
+    static const char *const moving[] = { "squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_" };
+    const npu_op_def *def = npu_registry_find(g->registry, op_type);
+    npu__op_name name;
+    bool is_inplace, is_out;
+    size_t len;
+    memset(m, 0, sizeof *m);
+    if ((def && (npu__written_args(def->schema) == 0 || (is_own_form && !def->is_custom))) ||
+        !npu__op_name_split(op_type, &name)) {
+        return NPU_OK;
+    }
+    len = strlen(name.base);
+    is_inplace = len > 1 && name.base[len - 1] == '_' && (name.base[len - 2] != '_' || strncmp(name.base, "__i", 3) == 0);
+    is_out = npu__has_suffix(name.overload, "out") || strcmp(name.overload, "values") == 0 || npu__has_suffix(name.overload, "_max") ||
+             npu__has_suffix(name.overload, "_min") || npu__has_suffix(name.overload, "_values");
+    if (def) {
+        m->def = is_inplace ? npu__inplace_twin(g->registry, &name)
+                            : npu__find_twin(g->registry, &name, name.base, len, "_functional", name.overload);
+        m->written = npu__written_args(def->schema);
+        m->num_returned = def->schema->num_returns;
+    } else if (is_inplace) {
+        m->def = npu__inplace_twin(g->registry, &name);
+        m->written = m->num_returned = 1;
+    } else if (is_out) {
+        m->def = npu__out_twin(g->registry, &name, attrs, num_attrs);
+        m->num_out = m->num_returned = m->def ? m->def->schema->num_returns : 0;
+    }
+    m->is_zero = is_inplace && strcmp(name.base, "zero_") == 0;
+    for (size_t i = 0; i < NPU__COUNT(moving); i++) {
+        m->moves = m->moves || strcmp(moving[i], name.base) == 0;
+    }
+    m->def = m->num_returned > NPU_MAX_ARGS ? NULL : m->def;
+    return m->def || (!def && strcmp(name.space, "aten") != 0) || (!is_inplace && !is_out && !def)
+               ? NPU_OK
+               : npu__graph_fail(g, NPU_ERR_UNSUPPORTED, "%.80s writes to a tensor, and no op is registered that does the same without",
+                                 op_type);
+}
+
+/* A result as the new content of an object: of its dtype, if that may be lost, and of its shape. 0 = failed. */
+static uint32_t npu__written_value(npu_graph *g, uint32_t old, uint32_t now)
+{
+    const npu_spec *from = g->specs[g->values[now].spec], *to = g->specs[g->values[old].spec];
+    npu_spec as = *from;
+    as.dtype = to->dtype;
+    as.wrapped = to->wrapped;
+    if (!npu_spec_equal(&as, to)) {
+        npu__graph_fail(g, NPU_ERR_SHAPE, "a write changes the shape of what it writes to");
+        return 0;
+    }
+    if (from->dtype == to->dtype) {
+        return now;
+    }
+    if (npu__dtype_rank((npu_dtype)from->dtype) > npu__dtype_rank((npu_dtype)to->dtype)) {
+        npu__graph_fail(g, NPU_ERR_DTYPE, "%s cannot be written to a tensor of %s", npu_dtype_name((npu_dtype)from->dtype),
+                        npu_dtype_name((npu_dtype)to->dtype));
+        return 0;
+    }
+    return npu_to(g, npu__make_value(now), (npu_dtype)to->dtype).id;
+}
+
+/* Every tensor that is written has to be given. */
+static npu_status npu__count_written(npu_graph *g, const npu__mutation *m, const npu_value *contents, uint32_t num_contents)
+{
+    uint32_t count = m->num_out;
+    for (uint64_t bits = m->written; bits; bits &= bits - 1) {
+        count++;
+    }
+    for (uint32_t i = 0; i < num_contents; i++) {
+        count += contents[i].id == 0;
+    }
+    return count == num_contents ? NPU_OK
+                                 : npu__graph_fail(g, NPU_ERR_ARITY, "%s takes the place of an op that writes to %u tensors, %u are given",
+                                                   m->def->name, (unsigned)count, (unsigned)num_contents);
+}
+
+/* Lets objects be what the op in place of one that writes has made: first its other results, then what it wrote, in the
+   order of the arguments. `contents` are those of the objects; `results` those of the op in the file. */
+static npu_status npu__apply_mutation(npu_graph *g, const npu__mutation *m, npu_op op, const npu_value *contents,
+                                      uint32_t num_contents, npu_value *results)
+{
+    uint32_t num_made = npu_op_num_results(g, op), plain = num_made - num_contents;
+    if (num_made < num_contents || num_made < m->num_returned) {
+        return npu__graph_fail(g, NPU_ERR_ARITY, "%s has %u results for %u tensors that are written", m->def->name, (unsigned)num_made,
+                               (unsigned)num_contents);
+    }
+    for (uint32_t i = 0; i < num_made; i++) {
+        npu_value made = npu_op_result(g, op, i);
+        npu_status status = NPU_OK;
+        if (i >= plain && m->moves) {
+            status = npu__versions_cover(g);
+            if (status == NPU_OK) {
+                g->versions[npu__object(g, contents[i - plain].id)].moved = made.id;
+            }
+        } else if (i >= plain) {
+            made.id = npu__written_value(g, contents[i - plain].id, made.id);
+            status = made.id ? npu__write_object(g, contents[i - plain].id, made.id) : g->diag.status;
+        }
+        if (status) {
+            return status;
+        }
+        if (i < m->num_returned) {
+            results[i] = made;
+        }
+    }
+    return NPU_OK;
+}
+
+static bool npu__has_update(const npu_graph *g, uint32_t state)
+{
+    for (uint32_t i = 0; i < g->num_updates; i++) {
+        if (g->updates[i].a == state) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What was written to an input or a parameter is one more output, "<name>.new"; a state has it in the next run. */
+static npu_status npu__end_mutation(npu_graph *g)
+{
+    for (uint32_t id = 1; id < g->num_versions; id++) {
+        const npu__version v = g->versions[id];
+        const npu__value *value = &g->values[id];
+        char label[16];
+        npu_text name = npu_text_make(&g->allocator);
+        npu_status status = NPU_OK;
+        if (v.stamp && value->role == NPU_ROLE_STATE && !npu__has_update(g, id)) {
+            status = npu_update(g, npu__make_value(id), npu__make_value(v.now));
+        } else if (v.stamp && (value->role == NPU_ROLE_INPUT || value->role == NPU_ROLE_PARAM)) {
+            npu_text_printf(&name, "%s.new", npu__value_label(g, id, label));
+            status = name.status ? npu__graph_no_memory(g) : npu_output(g, name.data, npu__make_value(v.now));
+        }
+        npu_text_free(&name);
+        if (status) {
+            return status;
+        }
+    }
+    return NPU_OK;
+}
+
 /* ---- reading: tokens ---- */
 
 enum { /* or a character */
@@ -20257,6 +20911,12 @@ static uint32_t npu__find_label(const npu__parser *p, uint32_t number)
     return low < p->num_labels && p->labels[low].a == number ? p->labels[low].b : 0;
 }
 
+/* What a value that is named stands for by now. */
+static npu_status npu__parse_latest(npu__parser *p, npu_value *v)
+{
+    return npu__latest(p->g, v) ? npu__parse_built(p) : NPU_OK;
+}
+
 static npu_status npu__parse_value(npu__parser *p, npu_value *out)
 {
     const char *name = NULL;
@@ -20268,7 +20928,7 @@ static npu_status npu__parse_value(npu__parser *p, npu_value *out)
             return status;
         }
         out->id = npu__find_label(p, number);
-        return out->id ? NPU_OK
+        return out->id ? npu__parse_latest(p, out)
                        : npu__parse_fail(p, NPU_ERR_NOT_FOUND, "value %%%u is not defined before this line",
                                          (unsigned)number);
     }
@@ -20278,7 +20938,7 @@ static npu_status npu__parse_value(npu__parser *p, npu_value *out)
     }
     *out = npu_graph_find(p->g, name);
     return out->id
-               ? NPU_OK
+               ? npu__parse_latest(p, out)
                : npu__parse_fail(p, NPU_ERR_NOT_FOUND, "value '%.80s' is not defined before this line", name);
 }
 
@@ -20342,7 +21002,7 @@ static npu_status npu__parse_word_item(npu__parser *p, bool is_dtype, npu_arg *o
     }
     *out = npu_arg_tensor(out->name, npu_graph_find(p->g, word));
     return out->as.value.id
-               ? NPU_OK
+               ? npu__parse_latest(p, &out->as.value)
                : npu__parse_fail(p, NPU_ERR_NOT_FOUND, "value '%.80s' is not defined before this line", word);
 }
 
@@ -20867,6 +21527,9 @@ static npu_status npu__parse_end(npu__parser *p)
         return npu__parse_fail(p, NPU_ERR_PARSE, "end without a child graph");
     }
     npu_graph_at(p->g, NULL, 0);
+    if (npu__end_mutation(p->g)) {
+        return npu__parse_built(p);
+    }
     p->num_labels = p->first_label[--p->depth];
     p->g = p->stack[p->depth - 1];
     return NPU_OK;
@@ -20974,23 +21637,72 @@ static npu_status npu__parse_op_notes(npu__parser *p, const char **name, uint32_
     return status;
 }
 
-/* Names and numbers for the results of op. */
-static npu_status npu__define_results(npu__parser *p, npu_op op)
+/* Names and numbers for the results of an op. */
+static npu_status npu__define_results(npu__parser *p, const npu_op_def *def, const npu_value *results, uint32_t count)
 {
     npu_status status = NPU_OK;
-    if (npu_op_num_results(p->g, op) != p->num_targets) {
-        return npu__parse_fail(p, NPU_ERR_ARITY, "%s: it has %u results, %u are named",
-                               npu_op_definition(p->g, op)->name, (unsigned)npu_op_num_results(p->g, op),
+    if (count != p->num_targets) {
+        return npu__parse_fail(p, NPU_ERR_ARITY, "%s: it has %u results, %u are named", def->name, (unsigned)count,
                                (unsigned)p->num_targets);
     }
     for (uint32_t i = 0; i < p->num_targets && status == NPU_OK; i++) {
-        uint32_t id = npu_op_result(p->g, op, i).id;
+        uint32_t id = results[i].id;
         if (npu__value_name_set(p->g, id, p->targets[i].name)) {
             return npu__parse_built(p);
         }
         status = npu__define_label(p, &p->targets[i], id);
     }
     return status;
+}
+
+static npu_status npu__define_op(npu__parser *p, npu_op op)
+{
+    uint32_t count = npu_op_num_results(p->g, op);
+    npu_value *results = (npu_value *)npu__arena_alloc(&p->scratch, (count + 1) * sizeof *results);
+    for (uint32_t i = 0; results && i < count; i++) {
+        results[i] = npu_op_result(p->g, op, i);
+    }
+    return results ? npu__define_results(p, npu_op_definition(p->g, op), results, count) : npu__parse_no_memory(p);
+}
+
+/* The tensors that an op which writes is given to write to: out= ones leave the arguments. */
+static npu_status npu__parse_written(npu__parser *p, const npu__mutation *m, npu_arg *args, uint32_t *num_args,
+                                     npu_value *contents, uint32_t *num_contents)
+{
+    uint32_t kept = 0;
+    *num_contents = 0;
+    for (uint32_t i = 0; i < *num_args; i++) {
+        int a = npu__arg_target(m->def->schema, args, i);
+        bool is_out = a < 0 && args[i].form == NPU_ARG_TENSOR && args[i].name;
+        if (is_out || (a >= 0 && (m->written >> a & 1u) && args[i].form == NPU_ARG_TENSOR)) {
+            contents[(*num_contents)++] = args[i].as.value;
+        }
+        if (!is_out) {
+            args[kept++] = args[i];
+        }
+    }
+    *num_args = kept;
+    return NPU_OK == npu__count_written(p->g, m, contents, *num_contents) ? NPU_OK : npu__parse_built(p);
+}
+
+/* Emits the twin of an op that writes, and lets what it wrote to be its results. */
+static npu_status npu__parse_mutation(npu__parser *p, const npu__mutation *m, npu_arg *args, uint32_t num_args, npu_op *op)
+{
+    npu_value contents[NPU_MAX_ARGS + 1], results[NPU_MAX_ARGS];
+    uint32_t num_contents = 0;
+    npu_status status;
+    if (m->is_zero && num_args < NPU_MAX_ARGS) {
+        args[num_args++] = npu_arg_int("value", 0);
+    }
+    status = npu__parse_written(p, m, args, &num_args, contents, &num_contents);
+    if (status) {
+        return status;
+    }
+    *op = npu__emit_args(p->g, m->def, args, num_args, NULL, 0);
+    if (!op->id || npu__apply_mutation(p->g, m, *op, contents, num_contents, results)) {
+        return npu__parse_built(p);
+    }
+    return npu__define_results(p, m->def, results, m->num_returned);
 }
 
 /* OP(args) and what follows it */
@@ -21000,18 +21712,25 @@ static npu_status npu__parse_call(npu__parser *p, const char *name)
     npu_arg args[NPU_MAX_ARGS];
     uint32_t num_args = 0, constraints = 0;
     const char *label = NULL;
+    npu__mutation m;
     npu_op op;
-    npu_status status = npu__parse_args(p, def, args, &num_args);
+    npu_status status = npu__find_mutation(p->g, name, NULL, 0, true, &m) ? npu__parse_built(p) : NPU_OK;
+    status = status ? status : npu__parse_args(p, m.def ? m.def : def, args, &num_args);
     status = status ? status : npu__parse_op_notes(p, &label, &constraints);
     if (status) {
         return status;
+    }
+    if (m.def) {
+        status = npu__parse_mutation(p, &m, args, num_args, &op);
+        return status || !(npu_op_set_name(p->g, op, label) || npu_op_set_constraints(p->g, op, constraints)) ? status
+                                                                                                              : npu__parse_built(p);
     }
     op = def ? npu__emit_args(p->g, def, args, num_args, p->num_specs ? p->specs : NULL, p->num_specs)
              : npu_emit_typed(p->g, name, args, num_args, p->specs, p->num_specs);
     if (!op.id || npu_op_set_name(p->g, op, label) || npu_op_set_constraints(p->g, op, constraints)) {
         return npu__parse_built(p);
     }
-    return npu__define_results(p, op);
+    return npu__define_op(p, op);
 }
 
 /* VALUE, .. = OP(..), or OP(..) without results */
@@ -21087,6 +21806,9 @@ static npu_status npu__parse_lines(npu__parser *p)
     if (status == NPU_OK && p->depth != 1) {
         status =
             npu__parse_fail(p, NPU_ERR_PARSE, p->depth ? "a child graph has no end" : "there is no graph");
+    }
+    if (status == NPU_OK && npu__end_mutation(p->g)) {
+        status = npu__parse_built(p);
     }
     return status;
 }
@@ -22173,6 +22895,25 @@ static npu_status npu__node_bind_unknown(npu__loader *l, npu__node *c)
 
 /* ---- JSON: nodes ---- */
 
+/* A failure of the graph, with the node in front. */
+static npu_status npu__json_built(npu__loader *l)
+{
+    npu_status status = npu__parse_built(&l->p);
+    npu_diag *diag = &l->p.diag;
+    char message[sizeof diag->message];
+    if (l->node && strncmp(diag->message, "node '", 6) != 0) {
+        npu__copy_head(message, sizeof message, diag->message);
+        snprintf(diag->message, sizeof diag->message, "node '%.60s': %.180s", l->node, message);
+    }
+    return status;
+}
+
+/* What a value that is named stands for by now. */
+static npu_status npu__json_latest(npu__loader *l, npu_value *v)
+{
+    return npu__latest(l->p.g, v) ? npu__json_built(l) : NPU_OK;
+}
+
 /* The value that a tensor's record stands for: by its producer, else by name. */
 static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_value *out)
 {
@@ -22191,7 +22932,8 @@ static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_v
                                   producer->as.str, (unsigned)entry->count, (long long)index->as.i);
         }
         out->id = entry->count ? l->results[entry->first + (index ? (uint32_t)index->as.i : 0)] : 0;
-        return out->id ? NPU_OK : npu__json_fail(l, meta, NPU_ERR_RANGE, "'%.60s' has no results", producer->as.str);
+        return out->id ? npu__json_latest(l, out)
+                       : npu__json_fail(l, meta, NPU_ERR_RANGE, "'%.60s' has no results", producer->as.str);
     }
     status = npu__json_need_name(l, meta, "name", &name);
     if (status) {
@@ -22201,7 +22943,8 @@ static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_v
     if (npu__map_find(&l->shadowed, name)) {
         return npu__json_fail(l, meta, NPU_ERR_GRAPH, "two values are named '%.60s': name its producer_node", name);
     }
-    return out->id ? NPU_OK : npu__json_fail(l, meta, NPU_ERR_NOT_FOUND, "'%.60s' is no weight, input or result", name);
+    return out->id ? npu__json_latest(l, out)
+                   : npu__json_fail(l, meta, NPU_ERR_NOT_FOUND, "'%.60s' is no weight, input or result", name);
 }
 
 /* The inputs of a node: null is a hole. */
@@ -22318,18 +23061,6 @@ static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__jso
                           : npu__emit_args(l->p.g, call.def, call.args, call.num_args, specs, num_specs);
 }
 
-/* A failure of the graph, with the node in front. */
-static npu_status npu__json_built(npu__loader *l)
-{
-    npu_status status = npu__parse_built(&l->p);
-    npu_diag *diag = &l->p.diag;
-    char message[sizeof diag->message];
-    if (l->node && strncmp(diag->message, "node '", 6) != 0) {
-        npu__copy_head(message, sizeof message, diag->message);
-        snprintf(diag->message, sizeof diag->message, "node '%.60s': %.180s", l->node, message);
-    }
-    return status;
-}
 
 /* Results of a converter in the scratch arena; *made stays NULL where the node is to be read by its schema. */
 static npu_status npu__json_convert(npu__loader *l, const char *op_type, const npu__json *attrs, const npu_spec *specs,
@@ -22378,6 +23109,80 @@ static npu_status npu__json_convert(npu__loader *l, const char *op_type, const n
     return NPU_OK;
 }
 
+/* The names of the attributes that are arguments, in the scratch arena. */
+static const char **npu__json_attr_names(npu__loader *l, const npu__json *attrs, uint32_t *count)
+{
+    uint32_t capacity = attrs ? attrs->count + 1 : 1;
+    const char **names = (const char **)npu__arena_alloc(&l->p.scratch, capacity * sizeof *names);
+    *count = 0;
+    for (const npu__json *m = attrs && names ? attrs->as.first : NULL; m; m = m->next) {
+        if (!npu__is_node_word(m->key)) {
+            names[(*count)++] = m->key;
+        }
+    }
+    return names;
+}
+
+/* Binds a node whose op writes to the twin of that op, and finds what is written: out= tensors are the last inputs. */
+static npu_status npu__node_bind_mutation(npu__loader *l, const npu__mutation *m, npu__node *c, npu_value *contents,
+                                          uint32_t *num_contents)
+{
+    npu_status status;
+    uint32_t num_out = m->num_out;
+    *num_contents = 0;
+    if (l->num_in < num_out) {
+        return npu__json_fail(l, c->attrs, NPU_ERR_ARITY, "%u input tensors, the op writes to %u", (unsigned)l->num_in, (unsigned)num_out);
+    }
+    l->num_in -= num_out;
+    c->def = m->def;
+    status = npu__node_bind(l, c);
+    for (uint32_t i = 0; status == NPU_OK && i < c->num_args; i++) {
+        int a = npu_schema_find_arg(m->def->schema, c->args[i].name);
+        if (a >= 0 && (m->written >> a & 1u) && c->args[i].form == NPU_ARG_TENSOR) {
+            contents[(*num_contents)++] = c->args[i].as.value;
+        }
+    }
+    for (uint32_t i = 0; i < num_out && *num_contents < NPU_MAX_ARGS; i++) {
+        contents[(*num_contents)++] = l->in[l->num_in + i];
+    }
+    if (status == NPU_OK && m->is_zero) {
+        c->args[c->num_args++] = npu_arg_int("value", 0);
+    }
+    return status ? status : npu__count_written(l->p.g, m, contents, *num_contents) ? npu__json_built(l) : NPU_OK;
+}
+
+/* Reads a node whose op writes to tensors; *made stays NULL where it does not. */
+static npu_status npu__json_mutate(npu__loader *l, const char *op_type, const npu__json *attrs, npu_value **made, uint32_t *num_made)
+{
+    npu__mutation m;
+    npu__node call;
+    npu_value contents[NPU_MAX_ARGS];
+    uint32_t num_names = 0, num_contents = 0;
+    const char **names = npu__json_attr_names(l, attrs, &num_names);
+    npu_op op;
+    npu_status status = names ? NPU_OK : npu__parse_no_memory(&l->p);
+    *made = NULL;
+    if (status || npu__find_mutation(l->p.g, op_type, names, num_names, false, &m)) {
+        return status ? status : npu__json_built(l);
+    }
+    if (!m.def) {
+        return NPU_OK;
+    }
+    memset(&call, 0, sizeof call);
+    call.attrs = attrs;
+    status = npu__node_bind_mutation(l, &m, &call, contents, &num_contents);
+    if (status) {
+        return status;
+    }
+    op = npu__emit_args(l->p.g, m.def, call.args, call.num_args, NULL, 0);
+    *made = (npu_value *)npu__arena_alloc(&l->p.scratch, NPU_MAX_ARGS * sizeof **made);
+    *num_made = m.num_returned;
+    if (!op.id || !*made) {
+        return *made ? npu__json_built(l) : npu__parse_no_memory(&l->p);
+    }
+    return npu__apply_mutation(l->p.g, &m, op, contents, num_contents, *made) ? npu__json_built(l) : NPU_OK;
+}
+
 /* Converts or emits a node; its results go to the scratch arena. */
 static npu_status npu__json_make(npu__loader *l, const char *op_type, const npu__json *attrs, const npu_spec *specs,
                                  uint32_t num_specs, npu_value **made, uint32_t *num_made)
@@ -22386,6 +23191,9 @@ static npu_status npu__json_make(npu__loader *l, const char *op_type, const npu_
     npu_op op;
     npu_status status = npu__json_convert(l, op_type, attrs, specs, num_specs, made);
     *num_made = num_specs;
+    if (status == NPU_OK && !*made) {
+        status = npu__json_mutate(l, op_type, attrs, made, num_made);
+    }
     if (status || *made) {
         return status;
     }
@@ -22473,7 +23281,8 @@ static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
     status = status ? status : npu__json_each(l, keys, npu__json_mapping);
     status = status ? status : npu__json_each(l, nodes, npu__json_node);
     l->node = NULL;
-    return status ? status : npu__json_each(l, outputs, npu__json_output);
+    status = status ? status : npu__json_each(l, outputs, npu__json_output);
+    return status || npu__end_mutation(l->p.g) == NPU_OK ? status : npu__parse_built(&l->p);
 }
 
 static npu_status npu__json_load(npu__loader *l, const npu_graph_desc *desc)

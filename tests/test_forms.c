@@ -302,7 +302,7 @@ static void test_unknown_ops(void)
         "npu_ir 1\ngraph main\ninput x : f32[2]\n"
         "%2, b = \"my::op\"(t=x, hole=none, l=[x, none], i=-3, f=2.0, g=true, s='it\\'s', d=bf16, li=[1, 2], lf=[0.5, 1.0],"
         " lb=[true, false], ls=[1, 2.0, true], e=[], n=nan(0x7ff8000000000001)) : f32[2], tile i8[?]\n"
-        "%4 = aten.relu.out(arg0=%2) : f32[2]\n");
+        "%4 = aten.relu.other(arg0=%2) : f32[2]\n");
 }
 
 /* Scalars keep their kind; what is at its default is left out; what differs is not. */
