@@ -137,6 +137,79 @@ static void test_lookup(void)
     npu_registry_destroy(registry);
 }
 
+/* The families of the document, in its order; every op of one works on the document's class of values. */
+static void test_categories(void)
+{
+    static const char *const order[] = { "TensorOp", "BlockOp", "SyncOp" };
+    uint32_t num_tables;
+    const npu_op_table *tables = npu_op_tables(&num_tables);
+    size_t next = 0;
+    NPU_ITEM("S3.1");
+    NPU_ITEM("S3.70");
+    for (uint32_t t = 0; t < num_tables && next < 3; t++) {
+        next += strcmp(tables[t].category, order[next]) == 0;
+    }
+    NPU_CHECK_EQ(next, 3);
+}
+
+static bool takes(const npu_op_def *def, uint32_t base)
+{
+    for (uint32_t i = 0; i < def->schema->num_args; i++) {
+        if (def->schema->args[i].type.base == base) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void test_classes_of_categories(void)
+{
+    npu_registry *registry = built_in();
+    int num_block = 0, num_sync = 0;
+    NPU_ITEM("S3.4");
+    NPU_ITEM("S3.5");
+    NPU_ITEM("S3.13");
+    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
+        const npu_op_def *def = npu_registry_at(registry, i);
+        bool is_block = strncmp(def->name, "block.", 6) == 0, is_sync = strncmp(def->name, "system.", 7) == 0;
+        NPU_CHECK_EQ(strcmp(def->category, "BlockOp") == 0, is_block);
+        NPU_CHECK_EQ(strcmp(def->category, "SyncOp") == 0, is_sync);
+        if (is_sync) { /* no operand, no result, and never dropped */
+            NPU_CHECK(!takes(def, NPU_T_TENSOR) && !takes(def, NPU_T_TILE) && def->schema->num_returns == 0);
+            NPU_CHECK(def->traits & NPU_EFFECT);
+        }
+        NPU_CHECK(!takes(def, NPU_T_TILE) || is_block);
+        num_block += is_block && takes(def, NPU_T_TILE);
+        num_sync += is_sync;
+    }
+    NPU_CHECK(num_block >= 12);
+    NPU_CHECK(num_sync >= 5);
+    npu_registry_destroy(registry);
+}
+
+/* The rule that was registered is the one that deduces; the manual says how to do this. */
+static void test_rule_is_called(void)
+{
+    npu_registry *registry = with_test_op();
+    npu_graph_desc desc = { .registry = registry };
+    npu_graph *g = npu_graph_create(&desc);
+    npu_value x = npu_input(g, "x", spec(NPU_I8, 3, 5)), y = npu_input(g, "y", spec(NPU_F32, 1, 1));
+    npu_arg args[] = { npu_arg_tensor("arg1", x), npu_arg_tensor("arg2", y) };
+    npu_op op = npu_emit_name(g, "test.op", args, 2);
+    static char manual[10000];
+    FILE *file = fopen("npu_ir.h", "rb");
+    NPU_ITEM("S3.21");
+    NPU_ITEM("S3.74");
+    NPU_CHECK(npu_spec_equal(npu_value_spec(g, npu_op_result(g, op, 0)), npu_value_spec(g, x)));
+    NPU_CHECK(file && fread(manual, 1, sizeof manual - 1, file) > 0);
+    NPU_CHECK(strstr(manual, "ADDING AN OP") && strstr(manual, "npu_register_op"));
+    if (file) {
+        fclose(file);
+    }
+    npu_graph_destroy(g);
+    npu_registry_destroy(registry);
+}
+
 /* What each registration does wrong, one function each. */
 static void no_name(npu_registration *r) { r->name = NULL; *r = npu_register_op(r->registry, "nodot"); }
 static void known(npu_registration *r) { *r = npu_register_op(r->registry, "tensor.add"); }
@@ -750,6 +823,9 @@ int main(void)
     NPU_RUN(test_attributes);
     NPU_RUN(test_no_argument_and_pipe);
     NPU_RUN(test_lookup);
+    NPU_RUN(test_categories);
+    NPU_RUN(test_classes_of_categories);
+    NPU_RUN(test_rule_is_called);
     NPU_RUN(test_bad_registrations);
     NPU_RUN(test_registration_without_memory);
     NPU_RUN(test_call);
