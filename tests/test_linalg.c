@@ -1,0 +1,254 @@
+/* Linear algebra, statistics, margins and fractional pools by hand-computed rows: values that show what an op
+   means, and what singular and wrong data give at run time, which vectors cannot hold. */
+#include "../npu_ir_backend_ref.h"
+#include "npu_test.h"
+
+#define NO_NUMBER ((double)NAN)
+enum { MAX_NUMBERS = 24 };
+
+typedef struct row {
+    const char *inputs; /* "f64[2,2] i64[2]": a, b and c */
+    const char *call;   /* the line of the text form that makes y */
+    npu_status status;
+    double in[MAX_NUMBERS], want[MAX_NUMBERS]; /* of all inputs; of the first result */
+} row;
+
+/* The graph of a row: its inputs, the call, and y. */
+static npu_graph *build(const row *r)
+{
+    char text[512];
+    npu_graph *g = NULL;
+    npu_diag diag;
+    size_t len = (size_t)snprintf(text, sizeof text, "npu_ir 1\ngraph main\n");
+    const char *at = r->inputs;
+    memset(&diag, 0, sizeof diag);
+    for (char name = 'a'; *at; name++) {
+        size_t spec = strcspn(at, " ");
+        len += (size_t)snprintf(text + len, sizeof text - len, "input %c : %.*s\n", name, (int)spec, at);
+        at += spec + (at[spec] == ' ');
+    }
+    at = strstr(r->call, "= ") + 2; /* ops are aten's */
+    len += (size_t)snprintf(text + len, sizeof text - len, "%.*saten.%s\noutput y = y\n", (int)(at - r->call),
+                            r->call, at);
+    if (npu_graph_parse(&g, text, len, NULL, &diag)) {
+        NPU_CHECK_STR(diag.message, r->call);
+    }
+    return g;
+}
+
+/* Inputs are doubles or int64; each takes its numbers from the list. */
+static npu_status bind(npu_exec *exec, const npu_graph *g, const double *in, int64_t memory[][MAX_NUMBERS])
+{
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < npu_graph_num_inputs(g) && !status; i++) {
+        const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, i));
+        size_t len = 0;
+        char name[2] = { 0 };
+        name[0] = (char)('a' + i);
+        npu_spec_len(spec, &len);
+        for (size_t k = 0; k < len; k++) {
+            int64_t whole = (int64_t)in[k];
+            memcpy(&memory[i][k], spec->dtype == NPU_I64 ? (const void *)&whole : (const void *)&in[k], 8);
+        }
+        status = npu_exec_set_input(exec, name, memory[i], len * 8);
+        in += len;
+    }
+    return status;
+}
+
+static void check_row(const row *r)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_graph *g = build(r);
+    npu_exec *exec = NULL;
+    int64_t memory[3][MAX_NUMBERS];
+    npu_status status = g ? npu_exec_create_simple(&exec, g, &cpu, 1, NULL) : NPU_ERR_PARSE;
+    status = status ? status : bind(exec, g, r->in, memory);
+    status = status ? status : npu_exec_run(exec);
+    if (status != r->status) {
+        NPU_CHECK_STR(npu_status_name(status), r->call);
+    }
+    if (status == NPU_OK && r->status == NPU_OK) {
+        size_t size = 0;
+        const double *y = npu_exec_output(exec, 0, &size);
+        for (size_t i = 0; i < size / sizeof *y; i++) {
+            if (!(fabs(y[i] - r->want[i]) < 1e-12) && !(y[i] != y[i] && r->want[i] != r->want[i])) {
+                NPU_CHECK_STR("wrong number", r->call);
+                NPU_CHECK_NEAR(y[i], r->want[i], 1e-12);
+            }
+        }
+    }
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+}
+
+static void check_rows(const row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        check_row(&rows[i]);
+    }
+}
+#define CHECK_ROWS(rows) check_rows(rows, sizeof(rows) / sizeof((rows)[0]))
+
+static void test_solving(void)
+{
+    static const row rows[] = {
+        { "f64[2,2] f64[2,1]", "y = linalg_solve_triangular(a, b, upper=true)", NPU_OK,
+          { 2, 1, 9, 4, 5, 8 }, { 1.5, 2 } },
+        { "f64[2,2] f64[2,1]", "y = linalg_solve_triangular(a, b, upper=false)", NPU_OK,
+          { 2, 9, 1, 4, 4, 8 }, { 2, 1.5 } },
+        { "f64[2,2] f64[1,2]", "y = linalg_solve_triangular(a, b, upper=true, left=false)", NPU_OK,
+          { 2, 1, 9, 4, 4, 10 }, { 2, 2 } },
+        { "f64[2,2] f64[2,1]", "y = linalg_solve_triangular(a, b, upper=true, unitriangular=true)", NPU_OK,
+          { 7, 1, 9, 7, 5, 3 }, { 2, 3 } },
+        { "f64[2,1] f64[2,2]", "y = cholesky_solve(a, b)", NPU_OK, { 8, 10, 2, 9, 1, 2 }, { 1.25, 1.5 } },
+        { "f64[2,1] f64[2,2]", "y = cholesky_solve(a, b, upper=true)", NPU_OK, { 8, 10, 2, 1, 9, 2 },
+          { 1.25, 1.5 } },
+        { "f64[2,2]", "y = linalg_tensorinv(a, ind=1)", NPU_OK, { 0, 2, 4, 0 }, { 0, 0.25, 0.5, 0 } },
+        { "f64[2,2]", "y = linalg_tensorinv(a, ind=1)", NPU_ERR_RANGE, { 1, 2, 2, 4 }, { 0 } },
+        { "f64[2,2] f64[2]", "y = linalg_tensorsolve(a, b)", NPU_OK, { 1, 1, 0, 2, 5, 4 }, { 3, 2 } },
+        { "f64[2,2] f64[2]", "y = linalg_tensorsolve(a, b, dims=[0])", NPU_OK,
+          { 1, 0, 1, 2, 5, 4 }, { 3, 2 } },
+        { "f64[2,2] f64[2]", "y = linalg_tensorsolve(a, b)", NPU_ERR_RANGE, { 1, 1, 1, 1, 5, 4 }, { 0 } },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_products(void)
+{
+    static const row rows[] = {
+        { "f64[2,2]", "y = linalg_matrix_power(a, n=5)", NPU_OK, { 1, 1, 1, 0 }, { 8, 5, 5, 3 } },
+        { "f64[2,2]", "y = linalg_matrix_power(a, n=0)", NPU_OK, { 1, 1, 1, 1 }, { 1, 0, 0, 1 } },
+        { "f64[2,2]", "y = matrix_power(a, n=-2)", NPU_OK, { 2, 0, 0, 4 }, { 0.25, 0, 0, 0.0625 } },
+        { "f64[2,2]", "y = matrix_power(a, n=-2)", NPU_ERR_RANGE, { 1, 1, 1, 1 }, { 0 } },
+        { "f64[2] f64[2,2] f64[2]", "y = linalg_multi_dot([a, b, c])", NPU_OK, { 1, 2, 1, 2, 3, 4, 5, 6 },
+          { 95 } },
+        { "f64[2,1] f64[1,2] f64[2,1]", "y = linalg_multi_dot([a, b, c])", NPU_OK, { 1, 2, 3, 4, 5, 6 },
+          { 39, 78 } },
+        { "f64[3] f64[3]", "y = linalg_cross(a, b)", NPU_OK, { 1, 2, 3, 4, 5, 6 }, { -3, 6, -3 } },
+        { "f64[3,2] f64[3,1]", "y = cross(a, b)", NPU_OK,
+          { 1, 0, 0, 1, 0, 0, 0, 0, 1 }, { 0, 1, -1, 0, 0, 0 } },
+    };
+    CHECK_ROWS(rows);
+}
+
+/* The first matrix turns (3, 4) into a row and has one singular value; the second has 4 and 3. */
+static void test_norms(void)
+{
+    static const row rows[] = {
+        { "f64[2,2]", "y = linalg_matrix_norm(a, 2)", NPU_OK, { 3, 4, 0, 0 }, { 5 } },
+        { "f64[2,2]", "y = linalg_matrix_norm(a, -2)", NPU_OK, { 3, 4, 0, 0 }, { 0 } },
+        { "f64[2,2]", "y = linalg_matrix_norm.str_ord(a, 'nuc')", NPU_OK, { 0, -4, 3, 0 }, { 7 } },
+        { "f64[2,2]", "y = linalg_matrix_norm.str_ord(a)", NPU_OK, { 0, -4, 3, 0 }, { 5 } },
+        { "f64[2,2]", "y = linalg_matrix_norm(a, 1)", NPU_OK, { 1, -4, 3, 1 }, { 5 } },
+        { "f64[2,2]", "y = linalg_matrix_norm(a, -1)", NPU_OK, { 1, -4, 3, 1 }, { 4 } },
+        { "f64[2,3]", "y = linalg_norm(a, inf)", NPU_OK, { 1, -4, 3, 1, 1, 1 }, { 8 } },
+        { "f64[2,3]", "y = linalg_norm(a, 1, dim=[1, 0])", NPU_OK, { 1, -4, 3, 1, 1, 1 }, { 8 } },
+        { "f64[2,2]", "y = linalg_norm(a, 2)", NPU_OK, { 0, -4, 3, 0 }, { 4 } },
+        { "f64[2,2]", "y = linalg_norm(a, 0, dim=[1])", NPU_OK, { 0, -4, 3, 1 }, { 1, 2 } },
+        { "f64[2,2]", "y = linalg_norm(a)", NPU_OK, { 0, -4, 3, 0 }, { 5 } },
+        { "f64[2,2]", "y = linalg_norm.ord_str(a, 'nuc')", NPU_OK, { 1, 2, 2, 4 }, { 5 } },
+        { "f64[2,2]", "y = linalg_norm(a, 2)", NPU_OK, { NO_NUMBER, 0, 0, 1 }, { NO_NUMBER } },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_statistics(void)
+{
+    static const row rows[] = {
+        { "f64[2,3]", "y = cov(a)", NPU_OK, { 1, 2, 3, 3, 3, 0 }, { 1, -1.5, -1.5, 3 } },
+        { "f64[2,3]", "y = cov(a, correction=3)", NPU_OK,
+          { 1, 1, 1, 2, 2, 2 }, { NO_NUMBER, NO_NUMBER, NO_NUMBER, NO_NUMBER } },
+        { "f64[3] i64[3]", "y = cov(a, fweights=b)", NPU_OK, { 1, 2, 9, 1, 3, 0 }, { 0.25 } },
+        { "f64[3] i64[3]", "y = cov(a, fweights=b)", NPU_ERR_RANGE, { 1, 2, 9, 1, 3, -1 }, { 0 } },
+        { "f64[3] f64[3]", "y = cov(a, aweights=b)", NPU_ERR_RANGE, { 1, 2, 9, 1, 3, NO_NUMBER }, { 0 } },
+        { "f64[3] f64[3]", "y = cov(a, aweights=b)", NPU_ERR_RANGE, { 1, 2, 9, 0, 0, 0 }, { 0 } },
+        { "f64[2,3]", "y = corrcoef(a)", NPU_OK, { 1, 2, 3, 6, 4, 2 }, { 1, -1, -1, 1 } },
+        { "f64[2,2]", "y = corrcoef(a)", NPU_OK, { 1, 2, 3, 3 }, { 1, NO_NUMBER, NO_NUMBER, NO_NUMBER } },
+        { "f64[3] f64[3]", "y = trapezoid.x(a, b)", NPU_OK, { 1, 3, 5, 0, 1, 4 }, { 14 } },
+        { "f64[3] f64[3]", "y = cumulative_trapezoid.x(a, b)", NPU_OK, { 1, 3, 5, 0, 1, 4 }, { 2, 14 } },
+        { "f64[2,2]", "y = trapz.dx(a, dx=2.0, dim=0)", NPU_OK, { 1, 3, 5, 0 }, { 6, 3 } },
+        { "f64[1] f64[1]", "y = trapz.x(a, b)", NPU_OK, { 1, 3 }, { 0 } },
+    };
+    CHECK_ROWS(rows);
+}
+
+static void test_margins(void)
+{
+    static const row rows[] = {
+        { "f64[1,3] i64[1]", "y = multi_margin_loss(a, b, p=2)", NPU_OK,
+          { 1, 2, 1.5, 0 }, { (4 + 2.25) / 3 } },
+        { "f64[1,3] i64[1]", "y = multi_margin_loss(a, b)", NPU_ERR_RANGE, { 1, 2, 1.5, 3 }, { 0 } },
+        { "f64[1,3] i64[1]", "y = multi_margin_loss(a, b)", NPU_ERR_RANGE, { 1, 2, 1.5, -1 }, { 0 } },
+        { "f64[3] i64[3]", "y = multilabel_margin_loss(a, b)", NPU_OK, { 1, 2, 1.5, 2, -1, 0 }, { 2.0 / 3 } },
+        { "f64[3] i64[3]", "y = multilabel_margin_loss(a, b)", NPU_ERR_RANGE,
+          { 1, 2, 1.5, 2, -1, 3 }, { 0 } },
+        { "f64[3] i64[3]", "y = multilabel_margin_loss(a, b)", NPU_ERR_RANGE,
+          { 1, 2, 1.5, 2, -2, 0 }, { 0 } },
+        { "f64[2,2] f64[2,2] i64[2]", "y = cosine_embedding_loss(a, b, c, reduction=2)", NPU_OK,
+          { 1, 0, 3, 4, 0, 1, 3, 4, 1, -1 }, { 2 } },
+        { "f64[1,2] f64[1,2] f64[1,2]", "y = triplet_margin_loss(a, b, c, eps=0.0)", NPU_OK,
+          { 0, 0, 3, 4, 0, 2 }, { 4 } },
+        { "f64[1,2] f64[1,2] f64[1,2]", "y = triplet_margin_loss(a, b, c, eps=0.0, swap=true)", NPU_OK,
+          { 0, 0, 0, 2, 0, 3 }, { 2 } },
+    };
+    CHECK_ROWS(rows);
+}
+
+/* Samples of 0 begin windows at 0, 1 and 3. One so large that its neighbours are 8 apart leads out of the
+   row. */
+static void test_fractional_pools(void)
+{
+    static const row rows[] = {
+        { "f64[1,1,5] f64[1,1,2]", "y, at = fractional_max_pool2d(a, [1, 2], [1, 3], b)", NPU_OK,
+          { 5, 4, 9, 1, 2, 0, 0 }, { 5, 9, 2 } },
+        { "f64[1,1,7] f64[1,1,2]", "y, at = fractional_max_pool2d(a, [1, 1], [1, 7], b)", NPU_ERR_RANGE,
+          { 1, 2, 3, 4, 5, 6, 7, 36028797018963968.0, 0 }, { 0 } },
+    };
+    CHECK_ROWS(rows);
+}
+
+/* Each part of a batch has workspace of its own: many copies of one matrix give many copies of one result. */
+static void test_batches(void)
+{
+    enum { BATCH = 8000 };
+    static double in[BATCH * 4];
+    static const char *const calls[] = {
+        "y = linalg_matrix_power(a, n=7)", "y = linalg_matrix_power(a, n=-3)", "y = linalg_matrix_norm(a, 2)",
+        "y = linalg_solve_triangular(a, a, upper=true)", "y = cholesky_solve(a, a)"
+    };
+    for (int i = 0; i < BATCH * 4; i++) {
+        in[i] = (double)(i % 4) * 0.25 + 1;
+    }
+    for (size_t c = 0; c < sizeof calls / sizeof calls[0]; c++) {
+        const npu_backend *cpu = npu_ref_backend();
+        row r = { "f64[8000,2,2]", calls[c], NPU_OK, { 0 }, { 0 } };
+        npu_graph *g = build(&r);
+        npu_exec *exec = NULL;
+        size_t size = 0, wrong = 0;
+        NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
+        npu_exec_set_input(exec, "a", in, sizeof in);
+        NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+        const double *y = npu_exec_output(exec, 0, &size);
+        size_t item = size / BATCH;
+        for (size_t i = 1; i < BATCH; i++) {
+            wrong += memcmp(y, (const char *)y + i * item, item) != 0;
+        }
+        NPU_CHECK(item >= sizeof(double) && y[0] == y[0]);
+        NPU_CHECK_EQ(wrong, 0);
+        npu_exec_destroy(exec);
+        npu_graph_destroy(g);
+    }
+}
+
+int main(void)
+{
+    NPU_RUN(test_solving);
+    NPU_RUN(test_products);
+    NPU_RUN(test_norms);
+    NPU_RUN(test_statistics);
+    NPU_RUN(test_margins);
+    NPU_RUN(test_fractional_pools);
+    NPU_RUN(test_batches);
+    return npu_test_done();
+}
