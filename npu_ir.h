@@ -1190,7 +1190,13 @@ typedef struct npu_op_table {
       "Tensor", "gradient of max_pool2d, sent to the indices")                                               \
     X(0x0093, NPU_ATEN_ADAPTIVE_AVG_POOL2D_BACKWARD, 0, npu__type_pool_backward,                             \
       "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor",                            \
-      "gradient of adaptive_avg_pool2d")
+      "gradient of adaptive_avg_pool2d")                                                                     \
+    X(0x0094, NPU_ATEN_FRACTIONAL_MAX_POOL2D, 0, npu__type_fractional_pool,                                  \
+      "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor "                   \
+      "random_samples) -> (Tensor, Tensor)", "maximum over windows that random_samples place, and its index")\
+    X(0x0095, NPU_ATEN_FRACTIONAL_MAX_POOL3D, 0, npu__type_fractional_pool,                                  \
+      "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor "                   \
+      "random_samples) -> (Tensor, Tensor)", "fractional_max_pool2d over three dims")
 
 /* ---- aten: elementwise ---- */
 #define NPU_IR_OPS_ATEN_ELEMENTWISE(X)                                                                       \
@@ -9509,6 +9515,7 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      rnn            [T,N,I] [cells,N,H] -> [T,N,H], states  rnn_cell       [N,I] [N,H] -> states
      cdist          [b..,P,M] [b..,R,M] -> [b..,P,R]
      pool           as conv, or rounded up                  adaptive_pool  [N,C,output_size..]
+     fractional_pool [N,C,output_size..] and indices, a random number for each plane and dim
      linear         [..,K] w [N,K] -> [..,N]                matmul         [b..,M,K] [b..,K,N] -> [b..,M,N]
      addmm          c, a product -> its dims                attention      [b..,L,E] [b..,S,E] [b..,S,V] -> [b..,L,V]
      same           spec of the operand                     equal          all operands alike, that spec
@@ -11796,6 +11803,46 @@ static npu_status npu__type_adaptive_pool(npu_deduce *d)
         if (x->dims[i] == 0) {
             status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is 0, expected at least 1",
                                      (unsigned)i);
+        }
+    }
+    return status ? status : npu__pool_results(d, x, y.dims);
+}
+
+/* For each plane a random number along each dim; there may be more of them in front. */
+static npu_status npu__check_samples(npu_deduce *d, const npu_spec *x, uint32_t rank)
+{
+    const npu_spec *r = npu_deduce_spec(d, "random_samples");
+    int64_t batch = x->rank == rank + 2 ? x->dims[0] : 1, channels = x->dims[x->rank - rank - 1];
+    npu_status status = npu__check_same_dtype(d, "random_samples", "self");
+    status = status ? status : npu__check_rank(d, "random_samples", 3, 3);
+    status = status ? status : npu__check_dim(d, "random_samples", 1, channels, "channels");
+    status = status ? status : npu__check_dim(d, "random_samples", 2, rank, "spatial dims");
+    if (!status && r->dims[0] >= 0 && r->dims[0] < batch) {
+        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "random_samples",
+                                 "random_samples dim 0 is %lld, expected at least batch = %lld",
+                                 (long long)r->dims[0], (long long)batch);
+    }
+    return status;
+}
+
+/* In three dims, as in torch, a window must have room to move. */
+static npu_status npu__type_fractional_pool(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    uint32_t rank = npu__schema_list_size(d, "kernel_size");
+    int64_t kernel[3] = { 0 };
+    npu_spec y = *x;
+    npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
+    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
+    status = status ? status : npu__window_arg(d, "kernel_size", rank, 1, kernel);
+    status = status ? status : npu__window_arg(d, "output_size", rank, 1, &y.dims[x->rank - rank]);
+    status = status ? status : npu__check_samples(d, x, rank);
+    for (uint32_t i = x->rank - rank; i < x->rank && !status; i++) {
+        int64_t k = kernel[i + rank - x->rank], most = x->dims[i] - y.dims[i] + (rank < 3);
+        if (x->dims[i] >= 0 && k > most) {
+            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "kernel_size",
+                                     "kernel_size is %lld, expected at most %lld in self dim %u",
+                                     (long long)k, (long long)most, (unsigned)i);
         }
     }
     return status ? status : npu__pool_results(d, x, y.dims);

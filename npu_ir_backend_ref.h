@@ -11189,6 +11189,58 @@ static npu_status npu__ref_pool_index_launch(const npu_launch *l, uint32_t part,
     return NPU_OK;
 }
 
+/* ---- fractional pools: windows that a random number for each plane and dim spreads ---- */
+
+/* Where window i of a dim begins, in the arithmetic of the dtype. The last one is at the end. */
+static int64_t npu__ref_fraction(uint32_t dtype, double sample, int64_t room, int64_t out, int64_t i)
+{
+    float single = (float)sample, step = (float)room / (float)(out - 1);
+    double step_f64 = (double)room / (double)(out - 1);
+    if (dtype == NPU_F64) {
+        return npu__ref_to_i64(((double)i + sample) * step_f64) - npu__ref_to_i64(sample * step_f64);
+    }
+    return npu__ref_to_i64((double)(((float)i + single) * step)) - npu__ref_to_i64((double)(single * step));
+}
+
+/* The spans of element `o` of a plane. False where a random number far from 0 to 1 leads out of it. */
+static bool npu__ref_fraction_spans(const npu_launch *l, const npu__ref_pool *pool, size_t plane, size_t o,
+                                    npu__ref_span *w)
+{
+    uint32_t dims = (uint32_t)l->in[1].dims[2];
+    for (uint32_t d = NPU__POOL_DIMS; d-- > 0;) {
+        int64_t i = (int64_t)(o % (size_t)pool->out[d]), room = pool->in[d] - pool->kernel[d];
+        uint32_t at = dims == 2 ? NPU__POOL_DIMS - 1 - d : d; /* two dims have theirs in reverse order */
+        w[d].first = room;
+        if (i + 1 < pool->out[d]) {
+            double sample = npu__ref_element(l, 1, plane * dims + at);
+            w[d].first = npu__ref_fraction(l->in[0].dtype, sample, room, pool->out[d], i);
+        }
+        if (w[d].first < 0 || w[d].first > room) {
+            return false;
+        }
+        w[d].count = w[d].padded = pool->kernel[d];
+        o /= (size_t)pool->out[d];
+    }
+    return true;
+}
+
+static npu_status npu__ref_fractional_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_pool *pool = (const npu__ref_pool *)l->state;
+    size_t size = (size_t)(pool->out[0] * pool->out[1] * pool->out[2]), begin, end;
+    npu__ref_share(pool->planes * size, part, parts, &begin, &end);
+    for (size_t o = begin; o < end; o++) {
+        npu__ref_span w[NPU__POOL_DIMS];
+        double max;
+        if (!npu__ref_fraction_spans(l, pool, o / size, o % size, w)) {
+            return NPU_ERR_RANGE;
+        }
+        ((int64_t *)l->y[1])[o] = npu__ref_pool_index(l, pool, o / size, w, &max);
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)o, 1, &max, 1);
+    }
+    return NPU_OK;
+}
+
 /* ---- gradients of pools: every window spreads its gradient over its elements ---- */
 
 static void npu__ref_pool_spread(const npu__ref_pool *pool, size_t o, double gradient, double *plane)
@@ -11398,7 +11450,9 @@ static const npu_kernel npu__ref_kernels_pooling[] = {
     NPU__KERNEL(NPU_ATEN_MAX_POOL2D_WITH_INDICES_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
       npu__ref_pool_backward_launch),
     NPU__KERNEL(NPU_ATEN_ADAPTIVE_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
-      npu__ref_pool_backward_launch)
+      npu__ref_pool_backward_launch),
+    NPU__KERNEL(NPU_ATEN_FRACTIONAL_MAX_POOL2D, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_fractional_launch),
+    NPU__KERNEL(NPU_ATEN_FRACTIONAL_MAX_POOL3D, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_fractional_launch)
 };
 
 /* -------------------------------------------------------------------------------------------------------- */
