@@ -4378,6 +4378,46 @@ typedef struct npu_tile_place {
 NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_desc *desc, npu_tile_place *places,
                                     npu_diag *diag);
 
+/* What a device would get wrong: number, symbol, words. */
+#define NPU_IR_HAZARDS(X)                                                                          \
+    X(1, NPU_HAZARD_READ, "reads what the other op may still be writing")                          \
+    X(2, NPU_HAZARD_OVERWRITE, "writes over what the other op may still be reading")               \
+    X(3, NPU_HAZARD_WRITES, "writes over what the other op may still be writing")                  \
+    X(4, NPU_HAZARD_CLOBBERED, "reads a tile that the other op has written over")                  \
+    X(5, NPU_HAZARD_UNWRITTEN, "reads a tile that nothing has written")                            \
+    X(6, NPU_HAZARD_NO_WAIT, "sets a flag that nothing waits for")                                 \
+    X(7, NPU_HAZARD_PENDING, "sets a flag that may still be pending")                              \
+    X(8, NPU_HAZARD_DEADLOCK, "waits for ever")                                                    \
+    X(9, NPU_HAZARD_OVERFLOW, "does not fit its memory")                                           \
+    X(10, NPU_HAZARD_BLOCKS, "stores where another block stores or loads")                         \
+    X(11, NPU_HAZARD_SPACE, "cannot reach the memory of its tile")                                 \
+    X(12, NPU_HAZARD_RANGE, "leaves its tensor")                                                   \
+    X(13, NPU_HAZARD_EVENT, "uses an event that the core does not have")
+typedef enum npu_hazard_kind {
+#define NPU_X(number, symbol, text) symbol = number,
+    NPU_IR_HAZARDS(NPU_X)
+#undef NPU_X
+    NPU_HAZARD_NONE = 0
+} npu_hazard_kind;
+NPU_IR_API const char *npu_hazard_text(uint32_t kind); /* its words; "" = none of them */
+
+/* One finding: `op` does what its kind says to `other`, which comes before it in the program or, between blocks, in
+   another block. Valid during the call. */
+typedef struct npu_hazard {
+    uint32_t kind;           /* npu_hazard_kind */
+    npu_op op, other;        /* id 0 = there is no other op */
+    int64_t block, other_block; /* -1 = any */
+    char message[256];       /* "op 5 (block.mul, V) reads what the other op may still be writing: op 3 (block.load, MTE2), ub 0..4096" */
+} npu_hazard;
+/* Checks a program for all blocks of its launch, on the core that desc describes. Calls report (may be NULL) for each
+   finding. Two ops that use the same memory, at least one writing, must be ordered by their pipe, a flag or a barrier;
+   each flag must be waited for before it is set again; blocks must not store where others store or load. Where an
+   offset depends on data, the whole tensor counts. Nothing reported means: every timing of the pipes gives the result
+   of program order. Time: about n log n in ops, and the same per block for tensors that are stored into.
+   Errors: GRAPH (something was reported), CLASS (no program of level tile), INVALID_ARGUMENT (desc), NO_MEMORY. */
+NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const npu_tile_desc *desc,
+                                     void (*report)(void *ctx, const npu_hazard *hazard), void *ctx);
+
 #ifdef __cplusplus
 }
 
@@ -30803,6 +30843,968 @@ NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_des
     npu__free(&a, p.last, program->num_values * sizeof *p.last);
     npu__free(&a, p.active, program->num_values * sizeof *p.active);
     return status;
+}
+
+/* ---- checking tile programs: what happens before what ----
+
+   Every pipe has a queue of entries: ops and the sync ops that it does, counted from 0. A clock says how many entries of
+   each pipe are known to be done. Entries start with the clock of their pipe, joined with that of the scalar unit when it
+   issued them; a flag carries the clock of the pipe that set it to the pipe that waits. Op j happens before op i
+   where its number is below what i's clock says of j's pipe. Which wait takes which set does not depend on timing as
+   long as no flag is set while it is pending, which is checked; so one run of the queues tells all. */
+
+enum { NPU__NUM_PIPES = 8, NPU__NUM_FLAGS = NPU__NUM_PIPES * NPU__NUM_PIPES * NPU_MAX_EVENTS };
+
+typedef struct npu__clock { uint32_t done[NPU__NUM_PIPES]; } npu__clock;
+
+/* A flag from pipe to pipe. */
+typedef struct npu__flag {
+    uint32_t first, last;      /* sets that no wait has taken: ops, in order; 0 = none */
+    uint32_t last_set, last_wait;
+} npu__flag;
+
+typedef struct npu__entry {
+    uint32_t pipe, number;     /* its place in a queue; pipe NPU_PIPE_NONE = in none */
+    uint32_t next;             /* op behind it in the queue, or in the list of a flag's sets */
+    uint32_t flag;             /* of sync_src and sync_dst */
+    bool is_done;
+    npu__clock issue, start;   /* what is done when it is issued, and when it starts */
+} npu__entry;
+
+/* Part of a memory or tensor: elements lo <= x < hi in every dim. */
+typedef struct npu__box {
+    int64_t lo[NPU_MAX_RANK], hi[NPU_MAX_RANK];
+    uint32_t object, rank;     /* a memory, all registers, or a tensor */
+    uint32_t op;               /* one that uses it */
+    bool is_write;
+    int64_t block;             /* -1 = several */
+} npu__box;
+
+typedef struct npu__access {
+    uint32_t op, object;
+    uint32_t operand;          /* of a tile that is read: its value, else 0 */
+    uint32_t box;
+    bool is_write, is_at_issue; /* registers are read when an op is issued */
+} npu__access;
+
+/* The ops that used a box last, by pipe; 0 = none. */
+typedef struct npu__last {
+    uint32_t write[NPU__NUM_PIPES], read[NPU__NUM_PIPES], newest; /* newest: the last op in program order that wrote */
+} npu__last;
+
+typedef struct npu__number_of {
+    int64_t value;
+    bool is_known;
+} npu__number_of;
+
+enum { NPU__OBJECT_REGISTERS = NPU__NUM_SPACES, NPU__OBJECT_TENSORS };
+
+typedef struct npu__tiles {
+    const npu_graph *g;
+    npu_allocator allocator;
+    npu_tile_desc desc;
+    void (*report)(void *ctx, const npu_hazard *hazard);
+    void *ctx;
+    uint32_t num_found, num_met;
+    bool no_memory;
+    npu_tile_place *places;    /* by value */
+    npu__entry *entries;       /* by op */
+    npu__flag *flags;
+    npu__clock clocks[NPU__NUM_PIPES];
+    uint32_t head[NPU__NUM_PIPES], tail[NPU__NUM_PIPES], count[NPU__NUM_PIPES]; /* queues of ops; entries so far */
+    npu__number_of *numbers;   /* of registers, by value, for one block */
+    uint8_t *pipes_of;         /* by value of a tensor: bit 0 stored into, bits 1.. pipes that use it */
+    NPU__ARRAY(npu__access, accesses);
+    NPU__ARRAY(npu__box, boxes);
+    NPU__ARRAY(npu__box, shared);  /* of all blocks */
+    NPU__ARRAY(uint32_t, order);
+    NPU__ARRAY(npu__pair, pairs);  /* boxes that overlap */
+    NPU__ARRAY(npu__last, lasts);
+    NPU__ARRAY(uint32_t, adjacent);
+    NPU__ARRAY(uint32_t, starts);  /* of each box in adjacent */
+} npu__tiles;
+
+#define NPU__TILES_RESERVE(t, array, extra) \
+    (npu__reserve(&(t)->allocator, (void **)&(t)->array, &(t)->cap_##array, (uint64_t)(t)->num_##array + (extra), \
+                  sizeof *(t)->array) || !((t)->no_memory = true))
+
+NPU_IR_API const char *npu_hazard_text(uint32_t kind)
+{
+    switch (kind) {
+#define NPU_X(number, symbol, text) case symbol: return text;
+        NPU_IR_HAZARDS(NPU_X)
+#undef NPU_X
+    default: return "";
+    }
+}
+
+static void npu__tiles_op_text(npu_text *text, const npu__tiles *t, uint32_t op)
+{
+    uint32_t pipe = t->entries[op].pipe;
+    if (!op) {
+        npu_text_printf(text, "the program");
+        return;
+    }
+    npu_text_printf(text, "op %u (%s%s%s)", (unsigned)op, t->g->ops[op].def->name, pipe < NPU__NUM_PIPES ? ", " : "",
+                    npu_pipe_name(pipe));
+}
+
+/* `where` NULL = nothing more to say. */
+static void npu__tiles_report(npu__tiles *t, npu_hazard_kind kind, uint32_t op, uint32_t other, int64_t block,
+                              int64_t other_block, const char *where)
+{
+    npu_text text = npu_text_make(&t->allocator);
+    npu_hazard h;
+    t->num_found++;
+    if (!t->report) {
+        return;
+    }
+    memset(&h, 0, sizeof h);
+    h.kind = (uint32_t)kind;
+    h.op.id = op;
+    h.other.id = other;
+    h.block = block;
+    h.other_block = other_block;
+    npu__tiles_op_text(&text, t, op);
+    npu_text_printf(&text, " %s", npu_hazard_text((uint32_t)kind));
+    if (other) {
+        npu_text_printf(&text, ": ");
+        npu__tiles_op_text(&text, t, other);
+    }
+    if (where && where[0]) {
+        npu_text_printf(&text, "; %s", where);
+    }
+    if (block >= 0) {
+        npu_text_printf(&text, "; block %lld", (long long)block);
+    }
+    if (other_block >= 0) {
+        npu_text_printf(&text, " and block %lld", (long long)other_block);
+    }
+    npu__copy_head(h.message, sizeof h.message, text.data);
+    npu_text_free(&text);
+    t->report(t->ctx, &h);
+}
+
+static void npu__clock_join(npu__clock *c, const npu__clock *other)
+{
+    for (uint32_t i = 0; i < NPU__NUM_PIPES; i++) {
+        c->done[i] = c->done[i] > other->done[i] ? c->done[i] : other->done[i];
+    }
+}
+
+/* Flag of sync_src and sync_dst: set pipe, wait pipe, event. */
+static uint32_t npu__tiles_flag(const npu__tiles *t, uint32_t op, uint32_t *set_pipe, uint32_t *wait_pipe)
+{
+    uint32_t size, event;
+    const uint8_t *blob = npu_op_attrs(t->g, npu__make_op(op), &size);
+    *set_pipe = (uint32_t)npu__get_le(blob, 8);
+    *wait_pipe = (uint32_t)npu__get_le(blob + 8, 8);
+    event = (uint32_t)npu__get_le(blob + 16, 8);
+    return (*set_pipe * NPU__NUM_PIPES + *wait_pipe) * NPU_MAX_EVENTS + event;
+}
+
+static void npu__tiles_set(npu__tiles *t, uint32_t op)
+{
+    npu__entry *e = &t->entries[op];
+    npu__flag *f = &t->flags[e->flag];
+    const npu__entry *wait = &t->entries[f->last_wait];
+    bool is_pending = f->first || (f->last_wait && wait->number >= e->start.done[wait->pipe]);
+    if (is_pending) {
+        npu__tiles_report(t, NPU_HAZARD_PENDING, op, f->last_set, -1, -1, NULL);
+    }
+    e->start.done[e->pipe] = e->number + 1;
+    e->next = 0;
+    if (f->first) {
+        t->entries[f->last].next = op;
+    } else {
+        f->first = op;
+    }
+    f->last = f->last_set = op;
+}
+
+/* False = no set is there yet. */
+static bool npu__tiles_wait(npu__tiles *t, uint32_t op)
+{
+    npu__entry *e = &t->entries[op];
+    npu__flag *f = &t->flags[e->flag];
+    if (!f->first) {
+        return false;
+    }
+    npu__clock_join(&t->clocks[e->pipe], &t->entries[f->first].start);
+    f->first = t->entries[f->first].next;
+    f->last_wait = op;
+    return true;
+}
+
+/* Does the entry at the head of its pipe's queue, if it can start. */
+static bool npu__tiles_do(npu__tiles *t, uint32_t op)
+{
+    npu__entry *e = &t->entries[op];
+    npu__clock *c = &t->clocks[e->pipe];
+    npu_kind kind = t->g->ops[op].def->kind;
+    npu__clock_join(c, &e->issue);
+    if (kind == (npu_kind)NPU_SYSTEM_SYNC_DST && !npu__tiles_wait(t, op)) {
+        return false;
+    }
+    e->start = *c;
+    if (kind == (npu_kind)NPU_SYSTEM_SYNC_SRC) {
+        npu__tiles_set(t, op);
+    }
+    if (!(t->desc.overlapping >> e->pipe & 1u) || kind == (npu_kind)NPU_SYSTEM_BAR_V || kind == (npu_kind)NPU_SYSTEM_BAR_M) {
+        c->done[e->pipe] = e->number + 1;
+    }
+    e->is_done = true;
+    return true;
+}
+
+/* Runs all queues as far as they go; false = something is left in one. */
+static bool npu__tiles_drain(npu__tiles *t)
+{
+    bool moved = true, is_left = false;
+    while (moved) {
+        moved = is_left = false;
+        for (uint32_t p = 0; p < NPU__NUM_PIPES; p++) {
+            while (t->head[p]) {
+                uint32_t op = t->head[p], next = t->entries[op].next;
+                if (!npu__tiles_do(t, op)) {
+                    break;
+                }
+                t->head[p] = next;
+                moved = true;
+            }
+            is_left = is_left || t->head[p];
+        }
+    }
+    return !is_left;
+}
+
+/* Each wait at the head of a queue, and the set that it would need, if there is one. */
+static void npu__tiles_deadlock(npu__tiles *t, uint32_t blocked)
+{
+    for (uint32_t p = 0; p <= NPU__NUM_PIPES; p++) {
+        uint32_t op = p < NPU__NUM_PIPES ? t->head[p] : blocked, set = 0, set_pipe, wait_pipe;
+        bool is_wait = op && t->g->ops[op].def->kind == (npu_kind)NPU_SYSTEM_SYNC_DST;
+        for (uint32_t i = 1; is_wait && !set && i < t->g->num_ops; i++) {
+            bool is_set = t->g->ops[i].def->kind == (npu_kind)NPU_SYSTEM_SYNC_SRC && !t->entries[i].is_done;
+            set = is_set && npu__tiles_flag(t, i, &set_pipe, &wait_pipe) == t->entries[op].flag ? i : 0;
+        }
+        if (is_wait) {
+            npu__tiles_report(t, NPU_HAZARD_DEADLOCK, op, set, -1, -1, set ? "which cannot happen before" : "nothing sets its flag");
+        }
+    }
+}
+
+/* The queue that an op goes to, and its flag. */
+static void npu__tiles_entry(npu__tiles *t, uint32_t op)
+{
+    npu__entry *e = &t->entries[op];
+    uint32_t set_pipe, wait_pipe;
+    switch ((int)t->g->ops[op].def->kind) {
+    case NPU_SYSTEM_BAR_V: e->pipe = NPU_PIPE_V; break;
+    case NPU_SYSTEM_BAR_M: e->pipe = NPU_PIPE_M; break;
+    case NPU_SYSTEM_SYNC_SRC: case NPU_SYSTEM_SYNC_DST:
+        e->flag = npu__tiles_flag(t, op, &set_pipe, &wait_pipe);
+        e->pipe = t->g->ops[op].def->kind == (npu_kind)NPU_SYSTEM_SYNC_SRC ? set_pipe : wait_pipe;
+        if (e->flag % NPU_MAX_EVENTS >= t->desc.num_events) {
+            npu__tiles_report(t, NPU_HAZARD_EVENT, op, 0, -1, -1, NULL);
+        }
+        break;
+    default: e->pipe = npu_tile_pipe(t->g, npu__make_op(op)); break;
+    }
+}
+
+/* The scalar unit issues an op; false = it waits for ever. */
+static bool npu__tiles_issue(npu__tiles *t, uint32_t op)
+{
+    npu__entry *e = &t->entries[op];
+    npu__clock *s = &t->clocks[NPU_PIPE_S];
+    npu__tiles_entry(t, op);
+    e->issue = *s;
+    if (e->pipe >= NPU__NUM_PIPES) {
+        return true;
+    }
+    e->number = t->count[e->pipe]++;
+    if (e->pipe != NPU_PIPE_S) {
+        if (t->head[e->pipe]) {
+            t->entries[t->tail[e->pipe]].next = op;
+        } else {
+            t->head[e->pipe] = op;
+        }
+        t->tail[e->pipe] = op;
+        return true;
+    }
+    if (t->g->ops[op].def->kind == (npu_kind)NPU_SYSTEM_BAR_ALL) {
+        if (!npu__tiles_drain(t)) {
+            return false;
+        }
+        memcpy(s->done, t->count, sizeof s->done);
+    } else if (t->g->ops[op].def->kind == (npu_kind)NPU_SYSTEM_SYNC_DST) {
+        npu__tiles_drain(t);
+    }
+    return npu__tiles_do(t, op);
+}
+
+/* Clocks of all ops, and what is wrong with flags. False = the program does not end. */
+static bool npu__tiles_order(npu__tiles *t)
+{
+    uint32_t blocked = 0;
+    for (uint32_t op = 1; op < t->g->num_ops && !blocked; op++) {
+        blocked = npu__tiles_issue(t, op) ? 0 : op;
+    }
+    if (!npu__tiles_drain(t) || blocked) {
+        npu__tiles_deadlock(t, blocked);
+        return false;
+    }
+    for (uint32_t i = 0; i < NPU__NUM_FLAGS; i++) {
+        for (uint32_t op = t->flags[i].first; op; op = t->entries[op].next) {
+            npu__tiles_report(t, NPU_HAZARD_NO_WAIT, op, 0, -1, -1, NULL);
+        }
+    }
+    return true;
+}
+
+/* ---- checking tile programs: what uses what ---- */
+
+static void npu__tiles_access(npu__tiles *t, uint32_t op, uint32_t object, uint32_t operand, bool is_write, bool is_at_issue)
+{
+    npu__access *a;
+    if (NPU__TILES_RESERVE(t, accesses, 1)) {
+        a = &t->accesses[t->num_accesses++];
+        memset(a, 0, sizeof *a);
+        a->op = op;
+        a->object = object;
+        a->operand = operand;
+        a->is_write = is_write;
+        a->is_at_issue = is_at_issue;
+    }
+}
+
+/* The op that wrote a tile: reshape only gives it other dims. */
+static uint32_t npu__tiles_writer(const npu__tiles *t, uint32_t value)
+{
+    const npu_graph *g = t->g;
+    while (g->values[value].producer && g->ops[g->values[value].producer].def->kind == (npu_kind)NPU_BLOCK_RESHAPE) {
+        value = g->uses[g->ops[g->values[value].producer].first_operand].value;
+    }
+    return g->values[value].producer;
+}
+
+/* A value that an op reads or writes on the core. */
+static void npu__tiles_use(npu__tiles *t, uint32_t op, uint32_t value, bool is_write)
+{
+    const npu_spec *spec = t->g->specs[t->g->values[value].spec];
+    uint32_t writer = npu__tiles_writer(t, value);
+    if (spec->cls == NPU_CLASS_SCALAR) {
+        bool is_slow = writer && t->entries[writer].pipe != NPU_PIPE_S;
+        if (is_slow && is_write == (writer == op)) {
+            npu__tiles_access(t, op, NPU__OBJECT_REGISTERS, value, is_write, !is_write);
+        }
+    } else if (spec->cls == NPU_CLASS_TILE) {
+        npu__tiles_access(t, op, t->places[value].space, value, is_write, false);
+        if (!is_write && t->g->ops[writer].def && t->g->ops[writer].def->kind == (npu_kind)NPU_BLOCK_CREATE_TILE) {
+            npu__tiles_report(t, NPU_HAZARD_UNWRITTEN, op, writer, -1, -1, NULL);
+        }
+    }
+}
+
+/* Whether the unit that does an op reaches the memory of one of its tiles. */
+static bool npu__tiles_reaches(const npu__tiles *t, uint32_t op, uint32_t operand, uint32_t space)
+{
+    const npu__op *o = &t->g->ops[op];
+    uint32_t to = o->num_results ? t->places[o->first_result].space : 0;
+    switch ((int)o->def->kind) {
+    case NPU_BLOCK_STORE: return space == NPU_SPACE_UB || space == NPU_SPACE_L1 || space == NPU_SPACE_L0C;
+    case NPU_BLOCK_MATMUL: return space == (operand == 0 ? NPU_SPACE_L0A : NPU_SPACE_L0B);
+    case NPU_BLOCK_MATMUL_ACC:
+        return space == (operand == 0 ? NPU_SPACE_L0C : operand == 1 ? NPU_SPACE_L0A : NPU_SPACE_L0B);
+    case NPU_BLOCK_MOVE:
+        return space == NPU_SPACE_L1    ? to != NPU_SPACE_L0C
+               : space == NPU_SPACE_UB  ? to == NPU_SPACE_UB || to == NPU_SPACE_L1
+               : space == NPU_SPACE_L0C ? to == NPU_SPACE_UB || to == NPU_SPACE_L1 : false;
+    case NPU_BLOCK_RESHAPE: return true;
+    default: return space == NPU_SPACE_UB;
+    }
+}
+
+static void npu__tiles_operands(npu__tiles *t, uint32_t op)
+{
+    const npu__op *o = &t->g->ops[op];
+    bool has_scratch = o->def->kind >= (npu_kind)NPU_BLOCK_ROW_SUM && o->def->kind <= (npu_kind)NPU_BLOCK_ROW_MIN;
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        uint32_t value = t->g->uses[o->first_operand + i].value;
+        if (t->places[value].space && !npu__tiles_reaches(t, op, i, t->places[value].space)) {
+            npu__tiles_report(t, NPU_HAZARD_SPACE, op, npu__tiles_writer(t, value), -1, -1, npu__spaces[t->places[value].space]);
+        }
+        npu__tiles_use(t, op, value, has_scratch && i == 1);
+    }
+}
+
+/* All accesses of the program in its order. Tensors come last in `object`. */
+static void npu__tiles_collect(npu__tiles *t)
+{
+    const npu_graph *g = t->g;
+    for (uint32_t op = 1; op < g->num_ops && !t->no_memory; op++) {
+        const npu__op *o = &g->ops[op];
+        bool is_store = o->def->kind == (npu_kind)NPU_BLOCK_STORE, is_load = o->def->kind == (npu_kind)NPU_BLOCK_LOAD;
+        if (t->entries[op].pipe >= NPU__NUM_PIPES) {
+            continue;
+        }
+        npu__tiles_operands(t, op);
+        if (is_store || is_load) {
+            uint32_t tensor = g->uses[o->first_operand + (is_store ? o->num_operands - 1 : 0)].value;
+            uint32_t root = npu_tile_root(g, npu__make_value(tensor)).id;
+            npu__tiles_access(t, op, NPU__OBJECT_TENSORS + root, 0, is_store, false);
+            t->pipes_of[root] |= (uint8_t)((is_store ? 1u : 0u) | 2u << t->entries[op].pipe);
+        }
+        for (uint32_t i = 0; i < o->num_results; i++) {
+            npu__tiles_use(t, op, o->first_result + i, true);
+        }
+    }
+}
+
+/* ---- checking tile programs: offsets of one block ---- */
+
+static npu__number_of npu__tiles_binary(npu_kind kind, int64_t a, int64_t b)
+{
+    npu__number_of y = { 0, true };
+    switch ((int)kind) {
+    case NPU_ARITH_ADDI: y.value = (int64_t)((uint64_t)a + (uint64_t)b); break;
+    case NPU_ARITH_SUBI: y.value = (int64_t)((uint64_t)a - (uint64_t)b); break;
+    case NPU_ARITH_MULI: y.value = (int64_t)((uint64_t)a * (uint64_t)b); break;
+    case NPU_ARITH_DIVSI: y.is_known = b != 0 && b != -1; y.value = y.is_known ? a / b : 0; break;
+    case NPU_ARITH_REMSI: y.is_known = b != 0 && b != -1; y.value = y.is_known ? a % b : 0; break;
+    case NPU_ARITH_MINSI: y.value = a < b ? a : b; break;
+    case NPU_ARITH_MAXSI: y.value = a > b ? a : b; break;
+    default: y.is_known = false; break;
+    }
+    return y;
+}
+
+/* The low bits of a result, as its dtype reads them. */
+static int64_t npu__tiles_wrap(int64_t x, npu_dtype dtype)
+{
+    uint32_t unused = 64 - npu_dtype_bits(dtype);
+    uint64_t bits = (uint64_t)x << unused;
+    if (!npu_dtype_is_signed(dtype) || !(bits >> 63)) {
+        return (int64_t)(bits >> unused);
+    }
+    return (int64_t)~(~bits >> unused);
+}
+
+static npu__number_of npu__tiles_number(const npu__tiles *t, uint32_t op, int64_t block)
+{
+    const npu__op *o = &t->g->ops[op];
+    const npu_spec *spec = t->g->specs[t->g->values[o->first_result].spec];
+    npu__number_of y = { 0, false }, a, b;
+    uint32_t size;
+    if (o->def->kind == (npu_kind)NPU_BLOCK_GET_BLOCK_IDX || o->def->kind == (npu_kind)NPU_BLOCK_GET_BLOCK_NUM) {
+        y.value = o->def->kind == (npu_kind)NPU_BLOCK_GET_BLOCK_IDX ? block : t->desc.blocks;
+        y.is_known = true;
+    } else if (o->def->kind == (npu_kind)NPU_ARITH_CONSTANT) {
+        const uint8_t *blob = npu_op_attrs(t->g, npu__make_op(op), &size);
+        y.value = (int64_t)npu__get_le(blob + 1, 8);
+        y.is_known = blob[0] < 2 && npu_dtype_is_integer((npu_dtype)spec->dtype);
+    } else if (NPU_KIND_NAMESPACE(o->def->kind) == NPU_NS_ARITH && o->num_operands == 2) {
+        a = t->numbers[t->g->uses[o->first_operand].value];
+        b = t->numbers[t->g->uses[o->first_operand + 1].value];
+        if (a.is_known && b.is_known) {
+            y = npu__tiles_binary(o->def->kind, a.value, b.value);
+        }
+    }
+    y.value = y.is_known ? npu__tiles_wrap(y.value, (npu_dtype)spec->dtype) : 0;
+    return y;
+}
+
+/* Registers of one block, as far as they depend on its number alone. */
+static void npu__tiles_numbers(npu__tiles *t, int64_t block)
+{
+    for (uint32_t op = 1; op < t->g->num_ops; op++) {
+        if (t->entries[op].pipe == NPU_PIPE_S && t->g->ops[op].num_results) {
+            t->numbers[t->g->ops[op].first_result] = npu__tiles_number(t, op, block);
+        }
+    }
+}
+
+/* Where load and store reach: the blob holds offsets, then shapes; registers are operands in order. */
+static void npu__tiles_region(npu__tiles *t, const npu__access *a, int64_t block, npu__box *box)
+{
+    const npu__op *o = &t->g->ops[a->op];
+    uint32_t size, fed = o->first_operand + 1;
+    const uint8_t *blob = npu_op_attrs(t->g, npu__make_op(a->op), &size), *shapes;
+    const npu_spec *tensor = t->g->specs[t->g->values[a->object - NPU__OBJECT_TENSORS].spec];
+    box->rank = (uint32_t)npu__get_le(blob, 4);
+    shapes = blob + 4 + (size_t)box->rank * 8 + 4;
+    for (uint32_t i = 0; i < box->rank; i++) {
+        int64_t offset = (int64_t)npu__get_le(blob + 4 + (size_t)i * 8, 8), dim = (int64_t)npu__get_le(shapes + (size_t)i * 8, 8);
+        npu__number_of at = { 0, true };
+        at.value = offset;
+        if (offset == INT64_MIN) {
+            at = t->numbers[t->g->uses[fed++].value];
+        }
+        if (at.is_known && (at.value < 0 || (tensor->dims[i] >= 0 && at.value > tensor->dims[i] - dim))) {
+            npu__tiles_report(t, NPU_HAZARD_RANGE, a->op, 0, block, -1, NULL);
+            at.is_known = false;
+        }
+        box->lo[i] = at.is_known ? at.value : 0;
+        box->hi[i] = at.is_known ? at.value + dim : tensor->dims[i] < 0 ? INT64_MAX : tensor->dims[i];
+    }
+}
+
+static void npu__tiles_box(npu__tiles *t, const npu__access *a, int64_t block, npu__box *box)
+{
+    memset(box, 0, sizeof *box);
+    box->object = a->object;
+    box->op = a->op;
+    box->is_write = a->is_write;
+    box->block = block;
+    if (a->object >= NPU__OBJECT_TENSORS) {
+        npu__tiles_region(t, a, block, box);
+        return;
+    }
+    box->rank = 1;
+    box->lo[0] = a->object == NPU__OBJECT_REGISTERS ? (int64_t)a->operand : (int64_t)t->places[a->operand].offset;
+    box->hi[0] = box->lo[0] + (a->object == NPU__OBJECT_REGISTERS ? 1 : (int64_t)t->places[a->operand].size);
+}
+
+/* ---- checking tile programs: boxes that overlap ---- */
+
+static int npu__box_compare(const npu__box *a, const npu__box *b)
+{
+    if (a->object != b->object) {
+        return a->object < b->object ? -1 : 1;
+    }
+    for (uint32_t i = 0; i < a->rank; i++) {
+        if (a->lo[i] != b->lo[i] || a->hi[i] != b->hi[i]) {
+            return a->lo[i] != b->lo[i] ? (a->lo[i] < b->lo[i] ? -1 : 1) : a->hi[i] < b->hi[i] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+/* Reads before writes of one box. */
+static int npu__box_compare_use(const npu__box *a, const npu__box *b)
+{
+    int order = npu__box_compare(a, b);
+    return order ? order : (int)a->is_write - (int)b->is_write;
+}
+
+static bool npu__box_overlaps(const npu__box *a, const npu__box *b)
+{
+    for (uint32_t i = 0; i < a->rank; i++) {
+        if (a->lo[i] >= b->hi[i] || b->lo[i] >= a->hi[i]) {
+            return false;
+        }
+    }
+    return a->object == b->object;
+}
+
+typedef struct npu__sorting {
+    const npu__box *boxes;
+    uint32_t dim;             /* sorts by lo of this dim; NPU_MAX_RANK = by all */
+} npu__sorting;
+
+static bool npu__sorting_less(const npu__sorting *s, uint32_t a, uint32_t b)
+{
+    const npu__box *x = &s->boxes[a], *y = &s->boxes[b];
+    int order = s->dim < NPU_MAX_RANK ? (x->lo[s->dim] < y->lo[s->dim] ? -1 : x->lo[s->dim] > y->lo[s->dim])
+                                      : npu__box_compare_use(x, y);
+    return order ? order < 0 : a < b;
+}
+
+/* Heap sort of indices: no recursion, no memory, n log n whatever the order was. */
+static void npu__sort_boxes(const npu__sorting *s, uint32_t *order, uint32_t n)
+{
+    for (uint32_t end = n, start = n / 2; end > 1;) {
+        uint32_t root, item;
+        if (start) {
+            item = order[--start];
+        } else {
+            item = order[--end];
+            order[end] = order[0];
+        }
+        for (root = start; root * 2 + 1 < end;) {
+            uint32_t child = root * 2 + 1;
+            child += child + 1 < end && npu__sorting_less(s, order[child], order[child + 1]);
+            if (!npu__sorting_less(s, item, order[child])) {
+                break;
+            }
+            order[root] = order[child];
+            root = child;
+        }
+        order[root] = item;
+    }
+}
+
+typedef struct npu__overlaps {
+    npu__tiles *t;
+    const npu__box *boxes;
+    void (*found)(npu__tiles *t, uint32_t a, uint32_t b);
+} npu__overlaps;
+
+static void npu__overlaps_sweep(const npu__overlaps *v, const uint32_t *order, uint32_t n, uint32_t dim)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const npu__box *a = &v->boxes[order[i]];
+        for (uint32_t k = i + 1; k < n && v->boxes[order[k]].lo[dim] < a->hi[dim]; k++) {
+            if (npu__box_overlaps(a, &v->boxes[order[k]])) {
+                v->found(v->t, order[i], order[k]);
+            }
+        }
+    }
+}
+
+/* Splits boxes of one object into groups that are apart in one dim, then each group in the next dim, until no dim
+   splits any further; what is left is compared along the last one. */
+static void npu__overlaps_split(const npu__overlaps *v, uint32_t *order, uint32_t n, uint32_t dim, uint32_t tried, uint32_t depth)
+{
+    npu__sorting s;
+    uint32_t rank = v->boxes[order[0]].rank;
+    s.boxes = v->boxes;
+    s.dim = dim;
+    npu__sort_boxes(&s, order, n);
+    for (uint32_t first = 0, i = 1; first < n; first = i++) {
+        int64_t end = v->boxes[order[first]].hi[dim];
+        for (; i < n && v->boxes[order[i]].lo[dim] < end; i++) {
+            end = v->boxes[order[i]].hi[dim] > end ? v->boxes[order[i]].hi[dim] : end;
+        }
+        if (depth == 0 || (i - first == n && tried + 1 >= rank)) {
+            npu__overlaps_sweep(v, order + first, i - first, dim);
+        } else if (i - first > 1) {
+            npu__overlaps_split(v, order + first, i - first, (dim + 1) % rank, i - first == n ? tried + 1 : 0, depth - 1);
+        }
+    }
+}
+
+/* Calls found for every two boxes that overlap. order holds the indices sorted by object. */
+static void npu__overlaps_find(const npu__overlaps *v, uint32_t *order, uint32_t n)
+{
+    for (uint32_t first = 0, i = 1; first < n; first = i++) {
+        while (i < n && v->boxes[order[i]].object == v->boxes[order[first]].object) {
+            i++;
+        }
+        if (i - first > 1 && v->boxes[order[first]].rank) {
+            npu__overlaps_split(v, order + first, i - first, 0, 0, 24);
+        }
+    }
+}
+
+/* ---- checking tile programs: hazards within a block ---- */
+
+static void npu__tiles_where(const npu__tiles *t, const npu__box *box, char where[64])
+{
+    if (box->object >= NPU__OBJECT_TENSORS) {
+        char label[16];
+        snprintf(where, 64, "tensor %.40s", npu__value_label(t->g, box->object - NPU__OBJECT_TENSORS, label));
+    } else if (box->object == NPU__OBJECT_REGISTERS) {
+        snprintf(where, 64, "a register");
+    } else {
+        snprintf(where, 64, "%s %lld..%lld", npu__spaces[box->object], (long long)box->lo[0], (long long)box->hi[0]);
+    }
+}
+
+/* Whether an op may write its result over an operand: element by element, in the very same place. */
+static bool npu__tiles_in_place(const npu__tiles *t, const npu__access *a, const npu__last *last)
+{
+    npu_kind kind = t->g->ops[a->op].def->kind;
+    return last == &t->lasts[a->box] && ((kind >= (npu_kind)NPU_BLOCK_ADD && kind <= (npu_kind)NPU_BLOCK_RELU) ||
+                                         kind == (npu_kind)NPU_BLOCK_MATMUL_ACC);
+}
+
+/* Compares an access with what used a box before. */
+static void npu__tiles_compare(npu__tiles *t, const npu__access *a, const npu__last *last, int64_t block)
+{
+    const npu__entry *e = &t->entries[a->op];
+    const npu__clock *c = a->is_at_issue ? &e->issue : &e->start;
+    uint32_t writer = a->operand && !a->is_write && a->object < NPU__OBJECT_REGISTERS ? npu__tiles_writer(t, a->operand) : 0;
+    char where[64];
+    npu__tiles_where(t, &t->boxes[a->box], where);
+    for (uint32_t p = 0; p < NPU__NUM_PIPES; p++) {
+        uint32_t w = last->write[p], r = a->is_write ? last->read[p] : 0;
+        if (w && w != a->op && t->entries[w].number >= c->done[p]) {
+            npu__tiles_report(t, a->is_write ? NPU_HAZARD_WRITES : NPU_HAZARD_READ, a->op, w, block, -1, where);
+        }
+        if (r && r != a->op && t->entries[r].number >= c->done[p]) {
+            npu__tiles_report(t, NPU_HAZARD_OVERWRITE, a->op, r, block, -1, where);
+        }
+        if (r == a->op && r && !npu__tiles_in_place(t, a, last)) {
+            npu__tiles_report(t, NPU_HAZARD_CLOBBERED, a->op, r, block, -1, where);
+        }
+    }
+    if (writer && last->newest > writer) {
+        npu__tiles_report(t, NPU_HAZARD_CLOBBERED, a->op, last->newest, block, -1, where);
+    }
+}
+
+static void npu__tiles_pair(npu__tiles *t, uint32_t a, uint32_t b)
+{
+    if (NPU__TILES_RESERVE(t, pairs, 1)) {
+        t->pairs[t->num_pairs].a = a;
+        t->pairs[t->num_pairs++].b = b;
+    }
+}
+
+/* Makes equal boxes one: t->order gets the first of each, accesses its index. */
+static void npu__tiles_unify(npu__tiles *t, npu__access *const *list, uint32_t n)
+{
+    npu__sorting s;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        t->order[i] = i;
+        t->boxes[i].is_write = false; /* all uses of a box count as one */
+    }
+    s.boxes = t->boxes;
+    s.dim = NPU_MAX_RANK;
+    npu__sort_boxes(&s, t->order, n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (kept == 0 || npu__box_compare(&t->boxes[t->order[kept - 1]], &t->boxes[t->order[i]])) {
+            t->order[kept++] = t->order[i];
+        }
+        list[t->order[i]]->box = t->order[kept - 1];
+    }
+    t->num_order = kept;
+}
+
+/* The boxes that overlap each box: adjacent[starts[i]] .. adjacent[starts[i + 1] - 1]. */
+static void npu__tiles_adjacent(npu__tiles *t, uint32_t n)
+{
+    memset(t->starts, 0, ((size_t)n + 2) * sizeof *t->starts);
+    for (uint32_t k = 0; k < t->num_pairs; k++) {
+        t->starts[t->pairs[k].a + 2]++;
+        t->starts[t->pairs[k].b + 2]++;
+    }
+    for (uint32_t i = 2; i < n + 2; i++) {
+        t->starts[i] += t->starts[i - 1];
+    }
+    for (uint32_t k = 0; k < t->num_pairs; k++) {
+        t->adjacent[t->starts[t->pairs[k].a + 1]++] = t->pairs[k].b;
+        t->adjacent[t->starts[t->pairs[k].b + 1]++] = t->pairs[k].a;
+    }
+}
+
+/* Goes through accesses in program order. boxes[i] is that of list[i]. */
+static void npu__tiles_scan(npu__tiles *t, npu__access *const *list, uint32_t n, int64_t block)
+{
+    npu__overlaps v;
+    t->num_order = t->num_pairs = 0;
+    if (!NPU__TILES_RESERVE(t, order, n) || !NPU__TILES_RESERVE(t, lasts, n) || !NPU__TILES_RESERVE(t, starts, (uint64_t)n + 2)) {
+        return;
+    }
+    npu__tiles_unify(t, list, n);
+    v.t = t;
+    v.boxes = t->boxes;
+    v.found = npu__tiles_pair;
+    npu__overlaps_find(&v, t->order, t->num_order);
+    if (t->no_memory || !NPU__TILES_RESERVE(t, adjacent, (uint64_t)t->num_pairs * 2)) {
+        return;
+    }
+    npu__tiles_adjacent(t, n);
+    memset(t->lasts, 0, n * sizeof *t->lasts);
+    for (uint32_t i = 0; i < n; i++) {
+        const npu__access *a = list[i];
+        uint32_t pipe = t->entries[a->op].pipe;
+        npu__last *own = &t->lasts[a->box];
+        npu__tiles_compare(t, a, own, block);
+        for (uint32_t k = t->starts[a->box]; k < t->starts[a->box + 1]; k++) {
+            npu__tiles_compare(t, a, &t->lasts[t->adjacent[k]], block);
+        }
+        if (a->is_write) {
+            own->write[pipe] = own->newest = a->op;
+        } else {
+            own->read[a->is_at_issue ? (uint32_t)NPU_PIPE_S : pipe] = a->op;
+        }
+    }
+}
+
+/* The memories of a core: the same for every block. */
+static void npu__tiles_scan_core(npu__tiles *t, npu__access **list)
+{
+    uint32_t n = 0;
+    t->num_boxes = 0;
+    for (uint32_t i = 0; i < t->num_accesses; i++) {
+        npu__access *a = &t->accesses[i];
+        if (a->object < NPU__OBJECT_TENSORS && NPU__TILES_RESERVE(t, boxes, 1)) {
+            npu__tiles_box(t, a, -1, &t->boxes[t->num_boxes++]);
+            list[n++] = a;
+        }
+    }
+    if (n && !t->no_memory) {
+        npu__tiles_scan(t, list, n, -1);
+    }
+}
+
+/* Whether the order of a tensor's loads and stores is in question: one pipe does them in order. */
+static bool npu__tiles_is_disputed(const npu__tiles *t, uint32_t object)
+{
+    uint32_t bits = t->pipes_of[object - NPU__OBJECT_TENSORS], pipes = bits >> 1;
+    return (bits & 1u) && ((pipes & (pipes - 1)) || (pipes & t->desc.overlapping));
+}
+
+/* Tensors, as one block uses them. */
+static void npu__tiles_scan_tensors(npu__tiles *t, npu__access **list, int64_t block)
+{
+    uint32_t n = 0;
+    t->num_boxes = 0;
+    npu__tiles_numbers(t, block);
+    for (uint32_t i = 0; i < t->num_accesses; i++) {
+        npu__access *a = &t->accesses[i];
+        npu__box box;
+        if (a->object < NPU__OBJECT_TENSORS) {
+            continue;
+        }
+        npu__tiles_box(t, a, block, &box);
+        if (npu__tiles_is_disputed(t, a->object) && NPU__TILES_RESERVE(t, boxes, 1)) {
+            t->boxes[t->num_boxes++] = box;
+            list[n++] = a;
+        }
+        if (t->desc.blocks > 1 && (t->pipes_of[a->object - NPU__OBJECT_TENSORS] & 1u) && NPU__TILES_RESERVE(t, shared, 1)) {
+            t->shared[t->num_shared++] = box;
+        }
+    }
+    if (n && !t->no_memory) {
+        npu__tiles_scan(t, list, n, block);
+    }
+}
+
+/* ---- checking tile programs: blocks among each other ---- */
+
+static void npu__tiles_meet(npu__tiles *t, uint32_t a, uint32_t b)
+{
+    enum { MOST = 16 }; /* one mistake may make any number of them */
+    const npu__box *x = &t->shared[a], *y = &t->shared[b];
+    const npu__box *writer = x->is_write ? x : y, *other = x->is_write ? y : x;
+    char where[64];
+    if (writer->is_write && (x->block != y->block || x->block < 0) && t->num_met < MOST) {
+        t->num_met++;
+        npu__tiles_where(t, writer, where);
+        npu__tiles_report(t, NPU_HAZARD_BLOCKS, writer->op, other->op, writer->block, other->block, where);
+    }
+}
+
+/* Makes equal boxes one, which belongs to several blocks; two blocks that store the same box meet. */
+static uint32_t npu__tiles_unify_shared(npu__tiles *t)
+{
+    uint32_t kept = 0;
+    npu__sorting s;
+    s.boxes = t->shared;
+    s.dim = NPU_MAX_RANK;
+    for (uint32_t i = 0; i < t->num_shared; i++) {
+        t->order[i] = i;
+    }
+    npu__sort_boxes(&s, t->order, t->num_shared);
+    for (uint32_t i = 0; i < t->num_shared; i++) {
+        npu__box *box = &t->shared[t->order[i]], *last = kept ? &t->shared[t->order[kept - 1]] : NULL;
+        if (!last || npu__box_compare_use(last, box)) {
+            t->order[kept++] = t->order[i];
+            continue;
+        }
+        if (box->is_write) {
+            npu__tiles_meet(t, t->order[kept - 1], t->order[i]);
+        }
+        last->block = last->block == box->block || box->is_write ? last->block : -1;
+    }
+    return kept;
+}
+
+static void npu__tiles_scan_shared(npu__tiles *t)
+{
+    npu__overlaps v;
+    t->num_order = 0;
+    if (t->num_shared && NPU__TILES_RESERVE(t, order, t->num_shared)) {
+        v.t = t;
+        v.boxes = t->shared;
+        v.found = npu__tiles_meet;
+        npu__overlaps_find(&v, t->order, npu__tiles_unify_shared(t));
+    }
+}
+
+/* ---- checking tile programs: all of it ---- */
+
+static bool npu__tiles_alloc(npu__tiles *t)
+{
+    const npu_allocator *a = &t->allocator;
+    t->places = (npu_tile_place *)npu__alloc_zero(a, t->g->num_values * sizeof *t->places);
+    t->entries = (npu__entry *)npu__alloc_zero(a, t->g->num_ops * sizeof *t->entries);
+    t->flags = (npu__flag *)npu__alloc_zero(a, NPU__NUM_FLAGS * sizeof *t->flags);
+    t->numbers = (npu__number_of *)npu__alloc_zero(a, t->g->num_values * sizeof *t->numbers);
+    t->pipes_of = (uint8_t *)npu__alloc_zero(a, t->g->num_values);
+    return t->places && t->entries && t->flags && t->numbers && t->pipes_of;
+}
+
+static void npu__tiles_free(npu__tiles *t)
+{
+    const npu_allocator *a = &t->allocator;
+    npu__free(a, t->places, t->g->num_values * sizeof *t->places);
+    npu__free(a, t->entries, t->g->num_ops * sizeof *t->entries);
+    npu__free(a, t->flags, NPU__NUM_FLAGS * sizeof *t->flags);
+    npu__free(a, t->numbers, t->g->num_values * sizeof *t->numbers);
+    npu__free(a, t->pipes_of, t->g->num_values);
+    NPU__RELEASE(t, accesses);
+    NPU__RELEASE(t, boxes);
+    NPU__RELEASE(t, shared);
+    NPU__RELEASE(t, order);
+    NPU__RELEASE(t, pairs);
+    NPU__RELEASE(t, lasts);
+    NPU__RELEASE(t, adjacent);
+    NPU__RELEASE(t, starts);
+}
+
+/* Everything that needs clocks. The findings of one block are enough: others would repeat them. */
+static void npu__tiles_scan_all(npu__tiles *t)
+{
+    npu__access **list;
+    npu__tiles_collect(t);
+    list = (npu__access **)npu__alloc(&t->allocator, t->num_accesses * sizeof *list);
+    t->no_memory = t->no_memory || (!list && t->num_accesses);
+    if (!t->no_memory) {
+        uint32_t before;
+        npu__tiles_scan_core(t, list);
+        before = t->num_found;
+        for (int64_t b = 0; b < t->desc.blocks && !t->no_memory && t->num_found == before; b++) {
+            npu__tiles_scan_tensors(t, list, b);
+        }
+        npu__tiles_scan_shared(t);
+    }
+    npu__free(&t->allocator, list, t->num_accesses * sizeof *list);
+}
+
+/* Places of tiles; a tile that has none is a finding of its own. */
+static npu_status npu__tiles_plan_check(npu__tiles *t)
+{
+    npu_diag diag;
+    npu_status status;
+    memset(&diag, 0, sizeof diag);
+    t->desc.allocator = &t->allocator;
+    status = npu_tile_plan(t->g, &t->desc, t->places, &diag);
+    if (status == NPU_ERR_OVERFLOW || status == NPU_ERR_INVALID_ARGUMENT || status == NPU_ERR_SHAPE) {
+        npu__tiles_report(t, NPU_HAZARD_OVERFLOW, diag.op, 0, -1, -1, diag.message);
+        return NPU_ERR_GRAPH;
+    }
+    return status;
+}
+
+NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const npu_tile_desc *desc,
+                                     void (*report)(void *ctx, const npu_hazard *hazard), void *ctx)
+{
+    npu__tiles t;
+    npu_status status;
+    memset(&t, 0, sizeof t);
+    if (!program || program->level != NPU_LEVEL_TILE) {
+        return NPU_ERR_CLASS;
+    }
+    t.g = program;
+    t.desc = npu__tiles_desc(desc);
+    if (t.desc._canary || t.desc.blocks < 1 || t.desc.num_events > NPU_MAX_EVENTS) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    t.allocator = npu__allocator(t.desc.allocator);
+    t.report = report;
+    t.ctx = ctx;
+    status = npu__tiles_alloc(&t) ? npu__tiles_plan_check(&t) : NPU_ERR_NO_MEMORY;
+    if (status == NPU_OK && npu__tiles_order(&t)) {
+        npu__tiles_scan_all(&t);
+    }
+    npu__tiles_free(&t);
+    return status ? status : t.no_memory ? NPU_ERR_NO_MEMORY : t.num_found ? NPU_ERR_GRAPH : NPU_OK;
 }
 
 #endif /* NPU_IR_IMPLEMENTATION */

@@ -1,5 +1,7 @@
 /* Tile programs: type rules, text, running them, the checker and its oracle. */
 #include "rig.h"
+#include "../examples/tiles/programs.h"
+#include "oracle/pipes.h"
 
 /* ---- parsing programs ---- */
 
@@ -678,6 +680,347 @@ static void test_plan(void)
     npu_graph_destroy(g);
 }
 
+/* ---- the checker ---- */
+
+enum { MOST_FOUND = 64 };
+typedef struct findings {
+    npu_hazard list[MOST_FOUND];
+    int count;
+} findings;
+
+static void find(void *ctx, const npu_hazard *h)
+{
+    findings *f = ctx;
+    if (f->count < MOST_FOUND) {
+        f->list[f->count] = *h;
+    }
+    f->count++;
+}
+
+/* Programs on x f32[8,16] and o f32[8,16]; what is found first, and the lines (from 1) of its two ops, 0 = none. */
+static const struct hazard_case {
+    const char *body;
+    uint32_t kind;
+    uint32_t op, other;
+} hazard_cases[] = {
+    { "t = block.load(x, [0, 0], [4, 16])\nu = block.neg(t)\n", NPU_HAZARD_READ, 2, 1 },
+    { "t = block.load(x, [0, 0], [4, 16])\nsystem.bar_all()\nu = block.neg(t)\n", 0, 0, 0 },
+    { "t = block.load(x, [0, 0], [4, 16])\nsystem.bar_v()\nu = block.neg(t)\n", NPU_HAZARD_READ, 3, 1 },
+    { "t = block.load(x, [0, 0], [4, 16])\nsystem.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\n"
+      "system.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\nu = block.neg(t)\n", 0, 0, 0 },
+    /* the wait comes too late, or the set too early */
+    { "t = block.load(x, [0, 0], [4, 16])\nsystem.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\nu = block.neg(t)\n"
+      "system.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\n", NPU_HAZARD_READ, 3, 1 },
+    { "system.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\nt = block.load(x, [0, 0], [4, 16])\n"
+      "system.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\nu = block.neg(t)\n", NPU_HAZARD_READ, 4, 2 },
+    /* through a third pipe */
+    { "t = block.load(x, [0, 0], [4, 16])\nsystem.sync_src(set_pipe=1, wait_pipe=2, event_id=0)\n"
+      "system.sync_dst(set_pipe=1, wait_pipe=2, event_id=0)\nsystem.sync_src(set_pipe=2, wait_pipe=4, event_id=1)\n"
+      "system.sync_dst(set_pipe=2, wait_pipe=4, event_id=1)\nu = block.neg(t)\n", 0, 0, 0 },
+    /* through the scalar unit, which then issues what follows */
+    { "t = block.load(x, [0, 0], [4, 16])\nsystem.sync_src(set_pipe=1, wait_pipe=5, event_id=0)\n"
+      "system.sync_dst(set_pipe=1, wait_pipe=5, event_id=0)\nu = block.neg(t)\n", 0, 0, 0 },
+    /* flags */
+    { "system.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\n", NPU_HAZARD_NO_WAIT, 1, 0 },
+    { "system.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\n", NPU_HAZARD_DEADLOCK, 1, 0 },
+    { "system.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\nsystem.sync_dst(set_pipe=1, wait_pipe=4, event_id=1)\n", NPU_HAZARD_DEADLOCK, 2, 0 },
+    { "system.sync_dst(set_pipe=1, wait_pipe=5, event_id=0)\nsystem.sync_src(set_pipe=1, wait_pipe=5, event_id=0)\n", NPU_HAZARD_DEADLOCK, 1, 2 },
+    { "system.sync_dst(set_pipe=4, wait_pipe=1, event_id=0)\nsystem.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\n"
+      "system.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\nsystem.sync_src(set_pipe=4, wait_pipe=1, event_id=0)\n", NPU_HAZARD_DEADLOCK, 1, 4 },
+    { "system.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\nsystem.bar_all()\nsystem.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\n",
+      NPU_HAZARD_DEADLOCK, 1, 3 },
+    { "system.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\nsystem.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\n"
+      "system.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\nsystem.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\n", NPU_HAZARD_PENDING, 2, 1 },
+    { "system.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\nsystem.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\n"
+      "system.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\nsystem.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\n", NPU_HAZARD_PENDING, 3, 1 },
+    { "system.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\nsystem.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\nsystem.bar_all()\n"
+      "system.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\nsystem.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\n", 0, 0, 0 },
+    { "system.sync_src(set_pipe=1, wait_pipe=4, event_id=8)\nsystem.sync_dst(set_pipe=1, wait_pipe=4, event_id=8)\n", NPU_HAZARD_EVENT, 1, 0 },
+    /* memory */
+    { "t = block.create_tile([4, 16], dtype=f32)\nu = block.neg(t)\n", NPU_HAZARD_UNWRITTEN, 2, 1 },
+    { "t = block.full([256, 256], 0, dtype=f32)\n", NPU_HAZARD_OVERFLOW, 1, 0 },
+    { "t = block.full([4, 4], 0, dtype=f32)\nu = block.matmul(t, t)\n", NPU_HAZARD_SPACE, 2, 1 },
+    { "t = block.full([4, 16], 0, dtype=f32)\nu = block.move(t, target_memory=4)\n", NPU_HAZARD_SPACE, 2, 1 },
+    { "t = block.load(x, [0, 0], [4, 16]) : tile f32[4,16] space=ub offset=0\nsystem.bar_all()\nu = block.neg(t)\n"
+      "v = block.load(x, [0, 0], [4, 16]) : tile f32[4,16] space=ub offset=0\n", NPU_HAZARD_OVERWRITE, 4, 3 },
+    { "t = block.load(x, [0, 0], [4, 16]) : tile f32[4,16] space=ub offset=0\nu = block.full([2, 4], 0, dtype=f32) : tile f32[2,4] space=ub offset=224\n",
+      NPU_HAZARD_WRITES, 2, 1 },
+    { "t = block.load(x, [0, 0], [4, 16]) : tile f32[4,16] space=ub offset=0\nu = block.full([2, 4], 0, dtype=f32) : tile f32[2,4] space=ub offset=256\n",
+      0, 0, 0 },
+    { "t = block.full([4], 1, dtype=f32) : tile f32[4] space=ub offset=0\nu = block.full([4], 2, dtype=f32) : tile f32[4] space=ub offset=0\n"
+      "v = block.neg(t)\n", NPU_HAZARD_CLOBBERED, 3, 2 },
+    { "t = block.full([4], 1, dtype=f32) : tile f32[4] space=ub offset=0\nu = block.neg(t) : tile f32[4] space=ub offset=0\nv = block.neg(u)\n", 0, 0, 0 },
+    { "t = block.full([4, 8], 1, dtype=f32) : tile f32[4,8] space=ub offset=0\nu = block.transpose(t, 0, 1) : tile f32[8,4] space=ub offset=0\n",
+      NPU_HAZARD_CLOBBERED, 2, 2 },
+    { "t = block.full([4], 1, dtype=f32)\nu = block.full([4], 1, dtype=f32)\nv = block.full([4, 4], 1, dtype=f32)\nw = block.row_sum(v, v)\n"
+      "y = block.neg(v)\n", NPU_HAZARD_CLOBBERED, 4, 4 },
+    /* a register that the vector unit makes */
+    { "t = block.full([4], 1, dtype=f32)\nr = block.sum(t, axis=0)\nu = block.adds(t, r)\n", NPU_HAZARD_READ, 3, 2 },
+    { "t = block.full([4], 1, dtype=f32)\nr = block.sum(t, axis=0)\nsystem.sync_src(set_pipe=4, wait_pipe=5, event_id=0)\n"
+      "system.sync_dst(set_pipe=4, wait_pipe=5, event_id=0)\nu = block.adds(t, r)\n", 0, 0, 0 },
+    /* tensors */
+    { "t = block.full([4, 16], 0, dtype=f32)\nsystem.bar_all()\no1 = block.store(t, [0, 0], [4, 16], o)\nu = block.load(o1, [3, 0], [4, 16])\n",
+      NPU_HAZARD_READ, 4, 3 },
+    { "t = block.full([4, 16], 0, dtype=f32)\nsystem.bar_all()\no1 = block.store(t, [0, 0], [4, 16], o)\nu = block.load(o, [4, 0], [4, 16])\n", 0, 0, 0 },
+    { "t = block.full([4, 16], 0, dtype=f32)\nu = block.load(o, [0, 15], [8, 1])\nsystem.sync_src(set_pipe=4, wait_pipe=2, event_id=0)\n"
+      "system.sync_dst(set_pipe=4, wait_pipe=2, event_id=0)\no1 = block.store(t, [0, 0], [4, 16], o)\n", NPU_HAZARD_OVERWRITE, 5, 2 },
+    { "t = block.full([4, 16], 0, dtype=f32)\nu = block.load(o, [0, 15], [8, 1])\nsystem.bar_all()\no1 = block.store(t, [0, 0], [4, 16], o)\n", 0, 0, 0 },
+    { "i = arith.constant(value=6, dtype=i32)\nt = block.load(x, [i, 0], [4, 16])\n", NPU_HAZARD_RANGE, 2, 0 },
+    { "i = arith.constant(value=5, dtype=i32)\nj = arith.subi(i, i)\nk = arith.divsi(i, j)\nt = block.load(x, [k, 0], [4, 16])\n", 0, 0, 0 },
+};
+
+/* The op of line `line` of a body; lines without a result count, too. */
+static void test_hazards(void)
+{
+    for (size_t i = 0; i < sizeof hazard_cases / sizeof hazard_cases[0]; i++) {
+        const struct hazard_case *c = &hazard_cases[i];
+        npu_text text = npu_text_make(NULL);
+        npu_status status;
+        findings f = { 0 };
+        npu_text_printf(&text, "input x : f32[8,16]\ninput o : f32[8,16]\n%s", c->body);
+        npu_graph *g = parse_program(text.data, &status);
+        NPU_CHECK_STATUS(status, NPU_OK);
+        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child_at(g, 0), NULL, find, &f), c->kind ? NPU_ERR_GRAPH : NPU_OK);
+        if (f.count == 0 ? c->kind != 0 : f.list[0].kind != c->kind || f.list[0].op.id != c->op || f.list[0].other.id != c->other) {
+            printf("%sfound: %s\n", c->body, f.list[0].message);
+            NPU_CHECK_EQ(f.list[0].kind, c->kind);
+            NPU_CHECK_EQ(f.list[0].op.id, c->op);
+            NPU_CHECK_EQ(f.list[0].other.id, c->other);
+        }
+        for (int k = 0; k < f.count && k < MOST_FOUND; k++) { /* both ops by name */
+            const npu_graph *p = npu_graph_child_at(g, 0);
+            NPU_CHECK(strstr(f.list[k].message, npu_op_definition(p, f.list[k].op)->name) != NULL);
+            NPU_CHECK(!f.list[k].other.id || strstr(f.list[k].message, npu_op_definition(p, f.list[k].other)->name) != NULL);
+        }
+        npu_graph_destroy(g);
+        npu_text_free(&text);
+    }
+}
+
+static void test_check_arguments(void)
+{
+    npu_graph *g = npu_graph_create(NULL), *p = npu_graph_child(g, "p", NPU_LEVEL_TILE, NULL);
+    npu_tile_desc negative = { .blocks = -1 }, events = { .num_events = 65 }, canary = { ._canary = 1 };
+    npu_alloc_counter counter = { 0 };
+    npu_allocator allocator = npu_counting_allocator(&counter);
+    npu_tile_desc desc = { .allocator = &allocator, .blocks = 2 };
+    NPU_CHECK_STATUS(npu_tile_check(g, NULL, NULL, NULL), NPU_ERR_CLASS);
+    NPU_CHECK_STATUS(npu_tile_check(NULL, NULL, NULL, NULL), NPU_ERR_CLASS);
+    NPU_CHECK_STATUS(npu_tile_check(p, NULL, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_tile_check(p, &negative, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_tile_check(p, &events, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_tile_check(p, &canary, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STR(npu_hazard_text(99), "");
+    uint32_t body;
+    p = build_softmax(g, 2, 3, 2, 8, false, &body);
+    npu_status status = NPU_ERR_NO_MEMORY;
+    for (counter.fail_at = 1; status == NPU_ERR_NO_MEMORY && counter.fail_at < 200; counter.fail_at++) {
+        counter.num_calls = 0;
+        status = npu_tile_check(p, &desc, NULL, NULL);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+    NPU_CHECK(counter.fail_at > 10);
+    npu_graph_destroy(g);
+}
+
+/* Blocks that meet: the offset of the store is block * step + plus, of the load block * load. */
+static void test_blocks(void)
+{
+    static const struct {
+        int step, plus, load;
+        const char *tensor;
+        int64_t blocks;
+        uint32_t kind;
+    } rows[] = {
+        { 2, 0, 0, "x", 4, 0 }, { 1, 0, 0, "x", 4, NPU_HAZARD_BLOCKS }, { 0, 0, 0, "x", 4, NPU_HAZARD_BLOCKS }, { 0, 0, 0, "x", 1, 0 },
+        { 2, 0, 2, "o", 4, 0 }, { 2, 0, 0, "o", 4, NPU_HAZARD_BLOCKS }, { 2, 0, 1, "o", 4, NPU_HAZARD_BLOCKS }, { 2, 1, 2, "x", 4, NPU_HAZARD_RANGE },
+        { 3, 0, 0, "x", 3, 0 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (int columns = 0; columns < 2; columns++) { /* along rows, or along columns */
+            npu_text text = npu_text_make(NULL);
+            npu_status status;
+            findings f = { 0 };
+            npu_tile_desc desc = { .blocks = rows[i].blocks };
+            const char *at = columns ? "[0, %s], [8, 2]" : "[%s, 0], [2, 8]";
+            npu_text_printf(&text, "input x : f32[8,8]\ninput o : f32[8,8]\nb = block.get_block_idx()\nk = arith.constant(value=%d, dtype=u64)\n"
+                                   "p = arith.constant(value=%d, dtype=u64)\nm = arith.constant(value=%d, dtype=u64)\ns = arith.muli(b, k)\n"
+                                   "to = arith.addi(s, p)\nl = arith.muli(b, m)\nt = block.load(%s, ", rows[i].step, rows[i].plus, rows[i].load, rows[i].tensor);
+            npu_text_printf(&text, columns ? "[0, l], [8, 2])\n" : "[l, 0], [2, 8])\n");
+            npu_text_printf(&text, "system.bar_all()\nu = block.store(t, %s, o)\n", columns ? "[0, to], [8, 2]" : "[to, 0], [2, 8]");
+            (void)at;
+            npu_graph *g = parse_program(text.data, &status);
+            NPU_CHECK_STATUS(status, NPU_OK);
+            NPU_CHECK_STATUS(npu_tile_check(npu_graph_child_at(g, 0), &desc, find, &f), rows[i].kind ? NPU_ERR_GRAPH : NPU_OK);
+            NPU_CHECK_EQ(f.count ? f.list[0].kind : 0, rows[i].kind);
+            if (rows[i].kind == NPU_HAZARD_BLOCKS) {
+                NPU_CHECK(f.list[0].block != f.list[0].other_block);
+            }
+            npu_graph_destroy(g);
+            npu_text_free(&text);
+        }
+    }
+}
+
+/* ---- the checker against random delays ---- */
+
+enum { DELETE_OP, EXCHANGE_OPS, CHANGE_EVENT };
+typedef struct mutation {
+    int type;
+    uint32_t a, b; /* ops */
+    int64_t event;
+} mutation;
+
+static bool is_sync(const npu_graph *g, uint32_t op)
+{
+    return NPU_KIND_NAMESPACE(npu_op_kind(g, (npu_op){ op })) == NPU_NS_SYSTEM;
+}
+
+static int64_t flag_number(const npu_graph *g, uint32_t op, const char *name)
+{
+    npu_op_storage storage = { 0 };
+    npu_op_info info;
+    NPU_CHECK_STATUS(npu_op_describe(g, (npu_op){ op }, &info, &storage), NPU_OK);
+    int64_t x = npu_op_int(&info, name, -1);
+    npu_op_storage_free(&storage);
+    return x;
+}
+
+static npu_status mutate(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const mutation *m = ctx;
+    if (m->type == DELETE_OP && op.id == m->a) {
+        return NPU_OK;
+    }
+    if (m->type == CHANGE_EVENT && op.id == m->a) {
+        npu_arg args[3] = { npu_arg_int("set_pipe", flag_number(from, op.id, "set_pipe")),
+                            npu_arg_int("wait_pipe", flag_number(from, op.id, "wait_pipe")), npu_arg_int("event_id", m->event) };
+        return npu_emit(npu_rewrite_target(rw), npu_op_kind(from, op), args, 3).id ? NPU_OK : NPU_ERR_GRAPH;
+    }
+    if (m->type == EXCHANGE_OPS && (op.id == m->a || op.id == m->b)) {
+        op.id = op.id == m->a ? m->b : m->a;
+    }
+    npu_rewrite_copy(rw, op);
+    return NPU_OK;
+}
+
+enum { SWEEP_LEN = 256, SWEEP_SEEDS = 1000 };
+typedef struct sweep {
+    const npu_graph *program;
+    uint32_t overlapping;
+    float inputs[8][SWEEP_LEN], tensors[8][SWEEP_LEN], expected[SWEEP_LEN];
+    uint32_t num_inputs;
+    pipes p;
+    int mutants, reported, confirmed;
+} sweep;
+
+static sweep sw;
+
+/* The output of block 1, whose tensor is the last input. */
+static bool sweep_run(uint64_t seed)
+{
+    for (uint32_t i = 0; i < sw.num_inputs; i++) {
+        memcpy(sw.tensors[i], sw.inputs[i], sizeof sw.inputs[i]);
+        sw.p.tensors[i] = sw.tensors[i];
+    }
+    sw.p.block = 1;
+    sw.p.blocks = 2;
+    return pipes_run(&sw.p, seed);
+}
+
+static bool sweep_agrees(uint64_t seed)
+{
+    return sweep_run(seed) && memcmp(sw.tensors[sw.num_inputs - 1], sw.expected, sizeof sw.expected) == 0;
+}
+
+static void sweep_mutant(mutation m)
+{
+    npu_graph *mutant = NULL;
+    npu_tile_desc desc = { .blocks = 2, .overlapping = sw.overlapping };
+    npu_status status = npu_graph_rewrite(&mutant, sw.program, mutate, &m, NULL);
+    NPU_CHECK_STATUS(status, NPU_OK);
+    if (status) {
+        return;
+    }
+    pipes_decode(&sw.p, mutant, sw.overlapping);
+    status = npu_tile_check(mutant, &desc, NULL, NULL);
+    sw.mutants++;
+    sw.reported += status != NPU_OK;
+    for (uint64_t seed = 1; seed <= SWEEP_SEEDS; seed++) {
+        bool agrees = sweep_agrees(seed);
+        if (!agrees && status == NPU_OK) {
+            printf("seed %d: mutation %d of ops %d, %d to %d is not reported\n", (int)seed, m.type, (int)m.a, (int)m.b, (int)m.event);
+            NPU_CHECK(agrees);
+        }
+        if (!agrees) {
+            sw.confirmed += status != NPU_OK;
+            break;
+        }
+    }
+    npu_graph_destroy(mutant);
+}
+
+/* Every deletion, exchange and change of event of the sync ops of a program. */
+static void sweep_program(const npu_graph *program, uint32_t overlapping)
+{
+    npu_tile_desc desc = { .blocks = 2, .overlapping = overlapping };
+    findings f = { 0 };
+    uint32_t num_ops = npu_graph_num_ops(program);
+    memset(&sw, 0, sizeof sw);
+    sw.program = program;
+    sw.overlapping = overlapping;
+    sw.num_inputs = npu_graph_num_inputs(program);
+    for (uint32_t i = 0; i < sw.num_inputs; i++) {
+        fill(sw.inputs[i], SWEEP_LEN, i + 1);
+    }
+    NPU_CHECK_STATUS(npu_tile_check(program, &desc, find, &f), NPU_OK);
+    NPU_CHECK_STR(f.list[0].message, "");
+    pipes_decode(&sw.p, program, overlapping);
+    NPU_CHECK(sweep_run(1));
+    memcpy(sw.expected, sw.tensors[sw.num_inputs - 1], sizeof sw.expected);
+    NPU_CHECK(memcmp(sw.expected, sw.inputs[sw.num_inputs - 1], sizeof sw.expected) != 0);
+    for (uint64_t seed = 2; seed <= SWEEP_SEEDS; seed++) {
+        NPU_CHECK(sweep_agrees(seed));
+    }
+    for (uint32_t op = 1; op <= num_ops; op++) {
+        bool sync = is_sync(program, op);
+        npu_kind kind = npu_op_kind(program, (npu_op){ op });
+        if (sync) {
+            sweep_mutant((mutation){ DELETE_OP, op, 0, 0 });
+        }
+        if (op < num_ops && (sync || is_sync(program, op + 1))) {
+            sweep_mutant((mutation){ EXCHANGE_OPS, op, op + 1, 0 });
+        }
+        for (uint32_t b = op + 2; sync && b <= num_ops; b++) {
+            if (is_sync(program, b)) {
+                sweep_mutant((mutation){ EXCHANGE_OPS, op, b, 0 });
+            }
+        }
+        for (int64_t event = 0; event < 3 && (kind == NPU_SYSTEM_SYNC_SRC || kind == NPU_SYSTEM_SYNC_DST); event++) {
+            if (event != flag_number(program, op, "event_id")) {
+                sweep_mutant((mutation){ CHANGE_EVENT, op, 0, event });
+            }
+        }
+    }
+    printf("%s: %d mutants, %d reported, %d of these give another result within %d seeds\n", npu_graph_name(program), sw.mutants,
+           sw.reported, sw.confirmed, SWEEP_SEEDS);
+    NPU_CHECK(sw.confirmed * 2 > sw.reported);
+}
+
+static void test_delays(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    uint32_t body;
+    sweep_program(build_softmax(g, 2, 3, 2, 8, false, &body), 0);
+    sweep_program(build_matmul(g, 2, 3, 4, 4, 8, &body), 0);
+    sweep_program(build_add_layer_norm(g, 2, 2, 8, false, &body), 0);
+    sweep_program(build_softmax(g, 2, 2, 2, 8, true, &body), 1u << NPU_PIPE_V);
+    sweep_program(build_add_layer_norm(g, 2, 2, 8, true, &body), 1u << NPU_PIPE_V | 1u << NPU_PIPE_MTE2);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    npu_graph_destroy(g);
+}
+
 int main(void)
 {
     NPU_RUN(test_types);
@@ -693,5 +1036,9 @@ int main(void)
     NPU_RUN(test_registers);
     NPU_RUN(test_run_failures);
     NPU_RUN(test_plan);
+    NPU_RUN(test_hazards);
+    NPU_RUN(test_check_arguments);
+    NPU_RUN(test_blocks);
+    NPU_RUN(test_delays);
     return npu_test_done();
 }
