@@ -260,7 +260,8 @@ typedef npu_status (*npu__launch_fn)(const npu_launch *l, uint32_t part, uint32_
 #define NPU__REF_PREFETCH(address) ((void)(address))
 #endif
 
-enum { NPU__F32, NPU__F64, NPU__I64 };
+/* The classes of a computation; fast variants keep narrow integers as they are. */
+enum { NPU__F32, NPU__F64, NPU__I64, NPU__I32, NPU__U8 };
 /* elements converted at a time: a few strips fit the first-level cache and the stack */
 enum { NPU__STRIP = 256 };
 
@@ -426,7 +427,7 @@ NPU__REF_INLINE uint64_t npu__ref_to_u64(double x)
 
 /* n elements, the i-th at from[first + i stride], as numbers of a class. first and stride count elements;
    stride 0 repeats one element. */
-#define NPU__REF_DEFINE_LOAD_DENSE(name, T, own, FROM_FLOAT)                                       \
+#define NPU__REF_DEFINE_LOAD_DENSE(name, T, own, FROM_FLOAT, LOADS)                                \
     static inline void name(T *to, const void *from, uint32_t dtype, int64_t first, size_t n)      \
     {                                                                                              \
         if (dtype == own) {                                                                        \
@@ -434,12 +435,12 @@ NPU__REF_INLINE uint64_t npu__ref_to_u64(double x)
             return;                                                                                \
         }                                                                                          \
         switch (dtype) {                                                                           \
-        NPU__REF_LOADS(NPU__REF_LOAD_DENSE, T, FROM_FLOAT)                                         \
+        LOADS(NPU__REF_LOAD_DENSE, T, FROM_FLOAT)                                                  \
         default: return;                                                                           \
         }                                                                                          \
     }
-#define NPU__REF_DEFINE_LOAD(name, T, own, FROM_FLOAT)                                             \
-    NPU__REF_DEFINE_LOAD_DENSE(name##_dense, T, own, FROM_FLOAT)                                   \
+#define NPU__REF_DEFINE_LOAD(name, T, own, FROM_FLOAT, LOADS)                                      \
+    NPU__REF_DEFINE_LOAD_DENSE(name##_dense, T, own, FROM_FLOAT, LOADS)                            \
     static inline void name(T *to, const void *from, uint32_t dtype, int64_t first, int64_t stride, \
                             size_t n)                                                              \
     {                                                                                              \
@@ -448,14 +449,14 @@ NPU__REF_INLINE uint64_t npu__ref_to_u64(double x)
             return;                                                                                \
         }                                                                                          \
         switch (dtype) {                                                                           \
-        NPU__REF_LOADS(NPU__REF_LOAD_STRIDED, T, FROM_FLOAT)                                       \
+        LOADS(NPU__REF_LOAD_STRIDED, T, FROM_FLOAT)                                                \
         default: return;                                                                           \
         }                                                                                          \
     }
 
-NPU__REF_DEFINE_LOAD(npu__ref_load_f32, float, NPU_F32, NPU__REF_AS_F32)
-NPU__REF_DEFINE_LOAD(npu__ref_load_f64, double, NPU_F64, NPU__REF_AS_F64)
-NPU__REF_DEFINE_LOAD(npu__ref_load_i64, int64_t, NPU_I64, NPU__REF_AS_I64)
+NPU__REF_DEFINE_LOAD(npu__ref_load_f32, float, NPU_F32, NPU__REF_AS_F32, NPU__REF_LOADS)
+NPU__REF_DEFINE_LOAD(npu__ref_load_f64, double, NPU_F64, NPU__REF_AS_F64, NPU__REF_LOADS)
+NPU__REF_DEFINE_LOAD(npu__ref_load_i64, int64_t, NPU_I64, NPU__REF_AS_I64, NPU__REF_LOADS)
 
 /* The way back: X(dtype, C type of the element, the number `e` as an element). Integers wrap; bool is e != 0;
    a double becomes f16 or bf16 by way of float, as in torch. */
@@ -493,7 +494,7 @@ NPU__REF_DEFINE_LOAD(npu__ref_load_i64, int64_t, NPU_I64, NPU__REF_AS_I64)
 #define NPU__REF_CUT_U64(x) npu__ref_to_u64((double)(x))
 
 /* n numbers of a class to the elements to[first + i stride]. */
-#define NPU__REF_DEFINE_STORE_DENSE(name, T, own, TO_I32, TO_I64, TO_U64)                          \
+#define NPU__REF_DEFINE_STORE_DENSE(name, T, own, TO_I32, TO_I64, TO_U64, STORES)                  \
     static inline void name(void *to, uint32_t dtype, int64_t first, const T *from, size_t n)      \
     {                                                                                              \
         typedef T number;                                                                          \
@@ -502,12 +503,12 @@ NPU__REF_DEFINE_LOAD(npu__ref_load_i64, int64_t, NPU_I64, NPU__REF_AS_I64)
             return;                                                                                \
         }                                                                                          \
         switch (dtype) {                                                                           \
-        NPU__REF_STORES(NPU__REF_STORE_DENSE, TO_I32, TO_I64, TO_U64)                              \
+        STORES(NPU__REF_STORE_DENSE, TO_I32, TO_I64, TO_U64)                                       \
         default: return;                                                                           \
         }                                                                                          \
     }
 #define NPU__REF_DEFINE_STORE(name, T, own, TO_I32, TO_I64, TO_U64)                                \
-    NPU__REF_DEFINE_STORE_DENSE(name##_dense, T, own, TO_I32, TO_I64, TO_U64)                      \
+    NPU__REF_DEFINE_STORE_DENSE(name##_dense, T, own, TO_I32, TO_I64, TO_U64, NPU__REF_STORES)     \
     static inline void name(void *to, uint32_t dtype, int64_t first, int64_t stride, const T *from, \
                             size_t n)                                                              \
     {                                                                                              \
@@ -532,14 +533,18 @@ NPU__REF_DEFINE_STORE(npu__ref_store_i64, int64_t, NPU_I64, (int64_t), (int64_t)
 
 enum { NPU__REF_OPERANDS = 4, NPU__REF_GRAIN = 32768 };
 
-/* Elements on their way through a kernel, in the class of the computation. */
+/* Elements on their way through a kernel, in the class of the computation. Narrow ones fill it as wide ones do. */
 typedef union npu__ref_strip {
-    float f32[NPU__STRIP];
+    float f32[2 * NPU__STRIP];
     double f64[NPU__STRIP];
     int64_t i64[NPU__STRIP];
+    uint8_t u8[8 * NPU__STRIP];
 } npu__ref_strip;
 
-static const uint32_t npu__ref_class_dtype[] = { NPU_F32, NPU_F64, NPU_I64 };
+static const uint32_t npu__ref_class_dtype[] = { NPU_F32, NPU_F64, NPU_I64, NPU_I32, NPU_U8 };
+static const size_t npu__ref_class_size[] = { 4, 8, 8, 4, 1 }; /* bytes */
+
+static inline size_t npu__ref_strip_len(int cls) { return sizeof(npu__ref_strip) / npu__ref_class_size[cls]; }
 
 typedef void (*npu__ref_load_fn)(int cls, void *to, const void *from, uint32_t dtype, int64_t first,
                                  int64_t stride, size_t n);
@@ -583,13 +588,36 @@ static void npu__ref_repeat(void *to, size_t size, size_t n)
 }
 
 #ifdef NPU__REF_HAS_AVX2
+/* What the narrow classes meet: numbers of their dtype and bool. Integers wrap. */
+#define NPU__REF_NARROW_LOADS(X, T, FROM_FLOAT)                                                    \
+    X(NPU_BOOL, uint8_t, (T)(e != 0))                                                              \
+    X(NPU_I8, int8_t, (T)e)                                                                        \
+    X(NPU_I16, int16_t, (T)e)                                                                      \
+    X(NPU_I32, int32_t, (T)e)                                                                      \
+    X(NPU_U8, uint8_t, (T)e)                                                                       \
+    X(NPU_U16, uint16_t, (T)e)
+#define NPU__REF_NARROW_STORES(X, TO_I32, TO_I64, TO_U64)                                          \
+    X(NPU_BOOL, uint8_t, e != 0)                                                                   \
+    X(NPU_I8, int8_t, (int8_t)e)                                                                   \
+    X(NPU_I16, int16_t, (int16_t)e)                                                                \
+    X(NPU_U16, uint16_t, (uint16_t)e)
+
 /* Dense runs of float and of integers; the rest is not worth a second copy of the code. */
-NPU__REF_AVX2 NPU__REF_DEFINE_LOAD_DENSE(npu__ref_load_f32_run, float, NPU_F32, NPU__REF_AS_F32)
-NPU__REF_AVX2 NPU__REF_DEFINE_LOAD_DENSE(npu__ref_load_i64_run, int64_t, NPU_I64, NPU__REF_AS_I64)
+NPU__REF_AVX2 NPU__REF_DEFINE_LOAD_DENSE(npu__ref_load_f32_run, float, NPU_F32, NPU__REF_AS_F32, NPU__REF_LOADS)
+NPU__REF_AVX2 NPU__REF_DEFINE_LOAD_DENSE(npu__ref_load_i64_run, int64_t, NPU_I64, NPU__REF_AS_I64,
+                                         NPU__REF_LOADS)
+NPU__REF_AVX2 NPU__REF_DEFINE_LOAD_DENSE(npu__ref_load_i32_run, int32_t, NPU_I32, NPU__REF_AS_I64,
+                                         NPU__REF_NARROW_LOADS)
+NPU__REF_AVX2 NPU__REF_DEFINE_LOAD_DENSE(npu__ref_load_u8_run, uint8_t, NPU_U8, NPU__REF_AS_I64,
+                                         NPU__REF_NARROW_LOADS)
+NPU__REF_DEFINE_LOAD(npu__ref_load_i32, int32_t, NPU_I32, NPU__REF_AS_I64, NPU__REF_NARROW_LOADS)
+NPU__REF_DEFINE_LOAD(npu__ref_load_u8, uint8_t, NPU_U8, NPU__REF_AS_I64, NPU__REF_NARROW_LOADS)
 NPU__REF_AVX2 NPU__REF_DEFINE_STORE_DENSE(npu__ref_store_f32_run, float, NPU_F32, NPU__REF_CUT_I32,
-                                          NPU__REF_CUT_I64, NPU__REF_CUT_U64)
+                                          NPU__REF_CUT_I64, NPU__REF_CUT_U64, NPU__REF_STORES)
 NPU__REF_AVX2 NPU__REF_DEFINE_STORE_DENSE(npu__ref_store_i64_run, int64_t, NPU_I64, (int64_t), (int64_t),
-                                          (uint64_t))
+                                          (uint64_t), NPU__REF_STORES)
+NPU__REF_AVX2 NPU__REF_DEFINE_STORE_DENSE(npu__ref_store_i32_run, int32_t, NPU_I32, , , , NPU__REF_NARROW_STORES)
+NPU__REF_AVX2 NPU__REF_DEFINE_STORE_DENSE(npu__ref_store_u8_run, uint8_t, NPU_U8, , , , NPU__REF_NARROW_STORES)
 
 static void npu__ref_load_f32_avx2(float *to, const void *from, uint32_t dtype, int64_t first, int64_t stride,
                                    size_t n)
@@ -611,30 +639,49 @@ static void npu__ref_store_f32_avx2(void *to, uint32_t dtype, int64_t first, int
     }
 }
 
+static void npu__ref_load_narrow(int cls, void *to, const void *from, uint32_t dtype, int64_t first,
+                                 int64_t stride, size_t n)
+{
+    switch (cls) {
+    case NPU__I32: npu__ref_load_i32((int32_t *)to, from, dtype, first, stride, n); break;
+    case NPU__U8: npu__ref_load_u8((uint8_t *)to, from, dtype, first, stride, n); break;
+    default: npu__ref_load_class(cls, to, from, dtype, first, stride, n); break;
+    }
+}
+
 static void npu__ref_load_class_avx2(int cls, void *to, const void *from, uint32_t dtype, int64_t first,
                                      int64_t stride, size_t n)
 {
     if (stride == 0 && n > 0) {
-        npu__ref_load_class(cls, to, from, dtype, first, 1, 1);
-        npu__ref_repeat(to, cls == NPU__F32 ? 4 : 8, n);
-    } else if (cls == NPU__F32) {
-        npu__ref_load_f32_avx2((float *)to, from, dtype, first, stride, n);
-    } else if (cls == NPU__I64 && stride == 1) {
-        npu__ref_load_i64_run((int64_t *)to, from, dtype, first, n);
-    } else {
-        npu__ref_load_class(cls, to, from, dtype, first, stride, n);
+        npu__ref_load_narrow(cls, to, from, dtype, first, 0, 1);
+        npu__ref_repeat(to, npu__ref_class_size[cls], n);
+        return;
+    }
+    if (stride != 1 || cls == NPU__F64) {
+        npu__ref_load_narrow(cls, to, from, dtype, first, stride, n);
+        return;
+    }
+    switch (cls) {
+    case NPU__F32: npu__ref_load_f32_run((float *)to, from, dtype, first, n); break;
+    case NPU__I32: npu__ref_load_i32_run((int32_t *)to, from, dtype, first, n); break;
+    case NPU__U8: npu__ref_load_u8_run((uint8_t *)to, from, dtype, first, n); break;
+    default: npu__ref_load_i64_run((int64_t *)to, from, dtype, first, n); break;
     }
 }
 
+/* The narrow classes store dense runs only. */
 static void npu__ref_store_class_avx2(int cls, void *to, uint32_t dtype, int64_t first, int64_t stride,
                                       const void *from, size_t n)
 {
-    if (cls == NPU__F32) {
-        npu__ref_store_f32_avx2(to, dtype, first, stride, (const float *)from, n);
-    } else if (cls == NPU__I64 && stride == 1) {
-        npu__ref_store_i64_run(to, dtype, first, (const int64_t *)from, n);
-    } else {
+    if (cls < NPU__I32 && (stride != 1 || cls == NPU__F64)) {
         npu__ref_store_class(cls, to, dtype, first, stride, from, n);
+        return;
+    }
+    switch (cls) {
+    case NPU__F32: npu__ref_store_f32_run(to, dtype, first, (const float *)from, n); break;
+    case NPU__I32: npu__ref_store_i32_run(to, dtype, first, (const int32_t *)from, n); break;
+    case NPU__U8: npu__ref_store_u8_run(to, dtype, first, (const uint8_t *)from, n); break;
+    default: npu__ref_store_i64_run(to, dtype, first, (const int64_t *)from, n); break;
     }
 }
 #endif
@@ -1728,6 +1775,59 @@ NPU__REF_FAST_OPS(NPU_X)
 NPU__REF_GUARDED_OPS(NPU_X)
 #undef NPU_X
 
+/* Narrow integers, T of the unsigned type U: the same low bits as of int64. IS_NEGATIVE is 0 of an unsigned T. */
+#define NPU__REF_NARROW_OPS(X)                                                                     \
+    X(add, (T)((U)a + (U)b))                                                                       \
+    X(add_scaled, (T)((U)a + (U)c * (U)b))                                                         \
+    X(sub, (T)((U)a - (U)b))                                                                       \
+    X(sub_scaled, (T)((U)a - (U)c * (U)b))                                                         \
+    X(rsub, (T)((U)b - (U)a))                                                                      \
+    X(rsub_scaled, (T)((U)b - (U)c * (U)a))                                                        \
+    X(mul, (T)((U)a * (U)b))                                                                       \
+    X(square, (T)((U)a * (U)a))                                                                    \
+    X(neg, (T)(0u - (U)a))                                                                         \
+    X(abs, IS_NEGATIVE(a) ? (T)(0u - (U)a) : a)                                                    \
+    X(relu, IS_NEGATIVE(a) ? 0 : a)                                                                \
+    X(sign, (T)((a > 0) - IS_NEGATIVE(a)))                                                         \
+    X(maximum, a > b ? a : b)                                                                      \
+    X(minimum, a < b ? a : b)                                                                      \
+    X(clamp, (a > b ? a : b) < c ? (a > b ? a : b) : c)                                            \
+    X(eq, a == b)                                                                                  \
+    X(ne, a != b)                                                                                  \
+    X(lt, a < b)                                                                                   \
+    X(le, a <= b)                                                                                  \
+    X(gt, a > b)                                                                                   \
+    X(ge, a >= b)                                                                                  \
+    X(where, a ? b : c)                                                                            \
+    X(masked_fill, b ? c : a)                                                                      \
+    X(logical_and, (a != 0) & (b != 0))                                                            \
+    X(logical_or, (a | b) != 0)                                                                    \
+    X(logical_xor, (a != 0) ^ (b != 0))                                                            \
+    X(logical_not, a == 0)                                                                         \
+    X(bitwise_and, a & b)                                                                          \
+    X(bitwise_or, a | b)                                                                           \
+    X(bitwise_xor, a ^ b)                                                                          \
+    X(bitwise_not, (T)~a)
+
+#define T int32_t
+#define U uint32_t
+#define IS_NEGATIVE(x) ((x) < 0)
+#define NPU_X(name, integer) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_i32_avx2, int32_t, integer)
+NPU__REF_NARROW_OPS(NPU_X)
+#undef NPU_X
+#undef T
+#undef U
+#undef IS_NEGATIVE
+#define T uint8_t
+#define U uint8_t
+#define IS_NEGATIVE(x) 0
+#define NPU_X(name, integer) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_u8_avx2, uint8_t, (uint8_t)(integer))
+NPU__REF_NARROW_OPS(NPU_X)
+#undef NPU_X
+#undef T
+#undef U
+#undef IS_NEGATIVE
+
 /* Worth twice the width. */
 #define NPU__REF_WIDEST_OPS(X)                                                                     \
     X(gelu, npu__ref_fast_geluf(a))
@@ -2203,6 +2303,17 @@ static const npu__ref_map_fn npu__ref_map_avx2[NPU__REF_OP_COUNT] = {
 #undef NPU_X
 };
 
+/* For NPU__I32 and NPU__U8. */
+static const npu__ref_map_fn npu__ref_map_narrow_avx2[2][NPU__REF_OP_COUNT] = { {
+#define NPU_X(name, integer) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, i32_avx2),
+    NPU__REF_NARROW_OPS(NPU_X)
+#undef NPU_X
+}, {
+#define NPU_X(name, integer) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, u8_avx2),
+    NPU__REF_NARROW_OPS(NPU_X)
+#undef NPU_X
+} };
+
 /* Those that are better than for AVX2. */
 static const npu__ref_map_fn npu__ref_map_avx512[NPU__REF_OP_COUNT] = {
 #define NPU_X(name, ...) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, avx512),
@@ -2468,7 +2579,7 @@ static uint32_t npu__ref_map_mode(const npu__ref_map_state *s, const npu__ref_op
    but torch computes half with a number, or a second operand of one element, as that is. */
 static bool npu__ref_map_rounds(const npu__ref_map_state *s, uint32_t k, uint32_t dtype, bool single)
 {
-    if (dtype == s->dtype || s->dtype == npu__ref_class_dtype[s->cls] ||
+    if (dtype == s->dtype || s->dtype == npu__ref_class_dtype[s->cls] || s->cls >= NPU__I32 ||
         (s->op == NPU__REF_OP_where && k == 0)) {
         return false;
     }
@@ -2478,6 +2589,8 @@ static bool npu__ref_map_rounds(const npu__ref_map_state *s, uint32_t k, uint32_
 /* A number as a strip of equal elements. */
 static npu_status npu__ref_map_number(npu_prepare *p, npu__ref_map_state *s, npu__ref_operand *o)
 {
+    int cls = s->cls < NPU__I32 ? s->cls : NPU__I64;
+    double number;
     o->strip = (npu__ref_strip *)npu_ref_state(p, sizeof *o->strip);
     if (!o->strip) {
         return NPU_ERR_NO_MEMORY;
@@ -2486,15 +2599,17 @@ static npu_status npu__ref_map_number(npu_prepare *p, npu__ref_map_state *s, npu
         o->number = npu_scalar_int(npu_scalar_value(o->number) != 0);
     }
     if (o->number.is_float) {
-        npu__ref_load_class(s->cls, o->strip, &o->number.f, NPU_F64, 0, 0, NPU__STRIP);
+        npu__ref_load_class(cls, &number, &o->number.f, NPU_F64, 0, 0, 1);
     } else {
-        npu__ref_load_class(s->cls, o->strip, &o->number.i, NPU_I64, 0, 0, NPU__STRIP);
+        npu__ref_load_class(cls, &number, &o->number.i, NPU_I64, 0, 0, 1);
     }
-    if (o->round) {
-        npu__ref_round(s->cls, s->dtype, o->strip, NPU__STRIP);
+    if (o->round || cls != s->cls) {
+        npu__ref_round(cls, s->dtype, &number, 1);
     } else if (s->cls == NPU__F64 && s->dtype != NPU_F64) { /* a number is a float to what is less than double */
-        npu__ref_round(s->cls, NPU_F32, o->strip, NPU__STRIP);
+        npu__ref_round(s->cls, NPU_F32, &number, 1);
     }
+    npu__ref_store_class(cls, o->strip, npu__ref_class_dtype[s->cls], 0, 1, &number, 1);
+    npu__ref_repeat(o->strip, npu__ref_class_size[s->cls], npu__ref_strip_len(s->cls));
     o->direct = true;
     o->round = false;
     return NPU_OK;
@@ -2512,6 +2627,14 @@ static bool npu__ref_map_is_dense(const npu__ref_map_state *s, size_t n, size_t 
     return dense;
 }
 
+/* A bool whose bytes the expression takes as they are, since it asks for zeros only. */
+static bool npu__ref_map_is_truth(const npu__ref_map_state *s, uint32_t k)
+{
+    bool asks = (s->op == NPU__REF_OP_where && k == 0) || (s->op == NPU__REF_OP_masked_fill && k == 1) ||
+                (s->op >= NPU__REF_OP_logical_and && s->op <= NPU__REF_OP_logical_not);
+    return s->cls == NPU__U8 && s->operands[k].dtype == NPU_BOOL && asks;
+}
+
 static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
 {
     for (uint32_t k = 0; k < s->num_operands; k++) {
@@ -2527,13 +2650,13 @@ static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
             o->dtype = p->in[o->index].dtype;
             o->mode = npu__ref_map_mode(s, o);
             o->round = npu__ref_map_rounds(s, k, o->dtype, npu__ref_len(&p->in[o->index]) == 1);
-            o->direct = o->dtype == npu__ref_class_dtype[s->cls] && !o->round;
+            o->direct = (o->dtype == npu__ref_class_dtype[s->cls] && !o->round) || npu__ref_map_is_truth(s, k);
         }
         if (o->mode == NPU__REF_BROADCAST && s->dims[s->rank - 1] >= NPU__STRIP / 4) {
             s->row = (size_t)s->dims[s->rank - 1];
         }
     }
-    s->dense = npu__ref_map_is_dense(s, s->len, NPU__STRIP);
+    s->dense = npu__ref_map_is_dense(s, s->len, npu__ref_strip_len(s->cls));
     return NPU_OK;
 }
 
@@ -2571,6 +2694,9 @@ static npu__ref_map_fn npu__ref_map_loop(uint32_t op, int cls, bool fast)
     if (fast && cls == NPU__F32 && npu__ref_map_avx2[op]) {
         return npu__ref_map_avx2[op];
     }
+    if (cls >= NPU__I32) {
+        return npu__ref_map_narrow_avx2[cls - NPU__I32][op];
+    }
 #else
     (void)fast;
 #endif
@@ -2604,6 +2730,21 @@ static int npu__ref_map_class(const npu__ref_map_state *s, bool fast)
     return s->cls == NPU__F32 && !single && npu__ref_map_fns[s->op][NPU__F64] ? NPU__F64 : s->cls;
 }
 
+/* Narrow integers as they are, where all tensors are of one dtype or bool and there is a loop. */
+static int npu__ref_map_narrow(const npu__ref_map_state *s, const npu_prepare *p, bool fast)
+{
+    size_t size = npu__ref_size(s->dtype);
+    int cls = s->dtype == NPU_U8 || s->dtype == NPU_BOOL ? NPU__U8 : NPU__I32;
+    bool fits = fast && s->cls == NPU__I64 && s->dtype != NPU_U32 && size <= 4 && npu__ref_map_loop(s->op, cls, fast) &&
+                (p->out[0].dtype == s->dtype || p->out[0].dtype == NPU_BOOL);
+    for (uint32_t k = 0; k < s->num_operands; k++) {
+        const npu__ref_operand *o = &s->operands[k];
+        uint32_t dtype = o->mode == NPU__REF_NUMBER ? s->dtype : p->in[o->index].dtype;
+        fits = fits && (dtype == s->dtype || dtype == NPU_BOOL);
+    }
+    return fits ? cls : s->cls;
+}
+
 static npu_status npu__ref_map_create(npu_prepare *p, bool fast)
 {
     const npu__ref_map_row *row = npu__ref_map_find(p->op->kind);
@@ -2624,6 +2765,7 @@ static npu_status npu__ref_map_create(npu_prepare *p, bool fast)
         return NPU_ERR_RANGE; /* as torch: integers to negative integer powers are not allowed */
     }
     s->cls = npu__ref_map_class(s, fast);
+    s->cls = npu__ref_map_narrow(s, p, fast);
     s->fn = npu__ref_map_loop(s->op, s->cls, fast);
     s->load = npu__ref_map_load(fast);
     s->store = npu__ref_map_store(fast);
@@ -2634,7 +2776,8 @@ static npu_status npu__ref_map_create(npu_prepare *p, bool fast)
                                         s->op == NPU__REF_OP_div_ceil ||
                                         s->op == NPU__REF_OP_fmod || s->op == NPU__REF_OP_remainder);
     s->out_dtype = p->out[0].dtype;
-    s->out_direct = s->out_dtype == npu__ref_class_dtype[s->cls];
+    s->out_direct = s->out_dtype == npu__ref_class_dtype[s->cls] ||
+                    (s->cls == NPU__U8 && s->out_dtype == NPU_BOOL && npu__ref_op_compares(s->op));
     s->len = (size_t)npu__ref_len(&p->out[0]);
     npu__ref_map_collapse(s, p->in, p->out);
     p->state = s;
@@ -2700,7 +2843,7 @@ static int64_t npu__ref_map_next_row(const npu__ref_map_state *s, const npu__ref
 static const void *npu__ref_map_gather(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x,
                                        size_t pos, size_t n, npu__ref_strip *strip)
 {
-    size_t size = s->cls == NPU__F32 ? 4 : 8, run;
+    size_t size = npu__ref_class_size[s->cls], run;
     uint32_t last = s->rank - 1;
     int64_t index[NPU_MAX_RANK], offset = npu__ref_map_offset(s, o, pos, index), stride = o->strides[last];
     if (o->direct && stride == 1 && (int64_t)n <= s->dims[last] - index[last]) {
@@ -2728,7 +2871,7 @@ static const void *npu__ref_map_read(const npu__ref_map_state *s, const npu__ref
     case NPU__REF_BROADCAST: from = npu__ref_map_gather(s, o, x, at + pos, n, strip); break;
     default:
         if (o->direct) {
-            return (const char *)x + pos * (s->cls == NPU__F32 ? 4 : 8);
+            return (const char *)x + pos * npu__ref_class_size[s->cls];
         }
         s->load(s->cls, strip, x, o->dtype, (int64_t)pos, 1, n);
         break;
@@ -2753,27 +2896,28 @@ static bool npu__ref_has_zero(const int64_t *x, size_t n)
 static void npu__ref_map_repeat(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x, void *to,
                                 size_t n)
 {
-    npu__ref_load_class(s->cls, to, x, o->dtype, 0, 0, n);
+    s->load(s->cls, to, x, o->dtype, 0, 0, 1);
     if (o->round) {
-        npu__ref_round(s->cls, s->dtype, to, n);
+        npu__ref_round(s->cls, s->dtype, to, 1);
     }
+    npu__ref_repeat(to, npu__ref_class_size[s->cls], n);
 }
 
 static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const void *const *from, void *to, size_t at,
                                       size_t len)
 {
     npu__ref_strip strips[NPU__REF_OPERANDS], result;
-    size_t n;
+    size_t size = npu__ref_class_size[s->cls], most = npu__ref_strip_len(s->cls), n;
     for (uint32_t k = 0; k < s->num_operands; k++) {
         if (s->operands[k].mode == NPU__REF_REPEATED) {
-            npu__ref_map_repeat(s, &s->operands[k], from[k], &strips[k], len < NPU__STRIP ? len : NPU__STRIP);
+            npu__ref_map_repeat(s, &s->operands[k], from[k], &strips[k], len < most ? len : most);
         }
     }
     for (size_t pos = 0; pos < len; pos += n) {
         const void *x[NPU__REF_OPERANDS];
-        void *y = s->out_direct ? (void *)((char *)to + pos * (s->cls == NPU__F32 ? 4 : 8)) : &result;
-        size_t limit = s->row ? s->row - (at + pos) % s->row : NPU__STRIP;
-        n = len - pos < NPU__STRIP ? len - pos : NPU__STRIP;
+        void *y = s->out_direct ? (void *)((char *)to + pos * size) : &result;
+        size_t limit = s->row ? s->row - (at + pos) % s->row : most;
+        n = len - pos < most ? len - pos : most;
         n = n < limit ? n : limit;
         for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
             x[k] = k < s->num_operands
@@ -2932,7 +3076,7 @@ static npu_tensor npu__ref_fused_tensor(const npu_prepare *p, const npu__ref_fus
 /* A number, or a constant at `data`, becomes a block of equal elements. */
 static npu_status npu__ref_fused_widen(npu_prepare *p, const npu__ref_map_state *s, npu__ref_operand *o, const void *data)
 {
-    size_t size = s->cls == NPU__F32 ? 4 : 8;
+    size_t size = npu__ref_class_size[s->cls];
     char *strip = (char *)npu_ref_state(p, NPU__REF_BLOCK * size);
     if (!strip) {
         return NPU_ERR_NO_MEMORY;
@@ -2942,9 +3086,7 @@ static npu_status npu__ref_fused_widen(npu_prepare *p, const npu__ref_map_state 
     } else {
         memcpy(strip, o->strip, size);
     }
-    for (size_t i = 1; i < NPU__REF_BLOCK; i++) {
-        memcpy(strip + i * size, strip, size);
-    }
+    npu__ref_repeat(strip, size, NPU__REF_BLOCK);
     o->mode = NPU__REF_NUMBER;
     o->strip = (npu__ref_strip *)(void *)strip;
     o->direct = true;
@@ -3221,13 +3363,13 @@ static npu_status npu__ref_glu_launch(const npu_launch *l, uint32_t part, uint32
 {
     const npu__ref_glu_state *s = (const npu__ref_glu_state *)l->state;
     uint32_t dtype = l->out[0].dtype;
+    size_t begin, end, n, most = npu__ref_strip_len(s->cls);
     npu__ref_strip a, b;
     const void *x[NPU__REF_OPERANDS] = { &a, &b, &a, &a };
-    size_t begin, end, n;
     npu__ref_split((size_t)npu__ref_len(&l->out[0]), part, parts, &begin, &end);
     for (size_t pos = begin; pos < end; pos += n) {
         size_t left = s->run - pos % s->run, from = pos / s->run * s->run + pos;
-        n = end - pos < NPU__STRIP ? end - pos : NPU__STRIP;
+        n = end - pos < most ? end - pos : most;
         n = n < left ? n : left;
         s->load(s->cls, &a, l->x[0], dtype, (int64_t)from, 1, n);
         s->load(s->cls, &b, l->x[0], dtype, (int64_t)(from + s->run), 1, n);

@@ -195,6 +195,44 @@ static void test_avx2_agrees_with_plain(void)
     NPU_SKIP("no AVX2 here");
 }
 
+#ifdef NPU__REF_HAS_AVX2
+/* The low bits of what int64 computes, the numbers being those of the dtype. */
+static void check_narrow(uint32_t op, int cls, npu_dtype dtype)
+{
+    static int64_t wide[4][300], want[300];
+    static int32_t narrow[4][300], got[300], low[300];
+    const void *from[4], *wide_from[4];
+    for (uint32_t k = 0; k < 4; k++) {
+        for (uint32_t i = 0; i < 300; i++) {
+            int64_t any = (int64_t)random_below(0x80000000u) * 2 - 0x7fffffff, x = random_below(3) ? random_below(4) : any;
+            npu__ref_store_i64(&wide[k][i], dtype, 0, 1, &x, 1);
+            npu__ref_load_i64(&wide[k][i], &wide[k][i], dtype, 0, 1, 1);
+        }
+        npu__ref_store_i64(narrow[k], dtype, 0, 1, wide[k], 300);
+        from[k] = narrow[k];
+        wide_from[k] = wide[k];
+    }
+    npu__ref_map_fns[op][NPU__I64](want, wide_from, 300);
+    npu__ref_store_i64(low, dtype, 0, 1, want, 300);
+    npu__ref_map_narrow_avx2[cls - NPU__I32][op](got, from, 300);
+    NPU_CHECK(memcmp(got, low, 300 * npu__ref_size(dtype)) == 0);
+}
+#endif
+
+static void test_narrow_integers_agree_with_wide(void)
+{
+#ifdef NPU__REF_HAS_AVX2
+    for (uint32_t op = 0; op < NPU__REF_OP_COUNT && npu__ref_has_avx2(); op++) {
+        if (npu__ref_map_narrow_avx2[0][op]) {
+            check_narrow(op, NPU__I32, NPU_I32);
+            check_narrow(op, NPU__U8, NPU_U8);
+        }
+    }
+#else
+    NPU_SKIP("no AVX2 here");
+#endif
+}
+
 static void test_avx512_agrees_with_plain(void)
 {
 #ifdef NPU__REF_HAS_AVX2
@@ -454,6 +492,7 @@ int main(void)
     NPU_RUN(test_all_dtypes_survive_memory);
     NPU_RUN(test_avx2_agrees_with_plain);
     NPU_RUN(test_avx512_agrees_with_plain);
+    NPU_RUN(test_narrow_integers_agree_with_wide);
     NPU_RUN(test_permutations_of_random_shapes);
     NPU_RUN(test_broadcasting_of_random_shapes);
     NPU_RUN(test_integer_division);
