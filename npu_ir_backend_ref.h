@@ -2980,7 +2980,7 @@ static npu_status npu__ref_map_launch(const npu_launch *l, uint32_t part, uint32
    buffer of one block for what lies between. What a buffer holds is what memory would: results are the same bits as
    those of the ops one by one. */
 
-enum { NPU__REF_LINE = 64 };    /* bytes of a cache line */
+enum { NPU__REF_LINE = 64, NPU__REF_FAR = 1 << 20 }; /* bytes of a cache line, and of a cache that is close */
 enum { NPU__REF_BLOCK = 1024 }; /* elements: a few buffers fit the first-level cache */
 
 enum { NPU__REF_FUSED_UNUSED, NPU__REF_FUSED_INPUT, NPU__REF_FUSED_CONSTANT, NPU__REF_FUSED_OUTPUT, NPU__REF_FUSED_BUFFER };
@@ -2991,6 +2991,7 @@ typedef struct npu__ref_fused_value {
     uint32_t index;     /* of the operand, the result or the buffer */
     uint32_t dtype;
     uint32_t last;      /* step that reads it last */
+    size_t size, share; /* bytes of an element; of a block, what one step asks for */
     const void *data;   /* of a constant */
 } npu__ref_fused_value;
 
@@ -3007,6 +3008,7 @@ typedef struct npu__ref_fused {
     uint32_t *streams;             /* values of the body that come from memory or go there, element by element */
     uint32_t *until, *sizes;       /* per buffer: step that reads it last, bytes of an element */
     size_t len, part_size;         /* elements; bytes of the workspace of one part */
+    bool ahead;                    /* more bytes than a cache holds: they are asked for before they are needed */
 } npu__ref_fused;
 
 typedef npu_status (*npu__ref_prepare_fn)(npu_prepare *p);
@@ -3040,6 +3042,9 @@ static void npu__ref_fused_values(const npu_prepare *p, npu__ref_fused *f)
         npu__ref_fused_value *value = &f->values[id];
         value->where = npu_value_role(body, v) == NPU_ROLE_CONSTANT ? NPU__REF_FUSED_CONSTANT : NPU__REF_FUSED_BUFFER;
         value->dtype = npu_value_spec(body, v)->dtype;
+        value->size = npu__ref_size(value->dtype);
+        value->share = NPU__REF_BLOCK * value->size / (f->num_steps ? f->num_steps : 1);
+        value->share = (value->share + NPU__REF_LINE - 1) / NPU__REF_LINE * NPU__REF_LINE;
         value->data = npu_value_data(body, v, NULL);
     }
     for (uint32_t i = 0; i < p->op->num_in; i++) {
@@ -3137,7 +3142,7 @@ static void npu__ref_fused_buffers(npu__ref_fused *f)
 {
     for (uint32_t i = 0; i < f->num_steps; i++) {
         npu__ref_fused_value *y = &f->values[f->steps[i].y];
-        uint32_t size = (uint32_t)npu__ref_size(y->dtype), b = 0;
+        uint32_t size = (uint32_t)y->size, b = 0;
         if (y->where != NPU__REF_FUSED_BUFFER) {
             continue;
         }
@@ -3155,6 +3160,7 @@ static npu_status npu__ref_fused_create(npu_prepare *p, npu__ref_prepare_fn prep
 {
     npu__ref_fused *f;
     npu_op_storage storage;
+    size_t bytes = 0;
     npu_status status = npu__ref_fused_alloc(p, &f);
     memset(&storage, 0, sizeof storage);
     if (status == NPU_OK) {
@@ -3172,6 +3178,10 @@ static npu_status npu__ref_fused_create(npu_prepare *p, npu__ref_prepare_fn prep
     }
     npu__ref_fused_buffers(f);
     f->part_size = f->num_buffers * (size_t)NPU__REF_BLOCK * sizeof(int64_t);
+    for (uint32_t i = 0; i < f->num_streams; i++) {
+        bytes += f->len * f->values[f->streams[i]].size;
+    }
+    f->ahead = bytes > NPU__REF_FAR;
     p->state = f;
     p->parts = npu__ref_parts(f->len, NPU__REF_GRAIN);
     p->workspace = p->parts * f->part_size;
@@ -3236,7 +3246,7 @@ static char *npu__ref_fused_address(const npu__ref_fused *f, const npu_launch *l
                                     bool dense)
 {
     const npu__ref_fused_value *v = &f->values[id];
-    size_t skip = dense ? npu__ref_skip(v->dtype, pos) : 0;
+    size_t skip = dense ? pos * v->size : 0;
     switch (v->where) {
     case NPU__REF_FUSED_INPUT: return (char *)(uintptr_t)l->x[v->index] + skip;
     case NPU__REF_FUSED_OUTPUT: return (char *)l->y[v->index] + skip;
@@ -3249,10 +3259,11 @@ static char *npu__ref_fused_address(const npu__ref_fused *f, const npu_launch *l
    the block before it compute. */
 static void npu__ref_fused_prefetch(const npu__ref_fused *f, const npu_launch *l, uint32_t step, size_t pos, size_t n)
 {
-    for (uint32_t k = 0; k < f->num_streams && n > 0; k++) {
-        size_t bytes = n * npu__ref_size(f->values[f->streams[k]].dtype);
+    for (uint32_t k = 0; k < f->num_streams; k++) {
+        const npu__ref_fused_value *v = &f->values[f->streams[k]];
         const char *from = npu__ref_fused_address(f, l, NULL, f->streams[k], pos, true);
-        for (size_t i = bytes * step / f->num_steps; i < bytes * (step + 1) / f->num_steps; i += NPU__REF_LINE) {
+        size_t begin = step * v->share, end = begin + v->share < n * v->size ? begin + v->share : n * v->size;
+        for (size_t i = begin; i < end; i += NPU__REF_LINE) {
             NPU__REF_PREFETCH(from + i);
         }
     }
@@ -3266,12 +3277,24 @@ static npu_status npu__ref_fused_block(const npu__ref_fused *f, const npu_launch
     for (uint32_t i = 0; i < f->num_steps && status == NPU_OK; i++) {
         const npu__ref_fused_step *step = &f->steps[i];
         const void *x[NPU__REF_OPERANDS] = { NULL };
+        char *y = npu__ref_fused_address(f, l, buffers, step->y, pos, true);
         for (uint32_t k = 0; k < step->map->num_operands; k++) {
-            bool dense = step->map->operands[k].mode == NPU__REF_DENSE;
-            x[k] = npu__ref_fused_address(f, l, buffers, step->x[k], pos, dense);
+            const npu__ref_operand *o = &step->map->operands[k];
+            x[k] = o->mode == NPU__REF_NUMBER
+                       ? (const char *)o->strip
+                       : npu__ref_fused_address(f, l, buffers, step->x[k], pos, o->mode == NPU__REF_DENSE);
         }
-        npu__ref_fused_prefetch(f, l, i, pos + n, next);
-        status = npu__ref_map_run(step->map, x, npu__ref_fused_address(f, l, buffers, step->y, pos, true), pos, n);
+        if (next) {
+            npu__ref_fused_prefetch(f, l, i, pos + n, next);
+        }
+        if (step->map->dense) {
+            for (uint32_t k = step->map->num_operands; k < NPU__REF_OPERANDS; k++) {
+                x[k] = x[0];
+            }
+            step->map->fn(y, x, n);
+        } else {
+            status = npu__ref_map_strips(step->map, x, y, pos, n);
+        }
     }
     if (status == NPU_OK && f->values[f->outputs[0]].where == NPU__REF_FUSED_BUFFER) {
         size_t size = npu__ref_size(l->out[0].dtype);
@@ -3288,9 +3311,10 @@ static npu_status npu__ref_fused_launch(const npu_launch *l, uint32_t part, uint
     npu_status status = NPU_OK;
     npu__ref_split(f->len, part, parts, &begin, &end);
     for (size_t pos = begin; pos < end && status == NPU_OK; pos += n) {
-        size_t left = end - pos;
+        size_t left = end - pos, next;
         n = left < NPU__REF_BLOCK ? left : NPU__REF_BLOCK;
-        status = npu__ref_fused_block(f, l, buffers, pos, n, left - n < NPU__REF_BLOCK ? left - n : NPU__REF_BLOCK);
+        next = left - n < NPU__REF_BLOCK ? left - n : NPU__REF_BLOCK;
+        status = npu__ref_fused_block(f, l, buffers, pos, n, f->ahead ? next : 0);
     }
     return status;
 }

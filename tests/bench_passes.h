@@ -122,7 +122,8 @@ static void bench_pair(const char *name, const npu_graph *g, uint32_t passes, bo
     execs[0] = exec_of(g, no_inplace);
     execs[1] = exec_of(now, no_inplace);
     in_turns(execs, least, seconds);
-    printf("  %-48s %10.3f ms %10.3f ms %8.2fx\n", name, seconds[0] * 1e3, seconds[1] * 1e3, seconds[0] / seconds[1]);
+    printf("  %-42s %4u ops %8.3f ms %4u ops %8.3f ms %6.2fx\n", name, (unsigned)npu_graph_num_ops(g), seconds[0] * 1e3,
+           (unsigned)npu_graph_num_ops(now), seconds[1] * 1e3, seconds[0] / seconds[1]);
     fflush(stdout);
     npu_exec_destroy(execs[0]);
     npu_exec_destroy(execs[1]);
@@ -171,7 +172,7 @@ static void bench_passes(void)
         { "digits", bound_digits }, { "resnet18", bound_resnet }, { "transformer", bound_encoder }
     };
     npu_graph *g = elementwise8();
-    printf("passes                                                   before         after     gain\n");
+    printf("passes                                            before                after     gain\n");
     bench_large(100000);
     bench_pair("8 elementwise ops, 16M floats, in place", g, 1u << NPU_PASS_FUSE, false, 0.02);
     bench_pair("8 elementwise ops, 16M floats, not in place", g, 1u << NPU_PASS_FUSE, true, 0.02);
