@@ -68,6 +68,8 @@
      value    a tensor in the graph: id, name, spec, role, producer, users. Handle: npu_value, id 0 = none.
      op       one call of a kind: operands, packed attributes, results. Handle: npu_op, id 0 = none.
      spec     class (tensor, tile, scalar, none), dtype, rank, dims, optional memory reference, quantisation.
+     symbol   a dim with a name and bounds instead of a number: of an input, or of a result whose size depends on
+              data. Equal symbols are equal dims. Plans hold the largest, runs tell the size (>>exec).
      kind     namespace << 16 | number, permanent: NPU_ATEN_RELU, NPU_AICF_GEMM.
      row      the one place where an op is declared: number, symbol, traits, type rule, schema, documentation.
      graph -> plan (steps, reasons, transfers, byte offsets; pure data) -> program (compiled groups, weights;
@@ -3267,8 +3269,8 @@ NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim);
 /* Bounds of a dim, which may be a number; false where it has none above: an unbounded symbol, or
    NPU_DYNAMIC_DIM. */
 NPU_IR_API bool npu_graph_dim_bounds(const npu_graph *g, int64_t dim, int64_t *min, int64_t *max);
-/* A new graph in which every listed symbol has its value; all specs are deduced again. Errors: RANGE (outside
-   min..max), those of emit. */
+/* A new graph in which every listed symbol has its value; all specs are deduced again. Errors: NOT_FOUND, RANGE
+   (outside min..max), DYNAMIC_SHAPE (the size of a result, which only a run tells), those of emit. */
 NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, const char *const *names,
                                            const int64_t *dims, uint32_t count, npu_diag *diag);
 
@@ -3981,7 +3983,8 @@ NPU_IR_API bool npu_is_op_supported(const npu_backend *backend, const npu_regist
 
 /* Runs one op standalone on a backend, with tensors in that backend's buffers (see alloc). attr_schema and
    blob are the device form where the backend (or the built-in aicf table) has a row for the kind, else the
-   packed blob with attr_schema 0. Result specs are deduced and compared with `out`. Errors: NOT_FOUND (kind),
+   packed blob with attr_schema 0. Result specs are deduced, from the operands' data too where the op's sizes
+   depend on it and the backend is host memory, and compared with `out`. Errors: NOT_FOUND (kind),
    BAD_SCHEMA, BAD_ATTR_SIZE, ARITY, those of the type rule, NOT_IMPLEMENTED (no kernel). Source: document
    002, op_call. */
 NPU_IR_API npu_status npu_op_call(const npu_backend *backend, npu_kind kind, const npu_tensor *in,
@@ -4239,7 +4242,7 @@ NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, u
 
    Symbols among the dims get their values in each run: those of inputs from npu_exec_set_input_shape, those
    of results when their op is reached. Such an op is deduced and prepared anew in every run, weights that its
-   kernel packs included, which costs about a microsecond and no allocation; all other ops run as ever. A value
+   kernel packs included, which costs half a microsecond or more, and no allocation; all others run as ever. A value
    that nothing bounds has a buffer of its own, named after it, which grows when a run needs more than any run
    before: the one thing that a run allocates.
    -------------------------------------------------------------------------------------------------------- */
@@ -24537,15 +24540,21 @@ static void npu__rewrite_name(npu_rewrite *rw, uint32_t old, uint32_t now)
     }
 }
 
-/* Symbols of an old value that have no meaning yet are the dims that deduction gave now. */
+/* Symbols of an old value that have no meaning yet are the dims that deduction gave now. One that was given a
+   value must not come out as a symbol again: its op would not keep to that value. */
 static void npu__rewrite_settle(npu_rewrite *rw, uint32_t old, uint32_t now)
 {
     const npu_spec *was = rw->from->specs[rw->from->values[old].spec];
     const npu_spec *is = rw->to->specs[rw->to->values[now].spec];
     for (uint32_t k = 0; k < was->rank && k < is->rank; k++) {
         const npu__symbol *s = npu__symbol_of(rw->from, was->dims[k]);
-        if (s && rw->symbols[s - rw->from->symbols] == NPU_DYNAMIC_DIM) {
-            rw->symbols[s - rw->from->symbols] = is->dims[k];
+        int64_t *meaning = s ? &rw->symbols[s - rw->from->symbols] : NULL;
+        if (s && *meaning == NPU_DYNAMIC_DIM) {
+            *meaning = is->dims[k];
+        } else if (s && *meaning >= 0 && is->dims[k] < 0) {
+            npu__graph_fail(rw->to, NPU_ERR_DYNAMIC_SHAPE,
+                            "symbol %s is the size of a result: it cannot be %lld before a run tells it",
+                            s->name, (long long)*meaning);
         }
     }
 }

@@ -969,6 +969,29 @@ static void test_runs_do_not_allocate(void)
     NPU_CHECK_EQ(counter.live_bytes, 0);
 }
 
+/* A size that only a run tells takes no value, whether the graph named its symbol or the caller did. */
+static void test_specialize_rejections(void)
+{
+    static const struct { const char *name; npu_status status; } rows[] = {
+        { "d3", NPU_ERR_DYNAMIC_SHAPE }, { "few", NPU_ERR_DYNAMIC_SHAPE }, { "d4", NPU_ERR_NOT_FOUND }, { "s", NPU_OK }
+    };
+    npu_text text = npu_text_make(NULL);
+    npu_graph *g = NULL, *now = NULL;
+    npu_diag diag;
+    npu_text_printf(&text, "%s%s", sources,
+                    "symbol few 0 3\nn = aten.nonzero.default(y)\nc = aten.nonzero.default(x) : i64[few,2]\n"
+                    "r = aten.relu.default(n)\noutput r = r\noutput c = c\n");
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), NPU_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        NPU_CHECK_STATUS(npu_graph_specialize(&now, g, &rows[i].name, DIMS(2), 1, &diag), rows[i].status);
+        NPU_CHECK((now != NULL) == (rows[i].status == NPU_OK));
+        NPU_CHECK(now || strstr(diag.message, rows[i].name));
+        npu_graph_destroy(now);
+    }
+    npu_text_free(&text);
+    npu_graph_destroy(g);
+}
+
 int main(void)
 {
     NPU_RUN(test_rows_of_a_mask);
@@ -992,5 +1015,6 @@ int main(void)
     NPU_RUN(test_given_symbols);
     NPU_RUN(test_rewritten);
     NPU_RUN(test_specialized);
+    NPU_RUN(test_specialize_rejections);
     return npu_test_done();
 }
