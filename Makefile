@@ -11,7 +11,7 @@ RUN =
 COMPILE = $(CC) $(CFLAGS) $(WARN)
 
 HEADERS = npu_ir.h npu_ir_backend_ref.h
-TEST_HEADERS = $(HEADERS) tests/npu_test.h $(wildcard tests/rig.h tests/oracle/*.h tests/conformance/*.h examples/sim/*.h)
+TEST_HEADERS = $(HEADERS) tests/npu_test.h $(wildcard tests/rig.h tests/oracle/*.h tests/conformance/*.h examples/sim/*.h examples/tiles/*.h)
 TESTS = $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 # Tests of internals include the implementation themselves and are not linked with the common object.
 INNER = $(patsubst tests/%.c,%,$(shell grep -l '^\#define NPU_IR_IMPLEMENTATION' /dev/null tests/test_*.c 2> /dev/null))

@@ -30916,6 +30916,7 @@ typedef struct npu__tiles {
     void *ctx;
     uint32_t num_found, num_met;
     bool no_memory;
+    bool is_quiet;             /* a block before this one had findings in tensors: the others would repeat them */
     npu_tile_place *places;    /* by value */
     npu__entry *entries;       /* by op */
     npu__flag *flags;
@@ -31351,7 +31352,9 @@ static void npu__tiles_region(npu__tiles *t, const npu__access *a, int64_t block
             at = t->numbers[t->g->uses[fed++].value];
         }
         if (at.is_known && (at.value < 0 || (tensor->dims[i] >= 0 && at.value > tensor->dims[i] - dim))) {
-            npu__tiles_report(t, NPU_HAZARD_RANGE, a->op, 0, block, -1, NULL);
+            if (!t->is_quiet) {
+                npu__tiles_report(t, NPU_HAZARD_RANGE, a->op, 0, block, -1, NULL);
+            }
             at.is_known = false;
         }
         box->lo[i] = at.is_known ? at.value : 0;
@@ -31669,7 +31672,7 @@ static void npu__tiles_scan_tensors(npu__tiles *t, npu__access **list, int64_t b
             t->shared[t->num_shared++] = box;
         }
     }
-    if (n && !t->no_memory) {
+    if (n && !t->no_memory && !t->is_quiet) {
         npu__tiles_scan(t, list, n, block);
     }
 }
@@ -31757,7 +31760,7 @@ static void npu__tiles_free(npu__tiles *t)
     NPU__RELEASE(t, starts);
 }
 
-/* Everything that needs clocks. The findings of one block are enough: others would repeat them. */
+/* Everything that needs clocks. */
 static void npu__tiles_scan_all(npu__tiles *t)
 {
     npu__access **list;
@@ -31768,8 +31771,9 @@ static void npu__tiles_scan_all(npu__tiles *t)
         uint32_t before;
         npu__tiles_scan_core(t, list);
         before = t->num_found;
-        for (int64_t b = 0; b < t->desc.blocks && !t->no_memory && t->num_found == before; b++) {
+        for (int64_t b = 0; b < t->desc.blocks && !t->no_memory; b++) {
             npu__tiles_scan_tensors(t, list, b);
+            t->is_quiet = t->num_found > before;
         }
         npu__tiles_scan_shared(t);
     }

@@ -16797,7 +16797,8 @@ static npu_status npu__ref_op_call(void *ctx, const npu_op_info *op, const npu_t
    npu.launch prepares every op of its program once, as if it stood alone, and lists what is left to do as steps:
    kernels and the values that they read and write. A part runs some blocks one after the other in memory of its own,
    which holds a table of addresses, registers of 8 bytes and the on-chip memories. Synchronisation has nothing to do:
-   steps run in program order. */
+   steps run in program order. Blocks that store where others store or load run in one part, in order, so that results
+   never depend on threads. */
 
 /* Part of a tensor, rows of `run` bytes, dense on the other side. */
 typedef struct npu__ref_region {
@@ -16941,11 +16942,18 @@ static npu_status npu__ref_splat_launch(const npu_launch *l, uint32_t part, uint
 
 /* ---- tile programs: matmul, matmul_acc ---- */
 
+/* The sum so far lies where the result goes, so the product reads a copy of it. */
+typedef struct npu__ref_tile_matmul {
+    npu__gemm gemm;
+    size_t copy, copy_size; /* bytes: where in the workspace, 0 of them = there is no sum yet */
+} npu__ref_tile_matmul;
+
 static npu_status npu__ref_tile_matmul_prepare(npu_prepare *p)
 {
-    npu__gemm *g = (npu__gemm *)npu_ref_state(p, sizeof *g);
+    npu__ref_tile_matmul *s = (npu__ref_tile_matmul *)npu_ref_state(p, sizeof *s);
     const npu_tensor *a = &p->in[p->op->num_in - 2], *b = &p->in[p->op->num_in - 1];
-    if (!g) {
+    npu__gemm *g = s ? &s->gemm : NULL;
+    if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
     g->m = a->dims[0];
@@ -16961,19 +16969,26 @@ static npu_status npu__ref_tile_matmul_prepare(npu_prepare *p)
         g->c0 = npu__ref_aicf_matrix(&p->in[0], false);
         g->beta = 1;
     }
-    p->state = g;
+    p->state = s;
     p->parts = npu__ref_gemm_parts(g);
-    return npu_size_mul(npu__ref_gemm_workspace(g), p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    s->copy_size = p->op->num_in == 3 ? (size_t)(g->m * g->n) * npu__ref_size(g->c_dtype) : 0;
+    return npu_size_mul(npu__ref_gemm_workspace(g), p->parts, &s->copy) &&
+                   npu_size_add(s->copy, s->copy_size, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
+/* The parts of a step come one after the other, so that the first may make the copy. */
 static npu_status npu__ref_tile_matmul_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    npu__gemm g = *(const npu__gemm *)l->state;
+    const npu__ref_tile_matmul *s = (const npu__ref_tile_matmul *)l->state;
+    npu__gemm g = s->gemm;
     g.a.x = l->x[l->num_in - 2];
     g.b.x = l->x[l->num_in - 1];
-    g.c0.x = l->num_in == 3 ? l->x[0] : NULL;
+    g.c0.x = s->copy_size ? (char *)l->workspace + s->copy : NULL;
     g.c = l->y[0];
     g.workspace = l->workspace;
+    if (part == 0 && s->copy_size) {
+        memcpy((char *)l->workspace + s->copy, l->x[0], s->copy_size);
+    }
     npu__ref_gemm(&g, part, parts);
     return NPU_OK;
 }
@@ -17209,6 +17224,21 @@ static npu_status npu__ref_tiles_before(const npu_launch *l)
     return NPU_OK;
 }
 
+static void npu__ref_tiles_meet(void *ctx, const npu_hazard *h)
+{
+    bool *meet = (bool *)ctx;
+    *meet = *meet || h->kind == NPU_HAZARD_BLOCKS || h->kind == NPU_HAZARD_DEADLOCK; /* a deadlock hides the rest */
+}
+
+/* How many parts the blocks make. */
+static uint32_t npu__ref_tiles_parts(const npu_graph *body, const npu_tile_desc *desc)
+{
+    bool meet = false;
+    npu_status status = npu_tile_check(body, desc, npu__ref_tiles_meet, &meet);
+    bool is_serial = meet || (status != NPU_OK && status != NPU_ERR_GRAPH);
+    return is_serial ? 1 : (uint32_t)(desc->blocks < NPU__REF_MAX_BLOCK_PARTS ? desc->blocks : NPU__REF_MAX_BLOCK_PARTS);
+}
+
 static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
 {
     static const npu_kernel_table tables[] = {
@@ -17241,7 +17271,7 @@ static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
         status = npu__ref_tiles_steps(&m);
         m.s->blocks = desc.blocks;
         m.s->part_size = npu__ref_round_up(m.s->local + m.workspace);
-        p->parts = (uint32_t)(desc.blocks < NPU__REF_MAX_BLOCK_PARTS ? desc.blocks : NPU__REF_MAX_BLOCK_PARTS);
+        p->parts = npu__ref_tiles_parts(m.body, &desc);
         p->workspace = p->parts * m.s->part_size;
         p->before = npu__ref_tiles_before;
         p->state = m.s;

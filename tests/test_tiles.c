@@ -342,7 +342,7 @@ static void test_launch_rejections(void)
 
 /* A graph of the text form, run on the CPU: inputs x0, x1 ... and outputs by index. */
 typedef struct run_result {
-    float out[1 << 14];
+    float out[1 << 14], second[1 << 14];
     npu_status status;
     char message[256];
 } run_result;
@@ -374,6 +374,10 @@ static void run_graph(const npu_graph *g, const npu_backend *backend, const npu_
         out = npu_exec_output(exec, 0, &size);
         if (out && size <= sizeof result.out) {
             memcpy(result.out, out, size);
+        }
+        out = npu_exec_output(exec, 1, &size);
+        if (out && size <= sizeof result.second) {
+            memcpy(result.second, out, size);
         }
     }
     memcpy(result.message, diag.message, sizeof result.message);
@@ -426,7 +430,7 @@ static void test_document_example(void)
     npu_graph_destroy(g);
 }
 
-/* A tile op on t f32[4,8], a = |t|, c = t as i32, s f32[4,1], h f32[1,8], r = 3 in a register, l and w = t and its transpose,
+/* A tile op on t f32[4,8], a = |t|, c = t as i32, s f32[4,1], h f32[1,8], r = 3 in a register, l and w = t and its transpose, w2 = 2 w,
    m = l w: name, line, columns of the result, its element in row k and column j. */
 #define TILE_OPS(X)                                                                                    \
     X(add, "block.add(t, s)", 8, t[k * 8 + j] + s[k])                                                 \
@@ -474,7 +478,7 @@ static void test_document_example(void)
     X(transpose, "block.transpose(t, 0, 1)", 4, t[j * 8 + k])                                         \
     X(move, "block.move(t, target_memory=3, transpose=true)", 4, t[j * 8 + k])                        \
     X(matmul, "block.matmul(l, w)", 4, product(t + k * 8, t + j * 8, 8))                              \
-    X(matmul_acc, "block.matmul_acc(m, l, w)", 4, 2 * product(t + k * 8, t + j * 8, 8))
+    X(matmul_acc, "block.matmul_acc(m, l, w2)", 4, 3 * product(t + k * 8, t + j * 8, 8))
 
 static double sum_of(const double *x, int n, int stride)
 {
@@ -525,7 +529,8 @@ static npu_graph *tile_op_graph(const char *line, size_t *len)
         "child p tile\ninput xt : f32[4,8]\ninput xs : f32[4,1]\ninput xh : f32[1,8]\n%s"
         "t = block.load(xt, [0, 0], [4, 8])\ns = block.load(xs, [0, 0], [4, 1])\nh = block.load(xh, [0, 0], [1, 8])\n"
         "a = block.abs(t)\nc = block.cast(t, target_type=i32, mode=1)\nr = arith.constant(value=3, dtype=i64)\n"
-        "l = block.move(t, target_memory=4)\nw = block.move(t, target_memory=5, transpose=true)\nm = block.matmul(l, w)\ny = %s\n";
+        "l = block.move(t, target_memory=4)\nw = block.move(t, target_memory=5, transpose=true)\nm = block.matmul(l, w)\nt2 = block.muls(t, 2)\n"
+        "w2 = block.move(t2, target_memory=5, transpose=true)\ny = %s\n";
     npu_text text = npu_text_make(NULL);
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
@@ -610,6 +615,92 @@ static void test_registers(void)
         for (int i = 0; i < 24; i++) {
             int b = i / 8;
             NPU_CHECK_NEAR(result.out[i], x[(2 - b) * 8 + i % 8] * 3 + (float)b + (float)(b > 1 ? b : 1), 1e-5);
+        }
+    }
+    npu_threads_destroy(threads);
+    npu_graph_destroy(g);
+}
+
+/* Example programs on the CPU: the aten result, and the same bits at any number of threads. */
+static void check_example(npu_graph *g, uint32_t num_inputs)
+{
+    static float data[5][4096], first[4096];
+    float *in[5];
+    npu_parallel *threads = NULL;
+    size_t len = 0;
+    for (uint32_t i = 0; i < num_inputs; i++) {
+        fill(data[i], 4096, i + 3);
+        in[i] = data[i];
+    }
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    npu_spec_len(npu_value_spec(g, npu_graph_output(g, 0)), &len);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, 3, NULL), NPU_OK);
+    run_graph(g, npu_ref_backend(), NULL, in);
+    NPU_CHECK_STR(result.message, "");
+    memcpy(first, result.out, len * sizeof *first);
+    for (size_t i = 0; i < len; i++) {
+        NPU_CHECK_NEAR(result.out[i], result.second[i], 1e-4);
+    }
+    run_graph(g, npu_ref_backend(), threads, in);
+    NPU_CHECK(memcmp(first, result.out, len * sizeof *first) == 0);
+    npu_threads_destroy(threads);
+    npu_graph_destroy(g);
+}
+
+static void test_examples(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    uint32_t body;
+    int64_t cols = 32;
+    npu_value v[5] = { npu_input(g, "x", F32(60, 32)), npu_input(g, "out", F32(60, 32)) };
+    build_softmax(g, 5, 3, 4, 32, false, &body);
+    npu_output(g, "y", npu_op_result(g, npu_launch_tiles(g, v, 2, 5, 0, body), 0));
+    npu_output(g, "z", npu_softmax(g, v[0], 1));
+    check_example(g, 2);
+    g = npu_graph_create(NULL);
+    v[0] = npu_input(g, "a", F32(40, 48));
+    v[1] = npu_input(g, "b", F32(48, 32));
+    v[2] = npu_input(g, "c", F32(40, 32));
+    build_matmul(g, 5, 3, 8, 16, 32, &body);
+    npu_output(g, "y", npu_op_result(g, npu_launch_tiles(g, v, 3, 5, 0, body), 0));
+    npu_output(g, "z", npu_matmul(g, v[0], v[1]));
+    check_example(g, 3);
+    g = npu_graph_create(NULL);
+    for (int i = 0; i < 5; i++) {
+        v[i] = npu_input(g, NULL, i == 2 || i == 3 ? F32(1, 32) : F32(20, 32));
+    }
+    build_add_layer_norm(g, 5, 4, 32, true, &body);
+    npu_output(g, "y", npu_op_result(g, npu_launch_tiles(g, v, 5, 5, 0, body), 0));
+    npu_output(g, "z", npu_layer_norm(g, npu_add(g, v[0], v[1]), npu_reshape(g, v[2], &cols, 1), npu_reshape(g, v[3], &cols, 1), 1, 1e-5));
+    check_example(g, 5);
+}
+
+/* Blocks that add to one place of a tensor: each sees what the one before it left, at any number of threads. Sync ops
+   order nothing on the CPU, and change nothing. */
+static void test_blocks_in_order(void)
+{
+    static const char text[] =
+        "graph main\nchild p tile\ninput x : f32[8]\ninput o : f32[8]\nt = block.load(x, [0], [8])\nu = block.load(o, [0], [8])\n"
+        "system.bar_v()\nsystem.bar_m()\nsystem.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\nsystem.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\n"
+        "v = block.muls(u, 0.5)\nw = block.add(v, t)\nsystem.bar_all()\ny = block.store(w, [0], [8], o)\noutput y = y\nend\n"
+        "input x : f32[8]\ninput o : f32[8]\ny = npu.launch([x, o], blocks=100, body=graph 0)\noutput y = y\n";
+    static float x[8] = { 1, 1, 1, 1, 1, 1, 1, 1 }, o[8];
+    float *in[] = { x, o };
+    npu_graph *g = NULL;
+    npu_parallel *threads = NULL;
+    NPU_ITEM("S3.68");
+    NPU_ITEM("S3.69");
+    NPU_CHECK_STATUS(npu_threads_create(&threads, 4, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
+    for (uint32_t op = 3; op <= 6; op++) {
+        NPU_CHECK_EQ(npu_op_definition(npu_graph_child_at(g, 0), (npu_op){ op })->pipe, NPU_PIPE_S);
+    }
+    NPU_CHECK_EQ(npu_tile_pipe(npu_graph_child_at(g, 0), (npu_op){ 5 }), NPU_PIPE_S);
+    for (int run = 0; run < 3; run++) {
+        run_graph(g, npu_ref_backend(), run ? threads : NULL, in);
+        NPU_CHECK_STR(result.message, "");
+        for (int i = 0; i < 8; i++) {
+            NPU_CHECK(result.out[i] == 2.0f);
         }
     }
     npu_threads_destroy(threads);
@@ -1080,6 +1171,8 @@ int main(void)
     NPU_RUN(test_document_example);
     NPU_RUN(test_tile_ops);
     NPU_RUN(test_registers);
+    NPU_RUN(test_examples);
+    NPU_RUN(test_blocks_in_order);
     NPU_RUN(test_run_failures);
     NPU_RUN(test_plan);
     NPU_RUN(test_hazards);
