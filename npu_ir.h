@@ -22211,7 +22211,7 @@ static npu_status npu__json_number(npu__loader *l, npu__json *out)
         return NPU_OK;
     }
     out->type = NPU__JSON_FLOAT;
-    if (len < sizeof buf && len > minus && npu__is_digit(start[minus])) {
+    if (len < sizeof buf && len >= minus + 1u && npu__is_digit(start[minus])) {
         memcpy(buf, start, len);
         buf[len] = 0;
         out->as.f = npu__parse_double(buf, &end);
