@@ -92,6 +92,44 @@
    ADDING AN OP         a row in its family's table (>>registry), a type rule if none fits (>>impl-deduce), a
                         kernel in npu_ir_backend_ref.h, test rows. From outside: npu_registry_add, or
                         npu_register_op, fact by fact.
+
+   OPERATORS
+     No op has code of its own for being read, checked against its schema, printed or placed: a call is put
+     together from a flat list of tensors and named attributes by its schema alone (>>forms).
+
+       in the schema                   where its value comes from
+       Tensor                          the next tensor; a number among the attributes instead of one (x * 0.5)
+       Tensor[], List[Tensor]          as many as _tensor_list_sizes says
+       Tensor?[], List[Optional[Tensor]]  that, with None where _tensor_list_none_masks says
+       Tensor?, Optional[Tensor]       a tensor or none: _optional_tensor_mask says it where it is not plain
+       int, float, bool, str, Scalar, ScalarType, Device, Layout, MemoryFormat, their lists and options
+                                       the attribute of that name, else the schema's default
+       after "*"                       by name only
+
+     Numbers in tensor slots promote by their kind only. The device "meta" is read as "cpu". In-place ops, out=
+     forms and arguments marked (a!) become functional while a file is read: later uses of the tensor, its base
+     and its views read what was written.
+
+     Kernels for aten, by category (`make ops` lists the ops, their schemas, kernels and tests): convolution,
+     matrix, contraction, linalg, recurrent, distance, activation, normalisation, pooling, elementwise,
+     comparison, shape, reduction, lookup, indexing, border, arrangement, memory, logic, creation, alias, order,
+     search, set, loss, statistics, vectors, resize, special. An op that is no ATen op and is built in:
+
+       <built-in function getitem>     one result of an op with several: index, 0 where it is not given
+
+     Any other op is run by a function of yours, which also wins over the kernel of an ATen op:
+
+       static npu_status run(void *ctx, const npu_op_info *op, const void *const *in, void *const *out);
+
+       npu_executor mine = { "my_custom_op", run, NULL, 0 };
+       npu_registry_add_executor(registry, &mine, &diag);       // before the first graph
+       npu_ref_create(&cpu, &(npu_ref_desc){ .registry = registry });
+       npu_registry_num_extensions(registry, NPU_EXECUTION);    // 2: getitem and yours; NPU_CONVERSION: 0
+
+     Limits, each with a status: nothing is cast for you where an op wants equal dtypes (NPU_ERR_DTYPE: half
+     activations with float weights); a file with symbolic dims is refused (NPU_ERR_DYNAMIC_SHAPE); a tensor
+     made in forward() of a model without data has none (NPU_ERR_CONVERSION: register a buffer instead, and
+     bind it with npu_param_bind). To extend the library: ADDING AN OP, examples/05_custom_op.c.
 */
 #ifndef NPU_IR_H
 #define NPU_IR_H
@@ -1852,7 +1890,14 @@ typedef struct npu_op_table {
     X(0x0203, NPU_ATEN_CONTIGUOUS, NPU_VIEW, npu__type_same,                                                 \
       "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "the same elements") \
     X(0x0204, NPU_ATEN_DROPOUT, NPU_VIEW, npu__type_dropout,                                                 \
-      "dropout(Tensor input, float p, bool train) -> Tensor", "the same elements; training is an error")
+      "dropout(Tensor input, float p, bool train) -> Tensor", "the same elements; training is an error")    \
+    X(0x0205, NPU_ATEN_TO_DEVICE, NPU_ELEMENTWISE, npu__type_cast,                                           \
+      "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, " \
+      "MemoryFormat? memory_format=None) -> Tensor(a)", "converted to another dtype; the plan says where")   \
+    X(0x0206, NPU_ATEN_TO_DTYPE_LAYOUT, NPU_ELEMENTWISE, npu__type_cast,                                     \
+      "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, " \
+      "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) "  \
+      "-> Tensor(a)", "converted where dtype is given")
 
 /* ---- aten: bits, truth and tests ---- */
 #define NPU_IR_OPS_ATEN_LOGIC(X)                                                                   \
@@ -7923,7 +7968,8 @@ static const char *npu__pattern_add(npu_registry *r, const void *entries, uint32
     const char *copy = NULL;
     *status = NPU_OK;
     if (!r || !pattern || !pattern[0] || !npu__pattern_read(pattern, key)) {
-        *status = npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "registry: no registry, no function or no short pattern");
+        *status = npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
+                            "registry: no registry, no function or no short pattern");
     } else if (r->is_frozen) {
         *status = npu__fail(diag, NPU_ERR_STATE, "registry: a graph uses it, nothing can be added");
     }
@@ -7943,11 +7989,12 @@ NPU_IR_API npu_status npu_registry_add_converter(npu_registry *registry, const n
                                                  npu_diag *diag)
 {
     npu_status status;
-    const char *pattern =
-        npu__pattern_add(registry, registry ? registry->converters : NULL, registry ? registry->num_converters : 0,
-                         sizeof *converter, converter && converter->convert ? converter->pattern : NULL, diag, &status);
-    if (pattern && !npu__reserve(&registry->allocator, (void **)&registry->converters, &registry->cap_converters,
-                                 (uint64_t)registry->num_converters + 1, sizeof *converter)) {
+    const char *pattern = npu__pattern_add(
+        registry, registry ? registry->converters : NULL, registry ? registry->num_converters : 0,
+        sizeof *converter, converter && converter->convert ? converter->pattern : NULL, diag, &status);
+    if (pattern &&
+        !npu__reserve(&registry->allocator, (void **)&registry->converters, &registry->cap_converters,
+                      (uint64_t)registry->num_converters + 1, sizeof *converter)) {
         status = npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
     }
     if (status == NPU_OK) {
@@ -7961,11 +8008,12 @@ NPU_IR_API npu_status npu_registry_add_executor(npu_registry *registry, const np
                                                 npu_diag *diag)
 {
     npu_status status;
-    const char *pattern =
-        npu__pattern_add(registry, registry ? registry->executors : NULL, registry ? registry->num_executors : 0,
-                         sizeof *executor, executor && executor->run ? executor->pattern : NULL, diag, &status);
-    if (pattern && !npu__reserve(&registry->allocator, (void **)&registry->executors, &registry->cap_executors,
-                                 (uint64_t)registry->num_executors + 1, sizeof *executor)) {
+    const char *pattern = npu__pattern_add(
+        registry, registry ? registry->executors : NULL, registry ? registry->num_executors : 0,
+        sizeof *executor, executor && executor->run ? executor->pattern : NULL, diag, &status);
+    if (pattern &&
+        !npu__reserve(&registry->allocator, (void **)&registry->executors, &registry->cap_executors,
+                      (uint64_t)registry->num_executors + 1, sizeof *executor)) {
         status = npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
     }
     if (status == NPU_OK) {
@@ -19990,42 +20038,51 @@ NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text)
 
 /* ---- reading: writes ----
 
-   A file may hold ops that write to a tensor: add_, out= forms, arguments that a schema marks "(a!)". They become
-   functional as they are read. A value is then an object: a root, or a view of another object by the op that
-   made it. A write gives its object a new content, and its base one into which that is scattered; whoever names an object
-   reads its newest content, views made again from the newest content of their base. Without writes nothing is kept. */
+   A file may hold ops that write to a tensor: add_, out= forms, arguments that a schema marks "(a!)". They
+   become functional as they are read. A value is then an object: a root, or a view of another object by the
+   op that made it. A write gives its object a new content, and its base one into which that is scattered;
+   whoever names an object reads its newest content, views made again from the newest content of their base.
+   Without writes nothing is kept. */
 
 typedef enum npu__view_how {
-    NPU__VIEW_NONE,     /* no view: a root */
-    NPU__VIEW_ORDER,    /* the elements of the base in their order */
-    NPU__VIEW_PACKED,   /* that, where the base is dense; else nobody knows whether torch made a copy */
-    NPU__VIEW_COPIED,   /* the base where it is dense, else a copy */
-    NPU__VIEW_DTYPE,    /* the base where it has that dtype, else a copy */
-    NPU__VIEW_AGAIN,    /* the op undoes itself */
-    NPU__VIEW_PERMUTE, NPU__VIEW_SELECT, NPU__VIEW_SLICE, NPU__VIEW_NARROW, NPU__VIEW_PARTS, NPU__VIEW_UNBIND,
-    NPU__VIEW_DIAGONAL, NPU__VIEW_STRIDED,
-    NPU__VIEW_OTHER,    /* can be made again, not written through */
-    NPU__VIEW_UNSURE    /* may be a view or a copy */
+    NPU__VIEW_NONE,   /* no view: a root */
+    NPU__VIEW_ORDER,  /* the elements of the base in their order */
+    NPU__VIEW_PACKED, /* that, where the base is dense; else nobody knows whether torch made a copy */
+    NPU__VIEW_COPIED, /* the base where it is dense, else a copy */
+    NPU__VIEW_DTYPE,  /* the base where it has that dtype, else a copy */
+    NPU__VIEW_AGAIN,  /* the op undoes itself */
+    NPU__VIEW_PERMUTE, NPU__VIEW_SELECT, NPU__VIEW_SLICE, NPU__VIEW_NARROW, NPU__VIEW_PARTS,
+    NPU__VIEW_UNBIND, NPU__VIEW_DIAGONAL, NPU__VIEW_STRIDED,
+    NPU__VIEW_OTHER,  /* can be made again, not written through */
+    NPU__VIEW_UNSURE  /* may be a view or a copy */
 } npu__view_how;
 
 static const struct {
     const char *name; /* of the schema */
     uint8_t how;
 } npu__views[] = {
-    { "view", NPU__VIEW_ORDER }, { "view_as", NPU__VIEW_ORDER }, { "squeeze", NPU__VIEW_ORDER }, { "unsqueeze", NPU__VIEW_ORDER },
-    { "alias", NPU__VIEW_ORDER }, { "detach", NPU__VIEW_ORDER }, { "positive", NPU__VIEW_ORDER }, { "resolve_conj", NPU__VIEW_ORDER },
-    { "resolve_neg", NPU__VIEW_ORDER }, { "unflatten", NPU__VIEW_ORDER }, { "_reshape_alias", NPU__VIEW_ORDER },
-    { "reshape", NPU__VIEW_PACKED }, { "reshape_as", NPU__VIEW_PACKED }, { "flatten", NPU__VIEW_PACKED }, { "ravel", NPU__VIEW_PACKED },
-    { "contiguous", NPU__VIEW_COPIED }, { "to", NPU__VIEW_DTYPE }, { "t", NPU__VIEW_AGAIN }, { "mT", NPU__VIEW_AGAIN },
-    { "mH", NPU__VIEW_AGAIN }, { "transpose", NPU__VIEW_AGAIN }, { "permute", NPU__VIEW_PERMUTE }, { "select", NPU__VIEW_SELECT },
-    { "slice", NPU__VIEW_SLICE }, { "narrow", NPU__VIEW_NARROW }, { "split", NPU__VIEW_PARTS }, { "chunk", NPU__VIEW_PARTS },
-    { "split_with_sizes", NPU__VIEW_PARTS }, { "tensor_split", NPU__VIEW_PARTS }, { "unbind", NPU__VIEW_UNBIND },
-    { "diagonal", NPU__VIEW_DIAGONAL }, { "as_strided", NPU__VIEW_STRIDED }
+    { "view", NPU__VIEW_ORDER }, { "view_as", NPU__VIEW_ORDER }, { "squeeze", NPU__VIEW_ORDER },
+    { "unsqueeze", NPU__VIEW_ORDER }, { "alias", NPU__VIEW_ORDER }, { "detach", NPU__VIEW_ORDER },
+    { "positive", NPU__VIEW_ORDER }, { "resolve_conj", NPU__VIEW_ORDER },
+    { "resolve_neg", NPU__VIEW_ORDER }, { "unflatten", NPU__VIEW_ORDER },
+    { "_reshape_alias", NPU__VIEW_ORDER }, { "reshape", NPU__VIEW_PACKED },
+    { "reshape_as", NPU__VIEW_PACKED }, { "flatten", NPU__VIEW_PACKED }, { "ravel", NPU__VIEW_PACKED },
+    { "contiguous", NPU__VIEW_COPIED }, { "to", NPU__VIEW_DTYPE }, { "t", NPU__VIEW_AGAIN },
+    { "mT", NPU__VIEW_AGAIN }, { "mH", NPU__VIEW_AGAIN }, { "transpose", NPU__VIEW_AGAIN },
+    { "permute", NPU__VIEW_PERMUTE }, { "select", NPU__VIEW_SELECT }, { "slice", NPU__VIEW_SLICE },
+    { "narrow", NPU__VIEW_NARROW }, { "split", NPU__VIEW_PARTS }, { "chunk", NPU__VIEW_PARTS },
+    { "split_with_sizes", NPU__VIEW_PARTS }, { "tensor_split", NPU__VIEW_PARTS },
+    { "unbind", NPU__VIEW_UNBIND }, { "diagonal", NPU__VIEW_DIAGONAL },
+    { "as_strided", NPU__VIEW_STRIDED }
 };
 
 #define NPU__MAX_VIEWS 64 /* of views of views: no recursion is deeper */
 
-static bool npu__is_written(const npu_schema_arg *arg) { return arg->type.alias && strchr(arg->type.alias, '!'); }
+/* Marked "(a!)". */
+static bool npu__is_written(const npu_schema_arg *arg)
+{
+    return arg->type.alias && strchr(arg->type.alias, '!');
+}
 
 static npu__version npu__version_at(const npu_graph *g, uint32_t id)
 {
@@ -20101,11 +20158,13 @@ static npu__view_how npu__view_of(const npu_graph *g, uint32_t object, uint32_t 
     }
     how = NPU__VIEW_OTHER;
     for (size_t i = 0; i < NPU__COUNT(npu__views) && strcmp(o->def->space, "aten") == 0; i++) {
-        how = strcmp(npu__views[i].name, o->def->schema->name) == 0 ? (npu__view_how)npu__views[i].how : how;
+        how =
+            strcmp(npu__views[i].name, o->def->schema->name) == 0 ? (npu__view_how)npu__views[i].how : how;
     }
     if (how == NPU__VIEW_DTYPE) {
         info = npu__view_info(g, o, args);
-        return g->values[*base].spec == v->spec && !npu_op_int(&info, "copy", 0) ? NPU__VIEW_ORDER : NPU__VIEW_NONE;
+        return g->values[*base].spec == v->spec && !npu_op_int(&info, "copy", 0) ? NPU__VIEW_ORDER
+                                                                                 : NPU__VIEW_NONE;
     }
     if (how == NPU__VIEW_PACKED || how == NPU__VIEW_COPIED) {
         dense = depth < NPU__MAX_VIEWS ? npu__is_dense(g, npu__object(g, *base), depth + 1) : -1;
@@ -20132,14 +20191,17 @@ static int npu__is_dense(const npu_graph *g, uint32_t object, int depth)
 {
     uint32_t base, large = 0;
     npu__view_how how = npu__view_of(g, object, &base, depth);
-    const npu_spec *spec = g->specs[g->values[object].spec], *base_spec = base ? g->specs[g->values[base].spec] : NULL;
+    const npu_spec *spec = g->specs[g->values[object].spec],
+                   *base_spec = base ? g->specs[g->values[base].spec] : NULL;
     npu_bound_arg args[NPU_MAX_ARGS];
     npu_op_info info;
     int dense;
     if (how == NPU__VIEW_NONE) {
         return 1;
     }
-    dense = depth < NPU__MAX_VIEWS && how != NPU__VIEW_UNSURE ? npu__is_dense(g, npu__object(g, base), depth + 1) : -1;
+    dense = depth < NPU__MAX_VIEWS && how != NPU__VIEW_UNSURE
+                ? npu__is_dense(g, npu__object(g, base), depth + 1)
+                : -1;
     if (how == NPU__VIEW_ORDER || dense != 1) {
         return how == NPU__VIEW_ORDER ? dense : -1;
     }
@@ -20149,10 +20211,15 @@ static int npu__is_dense(const npu_graph *g, uint32_t object, int depth)
     info = npu__view_info(g, &g->ops[g->values[object].producer], args);
     switch (how) {
     case NPU__VIEW_AGAIN:
-        return large < 2 ? 1 : spec->rank == 2 && npu_op_int(&info, "dim0", 0) != npu_op_int(&info, "dim1", 1) ? 0 : -1;
-    case NPU__VIEW_PERMUTE: return large < 2 ? 1 : large == spec->rank && !npu_spec_equal(spec, base_spec) ? 0 : -1;
+        return large < 2                                                                         ? 1
+               : spec->rank == 2 && npu_op_int(&info, "dim0", 0) != npu_op_int(&info, "dim1", 1) ? 0
+                                                                                                 : -1;
+    case NPU__VIEW_PERMUTE:
+        return large < 2 ? 1 : large == spec->rank && !npu_spec_equal(spec, base_spec) ? 0 : -1;
     case NPU__VIEW_SLICE:
-        return npu_op_int(&info, "step", 1) == 1 ? npu__part_is_dense(base_spec, spec, npu__view_axis(&info, base_spec)) : -1;
+        return npu_op_int(&info, "step", 1) == 1
+                   ? npu__part_is_dense(base_spec, spec, npu__view_axis(&info, base_spec))
+                   : -1;
     case NPU__VIEW_SELECT:
     case NPU__VIEW_NARROW:
     case NPU__VIEW_PARTS:
@@ -20164,11 +20231,13 @@ static int npu__is_dense(const npu_graph *g, uint32_t object, int depth)
 static npu_status npu__write_fail(npu_graph *g, uint32_t object, const char *what)
 {
     const npu__op *o = &g->ops[g->values[object].producer];
-    return npu__graph_fail(g, NPU_ERR_UNSUPPORTED, "%s %s, which %s", what, g->values[object].producer ? o->def->name : "a value",
+    return npu__graph_fail(g, NPU_ERR_UNSUPPORTED, "%s %s, which %s", what,
+                           g->values[object].producer ? o->def->name : "a value",
                            "cannot be made functional");
 }
 
-/* The op that made a view once more, on another content of its base; its result of the same place. 0 = failed. */
+/* The op that made a view once more, on another content of its base; its result of the same place. 0 =
+ * failed. */
 static uint32_t npu__view_again(npu_graph *g, uint32_t object, uint32_t old_base, uint32_t new_base)
 {
     const npu__value *v = &g->values[object];
@@ -20178,7 +20247,8 @@ static uint32_t npu__view_again(npu_graph *g, uint32_t object, uint32_t old_base
     npu_op op;
     memset(&e, 0, sizeof e);
     g->num_operands = g->num_counts = g->num_packed = 0;
-    if (!NPU__RESERVE(g, operands, o.num_operands) || !NPU__RESERVE(g, counts, num_lists) || !NPU__RESERVE(g, packed, o.attrs_size)) {
+    if (!NPU__RESERVE(g, operands, o.num_operands) || !NPU__RESERVE(g, counts, num_lists) ||
+        !NPU__RESERVE(g, packed, o.attrs_size)) {
         npu__graph_no_memory(g);
         return 0;
     }
@@ -20205,7 +20275,8 @@ static uint32_t npu__view_again(npu_graph *g, uint32_t object, uint32_t old_base
 static uint32_t npu__root(const npu_graph *g, uint32_t object)
 {
     uint32_t base;
-    for (int depth = 0; depth < NPU__MAX_VIEWS && npu__view_of(g, object, &base, 0) != NPU__VIEW_NONE; depth++) {
+    for (int depth = 0; depth < NPU__MAX_VIEWS && npu__view_of(g, object, &base, 0) != NPU__VIEW_NONE;
+         depth++) {
         object = npu__object(g, base);
     }
     return object;
@@ -20258,7 +20329,8 @@ static npu_status npu__latest(npu_graph *g, npu_value *v)
 
 static uint32_t npu__first_result(npu_graph *g, npu_op op) { return npu_op_result(g, op, 0).id; }
 
-static uint32_t npu__write_part(npu_graph *g, npu_kind kind, uint32_t base, uint32_t part, const npu_arg *rest, uint32_t num_rest)
+static uint32_t npu__write_part(npu_graph *g, npu_kind kind, uint32_t base, uint32_t part,
+                                const npu_arg *rest, uint32_t num_rest)
 {
     npu_arg args[6];
     args[0] = npu_arg_tensor("self", npu__make_value(base));
@@ -20269,7 +20341,8 @@ static uint32_t npu__write_part(npu_graph *g, npu_kind kind, uint32_t base, uint
     return npu__first_result(g, npu_emit(g, kind, args, 2 + num_rest));
 }
 
-static uint32_t npu__write_slice(npu_graph *g, uint32_t base, uint32_t part, int64_t dim, int64_t start, int64_t end, int64_t step)
+static uint32_t npu__write_slice(npu_graph *g, uint32_t base, uint32_t part, int64_t dim, int64_t start,
+                                 int64_t end, int64_t step)
 {
     npu_arg rest[4];
     rest[0] = npu_arg_int("dim", dim);
@@ -20291,7 +20364,8 @@ static uint32_t npu__unpermute(npu_graph *g, const npu_op_info *info, uint32_t p
 }
 
 /* The content of a base after its view got the content `part`. 0 = failed. */
-static uint32_t npu__write_back(npu_graph *g, uint32_t object, npu__view_how how, uint32_t base, uint32_t part)
+static uint32_t npu__write_back(npu_graph *g, uint32_t object, npu__view_how how, uint32_t base,
+                                uint32_t part)
 {
     const npu__op *o = &g->ops[g->values[object].producer]; /* until something is emitted */
     const npu_spec *spec = g->specs[g->values[base].spec], *view = g->specs[g->values[object].spec];
@@ -20303,17 +20377,21 @@ static uint32_t npu__write_back(npu_graph *g, uint32_t object, npu__view_how how
     npu_arg rest[3];
     switch (how) {
     case NPU__VIEW_ORDER:
-        return npu_spec_equal(spec, view) ? part
-                                          : npu__emit_ints(g, NPU_ATEN_VIEW, npu__make_value(part), "size", spec->dims, spec->rank).id;
+        return npu_spec_equal(spec, view)
+                   ? part
+                   : npu__emit_ints(g, NPU_ATEN_VIEW, npu__make_value(part), "size", spec->dims, spec->rank)
+                         .id;
     case NPU__VIEW_AGAIN: return npu__view_again(g, object, g->uses[o->first_operand].value, part);
     case NPU__VIEW_PERMUTE: return npu__unpermute(g, &info, part, view->rank);
     case NPU__VIEW_SELECT:
     case NPU__VIEW_UNBIND:
         rest[0] = npu_arg_int("dim", dim);
-        rest[1] = npu_arg_int("index", how == NPU__VIEW_UNBIND ? (int64_t)result : npu_op_int(&info, "index", 0));
+        rest[1] =
+            npu_arg_int("index", how == NPU__VIEW_UNBIND ? (int64_t)result : npu_op_int(&info, "index", 0));
         return npu__write_part(g, NPU_ATEN_SELECT_SCATTER, base, part, rest, 2);
     case NPU__VIEW_SLICE:
-        return npu__write_slice(g, base, part, dim, npu_op_int(&info, "start", 0), npu_op_int(&info, "end", INT64_MAX), npu_op_int(&info, "step", 1));
+        return npu__write_slice(g, base, part, dim, npu_op_int(&info, "start", 0),
+                                npu_op_int(&info, "end", INT64_MAX), npu_op_int(&info, "step", 1));
     case NPU__VIEW_NARROW:
         start = npu_op_int(&info, "start", 0);
         start += start < 0 ? spec->dims[dim] : 0;
@@ -20342,7 +20420,8 @@ static uint32_t npu__write_back(npu_graph *g, uint32_t object, npu__view_how how
     return 0;
 }
 
-/* Gives the object of which `old` is a content the new content `now`, and its bases what follows from it. */
+/* Gives the object of which `old` is a content the new content `now`, and its bases what follows from it.
+ */
 static npu_status npu__write_object(npu_graph *g, uint32_t old, uint32_t now)
 {
     uint32_t first = npu__object(g, old), object = first, base = 0, writes;
@@ -20358,7 +20437,8 @@ static npu_status npu__write_object(npu_graph *g, uint32_t old, uint32_t now)
         g->versions[object].now = now;
         if (!above) {
             writes = ++g->versions[object].stamp;
-            for (object = first; npu__view_of(g, object, &base, 0) != NPU__VIEW_NONE; object = npu__object(g, base)) {
+            for (object = first; npu__view_of(g, object, &base, 0) != NPU__VIEW_NONE;
+                 object = npu__object(g, base)) {
                 g->versions[object].stamp = writes;
             }
             return NPU_OK;
@@ -20420,12 +20500,13 @@ static bool npu__op_name_split(const char *name, npu__op_name *out)
 }
 
 /* space.base[.overload], base cut to `len` characters and `more` behind it. */
-static const npu_op_def *npu__find_twin(const npu_registry *r, const npu__op_name *name, const char *base, size_t len,
-                                        const char *more, const char *overload)
+static const npu_op_def *npu__find_twin(const npu_registry *r, const npu__op_name *name, const char *base,
+                                        size_t len, const char *more, const char *overload)
 {
     char text[NPU__PATTERN_SIZE + 32];
     const npu_op_def *def;
-    snprintf(text, sizeof text, "%s.%.*s%s%s%s", name->space, (int)len, base, more, overload[0] ? "." : "", overload);
+    snprintf(text, sizeof text, "%s.%.*s%s%s%s", name->space, (int)len, base, more, overload[0] ? "." : "",
+             overload);
     def = npu_registry_find(r, text);
     return def && npu__written_args(def->schema) == 0 ? def : NULL;
 }
@@ -20434,8 +20515,9 @@ static const npu_op_def *npu__find_twin(const npu_registry *r, const npu__op_nam
 static const struct {
     const char *base, *overload, *twin, *twin_overload;
 } npu__irregular_twins[] = {
-    { "pow_", "Tensor", "pow", "Tensor_Tensor" }, { "pow_", "Scalar", "pow", "Tensor_Scalar" }, { "transpose_", "", "transpose", "int" },
-    { "zero_", "", "fill", "Scalar" }, { "clip_", "", "clamp", "" }, { "clip_", "Tensor", "clamp", "Tensor" },
+    { "pow_", "Tensor", "pow", "Tensor_Tensor" }, { "pow_", "Scalar", "pow", "Tensor_Scalar" },
+    { "transpose_", "", "transpose", "int" }, { "zero_", "", "fill", "Scalar" },
+    { "clip_", "", "clamp", "" }, { "clip_", "Tensor", "clamp", "Tensor" },
     { "swapaxes_", "", "transpose", "int" }, { "swapdims_", "", "transpose", "int" }
 };
 
@@ -20443,15 +20525,18 @@ static const npu_op_def *npu__inplace_twin(const npu_registry *r, const npu__op_
 {
     size_t len = strlen(name->base);
     const char *overload = strcmp(name->overload, "default") == 0 ? "" : name->overload;
-    if (len > 5 && strncmp(name->base, "__i", 3) == 0 && strcmp(name->base + len - 2, "__") == 0) { /* __iand__ */
+    if (len > 5 && strncmp(name->base, "__i", 3) == 0 &&
+        strcmp(name->base + len - 2, "__") == 0) { /* __iand__ */
         return npu__find_twin(r, name, "__", 2, name->base + 3, overload);
     }
     if (len < 2 || name->base[len - 1] != '_' || name->base[len - 2] == '_') {
         return NULL;
     }
     for (size_t i = 0; i < NPU__COUNT(npu__irregular_twins); i++) {
-        if (strcmp(npu__irregular_twins[i].base, name->base) == 0 && strcmp(npu__irregular_twins[i].overload, overload) == 0) {
-            return npu__find_twin(r, name, npu__irregular_twins[i].twin, 32, "", npu__irregular_twins[i].twin_overload);
+        if (strcmp(npu__irregular_twins[i].base, name->base) == 0 &&
+            strcmp(npu__irregular_twins[i].overload, overload) == 0) {
+            return npu__find_twin(r, name, npu__irregular_twins[i].twin, 32, "",
+                                  npu__irregular_twins[i].twin_overload);
         }
     }
     return npu__find_twin(r, name, name->base, len - 1, "", name->overload);
@@ -20463,17 +20548,23 @@ static bool npu__has_suffix(const char *text, const char *suffix)
     return len >= n && strcmp(text + len - n, suffix) == 0;
 }
 
-/* The twin of an out= op: the overload without its suffix, else the usual one; it has to know every attribute. */
-static const npu_op_def *npu__out_twin(const npu_registry *r, const npu__op_name *name, const char *const *attrs, uint32_t num_attrs)
+/* The twin of an out= op: the overload without its suffix, else the usual one; it has to know every
+ * attribute. */
+static const npu_op_def *npu__out_twin(const npu_registry *r, const npu__op_name *name,
+                                       const char *const *attrs, uint32_t num_attrs)
 {
     static const char *const suffixes[] = { "_out", "_max", "_min", "_values", "out", "values" };
     static const char *const usual[] = { NULL, "", "Tensor", "dim", "dim_IntList", "dim_int", "self" };
     char own[NPU__PATTERN_SIZE] = "";
     for (size_t s = 0; s < NPU__COUNT(suffixes) && !own[0]; s++) {
         if (npu__has_suffix(name->overload, suffixes[s])) {
-            snprintf(own, sizeof own, "%.*s", (int)(strlen(name->overload) - strlen(suffixes[s])), name->overload);
+            snprintf(own, sizeof own, "%.*s", (int)(strlen(name->overload) - strlen(suffixes[s])),
+                     name->overload);
             for (size_t u = 0; u < NPU__COUNT(usual); u++) {
-                const npu_op_def *def = npu__find_twin(r, name, name->base, strlen(name->base), "", usual[u] ? usual[u] : own[0] ? own : "?");
+                const npu_op_def *def = npu__find_twin(r, name, name->base, strlen(name->base), "",
+                                                       usual[u] ? usual[u]
+                                                       : own[0] ? own
+                                                                : "?");
                 bool fits = def && def->schema->num_returns;
                 for (uint32_t i = 0; fits && i < num_attrs; i++) {
                     fits = npu_schema_find_arg(def->schema, attrs[i]) >= 0;
@@ -20488,12 +20579,14 @@ static const npu_op_def *npu__out_twin(const npu_registry *r, const npu__op_name
     return NULL;
 }
 
-/* Finds out whether an op writes, and what to emit for it. `attrs` are the names of its attributes. The library's own form
-   means a built-in op as it is. Errors: UNSUPPORTED (it writes, and has no twin that does not). */
-static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const char *const *attrs, uint32_t num_attrs,
-                                     bool is_own_form, npu__mutation *m)
+/* Finds out whether an op writes, and what to emit for it. `attrs` are the names of its attributes. The
+   library's own form means a built-in op as it is. Errors: UNSUPPORTED (it writes, and has no twin that
+   does not). */
+static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const char *const *attrs,
+                                     uint32_t num_attrs, bool is_own_form, npu__mutation *m)
 {
-    static const char *const moving[] = { "squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_" };
+    static const char *const moving[] = { "squeeze_",   "unsqueeze_", "t_",
+                                          "transpose_", "swapaxes_",  "swapdims_" };
     const npu_op_def *def = npu_registry_find(g->registry, op_type);
     npu__op_name name;
     bool is_inplace, is_out;
@@ -20504,12 +20597,15 @@ static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const ch
         return NPU_OK;
     }
     len = strlen(name.base);
-    is_inplace = len > 1 && name.base[len - 1] == '_' && (name.base[len - 2] != '_' || strncmp(name.base, "__i", 3) == 0);
-    is_out = npu__has_suffix(name.overload, "out") || strcmp(name.overload, "values") == 0 || npu__has_suffix(name.overload, "_max") ||
-             npu__has_suffix(name.overload, "_min") || npu__has_suffix(name.overload, "_values");
+    is_inplace = len > 1 && name.base[len - 1] == '_' &&
+                 (name.base[len - 2] != '_' || strncmp(name.base, "__i", 3) == 0);
+    is_out = npu__has_suffix(name.overload, "out") || strcmp(name.overload, "values") == 0 ||
+             npu__has_suffix(name.overload, "_max") || npu__has_suffix(name.overload, "_min") ||
+             npu__has_suffix(name.overload, "_values");
     if (def) {
-        m->def = is_inplace ? npu__inplace_twin(g->registry, &name)
-                            : npu__find_twin(g->registry, &name, name.base, len, "_functional", name.overload);
+        m->def = is_inplace
+                     ? npu__inplace_twin(g->registry, &name)
+                     : npu__find_twin(g->registry, &name, name.base, len, "_functional", name.overload);
         m->written = npu__written_args(def->schema);
         m->num_returned = def->schema->num_returns;
     } else if (is_inplace) {
@@ -20526,11 +20622,14 @@ static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const ch
     m->def = m->num_returned > NPU_MAX_ARGS ? NULL : m->def;
     return m->def || (!def && strcmp(name.space, "aten") != 0) || (!is_inplace && !is_out && !def)
                ? NPU_OK
-               : npu__graph_fail(g, NPU_ERR_UNSUPPORTED, "%.80s writes to a tensor, and no op is registered that does the same without",
-                                 op_type);
+               : npu__graph_fail(
+                     g, NPU_ERR_UNSUPPORTED,
+                     "%.80s writes to a tensor, and no op is registered that does the same without",
+                     op_type);
 }
 
-/* A result as the new content of an object: of its dtype, if that may be lost, and of its shape. 0 = failed. */
+/* A result as the new content of an object: of its dtype, if that may be lost, and of its shape. 0 =
+ * failed. */
 static uint32_t npu__written_value(npu_graph *g, uint32_t old, uint32_t now)
 {
     const npu_spec *from = g->specs[g->values[now].spec], *to = g->specs[g->values[old].spec];
@@ -20545,15 +20644,16 @@ static uint32_t npu__written_value(npu_graph *g, uint32_t old, uint32_t now)
         return now;
     }
     if (npu__dtype_rank((npu_dtype)from->dtype) > npu__dtype_rank((npu_dtype)to->dtype)) {
-        npu__graph_fail(g, NPU_ERR_DTYPE, "%s cannot be written to a tensor of %s", npu_dtype_name((npu_dtype)from->dtype),
-                        npu_dtype_name((npu_dtype)to->dtype));
+        npu__graph_fail(g, NPU_ERR_DTYPE, "%s cannot be written to a tensor of %s",
+                        npu_dtype_name((npu_dtype)from->dtype), npu_dtype_name((npu_dtype)to->dtype));
         return 0;
     }
     return npu_to(g, npu__make_value(now), (npu_dtype)to->dtype).id;
 }
 
 /* Every tensor that is written has to be given. */
-static npu_status npu__count_written(npu_graph *g, const npu__mutation *m, const npu_value *contents, uint32_t num_contents)
+static npu_status npu__count_written(npu_graph *g, const npu__mutation *m, const npu_value *contents,
+                                     uint32_t num_contents)
 {
     uint32_t count = m->num_out;
     for (uint64_t bits = m->written; bits; bits &= bits - 1) {
@@ -20562,20 +20662,23 @@ static npu_status npu__count_written(npu_graph *g, const npu__mutation *m, const
     for (uint32_t i = 0; i < num_contents; i++) {
         count += contents[i].id == 0;
     }
-    return count == num_contents ? NPU_OK
-                                 : npu__graph_fail(g, NPU_ERR_ARITY, "%s takes the place of an op that writes to %u tensors, %u are given",
-                                                   m->def->name, (unsigned)count, (unsigned)num_contents);
+    return count == num_contents
+               ? NPU_OK
+               : npu__graph_fail(g, NPU_ERR_ARITY,
+                                 "%s takes the place of an op that writes to %u tensors, %u are given",
+                                 m->def->name, (unsigned)count, (unsigned)num_contents);
 }
 
-/* Lets objects be what the op in place of one that writes has made: first its other results, then what it wrote, in the
-   order of the arguments. `contents` are those of the objects; `results` those of the op in the file. */
-static npu_status npu__apply_mutation(npu_graph *g, const npu__mutation *m, npu_op op, const npu_value *contents,
-                                      uint32_t num_contents, npu_value *results)
+/* Lets objects be what the op in place of one that writes has made: first its other results, then what it
+   wrote, in the order of the arguments. `contents` are those of the objects; `results` those of the op in
+   the file. */
+static npu_status npu__apply_mutation(npu_graph *g, const npu__mutation *m, npu_op op,
+                                      const npu_value *contents, uint32_t num_contents, npu_value *results)
 {
     uint32_t num_made = npu_op_num_results(g, op), plain = num_made - num_contents;
     if (num_made < num_contents || num_made < m->num_returned) {
-        return npu__graph_fail(g, NPU_ERR_ARITY, "%s has %u results for %u tensors that are written", m->def->name, (unsigned)num_made,
-                               (unsigned)num_contents);
+        return npu__graph_fail(g, NPU_ERR_ARITY, "%s has %u results for %u tensors that are written",
+                               m->def->name, (unsigned)num_made, (unsigned)num_contents);
     }
     for (uint32_t i = 0; i < num_made; i++) {
         npu_value made = npu_op_result(g, op, i);
@@ -20609,7 +20712,8 @@ static bool npu__has_update(const npu_graph *g, uint32_t state)
     return false;
 }
 
-/* What was written to an input or a parameter is one more output, "<name>.new"; a state has it in the next run. */
+/* What was written to an input or a parameter is one more output, "<name>.new"; a state has it in the next
+ * run. */
 static npu_status npu__end_mutation(npu_graph *g)
 {
     for (uint32_t id = 1; id < g->num_versions; id++) {
@@ -20622,7 +20726,8 @@ static npu_status npu__end_mutation(npu_graph *g)
             status = npu_update(g, npu__make_value(id), npu__make_value(v.now));
         } else if (v.stamp && (value->role == NPU_ROLE_INPUT || value->role == NPU_ROLE_PARAM)) {
             npu_text_printf(&name, "%s.new", npu__value_label(g, id, label));
-            status = name.status ? npu__graph_no_memory(g) : npu_output(g, name.data, npu__make_value(v.now));
+            status =
+                name.status ? npu__graph_no_memory(g) : npu_output(g, name.data, npu__make_value(v.now));
         }
         npu_text_free(&name);
         if (status) {
@@ -21940,8 +22045,14 @@ NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t 
 #define NPU__JSON_MAX_DEPTH 64
 
 enum {
-    NPU__JSON_NULL = 1, NPU__JSON_BOOL, NPU__JSON_INT, NPU__JSON_BIG /* over INT64_MAX: its 64 bits */, NPU__JSON_FLOAT,
-    NPU__JSON_STRING, NPU__JSON_ARRAY, NPU__JSON_OBJECT
+    NPU__JSON_NULL = 1,
+    NPU__JSON_BOOL,
+    NPU__JSON_INT,
+    NPU__JSON_BIG /* over INT64_MAX: its 64 bits */,
+    NPU__JSON_FLOAT,
+    NPU__JSON_STRING,
+    NPU__JSON_ARRAY,
+    NPU__JSON_OBJECT
 };
 
 typedef struct npu__json {
@@ -22117,7 +22228,9 @@ static uint32_t npu__json_character(npu__parser *p)
         return (uint32_t)high;
     }
     low = npu__json_take(p, "\\u") ? npu__json_hex4(p) : -1;
-    return low < 0xdc00 || low >= 0xe000 ? 0 : 0x10000u + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
+    return low < 0xdc00 || low >= 0xe000
+               ? 0
+               : 0x10000u + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
 }
 
 static char *npu__utf8_put(char *out, uint32_t c)
@@ -22371,15 +22484,17 @@ static npu_status npu__json_meta(npu__loader *l, const npu__json *meta, const ch
     status = status ? status : npu__json_need(l, meta, "shape", NPU__JSON_ARRAY, &shape);
     status = status ? status : npu__json_need_name(l, meta, "dtype", &dtype);
     if (status || shape->count > NPU_MAX_RANK) {
-        return status ? status
-                      : npu__json_fail(l, shape, NPU_ERR_RANK, "'%.80s' has %u dims, at most %d are possible",
-                                       *name, (unsigned)shape->count, NPU_MAX_RANK);
+        return status
+                   ? status
+                   : npu__json_fail(l, shape, NPU_ERR_RANK, "'%.80s' has %u dims, at most %d are possible",
+                                    *name, (unsigned)shape->count, NPU_MAX_RANK);
     }
     for (const npu__json *d = shape->as.first; d; d = d->next) {
         if (d->type != NPU__JSON_INT || d->as.i < 0) {
-            return npu__json_fail(l, d, NPU_ERR_DYNAMIC_SHAPE,
-                                  "dim %u of the shape of '%.80s' is %.20s: only numbers >= 0 can be loaded",
-                                  (unsigned)rank, *name, d->type == NPU__JSON_STRING ? d->as.str : "no size");
+            return npu__json_fail(
+                l, d, NPU_ERR_DYNAMIC_SHAPE,
+                "dim %u of the shape of '%.80s' is %.20s: only numbers >= 0 can be loaded", (unsigned)rank,
+                *name, d->type == NPU__JSON_STRING ? d->as.str : "no size");
         }
         dims[rank++] = d->as.i;
     }
@@ -22397,7 +22512,8 @@ static bool npu__json_bits(const npu__json *e, npu_dtype dtype, uint64_t *bits)
     bool is_number = e->type >= NPU__JSON_BOOL && e->type <= NPU__JSON_BIG;
     if (npu_dtype_is_float(dtype)) {
         *bits = npu__float_bits(dtype, e->type == NPU__JSON_FLOAT ? e->as.f
-                                       : e->type == NPU__JSON_BIG ? (double)(uint64_t)e->as.i : (double)e->as.i);
+                                       : e->type == NPU__JSON_BIG ? (double)(uint64_t)e->as.i
+                                                                  : (double)e->as.i);
         return is_number || e->type == NPU__JSON_FLOAT;
     }
     *bits = (uint64_t)e->as.i;
@@ -22450,7 +22566,8 @@ static npu_status npu__json_hex(npu__loader *l, const npu__json *data, const npu
         len = npu__hex_digit(data->as.str[i]) < 0 ? 0 : len;
     }
     if (len < 2 || strncmp(data->as.str, "0x", 2) != 0) {
-        return npu__json_fail(l, data, NPU_ERR_PARSE, "the data of a constant is a text, but no 0x and digits");
+        return npu__json_fail(l, data, NPU_ERR_PARSE,
+                              "the data of a constant is a text, but no 0x and digits");
     }
     l->p.token.at = data->as.str;
     l->p.token.len = len;
@@ -22474,8 +22591,8 @@ static npu_status npu__json_constant(npu__loader *l, const char *name, const npu
                               "(register_buffer), whose data is bound later", name);
     }
     if (status || len > (size_t)(l->p.end - l->p.token.at)) { /* no text holds so many elements */
-        return npu__json_fail(l, data, status ? status : NPU_ERR_SHAPE, "constant '%.80s' is larger than its data",
-                              name);
+        return npu__json_fail(l, data, status ? status : NPU_ERR_SHAPE,
+                              "constant '%.80s' is larger than its data", name);
     }
     own = at = (uint8_t *)npu__arena_alloc(&l->p.g->arena, size ? size : 1);
     if (!own) {
@@ -22521,7 +22638,8 @@ static npu_status npu__json_produce(npu__loader *l, const npu__json *where, cons
 {
     npu__name_entry *entry;
     if (npu__map_find(&l->producers, name)) {
-        return npu__json_fail(l, where, NPU_ERR_DUPLICATE, "an input or node named '%.80s' already exists", name);
+        return npu__json_fail(l, where, NPU_ERR_DUPLICATE, "an input or node named '%.80s' already exists",
+                              name);
     }
     entry = npu__map_add(&l->producers, name);
     if (!entry || !NPU__RESERVE(l, results, count)) {
@@ -22563,8 +22681,9 @@ static npu_status npu__json_weight(npu__loader *l, const npu__json *meta)
     constant = constant || !key ? constant : npu__map_find(&l->constants, key->json->as.str);
     old = npu_graph_find(l->p.g, name);
     if (constant) { /* listed once per placeholder */
-        return npu_value_role(l->p.g, old) == NPU_ROLE_CONSTANT ? NPU_OK
-                                                                : npu__json_constant(l, name, &spec, constant->json);
+        return npu_value_role(l->p.g, old) == NPU_ROLE_CONSTANT
+                   ? NPU_OK
+                   : npu__json_constant(l, name, &spec, constant->json);
     }
     return npu_param(l->p.g, name, spec).id ? NPU_OK : npu__parse_built(&l->p);
 }
@@ -22577,8 +22696,9 @@ static npu_status npu__json_mapping(npu__loader *l, const npu__json *pair)
     npu_value by_key = npu_graph_find(g, key), by_placeholder = npu_graph_find(g, pair->key);
     npu_value v = by_key.id ? by_key : by_placeholder;
     if (!v.id) {
-        return npu__json_fail(l, pair, NPU_ERR_NOT_FOUND, "weight_name_mapping: neither '%.60s' nor '%.60s' is a weight",
-                              pair->key, key);
+        return npu__json_fail(l, pair, NPU_ERR_NOT_FOUND,
+                              "weight_name_mapping: neither '%.60s' nor '%.60s' is a weight", pair->key,
+                              key);
     }
     if (strncmp(pair->key, "c_", 2) == 0 && npu_value_role(g, v) == NPU_ROLE_PARAM) {
         return npu__json_constant(l, key, npu_value_spec(g, v), pair); /* refuses: there is no data */
@@ -22586,19 +22706,22 @@ static npu_status npu__json_mapping(npu__loader *l, const npu__json *pair)
     if (by_key.id && by_placeholder.id) {
         return by_key.id == by_placeholder.id
                    ? NPU_OK
-                   : npu__json_fail(l, pair, NPU_ERR_DUPLICATE, "weight_name_mapping: '%.60s' and '%.60s' are two values",
-                                    pair->key, key);
+                   : npu__json_fail(l, pair, NPU_ERR_DUPLICATE,
+                                    "weight_name_mapping: '%.60s' and '%.60s' are two values", pair->key,
+                                    key);
     }
     return npu_value_alias(g, v, by_key.id ? pair->key : key) ? npu__parse_built(&l->p) : NPU_OK;
 }
 
 /* Keeps the members of an object by name, for constants and keys. */
-static npu_status npu__json_index(npu__loader *l, npu__name_map *map, const npu__json *object, uint32_t type)
+static npu_status npu__json_index(npu__loader *l, npu__name_map *map, const npu__json *object,
+                                  uint32_t type)
 {
     for (const npu__json *m = object ? object->as.first : NULL; m; m = m->next) {
         npu__name_entry *entry = npu__map_add(map, m->key);
         if (!entry || m->type != type || !m->key[0]) {
-            return entry ? npu__json_fail(l, m, NPU_ERR_PARSE, "'%.80s' is given as something else than it is", m->key)
+            return entry ? npu__json_fail(l, m, NPU_ERR_PARSE,
+                                          "'%.80s' is given as something else than it is", m->key)
                          : npu__parse_no_memory(&l->p);
         }
         entry->json = m;
@@ -22645,7 +22768,8 @@ static const char *npu__json_source(npu__loader *l, const npu__json *json)
     return copy;
 }
 
-static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const npu__json *json, npu_arg *out);
+static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const npu__json *json,
+                                npu_arg *out);
 
 /* The elements of a list into p.items; one that is a list or an object goes with nothing. */
 static npu_status npu__json_items(npu__loader *l, const npu__json *list)
@@ -22667,9 +22791,10 @@ static npu_status npu__json_items(npu__loader *l, const npu__json *list)
     return status;
 }
 
-/* A JSON value where the schema has a value that is no tensor. arg NULL = an op without a schema: what is no number, text
-   or list of numbers is kept as its text. */
-static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const npu__json *json, npu_arg *out)
+/* A JSON value where the schema has a value that is no tensor. arg NULL = an op without a schema: what is
+   no number, text or list of numbers is kept as its text. */
+static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const npu__json *json,
+                                npu_arg *out)
 {
     const char *name = out->name;
     npu_status status = NPU_OK;
@@ -22681,8 +22806,10 @@ static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const
     case NPU__JSON_BIG: *out = npu_arg_float(name, (double)(uint64_t)json->as.i); return NPU_OK;
     case NPU__JSON_FLOAT: *out = npu_arg_float(name, json->as.f); return NPU_OK;
     case NPU__JSON_STRING: /* a model exported without data runs on what the host has */
-        *out = npu_arg_str(name, arg && arg->type.base == NPU_T_DEVICE && strncmp(json->as.str, "meta", 4) == 0
-                                     ? "cpu" : json->as.str);
+        *out =
+            npu_arg_str(name, arg && arg->type.base == NPU_T_DEVICE && strncmp(json->as.str, "meta", 4) == 0
+                                  ? "cpu"
+                                  : json->as.str);
         return NPU_OK;
     default: break;
     }
@@ -22690,10 +22817,12 @@ static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const
     if (status) {
         return status;
     }
-    out->form = json->type == NPU__JSON_ARRAY ? npu__list_form(&l->p, arg ? arg->type.base : NPU_T_INT) : NPU_ARG_NONE;
+    out->form = json->type == NPU__JSON_ARRAY ? npu__list_form(&l->p, arg ? arg->type.base : NPU_T_INT)
+                                              : NPU_ARG_NONE;
     if (out->form || arg) {
-        return out->form ? npu__collect_list(&l->p, out)
-                         : npu__json_fail(l, json, NPU_ERR_ATTRIBUTE, "'%.80s' is no list of one type", name);
+        return out->form
+                   ? npu__collect_list(&l->p, out)
+                   : npu__json_fail(l, json, NPU_ERR_ATTRIBUTE, "'%.80s' is no list of one type", name);
     }
     *out = npu_arg_str(name, npu__json_source(l, json));
     return out->as.str ? NPU_OK : npu__parse_no_memory(&l->p);
@@ -22737,8 +22866,8 @@ static npu_status npu__node_list(npu__loader *l, const npu__node *c, uint32_t wo
                : npu__json_fail(l, *out, NPU_ERR_ATTRIBUTE, "%s is no list", npu__node_words[word]);
 }
 
-/* Counts what each tensor argument takes. A list whose size is not given takes what is left, if it is the only one and no
-   optional tensor could take it. */
+/* Counts what each tensor argument takes. A list whose size is not given takes what is left, if it is the
+   only one and no optional tensor could take it. */
 static npu_status npu__node_measure(npu__loader *l, npu__node *c)
 {
     const npu_schema *schema = c->def->schema;
@@ -22772,8 +22901,8 @@ static npu_status npu__node_measure(npu__loader *l, npu__node *c)
     }
     if (open != NPU_NO_INDEX && l->num_in > c->num_fixed) {
         if (open == NPU_MAX_ARGS || c->num_optional) {
-            return npu__json_fail(l, c->attrs, NPU_ERR_ARITY, "%s: _tensor_list_sizes must say which inputs are whose",
-                                  c->def->name);
+            return npu__json_fail(l, c->attrs, NPU_ERR_ARITY,
+                                  "%s: _tensor_list_sizes must say which inputs are whose", c->def->name);
         }
         c->lengths[open] = l->num_in - c->num_fixed;
         c->num_fixed = l->num_in;
@@ -22783,11 +22912,13 @@ static npu_status npu__node_measure(npu__loader *l, npu__node *c)
 
 static npu_status npu__node_count_fail(npu__loader *l, const npu__node *c)
 {
-    return npu__json_fail(l, c->attrs, NPU_ERR_ARITY, "%s: %u input tensors, its schema takes %u to %u", c->def->name,
-                          (unsigned)l->num_in, (unsigned)c->num_fixed, (unsigned)(c->num_fixed + c->num_optional));
+    return npu__json_fail(l, c->attrs, NPU_ERR_ARITY, "%s: %u input tensors, its schema takes %u to %u",
+                          c->def->name, (unsigned)l->num_in, (unsigned)c->num_fixed,
+                          (unsigned)(c->num_fixed + c->num_optional));
 }
 
-/* The mask of the list argument that is the list-th, and the optional-th with optional elements; NULL = it has no holes. */
+/* The mask of the list argument that is the list-th, and the optional-th with optional elements; NULL = it
+ * has no holes. */
 static npu_status npu__node_mask(npu__loader *l, const npu__node *c, uint32_t list, uint32_t optional,
                                  const npu__json **out)
 {
@@ -22808,8 +22939,8 @@ static npu_status npu__node_mask(npu__loader *l, const npu__node *c, uint32_t li
 }
 
 /* A list argument from its tensors; a mask says where None stands between them. */
-static npu_status npu__node_fill_list(npu__loader *l, const npu__json *mask, const npu_value *in, uint32_t length,
-                                      npu_arg *out)
+static npu_status npu__node_fill_list(npu__loader *l, const npu__json *mask, const npu_value *in,
+                                      uint32_t length, npu_arg *out)
 {
     uint32_t count = mask ? mask->count : length, used = 0;
     npu_value *list = (npu_value *)npu__arena_alloc(&l->p.scratch, (count + 1) * sizeof *list);
@@ -22865,7 +22996,8 @@ static npu_status npu__node_fill(npu__loader *l, npu__node *c, uint64_t present)
 }
 
 /* _optional_tensor_mask: a boolean per Tensor? argument of the schema, true = it is given. */
-static npu_status npu__node_masked(npu__loader *l, const npu__node *c, const npu__json *mask, uint64_t *present)
+static npu_status npu__node_masked(npu__loader *l, const npu__node *c, const npu__json *mask,
+                                   uint64_t *present)
 {
     const npu_schema *schema = c->def->schema;
     const npu__json *m = mask->as.first;
@@ -22883,12 +23015,14 @@ static npu_status npu__node_masked(npu__loader *l, const npu__node *c, const npu
     return count == mask->count && used + c->num_fixed == l->num_in
                ? NPU_OK
                : npu__json_fail(l, mask, NPU_ERR_ARITY,
-                                "_optional_tensor_mask: %u of %u given, %s has %u optional tensors and %u inputs are left",
+                                "_optional_tensor_mask: %u of %u given, %s has %u optional tensors and %u "
+                                "inputs are left",
                                 (unsigned)used, (unsigned)mask->count, c->def->name, (unsigned)count,
                                 (unsigned)(l->num_in - c->num_fixed));
 }
 
-/* With fewer tensors than places, the one way that the type rule accepts; where it accepts several, the file has to say. */
+/* With fewer tensors than places, the one way that the type rule accepts; where it accepts several, the
+ * file has to say. */
 static npu_status npu__node_search(npu__loader *l, npu__node *c, uint32_t left, uint64_t *present)
 {
     uint32_t found = 0, places[64], num_places = 0;
@@ -22916,11 +23050,14 @@ static npu_status npu__node_search(npu__loader *l, npu__node *c, uint32_t left, 
     return status || found == 1
                ? status
                : npu__json_fail(l, c->attrs, NPU_ERR_ARITY,
-                                "%s: %u tensors for %u optional arguments fit in %u ways; give _optional_tensor_mask, or "
-                                "null among the inputs", c->def->name, (unsigned)left, (unsigned)num_places, (unsigned)found);
+                                "%s: %u tensors for %u optional arguments fit in %u ways; give "
+                                "_optional_tensor_mask, or "
+                                "null among the inputs",
+                                c->def->name, (unsigned)left, (unsigned)num_places, (unsigned)found);
 }
 
-/* Which optional tensors the inputs left over are. Never by order alone: None in front would shift them all. */
+/* Which optional tensors the inputs left over are. Never by order alone: None in front would shift them
+ * all. */
 static npu_status npu__node_choose(npu__loader *l, npu__node *c, uint64_t *present)
 {
     const npu__json *mask = NULL;
@@ -23007,19 +23144,21 @@ static npu_status npu__json_latest(npu__loader *l, npu_value *v)
 /* The value that a tensor's record stands for: by its producer, else by name. */
 static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_value *out)
 {
-    const npu__json *producer = npu__json_get(meta, "producer_node"), *index = npu__json_get(meta, "producer_output_idx");
+    const npu__json *producer = npu__json_get(meta, "producer_node"),
+                    *index = npu__json_get(meta, "producer_output_idx");
     const npu__name_entry *entry;
     const char *name = NULL;
     npu_status status;
     if (npu__json_is(producer, NPU__JSON_STRING)) {
         entry = npu__map_find(&l->producers, producer->as.str);
         if (!entry) {
-            return npu__json_fail(l, meta, NPU_ERR_NOT_FOUND, "'%.60s' is no graph input or node before this one",
-                                  producer->as.str);
+            return npu__json_fail(l, meta, NPU_ERR_NOT_FOUND,
+                                  "'%.60s' is no graph input or node before this one", producer->as.str);
         }
         if (index && (index->type != NPU__JSON_INT || index->as.i < 0 || index->as.i >= entry->count)) {
-            return npu__json_fail(l, index, NPU_ERR_RANGE, "'%.60s' has %u results, number %lld is asked for",
-                                  producer->as.str, (unsigned)entry->count, (long long)index->as.i);
+            return npu__json_fail(l, index, NPU_ERR_RANGE,
+                                  "'%.60s' has %u results, number %lld is asked for", producer->as.str,
+                                  (unsigned)entry->count, (long long)index->as.i);
         }
         out->id = entry->count ? l->results[entry->first + (index ? (uint32_t)index->as.i : 0)] : 0;
         return out->id ? npu__json_latest(l, out)
@@ -23031,10 +23170,12 @@ static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_v
     }
     *out = npu_graph_find(l->p.g, name);
     if (npu__map_find(&l->shadowed, name)) {
-        return npu__json_fail(l, meta, NPU_ERR_GRAPH, "two values are named '%.60s': name its producer_node", name);
+        return npu__json_fail(l, meta, NPU_ERR_GRAPH,
+                              "two values are named '%.60s': name its producer_node", name);
     }
-    return out->id ? npu__json_latest(l, out)
-                   : npu__json_fail(l, meta, NPU_ERR_NOT_FOUND, "'%.60s' is no weight, input or result", name);
+    return out->id
+               ? npu__json_latest(l, out)
+               : npu__json_fail(l, meta, NPU_ERR_NOT_FOUND, "'%.60s' is no weight, input or result", name);
 }
 
 /* The inputs of a node: null is a hole. */
@@ -23066,7 +23207,8 @@ static npu_status npu__json_outputs(npu__loader *l, const npu__json *outputs, np
     return status;
 }
 
-/* Which result the k-th listed output is: files leave out results that are None, and then "<node>_<i>" says which it is. */
+/* Which result the k-th listed output is: files leave out results that are None, and then "<node>_<i>" says
+ * which it is. */
 static uint32_t npu__json_result_index(npu__loader *l, const char *name, uint32_t k, uint32_t num_listed,
                                        uint32_t num_results)
 {
@@ -23075,15 +23217,16 @@ static uint32_t npu__json_result_index(npu__loader *l, const char *name, uint32_
     if (num_listed == num_results) {
         return k;
     }
-    if (strncmp(name, l->node, len) != 0 || name[len] != '_' || strspn(name + len + 1, "0123456789") != strlen(name + len + 1) ||
+    if (strncmp(name, l->node, len) != 0 || name[len] != '_' ||
+        strspn(name + len + 1, "0123456789") != strlen(name + len + 1) ||
         !npu__digits(name + len + 1, strlen(name + len + 1), &i) || i >= num_results) {
         return NPU_NO_INDEX;
     }
     return (uint32_t)i;
 }
 
-/* Gives a result the name of its record. A name that a weight or input has means that one; one that a result
-   has is remembered as ambiguous. */
+/* Gives a result the name of its record. A name that a weight or input has means that one; one that a
+   result has is remembered as ambiguous. */
 static npu_status npu__json_name(npu__loader *l, uint32_t id, const char *name)
 {
     npu_value old = npu_graph_find(l->p.g, name);
@@ -23111,15 +23254,16 @@ static npu_status npu__json_define(npu__loader *l, const npu__json *outputs, con
         uint32_t i = npu__json_result_index(l, name, k, outputs->count, num_made);
         const npu_spec *spec = i < num_made ? npu_value_spec(l->p.g, made[i]) : NULL;
         if (!spec) {
-            return npu__json_fail(l, outputs, NPU_ERR_ARITY, "%u outputs are listed, the op has %u", (unsigned)outputs->count,
-                                  (unsigned)num_made);
+            return npu__json_fail(l, outputs, NPU_ERR_ARITY, "%u outputs are listed, the op has %u",
+                                  (unsigned)outputs->count, (unsigned)num_made);
         }
         if (!npu_spec_equal(spec, &specs[k])) {
             npu_text text = npu_text_make(&l->p.allocator);
             npu_spec_print(&text, spec);
             npu_text_append(&text, ", the file says ", 16);
             npu_spec_print(&text, &specs[k]);
-            status = npu__json_fail(l, m, NPU_ERR_SHAPE, "output %u is %s", (unsigned)k, text.data ? text.data : "another");
+            status = npu__json_fail(l, m, NPU_ERR_SHAPE, "output %u is %s", (unsigned)k,
+                                    text.data ? text.data : "another");
             npu_text_free(&text);
             return status;
         }
@@ -23130,8 +23274,8 @@ static npu_status npu__json_define(npu__loader *l, const npu__json *outputs, con
 }
 
 /* Emits the op of a node that no converter took. */
-static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__json *attrs, const npu_spec *specs,
-                             uint32_t num_specs)
+static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__json *attrs,
+                             const npu_spec *specs, uint32_t num_specs)
 {
     npu__node call;
     npu_status status;
@@ -23151,10 +23295,10 @@ static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__jso
                           : npu__emit_args(l->p.g, call.def, call.args, call.num_args, specs, num_specs);
 }
 
-
-/* Results of a converter in the scratch arena; *made stays NULL where the node is to be read by its schema. */
-static npu_status npu__json_convert(npu__loader *l, const char *op_type, const npu__json *attrs, const npu_spec *specs,
-                                    uint32_t num_specs, npu_value **made)
+/* Results of a converter in the scratch arena; *made stays NULL where the node is to be read by its schema.
+ */
+static npu_status npu__json_convert(npu__loader *l, const char *op_type, const npu__json *attrs,
+                                    const npu_spec *specs, uint32_t num_specs, npu_value **made)
 {
     npu_graph *g = l->p.g;
     const npu_converter *converter = npu_registry_find_converter(g->registry, op_type);
@@ -23191,7 +23335,8 @@ static npu_status npu__json_convert(npu__loader *l, const char *op_type, const n
     if (status == NPU_OK) {
         *made = results;
     } else if (converter->strict) {
-        return npu__json_fail(l, attrs, NPU_ERR_CONVERSION, "the converter of %.60s refuses: %.80s", converter->pattern,
+        return npu__json_fail(l, attrs, NPU_ERR_CONVERSION, "the converter of %.60s refuses: %.80s",
+                              converter->pattern,
                               g->diag.status ? g->diag.message : npu_status_text(status));
     } else {
         g->diag = diag;
@@ -23213,15 +23358,17 @@ static const char **npu__json_attr_names(npu__loader *l, const npu__json *attrs,
     return names;
 }
 
-/* Binds a node whose op writes to the twin of that op, and finds what is written: out= tensors are the last inputs. */
-static npu_status npu__node_bind_mutation(npu__loader *l, const npu__mutation *m, npu__node *c, npu_value *contents,
-                                          uint32_t *num_contents)
+/* Binds a node whose op writes to the twin of that op, and finds what is written: out= tensors are the last
+ * inputs. */
+static npu_status npu__node_bind_mutation(npu__loader *l, const npu__mutation *m, npu__node *c,
+                                          npu_value *contents, uint32_t *num_contents)
 {
     npu_status status;
     uint32_t num_out = m->num_out;
     *num_contents = 0;
     if (l->num_in < num_out) {
-        return npu__json_fail(l, c->attrs, NPU_ERR_ARITY, "%u input tensors, the op writes to %u", (unsigned)l->num_in, (unsigned)num_out);
+        return npu__json_fail(l, c->attrs, NPU_ERR_ARITY, "%u input tensors, the op writes to %u",
+                              (unsigned)l->num_in, (unsigned)num_out);
     }
     l->num_in -= num_out;
     c->def = m->def;
@@ -23238,11 +23385,14 @@ static npu_status npu__node_bind_mutation(npu__loader *l, const npu__mutation *m
     if (status == NPU_OK && m->is_zero) {
         c->args[c->num_args++] = npu_arg_int("value", 0);
     }
-    return status ? status : npu__count_written(l->p.g, m, contents, *num_contents) ? npu__json_built(l) : NPU_OK;
+    return status                                                   ? status
+           : npu__count_written(l->p.g, m, contents, *num_contents) ? npu__json_built(l)
+                                                                    : NPU_OK;
 }
 
 /* Reads a node whose op writes to tensors; *made stays NULL where it does not. */
-static npu_status npu__json_mutate(npu__loader *l, const char *op_type, const npu__json *attrs, npu_value **made, uint32_t *num_made)
+static npu_status npu__json_mutate(npu__loader *l, const char *op_type, const npu__json *attrs,
+                                   npu_value **made, uint32_t *num_made)
 {
     npu__mutation m;
     npu__node call;
@@ -23274,8 +23424,9 @@ static npu_status npu__json_mutate(npu__loader *l, const char *op_type, const np
 }
 
 /* Converts or emits a node; its results go to the scratch arena. */
-static npu_status npu__json_make(npu__loader *l, const char *op_type, const npu__json *attrs, const npu_spec *specs,
-                                 uint32_t num_specs, npu_value **made, uint32_t *num_made)
+static npu_status npu__json_make(npu__loader *l, const char *op_type, const npu__json *attrs,
+                                 const npu_spec *specs, uint32_t num_specs, npu_value **made,
+                                 uint32_t *num_made)
 {
     npu_graph *g = l->p.g;
     npu_op op;
@@ -23317,7 +23468,8 @@ static npu_status npu__json_node(npu__loader *l, const npu__json *node)
     status = status ? status : npu__json_outputs(l, outputs, &specs);
     status = status ? status : npu__json_make(l, op_type, attrs, specs, outputs->count, &made, &num_made);
     status = status ? status : npu__json_define(l, outputs, specs, made, num_made);
-    if (status == NPU_OK && npu_graph_num_ops(l->p.g) == num_ops + 1 && npu_graph_find(l->p.g, l->node).id == 0) {
+    if (status == NPU_OK && npu_graph_num_ops(l->p.g) == num_ops + 1 &&
+        npu_graph_find(l->p.g, l->node).id == 0) {
         status = npu_op_set_name(l->p.g, npu__make_op(num_ops + 1), l->node) ? npu__json_built(l) : NPU_OK;
     }
     return status;
@@ -23336,7 +23488,8 @@ static npu_status npu__json_output(npu__loader *l, const npu__json *meta)
         return status;
     }
     if (!npu_spec_equal(npu_value_spec(l->p.g, v), &spec)) {
-        return npu__json_fail(l, meta, NPU_ERR_SHAPE, "output '%.80s' is not of the shape and dtype of its value", name);
+        return npu__json_fail(l, meta, NPU_ERR_SHAPE,
+                              "output '%.80s' is not of the shape and dtype of its value", name);
     }
     for (uint32_t i = 0; i < l->p.g->num_outputs; i++) { /* one value may be returned twice */
         if (strcmp(npu_graph_output_name(l->p.g, i), name) == 0) {
@@ -23355,14 +23508,19 @@ static npu_status npu__json_output(npu__loader *l, const npu__json *meta)
 static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
 {
     const npu__json *inputs = NULL, *weights = NULL, *nodes = NULL, *outputs = NULL;
-    const npu__json *keys = npu__json_get(root, "weight_name_mapping"), *constants = npu__json_get(root, "constants");
-    npu_status status = root->type == NPU__JSON_OBJECT ? NPU_OK : npu__json_fail(l, root, NPU_ERR_PARSE, "the text is no object");
+    const npu__json *keys = npu__json_get(root, "weight_name_mapping"),
+                    *constants = npu__json_get(root, "constants");
+    npu_status status = root->type == NPU__JSON_OBJECT
+                            ? NPU_OK
+                            : npu__json_fail(l, root, NPU_ERR_PARSE, "the text is no object");
     status = status ? status : npu__json_need(l, root, "graph_inputs", NPU__JSON_ARRAY, &inputs);
     status = status ? status : npu__json_need(l, root, "graph_outputs", NPU__JSON_ARRAY, &outputs);
     status = status ? status : npu__json_need(l, root, "weights", NPU__JSON_ARRAY, &weights);
     status = status ? status : npu__json_need(l, root, "nodes", NPU__JSON_ARRAY, &nodes);
-    status = status || !keys ? status : npu__json_need(l, root, "weight_name_mapping", NPU__JSON_OBJECT, &keys);
-    status = status || !constants ? status : npu__json_need(l, root, "constants", NPU__JSON_OBJECT, &constants);
+    status =
+        status || !keys ? status : npu__json_need(l, root, "weight_name_mapping", NPU__JSON_OBJECT, &keys);
+    status =
+        status || !constants ? status : npu__json_need(l, root, "constants", NPU__JSON_OBJECT, &constants);
     status = status ? status : npu__json_index(l, &l->keys, keys, NPU__JSON_STRING);
     status = status ? status : npu__json_index(l, &l->constants, constants, NPU__JSON_OBJECT);
     status = status ? status : npu__json_each(l, inputs, npu__json_input);
@@ -23393,7 +23551,8 @@ static npu_status npu__json_load(npu__loader *l, const npu_graph_desc *desc)
     d.name = !d.name && npu__json_is(name, NPU__JSON_STRING) && name->as.str[0] ? name->as.str : d.name;
     l->p.g = l->p.stack[0] = npu_graph_create(&d);
     return l->p.g ? npu__json_graph(l, &root)
-                  : npu__parse_fail(&l->p, NPU_ERR_NO_MEMORY, "there is no graph: out of memory, or a bad desc");
+                  : npu__parse_fail(&l->p, NPU_ERR_NO_MEMORY,
+                                    "there is no graph: out of memory, or a bad desc");
 }
 
 static void npu__loader_release(npu__loader *l)
@@ -23416,7 +23575,8 @@ NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, si
     npu_status status;
     *out = NULL;
     memset(&l, 0, sizeof l);
-    l.allocator = l.p.allocator = l.p.scratch.allocator = l.tree.allocator = npu__allocator(desc ? desc->allocator : NULL);
+    l.allocator = l.p.allocator = l.p.scratch.allocator = l.tree.allocator =
+        npu__allocator(desc ? desc->allocator : NULL);
     l.producers.allocator = l.shadowed.allocator = l.constants.allocator = l.keys.allocator = l.p.allocator;
     l.p.file = "json";
     l.p.at = l.p.token.at = l.counted = text ? text : "";
@@ -23451,7 +23611,8 @@ static bool npu__json_is_inline(const npu__json_writer *w, uint32_t id)
 {
     const npu__value *v = &w->g->values[id];
     const npu_spec *spec = w->g->specs[v->spec];
-    return v->role == NPU_ROLE_CONSTANT && !v->name && spec->wrapped && spec->rank == 0 && !w->is_operand[id] &&
+    return v->role == NPU_ROLE_CONSTANT && !v->name && spec->wrapped && spec->rank == 0 &&
+           !w->is_operand[id] &&
            (spec->dtype == NPU_F64 || spec->dtype == NPU_I64 || spec->dtype == NPU_BOOL);
 }
 
@@ -23511,7 +23672,9 @@ static npu_status npu__json_prepare(npu__json_writer *w)
         const npu__op *o = &g->ops[i];
         const char *name = g->names[o->name];
         snprintf(label, sizeof label, "%%op%u", (unsigned)i);
-        name = name[0] ? name : o->num_results ? npu__json_label(w, o->first_result) : npu__arena_str(&w->arena, label);
+        name = name[0]          ? name
+               : o->num_results ? npu__json_label(w, o->first_result)
+                                : npu__arena_str(&w->arena, label);
         w->nodes[i] = name ? npu__json_unique(w, name, i) : NULL;
         if (!w->nodes[i]) {
             return NPU_ERR_NO_MEMORY;
@@ -23530,7 +23693,8 @@ static const char *npu__json_dtype(npu_dtype dtype)
     return npu_dtype_name(dtype);
 }
 
-/* {"name": .., "shape": [..], "dtype": .., "producer_node": .., "producer_output_idx": ..}; id is the value. */
+/* {"name": .., "shape": [..], "dtype": .., "producer_node": .., "producer_output_idx": ..}; id is the
+ * value. */
 static void npu__json_print_meta(npu__json_writer *w, const char *name, uint32_t id)
 {
     const npu__value *v = &w->g->values[id];
@@ -23600,7 +23764,8 @@ static bool npu__json_print_word(npu_text *text, uint32_t base, int64_t number)
 {
     bool is_device = base == NPU_T_DEVICE;
     for (size_t i = 0; i < NPU__COUNT(npu__words); i++) {
-        if (npu__words[i].base == base && base != NPU_T_INT && npu__words[i].value == (is_device ? number % 256 : number)) {
+        if (npu__words[i].base == base && base != NPU_T_INT &&
+            npu__words[i].value == (is_device ? number % 256 : number)) {
             npu_text_printf(text, "\"%s%s", is_device ? "" : "torch.", npu__words[i].text);
             if (is_device && number / 256) {
                 npu_text_printf(text, ":%d", (int)(number / 256));
@@ -23618,7 +23783,9 @@ static bool npu__json_print_arg(npu_text *text, const npu_schema_arg *schema, co
     switch (arg->form) {
     case NPU_ARG_NONE: npu__text_str(text, "null"); return true;
     case NPU_ARG_STR: npu__json_print_str(text, (const char *)arg->data, arg->count); return true;
-    case NPU_ARG_DTYPE: npu_text_printf(text, "\"torch.%s\"", npu__json_dtype((npu_dtype)arg->i)); return true;
+    case NPU_ARG_DTYPE:
+        npu_text_printf(text, "\"torch.%s\"", npu__json_dtype((npu_dtype)arg->i));
+        return true;
     case NPU_ARG_INT:
         if (npu__json_print_word(text, schema->type.base, arg->i)) {
             return true;
@@ -23651,8 +23818,8 @@ static void npu__json_print_key(npu_text *text, const char **before, const char 
     *before = ", ";
 }
 
-/* The inputs of a node: all operands but holes and numbers, in the order of the schema. An op without a schema keeps its
-   holes. */
+/* The inputs of a node: all operands but holes and numbers, in the order of the schema. An op without a
+   schema keeps its holes. */
 static void npu__json_print_inputs(npu__json_writer *w, const npu__op *o)
 {
     const char *before = "";
@@ -23671,7 +23838,8 @@ static void npu__json_print_inputs(npu__json_writer *w, const npu__op *o)
 }
 
 /* Lengths and holes of tensor lists; which optional tensors are given, where that is not plain. */
-static void npu__json_print_groups(npu__json_writer *w, const npu__op *o, const npu_bound_arg *args, const char **before)
+static void npu__json_print_groups(npu__json_writer *w, const npu__op *o, const npu_bound_arg *args,
+                                   const char **before)
 {
     const npu_schema *schema = o->def->schema;
     const npu__use *uses = w->g->uses + o->first_operand;
@@ -23688,7 +23856,8 @@ static void npu__json_print_groups(npu__json_writer *w, const npu__op *o, const 
             npu_text_printf(&sizes, "%s%u", sizes.len ? ", " : "", (unsigned)(length - holes));
             npu__text_str(&masks, masks.len ? ", [" : "[");
             for (uint32_t i = 0; holes && i < length; i++) {
-                npu_text_printf(&masks, "%s%s", i ? ", " : "", uses[args[a].first + i].value ? "false" : "true");
+                npu_text_printf(&masks, "%s%s", i ? ", " : "",
+                                uses[args[a].first + i].value ? "false" : "true");
             }
             npu__text_str(&masks, "]");
         } else if (type->base == NPU_T_TENSOR && type->optional) {
@@ -23712,7 +23881,10 @@ static void npu__json_print_groups(npu__json_writer *w, const npu__op *o, const 
         npu__json_print_key(w->text, before, npu__node_words[2]);
         npu_text_printf(w->text, "[%s]", given.data);
     }
-    w->text->status = w->text->status ? w->text->status : sizes.status ? sizes.status : masks.status ? masks.status : given.status;
+    w->text->status = w->text->status ? w->text->status
+                      : sizes.status  ? sizes.status
+                      : masks.status  ? masks.status
+                                      : given.status;
     npu_text_free(&sizes);
     npu_text_free(&masks);
     npu_text_free(&given);
@@ -23727,7 +23899,8 @@ static npu_status npu__json_print_attrs(npu__json_writer *w, const npu__op *o, c
     }
     for (uint32_t a = 0; a < schema->num_args; a++) {
         const npu_schema_arg *arg = &schema->args[a];
-        uint32_t id = args[a].form == NPU_ARG_TENSOR ? w->g->uses[o->first_operand + args[a].first].value : 0;
+        uint32_t id =
+            args[a].form == NPU_ARG_TENSOR ? w->g->uses[o->first_operand + args[a].first].value : 0;
         if (arg->type.base == NPU_T_TENSOR && id && npu__json_is_inline(w, id)) {
             const npu__data *data = &w->g->data[w->g->values[id].data];
             npu_dtype dtype = (npu_dtype)w->g->specs[w->g->values[id].spec]->dtype;
@@ -23769,7 +23942,8 @@ static npu_status npu__json_print_node(npu__json_writer *w, uint32_t id)
 }
 
 /* Nested lists of the elements from `data` on, of dim `axis`; complex ones as pairs. */
-static void npu__json_print_elements(npu_text *text, const npu_spec *spec, uint32_t axis, const uint8_t **data)
+static void npu__json_print_elements(npu_text *text, const npu_spec *spec, uint32_t axis,
+                                     const uint8_t **data)
 {
     npu_dtype dtype = (npu_dtype)spec->dtype;
     uint32_t bytes = npu__element_bytes(dtype);
@@ -23831,7 +24005,8 @@ static npu_status npu__json_check(const npu_graph *g)
 
 /* `"key": [` with what print writes for each id that it takes, a line each. */
 static npu_status npu__json_print_list(npu__json_writer *w, const char *head, uint32_t first, uint32_t end,
-                                       npu_status (*print)(npu__json_writer *w, uint32_t i), const char *tail)
+                                       npu_status (*print)(npu__json_writer *w, uint32_t i),
+                                       const char *tail)
 {
     const char *line = "\n    ";
     npu_status status = NPU_OK;
@@ -23863,7 +24038,8 @@ static npu_status npu__json_print_output(npu__json_writer *w, uint32_t i)
     uint32_t id = w->g->outputs[i].a;
     const npu__value *v = &w->g->values[id];
     bool has_producer = v->producer || v->role == NPU_ROLE_INPUT;
-    npu__json_print_tensor(w, has_producer ? w->g->names[w->g->outputs[i].b] : npu__json_label(w, id), id, true);
+    npu__json_print_tensor(w, has_producer ? w->g->names[w->g->outputs[i].b] : npu__json_label(w, id), id,
+                           true);
     return NPU_OK;
 }
 
@@ -23907,7 +24083,9 @@ static npu_status npu__json_mark_operands(npu__json_writer *w)
             return status;
         }
         for (uint32_t a = 0; a < o->def->schema->num_args; a++) {
-            uint32_t count = args[a].form == NPU_ARG_TENSORS ? args[a].count : args[a].form == NPU_ARG_TENSOR && o->def->kind == 0;
+            uint32_t count = args[a].form == NPU_ARG_TENSORS
+                                 ? args[a].count
+                                 : args[a].form == NPU_ARG_TENSOR && o->def->kind == 0;
             for (uint32_t k = 0; k < count; k++) {
                 w->is_operand[g->uses[o->first_operand + args[a].first + k].value] = true;
             }
@@ -23930,7 +24108,8 @@ static npu_status npu__json_print(npu__json_writer *w)
                          npu__json_print_input, "],\n");
     npu__json_print_list(w, "  \"graph_outputs\": [", 0, g->num_outputs, npu__json_print_output, "],\n");
     npu__json_print_list(w, "  \"weights\": [", 1, g->num_values, npu__json_print_weight, "],\n");
-    npu__json_print_list(w, "  \"weight_name_mapping\": {", 0, g->num_aliases, npu__json_print_alias, "},\n");
+    npu__json_print_list(w, "  \"weight_name_mapping\": {", 0, g->num_aliases, npu__json_print_alias,
+                         "},\n");
     status = npu__json_print_list(w, "  \"nodes\": [", 1, g->num_ops, npu__json_print_node, "],\n");
     npu__json_print_list(w, "  \"constants\": {", 1, g->num_values, npu__json_print_data, "}\n}\n");
     return status;
@@ -23953,7 +24132,8 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text)
     return status ? status : text->status;
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* --------------------------------------------------------------------------------------------------------
+ */
 
 NPU_IR_API const char *npu_reason_text(uint32_t reason)
 {

@@ -2041,6 +2041,9 @@ enum {
 #define NPU__REF_CAST(X)                                                                           \
     X(NPU_ATEN_TO_DTYPE, copy, 1)                                                                  \
     X(NPU_ATEN_TO_COPY, copy, 1)
+#define NPU__REF_CAST_TO(X)                                                                        \
+    X(NPU_ATEN_TO_DEVICE, copy, 1)                                                                 \
+    X(NPU_ATEN_TO_DTYPE_LAYOUT, copy, 1)
 
 #define NPU__REF_TENSOR(X)                                                                         \
     X(NPU_TENSOR_ADD, add, 2)                                                                      \
@@ -2157,7 +2160,7 @@ typedef struct npu__ref_map_row {
 
 #define NPU__REF_MAP_ROWS(X)                                                                       \
     NPU__REF_ACTIVATION(X) NPU__REF_ELEMENTWISE(X) NPU__REF_COMPARISON(X) NPU__REF_CAST(X)         \
-    NPU__REF_TENSOR(X) NPU__REF_AICF(X) NPU__REF_LOGIC(X)                                          \
+    NPU__REF_CAST_TO(X) NPU__REF_TENSOR(X) NPU__REF_AICF(X) NPU__REF_LOGIC(X)                      \
     NPU__REF_SPECIAL(X) NPU__REF_BLOCK(X) NPU__REF_BLOCK_EXPAND(X) NPU__REF_ARITH(X)               \
     NPU__REF_LOOPS(X) NPU__REF_REGISTERS(X)                                                        \
     X(NPU_ATEN_FILL_TENSOR, copy, 2)                                                               \
@@ -4953,7 +4956,8 @@ static const npu_kernel npu__ref_kernels_memory[] = {
     NPU__REF_CAST(NPU__REF_MAP_KERNEL)
     NPU__REF_COPY_KERNEL(NPU_ATEN_CLONE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_CONTIGUOUS, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_DROPOUT, npu__ref_same_prepare)
+    NPU__REF_COPY_KERNEL(NPU_ATEN_DROPOUT, npu__ref_same_prepare),
+    NPU__REF_CAST_TO(NPU__REF_MAP_KERNEL)
 };
 
 #define NPU__REF_CREATE_KERNEL(kind) \
@@ -16111,7 +16115,8 @@ static const npu_executor *npu__ref_executor(const npu_registry *registry, const
 }
 
 /* Copies of `count` specs and pointers to them; NULL where there is none. */
-static const npu_spec *const *npu__ref_copy_specs(npu_prepare *p, const npu_spec *const *specs, uint32_t count)
+static const npu_spec *const *npu__ref_copy_specs(npu_prepare *p, const npu_spec *const *specs,
+                                                  uint32_t count)
 {
     const npu_spec **out = (const npu_spec **)npu_ref_state(p, (count + 1) * sizeof *out);
     npu_spec *copies = (npu_spec *)npu_ref_state(p, (count + 1) * sizeof *copies);
@@ -16159,7 +16164,9 @@ static npu_status npu__ref_execute_launch(const npu_launch *l, uint32_t part, ui
     return e->executor.run(e->executor.ctx, &e->op, l->x, l->y);
 }
 
-static const npu_kernel npu__ref_execute = { 0, "executor", 0, NULL, npu__ref_execute_prepare, npu__ref_execute_launch };
+static const npu_kernel npu__ref_execute = {
+    0, "executor", 0, NULL, npu__ref_execute_prepare, npu__ref_execute_launch
+};
 
 static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info *op, bool *kind_known)
 {

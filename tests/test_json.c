@@ -4,8 +4,8 @@
 
 /* ---- documents in short ----
 
-   A list of tensors is "x=float32[2,3] w=float32[4]"; an input of a node may also be "x" (by name), "split.1" (result 1 of
-   node split) and "null". A node is "name | op_type | inputs | outputs | attrs", attrs with ' for ". */
+   A list of tensors is "x=float32[2,3] w=float32[4]"; an input of a node may also be "x" (by name), "split.1" (result 1
+   of node split) and "null". A node is "name | op_type | inputs | outputs | attrs", attrs with ' for ". */
 
 typedef struct document {
     const char *inputs, *weights, *outputs;
@@ -23,8 +23,8 @@ static void put_tensor(npu_text *text, const char *s, int len)
         npu_text_printf(text, "{\"name\": \"%.*s\", \"shape\": %.*s, \"dtype\": \"%.*s\"}", (int)(equals - s), s,
                         (int)(s + len - bracket), bracket, (int)(bracket - equals - 1), equals + 1);
     } else if (dot && dot[1] >= '0' && dot[1] <= '9') {
-        npu_text_printf(text, "{\"name\": \"?\", \"producer_node\": \"%.*s\", \"producer_output_idx\": %.*s}", (int)(dot - s), s,
-                        (int)(s + len - dot - 1), dot + 1);
+        npu_text_printf(text, "{\"name\": \"?\", \"producer_node\": \"%.*s\", \"producer_output_idx\": %.*s}",
+                        (int)(dot - s), s, (int)(s + len - dot - 1), dot + 1);
     } else {
         npu_text_printf(text, "{\"name\": \"%.*s\"}", len, s);
     }
@@ -121,7 +121,8 @@ static npu_graph *load_with(const document *d, const npu_graph_desc *desc)
     npu_text first = json_of(g), second = npu_text_make(NULL);
     NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
     if (npu_graph_parse_json(&again, first.data, first.len, desc, &diag)) {
-        fprintf(stderr, "%s: line %d: %s\n%s\n", npu_status_name(diag.status), (int)diag.line, diag.message, first.data);
+        fprintf(stderr, "%s: line %d: %s\n%s\n", npu_status_name(diag.status), (int)diag.line, diag.message,
+                first.data);
         NPU_CHECK(again);
     } else {
         second = json_of(again);
@@ -187,8 +188,8 @@ static void check_floats(const run *r, uint32_t i, const float *want, size_t len
 }
 
 /* One node with x and perhaps y as inputs; its first output as floats. */
-static void check_node(const char *inputs, const char *outputs, const char *node, const void *const *data, const float *want,
-                       size_t len)
+static void check_node(const char *inputs, const char *outputs, const char *node, const void *const *data,
+                       const float *want, size_t len)
 {
     document d = { inputs, "", outputs, NULL, { node } };
     npu_graph *g = load(&d);
@@ -209,8 +210,10 @@ static const float x6[] = { 1, 2, 3, 4, 5, 6 }, y6[] = { 10, 20, 30, 40, 50, 60 
 /* An op that only its schema describes: no type rule, no kernel, no line of code. */
 static void test_schema_alone(void)
 {
-    static const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, NULL,
-                                    "axpy(Tensor a, Tensor? b=None, *, float alpha=1.5, int[] axes=[0,1]) -> (Tensor, Tensor)", "" };
+    static const npu_op_row row = {
+        NPU_NS_USER << 16 | 1, 0, NULL,
+        "axpy(Tensor a, Tensor? b=None, *, float alpha=1.5, int[] axes=[0,1]) -> (Tensor, Tensor)", ""
+    };
     npu_registry *registry = NULL;
     npu_graph_desc desc = { .name = NULL };
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
@@ -236,9 +239,14 @@ static void test_schema_alone(void)
 /* An op that nothing describes loads, keeps its attributes, and fails only where something must execute it. */
 static void test_unknown_op(void)
 {
-    document d = { "x=float32[6]", "", "y=float32[2]", NULL,
-                   { "y | my_lib.thing.v2 | x null x | y=float32[2] | 'k': 3, 'f': 0.5, 's': 'a', 'on': true, 'l': [1, 2], "
-                     "'n': null, 'deep': {'a': [[1]]}, 'mixed': [1, 'b']" } };
+    document d = {
+        "x=float32[6]",
+        "",
+        "y=float32[2]",
+        NULL,
+        { "y | my_lib.thing.v2 | x null x | y=float32[2] | 'k': 3, 'f': 0.5, 's': 'a', 'on': true, 'l': [1, 2], "
+          "'n': null, 'deep': {'a': [[1]]}, 'mixed': [1, 'b']" }
+    };
     npu_graph *g = load(&d);
     npu_op_info info;
     npu_op_storage storage = { .capacity = 0 };
@@ -265,12 +273,13 @@ static void test_execution(void)
 {
     NPU_ITEM("S0.3");
     NPU_ITEM("S0.9");
-    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | aten.sub.Tensor | x w | y=float32[2,3] | ", DATA(x6, y6),
-               FLOATS(-9, -18, -27, -36, -45, -54));
-    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | aten::sub | w x | y=float32[2,3] | ", DATA(x6, y6),
-               FLOATS(9, 18, 27, 36, 45, 54));
-    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | torch.ops.aten.sub.Tensor | x.0 w.0 | y=float32[2,3] | 'alpha': 2",
-               DATA(x6, y6), FLOATS(-19, -38, -57, -76, -95, -114));
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | aten.sub.Tensor | x w | y=float32[2,3] | ",
+               DATA(x6, y6), FLOATS(-9, -18, -27, -36, -45, -54));
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | aten::sub | w x | y=float32[2,3] | ",
+               DATA(x6, y6), FLOATS(9, 18, 27, 36, 45, 54));
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]",
+               "y | torch.ops.aten.sub.Tensor | x.0 w.0 | y=float32[2,3] | 'alpha': 2", DATA(x6, y6),
+               FLOATS(-19, -38, -57, -76, -95, -114));
 }
 
 /* Positional and keyword arguments land where the schema has them, in whatever order the file gives them. */
@@ -279,11 +288,14 @@ static void test_positional_and_keyword(void)
     NPU_ITEM("S0.7");
     NPU_ITEM("S0.18");
     NPU_ITEM("S0.19");
-    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | aten.add.Tensor | x w | y=float32[2,3] | 'alpha': 0.5", DATA(x6, y6),
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]",
+               "y | aten.add.Tensor | x w | y=float32[2,3] | 'alpha': 0.5", DATA(x6, y6),
                FLOATS(6, 12, 18, 24, 30, 36));
-    check_node("x=float32[2,3]", "y=float64[2]", "y | aten.sum.dim_IntList | x | y=float64[2] | 'dtype': 'torch.float64', 'keepdim': false, 'dim': [-1]",
+    check_node("x=float32[2,3]", "y=float64[2]",
+               "y | aten.sum.dim_IntList | x | y=float64[2] | 'dtype': 'torch.float64', 'keepdim': false, 'dim': [-1]",
                DATA(x6), NULL, 0);
-    check_node("x=float32[1,1,2,3]", "y=float32[1,1,1,2]", "y | aten.avg_pool2d.default | x | y=float32[1,1,1,2] | 'kernel_size': [2, 2], 'stride': [1, 1]",
+    check_node("x=float32[1,1,2,3]", "y=float32[1,1,1,2]",
+               "y | aten.avg_pool2d.default | x | y=float32[1,1,1,2] | 'kernel_size': [2, 2], 'stride': [1, 1]",
                DATA(x6), FLOATS(3, 4));
 }
 
@@ -317,8 +329,8 @@ static void test_scalar_in_tensor_slot(void)
                FLOATS(-2, -1, 0, 1, 2, 3));
     check_node("x=float32[2,3]", "y=float32[2,3]", "y | aten.div.Tensor | x | y=float32[2,3] | 'other': 2", DATA(x6),
                FLOATS(0.5f, 1, 1.5f, 2, 2.5f, 3));
-    check_node("x=float32[2,3]", "y=float32[2,3]", "y | aten.add.Tensor | x | y=float32[2,3] | 'other': 1, 'alpha': 10", DATA(x6),
-               FLOATS(11, 12, 13, 14, 15, 16));
+    check_node("x=float32[2,3]", "y=float32[2,3]", "y | aten.add.Tensor | x | y=float32[2,3] | 'other': 1, 'alpha': 10",
+               DATA(x6), FLOATS(11, 12, 13, 14, 15, 16));
     /* the number may stand in front, too: 1 - x */
     check_node("x=float32[2,3]", "y=float32[2,3]", "y | aten.sub.Tensor | x | y=float32[2,3] | 'self': 1", DATA(x6),
                FLOATS(0, -1, -2, -3, -4, -5));
@@ -340,7 +352,9 @@ static void test_scalar_promotion(void)
         document d = { rows[i].in, "", rows[i].out, NULL, { rows[i].node } };
         npu_graph_destroy(load(&d));
     }
-    document tensor = { "x=float16[3] s=float32[1]", "", "y=float16[3]", NULL, { "y | aten.mul.Tensor | x s | y=float16[3] | " } };
+    document tensor = {
+        "x=float16[3] s=float32[1]", "", "y=float16[3]", NULL, { "y | aten.mul.Tensor | x s | y=float16[3] | " }
+    };
     refuse(&tensor, NPU_ERR_SHAPE, "node 'y'"); /* a tensor of one element is no number */
 }
 
@@ -348,22 +362,30 @@ static void test_scalar_promotion(void)
 
 static void test_tensor_lists(void)
 {
-    document lstm = { "x=float32[1,1,2] h=float32[1,1,1] c=float32[1,1,1]",
-                      "wi=float32[4,2] wh=float32[4,1] bi=float32[4] bh=float32[4]", "l_0=float32[1,1,1]", NULL,
-                      { "l | aten.lstm.input | x h c wi wh bi bh | l_0=float32[1,1,1] l_1=float32[1,1,1] l_2=float32[1,1,1] | "
-                        "'_tensor_list_sizes': [2, 4], 'has_biases': true, 'num_layers': 1, 'dropout': 0.0, 'train': false, "
-                        "'bidirectional': false, 'batch_first': false" } };
+    document lstm = {
+        "x=float32[1,1,2] h=float32[1,1,1] c=float32[1,1,1]",
+        "wi=float32[4,2] wh=float32[4,1] bi=float32[4] bh=float32[4]",
+        "l_0=float32[1,1,1]",
+        NULL,
+        { "l | aten.lstm.input | x h c wi wh bi bh | l_0=float32[1,1,1] l_1=float32[1,1,1] l_2=float32[1,1,1] | "
+          "'_tensor_list_sizes': [2, 4], 'has_biases': true, 'num_layers': 1, 'dropout': 0.0, 'train': false, "
+          "'bidirectional': false, 'batch_first': false" }
+    };
     NPU_ITEM("S0.11");
     NPU_ITEM("S0.12");
-    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[4,3]", "y | aten.cat.default | x w | y=float32[4,3] | '_tensor_list_sizes': [2]",
-               DATA(x6, y6), FLOATS(1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60));
-    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,2,3]", "y | aten.stack.default | w x | y=float32[2,2,3] | ", DATA(x6, y6),
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[4,3]",
+               "y | aten.cat.default | x w | y=float32[4,3] | '_tensor_list_sizes': [2]", DATA(x6, y6),
+               FLOATS(1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60));
+    check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,2,3]",
+               "y | aten.stack.default | w x | y=float32[2,2,3] | ", DATA(x6, y6),
                FLOATS(10, 20, 30, 40, 50, 60, 1, 2, 3, 4, 5, 6));
     npu_graph_destroy(load(&lstm));
-    lstm.nodes[0] = "l | aten.lstm.input | x h c wi wh bi bh | l_0=float32[1,1,1] | '_tensor_list_sizes': [2, 3], 'has_biases': true, "
+    lstm.nodes[0] = "l | aten.lstm.input | x h c wi wh bi bh | l_0=float32[1,1,1] | '_tensor_list_sizes': [2, 3], "
+                    "'has_biases': true, "
                     "'num_layers': 1, 'dropout': 0.0, 'train': false, 'bidirectional': false, 'batch_first': false";
     refuse(&lstm, NPU_ERR_ARITY, "7 input tensors");
-    lstm.nodes[0] = "l | aten.lstm.input | x h c wi wh bi bh | l_0=float32[1,1,1] | 'has_biases': true, 'num_layers': 1, 'dropout': 0.0, "
+    lstm.nodes[0] = "l | aten.lstm.input | x h c wi wh bi bh | l_0=float32[1,1,1] | 'has_biases': true, 'num_layers': "
+                    "1, 'dropout': 0.0, "
                     "'train': false, 'bidirectional': false, 'batch_first': false";
     refuse(&lstm, NPU_ERR_ARITY, "_tensor_list_sizes");
     lstm.nodes[0] = "l | aten.cat.default | x | l=float32[1,1,2] | '_tensor_list_sizes': [-1]";
@@ -375,29 +397,38 @@ static void test_list_holes(void)
 {
     static const int64_t i2[] = { 2, 0 };
     static const char *const bad[] = {
-        "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, true]]",
-        "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, false, false]]",
-        "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, false], [true]]",
+        "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, "
+        "true]]",
+        "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, "
+        "false, false]]",
+        "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, "
+        "false], [true]]",
     };
     document d = { "x=float32[2,3] i=int64[2]", "", "y=float32[2,2]", NULL, { NULL } };
     NPU_ITEM("S0.13");
     NPU_ITEM("S0.14");
     NPU_ITEM("S0.23");
     check_node("x=float32[2,3] i=int64[2]", "y=float32[2,2]",
-               "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, false]]", DATA(x6, i2),
-               FLOATS(3, 1, 6, 4));
+               "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': "
+               "[[true, false]]",
+               DATA(x6, i2), FLOATS(3, 1, 6, 4));
     check_node("x=float32[3,2] i=int64[2]", "y=float32[2,2]",
-               "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[false, true]]", DATA(x6, i2),
-               FLOATS(5, 6, 1, 2));
+               "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': "
+               "[[false, true]]",
+               DATA(x6, i2), FLOATS(5, 6, 1, 2));
     check_node("x=float32[1,2,3] i=int64[2]", "y=float32[1,2,2]",
-               "y | aten.index.Tensor | x i | y=float32[1,2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': [[true, true, false]]",
+               "y | aten.index.Tensor | x i | y=float32[1,2,2] | '_tensor_list_sizes': [1], '_tensor_list_none_masks': "
+               "[[true, true, false]]",
                DATA(x6, i2), FLOATS(3, 1, 6, 4));
     /* None between two tensors: the dim that they index comes first */
     check_node("x=float32[3,1,3] i=int64[2]", "y=float32[2,1]",
-               "y | aten.index.Tensor | x i i | y=float32[2,1] | '_tensor_list_sizes': [2], '_tensor_list_none_masks': [[false, true, false]]",
+               "y | aten.index.Tensor | x i i | y=float32[2,1] | '_tensor_list_sizes': [2], '_tensor_list_none_masks': "
+               "[[false, true, false]]",
                DATA(((const float[]){ 1, 2, 3, 4, 5, 6, 7, 8, 9 }), i2), FLOATS(9, 1));
-    check_node("x=float32[3,2] i=int64[2]", "y=float32[2,2]", "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], "
-               "'_tensor_list_none_masks': [[]]", DATA(x6, i2), FLOATS(5, 6, 1, 2));
+    check_node("x=float32[3,2] i=int64[2]", "y=float32[2,2]",
+               "y | aten.index.Tensor | x i | y=float32[2,2] | '_tensor_list_sizes': [1], "
+               "'_tensor_list_none_masks': [[]]",
+               DATA(x6, i2), FLOATS(5, 6, 1, 2));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         d.nodes[0] = bad[i];
         refuse(&d, NPU_ERR_ARITY, "_tensor_list_none_masks");
@@ -411,46 +442,60 @@ static void test_optional_tensors(void)
     NPU_ITEM("S0.15");
     NPU_ITEM("S0.16");
     NPU_ITEM("S0.17");
-    check_node("x=float32[3,2] w=float32[1,2] b=float32[1]", "y=float32[3,1]", "y | aten.linear.default | x w b | y=float32[3,1] | ",
-               DATA(x6, z2, y6), FLOATS(33, 63, 93));
-    check_node("x=float32[3,2] w=float32[1,2]", "y=float32[3,1]", "y | aten.linear.default | x w | y=float32[3,1] | ", DATA(x6, z2),
-               FLOATS(23, 53, 83));
-    check_node("x=float32[3,2] w=float32[1,2]", "y=float32[3,1]", "y | aten.linear.default | x w null | y=float32[3,1] | ", DATA(x6, z2),
-               FLOATS(23, 53, 83));
-    check_node("x=float32[3,2] w=float32[1,2]", "y=float32[3,1]", "y | aten.linear.default | x w | y=float32[3,1] | 'bias': null", DATA(x6, z2),
-               FLOATS(23, 53, 83));
+    check_node("x=float32[3,2] w=float32[1,2] b=float32[1]", "y=float32[3,1]",
+               "y | aten.linear.default | x w b | y=float32[3,1] | ", DATA(x6, z2, y6), FLOATS(33, 63, 93));
+    check_node("x=float32[3,2] w=float32[1,2]", "y=float32[3,1]", "y | aten.linear.default | x w | y=float32[3,1] | ",
+               DATA(x6, z2), FLOATS(23, 53, 83));
+    check_node("x=float32[3,2] w=float32[1,2]", "y=float32[3,1]",
+               "y | aten.linear.default | x w null | y=float32[3,1] | ", DATA(x6, z2), FLOATS(23, 53, 83));
+    check_node("x=float32[3,2] w=float32[1,2]", "y=float32[3,1]",
+               "y | aten.linear.default | x w | y=float32[3,1] | 'bias': null", DATA(x6, z2), FLOATS(23, 53, 83));
     check_node("x=float32[2,3]", "y=float32[2,3]", "y | aten.clamp.Tensor | x | y=float32[2,3] | 'max': 3.0", DATA(x6),
                FLOATS(1, 2, 3, 3, 3, 3));
 }
 
-/* The optional tensors that are missing need not be the last ones. What the type rule cannot decide, the file has to say. */
+/* The optional tensors that are missing need not be the last ones. What the type rule cannot decide, the file has to
+ * say. */
 static void test_missing_optional(void)
 {
-    document d = { "x=float32[1,2,1,3] m=float32[2] v=float32[2]", "", "y=float32[1,2,1,3]", NULL,
-                   { "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': false, 'momentum': 0.1, 'eps': 0.0, "
-                     "'cudnn_enabled': false" } };
+    document d = {
+        "x=float32[1,2,1,3] m=float32[2] v=float32[2]",
+        "",
+        "y=float32[1,2,1,3]",
+        NULL,
+        { "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': false, 'momentum': 0.1, 'eps': 0.0, "
+          "'cudnn_enabled': false" }
+    };
     static const float mean[] = { 1, 4 }, var[] = { 1, 4 };
     npu_graph *g = load(&d); /* without weight and bias: only the running statistics can be the two */
     run r = run_graph(g, DATA(x6, mean, var));
     check_floats(&r, 0, FLOATS(0, 1, 2, 0, 0.5f, 1));
     npu_exec_destroy(r.exec);
     npu_graph_destroy(g);
-    d.nodes[0] = "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': true, 'momentum': 0.1, 'eps': 0.0, "
-                 "'cudnn_enabled': false";
+    d.nodes[0] =
+        "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': true, 'momentum': 0.1, 'eps': 0.0, "
+        "'cudnn_enabled': false";
     refuse(&d, NPU_ERR_ARITY, "_optional_tensor_mask");
-    d.nodes[0] = "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': true, 'momentum': 0.1, 'eps': 0.0, "
-                 "'cudnn_enabled': false, '_optional_tensor_mask': [true, true, false, false]";
+    d.nodes[0] =
+        "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': true, 'momentum': 0.1, 'eps': 0.0, "
+        "'cudnn_enabled': false, '_optional_tensor_mask': [true, true, false, false]";
     npu_graph_destroy(load(&d));
-    d.nodes[0] = "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': true, 'momentum': 0.1, 'eps': 0.0, "
-                 "'cudnn_enabled': false, '_optional_tensor_mask': [true, false, false, false]";
+    d.nodes[0] =
+        "y | aten.batch_norm.default | x m v | y=float32[1,2,1,3] | 'training': true, 'momentum': 0.1, 'eps': 0.0, "
+        "'cudnn_enabled': false, '_optional_tensor_mask': [true, false, false, false]";
     refuse(&d, NPU_ERR_ARITY, "_optional_tensor_mask");
-    document clamp = { "x=float32[2,3] t=float32[]", "", "y=float32[2,3]", NULL, { "y | aten.clamp.Tensor | x t | y=float32[2,3] | " } };
+    document clamp = {
+        "x=float32[2,3] t=float32[]", "", "y=float32[2,3]", NULL, { "y | aten.clamp.Tensor | x t | y=float32[2,3] | " }
+    };
     static const float three[] = { 3 };
     refuse(&clamp, NPU_ERR_ARITY, "2 ways");
-    check_node(clamp.inputs, clamp.outputs, "y | aten.clamp.Tensor | x t | y=float32[2,3] | '_optional_tensor_mask': [false, true]", DATA(x6, three),
+    check_node(clamp.inputs, clamp.outputs,
+               "y | aten.clamp.Tensor | x t | y=float32[2,3] | '_optional_tensor_mask': [false, true]", DATA(x6, three),
                FLOATS(1, 2, 3, 3, 3, 3));
-    check_node(clamp.inputs, clamp.outputs, "y | aten.clamp.Tensor | x null t | y=float32[2,3] | ", DATA(x6, three), FLOATS(1, 2, 3, 3, 3, 3));
-    check_node(clamp.inputs, clamp.outputs, "y | aten.clamp.Tensor | x t null | y=float32[2,3] | ", DATA(x6, three), FLOATS(3, 3, 3, 4, 5, 6));
+    check_node(clamp.inputs, clamp.outputs, "y | aten.clamp.Tensor | x null t | y=float32[2,3] | ", DATA(x6, three),
+               FLOATS(1, 2, 3, 3, 3, 3));
+    check_node(clamp.inputs, clamp.outputs, "y | aten.clamp.Tensor | x t null | y=float32[2,3] | ", DATA(x6, three),
+               FLOATS(3, 3, 3, 4, 5, 6));
     clamp.nodes[0] = "y | aten.clamp.Tensor | x t t t | y=float32[2,3] | ";
     refuse(&clamp, NPU_ERR_ARITY, "4 input tensors, its schema takes 1 to 3");
 }
@@ -460,8 +505,13 @@ static void test_missing_optional(void)
 /* A missing attribute takes the schema's default, and what comes after it still counts. */
 static void test_defaults(void)
 {
-    document d = { "x=float32[1,1,3,3]", "", "y=float32[1,1,2,2]", NULL,
-                   { "y | aten.avg_pool2d.default | x | y=float32[1,1,2,2] | 'kernel_size': [2, 2], 'ceil_mode': true" } };
+    document d = {
+        "x=float32[1,1,3,3]",
+        "",
+        "y=float32[1,1,2,2]",
+        NULL,
+        { "y | aten.avg_pool2d.default | x | y=float32[1,1,2,2] | 'kernel_size': [2, 2], 'ceil_mode': true" }
+    };
     npu_graph_destroy(load(&d));
     d.nodes[0] = "y | aten.avg_pool2d.default | x | y=float32[1,1,2,2] | 'kernel_size': [2, 2], 'ceil_mod': true";
     refuse(&d, NPU_ERR_ATTRIBUTE, "'ceil_mod'");
@@ -474,13 +524,27 @@ static void test_defaults(void)
 /* A model exported without data creates its tensors on "meta": they are made where it runs. */
 static void test_meta_device(void)
 {
-    static const struct { const char *node, *out; float want[4]; } rows[] = {
-        { "y | aten.full.default | | y=float32[4] | 'size': [4], 'fill_value': 2.5, 'device': 'meta', 'pin_memory': false", "y=float32[4]", { 2.5f, 2.5f, 2.5f, 2.5f } },
-        { "y | aten.zeros.default | | y=float32[4] | 'size': [4], 'dtype': 'torch.float32', 'layout': 'torch.strided', 'device': 'meta'", "y=float32[4]", { 0 } },
+    static const struct { const char *node, *out; float want[4];
+    } rows[] = {
+        { "y | aten.full.default | | y=float32[4] | 'size': [4], 'fill_value': 2.5, 'device': 'meta', 'pin_memory': "
+          "false",
+          "y=float32[4]",
+          { 2.5f, 2.5f, 2.5f, 2.5f } },
+        { "y | aten.zeros.default | | y=float32[4] | 'size': [4], 'dtype': 'torch.float32', 'layout': 'torch.strided', "
+          "'device': 'meta'",
+          "y=float32[4]",
+          { 0 } },
         { "y | aten.ones.default | | y=float32[4] | 'size': [4], 'device': 'meta:0'", "y=float32[4]", { 1, 1, 1, 1 } },
-        { "y | aten.arange.default | | y=float32[4] | 'end': 4, 'dtype': 'float32', 'device': 'meta'", "y=float32[4]", { 0, 1, 2, 3 } },
-        { "y | aten.full_like.default | x | y=float32[2,2] | 'fill_value': 7, 'memory_format': 'torch.preserve_format', 'device': 'meta'", "y=float32[2,2]", { 7, 7, 7, 7 } },
+        { "y | aten.arange.default | | y=float32[4] | 'end': 4, 'dtype': 'float32', 'device': 'meta'",
+          "y=float32[4]",
+          { 0, 1, 2, 3 } },
+        { "y | aten.full_like.default | x | y=float32[2,2] | 'fill_value': 7, 'memory_format': "
+          "'torch.preserve_format', 'device': 'meta'",
+          "y=float32[2,2]",
+          { 7, 7, 7, 7 } },
         { "y | aten.ones_like.default | x | y=float32[2,2] | 'device': 'meta'", "y=float32[2,2]", { 1, 1, 1, 1 } },
+        { "y | aten.to.device | x | y=float32[2,2] | 'device': 'meta', 'dtype': 'torch.float32'", "y=float32[2,2]", { 1, 2, 3, 4 } },
+        { "y | aten.to.dtype_layout | x | y=float32[2,2] | 'layout': 'torch.strided', 'device': 'meta'", "y=float32[2,2]", { 1, 2, 3, 4 } },
     };
     NPU_ITEM("S0.22");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -494,7 +558,13 @@ static void test_meta_device(void)
         npu_op_storage_free(&storage);
         npu_graph_destroy(g);
     }
-    document scalar = { "", "", "y=int64[]", NULL, { "y | aten.scalar_tensor.default | | y=int64[] | 's': 3, 'dtype': 'torch.int64', 'device': 'meta'" } };
+    document scalar = {
+        "",
+        "",
+        "y=int64[]",
+        NULL,
+        { "y | aten.scalar_tensor.default | | y=int64[] | 's': 3, 'dtype': 'torch.int64', 'device': 'meta'" }
+    };
     npu_graph_destroy(load(&scalar));
 }
 
@@ -596,13 +666,17 @@ static void test_constants(void)
 /* A tensor made in forward() of a model without data has none either: said by name, with what to do instead. */
 static void test_constant_without_data(void)
 {
-    document d = { "x=float32[2]", "lifted_0=float32[2]", "y=float32[2]", "'weight_name_mapping': {'c_lifted_0': 'lifted_0'}, ",
+    document d = { "x=float32[2]",
+                   "lifted_0=float32[2]",
+                   "y=float32[2]",
+                   "'weight_name_mapping': {'c_lifted_0': 'lifted_0'}, ",
                    { "y | aten.add.Tensor | x.0 c_lifted_0 | y=float32[2] | " } };
     NPU_ITEM("S0.53");
     NPU_ITEM("S0.54");
     refuse(&d, NPU_ERR_CONVERSION, "constant 'lifted_0' has no data");
     refuse(&d, NPU_ERR_CONVERSION, "register_buffer");
-    d.more = "'weight_name_mapping': {'c_lifted_0': 'lifted_0'}, 'constants': {'lifted_0': {'data': [5, 6], 'dtype': 'float32'}}, ";
+    d.more = "'weight_name_mapping': {'c_lifted_0': 'lifted_0'}, 'constants': {'lifted_0': {'data': [5, 6], 'dtype': "
+             "'float32'}}, ";
     npu_graph *g = load(&d);
     run r = run_graph(g, DATA(x6));
     check_floats(&r, 0, FLOATS(6, 8));
@@ -623,9 +697,10 @@ static void test_dynamic_shape(void)
     NPU_ITEM("S0.52");
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
-    static const char symbolic[] = "{\"graph_inputs\": [], \"weights\": [], \"graph_outputs\": [], \"nodes\": [\n"
-                                   "{\"name\": \"relu\", \"op_type\": \"aten.relu\", \"inputs\": [], \"outputs\": [{\"name\": \"r\", "
-                                   "\"shape\": [\"s0\", 3], \"dtype\": \"float32\"}]}]}";
+    static const char symbolic[] =
+        "{\"graph_inputs\": [], \"weights\": [], \"graph_outputs\": [], \"nodes\": [\n"
+        "{\"name\": \"relu\", \"op_type\": \"aten.relu\", \"inputs\": [], \"outputs\": [{\"name\": \"r\", "
+        "\"shape\": [\"s0\", 3], \"dtype\": \"float32\"}]}]}";
     NPU_CHECK_STATUS(npu_graph_parse_json(&g, symbolic, sizeof symbolic - 1, NULL, &diag), NPU_ERR_DYNAMIC_SHAPE);
     NPU_CHECK(strstr(diag.message, "node 'relu'") && strstr(diag.message, "s0"));
     NPU_CHECK_EQ(diag.line, 2);
@@ -639,7 +714,11 @@ static void test_dynamic_shape(void)
 
 static void test_mixed_precision(void)
 {
-    document d = { "x=float16[2,2]", "w=float32[2,2]", "y=float16[2,2]", NULL, { "y | aten.linear.default | x w | y=float16[2,2] | " } };
+    document d = { "x=float16[2,2]",
+                   "w=float32[2,2]",
+                   "y=float16[2,2]",
+                   NULL,
+                   { "y | aten.linear.default | x w | y=float16[2,2] | " } };
     NPU_ITEM("S0.51");
     refuse(&d, NPU_ERR_DTYPE, "node 'y'");
     d.nodes[0] = "y | aten.mm.default | x w | y=float16[2,2] | ";
@@ -651,25 +730,67 @@ static void test_mixed_precision(void)
 
 static void test_bad_graphs(void)
 {
-    static const struct { npu_status status; const char *words; document d; } rows[] = {
-        { NPU_ERR_NOT_FOUND, "'later' is no graph input or node", { "x=float32[2]", "", "", NULL, { "a | aten.relu | later.0 | a=float32[2] | ", "later | aten.relu | x | later=float32[2] | " } } },
-        { NPU_ERR_RANGE, "has 2 results, number 2", { "x=float32[2,3]", "", "", NULL, { "m | aten.max.dim | x | m_0=float32[2] m_1=int64[2] | 'dim': 1", "r | aten.relu | m.2 | r=float32[2] | " } } },
-        { NPU_ERR_NOT_FOUND, "'w' is no weight, input or result", { "x=float32[2]", "", "", NULL, { "a | aten.add.Tensor | x w | a=float32[2] | " } } },
-        { NPU_ERR_NOT_FOUND, "'b'", { "x=float32[2]", "", "b=float32[2]", NULL, { "a | aten.relu | x | a=float32[2] | " } } },
-        { NPU_ERR_DUPLICATE, "'a'", { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float32[2] | ", "a | aten.relu | x | b=float32[2] | " } } },
-        { NPU_ERR_PARSE, "\"name\" is empty", { "x=float32[2]", "", "", NULL, { " | aten.relu | x | a=float32[2] | " } } },
+    static const struct { npu_status status; const char *words; document d;
+    } rows[] = {
+        { NPU_ERR_NOT_FOUND,
+          "'later' is no graph input or node",
+          { "x=float32[2]",
+            "",
+            "",
+            NULL,
+            { "a | aten.relu | later.0 | a=float32[2] | ", "later | aten.relu | x | later=float32[2] | " } } },
+        { NPU_ERR_RANGE,
+          "has 2 results, number 2",
+          { "x=float32[2,3]",
+            "",
+            "",
+            NULL,
+            { "m | aten.max.dim | x | m_0=float32[2] m_1=int64[2] | 'dim': 1",
+              "r | aten.relu | m.2 | r=float32[2] | " } } },
+        { NPU_ERR_NOT_FOUND,
+          "'w' is no weight, input or result",
+          { "x=float32[2]", "", "", NULL, { "a | aten.add.Tensor | x w | a=float32[2] | " } } },
+        { NPU_ERR_NOT_FOUND,
+          "'b'",
+          { "x=float32[2]", "", "b=float32[2]", NULL, { "a | aten.relu | x | a=float32[2] | " } } },
+        { NPU_ERR_DUPLICATE,
+          "'a'",
+          { "x=float32[2]",
+            "",
+            "",
+            NULL,
+            { "a | aten.relu | x | a=float32[2] | ", "a | aten.relu | x | b=float32[2] | " } } },
+        { NPU_ERR_PARSE,
+          "\"name\" is empty",
+          { "x=float32[2]", "", "", NULL, { " | aten.relu | x | a=float32[2] | " } } },
         { NPU_ERR_PARSE, "\"op_type\" is empty", { "x=float32[2]", "", "", NULL, { "a | | x | a=float32[2] | " } } },
-        { NPU_ERR_SHAPE, "node 'a': output 0 is f32[2]", { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float32[3] | " } } },
-        { NPU_ERR_SHAPE, "output 0 is f32[2]", { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float64[2] | " } } },
-        { NPU_ERR_ARITY, "2 outputs are listed", { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float32[2] b=float32[2] | " } } },
-        { NPU_ERR_ARITY, "1 input tensors", { "x=float32[2]", "", "", NULL, { "a | aten.add.Tensor | x | a=float32[2] | " } } },
-        { NPU_ERR_ARITY, "2 input tensors", { "x=float32[2]", "", "", NULL, { "a | aten.relu | x x | a=float32[2] | " } } },
+        { NPU_ERR_SHAPE,
+          "node 'a': output 0 is f32[2]",
+          { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float32[3] | " } } },
+        { NPU_ERR_SHAPE,
+          "output 0 is f32[2]",
+          { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float64[2] | " } } },
+        { NPU_ERR_ARITY,
+          "2 outputs are listed",
+          { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float32[2] b=float32[2] | " } } },
+        { NPU_ERR_ARITY,
+          "1 input tensors",
+          { "x=float32[2]", "", "", NULL, { "a | aten.add.Tensor | x | a=float32[2] | " } } },
+        { NPU_ERR_ARITY,
+          "2 input tensors",
+          { "x=float32[2]", "", "", NULL, { "a | aten.relu | x x | a=float32[2] | " } } },
         { NPU_ERR_DTYPE, "'float31'", { "x=float31[2]", "", "", NULL, { NULL } } },
         { NPU_ERR_RANK, "9 dims", { "x=float32[1,1,1,1,1,1,1,1,1]", "", "", NULL, { NULL } } },
         { NPU_ERR_DUPLICATE, "'x'", { "x=float32[2] x=float32[2]", "", "", NULL, { NULL } } },
-        { NPU_ERR_SHAPE, "not of its shape", { "", "k=float32[3]", "", "'constants': {'k': {'data': [1, 2], 'dtype': 'float32'}}, ", { NULL } } },
-        { NPU_ERR_DTYPE, "no i8", { "", "k=int8[1]", "", "'constants': {'k': {'data': [128], 'dtype': 'int8'}}, ", { NULL } } },
-        { NPU_ERR_DTYPE, "no u8", { "", "k=uint8[1]", "", "'constants': {'k': {'data': [-1], 'dtype': 'uint8'}}, ", { NULL } } },
+        { NPU_ERR_SHAPE,
+          "not of its shape",
+          { "", "k=float32[3]", "", "'constants': {'k': {'data': [1, 2], 'dtype': 'float32'}}, ", { NULL } } },
+        { NPU_ERR_DTYPE,
+          "no i8",
+          { "", "k=int8[1]", "", "'constants': {'k': {'data': [128], 'dtype': 'int8'}}, ", { NULL } } },
+        { NPU_ERR_DTYPE,
+          "no u8",
+          { "", "k=uint8[1]", "", "'constants': {'k': {'data': [-1], 'dtype': 'uint8'}}, ", { NULL } } },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         refuse(&rows[i].d, rows[i].status, rows[i].words);
@@ -678,11 +799,32 @@ static void test_bad_graphs(void)
 
 static void test_bad_text(void)
 {
-    static const struct { const char *text; int line; } rows[] = {
-        { "", 1 }, { "{", 1 }, { "[1,", 1 }, { "{\"a\" 1}", 1 }, { "{\"a\": 1,}", 1 }, { "{1: 2}", 1 }, { "nul", 1 }, { "{} x", 1 },
-        { "\n\n{\"a\": tru}", 3 }, { "\"\\u12\"", 1 }, { "\"\\ud800\"", 1 }, { "\"\\u0000\"", 1 }, { "\"\xff\"", 1 }, { "\"a\nb\"", 1 },
-        { "01x", 1 }, { "-", 1 }, { "1e", 1 }, { "1.2.3", 1 }, { "[1 2]", 1 }, { "\"\\q\"", 1 }, { "{}", 1 }, { "[]", 1 },
-        { "{\"graph_inputs\": 3}", 1 }, { "{\"graph_inputs\": [],\n \"graph_outputs\": {}}", 2 },
+    static const struct { const char *text; int line;
+    } rows[] = {
+        { "", 1 },
+        { "{", 1 },
+        { "[1,", 1 },
+        { "{\"a\" 1}", 1 },
+        { "{\"a\": 1,}", 1 },
+        { "{1: 2}", 1 },
+        { "nul", 1 },
+        { "{} x", 1 },
+        { "\n\n{\"a\": tru}", 3 },
+        { "\"\\u12\"", 1 },
+        { "\"\\ud800\"", 1 },
+        { "\"\\u0000\"", 1 },
+        { "\"\xff\"", 1 },
+        { "\"a\nb\"", 1 },
+        { "01x", 1 },
+        { "-", 1 },
+        { "1e", 1 },
+        { "1.2.3", 1 },
+        { "[1 2]", 1 },
+        { "\"\\q\"", 1 },
+        { "{}", 1 },
+        { "[]", 1 },
+        { "{\"graph_inputs\": 3}", 1 },
+        { "{\"graph_inputs\": [],\n \"graph_outputs\": {}}", 2 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_diag diag = { 0 };
@@ -704,8 +846,12 @@ static void test_bad_text(void)
 /* Results that are None are left out of a file; the others keep their places. */
 static void test_output_positions(void)
 {
-    document d = { "x=float32[2,3]", "w=float32[3]", "n_2=float32[2,1]", NULL,
-                   { "n | aten.native_layer_norm.default | x w null | n_0=float32[2,3] n_2=float32[2,1] | 'normalized_shape': [3], 'eps': 1e-05",
+    document d = { "x=float32[2,3]",
+                   "w=float32[3]",
+                   "n_2=float32[2,1]",
+                   NULL,
+                   { "n | aten.native_layer_norm.default | x w null | n_0=float32[2,3] n_2=float32[2,1] | "
+                     "'normalized_shape': [3], 'eps': 1e-05",
                      "r | aten.relu | n.1 | r=float32[2,1] | " } };
     npu_graph *g = load(&d);
     uint32_t index = 9;
@@ -714,15 +860,20 @@ static void test_output_positions(void)
     NPU_CHECK_EQ(npu_op_operand_value(g, (npu_op){ 2 }, 0).id, npu_graph_find(g, "n_2").id);
     NPU_CHECK_STR(npu_op_name(g, (npu_op){ 1 }), "n");
     npu_graph_destroy(g);
-    d.nodes[0] = "n | aten.native_layer_norm.default | x w null | a=float32[2,3] b=float32[2,1] | 'normalized_shape': [3], 'eps': 1e-05";
+    d.nodes[0] = "n | aten.native_layer_norm.default | x w null | a=float32[2,3] b=float32[2,1] | 'normalized_shape': "
+                 "[3], 'eps': 1e-05";
     refuse(&d, NPU_ERR_ARITY, "2 outputs are listed, the op has 3");
 }
 
 /* Two results of one name are told apart by their producers, and only by them. */
 static void test_shadowed_names(void)
 {
-    document d = { "x=float32[2]", "", "r=float32[2]", NULL,
-                   { "a | aten.relu | x | t=float32[2] | ", "b | aten.neg | x | t=float32[2] | ", "r | aten.abs | b.0 | r=float32[2] | " } };
+    document d = { "x=float32[2]",
+                   "",
+                   "r=float32[2]",
+                   NULL,
+                   { "a | aten.relu | x | t=float32[2] | ", "b | aten.neg | x | t=float32[2] | ",
+                     "r | aten.abs | b.0 | r=float32[2] | " } };
     npu_graph *g = load(&d);
     NPU_CHECK_EQ(npu_op_operand_value(g, (npu_op){ 3 }, 0).id, npu_op_result(g, (npu_op){ 2 }, 0).id);
     npu_graph_destroy(g);
@@ -747,7 +898,8 @@ static void test_print(void)
 {
     npu_graph *g = npu_graph_create(NULL), *again = NULL;
     npu_spec f = npu_spec_tensor(NPU_F32, 2, (const int64_t[]){ 2, 3 });
-    npu_value x = npu_input(g, "x \"\\ \xc3\xa9", f), w = npu_param(g, "w", npu_spec_tensor(NPU_F32, 1, (const int64_t[]){ 3 })), none = { 0 };
+    npu_value x = npu_input(g, "x \"\\ \xc3\xa9", f),
+              w = npu_param(g, "w", npu_spec_tensor(NPU_F32, 1, (const int64_t[]){ 3 })), none = { 0 };
     npu_value y = npu_mul(g, x, npu_number(g, npu_scalar_float(0.5)));
     y = npu_layer_norm(g, y, none, w, 1, 0);
     npu_value xs[3] = { y, x, npu_constant(g, NULL, f, x6) };
@@ -848,7 +1000,9 @@ static npu_status custom_run(custom *c, const document *d, const float *want, si
 
 static void test_executor(void)
 {
-    document d = { "x=float32[2,3]", "", "y=float32[2,3]", NULL, { "y | my_custom_op | x | y=float32[2,3] | 'alpha': 2.0" } };
+    document d = {
+        "x=float32[2,3]", "", "y=float32[2,3]", NULL, { "y | my_custom_op | x | y=float32[2,3] | 'alpha': 2.0" }
+    };
     custom c;
     NPU_ITEM("S0.41");
     NPU_ITEM("S0.44");
@@ -869,8 +1023,14 @@ static void test_executor(void)
 /* Results are a list, of one or of several; their number is checked. */
 static void test_executor_results(void)
 {
-    document one = { "x=float32[2,3]", "", "y=float32[2,3]", NULL, { "y | my_op | x | y=float32[2,3] | 'alpha': 1.0" } };
-    document two = { "x=float32[2,3]", "", "y_1=float32[2,3]", NULL, { "y | my_op | x | y_0=float32[2,3] y_1=float32[2,3] | 'alpha': 1.0" } };
+    document one = {
+        "x=float32[2,3]", "", "y=float32[2,3]", NULL, { "y | my_op | x | y=float32[2,3] | 'alpha': 1.0" }
+    };
+    document two = { "x=float32[2,3]",
+                     "",
+                     "y_1=float32[2,3]",
+                     NULL,
+                     { "y | my_op | x | y_0=float32[2,3] y_1=float32[2,3] | 'alpha': 1.0" } };
     custom c;
     NPU_ITEM("S0.46");
     custom_begin(&c, "my_op", 0);
@@ -886,16 +1046,24 @@ static void test_executor_results(void)
 /* An executor wins over the kernel of an ATen op; the most special pattern serves. */
 static void test_executor_cascade(void)
 {
-    static const struct { const char *pattern; bool takes_relu, takes_add; } rows[] = {
-        { "aten.relu.default", true, false }, { "aten::relu", true, false }, { "torch.ops.aten.relu.other", true, false },
-        { "aten.add", false, true }, { "aten.add.Scalar", false, true }, { "aten.rel", false, false }, { "aten.relu6", false, false },
+    static const struct { const char *pattern; bool takes_relu, takes_add;
+    } rows[] = {
+        { "aten.relu.default", true, false },
+        { "aten::relu", true, false },
+        { "torch.ops.aten.relu.other", true, false },
+        { "aten.add", false, true },
+        { "aten.add.Scalar", false, true },
+        { "aten.rel", false, false },
+        { "aten.relu6", false, false },
     };
     document relu = { "x=float32[2,3]", "", "y=float32[2,3]", NULL, { "y | aten::relu | x | y=float32[2,3] | " } };
     NPU_ITEM("S0.47");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         custom c;
         custom_begin(&c, rows[i].pattern, 0);
-        NPU_CHECK_STATUS(custom_run(&c, &relu, rows[i].takes_relu ? (const float[]){ 100, 200, 300, 400, 500, 600 } : x6, 6), NPU_OK);
+        NPU_CHECK_STATUS(
+            custom_run(&c, &relu, rows[i].takes_relu ? (const float[]){ 100, 200, 300, 400, 500, 600 } : x6, 6),
+            NPU_OK);
         NPU_CHECK_EQ(c.calls, rows[i].takes_relu);
         NPU_CHECK_EQ(npu_registry_find_executor(c.registry, "aten.add.Tensor") != NULL, rows[i].takes_add);
         custom_end(&c);
@@ -929,12 +1097,17 @@ static npu_status convert_relu(void *ctx, npu_graph *g, const npu_node *node, np
 
 static void test_converter(void)
 {
-    document d = { "x=float32[2,3]", "", "y=float32[2,3]", NULL, { "y | aten.relu | x | y=float32[2,3] | 'bias': 10.0", "n | aten.neg | y.0 | n=float32[2,3] | " } };
+    document d = { "x=float32[2,3]",
+                   "",
+                   "y=float32[2,3]",
+                   NULL,
+                   { "y | aten.relu | x | y=float32[2,3] | 'bias': 10.0", "n | aten.neg | y.0 | n=float32[2,3] | " } };
     npu_registry *registry = NULL;
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
     for (int strict = 0; strict < 2; strict++) {
-        npu_converter relu = { "aten.relu", convert_relu, NULL, false }, neg = { "aten.neg.default", convert_relu, NULL, strict };
+        npu_converter relu = { "aten.relu", convert_relu, NULL, false },
+                      neg = { "aten.neg.default", convert_relu, NULL, strict };
         NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
         NPU_CHECK_STATUS(npu_registry_add_converter(registry, &relu, NULL), NPU_OK);
         NPU_CHECK_STATUS(npu_registry_add_converter(registry, &neg, NULL), NPU_OK);
@@ -985,12 +1158,58 @@ static void test_extensions_list(void)
     npu_registry_destroy(registry);
 }
 
+/* ---- the manual ---- */
+
+/* The manual says how operators are read, which there are, how they are added and what the limits are; a new category or
+   extension point that it does not name fails here. */
+static void test_manual(void)
+{
+    static const char *const words[] = {
+        "Tensor[], List[Tensor]", "Tensor?[], List[Optional[Tensor]]", "Tensor?, Optional[Tensor]", "after \"*\"",
+        "_tensor_list_sizes", "_tensor_list_none_masks", "_optional_tensor_mask", "x * 0.5", "\"meta\"",
+        "<built-in function getitem>", "npu_registry_add_executor", "npu_registry_num_extensions", "NPU_ERR_DTYPE",
+        "NPU_ERR_DYNAMIC_SHAPE", "NPU_ERR_CONVERSION", "register a buffer", "ADDING AN OP", "examples/05_custom_op.c"
+    };
+    static char manual[1 << 14];
+    char line[256];
+    bool inside = false;
+    uint32_t num_tables;
+    const npu_op_table *tables = npu_op_tables(&num_tables);
+    FILE *file = fopen("npu_ir.h", "rb");
+    NPU_CHECK(file);
+    while (file && fgets(line, sizeof line, file) && strncmp(line, "*/", 2) != 0) {
+        inside = inside || strncmp(line, "   OPERATORS", 12) == 0;
+        if (inside && strlen(manual) + sizeof line < sizeof manual) {
+            strcat(manual, line);
+        }
+    }
+    if (file) {
+        fclose(file);
+    }
+    NPU_ITEM("S0.55");
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (!strstr(manual, words[i])) {
+            NPU_CHECK_STR("the manual", words[i]);
+        }
+    }
+    for (uint32_t i = 0; i < num_tables; i++) {
+        if (strcmp(tables[i].space, "aten") == 0 && !strstr(manual, tables[i].category)) {
+            NPU_CHECK_STR("the manual's categories", tables[i].category);
+        }
+    }
+}
+
 /* Out of memory at any moment: a status, and nothing is left. */
 static void test_no_memory(void)
 {
-    document d = { "x=float32[3,2]", "fc.weight=float32[1,2]", "y=float32[3,1]",
-                   "'weight_name_mapping': {'p_fc_weight': 'fc.weight'}, 'constants': {'k': {'data': [1], 'dtype': 'float32'}}, ",
-                   { "y | aten.linear.default | x.0 p_fc_weight | y=float32[3,1] | ", "u | my.op | y.0 | u=float32[3] | 'a': [1, 2]" } };
+    document d = {
+        "x=float32[3,2]",
+        "fc.weight=float32[1,2]",
+        "y=float32[3,1]",
+        "'weight_name_mapping': {'p_fc_weight': 'fc.weight'}, 'constants': {'k': {'data': [1], 'dtype': 'float32'}}, ",
+        { "y | aten.linear.default | x.0 p_fc_weight | y=float32[3,1] | ",
+          "u | my.op | y.0 | u=float32[3] | 'a': [1, 2]" }
+    };
     npu_text text = document_text(&d);
     npu_status status = NPU_ERR_NO_MEMORY;
     for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 4000; n++) {
@@ -1047,6 +1266,7 @@ int main(void)
     NPU_RUN(test_executor_cascade);
     NPU_RUN(test_converter);
     NPU_RUN(test_extensions_list);
+    NPU_RUN(test_manual);
     NPU_RUN(test_no_memory);
     return npu_test_done();
 }

@@ -1,5 +1,6 @@
-/* Ops that write to their operands become functional when a file is read: whoever names a tensor later, its base or a view of
-   it reads what was written. Expected numbers are written by hand, as a machine with one memory would compute them. */
+/* Ops that write to their operands become functional when a file is read: whoever names a tensor later, its base or a
+   view of it reads what was written. Expected numbers are written by hand, as a machine with one memory would compute
+   them. */
 #include "../npu_ir_backend_ref.h"
 #include "npu_test.h"
 
@@ -50,51 +51,220 @@ static const program programs[] = {
     /* the written tensor, by its old name and by that of the result */
     { "old name", HEAD "a = aten.neg(x)\nb = aten.add_.Tensor(a, 10)\noutput y = a\n", "y", { 9, 8, 7, 6, 5, 4 }, 6 },
     { "result", HEAD "a = aten.neg(x)\nb = aten.add_.Tensor(a, 10)\noutput y = b\n", "y", { 9, 8, 7, 6, 5, 4 }, 6 },
-    { "before and after", HEAD "a = aten.neg(x)\nc = aten.clone(a)\nb = aten.relu_(a)\ny = aten.add.Tensor(c, a)\noutput y = y\n", "y", { -1, -2, -3, -4, -5, -6 }, 6 },
-    { "through the result", HEAD "a = aten.neg(x)\nb = aten.add_.Tensor(a, 1)\nc = aten.mul_.Tensor(b, 2)\noutput y = a\n", "y", { 0, -2, -4, -6, -8, -10 }, 6 },
-    { "twice", HEAD "a = aten.neg(x)\nb = aten.add_.Tensor(a, 1)\nc = aten.add_.Tensor(a, a)\noutput y = b\n", "y", { 0, -2, -4, -6, -8, -10 }, 6 },
+    { "before and after",
+      HEAD "a = aten.neg(x)\nc = aten.clone(a)\nb = aten.relu_(a)\ny = aten.add.Tensor(c, a)\noutput y = y\n",
+      "y",
+      { -1, -2, -3, -4, -5, -6 },
+      6 },
+    { "through the result",
+      HEAD "a = aten.neg(x)\nb = aten.add_.Tensor(a, 1)\nc = aten.mul_.Tensor(b, 2)\noutput y = a\n",
+      "y",
+      { 0, -2, -4, -6, -8, -10 },
+      6 },
+    { "twice",
+      HEAD "a = aten.neg(x)\nb = aten.add_.Tensor(a, 1)\nc = aten.add_.Tensor(a, a)\noutput y = b\n",
+      "y",
+      { 0, -2, -4, -6, -8, -10 },
+      6 },
     /* a view made before a write to its base, and after */
-    { "view of a written base", HEAD "a = aten.neg(x)\nv = aten.view(a, [6])\nb = aten.add_.Tensor(a, 10)\noutput y = v\n", "y", { 9, 8, 7, 6, 5, 4 }, 6 },
-    { "view made later", HEAD "a = aten.neg(x)\nb = aten.add_.Tensor(a, 10)\nv = aten.view(a, [6])\noutput y = v\n", "y", { 9, 8, 7, 6, 5, 4 }, 6 },
-    { "view of a view", HEAD "a = aten.neg(x)\nv = aten.transpose.int(a, 0, 1)\nw = aten.select.int(v, 0, 1)\nb = aten.mul_.Tensor(a, 2)\noutput y = w\n", "y", { -4, -10 }, 2 },
-    { "split of a written base", HEAD "a = aten.neg(x)\ns1, s2 = aten.split.Tensor(a, 1)\nb = aten.zero_(a)\nc = aten.add_.Tensor(a, 3)\noutput y = s2\n", "y", { 3, 3, 3 }, 3 },
+    { "view of a written base",
+      HEAD "a = aten.neg(x)\nv = aten.view(a, [6])\nb = aten.add_.Tensor(a, 10)\noutput y = v\n",
+      "y",
+      { 9, 8, 7, 6, 5, 4 },
+      6 },
+    { "view made later",
+      HEAD "a = aten.neg(x)\nb = aten.add_.Tensor(a, 10)\nv = aten.view(a, [6])\noutput y = v\n",
+      "y",
+      { 9, 8, 7, 6, 5, 4 },
+      6 },
+    { "view of a view",
+      HEAD "a = aten.neg(x)\nv = aten.transpose.int(a, 0, 1)\nw = aten.select.int(v, 0, 1)\nb = aten.mul_.Tensor(a, "
+           "2)\noutput y = w\n",
+      "y",
+      { -4, -10 },
+      2 },
+    { "split of a written base",
+      HEAD "a = aten.neg(x)\ns1, s2 = aten.split.Tensor(a, 1)\nb = aten.zero_(a)\nc = aten.add_.Tensor(a, 3)\noutput y "
+           "= s2\n",
+      "y",
+      { 3, 3, 3 },
+      3 },
     /* a write through a view */
-    { "select", HEAD "a = aten.clone(x)\nv = aten.select.int(a, 1, -1)\nb = aten.zero_(v)\noutput y = a\n", "y", { 1, 2, 0, 4, 5, 0 }, 6 },
-    { "slice", HEAD "a = aten.clone(x)\nv = aten.slice.Tensor(a, 1, 0, 3, 2)\nb = aten.fill_.Scalar(v, 9)\noutput y = a\n", "y", { 9, 2, 9, 9, 5, 9 }, 6 },
-    { "slice to the end", HEAD "a = aten.clone(x)\nv = aten.slice.Tensor(a, 0, 1)\nb = aten.neg_(v)\noutput y = a\n", "y", { 1, 2, 3, -4, -5, -6 }, 6 },
-    { "narrow", HEAD "a = aten.clone(x)\nv = aten.narrow(a, 1, 1, 2)\nb = aten.neg_(v)\noutput y = a\n", "y", { 1, -2, -3, 4, -5, -6 }, 6 },
-    { "view", HEAD "a = aten.clone(x)\nv = aten.view(a, [3, 2])\nw = aten.select.int(v, 0, 1)\nb = aten.zero_(w)\noutput y = a\n", "y", { 1, 2, 0, 0, 5, 6 }, 6 },
-    { "transpose", HEAD "a = aten.clone(x)\nv = aten.transpose.int(a, 0, 1)\nw = aten.select.int(v, 0, 1)\nb = aten.zero_(w)\noutput y = a\n", "y", { 1, 0, 3, 4, 0, 6 }, 6 },
-    { "t", HEAD "a = aten.clone(x)\nv = aten.t(a)\nb = aten.mul_.Tensor(v, 2)\noutput y = a\n", "y", { 2, 4, 6, 8, 10, 12 }, 6 },
-    { "permute", HEAD "a = aten.view(x, [1, 2, 3])\nc = aten.clone(a)\nv = aten.permute(c, [2, 0, 1])\nw = aten.select.int(v, 0, 0)\nb = aten.zero_(w)\noutput y = c\n", "y", { 0, 2, 3, 0, 5, 6 }, 6 },
-    { "unsqueeze", HEAD "a = aten.clone(x)\nv = aten.unsqueeze(a, 0)\nb = aten.neg_(v)\noutput y = a\n", "y", { -1, -2, -3, -4, -5, -6 }, 6 },
-    { "chunk", HEAD "a = aten.clone(x)\np, q = aten.chunk(a, 2, 1)\nb = aten.zero_(q)\noutput y = a\n", "y", { 1, 2, 0, 4, 5, 0 }, 6 },
-    { "unbind", HEAD "a = aten.clone(x)\np, q = aten.unbind.int(a)\nb = aten.zero_(q)\nc = aten.add_.Tensor(p, q)\noutput y = a\n", "y", { 1, 2, 3, 0, 0, 0 }, 6 },
-    { "getitem", HEAD "a = aten.clone(x)\np, q = aten.unbind.int(a)\ni = npu.getitem([p, q], index=1)\nb = aten.zero_(i)\noutput y = a\n", "y", { 1, 2, 3, 0, 0, 0 }, 6 },
-    { "diagonal", HEAD "a = aten.clone(x)\nv = aten.diagonal(a)\nb = aten.zero_(v)\noutput y = a\n", "y", { 0, 2, 3, 4, 0, 6 }, 6 },
-    { "as_strided", HEAD "a = aten.clone(x)\nv = aten.as_strided(a, [2], [3], 1)\nb = aten.zero_(v)\noutput y = a\n", "y", { 1, 0, 3, 4, 0, 6 }, 6 },
-    { "sibling views", HEAD "a = aten.clone(x)\nv = aten.select.int(a, 0, 0)\nw = aten.slice.Tensor(a, 1, 0, 1)\nb = aten.zero_(v)\noutput y = w\n", "y", { 0, 4 }, 2 },
+    { "select",
+      HEAD "a = aten.clone(x)\nv = aten.select.int(a, 1, -1)\nb = aten.zero_(v)\noutput y = a\n",
+      "y",
+      { 1, 2, 0, 4, 5, 0 },
+      6 },
+    { "slice",
+      HEAD "a = aten.clone(x)\nv = aten.slice.Tensor(a, 1, 0, 3, 2)\nb = aten.fill_.Scalar(v, 9)\noutput y = a\n",
+      "y",
+      { 9, 2, 9, 9, 5, 9 },
+      6 },
+    { "slice to the end",
+      HEAD "a = aten.clone(x)\nv = aten.slice.Tensor(a, 0, 1)\nb = aten.neg_(v)\noutput y = a\n",
+      "y",
+      { 1, 2, 3, -4, -5, -6 },
+      6 },
+    { "narrow",
+      HEAD "a = aten.clone(x)\nv = aten.narrow(a, 1, 1, 2)\nb = aten.neg_(v)\noutput y = a\n",
+      "y",
+      { 1, -2, -3, 4, -5, -6 },
+      6 },
+    { "view",
+      HEAD
+      "a = aten.clone(x)\nv = aten.view(a, [3, 2])\nw = aten.select.int(v, 0, 1)\nb = aten.zero_(w)\noutput y = a\n",
+      "y",
+      { 1, 2, 0, 0, 5, 6 },
+      6 },
+    { "transpose",
+      HEAD "a = aten.clone(x)\nv = aten.transpose.int(a, 0, 1)\nw = aten.select.int(v, 0, 1)\nb = "
+           "aten.zero_(w)\noutput y = a\n",
+      "y",
+      { 1, 0, 3, 4, 0, 6 },
+      6 },
+    { "t",
+      HEAD "a = aten.clone(x)\nv = aten.t(a)\nb = aten.mul_.Tensor(v, 2)\noutput y = a\n",
+      "y",
+      { 2, 4, 6, 8, 10, 12 },
+      6 },
+    { "permute",
+      HEAD "a = aten.view(x, [1, 2, 3])\nc = aten.clone(a)\nv = aten.permute(c, [2, 0, 1])\nw = aten.select.int(v, 0, "
+           "0)\nb = aten.zero_(w)\noutput y = c\n",
+      "y",
+      { 0, 2, 3, 0, 5, 6 },
+      6 },
+    { "unsqueeze",
+      HEAD "a = aten.clone(x)\nv = aten.unsqueeze(a, 0)\nb = aten.neg_(v)\noutput y = a\n",
+      "y",
+      { -1, -2, -3, -4, -5, -6 },
+      6 },
+    { "chunk",
+      HEAD "a = aten.clone(x)\np, q = aten.chunk(a, 2, 1)\nb = aten.zero_(q)\noutput y = a\n",
+      "y",
+      { 1, 2, 0, 4, 5, 0 },
+      6 },
+    { "unbind",
+      HEAD
+      "a = aten.clone(x)\np, q = aten.unbind.int(a)\nb = aten.zero_(q)\nc = aten.add_.Tensor(p, q)\noutput y = a\n",
+      "y",
+      { 1, 2, 3, 0, 0, 0 },
+      6 },
+    { "getitem",
+      HEAD "a = aten.clone(x)\np, q = aten.unbind.int(a)\ni = npu.getitem([p, q], index=1)\nb = aten.zero_(i)\noutput "
+           "y = a\n",
+      "y",
+      { 1, 2, 3, 0, 0, 0 },
+      6 },
+    { "diagonal",
+      HEAD "a = aten.clone(x)\nv = aten.diagonal(a)\nb = aten.zero_(v)\noutput y = a\n",
+      "y",
+      { 0, 2, 3, 4, 0, 6 },
+      6 },
+    { "as_strided",
+      HEAD "a = aten.clone(x)\nv = aten.as_strided(a, [2], [3], 1)\nb = aten.zero_(v)\noutput y = a\n",
+      "y",
+      { 1, 0, 3, 4, 0, 6 },
+      6 },
+    { "sibling views",
+      HEAD "a = aten.clone(x)\nv = aten.select.int(a, 0, 0)\nw = aten.slice.Tensor(a, 1, 0, 1)\nb = "
+           "aten.zero_(v)\noutput y = w\n",
+      "y",
+      { 0, 4 },
+      2 },
     { "detach", HEAD "a = aten.clone(x)\nd = aten.detach(a)\nb = aten.zero_(d)\noutput y = a\n", "y", { 0 }, 6 },
-    { "contiguous of a dense tensor", HEAD "a = aten.clone(x)\nd = aten.contiguous(a)\nb = aten.zero_(d)\noutput y = a\n", "y", { 0 }, 6 },
-    { "contiguous of a transposed one", HEAD "a = aten.clone(x)\nt = aten.t(a)\nd = aten.contiguous(t)\nb = aten.zero_(d)\noutput y = a\n", "y", { 1, 2, 3, 4, 5, 6 }, 6 },
-    { "reshape of a dense tensor", HEAD "a = aten.clone(x)\nd = aten.reshape(a, [-1])\nb = aten.zero_(d)\noutput y = a\n", "y", { 0 }, 6 },
-    { "to the same dtype", HEAD "a = aten.clone(x)\nd = aten.to.dtype(a, f32)\nb = aten.zero_(d)\noutput y = a\n", "y", { 0 }, 6 },
-    { "a cast is a copy", HEAD "a = aten.clone(x)\nd = aten.to.dtype(a, f64)\nb = aten.zero_(d)\noutput y = a\n", "y", { 1, 2, 3, 4, 5, 6 }, 6 },
-    { "expand reads", HEAD "a = aten.clone(x)\ns = aten.select.int(a, 0, 0)\ne = aten.expand(s, [2, 3])\nb = aten.zero_(s)\noutput y = e\n", "y", { 0 }, 6 },
+    { "contiguous of a dense tensor",
+      HEAD "a = aten.clone(x)\nd = aten.contiguous(a)\nb = aten.zero_(d)\noutput y = a\n",
+      "y",
+      { 0 },
+      6 },
+    { "contiguous of a transposed one",
+      HEAD "a = aten.clone(x)\nt = aten.t(a)\nd = aten.contiguous(t)\nb = aten.zero_(d)\noutput y = a\n",
+      "y",
+      { 1, 2, 3, 4, 5, 6 },
+      6 },
+    { "reshape of a dense tensor",
+      HEAD "a = aten.clone(x)\nd = aten.reshape(a, [-1])\nb = aten.zero_(d)\noutput y = a\n",
+      "y",
+      { 0 },
+      6 },
+    { "to the same dtype",
+      HEAD "a = aten.clone(x)\nd = aten.to.dtype(a, f32)\nb = aten.zero_(d)\noutput y = a\n",
+      "y",
+      { 0 },
+      6 },
+    { "a cast is a copy",
+      HEAD "a = aten.clone(x)\nd = aten.to.dtype(a, f64)\nb = aten.zero_(d)\noutput y = a\n",
+      "y",
+      { 1, 2, 3, 4, 5, 6 },
+      6 },
+    { "expand reads",
+      HEAD
+      "a = aten.clone(x)\ns = aten.select.int(a, 0, 0)\ne = aten.expand(s, [2, 3])\nb = aten.zero_(s)\noutput y = e\n",
+      "y",
+      { 0 },
+      6 },
     /* dtypes, operands, forms */
-    { "keeps its dtype", HEAD "a = aten.to.dtype(x, f16)\nb = aten.add_.Tensor(a, x)\ny = aten.to.dtype(a, f32)\noutput y = y\n", "y", { 2, 4, 6, 8, 10, 12 }, 6 },
-    { "comparison in place", HEAD "a = aten.clone(x)\nb = aten.gt_.Scalar(a, 3)\noutput y = a\n", "y", { 0, 0, 0, 1, 1, 1 }, 6 },
-    { "copy_", HEAD "a = aten.clone(x)\nr = aten.select.int(x, 0, 1)\nb = aten.copy_(a, r)\noutput y = a\n", "y", { 4, 5, 6, 4, 5, 6 }, 6 },
-    { "copy_ to a view", HEAD "a = aten.clone(x)\nv = aten.select.int(a, 0, 0)\nr = aten.select.int(x, 0, 1)\nb = aten.copy_(v, r)\noutput y = a\n", "y", { 4, 5, 6, 4, 5, 6 }, 6 },
-    { "index_put_", HEAD "const i : i64[2] {0, 2}\nconst z : f32[] {7}\na = aten.clone(x)\nb = aten.index_put_(a, [none, i], z)\noutput y = a\n", "y", { 7, 2, 7, 7, 5, 7 }, 6 },
-    { "masked_fill_", HEAD "m = aten.gt.Scalar(x, 4)\na = aten.clone(x)\nb = aten.masked_fill_.Scalar(a, m, -1)\noutput y = a\n", "y", { 1, 2, 3, 4, -1, -1 }, 6 },
+    { "keeps its dtype",
+      HEAD "a = aten.to.dtype(x, f16)\nb = aten.add_.Tensor(a, x)\ny = aten.to.dtype(a, f32)\noutput y = y\n",
+      "y",
+      { 2, 4, 6, 8, 10, 12 },
+      6 },
+    { "comparison in place",
+      HEAD "a = aten.clone(x)\nb = aten.gt_.Scalar(a, 3)\noutput y = a\n",
+      "y",
+      { 0, 0, 0, 1, 1, 1 },
+      6 },
+    { "copy_",
+      HEAD "a = aten.clone(x)\nr = aten.select.int(x, 0, 1)\nb = aten.copy_(a, r)\noutput y = a\n",
+      "y",
+      { 4, 5, 6, 4, 5, 6 },
+      6 },
+    { "copy_ to a view",
+      HEAD "a = aten.clone(x)\nv = aten.select.int(a, 0, 0)\nr = aten.select.int(x, 0, 1)\nb = aten.copy_(v, "
+           "r)\noutput y = a\n",
+      "y",
+      { 4, 5, 6, 4, 5, 6 },
+      6 },
+    { "index_put_",
+      HEAD "const i : i64[2] {0, 2}\nconst z : f32[] {7}\na = aten.clone(x)\nb = aten.index_put_(a, [none, i], "
+           "z)\noutput y = a\n",
+      "y",
+      { 7, 2, 7, 7, 5, 7 },
+      6 },
+    { "masked_fill_",
+      HEAD "m = aten.gt.Scalar(x, 4)\na = aten.clone(x)\nb = aten.masked_fill_.Scalar(a, m, -1)\noutput y = a\n",
+      "y",
+      { 1, 2, 3, 4, -1, -1 },
+      6 },
     { "clamp_", HEAD "a = aten.clone(x)\nb = aten.clamp_(a, 2, 4)\noutput y = a\n", "y", { 2, 2, 3, 4, 4, 4 }, 6 },
     { "pow_", HEAD "a = aten.clone(x)\nb = aten.pow_.Scalar(a, 2)\noutput y = a\n", "y", { 1, 4, 9, 16, 25, 36 }, 6 },
-    { "unsqueeze_", HEAD "a = aten.clone(x)\nb = aten.unsqueeze_(a, 0)\nc = aten.squeeze.dim(a, 0)\nd = aten.zero_(c)\noutput y = b\n", "y", { 0 }, 6 },
-    { "out=", HEAD "o = aten.empty_like(x)\nb = aten.add.out(x, x, out=o)\noutput y = o\n", "y", { 2, 4, 6, 8, 10, 12 }, 6 },
-    { "out= of a view", HEAD "a = aten.clone(x)\no = aten.select.int(a, 0, 1)\nr = aten.select.int(x, 0, 0)\nb = aten.mul.out(r, r, out=o)\noutput y = a\n", "y", { 1, 2, 3, 1, 4, 9 }, 6 },
-    { "an input", HEAD "b = aten.add_.Tensor(x, 1)\ny = aten.mul.Tensor(x, 2)\noutput y = y\n", "y", { 4, 6, 8, 10, 12, 14 }, 6 },
-    { "an input's new content", HEAD "b = aten.add_.Tensor(x, 1)\ny = aten.mul.Tensor(x, 2)\noutput y = y\n", "x.new", { 2, 3, 4, 5, 6, 7 }, 6 },
+    { "unsqueeze_",
+      HEAD
+      "a = aten.clone(x)\nb = aten.unsqueeze_(a, 0)\nc = aten.squeeze.dim(a, 0)\nd = aten.zero_(c)\noutput y = b\n",
+      "y",
+      { 0 },
+      6 },
+    { "out=",
+      HEAD "o = aten.empty_like(x)\nb = aten.add.out(x, x, out=o)\noutput y = o\n",
+      "y",
+      { 2, 4, 6, 8, 10, 12 },
+      6 },
+    { "out= of a view",
+      HEAD "a = aten.clone(x)\no = aten.select.int(a, 0, 1)\nr = aten.select.int(x, 0, 0)\nb = aten.mul.out(r, r, "
+           "out=o)\noutput y = a\n",
+      "y",
+      { 1, 2, 3, 1, 4, 9 },
+      6 },
+    { "an input",
+      HEAD "b = aten.add_.Tensor(x, 1)\ny = aten.mul.Tensor(x, 2)\noutput y = y\n",
+      "y",
+      { 4, 6, 8, 10, 12, 14 },
+      6 },
+    { "an input's new content",
+      HEAD "b = aten.add_.Tensor(x, 1)\ny = aten.mul.Tensor(x, 2)\noutput y = y\n",
+      "x.new",
+      { 2, 3, 4, 5, 6, 7 },
+      6 },
 };
 
 static void test_programs(void)
@@ -113,7 +283,8 @@ typedef struct machine {
 
 static float *element(machine *m, int t, int i, int j, int k)
 {
-    return &m->memory[m->t[t].block][m->t[t].offset + i * m->t[t].strides[0] + j * m->t[t].strides[1] + k * m->t[t].strides[2]];
+    return &m->memory[m->t[t].block]
+                     [m->t[t].offset + i * m->t[t].strides[0] + j * m->t[t].strides[1] + k * m->t[t].strides[2]];
 }
 
 static int pick(uint64_t *random, int n) { return (int)(npu_test_random(random) % (uint64_t)n); }
@@ -180,7 +351,8 @@ static void random_view(machine *m, npu_text *text, uint64_t *random, int t)
 static void random_write(machine *m, npu_text *text, uint64_t *random, int t)
 {
     int alpha = pick(random, 3) - 1, beta = pick(random, 9);
-    npu_text_printf(text, "w%da = aten.mul_.Tensor(t%d, %d)\nw%db = aten.add_.Tensor(t%d, %d)\n", m->num, t, alpha, m->num, t, beta);
+    npu_text_printf(text, "w%da = aten.mul_.Tensor(t%d, %d)\nw%db = aten.add_.Tensor(t%d, %d)\n", m->num, t, alpha,
+                    m->num, t, beta);
     for (int i = 0; i < m->t[t].dims[0]; i++) {
         for (int j = 0; j < m->t[t].dims[1]; j++) {
             for (int k = 0; k < m->t[t].dims[2]; k++) {
@@ -241,11 +413,13 @@ static void test_random_programs(void)
 /* What cannot be followed is said, not dropped. */
 static void test_refused(void)
 {
-    static const struct { npu_status status; const char *words, *text; } rows[] = {
+    static const struct { npu_status status; const char *words, *text;
+    } rows[] = {
         { NPU_ERR_UNSUPPORTED, "aten.normal_", HEAD "b = aten.normal_(x)\n" },
         { NPU_ERR_UNSUPPORTED, "aten.expand", HEAD "a = aten.expand(x, [2, 2, 3])\nb = aten.zero_(a)\n" },
         { NPU_ERR_UNSUPPORTED, "aten.reshape", HEAD "a = aten.t(x)\nr = aten.reshape(a, [6])\nb = aten.zero_(r)\n" },
-        { NPU_ERR_UNSUPPORTED, "aten.reshape", HEAD "a = aten.t(x)\nr = aten.reshape(a, [6])\nb = aten.zero_(x)\noutput y = r\n" },
+        { NPU_ERR_UNSUPPORTED, "aten.reshape",
+          HEAD "a = aten.t(x)\nr = aten.reshape(a, [6])\nb = aten.zero_(x)\noutput y = r\n" },
         { NPU_ERR_SHAPE, "shape", HEAD "a = aten.select.int(x, 0, 0)\nb = aten.add_.Tensor(a, x)\n" },
         { NPU_ERR_DTYPE, "f32", HEAD "a = aten.to.dtype(x, i32)\nb = aten.add_.Tensor(a, x)\n" },
         { NPU_ERR_ARITY, "tensors", HEAD "b = aten.add.out(x, x)\n" },
@@ -284,13 +458,16 @@ static void test_marked_arguments(void)
 {
     static const char json[] =
         "{\"graph_inputs\": [{\"name\": \"x\", \"shape\": [2, 2], \"dtype\": \"float32\"}],"
-        " \"weights\": [{\"name\": \"w\", \"shape\": [2], \"dtype\": \"float32\"}, {\"name\": \"m\", \"shape\": [2], \"dtype\": \"float32\"},"
+        " \"weights\": [{\"name\": \"w\", \"shape\": [2], \"dtype\": \"float32\"}, {\"name\": \"m\", \"shape\": [2], "
+        "\"dtype\": \"float32\"},"
         "  {\"name\": \"v\", \"shape\": [2], \"dtype\": \"float32\"}],"
         " \"graph_outputs\": [{\"name\": \"r\", \"shape\": [2], \"dtype\": \"float32\"}],"
         " \"nodes\": [{\"name\": \"n\", \"op_type\": \"aten._native_batch_norm_legit.default\","
         "  \"inputs\": [{\"name\": \"x\"}, {\"name\": \"w\"}, {\"name\": \"w\"}, {\"name\": \"m\"}, {\"name\": \"v\"}],"
-        "  \"outputs\": [{\"name\": \"n_0\", \"shape\": [2, 2], \"dtype\": \"float32\"}, {\"name\": \"n_1\", \"shape\": [2], \"dtype\": \"float32\"},"
-        "   {\"name\": \"n_2\", \"shape\": [2], \"dtype\": \"float32\"}], \"attrs\": {\"training\": true, \"momentum\": 0.5, \"eps\": 1e-05}},"
+        "  \"outputs\": [{\"name\": \"n_0\", \"shape\": [2, 2], \"dtype\": \"float32\"}, {\"name\": \"n_1\", "
+        "\"shape\": [2], \"dtype\": \"float32\"},"
+        "   {\"name\": \"n_2\", \"shape\": [2], \"dtype\": \"float32\"}], \"attrs\": {\"training\": true, "
+        "\"momentum\": 0.5, \"eps\": 1e-05}},"
         "  {\"name\": \"r\", \"op_type\": \"aten.mul.Tensor\", \"inputs\": [{\"name\": \"m\"}],"
         "   \"outputs\": [{\"name\": \"r\", \"shape\": [2], \"dtype\": \"float32\"}], \"attrs\": {\"other\": 2}}]}";
     static const float x[] = { 1, 10, 3, 30 }, w[] = { 1, 1 }, m[] = { 4, 8 }, v[] = { 1, 1 };

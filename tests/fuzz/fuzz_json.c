@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (status == NPU_OK) {
             status = npu_graph_parse_json(&again, first.data, first.len, &desc, &diag);
             if (status) {
-                fprintf(stderr, "%s: line %d: %s\n%s", npu_status_name(status), (int)diag.line, diag.message, first.data);
+                fprintf(stderr, "%s: line %d: %s\n%s", npu_status_name(status), (int)diag.line, diag.message,
+                        first.data);
             }
             FUZZ_REQUIRE(status == NPU_OK && npu_graph_print_json(again, &second) == NPU_OK);
             if (first.len != second.len || memcmp(first.data, second.data, first.len) != 0) {
