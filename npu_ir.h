@@ -4009,7 +4009,8 @@ typedef struct npu_backend {
     npu_status (*poll)(void *ctx, npu_fence fence, uint32_t *done);      /* optional */
     /* optional: the current stream handle, 0 = default */
     uint64_t (*stream)(void *ctx);
-    /* optional, nothing calls them yet: record submits once, replay them many times */
+    /* optional, all of them or none (with release_capture below): between begin and end, submits on this thread are
+       recorded instead of run; replay runs them again on the same buffers, without allocating */
     npu_status (*capture_begin)(void *ctx);
     npu_status (*capture_end)(void *ctx, void **capture);
     npu_status (*replay)(void *ctx, void *capture, npu_fence *fence);
@@ -4018,6 +4019,7 @@ typedef struct npu_backend {
        NULL = compile and submit a group of one. */
     npu_status (*op_call)(void *ctx, const npu_op_info *op, const npu_tensor *in, const npu_tensor *out,
                           uint64_t stream);
+    void (*release_capture)(void *ctx, void *capture); /* see capture_begin */
 } npu_backend;
 
 /* Errors: VERSION (api), INVALID_ARGUMENT (a required slot is NULL, no region, wrong alignment). */
@@ -4352,6 +4354,16 @@ NPU_IR_API const void *npu_exec_output_by_name(const npu_exec *exec, const char 
    symbols among the dims SHAPE (dims that do not fit together, an output's memory is too small) and RANGE
    (more than the bound). The exec stays usable. */
 NPU_IR_API npu_status npu_exec_run(npu_exec *exec);
+/* A run written down: where every byte moves and which programs are submitted, on the buffers that are bound now.
+   Replaying it looks nothing up and allocates nothing; contents of inputs and states may differ every time. A backend with
+   capture slots records its submits itself, for the others the core submits them again. Use it between set_input and
+   set_output: after those, capture anew. Destroy it before the exec. Errors of capture: MISSING_FEED, UNSUPPORTED (dims that a
+   run tells, tensors without a bound), NO_MEMORY, those of the backend; of replay: STATE (bound anew), and those of a run. */
+typedef struct npu_capture npu_capture;
+NPU_IR_API npu_status npu_exec_capture(npu_exec *exec, npu_capture **out);
+NPU_IR_API npu_status npu_capture_replay(npu_capture *capture);
+NPU_IR_API uint32_t npu_capture_num_actions(const npu_capture *capture); /* moves and submits of one replay */
+NPU_IR_API void npu_capture_destroy(npu_capture *capture); /* NULL is fine */
 NPU_IR_API const npu_diag *npu_exec_diag(const npu_exec *exec); /* of the last call that failed; never NULL */
 NPU_IR_API npu_status npu_exec_reset_state(npu_exec *exec);     /* all states to zero */
 
@@ -29246,6 +29258,8 @@ struct npu_exec {
     uint64_t origin_ns;
     uint32_t failed_op;
     bool ran;
+    npu_capture *recorder;                    /* not NULL: what would be done is written down */
+    uint32_t num_bindings_made;               /* of inputs and outputs: a capture is good for one */
     npu_diag diag;
 };
 
@@ -29892,6 +29906,7 @@ static npu_status npu__slot_bind(npu_exec *e, npu__slot *slot, const char *what,
                               (unsigned)index);
     }
     slot->given = data;
+    e->num_bindings_made++;
     slot->given_size = size;
     slot->is_bound = true;
     return NPU_OK;
@@ -30099,35 +30114,147 @@ static char *npu__host_address(const npu_exec *e, uint32_t backend, const npu_pl
     return base ? base + place->offset : NULL; /* what has no bytes may have no memory */
 }
 
+/* ---- actions: all that a run does; a capture is a list of them ---- */
+
+static bool npu__can_capture(const npu_backend *b)
+{
+    return b->capture_begin && b->capture_end && b->replay && b->release_capture;
+}
+
+enum { NPU__COPY = 1, NPU__UPLOAD, NPU__DOWNLOAD, NPU__SUBMIT };
+
+typedef struct npu__action {
+    uint32_t type;
+    uint32_t backend;
+    uint32_t which;      /* value that moves, or step that is submitted */
+    npu_buffer *buffer;  /* of the device */
+    uint64_t offset, bytes;
+    const void *from;    /* host memory */
+    void *to;
+    void *capture;       /* the backend's record of a submit; NULL = it has none */
+} npu__action;
+
+struct npu_capture {
+    npu_allocator allocator;
+    npu_exec *exec;
+    uint32_t num_bindings_made; /* of the exec when it was captured */
+    NPU__ARRAY(npu__action, actions);
+};
+
+static npu_status npu__submit(npu_exec *e, const npu__action *a)
+{
+    const npu_program *p = e->program;
+    const npu_backend *b = p->plan->backends[a->backend];
+    uint32_t index = p->step_group[a->which];
+    npu_fence fence = 0;
+    npu_status status;
+    e->failed_op = 0;
+    e->current_step = a->which;
+    status = a->capture ? b->replay(b->ctx, a->capture, b->wait ? &fence : NULL)
+                        : b->submit(b->ctx, p->groups[index].compiled.program, &e->bindings[index], b->wait ? &fence : NULL);
+    if (status == NPU_OK && fence) {
+        status = b->wait(b->ctx, fence, e->desc.timeout_ns);
+    }
+    if (status && !(e->dims && e->dims->has_failed)) {
+        const npu_op_def *def = npu_op_definition(p->plan->graph, npu__make_op(e->failed_op));
+        npu__exec_fail(e, status, "step %u on %s%s%s: %s", (unsigned)a->which, b->name, def ? ": " : "",
+                       def ? def->name : "", npu_status_text(status));
+        e->diag.op = e->failed_op;
+    }
+    return status;
+}
+
+static npu_status npu__perform(npu_exec *e, const npu__action *a)
+{
+    const npu_backend *b = e->program->plan->backends[a->backend];
+    npu_status status = NPU_OK;
+    switch (a->type) {
+    case NPU__COPY: memmove(a->to, a->from, (size_t)a->bytes); break;
+    case NPU__UPLOAD: status = b->upload(b->ctx, a->buffer, a->offset, a->from, a->bytes, NULL); break;
+    case NPU__DOWNLOAD: status = b->download(b->ctx, a->to, a->buffer, a->offset, a->bytes, NULL); break;
+    default: return npu__submit(e, a);
+    }
+    return status ? npu__exec_fail(e, status, "%s of value %u, %s: %s", a->type == NPU__UPLOAD ? "upload" : "download",
+                                   (unsigned)a->which, b->name, npu_status_text(status))
+                  : NPU_OK;
+}
+
+/* Writes an action down. A backend that can records the submit itself. */
+static npu_status npu__record(npu_exec *e, const npu__action *a)
+{
+    const npu_program *p = e->program;
+    const npu_backend *b = p->plan->backends[a->backend];
+    npu_capture *c = e->recorder;
+    npu__action *now;
+    npu_status status = NPU_OK;
+    if (!NPU__RESERVE(c, actions, 1)) {
+        return npu__exec_fail(e, NPU_ERR_NO_MEMORY, "capture: out of memory");
+    }
+    now = &c->actions[c->num_actions++];
+    *now = *a;
+    if (a->type == NPU__SUBMIT && npu__can_capture(b)) {
+        uint32_t index = p->step_group[a->which];
+        npu_status end;
+        status = b->capture_begin(b->ctx);
+        if (status == NPU_OK) {
+            status = b->submit(b->ctx, p->groups[index].compiled.program, &e->bindings[index], NULL);
+            end = b->capture_end(b->ctx, &now->capture);
+            status = status ? status : end;
+        }
+    }
+    return status ? npu__exec_fail(e, status, "capture of step %u on %s: %s", (unsigned)a->which, b->name,
+                                   npu_status_text(status))
+                  : NPU_OK;
+}
+
+static npu_status npu__do(npu_exec *e, const npu__action *a)
+{
+    return e->recorder ? npu__record(e, a) : npu__perform(e, a);
+}
+
+static npu_status npu__copy(npu_exec *e, void *to, const void *from, uint32_t value, uint64_t bytes)
+{
+    npu__action a;
+    memset(&a, 0, sizeof a);
+    a.type = NPU__COPY;
+    a.which = value;
+    a.to = to;
+    a.from = from;
+    a.bytes = bytes;
+    return bytes && to != from ? npu__do(e, &a) : NPU_OK;
+}
+
 static npu_status npu__download(npu_exec *e, void *to, uint32_t from, const npu_place *place, uint32_t value,
                                 uint64_t bytes)
 {
-    const npu_backend *b = e->program->plan->backends[from];
-    npu_status status = NPU_OK;
+    npu__action a;
     if (npu__is_host(e, from)) {
-        const char *source = npu__host_address(e, from, place, value);
-        if (bytes && source != (const char *)to) {
-            memmove(to, source, (size_t)bytes);
-        }
-    } else if (bytes) {
-        status =
-            b->download(b->ctx, to, npu__exec_buffer(e, from, place->buffer), place->offset, bytes, NULL);
+        return npu__copy(e, to, npu__host_address(e, from, place, value), value, bytes);
     }
-    return status ? npu__exec_fail(e, status, "download of value %u from %s: %s", (unsigned)value, b->name,
-                                   npu_status_text(status))
-                  : NPU_OK;
+    memset(&a, 0, sizeof a);
+    a.type = NPU__DOWNLOAD;
+    a.backend = from;
+    a.which = value;
+    a.buffer = npu__exec_buffer(e, from, place->buffer);
+    a.offset = place->offset;
+    a.to = to;
+    a.bytes = bytes;
+    return bytes ? npu__do(e, &a) : NPU_OK;
 }
 
 static npu_status npu__upload(npu_exec *e, uint32_t to, const npu_place *place, const void *from,
                               uint32_t value, uint64_t bytes)
 {
-    const npu_backend *b = e->program->plan->backends[to];
-    npu_status status = bytes
-        ? b->upload(b->ctx, npu__exec_buffer(e, to, place->buffer), place->offset, from, bytes, NULL)
-        : NPU_OK;
-    return status ? npu__exec_fail(e, status, "upload of value %u to %s: %s", (unsigned)value, b->name,
-                                   npu_status_text(status))
-                  : NPU_OK;
+    npu__action a;
+    memset(&a, 0, sizeof a);
+    a.type = NPU__UPLOAD;
+    a.backend = to;
+    a.which = value;
+    a.buffer = npu__exec_buffer(e, to, place->buffer);
+    a.offset = place->offset;
+    a.from = from;
+    a.bytes = bytes;
+    return bytes ? npu__do(e, &a) : NPU_OK;
 }
 
 /* Bytes that a move has in this run, for which there is room where they go. */
@@ -30202,8 +30329,9 @@ static npu_status npu__run_inputs(npu_exec *e)
             return npu__exec_fail(e, NPU_ERR_MISSING_FEED, "input '%s' (%u) is not bound",
                                   npu__value_label(g, slot->value, label), (unsigned)i);
         }
-        if (slot->staged) {
-            memcpy(slot->own, slot->given, slot->given_size);
+        status = slot->staged ? npu__copy(e, slot->own, slot->given, slot->value, slot->given_size) : NPU_OK;
+        if (status) {
+            return status;
         }
     }
     status = e->dims ? npu__tell_inputs(e) : NPU_OK;
@@ -30223,10 +30351,7 @@ static npu_status npu__fetch(npu_exec *e, const npu__move *m, void *to, uint64_t
     if (m->from != NPU_NO_INDEX) {
         return npu__download(e, to, m->from, &m->source, m->value, bytes);
     }
-    if (bytes) {
-        memmove(to, npu__source_data(e, m->value), (size_t)bytes);
-    }
-    return NPU_OK;
+    return npu__copy(e, to, npu__source_data(e, m->value), m->value, bytes);
 }
 
 static npu_status npu__fetch_output(npu_exec *e, uint32_t index)
@@ -30261,9 +30386,7 @@ static npu_status npu__run_outputs(npu_exec *e)
     }
     stage = (char *)e->staging;
     for (uint32_t i = 0; i < p->num_states && status == NPU_OK; i++) {
-        if (e->states[i].size) {
-            memcpy(e->states[i].own, stage, e->states[i].size);
-        }
+        status = npu__copy(e, e->states[i].own, stage, e->states[i].value, e->states[i].size);
         stage += e->states[i].size;
     }
     return status;
@@ -30271,25 +30394,12 @@ static npu_status npu__run_outputs(npu_exec *e)
 
 static npu_status npu__run_group(npu_exec *e, uint32_t step)
 {
-    const npu_program *p = e->program;
-    uint32_t index = p->step_group[step];
-    const npu_backend *b = p->plan->backends[p->groups[index].backend];
-    npu_fence fence = 0;
-    npu_status status;
-    e->failed_op = 0;
-    status =
-        b->submit(b->ctx, p->groups[index].compiled.program, &e->bindings[index], b->wait ? &fence : NULL);
-    if (status == NPU_OK && fence) {
-        status = b->wait(b->ctx, fence, e->desc.timeout_ns);
-    }
-    if (status && !(e->dims && e->dims->has_failed)) {
-        npu_op op = npu__make_op(e->failed_op);
-        const npu_op_def *def = npu_op_definition(p->plan->graph, op);
-        npu__exec_fail(e, status, "step %u on %s%s%s: %s", (unsigned)step, b->name, def ? ": " : "",
-                       def ? def->name : "", npu_status_text(status));
-        e->diag.op = e->failed_op;
-    }
-    return status;
+    npu__action a;
+    memset(&a, 0, sizeof a);
+    a.type = NPU__SUBMIT;
+    a.backend = e->program->plan->steps[step].backend;
+    a.which = step;
+    return npu__do(e, &a);
 }
 
 static void npu__profile_add(npu_exec *e, uint32_t step, uint64_t begin)
@@ -30301,6 +30411,21 @@ static void npu__profile_add(npu_exec *e, uint32_t step, uint64_t begin)
         s->begin_ns = begin - e->origin_ns;
         s->end_ns = e->desc.clock() - e->origin_ns;
     }
+}
+
+/* One step; its moves, if it is a transfer, begin at `move`. */
+static npu_status npu__run_step(npu_exec *e, uint32_t step, const npu__move *move)
+{
+    const npu_step *s = &e->program->plan->steps[step];
+    npu_status status = NPU_OK;
+    e->current_step = step;
+    if (s->type == NPU_STEP_PARTITION) {
+        return npu__run_group(e, step);
+    }
+    for (uint32_t k = 0; k < s->num_outputs && status == NPU_OK; k++) {
+        status = npu__run_move(e, &move[k]);
+    }
+    return status;
 }
 
 static npu_status npu__run_steps(npu_exec *e)
@@ -30315,15 +30440,8 @@ static npu_status npu__run_steps(npu_exec *e)
             return npu__exec_fail(e, NPU_ERR_CANCELLED, "cancelled before step %u of %u", (unsigned)i,
                                   (unsigned)plan->num_steps);
         }
-        e->current_step = i;
-        if (plan->steps[i].type == NPU_STEP_PARTITION) {
-            status = npu__run_group(e, i);
-        } else {
-            for (uint32_t k = 0; k < plan->steps[i].num_outputs && status == NPU_OK; k++) {
-                status = npu__run_move(e, &move[k]);
-            }
-            move += plan->steps[i].num_outputs;
-        }
+        status = npu__run_step(e, i, move);
+        move += plan->steps[i].type == NPU_STEP_TRANSFER ? plan->steps[i].num_outputs : 0;
         npu__profile_add(e, i, begin);
     }
     return status;
@@ -30345,6 +30463,78 @@ NPU_IR_API npu_status npu_exec_run(npu_exec *e)
     }
     e->ran = e->ran || status == NPU_OK;
     return status;
+}
+
+/* ---- capture and replay ---- */
+
+NPU_IR_API npu_status npu_exec_capture(npu_exec *e, npu_capture **out)
+{
+    npu_capture *c;
+    npu_status status;
+    *out = NULL;
+    if (e->dims) {
+        return npu__exec_fail(e, NPU_ERR_UNSUPPORTED, "capture: the dims of this model are told by each run");
+    }
+    c = (npu_capture *)npu__alloc_zero(&e->allocator, sizeof *c);
+    if (!c) {
+        return npu__exec_fail(e, NPU_ERR_NO_MEMORY, "capture: out of memory");
+    }
+    c->allocator = e->allocator;
+    c->exec = e;
+    c->num_bindings_made = e->num_bindings_made;
+    e->recorder = c;
+    status = npu__run_inputs(e);
+    for (uint32_t i = 0, move = 0; i < e->program->plan->num_steps && status == NPU_OK; i++) {
+        status = npu__run_step(e, i, e->program->moves + move);
+        move += e->program->plan->steps[i].type == NPU_STEP_TRANSFER ? e->program->plan->steps[i].num_outputs : 0;
+    }
+    status = status ? status : npu__run_outputs(e);
+    e->recorder = NULL;
+    if (status) {
+        npu_capture_destroy(c);
+        return status;
+    }
+    *out = c;
+    return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_capture_replay(npu_capture *c)
+{
+    npu_exec *e = c->exec;
+    npu_status status = NPU_OK;
+    if (c->num_bindings_made != e->num_bindings_made) {
+        return npu__exec_fail(e, NPU_ERR_STATE, "replay: inputs or outputs were bound anew since the capture");
+    }
+    e->num_profile = 0;
+    e->origin_ns = e->desc.profile ? e->desc.clock() : 0;
+    for (uint32_t i = 0; i < c->num_actions && status == NPU_OK; i++) {
+        const npu__action *a = &c->actions[i];
+        if (a->type == NPU__SUBMIT && e->desc.poll && !e->desc.poll(e->desc.poll_ctx, a->which)) {
+            return npu__exec_fail(e, NPU_ERR_CANCELLED, "cancelled before step %u", (unsigned)a->which);
+        }
+        status = npu__perform(e, a);
+    }
+    e->ran = e->ran || status == NPU_OK;
+    return status;
+}
+
+NPU_IR_API uint32_t npu_capture_num_actions(const npu_capture *c) { return c->num_actions; }
+
+NPU_IR_API void npu_capture_destroy(npu_capture *c)
+{
+    npu_allocator a;
+    if (!c) {
+        return;
+    }
+    a = c->allocator;
+    for (uint32_t i = 0; i < c->num_actions; i++) {
+        const npu_backend *b = c->exec->program->plan->backends[c->actions[i].backend];
+        if (c->actions[i].capture) {
+            b->release_capture(b->ctx, c->actions[i].capture);
+        }
+    }
+    NPU__RELEASE(c, actions);
+    npu__free(&a, c, sizeof *c);
 }
 
 NPU_IR_API npu_status npu_exec_reset_state(npu_exec *e)

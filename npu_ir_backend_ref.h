@@ -17443,7 +17443,8 @@ NPU_IR_API const npu_backend *npu_ref_backend(void)
                                          NULL,
                                          NULL,
                                          NULL,
-                                         npu__ref_op_call };
+                                         npu__ref_op_call,
+                                         NULL };
     return &backend;
 }
 
