@@ -2628,8 +2628,8 @@ typedef struct npu_op_table {
    Data moves explicitly: load brings part of a tensor into the unified buffer (or L1), store takes it back, move goes
    between on-chip memories (target_memory is an npu_space). Offsets are elements; each may come from a register. */
 #define NPU_IR_OPS_BLOCK_MEMORY(X)                                                                           \
-    X(0x0001, NPU_BLOCK_GET_BLOCK_IDX, 0, npu__type_block_index, "get_block_idx() -> Scalar", "the number of this block, from 0") \
-    X(0x0002, NPU_BLOCK_GET_BLOCK_NUM, 0, npu__type_block_index, "get_block_num() -> Scalar", "how many blocks the launch has") \
+    X(0x0001, NPU_BLOCK_GET_BLOCK_IDX, NPU_NO_KERNEL, npu__type_block_index, "get_block_idx() -> Scalar", "the number of this block, from 0") \
+    X(0x0002, NPU_BLOCK_GET_BLOCK_NUM, NPU_NO_KERNEL, npu__type_block_index, "get_block_num() -> Scalar", "how many blocks the launch has") \
     X(0x0003, NPU_BLOCK_CREATE_TILE, 0, npu__type_tile_create,                                               \
       "create_tile(int[] shape, *, ScalarType dtype, int target_memory=2) -> Tile", "a tile that nothing has written") \
     X(0x0004, NPU_BLOCK_FULL, 0, npu__type_tile_create,                                                      \
@@ -2643,10 +2643,12 @@ typedef struct npu_op_table {
     X(0x0007, NPU_BLOCK_MOVE, 0, npu__type_tile_move,                                                        \
       "move(Tile tile, *, int target_memory, bool transpose=False) -> Tile", "to another on-chip memory")    \
     X(0x0008, NPU_BLOCK_UB_COPY, 0, npu__type_tile_same, "ub_copy(Tile tile) -> Tile", "a copy in the unified buffer") \
-    X(0x0009, NPU_BLOCK_RESHAPE, 0, npu__type_tile_reshape,                                                  \
+    X(0x0009, NPU_BLOCK_RESHAPE, NPU_NO_KERNEL, npu__type_tile_reshape,                                                  \
       "reshape(Tile tile, int[] shape) -> Tile", "the same memory under other dims")                         \
     X(0x000a, NPU_BLOCK_TRANSPOSE, 0, npu__type_tile_transpose,                                              \
-      "transpose(Tile tile, int axis1, int axis2) -> Tile", "two dims swapped")
+      "transpose(Tile tile, int axis1, int axis2) -> Tile", "two dims swapped")                              \
+    X(0x000b, NPU_BLOCK_VIEW, 0, npu__type_tile_view,                                                        \
+      "view(Tile tile, int[] shape, SymInt[] offset) -> Tile", "part of a tile, copied")
 
 /* Broadcasting and promotion are those of the tensor namespace; functions of one tile keep its dtype. */
 #define NPU_IR_OPS_BLOCK_ELEMENTWISE(X)                                                                      \
@@ -2656,12 +2658,17 @@ typedef struct npu_op_table {
     X(0x0013, NPU_BLOCK_DIV, 0, npu__type_tensor_binary, "div(Tile lhs, Tile rhs) -> Tile", "lhs / rhs; integers truncate") \
     X(0x0014, NPU_BLOCK_MAXIMUM, 0, npu__type_tensor_binary, "maximum(Tile lhs, Tile rhs) -> Tile", "the larger of lhs and rhs") \
     X(0x0015, NPU_BLOCK_MINIMUM, 0, npu__type_tensor_binary, "minimum(Tile lhs, Tile rhs) -> Tile", "the smaller of lhs and rhs") \
+    X(0x0016, NPU_BLOCK_CMP, 0, npu__type_tile_compare,                                                      \
+      "cmp(Tile lhs, Tile rhs, *, int cmp_type) -> Tile",                                                    \
+      "1 where it holds, else 0; cmp_type 0 ==, 1 !=, 2 <, 3 <=, 4 >, 5 >=")                                 \
     X(0x0020, NPU_BLOCK_ADDS, 0, npu__type_tile_scalar, "adds(Tile lhs, Scalar rhs) -> Tile", "lhs + rhs")   \
     X(0x0021, NPU_BLOCK_SUBS, 0, npu__type_tile_scalar, "subs(Tile lhs, Scalar rhs) -> Tile", "lhs - rhs")   \
     X(0x0022, NPU_BLOCK_MULS, 0, npu__type_tile_scalar, "muls(Tile lhs, Scalar rhs) -> Tile", "lhs rhs")     \
     X(0x0023, NPU_BLOCK_DIVS, 0, npu__type_tile_scalar, "divs(Tile lhs, Scalar rhs) -> Tile", "lhs / rhs; integers truncate") \
     X(0x0024, NPU_BLOCK_MAXIMUMS, 0, npu__type_tile_scalar, "maximums(Tile lhs, Scalar rhs) -> Tile", "the larger of lhs and rhs") \
     X(0x0025, NPU_BLOCK_MINIMUMS, 0, npu__type_tile_scalar, "minimums(Tile lhs, Scalar rhs) -> Tile", "the smaller of lhs and rhs") \
+    X(0x0026, NPU_BLOCK_CMPS, 0, npu__type_tile_compare,                                                     \
+      "cmps(Tile lhs, Scalar rhs, *, int cmp_type) -> Tile", "1 where it holds, else 0; cmp_type as in cmp") \
     X(0x0030, NPU_BLOCK_SQRT, 0, npu__type_tile_same, "sqrt(Tile tile) -> Tile", "square root")              \
     X(0x0031, NPU_BLOCK_RSQRT, 0, npu__type_tile_same, "rsqrt(Tile tile) -> Tile", "1 / square root")        \
     X(0x0032, NPU_BLOCK_EXP, 0, npu__type_tile_same, "exp(Tile tile) -> Tile", "e to the power of it")       \
@@ -2712,16 +2719,16 @@ typedef struct npu_op_table {
 
 /* ---- system: order between the pipes of a core; see >>tiles ---- */
 #define NPU_IR_OPS_SYSTEM(X)                                                                                 \
-    X(0x0001, NPU_SYSTEM_BAR_ALL, NPU_EFFECT, npu__type_nothing, "bar_all() -> ()", "all pipes finish what was issued before it") \
-    X(0x0002, NPU_SYSTEM_BAR_V, NPU_EFFECT, npu__type_nothing, "bar_v() -> ()", "the vector unit finishes its earlier ops") \
-    X(0x0003, NPU_SYSTEM_BAR_M, NPU_EFFECT, npu__type_nothing, "bar_m() -> ()", "the matrix unit finishes its earlier ops") \
-    X(0x0004, NPU_SYSTEM_SYNC_SRC, NPU_EFFECT, npu__type_flag,                                               \
+    X(0x0001, NPU_SYSTEM_BAR_ALL, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing, "bar_all() -> ()", "all pipes finish what was issued before it") \
+    X(0x0002, NPU_SYSTEM_BAR_V, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing, "bar_v() -> ()", "the vector unit finishes its earlier ops") \
+    X(0x0003, NPU_SYSTEM_BAR_M, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing, "bar_m() -> ()", "the matrix unit finishes its earlier ops") \
+    X(0x0004, NPU_SYSTEM_SYNC_SRC, NPU_EFFECT | NPU_NO_KERNEL, npu__type_flag,                                               \
       "sync_src(*, Pipe set_pipe, Pipe wait_pipe, int event_id) -> ()", "set_pipe sets a flag when its earlier ops are done") \
-    X(0x0005, NPU_SYSTEM_SYNC_DST, NPU_EFFECT, npu__type_flag,                                               \
+    X(0x0005, NPU_SYSTEM_SYNC_DST, NPU_EFFECT | NPU_NO_KERNEL, npu__type_flag,                                               \
       "sync_dst(*, Pipe set_pipe, Pipe wait_pipe, int event_id) -> ()", "wait_pipe waits for that flag and clears it")
 
-/* ---- arith: integers in registers, such as block numbers. Both operands have one dtype; results wrap, and divsi and remsi
-   read the bits as signed. ---- */
+/* ---- arith: integers in registers, such as block numbers. Both operands have one dtype; results wrap; u64 counts as
+   signed where that matters. ---- */
 #define NPU_IR_OPS_ARITH_INTEGER(X)                                                                          \
     X(0x0100, NPU_ARITH_CONSTANT, 0, npu__type_register_constant,                                            \
       "constant(*, Scalar value, ScalarType dtype) -> Tensor", "a number in a register")                     \
@@ -4411,7 +4418,7 @@ NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text); /* C
    -------------------------------------------------------------------------------------------------------- */
 
 /* The pipe that an op of a tile program goes to: NPU_PIPE_S for scalar and synchronisation ops, NPU_PIPE_NONE for what
-   no pipe does (reshape, create_tile) and where there is no such op. */
+   no pipe does (reshape, create_tile) and where there is no such op. Custom ops go where their row says, else to V. */
 NPU_IR_API uint32_t npu_tile_pipe(const npu_graph *program, npu_op op);
 
 /* Of a core; all zero = the defaults. */
@@ -9692,6 +9699,7 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      tile_store     spec of output_tensor                   tile_move      same, or two dims swapped; in target_memory
      tile_same      same                                    tile_scalar    same, or npu_promote_tensor with a register
      tile_reshape   new dims                                tile_transpose two dims swapped
+     tile_view      tile of shape                           tile_compare   as tensor_binary, tile_scalar
      tile_cast      same dims, target_type                  tile_reduce    without the axis, or 1 there
      tile_row_reduce  last dim 1                            tile_expand    dims of the first, npu_promote_tensor
      tile_expands   same                                    tile_matmul    [M,K] [K,N] -> [M,N], f32 or i32, in L0C
@@ -10601,23 +10609,25 @@ static npu_status npu__tile_target(npu_deduce *d, uint32_t *space)
 }
 
 /* Part of a tensor: as many offsets and shapes as it has dims, inside it as far as numbers tell. */
-static npu_status npu__tile_region(npu_deduce *d, const char *tensor, int64_t *dims, uint32_t *rank)
+static npu_status npu__tile_region(npu_deduce *d, const char *whole, int64_t *dims, uint32_t *rank)
 {
-    const npu_spec *x = npu_deduce_spec(d, tensor);
-    uint32_t num_offsets = npu_op_list_len(d->op, "offsets");
-    npu_status status = npu__tile_dims(d, "shapes", dims, rank);
+    const npu_spec *x = npu_deduce_spec(d, whole);
+    bool is_view = d->op->kind == (uint32_t)NPU_BLOCK_VIEW;
+    const char *offsets = is_view ? "offset" : "offsets";
+    uint32_t num_offsets = npu_op_list_len(d->op, offsets);
+    npu_status status = npu__tile_dims(d, is_view ? "shape" : "shapes", dims, rank);
     if (status) {
         return status;
     }
     if (num_offsets != *rank || *rank != x->rank) {
-        return npu_deduce_fail(d, NPU_ERR_RANK, "offsets", "%u offsets and %u shapes, expected %u like the dims of %s",
-                               (unsigned)num_offsets, (unsigned)*rank, (unsigned)x->rank, tensor);
+        return npu_deduce_fail(d, NPU_ERR_RANK, offsets, "%u offsets and %u sizes, expected %u like the dims of %s",
+                               (unsigned)num_offsets, (unsigned)*rank, (unsigned)x->rank, whole);
     }
     for (uint32_t i = 0; i < *rank; i++) {
-        int64_t offset = npu_op_int_at(d->op, "offsets", i), first = offset == INT64_MIN ? 0 : offset;
+        int64_t offset = npu_op_int_at(d->op, offsets, i), first = offset == INT64_MIN ? 0 : offset;
         if (first < 0 || (x->dims[i] >= 0 && (dims[i] > x->dims[i] || first > x->dims[i] - dims[i]))) {
-            return npu_deduce_fail(d, NPU_ERR_RANGE, "offsets", "offset %lld and shape %lld leave dim %u of %s, which is %lld",
-                                   (long long)first, (long long)dims[i], (unsigned)i, tensor, (long long)x->dims[i]);
+            return npu_deduce_fail(d, NPU_ERR_RANGE, offsets, "offset %lld and size %lld leave dim %u of %s, which is %lld",
+                                   (long long)first, (long long)dims[i], (unsigned)i, whole, (long long)x->dims[i]);
         }
     }
     return NPU_OK;
@@ -10644,6 +10654,14 @@ static npu_status npu__type_tile_load(npu_deduce *d)
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory", "load reaches 2 (UB) and 3 (L1) only");
     }
     return status ? status : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tensor")), rank, dims, space);
+}
+
+static npu_status npu__type_tile_view(npu_deduce *d)
+{
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank;
+    npu_status status = npu__tile_region(d, "tile", dims, &rank);
+    return status ? status : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tile")), rank, dims, NPU_SPACE_UB);
 }
 
 static npu_status npu__type_tile_store(npu_deduce *d)
@@ -10732,6 +10750,15 @@ static npu_status npu__type_tile_scalar(npu_deduce *d)
              : npu_deduce_fail(d, NPU_ERR_DTYPE, "rhs", "lhs and rhs have no common dtype");
 }
 
+static npu_status npu__type_tile_compare(npu_deduce *d)
+{
+    int64_t type = npu_op_int(d->op, "cmp_type", 0);
+    if (type < 0 || type > 5) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "cmp_type", "cmp_type is %lld, expected 0 to 5", (long long)type);
+    }
+    return d->op->kind == (uint32_t)NPU_BLOCK_CMP ? npu__type_tensor_binary(d) : npu__type_tile_scalar(d);
+}
+
 static npu_status npu__type_tile_cast(npu_deduce *d)
 {
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "target_type", NPU_NONE);
@@ -10747,22 +10774,30 @@ static npu_status npu__type_tile_reduce(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "tile");
     uint32_t axis = 0;
-    npu_status status = npu__axis_arg(d, "axis", y.rank, &axis);
+    npu_status status = npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
+    status = status ? status : npu__axis_arg(d, "axis", y.rank, &axis);
+    if (status) {
+        return status;
+    }
     if (npu_op_int(d->op, "keepdim", 0)) {
         y.dims[axis] = 1;
     } else {
         memmove(&y.dims[axis], &y.dims[axis + 1], (NPU_MAX_RANK - 1 - axis) * sizeof y.dims[0]);
         y.rank--;
     }
-    return status ? status : npu__result_tile_like(d, &y, npu__dtype_of(&y));
+    return npu__result_tile_like(d, &y, npu__dtype_of(&y));
 }
 
 static npu_status npu__type_tile_row_reduce(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "tile");
-    npu_status status = npu__check_same_dtype(d, "tmp_tile", "tile");
+    npu_status status = npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_same_dtype(d, "tmp_tile", "tile");
+    if (status) {
+        return status;
+    }
     y.dims[y.rank - 1] = 1;
-    return status ? status : npu__result_tile_like(d, &y, npu__dtype_of(&y));
+    return npu__result_tile_like(d, &y, npu__dtype_of(&y));
 }
 
 /* [...,M,N] and [...,M,1] or, for columns, [...,1,N]. */
@@ -10840,19 +10875,45 @@ static npu_status npu__type_flag(npu_deduce *d)
                                  NPU_MAX_EVENTS - 1);
 }
 
-/* What a store writes must leave the program: the root of each stored tensor is that of an output. */
+static bool npu__is_output_root(const npu_graph *body, npu_value tensor)
+{
+    for (uint32_t i = 0; i < npu_graph_num_outputs(body); i++) {
+        if (npu_tile_root(body, npu_graph_output(body, i)).id == tensor.id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is stored into must leave the program. A store over the result of another one says nothing new. */
 static npu_status npu__check_stores(npu_deduce *d, const npu_graph *body)
 {
     for (uint32_t op = 1; op <= npu_graph_num_ops(body); op++) {
         npu_op o = npu__make_op(op);
-        bool found = npu_op_kind(body, o) != (npu_kind)NPU_BLOCK_STORE;
-        npu_value to = npu_tile_root(body, npu_op_result(body, o, 0));
-        for (uint32_t i = 0; !found && i < npu_graph_num_outputs(body); i++) {
-            found = npu_tile_root(body, npu_graph_output(body, i)).id == to.id;
-        }
-        if (!found) {
+        bool is_store = npu_op_kind(body, o) == (npu_kind)NPU_BLOCK_STORE;
+        npu_value to = is_store ? npu_op_operand_value(body, o, npu_op_num_operands(body, o) - 1) : npu__make_value(0);
+        if (is_store && !npu_value_producer(body, to, NULL).id && !npu__is_output_root(body, to)) {
             return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "op %u of '%s' stores into '%s', which is no output", (unsigned)op,
                                    npu_graph_name(body), npu_value_name(body, to));
+        }
+    }
+    return NPU_OK;
+}
+
+/* Outputs are different tensors that came in. */
+static npu_status npu__check_tile_outputs(npu_deduce *d, const npu_graph *body)
+{
+    for (uint32_t i = 0; i < npu_graph_num_outputs(body); i++) {
+        npu_value root = npu_tile_root(body, npu_graph_output(body, i));
+        if (npu_value_role(body, root) != NPU_ROLE_INPUT) {
+            return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "output %u of '%s' is no input that was stored into", (unsigned)i,
+                                   npu_graph_name(body));
+        }
+        for (uint32_t k = 0; k < i; k++) {
+            if (npu_tile_root(body, npu_graph_output(body, k)).id == root.id) {
+                return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "outputs %u and %u of '%s' are one tensor", (unsigned)k, (unsigned)i,
+                                       npu_graph_name(body));
+            }
         }
     }
     return NPU_OK;
@@ -10867,19 +10928,7 @@ static npu_status npu__type_launch(npu_deduce *d)
         return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "'%s' is no graph of level tile", npu_graph_name(body));
     }
     status = status ? status : npu__type_body(d);
-    for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_outputs(body); i++) {
-        npu_value y = npu_graph_output(body, i);
-        for (uint32_t k = 0; status == NPU_OK && k < i; k++) {
-            if (npu_tile_root(body, npu_graph_output(body, k)).id == npu_tile_root(body, y).id) {
-                return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "outputs %u and %u of '%s' are one tensor", (unsigned)k, (unsigned)i,
-                                       npu_graph_name(body));
-            }
-        }
-        if (npu_value_role(body, npu_tile_root(body, y)) != NPU_ROLE_INPUT || npu_value_spec(body, y)->cls != NPU_CLASS_TENSOR) {
-            status = npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "output %u of '%s' is no input that was stored into", (unsigned)i,
-                                     npu_graph_name(body));
-        }
-    }
+    status = status ? status : npu__check_tile_outputs(d, body);
     return status ? status : npu__check_stores(d, body);
 }
 
@@ -17838,7 +17887,7 @@ static const char *npu__form_type(uint32_t form)
     case NPU_ARG_BOOL: return "bool";
     case NPU_ARG_STR: return "str";
     case NPU_ARG_DTYPE: return "ScalarType";
-    case NPU_ARG_INTS: return "int[]";
+    case NPU_ARG_INTS: case NPU_ARG_ITEMS: return "int[]";
     case NPU_ARG_FLOATS: return "float[]";
     case NPU_ARG_BOOLS: return "bool[]";
     case NPU_ARG_SCALARS: return "Scalar[]";
@@ -31011,8 +31060,11 @@ NPU_IR_API uint32_t npu_tile_pipe(const npu_graph *program, npu_op op)
 {
     const npu__op *o = npu__op_at(program, op);
     uint32_t space = o ? NPU_KIND_NAMESPACE(o->def->kind) : 0, from = 0;
+    if (!o || space == NPU_NS_SYSTEM || space == NPU_NS_ARITH) {
+        return o ? (uint32_t)NPU_PIPE_S : (uint32_t)NPU_PIPE_NONE;
+    }
     if (space != NPU_NS_BLOCK) {
-        return space == NPU_NS_SYSTEM || space == NPU_NS_ARITH ? (uint32_t)NPU_PIPE_S : (uint32_t)NPU_PIPE_NONE;
+        return o->def->pipe <= NPU_PIPE_FIX ? o->def->pipe : (uint32_t)NPU_PIPE_V;
     }
     if (o->num_operands) {
         from = program->specs[program->values[program->uses[o->first_operand].value].spec]->space;
@@ -31294,7 +31346,11 @@ typedef struct npu__tiles {
     uint32_t head[NPU__NUM_PIPES], tail[NPU__NUM_PIPES], count[NPU__NUM_PIPES]; /* queues of ops; entries so far */
     npu__number_of *numbers;   /* of registers, by value, for one block */
     uint8_t *pipes_of;         /* by value of a tensor: bit 0 stored into, bits 1.. pipes that use it */
-    NPU__ARRAY(npu__access, accesses);
+    uint32_t *roots;           /* by value of a tensor: the input that it is */
+    NPU__ARRAY(uint32_t, scalars);     /* ops of the scalar unit that make registers */
+    NPU__ARRAY(npu__access, accesses); /* of the core's memories, in program order */
+    NPU__ARRAY(npu__access, tensors);  /* of tensors */
+    npu__access **list;        /* what is looked at now, as large as either */
     NPU__ARRAY(npu__box, boxes);
     NPU__ARRAY(npu__box, shared);  /* of all blocks */
     NPU__ARRAY(uint32_t, order);
@@ -31547,15 +31603,17 @@ static bool npu__tiles_order(npu__tiles *t)
 
 static void npu__tiles_access(npu__tiles *t, uint32_t op, uint32_t object, uint32_t operand, bool is_write, bool is_at_issue)
 {
-    npu__access *a;
-    if (NPU__TILES_RESERVE(t, accesses, 1)) {
-        a = &t->accesses[t->num_accesses++];
-        memset(a, 0, sizeof *a);
-        a->op = op;
-        a->object = object;
-        a->operand = operand;
-        a->is_write = is_write;
-        a->is_at_issue = is_at_issue;
+    npu__access a;
+    memset(&a, 0, sizeof a);
+    a.op = op;
+    a.object = object;
+    a.operand = operand;
+    a.is_write = is_write;
+    a.is_at_issue = is_at_issue;
+    if (object >= NPU__OBJECT_TENSORS && NPU__TILES_RESERVE(t, tensors, 1)) {
+        t->tensors[t->num_tensors++] = a;
+    } else if (object < NPU__OBJECT_TENSORS && NPU__TILES_RESERVE(t, accesses, 1)) {
+        t->accesses[t->num_accesses++] = a;
     }
 }
 
@@ -31619,25 +31677,38 @@ static void npu__tiles_operands(npu__tiles *t, uint32_t op)
     }
 }
 
-/* All accesses of the program in its order. Tensors come last in `object`. */
+/* What load and store do to their tensor. */
+static void npu__tiles_tensor(npu__tiles *t, uint32_t op)
+{
+    const npu__op *o = &t->g->ops[op];
+    bool is_store = o->def->kind == (npu_kind)NPU_BLOCK_STORE;
+    uint32_t tensor = t->g->uses[o->first_operand + (is_store ? o->num_operands - 1 : 0)].value;
+    uint32_t root = t->roots[tensor] ? t->roots[tensor] : tensor;
+    npu__tiles_access(t, op, NPU__OBJECT_TENSORS + root, 0, is_store, false);
+    t->pipes_of[root] |= (uint8_t)((is_store ? 1u : 0u) | 2u << t->entries[op].pipe);
+    if (is_store) {
+        t->roots[o->first_result] = root;
+    }
+}
+
+/* All accesses of the program, in its order. */
 static void npu__tiles_collect(npu__tiles *t)
 {
     const npu_graph *g = t->g;
     for (uint32_t op = 1; op < g->num_ops && !t->no_memory; op++) {
         const npu__op *o = &g->ops[op];
-        bool is_store = o->def->kind == (npu_kind)NPU_BLOCK_STORE, is_load = o->def->kind == (npu_kind)NPU_BLOCK_LOAD;
         if (t->entries[op].pipe >= NPU__NUM_PIPES) {
             continue;
         }
         npu__tiles_operands(t, op);
-        if (is_store || is_load) {
-            uint32_t tensor = g->uses[o->first_operand + (is_store ? o->num_operands - 1 : 0)].value;
-            uint32_t root = npu_tile_root(g, npu__make_value(tensor)).id;
-            npu__tiles_access(t, op, NPU__OBJECT_TENSORS + root, 0, is_store, false);
-            t->pipes_of[root] |= (uint8_t)((is_store ? 1u : 0u) | 2u << t->entries[op].pipe);
+        if (o->def->kind == (npu_kind)NPU_BLOCK_LOAD || o->def->kind == (npu_kind)NPU_BLOCK_STORE) {
+            npu__tiles_tensor(t, op);
         }
         for (uint32_t i = 0; i < o->num_results; i++) {
             npu__tiles_use(t, op, o->first_result + i, true);
+        }
+        if (t->entries[op].pipe == NPU_PIPE_S && o->num_results && NPU__TILES_RESERVE(t, scalars, 1)) {
+            t->scalars[t->num_scalars++] = op;
         }
     }
 }
@@ -31698,10 +31769,8 @@ static npu__number_of npu__tiles_number(const npu__tiles *t, uint32_t op, int64_
 /* Registers of one block, as far as they depend on its number alone. */
 static void npu__tiles_numbers(npu__tiles *t, int64_t block)
 {
-    for (uint32_t op = 1; op < t->g->num_ops; op++) {
-        if (t->entries[op].pipe == NPU_PIPE_S && t->g->ops[op].num_results) {
-            t->numbers[t->g->ops[op].first_result] = npu__tiles_number(t, op, block);
-        }
+    for (uint32_t i = 0; i < t->num_scalars; i++) {
+        t->numbers[t->g->ops[t->scalars[i]].first_result] = npu__tiles_number(t, t->scalars[i], block);
     }
 }
 
@@ -31998,19 +32067,15 @@ static void npu__tiles_scan(npu__tiles *t, npu__access *const *list, uint32_t n,
 }
 
 /* The memories of a core: the same for every block. */
-static void npu__tiles_scan_core(npu__tiles *t, npu__access **list)
+static void npu__tiles_scan_core(npu__tiles *t)
 {
-    uint32_t n = 0;
     t->num_boxes = 0;
-    for (uint32_t i = 0; i < t->num_accesses; i++) {
-        npu__access *a = &t->accesses[i];
-        if (a->object < NPU__OBJECT_TENSORS && NPU__TILES_RESERVE(t, boxes, 1)) {
-            npu__tiles_box(t, a, -1, &t->boxes[t->num_boxes++]);
-            list[n++] = a;
-        }
+    for (uint32_t i = 0; i < t->num_accesses && NPU__TILES_RESERVE(t, boxes, 1); i++) {
+        t->list[i] = &t->accesses[i];
+        npu__tiles_box(t, &t->accesses[i], -1, &t->boxes[t->num_boxes++]);
     }
-    if (n && !t->no_memory) {
-        npu__tiles_scan(t, list, n, -1);
+    if (t->num_boxes && !t->no_memory) {
+        npu__tiles_scan(t, t->list, t->num_boxes, -1);
     }
 }
 
@@ -32022,28 +32087,25 @@ static bool npu__tiles_is_disputed(const npu__tiles *t, uint32_t object)
 }
 
 /* Tensors, as one block uses them. */
-static void npu__tiles_scan_tensors(npu__tiles *t, npu__access **list, int64_t block)
+static void npu__tiles_scan_tensors(npu__tiles *t, int64_t block)
 {
-    uint32_t n = 0;
     t->num_boxes = 0;
     npu__tiles_numbers(t, block);
-    for (uint32_t i = 0; i < t->num_accesses; i++) {
-        npu__access *a = &t->accesses[i];
+    for (uint32_t i = 0; i < t->num_tensors && !t->no_memory; i++) {
+        npu__access *a = &t->tensors[i];
+        bool is_stored = t->pipes_of[a->object - NPU__OBJECT_TENSORS] & 1u;
         npu__box box;
-        if (a->object < NPU__OBJECT_TENSORS) {
-            continue;
-        }
         npu__tiles_box(t, a, block, &box);
         if (npu__tiles_is_disputed(t, a->object) && NPU__TILES_RESERVE(t, boxes, 1)) {
+            t->list[t->num_boxes] = a;
             t->boxes[t->num_boxes++] = box;
-            list[n++] = a;
         }
-        if (t->desc.blocks > 1 && (t->pipes_of[a->object - NPU__OBJECT_TENSORS] & 1u) && NPU__TILES_RESERVE(t, shared, 1)) {
+        if (is_stored && t->desc.blocks > 1 && NPU__TILES_RESERVE(t, shared, 1)) {
             t->shared[t->num_shared++] = box;
         }
     }
-    if (n && !t->no_memory && !t->is_quiet) {
-        npu__tiles_scan(t, list, n, block);
+    if (t->num_boxes && !t->no_memory && !t->is_quiet) {
+        npu__tiles_scan(t, t->list, t->num_boxes, block);
     }
 }
 
@@ -32109,7 +32171,8 @@ static bool npu__tiles_alloc(npu__tiles *t)
     t->flags = (npu__flag *)npu__alloc_zero(a, NPU__NUM_FLAGS * sizeof *t->flags);
     t->numbers = (npu__number_of *)npu__alloc_zero(a, t->g->num_values * sizeof *t->numbers);
     t->pipes_of = (uint8_t *)npu__alloc_zero(a, t->g->num_values);
-    return t->places && t->entries && t->flags && t->numbers && t->pipes_of;
+    t->roots = (uint32_t *)npu__alloc_zero(a, t->g->num_values * sizeof *t->roots);
+    return t->places && t->entries && t->flags && t->numbers && t->pipes_of && t->roots;
 }
 
 static void npu__tiles_free(npu__tiles *t)
@@ -32120,7 +32183,10 @@ static void npu__tiles_free(npu__tiles *t)
     npu__free(a, t->flags, NPU__NUM_FLAGS * sizeof *t->flags);
     npu__free(a, t->numbers, t->g->num_values * sizeof *t->numbers);
     npu__free(a, t->pipes_of, t->g->num_values);
+    npu__free(a, t->roots, t->g->num_values * sizeof *t->roots);
+    NPU__RELEASE(t, scalars);
     NPU__RELEASE(t, accesses);
+    NPU__RELEASE(t, tensors);
     NPU__RELEASE(t, boxes);
     NPU__RELEASE(t, shared);
     NPU__RELEASE(t, order);
@@ -32133,21 +32199,21 @@ static void npu__tiles_free(npu__tiles *t)
 /* Everything that needs clocks. */
 static void npu__tiles_scan_all(npu__tiles *t)
 {
-    npu__access **list;
+    uint32_t before, n;
     npu__tiles_collect(t);
-    list = (npu__access **)npu__alloc(&t->allocator, t->num_accesses * sizeof *list);
-    t->no_memory = t->no_memory || (!list && t->num_accesses);
-    if (!t->no_memory) {
-        uint32_t before;
-        npu__tiles_scan_core(t, list);
+    n = t->num_accesses > t->num_tensors ? t->num_accesses : t->num_tensors;
+    t->list = t->no_memory ? NULL : (npu__access **)npu__alloc(&t->allocator, n * sizeof *t->list);
+    t->no_memory = t->no_memory || (n && !t->list);
+    if (n && !t->no_memory) {
+        npu__tiles_scan_core(t);
         before = t->num_found;
         for (int64_t b = 0; b < t->desc.blocks && !t->no_memory; b++) {
-            npu__tiles_scan_tensors(t, list, b);
+            npu__tiles_scan_tensors(t, b);
             t->is_quiet = t->num_found > before;
         }
         npu__tiles_scan_shared(t);
     }
-    npu__free(&t->allocator, list, t->num_accesses * sizeof *list);
+    npu__free(&t->allocator, t->list, n * sizeof *t->list);
 }
 
 /* Places of tiles; a tile that has none is a finding of its own. */

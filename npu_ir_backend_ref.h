@@ -2065,12 +2065,14 @@ enum {
     X(NPU_BLOCK_DIV, div, 2)                                                                       \
     X(NPU_BLOCK_MAXIMUM, maximum, 2)                                                               \
     X(NPU_BLOCK_MINIMUM, minimum, 2)                                                               \
+    X(NPU_BLOCK_CMP, eq, 2)                                                                        \
     X(NPU_BLOCK_ADDS, add, 2)                                                                      \
     X(NPU_BLOCK_SUBS, sub, 2)                                                                      \
     X(NPU_BLOCK_MULS, mul, 2)                                                                      \
     X(NPU_BLOCK_DIVS, div, 2)                                                                      \
     X(NPU_BLOCK_MAXIMUMS, maximum, 2)                                                              \
     X(NPU_BLOCK_MINIMUMS, minimum, 2)                                                              \
+    X(NPU_BLOCK_CMPS, eq, 2)                                                                       \
     X(NPU_BLOCK_SQRT, sqrt, 1)                                                                     \
     X(NPU_BLOCK_RSQRT, rsqrt, 1)                                                                   \
     X(NPU_BLOCK_EXP, exp, 1)                                                                       \
@@ -2501,7 +2503,7 @@ static uint32_t npu__ref_choose_compare(const npu_op_info *op)
             return rows[i].op;
         }
     }
-    return NPU__REF_OP_eq;
+    return NPU__REF_OP_eq + (uint32_t)npu_op_int(op, "cmp_type", 0); /* of tiles: a number in the order of the rows */
 }
 
 /* The cheaper or other expression that the attributes ask for. */
@@ -16820,7 +16822,9 @@ typedef struct npu__ref_region {
 
 static npu_status npu__ref_region_prepare(npu_prepare *p)
 {
-    const npu_tensor *t = p->op->kind == NPU_BLOCK_LOAD ? &p->in[0] : &p->out[0];
+    const npu_tensor *t = p->op->kind == NPU_BLOCK_STORE ? &p->out[0] : &p->in[0];
+    bool is_view = p->op->kind == NPU_BLOCK_VIEW;
+    const char *offsets = is_view ? "offset" : "offsets";
     npu__ref_region *r = (npu__ref_region *)npu_ref_state(p, sizeof *r);
     size_t size = npu__ref_size(t->dtype);
     if (!r) {
@@ -16828,11 +16832,11 @@ static npu_status npu__ref_region_prepare(npu_prepare *p)
     }
     r->rank = t->rank;
     for (uint32_t i = 0; i < r->rank; i++) {
-        r->dims[i] = npu_op_int_at(p->op, "shapes", i);
+        r->dims[i] = npu_op_int_at(p->op, is_view ? "shape" : "shapes", i);
         r->most[i] = t->dims[i] - r->dims[i];
         r->strides[i] = t->strides[i] * (int64_t)size;
-        r->offsets[i] = npu_op_int_at(p->op, "offsets", i);
-        r->fed[i] = npu_op_fed(p->op, "offsets", i);
+        r->offsets[i] = npu_op_int_at(p->op, offsets, i);
+        r->fed[i] = npu_op_fed(p->op, offsets, i);
     }
     r->run = size;
     for (r->outer = r->rank; r->outer > 0 && r->strides[r->outer - 1] == (int64_t)r->run; r->outer--) {
@@ -17010,6 +17014,7 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_COPY_KERNEL(NPU_BLOCK_MOVE, npu__ref_copy_prepare),
     NPU__REF_COPY_KERNEL(NPU_BLOCK_UB_COPY, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_BLOCK_TRANSPOSE, npu__ref_copy_prepare),
+    NPU__KERNEL(NPU_BLOCK_VIEW, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),
     NPU__REF_BLOCK(NPU__REF_MAP_KERNEL)
     NPU__KERNEL(NPU_BLOCK_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare, npu__ref_cast_launch),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_SUM),
@@ -17024,6 +17029,7 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__KERNEL(NPU_BLOCK_MATMUL_ACC, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare, npu__ref_tile_matmul_launch)
 };
 static const npu_kernel npu__ref_kernels_arith[] = {
+    NPU__REF_REGISTERS(NPU__REF_MAP_KERNEL)
     NPU__REF_SPLAT_KERNEL(NPU_ARITH_CONSTANT),
     NPU__REF_ARITH(NPU__REF_MAP_KERNEL)
 };

@@ -65,7 +65,8 @@ static const char *const every_op[] = {
     "a4 = arith.divsi(i, k)\na5 = arith.remsi(i, k)\na6 = arith.minsi(i, k)\na7 = arith.maxsi(i, k)\n",
     "t = block.load(x, [i, 0], [4, 8])\nc = block.create_tile([4, 8], dtype=f32, target_memory=3)\nv = block.full([4, 1], 1, dtype=f32)\n"
     "h = block.full([1, 8], k, dtype=f32)\nm = block.move(t, target_memory=4)\nw = block.move(t, target_memory=5, transpose=true)\n"
-    "t1 = block.ub_copy(t)\nt2 = block.reshape(t, [8, 4])\nt3 = block.transpose(t, 0, 1)\n",
+    "t1 = block.ub_copy(t)\nt2 = block.reshape(t, [8, 4])\nt3 = block.transpose(t, 0, 1)\n"
+    "t10 = block.view(t, [2, 2], [0, i])\nt11 = block.cmp(t, t, cmp_type=2)\nt12 = block.cmps(t, 1, cmp_type=4)\n",
     "t4 = block.add(t, t)\nt5 = block.sub(t, v)\nt6 = block.mul(t, h)\nt7 = block.div(t, t)\nt8 = block.maximum(t, t)\nt9 = block.minimum(t, t)\n"
     "s1 = block.adds(t, 1)\ns2 = block.subs(t, 0.5)\ns3 = block.muls(t, i)\ns4 = block.divs(t, 3)\ns5 = block.maximums(t, 0)\ns6 = block.minimums(t, 0)\n",
     "u1 = block.sqrt(t)\nu2 = block.rsqrt(t)\nu3 = block.exp(t)\nu4 = block.log(t)\nu5 = block.neg(t)\nu6 = block.abs(t)\nu7 = block.recip(t)\n"

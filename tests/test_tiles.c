@@ -66,6 +66,9 @@ static const struct {
     { "block.sqrt(t)", "tile f32[4,16]" },
     { "block.sqrt(u)", "tile i32[4]" },
     { "block.cast(t, target_type=bf16)", "tile bf16[4,16]" },
+    { "block.cmp(t, t, cmp_type=5)", "tile f32[4,16]" },
+    { "block.cmps(u, 0.5, cmp_type=1)", "tile f32[4]" },
+    { "block.view(t, [2, 3], [b, 13])", "tile f32[2,3]" },
     { "block.sum(t, axis=1, keepdim=true)", "tile f32[4,1]" },
     { "block.sum(t, axis=-1)", "tile f32[4]" },
     { "block.max(u, axis=0)", "scalar i32[]" },
@@ -141,6 +144,18 @@ static const struct {
     { "y = block.full([-1], 0, dtype=f32)", NPU_ERR_SHAPE },
     /* tiles */
     { "y = block.add(t, u)", NPU_ERR_SHAPE },
+    { "y = block.cmp(t, t)", NPU_ERR_ATTRIBUTE },
+    { "y = block.cmp(t, t, cmp_type=6)", NPU_ERR_ATTRIBUTE },
+    { "y = block.cmps(t, t, cmp_type=0)", NPU_ERR_CLASS },
+    { "y = block.view(t, [4, 4], [0])", NPU_ERR_RANK },
+    { "y = block.view(t, [4, 4], [0, 13])", NPU_ERR_RANGE },
+    { "y = block.view(x, [4, 4], [0, 0])", NPU_ERR_CLASS },
+    { "m = block.reshape(t, [16, 4])\np = block.matmul(t, m)\ny = block.matmul_acc(p, m, t)", NPU_ERR_SHAPE },
+    { "m = block.reshape(t, [16, 4])\ny = block.matmul_acc(t, t, m)", NPU_ERR_SHAPE },
+    { "m = block.full([16, 4], 0, dtype=f16)\ny = block.matmul(t, m)", NPU_ERR_DTYPE },
+    { "m = block.full([4, 4], 0, dtype=f64)\ny = block.matmul(m, m)", NPU_ERR_DTYPE },
+    { "m = block.reshape(t, [16, 4])\nh = block.full([4, 4], 0, dtype=f16)\ny = block.matmul_acc(h, t, m)", NPU_ERR_DTYPE },
+    { "y = block.expands(x, 0)", NPU_ERR_CLASS },
     { "y = block.sum(t)", NPU_ERR_ATTRIBUTE },
     { "y = block.sum(t, axis=2)", NPU_ERR_AXIS },
     { "y = block.cast(t, target_type=f32, mode=7)", NPU_ERR_ATTRIBUTE },
@@ -321,6 +336,8 @@ static const struct {
     { "y = block.store(t, [0], [4], b)\noutput y = y\n", "npu.launch([p, q], blocks=2, body=graph 1)", NPU_ERR_CLASS },
     { "y = block.store(t, [0], [4], b)\noutput y = y\n", "npu.launch([p, q], blocks=2)", NPU_ERR_ATTRIBUTE },
     { "y = block.store(t, [0], [4], b)\noutput y = a\n", "npu.launch([p, q], blocks=2, body=graph 0)", NPU_ERR_GRAPH },
+    { "y = block.store(t, [0], [4], b)\nu = block.store(t, [0], [4], b)\noutput y = y\noutput u = u\n",
+      "npu.launch([p, q], blocks=2, body=graph 0)", NPU_ERR_GRAPH },
     { "output y = t\n", "npu.launch([p, q], blocks=2, body=graph 0)", NPU_ERR_GRAPH },
 };
 
@@ -445,6 +462,9 @@ static void test_document_example(void)
     X(divs, "block.divs(t, 4)", 8, t[k * 8 + j] / 4)                                                  \
     X(maximums, "block.maximums(t, 0.5)", 8, fmax(t[k * 8 + j], 0.5))                                 \
     X(minimums, "block.minimums(t, r)", 8, fmin(t[k * 8 + j], 3))                                     \
+    X(cmp, "block.cmp(t, s, cmp_type=2)", 8, t[k * 8 + j] < s[k])                                     \
+    X(float_registers, "block.muls(t, q)", 8, t[k * 8 + j] * 0.75)                                    \
+    X(cmps, "block.cmps(t, r, cmp_type=3)", 8, t[k * 8 + j] <= 3)                                     \
     X(sqrt, "block.sqrt(a)", 8, sqrt(fabs(t[k * 8 + j])))                                             \
     X(rsqrt, "block.rsqrt(a)", 8, 1 / sqrt(fabs(t[k * 8 + j])))                                       \
     X(exp, "block.exp(t)", 8, exp(t[k * 8 + j]))                                                      \
@@ -476,6 +496,7 @@ static void test_document_example(void)
     X(ub_copy, "block.ub_copy(t)", 8, t[k * 8 + j])                                                   \
     X(reshape, "block.reshape(t, [8, 4])", 8, t[k * 8 + j])                                           \
     X(transpose, "block.transpose(t, 0, 1)", 4, t[j * 8 + k])                                         \
+    X(view, "block.view(t, [2, 3], [one, 4])", 3, t[(k + 1) * 8 + j + 4])                             \
     X(move, "block.move(t, target_memory=3, transpose=true)", 4, t[j * 8 + k])                        \
     X(matmul, "block.matmul(l, w)", 4, product(t + k * 8, t + j * 8, 8))                              \
     X(matmul_acc, "block.matmul_acc(m, l, w2)", 4, 3 * product(t + k * 8, t + j * 8, 8))
@@ -529,7 +550,7 @@ static npu_graph *tile_op_graph(const char *line, size_t *len)
         "child p tile\ninput xt : f32[4,8]\ninput xs : f32[4,1]\ninput xh : f32[1,8]\n%s"
         "t = block.load(xt, [0, 0], [4, 8])\ns = block.load(xs, [0, 0], [4, 1])\nh = block.load(xh, [0, 0], [1, 8])\n"
         "a = block.abs(t)\nc = block.cast(t, target_type=i32, mode=1)\nr = arith.constant(value=3, dtype=i64)\n"
-        "l = block.move(t, target_memory=4)\nw = block.move(t, target_memory=5, transpose=true)\nm = block.matmul(l, w)\nt2 = block.muls(t, 2)\n"
+        "one = arith.constant(value=1, dtype=u8)\nf = arith.constant(value=0.25, dtype=f32)\nn = arith.sitofp(r, dtype=f32)\nq = arith.mulf(n, f)\nl = block.move(t, target_memory=4)\nw = block.move(t, target_memory=5, transpose=true)\nm = block.matmul(l, w)\nt2 = block.muls(t, 2)\n"
         "w2 = block.move(t2, target_memory=5, transpose=true)\ny = %s\n";
     npu_text text = npu_text_make(NULL);
     npu_graph *g = NULL;
