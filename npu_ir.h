@@ -4029,6 +4029,22 @@ typedef struct npu_backend {
     void (*release_capture)(void *ctx, void *capture); /* see capture_begin */
 } npu_backend;
 
+/* ---- which operand's memory a result may take ----
+   A kind with rules has these pairs and no others; else a result may take its destination (trait DESTINATION), and result
+   0 of an op with the trait INPLACE operand 0, or any operand where it is elementwise. Dtypes and dims are equal
+   always. Backends offer such pairs in compile; the memory planner uses them where liveness allows. */
+typedef struct npu_alias_rule {
+    npu_kind kind;
+    uint32_t result, operand;
+} npu_alias_rule;
+NPU_IR_API const npu_alias_rule *npu_alias_rules(uint32_t *num_rules); /* static data */
+NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_t operand);
+/* May a result stand in its operand's memory where the op stands in this graph? Nothing may need the operand afterwards: it
+   is no input, parameter, constant, state or output, has no views, and no later user. Errors: INVALID_ARGUMENT (the rules
+   forbid it: adam_step never puts p where g is), STATE (something needs the operand), RANGE. */
+NPU_IR_API npu_status npu_graph_check_alias(const npu_graph *g, npu_op op, uint32_t result, uint32_t operand,
+                                            npu_diag *diag);
+
 /* Errors: VERSION (api), INVALID_ARGUMENT (a required slot is NULL, no region, wrong alignment). */
 NPU_IR_API npu_status npu_backend_check(const npu_backend *backend, npu_diag *diag);
 /* The built-in answer of one backend for one op kind with given specs, outside any graph. */
@@ -4286,6 +4302,8 @@ NPU_IR_API npu_status npu_plan_memory(const npu_plan *plan, uint32_t backend, np
 NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, uint32_t backend,
                                             uint64_t *offset, uint64_t *size, uint32_t *first,
                                             uint32_t *last);
+/* A line per value and backend: where it lies, its bytes, when it lives, and whose memory it shares. */
+NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text);
 
 /* -----------------------------------------------------------------------------------------------------------
   13  PROGRAM AND EXECUTOR                                                                              >>exec
@@ -4333,8 +4351,10 @@ NPU_IR_API void npu_exec_destroy(npu_exec *exec);
 NPU_IR_API const npu_program *npu_exec_program(const npu_exec *exec);
 
 /* Binds the caller's memory, borrowed until it is bound again or the exec is destroyed; used without a copy
-   by host backends when it is aligned to the element. size must be the exact bytes. Errors: NOT_FOUND (name,
-   index), SHAPE (size), NO_MEMORY (staging for unaligned memory). */
+   by host backends when it is aligned to the element. size must be the exact bytes. An output may stand in the memory of
+   an input only where the op that makes it reads the input last and may write there (npu_op_may_alias): an optimiser's
+   step does; the next run says INVALID_ARGUMENT for other overlaps. Errors: NOT_FOUND (name, index), SHAPE (size),
+   NO_MEMORY (staging for unaligned memory). */
 NPU_IR_API npu_status npu_exec_set_input(npu_exec *exec, const char *name, const void *data, size_t size);
 NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *exec, uint32_t index, const void *data, size_t size);
 NPU_IR_API npu_status npu_exec_set_output(npu_exec *exec, const char *name, void *data, size_t size);
@@ -4361,6 +4381,9 @@ NPU_IR_API const void *npu_exec_output_by_name(const npu_exec *exec, const char 
    symbols among the dims SHAPE (dims that do not fit together, an output's memory is too small) and RANGE
    (more than the bound). The exec stays usable. */
 NPU_IR_API npu_status npu_exec_run(npu_exec *exec);
+/* Address of a value on a host backend; its content is that of the value only while it lives in a run (npu_plan_print_slots
+   says when). NULL = it has no memory of its own there, or the backend is no host. */
+NPU_IR_API const void *npu_exec_value_address(const npu_exec *exec, npu_value v, uint32_t backend);
 /* A run written down: where every byte moves and which programs are submitted, on the buffers that are bound now.
    Replaying it looks nothing up and allocates nothing; contents of inputs and states may differ every time. A backend with
    capture slots records its submits itself, for the others the core submits them again. Use it between set_input and
@@ -24206,6 +24229,108 @@ NPU_IR_API const char *npu_reason_text(uint32_t reason)
     }
 }
 
+/* ---- which operand's memory a result may take ---- */
+
+static const npu_alias_rule npu__alias_rules[] = {
+    { NPU_AICF_BIAS_ADD, 0, 0 },  { NPU_AICF_SGD_STEP, 0, 0 },  { NPU_AICF_STEP_INC, 0, 0 },
+    { NPU_AICF_ADAM_STEP, 0, 0 }, { NPU_AICF_ADAM_STEP, 1, 2 }, { NPU_AICF_ADAM_STEP, 2, 3 }, /* p, m, v: never g */
+};
+
+NPU_IR_API const npu_alias_rule *npu_alias_rules(uint32_t *num_rules)
+{
+    *num_rules = (uint32_t)NPU__COUNT(npu__alias_rules);
+    return npu__alias_rules;
+}
+
+NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_t operand)
+{
+    const npu_spec *x = operand < op->num_in ? op->in[operand] : NULL;
+    const npu_spec *y = result < op->num_out ? op->out[result] : NULL;
+    bool allowed = (op->traits & NPU_DESTINATION) && operand == op->num_in - op->num_out + result;
+    bool has_rules = false;
+    allowed = allowed || ((op->traits & NPU_INPLACE) && result == 0 && (operand == 0 || (op->traits & NPU_ELEMENTWISE)));
+    for (size_t i = 0; i < NPU__COUNT(npu__alias_rules); i++) {
+        const npu_alias_rule *rule = &npu__alias_rules[i];
+        if (rule->kind == op->kind) {
+            allowed = (has_rules && allowed) || (rule->result == result && rule->operand == operand);
+            has_rules = true;
+        }
+    }
+    return allowed && x && y && x->dtype == y->dtype && x->rank == y->rank &&
+           memcmp(x->dims, y->dims, x->rank * sizeof x->dims[0]) == 0;
+}
+
+static bool npu__is_output(const npu_graph *g, uint32_t value)
+{
+    for (uint32_t i = 0; i < g->num_outputs; i++) {
+        if (g->outputs[i].a == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Why an operand must stay as it is when `op` has run; NULL = it need not. */
+static const char *npu__alias_obstacle(const npu_graph *g, uint32_t value, uint32_t op)
+{
+    const npu__value *v = &g->values[value];
+    if (!v->producer) {
+        return "it is no temporary";
+    }
+    if (npu__is_output(g, value)) {
+        return "it is an output";
+    }
+    if (g->ops[v->producer].def->traits & (NPU_VIEW | NPU_SLICE)) {
+        return "it is a view";
+    }
+    for (uint32_t i = 0; i < g->num_updates; i++) {
+        if (g->updates[i].b == value) {
+            return "it is the next content of a state";
+        }
+    }
+    for (uint32_t use = v->first_use; use; use = g->uses[use - 1].next) {
+        if (g->uses[use - 1].op > op) {
+            return "a later op reads it";
+        }
+        if (g->ops[g->uses[use - 1].op].def->traits & (NPU_VIEW | NPU_SLICE)) {
+            return "it has views";
+        }
+    }
+    return NULL;
+}
+
+NPU_IR_API npu_status npu_graph_check_alias(const npu_graph *g, npu_op op, uint32_t result, uint32_t operand,
+                                            npu_diag *diag)
+{
+    npu_op_storage storage;
+    npu_op_info info;
+    npu_status status;
+    npu_diag local;
+    uint32_t value = npu_op_operand_value(g, op, operand).id;
+    const char *why;
+    char label[16];
+    diag = diag ? diag : &local;
+    memset(diag, 0, sizeof *diag);
+    memset(&storage, 0, sizeof storage);
+    if (!value || result >= npu_op_num_results(g, op)) {
+        return npu__fail(diag, NPU_ERR_RANGE, "alias: op %u has no result %u or no operand %u", (unsigned)op.id,
+                         (unsigned)result, (unsigned)operand);
+    }
+    diag->op = op.id;
+    status = npu_op_describe(g, op, &info, &storage);
+    if (status == NPU_OK && !npu_op_may_alias(&info, result, operand)) {
+        status = npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: result %u may not take the memory of operand %u ('%s')", info.name,
+                           (unsigned)result, (unsigned)operand, npu__value_label(g, value, label));
+    }
+    why = status ? NULL : npu__alias_obstacle(g, value, op.id);
+    if (why) {
+        status = npu__fail(diag, NPU_ERR_STATE, "%s: result %u may not take the memory of '%s': %s", info.name, (unsigned)result,
+                           npu__value_label(g, value, label), why);
+    }
+    npu_op_storage_free(&storage);
+    return status;
+}
+
 NPU_IR_API npu_status npu_backend_check(const npu_backend *b, npu_diag *diag)
 {
     const char *name = b && b->name ? b->name : "backend", *missing = NULL;
@@ -28532,6 +28657,25 @@ static uint64_t npu__storage_offset(const npu_plan *plan, uint32_t i)
     return plan->storage[root].offset + delta;
 }
 
+NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text)
+{
+    static const char *const kinds[] = { "", "arena", "input", "output", "weight", "grown" };
+    npu_text_printf(text, "%-16s %-10s %-8s %10s %10s  alive\n", "slot", "backend", "memory", "offset", "bytes");
+    for (uint32_t i = 0; i < plan->num_storage; i++) {
+        const npu__storage *s = &plan->storage[i];
+        uint64_t delta;
+        const npu__storage *root = &plan->storage[npu__storage_root(plan, i, &delta)];
+        bool placed = root->kind == NPU__ARENA || root->kind == NPU__WEIGHT;
+        char label[16], other[16];
+        npu_text_printf(text, "%-16s %-10s %-8s %10llu %10llu  %u..%u%s%s\n",
+                        s->value ? npu__value_label(plan->graph, s->value, label) : "(scratch)",
+                        plan->backends[s->backend]->name, kinds[root->kind],
+                        (unsigned long long)(placed ? root->offset + delta : delta), (unsigned long long)s->size,
+                        (unsigned)s->first, (unsigned)s->last, s == root ? "" : s->alias ? " view of " : " in place of ",
+                        s == root ? "" : npu__value_label(plan->graph, root->value, other));
+    }
+}
+
 NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, uint32_t backend,
                                             uint64_t *offset, uint64_t *size, uint32_t *first, uint32_t *last)
 {
@@ -29308,7 +29452,8 @@ struct npu_exec {
     uint32_t failed_op;
     bool ran;
     npu_capture *recorder;                    /* not NULL: what would be done is written down */
-    uint32_t num_bindings_made;               /* of inputs and outputs: a capture is good for one */
+    uint32_t num_bindings_made;               /* of inputs and outputs: a capture is good for one state of them */
+    uint32_t num_bindings_checked;            /* for overlaps */
     npu_diag diag;
 };
 
@@ -30306,6 +30451,18 @@ static npu_status npu__upload(npu_exec *e, uint32_t to, const npu_place *place, 
     return bytes ? npu__do(e, &a) : NPU_OK;
 }
 
+NPU_IR_API const void *npu_exec_value_address(const npu_exec *e, npu_value v, uint32_t backend)
+{
+    const npu_plan *plan = e->program->plan;
+    npu_place place;
+    if (!npu__value_at(plan->graph, v) || backend >= plan->desc.num_backends || !npu__is_host(e, backend) ||
+        npu__storage_find(plan, v.id, backend) == NPU_NO_INDEX) {
+        return NULL;
+    }
+    place = npu__place_of(plan, v.id, backend);
+    return npu__host_address(e, backend, &place, v.id);
+}
+
 /* Bytes that a move has in this run, for which there is room where they go. */
 static npu_status npu__move_bytes(npu_exec *e, const npu__move *m, uint64_t *bytes)
 {
@@ -30366,12 +30523,72 @@ static const void *npu__source_data(const npu_exec *e, uint32_t value)
     return g->data[g->values[value].data].data;
 }
 
+/* Does the op that makes an output read the input for the last time, and may its result stand there? */
+static bool npu__may_overwrite(npu_exec *e, uint32_t input, uint32_t output)
+{
+    const npu_plan *plan = e->program->plan;
+    const npu_graph *g = plan->graph;
+    uint32_t home = npu__home(plan, output), from, to;
+    const npu__op *o;
+    npu_op_storage storage;
+    npu_op_info info;
+    bool ok = false;
+    if (npu__is_output(g, input) || home == NPU_NO_INDEX) {
+        return false;
+    }
+    from = npu__storage_find(plan, input, home);
+    to = npu__storage_find(plan, output, home);
+    if (to == NPU_NO_INDEX || plan->storage[to].kind != NPU__BOUND_OUTPUT) {
+        return true; /* it is written when everything has run */
+    }
+    o = &g->ops[g->values[output].producer];
+    memset(&storage, 0, sizeof storage);
+    if (npu_op_describe(g, npu__make_op(g->values[output].producer), &info, &storage) == NPU_OK) {
+        for (uint32_t i = 0; i < o->num_operands && !ok; i++) {
+            ok = g->uses[o->first_operand + i].value == input && npu_op_may_alias(&info, g->values[output].result, i);
+        }
+    }
+    npu_op_storage_free(&storage);
+    return ok && from != NPU_NO_INDEX && plan->storage[from].until == plan->storage[to].first;
+}
+
+/* Memory of the caller that is an input and an output at once. */
+static npu_status npu__check_overlap(npu_exec *e, const npu__slot *in, const npu__slot *out)
+{
+    const char *x = (const char *)in->given, *y = (const char *)out->given;
+    char a[16], b[16];
+    if (!x || !y || in->staged || out->staged || y >= x + in->given_size || x >= y + out->given_size ||
+        (x == y && npu__may_overwrite(e, in->value, out->value))) {
+        return NPU_OK;
+    }
+    return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT, "output '%s' overlaps input '%s', which its op may not overwrite",
+                          npu__value_label(e->program->plan->graph, out->value, a),
+                          npu__value_label(e->program->plan->graph, in->value, b));
+}
+
+/* Once after inputs or outputs were bound. */
+static npu_status npu__check_overlaps(npu_exec *e)
+{
+    const npu_graph *g = e->program->plan->graph;
+    npu_status status = NPU_OK;
+    if (e->num_bindings_checked == e->num_bindings_made) {
+        return NPU_OK;
+    }
+    for (uint32_t i = 0; i < g->num_inputs && status == NPU_OK; i++) {
+        for (uint32_t k = 0; k < g->num_outputs && status == NPU_OK; k++) {
+            status = npu__check_overlap(e, &e->inputs[i], &e->outputs[k]);
+        }
+    }
+    e->num_bindings_checked = status ? e->num_bindings_checked : e->num_bindings_made;
+    return status;
+}
+
 static npu_status npu__run_inputs(npu_exec *e)
 {
     const npu_program *p = e->program;
     const npu_graph *g = p->plan->graph;
-    npu_status status = NPU_OK;
-    for (uint32_t i = 0; i < g->num_inputs; i++) {
+    npu_status status = npu__check_overlaps(e);
+    for (uint32_t i = 0; i < g->num_inputs && status == NPU_OK; i++) {
         npu__slot *slot = &e->inputs[i];
         if (!slot->given && (slot->is_dynamic ? !slot->is_bound : slot->size)) {
             char label[16];
@@ -30379,11 +30596,8 @@ static npu_status npu__run_inputs(npu_exec *e)
                                   npu__value_label(g, slot->value, label), (unsigned)i);
         }
         status = slot->staged ? npu__copy(e, slot->own, slot->given, slot->value, slot->given_size) : NPU_OK;
-        if (status) {
-            return status;
-        }
     }
-    status = e->dims ? npu__tell_inputs(e) : NPU_OK;
+    status = status || !e->dims ? status : npu__tell_inputs(e);
     for (uint32_t i = 0; i < p->num_feeds && status == NPU_OK; i++) {
         const npu__move *m = &p->feeds[i];
         uint64_t bytes;

@@ -16405,27 +16405,17 @@ static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel
     return kernel->prepare ? kernel->prepare(p) : NPU_OK;
 }
 
-/* Result `result` may take operand i where it is of the same spec. */
-static void npu__ref_add_pair(npu__ref_program *p, const npu_op_info *op, uint32_t index, uint32_t i, uint32_t result)
-{
-    const npu_spec *x = op->in[i], *y = op->out[result];
-    if (x && x->dtype == y->dtype && x->rank == y->rank && memcmp(x->dims, y->dims, x->rank * sizeof x->dims[0]) == 0) {
-        p->inplace[p->num_inplace].op = index;
-        p->inplace[p->num_inplace].operand = i;
-        p->inplace[p->num_inplace++].result = result;
-    }
-}
-
-/* A result may take its destination. An elementwise one may take any operand of its size, another one only the
-   first. */
+/* Every kernel here keeps to the rules: it has read an operand's element when it writes a result there. */
 static void npu__ref_add_inplace(npu__ref_program *p, const npu_op_info *op, uint32_t index)
 {
-    for (uint32_t i = 0; (op->traits & NPU_DESTINATION) && i < op->num_out; i++) {
-        npu__ref_add_pair(p, op, index, op->num_in - op->num_out + i, i);
-    }
-    for (uint32_t i = 0;
-         (op->traits & NPU_INPLACE) && i < op->num_in && (i == 0 || (op->traits & NPU_ELEMENTWISE)); i++) {
-        npu__ref_add_pair(p, op, index, i, 0);
+    for (uint32_t i = 0; i < op->num_in; i++) {
+        for (uint32_t result = 0; result < op->num_out; result++) {
+            if (npu_op_may_alias(op, result, i)) {
+                p->inplace[p->num_inplace].op = index;
+                p->inplace[p->num_inplace].operand = i;
+                p->inplace[p->num_inplace++].result = result;
+            }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-/* Capture and replay, and the cache of programs. */
+/* Capture and replay, what may share memory, slots, and the cache of programs. */
 #include "rig.h"
 
 /* ---- capture ---- */
@@ -226,8 +226,163 @@ static void test_backend_slots(void)
     rig_end(&r);
 }
 
+/* ---- which memory a result may take ---- */
+
+/* One step of Adam, its five tensors inputs, temporaries (through exp) or states. */
+static npu_op adam(npu_graph *g, npu_value p, npu_value grad, npu_value m, npu_value v)
+{
+    npu_arg args[6];
+    npu_value one = npu_input(g, "bc1", npu_spec_tensor(NPU_F32, 0, NULL)), two = npu_input(g, "bc2", npu_spec_tensor(NPU_F32, 0, NULL));
+    args[0] = npu_arg_tensor(NULL, p);
+    args[1] = npu_arg_tensor(NULL, grad);
+    args[2] = npu_arg_tensor(NULL, m);
+    args[3] = npu_arg_tensor(NULL, v);
+    args[4] = npu_arg_tensor(NULL, one);
+    args[5] = npu_arg_tensor(NULL, two);
+    return npu_emit(g, NPU_AICF_ADAM_STEP, args, 6);
+}
+
+static const struct {
+    const char *op;
+    uint32_t result, operand;
+    npu_status status;
+} alias_cases[] = {
+    { "adam", 0, 0, NPU_OK }, { "adam", 0, 1, NPU_ERR_INVALID_ARGUMENT }, { "adam", 0, 2, NPU_ERR_INVALID_ARGUMENT },
+    { "adam", 1, 2, NPU_OK }, { "adam", 2, 3, NPU_OK }, { "adam", 2, 2, NPU_ERR_INVALID_ARGUMENT },
+    { "adam", 3, 0, NPU_ERR_RANGE }, { "adam", 0, 9, NPU_ERR_RANGE },
+    { "sgd", 0, 0, NPU_OK }, { "sgd", 0, 1, NPU_ERR_INVALID_ARGUMENT },
+    { "step", 0, 0, NPU_OK }, { "bias", 0, 0, NPU_OK }, { "bias", 0, 1, NPU_ERR_INVALID_ARGUMENT },
+    { "later", 0, 0, NPU_ERR_STATE },  /* a later op reads it */
+    { "output", 0, 0, NPU_ERR_STATE },
+    { "input", 0, 0, NPU_ERR_STATE }, /* the caller's memory stays */
+    { "viewed", 0, 0, NPU_ERR_STATE },
+};
+
+static const char alias_text[] =
+    "npu_ir 1\ngraph main\ninput x : f32[4,3]\ninput n : i32[]\ninput b : f32[3]\ninput one : f32[]\n"
+    "p = aten.exp.default(x)\ng = aten.exp.default(x)\nm = aten.exp.default(x)\nv = aten.exp.default(x)\n"
+    "p2, m2, v2 = aicf.adam_step(p, g, m, v, one, one, lr=0.1) @adam\n"
+    "q = aten.exp.default(x)\ns = aicf.sgd_step(q, g, lr=0.1) @sgd\n"
+    "k = aicf.copy(n)\nt = aicf.step_inc(k)\nt2 = aicf.step_inc(t) @step\n"
+    "y = aten.exp.default(x)\nz = aicf.bias_add(y, b) @bias\n"
+    "c = aten.exp.default(x)\nd = aicf.bias_add(c, b) @later\ne = aten.mul.Tensor(c, d)\n"
+    "f = aicf.bias_add(z, b) @output\n"
+    "h = aicf.bias_add(x, b) @input\n"
+    "i = aten.exp.default(x)\nj = aten.view.default(i, [12])\nl = aicf.bias_add(i, b) @viewed\no = aten.exp.default(j)\n"
+    "output z = z\noutput o = o\n";
+
+static void test_alias_rules(void)
+{
+    npu_graph *g = NULL;
+    npu_diag diag = { 0 };
+    uint32_t num_rules = 0;
+    NPU_ITEM("S2.60");
+    NPU_ITEM("R2.18");
+    NPU_CHECK_STATUS(npu_graph_parse(&g, alias_text, sizeof alias_text - 1, NULL, &diag), NPU_OK);
+    NPU_CHECK_STR(diag.message, "");
+    for (size_t i = 0; g && i < sizeof alias_cases / sizeof alias_cases[0]; i++) {
+        npu_op op = { 0 };
+        for (uint32_t id = 1; id <= npu_graph_num_ops(g); id++) {
+            npu_op each = { id };
+            op = strcmp(npu_op_name(g, each), alias_cases[i].op) == 0 ? each : op;
+        }
+        NPU_CHECK(op.id);
+        NPU_CHECK_STATUS(npu_graph_check_alias(g, op, alias_cases[i].result, alias_cases[i].operand, &diag), alias_cases[i].status);
+    }
+    NPU_CHECK(npu_alias_rules(&num_rules)[0].kind == NPU_AICF_BIAS_ADD && num_rules == 6);
+    npu_graph_destroy(g);
+}
+
+/* The planner does it: on the CPU Adam's temporaries are written where p, m and v are, never where g is. */
+static void test_adam_in_place(void)
+{
+    rig r = rig_start(NULL, 0);
+    npu_graph *g = r.graph;
+    npu_value x = npu_input(g, "x", F32(4, 3)), in[4];
+    npu_op op;
+    uint64_t at[2], size;
+    uint32_t first, last;
+    NPU_ITEM("R2.18");
+    NPU_ITEM("R2.19");
+    for (int i = 0; i < 4; i++) {
+        in[i] = npu_softmax(g, x, i & 1);
+    }
+    op = adam(g, in[0], in[1], in[2], in[3]);
+    for (uint32_t i = 0; i < 3; i++) {
+        npu_output(g, NULL, npu_exp(g, npu_op_result(g, op, i)));
+    }
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    for (uint32_t i = 0; r.program && i < 3; i++) {
+        npu_plan_value_memory(npu_program_plan(r.program), npu_op_result(g, op, i), 0, &at[0], &size, &first, &last);
+        npu_plan_value_memory(npu_program_plan(r.program), in[i ? i + 1 : 0], 0, &at[1], &size, &first, &last);
+        NPU_CHECK_EQ(at[0], at[1]);
+        NPU_CHECK(npu_exec_value_address(r.exec, npu_op_result(g, op, i), 0) ==
+                  npu_exec_value_address(r.exec, in[i ? i + 1 : 0], 0));
+    }
+    NPU_CHECK(!npu_exec_value_address(r.exec, in[0], 7));
+    rig_end(&r);
+}
+
+/* The caller's own memory: p, m and v may be updated where they are; p in the memory of g is an error. */
+static void test_overlap(void)
+{
+    float data[4][12], expected[3][12], one = 1;
+    const char *const names[] = { "p", "g", "m", "v" };
+    rig r = rig_start(NULL, 0);
+    npu_value in[4];
+    npu_op op;
+    NPU_ITEM("R2.18");
+    for (int i = 0; i < 4; i++) {
+        in[i] = npu_input(r.graph, names[i], F32(4, 3));
+        fill(data[i], 12, (uint32_t)i);
+        for (int k = 0; k < 12; k++) {
+            data[i][k] = data[i][k] * data[i][k];
+        }
+    }
+    op = adam(r.graph, in[0], in[1], in[2], in[3]);
+    for (uint32_t i = 0; i < 3; i++) {
+        npu_output(r.graph, NULL, npu_op_result(r.graph, op, i));
+    }
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_exec_set_input(r.exec, "bc1", &one, sizeof one);
+    npu_exec_set_input(r.exec, "bc2", &one, sizeof one);
+    for (uint32_t i = 0; i < 4; i++) {
+        npu_exec_set_input_at(r.exec, i, data[i], sizeof data[i]);
+    }
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        memcpy(expected[i], npu_exec_output(r.exec, i, NULL), sizeof expected[i]);
+    }
+    npu_exec_set_output_at(r.exec, 0, data[1], sizeof data[1]);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_INVALID_ARGUMENT);
+    npu_exec_set_output_at(r.exec, 0, data[0], sizeof data[0]);
+    npu_exec_set_output_at(r.exec, 1, data[2], sizeof data[2]);
+    npu_exec_set_output_at(r.exec, 2, data[3], sizeof data[3]);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    NPU_CHECK(memcmp(data[0], expected[0], sizeof data[0]) == 0 && memcmp(data[2], expected[1], sizeof data[2]) == 0 &&
+              memcmp(data[3], expected[2], sizeof data[3]) == 0);
+    rig_end(&r);
+}
+
+/* Where everything lies: a golden table, the same in every run. */
+static void test_slots(void)
+{
+    rig r = split_rig(1, false);
+    npu_text text = npu_text_make(NULL);
+    NPU_ITEM("S2.53");
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_plan_print_slots(npu_program_plan(r.program), &text);
+    NPU_CHECK_GOLDEN("slots.txt", text.data);
+    npu_text_free(&text);
+    rig_end(&r);
+}
+
 int main(void)
 {
+    NPU_RUN(test_alias_rules);
+    NPU_RUN(test_adam_in_place);
+    NPU_RUN(test_overlap);
+    NPU_RUN(test_slots);
     NPU_RUN(test_replay);
     NPU_RUN(test_no_allocation);
     NPU_RUN(test_capture_out_of_memory);
