@@ -156,6 +156,7 @@ static const char *const every_op[] = {
     "r82 = aten.argmax.default(a, 1, true)\nr83 = aten.softmax.int(a, 1)\nr84 = aten.log_softmax.int(i, -1, f32)\n",
     "r85 = aten.scaled_dot_product_attention.default(a3, a3, a3, is_causal=true, scale=0.25)\n",
     "r86 = aten.embedding.default(table, i)\nr87 = aten.gather.default(a, 1, i)\nr88 = aten.to.dtype(a, bf16)\n",
+    "to1 = aten.to.device(a, 'cpu', f16)\nto2 = aten.to.dtype_layout(a, dtype=f64)\n",
     "r89 = aten._to_copy.default(a, dtype=i32)\nr90 = aten.clone.default(a)\nr91 = aten.contiguous.default(a)\n"
     "r92 = aten.dropout.default(a, 0.5, false)\n",
     "d1 = aicf.add(a, a)\nd2 = aicf.relu(a)\nd3 = aicf.gemm(a, b)\nd4 = aicf.bias_add(a, v3)\n"
