@@ -4329,6 +4329,32 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
 NPU_IR_API void npu_program_destroy(npu_program *program); /* after its execs */
 NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program); /* the plan that runs: rejected groups moved, memory exact */
 
+/* Programs by what they are made from, so that the same graph is compiled once: the text of the graph (ops, attributes, specs,
+   names, constants by content), the address and size of every parameter's data, the backends and the other members
+   of the plan's desc. The cache keeps a graph of its own for each program; parameter data, registry and backends are borrowed
+   until the program is dropped. Of the programs that nobody uses it keeps the last `capacity`. All functions but create and
+   destroy may be called from several threads; one compiles at a time. */
+typedef struct npu_program_cache npu_program_cache;
+typedef struct npu_program_cache_desc {
+    uint32_t capacity;              /* unused programs that are kept, default 16 */
+    const npu_allocator *allocator; /* copied; NULL = NPU_IR_MALLOC */
+    uint32_t _canary;               /* must be 0 */
+} npu_program_cache_desc;
+typedef struct npu_program_cache_stats {
+    uint64_t num_hits, num_misses;
+    uint32_t num_programs, num_used;
+} npu_program_cache_stats;
+/* Errors: INVALID_ARGUMENT (canary), NO_MEMORY, BACKEND (no mutex). */
+NPU_IR_API npu_status npu_program_cache_create(npu_program_cache **out, const npu_program_cache_desc *desc);
+NPU_IR_API void npu_program_cache_destroy(npu_program_cache *cache); /* after all programs were released; NULL is fine */
+/* The program for a graph and a plan, made if there is none; release it after its execs. Errors: those of npu_plan_create
+   and npu_program_create; nothing is kept then. */
+NPU_IR_API npu_status npu_program_cache_get(npu_program_cache *cache, npu_program **out, const npu_graph *g,
+                                            const npu_plan_desc *desc, npu_diag *diag);
+NPU_IR_API void npu_program_cache_release(npu_program_cache *cache, npu_program *program);
+NPU_IR_API void npu_program_cache_clear(npu_program_cache *cache); /* drops what nobody uses */
+NPU_IR_API npu_program_cache_stats npu_program_cache_count(npu_program_cache *cache);
+
 typedef struct npu_exec_desc {
     const npu_parallel *parallel; /* borrowed; NULL = serial */
     /* Called before each step; false cancels the run with NPU_ERR_CANCELLED. */
@@ -29403,6 +29429,251 @@ NPU_IR_API void npu_program_destroy(npu_program *p)
 }
 
 NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program) { return program->plan; }
+
+/* ---- cache of programs ---- */
+
+typedef struct npu__cached {
+    npu_text key;
+    npu_graph *graph;
+    npu_program *program;
+    uint32_t num_users;
+    uint64_t last_use;  /* count of calls */
+} npu__cached;
+
+struct npu_program_cache {
+    npu_allocator allocator;
+    uint32_t capacity;
+    uint64_t num_calls;
+    npu_program_cache_stats stats;
+    NPU__ARRAY(npu__cached, entries);
+#ifndef NPU_IR_NO_THREADS
+    pthread_mutex_t lock;
+#endif
+};
+
+#ifndef NPU_IR_NO_THREADS
+static bool npu__cache_init(npu_program_cache *c) { return pthread_mutex_init(&c->lock, NULL) == 0; }
+static void npu__cache_end(npu_program_cache *c) { pthread_mutex_destroy(&c->lock); }
+static void npu__cache_lock(npu_program_cache *c) { pthread_mutex_lock(&c->lock); }
+static void npu__cache_unlock(npu_program_cache *c) { pthread_mutex_unlock(&c->lock); }
+#else
+static bool npu__cache_init(npu_program_cache *c) { return c != NULL; }
+static void npu__cache_end(npu_program_cache *c) { (void)c; }
+static void npu__cache_lock(npu_program_cache *c) { (void)c; }
+static void npu__cache_unlock(npu_program_cache *c) { (void)c; }
+#endif
+
+NPU_IR_API npu_status npu_program_cache_create(npu_program_cache **out, const npu_program_cache_desc *desc)
+{
+    npu_allocator a = npu__allocator(desc ? desc->allocator : NULL);
+    npu_program_cache *c;
+    *out = NULL;
+    if (desc && desc->_canary) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    c = (npu_program_cache *)npu__alloc_zero(&a, sizeof *c);
+    if (!c) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    if (!npu__cache_init(c)) {
+        npu__free(&a, c, sizeof *c);
+        return NPU_ERR_BACKEND;
+    }
+    c->allocator = a;
+    c->capacity = desc && desc->capacity ? desc->capacity : 16;
+    *out = c;
+    return NPU_OK;
+}
+
+static void npu__cache_drop(npu_program_cache *c, uint32_t i)
+{
+    npu__cached *e = &c->entries[i];
+    npu_program_destroy(e->program);
+    npu_graph_destroy(e->graph);
+    npu_text_free(&e->key);
+    *e = c->entries[--c->num_entries];
+}
+
+/* Drops unused programs, the longest unused first, until at most `keep` are left. */
+static void npu__cache_trim(npu_program_cache *c, uint32_t keep)
+{
+    for (;;) {
+        uint32_t unused = 0, oldest = 0;
+        for (uint32_t i = 0; i < c->num_entries; i++) {
+            if (c->entries[i].num_users == 0) {
+                oldest = unused == 0 || c->entries[i].last_use < c->entries[oldest].last_use ? i : oldest;
+                unused++;
+            }
+        }
+        if (unused <= keep) {
+            return;
+        }
+        npu__cache_drop(c, oldest);
+    }
+}
+
+NPU_IR_API void npu_program_cache_destroy(npu_program_cache *c)
+{
+    npu_allocator a;
+    if (!c) {
+        return;
+    }
+    a = c->allocator;
+    while (c->num_entries) {
+        npu__cache_drop(c, c->num_entries - 1);
+    }
+    NPU__RELEASE(c, entries);
+    npu__cache_end(c);
+    npu__free(&a, c, sizeof *c);
+}
+
+/* What a program depends on beside the text of its graph. */
+static npu_status npu__cache_key(const npu_graph *g, const npu_plan_desc *d, npu_text *key)
+{
+    npu_status status = npu_graph_print(g, key);
+    for (uint32_t i = 1; i < g->num_values; i++) {
+        const npu__data *data = &g->data[g->values[i].data];
+        if (g->values[i].role == NPU_ROLE_PARAM) {
+            npu_text_append(key, (const char *)&data->data, sizeof data->data);
+            npu_text_append(key, (const char *)&data->size, sizeof data->size);
+        }
+    }
+    npu_text_append(key, (const char *)&g->registry, g->owns_registry ? 0 : sizeof g->registry);
+    npu_text_append(key, (const char *)d->backends, d->num_backends * sizeof *d->backends);
+    npu_text_append(key, (const char *)&d->override, sizeof d->override);
+    npu_text_append(key, (const char *)&d->override_ctx, sizeof d->override_ctx);
+    for (uint32_t i = 0; i < d->num_force_last; i++) {
+        npu_text_printf(key, "\n%s", d->force_last[i]);
+    }
+    npu_text_printf(key, "\n%u %u %llu %d %d", (unsigned)d->min_group_ops, (unsigned)d->max_groups,
+                    (unsigned long long)d->max_transfer_bytes, d->no_fallback, d->no_inplace);
+    return status ? status : key->status;
+}
+
+/* A graph of the cache's own: parsed from the text, with the parameters' data, whose ids are the same. */
+static npu_status npu__cache_graph(npu_program_cache *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    npu_graph_desc desc;
+    npu_text text = npu_text_make(&c->allocator);
+    npu_status status = npu_graph_print(g, &text);
+    memset(&desc, 0, sizeof desc);
+    desc.registry = g->owns_registry ? NULL : g->registry;
+    desc.allocator = &c->allocator;
+    status = status ? status : npu_graph_parse(out, text.data, text.len, &desc, diag);
+    for (uint32_t i = 1; i < g->num_values && status == NPU_OK; i++) {
+        const npu__data *data = &g->data[g->values[i].data];
+        if (g->values[i].role == NPU_ROLE_PARAM && data->data) {
+            status = npu__data_set(*out, i, data->data, data->size);
+        }
+    }
+    npu_text_free(&text);
+    return status;
+}
+
+static npu_status npu__cache_make(npu_program_cache *c, npu__cached *e, const npu_graph *g, const npu_plan_desc *given,
+                                  npu_diag *diag)
+{
+    npu_plan_desc desc = *given;
+    npu_plan *plan = NULL;
+    npu_status status = npu__cache_graph(c, &e->graph, g, diag);
+    desc.allocator = &c->allocator;
+    status = status ? status : npu_plan_create(&plan, e->graph, &desc, diag);
+    status = status ? status : npu_program_create(&e->program, plan, diag);
+    npu_plan_destroy(plan);
+    return status;
+}
+
+static npu__cached *npu__cache_find(npu_program_cache *c, const npu_text *key)
+{
+    for (uint32_t i = 0; i < c->num_entries; i++) {
+        const npu_text *other = &c->entries[i].key;
+        if (other->len == key->len && memcmp(other->data, key->data, key->len) == 0) {
+            return &c->entries[i];
+        }
+    }
+    return NULL;
+}
+
+static npu_status npu__cache_get(npu_program_cache *c, npu_program **out, const npu_graph *g, const npu_plan_desc *desc,
+                                 npu_diag *diag)
+{
+    npu__cached fresh, *e;
+    npu_status status;
+    memset(&fresh, 0, sizeof fresh);
+    fresh.key = npu_text_make(&c->allocator);
+    status = npu__cache_key(g, desc, &fresh.key);
+    e = status ? NULL : npu__cache_find(c, &fresh.key);
+    if (status == NPU_OK && !e) {
+        status = NPU__RESERVE(c, entries, 1) ? npu__cache_make(c, &fresh, g, desc, diag) : NPU_ERR_NO_MEMORY;
+        if (status == NPU_OK) {
+            e = &c->entries[c->num_entries++];
+            *e = fresh;
+            fresh.key = npu_text_make(&c->allocator);
+        }
+        c->stats.num_misses += status == NPU_OK;
+    } else {
+        c->stats.num_hits += e != NULL;
+    }
+    npu_text_free(&fresh.key);
+    if (status) {
+        npu_graph_destroy(fresh.graph);
+        return npu__fail(diag, status, "program cache: %s", npu_status_text(status));
+    }
+    e->num_users++;
+    e->last_use = ++c->num_calls;
+    *out = e->program;
+    npu__cache_trim(c, c->capacity);
+    return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_program_cache_get(npu_program_cache *c, npu_program **out, const npu_graph *g,
+                                            const npu_plan_desc *desc, npu_diag *diag)
+{
+    npu_diag local;
+    npu_status status;
+    *out = NULL;
+    diag = diag ? diag : &local;
+    memset(diag, 0, sizeof *diag);
+    if (!c || !g || g->diag.status || !desc || !desc->backends || desc->_canary) {
+        return npu__fail(diag, g && g->diag.status ? NPU_ERR_GRAPH : NPU_ERR_INVALID_ARGUMENT,
+                         "program cache: needs a cache, a graph that has not failed, and a desc with backends");
+    }
+    npu__cache_lock(c);
+    status = npu__cache_get(c, out, g, desc, diag);
+    npu__cache_unlock(c);
+    return status;
+}
+
+NPU_IR_API void npu_program_cache_release(npu_program_cache *c, npu_program *program)
+{
+    npu__cache_lock(c);
+    for (uint32_t i = 0; i < c->num_entries; i++) {
+        npu__cached *e = &c->entries[i];
+        e->num_users -= e->program == program && e->num_users > 0;
+    }
+    npu__cache_trim(c, c->capacity);
+    npu__cache_unlock(c);
+}
+
+NPU_IR_API void npu_program_cache_clear(npu_program_cache *c)
+{
+    npu__cache_lock(c);
+    npu__cache_trim(c, 0);
+    npu__cache_unlock(c);
+}
+
+NPU_IR_API npu_program_cache_stats npu_program_cache_count(npu_program_cache *c)
+{
+    npu_program_cache_stats stats;
+    npu__cache_lock(c);
+    stats = c->stats;
+    stats.num_programs = c->num_entries;
+    for (uint32_t i = 0; i < c->num_entries; i++) {
+        stats.num_used += c->entries[i].num_users > 0;
+    }
+    npu__cache_unlock(c);
+    return stats;
+}
 
 /* ---- exec ---- */
 

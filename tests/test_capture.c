@@ -377,8 +377,158 @@ static void test_slots(void)
     rig_end(&r);
 }
 
+/* ---- the cache ---- */
+
+static npu_graph *scaled(double factor, const float *w)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value p = npu_param(g, "w", F32(4));
+    npu_param_bind(g, "w", w, 4 * sizeof *w);
+    npu_output(g, "y", npu_mul(g, npu_add(g, npu_input(g, "x", F32(4)), p), npu_number(g, npu_scalar_float(factor))));
+    return g;
+}
+
+static float run_first(npu_program *program)
+{
+    float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
+    npu_exec *exec = NULL;
+    NPU_CHECK_STATUS(npu_exec_create(&exec, program, NULL, NULL), NPU_OK);
+    npu_exec_set_input(exec, "x", x, sizeof x);
+    npu_exec_set_output(exec, "y", y, sizeof y);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    npu_exec_destroy(exec);
+    return y[0];
+}
+
+/* The same graph built twice is compiled once; another number, other weights or another plan is another program. The graphs
+   may go before the programs. */
+static void test_cache(void)
+{
+    static const float w[2][4] = { { 1, 1, 1, 1 }, { 2, 2, 2, 2 } };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_program_cache_desc cache_desc = { 0 };
+    npu_alloc_counter counter = { 0 };
+    npu_allocator a = npu_counting_allocator(&counter);
+    npu_program_cache *cache = NULL;
+    npu_plan_desc desc = { 0 };
+    npu_program *programs[5] = { NULL };
+    npu_program_cache_stats stats;
+    NPU_ITEM("S2.59");
+    cache_desc.allocator = &a;
+    cache_desc.capacity = 2;
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    NPU_CHECK_STATUS(npu_program_cache_create(&cache, &cache_desc), NPU_OK);
+    for (int i = 0; i < 5; i++) {
+        npu_graph *g = scaled(i == 2 ? 3 : 2, w[i == 3]);
+        desc.no_inplace = i == 4;
+        NPU_CHECK_STATUS(npu_program_cache_get(cache, &programs[i], g, &desc, NULL), NPU_OK);
+        npu_graph_destroy(g);
+    }
+    NPU_CHECK(programs[0] == programs[1] && programs[0] != programs[2] && programs[0] != programs[3] && programs[0] != programs[4]);
+    NPU_CHECK_NEAR(run_first(programs[1]), 4, 0);
+    NPU_CHECK_NEAR(run_first(programs[2]), 6, 0);
+    NPU_CHECK_NEAR(run_first(programs[3]), 6, 0);
+    stats = npu_program_cache_count(cache);
+    NPU_CHECK(stats.num_hits == 1 && stats.num_misses == 4 && stats.num_programs == 4 && stats.num_used == 4);
+    for (int i = 0; i < 5; i++) {
+        npu_program_cache_release(cache, programs[i]);
+        stats = npu_program_cache_count(cache);
+        NPU_CHECK_EQ(stats.num_programs, i < 3 ? 4 : 6 - i); /* 0 and 1 are one program; two unused ones stay */
+    }
+    npu_program_cache_clear(cache);
+    NPU_CHECK_EQ(npu_program_cache_count(cache).num_programs, 0);
+    npu_program_cache_destroy(cache);
+    npu_program_cache_destroy(NULL);
+    NPU_CHECK_EQ(counter.live_bytes, 0);
+}
+
+static void test_cache_failures(void)
+{
+    static const float w[4] = { 1, 2, 3, 4 };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_program_cache_desc cache_desc = { 0 };
+    npu_alloc_counter counter = { 0 };
+    npu_allocator a = npu_counting_allocator(&counter);
+    npu_program_cache *cache = NULL;
+    npu_plan_desc desc = { 0 };
+    npu_program *program = NULL;
+    npu_graph *g = scaled(2, w), *bare = npu_graph_create(NULL);
+    npu_status status = NPU_ERR_NO_MEMORY;
+    cache_desc._canary = 1;
+    NPU_CHECK_STATUS(npu_program_cache_create(&cache, &cache_desc), NPU_ERR_INVALID_ARGUMENT);
+    cache_desc._canary = 0;
+    cache_desc.allocator = &a;
+    NPU_CHECK_STATUS(npu_program_cache_create(&cache, &cache_desc), NPU_OK);
+    NPU_CHECK_STATUS(npu_program_cache_get(cache, &program, g, &desc, NULL), NPU_ERR_INVALID_ARGUMENT);
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    npu_output(bare, "y", npu_param(bare, "w", F32(4)));
+    npu_output(bare, "z", npu_neg(bare, npu_param(bare, "w", F32(4))));
+    NPU_CHECK_STATUS(npu_program_cache_get(cache, &program, bare, &desc, NULL), NPU_ERR_MISSING_WEIGHT);
+    NPU_CHECK(!program && npu_program_cache_count(cache).num_programs == 0);
+    for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 100000; n++) {
+        counter.num_calls = 0;
+        counter.fail_at = n;
+        status = npu_program_cache_get(cache, &program, g, &desc, NULL);
+        NPU_CHECK_EQ(npu_program_cache_count(cache).num_programs, status == NPU_OK);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+    npu_program_cache_destroy(cache);
+    npu_graph_destroy(bare);
+    npu_graph_destroy(g);
+    NPU_CHECK_EQ(counter.live_bytes, 0);
+}
+
+/* Threads that ask for the same and for different programs at once. */
+typedef struct asking {
+    npu_program_cache *cache;
+    npu_graph *graphs[3];
+} asking;
+
+static void ask(void *arg, uint32_t part, uint32_t parts)
+{
+    asking *q = (asking *)arg;
+    const npu_backend *cpu = npu_ref_backend();
+    npu_plan_desc desc = { 0 };
+    (void)parts;
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    for (uint32_t k = 0; k < 20; k++) {
+        npu_program *program = NULL;
+        if (npu_program_cache_get(q->cache, &program, q->graphs[(part + k) % 3], &desc, NULL) == NPU_OK) {
+            npu_program_cache_release(q->cache, program);
+        }
+    }
+}
+
+static void test_cache_threads(void)
+{
+    static const float w[4] = { 1, 2, 3, 4 };
+    npu_parallel *threads = NULL;
+    asking q;
+    NPU_ITEM("S2.59");
+    NPU_CHECK_STATUS(npu_program_cache_create(&q.cache, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, 4, NULL), NPU_OK);
+    for (int i = 0; i < 3; i++) {
+        q.graphs[i] = scaled(i, w);
+    }
+    threads->run(threads->ctx, ask, &q, 8);
+    NPU_CHECK_EQ(npu_program_cache_count(q.cache).num_misses, 3);
+    NPU_CHECK_EQ(npu_program_cache_count(q.cache).num_hits, 157);
+    NPU_CHECK_EQ(npu_program_cache_count(q.cache).num_used, 0);
+    npu_threads_destroy(threads);
+    npu_program_cache_destroy(q.cache);
+    for (int i = 0; i < 3; i++) {
+        npu_graph_destroy(q.graphs[i]);
+    }
+}
+
 int main(void)
 {
+    NPU_RUN(test_cache);
+    NPU_RUN(test_cache_failures);
+    NPU_RUN(test_cache_threads);
     NPU_RUN(test_alias_rules);
     NPU_RUN(test_adam_in_place);
     NPU_RUN(test_overlap);
