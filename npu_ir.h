@@ -404,7 +404,7 @@ typedef struct npu_spec {
     uint8_t space;   /* npu_space */
     uint8_t _reserved[3];
     int64_t dims[NPU_MAX_RANK]; /* elements; >= 0, NPU_DYNAMIC_DIM, or a symbol below -1; 0 past rank */
-    int64_t offset;             /* bytes from the start of `space`, meaningful where space is not DEFAULT; a tile may be NPU_UNPLACED */
+    int64_t offset;             /* bytes from the start of `space`, where space is not DEFAULT; or NPU_UNPLACED */
     const npu_quant *quant;     /* NULL = not quantised */
 } npu_spec;
 
@@ -694,8 +694,9 @@ static inline npu_arg npu_arg_graph(const char *name, uint32_t index)
    schema argument, defaults filled in. */
 typedef struct npu_bound_arg {
     const char *name;     /* of the schema */
-    uint32_t form;        /* npu_arg_form; NONE = an absent optional; a Scalar is INT, FLOAT, BOOL, or TENSOR: fed by a value */
-    uint32_t first;       /* TENSOR(S), and what values feed: index of the first operand in npu_op_info.in; see npu_op_fed */
+    /* npu_arg_form; NONE = an absent optional; a Scalar is INT, FLOAT, BOOL, or TENSOR: fed by a value */
+    uint32_t form;
+    uint32_t first;       /* TENSOR(S), what values feed: index of the first operand in npu_op_info.in */
     uint32_t count;       /* TENSORS and other lists, STR: elements; INT: 1 = fed by a value */
     int64_t i;            /* INT, BOOL, DTYPE; for FLOAT the truncated value */
     double f;             /* FLOAT; for INT and BOOL the same number */
@@ -2625,13 +2626,16 @@ typedef struct npu_op_table {
       "to another dtype; mode 0 as C, 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd")
 
 /* ---- block: tile ops of the operator document; see >>tiles ----
-   Data moves explicitly: load brings part of a tensor into the unified buffer (or L1), store takes it back, move goes
-   between on-chip memories (target_memory is an npu_space). Offsets are elements; each may come from a register. */
+   Data moves explicitly: load brings part of a tensor into the unified buffer (or L1), store takes it back,
+   move goes between on-chip memories (target_memory is an npu_space). Offsets are elements; each may come
+   from a register. */
 #define NPU_IR_OPS_BLOCK_MEMORY(X)                                                                           \
-    X(0x0001, NPU_BLOCK_GET_BLOCK_IDX, NPU_NO_KERNEL, npu__type_block_index, "get_block_idx() -> Scalar", "the number of this block, from 0") \
-    X(0x0002, NPU_BLOCK_GET_BLOCK_NUM, NPU_NO_KERNEL, npu__type_block_index, "get_block_num() -> Scalar", "how many blocks the launch has") \
+    X(0x0001, NPU_BLOCK_GET_BLOCK_IDX, NPU_NO_KERNEL, npu__type_block_index,                                 \
+      "get_block_idx() -> Scalar", "the number of this block, from 0")                                       \
+    X(0x0002, NPU_BLOCK_GET_BLOCK_NUM, NPU_NO_KERNEL, npu__type_block_index,                                 \
+      "get_block_num() -> Scalar", "how many blocks the launch has")                                         \
     X(0x0003, NPU_BLOCK_CREATE_TILE, 0, npu__type_tile_create,                                               \
-      "create_tile(int[] shape, *, ScalarType dtype, int target_memory=2) -> Tile", "a tile that nothing has written") \
+      "create_tile(int[] shape, *, ScalarType dtype, int target_memory=2) -> Tile", "a tile not yet written") \
     X(0x0004, NPU_BLOCK_FULL, 0, npu__type_tile_create,                                                      \
       "full(int[] shape, Scalar value, *, ScalarType dtype) -> Tile", "a tile of one number")                \
     X(0x0005, NPU_BLOCK_LOAD, NPU_EFFECT, npu__type_tile_load,                                               \
@@ -2642,8 +2646,9 @@ typedef struct npu_op_table {
       "a tile into part of a tensor, which is the result")                                                   \
     X(0x0007, NPU_BLOCK_MOVE, 0, npu__type_tile_move,                                                        \
       "move(Tile tile, *, int target_memory, bool transpose=False) -> Tile", "to another on-chip memory")    \
-    X(0x0008, NPU_BLOCK_UB_COPY, 0, npu__type_tile_same, "ub_copy(Tile tile) -> Tile", "a copy in the unified buffer") \
-    X(0x0009, NPU_BLOCK_RESHAPE, NPU_NO_KERNEL, npu__type_tile_reshape,                                                  \
+    X(0x0008, NPU_BLOCK_UB_COPY, 0, npu__type_tile_same,                                                     \
+      "ub_copy(Tile tile) -> Tile", "a copy in the unified buffer")                                          \
+    X(0x0009, NPU_BLOCK_RESHAPE, NPU_NO_KERNEL, npu__type_tile_reshape,                                      \
       "reshape(Tile tile, int[] shape) -> Tile", "the same memory under other dims")                         \
     X(0x000a, NPU_BLOCK_TRANSPOSE, 0, npu__type_tile_transpose,                                              \
       "transpose(Tile tile, int axis1, int axis2) -> Tile", "two dims swapped")                              \
@@ -2655,18 +2660,24 @@ typedef struct npu_op_table {
     X(0x0010, NPU_BLOCK_ADD, 0, npu__type_tensor_binary, "add(Tile lhs, Tile rhs) -> Tile", "lhs + rhs")     \
     X(0x0011, NPU_BLOCK_SUB, 0, npu__type_tensor_binary, "sub(Tile lhs, Tile rhs) -> Tile", "lhs - rhs")     \
     X(0x0012, NPU_BLOCK_MUL, 0, npu__type_tensor_binary, "mul(Tile lhs, Tile rhs) -> Tile", "lhs rhs")       \
-    X(0x0013, NPU_BLOCK_DIV, 0, npu__type_tensor_binary, "div(Tile lhs, Tile rhs) -> Tile", "lhs / rhs; integers truncate") \
-    X(0x0014, NPU_BLOCK_MAXIMUM, 0, npu__type_tensor_binary, "maximum(Tile lhs, Tile rhs) -> Tile", "the larger of lhs and rhs") \
-    X(0x0015, NPU_BLOCK_MINIMUM, 0, npu__type_tensor_binary, "minimum(Tile lhs, Tile rhs) -> Tile", "the smaller of lhs and rhs") \
+    X(0x0013, NPU_BLOCK_DIV, 0, npu__type_tensor_binary,                                                     \
+      "div(Tile lhs, Tile rhs) -> Tile", "lhs / rhs; integers truncate")                                     \
+    X(0x0014, NPU_BLOCK_MAXIMUM, 0, npu__type_tensor_binary,                                                 \
+      "maximum(Tile lhs, Tile rhs) -> Tile", "the larger of lhs and rhs")                                    \
+    X(0x0015, NPU_BLOCK_MINIMUM, 0, npu__type_tensor_binary,                                                 \
+      "minimum(Tile lhs, Tile rhs) -> Tile", "the smaller of lhs and rhs")                                   \
     X(0x0016, NPU_BLOCK_CMP, 0, npu__type_tile_compare,                                                      \
       "cmp(Tile lhs, Tile rhs, *, int cmp_type) -> Tile",                                                    \
       "1 where it holds, else 0; cmp_type 0 ==, 1 !=, 2 <, 3 <=, 4 >, 5 >=")                                 \
     X(0x0020, NPU_BLOCK_ADDS, 0, npu__type_tile_scalar, "adds(Tile lhs, Scalar rhs) -> Tile", "lhs + rhs")   \
     X(0x0021, NPU_BLOCK_SUBS, 0, npu__type_tile_scalar, "subs(Tile lhs, Scalar rhs) -> Tile", "lhs - rhs")   \
     X(0x0022, NPU_BLOCK_MULS, 0, npu__type_tile_scalar, "muls(Tile lhs, Scalar rhs) -> Tile", "lhs rhs")     \
-    X(0x0023, NPU_BLOCK_DIVS, 0, npu__type_tile_scalar, "divs(Tile lhs, Scalar rhs) -> Tile", "lhs / rhs; integers truncate") \
-    X(0x0024, NPU_BLOCK_MAXIMUMS, 0, npu__type_tile_scalar, "maximums(Tile lhs, Scalar rhs) -> Tile", "the larger of lhs and rhs") \
-    X(0x0025, NPU_BLOCK_MINIMUMS, 0, npu__type_tile_scalar, "minimums(Tile lhs, Scalar rhs) -> Tile", "the smaller of lhs and rhs") \
+    X(0x0023, NPU_BLOCK_DIVS, 0, npu__type_tile_scalar,                                                      \
+      "divs(Tile lhs, Scalar rhs) -> Tile", "lhs / rhs; integers truncate")                                  \
+    X(0x0024, NPU_BLOCK_MAXIMUMS, 0, npu__type_tile_scalar,                                                  \
+      "maximums(Tile lhs, Scalar rhs) -> Tile", "the larger of lhs and rhs")                                 \
+    X(0x0025, NPU_BLOCK_MINIMUMS, 0, npu__type_tile_scalar,                                                  \
+      "minimums(Tile lhs, Scalar rhs) -> Tile", "the smaller of lhs and rhs")                                \
     X(0x0026, NPU_BLOCK_CMPS, 0, npu__type_tile_compare,                                                     \
       "cmps(Tile lhs, Scalar rhs, *, int cmp_type) -> Tile", "1 where it holds, else 0; cmp_type as in cmp") \
     X(0x0030, NPU_BLOCK_SQRT, 0, npu__type_tile_same, "sqrt(Tile tile) -> Tile", "square root")              \
@@ -2676,14 +2687,16 @@ typedef struct npu_op_table {
     X(0x0034, NPU_BLOCK_NEG, 0, npu__type_tile_same, "neg(Tile tile) -> Tile", "- it")                       \
     X(0x0035, NPU_BLOCK_ABS, 0, npu__type_tile_same, "abs(Tile tile) -> Tile", "its magnitude")              \
     X(0x0036, NPU_BLOCK_RECIP, 0, npu__type_tile_same, "recip(Tile tile) -> Tile", "1 / it")                 \
-    X(0x0037, NPU_BLOCK_RELU, 0, npu__type_tile_same, "relu(Tile tile) -> Tile", "it, or 0 where it is negative") \
+    X(0x0037, NPU_BLOCK_RELU, 0, npu__type_tile_same,                                                        \
+      "relu(Tile tile) -> Tile", "it, or 0 where it is negative")                                            \
     X(0x0040, NPU_BLOCK_CAST, 0, npu__type_tile_cast,                                                        \
       "cast(Tile tile, *, ScalarType target_type, int mode=2) -> Tile",                                      \
       "to another dtype; mode 0 none, 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd")
 
 #define NPU_IR_OPS_BLOCK_REDUCTION(X)                                                                        \
     X(0x0050, NPU_BLOCK_SUM, 0, npu__type_tile_reduce,                                                       \
-      "sum(Tile tile, *, int axis, bool keepdim=False) -> Tile", "sum along an axis; a register where no dim is left") \
+      "sum(Tile tile, *, int axis, bool keepdim=False) -> Tile",                                             \
+      "sum along an axis; a register where no dim is left")                                                  \
     X(0x0051, NPU_BLOCK_MAX, 0, npu__type_tile_reduce,                                                       \
       "max(Tile tile, *, int axis, bool keepdim=False) -> Tile", "maximum along an axis")                    \
     X(0x0052, NPU_BLOCK_MIN, 0, npu__type_tile_reduce,                                                       \
@@ -2699,17 +2712,26 @@ typedef struct npu_op_table {
 #define NPU_IR_OPS_BLOCK_BROADCAST(X)                                                                        \
     X(0x0060, NPU_BLOCK_ROW_EXPAND, 0, npu__type_tile_expand,                                                \
       "row_expand(Tile target, Tile row_vec) -> Tile", "row_vec under the dims of target")                   \
-    X(0x0061, NPU_BLOCK_ROW_EXPAND_ADD, 0, npu__type_tile_expand, "row_expand_add(Tile tile, Tile row_vec) -> Tile", "tile + row_vec") \
-    X(0x0062, NPU_BLOCK_ROW_EXPAND_SUB, 0, npu__type_tile_expand, "row_expand_sub(Tile tile, Tile row_vec) -> Tile", "tile - row_vec") \
-    X(0x0063, NPU_BLOCK_ROW_EXPAND_MUL, 0, npu__type_tile_expand, "row_expand_mul(Tile tile, Tile row_vec) -> Tile", "tile row_vec") \
-    X(0x0064, NPU_BLOCK_ROW_EXPAND_DIV, 0, npu__type_tile_expand, "row_expand_div(Tile tile, Tile row_vec) -> Tile", "tile / row_vec") \
+    X(0x0061, NPU_BLOCK_ROW_EXPAND_ADD, 0, npu__type_tile_expand,                                            \
+      "row_expand_add(Tile tile, Tile row_vec) -> Tile", "tile + row_vec")                                   \
+    X(0x0062, NPU_BLOCK_ROW_EXPAND_SUB, 0, npu__type_tile_expand,                                            \
+      "row_expand_sub(Tile tile, Tile row_vec) -> Tile", "tile - row_vec")                                   \
+    X(0x0063, NPU_BLOCK_ROW_EXPAND_MUL, 0, npu__type_tile_expand,                                            \
+      "row_expand_mul(Tile tile, Tile row_vec) -> Tile", "tile row_vec")                                     \
+    X(0x0064, NPU_BLOCK_ROW_EXPAND_DIV, 0, npu__type_tile_expand,                                            \
+      "row_expand_div(Tile tile, Tile row_vec) -> Tile", "tile / row_vec")                                   \
     X(0x0068, NPU_BLOCK_COL_EXPAND, 0, npu__type_tile_expand,                                                \
       "col_expand(Tile target, Tile col_tile) -> Tile", "col_tile under the dims of target")                 \
-    X(0x0069, NPU_BLOCK_COL_EXPAND_ADD, 0, npu__type_tile_expand, "col_expand_add(Tile target, Tile col_tile) -> Tile", "target + col_tile") \
-    X(0x006a, NPU_BLOCK_COL_EXPAND_SUB, 0, npu__type_tile_expand, "col_expand_sub(Tile target, Tile col_tile) -> Tile", "target - col_tile") \
-    X(0x006b, NPU_BLOCK_COL_EXPAND_MUL, 0, npu__type_tile_expand, "col_expand_mul(Tile target, Tile col_tile) -> Tile", "target col_tile") \
-    X(0x006c, NPU_BLOCK_COL_EXPAND_DIV, 0, npu__type_tile_expand, "col_expand_div(Tile target, Tile col_tile) -> Tile", "target / col_tile") \
-    X(0x0070, NPU_BLOCK_EXPANDS, 0, npu__type_tile_expands, "expands(Tile target, Scalar scalar) -> Tile", "scalar under the dims of target")
+    X(0x0069, NPU_BLOCK_COL_EXPAND_ADD, 0, npu__type_tile_expand,                                            \
+      "col_expand_add(Tile target, Tile col_tile) -> Tile", "target + col_tile")                             \
+    X(0x006a, NPU_BLOCK_COL_EXPAND_SUB, 0, npu__type_tile_expand,                                            \
+      "col_expand_sub(Tile target, Tile col_tile) -> Tile", "target - col_tile")                             \
+    X(0x006b, NPU_BLOCK_COL_EXPAND_MUL, 0, npu__type_tile_expand,                                            \
+      "col_expand_mul(Tile target, Tile col_tile) -> Tile", "target col_tile")                               \
+    X(0x006c, NPU_BLOCK_COL_EXPAND_DIV, 0, npu__type_tile_expand,                                            \
+      "col_expand_div(Tile target, Tile col_tile) -> Tile", "target / col_tile")                             \
+    X(0x0070, NPU_BLOCK_EXPANDS, 0, npu__type_tile_expands,                                                  \
+      "expands(Tile target, Scalar scalar) -> Tile", "scalar under the dims of target")
 
 #define NPU_IR_OPS_BLOCK_MATRIX(X)                                                                           \
     X(0x0080, NPU_BLOCK_MATMUL, 0, npu__type_tile_matmul,                                                    \
@@ -2719,26 +2741,38 @@ typedef struct npu_op_table {
 
 /* ---- system: order between the pipes of a core; see >>tiles ---- */
 #define NPU_IR_OPS_SYSTEM(X)                                                                                 \
-    X(0x0001, NPU_SYSTEM_BAR_ALL, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing, "bar_all() -> ()", "all pipes finish what was issued before it") \
-    X(0x0002, NPU_SYSTEM_BAR_V, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing, "bar_v() -> ()", "the vector unit finishes its earlier ops") \
-    X(0x0003, NPU_SYSTEM_BAR_M, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing, "bar_m() -> ()", "the matrix unit finishes its earlier ops") \
-    X(0x0004, NPU_SYSTEM_SYNC_SRC, NPU_EFFECT | NPU_NO_KERNEL, npu__type_flag,                                               \
-      "sync_src(*, Pipe set_pipe, Pipe wait_pipe, int event_id) -> ()", "set_pipe sets a flag when its earlier ops are done") \
-    X(0x0005, NPU_SYSTEM_SYNC_DST, NPU_EFFECT | NPU_NO_KERNEL, npu__type_flag,                                               \
-      "sync_dst(*, Pipe set_pipe, Pipe wait_pipe, int event_id) -> ()", "wait_pipe waits for that flag and clears it")
+    X(0x0001, NPU_SYSTEM_BAR_ALL, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing,                             \
+      "bar_all() -> ()", "all pipes finish what was issued before it")                                       \
+    X(0x0002, NPU_SYSTEM_BAR_V, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing,                               \
+      "bar_v() -> ()", "the vector unit finishes its earlier ops")                                           \
+    X(0x0003, NPU_SYSTEM_BAR_M, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing,                               \
+      "bar_m() -> ()", "the matrix unit finishes its earlier ops")                                           \
+    X(0x0004, NPU_SYSTEM_SYNC_SRC, NPU_EFFECT | NPU_NO_KERNEL, npu__type_flag,                               \
+      "sync_src(*, Pipe set_pipe, Pipe wait_pipe, int event_id) -> ()",                                      \
+      "set_pipe sets a flag when its earlier ops are done")                                                  \
+    X(0x0005, NPU_SYSTEM_SYNC_DST, NPU_EFFECT | NPU_NO_KERNEL, npu__type_flag,                               \
+      "sync_dst(*, Pipe set_pipe, Pipe wait_pipe, int event_id) -> ()",                                      \
+      "wait_pipe waits for that flag and clears it")
 
 /* ---- arith: integers in registers, such as block numbers. Both operands have one dtype; results wrap; u64 counts as
    signed where that matters. ---- */
 #define NPU_IR_OPS_ARITH_INTEGER(X)                                                                          \
     X(0x0100, NPU_ARITH_CONSTANT, 0, npu__type_register_constant,                                            \
       "constant(*, Scalar value, ScalarType dtype) -> Tensor", "a number in a register")                     \
-    X(0x0101, NPU_ARITH_ADDI, 0, npu__type_register_integer, "addi(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs") \
-    X(0x0102, NPU_ARITH_SUBI, 0, npu__type_register_integer, "subi(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs") \
-    X(0x0103, NPU_ARITH_MULI, 0, npu__type_register_integer, "muli(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs") \
-    X(0x0104, NPU_ARITH_DIVSI, 0, npu__type_register_integer, "divsi(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs, truncated") \
-    X(0x0105, NPU_ARITH_REMSI, 0, npu__type_register_integer, "remsi(Tensor lhs, Tensor rhs) -> Tensor", "what divsi leaves, with the sign of lhs") \
-    X(0x0106, NPU_ARITH_MINSI, 0, npu__type_register_integer, "minsi(Tensor lhs, Tensor rhs) -> Tensor", "the smaller of lhs and rhs") \
-    X(0x0107, NPU_ARITH_MAXSI, 0, npu__type_register_integer, "maxsi(Tensor lhs, Tensor rhs) -> Tensor", "the larger of lhs and rhs")
+    X(0x0101, NPU_ARITH_ADDI, 0, npu__type_register_integer,                                                 \
+      "addi(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs")                                                 \
+    X(0x0102, NPU_ARITH_SUBI, 0, npu__type_register_integer,                                                 \
+      "subi(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs")                                                 \
+    X(0x0103, NPU_ARITH_MULI, 0, npu__type_register_integer,                                                 \
+      "muli(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs")                                                   \
+    X(0x0104, NPU_ARITH_DIVSI, 0, npu__type_register_integer,                                                \
+      "divsi(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs, truncated")                                     \
+    X(0x0105, NPU_ARITH_REMSI, 0, npu__type_register_integer,                                                \
+      "remsi(Tensor lhs, Tensor rhs) -> Tensor", "what divsi leaves; the sign of lhs")                  \
+    X(0x0106, NPU_ARITH_MINSI, 0, npu__type_register_integer,                                                \
+      "minsi(Tensor lhs, Tensor rhs) -> Tensor", "the smaller of lhs and rhs")                               \
+    X(0x0107, NPU_ARITH_MAXSI, 0, npu__type_register_integer,                                                \
+      "maxsi(Tensor lhs, Tensor rhs) -> Tensor", "the larger of lhs and rhs")
 /* ---- tensor: destinations, borders and shapes of the loop document ---- */
 #define NPU_IR_OPS_TENSOR_STRUCTURE(X)                                                                       \
     X(0x0100, NPU_TENSOR_EMPTY, 0, npu__type_tensor_empty,                                                   \
@@ -3260,10 +3294,10 @@ NPU_IR_API const npu_spec *npu_value_spec(const npu_graph *g, npu_value v);
    for an unnamed value. */
 NPU_IR_API const char *npu_value_name(const npu_graph *g, npu_value v);
 NPU_IR_API bool npu_value_has_name(const npu_graph *g, npu_value v);
-/* Gives a tile its place: bytes from the start of the memory that it lies in. Errors: CLASS (no tile), SHAPE (another
-   memory), RANGE (offset below 0). */
+/* Gives a tile its place: bytes from the start of the memory that it lies in. Errors: CLASS (no tile), SHAPE
+   (another memory), RANGE (offset below 0). */
 NPU_IR_API npu_status npu_value_place(npu_graph *g, npu_value v, npu_space space, int64_t offset);
-/* The tensor of a tile program that a value is: what a chain of stores began with; v itself for anything else. */
+/* The tensor of a tile program that a value is: what a chain of stores began with; else v itself. */
 NPU_IR_API npu_value npu_tile_root(const npu_graph *g, npu_value v);
 NPU_IR_API npu_role npu_value_role(const npu_graph *g, npu_value v);
 NPU_IR_API npu_op npu_value_producer(const npu_graph *g, npu_value v, uint32_t *result_index); /* id 0 = none */
@@ -3598,10 +3632,10 @@ NPU_IR_API npu_value npu_aicf_bias_add(npu_graph *g, npu_value x, npu_value bias
 NPU_IR_API npu_value npu_aicf_reduce_sum(npu_graph *g, npu_value x, int64_t axis);
 
 /* ---- tile programs ----   see >>tiles; g is a graph of NPU_LEVEL_TILE, a child of the one that launches it.
-   Tiles are [...] of any rank, most often [rows,columns]; binary functions broadcast and promote as the tensor
-   namespace does. Numbers given as an npu_index may come from registers: scalar values, such as
-   the block's number and what arith makes of it. Errors: CLASS, RANK, SHAPE, DTYPE, RANGE, ATTRIBUTE.
-   Source: operator document. */
+   Tiles are [...] of any rank, most often [rows,columns]; binary functions broadcast and promote as the
+   tensor namespace does. Numbers given as an npu_index may come from registers: scalar values, such as the
+   block's number and what arith makes of it. Errors: CLASS, RANK, SHAPE, DTYPE, RANGE, ATTRIBUTE. Source:
+   operator document. */
 typedef struct npu_index {
     int64_t number;
     npu_value value; /* a register; id 0 = the number counts */
@@ -3612,14 +3646,17 @@ NPU_IR_API npu_value npu_arith_constant(npu_graph *g, npu_dtype dtype, npu_scala
 /* kind: NPU_ARITH_ADDI ... NPU_ARITH_MAXSI; both registers of one integer dtype. */
 NPU_IR_API npu_value npu_arith_binary(npu_graph *g, npu_kind kind, npu_value lhs, npu_value rhs);
 /* rank offsets and shapes for a tensor of that rank. space: NPU_SPACE_UB or NPU_SPACE_L1. */
-NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_index *offsets, const int64_t *shapes,
-                                    uint32_t rank, npu_space space);
+NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_index *offsets,
+                                    const int64_t *shapes, uint32_t rank, npu_space space);
 /* The result stands for the whole tensor after the store: make it an output of the program. */
-NPU_IR_API npu_value npu_block_store(npu_graph *g, npu_value tile, const npu_index *offsets, const int64_t *shapes,
-                                     uint32_t rank, npu_value output_tensor);
-NPU_IR_API npu_value npu_block_create_tile(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims, npu_space space);
-NPU_IR_API npu_value npu_block_full(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims, npu_scalar x);
-NPU_IR_API npu_value npu_block_move(npu_graph *g, npu_value tile, npu_space space, bool transpose); /* of the last two dims */
+NPU_IR_API npu_value npu_block_store(npu_graph *g, npu_value tile, const npu_index *offsets,
+                                     const int64_t *shapes, uint32_t rank, npu_value output_tensor);
+NPU_IR_API npu_value npu_block_create_tile(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims,
+                                           npu_space space);
+NPU_IR_API npu_value npu_block_full(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims,
+                                    npu_scalar x);
+/* transpose: of the last two dims. */
+NPU_IR_API npu_value npu_block_move(npu_graph *g, npu_value tile, npu_space space, bool transpose);
 NPU_IR_API npu_value npu_block_reshape(npu_graph *g, npu_value tile, const int64_t *dims, uint32_t rank);
 NPU_IR_API npu_value npu_block_transpose(npu_graph *g, npu_value tile, int64_t axis1, int64_t axis2);
 NPU_IR_API npu_value npu_block_add(npu_graph *g, npu_value lhs, npu_value rhs);
@@ -3649,7 +3686,7 @@ NPU_IR_API npu_value npu_block_row_expand_mul(npu_graph *g, npu_value tile, npu_
 NPU_IR_API npu_value npu_block_row_expand_div(npu_graph *g, npu_value tile, npu_value vec);
 NPU_IR_API npu_value npu_block_col_expand_add(npu_graph *g, npu_value tile, npu_value vec);
 NPU_IR_API npu_value npu_block_col_expand_mul(npu_graph *g, npu_value tile, npu_value vec);
-/* lhs [M,K] in L0A, rhs [K,N] in L0B -> [M,N] in L0C, f32 of floats, i32 of integers; acc is such a result. */
+/* lhs [M,K] in L0A, rhs [K,N] in L0B -> [M,N] in L0C, f32 of floats, i32 of integers; acc is one, too. */
 NPU_IR_API npu_value npu_block_matmul(npu_graph *g, npu_value lhs, npu_value rhs);
 NPU_IR_API npu_value npu_block_matmul_acc(npu_graph *g, npu_value acc, npu_value lhs, npu_value rhs);
 /* Statements: they have no result. pipes 0..6, which differ; event_id 0..NPU_MAX_EVENTS - 1. */
@@ -3658,9 +3695,9 @@ NPU_IR_API npu_op npu_system_bar_v(npu_graph *g);
 NPU_IR_API npu_op npu_system_bar_m(npu_graph *g);
 NPU_IR_API npu_op npu_system_sync_src(npu_graph *g, npu_pipe set_pipe, npu_pipe wait_pipe, int64_t event_id);
 NPU_IR_API npu_op npu_system_sync_dst(npu_graph *g, npu_pipe set_pipe, npu_pipe wait_pipe, int64_t event_id);
-/* Runs child graph `body` of g once per block: args are its inputs in order, results its outputs. buffer_size: bytes
-   of a block's unified buffer, 0 = 196608. Errors: CLASS, ARITY, SHAPE, GRAPH (a tensor is stored into that is no
-   output, or an output is none that came in), ATTRIBUTE. */
+/* Runs child graph `body` of g once per block: args are its inputs in order, results its outputs.
+   buffer_size: bytes of a block's unified buffer, 0 = 196608. Errors: CLASS, ARITY, SHAPE, GRAPH (a tensor is
+   stored into that is no output, or an output is none that came in), ATTRIBUTE. */
 NPU_IR_API npu_op npu_launch_tiles(npu_graph *g, const npu_value *args, uint32_t num_args, int64_t blocks,
                                    int64_t buffer_size, uint32_t body);
 
@@ -4445,54 +4482,57 @@ NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text); /* C
 /* -----------------------------------------------------------------------------------------------------------
   15  TILE PROGRAMS                                                                                   >>tiles
 
-   A tile program is a child graph of NPU_LEVEL_TILE that npu.launch runs once per block. Its inputs are tensors in
-   device memory (DDR), destinations included: block.load brings part of one into on-chip memory, tile ops compute
-   there, block.store writes back and gives the tensor again. Tensors are memory: a load sees what was stored before, and
-   a tensor that is stored into must be an output. Scalars (block numbers, arith) live in registers.
+   A tile program is a child graph of NPU_LEVEL_TILE that npu.launch runs once per block. Its inputs are
+   tensors in device memory (DDR), destinations included: block.load brings part of one into on-chip memory, tile ops
+   compute there, block.store writes back and gives the tensor again. Tensors are memory: a load sees what was
+   stored before, and a tensor that is stored into must be an output. Scalars (block numbers, arith) live in
+   registers.
 
    The scalar unit issues all ops in order and does scalar ops itself; every other op goes to a pipe of the core:
 
      pipe  ops                                              pipe  ops
-     MTE2  load                                             V     tile arithmetic, full, ub_copy, transpose, move in UB
+     MTE2  load                                             V     tile arithmetic, full, copies within UB
      MTE3  store, move from UB                              M     matmul, matmul_acc
      MTE1  move from L1                                     FIX   store and move from L0C
 
-   Pipes work side by side and each does its ops in order. sync_src(p, q, e) makes pipe p set flag e for q when its earlier
-   ops are done; sync_dst(p, q, e) makes q wait for that flag and clear it; bar_all makes the scalar unit wait for all
-   pipes. On the CPU backend ops run in program order, so synchronisation costs nothing there; npu_tile_check finds
-   what a device would get wrong.
+   Pipes work side by side and each does its ops in order. sync_src(p, q, e) makes pipe p set flag e for q when
+   its earlier ops are done; sync_dst(p, q, e) makes q wait for that flag and clear it; bar_all makes the
+   scalar unit wait for all pipes. On the CPU backend ops run in program order, so synchronisation costs nothing
+   there; npu_tile_check finds what a device would get wrong.
 
-   Tiles lie where npu_value_place put them; npu_tile_plan gives the others a place behind those. No function here
-   changes the graph; all are thread-safe.
+   Tiles lie where npu_value_place put them; npu_tile_plan gives the others a place behind those. No function
+   here changes the graph; all are thread-safe.
    -------------------------------------------------------------------------------------------------------- */
 
-/* The pipe that an op of a tile program goes to: NPU_PIPE_S for scalar and synchronisation ops, NPU_PIPE_NONE for what
-   no pipe does (reshape, create_tile) and where there is no such op. Custom ops go where their row says, else to V. */
+/* The pipe that an op of a tile program goes to: NPU_PIPE_S for scalar and synchronisation ops, NPU_PIPE_NONE
+   for what no pipe does (reshape, create_tile) and where there is no such op. Custom ops go where their row
+   says, else to V. */
 NPU_IR_API uint32_t npu_tile_pipe(const npu_graph *program, npu_op op);
 
 /* Of a core; all zero = the defaults. */
 typedef struct npu_tile_desc {
-    int64_t blocks;          /* of the launch; default 1 */
-    uint64_t sizes[NPU_SPACE_L0C + 1]; /* bytes by npu_space; default UB 196608, L1 524288, L0A and L0B 65536, L0C 131072 */
-    uint32_t num_events;     /* flags between two pipes; default 8, at most NPU_MAX_EVENTS */
-    /* A bit 1 << npu_pipe for pipes that start an op before the one before it is done: there, bar_v, bar_m or a flag
-       must order ops that use each other's tiles. */
+    int64_t blocks;        /* of the launch; default 1 */
+    /* bytes by npu_space; default UB 196608, L1 524288, L0A and L0B 65536, L0C 131072 */
+    uint64_t sizes[NPU_SPACE_L0C + 1];
+    uint32_t num_events;   /* flags between two pipes; default 8, at most NPU_MAX_EVENTS */
+    /* A bit 1 << npu_pipe for pipes that start an op before the one before it is done: there, bar_v, bar_m or
+       a flag must order ops that use each other's tiles. */
     uint32_t overlapping;
     const npu_allocator *allocator;
-    uint32_t _canary;        /* must be 0 */
+    uint32_t _canary;      /* must be 0 */
 } npu_tile_desc;
 
 typedef struct npu_tile_place {
-    uint32_t space;          /* npu_space; 0 = the value is no tile */
-    uint32_t root;           /* id of the tile whose memory it is: itself, or for reshape and matmul_acc an operand's */
-    uint64_t offset, size;   /* bytes */
+    uint32_t space;        /* npu_space; 0 = the value is no tile */
+    uint32_t root;         /* id of the tile whose memory it is: its own, for reshape and matmul_acc an operand's */
+    uint64_t offset, size; /* bytes */
 } npu_tile_place;
-/* Places all tiles: places[id] for ids up to npu_graph_num_values. Tiles without a place get memory of their own while
-   there is some, else that of tiles which are no longer used. Offsets are multiples of 32. Errors: CLASS (no program of level tile), OVERFLOW
-   (the memory is too small: the message names op, bytes and memory), INVALID_ARGUMENT (an offset is no multiple of
-   32), NO_MEMORY. */
-NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_desc *desc, npu_tile_place *places,
-                                    npu_diag *diag);
+/* Places all tiles: places[id] for ids up to npu_graph_num_values. Tiles without a place get memory of their
+   own while there is some, else that of tiles which are no longer used. Offsets are multiples of 32. Errors:
+   CLASS (no program of level tile), OVERFLOW (the memory is too small: the message names op, bytes and
+   memory), INVALID_ARGUMENT (an offset is no multiple of 32), NO_MEMORY. */
+NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_desc *desc,
+                                    npu_tile_place *places, npu_diag *diag);
 
 /* What a device would get wrong: number, symbol, words. */
 #define NPU_IR_HAZARDS(X)                                                                          \
@@ -4517,20 +4557,21 @@ typedef enum npu_hazard_kind {
 } npu_hazard_kind;
 NPU_IR_API const char *npu_hazard_text(uint32_t kind); /* its words; "" = none of them */
 
-/* One finding: `op` does what its kind says to `other`, which comes before it in the program or, between blocks, in
-   another block. Valid during the call. */
+/* One finding: `op` does what its kind says to `other`, which comes before it in the program or, between
+   blocks, in another block. Valid during the call. */
 typedef struct npu_hazard {
-    uint32_t kind;           /* npu_hazard_kind */
-    npu_op op, other;        /* id 0 = there is no other op */
+    uint32_t kind;              /* npu_hazard_kind */
+    npu_op op, other;           /* id 0 = there is no other op */
     int64_t block, other_block; /* -1 = any */
-    char message[256];       /* "op 5 (block.mul, V) reads what the other op may still be writing: op 3 (block.load, MTE2), ub 0..4096" */
+    char message[256];          /* "op 5 (block.neg, V) reads a tile that the other op has written over: op 3 ..." */
 } npu_hazard;
-/* Checks a program for all blocks of its launch, on the core that desc describes. Calls report (may be NULL) for each
-   finding. Two ops that use the same memory, at least one writing, must be ordered by their pipe, a flag or a barrier;
-   each flag must be waited for before it is set again; blocks must not store where others store or load. Where an
-   offset depends on data, the whole tensor counts. Nothing reported means: every timing of the pipes gives the result
-   of program order. Time: about n log n in ops, and the same per block for tensors that are stored into.
-   Errors: GRAPH (something was reported), CLASS (no program of level tile), INVALID_ARGUMENT (desc), NO_MEMORY. */
+/* Checks a program for all blocks of its launch, on the core that desc describes. Calls report (may be NULL)
+   for each finding. Two ops that use the same memory, at least one writing, must be ordered by their pipe, a
+   flag or a barrier; each flag must be waited for before it is set again; blocks must not store where others
+   store or load. Where an offset depends on data, the whole tensor counts. Nothing reported means: every
+   timing of the pipes gives the result of program order. Time: about n log n in ops, and the same per block
+   for tensors that are stored into. Errors: GRAPH (something was reported), CLASS (no program of level tile),
+   INVALID_ARGUMENT (desc), NO_MEMORY. */
 NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const npu_tile_desc *desc,
                                      void (*report)(void *ctx, const npu_hazard *hazard), void *ctx);
 
@@ -10602,7 +10643,8 @@ static npu_status npu__type_block_index(npu_deduce *d) { return npu__register(d,
 static npu_status npu__type_register_constant(npu_deduce *d)
 {
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
-    npu_status status = npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    npu_status status =
+        npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
     return status ? status : npu__register(d, t);
 }
 
@@ -10615,7 +10657,8 @@ static npu_status npu__type_register_integer(npu_deduce *d)
 }
 
 /* A tile in a memory, not yet at a place in it. */
-static npu_status npu__result_tile(npu_deduce *d, npu_dtype dtype, uint32_t rank, const int64_t *dims, uint32_t space)
+static npu_status npu__result_tile(npu_deduce *d, npu_dtype dtype, uint32_t rank, const int64_t *dims,
+                                   uint32_t space)
 {
     npu_spec y = npu_spec_tile(dtype, rank, dims);
     bool is_default = space == NPU_SPACE_UB || space == NPU_SPACE_DEFAULT;
@@ -10634,13 +10677,14 @@ static npu_status npu__tile_dims(npu_deduce *d, const char *name, int64_t *dims,
 {
     *rank = npu_op_list_len(d->op, name);
     if (*rank == 0 || *rank > NPU_MAX_RANK) {
-        return npu_deduce_fail(d, NPU_ERR_RANK, name, "%s has %u numbers, expected 1 to %d", name, (unsigned)*rank, NPU_MAX_RANK);
+        return npu_deduce_fail(d, NPU_ERR_RANK, name, "%s has %u numbers, expected 1 to %d", name,
+                               (unsigned)*rank, NPU_MAX_RANK);
     }
     for (uint32_t i = 0; i < *rank; i++) {
         dims[i] = npu_op_int_at(d->op, name, i);
         if (dims[i] <= 0) {
-            return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s[%u] is %s, expected a positive number", name, (unsigned)i,
-                                   dims[i] == INT64_MIN ? "a value" : "not positive");
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s[%u] is %s, expected a positive number", name,
+                                   (unsigned)i, dims[i] == INT64_MIN ? "a value" : "not positive");
         }
     }
     return NPU_OK;
@@ -10653,8 +10697,8 @@ static npu_status npu__tile_target(npu_deduce *d, uint32_t *space)
     *space = (uint32_t)target;
     return target >= NPU_SPACE_UB && target <= NPU_SPACE_L0C
                ? NPU_OK
-               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory", "target_memory is %lld, expected 2 (UB) to 6 (L0C)",
-                                 (long long)target);
+               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory",
+                                 "target_memory is %lld, expected 2 (UB) to 6 (L0C)", (long long)target);
 }
 
 /* Part of a tensor: as many offsets and shapes as it has dims, inside it as far as numbers tell. */
@@ -10669,14 +10713,16 @@ static npu_status npu__tile_region(npu_deduce *d, const char *whole, int64_t *di
         return status;
     }
     if (num_offsets != *rank || *rank != x->rank) {
-        return npu_deduce_fail(d, NPU_ERR_RANK, offsets, "%u offsets and %u sizes, expected %u like the dims of %s",
+        return npu_deduce_fail(d, NPU_ERR_RANK, offsets,
+                               "%u offsets and %u sizes, expected %u like the dims of %s",
                                (unsigned)num_offsets, (unsigned)*rank, (unsigned)x->rank, whole);
     }
     for (uint32_t i = 0; i < *rank; i++) {
         int64_t offset = npu_op_int_at(d->op, offsets, i), first = offset == INT64_MIN ? 0 : offset;
         if (first < 0 || (x->dims[i] >= 0 && (dims[i] > x->dims[i] || first > x->dims[i] - dims[i]))) {
-            return npu_deduce_fail(d, NPU_ERR_RANGE, offsets, "offset %lld and size %lld leave dim %u of %s, which is %lld",
-                                   (long long)first, (long long)dims[i], (unsigned)i, whole, (long long)x->dims[i]);
+            return npu_deduce_fail(
+                d, NPU_ERR_RANGE, offsets, "offset %lld and size %lld leave dim %u of %s, which is %lld",
+                (long long)first, (long long)dims[i], (unsigned)i, whole, (long long)x->dims[i]);
         }
     }
     return NPU_OK;
@@ -10688,7 +10734,8 @@ static npu_status npu__type_tile_create(npu_deduce *d)
     uint32_t rank, space;
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
     npu_status status = npu__tile_dims(d, "shape", dims, &rank);
-    status = status ? status : npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    status = status ? status
+                    : npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
     status = status ? status : npu__tile_target(d, &space);
     return status ? status : npu__result_tile(d, t, rank, dims, space);
 }
@@ -10702,7 +10749,8 @@ static npu_status npu__type_tile_load(npu_deduce *d)
     if (status == NPU_OK && space > NPU_SPACE_L1) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory", "load reaches 2 (UB) and 3 (L1) only");
     }
-    return status ? status : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tensor")), rank, dims, space);
+    return status ? status
+                  : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tensor")), rank, dims, space);
 }
 
 static npu_status npu__type_tile_view(npu_deduce *d)
@@ -10710,7 +10758,8 @@ static npu_status npu__type_tile_view(npu_deduce *d)
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank;
     npu_status status = npu__tile_region(d, "tile", dims, &rank);
-    return status ? status : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tile")), rank, dims, NPU_SPACE_UB);
+    return status ? status
+                  : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tile")), rank, dims, NPU_SPACE_UB);
 }
 
 static npu_status npu__type_tile_store(npu_deduce *d)
@@ -10723,8 +10772,8 @@ static npu_status npu__type_tile_store(npu_deduce *d)
     npu_spec part = npu_spec_tile(npu__dtype_of(tile), status ? 0 : rank, dims);
     status = status ? status : npu__check_same_dtype(d, "output_tensor", "tile");
     if (status == NPU_OK && (npu_spec_len(tile, &len) || npu_spec_len(&part, &stored) || len != stored)) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, "shapes", "shapes hold %lu elements, tile has %lu", (unsigned long)stored,
-                               (unsigned long)len);
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "shapes", "shapes hold %lu elements, tile has %lu",
+                               (unsigned long)stored, (unsigned long)len);
     }
     return status ? status : npu_deduce_result(d, y);
 }
@@ -10764,8 +10813,8 @@ static npu_status npu__type_tile_reshape(npu_deduce *d)
     }
     y = npu_spec_tile(npu__dtype_of(x), rank, dims);
     if (npu_spec_len(x, &len) || npu_spec_len(&y, &now) || len != now) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, "shape", "shape holds %lu elements, tile has %lu", (unsigned long)now,
-                               (unsigned long)len);
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "shape", "shape holds %lu elements, tile has %lu",
+                               (unsigned long)now, (unsigned long)len);
     }
     return npu__result_tile(d, npu__dtype_of(x), rank, dims, x->space);
 }
@@ -10787,13 +10836,16 @@ static npu_status npu__type_tile_transpose(npu_deduce *d)
     return status ? status : npu__result_tile_like(d, &y, npu__dtype_of(&y));
 }
 
-/* A number takes the dtype of the tile, unless that is an integer and the number is not; a register has its own. */
+/* A number takes the dtype of the tile, unless that is an integer and the number is not; a register has its
+   own. */
 static npu_status npu__type_tile_scalar(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "lhs");
     const npu_bound_arg *rhs = npu_op_arg(d->op, "rhs");
     npu_dtype t = npu__dtype_of(x), number = rhs->form == NPU_ARG_FLOAT ? NPU_F32 : NPU_NONE;
-    number = rhs->form == NPU_ARG_TENSOR ? npu__dtype_of(d->op->in[rhs->first]) : npu_dtype_is_float(t) ? NPU_NONE : number;
+    number = rhs->form == NPU_ARG_TENSOR ? npu__dtype_of(d->op->in[rhs->first])
+             : npu_dtype_is_float(t)     ? NPU_NONE
+                                         : number;
     t = number ? npu_promote_tensor(t, number) : t;
     return t ? npu__result_tile_like(d, x, t)
              : npu_deduce_fail(d, NPU_ERR_DTYPE, "rhs", "lhs and rhs have no common dtype");
@@ -10803,7 +10855,8 @@ static npu_status npu__type_tile_compare(npu_deduce *d)
 {
     int64_t type = npu_op_int(d->op, "cmp_type", 0);
     if (type < 0 || type > 5) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "cmp_type", "cmp_type is %lld, expected 0 to 5", (long long)type);
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "cmp_type", "cmp_type is %lld, expected 0 to 5",
+                               (long long)type);
     }
     return d->op->kind == (uint32_t)NPU_BLOCK_CMP ? npu__type_tensor_binary(d) : npu__type_tile_scalar(d);
 }
@@ -10812,9 +10865,11 @@ static npu_status npu__type_tile_cast(npu_deduce *d)
 {
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "target_type", NPU_NONE);
     int64_t mode = npu_op_int(d->op, "mode", 2);
-    npu_status status = npu__check_dtype(d, "target_type", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    npu_status status =
+        npu__check_dtype(d, "target_type", t, npu__is_real(t), "a number or bool of at least 8 bits");
     if (mode < 0 || mode > 6) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is %lld, expected 0 to 6", (long long)mode);
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is %lld, expected 0 to 6",
+                               (long long)mode);
     }
     return status ? status : npu__result_tile_like(d, npu_deduce_spec(d, "tile"), t);
 }
@@ -10854,7 +10909,8 @@ static npu_status npu__type_tile_expand(npu_deduce *d)
 {
     const char *first = d->def->schema->args[0].name, *second = d->def->schema->args[1].name;
     const npu_spec *x = npu_deduce_spec(d, first), *v = npu_deduce_spec(d, second);
-    bool is_copy = d->op->kind == (uint32_t)NPU_BLOCK_ROW_EXPAND || d->op->kind == (uint32_t)NPU_BLOCK_COL_EXPAND;
+    bool is_copy =
+        d->op->kind == (uint32_t)NPU_BLOCK_ROW_EXPAND || d->op->kind == (uint32_t)NPU_BLOCK_COL_EXPAND;
     npu_dtype t = is_copy ? npu__dtype_of(v) : npu_promote_tensor(npu__dtype_of(x), npu__dtype_of(v));
     npu_status status = npu__check_rank(d, first, 2, NPU_MAX_RANK);
     uint32_t one = d->op->kind < (uint32_t)NPU_BLOCK_COL_EXPAND ? x->rank - 1u : x->rank - 2u;
@@ -10862,7 +10918,8 @@ static npu_status npu__type_tile_expand(npu_deduce *d)
     for (uint32_t i = 0; status == NPU_OK && i < x->rank; i++) {
         status = npu__check_dim(d, second, i, i == one ? 1 : x->dims[i], i == one ? "one" : first);
     }
-    status = status ? status : npu__check_dtype(d, second, npu__dtype_of(v), t != NPU_NONE, "a dtype that promotes");
+    status = status ? status
+                    : npu__check_dtype(d, second, npu__dtype_of(v), t != NPU_NONE, "a dtype that promotes");
     return status ? status : npu__result_tile_like(d, x, t);
 }
 
@@ -10875,16 +10932,20 @@ static npu_status npu__type_tile_expands(npu_deduce *d)
 /* The matrix unit sums in f32 or i32. */
 static npu_status npu__type_tile_matmul(npu_deduce *d)
 {
-    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs"), *acc = npu_deduce_spec(d, "acc");
+    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs"),
+                   *acc = npu_deduce_spec(d, "acc");
     npu_dtype t = npu_dtype_is_float(npu__dtype_of(a)) ? NPU_F32 : NPU_I32;
     npu_status status = npu__check_rank(d, "lhs", 2, 2);
     status = status ? status : npu__check_rank(d, "rhs", 2, 2);
     status = status ? status : npu__check_same_dtype(d, "rhs", "lhs");
-    status = status ? status : npu__check_dtype(d, "lhs", npu__dtype_of(a), npu__is_number(npu__dtype_of(a)) && a->dtype != NPU_F64,
-                                                "a number of 8 to 32 bits");
+    status = status ? status
+                    : npu__check_dtype(d, "lhs", npu__dtype_of(a),
+                                       npu__is_number(npu__dtype_of(a)) && a->dtype != NPU_F64,
+                                       "a number of 8 to 32 bits");
     status = status ? status : npu__check_dim(d, "rhs", 0, a->dims[1], "columns of lhs");
     if (acc && status == NPU_OK) {
-        status = npu__check_dtype(d, "acc", npu__dtype_of(acc), acc->dtype == t, "f32 for floats, i32 for integers");
+        status = npu__check_dtype(d, "acc", npu__dtype_of(acc), acc->dtype == t,
+                                  "f32 for floats, i32 for integers");
         status = status ? status : npu__check_rank(d, "acc", 2, 2);
         status = status ? status : npu__check_dim(d, "acc", 0, a->dims[0], "rows of lhs");
         status = status ? status : npu__check_dim(d, "acc", 1, b->dims[1], "columns of rhs");
@@ -10911,17 +10972,18 @@ static npu_status npu__type_flag(npu_deduce *d)
     for (uint32_t i = 0; i < 2; i++) {
         pipes[i] = npu_op_int(d->op, names[i], 0);
         if (pipes[i] < 0 || pipes[i] >= NPU_PIPE_ALL) {
-            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, names[i], "%s is %lld, expected 0 (MTE1) to 6 (FIX)", names[i],
-                                   (long long)pipes[i]);
+            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, names[i], "%s is %lld, expected 0 (MTE1) to 6 (FIX)",
+                                   names[i], (long long)pipes[i]);
         }
     }
     if (pipes[0] == pipes[1]) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "wait_pipe", "%s would wait for itself", npu_pipe_name((uint32_t)pipes[0]));
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "wait_pipe", "%s would wait for itself",
+                               npu_pipe_name((uint32_t)pipes[0]));
     }
     return event >= 0 && event < NPU_MAX_EVENTS
                ? NPU_OK
-               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "event_id", "event_id is %lld, expected 0 to %d", (long long)event,
-                                 NPU_MAX_EVENTS - 1);
+               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "event_id", "event_id is %lld, expected 0 to %d",
+                                 (long long)event, NPU_MAX_EVENTS - 1);
 }
 
 static bool npu__is_output_root(const npu_graph *body, npu_value tensor)
@@ -10940,9 +11002,11 @@ static npu_status npu__check_stores(npu_deduce *d, const npu_graph *body)
     for (uint32_t op = 1; op <= npu_graph_num_ops(body); op++) {
         npu_op o = npu__make_op(op);
         bool is_store = npu_op_kind(body, o) == (npu_kind)NPU_BLOCK_STORE;
-        npu_value to = is_store ? npu_op_operand_value(body, o, npu_op_num_operands(body, o) - 1) : npu__make_value(0);
+        npu_value to =
+            is_store ? npu_op_operand_value(body, o, npu_op_num_operands(body, o) - 1) : npu__make_value(0);
         if (is_store && !npu_value_producer(body, to, NULL).id && !npu__is_output_root(body, to)) {
-            return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "op %u of '%s' stores into '%s', which is no output", (unsigned)op,
+            return npu_deduce_fail(d, NPU_ERR_GRAPH, "body",
+                                   "op %u of '%s' stores into '%s', which is no output", (unsigned)op,
                                    npu_graph_name(body), npu_value_name(body, to));
         }
     }
@@ -10955,13 +11019,14 @@ static npu_status npu__check_tile_outputs(npu_deduce *d, const npu_graph *body)
     for (uint32_t i = 0; i < npu_graph_num_outputs(body); i++) {
         npu_value root = npu_tile_root(body, npu_graph_output(body, i));
         if (npu_value_role(body, root) != NPU_ROLE_INPUT) {
-            return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "output %u of '%s' is no input that was stored into", (unsigned)i,
+            return npu_deduce_fail(d, NPU_ERR_GRAPH, "body",
+                                   "output %u of '%s' is no input that was stored into", (unsigned)i,
                                    npu_graph_name(body));
         }
         for (uint32_t k = 0; k < i; k++) {
             if (npu_tile_root(body, npu_graph_output(body, k)).id == root.id) {
-                return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "outputs %u and %u of '%s' are one tensor", (unsigned)k, (unsigned)i,
-                                       npu_graph_name(body));
+                return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "outputs %u and %u of '%s' are one tensor",
+                                       (unsigned)k, (unsigned)i, npu_graph_name(body));
             }
         }
     }
@@ -10974,7 +11039,8 @@ static npu_status npu__type_launch(npu_deduce *d)
     npu_status status = npu__check_attribute(d, "blocks", npu_op_int(d->op, "blocks", 0), 1);
     status = status ? status : npu__check_attribute(d, "buffer_size", npu_op_int(d->op, "buffer_size", 0), 1);
     if (status == NPU_OK && npu_graph_level(body) != NPU_LEVEL_TILE) {
-        return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "'%s' is no graph of level tile", npu_graph_name(body));
+        return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "'%s' is no graph of level tile",
+                               npu_graph_name(body));
     }
     status = status ? status : npu__type_body(d);
     status = status ? status : npu__check_tile_outputs(d, body);
@@ -18601,12 +18667,13 @@ NPU_IR_API npu_value npu_arith_binary(npu_graph *g, npu_kind kind, npu_value lhs
 static void npu__index_args(npu_arg *out, const npu_index *offsets, uint32_t rank)
 {
     for (uint32_t i = 0; i < rank && i < NPU_MAX_RANK; i++) {
-        out[i] = offsets[i].value.id ? npu_arg_tensor(NULL, offsets[i].value) : npu_arg_int(NULL, offsets[i].number);
+        out[i] = offsets[i].value.id ? npu_arg_tensor(NULL, offsets[i].value)
+                                     : npu_arg_int(NULL, offsets[i].number);
     }
 }
 
-NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_index *offsets, const int64_t *shapes,
-                                    uint32_t rank, npu_space space)
+NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_index *offsets,
+                                    const int64_t *shapes, uint32_t rank, npu_space space)
 {
     npu_arg items[NPU_MAX_RANK], args[4];
     npu__index_args(items, offsets, rank);
@@ -18617,8 +18684,8 @@ NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_in
     return npu__emit_args1(g, NPU_BLOCK_LOAD, args, 4);
 }
 
-NPU_IR_API npu_value npu_block_store(npu_graph *g, npu_value tile, const npu_index *offsets, const int64_t *shapes,
-                                     uint32_t rank, npu_value output_tensor)
+NPU_IR_API npu_value npu_block_store(npu_graph *g, npu_value tile, const npu_index *offsets,
+                                     const int64_t *shapes, uint32_t rank, npu_value output_tensor)
 {
     npu_arg items[NPU_MAX_RANK], args[4];
     npu__index_args(items, offsets, rank);
@@ -18629,7 +18696,8 @@ NPU_IR_API npu_value npu_block_store(npu_graph *g, npu_value tile, const npu_ind
     return npu__emit_args1(g, NPU_BLOCK_STORE, args, 4);
 }
 
-NPU_IR_API npu_value npu_block_create_tile(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims, npu_space space)
+NPU_IR_API npu_value npu_block_create_tile(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims,
+                                           npu_space space)
 {
     npu_arg args[3];
     args[0] = npu_arg_ints("shape", dims, rank);
@@ -18638,7 +18706,8 @@ NPU_IR_API npu_value npu_block_create_tile(npu_graph *g, npu_dtype dtype, uint32
     return npu__emit_args1(g, NPU_BLOCK_CREATE_TILE, args, 3);
 }
 
-NPU_IR_API npu_value npu_block_full(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims, npu_scalar x)
+NPU_IR_API npu_value npu_block_full(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims,
+                                    npu_scalar x)
 {
     npu_arg args[3];
     args[0] = npu_arg_ints("shape", dims, rank);
@@ -18816,7 +18885,8 @@ NPU_IR_API npu_op npu_system_bar_all(npu_graph *g) { return npu_emit(g, NPU_SYST
 NPU_IR_API npu_op npu_system_bar_v(npu_graph *g) { return npu_emit(g, NPU_SYSTEM_BAR_V, NULL, 0); }
 NPU_IR_API npu_op npu_system_bar_m(npu_graph *g) { return npu_emit(g, NPU_SYSTEM_BAR_M, NULL, 0); }
 
-static npu_op npu__system_flag(npu_graph *g, npu_kind kind, npu_pipe set_pipe, npu_pipe wait_pipe, int64_t event_id)
+static npu_op npu__system_flag(npu_graph *g, npu_kind kind, npu_pipe set_pipe, npu_pipe wait_pipe,
+                               int64_t event_id)
 {
     npu_arg args[3];
     args[0] = npu_arg_int("set_pipe", set_pipe);
@@ -31555,16 +31625,21 @@ NPU_IR_API uint32_t npu_tile_pipe(const npu_graph *program, npu_op op)
         from = program->specs[program->values[program->uses[o->first_operand].value].spec]->space;
     }
     switch ((int)o->def->kind) {
-    case NPU_BLOCK_GET_BLOCK_IDX: case NPU_BLOCK_GET_BLOCK_NUM: return NPU_PIPE_S;
-    case NPU_BLOCK_CREATE_TILE: case NPU_BLOCK_RESHAPE: return NPU_PIPE_NONE;
+    case NPU_BLOCK_GET_BLOCK_IDX:
+    case NPU_BLOCK_GET_BLOCK_NUM: return NPU_PIPE_S;
+    case NPU_BLOCK_CREATE_TILE:
+    case NPU_BLOCK_RESHAPE: return NPU_PIPE_NONE;
     case NPU_BLOCK_LOAD: return NPU_PIPE_MTE2;
     case NPU_BLOCK_STORE: return from == NPU_SPACE_L0C ? NPU_PIPE_FIX : NPU_PIPE_MTE3;
-    case NPU_BLOCK_MATMUL: case NPU_BLOCK_MATMUL_ACC: return NPU_PIPE_M;
+    case NPU_BLOCK_MATMUL:
+    case NPU_BLOCK_MATMUL_ACC: return NPU_PIPE_M;
     case NPU_BLOCK_MOVE:
         return from == NPU_SPACE_L0C  ? NPU_PIPE_FIX
                : from == NPU_SPACE_L1 ? NPU_PIPE_MTE1
-               : npu_op_result(program, op, 0).id && program->specs[program->values[o->first_result].spec]->space > NPU_SPACE_UB
-                   ? NPU_PIPE_MTE3 : NPU_PIPE_V;
+               : npu_op_result(program, op, 0).id &&
+                       program->specs[program->values[o->first_result].spec]->space > NPU_SPACE_UB
+                   ? NPU_PIPE_MTE3
+                   : NPU_PIPE_V;
     default: return NPU_PIPE_V;
     }
 }
@@ -31575,12 +31650,12 @@ typedef struct npu__tiles_plan {
     const npu_graph *g;
     const npu_allocator *allocator;
     npu_diag *diag;
-    npu_tile_place *places;   /* by value id */
-    uint32_t *last;           /* op that uses a root last, by value id */
-    uint32_t *active;         /* roots that are live, by rising offset */
+    npu_tile_place *places; /* by value id */
+    uint32_t *last;         /* op that uses a root last, by value id */
+    uint32_t *active;       /* roots that are live, by rising offset */
     uint32_t num_active;
     uint64_t sizes[NPU__NUM_SPACES], placed[NPU__NUM_SPACES]; /* bytes; end of what has a place already */
-    uint64_t total[NPU__NUM_SPACES];                         /* of the others, if nothing shared memory */
+    uint64_t total[NPU__NUM_SPACES];                          /* of the others, if nothing shared memory */
 } npu__tiles_plan;
 
 static npu_tile_desc npu__tiles_desc(const npu_tile_desc *desc)
@@ -31597,7 +31672,10 @@ static npu_tile_desc npu__tiles_desc(const npu_tile_desc *desc)
     return d;
 }
 
-static uint64_t npu__tiles_round(uint64_t size) { return (size + NPU__TILE_ALIGN - 1) & ~(uint64_t)(NPU__TILE_ALIGN - 1); }
+static uint64_t npu__tiles_round(uint64_t size)
+{
+    return (size + NPU__TILE_ALIGN - 1) & ~(uint64_t)(NPU__TILE_ALIGN - 1);
+}
 
 /* The tile whose memory a new one takes: reshape changes nothing, matmul_acc adds to its first operand. */
 static uint32_t npu__tiles_root(const npu__tiles_plan *p, uint32_t id)
@@ -31605,8 +31683,9 @@ static uint32_t npu__tiles_root(const npu__tiles_plan *p, uint32_t id)
     const npu_graph *g = p->g;
     const npu__op *o = &g->ops[g->values[id].producer];
     uint32_t first = g->values[id].producer && o->num_operands ? g->uses[o->first_operand].value : 0;
-    bool shares = first && (o->def->kind == (npu_kind)NPU_BLOCK_RESHAPE ||
-                            (o->def->kind == (npu_kind)NPU_BLOCK_MATMUL_ACC && g->values[first].num_uses == 1));
+    bool shares =
+        first && (o->def->kind == (npu_kind)NPU_BLOCK_RESHAPE ||
+                  (o->def->kind == (npu_kind)NPU_BLOCK_MATMUL_ACC && g->values[first].num_uses == 1));
     return shares ? p->places[first].root : id;
 }
 
@@ -31614,10 +31693,12 @@ static npu_status npu__tiles_overflow(const npu__tiles_plan *p, uint32_t id)
 {
     const npu_tile_place *place = &p->places[id];
     uint32_t op = p->g->values[id].producer;
-    npu_status status = npu__fail(p->diag, NPU_ERR_OVERFLOW, "op %u (%s): its tile of %llu bytes at %llu leaves memory %s, which has %llu",
-                                  (unsigned)op, p->g->ops[op].def ? p->g->ops[op].def->name : "input",
-                                  (unsigned long long)place->size, (unsigned long long)place->offset, npu__spaces[place->space],
-                                  (unsigned long long)p->sizes[place->space]);
+    npu_status status =
+        npu__fail(p->diag, NPU_ERR_OVERFLOW,
+                  "op %u (%s): its tile of %llu bytes at %llu leaves memory %s, which has %llu", (unsigned)op,
+                  p->g->ops[op].def ? p->g->ops[op].def->name : "input", (unsigned long long)place->size,
+                  (unsigned long long)place->offset, npu__spaces[place->space],
+                  (unsigned long long)p->sizes[place->space]);
     if (p->diag) {
         p->diag->op = op;
         p->diag->value = id;
@@ -31636,7 +31717,8 @@ static npu_status npu__tiles_describe(npu__tiles_plan *p, uint32_t id)
 {
     const npu_spec *spec = p->g->specs[p->g->values[id].spec];
     npu_tile_place *place = &p->places[id];
-    bool is_view = p->g->ops[p->g->values[id].producer].def && p->g->ops[p->g->values[id].producer].def->kind == (npu_kind)NPU_BLOCK_RESHAPE;
+    bool is_view = p->g->ops[p->g->values[id].producer].def &&
+                   p->g->ops[p->g->values[id].producer].def->kind == (npu_kind)NPU_BLOCK_RESHAPE;
     bool is_placed = spec->space && spec->offset >= 0 && !is_view;
     size_t size;
     if (spec->cls != NPU_CLASS_TILE) {
@@ -31652,14 +31734,16 @@ static npu_status npu__tiles_describe(npu__tiles_plan *p, uint32_t id)
     if (is_placed) {
         place->offset = (uint64_t)spec->offset;
         if (spec->offset % NPU__TILE_ALIGN) {
-            return npu__fail(p->diag, NPU_ERR_INVALID_ARGUMENT, "tile '%s' is placed at %lld, which is no multiple of %d",
-                             npu_value_name(p->g, npu__make_value(id)), (long long)spec->offset, NPU__TILE_ALIGN);
+            return npu__fail(
+                p->diag, NPU_ERR_INVALID_ARGUMENT, "tile '%s' is placed at %lld, which is no multiple of %d",
+                npu_value_name(p->g, npu__make_value(id)), (long long)spec->offset, NPU__TILE_ALIGN);
         }
         if (!npu__tiles_fits(p, place)) {
             return npu__tiles_overflow(p, id);
         }
         p->placed[place->space] = npu__tiles_round(place->offset + size) > p->placed[place->space]
-                                      ? npu__tiles_round(place->offset + size) : p->placed[place->space];
+                                      ? npu__tiles_round(place->offset + size)
+                                      : p->placed[place->space];
     } else if (place->root == id) {
         p->total[place->space] += npu__tiles_round(size);
         place->offset = UINT64_MAX;
@@ -31737,8 +31821,8 @@ static npu_status npu__tiles_place(npu__tiles_plan *p)
     return status;
 }
 
-NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_desc *desc, npu_tile_place *places,
-                                    npu_diag *diag)
+NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_desc *desc,
+                                    npu_tile_place *places, npu_diag *diag)
 {
     npu_tile_desc d = npu__tiles_desc(desc);
     npu_allocator a = npu__allocator(d.allocator);
@@ -31755,7 +31839,8 @@ NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_des
     memcpy(p.sizes, d.sizes, sizeof p.sizes);
     p.last = (uint32_t *)npu__alloc_zero(&a, program->num_values * sizeof *p.last);
     p.active = (uint32_t *)npu__alloc_zero(&a, program->num_values * sizeof *p.active);
-    status = p.last && p.active ? npu__tiles_place(&p) : npu__fail(diag, NPU_ERR_NO_MEMORY, "plan of tiles: out of memory");
+    status = p.last && p.active ? npu__tiles_place(&p)
+                                : npu__fail(diag, NPU_ERR_NO_MEMORY, "plan of tiles: out of memory");
     npu__free(&a, p.last, program->num_values * sizeof *p.last);
     npu__free(&a, p.active, program->num_values * sizeof *p.active);
     return status;
@@ -31763,49 +31848,53 @@ NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_des
 
 /* ---- checking tile programs: what happens before what ----
 
-   Every pipe has a queue of entries: ops and the sync ops that it does, counted from 0. A clock says how many entries of
-   each pipe are known to be done. Entries start with the clock of their pipe, joined with that of the scalar unit when it
-   issued them; a flag carries the clock of the pipe that set it to the pipe that waits. Op j happens before op i
-   where its number is below what i's clock says of j's pipe. Which wait takes which set does not depend on timing as
-   long as no flag is set while it is pending, which is checked; so one run of the queues tells all. */
+   Every pipe has a queue of entries: ops and the sync ops that it does, counted from 0. A clock says how
+   many entries of each pipe are known to be done. Entries start with the clock of their pipe, joined with
+   that of the scalar unit when it issued them; a flag carries the clock of the pipe that set it to the pipe
+   that waits. Op j happens before op i where its number is below what i's clock says of j's pipe. Which
+   wait takes which set does not depend on timing as long as no flag is set while it is pending, which is
+   checked; so one run of the queues tells all. */
 
 enum { NPU__NUM_PIPES = 8, NPU__NUM_FLAGS = NPU__NUM_PIPES * NPU__NUM_PIPES * NPU_MAX_EVENTS };
 
-typedef struct npu__clock { uint32_t done[NPU__NUM_PIPES]; } npu__clock;
+typedef struct npu__clock {
+    uint32_t done[NPU__NUM_PIPES];
+} npu__clock;
 
 /* A flag from pipe to pipe. */
 typedef struct npu__flag {
-    uint32_t first, last;      /* sets that no wait has taken: ops, in order; 0 = none */
+    uint32_t first, last; /* sets that no wait has taken: ops, in order; 0 = none */
     uint32_t last_set, last_wait;
 } npu__flag;
 
 typedef struct npu__entry {
-    uint32_t pipe, number;     /* its place in a queue; pipe NPU_PIPE_NONE = in none */
-    uint32_t next;             /* op behind it in the queue, or in the list of a flag's sets */
-    uint32_t flag;             /* of sync_src and sync_dst */
+    uint32_t pipe, number; /* its place in a queue; pipe NPU_PIPE_NONE = in none */
+    uint32_t next;         /* op behind it in the queue, or in the list of a flag's sets */
+    uint32_t flag;         /* of sync_src and sync_dst */
     bool is_done;
-    npu__clock issue, start;   /* what is done when it is issued, and when it starts */
+    npu__clock issue, start; /* what is done when it is issued, and when it starts */
 } npu__entry;
 
 /* Part of a memory or tensor: elements lo <= x < hi in every dim. */
 typedef struct npu__box {
     int64_t lo[NPU_MAX_RANK], hi[NPU_MAX_RANK];
-    uint32_t object, rank;     /* a memory, all registers, or a tensor */
-    uint32_t op;               /* one that uses it */
+    uint32_t object, rank; /* a memory, all registers, or a tensor */
+    uint32_t op;           /* one that uses it */
     bool is_write;
-    int64_t block;             /* -1 = several */
+    int64_t block; /* -1 = several */
 } npu__box;
 
 typedef struct npu__access {
     uint32_t op, object;
-    uint32_t operand;          /* of a tile that is read: its value, else 0 */
+    uint32_t operand; /* of a tile that is read: its value, else 0 */
     uint32_t box;
     bool is_write, is_at_issue; /* registers are read when an op is issued */
 } npu__access;
 
 /* The ops that used a box last, by pipe; 0 = none. */
 typedef struct npu__last {
-    uint32_t write[NPU__NUM_PIPES], read[NPU__NUM_PIPES], newest; /* newest: the last op in program order that wrote */
+    uint32_t write[NPU__NUM_PIPES], read[NPU__NUM_PIPES],
+        newest; /* newest: the last op in program order that wrote */
 } npu__last;
 
 typedef struct npu__number_of {
@@ -31823,36 +31912,39 @@ typedef struct npu__tiles {
     void *ctx;
     uint32_t num_found, num_met;
     bool no_memory;
-    bool is_quiet;             /* a block before this one had findings in tensors: the others would repeat them */
-    npu_tile_place *places;    /* by value */
-    npu__entry *entries;       /* by op */
+    bool is_quiet; /* a block before this one had findings in tensors: the others would repeat them */
+    npu_tile_place *places; /* by value */
+    npu__entry *entries;    /* by op */
     npu__flag *flags;
     npu__clock clocks[NPU__NUM_PIPES];
-    uint32_t head[NPU__NUM_PIPES], tail[NPU__NUM_PIPES], count[NPU__NUM_PIPES]; /* queues of ops; entries so far */
-    npu__number_of *numbers;   /* of registers, by value, for one block */
-    uint8_t *pipes_of;         /* by value of a tensor: bit 0 stored into, bits 1.. pipes that use it */
-    uint32_t *roots;           /* by value of a tensor: the input that it is */
-    NPU__ARRAY(uint32_t, scalars);     /* ops of the scalar unit that make registers */
+    uint32_t head[NPU__NUM_PIPES], tail[NPU__NUM_PIPES],
+        count[NPU__NUM_PIPES];     /* queues of ops; entries so far */
+    npu__number_of *numbers;       /* of registers, by value, for one block */
+    uint8_t *pipes_of;             /* by value of a tensor: bit 0 stored into, bits 1.. pipes that use it */
+    uint32_t *roots;               /* by value of a tensor: the input that it is */
+    NPU__ARRAY(uint32_t, scalars); /* ops of the scalar unit that make registers */
     NPU__ARRAY(npu__access, accesses); /* of the core's memories, in program order */
     NPU__ARRAY(npu__access, tensors);  /* of tensors */
-    npu__access **list;        /* what is looked at now, as large as either */
+    npu__access **list;                /* what is looked at now, as large as either */
     NPU__ARRAY(npu__box, boxes);
-    NPU__ARRAY(npu__box, shared);  /* of all blocks */
+    NPU__ARRAY(npu__box, shared); /* of all blocks */
     NPU__ARRAY(uint32_t, order);
-    NPU__ARRAY(npu__pair, pairs);  /* boxes that overlap */
+    NPU__ARRAY(npu__pair, pairs); /* boxes that overlap */
     NPU__ARRAY(npu__last, lasts);
     NPU__ARRAY(uint32_t, adjacent);
-    NPU__ARRAY(uint32_t, starts);  /* of each box in adjacent */
+    NPU__ARRAY(uint32_t, starts); /* of each box in adjacent */
 } npu__tiles;
 
 #define NPU__TILES_RESERVE(t, array, extra) \
-    (npu__reserve(&(t)->allocator, (void **)&(t)->array, &(t)->cap_##array, (uint64_t)(t)->num_##array + (extra), \
-                  sizeof *(t)->array) || !((t)->no_memory = true))
+    (npu__reserve(&(t)->allocator, (void **)&(t)->array, &(t)->cap_##array, \
+                  (uint64_t)(t)->num_##array + (extra), sizeof *(t)->array) || \
+     !((t)->no_memory = true))
 
 NPU_IR_API const char *npu_hazard_text(uint32_t kind)
 {
     switch (kind) {
-#define NPU_X(number, symbol, text) case symbol: return text;
+#define NPU_X(number, symbol, text) \
+    case symbol: return text;
         NPU_IR_HAZARDS(NPU_X)
 #undef NPU_X
     default: return "";
@@ -31866,8 +31958,8 @@ static void npu__tiles_op_text(npu_text *text, const npu__tiles *t, uint32_t op)
         npu_text_printf(text, "the program");
         return;
     }
-    npu_text_printf(text, "op %u (%s%s%s)", (unsigned)op, t->g->ops[op].def->name, pipe < NPU__NUM_PIPES ? ", " : "",
-                    npu_pipe_name(pipe));
+    npu_text_printf(text, "op %u (%s%s%s)", (unsigned)op, t->g->ops[op].def->name,
+                    pipe < NPU__NUM_PIPES ? ", " : "", npu_pipe_name(pipe));
 }
 
 /* `where` NULL = nothing more to say. */
@@ -31971,7 +32063,8 @@ static bool npu__tiles_do(npu__tiles *t, uint32_t op)
     if (kind == (npu_kind)NPU_SYSTEM_SYNC_SRC) {
         npu__tiles_set(t, op);
     }
-    if (!(t->desc.overlapping >> e->pipe & 1u) || kind == (npu_kind)NPU_SYSTEM_BAR_V || kind == (npu_kind)NPU_SYSTEM_BAR_M) {
+    if (!(t->desc.overlapping >> e->pipe & 1u) || kind == (npu_kind)NPU_SYSTEM_BAR_V ||
+        kind == (npu_kind)NPU_SYSTEM_BAR_M) {
         c->done[e->pipe] = e->number + 1;
     }
     e->is_done = true;
@@ -32010,7 +32103,8 @@ static void npu__tiles_deadlock(npu__tiles *t, uint32_t blocked)
             set = is_set && npu__tiles_flag(t, i, &set_pipe, &wait_pipe) == t->entries[op].flag ? i : 0;
         }
         if (is_wait) {
-            npu__tiles_report(t, NPU_HAZARD_DEADLOCK, op, set, -1, -1, set ? "which cannot happen before" : "nothing sets its flag");
+            npu__tiles_report(t, NPU_HAZARD_DEADLOCK, op, set, -1, -1,
+                              set ? "which cannot happen before" : "nothing sets its flag");
         }
     }
 }
@@ -32023,7 +32117,8 @@ static void npu__tiles_entry(npu__tiles *t, uint32_t op)
     switch ((int)t->g->ops[op].def->kind) {
     case NPU_SYSTEM_BAR_V: e->pipe = NPU_PIPE_V; break;
     case NPU_SYSTEM_BAR_M: e->pipe = NPU_PIPE_M; break;
-    case NPU_SYSTEM_SYNC_SRC: case NPU_SYSTEM_SYNC_DST:
+    case NPU_SYSTEM_SYNC_SRC:
+    case NPU_SYSTEM_SYNC_DST:
         e->flag = npu__tiles_flag(t, op, &set_pipe, &wait_pipe);
         e->pipe = t->g->ops[op].def->kind == (npu_kind)NPU_SYSTEM_SYNC_SRC ? set_pipe : wait_pipe;
         if (e->flag % NPU_MAX_EVENTS >= t->desc.num_events) {
@@ -32086,7 +32181,8 @@ static bool npu__tiles_order(npu__tiles *t)
 
 /* ---- checking tile programs: what uses what ---- */
 
-static void npu__tiles_access(npu__tiles *t, uint32_t op, uint32_t object, uint32_t operand, bool is_write, bool is_at_issue)
+static void npu__tiles_access(npu__tiles *t, uint32_t op, uint32_t object, uint32_t operand, bool is_write,
+                              bool is_at_issue)
 {
     npu__access a;
     memset(&a, 0, sizeof a);
@@ -32106,7 +32202,8 @@ static void npu__tiles_access(npu__tiles *t, uint32_t op, uint32_t object, uint3
 static uint32_t npu__tiles_writer(const npu__tiles *t, uint32_t value)
 {
     const npu_graph *g = t->g;
-    while (g->values[value].producer && g->ops[g->values[value].producer].def->kind == (npu_kind)NPU_BLOCK_RESHAPE) {
+    while (g->values[value].producer &&
+           g->ops[g->values[value].producer].def->kind == (npu_kind)NPU_BLOCK_RESHAPE) {
         value = g->uses[g->ops[g->values[value].producer].first_operand].value;
     }
     return g->values[value].producer;
@@ -32124,7 +32221,8 @@ static void npu__tiles_use(npu__tiles *t, uint32_t op, uint32_t value, bool is_w
         }
     } else if (spec->cls == NPU_CLASS_TILE) {
         npu__tiles_access(t, op, t->places[value].space, value, is_write, false);
-        if (!is_write && t->g->ops[writer].def && t->g->ops[writer].def->kind == (npu_kind)NPU_BLOCK_CREATE_TILE) {
+        if (!is_write && t->g->ops[writer].def &&
+            t->g->ops[writer].def->kind == (npu_kind)NPU_BLOCK_CREATE_TILE) {
             npu__tiles_report(t, NPU_HAZARD_UNWRITTEN, op, writer, -1, -1, NULL);
         }
     }
@@ -32143,7 +32241,8 @@ static bool npu__tiles_reaches(const npu__tiles *t, uint32_t op, uint32_t operan
     case NPU_BLOCK_MOVE:
         return space == NPU_SPACE_L1    ? to != NPU_SPACE_L0C
                : space == NPU_SPACE_UB  ? to == NPU_SPACE_UB || to == NPU_SPACE_L1
-               : space == NPU_SPACE_L0C ? to == NPU_SPACE_UB || to == NPU_SPACE_L1 : false;
+               : space == NPU_SPACE_L0C ? to == NPU_SPACE_UB || to == NPU_SPACE_L1
+                                        : false;
     case NPU_BLOCK_RESHAPE: return true;
     default: return space == NPU_SPACE_UB;
     }
@@ -32152,11 +32251,13 @@ static bool npu__tiles_reaches(const npu__tiles *t, uint32_t op, uint32_t operan
 static void npu__tiles_operands(npu__tiles *t, uint32_t op)
 {
     const npu__op *o = &t->g->ops[op];
-    bool has_scratch = o->def->kind >= (npu_kind)NPU_BLOCK_ROW_SUM && o->def->kind <= (npu_kind)NPU_BLOCK_ROW_MIN;
+    bool has_scratch =
+        o->def->kind >= (npu_kind)NPU_BLOCK_ROW_SUM && o->def->kind <= (npu_kind)NPU_BLOCK_ROW_MIN;
     for (uint32_t i = 0; i < o->num_operands; i++) {
         uint32_t value = t->g->uses[o->first_operand + i].value;
         if (t->places[value].space && !npu__tiles_reaches(t, op, i, t->places[value].space)) {
-            npu__tiles_report(t, NPU_HAZARD_SPACE, op, npu__tiles_writer(t, value), -1, -1, npu__spaces[t->places[value].space]);
+            npu__tiles_report(t, NPU_HAZARD_SPACE, op, npu__tiles_writer(t, value), -1, -1,
+                              npu__spaces[t->places[value].space]);
         }
         npu__tiles_use(t, op, value, has_scratch && i == 1);
     }
@@ -32207,8 +32308,14 @@ static npu__number_of npu__tiles_binary(npu_kind kind, int64_t a, int64_t b)
     case NPU_ARITH_ADDI: y.value = (int64_t)((uint64_t)a + (uint64_t)b); break;
     case NPU_ARITH_SUBI: y.value = (int64_t)((uint64_t)a - (uint64_t)b); break;
     case NPU_ARITH_MULI: y.value = (int64_t)((uint64_t)a * (uint64_t)b); break;
-    case NPU_ARITH_DIVSI: y.is_known = b != 0 && b != -1; y.value = y.is_known ? a / b : 0; break;
-    case NPU_ARITH_REMSI: y.is_known = b != 0 && b != -1; y.value = y.is_known ? a % b : 0; break;
+    case NPU_ARITH_DIVSI:
+        y.is_known = b != 0 && b != -1;
+        y.value = y.is_known ? a / b : 0;
+        break;
+    case NPU_ARITH_REMSI:
+        y.is_known = b != 0 && b != -1;
+        y.value = y.is_known ? a % b : 0;
+        break;
     case NPU_ARITH_MINSI: y.value = a < b ? a : b; break;
     case NPU_ARITH_MAXSI: y.value = a > b ? a : b; break;
     default: y.is_known = false; break;
@@ -32224,7 +32331,7 @@ static int64_t npu__tiles_wrap(int64_t x, npu_dtype dtype)
     if (!npu_dtype_is_signed(dtype) || !(bits >> 63)) {
         return (int64_t)(bits >> unused);
     }
-    return (int64_t)~(~bits >> unused);
+    return (int64_t) ~(~bits >> unused);
 }
 
 static npu__number_of npu__tiles_number(const npu__tiles *t, uint32_t op, int64_t block)
@@ -32233,7 +32340,8 @@ static npu__number_of npu__tiles_number(const npu__tiles *t, uint32_t op, int64_
     const npu_spec *spec = t->g->specs[t->g->values[o->first_result].spec];
     npu__number_of y = { 0, false }, a, b;
     uint32_t size;
-    if (o->def->kind == (npu_kind)NPU_BLOCK_GET_BLOCK_IDX || o->def->kind == (npu_kind)NPU_BLOCK_GET_BLOCK_NUM) {
+    if (o->def->kind == (npu_kind)NPU_BLOCK_GET_BLOCK_IDX ||
+        o->def->kind == (npu_kind)NPU_BLOCK_GET_BLOCK_NUM) {
         y.value = o->def->kind == (npu_kind)NPU_BLOCK_GET_BLOCK_IDX ? block : t->desc.blocks;
         y.is_known = true;
     } else if (o->def->kind == (npu_kind)NPU_ARITH_CONSTANT) {
@@ -32269,7 +32377,8 @@ static void npu__tiles_region(npu__tiles *t, const npu__access *a, int64_t block
     box->rank = (uint32_t)npu__get_le(blob, 4);
     shapes = blob + 4 + (size_t)box->rank * 8 + 4;
     for (uint32_t i = 0; i < box->rank; i++) {
-        int64_t offset = (int64_t)npu__get_le(blob + 4 + (size_t)i * 8, 8), dim = (int64_t)npu__get_le(shapes + (size_t)i * 8, 8);
+        int64_t offset = (int64_t)npu__get_le(blob + 4 + (size_t)i * 8, 8),
+                dim = (int64_t)npu__get_le(shapes + (size_t)i * 8, 8);
         npu__number_of at = { 0, true };
         at.value = offset;
         if (offset == INT64_MIN) {
@@ -32298,7 +32407,8 @@ static void npu__tiles_box(npu__tiles *t, const npu__access *a, int64_t block, n
         return;
     }
     box->rank = 1;
-    box->lo[0] = a->object == NPU__OBJECT_REGISTERS ? (int64_t)a->operand : (int64_t)t->places[a->operand].offset;
+    box->lo[0] =
+        a->object == NPU__OBJECT_REGISTERS ? (int64_t)a->operand : (int64_t)t->places[a->operand].offset;
     box->hi[0] = box->lo[0] + (a->object == NPU__OBJECT_REGISTERS ? 1 : (int64_t)t->places[a->operand].size);
 }
 
@@ -32336,7 +32446,7 @@ static bool npu__box_overlaps(const npu__box *a, const npu__box *b)
 
 typedef struct npu__sorting {
     const npu__box *boxes;
-    uint32_t dim;             /* sorts by lo of this dim; NPU_MAX_RANK = by all */
+    uint32_t dim; /* sorts by lo of this dim; NPU_MAX_RANK = by all */
 } npu__sorting;
 
 static bool npu__sorting_less(const npu__sorting *s, uint32_t a, uint32_t b)
@@ -32389,9 +32499,10 @@ static void npu__overlaps_sweep(const npu__overlaps *v, const uint32_t *order, u
     }
 }
 
-/* Splits boxes of one object into groups that are apart in one dim, then each group in the next dim, until no dim
-   splits any further; what is left is compared along the last one. */
-static void npu__overlaps_split(const npu__overlaps *v, uint32_t *order, uint32_t n, uint32_t dim, uint32_t tried, uint32_t depth)
+/* Splits boxes of one object into groups that are apart in one dim, then each group in the next dim, until
+   no dim splits any further; what is left is compared along the last one. */
+static void npu__overlaps_split(const npu__overlaps *v, uint32_t *order, uint32_t n, uint32_t dim,
+                                uint32_t tried, uint32_t depth)
 {
     npu__sorting s;
     uint32_t rank = v->boxes[order[0]].rank;
@@ -32406,7 +32517,8 @@ static void npu__overlaps_split(const npu__overlaps *v, uint32_t *order, uint32_
         if (depth == 0 || (i - first == n && tried + 1 >= rank)) {
             npu__overlaps_sweep(v, order + first, i - first, dim);
         } else if (i - first > 1) {
-            npu__overlaps_split(v, order + first, i - first, (dim + 1) % rank, i - first == n ? tried + 1 : 0, depth - 1);
+            npu__overlaps_split(v, order + first, i - first, (dim + 1) % rank, i - first == n ? tried + 1 : 0,
+                                depth - 1);
         }
     }
 }
@@ -32434,7 +32546,8 @@ static void npu__tiles_where(const npu__tiles *t, const npu__box *box, char wher
     } else if (box->object == NPU__OBJECT_REGISTERS) {
         snprintf(where, 64, "a register");
     } else {
-        snprintf(where, 64, "%s %lld..%lld", npu__spaces[box->object], (long long)box->lo[0], (long long)box->hi[0]);
+        snprintf(where, 64, "%s %lld..%lld", npu__spaces[box->object], (long long)box->lo[0],
+                 (long long)box->hi[0]);
     }
 }
 
@@ -32442,8 +32555,9 @@ static void npu__tiles_where(const npu__tiles *t, const npu__box *box, char wher
 static bool npu__tiles_in_place(const npu__tiles *t, const npu__access *a, const npu__last *last)
 {
     npu_kind kind = t->g->ops[a->op].def->kind;
-    return last == &t->lasts[a->box] && ((kind >= (npu_kind)NPU_BLOCK_ADD && kind <= (npu_kind)NPU_BLOCK_RELU) ||
-                                         kind == (npu_kind)NPU_BLOCK_MATMUL_ACC);
+    return last == &t->lasts[a->box] &&
+           ((kind >= (npu_kind)NPU_BLOCK_ADD && kind <= (npu_kind)NPU_BLOCK_RELU) ||
+            kind == (npu_kind)NPU_BLOCK_MATMUL_ACC);
 }
 
 /* Compares an access with what used a box before. */
@@ -32451,13 +32565,16 @@ static void npu__tiles_compare(npu__tiles *t, const npu__access *a, const npu__l
 {
     const npu__entry *e = &t->entries[a->op];
     const npu__clock *c = a->is_at_issue ? &e->issue : &e->start;
-    uint32_t writer = a->operand && !a->is_write && a->object < NPU__OBJECT_REGISTERS ? npu__tiles_writer(t, a->operand) : 0;
+    uint32_t writer = a->operand && !a->is_write && a->object < NPU__OBJECT_REGISTERS
+                          ? npu__tiles_writer(t, a->operand)
+                          : 0;
     char where[64];
     npu__tiles_where(t, &t->boxes[a->box], where);
     for (uint32_t p = 0; p < NPU__NUM_PIPES; p++) {
         uint32_t w = last->write[p], r = a->is_write ? last->read[p] : 0;
         if (w && w != a->op && t->entries[w].number >= c->done[p]) {
-            npu__tiles_report(t, a->is_write ? NPU_HAZARD_WRITES : NPU_HAZARD_READ, a->op, w, block, -1, where);
+            npu__tiles_report(t, a->is_write ? NPU_HAZARD_WRITES : NPU_HAZARD_READ, a->op, w, block, -1,
+                              where);
         }
         if (r && r != a->op && t->entries[r].number >= c->done[p]) {
             npu__tiles_report(t, NPU_HAZARD_OVERWRITE, a->op, r, block, -1, where);
@@ -32522,7 +32639,8 @@ static void npu__tiles_scan(npu__tiles *t, npu__access *const *list, uint32_t n,
 {
     npu__overlaps v;
     t->num_order = t->num_pairs = 0;
-    if (!NPU__TILES_RESERVE(t, order, n) || !NPU__TILES_RESERVE(t, lasts, n) || !NPU__TILES_RESERVE(t, starts, (uint64_t)n + 2)) {
+    if (!NPU__TILES_RESERVE(t, order, n) || !NPU__TILES_RESERVE(t, lasts, n) ||
+        !NPU__TILES_RESERVE(t, starts, (uint64_t)n + 2)) {
         return;
     }
     npu__tiles_unify(t, list, n);

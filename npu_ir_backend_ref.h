@@ -16793,21 +16793,21 @@ static npu_status npu__ref_op_call(void *ctx, const npu_op_info *op, const npu_t
 
 /* ---- tile programs --------------------------------------------------------------------------- >>kernels-tiles
 
-   npu.launch prepares every op of its program once, as if it stood alone, and lists what is left to do as steps:
-   kernels and the values that they read and write. A part runs some blocks one after the other in memory of its own,
-   which holds a table of addresses, registers of 8 bytes and the on-chip memories. Synchronisation has nothing to do:
-   steps run in program order. Blocks that store where others store or load run in one part, in order, so that results
-   never depend on threads. */
+   npu.launch prepares every op of its program once, as if it stood alone, and lists what is left to do as
+   steps: kernels and the values that they read and write. A part runs some blocks one after the other in
+   memory of its own, which holds a table of addresses, registers of 8 bytes and the on-chip memories.
+   Synchronisation has nothing to do: steps run in program order. Blocks that store where others store or
+   load run in one part, in order, so that results never depend on threads. */
 
 /* Part of a tensor, rows of `run` bytes, dense on the other side. */
 typedef struct npu__ref_region {
-    uint32_t rank, outer;           /* dims; those outside of a run */
-    size_t run;                     /* bytes that are neighbours on both sides */
+    uint32_t rank, outer; /* dims; those outside of a run */
+    size_t run;           /* bytes that are neighbours on both sides */
     size_t rows;
     int64_t dims[NPU_MAX_RANK], most[NPU_MAX_RANK]; /* of the part; largest offset */
-    int64_t strides[NPU_MAX_RANK];  /* bytes */
+    int64_t strides[NPU_MAX_RANK];                  /* bytes */
     int64_t offsets[NPU_MAX_RANK];
-    int fed[NPU_MAX_RANK];          /* operand whose value is the offset; -1 = offsets holds it */
+    int fed[NPU_MAX_RANK]; /* operand whose value is the offset; -1 = offsets holds it */
 } npu__ref_region;
 
 static npu_status npu__ref_region_prepare(npu_prepare *p)
@@ -16900,7 +16900,8 @@ static npu_status npu__ref_store_launch(const npu_launch *l, uint32_t part, uint
     return status;
 }
 
-/* One number for all elements; create_tile gives zeros, so that a run depends on nothing that was there before. */
+/* One number for all elements; create_tile gives zeros, so that a run depends on nothing that was there
+   before. */
 typedef struct npu__ref_splat {
     npu_scalar number;
     int fed; /* operand that holds it; -1 = number */
@@ -16974,7 +16975,9 @@ static npu_status npu__ref_tile_matmul_prepare(npu_prepare *p)
     p->parts = npu__ref_gemm_parts(g);
     s->copy_size = p->op->num_in == 3 ? (size_t)(g->m * g->n) * npu__ref_size(g->c_dtype) : 0;
     return npu_size_mul(npu__ref_gemm_workspace(g), p->parts, &s->copy) &&
-                   npu_size_add(s->copy, s->copy_size, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+                   npu_size_add(s->copy, s->copy_size, &p->workspace)
+               ? NPU_OK
+               : NPU_ERR_OVERFLOW;
 }
 
 /* The parts of a step come one after the other, so that the first may make the copy. */
@@ -16994,7 +16997,8 @@ static npu_status npu__ref_tile_matmul_launch(const npu_launch *l, uint32_t part
     return NPU_OK;
 }
 
-#define NPU__REF_SPLAT_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, npu__ref_map_supported, npu__ref_splat_prepare, npu__ref_splat_launch)
+#define NPU__REF_SPLAT_KERNEL(kind) \
+    NPU__KERNEL(kind, "plain", 0, npu__ref_map_supported, npu__ref_splat_prepare, npu__ref_splat_launch)
 /* What the ops of a program run; sync ops, block numbers and reshape need nothing. */
 static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_CREATE_TILE),
@@ -17006,7 +17010,8 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_COPY_KERNEL(NPU_BLOCK_TRANSPOSE, npu__ref_copy_prepare),
     NPU__KERNEL(NPU_BLOCK_VIEW, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),
     NPU__REF_BLOCK(NPU__REF_MAP_KERNEL)
-    NPU__KERNEL(NPU_BLOCK_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare, npu__ref_cast_launch),
+    NPU__KERNEL(NPU_BLOCK_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare,
+                npu__ref_cast_launch),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_SUM),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MAX),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MIN),
@@ -17015,8 +17020,10 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MIN),
     NPU__REF_BLOCK_EXPAND(NPU__REF_MAP_KERNEL)
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_EXPANDS),
-    NPU__KERNEL(NPU_BLOCK_MATMUL, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare, npu__ref_tile_matmul_launch),
-    NPU__KERNEL(NPU_BLOCK_MATMUL_ACC, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare, npu__ref_tile_matmul_launch)
+    NPU__KERNEL(NPU_BLOCK_MATMUL, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare,
+                npu__ref_tile_matmul_launch),
+    NPU__KERNEL(NPU_BLOCK_MATMUL_ACC, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare,
+                npu__ref_tile_matmul_launch)
 };
 static const npu_kernel npu__ref_kernels_arith[] = {
     NPU__REF_REGISTERS(NPU__REF_MAP_KERNEL)
@@ -17028,7 +17035,8 @@ static const npu_kernel npu__ref_kernels_arith[] = {
 
 enum { NPU__REF_AT_INPUT, NPU__REF_AT_OUTPUT, NPU__REF_AT_LOCAL, NPU__REF_MAX_BLOCK_PARTS = 64 };
 
-/* Where a value of the program is: an operand or a result of the launch, or bytes from the start of a part's memory. */
+/* Where a value of the program is: an operand or a result of the launch, or bytes from the start of a
+   part's memory. */
 typedef struct npu__ref_where {
     uint32_t kind;
     size_t at;
@@ -17037,19 +17045,20 @@ typedef struct npu__ref_where {
 typedef struct npu__ref_step {
     npu_status (*launch)(const npu_launch *l, uint32_t part, uint32_t parts);
     void *state;
-    const npu_tensor *tensors;  /* operands, then results */
+    const npu_tensor *tensors; /* operands, then results */
     uint32_t num_in, num_out, parts;
     uint32_t first_ref;
 } npu__ref_step;
 
 typedef struct npu__ref_tiles {
     npu__ref_step *steps;
-    npu__ref_where *refs;       /* of every operand and result */
-    uint32_t *inputs;           /* the operand that each result starts from */
-    size_t *bytes;              /* of each result */
+    npu__ref_where *refs; /* of every operand and result */
+    uint32_t *inputs;     /* the operand that each result starts from */
+    size_t *bytes;        /* of each result */
     uint32_t num_steps, num_refs;
     int64_t blocks;
-    size_t table, registers, local, part_size; /* bytes: of the table of addresses; start of registers; end of both and the memories */
+    size_t registers, local; /* bytes: where registers start, and where they and the memories end */
+    size_t part_size;
 } npu__ref_tiles;
 
 static size_t npu__ref_round_up(size_t n) { return (n + 63) & ~(size_t)63; }
@@ -17060,16 +17069,17 @@ typedef struct npu__ref_tiles_making {
     const npu_graph *body;
     const npu_kernel_table *tables;
     uint32_t num_tables;
-    bool plain;                 /* kernels of the plain variant only */
-    npu__ref ref;               /* its registry, for prepare */
+    bool plain;   /* kernels of the plain variant only */
+    npu__ref ref; /* its registry, for prepare */
     npu__ref_tiles *s;
-    npu_tile_place *places;     /* by value id */
+    npu_tile_place *places; /* by value id */
     npu__ref_where *where;
-    npu_tensor *tensors;        /* by ref */
-    size_t workspace;           /* of a step */
+    npu_tensor *tensors; /* by ref */
+    size_t workspace;    /* of a step */
 } npu__ref_tiles_making;
 
-/* Registers first, then one memory after the other; tensors are operands or, where they are stored into, results. */
+/* Registers first, then one memory after the other; tensors are operands or, where they are stored into,
+   results. */
 static void npu__ref_tiles_locate(npu__ref_tiles_making *m)
 {
     size_t ends[NPU_SPACE_L0C + 1] = { 0 }, at = 2 * sizeof(uint64_t);
@@ -17080,7 +17090,8 @@ static void npu__ref_tiles_locate(npu__ref_tiles_making *m)
         size_t end = (size_t)(m->places[id].offset + m->places[id].size);
         ends[m->places[id].space] = end > ends[m->places[id].space] ? end : ends[m->places[id].space];
         if (npu_value_spec(m->body, v)->cls == NPU_CLASS_SCALAR) {
-            bool is_index = npu_op_kind(m->body, o) == NPU_BLOCK_GET_BLOCK_IDX, is_num = npu_op_kind(m->body, o) == NPU_BLOCK_GET_BLOCK_NUM;
+            bool is_index = npu_op_kind(m->body, o) == NPU_BLOCK_GET_BLOCK_IDX;
+            bool is_num = npu_op_kind(m->body, o) == NPU_BLOCK_GET_BLOCK_NUM;
             m->where[id].kind = NPU__REF_AT_LOCAL;
             m->where[id].at = m->s->registers + (is_index ? 0 : is_num ? sizeof(uint64_t) : at);
             at += is_index || is_num ? 0 : sizeof(uint64_t);
@@ -17145,14 +17156,16 @@ static npu_status npu__ref_tiles_step(npu__ref_tiles_making *m, npu_op id, const
         return NPU_ERR_NOT_IMPLEMENTED;
     }
     for (uint32_t i = 0; i < op->num_in + op->num_out; i++) {
-        npu_value v = i < op->num_in ? npu_op_operand_value(m->body, id, i) : npu_op_result(m->body, id, i - op->num_in);
+        npu_value v = i < op->num_in ? npu_op_operand_value(m->body, id, i)
+                                     : npu_op_result(m->body, id, i - op->num_in);
         npu__ref_describe(&tensors[i], i < op->num_in ? op->in[i] : op->out[i - op->num_in]);
         m->s->refs[m->s->num_refs + i] = m->where[v.id];
     }
     status = npu__ref_prepare(&m->ref, kernel, op, tensors, m->p->allocator, &prepare, m->p->blocks);
     m->p->blocks = prepare.blocks;
     if (status) {
-        snprintf(m->p->text, sizeof m->p->text, "op %u (%.40s) of a tile program cannot be prepared", (unsigned)id.id, op->name);
+        snprintf(m->p->text, sizeof m->p->text, "op %u (%.40s) of a tile program cannot be prepared",
+                 (unsigned)id.id, op->name);
         return status;
     }
     step->launch = kernel->launch;
@@ -17170,8 +17183,8 @@ static npu_status npu__ref_tiles_step(npu__ref_tiles_making *m, npu_op id, const
 
 static bool npu__ref_tiles_has_step(npu_kind kind)
 {
-    return NPU_KIND_NAMESPACE(kind) != NPU_NS_SYSTEM && kind != NPU_BLOCK_GET_BLOCK_IDX && kind != NPU_BLOCK_GET_BLOCK_NUM &&
-           kind != NPU_BLOCK_RESHAPE;
+    return NPU_KIND_NAMESPACE(kind) != NPU_NS_SYSTEM && kind != NPU_BLOCK_GET_BLOCK_IDX &&
+           kind != NPU_BLOCK_GET_BLOCK_NUM && kind != NPU_BLOCK_RESHAPE;
 }
 
 static npu_status npu__ref_tiles_steps(npu__ref_tiles_making *m)
@@ -17194,7 +17207,8 @@ static npu_status npu__ref_tiles_steps(npu__ref_tiles_making *m)
 static npu_status npu__ref_tiles_alloc(npu__ref_tiles_making *m)
 {
     npu_prepare *p = m->p;
-    size_t num_ops = npu_graph_num_ops(m->body), num_values = (size_t)npu_graph_num_values(m->body) + 1, num_refs = 0;
+    size_t num_ops = npu_graph_num_ops(m->body), num_values = (size_t)npu_graph_num_values(m->body) + 1,
+           num_refs = 0;
     npu__ref_tiles *s = (npu__ref_tiles *)npu_ref_state(p, sizeof *s);
     for (uint32_t op = 1; op <= num_ops; op++) {
         npu_op o = { op };
@@ -17211,7 +17225,7 @@ static npu_status npu__ref_tiles_alloc(npu__ref_tiles_making *m)
     s->refs = (npu__ref_where *)npu_ref_state(p, num_refs * sizeof *s->refs);
     s->inputs = (uint32_t *)npu_ref_state(p, p->op->num_out * sizeof *s->inputs);
     s->bytes = (size_t *)npu_ref_state(p, p->op->num_out * sizeof *s->bytes);
-    s->table = s->registers = npu__ref_round_up(num_refs * sizeof(void *));
+    s->registers = npu__ref_round_up(num_refs * sizeof(void *));
     return s->steps && s->refs && s->inputs && s->bytes ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
@@ -17230,7 +17244,8 @@ static npu_status npu__ref_tiles_before(const npu_launch *l)
 static void npu__ref_tiles_meet(void *ctx, const npu_hazard *h)
 {
     bool *meet = (bool *)ctx;
-    *meet = *meet || h->kind == NPU_HAZARD_BLOCKS || h->kind == NPU_HAZARD_DEADLOCK; /* a deadlock hides the rest */
+    bool hides_the_rest = h->kind == NPU_HAZARD_DEADLOCK;
+    *meet = *meet || hides_the_rest || h->kind == NPU_HAZARD_BLOCKS;
 }
 
 /* How many parts the blocks make. */
@@ -17239,7 +17254,8 @@ static uint32_t npu__ref_tiles_parts(const npu_graph *body, const npu_tile_desc 
     bool meet = false;
     npu_status status = npu_tile_check(body, desc, npu__ref_tiles_meet, &meet);
     bool is_serial = meet || (status != NPU_OK && status != NPU_ERR_GRAPH);
-    return is_serial ? 1 : (uint32_t)(desc->blocks < NPU__REF_MAX_BLOCK_PARTS ? desc->blocks : NPU__REF_MAX_BLOCK_PARTS);
+    int64_t parts = is_serial ? 1 : desc->blocks;
+    return parts < NPU__REF_MAX_BLOCK_PARTS ? (uint32_t)parts : NPU__REF_MAX_BLOCK_PARTS;
 }
 
 static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
@@ -17293,7 +17309,8 @@ static void npu__ref_tiles_addresses(const npu__ref_tiles *s, const npu_launch *
     for (uint32_t i = 0; i < s->num_refs; i++) {
         const npu__ref_where *w = &s->refs[i];
         table[i] = w->kind == NPU__REF_AT_LOCAL    ? (void *)(memory + w->at)
-                   : w->kind == NPU__REF_AT_OUTPUT ? l->y[w->at] : (void *)(uintptr_t)l->x[w->at];
+                   : w->kind == NPU__REF_AT_OUTPUT ? l->y[w->at]
+                                                   : (void *)(uintptr_t)l->x[w->at];
     }
 }
 

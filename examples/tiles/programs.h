@@ -40,9 +40,11 @@ static inline npu_value made(tile_program *p, npu_value tile, int64_t offset)
 /* The register b * step + plus, as an offset. */
 static inline npu_index at_block(tile_program *p, npu_value block, int64_t step, int64_t plus)
 {
-    npu_value scaled = npu_arith_binary(p->g, NPU_ARITH_MULI, block, npu_arith_constant(p->g, NPU_U64, npu_scalar_int(step)));
+    npu_value scaled = npu_arith_binary(p->g, NPU_ARITH_MULI, block,
+                                        npu_arith_constant(p->g, NPU_U64, npu_scalar_int(step)));
     npu_index at = { 0, { 0 } };
-    at.value = npu_arith_binary(p->g, NPU_ARITH_ADDI, scaled, npu_arith_constant(p->g, NPU_U64, npu_scalar_int(plus)));
+    at.value = npu_arith_binary(p->g, NPU_ARITH_ADDI, scaled,
+                                npu_arith_constant(p->g, NPU_U64, npu_scalar_int(plus)));
     return at;
 }
 
@@ -56,7 +58,8 @@ static inline npu_spec matrix(int64_t rows, int64_t cols)
 
 /* Softmax of the rows of x [blocks * tiles * rows, cols] into out: each block takes `tiles` tiles of `rows` rows, loaded and
    stored in two buffers by turns, so that tile i + 1 arrives and tile i - 1 leaves while tile i is computed. */
-static inline npu_graph *build_softmax(npu_graph *g, int64_t blocks, int64_t tiles, int64_t rows, int64_t cols, bool barriers, uint32_t *body)
+static inline npu_graph *build_softmax(npu_graph *g, int64_t blocks, int64_t tiles, int64_t rows,
+                                       int64_t cols, bool barriers, uint32_t *body)
 {
     tile_program program = { 0 }, *p = &program;
     int64_t shape[2], size = (rows * cols * 4 + 31) / 32 * 32, column = (rows * 4 + 31) / 32 * 32;
@@ -64,7 +67,8 @@ static inline npu_graph *build_softmax(npu_graph *g, int64_t blocks, int64_t til
     p->barriers = barriers;
     shape[0] = rows;
     shape[1] = cols;
-    npu_value x = npu_input(p->g, "x", matrix(blocks * tiles * rows, cols)), out = npu_input(p->g, "out", matrix(blocks * tiles * rows, cols));
+    npu_value x = npu_input(p->g, "x", matrix(blocks * tiles * rows, cols)),
+              out = npu_input(p->g, "out", matrix(blocks * tiles * rows, cols));
     npu_value block = npu_block_get_block_idx(p->g);
     for (int64_t i = 0; i < tiles; i++) {
         int64_t turn = i % 2;
@@ -100,7 +104,8 @@ static inline npu_graph *build_softmax(npu_graph *g, int64_t blocks, int64_t til
 
 /* c [blocks * m, n] = a [blocks * m, k * steps] b [k * steps, n]: each block sums `steps` products of [m,k] and [k,n]. Data goes
    DDR -> L1 -> L0A and L0B -> matrix unit -> L0C -> DDR. */
-static inline npu_graph *build_matmul(npu_graph *g, int64_t blocks, int64_t steps, int64_t m, int64_t k, int64_t n, uint32_t *body)
+static inline npu_graph *build_matmul(npu_graph *g, int64_t blocks, int64_t steps, int64_t m, int64_t k,
+                                      int64_t n, uint32_t *body)
 {
     tile_program program = { 0 }, *p = &program;
     int64_t a_shape[2], b_shape[2], c_shape[2], b_place = (m * k * 4 + 31) / 32 * 32;
@@ -109,7 +114,8 @@ static inline npu_graph *build_matmul(npu_graph *g, int64_t blocks, int64_t step
     a_shape[0] = c_shape[0] = m;
     a_shape[1] = b_shape[0] = k;
     b_shape[1] = c_shape[1] = n;
-    npu_value a = npu_input(p->g, "a", matrix(blocks * m, k * steps)), b = npu_input(p->g, "b", matrix(k * steps, n));
+    npu_value a = npu_input(p->g, "a", matrix(blocks * m, k * steps)),
+              b = npu_input(p->g, "b", matrix(k * steps, n));
     npu_value c = npu_input(p->g, "c", matrix(blocks * m, n)), block = npu_block_get_block_idx(p->g);
     npu_index row = at_block(p, block, m, 0);
     for (int64_t i = 0; i < steps; i++) {
@@ -148,7 +154,8 @@ static inline npu_graph *build_matmul(npu_graph *g, int64_t blocks, int64_t step
 }
 
 /* out = layer_norm(x + r) w + b over the last dim, eps 1e-5: x, r, out [blocks * rows, cols], w, b [1, cols]. */
-static inline npu_graph *build_add_layer_norm(npu_graph *g, int64_t blocks, int64_t rows, int64_t cols, bool barriers, uint32_t *body)
+static inline npu_graph *build_add_layer_norm(npu_graph *g, int64_t blocks, int64_t rows, int64_t cols,
+                                              bool barriers, uint32_t *body)
 {
     tile_program program = { 0 }, *p = &program;
     int64_t shape[2], vector[2], size = (rows * cols * 4 + 31) / 32 * 32, row = (cols * 4 + 31) / 32 * 32;
@@ -158,7 +165,8 @@ static inline npu_graph *build_add_layer_norm(npu_graph *g, int64_t blocks, int6
     shape[0] = rows;
     vector[0] = 1;
     shape[1] = vector[1] = cols;
-    npu_value x = npu_input(p->g, "x", matrix(blocks * rows, cols)), r = npu_input(p->g, "r", matrix(blocks * rows, cols));
+    npu_value x = npu_input(p->g, "x", matrix(blocks * rows, cols)),
+              r = npu_input(p->g, "r", matrix(blocks * rows, cols));
     npu_value w = npu_input(p->g, "w", matrix(1, cols)), b = npu_input(p->g, "b", matrix(1, cols));
     npu_value out = npu_input(p->g, "out", matrix(blocks * rows, cols));
     at[0] = at_block(p, npu_block_get_block_idx(p->g), rows, 0);
@@ -166,19 +174,29 @@ static inline npu_graph *build_add_layer_norm(npu_graph *g, int64_t blocks, int6
     npu_value tr = put(p, npu_block_load(p->g, r, at, shape, 2, NPU_SPACE_UB), NPU_SPACE_UB, size);
     set_flag(p, NPU_PIPE_MTE2, NPU_PIPE_V, 0);
     npu_value tw = put(p, npu_block_load(p->g, w, zero, vector, 2, NPU_SPACE_UB), NPU_SPACE_UB, 3 * size);
-    npu_value tb = put(p, npu_block_load(p->g, b, zero, vector, 2, NPU_SPACE_UB), NPU_SPACE_UB, 3 * size + row);
+    npu_value tb =
+        put(p, npu_block_load(p->g, b, zero, vector, 2, NPU_SPACE_UB), NPU_SPACE_UB, 3 * size + row);
     set_flag(p, NPU_PIPE_MTE2, NPU_PIPE_V, 1); /* the parameters may come while the rows are computed */
     wait_flag(p, NPU_PIPE_MTE2, NPU_PIPE_V, 0);
     int64_t small = 3 * size + 2 * row;
     npu_value sum = made(p, npu_block_add(p->g, tx, tr), 2 * size);
-    npu_value mean = made(p, npu_block_muls(p->g, made(p, npu_block_sum(p->g, sum, 1, true), small), npu_scalar_float(1.0 / (double)cols)), small + size);
+    npu_value mean = made(p,
+                          npu_block_muls(p->g, made(p, npu_block_sum(p->g, sum, 1, true), small),
+                                         npu_scalar_float(1.0 / (double)cols)),
+                          small + size);
     npu_value centred = made(p, npu_block_row_expand_sub(p->g, sum, mean), 0);
     npu_value square = made(p, npu_block_mul(p->g, centred, centred), size);
-    npu_value variance = made(p, npu_block_muls(p->g, made(p, npu_block_sum(p->g, square, 1, true), small), npu_scalar_float(1.0 / (double)cols)), small + size);
-    npu_value scale = made(p, npu_block_rsqrt(p->g, made(p, npu_block_adds(p->g, variance, npu_scalar_float(1e-5)), small)), small + size);
+    npu_value variance = made(p,
+                              npu_block_muls(p->g, made(p, npu_block_sum(p->g, square, 1, true), small),
+                                             npu_scalar_float(1.0 / (double)cols)),
+                              small + size);
+    npu_value scale =
+        made(p, npu_block_rsqrt(p->g, made(p, npu_block_adds(p->g, variance, npu_scalar_float(1e-5)), small)),
+             small + size);
     npu_value normal = made(p, npu_block_row_expand_mul(p->g, centred, scale), 2 * size);
     wait_flag(p, NPU_PIPE_MTE2, NPU_PIPE_V, 1);
-    npu_value y = made(p, npu_block_col_expand_add(p->g, made(p, npu_block_col_expand_mul(p->g, normal, tw), 0), tb), size);
+    npu_value y = made(
+        p, npu_block_col_expand_add(p->g, made(p, npu_block_col_expand_mul(p->g, normal, tw), 0), tb), size);
     set_flag(p, NPU_PIPE_V, NPU_PIPE_MTE3, 0);
     wait_flag(p, NPU_PIPE_V, NPU_PIPE_MTE3, 0);
     npu_output(p->g, "y", npu_block_store(p->g, y, at, shape, 2, out));

@@ -21,18 +21,18 @@ typedef struct pipes_op {
 
 typedef struct pipes {
     pipes_op ops[PIPES_OPS];
-    uint32_t num_ops;             /* ids 1 .. */
+    uint32_t num_ops; /* ids 1 .. */
     npu_tile_place places[PIPES_VALUES];
     int64_t dims[PIPES_VALUES][2];
-    uint32_t root[PIPES_VALUES];  /* of tensors: index of the input + 1 */
+    uint32_t root[PIPES_VALUES]; /* of tensors: index of the input + 1 */
     uint32_t overlapping;
     /* one run */
     uint64_t random;
-    float *tensors[8];            /* by input */
+    float *tensors[8]; /* by input */
     unsigned char memory[7][PIPES_MEMORY];
     int64_t registers[PIPES_VALUES];
     uint8_t state[PIPES_OPS], flags[PIPES_FLAGS];
-    int64_t start[PIPES_OPS];     /* element of the tensor, decided when the op is issued */
+    int64_t start[PIPES_OPS]; /* element of the tensor, decided when the op is issued */
     float results[PIPES_OPS][PIPES_LEN];
     uint32_t queue[8][PIPES_OPS], head[8], tail[8];
     int64_t block, blocks;
@@ -59,7 +59,9 @@ static inline void pipes_decode_op(pipes *p, const npu_graph *g, uint32_t id, np
         o->pipe = info.kind == NPU_SYSTEM_SYNC_SRC ? set : wait;
         o->flag = (set * 8 + wait) * 64 + (uint32_t)npu_op_int(&info, "event_id", 0);
     }
-    o->pipe = info.kind == NPU_SYSTEM_BAR_V ? (uint32_t)NPU_PIPE_V : info.kind == NPU_SYSTEM_BAR_M ? (uint32_t)NPU_PIPE_M : o->pipe;
+    o->pipe = info.kind == NPU_SYSTEM_BAR_V   ? (uint32_t)NPU_PIPE_V
+              : info.kind == NPU_SYSTEM_BAR_M ? (uint32_t)NPU_PIPE_M
+                                              : o->pipe;
     for (uint32_t i = 0; i < 2 && (info.kind == NPU_BLOCK_LOAD || info.kind == NPU_BLOCK_STORE); i++) {
         int fed = npu_op_fed(&info, "offsets", i);
         o->offsets[i] = npu_op_int_at(&info, "offsets", i);
@@ -138,7 +140,8 @@ static inline void pipes_read(pipes *p, uint32_t id)
             case NPU_BLOCK_ROW_EXPAND_DIV: x /= (double)b[i]; break;
             case NPU_BLOCK_COL_EXPAND_MUL: x *= (double)b[j]; break;
             case NPU_BLOCK_COL_EXPAND_ADD: x += (double)b[j]; break;
-            case NPU_BLOCK_SUM: case NPU_BLOCK_MAX:
+            case NPU_BLOCK_SUM:
+            case NPU_BLOCK_MAX:
                 sum = (double)a[i * inner];
                 for (int64_t k = 1; k < inner; k++) {
                     double next = (double)a[i * inner + k];
@@ -175,7 +178,8 @@ static inline void pipes_write(pipes *p, uint32_t id)
             memcpy(to + i * p->dims[o->out][1], p->results[id] + i * o->shape[1], (size_t)o->shape[1] * sizeof *to);
         }
     } else {
-        memcpy(pipes_tile(p, o->out), p->results[id], (size_t)(p->dims[o->out][0] * p->dims[o->out][1]) * sizeof(float));
+        memcpy(pipes_tile(p, o->out), p->results[id],
+               (size_t)(p->dims[o->out][0] * p->dims[o->out][1]) * sizeof(float));
     }
 }
 
@@ -202,7 +206,8 @@ static inline bool pipes_issue(pipes *p, uint32_t id)
     }
     if (o->pipe != NPU_PIPE_S) {
         if (o->kind == NPU_BLOCK_LOAD || o->kind == NPU_BLOCK_STORE) {
-            int64_t row = o->fed[0] ? p->registers[o->fed[0]] : o->offsets[0], col = o->fed[1] ? p->registers[o->fed[1]] : o->offsets[1];
+            int64_t row = o->fed[0] ? p->registers[o->fed[0]] : o->offsets[0],
+                    col = o->fed[1] ? p->registers[o->fed[1]] : o->offsets[1];
             p->start[id] = row * p->dims[o->kind == NPU_BLOCK_LOAD ? o->in[0] : o->out][1] + col;
         }
         p->queue[o->pipe][p->tail[o->pipe]++] = id;

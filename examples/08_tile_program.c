@@ -1,8 +1,8 @@
-/* 07_tile_program.c - programs for the cores of an accelerator: explicit moves between memories, pipes that work side by
+/* 08_tile_program.c - programs for the cores of an accelerator: explicit moves between memories, pipes that work side by
    side, and flags that order them. Softmax, a matrix product and the layer norm of a sum run over blocks and are
    compared with the aten ops; then one flag of the softmax is left out, and the checker says what would go wrong.
 
-       cc -std=c99 examples/07_tile_program.c -lm -lpthread && ./a.out
+       cc -std=c99 examples/08_tile_program.c -lm -lpthread && ./a.out
 
    The programs themselves are in examples/tiles/programs.h. */
 #define NPU_IR_IMPLEMENTATION
@@ -47,8 +47,9 @@ static int compare(npu_graph *g, const npu_parallel *threads)
         double apart = fabs((double)tiles[i] - (double)aten[i]);
         worst = apart > worst ? apart : worst;
     }
-    printf("%-14s %u ops, %d blocks: largest difference from aten %.1e\n", npu_graph_name(npu_graph_child_at(g, 0)),
-           (unsigned)npu_graph_num_ops(npu_graph_child_at(g, 0)), BLOCKS, worst);
+    printf("%-14s %u ops, %d blocks: largest difference from aten %.1e\n",
+           npu_graph_name(npu_graph_child_at(g, 0)), (unsigned)npu_graph_num_ops(npu_graph_child_at(g, 0)),
+           BLOCKS, worst);
     npu_exec_destroy(exec);
     npu_program_destroy(program);
     npu_plan_destroy(plan);
@@ -117,8 +118,9 @@ static int add_layer_norm(const npu_parallel *threads)
     args[3] = npu_input(g, "b", matrix(1, 64));
     args[4] = npu_input(g, "out", matrix(BLOCKS * 8, 64));
     npu_output(g, "tiles", launch(g, body, args, 5));
-    npu_output(g, "aten", npu_layer_norm(g, npu_add(g, args[0], args[1]), npu_reshape(g, args[2], &cols, 1),
-                                         npu_reshape(g, args[3], &cols, 1), 1, 1e-5));
+    npu_output(g, "aten",
+               npu_layer_norm(g, npu_add(g, args[0], args[1]), npu_reshape(g, args[2], &cols, 1),
+                              npu_reshape(g, args[3], &cols, 1), 1, 1e-5));
     failed |= compare(g, threads);
     npu_graph_destroy(g);
     return failed;
@@ -142,7 +144,8 @@ static int broken(void)
     bool forgotten = false;
     uint32_t body;
     npu_diag diag = { 0 };
-    if (npu_graph_rewrite(&without, build_softmax(g, BLOCKS, 1, 8, 64, false, &body), forget, &forgotten, &diag)) {
+    if (npu_graph_rewrite(&without, build_softmax(g, BLOCKS, 1, 8, 64, false, &body), forget, &forgotten,
+                          &diag)) {
         printf("%s\n", diag.message);
         return 1;
     }
