@@ -4436,8 +4436,8 @@ NPU_IR_API const npu_spec *npu_exec_output_shape(const npu_exec *exec, uint32_t 
 /* The buffers of values that nothing bounds, in the order of their ops: the value's name, its backend and
    the bytes it has now. NULL past the last one. */
 NPU_IR_API const char *npu_exec_growing(const npu_exec *exec, uint32_t i, uint32_t *backend, uint64_t *bytes);
-/* The result of the last run: in the caller's memory where it was bound, else in the exec's own. NULL before
-   the first run or for a bad index. */
+/* The result of the last run and its bytes: in the caller's memory where it was bound, else in the exec's own,
+   until the next run. NULL before the first run or for a bad index. */
 NPU_IR_API const void *npu_exec_output(const npu_exec *exec, uint32_t index, size_t *size);
 NPU_IR_API const void *npu_exec_output_by_name(const npu_exec *exec, const char *name, size_t *size);
 /* Errors: MISSING_FEED (names the input), CANCELLED, TIMEOUT, those of kernels (RANGE ...) and backends; with
@@ -9287,20 +9287,32 @@ NPU_IR_API bool npu_graph_dim_bounds(const npu_graph *g, int64_t dim, int64_t *m
 
 /* ---- an op with values for its symbols ---- */
 
-/* The value of a dim: that of its symbol in `values`, or where there are none the largest; a dim that has no
-   value stays what it is. */
-static int64_t npu__dim_at(const npu_graph *g, const int64_t *values, int64_t dim)
+/* Sizes for symbols: those of `values`, or the largest where it is NULL; but the symbols of a short list have
+   those beside it. Below 0 = none. */
+typedef struct npu__sizes {
+    const int64_t *values;
+    const int64_t *symbols, *sizes;
+    uint32_t num;
+} npu__sizes;
+
+static const npu__sizes npu__largest_sizes = { NULL, NULL, NULL, 0 };
+
+/* The size of a dim; one that has none stays what it is. */
+static int64_t npu__dim_at(const npu_graph *g, const npu__sizes *at, int64_t dim)
 {
     const npu__symbol *s = npu__symbol_of(g, dim);
-    int64_t value = !s ? NPU_DYNAMIC_DIM : values ? values[-2 - dim] : s->max ? s->max : NPU_DYNAMIC_DIM;
-    return value >= 0 ? value : dim;
+    int64_t size = !s ? NPU_DYNAMIC_DIM : at->values ? at->values[-2 - dim] : s->max ? s->max : NPU_DYNAMIC_DIM;
+    for (uint32_t i = 0; i < at->num; i++) {
+        size = dim == at->symbols[i] ? at->sizes[i] : size;
+    }
+    return size >= 0 ? size : dim;
 }
 
-static npu_spec npu__spec_at(const npu_graph *g, const int64_t *values, const npu_spec *spec)
+static npu_spec npu__spec_at(const npu_graph *g, const npu__sizes *at, const npu_spec *spec)
 {
     npu_spec known = *spec;
     for (uint32_t i = 0; i < known.rank; i++) {
-        known.dims[i] = npu__dim_at(g, values, known.dims[i]);
+        known.dims[i] = npu__dim_at(g, at, known.dims[i]);
     }
     return known;
 }
@@ -9329,7 +9341,7 @@ static npu_status npu__storage_reserve_known(const npu_graph *g, npu_op_storage 
 
 /* Binds a copy of the op's blob, in which sizes that are symbols have their values. */
 static npu_status npu__info_sizes_at(const npu_graph *g, const npu_schema *schema, const uint32_t *groups,
-                                     const int64_t *values, npu_op_info *info, npu_op_storage *s)
+                                     const npu__sizes *at, npu_op_info *info, npu_op_storage *s)
 {
     if (info->attrs_size) {
         memcpy(s->blob, info->attrs, info->attrs_size);
@@ -9338,7 +9350,7 @@ static npu_status npu__info_sizes_at(const npu_graph *g, const npu_schema *schem
         const npu_bound_arg *arg = &info->args[a];
         for (uint32_t i = 0; npu__arg_has_symbols(arg) && i < arg->count; i++) {
             int64_t dim = (int64_t)npu__get_le(arg->data + 8u * i, 8);
-            npu__put_le(s->blob + (arg->data - info->attrs) + 8u * i, (uint64_t)npu__dim_at(g, values, dim), 8);
+            npu__put_le(s->blob + (arg->data - info->attrs) + 8u * i, (uint64_t)npu__dim_at(g, at, dim), 8);
         }
     }
     info->attrs = info->attrs_size ? s->blob : (const uint8_t *)"";
@@ -9348,7 +9360,7 @@ static npu_status npu__info_sizes_at(const npu_graph *g, const npu_schema *schem
 
 /* Turns info, which may point into storage, into the op with values for its symbols; info->out may be NULL. */
 static npu_status npu__info_at(const npu_graph *g, const npu_schema *schema, const uint32_t *groups,
-                               const int64_t *values, npu_op_info *info, npu_op_storage *s)
+                               const npu__sizes *at, npu_op_info *info, npu_op_storage *s)
 {
     uint32_t num = info->num_in + (info->out ? info->num_out : 0);
     npu_status status = npu__storage_reserve(g, s, num);
@@ -9356,7 +9368,7 @@ static npu_status npu__info_at(const npu_graph *g, const npu_schema *schema, con
     for (uint32_t i = 0; i < num && status == NPU_OK; i++) {
         const npu_spec *spec = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
         if (spec) {
-            s->known[i] = npu__spec_at(g, values, spec);
+            s->known[i] = npu__spec_at(g, at, spec);
         }
         s->specs[i] = spec ? &s->known[i] : NULL;
     }
@@ -9365,7 +9377,7 @@ static npu_status npu__info_at(const npu_graph *g, const npu_schema *schema, con
     }
     info->in = s->specs;
     info->out = info->out ? s->specs + info->num_in : NULL;
-    return npu__info_sizes_at(g, schema, groups, values, info, s);
+    return npu__info_sizes_at(g, schema, groups, at, info, s);
 }
 
 NPU_IR_API npu_status npu_value_place(npu_graph *g, npu_value v, npu_space space, int64_t offset)
@@ -14224,15 +14236,11 @@ static npu_status npu__split_sections(npu_deduce *d, const npu_spec *x, uint32_t
 {
     int64_t dim = x->dims[axis];
     npu_status status = npu__check_attribute(d, "sections", count, 1);
-    if (!status && dim < 0) {
-        status =
-            npu_deduce_fail(d, NPU_ERR_DYNAMIC_SHAPE, "self", "self dim %u is not known", (unsigned)axis);
-    }
     if (!status && !npu_op_arg(d->op, "dim")) {
         status = npu__check_multiple(d, "self", dim, count);
     }
     for (int64_t i = 0; i < count && !status; i++) {
-        status = npu__split_piece(d, x, axis, dim / count + (i < dim % count));
+        status = npu__split_piece(d, x, axis, dim < 0 ? NPU_DYNAMIC_DIM : dim / count + (i < dim % count));
     }
     return status;
 }
@@ -17593,21 +17601,111 @@ static npu_status npu__emit_symbol(npu_graph *g, const npu__emission *e, npu__op
     return *dim ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
+enum { NPU__OPEN_SYMBOLS = 16, NPU__OPEN_STEPS = 16 };
+
+/* Distinct symbols among the operands' dims; more than a few are not looked at. */
+static uint32_t npu__operand_symbols(const npu_graph *g, const npu_op_info *info,
+                                     int64_t symbols[NPU__OPEN_SYMBOLS])
+{
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < info->num_in && num < NPU__OPEN_SYMBOLS; i++) {
+        for (uint32_t k = 0; info->in[i] && k < info->in[i]->rank && num < NPU__OPEN_SYMBOLS; k++) {
+            uint32_t at = 0;
+            while (at < num && symbols[at] != info->in[i]->dims[k]) {
+                at++;
+            }
+            if (at == num && npu__symbol_of(g, info->in[i]->dims[k])) {
+                symbols[num++] = info->in[i]->dims[k];
+            }
+        }
+    }
+    return num;
+}
+
+/* The results of the op where its symbols have these sizes. */
+static npu_status npu__emit_at(npu_graph *g, const npu__emission *e, const npu_op_info *info,
+                               const npu__sizes *at, npu_deduce *d)
+{
+    npu_op_info known = *info;
+    npu_status status = npu__info_at(g, e->def->schema, e->groups, at, &known, &g->bounds);
+    d->op = &known;
+    d->def = e->def;
+    d->num_results = 0;
+    d->allocator = g->allocator;
+    d->is_scalar = g->level == NPU_LEVEL_SCALAR;
+    return status ? status : npu__deduce(d);
+}
+
+/* Raises the dims of `most` to those of d. */
+static void npu__raise_bounds(npu_deduce *most, const npu_deduce *d)
+{
+    for (uint32_t r = 0; r < d->num_results && r < most->num_results; r++) {
+        for (uint32_t i = 0; i < d->results[r].rank && i < most->results[r].rank; i++) {
+            int64_t *dim = &most->results[r].dims[i], bound = npu__dim_bound(d->results[r].dims[i]);
+            *dim = npu__dim_bound(*dim) >= 0 && bound > npu__dim_bound(*dim) ? bound : *dim;
+        }
+    }
+}
+
+/* An op may refuse the largest dims, as one that halves a dim refuses an odd one: finds what it takes with one
+   symbol next to its largest, and leaves that in sizes. */
+static npu_status npu__emit_accepted(npu_graph *g, const npu__emission *e, const npu_op_info *info,
+                                     const npu__sizes *at, int64_t *sizes, npu_deduce *most)
+{
+    npu_status status = npu__emit_at(g, e, info, at, most);
+    for (uint32_t i = 0; i < at->num && status && status != NPU_ERR_NO_MEMORY; i++) {
+        int64_t largest = sizes[i];
+        while (status && status != NPU_ERR_NO_MEMORY && sizes[i] > 1 && largest - sizes[i] < NPU__OPEN_STEPS) {
+            sizes[i]--;
+            status = npu__emit_at(g, e, info, at, most);
+        }
+        sizes[i] = status ? largest : sizes[i];
+    }
+    return status;
+}
+
+/* The results at the largest dims of the operands, or where one symbol is small if that makes more: a smaller
+   window leaves more of what it slides over. */
+static npu_status npu__emit_bounds(npu_graph *g, const npu__emission *e, const npu_op_info *info,
+                                   npu_deduce *most)
+{
+    int64_t symbols[NPU__OPEN_SYMBOLS], sizes[NPU__OPEN_SYMBOLS];
+    npu__sizes at = { NULL, NULL, NULL, 0 };
+    npu_deduce d;
+    npu_status status;
+    memset(&d, 0, sizeof d);
+    at.num = npu__operand_symbols(g, info, symbols);
+    at.symbols = symbols;
+    at.sizes = sizes;
+    for (uint32_t i = 0; i < at.num; i++) {
+        sizes[i] = npu__dim_at(g, &npu__largest_sizes, symbols[i]);
+    }
+    status = npu__emit_accepted(g, e, info, &at, sizes, most);
+    for (uint32_t i = 0; i < at.num && status == NPU_OK; i++) {
+        int64_t size = sizes[i], min = npu__symbol_of(g, symbols[i])->min;
+        npu_status small;
+        sizes[i] = min > 1 ? min : 1;
+        small = npu__emit_at(g, e, info, &at, &d);
+        if (small == NPU_OK) {
+            npu__raise_bounds(most, &d);
+        }
+        sizes[i] = size;
+        status = small == NPU_ERR_NO_MEMORY ? small : NPU_OK;
+    }
+    npu__free(&g->allocator, d.results, d.capacity * sizeof *d.results);
+    return status;
+}
+
 /* Gives the open dims of g->results symbols. */
 static npu_status npu__emit_symbols(npu_graph *g, const npu__emission *e, const npu_op_info *info)
 {
-    npu_op_info known = *info;
     npu_deduce d;
     npu__opening o;
-    npu_status status = npu__info_at(g, e->def->schema, e->groups, NULL, &known, &g->bounds);
+    npu_status status;
     memset(&d, 0, sizeof d);
     memset(&o, 0, sizeof o);
-    d.op = &known;
-    d.def = e->def;
-    d.allocator = g->allocator;
-    d.is_scalar = g->level == NPU_LEVEL_SCALAR;
+    status = npu__emit_bounds(g, e, info, &d);
     o.is_anonymous = npu__is_anonymous(info);
-    status = status ? status : npu__deduce(&d);
     o.at_most = status ? NULL : &d;
     for (uint32_t r = 0; r < g->num_results && status != NPU_ERR_NO_MEMORY; r++) {
         for (uint32_t i = 0; i < g->results[r].rank && status != NPU_ERR_NO_MEMORY; i++) {
@@ -27254,6 +27352,7 @@ struct npu_plan {
     const npu_backend *backends[NPU__MAX_BACKENDS];
     npu__target *targets;                   /* per op id */
     int64_t *planned;                       /* per symbol: the dim that is planned */
+    npu__sizes sizes;                       /* the same */
     NPU__ARRAY(char *, words);              /* distinct texts of refusals; [0] unused */
     NPU__ARRAY(npu_step, steps);
     NPU__ARRAY(npu_op, step_ops);           /* pools that steps point into once everything is known */
@@ -27315,7 +27414,7 @@ static bool npu__info_is_static(const npu_op_info *info)
 /* Bytes of a value, at most where a run tells its dims; 0 where nothing bounds it. */
 static uint64_t npu__value_size(const npu_graph *g, uint32_t value)
 {
-    npu_spec largest = npu__spec_at(g, NULL, g->specs[g->values[value].spec]);
+    npu_spec largest = npu__spec_at(g, &npu__largest_sizes, g->specs[g->values[value].spec]);
     size_t size = 0;
     npu_spec_size(&largest, &size);
     return size;
@@ -27375,7 +27474,7 @@ static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_i
     if (npu__info_makes_symbols(info, o->def->rule != NULL)) {
         info->dynamic |= NPU_DYNAMIC_RESULTS;
     }
-    return npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, plan->planned, info, s);
+    return npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, &plan->sizes, info, s);
 }
 
 /* The caller's choice: index of a backend, or -1. */
@@ -27805,7 +27904,7 @@ static npu_status npu__check_fallback(const npu_plan *plan, npu_diag *diag)
 static npu_status npu__plan_check_value(const npu_graph *g, uint32_t id)
 {
     const npu_spec *spec = g->specs[g->values[id].spec];
-    npu_spec largest = npu__spec_at(g, NULL, spec);
+    npu_spec largest = npu__spec_at(g, &npu__largest_sizes, spec);
     size_t size;
     npu_status status = npu_spec_size(&largest, &size);
     if (g->values[id].producer || npu_spec_is_static(spec)) {
@@ -27873,6 +27972,7 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
         const npu__symbol *s = &g->symbols[i];
         plan->planned[i] = s->max ? s->max : s->min ? s->min : 1;
     }
+    plan->sizes.values = plan->planned;
     return plan;
 }
 
@@ -28047,7 +28147,7 @@ static uint64_t npu__round_up(uint64_t n, uint64_t alignment)
 /* True where nothing bounds the size of a value. */
 static bool npu__is_unbounded(const npu_graph *g, uint32_t value)
 {
-    npu_spec largest = npu__spec_at(g, NULL, g->specs[g->values[value].spec]);
+    npu_spec largest = npu__spec_at(g, &npu__largest_sizes, g->specs[g->values[value].spec]);
     return !npu_spec_is_static(&largest);
 }
 
@@ -29765,6 +29865,7 @@ typedef struct npu__dims {
     npu_exec *exec;
     npu_dynamic dynamic;
     int64_t *values;                          /* per symbol, below 0 = not told yet */
+    npu__sizes sizes;                         /* the same */
     npu_op_info info;                         /* of the op that runs, in storage, with deduced results */
     npu_op_storage storage;
     npu_deduce deduce;
@@ -29947,7 +30048,7 @@ static bool npu__graph_is_dynamic(const npu_graph *g)
 static uint64_t npu__actual_size(const npu_exec *e, uint32_t value)
 {
     const npu_graph *g = e->program->plan->graph;
-    npu_spec spec = npu__spec_at(g, e->dims->values, g->specs[g->values[value].spec]);
+    npu_spec spec = npu__spec_at(g, &e->dims->sizes, g->specs[g->values[value].spec]);
     size_t size = 0;
     npu_spec_size(&spec, &size);
     return size;
@@ -29960,7 +30061,7 @@ static npu_status npu__tell_dim(npu_exec *e, uint32_t value, uint32_t i, int64_t
     int64_t expected = g->specs[g->values[value].spec]->dims[i];
     const npu__symbol *s = npu__symbol_of(g, expected);
     char label[16];
-    expected = npu__dim_at(g, e->dims->values, expected);
+    expected = npu__dim_at(g, &e->dims->sizes, expected);
     if (expected >= 0 && dim != expected) {
         return npu__exec_fail(e, NPU_ERR_SHAPE, "value %s: dim %u is %lld, expected %lld%s%s",
                               npu__value_label(g, value, label), (unsigned)i, (long long)dim,
@@ -30099,10 +30200,10 @@ static npu_status npu__tell_results(npu__dims *d, const npu__op *o)
                 status = npu__tell_dim(e, o->first_result + r, i, deduced->dims[i]);
             }
         }
-        *out = npu__spec_at(g, d->values, g->specs[g->values[o->first_result + r].spec]);
+        *out = npu__spec_at(g, &d->sizes, g->specs[g->values[o->first_result + r].spec]);
         if (!npu_spec_is_static(out)) {
             d->info.dynamic |= NPU_DYNAMIC_RESULTS;
-            *out = npu__spec_at(g, NULL, out);
+            *out = npu__spec_at(g, &npu__largest_sizes, out);
         }
         if (status == NPU_OK && !npu_spec_is_static(out)) {
             status = npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE,
@@ -30168,7 +30269,7 @@ static npu_status npu__exec_describe(void *ctx, uint32_t op, const void *const *
         return status;
     }
     d->info.dynamic = NPU_DYNAMIC_DIMS;
-    status = npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, d->values, &d->info,
+    status = npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, &d->sizes, &d->info,
                           &d->storage);
     status = status ? status : npu__deduce_again(d, o, data);
     status = status ? status : npu__tell_results(d, o);
@@ -30242,6 +30343,7 @@ static npu_status npu__exec_dims(npu_exec *e)
         return NPU_ERR_NO_MEMORY;
     }
     d->exec = e;
+    d->sizes.values = d->values;
     d->dynamic.size = (uint32_t)sizeof d->dynamic;
     d->dynamic.ctx = d;
     d->dynamic.describe = npu__exec_describe;
@@ -30968,7 +31070,7 @@ static npu_status npu__fetch_output(npu_exec *e, uint32_t index)
     if (slot->is_dynamic) {
         status = npu__move_bytes(e, m, &bytes);
         status = status ? status : npu__output_room(e, index, bytes);
-        slot->actual = npu__spec_at(g, e->dims->values, g->specs[g->values[m->value].spec]);
+        slot->actual = npu__spec_at(g, &e->dims->sizes, g->specs[g->values[m->value].spec]);
     }
     return status ? status
                   : npu__fetch(e, m, slot->given ? (void *)(uintptr_t)slot->given : slot->own, bytes);

@@ -12,7 +12,9 @@
    Each case is emitted by op name; its result specs must be as expected; then it runs three times: on the CPU backend, on an
    accelerator between ops on the CPU so that every operand and result is moved, and after printing and parsing the graph.
    An op whose result specs may depend on data gets its operands as constants in these; it runs once more with inputs, where
-   the run must tell the dims, unless its type rule says by DYNAMIC_SHAPE that it must know the data.
+   the run must tell the dims, unless its type rule says by DYNAMIC_SHAPE that it must know the data. Last, every op runs
+   with a symbol for every dim over 1 of its operands, equal ones for equal dims, unless a rule or the plan says by
+   DYNAMIC_SHAPE that it must know them.
    A case whose results are all `skip` counts as skipped when it ran. */
 #define _POSIX_C_SOURCE 200809L /* fork, getopt */
 #include "accelerator.h"
@@ -37,8 +39,17 @@ typedef struct options {
 typedef struct built {
     npu_graph *graph;
     npu_op op;
-    bool moved; /* operands and results pass through a clone, which stays on the CPU */
+    bool moved;   /* operands and results pass through a clone, which stays on the CPU */
+    bool symbols; /* operands have symbols for dims */
 } built;
+
+/* The dim itself, or the symbol for it, which may be somewhat larger. */
+static int64_t make_dim(built *b, int64_t dim)
+{
+    char name[32];
+    snprintf(name, sizeof name, "s%lld", (long long)dim);
+    return b->symbols && dim > 1 ? npu_graph_symbol(b->graph, name, 0, dim + 3) : dim;
+}
 
 static npu_value make_value(built *b, const conf_tensor *t, const char *name, bool constant)
 {
@@ -49,6 +60,9 @@ static npu_value make_value(built *b, const conf_tensor *t, const char *name, bo
     }
     if (constant) {
         return npu_constant_ref(b->graph, name, spec, t->data);
+    }
+    for (uint32_t i = 0; i < spec.rank; i++) {
+        spec.dims[i] = make_dim(b, spec.dims[i]);
     }
     npu_value v = npu_input(b->graph, name, spec);
     return b->moved ? npu_clone(b->graph, v) : v;
@@ -77,12 +91,16 @@ static bool depends_on_data(const npu_graph *g, const char *op)
     return def && (def->traits & NPU_DATA);
 }
 
-static npu_status build(built *b, conf_case *c, const char *op, bool moved, bool as_inputs)
+enum { BUILD_PLAIN, BUILD_MOVED, BUILD_INPUTS, BUILD_SYMBOLS };
+
+static npu_status build(built *b, conf_case *c, const char *op, int how)
 {
     npu_arg args[CONF_MAX_ARGS];
+    bool moved = how == BUILD_MOVED;
     b->graph = npu_graph_create(NULL);
     b->moved = moved;
-    bool constant = !as_inputs && b->graph && depends_on_data(b->graph, op);
+    b->symbols = how == BUILD_SYMBOLS;
+    bool constant = how < BUILD_INPUTS && b->graph && depends_on_data(b->graph, op);
     for (uint32_t i = 0; i < c->num_args; i++) {
         args[i] = make_arg(b, c, &c->args[i], constant);
     }
@@ -178,7 +196,8 @@ static npu_status feed(npu_exec *exec, const conf_case *c)
         for (uint32_t k = 0; k < a->num_tensors; k++) {
             char name[80];
             snprintf(name, sizeof name, a->arg.form == NPU_ARG_TENSORS ? "%s.%u" : "%s", a->arg.name, (unsigned)k);
-            npu_status status = a->tensors[k].absent ? NPU_OK : npu_exec_set_input(exec, name, a->tensors[k].data, a->tensors[k].size);
+            const conf_tensor *t = &a->tensors[k];
+            npu_status status = t->absent ? NPU_OK : npu_exec_set_input_shape(exec, name, t->rank, t->dims, t->data, t->size);
             if (status && status != NPU_ERR_NOT_FOUND) {
                 return status;
             }
@@ -237,7 +256,7 @@ static bool run_split(conf_case *c, const char *op, char *why, size_t size)
     npu_plan_desc desc;
     npu_plan *plan = NULL;
     built b;
-    npu_status status = build(&b, c, op, true, false);
+    npu_status status = build(&b, c, op, BUILD_MOVED);
     bool ok = false;
     memset(&desc, 0, sizeof desc);
     desc.backends = backends;
@@ -278,37 +297,38 @@ static bool run_parsed(const npu_graph *g, const conf_case *c, char *why, size_t
     return ok;
 }
 
-/* With inputs where the other stages have constants: nothing is known before the run. */
-static bool run_unknown(conf_case *c, const char *op, char *why, size_t size)
+/* With inputs where the other stages have constants, or with symbols for dims: nothing is known before the run. */
+static bool run_unknown(conf_case *c, const char *op, int how, char *why, size_t size)
 {
     built b;
-    npu_status status = build(&b, c, op, false, true);
-    bool ok = !depends_on_data(b.graph, op) || status == NPU_ERR_DYNAMIC_SHAPE;
+    npu_status status = build(&b, c, op, how);
+    bool ok = (how == BUILD_INPUTS && !depends_on_data(b.graph, op)) || status == NPU_ERR_DYNAMIC_SHAPE;
     if (!ok && status) {
         snprintf(why, size, "%s: %s", npu_status_name(status), npu_graph_diag(b.graph)->message);
     } else if (!ok) {
-        ok = run_on_cpu(b.graph, c, why, size);
+        ok = run_on_cpu(b.graph, c, why, size) || strncmp(why, "NPU_ERR_DYNAMIC_SHAPE: ", 23) == 0;
     }
     npu_graph_destroy(b.graph);
     return ok;
 }
 
-/* The six stages of a case, in order; `why` begins with the name of the stage that failed. */
+/* The seven stages of a case, in order; `why` begins with the name of the stage that failed. */
 static bool run_case(conf_case *c, const char *op, char *why, size_t size)
 {
-    static const char *const stages[] = { "emit", "spec", "cpu", "split", "text", "unknown" };
+    static const char *const stages[] = { "emit", "spec", "cpu", "split", "text", "unknown", "symbols" };
     char text[300] = "";
     built b;
-    bool ok = build(&b, c, op, false, false) == NPU_OK;
+    bool ok = build(&b, c, op, BUILD_PLAIN) == NPU_OK;
     int stage = 0;
     if (!ok) {
         snprintf(text, sizeof text, "%s: %s", npu_status_name(npu_graph_status(b.graph)), npu_graph_diag(b.graph)->message);
     }
-    while (ok && ++stage < 6) {
+    while (ok && ++stage < 7) {
         ok = stage == 1   ? check_specs(&b, c, text, sizeof text)
              : stage == 2 ? run_on_cpu(b.graph, c, text, sizeof text)
              : stage == 3 ? run_split(c, op, text, sizeof text)
-             : stage == 4 ? run_parsed(b.graph, c, text, sizeof text) : run_unknown(c, op, text, sizeof text);
+             : stage == 4 ? run_parsed(b.graph, c, text, sizeof text)
+                          : run_unknown(c, op, stage == 5 ? BUILD_INPUTS : BUILD_SYMBOLS, text, sizeof text);
     }
     npu_graph_destroy(b.graph);
     if (!ok) {
