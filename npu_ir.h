@@ -4224,6 +4224,9 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
       "softmax(q k' [times or over a number] [+ mask]) v: aten.scaled_dot_product_attention; rounds otherwise") \
     X(13, NPU_PASS_ATEN_TO_AICF, "aten-to-aicf",                                                             \
       "* add of equal specs or of a bias, relu, mm, linear of matrices, addmm with a bias, softmax of the last dim") \
+    X(7, NPU_PASS_CONV_ACTIVATION, "conv-activation",                                                        \
+      "* convolution and activation: one npu.call whose body is called conv_relu, conv_silu ..., for devices that know it") \
+    X(8, NPU_PASS_ADD_NORM, "add-layer-norm", "* sum and layer norm of it: one npu.call whose body is called add_layer_norm") \
     X(6, NPU_PASS_GEMM, "gemm-epilogue", "aicf gemm, bias_add and then relu or not: one gemm_epilogue")      \
     X(10, NPU_PASS_SILU_GATE, "silu-gate", "silu(g) u, or g sigmoid(g) u: one npu.fused whose body is called silu_gate") \
     X(20, NPU_PASS_FUSE, "fuse-elementwise", "connected elementwise ops of one shape become one npu.fused; the same bits")
@@ -25853,7 +25856,8 @@ static const npu_backend *npu__pass_computer(const npu_optimize_desc *desc)
 /* ---- regions: ops that become one op with a child graph ---- */
 
 /* Bits of passes that run only when asked for. */
-#define NPU__PASSES_ON_DEMAND (1u << NPU_PASS_INLINE | 1u << NPU_PASS_AICF_TO_ATEN | 1u << NPU_PASS_ATEN_TO_AICF)
+#define NPU__PASSES_ON_DEMAND (1u << NPU_PASS_INLINE | 1u << NPU_PASS_AICF_TO_ATEN | 1u << NPU_PASS_ATEN_TO_AICF | \
+                               1u << NPU_PASS_CONV_ACTIVATION | 1u << NPU_PASS_ADD_NORM)
 
 enum { NPU__REGION_MAX_OPS = 64, NPU__REGION_MAX_VALUES = 4 * NPU__REGION_MAX_OPS };
 
@@ -25912,6 +25916,9 @@ static bool npu__region_operand(npu__region *r, uint32_t old)
         spec = scalar;
     }
     snprintf(name, sizeof name, "x%u", (unsigned)r->num_inputs);
+    if (!npu_spec_is_static(&spec)) { /* symbols are the graph's own */
+        return false;
+    }
     inner = npu_input(r->body, name, spec);
     r->inputs[r->num_inputs++] = npu__make_value(r->rw->values[old]);
     return npu__region_map(r, old, inner.id);
@@ -26890,6 +26897,74 @@ static npu_status npu__fuse_silu_gate(void *ctx, npu_rewrite *rw, const npu_grap
 
 static const npu_pattern npu__patterns_silu_gate[] = { { "silu-gate", NPU_ATEN_MUL, NULL, 0, npu__fuse_silu_gate, NULL } };
 
+/* ---- regions that a device may know: convolution and activation, sum and layer norm ---- */
+
+typedef struct npu__activation {
+    npu_kind kind;
+    const char *name; /* of the body */
+} npu__activation;
+
+static const npu__activation npu__conv_activations[] = {
+    { NPU_ATEN_RELU, "conv_relu" },           { NPU_ATEN_RELU6, "conv_relu6" },       { NPU_ATEN_SILU, "conv_silu" },
+    { NPU_ATEN_HARDSWISH, "conv_hardswish" }, { NPU_ATEN_SIGMOID, "conv_sigmoid" },   { NPU_ATEN_GELU, "conv_gelu" },
+    { NPU_ATEN_LEAKY_RELU, "conv_leaky_relu" }, { NPU_ATEN_HARDTANH, "conv_hardtanh" },
+};
+
+static npu_status npu__fuse_conv_activation(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu_op conv = npu_value_producer(from, npu_op_operand_value(from, op, 0), NULL);
+    npu__region r;
+    memset(&r, 0, sizeof r);
+    for (size_t i = 0; i < NPU__COUNT(npu__conv_activations); i++) {
+        r.name = npu__conv_activations[i].kind == npu_op_kind(from, op) ? npu__conv_activations[i].name : r.name;
+    }
+    if (!conv.id || !npu__is_conv(rw, conv) || !npu__inner(from, op, 0, npu_op_kind(from, conv)).id) {
+        return npu_rewrite_no_match(rw, "no convolution of its own");
+    }
+    r.kind = NPU_NPU_CALL;
+    r.level = NPU_LEVEL_TENSOR;
+    r.ops[r.num_ops++] = conv.id;
+    r.ops[r.num_ops++] = op.id;
+    return npu__region_replace(&r, rw, (const npu_optimize_desc *)ctx);
+}
+
+static const npu_pattern npu__patterns_conv_activation[] = {
+    { "conv-relu", NPU_ATEN_RELU, NULL, 0, npu__fuse_conv_activation, NULL },
+    { "conv-relu6", NPU_ATEN_RELU6, NULL, 0, npu__fuse_conv_activation, NULL },
+    { "conv-silu", NPU_ATEN_SILU, NULL, 0, npu__fuse_conv_activation, NULL },
+    { "conv-hardswish", NPU_ATEN_HARDSWISH, NULL, 0, npu__fuse_conv_activation, NULL },
+    { "conv-sigmoid", NPU_ATEN_SIGMOID, NULL, 0, npu__fuse_conv_activation, NULL },
+    { "conv-gelu", NPU_ATEN_GELU, NULL, 0, npu__fuse_conv_activation, NULL },
+    { "conv-leaky-relu", NPU_ATEN_LEAKY_RELU, NULL, 0, npu__fuse_conv_activation, NULL },
+    { "conv-hardtanh", NPU_ATEN_HARDTANH, NULL, 0, npu__fuse_conv_activation, NULL },
+};
+
+/* The sum may have other users, all after the norm: it becomes a result of the call. */
+static npu_status npu__fuse_add_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu_value sum = npu_op_operand_value(from, op, 0);
+    npu_op add = npu_value_producer(from, sum, NULL);
+    bool fits = npu_op_kind(from, add) == NPU_ATEN_ADD;
+    npu__region r;
+    for (uint32_t use = from->values[sum.id].first_use; use && fits; use = from->uses[use - 1].next) {
+        fits = from->uses[use - 1].op >= op.id;
+    }
+    if (!fits) {
+        return npu_rewrite_no_match(rw, "no sum, or one that is needed earlier");
+    }
+    memset(&r, 0, sizeof r);
+    r.kind = NPU_NPU_CALL;
+    r.level = NPU_LEVEL_TENSOR;
+    r.name = "add_layer_norm";
+    r.ops[r.num_ops++] = add.id;
+    r.ops[r.num_ops++] = op.id;
+    return npu__region_replace(&r, rw, (const npu_optimize_desc *)ctx);
+}
+
+static const npu_pattern npu__patterns_add_norm[] = {
+    { "add-layer-norm", NPU_ATEN_LAYER_NORM, NULL, 0, npu__fuse_add_norm, NULL },
+};
+
 /* ---- attention from its matmul-softmax-matmul spelling ---- */
 
 typedef struct npu__spelled_attention {
@@ -27204,6 +27279,8 @@ static const npu__pass_row npu__pass_rows[] = {
     { NPU_PASS_RMS_NORM, NPU__PATTERNS(npu__patterns_rms_norm) },
     { NPU_PASS_ATTENTION, NPU__PATTERNS(npu__patterns_attention) },
     { NPU_PASS_ATEN_TO_AICF, NPU__PATTERNS(npu__patterns_aten_to_aicf) },
+    { NPU_PASS_CONV_ACTIVATION, NPU__PATTERNS(npu__patterns_conv_activation) },
+    { NPU_PASS_ADD_NORM, NPU__PATTERNS(npu__patterns_add_norm) },
     { NPU_PASS_GEMM, NPU__PATTERNS(npu__patterns_gemm) },
     { NPU_PASS_SILU_GATE, NPU__PATTERNS(npu__patterns_silu_gate) },
     { NPU_PASS_FUSE, npu__pass_fuse, NULL, 0 },

@@ -16196,10 +16196,14 @@ static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info 
     return NULL;
 }
 
+static bool npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op);
+
 static npu_status npu__ref_supports(void *ctx, const npu_op_info *op, npu_support *answer)
 {
     bool kind_known;
-    if (!npu__ref_choose((const npu__ref *)ctx, op, &kind_known)) {
+    if (op->kind == NPU_NPU_CALL) { /* no kernel: compile takes it apart */
+        answer->reason = !op->args || npu__ref_call_supported((const npu__ref *)ctx, op) ? NPU_REASON_CLAIMED : NPU_REASON_OP;
+    } else if (!npu__ref_choose((const npu__ref *)ctx, op, &kind_known)) {
         answer->reason = kind_known ? NPU_REASON_DTYPE : NPU_REASON_OP;
     }
     return NPU_OK;
@@ -16302,18 +16306,22 @@ typedef struct npu__ref_op {
     bool is_dynamic;            /* a run tells its dims: nothing of it is prepared */
 } npu__ref_op;
 
+#define NPU__REF_IN_SCRATCH (NPU_NO_INDEX - 1u) /* the buffer of a place that compile chose itself */
+
 typedef struct npu__ref_program {
     npu_allocator allocator;
     uint32_t num_ops, num_refs, num_values, num_inplace;
+    uint32_t num_inner;         /* values inside calls so far: they follow those of the group */
     npu__ref_op *ops;
-    uint32_t *refs;             /* group value of every operand and result; NPU_NO_INDEX = hole */
+    uint32_t *refs;             /* value of every operand and result; NPU_NO_INDEX = hole */
     npu_tensor *tensors;        /* one per ref */
-    const void **data;          /* per group value: address of a weight, else NULL */
-    npu_place *places;          /* per group value */
+    const void **data;          /* per value: address of a weight, else NULL */
+    npu_place *places;          /* per value */
     npu_inplace *inplace;
     void *blocks;
     size_t table_size;          /* bytes of the address table at the start of the scratch */
     size_t workspace;           /* bytes behind it: of launch, or all that an op takes whose dims a run tells */
+    size_t inner;               /* bytes behind that: of values inside calls */
 } npu__ref_program;
 
 static void npu__ref_release(void *ctx, void *program)
@@ -16346,24 +16354,41 @@ static void *npu__ref_array(const npu_allocator *a, size_t n, size_t element)
     return p;
 }
 
+/* Operands and results of all ops of a body. */
+static size_t npu__ref_body_refs(const npu_graph *body)
+{
+    size_t n = 0;
+    for (uint32_t i = 1; i <= npu_graph_num_ops(body); i++) {
+        npu_op op = { i };
+        n += (size_t)npu_op_num_operands(body, op) + npu_op_num_results(body, op);
+    }
+    return n;
+}
+
 static npu__ref_program *npu__ref_program_new(const npu_allocator *a, const npu_group *group)
 {
     npu__ref_program *p = (npu__ref_program *)npu__ref_array(a, 1, sizeof *p);
-    size_t num_refs = 0, num_in = 0;
+    size_t num_refs = 0, num_in = 0, num_ops = group->num_ops, num_values = group->num_values;
     if (!p) {
         return NULL;
     }
     for (uint32_t i = 0; i < group->num_ops; i++) {
-        num_refs += (size_t)group->ops[i].info.num_in + group->ops[i].info.num_out;
-        num_in += group->ops[i].info.num_in;
+        const npu_op_info *op = &group->ops[i].info;
+        num_refs += (size_t)op->num_in + op->num_out;
+        num_in += op->num_in;
+        if (op->kind == NPU_NPU_CALL && op->body) {
+            num_ops += npu_graph_num_ops(op->body);
+            num_values += npu_graph_num_values(op->body);
+            num_refs += npu__ref_body_refs(op->body);
+        }
     }
     p->allocator = *a;
     p->num_values = group->num_values;
-    p->ops = (npu__ref_op *)npu__ref_array(a, group->num_ops, sizeof *p->ops);
+    p->ops = (npu__ref_op *)npu__ref_array(a, num_ops, sizeof *p->ops);
     p->refs = (uint32_t *)npu__ref_array(a, num_refs, sizeof *p->refs);
     p->tensors = (npu_tensor *)npu__ref_array(a, num_refs, sizeof *p->tensors);
-    p->data = (const void **)npu__ref_array(a, group->num_values, sizeof *p->data);
-    p->places = (npu_place *)npu__ref_array(a, group->num_values, sizeof *p->places);
+    p->data = (const void **)npu__ref_array(a, num_values, sizeof *p->data);
+    p->places = (npu_place *)npu__ref_array(a, num_values, sizeof *p->places);
     p->inplace = (npu_inplace *)npu__ref_array(a, num_in, sizeof *p->inplace);
     if (num_refs > UINT32_MAX / 2 || !p->ops || !p->refs || !p->tensors || !p->data || !p->places ||
         !p->inplace) {
@@ -16500,10 +16525,11 @@ static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, c
     return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
 }
 
-static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, const npu_group_op *gop,
-                                      size_t *workspace, char text[96])
+/* An op of the group, the index of which in it is given for results in place, or of the body of a call. `in` and `out` are
+   its values. */
+static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, const npu_op_info *op, const uint32_t *in,
+                                      const uint32_t *out, uint32_t index, size_t *workspace, char text[96])
 {
-    const npu_op_info *op = &gop->info;
     npu__ref_op *o = &p->ops[p->num_ops];
     npu_tensor *tensors = p->tensors + p->num_refs;
     bool kind_known;
@@ -16515,7 +16541,7 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
         return NPU_ERR_NOT_IMPLEMENTED;
     }
     for (uint32_t i = 0; i < op->num_in + op->num_out; i++) {
-        p->refs[p->num_refs + i] = i < op->num_in ? gop->in[i] : gop->out[i - op->num_in];
+        p->refs[p->num_refs + i] = i < op->num_in ? in[i] : out[i - op->num_in];
         npu__ref_describe(&tensors[i], i < op->num_in ? op->in[i] : op->out[i - op->num_in]);
     }
     o->is_dynamic = op->dynamic != 0;
@@ -16543,12 +16569,101 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     o->parts = prepare.parts ? prepare.parts : 1;
     o->id = op->op;
     *workspace = prepare.workspace > *workspace ? prepare.workspace : *workspace;
-    if (op->num_out && kernel != &npu__ref_execute) {
-        npu__ref_add_inplace(p, op, p->num_ops);
+    if (op->num_out && kernel != &npu__ref_execute && index != NPU_NO_INDEX) {
+        npu__ref_add_inplace(p, op, index);
     }
     p->num_refs += op->num_in + op->num_out;
     p->num_ops++;
     return NPU_OK;
+}
+
+/* ---- calls: the ops of the body, one after the other, with what lies between in the scratch ---- */
+
+enum { NPU__REF_CALL_TENSORS = 64 }; /* operands and results of one op of a body */
+
+/* Every output is the result of an op, each once, and every op has a kernel. Random numbers follow from the id of the
+   op, which two calls of one body share: there are none. */
+static bool npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op)
+{
+    npu_op_storage storage;
+    bool ok = op->body && !op->dynamic && npu__ref_fused_outputs_supported(op->body);
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t i = 1; ok && i <= npu_graph_num_ops(op->body); i++) {
+        npu_op id = { i };
+        npu_op_info info;
+        bool known;
+        ok = npu_op_describe(op->body, id, &info, &storage) == NPU_OK && info.num_in + info.num_out <= NPU__REF_CALL_TENSORS &&
+             !(info.traits & NPU_RANDOM) && npu__ref_choose(ref, &info, &known);
+    }
+    for (uint32_t i = 1; ok && i <= npu_graph_num_values(op->body); i++) {
+        npu_value v = { i };
+        npu_role role = npu_value_role(op->body, v);
+        ok = role == NPU_ROLE_INPUT || role == NPU_ROLE_TEMPORARY || npu_value_data(op->body, v, NULL);
+    }
+    npu_op_storage_free(&storage);
+    return ok;
+}
+
+/* Values of the body by id: operands and results of the call, weights, and the rest in the scratch. */
+static npu_status npu__ref_call_values(npu__ref_program *p, const npu_group_op *call, uint32_t *values)
+{
+    const npu_graph *body = call->info.body;
+    for (uint32_t i = 0; i < call->info.num_in; i++) {
+        values[npu_graph_input(body, i).id] = call->in[i];
+    }
+    for (uint32_t i = 0; i < call->info.num_out; i++) {
+        values[npu_graph_output(body, i).id] = call->out[i];
+    }
+    for (uint32_t id = 1; id <= npu_graph_num_values(body); id++) {
+        npu_value v = { id };
+        uint32_t index = p->num_values + p->num_inner;
+        size_t size;
+        if (values[id] != NPU_NO_INDEX) {
+            continue;
+        }
+        if (npu_spec_size(npu_value_spec(body, v), &size) || !npu_size_add(size, NPU__REF_ALIGN - 1, &size)) {
+            return NPU_ERR_OVERFLOW;
+        }
+        values[id] = index;
+        p->num_inner++;
+        p->data[index] = npu_value_data(body, v, NULL);
+        p->places[index].buffer = p->data[index] ? NPU_NO_INDEX : NPU__REF_IN_SCRATCH;
+        p->places[index].offset = p->inner;
+        p->inner += p->data[index] ? 0 : size & ~(size_t)(NPU__REF_ALIGN - 1);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_compile_call(const npu__ref *ref, npu__ref_program *p, const npu_group_op *call,
+                                        size_t *workspace, char text[96])
+{
+    const npu_graph *body = call->info.body;
+    size_t num = (size_t)npu_graph_num_values(body) + 1;
+    uint32_t *values = (uint32_t *)npu__ref_array(&p->allocator, num, sizeof *values);
+    npu_op_storage storage;
+    npu_status status = values ? NPU_OK : NPU_ERR_NO_MEMORY;
+    memset(&storage, 0, sizeof storage);
+    if (values) {
+        memset(values, 0xff, num * sizeof *values); /* NPU_NO_INDEX */
+        status = npu__ref_call_values(p, call, values);
+    }
+    for (uint32_t id = 1; status == NPU_OK && id <= npu_graph_num_ops(body); id++) {
+        npu_op op = { id };
+        uint32_t of[NPU__REF_CALL_TENSORS];
+        npu_op_info info;
+        status = npu_op_describe(body, op, &info, &storage);
+        for (uint32_t i = 0; status == NPU_OK && i < info.num_in + info.num_out; i++) {
+            npu_value v = i < info.num_in ? npu_op_operand_value(body, op, i) : npu_op_result(body, op, i - info.num_in);
+            of[i] = v.id ? values[v.id] : NPU_NO_INDEX;
+        }
+        status = status ? status : npu__ref_compile_op(ref, p, &info, of, of + info.num_in, NPU_NO_INDEX, workspace, text);
+        if (status == NPU_OK) {
+            p->ops[p->num_ops - 1].id = call->info.op; /* whose time and whose failure it is */
+        }
+    }
+    npu_op_storage_free(&storage);
+    npu__ref_free(&p->allocator, values);
+    return status;
 }
 
 static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compiled *out)
@@ -16563,16 +16678,19 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
         p->places[i].buffer = NPU_NO_INDEX;
     }
     for (uint32_t i = 0; status == NPU_OK && i < group->num_ops; i++) {
-        status = npu__ref_compile_op(ref, p, &group->ops[i], &workspace, out->text);
+        const npu_group_op *op = &group->ops[i];
+        status = op->info.kind == NPU_NPU_CALL
+                     ? npu__ref_compile_call(ref, p, op, &workspace, out->text)
+                     : npu__ref_compile_op(ref, p, &op->info, op->in, op->out, i, &workspace, out->text);
     }
     if (status) {
         npu__ref_release(NULL, p);
         return status;
     }
     p->table_size = (p->num_refs * sizeof(void *) + NPU__REF_ALIGN - 1) & ~(size_t)(NPU__REF_ALIGN - 1);
-    p->workspace = workspace;
+    p->workspace = (workspace + NPU__REF_ALIGN - 1) & ~(size_t)(NPU__REF_ALIGN - 1);
     out->program = p;
-    out->scratch = p->table_size + workspace;
+    out->scratch = p->table_size + p->workspace + p->inner;
     out->scratch_alignment = NPU__REF_ALIGN;
     out->num_inplace = p->num_inplace;
     out->inplace = p->inplace;
@@ -16593,7 +16711,7 @@ static npu_status npu__ref_place(void *ctx, void *program, const npu_place *plac
         const npu__ref_op *o = &p->ops[i];
         uint32_t aliases = 0;
         for (uint32_t r = 0; r < o->num_out; r++) {
-            aliases += places[p->refs[o->first_ref + o->num_in + r]].alias;
+            aliases += p->places[p->refs[o->first_ref + o->num_in + r]].alias;
         }
         if (o->num_out == 0 || aliases < o->num_out || o->is_dynamic) { /* dims are still to be told */
             p->ops[kept++] = *o;
@@ -16655,6 +16773,8 @@ static void npu__ref_addresses(const npu__ref_program *p, const npu_binding *b, 
             table[i] = NULL;
         } else if (p->places[v].buffer == NPU_NO_INDEX) {
             table[i] = (void *)(uintptr_t)p->data[v];
+        } else if (p->places[v].buffer == NPU__REF_IN_SCRATCH) {
+            table[i] = (char *)table + p->table_size + p->workspace + p->places[v].offset;
         } else {
             char *base = (char *)b->buffers[p->places[v].buffer]->handle;
             table[i] = base ? base + p->places[v].offset : (void *)table; /* no bytes, no memory; but NULL would be a hole */

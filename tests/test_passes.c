@@ -379,6 +379,37 @@ static const struct {
       "y = aten.softmax.int(self=%6, dim=1) : f32[2,4]\noutput y = y\n",
       "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n%4 = aicf.gemm_epilogue(a=x, b=w, bias=b, transB=true) : f32[2,4]\n"
       "%5 = aten.add.Tensor(self=%4, other=%4, alpha=2) : f32[2,4]\ny = aicf.softmax(x=%5) : f32[2,4]\noutput y = y\n" },
+    { "convolution and activation", PASS(CONV_ACTIVATION), 0,
+      "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\ninput b : f32[3]\n%4 = aten.conv2d.default(input=x, weight=w, bias=b) : f32[1,3,3,3]\n"
+      "y = aten.leaky_relu.default(self=%4, negative_slope=0.5) : f32[1,3,3,3]\noutput y = y\n",
+      "child conv_leaky_relu\n  input x0 : f32[1,2,5,5]\n  input x1 : f32[3,2,3,3]\n  input x2 : f32[3]\n"
+      "  %4 = aten.conv2d.default(input=x0, weight=x1, bias=x2) : f32[1,3,3,3]\n"
+      "  %5 = aten.leaky_relu.default(self=%4, negative_slope=0.5) : f32[1,3,3,3]\n  output y0 = %5\nend\n"
+      "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\ninput b : f32[3]\ny = npu.call(args=[x, w, b], body=graph 0) : f32[1,3,3,3]\n"
+      "output y = y\n" },
+    { "a convolution with two users stays", PASS(CONV_ACTIVATION), 0,
+      "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\nc = aten.conv2d.default(input=x, weight=w) : f32[1,3,3,3]\n"
+      "y = aten.relu.default(self=c) : f32[1,3,3,3]\nz = aten.neg.default(self=c) : f32[1,3,3,3]\noutput y = y\noutput z = z\n", NULL },
+    { "sum and layer norm, the sum needed later", PASS(ADD_NORM), 0,
+      "input a : f32[4,8]\ninput b : f32[4,8]\ns = aten.add.Tensor(self=a, other=b) : f32[4,8]\n"
+      "n = aten.layer_norm.default(input=s, normalized_shape=[8]) : f32[4,8]\nt = aten.add.Tensor(self=s, other=n) : f32[4,8]\noutput t = t\n",
+      "child add_layer_norm\n  input x0 : f32[4,8]\n  input x1 : f32[4,8]\n  %3 = aten.add.Tensor(self=x0, other=x1) : f32[4,8]\n"
+      "  %4 = aten.layer_norm.default(input=%3, normalized_shape=[8]) : f32[4,8]\n  output y0 = %4\n  output y1 = %3\nend\n"
+      "input a : f32[4,8]\ninput b : f32[4,8]\nn, %4 = npu.call(args=[a, b], body=graph 0) : f32[4,8], f32[4,8]\n"
+      "t = aten.add.Tensor(self=%4, other=n) : f32[4,8]\noutput t = t\n" },
+    { "a sum that is needed earlier stays", PASS(ADD_NORM), 0,
+      "input a : f32[4,8]\ninput b : f32[4,8]\ns = aten.add.Tensor(self=a, other=b) : f32[4,8]\ne = aten.exp.default(self=s) : f32[4,8]\n"
+      "n = aten.layer_norm.default(input=s, normalized_shape=[8]) : f32[4,8]\noutput e = e\noutput n = n\n", NULL },
+    { "a call becomes the ops of its body", PASS(INLINE), 0,
+      "child twice\n  input x : f32[3]\n  const c : f32[3] {1.0, 2.0, 3.0}\n  y = aten.add.Tensor(self=x, other=c) : f32[3]\n"
+      "  z = aten.mul.Tensor(self=y, other=y) : f32[3]\n  output a = y\n  output b = z\nend\n"
+      "input v : f32[3]\np, q = npu.call(args=[v], body=graph 0) : f32[3], f32[3]\n"
+      "r, s = npu.call(args=[q], body=graph 0) : f32[3], f32[3]\noutput p = p\noutput r = r\noutput s = s\n",
+      "child twice\n  input x : f32[3]\n  const c : f32[3] {1.0, 2.0, 3.0}\n  y = aten.add.Tensor(self=x, other=c) : f32[3]\n"
+      "  z = aten.mul.Tensor(self=y, other=y) : f32[3]\n  output a = y\n  output b = z\nend\n"
+      "input v : f32[3]\nconst %2 : f32[3] {1.0, 2.0, 3.0}\np = aten.add.Tensor(self=v, other=%2) : f32[3]\n"
+      "q = aten.mul.Tensor(self=p, other=p) : f32[3]\nconst %5 : f32[3] {1.0, 2.0, 3.0}\n"
+      "r = aten.add.Tensor(self=q, other=%5) : f32[3]\ns = aten.mul.Tensor(self=r, other=r) : f32[3]\noutput p = p\noutput r = r\noutput s = s\n" },
 };
 
 /* With both texts and numbers: the new graph gives what the old one gave. */
@@ -493,6 +524,34 @@ static void test_split(void)
     rig_end(&r);
 }
 
+/* Calls among other ops that work in place, on one thread and on three: what the inlined ops give. */
+static void test_calls(void)
+{
+    npu_graph *g = parse(
+        "npu_ir 1\ngraph main\nchild body\ninput x : f32[1,8,40,40]\ninput w : f32[8,8,3,3]\nconst h : f32[] {0.5}\n"
+        "c = aten.conv2d.default(x, w, padding=[1, 1])\nv = aten.view.default(c, [8, 1600])\nr = aten.gelu.default(v)\n"
+        "s = aten.mul.Tensor(r, h)\nt = aten.view.default(s, [1, 8, 40, 40])\noutput t = t\noutput s = s\nend\n"
+        "input x : f32[1,8,40,40]\ninput w : f32[8,8,3,3]\na = aten.exp.default(x)\nb, c = npu.call([a, w], body=graph 0)\n"
+        "d = aten.neg.default(b)\ne, f = npu.call([d, w], body=graph 0)\ni = aten.abs.default(e)\nj = aten.relu.default(f)\n"
+        "output i = i\noutput j = j\noutput c = c\n", NPU_OK);
+    const npu_backend *cpu = npu_ref_backend();
+    npu_optimize_desc desc = { 0 };
+    npu_parallel *threads = NULL;
+    npu_graph *flat = NULL;
+    setting s = { &cpu, 1, NULL, false };
+    desc.passes = PASS(INLINE);
+    NPU_CHECK_STATUS(npu_graph_optimize(&flat, g, &desc, NULL, NULL), NPU_OK);
+    NPU_CHECK_EQ(count_kind(flat, NPU_NPU_CALL), 0);
+    NPU_CHECK_EQ(npu_graph_num_ops(flat), 14);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, 3, NULL), NPU_OK);
+    check_same_bits("calls", flat, g, &s);
+    s.parallel = threads;
+    check_same_bits("calls, threads", flat, g, &s);
+    npu_threads_destroy(threads);
+    npu_graph_destroy(flat);
+    npu_graph_destroy(g);
+}
+
 /* Taken one by one, any set of passes gives the same numbers: how a wrong one would be found. */
 static void test_skip(void)
 {
@@ -598,6 +657,7 @@ static void test_out_of_memory(void)
 int main(void)
 {
     NPU_RUN(test_split);
+    NPU_RUN(test_calls);
     NPU_RUN(test_skip);
     NPU_RUN(test_pipeline);
     NPU_RUN(test_optimize_rejections);
