@@ -158,7 +158,7 @@ extern "C" {
    NPU_IR_FREE(p)          free             implementation file
    NPU_IR_ASSERT(x)        nothing          implementation file; with NPU_IR_DEBUG it defaults to assert()
    NPU_IR_DEBUG            undefined        implementation file: check broken invariants
-   NPU_IR_NO_STDIO         undefined        implementation file: no file functions (npu_*_load, npu_*_save)
+   NPU_IR_NO_STDIO         undefined        implementation file: no files (npu_text_load, npu_text_save)
    NPU_IR_NO_THREADS       undefined        implementation file: npu_threads_create returns NPU_ERR_UNSUPPORTED
    NPU_IR_NO_STRINGS       undefined        implementation file: messages and op documentation are empty strings
    NPU_IR_RUNTIME_ONLY     undefined        reserved: the profile that runs planned-model files
@@ -295,6 +295,10 @@ NPU_IR_API npu_text npu_text_make(const npu_allocator *allocator);
 NPU_IR_API void npu_text_printf(npu_text *text, const char *format, ...) NPU_IR_PRINTF(2, 3);
 NPU_IR_API void npu_text_append(npu_text *text, const char *data, size_t len);
 NPU_IR_API void npu_text_free(npu_text *text);
+/* Appends a whole file, for the readers of >>forms; writes the text to a file. Errors: IO, NO_MEMORY;
+   UNSUPPORTED under NPU_IR_NO_STDIO. */
+NPU_IR_API npu_status npu_text_load(npu_text *text, const char *path);
+NPU_IR_API npu_status npu_text_save(const npu_text *text, const char *path);
 
 /* Sizes are added and multiplied through these: false and *out = 0 when the result does not fit. */
 NPU_IR_API bool npu_size_add(size_t a, size_t b, size_t *out);
@@ -2095,7 +2099,11 @@ typedef struct npu_op_table {
       "dropout that keeps the mean and variance of what selu gives")                               \
     X(0x035f, NPU_ATEN_FEATURE_DROPOUT, NPU_RANDOM, npu__type_random_dropout,                      \
       "feature_dropout(Tensor input, float p, bool train) -> Tensor",                              \
-      "whole channels of [N,C,..] kept with probability 1 - p")
+      "whole channels of [N,C,..] kept with probability 1 - p")                             \
+    X(0x0361, NPU_ATEN_ASSERT_TENSOR_METADATA, 0, npu__type_assert_metadata,                       \
+      "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, "             \
+      "ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()",                \
+      "nothing: size and dtype are checked while the graph is built")
 
 /* ---- aten: further functions ---- */
 #define NPU_IR_OPS_ATEN_SPECIAL(X)                                                                 \
@@ -3822,7 +3830,7 @@ NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text); /
    weights      parameters, bound by npu_param_bind under either name of weight_name_mapping; constants where
                 "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex.
 
-   On failure *out is NULL and diag has line and node. Errors: PARSE, NOT_FOUND (a tensor before its
+   Read a file with npu_text_load. On failure *out is NULL and diag has line and node. Errors: PARSE, NOT_FOUND (a tensor before its
    producer), RANGE (producer_output_idx), DUPLICATE, ARITY (tensors that do not add up), ATTRIBUTE,
    DYNAMIC_SHAPE (a dim that is no number), CONVERSION (a lifted constant without data: make it a buffer, whose
    data is bound), SHAPE and DTYPE (a result is not what the file says), and those of emit. */
@@ -4954,6 +4962,49 @@ NPU_IR_API void npu_text_free(npu_text *text)
     npu__free(&text->allocator, text->data, text->capacity);
     *text = npu_text_make(&text->allocator);
 }
+
+#ifdef NPU_IR_NO_STDIO
+NPU_IR_API npu_status npu_text_load(npu_text *text, const char *path)
+{
+    (void)text;
+    (void)path;
+    return NPU_ERR_UNSUPPORTED;
+}
+
+NPU_IR_API npu_status npu_text_save(const npu_text *text, const char *path)
+{
+    (void)text;
+    (void)path;
+    return NPU_ERR_UNSUPPORTED;
+}
+#else
+NPU_IR_API npu_status npu_text_load(npu_text *text, const char *path)
+{
+    char chunk[4096];
+    FILE *file = path ? fopen(path, "rb") : NULL;
+    npu_status status = file ? NPU_OK : NPU_ERR_IO;
+    size_t n;
+    while (status == NPU_OK && (n = fread(chunk, 1, sizeof chunk, file)) > 0) {
+        npu_text_append(text, chunk, n);
+        status = text->status;
+    }
+    status = status == NPU_OK && ferror(file) ? NPU_ERR_IO : status;
+    if (file) {
+        fclose(file);
+    }
+    return status;
+}
+
+NPU_IR_API npu_status npu_text_save(const npu_text *text, const char *path)
+{
+    FILE *file = path ? fopen(path, "wb") : NULL;
+    bool ok = file && fwrite(text->data ? text->data : "", 1, text->len, file) == text->len;
+    if (file && fclose(file)) {
+        ok = false;
+    }
+    return ok ? NPU_OK : NPU_ERR_IO;
+}
+#endif
 
 /* ---- numbers as text, the same in every locale ---- */
 
@@ -10972,6 +11023,24 @@ static npu_status npu__type_tile_matmul(npu_deduce *d)
         return npu__result_tile(d, t, 2, dims, NPU_SPACE_L0C);
     }
     return status;
+}
+
+/* No results: what an exporter saw must be what is here. */
+static npu_status npu__type_assert_metadata(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "a");
+    const npu_bound_arg *size = npu_op_arg(d->op, "size");
+    uint32_t dtype = (uint32_t)npu_op_int(d->op, "dtype", a->dtype);
+    if (dtype != a->dtype) {
+        return npu_deduce_fail(d, NPU_ERR_DTYPE, "a", "a is %s, expected %s", npu_dtype_name((npu_dtype)a->dtype),
+                               npu_dtype_name((npu_dtype)dtype));
+    }
+    for (uint32_t i = 0; size && size->form == NPU_ARG_INTS && i < a->rank; i++) {
+        if (size->count != a->rank || (a->dims[i] >= 0 && npu_op_int_at(d->op, "size", i) != a->dims[i])) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, "a", "dim %u of a is not as expected", (unsigned)i);
+        }
+    }
+    return NPU_OK;
 }
 
 static npu_status npu__type_nothing(npu_deduce *d)
@@ -20897,6 +20966,7 @@ static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const ch
         m->num_out = m->num_returned = m->def ? m->def->schema->num_returns : 0;
     }
     m->is_zero = is_inplace && strcmp(name.base, "zero_") == 0;
+    m->written = strcmp(name.base, "detach_") == 0 ? 0 : m->written; /* nothing to write: gradients only */
     for (size_t i = 0; i < NPU__COUNT(moving); i++) {
         m->moves = m->moves || strcmp(moving[i], name.base) == 0;
     }
@@ -22969,6 +23039,14 @@ static npu_status npu__json_weight(npu__loader *l, const npu__json *meta)
     return npu_param(l->p.g, name, spec).id ? NPU_OK : npu__parse_built(&l->p);
 }
 
+/* A parameter without elements needs no data: it is bound at once. */
+static bool npu__bind_empty(npu_graph *g, npu_value v)
+{
+    size_t len = 1;
+    return npu_spec_len(npu_value_spec(g, v), &len) == NPU_OK && len == 0 &&
+           npu__data_set(g, v.id, "", 0) == NPU_OK;
+}
+
 /* Both the placeholder and the state_dict key name the weight that one of them names. */
 static npu_status npu__json_mapping(npu__loader *l, const npu__json *pair)
 {
@@ -22981,7 +23059,7 @@ static npu_status npu__json_mapping(npu__loader *l, const npu__json *pair)
                               "weight_name_mapping: neither '%.60s' nor '%.60s' is a weight", pair->key,
                               key);
     }
-    if (strncmp(pair->key, "c_", 2) == 0 && npu_value_role(g, v) == NPU_ROLE_PARAM) {
+    if (strncmp(pair->key, "c_", 2) == 0 && npu_value_role(g, v) == NPU_ROLE_PARAM && !npu__bind_empty(g, v)) {
         return npu__json_constant(l, key, npu_value_spec(g, v), pair); /* refuses: there is no data */
     }
     if (by_key.id && by_placeholder.id) {

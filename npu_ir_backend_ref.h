@@ -5006,6 +5006,14 @@ static const npu_kernel npu__ref_kernels_creation[] = {
       npu__ref_indices_launch)
 };
 
+static npu_status npu__ref_nothing_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    (void)l;
+    (void)part;
+    (void)parts;
+    return NPU_OK;
+}
+
 static const npu_kernel npu__ref_kernels_alias[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_ALIAS, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_DETACH, npu__ref_same_prepare),
@@ -5024,7 +5032,8 @@ static const npu_kernel npu__ref_kernels_alias[] = {
     NPU__KERNEL(NPU_ATEN_ALPHA_DROPOUT, "plain", 0, npu__ref_map_supported, npu__ref_dropout_prepare,
       npu__ref_dropout_launch),
     NPU__KERNEL(NPU_ATEN_FEATURE_DROPOUT, "plain", 0, npu__ref_map_supported, npu__ref_dropout_prepare,
-      npu__ref_dropout_launch)
+      npu__ref_dropout_launch),
+    NPU__KERNEL(NPU_ATEN_ASSERT_TENSOR_METADATA, "plain", 0, NULL, NULL, npu__ref_nothing_launch)
 };
 
 static const npu_kernel npu__ref_kernels_npu[] = {

@@ -543,8 +543,12 @@ static void test_meta_device(void)
           "y=float32[2,2]",
           { 7, 7, 7, 7 } },
         { "y | aten.ones_like.default | x | y=float32[2,2] | 'device': 'meta'", "y=float32[2,2]", { 1, 1, 1, 1 } },
-        { "y | aten.to.device | x | y=float32[2,2] | 'device': 'meta', 'dtype': 'torch.float32'", "y=float32[2,2]", { 1, 2, 3, 4 } },
-        { "y | aten.to.dtype_layout | x | y=float32[2,2] | 'layout': 'torch.strided', 'device': 'meta'", "y=float32[2,2]", { 1, 2, 3, 4 } },
+        { "y | aten.to.device | x | y=float32[2,2] | 'device': 'meta', 'dtype': 'torch.float32'",
+          "y=float32[2,2]",
+          { 1, 2, 3, 4 } },
+        { "y | aten.to.dtype_layout | x | y=float32[2,2] | 'layout': 'torch.strided', 'device': 'meta'",
+          "y=float32[2,2]",
+          { 1, 2, 3, 4 } },
     };
     NPU_ITEM("S0.22");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -687,6 +691,66 @@ static void test_constant_without_data(void)
     d.more = "'weight_name_mapping': {'b_buffer': 'lifted_0'}, "; /* a buffer: its data is bound later */
     d.nodes[0] = "y | aten.add.Tensor | x.0 b_buffer | y=float32[2] | ";
     npu_graph_destroy(load(&d));
+}
+
+/* ---- as real exporters write it ---- */
+
+static npu_status convert_rope(void *ctx, npu_graph *g, const npu_node *node, npu_value *results)
+{
+    (void)ctx;
+    for (uint32_t i = 0; i < node->num_results; i++) {
+        npu_value x = npu_to(g, node->in[1], (npu_dtype)node->results[i].dtype);
+        results[i] = npu_expand(g, npu_unsqueeze(g, x, -1), node->results[i].dims, node->results[i].rank);
+    }
+    return npu_graph_status(g);
+}
+
+/* A decoder layer's idioms: lifted empty tensors that are detached in place and joined, checks without results, a call
+   that no schema describes and two getitems of it, -1 and INT64_MAX. */
+static void test_decoder_idioms(void)
+{
+    document d = { "x=float32[1,2,4] p=int64[1,2]",
+                   "m.w=float32[4] m.lifted_tensor_0=float32[0]",
+                   "cat=float32[1,4,2] add=float32[1,2,4]",
+                   "'weight_name_mapping': {'p_m_w': 'm.w', 'c_m_lifted_tensor_0': 'm.lifted_tensor_0'}, ",
+                   { "wrap_with_set_grad_enabled | wrap_with_set_grad_enabled | p_m_w p.0 | "
+                     "wrap_with_set_grad_enabled_0=float32[1,2,4] "
+                     "wrap_with_set_grad_enabled_1=float32[1,2,4] | ",
+                     "to_5 | <built-in function getitem> | wrap_with_set_grad_enabled.0 wrap_with_set_grad_enabled.1 | "
+                     "to_5=float32[1,2,4] | 'index': 1",
+                     "_assert_tensor_metadata_default | aten._assert_tensor_metadata.default | x.0 | | 'dtype': "
+                     "'torch.float32', 'device': 'meta', "
+                     "'layout': 'torch.strided'",
+                     "mul | aten.mul.Tensor | p_m_w x.0 | mul=float32[1,2,4] | ",
+                     "add | aten.add.Tensor | mul.0 to_5.0 | add=float32[1,2,4] | ",
+                     "view | aten.view.default | add.0 | view=float32[1,4,2] | 'size': [1, -1, 2]",
+                     "slice_1 | aten.slice.Tensor | view.0 | slice_1=float32[1,4,1] | 'dim': 2, 'start': 1, 'end': "
+                     "9223372036854775807",
+                     "neg | aten.neg.default | slice_1.0 | neg=float32[1,4,1] | ",
+                     "slice_2 | aten.slice.Tensor | view.0 | slice_2=float32[1,4,1] | 'dim': 2, 'start': 0, 'end': 1",
+                     "detach_ | aten.detach_.default | c_m_lifted_tensor_0 | detach_=float32[0] | ",
+                     "cat | aten.cat.default | detach_.0 neg.0 slice_2.0 | cat=float32[1,4,2] | '_tensor_list_sizes': "
+                     "[3], 'dim': -1" } };
+    static const float x[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, w[] = { 1, 1, 1, 2 };
+    static const int64_t p[] = { 10, 20 };
+    npu_registry *registry = NULL;
+    npu_converter rope = { "wrap_with_set_grad_enabled", convert_rope, NULL, true };
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add_converter(registry, &rope, NULL), NPU_OK);
+    npu_graph_desc desc = { .registry = registry };
+    npu_graph *g = load_with(&d, &desc);
+    NPU_CHECK_STATUS(npu_param_bind(g, "m.w", w, sizeof w), NPU_OK);
+    run r = run_graph(g, DATA(x, p));
+    check_floats(&r, 0, FLOATS(-12, 11, -18, 13, -26, 25, -36, 27));
+    check_floats(&r, 1, FLOATS(11, 12, 13, 18, 25, 26, 27, 36));
+    NPU_CHECK_EQ(npu_graph_num_outputs(g), 2);
+    npu_exec_destroy(r.exec);
+    npu_graph_destroy(g);
+    npu_registry_destroy(registry);
+    d.nodes[2] = "a | aten._assert_tensor_metadata.default | x.0 | | 'dtype': 'torch.float16'";
+    refuse(&d, NPU_ERR_DTYPE, "node 'a'");
+    d.nodes[2] = "a | aten._assert_tensor_metadata.default | x.0 | | 'size': [1, 2, 5]";
+    refuse(&d, NPU_ERR_SHAPE, "node 'a'");
 }
 
 /* ---- what is refused ---- */
@@ -842,6 +906,26 @@ static void test_bad_text(void)
 }
 
 /* ---- names ---- */
+
+/* A file that is not there is an I/O error; one that is reads back as it was written. */
+static void test_files(void)
+{
+    document d = { "x=float32[2]", "", "a=float32[2]", NULL, { "a | aten.neg | x | a=float32[2] | " } };
+    npu_text text = document_text(&d), again = npu_text_make(NULL);
+    npu_graph *g = NULL;
+    char path[64];
+    snprintf(path, sizeof path, "test_json_%p.tmp", (void *)text.data); /* in the working directory, for a moment */
+    NPU_CHECK_STATUS(npu_text_load(&again, "no/such/file.json"), NPU_ERR_IO);
+    NPU_CHECK_STATUS(npu_text_save(&text, "no/such/directory/file.json"), NPU_ERR_IO);
+    NPU_CHECK_STATUS(npu_text_save(&text, path), NPU_OK);
+    NPU_CHECK_STATUS(npu_text_load(&again, path), NPU_OK);
+    NPU_CHECK_STR(again.data, text.data);
+    NPU_CHECK_STATUS(npu_graph_parse_json(&g, again.data, again.len, NULL, NULL), NPU_OK);
+    npu_graph_destroy(g);
+    npu_text_free(&text);
+    npu_text_free(&again);
+    remove(path);
+}
 
 /* Results that are None are left out of a file; the others keep their places. */
 static void test_output_positions(void)
@@ -1160,8 +1244,8 @@ static void test_extensions_list(void)
 
 /* ---- the manual ---- */
 
-/* The manual says how operators are read, which there are, how they are added and what the limits are; a new category or
-   extension point that it does not name fails here. */
+/* The manual says how operators are read, which there are, how they are added and what the limits are; a new category
+   or extension point that it does not name fails here. */
 static void test_manual(void)
 {
     static const char *const words[] = {
@@ -1252,10 +1336,12 @@ int main(void)
     NPU_RUN(test_weights);
     NPU_RUN(test_constants);
     NPU_RUN(test_constant_without_data);
+    NPU_RUN(test_decoder_idioms);
     NPU_RUN(test_dynamic_shape);
     NPU_RUN(test_mixed_precision);
     NPU_RUN(test_bad_graphs);
     NPU_RUN(test_bad_text);
+    NPU_RUN(test_files);
     NPU_RUN(test_output_positions);
     NPU_RUN(test_shadowed_names);
     NPU_RUN(test_repeated_output);
