@@ -1,5 +1,19 @@
-/* Graph text: whatever parses must be valid, print, parse again and print the same. */
+/* Graph text: whatever parses must be valid, print, parse again and print the same. Tile programs can be checked. */
 #include "fuzz.h"
+
+/* Checks the graph, if it is a tile program, and its children; what is found does not matter. */
+static void check_tiles(const npu_graph *g, const npu_allocator *allocator, int depth)
+{
+    npu_tile_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.blocks = 3;
+    desc.overlapping = 1u << NPU_PIPE_V;
+    desc.allocator = allocator;
+    FUZZ_REQUIRE((npu_tile_check(g, &desc, NULL, NULL) == NPU_ERR_CLASS) == (npu_graph_level(g) != NPU_LEVEL_TILE));
+    for (uint32_t i = 0; i < npu_graph_num_children(g) && depth < 4; i++) {
+        check_tiles(npu_graph_child_at(g, i), allocator, depth + 1);
+    }
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -28,6 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_REQUIRE(first.len == second.len && memcmp(first.data, second.data, first.len) == 0);
         npu_text_free(&first);
         npu_text_free(&second);
+        check_tiles(g, &allocator, 0);
     }
     npu_graph_destroy(again);
     npu_graph_destroy(g);
