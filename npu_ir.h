@@ -3978,7 +3978,7 @@ typedef struct npu_place {
 /* npu_op_info.dynamic */
 enum {
     NPU_DYNAMIC_DIMS = 1,   /* a run tells dims of operands or results */
-    /* While planning: sizes of results depend on data. From describe: only the op itself can tell them, and they
+    /* While planning: sizes of results, or attributes, depend on data. From describe: only the op itself can tell them, and they
        are at their largest. */
     NPU_DYNAMIC_RESULTS = 2
 };
@@ -9410,6 +9410,68 @@ static npu_status npu__info_sizes_at(const npu_graph *g, const npu_schema *schem
     info->attrs = info->attrs_size ? s->blob : (const uint8_t *)"";
     info->args = s->args;
     return npu_blob_bind(schema, info->attrs, info->attrs_size, groups, info->num_in, s->args, NULL);
+}
+
+/* True for an op with numbers among its attributes that values feed: it has more operands than tensors. */
+static bool npu__op_is_fed(const npu_graph *g, const npu__op *o)
+{
+    const npu_schema *schema = o->def->schema;
+    uint32_t tensors = 0, lists = 0;
+    for (uint32_t i = 0; i < schema->num_args; i++) {
+        if (npu__is_operand(&schema->args[i])) {
+            tensors += schema->args[i].type.list ? g->groups[o->groups + lists++] : 1;
+        }
+    }
+    return o->num_operands > tensors;
+}
+
+/* An integer or bool without dims; false where it is not known. */
+static bool npu__read_fed(const npu_spec *spec, const void *data, int64_t *value)
+{
+    uint32_t bytes = npu_dtype_bits((npu_dtype)spec->dtype) / 8;
+    int8_t i8;
+    int16_t i16;
+    int32_t i32;
+    if (!data || bytes == 0 || bytes > 8) {
+        return false;
+    }
+    *value = 0;
+    switch (npu_dtype_is_signed((npu_dtype)spec->dtype) ? bytes : 8 + bytes) {
+    case 1: memcpy(&i8, data, 1), *value = i8; break;
+    case 2: memcpy(&i16, data, 2), *value = i16; break;
+    case 4: memcpy(&i32, data, 4), *value = i32; break;
+    case 8 + 1: *value = *(const uint8_t *)data; break;
+    case 8 + 2: memcpy(&i16, data, 2), *value = (uint16_t)i16; break;
+    case 8 + 4: memcpy(&i32, data, 4), *value = (uint32_t)i32; break;
+    default: memcpy(value, data, 8); break;
+    }
+    return true;
+}
+
+/* Replaces the numbers that values feed by what these hold; info is bound to s->args and s->blob. The argument
+   that has a value which is not known, or NULL. */
+static const char *npu__info_feed(const npu_op_info *info, npu_op_storage *s, const void *const *data)
+{
+    for (uint32_t a = 0; a < info->num_args; a++) {
+        npu_bound_arg *arg = &s->args[a];
+        uint32_t at = arg->first;
+        if (arg->form == NPU_ARG_INT && arg->count) {
+            if (!npu__read_fed(info->in[at], data[at], &arg->i)) {
+                return arg->name;
+            }
+            arg->f = (double)arg->i;
+            arg->count = 0;
+        }
+        for (uint32_t k = 0; arg->form == NPU_ARG_INTS && k < arg->count; k++) {
+            int64_t value = (int64_t)npu__get_le(arg->data + (size_t)k * 8, 8);
+            if (value == INT64_MIN && !npu__read_fed(info->in[at], data[at], &value)) {
+                return arg->name;
+            }
+            at += npu__get_le(arg->data + (size_t)k * 8, 8) == (uint64_t)INT64_MIN;
+            npu__put_le(s->blob + (arg->data - s->blob) + (size_t)k * 8, (uint64_t)value, 8);
+        }
+    }
+    return NULL;
 }
 
 /* Turns info, which may point into storage, into the op with values for its symbols; info->out may be NULL. */
@@ -17602,7 +17664,7 @@ typedef struct npu__opening {
     int64_t last, last_symbol; /* equal unknown dims follow one another */
 } npu__opening;
 
-/* True where a dim is -1 or a number is fed by a value: no symbol will ever tell. */
+/* True where a dim is -1: no symbol will ever tell. */
 static bool npu__is_anonymous(const npu_op_info *info)
 {
     for (uint32_t i = 0; i < info->num_in; i++) {
@@ -17610,17 +17672,6 @@ static bool npu__is_anonymous(const npu_op_info *info)
             if (info->in[i]->dims[k] == NPU_DYNAMIC_DIM) {
                 return true;
             }
-        }
-    }
-    for (uint32_t a = 0; a < info->num_args; a++) {
-        const npu_bound_arg *arg = &info->args[a];
-        for (uint32_t k = 0; arg->form == NPU_ARG_INTS && k < arg->count; k++) {
-            if (npu__get_le(arg->data + 8u * k, 8) == (uint64_t)INT64_MIN) {
-                return true;
-            }
-        }
-        if (arg->form == NPU_ARG_INT && arg->i == INT64_MIN) {
-            return true;
         }
     }
     return false;
@@ -27619,14 +27670,15 @@ static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_i
     const npu_graph *g = plan->graph;
     const npu__op *o = &g->ops[id];
     npu_status status = npu_op_describe(g, npu__make_op(id), info, s);
-    if (status || npu__info_is_static(info)) {
+    bool is_fed = npu__op_is_fed(g, o);
+    if (status || (npu__info_is_static(info) && !is_fed)) {
         return status;
     }
     if (npu__info_has_anonymous(info)) {
         return NPU_ERR_DYNAMIC_SHAPE;
     }
     info->dynamic = NPU_DYNAMIC_DIMS;
-    if (npu__info_makes_symbols(info, o->def->rule != NULL)) {
+    if (is_fed || npu__info_makes_symbols(info, o->def->rule != NULL)) {
         info->dynamic |= NPU_DYNAMIC_RESULTS;
     }
     return npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, &plan->sizes, info, s);
@@ -28539,8 +28591,9 @@ static npu_status npu__share_views(npu_plan *plan, const npu__step_memory *steps
             npu_op_info info;
             if (plan->graph->ops[s->ops[k].id].def->traits & (NPU_VIEW | NPU_SLICE)) {
                 status = npu_op_describe(plan->graph, s->ops[k], &info, &described);
+                /* a slice begins at a place that dims decide; one that a value decides has two operands */
                 if (status == NPU_OK && (npu__info_is_static(&info) || !(info.traits & NPU_SLICE))) {
-                    npu__share_view(plan, &info, s->backend); /* a slice begins at a place that dims decide */
+                    npu__share_view(plan, &info, s->backend);
                 }
             }
         }
@@ -30169,7 +30222,7 @@ static void npu__exec_rebind(npu_exec *e, uint32_t value, void *memory, size_t s
 static bool npu__op_is_dynamic(const npu_graph *g, uint32_t id)
 {
     const npu__op *o = &g->ops[id];
-    bool is_static = true;
+    bool is_static = !npu__op_is_fed(g, o);
     for (uint32_t i = 0; i < o->num_operands && is_static; i++) {
         uint32_t v = g->uses[o->first_operand + i].value;
         is_static = !v || npu_spec_is_static(g->specs[g->values[v].spec]);
@@ -30195,6 +30248,9 @@ static bool npu__graph_is_dynamic(const npu_graph *g)
     bool is_dynamic = false;
     for (uint32_t i = 1; i < g->num_values && g->num_symbols && !is_dynamic; i++) {
         is_dynamic = !npu_spec_is_static(g->specs[g->values[i].spec]);
+    }
+    for (uint32_t i = 1; i < g->num_ops && !is_dynamic; i++) {
+        is_dynamic = npu__op_is_fed(g, &g->ops[i]);
     }
     return is_dynamic;
 }
@@ -30386,8 +30442,15 @@ static npu_status npu__deduce_again(npu__dims *d, const npu__op *o, const void *
 {
     npu_exec *e = d->exec;
     npu_status status;
-    for (uint32_t i = 0; data && (o->def->traits & NPU_DATA) && i < o->num_operands; i++) {
+    bool is_fed = npu__op_is_fed(e->program->plan->graph, o);
+    const char *unknown = NULL;
+    for (uint32_t i = 0; data && (is_fed || (o->def->traits & NPU_DATA)) && i < o->num_operands; i++) {
         d->storage.data[i] = data[i] ? data[i] : d->storage.data[i];
+    }
+    unknown = is_fed ? npu__info_feed(&d->info, &d->storage, d->storage.data) : NULL;
+    if (unknown) {
+        return npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE, "%s (op %u): the value that feeds %s is not in host memory",
+                              o->def->name, (unsigned)d->info.op, unknown);
     }
     memset(&d->diag, 0, sizeof d->diag);
     d->deduce.op = &d->info;

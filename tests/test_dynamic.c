@@ -555,6 +555,52 @@ static void test_kernel_tells(void)
     npu_registry_destroy(registry);
 }
 
+/* ---- numbers that values feed ---- */
+
+/* A row, and the rows between two; where they begin and end is data. */
+static void test_fed(void)
+{
+    static const int64_t rows[][2] = { { 0, 5 }, { 1, 3 }, { 4, 4 }, { 3, 1 }, { -2, 5 }, { 2, 9 } };
+    rig r = rig_text("graph main\ninput x : f32[5,3]\ninput i : i64[]\ninput j : i32[]\n"
+                     "a = aten.select.int(x, 0, i)\nb = aten.slice.Tensor(x, 0, i, j)\nc = aten.neg.default(b)\n"
+                     "n = aten.sym_size.int(c, 0)\nf = aten.full.default([n, 2], 7.0)\ns = aten.sum.dim_IntList(b, [0])\n"
+                     "output a = a\noutput c = c\noutput f = f\noutput s = s\n", 1);
+    float x[5][3];
+    uint32_t reason;
+    fill(x[0], 15, 3);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_op op = npu_value_producer(r.graph, npu_graph_find(r.graph, "a"), NULL);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op, &reason, NULL), 1); /* although its dims are all known */
+    NPU_CHECK_EQ(reason, NPU_REASON_DYNAMIC);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        int32_t end = (int32_t)rows[k][1];
+        int64_t from = rows[k][0] < 0 ? rows[k][0] + 5 : rows[k][0], to = end > 5 ? 5 : end;
+        size_t n = (size_t)(to > from ? to - from : 0);
+        float c[15], f[10], s[3] = { 0 };
+        char dims[32];
+        for (size_t i = 0; i < n; i++) {
+            f[2 * i] = f[2 * i + 1] = 7;
+            for (size_t d = 0; d < 3; d++) {
+                c[3 * i + d] = -x[(size_t)from + i][d];
+                s[d] += x[(size_t)from + i][d];
+            }
+        }
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "i", &rows[k][0], 8), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "j", &end, 4), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_output(&r, "a", "f32[3]", x[from], 3);
+        check_output(&r, "c", format(dims, "f32[%u,3]", n), c, 3 * n);
+        check_output(&r, "f", format(dims, "f32[%u,2]", n), f, 2 * n);
+        check_output(&r, "s", "f32[3]", s, 3);
+    }
+    int64_t outside = 5;
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "i", &outside, 8), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_RANGE);
+    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "select"));
+    rig_end(&r);
+}
+
 /* ---- inputs with symbols ---- */
 
 static const char layers[] =
@@ -901,7 +947,7 @@ static void test_split(void)
         check_place(&r, "a", !dynamic, dynamic ? NPU_REASON_CLAIMED : NPU_REASON_DYNAMIC, "");
         check_place(&r, "b", !dynamic, dynamic ? NPU_REASON_CLAIMED : NPU_REASON_DYNAMIC, "");
         check_place(&r, "c", 1, dynamic ? NPU_REASON_OP : NPU_REASON_DYNAMIC, "");
-        check_place(&r, "e", 1, NPU_REASON_DYNAMIC, dynamic ? "data decides the sizes of its results" : "");
+        check_place(&r, "e", 1, NPU_REASON_DYNAMIC, dynamic ? "data decides sizes or attributes of it" : "");
         check_place(&r, "f", !dynamic, dynamic ? NPU_REASON_CLAIMED : NPU_REASON_DYNAMIC, "");
         check_place(&r, "g", !dynamic, dynamic ? NPU_REASON_CLAIMED : NPU_REASON_DYNAMIC, "");
         for (int64_t n = 9; n >= 0; n -= 3) {
@@ -1056,6 +1102,7 @@ int main(void)
     NPU_RUN(test_repeats);
     NPU_RUN(test_classes);
     NPU_RUN(test_kernel_tells);
+    NPU_RUN(test_fed);
     NPU_RUN(test_inputs);
     NPU_RUN(test_threads);
     NPU_RUN(test_two_threads);
