@@ -4075,18 +4075,20 @@ typedef struct npu_backend {
 } npu_backend;
 
 /* ---- which operand's memory a result may take ----
-   A kind with rules has these pairs and no others; else a result may take its destination (trait DESTINATION), and result
-   0 of an op with the trait INPLACE operand 0, or any operand where it is elementwise. Dtypes and dims are equal
-   always. Backends offer such pairs in compile; the memory planner uses them where liveness allows. */
+   A kind with rules has these pairs and no others; else a result may take its destination (trait DESTINATION),
+   and result 0 of an op with the trait INPLACE operand 0, or any operand where it is elementwise. Dtypes and
+   dims are equal always. Backends offer such pairs in compile; the memory planner uses them where liveness
+   allows. */
 typedef struct npu_alias_rule {
     npu_kind kind;
     uint32_t result, operand;
 } npu_alias_rule;
 NPU_IR_API const npu_alias_rule *npu_alias_rules(uint32_t *num_rules); /* static data */
 NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_t operand);
-/* May a result stand in its operand's memory where the op stands in this graph? Nothing may need the operand afterwards: it
-   is no input, parameter, constant, state or output, has no views, and no later user. Errors: INVALID_ARGUMENT (the rules
-   forbid it: adam_step never puts p where g is), STATE (something needs the operand), RANGE. */
+/* May a result stand in its operand's memory where the op stands in this graph? Nothing may need the operand
+   afterwards: it is no input, parameter, constant, state or output, has no views, and no later user. Errors:
+   INVALID_ARGUMENT (the rules forbid it: adam_step never puts p where g is), STATE (something needs the
+   operand), RANGE. */
 NPU_IR_API npu_status npu_graph_check_alias(const npu_graph *g, npu_op op, uint32_t result, uint32_t operand,
                                             npu_diag *diag);
 
@@ -4199,7 +4201,8 @@ NPU_IR_API npu_status npu_graph_convert(npu_graph **out, const npu_graph *g, con
 typedef struct npu_pass {
     const char *name;              /* "convert-gawee-to-linalg" */
     const char *const *namespaces; /* whose ops it may bring in, NULL at the end; NULL = none that are not there already */
-    npu_status (*run)(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag); /* may leave *out NULL: nothing to do */
+    /* may leave *out NULL: nothing to do */
+    npu_status (*run)(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag);
     void *ctx;
 } npu_pass;
 typedef struct npu_pass_options {
@@ -4214,30 +4217,40 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
                                            uint32_t num_passes, const npu_pass_options *options, npu_diag *diag);
 
 /* ---- optimising passes ----                                                                       >>passes
-   Each is optional and works alone. All keep effects and their order, states, saved values and the names of outputs; they
-   look at the main graph, not into its children. An op is replaced by another one only where no other op needs what
-   lies between (one user, no output, no update, no saved value), and only where the backend that would get it takes
-   the new op, too. Number, symbol, name, and what it does; those marked * are left out unless asked for. */
-#define NPU_IR_PASSES(X)                                                                                     \
-    X(14, NPU_PASS_INLINE, "inline-calls", "* npu.call becomes the ops of its body")                         \
-    X(12, NPU_PASS_AICF_TO_ATEN, "aicf-to-aten", "* add, relu, gemm, bias_add, gemm_epilogue, softmax, copy") \
-    X(1, NPU_PASS_DEAD_CODE, "dead-code", "ops without a path to an effect, an update or an output go")      \
-    X(2, NPU_PASS_NO_OPS, "no-ops", "views, copies and casts that change nothing go; outputs then name what they copied") \
-    X(3, NPU_PASS_COMMON, "common-subexpressions", "of equal ops on equal operands the first stays; random ops all stay") \
-    X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                             \
-      "convolution, batch norm of given statistics: one convolution; weights known, f32 or f64; rounds otherwise, 1e-5") \
-    X(4, NPU_PASS_CONSTANTS, "fold-constants", "ops on constants are run on a backend; their results become constants") \
-    X(9, NPU_PASS_RMS_NORM, "rms-norm", "weight x rsqrt(mean(x x) + eps), cast between or not: aten.rms_norm; rounds otherwise") \
-    X(11, NPU_PASS_ATTENTION, "attention",                                                                   \
+   Each is optional and works alone. All keep effects and their order, states, saved values and the names of
+   outputs; they look at the main graph, not into its children. Ops are replaced by another one only where no
+   other op needs what lies between (one user, no output, no update, no saved value), and only where the backend
+   that would get it takes the new op, too. Number, symbol, name, and what it does; those marked * are left out
+   unless asked for. "Rounds otherwise": results agree to about 1e-5 of f32, where nothing is said bit for bit. */
+#define NPU_IR_PASSES(X)                                                                           \
+    X(14, NPU_PASS_INLINE, "inline-calls", "* npu.call becomes the ops of its body")               \
+    X(12, NPU_PASS_AICF_TO_ATEN, "aicf-to-aten",                                                   \
+      "* add, relu, gemm, bias_add, gemm_epilogue, softmax, copy")                                 \
+    X(1, NPU_PASS_DEAD_CODE, "dead-code",                                                          \
+      "ops without a path to an effect, an update or an output go")                                \
+    X(2, NPU_PASS_NO_OPS, "no-ops",                                                                \
+      "views, copies and casts that change nothing go; outputs then name what they copied")        \
+    X(3, NPU_PASS_COMMON, "common-subexpressions",                                                 \
+      "of equal ops on equal operands the first stays; random ops all stay")                       \
+    X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
+      "convolution and batch norm of given statistics, weights known, f32 or f64: one convolution; " \
+      "rounds otherwise")                                                                          \
+    X(4, NPU_PASS_CONSTANTS, "fold-constants",                                                     \
+      "ops on constants are run on a backend; their results become constants")                     \
+    X(9, NPU_PASS_RMS_NORM, "rms-norm",                                                            \
+      "weight x rsqrt(mean(x x) + eps), cast between or not: aten.rms_norm; rounds otherwise")     \
+    X(11, NPU_PASS_ATTENTION, "attention",                                                         \
       "softmax(q k' [times or over a number] [+ mask]) v: aten.scaled_dot_product_attention; rounds otherwise") \
-    X(13, NPU_PASS_ATEN_TO_AICF, "aten-to-aicf",                                                             \
+    X(13, NPU_PASS_ATEN_TO_AICF, "aten-to-aicf",                                                   \
       "* add of equal specs or of a bias, relu, mm, linear of matrices, addmm with a bias, softmax of the last dim") \
-    X(7, NPU_PASS_CONV_ACTIVATION, "conv-activation",                                                        \
-      "* convolution and activation: one npu.call whose body is called conv_relu, conv_silu ..., for devices that know it") \
-    X(8, NPU_PASS_ADD_NORM, "add-layer-norm", "* sum and layer norm of it: one npu.call whose body is called add_layer_norm") \
-    X(6, NPU_PASS_GEMM, "gemm-epilogue", "aicf gemm, bias_add and then relu or not: one gemm_epilogue")      \
-    X(10, NPU_PASS_SILU_GATE, "silu-gate", "silu(g) u, or g sigmoid(g) u: one npu.fused whose body is called silu_gate") \
-    X(20, NPU_PASS_FUSE, "fuse-elementwise", "connected elementwise ops of one shape become one npu.fused; the same bits")
+    X(7, NPU_PASS_CONV_ACTIVATION, "conv-activation",                                              \
+      "* convolution and activation: one npu.call whose body is called conv_relu, conv_silu ...")  \
+    X(8, NPU_PASS_ADD_NORM, "add-layer-norm",                                                      \
+      "* sum and layer norm of it: one npu.call whose body is called add_layer_norm")              \
+    X(6, NPU_PASS_GEMM, "gemm-epilogue", "aicf gemm, bias_add and then relu or not: one gemm_epilogue") \
+    X(10, NPU_PASS_SILU_GATE, "silu-gate",                                                         \
+      "silu(g) u, or g sigmoid(g) u: one npu.fused whose body is called silu_gate")                \
+    X(20, NPU_PASS_FUSE, "fuse-elementwise", "connected elementwise ops of one shape become one npu.fused")
 
 typedef enum npu_pass_id {
 #define NPU_X(number, symbol, name, doc) symbol = number,
@@ -4248,7 +4261,7 @@ typedef enum npu_pass_id {
 
 /* All zero = the default passes, for any backend, nothing folded. */
 typedef struct npu_optimize_desc {
-    const npu_backend *const *backends; /* by falling priority, as in npu_plan_desc; NULL = new ops are taken for granted */
+    const npu_backend *const *backends; /* as in npu_plan_desc; NULL = new ops are taken for granted */
     uint32_t num_backends;
     uint32_t passes;            /* bits 1u << npu_pass_id of those that run; 0 = all that are not marked * */
     uint32_t skip;              /* bits of those that do not run all the same */
@@ -4257,13 +4270,14 @@ typedef struct npu_optimize_desc {
     uint32_t _canary;           /* must be 0 */
 } npu_optimize_desc;
 
-/* One pass, for npu_graph_run_passes. desc (NULL = defaults; its `passes` and `skip` are not read) is borrowed. A number that
-   is none gives a pass without a function. Constants are computed by the first backend of desc that is host memory
-   and can run one op (op_call), as npu_ref_backend() can; without one, nothing is folded. */
+/* One pass, for npu_graph_run_passes. desc (NULL = defaults; its `passes` and `skip` are not read) is
+   borrowed. A number that is none gives a pass without a function. Constants are computed by the first
+   backend of desc that is host memory and can run one op (op_call), as npu_ref_backend() can; without one,
+   nothing is folded. */
 NPU_IR_API npu_pass npu_pass_get(npu_pass_id id, const npu_optimize_desc *desc);
-/* Runs the passes that desc asks for, in the order of the table; options (NULL = none) as for npu_graph_run_passes. To find
-   the pass that changes a result, leave them out one by one with `skip`. Errors: INVALID_ARGUMENT (desc is not zeroed,
-   an unknown bit), those of the passes. */
+/* Runs the passes that desc asks for, in the order of the table; options (NULL = none) as for
+   npu_graph_run_passes. To find the pass that changes a result, leave them out one by one with `skip`.
+   Errors: INVALID_ARGUMENT (desc is not zeroed, an unknown bit), those of the passes. */
 NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, const npu_optimize_desc *desc,
                                          const npu_pass_options *options, npu_diag *diag);
 
@@ -4377,11 +4391,12 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
 NPU_IR_API void npu_program_destroy(npu_program *program); /* after its execs */
 NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program); /* the plan that runs: rejected groups moved, memory exact */
 
-/* Programs by what they are made from, so that the same graph is compiled once: the text of the graph (ops, attributes, specs,
-   names, constants by content), the address and size of every parameter's data, the backends and the other members
-   of the plan's desc. The cache keeps a graph of its own for each program; parameter data, registry and backends are borrowed
-   until the program is dropped. Of the programs that nobody uses it keeps the last `capacity`. All functions but create and
-   destroy may be called from several threads; one compiles at a time. */
+/* Programs by what they are made from, so that the same graph is compiled once: the text of the graph (ops,
+   attributes, specs, names, constants by content), the address and size of every parameter's data, the
+   backends and the other members of the plan's desc. The cache keeps a graph of its own for each program;
+   parameter data, registry and backends are borrowed until the program is dropped. Of the programs that
+   nobody uses it keeps the last `capacity`. All functions but create and destroy may be called from several
+   threads; one compiles at a time. */
 typedef struct npu_program_cache npu_program_cache;
 typedef struct npu_program_cache_desc {
     uint32_t capacity;              /* unused programs that are kept, default 16 */
@@ -4394,9 +4409,10 @@ typedef struct npu_program_cache_stats {
 } npu_program_cache_stats;
 /* Errors: INVALID_ARGUMENT (canary), NO_MEMORY, BACKEND (no mutex). */
 NPU_IR_API npu_status npu_program_cache_create(npu_program_cache **out, const npu_program_cache_desc *desc);
-NPU_IR_API void npu_program_cache_destroy(npu_program_cache *cache); /* after all programs were released; NULL is fine */
-/* The program for a graph and a plan, made if there is none; release it after its execs. Errors: those of npu_plan_create
-   and npu_program_create; nothing is kept then. */
+/* After all programs were released; NULL is fine. */
+NPU_IR_API void npu_program_cache_destroy(npu_program_cache *cache);
+/* The program for a graph and a plan, made if there is none; release it after its execs. Errors: those of
+   npu_plan_create and npu_program_create; nothing is kept then. */
 NPU_IR_API npu_status npu_program_cache_get(npu_program_cache *cache, npu_program **out, const npu_graph *g,
                                             const npu_plan_desc *desc, npu_diag *diag);
 NPU_IR_API void npu_program_cache_release(npu_program_cache *cache, npu_program *program);
@@ -4425,10 +4441,10 @@ NPU_IR_API void npu_exec_destroy(npu_exec *exec);
 NPU_IR_API const npu_program *npu_exec_program(const npu_exec *exec);
 
 /* Binds the caller's memory, borrowed until it is bound again or the exec is destroyed; used without a copy
-   by host backends when it is aligned to the element. size must be the exact bytes. An output may stand in the memory of
-   an input only where the op that makes it reads the input last and may write there (npu_op_may_alias): an optimiser's
-   step does; the next run says INVALID_ARGUMENT for other overlaps. Errors: NOT_FOUND (name, index), SHAPE (size),
-   NO_MEMORY (staging for unaligned memory). */
+   by host backends when it is aligned to the element. size must be the exact bytes. An output may stand in
+   the memory of an input only where the op that makes it reads the input last and may write there
+   (npu_op_may_alias): an optimiser's step does; the next run says INVALID_ARGUMENT for other overlaps.
+   Errors: NOT_FOUND (name, index), SHAPE (size), NO_MEMORY (staging for unaligned memory). */
 NPU_IR_API npu_status npu_exec_set_input(npu_exec *exec, const char *name, const void *data, size_t size);
 NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *exec, uint32_t index, const void *data, size_t size);
 NPU_IR_API npu_status npu_exec_set_output(npu_exec *exec, const char *name, void *data, size_t size);
@@ -4455,14 +4471,15 @@ NPU_IR_API const void *npu_exec_output_by_name(const npu_exec *exec, const char 
    symbols among the dims SHAPE (dims that do not fit together, an output's memory is too small) and RANGE
    (more than the bound). The exec stays usable. */
 NPU_IR_API npu_status npu_exec_run(npu_exec *exec);
-/* Address of a value on a host backend; its content is that of the value only while it lives in a run (npu_plan_print_slots
-   says when). NULL = it has no memory of its own there, or the backend is no host. */
+/* Address of a value on a host backend; its content is that of the value only while it lives in a run
+   (npu_plan_print_slots says when). NULL = it has no memory of its own there, or the backend is no host. */
 NPU_IR_API const void *npu_exec_value_address(const npu_exec *exec, npu_value v, uint32_t backend);
-/* A run written down: where every byte moves and which programs are submitted, on the buffers that are bound now.
-   Replaying it looks nothing up and allocates nothing; contents of inputs and states may differ every time. A backend with
-   capture slots records its submits itself, for the others the core submits them again. Use it between set_input and
-   set_output: after those, capture anew. Destroy it before the exec. Errors of capture: MISSING_FEED, UNSUPPORTED (dims that a
-   run tells, tensors without a bound), NO_MEMORY, those of the backend; of replay: STATE (bound anew), and those of a run. */
+/* A run written down: where every byte moves and which programs are submitted, on the buffers that are bound
+   now. Replaying it looks nothing up and allocates nothing; contents of inputs and states may differ every
+   time. A backend with capture slots records its submits itself, for the others the core submits them again.
+   Use it between set_input and set_output: after those, capture anew. Destroy it before the exec. Errors of
+   capture: MISSING_FEED, UNSUPPORTED (dims that a run tells, tensors without a bound), NO_MEMORY, those of
+   the backend; of replay: STATE (bound anew), and those of a run. */
 typedef struct npu_capture npu_capture;
 NPU_IR_API npu_status npu_exec_capture(npu_exec *exec, npu_capture **out);
 NPU_IR_API npu_status npu_capture_replay(npu_capture *capture);
@@ -10714,8 +10731,9 @@ static npu_status npu__check_body(npu_deduce *d, const char *operands)
                                npu_graph_diag(body)->message);
     }
     if (d->op->num_in != npu_graph_num_inputs(body)) {
-        return npu_deduce_fail(d, NPU_ERR_ARITY, operands, "%u operands, but '%s' has %u inputs", (unsigned)d->op->num_in,
-                               npu_graph_name(body), (unsigned)npu_graph_num_inputs(body));
+        return npu_deduce_fail(d, NPU_ERR_ARITY, operands, "%u operands, but '%s' has %u inputs",
+                               (unsigned)d->op->num_in, npu_graph_name(body),
+                               (unsigned)npu_graph_num_inputs(body));
     }
     return NPU_OK;
 }
@@ -10745,11 +10763,13 @@ static npu_status npu__type_fused(npu_deduce *d)
     npu__join j;
     memset(&j, 0, sizeof j);
     if (status == NPU_OK && body->level != NPU_LEVEL_SCALAR) {
-        return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "the child graph '%s' is no scalar graph", npu_graph_name(body));
+        return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "the child graph '%s' is no scalar graph",
+                               npu_graph_name(body));
     }
     for (uint32_t i = 0; status == NPU_OK && i < d->op->num_in; i++) {
         const npu_spec *x = d->op->in[i], *wanted = npu_value_spec(body, npu_graph_input(body, i));
-        status = npu__check_dtype(d, "inputs", npu__dtype_of(x), x->dtype == wanted->dtype, "the dtype that the body takes");
+        status = npu__check_dtype(d, "inputs", npu__dtype_of(x), x->dtype == wanted->dtype,
+                                  "the dtype that the body takes");
         status = status ? status : npu__join_dims(d, &j, "inputs", x);
     }
     for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_outputs(body); i++) {
@@ -24574,7 +24594,8 @@ NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_
     const npu_spec *y = result < op->num_out ? op->out[result] : NULL;
     bool allowed = (op->traits & NPU_DESTINATION) && operand == op->num_in - op->num_out + result;
     bool has_rules = false;
-    allowed = allowed || ((op->traits & NPU_INPLACE) && result == 0 && (operand == 0 || (op->traits & NPU_ELEMENTWISE)));
+    allowed = allowed ||
+              ((op->traits & NPU_INPLACE) && result == 0 && (operand == 0 || (op->traits & NPU_ELEMENTWISE)));
     for (size_t i = 0; i < NPU__COUNT(npu__alias_rules); i++) {
         const npu_alias_rule *rule = &npu__alias_rules[i];
         if (rule->kind == op->kind) {
@@ -24645,13 +24666,14 @@ NPU_IR_API npu_status npu_graph_check_alias(const npu_graph *g, npu_op op, uint3
     diag->op = op.id;
     status = npu_op_describe(g, op, &info, &storage);
     if (status == NPU_OK && !npu_op_may_alias(&info, result, operand)) {
-        status = npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: result %u may not take the memory of operand %u ('%s')", info.name,
+        status = npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
+                           "%s: result %u may not take the memory of operand %u ('%s')", info.name,
                            (unsigned)result, (unsigned)operand, npu__value_label(g, value, label));
     }
     why = status ? NULL : npu__alias_obstacle(g, value, op.id);
     if (why) {
-        status = npu__fail(diag, NPU_ERR_STATE, "%s: result %u may not take the memory of '%s': %s", info.name, (unsigned)result,
-                           npu__value_label(g, value, label), why);
+        status = npu__fail(diag, NPU_ERR_STATE, "%s: result %u may not take the memory of '%s': %s",
+                           info.name, (unsigned)result, npu__value_label(g, value, label), why);
     }
     npu_op_storage_free(&storage);
     return status;
@@ -26001,8 +26023,9 @@ typedef struct npu__region {
     npu_graph *body;
     npu__pair map[NPU__REGION_MAX_VALUES];      /* value of the old graph, value of the body */
     npu_value inputs[NPU__REGION_MAX_VALUES];   /* of the new graph */
-    uint32_t outputs[NPU__REGION_MAX_VALUES];   /* of the old graph, the last one first: only then is the first result the
-                                                   last that is written, which lets it take an operand's memory */
+    /* Of the old graph, the last one first: then the first result is the last that is written, which lets it
+       take an operand's memory. */
+    uint32_t outputs[NPU__REGION_MAX_VALUES];
     uint32_t num_map, num_inputs, num_outputs;
 } npu__region;
 
@@ -26053,7 +26076,8 @@ static bool npu__region_operand(npu__region *r, uint32_t old)
     return npu__region_map(r, old, inner.id);
 }
 
-/* One op again, in the body. Its results must be of the dtypes that they had, and in a tensor body of the same specs. */
+/* One op again, in the body. Its results must be of the dtypes that they had, and in a tensor body of the
+   same specs. */
 static bool npu__region_op(npu__region *r, uint32_t id)
 {
     const npu_graph *from = r->rw->from;
@@ -26204,14 +26228,15 @@ static bool npu__fusible_spec(const npu_spec *s)
     return s->cls == NPU_CLASS_TENSOR && s->space == NPU_SPACE_DEFAULT && !s->quant && npu_spec_is_static(s);
 }
 
-/* Elementwise, and with the same dtypes as registers: operands that take part in promotion have one dtype, so that it does
-   not matter which of them have dims. */
+/* Elementwise, and with the same dtypes as registers: operands that take part in promotion have one dtype, so
+   that it does not matter which of them have dims. */
 static bool npu__fusible(const npu_graph *g, const npu__op *o)
 {
     const uint32_t bad = NPU_EFFECT | NPU_RANDOM | NPU_VIEW | NPU_SLICE | NPU_DATA | NPU_VARIADIC | NPU_NO_KERNEL;
     uint32_t space = NPU_KIND_NAMESPACE(o->def->kind), dtype = NPU_NONE;
-    if (!(o->def->traits & NPU_ELEMENTWISE) || (o->def->traits & bad) || o->num_results != 1 || !o->num_operands ||
-        (space != NPU_NS_ATEN && space != NPU_NS_TENSOR) || !npu__fusible_spec(g->specs[g->values[o->first_result].spec])) {
+    if (!(o->def->traits & NPU_ELEMENTWISE) || (o->def->traits & bad) || o->num_results != 1 ||
+        !o->num_operands || (space != NPU_NS_ATEN && space != NPU_NS_TENSOR) ||
+        !npu__fusible_spec(g->specs[g->values[o->first_result].spec])) {
         return false;
     }
     for (uint32_t i = 0; i < o->num_operands; i++) {
@@ -26242,8 +26267,9 @@ static uint8_t npu__fusion_state(npu__fusion *f, uint32_t id, npu_op_storage *st
         backend = npu_op_describe(f->g, npu__make_op(id), &info, storage) ? f->desc->num_backends
                                                                           : npu__pass_backend(f->desc, &info);
     }
-    return backend < NPU__MAX_BACKENDS && (backend < f->desc->num_backends || !f->desc->num_backends) ? (uint8_t)(backend + 1)
-                                                                                                      : 0;
+    return backend < NPU__MAX_BACKENDS && (backend < f->desc->num_backends || !f->desc->num_backends)
+               ? (uint8_t)(backend + 1)
+               : 0;
 }
 
 /* May op `id` join the region of the one that makes its operand? */
@@ -26353,7 +26379,9 @@ static npu_status npu__pass_fuse(const npu_optimize_desc *desc, npu_graph **out,
     npu__fusion *f = (npu__fusion *)npu__alloc_zero(a, sizeof *f);
     uint32_t *numbers = (uint32_t *)npu__alloc_zero(a, 4 * n * sizeof *numbers);
     uint8_t *flags = (uint8_t *)npu__alloc_zero(a, 2 * n + g->num_values);
-    npu_status status = f && numbers && flags ? NPU_OK : npu__fail(diag, NPU_ERR_NO_MEMORY, "fuse-elementwise: out of memory");
+    npu_status status = f && numbers && flags
+                            ? NPU_OK
+                            : npu__fail(diag, NPU_ERR_NO_MEMORY, "fuse-elementwise: out of memory");
     if (status == NPU_OK) {
         f->desc = f->region.desc = desc;
         f->g = g;
@@ -26379,7 +26407,8 @@ static npu_status npu__pass_fuse(const npu_optimize_desc *desc, npu_graph **out,
 
 /* ---- dead code, no-ops ---- */
 
-static npu_status npu__pass_dead_code(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag)
+static npu_status npu__pass_dead_code(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g,
+                                      npu_diag *diag)
 {
     uint8_t *live = (uint8_t *)npu__alloc_zero(&g->allocator, g->num_ops);
     bool all;
@@ -26406,7 +26435,8 @@ static bool npu__is_no_op(const npu_graph *g, const npu__op *o)
         keeps = keeps && spec->dims[i] != NPU_DYNAMIC_DIM; /* two of them need not be equal */
     }
     return keeps && x && o->num_results == 1 && kind != NPU_NPU_GETITEM &&
-           !(traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL)) && g->values[x].spec == g->values[o->first_result].spec;
+           !(traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL)) &&
+           g->values[x].spec == g->values[o->first_result].spec;
 }
 
 static npu_status npu__no_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
@@ -26433,8 +26463,8 @@ static npu_status npu__pass_no_ops(const npu_optimize_desc *desc, npu_graph **ou
 /* ---- common subexpressions ---- */
 
 typedef struct npu__common {
-    uint32_t *table, size; /* open addressing over ids of the new graph: ops, and values of small constants apart from them */
-    uint32_t *constants;
+    uint32_t *table, size; /* open addressing over ops of the new graph */
+    uint32_t *constants;   /* the same over its small constants */
     uint32_t num_merged;
 } npu__common;
 
@@ -26447,7 +26477,8 @@ static bool npu__same_op(const npu_graph *g, const npu__op *a, const npu__op *b)
     const uint8_t *y = b->attrs == NPU_NO_INDEX ? b->def->defaults : g->blobs + b->attrs;
     uint32_t size = a->attrs == NPU_NO_INDEX ? a->def->defaults_size : a->attrs_size;
     bool same = a->def == b->def && a->num_operands == b->num_operands && a->num_results == b->num_results &&
-                size == (b->attrs == NPU_NO_INDEX ? b->def->defaults_size : b->attrs_size) && (!size || memcmp(x, y, size) == 0);
+                size == (b->attrs == NPU_NO_INDEX ? b->def->defaults_size : b->attrs_size) &&
+                (!size || memcmp(x, y, size) == 0);
     for (uint32_t i = 0; i < a->num_operands && same; i++) {
         same = g->uses[a->first_operand + i].value == g->uses[b->first_operand + i].value;
     }
@@ -26642,7 +26673,8 @@ static npu_status npu__fold_op(void *ctx, npu_rewrite *rw, const npu_graph *from
     return status;
 }
 
-static npu_status npu__pass_constants(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag)
+static npu_status npu__pass_constants(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g,
+                                      npu_diag *diag)
 {
     npu__folding f;
     bool any = false;
@@ -26671,7 +26703,10 @@ static npu_op npu__inner(const npu_graph *g, npu_op user, uint32_t i, npu_kind k
     return npu__make_op(alone ? made : 0);
 }
 
-static npu_dtype npu__value_dtype(const npu_graph *g, npu_value v) { return npu__dtype_of(g->specs[g->values[v.id].spec]); }
+static npu_dtype npu__value_dtype(const npu_graph *g, npu_value v)
+{
+    return npu__dtype_of(g->specs[g->values[v.id].spec]);
+}
 static uint32_t npu__value_rank(const npu_graph *g, npu_value v) { return g->specs[g->values[v.id].spec]->rank; }
 
 static int64_t npu__value_dim(const npu_graph *g, npu_value v, int64_t dim)
@@ -26701,8 +26736,8 @@ static bool npu__value_number(const npu_graph *g, npu_value v, double *out)
     return true;
 }
 
-/* x and the number of "x op number", in either of the ways to write it: an attribute, or a constant operand; a constant that
-   stands first will do where `commutes`. */
+/* x and the number of "x op number", in either of the ways to write it: an attribute, or a constant operand;
+   a constant that stands first will do where `commutes`. */
 static bool npu__number_operand_of(npu_rewrite *rw, npu_op op, bool commutes, npu_value *x, double *number)
 {
     const npu_graph *g = rw->from;
@@ -26724,7 +26759,8 @@ static bool npu__number_operand_of(npu_rewrite *rw, npu_op op, bool commutes, np
 
 /* Later ops get `now` for `old`, if it has the same spec and the backend that takes `anchor` (id 0 = no matter), or one
    before it, takes the op that makes it. Else what was emitted stays dead. */
-static npu_status npu__pass_replace(const npu_optimize_desc *desc, npu_rewrite *rw, npu_op anchor, npu_value old, npu_value now)
+static npu_status npu__pass_replace(const npu_optimize_desc *desc, npu_rewrite *rw, npu_op anchor,
+                                    npu_value old, npu_value now)
 {
     npu_graph *to = rw->to;
     npu_op_storage storage;
@@ -26746,7 +26782,8 @@ static npu_status npu__pass_replace(const npu_optimize_desc *desc, npu_rewrite *
     }
     npu_op_storage_free(&storage);
     if (!ok) {
-        return npu_rewrite_no_match(rw, "no backend takes the new op where it took the old ones, or its result differs");
+        return npu_rewrite_no_match(
+            rw, "no backend takes the new op where it took the old ones, or its result differs");
     }
     npu_rewrite_replace(rw, old, now);
     return NPU_OK;
@@ -26799,8 +26836,8 @@ static npu_op npu__conv_before(npu_rewrite *rw, npu_op norm)
     npu_value x = npu_op_operand_value(g, norm, 0);
     npu_op conv = npu_value_producer(g, x, NULL);
     bool fits = info && !npu_op_int(info, "training", 0) && npu_op_operand_value(g, norm, 3).id &&
-                npu_op_operand_value(g, norm, 4).id && conv.id && g->values[x.id].num_uses == 1 && !npu__is_kept(g, x.id) &&
-                npu__is_conv(rw, conv);
+                npu_op_operand_value(g, norm, 4).id && conv.id && g->values[x.id].num_uses == 1 &&
+                !npu__is_kept(g, x.id) && npu__is_conv(rw, conv);
     for (uint32_t i = 1; i < npu_op_num_results(g, norm); i++) {
         uint32_t v = npu_op_result(g, norm, i).id;
         fits = fits && !g->values[v].num_uses && !npu__is_kept(g, v);
@@ -26825,8 +26862,8 @@ static bool npu__norm_is_known(const npu_optimize_desc *desc, const npu_graph *g
     return known;
 }
 
-/* norm(conv(x, w, b)) is conv(x, w s, (b - mean) s + shift), s = scale / sqrt(variance + eps). The arithmetic is emitted
-   and left to the folding of constants. */
+/* norm(conv(x, w, b)) is conv(x, w s, (b - mean) s + shift), s = scale / sqrt(variance + eps). The arithmetic
+   is emitted and left to the folding of constants. */
 static npu_status npu__fold_batch_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op norm)
 {
     const npu_optimize_desc *desc = (const npu_optimize_desc *)ctx;
@@ -26838,7 +26875,8 @@ static npu_status npu__fold_batch_norm(void *ctx, npu_rewrite *rw, const npu_gra
     if (!info) {
         return npu_rewrite_no_match(rw, "no convolution of its own, or weights that are not known");
     }
-    s = npu_rsqrt(to, npu_add(to, npu_rewrite_operand(rw, norm, 4), npu_number(to, npu_scalar_float(npu_op_float(info, "eps", 0)))));
+    s = npu_rsqrt(to, npu_add(to, npu_rewrite_operand(rw, norm, 4),
+                              npu_number(to, npu_scalar_float(npu_op_float(info, "eps", 0)))));
     scale = npu_rewrite_operand(rw, norm, 1);
     shift = npu_rewrite_operand(rw, norm, 2);
     s = scale.id ? npu_mul(to, s, scale) : s;
@@ -27024,7 +27062,8 @@ static npu_status npu__fuse_silu_gate(void *ctx, npu_rewrite *rw, const npu_grap
     return npu__region_replace(&r, rw, (const npu_optimize_desc *)ctx);
 }
 
-static const npu_pattern npu__patterns_silu_gate[] = { { "silu-gate", NPU_ATEN_MUL, NULL, 0, npu__fuse_silu_gate, NULL } };
+static const npu_pattern npu__patterns_silu_gate[] = { { "silu-gate", NPU_ATEN_MUL, NULL, 0,
+                                                         npu__fuse_silu_gate, NULL } };
 
 /* ---- regions that a device may know: convolution and activation, sum and layer norm ---- */
 
@@ -27160,8 +27199,8 @@ static bool npu__match_scores(npu_rewrite *rw, npu_op user, npu__spelled_attenti
 static bool npu__same_batch(const npu_graph *g, npu_value a, npu_value b)
 {
     const npu_spec *x = g->specs[g->values[a.id].spec], *y = g->specs[g->values[b.id].spec];
-    return x->rank == y->rank && x->rank >= 3 && x->dtype == y->dtype && npu_spec_is_static(x) && npu_spec_is_static(y) &&
-           memcmp(x->dims, y->dims, (x->rank - 2u) * sizeof x->dims[0]) == 0;
+    return x->rank == y->rank && x->rank >= 3 && x->dtype == y->dtype && npu_spec_is_static(x) &&
+           npu_spec_is_static(y) && memcmp(x->dims, y->dims, (x->rank - 2u) * sizeof x->dims[0]) == 0;
 }
 
 static npu_status npu__fuse_attention(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
@@ -27191,8 +27230,9 @@ static npu_status npu__fuse_attention(void *ctx, npu_rewrite *rw, const npu_grap
     if (a.mask.id) {
         args[num_args++] = npu_arg_tensor("attn_mask", npu_rewrite_value(rw, a.mask));
     }
-    return npu__pass_replace((const npu_optimize_desc *)ctx, rw, a.first, npu_op_result(from, op, 0),
-                             npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, args, num_args)));
+    return npu__pass_replace(
+        (const npu_optimize_desc *)ctx, rw, a.first, npu_op_result(from, op, 0),
+        npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, args, num_args)));
 }
 
 static const npu_pattern npu__patterns_attention[] = {
@@ -27283,7 +27323,8 @@ static npu_value npu__aicf_of(npu_rewrite *rw, npu_op op, const npu_op_info *inf
                    ? npu__emit_pair(rw->to, NPU_AICF_BIAS_ADD, a, b) : none;
     case NPU_ATEN_RELU: return npu__emit1(rw->to, NPU_AICF_RELU, a, NULL, 0);
     case NPU_ATEN_MM: return npu__aicf_gemm_of(rw, a, b, false, none);
-    case NPU_ATEN_LINEAR: return x->rank == 2 ? npu__aicf_gemm_of(rw, a, b, true, npu_rewrite_operand(rw, op, 2)) : none;
+    case NPU_ATEN_LINEAR:
+        return x->rank == 2 ? npu__aicf_gemm_of(rw, a, b, true, npu_rewrite_operand(rw, op, 2)) : none;
     case NPU_ATEN_ADDMM:
         return plain && x->rank == 1 && x->dims[0] == info->out[0]->dims[1]
                    ? npu__aicf_gemm_of(rw, b, npu_rewrite_operand(rw, op, 2), false, a) : none;
@@ -27312,13 +27353,14 @@ static const npu_pattern npu__patterns_aten_to_aicf[] = {
 
 /* ---- calls ---- */
 
-/* Can the ops of a body stand in the graph that calls it? They are known, without bodies of their own, and use nothing but
-   inputs and constants. */
+/* Can the ops of a body stand in the graph that calls it? They are known, without bodies of their own, and
+   use nothing but inputs and constants. */
 static bool npu__is_inlinable(const npu_graph *body)
 {
     bool ok = body->level == NPU_LEVEL_TENSOR && body->num_updates == 0;
     for (uint32_t i = 1; i < body->num_values && ok; i++) {
-        ok = body->values[i].producer || body->values[i].role == NPU_ROLE_INPUT || body->values[i].role == NPU_ROLE_CONSTANT;
+        ok = body->values[i].producer || body->values[i].role == NPU_ROLE_INPUT ||
+             body->values[i].role == NPU_ROLE_CONSTANT;
     }
     for (uint32_t i = 1; i < body->num_ops && ok; i++) {
         const npu_schema *schema = body->ops[i].def->schema;
@@ -27344,8 +27386,9 @@ static bool npu__inline_body(npu_rewrite *rw, const npu_graph *body, uint32_t *v
     }
     for (uint32_t id = 1; id < body->num_ops; id++) {
         const npu__op *o = &body->ops[id];
-        npu_op op = npu__rewrite_operands(&inner, o) ? npu__make_op(0)
-                                                     : npu__rewrite_emit(&inner, o, npu_registry_get(to->registry, o->def->kind));
+        npu_op op = npu__rewrite_operands(&inner, o)
+                        ? npu__make_op(0)
+                        : npu__rewrite_emit(&inner, o, npu_registry_get(to->registry, o->def->kind));
         for (uint32_t i = 0; i < o->num_results && op.id; i++) {
             values[o->first_result + i] = to->ops[op.id].first_result + i;
         }
@@ -27488,7 +27531,8 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
     wanted = desc && desc->passes ? desc->passes : all & ~NPU__PASSES_ON_DEMAND;
     *out = NULL;
     if (desc && (desc->_canary || ((desc->passes | desc->skip) & ~all) || desc->num_backends > NPU__MAX_BACKENDS)) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "optimize: the desc is not zeroed, or has a bit that is no pass");
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
+                         "optimize: the desc is not zeroed, or has a bit that is no pass");
     }
     for (size_t i = 0; i < NPU__COUNT(order); i++) {
         if ((wanted & ~(desc ? desc->skip : 0)) >> order[i] & 1u) {
@@ -29074,8 +29118,11 @@ NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text)
         npu_text_printf(text, "%-16s %-10s %-8s %10llu %10llu  %u..%u%s%s\n",
                         s->value ? npu__value_label(plan->graph, s->value, label) : "(scratch)",
                         plan->backends[s->backend]->name, kinds[root->kind],
-                        (unsigned long long)(placed ? root->offset + delta : delta), (unsigned long long)s->size,
-                        (unsigned)s->first, (unsigned)s->last, s == root ? "" : s->alias ? " view of " : " in place of ",
+                        (unsigned long long)(placed ? root->offset + delta : delta),
+                        (unsigned long long)s->size, (unsigned)s->first, (unsigned)s->last,
+                        s == root  ? ""
+                        : s->alias ? " view of "
+                                   : " in place of ",
                         s == root ? "" : npu__value_label(plan->graph, root->value, other));
     }
 }
@@ -31006,7 +31053,8 @@ static npu_status npu__submit(npu_exec *e, const npu__action *a)
     e->failed_op = 0;
     e->current_step = a->which;
     status = a->capture ? b->replay(b->ctx, a->capture, b->wait ? &fence : NULL)
-                        : b->submit(b->ctx, p->groups[index].compiled.program, &e->bindings[index], b->wait ? &fence : NULL);
+                        : b->submit(b->ctx, p->groups[index].compiled.program, &e->bindings[index],
+                                    b->wait ? &fence : NULL);
     if (status == NPU_OK && fence) {
         status = b->wait(b->ctx, fence, e->desc.timeout_ns);
     }
@@ -31222,7 +31270,8 @@ static npu_status npu__check_overlap(npu_exec *e, const npu__slot *in, const npu
         (x == y && npu__may_overwrite(e, in->value, out->value))) {
         return NPU_OK;
     }
-    return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT, "output '%s' overlaps input '%s', which its op may not overwrite",
+    return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT,
+                          "output '%s' overlaps input '%s', which its op may not overwrite",
                           npu__value_label(e->program->plan->graph, out->value, a),
                           npu__value_label(e->program->plan->graph, in->value, b));
 }

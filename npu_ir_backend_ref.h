@@ -2988,7 +2988,13 @@ static npu_status npu__ref_map_launch(const npu_launch *l, uint32_t part, uint32
 enum { NPU__REF_LINE = 64, NPU__REF_FAR = 1 << 20 }; /* bytes of a cache line, and of a cache that is close */
 enum { NPU__REF_BLOCK = 1024 }; /* elements: a few buffers fit the first-level cache */
 
-enum { NPU__REF_FUSED_UNUSED, NPU__REF_FUSED_INPUT, NPU__REF_FUSED_CONSTANT, NPU__REF_FUSED_OUTPUT, NPU__REF_FUSED_BUFFER };
+enum {
+    NPU__REF_FUSED_UNUSED,
+    NPU__REF_FUSED_INPUT,
+    NPU__REF_FUSED_CONSTANT,
+    NPU__REF_FUSED_OUTPUT,
+    NPU__REF_FUSED_BUFFER
+};
 
 /* A value of the body. */
 typedef struct npu__ref_fused_value {
@@ -3021,12 +3027,13 @@ typedef npu_status (*npu__ref_prepare_fn)(npu_prepare *p);
 static npu_status npu__ref_fused_alloc(npu_prepare *p, npu__ref_fused **out)
 {
     uint32_t num_steps = npu_graph_num_ops(p->op->body);
+    size_t num_values = (size_t)npu_graph_num_values(p->op->body) + 1;
     npu__ref_fused *f = (npu__ref_fused *)npu_ref_state(p, sizeof *f);
     if (!f) {
         return NPU_ERR_NO_MEMORY;
     }
     f->steps = (npu__ref_fused_step *)npu_ref_state(p, num_steps * sizeof *f->steps);
-    f->values = (npu__ref_fused_value *)npu_ref_state(p, (npu_graph_num_values(p->op->body) + (size_t)1) * sizeof *f->values);
+    f->values = (npu__ref_fused_value *)npu_ref_state(p, num_values * sizeof *f->values);
     f->outputs = (uint32_t *)npu_ref_state(p, p->op->num_out * sizeof *f->outputs);
     f->streams = (uint32_t *)npu_ref_state(p, ((size_t)p->op->num_in + p->op->num_out) * sizeof *f->streams);
     f->until = (uint32_t *)npu_ref_state(p, num_steps * sizeof *f->until);
@@ -3084,7 +3091,8 @@ static npu_tensor npu__ref_fused_tensor(const npu_prepare *p, const npu__ref_fus
 }
 
 /* A number, or a constant at `data`, becomes a block of equal elements. */
-static npu_status npu__ref_fused_widen(npu_prepare *p, const npu__ref_map_state *s, npu__ref_operand *o, const void *data)
+static npu_status npu__ref_fused_widen(npu_prepare *p, const npu__ref_map_state *s, npu__ref_operand *o,
+                                       const void *data)
 {
     size_t size = npu__ref_class_size[s->cls];
     char *strip = (char *)npu_ref_state(p, NPU__REF_BLOCK * size);
@@ -3247,8 +3255,8 @@ static bool npu__ref_fused_supported_avx2(const npu_op_info *op)
 #endif
 
 /* Where a value is for the block that begins at `pos`: its element there if it is `dense`, else its first. */
-static char *npu__ref_fused_address(const npu__ref_fused *f, const npu_launch *l, char *buffers, uint32_t id, size_t pos,
-                                    bool dense)
+static char *npu__ref_fused_address(const npu__ref_fused *f, const npu_launch *l, char *buffers, uint32_t id,
+                                    size_t pos, bool dense)
 {
     const npu__ref_fused_value *v = &f->values[id];
     size_t skip = dense ? pos * v->size : 0;
@@ -3275,8 +3283,8 @@ static void npu__ref_fused_prefetch(const npu__ref_fused *f, const npu_launch *l
 }
 
 /* Elements pos .. pos + n, while the next ones come. */
-static npu_status npu__ref_fused_block(const npu__ref_fused *f, const npu_launch *l, char *buffers, size_t pos, size_t n,
-                                       size_t next)
+static npu_status npu__ref_fused_block(const npu__ref_fused *f, const npu_launch *l, char *buffers,
+                                       size_t pos, size_t n, size_t next)
 {
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < f->num_steps && status == NPU_OK; i++) {
@@ -16211,7 +16219,8 @@ static npu_status npu__ref_supports(void *ctx, const npu_op_info *op, npu_suppor
 {
     bool kind_known;
     if (op->kind == NPU_NPU_CALL) { /* no kernel: compile takes it apart */
-        answer->reason = !op->args || npu__ref_call_supported((const npu__ref *)ctx, op) ? NPU_REASON_CLAIMED : NPU_REASON_OP;
+        answer->reason = !op->args || npu__ref_call_supported((const npu__ref *)ctx, op) ? NPU_REASON_CLAIMED
+                                                                                         : NPU_REASON_OP;
     } else if (!npu__ref_choose((const npu__ref *)ctx, op, &kind_known)) {
         answer->reason = kind_known ? NPU_REASON_DTYPE : NPU_REASON_OP;
     }
@@ -16550,10 +16559,11 @@ static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, c
     return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
 }
 
-/* An op of the group, the index of which in it is given for results in place, or of the body of a call. `in` and `out` are
-   its values. */
-static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, const npu_op_info *op, const uint32_t *in,
-                                      const uint32_t *out, uint32_t index, size_t *workspace, char text[96])
+/* An op of the group, the index of which in it is given for results in place, or of the body of a call. `in`
+   and `out` are its values. */
+static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, const npu_op_info *op,
+                                      const uint32_t *in, const uint32_t *out, uint32_t index,
+                                      size_t *workspace, char text[96])
 {
     npu__ref_op *o = &p->ops[p->num_ops];
     npu_tensor *tensors = p->tensors + p->num_refs;
@@ -16618,8 +16628,9 @@ static bool npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op)
         npu_op id = { i };
         npu_op_info info;
         bool known;
-        ok = npu_op_describe(op->body, id, &info, &storage) == NPU_OK && info.num_in + info.num_out <= NPU__REF_CALL_TENSORS &&
-             !(info.traits & NPU_RANDOM) && npu__ref_choose(ref, &info, &known);
+        ok = npu_op_describe(op->body, id, &info, &storage) == NPU_OK &&
+             info.num_in + info.num_out <= NPU__REF_CALL_TENSORS && !(info.traits & NPU_RANDOM) &&
+             npu__ref_choose(ref, &info, &known);
     }
     for (uint32_t i = 1; ok && i <= npu_graph_num_values(op->body); i++) {
         npu_value v = { i };
@@ -16679,10 +16690,13 @@ static npu_status npu__ref_compile_call(const npu__ref *ref, npu__ref_program *p
         npu_op_info info;
         status = npu_op_describe(body, op, &info, &storage);
         for (uint32_t i = 0; status == NPU_OK && i < info.num_in + info.num_out; i++) {
-            npu_value v = i < info.num_in ? npu_op_operand_value(body, op, i) : npu_op_result(body, op, i - info.num_in);
+            npu_value v = i < info.num_in ? npu_op_operand_value(body, op, i)
+                                          : npu_op_result(body, op, i - info.num_in);
             of[i] = v.id ? values[v.id] : NPU_NO_INDEX;
         }
-        status = status ? status : npu__ref_compile_op(ref, p, &info, of, of + info.num_in, NPU_NO_INDEX, workspace, text);
+        status =
+            status ? status
+                   : npu__ref_compile_op(ref, p, &info, of, of + info.num_in, NPU_NO_INDEX, workspace, text);
         if (status == NPU_OK) {
             p->ops[p->num_ops - 1].id = call->info.op; /* whose time and whose failure it is */
         }
