@@ -18295,6 +18295,7 @@ static const npu_op_def *npu__define_unknown(npu_graph *g, const char *name, con
     def->category = "unknown";
     def->name = copy;
     def->doc = "not registered";
+    def->pipe = NPU_PIPE_NONE;
     def->schema = schema;
     def->is_custom = true;
     g->unknown[g->num_unknown++] = def;

@@ -17786,6 +17786,9 @@ static npu_status npu__accel_supports(void *ctx, const npu_op_info *op, npu_supp
     if (op->num_out == 0) {
         return NPU_OK; /* asked for the name alone */
     }
+    if (op->body) {
+        return npu__accel_refuse(answer, NPU_REASON_OP, "op_call cannot see the body of an op");
+    }
     if (!npu__accel_all_specs(op, false)) {
         return npu__accel_refuse(answer, NPU_REASON_DYNAMIC, "");
     }

@@ -77,33 +77,117 @@ static const struct {
     { "arith.addi(b, b)", "scalar u64[]" },
 };
 
+/* The spec of y where "y = line" ends the program of line_status, as it is printed; "error" where it is rejected. */
+static void check_type(const char *line, const char *spec)
+{
+    npu_text body = npu_text_make(NULL), out = npu_text_make(NULL);
+    npu_status status;
+    npu_text_printf(&body, "input x : f32[8,16]\ninput n : i32[4]\nb = block.get_block_idx()\nt = block.load(x, [0, 0], [4, 16])\n"
+                           "u = block.load(n, [0], [4])\nf = arith.constant(value=0.5, dtype=f32)\ny = %s\n", line);
+    npu_graph *g = parse_program(body.data, &status);
+    if (status == NPU_OK) {
+        NPU_CHECK_STATUS(npu_graph_print(g, &out), NPU_OK);
+        const char *at = strstr(out.data, "  y = ");
+        at = at ? strstr(at, ") : ") : NULL;
+        NPU_CHECK(at && strncmp(at + 4, spec, strlen(spec)) == 0 && at[4 + strlen(spec)] == '\n');
+        NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+        NPU_CHECK_EQ(npu_graph_level(npu_graph_child_at(g, 0)), NPU_LEVEL_TILE);
+    } else {
+        NPU_CHECK_STR("error", spec);
+    }
+    npu_text_free(&body);
+    npu_text_free(&out);
+    npu_graph_destroy(g);
+}
+
 static void test_types(void)
 {
     NPU_ITEM("S3.53");
     NPU_ITEM("S3.56");
     NPU_ITEM("S3.58");
     for (size_t i = 0; i < sizeof typed / sizeof typed[0]; i++) {
-        npu_text body = npu_text_make(NULL), out = npu_text_make(NULL);
-        npu_status status;
-        npu_text_printf(&body, "input x : f32[8,16]\ninput n : i32[4]\nb = block.get_block_idx()\nt = block.load(x, [0, 0], [4, 16])\n"
-                               "u = block.load(n, [0], [4])\nf = arith.constant(value=0.5, dtype=f32)\ny = %s\n", typed[i].line);
-        npu_graph *g = parse_program(body.data, &status);
-        const npu_graph *program = npu_graph_child_at(g, 0);
-        if (status == NPU_OK) {
-            const char *at;
-            NPU_CHECK_STATUS(npu_graph_print(g, &out), NPU_OK);
-            at = strstr(out.data, "  y = ");
-            at = at ? strstr(at, ") : ") : NULL;
-            NPU_CHECK(at && strncmp(at + 4, typed[i].spec, strlen(typed[i].spec)) == 0 && at[4 + strlen(typed[i].spec)] == '\n');
-            NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
-            NPU_CHECK_EQ(npu_graph_level(program), NPU_LEVEL_TILE);
-        } else {
-            NPU_CHECK_STR("error", typed[i].spec);
-        }
-        npu_text_free(&body);
-        npu_text_free(&out);
-        npu_graph_destroy(g);
+        check_type(typed[i].line, typed[i].spec);
     }
+}
+
+/* What the source of the document does where the document is silent. */
+static void test_reduction_rules(void)
+{
+    NPU_ITEM("R3.12");
+    NPU_ITEM("R3.14");
+    NPU_ITEM("R3.21");
+    check_type("block.sum(t, axis=1)", "tile f32[4]");
+    check_type("block.sum(t, axis=-2, keepdim=true)", "tile f32[1,16]");
+    check_type("block.min(u, axis=0)", "scalar i32[]");
+    NPU_CHECK_STATUS(line_status("y = block.sum(t)"), NPU_ERR_ATTRIBUTE);
+    check_type("block.sqrt(u)", "tile i32[4]");
+    check_type("block.row_max(t, t)", "tile f32[4,1]");
+    NPU_CHECK_STATUS(line_status("y = block.row_max(t)"), NPU_ERR_ARITY);
+    check_type("block.expands(t, f)", "tile f32[4,16]");
+    NPU_CHECK_STATUS(line_status("v = block.full([3, 1], 0, dtype=f32)\ny = block.row_expand_mul(t, v)"), NPU_ERR_SHAPE);
+}
+
+static void test_memory_rules(void)
+{
+    NPU_ITEM("R3.16");
+    NPU_ITEM("R3.17");
+    NPU_ITEM("R3.20");
+    NPU_CHECK_STATUS(line_status("y = block.load(x, [0, 0])"), NPU_ERR_ATTRIBUTE);
+    NPU_CHECK_STATUS(line_status("y = block.store(t, [0, 0], [4, 16], x, x)"), NPU_ERR_ARITY);
+    NPU_CHECK_STATUS(line_status("y = block.load(x, [0], [4, 16])"), NPU_ERR_RANK);
+    NPU_CHECK_STATUS(line_status("y = block.load(x, [], [])"), NPU_ERR_RANK);
+    check_type("block.create_tile([2, 3], dtype=bf16)", "tile bf16[2,3]");
+    NPU_CHECK_STATUS(line_status("y = block.create_tile([2, -3], dtype=bf16)"), NPU_ERR_SHAPE);
+    check_type("block.reshape(t, [2, 32])", "tile f32[2,32]");
+    NPU_CHECK_STATUS(line_status("y = block.reshape(t, [2, 31])"), NPU_ERR_SHAPE);
+    check_type("block.transpose(t, -1, -2)", "tile f32[16,4]");
+    NPU_CHECK_STATUS(line_status("y = block.transpose(u, 0, 0)"), NPU_ERR_RANK);
+    check_type("block.view(t, [2, 16], [2, 0])", "tile f32[2,16]");
+}
+
+static void test_codes(void)
+{
+    NPU_ITEM("R3.15");
+    NPU_ITEM("R3.18");
+    NPU_ITEM("R3.23");
+    check_type("block.get_block_idx()", "scalar u64[]");
+    check_type("block.cmp(t, t, cmp_type=2)", "tile f32[4,16]");
+    check_type("block.cmps(u, f, cmp_type=5)", "tile f32[4]");
+    static const char *const names[] = { "MTE1", "MTE2", "MTE3", "M", "V", "S", "FIX", "ALL" };
+    for (uint32_t i = 0; i < 8; i++) {
+        NPU_CHECK_STR(npu_pipe_name(i), names[i]);
+    }
+    NPU_CHECK_EQ(NPU_SPACE_DDR, 1);
+    NPU_CHECK_EQ(NPU_SPACE_L0C, 6);
+}
+
+/* The pipe of each op, by where its data comes from and goes to. */
+static void test_pipes(void)
+{
+    static const struct { const char *line; uint32_t pipe; } rows[] = {
+        { "y = block.load(x, [0, 0], [4, 16])", NPU_PIPE_MTE2 }, { "y = block.load(x, [0, 0], [4, 16], target_memory=3)", NPU_PIPE_MTE2 },
+        { "y = block.store(t, [0, 0], [4, 16], x)", NPU_PIPE_MTE3 }, { "y = block.move(t, target_memory=3)", NPU_PIPE_MTE3 },
+        { "l = block.load(x, [0, 0], [4, 4], target_memory=3)\ny = block.move(l, target_memory=4)", NPU_PIPE_MTE1 },
+        { "l = block.load(x, [0, 0], [4, 4], target_memory=3)\na = block.move(l, target_memory=4)\nc = block.move(l, target_memory=5)\n"
+          "y = block.matmul(a, c)", NPU_PIPE_M },
+        { "l = block.full([4, 4], 0, dtype=f32)\nm = block.matmul(l, l)\ny = block.move(m, target_memory=2)", NPU_PIPE_FIX },
+        { "l = block.full([4, 4], 0, dtype=f32)\nm = block.matmul(l, l)\ny = block.store(m, [0, 0], [4, 4], x)", NPU_PIPE_FIX },
+        { "y = block.move(t, target_memory=2)", NPU_PIPE_V }, { "y = block.exp(t)", NPU_PIPE_V }, { "y = block.full([4], 0, dtype=f32)", NPU_PIPE_V },
+        { "y = block.get_block_num()", NPU_PIPE_S }, { "y = arith.addi(b, b)", NPU_PIPE_S }, { "y = block.reshape(t, [64])", NPU_PIPE_NONE },
+        { "y = block.create_tile([4], dtype=f32)", NPU_PIPE_NONE }, { "y = my.op(t)", NPU_PIPE_V },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_text body = npu_text_make(NULL);
+        npu_status status;
+        npu_text_printf(&body, "input x : f32[8,16]\nb = block.get_block_idx()\nt = block.load(x, [0, 0], [4, 16])\n%s%s\n", rows[i].line,
+                        strstr(rows[i].line, "my.") ? " : tile f32[4,16]" : "");
+        npu_graph *g = parse_program(body.data, &status), *p = npu_graph_child_at(g, 0);
+        NPU_CHECK_STATUS(status, NPU_OK);
+        NPU_CHECK_EQ(npu_tile_pipe(p, npu_value_producer(p, npu_graph_find(p, "y"), NULL)), rows[i].pipe);
+        npu_graph_destroy(g);
+        npu_text_free(&body);
+    }
+    NPU_CHECK_EQ(npu_tile_pipe(NULL, (npu_op){ 1 }), NPU_PIPE_NONE);
 }
 
 static const struct {
@@ -728,6 +812,53 @@ static void test_blocks_in_order(void)
     npu_graph_destroy(g);
 }
 
+static void *door_alloc(void *ctx, uint64_t bytes) { (void)ctx; return malloc((size_t)bytes); }
+static void door_free(void *ctx, void *handle) { (void)ctx; free(handle); }
+static npu_status door_move(void *ctx, void *to, uint64_t offset, const void *from, uint64_t bytes)
+{
+    (void)ctx;
+    memcpy((char *)to + offset, from, (size_t)bytes);
+    return NPU_OK;
+}
+static npu_status door_move_back(void *ctx, void *to, void *from, uint64_t offset, uint64_t bytes)
+{
+    (void)ctx;
+    memcpy(to, (char *)from + offset, (size_t)bytes);
+    return NPU_OK;
+}
+static npu_status door_supports(void *ctx, const npu_op_info *op, npu_support *answer) { (void)ctx, (void)op, (void)answer; return NPU_OK; }
+static npu_status door_call(void *ctx, uint32_t kind, const npu_tensor *in, uint32_t num_in, const npu_tensor *out, uint32_t num_out,
+                            uint32_t schema, const void *blob, uint32_t size, uint64_t stream)
+{
+    (void)ctx, (void)kind, (void)in, (void)num_in, (void)out, (void)num_out, (void)schema, (void)blob, (void)size, (void)stream;
+    return NPU_ERR_NOT_IMPLEMENTED;
+}
+
+/* A device that takes ops one by one does not get to see a program: the CPU runs it. */
+static void test_small_door(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_backend *door = NULL;
+    npu_accel accel = { .name = "npu0", .alloc = door_alloc, .free = door_free, .upload = door_move, .download = door_move_back, .op_call = door_call,
+                        .supports = door_supports };
+    uint32_t body, reason = 0;
+    npu_value v[2] = { npu_input(g, "x", F32(24, 32)), npu_input(g, "out", F32(24, 32)) };
+    build_softmax(g, 2, 3, 4, 32, false, &body);
+    npu_op launch = npu_launch_tiles(g, v, 2, 2, 0, body), relu = npu_value_producer(g, npu_relu(g, npu_op_result(g, launch, 0)), NULL);
+    npu_output(g, "y", npu_op_result(g, relu, 0));
+    NPU_CHECK_STATUS(npu_accel_create(&door, &accel, NULL), NPU_OK);
+    const npu_backend *backends[] = { door, npu_ref_backend() };
+    npu_plan_desc desc = { .backends = backends, .num_backends = 2 };
+    npu_plan *plan = NULL;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &desc, NULL), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_op_backend(plan, launch, &reason, NULL), 1);
+    NPU_CHECK_EQ(reason, NPU_REASON_OP);
+    NPU_CHECK_EQ(npu_plan_op_backend(plan, relu, &reason, NULL), 0);
+    npu_plan_destroy(plan);
+    npu_accel_destroy(door);
+    npu_graph_destroy(g);
+}
+
 /* What only running shows: an offset from a register, and memory that is too small. */
 static void test_run_failures(void)
 {
@@ -1304,6 +1435,10 @@ static void test_large_program(void)
 int main(void)
 {
     NPU_RUN(test_types);
+    NPU_RUN(test_reduction_rules);
+    NPU_RUN(test_memory_rules);
+    NPU_RUN(test_codes);
+    NPU_RUN(test_pipes);
     NPU_RUN(test_rejections);
     NPU_RUN(test_levels);
     NPU_RUN(test_sync_ops);
@@ -1317,6 +1452,7 @@ int main(void)
     NPU_RUN(test_examples);
     NPU_RUN(test_blocks_in_order);
     NPU_RUN(test_run_failures);
+    NPU_RUN(test_small_door);
     NPU_RUN(test_plan);
     NPU_RUN(test_hazards);
     NPU_RUN(test_check_arguments);
