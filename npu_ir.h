@@ -3978,8 +3978,8 @@ typedef struct npu_place {
 /* npu_op_info.dynamic */
 enum {
     NPU_DYNAMIC_DIMS = 1,   /* a run tells dims of operands or results */
-    /* While planning: sizes of results, or attributes, depend on data. From describe: only the op itself can tell them, and they
-       are at their largest. */
+    /* While planning: sizes of results, or attributes, depend on data. From describe: only the op itself can
+       tell the sizes of its results, which are at their largest. */
     NPU_DYNAMIC_RESULTS = 2
 };
 
@@ -4375,10 +4375,10 @@ NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text);
    backend and makes a new plan) -> memory plan -> weights -> bind -> run.
 
    Symbols among the dims get their values in each run: those of inputs from npu_exec_set_input_shape, those
-   of results when their op is reached. Such an op is deduced and prepared anew in every run, weights that its
-   kernel packs included, which costs half a microsecond or more, and no allocation; all others run as ever. A value
-   that nothing bounds has a buffer of its own, named after it, which grows when a run needs more than any run
-   before: the one thing that a run allocates.
+   of results when their op is reached. Such an op, or one with a number that a value feeds, is deduced and
+   prepared anew in every run, weights that its kernel packs included, which costs half a microsecond or more,
+   and no allocation; all others run as ever. A value that nothing bounds has a buffer of its own, named after
+   it, which grows when a run needs more than any run before: the one thing that a run allocates.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_program npu_program;
@@ -13874,7 +13874,9 @@ static npu_status npu__type_slice(npu_deduce *d)
     if (status) {
         return status;
     }
-    if (x->dims[axis] < 0 || start == INT64_MIN || end == INT64_MIN) {
+    if (start == INT64_MIN || end == INT64_MIN) { /* a value decides how much of it */
+        y.dims[axis] = npu_deduce_unknown(0, x->dims[axis] > 0 ? (x->dims[axis] - 1) / step + 1 : x->dims[axis]);
+    } else if (x->dims[axis] < 0) {
         y.dims[axis] = start == 0 && end == INT64_MAX && step == 1 ? x->dims[axis] : NPU_DYNAMIC_DIM;
     } else {
         int64_t from = npu__slice_bound(start, x->dims[axis]), to = npu__slice_bound(end, x->dims[axis]);
@@ -25353,6 +25355,35 @@ static npu_spec *npu__rewrite_given(npu_rewrite *rw, const npu__op *o)
     return given;
 }
 
+/* Symbols among sizes are numbers of the old graph's: where there are any, the blob is copied into the new
+   graph's scratch with what they mean now. */
+static npu_status npu__rewrite_sizes(npu_rewrite *rw, npu__emission *e)
+{
+    npu_bound_arg args[NPU_MAX_ARGS];
+    const uint8_t *from = e->attrs;
+    if (rw->from->num_symbols == 0 || !from ||
+        npu_blob_bind(e->def->schema, from, e->attrs_size, e->groups, e->num_operands, args, NULL)) {
+        return NPU_OK; /* emit tells what is wrong with a blob */
+    }
+    for (uint32_t a = 0; a < e->def->schema->num_args; a++) {
+        for (uint32_t i = 0; npu__arg_has_symbols(&args[a]) && i < args[a].count; i++) {
+            const npu__symbol *s = npu__symbol_of(rw->from, (int64_t)npu__get_le(args[a].data + 8u * i, 8));
+            if (s && e->attrs == from && !NPU__RESERVE(rw->to, packed, e->attrs_size)) {
+                return NPU_ERR_NO_MEMORY;
+            }
+            if (s && e->attrs == from) {
+                memcpy(rw->to->packed, from, e->attrs_size);
+                e->attrs = rw->to->packed;
+            }
+            if (s) {
+                npu__put_le(rw->to->packed + (args[a].data - from) + 8u * i,
+                            (uint64_t)rw->symbols[s - rw->from->symbols], 8);
+            }
+        }
+    }
+    return NPU_OK;
+}
+
 static npu_op npu__rewrite_emit(npu_rewrite *rw, const npu__op *o, const npu_op_def *def)
 {
     npu_op none = { 0 }, op;
@@ -25367,6 +25398,10 @@ static npu_op npu__rewrite_emit(npu_rewrite *rw, const npu__op *o, const npu_op_
         e.attrs =
             rw->from->blobs && o->attrs != NPU_NO_INDEX ? rw->from->blobs + o->attrs : (const uint8_t *)"";
         e.attrs_size = o->attrs_size;
+    }
+    if (npu__rewrite_sizes(rw, &e)) {
+        npu__graph_no_memory(rw->to);
+        return none;
     }
     if (!def->rule || npu__op_has_symbols(rw->from, o) || rw->from->level == NPU_LEVEL_TILE) { /* tiles keep their places */
         given = npu__rewrite_given(rw, o);

@@ -93,6 +93,8 @@ static void test_symbols(void)
         { "r = aten.slice.Tensor(x, 0, 1, -1)", "d2<=62", "f32[d2,4]" },
         { "r = aten.slice.Tensor(x, 0, 0, 64, 2)", "d2<=32", "f32[d2,4]" },
         { "r = aten.slice.Tensor(x, 0, 64)", "d2<=1", "f32[d2,4]" },
+        { "r = aten.slice.Tensor(y, 0, p)", "d2<=8", "f32[d2]" },
+        { "r = aten.slice.Tensor(x, 0, 0, p, 3)", "d2<=22", "f32[d2,4]" },
         { "r = aten.repeat.default(x, [3, 1])", "d2<=192", "f32[d2,4]" },
         { "r = aten.cat.default([z, z])", "d2", "f32[d2,4]" },
         { "c, d = aten.tensor_split.indices(x, [3])", "d2<=3 d3<=61", "f32[d2,4], f32[d3,4]" },
@@ -1070,6 +1072,32 @@ static void test_runs_do_not_allocate(void)
     NPU_CHECK_EQ(counter.live_bytes, 0);
 }
 
+/* Sizes among attributes are symbols, too: they keep their meaning where symbols get other numbers or values. */
+static void test_sizes_of_symbols(void)
+{
+    static const char *const names[] = { "a", "b" };
+    static const char text[] = "graph main\nsymbol a 1 9\nsymbol b 1 9\ninput x : f32[a,b,4]\n"
+                               "r = aten.reshape.default(x, [-3, 4, -1])\noutput r = r\n";
+    static const char *const expected[] = { "shape=[-2, 4, -1]) : f32[b,4,3]", "shape=[3, 4, -1]) : f32[3,4,a]" };
+    rig r = rig_text(text, 0);
+    for (int i = 0; i < 2; i++) {
+        npu_graph *now = NULL;
+        npu_text out = npu_text_make(NULL);
+        NPU_CHECK_STATUS(npu_graph_specialize(&now, r.graph, &names[i], DIMS(3), 1, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_print(now, &out), NPU_OK);
+        NPU_CHECK(strstr(out.data, expected[i]));
+        npu_text_free(&out);
+        npu_graph_destroy(now);
+    }
+    float x[2 * 5 * 4];
+    fill(x, 40, 1);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 3, DIMS(2, 5, 4), x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    check_output(&r, "r", "f32[5,4,2]", x, 40);
+    rig_end(&r);
+}
+
 /* A size that only a run tells takes no value, whether the graph named its symbol or the caller did. */
 static void test_specialize_rejections(void)
 {
@@ -1119,5 +1147,6 @@ int main(void)
     NPU_RUN(test_rewritten);
     NPU_RUN(test_specialized);
     NPU_RUN(test_specialize_rejections);
+    NPU_RUN(test_sizes_of_symbols);
     return npu_test_done();
 }
