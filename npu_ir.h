@@ -2940,6 +2940,57 @@ typedef struct npu_op_table {
     X(0x0038, NPU_ARITH_FPTOUI, 0, npu__type_arith_cast,                                                     \
       "fptoui(Tensor input, *, ScalarType dtype) -> Tensor", "float to unsigned integer, towards zero")
 
+/* ---- gawee: layers that are lowered to loops; see >>lowering ---- */
+#define NPU_IR_OPS_GAWEE(X)                                                                                  \
+    X(0x0001, NPU_GAWEE_CONV, 0, npu__type_gawee,                                                            \
+      "conv(Tensor input, Tensor weight, Tensor? bias=None, *, int[2] strides=1, int[2] padding=0, "         \
+      "int[2] dilation=1, int groups=1) -> Tensor", "aten.conv2d")                                           \
+    X(0x0002, NPU_GAWEE_RELU, NPU_ELEMENTWISE, npu__type_gawee, "relu(Tensor input) -> Tensor", "max(x, 0)") \
+    X(0x0003, NPU_GAWEE_ADD, NPU_ELEMENTWISE, npu__type_gawee,                                               \
+      "add(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs, broadcast")                                       \
+    X(0x0004, NPU_GAWEE_MAX_POOL, 0, npu__type_gawee,                                                        \
+      "max_pool(Tensor input, *, int[2] kernelSize, int[2] strides=[], int[2] padding=0, int[2] dilation=1, " \
+      "bool ceilMode=False) -> Tensor", "aten.max_pool2d")                                                   \
+    X(0x0005, NPU_GAWEE_AD_AVG_POOL, 0, npu__type_gawee,                                                     \
+      "ad_avg_pool(Tensor input, *, int[2] outputSize) -> Tensor", "aten.adaptive_avg_pool2d")               \
+    X(0x0006, NPU_GAWEE_FLATTEN, 0, npu__type_gawee,                                                         \
+      "flatten(Tensor input, *, int startDim=1, int endDim=-1) -> Tensor", "dims startDim .. endDim merged") \
+    X(0x0007, NPU_GAWEE_LINEAR, 0, npu__type_gawee,                                                          \
+      "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", "x W^T + b")                       \
+    X(0x0008, NPU_GAWEE_AVERAGE_POOL, 0, npu__type_gawee,                                                    \
+      "average_pool(Tensor input, *, int[2] kernelSize, int[2] strides=[], int[2] padding=0, "               \
+      "bool ceilMode=False, bool countIncludePad=True) -> Tensor", "aten.avg_pool2d")                        \
+    X(0x0009, NPU_GAWEE_GLOBAL_AVERAGE_POOL, 0, npu__type_gawee,                                             \
+      "global_average_pool(Tensor input) -> Tensor", "mean of each channel, [N,C,1,1]")                      \
+    X(0x000a, NPU_GAWEE_BATCH_NORM, 0, npu__type_gawee,                                                      \
+      "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor runningMean, Tensor runningVar, *, "    \
+      "bool affine=True, float eps=1e-05) -> Tensor", "aten.batch_norm in evaluation")                       \
+    X(0x000b, NPU_GAWEE_SUB, NPU_ELEMENTWISE, npu__type_gawee,                                               \
+      "sub(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs, broadcast")                                       \
+    X(0x000c, NPU_GAWEE_MUL, NPU_ELEMENTWISE, npu__type_gawee,                                               \
+      "mul(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs, broadcast")                                         \
+    X(0x000d, NPU_GAWEE_DIV, NPU_ELEMENTWISE, npu__type_gawee,                                               \
+      "div(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs, broadcast")                                       \
+    X(0x000e, NPU_GAWEE_MATMUL, 0, npu__type_gawee,                                                          \
+      "matmul(Tensor lhs, Tensor rhs) -> Tensor", "batches broadcast")                                       \
+    X(0x000f, NPU_GAWEE_REDUCE_MEAN, 0, npu__type_gawee,                                                     \
+      "reduce_mean(Tensor input, *, int[] axes=[], bool keepDims=True) -> Tensor",                           \
+      "mean over axes, all where none is given")                                                             \
+    X(0x0010, NPU_GAWEE_REDUCE_SUM, 0, npu__type_gawee,                                                      \
+      "reduce_sum(Tensor input, *, int[] axes=[], bool keepDims=True) -> Tensor",                            \
+      "sum over axes, all where none is given")                                                              \
+    X(0x0011, NPU_GAWEE_TRANSPOSE, 0, npu__type_gawee,                                                       \
+      "transpose(Tensor input, *, int[] perm) -> Tensor", "dims reordered")                                  \
+    X(0x0012, NPU_GAWEE_SQUEEZE, 0, npu__type_gawee,                                                         \
+      "squeeze(Tensor input, *, int[] axes) -> Tensor", "dims of 1 removed")                                 \
+    X(0x0013, NPU_GAWEE_SOFTMAX, 0, npu__type_gawee,                                                         \
+      "softmax(Tensor input, *, int axis=-1) -> Tensor", "aten.softmax")                                     \
+    X(0x0014, NPU_GAWEE_SQRT, NPU_ELEMENTWISE, npu__type_gawee,                                              \
+      "sqrt(Tensor input) -> Tensor", "square root")                                                         \
+    X(0x0015, NPU_GAWEE_TANH, NPU_ELEMENTWISE, npu__type_gawee,                                              \
+      "tanh(Tensor input) -> Tensor", "hyperbolic tangent")                                                  \
+    X(0x0016, NPU_GAWEE_ERF, NPU_ELEMENTWISE, npu__type_gawee, "erf(Tensor input) -> Tensor", "error function")
+
 /* ---- npu: what the core itself needs ---- */
 #define NPU_IR_OPS_NPU(X)                                                                                    \
     X(0x0001, NPU_NPU_TRANSFER, NPU_VIEW | NPU_NO_KERNEL, npu__type_same,                                    \
@@ -2998,6 +3049,7 @@ typedef struct npu_op_table {
     X(NPU_NS_TENSOR, "tensor", "structure", NPU_IR_OPS_TENSOR_STRUCTURE)                                     \
     X(NPU_NS_LINALG, "linalg", "loops", NPU_IR_OPS_LINALG)                                                   \
     X(NPU_NS_ARITH, "arith", "registers", NPU_IR_OPS_ARITH)                                                  \
+    X(NPU_NS_GAWEE, "gawee", "layers", NPU_IR_OPS_GAWEE)                                                     \
     X(NPU_NS_NPU, "npu", "structure", NPU_IR_OPS_NPU)
 
 /* The symbols of all rows: NPU_ATEN_RELU == 0x00020040. */
@@ -3026,6 +3078,9 @@ enum {
 #undef NPU_X
 #define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_LINALG) << 16 | (number),
     NPU_IR_OPS_LINALG(NPU_X)
+#undef NPU_X
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_GAWEE) << 16 | (number),
+    NPU_IR_OPS_GAWEE(NPU_X)
 #undef NPU_X
 #define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_ARITH) << 16 | (number),
     NPU_IR_OPS_ARITH(NPU_X)
@@ -4215,6 +4270,27 @@ typedef struct npu_pass_options {
    GRAPH (an op of a namespace that the pass does not declare), those of npu_graph_validate. */
 NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, const npu_pass *passes,
                                            uint32_t num_passes, const npu_pass_options *options, npu_diag *diag);
+
+/* ---- lowering to structured loops ----                                                           >>lowering
+   Layers and ATen ops become linalg.*, arith.* and tensor.* in destination-passing style: tensor.empty makes the
+   destination, linalg.fill puts the identity into it (npu_identity), tensor.pad makes borders, and generic nests with a
+   scalar body do the rest. One pattern per kind; an op whose sizes are not known, or that is empty, is left.
+     convolutions      any stride, padding, dilation, groups, 1 to 3 dims, transposed: conv_* or a nest, then the bias
+     pools             max with a border of the lowest value, averages as sums and a division by the counts of
+                       ceil_mode and count_include_pad; adaptive ones as pools where windows are equal, else picked
+                       by a mask
+     products          matmul, batch_matmul, matmul_transpose_b, nests where batches broadcast
+     elementwise       the named op where all specs are equal, else a nest that broadcasts; its body is an op of
+                       arith, or the ATen op itself on registers
+     shapes            collapse_shape, expand_shape, transpose; reductions, softmax, batch_norm, layer_norm
+   Not lowered: indices of maxima, data-dependent shapes, slices, cat, gathers, random and training ops. */
+
+/* The patterns from gawee or aten (other namespaces have none); returns their number, also where capacity is less. They
+   keep no state: use them with other patterns and another target as you like. */
+NPU_IR_API uint32_t npu_lowering_patterns(npu_namespace from, npu_pattern *out, uint32_t capacity);
+/* "convert-gawee-to-linalg": gawee must go (NOT_LEGAL names what is left), anything else may stay.
+   "convert-aten-to-linalg": what can be converted is. NULL = another name. Static data. */
+NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
 
 /* ---- optimising passes ----                                                                       >>passes
    Each is optional and works alone. All keep effects and their order, states, saved values and the names of
@@ -9944,6 +10020,7 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      arith_*        equal registers; compare bool, cast dtype
      tensor_empty   size, dtype                             tensor_pad     dims + low + high
      collapse_shape products of groups of dims              expand_shape   output_shape, the other way round
+     gawee          those of the ATen op that it means, global_pool [N,C,1,1]
      loop_number    equal, a number                         loop_float     equal, floating point
      loop_fill      spec of outs                            loop_transpose dims permuted, as outs
      loop_matmul    [M,K] [K,N] -> [M,N], as outs           loop_conv      [N,C,in..] [F,C,k..] -> [N,F,out..], as outs
@@ -11927,10 +12004,9 @@ typedef struct npu__window {
 /* The list's size in the schema: 2 for SymInt[2]; 0 for SymInt[]. */
 static uint32_t npu__schema_list_size(const npu_deduce *d, const char *name)
 {
-    int i = npu_schema_find_arg(d->def->schema, name);
-    return i < 0 || d->def->schema->args[i].type.list_size < 0
-               ? 0
-               : (uint32_t)d->def->schema->args[i].type.list_size;
+    const npu_bound_arg *arg = npu_op_arg(d->op, name); /* by its bound name: see npu__alias_view */
+    int32_t size = arg ? d->def->schema->args[arg - d->op->args].type.list_size : 0;
+    return size < 0 ? 0 : (uint32_t)size;
 }
 
 /* Longer windows than this fit no memory; below it products of what a window says stay far from overflow. */
@@ -17247,6 +17323,94 @@ static npu_status npu__type_generic(npu_deduce *d)
     status = status ? status : npu__nest_body(d, &nest);
     for (uint32_t i = nest.num_ins; i < d->op->num_in && !status; i++) {
         status = npu__result_like(d, d->op->in[i], npu__dtype_of(d->op->in[i]));
+    }
+    return status;
+}
+
+/* ---- rules: gawee ----
+
+   A gawee op means an ATen op: its arguments in order are those of that op, under other names. Rules, and the
+   lowering, see it under ATen's. */
+
+enum { NPU__ALIAS_ARGS = 8 };
+
+typedef struct npu__alias {
+    uint32_t kind, of;                 /* of ATen; NPU_NPU_CALL = nothing */
+    npu_type_rule rule;
+    const char *names[NPU__ALIAS_ARGS];
+} npu__alias;
+
+/* [N,C,H,W] -> [N,C,1,1] */
+static npu_status npu__type_global_pool(npu_deduce *d)
+{
+    npu_spec y = *npu_deduce_spec(d, "self");
+    npu_status status = npu__check_rank(d, "self", 4, 4);
+    status = status ? status : npu__check_float(d, "self", npu__dtype_of(&y));
+    y.dims[2] = y.dims[3] = 1;
+    return status ? status : npu__result_like(d, &y, npu__dtype_of(&y));
+}
+
+static const npu__alias npu__aliases[] = {
+    { NPU_GAWEE_CONV, NPU_ATEN_CONV2D, npu__type_conv,
+      { "input", "weight", "bias", "stride", "padding", "dilation", "groups" } },
+    { NPU_GAWEE_RELU, NPU_ATEN_RELU, npu__type_same_number, { "self" } },
+    { NPU_GAWEE_ADD, NPU_ATEN_ADD, npu__type_binary_number, { "self", "other" } },
+    { NPU_GAWEE_SUB, NPU_ATEN_SUB, npu__type_binary_number, { "self", "other" } },
+    { NPU_GAWEE_MUL, NPU_ATEN_MUL, npu__type_binary_number, { "self", "other" } },
+    { NPU_GAWEE_DIV, NPU_ATEN_DIV, npu__type_binary_number, { "self", "other" } },
+    { NPU_GAWEE_MAX_POOL, NPU_ATEN_MAX_POOL2D, npu__type_pool,
+      { "self", "kernel_size", "stride", "padding", "dilation", "ceil_mode" } },
+    { NPU_GAWEE_AVERAGE_POOL, NPU_ATEN_AVG_POOL2D, npu__type_pool,
+      { "self", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad" } },
+    { NPU_GAWEE_AD_AVG_POOL, NPU_ATEN_ADAPTIVE_AVG_POOL2D, npu__type_adaptive_pool, { "self", "output_size" } },
+    { NPU_GAWEE_GLOBAL_AVERAGE_POOL, NPU_ATEN_ADAPTIVE_AVG_POOL2D, npu__type_global_pool, { "self" } },
+    { NPU_GAWEE_FLATTEN, NPU_ATEN_FLATTEN, npu__type_flatten, { "self", "start_dim", "end_dim" } },
+    { NPU_GAWEE_LINEAR, NPU_ATEN_LINEAR, npu__type_linear, { "input", "weight", "bias" } },
+    { NPU_GAWEE_BATCH_NORM, NPU_ATEN_BATCH_NORM, npu__type_batch_norm,
+      { "input", "weight", "bias", "running_mean", "running_var", "affine", "eps" } },
+    { NPU_GAWEE_MATMUL, NPU_ATEN_MATMUL, npu__type_matmul, { "self", "other" } },
+    { NPU_GAWEE_REDUCE_MEAN, NPU_ATEN_MEAN_DIM, npu__type_mean, { "self", "dim", "keepdim" } },
+    { NPU_GAWEE_REDUCE_SUM, NPU_ATEN_SUM_DIM, npu__type_reduce_same, { "self", "dim", "keepdim" } },
+    { NPU_GAWEE_TRANSPOSE, NPU_ATEN_PERMUTE, npu__type_permute, { "self", "dims" } },
+    { NPU_GAWEE_SQUEEZE, NPU_ATEN_SQUEEZE_DIMS, npu__type_squeeze, { "self", "dim" } },
+    { NPU_GAWEE_SOFTMAX, NPU_ATEN_SOFTMAX, npu__type_softmax, { "self", "dim" } },
+    { NPU_GAWEE_SQRT, NPU_ATEN_SQRT, npu__type_same_float, { "self" } },
+    { NPU_GAWEE_TANH, NPU_ATEN_TANH, npu__type_same_float, { "self" } },
+    { NPU_GAWEE_ERF, NPU_ATEN_ERF, npu__type_same_float, { "self" } },
+};
+
+/* The op as the ATen op that it means; args[NPU__ALIAS_ARGS]. NULL, and no change, for an op that is no gawee op. */
+static const npu__alias *npu__alias_view(npu_op_info *op, npu_bound_arg *args)
+{
+    for (size_t i = 0; i < NPU__COUNT(npu__aliases); i++) {
+        const npu__alias *alias = &npu__aliases[i];
+        if (alias->kind != op->kind) {
+            continue;
+        }
+        for (uint32_t k = 0; k < op->num_args && k < NPU__ALIAS_ARGS; k++) {
+            args[k] = op->args[k];
+            args[k].name = alias->names[k];
+        }
+        op->kind = alias->of;
+        op->args = args;
+        return alias;
+    }
+    return NULL;
+}
+
+static npu_status npu__type_gawee(npu_deduce *d)
+{
+    npu_deduce inner = *d;
+    npu_op_info op = *d->op;
+    npu_bound_arg args[NPU__ALIAS_ARGS];
+    const npu__alias *alias = npu__alias_view(&op, args);
+    npu_status status = NPU_ERR_INTERNAL;
+    if (alias) {
+        inner.op = &op;
+        status = alias->rule(&inner);
+        d->results = inner.results;
+        d->num_results = inner.num_results;
+        d->capacity = inner.capacity;
     }
     return status;
 }
@@ -25796,13 +25960,30 @@ static void npu__sort_rules(npu__sweep *sweep, const npu_registry *registry)
     }
 }
 
+/* After a sweep of a conversion: can no pattern match any more, because all ops are legal or none is tried on them? */
+static bool npu__sweep_is_done(const npu__sweep *sweep, const npu_graph *g)
+{
+    for (uint32_t id = 1; sweep->target && id < g->num_ops; id++) {
+        npu_legality legality = npu_target_legality(sweep->target, g, npu__make_op(id));
+        bool may_stay = legality == NPU_LEGAL || (legality == NPU_LEGALITY_UNKNOWN && !sweep->target->is_full);
+        for (uint32_t i = 0; i < sweep->num_rules && legality != NPU_LEGAL && may_stay; i++) {
+            may_stay = !npu__rule_fits(&sweep->rules[i], g->ops[id].def);
+        }
+        if (!may_stay) {
+            return false;
+        }
+    }
+    return sweep->target != NULL;
+}
+
 /* Sweeps until nothing matches; the graph of the last sweep is the result. */
 static npu_status npu__sweep_all(npu__sweep *sweep, npu_graph **out, const npu_graph *g, uint32_t max_sweeps,
                                  npu_diag *diag)
 {
     npu_graph *now = NULL, *next = NULL;
     npu_status status = NPU_OK;
-    for (uint32_t i = 0; i < max_sweeps && status == NPU_OK; i++) {
+    bool is_done = false;
+    for (uint32_t i = 0; i < max_sweeps && status == NPU_OK && !is_done; i++) {
         sweep->num_rewrites = 0;
         status = npu_graph_rewrite(&next, now ? now : g, npu__sweep_op, sweep, diag);
         npu_graph_destroy(now);
@@ -25811,11 +25992,9 @@ static npu_status npu__sweep_all(npu__sweep *sweep, npu_graph **out, const npu_g
             sweep->stats->num_sweeps++;
             sweep->stats->num_rewrites += sweep->num_rewrites;
         }
-        if (sweep->num_rewrites == 0) {
-            break;
-        }
+        is_done = sweep->num_rewrites == 0 || (status == NPU_OK && npu__sweep_is_done(sweep, now));
     }
-    if (status == NPU_OK && sweep->num_rewrites) {
+    if (status == NPU_OK && !is_done) {
         status = npu__fail(diag, NPU_ERR_NO_FIXED_POINT, "pattern %s still matches after %u sweeps",
                            sweep->last->name, (unsigned)max_sweeps);
         diag->op = sweep->last_op;
@@ -27576,6 +27755,1592 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
         }
     }
     return npu_graph_run_passes(out, g, passes, num_passes, options, diag);
+}
+
+/* ---- lowering to structured loops ------------------------------------------------------------- >>impl-lowering
+
+   Every result has a destination: tensor.empty, filled where the op folds into it. gawee ops are lowered as the
+   ATen ops that they mean. Bodies are named after what they compute and shared: a graph has one "addf_f32". Sums of
+   f16 and bf16 are taken in f32, as the kernels of ATen do. */
+
+typedef struct npu__lower {
+    npu_rewrite *rw;
+    npu_graph *to;
+    npu_op op;
+    npu_op_info info;  /* of the old op, as ATen names its arguments */
+    npu_bound_arg args[NPU__ALIAS_ARGS];
+    npu_spec y;        /* of the result */
+} npu__lower;
+
+static npu_value npu__lower_arg(const npu__lower *l, const char *name)
+{
+    int i = npu_op_operand(&l->info, name);
+    return i < 0 ? npu__make_value(0) : npu_rewrite_operand(l->rw, l->op, (uint32_t)i);
+}
+
+static npu_spec npu__lower_spec(const npu__lower *l, npu_value v)
+{
+    const npu_spec *spec = npu_value_spec(l->to, v);
+    npu_spec none;
+    memset(&none, 0, sizeof none);
+    return spec ? *spec : none;
+}
+
+static npu_value npu__lower_emit(const npu__lower *l, npu_kind kind, const npu_arg *args, uint32_t num_args)
+{
+    return npu_op_result(l->to, npu_emit(l->to, kind, args, num_args), 0);
+}
+
+static npu_status npu__lower_replace(const npu__lower *l, npu_value v)
+{
+    npu_rewrite_replace(l->rw, npu_op_result(l->rw->from, l->op, 0), v);
+    return NPU_OK;
+}
+
+/* ---- destinations, borders, shapes ---- */
+
+static npu_value npu__lower_empty(const npu__lower *l, uint32_t dtype, uint32_t rank, const int64_t *dims)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_ints("size", dims, rank);
+    args[1] = npu_arg_dtype("dtype", (npu_dtype)dtype);
+    return npu__lower_emit(l, NPU_TENSOR_EMPTY, args, 2);
+}
+
+/* A destination that holds the identity of what `kind` folds with. */
+static npu_value npu__lower_identity(const npu__lower *l, npu_kind kind, uint32_t dtype, uint32_t rank,
+                                     const int64_t *dims)
+{
+    npu_scalar value = npu_scalar_int(0);
+    npu_arg args[2];
+    npu_identity(kind, (npu_dtype)dtype, &value);
+    args[0] = npu__scalar_arg(value);
+    args[1] = npu_arg_tensor("outs", npu__lower_empty(l, dtype, rank, dims));
+    return npu__lower_emit(l, NPU_LINALG_FILL, args, 2);
+}
+
+/* x itself where nothing is to be added. */
+static npu_value npu__lower_pad(const npu__lower *l, npu_value x, const int64_t *low, const int64_t *high,
+                                npu_scalar value)
+{
+    uint32_t rank = npu__lower_spec(l, x).rank, used = 0;
+    npu_arg args[4];
+    for (uint32_t i = 0; i < rank; i++) {
+        used += low[i] != 0 || high[i] != 0;
+    }
+    args[0] = npu_arg_tensor("source", x);
+    args[1] = npu_arg_ints("low", low, rank);
+    args[2] = npu_arg_ints("high", high, rank);
+    args[3] = npu__scalar_arg(value);
+    args[3].name = "value";
+    return used ? npu__lower_emit(l, NPU_TENSOR_PAD, args, 4) : x;
+}
+
+/* collapse_shape by groups of dims of x, or (dims given) expand_shape to groups of the `rank` dims of the result. */
+static npu_value npu__lower_regroup(const npu__lower *l, npu_value x, const uint32_t *sizes, uint32_t num_groups,
+                                    uint32_t rank, const int64_t *dims)
+{
+    npu_kind kind = dims ? NPU_TENSOR_EXPAND_SHAPE : NPU_TENSOR_COLLAPSE_SHAPE;
+    npu_text text = npu_text_make(&l->to->allocator);
+    npu_arg args[3];
+    npu_value y;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < num_groups; i++) {
+        for (uint32_t end = at + sizes[i], first = at; at < end; at++) {
+            npu_text_printf(&text, "%s%u", at > first ? ", " : i ? "], [" : "[[", (unsigned)at);
+        }
+    }
+    npu_text_printf(&text, num_groups ? "]]" : "[]");
+    args[0] = npu_arg_tensor("src", x);
+    args[1] = npu_arg_str("reassociation", text.data);
+    args[2] = npu_arg_ints("output_shape", dims, rank);
+    if (text.status) {
+        npu__graph_no_memory(l->to);
+    }
+    y = text.status ? npu__make_value(0) : npu__lower_emit(l, kind, args, dims ? 3 : 2);
+    npu_text_free(&text);
+    return y;
+}
+
+/* The smallest groups of dims of both sides with equal products; false where there is an empty dim. */
+static bool npu__reshape_groups(const npu_spec *x, uint32_t rank, const int64_t *dims, uint32_t *from, uint32_t *to,
+                                uint32_t *num_groups)
+{
+    uint32_t i = 0, k = 0;
+    *num_groups = 0;
+    while (i < x->rank && k < rank) {
+        int64_t a = x->dims[i], b = dims[k];
+        uint32_t first = i, start = k;
+        for (i++, k++; a != b && a > 0 && b > 0;) {
+            if (a < b ? i == x->rank : k == rank) {
+                return false;
+            }
+            *(a < b ? &a : &b) *= a < b ? x->dims[i++] : dims[k++];
+        }
+        if (a <= 0 || b <= 0) {
+            return false;
+        }
+        from[*num_groups] = i - first;
+        to[(*num_groups)++] = k - start;
+    }
+    if (*num_groups) { /* dims of 1 at the end go with the last group */
+        from[*num_groups - 1] += x->rank - i;
+        to[*num_groups - 1] += rank - k;
+    }
+    return true;
+}
+
+/* x under other dims of the same product, which is not 0. */
+static npu_value npu__lower_reshape(const npu__lower *l, npu_value x, uint32_t rank, const int64_t *dims)
+{
+    npu_spec spec = npu__lower_spec(l, x);
+    uint32_t from[NPU_MAX_RANK], to[NPU_MAX_RANK], n = 0;
+    bool collapses = false, expands = false;
+    if (spec.rank == rank && memcmp(spec.dims, dims, rank * sizeof *dims) == 0) {
+        return x;
+    }
+    if (!npu__reshape_groups(&spec, rank, dims, from, to, &n)) {
+        npu__graph_fail(l->to, NPU_ERR_SHAPE, "lowering: dims that do not agree");
+        return npu__make_value(0);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        collapses = collapses || from[i] > 1;
+        expands = expands || to[i] > 1;
+    }
+    x = collapses || (n == 0 && spec.rank) ? npu__lower_regroup(l, x, from, n, 0, NULL) : x;
+    return expands || (n == 0 && rank) ? npu__lower_regroup(l, x, to, n, rank, dims) : x;
+}
+
+/* ---- bodies ---- */
+
+/* A number as an element of a dtype that loops take. */
+static void npu__element_from_double(npu_dtype dtype, double x, uint8_t *out)
+{
+    uint32_t size = npu_dtype_bits(dtype) / 8;
+    float f = (float)x;
+    uint16_t half = dtype == NPU_F16 ? npu_f32_to_f16(f) : npu_f32_to_bf16(f);
+    int64_t whole = npu_dtype_is_float(dtype) ? 0 : (int64_t)x;
+    int32_t i32 = (int32_t)whole;
+    int16_t i16 = (int16_t)whole;
+    int8_t i8 = (int8_t)whole;
+    const void *from = size == 8   ? (const void *)&whole
+                       : size == 4 ? (const void *)&i32
+                       : size == 2 ? (const void *)&i16 : &i8;
+    if (npu_dtype_is_float(dtype)) {
+        from = dtype == NPU_F64 ? (const void *)&x : dtype == NPU_F32 ? (const void *)&f : &half;
+    }
+    memcpy(out, from, size);
+}
+
+/* A scalar graph of the target; in[] are its operands, the destination last. */
+typedef struct npu__lower_body {
+    npu_graph *g;
+    uint32_t index;
+    npu_value in[6];
+} npu__lower_body;
+
+/* The body of this name and these operands: false where the target has it already, true where it is new and empty. */
+static bool npu__body_open(const npu__lower *l, npu__lower_body *b, const char *name, const uint32_t *dtypes,
+                           uint32_t n)
+{
+    char full[96];
+    snprintf(full, sizeof full, "%.60s_%s", name, npu_dtype_name((npu_dtype)dtypes[0]));
+    for (b->index = 0; b->index < l->to->num_children; b->index++) {
+        b->g = l->to->children[b->index];
+        if (b->g->level == NPU_LEVEL_SCALAR && strcmp(b->g->name, full) == 0 && b->g->num_inputs == n) {
+            uint32_t same = 0;
+            for (uint32_t i = 0; i < n; i++) {
+                same += npu_value_spec(b->g, npu_graph_input(b->g, i))->dtype == dtypes[i];
+            }
+            if (same == n) {
+                return false;
+            }
+        }
+    }
+    b->g = npu_graph_child(l->to, full, NPU_LEVEL_SCALAR, &b->index);
+    for (uint32_t i = 0; i < n && b->g; i++) {
+        snprintf(full, sizeof full, i + 1 < n ? "in%u" : "out", (unsigned)i);
+        b->in[i] = npu_input(b->g, full, npu_spec_scalar((npu_dtype)dtypes[i]));
+    }
+    return b->g != NULL;
+}
+
+static void npu__body_yield(npu__lower_body *b, npu_value v) { npu_output(b->g, "yield", v); }
+
+static uint32_t npu__body_dtype(const npu__lower_body *b, npu_value v)
+{
+    const npu_spec *spec = npu_value_spec(b->g, v);
+    return spec ? spec->dtype : NPU_F32;
+}
+
+static npu_value npu__body_op(npu__lower_body *b, npu_kind kind, npu_value x, npu_value y)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor(NULL, x);
+    args[1] = npu_arg_tensor(NULL, y);
+    return npu_op_result(b->g, npu_emit(b->g, kind, args, y.id ? 2 : 1), 0);
+}
+
+/* The float or the integer form of an operation, by the dtype of x. */
+static npu_value npu__body_number_op(npu__lower_body *b, npu_kind real, npu_kind whole, npu_value x, npu_value y)
+{
+    return npu__body_op(b, npu_dtype_is_float((npu_dtype)npu__body_dtype(b, x)) ? real : whole, x, y);
+}
+
+static npu_value npu__body_number(npu__lower_body *b, uint32_t dtype, double x)
+{
+    uint8_t data[8] = { 0 };
+    npu__element_from_double((npu_dtype)dtype, x, data);
+    return npu_constant(b->g, NULL, npu_spec_scalar((npu_dtype)dtype), data);
+}
+
+static npu_value npu__body_cast(npu__lower_body *b, npu_value x, uint32_t to)
+{
+    npu_dtype from = (npu_dtype)npu__body_dtype(b, x);
+    bool is_unsigned = from == NPU_BOOL || (npu_dtype_is_integer(from) && !npu_dtype_is_signed(from));
+    bool from_float = npu_dtype_is_float(from), to_float = npu_dtype_is_float((npu_dtype)to);
+    bool grows = npu_dtype_bits((npu_dtype)to) > npu_dtype_bits(from) || from == NPU_BOOL;
+    npu_arg args[2];
+    npu_kind kind = from_float && to_float ? (grows ? NPU_ARITH_EXTF : NPU_ARITH_TRUNCF)
+                    : from_float           ? NPU_ARITH_FPTOSI
+                    : to_float             ? (is_unsigned ? NPU_ARITH_UITOFP : NPU_ARITH_SITOFP)
+                    : !grows               ? NPU_ARITH_TRUNCI
+                                           : (is_unsigned ? NPU_ARITH_EXTUI : NPU_ARITH_EXTSI);
+    args[0] = npu_arg_tensor(NULL, x);
+    args[1] = npu_arg_dtype("dtype", (npu_dtype)to);
+    return from == to ? x : npu_op_result(b->g, npu_emit(b->g, kind, args, 2), 0);
+}
+
+/* ---- nests ---- */
+
+enum { NPU__NEST_OPERANDS = 6 };
+
+/* A generic op in the making: operands in order, the destination last. */
+typedef struct npu__nest_desc {
+    uint32_t num_loops, reductions, num; /* reductions: a bit mask */
+    npu_value operands[NPU__NEST_OPERANDS];
+    npu_affine_map maps[NPU__NEST_OPERANDS];
+} npu__nest_desc;
+
+static void npu__nest_start(npu__nest_desc *n, uint32_t num_loops, uint32_t reductions)
+{
+    memset(n, 0, sizeof *n);
+    n->num_loops = num_loops;
+    n->reductions = reductions;
+}
+
+/* An operand indexed by the loops listed; NULL = by the first `rank` ones. */
+static npu_affine_map *npu__nest_add(npu__nest_desc *n, npu_value x, const uint32_t *loops, uint32_t rank)
+{
+    static const uint32_t first[NPU_MAX_RANK] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    npu_affine_map *map = &n->maps[n->num];
+    n->operands[n->num++] = x;
+    *map = npu_affine_map_of(n->num_loops, loops ? loops : first, rank);
+    return map;
+}
+
+/* An operand that broadcasts to loops 0 .. rank - 1: aligned at the right, a dim of 1 stays at 0. */
+static void npu__nest_add_broadcast(const npu__lower *l, npu__nest_desc *n, npu_value x, uint32_t rank,
+                                    const int64_t *dims)
+{
+    npu_spec spec = npu__lower_spec(l, x);
+    uint32_t loops[NPU_MAX_RANK] = { 0 };
+    npu_affine_map *map;
+    for (uint32_t i = 0; i < spec.rank; i++) {
+        loops[i] = rank - spec.rank + i;
+    }
+    map = npu__nest_add(n, x, loops, spec.rank);
+    for (uint32_t i = 0; i < spec.rank; i++) {
+        if (spec.dims[i] == 1 && dims[loops[i]] != 1) {
+            memset(&map->results[i], 0, sizeof map->results[i]);
+        }
+    }
+}
+
+static npu_value npu__nest_emit(const npu__lower *l, const npu__nest_desc *n, uint32_t body)
+{
+    const char *maps[NPU__NEST_OPERANDS], *iterators[NPU_MAX_LOOPS];
+    size_t starts[NPU__NEST_OPERANDS];
+    npu_text text = npu_text_make(&l->to->allocator);
+    const npu_graph *child = npu_graph_child_at(l->to, body);
+    npu_arg args[5];
+    npu_value y = { 0 };
+    if (child && child->diag.status) {
+        npu__graph_adopt(l->to, &child->diag);
+    }
+    for (uint32_t i = 0; i < n->num; i++) {
+        starts[i] = text.len;
+        npu_affine_map_print(&text, &n->maps[i]);
+        npu_text_append(&text, "", 1);
+    }
+    for (uint32_t i = 0; i < n->num && !text.status; i++) {
+        maps[i] = text.data + starts[i];
+    }
+    for (uint32_t i = 0; i < n->num_loops; i++) {
+        iterators[i] = n->reductions >> i & 1u ? "reduction" : "parallel";
+    }
+    args[0] = npu_arg_tensors("ins", n->operands, n->num - 1);
+    args[1] = npu_arg_tensors("outs", &n->operands[n->num - 1], 1);
+    args[2] = npu_arg_strs("maps", maps, n->num);
+    args[3] = npu_arg_strs("iterators", iterators, n->num_loops);
+    args[4] = npu_arg_graph("body", body);
+    if (text.status) {
+        npu__graph_no_memory(l->to);
+    } else {
+        y = npu__lower_emit(l, NPU_LINALG_GENERIC, args, 5);
+    }
+    npu_text_free(&text);
+    return y;
+}
+
+/* The dtype that sums of a dtype are taken in. */
+static uint32_t npu__sum_type(uint32_t dtype)
+{
+    return dtype == NPU_F16 || dtype == NPU_BF16 ? (uint32_t)NPU_F32 : dtype;
+}
+
+/* x in another dtype. */
+static npu_value npu__lower_cast(const npu__lower *l, npu_value x, uint32_t dtype)
+{
+    npu_spec spec = npu__lower_spec(l, x);
+    uint32_t dtypes[2];
+    npu__lower_body b;
+    npu__nest_desc n;
+    dtypes[0] = spec.dtype, dtypes[1] = dtype;
+    if (spec.dtype == dtype) {
+        return x;
+    }
+    if (npu__body_open(l, &b, "cast", dtypes, 2)) {
+        npu__body_yield(&b, npu__body_cast(&b, b.in[0], dtype));
+    }
+    npu__nest_start(&n, spec.rank, 0);
+    npu__nest_add(&n, x, NULL, spec.rank);
+    npu__nest_add(&n, npu__lower_empty(l, dtype, spec.rank, spec.dims), NULL, spec.rank);
+    return npu__nest_emit(l, &n, b.index);
+}
+
+/* x op b, where b broadcasts to x by `loops` (dims of x); the result has `dtype`. */
+static npu_value npu__lower_with(const npu__lower *l, const char *name, npu_kind real, npu_kind whole, npu_value x,
+                                 npu_value other, const uint32_t *loops, uint32_t dtype)
+{
+    npu_spec spec = npu__lower_spec(l, x), with = npu__lower_spec(l, other);
+    uint32_t dtypes[3];
+    npu__lower_body b;
+    npu__nest_desc n;
+    dtypes[0] = spec.dtype, dtypes[1] = with.dtype, dtypes[2] = dtype;
+    if (npu__body_open(l, &b, name, dtypes, 3)) {
+        npu_value sum = npu__body_number_op(&b, real, whole, b.in[0], npu__body_cast(&b, b.in[1], spec.dtype));
+        npu__body_yield(&b, npu__body_cast(&b, sum, dtype));
+    }
+    npu__nest_start(&n, spec.rank, 0);
+    npu__nest_add(&n, x, NULL, spec.rank);
+    npu__nest_add(&n, other, loops, with.rank);
+    npu__nest_add(&n, npu__lower_empty(l, dtype, spec.rank, spec.dims), NULL, spec.rank);
+    return npu__nest_emit(l, &n, b.index);
+}
+
+/* y + bias, the bias being [dim `axis`]; y itself where there is none. */
+static npu_value npu__lower_bias(const npu__lower *l, npu_value y, npu_value bias, uint32_t axis)
+{
+    uint32_t dtype = npu__lower_spec(l, y).dtype;
+    return bias.id ? npu__lower_with(l, "add", NPU_ARITH_ADDF, NPU_ARITH_ADDI, y, bias, &axis, dtype) : y;
+}
+
+/* x / number, in `dtype`. */
+static npu_value npu__lower_divide(const npu__lower *l, npu_value x, int64_t number, uint32_t dtype)
+{
+    npu_spec spec = npu__lower_spec(l, x);
+    uint32_t dtypes[2];
+    char name[40];
+    npu__lower_body b;
+    npu__nest_desc n;
+    dtypes[0] = spec.dtype, dtypes[1] = dtype;
+    snprintf(name, sizeof name, "div_%lld", (long long)number);
+    if (npu__body_open(l, &b, name, dtypes, 2)) {
+        npu_value y = npu__body_number_op(&b, NPU_ARITH_DIVF, NPU_ARITH_DIVSI, b.in[0],
+                                          npu__body_number(&b, spec.dtype, (double)number));
+        npu__body_yield(&b, npu__body_cast(&b, y, dtype));
+    }
+    npu__nest_start(&n, spec.rank, 0);
+    npu__nest_add(&n, x, NULL, spec.rank);
+    npu__nest_add(&n, npu__lower_empty(l, dtype, spec.rank, spec.dims), NULL, spec.rank);
+    return npu__nest_emit(l, &n, b.index);
+}
+
+/* Sums along `axis` those elements that mask [size, dim] picks: a window that is another one for every result. */
+static npu_value npu__lower_pick(const npu__lower *l, npu_value x, uint32_t axis, int64_t size, npu_value mask)
+{
+    npu_spec y = npu__lower_spec(l, x);
+    uint32_t rank = y.rank, dtypes[3], loops[NPU_MAX_RANK], mask_loops[2];
+    npu__lower_body b;
+    npu__nest_desc n;
+    dtypes[0] = dtypes[2] = y.dtype, dtypes[1] = NPU_BOOL;
+    if (npu__body_open(l, &b, "pick", dtypes, 3)) {
+        npu_arg args[3];
+        args[0] = npu_arg_tensor(NULL, b.in[1]);
+        args[1] = npu_arg_tensor(NULL, b.in[0]);
+        args[2] = npu_arg_tensor(NULL, npu__body_number(&b, y.dtype, 0));
+        npu__body_yield(&b, npu__body_number_op(&b, NPU_ARITH_ADDF, NPU_ARITH_ADDI, b.in[2],
+                                                npu_op_result(b.g, npu_emit(b.g, NPU_ARITH_SELECT, args, 3), 0)));
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        loops[i] = i == axis ? rank : i;
+    }
+    mask_loops[0] = axis, mask_loops[1] = rank;
+    y.dims[axis] = size;
+    npu__nest_start(&n, rank + 1, 1u << rank);
+    npu__nest_add(&n, x, loops, rank);
+    npu__nest_add(&n, mask, mask_loops, 2);
+    npu__nest_add(&n, npu__lower_identity(l, NPU_ARITH_ADDF, y.dtype, rank, y.dims), NULL, rank);
+    return npu__nest_emit(l, &n, b.index);
+}
+
+/* A nest whose two operands are there: sums of their products, in the dtype of sums and then in that of the result. */
+static npu_value npu__lower_multiply_add(const npu__lower *l, npu__nest_desc *n, uint32_t rank, const int64_t *dims)
+{
+    uint32_t dtypes[3], sums = npu__sum_type(l->y.dtype);
+    npu__lower_body b;
+    dtypes[0] = dtypes[1] = l->y.dtype, dtypes[2] = sums;
+    if (npu__body_open(l, &b, "multiply_add", dtypes, 3)) {
+        npu_value product = npu__body_number_op(&b, NPU_ARITH_MULF, NPU_ARITH_MULI, npu__body_cast(&b, b.in[0], sums),
+                                                npu__body_cast(&b, b.in[1], sums));
+        npu__body_yield(&b, npu__body_number_op(&b, NPU_ARITH_ADDF, NPU_ARITH_ADDI, b.in[2], product));
+    }
+    npu__nest_add(n, npu__lower_identity(l, NPU_ARITH_ADDF, sums, rank, dims), NULL, rank);
+    return npu__lower_cast(l, npu__nest_emit(l, n, b.index), l->y.dtype);
+}
+
+/* ---- windows ---- */
+
+/* Windows of one to three spatial dims behind N and C. */
+typedef struct npu__lower_window {
+    uint32_t rank;
+    int64_t kernel[3], stride[3], dilation[3], low[3], high[3], out[3];
+} npu__lower_window;
+
+static void npu__lower_ints(const npu__lower *l, const char *name, uint32_t n, int64_t fallback, int64_t *to)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        to[i] = fallback;
+    }
+    if (npu_op_list_len(&l->info, name)) {
+        npu_op_ints(&l->info, name, to, n);
+    }
+}
+
+/* The border of a window, around N, C and what follows. */
+static npu_value npu__lower_border(const npu__lower *l, npu_value x, const npu__lower_window *w, npu_scalar value)
+{
+    int64_t low[NPU_MAX_RANK] = { 0 }, high[NPU_MAX_RANK] = { 0 };
+    memcpy(low + 2, w->low, w->rank * sizeof *low);
+    memcpy(high + 2, w->high, w->rank * sizeof *high);
+    return npu__lower_pad(l, x, low, high, value);
+}
+
+/* [C,..] as [1,C,..]. */
+static npu_value npu__lower_batched(const npu__lower *l, npu_value x, uint32_t rank)
+{
+    npu_spec spec = npu__lower_spec(l, x);
+    int64_t dims[NPU_MAX_RANK];
+    dims[0] = 1;
+    memcpy(dims + 1, spec.dims, spec.rank * sizeof *dims);
+    return spec.rank == rank ? x : npu__lower_reshape(l, x, spec.rank + 1u, dims);
+}
+
+/* A named op with windows: x, perhaps a filter, and the destination. */
+static npu_value npu__lower_named_window(const npu__lower *l, npu_kind kind, npu_value x, npu_value filter,
+                                         npu_value outs, const npu__lower_window *w)
+{
+    npu_arg args[5];
+    uint32_t n = 0;
+    args[n++] = npu_arg_tensor("input", x);
+    args[n++] = npu_arg_tensor("outs", outs);
+    args[n++] = npu_arg_ints("strides", w->stride, w->rank);
+    args[n++] = npu_arg_ints("dilations", w->dilation, w->rank);
+    args[n++] = filter.id ? npu_arg_tensor("filter", filter) : npu_arg_ints("kernel_size", w->kernel, w->rank);
+    return npu__lower_emit(l, kind, args, n);
+}
+
+/* ---- convolution ---- */
+
+/* Three spatial dims in groups have no named op: n, g, f, places | c, taps. */
+static npu_value npu__lower_conv_nest(const npu__lower *l, npu_value x, npu_value filter, const int64_t *dims,
+                                      const npu__lower_window *w)
+{
+    static const uint32_t x_loops[] = { 0, 1, 6, 3, 4, 5 }, f_loops[] = { 1, 2, 6, 7, 8, 9 };
+    npu__nest_desc n;
+    npu_affine_map *map;
+    npu__nest_start(&n, 10, 0x3c0);
+    map = npu__nest_add(&n, x, x_loops, 6);
+    for (uint32_t i = 0; i < 3; i++) {
+        map->results[3 + i].factors[3 + i] = w->stride[i];
+        map->results[3 + i].factors[7 + i] = w->dilation[i];
+    }
+    npu__nest_add(&n, filter, f_loops, 6);
+    return npu__lower_multiply_add(l, &n, 6, dims);
+}
+
+/* [N,C,..] and [O,C/g,..] as [N,G,C/g,..] and [G,O/g,C/g,..], then back. One spatial dim becomes two. */
+static npu_value npu__lower_conv_groups(const npu__lower *l, npu_value x, npu_value filter, int64_t groups,
+                                        const npu__lower_window *w, const int64_t *dims)
+{
+    npu_spec in = npu__lower_spec(l, x), f = npu__lower_spec(l, filter);
+    npu__lower_window two = *w;
+    npu_kind kind = NPU_LINALG_CONV_2D_NGCHW_GFCHW;
+    uint32_t rank = w->rank == 1 ? 2 : w->rank;
+    int64_t xd[NPU_MAX_RANK] = { 0 }, fd[NPU_MAX_RANK] = { 0 }, yd[NPU_MAX_RANK] = { 0 };
+    npu_value y;
+    xd[0] = yd[0] = in.dims[0], xd[1] = yd[1] = fd[0] = groups;
+    xd[2] = fd[2] = in.dims[1] / groups, fd[1] = yd[2] = f.dims[0] / groups;
+    xd[3] = fd[3] = yd[3] = 1;
+    for (uint32_t i = 0; i < w->rank; i++) {
+        uint32_t at = 3 + rank - w->rank + i;
+        xd[at] = in.dims[2 + i], fd[at] = f.dims[2 + i], yd[at] = w->out[i];
+    }
+    if (w->rank == 1) {
+        two.rank = 2;
+        two.stride[1] = w->stride[0], two.dilation[1] = w->dilation[0];
+        two.stride[0] = two.dilation[0] = 1;
+    }
+    x = npu__lower_reshape(l, x, rank + 3, xd);
+    filter = npu__lower_reshape(l, filter, rank + 3, fd);
+    if (rank == 3) {
+        y = npu__lower_conv_nest(l, x, filter, yd, w);
+    } else {
+        y = npu__lower_identity(l, kind, in.dtype, rank + 3, yd);
+        y = npu__lower_named_window(l, kind, x, filter, y, &two);
+    }
+    return npu__lower_reshape(l, y, w->rank + 2, dims);
+}
+
+/* The convolution of what is padded already; the sum begins at 0. */
+static npu_value npu__lower_conv_sum(const npu__lower *l, npu_value x, npu_value filter, int64_t groups,
+                                     const npu__lower_window *w)
+{
+    static const npu_kind kinds[] = { NPU_LINALG_CONV_1D_NCW_FCW, NPU_LINALG_CONV_2D_NCHW_FCHW,
+                                      NPU_LINALG_CONV_3D_NCDHW_FCDHW };
+    npu_spec in = npu__lower_spec(l, x), f = npu__lower_spec(l, filter);
+    int64_t dims[NPU_MAX_RANK];
+    dims[0] = in.dims[0], dims[1] = f.dims[0];
+    memcpy(dims + 2, w->out, w->rank * sizeof *dims);
+    if (groups != 1) {
+        return npu__lower_conv_groups(l, x, filter, groups, w, dims);
+    }
+    return npu__lower_named_window(l, kinds[w->rank - 1], x, filter,
+                                   npu__lower_identity(l, kinds[w->rank - 1], in.dtype, w->rank + 2, dims), w);
+}
+
+/* padding as numbers or as a word. */
+static void npu__lower_conv_border(const npu__lower *l, npu__lower_window *w)
+{
+    bool same = npu_op_str_is(&l->info, "padding", "same");
+    npu__lower_ints(l, "padding", w->rank, 0, w->low);
+    for (uint32_t i = 0; i < w->rank; i++) {
+        int64_t both = w->dilation[i] * (w->kernel[i] - 1);
+        w->low[i] = same ? both / 2 : w->low[i];
+        w->high[i] = same ? both - w->low[i] : w->low[i];
+    }
+}
+
+/* A bool constant [rows, cols], true where row = first + col * step. */
+static npu_value npu__lower_spread_mask(const npu__lower *l, int64_t rows, int64_t cols, int64_t first, int64_t step)
+{
+    int64_t dims[2];
+    size_t size = (size_t)(rows * cols);
+    uint8_t *data = (uint8_t *)npu__alloc_zero(&l->to->allocator, size);
+    npu_value mask = { 0 };
+    dims[0] = rows, dims[1] = cols;
+    for (int64_t i = 0; i < cols && data; i++) {
+        if (first + i * step >= 0 && first + i * step < rows) {
+            data[(first + i * step) * cols + i] = 1;
+        }
+    }
+    if (data) {
+        mask = npu_constant(l->to, NULL, npu_spec_tensor(NPU_BOOL, 2, dims), data);
+    } else {
+        npu__graph_no_memory(l->to);
+    }
+    npu__free(&l->to->allocator, data, size);
+    return mask;
+}
+
+/* What a transposed convolution reads with stride 1: elements `stride` apart, zeros between and around. */
+static npu_value npu__lower_spread(const npu__lower *l, npu_value x, const npu__lower_window *w)
+{
+    npu_spec spec = npu__lower_spec(l, x);
+    npu__lower_window border = *w;
+    bool dense = true;
+    for (uint32_t i = 0; i < w->rank; i++) {
+        int64_t reach = w->dilation[i] * (w->kernel[i] - 1);
+        border.low[i] = reach - w->low[i];
+        border.high[i] = w->out[i] + reach - spec.dims[2 + i] - border.low[i];
+        dense = dense && w->stride[i] == 1 && border.low[i] >= 0 && border.high[i] >= 0;
+    }
+    for (uint32_t i = 0; i < w->rank && !dense; i++) {
+        int64_t rows = w->out[i] + w->dilation[i] * (w->kernel[i] - 1), cols = spec.dims[2 + i];
+        x = npu__lower_pick(l, x, 2 + i, rows, npu__lower_spread_mask(l, rows, cols, border.low[i], w->stride[i]));
+    }
+    return dense ? npu__lower_border(l, x, &border, npu_scalar_int(0)) : x;
+}
+
+/* [C,O/g,taps] as [O,C/g,taps] with the taps from the last to the first. */
+static npu_value npu__lower_flip(const npu__lower *l, npu_value filter, int64_t groups, uint32_t taps)
+{
+    npu_spec f = npu__lower_spec(l, filter), y = f;
+    uint32_t rank = taps + 3, dtypes[2], loops[NPU_MAX_RANK] = { 0, 2, 1, 3, 4, 5 };
+    int64_t in[NPU_MAX_RANK] = { 0 };
+    npu__lower_body b;
+    npu__nest_desc n;
+    npu_affine_map *map;
+    in[0] = groups, in[1] = f.dims[0] / groups, in[2] = f.dims[1];
+    memcpy(in + 3, f.dims + 2, taps * sizeof *in);
+    filter = npu__lower_reshape(l, filter, rank, in);
+    in[1] = f.dims[1], in[2] = f.dims[0] / groups;
+    y.dims[0] = groups * f.dims[1], y.dims[1] = f.dims[0] / groups;
+    dtypes[0] = dtypes[1] = f.dtype;
+    if (npu__body_open(l, &b, "copy", dtypes, 2)) {
+        npu__body_yield(&b, b.in[0]);
+    }
+    npu__nest_start(&n, rank, 0);
+    map = npu__nest_add(&n, filter, loops, rank);
+    for (uint32_t i = 3; i < rank; i++) {
+        map->results[i].factors[i] = -1;
+        map->results[i].constant = f.dims[i - 1] - 1;
+    }
+    npu__nest_add(&n, npu__lower_empty(l, f.dtype, rank, in), NULL, rank);
+    return npu__lower_reshape(l, npu__nest_emit(l, &n, b.index), taps + 2, y.dims);
+}
+
+static npu_status npu__lower_conv(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "input"), filter = npu__lower_arg(l, "weight"), y;
+    npu_spec f = npu__lower_spec(l, filter);
+    int64_t groups = npu_op_int(&l->info, "groups", 1);
+    bool transposed = npu_op_int(&l->info, "transposed", npu_op_has(&l->info, "output_padding")) != 0;
+    npu__lower_window w;
+    memset(&w, 0, sizeof w);
+    w.rank = f.rank - 2u;
+    memcpy(w.kernel, f.dims + 2, w.rank * sizeof *w.kernel);
+    memcpy(w.out, l->y.dims + l->y.rank - w.rank, w.rank * sizeof *w.out);
+    npu__lower_ints(l, "stride", w.rank, 1, w.stride);
+    npu__lower_ints(l, "dilation", w.rank, 1, w.dilation);
+    npu__lower_conv_border(l, &w);
+    x = npu__lower_batched(l, x, f.rank);
+    if (transposed) {
+        x = npu__lower_spread(l, x, &w);
+        filter = npu__lower_flip(l, filter, groups, w.rank);
+        w.stride[0] = w.stride[1] = w.stride[2] = 1;
+    } else {
+        x = npu__lower_border(l, x, &w, npu_scalar_int(0));
+    }
+    y = npu__lower_bias(l, npu__lower_conv_sum(l, x, filter, groups, &w), npu__lower_arg(l, "bias"), 1);
+    return npu__lower_replace(l, npu__lower_reshape(l, y, l->y.rank, l->y.dims));
+}
+
+/* ---- pooling ---- */
+
+static npu_value npu__lower_pool_fold(const npu__lower *l, npu_value x, const npu__lower_window *w, bool max)
+{
+    static const npu_kind kinds[2][3] = {
+        { NPU_LINALG_POOLING_NCW_SUM, NPU_LINALG_POOLING_NCHW_SUM, NPU_LINALG_POOLING_NCDHW_SUM },
+        { NPU_LINALG_POOLING_NCW_MAX, NPU_LINALG_POOLING_NCHW_MAX, NPU_LINALG_POOLING_NCDHW_MAX }
+    };
+    npu_kind kind = kinds[max][w->rank - 1];
+    npu_spec y = npu__lower_spec(l, x);
+    npu_scalar value = npu_scalar_int(0);
+    npu_value none = { 0 };
+    npu_identity(kind, (npu_dtype)y.dtype, &value);
+    x = npu__lower_border(l, x, w, value);
+    memcpy(y.dims + 2, w->out, w->rank * sizeof *w->out);
+    return npu__lower_named_window(l, kind, x, none, npu__lower_identity(l, kind, y.dtype, y.rank, y.dims), w);
+}
+
+/* x [N,C,..] divided by the product of counts[i][o_i]: one number where all are equal, else a constant. */
+static npu_value npu__lower_divide_counts(const npu__lower *l, npu_value x, uint32_t rank, int64_t *const *counts)
+{
+    npu_spec y = npu__lower_spec(l, x), d = npu_spec_tensor((npu_dtype)y.dtype, rank, y.dims + 2);
+    static const uint32_t loops[3] = { 2, 3, 4 };
+    size_t len = 1, size = npu_dtype_bits((npu_dtype)y.dtype) / 8;
+    uint8_t *data;
+    int64_t first = 1;
+    bool equal = true;
+    npu_value divisor;
+    if (!x.id) {
+        return x;
+    }
+    npu_spec_len(&d, &len);
+    data = (uint8_t *)npu__alloc(&l->to->allocator, len * size);
+    for (size_t o = 0; o < len && data; o++) {
+        int64_t product = 1;
+        size_t rest = o;
+        for (uint32_t i = rank; i-- > 0; rest /= (size_t)d.dims[i]) {
+            product *= counts[i][rest % (size_t)d.dims[i]];
+        }
+        first = o ? first : product;
+        equal = equal && product == first;
+        npu__element_from_double((npu_dtype)y.dtype, (double)product, data + o * size);
+    }
+    if (!data) {
+        npu__graph_no_memory(l->to);
+        return npu__make_value(0);
+    }
+    divisor = equal ? npu__make_value(0) : npu_constant(l->to, NULL, d, data);
+    npu__free(&l->to->allocator, data, len * size);
+    return equal ? npu__lower_divide(l, x, first, l->y.dtype)
+                 : npu__lower_with(l, "div", NPU_ARITH_DIVF, NPU_ARITH_DIVSI, x, divisor, loops, l->y.dtype);
+}
+
+/* Memory for one number per result along each spatial dim. */
+static bool npu__lower_counts_alloc(const npu__lower *l, const npu__lower_window *w, int64_t **counts)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < w->rank; i++) {
+        counts[i] = (int64_t *)npu__alloc(&l->to->allocator, (size_t)w->out[i] * sizeof *counts[i]);
+        ok = ok && counts[i];
+    }
+    if (!ok) {
+        npu__graph_no_memory(l->to);
+    }
+    return ok;
+}
+
+static void npu__lower_counts_free(const npu__lower *l, const npu__lower_window *w, int64_t **counts)
+{
+    for (uint32_t i = 0; i < w->rank; i++) {
+        npu__free(&l->to->allocator, counts[i], (size_t)w->out[i] * sizeof *counts[i]);
+    }
+}
+
+/* Elements of each window: those of the operand, or with the border that was asked for, which ceil_mode may
+   exceed. */
+static void npu__lower_pool_counts(const npu__lower *l, const npu__lower_window *w, const int64_t *in, int64_t **counts)
+{
+    bool border = npu_op_int(&l->info, "count_include_pad", 1) != 0;
+    for (uint32_t i = 0; i < w->rank; i++) {
+        for (int64_t o = 0; o < w->out[i]; o++) {
+            int64_t start = o * w->stride[i] - w->low[i], end = start + w->kernel[i], limit = in[i];
+            limit += border ? w->low[i] : 0;
+            end = end < limit ? end : limit;
+            start = start < 0 && !border ? 0 : start;
+            counts[i][o] = end - start;
+        }
+    }
+}
+
+/* The window of a pool over `in`; the border at the end is as long as the last window needs, at least as at the
+   start. */
+static void npu__lower_pool_window(const npu__lower *l, npu__lower_window *w, const int64_t *in)
+{
+    npu__lower_ints(l, "kernel_size", w->rank, 1, w->kernel);
+    memcpy(w->stride, w->kernel, sizeof w->stride);
+    if (npu_op_list_len(&l->info, "stride")) {
+        npu_op_ints(&l->info, "stride", w->stride, w->rank);
+    }
+    npu__lower_ints(l, "padding", w->rank, 0, w->low);
+    npu__lower_ints(l, "dilation", w->rank, 1, w->dilation);
+    for (uint32_t i = 0; i < w->rank; i++) {
+        int64_t end = (w->out[i] - 1) * w->stride[i] + w->dilation[i] * (w->kernel[i] - 1) + 1 - w->low[i];
+        w->high[i] = end - in[i] > w->low[i] ? end - in[i] : w->low[i];
+    }
+}
+
+static npu_status npu__lower_pool(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "self"), y;
+    bool average = npu_op_arg(&l->info, "dilation") == NULL;
+    int64_t *counts[3] = { NULL, NULL, NULL };
+    npu__lower_window w;
+    npu_spec in;
+    memset(&w, 0, sizeof w);
+    w.rank = npu_op_list_len(&l->info, "kernel_size");
+    memcpy(w.out, l->y.dims + l->y.rank - w.rank, w.rank * sizeof *w.out);
+    x = npu__lower_batched(l, x, w.rank + 2);
+    in = npu__lower_spec(l, x);
+    npu__lower_pool_window(l, &w, in.dims + 2);
+    if (!average) {
+        y = npu__lower_pool_fold(l, x, &w, true);
+        return npu__lower_replace(l, npu__lower_reshape(l, y, l->y.rank, l->y.dims));
+    }
+    y = npu__lower_pool_fold(l, npu__lower_cast(l, x, npu__sum_type(in.dtype)), &w, false);
+    if (npu_op_has(&l->info, "divisor_override")) {
+        y = npu__lower_divide(l, y, npu_op_int(&l->info, "divisor_override", 1), l->y.dtype);
+    } else {
+        if (npu__lower_counts_alloc(l, &w, counts)) {
+            npu__lower_pool_counts(l, &w, in.dims + 2, counts);
+            y = npu__lower_divide_counts(l, y, w.rank, counts);
+        }
+        npu__lower_counts_free(l, &w, counts);
+    }
+    return npu__lower_replace(l, npu__lower_reshape(l, y, l->y.rank, l->y.dims));
+}
+
+/* A bool constant [out, in], true for what window o holds: floor(o in / out) .. ceil((o + 1) in / out). */
+static npu_value npu__lower_adaptive_mask(const npu__lower *l, int64_t out, int64_t in, int64_t *counts)
+{
+    int64_t dims[2];
+    size_t size = (size_t)(out * in);
+    uint8_t *data = (uint8_t *)npu__alloc_zero(&l->to->allocator, size);
+    npu_value mask = { 0 };
+    dims[0] = out, dims[1] = in;
+    for (int64_t o = 0; o < out && data; o++) {
+        int64_t first = o * in / out;
+        counts[o] = ((o + 1) * in + out - 1) / out - first;
+        memset(data + o * in + first, 1, (size_t)counts[o]);
+    }
+    if (data) {
+        mask = npu_constant(l->to, NULL, npu_spec_tensor(NPU_BOOL, 2, dims), data);
+    } else {
+        npu__graph_no_memory(l->to);
+    }
+    npu__free(&l->to->allocator, data, size);
+    return mask;
+}
+
+/* Equal windows are a pool; others are picked, a dim after the other. */
+static npu_status npu__lower_adaptive_pool(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "self"), y;
+    uint32_t rank = npu_op_arg(&l->info, "output_size") ? npu_op_list_len(&l->info, "output_size") : 2;
+    int64_t *counts[3] = { NULL, NULL, NULL }, count = 1;
+    npu__lower_window w;
+    bool even = true;
+    npu_spec in;
+    memset(&w, 0, sizeof w);
+    w.rank = rank;
+    memcpy(w.out, l->y.dims + l->y.rank - rank, rank * sizeof *w.out);
+    x = npu__lower_batched(l, x, rank + 2);
+    x = npu__lower_cast(l, x, npu__sum_type(l->y.dtype));
+    in = npu__lower_spec(l, x);
+    for (uint32_t i = 0; i < rank; i++) {
+        w.kernel[i] = w.stride[i] = in.dims[2 + i] / w.out[i];
+        w.dilation[i] = 1;
+        even = even && in.dims[2 + i] % w.out[i] == 0;
+        count *= w.kernel[i];
+    }
+    if (even) {
+        y = npu__lower_divide(l, npu__lower_pool_fold(l, x, &w, false), count, l->y.dtype);
+        return npu__lower_replace(l, npu__lower_reshape(l, y, l->y.rank, l->y.dims));
+    }
+    y = x;
+    if (npu__lower_counts_alloc(l, &w, counts)) {
+        for (uint32_t i = 0; i < rank; i++) {
+            y = npu__lower_pick(l, y, 2 + i, w.out[i],
+                                npu__lower_adaptive_mask(l, w.out[i], in.dims[2 + i], counts[i]));
+        }
+        y = npu__lower_divide_counts(l, y, rank, counts);
+    }
+    npu__lower_counts_free(l, &w, counts);
+    return npu__lower_replace(l, npu__lower_reshape(l, y, l->y.rank, l->y.dims));
+}
+
+/* ---- matrix products ---- */
+
+static npu_value npu__lower_product(const npu__lower *l, npu_kind kind, npu_value a, npu_value b, npu_value outs)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("lhs", a);
+    args[1] = npu_arg_tensor("rhs", b);
+    args[2] = npu_arg_tensor("outs", outs);
+    return npu__lower_emit(l, kind, args, 3);
+}
+
+/* x [..,K] W [N,K] + b: the leading dims are rows. */
+static npu_status npu__lower_linear(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "input"), weight = npu__lower_arg(l, "weight"), y;
+    npu_spec w = npu__lower_spec(l, weight);
+    int64_t in[2], out[2];
+    if (w.rank != 2) {
+        return npu_rewrite_no_match(l->rw, "the weight has %u dims", (unsigned)w.rank);
+    }
+    in[0] = 1, in[1] = w.dims[1];
+    for (uint32_t i = 0; i + 1 < l->y.rank; i++) {
+        in[0] *= l->y.dims[i];
+    }
+    out[0] = in[0], out[1] = w.dims[0];
+    y = npu__lower_product(l, NPU_LINALG_MATMUL_TRANSPOSE_B, npu__lower_reshape(l, x, 2, in), weight,
+                           npu__lower_identity(l, NPU_LINALG_MATMUL, w.dtype, 2, out));
+    y = npu__lower_bias(l, y, npu__lower_arg(l, "bias"), 1);
+    return npu__lower_replace(l, npu__lower_reshape(l, y, l->y.rank, l->y.dims));
+}
+
+/* Batches that broadcast: the loops are batch.., m, n | k; a batch dim of 1 stays at 0. A vector has no m, or no n. */
+static npu_value npu__lower_matmul_nest(const npu__lower *l, npu_value a, npu_value b)
+{
+    npu_spec as = npu__lower_spec(l, a), bs = npu__lower_spec(l, b);
+    uint32_t has_m = as.rank > 1, has_n = bs.rank > 1, batch = l->y.rank - has_m - has_n;
+    uint32_t k = l->y.rank, loops[NPU_MAX_RANK] = { 0 };
+    npu__nest_desc n;
+    npu__nest_start(&n, k + 1, 1u << k);
+    for (uint32_t side = 0; side < 2; side++) {
+        const npu_spec *s = side ? &bs : &as;
+        uint32_t inner = s->rank > 1 ? 2 : 1, own = s->rank - inner;
+        npu_affine_map *map;
+        for (uint32_t i = 0; i < own; i++) {
+            loops[i] = batch - own + i;
+        }
+        loops[own] = inner == 1 || side ? k : batch;
+        loops[own + inner - 1] = inner == 1 || !side ? k : batch + has_m;
+        map = npu__nest_add(&n, side ? b : a, loops, s->rank);
+        for (uint32_t i = 0; i < own; i++) {
+            if (s->dims[i] == 1 && l->y.dims[loops[i]] != 1) {
+                memset(&map->results[i], 0, sizeof map->results[i]);
+            }
+        }
+    }
+    return npu__lower_multiply_add(l, &n, l->y.rank, l->y.dims);
+}
+
+/* [M,K] [K,N] on top of a destination, with a batch where both have the same. */
+static npu_value npu__lower_matmul_of(const npu__lower *l, npu_value a, npu_value b)
+{
+    npu_spec as = npu__lower_spec(l, a), bs = npu__lower_spec(l, b);
+    npu_kind kind = as.rank == 3 ? NPU_LINALG_BATCH_MATMUL : NPU_LINALG_MATMUL;
+    if ((as.rank != 2 || bs.rank != 2) && (as.rank != 3 || bs.rank != 3 || as.dims[0] != bs.dims[0])) {
+        return npu__lower_matmul_nest(l, a, b);
+    }
+    return npu__lower_product(l, kind, a, b, npu__lower_identity(l, kind, l->y.dtype, l->y.rank, l->y.dims));
+}
+
+static npu_status npu__lower_matmul(npu__lower *l)
+{
+    const char *other = npu_op_arg(&l->info, "mat2") ? "mat2" : "other";
+    return npu__lower_replace(l, npu__lower_matmul_of(l, npu__lower_arg(l, "self"), npu__lower_arg(l, other)));
+}
+
+/* beta c + alpha a b, c broadcast. With both 1 and a whole c, the product is taken on top of c. */
+static npu_status npu__lower_addmm(npu__lower *l)
+{
+    npu_value c = npu__lower_arg(l, "self"), a = npu__lower_arg(l, "mat1"), b = npu__lower_arg(l, "mat2"), y;
+    double alpha = npu_scalar_value(npu_op_scalar(&l->info, "alpha", npu_scalar_int(1)));
+    double beta = npu_scalar_value(npu_op_scalar(&l->info, "beta", npu_scalar_int(1)));
+    npu_spec cs = npu__lower_spec(l, c);
+    uint32_t dtypes[3];
+    char name[96];
+    npu__lower_body body;
+    npu__nest_desc n;
+    if (alpha == 1 && beta == 1 && npu_spec_equal(&cs, &l->y)) {
+        return npu__lower_replace(l, npu__lower_product(l, NPU_LINALG_MATMUL, a, b, c));
+    }
+    y = npu__lower_matmul_of(l, a, b);
+    dtypes[0] = dtypes[1] = dtypes[2] = l->y.dtype;
+    snprintf(name, sizeof name, "addmm_%.17g_%.17g", alpha, beta);
+    if (npu__body_open(l, &body, name, dtypes, 3)) {
+        npu_value p = npu__body_number_op(&body, NPU_ARITH_MULF, NPU_ARITH_MULI, body.in[0],
+                                          npu__body_number(&body, l->y.dtype, alpha));
+        npu_value q = npu__body_number_op(&body, NPU_ARITH_MULF, NPU_ARITH_MULI, body.in[1],
+                                          npu__body_number(&body, l->y.dtype, beta));
+        npu__body_yield(&body, npu__body_number_op(&body, NPU_ARITH_ADDF, NPU_ARITH_ADDI, p, q));
+    }
+    npu__nest_start(&n, 2, 0);
+    npu__nest_add(&n, y, NULL, 2);
+    npu__nest_add_broadcast(l, &n, c, 2, l->y.dims);
+    npu__nest_add(&n, npu__lower_empty(l, l->y.dtype, 2, l->y.dims), NULL, 2);
+    return npu__lower_replace(l, npu__nest_emit(l, &n, body.index));
+}
+
+/* ---- elementwise ---- */
+
+/* ATen ops with a named op, and with an op of registers, where all dtypes are one. */
+static const struct { npu_kind of, named, real, whole; } npu__lower_maps[] = {
+    { NPU_ATEN_ADD, NPU_LINALG_ADD, NPU_ARITH_ADDF, NPU_ARITH_ADDI },
+    { NPU_ATEN_SUB, NPU_LINALG_SUB, NPU_ARITH_SUBF, NPU_ARITH_SUBI },
+    { NPU_ATEN_MUL, NPU_LINALG_MUL, NPU_ARITH_MULF, NPU_ARITH_MULI },
+    { NPU_ATEN_DIV, NPU_LINALG_DIV, NPU_ARITH_DIVF, NPU_ARITH_DIVSI },
+    { NPU_ATEN_MAXIMUM, NPU_LINALG_MAX, NPU_ARITH_MAXIMUMF, NPU_ARITH_MAXSI },
+    { NPU_ATEN_MINIMUM, NPU_LINALG_MIN, NPU_ARITH_MINIMUMF, NPU_ARITH_MINSI },
+    { NPU_ATEN_EXP, NPU_LINALG_EXP, 0, 0 }, { NPU_ATEN_LOG, NPU_LINALG_LOG, 0, 0 },
+    { NPU_ATEN_ABS, NPU_LINALG_ABS, 0, 0 }, { NPU_ATEN_SQRT, NPU_LINALG_SQRT, 0, 0 },
+    { NPU_ATEN_RSQRT, NPU_LINALG_RSQRT, 0, 0 }, { NPU_ATEN_TANH, NPU_LINALG_TANH, 0, 0 },
+    { NPU_ATEN_ERF, NPU_LINALG_ERF, 0, 0 }, { NPU_ATEN_CEIL, NPU_LINALG_CEIL, 0, 0 },
+    { NPU_ATEN_FLOOR, NPU_LINALG_FLOOR, 0, 0 }, { NPU_ATEN_RECIPROCAL, NPU_LINALG_RECIPROCAL, 0, 0 },
+    { NPU_ATEN_SQUARE, NPU_LINALG_SQUARE, 0, 0 },
+};
+
+static bool npu__lower_is_plain(const npu__lower *l)
+{
+    npu_scalar one = npu_scalar_int(1);
+    return npu_scalar_value(npu_op_scalar(&l->info, "alpha", one)) == 1 && !npu_op_has(&l->info, "rounding_mode");
+}
+
+/* max(0, x) */
+static npu_value npu__lower_relu(const npu__lower *l, npu_value x)
+{
+    uint32_t dtypes[2];
+    npu__lower_body b;
+    npu__nest_desc n;
+    dtypes[0] = dtypes[1] = l->y.dtype;
+    if (npu__body_open(l, &b, "relu", dtypes, 2)) {
+        npu_value zero = npu__body_number(&b, l->y.dtype, 0);
+        npu__body_yield(&b, npu__body_number_op(&b, NPU_ARITH_MAXIMUMF, NPU_ARITH_MAXSI, b.in[0], zero));
+    }
+    npu__nest_start(&n, l->y.rank, 0);
+    npu__nest_add(&n, x, NULL, l->y.rank);
+    npu__nest_add(&n, npu__lower_empty(l, l->y.dtype, l->y.rank, l->y.dims), NULL, l->y.rank);
+    return npu__nest_emit(l, &n, b.index);
+}
+
+/* A hash of what makes one scalar op another one: kind, attributes, numbers that it holds. FNV-1a. */
+static uint64_t npu__lower_hash(uint64_t h, const void *data, size_t size)
+{
+    const uint8_t *p = (const uint8_t *)data;
+    for (size_t i = 0; i < size; i++) {
+        h = (h ^ p[i]) * 0x100000001b3u;
+    }
+    return h;
+}
+
+/* The op itself on registers, wrapped numbers as constants. Its dtypes do not depend on which operands have dims. */
+static npu_status npu__lower_scalar_body(npu__lower *l, npu__lower_body *b, const npu_value *x, uint32_t *dtypes)
+{
+    const npu_graph *from = l->rw->from;
+    const npu__op *o = &from->ops[l->op.id];
+    npu_value operands[4];
+    uint32_t n = 0, num = o->num_operands, inputs = 0;
+    uint64_t hash = npu__lower_hash(0xcbf29ce484222325u, l->info.attrs, l->info.attrs_size);
+    char name[96];
+    npu__emission e;
+    for (uint32_t i = 0; i < num; i++) {
+        if (x[i].id && !l->info.in[i]->wrapped) {
+            dtypes[n++] = l->info.in[i]->dtype;
+        } else if (x[i].id) {
+            hash = npu__lower_hash(hash, l->info.in_data[i], npu_dtype_bits((npu_dtype)l->info.in[i]->dtype) / 8);
+            hash = npu__lower_hash(hash, &l->info.in[i]->dtype, 1);
+        }
+        hash = npu__lower_hash(hash, x[i].id && !l->info.in[i]->wrapped ? "x" : "-", 1);
+    }
+    dtypes[n] = l->y.dtype;
+    snprintf(name, sizeof name, "%.40s_%08lx%08lx", o->def->schema->name, (unsigned long)(hash >> 32),
+             (unsigned long)(hash & 0xffffffffu));
+    if (!npu__body_open(l, b, name, dtypes, n + 1)) {
+        return NPU_OK;
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        operands[i] = npu__make_value(0);
+        if (x[i].id && l->info.in[i]->wrapped) {
+            npu_spec spec = npu_spec_scalar((npu_dtype)l->info.in[i]->dtype);
+            spec.wrapped = 1;
+            operands[i] = npu_constant(b->g, NULL, spec, l->info.in_data[i]);
+        } else if (x[i].id) {
+            operands[i] = b->in[inputs++];
+        }
+    }
+    memset(&e, 0, sizeof e);
+    e.def = o->def;
+    e.operands = operands;
+    e.num_operands = num;
+    e.attrs = l->info.attrs;
+    e.attrs_size = l->info.attrs_size;
+    npu__body_yield(b, npu_op_result(b->g, npu__emit(b->g, &e), 0));
+    return NPU_OK;
+}
+
+/* All operands have the spec of the result: the named op. */
+static npu_value npu__lower_named_map(const npu__lower *l, npu_kind kind, const npu_value *x, uint32_t num)
+{
+    npu_arg args[3];
+    for (uint32_t i = 0; i < num; i++) {
+        args[i] = npu_arg_tensor(NULL, x[i]);
+    }
+    args[num] = npu_arg_tensor("outs", npu__lower_empty(l, l->y.dtype, l->y.rank, l->y.dims));
+    return npu__lower_emit(l, kind, args, num + 1);
+}
+
+/* A nest over the result; operands broadcast. The body is an op of registers, or the op itself. */
+static npu_status npu__lower_map_nest(npu__lower *l, const npu_value *x, uint32_t num, npu_kind real, npu_kind whole)
+{
+    npu__lower_body b;
+    npu__nest_desc n;
+    uint32_t dtypes[5] = { 0 };
+    if (real) {
+        dtypes[0] = dtypes[1] = dtypes[2] = l->y.dtype;
+        if (npu__body_open(l, &b, npu_registry_get(l->to->registry, real)->schema->name, dtypes, 3)) {
+            npu__body_yield(&b, npu__body_number_op(&b, real, whole, b.in[0], b.in[1]));
+        }
+    } else {
+        npu__lower_scalar_body(l, &b, x, dtypes);
+    }
+    npu__nest_start(&n, l->y.rank, 0);
+    for (uint32_t i = 0; i < num; i++) {
+        if (x[i].id && !l->info.in[i]->wrapped) {
+            npu__nest_add_broadcast(l, &n, x[i], l->y.rank, l->y.dims);
+        }
+    }
+    npu__nest_add(&n, npu__lower_empty(l, l->y.dtype, l->y.rank, l->y.dims), NULL, l->y.rank);
+    return npu__lower_replace(l, npu__nest_emit(l, &n, b.index));
+}
+
+static npu_status npu__lower_map(npu__lower *l)
+{
+    const npu__op *o = &l->rw->from->ops[l->op.id];
+    uint32_t num = o->num_operands, equal = 0, same = 0;
+    npu_value x[4];
+    if (num > 4 || l->info.kind == NPU_ATEN_PRELU || (l->info.kind == o->def->kind && !npu__fusible(l->rw->from, o))) {
+        return npu_rewrite_no_match(l->rw, "it is no function of elements that a body can hold");
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        npu_spec s;
+        x[i] = npu_rewrite_operand(l->rw, l->op, i);
+        s = npu__lower_spec(l, x[i]);
+        equal += x[i].id && npu_spec_equal(&s, &l->y);
+        same += x[i].id && s.dtype == l->y.dtype && !s.wrapped;
+    }
+    if (l->info.kind == NPU_ATEN_RELU) {
+        return npu__lower_replace(l, npu__lower_relu(l, x[0]));
+    }
+    for (size_t i = 0; i < NPU__COUNT(npu__lower_maps); i++) {
+        if (npu__lower_maps[i].of == l->info.kind && npu__lower_is_plain(l)) {
+            if (equal == num && l->y.dtype != NPU_BOOL) {
+                return npu__lower_replace(l, npu__lower_named_map(l, npu__lower_maps[i].named, x, num));
+            }
+            if (same == num && l->y.dtype != NPU_BOOL && npu__lower_maps[i].real) {
+                return npu__lower_map_nest(l, x, num, npu__lower_maps[i].real, npu__lower_maps[i].whole);
+            }
+        }
+    }
+    if (l->info.kind != o->def->kind) {
+        return npu_rewrite_no_match(l->rw, "operands of several dtypes");
+    }
+    return npu__lower_map_nest(l, x, num, 0, 0);
+}
+
+/* ---- shapes ---- */
+
+/* Dims merged, split, inserted or removed: flatten, view, squeeze and their kind. */
+static npu_status npu__lower_shape(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, npu_op_arg(&l->info, "self") ? "self" : "input");
+    return npu__lower_replace(l, npu__lower_reshape(l, x, l->y.rank, l->y.dims));
+}
+
+static npu_status npu__lower_permute(npu__lower *l)
+{
+    npu_spec x = npu__lower_spec(l, npu__lower_arg(l, "self"));
+    int64_t order[NPU_MAX_RANK] = { 0 }, rank = x.rank;
+    int64_t a = npu_op_int(&l->info, "dim0", 0), b = npu_op_int(&l->info, "dim1", 1);
+    npu_arg args[3];
+    for (int64_t i = 0; i < rank; i++) {
+        order[i] = npu_op_arg(&l->info, "dims") ? npu_op_int_at(&l->info, "dims", (uint32_t)i) : i;
+        order[i] += order[i] < 0 ? rank : 0;
+    }
+    if (!npu_op_arg(&l->info, "dims") && rank > 1) {
+        a += a < 0 ? rank : 0;
+        b += b < 0 ? rank : 0;
+        order[a] = b, order[b] = a;
+    }
+    args[0] = npu_arg_tensor("input", npu__lower_arg(l, "self"));
+    args[1] = npu_arg_tensor("outs", npu__lower_empty(l, l->y.dtype, l->y.rank, l->y.dims));
+    args[2] = npu_arg_ints("permutation", order, (uint32_t)rank);
+    return npu__lower_replace(l, npu__lower_emit(l, NPU_LINALG_TRANSPOSE, args, 3));
+}
+
+/* A copy that reads a dim of 1 again and again. */
+static npu_status npu__lower_expand(npu__lower *l)
+{
+    uint32_t dtypes[2];
+    npu__lower_body b;
+    npu__nest_desc n;
+    dtypes[0] = dtypes[1] = l->y.dtype;
+    if (npu__body_open(l, &b, "copy", dtypes, 2)) {
+        npu__body_yield(&b, b.in[0]);
+    }
+    npu__nest_start(&n, l->y.rank, 0);
+    npu__nest_add_broadcast(l, &n, npu__lower_arg(l, "self"), l->y.rank, l->y.dims);
+    npu__nest_add(&n, npu__lower_empty(l, l->y.dtype, l->y.rank, l->y.dims), NULL, l->y.rank);
+    return npu__lower_replace(l, npu__nest_emit(l, &n, b.index));
+}
+
+static npu_status npu__lower_constant_pad(npu__lower *l)
+{
+    npu_spec x = npu__lower_spec(l, npu__lower_arg(l, "self"));
+    int64_t low[NPU_MAX_RANK] = { 0 }, high[NPU_MAX_RANK] = { 0 };
+    npu_scalar value = npu_op_scalar(&l->info, "value", npu_scalar_int(0));
+    for (uint32_t i = 0; i < npu_op_list_len(&l->info, "pad") / 2; i++) {
+        low[x.rank - 1 - i] = npu_op_int_at(&l->info, "pad", 2 * i);
+        high[x.rank - 1 - i] = npu_op_int_at(&l->info, "pad", 2 * i + 1);
+        if (low[x.rank - 1 - i] < 0 || high[x.rank - 1 - i] < 0) {
+            return npu_rewrite_no_match(l->rw, "it cuts off, which tensor.pad does not");
+        }
+    }
+    if (!npu__is_float((npu_dtype)x.dtype) && value.is_float) {
+        return npu_rewrite_no_match(l->rw, "a border of %g in %s", value.f, npu_dtype_name((npu_dtype)x.dtype));
+    }
+    return npu__lower_replace(l, npu__lower_pad(l, npu__lower_arg(l, "self"), low, high, value));
+}
+
+/* ---- reductions ---- */
+
+static npu_status npu__lower_wrong_dtypes(const npu__lower *l, uint32_t from)
+{
+    return npu_rewrite_no_match(l->rw, "%s to %s", npu_dtype_name((npu_dtype)from),
+                                npu_dtype_name((npu_dtype)l->y.dtype));
+}
+
+/* Bits of the dims that `dim` names; all where it names none. */
+static uint32_t npu__lower_axes(const npu__lower *l, uint32_t rank)
+{
+    const npu_bound_arg *arg = npu_op_arg(&l->info, "dim");
+    uint32_t count = arg && arg->form == NPU_ARG_INTS ? arg->count : arg && arg->form == NPU_ARG_INT, mask = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t axis = arg->form == NPU_ARG_INT ? arg->i : npu_op_int_at(&l->info, "dim", i);
+        mask |= rank ? 1u << (axis < 0 ? axis + rank : axis) : 0;
+    }
+    return count ? mask : (1u << rank) - 1;
+}
+
+/* x folded over the dims of mask, in `dtype`, without those dims. */
+static npu_value npu__lower_fold(const npu__lower *l, npu_value x, uint32_t mask, npu_kind real, npu_kind whole,
+                                 uint32_t dtype)
+{
+    npu_kind kind = npu_dtype_is_float((npu_dtype)dtype) ? real : whole;
+    npu_spec in = npu__lower_spec(l, x);
+    uint32_t kept[NPU_MAX_RANK] = { 0 }, rank = 0, dtypes[2];
+    int64_t dims[NPU_MAX_RANK] = { 0 };
+    npu__lower_body b;
+    npu__nest_desc n;
+    for (uint32_t i = 0; i < in.rank; i++) {
+        if (!(mask >> i & 1u)) {
+            dims[rank] = in.dims[i];
+            kept[rank++] = i;
+        }
+    }
+    dtypes[0] = in.dtype, dtypes[1] = dtype;
+    if (npu__body_open(l, &b, npu_registry_get(l->to->registry, kind)->schema->name, dtypes, 2)) {
+        npu__body_yield(&b, npu__body_op(&b, kind, b.in[1], npu__body_cast(&b, b.in[0], dtype)));
+    }
+    npu__nest_start(&n, in.rank, mask);
+    npu__nest_add(&n, x, NULL, in.rank);
+    npu__nest_add(&n, npu__lower_identity(l, real, dtype, rank, dims), kept, rank);
+    return npu__nest_emit(l, &n, b.index);
+}
+
+static npu_status npu__lower_reduce(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "self"), y;
+    npu_spec in = npu__lower_spec(l, x);
+    uint32_t mask = npu__lower_axes(l, in.rank), kind = l->info.kind;
+    bool mean = kind == NPU_ATEN_MEAN || kind == NPU_ATEN_MEAN_DIM, max = kind == NPU_ATEN_AMAX;
+    int64_t count = 1;
+    if (l->y.dtype == NPU_BOOL || (npu_op_has(&l->info, "dtype") && in.dtype != l->y.dtype)) {
+        return npu__lower_wrong_dtypes(l, in.dtype);
+    }
+    for (uint32_t i = 0; i < in.rank; i++) {
+        count *= mask >> i & 1u ? in.dims[i] : 1;
+    }
+    if (max) {
+        y = npu__lower_fold(l, x, mask, NPU_ARITH_MAXIMUMF, NPU_ARITH_MAXSI, l->y.dtype);
+    } else if (kind == NPU_ATEN_AMIN) {
+        y = npu__lower_fold(l, x, mask, NPU_ARITH_MINIMUMF, NPU_ARITH_MINSI, l->y.dtype);
+    } else {
+        y = npu__lower_fold(l, x, mask, NPU_ARITH_ADDF, NPU_ARITH_ADDI, npu__sum_type(l->y.dtype));
+        y = mean ? npu__lower_divide(l, y, count, l->y.dtype) : npu__lower_cast(l, y, l->y.dtype);
+    }
+    return npu__lower_replace(l, npu__lower_reshape(l, y, l->y.rank, l->y.dims));
+}
+
+/* y named(x) in place of x. */
+static npu_value npu__lower_function(const npu__lower *l, npu_kind kind, npu_value x)
+{
+    npu_spec spec = npu__lower_spec(l, x);
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("input", x);
+    args[1] = npu_arg_tensor("outs", npu__lower_empty(l, spec.dtype, spec.rank, spec.dims));
+    return npu__lower_emit(l, kind, args, 2);
+}
+
+/* exp(x - max) over its sum along a dim, or the logarithm of that, in the dtype of sums. */
+static npu_status npu__lower_softmax(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "self"), shifted, sum;
+    npu_spec in = npu__lower_spec(l, x);
+    uint32_t mask = npu__lower_axes(l, in.rank), sums = npu__sum_type(in.dtype), kept[NPU_MAX_RANK] = { 0 }, rank = 0;
+    bool logarithm = l->info.kind == NPU_ATEN_LOG_SOFTMAX;
+    if (in.dtype != l->y.dtype || in.rank == 0) {
+        return npu__lower_wrong_dtypes(l, in.dtype);
+    }
+    for (uint32_t i = 0; i < in.rank; i++) {
+        kept[rank] = i;
+        rank += !(mask >> i & 1u);
+    }
+    x = npu__lower_cast(l, x, sums);
+    shifted = npu__lower_fold(l, x, mask, NPU_ARITH_MAXIMUMF, NPU_ARITH_MAXSI, sums);
+    shifted = npu__lower_with(l, "sub", NPU_ARITH_SUBF, NPU_ARITH_SUBI, x, shifted, kept, sums);
+    x = npu__lower_function(l, NPU_LINALG_EXP, shifted);
+    sum = npu__lower_fold(l, x, mask, NPU_ARITH_ADDF, NPU_ARITH_ADDI, sums);
+    if (logarithm) {
+        sum = npu__lower_function(l, NPU_LINALG_LOG, sum);
+        x = npu__lower_with(l, "sub", NPU_ARITH_SUBF, NPU_ARITH_SUBI, shifted, sum, kept, in.dtype);
+    } else {
+        x = npu__lower_with(l, "div", NPU_ARITH_DIVF, NPU_ARITH_DIVSI, x, sum, kept, in.dtype);
+    }
+    return npu__lower_replace(l, x);
+}
+
+/* ---- normalisation ---- */
+
+/* 1 / sqrt(x + eps) in the dtype of sums. */
+static npu_value npu__lower_deviation(const npu__lower *l, npu_value x, double eps)
+{
+    npu_spec spec = npu__lower_spec(l, x);
+    uint32_t dtypes[2];
+    char name[48];
+    npu__lower_body b;
+    npu__nest_desc n;
+    dtypes[0] = spec.dtype, dtypes[1] = npu__sum_type(spec.dtype);
+    snprintf(name, sizeof name, "add_%.17g", eps);
+    if (npu__body_open(l, &b, name, dtypes, 2)) {
+        npu_value wide = npu__body_cast(&b, b.in[0], dtypes[1]);
+        npu__body_yield(&b, npu__body_op(&b, NPU_ARITH_ADDF, wide, npu__body_number(&b, dtypes[1], eps)));
+    }
+    npu__nest_start(&n, spec.rank, 0);
+    npu__nest_add(&n, x, NULL, spec.rank);
+    npu__nest_add(&n, npu__lower_empty(l, dtypes[1], spec.rank, spec.dims), NULL, spec.rank);
+    return npu__lower_function(l, NPU_LINALG_RSQRT, npu__nest_emit(l, &n, b.index));
+}
+
+/* ((x - mean) r) weight + bias, the parameters [dim 1]. */
+static npu_status npu__lower_batch_norm(npu__lower *l)
+{
+    static const uint32_t channel[1] = { 1 };
+    static const npu_kind kinds[4] = { NPU_ARITH_SUBF, NPU_ARITH_MULF, NPU_ARITH_MULF, NPU_ARITH_ADDF };
+    npu_value operands[5];
+    uint32_t dtypes[6], used[4], num = 1, sums = npu__sum_type(l->y.dtype);
+    char name[32] = "normalize";
+    bool affine = npu_op_int(&l->info, "affine", 1) != 0;
+    npu__lower_body b;
+    npu__nest_desc n;
+    if (npu_op_int(&l->info, "training", 0)) {
+        return npu_rewrite_no_match(l->rw, "it trains");
+    }
+    operands[0] = npu__lower_arg(l, "input");
+    operands[1] = npu__lower_arg(l, "running_mean");
+    operands[2] = npu__lower_deviation(l, npu__lower_arg(l, "running_var"), npu_op_float(&l->info, "eps", 1e-5));
+    operands[3] = affine ? npu__lower_arg(l, "weight") : npu__make_value(0);
+    operands[4] = affine ? npu__lower_arg(l, "bias") : npu__make_value(0);
+    npu__nest_start(&n, l->y.rank, 0);
+    for (uint32_t i = 0; i < 5; i++) {
+        if (operands[i].id) {
+            dtypes[n.num] = npu__lower_spec(l, operands[i]).dtype;
+            npu__nest_add(&n, operands[i], i ? channel : NULL, i ? 1 : l->y.rank);
+            used[num - 1] = i - 1;
+            num += i > 0;
+            snprintf(name + 9, sizeof name - 9, "%s%s", operands[3].id ? "_w" : "", operands[4].id ? "_b" : "");
+        }
+    }
+    dtypes[n.num] = l->y.dtype;
+    if (npu__body_open(l, &b, name, dtypes, n.num + 1)) {
+        npu_value y = npu__body_cast(&b, b.in[0], sums);
+        for (uint32_t i = 1; i < num; i++) {
+            y = npu__body_op(&b, kinds[used[i - 1]], y, npu__body_cast(&b, b.in[i], sums));
+        }
+        npu__body_yield(&b, npu__body_cast(&b, y, l->y.dtype));
+    }
+    npu__nest_add(&n, npu__lower_empty(l, l->y.dtype, l->y.rank, l->y.dims), NULL, l->y.rank);
+    return npu__lower_replace(l, npu__nest_emit(l, &n, b.index));
+}
+
+/* Mean and variance over the trailing dims, then as above with parameters of those dims. */
+static npu_status npu__lower_layer_norm(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "input"), y, r;
+    npu_value weight = npu__lower_arg(l, "weight"), bias = npu__lower_arg(l, "bias");
+    uint32_t trailing = npu_op_list_len(&l->info, "normalized_shape"), rank = l->y.rank, kept = rank - trailing;
+    uint32_t mask = ((1u << rank) - 1) & ~((1u << kept) - 1), sums = npu__sum_type(l->y.dtype);
+    uint32_t loops[NPU_MAX_RANK] = { 0 };
+    int64_t count = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        loops[i] = kept + i < rank ? kept + i : 0;
+        count *= i >= kept ? l->y.dims[i] : 1;
+    }
+    y = npu__lower_divide(l, npu__lower_fold(l, x, mask, NPU_ARITH_ADDF, NPU_ARITH_ADDI, sums), count, sums);
+    y = npu__lower_with(l, "sub", NPU_ARITH_SUBF, NPU_ARITH_SUBI, npu__lower_cast(l, x, sums), y, NULL, sums);
+    r = npu__lower_fold(l, npu__lower_function(l, NPU_LINALG_SQUARE, y), mask, NPU_ARITH_ADDF, NPU_ARITH_ADDI, sums);
+    r = npu__lower_deviation(l, npu__lower_divide(l, r, count, sums), npu_op_float(&l->info, "eps", 1e-5));
+    y = npu__lower_with(l, "mul", NPU_ARITH_MULF, NPU_ARITH_MULI, y, r, NULL, sums);
+    y = weight.id ? npu__lower_with(l, "mul", NPU_ARITH_MULF, NPU_ARITH_MULI, y, weight, loops, sums) : y;
+    y = bias.id ? npu__lower_with(l, "add", NPU_ARITH_ADDF, NPU_ARITH_ADDI, y, bias, loops, sums) : y;
+    return npu__lower_replace(l, npu__lower_cast(l, y, l->y.dtype));
+}
+
+/* ---- patterns and passes ---- */
+
+typedef npu_status (*npu__lower_fn)(npu__lower *l);
+typedef struct npu__lower_row {
+    npu_kind kind;
+    const char *name; /* of its pattern */
+    npu__lower_fn fn;
+} npu__lower_row;
+
+static const npu__lower_row npu__lower_rows[] = {
+    { NPU_ATEN_CONV1D, "lower-convolution", npu__lower_conv },
+    { NPU_ATEN_CONV1D_PADDING, "lower-convolution", npu__lower_conv },
+    { NPU_ATEN_CONV2D, "lower-convolution", npu__lower_conv },
+    { NPU_ATEN_CONV2D_PADDING, "lower-convolution", npu__lower_conv },
+    { NPU_ATEN_CONV3D, "lower-convolution", npu__lower_conv },
+    { NPU_ATEN_CONV3D_PADDING, "lower-convolution", npu__lower_conv },
+    { NPU_ATEN_CONV_TRANSPOSE1D, "lower-convolution", npu__lower_conv },
+    { NPU_ATEN_CONV_TRANSPOSE2D, "lower-convolution", npu__lower_conv },
+    { NPU_ATEN_CONV_TRANSPOSE3D, "lower-convolution", npu__lower_conv },
+    { NPU_ATEN_CONVOLUTION, "lower-convolution", npu__lower_conv },
+    { NPU_ATEN_MAX_POOL1D, "lower-pool", npu__lower_pool },
+    { NPU_ATEN_MAX_POOL2D, "lower-pool", npu__lower_pool },
+    { NPU_ATEN_MAX_POOL3D, "lower-pool", npu__lower_pool },
+    { NPU_ATEN_AVG_POOL1D, "lower-pool", npu__lower_pool },
+    { NPU_ATEN_AVG_POOL2D, "lower-pool", npu__lower_pool },
+    { NPU_ATEN_AVG_POOL3D, "lower-pool", npu__lower_pool },
+    { NPU_ATEN_ADAPTIVE_AVG_POOL1D, "lower-adaptive-pool", npu__lower_adaptive_pool },
+    { NPU_ATEN_ADAPTIVE_AVG_POOL2D, "lower-adaptive-pool", npu__lower_adaptive_pool },
+    { NPU_ATEN_ADAPTIVE_AVG_POOL3D, "lower-adaptive-pool", npu__lower_adaptive_pool },
+    { NPU_ATEN_LINEAR, "lower-linear", npu__lower_linear },
+    { NPU_ATEN_MM, "lower-matmul", npu__lower_matmul },
+    { NPU_ATEN_BMM, "lower-matmul", npu__lower_matmul },
+    { NPU_ATEN_MATMUL, "lower-matmul", npu__lower_matmul },
+    { NPU_ATEN_ADDMM, "lower-addmm", npu__lower_addmm },
+    { NPU_ATEN_FLATTEN, "lower-shape", npu__lower_shape },
+    { NPU_ATEN_VIEW, "lower-shape", npu__lower_shape },
+    { NPU_ATEN_RESHAPE, "lower-shape", npu__lower_shape },
+    { NPU_ATEN_SQUEEZE, "lower-shape", npu__lower_shape },
+    { NPU_ATEN_SQUEEZE_DIM, "lower-shape", npu__lower_shape },
+    { NPU_ATEN_SQUEEZE_DIMS, "lower-shape", npu__lower_shape },
+    { NPU_ATEN_UNSQUEEZE, "lower-shape", npu__lower_shape },
+    { NPU_ATEN_UNFLATTEN, "lower-shape", npu__lower_shape },
+    { NPU_ATEN_PERMUTE, "lower-permute", npu__lower_permute },
+    { NPU_ATEN_TRANSPOSE, "lower-permute", npu__lower_permute },
+    { NPU_ATEN_T, "lower-permute", npu__lower_permute },
+    { NPU_ATEN_EXPAND, "lower-expand", npu__lower_expand },
+    { NPU_ATEN_CONSTANT_PAD_ND, "lower-pad", npu__lower_constant_pad },
+    { NPU_ATEN_SUM, "lower-reduce", npu__lower_reduce },
+    { NPU_ATEN_SUM_DIM, "lower-reduce", npu__lower_reduce },
+    { NPU_ATEN_MEAN, "lower-reduce", npu__lower_reduce },
+    { NPU_ATEN_MEAN_DIM, "lower-reduce", npu__lower_reduce },
+    { NPU_ATEN_AMAX, "lower-reduce", npu__lower_reduce },
+    { NPU_ATEN_AMIN, "lower-reduce", npu__lower_reduce },
+    { NPU_ATEN_SOFTMAX, "lower-softmax", npu__lower_softmax },
+    { NPU_ATEN_LOG_SOFTMAX, "lower-softmax", npu__lower_softmax },
+    { NPU_ATEN_BATCH_NORM, "lower-batch-norm", npu__lower_batch_norm },
+    { NPU_ATEN_LAYER_NORM, "lower-layer-norm", npu__lower_layer_norm },
+};
+
+/* The row of an ATen kind; for any other the one of functions of elements. */
+static const npu__lower_row *npu__find_lowering(npu_kind kind)
+{
+    static const npu__lower_row map = { 0, "lower-elementwise", npu__lower_map };
+    for (size_t i = 0; i < NPU__COUNT(npu__lower_rows); i++) {
+        if (npu__lower_rows[i].kind == kind) {
+            return &npu__lower_rows[i];
+        }
+    }
+    return &map;
+}
+
+/* Sizes are known, nothing is empty, and every tensor holds numbers or bools. */
+static bool npu__lower_is_static(const npu_spec *s)
+{
+    if (s->cls != NPU_CLASS_TENSOR || !npu_spec_is_static(s) || s->quant || !npu__is_real(npu__dtype_of(s))) {
+        return false;
+    }
+    for (uint32_t i = 0; i < s->rank; i++) {
+        if (s->dims[i] == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The one function behind all patterns: what an op means in ATen says how it is lowered. */
+static npu_status npu__lower_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    npu__lower l;
+    (void)from;
+    (void)ctx;
+    if (!info) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    memset(&l, 0, sizeof l);
+    l.rw = rw;
+    l.to = rw->to;
+    l.op = op;
+    l.info = *info;
+    npu__alias_view(&l.info, l.args);
+    if (info->num_out != 1) {
+        return npu_rewrite_no_match(rw, "it has %u results", (unsigned)info->num_out);
+    }
+    for (uint32_t i = 0; i < info->num_in + 1; i++) {
+        const npu_spec *s = i < info->num_in ? info->in[i] : info->out[0];
+        if (s && !npu__lower_is_static(s)) {
+            return npu_rewrite_no_match(rw, "a size or a dtype is not one that loops take");
+        }
+    }
+    l.y = *info->out[0];
+    return npu__find_lowering(l.info.kind)->fn(&l);
+}
+
+static void npu__lower_pattern(npu_pattern *out, uint32_t capacity, uint32_t i, npu_kind root, npu_kind meaning)
+{
+    if (i < capacity) {
+        memset(&out[i], 0, sizeof out[i]);
+        out[i].name = npu__find_lowering(meaning)->name;
+        out[i].root = root;
+        out[i].rewrite = npu__lower_op;
+    }
+}
+
+NPU_IR_API uint32_t npu_lowering_patterns(npu_namespace from, npu_pattern *out, uint32_t capacity)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < NPU__COUNT(npu__aliases) && from == NPU_NS_GAWEE; i++) {
+        npu__lower_pattern(out, capacity, n++, npu__aliases[i].kind, npu__aliases[i].of);
+    }
+    for (size_t i = 0; i < NPU__COUNT(npu__lower_rows) && from == NPU_NS_ATEN; i++) {
+        npu__lower_pattern(out, capacity, n++, npu__lower_rows[i].kind, npu__lower_rows[i].kind);
+    }
+    if (from == NPU_NS_ATEN) {
+        npu__lower_pattern(out, capacity, n++, 0, 0); /* any op: it matches functions of elements */
+    }
+    return n;
+}
+
+static npu_status npu__run_lowering(npu_namespace from, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    static const npu_legality_rule rules[] = {
+        { "linalg", NPU_LEGAL, NULL, NULL }, { "arith", NPU_LEGAL, NULL, NULL }, { "tensor", NPU_LEGAL, NULL, NULL },
+        { "gawee", NPU_ILLEGAL, NULL, NULL }
+    };
+    npu_pattern patterns[NPU__COUNT(npu__aliases) + NPU__COUNT(npu__lower_rows) + 1];
+    uint32_t n = npu_lowering_patterns(from, patterns, NPU__COUNT(patterns));
+    npu_conversion_target target;
+    memset(&target, 0, sizeof target);
+    target.rules = rules;
+    target.num_rules = from == NPU_NS_GAWEE ? 4 : 3;
+    return npu_graph_convert(out, g, &target, patterns, n, NULL, NULL, diag);
+}
+
+static npu_status npu__run_gawee_to_linalg(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    (void)ctx;
+    return npu__run_lowering(NPU_NS_GAWEE, out, g, diag);
+}
+
+static npu_status npu__run_aten_to_linalg(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    (void)ctx;
+    return npu__run_lowering(NPU_NS_ATEN, out, g, diag);
+}
+
+NPU_IR_API const npu_pass *npu_conversion_pass(const char *name)
+{
+    static const char *const namespaces[] = { "linalg", "arith", "tensor", NULL };
+    static const npu_pass passes[] = {
+        { "convert-gawee-to-linalg", namespaces, npu__run_gawee_to_linalg, NULL },
+        { "convert-aten-to-linalg", namespaces, npu__run_aten_to_linalg, NULL }
+    };
+    for (size_t i = 0; i < NPU__COUNT(passes); i++) {
+        if (name && strcmp(passes[i].name, name) == 0) {
+            return &passes[i];
+        }
+    }
+    return NULL;
 }
 
 /* ---- specialisation ---- */

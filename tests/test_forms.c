@@ -200,6 +200,14 @@ static const char *const every_op[] = {
     "l_sum3 = linalg.pooling_ncdhw_sum(xg, dp3, kernel_size=[2, 2, 2])\ndr = tensor.empty(size=[2], dtype=f32)\n"
     "l_loop = linalg.generic([a], [dr], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], "
     "body=graph 4)\n",
+    "g1 = gawee.conv(x, w2, bias, strides=[2, 2], padding=[1, 1])\ng2 = gawee.relu(x)\ng3 = gawee.add(a, v3)\n"
+    "g4 = gawee.max_pool(x, kernelSize=[3, 3], ceilMode=true)\ng5 = gawee.ad_avg_pool(x, outputSize=[1, 1])\n",
+    "g6 = gawee.flatten(x)\ng7 = gawee.linear(a, wl)\ng8 = gawee.average_pool(x, kernelSize=[2, 2], countIncludePad=false)\n"
+    "g9 = gawee.global_average_pool(x)\ng10 = gawee.batch_norm(x, c, c, c, c, eps=0.001)\n",
+    "g11 = gawee.sub(a, a)\ng12 = gawee.mul(a, a)\ng13 = gawee.div(a, a)\ng14 = gawee.matmul(a, b)\n"
+    "g15 = gawee.reduce_mean(x, axes=[1])\ng16 = gawee.reduce_sum(x, keepDims=false)\n",
+    "g17 = gawee.transpose(a, perm=[1, 0])\ng18 = gawee.squeeze(g5, axes=[2, 3])\ng19 = gawee.softmax(a)\n"
+    "g20 = gawee.sqrt(a)\ng21 = gawee.tanh(a)\ng22 = gawee.erf(a)\n",
     "output y = t6\n"
 };
 

@@ -103,8 +103,10 @@ static void test_map_rejections(void)
         { "", NPU_ERR_PARSE }, { "(n, c) -> (c", NPU_ERR_PARSE }, { "(n, c) (c)", NPU_ERR_PARSE },
         { "(n, n) -> (n)", NPU_ERR_PARSE }, { "(n) -> (m)", NPU_ERR_PARSE }, { "(n) -> (n) x", NPU_ERR_PARSE },
         { "(n)[s] -> (n)", NPU_ERR_PARSE }, { "(n) -> (n * n)", NPU_ERR_PARSE }, { "(n) -> (n,)", NPU_ERR_PARSE },
-        { "(n, 2) -> (n)", NPU_ERR_PARSE }, { "(n) -> (n mod 2)", NPU_ERR_PARSE }, { "(n) -> (2147483648)", NPU_ERR_PARSE },
-        { "(n) -> (65536 * 65536 * n)", NPU_ERR_PARSE }, { "(n) -> ()extra", NPU_ERR_PARSE }, { "(,n) -> (n)", NPU_ERR_PARSE },
+        { "(n, 2) -> (n)", NPU_ERR_PARSE }, { "(n) -> (n mod 2)", NPU_ERR_PARSE }, { "(n) -> (2147483648)",
+          NPU_ERR_PARSE },
+        { "(n) -> (65536 * 65536 * n)", NPU_ERR_PARSE }, { "(n) -> ()extra", NPU_ERR_PARSE }, { "(,n) -> (n)",
+          NPU_ERR_PARSE },
         { "(a, b, c, d, e, f, g, h, i, j, k, l, m) -> (a)", NPU_ERR_RANK },
         { "(a) -> (a, a, a, a, a, a, a, a, a)", NPU_ERR_RANK },
     };
@@ -153,7 +155,8 @@ static void test_shape_rejections(void)
         { "tensor.expand_shape(x, reassociation='[[0], [1, 2], [3]]', output_shape=[2, 3, 2, 4])", NPU_ERR_SHAPE },
         { "tensor.expand_shape(x, reassociation='[[0], [1, 2, 3]]', output_shape=[2, 3, 1, 4])", NPU_ERR_RANK },
         { "tensor.expand_shape(x, reassociation='[[0], [1], [2]]', output_shape=[2, 3, 1, 4])", NPU_ERR_SHAPE },
-        { "tensor.expand_shape(x, reassociation='[[0], [1, 2], [3]]', output_shape=[2, 3, -1, 4])", NPU_ERR_ATTRIBUTE },
+        { "tensor.expand_shape(x, reassociation='[[0], [1, 2], [3]]', output_shape=[2, 3, -1, 4])",
+          NPU_ERR_ATTRIBUTE },
         { "tensor.pad(x, low=[0, 1, 2], high=[0, 0, 0])", NPU_OK },
         { "tensor.pad(x, low=[0, 1], high=[0, 0, 0])", NPU_ERR_RANK },
         { "tensor.pad(x, low=[0, 1, -1], high=[0, 0, 0])", NPU_ERR_ATTRIBUTE },
@@ -164,7 +167,8 @@ static void test_shape_rejections(void)
         { "tensor.empty(size=[1, 1, 1, 1, 1, 1, 1, 1, 1], dtype=f32)", NPU_ERR_RANK },
         { "linalg.fill(300, k)", NPU_ERR_ATTRIBUTE }, { "linalg.fill(0.5, k)", NPU_ERR_ATTRIBUTE },
         { "linalg.fill(-inf, x)", NPU_OK },
-        { "linalg.add(x, x, x)", NPU_OK }, { "linalg.add(x, x, k)", NPU_ERR_DTYPE }, { "linalg.add(x, y, x)", NPU_ERR_SHAPE },
+        { "linalg.add(x, x, x)", NPU_OK }, { "linalg.add(x, x, k)", NPU_ERR_DTYPE }, { "linalg.add(x, y, x)",
+          NPU_ERR_SHAPE },
         { "linalg.exp(k, k)", NPU_ERR_DTYPE }, { "linalg.add(b, b, b)", NPU_ERR_DTYPE },
         { "linalg.transpose(y, y, permutation=[1, 0])", NPU_ERR_SHAPE },
         { "linalg.transpose(y, y, permutation=[0])", NPU_ERR_RANK },
@@ -201,59 +205,60 @@ static void test_shape_rejections(void)
 #define BODIES \
     "graph main\nchild add scalar\n  input a : scalar f32[]\n  input b : scalar f32[]\n  input d : scalar f32[]\n" \
     "  y = arith.addf(a, b)\n  output y = y\nend\n" \
-    "child fold scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  y = arith.addf(d, a)\n  output y = y\nend\n" \
+    "child fold scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  y = arith.addf(d, a)\n" \
+    "  output y = y\nend\n" \
     "child tensors\n  input a : f32[]\n  input d : f32[]\n  y = aten.add.Tensor(d, a)\n  output y = y\nend\n" \
-    "child halves scalar\n  input a : scalar f16[]\n  input d : scalar f16[]\n  y = arith.addf(d, a)\n  output y = y\nend\n"
+    "child halves scalar\n  input a : scalar f16[]\n  input d : scalar f16[]\n  y = arith.addf(d, a)\n" \
+    "  output y = y\nend\n"
+
+#define IJ "'(i, j) -> (i, j)'"
+#define I "'(i, j) -> (i)'"
+#define PP "iterators=['parallel', 'parallel'], body=graph "
+#define PR "iterators=['parallel', 'reduction'], body=graph "
+#define RR "iterators=['reduction', 'reduction'], body=graph "
 
 static void test_generic_rules(void)
 {
     static const struct { const char *op; npu_status status; } rows[] = {
-        { "[x, b], [o], maps=['(i, j) -> (i, j)', '(i, j) -> (j)', '(i, j) -> (i, j)'], iterators=['parallel', 'parallel'], body=graph 0",
-          NPU_OK },
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], body=graph 1", NPU_OK },
+        { "[x, b], [o], maps=[" IJ ", '(i, j) -> (j)', " IJ "], " PP "0", NPU_OK },
+        { "[x], [v], maps=[" IJ ", " I "], " PR "1", NPU_OK },
         /* one map per operand, a known word per loop */
-        { "[x, b], [o], maps=['(i, j) -> (i, j)', '(i, j) -> (i, j)'], iterators=['parallel', 'parallel'], body=graph 0", NPU_ERR_ARITY },
-        { "[x], [], maps=['(i, j) -> (i, j)'], iterators=['parallel', 'parallel'], body=graph 1", NPU_ERR_ARITY },
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'window'], body=graph 1", NPU_ERR_ATTRIBUTE },
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel'], body=graph 1", NPU_ERR_RANK },
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i) -> (i)'], iterators=['parallel', 'reduction'], body=graph 1", NPU_ERR_RANK },
-        { "[x], [v], maps=['(i, j) -> (i)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], body=graph 1", NPU_ERR_RANK },
-        { "[x], [v], maps=['(i, j) -> (i, k)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], body=graph 1", NPU_ERR_PARSE },
+        { "[x, b], [o], maps=[" IJ ", " IJ "], " PP "0", NPU_ERR_ARITY },
+        { "[x], [], maps=[" IJ "], " PP "1", NPU_ERR_ARITY },
+        { "[x], [v], maps=[" IJ ", " I "], iterators=['parallel', 'window'], body=graph 1", NPU_ERR_ATTRIBUTE },
+        { "[x], [v], maps=[" IJ ", " I "], iterators=['parallel'], body=graph 1", NPU_ERR_RANK },
+        { "[x], [v], maps=[" IJ ", '(i) -> (i)'], " PR "1", NPU_ERR_RANK },
+        { "[x], [v], maps=[" I ", " I "], " PR "1", NPU_ERR_RANK },
+        { "[x], [v], maps=['(i, j) -> (i, k)', " I "], " PR "1", NPU_ERR_PARSE },
         /* loops have a length, and reach no further than the operands */
-        { "[x], [v], maps=['(i, j) -> (i, 2 * j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], body=graph 1", NPU_ERR_ATTRIBUTE },
-        { "[x, b], [o], maps=['(i, j) -> (i, j)', '(i, j) -> (i)', '(i, j) -> (i, j)'], iterators=['parallel', 'parallel'], body=graph 0",
-          NPU_ERR_SHAPE },
-        { "[x, b], [o], maps=['(i, j) -> (i, j)', '(i, j) -> (j + 1)', '(i, j) -> (i, j)'], iterators=['parallel', 'parallel'], body=graph 0",
-          NPU_ERR_RANGE },
-        { "[x, b], [o], maps=['(i, j) -> (i, j)', '(i, j) -> (1 - j)', '(i, j) -> (i, j)'], iterators=['parallel', 'parallel'], body=graph 0",
-          NPU_ERR_RANGE },
-        { "[x, b], [o], maps=['(i, j) -> (i, j)', '(i, j) -> (2 - j)', '(i, j) -> (i, j)'], iterators=['parallel', 'parallel'], body=graph 0",
-          NPU_OK },
-        { "[x, b], [o], maps=['(i, j) -> (i, j)', '(i, j) -> (3)', '(i, j) -> (i, j)'], iterators=['parallel', 'parallel'], body=graph 0",
-          NPU_ERR_RANGE },
-        { "[x, b], [o], maps=['(i, j) -> (i, j)', '(i, j) -> (0)', '(i, j) -> (i, j)'], iterators=['parallel', 'parallel'], body=graph 0",
-          NPU_OK },
+        { "[x], [v], maps=['(i, j) -> (i, 2 * j)', " I "], " PR "1", NPU_ERR_ATTRIBUTE },
+        { "[x, b], [o], maps=[" IJ ", " I ", " IJ "], " PP "0", NPU_ERR_SHAPE },
+        { "[x, b], [o], maps=[" IJ ", '(i, j) -> (j + 1)', " IJ "], " PP "0", NPU_ERR_RANGE },
+        { "[x, b], [o], maps=[" IJ ", '(i, j) -> (1 - j)', " IJ "], " PP "0", NPU_ERR_RANGE },
+        { "[x, b], [o], maps=[" IJ ", '(i, j) -> (2 - j)', " IJ "], " PP "0", NPU_OK },
+        { "[x, b], [o], maps=[" IJ ", '(i, j) -> (3)', " IJ "], " PP "0", NPU_ERR_RANGE },
+        { "[x, b], [o], maps=[" IJ ", '(i, j) -> (0)', " IJ "], " PP "0", NPU_OK },
         /* a destination's element belongs to one parallel iteration */
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['reduction', 'parallel'], body=graph 1", NPU_ERR_ATTRIBUTE },
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'parallel'], body=graph 1", NPU_ERR_ATTRIBUTE },
-        { "[x, b], [s], maps=['(i, j) -> (j, i)', '(i, j) -> (i)', '(i, j) -> (i, i)'], iterators=['parallel', 'reduction'], body=graph 0",
-          NPU_ERR_ATTRIBUTE },
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (2 - i)'], iterators=['parallel', 'reduction'], body=graph 1", NPU_ERR_RANGE },
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (1 - i)'], iterators=['parallel', 'reduction'], body=graph 1", NPU_ERR_ATTRIBUTE },
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (0)'], iterators=['reduction', 'reduction'], body=graph 1", NPU_ERR_ATTRIBUTE },
-        { "[x], [one], maps=['(i, j) -> (i, j)', '(i, j) -> (0)'], iterators=['reduction', 'reduction'], body=graph 1", NPU_OK },
+        { "[x], [v], maps=[" IJ ", " I "], iterators=['reduction', 'parallel'], body=graph 1", NPU_ERR_ATTRIBUTE },
+        { "[x], [v], maps=[" IJ ", " I "], " PP "1", NPU_ERR_ATTRIBUTE },
+        { "[x, b], [s], maps=['(i, j) -> (j, i)', " I ", '(i, j) -> (i, i)'], " PR "0", NPU_ERR_ATTRIBUTE },
+        { "[x], [v], maps=[" IJ ", '(i, j) -> (2 - i)'], " PR "1", NPU_ERR_RANGE },
+        { "[x], [v], maps=[" IJ ", '(i, j) -> (1 - i)'], " PR "1", NPU_ERR_ATTRIBUTE },
+        { "[x], [v], maps=[" IJ ", '(i, j) -> (0)'], " RR "1", NPU_ERR_ATTRIBUTE },
+        { "[x], [one], maps=[" IJ ", '(i, j) -> (0)'], " RR "1", NPU_OK },
         /* the body fits */
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], body=graph 0", NPU_ERR_ARITY },
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], body=graph 2", NPU_ERR_GRAPH },
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], body=graph 3", NPU_ERR_DTYPE },
-        { "[x], [v], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], body=graph 9", NPU_ERR_INVALID_ARGUMENT },
+        { "[x], [v], maps=[" IJ ", " I "], " PR "0", NPU_ERR_ARITY },
+        { "[x], [v], maps=[" IJ ", " I "], " PR "2", NPU_ERR_GRAPH },
+        { "[x], [v], maps=[" IJ ", " I "], " PR "3", NPU_ERR_DTYPE },
+        { "[x], [v], maps=[" IJ ", " I "], " PR "9", NPU_ERR_INVALID_ARGUMENT },
     };
     NPU_ITEM("S4.41");
     NPU_ITEM("S4.36");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[1200];
         npu_status status;
-        snprintf(text, sizeof text, BODIES "input x : f32[2,3]\ninput b : f32[3]\ninput o : f32[2,3]\ninput v : f32[2]\n"
+        snprintf(text, sizeof text, BODIES "input x : f32[2,3]\ninput b : f32[3]\ninput o : f32[2,3]\n"
+            "input v : f32[2]\n"
                  "input s : f32[3,3]\ninput one : f32[1]\nr = linalg.generic(%s)\noutput r = r\n", rows[i].op);
         status = parse_status(text);
         NPU_CHECK_STATUS(status, rows[i].status);
@@ -333,9 +338,11 @@ static double nest_element(const nest *t, const double *x, const double *w, cons
 }
 
 static const nest nests[] = {
-    { "linalg.conv_2d_nchw_fchw(x, w, d, strides=[2, 1], dilations=[1, 2])", { 2, 1, 3, 1, 9, 8 }, { 1, 4, 3, 1, 3, 2 },
+    { "linalg.conv_2d_nchw_fchw(x, w, d, strides=[2, 1], dilations=[1, 2])", { 2, 1, 3, 1, 9, 8 }, { 1, 4, 3, 1, 3,
+      2 },
       { 2, 1, 4, 1, 4, 6 }, { 1, 2, 1 }, { 1, 1, 2 }, false },
-    { "linalg.conv_2d_nchw_fchw(x, w, d)", { 2, 1, 3, 1, 5, 4 }, { 1, 4, 3, 1, 1, 1 }, { 2, 1, 4, 1, 5, 4 }, { 1, 1, 1 },
+    { "linalg.conv_2d_nchw_fchw(x, w, d)", { 2, 1, 3, 1, 5, 4 }, { 1, 4, 3, 1, 1, 1 }, { 2, 1, 4, 1, 5, 4 }, { 1, 1,
+      1 },
       { 1, 1, 1 }, false },
     { "linalg.conv_2d_nchw_fchw(x, w, d)", { 1, 1, 8, 1, 14, 14 }, { 1, 24, 8, 1, 3, 3 }, { 1, 1, 24, 1, 12, 12 },
       { 1, 1, 1 }, { 1, 1, 1 }, false },
@@ -343,15 +350,18 @@ static const nest nests[] = {
       { 1, 1, 3 }, { 1, 1, 1 }, false },
     { "linalg.conv_3d_ncdhw_fcdhw(x, w, d, dilations=[2, 1, 1])", { 1, 1, 2, 5, 4, 6 }, { 1, 3, 2, 2, 3, 2 },
       { 1, 1, 3, 3, 2, 5 }, { 1, 1, 1 }, { 2, 1, 1 }, false },
-    { "linalg.conv_2d_ngchw_gfchw(x, w, d, strides=2)", { 2, 3, 2, 1, 7, 6 }, { 3, 2, 2, 1, 3, 2 }, { 2, 3, 2, 1, 3, 3 },
+    { "linalg.conv_2d_ngchw_gfchw(x, w, d, strides=2)", { 2, 3, 2, 1, 7, 6 }, { 3, 2, 2, 1, 3, 2 }, { 2, 3, 2, 1, 3,
+      3 },
       { 1, 2, 2 }, { 1, 1, 1 }, false },
-    { "linalg.conv_2d_ngchw_gfchw(x, w, d)", { 1, 6, 1, 1, 7, 9 }, { 6, 1, 1, 1, 3, 3 }, { 1, 6, 1, 1, 5, 7 }, { 1, 1, 1 },
+    { "linalg.conv_2d_ngchw_gfchw(x, w, d)", { 1, 6, 1, 1, 7, 9 }, { 6, 1, 1, 1, 3, 3 }, { 1, 6, 1, 1, 5, 7 }, { 1,
+      1, 1 },
       { 1, 1, 1 }, false },
     { "linalg.pooling_nchw_max(x, d, kernel_size=[3, 2], strides=[2, 1], dilations=[1, 3])", { 2, 1, 3, 1, 7, 9 },
       { 0, 0, 0, 1, 3, 2 }, { 2, 1, 3, 1, 3, 6 }, { 1, 2, 1 }, { 1, 1, 3 }, true },
     { "linalg.pooling_nchw_sum(x, d, kernel_size=[2, 2], strides=2)", { 1, 1, 4, 1, 6, 4 }, { 0, 0, 0, 1, 2, 2 },
       { 1, 1, 4, 1, 3, 2 }, { 1, 2, 2 }, { 1, 1, 1 }, false },
-    { "linalg.pooling_ncw_max(x, d, kernel_size=[3])", { 1, 1, 4, 1, 1, 8 }, { 0, 0, 0, 1, 1, 3 }, { 1, 1, 4, 1, 1, 6 },
+    { "linalg.pooling_ncw_max(x, d, kernel_size=[3])", { 1, 1, 4, 1, 1, 8 }, { 0, 0, 0, 1, 1, 3 }, { 1, 1, 4, 1, 1,
+      6 },
       { 1, 1, 1 }, { 1, 1, 1 }, true },
     { "linalg.pooling_ncw_sum(x, d, kernel_size=[2], strides=2)", { 1, 1, 4, 1, 1, 8 }, { 0, 0, 0, 1, 1, 2 },
       { 1, 1, 4, 1, 1, 4 }, { 1, 1, 2 }, { 1, 1, 1 }, false },
@@ -359,7 +369,8 @@ static const nest nests[] = {
       { 1, 1, 2, 3, 2, 3 }, { 1, 1, 1 }, { 1, 1, 1 }, true },
     { "linalg.pooling_ncdhw_sum(x, d, kernel_size=[2, 1, 3], strides=[2, 1, 1])", { 1, 1, 2, 4, 3, 5 },
       { 0, 0, 0, 2, 1, 3 }, { 1, 1, 2, 2, 3, 3 }, { 2, 1, 1 }, { 1, 1, 1 }, false },
-    { "linalg.matmul(x, w, d)", { 1, 1, 7, 1, 1, 6 }, { 1, 9, 1, 1, 1, 6 }, { 1, 1, 9, 1, 1, 7 }, { 1, 1, 1 }, { 1, 1, 1 }, false },
+    { "linalg.matmul(x, w, d)", { 1, 1, 7, 1, 1, 6 }, { 1, 9, 1, 1, 1, 6 }, { 1, 1, 9, 1, 1, 7 }, { 1, 1, 1 }, { 1,
+      1, 1 }, false },
 };
 
 /* Dims of an operand as its op writes them: without what the named op has not. */
@@ -380,7 +391,8 @@ static uint32_t nest_dims(const nest *t, const int64_t *six, bool is_filter, int
     return rank;
 }
 
-static size_t nest_input(const nest *t, npu_text *text, npu_dtype dtype, const char *name, const int64_t *six, bool is_filter,
+static size_t nest_input(const nest *t, npu_text *text, npu_dtype dtype, const char *name, const int64_t *six,
+    bool is_filter,
                          double *values, void *data)
 {
     int64_t dims[6];
@@ -448,15 +460,23 @@ static void test_named_loops(void)
 static void test_matrix_loops(void)
 {
     static const struct { const char *text; int batch, m, n, k; bool transposed; } rows[] = {
-        { "input a : %s[7,6]\ninput b : %s[6,9]\ninput d : %s[7,9]\ny = linalg.matmul(a, b, d)\n", 1, 7, 9, 6, false },
-        { "input a : %s[1,60]\ninput b : %s[60,9]\ninput d : %s[1,9]\ny = linalg.matmul(a, b, d)\n", 1, 1, 9, 60, false },
-        { "input a : %s[40,33]\ninput b : %s[33,50]\ninput d : %s[40,50]\ny = linalg.matmul(a, b, d)\n", 1, 40, 50, 33, false },
-        { "input a : %s[7,6]\ninput b : %s[9,6]\ninput d : %s[7,9]\ny = linalg.matmul_transpose_b(a, b, d)\n", 1, 7, 9, 6, true },
-        { "input a : %s[3,7,6]\ninput b : %s[3,6,9]\ninput d : %s[3,7,9]\ny = linalg.batch_matmul(a, b, d)\n", 3, 7, 9, 6, false },
-        { "child mac scalar\n  input a : scalar %s[]\n  input b : scalar %s[]\n  input d : scalar %s[]\n  p = aten.mul.Tensor(a, b)\n"
-          "  y = aten.add.Tensor(d, p)\n  output y = y\nend\ninput a : %s[3,7,6]\ninput b : %s[3,6,9]\ninput d : %s[3,7,9]\n"
+        { "input a : %s[7,6]\ninput b : %s[6,9]\ninput d : %s[7,9]\ny = linalg.matmul(a, b, d)\n", 1, 7, 9, 6,
+          false },
+        { "input a : %s[1,60]\ninput b : %s[60,9]\ninput d : %s[1,9]\ny = linalg.matmul(a, b, d)\n", 1, 1, 9, 60,
+          false },
+        { "input a : %s[40,33]\ninput b : %s[33,50]\ninput d : %s[40,50]\ny = linalg.matmul(a, b, d)\n", 1, 40, 50,
+          33, false },
+        { "input a : %s[7,6]\ninput b : %s[9,6]\ninput d : %s[7,9]\ny = linalg.matmul_transpose_b(a, b, d)\n", 1, 7,
+          9, 6, true },
+        { "input a : %s[3,7,6]\ninput b : %s[3,6,9]\ninput d : %s[3,7,9]\ny = linalg.batch_matmul(a, b, d)\n", 3, 7,
+          9, 6, false },
+        { "child mac scalar\n  input a : scalar %s[]\n  input b : scalar %s[]\n  input d : scalar %s[]\n"
+            "  p = aten.mul.Tensor(a, b)\n"
+          "  y = aten.add.Tensor(d, p)\n  output y = y\nend\ninput a : %s[3,7,6]\ninput b : %s[3,6,9]\n"
+          "input d : %s[3,7,9]\n"
           "y = linalg.generic([a, b], [d], maps=['(b, m, n, k) -> (b, m, k)', '(b, m, n, k) -> (b, k, n)', "
-          "'(b, m, n, k) -> (b, m, n)'], iterators=['parallel', 'parallel', 'parallel', 'reduction'], body=graph 0)\n", 3, 7, 9, 6, false },
+          "'(b, m, n, k) -> (b, m, n)'], iterators=['parallel', 'parallel', 'parallel', "
+          "'reduction'], body=graph 0)\n", 3, 7, 9, 6, false },
     };
     static const npu_dtype dtypes[] = { NPU_F32, NPU_F16, NPU_F64, NPU_I32, NPU_I8 };
     static double buffers[4][MAX_ELEMENTS];
@@ -484,7 +504,8 @@ static void test_matrix_loops(void)
                     sum += number((size_t)((b * m + row) * kk + k), 0) *
                            number((size_t)(rows[r].transposed ? col * kk + k : (b * kk + k) * n + col), 1);
                 }
-                NPU_CHECK_NEAR(get(dtypes[t], buffers[3], (size_t)i), dtypes[t] == NPU_I8 ? (double)(int8_t)(int)sum : sum, 0);
+                NPU_CHECK_NEAR(get(dtypes[t], buffers[3], (size_t)i),
+                    dtypes[t] == NPU_I8 ? (double)(int8_t)(int)sum : sum, 0);
             }
             npu_graph_destroy(g);
         }
@@ -495,8 +516,10 @@ static void test_matrix_loops(void)
 static void test_body_order(void)
 {
     npu_graph *g = parse(
-        "graph main\nchild order scalar\n  input a : scalar f32[]\n  input b : scalar f32[]\n  input d : scalar f32[]\n"
-        "  const half : scalar f32[] {0.5}\n  s = arith.subf(a, b)\n  m = arith.mulf(d, half)\n  y = arith.divf(s, m)\n"
+        "graph main\nchild order scalar\n  input a : scalar f32[]\n  input b : scalar f32[]\n"
+        "  input d : scalar f32[]\n"
+        "  const half : scalar f32[] {0.5}\n  s = arith.subf(a, b)\n  m = arith.mulf(d, half)\n"
+        "  y = arith.divf(s, m)\n"
         "  output y = y\nend\ninput a : f32[2,3]\ninput b : f32[3]\ninput d : f32[2,3]\n"
         "y = linalg.generic([a, b], [d], maps=['(i, j) -> (i, j)', '(i, j) -> (j)', '(i, j) -> (i, j)'], "
         "iterators=['parallel', 'parallel'], body=graph 0)\noutput y = y\n");
@@ -518,32 +541,45 @@ static void test_body_order(void)
 static void test_odd_nests(void)
 {
     static const struct { const char *text; double expected[6]; } rows[] = {
-        { "child c scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  output y = a\nend\ninput x : f32[2,3]\ninput d : f32[3,2]\n"
-          "y = linalg.generic([x], [d], maps=['(i, j) -> (j, i)', '(i, j) -> (i, j)'], iterators=['parallel', 'parallel'], body=graph 0)\n",
+        { "child c scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  output y = a\nend\n"
+            "input x : f32[2,3]\ninput d : f32[3,2]\n"
+          "y = linalg.generic([x], [d], maps=['(i, j) -> (j, i)', '(i, j) -> (i, j)'], "
+          "iterators=['parallel', 'parallel'], body=graph 0)\n",
           { 1, 4, 2, 5, 3, 6 } },
-        { "child c scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  const k : scalar f32[] {7}\n  output y = k\nend\n"
+        { "child c scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  const k : scalar f32[] {7}\n"
+            "  output y = k\nend\n"
           "input x : f32[2,3]\ninput d : f32[6]\ny = linalg.generic([x], [d], maps=['(i) -> (0, 1)', '(i) -> (i)'], "
           "iterators=['parallel'], body=graph 0)\n", { 7, 7, 7, 7, 7, 7 } },
-        { "child c scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  output y = d\nend\ninput x : f32[2,3]\ninput d : f32[6]\n"
-          "y = linalg.generic([x], [d], maps=['(i) -> (0, 1)', '(i) -> (i)'], iterators=['parallel'], body=graph 0)\n",
+        { "child c scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  output y = d\nend\n"
+            "input x : f32[2,3]\ninput d : f32[6]\n"
+          "y = linalg.generic([x], [d], maps=['(i) -> (0, 1)', '(i) -> (i)'], iterators=['parallel'], "
+          "body=graph 0)\n",
           { 10, 20, 30, 40, 50, 60 } },
-        { "child c scalar\n  input a : scalar f32[]\n  input b : scalar f32[]\n  input d : scalar f32[]\n  y = arith.addf(a, b)\n  output y = y\nend\n"
+        { "child c scalar\n  input a : scalar f32[]\n  input b : scalar f32[]\n  input d : scalar f32[]\n"
+            "  y = arith.addf(a, b)\n  output y = y\nend\n"
           "input x : f32[2,3]\ninput d : f32[6]\nz = tensor.collapse_shape(x, reassociation='[[0, 1]]')\n"
-          "y = linalg.generic([z, x], [d], maps=['(i) -> (5 - i)', '(i) -> (1, 2)', '(i) -> (i)'], iterators=['parallel'], body=graph 0)\n",
+          "y = linalg.generic([z, x], [d], maps=['(i) -> (5 - i)', '(i) -> (1, 2)', "
+          "'(i) -> (i)'], iterators=['parallel'], body=graph 0)\n",
           { 12, 11, 10, 9, 8, 7 } },
-        { "child c scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  y = arith.subf(a, d)\n  output y = y\nend\ninput x : f32[2,3]\n"
+        { "child c scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  y = arith.subf(a, d)\n"
+            "  output y = y\nend\ninput x : f32[2,3]\n"
           "input d : f32[1,6,1]\nz = tensor.expand_shape(x, reassociation='[[0], [1, 2]]', output_shape=[2, 1, 3])\n"
           "y = linalg.generic([z], [d], maps=['(i, k, j) -> (i, 0, j)', '(i, k, j) -> (0, k, 0)'], "
           "iterators=['reduction', 'parallel', 'reduction'], body=graph 0)\n",
           /* 6 - (5 - (4 - (3 - (2 - (1 - d))))) */ { 13, 23, 33, 43, 53, 63 } },
-        { "child c scalar\n  input a : scalar f32[]\n  input w : scalar f32[]\n  input d : scalar f32[]\n  y = arith.addf(a, d)\n  output y = y\nend\n"
-          "input x : f32[2,3]\ninput d : f32[6]\nz = tensor.collapse_shape(x, reassociation='[[0, 1]]')\nw = tensor.empty(size=[3], dtype=f32)\n"
-          "p = tensor.pad(z, low=[1], high=[1], value=100)\nr = linalg.generic([p, w], [d], maps=['(i, k) -> (i + k)', '(i, k) -> (k)', '(i, k) -> (i)'], "
+        { "child c scalar\n  input a : scalar f32[]\n  input w : scalar f32[]\n  input d : scalar f32[]\n"
+            "  y = arith.addf(a, d)\n  output y = y\nend\n"
+          "input x : f32[2,3]\ninput d : f32[6]\nz = tensor.collapse_shape(x, reassociation='[[0, 1]]')\n"
+          "w = tensor.empty(size=[3], dtype=f32)\n"
+          "p = tensor.pad(z, low=[1], high=[1], value=100)\n"
+          "r = linalg.generic([p, w], [d], maps=['(i, k) -> (i + k)', '(i, k) -> (k)', '(i, k) -> (i)'], "
           "iterators=['parallel', 'reduction'], body=graph 0)\ny = tensor.collapse_shape(r, reassociation='[[0]]')\n",
           { 113, 26, 39, 52, 65, 171 } },
-        { "child c scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  y = arith.addf(a, d)\n  output y = y\nend\ninput x : f32[2,3]\n"
+        { "child c scalar\n  input a : scalar f32[]\n  input d : scalar f32[]\n  y = arith.addf(a, d)\n"
+            "  output y = y\nend\ninput x : f32[2,3]\n"
           "input d : f32[6]\nz = tensor.empty(size=[6, 0], dtype=f32)\n"
-          "y = linalg.generic([z], [d], maps=['(i, k) -> (i, k)', '(i, k) -> (i)'], iterators=['parallel', 'reduction'], body=graph 0)\n",
+          "y = linalg.generic([z], [d], maps=['(i, k) -> (i, k)', '(i, k) -> (i)'], "
+          "iterators=['parallel', 'reduction'], body=graph 0)\n",
           { 10, 20, 30, 40, 50, 60 } },
     };
     static const float x[6] = { 1, 2, 3, 4, 5, 6 }, d[6] = { 10, 20, 30, 40, 50, 60 };
@@ -566,8 +602,10 @@ static void test_odd_nests(void)
 static void test_two_results(void)
 {
     npu_graph *g = parse(
-        "graph main\nchild both scalar\n  input a : scalar f32[]\n  input s : scalar f32[]\n  input m : scalar f32[]\n"
-        "  t = arith.addf(s, a)\n  u = arith.maximumf(m, a)\n  v = arith.addf(u, s)\n  output s2 = t\n  output m2 = v\nend\n"
+        "graph main\nchild both scalar\n  input a : scalar f32[]\n  input s : scalar f32[]\n"
+        "  input m : scalar f32[]\n"
+        "  t = arith.addf(s, a)\n  u = arith.maximumf(m, a)\n  v = arith.addf(u, s)\n  output s2 = t\n"
+        "  output m2 = v\nend\n"
         "input x : f32[3,2]\ninput s : f32[3]\ninput m : f32[3]\n"
         "p, q = linalg.generic([x], [s, m], maps=['(i, j) -> (i, j)', '(i, j) -> (i)', '(i, j) -> (i)'], "
         "iterators=['parallel', 'reduction'], body=graph 0)\ny = aten.sub.Tensor(p, q, alpha=100)\noutput y = y\n");
@@ -593,9 +631,12 @@ static void test_long_strips(void)
     static uint16_t x[ROWS * COLS], b[ROWS], y[ROWS * COLS];
     const void *in[2] = { x, b };
     npu_graph *g = parse(
-        "graph main\nchild c scalar\n  input a : scalar f16[]\n  input b : scalar f16[]\n  input d : scalar f16[]\n  s = arith.mulf(a, b)\n"
-        "  y = arith.addf(s, a)\n  output y = y\nend\ninput x : f16[3,50,100]\ninput b : f16[3]\nd = tensor.empty(size=[3, 50, 100], dtype=f16)\n"
-        "y = linalg.generic([x, b], [d], maps=['(n, i, j) -> (n, i, j)', '(n, i, j) -> (n)', '(n, i, j) -> (n, i, j)'], "
+        "graph main\nchild c scalar\n  input a : scalar f16[]\n  input b : scalar f16[]\n"
+        "  input d : scalar f16[]\n  s = arith.mulf(a, b)\n"
+        "  y = arith.addf(s, a)\n  output y = y\nend\ninput x : f16[3,50,100]\ninput b : f16[3]\n"
+        "d = tensor.empty(size=[3, 50, 100], dtype=f16)\n"
+        "y = linalg.generic([x, b], [d], maps=['(n, i, j) -> (n, i, j)', '(n, i, j) "
+        "-> (n)', '(n, i, j) -> (n, i, j)'], "
         "iterators=['parallel', 'parallel', 'parallel'], body=graph 0)\noutput y = y\n");
     for (int i = 0; i < ROWS * COLS; i++) {
         x[i] = npu_f32_to_f16((float)(i % 77) * 0.013f - 0.4f);
@@ -613,8 +654,10 @@ static void test_register_ops(void)
 {
     static const struct { const char *op; int32_t a, b, y; } rows[] = {
         { "divsi", -7, 2, -3 }, { "floordivsi", -7, 2, -4 }, { "ceildivsi", -7, 2, -3 }, { "ceildivsi", 7, 2, 4 },
-        { "ceildivsi", -7, -2, 4 }, { "ceildivsi", 6, 3, 2 }, { "remsi", -7, 2, -1 }, { "maxsi", -7, 2, 2 }, { "minsi", -7, 2, -7 },
-        { "andi", 12, 10, 8 }, { "ori", 12, 10, 14 }, { "xori", 12, 10, 6 }, { "shli", 3, 2, 12 }, { "shrsi", -8, 1, -4 },
+        { "ceildivsi", -7, -2, 4 }, { "ceildivsi", 6, 3, 2 }, { "remsi", -7, 2, -1 }, { "maxsi", -7, 2, 2 },
+          { "minsi", -7, 2, -7 },
+        { "andi", 12, 10, 8 }, { "ori", 12, 10, 14 }, { "xori", 12, 10, 6 }, { "shli", 3, 2, 12 }, { "shrsi", -8, 1,
+          -4 },
         { "addi", INT32_MAX, 1, INT32_MIN }, { "subi", 3, 5, -2 }, { "muli", 65536, 65536, 0 }
     };
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
@@ -623,9 +666,11 @@ static void test_register_ops(void)
         int32_t y = 99;
         npu_graph *g;
         snprintf(text, sizeof text,
-                 "graph main\nchild c scalar\n  input a : scalar i32[]\n  input b : scalar i32[]\n  input d : scalar i32[]\n  y = arith.%s(a, b)\n"
+                 "graph main\nchild c scalar\n  input a : scalar i32[]\n  input b : scalar i32[]\n"
+                 "  input d : scalar i32[]\n  y = arith.%s(a, b)\n"
                  "  output y = y\nend\ninput a : i32[]\ninput b : i32[]\nd = tensor.empty(size=[], dtype=i32)\n"
-                 "y = linalg.generic([a, b], [d], maps=['() -> ()', '() -> ()', '() -> ()'], iterators=[], body=graph 0)\noutput y = y\n",
+                 "y = linalg.generic([a, b], [d], maps=['() -> ()', '() -> ()', '() "
+                 "-> ()'], iterators=[], body=graph 0)\noutput y = y\n",
                  rows[r].op);
         g = parse(text);
         run(g, in, &y, sizeof y);
@@ -648,10 +693,13 @@ static void test_compare_and_select(void)
         float y[4];
         npu_graph *g;
         snprintf(text, sizeof text,
-                 "graph main\nchild c scalar\n  input a : scalar f32[]\n  input b : scalar f32[]\n  input d : scalar f32[]\n"
-                 "  const one : scalar f32[] {1}\n  const zero : scalar f32[] {0}\n  c = arith.%s\n  y = arith.select(c, one, zero)\n"
+                 "graph main\nchild c scalar\n  input a : scalar f32[]\n  input b : scalar f32[]\n"
+                 "  input d : scalar f32[]\n"
+                 "  const one : scalar f32[] {1}\n  const zero : scalar f32[] {0}\n  c = arith.%s\n"
+                 "  y = arith.select(c, one, zero)\n"
                  "  output y = y\nend\ninput a : f32[4]\ninput b : f32[4]\nd = tensor.empty(size=[4], dtype=f32)\n"
-                 "y = linalg.generic([a, b], [d], maps=['(i) -> (i)', '(i) -> (i)', '(i) -> (i)'], iterators=['parallel'], body=graph 0)\n"
+                 "y = linalg.generic([a, b], [d], maps=['(i) -> (i)', '(i) -> (i)', "
+                 "'(i) -> (i)'], iterators=['parallel'], body=graph 0)\n"
                  "output y = y\n", rows[r].op);
         g = parse(text);
         run(g, in, y, sizeof y);
@@ -666,22 +714,29 @@ static void test_compare_and_select(void)
 static void test_register_rejections(void)
 {
     static const struct { const char *op; npu_status status; } rows[] = {
-        { "addf(f, f)", NPU_OK }, { "addf(k, k)", NPU_ERR_DTYPE }, { "addf(f, h)", NPU_ERR_DTYPE }, { "addi(f, f)", NPU_ERR_DTYPE },
+        { "addf(f, f)", NPU_OK }, { "addf(k, k)", NPU_ERR_DTYPE }, { "addf(f, h)", NPU_ERR_DTYPE }, { "addi(f, f)",
+          NPU_ERR_DTYPE },
         { "andi(t, t)", NPU_OK }, { "andi(f, f)", NPU_ERR_DTYPE }, { "maxsi(t, t)", NPU_ERR_DTYPE },
         { "cmpf(f, f, predicate='lt')", NPU_ERR_ATTRIBUTE }, { "cmpi(k, k, predicate='slt')", NPU_OK },
-        { "cmpi(f, f, predicate='slt')", NPU_ERR_DTYPE }, { "select(t, f, f)", NPU_OK }, { "select(f, f, f)", NPU_ERR_DTYPE },
-        { "select(t, f, h)", NPU_ERR_DTYPE }, { "extf(h, dtype=f32)", NPU_OK }, { "extf(f, dtype=f16)", NPU_ERR_DTYPE },
-        { "truncf(f, dtype=f16)", NPU_OK }, { "truncf(h, dtype=f32)", NPU_ERR_DTYPE }, { "extsi(k, dtype=i64)", NPU_OK },
+        { "cmpi(f, f, predicate='slt')", NPU_ERR_DTYPE }, { "select(t, f, f)", NPU_OK }, { "select(f, f, f)",
+          NPU_ERR_DTYPE },
+        { "select(t, f, h)", NPU_ERR_DTYPE }, { "extf(h, dtype=f32)", NPU_OK }, { "extf(f, dtype=f16)",
+          NPU_ERR_DTYPE },
+        { "truncf(f, dtype=f16)", NPU_OK }, { "truncf(h, dtype=f32)", NPU_ERR_DTYPE }, { "extsi(k, dtype=i64)",
+          NPU_OK },
         { "extsi(u, dtype=i64)", NPU_ERR_DTYPE }, { "extui(t, dtype=i32)", NPU_OK }, { "extui(t, dtype=u8)", NPU_OK },
-        { "trunci(k, dtype=i64)", NPU_ERR_DTYPE }, { "sitofp(k, dtype=i64)", NPU_ERR_DTYPE }, { "fptosi(f, dtype=u8)", NPU_ERR_DTYPE },
+        { "trunci(k, dtype=i64)", NPU_ERR_DTYPE }, { "sitofp(k, dtype=i64)", NPU_ERR_DTYPE }, { "fptosi(f, "
+            "dtype=u8)", NPU_ERR_DTYPE },
         { "uitofp(k, dtype=f32)", NPU_ERR_DTYPE }, { "fptoui(f, dtype=u8)", NPU_OK }
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[512];
         npu_status status;
         snprintf(text, sizeof text,
-                 "graph main\nchild c scalar\n  input f : scalar f32[]\n  input h : scalar f16[]\n  input k : scalar i32[]\n"
-                 "  input u : scalar u8[]\n  input t : scalar bool[]\n  r = arith.%s\n  output r = r\nend\n", rows[i].op);
+                 "graph main\nchild c scalar\n  input f : scalar f32[]\n  input h : scalar f16[]\n"
+                 "  input k : scalar i32[]\n"
+                 "  input u : scalar u8[]\n  input t : scalar bool[]\n  r = arith.%s\n  output r = r\nend\n",
+                 rows[i].op);
         status = parse_status(text);
         NPU_CHECK_STATUS(status, rows[i].status);
         if (status != rows[i].status) {
@@ -695,9 +750,12 @@ static void test_register_rejections(void)
 static void test_identity_table(void)
 {
     static const struct { npu_kind kind; npu_dtype dtype; double value; } rows[] = {
-        { NPU_ARITH_ADDF, NPU_F32, 0 }, { NPU_LINALG_CONV_2D_NCHW_FCHW, NPU_F16, 0 }, { NPU_LINALG_POOLING_NCHW_SUM, NPU_I32, 0 },
-        { NPU_ARITH_MULF, NPU_F32, 1 }, { NPU_ARITH_MULI, NPU_I8, 1 }, { NPU_LINALG_POOLING_NCHW_MAX, NPU_F32, -INFINITY },
-        { NPU_ARITH_MAXIMUMF, NPU_F16, -INFINITY }, { NPU_ARITH_MAXIMUMF, NPU_BF16, -INFINITY }, { NPU_ARITH_MAXSI, NPU_I8, -128 },
+        { NPU_ARITH_ADDF, NPU_F32, 0 }, { NPU_LINALG_CONV_2D_NCHW_FCHW, NPU_F16, 0 }, { NPU_LINALG_POOLING_NCHW_SUM,
+        NPU_I32, 0 },
+        { NPU_ARITH_MULF, NPU_F32, 1 }, { NPU_ARITH_MULI, NPU_I8, 1 }, { NPU_LINALG_POOLING_NCHW_MAX, NPU_F32,
+        -INFINITY },
+        { NPU_ARITH_MAXIMUMF, NPU_F16, -INFINITY }, { NPU_ARITH_MAXIMUMF, NPU_BF16, -INFINITY }, { NPU_ARITH_MAXSI,
+        NPU_I8, -128 },
         { NPU_LINALG_POOLING_NCHW_MAX, NPU_I32, INT32_MIN }, { NPU_ARITH_MAXSI, NPU_I64, (double)INT64_MIN },
         { NPU_LINALG_MAX, NPU_U8, 0 }, { NPU_ARITH_MINIMUMF, NPU_F32, INFINITY }, { NPU_LINALG_MIN, NPU_U8, 255 },
         { NPU_ARITH_MINSI, NPU_I16, 32767 }
@@ -732,8 +790,10 @@ static void test_identity_is_checked(void)
         char text[600];
         npu_graph *g;
         snprintf(text, sizeof text,
-                 "graph main\ninput x : f32[1,1,2,2]\ninput w : f32[1,1,2,2]\np = tensor.pad(x, low=[0, 0, 1, 1], high=[0, 0, 1, 1], value=%s)\n"
-                 "e = tensor.empty(size=[1, 1, 3, 3], dtype=f32)\nf = linalg.fill(%s, e)\ny = linalg.%s\noutput y = y\n",
+                 "graph main\ninput x : f32[1,1,2,2]\ninput w : f32[1,1,2,2]\n"
+                 "p = tensor.pad(x, low=[0, 0, 1, 1], high=[0, 0, 1, 1], value=%s)\n"
+                 "e = tensor.empty(size=[1, 1, 3, 3], dtype=f32)\nf = linalg.fill(%s, e)\ny = linalg.%s\n"
+                 "output y = y\n",
                  rows[i].pad, rows[i].fill, rows[i].op);
         g = parse(text);
         NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), rows[i].status);
@@ -745,7 +805,8 @@ static void test_identity_is_checked(void)
 static void test_destination_is_in_place(void)
 {
     npu_graph *g = parse(
-        "graph main\ninput x : f32[1,4,34,34]\ninput w : f32[8,4,3,3]\ne = tensor.empty(size=[1, 8, 32, 32], dtype=f32)\n"
+        "graph main\ninput x : f32[1,4,34,34]\ninput w : f32[8,4,3,3]\n"
+        "e = tensor.empty(size=[1, 8, 32, 32], dtype=f32)\n"
         "f = linalg.fill(0, e)\nc = linalg.conv_2d_nchw_fchw(x, w, f)\nr = aten.relu.default(c)\noutput y = r\n");
     static const char *const names[] = { "e", "f", "c" };
     rig r = rig_start(NULL, 0);
@@ -758,7 +819,8 @@ static void test_destination_is_in_place(void)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         uint64_t offset = 0, size = 0;
         uint32_t from, to;
-        NPU_CHECK_STATUS(npu_plan_value_memory(npu_program_plan(r.program), npu_graph_find(g, names[i]), 0, &offset, &size, &from, &to), NPU_OK);
+        NPU_CHECK_STATUS(npu_plan_value_memory(npu_program_plan(r.program), npu_graph_find(g, names[i]), 0, &offset,
+            &size, &from, &to), NPU_OK);
         NPU_CHECK_EQ(size, 8 * 32 * 32 * sizeof(float));
         first = i ? first : offset;
         NPU_CHECK_EQ(offset, first);
