@@ -28890,7 +28890,9 @@ static npu_status npu__lower_map(npu__lower *l)
     }
     for (size_t i = 0; i < NPU__COUNT(npu__lower_maps); i++) {
         if (npu__lower_maps[i].of == l->info.kind && npu__lower_is_plain(l)) {
-            if (equal == num && l->y.dtype != NPU_BOOL) {
+            const npu_op_def *named = npu_registry_get(l->to->registry, npu__lower_maps[i].named);
+            bool floats_only = named->rule == npu__type_loop_float && !npu_dtype_is_float((npu_dtype)l->y.dtype);
+            if (equal == num && l->y.dtype != NPU_BOOL && !floats_only) {
                 return npu__lower_replace(l, npu__lower_named_map(l, npu__lower_maps[i].named, x, num));
             }
             if (same == num && l->y.dtype != NPU_BOOL && npu__lower_maps[i].real) {

@@ -10,7 +10,8 @@
        -v         every failing case with its message
 
    Each case is emitted by op name; its result specs must be as expected; then it runs three times: on the CPU backend, on an
-   accelerator between ops on the CPU so that every operand and result is moved, and after printing and parsing the graph.
+   accelerator between ops on the CPU so that every operand and result is moved, and after printing and parsing the graph;
+   and a fourth time as structured loops, where "convert-aten-to-linalg" makes some of it.
    An op whose result specs may depend on data gets its operands as constants in these; it runs once more with inputs, where
    the run must tell the dims, unless its type rule says by DYNAMIC_SHAPE that it must know the data. Last, every op runs
    with a symbol for every dim over 1 of its operands, equal ones for equal dims, unless a rule or the plan says by
@@ -297,6 +298,27 @@ static bool run_parsed(const npu_graph *g, const conf_case *c, char *why, size_t
     return ok;
 }
 
+/* As structured loops, where the pass makes them of it. */
+static bool run_lowered(const npu_graph *g, const conf_case *c, char *why, size_t size)
+{
+    npu_pass_options validated = { NULL, NULL, true, 0 };
+    npu_diag diag = { NPU_OK, 0, 0, 0, "", "", "" };
+    npu_graph *now = NULL;
+    npu_status status = npu_graph_run_passes(&now, g, npu_conversion_pass("convert-aten-to-linalg"), 1, &validated, &diag);
+    bool lowered = false, ok = status == NPU_OK;
+    for (uint32_t i = 1; ok && i <= npu_graph_num_ops(now); i++) {
+        npu_op op = { i };
+        lowered = lowered || strcmp(npu_op_definition(now, op)->space, "aten") != 0;
+    }
+    if (!ok) {
+        snprintf(why, size, "%s: %s", npu_status_name(status), diag.message);
+    } else if (lowered) {
+        ok = run_on_cpu(now, c, why, size);
+    }
+    npu_graph_destroy(now);
+    return ok;
+}
+
 /* With inputs where the other stages have constants, or with symbols for dims: nothing is known before the run. */
 static bool run_unknown(conf_case *c, const char *op, int how, char *why, size_t size)
 {
@@ -312,10 +334,10 @@ static bool run_unknown(conf_case *c, const char *op, int how, char *why, size_t
     return ok;
 }
 
-/* The seven stages of a case, in order; `why` begins with the name of the stage that failed. */
+/* The stages of a case, in order; `why` begins with the name of the stage that failed. */
 static bool run_case(conf_case *c, const char *op, char *why, size_t size)
 {
-    static const char *const stages[] = { "emit", "spec", "cpu", "split", "text", "unknown", "symbols" };
+    static const char *const stages[] = { "emit", "spec", "cpu", "split", "text", "lowered", "unknown", "symbols" };
     char text[300] = "";
     built b;
     bool ok = build(&b, c, op, BUILD_PLAIN) == NPU_OK;
@@ -323,12 +345,13 @@ static bool run_case(conf_case *c, const char *op, char *why, size_t size)
     if (!ok) {
         snprintf(text, sizeof text, "%s: %s", npu_status_name(npu_graph_status(b.graph)), npu_graph_diag(b.graph)->message);
     }
-    while (ok && ++stage < 7) {
+    while (ok && ++stage < 8) {
         ok = stage == 1   ? check_specs(&b, c, text, sizeof text)
              : stage == 2 ? run_on_cpu(b.graph, c, text, sizeof text)
              : stage == 3 ? run_split(c, op, text, sizeof text)
              : stage == 4 ? run_parsed(b.graph, c, text, sizeof text)
-                          : run_unknown(c, op, stage == 5 ? BUILD_INPUTS : BUILD_SYMBOLS, text, sizeof text);
+             : stage == 5 ? run_lowered(b.graph, c, text, sizeof text)
+                          : run_unknown(c, op, stage == 6 ? BUILD_INPUTS : BUILD_SYMBOLS, text, sizeof text);
     }
     npu_graph_destroy(b.graph);
     if (!ok) {
