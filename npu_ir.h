@@ -129,7 +129,8 @@
      Limits, each with a status: nothing is cast for you where an op wants equal dtypes (NPU_ERR_DTYPE: half
      activations with float weights); a file with symbolic dims is refused (NPU_ERR_DYNAMIC_SHAPE); a tensor
      made in forward() of a model without data has none (NPU_ERR_CONVERSION: register a buffer instead, and
-     bind it with npu_param_bind). To extend the library: ADDING AN OP, examples/05_custom_op.c.
+     bind it with npu_param_bind). To extend the library: ADDING AN OP, examples/05_custom_op.c and
+     examples/09_exported_model.c.
 */
 #ifndef NPU_IR_H
 #define NPU_IR_H
@@ -3836,7 +3837,10 @@ NPU_IR_API npu_status npu_model_output(npu_model *m, const char *name, npu_value
    8  GRAPH FORMS                                                                                      >>forms
 
    Text that parses back: print, parse, print gives the identical text and the same ids, constants bit-exact.
-   Data of parameters and source locations are not part of it. The grammar is at >>impl-forms.
+   Data of parameters and source locations are not part of it. The grammar is at >>impl-forms. Ops that write
+   to tensors (aten.add_.Tensor, out= forms) become functional while a file is read: later uses of the tensor,
+   its base and its views read what was written, a state has it in the next run, and what was written to an
+   input or parameter is one more output, "<name>.new". UNSUPPORTED where that cannot be followed.
 
        npu_ir 1
        graph main
@@ -22675,6 +22679,7 @@ typedef struct npu__loader {
     npu_allocator allocator;
     npu__parser p;             /* text, memory of one node, the list that is read, the diagnostic */
     npu__arena tree;           /* the document */
+    const char *text;          /* where the document begins */
     const char *counted;       /* p.line is the line of this place */
     const char *node;          /* name of the node that is read; NULL = none */
     npu__name_map producers;   /* graph inputs and nodes: their results in `results` */
@@ -22763,7 +22768,7 @@ static npu_status npu__json_fail(npu__loader *l, const npu__json *where, npu_sta
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     if (where) {
-        npu__json_locate(l, where->at, l->p.token.at);
+        npu__json_locate(l, where->at, l->text);
     }
     return l->node ? npu__parse_fail(&l->p, status, "node '%.80s': %s", l->node, message)
                    : npu__parse_fail(&l->p, status, "%s", message);
@@ -22772,10 +22777,10 @@ static npu_status npu__json_fail(npu__loader *l, const npu__json *where, npu_sta
 static npu_status npu__json_syntax(npu__loader *l, const char *expected)
 {
     const char *line = l->p.at;
-    while (line > l->p.token.at && line[-1] != '\n') {
+    while (line > l->text && line[-1] != '\n') {
         line--;
     }
-    npu__json_locate(l, l->p.at, l->p.token.at);
+    npu__json_locate(l, l->p.at, l->text);
     return npu__parse_fail(&l->p, NPU_ERR_PARSE, "column %u: expected %s", (unsigned)(l->p.at - line) + 1,
                            expected);
 }
@@ -23149,8 +23154,6 @@ static npu_status npu__json_hex(npu__loader *l, const npu__json *data, const npu
                                 size_t size)
 {
     size_t len = strlen(data->as.str);
-    const char *text = l->p.token.at;
-    npu_status status;
     for (size_t i = 2; i < len; i++) {
         len = npu__hex_digit(data->as.str[i]) < 0 ? 0 : len;
     }
@@ -23160,9 +23163,7 @@ static npu_status npu__json_hex(npu__loader *l, const npu__json *data, const npu
     }
     l->p.token.at = data->as.str;
     l->p.token.len = len;
-    status = npu__parse_hex(&l->p, spec, out, size);
-    l->p.token.at = text;
-    return status;
+    return npu__parse_hex(&l->p, spec, out, size);
 }
 
 /* A constant with the data of its entry {"data", "dtype"}. */
@@ -23179,7 +23180,7 @@ static npu_status npu__json_constant(npu__loader *l, const char *name, const npu
                               "constant '%.80s' has no data; make it a buffer or a parameter of the model "
                               "(register_buffer), whose data is bound later", name);
     }
-    if (status || len > (size_t)(l->p.end - l->p.token.at)) { /* no text holds so many elements */
+    if (status || len > (size_t)(l->p.end - l->text)) { /* no text holds so many elements */
         return npu__json_fail(l, data, status ? status : NPU_ERR_SHAPE,
                               "constant '%.80s' is larger than its data", name);
     }
@@ -23318,7 +23319,7 @@ static npu_status npu__json_index(npu__loader *l, npu__name_map *map, const npu_
         npu__name_entry *entry = npu__map_add(map, m->key);
         if (!entry || m->type != type || !m->key[0]) {
             return entry ? npu__json_fail(l, m, NPU_ERR_PARSE,
-                                          "'%.80s' is given as something else than it is", m->key)
+                                          "'%.80s' is empty or of the wrong type", m->key)
                          : npu__parse_no_memory(&l->p);
         }
         entry->json = m;
@@ -23332,7 +23333,7 @@ static npu_status npu__json_each(npu__loader *l, const npu__json *list,
 {
     npu_status status = NPU_OK;
     for (const npu__json *m = list ? list->as.first : NULL; m && status == NPU_OK; m = m->next) {
-        npu__json_locate(l, m->at, l->p.token.at);
+        npu__json_locate(l, m->at, l->text);
         npu_graph_at(l->p.g, "json", l->p.line);
         npu__arena_reset(&l->p.scratch);
         status = fn(l, m);
@@ -24176,7 +24177,7 @@ NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, si
         npu__allocator(desc ? desc->allocator : NULL);
     l.producers.allocator = l.shadowed.allocator = l.constants.allocator = l.keys.allocator = l.p.allocator;
     l.p.file = "json";
-    l.p.at = l.p.token.at = l.counted = text ? text : "";
+    l.text = l.p.at = l.counted = text ? text : "";
     l.p.end = l.p.at + (text ? len : 0);
     l.p.line = 1;
     status = npu__json_load(&l, desc);
