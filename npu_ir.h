@@ -9560,12 +9560,16 @@ static const char *npu__info_feed(const npu_op_info *info, npu_op_storage *s, co
             arg->count = 0;
         }
         for (uint32_t k = 0; arg->form == NPU_ARG_INTS && k < arg->count; k++) {
-            int64_t value = (int64_t)npu__get_le(arg->data + (size_t)k * 8, 8);
-            if (value == INT64_MIN && !npu__read_fed(info->in[at], data[at], &value)) {
+            uint8_t *element = s->blob + (arg->data - s->blob) + 8u * k;
+            int64_t value;
+            if (npu__get_le(element, 8) != (uint64_t)INT64_MIN) {
+                continue;
+            }
+            if (!npu__read_fed(info->in[at], data[at], &value)) {
                 return arg->name;
             }
-            at += npu__get_le(arg->data + (size_t)k * 8, 8) == (uint64_t)INT64_MIN;
-            npu__put_le(s->blob + (arg->data - s->blob) + (size_t)k * 8, (uint64_t)value, 8);
+            npu__put_le(element, (uint64_t)value, 8);
+            at++;
         }
     }
     return NULL;
@@ -32187,17 +32191,17 @@ static npu_status npu__slot_grow(npu_exec *e, npu__slot *slot, size_t size)
 }
 
 /* An output's memory holds what this run makes. */
-static npu_status npu__output_room(npu_exec *e, uint32_t index, uint64_t bytes)
+static npu_status npu__output_room(npu_exec *e, uint32_t index, size_t bytes)
 {
     npu__slot *slot = &e->outputs[index];
     npu_status status = NPU_OK;
     if (slot->given && bytes > slot->given_size) {
-        return npu__exec_fail(e, NPU_ERR_SHAPE, "output %u: %llu bytes, its memory has %zu", (unsigned)index,
-                              (unsigned long long)bytes, slot->given_size);
+        return npu__exec_fail(e, NPU_ERR_SHAPE, "output %u: %zu bytes, its memory has %zu", (unsigned)index,
+                              bytes, slot->given_size);
     }
     if (!slot->given || slot->staged) {
         void *before = slot->own;
-        status = bytes > SIZE_MAX ? NPU_ERR_OVERFLOW : npu__slot_grow(e, slot, (size_t)bytes);
+        status = npu__slot_grow(e, slot, bytes);
         if (status == NPU_OK && slot->own != before && npu__output_is_first(e, index)) {
             npu__exec_rebind(e, slot->value, slot->own, slot->own_size);
         }
@@ -32241,7 +32245,7 @@ static npu_status npu__room(npu_exec *e, uint32_t value, uint32_t backend, uint6
     }
     for (i = 0; kind == NPU__BOUND_OUTPUT && i < plan->graph->num_outputs; i++) {
         if (e->outputs[i].value == value) {
-            return npu__output_room(e, i, bytes);
+            return npu__output_room(e, i, (size_t)bytes); /* it comes from a spec: it fits */
         }
     }
     return NPU_OK;
@@ -32257,8 +32261,13 @@ static npu_status npu__tell_results(npu__dims *d, const npu__op *o)
     for (uint32_t r = 0; r < o->num_results && status == NPU_OK; r++) {
         const npu_spec *deduced = o->def->rule ? &d->deduce.results[r] : NULL;
         npu_spec *out = &d->storage.known[o->num_operands + r];
+        if (deduced && deduced->rank != out->rank) { /* squeeze, of a dim that turns out to be 1 */
+            return npu__exec_fail(e, NPU_ERR_SHAPE, "%s (op %u): result %u has %u dims in this run, planned are %u",
+                                  o->def->name, (unsigned)d->info.op, (unsigned)r, (unsigned)deduced->rank,
+                                  (unsigned)out->rank);
+        }
         for (uint32_t i = 0; i < out->rank && status == NPU_OK; i++) {
-            if (deduced && i < deduced->rank && deduced->dims[i] >= 0) {
+            if (deduced && deduced->dims[i] >= 0) {
                 status = npu__tell_dim(e, o->first_result + r, i, deduced->dims[i]);
             }
         }
@@ -32283,7 +32292,9 @@ static npu_status npu__rooms(npu_exec *e, const npu__op *o, uint32_t backend)
         const npu_spec *out = &e->dims->storage.known[o->num_operands + r];
         size_t bytes;
         status = npu_spec_size(out, &bytes);
-        status = status ? status : npu__room(e, o->first_result + r, backend, bytes);
+        status = status ? npu__exec_fail(e, status, "%s: result %u: %s", o->def->name, (unsigned)r,
+                                         npu_status_text(status))
+                        : npu__room(e, o->first_result + r, backend, bytes);
     }
     return status;
 }
@@ -32340,7 +32351,8 @@ static npu_status npu__exec_describe(void *ctx, uint32_t op, const void *const *
     d->info.dynamic = NPU_DYNAMIC_DIMS;
     status = npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, &d->sizes, &d->info,
                           &d->storage);
-    status = status ? status : npu__deduce_again(d, o, data);
+    status = status ? npu__exec_fail(d->exec, status, "%s: %s", o->def->name, npu_status_text(status))
+                    : npu__deduce_again(d, o, data);
     status = status ? status : npu__tell_results(d, o);
     status = status ? status : npu__rooms(d->exec, o, plan->targets[op].backend);
     *info = &d->info;
@@ -33140,7 +33152,7 @@ static npu_status npu__fetch_output(npu_exec *e, uint32_t index)
     npu_status status = NPU_OK;
     if (slot->is_dynamic) {
         status = npu__move_bytes(e, m, &bytes);
-        status = status ? status : npu__output_room(e, index, bytes);
+        status = status ? status : npu__output_room(e, index, (size_t)bytes);
         slot->actual = npu__spec_at(g, &e->dims->sizes, g->specs[g->values[m->value].spec]);
     }
     return status ? status

@@ -783,6 +783,9 @@ static void test_refused_by_the_run(void)
         /* what the kernel finds */
         { "input x : f32[4]\nn = aten.nonzero.default(x)\nc = aten.select.int(n, 1, 0)\nd = aten.add.Scalar(c, 1)\n"
           "p = aten.index_select.default(x, 0, d)\noutput p = p\n", "index_select", NPU_ERR_RANGE },
+        /* a dim that turns out to be 1, and counted as none */
+        { "input x : f32[4]\nh = aten.ge.Scalar(x, 4)\np = aten.masked_select.default(x, h)\n"
+          "q = aten.squeeze.default(p)\noutput q = q\n", "0 dims in this run, planned are 1", NPU_ERR_SHAPE },
         /* an op of nobody's that makes what nothing bounds */
         { "symbol u 0 0\ninput x : f32[4]\nn = my.op(x) : f32[u]\noutput n = n\n", "my.op", NPU_ERR_NOT_IMPLEMENTED },
     };
