@@ -607,6 +607,49 @@ static void test_pipeline(void)
     npu_graph_destroy(g);
 }
 
+/* What compilers of this kind have got wrong before. */
+static const struct {
+    const char *what, *text;
+    npu_kind there, gone; /* kinds that the result has, and has not; 0 = no matter */
+} regressions[] = {
+    { "an op that writes becomes one that does not, before anything is fused",
+      "x0 = aten.clone.default(x)\na = aten.relu_.default(x0)\nb = aten.mul.Tensor(x0, x)\noutput y = b\n", NPU_NPU_FUSED, NPU_ATEN_RELU },
+    { "the gate stands where its last operand is there, not where silu was",
+      "s = aten.silu.default(x)\nu = aten.softmax.int(x, 1)\ny = aten.mul.Tensor(s, u)\noutput y = y\n", NPU_NPU_FUSED, NPU_ATEN_SILU },
+    { "a transposition stays an op of its own", "t = aten.transpose.int(x, 0, 1)\ny = aten.matmul.default(t, x)\noutput y = y\n",
+      NPU_ATEN_TRANSPOSE, 0 },
+    { "an empty operand of cat", "e = aten.slice.Tensor(x, 0, 0, 0)\nc = aten.cat.default([x, e])\ny = aten.neg.default(c)\noutput y = y\n",
+      NPU_ATEN_CAT, 0 },
+    { "bf16 is fused like any other", "h = aten.to.dtype(x, bf16)\ni = aten.relu.default(h)\nj = aten.mul.Tensor(i, h)\noutput y = j\n",
+      NPU_NPU_FUSED, NPU_ATEN_RELU },
+};
+
+static void test_regressions(void)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_optimize_desc desc = { 0 };
+    setting s = { &cpu, 1, NULL, false };
+    NPU_ITEM("R1.23");
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    for (size_t i = 0; i < sizeof regressions / sizeof regressions[0]; i++) {
+        npu_text text = npu_text_make(NULL);
+        npu_graph *g, *now = NULL;
+        npu_text_printf(&text, "graph main\ninput x : f32[6,6]\n%s", regressions[i].text);
+        g = parse(text.data, NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_OK);
+        if (!g || !now || (regressions[i].there && !count_kind(now, regressions[i].there)) || count_kind(now, regressions[i].gone)) {
+            NPU_CHECK_STR(regressions[i].what, "as expected");
+        }
+        if (g && now) {
+            check_same_bits(regressions[i].what, g, now, &s);
+        }
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+        npu_text_free(&text);
+    }
+}
+
 static void test_optimize_rejections(void)
 {
     npu_graph *g = parse(SPLIT, NPU_OK), *now = NULL;
@@ -660,6 +703,7 @@ int main(void)
     NPU_RUN(test_calls);
     NPU_RUN(test_skip);
     NPU_RUN(test_pipeline);
+    NPU_RUN(test_regressions);
     NPU_RUN(test_optimize_rejections);
     NPU_RUN(test_out_of_memory);
     NPU_RUN(test_fused_types);
