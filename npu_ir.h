@@ -4298,7 +4298,7 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
 
 /* ---- optimising passes ----                                                                       >>passes
    Each is optional and works alone. All keep effects and their order, states, saved values and the names of
-   outputs; they look at the main graph, not into its children. Ops are replaced by another one only where no
+   outputs; they look at a main graph of tensors, not into its children. Ops are replaced by another one only where no
    other op needs what lies between (one user, no output, no update, no saved value), and only where the backend
    that would get it takes the new op, too. Number, symbol, name, and what it does; those marked * are left out
    unless asked for. "Rounds otherwise": results agree to about 1e-5 of f32, where nothing is said bit for bit. */
@@ -26711,6 +26711,20 @@ static bool npu__same_op(const npu_graph *g, const npu__op *a, const npu__op *b)
     return same;
 }
 
+/* Tiles are memory that other ops write: what reads them twice need not read the same. */
+static bool npu__is_all_tensors(const npu_graph *g, const npu__op *o)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < o->num_operands && all; i++) {
+        uint32_t v = g->uses[o->first_operand + i].value;
+        all = !v || g->specs[g->values[v].spec]->cls == NPU_CLASS_TENSOR;
+    }
+    for (uint32_t i = 0; i < o->num_results && all; i++) {
+        all = g->specs[g->values[o->first_result + i].spec]->cls == NPU_CLASS_TENSOR;
+    }
+    return all;
+}
+
 static uint32_t npu__op_hash(const npu_graph *g, const npu__op *o)
 {
     uint32_t h = o->def->kind * 2654435761u ^ o->num_operands;
@@ -26752,7 +26766,7 @@ static npu_status npu__common_op(void *ctx, npu_rewrite *rw, const npu_graph *fr
         rw->values[old] = old ? npu__common_constant(c, rw->to, rw->values[old]) : 0;
     }
     copy = npu_rewrite_copy(rw, op);
-    if (!copy.id || !o->num_results || (o->def->traits & (NPU_EFFECT | NPU_RANDOM))) {
+    if (!copy.id || !o->num_results || (o->def->traits & (NPU_EFFECT | NPU_RANDOM)) || !npu__is_all_tensors(from, o)) {
         return NPU_OK;
     }
     now = &rw->to->ops[copy.id];
@@ -26814,7 +26828,7 @@ static bool npu__foldable(const npu__folding *f, const npu_graph *g, const npu__
 {
     uint64_t most = f->desc->max_constant_bytes ? f->desc->max_constant_bytes : NPU__FOLD_MAX_BYTES;
     bool ok = o->num_results && o->num_operands + o->num_results <= NPU__FOLD_MAX_TENSORS && o->def->kind &&
-              !(o->def->traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL));
+              !(o->def->traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL)) && npu__is_all_tensors(g, o);
     most = !o->num_operands && most > NPU__FOLD_MAX_CREATED ? NPU__FOLD_MAX_CREATED : most;
     for (uint32_t i = 0; i < o->num_results && ok; i++) {
         size_t size = 0;
@@ -27701,7 +27715,7 @@ static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, co
     npu_optimize_desc defaults;
     const npu_optimize_desc *desc = ctx ? (const npu_optimize_desc *)ctx : &defaults;
     memset(&defaults, 0, sizeof defaults);
-    for (size_t i = 0; i < NPU__COUNT(npu__pass_rows); i++) {
+    for (size_t i = 0; i < NPU__COUNT(npu__pass_rows) && g->level == NPU_LEVEL_TENSOR; i++) {
         const npu__pass_row *row = &npu__pass_rows[i];
         if (row->id == id) {
             return row->run ? row->run(desc, out, g, diag) : npu__pass_match(row, desc, out, g, diag);

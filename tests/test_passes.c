@@ -650,6 +650,100 @@ static void test_regressions(void)
     }
 }
 
+/* Ops with effects stay, all of them, in order, and see the values that they saw. */
+static void test_effects(void)
+{
+    static const npu_op_row row = { 0x01000001, NPU_EFFECT, NULL, "show(Tensor x, *, int n=0) -> ()", "prints x" };
+    static const char before[] =
+        "npu_ir 1\ngraph main\ninput x : f32[4]\na = aten.exp.default(self=x) : f32[4]\nmine.show(x=a)\nmine.show(x=a)\n"
+        "b = aten.neg.default(self=a) : f32[4]\nc = aten.exp.default(self=x) : f32[4]\nd = aten.abs.default(self=b) : f32[4]\n"
+        "mine.show(x=c, n=1)\noutput d = d\n";
+    static const char after[] =
+        "npu_ir 1\ngraph main\nchild fused scalar\n  input x0 : scalar f32[]\n  %2 = aten.neg.default(self=x0) : scalar f32[]\n"
+        "  %3 = aten.abs.default(self=%2) : scalar f32[]\n  output y0 = %3\nend\n"
+        "input x : f32[4]\na = aten.exp.default(self=x) : f32[4]\nmine.show(x=a)\nmine.show(x=a)\n"
+        "d = npu.fused(inputs=[a], body=graph 0) : f32[4]\nmine.show(x=a, n=1)\noutput d = d\n";
+    npu_registry *registry = NULL;
+    npu_graph_desc desc = { 0 };
+    npu_graph *g = NULL, *now = NULL;
+    npu_text text = npu_text_make(NULL);
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &row, NULL), NPU_OK);
+    desc.registry = registry;
+    NPU_CHECK_STATUS(npu_graph_parse(&g, before, sizeof before - 1, &desc, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, g, NULL, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_print(now, &text), NPU_OK);
+    NPU_CHECK_STR(text.data, after);
+    npu_text_free(&text);
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+    npu_registry_destroy(registry);
+}
+
+/* ---- random graphs ---- */
+
+/* The text of a graph of elementwise ops of several shapes and dtypes, with some that read whole rows between. */
+static void write_random(npu_text *text, uint64_t *seed)
+{
+    static const char *const inputs[] = { "f32[4,6]", "f32[4,6]", "f32[6]", "f32[4,1]", "f16[4,6]", "f32[]" };
+    static const char *const unary[] = { "relu", "exp", "neg", "abs", "tanh", "sigmoid", "clone", "softmax.int" };
+    static const char *const binary[] = { "add.Tensor", "mul.Tensor", "sub.Tensor", "maximum", "add.Tensor", "mul.Tensor" };
+    uint32_t num = 6, num_ops = 5 + (uint32_t)(npu_test_random(seed) % 30);
+    npu_text_printf(text, "npu_ir 1\ngraph main\n");
+    for (uint32_t i = 0; i < num; i++) {
+        npu_text_printf(text, "input v%u : %s\n", (unsigned)i, inputs[i]);
+    }
+    for (uint32_t i = 0; i < num_ops; i++, num++) {
+        uint32_t recent = npu_test_random(seed) % 2 ? 4 : num; /* chains are likely */
+        uint32_t a = num - 1 - (uint32_t)(npu_test_random(seed) % recent), b = (uint32_t)(npu_test_random(seed) % num);
+        uint32_t which = (uint32_t)(npu_test_random(seed) % 16);
+        if (which < 8) {
+            npu_text_printf(text, "v%u = aten.%s(v%u%s)\n", (unsigned)num, unary[which], (unsigned)a, which == 7 ? ", -1" : "");
+        } else if (which < 14) {
+            npu_text_printf(text, "v%u = aten.%s(v%u, v%u)\n", (unsigned)num, binary[which - 8], (unsigned)a, (unsigned)b);
+        } else {
+            npu_text_printf(text, "v%u = aten.%s(v%u, 0.25)\n", (unsigned)num, which == 14 ? "mul.Scalar" : "add.Scalar", (unsigned)a);
+        }
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        npu_text_printf(text, "output o%u = v%u\n", (unsigned)i, (unsigned)(num - 1 - npu_test_random(seed) % num_ops));
+    }
+}
+
+/* Whatever the passes that promise the same bits do to a graph, it is valid and gives the same bits. */
+static void test_random(void)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    uint64_t seed = npu_test_seed();
+    uint32_t num_fused = 0;
+    npu_optimize_desc desc = { 0 };
+    npu_pass_options options = { 0 };
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    desc.passes = PASS(DEAD_CODE) | PASS(NO_OPS) | PASS(COMMON) | PASS(CONSTANTS) | PASS(SILU_GATE) | PASS(FUSE);
+    options.validate = true;
+    for (uint32_t i = 0; i < 200; i++) {
+        uint64_t at = seed + i;
+        npu_text text = npu_text_make(NULL);
+        npu_graph *g = NULL, *now = NULL;
+        char name[64];
+        setting s = { &cpu, 1, NULL, (i & 1) != 0 };
+        write_random(&text, &at);
+        snprintf(name, sizeof name, "graph of NPU_SEED=%llu", (unsigned long long)(seed + i));
+        if (npu_graph_parse(&g, text.data, text.len, NULL, NULL) == NPU_OK) { /* broadcasts fit always, ranks too */
+            NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, &options, NULL), NPU_OK);
+            num_fused += now ? count_kind(now, NPU_NPU_FUSED) : 0;
+            check_same_bits(name, g, now, &s);
+        } else {
+            NPU_CHECK_STR(text.data, "a graph");
+        }
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+        npu_text_free(&text);
+    }
+    NPU_CHECK(num_fused > 200);
+}
+
 static void test_optimize_rejections(void)
 {
     npu_graph *g = parse(SPLIT, NPU_OK), *now = NULL;
@@ -704,6 +798,8 @@ int main(void)
     NPU_RUN(test_skip);
     NPU_RUN(test_pipeline);
     NPU_RUN(test_regressions);
+    NPU_RUN(test_effects);
+    NPU_RUN(test_random);
     NPU_RUN(test_optimize_rejections);
     NPU_RUN(test_out_of_memory);
     NPU_RUN(test_fused_types);
