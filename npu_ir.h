@@ -33579,6 +33579,26 @@ NPU_IR_API void npu_plan_print_ops(const npu_plan *plan, npu_text *text)
     }
 }
 
+/* What the figures are worth where a run tells sizes. */
+static void npu__print_bounds(npu_text *text, const npu_graph *g)
+{
+    uint32_t bounded = 0, unbounded = 0;
+    for (uint32_t i = 1; i <= npu_graph_num_values(g); i++) {
+        const npu_spec *spec = npu_value_spec(g, npu__make_value(i));
+        bool is_bounded = true;
+        for (uint32_t k = 0; k < spec->rank; k++) {
+            int64_t min, max;
+            is_bounded = npu_graph_dim_bounds(g, spec->dims[k], &min, &max) && is_bounded;
+        }
+        unbounded += !is_bounded;
+        bounded += is_bounded && !npu_spec_is_static(spec);
+    }
+    if (bounded || unbounded) {
+        npu_text_printf(text, "  A run tells the sizes of %u values, which count at their largest, and of %u that nothing "
+                        "bounds, which do not count.\n", (unsigned)bounded, (unsigned)unbounded);
+    }
+}
+
 NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *text)
 {
     bool exact = true;
@@ -33600,6 +33620,7 @@ NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *text)
     if (!exact) {
         npu__text_str(text, "  Scratch and results in place are known after compile only.\n");
     }
+    npu__print_bounds(text, npu_plan_graph(plan));
 }
 
 /* ---- plan: Graphviz ---- */

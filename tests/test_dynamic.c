@@ -446,6 +446,10 @@ static void test_repeats(void)
         NPU_CHECK_STR(npu_exec_growing(r.exec, 1, &backend, &bytes), "b");
         NPU_CHECK(!npu_exec_growing(r.exec, 2, &backend, &bytes)); /* c is the output's own memory */
     }
+    npu_text text = npu_text_make(NULL);
+    npu_plan_print_memory(npu_program_plan(r.program), &text);
+    NPU_CHECK(strstr(text.data, "sizes of 0 values") && strstr(text.data, "of 3 that nothing bounds"));
+    npu_text_free(&text);
     /* and no part of the plan */
     NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(r.program), 0, &memory), NPU_OK);
     NPU_CHECK_EQ(memory.activations, memory.scratch);
