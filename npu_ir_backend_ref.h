@@ -10436,22 +10436,47 @@ static inline void npu__ref_store_number(void *y, uint32_t dtype, size_t at, boo
 /* ---- inner loops over floats ----
 
    The variant "f32" of a kernel computes in float what the plain one computes in double; sums leave float
-   every few hundred or thousand elements. Its loops are compiled for the base machine and for AVX2, from one
-   text: sums and maxima go to lanes, which is what lets a compiler use vectors without reordering anything.
-   */
+   every few hundred or thousand elements. Its loops are compiled for the base machine and for AVX2, those with
+   exponentials also for AVX-512, from one text: sums and maxima go to lanes, which is what lets a compiler use
+   vectors without reordering anything. */
 
-enum { NPU__REF_LANES = 32, NPU__REF_FLOAT_STRIP = 1024 };
+/* Elements of a converted strip; of a run that is folded where it lies. */
+enum { NPU__REF_LANES = 32, NPU__REF_FLOAT_STRIP = 1024, NPU__REF_FLOAT_RUN = 4096 };
+
+/* What sums may add up: the name, the term of an element e and its column's number m. */
+#define NPU__REF_TERMS(X, attribute, suffix, exp_of)                                               \
+    X(attribute, suffix, value, e)                                                                 \
+    X(attribute, suffix, present, e == e ? e : 0)                                                  \
+    X(attribute, suffix, number, (float)(e == e))                                                  \
+    X(attribute, suffix, nonzero, (float)(e != 0))                                                 \
+    X(attribute, suffix, zero, (float)(e == 0))                                                    \
+    X(attribute, suffix, size, fabsf(e))                                                           \
+    X(attribute, suffix, square, e * e)                                                            \
+    X(attribute, suffix, deviation, (e - m) * (e - m))                                             \
+    X(attribute, suffix, exp, exp_of(e - m))
+
+enum {
+#define NPU_X(attribute, suffix, name, term) NPU__REF_TERM_##name,
+    NPU__REF_TERMS(NPU_X, , , )
+#undef NPU_X
+    NPU__REF_TERM_COUNT
+};
+
+typedef double (*npu__ref_sum_fn)(const float *x, size_t n, float m);
+/* acc[i] += term of x[i] of every row, the rows `stride` apart */
+typedef void (*npu__ref_add_fn)(float *acc, const float *x, size_t n, const float *m, size_t rows,
+                                int64_t stride);
 
 typedef struct npu__ref_floats {
-    double (*sum)(const float *x, size_t n);
-    double (*squares)(const float *x, size_t n, float mean); /* sum of (x - mean)^2 */
-    float (*extreme)(uint32_t fold, float start, const float *x, size_t n);
+    npu__ref_sum_fn sums[NPU__REF_TERM_COUNT];
+    npu__ref_add_fn adds[NPU__REF_TERM_COUNT];
+    double (*fold)(uint32_t fold, const float *x, size_t n); /* no sums */
     size_t (*find)(const float *x, size_t n, float value); /* the first that is value or NaN; n = none */
     /* acc[i] = fold of acc[i] and x[i step] of every row, the rows `stride` apart */
     void (*fold_rows)(uint32_t fold, float *acc, const float *x, size_t n, int64_t step, size_t rows,
                       int64_t stride);
-    /* best[i] = x[i] and index[i] = row, where x[i] beats best[i] */
-    void (*beat_rows)(float *best, int32_t *index, const float *x, size_t n, int32_t row);
+    /* best[i] = x[i] and index[i] = row, where x[i] beats best[i]: is more, or less */
+    void (*beat_rows)(bool least, float *best, int32_t *index, const float *x, size_t n, int32_t row);
     void (*affine)(float *y, const float *x, size_t n, float mean, float scale, float shift);
     void (*affine_each)(float *y, const float *x, size_t n, float mean, float rstd, const float *w,
                         const float *b);
@@ -10461,59 +10486,73 @@ typedef struct npu__ref_floats {
     void (*store)(void *to, uint32_t dtype, int64_t first, int64_t stride, const float *from, size_t n);
 } npu__ref_floats;
 
-NPU__REF_INLINE float npu__ref_larger(float a, float b) { return b > a || b != b ? b : a; }
-NPU__REF_INLINE float npu__ref_smaller(float a, float b) { return b < a || b != b ? b : a; }
+/* In steps that vector code has; a NaN of either stays. */
+NPU__REF_INLINE float npu__ref_larger(float a, float b)
+{
+    float most = a > b ? a : b;
+    return a != a ? a : most;
+}
+
+NPU__REF_INLINE float npu__ref_smaller(float a, float b)
+{
+    float least = a < b ? a : b;
+    return a != a ? a : least;
+}
+
+NPU__REF_INLINE float npu__ref_fold_two(uint32_t fold, float a, float b)
+{
+    return fold == NPU__SUM       ? a + b
+           : fold == NPU__PRODUCT ? a * b
+           : fold == NPU__MAX     ? npu__ref_larger(a, b) : npu__ref_smaller(a, b);
+}
+
+#if defined(__GNUC__)
+#define NPU__REF_AHEAD(x) __builtin_prefetch(x) /* harmless past the end */
+#else
+#define NPU__REF_AHEAD(x) (void)0
+#endif
 
 /* Lanes and what is left of the length: `step` is done for every element, with j its lane. */
 #define NPU__REF_IN_LANES(step)                                                                    \
     size_t i = 0;                                                                                  \
     for (; i + NPU__REF_LANES <= n; i += NPU__REF_LANES) {                                         \
+        for (size_t j = 0; j < NPU__REF_LANES; j += 16) {                                          \
+            NPU__REF_AHEAD((const char *)(x + i + j) + 2048);                                      \
+        }                                                                                          \
         for (size_t j = 0; j < NPU__REF_LANES; j++) { step; }                                      \
     }                                                                                              \
     for (size_t j = 0; i + j < n; j++) { step; }
 
-NPU__REF_INLINE double npu__ref_add_lanes(const float *lanes)
+NPU__REF_INLINE double npu__ref_add_lanes(float *lanes)
 {
-    float half[NPU__REF_LANES / 2];
-    double sum = 0;
-    for (size_t j = 0; j < NPU__REF_LANES / 2; j++) {
-        half[j] = lanes[j] + lanes[j + NPU__REF_LANES / 2];
+    for (size_t half = NPU__REF_LANES / 2; half >= 4; half /= 2) {
+        for (size_t j = 0; j < half; j++) { lanes[j] += lanes[j + half]; }
     }
-    for (size_t j = 0; j < NPU__REF_LANES / 2; j++) {
-        sum += (double)half[j];
-    }
-    return sum;
+    return ((double)lanes[0] + (double)lanes[1]) + ((double)lanes[2] + (double)lanes[3]);
 }
 
-NPU__REF_INLINE double npu__ref_sum_body(const float *x, size_t n)
+NPU__REF_INLINE double npu__ref_fold_lanes(uint32_t fold, const float *x, size_t n)
 {
-    float lanes[NPU__REF_LANES] = { 0 };
-    NPU__REF_IN_LANES(lanes[j] += x[i + j])
-    return npu__ref_add_lanes(lanes);
-}
-
-NPU__REF_INLINE double npu__ref_squares_body(const float *x, size_t n, float mean)
-{
-    float lanes[NPU__REF_LANES] = { 0 };
-    NPU__REF_IN_LANES(float d = x[i + j] - mean; lanes[j] += d * d)
-    return npu__ref_add_lanes(lanes);
-}
-
-NPU__REF_INLINE float npu__ref_extreme_body(uint32_t fold, float start, const float *x, size_t n)
-{
-    float lanes[NPU__REF_LANES];
+    float lanes[NPU__REF_LANES], start = fold == NPU__PRODUCT ? 1 : fold == NPU__MAX ? -INFINITY : INFINITY;
+    double y = (double)start;
     for (size_t j = 0; j < NPU__REF_LANES; j++) {
         lanes[j] = start;
     }
-    if (fold == NPU__MAX) {
-        NPU__REF_IN_LANES(lanes[j] = npu__ref_larger(lanes[j], x[i + j]))
-    } else {
-        NPU__REF_IN_LANES(lanes[j] = npu__ref_smaller(lanes[j], x[i + j]))
+    NPU__REF_IN_LANES(lanes[j] = npu__ref_fold_two(fold, lanes[j], x[i + j]))
+    for (size_t half = NPU__REF_LANES / 2; half >= 8 && fold != NPU__PRODUCT; half /= 2) {
+        for (size_t j = 0; j < half; j++) { lanes[j] = npu__ref_fold_two(fold, lanes[j], lanes[j + half]); }
     }
-    for (size_t j = 0; j < NPU__REF_LANES; j++) {
-        start = fold == NPU__MAX ? npu__ref_larger(start, lanes[j]) : npu__ref_smaller(start, lanes[j]);
+    for (size_t j = 0; j < (fold == NPU__PRODUCT ? NPU__REF_LANES : 8); j++) {
+        y = fold == NPU__PRODUCT ? y * (double)lanes[j] : (double)npu__ref_fold_two(fold, (float)y, lanes[j]);
     }
-    return start;
+    return y;
+}
+
+/* The kinds of folds are constants to the compiler. */
+NPU__REF_INLINE double npu__ref_fold_body(uint32_t fold, const float *x, size_t n)
+{
+    return fold == NPU__PRODUCT ? npu__ref_fold_lanes(NPU__PRODUCT, x, n)
+           : fold == NPU__MAX   ? npu__ref_fold_lanes(NPU__MAX, x, n) : npu__ref_fold_lanes(NPU__MIN, x, n);
 }
 
 NPU__REF_INLINE size_t npu__ref_find_body(const float *x, size_t n, float value)
@@ -10533,43 +10572,57 @@ NPU__REF_INLINE size_t npu__ref_find_body(const float *x, size_t n, float value)
     return i;
 }
 
-NPU__REF_INLINE void npu__ref_fold_row_body(uint32_t fold, float *acc, const float *x, size_t n, int64_t step)
+/* Four rows at a time, so that acc is touched less. */
+NPU__REF_INLINE void npu__ref_fold_four(uint32_t fold, float *acc, const float *x, size_t n, int64_t step,
+                                        size_t rows, int64_t stride)
 {
-    if (fold == NPU__SUM) {
+    for (; rows >= 4; rows -= 4, x += 4 * stride) {
+        const float *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
         NPU__REF_VECTORIZE
-        for (size_t i = 0; i < n; i++) { acc[i] += x[(int64_t)i * step]; }
-    } else if (fold == NPU__MAX) {
+        for (size_t i = 0; i < n; i++) {
+            int64_t at = (int64_t)i * step;
+            float a = npu__ref_fold_two(fold, x[at], x1[at]), b = npu__ref_fold_two(fold, x2[at], x3[at]);
+            acc[i] = npu__ref_fold_two(fold, acc[i], npu__ref_fold_two(fold, a, b));
+        }
+    }
+    for (; rows > 0; rows--, x += stride) {
         NPU__REF_VECTORIZE
-        for (size_t i = 0; i < n; i++) { acc[i] = npu__ref_larger(acc[i], x[(int64_t)i * step]); }
-    } else {
-        NPU__REF_VECTORIZE
-        for (size_t i = 0; i < n; i++) { acc[i] = npu__ref_smaller(acc[i], x[(int64_t)i * step]); }
+        for (size_t i = 0; i < n; i++) { acc[i] = npu__ref_fold_two(fold, acc[i], x[(int64_t)i * step]); }
     }
 }
 
 /* Steps of 1 and 2 are constants to the compiler. */
+NPU__REF_INLINE void npu__ref_fold_steps(uint32_t fold, float *acc, const float *x, size_t n, int64_t step,
+                                         size_t rows, int64_t stride)
+{
+    if (step == 1) {
+        npu__ref_fold_four(fold, acc, x, n, 1, rows, stride);
+    } else if (step == 2) {
+        npu__ref_fold_four(fold, acc, x, n, 2, rows, stride);
+    } else {
+        npu__ref_fold_four(fold, acc, x, n, step, rows, stride);
+    }
+}
+
 NPU__REF_INLINE void npu__ref_fold_rows_body(uint32_t fold, float *acc, const float *x, size_t n,
                                              int64_t step, size_t rows, int64_t stride)
 {
-    for (size_t row = 0; row < rows; row++, x += stride) {
-        if (step == 1) {
-            npu__ref_fold_row_body(fold, acc, x, n, 1);
-        } else if (step == 2) {
-            npu__ref_fold_row_body(fold, acc, x, n, 2);
-        } else {
-            npu__ref_fold_row_body(fold, acc, x, n, step);
-        }
+    switch (fold) {
+    case NPU__SUM: npu__ref_fold_steps(NPU__SUM, acc, x, n, step, rows, stride); break;
+    case NPU__PRODUCT: npu__ref_fold_four(NPU__PRODUCT, acc, x, n, 1, rows, stride); break;
+    case NPU__MAX: npu__ref_fold_steps(NPU__MAX, acc, x, n, step, rows, stride); break;
+    default: npu__ref_fold_four(NPU__MIN, acc, x, n, 1, rows, stride); break;
     }
 }
 
 /* The first NaN beats all. */
-NPU__REF_INLINE void npu__ref_beat_rows_body(float *best, int32_t *index, const float *x, size_t n,
+NPU__REF_INLINE void npu__ref_beat_rows_body(bool least, float *best, int32_t *index, const float *x, size_t n,
                                              int32_t row)
 {
     NPU__REF_VECTORIZE
     for (size_t i = 0; i < n; i++) {
         float b = best[i], e = x[i];
-        int32_t beats = (e > b) | ((e != e) & (b == b));
+        int32_t beats = (least ? e < b : e > b) | ((e != e) & (b == b));
         index[i] = beats ? row : index[i];
         best[i] = beats ? e : b;
     }
@@ -10593,31 +10646,54 @@ NPU__REF_INLINE void npu__ref_affine_each_body(float *y, const float *x, size_t 
     }
 }
 
+NPU__REF_INLINE double npu__ref_sum_floats(const float *x, size_t n)
+{
+    float lanes[NPU__REF_LANES];
+    for (size_t j = 0; j < NPU__REF_LANES; j++) { lanes[j] = 0; }
+    NPU__REF_IN_LANES(lanes[j] += x[i + j])
+    return npu__ref_add_lanes(lanes);
+}
+
 /* The exponentials of both texts differ, so they are named by the macro. */
 #define NPU__REF_EXP_LOOPS(attribute, suffix, exp_of)                                              \
     attribute static double npu__ref_exp_sum_##suffix(float *y, const float *x, size_t n, float max) \
     {                                                                                              \
         for (size_t i = 0; i < n; i++) { y[i] = exp_of(x[i] - max); }                              \
-        return npu__ref_sum_body(y, n);                                                            \
+        return npu__ref_sum_floats(y, n);                                                          \
     }                                                                                              \
     attribute static void npu__ref_exp_each_##suffix(float *y, const float *x, const float *max, size_t n) \
     {                                                                                              \
         for (size_t i = 0; i < n; i++) { y[i] = exp_of(x[i] - max[i]); }                           \
     }
 
+#define NPU__REF_TERM_LOOPS(attribute, suffix, name, term)                                         \
+    attribute static double npu__ref_sum_##name##_##suffix(const float *x, size_t n, float m)      \
+    {                                                                                              \
+        float lanes[NPU__REF_LANES];                                                               \
+        (void)m;                                                                                   \
+        for (size_t j = 0; j < NPU__REF_LANES; j++) { lanes[j] = 0; }                              \
+        NPU__REF_IN_LANES(float e = x[i + j]; lanes[j] += term)                                    \
+        return npu__ref_add_lanes(lanes);                                                          \
+    }                                                                                              \
+    attribute static void npu__ref_add_##name##_##suffix(float *acc, const float *x, size_t n,     \
+                                                         const float *ms, size_t rows, int64_t stride) \
+    {                                                                                              \
+        for (; rows > 0; rows--, x += stride) {                                                    \
+            NPU__REF_VECTORIZE                                                                     \
+            for (size_t i = 0; i < n; i++) {                                                       \
+                float e = x[i], m = ms[i];                                                         \
+                (void)m;                                                                           \
+                acc[i] += term;                                                                    \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
 #define NPU__REF_FLOAT_LOOPS(attribute, suffix, exp_of)                                            \
     NPU__REF_EXP_LOOPS(attribute, suffix, exp_of)                                                  \
-    attribute static double npu__ref_sum_##suffix(const float *x, size_t n)                        \
+    NPU__REF_TERMS(NPU__REF_TERM_LOOPS, attribute, suffix, exp_of)                                 \
+    attribute static double npu__ref_fold_##suffix(uint32_t fold, const float *x, size_t n)        \
     {                                                                                              \
-        return npu__ref_sum_body(x, n);                                                            \
-    }                                                                                              \
-    attribute static double npu__ref_squares_##suffix(const float *x, size_t n, float mean)        \
-    {                                                                                              \
-        return npu__ref_squares_body(x, n, mean);                                                  \
-    }                                                                                              \
-    attribute static float npu__ref_extreme_##suffix(uint32_t fold, float start, const float *x, size_t n) \
-    {                                                                                              \
-        return npu__ref_extreme_body(fold, start, x, n);                                           \
+        return npu__ref_fold_body(fold, x, n);                                                     \
     }                                                                                              \
     attribute static size_t npu__ref_find_##suffix(const float *x, size_t n, float value)          \
     {                                                                                              \
@@ -10628,10 +10704,14 @@ NPU__REF_INLINE void npu__ref_affine_each_body(float *y, const float *x, size_t 
     {                                                                                              \
         npu__ref_fold_rows_body(fold, acc, x, n, step, rows, stride);                              \
     }                                                                                              \
-    attribute static void npu__ref_beat_rows_##suffix(float *best, int32_t *index, const float *x, size_t n, \
-                                                      int32_t row)                                 \
+    attribute static void npu__ref_beat_rows_##suffix(bool least, float *best, int32_t *index, const float *x, \
+                                                      size_t n, int32_t row)                       \
     {                                                                                              \
-        npu__ref_beat_rows_body(best, index, x, n, row);                                           \
+        if (least) {                                                                               \
+            npu__ref_beat_rows_body(true, best, index, x, n, row);                                 \
+        } else {                                                                                   \
+            npu__ref_beat_rows_body(false, best, index, x, n, row);                                \
+        }                                                                                          \
     }                                                                                              \
     attribute static void npu__ref_affine_##suffix(float *y, const float *x, size_t n, float mean, float scale, \
                                                    float shift)                                    \
@@ -10644,25 +10724,31 @@ NPU__REF_INLINE void npu__ref_affine_each_body(float *y, const float *x, size_t 
         npu__ref_affine_each_body(y, x, n, mean, rstd, w, b);                                      \
     }
 
-#define NPU__REF_FLOATS(suffix, load, store)                                                       \
-    { npu__ref_sum_##suffix, npu__ref_squares_##suffix, npu__ref_extreme_##suffix, npu__ref_find_##suffix, \
+#define NPU__REF_SUM_NAME(attribute, suffix, name, term) npu__ref_sum_##name##_##suffix,
+#define NPU__REF_ADD_NAME(attribute, suffix, name, term) npu__ref_add_##name##_##suffix,
+#define NPU__REF_FLOATS(suffix, exps, load, store)                                                 \
+    { { NPU__REF_TERMS(NPU__REF_SUM_NAME, , suffix, ) }, { NPU__REF_TERMS(NPU__REF_ADD_NAME, , suffix, ) }, \
+      npu__ref_fold_##suffix, npu__ref_find_##suffix,                                              \
       npu__ref_fold_rows_##suffix, npu__ref_beat_rows_##suffix, npu__ref_affine_##suffix,          \
-      npu__ref_affine_each_##suffix, npu__ref_exp_sum_##suffix, npu__ref_exp_each_##suffix, load, store }
+      npu__ref_affine_each_##suffix, npu__ref_exp_sum_##exps, npu__ref_exp_each_##exps, load, store }
 
 NPU__REF_FLOAT_LOOPS(, base, expf)
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_FLOAT_LOOPS(NPU__REF_AVX2, avx2, npu__ref_fast_expf)
+NPU__REF_EXP_LOOPS(NPU__REF_AVX512, avx512, npu__ref_fast_expf)
 #endif
 
 /* The loops for this CPU. */
 static const npu__ref_floats *npu__ref_float_loops(void)
 {
-    static const npu__ref_floats base = NPU__REF_FLOATS(base, npu__ref_load_f32, npu__ref_store_f32);
+    static const npu__ref_floats base = NPU__REF_FLOATS(base, base, npu__ref_load_f32, npu__ref_store_f32);
 #ifdef NPU__REF_HAS_AVX2
-    static const npu__ref_floats avx2 = NPU__REF_FLOATS(avx2, npu__ref_load_f32_avx2,
+    static const npu__ref_floats avx2 = NPU__REF_FLOATS(avx2, avx2, npu__ref_load_f32_avx2,
                                                         npu__ref_store_f32_avx2);
+    static const npu__ref_floats avx512 = NPU__REF_FLOATS(avx2, avx512, npu__ref_load_f32_avx2,
+                                                          npu__ref_store_f32_avx2);
     if (npu__ref_has_avx2()) {
-        return &avx2;
+        return npu__ref_has_avx512() ? &avx512 : &avx2;
     }
 #endif
     return &base;
@@ -10748,7 +10834,7 @@ static double npu__ref_central_sum_f32(const npu__ref_floats *f, const void *x, 
     for (size_t i = 0; i < n; i += NPU__REF_FLOAT_STRIP) {
         size_t len = n - i < NPU__REF_FLOAT_STRIP ? n - i : NPU__REF_FLOAT_STRIP;
         const float *at = npu__ref_floats_at(f, strip, x, dtype, first + (int64_t)i, 1, len);
-        sum += squared ? f->squares(at, len, (float)mean) : f->sum(at, len);
+        sum += f->sums[squared ? NPU__REF_TERM_deviation : NPU__REF_TERM_value](at, len, (float)mean);
     }
     return sum;
 }
@@ -11766,94 +11852,120 @@ static npu_status npu__ref_reduce_launch(const npu_launch *l, uint32_t part, uin
     return NPU_OK;
 }
 
-/* One result whose reduced elements come in runs of neighbours. */
-static double npu__ref_reduce_run_f32(const npu__ref_reduction *r, const npu_launch *l, int64_t first,
-                                      size_t n, double acc)
+/* A pass over reduced elements in float: a sum of terms, or a fold of the elements themselves. */
+typedef struct npu__ref_pass {
+    const npu__ref_reduction *r;
+    const npu__ref_floats *floats;
+    uint32_t fold, term; /* term: of sums */
+} npu__ref_pass;
+
+static double npu__ref_fold_more(uint32_t fold, double acc, double x)
 {
+    return fold == NPU__SUM ? acc + x : npu__ref_fold_f64(fold, acc, &x, 1);
+}
+
+/* One result whose reduced elements come in runs of neighbours; m goes to the terms. */
+static double npu__ref_pass_run(const npu__ref_pass *pass, const npu_launch *l, int64_t first, size_t n, double acc,
+                                float m)
+{
+    size_t most = l->in[0].dtype == NPU_F32 && pass->fold != NPU__PRODUCT ? NPU__REF_FLOAT_RUN : NPU__REF_FLOAT_STRIP;
     float strip[NPU__REF_FLOAT_STRIP];
-    for (size_t i = 0; i < n; i += NPU__REF_FLOAT_STRIP) {
-        size_t len = n - i < NPU__REF_FLOAT_STRIP ? n - i : NPU__REF_FLOAT_STRIP;
-        const float *x = npu__ref_floats_at(r->floats, strip, l->x[0], l->in[0].dtype, first + (int64_t)i, 1,
-                                            len);
-        if (r->fold == NPU__SUM) {
-            acc += r->floats->sum(x, len);
-        } else {
-            acc = (double)r->floats->extreme(r->fold, (float)acc, x, len);
-        }
+    for (size_t i = 0; i < n; i += most) {
+        size_t len = n - i < most ? n - i : most;
+        const float *x = npu__ref_floats_at(pass->floats, strip, l->x[0], l->in[0].dtype, first + (int64_t)i, 1, len);
+        double part = pass->fold == NPU__SUM ? pass->floats->sums[pass->term](x, len, m)
+                                             : pass->floats->fold(pass->fold, x, len);
+        acc = npu__ref_fold_more(pass->fold, acc, part);
     }
     return acc;
 }
 
+enum { NPU__REF_COLUMNS = 512 }; /* results that are neighbours, at a time */
+
 /* `rows` neighbouring rows of `width` elements folded into each other, added to acc. */
-static void npu__ref_reduce_block_f32(const npu__ref_reduction *r, const npu_launch *l, int64_t first,
-                                      size_t rows, size_t width, double *acc)
+static void npu__ref_pass_block(const npu__ref_pass *pass, const npu_launch *l, int64_t first, size_t rows, size_t width,
+                                double *acc, const float *m)
 {
-    float partial[NPU__STRIP], strip[NPU__STRIP], start = (float)npu__ref_fold_start(r->fold).f;
-    int64_t stride = r->reduced.rank ? r->reduced.strides[0] : 0;
-    bool direct = l->in[0].dtype == NPU_F32;
+    float partial[NPU__REF_COLUMNS], strip[NPU__REF_COLUMNS];
+    int64_t stride = pass->r->reduced.rank ? pass->r->reduced.strides[0] : 0;
+    bool direct = l->in[0].dtype == NPU_F32, plain = pass->fold != NPU__SUM || pass->term == NPU__REF_TERM_value;
+    float start = (float)npu__ref_fold_start(pass->fold).f;
     for (size_t j = 0; j < width; j++) {
         partial[j] = start;
     }
-    if (direct) {
-        r->floats->fold_rows(r->fold, partial, (const float *)l->x[0] + first, width, 1, rows, stride);
+    for (size_t row = 0, step; row < rows; row += step) {
+        const float *x = npu__ref_floats_at(pass->floats, strip, l->x[0], l->in[0].dtype, first + (int64_t)row * stride,
+                                            1, width);
+        step = direct ? rows : 1;
+        if (plain) {
+            pass->floats->fold_rows(pass->fold, partial, x, width, 1, step, stride);
+        } else {
+            pass->floats->adds[pass->term](partial, x, width, m, step, stride);
+        }
     }
-    for (size_t row = 0; row < rows && !direct; row++) {
-        r->floats->load(strip, l->x[0], l->in[0].dtype, first + (int64_t)row * stride, 1, width);
-        r->floats->fold_rows(r->fold, partial, strip, width, 1, 1, 0);
+    for (size_t j = 0; j < width && pass->fold == NPU__SUM; j++) {
+        acc[j] += (double)partial[j];
     }
-    for (size_t j = 0; j < width; j++) {
-        double x = (double)partial[j];
-        acc[j] = r->fold == NPU__SUM ? acc[j] + x : npu__ref_fold_f64(r->fold, acc[j], &x, 1);
+    for (size_t j = 0; j < width && pass->fold != NPU__SUM; j++) {
+        acc[j] = npu__ref_fold_more(pass->fold, acc[j], (double)partial[j]);
     }
 }
 
-/* `width` neighbouring results. Sums move to double every few rows. */
-static void npu__ref_reduce_rows_f32(const npu__ref_reduction *r, const npu_launch *l, int64_t base,
-                                     size_t width, double *acc)
+/* `width` neighbouring results from `base`. Sums and products move to double every few rows. */
+static void npu__ref_pass_rows(const npu__ref_pass *pass, const npu_launch *l, int64_t base, size_t width, double *acc,
+                               const float *m)
 {
-    const npu__ref_dim_group *reduced = &r->reduced;
-    size_t run = reduced->rank ? (size_t)reduced->dims[0] : 1;
+    const npu__ref_dim_group *reduced = &pass->r->reduced;
+    size_t run = reduced->rank ? (size_t)reduced->dims[0] : 1, most = pass->fold == NPU__PRODUCT ? 16 : 256;
     for (size_t i = 0; i < reduced->len; i += run) {
         int64_t first = base + npu__ref_group_offset(reduced, 1, i / run);
-        for (size_t row = 0; row < run; row += 64) {
+        for (size_t row = 0; row < run; row += most) {
             int64_t at = first + (reduced->rank ? (int64_t)row * reduced->strides[0] : 0);
-            npu__ref_reduce_block_f32(r, l, at, run - row < 64 ? run - row : 64, width, acc);
+            npu__ref_pass_block(pass, l, at, run - row < most ? run - row : most, width, acc, m);
         }
     }
 }
 
-/* Results o .. o + return value - 1, which are neighbours in x where the innermost dim is kept. */
-static size_t npu__ref_reduce_some_f32(const npu__ref_reduction *r, const npu_launch *l, size_t o, size_t end,
-                                       double *acc)
+static bool npu__ref_pass_in_rows(const npu__ref_reduction *r) { return r->kept.rank > 0 && r->kept.strides[0] == 1; }
+
+/* How many results from o are done at once: neighbours in x where the innermost dim is kept. */
+static size_t npu__ref_pass_width(const npu__ref_reduction *r, size_t o, size_t end)
 {
-    const npu__ref_dim_group *kept = &r->kept, *reduced = &r->reduced;
-    bool in_rows = kept->rank > 0 && kept->strides[0] == 1;
-    size_t left = in_rows ? (size_t)kept->dims[0] - o % (size_t)kept->dims[0] : 1;
-    size_t width = left < end - o ? left : end - o, run = reduced->rank ? (size_t)reduced->dims[0] : 1;
-    int64_t base = npu__ref_group_offset(kept, 0, o);
-    width = width < NPU__STRIP ? width : NPU__STRIP;
-    for (size_t j = 0; j < width; j++) {
-        acc[j] = npu__ref_fold_start(r->fold).f;
-    }
-    if (in_rows) {
-        npu__ref_reduce_rows_f32(r, l, base, width, acc);
-        return width;
+    size_t left = npu__ref_pass_in_rows(r) ? (size_t)r->kept.dims[0] - o % (size_t)r->kept.dims[0] : 1;
+    size_t width = left < end - o ? left : end - o;
+    return width < NPU__REF_COLUMNS ? width : NPU__REF_COLUMNS;
+}
+
+/* Results o .. o + width - 1, added to acc. */
+static void npu__ref_pass_some(const npu__ref_pass *pass, const npu_launch *l, size_t o, size_t width, double *acc,
+                               const float *m)
+{
+    const npu__ref_dim_group *reduced = &pass->r->reduced;
+    size_t run = reduced->rank ? (size_t)reduced->dims[0] : 1;
+    int64_t base = npu__ref_group_offset(&pass->r->kept, 0, o);
+    if (npu__ref_pass_in_rows(pass->r)) {
+        npu__ref_pass_rows(pass, l, base, width, acc, m);
+        return;
     }
     for (size_t i = 0; i < reduced->len; i += run) {
-        acc[0] = npu__ref_reduce_run_f32(r, l, base + npu__ref_group_offset(reduced, 1, i / run), run,
-                                         acc[0]);
+        acc[0] = npu__ref_pass_run(pass, l, base + npu__ref_group_offset(reduced, 1, i / run), run, acc[0], m[0]);
     }
-    return 1;
 }
 
 static npu_status npu__ref_reduce_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_reduction *r = (const npu__ref_reduction *)l->state;
-    double acc[NPU__STRIP];
+    npu__ref_pass pass = { r, r->floats, r->fold, NPU__REF_TERM_value };
+    double acc[NPU__REF_COLUMNS];
+    float none[NPU__REF_COLUMNS] = { 0 };
     size_t begin, end, width;
     npu__ref_share(r->kept.len, part, parts, &begin, &end);
     for (size_t o = begin; o < end; o += width) {
-        width = npu__ref_reduce_some_f32(r, l, o, end, acc);
+        width = npu__ref_pass_width(r, o, end);
+        for (size_t j = 0; j < width; j++) {
+            acc[j] = npu__ref_fold_start(r->fold).f;
+        }
+        npu__ref_pass_some(&pass, l, o, width, acc, none);
         for (size_t j = 0; j < width && r->mean; j++) {
             acc[j] /= (double)r->reduced.len;
         }
@@ -11883,7 +11995,12 @@ typedef struct npu__ref_statistic {
     double start; /* of `first`; `second` starts at 0 */
     void (*passes[2])(npu__ref_sums *s, const double *x, size_t n);
     double (*finish)(const npu__ref_sums *s);
+    /* The same in float: 1 + the terms of both sums; the first may be a maximum. 0 = only in double. */
+    uint32_t terms[2];
 } npu__ref_statistic;
+
+#define NPU__REF_TERM(name) (1 + NPU__REF_TERM_##name)
+enum { NPU__REF_TERM_MAX = 1 + NPU__REF_TERM_COUNT };
 
 /* The maximum that exponentials are taken from; an infinite one would make NaN. */
 static inline double npu__ref_finite(double max) { return isinf(max) ? 0.0 : max; }
@@ -11913,6 +12030,7 @@ NPU__REF_STEP(squares, s->first += a * a)
 NPU__REF_STEP(powers, s->first += pow(fabs(a), s->p))
 
 static double npu__ref_finish_first(const npu__ref_sums *s) { return s->first; }
+static double npu__ref_finish_all(const npu__ref_sums *s) { return s->second == 0 && s->first != 0; }
 static double npu__ref_finish_mean(const npu__ref_sums *s) { return s->first / s->second; }
 static double npu__ref_finish_root(const npu__ref_sums *s) { return sqrt(s->first); }
 static double npu__ref_finish_power(const npu__ref_sums *s) { return pow(s->first, 1.0 / s->p); }
@@ -11929,14 +12047,14 @@ static double npu__ref_finish_logsumexp(const npu__ref_sums *s)
 
 static const npu__ref_statistic *npu__ref_norm_statistic(double p)
 {
-    static const npu__ref_statistic zero = { 0.0, { npu__ref_step_count, NULL }, npu__ref_finish_first };
-    static const npu__ref_statistic one = { 0.0, { npu__ref_step_abs, NULL }, npu__ref_finish_first };
-    static const npu__ref_statistic two = { 0.0, { npu__ref_step_squares, NULL }, npu__ref_finish_root };
-    static const npu__ref_statistic most = { 0.0, { npu__ref_step_max_abs, NULL }, npu__ref_finish_first };
+    static const npu__ref_statistic zero = { 0.0, { npu__ref_step_count, NULL }, npu__ref_finish_first, { NPU__REF_TERM(nonzero), 0 } };
+    static const npu__ref_statistic one = { 0.0, { npu__ref_step_abs, NULL }, npu__ref_finish_first, { NPU__REF_TERM(size), 0 } };
+    static const npu__ref_statistic two = { 0.0, { npu__ref_step_squares, NULL }, npu__ref_finish_root, { NPU__REF_TERM(square), 0 } };
+    static const npu__ref_statistic most = { 0.0, { npu__ref_step_max_abs, NULL }, npu__ref_finish_first, { 0, 0 } };
     static const npu__ref_statistic least = {
-        (double)INFINITY, { npu__ref_step_min_abs, NULL }, npu__ref_finish_first
+        (double)INFINITY, { npu__ref_step_min_abs, NULL }, npu__ref_finish_first, { 0, 0 }
     };
-    static const npu__ref_statistic other = { 0.0, { npu__ref_step_powers, NULL }, npu__ref_finish_power };
+    static const npu__ref_statistic other = { 0.0, { npu__ref_step_powers, NULL }, npu__ref_finish_power, { 0, 0 } };
     if (isinf(p)) {
         return p > 0.0 ? &most : &least;
     }
@@ -11952,19 +12070,32 @@ typedef struct npu__ref_statistics {
 /* The statistic of a kind; *p is set where it has a number. */
 static const npu__ref_statistic *npu__ref_statistic_of(const npu_op_info *op, double *p)
 {
-    static const npu__ref_statistic any = { 0.0, { npu__ref_step_any, NULL }, npu__ref_finish_first };
-    static const npu__ref_statistic all = { 1.0, { npu__ref_step_all, NULL }, npu__ref_finish_first };
-    static const npu__ref_statistic count = { 0.0, { npu__ref_step_count, NULL }, npu__ref_finish_first };
-    static const npu__ref_statistic nansum = { 0.0, { npu__ref_step_present, NULL }, npu__ref_finish_first };
-    static const npu__ref_statistic nanmean = { 0.0, { npu__ref_step_present, NULL }, npu__ref_finish_mean };
+    static const npu__ref_statistic any = {
+        0.0, { npu__ref_step_any, NULL }, npu__ref_finish_first, { NPU__REF_TERM(nonzero), 0 }
+    };
+    static const npu__ref_statistic all = {
+        1.0, { npu__ref_step_all, NULL }, npu__ref_finish_all, { 0, NPU__REF_TERM(zero) }
+    };
+    static const npu__ref_statistic count = {
+        0.0, { npu__ref_step_count, NULL }, npu__ref_finish_first, { NPU__REF_TERM(nonzero), 0 }
+    };
+    static const npu__ref_statistic nansum = {
+        0.0, { npu__ref_step_present, NULL }, npu__ref_finish_first, { NPU__REF_TERM(present), 0 }
+    };
+    static const npu__ref_statistic nanmean = {
+        0.0, { npu__ref_step_present, NULL }, npu__ref_finish_mean, { NPU__REF_TERM(present), NPU__REF_TERM(number) }
+    };
     static const npu__ref_statistic logsumexp = {
-        -(double)INFINITY, { npu__ref_step_max, npu__ref_step_exp }, npu__ref_finish_logsumexp
+        -(double)INFINITY, { npu__ref_step_max, npu__ref_step_exp }, npu__ref_finish_logsumexp,
+        { NPU__REF_TERM_MAX, NPU__REF_TERM(exp) }
     };
     static const npu__ref_statistic variance = {
-        0.0, { npu__ref_step_sum, npu__ref_step_deviations }, npu__ref_finish_variance
+        0.0, { npu__ref_step_sum, npu__ref_step_deviations }, npu__ref_finish_variance,
+        { NPU__REF_TERM(value), NPU__REF_TERM(deviation) }
     };
     static const npu__ref_statistic deviation = {
-        0.0, { npu__ref_step_sum, npu__ref_step_deviations }, npu__ref_finish_deviation
+        0.0, { npu__ref_step_sum, npu__ref_step_deviations }, npu__ref_finish_deviation,
+        { NPU__REF_TERM(value), NPU__REF_TERM(deviation) }
     };
     switch (op->kind) {
     case NPU_ATEN_ANY: case NPU_ATEN_ANY_DIM: case NPU_ATEN_ANY_DIMS: return &any;
@@ -12043,6 +12174,79 @@ static npu_status npu__ref_statistic_launch(const npu_launch *l, uint32_t part, 
         }
     }
     return NPU_OK;
+}
+
+/* What the terms of the second pass need of the first. */
+static float npu__ref_statistic_number(const npu__ref_statistic *t, const npu__ref_sums *sums)
+{
+    return (float)(t->terms[0] == NPU__REF_TERM_MAX ? npu__ref_finite(sums->first) : sums->first / sums->count);
+}
+
+/* The sums of `width` results from o, both passes in float. */
+static void npu__ref_statistic_some_f32(const npu__ref_statistics *s, const npu_launch *l, size_t o, size_t width,
+                                        npu__ref_sums *sums)
+{
+    float numbers[NPU__REF_COLUMNS] = { 0 };
+    for (int i = 0; i < 2; i++) {
+        uint32_t term = s->statistic->terms[i];
+        npu__ref_pass pass = { &s->r, s->r.floats, term == NPU__REF_TERM_MAX ? NPU__MAX : NPU__SUM, term - 1 };
+        double acc[NPU__REF_COLUMNS];
+        for (size_t j = 0; j < width; j++) {
+            acc[j] = i ? 0.0 : s->statistic->start;
+            numbers[j] = i && width ? npu__ref_statistic_number(s->statistic, &sums[j]) : 0.0f;
+        }
+        if (term) {
+            npu__ref_pass_some(&pass, l, o, width, acc, numbers);
+        }
+        for (size_t j = 0; j < width; j++) {
+            *(i ? &sums[j].second : &sums[j].first) = acc[j];
+        }
+    }
+}
+
+static npu_status npu__ref_statistic_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_statistics *s = (const npu__ref_statistics *)l->state;
+    npu__ref_sums sums[NPU__REF_COLUMNS / 4];
+    size_t begin, end, width;
+    npu__ref_share(s->r.kept.len, part, parts, &begin, &end);
+    for (size_t o = begin; o < end; o += width) {
+        width = npu__ref_pass_width(&s->r, o, end);
+        width = width < NPU__REF_COUNT(sums) ? width : NPU__REF_COUNT(sums);
+        for (size_t j = 0; j < width; j++) {
+            sums[j].p = s->p;
+            sums[j].count = (double)s->r.reduced.len;
+        }
+        npu__ref_statistic_some_f32(s, l, o, width, sums);
+        for (size_t j = 0; j < width; j++) {
+            double y[2] = { s->statistic->finish(&sums[j]), sums[j].first / sums[j].count };
+            for (uint32_t i = 0; i < l->num_out; i++) {
+                npu__ref_store_f64(l->y[i], l->out[i].dtype, (int64_t)(o + j), 1, &y[i], 1);
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_statistic_prepare_f32(npu_prepare *p)
+{
+    npu_status status = npu__ref_statistic_prepare(p);
+    if (!status) {
+        ((npu__ref_statistics *)p->state)->r.floats = npu__ref_float_loops();
+    }
+    return status;
+}
+
+/* Floats, or what is only asked for zeros: no number but a double becomes a zero in float. */
+static bool npu__ref_statistic_supported_f32(const npu_op_info *op)
+{
+    double p = 0;
+    const npu__ref_statistic *t = npu__ref_statistic_of(op, &p);
+    uint32_t term = t->terms[0] ? t->terms[0] : t->terms[1];
+    bool asks = term == NPU__REF_TERM(nonzero) || term == NPU__REF_TERM(zero);
+    int cls = npu__ref_compute_class(op->in[0]->dtype);
+    return term && (asks ? cls == NPU__F32 || cls == NPU__I64
+                         : npu__ref_all_f32(op) && (op->num_out < 2 || op->out[1]->dtype == op->out[0]->dtype));
 }
 
 /* ---- norms of matrices: an extreme of sums along one dim, or what the singular values come to ---- */
@@ -12197,7 +12401,7 @@ static npu_status npu__ref_nansum_launch(const npu_launch *l, uint32_t part, uin
 }
 
 /* Minimum and maximum are results 0 and 1. */
-static npu_status npu__ref_aminmax_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+static npu_status npu__ref_aminmax(const npu_launch *l, uint32_t part, uint32_t parts, npu__launch_fn reduce)
 {
     npu__ref_reduction r = *(const npu__ref_reduction *)l->state;
     npu_status status = NPU_OK;
@@ -12208,9 +12412,19 @@ static npu_status npu__ref_aminmax_launch(const npu_launch *l, uint32_t part, ui
         r.fold = i ? NPU__MAX : NPU__MIN;
         one.y = l->y + i;
         one.out = l->out + i;
-        status = npu__ref_reduce_launch(&one, part, parts);
+        status = reduce(&one, part, parts);
     }
     return status;
+}
+
+static npu_status npu__ref_aminmax_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    return npu__ref_aminmax(l, part, parts, npu__ref_reduce_launch);
+}
+
+static npu_status npu__ref_aminmax_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    return npu__ref_aminmax(l, part, parts, npu__ref_reduce_launch_f32);
 }
 
 /* ---- renorm: a norm per index of a dim, and what it is over the most ---- */
@@ -12508,7 +12722,7 @@ static void npu__ref_arg_max_columns_f32(const npu_launch *l, const npu__ref_alo
     memcpy(best, x, width * sizeof *best);
     memset(index, 0, sizeof index);
     for (size_t row = 1; row < a->n; row++) {
-        a->floats->beat_rows(best, index, x + row * a->inner, width, (int32_t)row);
+        a->floats->beat_rows(a->least, best, index, x + row * a->inner, width, (int32_t)row);
     }
     for (size_t j = 0; j < width; j++) {
         ((int64_t *)l->y[last])[o + j] = index[j];
@@ -12532,7 +12746,7 @@ static npu_status npu__ref_arg_max_launch_f32(const npu_launch *l, uint32_t part
             npu__ref_arg_max_columns_f32(l, a, first, o, width);
             continue;
         }
-        float max = a->floats->extreme(NPU__MAX, -INFINITY, x, a->n);
+        float max = (float)a->floats->fold(a->least ? NPU__MIN : NPU__MAX, x, a->n);
         ((int64_t *)l->y[last])[i] = (int64_t)a->floats->find(x, a->n, max);
         if (last) {
             ((float *)l->y[0])[i] = max;
@@ -12564,7 +12778,7 @@ static void npu__ref_softmax_row_f32(const npu_launch *l, const npu__ref_along *
             const float *x = npu__ref_floats_at(f, strip, l->x[0], in, at, 1, n);
             float *y = npu__ref_floats_to(strip, l->y[0], out, at);
             if (pass == 0) {
-                max = f->extreme(NPU__MAX, max, x, n);
+                max = npu__ref_larger(max, (float)f->fold(NPU__MAX, x, n));
             } else if (pass == 1) {
                 sum += f->exp_sum(exps, x, n, max);
             } else if (a->log) {
@@ -12642,8 +12856,8 @@ static npu_status npu__ref_softmax_launch_f32(const npu_launch *l, uint32_t part
 #define NPU__REF_SOFTMAX_KERNELS(kind) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
 
-#define NPU__REF_STATISTIC_KERNEL(kind) \
-    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_statistic_prepare, npu__ref_statistic_launch)
+#define NPU__REF_STATISTIC_KERNEL(kind)                                                            \
+    NPU__REF_F32_KERNELS(kind, npu__ref_statistic_supported_f32, statistic, statistic_launch, statistic_launch_f32)
 
 static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN),
@@ -12663,11 +12877,11 @@ static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIM),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIMS),
-    NPU__KERNEL(NPU_ATEN_ARGMIN, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_arg_max_launch),
+    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_ARGMIN),
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_MIN),
-    NPU__KERNEL(NPU_ATEN_MIN_DIM, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_arg_max_launch),
-    NPU__KERNEL(NPU_ATEN_PROD, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_reduce_launch),
-    NPU__KERNEL(NPU_ATEN_PROD_DIM_INT, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_reduce_launch),
+    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_MIN_DIM),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD_DIM_INT),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_DIM),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_CORRECTION),
@@ -12688,20 +12902,29 @@ static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX_RAW),
     NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX_RAW),
     NPU__KERNEL(NPU_ATEN_SAFE_SOFTMAX, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_softmax_launch),
+    NPU__KERNEL(NPU_ATEN_NANSUM, "f32", 1, npu__ref_statistic_supported_f32, npu__ref_statistic_prepare_f32,
+                npu__ref_statistic_launch_f32),
     NPU__KERNEL(NPU_ATEN_NANSUM, "plain", 0, NULL, npu__ref_nansum_prepare, npu__ref_nansum_launch),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NANMEAN),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST),
-    NPU__KERNEL(NPU_ATEN_AMINMAX, "plain", 0, NULL, npu__ref_reduce_prepare, npu__ref_aminmax_launch),
+    NPU__REF_F32_KERNELS(NPU_ATEN_AMINMAX, npu__ref_all_f32, reduce, aminmax_launch, aminmax_launch_f32),
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE),
     NPU__KERNEL(NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch),
     NPU__KERNEL(NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch)
 };
 
+static bool npu__ref_vector_norm_supported_f32(const npu_op_info *op)
+{
+    return !npu__ref_is_matrix_norm(op) && npu__ref_statistic_supported_f32(op);
+}
+
 #define NPU__REF_MATRIX_NORM_KERNELS(kind)                                                         \
-    NPU__KERNEL(kind, "plain", 0, npu__ref_is_matrix_norm, npu__ref_matrix_norm_prepare,                     \
-      npu__ref_matrix_norm_launch),                                                               \
-    NPU__REF_STATISTIC_KERNEL(kind)
+    NPU__KERNEL(kind, "f32", 1, npu__ref_vector_norm_supported_f32, npu__ref_statistic_prepare_f32, \
+                npu__ref_statistic_launch_f32),                                                    \
+    NPU__KERNEL(kind, "plain", 0, npu__ref_is_matrix_norm, npu__ref_matrix_norm_prepare,           \
+                npu__ref_matrix_norm_launch),                                                      \
+    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_statistic_prepare, npu__ref_statistic_launch)
 
 static const npu_kernel npu__ref_kernels_norm[] = {
     NPU__KERNEL(NPU_ATEN_LINALG_MATRIX_NORM, "plain", 0, NULL, npu__ref_matrix_norm_prepare,

@@ -51,7 +51,29 @@ static const row reduction_rows[] = {
     { X("[5,60,7]"), "y, z = aten.max.dim(x, 1, true)", 2 },
     { X("[30,70]"), "y = aten.argmax.default(x, 1)", 1 },
     { X("[6,70,600]"), "y = aten.argmax.default(x, 1)", 1 },
-    { X("[30,70]"), "y = aten.argmax.default(x)", 1 }
+    { X("[30,70]"), "y = aten.argmax.default(x)", 1 },
+    { X("[30,1500]"), "y, z = aten.min.dim(x, 1)", 2 },
+    { X("[600,300]"), "y, z = aten.min.dim(x, 0)", 2 },
+    { X("[60,700]"), "y = aten.argmin.default(x, 0)", 1 },
+    { X("[30,70]"), "y, z = aten.aminmax.default(x)", 2 },
+    { X("[3,5,700]"), "y = aten.prod.dim_int(x, 1)", 1 },
+    { X("[700,9]"), "y = aten.prod.dim_int(x, 1)", 1 },
+    { X("[300,1500]"), "y = aten.any.dim(x, 1)", 1 },
+    { X("[300,1500]"), "y = aten.all.dim(x, 0)", 1 },
+    { X("[300,700]"), "y = aten.count_nonzero.dim_IntList(x, [0])", 1 },
+    { X("[45001]"), "y = aten.count_nonzero.default(x)", 1 },
+    { X("[40,3000]"), "y = aten.nansum.default(x, [1])", 1 },
+    { X("[3000,300]"), "y = aten.nanmean.default(x, [0])", 1 },
+    { X("[40,3000]"), "y = aten.logsumexp.default(x, [1])", 1 },
+    { X("[6,70,5,90]"), "y = aten.logsumexp.default(x, [0, 2])", 1 },
+    { X("[40,3000]"), "y = aten.var.dim(x, [1])", 1 },
+    { X("[300,700]"), "y = aten.std.dim(x, [0])", 1 },
+    { X("[2,3,1,5]"), "y = aten.var.correction(x, [1], correction=3)", 1 },
+    { X("[50,700]"), "y, z = aten.var_mean.dim(x, [1])", 2 },
+    { X("[50,700]"), "y = aten.linalg_vector_norm.default(x, 2, [1])", 1 },
+    { X("[500,70]"), "y = aten.linalg_vector_norm.default(x, 1, [0])", 1 },
+    { X("[500,70]"), "y = aten.linalg_vector_norm.default(x, 0, [0])", 1 },
+    { X("[33,35]"), "y = aten.norm.Scalar(x)", 1 }
 };
 
 static const row norm_rows[] = {
@@ -154,6 +176,7 @@ static double element(const void *data, npu_dtype dtype, size_t i)
     case NPU_F32: return (double)((const float *)data)[i];
     case NPU_F16: return (double)npu_f16_to_f32(((const uint16_t *)data)[i]);
     case NPU_BF16: return (double)npu_bf16_to_f32(((const uint16_t *)data)[i]);
+    case NPU_BOOL: return ((const uint8_t *)data)[i];
     default: return (double)((const int64_t *)data)[i];
     }
 }
