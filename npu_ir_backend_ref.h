@@ -10445,7 +10445,8 @@ enum { NPU__REF_LANES = 32, NPU__REF_FLOAT_STRIP = 1024, NPU__REF_FLOAT_RUN = 40
 
 /* What sums may add up: the name, the term of an element e and its column's number m. */
 #define NPU__REF_TERMS(X, attribute, suffix, exp_of)                                               \
-    X(attribute, suffix, value, e)                                                                 \
+    X(attribute, suffix, value, e) NPU__REF_OTHER_TERMS(X, attribute, suffix, exp_of)
+#define NPU__REF_OTHER_TERMS(X, attribute, suffix, exp_of)                                         \
     X(attribute, suffix, present, e == e ? e : 0)                                                  \
     X(attribute, suffix, number, (float)(e == e))                                                  \
     X(attribute, suffix, nonzero, (float)(e != 0))                                                 \
@@ -10480,6 +10481,8 @@ typedef struct npu__ref_floats {
     void (*affine)(float *y, const float *x, size_t n, float mean, float scale, float shift);
     void (*affine_each)(float *y, const float *x, size_t n, float mean, float rstd, const float *w,
                         const float *b);
+    void (*times)(float *y, const float *x, const float *w, size_t n);
+    void (*minus)(float *y, const float *x, const float *a, const float *b, size_t n); /* x - a - b */
     double (*exp_sum)(float *y, const float *x, size_t n, float max); /* y = exp(x - max); its sum */
     void (*exp_each)(float *y, const float *x, const float *max, size_t n);
     void (*load)(float *to, const void *from, uint32_t dtype, int64_t first, int64_t stride, size_t n);
@@ -10654,6 +10657,18 @@ NPU__REF_INLINE double npu__ref_sum_floats(const float *x, size_t n)
     return npu__ref_add_lanes(lanes);
 }
 
+NPU__REF_INLINE void npu__ref_times_body(float *y, const float *x, const float *w, size_t n)
+{
+    NPU__REF_VECTORIZE
+    for (size_t i = 0; i < n; i++) { y[i] = x[i] * w[i]; }
+}
+
+NPU__REF_INLINE void npu__ref_minus_body(float *y, const float *x, const float *a, const float *b, size_t n)
+{
+    NPU__REF_VECTORIZE
+    for (size_t i = 0; i < n; i++) { y[i] = x[i] - a[i] - b[i]; }
+}
+
 /* The exponentials of both texts differ, so they are named by the macro. */
 #define NPU__REF_EXP_LOOPS(attribute, suffix, exp_of)                                              \
     attribute static double npu__ref_exp_sum_##suffix(float *y, const float *x, size_t n, float max) \
@@ -10722,20 +10737,51 @@ NPU__REF_INLINE double npu__ref_sum_floats(const float *x, size_t n)
                                                         float rstd, const float *w, const float *b) \
     {                                                                                              \
         npu__ref_affine_each_body(y, x, n, mean, rstd, w, b);                                      \
+    }                                                                                              \
+    attribute static void npu__ref_times_##suffix(float *y, const float *x, const float *w, size_t n) \
+    {                                                                                              \
+        npu__ref_times_body(y, x, w, n);                                                           \
+    }                                                                                              \
+    attribute static void npu__ref_minus_##suffix(float *y, const float *x, const float *a, const float *b, size_t n) \
+    {                                                                                              \
+        npu__ref_minus_body(y, x, a, b, n);                                                        \
     }
 
 #define NPU__REF_SUM_NAME(attribute, suffix, name, term) npu__ref_sum_##name##_##suffix,
 #define NPU__REF_ADD_NAME(attribute, suffix, name, term) npu__ref_add_##name##_##suffix,
-#define NPU__REF_FLOATS(suffix, exps, load, store)                                                 \
-    { { NPU__REF_TERMS(NPU__REF_SUM_NAME, , suffix, ) }, { NPU__REF_TERMS(NPU__REF_ADD_NAME, , suffix, ) }, \
+#define NPU__REF_FLOATS(suffix, widest, load, store)                                               \
+    { { npu__ref_sum_value_##widest, NPU__REF_OTHER_TERMS(NPU__REF_SUM_NAME, , suffix, ) }, { NPU__REF_TERMS(NPU__REF_ADD_NAME, , suffix, ) }, \
       npu__ref_fold_##suffix, npu__ref_find_##suffix,                                              \
       npu__ref_fold_rows_##suffix, npu__ref_beat_rows_##suffix, npu__ref_affine_##suffix,          \
-      npu__ref_affine_each_##suffix, npu__ref_exp_sum_##exps, npu__ref_exp_each_##exps, load, store }
+      npu__ref_affine_each_##suffix, npu__ref_times_##suffix, npu__ref_minus_##suffix,             \
+      npu__ref_exp_sum_##widest, npu__ref_exp_each_##widest, load, store }
 
 NPU__REF_FLOAT_LOOPS(, base, expf)
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_FLOAT_LOOPS(NPU__REF_AVX2, avx2, npu__ref_fast_expf)
 NPU__REF_EXP_LOOPS(NPU__REF_AVX512, avx512, npu__ref_fast_expf)
+
+/* Sums of short rows are all about their ends, which masks make cheap. */
+NPU__REF_AVX512 static double npu__ref_sum_value_avx512(const float *x, size_t n, float m)
+{
+    __m512 a = _mm512_setzero_ps(), b = a, c = a, d = a;
+    size_t i = 0;
+    (void)m;
+    for (; i + 64 <= n; i += 64) {
+        for (size_t j = 0; j < 64; j += 16) {
+            NPU__REF_AHEAD((const char *)(x + i + j) + 2048);
+        }
+        a = _mm512_add_ps(a, _mm512_loadu_ps(x + i));
+        b = _mm512_add_ps(b, _mm512_loadu_ps(x + i + 16));
+        c = _mm512_add_ps(c, _mm512_loadu_ps(x + i + 32));
+        d = _mm512_add_ps(d, _mm512_loadu_ps(x + i + 48));
+    }
+    for (; i < n; i += 16) {
+        __mmask16 there = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+        a = _mm512_add_ps(a, _mm512_maskz_loadu_ps(there, x + i));
+    }
+    return (double)_mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(a, b), _mm512_add_ps(c, d)));
+}
 #endif
 
 /* The loops for this CPU. */
@@ -11750,11 +11796,11 @@ typedef struct npu__ref_reduction {
 static inline int64_t npu__ref_group_offset(const npu__ref_dim_group *g, uint32_t skip, size_t i)
 {
     int64_t offset = 0;
-    for (uint32_t d = skip; d < g->rank; d++) {
+    for (uint32_t d = skip; d + 1 < g->rank; d++) {
         offset += (int64_t)(i % (size_t)g->dims[d]) * g->strides[d];
         i /= (size_t)g->dims[d];
     }
-    return offset;
+    return g->rank > skip ? offset + (int64_t)i * g->strides[g->rank - 1] : offset;
 }
 
 static void npu__ref_collapse(npu__ref_reduction *r, const npu_tensor *x, const bool *is_reduced)
@@ -11880,7 +11926,8 @@ static double npu__ref_pass_run(const npu__ref_pass *pass, const npu_launch *l, 
     return acc;
 }
 
-enum { NPU__REF_COLUMNS = 512 }; /* results that are neighbours, at a time */
+/* Results at a time: neighbours, or of a run each. */
+enum { NPU__REF_COLUMNS = 1024, NPU__REF_RUNS = 64 };
 
 /* `rows` neighbouring rows of `width` elements folded into each other, added to acc. */
 static void npu__ref_pass_block(const npu__ref_pass *pass, const npu_launch *l, int64_t first, size_t rows, size_t width,
@@ -11928,10 +11975,18 @@ static void npu__ref_pass_rows(const npu__ref_pass *pass, const npu_launch *l, i
 
 static bool npu__ref_pass_in_rows(const npu__ref_reduction *r) { return r->kept.rank > 0 && r->kept.strides[0] == 1; }
 
+/* The loops; neighbours go to a part in numbers that memory likes. */
+static void npu__ref_pass_start(npu_prepare *p, npu__ref_reduction *r)
+{
+    size_t most = r->kept.len / (NPU__REF_COLUMNS / 2) + 1;
+    r->floats = npu__ref_float_loops();
+    p->parts = npu__ref_pass_in_rows(r) && p->parts > most ? (uint32_t)most : p->parts;
+}
+
 /* How many results from o are done at once: neighbours in x where the innermost dim is kept. */
 static size_t npu__ref_pass_width(const npu__ref_reduction *r, size_t o, size_t end)
 {
-    size_t left = npu__ref_pass_in_rows(r) ? (size_t)r->kept.dims[0] - o % (size_t)r->kept.dims[0] : 1;
+    size_t left = npu__ref_pass_in_rows(r) ? (size_t)r->kept.dims[0] - o % (size_t)r->kept.dims[0] : NPU__REF_RUNS;
     size_t width = left < end - o ? left : end - o;
     return width < NPU__REF_COLUMNS ? width : NPU__REF_COLUMNS;
 }
@@ -11942,13 +11997,15 @@ static void npu__ref_pass_some(const npu__ref_pass *pass, const npu_launch *l, s
 {
     const npu__ref_dim_group *reduced = &pass->r->reduced;
     size_t run = reduced->rank ? (size_t)reduced->dims[0] : 1;
-    int64_t base = npu__ref_group_offset(&pass->r->kept, 0, o);
     if (npu__ref_pass_in_rows(pass->r)) {
-        npu__ref_pass_rows(pass, l, base, width, acc, m);
+        npu__ref_pass_rows(pass, l, npu__ref_group_offset(&pass->r->kept, 0, o), width, acc, m);
         return;
     }
-    for (size_t i = 0; i < reduced->len; i += run) {
-        acc[0] = npu__ref_pass_run(pass, l, base + npu__ref_group_offset(reduced, 1, i / run), run, acc[0], m[0]);
+    for (size_t j = 0; j < width; j++) {
+        int64_t base = npu__ref_group_offset(&pass->r->kept, 0, o + j);
+        for (size_t i = 0; i < reduced->len; i += run) {
+            acc[j] = npu__ref_pass_run(pass, l, base + npu__ref_group_offset(reduced, 1, i / run), run, acc[j], m[j]);
+        }
     }
 }
 
@@ -11957,7 +12014,7 @@ static npu_status npu__ref_reduce_launch_f32(const npu_launch *l, uint32_t part,
     const npu__ref_reduction *r = (const npu__ref_reduction *)l->state;
     npu__ref_pass pass = { r, r->floats, r->fold, NPU__REF_TERM_value };
     double acc[NPU__REF_COLUMNS];
-    float none[NPU__REF_COLUMNS] = { 0 };
+    static const float none[NPU__REF_COLUMNS] = { 0 }; /* the elements themselves need no numbers */
     size_t begin, end, width;
     npu__ref_share(r->kept.len, part, parts, &begin, &end);
     for (size_t o = begin; o < end; o += width) {
@@ -11978,7 +12035,7 @@ static npu_status npu__ref_reduce_prepare_f32(npu_prepare *p)
 {
     npu_status status = npu__ref_reduce_prepare(p);
     if (!status) {
-        ((npu__ref_reduction *)p->state)->floats = npu__ref_float_loops();
+        npu__ref_pass_start(p, (npu__ref_reduction *)p->state);
     }
     return status;
 }
@@ -12232,7 +12289,7 @@ static npu_status npu__ref_statistic_prepare_f32(npu_prepare *p)
 {
     npu_status status = npu__ref_statistic_prepare(p);
     if (!status) {
-        ((npu__ref_statistics *)p->state)->r.floats = npu__ref_float_loops();
+        npu__ref_pass_start(p, &((npu__ref_statistics *)p->state)->r);
     }
     return status;
 }
@@ -12810,22 +12867,29 @@ static void npu__ref_softmax_columns_f32(const npu_launch *l, const npu__ref_alo
     for (int pass = 0; pass < 3; pass++) {
         for (size_t i = 0; i < a->n; i++) {
             int64_t at = (int64_t)(first + i * a->inner);
-            const float *x = npu__ref_floats_at(f, strip, l->x[0], in, at, 1, width);
+            float *y = npu__ref_floats_to(e, l->y[0], out, at);
+            /* exponentials of an earlier pass are still in the result */
+            const float *x = pass == 2 && y != e && !a->log
+                                 ? y : npu__ref_floats_at(f, strip, l->x[0], in, at, 1, width);
             if (pass == 0) {
                 f->fold_rows(NPU__MAX, max, x, width, 1, 1, 0);
                 continue;
             }
-            if (pass == 1 || !a->log) {
-                f->exp_each(e, x, max, width);
+            if (!a->log && x != y) {
+                f->exp_each(y, x, max, width);
+            } else if (pass == 1) {
+                f->adds[NPU__REF_TERM_exp](sum, x, width, max, 1, 0);
             }
-            if (pass == 1) {
-                f->fold_rows(NPU__SUM, sum, e, width, 1, 1, 0);
-                continue;
+            if (pass == 1 && !a->log) {
+                f->fold_rows(NPU__SUM, sum, y, width, 1, 1, 0);
+            } else if (pass == 2 && a->log) {
+                f->minus(y, x, max, sum, width);
+            } else if (pass == 2) {
+                f->times(y, y, sum, width);
             }
-            for (size_t j = 0; j < width; j++) {
-                e[j] = a->log ? x[j] - max[j] - sum[j] : e[j] * sum[j];
+            if (pass == 2) {
+                npu__ref_floats_put(f, l->y[0], out, at, y, width);
             }
-            f->store(l->y[0], out, at, 1, e, width);
         }
         for (size_t j = 0; j < width && pass == 1; j++) {
             sum[j] = a->log ? logf(sum[j]) : 1.0f / sum[j];
