@@ -1257,7 +1257,7 @@ enum { SLOTS = 8, RANDOM_PROGRAMS = 400, RANDOM_SEEDS = 100 };
 typedef struct random_program {
     npu_graph *g;
     npu_value slots[SLOTS]; /* what lies whole at slot * 32 bytes; id 0 = nothing */
-    npu_value in, out;
+    npu_value in, out, scalar;
     uint64_t random;
     int care, event; /* how often order is made sure of, of 8; the last event */
 } random_program;
@@ -1313,8 +1313,17 @@ static void random_order(random_program *r)
 static void random_op(random_program *r)
 {
     npu_index at[2] = { { any(r, 7), { 0 } }, { 0, { 0 } } };
-    int a = full_slot(r), b = full_slot(r), kind = a < 0 ? 0 : any(r, 7);
+    int a = full_slot(r), b = full_slot(r), kind = a < 0 ? 0 : any(r, 9);
     switch (kind) {
+    case 7: /* a register from the vector unit, for later */
+        r->scalar = npu_block_sum(r->g, r->slots[a], 1, true);
+        r->scalar = npu_block_sum(r->g, npu_block_reshape(r->g, r->scalar, DIMS(2), 1), 0, false);
+        break;
+    case 8:
+        if (r->scalar.id) {
+            fill_slot(r, npu_block_scalar_binary(r->g, NPU_BLOCK_MULS, r->slots[a], r->scalar));
+        }
+        break;
     case 0: fill_slot(r, npu_block_load(r->g, r->in, at, DIMS(2, 8), 2, NPU_SPACE_UB)); break;
     case 1: fill_slot(r, npu_block_load(r->g, r->out, at, DIMS(2, 8), 2, NPU_SPACE_UB)); break;
     case 2: r->out = npu_block_store(r->g, r->slots[a], at, DIMS(2, 8), 2, r->out); break;
@@ -1337,6 +1346,7 @@ static void test_random_programs(void)
         memset(r.slots, 0, sizeof r.slots);
         r.care = 4 + i % 5;
         r.event = 0;
+        r.scalar.id = 0;
         r.g = npu_graph_child(g, "random", NPU_LEVEL_TILE, NULL);
         r.in = npu_input(r.g, "x", F32(8, 8));
         r.out = npu_input(r.g, "o", F32(8, 8));

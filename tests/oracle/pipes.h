@@ -16,6 +16,7 @@ typedef struct pipes_op {
     uint32_t fed[2];              /* registers of the offsets, 0 = none */
     int64_t rows, cols, axis;     /* of operand 0 */
     double number;
+    uint32_t scalar;          /* register that holds the number, 0 = none */
     bool transpose;
 } pipes_op;
 
@@ -31,6 +32,8 @@ typedef struct pipes {
     float *tensors[8]; /* by input */
     unsigned char memory[7][PIPES_MEMORY];
     int64_t registers[PIPES_VALUES];
+    double scalars[PIPES_VALUES]; /* registers that the vector unit makes */
+    double numbers[PIPES_OPS];    /* of ops with a number, as it was when they were issued */
     uint8_t state[PIPES_OPS], flags[PIPES_FLAGS];
     int64_t start[PIPES_OPS]; /* element of the tensor, decided when the op is issued */
     float results[PIPES_OPS][PIPES_LEN];
@@ -52,6 +55,10 @@ static inline void pipes_decode_op(pipes *p, const npu_graph *g, uint32_t id, np
     o->out = npu_op_result(g, op, 0).id;
     o->pipe = npu_tile_pipe(g, op);
     o->number = npu_op_float(&info, info.kind == NPU_ARITH_CONSTANT ? "value" : "rhs", 0);
+    if (info.kind == NPU_BLOCK_MULS || info.kind == NPU_BLOCK_ADDS) {
+        int fed = npu_op_fed(&info, "rhs", 0);
+        o->scalar = fed < 0 ? 0 : npu_op_operand_value(g, op, (uint32_t)fed).id;
+    }
     o->axis = npu_op_int(&info, "axis", 0);
     o->transpose = npu_op_int(&info, "transpose", 0) != 0;
     if (info.kind == NPU_SYSTEM_SYNC_SRC || info.kind == NPU_SYSTEM_SYNC_DST) {
@@ -117,6 +124,9 @@ static inline void pipes_read(pipes *p, uint32_t id)
     const float *b = o->num_in > 1 && p->places[o->in[1]].space ? pipes_tile(p, o->in[1]) : NULL;
     const float *c = o->num_in > 2 && p->places[o->in[2]].space ? pipes_tile(p, o->in[2]) : NULL;
     int64_t inner = o->num_in ? p->dims[o->in[0]][1] : 0;
+    if (a && !p->places[o->out].space && o->kind == NPU_BLOCK_SUM) {
+        inner *= p->dims[o->in[0]][0]; /* all of it, into a register */
+    }
     if (o->kind == NPU_BLOCK_STORE) {
         memcpy(y, a, (size_t)(o->shape[0] * o->shape[1]) * sizeof *y);
         return;
@@ -131,8 +141,8 @@ static inline void pipes_read(pipes *p, uint32_t id)
             case NPU_BLOCK_MOVE: case NPU_BLOCK_UB_COPY: break;
             case NPU_BLOCK_ADD: x += (double)b[i * cols + j]; break;
             case NPU_BLOCK_MUL: x *= (double)b[i * cols + j]; break;
-            case NPU_BLOCK_MULS: x *= o->number; break;
-            case NPU_BLOCK_ADDS: x += o->number; break;
+            case NPU_BLOCK_MULS: x *= p->numbers[id]; break;
+            case NPU_BLOCK_ADDS: x += p->numbers[id]; break;
             case NPU_BLOCK_EXP: x = exp(x); break;
             case NPU_BLOCK_RSQRT: x = 1 / sqrt(x); break;
             case NPU_BLOCK_ROW_EXPAND_SUB: x -= (double)b[i]; break;
@@ -177,6 +187,8 @@ static inline void pipes_write(pipes *p, uint32_t id)
         for (int64_t i = 0; i < o->shape[0]; i++) {
             memcpy(to + i * p->dims[o->out][1], p->results[id] + i * o->shape[1], (size_t)o->shape[1] * sizeof *to);
         }
+    } else if (!p->places[o->out].space) {
+        p->scalars[o->out] = (double)p->results[id][0];
     } else {
         memcpy(pipes_tile(p, o->out), p->results[id],
                (size_t)(p->dims[o->out][0] * p->dims[o->out][1]) * sizeof(float));
@@ -205,6 +217,7 @@ static inline bool pipes_issue(pipes *p, uint32_t id)
         return true;
     }
     if (o->pipe != NPU_PIPE_S) {
+        p->numbers[id] = o->scalar ? p->scalars[o->scalar] : o->number;
         if (o->kind == NPU_BLOCK_LOAD || o->kind == NPU_BLOCK_STORE) {
             int64_t row = o->fed[0] ? p->registers[o->fed[0]] : o->offsets[0],
                     col = o->fed[1] ? p->registers[o->fed[1]] : o->offsets[1];
@@ -307,6 +320,9 @@ static inline bool pipes_run(pipes *p, uint64_t seed)
             float rest = (float)(npu_test_random(&p->random) % 1000) / 250.0f;
             memcpy(p->memory[space] + i, &rest, sizeof rest);
         }
+    }
+    for (int i = 0; i < PIPES_VALUES; i++) {
+        p->scalars[i] = (double)(npu_test_random(&p->random) % 100);
     }
     if (seed == 0) {
         return pipes_run_in_order(p);
