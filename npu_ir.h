@@ -4305,7 +4305,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
 #define NPU_IR_PASSES(X)                                                                           \
     X(14, NPU_PASS_INLINE, "inline-calls", "* npu.call becomes the ops of its body")               \
     X(12, NPU_PASS_AICF_TO_ATEN, "aicf-to-aten",                                                   \
-      "* add, relu, gemm, bias_add, gemm_epilogue, softmax, copy")                                 \
+      "* add, relu, gemm, bias_add, gemm_epilogue, softmax, copy, reduce_sum, grad_zero, step_inc, "  \
+      "sgd_step, layernorm_fwd")                                                                   \
     X(1, NPU_PASS_DEAD_CODE, "dead-code",                                                          \
       "ops without a path to an effect, an update or an output go")                                \
     X(2, NPU_PASS_NO_OPS, "no-ops",                                                                \
@@ -27497,6 +27498,38 @@ static npu_value npu__aten_gemm(npu_rewrite *rw, npu_op op)
     return fused && npu_op_int(info, "relu", 1) ? npu_relu(to, y) : y;
 }
 
+/* Kinds with attributes of their own; id 0 = what they say has no aten form. */
+static npu_value npu__aten_of(npu_rewrite *rw, npu_op op, npu_value a, npu_value b)
+{
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    npu_graph *to = rw->to;
+    npu_arg args[3];
+    npu_value y = npu__make_value(0);
+    int64_t axis = info ? npu_op_int(info, "axis", 0) : 0, none_used = 1;
+    args[0] = npu_arg_tensor(NULL, a);
+    for (uint32_t i = 1; i < npu_op_num_results(rw->from, op); i++) {
+        uint32_t v = npu_op_result(rw->from, op, i).id;
+        none_used = none_used && !rw->from->values[v].num_uses && !npu__is_kept(rw->from, v);
+    }
+    if (!info || !none_used) {
+        return y;
+    }
+    switch (info->kind) {
+    case NPU_AICF_REDUCE_SUM: return npu_sum(to, a, &axis, 1, false);
+    case NPU_AICF_GRAD_ZERO: return npu__first(to, npu_emit(to, NPU_ATEN_ZEROS_LIKE, args, 1));
+    case NPU_AICF_STEP_INC:
+        args[1] = npu_arg_int("other", 1);
+        return npu__first(to, npu_emit(to, NPU_ATEN_ADD_SCALAR, args, 2));
+    case NPU_AICF_SGD_STEP:
+        args[1] = npu_arg_tensor(NULL, b);
+        args[2] = npu_arg_float("alpha", npu_op_float(info, "lr", 0));
+        return npu__first(to, npu_emit(to, NPU_ATEN_SUB, args, 3));
+    case NPU_AICF_LAYERNORM_FWD:
+        return npu_layer_norm(to, a, b, npu_rewrite_operand(rw, op, 2), 1, npu_op_float(info, "eps", 0));
+    default: return y;
+    }
+}
+
 static npu_status npu__aicf_to_aten(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu_graph *to = rw->to;
@@ -27507,7 +27540,7 @@ static npu_status npu__aicf_to_aten(void *ctx, npu_rewrite *rw, const npu_graph 
     case NPU_AICF_GEMM: case NPU_AICF_GEMM_EPILOGUE: y = npu__aten_gemm(rw, op); break;
     case NPU_AICF_SOFTMAX: y = npu_softmax(to, a, -1); break;
     case NPU_AICF_COPY: y = npu_clone(to, a); break;
-    default: break;
+    default: y = npu__aten_of(rw, op, a, b); break;
     }
     return npu__pass_replace((const npu_optimize_desc *)ctx, rw, npu__make_op(0), npu_op_result(from, op, 0), y);
 }
@@ -27520,6 +27553,11 @@ static const npu_pattern npu__patterns_aicf_to_aten[] = {
     { "gemm_epilogue", NPU_AICF_GEMM_EPILOGUE, NULL, 0, npu__aicf_to_aten, NULL },
     { "softmax", NPU_AICF_SOFTMAX, NULL, 0, npu__aicf_to_aten, NULL },
     { "copy", NPU_AICF_COPY, NULL, 0, npu__aicf_to_aten, NULL },
+    { "reduce_sum", NPU_AICF_REDUCE_SUM, NULL, 0, npu__aicf_to_aten, NULL },
+    { "grad_zero", NPU_AICF_GRAD_ZERO, NULL, 0, npu__aicf_to_aten, NULL },
+    { "step_inc", NPU_AICF_STEP_INC, NULL, 0, npu__aicf_to_aten, NULL },
+    { "sgd_step", NPU_AICF_SGD_STEP, NULL, 0, npu__aicf_to_aten, NULL },
+    { "layernorm_fwd", NPU_AICF_LAYERNORM_FWD, NULL, 0, npu__aicf_to_aten, NULL },
 };
 
 static npu_value npu__emit_pair(npu_graph *g, npu_kind kind, npu_value a, npu_value b)
@@ -27672,7 +27710,7 @@ typedef struct npu__pass_row {
 } npu__pass_row;
 
 #define NPU__PATTERNS(array) NULL, array, (uint32_t)NPU__COUNT(array)
-enum { NPU__MAX_PATTERNS = 8 }; /* of one pass */
+enum { NPU__MAX_PATTERNS = 16 }; /* of one pass */
 
 static const npu__pass_row npu__pass_rows[] = {
     { NPU_PASS_INLINE, NPU__PATTERNS(npu__patterns_inline) },

@@ -373,6 +373,15 @@ static const struct {
       "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n"
       "%4 = aten.linear.default(input=x, weight=w, bias=b) : f32[2,4]\n%5 = aten.relu.default(self=%4) : f32[2,4]\n"
       "%6 = aten.add.Tensor(self=%5, other=%5) : f32[2,4]\ny = aten.softmax.int(self=%6, dim=-1) : f32[2,4]\noutput y = y\n" },
+    { "training kinds to aten", PASS(AICF_TO_ATEN), 1e-5,
+      "input p : f32[4,3]\ninput g : f32[4,3]\ninput w : f32[3]\ns = aicf.sgd_step(p=p, g=g, lr=0.5) : f32[4,3]\n"
+      "n, m, r = aicf.layernorm_fwd(x=s, gamma=w, beta=w) : f32[4,3], f32[4], f32[4]\nt = aicf.reduce_sum(x=n, axis=0) : f32[3]\n"
+      "z = aicf.grad_zero(g=t) : f32[3]\noutput t = t\noutput z = z\n",
+      "input p : f32[4,3]\ninput g : f32[4,3]\ninput w : f32[3]\ns = aten.sub.Tensor(self=p, other=g, alpha=0.5) : f32[4,3]\n"
+      "n = aten.layer_norm.default(input=s, normalized_shape=[3], weight=w, bias=w) : f32[4,3]\n"
+      "t = aten.sum.dim_IntList(self=n, dim=[0]) : f32[3]\nz = aten.zeros_like.default(self=t) : f32[3]\noutput t = t\noutput z = z\n" },
+    { "a norm whose mean is needed stays aicf", PASS(AICF_TO_ATEN), 0,
+      "input x : f32[4,3]\nn, m, r = aicf.layernorm_fwd(x=x, gamma=none, beta=none) : f32[4,3], f32[4], f32[4]\noutput n = n\noutput m = m\n", NULL },
     { "aten to aicf, then the epilogue", PASS(ATEN_TO_AICF) | PASS(GEMM), 1e-6,
       "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n%4 = aten.linear.default(input=x, weight=w, bias=b) : f32[2,4]\n"
       "%5 = aten.relu.default(self=%4) : f32[2,4]\n%6 = aten.add.Tensor(self=%5, other=%5, alpha=2) : f32[2,4]\n"
