@@ -12392,25 +12392,32 @@ static npu_status npu__type_pool_backward(npu_deduce *d)
     return status ? status : npu__result_like(d, x, npu__dtype_of(x));
 }
 
-/* Parameters are one per channel; where x is f16 or bf16 they may all be f32. */
-static npu_status npu__batch_norm_parameters(npu_deduce *d, npu_dtype t, int64_t channels)
+/* The dtype of parameters and statistics: that of input, or f32 for all of them where input is f16 or bf16. */
+static npu_status npu__norm_dtype_of(npu_deduce *d, npu_dtype *dtype)
 {
     static const char *const names[] = { "weight", "bias", "running_mean", "running_var" };
-    npu_dtype expected = t;
     npu_status status = NPU_OK;
-    for (uint32_t i = (uint32_t)NPU__COUNT(names); i-- > 0;) {
+    *dtype = npu__dtype_of(npu_deduce_spec(d, "input"));
+    for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
         const npu_spec *p = npu_deduce_spec(d, names[i]);
-        expected = p && p->dtype == NPU_F32 && npu_dtype_bits(t) == 16 ? NPU_F32 : expected;
+        *dtype = p && p->dtype == NPU_F32 && npu_dtype_bits(*dtype) == 16 ? NPU_F32 : *dtype;
     }
     for (uint32_t i = 0; i < NPU__COUNT(names) && !status; i++) {
         const npu_spec *p = npu_deduce_spec(d, names[i]);
-        status = npu__check_vector(d, names[i], channels, "channels");
-        if (!status && p) {
-            status = npu__check_dtype(d, names[i], npu__dtype_of(p), p->dtype == expected,
-                                      npu_dtype_name(expected));
-        }
+        status = !p ? NPU_OK
+                    : npu__check_dtype(d, names[i], npu__dtype_of(p), p->dtype == *dtype, npu_dtype_name(*dtype));
     }
     return status;
+}
+
+static npu_status npu__batch_norm_parameters(npu_deduce *d, int64_t channels)
+{
+    npu_dtype t;
+    npu_status status = npu__check_vector(d, "weight", channels, "channels");
+    status = status ? status : npu__check_vector(d, "bias", channels, "channels");
+    status = status ? status : npu__check_vector(d, "running_mean", channels, "channels");
+    status = status ? status : npu__check_vector(d, "running_var", channels, "channels");
+    return status ? status : npu__norm_dtype_of(d, &t);
 }
 
 /* What a schema returns besides the result: mean and reciprocal deviation, empty where they were given, then
@@ -12440,7 +12447,7 @@ static npu_status npu__type_batch_norm(npu_deduce *d)
         return npu_deduce_fail(d, NPU_ERR_ARITY, "running_mean",
                                "running_mean and running_var are missing, expected in evaluation mode");
     }
-    status = status ? status : npu__batch_norm_parameters(d, npu__dtype_of(x), is_empty ? 0 : x->dims[1]);
+    status = status ? status : npu__batch_norm_parameters(d, is_empty ? 0 : x->dims[1]);
     status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
     return status ? status : npu__batch_norm_statistics(d, is_empty ? 0 : x->dims[1]);
 }
@@ -12456,7 +12463,7 @@ static npu_status npu__type_instance_norm(npu_deduce *d)
         return npu_deduce_fail(d, NPU_ERR_ARITY, "running_mean",
                                "running_mean and running_var are missing, expected without use_input_stats");
     }
-    status = status ? status : npu__batch_norm_parameters(d, npu__dtype_of(x), x->dims[1]);
+    status = status ? status : npu__batch_norm_parameters(d, x->dims[1]);
     return status ? status : npu__result_like(d, x, npu__dtype_of(x));
 }
 
@@ -12491,9 +12498,13 @@ static npu_status npu__type_layer_norm(npu_deduce *d)
     }
     status = status ? status : npu__layer_norm_parameter(d, "weight", x, count);
     status = status ? status : npu__layer_norm_parameter(d, "bias", x, count);
+    status = status ? status : npu__norm_dtype_of(d, &t);
+    if (!status && d->op->kind == (uint32_t)NPU_ATEN_RMS_NORM) {
+        status = npu__check_same_dtype(d, "weight", "input");
+    }
     status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
     for (uint32_t i = 1; i < num_results && !status; i++) {
-        status = npu__result_like(d, &statistics, npu__dtype_of(x));
+        status = npu__result_like(d, &statistics, t);
     }
     return status;
 }
@@ -12512,8 +12523,7 @@ static npu_status npu__type_group_norm(npu_deduce *d)
     }
     status = status ? status : npu__check_vector(d, "weight", x->dims[1], "channels");
     status = status ? status : npu__check_vector(d, "bias", x->dims[1], "channels");
-    status = status ? status : npu__check_same_dtype(d, "weight", "input");
-    status = status ? status : npu__check_same_dtype(d, "bias", "input");
+    status = status ? status : npu__norm_dtype_of(d, &t);
     return status ? status : npu__result_like(d, x, npu__dtype_of(x));
 }
 
@@ -12535,20 +12545,20 @@ static npu_status npu__native_group_norm(npu_deduce *d, int64_t *n, int64_t *gro
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "input",
                                "input is not N C HxW, or C no multiple of group = %lld", (long long)*group);
     }
-    status = status ? status : npu__check_vector(d, "weight", c, "C");
-    return status ? status : npu__check_same_dtype(d, "weight", "input");
+    return status ? status : npu__check_vector(d, "weight", c, "C");
 }
 
 static npu_status npu__type_native_group_norm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     int64_t dims[2];
+    npu_dtype t;
     npu_status status = npu__native_group_norm(d, &dims[0], &dims[1]);
     status = status ? status : npu__check_vector(d, "bias", npu_op_int(d->op, "C", 1), "C");
-    status = status ? status : npu__check_same_dtype(d, "bias", "input");
+    status = status ? status : npu__norm_dtype_of(d, &t);
     status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
-    status = status ? status : npu__result(d, npu__dtype_of(x), 2, dims);
-    return status ? status : npu__result(d, npu__dtype_of(x), 2, dims);
+    status = status ? status : npu__result(d, t, 2, dims);
+    return status ? status : npu__result(d, t, 2, dims);
 }
 
 /* The normalised dims of input, and a mean for each row of them. */
@@ -12589,9 +12599,10 @@ static npu_status npu__type_norm_backward(npu_deduce *d)
         status = status ? status : npu__check_dim(d, "mean", 0, n, "N");
         status = status ? status : npu__check_dim(d, "mean", 1, group, "group");
     }
+    status = status ? status : npu__norm_dtype_of(d, &t);
     status = status ? status : npu__result_masked(d, 0, npu__dtype_of(x), x->rank, x->dims);
-    status = status ? status : npu__result_masked(d, 1, npu__dtype_of(x), count, dims);
-    return status ? status : npu__result_masked(d, 2, npu__dtype_of(x), count, dims);
+    status = status ? status : npu__result_masked(d, 1, t, count, dims);
+    return status ? status : npu__result_masked(d, 2, t, count, dims);
 }
 
 /* ---- rules: contractions ---- */
