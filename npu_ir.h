@@ -11687,10 +11687,11 @@ static npu_status npu__type_binary_float(npu_deduce *d)
 
 static npu_status npu__type_nextafter(npu_deduce *d)
 {
-    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
-    npu_status status = npu__check_dtype(d, "self", t, t == NPU_F32 || t == NPU_F64, "f32 or f64");
-    status = status ? status : npu__check_same_dtype(d, "other", "self");
-    return status ? status : npu__type_binary_float(d);
+    npu__join j;
+    npu_dtype t;
+    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
+    status = status ? status : npu__check_dtype(d, "self", t, t == NPU_F32 || t == NPU_F64, "f32 or f64");
+    return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
 static npu_status npu__type_integer(npu_deduce *d)
@@ -11721,11 +11722,11 @@ static npu_status npu__type_allclose(npu_deduce *d)
     return status;
 }
 
-/* Dims that differ make the result false; dtypes that do are an error. */
+/* Dims that differ make the result false; elements compare as their common dtype. */
 static npu_status npu__type_equal_whole(npu_deduce *d)
 {
     npu_status status = npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "self")));
-    status = status ? status : npu__check_same_dtype(d, "other", "self");
+    status = status ? status : npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "other")));
     return status ? status : npu__result(d, NPU_BOOL, 0, NULL);
 }
 
@@ -12479,7 +12480,7 @@ static npu_status npu__layer_norm_parameter(npu_deduce *d, const char *name, con
     for (uint32_t i = 0; i < count && !status; i++) {
         status = npu__check_dim(d, name, i, x->dims[x->rank - count + i], "normalised dim");
     }
-    return status ? status : npu__check_same_dtype(d, name, "input");
+    return status;
 }
 
 /* native_layer_norm gives mean and reciprocal deviation too, the normalised dims kept as 1. */
@@ -15663,8 +15664,8 @@ static npu_status npu__type_sort(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool is_msort = npu_op_arg(d->op, "dim") == NULL;
     uint32_t axis = 0;
-    npu_status status = is_msort ? npu__check_rank(d, "self", 1, NPU_MAX_RANK)
-                                 : npu__axis(d, "dim", npu_op_int(d->op, "dim", -1), x->rank, &axis);
+    npu_status status =
+        is_msort ? NPU_OK : npu__axis(d, "dim", npu_op_int(d->op, "dim", -1), x->rank, &axis);
     if (!status && !is_msort && d->def->schema->num_returns == 1) {
         return npu__result_like(d, x, NPU_I64);
     }

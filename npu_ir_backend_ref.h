@@ -13539,8 +13539,9 @@ static npu_status npu__ref_close_launch(const npu_launch *l, uint32_t part, uint
     const npu__ref_close *s = (const npu__ref_close *)l->state;
     const npu__ref_walk *w = &s->walk;
     uint32_t last = w->rank - 1;
-    bool integer = npu__ref_is_integer(l->in[0].dtype), all = true;
+    bool integer = npu__ref_is_integer(l->in[0].dtype) && npu__ref_is_integer(l->in[1].dtype), all = true;
     int cls = integer ? NPU__I64 : NPU__F64;
+    uint32_t dtype = npu__ref_promote(l->in[0].dtype, l->in[1].dtype);
     (void)part;
     (void)parts;
     for (size_t row = 0; row < npu__ref_walk_rows(w) && all; row++) {
@@ -13551,6 +13552,10 @@ static npu_status npu__ref_close_launch(const npu_launch *l, uint32_t part, uint
             npu__ref_load_class(cls, &a, l->x[0], l->in[0].dtype, at.far + j * w->far[last], w->far[last], n);
             npu__ref_load_class(cls, &b, l->x[1], l->in[1].dtype, at.index + j * w->index[last],
                                 w->index[last], n);
+            if (l->in[0].dtype != l->in[1].dtype) {
+                npu__ref_round(cls, dtype, &a, n);
+                npu__ref_round(cls, dtype, &b, n);
+            }
             all = npu__ref_all_close(s, integer, &a, &b, n);
         }
     }
