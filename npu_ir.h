@@ -15276,6 +15276,11 @@ static npu_status npu__column_count(npu_deduce *d, const int64_t *size, int64_t 
     return status;
 }
 
+static npu_status npu__check_float_or_bool(npu_deduce *d, npu_dtype t)
+{
+    return npu__check_dtype(d, "self", t, npu__is_float(t) || t == NPU_BOOL, "floating point or bool");
+}
+
 /* Windows of an image become columns. */
 static npu_status npu__type_im2col(npu_deduce *d)
 {
@@ -15284,7 +15289,7 @@ static npu_status npu__type_im2col(npu_deduce *d)
     npu_spec y = *x;
     int64_t kernel, count;
     npu_status status = npu__check_rank(d, "self", 3, 4);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
+    status = status ? status : npu__check_float_or_bool(d, npu__dtype_of(x));
     status = status ? status : npu__column_count(d, x->dims + c + 1, &kernel, &count);
     if (status) {
         return status;
@@ -15307,7 +15312,7 @@ static npu_status npu__type_col2im(npu_deduce *d)
     npu_spec y = *x;
     int64_t kernel, count, size[2];
     npu_status status = npu__check_rank(d, "self", 2, 3);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
+    status = status ? status : npu__check_float_or_bool(d, npu__dtype_of(x));
     status = status ? status : npu__window_arg(d, "output_size", 2, 1, size);
     status = status ? status : npu__column_count(d, size, &kernel, &count);
     status = status ? status : npu__check_multiple(d, "self", x->dims[c], kernel);
