@@ -12489,6 +12489,7 @@ static npu_status npu__type_layer_norm(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "input");
     uint32_t count = npu_op_list_len(d->op, "normalized_shape"), num_results = d->def->schema->num_returns;
     npu_spec statistics = *x;
+    npu_dtype t;
     npu_status status = npu__check_float(d, "input", npu__dtype_of(x));
     status = status ? status : npu__check_attribute(d, "normalized_shape", count, 1);
     status = status ? status : npu__check_rank(d, "input", count, NPU_MAX_RANK);
@@ -12513,6 +12514,7 @@ static npu_status npu__type_layer_norm(npu_deduce *d)
 static npu_status npu__type_group_norm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
+    npu_dtype t;
     int64_t groups = npu_op_int(d->op, "num_groups", 1);
     npu_status status = npu__check_rank(d, "input", 2, NPU_MAX_RANK);
     status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
@@ -12588,6 +12590,7 @@ static npu_status npu__type_norm_backward(npu_deduce *d)
     int64_t dims[NPU_MAX_RANK], n = 0, group = 0;
     uint32_t count = npu_op_list_len(d->op, "normalized_shape");
     bool is_layer = npu_op_arg(d->op, "normalized_shape") != NULL;
+    npu_dtype t;
     npu_status status = npu__check_equal(d, "grad_out", "input");
     status = status ? status : npu__check_same_dims(d, "rstd", "mean");
     if (!status && is_layer) {

@@ -2676,6 +2676,9 @@ static uint32_t npu__ref_map_dtype(const npu__ref_map_state *s, const npu_prepar
     if (s->op == NPU__REF_OP_isclose && npu__ref_compute_class(in) == NPU__I64) {
         return NPU_F64; /* of i64, which no float holds */
     }
+    if (s->op == NPU__REF_OP_masked_fill && out == NPU_BOOL) {
+        return NPU_F64; /* a fraction that fills is true */
+    }
     return npu__ref_op_compares(s->op) ? npu__ref_result_type(s, p->op) : out;
 }
 
@@ -7999,7 +8002,7 @@ static void npu__ref_linalg_shape(const npu_prepare *p, npu__linalg *s)
     s->n = npu__ref_last_dim(a);
     switch (s->kind) {
     case NPU_ATEN_LINALG_TENSORSOLVE:
-        s->n = npu__ref_len(out), s->cols = s->batch = 1;
+        s->n = npu__ref_len(out), s->cols = 1, s->batch = s->n > 0;
         s->a = npu__ref_tensorsolve_order(p);
         return;
     case NPU_ATEN_LINALG_TENSORINV:
@@ -11874,12 +11877,25 @@ static npu_status npu__ref_reduce_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
+/* Folds what n elements are as bools: a sum is any of them, a product all. */
+static void npu__ref_fold_truths(npu__ref_number *a, uint32_t fold, const void *x, uint32_t dtype, int64_t first,
+                                 int64_t stride, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double e;
+        npu__ref_load_f64(&e, x, dtype, first + (int64_t)i * stride, 1, 1);
+        a->i = fold == NPU__PRODUCT ? a->i && e != 0.0 : a->i || e != 0.0;
+    }
+}
+
 /* Results compute in the class of their own dtype: sum(i32, dtype=f64) adds doubles. */
 static npu_status npu__ref_reduce_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_reduction *r = (const npu__ref_reduction *)l->state;
     const npu__ref_dim_group *reduced = &r->reduced;
+    uint32_t from = l->in[0].dtype;
     bool integer = npu__ref_is_integer(l->out[0].dtype);
+    bool truths = l->out[0].dtype == NPU_BOOL && from != NPU_BOOL;
     size_t run = reduced->rank ? (size_t)reduced->dims[0] : 1, begin, end;
     int64_t stride = reduced->rank ? reduced->strides[0] : 1;
     npu__ref_share(r->kept.len, part, parts, &begin, &end);
@@ -11888,7 +11904,11 @@ static npu_status npu__ref_reduce_launch(const npu_launch *l, uint32_t part, uin
         int64_t base = npu__ref_group_offset(&r->kept, 0, o);
         for (size_t i = 0; i < reduced->len; i += run) {
             int64_t first = base + npu__ref_group_offset(reduced, 1, i / run);
-            npu__ref_fold(&a, r->fold, integer, l->x[0], l->in[0].dtype, first, stride, run);
+            if (truths) {
+                npu__ref_fold_truths(&a, r->fold, l->x[0], from, first, stride, run);
+            } else {
+                npu__ref_fold(&a, r->fold, integer, l->x[0], from, first, stride, run);
+            }
         }
         if (r->mean) {
             a.f /= (double)reduced->len;
