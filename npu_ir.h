@@ -12637,11 +12637,15 @@ static int npu__einsum_implicit(const uint8_t *uses, int ellipsis, uint8_t *axes
     return n;
 }
 
-/* Joins the dims of an operand with those that its axes have; an axis named twice is a diagonal. */
-static npu_status npu__einsum_join(npu_deduce *d, const npu_spec *x, const uint8_t *axes, int64_t *dims)
+/* Joins the dims of operand k with those that its axes have; an axis named twice is a diagonal. owners has k + 1
+   for an axis that is longer than 1 in operand k alone, UINT32_MAX for one that is in several. */
+static npu_status npu__einsum_join(npu_deduce *d, uint32_t k, const uint8_t *axes, int64_t *dims, uint32_t *owners)
 {
+    const npu_spec *x = d->op->in[k];
     for (uint32_t i = 0; i < x->rank; i++) {
         int64_t *dim = &dims[axes[i]];
+        uint32_t *owner = &owners[axes[i]];
+        *owner = x->dims[i] == 1 ? *owner : *owner == 0 || *owner == k + 1 ? k + 1 : UINT32_MAX;
         if (*dim == 1 || (*dim < 0 && x->dims[i] > 1)) {
             *dim = x->dims[i];
         } else if (x->dims[i] != 1 && !npu__dims_agree(*dim, x->dims[i])) {
@@ -12653,8 +12657,9 @@ static npu_status npu__einsum_join(npu_deduce *d, const npu_spec *x, const uint8
     return NPU_OK;
 }
 
+/* What ATen sums in one tensor before or instead of a product is that of aten.sum: integers become i64. */
 static npu_status npu__einsum_result(npu_deduce *d, const uint8_t *uses, const int64_t *axis_dims,
-                                     int ellipsis)
+                                     const uint32_t *owners, int ellipsis)
 {
     uint8_t axes[NPU_MAX_RANK], seen[NPU_EINSUM_AXES] = { 0 };
     int64_t dims[NPU_MAX_RANK];
@@ -12672,8 +12677,9 @@ static npu_status npu__einsum_result(npu_deduce *d, const uint8_t *uses, const i
         }
         dims[i] = axis_dims[axes[i]];
     }
-    for (uint32_t i = 0; i < NPU_EINSUM_AXES && d->op->num_in == 1 && npu__is_integer(t); i++) {
-        t = uses[i] && !seen[i] ? NPU_I64 : t; /* the sum of one tensor is that of aten.sum */
+    for (uint32_t i = 0; i < NPU_EINSUM_AXES && npu__is_integer(t); i++) {
+        bool is_alone = d->op->num_in == 1 ? uses[i] : owners[i] != 0 && owners[i] != UINT32_MAX;
+        t = is_alone && !seen[i] ? NPU_I64 : t;
     }
     return npu__result(d, t, (uint32_t)n, dims);
 }
@@ -12683,6 +12689,7 @@ static npu_status npu__type_einsum(npu_deduce *d)
     const npu_bound_arg *tensors = npu_op_arg(d->op, "tensors");
     uint8_t axes[NPU_MAX_RANK], uses[NPU_EINSUM_AXES] = { 0 };
     int64_t dims[NPU_EINSUM_AXES];
+    uint32_t owners[NPU_EINSUM_AXES] = { 0 };
     int ellipsis = 0, beyond;
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < NPU_EINSUM_AXES; i++) {
@@ -12712,9 +12719,9 @@ static npu_status npu__type_einsum(npu_deduce *d)
         status = status ? status
                         : npu__check_dtype(d, "tensors", npu__dtype_of(x), x->dtype == d->op->in[0]->dtype,
                                            npu_dtype_name(npu__dtype_of(d->op->in[0])));
-        status = status ? status : npu__einsum_join(d, x, axes, dims);
+        status = status ? status : npu__einsum_join(d, k, axes, dims, owners);
     }
-    return status ? status : npu__einsum_result(d, uses, dims, ellipsis);
+    return status ? status : npu__einsum_result(d, uses, dims, owners, ellipsis);
 }
 
 /* The common dtype of two operands, whatever their dims. */
