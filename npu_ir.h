@@ -72,6 +72,7 @@
               data. Equal symbols are equal dims. Plans hold the largest, runs tell the size (>>exec).
      kind     namespace << 16 | number, permanent: NPU_ATEN_RELU, NPU_AICF_GEMM.
      row      the one place where an op is declared: number, symbol, traits, type rule, schema, documentation.
+     level    of a graph: tensors, a tile program for the cores of a device (>>tiles), or scalars.
      graph -> plan (steps, reasons, transfers, byte offsets; pure data) -> program (compiled groups, weights;
      immutable, shared by threads) -> exec (activations and state; one thread at a time).
 
@@ -4610,7 +4611,22 @@ NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text); /* C
    there; npu_tile_check finds what a device would get wrong.
 
    Tiles lie where npu_value_place put them; npu_tile_plan gives the others a place behind those. No function
-   here changes the graph; all are thread-safe.
+   here changes the graph; all are thread-safe. Doubling a [rows,cols] tensor, `rows / blocks` rows per block
+   (examples/tiles has more):
+
+       npu_graph *p = npu_graph_child(g, "double", NPU_LEVEL_TILE, &body);
+       npu_value x = npu_input(p, "x", spec), y = npu_input(p, "y", spec);
+       npu_value step = npu_arith_constant(p, NPU_U64, npu_scalar_int(rows / blocks));
+       npu_value row = npu_arith_binary(p, NPU_ARITH_MULI, npu_block_get_block_idx(p), step);
+       npu_index at[2] = { { 0, row }, { 0 } };
+       npu_value t = npu_block_load(p, x, at, shape, 2, NPU_SPACE_UB);
+       npu_system_sync_src(p, NPU_PIPE_MTE2, NPU_PIPE_V, 0);
+       npu_system_sync_dst(p, NPU_PIPE_MTE2, NPU_PIPE_V, 0);
+       t = npu_block_muls(p, t, npu_scalar_float(2));
+       npu_system_sync_src(p, NPU_PIPE_V, NPU_PIPE_MTE3, 0);
+       npu_system_sync_dst(p, NPU_PIPE_V, NPU_PIPE_MTE3, 0);
+       npu_output(p, "y", npu_block_store(p, t, at, shape, 2, y));
+       npu_launch_tiles(g, args, 2, blocks, 0, body);
    -------------------------------------------------------------------------------------------------------- */
 
 /* The pipe that an op of a tile program goes to: NPU_PIPE_S for scalar and synchronisation ops, NPU_PIPE_NONE

@@ -780,6 +780,33 @@ static void test_examples(void)
     check_example(g, 5);
 }
 
+/* The program in the manual of the section. */
+static void test_manual(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    uint32_t body;
+    npu_spec spec = F32(12, 8);
+    int64_t rows = 12, blocks = 4, shape[2] = { 3, 8 };
+    npu_graph *p = npu_graph_child(g, "double", NPU_LEVEL_TILE, &body);
+    npu_value x = npu_input(p, "x", spec), y = npu_input(p, "y", spec);
+    npu_value step = npu_arith_constant(p, NPU_U64, npu_scalar_int(rows / blocks));
+    npu_value row = npu_arith_binary(p, NPU_ARITH_MULI, npu_block_get_block_idx(p), step);
+    npu_index at[2] = { { 0, row }, { 0, { 0 } } };
+    npu_value t = npu_block_load(p, x, at, shape, 2, NPU_SPACE_UB);
+    npu_system_sync_src(p, NPU_PIPE_MTE2, NPU_PIPE_V, 0);
+    npu_system_sync_dst(p, NPU_PIPE_MTE2, NPU_PIPE_V, 0);
+    t = npu_block_muls(p, t, npu_scalar_float(2));
+    npu_system_sync_src(p, NPU_PIPE_V, NPU_PIPE_MTE3, 0);
+    npu_system_sync_dst(p, NPU_PIPE_V, NPU_PIPE_MTE3, 0);
+    npu_output(p, "y", npu_block_store(p, t, at, shape, 2, y));
+    npu_value args[2] = { npu_input(g, "x", spec), npu_input(g, "y", spec) };
+    npu_output(g, "y", npu_op_result(g, npu_launch_tiles(g, args, 2, blocks, 0, body), 0));
+    npu_output(g, "z", npu_add(g, args[0], args[0]));
+    npu_tile_desc desc = { .blocks = blocks };
+    NPU_CHECK_STATUS(npu_tile_check(p, &desc, NULL, NULL), NPU_OK);
+    check_example(g, 2);
+}
+
 /* Blocks that add to one place of a tensor: each sees what the one before it left, at any number of threads. Sync ops
    order nothing on the CPU, and change nothing. */
 static void test_blocks_in_order(void)
@@ -1460,6 +1487,7 @@ int main(void)
     NPU_RUN(test_tile_ops);
     NPU_RUN(test_registers);
     NPU_RUN(test_examples);
+    NPU_RUN(test_manual);
     NPU_RUN(test_blocks_in_order);
     NPU_RUN(test_run_failures);
     NPU_RUN(test_small_door);
