@@ -236,6 +236,52 @@ static void test_schema_alone(void)
     npu_registry_destroy(registry);
 }
 
+/* Two lists with holes, and a tensor that is given by keyword only: masks belong to their lists, keywords take inputs, too. */
+static void test_lists_and_keywords(void)
+{
+    static const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, NULL,
+                                    "two(Tensor?[] a, Tensor?[] b, *, Tensor weight, Tensor? bias=None) -> Tensor", "" };
+    static const struct { const char *attrs; const char *operands; } rows[] = {
+        { "'_tensor_list_sizes': [1, 1], '_tensor_list_none_masks': [[], [true, false]]", "x-yw" },
+        { "'_tensor_list_sizes': [1, 1], '_tensor_list_none_masks': [[false, true], []]", "x-yw" },
+        { "'_tensor_list_sizes': [1, 1], '_tensor_list_none_masks': [[true, false], [true, false]]", "-x-yw" },
+        { "'_tensor_list_sizes': [1, 1]", "xyw" },
+        { "'_tensor_list_sizes': [2, 0]", "xyw" },
+    };
+    npu_registry *registry = NULL;
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(registry, "my", &row, NULL), NPU_OK);
+    npu_graph_desc desc = { .registry = registry };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char node[256], got[16] = "";
+        snprintf(node, sizeof node, "n | my.two | x y w | n=float32[1] | %s", rows[i].attrs);
+        document d = { "x=float32[1] y=float32[1] w=float32[1]", "", "n=float32[1]", NULL, { node } };
+        npu_graph *g = load_with(&d, &desc);
+        for (uint32_t k = 0; k + 1 < npu_op_num_operands(g, (npu_op){ 1 }) && k < 15; k++) { /* bias is the last */
+            npu_value v = npu_op_operand_value(g, (npu_op){ 1 }, k);
+            got[k] = v.id ? npu_value_name(g, v)[0] : '-';
+        }
+        NPU_CHECK_STR(got, rows[i].operands);
+        npu_graph_destroy(g);
+    }
+    npu_registry_destroy(registry);
+}
+
+/* A bare name is its first overload; an overload that does not exist is no op, and never another one. */
+static void test_overloads(void)
+{
+    document d = { "x=float32[2]", "", "y=float32[2]", NULL, { "y | aten.relu | x | y=float32[2] | " } };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    npu_graph *g = load(&d);
+    NPU_CHECK_STR(npu_op_definition(g, (npu_op){ 1 })->name, "aten.relu.default");
+    npu_graph_destroy(g);
+    d.nodes[0] = "y | aten.relu.bogus | x | y=float32[2] | ";
+    g = load(&d);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_ERR_NOT_IMPLEMENTED);
+    npu_graph_destroy(g);
+}
+
 /* An op that nothing describes loads, keeps its attributes, and fails only where something must execute it. */
 static void test_unknown_op(void)
 {
@@ -1320,6 +1366,8 @@ static void test_no_memory(void)
 int main(void)
 {
     NPU_RUN(test_schema_alone);
+    NPU_RUN(test_lists_and_keywords);
+    NPU_RUN(test_overloads);
     NPU_RUN(test_unknown_op);
     NPU_RUN(test_execution);
     NPU_RUN(test_positional_and_keyword);
