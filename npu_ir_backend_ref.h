@@ -14827,7 +14827,7 @@ static npu_status npu__ref_nll_launch(const npu_launch *l, uint32_t part, uint32
         total += weight;
     }
     npu__ref_loss_end(l, s->reduction, sum, total);
-    total = s->reduction == NPU__LOSS_NONE ? 0.0 : total;
+    total = s->reduction == NPU__LOSS_NONE && l->in[0].rank > 1 ? 0.0 : total; /* as ATen */
     if (l->num_out == 2) {
         npu__ref_store_f64(l->y[1], l->out[1].dtype, 0, 1, &total, 1);
     }
