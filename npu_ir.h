@@ -12300,7 +12300,7 @@ static npu_status npu__pool_results(npu_deduce *d, const npu_spec *x, const int6
     return status || d->def->schema->num_returns < 2 ? status : npu__result(d, NPU_I64, x->rank, dims);
 }
 
-/* Averages are the pools without dilation; they take i64 too. The batch alone may be empty. */
+/* Averages are the pools without dilation; they take i64 too, maxima any number. The batch alone may be empty. */
 static npu_status npu__type_pool(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
@@ -12311,8 +12311,9 @@ static npu_status npu__type_pool(npu_deduce *d)
     npu__window w;
     npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
     status = status ? status
-                    : npu__check_dtype(d, "self", t, npu__is_float(t) || (is_average && t == NPU_I64),
-                                       is_average ? "floating point or i64" : "floating point");
+                    : npu__check_dtype(d, "self", t,
+                                       npu__is_float(t) || (is_average ? t == NPU_I64 : npu__is_integer(t)),
+                                       is_average ? "floating point or i64" : "a number");
     status = status ? status : npu__pool_window(d, &w, rank);
     if (!status && npu_op_has(d->op, "divisor_override") && npu_op_int(d->op, "divisor_override", 0) == 0) {
         status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "divisor_override", "divisor_override is 0");

@@ -11477,25 +11477,29 @@ static inline int64_t npu__ref_pool_at(const npu__ref_pool *pool, const npu__ref
     return row * pool->in[2] + w[2].first + k * pool->dilation[2];
 }
 
-/* Maximum and its index in the plane; as in torch the first of equals, but the last NaN. */
-static int64_t npu__ref_pool_index(const npu_launch *l, const npu__ref_pool *pool, size_t plane,
-                                   const npu__ref_span *w, double *max)
+/* Puts the maximum of window `o` and its index in the plane; as in torch the first of equals, but the last NaN. */
+static void npu__ref_pool_put_max(const npu_launch *l, const npu__ref_pool *pool, const npu__ref_span *w, size_t o)
 {
-    int64_t size = pool->in[0] * pool->in[1] * pool->in[2], index = npu__ref_pool_at(pool, w, 0, 0, 0);
-    *max = -(double)INFINITY;
-    for (int64_t i = 0; i < w[0].count; i++) {
-        for (int64_t j = 0; j < w[1].count; j++) {
-            for (int64_t k = 0; k < w[2].count; k++) {
-                int64_t at = npu__ref_pool_at(pool, w, i, j, k);
-                double x = npu__ref_element(l, 0, plane * (size_t)size + (size_t)at);
-                if (x > *max || isnan(x)) {
-                    *max = x;
-                    index = at;
-                }
-            }
+    size_t windows = (size_t)(pool->out[0] * pool->out[1] * pool->out[2]);
+    int64_t first = (int64_t)(o / windows) * pool->in[0] * pool->in[1] * pool->in[2];
+    int64_t index = npu__ref_pool_at(pool, w, 0, 0, 0), count = w[0].count * w[1].count * w[2].count;
+    bool integer = npu__ref_is_integer(l->in[0].dtype);
+    npu__ref_number max = npu__ref_fold_start(NPU__MAX), x = max;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t row = i / w[2].count, at;
+        at = npu__ref_pool_at(pool, w, row / w[1].count, row % w[1].count, i % w[2].count);
+        if (integer) {
+            npu__ref_load_i64(&x.i, l->x[0], l->in[0].dtype, first + at, 1, 1);
+        } else {
+            npu__ref_load_f64(&x.f, l->x[0], l->in[0].dtype, first + at, 1, 1);
+        }
+        if (integer ? x.i > max.i : x.f > max.f || isnan(x.f)) {
+            max = x;
+            index = at;
         }
     }
-    return index;
+    ((int64_t *)l->y[1])[o] = index;
+    npu__ref_store_number(l->y[0], l->out[0].dtype, o, integer, &max);
 }
 
 static npu_status npu__ref_pool_index_launch(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -11505,10 +11509,8 @@ static npu_status npu__ref_pool_index_launch(const npu_launch *l, uint32_t part,
     npu__ref_share(pool->planes * size, part, parts, &begin, &end);
     for (size_t o = begin; o < end; o++) {
         npu__ref_span w[NPU__POOL_DIMS];
-        double max;
         npu__ref_pool_spans(pool, o % size, w);
-        ((int64_t *)l->y[1])[o] = npu__ref_pool_index(l, pool, o / size, w, &max);
-        npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)o, 1, &max, 1);
+        npu__ref_pool_put_max(l, pool, w, o);
     }
     return NPU_OK;
 }
@@ -11555,12 +11557,10 @@ static npu_status npu__ref_fractional_launch(const npu_launch *l, uint32_t part,
     npu__ref_share(pool->planes * size, part, parts, &begin, &end);
     for (size_t o = begin; o < end; o++) {
         npu__ref_span w[NPU__POOL_DIMS];
-        double max;
         if (!npu__ref_fraction_spans(l, pool, o / size, o % size, w)) {
             return NPU_ERR_RANGE;
         }
-        ((int64_t *)l->y[1])[o] = npu__ref_pool_index(l, pool, o / size, w, &max);
-        npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)o, 1, &max, 1);
+        npu__ref_pool_put_max(l, pool, w, o);
     }
     return NPU_OK;
 }
