@@ -15923,7 +15923,8 @@ static const npu_kernel npu__ref_kernels_aicf[] = {
 
    The named ones are the kernels above with a destination to begin from. The generic nest runs its body over
    strips of parallel iterations: operands are gathered by the strides that their maps give, and each iteration of
-   the reductions folds into the strip of the destination. */
+   the reductions folds into the strip of the destination. Where there are few results, strips go along the reductions
+   and are folded element by element: the same order, the same bits. */
 
 static npu_status npu__ref_empty_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -15965,6 +15966,9 @@ typedef struct npu__ref_nest {
     npu_tensor *strips;    /* what the body takes operands and results for: dense strips */
     size_t len, rounds;    /* iterations of the parallel loops, and of the reductions in each */
     size_t part_size;
+    bool folds;            /* strips go along the reductions, and are folded in order by the last step of the body */
+    uint32_t fold, folded; /* its op, and the value of the body that it folds */
+    npu__ref_fused before; /* the body without that step */
 } npu__ref_nest;
 
 /* Bytes of the strip of one operand; operands and results of one op. */
@@ -16079,6 +16083,35 @@ static npu_status npu__ref_nest_body(npu_prepare *p, npu__ref_nest *s, npu__ref_
     return status;
 }
 
+/* Is the body `destination op value`, with an op that is folded here, and the destination read nowhere else? */
+static bool npu__ref_nest_is_fold(const npu_prepare *p, npu__ref_nest *s)
+{
+    const npu_graph *body = p->op->body;
+    const npu__ref_fused_step *last = &s->body->steps[s->body->num_steps ? s->body->num_steps - 1 : 0];
+    npu_value destination = s->num_in ? npu_graph_input(body, s->num_in - 1) : npu_graph_output(body, 0);
+    uint32_t op = s->body->num_steps ? last->map->op : NPU__REF_OP_copy;
+    if (s->num_out != 1 || (op != NPU__REF_OP_add && op != NPU__REF_OP_maximum && op != NPU__REF_OP_minimum) ||
+        last->y != npu_graph_output(body, 0).id || npu_value_num_users(body, destination) != 1 ||
+        last->map->cls > NPU__I32 || !npu__ref_map_is_dense(last->map, NPU__REF_BLOCK, NPU__REF_BLOCK)) {
+        return false;
+    }
+    s->fold = op;
+    s->folded = last->x[0] == destination.id ? last->x[1] : last->x[0];
+    return (last->x[0] == destination.id || last->x[1] == destination.id) && s->folded != 0 &&
+           s->body->values[s->folded].where != NPU__REF_FUSED_CONSTANT;
+}
+
+/* Few results of many elements each, or elements that lie side by side along the reductions. */
+static bool npu__ref_nest_folds(const npu_prepare *p, npu__ref_nest *s)
+{
+    bool dense = s->num_loops > s->num_parallel;
+    for (uint32_t i = 0; i + 1 < s->num_in && dense; i++) {
+        int64_t step = s->operands[i].strides[s->num_loops - 1];
+        dense = step == 0 || step == 1;
+    }
+    return s->rounds >= 32 && (dense || s->len < 16) && npu__ref_nest_is_fold(p, s);
+}
+
 static npu_status npu__ref_nest_create(npu_prepare *p, npu__ref_prepare_fn prepare)
 {
     npu__ref_nest *s = (npu__ref_nest *)npu_ref_state(p, sizeof *s);
@@ -16098,6 +16131,9 @@ static npu_status npu__ref_nest_create(npu_prepare *p, npu__ref_prepare_fn prepa
     }
     work = (double)s->len * (double)(s->rounds ? s->rounds : 1) / NPU__REF_GRAIN;
     p->state = s;
+    s->folds = npu__ref_nest_folds(p, s);
+    s->before = *s->body;
+    s->before.num_steps -= s->folds;
     p->parts = npu__ref_parts(s->len, s->len / (work < 64 ? (size_t)work + 1 : 64) + 1);
     s->part_size = ((size_t)s->num_in + s->num_out) * NPU__REF_NEST_BYTES + s->body->part_size;
     p->workspace = p->parts * s->part_size;
@@ -16132,10 +16168,11 @@ static bool npu__ref_nest_supported_avx2(const npu_op_info *op)
 
 /* ---- launch of the nest ---- */
 
-/* A strip on its way: parallel iterations pos .. pos + n. */
+/* A strip on its way: n iterations of the loops first .. end - 1 from `index` on, where the others stand still. */
 typedef struct npu__ref_nest_strip {
     const npu__ref_nest *nest;
-    int64_t index[NPU_MAX_LOOPS]; /* of iteration pos in the parallel loops, and of the round in the others */
+    int64_t index[NPU_MAX_LOOPS];
+    uint32_t first, end; /* the parallel loops; the reductions where a nest folds */
     size_t n;
 } npu__ref_nest_strip;
 
@@ -16145,22 +16182,22 @@ static void npu__ref_nest_move(const npu__ref_nest_strip *at, const npu__ref_nes
 {
     const npu__ref_nest *s = at->nest;
     int64_t index[NPU_MAX_LOOPS], size = (int64_t)o->size, offset = o->first, run;
-    int64_t step = s->num_parallel ? o->strides[s->num_parallel - 1] * size : 0;
+    int64_t step = at->end > at->first ? o->strides[at->end - 1] * size : 0;
     for (uint32_t d = 0; d < s->num_loops; d++) {
         index[d] = at->index[d];
         offset += index[d] * o->strides[d];
     }
     for (int64_t i = 0; i < (int64_t)at->n; i += run) {
-        uint32_t d = s->num_parallel ? s->num_parallel - 1 : 0;
-        run = s->num_parallel ? s->extents[d] - index[d] : 1;
+        uint32_t d = at->end > at->first ? at->end - 1 : 0;
+        run = at->end > at->first ? s->extents[d] - index[d] : 1;
         run = run < (int64_t)at->n - i ? run : (int64_t)at->n - i;
         if (to_strip) {
             npu__ref_move(strip + i * size, size, memory + offset * size, step, run, o->size);
         } else {
             npu__ref_move(memory + offset * size, step, strip + i * size, size, run, o->size);
         }
-        offset += s->num_parallel ? run * o->strides[d] : 0;
-        for (index[d] += run; d > 0 && index[d] == s->extents[d]; index[d]++) {
+        offset += at->end > at->first ? run * o->strides[d] : 0;
+        for (index[d] += run; d > at->first && index[d] == s->extents[d]; index[d]++) {
             offset -= index[d] * o->strides[d];
             index[d--] = 0;
             offset += o->strides[d];
@@ -16172,9 +16209,9 @@ static void npu__ref_nest_move(const npu__ref_nest_strip *at, const npu__ref_nes
 static char *npu__ref_nest_direct(const npu__ref_nest_strip *at, const npu__ref_nest_operand *o, char *memory)
 {
     const npu__ref_nest *s = at->nest;
-    uint32_t last = s->num_parallel - 1;
+    uint32_t last = at->end - 1;
     int64_t offset = o->first;
-    if (s->num_parallel == 0 || o->strides[last] != 1 || s->extents[last] - at->index[last] < (int64_t)at->n) {
+    if (at->end == at->first || o->strides[last] != 1 || s->extents[last] - at->index[last] < (int64_t)at->n) {
         return NULL;
     }
     for (uint32_t d = 0; d < s->num_loops; d++) {
@@ -16214,10 +16251,10 @@ static char *npu__ref_nest_strip_at(char *strips, uint32_t i) { return strips + 
 /* Where the body finds its operands in this round. Destinations lie in strips of their own: results may take their
    memory. */
 static void npu__ref_nest_read(const npu__ref_nest_strip *at, const npu_launch *l, const void **x, char *strips,
-                               size_t round)
+                               size_t round, uint32_t count)
 {
     const npu__ref_nest *s = at->nest;
-    for (uint32_t i = 0; i < s->num_in; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const npu__ref_nest_operand *o = &s->operands[i];
         bool is_source = i < s->num_in - s->num_out;
         char *memory = (char *)(uintptr_t)l->x[i], *strip = npu__ref_nest_strip_at(strips, i);
@@ -16249,11 +16286,11 @@ static npu_status npu__ref_nest_run(npu__ref_nest_strip *at, const npu_launch *l
     uint32_t num_ins = s->num_in - s->num_out;
     npu_status status = NPU_OK;
     npu__ref_nest_aim(at, l, y, strips);
-    npu__ref_nest_read(at, l, x, strips, 0);
+    npu__ref_nest_read(at, l, x, strips, 0, s->num_in);
     for (size_t round = 0; round < s->rounds && status == NPU_OK; round++) {
         if (round > 0) {
             npu__ref_nest_next(at);
-            npu__ref_nest_read(at, l, x, strips, round);
+            npu__ref_nest_read(at, l, x, strips, round, s->num_in);
         }
         status = npu__ref_fused_block(s->body, body, buffers, 0, at->n, 0);
         for (uint32_t k = 0; k < s->num_out; k++) {
@@ -16270,6 +16307,65 @@ static npu_status npu__ref_nest_run(npu__ref_nest_strip *at, const npu_launch *l
             npu__ref_nest_move(at, o, (char *)l->y[k], strip, false);
         }
     }
+    return status;
+}
+
+/* acc = acc op x[0] op x[1] ..., in this order. */
+#define NPU__REF_FOLD_LOOP(T, member)                                                              \
+    {                                                                                              \
+        T a = *(T *)acc;                                                                           \
+        const T *v = (const T *)x;                                                                 \
+        for (size_t i = 0; i < n && op == NPU__REF_OP_add; i++) {                                  \
+            a = NPU__REF_FOLD_##member(a, v[i]);                                                   \
+        }                                                                                          \
+        for (size_t i = 0; i < n && op == NPU__REF_OP_maximum; i++) {                              \
+            a = NPU__REF_MOST(a, v[i]);                                                            \
+        }                                                                                          \
+        for (size_t i = 0; i < n && op == NPU__REF_OP_minimum; i++) {                              \
+            a = NPU__REF_LEAST(a, v[i]);                                                           \
+        }                                                                                          \
+        *(T *)acc = a;                                                                             \
+        break;                                                                                     \
+    }
+#define NPU__REF_FOLD_f32(a, b) ((a) + (b))
+#define NPU__REF_FOLD_f64(a, b) ((a) + (b))
+#define NPU__REF_FOLD_i64(a, b) NPU__REF_WRAP(a, +, b)
+#define NPU__REF_FOLD_i32(a, b) (int32_t)((uint32_t)(a) + (uint32_t)(b))
+
+static void npu__ref_nest_fold_strip(int cls, uint32_t op, void *acc, const void *x, size_t n)
+{
+    switch (cls) {
+    case NPU__F32: NPU__REF_FOLD_LOOP(float, f32)
+    case NPU__F64: NPU__REF_FOLD_LOOP(double, f64)
+    case NPU__I32: NPU__REF_FOLD_LOOP(int32_t, i32)
+    default: NPU__REF_FOLD_LOOP(int64_t, i64)
+    }
+}
+
+/* One parallel iteration of a nest that folds: strips of its reductions. The destination's strip holds one element. */
+static npu_status npu__ref_nest_fold(npu__ref_nest_strip *at, const npu_launch *l, const npu_launch *body,
+                                     const void **x, char *strips)
+{
+    const npu__ref_nest *s = at->nest;
+    char *acc = npu__ref_nest_strip_at(strips, s->num_in - 1), *buffers = npu__ref_nest_strip_at(strips, s->num_in + 1);
+    const npu__ref_nest_operand *o = &s->operands[s->num_in - 1];
+    npu_status status = NPU_OK;
+    at->n = 1; /* of the destination */
+    npu__ref_nest_move(at, o, (char *)(uintptr_t)l->x[s->num_in - 1], acc, true);
+    for (size_t round = 0; round < s->rounds && status == NPU_OK; round += at->n) {
+        size_t rest = round;
+        for (uint32_t d = s->num_loops; d-- > s->num_parallel; rest /= (size_t)s->extents[d]) {
+            at->index[d] = (int64_t)(rest % (size_t)s->extents[d]);
+        }
+        at->n = s->rounds - round < NPU__REF_BLOCK ? s->rounds - round : NPU__REF_BLOCK;
+        npu__ref_nest_read(at, l, x, strips, 0, s->num_in - 1);
+        status = npu__ref_fused_block(&s->before, body, buffers, 0, at->n, 0);
+        npu__ref_nest_fold_strip(s->body->steps[s->before.num_steps].map->cls, s->fold, acc,
+                                 npu__ref_fused_address(s->body, body, buffers, s->folded, 0, true), at->n);
+    }
+    memset(at->index + s->num_parallel, 0, (s->num_loops - s->num_parallel) * sizeof at->index[0]);
+    at->n = 1;
+    npu__ref_nest_move(at, o, (char *)l->y[0], acc, false);
     return status;
 }
 
@@ -16290,13 +16386,16 @@ static npu_status npu__ref_nest_launch(const npu_launch *l, uint32_t part, uint3
     body.y = y;
     memset(&at, 0, sizeof at);
     at.nest = s;
+    at.first = s->folds ? s->num_parallel : 0;
+    at.end = s->folds ? s->num_loops : s->num_parallel;
     for (size_t pos = begin; pos < end && status == NPU_OK; pos += at.n) {
         size_t rest = pos;
         for (uint32_t d = s->num_parallel; d-- > 0; rest /= (size_t)s->extents[d]) {
             at.index[d] = (int64_t)(rest % (size_t)s->extents[d]);
         }
         at.n = end - pos < NPU__REF_BLOCK ? end - pos : NPU__REF_BLOCK;
-        status = npu__ref_nest_run(&at, l, &body, x, y, strips);
+        status = s->folds ? npu__ref_nest_fold(&at, l, &body, x, strips)
+                          : npu__ref_nest_run(&at, l, &body, x, y, strips);
     }
     return status;
 }

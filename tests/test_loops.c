@@ -281,6 +281,7 @@ static void put(npu_dtype dtype, void *data, size_t i, double x)
     case NPU_BF16: ((uint16_t *)data)[i] = npu_f32_to_bf16((float)x); break;
     case NPU_I32: ((int32_t *)data)[i] = (int32_t)x; break;
     case NPU_I8: ((int8_t *)data)[i] = (int8_t)x; break;
+    case NPU_U8: ((uint8_t *)data)[i] = (uint8_t)(int)x; break;
     default: NPU_CHECK(!"a dtype of the tests");
     }
 }
@@ -293,6 +294,7 @@ static double get(npu_dtype dtype, const void *data, size_t i)
     case NPU_F16: return (double)npu_f16_to_f32(((const uint16_t *)data)[i]);
     case NPU_BF16: return (double)npu_bf16_to_f32(((const uint16_t *)data)[i]);
     case NPU_I32: return ((const int32_t *)data)[i];
+    case NPU_U8: return ((const uint8_t *)data)[i];
     default: return ((const int8_t *)data)[i];
     }
 }
@@ -650,6 +652,84 @@ static void test_long_strips(void)
     npu_graph_destroy(g);
 }
 
+/* Few results of many elements: the order of the reductions is kept, so sums of floats are the same bits. */
+static void test_folds(void)
+{
+    enum { ROWS = 40, COLS = 60 };
+    static const struct { const char *body, *maps; } cases[] = {
+        { "  p = arith.mulf(a, b)\n"
+            "  y = arith.addf(d, p)\n", "'(i, j) -> (i, j)', '(i, j) -> (i, j)', '(i, j) -> (0)'" },
+        { "  y = arith.addf(b, d)\n", "'(i, j) -> (i, j)', '(i, j) -> (39 - i, 59 - j)', '(i, j) -> (0)'" },
+        { "  p = arith.addf(a, b)\n  y = arith.maximumf(p, d)\n", "'(i, j) -> (i, "
+            "j)', '(i, j) -> (i, 0)', '(i, j) -> (0)'" },
+        { "  y = arith.minimumf(d, a)\n", "'(i, j) -> (i, j)', '(i, j) -> (i, j)', '(i, j) -> (0)'" },
+        { "  p = arith.mulf(d, a)\n"
+            "  y = arith.addf(p, b)\n", "'(i, j) -> (i, j)', '(i, j) -> (i, j)', '(i, j) -> (0)'" },
+    };
+    static float x[ROWS * COLS], w[ROWS * COLS];
+    for (int i = 0; i < ROWS * COLS; i++) {
+        x[i] = (float)(i * 7919 % 1009) * 0.00173f - 0.9f;
+        w[i] = (float)(i * 104729 % 997) * 0.00091f - 0.4f;
+    }
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        static const float start[1] = { 0.25f };
+        const void *in[3] = { x, w, start };
+        char text[1000];
+        float y = 0, expected = start[0];
+        npu_graph *g;
+        snprintf(text, sizeof text,
+                 "graph main\nchild c scalar\n  input a : scalar f32[]\n  input b : scalar f32[]\n"
+                 "  input d : scalar f32[]\n"
+                 "%s  output y = y\nend\ninput x : f32[40,60]\ninput w : f32[40,60]\ninput d : f32[1]\n"
+                 "y = linalg.generic([x, w], [d], maps=[%s], iterators=['reduction', 'reduction'], body=graph 0)\n"
+                 "output y = y\n",
+                 cases[k].body, cases[k].maps);
+        g = parse(text);
+        run(g, in, &y, sizeof y);
+        for (int i = 0; i < ROWS * COLS; i++) {
+            float p = x[i] * w[i], q = x[i] + w[i / COLS * COLS], r = expected * x[i];
+            expected = k == 0   ? expected + p
+                       : k == 1 ? w[ROWS * COLS - 1 - i] + expected
+                       : k == 2 ? (q > expected ? q : expected)
+                       : k == 3 ? (x[i] < expected ? x[i] : expected) : r + w[i];
+        }
+        NPU_CHECK(memcmp(&y, &expected, sizeof y) == 0);
+        npu_graph_destroy(g);
+    }
+}
+
+/* The same along the inner dim of many rows, in several dtypes. */
+static void test_folds_of_rows(void)
+{
+    static const npu_dtype dtypes[] = { NPU_F32, NPU_F64, NPU_F16, NPU_I32, NPU_U8 };
+    static double in_data[MAX_ELEMENTS], out_data[64], zeros[64];
+    const void *in[2] = { in_data, zeros };
+    for (size_t t = 0; t < sizeof dtypes / sizeof dtypes[0]; t++) {
+        const char *name = npu_dtype_name(dtypes[t]);
+        char text[700];
+        npu_graph *g;
+        for (size_t i = 0; i < 20 * 70; i++) {
+            put(dtypes[t], in_data, i, number(i, 0));
+        }
+        snprintf(text, sizeof text,
+                 "graph main\nchild c scalar\n  input a : scalar %s[]\n  input d : scalar %s[]\n"
+                 "  y = aten.add.Tensor(d, a)\n"
+                 "  output y = y\nend\ninput x : %s[20,70]\ninput d : %s[20]\ny = linalg.generic([x], [d], "
+                 "maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], body=graph 0)\n"
+                 "output y = y\n", name, name, name, name);
+        g = parse(text);
+        run(g, in, out_data, 20 * npu_dtype_bits(dtypes[t]) / 8);
+        for (size_t i = 0; i < 20; i++) {
+            double sum = 0;
+            for (size_t j = 0; j < 70; j++) {
+                sum += number(i * 70 + j, 0);
+            }
+            NPU_CHECK_NEAR(get(dtypes[t], out_data, i), dtypes[t] == NPU_U8 ? (double)(uint8_t)(int)sum : sum, 0);
+        }
+        npu_graph_destroy(g);
+    }
+}
+
 static void test_register_ops(void)
 {
     static const struct { const char *op; int32_t a, b, y; } rows[] = {
@@ -754,10 +834,10 @@ static void test_identity_table(void)
         NPU_I32, 0 },
         { NPU_ARITH_MULF, NPU_F32, 1 }, { NPU_ARITH_MULI, NPU_I8, 1 }, { NPU_LINALG_POOLING_NCHW_MAX, NPU_F32,
         -INFINITY },
-        { NPU_ARITH_MAXIMUMF, NPU_F16, -INFINITY }, { NPU_ARITH_MAXIMUMF, NPU_BF16, -INFINITY }, { NPU_ARITH_MAXSI,
+        { NPU_ARITH_MAXIMUMF, NPU_F16, -(double)INFINITY }, { NPU_ARITH_MAXIMUMF, NPU_BF16, -(double)INFINITY }, { NPU_ARITH_MAXSI,
         NPU_I8, -128 },
         { NPU_LINALG_POOLING_NCHW_MAX, NPU_I32, INT32_MIN }, { NPU_ARITH_MAXSI, NPU_I64, (double)INT64_MIN },
-        { NPU_LINALG_MAX, NPU_U8, 0 }, { NPU_ARITH_MINIMUMF, NPU_F32, INFINITY }, { NPU_LINALG_MIN, NPU_U8, 255 },
+        { NPU_LINALG_MAX, NPU_U8, 0 }, { NPU_ARITH_MINIMUMF, NPU_F32, (double)INFINITY }, { NPU_LINALG_MIN, NPU_U8, 255 },
         { NPU_ARITH_MINSI, NPU_I16, 32767 }
     };
     npu_scalar value;
@@ -842,6 +922,8 @@ int main(void)
     NPU_RUN(test_odd_nests);
     NPU_RUN(test_two_results);
     NPU_RUN(test_long_strips);
+    NPU_RUN(test_folds);
+    NPU_RUN(test_folds_of_rows);
     NPU_RUN(test_register_ops);
     NPU_RUN(test_compare_and_select);
     NPU_RUN(test_register_rejections);
