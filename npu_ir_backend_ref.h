@@ -5050,7 +5050,8 @@ static const npu_kernel npu__ref_kernels_alias[] = {
 static const npu_kernel npu__ref_kernels_npu[] = {
     NPU__REF_COPY_KERNEL(NPU_NPU_GETITEM, npu__ref_same_prepare),
 #ifdef NPU__REF_HAS_AVX2
-    NPU__KERNEL(NPU_NPU_FUSED, "avx2", 10, npu__ref_fused_supported_avx2, npu__ref_fused_prepare_avx2, npu__ref_fused_launch),
+    NPU__KERNEL(NPU_NPU_FUSED, "avx2", 10, npu__ref_fused_supported_avx2, npu__ref_fused_prepare_avx2,
+                npu__ref_fused_launch),
 #endif
     NPU__KERNEL(NPU_NPU_FUSED, "plain", 0, npu__ref_fused_supported, npu__ref_fused_prepare, npu__ref_fused_launch)
 };

@@ -268,7 +268,8 @@ static const char alias_text[] =
     "c = aten.exp.default(x)\nd = aicf.bias_add(c, b) @later\ne = aten.mul.Tensor(c, d)\n"
     "f = aicf.bias_add(z, b) @output\n"
     "h = aicf.bias_add(x, b) @input\n"
-    "i = aten.exp.default(x)\nj = aten.view.default(i, [12])\nl = aicf.bias_add(i, b) @viewed\no = aten.exp.default(j)\n"
+    "i = aten.exp.default(x)\nj = aten.view.default(i, [12])\nl = aicf.bias_add(i, b) @viewed\n"
+    "o = aten.exp.default(j)\n"
     "output z = z\noutput o = o\n";
 
 static void test_alias_rules(void)

@@ -16,7 +16,8 @@ static npu_graph *parse(const char *text, npu_status expected)
 /* ---- the fused op ---- */
 
 #define BODY \
-    "child body scalar\n  input a : scalar f32[]\n  input b : scalar f32[]\n  const h : scalar f32[] wrapped {0.5}\n" \
+    "child body scalar\n  input a : scalar f32[]\n  input b : scalar f32[]\n" \
+    "  const h : scalar f32[] wrapped {0.5}\n" \
     "  s = aten.add.Tensor(a, b)\n  r = aten.relu.default(s)\n  t = aten.mul.Tensor(r, h)\n" \
     "  u = aten.sub.Tensor(t, a, alpha=2)\n  output o = u\nend\n"
 
@@ -50,32 +51,42 @@ static const struct {
     const char *name, *inputs[3], *statements;
 } bodies[] = {
     { "chain", { "f32[3,700]", "f32[700]", "f32[3,1]" },
-      "s = aten.add.Tensor(a, b)\nt = aten.relu.default(s)\nu = aten.mul.Tensor(t, c)\nv = aten.mul.Scalar(u, 0.5)\n"
+      "s = aten.add.Tensor(a, b)\nt = aten.relu.default(s)\nu = aten.mul.Tensor(t, c)\n"
+      "v = aten.mul.Scalar(u, 0.5)\n"
       "y = aten.sub.Tensor(v, a, alpha=2)\noutput y = y\n" },
     { "large", { "f32[70001]", "f32[1]", "f32[]" },
-      "s = aten.exp.default(a)\nt = aten.add.Tensor(s, b)\nu = aten.tanh.default(t)\ny = aten.maximum.default(u, c)\n"
+      "s = aten.exp.default(a)\nt = aten.add.Tensor(s, b)\nu = aten.tanh.default(t)\n"
+      "y = aten.maximum.default(u, c)\n"
       "output y = y\n" },
     { "two results", { "f32[5,33]", "f32[5,33]", "f32[33]" },
-      "s = aten.mul.Tensor(a, b)\nt = aten.add.Tensor(s, c)\nu = aten.sigmoid.default(a)\nv = aten.mul.Tensor(u, t)\n"
+      "s = aten.mul.Tensor(a, b)\nt = aten.add.Tensor(s, c)\nu = aten.sigmoid.default(a)\n"
+      "v = aten.mul.Tensor(u, t)\n"
       "output v = v\noutput s = s\n" },
     { "first result early", { "f32[40,64]", "f32[40,64]", "f32[64]" },
-      "s = aten.neg.default(a)\nt = aten.mul.Tensor(a, b)\nu = aten.add.Tensor(t, c)\noutput s = s\noutput u = u\n" },
+      "s = aten.neg.default(a)\nt = aten.mul.Tensor(a, b)\nu = aten.add.Tensor(t, c)\noutput s = s\n"
+      "output u = u\n" },
     { "half", { "f16[4,300]", "f16[300]", "f16[4,1]" },
-      "s = aten.add.Tensor(a, b)\nt = aten.silu.default(s)\nu = aten.mul.Tensor(t, c)\ny = aten.add.Scalar(u, 1.5)\n"
+      "s = aten.add.Tensor(a, b)\nt = aten.silu.default(s)\nu = aten.mul.Tensor(t, c)\n"
+      "y = aten.add.Scalar(u, 1.5)\n"
       "output y = y\n" },
     { "bfloat and casts", { "bf16[9,31]", "f32[31]", "bf16[1]" },
-      "s = aten.to.dtype(a, f32)\nt = aten.mul.Tensor(s, b)\nu = aten.to.dtype(t, bf16)\ny = aten.sub.Tensor(u, c)\n"
+      "s = aten.to.dtype(a, f32)\nt = aten.mul.Tensor(s, b)\nu = aten.to.dtype(t, bf16)\n"
+      "y = aten.sub.Tensor(u, c)\n"
       "output y = y\noutput t = t\n" },
     { "double", { "f64[6,50]", "f64[6,50]", "f64[50]" },
-      "s = aten.div.Tensor(a, b)\nt = aten.sqrt.default(s)\nu = aten.pow.Tensor_Scalar(t, 3)\ny = aten.add.Tensor(u, c)\n"
+      "s = aten.div.Tensor(a, b)\nt = aten.sqrt.default(s)\nu = aten.pow.Tensor_Scalar(t, 3)\n"
+      "y = aten.add.Tensor(u, c)\n"
       "output y = y\n" },
     { "integers", { "i32[7,90]", "i32[90]", "i32[7,1]" },
-      "s = aten.mul.Tensor(a, b)\nt = aten.clamp.default(s, -20, 30)\ny = aten.floor_divide.default(t, c)\noutput y = y\n" },
+      "s = aten.mul.Tensor(a, b)\nt = aten.clamp.default(s, -20, 30)\ny = aten.floor_divide.default(t, c)\n"
+      "output y = y\n" },
     { "comparison", { "f32[8,40]", "f32[40]", "f32[8,40]" },
-      "s = aten.gt.Tensor(a, b)\nt = aten.where.self(s, a, c)\nu = aten.logical_not.default(s)\ny = aten.masked_fill.Scalar(t, u, -1)\n"
+      "s = aten.gt.Tensor(a, b)\nt = aten.where.self(s, a, c)\nu = aten.logical_not.default(s)\n"
+      "y = aten.masked_fill.Scalar(t, u, -1)\n"
       "output y = y\noutput u = u\n" },
     { "wide functions", { "f32[2000]", "f32[2000]", "f32[1]" },
-      "s = aten.sin.default(a)\nt = aten.atan2.default(s, b)\ny = aten.leaky_relu.default(t, 0.2)\nz = aten.mul.Tensor(y, c)\n"
+      "s = aten.sin.default(a)\nt = aten.atan2.default(s, b)\ny = aten.leaky_relu.default(t, 0.2)\n"
+      "z = aten.mul.Tensor(y, c)\n"
       "output z = z\n" },
     { "one element", { "f32[]", "f32[1]", "f32[]" }, "s = aten.add.Tensor(a, b)\ny = aten.mul.Tensor(s, c)\noutput y = y\n" },
     { "none", { "f32[0,4]", "f32[4]", "f32[4]" }, "s = aten.add.Tensor(a, b)\ny = aten.mul.Tensor(s, c)\noutput y = y\n" },
@@ -236,45 +247,59 @@ static const struct {
     const char *after;    /* NULL = nothing changes */
 } rows[] = {
     { "dead code goes", PASS(DEAD_CODE), 0,
-      "input x : f32[2]\nstate h : f32[2]\na = aten.relu.default(self=x) : f32[2]\nb = aten.neg.default(self=a) : f32[2]\n"
+      "input x : f32[2]\nstate h : f32[2]\na = aten.relu.default(self=x) : f32[2]\n"
+      "b = aten.neg.default(self=a) : f32[2]\n"
       "c = aten.abs.default(self=x) : f32[2]\nupdate h = c\noutput y = a\n",
-      "input x : f32[2]\nstate h : f32[2]\na = aten.relu.default(self=x) : f32[2]\nc = aten.abs.default(self=x) : f32[2]\n"
+      "input x : f32[2]\nstate h : f32[2]\na = aten.relu.default(self=x) : f32[2]\n"
+      "c = aten.abs.default(self=x) : f32[2]\n"
       "update h = c\noutput y = a\n" },
     { "nothing is dead", PASS(DEAD_CODE), 0,
       "input x : f32[2]\na = aten.relu.default(self=x) : f32[2]\noutput y = a\n", NULL },
     { "no-ops go, outputs name what they copied", PASS(NO_OPS), 0,
-      "input x : f32[2,3]\na = aten.clone.default(self=x) : f32[2,3]\nb = aten.view.default(self=a, size=[2, 3]) : f32[2,3]\n"
-      "c = aten.dropout.default(input=b, p=0.5, train=false) : f32[2,3]\nd = aten.to.dtype(self=c, dtype=f32) : f32[2,3]\n"
-      "e = aten.relu.default(self=d) : f32[2,3]\nf = aten.slice.Tensor(self=e, start=0, end=9) : f32[2,3]\noutput y = f\n"
+      "input x : f32[2,3]\na = aten.clone.default(self=x) : f32[2,3]\n"
+      "b = aten.view.default(self=a, size=[2, 3]) : f32[2,3]\n"
+      "c = aten.dropout.default(input=b, p=0.5, train=false) : f32[2,3]\n"
+      "d = aten.to.dtype(self=c, dtype=f32) : f32[2,3]\n"
+      "e = aten.relu.default(self=d) : f32[2,3]\nf = aten.slice.Tensor(self=e, start=0, end=9) : f32[2,3]\n"
+      "output y = f\n"
       "output z = a\n",
       "input x : f32[2,3]\ne = aten.relu.default(self=x) : f32[2,3]\noutput y = e\noutput z = x\n" },
     { "views and casts that change something stay", PASS(NO_OPS), 0,
-      "input x : f32[2,3]\na = aten.view.default(self=x, size=[3, 2]) : f32[3,2]\nb = aten.to.dtype(self=a, dtype=f16) : f16[3,2]\n"
+      "input x : f32[2,3]\na = aten.view.default(self=x, size=[3, 2]) : f32[3,2]\n"
+      "b = aten.to.dtype(self=a, dtype=f16) : f16[3,2]\n"
       "c = aten.slice.Tensor(self=b, start=1) : f16[2,2]\noutput y = c\n", NULL },
     { "equal ops are computed once", PASS(COMMON), 0,
-      "input x : f32[2]\nconst h : f32[] {0.5}\na = aten.exp.default(self=x) : f32[2]\nb = aten.exp.default(self=x) : f32[2]\n"
+      "input x : f32[2]\nconst h : f32[] {0.5}\na = aten.exp.default(self=x) : f32[2]\n"
+      "b = aten.exp.default(self=x) : f32[2]\n"
       "c = aten.mul.Scalar(self=a, other=2) : f32[2]\nd = aten.mul.Scalar(self=b, other=2) : f32[2]\n"
       "e = aten.mul.Scalar(self=b, other=3) : f32[2]\nf = aten.add.Tensor(self=c, other=d) : f32[2]\n"
       "g = aten.add.Tensor(self=e, other=f) : f32[2]\noutput y = g\n",
       "input x : f32[2]\nconst h : f32[] {0.5}\na = aten.exp.default(self=x) : f32[2]\n"
       "c = aten.mul.Scalar(self=a, other=2) : f32[2]\ne = aten.mul.Scalar(self=a, other=3) : f32[2]\n"
-      "f = aten.add.Tensor(self=c, other=c) : f32[2]\ng = aten.add.Tensor(self=e, other=f) : f32[2]\noutput y = g\n" },
+      "f = aten.add.Tensor(self=c, other=c) : f32[2]\ng = aten.add.Tensor(self=e, other=f) : f32[2]\n"
+      "output y = g\n" },
     { "random ops are not equal", PASS(COMMON), 0,
       "a = aten.rand.default(size=[2]) : f32[2]\nb = aten.rand.default(size=[2]) : f32[2]\n"
       "c = aten.lt.Tensor(self=a, other=b) : bool[2]\noutput y = c\n", NULL },
     { "constants are computed", PASS(CONSTANTS), 0,
-      "input x : f32[2]\nconst a : f32[2] {1.0, 2.0}\nconst b : f32[2] {0.5, 4.0}\nc = aten.mul.Tensor(self=a, other=b) : f32[2]\n"
-      "d = aten.add.Scalar(self=c, other=1) : f32[2]\ne = aten.add.Tensor(self=x, other=d) : f32[2]\noutput y = e\n",
-      "input x : f32[2]\nconst a : f32[2] {1.0, 2.0}\nconst b : f32[2] {0.5, 4.0}\nconst c : f32[2] {0.5, 8.0}\n"
+      "input x : f32[2]\nconst a : f32[2] {1.0, 2.0}\nconst b : f32[2] {0.5, 4.0}\n"
+      "c = aten.mul.Tensor(self=a, other=b) : f32[2]\n"
+      "d = aten.add.Scalar(self=c, other=1) : f32[2]\ne = aten.add.Tensor(self=x, other=d) : f32[2]\n"
+      "output y = e\n",
+      "input x : f32[2]\nconst a : f32[2] {1.0, 2.0}\nconst b : f32[2] {0.5, 4.0}\n"
+      "const c : f32[2] {0.5, 8.0}\n"
       "const d : f32[2] {1.5, 9.0}\ne = aten.add.Tensor(self=x, other=d) : f32[2]\noutput y = e\n" },
     { "random numbers and what fails are not", PASS(CONSTANTS), 0,
-      "const a : i32[2] {1, 2}\nconst b : i32[2] {1, 0}\n%3 = aten.rand.default(size=[2]) : f32[2]\noutput y = %3\n", NULL },
+      "const a : i32[2] {1, 2}\nconst b : i32[2] {1, 0}\n%3 = aten.rand.default(size=[2]) : f32[2]\n"
+      "output y = %3\n", NULL },
     { "elementwise ops become one", PASS(FUSE), 0,
       "input x : f32[4,8]\ninput b : f32[8]\n%3 = aten.add.Tensor(self=x, other=b) : f32[4,8]\n"
       "%4 = aten.relu.default(self=%3) : f32[4,8]\nconst %5 : f32[] wrapped {0.5}\n"
-      "%6 = aten.mul.Tensor(self=%4, other=%5) : f32[4,8]\nr = aten.mul.Tensor(self=%6, other=x) : f32[4,8]\noutput y = r\n",
+      "%6 = aten.mul.Tensor(self=%4, other=%5) : f32[4,8]\nr = aten.mul.Tensor(self=%6, other=x) : f32[4,8]\n"
+      "output y = r\n",
       "child fused scalar\n  input x0 : scalar f32[]\n  input x1 : scalar f32[]\n"
-      "  %3 = aten.add.Tensor(self=x0, other=x1) : scalar f32[]\n  %4 = aten.relu.default(self=%3) : scalar f32[]\n"
+      "  %3 = aten.add.Tensor(self=x0, other=x1) : scalar f32[]\n"
+      "  %4 = aten.relu.default(self=%3) : scalar f32[]\n"
       "  const %5 : scalar f32[] wrapped {0.5}\n  %6 = aten.mul.Tensor(self=%4, other=%5) : scalar f32[]\n"
       "  %7 = aten.mul.Tensor(self=%6, other=x0) : scalar f32[]\n  output y0 = %7\nend\n"
       "input x : f32[4,8]\ninput b : f32[8]\nconst %3 : f32[] wrapped {0.5}\n"
@@ -291,7 +316,8 @@ static const struct {
       "c = aten.add.Tensor(self=a, other=b) : f32[8]\noutput y = c\n", NULL },
     { "other shapes and mixed dtypes stay apart", PASS(FUSE), 0,
       "input x : f32[4,8]\ninput b : f32[8]\ninput h : f16[4,8]\na = aten.exp.default(self=b) : f32[8]\n"
-      "c = aten.add.Tensor(self=x, other=a) : f32[4,8]\nd = aten.add.Tensor(self=c, other=h) : f32[4,8]\noutput y = d\n", NULL },
+      "c = aten.add.Tensor(self=x, other=a) : f32[4,8]\nd = aten.add.Tensor(self=c, other=h) : f32[4,8]\n"
+      "output y = d\n", NULL },
     { "saved values stay", PASS(FUSE), 0,
       "input x : f32[8]\na = aten.exp.default(self=x) : f32[8]\nb = aten.neg.default(self=a) : f32[8]\n"
       "c = aten.softmax.int(self=b, dim=0) : f32[8]\nsave c = a\noutput y = c\n",
@@ -300,7 +326,8 @@ static const struct {
       "input x : f32[8]\nb, a = npu.fused(inputs=[x], body=graph 0) : f32[8], f32[8]\n"
       "c = aten.softmax.int(self=b, dim=0) : f32[8]\nsave c = a\noutput y = c\n" },
     { "gemm, bias_add and relu become one", PASS(GEMM), 0,
-      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n%4 = aicf.gemm(a=x, b=w, transB=true) : f32[2,4]\n"
+      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n"
+      "%4 = aicf.gemm(a=x, b=w, transB=true) : f32[2,4]\n"
       "%5 = aicf.bias_add(x=%4, bias=b) : f32[2,4]\ny = aicf.relu(x=%5) : f32[2,4]\noutput y = y\n",
       "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n"
       "y = aicf.gemm_epilogue(a=x, b=w, bias=b, transB=true) : f32[2,4]\noutput y = y\n" },
@@ -308,24 +335,30 @@ static const struct {
       "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\n%4 = aicf.gemm(a=x, b=w) : f32[2,4]\n"
       "s = aicf.bias_add(x=%4, bias=b) : f32[2,4]\ny = aicf.relu(x=s) : f32[2,4]\noutput y = y\noutput s = s\n",
       "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\n"
-      "s = aicf.gemm_epilogue(a=x, b=w, bias=b, relu=false) : f32[2,4]\ny = aicf.relu(x=s) : f32[2,4]\noutput y = y\noutput s = s\n" },
+      "s = aicf.gemm_epilogue(a=x, b=w, bias=b, relu=false) : f32[2,4]\ny = aicf.relu(x=s) : f32[2,4]\n"
+      "output y = y\noutput s = s\n" },
     { "a gemm with two users stays", PASS(GEMM), 0,
       "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\nm = aicf.gemm(a=x, b=w) : f32[2,4]\n"
       "s = aicf.bias_add(x=m, bias=b) : f32[2,4]\ny = aicf.add(a=s, c=m) : f32[2,4]\noutput y = y\n", NULL },
     { "a gemm that is an output, or saved, stays", PASS(GEMM), 0,
       "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\nm = aicf.gemm(a=x, b=w) : f32[2,4]\n"
-      "s = aicf.bias_add(x=m, bias=b) : f32[2,4]\nn = aicf.gemm(a=x, b=w) : f32[2,4]\nt = aicf.bias_add(x=n, bias=b) : f32[2,4]\n"
+      "s = aicf.bias_add(x=m, bias=b) : f32[2,4]\nn = aicf.gemm(a=x, b=w) : f32[2,4]\n"
+      "t = aicf.bias_add(x=n, bias=b) : f32[2,4]\n"
       "save t = n\noutput m = m\noutput s = s\noutput t = t\n", NULL },
     { "batch norm goes into the convolution", PASS(BATCH_NORM) | PASS(CONSTANTS), 1e-5,
-      "input x : f32[1,2,3,3]\nconst w : f32[2,2,1,1] {1.0, 2.0, 3.0, 4.0}\nconst b : f32[2] {0.5, -0.5}\nconst g : f32[2] {2.0, 1.0}\n"
+      "input x : f32[1,2,3,3]\nconst w : f32[2,2,1,1] {1.0, 2.0, 3.0, 4.0}\nconst b : f32[2] {0.5, -0.5}\n"
+      "const g : f32[2] {2.0, 1.0}\n"
       "const h : f32[2] {0.25, 1.0}\nconst m : f32[2] {1.0, -1.0}\nconst v : f32[2] {4.0, 0.25}\n"
       "%8 = aten.conv2d.default(input=x, weight=w, bias=b) : f32[1,2,3,3]\n"
       "y = aten.batch_norm.default(input=%8, weight=g, bias=h, running_mean=m, running_var=v, training=false, momentum=0.1, eps=0.0, cudnn_enabled=false) : f32[1,2,3,3]\n"
       "output y = y\n",
-      "input x : f32[1,2,3,3]\nconst w : f32[2,2,1,1] {1.0, 2.0, 3.0, 4.0}\nconst b : f32[2] {0.5, -0.5}\nconst g : f32[2] {2.0, 1.0}\n"
+      "input x : f32[1,2,3,3]\nconst w : f32[2,2,1,1] {1.0, 2.0, 3.0, 4.0}\nconst b : f32[2] {0.5, -0.5}\n"
+      "const g : f32[2] {2.0, 1.0}\n"
       "const h : f32[2] {0.25, 1.0}\nconst m : f32[2] {1.0, -1.0}\nconst v : f32[2] {4.0, 0.25}\n"
-      "const %8 : f64[] wrapped {0.0}\nconst %9 : f32[2] {4.0, 0.25}\nconst %10 : f32[2] {0.5, 2.0}\nconst %11 : f32[2] {1.0, 2.0}\n"
-      "const %12 : f32[2,1,1,1] {1.0, 2.0}\nconst %13 : f32[2,2,1,1] {1.0, 2.0, 6.0, 8.0}\nconst %14 : f32[2] {-0.5, 0.5}\n"
+      "const %8 : f64[] wrapped {0.0}\nconst %9 : f32[2] {4.0, 0.25}\nconst %10 : f32[2] {0.5, 2.0}\n"
+      "const %11 : f32[2] {1.0, 2.0}\n"
+      "const %12 : f32[2,1,1,1] {1.0, 2.0}\nconst %13 : f32[2,2,1,1] {1.0, 2.0, 6.0, 8.0}\n"
+      "const %14 : f32[2] {-0.5, 0.5}\n"
       "const %15 : f32[2] {-0.5, 1.0}\nconst %16 : f32[2] {-0.25, 2.0}\n"
       "y = aten.conv2d.default(input=x, weight=%13, bias=%16) : f32[1,2,3,3]\noutput y = y\n" },
     { "batch norm of a convolution that is an output stays", PASS(BATCH_NORM), 0,
@@ -335,20 +368,24 @@ static const struct {
       "output n = n\noutput c = c\n", NULL },
     { "the spelling of RMS norm", PASS(RMS_NORM), 1e-5,
       "input x : f32[2,8]\ninput w : f32[8]\n%3 = aten.pow.Tensor_Scalar(self=x, exponent=2) : f32[2,8]\n"
-      "%4 = aten.mean.dim(self=%3, dim=[-1], keepdim=true) : f32[2,1]\n%5 = aten.add.Scalar(self=%4, other=1e-06) : f32[2,1]\n"
+      "%4 = aten.mean.dim(self=%3, dim=[-1], keepdim=true) : f32[2,1]\n"
+      "%5 = aten.add.Scalar(self=%4, other=1e-06) : f32[2,1]\n"
       "%6 = aten.rsqrt.default(self=%5) : f32[2,1]\n%7 = aten.mul.Tensor(self=x, other=%6) : f32[2,8]\n"
       "y = aten.mul.Tensor(self=w, other=%7) : f32[2,8]\noutput y = y\n",
       "input x : f32[2,8]\ninput w : f32[8]\n"
       "y = aten.rms_norm.default(input=x, normalized_shape=[8], weight=w, eps=1e-06) : f32[2,8]\noutput y = y\n" },
     { "a mean over another dim is no RMS norm", PASS(RMS_NORM), 0,
       "input x : f32[8,8]\ninput w : f32[8]\n%3 = aten.pow.Tensor_Scalar(self=x, exponent=2) : f32[8,8]\n"
-      "%4 = aten.mean.dim(self=%3, dim=[0], keepdim=true) : f32[1,8]\n%5 = aten.add.Scalar(self=%4, other=1e-06) : f32[1,8]\n"
+      "%4 = aten.mean.dim(self=%3, dim=[0], keepdim=true) : f32[1,8]\n"
+      "%5 = aten.add.Scalar(self=%4, other=1e-06) : f32[1,8]\n"
       "%6 = aten.rsqrt.default(self=%5) : f32[1,8]\n%7 = aten.mul.Tensor(self=x, other=%6) : f32[8,8]\n"
       "y = aten.mul.Tensor(self=w, other=%7) : f32[8,8]\noutput y = y\n", NULL },
     { "silu gate", PASS(SILU_GATE), 0,
-      "input g : f32[2,8]\ninput u : f32[2,8]\ns = aten.silu.default(self=g) : f32[2,8]\nv = aten.exp.default(self=u) : f32[2,8]\n"
+      "input g : f32[2,8]\ninput u : f32[2,8]\ns = aten.silu.default(self=g) : f32[2,8]\n"
+      "v = aten.exp.default(self=u) : f32[2,8]\n"
       "y = aten.mul.Tensor(self=s, other=v) : f32[2,8]\noutput y = y\n",
-      "child silu_gate scalar\n  input x0 : scalar f32[]\n  %2 = aten.silu.default(self=x0) : scalar f32[]\n  input x1 : scalar f32[]\n"
+      "child silu_gate scalar\n  input x0 : scalar f32[]\n  %2 = aten.silu.default(self=x0) : scalar f32[]\n"
+      "  input x1 : scalar f32[]\n"
       "  %4 = aten.mul.Tensor(self=%2, other=x1) : scalar f32[]\n  output y0 = %4\nend\n"
       "input g : f32[2,8]\ninput u : f32[2,8]\nv = aten.exp.default(self=u) : f32[2,8]\n"
       "y = npu.fused(inputs=[g, v], body=graph 0) : f32[2,8]\noutput y = y\n" },
@@ -357,68 +394,98 @@ static const struct {
       "y = aten.mul.Tensor(self=s, other=v) : f32[8]\noutput y = y\n", NULL },
     { "attention with a mask", PASS(ATTENTION), 1e-5,
       "input q : f32[1,2,4,8]\ninput k : f32[1,2,6,8]\ninput v : f32[1,2,6,8]\ninput m : f32[4,6]\n"
-      "%5 = aten.transpose.int(self=k, dim0=-2, dim1=-1) : f32[1,2,8,6]\n%6 = aten.matmul.default(self=q, other=%5) : f32[1,2,4,6]\n"
-      "%7 = aten.div.Scalar(self=%6, other=4) : f32[1,2,4,6]\n%8 = aten.add.Tensor(self=%7, other=m) : f32[1,2,4,6]\n"
-      "%9 = aten.softmax.int(self=%8, dim=-1) : f32[1,2,4,6]\ny = aten.matmul.default(self=%9, other=v) : f32[1,2,4,8]\noutput y = y\n",
+      "%5 = aten.transpose.int(self=k, dim0=-2, dim1=-1) : f32[1,2,8,6]\n"
+      "%6 = aten.matmul.default(self=q, other=%5) : f32[1,2,4,6]\n"
+      "%7 = aten.div.Scalar(self=%6, other=4) : f32[1,2,4,6]\n"
+      "%8 = aten.add.Tensor(self=%7, other=m) : f32[1,2,4,6]\n"
+      "%9 = aten.softmax.int(self=%8, dim=-1) : f32[1,2,4,6]\n"
+      "y = aten.matmul.default(self=%9, other=v) : f32[1,2,4,8]\noutput y = y\n",
       "input q : f32[1,2,4,8]\ninput k : f32[1,2,6,8]\ninput v : f32[1,2,6,8]\ninput m : f32[4,6]\n"
-      "y = aten.scaled_dot_product_attention.default(query=q, key=k, value=v, attn_mask=m, scale=0.25) : f32[1,2,4,8]\noutput y = y\n" },
+      "y = aten.scaled_dot_product_attention.default(query=q, key=k, value=v, attn_mask=m, scale=0.25) : f32[1,2,4,8]\n"
+      "output y = y\n" },
     { "attention of batches of matrices, its scores an output", PASS(ATTENTION), 0,
-      "input q : f32[2,4,8]\ninput k : f32[2,6,8]\n%3 = aten.transpose.int(self=k, dim0=1, dim1=2) : f32[2,8,6]\n"
+      "input q : f32[2,4,8]\ninput k : f32[2,6,8]\n"
+      "%3 = aten.transpose.int(self=k, dim0=1, dim1=2) : f32[2,8,6]\n"
       "%4 = aten.bmm.default(self=q, mat2=%3) : f32[2,4,6]\ns = aten.softmax.int(self=%4, dim=2) : f32[2,4,6]\n"
       "y = aten.bmm.default(self=s, mat2=k) : f32[2,4,8]\noutput y = y\noutput s = s\n", NULL },
     { "aicf to aten", PASS(AICF_TO_ATEN), 1e-6,
       "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n"
-      "%4 = aicf.gemm_epilogue(a=x, b=w, bias=b, transB=true) : f32[2,4]\n%5 = aicf.add(a=%4, c=%4) : f32[2,4]\n"
+      "%4 = aicf.gemm_epilogue(a=x, b=w, bias=b, transB=true) : f32[2,4]\n"
+      "%5 = aicf.add(a=%4, c=%4) : f32[2,4]\n"
       "y = aicf.softmax(x=%5) : f32[2,4]\noutput y = y\n",
       "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n"
-      "%4 = aten.linear.default(input=x, weight=w, bias=b) : f32[2,4]\n%5 = aten.relu.default(self=%4) : f32[2,4]\n"
-      "%6 = aten.add.Tensor(self=%5, other=%5) : f32[2,4]\ny = aten.softmax.int(self=%6, dim=-1) : f32[2,4]\noutput y = y\n" },
+      "%4 = aten.linear.default(input=x, weight=w, bias=b) : f32[2,4]\n"
+      "%5 = aten.relu.default(self=%4) : f32[2,4]\n"
+      "%6 = aten.add.Tensor(self=%5, other=%5) : f32[2,4]\ny = aten.softmax.int(self=%6, dim=-1) : f32[2,4]\n"
+      "output y = y\n" },
     { "training kinds to aten", PASS(AICF_TO_ATEN), 1e-5,
-      "input p : f32[4,3]\ninput g : f32[4,3]\ninput w : f32[3]\ns = aicf.sgd_step(p=p, g=g, lr=0.5) : f32[4,3]\n"
-      "n, m, r = aicf.layernorm_fwd(x=s, gamma=w, beta=w) : f32[4,3], f32[4], f32[4]\nt = aicf.reduce_sum(x=n, axis=0) : f32[3]\n"
+      "input p : f32[4,3]\ninput g : f32[4,3]\ninput w : f32[3]\n"
+      "s = aicf.sgd_step(p=p, g=g, lr=0.5) : f32[4,3]\n"
+      "n, m, r = aicf.layernorm_fwd(x=s, gamma=w, beta=w) : f32[4,3], f32[4], f32[4]\n"
+      "t = aicf.reduce_sum(x=n, axis=0) : f32[3]\n"
       "z = aicf.grad_zero(g=t) : f32[3]\noutput t = t\noutput z = z\n",
-      "input p : f32[4,3]\ninput g : f32[4,3]\ninput w : f32[3]\ns = aten.sub.Tensor(self=p, other=g, alpha=0.5) : f32[4,3]\n"
+      "input p : f32[4,3]\ninput g : f32[4,3]\ninput w : f32[3]\n"
+      "s = aten.sub.Tensor(self=p, other=g, alpha=0.5) : f32[4,3]\n"
       "n = aten.layer_norm.default(input=s, normalized_shape=[3], weight=w, bias=w) : f32[4,3]\n"
-      "t = aten.sum.dim_IntList(self=n, dim=[0]) : f32[3]\nz = aten.zeros_like.default(self=t) : f32[3]\noutput t = t\noutput z = z\n" },
+      "t = aten.sum.dim_IntList(self=n, dim=[0]) : f32[3]\nz = aten.zeros_like.default(self=t) : f32[3]\n"
+      "output t = t\noutput z = z\n" },
     { "a norm whose mean is needed stays aicf", PASS(AICF_TO_ATEN), 0,
-      "input x : f32[4,3]\nn, m, r = aicf.layernorm_fwd(x=x, gamma=none, beta=none) : f32[4,3], f32[4], f32[4]\noutput n = n\noutput m = m\n", NULL },
+      "input x : f32[4,3]\n"
+      "n, m, r = aicf.layernorm_fwd(x=x, gamma=none, beta=none) : f32[4,3], f32[4], f32[4]\noutput n = n\n"
+      "output m = m\n", NULL },
     { "aten to aicf, then the epilogue", PASS(ATEN_TO_AICF) | PASS(GEMM), 1e-6,
-      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n%4 = aten.linear.default(input=x, weight=w, bias=b) : f32[2,4]\n"
-      "%5 = aten.relu.default(self=%4) : f32[2,4]\n%6 = aten.add.Tensor(self=%5, other=%5, alpha=2) : f32[2,4]\n"
+      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n"
+      "%4 = aten.linear.default(input=x, weight=w, bias=b) : f32[2,4]\n"
+      "%5 = aten.relu.default(self=%4) : f32[2,4]\n"
+      "%6 = aten.add.Tensor(self=%5, other=%5, alpha=2) : f32[2,4]\n"
       "y = aten.softmax.int(self=%6, dim=1) : f32[2,4]\noutput y = y\n",
-      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n%4 = aicf.gemm_epilogue(a=x, b=w, bias=b, transB=true) : f32[2,4]\n"
-      "%5 = aten.add.Tensor(self=%4, other=%4, alpha=2) : f32[2,4]\ny = aicf.softmax(x=%5) : f32[2,4]\noutput y = y\n" },
+      "input x : f32[2,3]\ninput w : f32[4,3]\ninput b : f32[4]\n"
+      "%4 = aicf.gemm_epilogue(a=x, b=w, bias=b, transB=true) : f32[2,4]\n"
+      "%5 = aten.add.Tensor(self=%4, other=%4, alpha=2) : f32[2,4]\ny = aicf.softmax(x=%5) : f32[2,4]\n"
+      "output y = y\n" },
     { "convolution and activation", PASS(CONV_ACTIVATION), 0,
-      "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\ninput b : f32[3]\n%4 = aten.conv2d.default(input=x, weight=w, bias=b) : f32[1,3,3,3]\n"
+      "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\ninput b : f32[3]\n"
+      "%4 = aten.conv2d.default(input=x, weight=w, bias=b) : f32[1,3,3,3]\n"
       "y = aten.leaky_relu.default(self=%4, negative_slope=0.5) : f32[1,3,3,3]\noutput y = y\n",
       "child conv_leaky_relu\n  input x0 : f32[1,2,5,5]\n  input x1 : f32[3,2,3,3]\n  input x2 : f32[3]\n"
       "  %4 = aten.conv2d.default(input=x0, weight=x1, bias=x2) : f32[1,3,3,3]\n"
       "  %5 = aten.leaky_relu.default(self=%4, negative_slope=0.5) : f32[1,3,3,3]\n  output y0 = %5\nend\n"
-      "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\ninput b : f32[3]\ny = npu.call(args=[x, w, b], body=graph 0) : f32[1,3,3,3]\n"
+      "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\ninput b : f32[3]\n"
+      "y = npu.call(args=[x, w, b], body=graph 0) : f32[1,3,3,3]\n"
       "output y = y\n" },
     { "a convolution with two users stays", PASS(CONV_ACTIVATION), 0,
-      "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\nc = aten.conv2d.default(input=x, weight=w) : f32[1,3,3,3]\n"
-      "y = aten.relu.default(self=c) : f32[1,3,3,3]\nz = aten.neg.default(self=c) : f32[1,3,3,3]\noutput y = y\noutput z = z\n", NULL },
+      "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\n"
+      "c = aten.conv2d.default(input=x, weight=w) : f32[1,3,3,3]\n"
+      "y = aten.relu.default(self=c) : f32[1,3,3,3]\nz = aten.neg.default(self=c) : f32[1,3,3,3]\n"
+      "output y = y\noutput z = z\n", NULL },
     { "sum and layer norm, the sum needed later", PASS(ADD_NORM), 0,
       "input a : f32[4,8]\ninput b : f32[4,8]\ns = aten.add.Tensor(self=a, other=b) : f32[4,8]\n"
-      "n = aten.layer_norm.default(input=s, normalized_shape=[8]) : f32[4,8]\nt = aten.add.Tensor(self=s, other=n) : f32[4,8]\noutput t = t\n",
-      "child add_layer_norm\n  input x0 : f32[4,8]\n  input x1 : f32[4,8]\n  %3 = aten.add.Tensor(self=x0, other=x1) : f32[4,8]\n"
-      "  %4 = aten.layer_norm.default(input=%3, normalized_shape=[8]) : f32[4,8]\n  output y0 = %4\n  output y1 = %3\nend\n"
-      "input a : f32[4,8]\ninput b : f32[4,8]\nn, %4 = npu.call(args=[a, b], body=graph 0) : f32[4,8], f32[4,8]\n"
+      "n = aten.layer_norm.default(input=s, normalized_shape=[8]) : f32[4,8]\n"
+      "t = aten.add.Tensor(self=s, other=n) : f32[4,8]\noutput t = t\n",
+      "child add_layer_norm\n  input x0 : f32[4,8]\n  input x1 : f32[4,8]\n"
+      "  %3 = aten.add.Tensor(self=x0, other=x1) : f32[4,8]\n"
+      "  %4 = aten.layer_norm.default(input=%3, normalized_shape=[8]) : f32[4,8]\n  output y0 = %4\n"
+      "  output y1 = %3\nend\n"
+      "input a : f32[4,8]\ninput b : f32[4,8]\n"
+      "n, %4 = npu.call(args=[a, b], body=graph 0) : f32[4,8], f32[4,8]\n"
       "t = aten.add.Tensor(self=%4, other=n) : f32[4,8]\noutput t = t\n" },
     { "a sum that is needed earlier stays", PASS(ADD_NORM), 0,
-      "input a : f32[4,8]\ninput b : f32[4,8]\ns = aten.add.Tensor(self=a, other=b) : f32[4,8]\ne = aten.exp.default(self=s) : f32[4,8]\n"
+      "input a : f32[4,8]\ninput b : f32[4,8]\ns = aten.add.Tensor(self=a, other=b) : f32[4,8]\n"
+      "e = aten.exp.default(self=s) : f32[4,8]\n"
       "n = aten.layer_norm.default(input=s, normalized_shape=[8]) : f32[4,8]\noutput e = e\noutput n = n\n", NULL },
     { "a call becomes the ops of its body", PASS(INLINE), 0,
-      "child twice\n  input x : f32[3]\n  const c : f32[3] {1.0, 2.0, 3.0}\n  y = aten.add.Tensor(self=x, other=c) : f32[3]\n"
+      "child twice\n  input x : f32[3]\n  const c : f32[3] {1.0, 2.0, 3.0}\n"
+      "  y = aten.add.Tensor(self=x, other=c) : f32[3]\n"
       "  z = aten.mul.Tensor(self=y, other=y) : f32[3]\n  output a = y\n  output b = z\nend\n"
       "input v : f32[3]\np, q = npu.call(args=[v], body=graph 0) : f32[3], f32[3]\n"
       "r, s = npu.call(args=[q], body=graph 0) : f32[3], f32[3]\noutput p = p\noutput r = r\noutput s = s\n",
-      "child twice\n  input x : f32[3]\n  const c : f32[3] {1.0, 2.0, 3.0}\n  y = aten.add.Tensor(self=x, other=c) : f32[3]\n"
+      "child twice\n  input x : f32[3]\n  const c : f32[3] {1.0, 2.0, 3.0}\n"
+      "  y = aten.add.Tensor(self=x, other=c) : f32[3]\n"
       "  z = aten.mul.Tensor(self=y, other=y) : f32[3]\n  output a = y\n  output b = z\nend\n"
       "input v : f32[3]\nconst %2 : f32[3] {1.0, 2.0, 3.0}\np = aten.add.Tensor(self=v, other=%2) : f32[3]\n"
       "q = aten.mul.Tensor(self=p, other=p) : f32[3]\nconst %5 : f32[3] {1.0, 2.0, 3.0}\n"
-      "r = aten.add.Tensor(self=q, other=%5) : f32[3]\ns = aten.mul.Tensor(self=r, other=r) : f32[3]\noutput p = p\noutput r = r\noutput s = s\n" },
+      "r = aten.add.Tensor(self=q, other=%5) : f32[3]\ns = aten.mul.Tensor(self=r, other=r) : f32[3]\n"
+      "output p = p\noutput r = r\noutput s = s\n" },
 };
 
 /* With both texts and numbers: the new graph gives what the old one gave. */
@@ -490,8 +557,10 @@ static void test_passes(void)
 /* ---- passes and accelerators ---- */
 
 #define SPLIT \
-    "npu_ir 1\ngraph main\ninput x : f32[4,8]\ninput b : f32[8]\ns = aten.add.Tensor(self=x, other=b) : f32[4,8]\n" \
-    "t = aten.relu.default(self=s) : f32[4,8]\nu = aten.exp.default(self=t) : f32[4,8]\nv = aten.neg.default(self=u) : f32[4,8]\n" \
+    "npu_ir 1\ngraph main\ninput x : f32[4,8]\ninput b : f32[8]\n" \
+    "s = aten.add.Tensor(self=x, other=b) : f32[4,8]\n" \
+    "t = aten.relu.default(self=s) : f32[4,8]\nu = aten.exp.default(self=t) : f32[4,8]\n" \
+    "v = aten.neg.default(self=u) : f32[4,8]\n" \
     "w = aten.abs.default(self=v) : f32[4,8]\noutput w = w\n"
 
 static uint32_t count_kind(const npu_graph *g, npu_kind kind)
@@ -537,11 +606,15 @@ static void test_split(void)
 static void test_calls(void)
 {
     npu_graph *g = parse(
-        "npu_ir 1\ngraph main\nchild body\ninput x : f32[1,8,40,40]\ninput w : f32[8,8,3,3]\nconst h : f32[] {0.5}\n"
-        "c = aten.conv2d.default(x, w, padding=[1, 1])\nv = aten.view.default(c, [8, 1600])\nr = aten.gelu.default(v)\n"
+        "npu_ir 1\ngraph main\nchild body\ninput x : f32[1,8,40,40]\ninput w : f32[8,8,3,3]\n"
+        "const h : f32[] {0.5}\n"
+        "c = aten.conv2d.default(x, w, padding=[1, 1])\nv = aten.view.default(c, [8, 1600])\n"
+        "r = aten.gelu.default(v)\n"
         "s = aten.mul.Tensor(r, h)\nt = aten.view.default(s, [1, 8, 40, 40])\noutput t = t\noutput s = s\nend\n"
-        "input x : f32[1,8,40,40]\ninput w : f32[8,8,3,3]\na = aten.exp.default(x)\nb, c = npu.call([a, w], body=graph 0)\n"
-        "d = aten.neg.default(b)\ne, f = npu.call([d, w], body=graph 0)\ni = aten.abs.default(e)\nj = aten.relu.default(f)\n"
+        "input x : f32[1,8,40,40]\ninput w : f32[8,8,3,3]\na = aten.exp.default(x)\n"
+        "b, c = npu.call([a, w], body=graph 0)\n"
+        "d = aten.neg.default(b)\ne, f = npu.call([d, w], body=graph 0)\ni = aten.abs.default(e)\n"
+        "j = aten.relu.default(f)\n"
         "output i = i\noutput j = j\noutput c = c\n", NPU_OK);
     const npu_backend *cpu = npu_ref_backend();
     npu_optimize_desc desc = { 0 };
@@ -590,10 +663,13 @@ static void test_pipeline(void)
     npu_optimize_desc desc = { 0 };
     npu_graph *now = NULL;
     npu_graph *g = parse(
-        "npu_ir 1\ngraph main\ninput x : f32[1,1,4,4]\nparam w : f32[2,1,1,1]\nparam s : f32[2]\nparam m : f32[2]\nparam v : f32[2]\n"
+        "npu_ir 1\ngraph main\ninput x : f32[1,1,4,4]\nparam w : f32[2,1,1,1]\nparam s : f32[2]\n"
+        "param m : f32[2]\nparam v : f32[2]\n"
         "a = aten.alias.default(x)\nc = aten.conv2d.default(a, w)\n"
-        "n = aten.batch_norm.default(c, s, none, m, v, false, 0.1, 0.001, false)\nd = aten.dropout.default(n, 0.5, false)\n"
-        "r = aten.relu.default(d)\ne = aten.clone.default(r)\nh = aten.mul.Scalar(e, 0.5)\ni = aten.add.Tensor(h, r)\n"
+        "n = aten.batch_norm.default(c, s, none, m, v, false, 0.1, 0.001, false)\n"
+        "d = aten.dropout.default(n, 0.5, false)\n"
+        "r = aten.relu.default(d)\ne = aten.clone.default(r)\nh = aten.mul.Scalar(e, 0.5)\n"
+        "i = aten.add.Tensor(h, r)\n"
         "j = aten.detach.default(i)\noutput y = j\n", NPU_OK);
     NPU_ITEM("R1.20");
     npu_param_bind(g, "w", w, sizeof w);
@@ -664,11 +740,14 @@ static void test_effects(void)
 {
     static const npu_op_row row = { 0x01000001, NPU_EFFECT, NULL, "show(Tensor x, *, int n=0) -> ()", "prints x" };
     static const char before[] =
-        "npu_ir 1\ngraph main\ninput x : f32[4]\na = aten.exp.default(self=x) : f32[4]\nmine.show(x=a)\nmine.show(x=a)\n"
-        "b = aten.neg.default(self=a) : f32[4]\nc = aten.exp.default(self=x) : f32[4]\nd = aten.abs.default(self=b) : f32[4]\n"
+        "npu_ir 1\ngraph main\ninput x : f32[4]\na = aten.exp.default(self=x) : f32[4]\nmine.show(x=a)\n"
+        "mine.show(x=a)\n"
+        "b = aten.neg.default(self=a) : f32[4]\nc = aten.exp.default(self=x) : f32[4]\n"
+        "d = aten.abs.default(self=b) : f32[4]\n"
         "mine.show(x=c, n=1)\noutput d = d\n";
     static const char after[] =
-        "npu_ir 1\ngraph main\nchild fused scalar\n  input x0 : scalar f32[]\n  %2 = aten.neg.default(self=x0) : scalar f32[]\n"
+        "npu_ir 1\ngraph main\nchild fused scalar\n  input x0 : scalar f32[]\n"
+        "  %2 = aten.neg.default(self=x0) : scalar f32[]\n"
         "  %3 = aten.abs.default(self=%2) : scalar f32[]\n  output y0 = %3\nend\n"
         "input x : f32[4]\na = aten.exp.default(self=x) : f32[4]\nmine.show(x=a)\nmine.show(x=a)\n"
         "d = npu.fused(inputs=[a], body=graph 0) : f32[4]\nmine.show(x=a, n=1)\noutput d = d\n";
