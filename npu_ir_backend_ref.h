@@ -600,6 +600,7 @@ static void npu__ref_repeat(void *to, size_t size, size_t n)
     X(NPU_BOOL, uint8_t, e != 0)                                                                   \
     X(NPU_I8, int8_t, (int8_t)e)                                                                   \
     X(NPU_I16, int16_t, (int16_t)e)                                                                \
+    X(NPU_U8, uint8_t, (uint8_t)e)                                                                 \
     X(NPU_U16, uint16_t, (uint16_t)e)
 
 /* Dense runs of float and of integers; the rest is not worth a second copy of the code. */
@@ -619,11 +620,106 @@ NPU__REF_AVX2 NPU__REF_DEFINE_STORE_DENSE(npu__ref_store_i64_run, int64_t, NPU_I
 NPU__REF_AVX2 NPU__REF_DEFINE_STORE_DENSE(npu__ref_store_i32_run, int32_t, NPU_I32, , , , NPU__REF_NARROW_STORES)
 NPU__REF_AVX2 NPU__REF_DEFINE_STORE_DENSE(npu__ref_store_u8_run, uint8_t, NPU_U8, , , , NPU__REF_NARROW_STORES)
 
+/* Conversions that the machine has; each returns how many it did. The rest is left to the loops above. */
+NPU__REF_AVX2 static size_t npu__ref_load_f16_run(float *to, const uint16_t *from, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
+    }
+    return i;
+}
+
+NPU__REF_AVX2 static size_t npu__ref_store_f16_run(uint16_t *to, const float *from, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        _mm_storeu_si128((__m128i *)(void *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), 0));
+    }
+    return i;
+}
+
+/* npu__ref_to_bf16 in the low half of every lane */
+NPU__REF_AVX2 static __m256i npu__ref_to_bf16_lanes(const float *from)
+{
+    __m256 x = _mm256_loadu_ps(from);
+    __m256i u = _mm256_castps_si256(x), high = _mm256_srli_epi32(u, 16);
+    __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1)), half = _mm256_set1_epi32(0x7fff);
+    __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(u, _mm256_add_epi32(odd, half)), 16);
+    __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    return _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+}
+
+NPU__REF_AVX2 static size_t npu__ref_store_bf16_run(uint16_t *to, const float *from, size_t n)
+{
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m256i y = _mm256_packus_epi32(npu__ref_to_bf16_lanes(from + i), npu__ref_to_bf16_lanes(from + i + 8));
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), _mm256_permute4x64_epi64(y, 0xd8));
+    }
+    return i;
+}
+
+/* The low 8 bits are also those of an int64: floats past int32 are multiples of 256. */
+NPU__REF_AVX2 static size_t npu__ref_store_int_run(void *to, uint32_t dtype, int64_t first, const float *from, size_t n)
+{
+    int32_t strip[NPU__STRIP];
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        size_t at = i % NPU__STRIP;
+        int32_t *block = dtype == NPU_I32 ? (int32_t *)to + first + (int64_t)(i - at) : strip;
+        _mm256_storeu_si256((__m256i *)(void *)(block + at), _mm256_cvttps_epi32(_mm256_loadu_ps(from + i)));
+        if (block == strip && (at + 8 == NPU__STRIP || i + 16 > n)) {
+            npu__ref_store_i32_run(to, dtype, first + (int64_t)(i - at), strip, at + 8);
+        }
+    }
+    return i;
+}
+
+#if defined(__x86_64__)
+NPU__REF_AVX2 static size_t npu__ref_store_long_run(int64_t *to, const float *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] = _mm_cvttss_si64(_mm_load_ss(from + i));
+    }
+    return n;
+}
+#endif
+
+NPU__REF_AVX2 static void npu__ref_store_f64_as_f32(float *to, const double *from, size_t n)
+{
+    NPU__REF_VECTORIZE
+    for (size_t i = 0; i < n; i++) { to[i] = (float)from[i]; }
+}
+
+static void npu__ref_load_f32_fast(float *to, const void *from, uint32_t dtype, int64_t first, size_t n)
+{
+    size_t done = dtype == NPU_F16 ? npu__ref_load_f16_run(to, (const uint16_t *)from + first, n) : 0;
+    npu__ref_load_f32_run(to + done, from, dtype, first + (int64_t)done, n - done);
+}
+
+static void npu__ref_store_f32_fast(void *to, uint32_t dtype, int64_t first, const float *from, size_t n)
+{
+    size_t done = 0;
+    switch (dtype) {
+    case NPU_F16: done = npu__ref_store_f16_run((uint16_t *)to + first, from, n); break;
+    case NPU_BF16: done = npu__ref_store_bf16_run((uint16_t *)to + first, from, n); break;
+    case NPU_I8: case NPU_I16: case NPU_I32: case NPU_U8:
+        done = npu__ref_store_int_run(to, dtype, first, from, n);
+        break;
+#if defined(__x86_64__)
+    case NPU_I64: done = npu__ref_store_long_run((int64_t *)to + first, from, n); break;
+#endif
+    default: break;
+    }
+    npu__ref_store_f32_run(to, dtype, first + (int64_t)done, from + done, n - done);
+}
+
 static void npu__ref_load_f32_avx2(float *to, const void *from, uint32_t dtype, int64_t first, int64_t stride,
                                    size_t n)
 {
     if (stride == 1) {
-        npu__ref_load_f32_run(to, from, dtype, first, n);
+        npu__ref_load_f32_fast(to, from, dtype, first, n);
     } else {
         npu__ref_load_f32(to, from, dtype, first, stride, n);
     }
@@ -633,7 +729,7 @@ static void npu__ref_store_f32_avx2(void *to, uint32_t dtype, int64_t first, int
                                     const float *from, size_t n)
 {
     if (stride == 1) {
-        npu__ref_store_f32_run(to, dtype, first, from, n);
+        npu__ref_store_f32_fast(to, dtype, first, from, n);
     } else {
         npu__ref_store_f32(to, dtype, first, stride, from, n);
     }
@@ -662,7 +758,7 @@ static void npu__ref_load_class_avx2(int cls, void *to, const void *from, uint32
         return;
     }
     switch (cls) {
-    case NPU__F32: npu__ref_load_f32_run((float *)to, from, dtype, first, n); break;
+    case NPU__F32: npu__ref_load_f32_fast((float *)to, from, dtype, first, n); break;
     case NPU__I32: npu__ref_load_i32_run((int32_t *)to, from, dtype, first, n); break;
     case NPU__U8: npu__ref_load_u8_run((uint8_t *)to, from, dtype, first, n); break;
     default: npu__ref_load_i64_run((int64_t *)to, from, dtype, first, n); break;
@@ -673,12 +769,16 @@ static void npu__ref_load_class_avx2(int cls, void *to, const void *from, uint32
 static void npu__ref_store_class_avx2(int cls, void *to, uint32_t dtype, int64_t first, int64_t stride,
                                       const void *from, size_t n)
 {
+    if (cls == NPU__F64 && dtype == NPU_F32 && stride == 1) {
+        npu__ref_store_f64_as_f32((float *)to + first, (const double *)from, n);
+        return;
+    }
     if (cls < NPU__I32 && (stride != 1 || cls == NPU__F64)) {
         npu__ref_store_class(cls, to, dtype, first, stride, from, n);
         return;
     }
     switch (cls) {
-    case NPU__F32: npu__ref_store_f32_run(to, dtype, first, (const float *)from, n); break;
+    case NPU__F32: npu__ref_store_f32_fast(to, dtype, first, (const float *)from, n); break;
     case NPU__I32: npu__ref_store_i32_run(to, dtype, first, (const int32_t *)from, n); break;
     case NPU__U8: npu__ref_store_u8_run(to, dtype, first, (const uint8_t *)from, n); break;
     default: npu__ref_store_i64_run(to, dtype, first, (const int64_t *)from, n); break;
@@ -2949,6 +3049,16 @@ static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const void *c
 static npu_status npu__ref_map_run(const npu__ref_map_state *s, const void *const *x, void *y, size_t at, size_t n)
 {
     const void *all[NPU__REF_OPERANDS];
+    const npu__ref_operand *first = &s->operands[0];
+    bool moves = !s->fn && first->mode == NPU__REF_DENSE && !first->round;
+    if (moves && first->direct) { /* a cast in one step */
+        s->store(s->cls, y, s->out_dtype, 0, 1, x[0], n);
+        return NPU_OK;
+    }
+    if (moves && s->out_direct) {
+        s->load(s->cls, y, x[0], first->dtype, 0, 1, n);
+        return NPU_OK;
+    }
     if (!s->dense) {
         return npu__ref_map_strips(s, x, y, at, n);
     }
@@ -3839,6 +3949,11 @@ static void npu__ref_move(char *to, int64_t to_stride, const char *from, int64_t
 {
     if (to_stride == (int64_t)size && from_stride == (int64_t)size) {
         memcpy(to, from, (size_t)n * size);
+        return;
+    }
+    if (to_stride == (int64_t)size && from_stride == 0 && n > 0) {
+        memcpy(to, from, size);
+        npu__ref_repeat(to, size, (size_t)n);
         return;
     }
     switch (size) {
@@ -8953,13 +9068,12 @@ static inline int64_t npu__ref_index(const void *x, uint32_t dtype, size_t i)
 static npu_status npu__ref_check_indices(const void *x, uint32_t dtype, size_t begin, size_t end,
                                          int64_t limit)
 {
+    uint64_t outside = 0; /* its first bit: some index, or what it leaves of the limit, was negative */
     for (size_t i = begin; i < end; i++) {
-        int64_t index = npu__ref_index(x, dtype, i);
-        if (index < 0 || index >= limit) {
-            return NPU_ERR_RANGE;
-        }
+        uint64_t index = (uint64_t)npu__ref_index(x, dtype, i);
+        outside |= index | ((uint64_t)limit - 1 - index);
     }
-    return NPU_OK;
+    return outside >> 63 ? NPU_ERR_RANGE : NPU_OK;
 }
 
 static npu_status npu__ref_embedding_prepare(npu_prepare *p)
@@ -9030,6 +9144,39 @@ static inline void npu__ref_copy_element(void *to, size_t i, const void *from, s
     }
 }
 
+#define NPU__REF_PICK_ROW(type)                                                                    \
+    for (int64_t j = 0; j < n; j++) {                                                              \
+        memcpy((type *)to + j, (const type *)from + j * step + index[j] * scale, sizeof(type));    \
+    }
+
+/* to[j] = from[j step + index[j] scale] */
+static void npu__ref_pick_row(void *to, const void *from, int64_t step, const int64_t *index, int64_t scale, int64_t n,
+                              size_t size)
+{
+    switch (size) {
+    case 1: NPU__REF_PICK_ROW(uint8_t) break;
+    case 2: NPU__REF_PICK_ROW(uint16_t) break;
+    case 4: NPU__REF_PICK_ROW(uint32_t) break;
+    default: NPU__REF_PICK_ROW(uint64_t) break;
+    }
+}
+
+/* The same with indices of any dtype, from `first`. */
+static void npu__ref_pick_run(void *to, const void *from, int64_t step, uint32_t dtype, const void *index,
+                              int64_t first, int64_t scale, int64_t n, size_t size)
+{
+    int64_t strip[NPU__STRIP];
+    for (int64_t j = 0, len; j < n; j += len) {
+        const int64_t *at = dtype == NPU_I64 ? (const int64_t *)index + first + j : strip;
+        len = n - j < NPU__STRIP ? n - j : NPU__STRIP;
+        if (at == strip) {
+            npu__ref_load_i64(strip, index, dtype, first + j, 1, (size_t)len);
+        }
+        npu__ref_pick_row((char *)to + j * (int64_t)size, (const char *)from + j * step * (int64_t)size, step, at, scale,
+                          len, size);
+    }
+}
+
 static npu_status npu__ref_gather_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_gather *g = (const npu__ref_gather *)l->state;
@@ -9044,12 +9191,9 @@ static npu_status npu__ref_gather_launch(const npu_launch *l, uint32_t part, uin
         for (uint32_t d = last; d-- > 0; rest /= (size_t)g->dims[d]) {
             base += (int64_t)(rest % (size_t)g->dims[d]) * g->strides[d];
         }
-        for (size_t j = 0; j < g->len; j++) {
-            size_t i = row * g->len + j;
-            int64_t index = npu__ref_index(l->x[1], dtype, i);
-            int64_t from = base + (int64_t)j * g->strides[last] + index * g->axis_stride;
-            npu__ref_copy_element(l->y[0], i, l->x[0], (size_t)from, size);
-        }
+        npu__ref_pick_run((char *)l->y[0] + row * g->len * size, (const char *)l->x[0] + base * (int64_t)size,
+                          g->strides[last], dtype, l->x[1], (int64_t)(row * g->len), g->axis_stride,
+                          (int64_t)g->len, size);
     }
     return status;
 }
@@ -9159,6 +9303,11 @@ static void npu__ref_walk_pick(const npu__ref_walk *w, void *y, const void *x, s
             at.far += npu__ref_walk_index(w, index, dtype, at.index) * w->axis_stride;
             npu__ref_move((char *)y + at.near * (int64_t)size, near * (int64_t)size,
                           (const char *)x + at.far * (int64_t)size, far * (int64_t)size, n, size);
+            continue;
+        }
+        if (step == 1 && near == 1 && w->wrap == 0 && size <= 8) {
+            npu__ref_pick_run((char *)y + at.near * (int64_t)size, (const char *)x + at.far * (int64_t)size, far, dtype,
+                              index, at.index, w->axis_stride, n, size);
             continue;
         }
         for (int64_t j = 0; j < n; j++) {
