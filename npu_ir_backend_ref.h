@@ -190,7 +190,7 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
 #include <immintrin.h>
 #elif defined(__GNUC__) && defined(__aarch64__)
 #include <arm_neon.h>
