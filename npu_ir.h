@@ -9624,8 +9624,9 @@ NPU_IR_API npu_status npu_value_place(npu_graph *g, npu_value v, npu_space space
     }
     spec = *g->specs[value->spec];
     if ((spec.space ? spec.space : (uint32_t)NPU_SPACE_UB) != (uint32_t)space || offset < 0) {
-        return npu__graph_fail(g, offset < 0 ? NPU_ERR_RANGE : NPU_ERR_SHAPE, "place: '%s' lies in memory %u, not in %u at %lld",
-                               npu_value_name(g, v), (unsigned)spec.space, (unsigned)space, (long long)offset);
+        return npu__graph_fail(g, offset < 0 ? NPU_ERR_RANGE : NPU_ERR_SHAPE,
+                               "place: '%s' lies in memory %u, not in %u at %lld", npu_value_name(g, v),
+                               (unsigned)spec.space, (unsigned)space, (long long)offset);
     }
     spec.space = (uint8_t)space;
     spec.offset = offset;
@@ -10164,7 +10165,8 @@ static npu_status npu__check_level(npu_deduce *d)
     if (is_of_tiles == d->is_tile || space == NPU_NS_ARITH || space == 0 || space >= NPU_NS_USER) {
         return NPU_OK;
     }
-    return npu_deduce_fail(d, NPU_ERR_CLASS, NULL, "%s of level tile", is_of_tiles ? "belongs into a graph" : "is no op of graphs");
+    return npu_deduce_fail(d, NPU_ERR_CLASS, NULL, "%s of level tile",
+                           is_of_tiles ? "belongs into a graph" : "is no op of graphs");
 }
 
 /* What feeds one number: an integer for an int, a register for a Scalar, which tile programs alone allow. */
@@ -19373,8 +19375,7 @@ NPU_IR_API npu_op npu_launch_tiles(npu_graph *g, const npu_value *args, uint32_t
     a[0] = npu_arg_tensors("args", args, num_args);
     a[1] = npu_arg_int("blocks", blocks);
     a[2] = npu_arg_int("buffer_size", buffer_size ? buffer_size : NPU_UB_SIZE);
-    a[3] = npu_arg_int("body", body);
-    a[3].form = NPU_ARG_GRAPH;
+    a[3] = npu_arg_graph("body", body);
     return npu_emit(g, NPU_NPU_LAUNCH, a, 4);
 }
 
@@ -25617,7 +25618,8 @@ static npu_op npu__rewrite_emit(npu_rewrite *rw, const npu__op *o, const npu_op_
         npu__graph_no_memory(rw->to);
         return none;
     }
-    if (!def->rule || npu__op_has_symbols(rw->from, o) || rw->from->level == NPU_LEVEL_TILE) { /* tiles keep their places */
+    /* dims keep their symbols, and tiles their places */
+    if (!def->rule || npu__op_has_symbols(rw->from, o) || rw->from->level == NPU_LEVEL_TILE) {
         given = npu__rewrite_given(rw, o);
         if (!given) {
             npu__graph_no_memory(rw->to);

@@ -49,7 +49,8 @@ typedef struct npu_prepare {
     uint32_t parts;         /* set it: launch may be split into this many parts; 1 before the call */
     size_t workspace;       /* set it: bytes that launch needs, 64-byte aligned, shared by its parts; 0 before the call */
     void *state;            /* set it: given to launch; see npu_ref_state */
-    npu_status (*before)(const struct npu_launch *l); /* set it: called once before the parts of a launch; NULL before the call */
+    /* set it: called once, before the parts of a launch; NULL before the call */
+    npu_status (*before)(const struct npu_launch *l);
     char text[96];          /* set it: why, when prepare fails; empty before the call */
     const npu_allocator *allocator;
     const npu_registry *registry; /* of the backend's desc, NULL = none */
