@@ -12258,6 +12258,7 @@ NPU__REF_STEP(squares, s->first += a * a)
 NPU__REF_STEP(powers, s->first += pow(fabs(a), s->p))
 
 static double npu__ref_finish_first(const npu__ref_sums *s) { return s->first; }
+static double npu__ref_finish_any(const npu__ref_sums *s) { return s->first != 0; } /* u8 has a u8 result */
 static double npu__ref_finish_all(const npu__ref_sums *s) { return s->second == 0 && s->first != 0; }
 static double npu__ref_finish_mean(const npu__ref_sums *s) { return s->first / s->second; }
 static double npu__ref_finish_root(const npu__ref_sums *s) { return sqrt(s->first); }
@@ -12299,7 +12300,7 @@ typedef struct npu__ref_statistics {
 static const npu__ref_statistic *npu__ref_statistic_of(const npu_op_info *op, double *p)
 {
     static const npu__ref_statistic any = {
-        0.0, { npu__ref_step_any, NULL }, npu__ref_finish_first, { NPU__REF_TERM(nonzero), 0 }
+        0.0, { npu__ref_step_any, NULL }, npu__ref_finish_any, { NPU__REF_TERM(nonzero), 0 }
     };
     static const npu__ref_statistic all = {
         1.0, { npu__ref_step_all, NULL }, npu__ref_finish_all, { 0, NPU__REF_TERM(zero) }
