@@ -236,11 +236,13 @@ static void test_schema_alone(void)
     npu_registry_destroy(registry);
 }
 
-/* Two lists with holes, and a tensor that is given by keyword only: masks belong to their lists, keywords take inputs, too. */
+/* Two lists with holes, and a tensor given by keyword only: masks belong to their lists, keywords take inputs. */
 static void test_lists_and_keywords(void)
 {
-    static const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, NULL,
-                                    "two(Tensor?[] a, Tensor?[] b, *, Tensor weight, Tensor? bias=None) -> Tensor", "" };
+    static const npu_op_row row = {
+        NPU_NS_USER << 16 | 1, 0, NULL,
+        "two(Tensor?[] a, Tensor?[] b, *, Tensor weight, Tensor? bias=None) -> Tensor", ""
+    };
     static const struct { const char *attrs; const char *operands; } rows[] = {
         { "'_tensor_list_sizes': [1, 1], '_tensor_list_none_masks': [[], [true, false]]", "x-yw" },
         { "'_tensor_list_sizes': [1, 1], '_tensor_list_none_masks': [[false, true], []]", "x-yw" },

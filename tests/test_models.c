@@ -1,6 +1,6 @@
 /* Small models as PyTorch exports them, against what PyTorch computed (tests/models): each is loaded from JSON and run
-   whole on the CPU, split between the simulated accelerator and the CPU in two ways, and again after a round trip through text and
-   through JSON. A model passes, fails (other numbers) or crashes (a status other than ok). */
+   whole on the CPU, split between the simulated accelerator and the CPU in two ways, and again after a round trip
+   through text and through JSON. A model passes, fails (other numbers) or crashes (a status other than ok). */
 #include "rig.h"
 
 enum { MAX_OUTPUTS = 8, MAX_NAMES = 96 };

@@ -64,7 +64,8 @@ model(c, "mlp", Seq(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 8), nn.Tanh(), nn.L
 
 # ---- activation
 c = "activation"
-for name in ("relu", "silu", "hardswish", "leaky_relu", "gelu", "hardtanh", "elu", "softplus", "hardsigmoid", "relu6", "selu", "mish", "logsigmoid"):
+for name in ("relu", "silu", "hardswish", "leaky_relu", "gelu", "hardtanh", "elu", "softplus", "hardsigmoid", "relu6",
+             "selu", "mish", "logsigmoid"):
     model(c, name, getattr(F, name), (3, 7))
 model(c, "sigmoid", torch.sigmoid, (3, 7))
 model(c, "tanh", torch.tanh, (3, 7))
@@ -150,7 +151,8 @@ model(c, "flip_roll", lambda a: torch.roll(torch.flip(a, (1,)), 1, 0), (3, 4))
 model(c, "pad", lambda a: F.pad(a, (1, 2, 0, 1), value=0.5), (2, 3))
 model(c, "pixel_shuffle", lambda a: F.pixel_shuffle(a, 2), (1, 4, 2, 3))
 model(c, "upsample_nearest", lambda a: F.interpolate(a, scale_factor=2.0), (1, 2, 3, 3))
-model(c, "upsample_bilinear", lambda a: F.interpolate(a, size=(5, 6), mode="bilinear", align_corners=False), (1, 2, 3, 3))
+model(c, "upsample_bilinear", lambda a: F.interpolate(a, size=(5, 6), mode="bilinear", align_corners=False),
+      (1, 2, 3, 3))
 model(c, "tril_triu", lambda a: torch.tril(a) - torch.triu(a, 1), (4, 4))
 
 # ---- joining and splitting
@@ -201,8 +203,8 @@ model(c, "attention_causal", lambda q, k, v: attention(q, k, v, True), (1, 2, 4,
 
 # torch 1.13 does not have the op yet: its definition, under its schema
 library = torch.library.Library("later", "DEF")
-library.define("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
-               "bool is_causal=False, *, float? scale=None) -> Tensor")
+library.define("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+               "float dropout_p=0.0, bool is_causal=False, *, float? scale=None) -> Tensor")
 
 
 def sdpa(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None):
@@ -217,7 +219,8 @@ def sdpa(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None):
 library.impl("scaled_dot_product_attention", sdpa, "CPU")
 SDPA = torch.ops.later.scaled_dot_product_attention
 model(c, "sdpa", lambda q, k, v: SDPA(q, k, v), (1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 4))
-model(c, "sdpa_causal_scaled", lambda q, k, v: SDPA(q, k, v, is_causal=True, scale=0.25), (2, 4, 3), (2, 4, 3), (2, 4, 3))
+model(c, "sdpa_causal_scaled", lambda q, k, v: SDPA(q, k, v, is_causal=True, scale=0.25),
+      (2, 4, 3), (2, 4, 3), (2, 4, 3))
 model(c, "sdpa_float_mask", lambda q, k, v, m: SDPA(q, k, v, m), (1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 4), (3, 5))
 
 
@@ -460,7 +463,8 @@ class Experts(nn.Module):
 class Gated(nn.Module):
     def __init__(self):
         super().__init__()
-        self.up, self.gate, self.down, self.scale = nn.Linear(6, 8), nn.Linear(6, 8), nn.Linear(8, 6), nn.Parameter(torch.ones(6))
+        self.up, self.gate, self.down = nn.Linear(6, 8), nn.Linear(6, 8), nn.Linear(8, 6)
+        self.scale = nn.Parameter(torch.ones(6))
 
     def forward(self, x):
         n = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.scale
@@ -483,6 +487,8 @@ model(c, "tied_weights", Tied(), I((2, 3), 6))
 model(c, "experts", Experts(), (5, 4))
 model(c, "gated_mlp", Gated(), (2, 6))
 model(c, "rotary", rotary, (2, 4, 6))
-model(c, "odd_batch_conv_net", Seq(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 4), nn.LogSoftmax(1)), (7, 1, 6, 6))
-model(c, "upsample_conv", Seq(nn.Upsample(scale_factor=2), nn.Conv2d(2, 2, 3, padding=1), nn.ConvTranspose2d(2, 1, 2, stride=2)), (1, 2, 2, 2))
+model(c, "odd_batch_conv_net", Seq(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 4),
+                                   nn.LogSoftmax(1)), (7, 1, 6, 6))
+model(c, "upsample_conv", Seq(nn.Upsample(scale_factor=2), nn.Conv2d(2, 2, 3, padding=1),
+                              nn.ConvTranspose2d(2, 1, 2, stride=2)), (1, 2, 2, 2))
 model(c, "where_einsum", lambda a, b: torch.where(a > 0, torch.einsum("ij,jk->ik", a, b), a), (3, 3), (3, 3))

@@ -11,10 +11,11 @@ import torch
 import models
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.int8: "int8",
-          torch.int16: "int16", torch.int32: "int32", torch.int64: "int64", torch.uint8: "uint8", torch.bool: "bool"}
-CODES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, None, None, None,
-         torch.bool, None, None, None, torch.bfloat16]
+DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16",
+          torch.int8: "int8", torch.int16: "int16", torch.int32: "int32", torch.int64: "int64", torch.uint8: "uint8",
+          torch.bool: "bool"}
+CODES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64,
+         None, None, None, torch.bool, None, None, None, torch.bfloat16]
 FORMATS = ["torch.contiguous_format", "torch.preserve_format", "torch.channels_last", "torch.channels_last_3d"]
 
 
@@ -151,12 +152,15 @@ class Exporter:
         x, w, b, stride, padding, dilation, transposed, output_padding, groups = values[:9]
         n = len(w[4]) - 2
         if "convolution" in self.rename:
-            names = ["input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding", "groups"]
+            names = ["input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding",
+                     "groups"]
             return "convolution.default", names, values[:9]
         if self.python(transposed):
             op = "conv_transpose%dd.%s" % (n, "default" if n == 1 else "input")
-            return op, ["input", "weight", "bias", "stride", "padding", "output_padding", "groups", "dilation"], [x, w, b, stride, padding, output_padding, groups, dilation]
-        return "conv%dd.default" % n, ["input", "weight", "bias", "stride", "padding", "dilation", "groups"], [x, w, b, stride, padding, dilation, groups]
+            names = ["input", "weight", "bias", "stride", "padding", "output_padding", "groups", "dilation"]
+            return op, names, [x, w, b, stride, padding, output_padding, groups, dilation]
+        names = ["input", "weight", "bias", "stride", "padding", "dilation", "groups"]
+        return "conv%dd.default" % n, names, [x, w, b, stride, padding, dilation, groups]
 
     def call(self, node):
         schema = torch._C.parse_schema(node.schema())
@@ -196,7 +200,8 @@ class Exporter:
         op = self.rename.get(op, op)
         name = self.unique(op.split(".")[0])
         spelled = ["aten.%s" % op, "aten::%s" % op, "torch.ops.aten.%s" % op][len(self.nodes) % 3]
-        record = {"name": name, "op_type": spelled, "inputs": [self.use(t) for t in inputs], "outputs": [], "attrs": attrs}
+        record = {"name": name, "op_type": spelled, "inputs": [self.use(t) for t in inputs], "outputs": [],
+                  "attrs": attrs}
         self.nodes.append(record)
         outs = list(node.outputs())
         if len(outs) == 1 and str(outs[0].type()).startswith("Tensor[") or str(outs[0].type()) == "List[Tensor]":
@@ -218,9 +223,10 @@ class Exporter:
                 seen.add(key)
                 t = self.state.get(key)
                 shape = list(t.shape) if t is not None else list(torch.tensor(self.constants[key]["data"]).shape)
-                weights.append(self.meta(key, shape, DTYPES[t.dtype] if t is not None else self.constants[key]["dtype"]))
-        d = {"model_name": name, "pytorch_version": torch.__version__, "graph_inputs": self.inputs, "graph_outputs": self.outputs,
-             "weights": weights, "weight_name_mapping": self.used, "nodes": self.nodes}
+                dtype = DTYPES[t.dtype] if t is not None else self.constants[key]["dtype"]
+                weights.append(self.meta(key, shape, dtype))
+        d = {"model_name": name, "pytorch_version": torch.__version__, "graph_inputs": self.inputs,
+             "graph_outputs": self.outputs, "weights": weights, "weight_name_mapping": self.used, "nodes": self.nodes}
         if self.constants:
             d["constants"] = self.constants
         return d
