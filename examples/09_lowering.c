@@ -1,5 +1,5 @@
 /* 09_lowering: a graph as structured loops, and a pattern of your own. A layer (conv, gelu, pool) is lowered by
-   "convert-aten-to-linalg" after a pattern has replaced gelu by something cheaper; both graphs run on the CPU and agree.
+   "convert-aten-to-linalg" after a pattern has replaced gelu by something cheaper; both graphs run and agree.
    cc -O2 -I.. 09_lowering.c -lm -lpthread */
 #define NPU_IR_IMPLEMENTATION
 #include "npu_ir.h"
@@ -26,8 +26,8 @@ static npu_graph *build(void)
     return g;
 }
 
-/* gelu(x) -> x sigmoid(1.702 x). Operands come through npu_rewrite_operand: they are converted already. Attributes are those
-   of the old op: a gelu that is an approximation is left alone. */
+/* gelu(x) -> x sigmoid(1.702 x). Operands come through npu_rewrite_operand: they are converted already. Attributes
+   are those of the old op: a gelu that is an approximation is left alone. */
 static npu_status cheaper_gelu(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu_graph *to = npu_rewrite_target(rw);

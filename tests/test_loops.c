@@ -830,14 +830,13 @@ static void test_register_rejections(void)
 static void test_identity_table(void)
 {
     static const struct { npu_kind kind; npu_dtype dtype; double value; } rows[] = {
-        { NPU_ARITH_ADDF, NPU_F32, 0 }, { NPU_LINALG_CONV_2D_NCHW_FCHW, NPU_F16, 0 }, { NPU_LINALG_POOLING_NCHW_SUM,
-        NPU_I32, 0 },
-        { NPU_ARITH_MULF, NPU_F32, 1 }, { NPU_ARITH_MULI, NPU_I8, 1 }, { NPU_LINALG_POOLING_NCHW_MAX, NPU_F32,
-        -INFINITY },
-        { NPU_ARITH_MAXIMUMF, NPU_F16, -(double)INFINITY }, { NPU_ARITH_MAXIMUMF, NPU_BF16, -(double)INFINITY }, { NPU_ARITH_MAXSI,
-        NPU_I8, -128 },
-        { NPU_LINALG_POOLING_NCHW_MAX, NPU_I32, INT32_MIN }, { NPU_ARITH_MAXSI, NPU_I64, (double)INT64_MIN },
-        { NPU_LINALG_MAX, NPU_U8, 0 }, { NPU_ARITH_MINIMUMF, NPU_F32, (double)INFINITY }, { NPU_LINALG_MIN, NPU_U8, 255 },
+        { NPU_ARITH_ADDF, NPU_F32, 0 }, { NPU_LINALG_CONV_2D_NCHW_FCHW, NPU_F16, 0 },
+        { NPU_LINALG_POOLING_NCHW_SUM, NPU_I32, 0 }, { NPU_ARITH_MULF, NPU_F32, 1 },
+        { NPU_ARITH_MULI, NPU_I8, 1 }, { NPU_LINALG_POOLING_NCHW_MAX, NPU_F32, -(double)INFINITY },
+        { NPU_ARITH_MAXIMUMF, NPU_F16, -(double)INFINITY }, { NPU_ARITH_MAXIMUMF, NPU_BF16, -(double)INFINITY },
+        { NPU_ARITH_MAXSI, NPU_I8, -128 }, { NPU_LINALG_POOLING_NCHW_MAX, NPU_I32, INT32_MIN },
+        { NPU_ARITH_MAXSI, NPU_I64, (double)INT64_MIN }, { NPU_LINALG_MAX, NPU_U8, 0 },
+        { NPU_ARITH_MINIMUMF, NPU_F32, (double)INFINITY }, { NPU_LINALG_MIN, NPU_U8, 255 },
         { NPU_ARITH_MINSI, NPU_I16, 32767 }
     };
     npu_scalar value;
