@@ -3099,7 +3099,7 @@ static npu_status npu__ref_map_launch(const npu_launch *l, uint32_t part, uint32
    buffer of one block for what lies between. What a buffer holds is what memory would: results are the same bits as
    those of the ops one by one. */
 
-enum { NPU__REF_LINE = 64, NPU__REF_FAR = 1 << 20 }; /* bytes of a cache line, and of a cache that is close */
+enum { NPU__REF_LINE = 64, NPU__REF_FAR = 1 << 23 }; /* bytes of a cache line, and of caches that are close */
 enum { NPU__REF_BLOCK = 1024 }; /* elements: a few buffers fit the first-level cache */
 
 enum {
