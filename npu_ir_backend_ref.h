@@ -13040,14 +13040,14 @@ static void npu__ref_softmax_columns_f32(const npu_launch *l, const npu__ref_alo
         for (size_t i = 0; i < a->n; i++) {
             int64_t at = (int64_t)(first + i * a->inner);
             float *y = npu__ref_floats_to(e, l->y[0], out, at);
-            /* exponentials of an earlier pass are still in the result */
-            const float *x = pass == 2 && y != e && !a->log
-                                 ? y : npu__ref_floats_at(f, strip, l->x[0], in, at, 1, width);
+            /* exponentials of an earlier pass are still in the result, which may be the operand's memory */
+            bool is_kept = pass == 2 && y != e && !a->log;
+            const float *x = is_kept ? y : npu__ref_floats_at(f, strip, l->x[0], in, at, 1, width);
             if (pass == 0) {
                 f->fold_rows(NPU__MAX, max, x, width, 1, 1, 0);
                 continue;
             }
-            if (!a->log && x != y) {
+            if (!a->log && !is_kept) {
                 f->exp_each(y, x, max, width);
             } else if (pass == 1) {
                 f->adds[NPU__REF_TERM_exp](sum, x, width, max, 1, 0);
