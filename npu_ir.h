@@ -3412,7 +3412,7 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
                                          void *ctx);
 
 /* Symbolic dims: dims equal to the returned value (below -1) are equal. max 0 = unbounded. Errors: 0 is
-   returned. A dim of a result that cannot be told from the operands' specs gets a symbol of its own: "d0" ..,
+   returned. The value is also a size for reshape, expand and what makes new tensors. A dim of a result that cannot be told from the operands' specs gets a symbol of its own: "d0" ..,
    at least 0, at most what the op gives where all its operands' dims are at their largest. npu_emit_typed
    gives such a dim a symbol of the caller's, with a bound of the caller's. */
 NPU_IR_API int64_t npu_graph_symbol(npu_graph *g, const char *name, int64_t min, int64_t max);
@@ -3444,6 +3444,7 @@ typedef struct npu_deduce {
     npu_allocator allocator; /* grows results */
     bool is_scalar;          /* in a graph of NPU_LEVEL_SCALAR: operands and results are scalars, whatever the schema says */
     bool is_tile;            /* in a graph of NPU_LEVEL_TILE */
+    uint32_t num_symbols;    /* of the graph: a size from -2 on down is one of them */
 } npu_deduce;
 
 NPU_IR_API npu_status npu_deduce_result(npu_deduce *d, const npu_spec *spec);
@@ -9822,6 +9823,7 @@ static void npu__validate_types(npu__validation *v, uint32_t id, const npu_op_in
     d.diag = &diag;
     d.allocator = v->g->allocator;
     d.is_scalar = v->g->level == NPU_LEVEL_SCALAR;
+    d.num_symbols = v->g->num_symbols;
     d.is_tile = v->g->level == NPU_LEVEL_TILE;
     if (o->def->rule && npu__deduce(&d)) {
         npu__violation(v, id, 0, diag.status, "%s", diag.message);
@@ -11450,6 +11452,12 @@ static npu_status npu__size_arg(npu_deduce *d, const char *name, int64_t value, 
     return value == INT64_MIN ? NPU_OK : npu__check_attribute(d, name, value, 0);
 }
 
+/* True for an element of a list named size or shape that is a symbol, though no operand may have it. */
+static bool npu__is_symbol(const npu_deduce *d, int64_t size)
+{
+    return size < NPU_DYNAMIC_DIM && size >= -1 - (int64_t)d->num_symbols;
+}
+
 /* Dims of a new tensor: size, else those of self, else none. */
 static npu_status npu__create_dims(npu_deduce *d, npu_spec *y)
 {
@@ -11464,7 +11472,8 @@ static npu_status npu__create_dims(npu_deduce *d, npu_spec *y)
     status = npu__check_result_rank(d, npu_op_list_len(d->op, "size"));
     y->rank = (uint8_t)(status ? 0 : npu_op_list_len(d->op, "size"));
     for (uint32_t i = 0; i < y->rank && !status; i++) {
-        status = npu__size_arg(d, "size", npu_op_int_at(d->op, "size", i), &y->dims[i]);
+        y->dims[i] = npu_op_int_at(d->op, "size", i);
+        status = npu__is_symbol(d, y->dims[i]) ? NPU_OK : npu__size_arg(d, "size", y->dims[i], &y->dims[i]);
     }
     if (!status && npu_op_arg(d->op, "stride") && npu_op_list_len(d->op, "stride") != y->rank) {
         status =
@@ -13482,11 +13491,11 @@ static npu_status npu__reshape_size(npu_deduce *d, npu__reshape *r, const char *
     if (npu__take_symbol(x, size, taken)) {
         return NPU_OK;
     }
-    if (size < 0 && size != INT64_MIN) {
+    if (size < 0 && size != INT64_MIN && !npu__is_symbol(d, size)) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s dim %u is %lld", name, (unsigned)i,
                                (long long)size);
     }
-    r->dims[i] = size < 0 ? NPU_DYNAMIC_DIM : size;
+    r->dims[i] = size == INT64_MIN ? NPU_DYNAMIC_DIM : size;
     return npu__extent_add(&r->wanted, r->dims[i]) ? NPU_OK : npu__too_large(d, name);
 }
 
@@ -13644,15 +13653,13 @@ static npu_status npu__type_unsqueeze(npu_deduce *d)
 }
 
 /* One dim of expand: have (1 where self has none) to the size asked for. */
-static npu_status npu__expand_dim(npu_deduce *d, const npu_spec *x, uint32_t i, bool is_new, int64_t have,
-                                  int64_t *size)
+static npu_status npu__expand_dim(npu_deduce *d, uint32_t i, bool is_new, int64_t have, int64_t *size)
 {
-    uint32_t taken = 0;
     if (*size == INT64_MIN) {
         *size = NPU_DYNAMIC_DIM;
     } else if (*size == -1 && !is_new) {
         *size = have;
-    } else if (*size < 0 && !npu__take_symbol(x, *size, &taken)) {
+    } else if (*size < 0 && !npu__is_symbol(d, *size)) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "size", "size dim %u is %lld", (unsigned)i,
                                (long long)*size);
     }
@@ -13676,7 +13683,7 @@ static npu_status npu__type_expand(npu_deduce *d)
     for (uint32_t i = 0; i < rank && !status; i++) {
         bool is_new = i < rank - x->rank;
         dims[i] = npu_op_int_at(d->op, "size", i);
-        status = npu__expand_dim(d, x, i, is_new, is_new ? 1 : x->dims[i - (rank - x->rank)], &dims[i]);
+        status = npu__expand_dim(d, i, is_new, is_new ? 1 : x->dims[i - (rank - x->rank)], &dims[i]);
     }
     return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
 }
@@ -17997,6 +18004,7 @@ static npu_status npu__emit_at(npu_graph *g, const npu__emission *e, const npu_o
     d->num_results = 0;
     d->allocator = g->allocator;
     d->is_scalar = g->level == NPU_LEVEL_SCALAR;
+    d->num_symbols = g->num_symbols;
     return status ? status : npu__deduce(d);
 }
 
@@ -18118,6 +18126,7 @@ static npu_status npu__emit_deduce(npu_graph *g, const npu__emission *e, const n
     d.capacity = g->cap_results;
     d.allocator = g->allocator;
     d.is_scalar = g->level == NPU_LEVEL_SCALAR;
+    d.num_symbols = g->num_symbols;
     d.is_tile = g->level == NPU_LEVEL_TILE;
     if (e->def->rule) {
         status = npu__deduce(&d);

@@ -802,7 +802,8 @@ static void test_reshape(void)
         { "reshape", "self=f32[2,3] shape=[4,2]", "SHAPE" },
         { "reshape", "self=f32[2,3] shape=[-1,4]", "SHAPE" },
         { "reshape", "self=f32[2,3] shape=[-1,-1]", "ATTRIBUTE" },
-        { "reshape", "self=f32[2,3] shape=[-2,3]", "ATTRIBUTE" },
+        { "reshape", "self=f32[2,3] shape=[-3,3]", "ATTRIBUTE" },
+        { "reshape", "self=f32[2,3] shape=[-2,3]", "f32[s,3]" }, /* -2 is the symbol s */
         { "reshape", "self=f32[2,3] shape=[1,1,1,1,1,1,1,2,3]", "RANK" },
         { "reshape", "self=f32[2,3] shape=[0x7fffffffffffffff,0x7fffffffffffffff]", "OVERFLOW" },
         { "reshape", "self=f32[s,4,8] shape=[s,-1]", "f32[s,32]" },

@@ -1105,6 +1105,35 @@ static void test_sizes_of_symbols(void)
     rig_end(&r);
 }
 
+/* A size may be a symbol that no operand of the op has: a batch that is made, spread, or found again in what was
+   flattened. Whether it is right the run sees. */
+static void test_symbols_of_others(void)
+{
+    rig r = rig_text("graph main\nsymbol n 0 9\ninput x : f32[n,3]\nconst b : f32[1,3] {1.0, 2.0, 3.0}\n"
+                     "ones = aten.ones.default([-2, 3])\ne = aten.expand.default(b, [-2, 3])\n"
+                     "f = aten.flatten.using_ints(x)\nu = aten.view.default(f, [-2, 3])\n"
+                     "p = aten.add.Tensor(u, e)\ny = aten.add.Tensor(p, ones)\noutput y = y\n"
+                     "input z : f32[6]\nw = aten.view.default(z, [-2, 3])\noutput w = w\n", 0);
+    float x[27], y[27], z[6];
+    fill(x, 27, 8);
+    fill(z, 6, 9);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "z", z, sizeof z), NPU_OK);
+    for (int64_t n = 1; n <= 3; n++) {
+        NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 2, DIMS(n, 3), x, (size_t)n * 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), n == 2 ? NPU_OK : NPU_ERR_SHAPE); /* z has two rows of 3 */
+        NPU_CHECK(n == 2 || strstr(npu_exec_diag(r.exec)->message, "view: size has"));
+    }
+    for (int i = 0; i < 6; i++) {
+        y[i] = x[i] + (float)(i % 3 + 1) + 1;
+    }
+    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 2, DIMS(2, 3), x, 24), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    check_output(&r, "y", "f32[2,3]", y, 6);
+    check_output(&r, "w", "f32[2,3]", z, 6);
+    rig_end(&r);
+}
+
 /* A size that only a run tells takes no value, whether the graph named its symbol or the caller did. */
 static void test_specialize_rejections(void)
 {
@@ -1155,5 +1184,6 @@ int main(void)
     NPU_RUN(test_specialized);
     NPU_RUN(test_specialize_rejections);
     NPU_RUN(test_sizes_of_symbols);
+    NPU_RUN(test_symbols_of_others);
     return npu_test_done();
 }
