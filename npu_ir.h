@@ -3412,8 +3412,8 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
                                          void *ctx);
 
 /* Symbolic dims: dims equal to the returned value (below -1) are equal. max 0 = unbounded. Errors: 0 is
-   returned. The value is also a size for reshape, expand and what makes new tensors. A dim of a result that cannot be told from the operands' specs gets a symbol of its own: "d0" ..,
-   at least 0, at most what the op gives where all its operands' dims are at their largest. npu_emit_typed
+   returned. The value is also a size for reshape, expand and what makes new tensors. A dim of a result that
+   cannot be told from the operands' specs gets a symbol of its own: "d0" .., at least 0, at most what the op gives where all its operands' dims are at their largest. npu_emit_typed
    gives such a dim a symbol of the caller's, with a bound of the caller's. */
 NPU_IR_API int64_t npu_graph_symbol(npu_graph *g, const char *name, int64_t min, int64_t max);
 NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim);
@@ -18411,6 +18411,47 @@ static npu_status npu__emit_pack(npu_graph *g, const npu_op_def *def, const npu_
     return status;
 }
 
+/* The dim that a value is the size of; NPU_DYNAMIC_DIM where it is no sym_size, or of one that nobody knows. */
+static int64_t npu__asked_dim(const npu_graph *g, npu_value v)
+{
+    npu_op op = npu_value_producer(g, v, NULL);
+    const npu_spec *x;
+    int64_t axis;
+    if (npu_op_kind(g, op) != (npu_kind)NPU_ATEN_SYM_SIZE_INT) {
+        return NPU_DYNAMIC_DIM;
+    }
+    x = npu_value_spec(g, npu_op_operand_value(g, op, 0));
+    axis = (int64_t)npu__get_le(npu_op_attrs(g, op, NULL), 8);
+    return x->dims[axis < 0 ? axis + x->rank : axis];
+}
+
+/* A size that a value feeds and that is the dim of another value is that dim: its number or symbol takes the place
+   of the value. The emission is packed, in the graph's scratch. */
+static void npu__emit_sizes(npu_graph *g, npu__emission *e)
+{
+    npu_bound_arg args[NPU_MAX_ARGS];
+    npu_type_rule rule = e->def->rule;
+    if ((rule != npu__type_reshape && rule != npu__type_expand && rule != npu__type_create) ||
+        npu_blob_bind(e->def->schema, e->attrs, e->attrs_size, e->groups, e->num_operands, args, NULL)) {
+        return;
+    }
+    for (uint32_t a = 0; a < e->def->schema->num_args; a++) {
+        uint32_t at = args[a].first;
+        for (uint32_t i = 0; npu__arg_has_symbols(&args[a]) && i < args[a].count; i++) {
+            uint8_t *size = g->packed + (args[a].data - g->packed) + 8u * i;
+            bool is_fed = npu__get_le(size, 8) == (uint64_t)INT64_MIN;
+            int64_t dim = is_fed ? npu__asked_dim(g, g->operands[at]) : NPU_DYNAMIC_DIM;
+            if (dim == NPU_DYNAMIC_DIM) {
+                at += is_fed;
+                continue;
+            }
+            npu__put_le(size, (uint64_t)dim, 8);
+            memmove(g->operands + at, g->operands + at + 1, (--g->num_operands - at) * sizeof *g->operands);
+            e->num_operands--;
+        }
+    }
+}
+
 static npu_op npu__emit_args(npu_graph *g, const npu_op_def *def, const npu_arg *args, uint32_t num_args,
                              const npu_spec *given, uint32_t num_given)
 {
@@ -18418,6 +18459,7 @@ static npu_op npu__emit_args(npu_graph *g, const npu_op_def *def, const npu_arg 
     if (npu__emit_pack(g, def, args, num_args, &e)) {
         return npu__make_op(0);
     }
+    npu__emit_sizes(g, &e);
     e.given = given;
     e.num_given = num_given;
     return npu__emit(g, &e);

@@ -569,7 +569,7 @@ static void test_fed(void)
     static const int64_t rows[][2] = { { 0, 5 }, { 1, 3 }, { 4, 4 }, { 3, 1 }, { -2, 5 }, { 2, 9 } };
     rig r = rig_text("graph main\ninput x : f32[5,3]\ninput i : i64[]\ninput j : i32[]\n"
                      "a = aten.select.int(x, 0, i)\nb = aten.slice.Tensor(x, 0, i, j)\nc = aten.neg.default(b)\n"
-                     "n = aten.sym_size.int(c, 0)\nf = aten.full.default([n, 2], 7.0)\ns = aten.sum.dim_IntList(b, [0])\n"
+                     "k = aten.sym_size.int(c, 0)\nn = aten.add.Scalar(k, 0)\nf = aten.full.default([n, 2], 7.0)\ns = aten.sum.dim_IntList(b, [0])\n"
                      "output a = a\noutput c = c\noutput f = f\noutput s = s\n", 1);
     float x[5][3];
     uint32_t reason;
@@ -1134,6 +1134,36 @@ static void test_symbols_of_others(void)
     rig_end(&r);
 }
 
+/* What an exporter writes for a size: the dim of a value, asked for. It is as good as the symbol or the number. */
+static void test_asked_sizes(void)
+{
+    static const char *const expected[] = { "v = aten.view.default(self=f, size=[-2, 3]) : f32[n,3]\n",
+                                            "e = aten.expand.default(self=b, size=[-2, 3]) : f32[n,3]\n",
+                                            "z = aten.zeros.default(size=[3, -2], dtype=f32) : f32[3,n]\n" };
+    rig r = rig_text("graph main\nsymbol n 1 9\ninput x : f32[n,3]\nconst b : f32[1,3] {1.0, 2.0, 3.0}\n"
+                     "s = aten.sym_size.int(x, 0)\nt = aten.sym_size.int(x, -1)\nf = aten.flatten.using_ints(x)\n"
+                     "v = aten.view.default(f, [s, t])\ne = aten.expand.default(b, [s, t])\n"
+                     "z = aten.zeros.default([t, s], dtype=f32)\np = aten.add.Tensor(v, e)\n"
+                     "y = aten.mm.default(p, z)\noutput p = p\noutput y = y\n", 0);
+    npu_text text = npu_text_make(NULL);
+    float x[6], p[6], y[4] = { 0 };
+    NPU_CHECK_STATUS(npu_graph_print(r.graph, &text), NPU_OK);
+    for (int i = 0; i < 3; i++) {
+        NPU_CHECK(strstr(text.data, expected[i]));
+    }
+    npu_text_free(&text);
+    fill(x, 6, 2);
+    for (int i = 0; i < 6; i++) {
+        p[i] = x[i] + (float)(i % 3 + 1);
+    }
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 2, DIMS(2, 3), x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    check_output(&r, "p", "f32[2,3]", p, 6);
+    check_output(&r, "y", "f32[2,2]", y, 4);
+    rig_end(&r);
+}
+
 /* A size that only a run tells takes no value, whether the graph named its symbol or the caller did. */
 static void test_specialize_rejections(void)
 {
@@ -1185,5 +1215,6 @@ int main(void)
     NPU_RUN(test_specialize_rejections);
     NPU_RUN(test_sizes_of_symbols);
     NPU_RUN(test_symbols_of_others);
+    NPU_RUN(test_asked_sizes);
     return npu_test_done();
 }
