@@ -3413,8 +3413,9 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
 
 /* Symbolic dims: dims equal to the returned value (below -1) are equal. max 0 = unbounded. Errors: 0 is
    returned. The value is also a size for reshape, expand and what makes new tensors. A dim of a result that
-   cannot be told from the operands' specs gets a symbol of its own: "d0" .., at least 0, at most what the op gives where all its operands' dims are at their largest. npu_emit_typed
-   gives such a dim a symbol of the caller's, with a bound of the caller's. */
+   cannot be told from the operands' specs gets a symbol of its own: "d0" .., at least 0, at most what the op
+   gives where all its operands' dims are at their largest. npu_emit_typed gives such a dim a symbol of the
+   caller's, with a bound of the caller's. */
 NPU_IR_API int64_t npu_graph_symbol(npu_graph *g, const char *name, int64_t min, int64_t max);
 NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim);
 /* Bounds of a dim, which may be a number; false where it has none above: an unbounded symbol, or
@@ -4041,7 +4042,10 @@ enum {
     NPU_DYNAMIC_DIMS = 1,   /* a run tells dims of operands or results */
     /* While planning: sizes of results, or attributes, depend on data. From describe: only the op itself can
        tell the sizes of its results, which are at their largest. */
-    NPU_DYNAMIC_RESULTS = 2
+    NPU_DYNAMIC_RESULTS = 2,
+    /* While planning: the largest dims do not fit together (an op that halves a dim, an odd largest one), or a value
+       feeds an attribute. They say how much memory there is; nothing can be prepared for them. */
+    NPU_DYNAMIC_MISFIT = 4
 };
 
 /* What submit calls for the ops of a group whose dims a run tells, from the thread that called submit and
@@ -29665,13 +29669,36 @@ static bool npu__info_makes_symbols(const npu_op_info *info, bool has_rule)
     return makes;
 }
 
+/* True when the type rule gives the results of info from its operands; dims that data decides are as large as
+   they may be. */
+static npu_status npu__info_fits(const npu_graph *g, const npu__op *o, const npu_op_info *info, bool *fits)
+{
+    npu_deduce d;
+    npu_status status;
+    memset(&d, 0, sizeof d);
+    d.op = info;
+    d.def = o->def;
+    d.allocator = g->allocator;
+    d.num_symbols = g->num_symbols;
+    status = o->def->rule ? npu__deduce(&d) : NPU_OK;
+    *fits = status == NPU_OK && (!o->def->rule || d.num_results == info->num_out);
+    for (uint32_t r = 0; *fits && r < d.num_results; r++) {
+        *fits = d.results[r].rank == info->out[r]->rank;
+        for (uint32_t i = 0; *fits && i < d.results[r].rank; i++) {
+            *fits = npu__dim_bound(d.results[r].dims[i]) == info->out[r]->dims[i];
+        }
+    }
+    npu__free(&d.allocator, d.results, d.capacity * sizeof *d.results);
+    return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
+}
+
 /* npu_op_describe as backends see the op while planning: symbols at their largest. */
 static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_info *info, npu_op_storage *s)
 {
     const npu_graph *g = plan->graph;
     const npu__op *o = &g->ops[id];
     npu_status status = npu_op_describe(g, npu__make_op(id), info, s);
-    bool is_fed = npu__op_is_fed(g, o);
+    bool is_fed = npu__op_is_fed(g, o), fits = false;
     if (status || (npu__info_is_static(info) && !is_fed)) {
         return status;
     }
@@ -29682,7 +29709,10 @@ static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_i
     if (is_fed || npu__info_makes_symbols(info, o->def->rule != NULL)) {
         info->dynamic |= NPU_DYNAMIC_RESULTS;
     }
-    return npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, &plan->sizes, info, s);
+    status = npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, &plan->sizes, info, s);
+    status = status ? status : npu__info_fits(g, o, info, &fits);
+    info->dynamic |= status == NPU_OK && (is_fed || !fits) ? NPU_DYNAMIC_MISFIT : 0;
+    return status;
 }
 
 /* The caller's choice: index of a backend, or -1. */

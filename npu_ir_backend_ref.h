@@ -17089,24 +17089,9 @@ static npu_status npu__ref_make_ready(const npu__ref *ref, const npu_op_info *op
     return status ? status : r->workspace ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
-#define NPU__REF_FED_ROOM 8192u /* bytes: what cuts and fills take; what takes more gets it from the heap */
+#define NPU__REF_MISFIT_ROOM 8192u /* bytes for an op that cannot be measured; the rest comes from the heap */
 
-/* True where a value feeds an attribute: only a run knows what there is to prepare. */
-static bool npu__ref_is_fed(const npu_op_info *op)
-{
-    for (uint32_t i = 0; i < op->num_args; i++) {
-        const npu_bound_arg *arg = &op->args[i];
-        for (uint32_t k = 0; k < (arg->form == NPU_ARG_INTS ? arg->count : arg->form == NPU_ARG_INT); k++) {
-            if (npu_op_fed(op, arg->name, k) >= 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* Bytes that an op takes when it runs at its largest dims. What fails at them may do better with those of a
-   run, but for want of memory. */
+/* Bytes that an op takes when it runs at its largest dims, which fit together. */
 static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, const npu_allocator *heap,
                                    size_t *bytes)
 {
@@ -17145,8 +17130,10 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     o->is_dynamic = op->dynamic != 0;
     if (o->is_dynamic) {
         memset(&prepare, 0, sizeof prepare);
-        prepare.workspace = NPU__REF_FED_ROOM;
-        status = npu__ref_is_fed(op) ? NPU_OK : npu__ref_measure(ref, op, &p->allocator, &prepare.workspace);
+        prepare.workspace = NPU__REF_MISFIT_ROOM;
+        status = op->dynamic & NPU_DYNAMIC_MISFIT
+                     ? NPU_OK
+                     : npu__ref_measure(ref, op, &p->allocator, &prepare.workspace);
     } else {
         status = npu__ref_prepare(ref, kernel, op, tensors, &p->allocator, &prepare, p->blocks);
         p->blocks = prepare.blocks;
