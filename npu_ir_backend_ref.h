@@ -12124,7 +12124,10 @@ static void npu__ref_pass_block(const npu__ref_pass *pass, const npu_launch *l, 
     for (size_t j = 0; j < width && pass->fold == NPU__SUM; j++) {
         acc[j] += (double)partial[j];
     }
-    for (size_t j = 0; j < width && pass->fold != NPU__SUM; j++) {
+    for (size_t j = 0; j < width && pass->fold == NPU__PRODUCT; j++) {
+        acc[j] *= (double)partial[j];
+    }
+    for (size_t j = 0; j < width && pass->fold != NPU__SUM && pass->fold != NPU__PRODUCT; j++) {
         acc[j] = npu__ref_fold_more(pass->fold, acc[j], (double)partial[j]);
     }
 }
@@ -12146,10 +12149,10 @@ static void npu__ref_pass_rows(const npu__ref_pass *pass, const npu_launch *l, i
 
 static bool npu__ref_pass_in_rows(const npu__ref_reduction *r) { return r->kept.rank > 0 && r->kept.strides[0] == 1; }
 
-/* The loops; neighbours go to a part in numbers that memory likes. */
+/* The loops; neighbours go to a part in numbers that memory likes: narrower rows are read at half the speed. */
 static void npu__ref_pass_start(npu_prepare *p, npu__ref_reduction *r)
 {
-    size_t most = r->kept.len / (NPU__REF_COLUMNS / 2) + 1;
+    size_t most = r->kept.len / NPU__REF_COLUMNS + 1;
     r->floats = npu__ref_float_loops();
     p->parts = npu__ref_pass_in_rows(r) && p->parts > most ? (uint32_t)most : p->parts;
 }
