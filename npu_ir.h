@@ -12337,7 +12337,12 @@ static npu_status npu__type_pool(npu_deduce *d)
         status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has no channels");
     }
     for (uint32_t i = 0; i < rank && !status; i++) {
-        status = npu__window_steps(d, &w, i, x->dims[x->rank - rank + i], &y.dims[x->rank - rank + i]);
+        int64_t dim = x->dims[x->rank - rank + i];
+        if (is_average && rank == 3 && dim >= 0 && dim < w.kernel[i]) { /* ATen counts no padding here */
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "spatial dim %u is %lld, expected at least %lld",
+                                   (unsigned)i, (long long)dim, (long long)w.kernel[i]);
+        }
+        status = npu__window_steps(d, &w, i, dim, &y.dims[x->rank - rank + i]);
     }
     return status ? status : npu__pool_results(d, x, y.dims);
 }
@@ -12527,7 +12532,9 @@ static npu_status npu__type_layer_norm(npu_deduce *d)
     status = status ? status : npu__check_rank(d, "input", count, NPU_MAX_RANK);
     for (uint32_t i = 0; i < count && !status; i++) {
         int64_t expected = npu_op_int_at(d->op, "normalized_shape", i);
-        status = npu__check_dim(d, "input", x->rank - count + i, expected, "normalized_shape");
+        status = expected == INT64_MIN ? NPU_OK : npu__check_attribute(d, "normalized_shape", expected, 0);
+        status = status ? status
+                        : npu__check_dim(d, "input", x->rank - count + i, expected, "normalized_shape");
         statistics.dims[x->rank - count + i] = 1;
     }
     status = status ? status : npu__layer_norm_parameter(d, "weight", x, count);
