@@ -12414,15 +12414,17 @@ static float npu__ref_statistic_number(const npu__ref_statistic *t, const npu__r
     return (float)(t->terms[0] == NPU__REF_TERM_MAX ? npu__ref_finite(sums->first) : sums->first / sums->count);
 }
 
+enum { NPU__REF_STATISTICS = NPU__REF_COLUMNS / 4 }; /* results at a time: what they need fits the stack */
+
 /* The sums of `width` results from o, both passes in float. */
 static void npu__ref_statistic_some_f32(const npu__ref_statistics *s, const npu_launch *l, size_t o, size_t width,
                                         npu__ref_sums *sums)
 {
-    float numbers[NPU__REF_COLUMNS] = { 0 };
+    float numbers[NPU__REF_STATISTICS] = { 0 };
     for (int i = 0; i < 2; i++) {
         uint32_t term = s->statistic->terms[i];
         npu__ref_pass pass = { &s->r, s->r.floats, term == NPU__REF_TERM_MAX ? NPU__MAX : NPU__SUM, term - 1 };
-        double acc[NPU__REF_COLUMNS];
+        double acc[NPU__REF_STATISTICS];
         for (size_t j = 0; j < width; j++) {
             acc[j] = i ? 0.0 : s->statistic->start;
             numbers[j] = i && width ? npu__ref_statistic_number(s->statistic, &sums[j]) : 0.0f;
@@ -12439,7 +12441,7 @@ static void npu__ref_statistic_some_f32(const npu__ref_statistics *s, const npu_
 static npu_status npu__ref_statistic_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_statistics *s = (const npu__ref_statistics *)l->state;
-    npu__ref_sums sums[NPU__REF_COLUMNS / 4];
+    npu__ref_sums sums[NPU__REF_STATISTICS];
     size_t begin, end, width;
     npu__ref_share(s->r.kept.len, part, parts, &begin, &end);
     for (size_t o = begin; o < end; o += width) {
