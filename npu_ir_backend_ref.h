@@ -12279,14 +12279,24 @@ static double npu__ref_finish_logsumexp(const npu__ref_sums *s)
 
 static const npu__ref_statistic *npu__ref_norm_statistic(double p)
 {
-    static const npu__ref_statistic zero = { 0.0, { npu__ref_step_count, NULL }, npu__ref_finish_first, { NPU__REF_TERM(nonzero), 0 } };
-    static const npu__ref_statistic one = { 0.0, { npu__ref_step_abs, NULL }, npu__ref_finish_first, { NPU__REF_TERM(size), 0 } };
-    static const npu__ref_statistic two = { 0.0, { npu__ref_step_squares, NULL }, npu__ref_finish_root, { NPU__REF_TERM(square), 0 } };
-    static const npu__ref_statistic most = { 0.0, { npu__ref_step_max_abs, NULL }, npu__ref_finish_first, { 0, 0 } };
+    static const npu__ref_statistic zero = {
+        0.0, { npu__ref_step_count, NULL }, npu__ref_finish_first, { NPU__REF_TERM(nonzero), 0 }
+    };
+    static const npu__ref_statistic one = {
+        0.0, { npu__ref_step_abs, NULL }, npu__ref_finish_first, { NPU__REF_TERM(size), 0 }
+    };
+    static const npu__ref_statistic two = {
+        0.0, { npu__ref_step_squares, NULL }, npu__ref_finish_root, { NPU__REF_TERM(square), 0 }
+    };
+    static const npu__ref_statistic most = {
+        0.0, { npu__ref_step_max_abs, NULL }, npu__ref_finish_first, { 0, 0 }
+    };
     static const npu__ref_statistic least = {
         (double)INFINITY, { npu__ref_step_min_abs, NULL }, npu__ref_finish_first, { 0, 0 }
     };
-    static const npu__ref_statistic other = { 0.0, { npu__ref_step_powers, NULL }, npu__ref_finish_power, { 0, 0 } };
+    static const npu__ref_statistic other = {
+        0.0, { npu__ref_step_powers, NULL }, npu__ref_finish_power, { 0, 0 }
+    };
     if (isinf(p)) {
         return p > 0.0 ? &most : &least;
     }
