@@ -183,6 +183,7 @@ static void test_classes_of_categories(void)
         num_sync += is_sync;
     }
     NPU_CHECK(num_block >= 12);
+    NPU_CHECK_EQ(npu_registry_get(registry, NPU_SYSTEM_BAR_M)->pipe, NPU_PIPE_S); /* as the document registers them */
     NPU_CHECK(num_sync >= 5);
     npu_registry_destroy(registry);
 }

@@ -1,6 +1,6 @@
-/* 09_lowering: a graph as structured loops, and a pattern of your own. A layer (conv, gelu, pool) is lowered by
+/* 10_lowering: a graph as structured loops, and a pattern of your own. A layer (conv, gelu, pool) is lowered by
    "convert-aten-to-linalg" after a pattern has replaced gelu by something cheaper; both graphs run and agree.
-   cc -O2 -I.. 09_lowering.c -lm -lpthread */
+   cc -O2 -I.. 10_lowering.c -lm -lpthread */
 #define NPU_IR_IMPLEMENTATION
 #include "npu_ir.h"
 #include "npu_ir_backend_ref.h"
