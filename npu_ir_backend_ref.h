@@ -14281,7 +14281,7 @@ static npu__ref_taps npu__ref_nearest_tap(int mode, int64_t in, int64_t out, dou
     if (mode == NPU__NEAREST_EXACT) {
         return npu__ref_tap(npu__ref_clamp_index((int64_t)floorf(((float)o + 0.5f) * step), in));
     }
-    return npu__ref_tap(in == out ? o : npu__ref_clamp_index((int64_t)floorf((float)o * step), in));
+    return npu__ref_tap(npu__ref_clamp_index((int64_t)floorf((float)o * step), in));
 }
 
 static npu__ref_taps npu__ref_resize_taps(int mode, bool align, int64_t in, int64_t out, double scale,
@@ -14294,6 +14294,9 @@ static npu__ref_taps npu__ref_resize_taps(int mode, bool align, int64_t in, int6
     int64_t first;
     if (mode == NPU__NEAREST || mode == NPU__NEAREST_EXACT) {
         return npu__ref_nearest_tap(mode, in, out, scale, o);
+    }
+    if (mode == NPU__LINEAR && in == out) { /* whatever the scale */
+        return npu__ref_tap(o);
     }
     at = mode == NPU__LINEAR && at < 0.0 ? 0.0 : at;
     first = (int64_t)floor(at);
@@ -14317,6 +14320,11 @@ static npu__ref_taps npu__ref_resize_taps(int mode, bool align, int64_t in, int6
 static double npu__ref_resize_scale(const npu_op_info *op, uint32_t d, uint32_t dims)
 {
     static const char *const names[] = { "scales_d", "scales_h", "scales_w" };
+    int64_t in = op->in[0]->dims[2 + d], out = op->out[0]->dims[2 + d];
+    if ((op->kind == NPU_ATEN_UPSAMPLE_NEAREST2D || op->kind == NPU_ATEN_UPSAMPLE_NEAREST2D_VEC) &&
+        (out == in || out == 2 * in)) { /* here ATen's loop for images goes by the sizes */
+        return 0.0;
+    }
     if (npu_op_list_len(op, "scale_factors")) {
         return npu_op_float_at(op, "scale_factors", d);
     }
