@@ -18,6 +18,7 @@ INNER = $(patsubst tests/%.c,%,$(shell grep -l '^\#define NPU_IR_IMPLEMENTATION'
 EXAMPLES = $(patsubst examples/%.c,%,$(wildcard examples/*.c))
 DIGITS = $(firstword $(filter %digits,$(EXAMPLES)) digits)
 VECTORS = tests/vectors
+WAYS =
 OPS =
 
 help: ## this list
@@ -27,7 +28,7 @@ all: $(TESTS:%=$(BUILD)/%) $(EXAMPLES:%=$(BUILD)/examples/%) $(BUILD)/conformanc
 
 test: $(TESTS:%=$(BUILD)/%) $(BUILD)/conformance ## all tests and the small conformance vectors; under two minutes
 	@BUILD=$(BUILD) RUN="$(RUN)" sh tests/run.sh $(TESTS:%="$(BUILD)/%") \
-	    "$(BUILD)/conformance -j $(JOBS) -t $(BUILD)/conformance.tsv tests/vectors"
+	    "$(BUILD)/conformance -a -j $(JOBS) -t $(BUILD)/conformance.tsv tests/vectors"
 
 check: ## everything: compilers, languages, sanitizers, fuzzing, other machines, lint; some minutes
 	@BUILD=$(BUILD) CC="$(CC)" MAKE="$(MAKE)" JOBS="$(JOBS)" bash tests/check.sh $(STEPS)
@@ -35,8 +36,8 @@ check: ## everything: compilers, languages, sanitizers, fuzzing, other machines,
 run: $(BUILD)/examples/$(DIGITS) ## build and run the digit classifier
 	@$(RUN) $(BUILD)/examples/$(DIGITS)
 
-conformance: $(BUILD)/conformance ## run ATen vectors: make conformance VECTORS=dir [OPS="aten.relu.default ..." or OPS=registered]
-	@$(RUN) $(BUILD)/conformance -j $(JOBS) -v -t $(BUILD)/conformance.tsv $(if $(filter registered,$(OPS)),-r,$(OPS:%=-o %)) $(VECTORS)
+conformance: $(BUILD)/conformance ## run ATen vectors: make conformance VECTORS=dir [OPS="aten.relu.default ..." or OPS=registered] [WAYS=all]
+	@$(RUN) $(BUILD)/conformance $(if $(filter all,$(WAYS)),-a) -j $(JOBS) -v -t $(BUILD)/conformance.tsv $(if $(filter registered,$(OPS)),-r,$(OPS:%=-o %)) $(VECTORS)
 
 bench: $(BUILD)/bench ## measure executor, graphs, kernels beside PyTorch's: make bench [BENCH="kernels softmax"]
 	@$(RUN) $(BUILD)/bench $(BENCH)

@@ -1,8 +1,9 @@
 /* conformance.c - runs ATen test vectors through the public API.
 
-       conformance [-j N] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]
+       conformance [-a] [-j N] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]
 
        DIRECTORY  pairs of aten.<op>.cases and .bin; default tests/vectors
+       -a         all ways to run a case, not the first three alone
        -j N       N processes at a time (an op is a process, so that a crash costs one op); 0 = none, for a debugger
        -o OP      this op only; may be repeated
        -r         only ops that have a row
@@ -10,13 +11,12 @@
        -v         every failing case with its message
 
    Each case is emitted by op name; its result specs must be as expected; then it runs three times: on the CPU backend, on an
-   accelerator between ops on the CPU so that every operand and result is moved, and after printing and parsing the graph,
-   as text and as JSON;
-   and a fourth time as structured loops, where "convert-aten-to-linalg" makes some of it.
-   An op whose result specs may depend on data gets its operands as constants in these; it runs once more with inputs, where
-   the run must tell the dims, unless its type rule says by DYNAMIC_SHAPE that it must know the data. Last, every op runs
-   with a symbol for every dim over 1 of its operands, equal ones for equal dims, unless a rule or the plan says by
-   DYNAMIC_SHAPE that it must know them.
+   accelerator between ops on the CPU so that every operand and result is moved, and after printing and parsing the graph.
+   With -a it also runs after printing and parsing it as JSON, and as structured loops where "convert-aten-to-linalg" makes
+   some of it. An op whose result specs may depend on data gets its operands as constants in these; with -a it runs once
+   more with inputs, where the run must tell the dims, unless its type rule says by DYNAMIC_SHAPE that it must know the
+   data; and every op runs with a symbol for every dim over 1 of its operands, equal ones for equal dims, unless a rule or
+   the plan says by DYNAMIC_SHAPE that it must know them.
    A case whose results are all `skip` counts as skipped when it ran. */
 #define _POSIX_C_SOURCE 200809L /* fork, getopt */
 #include "accelerator.h"
@@ -33,7 +33,7 @@ typedef struct tally {
 typedef struct options {
     const char *directory, *table, *ops[256];
     int num_ops, jobs;
-    bool verbose, registered_only;
+    bool verbose, registered_only, all_ways;
 } options;
 
 /* ---- building ---------------------------------------------------------------------------------------------- */
@@ -324,9 +324,9 @@ static bool run_form(const npu_graph *g, const form *f, const conf_case *c, char
     return ok;
 }
 
-static bool run_parsed(const npu_graph *g, const conf_case *c, char *why, size_t size)
+static bool run_json(const npu_graph *g, const conf_case *c, char *why, size_t size)
 {
-    return run_form(g, &form_text, c, why, size) && (!has_json(g) || run_form(g, &form_json, c, why, size));
+    return !has_json(g) || run_form(g, &form_json, c, why, size);
 }
 
 /* As structured loops, where the pass makes them of it. */
@@ -366,23 +366,24 @@ static bool run_unknown(conf_case *c, const char *op, int how, char *why, size_t
 }
 
 /* The stages of a case, in order; `why` begins with the name of the stage that failed. */
-static bool run_case(conf_case *c, const char *op, char *why, size_t size)
+static bool run_case(const options *o, conf_case *c, const char *op, char *why, size_t size)
 {
-    static const char *const stages[] = { "emit", "spec", "cpu", "split", "text", "lowered", "unknown", "symbols" };
+    static const char *const stages[] = { "emit", "spec", "cpu", "split", "text", "json", "lowered", "unknown", "symbols" };
     char text[300] = "";
     built b;
     bool ok = build(&b, c, op, BUILD_PLAIN) == NPU_OK;
-    int stage = 0;
+    int stage = 0, end = o->all_ways ? 9 : 5;
     if (!ok) {
         snprintf(text, sizeof text, "%s: %s", npu_status_name(npu_graph_status(b.graph)), npu_graph_diag(b.graph)->message);
     }
-    while (ok && ++stage < 8) {
+    while (ok && ++stage < end) {
         ok = stage == 1   ? check_specs(&b, c, text, sizeof text)
              : stage == 2 ? run_on_cpu(b.graph, c, text, sizeof text)
              : stage == 3 ? run_split(c, op, text, sizeof text)
-             : stage == 4 ? run_parsed(b.graph, c, text, sizeof text)
-             : stage == 5 ? run_lowered(b.graph, c, text, sizeof text)
-                          : run_unknown(c, op, stage == 6 ? BUILD_INPUTS : BUILD_SYMBOLS, text, sizeof text);
+             : stage == 4 ? run_form(b.graph, &form_text, c, text, sizeof text)
+             : stage == 5 ? run_json(b.graph, c, text, sizeof text)
+             : stage == 6 ? run_lowered(b.graph, c, text, sizeof text)
+                          : run_unknown(c, op, stage == 7 ? BUILD_INPUTS : BUILD_SYMBOLS, text, sizeof text);
     }
     npu_graph_destroy(b.graph);
     if (!ok) {
@@ -426,7 +427,7 @@ static void run_op(const options *o, const char *op, tally *t)
         return;
     }
     while (conf_next(&file, &c)) {
-        if (!run_case(&c, op, why, sizeof why)) {
+        if (!run_case(o, &c, op, why, sizeof why)) {
             count_failure(t, o, op, c.label, why);
         } else if (nothing_promised(&c)) {
             t->skipped++;
@@ -579,7 +580,7 @@ static bool read_options(options *o, int argc, char **argv)
     memset(o, 0, sizeof *o);
     o->directory = "tests/vectors";
     o->jobs = 1;
-    while ((letter = getopt(argc, argv, "j:o:rt:v")) != -1) {
+    while ((letter = getopt(argc, argv, "aj:o:rt:v")) != -1) {
         switch (letter) {
         case 'j': o->jobs = atoi(optarg); break;
         case 'o':
@@ -587,6 +588,7 @@ static bool read_options(options *o, int argc, char **argv)
                 o->ops[o->num_ops++] = optarg;
             }
             break;
+        case 'a': o->all_ways = true; break;
         case 'r': o->registered_only = true; break;
         case 't': o->table = optarg; break;
         case 'v': o->verbose = true; break;
@@ -605,7 +607,7 @@ int main(int argc, char **argv)
     tally total;
     int num_ops = 0;
     if (!read_options(&o, argc, argv)) {
-        fprintf(stderr, "usage: conformance [-j N] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]\n");
+        fprintf(stderr, "usage: conformance [-a] [-j N] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]\n");
         return 2;
     }
     memset(&total, 0, sizeof total);
