@@ -414,7 +414,8 @@ typedef struct npu_spec {
     const npu_quant *quant;     /* NULL = not quantised */
 } npu_spec;
 
-NPU_IR_API npu_spec npu_spec_tensor(npu_dtype dtype, uint32_t rank, const int64_t *dims); /* rank > 8: an invalid spec */
+/* rank > 8: an invalid spec */
+NPU_IR_API npu_spec npu_spec_tensor(npu_dtype dtype, uint32_t rank, const int64_t *dims);
 NPU_IR_API npu_spec npu_spec_tile(npu_dtype dtype, uint32_t rank, const int64_t *dims);
 NPU_IR_API npu_spec npu_spec_scalar(npu_dtype dtype);
 NPU_IR_API bool npu_spec_equal(const npu_spec *a, const npu_spec *b);
@@ -479,7 +480,8 @@ typedef struct npu_schema_type {
 
 typedef enum npu_default_form {
     NPU_DEFAULT_REQUIRED = 0, NPU_DEFAULT_NONE = 1, NPU_DEFAULT_BOOL = 2, NPU_DEFAULT_INT = 3,
-    NPU_DEFAULT_FLOAT = 4, NPU_DEFAULT_STR = 5, NPU_DEFAULT_INTS = 6, NPU_DEFAULT_WORD = 7 /* Mean, long, contiguous_format */
+    /* Mean, long, contiguous_format */
+    NPU_DEFAULT_FLOAT = 4, NPU_DEFAULT_STR = 5, NPU_DEFAULT_INTS = 6, NPU_DEFAULT_WORD = 7
 } npu_default_form;
 
 typedef struct npu_schema_arg {
@@ -724,11 +726,13 @@ typedef struct npu_op_info {
     const void *const *in_data;   /* num_in: host data of constant operands, NULL = not known */
     const uint8_t *attrs;         /* the packed blob described above */
     uint32_t attrs_size;          /* bytes */
-    uint32_t device_kind;         /* id, schema and blob by the backend's ABI table; device_size 0 and schema 0 without one */
+    /* id, schema and blob by the backend's ABI table; device_size 0 and schema 0 without one */
+    uint32_t device_kind;
     uint32_t device_schema;
     uint32_t device_size;
     const uint8_t *device_attrs;
-    const struct npu_graph *body; /* the child graph that the op's Graph argument names, NULL = none; lives as long as its graph */
+    /* the child graph that the op's Graph argument names, NULL = none; lives as long as its graph */
+    const struct npu_graph *body;
     uint32_t dynamic;             /* NPU_DYNAMIC_: dims that a run tells are at their largest here; 0 = all known */
 } npu_op_info;
 
@@ -741,7 +745,8 @@ NPU_IR_API double npu_op_float(const npu_op_info *op, const char *name, double f
 NPU_IR_API npu_scalar npu_op_scalar(const npu_op_info *op, const char *name, npu_scalar fallback);
 NPU_IR_API bool npu_op_str_is(const npu_op_info *op, const char *name, const char *text);
 NPU_IR_API uint32_t npu_op_list_len(const npu_op_info *op, const char *name);
-NPU_IR_API int64_t npu_op_int_at(const npu_op_info *op, const char *name, uint32_t i); /* element i of a list of int or bool */
+/* element i of a list of int or bool */
+NPU_IR_API int64_t npu_op_int_at(const npu_op_info *op, const char *name, uint32_t i);
 NPU_IR_API double npu_op_float_at(const npu_op_info *op, const char *name, uint32_t i);
 /* Element i of a list of strings: its bytes, not terminated; NULL = there is none. O(i). */
 NPU_IR_API const char *npu_op_str_at(const npu_op_info *op, const char *name, uint32_t i, uint32_t *len);
@@ -3368,7 +3373,8 @@ NPU_IR_API npu_role npu_value_role(const npu_graph *g, npu_value v);
 NPU_IR_API npu_op npu_value_producer(const npu_graph *g, npu_value v, uint32_t *result_index); /* id 0 = none */
 NPU_IR_API uint32_t npu_value_num_users(const npu_graph *g, npu_value v); /* an op that uses it twice counts twice */
 NPU_IR_API npu_op npu_value_user(const npu_graph *g, npu_value v, uint32_t i); /* in order of emission; O(i) */
-NPU_IR_API const void *npu_value_data(const npu_graph *g, npu_value v, size_t *size); /* constants, bound params; else NULL */
+/* constants, bound params; else NULL */
+NPU_IR_API const void *npu_value_data(const npu_graph *g, npu_value v, size_t *size);
 
 NPU_IR_API npu_kind npu_op_kind(const npu_graph *g, npu_op op);
 NPU_IR_API const npu_op_def *npu_op_definition(const npu_graph *g, npu_op op);
@@ -3443,7 +3449,8 @@ typedef struct npu_deduce {
     npu_spec *results;       /* filled by npu_deduce_result */
     uint32_t num_results, capacity;
     npu_allocator allocator; /* grows results */
-    bool is_scalar;          /* in a graph of NPU_LEVEL_SCALAR: operands and results are scalars, whatever the schema says */
+    /* in a graph of NPU_LEVEL_SCALAR: operands and results are scalars, whatever the schema says */
+    bool is_scalar;
     bool is_tile;            /* in a graph of NPU_LEVEL_TILE */
     uint32_t num_symbols;    /* of the graph: a size from -2 on down is one of them */
 } npu_deduce;
@@ -3487,9 +3494,11 @@ NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec);
 /* Binds host data of exactly `size` bytes to a parameter; borrowed until everything made from the graph is
    destroyed. Errors: SHAPE (size), NOT_FOUND, INVALID_ARGUMENT (not a parameter). */
 NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void *data, size_t size);
-NPU_IR_API npu_value npu_constant(npu_graph *g, const char *name, npu_spec spec, const void *data);     /* copies the data */
+/* copies the data */
+NPU_IR_API npu_value npu_constant(npu_graph *g, const char *name, npu_spec spec, const void *data);
 NPU_IR_API npu_value npu_constant_ref(npu_graph *g, const char *name, npu_spec spec, const void *data); /* borrows it */
-NPU_IR_API npu_value npu_number(npu_graph *g, npu_scalar x); /* a wrapped number: what x * 0.5 holds as its second operand */
+/* a wrapped number: what x * 0.5 holds as its second operand */
+NPU_IR_API npu_value npu_number(npu_graph *g, npu_scalar x);
 /* State lives in the exec across runs (zero at first); npu_update names the value that it has in the next
    run, else it stays. */
 NPU_IR_API npu_value npu_state(npu_graph *g, const char *name, npu_spec spec);
@@ -3571,7 +3580,10 @@ NPU_IR_API npu_value npu_addmm(npu_graph *g, npu_value c, npu_value a, npu_value
 
 /* ---- activation ----   x [...]: result has its spec (sigmoid and tanh of integers give f32). Errors: DTYPE. Source: ATen. */
 typedef struct npu_gelu_attrs { const char *approximate; /* "none" (default) or "tanh" */ } npu_gelu_attrs;
-typedef struct npu_leaky_relu_attrs { npu_scalar negative_slope; bool has_negative_slope; /* default 0.01 */ } npu_leaky_relu_attrs;
+typedef struct npu_leaky_relu_attrs {
+    npu_scalar negative_slope;
+    bool has_negative_slope; /* default 0.01 */
+} npu_leaky_relu_attrs;
 typedef struct npu_hardtanh_attrs {
     npu_scalar min_val; bool has_min_val; /* default -1 */
     npu_scalar max_val; bool has_max_val; /* default 1 */
@@ -4197,7 +4209,8 @@ typedef npu_status (*npu_rewrite_fn)(void *ctx, npu_rewrite *rw, const npu_graph
 NPU_IR_API npu_status npu_graph_rewrite(npu_graph **out, const npu_graph *from, npu_rewrite_fn fn, void *ctx,
                                         npu_diag *diag);
 NPU_IR_API npu_graph *npu_rewrite_target(npu_rewrite *rw);
-NPU_IR_API npu_value npu_rewrite_value(npu_rewrite *rw, npu_value old); /* the new value for an old one; id 0 = none yet */
+/* the new value for an old one; id 0 = none yet */
+NPU_IR_API npu_value npu_rewrite_value(npu_rewrite *rw, npu_value old);
 NPU_IR_API npu_op npu_rewrite_copy(npu_rewrite *rw, npu_op op);
 /* Later ops get `now` where they used `old`; an unnamed `now` takes over the name of `old`. */
 NPU_IR_API void npu_rewrite_replace(npu_rewrite *rw, npu_value old, npu_value now);
@@ -4265,7 +4278,8 @@ NPU_IR_API npu_status npu_graph_convert(npu_graph **out, const npu_graph *g, con
 /* ---- passes ----   A pass makes a new graph from a graph. */
 typedef struct npu_pass {
     const char *name;              /* "convert-gawee-to-linalg" */
-    const char *const *namespaces; /* whose ops it may bring in, NULL at the end; NULL = none that are not there already */
+    /* whose ops it may bring in, NULL at the end; NULL = none that are not there already */
+    const char *const *namespaces;
     /* may leave *out NULL: nothing to do */
     npu_status (*run)(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag);
     void *ctx;
@@ -4385,7 +4399,8 @@ typedef struct npu_plan_desc {
     void *override_ctx;
     const char *const *force_last;      /* kinds ("aten.relu.default"), or op names, that go to the last backend */
     uint32_t num_force_last;
-    uint32_t min_group_ops;             /* smaller groups (views not counted) of any but the last backend are given up; 0 = no limit */
+    /* smaller groups (views not counted) of any but the last backend are given up; 0 = no limit */
+    uint32_t min_group_ops;
     uint32_t max_groups;                /* on any but the last backend; the smallest are given up first; 0 = no limit */
     uint64_t max_transfer_bytes;        /* of the whole plan: more is NPU_ERR_BUDGET; 0 = no limit */
     bool no_fallback;                   /* an op on the last backend is NPU_ERR_BUDGET */
@@ -4476,7 +4491,8 @@ typedef struct npu_exec npu_exec;
    NO_MEMORY, BACKEND. */
 NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan, npu_diag *diag);
 NPU_IR_API void npu_program_destroy(npu_program *program); /* after its execs */
-NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program); /* the plan that runs: rejected groups moved, memory exact */
+/* the plan that runs: rejected groups moved, memory exact */
+NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program);
 
 /* Programs by what they are made from, so that the same graph is compiled once: the text of the graph (ops,
    attributes, specs, names, constants by content), the address and size of every parameter's data, the
@@ -4513,7 +4529,8 @@ typedef struct npu_exec_desc {
     void *poll_ctx;
     uint64_t timeout_ns;          /* of one wait for a device; 0 = 10 s */
     bool profile;                 /* record times, see >>report */
-    uint64_t (*clock)(void);      /* nanoseconds that only grow; NULL = the best clock that the C library's headers show */
+    /* nanoseconds that only grow; NULL = the best clock that the C library's headers show */
+    uint64_t (*clock)(void);
     const npu_allocator *allocator;
     uint32_t _canary;
 } npu_exec_desc;
@@ -4579,7 +4596,8 @@ NPU_IR_API npu_status npu_exec_reset_state(npu_exec *exec);     /* all states to
   14  PLAN FORMS, PROFILE, TRACE                                                                      >>report
    -------------------------------------------------------------------------------------------------------- */
 
-NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text);     /* steps, one line each; then ops that were refused, and why */
+/* steps, one line each; then ops that were refused, and why */
+NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text);
 NPU_IR_API void npu_plan_print_ops(const npu_plan *plan, npu_text *text); /* a line per op: backend, reason, words */
 NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *text);
 NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text); /* Graphviz, ops coloured by backend */
@@ -4592,7 +4610,8 @@ typedef struct npu_profile_step {
 /* Of the last run with desc.profile set; belongs to the exec. */
 NPU_IR_API const npu_profile_step *npu_exec_profile(const npu_exec *exec, uint32_t *count);
 NPU_IR_API void npu_exec_print_profile(const npu_exec *exec, npu_text *text);
-NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text); /* Chrome trace JSON: load in chrome://tracing or Perfetto */
+/* Chrome trace JSON: load in chrome://tracing or Perfetto */
+NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text);
 
 /* -----------------------------------------------------------------------------------------------------------
   15  TILE PROGRAMS                                                                                   >>tiles
@@ -5588,7 +5607,8 @@ NPU_IR_API uint16_t npu_f32_to_f16(float x)
     }
     half = (uint32_t)(exponent + 15) << 10 | mantissa >> shift;
     rest = mantissa & ((1u << shift) - 1);
-    half += rest > 1u << (shift - 1) || (rest == 1u << (shift - 1) && (half & 1u)); /* nearest even; may carry into the exponent */
+    /* nearest even; may carry into the exponent */
+    half += rest > 1u << (shift - 1) || (rest == 1u << (shift - 1) && (half & 1u));
     return (uint16_t)(sign | half);
 }
 
@@ -8561,7 +8581,8 @@ typedef struct npu__value {
 typedef struct npu__op {
     const npu_op_def *def;
     uint32_t first_operand, num_operands; /* slots */
-    uint32_t first_result, num_results;   /* value ids; without results: the next free id, which keeps the order of statements */
+    /* value ids; without results: the next free id, which keeps the order of statements */
+    uint32_t first_result, num_results;
     uint32_t attrs, attrs_size;           /* in blobs; NPU_NO_INDEX = the defaults of def */
     uint32_t groups;                      /* in groups: one length per tensor-list argument */
     uint32_t name;
@@ -8629,7 +8650,8 @@ struct npu_graph {
     NPU__ARRAY(npu_graph *, children);
     NPU__ARRAY(uint32_t, returns); /* specs that npu_returns declares */
     NPU__ARRAY(const npu_op_def *, unknown); /* rows synthesised for unknown ops */
-    uint32_t *name_table, name_table_size; /* open addressing over value ids, or NPU__ALIAS and an index; a power of two */
+    /* open addressing over value ids, or NPU__ALIAS and an index; a power of two */
+    uint32_t *name_table, name_table_size;
     uint32_t num_named;
     uint32_t *spec_table, spec_table_size; /* open addressing over spec index + 1 */
     uint32_t *symbol_table, symbol_table_size; /* the same over symbols, by name */
@@ -10808,7 +10830,8 @@ static npu_status npu__type_tensor_cast(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "input");
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "target_type", 0);
     int64_t mode = npu_op_int(d->op, "mode", 0);
-    npu_status status = npu__check_dtype(d, "input", npu__dtype_of(x), npu__is_real(npu__dtype_of(x)), "a number or bool");
+    npu_status status =
+        npu__check_dtype(d, "input", npu__dtype_of(x), npu__is_real(npu__dtype_of(x)), "a number or bool");
     if (!status && !npu__is_real(t)) {
         status = npu_deduce_fail(d, NPU_ERR_DTYPE, "target_type", "target_type is %s, expected a number or bool",
                                  npu_dtype_name(t));
@@ -11958,7 +11981,8 @@ static npu_status npu__type_tensor_matmul(npu_deduce *d)
     status = status ? status : npu__check_number(d, "rhs");
     t = (npu_dtype)npu_op_int(d->op, "out_dtype", (int64_t)t);
     if (!status && (!npu__is_real(t) || t == NPU_BOOL)) {
-        status = npu_deduce_fail(d, NPU_ERR_DTYPE, "out_dtype", "out_dtype is %s, expected a number", npu_dtype_name(t));
+        status = npu_deduce_fail(d, NPU_ERR_DTYPE, "out_dtype", "out_dtype is %s, expected a number",
+                                 npu_dtype_name(t));
     }
     return status ? status
                   : npu__matrix_product(d, "lhs", npu_op_int(d->op, "a_trans", 0) != 0, "rhs",
@@ -17836,10 +17860,11 @@ NPU_IR_API npu_status npu_return(npu_graph *g, const npu_value *values, uint32_t
                                (unsigned)g->num_returns);
     }
     for (uint32_t i = 0; i < count && !status; i++) {
-        status = i < g->num_returns          ? npu__check_return(g, i, values[i])
-            : npu_value_spec(g, values[i])   ? NPU_OK
-                                             : npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "return: result %u does not exist",
-                                                               (unsigned)i);
+        status = i < g->num_returns ? npu__check_return(g, i, values[i])
+                 : npu_value_spec(g, values[i])
+                     ? NPU_OK
+                     : npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "return: result %u does not exist",
+                                       (unsigned)i);
     }
     for (uint32_t i = 0; i < count && !status; i++) {
         char name[24] = "return";
@@ -22586,7 +22611,8 @@ static npu_status npu__parse_written(npu__parser *p, const npu__mutation *m, npu
 }
 
 /* Emits the twin of an op that writes, and lets what it wrote to be its results. */
-static npu_status npu__parse_mutation(npu__parser *p, const npu__mutation *m, npu_arg *args, uint32_t num_args, npu_op *op)
+static npu_status npu__parse_mutation(npu__parser *p, const npu__mutation *m, npu_arg *args,
+                                      uint32_t num_args, npu_op *op)
 {
     npu_value contents[NPU_MAX_ARGS + 1], results[NPU_MAX_ARGS];
     uint32_t num_contents = 0;
@@ -22622,8 +22648,9 @@ static npu_status npu__parse_call(npu__parser *p, const char *name)
     }
     if (m.def) {
         status = npu__parse_mutation(p, &m, args, num_args, &op);
-        return status || !(npu_op_set_name(p->g, op, label) || npu_op_set_constraints(p->g, op, constraints)) ? status
-                                                                                                              : npu__parse_built(p);
+        return status || !(npu_op_set_name(p->g, op, label) || npu_op_set_constraints(p->g, op, constraints))
+                   ? status
+                   : npu__parse_built(p);
     }
     op = def ? npu__emit_args(p->g, def, args, num_args, p->num_specs ? p->specs : NULL, p->num_specs)
              : npu_emit_typed(p->g, name, args, num_args, p->specs, p->num_specs);
@@ -29583,7 +29610,8 @@ struct npu_plan {
     NPU__ARRAY(npu__storage, storage);
     uint32_t *value_storage;                /* per value id: index + 1 of its first storage record */
     npu_memory memory[NPU__MAX_BACKENDS];
-    uint32_t alignment[NPU__MAX_BACKENDS];  /* of everything in the arena: the region's, or more where a scratch needs it */
+    /* of everything in the arena: the region's, or more where a scratch needs it */
+    uint32_t alignment[NPU__MAX_BACKENDS];
     bool exact;
 };
 
@@ -30489,7 +30517,8 @@ static bool npu__lifetimes_partition(npu__lifetimes *t, const npu_step *s, npu__
             }
         }
     }
-    for (uint32_t i = first_storage; m->plans_inner && i < plan->num_storage; i++) { /* the device works in an order of its own */
+    /* the device works in an order of its own */
+    for (uint32_t i = first_storage; m->plans_inner && i < plan->num_storage; i++) {
         plan->storage[i].first = plan->storage[i].first > begin ? begin : plan->storage[i].first;
         npu__use_until(plan, i, t->tick - 1);
     }
@@ -30654,7 +30683,8 @@ static bool npu__inplace_is_safe(const npu_plan *plan, const npu__op *o, uint32_
             return false;
         }
     }
-    for (uint32_t i = 0; i < o->num_results; i++) { /* another result may have taken it: even a result without users is written */
+    /* another result may have taken it: even a result without users is written */
+    for (uint32_t i = 0; i < o->num_results; i++) {
         uint32_t other = npu__storage_find(plan, o->first_result + i, backend);
         uint64_t at;
         if (other != NPU_NO_INDEX && npu__storage_root(plan, other, &at) == root) {
@@ -30817,7 +30847,8 @@ static int npu__sized_compare(const void *a, const void *b)
 static bool npu__pack_by_size(npu__packer *p, uint64_t *offsets, uint64_t *total)
 {
     npu__sized *sized = (npu__sized *)npu__alloc(&p->plan->allocator, p->num * sizeof *sized);
-    uint32_t *placed = (uint32_t *)npu__alloc(&p->plan->allocator, p->num * sizeof *placed), num_placed = 0; /* by offset */
+    /* by offset */
+    uint32_t *placed = (uint32_t *)npu__alloc(&p->plan->allocator, p->num * sizeof *placed), num_placed = 0;
     bool ok = sized && placed;
     *total = 0;
     for (uint32_t i = 0; ok && i < p->num; i++) {
@@ -32667,7 +32698,8 @@ static npu_status npu__exec_init(npu_exec *e, npu_diag *diag)
         !NPU__RESERVE(e, profile, p->plan->num_steps + p->plan->graph->num_ops + 2)) {
         status = NPU_ERR_NO_MEMORY;
     }
-    for (uint32_t i = p->plan->graph->num_outputs; status == NPU_OK && i-- > 0;) { /* backwards: the first of equal outputs is bound */
+    /* backwards: the first of equal outputs is bound */
+    for (uint32_t i = p->plan->graph->num_outputs; status == NPU_OK && i-- > 0;) {
         npu__exec_rebind(e, e->outputs[i].value, e->outputs[i].own, e->outputs[i].size);
     }
     for (uint32_t i = 0; status == NPU_OK && i < p->num_states; i++) {
@@ -33766,8 +33798,11 @@ static void npu__print_bounds(npu_text *text, const npu_graph *g)
         bounded += is_bounded && !npu_spec_is_static(spec);
     }
     if (bounded || unbounded) {
-        npu_text_printf(text, "  A run tells the sizes of %u values, which count at their largest, and of %u that nothing "
-                        "bounds, which do not count.\n", (unsigned)bounded, (unsigned)unbounded);
+        npu_text_printf(
+            text,
+            "  A run tells the sizes of %u values, which count at their largest, and of %u that nothing "
+            "bounds, which do not count.\n",
+            (unsigned)bounded, (unsigned)unbounded);
     }
 }
 

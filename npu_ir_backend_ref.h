@@ -43,11 +43,13 @@ extern "C" {
 
 struct npu_launch;
 typedef struct npu_prepare {
-    const npu_op_info *op;  /* during prepare only; op->in_data of weights lives as long as the program, the rest is NULL */
+    /* during prepare only; op->in_data of weights lives as long as the program, the rest is NULL */
+    const npu_op_info *op;
     const npu_tensor *in;   /* op->num_in descriptions (dtype 0 = hole); they live as long as the state */
     const npu_tensor *out;
     uint32_t parts;         /* set it: launch may be split into this many parts; 1 before the call */
-    size_t workspace;       /* set it: bytes that launch needs, 64-byte aligned, shared by its parts; 0 before the call */
+    /* set it: bytes that launch needs, 64-byte aligned, shared by its parts; 0 before the call */
+    size_t workspace;
     void *state;            /* set it: given to launch; see npu_ref_state */
     /* set it: called once, before the parts of a launch; NULL before the call */
     npu_status (*before)(const struct npu_launch *l);
@@ -79,7 +81,8 @@ typedef struct npu_kernel {
     npu_kind kind;
     const char *variant;    /* "plain", "avx2" ... */
     int32_t priority;       /* higher is tried first; plain is 0 */
-    bool (*supported)(const npu_op_info *op);  /* NULL = whatever the type rule accepts; also asks the CPU for features */
+    /* NULL = whatever the type rule accepts; also asks the CPU for features */
+    bool (*supported)(const npu_op_info *op);
     npu_status (*prepare)(npu_prepare *p);     /* NULL = state NULL, one part */
     npu_status (*launch)(const npu_launch *l, uint32_t part, uint32_t parts);
 } npu_kernel;
@@ -9173,8 +9176,8 @@ static void npu__ref_pick_run(void *to, const void *from, int64_t step, uint32_t
         if (at == strip) {
             npu__ref_load_i64(strip, index, dtype, first + j, 1, (size_t)len);
         }
-        npu__ref_pick_row((char *)to + j * (int64_t)size, (const char *)from + j * step * (int64_t)size, step, at, scale,
-                          len, size);
+        npu__ref_pick_row((char *)to + j * (int64_t)size, (const char *)from + j * step * (int64_t)size, step,
+                          at, scale, len, size);
     }
 }
 
@@ -11900,7 +11903,8 @@ static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
 
 #define NPU__REF_POOL_KERNELS(kind) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, pool, pool_launch, pool_launch_f32)
-#define NPU__REF_POOL_INDEX_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_pool_index_launch)
+#define NPU__REF_POOL_INDEX_KERNEL(kind)                                                                     \
+    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_pool_index_launch)
 
 static const npu_kernel npu__ref_kernels_pooling[] = {
     NPU__REF_POOL_KERNELS(NPU_ATEN_MAX_POOL2D),
@@ -12101,8 +12105,8 @@ static double npu__ref_pass_run(const npu__ref_pass *pass, const npu_launch *l, 
 enum { NPU__REF_COLUMNS = 1024, NPU__REF_RUNS = 64 };
 
 /* `rows` neighbouring rows of `width` elements folded into each other, added to acc. */
-static void npu__ref_pass_block(const npu__ref_pass *pass, const npu_launch *l, int64_t first, size_t rows, size_t width,
-                                double *acc, const float *m)
+static void npu__ref_pass_block(const npu__ref_pass *pass, const npu_launch *l, int64_t first, size_t rows,
+                                size_t width, double *acc, const float *m)
 {
     float partial[NPU__REF_COLUMNS], strip[NPU__REF_COLUMNS];
     int64_t stride = pass->r->reduced.rank ? pass->r->reduced.strides[0] : 0;
@@ -14488,7 +14492,8 @@ static npu_status npu__ref_grid_launch(const npu_launch *l, uint32_t part, uint3
     return NPU_OK;
 }
 
-#define NPU__REF_RESIZE_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_resize_prepare, npu__ref_resize_launch)
+#define NPU__REF_RESIZE_KERNEL(kind)                                                                         \
+    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_resize_prepare, npu__ref_resize_launch)
 #define NPU__REF_GRID_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_grid_prepare, npu__ref_grid_launch)
 
 static const npu_kernel npu__ref_kernels_resize[] = {
@@ -16579,14 +16584,14 @@ static npu_status npu__ref_nest_launch(const npu_launch *l, uint32_t part, uint3
 
 static const npu_kernel npu__ref_kernels_structure[] = {
     NPU__KERNEL(NPU_TENSOR_EMPTY, "plain", 0, NULL, NULL, npu__ref_empty_launch),
-    NPU__KERNEL(NPU_TENSOR_PAD, "plain", 0, npu__ref_map_supported, npu__ref_tensor_pad_prepare, npu__ref_border_launch),
+    NPU__KERNEL(NPU_TENSOR_PAD, "plain", 0, npu__ref_map_supported, npu__ref_tensor_pad_prepare,
+                npu__ref_border_launch),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_COLLAPSE_SHAPE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_EXPAND_SHAPE, npu__ref_same_prepare)
 };
 
 static const npu_kernel npu__ref_kernels_loops[] = {
-    NPU__REF_LOOPS(NPU__REF_MAP_KERNEL)
-    NPU__REF_COPY_KERNEL(NPU_LINALG_TRANSPOSE, npu__ref_copy_prepare),
+    NPU__REF_LOOPS(NPU__REF_MAP_KERNEL) NPU__REF_COPY_KERNEL(NPU_LINALG_TRANSPOSE, npu__ref_copy_prepare),
     NPU__MATMUL_ROWS(NPU_LINALG_MATMUL),
     NPU__MATMUL_ROWS(NPU_LINALG_MATMUL_TRANSPOSE_B),
     NPU__MATMUL_ROWS(NPU_LINALG_BATCH_MATMUL),
@@ -16601,9 +16606,11 @@ static const npu_kernel npu__ref_kernels_loops[] = {
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_MAX),
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_SUM),
 #ifdef NPU__REF_HAS_AVX2
-    NPU__KERNEL(NPU_LINALG_GENERIC, "avx2", 10, npu__ref_nest_supported_avx2, npu__ref_nest_prepare_avx2, npu__ref_nest_launch),
+    NPU__KERNEL(NPU_LINALG_GENERIC, "avx2", 10, npu__ref_nest_supported_avx2, npu__ref_nest_prepare_avx2,
+                npu__ref_nest_launch),
 #endif
-    NPU__KERNEL(NPU_LINALG_GENERIC, "plain", 0, npu__ref_nest_supported, npu__ref_nest_prepare, npu__ref_nest_launch)
+    NPU__KERNEL(NPU_LINALG_GENERIC, "plain", 0, npu__ref_nest_supported, npu__ref_nest_prepare,
+                npu__ref_nest_launch)
 };
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -17390,7 +17397,8 @@ static void npu__ref_addresses(const npu__ref_program *p, const npu_binding *b, 
             table[i] = (char *)table + p->table_size + p->workspace + p->places[v].offset;
         } else {
             char *base = (char *)b->buffers[p->places[v].buffer]->handle;
-            table[i] = base ? base + p->places[v].offset : (void *)table; /* no bytes, no memory; but NULL would be a hole */
+            /* no bytes, no memory; but NULL would be a hole */
+            table[i] = base ? base + p->places[v].offset : (void *)table;
         }
     }
 }

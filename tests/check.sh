@@ -313,7 +313,7 @@ lint() {
     else
         skip "clang-tidy" "not installed"
     fi
-    step "at most 80 lines over 120 columns" long_lines 80
+    step "at most 40 lines over 120 columns" long_lines 40
 }
 TIDY='-*,clang-analyzer-*,bugprone-*,misc-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions,'
 TIDY=$TIDY'-bugprone-implicit-widening-of-multiplication-result,-bugprone-reserved-identifier,-bugprone-macro-parentheses,'
