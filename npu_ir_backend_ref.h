@@ -11948,6 +11948,7 @@ typedef struct npu__ref_reduction {
     uint32_t fold;
     bool mean;
     const npu__ref_floats *floats; /* NULL = in double */
+    const struct npu__ref_wide *wide; /* of the variant "wide" */
 } npu__ref_reduction;
 
 /* Offset of item i of a group, its first `skip` dims left out. */
@@ -12153,12 +12154,17 @@ static void npu__ref_pass_rows(const npu__ref_pass *pass, const npu_launch *l, i
 
 static bool npu__ref_pass_in_rows(const npu__ref_reduction *r) { return r->kept.rank > 0 && r->kept.strides[0] == 1; }
 
-/* The loops; neighbours go to a part in numbers that memory likes: narrower rows are read at half the speed. */
-static void npu__ref_pass_start(npu_prepare *p, npu__ref_reduction *r)
+/* Neighbours go to a part in numbers that memory likes: narrower rows are read at half the speed. */
+static void npu__ref_pass_parts(npu_prepare *p, const npu__ref_reduction *r)
 {
     size_t most = r->kept.len / NPU__REF_COLUMNS + 1;
-    r->floats = npu__ref_float_loops();
     p->parts = npu__ref_pass_in_rows(r) && p->parts > most ? (uint32_t)most : p->parts;
+}
+
+static void npu__ref_pass_start(npu_prepare *p, npu__ref_reduction *r)
+{
+    r->floats = npu__ref_float_loops();
+    npu__ref_pass_parts(p, r);
 }
 
 /* How many results from o are done at once: neighbours in x where the innermost dim is kept. */
@@ -12216,6 +12222,190 @@ static npu_status npu__ref_reduce_prepare_f32(npu_prepare *p)
         npu__ref_pass_start(p, (npu__ref_reduction *)p->state);
     }
     return status;
+}
+
+/* ---- the variant "wide": doubles and integers, rows at a time ----
+
+   Neighbouring results take the rows they lie in. One result of a run of neighbours cuts the run into rows as well:
+   of a few lanes, folded into each other at the end. Which elements meet in which order depends on the dims alone. */
+
+enum { NPU__REF_WIDE_COLUMNS = 512, NPU__REF_WIDE_LANES = 64 };
+
+typedef union npu__ref_wide_strip { /* both are of 8 bytes */
+    double f64[NPU__REF_WIDE_COLUMNS];
+    int64_t i64[NPU__REF_WIDE_COLUMNS];
+} npu__ref_wide_strip;
+
+typedef struct npu__ref_wide {
+    int cls;
+    uint32_t own; /* elements of this dtype need no conversion */
+    npu__ref_load_fn load;
+    /* acc[i] = fold of acc[i] and x[i] of every row, the rows `stride` apart */
+    void (*rows)(uint32_t fold, void *acc, const void *x, size_t n, size_t rows, int64_t stride);
+} npu__ref_wide;
+
+/* Two rows at a time, so that acc is touched less. */
+#define NPU__REF_WIDE_FOLD(code, T, two)                                                           \
+    case code:                                                                                     \
+        for (; rows >= 2; rows -= 2, x += 2 * stride) {                                            \
+            NPU__REF_VECTORIZE                                                                     \
+            for (size_t i = 0; i < n; i++) {                                                       \
+                T b = x[i], a = acc[i];                                                            \
+                a = two;                                                                           \
+                b = x[(int64_t)i + stride];                                                        \
+                acc[i] = two;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        for (size_t i = 0; i < n && rows; i++) {                                                   \
+            T b = x[i], a = acc[i];                                                                \
+            acc[i] = two;                                                                          \
+        }                                                                                          \
+        break;
+
+/* NaN wins; integers wrap. */
+#define NPU__REF_WIDE_ROWS(attribute, suffix, T, U)                                                \
+    attribute static void npu__ref_wide_rows_##suffix(uint32_t fold, void *to, const void *from, size_t n, \
+                                                      size_t rows, int64_t stride)                 \
+    {                                                                                              \
+        T *acc = (T *)to;                                                                          \
+        const T *x = (const T *)from;                                                              \
+        switch (fold) {                                                                            \
+        NPU__REF_WIDE_FOLD(NPU__SUM, T, (T)((U)a + (U)b))                                          \
+        NPU__REF_WIDE_FOLD(NPU__PRODUCT, T, (T)((U)a * (U)b))                                      \
+        NPU__REF_WIDE_FOLD(NPU__MAX, T, ((b > a) | (b != b)) ? b : a)                                \
+        NPU__REF_WIDE_FOLD(NPU__MIN, T, ((b < a) | (b != b)) ? b : a)                                \
+        default: break;                                                                            \
+        }                                                                                          \
+    }
+
+NPU__REF_WIDE_ROWS(, f64, double, double)
+NPU__REF_WIDE_ROWS(, i64, int64_t, uint64_t)
+#ifdef NPU__REF_HAS_AVX2
+NPU__REF_WIDE_ROWS(NPU__REF_AVX2, f64_avx2, double, double)
+NPU__REF_WIDE_ROWS(NPU__REF_AVX2, i64_avx2, int64_t, uint64_t)
+#endif
+
+/* The loops for this CPU. */
+static const npu__ref_wide *npu__ref_wide_loops(bool integer)
+{
+    static const npu__ref_wide base[] = {
+        { NPU__F64, NPU_F64, npu__ref_load_class, npu__ref_wide_rows_f64 },
+        { NPU__I64, NPU_I64, npu__ref_load_class, npu__ref_wide_rows_i64 }
+    };
+#ifdef NPU__REF_HAS_AVX2
+    static const npu__ref_wide avx2[] = {
+        { NPU__F64, NPU_F64, npu__ref_load_class_avx2, npu__ref_wide_rows_f64_avx2 },
+        { NPU__I64, NPU_I64, npu__ref_load_class_avx2, npu__ref_wide_rows_i64_avx2 }
+    };
+    if (npu__ref_has_avx2()) {
+        return &avx2[integer];
+    }
+#endif
+    return &base[integer];
+}
+
+/* n elements where they are, or converted in `strip`. */
+static const void *npu__ref_wide_at(const npu__ref_wide *w, npu__ref_wide_strip *strip, const npu_launch *l,
+                                    int64_t first, size_t n)
+{
+    if (l->in[0].dtype == w->own) {
+        return (const char *)l->x[0] + first * 8;
+    }
+    w->load(w->cls, strip, l->x[0], l->in[0].dtype, first, 1, n);
+    return strip;
+}
+
+static void npu__ref_wide_fill(const npu__ref_wide *w, void *acc, uint32_t fold, size_t n)
+{
+    npu__ref_number start = npu__ref_fold_start(fold);
+    memcpy(acc, w->cls == NPU__I64 ? (const void *)&start.i : (const void *)&start.f, 8);
+    npu__ref_repeat(acc, 8, n);
+}
+
+/* One result whose reduced elements come in runs of neighbours; `acc` holds what its lanes need. */
+static void npu__ref_wide_run(const npu__ref_reduction *r, const npu_launch *l, int64_t base, void *acc)
+{
+    const npu__ref_wide *w = r->wide;
+    npu__ref_wide_strip strip;
+    size_t run = r->reduced.rank ? (size_t)r->reduced.dims[0] : 1, lanes = 1;
+    size_t most = l->in[0].dtype == w->own ? run : NPU__REF_WIDE_COLUMNS;
+    while (lanes < run && lanes < NPU__REF_WIDE_LANES) {
+        lanes *= 2;
+    }
+    npu__ref_wide_fill(w, acc, r->fold, lanes);
+    for (size_t i = 0; i < r->reduced.len; i += run) {
+        int64_t first = base + npu__ref_group_offset(&r->reduced, 1, i / run);
+        for (size_t at = 0; at < run; at += most) {
+            size_t n = run - at < most ? run - at : most, whole = n / lanes * lanes;
+            const char *x = (const char *)npu__ref_wide_at(w, &strip, l, first + (int64_t)at, n);
+            w->rows(r->fold, acc, x, lanes, n / lanes, (int64_t)lanes);
+            w->rows(r->fold, acc, x + whole * 8, n - whole, 1, 0);
+        }
+    }
+    for (size_t half = lanes / 2; half > 0; half /= 2) {
+        w->rows(r->fold, acc, (const char *)acc + half * 8, half, 1, 0);
+    }
+}
+
+/* `width` neighbouring results from `base`. */
+static void npu__ref_wide_columns(const npu__ref_reduction *r, const npu_launch *l, int64_t base, size_t width,
+                                  void *acc)
+{
+    const npu__ref_wide *w = r->wide;
+    npu__ref_wide_strip strip;
+    size_t run = r->reduced.rank ? (size_t)r->reduced.dims[0] : 1;
+    size_t step = l->in[0].dtype == w->own ? run : 1;
+    int64_t stride = r->reduced.rank ? r->reduced.strides[0] : 0;
+    npu__ref_wide_fill(w, acc, r->fold, width);
+    for (size_t i = 0; i < r->reduced.len; i += step) {
+        int64_t first = base + npu__ref_group_offset(&r->reduced, 1, i / run) + (int64_t)(i % run) * stride;
+        w->rows(r->fold, acc, npu__ref_wide_at(w, &strip, l, first, width), width, step, stride);
+    }
+}
+
+static npu_status npu__ref_reduce_launch_wide(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_reduction *r = (const npu__ref_reduction *)l->state;
+    npu__ref_wide_strip acc;
+    size_t begin, end, width;
+    npu__ref_share(r->kept.len, part, parts, &begin, &end);
+    for (size_t o = begin; o < end; o += width) {
+        int64_t base = npu__ref_group_offset(&r->kept, 0, o);
+        width = npu__ref_pass_in_rows(r) ? npu__ref_pass_width(r, o, end) : 1;
+        width = width < NPU__REF_WIDE_COLUMNS ? width : NPU__REF_WIDE_COLUMNS;
+        if (npu__ref_pass_in_rows(r)) {
+            npu__ref_wide_columns(r, l, base, width, &acc);
+        } else {
+            npu__ref_wide_run(r, l, base, &acc);
+        }
+        for (size_t j = 0; j < width && r->mean; j++) {
+            acc.f64[j] /= (double)r->reduced.len;
+        }
+        npu__ref_store_class(r->wide->cls, l->y[0], l->out[0].dtype, (int64_t)o, 1, &acc, width);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_reduce_prepare_wide(npu_prepare *p)
+{
+    npu_status status = npu__ref_reduce_prepare(p);
+    if (!status) {
+        npu__ref_reduction *r = (npu__ref_reduction *)p->state;
+        r->wide = npu__ref_wide_loops(npu__ref_is_integer(p->out[0].dtype));
+        npu__ref_pass_parts(p, r);
+    }
+    return status;
+}
+
+/* Truths of other elements than bools are left to the plain variant. */
+static bool npu__ref_wide_supported(const npu_op_info *op)
+{
+    uint32_t from = op->in[0]->dtype, to = op->out[0]->dtype;
+    int cls = npu__ref_compute_class(to);
+    if (npu__ref_compute_class(from) < 0 || (to == NPU_BOOL && from != NPU_BOOL)) {
+        return false;
+    }
+    return cls == NPU__F64 || cls == NPU__I64;
 }
 
 /* ---- statistics: what one or two passes over the reduced elements add up ---- */
@@ -12675,6 +12865,11 @@ static npu_status npu__ref_aminmax_launch_f32(const npu_launch *l, uint32_t part
     return npu__ref_aminmax(l, part, parts, npu__ref_reduce_launch_f32);
 }
 
+static npu_status npu__ref_aminmax_launch_wide(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    return npu__ref_aminmax(l, part, parts, npu__ref_reduce_launch_wide);
+}
+
 /* ---- renorm: a norm per index of a dim, and what it is over the most ---- */
 
 typedef struct npu__ref_renorm {
@@ -13104,7 +13299,10 @@ static npu_status npu__ref_softmax_launch_f32(const npu_launch *l, uint32_t part
     return NPU_OK;
 }
 
+#define NPU__REF_WIDE_KERNEL(kind, launch) \
+    NPU__KERNEL(kind, "wide", 1, npu__ref_wide_supported, npu__ref_reduce_prepare_wide, launch)
 #define NPU__REF_REDUCE_KERNELS(kind) \
+    NPU__REF_WIDE_KERNEL(kind, npu__ref_reduce_launch_wide), \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, reduce, reduce_launch, reduce_launch_f32)
 #define NPU__REF_ARG_MAX_KERNELS(kind) \
     NPU__REF_F32_KERNELS(kind, npu__ref_arg_max_supported_f32, along, arg_max_launch, arg_max_launch_f32)
@@ -13163,6 +13361,7 @@ static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NANMEAN),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST),
+    NPU__REF_WIDE_KERNEL(NPU_ATEN_AMINMAX, npu__ref_aminmax_launch_wide),
     NPU__REF_F32_KERNELS(NPU_ATEN_AMINMAX, npu__ref_all_f32, reduce, aminmax_launch, aminmax_launch_f32),
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE),
     NPU__KERNEL(NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch),

@@ -76,6 +76,29 @@ static const row reduction_rows[] = {
     { X("[33,35]"), "y = aten.norm.Scalar(x)", 1 }
 };
 
+/* Reductions that doubles and integers have a variant of. */
+static const row wide_rows[] = {
+    { X("[40,3000]"), "y = aten.sum.dim_IntList(x, [1])", 1 },
+    { X("[300,1025]"), "y = aten.sum.dim_IntList(x, [0])", 1 },
+    { X("[6,70,5,90]"), "y = aten.sum.dim_IntList(x, [1, 3])", 1 },
+    { X("[6,70,5,90]"), "y = aten.sum.dim_IntList(x, [0, 2], true)", 1 },
+    { X("[15001]"), "y = aten.sum.default(x)", 1 },
+    { X("[]"), "y = aten.sum.default(x)", 1 },
+    { X("[0,5]"), "y = aten.sum.dim_IntList(x, [0])", 1 },
+    { X("[30,3]"), "y = aten.sum.dim_IntList(x, [1])", 1 },
+    { X("[50,700]"), "y = aten.sum.dim_IntList(x, [0], dtype=f64)", 1 },
+    { X("[50,700]"), "y = aten.mean.dim(x, [1], dtype=f64)", 1 },
+    { X("[4,7,300]"), "y = aten.amax.default(x, [1])", 1 },
+    { X("[40,3000]"), "y = aten.amax.default(x, [1])", 1 },
+    { X("[40,3000]"), "y = aten.amin.default(x, [0])", 1 },
+    { X("[40,30,11]"), "y = aten.amin.default(x, [0, 2])", 1 },
+    { X("[15001]"), "y = aten.max.default(x)", 1 },
+    { X("[65]"), "y = aten.min.default(x)", 1 },
+    { X("[30,70]"), "y, z = aten.aminmax.default(x)", 2 },
+    { X("[3,5,700]"), "y = aten.prod.dim_int(x, 1)", 1 },
+    { X("[700,9]"), "y = aten.prod.dim_int(x, 1)", 1 }
+};
+
 static const row norm_rows[] = {
     { X("[30,1500]") PARAMS("1500"), "y = aten.layer_norm.default(x, [1500], a, b)", 1 },
     { X("[30,768]") PARAMS("768"), "y = aten.layer_norm.default(x, [768], a)", 1 },
@@ -135,23 +158,34 @@ static npu_graph *build(const row *r, const char *dtype)
     return g;
 }
 
-/* Numbers in [-4, 4), those of `poisoned` with a few that are not finite. */
+/* Element i as the dtype has it. */
+static void put(uint8_t *data, npu_dtype dtype, size_t i, float x, int32_t whole)
+{
+    double wide = (double)x;
+    int64_t longest = whole;
+    uint16_t half = dtype == NPU_F16 ? npu_f32_to_f16(x) : npu_f32_to_bf16(x);
+    switch (dtype) {
+    case NPU_F32: memcpy(data + 4 * i, &x, 4); break;
+    case NPU_F64: memcpy(data + 8 * i, &wide, 8); break;
+    case NPU_I32: memcpy(data + 4 * i, &whole, 4); break;
+    case NPU_I64: memcpy(data + 8 * i, &longest, 8); break;
+    case NPU_U8: data[i] = (uint8_t)whole; break;
+    case NPU_BOOL: data[i] = whole & 1; break;
+    default: memcpy(data + 2 * i, &half, 2); break;
+    }
+}
+
+/* Numbers in [-4, 4), those of `poisoned` with a few that are not finite; integers of 24 bits. */
 static void *random_data(npu_dtype dtype, size_t len, bool poisoned)
 {
-    uint8_t *data = (uint8_t *)malloc(len * 4 + 4);
+    uint8_t *data = (uint8_t *)malloc(len * 8 + 8);
     for (size_t i = 0; i < len && data; i++) {
         uint64_t bits = npu_test_random(&seed);
         float x = (float)(bits & 0xffff) / 8192.0f - 4.0f;
-        uint16_t half;
         if (poisoned && (bits >> 16) % 997 == 0) {
             x = (bits >> 40 & 3) == 0 ? NAN : (bits >> 40 & 3) == 1 ? INFINITY : -INFINITY;
         }
-        half = dtype == NPU_F16 ? npu_f32_to_f16(x) : npu_f32_to_bf16(x);
-        if (dtype == NPU_F32) {
-            memcpy(data + 4 * i, &x, 4);
-        } else {
-            memcpy(data + 2 * i, &half, 2);
-        }
+        put(data, dtype, i, x, (int32_t)(bits >> 16 & 0xffffff) - 0x800000);
     }
     return data;
 }
@@ -176,7 +210,9 @@ static double element(const void *data, npu_dtype dtype, size_t i)
     case NPU_F32: return (double)((const float *)data)[i];
     case NPU_F16: return (double)npu_f16_to_f32(((const uint16_t *)data)[i]);
     case NPU_BF16: return (double)npu_bf16_to_f32(((const uint16_t *)data)[i]);
-    case NPU_BOOL: return ((const uint8_t *)data)[i];
+    case NPU_F64: return ((const double *)data)[i];
+    case NPU_I32: return ((const int32_t *)data)[i];
+    case NPU_BOOL: case NPU_U8: return ((const uint8_t *)data)[i];
     default: return (double)((const int64_t *)data)[i];
     }
 }
@@ -185,7 +221,8 @@ static double element(const void *data, npu_dtype dtype, size_t i)
 static void compare(const row *r, const npu_spec *spec, const void *got, const void *expected)
 {
     npu_dtype dtype = (npu_dtype)spec->dtype;
-    double unit = dtype == NPU_F32 ? 4e-6 : dtype == NPU_F16 ? 1.5e-3 : dtype == NPU_BF16 ? 1.2e-2 : 0;
+    double unit = dtype == NPU_F32 ? 4e-6
+                : dtype == NPU_F64 ? 1e-12 : dtype == NPU_F16 ? 1.5e-3 : dtype == NPU_BF16 ? 1.2e-2 : 0;
     double spread = strstr(r->op, "sum") ? 20 : strstr(r->op, "norm") ? 4 : 1;
     size_t len = 0;
     npu_spec_len(spec, &len);
@@ -228,21 +265,24 @@ static void check_row(const row *r, npu_dtype dtype, bool poisoned)
     }
 }
 
-static void check_rows(const row *rows, size_t n)
+static void check_rows(const row *rows, size_t n, const npu_dtype *dtypes, size_t num_dtypes)
 {
-    static const npu_dtype dtypes[] = { NPU_F32, NPU_F16, NPU_BF16 };
     for (size_t i = 0; i < n; i++) {
-        for (size_t t = 0; t < 3; t++) {
+        for (size_t t = 0; t < num_dtypes; t++) {
             check_row(&rows[i], dtypes[t], false);
             check_row(&rows[i], dtypes[t], true);
         }
     }
 }
 
-#define CHECK_ROWS(rows) check_rows(rows, sizeof rows / sizeof rows[0])
+static const npu_dtype floats[] = { NPU_F32, NPU_F16, NPU_BF16 };
+static const npu_dtype wides[] = { NPU_F64, NPU_I64, NPU_I32, NPU_U8, NPU_BOOL };
+#define COUNT(a) (sizeof a / sizeof a[0])
+#define CHECK_ROWS(rows) check_rows(rows, COUNT(rows), floats, COUNT(floats))
 
 static void test_softmax(void) { CHECK_ROWS(softmax_rows); }
 static void test_reduction(void) { CHECK_ROWS(reduction_rows); }
+static void test_wide_reduction(void) { check_rows(wide_rows, COUNT(wide_rows), wides, COUNT(wides)); }
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
 static void test_pooling(void) { CHECK_ROWS(pool_rows); }
 
@@ -257,6 +297,7 @@ int main(void)
     }
     NPU_RUN(test_softmax);
     NPU_RUN(test_reduction);
+    NPU_RUN(test_wide_reduction);
     NPU_RUN(test_normalization);
     NPU_RUN(test_pooling);
     npu_ref_destroy(plain);
