@@ -3108,7 +3108,7 @@ enum {
     NPU_KIND_NONE = 0
 };
 
-/* Pipes of a core that work side by side, with the numbers of document 003. */
+/* Pipes of a core that work side by side, with the numbers of the operator document. */
 #define NPU_IR_PIPES(X)                                                                                      \
     X(0, NPU_PIPE_MTE1, "MTE1") /* L1 to L0 */                                                               \
     X(1, NPU_PIPE_MTE2, "MTE2") /* DDR to on-chip memory: load */                                            \
@@ -3168,7 +3168,7 @@ NPU_IR_API void npu_registry_destroy(npu_registry *registry); /* after all graph
    DUPLICATE, PARSE, STATE (frozen by a graph), NO_MEMORY. */
 NPU_IR_API npu_status npu_registry_add(npu_registry *registry, const char *space, const npu_op_row *row,
                                        npu_diag *diag);
-/* The chained form of a row, fact by fact, as document 003's REGISTER_OP:
+/* The chained form of a row, fact by fact, as the operator document's REGISTER_OP:
 
        npu_registration r = npu_register_op(registry, "tensor.scale");
        npu_register_category(&r, "TensorOp");
@@ -3510,7 +3510,7 @@ NPU_IR_API npu_status npu_value_set_name(npu_graph *g, npu_value v, const char *
    placeholder's and the one in the state dict. Errors: DUPLICATE, INVALID_ARGUMENT. */
 NPU_IR_API npu_status npu_value_alias(npu_graph *g, npu_value v, const char *name);
 
-/* A graph as a function, in document 003's words: its parameters are npu_input, npu_let names a value,
+/* A graph as a function, in the operator document's words: its parameters are npu_input, npu_let names a value,
    npu_return lists the results as outputs under their own names ("return" where they have none, "return.1" ...),
    once and last. npu_returns declares the specs of the results beforehand. Errors: DUPLICATE (name), STATE
    (a second declaration or return), ARITY (another number of results than declared), DTYPE, RANK or SHAPE (the
@@ -3871,10 +3871,10 @@ NPU_IR_API npu_status npu_graph_print(const npu_graph *g, npu_text *text);
    result specs. */
 NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t len,
                                       const npu_graph_desc *desc, npu_diag *diag);
-/* The keyword arguments of a call that were given, in schema order, as document 003 prints them:
-   "{out_dtype: 51, a_trans: True}". A keyword at its default counts as not given; dtypes are 003's codes. */
+/* The keyword arguments of a call that were given, in schema order, as the operator document prints them:
+   "{out_dtype: 51, a_trans: True}". A keyword at its default counts as not given; dtypes are its codes. */
 NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_text *text);
-/* The short dump of document 002: "[Graph] inputs=[x] outputs=[y] ops=1", then one line per op. */
+/* The short dump of the device-kind document: "[Graph] inputs=[x] outputs=[y] ops=1", then one line per op. */
 NPU_IR_API npu_status npu_graph_dump(const npu_graph *g, npu_text *text);
 NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text); /* Graphviz */
 
@@ -7166,7 +7166,7 @@ static bool npu__arg_int(uint32_t base, const npu_arg *v, int64_t *i)
     case NPU_ARG_BOOL:
         *i = v->as.i != 0;
         break;
-    case NPU_ARG_INT: /* document 003 writes bool as dtype code 0 */
+    case NPU_ARG_INT: /* the operator document writes bool as dtype code 0 */
         *i = base == NPU_T_DTYPE && v->as.i == 0 ? NPU_BOOL : v->as.i;
         break;
     case NPU_ARG_DTYPE: case NPU_ARG_GRAPH: *i = v->as.i; break;
@@ -20514,7 +20514,7 @@ static void npu__dump_values(npu_text *text, const npu_graph *g, const char *bef
 static uint32_t npu__input_id(const npu_graph *g, uint32_t i) { return g->inputs[i]; }
 static uint32_t npu__output_id(const npu_graph *g, uint32_t i) { return g->outputs[i].a; }
 
-/* A value in document 003's words: dtypes by code, bool being 0, and True for true. */
+/* A value in the operator document's words: dtypes by code, bool being 0, and True for true. */
 static void npu__text_keyword(npu_text *text, const npu_graph *g, const npu__op *o, const npu_bound_arg *arg)
 {
     if (arg->form == NPU_ARG_DTYPE) {

@@ -6483,7 +6483,7 @@ static const npu_kernel npu__ref_kernels_matrix[] = {
 
 /* ---- tensor.cast ---- */
 
-/* A whole number by the rounding modes of document 003: 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd. */
+/* A whole number by the rounding modes of the operator document: 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd. */
 static double npu__ref_round_mode(double x, int64_t mode)
 {
     double whole = trunc(x);

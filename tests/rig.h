@@ -99,7 +99,7 @@ static inline npu_value weights(npu_graph *g, uint32_t rank, const int64_t *dims
 }
 #define W(...) weights(g, NUM(__VA_ARGS__), DIMS(__VA_ARGS__))
 
-/* The example of document 001: conv, relu, matmul, add, relu, concat, softmax. */
+/* The example of the partitioning document: conv, relu, matmul, add, relu, concat, softmax. */
 enum { EXAMPLE_IN = 1 * 3 * 8 * 8, EXAMPLE_OUT = 1 * 8 * 6 * 5 };
 static const char *const deny_cat[] = { "aten.cat.default" };
 

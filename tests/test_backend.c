@@ -93,7 +93,7 @@ static npu_value weights(npu_graph *g, uint32_t rank, const int64_t *dims)
 #define NUM(...) (uint32_t)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))
 #define W(...) weights(g, NUM(__VA_ARGS__), DIMS(__VA_ARGS__))
 
-/* The example of document 001: [conv relu matmul add relu2] npu, [concat] cpu, [softmax] npu. */
+/* The example of the partitioning document: [conv relu matmul add relu2] npu, [concat] cpu, [softmax] npu. */
 static void build_example(npu_graph *g)
 {
     npu_value none = { 0 };

@@ -818,7 +818,7 @@ static npu_value emit_wrong(const npu_layer *layer, npu_graph *g, const npu_valu
     return npu_op_result(g, npu_emit_typed(g, "aicf.relu", &arg, 1, &wrong, 1), 0);
 }
 
-/* The order of document 002: dump the IR, call the op alone, then run the model; and a shape that is wrong
+/* The order of the device-kind document: dump the IR, call the op alone, then run the model; and a shape that is wrong
    shows in the first. */
 static void test_debug_order(void)
 {

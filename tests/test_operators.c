@@ -1,4 +1,4 @@
-/* Document 003's operator system: registration fact by fact, calls with positional and keyword arguments, its deduction
+/* The operator document's operator system: registration fact by fact, calls with positional and keyword arguments, its deduction
    and promotion, graphs as functions, and the kernels of tensor.*. Tile programs are in test_tiles.c. */
 #include "rig.h"
 
@@ -368,7 +368,7 @@ static void test_printed_keywords(void)
     check_keywords(given, 0, "{}");
 }
 
-/* Document 003 writes bool as code 0; the codes are those of the document. */
+/* The operator document writes bool as code 0; the codes are those of the document. */
 static void test_dtype_codes(void)
 {
     npu_graph *g = npu_graph_create(NULL);

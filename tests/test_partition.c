@@ -981,7 +981,7 @@ static void test_new_kind(void)
     npu_registry_destroy(registry);
 }
 
-/* The example of document 002: "reduce_sum" is kind 4 with schema RSUM, and that is what the device gets. */
+/* the example of the device-kind document: "reduce_sum" is kind 4 with schema RSUM, and that is what the device gets. */
 static void test_kind_of_document(void)
 {
     NPU_ITEM("S2.43");

@@ -5,7 +5,7 @@
 
 /* ---- dtypes ---- */
 
-/* Document 003's codes, which files and devices rely on. */
+/* The operator document's codes, which files and devices rely on. */
 static void test_codes(void)
 {
     static const struct { int code; npu_dtype dtype; uint32_t bits; const char *name, *torch; } rows[] = {
