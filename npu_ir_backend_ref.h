@@ -12283,6 +12283,7 @@ NPU__REF_WIDE_ROWS(, i64, int64_t, uint64_t)
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_WIDE_ROWS(NPU__REF_AVX2, f64_avx2, double, double)
 NPU__REF_WIDE_ROWS(NPU__REF_AVX2, i64_avx2, int64_t, uint64_t)
+NPU__REF_WIDE_ROWS(NPU__REF_AVX512, i64_avx512, int64_t, uint64_t)
 #endif
 
 /* The loops for this CPU. */
@@ -12297,8 +12298,11 @@ static const npu__ref_wide *npu__ref_wide_loops(bool integer)
         { NPU__F64, NPU_F64, npu__ref_load_class_avx2, npu__ref_wide_rows_f64_avx2 },
         { NPU__I64, NPU_I64, npu__ref_load_class_avx2, npu__ref_wide_rows_i64_avx2 }
     };
+    static const npu__ref_wide avx512 = {
+        NPU__I64, NPU_I64, npu__ref_load_class_avx2, npu__ref_wide_rows_i64_avx512
+    };
     if (npu__ref_has_avx2()) {
-        return &avx2[integer];
+        return integer && npu__ref_has_avx512() ? &avx512 : &avx2[integer];
     }
 #endif
     return &base[integer];
