@@ -13084,8 +13084,9 @@ typedef struct npu__ref_softmax {
     double max, sum;
 } npu__ref_softmax;
 
+/* `exps`, if any, gets the exponentials where the elements lie in x. */
 static npu__ref_softmax npu__ref_softmax_sum(const void *x, uint32_t dtype, size_t first, size_t n,
-                                             size_t stride)
+                                             size_t stride, double *exps)
 {
     npu__ref_number max = npu__ref_fold_start(NPU__MAX);
     npu__ref_softmax row = { 0.0, 0.0 };
@@ -13096,24 +13097,30 @@ static npu__ref_softmax npu__ref_softmax_sum(const void *x, uint32_t dtype, size
         size_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
         npu__ref_load_f64(strip, x, dtype, (int64_t)(first + i * stride), (int64_t)stride, len);
         for (size_t j = 0; j < len; j++) {
-            row.sum += exp(strip[j] - row.max);
+            strip[j] = exp(strip[j] - row.max);
+            row.sum += strip[j];
+        }
+        if (exps) {
+            npu__ref_store_f64(exps, NPU_F64, (int64_t)(first + i * stride), (int64_t)stride, strip, len);
         }
     }
     return row;
 }
 
+/* Results in double keep the exponentials, which are most of the work. */
 static void npu__ref_softmax_run(const npu_launch *l, void *y, uint32_t y_dtype, size_t first, size_t n,
                                  size_t stride, bool log_of, bool safe)
 {
-    npu__ref_softmax row = npu__ref_softmax_sum(l->x[0], l->in[0].dtype, first, n, stride);
+    double *exps = !log_of && y_dtype == NPU_F64 ? (double *)y : NULL;
+    npu__ref_softmax row = npu__ref_softmax_sum(l->x[0], l->in[0].dtype, first, n, stride, exps);
     double strip[NPU__STRIP], log_sum = log(row.sum);
     for (size_t i = 0; i < n; i += NPU__STRIP) {
         size_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
         int64_t at = (int64_t)(first + i * stride);
-        npu__ref_load_f64(strip, l->x[0], l->in[0].dtype, at, (int64_t)stride, len);
+        npu__ref_load_f64(strip, exps ? exps : l->x[0], exps ? NPU_F64 : l->in[0].dtype, at, (int64_t)stride, len);
         for (size_t j = 0; j < len; j++) {
-            double d = strip[j] - row.max;
-            strip[j] = safe && row.max == -(double)INFINITY ? 0.0 : log_of ? d - log_sum : exp(d) / row.sum;
+            double d = strip[j] - row.max, e = exps ? strip[j] : log_of ? 0.0 : exp(d);
+            strip[j] = safe && row.max == -(double)INFINITY ? 0.0 : log_of ? d - log_sum : e / row.sum;
         }
         npu__ref_store_f64(y, y_dtype, at, (int64_t)stride, strip, len);
     }
@@ -15148,7 +15155,7 @@ static double npu__ref_nll_shift(const npu_launch *l, const npu__ref_nll *s, siz
     if (!s->entropy) {
         return 0.0;
     }
-    row = npu__ref_softmax_sum(l->x[0], l->in[0].dtype, first, s->along.n, s->along.inner);
+    row = npu__ref_softmax_sum(l->x[0], l->in[0].dtype, first, s->along.n, s->along.inner, NULL);
     return row.max + log(row.sum);
 }
 
@@ -16155,7 +16162,7 @@ static npu_status npu__ref_aicf_cross_entropy_fwd_launch(const npu_launch *l, ui
         return status;
     }
     for (size_t r = 0; r < rows; r++) {
-        npu__ref_softmax row = npu__ref_softmax_sum(l->x[0], l->in[0].dtype, r * n, n, 1);
+        npu__ref_softmax row = npu__ref_softmax_sum(l->x[0], l->in[0].dtype, r * n, n, 1, NULL);
         size_t target = (size_t)npu__ref_index(l->x[1], l->in[1].dtype, r);
         loss += log(row.sum) + row.max - npu__ref_element(l, 0, r * n + target);
         npu__ref_softmax_run(l, l->y[1], l->out[1].dtype, r * n, n, 1, false, false);
