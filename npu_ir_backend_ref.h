@@ -13563,15 +13563,44 @@ static npu__ref_entry *npu__ref_merge_sort(npu__ref_entry *a, npu__ref_entry *b,
     return a;
 }
 
-/* The elements of row o in order, as keys and indices. */
+/* Element i of the row that begins at `first`. */
+static inline npu__ref_entry npu__ref_entry_at(const npu_launch *l, const npu__ref_order *s, size_t first, size_t i)
+{
+    npu__ref_entry e = { npu__ref_key(l->x[0], l->in[0].dtype, (int64_t)(first + i * s->along.inner)), (int64_t)i };
+    e.key = s->descending ? ~e.key : e.key;
+    return e;
+}
+
+/* The first k entries of a row in order, kept so while the row goes by. */
+static void npu__ref_first_few(const npu_launch *l, const npu__ref_order *s, size_t first, npu__ref_entry *few)
+{
+    size_t k = (size_t)s->k, kept = 0;
+    for (size_t i = 0; i < s->along.n && k > 0; i++) {
+        npu__ref_entry e = npu__ref_entry_at(l, s, first, i);
+        if (kept < k || e.key < few[k - 1].key) {
+            size_t at = kept < k ? kept++ : k - 1;
+            for (; at > 0 && e.key < few[at - 1].key; at--) {
+                few[at] = few[at - 1];
+            }
+            few[at] = e;
+        }
+    }
+}
+
+/* So few entries that keeping them in order costs less than sorting the row. */
+enum { NPU__REF_FEW = 32 };
+
+/* The elements of row o in order, as keys and indices; of topk those that it wants. */
 static npu__ref_entry *npu__ref_sort_row(const npu_launch *l, const npu__ref_order *s, size_t o,
                                          npu__ref_entry *work)
 {
     size_t first = npu__ref_along_first(&s->along, o);
+    if (s->kind == NPU_ATEN_TOPK && s->k <= NPU__REF_FEW) {
+        npu__ref_first_few(l, s, first, work);
+        return work;
+    }
     for (size_t i = 0; i < s->along.n; i++) {
-        uint64_t key = npu__ref_key(l->x[0], l->in[0].dtype, (int64_t)(first + i * s->along.inner));
-        work[i].key = s->descending ? ~key : key;
-        work[i].index = (int64_t)i;
+        work[i] = npu__ref_entry_at(l, s, first, i);
     }
     return npu__ref_merge_sort(work, work + s->along.n, s->along.n);
 }

@@ -283,6 +283,30 @@ static const npu_dtype wides[] = { NPU_F64, NPU_I64, NPU_I32, NPU_U8, NPU_BOOL }
 static void test_softmax(void) { CHECK_ROWS(softmax_rows); }
 static void test_reduction(void) { CHECK_ROWS(reduction_rows); }
 static void test_wide_reduction(void) { check_rows(wide_rows, COUNT(wide_rows), wides, COUNT(wides)); }
+/* topk of few keeps them in order, of more it sorts the row: the same elements, of equal ones the first. */
+static void test_topk_of_few(void)
+{
+    static const row r = { X("[40,300]"), "a, few = aten.topk.default(x, 32, 1)\nb, more = aten.topk.default(x, 33, 1)\n"
+                           "cut = aten.slice.Tensor(more, 1, 0, 32)\nsame = aten.eq.Tensor(few, cut)\n"
+                           "y = aten.all.default(same)", 1 };
+    static const npu_dtype dtypes[] = { NPU_F32, NPU_F64, NPU_I32, NPU_U8 };
+    for (size_t i = 0; i < COUNT(dtypes); i++) {
+        npu_graph *g = build(&r, npu_dtype_name(dtypes[i]));
+        const npu_backend *backend = npu_ref_backend();
+        npu_exec *e = NULL;
+        void *data[MAX_INPUTS] = { NULL };
+        NPU_CHECK_STATUS(npu_exec_create_simple(&e, g, &backend, 1, NULL), NPU_OK);
+        if (e) {
+            feed(e, e, g, dtypes[i], true, data);
+            NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
+            NPU_CHECK(*(const uint8_t *)npu_exec_output(e, 0, NULL) == 1);
+        }
+        npu_exec_destroy(e);
+        npu_graph_destroy(g);
+        free(data[0]);
+    }
+}
+
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
 static void test_pooling(void) { CHECK_ROWS(pool_rows); }
 
@@ -298,6 +322,7 @@ int main(void)
     NPU_RUN(test_softmax);
     NPU_RUN(test_reduction);
     NPU_RUN(test_wide_reduction);
+    NPU_RUN(test_topk_of_few);
     NPU_RUN(test_normalization);
     NPU_RUN(test_pooling);
     npu_ref_destroy(plain);
