@@ -4299,7 +4299,10 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
    Layers and ATen ops become linalg.*, arith.* and tensor.* in destination-passing style: tensor.empty makes the
    destination, linalg.fill puts the identity into it (npu_identity), tensor.pad makes borders, and generic nests with a
    scalar body do the rest. One pattern per kind; an op whose sizes are not known, or that is empty, is left.
-     convolutions      any stride, padding, dilation, groups, 1 to 3 dims, transposed: conv_* or a nest, then the bias
+     convolutions      any stride, padding, dilation, groups, 1 to 3 dims, transposed: conv_* or a nest, then the
+                       bias, at which sums of f16 and bf16 begin, to be rounded once. The zeros of a border, and
+                       those between the elements that a transposed one reads, are multiplied like data: where a
+                       weight is infinite or NaN, they give NaN
      pools             max with a border of the lowest value, averages as sums and a division by the counts of
                        ceil_mode and count_include_pad; adaptive ones as pools where windows are equal, else picked
                        by a mask
@@ -28331,11 +28334,41 @@ static npu_value npu__lower_with(const npu__lower *l, const char *name, npu_kind
     return npu__nest_emit(l, &n, b.index);
 }
 
-/* y + bias, the bias being [dim `axis`]; y itself where there is none. */
-static npu_value npu__lower_bias(const npu__lower *l, npu_value y, npu_value bias, uint32_t axis)
+/* The bias that sums begin at: those of f16 and bf16 would be rounded once more if it were added to them later. */
+static npu_value npu__lower_early_bias(const npu__lower *l)
 {
+    return npu__sum_type(l->y.dtype) != l->y.dtype ? npu__lower_arg(l, "bias") : npu__make_value(0);
+}
+
+/* y + bias, the bias being [dim 1]; y itself where there is none, or where its sums began at it. */
+static npu_value npu__lower_bias(const npu__lower *l, npu_value y)
+{
+    static const uint32_t axis = 1;
+    npu_value bias = npu__lower_early_bias(l).id ? npu__make_value(0) : npu__lower_arg(l, "bias");
     uint32_t dtype = npu__lower_spec(l, y).dtype;
     return bias.id ? npu__lower_with(l, "add", NPU_ARITH_ADDF, NPU_ARITH_ADDI, y, bias, &axis, dtype) : y;
+}
+
+/* A destination of sums: it holds an early bias, spread from dims 1 .. num_axes of it, or the identity of `kind`. */
+static npu_value npu__lower_sums(const npu__lower *l, npu_kind kind, uint32_t dtype, uint32_t rank,
+                                 const int64_t *dims, uint32_t num_axes)
+{
+    static const uint32_t axes[] = { 1, 2 };
+    npu_value bias = npu__lower_early_bias(l);
+    uint32_t dtypes[2];
+    npu__lower_body b;
+    npu__nest_desc n;
+    if (!bias.id) {
+        return npu__lower_identity(l, kind, dtype, rank, dims);
+    }
+    dtypes[0] = npu__lower_spec(l, bias).dtype, dtypes[1] = dtype;
+    if (npu__body_open(l, &b, dtypes[0] == dtype ? "copy" : "cast", dtypes, 2)) {
+        npu__body_yield(&b, npu__body_cast(&b, b.in[0], dtype));
+    }
+    npu__nest_start(&n, rank, 0);
+    npu__nest_add(&n, npu__lower_reshape(l, bias, num_axes, dims + 1), axes, num_axes);
+    npu__nest_add(&n, npu__lower_empty(l, dtype, rank, dims), NULL, rank);
+    return npu__nest_emit(l, &n, b.index);
 }
 
 /* x / number, in `dtype`. */
@@ -28387,10 +28420,12 @@ static npu_value npu__lower_pick(const npu__lower *l, npu_value x, uint32_t axis
     return npu__nest_emit(l, &n, b.index);
 }
 
-/* A nest whose two operands are there: sums of their products, in the dtype of sums and then in that of the result. */
-static npu_value npu__lower_multiply_add(const npu__lower *l, npu__nest_desc *n, uint32_t rank, const int64_t *dims)
+/* A nest whose two operands are there: sums of their products on top of `outs`, in its dtype and then in that of the
+   result. */
+static npu_value npu__lower_multiply_add(const npu__lower *l, npu__nest_desc *n, npu_value outs)
 {
-    uint32_t dtypes[3], sums = npu__sum_type(l->y.dtype);
+    npu_spec y = npu__lower_spec(l, outs);
+    uint32_t dtypes[3], sums = y.dtype;
     npu__lower_body b;
     dtypes[0] = dtypes[1] = l->y.dtype, dtypes[2] = sums;
     if (npu__body_open(l, &b, "multiply_add", dtypes, 3)) {
@@ -28398,7 +28433,7 @@ static npu_value npu__lower_multiply_add(const npu__lower *l, npu__nest_desc *n,
                                                 npu__body_cast(&b, b.in[1], sums));
         npu__body_yield(&b, npu__body_number_op(&b, NPU_ARITH_ADDF, NPU_ARITH_ADDI, b.in[2], product));
     }
-    npu__nest_add(n, npu__lower_identity(l, NPU_ARITH_ADDF, sums, rank, dims), NULL, rank);
+    npu__nest_add(n, outs, NULL, y.rank);
     return npu__lower_cast(l, npu__nest_emit(l, n, b.index), l->y.dtype);
 }
 
@@ -28469,7 +28504,7 @@ static npu_value npu__lower_conv_nest(const npu__lower *l, npu_value x, npu_valu
         map->results[3 + i].factors[7 + i] = w->dilation[i];
     }
     npu__nest_add(&n, filter, f_loops, 6);
-    return npu__lower_multiply_add(l, &n, 6, dims);
+    return npu__lower_multiply_add(l, &n, npu__lower_sums(l, NPU_ARITH_ADDF, npu__sum_type(l->y.dtype), 6, dims, 2));
 }
 
 /* [N,C,..] and [O,C/g,..] as [N,G,C/g,..] and [G,O/g,C/g,..], then back. One spatial dim becomes two. */
@@ -28499,13 +28534,13 @@ static npu_value npu__lower_conv_groups(const npu__lower *l, npu_value x, npu_va
     if (rank == 3) {
         y = npu__lower_conv_nest(l, x, filter, yd, w);
     } else {
-        y = npu__lower_identity(l, kind, in.dtype, rank + 3, yd);
+        y = npu__lower_sums(l, kind, in.dtype, rank + 3, yd, 2);
         y = npu__lower_named_window(l, kind, x, filter, y, &two);
     }
     return npu__lower_reshape(l, y, w->rank + 2, dims);
 }
 
-/* The convolution of what is padded already; the sum begins at 0. */
+/* The convolution of what is padded already; the sum begins at 0, or at an early bias. */
 static npu_value npu__lower_conv_sum(const npu__lower *l, npu_value x, npu_value filter, int64_t groups,
                                      const npu__lower_window *w)
 {
@@ -28519,7 +28554,7 @@ static npu_value npu__lower_conv_sum(const npu__lower *l, npu_value x, npu_value
         return npu__lower_conv_groups(l, x, filter, groups, w, dims);
     }
     return npu__lower_named_window(l, kinds[w->rank - 1], x, filter,
-                                   npu__lower_identity(l, kinds[w->rank - 1], in.dtype, w->rank + 2, dims), w);
+                                   npu__lower_sums(l, kinds[w->rank - 1], in.dtype, w->rank + 2, dims, 1), w);
 }
 
 /* padding as numbers or as a word. */
@@ -28625,7 +28660,7 @@ static npu_status npu__lower_conv(npu__lower *l)
     } else {
         x = npu__lower_border(l, x, &w, npu_scalar_int(0));
     }
-    y = npu__lower_bias(l, npu__lower_conv_sum(l, x, filter, groups, &w), npu__lower_arg(l, "bias"), 1);
+    y = npu__lower_bias(l, npu__lower_conv_sum(l, x, filter, groups, &w));
     return npu__lower_replace(l, npu__lower_reshape(l, y, l->y.rank, l->y.dims));
 }
 
@@ -28851,8 +28886,8 @@ static npu_status npu__lower_linear(npu__lower *l)
     }
     out[0] = in[0], out[1] = w.dims[0];
     y = npu__lower_product(l, NPU_LINALG_MATMUL_TRANSPOSE_B, npu__lower_reshape(l, x, 2, in), weight,
-                           npu__lower_identity(l, NPU_LINALG_MATMUL, w.dtype, 2, out));
-    y = npu__lower_bias(l, y, npu__lower_arg(l, "bias"), 1);
+                           npu__lower_sums(l, NPU_LINALG_MATMUL, w.dtype, 2, out, 1));
+    y = npu__lower_bias(l, y);
     return npu__lower_replace(l, npu__lower_reshape(l, y, l->y.rank, l->y.dims));
 }
 
@@ -28880,7 +28915,8 @@ static npu_value npu__lower_matmul_nest(const npu__lower *l, npu_value a, npu_va
             }
         }
     }
-    return npu__lower_multiply_add(l, &n, l->y.rank, l->y.dims);
+    return npu__lower_multiply_add(l, &n, npu__lower_identity(l, NPU_ARITH_ADDF, npu__sum_type(l->y.dtype), l->y.rank,
+                                                              l->y.dims));
 }
 
 /* [M,K] [K,N] on top of a destination, with a batch where both have the same. */

@@ -322,6 +322,134 @@ static void test_aten(void)
     }
 }
 
+/* ---- random convolutions ---- */
+
+typedef struct conv_case {
+    uint32_t taps;
+    bool transposed, batched, bias;
+    int64_t groups, x[5], w[5], stride[3], padding[3], dilation[3], extra[3];
+} conv_case;
+
+static int64_t between(uint64_t *state, int64_t low, int64_t high)
+{
+    return low + (int64_t)(npu_test_random(state) % (uint64_t)(high - low + 1));
+}
+
+/* Sizes for which the result has an element at least. */
+static conv_case random_conv(uint64_t *state)
+{
+    conv_case c = { 0 };
+    int64_t in, out;
+    c.taps = (uint32_t)between(state, 1, 3);
+    c.transposed = between(state, 0, 2) > 0, c.batched = between(state, 0, 3) > 0, c.bias = between(state, 0, 1) > 0;
+    c.groups = between(state, 1, c.taps == 3 ? 2 : 3), in = between(state, 1, 2), out = between(state, 1, 2);
+    c.x[0] = c.batched ? between(state, 1, 2) : 1, c.x[1] = c.groups * in;
+    c.w[0] = c.transposed ? c.groups * in : c.groups * out, c.w[1] = c.transposed ? out : in;
+    for (uint32_t i = 0; i < c.taps; i++) {
+        int64_t reach, last, apart;
+        c.w[2 + i] = between(state, 1, 3), c.stride[i] = between(state, 1, 3), c.dilation[i] = between(state, 1, 3);
+        apart = c.stride[i] > c.dilation[i] ? c.stride[i] : c.dilation[i];
+        c.extra[i] = c.transposed ? between(state, 0, apart - 1) : 0;
+        reach = c.dilation[i] * (c.w[2 + i] - 1);
+        c.x[2 + i] = (c.transposed ? 0 : reach) + between(state, 1, 6 - c.taps);
+        last = c.transposed ? (c.x[2 + i] - 1) * c.stride[i] + reach + c.extra[i] : 8;
+        c.padding[i] = between(state, 0, last / 2 < 4 ? last / 2 : 4);
+    }
+    return c;
+}
+
+static void print_ints(npu_text *text, const char *before, const int64_t *list, uint32_t n)
+{
+    npu_text_printf(text, "%s", before);
+    for (uint32_t i = 0; i < n; i++) {
+        npu_text_printf(text, "%s%d", i ? "," : "[", (int)list[i]);
+    }
+    npu_text_printf(text, "]");
+}
+
+static npu_graph *conv_graph(const conv_case *c, npu_dtype dtype, bool general, npu_text *text)
+{
+    static const char *const kinds[2][3] = { { "conv1d", "conv2d", "conv3d" },
+        { "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input" } };
+    const char *name = npu_dtype_name(dtype);
+    npu_text_printf(text, "graph main\ninput x : %s", name);
+    print_ints(text, "", c->x + !c->batched, c->taps + 1 + c->batched);
+    npu_text_printf(text, "\ninput w : %s", name);
+    print_ints(text, "", c->w, c->taps + 2);
+    if (c->bias) {
+        npu_text_printf(text, "\ninput b : %s[%d]", name, (int)(c->transposed ? c->w[1] * c->groups : c->w[0]));
+    }
+    npu_text_printf(text, "\ny = aten.%s(x, w, %s", general ? "convolution" : kinds[c->transposed][c->taps - 1],
+                    c->bias ? "b" : "none");
+    print_ints(text, ", stride=", c->stride, c->taps);
+    print_ints(text, ", padding=", c->padding, c->taps);
+    print_ints(text, ", dilation=", c->dilation, c->taps);
+    if (general) {
+        npu_text_printf(text, ", transposed=%s", c->transposed ? "true" : "false");
+    }
+    if (general || c->transposed) {
+        print_ints(text, ", output_padding=", c->extra, c->taps);
+    }
+    npu_text_printf(text, ", groups=%d)\noutput y = y\n", (int)c->groups);
+    return parse(text->data);
+}
+
+/* Multiples of 1/32 from -2 to 2, 0 and both ends included: the sums of f32 are exact in any order, so that results are
+   the same bit for bit, unless something is left out, read twice, or rounded twice. */
+static void fill_exact(const npu_graph *g, uint64_t *state)
+{
+    for (uint32_t k = 0; k < npu_graph_num_inputs(g); k++) {
+        const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, k));
+        size_t n = 0;
+        npu_spec_len(spec, &n);
+        NPU_CHECK(k < MAX_INPUTS && n * sizeof(double) <= MAX_BYTES);
+        for (size_t i = 0; i < n; i++) {
+            put((npu_dtype)spec->dtype, inputs[k], i, (double)between(state, -64, 64) / 32);
+        }
+    }
+}
+
+static void check_exact(npu_graph *g, uint64_t *state, const char *what)
+{
+    npu_graph *now = g ? lower(g, aten) : NULL;
+    if (now) {
+        fill_exact(g, state);
+        NPU_CHECK_EQ(count_ops(now, "aten"), 0);
+        check_same(g, now, 0, what);
+    }
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+}
+
+static void test_random_conv(void)
+{
+    static const npu_dtype dtypes[] = { NPU_F32, NPU_F64, NPU_F16, NPU_BF16 };
+    uint64_t state = npu_test_seed();
+    NPU_ITEM("R4.6");
+    for (int i = 0; i < 400; i++) {
+        conv_case c = random_conv(&state);
+        npu_text text = npu_text_make(NULL);
+        npu_graph *g = conv_graph(&c, dtypes[i % 4], i % 3 == 0, &text);
+        check_exact(g, &state, text.data);
+        npu_text_free(&text);
+    }
+}
+
+/* Of half floats, too, the sum with the bias is rounded once. */
+static void test_linear_bias(void)
+{
+    static const char *const graphs[] = {
+        "graph main\ninput x : bf16[5,29]\ninput w : bf16[7,29]\ninput b : bf16[7]\n"
+        "y = aten.linear(x, w, b)\noutput y = y\n",
+        "graph main\ninput x : f16[2,3,29]\ninput w : f16[7,29]\ninput b : f16[7]\n"
+        "y = aten.linear(x, w, b)\noutput y = y\n",
+    };
+    uint64_t state = 1;
+    for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
+        check_exact(parse(graphs[i]), &state, graphs[i]);
+    }
+}
+
 /* ---- the table of the document ---- */
 
 #define CONV_TEXT "graph main\ninput x : f32[1,3,8,8]\ninput w : f32[4,3,3,3]\ninput b : f32[4]\n"
@@ -979,6 +1107,8 @@ int main(void)
     NPU_RUN(test_linear);
     NPU_RUN(test_gawee_numbers);
     NPU_RUN(test_aten);
+    NPU_RUN(test_random_conv);
+    NPU_RUN(test_linear_bias);
     NPU_RUN(test_pass);
     NPU_RUN(test_one_pattern_per_op);
     NPU_RUN(test_adaptor);
