@@ -9748,8 +9748,52 @@ static void npu__ref_round_at(int cls, uint32_t dtype, void *sums, int64_t at)
     npu__ref_round(cls, dtype, (char *)sums + at * (int64_t)npu__ref_size(npu__ref_class_dtype[cls]), 1);
 }
 
+/* `len` elements x from element i of a row on. */
+static void npu__ref_place_strip(const npu__ref_placer *r, const npu__ref_place_of *at, int64_t i, int64_t len,
+                                 npu__ref_strip *x)
+{
+    const npu__ref_walk *w = r->w;
+    uint32_t last = w->rank - 1;
+    for (int64_t j = 0; j < len; j++) {
+        int64_t k = npu__ref_walk_index(w, r->index, r->index_dtype, at->index + (i + j) * w->index[last]);
+        int64_t to = at->far + (i + j) * w->far[last] + k * w->axis_stride;
+        if (k == r->s->skip) {
+            continue;
+        }
+        npu__ref_place_scale(r, k, x, j);
+        npu__ref_fold_into(r->s->cls, r->s->fold, r->sums, to, x, j);
+        if (r->s->stepwise) {
+            npu__ref_round_at(r->s->cls, r->out_dtype, r->sums, to);
+        }
+        if (r->s->mean) {
+            r->counts[to]++;
+        }
+    }
+}
+
+/* The same for sums of floats as they are, which most are. */
+static bool npu__ref_place_is_sum(const npu__ref_placing *s)
+{
+    return s->cls == NPU__F32 && s->fold == NPU__PLACE_ADD && !s->scaled && !s->by_count && !s->stepwise && !s->mean;
+}
+
+static void npu__ref_place_strip_sum(const npu__ref_placer *r, const npu__ref_place_of *at, int64_t i, int64_t len,
+                                     const float *x)
+{
+    const npu__ref_walk *w = r->w;
+    int64_t far = w->far[w->rank - 1], step = w->index[w->rank - 1], skip = r->s->skip;
+    float *sums = (float *)r->sums;
+    for (int64_t j = 0; j < len; j++) {
+        int64_t k = npu__ref_walk_index(w, r->index, r->index_dtype, at->index + (i + j) * step);
+        if (k != skip) {
+            sums[at->far + (i + j) * far + k * w->axis_stride] += x[j];
+        }
+    }
+}
+
 static void npu__ref_place_folds(const npu__ref_placer *r)
 {
+    bool is_sum = npu__ref_place_is_sum(r->s);
     const npu__ref_walk *w = r->w;
     uint32_t last = w->rank - 1;
     int64_t n = w->dims[last];
@@ -9760,21 +9804,10 @@ static void npu__ref_place_folds(const npu__ref_placer *r)
             int64_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
             npu__ref_load_class(r->s->cls, &x, r->src, r->src_dtype, at.near + i * w->near[last],
                                 w->near[last], (size_t)len);
-            for (int64_t j = 0; j < len; j++) {
-                int64_t k =
-                    npu__ref_walk_index(w, r->index, r->index_dtype, at.index + (i + j) * w->index[last]);
-                int64_t to = at.far + (i + j) * w->far[last] + k * w->axis_stride;
-                if (k == r->s->skip) {
-                    continue;
-                }
-                npu__ref_place_scale(r, k, &x, j);
-                npu__ref_fold_into(r->s->cls, r->s->fold, r->sums, to, &x, j);
-                if (r->s->stepwise) {
-                    npu__ref_round_at(r->s->cls, r->out_dtype, r->sums, to);
-                }
-                if (r->s->mean) {
-                    r->counts[to]++;
-                }
+            if (is_sum) {
+                npu__ref_place_strip_sum(r, &at, i, len, x.f32);
+            } else {
+                npu__ref_place_strip(r, &at, i, len, &x);
             }
         }
     }
