@@ -27,8 +27,8 @@ help: ## this list
 all: $(TESTS:%=$(BUILD)/%) $(EXAMPLES:%=$(BUILD)/examples/%) $(BUILD)/conformance $(BUILD)/ops $(BUILD)/bench ## build everything, run nothing
 
 test: $(TESTS:%=$(BUILD)/%) $(BUILD)/conformance ## all tests and the small conformance vectors; under two minutes
-	@BUILD=$(BUILD) RUN="$(RUN)" sh tests/run.sh $(TESTS:%="$(BUILD)/%") \
-	    "$(BUILD)/conformance -a -j $(JOBS) -t $(BUILD)/conformance.tsv tests/vectors"
+	@BUILD=$(BUILD) RUN="$(RUN)" JOBS=$(JOBS) sh tests/run.sh $(TESTS:%="$(BUILD)/%") \
+	    "$(BUILD)/conformance $(if $(filter three,$(WAYS)),,-a) -j $(JOBS) -t $(BUILD)/conformance.tsv tests/vectors"
 
 check: ## everything: compilers, languages, sanitizers, fuzzing, other machines, lint; some minutes
 	@BUILD=$(BUILD) CC="$(CC)" MAKE="$(MAKE)" JOBS="$(JOBS)" bash tests/check.sh $(STEPS)

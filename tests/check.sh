@@ -160,8 +160,9 @@ macros() {
 
 # ---- tests on other compilers and machines ------------------------------------------------------------------------
 
-tests_with() { # build folder, compiler, flags, emulator
-    $MAKE -j "$JOBS" BUILD="$BUILD/$1" CC="$2" CFLAGS="$3" RUN="$4" JOBS="$JOBS" test
+# Vectors run all their ways here and under the address sanitizer; elsewhere the first three will do.
+tests_with() { # build folder, compiler, flags, emulator, ways
+    $MAKE -j "$JOBS" BUILD="$BUILD/$1" CC="$2" CFLAGS="$3" RUN="$4" JOBS="$JOBS" WAYS="${5:-three}" test
 }
 
 sanitizer() { # name, flags, runner
@@ -170,11 +171,11 @@ sanitizer() { # name, flags, runner
         skip "tests under $1 sanitizer" "$CC cannot build or run it here"
         return
     fi
-    step "tests under $1 sanitizer" tests_with "$1" "$CC" "-std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=$1 $2" "$3"
+    step "tests under $1 sanitizer" tests_with "$1" "$CC" "-std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=$1 $2" "$3" "$4"
 }
 
 sanitizers() {
-    sanitizer address -DNPU_IR_DEBUG ""
+    sanitizer address -DNPU_IR_DEBUG "" all
     sanitizer undefined -fno-sanitize-recover=all ""
     if has setarch && setarch -R true 2> /dev/null; then # some kernels place memory where this sanitizer does not expect it
         sanitizer thread "" "setarch -R"
@@ -322,7 +323,7 @@ TIDY=$TIDY'-misc-include-cleaner,-misc-static-assert,-clang-analyzer-security.in
 
 # ---- all ----------------------------------------------------------------------------------------------------------
 
-all_tests() { step "tests with $CC" tests_with . "$CC" "-std=c99 -O2" ""; }
+all_tests() { step "tests with $CC" tests_with . "$CC" "-std=c99 -O2" "" all; }
 
 for part in ${*:-all_tests languages symbols macros sanitizers other_compiler machines fuzzing docs examples lint}; do
     $part

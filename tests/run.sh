@@ -1,16 +1,19 @@
 #!/bin/sh
-# Runs test programs and sums up: run.sh COMMAND...   (a command is one argument: "build/conformance -j 2 tests/vectors")
+# Runs test programs, JOBS at a time, and sums up: run.sh COMMAND...   (a command is one argument: "build/conformance -j 2 tests/vectors")
 # Each must end with a line "N passed, N failed, N skipped". One that crashes or ends otherwise counts as one failure.
 # RUN is put before each command (an emulator); BUILD is where items.txt goes.
 BUILD=${BUILD:-build}
 NPU_ITEMS=$BUILD/items.raw
-export NPU_ITEMS
+export NPU_ITEMS BUILD RUN
 : > "$NPU_ITEMS"
+printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I '{}' sh -c '
+    log=$BUILD/$(basename "${1%% *}").log
+    $RUN $1 > "$log" 2>&1
+    echo $? > "$log.status"' sh '{}'
 passed=0 failed=0 skipped=0
 for command in "$@"; do
     log=$BUILD/$(basename "${command%% *}").log
-    $RUN $command > "$log" 2>&1
-    code=$?
+    code=$(cat "$log.status")
     last=$(tail -n 1 "$log")
     if echo "$last" | grep -Eq '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$'; then
         counts=$(echo "$last" | tr -cd '0-9 ')
