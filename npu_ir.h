@@ -9573,7 +9573,6 @@ static bool npu__op_is_fed(const npu_graph *g, const npu__op *o)
 static bool npu__read_fed(const npu_spec *spec, const void *data, int64_t *value)
 {
     uint32_t bytes = npu_dtype_bits((npu_dtype)spec->dtype) / 8;
-    int8_t i8;
     int16_t i16;
     int32_t i32;
     if (!data || bytes == 0 || bytes > 8) {
@@ -9581,7 +9580,7 @@ static bool npu__read_fed(const npu_spec *spec, const void *data, int64_t *value
     }
     *value = 0;
     switch (npu_dtype_is_signed((npu_dtype)spec->dtype) ? bytes : 8 + bytes) {
-    case 1: memcpy(&i8, data, 1), *value = i8; break;
+    case 1: *value = (*(const uint8_t *)data ^ 0x80) - 0x80; break; /* i8 */
     case 2: memcpy(&i16, data, 2), *value = i16; break;
     case 4: memcpy(&i32, data, 4), *value = i32; break;
     case 8 + 1: *value = *(const uint8_t *)data; break;
@@ -18038,13 +18037,15 @@ static npu_status npu__emit_at(npu_graph *g, const npu__emission *e, const npu_o
 {
     npu_op_info known = *info;
     npu_status status = npu__info_at(g, e->def->schema, e->groups, at, &known, &g->bounds);
-    d->op = &known;
+    d->op = &known; /* cppcheck-suppress autoVariables ; until the rule has run */
     d->def = e->def;
     d->num_results = 0;
     d->allocator = g->allocator;
     d->is_scalar = g->level == NPU_LEVEL_SCALAR;
     d->num_symbols = g->num_symbols;
-    return status ? status : npu__deduce(d);
+    status = status ? status : npu__deduce(d);
+    d->op = info;
+    return status;
 }
 
 /* Raises the dims of `most` to those of d. */
@@ -27671,7 +27672,7 @@ static npu_value npu__aten_of(npu_rewrite *rw, npu_op op, npu_value a, npu_value
 static npu_status npu__aicf_to_aten(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu_graph *to = rw->to;
-    npu_value a = npu_rewrite_operand(rw, op, 0), b = npu_rewrite_operand(rw, op, 1), y = npu__make_value(0);
+    npu_value a = npu_rewrite_operand(rw, op, 0), b = npu_rewrite_operand(rw, op, 1), y;
     switch (npu_op_kind(from, op)) {
     case NPU_AICF_ADD: case NPU_AICF_BIAS_ADD: y = npu_add(to, a, b); break;
     case NPU_AICF_RELU: y = npu_relu(to, a); break;

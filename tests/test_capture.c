@@ -7,7 +7,7 @@
 static void build(npu_graph *g)
 {
     npu_value x = npu_input(g, "x", F32(4, 3)), h = npu_state(g, "h", F32(4, 2));
-    npu_value y = npu_add(g, npu_matmul(g, npu_relu(g, x), W(3, 2)), h);
+    npu_value w = W(3, 2), y = npu_add(g, npu_matmul(g, npu_relu(g, x), w), h); /* ids in this order everywhere */
     npu_update(g, h, y);
     npu_output(g, "y", npu_softmax(g, y, -1));
     npu_output(g, "z", npu_exp(g, x));
