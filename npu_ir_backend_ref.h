@@ -2282,19 +2282,21 @@ static const npu__ref_map_row npu__ref_map_rows[] = {
 };
 
 /* What npu__ref_map_choose may take instead of an op, and ops of kernels that are no rows. */
-#define NPU__REF_CHOICES(X)                                                                        \
-    X(add_scaled, add) X(sub_scaled, sub) X(rsub_scaled, rsub)                                     \
-    X(gelu, gelu_tanh) X(gelu_backward, gelu_tanh_backward) X(polygamma, polygamma_single)         \
-    X(isclose, isclose_nan) X(round_decimals, round_tens) X(round_decimals, round)                 \
-    X(bitwise_not, logical_not) X(clamp, maximum) X(clamp, minimum)                                \
-    X(div, div_floor) X(div, div_trunc) X(pow, sqrt) X(pow, rsqrt) X(pow, square) X(pow, cube)     \
-    X(pow, reciprocal_square)
+#define NPU__REF_CHOICES(X, word)                                                                  \
+    X(word, add_scaled, add) X(word, sub_scaled, sub) X(word, rsub_scaled, rsub)                   \
+    X(word, gelu, gelu_tanh) X(word, gelu_backward, gelu_tanh_backward)                            \
+    X(word, polygamma, polygamma_single) X(word, isclose, isclose_nan)                             \
+    X(word, round_decimals, round_tens) X(word, round_decimals, round)                             \
+    X(word, bitwise_not, logical_not) X(word, clamp, maximum) X(word, clamp, minimum)              \
+    X(word, div, div_floor) X(word, div, div_trunc)                                                \
+    X(word, pow, sqrt) X(word, pow, rsqrt) X(word, pow, square) X(word, pow, cube)                 \
+    X(word, pow, reciprocal_square)
 
 /* ---- the loops that are linked: those of the kernels that NPU_IR_HAS_KERNEL lists ----
 
-   A constant cannot be looked up in a table, so the ops in use are bits of enumerators: first those of the rows,
-   then also those that may be taken instead. */
-#define NPU__REF_BIT(op) ((op) / 31 == NPU__REF_WORD ? 1 << (op) % 31 : 0)
+   A constant cannot be looked up in a table, so the ops in use are bits of enumerators, 31 to a word: first those of
+   the rows, then also those that may be taken instead. */
+#define NPU__REF_BIT(word, op) ((op) / 31 == (word) ? 1 << (op) % 31 : 0)
 #define NPU__REF_IS_IN(set, op)                                                                    \
     (((op) / 31 == 0   ? set##0                                                                    \
       : (op) / 31 == 1 ? set##1                                                                    \
@@ -2306,75 +2308,32 @@ static const npu__ref_map_row npu__ref_map_rows[] = {
       : (op) / 31 == 7 ? set##7                                                                    \
       : (op) / 31 == 8 ? set##8                                                                    \
                        : set##9) >> (op) % 31 & 1)
-#define NPU__REF_OF_ROWS(kind, op, n) | (NPU_IR_HAS_KERNEL(kind) ? NPU__REF_BIT(NPU__REF_OP_##op) : 0)
-#define NPU__REF_OF_CHOICES(op, other)                                                             \
-    | (NPU__REF_IS_IN(npu__ref_named_, NPU__REF_OP_##op) ? NPU__REF_BIT(NPU__REF_OP_##other) : 0)
-#define NPU__REF_NAMED 0 NPU__REF_MAP_ROWS(NPU__REF_OF_ROWS) NPU__REF_OF_ROWS(NPU_ATEN_GLU, glu, 1)
+#define NPU__REF_OF_ROW(word, kind, op)                                                            \
+    | (NPU_IR_HAS_KERNEL(kind) ? NPU__REF_BIT(word, NPU__REF_OP_##op) : 0)
+#define NPU__REF_ROW_0(kind, op, n) NPU__REF_OF_ROW(0, kind, op)
+#define NPU__REF_ROW_1(kind, op, n) NPU__REF_OF_ROW(1, kind, op)
+#define NPU__REF_ROW_2(kind, op, n) NPU__REF_OF_ROW(2, kind, op)
+#define NPU__REF_ROW_3(kind, op, n) NPU__REF_OF_ROW(3, kind, op)
+#define NPU__REF_ROW_4(kind, op, n) NPU__REF_OF_ROW(4, kind, op)
+#define NPU__REF_ROW_5(kind, op, n) NPU__REF_OF_ROW(5, kind, op)
+#define NPU__REF_ROW_6(kind, op, n) NPU__REF_OF_ROW(6, kind, op)
+#define NPU__REF_ROW_7(kind, op, n) NPU__REF_OF_ROW(7, kind, op)
+#define NPU__REF_ROW_8(kind, op, n) NPU__REF_OF_ROW(8, kind, op)
+#define NPU__REF_ROW_9(kind, op, n) NPU__REF_OF_ROW(9, kind, op)
+#define NPU__REF_NAMED(word)                                                                       \
+    npu__ref_named_##word = 0 NPU__REF_MAP_ROWS(NPU__REF_ROW_##word)                               \
+                              NPU__REF_ROW_##word(NPU_ATEN_GLU, glu, 1)
+#define NPU__REF_OF_CHOICE(word, op, other)                                                        \
+    | (NPU__REF_IS_IN(npu__ref_named_, NPU__REF_OP_##op) ? NPU__REF_BIT(word, NPU__REF_OP_##other) : 0)
+#define NPU__REF_USED(word)                                                                        \
+    npu__ref_used_##word = npu__ref_named_##word NPU__REF_CHOICES(NPU__REF_OF_CHOICE, word)
 enum {
-#define NPU__REF_WORD 0
-    npu__ref_named_0 = NPU__REF_NAMED,
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 1
-    npu__ref_named_1 = NPU__REF_NAMED,
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 2
-    npu__ref_named_2 = NPU__REF_NAMED,
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 3
-    npu__ref_named_3 = NPU__REF_NAMED,
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 4
-    npu__ref_named_4 = NPU__REF_NAMED,
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 5
-    npu__ref_named_5 = NPU__REF_NAMED,
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 6
-    npu__ref_named_6 = NPU__REF_NAMED,
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 7
-    npu__ref_named_7 = NPU__REF_NAMED,
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 8
-    npu__ref_named_8 = NPU__REF_NAMED,
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 9
-    npu__ref_named_9 = NPU__REF_NAMED,
-#undef NPU__REF_WORD
-    NPU__REF_END_OF_NAMED
+    NPU__REF_NAMED(0), NPU__REF_NAMED(1), NPU__REF_NAMED(2), NPU__REF_NAMED(3), NPU__REF_NAMED(4),
+    NPU__REF_NAMED(5), NPU__REF_NAMED(6), NPU__REF_NAMED(7), NPU__REF_NAMED(8), NPU__REF_NAMED(9)
 };
 enum {
-#define NPU__REF_WORD 0
-    npu__ref_used_0 = npu__ref_named_0 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 1
-    npu__ref_used_1 = npu__ref_named_1 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 2
-    npu__ref_used_2 = npu__ref_named_2 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 3
-    npu__ref_used_3 = npu__ref_named_3 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 4
-    npu__ref_used_4 = npu__ref_named_4 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 5
-    npu__ref_used_5 = npu__ref_named_5 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 6
-    npu__ref_used_6 = npu__ref_named_6 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 7
-    npu__ref_used_7 = npu__ref_named_7 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 8
-    npu__ref_used_8 = npu__ref_named_8 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
-#undef NPU__REF_WORD
-#define NPU__REF_WORD 9
-    npu__ref_used_9 = npu__ref_named_9 NPU__REF_CHOICES(NPU__REF_OF_CHOICES),
-#undef NPU__REF_WORD
-    NPU__REF_END_OF_USED
+    NPU__REF_USED(0), NPU__REF_USED(1), NPU__REF_USED(2), NPU__REF_USED(3), NPU__REF_USED(4),
+    NPU__REF_USED(5), NPU__REF_USED(6), NPU__REF_USED(7), NPU__REF_USED(8), NPU__REF_USED(9)
 };
 typedef char npu__ref_words_hold_all_ops[NPU__REF_OP_COUNT <= 10 * 31 ? 1 : -1];
 #define NPU__REF_LOOP(name, cls) \
