@@ -122,6 +122,7 @@ static void test_bad_bindings(void)
     rig r = cpu_rig();
     float x[4] = { 1, 2, 3, 4 };
     build_two(r.graph);
+    NPU_ITEM("R0.9");
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "c", x, 12), NPU_ERR_NOT_FOUND);
     NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "'c'"));

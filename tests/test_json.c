@@ -251,6 +251,8 @@ static void test_lists_and_keywords(void)
         { "'_tensor_list_sizes': [2, 0]", "xyw" },
     };
     npu_registry *registry = NULL;
+    NPU_ITEM("R0.35");
+    NPU_ITEM("R0.39");
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_registry_add(registry, "my", &row, NULL), NPU_OK);
     npu_graph_desc desc = { .registry = registry };
@@ -276,6 +278,7 @@ static void test_overloads(void)
     const npu_backend *cpu = npu_ref_backend();
     npu_exec *exec = NULL;
     npu_graph *g = load(&d);
+    NPU_ITEM("R0.40");
     NPU_CHECK_STR(npu_op_definition(g, (npu_op){ 1 })->name, "aten.relu.default");
     npu_graph_destroy(g);
     d.nodes[0] = "y | aten.relu.bogus | x | y=float32[2] | ";
@@ -321,6 +324,7 @@ static void test_execution(void)
 {
     NPU_ITEM("S0.3");
     NPU_ITEM("S0.9");
+    NPU_ITEM("R0.16");
     check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | aten.sub.Tensor | x w | y=float32[2,3] | ",
                DATA(x6, y6), FLOATS(-9, -18, -27, -36, -45, -54));
     check_node("x=float32[2,3] w=float32[2,3]", "y=float32[2,3]", "y | aten::sub | w x | y=float32[2,3] | ",
@@ -357,6 +361,7 @@ static void test_results(void)
     run r = run_graph(g, DATA(x6));
     const int64_t *index = r.exec ? (const int64_t *)npu_exec_output(r.exec, 1, NULL) : NULL;
     NPU_ITEM("S0.8");
+    NPU_ITEM("R0.12");
     check_floats(&r, 0, FLOATS(3, 6));
     NPU_CHECK(index && index[0] == 2 && index[1] == 2);
     check_floats(&r, 2, FLOATS(1, 2, 3));
@@ -517,6 +522,8 @@ static void test_missing_optional(void)
     static const float mean[] = { 1, 4 }, var[] = { 1, 4 };
     npu_graph *g = load(&d); /* without weight and bias: only the running statistics can be the two */
     run r = run_graph(g, DATA(x6, mean, var));
+    NPU_ITEM("R0.32");
+    NPU_ITEM("R0.34");
     check_floats(&r, 0, FLOATS(0, 1, 2, 0, 0.5f, 1));
     npu_exec_destroy(r.exec);
     npu_graph_destroy(g);
@@ -560,6 +567,7 @@ static void test_defaults(void)
         NULL,
         { "y | aten.avg_pool2d.default | x | y=float32[1,1,2,2] | 'kernel_size': [2, 2], 'ceil_mode': true" }
     };
+    NPU_ITEM("R0.33");
     npu_graph_destroy(load(&d));
     d.nodes[0] = "y | aten.avg_pool2d.default | x | y=float32[1,1,2,2] | 'kernel_size': [2, 2], 'ceil_mod': true";
     refuse(&d, NPU_ERR_ATTRIBUTE, "'ceil_mod'");
@@ -599,6 +607,8 @@ static void test_meta_device(void)
           { 1, 2, 3, 4 } },
     };
     NPU_ITEM("S0.22");
+    NPU_ITEM("R0.36");
+    NPU_ITEM("R0.37");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         check_node("x=float32[2,2]", rows[i].out, rows[i].node, DATA(x6), rows[i].want, 4);
         document d = { "x=float32[2,2]", "", rows[i].out, NULL, { rows[i].node } };
@@ -633,6 +643,7 @@ static void test_getitem(void)
     const int64_t *index = r.exec ? (const int64_t *)npu_exec_output(r.exec, 0, NULL) : NULL;
     NPU_ITEM("S0.42");
     NPU_ITEM("S0.43");
+    NPU_ITEM("R0.13");
     NPU_CHECK(index && index[0] == 2 && index[1] == 2);
     check_floats(&r, 1, FLOATS(3, 6));
     npu_exec_destroy(r.exec);
@@ -656,6 +667,8 @@ static void test_weights(void)
     npu_exec *exec = NULL;
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_ERR_MISSING_WEIGHT);
     NPU_ITEM("S0.54");
+    NPU_ITEM("R0.10");
+    NPU_ITEM("R0.11");
     NPU_CHECK_STATUS(npu_param_bind(g, "p_fc_weight", w, sizeof w), NPU_OK); /* by either name */
     NPU_CHECK_STATUS(npu_param_bind(g, "fc.bias", b, sizeof b), NPU_OK);
     run r = run_graph(g, DATA(x6));
@@ -695,8 +708,11 @@ static void test_constants(void)
         { "uint64", "[18446744073709551615]", { 255, 255, 255, 255, 255, 255, 255, 255 }, 8 },
         { "bool", "[true, false, 1]", { 1, 0, 1 }, 3 },
         { "complex64", "[[1.0, -2.0]]", { 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0 }, 8 },
+        { "complex128", "[[1.0, -2.0]]", { 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0xc0 }, 16 },
         { "float32", "'0x010080ff'", { 1, 0, 0x80, 0xff }, 4 }, /* a NaN that no number stands for */
     };
+    NPU_ITEM("R0.19");
+    NPU_ITEM("R0.38");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char more[200];
         bool is_hex = rows[i].data[0] == '\'';
@@ -865,17 +881,6 @@ static void test_bad_graphs(void)
         { NPU_ERR_NOT_FOUND,
           "'b'",
           { "x=float32[2]", "", "b=float32[2]", NULL, { "a | aten.relu | x | a=float32[2] | " } } },
-        { NPU_ERR_DUPLICATE,
-          "'a'",
-          { "x=float32[2]",
-            "",
-            "",
-            NULL,
-            { "a | aten.relu | x | a=float32[2] | ", "a | aten.relu | x | b=float32[2] | " } } },
-        { NPU_ERR_PARSE,
-          "\"name\" is empty",
-          { "x=float32[2]", "", "", NULL, { " | aten.relu | x | a=float32[2] | " } } },
-        { NPU_ERR_PARSE, "\"op_type\" is empty", { "x=float32[2]", "", "", NULL, { "a | | x | a=float32[2] | " } } },
         { NPU_ERR_SHAPE,
           "node 'a': output 0 is f32[2]",
           { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float32[3] | " } } },
@@ -904,8 +909,29 @@ static void test_bad_graphs(void)
           "no u8",
           { "", "k=uint8[1]", "", "'constants': {'k': {'data': [-1], 'dtype': 'uint8'}}, ", { NULL } } },
     };
+    NPU_ITEM("R0.6");
+    NPU_ITEM("R0.7");
+    NPU_ITEM("R0.8");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         refuse(&rows[i].d, rows[i].status, rows[i].words);
+    }
+}
+
+/* Nodes have names of their own, an op_type, and tensors with name, shape and dtype. */
+static void test_bad_names(void)
+{
+    static const struct { npu_status status; const char *words, *node; } rows[] = {
+        { NPU_ERR_DUPLICATE, "'a'", "a | aten.relu | x | b=float32[2] | " },
+        { NPU_ERR_PARSE, "\"name\" is empty", " | aten.relu | x | b=float32[2] | " },
+        { NPU_ERR_PARSE, "\"op_type\" is empty", "b | | x | b=float32[2] | " },
+        { NPU_ERR_PARSE, "\"name\" is empty", "b | aten.relu | x | =float32[2] | " },
+        { NPU_ERR_PARSE, "\"dtype\" is empty", "b | aten.relu | x | b=[2] | " },
+        { NPU_ERR_PARSE, "\"shape\" is missing", "b | aten.relu | x | b | " },
+    };
+    NPU_ITEM("R0.17");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        document d = { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float32[2] | ", rows[i].node } };
+        refuse(&d, rows[i].status, rows[i].words);
     }
 }
 
@@ -938,6 +964,7 @@ static void test_bad_text(void)
         { "{\"graph_inputs\": 3}", 1 },
         { "{\"graph_inputs\": [],\n \"graph_outputs\": {}}", 2 },
     };
+    NPU_ITEM("R0.18");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_diag diag = { 0 };
         npu_graph *g = NULL;
@@ -963,6 +990,7 @@ static void test_files(void)
     npu_graph *g = NULL;
     char path[64];
     snprintf(path, sizeof path, "test_json_%p.tmp", (void *)text.data); /* in the working directory, for a moment */
+    NPU_ITEM("R0.18");
     NPU_CHECK_STATUS(npu_text_load(&again, "no/such/file.json"), NPU_ERR_IO);
     NPU_CHECK_STATUS(npu_text_save(&text, "no/such/directory/file.json"), NPU_ERR_IO);
     NPU_CHECK_STATUS(npu_text_save(&text, path), NPU_OK);
@@ -988,6 +1016,7 @@ static void test_output_positions(void)
     npu_graph *g = load(&d);
     uint32_t index = 9;
     npu_value_producer(g, npu_graph_find(g, "n_2"), &index);
+    NPU_ITEM("R0.41");
     NPU_CHECK_EQ(index, 2);
     NPU_CHECK_EQ(npu_op_operand_value(g, (npu_op){ 2 }, 0).id, npu_graph_find(g, "n_2").id);
     NPU_CHECK_STR(npu_op_name(g, (npu_op){ 1 }), "n");
@@ -1007,6 +1036,7 @@ static void test_shadowed_names(void)
                    { "a | aten.relu | x | t=float32[2] | ", "b | aten.neg | x | t=float32[2] | ",
                      "r | aten.abs | b.0 | r=float32[2] | " } };
     npu_graph *g = load(&d);
+    NPU_ITEM("R0.5");
     NPU_CHECK_EQ(npu_op_operand_value(g, (npu_op){ 3 }, 0).id, npu_op_result(g, (npu_op){ 2 }, 0).id);
     npu_graph_destroy(g);
     d.nodes[2] = "r | aten.abs | t | r=float32[2] | ";
@@ -1039,6 +1069,9 @@ static void test_print(void)
     npu_arg dtype[] = { npu_arg_tensor("self", y), npu_arg_dtype("dtype", NPU_BF16), npu_arg_str("device", "cuda:1") };
     y = npu_op_result(g, npu_emit_name(g, "aten._to_copy", dtype, 3), 0);
     npu_output(g, "out", y);
+    NPU_ITEM("R0.2");
+    NPU_ITEM("R0.3");
+    NPU_ITEM("R0.4");
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
     npu_text first = json_of(g), second = npu_text_make(NULL);
     NPU_CHECK_GOLDEN("graph.json", first.data);
@@ -1190,6 +1223,7 @@ static void test_executor_cascade(void)
     };
     document relu = { "x=float32[2,3]", "", "y=float32[2,3]", NULL, { "y | aten::relu | x | y=float32[2,3] | " } };
     NPU_ITEM("S0.47");
+    NPU_ITEM("R0.14");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         custom c;
         custom_begin(&c, rows[i].pattern, 0);
@@ -1237,6 +1271,7 @@ static void test_converter(void)
     npu_registry *registry = NULL;
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
+    NPU_ITEM("R0.15");
     for (int strict = 0; strict < 2; strict++) {
         npu_converter relu = { "aten.relu", convert_relu, NULL, false },
                       neg = { "aten.neg.default", convert_relu, NULL, strict };
@@ -1390,6 +1425,7 @@ int main(void)
     NPU_RUN(test_dynamic_shape);
     NPU_RUN(test_mixed_precision);
     NPU_RUN(test_bad_graphs);
+    NPU_RUN(test_bad_names);
     NPU_RUN(test_bad_text);
     NPU_RUN(test_files);
     NPU_RUN(test_output_positions);

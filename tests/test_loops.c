@@ -880,6 +880,26 @@ static void test_identity_is_checked(void)
     }
 }
 
+static void count_violation(void *ctx, const npu_diag *diag)
+{
+    NPU_CHECK(diag->status != NPU_OK && diag->op == 4 && diag->message[0]);
+    ++*(uint32_t *)ctx;
+}
+
+/* Every violation is reported, not the first alone; what the validator returns is the status of the first. */
+static void test_all_violations(void)
+{
+    npu_graph *g = parse("graph main\ninput x : f32[1,1,2,2]\n"
+                         "p = tensor.pad(x, low=[0, 0, 1, 1], high=[0, 0, 1, 1], value=1)\n"
+                         "e = tensor.empty(size=[1, 1, 3, 3], dtype=f32)\nf = linalg.fill(2, e)\n"
+                         "y = linalg.pooling_nchw_max(p, f, kernel_size=[2, 2])\noutput y = y\n");
+    uint32_t count = 0;
+    NPU_ITEM("R0.17");
+    NPU_CHECK_STATUS(npu_graph_validate(g, count_violation, &count), NPU_ERR_ATTRIBUTE);
+    NPU_CHECK_EQ(count, 2);
+    npu_graph_destroy(g);
+}
+
 /* tensor.empty, linalg.fill and the op share one buffer: the result is the destination. */
 static void test_destination_is_in_place(void)
 {
@@ -928,6 +948,7 @@ int main(void)
     NPU_RUN(test_register_rejections);
     NPU_RUN(test_identity_table);
     NPU_RUN(test_identity_is_checked);
+    NPU_RUN(test_all_violations);
     NPU_RUN(test_destination_is_in_place);
     return npu_test_done();
 }

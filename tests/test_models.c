@@ -20,6 +20,7 @@ typedef struct entry {
 } entry;
 
 static char *models; /* the file */
+static char passed[8192]; /* names of the models that passed, each between blanks */
 static int num_split; /* runs of which the accelerator ran a part and the CPU another */
 
 static void read_models(void)
@@ -321,6 +322,7 @@ static int check_category(const char *category, const char *needed)
             if (v != PASS) {
                 printf("%-32s %s\n", e.name, verdicts[v]);
             } else {
+                snprintf(passed + strlen(passed), sizeof passed - strlen(passed), " %s ", e.name);
                 add_ops(&e, ops, sizeof ops);
             }
         }
@@ -449,6 +451,48 @@ static void test_count(void)
     NPU_CHECK(num_split >= 100);
 }
 
+/* What attackers of an exporter try, and the models that the original project registered: each has passed above. */
+static void check_passed(const char *const *names)
+{
+    for (; *names; names++) {
+        char word[64];
+        snprintf(word, sizeof word, " %s ", *names);
+        if (!strstr(passed, word)) {
+            NPU_CHECK_STR("passed", *names);
+        }
+    }
+}
+#define CHECK_PASSED(...) check_passed((const char *const[]){ __VA_ARGS__, NULL })
+
+static void test_attacks(void)
+{
+    NPU_ITEM("R0.26");
+    NPU_ITEM("R0.27");
+    NPU_ITEM("R0.29");
+    CHECK_PASSED("conv3d", "instance_norm_after_conv", "adaptive_max_pool2d", "repeat", "chunk_first", "split_first",
+                 "index_list");
+    CHECK_PASSED("times_half", "minus_three", "over_two", "max_pool2d_padded", "transpose_4d");
+    CHECK_PASSED("add_broadcast", "add_to_buffer", "transpose_3d", "sum_last", "conv2d_first_layer");
+}
+
+/* Long chains, in which errors would grow: their tolerance is 1e-6. */
+static void test_chains(void)
+{
+    NPU_ITEM("R0.28");
+    CHECK_PASSED("linear_relu_20", "linear_softmax_3", "layer_norm_linear_10");
+}
+
+static void test_free_attacks_and_registered_models(void)
+{
+    NPU_ITEM("R0.30");
+    NPU_ITEM("R0.31");
+    CHECK_PASSED("upsample_nearest", "upsample_bilinear", "upsample_conv", "conv_transpose2d", "einsum", "where_einsum",
+                 "odd_batch_conv_net");
+    CHECK_PASSED("self_attention", "cross_attention", "transformer_block", "siamese", "heads", "unrolled_rnn",
+                 "tied_weights", "deep_residual", "dense", "mlp", "conv_relu_stack", "conv_bn_relu", "residual", "cache",
+                 "experts", "gated_mlp", "rotary");
+}
+
 int main(void)
 {
     read_models();
@@ -469,6 +513,9 @@ int main(void)
     NPU_RUN(test_other);
     NPU_RUN(test_structures);
     NPU_RUN(test_count);
+    NPU_RUN(test_attacks);
+    NPU_RUN(test_chains);
+    NPU_RUN(test_free_attacks_and_registered_models);
     free(models);
     return npu_test_done();
 }

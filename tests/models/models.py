@@ -59,7 +59,7 @@ model(c, "matmul_broadcast", torch.matmul, (2, 1, 3, 4), (5, 4, 2))
 model(c, "einsum", lambda a, b: torch.einsum("bij,bjk->bik", a, b), (2, 3, 4), (2, 4, 2))
 model(c, "einsum_trace_like", lambda a, b: torch.einsum("ij,kj->ki", a, b), (3, 4), (2, 4))
 model(c, "baddbmm", lambda c_, a, b: torch.baddbmm(c_, a, b), (2, 3, 3), (2, 3, 4), (2, 4, 3))
-model(c, "linear_relu_20", Seq(*[m for _ in range(20) for m in (nn.Linear(8, 8), nn.ReLU())]), (2, 8))
+model(c, "linear_relu_20", Seq(*[m for _ in range(20) for m in (nn.Linear(64, 64), nn.ReLU())]), (2, 64), tol=1e-6)
 model(c, "mlp", Seq(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3)), (4, 6))
 
 # ---- activation
@@ -91,7 +91,8 @@ model(c, "group_norm", nn.GroupNorm(2, 4), (2, 4, 3, 3))
 model(c, "instance_norm", nn.InstanceNorm2d(3), (2, 3, 4, 4))
 model(c, "instance_norm_affine", nn.InstanceNorm2d(3, affine=True), (2, 3, 3, 3))
 model(c, "instance_norm_after_conv", Seq(nn.Conv2d(2, 4, 3), nn.InstanceNorm2d(4), nn.ReLU()), (1, 2, 6, 6))
-model(c, "layer_norm_linear_10", Seq(*[m for _ in range(10) for m in (nn.LayerNorm(8), nn.Linear(8, 8))]), (2, 8))
+model(c, "layer_norm_linear_10", Seq(*[m for _ in range(10) for m in (nn.LayerNorm(64), nn.Linear(64, 64))]), (2, 64),
+      tol=1e-6)
 model(c, "conv_bn_relu", Seq(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(inplace=True)), (1, 3, 6, 6))
 
 # ---- pooling
@@ -187,7 +188,7 @@ c = "attention"
 model(c, "softmax", lambda a: F.softmax(a, dim=-1), (3, 5))
 model(c, "softmax_first_dim_dtype", lambda a: F.softmax(a, dim=0, dtype=torch.float64), (3, 5))
 model(c, "log_softmax", lambda a: F.log_softmax(a, 1), (3, 5))
-model(c, "linear_softmax_3", Seq(*[m for _ in range(3) for m in (nn.Linear(6, 6), nn.Softmax(-1))]), (2, 6))
+model(c, "linear_softmax_3", Seq(*[m for _ in range(3) for m in (nn.Linear(32, 32), nn.Softmax(-1))]), (2, 32), tol=1e-6)
 
 
 def attention(q, k, v, causal=False):
