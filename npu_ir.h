@@ -3492,7 +3492,8 @@ NPU_IR_API npu_value npu_input(npu_graph *g, const char *name, npu_spec spec);
    npu_param_bind. */
 NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec);
 /* Binds host data of exactly `size` bytes to a parameter; borrowed until everything made from the graph is
-   destroyed. Errors: SHAPE (size), NOT_FOUND, INVALID_ARGUMENT (not a parameter). */
+   destroyed. Programs have what was bound when they were made: after binding anew, make a new one. Errors: SHAPE (size),
+   NOT_FOUND, INVALID_ARGUMENT (not a parameter). */
 NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void *data, size_t size);
 /* copies the data */
 NPU_IR_API npu_value npu_constant(npu_graph *g, const char *name, npu_spec spec, const void *data);

@@ -688,6 +688,39 @@ static const kind_row kind_rows[] = {
     { "cross_entropy_fwd", 21, "" }, { "cross_entropy_bwd", 22, "" }
 };
 
+/* Halves are summed in f32: 4096 ones are 4096, where a sum in f16 stays at 2048 and one in bf16 at 256. A tensor of rank 0
+   has one element. */
+static void test_sums_of_halves(void)
+{
+    enum { LEN = 4096 };
+    static uint16_t ones[LEN];
+    static const npu_dtype dtypes[2] = { NPU_F16, NPU_BF16 };
+    NPU_ITEM("R2.10");
+    for (int t = 0; t < 2; t++) {
+        uint16_t y = 0;
+        npu_buffer buffers[3];
+        npu_tensor x[2], sum;
+        int64_t row[2] = { 1, LEN }, col[2] = { LEN, 1 }, one[2] = { 1, 1 };
+        static const uint8_t axis[8] = { 0 }, plain[8] = { 0 };
+        for (int i = 0; i < LEN; i++) {
+            ones[i] = t ? npu_f32_to_bf16(1) : npu_f32_to_f16(1);
+        }
+        npu_tensor_host(&x[0], &buffers[0], dtypes[t], 2, row, ones);
+        npu_tensor_host(&x[1], &buffers[1], dtypes[t], 2, col, ones);
+        npu_tensor_host(&sum, &buffers[2], dtypes[t], 2, one, &y);
+        NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_AICF_GEMM, x, 2, &sum, 1, 0, plain, 8, 0, NULL), NPU_OK);
+        NPU_CHECK_NEAR(t ? npu_bf16_to_f32(y) : npu_f16_to_f32(y), LEN, 0);
+        npu_tensor_host(&sum, &buffers[2], dtypes[t], 1, one, &y);
+        NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_AICF_REDUCE_SUM, &x[1], 1, &sum, 1,
+                                     NPU_FOURCC('R', 'S', 'U', 'M'), axis, 8, 0, NULL), NPU_OK);
+        NPU_CHECK_NEAR(t ? npu_bf16_to_f32(y) : npu_f16_to_f32(y), LEN, 0);
+        npu_tensor_host(&x[0], &buffers[0], dtypes[t], 0, NULL, ones);
+        npu_tensor_host(&sum, &buffers[2], dtypes[t], 0, NULL, &y);
+        NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_AICF_COPY, x, 1, &sum, 1, 0, NULL, 0, 0, NULL), NPU_OK);
+        NPU_CHECK_EQ(y, ones[0]);
+    }
+}
+
 /* The first row of the built-in table for a kind. */
 static const npu_abi_row *abi_row(npu_kind kind)
 {
@@ -798,6 +831,7 @@ static void test_every_kind_has_a_kernel(void)
 {
     NPU_ITEM("S2.37");
     NPU_ITEM("S2.48");
+    NPU_ITEM("R2.23");
     npu_registry *registry = NULL;
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     for (size_t i = 0; i < sizeof kind_rows / sizeof kind_rows[0]; i++) {
@@ -833,6 +867,7 @@ int main(void)
     NPU_RUN(test_layernorm);
     NPU_RUN(test_batchnorm);
     NPU_RUN(test_kinds);
+    NPU_RUN(test_sums_of_halves);
     NPU_RUN(test_unknown_kind);
     NPU_RUN(test_bridge);
     NPU_RUN(test_packing);

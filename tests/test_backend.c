@@ -151,6 +151,7 @@ static void test_check(void)
 {
     rig r = rig_start(NULL);
     npu_diag diag;
+    NPU_ITEM("R1.17");
     memset(&diag, 0, sizeof diag);
     NPU_CHECK_STATUS(npu_backend_check(r.backends[0], NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_backend_check(NULL, NULL), NPU_ERR_VERSION);
@@ -241,6 +242,76 @@ static void test_support_table(void)
     }
     NPU_CHECK(!npu_is_op_supported(r.backends[0], registry, "aten.no_such_op"));
     NPU_CHECK(npu_is_op_supported(r.backends[1], registry, "aten.gather"));
+    rig_end(&r);
+}
+
+/* The ops of a first accelerator, as an exporter writes them, and the calls without a kernel among them: each loads, and the
+   CPU takes what the accelerator does not. */
+static void test_first_ops(void)
+{
+    static const char *const names[] = {
+        "aten._assert_tensor_metadata.default", "aten.adaptive_avg_pool2d.default", "aten.add.Tensor", "aten.add_.Tensor",
+        "aten.addmm.default", "aten.alias.default", "aten.batch_norm.default", "aten.cat.default", "aten.contiguous.default",
+        "aten.conv2d.default", "aten.cos.default", "aten.detach_.default", "aten.div.Tensor", "aten.dropout.default",
+        "aten.embedding.default", "aten.expand.default", "aten.flatten.using_ints", "aten.full.default",
+        "aten.index_copy.default", "aten.linear.default", "aten.matmul.default", "aten.max_pool2d.default", "aten.mean.dim",
+        "aten.mul.Tensor", "aten.neg.default", "aten.pow.Tensor_Scalar", "aten.relu.default", "aten.relu_.default",
+        "aten.reshape.default", "aten.rsqrt.default", "aten.silu.default", "aten.sin.default", "aten.slice.Tensor",
+        "aten.softmax.int", "aten.t.default", "aten.to.dtype", "aten.transpose.int", "aten.unsqueeze.default",
+        "aten.view.default", "<built-in function getitem>",
+    };
+    NPU_ITEM("R1.2");
+    rig r = rig_start(NULL);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const npu_op_def *def = npu_registry_find(npu_graph_registry(r.graph), names[i]);
+        size_t last = strlen(names[i]);
+        bool writes = last > 1 && strstr(names[i], "_.") != NULL; /* becomes functional while it is read */
+        NPU_CHECK(def || writes);
+        NPU_CHECK(!def || def->schema->num_returns == 0 ||
+                  npu_is_op_supported(r.backends[1], npu_graph_registry(r.graph), names[i]));
+    }
+    rig_end(&r);
+}
+
+/* Layers that small accelerators lack: the accelerator is refused them, the CPU runs them, and the numbers are the CPU's. */
+static void test_layers_of_the_cpu(void)
+{
+    static const char *const deny[] = { "aten.gelu.default", "aten.layer_norm.default", "aten.tanh.default",
+                                        "aten.group_norm.default", "aten.leaky_relu.default" };
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.deny = deny;
+    desc.num_deny = sizeof deny / sizeof deny[0];
+    NPU_ITEM("R1.3");
+    rig r = rig_start(&desc);
+    npu_graph *g = r.graph;
+    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 4, DIMS(1, 4, 3, 2))), y;
+    float data[24], expected[24];
+    npu_exec *cpu = NULL;
+    y = npu_relu(g, npu_gelu(g, npu_relu(g, x), NULL));
+    y = npu_relu(g, npu_tanh(g, npu_layer_norm(g, y, (npu_value){ 0 }, (npu_value){ 0 }, 2, 1e-5)));
+    y = npu_leaky_relu(g, npu_group_norm(g, y, 2, (npu_value){ 0 }, (npu_value){ 0 }, 1e-5), NULL);
+    npu_arg args[] = { npu_arg_tensor("self", y), npu_arg_int("upscale_factor", 2) };
+    npu_output(g, "y", npu_op_result(g, npu_emit_name(g, "aten.pixel_shuffle", args, 2), 0));
+    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+    for (uint32_t op = 1; op <= npu_graph_num_ops(g); op++) {
+        uint32_t reason = 0;
+        bool is_relu = npu_op_kind(g, (npu_op){ op }) == NPU_ATEN_RELU;
+        NPU_CHECK_EQ(npu_plan_op_backend(r.plan, (npu_op){ op }, &reason, NULL), is_relu ? 0 : 1);
+        NPU_CHECK_EQ(reason, is_relu ? NPU_REASON_CLAIMED : NPU_REASON_OP);
+    }
+    fill(data, 24, 9);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&cpu, g, &r.backends[1], 1, NULL), NPU_OK);
+    npu_exec_set_input(cpu, "x", data, sizeof data);
+    npu_exec_set_output(cpu, "y", expected, sizeof expected);
+    npu_exec_set_input(r.exec, "x", data, sizeof data);
+    NPU_CHECK_STATUS(npu_exec_run(cpu), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    const float *got = (const float *)npu_exec_output(r.exec, 0, NULL);
+    for (int i = 0; got && i < 24; i++) {
+        NPU_CHECK_NEAR(got[i], expected[i], 1e-5);
+    }
+    npu_exec_destroy(cpu);
     rig_end(&r);
 }
 
@@ -460,6 +531,8 @@ static void check_row(const op_row *row, const npu_sim_desc *desc, double tolera
 static void test_ops(void)
 {
     NPU_ITEM("S1.24");
+    NPU_ITEM("R1.9");
+    NPU_ITEM("R1.10");
     for (size_t i = 0; i < sizeof op_rows / sizeof op_rows[0]; i++) {
         check_row(&op_rows[i], NULL, 2e-6);
     }
@@ -509,6 +582,7 @@ static void test_blobs(void)
     float x[6] = { 1, 2, 3, 4, 5, 6 }, y[3] = { 0 };
     const npu_backend *b = r.backends[0];
     const uint32_t rsum = NPU_FOURCC('R', 'S', 'U', 'M');
+    NPU_ITEM("R2.6");
     npu_tensor_host(&in, &buffer[0], NPU_F32, 2, DIMS(2, 3), x);
     npu_tensor_host(&out, &buffer[1], NPU_F32, 1, DIMS(3), y);
     NPU_CHECK_STATUS(b->alloc(b->ctx, 0, sizeof x, 64, &buffer[0]), NPU_OK);
@@ -667,6 +741,59 @@ static void test_bf16(void)
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     NPU_CHECK(memcmp(x, y, sizeof x) == 0);
     rig_end(&r);
+}
+
+/* Ops whose result has three dims on the accelerator, others on the CPU. */
+static int place_by_rank(void *ctx, const npu_op_info *op, const char *op_label)
+{
+    (void)ctx;
+    (void)op_label;
+    return op->out[0]->rank == 3 ? 0 : 1;
+}
+
+/* Every dtype of whole bytes goes up and down as it is: nothing is converted. */
+static void test_every_dtype(void)
+{
+    static const npu_dtype dtypes[] = {
+#define NPU_X(code, symbol, name, bits, letter, aten) symbol,
+        NPU_IR_DTYPES(NPU_X)
+#undef NPU_X
+    };
+    NPU_ITEM("R1.13");
+    for (size_t t = 1; t < sizeof dtypes / sizeof dtypes[0]; t++) {
+        if (npu_dtype_bits(dtypes[t]) < 8) {
+            continue;
+        }
+        rig r = rig_start(NULL);
+        uint8_t x[512], y[512];
+        npu_spec spec = npu_spec_tensor(dtypes[t], 2, DIMS(4, 8));
+        npu_value v = npu_input(r.graph, "x", spec);
+        size_t size = 0;
+        npu_plan_desc desc;
+        for (int i = 0; i < 3; i++) {
+            v = npu_reshape(r.graph, v, i % 2 ? DIMS(4, 8) : DIMS(2, 2, 8), i % 2 ? 2 : 3);
+        }
+        npu_output(r.graph, "y", v);
+        memset(&desc, 0, sizeof desc);
+        desc.backends = r.backends;
+        desc.num_backends = 2;
+        desc.override = place_by_rank;
+        npu_spec_size(&spec, &size);
+        for (size_t i = 0; i < size; i++) {
+            x[i] = (uint8_t)(i * 37 + 0xf1);
+        }
+        memset(y, 0, sizeof y);
+        NPU_CHECK_STATUS(npu_plan_create(&r.plan, r.graph, &desc, &r.diag), NPU_OK);
+        /* the accelerator knows no complex numbers */
+        NPU_CHECK_EQ(npu_plan_num_steps(r.plan), npu_dtype_is_complex(dtypes[t]) ? 1 : 5);
+        NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, &r.diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_create(&r.exec, r.program, NULL, &r.diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, size), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "y", y, size), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK(memcmp(x, y, size) == 0);
+        rig_end(&r);
+    }
 }
 
 static void test_slots_by_hand(void)
@@ -962,6 +1089,8 @@ int main(void)
     NPU_RUN(test_check);
     NPU_RUN(test_optional_slots);
     NPU_RUN(test_support_table);
+    NPU_RUN(test_first_ops);
+    NPU_RUN(test_layers_of_the_cpu);
     NPU_RUN(test_ops);
     NPU_RUN(test_ops_in_other_memory);
     NPU_RUN(test_emulate_all);
@@ -971,6 +1100,7 @@ int main(void)
     NPU_RUN(test_named);
     NPU_RUN(test_refused_group);
     NPU_RUN(test_bf16);
+    NPU_RUN(test_every_dtype);
     NPU_RUN(test_slots_by_hand);
     NPU_RUN(test_memory_is_closed);
     NPU_RUN(test_capacity);

@@ -410,7 +410,7 @@ static void test_linear_layer(void)
     npu_layer_linear fc = npu_linear_layer("fc1", 128, 256);
     npu_value x = npu_model_input(m, "x", f32(3, 4, 8, 128, 0));
     NPU_ITEM("S2.1");
-    NPU_ITEM("S2.13");
+    NPU_ITEM("R2.13");
     NPU_ITEM("S2.41");
     npu_model_output(m, "y", npu_model_add(m, &fc.base, x));
     check_text(
@@ -444,6 +444,7 @@ static void test_relu_and_add_layers(void)
     npu_value x = npu_model_input(m, "x", f32(1, 3, 0, 0, 0)), y;
     NPU_ITEM("S2.13");
     NPU_ITEM("S2.42");
+    NPU_ITEM("R2.14");
     relu.save_for_backward = true;
     y = npu_model_add(m, &relu.base, x);
     y = npu_model_add2(m, &add.base, y, y);
@@ -586,6 +587,7 @@ static void test_shared_parameters(void)
     npu_layer_linear fc = npu_linear_layer("fc", 3, 3);
     npu_value x = npu_model_input(m, "x", f32(2, 2, 3, 0, 0));
     npu_value p = npu_param(npu_model_graph(m), "fc.W", f32(2, 3, 3, 0, 0));
+    NPU_ITEM("R2.12");
     npu_model_add(m, &fc.base, x);
     NPU_CHECK_EQ(npu_value_num_users(npu_model_graph(m), p), 1);
     NPU_CHECK_STATUS(npu_graph_status(npu_model_graph(m)), NPU_OK);

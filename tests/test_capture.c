@@ -279,6 +279,7 @@ static void test_alias_rules(void)
     uint32_t num_rules = 0;
     NPU_ITEM("S2.60");
     NPU_ITEM("R2.18");
+    NPU_ITEM("R3.28");
     NPU_CHECK_STATUS(npu_graph_parse(&g, alias_text, sizeof alias_text - 1, NULL, &diag), NPU_OK);
     NPU_CHECK_STR(diag.message, "");
     for (size_t i = 0; g && i < sizeof alias_cases / sizeof alias_cases[0]; i++) {

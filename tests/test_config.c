@@ -10,12 +10,16 @@ static void test_statuses(void)
 #undef NPU_X
     };
     size_t count = sizeof rows / sizeof rows[0];
+    NPU_ITEM("R2.7");
     for (size_t i = 0; i < count; i++) {
         NPU_CHECK_EQ(rows[i].number, i); /* permanent, and without a hole */
         NPU_CHECK_EQ(rows[i].status, i);
         NPU_CHECK_STR(npu_status_name(rows[i].status), rows[i].name);
         NPU_CHECK(npu_status_text(rows[i].status)[0]);
     }
+    NPU_CHECK_EQ(NPU_ERR_INVALID_ARGUMENT, 1); /* the numbers of the device kinds */
+    NPU_CHECK_EQ(NPU_ERR_NOT_IMPLEMENTED, 2);
+    NPU_CHECK_EQ(NPU_ERR_INTERNAL, 3);
     NPU_CHECK_STR(npu_status_text((npu_status)count), "unknown status");
     NPU_CHECK_STR(npu_status_text((npu_status)-1), "unknown status");
     NPU_CHECK(npu_status_name((npu_status)9999) != NULL);

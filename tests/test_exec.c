@@ -45,6 +45,7 @@ static void test_quick_start_from_text(void)
 {
     NPU_ITEM("S1.32");
     NPU_ITEM("S2.3");
+    NPU_ITEM("R1.12");
     static const char text[] =
         "npu_ir 1\n"
         "graph main\n"
@@ -564,6 +565,42 @@ static void test_weights_once(void)
     rig_end(&r);
 }
 
+/* A program has the weights that were bound when it was made, on every backend; a new one has those bound since. */
+static void test_weights_bound_again(void)
+{
+    static const char *const deny[] = { "aten.mm.default" };
+    static const float w[2][4] = { { 1, 2, 3, 4 }, { 10, 20, 30, 40 } };
+    float x[4] = { 1, 0, 0, 1 };
+    NPU_ITEM("R1.11");
+    for (int on_cpu = 0; on_cpu < 2; on_cpu++) {
+        npu_sim_desc sim;
+        memset(&sim, 0, sizeof sim);
+        sim.deny = deny;
+        sim.num_deny = (uint32_t)on_cpu;
+        rig r = rig_start(&sim, 1);
+        npu_program *again = NULL;
+        npu_exec *other = NULL;
+        npu_value v = npu_param(r.graph, "w", F32(2, 2));
+        npu_output(r.graph, "y", npu_mm(r.graph, npu_input(r.graph, "x", F32(2, 2)), v));
+        npu_param_bind(r.graph, "w", w[0], sizeof w[0]);
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        NPU_CHECK_STATUS(npu_param_bind(r.graph, "w", w[1], sizeof w[1]), NPU_OK);
+        NPU_CHECK_STATUS(npu_program_create(&again, r.plan, &r.diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_create(&other, again, NULL, &r.diag), NPU_OK);
+        for (int i = 0; i < 2; i++) {
+            npu_exec *e = i ? other : r.exec;
+            float y[4] = { 0 };
+            npu_exec_set_input(e, "x", x, sizeof x);
+            npu_exec_set_output(e, "y", y, sizeof y);
+            NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
+            NPU_CHECK(memcmp(y, w[i], sizeof y) == 0);
+        }
+        npu_exec_destroy(other);
+        npu_program_destroy(again);
+        rig_end(&r);
+    }
+}
+
 enum { MIXED_IN = 6 * 40, MIXED_OUT = 6 * 40 };
 
 /* Ops of every parallel kind: convolution, matrix product, softmax, reduction, elementwise, attention. */
@@ -671,6 +708,7 @@ static void test_two_threads(void)
 static void test_no_allocation(void)
 {
     npu_alloc_counter c;
+    NPU_ITEM("R1.14");
     memset(&c, 0, sizeof c);
     npu_allocator a = npu_counting_allocator(&c);
     npu_graph_desc graph_desc;
@@ -766,6 +804,24 @@ static void test_op_call(void)
     NPU_CHECK(strstr(diag.message, "aten.relu"));
     NPU_CHECK_STATUS(call(0x7777, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_NOT_FOUND);
     NPU_CHECK_STATUS(call(NPU_ATEN_RELU, in, 65, out, 1, NULL, 0, &diag), NPU_ERR_ARITY);
+}
+
+/* What failed is named: the op, the operand, and the status. */
+static void test_op_call_message(void)
+{
+    float x[6] = { 0 }, y[4];
+    npu_buffer buffers[2];
+    npu_tensor in[2], out[1];
+    npu_diag diag;
+    static const uint8_t plain[8] = { 0 };
+    NPU_ITEM("R2.22");
+    memset(&diag, 0, sizeof diag);
+    npu_tensor_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    in[1] = in[0];
+    npu_tensor_host(&out[0], &buffers[1], NPU_F32, 2, DIMS(2, 2), y);
+    NPU_CHECK_STATUS(call(NPU_AICF_GEMM, in, 2, out, 1, plain, sizeof plain, &diag), NPU_ERR_SHAPE);
+    NPU_CHECK(strstr(diag.message, "gemm") && strstr(diag.message, "b dim 0 is 2"));
+    NPU_CHECK_STR(npu_status_name(diag.status), "NPU_ERR_SHAPE");
 }
 
 /* A backend without op_call runs a group of one: the same bytes. A hole stays a hole. */
@@ -872,11 +928,13 @@ int main(void)
     NPU_RUN(test_profile);
     NPU_RUN(test_trace);
     NPU_RUN(test_weights_once);
+    NPU_RUN(test_weights_bound_again);
     NPU_RUN(test_widths);
     NPU_RUN(test_two_threads);
     NPU_RUN(test_no_allocation);
     NPU_RUN(test_debug_order);
     NPU_RUN(test_op_call);
+    NPU_RUN(test_op_call_message);
     NPU_RUN(test_op_call_by_group);
     return npu_test_done();
 }

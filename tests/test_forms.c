@@ -538,6 +538,7 @@ static void test_dump(void)
         npu_model_add(m, &relu.base,
                       npu_model_add(m, &fc.base, npu_model_input(m, "x", npu_spec_tensor(NPU_F32, 2, dims)))));
     NPU_ITEM("S2.7");
+    NPU_ITEM("R2.15");
     NPU_CHECK_STATUS(npu_graph_dump(npu_model_graph(m), &text), NPU_OK);
     NPU_CHECK_STR(
         text.data,

@@ -42,6 +42,7 @@ static void test_users(void)
     npu_graph *g = npu_graph_create(NULL);
     npu_value x = npu_input(g, "x", f32(1, 2, 0)), y = npu_add(g, x, x), z = npu_mul(g, x, y);
     NPU_ITEM("S2.5");
+    NPU_ITEM("R2.12");
     NPU_CHECK_EQ(npu_value_num_users(g, x), 3);
     NPU_CHECK_EQ(npu_value_user(g, x, 0).id, 1);
     NPU_CHECK_EQ(npu_value_user(g, x, 1).id, 1);
@@ -174,6 +175,7 @@ static void test_rejections(void)
     npu_graph *g = fresh(&x);
     float data[3] = { 1, 2, 3 };
     int64_t bad[2] = { 2, -5 }, dynamic[1] = { -1 };
+    NPU_ITEM("R2.12");
 #define NPU_REJECT(expression, expected)                       \
     do {                                                       \
         npu_graph_clear_error(g);                              \
@@ -450,6 +452,29 @@ static void test_validate(void)
     npu_graph_destroy(g);
 }
 
+/* A spec that is not what deduction gives: the report names the op, and the status comes out. */
+static void count_report(void *ctx, const npu_diag *diag)
+{
+    NPU_CHECK_EQ(diag->op, 1);
+    ++*(int *)ctx;
+}
+
+static void test_validate_finds(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(2, 2, 3)), w = npu_param(g, "w", f32(2, 4, 3));
+    npu_value y = npu_linear(g, x, w, (npu_value){ 0 });
+    int reports = 0;
+    NPU_ITEM("R2.17");
+    npu_output(g, "y", y);
+    NPU_CHECK_STATUS(npu_graph_validate(g, count_report, &reports), NPU_OK);
+    NPU_CHECK_EQ(reports, 0);
+    ((npu_spec *)(uintptr_t)npu_value_spec(g, y))->dims[1] = 5; /* as a wild store would */
+    NPU_CHECK_STATUS(npu_graph_validate(g, count_report, &reports), NPU_ERR_SHAPE);
+    NPU_CHECK(reports > 0);
+    npu_graph_destroy(g);
+}
+
 /* A long chain: building stays linear, and the names and specs of many values do not collide. */
 static void test_many_ops(void)
 {
@@ -531,6 +556,7 @@ int main(void)
     NPU_RUN(test_scalar_graph);
     NPU_RUN(test_call);
     NPU_RUN(test_validate);
+    NPU_RUN(test_validate_finds);
     NPU_RUN(test_many_ops);
     NPU_RUN(test_out_of_memory);
     return npu_test_done();

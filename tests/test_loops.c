@@ -912,6 +912,7 @@ static void test_destination_is_in_place(void)
     uint64_t first = 0;
     NPU_ITEM("S4.16");
     NPU_ITEM("S4.13");
+    NPU_ITEM("R4.15");
     npu_graph_destroy(r.graph);
     r.graph = g;
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);

@@ -269,6 +269,7 @@ static const program programs[] = {
 
 static void test_programs(void)
 {
+    NPU_ITEM("R1.21");
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         check_text(programs[i].label, programs[i].text, programs[i].output, programs[i].want, programs[i].len);
     }

@@ -92,6 +92,7 @@ static void test_attributes(void)
     npu_registry *registry = with_test_op();
     const npu_op_def *def = npu_registry_find(registry, "test.op");
     NPU_ITEM("S3.36");
+    NPU_ITEM("R3.30");
     NPU_CHECK_STR(npu_op_def_attribute(def, "device"), "npu0");
     NPU_CHECK_STR(npu_op_def_attribute(def, "category"), "TestOp");
     NPU_CHECK_STR(npu_op_def_attribute(def, "description"), "an op for tests");
@@ -201,6 +202,7 @@ static void test_rule_is_called(void)
     FILE *file = fopen("npu_ir.h", "rb");
     NPU_ITEM("S3.21");
     NPU_ITEM("S3.74");
+    NPU_ITEM("R4.16");
     NPU_CHECK(npu_spec_equal(npu_value_spec(g, npu_op_result(g, op, 0)), npu_value_spec(g, x)));
     NPU_CHECK(file && fread(manual, 1, sizeof manual - 1, file) > 0);
     NPU_CHECK(strstr(manual, "ADDING AN OP") && strstr(manual, "npu_register_op"));
@@ -264,6 +266,8 @@ static const struct {
 static void test_bad_registrations(void)
 {
     NPU_ITEM("S3.71");
+    NPU_ITEM("R3.7");
+    NPU_ITEM("R3.9");
     for (size_t i = 0; i < sizeof bad_registrations / sizeof bad_registrations[0]; i++) {
         npu_registry *registry = built_in();
         uint32_t count = npu_registry_count(registry);
@@ -408,11 +412,13 @@ static const struct {
 
 static void test_bad_calls(void)
 {
+    NPU_ITEM("S3.27");
+    NPU_ITEM("S3.32");
+    NPU_ITEM("R3.8");
     for (size_t i = 0; i < sizeof bad_calls / sizeof bad_calls[0]; i++) {
         npu_text text = npu_text_make(NULL);
         npu_graph *g = NULL;
         npu_diag diag = { 0 };
-        NPU_ITEM(i ? "S3.27" : "S3.32"); /* the runner keeps the first few */
         npu_text_printf(&text,
                         "graph main\ninput x : f32[2,3]\ninput v : f32[5]\ninput t : tile f32[2,3]\n"
                         "input batch : f32[2,3,5]\ninput number : f32[]\ny = %s\noutput y = y\n",
@@ -496,6 +502,7 @@ static void test_numbers(void)
         { NPU_F16, NPU_F16, false }, { NPU_I8, NPU_I8, false }, { NPU_F32, NPU_F32, true },
     };
     NPU_ITEM("S3.33");
+    NPU_ITEM("R3.27");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_graph *g = npu_graph_create(NULL);
         npu_value x = npu_input(g, "x", spec(rows[i].x, 4, 8));
@@ -691,6 +698,7 @@ static void check_product(const product *p)
 
 static void test_matmul_results(void)
 {
+    NPU_ITEM("R3.11");
     for (size_t i = 2; i < sizeof products / sizeof products[0]; i++) {
         check_product(&products[i]);
     }
@@ -800,6 +808,7 @@ static const struct {
 
 static void test_cast_modes(void)
 {
+    NPU_ITEM("R3.19");
     for (size_t i = 0; i < sizeof casts / sizeof casts[0]; i++) {
         rig r = rig_start(NULL, 0);
         double x = casts[i].x, y = NAN;

@@ -844,6 +844,7 @@ static void test_device_forms(void)
 {
     NPU_ITEM("S2.2");
     NPU_ITEM("S2.30");
+    NPU_ITEM("R2.4");
     static const npu_abi_row abi[] = {
         { NPU_ATEN_RELU, 1, 0, "" },
         { NPU_AICF_GEMM, 2, 0, "<ii" },
@@ -882,6 +883,7 @@ static void test_delegate(void)
 {
     NPU_ITEM("S1.4");
     NPU_ITEM("S1.41");
+    NPU_ITEM("R1.16");
     spy s;
     rig r = rig_start(NULL, 0);
     float x[EXAMPLE_IN];

@@ -131,6 +131,28 @@ static void test_definitions(void)
     npu_registry_destroy(registry);
 }
 
+/* What a compiler wants to know of an op before it knows the op: whether it maps elements, only looks, cuts, has an
+   effect; and its family. */
+static void test_classes_of_ops(void)
+{
+    static const struct { npu_kind kind; uint32_t traits; const char *category; } rows[] = {
+        { NPU_ATEN_CONV2D, 0, "convolution" }, { NPU_ATEN_MM, 0, "matrix" }, { NPU_ATEN_SUM_DIM, 0, "reduction" },
+        { NPU_ATEN_ADD, NPU_ELEMENTWISE, "elementwise" }, { NPU_ATEN_RELU, NPU_ELEMENTWISE, "activation" },
+        { NPU_ATEN_VIEW, NPU_VIEW, "shape" }, { NPU_ATEN_UNSQUEEZE, NPU_VIEW, "shape" },
+        { NPU_ATEN_SPLIT, NPU_SLICE, "shape" }, { NPU_ATEN_SOFTMAX, 0, "reduction" },
+        { NPU_SYSTEM_BAR_ALL, NPU_EFFECT, "SyncOp" }, { NPU_NPU_GETITEM, NPU_VIEW, "structure" }
+    };
+    const uint32_t mask = NPU_ELEMENTWISE | NPU_VIEW | NPU_SLICE | NPU_EFFECT;
+    npu_registry *registry = built_in();
+    NPU_ITEM("R1.28");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const npu_op_def *def = npu_registry_get(registry, rows[i].kind);
+        NPU_CHECK_EQ(def->traits & mask, rows[i].traits);
+        NPU_CHECK_STR(def->category, rows[i].category);
+    }
+    npu_registry_destroy(registry);
+}
+
 /* ---- custom rows ---- */
 
 enum { KIND_MINE = NPU_NS_USER << 16 | 1, KIND_OTHER = NPU_NS_USER << 16 | 2 };
@@ -410,7 +432,7 @@ static void check_abi_case(const npu_registry *registry, const abi_case *c)
 static void test_device_blobs_byte_for_byte(void)
 {
     npu_registry *registry = built_in();
-    NPU_ITEM("S2.21");
+    NPU_ITEM("R2.3");
     NPU_ITEM("S2.22");
     NPU_ITEM("S2.23");
     for (size_t i = 0; i < sizeof abi_cases / sizeof abi_cases[0]; i++) {
@@ -492,6 +514,7 @@ int main(void)
     NPU_RUN(test_aten_rows_are_native_lines);
     NPU_RUN(test_numbers_are_permanent);
     NPU_RUN(test_definitions);
+    NPU_RUN(test_classes_of_ops);
     NPU_RUN(test_custom_rows);
     NPU_RUN(test_rows_that_are_refused);
     NPU_RUN(test_a_graph_freezes);

@@ -23,6 +23,8 @@ static void test_codes(void)
     };
     int valid = 0;
     NPU_ITEM("S3.73");
+    NPU_ITEM("R3.2");
+    NPU_ITEM("R3.3");
     for (size_t i = 0; i < COUNT(rows); i++) {
         NPU_CHECK_EQ(rows[i].dtype, rows[i].code);
         NPU_CHECK(npu_dtype_is_valid((uint32_t)rows[i].code));

@@ -127,6 +127,18 @@ static void test_reduction_rules(void)
     NPU_CHECK_STATUS(line_status("v = block.full([3, 1], 0, dtype=f32)\ny = block.row_expand_mul(t, v)"), NPU_ERR_SHAPE);
 }
 
+/* What must be given and is not, by its name. */
+static void test_missing_keyword(void)
+{
+    npu_graph *g = npu_graph_create(NULL), *program = npu_graph_child(g, "p", NPU_LEVEL_TILE, NULL);
+    npu_arg tile = npu_arg_tensor("tile", npu_block_create_tile(program, NPU_F32, 1, DIMS(8), NPU_SPACE_UB));
+    NPU_ITEM("R3.10");
+    NPU_CHECK(!npu_emit_name(program, "block.sum", &tile, 1).id);
+    NPU_CHECK_STATUS(npu_graph_status(program), NPU_ERR_ATTRIBUTE);
+    NPU_CHECK(strstr(npu_graph_diag(program)->message, "axis"));
+    npu_graph_destroy(g);
+}
+
 static void test_memory_rules(void)
 {
     NPU_ITEM("R3.16");
@@ -1473,6 +1485,7 @@ int main(void)
 {
     NPU_RUN(test_types);
     NPU_RUN(test_reduction_rules);
+    NPU_RUN(test_missing_keyword);
     NPU_RUN(test_memory_rules);
     NPU_RUN(test_codes);
     NPU_RUN(test_pipes);

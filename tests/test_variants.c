@@ -310,6 +310,73 @@ static void test_topk_of_few(void)
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
 static void test_pooling(void) { CHECK_ROWS(pool_rows); }
 
+/* ---- choosing ---------------------------------------------------------------------------------------------- */
+
+static npu_status launch_one(const npu_launch *l, float number)
+{
+    float *y = (float *)l->y[0];
+    y[0] = number;
+    return NPU_OK;
+}
+static npu_status launch_first(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    (void)part;
+    (void)parts;
+    return launch_one(l, 1);
+}
+static npu_status launch_second(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    (void)part;
+    (void)parts;
+    return launch_one(l, 2);
+}
+static npu_status launch_plain(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    (void)part;
+    (void)parts;
+    return launch_one(l, 3);
+}
+static bool is_long(const npu_op_info *op) { return op->in[0]->dims[0] > 1; }
+
+/* The first of the highest priority that takes the op, or the one that was asked for by name; a name that the kind does not
+   have is no obstacle. */
+static void test_choice(void)
+{
+    static const npu_kernel kernels[] = {
+        { NPU_ATEN_RELU, "first", 20, is_long, NULL, launch_first },
+        { NPU_ATEN_RELU, "second", 10, NULL, NULL, launch_second },
+        { NPU_ATEN_RELU, "same", 10, NULL, NULL, launch_plain },
+        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain }
+    };
+    static const npu_kernel unsorted[] = {
+        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain }, { NPU_ATEN_RELU, "first", 20, NULL, NULL, launch_first }
+    };
+    static const struct { const char *variant; int64_t len; float number; } rows[] = {
+        { NULL, 2, 1 }, { NULL, 1, 2 }, { "plain", 2, 3 }, { "second", 2, 2 }, { "avx9", 2, 1 }, { "first", 1, 2 }
+    };
+    npu_kernel_table table = { kernels, COUNT(kernels) }, bad = { unsorted, COUNT(unsorted) };
+    npu_ref_desc desc;
+    npu_backend *backend = NULL;
+    NPU_ITEM("R2.8");
+    memset(&desc, 0, sizeof desc);
+    desc.num_tables = 1;
+    desc.tables = &bad;
+    NPU_CHECK_STATUS(npu_ref_create(&backend, &desc), NPU_ERR_INVALID_ARGUMENT);
+    desc.tables = &table;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        float x[2] = { 5, 6 }, y[2] = { 0 };
+        npu_buffer buffers[2];
+        npu_tensor in, out;
+        desc.variant = rows[i].variant;
+        NPU_CHECK_STATUS(npu_ref_create(&backend, &desc), NPU_OK);
+        npu_tensor_host(&in, &buffers[0], NPU_F32, 1, &rows[i].len, x);
+        npu_tensor_host(&out, &buffers[1], NPU_F32, 1, &rows[i].len, y);
+        NPU_CHECK_STATUS(npu_op_call(backend, NPU_ATEN_RELU, &in, 1, &out, 1, 0, NULL, 0, 0, NULL), NPU_OK);
+        NPU_CHECK_NEAR(y[0], rows[i].number, 0);
+        npu_ref_destroy(backend);
+    }
+}
+
 int main(void)
 {
     npu_ref_desc desc;
@@ -325,6 +392,7 @@ int main(void)
     NPU_RUN(test_topk_of_few);
     NPU_RUN(test_normalization);
     NPU_RUN(test_pooling);
+    NPU_RUN(test_choice);
     npu_ref_destroy(plain);
     return npu_test_done();
 }
