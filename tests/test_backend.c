@@ -784,8 +784,8 @@ static void test_every_dtype(void)
         }
         memset(y, 0, sizeof y);
         NPU_CHECK_STATUS(npu_plan_create(&r.plan, r.graph, &desc, &r.diag), NPU_OK);
-        /* the accelerator knows no complex numbers */
-        NPU_CHECK_EQ(npu_plan_num_steps(r.plan), npu_dtype_is_complex(dtypes[t]) ? 1 : 5);
+        bool is_narrow = npu_dtype_is_float(dtypes[t]) && npu_dtype_bits(dtypes[t]) == 8; /* nothing of them on the CPU */
+        NPU_CHECK_EQ(npu_plan_num_steps(r.plan), is_narrow ? 1 : 5);
         NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, &r.diag), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_create(&r.exec, r.program, NULL, &r.diag), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, size), NPU_OK);
