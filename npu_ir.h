@@ -163,7 +163,18 @@ extern "C" {
    NPU_IR_NO_STDIO         undefined        implementation file: no files (npu_text_load, npu_text_save)
    NPU_IR_NO_THREADS       undefined        implementation file: npu_threads_create returns NPU_ERR_UNSUPPORTED
    NPU_IR_NO_STRINGS       undefined        implementation file: messages and op documentation are empty strings
+   NPU_IR_HAS_OP(kind)     1                implementation file: a constant expression, which built-in ops there are
    NPU_IR_RUNTIME_ONLY     undefined        reserved: the profile that runs planned-model files
+
+   A program for a small machine lists its ops before it includes the implementation. The rows, type rules and
+   kernels of all others are not compiled in, and registries do not hold them: a graph of 7 kinds of ops with
+   a private registry takes 27 KB instead of 440 on 32-bit ARM. An op that is not listed is NPU_ERR_NOT_FOUND,
+   or unknown to a parser; passes and lowerings need what they make to be listed, and npu.getitem and npu.fused,
+   too, where there are any. The kernels alone are listed by NPU_IR_HAS_KERNEL (npu_ir_backend_ref.h).
+
+       #define NPU_IR_HAS_OP(kind) ((kind) == NPU_ATEN_LINEAR || (kind) == NPU_ATEN_RELU)
+
+   No function has a stack frame over 16 KB.
    -------------------------------------------------------------------------------------------------------- */
 
 #define NPU_IR_VERSION 0x000100u /* major << 16 | minor << 8 | patch */
@@ -3159,7 +3170,7 @@ typedef struct npu_registry_desc {
     uint32_t _canary;               /* must be 0 */
 } npu_registry_desc;
 
-/* The built-in families. Static data. */
+/* The built-in families. Static data. Rows that NPU_IR_HAS_OP leaves out are all zero; registries pass over those. */
 NPU_IR_API const npu_op_table *npu_op_tables(uint32_t *num_tables);
 /* Errors: PARSE (a schema), DUPLICATE (a kind or a name), NO_MEMORY. */
 NPU_IR_API npu_status npu_registry_create(npu_registry **out, const npu_registry_desc *desc, npu_diag *diag);
@@ -4777,6 +4788,9 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #include <locale.h>
 #ifndef NPU_IR_NO_THREADS
 #include <pthread.h>
+#ifndef PTHREAD_MUTEX_INITIALIZER
+#error "npu_ir.h: this C library has no pthreads; define NPU_IR_NO_THREADS for the implementation file"
+#endif
 #endif
 #include <time.h>
 
@@ -7527,10 +7541,16 @@ NPU_IR_FAMILIES(NPU__FAMILY)
 #else
 #define NPU__DOC(doc) ""
 #endif
+/* The compiler leaves out the rules and strings of a row that is not listed; what is left is all zero. */
+#ifndef NPU_IR_HAS_OP
+#define NPU_IR_HAS_OP(kind) 1
+#endif
 #define NPU__FAMILY(space_number, space, category, ops) \
     static const npu_op_row npu__rows_##ops[] = { ops(NPU__ROW) };
-#define NPU__ROW(number, symbol, traits, rule, schema, doc) \
-    { (npu_kind)(symbol), (uint32_t)(traits), rule, schema, NPU__DOC(doc) },
+#define NPU__ROW(number, symbol, traits, rule, schema, doc)                                        \
+    { NPU_IR_HAS_OP(symbol) ? (npu_kind)(symbol) : 0, NPU_IR_HAS_OP(symbol) ? (uint32_t)(traits) : 0, \
+      NPU_IR_HAS_OP(symbol) ? rule : (npu_type_rule)0, NPU_IR_HAS_OP(symbol) ? schema : NULL,      \
+      NPU_IR_HAS_OP(symbol) ? NPU__DOC(doc) : NULL },
 NPU_IR_FAMILIES(NPU__FAMILY)
 #undef NPU__FAMILY
 #undef NPU__ROW
@@ -7852,20 +7872,26 @@ static npu_status npu__registry_insert(npu_registry *r, const npu_op_table *tabl
     return NPU_OK;
 }
 
+/* By NPU_IR_HAS_OP. */
+static bool npu__row_is_left_out(const npu_op_row *row) { return !row->kind && !row->schema; }
+
 static npu_status npu__registry_fill(npu_registry *r, const npu_op_table *tables, uint32_t num_tables,
                                      npu_diag *diag)
 {
     npu_status status = NPU_OK;
     uint64_t count = 0;
     for (uint32_t t = 0; t < num_tables; t++) {
-        count += tables[t].num_rows;
+        for (uint32_t i = 0; i < tables[t].num_rows; i++) {
+            count += !npu__row_is_left_out(&tables[t].rows[i]);
+        }
     }
     if (count > NPU_NO_INDEX / 64 || !npu__registry_reserve(r, (uint32_t)count)) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
     }
     for (uint32_t t = 0; t < num_tables; t++) {
         for (uint32_t i = 0; status == NPU_OK && i < tables[t].num_rows; i++) {
-            status = npu__registry_insert(r, &tables[t], &tables[t].rows[i], false, NULL, diag);
+            const npu_op_row *row = &tables[t].rows[i];
+            status = npu__row_is_left_out(row) ? NPU_OK : npu__registry_insert(r, &tables[t], row, false, NULL, diag);
         }
     }
     return status;
@@ -10760,7 +10786,8 @@ static int64_t npu__count_true(const npu_deduce *d, uint32_t operand)
         return npu_deduce_count(operand, -1);
     }
     if (!data || !npu__is_real(t)) {
-        return npu_deduce_count(operand, (uint64_t)len > INT64_MAX ? -1 : (int64_t)len);
+        uint64_t most = len; /* size_t has 32 bits on some machines, and no compiler is to warn there */
+        return npu_deduce_count(operand, most > INT64_MAX ? -1 : (int64_t)most);
     }
     for (size_t i = 0; i < len; i++) {
         uint64_t u = npu__element_bits(data, bytes, i);

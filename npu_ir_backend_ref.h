@@ -97,10 +97,13 @@ typedef struct npu_kernel_table {
    THE BACKEND                                                                                           >>ref
 
    macro                     default   scope
-   NPU_IR_HAS_KERNEL(kind)   1         implementation file: a constant expression, which built-in kernels there are
+   NPU_IR_HAS_KERNEL(kind)   NPU_IR_HAS_OP(kind)
+                                       implementation file: a constant expression, which built-in kernels there are
 
-   A program that knows its ops lists them before it includes the implementation, and no other kernel is
-   compiled in; an op without a kernel is refused as any op that the backend does not have:
+   A program that knows its ops lists them with NPU_IR_HAS_OP (>>config), which leaves out all else about the
+   others, too. Where ops are there for an accelerator and never run on the CPU, it lists those that do before
+   it includes the implementation, and no other kernel is compiled in; an op without a kernel is refused as any
+   op that the backend does not have:
 
        #define NPU_IR_HAS_KERNEL(kind) ((kind) == NPU_ATEN_LINEAR || (kind) == NPU_ATEN_RELU)
    -------------------------------------------------------------------------------------------------------- */
@@ -203,8 +206,11 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 /* ---- rows of kernels ----
 
    A row whose kind is not listed names no function, so that the compiler leaves it and what only it calls out. */
+#ifndef NPU_IR_HAS_OP
+#define NPU_IR_HAS_OP(kind) 1
+#endif
 #ifndef NPU_IR_HAS_KERNEL
-#define NPU_IR_HAS_KERNEL(kind) 1
+#define NPU_IR_HAS_KERNEL(kind) NPU_IR_HAS_OP(kind)
 #endif
 typedef bool (*npu__supported_fn)(const npu_op_info *op);
 typedef npu_status (*npu__prepare_fn)(npu_prepare *p);
@@ -3247,7 +3253,7 @@ static void npu__ref_fused_buffers(npu__ref_fused *f)
 
 static npu_status npu__ref_fused_create(npu_prepare *p, npu__ref_prepare_fn prepare)
 {
-    npu__ref_fused *f;
+    npu__ref_fused *f = NULL;
     npu_op_storage storage;
     size_t bytes = 0;
     npu_status status = npu__ref_fused_alloc(p, &f);

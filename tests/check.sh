@@ -120,6 +120,7 @@ symbols() {
     step "no printing, abort or exit" lacks $OUT/plain.o "$PRINTS" "printf, abort or exit"
     step "only listed kernels are linked" only_listed_kernels $OUT/listed.o
     step "listed kernels have all their loops" listed_choices
+    step "only listed ops are there" listed_ops
     step "debug build" compile_and_run $OUT/debug gcc -std=c99 -O0 $WARN -DNPU_IR_DEBUG tests/compile/implementation.c
 }
 
@@ -140,6 +141,11 @@ listed_choices() { # the vectors of ops whose attributes choose the loop, with n
         -o aten.bitwise_not.default -o aten.clamp.default -o aten.div.Tensor -o aten.div.Tensor_mode \
         -o aten.pow.Tensor_Scalar -o aten.glu.default tests/vectors || return 1
     $OUT/listed_choices -j 1 -o aten.mul.Tensor tests/vectors | grep -q 'no kernel\|NOT_IMPLEMENTED' # and mul is not there
+}
+
+listed_ops() { # the program checks what is there; the object has no rule or kernel of another op
+    compile_and_run $OUT/listed_ops gcc -std=c99 -O1 $WARN tests/compile/listed_ops.c || return 1
+    ! nm $OUT/listed_ops | grep -E 'npu__type_(cat|index|lstm|einsum)|npu__ref_(conv|pool|rnn|sort|gather|svd|tiles|fused)'
 }
 
 macro() { # name suffix, -D...
@@ -211,6 +217,18 @@ machines() {
     else
         skip "tests on a big-endian machine" "s390x-linux-gnu-gcc or qemu-s390x is missing"
     fi
+}
+
+# A compiler without an operating system: nothing is run, but nothing may be warned of.
+firmware() {
+    local flags="-std=c99 -Os -mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard -DNPU_IR_NO_STDIO -DNPU_IR_NO_THREADS"
+    if ! echo '#include <math.h>' | arm-none-eabi-gcc -fsyntax-only -x c - 2> /dev/null; then
+        skip "firmware compiler" "arm-none-eabi-gcc or its C library is missing"
+        return
+    fi
+    step "firmware compiler" arm-none-eabi-gcc $flags $WARN -c tests/npu_impl.c -o $OUT/firmware.o
+    step "firmware compiler, listed ops, no strings" arm-none-eabi-gcc $flags $WARN -DNPU_IR_NO_STRINGS \
+        -c tests/compile/listed_ops.c -o $OUT/firmware_listed.o
 }
 
 # ---- malformed input ----------------------------------------------------------------------------------------------
@@ -326,7 +344,7 @@ TIDY=$TIDY'-misc-include-cleaner,-misc-static-assert,-clang-analyzer-security.in
 
 all_tests() { step "tests with $CC" tests_with . "$CC" "-std=c99 -O2" "" all; }
 
-for part in ${*:-all_tests languages symbols macros sanitizers other_compiler machines fuzzing docs examples lint}; do
+for part in ${*:-all_tests languages symbols macros sanitizers other_compiler machines firmware fuzzing docs examples lint}; do
     $part
 done
 if [ $skipped -ne 0 ]; then
