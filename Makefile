@@ -20,6 +20,8 @@ DIGITS = $(firstword $(filter %digits,$(EXAMPLES)) digits)
 VECTORS = tests/vectors
 WAYS =
 OPS =
+# Looked for only where it is used: an OpenCL library to link with.
+OPENCL = $(shell printf '\#include <CL/cl.h>\nint main(void) { return clFinish(0); }' | $(CC) -x c - -lOpenCL -o /dev/null 2> /dev/null && echo yes)
 
 help: ## this list
 	@grep -E '^[a-z]+( [a-z]+)*:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -74,6 +76,9 @@ $(INNER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(TEST_HEADERS)
 $(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h $(TEST_HEADERS) $(BUILD)/npu_impl.o
 	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
 
+$(BUILD)/conformance_opencl: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h examples/opencl/npu_opencl.h $(BUILD)/npu_impl.o
+	$(COMPILE) -DHAVE_OPENCL -I. $< $(BUILD)/npu_impl.o -lOpenCL $(LIBS) -o $@
+
 $(BUILD)/ops: tests/ops.c tests/conformance/cases.h $(BUILD)/npu_impl.o
 	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
 
@@ -83,6 +88,9 @@ $(BUILD)/bench: tests/bench.c tests/bench_kernels.h tests/bench_passes.h $(BUILD
 $(EXAMPLES:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(TEST_HEADERS)
 	@mkdir -p $(@D)
 	$(COMPILE) -I. $< $(LIBS) -o $@
+
+$(BUILD)/examples/11_opencl: examples/opencl/npu_opencl.h
+$(BUILD)/examples/11_opencl: LIBS += $(if $(OPENCL),-DHAVE_OPENCL -lOpenCL)
 
 .PHONY: help all test check run conformance bench ops record asan ubsan tsan clean
 .DEFAULT_GOAL = help

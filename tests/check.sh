@@ -314,6 +314,20 @@ examples() {
     step "make ops" $MAKE BUILD="$BUILD" ops
 }
 
+has_opencl() { # a library and a driver
+    printf '#include <CL/cl.h>\nint main(void) { cl_uint n = 0; clGetPlatformIDs(0, 0, &n); return n == 0; }' |
+        gcc -x c - -lOpenCL -o $OUT/opencl 2> /dev/null && $OUT/opencl
+}
+
+opencl() { # vectors on a device with a driver of its own, those ops that it has kernels for
+    has_opencl || { skip "vectors on an OpenCL device" "needs ocl-icd-opencl-dev and a driver, pocl-opencl-icd for the CPU"; return; }
+    step "conformance with OpenCL" $MAKE BUILD="$BUILD" CFLAGS="-std=c99 -O1" "$BUILD/conformance_opencl"
+    step "vectors on an OpenCL device" "$BUILD/conformance_opencl" -j 1 $(printf -- '-o aten.%s ' \
+        relu.default sigmoid.default silu.default tanh.default gelu.default add.Tensor sub.Tensor mul.Tensor div.Tensor \
+        conv2d.default max_pool2d.default linear.default mm.default bmm.default batch_norm.default layer_norm.default \
+        softmax.int view.default reshape.default flatten.using_ints squeeze.default unsqueeze.default) tests/vectors
+}
+
 long_lines() { # how many are tolerated; lower it when there are fewer
     awk -v limit="$1" 'length($0) > 120 { print FILENAME ":" FNR ": " length($0) " columns"; n++ } END { print n + 0, "lines"; exit n > limit }' \
         npu_ir.h npu_ir_backend_ref.h
@@ -344,7 +358,10 @@ TIDY=$TIDY'-misc-include-cleaner,-misc-static-assert,-clang-analyzer-security.in
 
 all_tests() { step "tests with $CC" tests_with . "$CC" "-std=c99 -O2" "" all; }
 
-for part in ${*:-all_tests languages symbols macros sanitizers other_compiler machines firmware fuzzing docs examples lint}; do
+PARTS="languages symbols macros sanitizers other_compiler machines firmware fuzzing docs examples opencl lint"
+rest() { for part in $PARTS; do $part; done; } # where make test has run already
+
+for part in ${*:-all_tests rest}; do
     $part
 done
 if [ $skipped -ne 0 ]; then
