@@ -2810,7 +2810,12 @@ typedef struct npu_op_table {
       "collapse_shape(Tensor src, *, str reassociation) -> Tensor", "each group of dims becomes one")        \
     X(0x0103, NPU_TENSOR_EXPAND_SHAPE, NPU_VIEW, npu__type_expand_shape,                                     \
       "expand_shape(Tensor src, *, str reassociation, int[] output_shape) -> Tensor",                        \
-      "each dim becomes a group of dims")
+      "each dim becomes a group of dims")                                                                    \
+    X(0x0104, NPU_TENSOR_CONCAT, 0, npu__type_cat,                                                           \
+      "concat(Tensor[] tensors, *, int dim) -> Tensor", "joined along a dim")                                \
+    X(0x0105, NPU_TENSOR_EXTRACT_SLICE, NPU_SLICE, npu__type_extract_slice,                                  \
+      "extract_slice(Tensor source, *, int[] offsets, int[] sizes, int[] strides=[]) -> Tensor",             \
+      "elements offset, offset + stride .. of each dim, `sizes` of them; no strides are ones")
 
 /* ---- linalg: structured loops. outs is written in place: the result is its new content ---- */
 #define NPU_IR_OPS_LINALG(X)                                                                                 \
@@ -4322,7 +4327,9 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
      elementwise       the named op where all specs are equal, else a nest that broadcasts; its body is an op of
                        arith, or the ATen op itself on registers
      shapes            collapse_shape, expand_shape, transpose; reductions, softmax, batch_norm, layer_norm
-   Not lowered: indices of maxima, data-dependent shapes, slices, cat, gathers, random and training ops. */
+     parts             extract_slice for slice, select, narrow, split, chunk and unbind; concat for cat and
+                       stack; nests for flip, repeat, tile and nearest resizing by whole factors
+   Not lowered: indices of maxima, data-dependent shapes, gathers, random and training ops. */
 
 /* The patterns from gawee or aten (other namespaces have none); returns their number, also where capacity is less. They
    keep no state: use them with other patterns and another target as you like. */
@@ -17042,6 +17049,34 @@ static npu_status npu__type_tensor_pad(npu_deduce *d)
     return status ? status : npu__result_like(d, &y, t);
 }
 
+static npu_status npu__type_extract_slice(npu_deduce *d)
+{
+    npu_spec y = *npu_deduce_spec(d, "source");
+    uint32_t num_strides = npu_op_list_len(d->op, "strides");
+    npu_status status = NPU_OK;
+    if (npu_op_list_len(d->op, "offsets") != y.rank || npu_op_list_len(d->op, "sizes") != y.rank ||
+        (num_strides && num_strides != y.rank)) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, "offsets",
+                               "offsets, sizes and strides have %u, %u and %u numbers, expected %u",
+                               (unsigned)npu_op_list_len(d->op, "offsets"), (unsigned)npu_op_list_len(d->op, "sizes"),
+                               (unsigned)num_strides, (unsigned)y.rank);
+    }
+    for (uint32_t i = 0; i < y.rank && !status; i++) {
+        int64_t offset = npu_op_int_at(d->op, "offsets", i), size = npu_op_int_at(d->op, "sizes", i), dim = y.dims[i];
+        int64_t stride = num_strides ? npu_op_int_at(d->op, "strides", i) : 1;
+        status = npu__check_attribute(d, "offsets", offset, 0);
+        status = status ? status : npu__check_attribute(d, "sizes", size, 0);
+        status = status ? status : npu__check_attribute(d, "strides", stride, 1);
+        if (!status && dim >= 0 && size > 0 && (offset >= dim || (dim - 1 - offset) / stride < size - 1)) {
+            status = npu_deduce_fail(d, NPU_ERR_RANGE, "offsets",
+                                     "%lld elements from %lld by %lld leave dim %u of source = %lld", (long long)size,
+                                     (long long)offset, (long long)stride, (unsigned)i, (long long)dim);
+        }
+        y.dims[i] = size;
+    }
+    return status ? status : npu__result_like(d, &y, npu__dtype_of(&y));
+}
+
 /* The groups of a reassociation of `rank` dims. */
 static npu_status npu__groups_arg(npu_deduce *d, uint32_t rank, uint32_t *sizes, uint32_t *num_groups)
 {
@@ -28317,6 +28352,20 @@ static npu_value npu__nest_emit(const npu__lower *l, const npu__nest_desc *n, ui
     return y;
 }
 
+/* A nest whose operand is there: its elements as a tensor of `dims`. */
+static npu_value npu__lower_copy(const npu__lower *l, npu__nest_desc *n, uint32_t dtype, uint32_t rank,
+                                 const int64_t *dims)
+{
+    uint32_t dtypes[2];
+    npu__lower_body b;
+    dtypes[0] = dtypes[1] = dtype;
+    if (npu__body_open(l, &b, "copy", dtypes, 2)) {
+        npu__body_yield(&b, b.in[0]);
+    }
+    npu__nest_add(n, npu__lower_empty(l, dtype, rank, dims), NULL, rank);
+    return npu__nest_emit(l, n, b.index);
+}
+
 /* The dtype that sums of a dtype are taken in. */
 static uint32_t npu__sum_type(uint32_t dtype)
 {
@@ -28643,9 +28692,8 @@ static npu_value npu__lower_spread(const npu__lower *l, npu_value x, const npu__
 static npu_value npu__lower_flip(const npu__lower *l, npu_value filter, int64_t groups, uint32_t taps)
 {
     npu_spec f = npu__lower_spec(l, filter), y = f;
-    uint32_t rank = taps + 3, dtypes[2], loops[NPU_MAX_RANK] = { 0, 2, 1, 3, 4, 5 };
+    uint32_t rank = taps + 3, loops[NPU_MAX_RANK] = { 0, 2, 1, 3, 4, 5 };
     int64_t in[NPU_MAX_RANK] = { 0 };
-    npu__lower_body b;
     npu__nest_desc n;
     npu_affine_map *map;
     in[0] = groups, in[1] = f.dims[0] / groups, in[2] = f.dims[1];
@@ -28653,18 +28701,13 @@ static npu_value npu__lower_flip(const npu__lower *l, npu_value filter, int64_t 
     filter = npu__lower_reshape(l, filter, rank, in);
     in[1] = f.dims[1], in[2] = f.dims[0] / groups;
     y.dims[0] = groups * f.dims[1], y.dims[1] = f.dims[0] / groups;
-    dtypes[0] = dtypes[1] = f.dtype;
-    if (npu__body_open(l, &b, "copy", dtypes, 2)) {
-        npu__body_yield(&b, b.in[0]);
-    }
     npu__nest_start(&n, rank, 0);
     map = npu__nest_add(&n, filter, loops, rank);
     for (uint32_t i = 3; i < rank; i++) {
         map->results[i].factors[i] = -1;
         map->results[i].constant = f.dims[i - 1] - 1;
     }
-    npu__nest_add(&n, npu__lower_empty(l, f.dtype, rank, in), NULL, rank);
-    return npu__lower_reshape(l, npu__nest_emit(l, &n, b.index), taps + 2, y.dims);
+    return npu__lower_reshape(l, npu__lower_copy(l, &n, f.dtype, rank, in), taps + 2, y.dims);
 }
 
 static npu_status npu__lower_conv(npu__lower *l)
@@ -29196,17 +29239,10 @@ static npu_status npu__lower_permute(npu__lower *l)
 /* A copy that reads a dim of 1 again and again. */
 static npu_status npu__lower_expand(npu__lower *l)
 {
-    uint32_t dtypes[2];
-    npu__lower_body b;
     npu__nest_desc n;
-    dtypes[0] = dtypes[1] = l->y.dtype;
-    if (npu__body_open(l, &b, "copy", dtypes, 2)) {
-        npu__body_yield(&b, b.in[0]);
-    }
     npu__nest_start(&n, l->y.rank, 0);
     npu__nest_add_broadcast(l, &n, npu__lower_arg(l, "self"), l->y.rank, l->y.dims);
-    npu__nest_add(&n, npu__lower_empty(l, l->y.dtype, l->y.rank, l->y.dims), NULL, l->y.rank);
-    return npu__lower_replace(l, npu__nest_emit(l, &n, b.index));
+    return npu__lower_replace(l, npu__lower_copy(l, &n, l->y.dtype, l->y.rank, l->y.dims));
 }
 
 static npu_status npu__lower_constant_pad(npu__lower *l)
@@ -29225,6 +29261,182 @@ static npu_status npu__lower_constant_pad(npu__lower *l)
         return npu_rewrite_no_match(l->rw, "a border of %g in %s", value.f, npu_dtype_name((npu_dtype)x.dtype));
     }
     return npu__lower_replace(l, npu__lower_pad(l, npu__lower_arg(l, "self"), low, high, value));
+}
+
+/* ---- parts, joins, repetitions ---- */
+
+/* A dim named by an argument, counted from the front. */
+static uint32_t npu__lower_axis(const npu__lower *l, const char *name, uint32_t rank)
+{
+    int64_t axis = npu_op_int(&l->info, name, 0);
+    return (uint32_t)(axis < 0 ? axis + rank : axis);
+}
+
+/* `dims` elements of x from first[i] on, step[i] apart; step NULL = all ones. */
+static npu_value npu__lower_part(const npu__lower *l, npu_value x, const int64_t *first, const int64_t *step,
+                                 const int64_t *dims)
+{
+    uint32_t rank = npu__lower_spec(l, x).rank;
+    npu_arg args[4];
+    args[0] = npu_arg_tensor("source", x);
+    args[1] = npu_arg_ints("offsets", first, rank);
+    args[2] = npu_arg_ints("sizes", dims, rank);
+    args[3] = npu_arg_ints("strides", step, rank);
+    return npu__lower_emit(l, NPU_TENSOR_EXTRACT_SLICE, args, step ? 4 : 3);
+}
+
+/* slice and narrow from `start` on, select at `index`, which loses the dim. */
+static npu_status npu__lower_slice(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "self");
+    npu_spec in = npu__lower_spec(l, x);
+    bool selects = npu_op_arg(&l->info, "index") != NULL;
+    uint32_t axis = npu__lower_axis(l, "dim", in.rank);
+    int64_t first[NPU_MAX_RANK] = { 0 }, step[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    first[axis] = npu__slice_bound(npu_op_int(&l->info, selects ? "index" : "start", 0), in.dims[axis]);
+    step[axis] = npu_op_int(&l->info, "step", 1);
+    in.dims[axis] = selects ? 1 : l->y.dims[axis];
+    x = npu__lower_part(l, x, first, step[axis] == 1 ? NULL : step, in.dims);
+    return npu__lower_replace(l, npu__lower_reshape(l, x, l->y.rank, l->y.dims));
+}
+
+static npu_status npu__lower_flip_dims(npu__lower *l)
+{
+    npu__nest_desc n;
+    npu_affine_map *map;
+    npu__nest_start(&n, l->y.rank, 0);
+    map = npu__nest_add(&n, npu__lower_arg(l, "self"), NULL, l->y.rank);
+    for (uint32_t i = 0; i < npu_op_list_len(&l->info, "dims"); i++) {
+        int64_t axis = npu_op_int_at(&l->info, "dims", i);
+        axis += axis < 0 ? l->y.rank : 0;
+        map->results[axis].factors[axis] = -1;
+        map->results[axis].constant = l->y.dims[axis] - 1;
+    }
+    return npu__lower_replace(l, npu__lower_copy(l, &n, l->y.dtype, l->y.rank, l->y.dims));
+}
+
+/* Pieces of a dim, one behind the other; those of unbind lose the dim. */
+static npu_status npu__lower_split(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "self");
+    npu_spec in = npu__lower_spec(l, x);
+    uint32_t axis = npu__lower_axis(l, "dim", in.rank);
+    int64_t first[NPU_MAX_RANK] = { 0 };
+    for (uint32_t i = 0; i < l->info.num_out; i++) {
+        const npu_spec *y = l->info.out[i];
+        npu_value piece;
+        in.dims[axis] = y->rank == in.rank ? y->dims[axis] : 1;
+        piece = npu__lower_reshape(l, npu__lower_part(l, x, first, NULL, in.dims), y->rank, y->dims);
+        npu_rewrite_replace(l->rw, npu_op_result(l->rw->from, l->op, i), piece);
+        first[axis] += in.dims[axis];
+    }
+    return NPU_OK;
+}
+
+/* cat, and stack with a dim of 1 in every operand. */
+static npu_status npu__lower_cat(npu__lower *l)
+{
+    const npu_bound_arg *list = npu_op_arg(&l->info, "tensors");
+    uint32_t axis = npu__lower_axis(l, "dim", l->y.rank);
+    size_t size = list->count * sizeof(npu_value);
+    npu_value *x = (npu_value *)npu__alloc(&l->to->allocator, size), y;
+    npu_arg args[2];
+    for (uint32_t i = 0; i < list->count && x; i++) {
+        npu_spec spec;
+        x[i] = npu__lower_cast(l, npu_rewrite_operand(l->rw, l->op, list->first + i), l->y.dtype);
+        spec = npu__lower_spec(l, x[i]);
+        if (l->info.kind == (npu_kind)NPU_ATEN_STACK) {
+            memcpy(spec.dims, l->y.dims, sizeof spec.dims);
+            spec.dims[axis] = 1;
+            x[i] = npu__lower_reshape(l, x[i], l->y.rank, spec.dims);
+        }
+    }
+    if (!x) {
+        npu__graph_no_memory(l->to);
+        return NPU_ERR_NO_MEMORY;
+    }
+    args[0] = npu_arg_tensors("tensors", x, list->count);
+    args[1] = npu_arg_int("dim", axis);
+    y = npu__lower_emit(l, NPU_TENSOR_CONCAT, args, 2);
+    npu__free(&l->to->allocator, x, size);
+    return npu__lower_replace(l, y);
+}
+
+/* Dim i of the result is outer[i] times x's, each element of which comes inner[i] times; x has ones in front. */
+static npu_status npu__lower_times(npu__lower *l, npu_value x, const int64_t *outer, const int64_t *inner)
+{
+    npu_spec in = npu__lower_spec(l, x);
+    uint32_t lead = (uint32_t)l->y.rank - in.rank, loops[NPU_MAX_RANK] = { 0 }, rank = 0;
+    int64_t dims[3 * NPU_MAX_RANK];
+    npu__nest_desc n;
+    for (uint32_t i = 0; i < l->y.rank; i++) {
+        if (outer[i] != 1) {
+            dims[rank++] = outer[i];
+        }
+        if (i >= lead) {
+            loops[i - lead] = rank;
+            dims[rank++] = in.dims[i - lead];
+        }
+        if (inner[i] != 1) {
+            dims[rank++] = inner[i];
+        }
+    }
+    if (rank > NPU_MAX_RANK) {
+        return npu_rewrite_no_match(l->rw, "the nest would have %u loops", (unsigned)rank);
+    }
+    npu__nest_start(&n, rank, 0);
+    npu__nest_add(&n, x, loops, in.rank);
+    x = npu__lower_copy(l, &n, in.dtype, rank, dims);
+    return npu__lower_replace(l, npu__lower_reshape(l, x, l->y.rank, l->y.dims));
+}
+
+/* repeat and tile, whose numbers belong to the last dims. */
+static npu_status npu__lower_repeat(npu__lower *l)
+{
+    static const int64_t ones[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    const char *name = npu_op_arg(&l->info, "repeats") ? "repeats" : "dims";
+    uint32_t len = npu_op_list_len(&l->info, name), lead = l->y.rank - len;
+    int64_t outer[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    for (uint32_t i = 0; i < len; i++) {
+        outer[lead + i] = npu_op_int_at(&l->info, name, i);
+    }
+    return npu__lower_times(l, npu__lower_arg(l, "self"), outer, ones);
+}
+
+/* Is dim i of the result `factor` times the operand's, and each element of it that often the nearest one? In f32, as
+   ATen computes it, some factors are not: 41 is the first. */
+static bool npu__lower_is_whole_factor(int64_t in, int64_t out, int64_t *factor)
+{
+    float step = (float)in / (float)out;
+    bool ok = out % in == 0;
+    *factor = ok ? out / in : 1;
+    for (int64_t o = 0; o < out && ok; o++) {
+        ok = (int64_t)floorf((float)o * step) == o / *factor;
+    }
+    return ok;
+}
+
+static npu_status npu__lower_nearest(npu__lower *l)
+{
+    static const char *const scales[] = { "scales", "scales_d", "scales_h", "scales_w" };
+    static const int64_t ones[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    npu_value x = npu__lower_arg(l, npu_op_arg(&l->info, "self") ? "self" : "input");
+    npu_spec in = npu__lower_spec(l, x);
+    bool by_factors = npu_op_list_len(&l->info, "scale_factors") != 0;
+    int64_t inner[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    for (size_t i = 0; i < NPU__COUNT(scales); i++) {
+        if (npu_op_has(&l->info, scales[i])) {
+            return npu_rewrite_no_match(l->rw, "%s is given beside the size", scales[i]);
+        }
+    }
+    for (uint32_t i = 2; i < in.rank; i++) {
+        double scale = by_factors ? npu_op_float_at(&l->info, "scale_factors", i - 2) : 0;
+        if (!npu__lower_is_whole_factor(in.dims[i], l->y.dims[i], &inner[i]) ||
+            (by_factors && scale != (double)inner[i])) {
+            return npu_rewrite_no_match(l->rw, "dim %u is resized by no whole factor", (unsigned)i);
+        }
+    }
+    return npu__lower_times(l, x, ones, inner);
 }
 
 /* ---- reductions ---- */
@@ -29468,6 +29680,25 @@ static const npu__lower_row npu__lower_rows[] = {
     { NPU_ATEN_T, "lower-permute", npu__lower_permute },
     { NPU_ATEN_EXPAND, "lower-expand", npu__lower_expand },
     { NPU_ATEN_CONSTANT_PAD_ND, "lower-pad", npu__lower_constant_pad },
+    { NPU_ATEN_SLICE, "lower-slice", npu__lower_slice },
+    { NPU_ATEN_SELECT, "lower-slice", npu__lower_slice },
+    { NPU_ATEN_NARROW, "lower-slice", npu__lower_slice },
+    { NPU_ATEN_FLIP, "lower-flip", npu__lower_flip_dims },
+    { NPU_ATEN_SPLIT, "lower-split", npu__lower_split },
+    { NPU_ATEN_SPLIT_SIZES, "lower-split", npu__lower_split },
+    { NPU_ATEN_SPLIT_WITH_SIZES, "lower-split", npu__lower_split },
+    { NPU_ATEN_CHUNK, "lower-split", npu__lower_split },
+    { NPU_ATEN_UNBIND, "lower-split", npu__lower_split },
+    { NPU_ATEN_CAT, "lower-cat", npu__lower_cat },
+    { NPU_ATEN_STACK, "lower-cat", npu__lower_cat },
+    { NPU_ATEN_REPEAT, "lower-repeat", npu__lower_repeat },
+    { NPU_ATEN_TILE, "lower-repeat", npu__lower_repeat },
+    { NPU_ATEN_UPSAMPLE_NEAREST1D, "lower-resize", npu__lower_nearest },
+    { NPU_ATEN_UPSAMPLE_NEAREST1D_VEC, "lower-resize", npu__lower_nearest },
+    { NPU_ATEN_UPSAMPLE_NEAREST2D, "lower-resize", npu__lower_nearest },
+    { NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, "lower-resize", npu__lower_nearest },
+    { NPU_ATEN_UPSAMPLE_NEAREST3D, "lower-resize", npu__lower_nearest },
+    { NPU_ATEN_UPSAMPLE_NEAREST3D_VEC, "lower-resize", npu__lower_nearest },
     { NPU_ATEN_SUM, "lower-reduce", npu__lower_reduce },
     { NPU_ATEN_SUM_DIM, "lower-reduce", npu__lower_reduce },
     { NPU_ATEN_MEAN, "lower-reduce", npu__lower_reduce },
@@ -29510,6 +29741,7 @@ static bool npu__lower_is_static(const npu_spec *s)
 static npu_status npu__lower_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     const npu_op_info *info = npu_rewrite_info(rw, op);
+    const npu__lower_row *row;
     npu__lower l;
     (void)from;
     (void)ctx;
@@ -29522,17 +29754,18 @@ static npu_status npu__lower_op(void *ctx, npu_rewrite *rw, const npu_graph *fro
     l.op = op;
     l.info = *info;
     npu__alias_view(&l.info, l.args);
-    if (info->num_out != 1) {
+    row = npu__find_lowering(l.info.kind);
+    if (info->num_out != 1 && (row->fn != npu__lower_split || !info->num_out)) {
         return npu_rewrite_no_match(rw, "it has %u results", (unsigned)info->num_out);
     }
-    for (uint32_t i = 0; i < info->num_in + 1; i++) {
-        const npu_spec *s = i < info->num_in ? info->in[i] : info->out[0];
+    for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
+        const npu_spec *s = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
         if (s && !npu__lower_is_static(s)) {
             return npu_rewrite_no_match(rw, "a size or a dtype is not one that loops take");
         }
     }
     l.y = *info->out[0];
-    return npu__find_lowering(l.info.kind)->fn(&l);
+    return row->fn(&l);
 }
 
 static void npu__lower_pattern(npu_pattern *out, uint32_t capacity, uint32_t i, npu_kind root, npu_kind meaning)
@@ -30633,6 +30866,24 @@ static void npu__storage_join(npu_plan *plan, uint32_t child, uint32_t root, uin
     plan->storage[root].until = until > plan->storage[root].until ? until : plan->storage[root].until;
 }
 
+/* extract_slice: in front of the dims that are whole one may be a part, and before that all have one element. */
+static bool npu__extract_offset(const npu_op_info *info, uint64_t *bytes)
+{
+    const npu_spec *x = info->in[0], *y = info->out[0];
+    int64_t start = 0, row = (int64_t)(npu_dtype_bits((npu_dtype)x->dtype) / 8);
+    bool is_part = false, has_strides = npu_op_list_len(info, "strides") != 0;
+    for (uint32_t i = x->rank; i-- > 0;) {
+        if (y->dims[i] != 1 && (is_part || (has_strides && npu_op_int_at(info, "strides", i) != 1))) {
+            return false;
+        }
+        is_part = is_part || y->dims[i] != x->dims[i];
+        start += npu_op_int_at(info, "offsets", i) * row;
+        row *= x->dims[i];
+    }
+    *bytes = (uint64_t)start;
+    return npu_dtype_bits((npu_dtype)x->dtype) >= 8;
+}
+
 /* Where result r begins inside operand 0, in bytes, when it is one dense piece of it; false when it is not.
    */
 static bool npu__slice_offset(const npu_op_info *info, uint32_t r, uint64_t *bytes)
@@ -30641,6 +30892,9 @@ static bool npu__slice_offset(const npu_op_info *info, uint32_t r, uint64_t *byt
     int64_t dim = npu_op_int(info, "dim", 0), start = 0, row = 1;
     uint32_t bits = npu_dtype_bits((npu_dtype)x->dtype);
     dim = dim < 0 ? dim + x->rank : dim;
+    if (npu_op_arg(info, "offsets")) {
+        return npu__extract_offset(info, bytes);
+    }
     if (x->rank == 0 || dim < 0 || dim >= x->rank || bits < 8 || npu_op_int(info, "step", 1) != 1) {
         return false;
     }

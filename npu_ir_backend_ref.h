@@ -4307,6 +4307,17 @@ static void npu__ref_copy_narrow(const npu_prepare *p, npu__ref_strided *c)
     }
 }
 
+static void npu__ref_copy_extract(const npu_prepare *p, npu__ref_strided *c)
+{
+    const npu_tensor *in = &p->in[0], *out = &p->out[0];
+    bool has_strides = npu_op_list_len(p->op, "strides") != 0;
+    for (uint32_t i = 0; i < out->rank; i++) {
+        int64_t stride = has_strides ? npu_op_int_at(p->op, "strides", i) : 1;
+        c->from_first += npu_op_int_at(p->op, "offsets", i) * in->strides[i];
+        npu__ref_copy_dim(c, out->dims[i], in->strides[i] * stride, out->strides[i]);
+    }
+}
+
 /* t, mT, mH. */
 static void npu__ref_copy_matrix(const npu_prepare *p, npu__ref_strided *c)
 {
@@ -4507,6 +4518,7 @@ static const npu__ref_copy_row_of npu__ref_copy_table[] = {
     { NPU_ATEN_BROADCAST_TO, npu__ref_copy_expand },
     { NPU_ATEN_EXPAND_AS, npu__ref_copy_expand },
     { NPU_ATEN_NARROW, npu__ref_copy_narrow },
+    { NPU_TENSOR_EXTRACT_SLICE, npu__ref_copy_extract },
     { NPU_ATEN_TILE, npu__ref_copy_repeat },
     { NPU_ATEN_FLIP, npu__ref_copy_flip },
     { NPU_ATEN_DIAGONAL, npu__ref_copy_diagonal },
@@ -16824,7 +16836,9 @@ static const npu_kernel npu__ref_kernels_structure[] = {
     NPU__KERNEL(NPU_TENSOR_PAD, "plain", 0, npu__ref_map_supported, npu__ref_tensor_pad_prepare,
                 npu__ref_border_launch),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_COLLAPSE_SHAPE, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_TENSOR_EXPAND_SHAPE, npu__ref_same_prepare)
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_EXPAND_SHAPE, npu__ref_same_prepare),
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_CONCAT, npu__ref_cat_prepare),
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_EXTRACT_SLICE, npu__ref_copy_prepare)
 };
 
 static const npu_kernel npu__ref_kernels_loops[] = {

@@ -245,20 +245,21 @@ static void test_support_table(void)
     rig_end(&r);
 }
 
-/* The ops of a first accelerator, as an exporter writes them, and the calls without a kernel among them: each loads, and the
-   CPU takes what the accelerator does not. */
+/* The ops of a first accelerator, as an exporter writes them, and the calls without a kernel among them: each loads,
+   and the CPU takes what the accelerator does not. */
 static void test_first_ops(void)
 {
     static const char *const names[] = {
-        "aten._assert_tensor_metadata.default", "aten.adaptive_avg_pool2d.default", "aten.add.Tensor", "aten.add_.Tensor",
-        "aten.addmm.default", "aten.alias.default", "aten.batch_norm.default", "aten.cat.default", "aten.contiguous.default",
-        "aten.conv2d.default", "aten.cos.default", "aten.detach_.default", "aten.div.Tensor", "aten.dropout.default",
-        "aten.embedding.default", "aten.expand.default", "aten.flatten.using_ints", "aten.full.default",
-        "aten.index_copy.default", "aten.linear.default", "aten.matmul.default", "aten.max_pool2d.default", "aten.mean.dim",
-        "aten.mul.Tensor", "aten.neg.default", "aten.pow.Tensor_Scalar", "aten.relu.default", "aten.relu_.default",
-        "aten.reshape.default", "aten.rsqrt.default", "aten.silu.default", "aten.sin.default", "aten.slice.Tensor",
-        "aten.softmax.int", "aten.t.default", "aten.to.dtype", "aten.transpose.int", "aten.unsqueeze.default",
-        "aten.view.default", "<built-in function getitem>",
+        "aten._assert_tensor_metadata.default", "aten.adaptive_avg_pool2d.default", "aten.add.Tensor",
+        "aten.add_.Tensor", "aten.addmm.default", "aten.alias.default", "aten.batch_norm.default",
+        "aten.cat.default", "aten.contiguous.default", "aten.conv2d.default", "aten.cos.default",
+        "aten.detach_.default", "aten.div.Tensor", "aten.dropout.default", "aten.embedding.default",
+        "aten.expand.default", "aten.flatten.using_ints", "aten.full.default", "aten.index_copy.default",
+        "aten.linear.default", "aten.matmul.default", "aten.max_pool2d.default", "aten.mean.dim",
+        "aten.mul.Tensor", "aten.neg.default", "aten.pow.Tensor_Scalar", "aten.relu.default",
+        "aten.relu_.default", "aten.reshape.default", "aten.rsqrt.default", "aten.silu.default",
+        "aten.sin.default", "aten.slice.Tensor", "aten.softmax.int", "aten.t.default", "aten.to.dtype",
+        "aten.transpose.int", "aten.unsqueeze.default", "aten.view.default", "<built-in function getitem>",
     };
     NPU_ITEM("R1.2");
     rig r = rig_start(NULL);
@@ -273,7 +274,8 @@ static void test_first_ops(void)
     rig_end(&r);
 }
 
-/* Layers that small accelerators lack: the accelerator is refused them, the CPU runs them, and the numbers are the CPU's. */
+/* Layers that small accelerators lack: the accelerator is refused them, the CPU runs them, and the numbers are the
+   CPU's. */
 static void test_layers_of_the_cpu(void)
 {
     static const char *const deny[] = { "aten.gelu.default", "aten.layer_norm.default", "aten.tanh.default",
@@ -784,7 +786,8 @@ static void test_every_dtype(void)
         }
         memset(y, 0, sizeof y);
         NPU_CHECK_STATUS(npu_plan_create(&r.plan, r.graph, &desc, &r.diag), NPU_OK);
-        bool is_narrow = npu_dtype_is_float(dtypes[t]) && npu_dtype_bits(dtypes[t]) == 8; /* nothing of them on the CPU */
+        /* the CPU has no ops of them */
+        bool is_narrow = npu_dtype_is_float(dtypes[t]) && npu_dtype_bits(dtypes[t]) == 8;
         NPU_CHECK_EQ(npu_plan_num_steps(r.plan), is_narrow ? 1 : 5);
         NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, &r.diag), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_create(&r.exec, r.program, NULL, &r.diag), NPU_OK);

@@ -200,6 +200,7 @@ static const char *const every_op[] = {
     "l_sum3 = linalg.pooling_ncdhw_sum(xg, dp3, kernel_size=[2, 2, 2])\ndr = tensor.empty(size=[2], dtype=f32)\n"
     "l_loop = linalg.generic([a], [dr], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], "
     "body=graph 4)\n",
+    "l_cut = tensor.extract_slice(a, offsets=[0, 1], sizes=[2, 2])\nl_join = tensor.concat([a, l_cut], dim=1)\n",
     "g1 = gawee.conv(x, w2, bias, strides=[2, 2], padding=[1, 1])\ng2 = gawee.relu(x)\ng3 = gawee.add(a, v3)\n"
     "g4 = gawee.max_pool(x, kernelSize=[3, 3], ceilMode=true)\ng5 = gawee.ad_avg_pool(x, outputSize=[1, 1])\n",
     "g6 = gawee.flatten(x)\ng7 = gawee.linear(a, wl)\ng8 = gawee.average_pool(x, kernelSize=[2, 2], countIncludePad=false)\n"

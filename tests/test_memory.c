@@ -430,6 +430,47 @@ static void test_views(void)
     }
 }
 
+/* extract_slice: dims of one element, a part of a dim, whole dims: that lies in its source; all else is a copy. */
+static void test_extracted_parts(void)
+{
+    static const struct {
+        int64_t offsets[3], sizes[3], strides[3]; /* of [2,4,6] */
+        int64_t at;                               /* elements; -1 = a copy */
+    } rows[] = {
+        { { 0, 0, 0 }, { 2, 4, 6 }, { 1, 1, 1 }, 0 }, { { 1, 1, 0 }, { 1, 2, 6 }, { 1, 1, 1 }, 30 },
+        { { 1, 0, 0 }, { 1, 4, 6 }, { 5, 1, 1 }, 24 }, { { 1, 3, 2 }, { 1, 1, 3 }, { 1, 1, 1 }, 44 },
+        { { 0, 1, 0 }, { 2, 2, 6 }, { 1, 1, 1 }, -1 }, { { 0, 0, 1 }, { 1, 2, 3 }, { 1, 1, 1 }, -1 },
+        { { 0, 0, 0 }, { 1, 2, 6 }, { 1, 2, 1 }, -1 }, { { 1, 1, 1 }, { 1, 1, 1 }, { 1, 1, 1 }, 31 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        rig r = rig_start(NULL, 0);
+        npu_value base = named(r.graph, "base", npu_neg(r.graph, npu_input(r.graph, "x", F32(2, 4, 6))));
+        npu_arg args[] = { npu_arg_tensor("source", base), npu_arg_ints("offsets", rows[i].offsets, 3),
+                           npu_arg_ints("sizes", rows[i].sizes, 3), npu_arg_ints("strides", rows[i].strides, 3) };
+        npu_op op = npu_emit_name(r.graph, "tensor.extract_slice", args, 4);
+        npu_value part = named(r.graph, "part", npu_op_result(r.graph, op, 0));
+        npu_output(r.graph, "y", npu_neg(r.graph, part));
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        spot b = spot_of(&r, "base", 0), p = spot_of(&r, "part", 0);
+        bool inside = p.offset >= b.offset && p.offset < b.offset + b.size;
+        NPU_CHECK_EQ(inside, rows[i].at >= 0);
+        NPU_CHECK(!inside || p.offset - b.offset == (uint64_t)rows[i].at * sizeof(float));
+        float in[48];
+        fill(in, 48, 1);
+        npu_exec_set_input(r.exec, "x", in, sizeof in);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        const float *y = (const float *)npu_exec_output(r.exec, 0, NULL);
+        for (int64_t a = 0; a < rows[i].sizes[0]; a++) {
+            for (int64_t k = 0; k < rows[i].sizes[1] * rows[i].sizes[2]; k++) {
+                int64_t row = rows[i].offsets[1] + k / rows[i].sizes[2] * rows[i].strides[1];
+                int64_t col = rows[i].offsets[2] + k % rows[i].sizes[2] * rows[i].strides[2];
+                NPU_CHECK(*y++ == in[((rows[i].offsets[0] + a * rows[i].strides[0]) * 4 + row) * 6 + col]);
+            }
+        }
+        rig_end(&r);
+    }
+}
+
 /* Of split(x) some pieces are outputs: the kernel that writes those must not write the caller's input. */
 static void test_split_of_an_input(void)
 {
@@ -657,6 +698,7 @@ int main(void)
 {
     NPU_RUN(test_random);
     NPU_RUN(test_views);
+    NPU_RUN(test_extracted_parts);
     NPU_RUN(test_split_of_an_input);
     NPU_RUN(test_in_place);
     NPU_RUN(test_inputs_stay);

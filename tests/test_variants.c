@@ -338,8 +338,8 @@ static npu_status launch_plain(const npu_launch *l, uint32_t part, uint32_t part
 }
 static bool is_long(const npu_op_info *op) { return op->in[0]->dims[0] > 1; }
 
-/* The first of the highest priority that takes the op, or the one that was asked for by name; a name that the kind does not
-   have is no obstacle. */
+/* The first of the highest priority that takes the op, or the one that was asked for by name; a name that the kind
+   does not have is no obstacle. */
 static void test_choice(void)
 {
     static const npu_kernel kernels[] = {
@@ -349,7 +349,8 @@ static void test_choice(void)
         { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain }
     };
     static const npu_kernel unsorted[] = {
-        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain }, { NPU_ATEN_RELU, "first", 20, NULL, NULL, launch_first }
+        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain },
+        { NPU_ATEN_RELU, "first", 20, NULL, NULL, launch_first }
     };
     static const struct { const char *variant; int64_t len; float number; } rows[] = {
         { NULL, 2, 1 }, { NULL, 1, 2 }, { "plain", 2, 3 }, { "second", 2, 2 }, { "avx9", 2, 1 }, { "first", 1, 2 }
