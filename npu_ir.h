@@ -59,7 +59,7 @@
     11 partitioner                   >>partition    >>impl-partition tests/test_partition.c
     12 memory planner                >>memory       >>impl-memory    tests/test_memory.c
     13 program and executor          >>exec         >>impl-exec      tests/test_exec.c, test_dynamic.c
-    14 plan forms, profile, trace    >>report       >>impl-report    tests/test_report.c
+    14 plan forms, profile, verify   >>report       >>impl-report    tests/test_report.c
     15 tile programs                 >>tiles        >>impl-tiles     tests/test_tiles.c
 
    A section calls only sections above it. Licence (public domain or MIT, your choice) at the end.
@@ -235,7 +235,8 @@ extern "C" {
     X(31, NPU_ERR_CONVERSION, "constant without data")                                             \
     X(32, NPU_ERR_BUDGET, "a limit given in the options is exceeded")                              \
     X(33, NPU_ERR_NO_MATCH, "a pattern does not match")                                            \
-    X(34, NPU_ERR_NO_FIXED_POINT, "patterns match again and again")
+    X(34, NPU_ERR_NO_FIXED_POINT, "patterns match again and again")                                \
+    X(35, NPU_ERR_MISMATCH, "numbers differ by more than the tolerance")
 
 typedef enum npu_status {
 #define NPU_X(number, symbol, text) symbol = number,
@@ -440,6 +441,14 @@ NPU_IR_API void npu_spec_print(npu_text *text, const npu_spec *spec);
    be NULL) is the failing dim counted from the right. out_dims may alias a or b. */
 NPU_IR_API npu_status npu_broadcast(const int64_t *a, uint32_t rank_a, const int64_t *b, uint32_t rank_b,
                                     int64_t *out_dims, uint32_t *out_rank, uint32_t *bad);
+
+/* Host data with its type, dense row-major and borrowed: a weight of a checkpoint, an input, an expected
+   output. */
+typedef struct npu_array {
+    const char *name;
+    npu_spec spec;
+    const void *data;
+} npu_array;
 
 /* -----------------------------------------------------------------------------------------------------------
    3  SCHEMAS AND ATTRIBUTE BLOBS                                                                     >>schema
@@ -3343,6 +3352,9 @@ typedef struct npu_graph_desc {
     const npu_allocator *allocator; /* copied; NULL = NPU_IR_MALLOC */
     const npu_logger *logger;             /* copied; NULL = none */
     uint32_t level;                 /* npu_level */
+    /* for npu_graph_parse_json, by either name, copied: data for constants that have none in the file, or other */
+    const npu_array *constants;
+    uint32_t num_constants;
     uint32_t _canary;               /* must be 0 */
 } npu_graph_desc;
 
@@ -3511,6 +3523,17 @@ NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec);
    destroyed. Programs have what was bound when they were made: after binding anew, make a new one. Errors: SHAPE (size),
    NOT_FOUND, INVALID_ARGUMENT (not a parameter). */
 NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void *data, size_t size);
+/* Compares the tensors of a checkpoint with the parameters, by either of their names, and calls report (may be
+   NULL) for each difference, with the parameter in diag->value: first of the parameters MISSING_WEIGHT (it is
+   used, has elements, and is neither bound nor given), SHAPE and DTYPE; then of the weights DUPLICATE (a second
+   one for a parameter) and NOT_FOUND (unexpected: no parameter of that name). Data may be NULL. Returns the
+   status of the first, so NOT_FOUND where nothing else is wrong. Errors: NO_MEMORY. */
+NPU_IR_API npu_status npu_graph_check_weights(const npu_graph *g, const npu_array *weights, uint32_t count,
+                                              void (*report)(void *ctx, const npu_diag *diag), void *ctx);
+/* Checks them in the same way and binds them (see npu_param_bind), all or none; a weight without data counts as not
+   given. What is unexpected is reported and left out, and is no error. The graph keeps the first error. */
+NPU_IR_API npu_status npu_graph_bind_weights(npu_graph *g, const npu_array *weights, uint32_t count,
+                                             void (*report)(void *ctx, const npu_diag *diag), void *ctx);
 /* copies the data */
 NPU_IR_API npu_value npu_constant(npu_graph *g, const char *name, npu_spec spec, const void *data);
 NPU_IR_API npu_value npu_constant_ref(npu_graph *g, const char *name, npu_spec spec, const void *data); /* borrows it */
@@ -3894,6 +3917,13 @@ NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_t
 /* The short dump of the device-kind document: "[Graph] inputs=[x] outputs=[y] ops=1", then one line per op. */
 NPU_IR_API npu_status npu_graph_dump(const npu_graph *g, npu_text *text);
 NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text); /* Graphviz */
+typedef struct npu_mermaid_desc {
+    uint32_t max_nodes;   /* the first ops are shown; the rest is one node with their number; 0 = 30 */
+    bool include_weights; /* parameters and constants, too */
+} npu_mermaid_desc;
+/* A Mermaid flowchart, for Markdown; desc NULL = all defaults. */
+NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_mermaid_desc *desc,
+                                              npu_text *text);
 
 /* The JSON that PyTorch exporters write: operator calls by ATen name, tensors as a flat list, the other
    arguments by name. Each call is put back together by its schema; no op needs code of its own.
@@ -3919,7 +3949,8 @@ NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text); /
      _optional_tensor_mask     per Tensor? argument: true = it is given. Needed where fewer are given than
                                the schema has, and its type rule would take them in more than one way.
    weights      parameters, bound by npu_param_bind under either name of weight_name_mapping; constants where
-                "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex.
+                "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex; the
+                constants of the desc come first.
 
    Read a file with npu_text_load. On failure *out is NULL and diag has line and node. Errors: PARSE, NOT_FOUND (a tensor before its
    producer), RANGE (producer_output_idx), DUPLICATE, ARITY (tensors that do not add up), ATTRIBUTE,
@@ -4191,6 +4222,22 @@ NPU_IR_API npu_status npu_backend_check(const npu_backend *backend, npu_diag *di
 /* The built-in answer of one backend for one op kind with given specs, outside any graph. */
 NPU_IR_API bool npu_is_op_supported(const npu_backend *backend, const npu_registry *registry,
                                     const char *name);
+
+/* An op type of a JSON file. */
+typedef struct npu_op_need {
+    const char *op_type; /* as the file has it; valid during the call */
+    uint32_t count;      /* nodes */
+    npu_status status;   /* OK; NOT_FOUND: no schema; NOT_IMPLEMENTED: a schema, but no kernel */
+} npu_op_need;
+/* Which ops of a file (see npu_graph_parse_json; desc as there) would run on these backends: calls report for each op
+   type once, in the order of their first nodes, before anything is loaded. Ops with a converter or an executor in
+   the registry are OK, and so are ops that write where the op that they become has a kernel. By kind only: a
+   backend may still refuse dtypes or shapes, which npu_plan_print says of the loaded graph. Errors: PARSE,
+   NO_MEMORY; else the status of the first that is not OK, named by diag. */
+NPU_IR_API npu_status npu_graph_check_json(const char *text, size_t len, const npu_graph_desc *desc,
+                                           const npu_backend *const *backends, uint32_t num_backends,
+                                           void (*report)(void *ctx, const npu_op_need *need), void *ctx,
+                                           npu_diag *diag);
 
 /* Runs one op standalone on a backend, with tensors in that backend's buffers (see alloc). attr_schema and
    blob are the device form where the backend (or the built-in aicf table) has a row for the kind, else the
@@ -4615,7 +4662,9 @@ NPU_IR_API const npu_diag *npu_exec_diag(const npu_exec *exec); /* of the last c
 NPU_IR_API npu_status npu_exec_reset_state(npu_exec *exec);     /* all states to zero */
 
 /* -----------------------------------------------------------------------------------------------------------
-  14  PLAN FORMS, PROFILE, TRACE                                                                      >>report
+  14  PLAN FORMS, PROFILE, TRACE, VERIFY                                                              >>report
+
+   What people look at: plans, times and graphs in figures, and whether two ways to run a graph agree.
    -------------------------------------------------------------------------------------------------------- */
 
 /* steps, one line each; then ops that were refused, and why */
@@ -4634,6 +4683,72 @@ NPU_IR_API const npu_profile_step *npu_exec_profile(const npu_exec *exec, uint32
 NPU_IR_API void npu_exec_print_profile(const npu_exec *exec, npu_text *text);
 /* Chrome trace JSON: load in chrome://tracing or Perfetto */
 NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text);
+
+/* ---- statistics ----   of one graph, children not counted */
+typedef struct npu_graph_stats {
+    uint32_t num_ops, num_inputs, num_outputs, num_states;
+    uint32_t num_params, num_constants;         /* numbers in tensor slots are constants */
+    uint32_t num_edges;                         /* operands that are neither parameters nor constants */
+    uint64_t param_elements, param_bytes;       /* of all parameters whose dims are known */
+    uint64_t constant_elements, constant_bytes;
+} npu_graph_stats;
+NPU_IR_API npu_graph_stats npu_graph_count(const npu_graph *g); /* all 0 for NULL */
+typedef struct npu_op_count {
+    const char *name; /* "aten.relu.default"; of the graph */
+    uint32_t count;
+} npu_op_count;
+/* How often each op occurs, the most frequent first, equal ones by name. Fills at most `capacity` rows; *num_rows is
+   how many there are. Errors: NO_MEMORY. */
+NPU_IR_API npu_status npu_graph_count_ops(const npu_graph *g, npu_op_count *rows, uint32_t capacity,
+                                          uint32_t *num_rows);
+NPU_IR_API npu_status npu_graph_print_stats(const npu_graph *g, npu_text *text); /* both of them */
+/* A Mermaid pie chart of the `top` most frequent ops (0 = 10) and of all "Others". Errors: NO_MEMORY. */
+NPU_IR_API npu_status npu_graph_print_pie(const npu_graph *g, uint32_t top, npu_text *text);
+
+/* ---- verify ----
+   Numbers are close where |got - want| <= atol + rtol * |want|, as in torch.allclose; of complex numbers both parts
+   are. Dtypes may differ: half results can be compared with float ones. */
+typedef struct npu_tolerance {
+    double rtol;    /* 0 = 1e-5 */
+    bool has_rtol;
+    double atol;    /* 0 = 1e-5 */
+    bool has_atol;
+    bool equal_nan; /* NaN equals NaN */
+} npu_tolerance;
+
+typedef struct npu_difference {
+    npu_status status;           /* OK: close; MISMATCH; SHAPE; DTYPE (complex and real, no plain numbers) */
+    uint64_t num_elements, num_wrong;
+    double max_diff, mean_diff;  /* of |got - want|; infinity where a NaN, the shape or the dtype is wrong */
+    uint64_t worst;              /* the element with the largest difference, the first of those */
+    double got, want;            /* what stands there */
+} npu_difference;
+
+/* Compares two tensors; tolerance NULL = all defaults. Tensors without elements are close. Returns out->status. */
+NPU_IR_API npu_status npu_compare(const npu_array *got, const npu_array *want, const npu_tolerance *tolerance,
+                                  npu_difference *out);
+/* Runs the exec on the inputs bound and compares its outputs, all of them, with expected[i] for output i (names are
+   not read). outputs, if not NULL, has room for one difference per output; total, if not NULL, is that of all
+   elements, and its `worst` the index of the output with the largest difference. Errors: ARITY (count is not the
+   number of outputs), those of the run; MISMATCH, SHAPE, DTYPE: the first output that differs, named by diag. On
+   all of them total says so, with infinity where nothing could be compared. */
+NPU_IR_API npu_status npu_exec_verify(npu_exec *exec, const npu_array *expected, uint32_t count,
+                                      const npu_tolerance *tolerance, npu_difference *outputs,
+                                      npu_difference *total, npu_diag *diag);
+/* The same with the outputs of another exec, which runs on its own inputs, as what is expected. */
+NPU_IR_API npu_status npu_exec_compare(npu_exec *exec, npu_exec *reference, const npu_tolerance *tolerance,
+                                       npu_difference *outputs, npu_difference *total, npu_diag *diag);
+/* Finds the op that a device gets wrong: runs the graph once on `backends` and once on `reference` with every result
+   as an output, and stores the first op, in order, with a result that differs; what that op reads agrees. inputs[i]
+   is for input i, with the dims that it has in these runs. *op is 0 and the status OK where all results agree, which
+   may also mean that an error needs groups or shared memory that this way of running does not make. difference and
+   diag may be NULL. Errors: MISMATCH, SHAPE, DTYPE (with *op and words in diag), ARITY (number of inputs), those of
+   rewriting, planning and running. Memory: all results at once, twice. */
+NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_backend *const *backends,
+                                              uint32_t num_backends, const npu_backend *reference,
+                                              const npu_array *inputs, uint32_t num_inputs,
+                                              const npu_tolerance *tolerance, npu_op *op,
+                                              npu_difference *difference, npu_diag *diag);
 
 /* -----------------------------------------------------------------------------------------------------------
   15  TILE PROGRAMS                                                                                   >>tiles
@@ -5675,11 +5790,15 @@ static bool npu__quant_equal(const npu_quant *a, const npu_quant *b)
            (!a->zeros || memcmp(a->zeros, b->zeros, a->count * sizeof *a->zeros) == 0);
 }
 
+static bool npu__same_dims(const npu_spec *a, const npu_spec *b)
+{
+    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
+}
+
 NPU_IR_API bool npu_spec_equal(const npu_spec *a, const npu_spec *b)
 {
-    return a->cls == b->cls && a->dtype == b->dtype && a->rank == b->rank && a->wrapped == b->wrapped &&
-        a->space == b->space && a->offset == b->offset &&
-        memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0 && npu__quant_equal(a->quant, b->quant);
+    return a->cls == b->cls && a->dtype == b->dtype && a->wrapped == b->wrapped && a->space == b->space &&
+        a->offset == b->offset && npu__same_dims(a, b) && npu__quant_equal(a->quant, b->quant);
 }
 
 NPU_IR_API bool npu_spec_is_static(const npu_spec *spec)
@@ -17726,6 +17845,161 @@ NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void 
     return npu__data_set(g, v.id, data, size);
 }
 
+/* Differences between a checkpoint and the parameters. */
+typedef struct npu__weights {
+    npu__validation v;
+    const npu_array *arrays;
+    uint32_t count;
+    uint32_t *given; /* per value: the number of its weight, from 1 */
+    bool is_binding;
+    npu_status first_error; /* of those that stop a binding */
+} npu__weights;
+
+/* The parameter that a weight is for; 0 = none. */
+static uint32_t npu__weight_param(const npu__weights *w, uint32_t i)
+{
+    npu_value v = npu_graph_find(w->v.g, w->arrays[i].name);
+    return npu_value_role(w->v.g, v) == NPU_ROLE_PARAM ? v.id : 0;
+}
+
+static void npu__weight_differs(npu__weights *w, uint32_t id, npu_status status, const npu_spec *got)
+{
+    const npu_graph *g = w->v.g;
+    npu_text text = npu_text_make(&g->allocator);
+    npu_spec_print(&text, got);
+    npu_text_append(&text, ", expected ", 11);
+    npu_spec_print(&text, g->specs[g->values[id].spec]);
+    npu__violation(&w->v, 0, id, status, "weight '%.100s' is %.140s", g->names[g->values[id].name],
+                   text.data ? text.data : "another");
+    npu_text_free(&text);
+}
+
+static void npu__check_param(npu__weights *w, uint32_t id)
+{
+    const npu_graph *g = w->v.g;
+    const npu__value *value = &g->values[id];
+    const npu_spec *want = g->specs[value->spec], *got;
+    size_t len = 0;
+    if (!w->given[id]) {
+        if (value->num_uses && !g->data[value->data].data && (npu_spec_len(want, &len) || len)) {
+            npu__violation(&w->v, 0, id, NPU_ERR_MISSING_WEIGHT, "weight '%.100s' is missing",
+                           g->names[value->name]);
+        }
+        return;
+    }
+    got = &w->arrays[w->given[id] - 1].spec;
+    if (!npu__same_dims(got, want)) {
+        npu__weight_differs(w, id, NPU_ERR_SHAPE, got);
+    }
+    if (got->dtype != want->dtype) {
+        npu__weight_differs(w, id, NPU_ERR_DTYPE, got);
+    }
+}
+
+/* The first weight of each name is its parameter's; others are reported after the parameters. */
+static void npu__check_weights_all(npu__weights *w)
+{
+    const npu_graph *g = w->v.g;
+    for (uint32_t i = 0; i < w->count; i++) {
+        uint32_t id = npu__weight_param(w, i);
+        if (id && !w->given[id] && (w->arrays[i].data || !w->is_binding)) {
+            w->given[id] = i + 1;
+        }
+    }
+    for (uint32_t id = 1; id < g->num_values; id++) {
+        if (g->values[id].role == NPU_ROLE_PARAM) {
+            npu__check_param(w, id);
+        }
+    }
+    for (uint32_t i = 0; i < w->count; i++) {
+        uint32_t id = npu__weight_param(w, i);
+        if (id && w->given[id] && w->given[id] != i + 1) {
+            npu__violation(&w->v, 0, id, NPU_ERR_DUPLICATE, "weight '%.100s' is given twice, as '%.80s' too",
+                           w->arrays[w->given[id] - 1].name, w->arrays[i].name);
+        }
+    }
+    w->first_error = w->v.first;
+    for (uint32_t i = 0; i < w->count; i++) {
+        if (!npu__weight_param(w, i)) {
+            npu__violation(&w->v, 0, 0, NPU_ERR_NOT_FOUND,
+                           "weight '%.100s' is unexpected: no parameter has that name",
+                           w->arrays[i].name ? w->arrays[i].name : "");
+        }
+    }
+}
+
+static npu_status npu__weights_begin(npu__weights *w, const npu_graph *g, const npu_array *weights,
+                                     uint32_t count)
+{
+    memset(w, 0, sizeof *w);
+    w->v.g = g;
+    w->arrays = weights;
+    w->count = count;
+    w->given = g ? (uint32_t *)npu__alloc_zero(&g->allocator, g->num_values * sizeof *w->given) : NULL;
+    return w->given ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
+static void npu__weights_end(npu__weights *w)
+{
+    npu__free(&w->v.g->allocator, w->given, w->v.g->num_values * sizeof *w->given);
+}
+
+NPU_IR_API npu_status npu_graph_check_weights(const npu_graph *g, const npu_array *weights, uint32_t count,
+                                              void (*report)(void *ctx, const npu_diag *diag), void *ctx)
+{
+    npu__weights w;
+    if (npu__weights_begin(&w, g, weights, count)) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    w.v.report = report;
+    w.v.ctx = ctx;
+    npu__check_weights_all(&w);
+    npu__weights_end(&w);
+    return w.v.first;
+}
+
+/* Passes reports on and keeps the first. */
+typedef struct npu__first_report {
+    void (*report)(void *ctx, const npu_diag *diag);
+    void *ctx;
+    npu_diag first;
+} npu__first_report;
+
+static void npu__report_first(void *ctx, const npu_diag *diag)
+{
+    npu__first_report *f = (npu__first_report *)ctx;
+    f->first = f->first.status ? f->first : *diag;
+    if (f->report) {
+        f->report(f->ctx, diag);
+    }
+}
+
+NPU_IR_API npu_status npu_graph_bind_weights(npu_graph *g, const npu_array *weights, uint32_t count,
+                                             void (*report)(void *ctx, const npu_diag *diag), void *ctx)
+{
+    npu__weights w;
+    npu__first_report f;
+    memset(&f, 0, sizeof f);
+    f.report = report;
+    f.ctx = ctx;
+    if (!g || !NPU__RESERVE(g, data, count) || npu__weights_begin(&w, g, weights, count)) {
+        return npu__graph_no_memory(g);
+    }
+    w.v.report = npu__report_first;
+    w.v.ctx = &f;
+    w.is_binding = true;
+    npu__check_weights_all(&w);
+    for (uint32_t id = 1; id < g->num_values && !w.first_error; id++) {
+        size_t size = 0;
+        if (w.given[id]) {
+            npu_spec_size(npu_value_spec(g, npu__make_value(id)), &size);
+            npu__data_set(g, id, w.arrays[w.given[id] - 1].data, size); /* its place is reserved */
+        }
+    }
+    npu__weights_end(&w);
+    return w.first_error ? npu__graph_adopt(g, &f.first) : NPU_OK;
+}
+
 /* A constant whose data stays where it is. */
 static npu_value npu__constant(npu_graph *g, const char *name, const npu_spec *spec, const void *data,
                                bool is_owned)
@@ -20832,6 +21106,131 @@ NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text)
     return text->status;
 }
 
+/* ---- Mermaid ---- */
+
+/* Inside double quotes, where Mermaid knows characters by "#number;" only; bytes that are no UTF-8 count as Latin-1. */
+static void npu__mermaid_escaped(npu_text *text, const char *s)
+{
+    while (*s) {
+        size_t len = npu__utf8_len(s);
+        uint8_t byte = (uint8_t)*s;
+        if (len == 0 || byte < 0x20 || byte == 0x7f || strchr("\"#<>&`", byte)) {
+            npu_text_printf(text, "#%u;", (unsigned)byte);
+        } else {
+            npu_text_append(text, s, len);
+        }
+        s += len ? len : 1;
+    }
+}
+
+static void npu__mermaid_spec(npu_text *text, const npu_graph *g, uint32_t value)
+{
+    npu_text plain = npu_text_make(&text->allocator);
+    npu__text_spec(&plain, g, g->specs[g->values[value].spec]);
+    npu__mermaid_escaped(text, plain.data ? plain.data : "");
+    text->status = text->status ? text->status : plain.status;
+    npu_text_free(&plain);
+}
+
+/* What is printed of a graph: its first ops. */
+typedef struct npu__mermaid {
+    npu_text *text;
+    const npu_graph *g;
+    uint32_t shown; /* ops */
+    bool include_weights;
+} npu__mermaid;
+
+static bool npu__mermaid_shows(const npu__mermaid *m, uint32_t value)
+{
+    uint32_t role = m->g->values[value].role;
+    return role == NPU_ROLE_INPUT || role == NPU_ROLE_STATE ||
+           (m->include_weights && (role == NPU_ROLE_PARAM || role == NPU_ROLE_CONSTANT));
+}
+
+static void npu__mermaid_sources(const npu__mermaid *m)
+{
+    static const char *const open[] = { "", "([", "[/", "[/", "[(", "" };
+    static const char *const close[] = { "", "])", "/]", "/]", ")]", "" };
+    char label[16];
+    for (uint32_t i = 1; i < m->g->num_values; i++) {
+        uint32_t role = m->g->values[i].role;
+        if (npu__mermaid_shows(m, i)) {
+            npu_text_printf(m->text, "    v%u%s\"", (unsigned)i, open[role]);
+            npu__mermaid_escaped(m->text, npu__value_label(m->g, i, label));
+            npu__text_str(m->text, "<br/>");
+            npu__mermaid_spec(m->text, m->g, i);
+            npu_text_printf(m->text, "\"%s\n", close[role]);
+        }
+    }
+}
+
+/* An arrow from where a value comes from, with its type where an op made it. */
+static void npu__mermaid_edge(const npu__mermaid *m, uint32_t value, const char *to, uint32_t to_id)
+{
+    uint32_t producer = m->g->values[value].producer;
+    if (producer == 0 && !npu__mermaid_shows(m, value)) {
+        return;
+    }
+    if (producer > m->shown) {
+        npu__text_str(m->text, "    more");
+    } else {
+        npu_text_printf(m->text, "    %c%u", producer ? 'o' : 'v', (unsigned)(producer ? producer : value));
+    }
+    npu__text_str(m->text, producer ? " -->|\"" : " -->");
+    if (producer) {
+        npu__mermaid_spec(m->text, m->g, value);
+        npu__text_str(m->text, "\"|");
+    }
+    npu_text_printf(m->text, " %s%u\n", to, (unsigned)to_id);
+}
+
+static void npu__mermaid_op(const npu__mermaid *m, uint32_t id)
+{
+    const npu__op *o = &m->g->ops[id];
+    npu_text_printf(m->text, "    o%u[\"", (unsigned)id);
+    npu__mermaid_escaped(m->text, o->def->name);
+    npu__text_str(m->text, o->name ? "<br/>" : "");
+    npu__mermaid_escaped(m->text, m->g->names[o->name]);
+    npu__text_str(m->text, "\"]\n");
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        uint32_t value = m->g->uses[o->first_operand + i].value;
+        if (value) {
+            npu__mermaid_edge(m, value, "o", id);
+        }
+    }
+}
+
+NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_mermaid_desc *desc,
+                                              npu_text *text)
+{
+    npu__mermaid m = { NULL, NULL, 30, false };
+    uint32_t num_ops = npu_graph_num_ops(g);
+    if (!g) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    m.text = text;
+    m.g = g;
+    m.include_weights = desc && desc->include_weights;
+    m.shown = desc && desc->max_nodes ? desc->max_nodes : m.shown;
+    m.shown = num_ops < m.shown ? num_ops : m.shown;
+    npu__text_str(text, "flowchart TD\n");
+    npu__mermaid_sources(&m);
+    for (uint32_t i = 1; i <= m.shown; i++) {
+        npu__mermaid_op(&m, i);
+    }
+    if (m.shown < num_ops) {
+        npu_text_printf(text, "    more[\"... %u more\"]\n    o%u -.-> more\n", (unsigned)(num_ops - m.shown),
+                        (unsigned)m.shown);
+    }
+    for (uint32_t i = 0; i < g->num_outputs; i++) {
+        npu_text_printf(text, "    out%u([\"", (unsigned)i);
+        npu__mermaid_escaped(text, g->names[g->outputs[i].b]);
+        npu__text_str(text, "\"])\n");
+        npu__mermaid_edge(&m, g->outputs[i].a, "out", i);
+    }
+    return text->status;
+}
+
 /* ---- reading: writes ----
 
    A file may hold ops that write to a tensor: add_, out= forms, arguments that a schema marks "(a!)". They
@@ -22890,7 +23289,9 @@ typedef struct npu__loader {
     const char *node;          /* name of the node that is read; NULL = none */
     npu__name_map producers;   /* graph inputs and nodes: their results in `results` */
     npu__name_map shadowed;    /* names that two values have: only producers tell them apart */
-    npu__name_map constants;   /* json = the entry */
+    const npu_array *given;    /* constants of the desc */
+    uint32_t num_given;
+    npu__name_map constants;   /* json = the entry, first = the number of the one given, from 1 */
     npu__name_map keys;        /* placeholder: json = the state_dict key */
     NPU__ARRAY(uint32_t, results);
     NPU__ARRAY(npu_value, in); /* of the node */
@@ -23372,6 +23773,19 @@ static npu_status npu__json_hex(npu__loader *l, const npu__json *data, const npu
     return npu__parse_hex(&l->p, spec, out, size);
 }
 
+/* A constant with the data that the caller gives; spec is what the file says, NULL = nothing. */
+static npu_status npu__json_given(npu__loader *l, const npu__json *where, const char *name,
+                                  const npu_spec *spec, const npu_array *given)
+{
+    bool same = !spec || npu__same_dims(spec, &given->spec);
+    if (!same || (spec && spec->dtype != given->spec.dtype)) {
+        return npu__json_fail(l, where, same ? NPU_ERR_DTYPE : NPU_ERR_SHAPE,
+                              "the constant given for '%.80s' is not of the shape and dtype in the file",
+                              name);
+    }
+    return npu_constant(l->p.g, name, given->spec, given->data).id ? NPU_OK : npu__parse_built(&l->p);
+}
+
 /* A constant with the data of its entry {"data", "dtype"}. */
 static npu_status npu__json_constant(npu__loader *l, const char *name, const npu_spec *spec,
                                      const npu__json *entry)
@@ -23477,9 +23891,9 @@ static npu_status npu__json_weight(npu__loader *l, const npu__json *meta)
     constant = constant || !key ? constant : npu__map_find(&l->constants, key->json->as.str);
     old = npu_graph_find(l->p.g, name);
     if (constant) { /* listed once per placeholder */
-        return npu_value_role(l->p.g, old) == NPU_ROLE_CONSTANT
-                   ? NPU_OK
-                   : npu__json_constant(l, name, &spec, constant->json);
+        return npu_value_role(l->p.g, old) == NPU_ROLE_CONSTANT ? NPU_OK
+               : constant->first ? npu__json_given(l, meta, name, &spec, &l->given[constant->first - 1])
+                                 : npu__json_constant(l, name, &spec, constant->json);
     }
     return npu_param(l->p.g, name, spec).id ? NPU_OK : npu__parse_built(&l->p);
 }
@@ -23547,15 +23961,51 @@ static npu_status npu__json_each(npu__loader *l, const npu__json *list,
     return status;
 }
 
+/* Is a constant among the weights, under its own name or a placeholder's? */
+static bool npu__json_is_listed(const npu__loader *l, const char *name)
+{
+    bool is_listed = npu_graph_find(l->p.g, name).id != 0;
+    for (uint32_t i = 0; i < l->keys.num_entries && !is_listed; i++) {
+        const npu__name_entry *key = &l->keys.entries[i];
+        is_listed = strcmp(key->json->as.str, name) == 0 && npu_graph_find(l->p.g, key->name).id;
+    }
+    return is_listed;
+}
+
 static npu_status npu__json_other_constant(npu__loader *l, const npu__json *entry)
 {
-    for (uint32_t i = 0; i < l->keys.num_entries; i++) { /* placeholders among the weights */
-        const npu__name_entry *key = &l->keys.entries[i];
-        if (strcmp(key->json->as.str, entry->key) == 0 && npu_graph_find(l->p.g, key->name).id) {
-            return NPU_OK;
+    return npu__json_is_listed(l, entry->key) || npu__map_find(&l->constants, entry->key)->first
+               ? NPU_OK
+               : npu__json_lone_constant(l, entry);
+}
+
+/* The constants of the desc win over those of the file. */
+static npu_status npu__json_index_given(npu__loader *l)
+{
+    for (uint32_t i = 0; i < l->num_given; i++) {
+        const char *name = l->given[i].name ? l->given[i].name : "";
+        const npu__name_entry *key = npu__map_find(&l->keys, name);
+        npu__name_entry *entry = npu__map_add(&l->constants, key ? key->json->as.str : name);
+        if (!entry || entry->first) {
+            return entry ? npu__json_fail(l, NULL, NPU_ERR_DUPLICATE, "constant '%.80s' is given twice", name)
+                         : npu__parse_no_memory(&l->p);
+        }
+        entry->first = i + 1;
+    }
+    return NPU_OK;
+}
+
+/* Those given that are no weights of the file. */
+static npu_status npu__json_add_given(npu__loader *l)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < l->constants.num_entries && status == NPU_OK; i++) {
+        const npu__name_entry *entry = &l->constants.entries[i];
+        if (entry->first && !npu__json_is_listed(l, entry->name)) {
+            status = npu__json_given(l, NULL, entry->name, NULL, &l->given[entry->first - 1]);
         }
     }
-    return npu_graph_find(l->p.g, entry->key).id ? NPU_OK : npu__json_lone_constant(l, entry);
+    return status;
 }
 
 /* ---- JSON: arguments ---- */
@@ -24327,9 +24777,11 @@ static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
         status || !constants ? status : npu__json_need(l, root, "constants", NPU__JSON_OBJECT, &constants);
     status = status ? status : npu__json_index(l, &l->keys, keys, NPU__JSON_STRING);
     status = status ? status : npu__json_index(l, &l->constants, constants, NPU__JSON_OBJECT);
+    status = status ? status : npu__json_index_given(l);
     status = status ? status : npu__json_each(l, inputs, npu__json_input);
     status = status ? status : npu__json_each(l, weights, npu__json_weight);
     status = status ? status : npu__json_each(l, constants, npu__json_other_constant);
+    status = status ? status : npu__json_add_given(l);
     status = status ? status : npu__json_each(l, keys, npu__json_mapping);
     status = status ? status : npu__json_each(l, nodes, npu__json_node);
     l->node = NULL;
@@ -24337,26 +24789,41 @@ static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
     return status || npu__end_mutation(l->p.g) == NPU_OK ? status : npu__parse_built(&l->p);
 }
 
-static npu_status npu__json_load(npu__loader *l, const npu_graph_desc *desc)
+/* Reads the document and makes an empty graph for it. */
+static npu_status npu__json_load(npu__loader *l, const npu_graph_desc *desc, npu__json *root)
 {
-    npu__json root;
     npu_graph_desc d;
     const npu__json *name;
     npu_status status;
-    memset(&root, 0, sizeof root);
+    memset(root, 0, sizeof *root);
     memset(&d, 0, sizeof d);
     d = desc ? *desc : d;
-    status = npu__json_value(l, 0, &root);
+    l->given = d.constants;
+    l->num_given = d.num_constants;
+    status = npu__json_value(l, 0, root);
     npu__json_blank(&l->p);
     if (status || l->p.at != l->p.end) {
         return status ? status : npu__json_syntax(l, "the end of the text");
     }
-    name = npu__json_get(&root, "model_name");
+    name = npu__json_get(root, "model_name");
     d.name = !d.name && npu__json_is(name, NPU__JSON_STRING) && name->as.str[0] ? name->as.str : d.name;
     l->p.g = l->p.stack[0] = npu_graph_create(&d);
-    return l->p.g ? npu__json_graph(l, &root)
+    return l->p.g ? NPU_OK
                   : npu__parse_fail(&l->p, NPU_ERR_NO_MEMORY,
                                     "there is no graph: out of memory, or a bad desc");
+}
+
+static void npu__loader_init(npu__loader *l, const char *text, size_t len, const npu_graph_desc *desc)
+{
+    memset(l, 0, sizeof *l);
+    l->allocator = l->p.allocator = l->p.scratch.allocator = l->tree.allocator =
+        npu__allocator(desc ? desc->allocator : NULL);
+    l->producers.allocator = l->shadowed.allocator = l->constants.allocator = l->keys.allocator =
+        l->p.allocator;
+    l->p.file = "json";
+    l->text = l->p.at = l->counted = text ? text : "";
+    l->p.end = l->p.at + (text ? len : 0);
+    l->p.line = 1;
 }
 
 static void npu__loader_release(npu__loader *l)
@@ -24376,17 +24843,12 @@ NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, si
                                            const npu_graph_desc *desc, npu_diag *diag)
 {
     npu__loader l;
+    npu__json root;
     npu_status status;
     *out = NULL;
-    memset(&l, 0, sizeof l);
-    l.allocator = l.p.allocator = l.p.scratch.allocator = l.tree.allocator =
-        npu__allocator(desc ? desc->allocator : NULL);
-    l.producers.allocator = l.shadowed.allocator = l.constants.allocator = l.keys.allocator = l.p.allocator;
-    l.p.file = "json";
-    l.text = l.p.at = l.counted = text ? text : "";
-    l.p.end = l.p.at + (text ? len : 0);
-    l.p.line = 1;
-    status = npu__json_load(&l, desc);
+    npu__loader_init(&l, text, len, desc);
+    status = npu__json_load(&l, desc, &root);
+    status = status ? status : npu__json_graph(&l, &root);
     if (status) {
         if (diag) {
             *diag = l.p.diag;
@@ -24977,8 +25439,7 @@ NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_
             has_rules = true;
         }
     }
-    return allowed && x && y && x->dtype == y->dtype && x->rank == y->rank &&
-           memcmp(x->dims, y->dims, x->rank * sizeof x->dims[0]) == 0;
+    return allowed && x && y && x->dtype == y->dtype && npu__same_dims(x, y);
 }
 
 static bool npu__is_output(const npu_graph *g, uint32_t value)
@@ -25105,6 +25566,99 @@ NPU_IR_API bool npu_is_op_supported(const npu_backend *backend, const npu_regist
     /* Without operands a backend can refuse for any reason but the op itself. */
     return backend->supports(backend->ctx, &info, &answer) == NPU_OK && answer.reason != NPU_REASON_OP;
 }
+
+/* ---- which ops a file needs ---- */
+
+static npu_status npu__need_status(npu__loader *l, const npu__name_entry *entry,
+                                   const npu_backend *const *backends, uint32_t num_backends)
+{
+    const npu_registry *registry = l->p.g->registry;
+    uint32_t num_names = 0;
+    const char **names = npu__json_attr_names(l, npu__json_get(entry->json, "attrs"), &num_names), *name;
+    npu__mutation m;
+    if (npu_registry_find_converter(registry, entry->name) ||
+        npu_registry_find_executor(registry, entry->name)) {
+        return NPU_OK;
+    }
+    if (!names) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    npu__find_mutation(l->p.g, entry->name, names, num_names, false, &m);
+    npu_graph_clear_error(l->p.g);
+    name = m.def ? m.def->name : entry->name;
+    for (uint32_t b = 0; b < num_backends; b++) {
+        if (npu_is_op_supported(backends[b], registry, name)) {
+            return NPU_OK;
+        }
+    }
+    return npu_registry_find(registry, name) ? NPU_ERR_NOT_IMPLEMENTED : NPU_ERR_NOT_FOUND;
+}
+
+/* Counts the nodes by op type: l->producers, json = the first node. */
+static npu_status npu__count_needs(npu__loader *l, const npu__json *root)
+{
+    const npu__json *nodes = NULL;
+    npu_status status = npu__json_need(l, root, "nodes", NPU__JSON_ARRAY, &nodes);
+    for (const npu__json *node = status ? NULL : nodes->as.first; node && status == NPU_OK;
+         node = node->next) {
+        const char *op_type = NULL;
+        npu__name_entry *entry;
+        status = npu__json_need_name(l, node, "op_type", &op_type);
+        entry = status ? NULL : npu__map_add(&l->producers, op_type);
+        if (entry) {
+            entry->json = entry->count++ ? entry->json : node;
+        } else {
+            status = status ? status : npu__parse_no_memory(&l->p);
+        }
+    }
+    return status;
+}
+
+static npu_status npu__report_needs(npu__loader *l, const npu_backend *const *backends, uint32_t num_backends,
+                                    void (*report)(void *ctx, const npu_op_need *need), void *ctx)
+{
+    for (uint32_t i = 0; i < l->producers.num_entries; i++) {
+        const npu__name_entry *entry = &l->producers.entries[i];
+        npu_op_need need;
+        need.op_type = entry->name;
+        need.count = entry->count;
+        need.status = npu__need_status(l, entry, backends, num_backends);
+        if (need.status == NPU_ERR_NO_MEMORY) {
+            memset(&l->p.diag, 0, sizeof l->p.diag);
+            return npu__parse_no_memory(&l->p);
+        }
+        if (need.status) {
+            npu__json_fail(l, entry->json, need.status, "%u nodes %.100s: %s", (unsigned)entry->count,
+                           entry->name, npu_status_text(need.status));
+        }
+        if (report) {
+            report(ctx, &need);
+        }
+    }
+    return l->p.diag.status;
+}
+
+NPU_IR_API npu_status npu_graph_check_json(const char *text, size_t len, const npu_graph_desc *desc,
+                                           const npu_backend *const *backends, uint32_t num_backends,
+                                           void (*report)(void *ctx, const npu_op_need *need), void *ctx,
+                                           npu_diag *diag)
+{
+    npu__loader l;
+    npu__json root;
+    npu_status status;
+    npu__loader_init(&l, text, len, desc);
+    status = npu__json_load(&l, desc, &root);
+    status = status ? status : npu__count_needs(&l, &root);
+    status = status ? status : npu__report_needs(&l, backends, num_backends, report, ctx);
+    if (diag) {
+        *diag = l.p.diag;
+    }
+    npu_graph_destroy(l.p.stack[0]);
+    npu__loader_release(&l);
+    return status;
+}
+
+/* ---- calls ---- */
 
 NPU_IR_API npu_status npu_tensor_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
                                       const int64_t *dims, const void *data)
@@ -26701,8 +27255,8 @@ static bool npu__fusion_fits(const npu__fusion *f, uint32_t id, uint32_t region,
     const npu_graph *g = f->g;
     const npu_spec *a = g->specs[g->values[g->ops[id].first_result].spec];
     const npu_spec *b = g->specs[g->values[g->ops[region].first_result].spec];
-    return f->state[region] == f->state[id] && f->count[region] + others < NPU__REGION_MAX_OPS && a->rank == b->rank &&
-           memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
+    return f->state[region] == f->state[id] && f->count[region] + others < NPU__REGION_MAX_OPS &&
+           npu__same_dims(a, b);
 }
 
 /* Puts op `id` into a region; its operands from other regions close those. */
@@ -31017,8 +31571,7 @@ static bool npu__inplace_is_safe(const npu_plan *plan, const npu__op *o, uint32_
 static bool npu__sizes_agree(const npu_graph *g, uint32_t a, uint32_t b)
 {
     const npu_spec *x = g->specs[g->values[a].spec], *y = g->specs[g->values[b].spec];
-    return (npu_spec_is_static(x) && npu_spec_is_static(y)) ||
-        (x->rank == y->rank && memcmp(x->dims, y->dims, x->rank * sizeof x->dims[0]) == 0);
+    return (npu_spec_is_static(x) && npu_spec_is_static(y)) || npu__same_dims(x, y);
 }
 
 static void npu__share_inplace(npu_plan *plan, const npu_step *s, const npu_inplace *pair)
@@ -34351,6 +34904,477 @@ NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text)
         npu__text_str(text, "}");
     }
     npu__text_str(text, "\n]}\n");
+}
+
+/* ---- statistics ---- */
+
+/* Elements and bytes of a value are added, where they are known. */
+static void npu__add_sizes(const npu_spec *spec, uint64_t *elements, uint64_t *bytes)
+{
+    size_t len = 0, size = 0;
+    if (npu_spec_len(spec, &len) == NPU_OK && npu_spec_size(spec, &size) == NPU_OK) {
+        *elements += len;
+        *bytes += size;
+    }
+}
+
+NPU_IR_API npu_graph_stats npu_graph_count(const npu_graph *g)
+{
+    npu_graph_stats stats;
+    memset(&stats, 0, sizeof stats);
+    stats.num_ops = npu_graph_num_ops(g);
+    stats.num_inputs = npu_graph_num_inputs(g);
+    stats.num_outputs = npu_graph_num_outputs(g);
+    for (uint32_t i = 1; i <= npu_graph_num_values(g); i++) {
+        npu_value v = npu__make_value(i);
+        switch ((int)npu_value_role(g, v)) {
+        case NPU_ROLE_PARAM:
+            stats.num_params++;
+            npu__add_sizes(npu_value_spec(g, v), &stats.param_elements, &stats.param_bytes);
+            break;
+        case NPU_ROLE_CONSTANT:
+            stats.num_constants++;
+            npu__add_sizes(npu_value_spec(g, v), &stats.constant_elements, &stats.constant_bytes);
+            break;
+        case NPU_ROLE_STATE: stats.num_states++; /* fall through */
+        default: stats.num_edges += npu_value_num_users(g, v); break;
+        }
+    }
+    return stats;
+}
+
+static int npu__count_order(const void *a, const void *b)
+{
+    const npu__name_entry *x = (const npu__name_entry *)a, *y = (const npu__name_entry *)b;
+    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+/* The ops by name, in their order; free the map. */
+static npu_status npu__count_ops(const npu_graph *g, npu__name_map *map)
+{
+    memset(map, 0, sizeof *map);
+    if (!g) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    map->allocator = g->allocator;
+    for (uint32_t i = 1; i <= npu_graph_num_ops(g); i++) {
+        npu__name_entry *entry = npu__map_add(map, npu_op_definition(g, npu__make_op(i))->name);
+        if (!entry) {
+            return NPU_ERR_NO_MEMORY;
+        }
+        entry->count++;
+    }
+    if (map->num_entries) {
+        qsort(map->entries, map->num_entries, sizeof *map->entries, npu__count_order);
+    }
+    return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_graph_count_ops(const npu_graph *g, npu_op_count *rows, uint32_t capacity,
+                                          uint32_t *num_rows)
+{
+    npu__name_map map;
+    npu_status status = npu__count_ops(g, &map);
+    *num_rows = status ? 0 : map.num_entries;
+    for (uint32_t i = 0; i < capacity && i < *num_rows; i++) {
+        rows[i].name = map.entries[i].name;
+        rows[i].count = map.entries[i].count;
+    }
+    npu__map_free(&map);
+    return status;
+}
+
+static void npu__print_sizes(npu_text *text, const char *what, uint32_t count, uint64_t elements,
+                             uint64_t bytes)
+{
+    char size[24];
+    npu_text_printf(text, "  %-10s %6u  %12llu elements  %10s\n", what, (unsigned)count,
+                    (unsigned long long)elements, npu__format_bytes(size, bytes));
+}
+
+NPU_IR_API npu_status npu_graph_print_stats(const npu_graph *g, npu_text *text)
+{
+    npu_graph_stats stats = npu_graph_count(g);
+    npu__name_map map;
+    npu_status status = npu__count_ops(g, &map);
+    if (status == NPU_OK) {
+        npu_text_printf(text, "graph %s: ops %u, kinds %u, edges %u, inputs %u, outputs %u, states %u\n",
+                        npu_graph_name(g), (unsigned)stats.num_ops, (unsigned)map.num_entries,
+                        (unsigned)stats.num_edges, (unsigned)stats.num_inputs, (unsigned)stats.num_outputs,
+                        (unsigned)stats.num_states);
+        npu__print_sizes(text, "parameters", stats.num_params, stats.param_elements, stats.param_bytes);
+        npu__print_sizes(text, "constants", stats.num_constants, stats.constant_elements,
+                         stats.constant_bytes);
+    }
+    for (uint32_t i = 0; status == NPU_OK && i < map.num_entries; i++) {
+        npu_text_printf(text, "  %6u x %s\n", (unsigned)map.entries[i].count, map.entries[i].name);
+    }
+    npu__map_free(&map);
+    return status ? status : text->status;
+}
+
+NPU_IR_API npu_status npu_graph_print_pie(const npu_graph *g, uint32_t top, npu_text *text)
+{
+    npu__name_map map;
+    uint32_t others = 0;
+    npu_status status = npu__count_ops(g, &map);
+    if (status == NPU_OK) {
+        npu__text_str(text, "pie showData\n    title Ops of ");
+        npu__mermaid_escaped(text, npu_graph_name(g));
+        npu__text_str(text, "\n");
+    }
+    for (uint32_t i = 0; status == NPU_OK && i < map.num_entries; i++) {
+        if (i >= (top ? top : 10)) {
+            others += map.entries[i].count;
+            continue;
+        }
+        npu__text_str(text, "    \"");
+        npu__mermaid_escaped(text, map.entries[i].name);
+        npu_text_printf(text, "\" : %u\n", (unsigned)map.entries[i].count);
+    }
+    if (others) {
+        npu_text_printf(text, "    \"Others\" : %u\n", (unsigned)others);
+    }
+    npu__map_free(&map);
+    return status ? status : text->status;
+}
+
+/* ---- verify: two tensors ---- */
+
+/* One number as a double; integers past 2^53 are rounded. */
+static double npu__element_value(npu_dtype dtype, const void *data, size_t i)
+{
+    if (npu_dtype_is_float(dtype)) {
+        return npu__float_value(dtype, npu__element_bits(data, npu__element_bytes(dtype), i));
+    }
+    return dtype == NPU_U64 ? (double)(uint64_t)npu__element_int(dtype, data, i)
+                            : (double)npu__element_int(dtype, data, i);
+}
+
+/* |x - y|: 0 where they are the same, infinities included; of two integers of one type exact before it is rounded;
+   infinity where one is NaN, or both are. */
+static double npu__element_distance(npu_dtype got, const void *x, npu_dtype want, const void *y, size_t i)
+{
+    double a = npu__element_value(got, x, i), b = npu__element_value(want, y, i);
+    if (got == want && !npu_dtype_is_float(got)) {
+        uint64_t p = (uint64_t)npu__element_int(got, x, i), q = (uint64_t)npu__element_int(got, y, i);
+        return (double)(a < b || (!(a > b) && p < q) ? q - p : p - q);
+    }
+    return a == b ? 0.0 : a != a || b != b ? (double)INFINITY : fabs(a - b);
+}
+
+static npu_tolerance npu__tolerance(const npu_tolerance *given)
+{
+    npu_tolerance t;
+    memset(&t, 0, sizeof t);
+    t = given ? *given : t;
+    t.rtol = t.rtol != 0.0 || t.has_rtol ? t.rtol : 1e-5;
+    t.atol = t.atol != 0.0 || t.has_atol ? t.atol : 1e-5;
+    return t;
+}
+
+/* The dtype of the numbers that lie in memory: a complex number is two. */
+static npu_dtype npu__part_dtype(npu_dtype dtype)
+{
+    return dtype == NPU_C64 ? NPU_F32 : dtype == NPU_C128 ? NPU_F64 : dtype;
+}
+
+static npu_status npu__compare_specs(const npu_spec *got, const npu_spec *want)
+{
+    npu_dtype a = npu__dtype_of(got), b = npu__dtype_of(want);
+    if (!npu__same_dims(got, want)) {
+        return NPU_ERR_SHAPE;
+    }
+    return npu_dtype_is_complex(a) == npu_dtype_is_complex(b) && npu__is_readable_dtype(npu__part_dtype(a)) &&
+                   npu__is_readable_dtype(npu__part_dtype(b))
+               ? NPU_OK
+               : NPU_ERR_DTYPE;
+}
+
+static void npu__compare_numbers(const npu_array *got, const npu_array *want, const npu_tolerance *t,
+                                 size_t len, npu_difference *d)
+{
+    npu_dtype a = npu__part_dtype(npu__dtype_of(&got->spec)), b = npu__part_dtype(npu__dtype_of(&want->spec));
+    size_t parts = npu_dtype_is_complex(npu__dtype_of(&got->spec)) ? 2 : 1;
+    double sum = 0;
+    for (size_t i = 0; i < len * parts; i++) {
+        double diff = npu__element_distance(a, got->data, b, want->data, i);
+        double x = npu__element_value(a, got->data, i), y = npu__element_value(b, want->data, i);
+        bool both_nan = x != x && y != y;
+        diff = both_nan && t->equal_nan ? 0.0 : diff;
+        d->num_wrong += !(diff <= t->atol + t->rtol * fabs(isinf(y) ? 0.0 : y)) && diff != 0.0;
+        sum += diff;
+        if (i == 0 || diff > d->max_diff) {
+            d->max_diff = diff;
+            d->worst = i / parts;
+            d->got = x;
+            d->want = y;
+        }
+    }
+    d->num_elements = len;
+    d->mean_diff = len ? sum / (double)(len * parts) : 0.0;
+    d->status = d->num_wrong ? NPU_ERR_MISMATCH : NPU_OK;
+}
+
+NPU_IR_API npu_status npu_compare(const npu_array *got, const npu_array *want, const npu_tolerance *tolerance,
+                                  npu_difference *out)
+{
+    npu_tolerance t = npu__tolerance(tolerance);
+    size_t len = 0;
+    memset(out, 0, sizeof *out);
+    out->status = npu__compare_specs(&got->spec, &want->spec);
+    out->status = out->status ? out->status : npu_spec_len(&got->spec, &len);
+    out->status = out->status || !len || (got->data && want->data) ? out->status : NPU_ERR_INVALID_ARGUMENT;
+    if (out->status) {
+        out->max_diff = out->mean_diff = (double)INFINITY;
+    } else {
+        npu__compare_numbers(got, want, &t, len, out);
+    }
+    return out->status;
+}
+
+/* ---- verify: whole runs ---- */
+
+/* "3 of 20 elements differ, most of all element 7: got 1.5, expected 2", or the two types. */
+static void npu__print_difference(npu_text *text, const npu_difference *d, const npu_array *got,
+                                  const npu_array *want)
+{
+    if (d->status == NPU_ERR_MISMATCH) {
+        npu_text_printf(text,
+                        "%llu of %llu elements differ, most of all element %llu: got %.9g, expected %.9g",
+                        (unsigned long long)d->num_wrong, (unsigned long long)d->num_elements,
+                        (unsigned long long)d->worst, d->got, d->want);
+    } else {
+        npu_spec_print(text, &got->spec);
+        npu_text_append(text, ", expected ", 11);
+        npu_spec_print(text, &want->spec);
+    }
+}
+
+static npu_array npu__exec_array(const npu_exec *exec, uint32_t i)
+{
+    npu_array a;
+    a.name = npu_graph_output_name(npu_plan_graph(npu__exec_plan(exec)), i);
+    a.spec = *npu_exec_output_shape(exec, i);
+    a.data = npu_exec_output(exec, i, NULL);
+    return a;
+}
+
+typedef struct npu__verify {
+    npu_exec *exec;
+    uint32_t num_outputs;
+    const npu_tolerance *tolerance;
+    npu_difference *outputs, total;
+    double sum; /* of all differences */
+    npu_diag *diag;
+} npu__verify;
+
+static void npu__verify_begin(npu__verify *v, npu_exec *exec, const npu_tolerance *tolerance,
+                              npu_difference *outputs, npu_diag *diag)
+{
+    memset(v, 0, sizeof *v);
+    v->exec = exec;
+    v->num_outputs = npu_graph_num_outputs(npu_plan_graph(npu__exec_plan(exec)));
+    v->tolerance = tolerance;
+    v->outputs = outputs;
+    v->diag = diag;
+    if (diag) {
+        memset(diag, 0, sizeof *diag);
+    }
+}
+
+/* Nothing can be compared. */
+static void npu__verify_fail(npu__verify *v, npu_status status)
+{
+    npu_difference none;
+    memset(&none, 0, sizeof none);
+    none.status = status;
+    none.max_diff = none.mean_diff = v->sum = (double)INFINITY;
+    v->total = none;
+    for (uint32_t i = 0; v->outputs && i < v->num_outputs; i++) {
+        v->outputs[i] = none;
+    }
+}
+
+static npu_status npu__verify_run(npu__verify *v, npu_exec *exec)
+{
+    npu_status status = npu_exec_run(exec);
+    if (status) {
+        npu__verify_fail(v, status);
+        if (v->diag) {
+            *v->diag = *npu_exec_diag(exec);
+        }
+    }
+    return status;
+}
+
+static void npu__verify_count(npu__verify *v, uint32_t expected)
+{
+    if (v->num_outputs != expected) {
+        npu__verify_fail(v, npu__fail(v->diag, NPU_ERR_ARITY,
+                                      "verify: the graph has %u outputs, %u are expected",
+                                      (unsigned)v->num_outputs, (unsigned)expected));
+    }
+}
+
+static void npu__verify_output(npu__verify *v, uint32_t i, const npu_array *want)
+{
+    npu_array got = npu__exec_array(v->exec, i);
+    npu_difference d;
+    if (npu_compare(&got, want, v->tolerance, &d)) {
+        npu_text words = npu_text_make(NULL);
+        npu__print_difference(&words, &d, &got, want);
+        npu__fail(v->diag, d.status, "verify: output '%.60s': %.180s", got.name,
+                  words.data ? words.data : "differs");
+        npu_text_free(&words);
+    }
+    if (v->outputs) {
+        v->outputs[i] = d;
+    }
+    if (i == 0 || d.max_diff > v->total.max_diff) {
+        v->total.max_diff = d.max_diff;
+        v->total.worst = i;
+        v->total.got = d.got;
+        v->total.want = d.want;
+    }
+    v->total.status = v->total.status ? v->total.status : d.status;
+    v->total.num_elements += d.num_elements;
+    v->total.num_wrong += d.num_wrong;
+    v->sum += d.num_elements ? d.mean_diff * (double)d.num_elements : d.mean_diff;
+}
+
+static npu_status npu__verify_end(npu__verify *v, npu_difference *total)
+{
+    v->total.mean_diff = v->total.num_elements ? v->sum / (double)v->total.num_elements : v->sum;
+    if (total) {
+        *total = v->total;
+    }
+    return v->total.status;
+}
+
+NPU_IR_API npu_status npu_exec_verify(npu_exec *exec, const npu_array *expected, uint32_t count,
+                                      const npu_tolerance *tolerance, npu_difference *outputs,
+                                      npu_difference *total, npu_diag *diag)
+{
+    npu__verify v;
+    npu__verify_begin(&v, exec, tolerance, outputs, diag);
+    npu__verify_count(&v, count);
+    if (v.total.status == NPU_OK && npu__verify_run(&v, exec) == NPU_OK) {
+        for (uint32_t i = 0; i < count; i++) {
+            npu__verify_output(&v, i, &expected[i]);
+        }
+    }
+    return npu__verify_end(&v, total);
+}
+
+NPU_IR_API npu_status npu_exec_compare(npu_exec *exec, npu_exec *reference, const npu_tolerance *tolerance,
+                                       npu_difference *outputs, npu_difference *total, npu_diag *diag)
+{
+    npu__verify v;
+    npu__verify_begin(&v, exec, tolerance, outputs, diag);
+    npu__verify_count(&v, npu_graph_num_outputs(npu_plan_graph(npu__exec_plan(reference))));
+    if (v.total.status == NPU_OK && npu__verify_run(&v, exec) == NPU_OK &&
+        npu__verify_run(&v, reference) == NPU_OK) {
+        for (uint32_t i = 0; i < v.num_outputs; i++) {
+            npu_array want = npu__exec_array(reference, i);
+            npu__verify_output(&v, i, &want);
+        }
+    }
+    return npu__verify_end(&v, total);
+}
+
+/* ---- verify: the first wrong op ---- */
+
+/* Copies an op and lists its results as outputs, which come before those of the graph; their names are the op's id
+   and the result's index. */
+static npu_status npu__probe_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu_graph *g = npu_rewrite_target(rw);
+    npu_op copy = npu_rewrite_copy(rw, op);
+    char name[32];
+    (void)ctx;
+    for (uint32_t i = 0; i < npu_op_num_results(from, op); i++) {
+        npu_value v = npu_op_result(g, copy, i);
+        const npu_spec *spec = npu_value_spec(g, v);
+        snprintf(name, sizeof name, "%u result %u", (unsigned)op.id, (unsigned)i);
+        if (spec && spec->cls == NPU_CLASS_TENSOR && npu_output(g, name, v)) {
+            return npu_graph_status(g);
+        }
+    }
+    return npu_graph_status(g);
+}
+
+static npu_status npu__probe_exec(npu_exec **exec, const npu_graph *g, const npu_backend *const *backends,
+                                  uint32_t num_backends, const npu_array *inputs, npu_diag *diag)
+{
+    npu_status status = npu_exec_create_simple(exec, g, backends, num_backends, diag);
+    for (uint32_t i = 0; i < npu_graph_num_inputs(g) && status == NPU_OK; i++) {
+        const npu_spec *spec = &inputs[i].spec;
+        size_t size = 0;
+        npu_spec_size(spec, &size);
+        status = npu_exec_set_input_shape_at(*exec, i, spec->rank, spec->dims, inputs[i].data, size);
+    }
+    status = status || !*exec ? status : npu_exec_run(*exec);
+    if (status && *exec && diag) {
+        *diag = *npu_exec_diag(*exec);
+    }
+    return status;
+}
+
+/* Both have run: the first of the probes that differs. */
+static npu_status npu__find_probe(const npu_exec *exec, const npu_exec *reference, const npu_graph *g,
+                                  const npu_tolerance *tolerance, npu_op *op, npu_difference *d,
+                                  npu_diag *diag)
+{
+    uint32_t num = npu_graph_num_outputs(npu_plan_graph(npu__exec_plan(exec))) - npu_graph_num_outputs(g);
+    for (uint32_t i = 0; i < num; i++) {
+        npu_array got = npu__exec_array(exec, i), want = npu__exec_array(reference, i);
+        npu_text words;
+        if (npu_compare(&got, &want, tolerance, d) == NPU_OK) {
+            continue;
+        }
+        *op = npu__make_op((uint32_t)strtoul(got.name, NULL, 10));
+        words = npu_text_make(NULL);
+        npu__print_difference(&words, d, &got, &want);
+        npu__fail(diag, d->status, "%.40s: %.20s: %.180s", npu__op_label(g, *op), strchr(got.name, ' ') + 1,
+                  words.data ? words.data : "differs");
+        npu_text_free(&words);
+        if (diag) {
+            diag->op = op->id;
+        }
+        return d->status;
+    }
+    return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_backend *const *backends,
+                                              uint32_t num_backends, const npu_backend *reference,
+                                              const npu_array *inputs, uint32_t num_inputs,
+                                              const npu_tolerance *tolerance, npu_op *op,
+                                              npu_difference *difference, npu_diag *diag)
+{
+    npu_graph *probed = NULL;
+    npu_exec *exec = NULL, *other = NULL;
+    npu_difference local;
+    npu_status status;
+    memset(difference ? difference : &local, 0, sizeof local);
+    *op = npu__make_op(0);
+    if (diag) {
+        memset(diag, 0, sizeof *diag);
+    }
+    if (num_inputs != npu_graph_num_inputs(g)) {
+        return npu__fail(diag, NPU_ERR_ARITY, "the graph has %u inputs, %u are given",
+                         (unsigned)npu_graph_num_inputs(g), (unsigned)num_inputs);
+    }
+    status = npu_graph_rewrite(&probed, g, npu__probe_op, NULL, diag);
+    status = status ? status : npu__probe_exec(&other, probed, &reference, 1, inputs, diag);
+    status = status ? status : npu__probe_exec(&exec, probed, backends, num_backends, inputs, diag);
+    status = status ? status
+                    : npu__find_probe(exec, other, g, tolerance, op, difference ? difference : &local, diag);
+    npu_exec_destroy(exec);
+    npu_exec_destroy(other);
+    npu_graph_destroy(probed);
+    return status;
 }
 
 /* ---- tile programs ------------------------------------------------------------------------------ >>impl-tiles */

@@ -564,12 +564,40 @@ static void test_dot(void)
     npu_graph_destroy(g);
 }
 
+/* The first ops, inputs always, weights on demand; quotes and brackets as numbers. */
+static void test_mermaid(void)
+{
+    npu_graph *g = parse(
+        "graph \"a \\\"b\\\"\"\ninput x : f32[2]\nparam \"<w>\" : f32[2]\nstate h : f32[2]\n"
+        "%4 = aten.add.Tensor(x, \"<w>\") @\"the \\\"sum\\\"\"\n%5 = aten.mul.Tensor(%4, h)\n"
+        "%6 = aten.relu.default(%5)\n"
+        "output y = %6\noutput sum = %4\n",
+        NULL);
+    npu_text text = npu_text_make(NULL);
+    npu_mermaid_desc desc = { .max_nodes = 2, .include_weights = true };
+    NPU_ITEM("R0.22");
+    NPU_CHECK_STATUS(npu_graph_print_mermaid(g, NULL, &text), NPU_OK);
+    NPU_CHECK_GOLDEN("graph.mmd", text.data);
+    npu_text_free(&text);
+    NPU_CHECK_STATUS(npu_graph_print_mermaid(g, &desc, &text), NPU_OK);
+    NPU_CHECK_GOLDEN("graph_short.mmd", text.data);
+    npu_text_free(&text);
+    for (int i = 0; i < 40; i++) {
+        npu_relu(g, npu_graph_output(g, 0));
+    }
+    NPU_CHECK_STATUS(npu_graph_print_mermaid(g, NULL, &text), NPU_OK);
+    NPU_CHECK(strstr(text.data, "o30[") && !strstr(text.data, "o31") && strstr(text.data, "... 13 more"));
+    npu_text_free(&text);
+    npu_graph_destroy(g);
+}
+
 static void test_no_graph(void)
 {
     npu_text text = npu_text_make(NULL);
     NPU_CHECK_STATUS(npu_graph_print(NULL, &text), NPU_ERR_NO_MEMORY);
     NPU_CHECK_STATUS(npu_graph_dump(NULL, &text), NPU_ERR_NO_MEMORY);
     NPU_CHECK_STATUS(npu_graph_print_dot(NULL, &text), NPU_ERR_NO_MEMORY);
+    NPU_CHECK_STATUS(npu_graph_print_mermaid(NULL, NULL, &text), NPU_ERR_NO_MEMORY);
     npu_text_free(&text);
 }
 
@@ -593,6 +621,7 @@ int main(void)
     NPU_RUN(test_out_of_memory);
     NPU_RUN(test_dump);
     NPU_RUN(test_dot);
+    NPU_RUN(test_mermaid);
     NPU_RUN(test_no_graph);
     return npu_test_done();
 }

@@ -432,6 +432,110 @@ static void test_call(void)
     }
 }
 
+/* ---- the weights of a checkpoint ---- */
+
+typedef struct differences {
+    npu_status status[12];
+    uint32_t value[12], num;
+} differences;
+
+static void note_difference(void *ctx, const npu_diag *diag)
+{
+    differences *d = ctx;
+    NPU_CHECK(diag->message[0]);
+    if (d->num < 12) {
+        d->status[d->num] = diag->status;
+        d->value[d->num++] = diag->value;
+    }
+}
+
+/* Parameters a, which also goes by "A", b, c and d of one shape, one without elements, one that nothing uses. */
+static npu_graph *weighted(npu_value *v)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    const char *const names[] = { "a", "b", "c", "d" };
+    npu_value sum = npu_input(g, "x", f32(2, 2, 3));
+    for (int i = 0; i < 4; i++) {
+        v[i] = npu_param(g, names[i], f32(2, 2, 3));
+        sum = npu_add(g, sum, v[i]);
+    }
+    npu_output(g, "y", sum);
+    npu_output(g, "z", npu_relu(g, npu_param(g, "empty", f32(2, 0, 3))));
+    npu_param(g, "unused", f32(1, 4, 0));
+    NPU_CHECK_STATUS(npu_value_alias(g, v[0], "A"), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    return g;
+}
+
+/* Everything that is wrong with a checkpoint is said, parameters first. */
+static void test_check_weights(void)
+{
+    static const float data[6];
+    npu_value v[4];
+    npu_graph *g = weighted(v);
+    differences d = { .num = 0 };
+    npu_array weights[] = {
+        { "stranger", f32(1, 1, 0), data }, { "b", npu_spec_tensor(NPU_F16, 2, (int64_t[]){ 2, 3 }), data },
+        { "A", f32(2, 3, 2), NULL },        { "x", f32(2, 2, 3), data },
+        { "a", f32(2, 2, 3), data },        { "d", npu_spec_tensor(NPU_I32, 1, (int64_t[]){ 6 }), NULL },
+        { NULL, f32(1, 1, 0), data }
+    };
+    static const npu_status status[] = { NPU_ERR_SHAPE,     NPU_ERR_DTYPE,     NPU_ERR_MISSING_WEIGHT,
+                                         NPU_ERR_SHAPE,     NPU_ERR_DTYPE,     NPU_ERR_DUPLICATE,
+                                         NPU_ERR_NOT_FOUND, NPU_ERR_NOT_FOUND, NPU_ERR_NOT_FOUND };
+    const uint32_t value[] = { v[0].id, v[1].id, v[2].id, v[3].id, v[3].id, v[0].id, 0, 0, 0 };
+    NPU_ITEM("R0.20");
+    NPU_CHECK_STATUS(npu_graph_check_weights(g, weights, 7, note_difference, &d), NPU_ERR_SHAPE);
+    NPU_CHECK_EQ(d.num, 9);
+    for (uint32_t i = 0; i < d.num && i < 9; i++) {
+        NPU_CHECK_STATUS(d.status[i], status[i]);
+        NPU_CHECK_EQ(d.value[i], value[i]);
+    }
+    static const char *const names[] = { "d", "c", "b", "A" };
+    for (uint32_t i = 0; i < 4; i++) {
+        weights[i].name = names[i];
+        weights[i].spec = f32(2, 2, 3);
+    }
+    NPU_CHECK_STATUS(npu_graph_check_weights(g, weights, 4, NULL, NULL), NPU_OK); /* data is not asked for */
+    weights[4].name = "stranger";
+    NPU_CHECK_STATUS(npu_graph_check_weights(g, weights, 5, NULL, NULL), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(npu_graph_check_weights(NULL, weights, 4, NULL, NULL), NPU_ERR_NO_MEMORY);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK); /* a check is no failure of the graph */
+    npu_graph_destroy(g);
+}
+
+/* All or none; what is unexpected is told and left out. */
+static void test_bind_weights(void)
+{
+    static const float data[4][6] = { { 1 }, { 2 }, { 3 }, { 4 } };
+    npu_value v[4];
+    npu_graph *g = weighted(v);
+    differences d = { .num = 0 };
+    npu_array weights[] = { { "A", f32(2, 2, 3), data[0] },
+                            { "b", f32(2, 2, 3), data[1] },
+                            { "c", f32(2, 2, 3), NULL },
+                            { "stranger", f32(2, 2, 3), data[0] },
+                            { "d", f32(2, 2, 3), data[3] } };
+    NPU_CHECK_STATUS(npu_graph_bind_weights(g, weights, 5, note_difference, &d), NPU_ERR_MISSING_WEIGHT);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_MISSING_WEIGHT);
+    NPU_CHECK_EQ(npu_graph_diag(g)->value, v[2].id);
+    NPU_CHECK(d.num == 2 && d.status[1] == NPU_ERR_NOT_FOUND);
+    NPU_CHECK(!npu_value_data(g, v[0], NULL) && !npu_value_data(g, v[1], NULL));
+    npu_graph_clear_error(g);
+    NPU_CHECK_STATUS(npu_param_bind(g, "c", data[2], sizeof data[2]), NPU_OK); /* bound before: not missing */
+    d.num = 0;
+    NPU_CHECK_STATUS(npu_graph_bind_weights(g, weights, 5, note_difference, &d), NPU_OK);
+    NPU_CHECK(d.num == 1 && d.status[0] == NPU_ERR_NOT_FOUND);
+    for (int i = 0; i < 4; i++) {
+        size_t size = 0;
+        NPU_CHECK(npu_value_data(g, v[i], &size) == data[i]);
+        NPU_CHECK_EQ(size, sizeof data[i]);
+    }
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_weights(NULL, weights, 4, NULL, NULL), NPU_ERR_NO_MEMORY);
+    npu_graph_destroy(g);
+}
+
 /* ---- validation, growth, memory ---- */
 
 static void test_validate(void)
@@ -555,6 +659,8 @@ int main(void)
     NPU_RUN(test_children);
     NPU_RUN(test_scalar_graph);
     NPU_RUN(test_call);
+    NPU_RUN(test_check_weights);
+    NPU_RUN(test_bind_weights);
     NPU_RUN(test_validate);
     NPU_RUN(test_validate_finds);
     NPU_RUN(test_many_ops);

@@ -757,6 +757,52 @@ static void test_constant_without_data(void)
     npu_graph_destroy(load(&d));
 }
 
+/* Constants of the caller: under either name, listed as weights or not, and before those of the file. */
+static void test_given_constants(void)
+{
+    static const float data[] = { 5, 6 };
+    document d = { "x=float32[2]",
+                   "lifted_0=float32[2]",
+                   "y=float32[2]",
+                   "'weight_name_mapping': {'c_lifted_0': 'lifted_0'}, ",
+                   { "y | aten.add.Tensor | x.0 c_lifted_0 | y=float32[2] | " } };
+    static const char *const more[] = {
+        "'weight_name_mapping': {'c_lifted_0': 'lifted_0'}, ",
+        "'weight_name_mapping': {'c_lifted_0': 'lifted_0'}, 'constants': {'lifted_0': {'data': "
+        "[1, 1], 'dtype': 'float32'}}, "
+    };
+    npu_array given[2] = { { "lifted_0", npu_spec_tensor(NPU_F32, 1, (const int64_t[]){ 2 }), data } };
+    npu_graph_desc desc = { .constants = given, .num_constants = 1 };
+    NPU_ITEM("R0.23");
+    for (int i = 0; i < 8; i++) {
+        npu_graph *g = NULL;
+        npu_diag diag = { 0 };
+        given[0].name = i & 1 ? "c_lifted_0" : "lifted_0";
+        d.more = more[i >> 1 & 1];
+        d.weights = i & 4 ? "" : "lifted_0=float32[2]";
+        NPU_CHECK_STATUS(try_document(&g, &d, &desc, &diag), NPU_OK);
+        run r = run_graph(g, DATA(x6));
+        check_floats(&r, 0, FLOATS(6, 8));
+        npu_exec_destroy(r.exec);
+        npu_graph_destroy(g);
+    }
+    given[1] = given[0];
+    desc.num_constants = 2;
+    npu_graph *g = NULL;
+    npu_diag diag = { 0 };
+    given[0].name = "lifted_0"; /* the two names of one */
+    d.weights = "lifted_0=float32[2]";
+    NPU_CHECK_STATUS(try_document(&g, &d, &desc, &diag), NPU_ERR_DUPLICATE);
+    desc.num_constants = 1;
+    given[0].spec.dtype = NPU_I32;
+    NPU_CHECK_STATUS(try_document(&g, &d, &desc, NULL), NPU_ERR_DTYPE);
+    given[0].spec.dims[0] = 3;
+    NPU_CHECK_STATUS(try_document(&g, &d, &desc, NULL), NPU_ERR_SHAPE);
+    desc.num_constants = 0; /* and without them it is refused, as ever */
+    d.more = more[0];
+    NPU_CHECK_STATUS(try_document(&g, &d, &desc, NULL), NPU_ERR_CONVERSION);
+}
+
 /* ---- as real exporters write it ---- */
 
 static npu_status convert_rope(void *ctx, npu_graph *g, const npu_node *node, npu_value *results)
@@ -1326,6 +1372,96 @@ static void test_extensions_list(void)
     npu_registry_destroy(registry);
 }
 
+/* ---- what a file needs ---- */
+
+typedef struct needs {
+    npu_op_need all[64];
+    char names[64][64];
+    uint32_t num;
+} needs;
+
+static void note_need(void *ctx, const npu_op_need *need)
+{
+    needs *n = ctx;
+    if (n->num < 64) {
+        snprintf(n->names[n->num], sizeof n->names[0], "%s", need->op_type);
+        n->all[n->num++] = *need;
+    }
+}
+
+static npu_status check_needs(needs *n, const document *d, const npu_graph_desc *desc, const npu_backend *backend,
+                              npu_diag *diag)
+{
+    npu_text text = document_text(d);
+    npu_status status = npu_graph_check_json(text.data, text.len, desc, &backend, 1, note_need, n, diag);
+    npu_text_free(&text);
+    return status;
+}
+
+/* All ops of a file that do not load and run, with their numbers, in one call: not the first alone. */
+static void test_needs(void)
+{
+    static const struct { const char *op_type; uint32_t count; npu_status status; } want[] = {
+        { "aten.relu.default", 2, NPU_OK }, { "my_op", 2, NPU_ERR_NOT_FOUND },
+        { "aten.add_.Tensor", 1, NPU_OK }, { "<built-in function getitem>", 1, NPU_OK },
+        { "aten.bogus_.default", 1, NPU_ERR_NOT_FOUND }, { "my.bare", 1, NPU_ERR_NOT_IMPLEMENTED },
+        { "aten.relu.bogus", 1, NPU_ERR_NOT_FOUND }, { "taken", 1, NPU_OK }, { "aten.add.out", 1, NPU_OK },
+    };
+    document d = { "x=float32[2]", "", "", NULL,
+                   { "a | aten.relu.default | nowhere | a=float32[2] | ", "b | my_op | a | b=float32[2] | ",
+                     "c | aten.add_.Tensor | a b | c=float32[2] | ", "d | my_op | x | b=float32[2] | ",
+                     "e | aten.relu.default | x x | a=float32[3] | ", "f | <built-in function getitem> | x | | ",
+                     "g | aten.bogus_.default | x | | ", "h | my.bare | x | | ", "i | aten.relu.bogus | x | | ",
+                     "j | taken | x | | ", "k | aten.add.out | x x x | | " } };
+    static const npu_op_row bare = { NPU_NS_USER << 16 | 1, 0, NULL, "bare(Tensor x) -> Tensor", "" };
+    npu_executor taken = { "taken", run_scale, NULL, 0 };
+    npu_graph_desc desc = { .name = NULL };
+    static needs n;
+    npu_registry *registry = NULL;
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(registry, "my", &bare, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add_executor(registry, &taken, NULL), NPU_OK);
+    desc.registry = registry;
+    n.num = 0;
+    NPU_CHECK_STATUS(check_needs(&n, &d, &desc, npu_ref_backend(), &diag), NPU_ERR_NOT_FOUND);
+    NPU_CHECK(strstr(diag.message, "my_op"));
+    NPU_CHECK_EQ(diag.line, 3);
+    NPU_CHECK_EQ(n.num, sizeof want / sizeof want[0]);
+    for (size_t i = 0; i < n.num && i < sizeof want / sizeof want[0]; i++) {
+        NPU_CHECK_STR(n.names[i], want[i].op_type);
+        NPU_CHECK_EQ(n.all[i].count, want[i].count);
+        NPU_CHECK_STATUS(n.all[i].status, want[i].status);
+    }
+    npu_registry_destroy(registry);
+    NPU_CHECK_STATUS(npu_graph_check_json("{\"nodes\": [{}]}", 15, NULL, NULL, 0, note_need, &n, &diag), NPU_ERR_PARSE);
+    NPU_CHECK_STATUS(npu_graph_check_json("{", 1, NULL, NULL, 0, NULL, NULL, &diag), NPU_ERR_PARSE);
+    NPU_CHECK_EQ(n.num, sizeof want / sizeof want[0]); /* nothing was reported of them */
+}
+
+/* The lists of ops that earlier versions of the original project wrote by hand. */
+static void test_early_ops(void)
+{
+    static const char *const names[] = {
+        "aten.hardsigmoid.default", "aten.clamp_min.default", "aten.clamp_max.default",
+        "aten._unsafe_view.default", "aten.split_with_sizes.default", "aten.scatter.value", "aten.le.Tensor",
+        "aten.ge.Scalar", "aten.native_dropout.default",
+        "aten._native_batch_norm_legit.default", "aten._native_batch_norm_legit_no_training.default",
+        "aten.native_layer_norm.default", "aten.to.device", "aten.to.dtype_layout", "aten.add_.Tensor",
+        "aten.relu_.default"
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char node[128];
+        static needs n;
+        snprintf(node, sizeof node, "n | %s | x | | ", names[i]);
+        document d = { "x=float32[2]", "", "", NULL, { node } };
+        npu_diag diag = { 0 };
+        if (check_needs(&n, &d, NULL, npu_ref_backend(), &diag)) {
+            NPU_CHECK_STR(diag.message, "");
+        }
+    }
+}
+
 /* ---- the manual ---- */
 
 /* The manual says how operators are read, which there are, how they are added and what the limits are; a new category
@@ -1390,7 +1526,13 @@ static void test_no_memory(void)
         desc.registry = registry;
         npu_graph *g = NULL;
         npu_text printed = npu_text_make(&allocator);
-        status = npu_graph_parse_json(&g, text.data, text.len, &desc, NULL);
+        npu_array given = { "given", npu_spec_tensor(NPU_F32, 0, NULL), x6 };
+        desc.constants = &given;
+        desc.num_constants = 1;
+        const npu_backend *cpu = npu_ref_backend();
+        status = npu_graph_check_json(text.data, text.len, &desc, &cpu, 1, NULL, NULL, NULL);
+        status = status == NPU_ERR_NOT_FOUND ? NPU_OK : status; /* my.op */
+        status = status ? status : npu_graph_parse_json(&g, text.data, text.len, &desc, NULL);
         status = status ? status : npu_graph_print_json(g, &printed);
         npu_text_free(&printed);
         npu_graph_destroy(g);
@@ -1422,6 +1564,7 @@ int main(void)
     NPU_RUN(test_weights);
     NPU_RUN(test_constants);
     NPU_RUN(test_constant_without_data);
+    NPU_RUN(test_given_constants);
     NPU_RUN(test_decoder_idioms);
     NPU_RUN(test_dynamic_shape);
     NPU_RUN(test_mixed_precision);
@@ -1439,6 +1582,8 @@ int main(void)
     NPU_RUN(test_executor_cascade);
     NPU_RUN(test_converter);
     NPU_RUN(test_extensions_list);
+    NPU_RUN(test_needs);
+    NPU_RUN(test_early_ops);
     NPU_RUN(test_manual);
     NPU_RUN(test_no_memory);
     return npu_test_done();

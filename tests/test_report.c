@@ -1,4 +1,5 @@
-/* Printed plans, profiles and traces. The clock is a counter, so their text is always the same. */
+/* Printed plans, profiles, traces and statistics, and runs compared. The clock is a counter, so that the text is always
+   the same. */
 #define NPU_SIM_IMPLEMENTATION
 #include "../examples/sim/npu_sim.h"
 #include "../npu_ir_backend_ref.h"
@@ -225,6 +226,304 @@ static void test_no_profile(void)
     rig_end(&r);
 }
 
+/* ---- statistics ---- */
+
+static npu_graph *graph_of(const char *text)
+{
+    npu_graph *g = NULL;
+    npu_diag diag = { 0 };
+    if (npu_graph_parse(&g, text, strlen(text), NULL, &diag)) {
+        NPU_CHECK_STR(diag.message, "");
+    }
+    return g;
+}
+
+static void test_stats(void)
+{
+    npu_graph *g = graph_of(model);
+    npu_text text = npu_text_make(NULL);
+    npu_op_count rows[3] = { { NULL, 77 }, { NULL, 77 }, { NULL, 77 } };
+    uint32_t num = 0;
+    NPU_ITEM("R0.24");
+    NPU_ITEM("R0.22");
+    npu_constant(g, "c", npu_spec_tensor(NPU_F16, 1, (const int64_t[]){ 3 }), weights);
+    npu_relu(g, npu_relu(g, npu_add(g, npu_graph_input(g, 0), npu_state(g, "h", npu_spec_tensor(NPU_F32, 0, NULL)))));
+    npu_graph_stats s = npu_graph_count(g);
+    NPU_CHECK_EQ(s.num_ops, 9);
+    NPU_CHECK_EQ(s.num_inputs, 1);
+    NPU_CHECK_EQ(s.num_outputs, 1);
+    NPU_CHECK_EQ(s.num_params, 3);
+    NPU_CHECK_EQ(s.num_constants, 1);
+    NPU_CHECK_EQ(s.num_states, 1);
+    NPU_CHECK_EQ(s.num_edges, 6 + 4); /* without w1, b1 and fc */
+    NPU_CHECK_EQ(s.param_elements, 8 * 3 * 3 * 3 + 8 + 10 * 512);
+    NPU_CHECK_EQ(s.param_bytes, 4 * s.param_elements);
+    NPU_CHECK_EQ(s.constant_elements, 3);
+    NPU_CHECK_EQ(s.constant_bytes, 6);
+    NPU_CHECK_STATUS(npu_graph_count_ops(g, rows, 2, &num), NPU_OK);
+    NPU_CHECK_EQ(num, 7);
+    NPU_CHECK_STR(rows[0].name, "aten.relu.default");
+    NPU_CHECK_EQ(rows[0].count, 3);
+    NPU_CHECK_STR(rows[1].name, "aten.add.Tensor"); /* the first by name of those that occur once */
+    NPU_CHECK_EQ(rows[2].count, 77);
+    NPU_CHECK_STATUS(npu_graph_print_stats(g, &text), NPU_OK);
+    NPU_CHECK_GOLDEN("stats.txt", text.data);
+    npu_text_free(&text);
+    NPU_CHECK_STATUS(npu_graph_print_pie(g, 2, &text), NPU_OK);
+    NPU_CHECK_STR(text.data, "pie showData\n    title Ops of classifier\n    \"aten.relu.default\" : 3\n"
+                             "    \"aten.add.Tensor\" : 1\n    \"Others\" : 5\n");
+    npu_text_free(&text);
+    NPU_CHECK_STATUS(npu_graph_print_pie(g, 0, &text), NPU_OK);
+    NPU_CHECK(strstr(text.data, "aten.softmax.int") && !strstr(text.data, "Others"));
+    npu_text_free(&text);
+    npu_graph_destroy(g);
+    NPU_CHECK_EQ(npu_graph_count(NULL).num_edges, 0);
+    NPU_CHECK_STATUS(npu_graph_count_ops(NULL, rows, 2, &num), NPU_ERR_NO_MEMORY);
+    NPU_CHECK_EQ(num, 0);
+}
+
+/* ---- verify: two tensors ---- */
+
+#define SPEC(dtype, ...) \
+    npu_spec_tensor(dtype, sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (const int64_t[]){ __VA_ARGS__ })
+
+/* torch.allclose, element by element. */
+static void test_compare(void)
+{
+    const double nan = (double)NAN, inf = HUGE_VAL;
+    static const npu_tolerance exact = { .has_rtol = true, .has_atol = true }, nans = { .equal_nan = true },
+                               half = { .rtol = 0.5, .has_atol = true };
+    const struct {
+        double got[2], want[2];
+        const npu_tolerance *tolerance;
+        uint32_t wrong;
+        double max, mean;
+    } rows[] = {
+        { { 1, 2 }, { 1, 2 }, NULL, 0, 0, 0 },
+        { { 1, 2 }, { 1, 2.5 }, NULL, 1, 0.5, 0.25 },
+        { { 0.000009, 2 }, { 0, 2 }, NULL, 0, 0.000009, 0.0000045 }, /* atol */
+        { { 1000.01, 2 }, { 1000, 2 }, NULL, 0, 0.01, 0.005 },       /* rtol */
+        { { 1000.02, 2 }, { 1000, 2 }, NULL, 1, 0.02, 0.01 },
+        { { 1.0000001, 2 }, { 1, 2 }, &exact, 1, 0.0000001, 0.00000005 },
+        { { 1, 3 }, { 2, 2 }, &half, 0, 1, 1 }, /* relative to what is expected: |1 - 2| <= 0.5 * 2 */
+        { { 2, 2 }, { 1, 2 }, &half, 1, 1, 0.5 },
+        { { nan, 2 }, { nan, 2 }, NULL, 1, inf, inf },
+        { { nan, 2 }, { nan, 2 }, &nans, 0, 0, 0 },
+        { { nan, 2 }, { 1, 2 }, &nans, 1, inf, inf },
+        { { 1, 2 }, { nan, 2 }, &nans, 1, inf, inf },
+        { { inf, -inf }, { inf, -inf }, NULL, 0, 0, 0 },
+        { { inf, 2 }, { -inf, 2 }, NULL, 1, inf, inf },
+        { { 1, 2 }, { inf, 2 }, NULL, 1, inf, inf },
+        { { inf, 2 }, { 1, 2 }, NULL, 1, inf, inf },
+    };
+    NPU_ITEM("R0.21");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_array got = { "got", SPEC(NPU_F64, 2), rows[i].got }, want = { "want", SPEC(NPU_F64, 2), rows[i].want };
+        npu_difference d;
+        NPU_CHECK_STATUS(npu_compare(&got, &want, rows[i].tolerance, &d), rows[i].wrong ? NPU_ERR_MISMATCH : NPU_OK);
+        NPU_CHECK_STATUS(d.status, rows[i].wrong ? NPU_ERR_MISMATCH : NPU_OK);
+        NPU_CHECK_EQ(d.num_elements, 2);
+        NPU_CHECK_EQ(d.num_wrong, rows[i].wrong);
+        NPU_CHECK_NEAR(d.max_diff, rows[i].max, 1e-9);
+        NPU_CHECK_NEAR(d.mean_diff, rows[i].mean, 1e-9);
+    }
+}
+
+/* What is no number of one kind: shapes, dtypes, no elements, integers that doubles round. */
+static void test_compare_types(void)
+{
+    static const float x[4] = { 1, 2, 3, 4 }, y[4] = { 1, 2, 3, 5 };
+    static const uint16_t half[4] = { 0x3c00, 0x4000, 0x4200, 0x4400 }; /* 1, 2, 3, 4 */
+    static const int64_t big[2] = { INT64_MAX, INT64_MIN }, near_big[2] = { INT64_MAX - 1, INT64_MIN };
+    static const uint64_t all[2] = { UINT64_MAX, 0 }, none[2] = { 0, 0 };
+    static const npu_tolerance exact = { .has_rtol = true, .has_atol = true };
+    static const struct {
+        npu_dtype got_dtype, want_dtype;
+        int64_t got_len, want_len;
+        const void *got, *want;
+        npu_status status;
+        double max;
+        uint64_t worst;
+    } rows[] = {
+        { NPU_F32, NPU_F32, 4, 4, x, y, NPU_ERR_MISMATCH, 1, 3 },
+        { NPU_F32, NPU_F32, 4, 3, x, x, NPU_ERR_SHAPE, HUGE_VAL, 0 },
+        { NPU_F32, NPU_F32, 0, 0, x, y, NPU_OK, 0, 0 },
+        { NPU_F32, NPU_F32, 0, 0, NULL, NULL, NPU_OK, 0, 0 },
+        { NPU_F16, NPU_F32, 4, 4, half, x, NPU_OK, 0, 0 },
+        { NPU_F32, NPU_F16, 4, 4, y, half, NPU_ERR_MISMATCH, 1, 3 },
+        { NPU_I64, NPU_I64, 2, 2, big, near_big, NPU_ERR_MISMATCH, 1, 0 },
+        { NPU_U64, NPU_U64, 2, 2, all, none, NPU_ERR_MISMATCH, 1.8446744073709552e19, 0 },
+        { NPU_C64, NPU_C64, 2, 2, x, y, NPU_ERR_MISMATCH, 1, 1 },
+        { NPU_C64, NPU_F32, 2, 2, x, x, NPU_ERR_DTYPE, HUGE_VAL, 0 },
+        { NPU_F8, NPU_F8, 2, 2, x, x, NPU_ERR_DTYPE, HUGE_VAL, 0 },
+        { NPU_F32, NPU_F32, 4, 4, NULL, x, NPU_ERR_INVALID_ARGUMENT, HUGE_VAL, 0 },
+        { NPU_F32, NPU_F32, -2, -2, x, x, NPU_ERR_DYNAMIC_SHAPE, HUGE_VAL, 0 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_array got = { "got", SPEC(rows[i].got_dtype, rows[i].got_len), rows[i].got };
+        npu_array want = { "want", SPEC(rows[i].want_dtype, rows[i].want_len), rows[i].want };
+        npu_difference d;
+        NPU_CHECK_STATUS(npu_compare(&got, &want, &exact, &d), rows[i].status);
+        NPU_CHECK_NEAR(d.max_diff, rows[i].max, 0);
+        NPU_CHECK_EQ(d.worst, rows[i].worst);
+    }
+}
+
+/* ---- verify: runs ---- */
+
+static const char *const chain =
+    "graph main\ninput x : f32[2,3]\na = aten.relu.default(x)\nb = aten.neg.default(a) @minus\n"
+    "c = aten.abs.default(b)\nv, i = aten.max.dim(c, 1)\noutput b = b\noutput v = v\n";
+static const float chain_x[6] = { 1, -2, 3, 4, 5, -6 }, chain_b[6] = { -1, 0, -3, -4, -5, 0 }, chain_v[2] = { 3, 5 };
+
+/* neg, off by `ctx` in its element 4 */
+static npu_status run_neg(void *ctx, const npu_op_info *op, const void *const *in, void *const *out)
+{
+    (void)op;
+    for (int i = 0; i < 6; i++) {
+        ((float *)out[0])[i] = -((const float *)in[0])[i] + (i == 4 ? *(const float *)ctx : 0);
+    }
+    return NPU_OK;
+}
+
+/* A device whose neg is wrong by half. */
+typedef struct broken {
+    npu_registry *registry;
+    npu_backend *backend;
+    float error;
+} broken;
+
+static void broken_begin(broken *b, float error)
+{
+    npu_executor neg = { "aten.neg", run_neg, &b->error, 0 };
+    npu_ref_desc desc = { 0 };
+    b->error = error;
+    NPU_CHECK_STATUS(npu_registry_create(&b->registry, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add_executor(b->registry, &neg, NULL), NPU_OK);
+    desc.registry = b->registry;
+    NPU_CHECK_STATUS(npu_ref_create(&b->backend, &desc), NPU_OK);
+}
+
+static void broken_end(broken *b)
+{
+    npu_ref_destroy(b->backend);
+    npu_registry_destroy(b->registry);
+}
+
+static npu_exec *exec_of(const npu_graph *g, const npu_backend *backend)
+{
+    npu_exec *exec = NULL;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backend, 1, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input_at(exec, 0, chain_x, sizeof chain_x), NPU_OK);
+    return exec;
+}
+
+static void test_verify(void)
+{
+    npu_graph *g = graph_of(chain);
+    npu_array want[3] = { { NULL, SPEC(NPU_F32, 2, 3), chain_b }, { NULL, SPEC(NPU_F32, 2), chain_v } };
+    npu_difference outputs[2], total;
+    npu_exec *exec = exec_of(g, npu_ref_backend());
+    npu_diag diag;
+    broken b;
+    NPU_ITEM("R0.21");
+    NPU_CHECK_STATUS(npu_exec_verify(exec, want, 2, NULL, outputs, &total, &diag), NPU_OK);
+    NPU_CHECK(diag.status == NPU_OK && total.max_diff == 0 && total.num_elements == 8 && outputs[1].num_elements == 2);
+    NPU_CHECK_STATUS(npu_exec_verify(exec, want, 1, NULL, outputs, &total, &diag), NPU_ERR_ARITY);
+    NPU_CHECK(isinf(total.max_diff) && isinf(outputs[1].mean_diff) && outputs[0].status == NPU_ERR_ARITY);
+    NPU_CHECK_STATUS(npu_exec_verify(exec, want, 3, NULL, NULL, NULL, NULL), NPU_ERR_ARITY);
+    want[0].spec = SPEC(NPU_F32, 3, 2);
+    NPU_CHECK_STATUS(npu_exec_verify(exec, want, 2, NULL, outputs, &total, &diag), NPU_ERR_SHAPE);
+    NPU_CHECK(strstr(diag.message, "output 'b'") && strstr(diag.message, "f32[2,3], expected f32[3,2]"));
+    NPU_CHECK(isinf(total.max_diff) && isinf(total.mean_diff) && total.worst == 0 && outputs[1].status == NPU_OK);
+    npu_exec_destroy(exec);
+    /* a wrong device: the first output in one element, and what follows from it */
+    want[0].spec = SPEC(NPU_F32, 2, 3);
+    broken_begin(&b, 0.5f);
+    exec = exec_of(g, b.backend);
+    NPU_CHECK_STATUS(npu_exec_verify(exec, want, 2, NULL, outputs, &total, &diag), NPU_ERR_MISMATCH);
+    NPU_CHECK(strstr(diag.message, "output 'b': 1 of 6 elements differ, most of all element 4: got -4.5, expected -5"));
+    NPU_CHECK(outputs[0].num_wrong == 1 && outputs[0].worst == 4 && outputs[1].num_wrong == 1);
+    NPU_CHECK_NEAR(total.max_diff, 0.5, 0);
+    NPU_CHECK_NEAR(total.mean_diff, 1.0 / 8, 0);
+    NPU_CHECK_EQ(total.num_wrong, 2);
+    npu_exec *right = exec_of(g, npu_ref_backend());
+    NPU_CHECK_STATUS(npu_exec_compare(exec, right, NULL, NULL, &total, NULL), NPU_ERR_MISMATCH);
+    NPU_CHECK_EQ(total.num_wrong, 2);
+    b.error = 0;
+    NPU_CHECK_STATUS(npu_exec_compare(exec, right, NULL, outputs, NULL, &diag), NPU_OK);
+    NPU_CHECK_EQ(diag.status, NPU_OK);
+    npu_exec_destroy(right);
+    npu_exec_destroy(exec);
+    /* a run that fails is what is wrong */
+    const npu_backend *cpu = npu_ref_backend();
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_verify(exec, want, 2, NULL, outputs, &total, &diag), NPU_ERR_MISSING_FEED);
+    NPU_CHECK(strstr(diag.message, "'x'") && total.status == NPU_ERR_MISSING_FEED && isinf(outputs[0].max_diff));
+    npu_exec_destroy(exec);
+    broken_end(&b);
+    npu_graph_destroy(g);
+}
+
+/* The op that is wrong, not those that read its result; and nothing where all agree. */
+static void test_find_wrong_op(void)
+{
+    npu_graph *g = graph_of(chain);
+    npu_array x = { "x", SPEC(NPU_F32, 2, 3), chain_x };
+    const npu_backend *backends[2] = { NULL, npu_ref_backend() };
+    npu_difference d;
+    npu_diag diag;
+    npu_op op = { 9 };
+    broken b;
+    NPU_ITEM("R0.21");
+    broken_begin(&b, 0.5f);
+    backends[0] = b.backend;
+    NPU_CHECK_STATUS(npu_graph_find_wrong_op(g, backends, 2, npu_ref_backend(), &x, 1, NULL, &op, &d, &diag),
+                     NPU_ERR_MISMATCH);
+    NPU_CHECK_EQ(op.id, 2);
+    NPU_CHECK(d.num_wrong == 1 && d.worst == 4 && diag.op == 2);
+    NPU_CHECK_STR(diag.message,
+                  "minus: result 0: 1 of 6 elements differ, most of all element 4: got -4.5, expected -5");
+    b.error = 0;
+    NPU_CHECK_STATUS(npu_graph_find_wrong_op(g, backends, 2, npu_ref_backend(), &x, 1, NULL, &op, NULL, NULL), NPU_OK);
+    NPU_CHECK_EQ(op.id, 0);
+    NPU_CHECK_STATUS(npu_graph_find_wrong_op(g, backends, 2, npu_ref_backend(), &x, 0, NULL, &op, NULL, &diag),
+                     NPU_ERR_ARITY);
+    x.spec = SPEC(NPU_F32, 3, 2);
+    NPU_CHECK_STATUS(npu_graph_find_wrong_op(g, backends, 2, npu_ref_backend(), &x, 1, NULL, &op, &d, &diag),
+                     NPU_ERR_SHAPE);
+    NPU_CHECK_EQ(op.id, 0);
+    broken_end(&b);
+    npu_graph_destroy(g);
+}
+
+/* Out of memory at any moment: a status, and nothing is left. */
+static void test_no_memory(void)
+{
+    npu_status status = NPU_ERR_NO_MEMORY;
+    npu_array x = { "x", SPEC(NPU_F32, 2, 3), chain_x };
+    const npu_backend *cpu = npu_ref_backend();
+    for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 4000; n++) {
+        npu_alloc_counter counter = { .fail_at = 0 };
+        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_graph_desc desc = { .allocator = &allocator };
+        npu_text text = npu_text_make(&allocator);
+        npu_graph *g = NULL;
+        npu_op op;
+        NPU_CHECK_STATUS(npu_graph_parse(&g, chain, strlen(chain), &desc, NULL), NPU_OK);
+        counter.fail_at = counter.num_calls + n;
+        status = npu_graph_find_wrong_op(g, &cpu, 1, cpu, &x, 1, NULL, &op, NULL, NULL);
+        status = status ? status : npu_graph_print_stats(g, &text);
+        status = status ? status : npu_graph_print_pie(g, 1, &text);
+        status = status ? status : npu_graph_check_weights(g, NULL, 0, NULL, NULL);
+        status = status ? status : npu_graph_bind_weights(g, NULL, 0, NULL, NULL);
+        npu_text_free(&text);
+        npu_graph_destroy(g);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+}
+
 int main(void)
 {
     NPU_RUN(test_plan);
@@ -235,5 +534,11 @@ int main(void)
     NPU_RUN(test_profile);
     NPU_RUN(test_trace);
     NPU_RUN(test_no_profile);
+    NPU_RUN(test_stats);
+    NPU_RUN(test_compare);
+    NPU_RUN(test_compare_types);
+    NPU_RUN(test_verify);
+    NPU_RUN(test_find_wrong_op);
+    NPU_RUN(test_no_memory);
     return npu_test_done();
 }
