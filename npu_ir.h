@@ -4089,6 +4089,7 @@ typedef struct npu_compiled {
     uint32_t num_inplace;
     const npu_inplace *inplace; /* read right after compile; owned by the program */
     char text[96];             /* why, when compile fails */
+    uint64_t prepared;         /* bytes that the program keeps until release, packed weights above all; 0 = not said */
 } npu_compiled;
 
 /* Where a value of a group is: buffers[buffer] + offset. A view shares its base's place. */
@@ -4523,11 +4524,12 @@ typedef struct npu_memory {        /* bytes, of one backend */
     uint64_t activations;          /* the planned arena, scratch included */
     uint64_t scratch;              /* the largest scratch of a group, part of activations */
     uint64_t weights;              /* uploaded once, or borrowed on a host backend */
+    uint64_t prepared;             /* what compiled groups keep as well: weights that kernels packed, tables */
     uint64_t inputs, outputs;      /* bound by the caller */
     uint64_t state;
     uint64_t lower_bound;          /* peak of live bytes: no plan can be smaller */
     uint64_t no_reuse;             /* what activations would take if nothing shared memory */
-    bool exact;                    /* false in a dry run: scratch and in-place pairs are known after compile only */
+    bool exact;                    /* false in a dry run: compile tells scratch, in-place pairs and what is prepared */
 } npu_memory;
 NPU_IR_API npu_status npu_plan_memory(const npu_plan *plan, uint32_t backend, npu_memory *out);
 /* Place of a value in the arena of a backend; size 0 = it has none there. first and last are positions of ops
@@ -31250,6 +31252,7 @@ typedef struct npu__step_memory {
     uint32_t scratch_alignment;
     uint32_t plans_inner, num_inplace;
     const npu_inplace *inplace;
+    uint64_t prepared;
     uint32_t scratch_storage; /* out: index + 1 */
 } npu__step_memory;
 
@@ -31970,6 +31973,12 @@ static npu_status npu__plan_memory_with(npu_plan *plan, npu__step_memory *steps)
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
         plan->memory[b].exact = plan->exact;
     }
+    for (uint32_t i = 0; i < plan->num_steps; i++) {
+        uint64_t *sum = steps[i].prepared ? &plan->memory[plan->steps[i].backend].prepared : NULL;
+        if (sum) {
+            *sum = steps[i].prepared <= UINT64_MAX - *sum ? *sum + steps[i].prepared : UINT64_MAX;
+        }
+    }
     npu__free(&plan->allocator, kept, plan->graph->num_values);
     return status;
 }
@@ -32538,6 +32547,7 @@ static npu_status npu__plan_program_memory(npu_program *p, npu_diag *diag)
                 steps[i].plans_inner = c->plans_inner;
                 steps[i].num_inplace = c->num_inplace;
                 steps[i].inplace = c->inplace;
+                steps[i].prepared = c->prepared;
             }
         }
         plan->exact = true;
@@ -34681,23 +34691,24 @@ static void npu__print_bounds(npu_text *text, const npu_graph *g)
 NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *text)
 {
     bool exact = true;
-    npu_text_printf(text, "%-12s%12s%12s%12s%12s%12s%12s%14s%12s\n", "memory", "activations", "scratch",
-                    "weights", "inputs", "outputs", "state", "lower bound", "no reuse");
+    npu_text_printf(text, "%-12s%12s%12s%12s%12s%12s%12s%12s%14s%12s\n", "memory", "activations", "scratch",
+                    "weights", "prepared", "inputs", "outputs", "state", "lower bound", "no reuse");
     for (uint32_t i = 0; i < npu_plan_num_backends(plan); i++) {
         npu_memory m;
-        char b[8][24];
+        char b[9][24];
         if (npu_plan_memory(plan, i, &m)) {
             continue;
         }
         exact = exact && m.exact;
-        npu_text_printf(text, "  %-10s%12s%12s%12s%12s%12s%12s%14s%12s\n", npu__backend_label(plan, (int)i),
+        npu_text_printf(text, "  %-10s%12s%12s%12s%12s%12s%12s%12s%14s%12s\n", npu__backend_label(plan, (int)i),
                         npu__format_bytes(b[0], m.activations), npu__format_bytes(b[1], m.scratch),
-                        npu__format_bytes(b[2], m.weights), npu__format_bytes(b[3], m.inputs),
-                        npu__format_bytes(b[4], m.outputs), npu__format_bytes(b[5], m.state),
-                        npu__format_bytes(b[6], m.lower_bound), npu__format_bytes(b[7], m.no_reuse));
+                        npu__format_bytes(b[2], m.weights), npu__format_bytes(b[8], m.prepared),
+                        npu__format_bytes(b[3], m.inputs), npu__format_bytes(b[4], m.outputs),
+                        npu__format_bytes(b[5], m.state), npu__format_bytes(b[6], m.lower_bound),
+                        npu__format_bytes(b[7], m.no_reuse));
     }
     if (!exact) {
-        npu__text_str(text, "  Scratch and results in place are known after compile only.\n");
+        npu__text_str(text, "  Scratch, what is prepared and results in place are known after compile only.\n");
     }
     npu__print_bounds(text, npu_plan_graph(plan));
 }

@@ -16918,7 +16918,12 @@ static void npu__ref_free(const npu_allocator *a, void *ptr)
     }
 }
 
-/* State blocks of a program form a list; the payload starts one alignment after the link. */
+/* State blocks of a program form a list; the payload starts one alignment after the link and the block's bytes. */
+typedef struct npu__ref_link {
+    void *next;
+    size_t bytes;
+} npu__ref_link;
+
 NPU_IR_API void *npu_ref_state(npu_prepare *p, size_t size)
 {
     size_t total;
@@ -16928,7 +16933,8 @@ NPU_IR_API void *npu_ref_state(npu_prepare *p, size_t size)
         return NULL;
     }
     memset(block, 0, total);
-    memcpy(block, &p->blocks, sizeof p->blocks);
+    ((npu__ref_link *)(void *)block)->next = p->blocks;
+    ((npu__ref_link *)(void *)block)->bytes = total;
     p->blocks = block;
     return block + NPU__REF_ALIGN;
 }
@@ -16936,11 +16942,19 @@ NPU_IR_API void *npu_ref_state(npu_prepare *p, size_t size)
 static void npu__ref_free_blocks(const npu_allocator *a, void *blocks)
 {
     while (blocks) {
-        void *next;
-        memcpy(&next, blocks, sizeof next);
+        void *next = ((npu__ref_link *)blocks)->next;
         npu__ref_free(a, blocks);
         blocks = next;
     }
+}
+
+static uint64_t npu__ref_sum_blocks(const void *blocks)
+{
+    uint64_t bytes = 0;
+    for (const npu__ref_link *l = (const npu__ref_link *)blocks; l; l = (const npu__ref_link *)l->next) {
+        bytes += l->bytes;
+    }
+    return bytes;
 }
 
 /* ---- choosing a kernel ---- */
@@ -17565,6 +17579,7 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     out->scratch_alignment = NPU__REF_ALIGN;
     out->num_inplace = p->num_inplace;
     out->inplace = p->inplace;
+    out->prepared = npu__ref_sum_blocks(p->blocks);
     return NPU_OK;
 }
 

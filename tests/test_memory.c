@@ -612,6 +612,59 @@ static void test_sums(void)
     rig_end(&r);
 }
 
+/* A kernel that keeps as many bytes as its operand has. */
+static npu_status keep_prepare(npu_prepare *p)
+{
+    size_t size = 0;
+    npu_status status = npu_spec_size(p->op->in[0], &size);
+    p->state = status ? NULL : npu_ref_state(p, size);
+    return status ? status : p->state ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
+static npu_status keep_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    (void)l, (void)part, (void)parts;
+    return NPU_OK;
+}
+
+/* What programs keep is counted where they were compiled, and is what the allocator says, but for a few words. */
+static void test_prepared(void)
+{
+    static const npu_kernel kernels[] = { { NPU_ATEN_NEG, "plain", 0, NULL, keep_prepare, keep_launch } };
+    const npu_kernel_table table = { kernels, 1 };
+    npu_alloc_counter counter = { 0, 0, 0, 0 };
+    npu_allocator allocator = npu_counting_allocator(&counter);
+    npu_ref_desc desc = { 0 };
+    npu_backend *keeper = NULL;
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_memory m, cpu;
+    npu_diag diag;
+    desc.tables = &table, desc.num_tables = 1, desc.name = "keeper", desc.allocator = &allocator;
+    NPU_CHECK_STATUS(npu_ref_create(&keeper, &desc), NPU_OK);
+    const npu_backend *backends[2] = { keeper, npu_ref_backend() };
+    npu_plan_desc plan_desc = { 0 };
+    plan_desc.backends = backends, plan_desc.num_backends = 2;
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value y = npu_neg(g, npu_input(g, "x", F32(1000)));
+    npu_output(g, "y", npu_neg(g, npu_relu(g, y))); /* two groups of the keeper */
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &plan_desc, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_memory(plan, 0, &m), NPU_OK);
+    NPU_CHECK_EQ(m.prepared, 0);
+    size_t before = counter.live_bytes;
+    NPU_CHECK_STATUS(npu_program_create(&program, plan, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(program), 0, &m), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(program), 1, &cpu), NPU_OK);
+    NPU_CHECK(m.prepared >= 8000 && m.prepared < 8000 + 1000);
+    NPU_CHECK(m.prepared < counter.live_bytes - before && counter.live_bytes - before < m.prepared + 4000);
+    NPU_CHECK(cpu.prepared < 1000);
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+    npu_ref_destroy(keeper);
+    NPU_CHECK_EQ(counter.live_bytes, 0);
+}
+
 /* Sizes that fit alone and not together are an error, not a small arena. */
 static void test_overflow(void)
 {
@@ -704,6 +757,7 @@ int main(void)
     NPU_RUN(test_inputs_stay);
     NPU_RUN(test_in_place_of_a_piece);
     NPU_RUN(test_sums);
+    NPU_RUN(test_prepared);
     NPU_RUN(test_overflow);
     NPU_RUN(test_residual_network);
     NPU_RUN(test_many_values);
