@@ -3988,7 +3988,8 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
 
    Any function may be called from the thread that uses the exec; supports and compile from the thread that
    plans. Two execs of one program may submit from two threads at once. Failures are npu_status values; the
-   core adds what it knows.
+   core adds what it knows. Buffers are freed and programs released when nothing of them is under way, unless
+   a wait has timed out twice: a device that may still be at work then must be stopped by release or free.
    -------------------------------------------------------------------------------------------------------- */
 
 #define NPU_BACKEND_API 1u
@@ -4183,7 +4184,9 @@ typedef struct npu_backend {
     npu_status (*load)(void *ctx, const void *bytes, uint64_t size, npu_compiled *out);
 
     /* completion: required where a fence is ever set */
-    npu_status (*wait)(void *ctx, npu_fence fence, uint64_t timeout_ns); /* TIMEOUT when it is not done by then */
+    /* TIMEOUT when it is not done by then: the same fence is waited for again before the memory is used by the next
+       run, and once more before it is freed. Any other status: it is over, and may not touch memory any more. */
+    npu_status (*wait)(void *ctx, npu_fence fence, uint64_t timeout_ns);
     npu_status (*poll)(void *ctx, npu_fence fence, uint32_t *done);      /* optional */
     /* optional: the current stream handle, 0 = default */
     uint64_t (*stream)(void *ctx);
@@ -4644,7 +4647,9 @@ NPU_IR_API const void *npu_exec_output(const npu_exec *exec, uint32_t index, siz
 NPU_IR_API const void *npu_exec_output_by_name(const npu_exec *exec, const char *name, size_t *size);
 /* Errors: MISSING_FEED (names the input), CANCELLED, TIMEOUT, those of kernels (RANGE ...) and backends; with
    symbols among the dims SHAPE (dims that do not fit together, an output's memory is too small) and RANGE
-   (more than the bound). The exec stays usable. */
+   (more than the bound). The exec stays usable. After TIMEOUT the device may still be at work: the next run
+   waits for it first, as long again, and says TIMEOUT if it is not done by then; so does destroy, and frees
+   the memory all the same. */
 NPU_IR_API npu_status npu_exec_run(npu_exec *exec);
 /* Address of a value on a host backend; its content is that of the value only while it lives in a run
    (npu_plan_print_slots says when). NULL = it has no memory of its own there, or the backend is no host. */
@@ -33054,6 +33059,8 @@ struct npu_exec {
     uint32_t current_step;
     uint64_t origin_ns;
     uint32_t failed_op;
+    npu_fence late;                           /* of a submit that timed out: the device may still use the buffers */
+    uint32_t late_backend, late_step;
     bool ran;
     npu_capture *recorder;                    /* not NULL: what would be done is written down */
     uint32_t num_bindings_made;               /* of inputs and outputs: a capture is good for one state of them */
@@ -33076,6 +33083,19 @@ static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *for
 #endif
     va_end(args);
     return status;
+}
+
+/* What timed out may still read and write the exec's memory, so nothing is done before it is done. How it ended
+   was said by the run that it belongs to. */
+static npu_status npu__await_late(npu_exec *e)
+{
+    const npu_backend *b = e->program->plan->backends[e->late_backend];
+    if (e->late && b->wait(b->ctx, e->late, e->desc.timeout_ns) == NPU_ERR_TIMEOUT) {
+        return npu__exec_fail(e, NPU_ERR_TIMEOUT, "step %u on %s, of a run that timed out, is still not done",
+                              (unsigned)e->late_step, b->name);
+    }
+    e->late = 0;
+    return NPU_OK;
 }
 
 static bool npu__slots_init(npu_exec *e, npu__slot **slots, uint32_t num)
@@ -33668,6 +33688,7 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
     plan = e->program->plan;
     g = plan->graph;
     a = e->allocator;
+    npu__await_late(e);
     for (uint32_t b = 0; e->buffers && b < plan->desc.num_backends; b++) {
         npu_buffer *arena = npu__exec_buffer(e, b, 0);
         if (arena->size) {
@@ -33973,6 +33994,9 @@ static npu_status npu__submit(npu_exec *e, const npu__action *a)
                                     b->wait ? &fence : NULL);
     if (status == NPU_OK && fence) {
         status = b->wait(b->ctx, fence, e->desc.timeout_ns);
+        e->late = status == NPU_ERR_TIMEOUT ? fence : 0;
+        e->late_backend = a->backend;
+        e->late_step = a->which;
     }
     if (status && !(e->dims && e->dims->has_failed)) {
         const npu_op_def *def = npu_op_definition(p->plan->graph, npu__make_op(e->failed_op));
@@ -34342,7 +34366,8 @@ NPU_IR_API npu_status npu_exec_run(npu_exec *e)
     uint64_t begin;
     e->num_profile = 0;
     e->origin_ns = begin = e->desc.profile ? e->desc.clock() : 0;
-    status = npu__run_inputs(e);
+    status = npu__await_late(e);
+    status = status ? status : npu__run_inputs(e);
     npu__profile_add(e, NPU_NO_INDEX, begin);
     status = status ? status : npu__run_steps(e);
     if (status == NPU_OK) {
@@ -34396,6 +34421,7 @@ NPU_IR_API npu_status npu_capture_replay(npu_capture *c)
     }
     e->num_profile = 0;
     e->origin_ns = e->desc.profile ? e->desc.clock() : 0;
+    status = npu__await_late(e);
     for (uint32_t i = 0; i < c->num_actions && status == NPU_OK; i++) {
         const npu__action *a = &c->actions[i];
         if (a->type == NPU__SUBMIT && e->desc.poll && !e->desc.poll(e->desc.poll_ctx, a->which)) {
