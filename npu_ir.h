@@ -3021,7 +3021,66 @@ typedef struct npu_op_table {
       "sqrt(Tensor input) -> Tensor", "square root")                                                         \
     X(0x0015, NPU_GAWEE_TANH, NPU_ELEMENTWISE, npu__type_gawee,                                              \
       "tanh(Tensor input) -> Tensor", "hyperbolic tangent")                                                  \
-    X(0x0016, NPU_GAWEE_ERF, NPU_ELEMENTWISE, npu__type_gawee, "erf(Tensor input) -> Tensor", "error function")
+    X(0x0016, NPU_GAWEE_ERF, NPU_ELEMENTWISE, npu__type_gawee,                                               \
+      "erf(Tensor input) -> Tensor", "error function")                                                       \
+    X(0x0017, NPU_GAWEE_CAT, 0, npu__type_gawee,                                                             \
+      "cat(Tensor[] inputs, *, int axis) -> Tensor", "aten.cat")                                             \
+    X(0x0018, NPU_GAWEE_RESHAPE, 0, npu__type_gawee,                                                         \
+      "reshape(Tensor input, int[] shape) -> Tensor", "aten.reshape")                                        \
+    X(0x0019, NPU_GAWEE_UNSQUEEZE, 0, npu__type_gawee,                                                       \
+      "unsqueeze(Tensor input, *, int[] axes) -> Tensor", "dims of 1 at these places of the result")         \
+    X(0x001a, NPU_GAWEE_SHAPE, 0, npu__type_gawee,                                                           \
+      "shape(Tensor input, *, int start=0, int? end=None) -> Tensor",                                        \
+      "dims start .. end - 1 as an i64 vector")                                                              \
+    X(0x001b, NPU_GAWEE_SIGMOID, NPU_ELEMENTWISE, npu__type_gawee,                                           \
+      "sigmoid(Tensor input) -> Tensor", "aten.sigmoid")                                                     \
+    X(0x001c, NPU_GAWEE_HARD_SIGMOID, NPU_ELEMENTWISE, npu__type_gawee,                                      \
+      "hard_sigmoid(Tensor input, *, float alpha=0.2, float beta=0.5) -> Tensor",                            \
+      "alpha x + beta, between 0 and 1")                                                                     \
+    X(0x001d, NPU_GAWEE_HARD_SWISH, NPU_ELEMENTWISE, npu__type_gawee,                                        \
+      "hard_swish(Tensor input) -> Tensor", "aten.hardswish")                                                \
+    X(0x001e, NPU_GAWEE_LEAKY_RELU, NPU_ELEMENTWISE, npu__type_gawee,                                        \
+      "leaky_relu(Tensor input, *, float alpha=0.01) -> Tensor", "aten.leaky_relu")                          \
+    X(0x001f, NPU_GAWEE_GELU, NPU_ELEMENTWISE, npu__type_gawee,                                              \
+      "gelu(Tensor input) -> Tensor", "aten.gelu, not approximated")                                         \
+    X(0x0020, NPU_GAWEE_EQUAL, NPU_ELEMENTWISE, npu__type_gawee,                                             \
+      "equal(Tensor lhs, Tensor rhs) -> Tensor", "bool; lhs == rhs, broadcast")                              \
+    X(0x0021, NPU_GAWEE_WHERE, NPU_ELEMENTWISE, npu__type_gawee,                                             \
+      "where(Tensor condition, Tensor lhs, Tensor rhs) -> Tensor",                                           \
+      "lhs where the bool is true, else rhs")                                                                \
+    X(0x0022, NPU_GAWEE_MAX, NPU_ELEMENTWISE, npu__type_gawee,                                               \
+      "max(Tensor[] inputs) -> Tensor", "the largest of each element, broadcast")                            \
+    X(0x0023, NPU_GAWEE_MIN, NPU_ELEMENTWISE, npu__type_gawee,                                               \
+      "min(Tensor[] inputs) -> Tensor", "the smallest of each element, broadcast")                           \
+    X(0x0024, NPU_GAWEE_EXPAND, 0, npu__type_gawee,                                                          \
+      "expand(Tensor input, int[] shape) -> Tensor", "aten.expand")                                          \
+    X(0x0025, NPU_GAWEE_GATHER, 0, npu__type_gawee,                                                          \
+      "gather(Tensor data, Tensor indices, *, int axis=0) -> Tensor",                                        \
+      "slices of a dim by i32 or i64 numbers: dims of data, those of indices in place of axis")              \
+    X(0x0026, NPU_GAWEE_GATHER_ELEMENTS, 0, npu__type_gawee,                                                 \
+      "gather_elements(Tensor data, Tensor indices, *, int axis=0) -> Tensor", "aten.gather")                \
+    X(0x0027, NPU_GAWEE_RANGE, 0, npu__type_gawee,                                                           \
+      "range(Scalar start, Scalar limit, Scalar delta) -> Tensor",                                           \
+      "aten.arange: i64, f32 where a number has a fraction")                                                 \
+    X(0x0028, NPU_GAWEE_RESIZE, 0, npu__type_gawee,                                                          \
+      "resize(Tensor input, float[] scales, *, str mode='nearest', "                                         \
+      "str coordinateTransformationMode='asymmetric', str nearestMode='floor') -> Tensor",                   \
+      "dims times scales; lowered as the defaults say")                                                      \
+    X(0x0029, NPU_GAWEE_SPLIT, NPU_VARIADIC, npu__type_gawee,                                                \
+      "split(Tensor input, *, int[] splitSizes, int axis=0) -> Tensor[]", "aten.split_with_sizes")           \
+    X(0x002a, NPU_GAWEE_SLICE, 0, npu__type_gawee,                                                           \
+      "slice(Tensor input, int[] starts, int[] ends, int[] axes=[], int[] steps=[]) -> Tensor",              \
+      "start, start + step .. before end of each axis; from the end and clamped as in Python")               \
+    X(0x002b, NPU_GAWEE_PAD, 0, npu__type_gawee,                                                             \
+      "pad(Tensor input, int[] pads, Scalar constantValue=0, *, str mode='constant') -> Tensor",             \
+      "a border: elements before each dim, then those behind each")                                          \
+    X(0x002c, NPU_GAWEE_TILE, 0, npu__type_gawee,                                                            \
+      "tile(Tensor input, int[] repeats) -> Tensor", "aten.repeat")                                          \
+    X(0x002d, NPU_GAWEE_TOPK, 0, npu__type_gawee,                                                            \
+      "topk(Tensor input, *, int k, int axis=-1) -> (Tensor, Tensor)",                                       \
+      "the k largest, sorted, and where they were")                                                          \
+    X(0x002e, NPU_GAWEE_CAST, NPU_ELEMENTWISE, npu__type_gawee,                                              \
+      "cast(Tensor input, *, ScalarType toType) -> Tensor", "aten.to")
 
 /* ---- npu: what the core itself needs ---- */
 #define NPU_IR_OPS_NPU(X)                                                                                    \
@@ -4380,7 +4439,9 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
      shapes            collapse_shape, expand_shape, transpose; reductions, softmax, batch_norm, layer_norm
      parts             extract_slice for slice, select, narrow, split, chunk and unbind; concat for cat and
                        stack; nests for flip, repeat, tile and nearest resizing by whole factors
-   Not lowered: indices of maxima, data-dependent shapes, gathers, random and training ops. */
+   Not lowered: indices of maxima, data-dependent shapes, gathers, topk, random and training ops; of gawee, whose bodies
+   are arith alone, gathers and topk are: elements are chosen by comparing numbers, all of a dim for each result. What a
+   number out of range chooses is 0. */
 
 /* The patterns from gawee or aten (other namespaces have none); returns their number, also where capacity is less. They
    keep no state: use them with other patterns and another target as you like. */
@@ -17618,15 +17679,189 @@ static npu_status npu__type_generic(npu_deduce *d)
 /* ---- rules: gawee ----
 
    A gawee op means an ATen op: its arguments in order are those of that op, under other names. Rules, and the
-   lowering, see it under ATen's. */
+   lowering, see it under ATen's. Those without an ATen op of the same arguments stand for themselves. */
 
 enum { NPU__ALIAS_ARGS = 8 };
 
 typedef struct npu__alias {
-    uint32_t kind, of;                 /* of ATen; NPU_NPU_CALL = nothing */
+    uint32_t kind, of;                 /* of ATen, or kind itself */
     npu_type_rule rule;
     const char *names[NPU__ALIAS_ARGS];
 } npu__alias;
+
+/* New dims of 1; the places are those of the result. */
+static npu_status npu__type_unsqueeze_dims(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    uint32_t rank = x->rank + npu_op_list_len(d->op, "dim"), mask, from = 0;
+    int64_t dims[NPU_MAX_RANK];
+    npu_status status = npu__check_result_rank(d, rank);
+    status = status ? status : npu__axes(d, "dim", rank, &mask);
+    for (uint32_t i = 0; i < rank && !status; i++) {
+        dims[i] = mask >> i & 1u ? 1 : x->dims[from++];
+    }
+    return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
+}
+
+/* start .. end of the dims, both counted from the end where negative, and clamped. */
+static void npu__shape_range(const npu_op_info *op, uint32_t rank, int64_t *start, int64_t *end)
+{
+    *start = npu__slice_bound(npu_op_int(op, "start", 0), rank);
+    *end = npu__slice_bound(npu_op_int(op, "end", rank), rank);
+    *end = *end < *start ? *start : *end;
+}
+
+static npu_status npu__type_shape(npu_deduce *d)
+{
+    int64_t start, end;
+    npu__shape_range(d->op, npu_deduce_spec(d, "self")->rank, &start, &end);
+    end -= start;
+    return npu__result(d, NPU_I64, 1, &end);
+}
+
+/* A list of tensors of one dtype, broadcast. */
+static npu_status npu__type_extremum(npu_deduce *d)
+{
+    const npu_bound_arg *list = npu_op_arg(d->op, "inputs");
+    npu__join j;
+    npu_dtype t;
+    npu_status status = npu__list_dtype(d, list, &t);
+    memset(&j, 0, sizeof j);
+    for (uint32_t i = 0; i < list->count && !status; i++) {
+        const npu_spec *x = d->op->in[list->first + i];
+        status = npu__check_dtype(d, "inputs", npu__dtype_of(x), x->dtype == t && npu__is_number(t),
+                                  "numbers of one dtype");
+        status = status ? status : npu__join_dims(d, &j, "inputs", x);
+    }
+    return status ? status : npu__result(d, t, j.rank, j.dims);
+}
+
+static npu_status npu__type_gather_slices(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "data"), *index = npu_deduce_spec(d, "indices");
+    npu_dtype t = npu__dtype_of(index);
+    uint32_t axis = 0, rank = 0;
+    int64_t dims[2 * NPU_MAX_RANK];
+    npu_status status = npu__check_rank(d, "data", 1, NPU_MAX_RANK);
+    status = status ? status : npu__axis_arg(d, "axis", x->rank, &axis);
+    status = status ? status : npu__check_dtype(d, "indices", t, t == NPU_I32 || t == NPU_I64, "i32 or i64");
+    status = status ? status : npu__check_result_rank(d, x->rank + index->rank - 1u);
+    for (uint32_t i = 0; i < x->rank && !status; i++) {
+        if (i != axis) {
+            dims[rank++] = x->dims[i];
+        } else {
+            memcpy(dims + rank, index->dims, index->rank * sizeof *dims);
+            rank += index->rank;
+        }
+    }
+    return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
+}
+
+/* Dims times factors, rounded down. */
+static npu_status npu__type_scale(npu_deduce *d)
+{
+    npu_spec y = *npu_deduce_spec(d, "self");
+    npu_status status = NPU_OK;
+    if (npu_op_list_len(d->op, "scales") != y.rank) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, "scales", "scales has %u numbers, expected %u",
+                               (unsigned)npu_op_list_len(d->op, "scales"), (unsigned)y.rank);
+    }
+    for (uint32_t i = 0; i < y.rank && !status; i++) {
+        double size = (double)y.dims[i] * npu_op_float_at(d->op, "scales", i);
+        if (y.dims[i] >= 0 && !(size >= 1 && size < 9e15)) {
+            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "scales", "scales makes %g elements of dim %u", size,
+                                     (unsigned)i);
+        }
+        y.dims[i] = y.dims[i] < 0 || status ? NPU_DYNAMIC_DIM : (int64_t)size;
+    }
+    return status ? status : npu__result_like(d, &y, npu__dtype_of(&y));
+}
+
+/* What entry k of starts, ends, axes and steps takes of a dim that is known. */
+typedef struct npu__cut {
+    uint32_t axis;
+    int64_t first, step, count;
+} npu__cut;
+
+static npu__cut npu__cut_of(const npu_op_info *op, const npu_spec *x, uint32_t k)
+{
+    int64_t axis = npu_op_list_len(op, "axes") ? npu_op_int_at(op, "axes", k) : (int64_t)k, dim, end, span;
+    npu__cut c;
+    c.axis = (uint32_t)(axis < 0 ? axis + x->rank : axis);
+    c.step = npu_op_list_len(op, "steps") ? npu_op_int_at(op, "steps", k) : 1;
+    dim = x->dims[c.axis];
+    if (c.step > 0) {
+        c.first = npu__slice_bound(npu_op_int_at(op, "starts", k), dim);
+        end = npu__slice_bound(npu_op_int_at(op, "ends", k), dim);
+        span = end - c.first;
+    } else { /* from dim - 1 down to 0 at most; an end before the first element is -1 */
+        c.first = npu_op_int_at(op, "starts", k);
+        end = npu_op_int_at(op, "ends", k);
+        c.first = c.first >= dim ? dim - 1 : c.first < 0 ? c.first + dim : c.first;
+        end = end >= dim ? dim - 1 : end < 0 ? end + dim : end;
+        span = c.first - (end < -1 ? -1 : end);
+    }
+    c.count = span > 0 ? (span - 1) / (c.step < 0 ? -c.step : c.step) + 1 : 0;
+    return c;
+}
+
+/* Lists of equal length, except that axes and steps may be missing; no axis twice, no step of 0. */
+static npu_status npu__check_cuts(npu_deduce *d, uint32_t rank)
+{
+    static const char *const names[] = { "ends", "axes", "steps" };
+    uint32_t n = npu_op_list_len(d->op, "starts"), mask;
+    npu_status status = npu__axes(d, "axes", rank, &mask);
+    for (size_t i = 0; i < NPU__COUNT(names) && !status; i++) {
+        uint32_t len = npu_op_list_len(d->op, names[i]);
+        if (len != n && (i == 0 || len)) {
+            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, names[i], "%s has %u numbers, expected %u like starts",
+                                     names[i], (unsigned)len, (unsigned)n);
+        }
+    }
+    for (uint32_t i = 0; i < npu_op_list_len(d->op, "steps") && !status; i++) {
+        int64_t step = npu_op_int_at(d->op, "steps", i);
+        if (step == 0 || step == INT64_MIN) {
+            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "steps", "steps %u is %lld", (unsigned)i, (long long)step);
+        }
+    }
+    return status || n <= rank ? status : npu__check_rank(d, "self", n, NPU_MAX_RANK);
+}
+
+static npu_status npu__type_cuts(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_spec y = *x;
+    npu_status status = npu__check_cuts(d, x->rank);
+    for (uint32_t i = 0; i < npu_op_list_len(d->op, "starts") && !status; i++) {
+        npu__cut c = npu__cut_of(d->op, x, i);
+        y.dims[c.axis] = x->dims[c.axis] < 0 ? NPU_DYNAMIC_DIM : c.count;
+    }
+    return status ? status : npu__result_like(d, &y, npu__dtype_of(x));
+}
+
+/* Elements before each dim, then those behind each. */
+static npu_status npu__type_border(npu_deduce *d)
+{
+    npu_spec y = *npu_deduce_spec(d, "self");
+    npu_dtype t = npu__dtype_of(&y);
+    npu_status status = npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
+    status = status ? status : npu__check_value(d, t);
+    if (!status && npu_op_list_len(d->op, "pads") != 2u * y.rank) {
+        status = npu_deduce_fail(d, NPU_ERR_RANK, "pads", "pads has %u numbers, expected %u",
+                                 (unsigned)npu_op_list_len(d->op, "pads"), 2u * (unsigned)y.rank);
+    }
+    if (!status && !npu_op_str_is(d->op, "mode", "constant")) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is not 'constant', the only one that is there");
+    }
+    for (uint32_t i = 0; i < y.rank && !status; i++) {
+        int64_t by[2];
+        by[0] = npu_op_int_at(d->op, "pads", i);
+        by[1] = npu_op_int_at(d->op, "pads", i + y.rank);
+        status = npu__check_attribute(d, "pads", by[0] < by[1] ? by[0] : by[1], 0);
+        status = status ? status : npu__pad_dim(d, "pads", by, 0, &y.dims[i]);
+    }
+    return status ? status : npu__result_like(d, &y, t);
+}
 
 /* [N,C,H,W] -> [N,C,1,1] */
 static npu_status npu__type_global_pool(npu_deduce *d)
@@ -17665,6 +17900,30 @@ static const npu__alias npu__aliases[] = {
     { NPU_GAWEE_SQRT, NPU_ATEN_SQRT, npu__type_same_float, { "self" } },
     { NPU_GAWEE_TANH, NPU_ATEN_TANH, npu__type_same_float, { "self" } },
     { NPU_GAWEE_ERF, NPU_ATEN_ERF, npu__type_same_float, { "self" } },
+    { NPU_GAWEE_CAT, NPU_ATEN_CAT, npu__type_cat, { "tensors", "dim" } },
+    { NPU_GAWEE_RESHAPE, NPU_ATEN_RESHAPE, npu__type_reshape, { "self", "shape" } },
+    { NPU_GAWEE_UNSQUEEZE, NPU_GAWEE_UNSQUEEZE, npu__type_unsqueeze_dims, { "self", "dim" } },
+    { NPU_GAWEE_SHAPE, NPU_GAWEE_SHAPE, npu__type_shape, { "self", "start", "end" } },
+    { NPU_GAWEE_SIGMOID, NPU_ATEN_SIGMOID, npu__type_same_float, { "self" } },
+    { NPU_GAWEE_HARD_SIGMOID, NPU_GAWEE_HARD_SIGMOID, npu__type_same_float, { "self", "alpha", "beta" } },
+    { NPU_GAWEE_HARD_SWISH, NPU_ATEN_HARDSWISH, npu__type_same_float, { "self" } },
+    { NPU_GAWEE_LEAKY_RELU, NPU_ATEN_LEAKY_RELU, npu__type_same_float, { "self", "negative_slope" } },
+    { NPU_GAWEE_GELU, NPU_ATEN_GELU, npu__type_same_float, { "self" } },
+    { NPU_GAWEE_EQUAL, NPU_ATEN_EQ, npu__type_compare, { "self", "other" } },
+    { NPU_GAWEE_WHERE, NPU_ATEN_WHERE, npu__type_where, { "condition", "self", "other" } },
+    { NPU_GAWEE_MAX, NPU_GAWEE_MAX, npu__type_extremum, { "inputs" } },
+    { NPU_GAWEE_MIN, NPU_GAWEE_MIN, npu__type_extremum, { "inputs" } },
+    { NPU_GAWEE_EXPAND, NPU_ATEN_EXPAND, npu__type_expand, { "self", "size" } },
+    { NPU_GAWEE_GATHER, NPU_GAWEE_GATHER, npu__type_gather_slices, { "data", "indices", "axis" } },
+    { NPU_GAWEE_GATHER_ELEMENTS, NPU_ATEN_GATHER, npu__type_gather, { "self", "index", "dim" } },
+    { NPU_GAWEE_RANGE, NPU_ATEN_ARANGE_START_STEP, npu__type_arange, { "start", "end", "step" } },
+    { NPU_GAWEE_RESIZE, NPU_GAWEE_RESIZE, npu__type_scale, { "self", "scales", "mode", "transformation", "nearest" } },
+    { NPU_GAWEE_SPLIT, NPU_ATEN_SPLIT_WITH_SIZES, npu__type_split, { "self", "split_sizes", "dim" } },
+    { NPU_GAWEE_SLICE, NPU_GAWEE_SLICE, npu__type_cuts, { "self", "starts", "ends", "axes", "steps" } },
+    { NPU_GAWEE_PAD, NPU_GAWEE_PAD, npu__type_border, { "self", "pads", "value", "mode" } },
+    { NPU_GAWEE_TILE, NPU_ATEN_REPEAT, npu__type_repeat, { "self", "repeats" } },
+    { NPU_GAWEE_TOPK, NPU_ATEN_TOPK, npu__type_topk, { "self", "k", "dim" } },
+    { NPU_GAWEE_CAST, NPU_ATEN_TO_DTYPE, npu__type_cast, { "self", "dtype" } },
 };
 
 /* The op as the ATen op that it means; args[NPU__ALIAS_ARGS]. NULL, and no change, for an op that is no gawee op. */
@@ -28822,13 +29081,33 @@ static npu_value npu__body_cast(npu__lower_body *b, npu_value x, uint32_t to)
     bool grows = npu_dtype_bits((npu_dtype)to) > npu_dtype_bits(from) || from == NPU_BOOL;
     npu_arg args[2];
     npu_kind kind = from_float && to_float ? (grows ? NPU_ARITH_EXTF : NPU_ARITH_TRUNCF)
-                    : from_float           ? NPU_ARITH_FPTOSI
+                    : from_float           ? (npu_dtype_is_signed((npu_dtype)to) ? NPU_ARITH_FPTOSI : NPU_ARITH_FPTOUI)
                     : to_float             ? (is_unsigned ? NPU_ARITH_UITOFP : NPU_ARITH_SITOFP)
                     : !grows               ? NPU_ARITH_TRUNCI
                                            : (is_unsigned ? NPU_ARITH_EXTUI : NPU_ARITH_EXTSI);
     args[0] = npu_arg_tensor(NULL, x);
     args[1] = npu_arg_dtype("dtype", (npu_dtype)to);
     return from == to ? x : npu_op_result(b->g, npu_emit(b->g, kind, args, 2), 0);
+}
+
+/* x against y by a predicate of arith.cmpi or, for floats, cmpf: a bool. */
+static npu_value npu__body_compare(npu__lower_body *b, const char *predicate, npu_value x, npu_value y)
+{
+    bool real = npu_dtype_is_float((npu_dtype)npu__body_dtype(b, x));
+    npu_arg args[3];
+    args[0] = npu_arg_tensor(NULL, x);
+    args[1] = npu_arg_tensor(NULL, y);
+    args[2] = npu_arg_str("predicate", predicate);
+    return npu_op_result(b->g, npu_emit(b->g, real ? NPU_ARITH_CMPF : NPU_ARITH_CMPI, args, 3), 0);
+}
+
+static npu_value npu__body_select(npu__lower_body *b, npu_value condition, npu_value x, npu_value y)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor(NULL, condition);
+    args[1] = npu_arg_tensor(NULL, x);
+    args[2] = npu_arg_tensor(NULL, y);
+    return npu_op_result(b->g, npu_emit(b->g, NPU_ARITH_SELECT, args, 3), 0);
 }
 
 /* ---- nests ---- */
@@ -29040,12 +29319,8 @@ static npu_value npu__lower_pick(const npu__lower *l, npu_value x, uint32_t axis
     npu__nest_desc n;
     dtypes[0] = dtypes[2] = y.dtype, dtypes[1] = NPU_BOOL;
     if (npu__body_open(l, &b, "pick", dtypes, 3)) {
-        npu_arg args[3];
-        args[0] = npu_arg_tensor(NULL, b.in[1]);
-        args[1] = npu_arg_tensor(NULL, b.in[0]);
-        args[2] = npu_arg_tensor(NULL, npu__body_number(&b, y.dtype, 0));
-        npu__body_yield(&b, npu__body_number_op(&b, NPU_ARITH_ADDF, NPU_ARITH_ADDI, b.in[2],
-                                                npu_op_result(b.g, npu_emit(b.g, NPU_ARITH_SELECT, args, 3), 0)));
+        npu_value picked = npu__body_select(&b, b.in[1], b.in[0], npu__body_number(&b, y.dtype, 0));
+        npu__body_yield(&b, npu__body_number_op(&b, NPU_ARITH_ADDF, NPU_ARITH_ADDI, b.in[2], picked));
     }
     for (uint32_t i = 0; i < rank; i++) {
         loops[i] = i == axis ? rank : i;
@@ -29707,36 +29982,53 @@ static npu_value npu__lower_named_map(const npu__lower *l, npu_kind kind, const 
     return npu__lower_emit(l, kind, args, num + 1);
 }
 
-/* A nest over the result; operands broadcast. The body is an op of registers, or the op itself. */
-static npu_status npu__lower_map_nest(npu__lower *l, const npu_value *x, uint32_t num, npu_kind real, npu_kind whole)
+/* The nest of a body over the dims of the result, to which all operands broadcast; in another dtype. */
+static npu_value npu__lower_over(const npu__lower *l, const npu__lower_body *b, const npu_value *x, uint32_t num,
+                                 uint32_t dtype)
 {
-    npu__lower_body b;
     npu__nest_desc n;
-    uint32_t dtypes[5] = { 0 };
-    if (real) {
-        dtypes[0] = dtypes[1] = dtypes[2] = l->y.dtype;
-        if (npu__body_open(l, &b, npu_registry_get(l->to->registry, real)->schema->name, dtypes, 3)) {
-            npu__body_yield(&b, npu__body_number_op(&b, real, whole, b.in[0], b.in[1]));
-        }
-    } else {
-        npu__lower_scalar_body(l, &b, x, dtypes);
-    }
     npu__nest_start(&n, l->y.rank, 0);
     for (uint32_t i = 0; i < num; i++) {
+        npu__nest_add_broadcast(l, &n, x[i], l->y.rank, l->y.dims);
+    }
+    npu__nest_add(&n, npu__lower_empty(l, dtype, l->y.rank, l->y.dims), NULL, l->y.rank);
+    return npu__nest_emit(l, &n, b->index);
+}
+
+/* x op y, both of the dtype of the result. */
+static npu_value npu__lower_pair(const npu__lower *l, npu_kind real, npu_kind whole, const npu_value *x)
+{
+    npu__lower_body b;
+    uint32_t dtypes[3];
+    dtypes[0] = dtypes[1] = dtypes[2] = l->y.dtype;
+    if (npu__body_open(l, &b, npu_registry_get(l->to->registry, real)->schema->name, dtypes, 3)) {
+        npu__body_yield(&b, npu__body_number_op(&b, real, whole, b.in[0], b.in[1]));
+    }
+    return npu__lower_over(l, &b, x, 2, l->y.dtype);
+}
+
+/* The body is the op itself; operands that are numbers are inside it. */
+static npu_status npu__lower_map_nest(npu__lower *l, const npu_value *x, uint32_t num)
+{
+    npu__lower_body b;
+    uint32_t dtypes[5] = { 0 }, n = 0;
+    npu_value tensors[4];
+    npu__lower_scalar_body(l, &b, x, dtypes);
+    for (uint32_t i = 0; i < num; i++) {
         if (x[i].id && !l->info.in[i]->wrapped) {
-            npu__nest_add_broadcast(l, &n, x[i], l->y.rank, l->y.dims);
+            tensors[n++] = x[i];
         }
     }
-    npu__nest_add(&n, npu__lower_empty(l, l->y.dtype, l->y.rank, l->y.dims), NULL, l->y.rank);
-    return npu__lower_replace(l, npu__nest_emit(l, &n, b.index));
+    return npu__lower_replace(l, npu__lower_over(l, &b, tensors, n, l->y.dtype));
 }
 
 static npu_status npu__lower_map(npu__lower *l)
 {
     const npu__op *o = &l->rw->from->ops[l->op.id];
+    bool is_alias = l->info.kind != o->def->kind;
     uint32_t num = o->num_operands, equal = 0, same = 0;
     npu_value x[4];
-    if (num > 4 || l->info.kind == NPU_ATEN_PRELU || (l->info.kind == o->def->kind && !npu__fusible(l->rw->from, o))) {
+    if (num > 4 || l->info.kind == NPU_ATEN_PRELU || (!is_alias && !npu__fusible(l->rw->from, o))) {
         return npu_rewrite_no_match(l->rw, "it is no function of elements that a body can hold");
     }
     for (uint32_t i = 0; i < num; i++) {
@@ -29757,14 +30049,15 @@ static npu_status npu__lower_map(npu__lower *l)
                 return npu__lower_replace(l, npu__lower_named_map(l, npu__lower_maps[i].named, x, num));
             }
             if (same == num && l->y.dtype != NPU_BOOL && npu__lower_maps[i].real) {
-                return npu__lower_map_nest(l, x, num, npu__lower_maps[i].real, npu__lower_maps[i].whole);
+                npu_kind whole = npu__lower_maps[i].whole;
+                return npu__lower_replace(l, npu__lower_pair(l, npu__lower_maps[i].real, whole, x));
             }
         }
     }
-    if (l->info.kind != o->def->kind) {
+    if (is_alias) {
         return npu_rewrite_no_match(l->rw, "operands of several dtypes");
     }
-    return npu__lower_map_nest(l, x, num, 0, 0);
+    return npu__lower_map_nest(l, x, num);
 }
 
 /* ---- shapes ---- */
@@ -29861,19 +30154,51 @@ static npu_status npu__lower_slice(npu__lower *l)
     return npu__lower_replace(l, npu__lower_reshape(l, x, l->y.rank, l->y.dims));
 }
 
-static npu_status npu__lower_flip_dims(npu__lower *l)
+/* x with the dims of mask from the last element to the first; x itself where there are none. */
+static npu_value npu__lower_reversed(const npu__lower *l, npu_value x, uint32_t mask)
 {
+    npu_spec spec = npu__lower_spec(l, x);
     npu__nest_desc n;
     npu_affine_map *map;
-    npu__nest_start(&n, l->y.rank, 0);
-    map = npu__nest_add(&n, npu__lower_arg(l, "self"), NULL, l->y.rank);
+    if (!mask) {
+        return x;
+    }
+    npu__nest_start(&n, spec.rank, 0);
+    map = npu__nest_add(&n, x, NULL, spec.rank);
+    for (uint32_t i = 0; i < spec.rank; i++) {
+        if (mask >> i & 1u) {
+            map->results[i].factors[i] = -1;
+            map->results[i].constant = spec.dims[i] - 1;
+        }
+    }
+    return npu__lower_copy(l, &n, spec.dtype, spec.rank, spec.dims);
+}
+
+static npu_status npu__lower_flip_dims(npu__lower *l)
+{
+    uint32_t mask = 0;
     for (uint32_t i = 0; i < npu_op_list_len(&l->info, "dims"); i++) {
         int64_t axis = npu_op_int_at(&l->info, "dims", i);
-        axis += axis < 0 ? l->y.rank : 0;
-        map->results[axis].factors[axis] = -1;
-        map->results[axis].constant = l->y.dims[axis] - 1;
+        mask |= 1u << (axis < 0 ? axis + l->y.rank : axis);
     }
-    return npu__lower_replace(l, npu__lower_copy(l, &n, l->y.dtype, l->y.rank, l->y.dims));
+    return npu__lower_replace(l, npu__lower_reversed(l, npu__lower_arg(l, "self"), mask));
+}
+
+/* Several dims at once; a negative step takes the same elements from the other end. */
+static npu_status npu__lower_cuts(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "self");
+    npu_spec in = npu__lower_spec(l, x);
+    int64_t first[NPU_MAX_RANK] = { 0 }, step[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < npu_op_list_len(&l->info, "starts"); i++) {
+        npu__cut c = npu__cut_of(&l->info, &in, i);
+        bool down = c.step < 0;
+        mask |= (uint32_t)down << c.axis;
+        first[c.axis] = down ? c.first + (c.count - 1) * c.step : c.first;
+        step[c.axis] = down ? -c.step : c.step;
+    }
+    return npu__lower_replace(l, npu__lower_reversed(l, npu__lower_part(l, x, first, step, l->y.dims), mask));
 }
 
 /* Pieces of a dim, one behind the other; those of unbind lose the dim. */
@@ -30194,6 +30519,306 @@ static npu_status npu__lower_layer_norm(npu__lower *l)
     return npu__lower_replace(l, npu__lower_cast(l, y, l->y.dtype));
 }
 
+/* ---- choosing by number ---- */
+
+/* The constant first, first + step .. */
+static npu_value npu__lower_numbers(const npu__lower *l, uint32_t dtype, int64_t len, double first, double step)
+{
+    size_t element = npu_dtype_bits((npu_dtype)dtype) / 8, size = (size_t)len * element;
+    uint8_t *data = (uint8_t *)npu__alloc(&l->to->allocator, size);
+    npu_value v = { 0 };
+    for (int64_t i = 0; i < len && data; i++) {
+        npu__element_from_double((npu_dtype)dtype, first + (double)i * step, data + (size_t)i * element);
+    }
+    if (data) {
+        v = npu_constant(l->to, NULL, npu_spec_tensor((npu_dtype)dtype, 1, &len), data);
+    } else {
+        npu__graph_no_memory(l->to);
+    }
+    npu__free(&l->to->allocator, data, size);
+    return v;
+}
+
+/* A nest whose three operands are there, x, a and b: of the loops that are folded, the x where a is b; 0 where there is
+   none. */
+static npu_value npu__lower_choose(const npu__lower *l, npu__nest_desc *n, uint32_t rank, const int64_t *dims)
+{
+    uint32_t dtypes[4];
+    npu__lower_body b;
+    for (uint32_t i = 0; i < 3; i++) {
+        dtypes[i] = npu__lower_spec(l, n->operands[i]).dtype;
+    }
+    dtypes[3] = dtypes[0];
+    if (npu__body_open(l, &b, "choose", dtypes, 4)) {
+        npu_value equal = npu__body_compare(&b, "eq", b.in[1], b.in[2]);
+        npu__body_yield(&b, npu__body_select(&b, equal, b.in[0], b.in[3]));
+    }
+    npu__nest_add(n, npu__lower_identity(l, NPU_ARITH_ADDF, dtypes[0], rank, dims), NULL, rank);
+    return npu__nest_emit(l, n, b.index);
+}
+
+/* index, or where it is negative index + size. */
+static npu_value npu__lower_from_end(const npu__lower *l, npu_value index, int64_t size)
+{
+    npu_spec spec = npu__lower_spec(l, index);
+    uint32_t dtypes[2];
+    char name[48];
+    npu__lower_body b;
+    npu__nest_desc n;
+    dtypes[0] = dtypes[1] = spec.dtype;
+    snprintf(name, sizeof name, "from_end_%lld", (long long)size);
+    if (npu__body_open(l, &b, name, dtypes, 2)) {
+        npu_value below = npu__body_compare(&b, "slt", b.in[0], npu__body_number(&b, spec.dtype, 0));
+        npu_value sum = npu__body_op(&b, NPU_ARITH_ADDI, b.in[0], npu__body_number(&b, spec.dtype, (double)size));
+        npu__body_yield(&b, npu__body_select(&b, below, sum, b.in[0]));
+    }
+    npu__nest_start(&n, spec.rank, 0);
+    npu__nest_add(&n, index, NULL, spec.rank);
+    npu__nest_add(&n, npu__lower_empty(l, spec.dtype, spec.rank, spec.dims), NULL, spec.rank);
+    return npu__nest_emit(l, &n, b.index);
+}
+
+/* gather: the dims of index stand where the axis was. gather_elements: index has the dims of the result. */
+static npu_status npu__lower_gather(npu__lower *l)
+{
+    bool slices = l->info.kind == (npu_kind)NPU_GAWEE_GATHER;
+    npu_value x = npu__lower_arg(l, slices ? "data" : "self"), index = npu__lower_arg(l, slices ? "indices" : "index");
+    npu_spec in = npu__lower_spec(l, x), at = npu__lower_spec(l, index);
+    uint32_t axis = npu__lower_axis(l, slices ? "axis" : "dim", in.rank), rank = l->y.rank;
+    uint32_t x_loops[NPU_MAX_RANK] = { 0 }, at_loops[NPU_MAX_RANK] = { 0 };
+    int64_t size = in.dims[axis], first[NPU_MAX_RANK] = { 0 };
+    npu__nest_desc n;
+    if (!slices && in.rank == 0) {
+        return npu__lower_replace(l, x);
+    }
+    for (uint32_t i = 0; i < in.rank; i++) {
+        x_loops[i] = i == axis ? rank : slices && i > axis ? i + at.rank - 1u : i;
+        in.dims[i] = slices || i == axis ? in.dims[i] : l->y.dims[i];
+    }
+    for (uint32_t i = 0; i < at.rank; i++) {
+        at_loops[i] = slices ? axis + i : i;
+    }
+    x = slices ? x : npu__lower_part(l, x, first, NULL, in.dims);
+    npu__nest_start(&n, rank + 1, 1u << rank);
+    npu__nest_add(&n, x, x_loops, in.rank);
+    npu__nest_add(&n, npu__lower_from_end(l, index, size), at_loops, at.rank);
+    npu__nest_add(&n, npu__lower_numbers(l, at.dtype, size, 0, 1), &rank, 1);
+    return npu__lower_replace(l, npu__lower_choose(l, &n, rank, l->y.dims));
+}
+
+/* Does a come before b, of which neither need be a number: NaN before all else? */
+static npu_value npu__body_before(npu__lower_body *b, npu_value x, npu_value y)
+{
+    bool real = npu_dtype_is_float((npu_dtype)npu__body_dtype(b, x));
+    npu_value no = npu__body_number(b, NPU_BOOL, 0), yes = npu__body_number(b, NPU_BOOL, 1);
+    npu_value before = npu__body_select(b, npu__body_compare(b, real ? "ole" : "sle", x, y), no, yes);
+    return real ? npu__body_select(b, npu__body_compare(b, "une", y, y), no, before) : before;
+}
+
+/* How many elements of its row come before each element: larger ones, and equal ones that stand in front of it. */
+static npu_value npu__lower_ranks(const npu__lower *l, npu_value x, uint32_t axis, npu_value numbers)
+{
+    npu_spec spec = npu__lower_spec(l, x);
+    uint32_t rank = spec.rank, loops[NPU_MAX_RANK] = { 0 }, dtypes[5];
+    npu__lower_body b;
+    npu__nest_desc n;
+    dtypes[0] = dtypes[1] = spec.dtype, dtypes[2] = dtypes[3] = dtypes[4] = NPU_I64;
+    if (npu__body_open(l, &b, "rank", dtypes, 5)) {
+        npu_value in_front = npu__body_compare(&b, "slt", b.in[3], b.in[2]);
+        npu_value tie = npu__body_select(&b, npu__body_before(&b, b.in[0], b.in[1]), npu__body_number(&b, NPU_BOOL, 0),
+                                         in_front);
+        npu_value before = npu__body_select(&b, npu__body_before(&b, b.in[1], b.in[0]),
+                                            npu__body_number(&b, NPU_BOOL, 1), tie);
+        npu__body_yield(&b, npu__body_op(&b, NPU_ARITH_ADDI, b.in[4], npu__body_cast(&b, before, NPU_I64)));
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        loops[i] = i == axis ? rank : i;
+    }
+    npu__nest_start(&n, rank + 1, 1u << rank);
+    npu__nest_add(&n, x, NULL, rank);
+    npu__nest_add(&n, x, loops, rank);
+    npu__nest_add(&n, numbers, &axis, 1);
+    npu__nest_add(&n, numbers, &rank, 1);
+    npu__nest_add(&n, npu__lower_identity(l, NPU_ARITH_ADDI, NPU_I64, rank, spec.dims), NULL, rank);
+    return npu__nest_emit(l, &n, b.index);
+}
+
+/* Element k of the result is the one before which k others come. */
+static npu_status npu__lower_topk(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "self"), numbers, ranks, places;
+    uint32_t rank = l->y.rank, axis = npu__lower_axis(l, "dim", rank), loops[NPU_MAX_RANK] = { 0 };
+    if (rank == 0 || (npu_dtype_is_integer((npu_dtype)l->y.dtype) && !npu_dtype_is_signed((npu_dtype)l->y.dtype))) {
+        return npu_rewrite_no_match(l->rw, "it has no dim, or unsigned elements");
+    }
+    numbers = npu__lower_numbers(l, NPU_I64, npu__lower_spec(l, x).dims[axis], 0, 1);
+    places = npu__lower_numbers(l, NPU_I64, l->y.dims[axis], 0, 1);
+    ranks = npu__lower_ranks(l, x, axis, numbers);
+    for (uint32_t i = 0; i < rank; i++) {
+        loops[i] = i == axis ? rank : i;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        npu__nest_desc n;
+        npu__nest_start(&n, rank + 1, 1u << rank);
+        npu__nest_add(&n, i ? numbers : x, i ? &rank : loops, i ? 1 : rank);
+        npu__nest_add(&n, ranks, loops, rank);
+        npu__nest_add(&n, places, &axis, 1);
+        npu_rewrite_replace(l->rw, npu_op_result(l->rw->from, l->op, i), npu__lower_choose(l, &n, rank, l->y.dims));
+    }
+    return NPU_OK;
+}
+
+/* ---- layers in loops alone: bodies of arith, no ATen op in them ---- */
+
+/* An activation of x, of the dtype of sums. */
+static npu_value npu__body_activation(npu__lower_body *b, npu_kind kind, npu_value x, double alpha, double beta)
+{
+    uint32_t dtype = npu__body_dtype(b, x);
+    npu_value zero = npu__body_number(b, dtype, 0), one = npu__body_number(b, dtype, 1), y;
+    npu_value first = npu__body_number(b, dtype, alpha), second = npu__body_number(b, dtype, beta);
+    switch (kind) {
+    case NPU_ATEN_LEAKY_RELU:
+        y = npu__body_op(b, NPU_ARITH_MULF, x, first);
+        return npu__body_select(b, npu__body_compare(b, "ogt", x, zero), x, y);
+    case NPU_GAWEE_HARD_SIGMOID: /* alpha x + beta between 0 and 1 */
+        y = npu__body_op(b, NPU_ARITH_ADDF, npu__body_op(b, NPU_ARITH_MULF, x, first), second);
+        return npu__body_op(b, NPU_ARITH_MAXIMUMF, npu__body_op(b, NPU_ARITH_MINIMUMF, y, one), zero);
+    default: /* hard_swish: x times x + 3 between 0 and 6, over 6 */
+        y = npu__body_op(b, NPU_ARITH_MINIMUMF, npu__body_op(b, NPU_ARITH_ADDF, x, first), second);
+        y = npu__body_op(b, NPU_ARITH_MULF, x, npu__body_op(b, NPU_ARITH_MAXIMUMF, y, zero));
+        return npu__body_op(b, NPU_ARITH_DIVF, y, second);
+    }
+}
+
+static npu_status npu__lower_activation(npu__lower *l)
+{
+    npu_value x = npu__lower_arg(l, "self");
+    npu_scalar slope = npu_op_scalar(&l->info, "negative_slope", npu_scalar_float(npu_op_float(&l->info, "alpha", 3)));
+    double alpha = npu_scalar_value(slope), beta = npu_op_float(&l->info, "beta", 6);
+    uint32_t dtypes[2];
+    char name[96];
+    npu__lower_body b;
+    dtypes[0] = dtypes[1] = l->y.dtype;
+    snprintf(name, sizeof name, "%.20s_%.17g_%.17g", l->rw->from->ops[l->op.id].def->schema->name, alpha, beta);
+    if (npu__body_open(l, &b, name, dtypes, 2)) {
+        npu_value wide = npu__body_cast(&b, b.in[0], npu__sum_type(l->y.dtype));
+        npu__body_yield(&b, npu__body_cast(&b, npu__body_activation(&b, l->info.kind, wide, alpha, beta), l->y.dtype));
+    }
+    return npu__lower_replace(l, npu__lower_over(l, &b, &x, 1, l->y.dtype));
+}
+
+/* 1 / (1 + exp(-x)), x (1 + erf(x / sqrt(2))) / 2: what arith has no op for is a named op between two nests. */
+static npu_status npu__lower_between(npu__lower *l)
+{
+    bool gelu = l->info.kind == (npu_kind)NPU_ATEN_GELU;
+    uint32_t dtypes[3], sums = npu__sum_type(l->y.dtype);
+    npu_value x[2];
+    npu__lower_body b;
+    x[0] = npu__lower_cast(l, npu__lower_arg(l, "self"), sums);
+    dtypes[0] = dtypes[1] = sums, dtypes[2] = l->y.dtype;
+    if (npu__body_open(l, &b, gelu ? "gelu_inner" : "sigmoid_inner", dtypes, 2)) {
+        npu__body_yield(&b, npu__body_op(&b, NPU_ARITH_MULF, b.in[0],
+                                         npu__body_number(&b, sums, gelu ? 0.70710678118654752440 : -1)));
+    }
+    x[1] = npu__lower_function(l, gelu ? NPU_LINALG_ERF : NPU_LINALG_EXP, npu__lower_over(l, &b, x, 1, sums));
+    if (npu__body_open(l, &b, gelu ? "gelu" : "sigmoid", dtypes, 3)) {
+        npu_value y = npu__body_op(&b, NPU_ARITH_ADDF, b.in[1], npu__body_number(&b, sums, 1));
+        npu_value half = npu__body_op(&b, NPU_ARITH_MULF, b.in[0], npu__body_number(&b, sums, 0.5));
+        y = gelu ? npu__body_op(&b, NPU_ARITH_MULF, half, y)
+                 : npu__body_op(&b, NPU_ARITH_DIVF, npu__body_number(&b, sums, 1), y);
+        npu__body_yield(&b, npu__body_cast(&b, y, l->y.dtype));
+    }
+    return npu__lower_replace(l, npu__lower_over(l, &b, x, 2, l->y.dtype));
+}
+
+/* eq, where, and a cast: to bool it is whether x is not 0. */
+static npu_status npu__lower_condition(npu__lower *l)
+{
+    npu_value x[3];
+    uint32_t num = l->info.num_in, dtypes[4];
+    bool whole;
+    char name[48];
+    npu__lower_body b;
+    for (uint32_t i = 0; i < num; i++) {
+        x[i] = npu_rewrite_operand(l->rw, l->op, i);
+        dtypes[i] = l->info.in[i]->dtype;
+    }
+    if (num > 1 && dtypes[num - 1] != dtypes[num - 2]) {
+        return npu_rewrite_no_match(l->rw, "operands of several dtypes");
+    }
+    dtypes[num] = l->y.dtype;
+    whole = !npu_dtype_is_float((npu_dtype)dtypes[0]);
+    snprintf(name, sizeof name, "%.20s_%s", l->rw->from->ops[l->op.id].def->schema->name,
+             npu_dtype_name((npu_dtype)l->y.dtype));
+    if (npu__body_open(l, &b, name, dtypes, num + 1)) {
+        npu_value zero = npu__body_number(&b, dtypes[0], 0);
+        npu__body_yield(&b, num == 3   ? npu__body_select(&b, b.in[0], b.in[1], b.in[2])
+                            : num == 2 ? npu__body_compare(&b, whole ? "eq" : "oeq", b.in[0], b.in[1])
+                            : l->y.dtype == NPU_BOOL && dtypes[0] != NPU_BOOL
+                                ? npu__body_compare(&b, whole ? "ne" : "une", b.in[0], zero)
+                                : npu__body_cast(&b, b.in[0], l->y.dtype));
+    }
+    return npu__lower_replace(l, npu__lower_over(l, &b, x, num, l->y.dtype));
+}
+
+/* The first with the second, that with the third .. */
+static npu_status npu__lower_extremum(npu__lower *l)
+{
+    bool max = l->info.kind == (npu_kind)NPU_GAWEE_MAX;
+    npu_kind real = max ? NPU_ARITH_MAXIMUMF : NPU_ARITH_MINIMUMF, whole = max ? NPU_ARITH_MAXSI : NPU_ARITH_MINSI;
+    npu_value x[2];
+    x[0] = npu_rewrite_operand(l->rw, l->op, 0);
+    for (uint32_t i = 1; i < l->info.num_in; i++) {
+        x[1] = npu_rewrite_operand(l->rw, l->op, i);
+        x[0] = npu__lower_pair(l, real, whole, x);
+    }
+    return npu__lower_replace(l, x[0]);
+}
+
+static npu_status npu__lower_shape_vector(npu__lower *l)
+{
+    const npu_spec *x = l->info.in[0];
+    int64_t start, end;
+    npu__shape_range(&l->info, x->rank, &start, &end);
+    return npu__lower_replace(l, npu_constant(l->to, NULL, l->y, x->dims + start));
+}
+
+static npu_status npu__lower_range(npu__lower *l)
+{
+    double first = npu_scalar_value(npu_op_scalar(&l->info, "start", npu_scalar_int(0)));
+    double step = npu_scalar_value(npu_op_scalar(&l->info, "step", npu_scalar_int(1)));
+    return npu__lower_replace(l, npu__lower_numbers(l, l->y.dtype, l->y.dims[0], first, step));
+}
+
+static npu_status npu__lower_scale(npu__lower *l)
+{
+    static const int64_t ones[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    int64_t inner[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    if (!npu_op_str_is(&l->info, "mode", "nearest") || !npu_op_str_is(&l->info, "transformation", "asymmetric") ||
+        !npu_op_str_is(&l->info, "nearest", "floor")) {
+        return npu_rewrite_no_match(l->rw, "only the nearest element, asymmetric and rounded down, is lowered");
+    }
+    for (uint32_t i = 0; i < l->y.rank; i++) {
+        double scale = npu_op_float_at(&l->info, "scales", i);
+        inner[i] = l->y.dims[i] / l->info.in[0]->dims[i];
+        if (scale != (double)inner[i]) {
+            return npu_rewrite_no_match(l->rw, "scale %u is %g, no whole number", (unsigned)i, scale);
+        }
+    }
+    return npu__lower_times(l, npu__lower_arg(l, "self"), ones, inner);
+}
+
+static npu_status npu__lower_all_borders(npu__lower *l)
+{
+    int64_t low[NPU_MAX_RANK] = { 0 }, high[NPU_MAX_RANK] = { 0 };
+    for (uint32_t i = 0; i < l->y.rank; i++) {
+        low[i] = npu_op_int_at(&l->info, "pads", i);
+        high[i] = npu_op_int_at(&l->info, "pads", i + l->y.rank);
+    }
+    return npu__lower_replace(l, npu__lower_pad(l, npu__lower_arg(l, "self"), low, high,
+                                                npu_op_scalar(&l->info, "value", npu_scalar_int(0))));
+}
+
 /* ---- patterns and passes ---- */
 
 typedef npu_status (*npu__lower_fn)(npu__lower *l);
@@ -30260,6 +30885,15 @@ static const npu__lower_row npu__lower_rows[] = {
     { NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, "lower-resize", npu__lower_nearest },
     { NPU_ATEN_UPSAMPLE_NEAREST3D, "lower-resize", npu__lower_nearest },
     { NPU_ATEN_UPSAMPLE_NEAREST3D_VEC, "lower-resize", npu__lower_nearest },
+    { NPU_GAWEE_UNSQUEEZE, "lower-shape", npu__lower_shape },
+    { NPU_GAWEE_SHAPE, "lower-shape-vector", npu__lower_shape_vector },
+    { NPU_GAWEE_HARD_SIGMOID, "lower-activation", npu__lower_activation },
+    { NPU_GAWEE_MAX, "lower-extremum", npu__lower_extremum },
+    { NPU_GAWEE_MIN, "lower-extremum", npu__lower_extremum },
+    { NPU_GAWEE_GATHER, "lower-gather", npu__lower_gather },
+    { NPU_GAWEE_RESIZE, "lower-resize", npu__lower_scale },
+    { NPU_GAWEE_SLICE, "lower-slice", npu__lower_cuts },
+    { NPU_GAWEE_PAD, "lower-pad", npu__lower_all_borders },
     { NPU_ATEN_SUM, "lower-reduce", npu__lower_reduce },
     { NPU_ATEN_SUM_DIM, "lower-reduce", npu__lower_reduce },
     { NPU_ATEN_MEAN, "lower-reduce", npu__lower_reduce },
@@ -30272,10 +30906,30 @@ static const npu__lower_row npu__lower_rows[] = {
     { NPU_ATEN_LAYER_NORM, "lower-layer-norm", npu__lower_layer_norm },
 };
 
-/* The row of an ATen kind; for any other the one of functions of elements. */
-static const npu__lower_row *npu__find_lowering(npu_kind kind)
+/* What layers mean and ATen keeps where it is lowered itself: in bodies of nests, or whole, since a device does better
+   by them than nests can. */
+static const npu__lower_row npu__lower_alias_rows[] = {
+    { NPU_ATEN_LEAKY_RELU, "lower-activation", npu__lower_activation },
+    { NPU_ATEN_HARDSWISH, "lower-activation", npu__lower_activation },
+    { NPU_ATEN_SIGMOID, "lower-activation", npu__lower_between },
+    { NPU_ATEN_GELU, "lower-activation", npu__lower_between },
+    { NPU_ATEN_EQ, "lower-condition", npu__lower_condition },
+    { NPU_ATEN_WHERE, "lower-condition", npu__lower_condition },
+    { NPU_ATEN_TO_DTYPE, "lower-condition", npu__lower_condition },
+    { NPU_ATEN_GATHER, "lower-gather", npu__lower_gather },
+    { NPU_ATEN_ARANGE_START_STEP, "lower-range", npu__lower_range },
+    { NPU_ATEN_TOPK, "lower-topk", npu__lower_topk },
+};
+
+/* The row of a kind; for any other the one of functions of elements. */
+static const npu__lower_row *npu__find_lowering(npu_kind kind, bool is_alias)
 {
     static const npu__lower_row map = { 0, "lower-elementwise", npu__lower_map };
+    for (size_t i = 0; i < NPU__COUNT(npu__lower_alias_rows) && is_alias; i++) {
+        if (npu__lower_alias_rows[i].kind == kind) {
+            return &npu__lower_alias_rows[i];
+        }
+    }
     for (size_t i = 0; i < NPU__COUNT(npu__lower_rows); i++) {
         if (npu__lower_rows[i].kind == kind) {
             return &npu__lower_rows[i];
@@ -30314,10 +30968,9 @@ static npu_status npu__lower_op(void *ctx, npu_rewrite *rw, const npu_graph *fro
     l.to = rw->to;
     l.op = op;
     l.info = *info;
-    npu__alias_view(&l.info, l.args);
-    row = npu__find_lowering(l.info.kind);
-    if (info->num_out != 1 && (row->fn != npu__lower_split || !info->num_out)) {
-        return npu_rewrite_no_match(rw, "it has %u results", (unsigned)info->num_out);
+    row = npu__find_lowering(l.info.kind, npu__alias_view(&l.info, l.args) != NULL);
+    if (!info->num_out) {
+        return npu_rewrite_no_match(rw, "it has no result");
     }
     for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
         const npu_spec *s = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
@@ -30333,7 +30986,7 @@ static void npu__lower_pattern(npu_pattern *out, uint32_t capacity, uint32_t i, 
 {
     if (i < capacity) {
         memset(&out[i], 0, sizeof out[i]);
-        out[i].name = npu__find_lowering(meaning)->name;
+        out[i].name = npu__find_lowering(meaning, meaning != root)->name;
         out[i].root = root;
         out[i].rewrite = npu__lower_op;
     }
@@ -30346,7 +30999,9 @@ NPU_IR_API uint32_t npu_lowering_patterns(npu_namespace from, npu_pattern *out, 
         npu__lower_pattern(out, capacity, n++, npu__aliases[i].kind, npu__aliases[i].of);
     }
     for (size_t i = 0; i < NPU__COUNT(npu__lower_rows) && from == NPU_NS_ATEN; i++) {
-        npu__lower_pattern(out, capacity, n++, npu__lower_rows[i].kind, npu__lower_rows[i].kind);
+        if (NPU_KIND_NAMESPACE(npu__lower_rows[i].kind) == NPU_NS_ATEN) {
+            npu__lower_pattern(out, capacity, n++, npu__lower_rows[i].kind, npu__lower_rows[i].kind);
+        }
     }
     if (from == NPU_NS_ATEN) {
         npu__lower_pattern(out, capacity, n++, 0, 0); /* any op: it matches functions of elements */

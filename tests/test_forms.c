@@ -209,6 +209,15 @@ static const char *const every_op[] = {
     "g15 = gawee.reduce_mean(x, axes=[1])\ng16 = gawee.reduce_sum(x, keepDims=false)\n",
     "g17 = gawee.transpose(a, perm=[1, 0])\ng18 = gawee.squeeze(g5, axes=[2, 3])\ng19 = gawee.softmax(a)\n"
     "g20 = gawee.sqrt(a)\ng21 = gawee.tanh(a)\ng22 = gawee.erf(a)\n",
+    "g23 = gawee.cat([a, a], axis=1)\ng24 = gawee.reshape(a, [3, 2])\ng25 = gawee.unsqueeze(a, axes=[0])\n"
+    "g26 = gawee.shape(x, start=1)\ng27 = gawee.sigmoid(a)\ng28 = gawee.hard_sigmoid(a)\ng29 = gawee.hard_swish(a)\n"
+    "g30 = gawee.leaky_relu(a, alpha=0.5)\ng31 = gawee.gelu(a)\ng32 = gawee.equal(a, v3)\n"
+    "g33 = gawee.where(g32, a, v3)\ng34 = gawee.max([a, v3])\ng35 = gawee.min([a])\n"
+    "g36 = gawee.expand(v3, [2, 3])\ng37 = gawee.gather(a, g26)\n",
+    "g38 = gawee.gather_elements(g26, g26)\ng39 = gawee.range(0, 6, 2)\ng40 = gawee.resize(a, [2.0, 1.0])\n"
+    "g41, g42 = gawee.split(a, splitSizes=[1, 2], axis=1)\ng43 = gawee.slice(a, [0], [2], steps=[-1])\n"
+    "g44 = gawee.pad(a, [0, 1, 0, 0], 0.5)\ng45 = gawee.tile(a, [2, 1])\ng46, g47 = gawee.topk(a, k=2)\n"
+    "g48 = gawee.cast(a, toType=f16)\n",
     "output y = t6\n"
 };
 

@@ -816,8 +816,45 @@ static void test_gawee_numbers(void)
           "batch_norm(x, w, b, m, v, affine=false, eps=5)", "batch_norm(x, none, none, m, v, false, 0.1, 5, false)" },
         { "input a : i32[2,3]\ninput b : i32[3]\n", "add(a, b)", "add.Tensor(a, b)" },
         { "input a : i32[2,3]\n", "relu(a)", "relu(a)" },
+        { "input a : f32[2,3]\ninput b : f32[2,1]\n", "cat([a, b], axis=-1)", "cat([a, b], 1)" },
+        { "input a : f32[2,3,4]\n", "reshape(a, [6, -1])", "reshape(a, [6, -1])" },
+        { "input a : f32[2,3]\n", "unsqueeze(a, axes=[-1, 0])", "reshape(a, [1, 2, 3, 1])" },
+        { "input a : f32[2,3,4]\n", "shape(a, start=1)", "arange.start_step(3, 5, 1)" },
+        { "input a : f32[2,3]\n", "sigmoid(a)", "sigmoid(a)" },
+        { "input a : f32[2,3]\n", "hard_sigmoid(a, alpha=0.16666666666666666)", "hardsigmoid(a)" },
+        { "input a : f16[2,3]\n", "hard_swish(a)", "hardswish(a)" },
+        { "input a : f32[2,3]\n", "leaky_relu(a, alpha=0.3)", "leaky_relu(a, 0.3)" },
+        { "input a : f32[2,3]\n", "gelu(a)", "gelu(a)" },
+        { "input a : i32[5,3]\ninput b : i32[3]\n", "equal(a, b)", "eq.Tensor(a, b)" },
+        { "input c : bool[2,3]\ninput a : f32[2,3]\ninput b : f32[3]\n", "where(c, a, b)", "where.self(c, a, b)" },
+        { "input a : f32[2,3]\ninput b : f32[2,1]\n", "max([a, b, a])", "maximum(a, b)" },
+        { "input a : i32[2,3]\ninput b : i32[3]\n", "min([a, b])", "minimum(a, b)" },
+        { "input a : f32[3,1]\n", "expand(a, [2, 3, 4])", "expand(a, [2, 3, 4])" },
+        { "input a : f32[2,4,3]\nconst i : i64[2,2] {0, -1, 3, -4}\n", "gather(a, i, axis=1)",
+          "index.Tensor(a, [none, i])" },
+        { "input a : i32[4]\nconst i : i32[3] {-2, 0, 3}\nj = aten.to.dtype(i, i64)\n", "gather(a, i)",
+          "index.Tensor(a, [j])" },
+        { "input a : f32[3,4]\nconst i : i64[2,2] {0, 3, 1, 1}\n", "gather_elements(a, i, axis=-1)",
+          "gather(a, 1, i)" },
+        { "", "range(1, 10, 3)", "arange.start_step(1, 10, 3)" },
+        { "", "range(1.0, 0.0, -0.25)", "arange.start_step(1.0, 0.0, -0.25)" },
+        { "input a : f32[1,2,3,2]\n", "resize(a, [1.0, 1.0, 2.0, 3.0])", "upsample_nearest2d(a, [6, 6])" },
+        { "input a : f32[4,9]\n", "slice(a, [-3], [9223372036854775807], [1], [2])", "slice.Tensor(a, 1, -3, 99, 2)" },
+        { "input a : f32[4,9]\n", "slice(a, [-1], [-9], [0], [-1])", "flip(a, [0])" },
+        { "input a : f32[5,4]\nconst i : i64[2] {3, 1}\nb = aten.slice.Tensor(a, 1, 1, 3)\n",
+          "slice(a, [3, 1], [0, 3], steps=[-2, 1])", "index.Tensor(b, [i])" },
+        { "input a : f32[2,3]\n", "pad(a, [1, 0, 0, 2], 5)", "constant_pad_nd(a, [0, 2, 1, 0], 5)" },
+        { "input a : f32[2,3]\n", "tile(a, [2, 3])", "repeat(a, [2, 3])" },
+        { "input a : f32[2,3]\n", "cast(a, toType=f16)", "to.dtype(a, f16)" },
+        { "input a : f32[2,3]\n", "cast(a, toType=bool)", "to.dtype(a, bool)" },
+        { "input a : bool[2,3]\n", "cast(a, toType=f32)", "to.dtype(a, f32)" },
+        { "const a : f32[3] {0, 2.75, 255}\n", "cast(a, toType=u8)", "to.dtype(a, u8)" },
+        { "input a : bool[2,3]\ninput b : bool[3]\n", "equal(a, b)", "eq.Tensor(a, b)" },
+        { "input a : bool[4]\nconst i : i64[2] {1, -1}\n", "gather(a, i)", "index.Tensor(a, [i])" },
     };
     NPU_ITEM("R4.2");
+    NPU_ITEM("R4.9");
+    NPU_ITEM("R4.11");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[600];
         npu_graph *g, *now, *same;
@@ -832,6 +869,88 @@ static void test_gawee_numbers(void)
             check_same(same, now, 1e-5, cases[i].gawee);
         }
         npu_graph_destroy(same);
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+    }
+}
+
+/* Ops of several results, one result after the other; the second half of x is not finite or comes twice. */
+static void test_gawee_results(void)
+{
+    static const char data[] = "{1, 5, 5, -2, nan, 3, inf, nan, -inf, 0, 5, inf}";
+    static const struct { const char *dtype, *gawee, *aten, *names; } cases[] = {
+        { "f32", "p, q = gawee.topk(x, k=4)\n", "p, q = aten.topk(x, 4)\n", "pq" },
+        { "f16", "p, q = gawee.topk(x, k=2, axis=0)\n", "p, q = aten.topk(x, 2, 0)\n", "pq" },
+        { "f32", "p, q = gawee.split(x, splitSizes=[2, 4], axis=-1)\n",
+          "p, q = aten.split_with_sizes(x, [2, 4], 1)\n", "pq" },
+        { "i32", "p, q = gawee.topk(x, k=6)\n", "p, q = aten.topk(x, 6)\n", "pq" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (const char *name = cases[i].names; *name; name++) {
+            bool whole = cases[i].dtype[0] == 'i';
+            const char *numbers = whole ? "{1, 5, 5, -2, 5, 3, 7, 7, 0, 0, 5, 7}" : data;
+            char text[400];
+            npu_graph *g, *same, *now;
+            snprintf(text, sizeof text, "graph main\nconst x : %s[2,6] %s\n%soutput y = %c\n", cases[i].dtype, numbers,
+                     cases[i].gawee, *name);
+            g = parse(text);
+            now = lower(g, gawee);
+            snprintf(text, sizeof text, "graph main\nconst x : %s[2,6] %s\n%soutput y = %c\n", cases[i].dtype, numbers,
+                     cases[i].aten, *name);
+            same = parse(text);
+            if (now) {
+                NPU_CHECK_EQ(count_ops(now, "gawee") + count_ops(now, "aten"), 0);
+                check_same(same, now, 0, cases[i].gawee);
+            }
+            npu_graph_destroy(same);
+            npu_graph_destroy(now);
+            npu_graph_destroy(g);
+        }
+    }
+}
+
+/* What is refused where it is built, and what has a type but no loops: the message says what. */
+static void test_gawee_limits(void)
+{
+    static const struct { const char *call; npu_status status; const char *words; } cases[] = {
+        { "unsqueeze(x, axes=[0, 0])", NPU_ERR_AXIS, "twice" }, { "unsqueeze(x, axes=[4])", NPU_ERR_AXIS, NULL },
+        { "squeeze(x, axes=[5])", NPU_ERR_AXIS, NULL }, { "matmul(x, x)", NPU_ERR_SHAPE, NULL },
+        { "max([])", NPU_ERR_ARITY, NULL }, { "max([x, i])", NPU_ERR_DTYPE, "one dtype" },
+        { "min([x, x4])", NPU_ERR_SHAPE, NULL }, { "gather(x, x)", NPU_ERR_DTYPE, "i32 or i64" },
+        { "gather(x, i, axis=2)", NPU_ERR_AXIS, NULL }, { "resize(x, [1.0])", NPU_ERR_RANK, NULL },
+        { "resize(x, [0.1, 1.0])", NPU_ERR_ATTRIBUTE, "0.2 elements" },
+        { "resize(x, [-1.0, 1.0])", NPU_ERR_ATTRIBUTE, NULL },
+        { "slice(x, [0], [1, 2])", NPU_ERR_ATTRIBUTE, "ends" },
+        { "slice(x, [0], [1], [0, 1])", NPU_ERR_ATTRIBUTE, "axes" },
+        { "slice(x, [0], [1], steps=[0])", NPU_ERR_ATTRIBUTE, "steps" },
+        { "slice(x, [0, 0], [1, 1], [1, -1])", NPU_ERR_AXIS, NULL },
+        { "slice(x, [0, 0, 0], [1, 1, 1])", NPU_ERR_RANK, NULL }, { "pad(x, [1, 1])", NPU_ERR_RANK, NULL },
+        { "pad(x, [0, 0, 0, -1])", NPU_ERR_ATTRIBUTE, NULL }, { "pad(i, [1, 1], 0.5)", NPU_ERR_ATTRIBUTE, NULL },
+        { "pad(x, [0, 0, 0, 1], mode='reflect')", NPU_ERR_ATTRIBUTE, "constant" },
+        { "tile(x, [2])", NPU_ERR_RANK, NULL },
+        { "range(0, 5, 0)", NPU_ERR_ATTRIBUTE, NULL }, { "reshape(x, [4])", NPU_ERR_SHAPE, NULL },
+        { "resize(x, [1.5, 1.0])", NPU_ERR_NOT_LEGAL, "scale 0 is 1.5" },
+        { "resize(x, [2.0, 1.0], mode='linear')", NPU_ERR_NOT_LEGAL, "nearest" },
+        { "tile(deep, [2, 2, 2, 2, 2])", NPU_ERR_NOT_LEGAL, "10 loops" },
+        { "slice(x, [0], [0])", NPU_ERR_NOT_LEGAL, "size" }, { "add(x, h)", NPU_ERR_NOT_LEGAL, NULL },
+    };
+    NPU_ITEM("R4.7");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[400];
+        npu_graph *g = NULL, *now = NULL;
+        npu_diag diag = { 0 };
+        npu_status status;
+        snprintf(text, sizeof text,
+                 "graph main\ninput x : f32[2,3]\ninput x4 : f32[2,4]\ninput i : i64[2]\ninput h : f16[2,3]\n"
+                 "input deep : f32[2,2,2,2,2]\ny = gawee.%s\noutput y = y\n", cases[i].call);
+        status = npu_graph_parse(&g, text, strlen(text), NULL, &diag);
+        if (status == NPU_OK) {
+            status = npu_graph_run_passes(&now, g, npu_conversion_pass(gawee), 1, NULL, &diag);
+        }
+        NPU_CHECK_STATUS(status, cases[i].status);
+        if (cases[i].words && !strstr(diag.message, cases[i].words)) {
+            NPU_CHECK_STR(diag.message, cases[i].words);
+        }
         npu_graph_destroy(now);
         npu_graph_destroy(g);
     }
@@ -1114,7 +1233,8 @@ static void test_out_of_memory(void)
     static const char text[] =
         "graph main\ninput x : f32[1,2,5,5]\ninput w : f32[2,1,3,3]\nc = gawee.conv(x, w, groups=2, padding=[1, 1])\n"
         "a = gawee.ad_avg_pool(c, outputSize=[2, 3])\nr = gawee.relu(a)\nf = gawee.flatten(r)\n"
-        "s = gawee.softmax(f)\noutput y = s\n";
+        "s = gawee.softmax(f)\nt, u = gawee.topk(s, k=2)\nv = gawee.cat([t, t], axis=1)\n"
+        "p = gawee.gather(v, u, axis=1)\nq = gawee.sigmoid(p)\noutput y = q\n";
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     for (uint64_t n = 1; status && n < 5000; n++) {
         npu_alloc_counter counter = { 0, 0, 0, 0 };
@@ -1152,6 +1272,8 @@ int main(void)
     NPU_RUN(test_flatten_is_a_view);
     NPU_RUN(test_linear);
     NPU_RUN(test_gawee_numbers);
+    NPU_RUN(test_gawee_results);
+    NPU_RUN(test_gawee_limits);
     NPU_RUN(test_aten);
     NPU_RUN(test_random_conv);
     NPU_RUN(test_linear_bias);
