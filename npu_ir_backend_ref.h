@@ -3959,30 +3959,76 @@ static void npu__ref_copy_row(const npu__ref_strided *c, char *to, int64_t to_st
     }
 }
 
+#ifdef NPU__REF_HAS_AVX2
+/* Eight columns of eight elements of 4 bytes become rows of a square. */
+NPU__REF_AVX2 static void npu__ref_turn_8(char *square, const char *from, int64_t from_stride)
+{
+    __m256 x[8], y[8];
+    for (int i = 0; i < 8; i++) {
+        x[i] = _mm256_loadu_ps((const float *)(const void *)(from + i * from_stride));
+    }
+    for (int i = 0; i < 8; i += 2) {
+        y[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
+        y[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        x[i] = _mm256_shuffle_ps(y[i], y[i + 2], 0x44);
+        x[i + 1] = _mm256_shuffle_ps(y[i], y[i + 2], 0xee);
+        x[i + 2] = _mm256_shuffle_ps(y[i + 1], y[i + 3], 0x44);
+        x[i + 3] = _mm256_shuffle_ps(y[i + 1], y[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        float *low = (float *)(void *)(square + i * NPU__REF_LINE), *high = low + 4 * NPU__REF_LINE / 4;
+        _mm256_storeu_ps(low, _mm256_permute2f128_ps(x[i], x[i + 4], 0x20));
+        _mm256_storeu_ps(high, _mm256_permute2f128_ps(x[i], x[i + 4], 0x31));
+    }
+}
+
+static void npu__ref_turn_16(char *square, const char *from, int64_t from_stride)
+{
+    for (int k = 0; k < 4; k++) {
+        npu__ref_turn_8(square + k % 2 * 8 * NPU__REF_LINE + k / 2 * 32, from + k / 2 * 8 * from_stride + k % 2 * 32,
+                        from_stride);
+    }
+}
+#endif
+
 /* A square whose rows fill a cache line on both sides, by way of the stack: each line is touched once, so
    that rows a power of two apart do not push each other out of the cache. */
-#define NPU__REF_MOVE_SQUARE(type, side)                                                           \
+#define NPU__REF_TURN_SQUARE(type, side)                                                           \
     for (int64_t j = 0; j < side; j++) {                                                           \
         type line[side];                                                                           \
         memcpy(line, from + j * from_stride, sizeof line);                                         \
         for (int64_t i = 0; i < side; i++) {                                                       \
             memcpy(square + (i * side + j) * (int64_t)sizeof(type), &line[i], sizeof(type));       \
         }                                                                                          \
-    }                                                                                              \
-    for (int64_t i = 0; i < side; i++) {                                                           \
-        memcpy(to + i * to_stride, square + i * side * (int64_t)sizeof(type), side * sizeof(type)); \
     }
+
+static void npu__ref_turn_square(char *square, const char *from, int64_t from_stride, size_t size)
+{
+    switch (size) {
+    case 1: NPU__REF_TURN_SQUARE(uint8_t, 64) break;
+    case 2: NPU__REF_TURN_SQUARE(uint16_t, 32) break;
+    case 4: NPU__REF_TURN_SQUARE(uint32_t, 16) break;
+    case 8: NPU__REF_TURN_SQUARE(uint64_t, 8) break;
+    default: NPU__REF_TURN_SQUARE(npu__ref_pair, 4) break;
+    }
+}
 
 static void npu__ref_move_square(char *to, int64_t to_stride, const char *from, int64_t from_stride,
                                  size_t size)
 {
-    char square[64 * 64];
-    switch (size) {
-    case 1: NPU__REF_MOVE_SQUARE(uint8_t, 64) break;
-    case 2: NPU__REF_MOVE_SQUARE(uint16_t, 32) break;
-    case 4: NPU__REF_MOVE_SQUARE(uint32_t, 16) break;
-    case 8: NPU__REF_MOVE_SQUARE(uint64_t, 8) break;
-    default: NPU__REF_MOVE_SQUARE(npu__ref_pair, 4) break;
+    char square[NPU__REF_LINE * NPU__REF_LINE];
+#ifdef NPU__REF_HAS_AVX2
+    if (size == 4 && npu__ref_has_avx2()) {
+        npu__ref_turn_16(square, from, from_stride);
+    } else
+#endif
+    {
+        npu__ref_turn_square(square, from, from_stride, size);
+    }
+    for (int64_t i = 0; i < NPU__REF_LINE / (int64_t)size; i++) {
+        memcpy(to + i * to_stride, square + i * NPU__REF_LINE, NPU__REF_LINE);
     }
 }
 
