@@ -4031,9 +4031,10 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
 
      1 supports   asked once per op while partitioning: yes, or a reason code and words; about an op with dims
                   that only a run tells only with NPU_BACKEND_DYNAMIC, and then they are at their largest
-     2 compile    once per group of ops: makes a program from host memory only; says scratch, in-place pairs, and
-                  whether the core plans the memory of the group's inner values. A failure is no error: the
-                  group is offered to the next backend, with the reason REJECTED.
+     2 compile    once per group of ops: makes a program from host memory only; says scratch, in-place pairs, inner
+                  values that it reads where their operand is, and whether the core plans the memory of the
+                  others. A failure is no error: the group is offered to the next backend, with the reason
+                  REJECTED.
      3 alloc      one buffer per region for all planned values, one for weights; upload for each weight, once
      4 place      (optional) tells a program where its values were planned
      5 upload     graph inputs and transfers in          } every run; with `fence` non-NULL they may return at once
@@ -4150,6 +4151,9 @@ typedef struct npu_compiled {
     const npu_inplace *inplace; /* read right after compile; owned by the program */
     char text[96];             /* why, when compile fails */
     uint64_t prepared;         /* bytes that the program keeps until release, packed weights above all; 0 = not said */
+    /* inner results that have no memory: the program reads the operand instead, at strides, which lives as long */
+    uint32_t num_views;
+    const npu_inplace *views;  /* read right after compile; owned by the program */
 } npu_compiled;
 
 /* Where a value of a group is: buffers[buffer] + offset. A view shares its base's place. */
@@ -31893,6 +31897,8 @@ enum {
     NPU__GROWN           /* without a bound: a buffer of its own in the exec, which grows */
 };
 
+enum { NPU__STRIDED = 2 };
+
 /* Memory of one value on one backend. A view or an in-place result has a parent and lies `delta` bytes into
    it. */
 struct npu__storage {
@@ -31902,7 +31908,7 @@ struct npu__storage {
     uint32_t first, last;/* ticks of the value itself */
     uint32_t until;      /* of a root: the last tick of all that lie in it */
     uint8_t backend, kind;
-    uint8_t alias;       /* a view: nothing has to be done to make it */
+    uint8_t alias;       /* a view: nothing has to be done to make it; NPU__STRIDED = its bytes are nowhere */
     uint64_t delta, size, offset;
 };
 
@@ -31910,8 +31916,8 @@ struct npu__storage {
 typedef struct npu__step_memory {
     uint64_t scratch;
     uint32_t scratch_alignment;
-    uint32_t plans_inner, num_inplace;
-    const npu_inplace *inplace;
+    uint32_t plans_inner, num_inplace, num_views;
+    const npu_inplace *inplace, *views;
     uint64_t prepared;
     uint32_t scratch_storage; /* out: index + 1 */
 } npu__step_memory;
@@ -32142,7 +32148,7 @@ static bool npu__view_offset(const npu_plan *plan, const npu_op_info *info, uint
 {
     uint32_t to = npu__storage_find(plan, result, backend);
     *offset = 0;
-    return to != NPU_NO_INDEX && plan->storage[to].kind == NPU__ARENA &&
+    return to != NPU_NO_INDEX && plan->storage[to].kind == NPU__ARENA && plan->storage[to].parent == to &&
         (!(info->traits & NPU_SLICE) || npu__slice_offset(info, r, offset)) &&
         *offset <= plan->storage[root].size && plan->storage[to].size <= plan->storage[root].size - *offset;
 }
@@ -32155,7 +32161,7 @@ static void npu__share_view(npu_plan *plan, const npu_op_info *info, uint32_t ba
     uint32_t x = o->num_operands == 1 ? g->uses[o->first_operand].value : 0;
     uint32_t from = x ? npu__storage_find(plan, x, backend) : NPU_NO_INDEX, root;
     uint64_t base, offset;
-    if (from == NPU_NO_INDEX || plan->storage[from].size == 0) {
+    if (from == NPU_NO_INDEX || plan->storage[from].size == 0 || plan->storage[from].alias == NPU__STRIDED) {
         return;
     }
     root = npu__storage_root(plan, from, &base);
@@ -32177,6 +32183,19 @@ static void npu__share_view(npu_plan *plan, const npu_op_info *info, uint32_t ba
     }
 }
 
+/* A result that is read where the operand is. */
+static void npu__share_strided(npu_plan *plan, const npu_step *s, const npu_inplace *pair)
+{
+    const npu__op *o = &plan->graph->ops[s->ops[pair->op].id];
+    uint32_t from = npu__storage_find(plan, plan->graph->uses[o->first_operand + pair->operand].value, s->backend);
+    uint32_t to = npu__storage_find(plan, o->first_result + pair->result, s->backend);
+    uint64_t delta;
+    if (from != NPU_NO_INDEX && to != NPU_NO_INDEX) {
+        npu__storage_join(plan, to, npu__storage_root(plan, from, &delta), 0);
+        plan->storage[to].alias = NPU__STRIDED;
+    }
+}
+
 static npu_status npu__share_views(npu_plan *plan, const npu__step_memory *steps)
 {
     npu_op_storage described;
@@ -32189,6 +32208,9 @@ static npu_status npu__share_views(npu_plan *plan, const npu__step_memory *steps
         const npu_step *s = &plan->steps[i];
         if (s->type != NPU_STEP_PARTITION || s->backend == NPU__UNPLACED || steps[i].plans_inner) {
             continue;
+        }
+        for (uint32_t k = 0; k < steps[i].num_views; k++) {
+            npu__share_strided(plan, s, &steps[i].views[k]);
         }
         for (uint32_t k = 0; k < s->num_ops && status == NPU_OK; k++) {
             npu_op_info info;
@@ -32215,7 +32237,7 @@ static bool npu__inplace_is_safe(const npu_plan *plan, const npu__op *o, uint32_
                  other = v ? npu__storage_find(plan, v, backend) : NPU_NO_INDEX;
         uint64_t at;
         if (other != NPU_NO_INDEX && npu__storage_root(plan, other, &at) == root &&
-            (at != delta || plan->storage[other].size != size)) {
+            (at != delta || plan->storage[other].size != size || plan->storage[other].alias == NPU__STRIDED)) {
             return false;
         }
     }
@@ -32704,7 +32726,8 @@ NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, u
         return NPU_ERR_RANGE;
     }
     i = npu__storage_find(plan, v.id, backend);
-    if (i != NPU_NO_INDEX && plan->storage[npu__storage_root(plan, i, &delta)].kind == NPU__ARENA) {
+    if (i != NPU_NO_INDEX && plan->storage[npu__storage_root(plan, i, &delta)].kind == NPU__ARENA &&
+        plan->storage[i].alias != NPU__STRIDED) {
         *offset = npu__storage_offset(plan, i);
         *size = plan->storage[i].size;
         *first = plan->storage[i].first;
@@ -33125,7 +33148,7 @@ static npu_place npu__place_of(const npu_plan *plan, uint32_t value, uint32_t ba
         return place;
     }
     root = npu__storage_root(plan, i, &delta);
-    place.alias = plan->storage[i].alias;
+    place.alias = plan->storage[i].alias != 0;
     switch (plan->storage[root].kind) {
     case NPU__ARENA:
         place.buffer = 0;
@@ -33208,6 +33231,8 @@ static npu_status npu__plan_program_memory(npu_program *p, npu_diag *diag)
                 steps[i].num_inplace = c->num_inplace;
                 steps[i].inplace = c->inplace;
                 steps[i].prepared = c->prepared;
+                steps[i].num_views = c->num_views;
+                steps[i].views = c->views;
             }
         }
         plan->exact = true;
@@ -34759,8 +34784,10 @@ NPU_IR_API const void *npu_exec_value_address(const npu_exec *e, npu_value v, ui
 {
     const npu_plan *plan = e->program->plan;
     npu_place place;
-    if (!npu__value_at(plan->graph, v) || backend >= plan->desc.num_backends || !npu__is_host(e, backend) ||
-        npu__storage_find(plan, v.id, backend) == NPU_NO_INDEX) {
+    uint32_t i = npu__value_at(plan->graph, v) && backend < plan->desc.num_backends
+        ? npu__storage_find(plan, v.id, backend)
+        : NPU_NO_INDEX;
+    if (i == NPU_NO_INDEX || plan->storage[i].alias == NPU__STRIDED || !npu__is_host(e, backend)) {
         return NULL;
     }
     place = npu__place_of(plan, v.id, backend);
@@ -34853,7 +34880,8 @@ static bool npu__may_overwrite(npu_exec *e, uint32_t input, uint32_t output)
         }
     }
     npu_op_storage_free(&storage);
-    return ok && from != NPU_NO_INDEX && plan->storage[from].until == plan->storage[to].first;
+    return ok && from != NPU_NO_INDEX && plan->storage[from].until == plan->storage[to].first &&
+        npu__inplace_is_safe(plan, o, home, from, 0, plan->storage[from].size);
 }
 
 /* Memory of the caller that is an input and an output at once. */

@@ -85,6 +85,8 @@ typedef struct npu_kernel {
     bool (*supported)(const npu_op_info *op);
     npu_status (*prepare)(npu_prepare *p);     /* NULL = state NULL, one part */
     npu_status (*launch)(const npu_launch *l, uint32_t part, uint32_t parts);
+    /* NULL = operands are dense. Else: does launch read an operand that lies at the strides of x? */
+    bool (*takes)(const npu_op_info *op, uint32_t operand, const npu_tensor *x);
 } npu_kernel;
 
 /* Rows sorted by kind, then by falling priority. Borrowed; must outlive the backend. */
@@ -215,10 +217,14 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 typedef bool (*npu__supported_fn)(const npu_op_info *op);
 typedef npu_status (*npu__prepare_fn)(npu_prepare *p);
 typedef npu_status (*npu__launch_fn)(const npu_launch *l, uint32_t part, uint32_t parts);
-#define NPU__KERNEL(kind, variant, priority, supported, prepare, launch)                           \
+typedef bool (*npu__takes_fn)(const npu_op_info *op, uint32_t operand, const npu_tensor *x);
+#define NPU__KERNEL(kind, variant, priority, supported, prepare, launch) \
+    NPU__KERNEL_TAKES(kind, variant, priority, supported, prepare, launch, (npu__takes_fn)0)
+#define NPU__KERNEL_TAKES(kind, variant, priority, supported, prepare, launch, takes)              \
     { kind, variant, priority, NPU_IR_HAS_KERNEL(kind) ? supported : (npu__supported_fn)0,         \
       NPU_IR_HAS_KERNEL(kind) ? prepare : (npu__prepare_fn)0,                                      \
-      NPU_IR_HAS_KERNEL(kind) ? launch : (npu__launch_fn)0 }
+      NPU_IR_HAS_KERNEL(kind) ? launch : (npu__launch_fn)0,                                        \
+      NPU_IR_HAS_KERNEL(kind) ? takes : (npu__takes_fn)0 }
 
 /* ---- elements, strips, elementwise ------------------------------------------------- >>kernels-elementwise
 
@@ -2868,6 +2874,25 @@ static npu_status npu__ref_map_prepare(npu_prepare *p) { return npu__ref_map_cre
 static npu_status npu__ref_map_prepare_avx2(npu_prepare *p) { return npu__ref_map_create(p, true); }
 #endif
 
+/* Operands are read along the result: long rows of neighbours, or of one element, are as good as dense ones. */
+static bool npu__ref_map_takes(const npu_op_info *op, uint32_t operand, const npu_tensor *x)
+{
+    int64_t row = 1, stride = 1;
+    (void)op;
+    (void)operand;
+    for (uint32_t i = x->rank; i-- > 0;) {
+        if (x->dims[i] == 1) {
+            continue;
+        }
+        stride = row == 1 ? x->strides[i] : stride;
+        if (x->strides[i] != stride * row) {
+            break;
+        }
+        row *= x->dims[i];
+    }
+    return row >= NPU__STRIP && (stride == 0 || stride == 1);
+}
+
 static bool npu__ref_map_supported(const npu_op_info *op)
 {
     for (uint32_t i = 0; i < op->num_in; i++) {
@@ -4541,58 +4566,90 @@ static void npu__ref_copy_interleave(const npu_prepare *p, npu__ref_strided *c)
     }
 }
 
+typedef void (*npu__ref_copy_fill_fn)(const npu_prepare *p, npu__ref_strided *c);
 typedef struct npu__ref_copy_row_of {
     npu_kind kind;
-    void (*fill)(const npu_prepare *p, npu__ref_strided *c);
+    npu__ref_copy_fill_fn fill;
 } npu__ref_copy_row_of;
 
+#define NPU__REF_COPY_ROW(kind, fill) { kind, NPU_IR_HAS_KERNEL(kind) ? fill : (npu__ref_copy_fill_fn)0 }
 static const npu__ref_copy_row_of npu__ref_copy_table[] = {
-    { NPU_ATEN_PERMUTE, npu__ref_copy_permute },
-    { NPU_LINALG_TRANSPOSE, npu__ref_copy_permute },
-    { NPU_ATEN_TRANSPOSE, npu__ref_copy_transpose },
-    { NPU_BLOCK_MOVE, npu__ref_copy_move },
-    { NPU_BLOCK_TRANSPOSE, npu__ref_copy_move },
-    { NPU_ATEN_EXPAND, npu__ref_copy_expand },
-    { NPU_ATEN_REPEAT, npu__ref_copy_repeat },
-    { NPU_ATEN_SELECT, npu__ref_copy_select },
-    { NPU_ATEN_SLICE, npu__ref_copy_slice },
-    { NPU_ATEN_T, npu__ref_copy_matrix },
-    { NPU_ATEN_MATRIX_TRANSPOSE, npu__ref_copy_matrix },
-    { NPU_ATEN_MATRIX_ADJOINT, npu__ref_copy_matrix },
-    { NPU_ATEN_MOVEDIM, npu__ref_copy_movedim },
-    { NPU_ATEN_MOVEDIM_LIST, npu__ref_copy_movedim },
-    { NPU_ATEN_BROADCAST_TO, npu__ref_copy_expand },
-    { NPU_ATEN_EXPAND_AS, npu__ref_copy_expand },
-    { NPU_ATEN_NARROW, npu__ref_copy_narrow },
-    { NPU_TENSOR_EXTRACT_SLICE, npu__ref_copy_extract },
-    { NPU_ATEN_TILE, npu__ref_copy_repeat },
-    { NPU_ATEN_FLIP, npu__ref_copy_flip },
-    { NPU_ATEN_DIAGONAL, npu__ref_copy_diagonal },
-    { NPU_ATEN_UNFOLD, npu__ref_copy_unfold },
-    { NPU_ATEN_AS_STRIDED, npu__ref_copy_as_strided },
-    { NPU_ATEN_PIXEL_SHUFFLE, npu__ref_copy_pixels },
-    { NPU_ATEN_REPEAT_INTERLEAVE_INT, npu__ref_copy_interleave },
-    { NPU_ATEN_NARROW_COPY, npu__ref_copy_narrow },
-    { NPU_ATEN_PIXEL_UNSHUFFLE, npu__ref_copy_pixels },
-    { NPU_ATEN_CHANNEL_SHUFFLE, npu__ref_copy_channel_shuffle },
-    { NPU_ATEN_FLIPLR, npu__ref_copy_flip },
-    { NPU_ATEN_FLIPUD, npu__ref_copy_flip },
-    { NPU_ATEN_ROT90, npu__ref_copy_rot90 }
+    NPU__REF_COPY_ROW(NPU_ATEN_PERMUTE, npu__ref_copy_permute),
+    NPU__REF_COPY_ROW(NPU_LINALG_TRANSPOSE, npu__ref_copy_permute),
+    NPU__REF_COPY_ROW(NPU_ATEN_TRANSPOSE, npu__ref_copy_transpose),
+    NPU__REF_COPY_ROW(NPU_BLOCK_MOVE, npu__ref_copy_move),
+    NPU__REF_COPY_ROW(NPU_BLOCK_TRANSPOSE, npu__ref_copy_move),
+    NPU__REF_COPY_ROW(NPU_ATEN_EXPAND, npu__ref_copy_expand),
+    NPU__REF_COPY_ROW(NPU_ATEN_REPEAT, npu__ref_copy_repeat),
+    NPU__REF_COPY_ROW(NPU_ATEN_SELECT, npu__ref_copy_select),
+    NPU__REF_COPY_ROW(NPU_ATEN_SLICE, npu__ref_copy_slice),
+    NPU__REF_COPY_ROW(NPU_ATEN_T, npu__ref_copy_matrix),
+    NPU__REF_COPY_ROW(NPU_ATEN_MATRIX_TRANSPOSE, npu__ref_copy_matrix),
+    NPU__REF_COPY_ROW(NPU_ATEN_MATRIX_ADJOINT, npu__ref_copy_matrix),
+    NPU__REF_COPY_ROW(NPU_ATEN_MOVEDIM, npu__ref_copy_movedim),
+    NPU__REF_COPY_ROW(NPU_ATEN_MOVEDIM_LIST, npu__ref_copy_movedim),
+    NPU__REF_COPY_ROW(NPU_ATEN_BROADCAST_TO, npu__ref_copy_expand),
+    NPU__REF_COPY_ROW(NPU_ATEN_EXPAND_AS, npu__ref_copy_expand),
+    NPU__REF_COPY_ROW(NPU_ATEN_NARROW, npu__ref_copy_narrow),
+    NPU__REF_COPY_ROW(NPU_TENSOR_EXTRACT_SLICE, npu__ref_copy_extract),
+    NPU__REF_COPY_ROW(NPU_ATEN_TILE, npu__ref_copy_repeat),
+    NPU__REF_COPY_ROW(NPU_ATEN_FLIP, npu__ref_copy_flip),
+    NPU__REF_COPY_ROW(NPU_ATEN_DIAGONAL, npu__ref_copy_diagonal),
+    NPU__REF_COPY_ROW(NPU_ATEN_UNFOLD, npu__ref_copy_unfold),
+    NPU__REF_COPY_ROW(NPU_ATEN_AS_STRIDED, npu__ref_copy_as_strided),
+    NPU__REF_COPY_ROW(NPU_ATEN_PIXEL_SHUFFLE, npu__ref_copy_pixels),
+    NPU__REF_COPY_ROW(NPU_ATEN_REPEAT_INTERLEAVE_INT, npu__ref_copy_interleave),
+    NPU__REF_COPY_ROW(NPU_ATEN_NARROW_COPY, npu__ref_copy_narrow),
+    NPU__REF_COPY_ROW(NPU_ATEN_PIXEL_UNSHUFFLE, npu__ref_copy_pixels),
+    NPU__REF_COPY_ROW(NPU_ATEN_CHANNEL_SHUFFLE, npu__ref_copy_channel_shuffle),
+    NPU__REF_COPY_ROW(NPU_ATEN_FLIPLR, npu__ref_copy_flip),
+    NPU__REF_COPY_ROW(NPU_ATEN_FLIPUD, npu__ref_copy_flip),
+    NPU__REF_COPY_ROW(NPU_ATEN_ROT90, npu__ref_copy_rot90)
 };
+
+static npu__ref_copy_fill_fn npu__ref_copy_fill(npu_kind kind)
+{
+    for (size_t i = 0; i < NPU__REF_COUNT(npu__ref_copy_table); i++) {
+        if (npu__ref_copy_table[i].kind == kind) {
+            return npu__ref_copy_table[i].fill;
+        }
+    }
+    return NULL;
+}
 
 static npu_status npu__ref_copy_prepare(npu_prepare *p)
 {
     npu__ref_copies *s = npu__ref_copies_create(p, 1);
-    if (!s) {
-        return NPU_ERR_NO_MEMORY;
+    npu__ref_copy_fill_fn fill = npu__ref_copy_fill(p->op->kind);
+    if (!s || !fill) {
+        return s ? NPU_ERR_NOT_IMPLEMENTED : NPU_ERR_NO_MEMORY;
     }
-    for (size_t i = 0; i < NPU__REF_COUNT(npu__ref_copy_table); i++) {
-        if (npu__ref_copy_table[i].kind == p->op->kind) {
-            npu__ref_copy_table[i].fill(p, npu__ref_copies_add(p, s, 0, 0));
-            return npu__ref_copies_finish(p, s);
-        }
-    }
-    return NPU_ERR_NOT_IMPLEMENTED;
+    fill(p, npu__ref_copies_add(p, s, 0, 0));
+    return npu__ref_copies_finish(p, s);
+}
+
+/* The operand of an op of NPU__REF_VIEW_KERNEL as its result: where each element is. */
+static void npu__ref_view_of(const npu_op_info *op, const npu_tensor *in, npu_tensor *out)
+{
+    npu__ref_strided c;
+    npu_prepare p;
+    memset(&c, 0, sizeof c);
+    memset(&p, 0, sizeof p);
+    p.op = op;
+    p.in = in;
+    p.out = out;
+    npu__ref_copy_fill(op->kind)(&p, &c);
+    memcpy(out->strides, c.from, out->rank * sizeof out->strides[0]);
+    out->offset = in->offset + (uint64_t)(c.from_first * (int64_t)npu__ref_size(out->dtype));
+}
+
+/* Of kernels whose result is a view: the dims of the result walk along those of the operand. */
+static bool npu__ref_view_takes(const npu_op_info *op, uint32_t operand, const npu_tensor *x)
+{
+    (void)op;
+    (void)operand;
+    (void)x;
+    return true;
 }
 
 /* ---- ops with several operands or results ---- */
@@ -4990,17 +5047,20 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
 
 /* Two variants, `name`_prepare_avx2 before `name`_prepare. */
 #ifdef NPU__REF_HAS_AVX2
-#define NPU__REF_ELEMENT_KERNELS(kind, name, launch)                                               \
-    NPU__KERNEL(kind, "avx2", 10, npu__ref_map_supported_avx2, npu__ref_##name##_prepare_avx2, launch),     \
-    NPU__KERNEL(kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch),
+#define NPU__REF_ELEMENT_KERNELS(kind, name, launch, takes)                                        \
+    NPU__KERNEL_TAKES(kind, "avx2", 10, npu__ref_map_supported_avx2, npu__ref_##name##_prepare_avx2, launch, takes), \
+    NPU__KERNEL_TAKES(kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch, takes),
 #else
-#define NPU__REF_ELEMENT_KERNELS(kind, name, launch) \
-    NPU__KERNEL(kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch),
+#define NPU__REF_ELEMENT_KERNELS(kind, name, launch, takes) \
+    NPU__KERNEL_TAKES(kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch, takes),
 #endif
 #define NPU__REF_MAP_KERNEL(kind, op, num_operands) \
-    NPU__REF_ELEMENT_KERNELS(kind, map, npu__ref_map_launch)
+    NPU__REF_ELEMENT_KERNELS(kind, map, npu__ref_map_launch, npu__ref_map_takes)
 #define NPU__REF_COPY_KERNEL(kind, prepare) \
     NPU__KERNEL(kind, "plain", 0, npu__ref_copy_supported, prepare, npu__ref_copy_launch)
+#define NPU__REF_VIEW_KERNEL(kind) \
+    NPU__KERNEL_TAKES(kind, "plain", 0, npu__ref_copy_supported, npu__ref_copy_prepare, npu__ref_copy_launch, \
+                      npu__ref_view_takes)
 #define NPU__REF_ZEROS_KERNEL(kind, prepare) \
     NPU__KERNEL(kind, "plain", 0, npu__ref_copy_supported, prepare, npu__ref_place_launch)
 #define NPU__REF_CUT_KERNEL(kind) \
@@ -5016,8 +5076,8 @@ static const npu_kernel npu__ref_kernels_special[] = {
 static const npu_kernel npu__ref_kernels_logic[] = { NPU__REF_LOGIC(NPU__REF_MAP_KERNEL) };
 static const npu_kernel npu__ref_kernels_elementwise[] = {
     NPU__REF_ELEMENTWISE(NPU__REF_MAP_KERNEL)
-    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_PRELU, prelu, npu__ref_map_launch)
-    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_GLU, glu, npu__ref_glu_launch)
+    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_PRELU, prelu, npu__ref_map_launch, (npu__takes_fn)0)
+    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_GLU, glu, npu__ref_glu_launch, (npu__takes_fn)0)
 };
 static const npu_kernel npu__ref_kernels_comparison[] = {
     NPU__REF_COMPARISON(NPU__REF_MAP_KERNEL)
@@ -5027,41 +5087,41 @@ static const npu_kernel npu__ref_kernels_comparison[] = {
 static const npu_kernel npu__ref_kernels_shape[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_VIEW, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_RESHAPE, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_PERMUTE, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_TRANSPOSE, npu__ref_copy_prepare),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_PERMUTE),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_TRANSPOSE),
     NPU__REF_COPY_KERNEL(NPU_ATEN_FLATTEN, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_SQUEEZE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_SQUEEZE_DIM, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_SQUEEZE_DIMS, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_UNSQUEEZE, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_EXPAND, npu__ref_copy_prepare),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_EXPAND),
     NPU__REF_COPY_KERNEL(NPU_ATEN_REPEAT, npu__ref_copy_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_CAT, npu__ref_cat_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_STACK, npu__ref_cat_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_SPLIT, npu__ref_split_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_SPLIT_SIZES, npu__ref_split_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_CHUNK, npu__ref_split_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_SELECT, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_SLICE, npu__ref_copy_prepare),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_SELECT),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_SLICE),
     NPU__REF_COPY_KERNEL(NPU_ATEN_SPLIT_WITH_SIZES, npu__ref_split_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_UNBIND, npu__ref_unbind_prepare),
     NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT),
     NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_INDICES),
     NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_TENSOR),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_T, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_MATRIX_TRANSPOSE, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_MATRIX_ADJOINT, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_MOVEDIM, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_MOVEDIM_LIST, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_BROADCAST_TO, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_EXPAND_AS, npu__ref_copy_prepare),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_T),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_MATRIX_TRANSPOSE),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_MATRIX_ADJOINT),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_MOVEDIM),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_MOVEDIM_LIST),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_BROADCAST_TO),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_EXPAND_AS),
     NPU__REF_COPY_KERNEL(NPU_ATEN_VIEW_AS, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_UNFLATTEN, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_NARROW, npu__ref_copy_prepare),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_NARROW),
     NPU__REF_COPY_KERNEL(NPU_ATEN_TILE, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_FLIP, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_DIAGONAL, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_UNFOLD, npu__ref_copy_prepare),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_FLIP),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_DIAGONAL),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_UNFOLD),
     NPU__REF_COPY_KERNEL(NPU_ATEN_AS_STRIDED, npu__ref_copy_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_PIXEL_SHUFFLE, npu__ref_copy_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_MESHGRID, npu__ref_each_prepare),
@@ -5075,9 +5135,9 @@ static const npu_kernel npu__ref_kernels_shape[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_UNSAFE_SPLIT, npu__ref_split_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_PIXEL_UNSHUFFLE, npu__ref_copy_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_CHANNEL_SHUFFLE, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_FLIPLR, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_FLIPUD, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_ROT90, npu__ref_copy_prepare)
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_FLIPLR),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_FLIPUD),
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_ROT90)
 };
 
 static const npu_kernel npu__ref_kernels_arrangement[] = {
@@ -5192,10 +5252,11 @@ static const npu_kernel npu__ref_kernels_alias[] = {
 static const npu_kernel npu__ref_kernels_npu[] = {
     NPU__REF_COPY_KERNEL(NPU_NPU_GETITEM, npu__ref_same_prepare),
 #ifdef NPU__REF_HAS_AVX2
-    NPU__KERNEL(NPU_NPU_FUSED, "avx2", 10, npu__ref_fused_supported_avx2, npu__ref_fused_prepare_avx2,
-                npu__ref_fused_launch),
+    NPU__KERNEL_TAKES(NPU_NPU_FUSED, "avx2", 10, npu__ref_fused_supported_avx2, npu__ref_fused_prepare_avx2,
+                      npu__ref_fused_launch, npu__ref_map_takes),
 #endif
-    NPU__KERNEL(NPU_NPU_FUSED, "plain", 0, npu__ref_fused_supported, npu__ref_fused_prepare, npu__ref_fused_launch)
+    NPU__KERNEL_TAKES(NPU_NPU_FUSED, "plain", 0, npu__ref_fused_supported, npu__ref_fused_prepare,
+                      npu__ref_fused_launch, npu__ref_map_takes)
 };
 
 /* ---- matrix product, convolution -------------------------------------------------------- >>kernels-matrix
@@ -11488,9 +11549,11 @@ static npu_status npu__ref_instance_norm_prepare_f32(npu_prepare *p)
 }
 
 /* The two variants of a kind whose plain one computes in double. */
-#define NPU__REF_F32_KERNELS(kind, supported, prepare, launch, launch_f32)                         \
-    NPU__KERNEL(kind, "f32", 1, supported, npu__ref_##prepare##_prepare_f32, npu__ref_##launch_f32),        \
-    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_##prepare##_prepare, npu__ref_##launch)
+#define NPU__REF_F32_KERNELS(kind, supported, prepare, launch, launch_f32) \
+    NPU__REF_F32_KERNELS_TAKE(kind, supported, prepare, launch, launch_f32, (npu__takes_fn)0)
+#define NPU__REF_F32_KERNELS_TAKE(kind, supported, prepare, launch, launch_f32, takes)             \
+    NPU__KERNEL_TAKES(kind, "f32", 1, supported, npu__ref_##prepare##_prepare_f32, npu__ref_##launch_f32, takes), \
+    NPU__KERNEL_TAKES(kind, "plain", 0, NULL, npu__ref_##prepare##_prepare, npu__ref_##launch, takes)
 #define NPU__REF_NORM_KERNELS(kind, prepare) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, prepare, norm_launch, norm_launch)
 
@@ -11992,7 +12055,8 @@ static const npu_kernel npu__ref_kernels_pooling[] = {
 
 /* -------------------------------------------------------------------------------------------------------- */
 
-/* Kept and reduced dims, innermost first, neighbours of one sort merged and dims of 1 left out. */
+/* Kept and reduced dims, innermost first, neighbours of one sort merged and dims of 1 left out. The order of reduced
+   dims is free: one whose elements are neighbours comes first. */
 typedef struct npu__ref_dim_group {
     uint32_t rank;
     size_t len;
@@ -12020,21 +12084,27 @@ static inline int64_t npu__ref_group_offset(const npu__ref_dim_group *g, uint32_
 
 static void npu__ref_collapse(npu__ref_reduction *r, const npu_tensor *x, const bool *is_reduced)
 {
-    const npu__ref_dim_group *last = NULL;
-    int64_t stride = 1;
     r->kept.len = r->reduced.len = 1;
     for (uint32_t i = x->rank; i-- > 0;) {
         npu__ref_dim_group *g = is_reduced[i] ? &r->reduced : &r->kept;
         g->len *= (size_t)x->dims[i];
-        if (x->dims[i] != 1) {
-            if (g == last) {
-                g->dims[g->rank - 1] *= x->dims[i];
-            } else {
-                g->dims[g->rank] = x->dims[i];
-                g->strides[g->rank++] = stride;
-            }
-            last = g;
-            stride *= x->dims[i];
+        if (x->dims[i] == 1) {
+            continue;
+        }
+        if (g->rank > 0 && g->strides[g->rank - 1] * g->dims[g->rank - 1] == x->strides[i]) {
+            g->dims[g->rank - 1] *= x->dims[i];
+        } else {
+            g->dims[g->rank] = x->dims[i];
+            g->strides[g->rank++] = x->strides[i];
+        }
+    }
+    for (uint32_t i = 1; i < r->reduced.rank && r->reduced.strides[0] != 1; i++) {
+        if (r->reduced.strides[i] == 1) {
+            int64_t dim = r->reduced.dims[i];
+            r->reduced.dims[i] = r->reduced.dims[0];
+            r->reduced.strides[i] = r->reduced.strides[0];
+            r->reduced.dims[0] = dim;
+            r->reduced.strides[0] = 1;
         }
     }
 }
@@ -12064,6 +12134,21 @@ static void npu__ref_reduced_dims(const npu_op_info *op, uint32_t rank, bool *is
     for (uint32_t i = 0; i < rank && n == 0; i++) {
         is_reduced[i] = true;
     }
+}
+
+/* Neighbours are reduced, or are neighbours in the result: any other operand is better copied first. */
+static bool npu__ref_reduce_takes(const npu_op_info *op, uint32_t operand, const npu_tensor *x)
+{
+    bool is_reduced[NPU_MAX_RANK], is_innermost = true;
+    (void)operand;
+    npu__ref_reduced_dims(op, x->rank, is_reduced);
+    for (uint32_t i = x->rank; i-- > 0;) {
+        if (x->dims[i] != 1 && x->strides[i] == 1 && (is_reduced[i] || is_innermost)) {
+            return true;
+        }
+        is_innermost = is_innermost && (is_reduced[i] || x->dims[i] == 1);
+    }
+    return false;
 }
 
 static npu_status npu__ref_reduce_prepare(npu_prepare *p)
@@ -13367,17 +13452,19 @@ static npu_status npu__ref_softmax_launch_f32(const npu_launch *l, uint32_t part
 }
 
 #define NPU__REF_WIDE_KERNEL(kind, launch) \
-    NPU__KERNEL(kind, "wide", 1, npu__ref_wide_supported, npu__ref_reduce_prepare_wide, launch)
+    NPU__KERNEL_TAKES(kind, "wide", 1, npu__ref_wide_supported, npu__ref_reduce_prepare_wide, launch, \
+                      npu__ref_reduce_takes)
 #define NPU__REF_REDUCE_KERNELS(kind) \
     NPU__REF_WIDE_KERNEL(kind, npu__ref_reduce_launch_wide), \
-    NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, reduce, reduce_launch, reduce_launch_f32)
+    NPU__REF_F32_KERNELS_TAKE(kind, npu__ref_all_f32, reduce, reduce_launch, reduce_launch_f32, npu__ref_reduce_takes)
 #define NPU__REF_ARG_MAX_KERNELS(kind) \
     NPU__REF_F32_KERNELS(kind, npu__ref_arg_max_supported_f32, along, arg_max_launch, arg_max_launch_f32)
 #define NPU__REF_SOFTMAX_KERNELS(kind) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
 
 #define NPU__REF_STATISTIC_KERNEL(kind)                                                            \
-    NPU__REF_F32_KERNELS(kind, npu__ref_statistic_supported_f32, statistic, statistic_launch, statistic_launch_f32)
+    NPU__REF_F32_KERNELS_TAKE(kind, npu__ref_statistic_supported_f32, statistic, statistic_launch, \
+                              statistic_launch_f32, npu__ref_reduce_takes)
 
 static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN),
@@ -13429,7 +13516,8 @@ static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST),
     NPU__REF_WIDE_KERNEL(NPU_ATEN_AMINMAX, npu__ref_aminmax_launch_wide),
-    NPU__REF_F32_KERNELS(NPU_ATEN_AMINMAX, npu__ref_all_f32, reduce, aminmax_launch, aminmax_launch_f32),
+    NPU__REF_F32_KERNELS_TAKE(NPU_ATEN_AMINMAX, npu__ref_all_f32, reduce, aminmax_launch, aminmax_launch_f32,
+                              npu__ref_reduce_takes),
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE),
     NPU__KERNEL(NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch),
     NPU__KERNEL(NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch)
@@ -17088,7 +17176,7 @@ static npu_status npu__ref_execute_launch(const npu_launch *l, uint32_t part, ui
 }
 
 static const npu_kernel npu__ref_execute = {
-    0, "executor", 0, NULL, npu__ref_execute_prepare, npu__ref_execute_launch
+    0, "executor", 0, NULL, npu__ref_execute_prepare, npu__ref_execute_launch, NULL
 };
 
 static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info *op, bool *kind_known)
@@ -17232,7 +17320,7 @@ typedef struct npu__ref_op {
 
 typedef struct npu__ref_program {
     npu_allocator allocator;
-    uint32_t num_ops, num_refs, num_values, num_inplace;
+    uint32_t num_ops, num_refs, num_values, num_inplace, num_views;
     uint32_t num_inner;         /* values inside calls so far: they follow those of the group */
     npu__ref_op *ops;
     uint32_t *refs;             /* value of every operand and result; NPU_NO_INDEX = hole */
@@ -17240,6 +17328,7 @@ typedef struct npu__ref_program {
     const void **data;          /* per value: address of a weight, else NULL */
     npu_place *places;          /* per value */
     npu_inplace *inplace;
+    npu_inplace *views;         /* results that no op makes: those who read them read the operand at strides */
     void *blocks;
     size_t table_size;          /* bytes of the address table at the start of the scratch */
     size_t workspace;           /* bytes behind it: of launch, or all that an op takes whose dims a run tells */
@@ -17262,6 +17351,7 @@ static void npu__ref_release(void *ctx, void *program)
     npu__ref_free(&a, (void *)p->data);
     npu__ref_free(&a, p->places);
     npu__ref_free(&a, p->inplace);
+    npu__ref_free(&a, p->views);
     npu__ref_free(&a, p);
 }
 
@@ -17312,8 +17402,9 @@ static npu__ref_program *npu__ref_program_new(const npu_allocator *a, const npu_
     p->data = (const void **)npu__ref_array(a, num_values, sizeof *p->data);
     p->places = (npu_place *)npu__ref_array(a, num_values, sizeof *p->places);
     p->inplace = (npu_inplace *)npu__ref_array(a, num_in, sizeof *p->inplace);
+    p->views = (npu_inplace *)npu__ref_array(a, group->num_ops, sizeof *p->views);
     if (num_refs > UINT32_MAX / 2 || !p->ops || !p->refs || !p->tensors || !p->data || !p->places ||
-        !p->inplace) {
+        !p->inplace || !p->views) {
         npu__ref_release(NULL, p);
         return NULL;
     }
@@ -17352,12 +17443,139 @@ static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel
     return kernel->prepare ? kernel->prepare(p) : NPU_OK;
 }
 
-/* Every kernel here keeps to the rules: it has read an operand's element when it writes a result there. */
-static void npu__ref_add_inplace(npu__ref_program *p, const npu_op_info *op, uint32_t index)
+/* ---- views: results that are read where their operand is, at strides ----
+
+   Nothing is copied where all who read a result take it as it is. But the operand stays in memory until then, so
+   that they must come soon, and must not read the small part of something large. */
+
+enum { NPU__REF_NEAR = 64 }; /* ops */
+
+/* A value of the group as its readers see it, in the memory of another one. */
+typedef struct npu__ref_view {
+    uint32_t base;
+    npu_tensor x;
+} npu__ref_view;
+
+typedef struct npu__ref_views {
+    const npu_group *group;
+    uint32_t *last; /* per value: the op that reads it last */
+    uint32_t *of;   /* per value: 1 + its view; 0 = it has memory of its own */
+    npu__ref_view *views;
+    uint32_t num_views;
+} npu__ref_views;
+
+static bool npu__ref_views_init(npu__ref_views *v, const npu_allocator *a, const npu_group *group)
+{
+    size_t num_views = 0;
+    v->group = group;
+    for (uint32_t i = 0; i < group->num_ops; i++) {
+        num_views += npu__ref_copy_fill(group->ops[i].info.kind) != NULL;
+    }
+    v->last = (uint32_t *)npu__ref_array(a, group->num_values, sizeof *v->last);
+    v->of = (uint32_t *)npu__ref_array(a, group->num_values, sizeof *v->of);
+    v->views = (npu__ref_view *)npu__ref_array(a, num_views, sizeof *v->views);
+    for (uint32_t i = 0; v->last && i < group->num_ops; i++) {
+        for (uint32_t k = 0; k < group->ops[i].info.num_in; k++) {
+            if (group->ops[i].in[k] != NPU_NO_INDEX) {
+                v->last[group->ops[i].in[k]] = i;
+            }
+        }
+    }
+    return v->last && v->of && v->views;
+}
+
+static void npu__ref_views_free(npu__ref_views *v, const npu_allocator *a)
+{
+    npu__ref_free(a, v->last);
+    npu__ref_free(a, v->of);
+    npu__ref_free(a, v->views);
+}
+
+/* Operand i of an op of the group: the value that it is read from, and how. */
+static uint32_t npu__ref_views_operand(const npu__ref_views *v, const npu_op_info *op, const uint32_t *in, uint32_t i,
+                                       npu_tensor *x)
+{
+    const npu__ref_view *view = v && in[i] != NPU_NO_INDEX && v->of[in[i]] ? &v->views[v->of[in[i]] - 1] : NULL;
+    if (view) {
+        *x = view->x;
+        return view->base;
+    }
+    npu__ref_describe(x, op->in[i]);
+    return in[i];
+}
+
+static bool npu__ref_op_takes(const npu__ref *ref, const npu_group_op *op, uint32_t operand, const npu_tensor *x)
+{
+    bool known;
+    const npu_kernel *kernel = npu__ref_choose(ref, &op->info, &known);
+    return kernel && kernel->takes && !op->info.dynamic && kernel->takes(&op->info, operand, x);
+}
+
+/* Do the ops from `first` on that read a value take it as x says? */
+static bool npu__ref_views_taken(const npu__ref *ref, const npu__ref_views *v, uint32_t first, uint32_t value,
+                                 const npu_tensor *x)
+{
+    for (uint32_t i = first; i <= v->last[value]; i++) {
+        const npu_group_op *op = &v->group->ops[i];
+        for (uint32_t k = 0; k < op->info.num_in; k++) {
+            if (op->in[k] == value && !npu__ref_op_takes(ref, op, k, x)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool npu__ref_is_dense(const npu_tensor *t)
+{
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0; stride *= t->dims[i] > 0 ? t->dims[i] : 1) {
+        if (t->dims[i] > 1 && t->strides[i] != stride) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Is op i of the group one whose result may be a view? Only what the group alone reads, and soon. */
+static bool npu__ref_views_may(const npu__ref *ref, const npu__ref_views *v, uint32_t i)
+{
+    const npu_group_op *op = &v->group->ops[i];
+    bool known;
+    const npu_kernel *kernel = npu__ref_choose(ref, &op->info, &known);
+    return kernel && kernel->takes == npu__ref_view_takes && !op->info.dynamic &&
+           v->group->values[op->out[0]].role == NPU_GROUP_INNER && v->last[op->out[0]] > i &&
+           v->last[op->out[0]] - i <= NPU__REF_NEAR;
+}
+
+/* True where op i of the group has nothing to do: its result is a view from now on. One that is dense is left to the
+   planner of memory. */
+static bool npu__ref_views_add(const npu__ref *ref, npu__ref_views *v, uint32_t i)
+{
+    const npu_group_op *op = &v->group->ops[i];
+    npu__ref_view *view = &v->views[v->num_views];
+    npu_tensor x;
+    if (!npu__ref_views_may(ref, v, i)) {
+        return false;
+    }
+    view->base = npu__ref_views_operand(v, &op->info, op->in, 0, &x);
+    npu__ref_describe(&view->x, op->info.out[0]);
+    npu__ref_view_of(&op->info, &x, &view->x);
+    if (npu__ref_len(&view->x) < npu__ref_len(&x) / 2 || npu__ref_is_dense(&view->x) ||
+        !npu__ref_views_taken(ref, v, i + 1, op->out[0], &view->x)) {
+        return false;
+    }
+    v->of[op->out[0]] = ++v->num_views;
+    return true;
+}
+
+/* Every kernel here keeps to the rules: it has read an operand's element when it writes a result there; one at
+   other strides it reads later. */
+static void npu__ref_add_inplace(npu__ref_program *p, const npu_op_info *op, const npu_tensor *in, uint32_t index)
 {
     for (uint32_t i = 0; i < op->num_in; i++) {
         for (uint32_t result = 0; result < op->num_out; result++) {
-            if (npu_op_may_alias(op, result, i)) {
+            if (npu_op_may_alias(op, result, i) && npu__ref_is_dense(&in[i])) {
                 p->inplace[p->num_inplace].op = index;
                 p->inplace[p->num_inplace].operand = i;
                 p->inplace[p->num_inplace++].result = result;
@@ -17451,8 +17669,8 @@ static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, c
 /* An op of the group, the index of which in it is given for results in place, or of the body of a call. `in`
    and `out` are its values. */
 static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, const npu_op_info *op,
-                                      const uint32_t *in, const uint32_t *out, uint32_t index,
-                                      size_t *workspace, char text[96])
+                                      const uint32_t *in, const uint32_t *out, const npu__ref_views *views,
+                                      uint32_t index, size_t *workspace, char text[96])
 {
     npu__ref_op *o = &p->ops[p->num_ops];
     npu_tensor *tensors = p->tensors + p->num_refs;
@@ -17464,9 +17682,12 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
         snprintf(text, 96, "no kernel for %.60s", op->name);
         return NPU_ERR_NOT_IMPLEMENTED;
     }
-    for (uint32_t i = 0; i < op->num_in + op->num_out; i++) {
-        p->refs[p->num_refs + i] = i < op->num_in ? in[i] : out[i - op->num_in];
-        npu__ref_describe(&tensors[i], i < op->num_in ? op->in[i] : op->out[i - op->num_in]);
+    for (uint32_t i = 0; i < op->num_in; i++) {
+        p->refs[p->num_refs + i] = npu__ref_views_operand(views, op, in, i, &tensors[i]);
+    }
+    for (uint32_t i = 0; i < op->num_out; i++) {
+        p->refs[p->num_refs + op->num_in + i] = out[i];
+        npu__ref_describe(&tensors[op->num_in + i], op->out[i]);
     }
     o->is_dynamic = op->dynamic != 0;
     if (o->is_dynamic) {
@@ -17497,7 +17718,7 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     o->id = op->op;
     *workspace = prepare.workspace > *workspace ? prepare.workspace : *workspace;
     if (op->num_out && kernel != &npu__ref_execute && index != NPU_NO_INDEX) {
-        npu__ref_add_inplace(p, op, index);
+        npu__ref_add_inplace(p, op, tensors, index);
     }
     p->num_refs += op->num_in + op->num_out;
     p->num_ops++;
@@ -17587,7 +17808,7 @@ static npu_status npu__ref_compile_call(const npu__ref *ref, npu__ref_program *p
         }
         status =
             status ? status
-                   : npu__ref_compile_op(ref, p, &info, of, of + info.num_in, NPU_NO_INDEX, workspace, text);
+                   : npu__ref_compile_op(ref, p, &info, of, of + info.num_in, NULL, NPU_NO_INDEX, workspace, text);
         if (status == NPU_OK) {
             p->ops[p->num_ops - 1].id = call->info.op; /* whose time and whose failure it is */
         }
@@ -17602,18 +17823,24 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     const npu__ref *ref = (const npu__ref *)ctx;
     npu_allocator a = npu__ref_allocator(ref);
     npu__ref_program *p = npu__ref_program_new(&a, group);
+    npu__ref_views views = { NULL, NULL, NULL, NULL, 0 };
     size_t workspace = 0;
-    npu_status status = p ? NPU_OK : NPU_ERR_NO_MEMORY;
+    npu_status status = npu__ref_views_init(&views, &a, group) && p ? NPU_OK : NPU_ERR_NO_MEMORY;
     for (uint32_t i = 0; p && i < group->num_values; i++) {
         p->data[i] = group->values[i].role == NPU_GROUP_WEIGHT ? group->values[i].data : NULL;
         p->places[i].buffer = NPU_NO_INDEX;
     }
     for (uint32_t i = 0; status == NPU_OK && i < group->num_ops; i++) {
         const npu_group_op *op = &group->ops[i];
+        if (npu__ref_views_add(ref, &views, i)) {
+            p->views[p->num_views++].op = i; /* operand 0, result 0 */
+            continue;
+        }
         status = op->info.kind == NPU_NPU_CALL
                      ? npu__ref_compile_call(ref, p, op, &workspace, out->text)
-                     : npu__ref_compile_op(ref, p, &op->info, op->in, op->out, i, &workspace, out->text);
+                     : npu__ref_compile_op(ref, p, &op->info, op->in, op->out, &views, i, &workspace, out->text);
     }
+    npu__ref_views_free(&views, &a);
     if (status) {
         npu__ref_release(NULL, p);
         return status;
@@ -17626,6 +17853,8 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     out->num_inplace = p->num_inplace;
     out->inplace = p->inplace;
     out->prepared = npu__ref_sum_blocks(p->blocks);
+    out->num_views = p->num_views;
+    out->views = p->views;
     return NPU_OK;
 }
 
@@ -17704,13 +17933,13 @@ static void npu__ref_addresses(const npu__ref_program *p, const npu_binding *b, 
         if (v == NPU_NO_INDEX) {
             table[i] = NULL;
         } else if (p->places[v].buffer == NPU_NO_INDEX) {
-            table[i] = (void *)(uintptr_t)p->data[v];
+            table[i] = p->data[v] ? (char *)(uintptr_t)p->data[v] + p->tensors[i].offset : NULL;
         } else if (p->places[v].buffer == NPU__REF_IN_SCRATCH) {
             table[i] = (char *)table + p->table_size + p->workspace + p->places[v].offset;
         } else {
             char *base = (char *)b->buffers[p->places[v].buffer]->handle;
             /* no bytes, no memory; but NULL would be a hole */
-            table[i] = base ? base + p->places[v].offset : (void *)table;
+            table[i] = base ? base + p->places[v].offset + p->tensors[i].offset : (void *)table;
         }
     }
 }

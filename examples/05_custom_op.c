@@ -56,7 +56,9 @@ static npu_status run_scale_shift(const npu_launch *l, uint32_t part, uint32_t p
     return NPU_OK;
 }
 
-static const npu_kernel my_kernels[] = { { MY_SCALE_SHIFT, "plain", 0, NULL, prepare_scale_shift, run_scale_shift } };
+static const npu_kernel my_kernels[] = {
+    { .kind = MY_SCALE_SHIFT, .variant = "plain", .prepare = prepare_scale_shift, .launch = run_scale_shift }
+};
 
 int main(void)
 {

@@ -58,7 +58,9 @@ static npu_status prepare_twice(npu_prepare *p)
     return p->state ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
-static const npu_kernel twice_kernels[] = { { MINE_TWICE, "plain", 0, NULL, prepare_twice, run_twice } };
+static const npu_kernel twice_kernels[] = {
+    { .kind = MINE_TWICE, .variant = "plain", .prepare = prepare_twice, .launch = run_twice }
+};
 
 /* A model of layers and of ops by name, with parameters, constants, a state, a view, a custom op and
    unknown dims of attributes. */

@@ -511,7 +511,9 @@ static npu_status run_distinct(const npu_launch *l, uint32_t part, uint32_t part
     return NPU_OK;
 }
 
-static const npu_kernel distinct_kernels[] = { { MINE_DISTINCT, "plain", 0, NULL, NULL, run_distinct } };
+static const npu_kernel distinct_kernels[] = {
+    { .kind = MINE_DISTINCT, .variant = "plain", .launch = run_distinct }
+};
 
 static void test_kernel_tells(void)
 {

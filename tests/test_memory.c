@@ -630,7 +630,9 @@ static npu_status keep_launch(const npu_launch *l, uint32_t part, uint32_t parts
 /* What programs keep is counted where they were compiled, and is what the allocator says, but for a few words. */
 static void test_prepared(void)
 {
-    static const npu_kernel kernels[] = { { NPU_ATEN_NEG, "plain", 0, NULL, keep_prepare, keep_launch } };
+    static const npu_kernel kernels[] = {
+        { .kind = NPU_ATEN_NEG, .variant = "plain", .prepare = keep_prepare, .launch = keep_launch }
+    };
     const npu_kernel_table table = { kernels, 1 };
     npu_alloc_counter counter = { 0, 0, 0, 0 };
     npu_allocator allocator = npu_counting_allocator(&counter);

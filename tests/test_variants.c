@@ -343,14 +343,14 @@ static bool is_long(const npu_op_info *op) { return op->in[0]->dims[0] > 1; }
 static void test_choice(void)
 {
     static const npu_kernel kernels[] = {
-        { NPU_ATEN_RELU, "first", 20, is_long, NULL, launch_first },
-        { NPU_ATEN_RELU, "second", 10, NULL, NULL, launch_second },
-        { NPU_ATEN_RELU, "same", 10, NULL, NULL, launch_plain },
-        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain }
+        { NPU_ATEN_RELU, "first", 20, is_long, NULL, launch_first, NULL },
+        { NPU_ATEN_RELU, "second", 10, NULL, NULL, launch_second, NULL },
+        { NPU_ATEN_RELU, "same", 10, NULL, NULL, launch_plain, NULL },
+        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL }
     };
     static const npu_kernel unsorted[] = {
-        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain },
-        { NPU_ATEN_RELU, "first", 20, NULL, NULL, launch_first }
+        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL },
+        { NPU_ATEN_RELU, "first", 20, NULL, NULL, launch_first, NULL }
     };
     static const struct { const char *variant; int64_t len; float number; } rows[] = {
         { NULL, 2, 1 }, { NULL, 1, 2 }, { "plain", 2, 3 }, { "second", 2, 2 }, { "avx9", 2, 1 }, { "first", 1, 2 }

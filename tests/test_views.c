@@ -1,0 +1,344 @@
+/* test_views.c - results that are read where their operand is, at strides: random views under random readers. The same
+   graph with the view among its outputs, where it has to be made, is what results are compared with. */
+#include "../npu_ir_backend_ref.h"
+#include "npu_test.h"
+
+enum { MAX_RANK = 4, MAX_LEN = 80000, ROUNDS = 400 };
+
+#define COUNT(a) (sizeof a / sizeof a[0])
+
+static uint64_t seed;
+static uint32_t below(uint32_t n) { return (uint32_t)(npu_test_random(&seed) % n); }
+
+/* Dims of the value that the text has come to. */
+typedef struct shape {
+    uint32_t rank;
+    int64_t dims[NPU_MAX_RANK];
+} shape;
+
+static int64_t shape_len(const shape *s)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        n *= s->dims[i];
+    }
+    return n;
+}
+
+static shape random_shape(void)
+{
+    static const int64_t dims[] = { 1, 2, 3, 8, 17, 40, 130, 300 };
+    shape s;
+    do {
+        s.rank = 1 + below(MAX_RANK);
+        for (uint32_t i = 0; i < s.rank; i++) {
+            s.dims[i] = dims[below(8)];
+        }
+    } while (shape_len(&s) > MAX_LEN);
+    return s;
+}
+
+static void write_dims(npu_text *text, const shape *s)
+{
+    npu_text_printf(text, "[");
+    for (uint32_t i = 0; i < s->rank; i++) {
+        npu_text_printf(text, "%s%d", i ? "," : "", (int)s->dims[i]);
+    }
+    npu_text_printf(text, "]");
+}
+
+/* ---- views: each writes an op whose operand is t<from>, and changes the shape ------------------------------------- */
+
+static void view_permute(npu_text *text, unsigned from, shape *s)
+{
+    shape old = *s, order = *s;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        uint32_t k = below(i + 1);
+        order.dims[i] = order.dims[k];
+        order.dims[k] = i;
+    }
+    for (uint32_t i = 0; i < s->rank; i++) {
+        s->dims[i] = old.dims[order.dims[i]];
+    }
+    npu_text_printf(text, "aten.permute.default(t%u, ", from);
+    write_dims(text, &order);
+    npu_text_printf(text, ")\n");
+}
+
+static void view_slice(npu_text *text, unsigned from, shape *s)
+{
+    uint32_t dim = below(s->rank), step = 1 + below(3), start = below((uint32_t)s->dims[dim]);
+    npu_text_printf(text, "aten.slice.Tensor(t%u, %u, %u, 1000, %u)\n", from, (unsigned)dim, (unsigned)start, (unsigned)step);
+    s->dims[dim] = (s->dims[dim] - (int64_t)start + step - 1) / step;
+}
+
+static void view_flip(npu_text *text, unsigned from, shape *s)
+{
+    npu_text_printf(text, "aten.flip.default(t%u, [%u])\n", from, (unsigned)below(s->rank));
+}
+
+static void view_select(npu_text *text, unsigned from, shape *s)
+{
+    uint32_t dim = below(s->rank);
+    npu_text_printf(text, "aten.select.int(t%u, %u, -1)\n", from, (unsigned)dim);
+    for (s->rank--; dim < s->rank; dim++) {
+        s->dims[dim] = s->dims[dim + 1];
+    }
+}
+
+static void view_expand(npu_text *text, unsigned from, shape *s)
+{
+    shape old = *s;
+    s->dims[0] = 5;
+    for (uint32_t i = 0; i < old.rank; i++) {
+        s->dims[i + 1] = old.dims[i] == 1 ? 3 : old.dims[i];
+    }
+    s->rank++;
+    npu_text_printf(text, "aten.expand.default(t%u, ", from);
+    write_dims(text, s);
+    npu_text_printf(text, ")\n");
+}
+
+static void view_unfold(npu_text *text, unsigned from, shape *s)
+{
+    uint32_t dim = below(s->rank);
+    int64_t size = s->dims[dim] > 1 ? 2 : 1;
+    npu_text_printf(text, "aten.unfold.default(t%u, %u, %d, 1)\n", from, (unsigned)dim, (int)size);
+    s->dims[dim] -= size - 1;
+    s->dims[s->rank++] = size;
+}
+
+static void view_diagonal(npu_text *text, unsigned from, shape *s)
+{
+    uint32_t last = s->rank - 1;
+    npu_text_printf(text, "aten.diagonal.default(t%u, 0, 0, %u)\n", from, (unsigned)last);
+    int64_t n = s->dims[0] < s->dims[last] ? s->dims[0] : s->dims[last];
+    for (uint32_t i = 1; i < last; i++) {
+        s->dims[i - 1] = s->dims[i];
+    }
+    s->dims[--s->rank - 1] = n;
+}
+
+static const struct {
+    void (*write)(npu_text *text, unsigned from, shape *s);
+    uint32_t least, most; /* rank */
+} views[] = {
+    { view_permute, 2, 8 }, { view_permute, 2, 8 }, { view_permute, 2, 8 }, { view_slice, 1, 8 }, { view_flip, 1, 8 },
+    { view_select, 2, 8 }, { view_expand, 1, 4 }, { view_unfold, 1, 4 }, { view_diagonal, 2, 8 }
+};
+
+/* ---- readers: @ is the view, # a dim of it ------------------------------------------------------------------------ */
+
+static const char *const readers[] = {
+    "y = aten.neg.default(@)\n",
+    "y = aten.clamp.default(@, 0, 2)\n",
+    "y = aten.to.dtype(@, f64)\n",
+    "y = aten.to.dtype(@, u8)\n",
+    "y = aten.lt.Scalar(@, 1)\n",
+    "y = aten.mul.Tensor(@, @)\n",
+    "s = aten.abs.default(@)\ny = aten.sub.Tensor(@, s)\n",
+    "s = aten.gt.Scalar(@, 0)\nu = aten.add.Scalar(@, 3)\ny = aten.where.self(s, @, u)\n",
+    "s = aten.select.int(@, 0, 0)\ny = aten.maximum.default(s, @)\n",
+    "s = aten.sum.default(t0)\ny = aten.add.Tensor(@, s)\n",
+    "y = aten.sum.dim_IntList(@, [#])\n",
+    "y = aten.sum.default(@)\n",
+    "y = aten.mean.dim(@, [#], false, dtype=f32)\n",
+    "y = aten.amax.default(@, [#])\n",
+    "y = aten.any.dim(@, #)\n",
+    "y = aten.count_nonzero.dim_IntList(@, [#])\n",
+    "y = aten.cumsum.default(@, #)\n"
+};
+
+static void write_reader(npu_text *text, const char *reader, unsigned view, const shape *s)
+{
+    for (; *reader; reader++) {
+        if (*reader == '@') {
+            npu_text_printf(text, "t%u", view);
+        } else if (*reader == '#') {
+            npu_text_printf(text, "%u", (unsigned)below(s->rank));
+        } else {
+            npu_text_printf(text, "%.1s", reader);
+        }
+    }
+}
+
+/* Up to three views of -x and a reader of the last, the number of which is returned. */
+static unsigned random_graph(npu_text *text, const char *dtype)
+{
+    shape s = random_shape();
+    unsigned count = 1 + below(3), from = 0;
+    npu_text_printf(text, "npu_ir 1\ngraph main\ninput x : %s", dtype);
+    write_dims(text, &s);
+    npu_text_printf(text, "\nt0 = aten.neg.default(x)\n");
+    while (from < count) {
+        uint32_t k = below((uint32_t)COUNT(views));
+        if (s.rank >= views[k].least && s.rank <= views[k].most) {
+            npu_text_printf(text, "t%u = ", from + 1);
+            views[k].write(text, from++, &s);
+        }
+    }
+    write_reader(text, readers[below((uint32_t)COUNT(readers))], count, &s);
+    npu_text_printf(text, "output y = y\n");
+    return count;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------ */
+
+/* Whole numbers: whatever the order, sums are the same. */
+static void *random_data(const npu_spec *spec, size_t *size)
+{
+    size_t len = 0;
+    npu_spec_len(spec, &len);
+    npu_spec_size(spec, size);
+    uint8_t *data = (uint8_t *)malloc(*size + 1);
+    for (size_t i = 0; i < len && data; i++) {
+        int32_t whole = (int32_t)below(7) - 3;
+        float x = (float)whole;
+        double wide = x;
+        int64_t longest = whole;
+        uint16_t half = spec->dtype == NPU_BF16 ? npu_f32_to_bf16(x) : npu_f32_to_f16(x);
+        switch (spec->dtype) {
+        case NPU_F32: memcpy(data + 4 * i, &x, 4); break;
+        case NPU_F64: memcpy(data + 8 * i, &wide, 8); break;
+        case NPU_I32: memcpy(data + 4 * i, &whole, 4); break;
+        case NPU_I64: memcpy(data + 8 * i, &longest, 8); break;
+        case NPU_U8: data[i] = (uint8_t)whole; break;
+        default: memcpy(data + 2 * i, &half, 2); break;
+        }
+    }
+    return data;
+}
+
+static npu_exec *make_exec(npu_graph **g, const npu_backend *cpu, const npu_text *text, const void *data, size_t size)
+{
+    npu_exec *exec = NULL;
+    npu_diag diag;
+    memset(&diag, 0, sizeof diag);
+    npu_status status = npu_graph_parse(g, text->data, text->len, NULL, &diag);
+    status = status ? status : npu_exec_create_simple(&exec, *g, &cpu, 1, &diag);
+    status = status ? status : npu_exec_set_input_at(exec, 0, data, size);
+    status = status ? status : npu_exec_run(exec);
+    if (status) {
+        fprintf(stderr, "%s%s\n", text->data, diag.message);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+    return exec;
+}
+
+/* True where the view was none of the program's values. */
+static bool check_graph(const npu_text *text, unsigned view, const npu_backend *cpu)
+{
+    npu_graph *g[2] = { NULL, NULL };
+    npu_text made = npu_text_make(NULL);
+    npu_diag diag;
+    char name[16];
+    snprintf(name, sizeof name, "t%u", view);
+    npu_text_printf(&made, "%soutput z = %s\n", text->data, name);
+    NPU_CHECK_STATUS(npu_graph_parse(&g[0], text->data, text->len, NULL, &diag), NPU_OK);
+    if (!g[0]) {
+        fprintf(stderr, "%s%s\n", text->data, diag.message);
+        npu_text_free(&made);
+        return false;
+    }
+    size_t in_size = 0, size[2] = { 0, 0 };
+    void *data = random_data(npu_value_spec(g[0], npu_graph_input(g[0], 0)), &in_size);
+    npu_graph_destroy(g[0]);
+    npu_exec *strided = make_exec(&g[0], cpu, text, data, in_size);
+    npu_exec *dense = make_exec(&g[1], cpu, &made, data, in_size);
+    const void *got = npu_exec_output(strided, 0, &size[0]), *expected = npu_exec_output(dense, 0, &size[1]);
+    bool same = size[0] == size[1] && memcmp(got, expected, size[0]) == 0;
+    if (!same) {
+        fprintf(stderr, "%s", text->data);
+    }
+    NPU_CHECK(same);
+    bool is_view = npu_exec_value_address(strided, npu_graph_find(g[0], name), 0) == NULL;
+    NPU_CHECK(npu_exec_value_address(dense, npu_graph_find(g[1], name), 0) != NULL);
+    npu_exec_destroy(strided);
+    npu_exec_destroy(dense);
+    npu_graph_destroy(g[0]);
+    npu_graph_destroy(g[1]);
+    npu_text_free(&made);
+    free(data);
+    return is_view;
+}
+
+static void test_random(void)
+{
+    static const char *const dtypes[] = { "f32", "f64", "f16", "bf16", "i64", "i32", "u8" };
+    npu_ref_desc desc;
+    npu_backend *plain = NULL;
+    memset(&desc, 0, sizeof desc);
+    desc.variant = "plain";
+    NPU_CHECK_STATUS(npu_ref_create(&plain, &desc), NPU_OK);
+    int num_views = 0;
+    for (int i = 0; i < ROUNDS && plain; i++) {
+        npu_text text = npu_text_make(NULL);
+        unsigned view = random_graph(&text, dtypes[below((uint32_t)COUNT(dtypes))]);
+        num_views += check_graph(&text, view, i % 4 ? npu_ref_backend() : plain);
+        npu_text_free(&text);
+    }
+    NPU_CHECK(num_views > ROUNDS / 10);
+    npu_ref_destroy(plain);
+}
+
+/* What must not be a view, or must not be overwritten while one is read. */
+static void test_kept(void)
+{
+#define HEAD "npu_ir 1\ngraph main\ninput x : f32[40,300]\nt0 = aten.neg.default(x)\n"
+#define FLIP HEAD "t1 = aten.flip.default(t0, [0])\n"
+#define TURN HEAD "t1 = aten.t.default(t0)\n"
+    static const struct { const char *text; bool is_view; } rows[] = {
+        { FLIP "y = aten.add.Tensor(t0, t1)\noutput y = y\n", true },
+        { FLIP "s = aten.add.Tensor(t0, t1)\ny = aten.abs.default(s)\noutput y = y\n", true },
+        { FLIP "s = aten.add.Tensor(t1, t0)\ny = aten.mul.Tensor(s, t1)\noutput y = y\n", true },
+        { FLIP "y = aten.view.default(t1, [12000])\noutput y = y\n", false },
+        { FLIP "s = aten.abs.default(t1)\nu = aten.clone.default(t1)\ny = aten.add.Tensor(s, u)\noutput y = y\n", false },
+        { FLIP "s = aten.softmax.int(t1, 1)\ny = aten.round.default(s)\noutput y = y\n", false },
+        { TURN "y = aten.abs.default(t1)\noutput y = y\n", false },
+        { TURN "y = aten.sum.dim_IntList(t1, [1])\noutput y = y\n", true },
+        { TURN "y = aten.amax.default(t1, [0])\noutput y = y\n", true },
+        { HEAD "t1 = aten.select.int(t0, 0, 7)\ny = aten.abs.default(t1)\noutput y = y\n", false },
+        { "npu_ir 1\ngraph main\ninput t0 : f32[40,300]\nt1 = aten.flip.default(t0, [0])\ny = aten.abs.default(t1)\n"
+          "output y = y\n", true }
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        npu_text text = npu_text_make(NULL);
+        npu_text_printf(&text, "%s", rows[i].text);
+        NPU_CHECK_EQ(check_graph(&text, 1, npu_ref_backend()), rows[i].is_view);
+        npu_text_free(&text);
+    }
+}
+
+/* The memory of an input is no place for a result that is made from its view. */
+static void test_bound_memory(void)
+{
+    static const char text[] = "npu_ir 1\ngraph main\ninput x : f32[2,300]\nt = aten.flip.default(x, [0])\n"
+                               "y = aten.add.Tensor(x, t)\noutput y = y\n";
+    const npu_backend *cpu = npu_ref_backend();
+    npu_graph *g = NULL;
+    npu_exec *exec = NULL;
+    float x[600], y[600];
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
+    for (size_t i = 0; i < 600; i++) {
+        x[i] = (float)i;
+    }
+    NPU_CHECK_STATUS(npu_exec_set_input_at(exec, 0, x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_output_at(exec, 0, x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_exec_set_output_at(exec, 0, y, sizeof y), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    NPU_CHECK_EQ(y[1], 1 + 301);
+    NPU_CHECK_EQ(y[599], 599 + 299);
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+}
+
+int main(void)
+{
+    seed = npu_test_seed();
+    NPU_RUN(test_random);
+    NPU_RUN(test_kept);
+    NPU_RUN(test_bound_memory);
+    return npu_test_done();
+}
