@@ -243,8 +243,13 @@ typedef bool (*npu__takes_fn)(const npu_op_info *op, uint32_t operand, const npu
 #pragma clang diagnostic ignored "-Wpass-failed"
 #elif defined(__GNUC__)
 #define NPU__REF_VECTORIZE _Pragma("GCC ivdep")
+#define NPU__REF_UNROLL _Pragma("GCC unroll 4")
 #else
 #define NPU__REF_VECTORIZE
+#endif
+/* Before a loop of four rounds whose variables are to be registers; other compilers do so anyway. */
+#ifndef NPU__REF_UNROLL
+#define NPU__REF_UNROLL
 #endif
 
 #if defined(__clang__) /* it warns of every loop that stays scalar; pow and most conversions from double do */
@@ -702,12 +707,6 @@ NPU__REF_AVX2 static size_t npu__ref_store_long_run(int64_t *to, const float *fr
 }
 #endif
 
-NPU__REF_AVX2 static void npu__ref_store_f64_as_f32(float *to, const double *from, size_t n)
-{
-    NPU__REF_VECTORIZE
-    for (size_t i = 0; i < n; i++) { to[i] = (float)from[i]; }
-}
-
 static void npu__ref_load_f32_fast(float *to, const void *from, uint32_t dtype, int64_t first, size_t n)
 {
     size_t done = dtype == NPU_F16 ? npu__ref_load_f16_run(to, (const uint16_t *)from + first, n) : 0;
@@ -729,6 +728,35 @@ static void npu__ref_store_f32_fast(void *to, uint32_t dtype, int64_t first, con
     default: break;
     }
     npu__ref_store_f32_run(to, dtype, first + (int64_t)done, from + done, n - done);
+}
+
+/* Doubles of f16, bf16 and f32: by way of float, as in torch. */
+NPU__REF_AVX2 static void npu__ref_load_f64_fast(double *to, const void *from, uint32_t dtype, int64_t first, size_t n)
+{
+    float strip[NPU__STRIP];
+    for (size_t i = 0; i < n; i += NPU__STRIP) {
+        size_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
+        const float *x = dtype == NPU_F32 ? (const float *)from + first + i : strip;
+        if (x == strip) {
+            npu__ref_load_f32_fast(strip, from, dtype, first + (int64_t)i, len);
+        }
+        NPU__REF_VECTORIZE
+        for (size_t j = 0; j < len; j++) { to[i + j] = (double)x[j]; }
+    }
+}
+
+NPU__REF_AVX2 static void npu__ref_store_f64_fast(void *to, uint32_t dtype, int64_t first, const double *from, size_t n)
+{
+    float strip[NPU__STRIP];
+    for (size_t i = 0; i < n; i += NPU__STRIP) {
+        size_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
+        float *y = dtype == NPU_F32 ? (float *)to + first + i : strip;
+        NPU__REF_VECTORIZE
+        for (size_t j = 0; j < len; j++) { y[j] = (float)from[i + j]; }
+        if (y == strip) {
+            npu__ref_store_f32_fast(to, dtype, first + (int64_t)i, strip, len);
+        }
+    }
 }
 
 static void npu__ref_load_f32_avx2(float *to, const void *from, uint32_t dtype, int64_t first, int64_t stride,
@@ -769,6 +797,10 @@ static void npu__ref_load_class_avx2(int cls, void *to, const void *from, uint32
         npu__ref_repeat(to, npu__ref_class_size[cls], n);
         return;
     }
+    if (stride == 1 && cls == NPU__F64 && npu__ref_compute_class(dtype) == NPU__F32) {
+        npu__ref_load_f64_fast((double *)to, from, dtype, first, n);
+        return;
+    }
     if (stride != 1 || cls == NPU__F64) {
         npu__ref_load_narrow(cls, to, from, dtype, first, stride, n);
         return;
@@ -785,8 +817,8 @@ static void npu__ref_load_class_avx2(int cls, void *to, const void *from, uint32
 static void npu__ref_store_class_avx2(int cls, void *to, uint32_t dtype, int64_t first, int64_t stride,
                                       const void *from, size_t n)
 {
-    if (cls == NPU__F64 && dtype == NPU_F32 && stride == 1) {
-        npu__ref_store_f64_as_f32((float *)to + first, (const double *)from, n);
+    if (stride == 1 && cls == NPU__F64 && npu__ref_compute_class(dtype) == NPU__F32) {
+        npu__ref_store_f64_fast(to, dtype, first, (const double *)from, n);
         return;
     }
     if (cls < NPU__I32 && (stride != 1 || cls == NPU__F64)) {
@@ -12371,6 +12403,8 @@ static npu_status npu__ref_reduce_prepare_f32(npu_prepare *p)
    of a few lanes, folded into each other at the end. Which elements meet in which order depends on the dims alone. */
 
 enum { NPU__REF_WIDE_COLUMNS = 512, NPU__REF_WIDE_LANES = 64 };
+/* Lanes that a scan takes at a time, elements of each in a strip; elements that one for maxima looks over at once. */
+enum { NPU__REF_SCAN_LANES = 4, NPU__REF_SCAN_STRIP = 128, NPU__REF_SCAN_BLOCK = 32 };
 
 typedef union npu__ref_wide_strip { /* both are of 8 bytes */
     double f64[NPU__REF_WIDE_COLUMNS];
@@ -12381,8 +12415,16 @@ typedef struct npu__ref_wide {
     int cls;
     uint32_t own; /* elements of this dtype need no conversion */
     npu__ref_load_fn load;
+    npu__ref_store_fn store;
     /* acc[i] = fold of acc[i] and x[i] of every row, the rows `stride` apart */
     void (*rows)(uint32_t fold, void *acc, const void *x, size_t n, size_t rows, int64_t stride);
+    /* y = the sums, or products, of *acc and the elements of x up to each, in `lanes` rows or columns of n: lanes
+       lie `lane` apart, elements of one `step` */
+    void (*scan)(bool product, void *acc, const void *x, void *y, size_t lanes, size_t lane, size_t n, size_t step);
+    /* y = the maximum, or minimum, of *best and the elements of x up to each, index = where; x is from `first` */
+    void (*peaks)(bool least, void *best, int64_t *at, const void *x, void *y, int64_t *index, size_t n, int64_t first);
+    /* the same for columns, whose x is of one row, in place */
+    void (*peak_row)(bool least, void *best, int64_t *at, const void *x, size_t n, int64_t row);
 } npu__ref_wide;
 
 /* Two rows at a time, so that acc is touched less. */
@@ -12419,11 +12461,90 @@ typedef struct npu__ref_wide {
         }                                                                                          \
     }
 
-NPU__REF_WIDE_ROWS(, f64, double, double)
-NPU__REF_WIDE_ROWS(, i64, int64_t, uint64_t)
+/* A sum waits for the one before it: lanes side by side wait at the same time. */
+#define NPU__REF_WIDE_SCAN(attribute, suffix, T, U)                                                \
+    NPU__REF_INLINE void npu__ref_wide_scan_of_##suffix(bool product, T *acc, const T *x, T *y, const size_t lanes, \
+                                                        size_t lane, size_t n, size_t step)        \
+    {                                                                                              \
+        T a[NPU__REF_SCAN_LANES];                                                                  \
+        for (size_t j = 0; j < lanes; j++) { a[j] = acc[j]; }                                      \
+        for (size_t i = 0; i < n; i++, x += step, y += step) {                                     \
+            NPU__REF_UNROLL                                                                        \
+            for (size_t j = 0; j < lanes; j++) {                                                   \
+                a[j] = product ? (T)((U)a[j] * (U)x[j * lane]) : (T)((U)a[j] + (U)x[j * lane]);    \
+                y[j * lane] = a[j];                                                                \
+            }                                                                                      \
+        }                                                                                          \
+        for (size_t j = 0; j < lanes; j++) { acc[j] = a[j]; }                                      \
+    }                                                                                              \
+    attribute static void npu__ref_wide_scan_##suffix(bool product, void *acc, const void *x, void *y, size_t lanes, \
+                                                      size_t lane, size_t n, size_t step)          \
+    {                                                                                              \
+        size_t j = 0;                                                                              \
+        for (; j + NPU__REF_SCAN_LANES <= lanes; j += NPU__REF_SCAN_LANES) {                       \
+            npu__ref_wide_scan_of_##suffix(product, (T *)acc + j, (const T *)x + j * lane, (T *)y + j * lane, \
+                                           NPU__REF_SCAN_LANES, lane, n, step);                    \
+        }                                                                                          \
+        for (; j < lanes; j++) {                                                                   \
+            npu__ref_wide_scan_of_##suffix(product, (T *)acc + j, (const T *)x + j * lane, (T *)y + j * lane, \
+                                           1, lane, n, step);                                      \
+        }                                                                                          \
+    }
+
+/* Of equal elements the last one counts, and so does every NaN. Few elements of most rows beat those before them:
+   blocks without one are filled. */
+#define NPU__REF_WIDE_TAKES(least, x, best) (((least) ? (x) <= (best) : (x) >= (best)) | ((x) != (x)))
+#define NPU__REF_WIDE_PEAKS(attribute, suffix, T)                                                  \
+    attribute static void npu__ref_wide_peaks_##suffix(bool least, void *best, int64_t *at, const void *from, void *to, \
+                                                       int64_t *index, size_t n, int64_t first)    \
+    {                                                                                              \
+        const T *x = (const T *)from;                                                              \
+        T *y = (T *)to, b = *(T *)best;                                                            \
+        int64_t a = *at;                                                                           \
+        for (size_t i = 0, end; i < n; i = end) {                                                  \
+            int64_t some = 0;                                                                      \
+            end = n - i < NPU__REF_SCAN_BLOCK ? n : i + NPU__REF_SCAN_BLOCK;                       \
+            for (size_t j = i; j < end; j++) { some |= !(least ? x[j] > b : x[j] < b); }           \
+            for (size_t j = i; j < end && some; j++) {                                             \
+                if (NPU__REF_WIDE_TAKES(least, x[j], b)) {                                         \
+                    b = x[j];                                                                      \
+                    a = first + (int64_t)j;                                                        \
+                }                                                                                  \
+                y[j] = b;                                                                          \
+                index[j] = a;                                                                      \
+            }                                                                                      \
+            for (size_t j = i; j < end && !some; j++) { y[j] = b; }                                \
+            for (size_t j = i; j < end && !some; j++) { index[j] = a; }                            \
+        }                                                                                          \
+        *(T *)best = b;                                                                            \
+        *at = a;                                                                                   \
+    }                                                                                              \
+    attribute static void npu__ref_wide_peak_row_##suffix(bool least, void *to, int64_t *at, const void *from, \
+                                                          size_t n, int64_t row)                   \
+    {                                                                                              \
+        const T *x = (const T *)from;                                                              \
+        T *best = (T *)to;                                                                         \
+        NPU__REF_VECTORIZE                                                                         \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            int64_t takes = NPU__REF_WIDE_TAKES(least, x[i], best[i]);                             \
+            best[i] = takes ? x[i] : best[i];                                                      \
+            at[i] = takes ? row : at[i];                                                           \
+        }                                                                                          \
+    }
+
+#define NPU__REF_WIDE_LOOPS(attribute, suffix, T, U)                                               \
+    NPU__REF_WIDE_ROWS(attribute, suffix, T, U)                                                    \
+    NPU__REF_WIDE_SCAN(attribute, suffix, T, U)                                                    \
+    NPU__REF_WIDE_PEAKS(attribute, suffix, T)
+#define NPU__REF_WIDE(type, load, store, rows, suffix)                                             \
+    { NPU__##type, NPU_##type, load, store, npu__ref_wide_rows_##rows, npu__ref_wide_scan_##suffix,     \
+      npu__ref_wide_peaks_##suffix, npu__ref_wide_peak_row_##suffix }
+
+NPU__REF_WIDE_LOOPS(, f64, double, double)
+NPU__REF_WIDE_LOOPS(, i64, int64_t, uint64_t)
 #ifdef NPU__REF_HAS_AVX2
-NPU__REF_WIDE_ROWS(NPU__REF_AVX2, f64_avx2, double, double)
-NPU__REF_WIDE_ROWS(NPU__REF_AVX2, i64_avx2, int64_t, uint64_t)
+NPU__REF_WIDE_LOOPS(NPU__REF_AVX2, f64_avx2, double, double)
+NPU__REF_WIDE_LOOPS(NPU__REF_AVX2, i64_avx2, int64_t, uint64_t)
 NPU__REF_WIDE_ROWS(NPU__REF_AVX512, i64_avx512, int64_t, uint64_t)
 #endif
 
@@ -12431,17 +12552,16 @@ NPU__REF_WIDE_ROWS(NPU__REF_AVX512, i64_avx512, int64_t, uint64_t)
 static const npu__ref_wide *npu__ref_wide_loops(bool integer)
 {
     static const npu__ref_wide base[] = {
-        { NPU__F64, NPU_F64, npu__ref_load_class, npu__ref_wide_rows_f64 },
-        { NPU__I64, NPU_I64, npu__ref_load_class, npu__ref_wide_rows_i64 }
+        NPU__REF_WIDE(F64, npu__ref_load_class, npu__ref_store_class, f64, f64),
+        NPU__REF_WIDE(I64, npu__ref_load_class, npu__ref_store_class, i64, i64)
     };
 #ifdef NPU__REF_HAS_AVX2
     static const npu__ref_wide avx2[] = {
-        { NPU__F64, NPU_F64, npu__ref_load_class_avx2, npu__ref_wide_rows_f64_avx2 },
-        { NPU__I64, NPU_I64, npu__ref_load_class_avx2, npu__ref_wide_rows_i64_avx2 }
+        NPU__REF_WIDE(F64, npu__ref_load_class_avx2, npu__ref_store_class_avx2, f64_avx2, f64_avx2),
+        NPU__REF_WIDE(I64, npu__ref_load_class_avx2, npu__ref_store_class_avx2, i64_avx2, i64_avx2)
     };
-    static const npu__ref_wide avx512 = {
-        NPU__I64, NPU_I64, npu__ref_load_class_avx2, npu__ref_wide_rows_i64_avx512
-    };
+    static const npu__ref_wide avx512 =
+        NPU__REF_WIDE(I64, npu__ref_load_class_avx2, npu__ref_store_class_avx2, i64_avx512, i64_avx2);
     if (npu__ref_has_avx2()) {
         return integer && npu__ref_has_avx512() ? &avx512 : &avx2[integer];
     }
@@ -12526,7 +12646,7 @@ static npu_status npu__ref_reduce_launch_wide(const npu_launch *l, uint32_t part
         for (size_t j = 0; j < width && r->mean; j++) {
             acc.f64[j] /= (double)r->reduced.len;
         }
-        npu__ref_store_class(r->wide->cls, l->y[0], l->out[0].dtype, (int64_t)o, 1, &acc, width);
+        r->wide->store(r->wide->cls, l->y[0], l->out[0].dtype, (int64_t)o, 1, &acc, width);
     }
     return NPU_OK;
 }
@@ -13583,6 +13703,7 @@ typedef struct npu__ref_order {
     bool descending;
     double q;           /* of the quantile kinds without a tensor */
     const char *way;    /* between two elements: linear, lower, higher, midpoint, nearest */
+    const npu__ref_wide *wide; /* of the variant "wide" */
 } npu__ref_order;
 
 static npu_status npu__ref_order_prepare(npu_prepare *p)
@@ -13605,13 +13726,23 @@ static npu_status npu__ref_order_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
+/* What a scan folds its elements into; logarithms of sums start as maxima do. */
+static uint32_t npu__ref_scan_fold(uint32_t kind)
+{
+    switch (kind) {
+    case NPU_ATEN_CUMSUM: return NPU__SUM;
+    case NPU_ATEN_CUMPROD: return NPU__PRODUCT;
+    case NPU_ATEN_CUMMIN: return NPU__MIN;
+    default: return NPU__MAX;
+    }
+}
+
 static void npu__ref_scan_row(const npu_launch *l, const npu__ref_order *s, size_t first)
 {
     bool integer = npu__ref_is_integer(l->out[0].dtype);
     int cls = integer ? NPU__I64 : NPU__F64;
     int64_t stride = (int64_t)s->along.inner;
-    npu__ref_number carry = npu__ref_fold_start(s->kind == NPU_ATEN_CUMSUM    ? NPU__SUM
-                                                : s->kind == NPU_ATEN_CUMPROD ? NPU__PRODUCT : NPU__MAX);
+    npu__ref_number carry = npu__ref_fold_start(npu__ref_scan_fold(s->kind));
     npu__ref_strip strip;
     for (size_t i = 0; i < s->along.n; i += NPU__STRIP) {
         size_t n = s->along.n - i < NPU__STRIP ? s->along.n - i : NPU__STRIP;
@@ -13676,6 +13807,126 @@ static npu_status npu__ref_scan_index_launch(const npu_launch *l, uint32_t part,
         }
     }
     return NPU_OK;
+}
+
+/* ---- scans of the variant "wide": a few rows, or neighbouring columns, at a time ---- */
+
+/* Fewer columns than that lie side by side like rows. */
+enum { NPU__REF_SCAN_COLUMNS = 16 };
+
+static bool npu__ref_scan_in_columns(const npu__ref_order *s) { return s->along.inner >= NPU__REF_SCAN_COLUMNS; }
+
+static npu_status npu__ref_scan_prepare_wide(npu_prepare *p)
+{
+    npu_status status = npu__ref_order_prepare(p);
+    npu__ref_order *s = (npu__ref_order *)p->state;
+    if (!status) {
+        size_t most = s->along.outer * s->along.inner / NPU__STRIP + 1;
+        s->wide = npu__ref_wide_loops(npu__ref_is_integer(p->out[0].dtype));
+        p->parts = npu__ref_scan_in_columns(s) && p->parts > most ? (uint32_t)most : p->parts;
+    }
+    return status;
+}
+
+/* Sums up to each element in a few rows of neighbours from o, or in all of a few columns. */
+static void npu__ref_scan_sums(const npu_launch *l, const npu__ref_order *s, size_t o, size_t lanes)
+{
+    const npu__ref_wide *w = s->wide;
+    size_t inner = s->along.inner, rows = inner == 1 ? lanes : 1, len = s->along.n;
+    bool direct = l->in[0].dtype == w->own && l->out[0].dtype == w->own;
+    size_t most = direct ? len : inner == 1 ? NPU__REF_SCAN_STRIP : NPU__REF_WIDE_COLUMNS / inner;
+    npu__ref_wide_strip strip;
+    npu__ref_strip acc;
+    npu__ref_wide_fill(w, &acc, npu__ref_scan_fold(s->kind), lanes);
+    for (size_t i = 0; i < len; i += most) {
+        size_t n = len - i < most ? len - i : most, first = npu__ref_along_first(&s->along, o) + i * inner;
+        const void *x = direct ? (const char *)l->x[0] + first * 8 : (const void *)&strip;
+        void *y = direct ? (char *)l->y[0] + first * 8 : (void *)&strip;
+        for (size_t j = 0; j < rows && !direct; j++) {
+            w->load(w->cls, strip.i64 + j * most, l->x[0], l->in[0].dtype, (int64_t)(first + j * len), 1, n * inner);
+        }
+        w->scan(s->kind == NPU_ATEN_CUMPROD, &acc, x, y, lanes, inner == 1 ? most : 1, n, inner);
+        for (size_t j = 0; j < rows && !direct; j++) {
+            w->store(w->cls, l->y[0], l->out[0].dtype, (int64_t)(first + j * len), 1, strip.i64 + j * most, n * inner);
+        }
+    }
+}
+
+/* Maxima up to each element of row o. */
+static void npu__ref_scan_peaks(const npu_launch *l, const npu__ref_order *s, size_t o)
+{
+    const npu__ref_wide *w = s->wide;
+    npu__ref_wide_strip strip;
+    npu__ref_strip best;
+    int64_t at = 0, index[NPU__REF_WIDE_COLUMNS], stride = (int64_t)s->along.inner;
+    bool direct = l->in[0].dtype == w->own && stride == 1;
+    npu__ref_wide_fill(w, &best, npu__ref_scan_fold(s->kind), 1);
+    for (size_t i = 0; i < s->along.n; i += NPU__REF_WIDE_COLUMNS) {
+        size_t n = s->along.n - i < NPU__REF_WIDE_COLUMNS ? s->along.n - i : NPU__REF_WIDE_COLUMNS;
+        int64_t first = (int64_t)npu__ref_along_first(&s->along, o) + (int64_t)i * stride;
+        const void *x = direct ? (const char *)l->x[0] + first * 8 : (const void *)&strip;
+        void *y = direct ? (char *)l->y[0] + first * 8 : (void *)&strip;
+        int64_t *where = stride == 1 ? (int64_t *)l->y[1] + first : index;
+        if (!direct) {
+            w->load(w->cls, &strip, l->x[0], l->in[0].dtype, first, stride, n);
+        }
+        w->peaks(s->kind == NPU_ATEN_CUMMIN, &best, &at, x, y, where, n, (int64_t)i);
+        if (!direct) {
+            w->store(w->cls, l->y[0], l->out[0].dtype, first, stride, &strip, n);
+        }
+        if (stride != 1) {
+            npu__ref_store_i64(l->y[1], NPU_I64, first, stride, index, n);
+        }
+    }
+}
+
+/* `width` neighbouring columns from o. */
+static void npu__ref_scan_columns(const npu_launch *l, const npu__ref_order *s, size_t o, size_t width)
+{
+    const npu__ref_wide *w = s->wide;
+    npu__ref_wide_strip strip;
+    npu__ref_strip acc;
+    int64_t at[NPU__STRIP], first = (int64_t)npu__ref_along_first(&s->along, o);
+    npu__ref_wide_fill(w, &acc, npu__ref_scan_fold(s->kind), width);
+    memset(at, 0, sizeof at);
+    for (size_t row = 0; row < s->along.n; row++, first += (int64_t)s->along.inner) {
+        const void *x = npu__ref_wide_at(w, &strip, l, first, width);
+        if (l->num_out == 2) {
+            w->peak_row(s->kind == NPU_ATEN_CUMMIN, &acc, at, x, width, (int64_t)row);
+            npu__ref_store_i64(l->y[1], l->out[1].dtype, first, 1, at, width);
+        } else {
+            w->rows(npu__ref_scan_fold(s->kind), &acc, x, width, 1, 0);
+        }
+        w->store(w->cls, l->y[0], l->out[0].dtype, first, 1, &acc, width);
+    }
+}
+
+static npu_status npu__ref_scan_launch_wide(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_order *s = (const npu__ref_order *)l->state;
+    size_t inner = s->along.inner, begin, end, width;
+    bool columns = npu__ref_scan_in_columns(s);
+    npu__ref_share(columns ? s->along.outer * inner : s->along.outer, part, parts, &begin, &end);
+    for (size_t o = columns ? begin : begin * inner, last = columns ? end : end * inner; o < last; o += width) {
+        width = inner > 1 ? inner - o % inner : NPU__REF_SCAN_LANES;
+        width = width < NPU__STRIP ? width : NPU__STRIP;
+        width = last - o < width ? last - o : width;
+        if (columns) {
+            npu__ref_scan_columns(l, s, o, width);
+        } else if (l->num_out == 2) {
+            npu__ref_scan_peaks(l, s, o);
+            width = 1;
+        } else {
+            npu__ref_scan_sums(l, s, o, width);
+        }
+    }
+    return NPU_OK;
+}
+
+/* Maxima of u64 would be signed ones. */
+static bool npu__ref_scan_supported_wide(const npu_op_info *op)
+{
+    return op->num_out == 1 || op->in[0]->dtype != NPU_U64;
 }
 
 typedef struct npu__ref_entry {
@@ -14044,12 +14295,15 @@ static npu_status npu__ref_vander_launch(const npu_launch *l, uint32_t part, uin
 
 #define NPU__REF_SORT_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_sort_prepare, npu__ref_sort_launch)
 #define NPU__REF_SCAN_KERNEL(kind, launch) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_order_prepare, launch)
+#define NPU__REF_SCAN_KERNELS(kind, launch)                                                        \
+    NPU__KERNEL(kind, "wide", 1, npu__ref_scan_supported_wide, npu__ref_scan_prepare_wide, npu__ref_scan_launch_wide), \
+    NPU__REF_SCAN_KERNEL(kind, launch)
 
 static const npu_kernel npu__ref_kernels_order[] = {
-    NPU__REF_SCAN_KERNEL(NPU_ATEN_CUMSUM, npu__ref_scan_launch),
-    NPU__REF_SCAN_KERNEL(NPU_ATEN_CUMPROD, npu__ref_scan_launch),
-    NPU__REF_SCAN_KERNEL(NPU_ATEN_CUMMAX, npu__ref_scan_index_launch),
-    NPU__REF_SCAN_KERNEL(NPU_ATEN_CUMMIN, npu__ref_scan_index_launch),
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMSUM, npu__ref_scan_launch),
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMPROD, npu__ref_scan_launch),
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMMAX, npu__ref_scan_index_launch),
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMMIN, npu__ref_scan_index_launch),
     NPU__REF_SCAN_KERNEL(NPU_ATEN_LOGCUMSUMEXP, npu__ref_scan_launch),
     NPU__REF_SCAN_KERNEL(NPU_ATEN_LOGCUMSUMEXP_RAW, npu__ref_scan_launch),
     NPU__REF_SORT_KERNEL(NPU_ATEN_SORT),

@@ -99,6 +99,29 @@ static const row wide_rows[] = {
     { X("[700,9]"), "y = aten.prod.dim_int(x, 1)", 1 }
 };
 
+static const row scan_rows[] = {
+    { X("[7,300]"), "y = aten.cumsum.default(x, 1)", 1 },
+    { X("[1030]"), "y = aten.cumsum.default(x, 0)", 1 },
+    { X("[1000,2]"), "y = aten.cumsum.default(x, 0)", 1 },
+    { X("[5,130,7]"), "y = aten.cumsum.default(x, 1)", 1 },
+    { X("[5,40,16]"), "y = aten.cumsum.default(x, -2)", 1 },
+    { X("[3,20,700]"), "y = aten.cumsum.default(x, 1)", 1 },
+    { X("[200,9]"), "y = aten.cumsum.default(x, 1, dtype=f64)", 1 },
+    { X("[6,1,3]"), "y = aten.cumsum.default(x, 1)", 1 },
+    { X("[]"), "y = aten.cumsum.default(x, 0)", 1 },
+    { X("[4,0]"), "y = aten.cumsum.default(x, 1)", 1 },
+    { X("[4,0]"), "y = aten.cumsum.default(x, 0)", 1 },
+    { X("[90,31]"), "y = aten.cumprod.default(x, 1)", 1 },
+    { X("[31,300]"), "y = aten.cumprod.default(x, 0)", 1 },
+    { X("[30,3]"), "y = aten.cumprod.default(x, 0)", 1 },
+    { X("[7,1300]"), "y, z = aten.cummax.default(x, 1)", 2 },
+    { X("[5,60,7]"), "y, z = aten.cummax.default(x, 1)", 2 },
+    { X("[90,300]"), "y, z = aten.cummax.default(x, 0)", 2 },
+    { X("[7,1300]"), "y, z = aten.cummin.default(x, 1)", 2 },
+    { X("[5,60,70]"), "y, z = aten.cummin.default(x, 1)", 2 },
+    { X("[]"), "y, z = aten.cummin.default(x, 0)", 2 }
+};
+
 static const row norm_rows[] = {
     { X("[30,1500]") PARAMS("1500"), "y = aten.layer_norm.default(x, [1500], a, b)", 1 },
     { X("[30,768]") PARAMS("768"), "y = aten.layer_norm.default(x, [768], a)", 1 },
@@ -283,6 +306,12 @@ static const npu_dtype wides[] = { NPU_F64, NPU_I64, NPU_I32, NPU_U8, NPU_BOOL }
 static void test_softmax(void) { CHECK_ROWS(softmax_rows); }
 static void test_reduction(void) { CHECK_ROWS(reduction_rows); }
 static void test_wide_reduction(void) { check_rows(wide_rows, COUNT(wide_rows), wides, COUNT(wides)); }
+static void test_scan(void)
+{
+    CHECK_ROWS(scan_rows);
+    check_rows(scan_rows, COUNT(scan_rows), wides, COUNT(wides));
+}
+
 /* topk of few keeps them in order, of more it sorts the row: the same elements, of equal ones the first. */
 static void test_topk_of_few(void)
 {
@@ -390,6 +419,7 @@ int main(void)
     NPU_RUN(test_softmax);
     NPU_RUN(test_reduction);
     NPU_RUN(test_wide_reduction);
+    NPU_RUN(test_scan);
     NPU_RUN(test_topk_of_few);
     NPU_RUN(test_normalization);
     NPU_RUN(test_pooling);
