@@ -12,10 +12,8 @@
 #undef main
 #undef measure
 #define main resnet_main
-#define is_norm resnet_is_norm
 #include "../examples/03_resnet18.c"
 #undef main
-#undef is_norm
 #define main encoder_main
 #define is_norm encoder_is_norm
 #define CLASSES ENCODER_CLASSES
@@ -36,7 +34,7 @@ static npu_model *bound_digits(void)
 static npu_model *bound_resnet(void)
 {
     npu_model *m = resnet18();
-    require(reference_bind(npu_model_graph(m), NULL, resnet_is_norm) ? NPU_OK : NPU_ERR_NO_MEMORY, "resnet");
+    require(reference_bind(npu_model_graph(m), NULL, resnet18_is_norm) ? NPU_OK : NPU_ERR_NO_MEMORY, "resnet");
     return m;
 }
 
