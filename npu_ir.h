@@ -876,7 +876,7 @@ typedef uint32_t npu_kind; /* namespace << 16 | number; 0 = none */
 typedef enum npu_namespace {
     NPU_NS_AICF = 1,   /* device kinds with byte-exact attributes; the number is the device's OpKind */
     NPU_NS_ATEN = 2,   /* what PyTorch exports */
-    NPU_NS_TENSOR = 3, /* tensor ops of the operator document; empty, pad, collapse_shape, expand_shape */
+    NPU_NS_TENSOR = 3, /* tensor ops of the operator document; empty, pad, concat, slices, reassociation */
     NPU_NS_BLOCK = 4, NPU_NS_SYSTEM = 5, NPU_NS_LINALG = 6, NPU_NS_ARITH = 7, NPU_NS_GAWEE = 8,
     NPU_NS_NPU = 9,    /* transfer, getitem, call, fused ... */
     NPU_NS_USER = 0x0100 /* first number free for custom namespaces */
@@ -2653,12 +2653,24 @@ typedef struct npu_op_table {
       "mul(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs")                                                    \
     X(0x0004, NPU_TENSOR_DIV, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_tensor_binary,                        \
       "div(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs; integers truncate towards zero")                  \
+    X(0x0005, NPU_TENSOR_MAXIMUM, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_tensor_binary,                    \
+      "maximum(Tensor lhs, Tensor rhs) -> Tensor", "the larger of lhs and rhs")                              \
+    X(0x0006, NPU_TENSOR_EXP, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_tensor_exp,                           \
+      "exp(Tensor input) -> Tensor", "e to the power of it; integers give f32")                              \
     X(0x0010, NPU_TENSOR_MATMUL, 0, npu__type_tensor_matmul,                                                 \
       "matmul(Tensor lhs, Tensor rhs, *, ScalarType? out_dtype=None, bool? a_trans=None, "                   \
       "bool? b_trans=None) -> Tensor", "matrix product of lhs and rhs, or of their transposes")              \
     X(0x0011, NPU_TENSOR_CAST, 0, npu__type_tensor_cast,                                                     \
       "cast(Tensor input, *, ScalarType target_type, int mode=0) -> Tensor",                                 \
-      "to another dtype; mode 0 as C, 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd")
+      "to another dtype; mode 0 as C, 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd")                     \
+    X(0x0012, NPU_TENSOR_ROW_SUM, 0, npu__type_tensor_row,                                                   \
+      "row_sum(Tensor input, *, int axis=-1, bool keep_dim=True) -> Tensor", "sum along a dim")              \
+    X(0x0013, NPU_TENSOR_ROW_MAX, 0, npu__type_tensor_row,                                                   \
+      "row_max(Tensor input, *, int axis=-1, bool keep_dim=True) -> Tensor", "maximum along a dim")          \
+    X(0x0014, NPU_TENSOR_RESHAPE, NPU_VIEW, npu__type_reshape,                                               \
+      "reshape(Tensor input, SymInt[] shape) -> Tensor", "new dims of the same product; one may be -1")      \
+    X(0x0015, NPU_TENSOR_TRANSPOSE, 0, npu__type_tile_transpose,                                             \
+      "transpose(Tensor input, int axis1, int axis2) -> Tensor", "two dims swapped")
 
 /* ---- block: tile ops of the operator document; see >>tiles ----
    Data moves explicitly: load brings part of a tensor into the unified buffer (or L1), store takes it back,
@@ -2772,7 +2784,9 @@ typedef struct npu_op_table {
     X(0x0080, NPU_BLOCK_MATMUL, 0, npu__type_tile_matmul,                                                    \
       "matmul(Tile lhs, Tile rhs) -> Tile", "[M,K] [K,N] in L0A and L0B -> f32 or i32 [M,N] in L0C")         \
     X(0x0081, NPU_BLOCK_MATMUL_ACC, 0, npu__type_tile_matmul,                                                \
-      "matmul_acc(Tile acc, Tile lhs, Tile rhs) -> Tile", "acc + lhs rhs, in the memory of acc")
+      "matmul_acc(Tile acc, Tile lhs, Tile rhs) -> Tile", "acc + lhs rhs, in the memory of acc")             \
+    X(0x0082, NPU_BLOCK_BATCH_MATMUL, 0, npu__type_tile_batch_matmul,                                        \
+      "batch_matmul(Tile lhs, Tile rhs) -> Tile", "[..,M,K] [..,K,N] -> [..,M,N]; the dims before broadcast")
 
 /* ---- system: order between the pipes of a core; see >>tiles ---- */
 #define NPU_IR_OPS_SYSTEM(X)                                                                                 \
@@ -3867,6 +3881,8 @@ NPU_IR_API npu_value npu_block_col_expand_mul(npu_graph *g, npu_value tile, npu_
 /* lhs [M,K] in L0A, rhs [K,N] in L0B -> [M,N] in L0C, f32 of floats, i32 of integers; acc is one, too. */
 NPU_IR_API npu_value npu_block_matmul(npu_graph *g, npu_value lhs, npu_value rhs);
 NPU_IR_API npu_value npu_block_matmul_acc(npu_graph *g, npu_value acc, npu_value lhs, npu_value rhs);
+/* lhs [..,M,K], rhs [..,K,N] -> [..,M,N]: the dims in front broadcast. */
+NPU_IR_API npu_value npu_block_batch_matmul(npu_graph *g, npu_value lhs, npu_value rhs);
 /* Statements: they have no result. pipes 0..6, which differ; event_id 0..NPU_MAX_EVENTS - 1. */
 NPU_IR_API npu_op npu_system_bar_all(npu_graph *g);
 NPU_IR_API npu_op npu_system_bar_v(npu_graph *g);
@@ -4835,7 +4851,7 @@ NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_back
 
      pipe  ops                                              pipe  ops
      MTE2  load                                             V     tile arithmetic, full, copies within UB
-     MTE3  store, move from UB                              M     matmul, matmul_acc
+     MTE3  store, move from UB                              M     matmul, matmul_acc, batch_matmul
      MTE1  move from L1                                     FIX   store and move from L0C
 
    Pipes work side by side and each does its ops in order. sync_src(p, q, e) makes pipe p set flag e for q when
@@ -11053,6 +11069,33 @@ static npu_status npu__type_tensor_binary(npu_deduce *d)
     return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
+static npu_status npu__type_tensor_exp(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    npu_dtype t = npu__dtype_of(x);
+    npu_status status = npu__check_dtype(d, "input", t, npu__is_number(t), "a number");
+    return status ? status : npu__result_like(d, x, npu__is_float(t) ? t : NPU_F32);
+}
+
+static npu_status npu__type_tensor_row(npu_deduce *d)
+{
+    npu_spec y = *npu_deduce_spec(d, "input");
+    npu_dtype t = npu__dtype_of(&y);
+    uint32_t axis = 0;
+    npu_status status = npu__check_rank(d, "input", 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_dtype(d, "input", t, npu__is_number(t), "a number");
+    status = status ? status : npu__axis_arg(d, "axis", y.rank, &axis);
+    if (status) {
+        return status;
+    }
+    y.dims[axis] = 1;
+    if (!npu_op_int(d->op, "keep_dim", 1)) {
+        memmove(&y.dims[axis], &y.dims[axis + 1], (NPU_MAX_RANK - 1 - axis) * sizeof y.dims[0]);
+        y.rank--;
+    }
+    return npu__result_like(d, &y, t);
+}
+
 static npu_status npu__type_tensor_cast(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
@@ -11328,12 +11371,14 @@ static npu_status npu__type_tile_reshape(npu_deduce *d)
     return npu__result_tile(d, npu__dtype_of(x), rank, dims, x->space);
 }
 
+/* Of tiles or tensors. */
 static npu_status npu__type_tile_transpose(npu_deduce *d)
 {
-    npu_spec y = *npu_deduce_spec(d, "tile");
+    const char *name = d->op->args[0].name;
+    npu_spec y = *npu_deduce_spec(d, name);
     uint32_t a = 0, b = 0;
     int64_t dim;
-    npu_status status = npu__check_rank(d, "tile", 2, NPU_MAX_RANK);
+    npu_status status = npu__check_rank(d, name, 2, NPU_MAX_RANK);
     status = status ? status : npu__axis_arg(d, "axis1", y.rank, &a);
     status = status ? status : npu__axis_arg(d, "axis2", y.rank, &b);
     if (status == NPU_OK && a == b) {
@@ -11342,6 +11387,9 @@ static npu_status npu__type_tile_transpose(npu_deduce *d)
     dim = y.dims[a];
     y.dims[a] = y.dims[b];
     y.dims[b] = dim;
+    if (status == NPU_OK && y.cls == NPU_CLASS_TENSOR) {
+        return npu__result_like(d, &y, npu__dtype_of(&y));
+    }
     return status ? status : npu__result_tile_like(d, &y, npu__dtype_of(&y));
 }
 
@@ -11438,20 +11486,45 @@ static npu_status npu__type_tile_expands(npu_deduce *d)
     return npu__result_tile_like(d, x, npu__dtype_of(x));
 }
 
-/* The matrix unit sums in f32 or i32. */
-static npu_status npu__type_tile_matmul(npu_deduce *d)
+/* lhs and rhs of up to max_rank dims: what the matrix unit takes. It sums in f32 or i32. */
+static npu_status npu__check_tile_factors(npu_deduce *d, uint32_t max_rank, npu_dtype *sums)
 {
-    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs"),
-                   *acc = npu_deduce_spec(d, "acc");
-    npu_dtype t = npu_dtype_is_float(npu__dtype_of(a)) ? NPU_F32 : NPU_I32;
-    npu_status status = npu__check_rank(d, "lhs", 2, 2);
-    status = status ? status : npu__check_rank(d, "rhs", 2, 2);
+    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
+    npu_status status = npu__check_rank(d, "lhs", 2, max_rank);
+    status = status ? status : npu__check_rank(d, "rhs", 2, max_rank);
     status = status ? status : npu__check_same_dtype(d, "rhs", "lhs");
     status = status ? status
                     : npu__check_dtype(d, "lhs", npu__dtype_of(a),
                                        npu__is_number(npu__dtype_of(a)) && a->dtype != NPU_F64,
                                        "a number of 8 to 32 bits");
-    status = status ? status : npu__check_dim(d, "rhs", 0, a->dims[1], "columns of lhs");
+    *sums = npu_dtype_is_float(npu__dtype_of(a)) ? NPU_F32 : NPU_I32;
+    return status ? status : npu__check_dim(d, "rhs", b->rank - 2u, a->dims[a->rank - 1], "columns of lhs");
+}
+
+static npu_status npu__type_tile_batch_matmul(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank = 0;
+    npu_dtype t;
+    npu_status status = npu__check_tile_factors(d, NPU_MAX_RANK, &t);
+    if (!status && npu_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
+        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "rhs", "the batch dims of lhs and rhs do not broadcast");
+    }
+    if (status) {
+        return status;
+    }
+    dims[rank++] = a->dims[a->rank - 2];
+    dims[rank++] = b->dims[b->rank - 1];
+    return npu__result_tile(d, t, rank, dims, NPU_SPACE_L0C);
+}
+
+static npu_status npu__type_tile_matmul(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs"),
+                   *acc = npu_deduce_spec(d, "acc");
+    npu_dtype t;
+    npu_status status = npu__check_tile_factors(d, 2, &t);
     if (acc && status == NPU_OK) {
         status = npu__check_dtype(d, "acc", npu__dtype_of(acc), acc->dtype == t,
                                   "f32 for floats, i32 for integers");
@@ -13811,7 +13884,7 @@ static npu_status npu__reshape_solve(npu_deduce *d, npu__reshape *r, const char 
 
 static npu_status npu__type_reshape(npu_deduce *d)
 {
-    const npu_spec *x = npu_deduce_spec(d, "self");
+    const npu_spec *x = npu_deduce_spec(d, d->op->args[0].name);
     const char *name = npu_op_arg(d->op, "size") ? "size" : "shape";
     npu__reshape r;
     npu_status status = npu__reshape_read(d, &r, name, x);
@@ -19959,6 +20032,11 @@ NPU_IR_API npu_value npu_block_matmul(npu_graph *g, npu_value lhs, npu_value rhs
 NPU_IR_API npu_value npu_block_matmul_acc(npu_graph *g, npu_value acc, npu_value lhs, npu_value rhs)
 {
     return npu__emit3(g, NPU_BLOCK_MATMUL_ACC, acc, lhs, rhs, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_block_batch_matmul(npu_graph *g, npu_value lhs, npu_value rhs)
+{
+    return npu__emit2(g, NPU_BLOCK_BATCH_MATMUL, lhs, rhs, NULL, 0);
 }
 
 static npu_value npu__block_scalar(npu_graph *g, npu_kind kind, npu_value lhs, const npu_arg *rhs)
@@ -36121,7 +36199,7 @@ NPU_IR_API uint32_t npu_tile_pipe(const npu_graph *program, npu_op op)
     case NPU_BLOCK_RESHAPE: return NPU_PIPE_NONE;
     case NPU_BLOCK_LOAD: return NPU_PIPE_MTE2;
     case NPU_BLOCK_STORE: return from == NPU_SPACE_L0C ? NPU_PIPE_FIX : NPU_PIPE_MTE3;
-    case NPU_BLOCK_MATMUL:
+    case NPU_BLOCK_MATMUL: case NPU_BLOCK_BATCH_MATMUL:
     case NPU_BLOCK_MATMUL_ACC: return NPU_PIPE_M;
     case NPU_BLOCK_MOVE:
         return from == NPU_SPACE_L0C  ? NPU_PIPE_FIX
@@ -36725,7 +36803,8 @@ static bool npu__tiles_reaches(const npu__tiles *t, uint32_t op, uint32_t operan
     uint32_t to = o->num_results ? t->places[o->first_result].space : 0;
     switch ((int)o->def->kind) {
     case NPU_BLOCK_STORE: return space == NPU_SPACE_UB || space == NPU_SPACE_L1 || space == NPU_SPACE_L0C;
-    case NPU_BLOCK_MATMUL: return space == (operand == 0 ? NPU_SPACE_L0A : NPU_SPACE_L0B);
+    case NPU_BLOCK_MATMUL: case NPU_BLOCK_BATCH_MATMUL:
+        return space == (operand == 0 ? NPU_SPACE_L0A : NPU_SPACE_L0B);
     case NPU_BLOCK_MATMUL_ACC:
         return space == (operand == 0 ? NPU_SPACE_L0C : operand == 1 ? NPU_SPACE_L0A : NPU_SPACE_L0B);
     case NPU_BLOCK_MOVE:

@@ -2197,7 +2197,9 @@ enum {
     X(NPU_TENSOR_ADD, add, 2)                                                                      \
     X(NPU_TENSOR_SUB, sub, 2)                                                                      \
     X(NPU_TENSOR_MUL, mul, 2)                                                                      \
-    X(NPU_TENSOR_DIV, div, 2)
+    X(NPU_TENSOR_DIV, div, 2)                                                                      \
+    X(NPU_TENSOR_MAXIMUM, maximum, 2)                                                              \
+    X(NPU_TENSOR_EXP, exp, 1)
 
 #define NPU__REF_AICF(X)                                                                           \
     X(NPU_AICF_ADD, add, 2)                                                                        \
@@ -4345,7 +4347,7 @@ static void npu__ref_copy_transpose(const npu_prepare *p, npu__ref_strided *c)
     npu__ref_copy_swap(p, c, npu_op_int(p->op, "dim0", 0), npu_op_int(p->op, "dim1", 0));
 }
 
-/* Of tiles: two named axes, or the last two where a move transposes. */
+/* Two named axes, or the last two where a tile's move transposes. */
 static void npu__ref_copy_move(const npu_prepare *p, npu__ref_strided *c)
 {
     bool plain = p->op->kind == (uint32_t)NPU_BLOCK_MOVE && !npu_op_int(p->op, "transpose", 0);
@@ -4611,6 +4613,7 @@ static const npu__ref_copy_row_of npu__ref_copy_table[] = {
     NPU__REF_COPY_ROW(NPU_ATEN_TRANSPOSE, npu__ref_copy_transpose),
     NPU__REF_COPY_ROW(NPU_BLOCK_MOVE, npu__ref_copy_move),
     NPU__REF_COPY_ROW(NPU_BLOCK_TRANSPOSE, npu__ref_copy_move),
+    NPU__REF_COPY_ROW(NPU_TENSOR_TRANSPOSE, npu__ref_copy_move),
     NPU__REF_COPY_ROW(NPU_ATEN_EXPAND, npu__ref_copy_expand),
     NPU__REF_COPY_ROW(NPU_ATEN_REPEAT, npu__ref_copy_repeat),
     NPU__REF_COPY_ROW(NPU_ATEN_SELECT, npu__ref_copy_select),
@@ -6673,7 +6676,9 @@ static npu_status npu__ref_cast_launch(const npu_launch *l, uint32_t part, uint3
 static const npu_kernel npu__ref_kernels_tensor[] = {
     NPU__REF_TENSOR(NPU__REF_MAP_KERNEL)
     NPU__MATMUL_ROWS(NPU_TENSOR_MATMUL),
-    NPU__KERNEL(NPU_TENSOR_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare, npu__ref_cast_launch)
+    NPU__KERNEL(NPU_TENSOR_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare, npu__ref_cast_launch),
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_RESHAPE, npu__ref_same_prepare),
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_TRANSPOSE, npu__ref_copy_prepare)
 };
 
 /* ---- convolution ---- */
@@ -12192,7 +12197,7 @@ static npu_status npu__ref_reduce_prepare(npu_prepare *p)
     }
     switch (p->op->kind) {
     case NPU_ATEN_MEAN: case NPU_ATEN_MEAN_DIM: r->mean = true; break;
-    case NPU_BLOCK_MAX: case NPU_BLOCK_ROW_MAX:
+    case NPU_BLOCK_MAX: case NPU_BLOCK_ROW_MAX: case NPU_TENSOR_ROW_MAX:
     case NPU_ATEN_AMAX: case NPU_ATEN_MAX: r->fold = NPU__MAX; break;
     case NPU_BLOCK_MIN: case NPU_BLOCK_ROW_MIN:
     case NPU_ATEN_AMIN: case NPU_ATEN_MIN: r->fold = NPU__MIN; break;
@@ -17220,6 +17225,8 @@ static npu_status npu__ref_nest_launch(const npu_launch *l, uint32_t part, uint3
 /* ---- tables ---- */
 
 static const npu_kernel npu__ref_kernels_structure[] = {
+    NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_SUM),
+    NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_MAX),
     NPU__KERNEL(NPU_TENSOR_EMPTY, "plain", 0, NULL, NULL, npu__ref_empty_launch),
     NPU__KERNEL(NPU_TENSOR_PAD, "plain", 0, npu__ref_map_supported, npu__ref_tensor_pad_prepare,
                 npu__ref_border_launch),
@@ -18559,7 +18566,9 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__KERNEL(NPU_BLOCK_MATMUL, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare,
                 npu__ref_tile_matmul_launch),
     NPU__KERNEL(NPU_BLOCK_MATMUL_ACC, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare,
-                npu__ref_tile_matmul_launch)
+                npu__ref_tile_matmul_launch),
+    NPU__KERNEL(NPU_BLOCK_BATCH_MATMUL, "plain", 0, npu__ref_map_supported, npu__ref_matmul_prepare_plain,
+                npu__ref_matmul_launch)
 };
 static const npu_kernel npu__ref_kernels_arith[] = {
     NPU__REF_REGISTERS(NPU__REF_MAP_KERNEL)

@@ -75,7 +75,8 @@ static const char *const every_op[] = {
     "e1 = block.row_expand(t, v)\ne2 = block.row_expand_add(t, v)\ne3 = block.row_expand_sub(t, v)\ne4 = block.row_expand_mul(t, v)\n"
     "e5 = block.row_expand_div(t, v)\ne6 = block.col_expand(t, h)\ne7 = block.col_expand_add(t, h)\ne8 = block.col_expand_sub(t, h)\n"
     "e9 = block.col_expand_mul(t, h)\ne10 = block.col_expand_div(t, h)\ne11 = block.expands(t, 2)\n",
-    "p = block.matmul(m, w)\nq = block.matmul_acc(p, m, w)\nsystem.bar_all()\nsystem.bar_v()\nsystem.bar_m()\n"
+    "p = block.matmul(m, w)\nq = block.matmul_acc(p, m, w)\nbm = block.batch_matmul(m, w)\n"
+    "system.bar_all()\nsystem.bar_v()\nsystem.bar_m()\n"
     "system.sync_src(set_pipe=4, wait_pipe=2, event_id=1)\nsystem.sync_dst(set_pipe=4, wait_pipe=2, event_id=1)\n"
     "y = block.store(t, [i, 0], [4, 8], out)\noutput y = y\nend\n",
     "child registers scalar\ninput f : scalar f32[]\ninput h : scalar f16[]\ninput k : scalar i32[]\ninput u : scalar u8[]\n"
@@ -200,6 +201,9 @@ static const char *const every_op[] = {
     "l_sum3 = linalg.pooling_ncdhw_sum(xg, dp3, kernel_size=[2, 2, 2])\ndr = tensor.empty(size=[2], dtype=f32)\n"
     "l_loop = linalg.generic([a], [dr], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], "
     "body=graph 4)\n",
+    "l_most = tensor.maximum(a, t6)\nl_grow = tensor.exp(a)\nl_row = tensor.row_sum(a)\n"
+    "l_col = tensor.row_max(a, axis=0, keep_dim=false)\nl_form = tensor.reshape(a, [3, -1])\n"
+    "l_swap = tensor.transpose(a, 0, -1)\n"
     "l_cut = tensor.extract_slice(a, offsets=[0, 1], sizes=[2, 2])\nl_join = tensor.concat([a, l_cut], dim=1)\n",
     "g1 = gawee.conv(x, w2, bias, strides=[2, 2], padding=[1, 1])\ng2 = gawee.relu(x)\ng3 = gawee.add(a, v3)\n"
     "g4 = gawee.max_pool(x, kernelSize=[3, 3], ceilMode=true)\ng5 = gawee.ad_avg_pool(x, outputSize=[1, 1])\n",

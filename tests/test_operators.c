@@ -403,6 +403,14 @@ static const struct {
     { "tensor.add(x, t)", NPU_ERR_CLASS, NULL },
     { "tensor.add(x, v)", NPU_ERR_SHAPE, NULL },
     { "tensor.matmul(x, x)", NPU_ERR_SHAPE, NULL },
+    { "tensor.exp(b)", NPU_ERR_DTYPE, NULL },
+    { "tensor.row_sum(x, axis=2)", NPU_ERR_AXIS, NULL },
+    { "tensor.row_sum(x, keepdim=false)", NPU_ERR_ATTRIBUTE, NULL },
+    { "tensor.row_max(number)", NPU_ERR_RANK, NULL },
+    { "tensor.row_max(b)", NPU_ERR_DTYPE, NULL },
+    { "tensor.reshape(x, [4])", NPU_ERR_SHAPE, NULL },
+    { "tensor.transpose(x, 0, -2)", NPU_ERR_AXIS, NULL },
+    { "tensor.transpose(v, 0, 0)", NPU_ERR_RANK, NULL },
     { "tensor.matmul(x, x, a_trans=1.5)", NPU_ERR_ATTRIBUTE, NULL },
     { "tensor.matmul(x, x, trans=true)", NPU_ERR_ATTRIBUTE, NULL },
     { "tensor.matmul(x, x, a_trans=true, out_dtype=bool)", NPU_ERR_DTYPE, NULL },
@@ -421,7 +429,7 @@ static void test_bad_calls(void)
         npu_diag diag = { 0 };
         npu_text_printf(&text,
                         "graph main\ninput x : f32[2,3]\ninput v : f32[5]\ninput t : tile f32[2,3]\n"
-                        "input batch : f32[2,3,5]\ninput number : f32[]\ny = %s\noutput y = y\n",
+                        "input b : bool[2]\ninput batch : f32[2,3,5]\ninput number : f32[]\ny = %s\noutput y = y\n",
                         bad_calls[i].call);
         NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, &diag), bad_calls[i].status);
         NPU_CHECK(!bad_calls[i].message || strstr(diag.message, bad_calls[i].message));
@@ -769,6 +777,51 @@ static void test_elementwise_results(void)
     }
 }
 
+/* Functions of one tensor: dtype and dims of the result, and its numbers. */
+static void test_functions_of_one(void)
+{
+    static const struct { const char *call, *spec; npu_dtype x; double y[6]; int64_t len; } rows[] = {
+        { "tensor.exp(x)", "f32[2,3]", NPU_I32,
+          { 2.718281828459045, 0.36787944117144233, 20.085536923187668, 1, 7.38905609893065, 54.598150033144236 }, 6 },
+        { "tensor.exp(x)", "f64[2,3]", NPU_F64,
+          { 2.718281828459045, 0.36787944117144233, 20.085536923187668, 1, 7.38905609893065, 54.598150033144236 }, 6 },
+        { "tensor.row_sum(x)", "f32[2,1]", NPU_F32, { 3, 6 }, 2 },
+        { "tensor.row_sum(x, axis=0, keep_dim=false)", "i32[3]", NPU_I32, { 1, 1, 7 }, 3 },
+        { "tensor.row_max(x, axis=-1, keep_dim=false)", "f32[2]", NPU_F32, { 3, 4 }, 2 },
+        { "tensor.row_max(x, axis=0)", "i32[1,3]", NPU_I32, { 1, 2, 4 }, 3 },
+        { "tensor.maximum(x, 1)", "f32[2,3]", NPU_F32, { 1, 1, 3, 1, 2, 4 }, 6 },
+        { "tensor.reshape(x, [3, -1])", "f32[3,2]", NPU_F32, { 1, -1, 3, 0, 2, 4 }, 6 },
+        { "tensor.transpose(x, -1, 0)", "f32[3,2]", NPU_F32, { 1, 0, -1, 2, 3, 4 }, 6 },
+    };
+    static const double x[6] = { 1, -1, 3, 0, 2, 4 };
+    NPU_ITEM("R3.12");
+    NPU_ITEM("R3.13");
+    NPU_ITEM("R3.20");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        rig r = rig_start(NULL, 0);
+        double y[6] = { 0 };
+        char text[200];
+        npu_text spec = npu_text_make(NULL);
+        npu_graph_destroy(r.graph);
+        r.graph = NULL;
+        snprintf(text, sizeof text,
+                 "graph main\ninput d : f64[2,3]\nx = aten.to.dtype(d, %s)\nr = %s\ny = aten.to.dtype(r, f64)\n"
+                 "output y = y\n", npu_dtype_name(rows[i].x), rows[i].call);
+        NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, strlen(text), NULL, &r.diag), NPU_OK);
+        npu_spec_print(&spec, npu_value_spec(r.graph, npu_graph_find(r.graph, "r")));
+        NPU_CHECK_STR(spec.data, rows[i].spec);
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        npu_exec_set_input(r.exec, "d", x, sizeof x);
+        npu_exec_set_output(r.exec, "y", y, (size_t)rows[i].len * sizeof *y);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        for (int64_t k = 0; k < rows[i].len; k++) {
+            NPU_CHECK_NEAR(y[k], rows[i].y[k], 1e-5);
+        }
+        npu_text_free(&spec);
+        rig_end(&r);
+    }
+}
+
 /* x in f64, cast with a mode, the result read as f64. */
 static const struct {
     double x;
@@ -852,6 +905,7 @@ int main(void)
     NPU_RUN(test_matmul_results);
     NPU_RUN(test_matmul_dtypes);
     NPU_RUN(test_elementwise_results);
+    NPU_RUN(test_functions_of_one);
     NPU_RUN(test_cast_modes);
     return npu_test_done();
 }

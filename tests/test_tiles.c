@@ -74,6 +74,7 @@ static const struct {
     { "block.max(u, axis=0)", "scalar i32[]" },
     { "block.row_sum(t, t)", "tile f32[4,1]" },
     { "block.expands(t, 0)", "tile f32[4,16]" },
+    { "block.batch_matmul(t4, t5)", "tile f32[2,3,4,1] space=l0c" },
     { "arith.addi(b, b)", "scalar u64[]" },
 };
 
@@ -83,7 +84,9 @@ static void check_type(const char *line, const char *spec)
     npu_text body = npu_text_make(NULL), out = npu_text_make(NULL);
     npu_status status;
     npu_text_printf(&body, "input x : f32[8,16]\ninput n : i32[4]\nb = block.get_block_idx()\nt = block.load(x, [0, 0], [4, 16])\n"
-                           "u = block.load(n, [0], [4])\nf = arith.constant(value=0.5, dtype=f32)\ny = %s\n", line);
+                           "u = block.load(n, [0], [4])\nf = arith.constant(value=0.5, dtype=f32)\n"
+                           "t4 = block.full([2, 1, 4, 5], 0, dtype=f32)\nt5 = block.full([3, 5, 1], 0, dtype=f32)\n"
+                           "y = %s\n", line);
     npu_graph *g = parse_program(body.data, &status);
     if (status == NPU_OK) {
         NPU_CHECK_STATUS(npu_graph_print(g, &out), NPU_OK);
@@ -182,6 +185,7 @@ static void test_pipes(void)
         { "l = block.load(x, [0, 0], [4, 4], target_memory=3)\ny = block.move(l, target_memory=4)", NPU_PIPE_MTE1 },
         { "l = block.load(x, [0, 0], [4, 4], target_memory=3)\na = block.move(l, target_memory=4)\nc = block.move(l, target_memory=5)\n"
           "y = block.matmul(a, c)", NPU_PIPE_M },
+        { "l = block.full([2, 4, 4], 0, dtype=f32)\ny = block.batch_matmul(l, l)", NPU_PIPE_M },
         { "l = block.full([4, 4], 0, dtype=f32)\nm = block.matmul(l, l)\ny = block.move(m, target_memory=2)", NPU_PIPE_FIX },
         { "l = block.full([4, 4], 0, dtype=f32)\nm = block.matmul(l, l)\ny = block.store(m, [0, 0], [4, 4], x)", NPU_PIPE_FIX },
         { "y = block.move(t, target_memory=2)", NPU_PIPE_V }, { "y = block.exp(t)", NPU_PIPE_V }, { "y = block.full([4], 0, dtype=f32)", NPU_PIPE_V },
@@ -265,6 +269,10 @@ static const struct {
     { "y = block.col_expand_mul(t, t)", NPU_ERR_SHAPE },
     { "y = block.matmul(t, t)", NPU_ERR_SHAPE },
     { "y = block.matmul(u, u)", NPU_ERR_RANK },
+    { "y = block.batch_matmul(t, t)", NPU_ERR_SHAPE },
+    { "y = block.batch_matmul(u, t)", NPU_ERR_RANK },
+    { "m = block.full([2, 4, 16], 0, dtype=f32)\nq = block.full([3, 16, 4], 0, dtype=f32)\n"
+      "y = block.batch_matmul(m, q)", NPU_ERR_SHAPE },
     { "y = block.row_sum(t, u)", NPU_ERR_DTYPE },
     { "y = arith.constant(value=1, dtype=f8)", NPU_ERR_DTYPE },
     { "y = arith.addi(f, f)", NPU_ERR_DTYPE },
@@ -595,7 +603,8 @@ static void test_document_example(void)
     X(view, "block.view(t, [2, 3], [one, 4])", 3, t[(k + 1) * 8 + j + 4])                             \
     X(move, "block.move(t, target_memory=3, transpose=true)", 4, t[j * 8 + k])                        \
     X(matmul, "block.matmul(l, w)", 4, product(t + k * 8, t + j * 8, 8))                              \
-    X(matmul_acc, "block.matmul_acc(m, l, w2)", 4, 3 * product(t + k * 8, t + j * 8, 8))
+    X(matmul_acc, "block.matmul_acc(m, l, w2)", 4, 3 * product(t + k * 8, t + j * 8, 8))              \
+    X(batch_matmul, "block.batch_matmul(l2, w)", 4, product(t + k * 8, t + j * 8, 8))
 
 static double sum_of(const double *x, int n, int stride)
 {
@@ -647,6 +656,7 @@ static npu_graph *tile_op_graph(const char *line, size_t *len)
         "t = block.load(xt, [0, 0], [4, 8])\ns = block.load(xs, [0, 0], [4, 1])\nh = block.load(xh, [0, 0], [1, 8])\n"
         "a = block.abs(t)\nc = block.cast(t, target_type=i32, mode=1)\nr = arith.constant(value=3, dtype=i64)\n"
         "one = arith.constant(value=1, dtype=u8)\nf = arith.constant(value=0.25, dtype=f32)\nn = arith.sitofp(r, dtype=f32)\nq = arith.mulf(n, f)\nl = block.move(t, target_memory=4)\nw = block.move(t, target_memory=5, transpose=true)\nm = block.matmul(l, w)\nt2 = block.muls(t, 2)\n"
+        "l2 = block.reshape(l, [2, 2, 8])\n"
         "w2 = block.move(t2, target_memory=5, transpose=true)\ny = %s\n";
     npu_text text = npu_text_make(NULL);
     npu_graph *g = NULL;
@@ -678,6 +688,7 @@ static void test_tile_ops(void)
     double t[32], s[4], h[8];
     npu_backend *plain = NULL;
     npu_ref_desc desc = { .variant = "plain" };
+    NPU_ITEM("R3.22");
     fill(ft, 32, 5);
     fill(fs, 4, 6);
     fill(fh, 8, 7);
@@ -1023,6 +1034,7 @@ static const struct hazard_case {
     { "t = block.create_tile([4, 16], dtype=f32)\nu = block.neg(t)\n", NPU_HAZARD_UNWRITTEN, 2, 1 },
     { "t = block.full([256, 256], 0, dtype=f32)\n", NPU_HAZARD_OVERFLOW, 1, 0 },
     { "t = block.full([4, 4], 0, dtype=f32)\nu = block.matmul(t, t)\n", NPU_HAZARD_SPACE, 2, 1 },
+    { "t = block.full([4, 4], 0, dtype=f32)\nu = block.batch_matmul(t, t)\n", NPU_HAZARD_SPACE, 2, 1 },
     { "t = block.full([4, 16], 0, dtype=f32)\nu = block.move(t, target_memory=4)\n", NPU_HAZARD_SPACE, 2, 1 },
     { "t = block.load(x, [0, 0], [4, 16]) : tile f32[4,16] space=ub offset=0\nsystem.bar_all()\nu = block.neg(t)\n"
       "v = block.load(x, [0, 0], [4, 16]) : tile f32[4,16] space=ub offset=0\n", NPU_HAZARD_OVERWRITE, 4, 3 },
