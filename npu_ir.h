@@ -4553,7 +4553,8 @@ typedef struct npu_plan_desc {
     void *override_ctx;
     const char *const *force_last;      /* kinds ("aten.relu.default"), or op names, that go to the last backend */
     uint32_t num_force_last;
-    /* smaller groups (views not counted) of any but the last backend are given up; 0 = no limit */
+    /* smaller groups (views not counted) of any but the last backend are given up, those that a refused compile
+       leaves, too; 0 = no limit */
     uint32_t min_group_ops;
     uint32_t max_groups;                /* on any but the last backend; the smallest are given up first; 0 = no limit */
     uint64_t max_transfer_bytes;        /* of the whole plan: more is NPU_ERR_BUDGET; 0 = no limit */
@@ -31454,9 +31455,12 @@ static npu_status npu__give_up(npu_plan *plan, const npu__run *run, npu_reason r
 {
     npu_status status = npu__supported_by_last(plan, run, moved);
     for (uint32_t id = run->first; *moved && id <= run->last; id++) {
-        plan->targets[id].backend = (uint8_t)(plan->desc.num_backends - 1);
-        plan->targets[id].reason = (uint8_t)reason;
-        plan->targets[id].words = 0;
+        npu__target *t = &plan->targets[id];
+        t->backend = (uint8_t)(plan->desc.num_backends - 1);
+        if (t->reason != NPU_REASON_REJECTED) { /* that is why the first choice did not get it */
+            t->reason = (uint8_t)reason;
+            t->words = 0;
+        }
     }
     return status;
 }
@@ -31510,6 +31514,13 @@ static npu_status npu__give_up_surplus(npu_plan *plan)
     }
     npu__free(&plan->allocator, runs, capacity * sizeof *runs);
     return status;
+}
+
+/* The limits of the desc, on the groups as they are now. */
+static npu_status npu__limit_groups(npu_plan *plan)
+{
+    npu_status status = plan->desc.min_group_ops ? npu__give_up_small(plan) : NPU_OK;
+    return status || !plan->desc.max_groups ? status : npu__give_up_surplus(plan);
 }
 
 /* ---- steps ---- */
@@ -31891,12 +31902,7 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
     }
     status = npu__tag(plan, diag);
-    if (status == NPU_OK && desc->min_group_ops) {
-        status = npu__give_up_small(plan);
-    }
-    if (status == NPU_OK && desc->max_groups) {
-        status = npu__give_up_surplus(plan);
-    }
+    status = status ? status : npu__limit_groups(plan);
     status = status ? status : npu__check_fallback(plan, diag);
     status = status ? status : npu__build_steps(plan, diag);
     status = status ? status : npu__plan_memory(plan, diag);
@@ -33165,6 +33171,7 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
             return status;
         }
         status = npu__reject(p, s, group.compiled.text[0] ? group.compiled.text : npu_status_text(status));
+        status = status ? status : npu__limit_groups(plan);
         npu__group_release(p, &group);
         status = status ? npu__fail(diag, status, "program: out of memory") : npu__fail_unplaced(plan, diag);
         status = status ? status : npu__check_fallback(plan, diag);

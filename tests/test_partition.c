@@ -729,6 +729,40 @@ static void test_refused(void)
     rig_end(&r);
 }
 
+/* What a refused group leaves keeps the limits: pieces that are too small, or too many, go on to the last backend. */
+static void test_refused_within_limits(void)
+{
+    static const struct { uint32_t min_ops, max_groups; const char *steps; } rows[] = {
+        { 0, 0, "P1(1 2) T1>2(3) P2(3) T2>1(4) P1(4)" }, { 2, 0, "P1(1 2) T1>2(3) P2(3 4)" },
+        { 0, 1, "P1(1 2) T1>2(3) P2(3 4)" }, { 3, 0, "P2(1 2 3 4)" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        spy first, second;
+        uint32_t reason = 0;
+        const char *words = NULL;
+        rig r = rig_start(NULL, 0);
+        r.backends[0] = spy_start(&first, "first");
+        r.backends[1] = spy_start(&second, "second");
+        r.backends[2] = npu_ref_backend();
+        r.desc.num_backends = 3;
+        r.desc.min_group_ops = rows[i].min_ops;
+        r.desc.max_groups = rows[i].max_groups;
+        first.only[0] = "aten.relu.default";
+        first.only[1] = "aten.neg.default";
+        first.refuse = "aten.neg.default";
+        second.only[0] = "aten.relu.default";
+        npu_value x = npu_relu(r.graph, npu_relu(r.graph, npu_input(r.graph, "x", F32(4))));
+        npu_output(r.graph, "y", npu_relu(r.graph, npu_neg(r.graph, x)));
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        NPU_CHECK_STR(steps_of(r.plan), "P0(1 2 3 4)");
+        NPU_CHECK_STR(steps_of(npu_program_plan(r.program)), rows[i].steps);
+        npu_plan_op_backend(npu_program_plan(r.program), op_id(4), &reason, &words);
+        NPU_CHECK_EQ(reason, NPU_REASON_REJECTED);
+        NPU_CHECK_STR(words, "aten.neg.default is not for me");
+        rig_end(&r);
+    }
+}
+
 /* ---- ops that nobody takes, dims that nobody knows -------------------------------------------------------------- */
 
 static npu_value unknown(npu_graph *g, const char *name, npu_value x)
@@ -1041,6 +1075,7 @@ int main(void)
     NPU_RUN(test_budgets);
     NPU_RUN(test_refused_without_fallback);
     NPU_RUN(test_refused);
+    NPU_RUN(test_refused_within_limits);
     NPU_RUN(test_nobody);
     NPU_RUN(test_dynamic);
     NPU_RUN(test_bad_descs);
