@@ -4355,6 +4355,13 @@ typedef npu_status (*npu_rewrite_fn)(void *ctx, npu_rewrite *rw, const npu_graph
 /* fn NULL copies all live ops. */
 NPU_IR_API npu_status npu_graph_rewrite(npu_graph **out, const npu_graph *from, npu_rewrite_fn fn, void *ctx,
                                         npu_diag *diag);
+/* A graph of its own from some ops of another, given in ascending order: a step of a plan (step->ops) to run alone
+   on either side, or the one op that differs. What they read from elsewhere, states included, are its inputs;
+   parameters (with their data) and constants come along; what is used elsewhere, or nowhere, are its outputs.
+   Names are kept, value 7 without one is called "v7". Errors: INVALID_ARGUMENT (no ops, an id that is none or out
+   of order), GRAPH (g has failed), those of emit. */
+NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_graph *g, const npu_op *ops, uint32_t num_ops,
+                                        npu_diag *diag);
 NPU_IR_API npu_graph *npu_rewrite_target(npu_rewrite *rw);
 /* the new value for an old one; id 0 = none yet */
 NPU_IR_API npu_value npu_rewrite_value(npu_rewrite *rw, npu_value old);
@@ -26878,6 +26885,151 @@ static npu_status npu__rewrite_run(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx
         npu_graph_destroy(rw->to);
     } else {
         *out = rw->to;
+    }
+    return status;
+}
+
+/* ---- extraction ---- */
+
+/* The name that a value has in a graph made from some ops. */
+static const char *npu__extract_name(const npu_graph *g, uint32_t value, char *room, size_t size)
+{
+    if (g->values[value].name) {
+        return g->names[g->values[value].name];
+    }
+    snprintf(room, size, "v%u", (unsigned)value);
+    for (size_t len = strlen(room); npu_graph_find(g, room).id && len + 1 < size; len++) {
+        room[len] = '_';
+        room[len + 1] = 0;
+    }
+    return room;
+}
+
+/* An operand from outside: parameters and constants as they are, all else an input. A symbol that an op outside gives
+   gets a name here. */
+static npu_status npu__extract_operand(npu_rewrite *rw, uint32_t id)
+{
+    const npu__value *v = &rw->from->values[id];
+    const npu_spec *spec = rw->from->specs[v->spec];
+    const char *name;
+    char room[48];
+    if (v->role == NPU_ROLE_PARAM || v->role == NPU_ROLE_CONSTANT) {
+        return npu__rewrite_source(rw, id);
+    }
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        uint32_t k = spec->dims[i] < NPU_DYNAMIC_DIM ? (uint32_t)(-2 - spec->dims[i]) : NPU_NO_INDEX;
+        if (k < rw->from->num_symbols && rw->symbols[k] == NPU_DYNAMIC_DIM) {
+            const npu__symbol *s = &rw->from->symbols[k];
+            rw->symbols[k] = npu_graph_symbol(rw->to, s->name, s->min, s->max);
+        }
+    }
+    name = npu__extract_name(rw->from, id, room, sizeof room);
+    rw->values[id] = npu_input(rw->to, name, npu__rewrite_spec(rw, spec)).id;
+    return rw->values[id] ? NPU_OK : npu__rewrite_fail(rw, NPU_ERR_GRAPH, "a value cannot be copied");
+}
+
+/* The ops with live set, each behind what it reads. */
+static npu_status npu__extract_ops(npu_rewrite *rw)
+{
+    const npu_graph *from = rw->from;
+    npu_status status = NPU_OK;
+    for (uint32_t op = 1; op < from->num_ops && status == NPU_OK; op++) {
+        const npu__op *o = &from->ops[op];
+        for (uint32_t i = 0; rw->live[op] && i < o->num_operands && status == NPU_OK; i++) {
+            uint32_t x = from->uses[o->first_operand + i].value;
+            status = x && !rw->values[x] ? npu__extract_operand(rw, x) : NPU_OK;
+        }
+        status = status || !rw->live[op] ? status : npu__rewrite_op(rw, op, NULL, NULL);
+    }
+    npu_graph_at(rw->to, NULL, 0);
+    return status;
+}
+
+/* Results that something outside uses, or nothing at all. inside[v]: 1 = an op that was taken uses it, 2 = something
+   else does. */
+static npu_status npu__extract_outputs(npu_rewrite *rw, uint8_t *inside)
+{
+    const npu_graph *from = rw->from;
+    npu_status status = NPU_OK;
+    char room[48];
+    for (uint32_t op = 1; op < from->num_ops; op++) {
+        for (uint32_t i = 0; i < from->ops[op].num_operands; i++) {
+            inside[from->uses[from->ops[op].first_operand + i].value] |= rw->live[op] ? 1 : 2;
+        }
+    }
+    for (uint32_t i = 0; i < from->num_outputs; i++) {
+        inside[from->outputs[i].a] |= 2;
+    }
+    for (uint32_t i = 0; i < from->num_updates; i++) {
+        inside[from->updates[i].b] |= 2;
+    }
+    for (uint32_t v = 1; v < from->num_values && status == NPU_OK; v++) {
+        if (from->values[v].producer && rw->live[from->values[v].producer] && inside[v] != 1) {
+            status = npu_output(rw->to, npu__extract_name(from, v, room, sizeof room), npu__make_value(rw->values[v]));
+        }
+    }
+    return status ? npu__rewrite_fail(rw, status, "outputs") : NPU_OK;
+}
+
+static npu_status npu__extract_into(npu_rewrite *rw, const npu_op *ops, uint32_t num_ops)
+{
+    const npu_graph *from = rw->from;
+    uint8_t *inside = (uint8_t *)npu__alloc_zero(&from->allocator, from->num_values);
+    npu_status status = npu__rewrite_arrays(rw);
+    status = status || inside ? status : npu__fail(rw->diag, NPU_ERR_NO_MEMORY, "extract: out of memory");
+    for (uint32_t i = 0; i < num_ops && status == NPU_OK; i++) {
+        rw->live[ops[i].id] = 1;
+    }
+    for (uint32_t i = 0; i < from->num_symbols && status == NPU_OK; i++) {
+        status = npu__rewrite_symbol(rw, i);
+    }
+    status = status ? status : npu__rewrite_children(rw, 0);
+    status = status ? status : npu__extract_ops(rw);
+    status = status ? status : npu__extract_outputs(rw, inside);
+    for (uint32_t i = 0; i < from->num_saved && status == NPU_OK; i++) {
+        npu_op op = npu__make_op(rw->ops[from->saved[i].a]);
+        npu_value v = npu__make_value(rw->values[from->saved[i].b]);
+        status = op.id && v.id ? npu_op_add_saved(rw->to, op, v) : NPU_OK;
+    }
+    npu__free(&from->allocator, inside, from->num_values);
+    npu__rewrite_release(rw);
+    return status;
+}
+
+NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_graph *g, const npu_op *ops, uint32_t num_ops,
+                                        npu_diag *diag)
+{
+    npu_rewrite rw;
+    npu_diag local;
+    npu_status status = NPU_OK;
+    *out = NULL;
+    memset(&rw, 0, sizeof rw);
+    memset(&local, 0, sizeof local);
+    rw.from = g;
+    rw.diag = &local;
+    if (!g || g->diag.status) {
+        status = npu__fail(&local, NPU_ERR_GRAPH, "extract: the graph has failed");
+    } else if (!num_ops) {
+        status = npu__fail(&local, NPU_ERR_INVALID_ARGUMENT, "extract: no op is given");
+    }
+    for (uint32_t i = 0; i < num_ops && status == NPU_OK; i++) {
+        if (!ops[i].id || ops[i].id >= g->num_ops || (i && ops[i].id <= ops[i - 1].id)) {
+            status = npu__fail(&local, NPU_ERR_INVALID_ARGUMENT, "extract: op %u, entry %u, is none or out of order",
+                               (unsigned)ops[i].id, (unsigned)i);
+        }
+    }
+    if (status == NPU_OK) {
+        rw.to = npu__rewrite_graph(g);
+        status = rw.to ? npu__extract_into(&rw, ops, num_ops)
+                       : npu__fail(&local, NPU_ERR_NO_MEMORY, "extract: out of memory");
+    }
+    if (status) {
+        npu_graph_destroy(rw.to);
+        if (diag) {
+            *diag = local;
+        }
+    } else {
+        *out = rw.to;
     }
     return status;
 }

@@ -601,6 +601,55 @@ static void test_weights_bound_again(void)
     }
 }
 
+/* The partitions of a plan as graphs of their own, each run on the CPU with what the ones before it made: together they
+   compute what the whole does. */
+static void test_partitions_alone(void)
+{
+    rig r = example_rig(NULL);
+    const npu_backend *cpu = npu_ref_backend();
+    float x[EXAMPLE_IN], made[2][EXAMPLE_OUT], y[EXAMPLE_OUT];
+    const char *names[2] = { "relu2_output", "concat_output" };
+    size_t sizes[2] = { 0, 0 };
+    int parts = 0;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    fill(x, EXAMPLE_IN, 1);
+    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    for (uint32_t i = 0; i < npu_plan_num_steps(r.plan); i++) {
+        const npu_step *s = npu_plan_step(r.plan, i);
+        npu_graph *part = NULL;
+        npu_exec *exec = NULL;
+        if (s->type != NPU_STEP_PARTITION) {
+            continue;
+        }
+        NPU_CHECK_STATUS(npu_graph_extract(&part, r.graph, s->ops, s->num_ops, &r.diag), NPU_OK);
+        NPU_CHECK_EQ(npu_graph_num_ops(part), s->num_ops);
+        NPU_CHECK_EQ(npu_graph_num_outputs(part), s->num_outputs);
+        NPU_CHECK_STATUS(npu_exec_create_simple(&exec, part, &cpu, 1, &r.diag), NPU_OK);
+        npu_exec_set_input(exec, "x", x, sizeof x);
+        for (int k = 0; k < parts; k++) {
+            npu_exec_set_input(exec, names[k], made[k], sizes[k]);
+        }
+        NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+        size_t size = 0;
+        const void *out = npu_exec_output(exec, 0, &size);
+        NPU_CHECK(out && size <= sizeof y);
+        memcpy(parts < 2 ? made[parts] : y, out, size);
+        if (parts < 2) {
+            NPU_CHECK_STR(npu_graph_output_name(part, 0), names[parts]);
+            sizes[parts] = size;
+        }
+        parts++;
+        npu_exec_destroy(exec);
+        npu_graph_destroy(part);
+    }
+    NPU_CHECK_EQ(parts, 3);
+    for (int i = 0; i < EXAMPLE_OUT; i++) {
+        NPU_CHECK_NEAR(y[i], ((const float *)npu_exec_output(r.exec, 0, NULL))[i], 1e-5);
+    }
+    rig_end(&r);
+}
+
 enum { MIXED_IN = 6 * 40, MIXED_OUT = 6 * 40 };
 
 /* Ops of every parallel kind: convolution, matrix product, softmax, reduction, elementwise, attention. */
@@ -929,6 +978,7 @@ int main(void)
     NPU_RUN(test_trace);
     NPU_RUN(test_weights_once);
     NPU_RUN(test_weights_bound_again);
+    NPU_RUN(test_partitions_alone);
     NPU_RUN(test_widths);
     NPU_RUN(test_two_threads);
     NPU_RUN(test_no_allocation);

@@ -271,11 +271,89 @@ static void test_out_of_memory(void)
             NPU_CHECK_STATUS(status, NPU_ERR_NO_MEMORY);
         }
         npu_graph_destroy(now);
+        now = NULL;
+        if (status == NPU_OK) {
+            static const npu_op parts[2] = { { 1 }, { 4 } };
+            npu_status part = NPU_ERR_NO_MEMORY;
+            for (uint64_t k = 1; part && k < 2000; k++) {
+                counter.fail_at = counter.num_calls + k;
+                part = npu_graph_extract(&now, g, parts, 2, NULL);
+                NPU_CHECK(part == NPU_OK || (part == NPU_ERR_NO_MEMORY && !now));
+            }
+            NPU_CHECK_STATUS(part, NPU_OK);
+            npu_graph_destroy(now);
+        }
         npu_graph_destroy(g);
         NPU_CHECK_EQ(counter.live_bytes, 0);
     }
     NPU_CHECK_STATUS(status, NPU_OK);
     npu_registry_destroy(registry);
+}
+
+/* ---- extraction ---- */
+
+#define BODY \
+    "npu_ir 1\ngraph main\nsymbol N 1 64\nchild body tile\n  input x : tile f16[2] space=ub\n" \
+    "  %2 = my.tile(x=x) : tile f16[2]\nend\n"
+
+static void check_extract(const char *before, const uint32_t *ids, uint32_t num_ids, const char *after)
+{
+    npu_graph *g = parse(before), *now = NULL;
+    npu_op ops[8];
+    npu_diag diag = { 0 };
+    for (uint32_t i = 0; i < num_ids; i++) {
+        ops[i].id = ids[i];
+    }
+    NPU_CHECK_STATUS(npu_graph_extract(&now, g, ops, num_ids, &diag), NPU_OK);
+    NPU_CHECK_STR(diag.message, "");
+    npu_graph_destroy(g);
+    if (now) {
+        check_text(now, after);
+    }
+    npu_graph_destroy(now);
+}
+
+/* Inputs are what comes from elsewhere, a state too; outputs what goes elsewhere. */
+static void test_extract(void)
+{
+    static const uint32_t first[] = { 1 }, middle[] = { 2, 3 }, last[] = { 4 }, ends[] = { 1, 4 };
+    NPU_ITEM("R1.15");
+    check_extract(EVERYTHING, first, 1,
+                  BODY "input x : f32[N,3]\nparam w : f32[4,3]\n"
+                  "y = aten.linear.default(input=x, weight=w) @\"fc\" !inplace_ok : f32[N,4]\nsave y = x\n"
+                  "output y = y\n");
+    check_extract(EVERYTHING, middle, 2,
+                  BODY "input y : f32[N,4]\ninput h : f32[N,4]\n"
+                  "%3 = aten.add.Tensor(self=y, other=h, alpha=2) : f32[N,4]\n"
+                  "%4 = aten.cat.default(tensors=[y, %3], dim=1) : f32[N,8]\noutput v6 = %3\noutput v7 = %4\n");
+    check_extract(EVERYTHING, last, 1,
+                  BODY "input y : f32[N,4]\n%2, %3 = \"my::op\"(a=[y, none], s='x', g=graph 0) : i8[2], f32[N,?]\n"
+                  "save %2 = y\noutput v8 = %2\noutput v9 = %3\n");
+    check_extract(EVERYTHING, ends, 2,
+                  BODY "input x : f32[N,3]\nparam w : f32[4,3]\n"
+                  "y = aten.linear.default(input=x, weight=w) @\"fc\" !inplace_ok : f32[N,4]\n"
+                  "%4, %5 = \"my::op\"(a=[y, none], s='x', g=graph 0) : i8[2], f32[N,?]\nsave y = x\nsave %4 = y\n"
+                  "output y = y\noutput v8 = %4\noutput v9 = %5\n");
+    static const uint32_t second[] = { 2 }; /* a size that only the op before it knows; a name that is taken */
+    check_extract("npu_ir 1\ngraph main\ninput v2_ : f32[4]\n%2 = aten.nonzero.default(v2_)\n"
+                  "input v2 : i64[1]\n%4 = aten.mul.Tensor(%2, v2)\noutput y = %4\n", second, 1,
+                  "npu_ir 1\ngraph main\nsymbol d0 0 4\ninput v2__ : i64[d0,1]\ninput v2 : i64[1]\n"
+                  "%3 = aten.mul.Tensor(self=v2__, other=v2) : i64[d0,1]\noutput v4 = %3\n");
+}
+
+static void test_extract_rejections(void)
+{
+    npu_graph *g = parse(EVERYTHING), *now = g;
+    npu_op none = { 0 }, far = { 5 }, twice[2] = { { 2 }, { 2 } }, down[2] = { { 2 }, { 1 } };
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(npu_graph_extract(&now, g, NULL, 0, &diag), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK(!now && diag.message[0]);
+    NPU_CHECK_STATUS(npu_graph_extract(&now, g, &none, 1, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_graph_extract(&now, g, &far, 1, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_graph_extract(&now, g, twice, 2, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_graph_extract(&now, g, down, 2, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_graph_extract(&now, NULL, &far, 1, NULL), NPU_ERR_GRAPH);
+    npu_graph_destroy(g);
 }
 
 /* ---- patterns ---- */
@@ -643,6 +721,8 @@ int main(void)
     NPU_RUN(test_failures);
     NPU_RUN(test_bound_params_and_locations);
     NPU_RUN(test_out_of_memory);
+    NPU_RUN(test_extract);
+    NPU_RUN(test_extract_rejections);
     NPU_RUN(test_patterns);
     NPU_RUN(test_benefit);
     NPU_RUN(test_no_fixed_point);
