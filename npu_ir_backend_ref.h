@@ -243,11 +243,12 @@ typedef bool (*npu__takes_fn)(const npu_op_info *op, uint32_t operand, const npu
 #pragma clang diagnostic ignored "-Wpass-failed"
 #elif defined(__GNUC__)
 #define NPU__REF_VECTORIZE _Pragma("GCC ivdep")
-#define NPU__REF_UNROLL _Pragma("GCC unroll 4")
+#define NPU__REF_UNROLL _Pragma("GCC unroll 8")
 #else
 #define NPU__REF_VECTORIZE
 #endif
-/* Before a loop of four rounds whose variables are to be registers; other compilers do so anyway. */
+/* Before a loop of a few rounds whose variables are to be registers, or of so little work that its jumps are what it
+   costs; other compilers unroll both anyway. */
 #ifndef NPU__REF_UNROLL
 #define NPU__REF_UNROLL
 #endif
@@ -9189,72 +9190,108 @@ static inline int64_t npu__ref_index(const void *x, uint32_t dtype, size_t i)
     return dtype == NPU_I32 ? ((const int32_t *)x)[i] : ((const int64_t *)x)[i];
 }
 
-/* Everything is checked before anything is read or written through an index. */
-static npu_status npu__ref_check_indices(const void *x, uint32_t dtype, size_t begin, size_t end,
-                                         int64_t limit)
-{
-    uint64_t outside = 0; /* its first bit: some index, or what it leaves of the limit, was negative */
-    for (size_t i = begin; i < end; i++) {
-        uint64_t index = (uint64_t)npu__ref_index(x, dtype, i);
-        outside |= index | ((uint64_t)limit - 1 - index);
+/* What becomes of an element that another is placed on. */
+enum { NPU__PLACE_SET, NPU__PLACE_ADD, NPU__PLACE_MUL, NPU__PLACE_MAX, NPU__PLACE_MIN };
+
+/* Loops over many indices; there are faster ones where the CPU has AVX2. */
+typedef struct npu__ref_index_loops {
+    /* whether an index is less than -wrap or more than last */
+    bool (*outside)(const void *index, uint32_t dtype, size_t n, uint64_t wrap, uint64_t last);
+    /* indices, of which negative ones count from `wrap`, to offsets: times `axis`, and `far` more each */
+    void (*offsets)(int64_t *index, size_t n, int64_t wrap, int64_t axis, int64_t far);
+    /* of a class: to[at[i]] = fold of it and x[i]; `at` NULL = to[i] */
+    void (*place[3])(uint32_t fold, void *to, const int64_t *at, const void *x, size_t n);
+    npu__ref_load_fn load;
+    npu__ref_store_fn store;
+} npu__ref_index_loops;
+
+/* The first bit of `outside`: an index and wrap, or what it leaves of the last one, was negative. */
+#define NPU__REF_OUTSIDE(type)                                                                     \
+    for (size_t i = 0; i < n; i++) {                                                               \
+        uint64_t k = (uint64_t)(int64_t)((const type *)index)[i];                                  \
+        outside |= (k + wrap) | (last - k);                                                        \
     }
-    return outside >> 63 ? NPU_ERR_RANGE : NPU_OK;
+
+#define NPU__REF_PLACE_EACH(code, T, both)                                                         \
+    case code:                                                                                     \
+        if (at) {                                                                                  \
+            NPU__REF_UNROLL                                                                        \
+            for (size_t i = 0; i < n; i++) { T a = y[at[i]], b = x[i]; y[at[i]] = both; (void)a; } \
+            return;                                                                                \
+        }                                                                                          \
+        NPU__REF_VECTORIZE                                                                         \
+        for (size_t i = 0; i < n; i++) { T a = y[i], b = x[i]; y[i] = both; (void)a; }             \
+        return;
+
+/* A NaN on either side wins. */
+#define NPU__REF_DEFINE_PLACE(name, T, SUM, PRODUCT)                                               \
+    static void name(uint32_t fold, void *to, const int64_t *at, const void *from, size_t n)       \
+    {                                                                                              \
+        T *y = (T *)to;                                                                            \
+        const T *x = (const T *)from;                                                              \
+        switch (fold) {                                                                            \
+        NPU__REF_PLACE_EACH(NPU__PLACE_ADD, T, SUM)                                                \
+        NPU__REF_PLACE_EACH(NPU__PLACE_MUL, T, PRODUCT)                                            \
+        NPU__REF_PLACE_EACH(NPU__PLACE_MAX, T, b != b ? b : b > a ? b : a)                         \
+        NPU__REF_PLACE_EACH(NPU__PLACE_MIN, T, b != b ? b : b < a ? b : a)                         \
+        default: return;                                                                           \
+        NPU__REF_PLACE_EACH(NPU__PLACE_SET, T, b)                                                  \
+        }                                                                                          \
+    }
+
+#define NPU__REF_PLACE_LOOPS(attribute, suffix)                                                    \
+    attribute NPU__REF_DEFINE_PLACE(npu__ref_place_f32_##suffix, float, a + b, a * b)              \
+    attribute NPU__REF_DEFINE_PLACE(npu__ref_place_f64_##suffix, double, a + b, a * b)             \
+    attribute NPU__REF_DEFINE_PLACE(npu__ref_place_i64_##suffix, int64_t, NPU__REF_WRAP(a, +, b),  \
+                                    NPU__REF_WRAP(a, *, b))
+
+#define NPU__REF_INDEX_LOOPS(attribute, suffix, rest, load, store)                                 \
+    attribute static bool npu__ref_outside_##suffix(const void *index, uint32_t dtype, size_t n, uint64_t wrap, \
+                                                    uint64_t last)                                 \
+    {                                                                                              \
+        uint64_t outside = 0;                                                                      \
+        if (dtype == NPU_I32) {                                                                    \
+            NPU__REF_OUTSIDE(int32_t)                                                              \
+        } else {                                                                                   \
+            NPU__REF_OUTSIDE(int64_t)                                                              \
+        }                                                                                          \
+        return outside >> 63;                                                                      \
+    }                                                                                              \
+    attribute static void npu__ref_offsets_##suffix(int64_t *index, size_t n, int64_t wrap, int64_t axis, \
+                                                    int64_t far)                                   \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            index[i] = (index[i] + (index[i] < 0 ? wrap : 0)) * axis + (int64_t)i * far;           \
+        }                                                                                          \
+    }                                                                                              \
+    static const npu__ref_index_loops npu__ref_index_loops_##suffix = {                            \
+        npu__ref_outside_##suffix, npu__ref_offsets_##suffix,                                      \
+        { npu__ref_place_f32_##rest, npu__ref_place_f64_##rest, npu__ref_place_i64_##rest }, load, store \
+    };
+
+NPU__REF_PLACE_LOOPS(, base)
+NPU__REF_INDEX_LOOPS(, base, base, npu__ref_load_class, npu__ref_store_class)
+#ifdef NPU__REF_HAS_AVX2
+NPU__REF_PLACE_LOOPS(NPU__REF_AVX2, avx2)
+NPU__REF_INDEX_LOOPS(NPU__REF_AVX2, avx2, avx2, npu__ref_load_class_avx2, npu__ref_store_class_avx2)
+NPU__REF_INDEX_LOOPS(NPU__REF_AVX512, avx512, avx2, npu__ref_load_class_avx2, npu__ref_store_class_avx2)
+#endif
+
+static const npu__ref_index_loops *npu__ref_index_loops_here(void)
+{
+#ifdef NPU__REF_HAS_AVX2
+    if (npu__ref_has_avx2()) {
+        return npu__ref_has_avx512() ? &npu__ref_index_loops_avx512 : &npu__ref_index_loops_avx2;
+    }
+#endif
+    return &npu__ref_index_loops_base;
 }
 
-static npu_status npu__ref_embedding_prepare(npu_prepare *p)
+/* Everything is checked before anything is read or written through an index: -wrap <= index < limit. */
+static npu_status npu__ref_check_indices(const void *x, uint32_t dtype, size_t n, int64_t wrap, int64_t limit)
 {
-    p->parts = npu__ref_item_parts((size_t)npu__ref_len(&p->in[1]),
-                                   npu__ref_dims_len(&p->in[0], 1, p->in[0].rank));
-    return NPU_OK;
-}
-
-static npu_status npu__ref_embedding_launch(const npu_launch *l, uint32_t part, uint32_t parts)
-{
-    const npu_tensor *weight = &l->in[0], *indices = &l->in[1];
-    size_t row = npu__ref_dims_len(weight, 1, weight->rank) * npu__ref_size(weight->dtype), begin, end;
-    npu_status status;
-    npu__ref_share((size_t)npu__ref_len(indices), part, parts, &begin, &end);
-    status = npu__ref_check_indices(l->x[1], indices->dtype, begin, end, weight->dims[0]);
-    for (size_t i = begin; i < end && !status && row; i++) {
-        size_t index = (size_t)npu__ref_index(l->x[1], indices->dtype, i);
-        memcpy((uint8_t *)l->y[0] + i * row, (const uint8_t *)l->x[0] + index * row, row);
-    }
-    return status;
-}
-
-/* The index tensor as rows of its last dim; strides are those of self, 0 along the axis. */
-typedef struct npu__ref_gather {
-    size_t rows, len;
-    int64_t limit, axis_stride;
-    uint32_t rank;
-    int64_t dims[NPU_MAX_RANK], strides[NPU_MAX_RANK];
-} npu__ref_gather;
-
-static npu_status npu__ref_gather_prepare(npu_prepare *p)
-{
-    npu__ref_gather *g = (npu__ref_gather *)npu_ref_state(p, sizeof *g);
-    const npu_tensor *self = &p->in[0], *index = &p->in[1];
-    uint32_t axis = npu__ref_axis(npu_op_int(p->op, "dim", 0), self->rank);
-    int64_t stride = 1;
-    if (!g) {
-        return NPU_ERR_NO_MEMORY;
-    }
-    g->rank = index->rank ? index->rank : 1;
-    for (uint32_t i = g->rank; i-- > 0;) {
-        int64_t dim = i < self->rank ? self->dims[i] : 1;
-        g->dims[i] = i < index->rank ? index->dims[i] : 1;
-        g->strides[i] = i == axis ? 0 : stride;
-        if (i == axis) {
-            g->axis_stride = stride;
-            g->limit = dim;
-        }
-        stride *= dim;
-    }
-    g->len = (size_t)g->dims[g->rank - 1];
-    g->rows = g->len ? (size_t)npu__ref_len(index) / g->len : 0;
-    p->state = g;
-    p->parts = npu__ref_item_parts(g->rows, g->len);
-    return NPU_OK;
+    bool outside = npu__ref_index_loops_here()->outside(x, dtype, n, (uint64_t)wrap, (uint64_t)limit - 1);
+    return outside ? NPU_ERR_RANGE : NPU_OK;
 }
 
 static inline void npu__ref_copy_element(void *to, size_t i, const void *from, size_t j, size_t size)
@@ -9267,60 +9304,6 @@ static inline void npu__ref_copy_element(void *to, size_t i, const void *from, s
     case 4: memcpy(y, x, 4); return;
     default: memcpy(y, x, size); return;
     }
-}
-
-#define NPU__REF_PICK_ROW(type)                                                                    \
-    for (int64_t j = 0; j < n; j++) {                                                              \
-        memcpy((type *)to + j, (const type *)from + j * step + index[j] * scale, sizeof(type));    \
-    }
-
-/* to[j] = from[j step + index[j] scale] */
-static void npu__ref_pick_row(void *to, const void *from, int64_t step, const int64_t *index, int64_t scale, int64_t n,
-                              size_t size)
-{
-    switch (size) {
-    case 1: NPU__REF_PICK_ROW(uint8_t) break;
-    case 2: NPU__REF_PICK_ROW(uint16_t) break;
-    case 4: NPU__REF_PICK_ROW(uint32_t) break;
-    default: NPU__REF_PICK_ROW(uint64_t) break;
-    }
-}
-
-/* The same with indices of any dtype, from `first`. */
-static void npu__ref_pick_run(void *to, const void *from, int64_t step, uint32_t dtype, const void *index,
-                              int64_t first, int64_t scale, int64_t n, size_t size)
-{
-    int64_t strip[NPU__STRIP];
-    for (int64_t j = 0, len; j < n; j += len) {
-        const int64_t *at = dtype == NPU_I64 ? (const int64_t *)index + first + j : strip;
-        len = n - j < NPU__STRIP ? n - j : NPU__STRIP;
-        if (at == strip) {
-            npu__ref_load_i64(strip, index, dtype, first + j, 1, (size_t)len);
-        }
-        npu__ref_pick_row((char *)to + j * (int64_t)size, (const char *)from + j * step * (int64_t)size, step,
-                          at, scale, len, size);
-    }
-}
-
-static npu_status npu__ref_gather_launch(const npu_launch *l, uint32_t part, uint32_t parts)
-{
-    const npu__ref_gather *g = (const npu__ref_gather *)l->state;
-    size_t size = npu__ref_size(l->in[0].dtype), begin, end;
-    uint32_t last = g->rank - 1, dtype = l->in[1].dtype;
-    npu_status status;
-    npu__ref_share(g->rows, part, parts, &begin, &end);
-    status = npu__ref_check_indices(l->x[1], dtype, begin * g->len, end * g->len, g->limit);
-    for (size_t row = begin; row < end && !status; row++) {
-        int64_t base = 0;
-        size_t rest = row;
-        for (uint32_t d = last; d-- > 0; rest /= (size_t)g->dims[d]) {
-            base += (int64_t)(rest % (size_t)g->dims[d]) * g->strides[d];
-        }
-        npu__ref_pick_run((char *)l->y[0] + row * g->len * size, (const char *)l->x[0] + base * (int64_t)size,
-                          g->strides[last], dtype, l->x[1], (int64_t)(row * g->len), g->axis_stride,
-                          (int64_t)g->len, size);
-    }
-    return status;
 }
 
 /* ---- picking and placing by index ----
@@ -9337,6 +9320,7 @@ typedef struct npu__ref_walk {
         near[NPU__REF_WALK_RANK];
     int64_t axis_stride, limit; /* 0 <= index < limit */
     int64_t wrap;               /* added to a negative index; 0 = there are none */
+    int64_t unit;               /* neighbours that move together, as one element */
 } npu__ref_walk;
 
 typedef struct npu__ref_place_of { int64_t far, index, near; } npu__ref_place_of;
@@ -9373,6 +9357,26 @@ static void npu__ref_walk_finish(npu__ref_walk *w)
     if (w->rank == 0) {
         npu__ref_walk_dim(w, 1, 0, 0, 0);
     }
+    w->unit = 1;
+}
+
+/* Makes one element of neighbours along the last dim that share an index: for walks that only move elements. */
+static void npu__ref_walk_unite(npu__ref_walk *w)
+{
+    uint32_t last = w->rank - 1;
+    if (last > 0 && w->far[last] == 1 && w->index[last] == 0 && w->near[last] == 1) {
+        w->unit = w->dims[last];
+        w->rank--;
+    }
+}
+
+static size_t npu__ref_walk_len(const npu__ref_walk *w)
+{
+    size_t n = 1;
+    for (uint32_t i = 0; i < w->rank; i++) {
+        n *= (size_t)w->dims[i];
+    }
+    return n;
 }
 
 /* Positions but for the last dim. */
@@ -9397,56 +9401,160 @@ static npu__ref_place_of npu__ref_walk_row(const npu__ref_walk *w, size_t row)
     return at;
 }
 
-/* Index i counted from the front. */
-static inline int64_t npu__ref_walk_index(const npu__ref_walk *w, const void *index, uint32_t dtype,
-                                          int64_t i)
+/* A walk in runs of neighbours: positions near + j step of the near tensor and far + at[j] of the far one. */
+typedef struct npu__ref_runs {
+    const npu__ref_walk *w;
+    const void *index;
+    uint32_t dtype;
+    int64_t most;           /* positions in a run */
+    int64_t left;           /* positions from the run on */
+    int64_t row[NPU__REF_WALK_RANK]; /* where in every dim; in the last one where the run begins */
+    npu__ref_place_of first; /* of the row */
+    int64_t far, near, n;   /* the run */
+    const int64_t *at;      /* NULL = far + j, all of the one index k */
+    int64_t k;
+    const npu__ref_index_loops *loops;
+    int64_t room[NPU__STRIP];
+} npu__ref_runs;
+
+/* Positions begin .. end of a walk. */
+static void npu__ref_runs_start(npu__ref_runs *r, const npu__ref_walk *w, const void *index, uint32_t dtype,
+                                size_t begin, size_t end, int64_t most)
 {
-    int64_t k = npu__ref_index(index, dtype, (size_t)i);
-    return k < 0 ? k + w->wrap : k;
+    npu__ref_place_of none = { 0, 0, 0 };
+    r->w = w;
+    r->index = index;
+    r->dtype = dtype;
+    r->most = most;
+    r->left = (int64_t)(end - begin);
+    r->n = 0;
+    r->first = none;
+    r->loops = npu__ref_index_loops_here();
+    for (uint32_t i = w->rank; i-- > 0 && r->left > 0; begin /= (size_t)w->dims[i]) {
+        int64_t k = r->row[i] = (int64_t)(begin % (size_t)w->dims[i]);
+        r->first.far += i + 1 < w->rank ? k * w->far[i] : 0;
+        r->first.index += i + 1 < w->rank ? k * w->index[i] : 0;
+        r->first.near += i + 1 < w->rank ? k * w->near[i] : 0;
+    }
 }
 
-static npu_status npu__ref_walk_check(const npu__ref_walk *w, const void *index, const npu_tensor *t)
+static void npu__ref_runs_next_row(npu__ref_runs *r)
 {
-    for (int64_t i = 0; i < npu__ref_len(t); i++) {
-        int64_t k = npu__ref_walk_index(w, index, t->dtype, i);
-        if (k < 0 || k >= w->limit) {
-            return NPU_ERR_RANGE;
+    const npu__ref_walk *w = r->w;
+    r->row[w->rank - 1] = 0;
+    for (uint32_t i = w->rank - 1; i-- > 0; r->row[i] = 0) {
+        int64_t steps = ++r->row[i] < w->dims[i] ? 1 : 1 - w->dims[i];
+        r->first.far += steps * w->far[i];
+        r->first.index += steps * w->index[i];
+        r->first.near += steps * w->near[i];
+        if (steps == 1) {
+            return;
         }
     }
-    return NPU_OK;
 }
 
-/* Rows begin .. end of the walk; the indices are checked. */
-static void npu__ref_walk_pick(const npu__ref_walk *w, void *y, const void *x, size_t size, const void *index,
-                          uint32_t dtype, size_t begin, size_t end)
+/* What the indices of a run say; those that are offsets as they are stay where they are. */
+static void npu__ref_runs_look_up(npu__ref_runs *r, int64_t first, int64_t step, int64_t far)
 {
+    const npu__ref_walk *w = r->w;
+    if (step == 0 && far == 1) {
+        r->k = npu__ref_index(r->index, r->dtype, (size_t)first);
+        r->k += r->k < 0 ? w->wrap : 0;
+        r->far += r->k * w->axis_stride;
+        r->at = NULL;
+    } else if (r->dtype == NPU_I64 && step == 1 && far == 0 && w->axis_stride == 1 && w->wrap == 0) {
+        r->at = (const int64_t *)r->index + first;
+    } else {
+        r->n = npu__ref_min(r->n, NPU__STRIP);
+        npu__ref_load_i64(r->room, r->index, r->dtype, first, step, (size_t)r->n);
+        r->loops->offsets(r->room, (size_t)r->n, w->wrap, w->axis_stride, far);
+        r->at = r->room;
+    }
+}
+
+/* The next run; false after the last one. */
+static bool npu__ref_runs_next(npu__ref_runs *r)
+{
+    const npu__ref_walk *w = r->w;
     uint32_t last = w->rank - 1;
-    int64_t n = w->dims[last], far = w->far[last], step = w->index[last], near = w->near[last];
-    for (size_t row = begin; row < end; row++) {
-        npu__ref_place_of at = npu__ref_walk_row(w, row);
-        if (step == 0) {
-            at.far += npu__ref_walk_index(w, index, dtype, at.index) * w->axis_stride;
-            npu__ref_move((char *)y + at.near * (int64_t)size, near * (int64_t)size,
-                          (const char *)x + at.far * (int64_t)size, far * (int64_t)size, n, size);
-            continue;
-        }
-        if (step == 1 && near == 1 && w->wrap == 0 && size <= 8) {
-            npu__ref_pick_run((char *)y + at.near * (int64_t)size, (const char *)x + at.far * (int64_t)size, far, dtype,
-                              index, at.index, w->axis_stride, n, size);
-            continue;
-        }
-        for (int64_t j = 0; j < n; j++) {
-            int64_t k = npu__ref_walk_index(w, index, dtype, at.index + j * step);
-            npu__ref_copy_element(y, (size_t)(at.near + j * near), x,
-                                  (size_t)(at.far + j * far + k * w->axis_stride), size);
-        }
+    r->left -= r->n;
+    if (r->left <= 0) {
+        return false;
+    }
+    r->row[last] += r->n;
+    if (r->row[last] == w->dims[last]) {
+        npu__ref_runs_next_row(r);
+    }
+    r->n = npu__ref_min(npu__ref_min(w->dims[last] - r->row[last], r->left), r->most);
+    r->far = r->first.far + r->row[last] * w->far[last];
+    r->near = r->first.near + r->row[last] * w->near[last];
+    npu__ref_runs_look_up(r, r->first.index + r->row[last] * w->index[last], w->index[last], w->far[last]);
+    return true;
+}
+
+#define NPU__REF_MOVE_EACH(to_at, from_at, size, bytes)                                            \
+    NPU__REF_UNROLL                                                                                \
+    for (int64_t j = 0; j < n; j++) {                                                              \
+        memcpy(to + (to_at) * (int64_t)(size), from + (from_at) * (int64_t)(size), bytes);         \
+    }                                                                                              \
+    break;
+
+/* Single elements, whose size is a constant so that each copy is one move, or units of them. */
+#define NPU__REF_MOVE_RUN(to_at, from_at)                                                          \
+    switch (r->w->unit == 1 ? size : 0) {                                                          \
+    case 1: NPU__REF_MOVE_EACH(to_at, from_at, 1, 1)                                               \
+    case 2: NPU__REF_MOVE_EACH(to_at, from_at, 2, 2)                                               \
+    case 4: NPU__REF_MOVE_EACH(to_at, from_at, 4, 4)                                               \
+    case 8: NPU__REF_MOVE_EACH(to_at, from_at, 8, 8)                                               \
+    default: NPU__REF_MOVE_EACH(to_at, from_at, size, bytes)                                       \
+    }
+
+/* A run from the far tensor to the near one. */
+static void npu__ref_pick_run(const npu__ref_runs *r, char *near, const char *far, size_t size)
+{
+    int64_t step = r->w->near[r->w->rank - 1], n = r->n;
+    char *to = near + r->near * (int64_t)size;
+    const char *from = far + r->far * (int64_t)size;
+    const int64_t *at = r->at;
+    size_t bytes = (size_t)r->w->unit * size;
+    if (at) {
+        NPU__REF_MOVE_RUN(j * step, at[j])
+    } else {
+        npu__ref_move(to, step * (int64_t)size, from, (int64_t)size, n, size);
+    }
+}
+
+/* The other way round. */
+static void npu__ref_put_run(const npu__ref_runs *r, char *far, const char *near, size_t size)
+{
+    int64_t step = r->w->near[r->w->rank - 1], n = r->n;
+    char *to = far + r->far * (int64_t)size;
+    const char *from = near + r->near * (int64_t)size;
+    const int64_t *at = r->at;
+    size_t bytes = (size_t)r->w->unit * size;
+    if (at) {
+        NPU__REF_MOVE_RUN(at[j], j * step)
+    } else {
+        npu__ref_move(to, (int64_t)size, from, step * (int64_t)size, n, size);
+    }
+}
+
+/* Positions begin .. end of the walk; the indices are checked. */
+static void npu__ref_walk_pick(const npu__ref_walk *w, void *y, const void *x, size_t size, const void *index,
+                               uint32_t dtype, size_t begin, size_t end)
+{
+    npu__ref_runs r;
+    npu__ref_runs_start(&r, w, index, dtype, begin, end, INT64_MAX);
+    while (npu__ref_runs_next(&r)) {
+        npu__ref_pick_run(&r, (char *)y, (const char *)x, size);
     }
 }
 
 static void npu__ref_pick_dims(npu_prepare *p, npu__ref_walk *w)
 {
     const npu_tensor *self = &p->in[0], *index = &p->in[1], *out = &p->out[0];
-    bool along = p->op->kind == NPU_ATEN_TAKE_ALONG_DIM, narrow = p->op->kind == NPU_ATEN_NARROW_TENSOR;
+    bool along = p->op->kind == NPU_ATEN_TAKE_ALONG_DIM || p->op->kind == NPU_ATEN_GATHER;
+    bool narrow = p->op->kind == NPU_ATEN_NARROW_TENSOR;
     bool is_flat = p->op->kind == NPU_ATEN_TAKE || (along && !npu_op_has(p->op, "dim")) || self->rank == 0;
     uint32_t dim = npu__ref_dim(npu_op_int(p->op, "dim", 0), self->rank);
     if (is_flat) {
@@ -9466,7 +9574,23 @@ static void npu__ref_pick_dims(npu_prepare *p, npu__ref_walk *w)
     w->wrap = p->op->kind == NPU_ATEN_TAKE ? w->limit : narrow ? self->dims[dim] : 0;
 }
 
-/* index_select, take, take_along_dim, narrow.Tensor. */
+static npu_status npu__ref_pick_check(const npu_launch *l)
+{
+    const npu__ref_walk *w = (const npu__ref_walk *)l->state;
+    return npu__ref_check_indices(l->x[1], l->in[1].dtype, (size_t)npu__ref_len(&l->in[1]), w->wrap, w->limit);
+}
+
+static npu_status npu__ref_pick_finish(npu_prepare *p, npu__ref_walk *w)
+{
+    npu__ref_walk_finish(w);
+    npu__ref_walk_unite(w);
+    p->state = w;
+    p->before = npu__ref_pick_check;
+    p->parts = npu__ref_item_parts(npu__ref_walk_len(w), (size_t)w->unit);
+    return NPU_OK;
+}
+
+/* gather, index_select, take, take_along_dim, narrow.Tensor. */
 static npu_status npu__ref_pick_prepare(npu_prepare *p)
 {
     npu__ref_walk *w = (npu__ref_walk *)npu_ref_state(p, sizeof *w);
@@ -9474,23 +9598,30 @@ static npu_status npu__ref_pick_prepare(npu_prepare *p)
         return NPU_ERR_NO_MEMORY;
     }
     npu__ref_pick_dims(p, w);
-    npu__ref_walk_finish(w);
-    p->state = w;
-    p->parts = npu__ref_item_parts(npu__ref_walk_rows(w), (size_t)w->dims[w->rank - 1]);
-    return NPU_OK;
+    return npu__ref_pick_finish(p, w);
+}
+
+/* Rows of the weight. */
+static npu_status npu__ref_embedding_prepare(npu_prepare *p)
+{
+    npu__ref_walk *w = (npu__ref_walk *)npu_ref_state(p, sizeof *w);
+    if (!w) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    w->limit = p->in[0].dims[0];
+    w->axis_stride = (int64_t)npu__ref_dims_len(&p->in[0], 1, p->in[0].rank);
+    npu__ref_walk_dim(w, npu__ref_len(&p->in[1]), 0, 1, w->axis_stride);
+    npu__ref_walk_dim(w, w->axis_stride, 1, 0, 1);
+    return npu__ref_pick_finish(p, w);
 }
 
 static npu_status npu__ref_pick_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_walk *w = (const npu__ref_walk *)l->state;
-    npu_status status = npu__ref_walk_check(w, l->x[1], &l->in[1]);
     size_t begin, end;
-    npu__ref_share(npu__ref_walk_rows(w), part, parts, &begin, &end);
-    if (!status) {
-        npu__ref_walk_pick(w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), l->x[1], l->in[1].dtype, begin,
-                           end);
-    }
-    return status;
+    npu__ref_share(npu__ref_walk_len(w), part, parts, &begin, &end);
+    npu__ref_walk_pick(w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), l->x[1], l->in[1].dtype, begin, end);
+    return NPU_OK;
 }
 
 /* repeat_interleave: a count per index of the dim, or one for all, to a list of indices. */
@@ -9527,6 +9658,8 @@ static npu_status npu__ref_repeat_prepare(npu_prepare *p)
     }
     w->axis_stride = has_dim ? self->strides[dim] : 1;
     w->limit = has_dim ? self->dims[dim] : npu__ref_len(self);
+    npu__ref_walk_finish(w);
+    npu__ref_walk_unite(w);
     p->workspace = (size_t)out->dims[dim] * sizeof(int64_t);
     p->state = w;
     return NPU_OK;
@@ -9548,7 +9681,7 @@ static npu_status npu__ref_repeat_launch(const npu_launch *l, uint32_t part, uin
         npu__ref_store_i64(l->y[0], l->out[0].dtype, 0, 1, list, (size_t)len);
     } else if (!status) {
         npu__ref_walk_pick(w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), list, NPU_I64, 0,
-                      npu__ref_walk_rows(w));
+                           npu__ref_walk_len(w));
     }
     return status;
 }
@@ -9608,21 +9741,27 @@ static void npu__ref_offsets_of_mask(const npu_tensor *t, const uint8_t *mask, i
     }
 }
 
+/* Adds what an index of a dim, of which self has a stride, contributes to the offsets. */
 static npu_status npu__ref_offsets_of_index(const npu_tensor *t, const void *x, int64_t dim, int64_t stride,
                                             const npu__ref_common *c, int64_t *offsets)
 {
-    for (size_t k = 0; k < c->len; k++) {
-        size_t rest = k, at = 0;
-        int64_t index;
-        for (uint32_t i = c->rank; i-- > 0; rest /= (size_t)c->dims[i]) {
-            at += rest % (size_t)c->dims[i] * (size_t)npu__ref_spread(t, i, c->rank);
-        }
-        index = npu__ref_index(x, t->dtype, at);
-        index = index < 0 ? index + dim : index;
-        if (index < 0 || index >= dim) {
-            return NPU_ERR_RANGE;
-        }
-        offsets[k] += index * stride;
+    npu__ref_walk w = { 0, { 0 }, { 0 }, { 0 }, { 0 }, stride, dim, dim, 1 };
+    npu__ref_runs r;
+    int64_t near = (int64_t)c->len;
+    if (c->len == 0) {
+        return NPU_OK;
+    }
+    for (uint32_t i = 0; i < c->rank; i++) {
+        near /= c->dims[i];
+        npu__ref_walk_dim(&w, c->dims[i], 0, npu__ref_spread(t, i, c->rank), near);
+    }
+    npu__ref_walk_finish(&w);
+    npu__ref_runs_start(&r, &w, x, t->dtype, 0, npu__ref_walk_len(&w), NPU__STRIP);
+    if (npu__ref_check_indices(x, t->dtype, (size_t)npu__ref_len(t), w.wrap, w.limit)) {
+        return NPU_ERR_RANGE;
+    }
+    while (npu__ref_runs_next(&r)) {
+        r.loops->place[NPU__I64](NPU__PLACE_ADD, offsets + r.near, NULL, r.at, (size_t)r.n);
     }
     return NPU_OK;
 }
@@ -9750,15 +9889,14 @@ static npu_status npu__ref_index_launch(const npu_launch *l, uint32_t part, uint
     (void)part;
     (void)parts;
     if (!status) {
+        npu__ref_walk_unite(&w);
         npu__ref_walk_pick(&w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), offsets, NPU_I64, 0,
-                      npu__ref_walk_rows(&w));
+                           npu__ref_walk_len(&w));
     }
     return status;
 }
 
 /* ---- placing: self, or zeros, with elements written or folded where indices say ---- */
-
-enum { NPU__PLACE_SET, NPU__PLACE_ADD, NPU__PLACE_MUL, NPU__PLACE_MAX, NPU__PLACE_MIN };
 
 typedef struct npu__ref_placing {
     npu__ref_walk walk;
@@ -9776,32 +9914,6 @@ typedef struct npu__ref_placing {
     npu__ref_strip alpha;   /* element 0 */
     size_t sums, counts;    /* bytes of workspace: sums where the result cannot hold them, hits for the mean */
 } npu__ref_placing;
-
-#define NPU__REF_DEFINE_FOLD(name, T, ADD, MUL)                                                    \
-    static inline void name(uint32_t fold, T *to, T x)                                             \
-    {                                                                                              \
-        switch (fold) {                                                                            \
-        case NPU__PLACE_ADD: *to = ADD; break;                                                     \
-        case NPU__PLACE_MUL: *to = MUL; break;                                                     \
-        case NPU__PLACE_MAX: *to = NPU__REF_MOST(*to, x); break;                                   \
-        case NPU__PLACE_MIN: *to = NPU__REF_LEAST(*to, x); break;                                  \
-        default: *to = x; break;                                                                   \
-        }                                                                                          \
-    }
-
-NPU__REF_DEFINE_FOLD(npu__ref_fold_into_f32, float, *to + x, *to * x)
-NPU__REF_DEFINE_FOLD(npu__ref_fold_into_f64, double, *to + x, *to * x)
-NPU__REF_DEFINE_FOLD(npu__ref_fold_into_i64, int64_t, NPU__REF_WRAP(*to, +, x), NPU__REF_WRAP(*to, *, x))
-
-static void npu__ref_fold_into(int cls, uint32_t fold, void *sums, int64_t at, const npu__ref_strip *x,
-                               int64_t i)
-{
-    switch (cls) {
-    case NPU__F32: npu__ref_fold_into_f32(fold, (float *)sums + at, x->f32[i]); break;
-    case NPU__F64: npu__ref_fold_into_f64(fold, (double *)sums + at, x->f64[i]); break;
-    default: npu__ref_fold_into_i64(fold, (int64_t *)sums + at, x->i64[i]); break;
-    }
-}
 
 /* Element 0 of a strip. */
 static void npu__ref_strip_set(int cls, npu__ref_strip *strip, double f, int64_t i)
@@ -9824,113 +9936,79 @@ static void npu__ref_fold_neutral(int cls, uint32_t fold, npu__ref_strip *strip)
     }
 }
 
-/* What happens at each position of a walk. */
+/* Where a run is placed. */
 typedef struct npu__ref_placer {
     const npu__ref_placing *s;
-    const npu__ref_walk *w;
-    const void *index, *src;
-    uint32_t index_dtype, src_dtype, out_dtype;
+    const void *src;
+    uint32_t src_dtype, out_dtype;
     void *sums;
     int64_t *counts;
+    size_t size;            /* bytes of a sum */
+    npu__ref_runs *runs;
 } npu__ref_placer;
 
-/* Sets all that is hit to the neutral element. */
-static void npu__ref_place_fresh(const npu__ref_placer *r)
+/* Places x[0 .. n-1] of the class at positions far + at[j] of the sums. */
+static void npu__ref_place_at(const npu__ref_placer *p, uint32_t fold, int64_t far, const int64_t *at, const void *x,
+                              int64_t n)
 {
-    const npu__ref_walk *w = r->w;
-    uint32_t last = w->rank - 1;
-    npu__ref_strip neutral;
-    npu__ref_fold_neutral(r->s->cls, r->s->fold, &neutral);
-    for (size_t row = 0; row < npu__ref_walk_rows(w); row++) {
-        npu__ref_place_of at = npu__ref_walk_row(w, row);
-        for (int64_t j = 0; j < w->dims[last]; j++) {
-            int64_t k = npu__ref_walk_index(w, r->index, r->index_dtype, at.index + j * w->index[last]);
-            npu__ref_fold_into(r->s->cls, NPU__PLACE_SET, r->sums,
-                               at.far + j * w->far[last] + k * w->axis_stride, &neutral, 0);
-        }
+    p->runs->loops->place[p->s->cls](fold, (char *)p->sums + far * (int64_t)p->size, at, x, (size_t)n);
+}
+
+/* Multiplies x[0 .. n-1] by alpha, or by one over the number of times that their index occurs. */
+static void npu__ref_place_scale(const npu__ref_placer *p, npu__ref_strip *x)
+{
+    npu__ref_strip scale = p->s->alpha;
+    size_t n = (size_t)p->runs->n;
+    if (p->s->by_count) {
+        npu__ref_strip_set(p->s->cls, &scale, 1.0 / (double)p->counts[p->runs->k], 0);
+    }
+    npu__ref_repeat(&scale, p->size, n);
+    p->runs->loops->place[p->s->cls](NPU__PLACE_MUL, x, NULL, &scale, n);
+}
+
+/* The elements of a run: where they are, or in `strip`. */
+static const void *npu__ref_place_from(const npu__ref_placer *p, npu__ref_strip *strip)
+{
+    const npu__ref_runs *r = p->runs;
+    int64_t step = r->w->near[r->w->rank - 1];
+    bool scaled = p->s->scaled || p->s->by_count;
+    if (step == 1 && p->src_dtype == npu__ref_class_dtype[p->s->cls] && !scaled) {
+        return (const char *)p->src + r->near * (int64_t)p->size;
+    }
+    r->loops->load(p->s->cls, strip, p->src, p->src_dtype, r->near, step, (size_t)r->n);
+    if (scaled) {
+        npu__ref_place_scale(p, strip);
+    }
+    return strip;
+}
+
+/* One after the other, each rounded as the result is. */
+static void npu__ref_place_stepwise(const npu__ref_placer *p, const char *x)
+{
+    const npu__ref_runs *r = p->runs;
+    for (int64_t j = 0; j < r->n; j++) {
+        int64_t to = r->far + (r->at ? r->at[j] : j);
+        npu__ref_place_at(p, p->s->fold, to, NULL, x + j * (int64_t)p->size, 1);
+        npu__ref_round(p->s->cls, p->out_dtype, (char *)p->sums + to * (int64_t)p->size, 1);
     }
 }
 
-/* alpha, or one over the number of times that the index occurs. */
-static void npu__ref_place_scale(const npu__ref_placer *r, int64_t k, npu__ref_strip *x, int64_t j)
+static void npu__ref_place_run(const npu__ref_placer *p)
 {
-    npu__ref_strip scale;
-    if (r->s->scaled) {
-        npu__ref_fold_into(r->s->cls, NPU__PLACE_MUL, x, j, &r->s->alpha, 0);
+    const npu__ref_runs *r = p->runs;
+    npu__ref_strip strip;
+    const void *x;
+    if (!r->at && r->k == p->s->skip) {
+        return;
     }
-    if (r->s->by_count) {
-        npu__ref_strip_set(r->s->cls, &scale, 1.0 / (double)r->counts[k], 0);
-        npu__ref_fold_into(r->s->cls, NPU__PLACE_MUL, x, j, &scale, 0);
+    x = npu__ref_place_from(p, &strip);
+    if (p->s->stepwise) {
+        npu__ref_place_stepwise(p, (const char *)x);
+    } else {
+        npu__ref_place_at(p, p->s->fold, r->far, r->at, x, r->n);
     }
-}
-
-static void npu__ref_round_at(int cls, uint32_t dtype, void *sums, int64_t at)
-{
-    npu__ref_round(cls, dtype, (char *)sums + at * (int64_t)npu__ref_size(npu__ref_class_dtype[cls]), 1);
-}
-
-/* `len` elements x from element i of a row on. */
-static void npu__ref_place_strip(const npu__ref_placer *r, const npu__ref_place_of *at, int64_t i, int64_t len,
-                                 npu__ref_strip *x)
-{
-    const npu__ref_walk *w = r->w;
-    uint32_t last = w->rank - 1;
-    for (int64_t j = 0; j < len; j++) {
-        int64_t k = npu__ref_walk_index(w, r->index, r->index_dtype, at->index + (i + j) * w->index[last]);
-        int64_t to = at->far + (i + j) * w->far[last] + k * w->axis_stride;
-        if (k == r->s->skip) {
-            continue;
-        }
-        npu__ref_place_scale(r, k, x, j);
-        npu__ref_fold_into(r->s->cls, r->s->fold, r->sums, to, x, j);
-        if (r->s->stepwise) {
-            npu__ref_round_at(r->s->cls, r->out_dtype, r->sums, to);
-        }
-        if (r->s->mean) {
-            r->counts[to]++;
-        }
-    }
-}
-
-/* The same for sums of floats as they are, which most are. */
-static bool npu__ref_place_is_sum(const npu__ref_placing *s)
-{
-    return s->cls == NPU__F32 && s->fold == NPU__PLACE_ADD && !s->scaled && !s->by_count && !s->stepwise && !s->mean;
-}
-
-static void npu__ref_place_strip_sum(const npu__ref_placer *r, const npu__ref_place_of *at, int64_t i, int64_t len,
-                                     const float *x)
-{
-    const npu__ref_walk *w = r->w;
-    int64_t far = w->far[w->rank - 1], step = w->index[w->rank - 1], skip = r->s->skip;
-    float *sums = (float *)r->sums;
-    for (int64_t j = 0; j < len; j++) {
-        int64_t k = npu__ref_walk_index(w, r->index, r->index_dtype, at->index + (i + j) * step);
-        if (k != skip) {
-            sums[at->far + (i + j) * far + k * w->axis_stride] += x[j];
-        }
-    }
-}
-
-static void npu__ref_place_folds(const npu__ref_placer *r)
-{
-    bool is_sum = npu__ref_place_is_sum(r->s);
-    const npu__ref_walk *w = r->w;
-    uint32_t last = w->rank - 1;
-    int64_t n = w->dims[last];
-    npu__ref_strip x;
-    for (size_t row = 0; row < npu__ref_walk_rows(w); row++) {
-        npu__ref_place_of at = npu__ref_walk_row(w, row);
-        for (int64_t i = 0; i < n; i += NPU__STRIP) {
-            int64_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
-            npu__ref_load_class(r->s->cls, &x, r->src, r->src_dtype, at.near + i * w->near[last],
-                                w->near[last], (size_t)len);
-            if (is_sum) {
-                npu__ref_place_strip_sum(r, &at, i, len, x.f32);
-            } else {
-                npu__ref_place_strip(r, &at, i, len, &x);
-            }
-        }
+    for (int64_t j = 0; j < r->n && p->s->mean; j++) {
+        p->counts[r->far + (r->at ? r->at[j] : j)]++;
     }
 }
 
@@ -9951,50 +10029,80 @@ static void npu__ref_place_mean(const npu__ref_placer *r, int64_t n)
 }
 
 /* Folds into y, or into sums of a wider type that are rounded once. */
-static void npu__ref_place_fold(npu__ref_placer *r, const npu_tensor *out, void *y)
+static void npu__ref_place_fold(npu__ref_placer *p, const npu_tensor *out, void *y)
 {
     int64_t n = npu__ref_len(out);
-    for (int64_t i = 0; r->s->mean && i < n; i++) {
-        r->counts[i] = !r->s->fresh;
+    npu__ref_runs begin = *p->runs, *r = p->runs;
+    npu__ref_strip neutral;
+    for (int64_t i = 0; p->s->mean && i < n; i++) {
+        p->counts[i] = !p->s->fresh;
     }
-    if (r->s->sums) {
-        npu__ref_load_class(r->s->cls, r->sums, y, out->dtype, 0, 1, (size_t)n);
+    if (p->s->sums) {
+        r->loops->load(p->s->cls, p->sums, y, out->dtype, 0, 1, (size_t)n);
     } else {
-        r->sums = y;
+        p->sums = y;
     }
-    if (r->s->fresh) {
-        npu__ref_place_fresh(r);
+    npu__ref_fold_neutral(p->s->cls, p->s->fold, &neutral);
+    npu__ref_repeat(&neutral, p->size, NPU__STRIP);
+    while (p->s->fresh && npu__ref_runs_next(r)) {
+        npu__ref_place_at(p, NPU__PLACE_SET, r->far, r->at, &neutral, r->n);
     }
-    npu__ref_place_folds(r);
-    if (r->s->mean) {
-        npu__ref_place_mean(r, n);
+    for (*r = begin; npu__ref_runs_next(r);) {
+        npu__ref_place_run(p);
     }
-    if (r->s->sums) {
-        npu__ref_store_class(r->s->cls, y, out->dtype, 0, 1, r->sums, (size_t)n);
+    if (p->s->mean) {
+        npu__ref_place_mean(p, n);
     }
-}
-
-static void npu__ref_place_set(const npu__ref_placer *r, void *y, size_t size)
-{
-    const npu__ref_walk *w = r->w;
-    uint32_t last = w->rank - 1;
-    for (size_t row = 0; row < npu__ref_walk_rows(w); row++) {
-        npu__ref_place_of at = npu__ref_walk_row(w, row);
-        for (int64_t j = 0; j < w->dims[last]; j++) {
-            int64_t k = npu__ref_walk_index(w, r->index, r->index_dtype, at.index + j * w->index[last]);
-            npu__ref_copy_element(y, (size_t)(at.far + j * w->far[last] + k * w->axis_stride), r->src,
-                                  (size_t)(at.near + j * w->near[last]), size);
-        }
+    if (p->s->sums) {
+        r->loops->store(p->s->cls, y, out->dtype, 0, 1, p->sums, (size_t)n);
     }
 }
 
 /* How often each index occurs. */
-static void npu__ref_place_count(const npu__ref_placer *r, const npu_tensor *index)
+static void npu__ref_place_count(const npu__ref_placer *p, const npu_tensor *index)
 {
-    memset(r->counts, 0, r->s->counts);
+    memset(p->counts, 0, p->s->counts);
     for (int64_t i = 0; i < npu__ref_len(index); i++) {
-        r->counts[npu__ref_index(r->index, r->index_dtype, (size_t)i)]++;
+        p->counts[npu__ref_index(p->runs->index, p->runs->dtype, (size_t)i)]++;
     }
+}
+
+/* The result before anything is placed. */
+static void npu__ref_place_begin(const npu__ref_placing *s, const npu_launch *l, size_t bytes)
+{
+    if (s->zeros) {
+        memset(l->y[0], 0, bytes);
+    } else if (l->y[0] != l->x[0]) {
+        memcpy(l->y[0], l->x[0], bytes);
+    }
+}
+
+/* The walk, and what it looks up: the index operand, or offsets made of a list of them. */
+static npu_status npu__ref_place_walk(const npu__ref_placing *s, const npu_launch *l, npu__ref_walk *w,
+                                      npu__ref_runs *r)
+{
+    bool moves = s->fold == NPU__PLACE_SET;
+    const npu_tensor *index = &l->in[s->first];
+    const void *x = l->x[s->first];
+    uint32_t dtype = index->dtype;
+    npu_status status;
+    *w = s->walk;
+    if (s->count) {
+        int64_t *offsets = (int64_t *)(void *)((char *)l->workspace + s->sums + s->counts);
+        status = npu__ref_index_walk(l, s->first, s->count, &l->in[s->src], w, offsets);
+        x = offsets;
+        dtype = NPU_I64;
+    } else {
+        status = npu__ref_check_indices(x, dtype, (size_t)npu__ref_len(index), w->wrap, w->limit);
+    }
+    if (status) {
+        return status;
+    }
+    if (moves) {
+        npu__ref_walk_unite(w);
+    }
+    npu__ref_runs_start(r, w, x, dtype, 0, npu__ref_walk_len(w), moves ? INT64_MAX : NPU__STRIP);
+    return NPU_OK;
 }
 
 static npu_status npu__ref_placing_launch(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -10002,43 +10110,29 @@ static npu_status npu__ref_placing_launch(const npu_launch *l, uint32_t part, ui
     const npu__ref_placing *s = (const npu__ref_placing *)l->state;
     const npu_tensor *out = &l->out[0];
     char *workspace = (char *)l->workspace;
-    npu__ref_walk walk = s->walk;
-    npu__ref_placer r = { s, &walk, l->x[s->first], &s->number, l->in[s->first].dtype, out->dtype, out->dtype,
-                            workspace, NULL };
-    size_t size = npu__ref_size(out->dtype), bytes = (size_t)npu__ref_len(out) * size;
-    npu_status status;
+    bool has_src = s->src != NPU_NO_INDEX;
+    npu__ref_walk walk;
+    npu__ref_runs runs;
+    npu__ref_placer p = { s, has_src ? l->x[s->src] : &s->number,
+                          has_src ? l->in[s->src].dtype : npu__ref_class_dtype[s->cls], out->dtype, workspace,
+                          (int64_t *)(void *)(workspace + s->sums), npu__ref_class_size[s->cls], &runs };
+    size_t size = npu__ref_size(out->dtype);
+    npu_status status = npu__ref_place_walk(s, l, &walk, &runs);
     (void)part;
     (void)parts;
-    r.counts = (int64_t *)(void *)(workspace + s->sums);
-    if (s->count) {
-        int64_t *offsets = (int64_t *)(void *)(workspace + s->sums + s->counts);
-        status = npu__ref_index_walk(l, s->first, s->count, &l->in[s->src], &walk, offsets);
-        r.index = offsets;
-        r.index_dtype = NPU_I64;
-    } else {
-        status = npu__ref_walk_check(&walk, r.index, &l->in[s->first]);
-    }
     if (status) {
         return status;
     }
-    if (s->src != NPU_NO_INDEX) {
-        r.src = l->x[s->src];
-        r.src_dtype = l->in[s->src].dtype;
-    } else if (s->fold != NPU__PLACE_SET) {
-        r.src_dtype = npu__ref_class_dtype[s->cls];
-    }
-    if (s->zeros) {
-        memset(l->y[0], 0, bytes);
-    } else if (l->y[0] != l->x[0]) {
-        memcpy(l->y[0], l->x[0], bytes);
-    }
+    npu__ref_place_begin(s, l, (size_t)npu__ref_len(out) * size);
     if (s->by_count) {
-        npu__ref_place_count(&r, &l->in[s->first]);
+        npu__ref_place_count(&p, &l->in[s->first]);
     }
-    if (s->fold == NPU__PLACE_SET) {
-        npu__ref_place_set(&r, l->y[0], size);
-    } else {
-        npu__ref_place_fold(&r, out, l->y[0]);
+    if (s->fold != NPU__PLACE_SET) {
+        npu__ref_place_fold(&p, out, l->y[0]);
+        return NPU_OK;
+    }
+    while (npu__ref_runs_next(&runs)) {
+        npu__ref_put_run(&runs, (char *)l->y[0], (const char *)p.src, size);
     }
     return NPU_OK;
 }
@@ -10672,8 +10766,9 @@ static const npu_kernel npu__ref_kernels_lookup[] = {
       npu__ref_attention_launch),
     NPU__KERNEL(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, "plain", 0, NULL, npu__ref_attention_prepare_plain,
       npu__ref_attention_launch),
-    NPU__KERNEL(NPU_ATEN_EMBEDDING, "plain", 0, NULL, npu__ref_embedding_prepare, npu__ref_embedding_launch),
-    NPU__KERNEL(NPU_ATEN_GATHER, "plain", 0, NULL, npu__ref_gather_prepare, npu__ref_gather_launch)
+    NPU__KERNEL(NPU_ATEN_EMBEDDING, "plain", 0, npu__ref_pick_supported, npu__ref_embedding_prepare,
+      npu__ref_pick_launch),
+    NPU__KERNEL(NPU_ATEN_GATHER, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare, npu__ref_pick_launch)
 };
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -16586,7 +16681,7 @@ static npu_status npu__ref_aicf_mse_loss_launch(const npu_launch *l, uint32_t pa
 static npu_status npu__ref_aicf_cross_entropy_fwd_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     size_t rows = (size_t)l->in[0].dims[0], n = (size_t)l->in[0].dims[1];
-    npu_status status = npu__ref_check_indices(l->x[1], l->in[1].dtype, 0, rows, (int64_t)n);
+    npu_status status = npu__ref_check_indices(l->x[1], l->in[1].dtype, rows, 0, (int64_t)n);
     double loss = 0.0;
     (void)part;
     (void)parts;
@@ -16607,7 +16702,7 @@ static npu_status npu__ref_aicf_cross_entropy_fwd_launch(const npu_launch *l, ui
 static npu_status npu__ref_aicf_cross_entropy_bwd_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     size_t rows = (size_t)l->in[0].dims[0], len = (size_t)l->in[0].dims[1];
-    npu_status status = npu__ref_check_indices(l->x[1], l->in[1].dtype, 0, rows, (int64_t)len);
+    npu_status status = npu__ref_check_indices(l->x[1], l->in[1].dtype, rows, 0, (int64_t)len);
     double d[NPU__STRIP];
     (void)part;
     (void)parts;
