@@ -114,7 +114,7 @@
      Kernels for aten, by category (`make ops` lists the ops, their schemas, kernels and tests): convolution,
      matrix, contraction, linalg, recurrent, distance, activation, normalisation, pooling, elementwise,
      comparison, shape, reduction, lookup, indexing, border, arrangement, memory, logic, creation, alias, order,
-     search, set, loss, statistics, vectors, resize, special. An op that is no ATen op and is built in:
+     search, set, loss, statistics, vectors, resize, special, spectral. An op that is no ATen op and is built in:
 
        <built-in function getitem>     one result of an op with several: index, 0 where it is not given
 
@@ -958,7 +958,10 @@ typedef struct npu_op_table {
     X(0x000b, NPU_ATEN_CONV_TRANSPOSE3D, 0, npu__type_conv,                                                  \
       "conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "                    \
       "stride=1, SymInt[3] padding=0, SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] "               \
-      "dilation=1) -> Tensor", "transposed 3-D convolution")
+      "dilation=1) -> Tensor", "transposed 3-D convolution")                                                 \
+    X(0x000c, NPU_ATEN_CONV_DEPTHWISE2D, 0, npu__type_conv_depthwise,                                        \
+      "_conv_depthwise2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] "        \
+      "stride, SymInt[2] padding, SymInt[2] dilation) -> Tensor", "2-D convolution with a group per channel")
 
 /* ---- aten: matrix ---- */
 #define NPU_IR_OPS_ATEN_MATRIX(X)                                                                            \
@@ -1717,7 +1720,29 @@ typedef struct npu_op_table {
       "trace(Tensor self) -> Tensor", "sum of the diagonal")                                                 \
     X(0x01b1, NPU_ATEN_RENORM, 0, npu__type_renorm,                                                          \
       "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",                                    \
-      "slices of a dim scaled down to a norm of at most maxnorm")
+      "slices of a dim scaled down to a norm of at most maxnorm")                                            \
+    X(0x01b2, NPU_ATEN_MAX_OTHER, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary,                           \
+      "max.other(Tensor self, Tensor other) -> Tensor", "maximum: no reduction, but an overload of one")     \
+    X(0x01b3, NPU_ATEN_MIN_OTHER, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary,                           \
+      "min.other(Tensor self, Tensor other) -> Tensor", "minimum")
+
+/* ---- aten: Fourier transforms, over all dims listed ----
+   normalization 0: as they are, 1: over the square root of the number of elements, 2: over it. The one-sided half of
+   a transform of real numbers is along the last dim listed. Complex numbers go through no other ops than these. */
+#define NPU_IR_OPS_ATEN_SPECTRAL(X)                                                                          \
+    X(0x06a0, NPU_ATEN_FFT_R2C, 0, npu__type_fft,                                                            \
+      "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",                        \
+      "of real numbers, the half that says it all or the whole")                                             \
+    X(0x06a1, NPU_ATEN_FFT_C2R, 0, npu__type_fft,                                                            \
+      "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",                 \
+      "the inverse of _fft_r2c, from its half")                                                              \
+    X(0x06a2, NPU_ATEN_FFT_C2C, 0, npu__type_fft,                                                            \
+      "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",                      \
+      "of complex numbers, or its inverse")                                                                  \
+    X(0x06a3, NPU_ATEN_VIEW_AS_REAL, 0, npu__type_view_complex,                                              \
+      "view_as_real(Tensor(a) self) -> Tensor(a)", "real and imaginary parts along a new last dim")          \
+    X(0x06a4, NPU_ATEN_VIEW_AS_COMPLEX, 0, npu__type_view_complex,                                           \
+      "view_as_complex(Tensor(a) self) -> Tensor(a)", "complex numbers from the pairs of the last dim")
 
 /* ---- aten: attention and lookup ---- */
 #define NPU_IR_OPS_ATEN_LOOKUP(X)                                                                            \
@@ -1729,7 +1754,22 @@ typedef struct npu_op_table {
       "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "      \
       "bool sparse=False) -> Tensor", "rows of weight")                                                      \
     X(0x01c2, NPU_ATEN_GATHER, 0, npu__type_gather,                                                          \
-      "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", "elements picked along a dim")
+      "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",                     \
+      "elements picked along a dim")                                                                         \
+    X(0x01c3, NPU_ATEN_FLASH_ATTENTION_FOR_CPU, 0, npu__type_attention_parts,                                \
+      "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "           \
+      "dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "       \
+      "output, Tensor logsumexp)", "attention, and the logarithm of each row's sum of exponentials")         \
+    X(0x01c4, NPU_ATEN_EFFICIENT_ATTENTION, 0, npu__type_attention_parts,                                    \
+      "_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, "  \
+      "bool compute_log_sumexp, float dropout_p=0.0, bool is_causal=False, *, float? scale=None) -> (Tensor " \
+      "output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",                                \
+      "the same, rows padded to 32 or left out; seeds are 0")                                                \
+    X(0x01c5, NPU_ATEN_FLASH_ATTENTION, 0, npu__type_attention_parts,                                        \
+      "_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "    \
+      "bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor " \
+      "logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state, Tensor " \
+      "unused, Tensor debug_attn_mask)", "the same; what is None or off in torch is empty, seeds are 0")
 
 /* ---- aten: picking and placing elements ---- */
 #define NPU_IR_OPS_ATEN_INDEXING(X)                                                               \
@@ -1929,7 +1969,10 @@ typedef struct npu_op_table {
     X(0x0206, NPU_ATEN_TO_DTYPE_LAYOUT, NPU_ELEMENTWISE, npu__type_cast,                                     \
       "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, " \
       "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) "  \
-      "-> Tensor(a)", "converted where dtype is given")
+      "-> Tensor(a)", "converted where dtype is given")                                                      \
+    X(0x0207, NPU_ATEN_RESIZE, 0, npu__type_new_size,                                                        \
+      "resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor",                   \
+      "the first elements in another shape; new ones are 0")
 
 /* ---- aten: bits, truth and tests ---- */
 #define NPU_IR_OPS_ATEN_LOGIC(X)                                                                   \
@@ -3142,6 +3185,7 @@ typedef struct npu_op_table {
     X(NPU_NS_ATEN, "aten", "vectors", NPU_IR_OPS_ATEN_VECTORS)                                               \
     X(NPU_NS_ATEN, "aten", "resize", NPU_IR_OPS_ATEN_RESIZE)                                                 \
     X(NPU_NS_ATEN, "aten", "special", NPU_IR_OPS_ATEN_SPECIAL)                                               \
+    X(NPU_NS_ATEN, "aten", "spectral", NPU_IR_OPS_ATEN_SPECTRAL)                                             \
     X(NPU_NS_AICF, "aicf", "device", NPU_IR_OPS_AICF)                                                        \
     X(NPU_NS_TENSOR, "tensor", "TensorOp", NPU_IR_OPS_TENSOR)                                                \
     X(NPU_NS_BLOCK, "block", "BlockOp", NPU_IR_OPS_BLOCK_MEMORY)                                             \
@@ -3173,7 +3217,7 @@ enum {
     NPU_IR_OPS_ATEN_STATISTICS(NPU_X)
     NPU_IR_OPS_ATEN_VECTORS(NPU_X)
     NPU_IR_OPS_ATEN_RESIZE(NPU_X)
-    NPU_IR_OPS_ATEN_SPECIAL(NPU_X)
+    NPU_IR_OPS_ATEN_SPECIAL(NPU_X) NPU_IR_OPS_ATEN_SPECTRAL(NPU_X)
 #undef NPU_X
 #define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_AICF) << 16 | (number),
     NPU_IR_OPS_AICF(NPU_X)
@@ -10244,6 +10288,8 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      fractional_pool [N,C,output_size..] and indices, a random number for each plane and dim
      linear         [..,K] w [N,K] -> [..,N]                matmul         [b..,M,K] [b..,K,N] -> [b..,M,N]
      addmm          c, a product -> its dims                attention      [b..,L,E] [b..,S,E] [b..,S,V] -> [b..,L,V]
+     new_size       size, dtype of self                     attention_parts attention, then [b..,L] and what torch adds
+     fft            [..,N] real <-> [..,N/2+1] complex       view_complex   [..] complex <-> [..,2] real
      same           spec of the operand                     equal          all operands alike, that spec
      same_number    same, bool is an error                  same_float     same, floating point only
      promote_float  same dims, float(t)                     batch_norm     same, parameters [dim 1]
@@ -10537,6 +10583,12 @@ static bool npu__is_number(npu_dtype t) { return npu__is_float(t) || npu__is_int
 static bool npu__is_real(npu_dtype t) { return npu__is_number(t) || t == NPU_BOOL; }
 
 static npu_dtype npu__dtype_of(const npu_spec *spec) { return (npu_dtype)spec->dtype; }
+
+/* The dtype of the numbers that lie in memory: a complex number is two. */
+static npu_dtype npu__part_dtype(npu_dtype dtype)
+{
+    return dtype == NPU_C64 ? NPU_F32 : dtype == NPU_C128 ? NPU_F64 : dtype;
+}
 
 static npu_status npu__result(npu_deduce *d, npu_dtype dtype, uint32_t rank, const int64_t *dims)
 {
@@ -11831,6 +11883,13 @@ static npu_status npu__create_dtype(npu_deduce *d, npu_dtype *t)
 }
 
 /* A value tensor (fill.Tensor) has no dims. */
+static npu_status npu__type_new_size(npu_deduce *d)
+{
+    npu_spec y;
+    npu_status status = npu__create_dims(d, &y);
+    return status ? status : npu__result(d, npu__dtype_of(npu_deduce_spec(d, "self")), y.rank, y.dims);
+}
+
 static npu_status npu__type_create(npu_deduce *d)
 {
     static const char *const numbers[] = { "value", "fill_value", "s" };
@@ -12477,11 +12536,20 @@ static npu_status npu__window_spread(npu_deduce *d, const npu__window *w, uint32
     return NPU_OK;
 }
 
+static bool npu__conv_is_depthwise(const npu_deduce *d)
+{
+    return d->op->kind == (uint32_t)NPU_ATEN_CONV_DEPTHWISE2D;
+}
+
+/* The name of the first operand. */
+static const char *npu__conv_input(const npu_deduce *d) { return npu__conv_is_depthwise(d) ? "self" : "input"; }
+
 /* Input channels against weight and groups; *out is the number of output channels. */
 static npu_status npu__conv_channels(npu_deduce *d, bool is_transposed, int64_t channels, int64_t *out)
 {
     const npu_spec *w = npu_deduce_spec(d, "weight");
-    int64_t groups = npu_op_int(d->op, "groups", 1), filters = w->dims[0];
+    int64_t groups = npu_op_int(d->op, "groups", npu__conv_is_depthwise(d) && channels > 0 ? channels : 1),
+            filters = w->dims[0];
     npu_status status = npu__check_attribute(d, "groups", groups, 1);
     *out = is_transposed ? NPU_DYNAMIC_DIM : filters;
     if (status) {
@@ -12540,22 +12608,23 @@ static npu_status npu__conv_window(npu_deduce *d, npu__window *w, uint32_t rank,
 /* Dtypes and ranks; *rank is the number of spatial dims, which the schema fixes or the weight tells. */
 static npu_status npu__conv_operands(npu_deduce *d, uint32_t *rank)
 {
-    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "input"));
+    const char *x = npu__conv_input(d);
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, x));
     uint32_t fixed = npu__schema_list_size(d, "stride"), weight_rank = npu_deduce_spec(d, "weight")->rank;
     npu_status status = npu__check_rank(d, "weight", fixed ? fixed + 2 : 3, fixed ? fixed + 2 : 5);
     *rank = weight_rank >= 3 ? weight_rank - 2 : 1;
-    status = status ? status : npu__check_rank(d, "input", *rank + 1, *rank + 2);
+    status = status ? status : npu__check_rank(d, x, *rank + 1, *rank + 2);
     status = status
                  ? status
-                 : npu__check_dtype(d, "input", t, npu__is_float(t) || t == NPU_I64, "floating point or i64");
-    status = status ? status : npu__check_same_dtype(d, "weight", "input");
-    return status ? status : npu__check_same_dtype(d, "bias", "input");
+                 : npu__check_dtype(d, x, t, npu__is_float(t) || t == NPU_I64, "floating point or i64");
+    status = status ? status : npu__check_same_dtype(d, "weight", x);
+    return status ? status : npu__check_same_dtype(d, "bias", x);
 }
 
 /* *y becomes the result of the convolution; *channels is where its channels are among the dims. */
 static npu_status npu__conv_result(npu_deduce *d, npu_spec *y, uint32_t *channels)
 {
-    const npu_spec *x = npu_deduce_spec(d, "input");
+    const npu_spec *x = npu_deduce_spec(d, npu__conv_input(d));
     bool is_transposed = npu_op_int(d->op, "transposed", npu_op_has(d->op, "output_padding")) != 0,
          is_same = false;
     npu__window w;
@@ -12588,6 +12657,16 @@ static npu_status npu__type_conv(npu_deduce *d)
     npu_status status = npu__conv_result(d, &y, &channels);
     status = status ? status : npu__check_vector(d, "bias", y.dims[channels], "output channels");
     return status ? status : npu_deduce_result(d, &y);
+}
+
+/* kernel_size says once more what weight does. */
+static npu_status npu__type_conv_depthwise(npu_deduce *d)
+{
+    npu_status status = npu__check_rank(d, "weight", 4, 4);
+    for (uint32_t i = 0; i < 2 && !status; i++) {
+        status = npu__check_dim(d, "weight", 2 + i, npu_op_int_at(d->op, "kernel_size", i), "kernel_size");
+    }
+    return status ? status : npu__type_conv(d);
 }
 
 /* A result that the mask turns off is there, but empty. */
@@ -13666,30 +13745,107 @@ static npu_status npu__type_cdist(npu_deduce *d)
     return status ? status : npu__result(d, npu__dtype_of(&a), j.rank + 2, j.dims);
 }
 
+/* ---- rules: Fourier transforms ---- */
+
+/* Numbers along the last dim listed: half of those of a transform that is real on its other side. */
+static npu_status npu__fft_last(npu_deduce *d, npu_spec *y)
+{
+    uint32_t kind = d->op->kind, count = npu_op_list_len(d->op, "dim"), axis = 0;
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    int64_t size;
+    npu_status status;
+    if (kind == NPU_ATEN_FFT_C2C) {
+        return NPU_OK;
+    }
+    if (count == 0) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim is empty");
+    }
+    status = npu__axis(d, "dim", npu_op_int_at(d->op, "dim", count - 1), x->rank, &axis);
+    size = x->dims[axis];
+    if (kind == NPU_ATEN_FFT_R2C && npu_op_int(d->op, "onesided", 0)) {
+        y->dims[axis] = size < 0 ? NPU_DYNAMIC_DIM : size / 2 + 1;
+    }
+    if (kind == NPU_ATEN_FFT_C2R && !status) {
+        status = npu__size_arg(d, "last_dim_size", npu_op_int(d->op, "last_dim_size", 0), &y->dims[axis]);
+        size = y->dims[axis];
+        status = status || size < 0 ? status : npu__check_attribute(d, "last_dim_size", size, 1);
+        status = status ? status
+                        : npu__check_dim(d, "self", axis, size < 0 ? size : size / 2 + 1, "last_dim_size / 2 + 1");
+    }
+    return status;
+}
+
+static npu_status npu__type_fft(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_dtype t = npu__dtype_of(x), real = npu__part_dtype(t), whole = t == NPU_F64 ? NPU_C128 : NPU_C64;
+    bool from_real = d->op->kind == (uint32_t)NPU_ATEN_FFT_R2C, to_real = d->op->kind == (uint32_t)NPU_ATEN_FFT_C2R;
+    npu_spec y = npu_spec_tensor(from_real ? whole : to_real ? real : t, x->rank, x->dims);
+    int64_t normalization = npu_op_int(d->op, "normalization", 0);
+    uint32_t mask = 0;
+    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_dtype(d, "self", t, from_real ? t == NPU_F32 || t == NPU_F64 : real != t,
+                                                from_real ? "f32 or f64" : "complex");
+    status = status ? status : npu__axes(d, "dim", x->rank, &mask);
+    status = status ? status : npu__check_attribute(d, "normalization", normalization, 0);
+    if (!status && normalization > 2) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "normalization", "normalization is %lld, expected 0 to 2",
+                               (long long)normalization);
+    }
+    for (uint32_t i = 0; i < x->rank && !status; i++) {
+        if ((mask >> i & 1u) && x->dims[i] == 0) {
+            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "dim %u of self is 0, expected at least 1", (unsigned)i);
+        }
+    }
+    status = status ? status : npu__fft_last(d, &y);
+    return status ? status : npu_deduce_result(d, &y);
+}
+
+static npu_status npu__type_view_complex(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_dtype t = npu__dtype_of(x);
+    bool to_real = d->op->kind == (uint32_t)NPU_ATEN_VIEW_AS_REAL;
+    npu_spec y = npu_spec_tensor(t, x->rank, x->dims);
+    npu_status status = npu__check_rank(d, "self", to_real ? 0 : 1, to_real ? NPU_MAX_RANK - 1 : NPU_MAX_RANK);
+    status = status ? status
+                    : npu__check_dtype(d, "self", t, to_real ? npu_dtype_is_complex(t) : t == NPU_F32 || t == NPU_F64,
+                                       to_real ? "complex" : "f32 or f64");
+    if (!status && !to_real) {
+        status = npu__check_dim(d, "self", x->rank - 1u, 2, "the two parts");
+        y.dtype = (uint8_t)(t == NPU_F64 ? NPU_C128 : NPU_C64);
+        y.dims[--y.rank] = 0;
+    } else if (!status) {
+        y.dtype = (uint8_t)npu__part_dtype(t);
+        y.dims[y.rank++] = 2;
+    }
+    return status ? status : npu_deduce_result(d, &y);
+}
+
 /* ---- rules: attention and lookup ---- */
 
 /* The mask broadcasts to the scores and never enlarges them. */
 static npu_status npu__attention_mask(npu_deduce *d, const npu_spec *scores)
 {
-    const npu_spec *mask = npu_deduce_spec(d, "attn_mask");
+    const char *name = npu_deduce_spec(d, "attn_bias") ? "attn_bias" : "attn_mask";
+    const npu_spec *mask = npu_deduce_spec(d, name);
     npu__join j;
     npu_status status;
     if (!mask) {
         return NPU_OK;
     }
     if (npu_op_int(d->op, "is_causal", 0)) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "attn_mask",
-                               "attn_mask is given, expected none with is_causal");
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is given, expected none with is_causal", name);
     }
-    status = npu__check_dtype(d, "attn_mask", npu__dtype_of(mask),
+    status = npu__check_dtype(d, name, npu__dtype_of(mask),
                               mask->dtype == NPU_BOOL || mask->dtype == scores->dtype,
                               "bool or the dtype of query");
     memset(&j, 0, sizeof j);
     j.rank = scores->rank;
     memcpy(j.dims, scores->dims, sizeof j.dims);
-    status = status ? status : npu__join_dims(d, &j, "attn_mask", mask);
+    status = status ? status : npu__join_dims(d, &j, name, mask);
     if (!status && (j.rank != scores->rank || memcmp(j.dims, scores->dims, j.rank * sizeof j.dims[0]) != 0)) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, "attn_mask", "attn_mask is larger than the scores");
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s is larger than the scores", name);
     }
     return status;
 }
@@ -13757,6 +13913,34 @@ static npu_status npu__type_attention(npu_deduce *d)
     scores.dims[j.rank] = q->dims[q->rank - 2];
     scores.dims[j.rank + 1] = v->dims[v->rank - 1];
     return status ? status : npu_deduce_result(d, &scores);
+}
+
+/* Attention as backends of torch spell it: the sums of its rows, [b..,L], then what only they need. */
+static npu_status npu__type_attention_parts(npu_deduce *d)
+{
+    static const int64_t none[1] = { 0 }, two[1] = { 2 };
+    uint32_t num_results = d->def->schema->num_returns;
+    npu_status status = npu__type_attention(d);
+    npu_spec sums;
+    npu_dtype t;
+    if (status) {
+        return status;
+    }
+    sums = d->results[d->num_results - 1];
+    t = npu__dtype_of(&sums);
+    if (num_results == 4 && sums.dims[sums.rank - 2] >= 0) {
+        sums.dims[sums.rank - 2] =
+            npu_op_int(d->op, "compute_log_sumexp", 0) ? (sums.dims[sums.rank - 2] + 31) / 32 * 32 : 0;
+    }
+    status = npu__result(d, t == NPU_F64 ? NPU_F64 : NPU_F32, sums.rank - 1u, sums.dims);
+    for (uint32_t i = 2; i < num_results && !status; i++) {
+        status = num_results == 4   ? npu__result(d, NPU_I64, 0, NULL)      /* seed, offset */
+                 : i < 4            ? npu__result(d, NPU_I32, 1, none)      /* cum_seq_q, cum_seq_k: None */
+                 : i < 6            ? npu__result(d, NPU_I64, 0, NULL)      /* max_q, max_k */
+                 : i < 8            ? npu__result(d, NPU_U64, i == 6, two)  /* rng_state, unused */
+                                    : npu__result(d, t, 1, none);           /* debug_attn_mask */
+    }
+    return status;
 }
 
 static npu_status npu__type_embedding(npu_deduce *d)
@@ -22136,8 +22320,8 @@ static const npu_op_def *npu__out_twin(const npu_registry *r, const npu__op_name
 static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const char *const *attrs,
                                      uint32_t num_attrs, bool is_own_form, npu__mutation *m)
 {
-    static const char *const moving[] = { "squeeze_",   "unsqueeze_", "t_",
-                                          "transpose_", "swapaxes_",  "swapdims_" };
+    static const char *const moving[] = { "squeeze_",  "unsqueeze_", "t_",     "transpose_",
+                                          "swapaxes_", "swapdims_",  "resize_" };
     const npu_op_def *def = npu_registry_find(g->registry, op_type);
     npu__op_name name;
     bool is_inplace, is_out;
@@ -30120,6 +30304,8 @@ static const struct { npu_kind of, named, real, whole; } npu__lower_maps[] = {
     { NPU_ATEN_DIV, NPU_LINALG_DIV, NPU_ARITH_DIVF, NPU_ARITH_DIVSI },
     { NPU_ATEN_MAXIMUM, NPU_LINALG_MAX, NPU_ARITH_MAXIMUMF, NPU_ARITH_MAXSI },
     { NPU_ATEN_MINIMUM, NPU_LINALG_MIN, NPU_ARITH_MINIMUMF, NPU_ARITH_MINSI },
+    { NPU_ATEN_MAX_OTHER, NPU_LINALG_MAX, NPU_ARITH_MAXIMUMF, NPU_ARITH_MAXSI },
+    { NPU_ATEN_MIN_OTHER, NPU_LINALG_MIN, NPU_ARITH_MINIMUMF, NPU_ARITH_MINSI },
     { NPU_ATEN_EXP, NPU_LINALG_EXP, 0, 0 }, { NPU_ATEN_LOG, NPU_LINALG_LOG, 0, 0 },
     { NPU_ATEN_ABS, NPU_LINALG_ABS, 0, 0 }, { NPU_ATEN_SQRT, NPU_LINALG_SQRT, 0, 0 },
     { NPU_ATEN_RSQRT, NPU_LINALG_RSQRT, 0, 0 }, { NPU_ATEN_TANH, NPU_LINALG_TANH, 0, 0 },
@@ -36028,12 +36214,6 @@ static npu_tolerance npu__tolerance(const npu_tolerance *given)
     t.rtol = t.rtol != 0.0 || t.has_rtol ? t.rtol : 1e-5;
     t.atol = t.atol != 0.0 || t.has_atol ? t.atol : 1e-5;
     return t;
-}
-
-/* The dtype of the numbers that lie in memory: a complex number is two. */
-static npu_dtype npu__part_dtype(npu_dtype dtype)
-{
-    return dtype == NPU_C64 ? NPU_F32 : dtype == NPU_C128 ? NPU_F64 : dtype;
 }
 
 static npu_status npu__compare_specs(const npu_spec *got, const npu_spec *want)

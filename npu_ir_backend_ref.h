@@ -2318,6 +2318,8 @@ typedef struct npu__ref_map_row {
     NPU__REF_LOOPS(X) NPU__REF_REGISTERS(X)                                                        \
     X(NPU_ATEN_FILL_TENSOR, copy, 2)                                                               \
     X(NPU_ATEN_PRELU, prelu, 2)                                                                    \
+    X(NPU_ATEN_MAX_OTHER, maximum, 2)                                                              \
+    X(NPU_ATEN_MIN_OTHER, minimum, 2)                                                              \
     X(NPU_ATEN_TYPE_AS, copy, 1)                                                                   \
     X(NPU_ATEN_COPY, copy, 2)                                                                      \
     X(NPU_ATEN_LOCAL_SCALAR_DENSE, copy, 1)
@@ -4915,6 +4917,21 @@ static npu_status npu__ref_cuts_launch(const npu_launch *l, uint32_t part, uint3
 
 /* ---- parts of a tensor replaced, or of zeros: the whole first, then the part ---- */
 
+/* As many elements as both have. */
+static npu_status npu__ref_new_size_prepare(npu_prepare *p)
+{
+    npu__ref_copies *s = npu__ref_copies_create(p, 1);
+    int64_t from = npu__ref_len(&p->in[0]), to = npu__ref_len(&p->out[0]);
+    npu_status status;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    npu__ref_copy_dim(npu__ref_copies_add(p, s, 0, 0), from < to ? from : to, 1, 1);
+    status = npu__ref_copies_finish(p, s);
+    p->parts = 1; /* zeros first */
+    return status;
+}
+
 static npu_status npu__ref_place_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu_tensor *out = &l->out[0];
@@ -5114,6 +5131,8 @@ static const npu_kernel npu__ref_kernels_elementwise[] = {
     NPU__REF_ELEMENTWISE(NPU__REF_MAP_KERNEL)
     NPU__REF_ELEMENT_KERNELS(NPU_ATEN_PRELU, prelu, npu__ref_map_launch, (npu__takes_fn)0)
     NPU__REF_ELEMENT_KERNELS(NPU_ATEN_GLU, glu, npu__ref_glu_launch, (npu__takes_fn)0)
+    NPU__REF_MAP_KERNEL(NPU_ATEN_MAX_OTHER, maximum, 2)
+    NPU__REF_MAP_KERNEL(NPU_ATEN_MIN_OTHER, minimum, 2)
 };
 static const npu_kernel npu__ref_kernels_comparison[] = {
     NPU__REF_COMPARISON(NPU__REF_MAP_KERNEL)
@@ -5209,6 +5228,7 @@ static const npu_kernel npu__ref_kernels_memory[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_CONTIGUOUS, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_DROPOUT, npu__ref_same_prepare),
     NPU__REF_CAST_TO(NPU__REF_MAP_KERNEL)
+    NPU__REF_ZEROS_KERNEL(NPU_ATEN_RESIZE, npu__ref_new_size_prepare)
 };
 
 #define NPU__REF_CREATE_KERNEL(kind) \
@@ -6767,7 +6787,7 @@ static npu__conv npu__ref_conv(const npu_prepare *p)
     dims = w->rank - 2;
     batched = x->rank == dims + 2;
     c.transposed = npu__ref_conv_is_transposed(op);
-    c.groups = npu_op_int(op, "groups", 1);
+    c.groups = op->kind == NPU_ATEN_CONV_DEPTHWISE2D ? x->dims[batched] : npu_op_int(op, "groups", 1);
     c.images = batched ? x->dims[0] : 1;
     c.in_channels = x->dims[batched] / c.groups;
     c.out_channels = c.transposed ? w->dims[1] : w->dims[0] / c.groups;
@@ -6970,6 +6990,7 @@ static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
         }
     }
     return npu__ref_is_float_op(op) && !npu__ref_conv_is_transposed(op) && npu_op_int(op, "groups", 1) == 1 &&
+           op->kind != NPU_ATEN_CONV_DEPTHWISE2D &&
            op->kind != NPU_LINALG_CONV_2D_NGCHW_GFCHW && npu__ref_all_are(op, "stride", 1) &&
            npu__ref_all_are(op, "strides", 1) && (words || npu__ref_all_are(op, "padding", 0));
 }
@@ -7645,7 +7666,8 @@ static const npu_kernel npu__ref_kernels_convolution[] = { NPU__CONV_ROWS(NPU_AT
                                                            NPU__CONV_ROWS(NPU_ATEN_CONV3D),
                                                            NPU__CONV_ROWS(NPU_ATEN_CONV3D_PADDING),
                                                            NPU__CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE1D),
-                                                           NPU__CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE3D) };
+                                                           NPU__CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE3D),
+                                                           NPU__CONV_ROWS(NPU_ATEN_CONV_DEPTHWISE2D) };
 
 /* ---- contractions ----
 
@@ -9052,6 +9074,23 @@ static void npu__ref_attention_keys(const npu__attention_block *b, int64_t first
     }
 }
 
+/* The logarithms of the sums, if the op has them: 0 for a row that is masked everywhere, and past the last row. */
+static void npu__ref_attention_sums(const npu__attention_block *b)
+{
+    const npu_tensor *out = &b->l->out[1];
+    uint32_t dtype = b->s->mix.a.dtype;
+    int64_t width = npu__ref_last_dim(out), end = b->first + b->rows;
+    for (int64_t i = b->first; i < (end == b->s->rows ? width : end) && width; i++) {
+        double sum = 0, largest = 0;
+        if (i < end) {
+            npu__ref_load_f64(&sum, b->sum, dtype, i - b->first, 1, 1);
+            npu__ref_load_f64(&largest, b->largest, dtype, i - b->first, 1, 1);
+        }
+        sum = sum == 0 ? 0 : largest + log(sum);
+        npu__ref_store_f64(b->l->y[1], out->dtype, b->item * width + i, 1, &sum, 1);
+    }
+}
+
 /* Every row divided by its sum. */
 static void npu__ref_attention_finish(const npu__attention_block *b)
 {
@@ -9065,6 +9104,9 @@ static void npu__ref_attention_finish(const npu__attention_block *b)
         tile->combine(mix->n, sum == 0 ? 0 : 1 / sum, b->result + i * mix->n * size, 0, &zero, 0);
     }
     npu__ref_store_numbers(b->l->y[0], b->l->out[0].dtype, at, 1, b->result, (size_t)(b->rows * mix->n));
+    if (b->l->num_out > 1) {
+        npu__ref_attention_sums(b);
+    }
 }
 
 /* Block `block` of the rows of one element of the batch. */
@@ -9094,10 +9136,26 @@ static void npu__ref_attention_rows(const npu__attention *s, const npu_launch *l
     npu__ref_attention_finish(&b);
 }
 
+/* Seeds, lengths and what is empty. */
+static void npu__ref_attention_rest(const npu__attention *s, const npu_launch *l)
+{
+    for (uint32_t k = 2; k < l->num_out; k++) {
+        const npu_tensor *out = &l->out[k];
+        memset(l->y[k], 0, (size_t)npu__ref_len(out) * (npu_dtype_bits((npu_dtype)out->dtype) / 8));
+    }
+    if (l->num_out > 5) {
+        memcpy(l->y[4], &s->rows, sizeof s->rows);
+        memcpy(l->y[5], &s->keys, sizeof s->keys);
+    }
+}
+
 static npu_status npu__ref_attention_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__attention *s = l->state;
     int64_t items = s->batch * s->blocks;
+    if (part == 0) {
+        npu__ref_attention_rest(s, l);
+    }
     for (int64_t i = items * part / parts; i < items * (part + 1) / parts; i++) {
         npu__ref_attention_rows(s, l, i / s->blocks, i % s->blocks,
                                 (char *)l->workspace + part * s->part_bytes);
@@ -10761,14 +10819,18 @@ static const npu_kernel npu__ref_kernels_moved[] = {
     NPU__REF_BORDER_KERNEL(NPU_ATEN_ROLL, npu__ref_roll_prepare)
 };
 
+#define NPU__ATTENTION_KERNELS(kind)                                                                        \
+    NPU__KERNEL(kind, "packed", 10, NULL, npu__ref_attention_prepare, npu__ref_attention_launch),            \
+    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_attention_prepare_plain, npu__ref_attention_launch)
+
 static const npu_kernel npu__ref_kernels_lookup[] = {
-    NPU__KERNEL(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, "packed", 10, NULL, npu__ref_attention_prepare,
-      npu__ref_attention_launch),
-    NPU__KERNEL(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, "plain", 0, NULL, npu__ref_attention_prepare_plain,
-      npu__ref_attention_launch),
+    NPU__ATTENTION_KERNELS(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION),
     NPU__KERNEL(NPU_ATEN_EMBEDDING, "plain", 0, npu__ref_pick_supported, npu__ref_embedding_prepare,
       npu__ref_pick_launch),
-    NPU__KERNEL(NPU_ATEN_GATHER, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare, npu__ref_pick_launch)
+    NPU__KERNEL(NPU_ATEN_GATHER, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare, npu__ref_pick_launch),
+    NPU__ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION_FOR_CPU),
+    NPU__ATTENTION_KERNELS(NPU_ATEN_EFFICIENT_ATTENTION),
+    NPU__ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION)
 };
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -18998,6 +19060,226 @@ static const npu_kernel npu__ref_kernels_launch[] = {
     NPU__KERNEL(NPU_NPU_LAUNCH, "plain", 0, NULL, npu__ref_tiles_prepare_plain, npu__ref_tiles_launch)
 };
 
+/* ---- Fourier transforms ----
+
+   A transform over several dims is one along each of them, in double. Along a dim of n = p m numbers (p the smallest
+   prime factor): p transforms of m numbers each, and p times m sums of p products, so n (p1 + p2 + ..) in all. The
+   complex side of the transform is worked on in place; the real one is read or written along the last dim listed. */
+
+typedef struct npu__fft_dim {
+    int64_t len, kept;     /* numbers of the transform, and of the complex side */
+    int64_t outer, inner;  /* lines, and the step from one number of a line to the next */
+    double *roots;         /* len complex numbers: powers of exp(-2 pi i / len), conjugate for inverses */
+} npu__fft_dim;
+
+typedef struct npu__fft {
+    npu__fft_dim dims[NPU_MAX_RANK]; /* in the order listed */
+    uint32_t num_dims, real;         /* real: the dtype of numbers in memory */
+    int64_t numbers, longest;        /* of the complex side; of a line */
+    bool from_real, to_real;
+    double scale;
+} npu__fft;
+
+static int64_t npu__ref_prime_factor(int64_t n)
+{
+    int64_t p = 2;
+    while (p * p <= n && n % p) {
+        p += p == 2 ? 1 : 2;
+    }
+    return p * p <= n ? p : n;
+}
+
+/* y[0..n) becomes the transform of x[0], x[step] ..; numbers are pairs. roots[i * every] is the i-th power for n. */
+static void npu__ref_fft_line(const double *x, int64_t step, double *y, int64_t n, const double *roots, int64_t every,
+                              double *terms)
+{
+    int64_t p = npu__ref_prime_factor(n), m = n / p;
+    if (n == 1) {
+        y[0] = x[0], y[1] = x[1];
+        return;
+    }
+    for (int64_t r = 0; r < p; r++) {
+        npu__ref_fft_line(x + 2 * r * step, step * p, y + 2 * r * m, m, roots, every * p, terms);
+    }
+    for (int64_t k = 0; k < m; k++) {
+        for (int64_t r = 0; r < p; r++) {
+            const double *w = roots + 2 * (r * k * every), *t = y + 2 * (r * m + k);
+            terms[2 * r] = t[0] * w[0] - t[1] * w[1];
+            terms[2 * r + 1] = t[0] * w[1] + t[1] * w[0];
+        }
+        for (int64_t q = 0; q < p; q++) {
+            double re = 0, im = 0;
+            for (int64_t r = 0; r < p; r++) {
+                const double *w = roots + 2 * (r * q % p * m * every);
+                re += terms[2 * r] * w[0] - terms[2 * r + 1] * w[1];
+                im += terms[2 * r] * w[1] + terms[2 * r + 1] * w[0];
+            }
+            y[2 * (q * m + k)] = re, y[2 * (q * m + k) + 1] = im;
+        }
+    }
+}
+
+static npu_status npu__ref_fft_roots(npu_prepare *p, npu__fft_dim *dim, bool is_forward)
+{
+    double turn = (is_forward ? -2 : 2) * 3.14159265358979323846;
+    dim->roots = npu_ref_state(p, (size_t)dim->len * 2 * sizeof *dim->roots);
+    for (int64_t i = 0; dim->roots && i < dim->len; i++) {
+        dim->roots[2 * i] = cos(turn * (double)i / (double)dim->len);
+        dim->roots[2 * i + 1] = sin(turn * (double)i / (double)dim->len);
+    }
+    return dim->roots ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
+static void npu__ref_fft_dims(npu__fft *s, const npu_op_info *op, const npu_tensor *whole, const npu_tensor *other)
+{
+    int64_t signal = 1, normalization = npu_op_int(op, "normalization", 0);
+    s->num_dims = npu_op_list_len(op, "dim");
+    s->numbers = npu__ref_len(whole);
+    for (uint32_t i = 0; i < s->num_dims; i++) {
+        uint32_t axis = npu__ref_dim(npu_op_int_at(op, "dim", i), whole->rank);
+        npu__fft_dim *dim = &s->dims[i];
+        dim->kept = whole->dims[axis];
+        dim->len = other->dims[axis] > dim->kept ? other->dims[axis] : dim->kept;
+        dim->len = i + 1 == s->num_dims && (s->from_real || s->to_real) ? other->dims[axis] : dim->len;
+        dim->inner = 1;
+        for (uint32_t k = axis + 1; k < whole->rank; k++) {
+            dim->inner *= whole->dims[k];
+        }
+        dim->outer = s->numbers ? s->numbers / (dim->kept * dim->inner) : 0;
+        s->longest = dim->len > s->longest ? dim->len : s->longest;
+        signal *= dim->len;
+    }
+    s->scale = normalization == 1 ? 1 / sqrt((double)signal) : normalization == 2 ? 1 / (double)signal : 1;
+}
+
+static npu_status npu__ref_fft_prepare(npu_prepare *p)
+{
+    npu__fft *s = npu_ref_state(p, sizeof *s);
+    npu_status status = s ? NPU_OK : NPU_ERR_NO_MEMORY;
+    size_t numbers;
+    if (status) {
+        return status;
+    }
+    p->state = s;
+    s->from_real = p->op->kind == NPU_ATEN_FFT_R2C;
+    s->to_real = p->op->kind == NPU_ATEN_FFT_C2R;
+    s->real = s->from_real ? p->in[0].dtype : p->in[0].dtype == NPU_C128 ? (uint32_t)NPU_F64 : (uint32_t)NPU_F32;
+    npu__ref_fft_dims(s, p->op, s->from_real ? &p->out[0] : &p->in[0], s->from_real ? &p->in[0] : &p->out[0]);
+    for (uint32_t i = 0; i < s->num_dims && status == NPU_OK; i++) {
+        bool is_forward = s->from_real || (!s->to_real && npu_op_int(p->op, "forward", 0));
+        status = npu__ref_fft_roots(p, &s->dims[i], is_forward);
+    }
+    p->parts = 1;
+    return status                                                                                          ? status
+           : npu_size_add((size_t)s->numbers, 3 * (size_t)s->longest, &numbers) &&
+                     npu_size_mul(numbers, 2 * sizeof(double), &p->workspace) ? NPU_OK
+                                                                              : NPU_ERR_OVERFLOW;
+}
+
+/* The line at `first`, with `step`, of the complex side: transformed into `to`. */
+static void npu__ref_fft_whole(const npu__fft_dim *dim, double *work, double *to, double *terms)
+{
+    npu__ref_fft_line(work, dim->inner, to, dim->len, dim->roots, 1, terms);
+    for (int64_t i = 0; i < dim->kept; i++) {
+        memcpy(work + 2 * i * dim->inner, to + 2 * i, 2 * sizeof *to);
+    }
+}
+
+/* A line of real numbers: read from x, its first numbers kept. */
+static void npu__ref_fft_from_real(const npu__fft *s, const npu__fft_dim *dim, const void *x, int64_t at, double *work,
+                                   double *line)
+{
+    double *to = line + 2 * dim->len, *terms = to + 2 * dim->len;
+    npu__ref_load_f64(to, x, s->real, at, dim->inner, (size_t)dim->len);
+    for (int64_t i = 0; i < dim->len; i++) {
+        line[2 * i] = to[i], line[2 * i + 1] = 0;
+    }
+    npu__ref_fft_line(line, 1, to, dim->len, dim->roots, 1, terms);
+    for (int64_t i = 0; i < dim->kept; i++) {
+        memcpy(work + 2 * i * dim->inner, to + 2 * i, 2 * sizeof *to);
+    }
+}
+
+/* The other way: the half that is left out is the conjugate of the other, and what must be real counts as real. */
+static void npu__ref_fft_to_real(const npu__fft *s, const npu__fft_dim *dim, const double *work, void *y, int64_t at,
+                                 double *line)
+{
+    double *to = line + 2 * dim->len, *terms = to + 2 * dim->len;
+    for (int64_t i = 0; i < dim->len; i++) {
+        bool is_left_out = i >= dim->kept, is_real = i == 0 || 2 * i == dim->len;
+        const double *from = work + 2 * (is_left_out ? dim->len - i : i) * dim->inner;
+        line[2 * i] = from[0];
+        line[2 * i + 1] = is_real ? 0 : is_left_out ? -from[1] : from[1];
+    }
+    npu__ref_fft_line(line, 1, to, dim->len, dim->roots, 1, terms);
+    for (int64_t i = 0; i < dim->len; i++) {
+        line[i] = to[2 * i] * s->scale;
+    }
+    npu__ref_store_f64(y, s->real, at, dim->inner, line, (size_t)dim->len);
+}
+
+/* All lines along one dim. */
+static void npu__ref_fft_lines(const npu__fft *s, const npu_launch *l, const npu__fft_dim *dim, double *work)
+{
+    double *line = work + 2 * s->numbers;
+    bool is_last = dim == &s->dims[s->num_dims - 1];
+    for (int64_t i = 0; i < dim->outer * dim->inner; i++) {
+        int64_t outer = i / dim->inner, inner = i % dim->inner;
+        double *first = work + 2 * (outer * dim->kept * dim->inner + inner);
+        int64_t real = outer * dim->len * dim->inner + inner;
+        if (is_last && s->from_real) {
+            npu__ref_fft_from_real(s, dim, l->x[0], real, first, line);
+        } else if (is_last && s->to_real) {
+            npu__ref_fft_to_real(s, dim, first, l->y[0], real, line);
+        } else {
+            npu__ref_fft_whole(dim, first, line, line + 2 * dim->len);
+        }
+    }
+}
+
+static npu_status npu__ref_fft_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__fft *s = l->state;
+    double *work = l->workspace;
+    size_t numbers = (size_t)s->numbers * 2;
+    (void)part, (void)parts;
+    if (s->from_real) {
+        npu__ref_fft_lines(s, l, &s->dims[s->num_dims - 1], work);
+    } else {
+        npu__ref_load_f64(work, l->x[0], s->real, 0, 1, numbers);
+    }
+    for (uint32_t i = 0; i + (s->from_real || s->to_real) < s->num_dims; i++) {
+        npu__ref_fft_lines(s, l, &s->dims[i], work);
+    }
+    if (s->to_real) {
+        npu__ref_fft_lines(s, l, &s->dims[s->num_dims - 1], work);
+        return NPU_OK;
+    }
+    for (size_t i = 0; i < numbers; i++) {
+        work[i] *= s->scale;
+    }
+    npu__ref_store_f64(l->y[0], s->real, 0, 1, work, numbers);
+    return NPU_OK;
+}
+
+/* The same bytes. */
+static npu_status npu__ref_view_complex_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu_tensor *out = &l->out[0];
+    size_t begin, end;
+    npu__ref_split((size_t)npu__ref_len(out) * (npu_dtype_bits((npu_dtype)out->dtype) / 8), part, parts, &begin, &end);
+    memcpy((char *)l->y[0] + begin, (const char *)l->x[0] + begin, end - begin);
+    return NPU_OK;
+}
+
+static const npu_kernel npu__ref_kernels_spectral[] = {
+    NPU__KERNEL(NPU_ATEN_FFT_R2C, "plain", 0, NULL, npu__ref_fft_prepare, npu__ref_fft_launch),
+    NPU__KERNEL(NPU_ATEN_FFT_C2R, "plain", 0, NULL, npu__ref_fft_prepare, npu__ref_fft_launch),
+    NPU__KERNEL(NPU_ATEN_FFT_C2C, "plain", 0, NULL, npu__ref_fft_prepare, npu__ref_fft_launch),
+    NPU__KERNEL(NPU_ATEN_VIEW_AS_REAL, "plain", 0, NULL, NULL, npu__ref_view_complex_launch),
+    NPU__KERNEL(NPU_ATEN_VIEW_AS_COMPLEX, "plain", 0, NULL, NULL, npu__ref_view_complex_launch)
+};
+
 /* ---- instances ---- */
 
 #define NPU__REF_TABLE(kernels) { kernels, (uint32_t)(sizeof(kernels) / sizeof((kernels)[0])) }
@@ -19022,7 +19304,7 @@ static const npu_kernel_table npu__ref_tables[] = {
     NPU__REF_TABLE(npu__ref_kernels_statistics),
     NPU__REF_TABLE(npu__ref_kernels_block),         NPU__REF_TABLE(npu__ref_kernels_arith),
     NPU__REF_TABLE(npu__ref_kernels_launch),
-    NPU__REF_TABLE(npu__ref_kernels_search),
+    NPU__REF_TABLE(npu__ref_kernels_search),        NPU__REF_TABLE(npu__ref_kernels_spectral),
     NPU__REF_TABLE(npu__ref_kernels_loops),         NPU__REF_TABLE(npu__ref_kernels_structure),
 };
 

@@ -1854,6 +1854,33 @@ static void test_classes(void)
     npu_graph_destroy(g);
 }
 
+static void test_spectral(void)
+{
+    static const row rows[] = {
+        { "_fft_r2c", "self=f32[4,6] dim=[0,1] normalization=0 onesided=true", "c64[4,4]" },
+        { "_fft_r2c", "self=f64[4,6] dim=[1,0] normalization=2 onesided=true", "c128[3,6]" },
+        { "_fft_r2c", "self=f32[4,7] dim=[1] normalization=1 onesided=false", "c64[4,7]" },
+        { "_fft_r2c", "self=f32[s,?] dim=[1] normalization=1 onesided=true", "c64[s,?]" },
+        { "_fft_r2c", "self=f16[4] dim=[0] normalization=0 onesided=true", "DTYPE" },
+        { "_fft_r2c", "self=f32[] dim=[0] normalization=0 onesided=true", "RANK" },
+        { "_fft_r2c", "self=f32[0] dim=[0] normalization=0 onesided=true", "SHAPE" },
+        { "_fft_c2r", "self=c64[4,4] dim=[0,1] normalization=0 last_dim_size=6", "f32[4,6]" },
+        { "_fft_c2r", "self=c128[4,4] dim=[1] normalization=0 last_dim_size=7", "f64[4,7]" },
+        { "_fft_c2r", "self=c64[4,4] dim=[1] normalization=0 last_dim_size=8", "SHAPE" },
+        { "_fft_c2r", "self=c64[4,1] dim=[1] normalization=0 last_dim_size=0", "ATTRIBUTE" },
+        { "_fft_c2c", "self=c64[3,0] dim=[0] normalization=0 forward=true", "c64[3,0]" },
+        { "_fft_c2c", "self=c128[3] dim=[] normalization=0 forward=true", "c128[3]" },
+        { "_fft_c2c", "self=c64[3] dim=[0] normalization=-1 forward=true", "ATTRIBUTE" },
+        { "view_as_real", "self=c64[s,3]", "f32[s,3,2]" },
+        { "view_as_real", "self=c128[]", "f64[2]" },
+        { "view_as_real", "self=c64[1,1,1,1,1,1,1,1]", "RANK" },
+        { "view_as_complex", "self=f64[3,2]", "c128[3]" },
+        { "view_as_complex", "self=f32[]", "RANK" },
+        { "view_as_complex", "self=f32[2,3]", "SHAPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
 /* The last test: each family of tensor ops has had at least two calls refused. */
 static void test_every_family_rejects(void)
 {
@@ -1918,6 +1945,7 @@ int main(void)
     NPU_RUN(test_device);
     NPU_RUN(test_device_training);
     NPU_RUN(test_where_indices);
+    NPU_RUN(test_spectral);
     NPU_RUN(test_messages);
     NPU_RUN(test_classes);
     NPU_RUN(test_every_family_rejects);

@@ -201,6 +201,14 @@ static const char *const every_op[] = {
     "l_sum3 = linalg.pooling_ncdhw_sum(xg, dp3, kernel_size=[2, 2, 2])\ndr = tensor.empty(size=[2], dtype=f32)\n"
     "l_loop = linalg.generic([a], [dr], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], "
     "body=graph 4)\n",
+    "o_max = aten.max.other(a, a)\no_min = aten.min.other(a, a)\nw_dw = aten.resize.default(x, [4, 1, 3, 3])\n"
+    "o_dw = aten._conv_depthwise2d.default(x, w_dw, [3, 3], none, [1, 1], [0, 0], [1, 1])\n"
+    "fa0, fa1 = aten._scaled_dot_product_flash_attention_for_cpu.default(x, x, x)\n"
+    "ea0, ea1, ea2, ea3 = aten._scaled_dot_product_efficient_attention.default(x, x, x, none, true)\n"
+    "ga0, ga1, ga2, ga3, ga4, ga5, ga6, ga7, ga8 = aten._scaled_dot_product_flash_attention.default(x, x, x)\n"
+    "f_half = aten._fft_r2c.default(a, [0, 1], 0, true)\nf_all = aten._fft_c2c.default(f_half, [0], 1, false)\n"
+    "f_back = aten._fft_c2r.default(f_half, [1], 2, 3)\nf_pairs = aten.view_as_real.default(f_half)\n"
+    "f_whole = aten.view_as_complex.default(f_pairs)\n",
     "l_most = tensor.maximum(a, t6)\nl_grow = tensor.exp(a)\nl_row = tensor.row_sum(a)\n"
     "l_col = tensor.row_max(a, axis=0, keep_dim=false)\nl_form = tensor.reshape(a, [3, -1])\n"
     "l_swap = tensor.transpose(a, 0, -1)\n"

@@ -1443,13 +1443,15 @@ static void test_needs(void)
 static void test_early_ops(void)
 {
     static const char *const names[] = {
-        "aten.hardsigmoid.default", "aten.clamp_min.default", "aten.clamp_max.default",
+        "aten._conv_depthwise2d.default", "aten.hardsigmoid.default", "aten.clamp_min.default", "aten.clamp_max.default",
         "aten._unsafe_view.default", "aten.split_with_sizes.default", "aten.scatter.value", "aten.le.Tensor",
-        "aten.ge.Scalar", "aten.native_dropout.default",
+        "aten.ge.Scalar", "aten._scaled_dot_product_flash_attention.default",
+        "aten._scaled_dot_product_efficient_attention.default", "aten.native_dropout.default",
         "aten._native_batch_norm_legit.default", "aten._native_batch_norm_legit_no_training.default",
         "aten.native_layer_norm.default", "aten.to.device", "aten.to.dtype_layout", "aten.add_.Tensor",
         "aten.relu_.default"
     };
+    NPU_ITEM("R0.25");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char node[128];
         static needs n;

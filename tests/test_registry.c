@@ -71,7 +71,8 @@ static void test_every_row_is_found(void)
     npu_registry_destroy(registry);
 }
 
-/* Every aten row is a line of PyTorch's own file, but for what its code generator adds: ops named .._functional. */
+/* Every aten row is a line of PyTorch's own file, but for what its code generator adds: resize, ops named .._functional.
+ */
 static void test_aten_rows_are_native_lines(void)
 {
     static char file_text[1 << 20];
@@ -91,7 +92,7 @@ static void test_aten_rows_are_native_lines(void)
         npu_text_printf(&text, "\n");
         npu_schema_print(&text, def->schema);
         npu_text_printf(&text, "\n");
-        bool generated = strstr(def->schema->name, "_functional") != NULL;
+        bool generated = strstr(def->schema->name, "_functional") || strcmp(def->schema->name, "resize") == 0;
         if (strcmp(def->space, "aten") == 0 && !generated && !strstr(file_text, text.data)) {
             NPU_CHECK_STR("not a native line", text.data);
         }
