@@ -1892,27 +1892,27 @@ NPU__REF_INLINE bool npu__ref_divides_fast(float a, float b)
     return (fabsf(a) < fabsf(b) * 4194304.0f) & (fabsf(b) <= FLT_MAX);
 }
 
-#define NPU__REF_GUARDED_MAP(name, fits, fast, exact)                                              \
+#define NPU__REF_GUARDED_MAP(name, T, fits, fast, exact)                                           \
     static void name(void *to, const void *const *x, size_t n)                                     \
     {                                                                                              \
-        const float *xa = (const float *)x[0], *xb = (const float *)x[1];                          \
+        const T *xa = (const T *)x[0], *xb = (const T *)x[1];                                      \
         for (size_t k = 0; k < n; k += 64) {                                                       \
             size_t len = n - k < 64 ? n - k : 64;                                                  \
-            float block[64];                                                                       \
+            T block[64];                                                                           \
             int32_t misfits = 0;                                                                   \
             NPU__REF_VECTORIZE                                                                     \
             for (size_t i = 0; i < len; i++) {                                                     \
-                float a = xa[k + i], b = xb[k + i];                                                \
+                T a = xa[k + i], b = xb[k + i];                                                    \
                 (void)b;                                                                           \
                 misfits |= !(fits);                                                                \
                 block[i] = fast;                                                                   \
             }                                                                                      \
             for (size_t i = 0; i < len && misfits; i++) {                                          \
-                float a = xa[k + i], b = xb[k + i];                                                \
+                T a = xa[k + i], b = xb[k + i];                                                    \
                 (void)b;                                                                           \
-                block[i] = fits ? block[i] : (float)(exact);                                       \
+                block[i] = fits ? block[i] : (T)(exact);                                           \
             }                                                                                      \
-            memcpy((float *)to + k, block, len * sizeof *block);                                   \
+            memcpy((T *)to + k, block, len * sizeof *block);                                       \
         }                                                                                          \
     }
 
@@ -1920,8 +1920,162 @@ NPU__REF_INLINE bool npu__ref_divides_fast(float a, float b)
 NPU__REF_FAST_OPS(NPU_X)
 #undef NPU_X
 #define NPU_X(name, fits, fast, exact) \
-    NPU__REF_AVX2 NPU__REF_GUARDED_MAP(npu__ref_map_##name##_avx2, fits, fast, exact)
+    NPU__REF_AVX2 NPU__REF_GUARDED_MAP(npu__ref_map_##name##_avx2, float, fits, fast, exact)
 NPU__REF_GUARDED_OPS(NPU_X)
+#undef NPU_X
+
+/* ---- and four doubles at a time ----
+
+   The same functions in double, right to 1 to 3 units in the last place. Polynomials are Taylor's: past the interval
+   that is left of the range they need one or two terms more than the best ones. AVX2 has no conversion to 64-bit
+   integers: adding 1.5 * 2^52 rounds, and leaves the integer in the low bits. */
+
+#define NPU__REF_ROUNDER 6755399441055744.0
+
+NPU__REF_INLINE uint64_t npu__ref_bits_f64(double x)
+{
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+NPU__REF_INLINE double npu__ref_from_bits_f64(uint64_t u)
+{
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+NPU__REF_INLINE double npu__ref_power_of_2_f64(uint64_t biased) { return npu__ref_from_bits_f64(biased << 52); }
+
+/* npu__ref_horner */
+NPU__REF_INLINE double npu__ref_horner_f64(const double *c, int count, double x)
+{
+    double square = x * x, a = c[count - 1], b = c[count - 2];
+    for (int i = count - 3; i >= 0; i -= 2) {
+        a = fma(a, square, c[i]);
+        b = i > 0 ? fma(b, square, c[i - 1]) : b;
+    }
+    return count % 2 ? fma(b, x, a) : fma(a, x, b);
+}
+
+/* x = n ln 2 + rest, |rest| <= ln 2 / 2. Returns e^rest - 1. */
+NPU__REF_INLINE double npu__ref_exp_parts_f64(double x, uint64_t *n)
+{
+    static const double c[] = { 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
+                                1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800 };
+    double rounded = fma(x, 1.4426950408889634, NPU__REF_ROUNDER), whole = rounded - NPU__REF_ROUNDER;
+    double rest = fma(whole, -2.3190468138462996e-17, fma(whole, -0.69314718055994531, x));
+    *n = npu__ref_bits_f64(rounded) - npu__ref_bits_f64(NPU__REF_ROUNDER);
+    return fma(rest * rest, npu__ref_horner_f64(c, 12, rest), rest);
+}
+
+/* y 2^n in two factors, since n reaches from -1076 to 1024. */
+NPU__REF_INLINE double npu__ref_fast_exp(double x)
+{
+    uint64_t n, half;
+    double y = npu__ref_exp_parts_f64(x < -746 ? -746 : x > 710 ? 710 : x, &n) + 1;
+    half = (n + 2048) >> 1;
+    return y * npu__ref_power_of_2_f64(half - 1) * npu__ref_power_of_2_f64(n + 2048 - half - 1);
+}
+
+/* Half of it is finite wherever the sum is. */
+NPU__REF_INLINE double npu__ref_fast_expm1(double x)
+{
+    uint64_t n;
+    double y = npu__ref_exp_parts_f64(x < -40 ? -40 : x > 710 ? 710 : x, &n);
+    double half = npu__ref_power_of_2_f64(n + 1022);
+    return 2 * fma(half, y, half - 0.5);
+}
+
+NPU__REF_INLINE double npu__ref_fast_tanh(double x)
+{
+    double y = npu__ref_fast_expm1(2 * (x < -20 ? -20 : x > 20 ? 20 : x));
+    return y / (y + 2);
+}
+
+/* x = 2^n (1 + f), 1 + f between the roots of 1/2 and 2; log(1 + f) by s = f / (2 + f), as fdlibm has it. */
+NPU__REF_INLINE double npu__ref_fast_log(double x)
+{
+    static const double c[] = { 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
+                                2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01,
+                                1.479819860511658591e-01 };
+    double scaled = x < DBL_MIN ? x * 0x1p54 : x;
+    uint64_t above = npu__ref_bits_f64(scaled) - 0x3fe6a09e667f3bcdu + 0x3ff0000000000000u;
+    double n = npu__ref_from_bits_f64(above >> 52 | 0x4330000000000000u) - 0x1p52 - (x < DBL_MIN ? 1077 : 1023);
+    double f = npu__ref_from_bits_f64((above & 0xfffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1;
+    double s = f / (2 + f), square = 0.5 * f * f, tail = s * s * npu__ref_horner_f64(c, 7, s * s);
+    double y = n * 6.93147180369123816490e-01 -
+               ((square - fma(s, square + tail, n * 1.90821492927058770002e-10)) - f);
+    return x > 0 ? (x > DBL_MAX ? x : y) : x == 0 ? -(double)INFINITY : (double)NAN;
+}
+
+/* x - n pi or x - n pi / 2, accurate even near 0 */
+NPU__REF_INLINE double npu__ref_less_pi_f64(double x, double n)
+{
+    return fma(n, 2.9947698097183397e-33, fma(n, -1.2246467991473532e-16, fma(n, -3.1415926535897931, x)));
+}
+
+/* sin x, |x| <= pi / 2 */
+NPU__REF_INLINE double npu__ref_sin_tail_f64(double x)
+{
+    static const double c[] = { -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800, 1.0 / 6227020800,
+                                -1.0 / 1307674368000, 1.0 / 355687428096000, -1.0 / 121645100408832000,
+                                1.0 / 51090942171709440000.0 };
+    double square = x * x;
+    return fma(x * square, npu__ref_horner_f64(c, 10, square), x);
+}
+
+NPU__REF_INLINE double npu__ref_fast_sin(double x)
+{
+    double rounded = fma(x, 0.31830988618379067, NPU__REF_ROUNDER);
+    double y = npu__ref_sin_tail_f64(npu__ref_less_pi_f64(x, rounded - NPU__REF_ROUNDER));
+    return npu__ref_from_bits_f64(npu__ref_bits_f64(y) ^ npu__ref_bits_f64(rounded) << 63);
+}
+
+NPU__REF_INLINE double npu__ref_fast_cos(double x)
+{
+    double rounded = fma(x, 0.31830988618379067, -0.5) + NPU__REF_ROUNDER;
+    double y = npu__ref_sin_tail_f64(-npu__ref_less_pi_f64(x, rounded - NPU__REF_ROUNDER + 0.5));
+    return npu__ref_from_bits_f64(npu__ref_bits_f64(y) ^ npu__ref_bits_f64(rounded) << 63);
+}
+
+/* npu__ref_fast_clamp */
+NPU__REF_INLINE double npu__ref_fast_clamp_f64(double x, double low, double high)
+{
+    double above = low > x ? low : x, inside = high < above ? high : above;
+    return ((low != low) | (high != high)) ? (double)NAN : inside;
+}
+
+#define npu__ref_fast_sqrt sqrt
+#define npu__ref_fast_fabs fabs
+#define npu__ref_fast_trunc trunc
+#define npu__ref_fast_ceil ceil
+#define npu__ref_fast_floor floor
+#define npu__ref_fast_rint rint
+#define T double
+#define M(name) npu__ref_fast_##name
+#define NPU_X(name, real, integer) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_f64_avx2, double, real)
+NPU__REF_NUMBER_OPS(NPU_X)
+#undef NPU_X
+#define NPU_X(name, real) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_f64_avx2, double, real)
+NPU__REF_FLOAT_OPS(NPU_X)
+#undef NPU_X
+#undef T
+#undef M
+
+#define NPU__REF_FAST_OPS_F64(X)                                                                   \
+    X(clamp, npu__ref_fast_clamp_f64(a, b, c))                                                     \
+    X(expm1, npu__ref_fast_expm1(a))
+#define NPU__REF_GUARDED_OPS_F64(X)                                                                \
+    X(sin, fabs(a) < 1e9, npu__ref_fast_sin(a), sin(a))                                            \
+    X(cos, fabs(a) < 1e9, npu__ref_fast_cos(a), cos(a))
+#define NPU_X(name, real) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_f64_avx2, double, real)
+NPU__REF_FAST_OPS_F64(NPU_X)
+#undef NPU_X
+#define NPU_X(name, fits, fast, exact) \
+    NPU__REF_AVX2 NPU__REF_GUARDED_MAP(npu__ref_map_##name##_f64_avx2, double, fits, fast, exact)
+NPU__REF_GUARDED_OPS_F64(NPU_X)
 #undef NPU_X
 
 /* Narrow integers, T of the unsigned type U: the same low bits as of int64. IS_NEGATIVE is 0 of an unsigned T. */
@@ -2420,6 +2574,16 @@ static const npu__ref_map_fn npu__ref_map_avx2[NPU__REF_OP_COUNT] = {
 #undef NPU_X
 };
 
+/* For double. */
+static const npu__ref_map_fn npu__ref_map_f64_avx2[NPU__REF_OP_COUNT] = {
+#define NPU_X(name, ...) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, f64_avx2),
+    NPU__REF_NUMBER_OPS(NPU_X)
+    NPU__REF_FLOAT_OPS(NPU_X)
+    NPU__REF_FAST_OPS_F64(NPU_X)
+    NPU__REF_GUARDED_OPS_F64(NPU_X)
+#undef NPU_X
+};
+
 /* For NPU__I32 and NPU__U8. */
 static const npu__ref_map_fn npu__ref_map_narrow_avx2[2][NPU__REF_OP_COUNT] = { {
 #define NPU_X(name, integer) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, i32_avx2),
@@ -2813,6 +2977,9 @@ static npu__ref_map_fn npu__ref_map_loop(uint32_t op, int cls, bool fast)
     }
     if (fast && cls == NPU__F32 && npu__ref_map_avx2[op]) {
         return npu__ref_map_avx2[op];
+    }
+    if (fast && cls == NPU__F64 && npu__ref_map_f64_avx2[op]) {
+        return npu__ref_map_f64_avx2[op];
     }
     if (cls >= NPU__I32) {
         return npu__ref_map_narrow_avx2[cls - NPU__I32][op];
@@ -12749,6 +12916,14 @@ static void npu__ref_wide_fill(const npu__ref_wide *w, void *acc, uint32_t fold,
     npu__ref_repeat(acc, 8, n);
 }
 
+/* All lanes, a power of two of them, into the first. */
+static void npu__ref_wide_join(const npu__ref_wide *w, uint32_t fold, void *acc, size_t lanes)
+{
+    for (size_t half = lanes / 2; half > 0; half /= 2) {
+        w->rows(fold, acc, (const char *)acc + half * 8, half, 1, 0);
+    }
+}
+
 /* One result whose reduced elements come in runs of neighbours; `acc` holds what its lanes need. */
 static void npu__ref_wide_run(const npu__ref_reduction *r, const npu_launch *l, int64_t base, void *acc)
 {
@@ -12769,9 +12944,7 @@ static void npu__ref_wide_run(const npu__ref_reduction *r, const npu_launch *l, 
             w->rows(r->fold, acc, x + whole * 8, n - whole, 1, 0);
         }
     }
-    for (size_t half = lanes / 2; half > 0; half /= 2) {
-        w->rows(r->fold, acc, (const char *)acc + half * 8, half, 1, 0);
-    }
+    npu__ref_wide_join(w, r->fold, acc, lanes);
 }
 
 /* `width` neighbouring results from `base`. */
@@ -13733,6 +13906,87 @@ static npu_status npu__ref_softmax_launch_f32(const npu_launch *l, uint32_t part
     return NPU_OK;
 }
 
+#ifdef NPU__REF_HAS_AVX2
+/* ---- the variant "wide" of softmax: doubles, rows at a time ----
+
+   Where elements that belong together are neighbours, a row is a few of them, and its lanes are joined. */
+
+static bool npu__ref_softmax_supported_wide(const npu_op_info *op)
+{
+    return npu__ref_has_avx2() && op->in[0]->dtype == NPU_F64 && op->out[0]->dtype == NPU_F64;
+}
+
+static void npu__ref_map_two(npu__ref_map_fn fn, double *y, const double *a, const double *b, size_t n)
+{
+    const void *x[NPU__REF_OPERANDS] = { NULL };
+    x[0] = x[2] = x[3] = a;
+    x[1] = b;
+    fn(y, x, n);
+}
+
+/* `lanes` columns of n elements in rows that are `stride` apart; in lines, all n are one softmax. */
+static void npu__ref_softmax_wide(bool is_log, const double *x, double *y, size_t lanes, size_t n, size_t stride,
+                                  bool in_line)
+{
+    const npu__ref_wide *w = npu__ref_wide_loops(false);
+    npu__ref_wide_strip max, sum, strip;
+    size_t rows = in_line ? n / lanes : n, tail = in_line ? n % lanes : 0;
+    npu__ref_wide_fill(w, &max, NPU__MAX, lanes);
+    npu__ref_wide_fill(w, &sum, NPU__SUM, lanes);
+    w->rows(NPU__MAX, &max, x, lanes, rows, (int64_t)stride);
+    w->rows(NPU__MAX, &max, x + rows * stride, tail, 1, 0);
+    if (in_line) {
+        npu__ref_wide_join(w, NPU__MAX, &max, lanes);
+        npu__ref_repeat(&max, sizeof max.f64[0], lanes);
+    }
+    for (size_t i = 0; i < rows + (tail > 0); i++) {
+        double *e = is_log ? strip.f64 : y + i * stride;
+        size_t len = i < rows ? lanes : tail;
+        npu__ref_map_two(npu__ref_map_sub_f64_avx2, e, x + i * stride, max.f64, len);
+        npu__ref_map_two(npu__ref_map_exp_f64_avx2, e, e, e, len);
+        w->rows(NPU__SUM, &sum, e, len, 1, 0);
+    }
+    if (in_line) {
+        npu__ref_wide_join(w, NPU__SUM, &sum, lanes);
+        npu__ref_repeat(&sum, sizeof sum.f64[0], lanes);
+    }
+    if (is_log) {
+        npu__ref_map_two(npu__ref_map_log_f64_avx2, sum.f64, sum.f64, sum.f64, lanes);
+    }
+    for (size_t i = 0; i < rows + (tail > 0); i++) {
+        double *to = y + i * stride;
+        size_t len = i < rows ? lanes : tail;
+        if (is_log) {
+            npu__ref_map_two(npu__ref_map_sub_f64_avx2, to, x + i * stride, max.f64, len);
+        }
+        npu__ref_map_two(is_log ? npu__ref_map_sub_f64_avx2 : npu__ref_map_div_f64_avx2, to, to, sum.f64, len);
+    }
+}
+
+static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_along *a = (const npu__ref_along *)l->state;
+    size_t begin, end, width;
+    npu__ref_share(a->outer * npu__ref_along_blocks(a), part, parts, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        size_t first = npu__ref_along_item(a, i, &width);
+        bool in_line = a->inner == 1;
+        npu__ref_softmax_wide(a->log, (const double *)l->x[0] + first, (double *)l->y[0] + first,
+                              in_line ? NPU__REF_WIDE_LANES : width, a->n, in_line ? NPU__REF_WIDE_LANES : a->inner,
+                              in_line);
+    }
+    return NPU_OK;
+}
+
+#define NPU__REF_SOFTMAX_KERNELS(kind)                                                             \
+    NPU__KERNEL(kind, "wide", 2, npu__ref_softmax_supported_wide, npu__ref_along_prepare_f32,      \
+                npu__ref_softmax_launch_wide),                                                     \
+    NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
+#else
+#define NPU__REF_SOFTMAX_KERNELS(kind) \
+    NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
+#endif
+
 #define NPU__REF_WIDE_KERNEL(kind, launch) \
     NPU__KERNEL_TAKES(kind, "wide", 1, npu__ref_wide_supported, npu__ref_reduce_prepare_wide, launch, \
                       npu__ref_reduce_takes)
@@ -13741,8 +13995,6 @@ static npu_status npu__ref_softmax_launch_f32(const npu_launch *l, uint32_t part
     NPU__REF_F32_KERNELS_TAKE(kind, npu__ref_all_f32, reduce, reduce_launch, reduce_launch_f32, npu__ref_reduce_takes)
 #define NPU__REF_ARG_MAX_KERNELS(kind) \
     NPU__REF_F32_KERNELS(kind, npu__ref_arg_max_supported_f32, along, arg_max_launch, arg_max_launch_f32)
-#define NPU__REF_SOFTMAX_KERNELS(kind) \
-    NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
 
 #define NPU__REF_STATISTIC_KERNEL(kind)                                                            \
     NPU__REF_F32_KERNELS_TAKE(kind, npu__ref_statistic_supported_f32, statistic, statistic_launch, \

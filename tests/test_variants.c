@@ -2,6 +2,7 @@
    without NaN and infinities. The plain variants themselves are held against PyTorch by the conformance vectors. */
 #include "../npu_ir_backend_ref.h"
 #include "npu_test.h"
+#include <float.h>
 
 enum { MAX_INPUTS = 5 };
 
@@ -303,7 +304,72 @@ static const npu_dtype wides[] = { NPU_F64, NPU_I64, NPU_I32, NPU_U8, NPU_BOOL }
 #define COUNT(a) (sizeof a / sizeof a[0])
 #define CHECK_ROWS(rows) check_rows(rows, COUNT(rows), floats, COUNT(floats))
 
-static void test_softmax(void) { CHECK_ROWS(softmax_rows); }
+static void test_softmax(void)
+{
+    CHECK_ROWS(softmax_rows);
+    check_rows(softmax_rows, COUNT(softmax_rows), wides, 1);
+}
+
+/* Functions of doubles: units in the last place of the result by which variants may differ, or of the largest operand
+   where what is near 1 cancels. */
+static const struct { const char *op; double units, cancels; } double_rows[] = {
+    { "y = aten.exp.default(x)", 3, 0 }, { "y = aten.expm1.default(x)", 4, 0 }, { "y = aten.log.default(x)", 3, 0 },
+    { "y = aten.sin.default(x)", 4, 0 }, { "y = aten.cos.default(x)", 4, 0 }, { "y = aten.tanh.default(x)", 5, 0 },
+    { "y = aten.sigmoid.default(x)", 5, 0 }, { "y = aten.silu.default(x)", 5, 0 }, { "y = aten.elu.default(x)", 6, 0 },
+    { "y = aten.sqrt.default(x)", 0, 0 }, { "y = aten.rsqrt.default(x)", 0, 0 }, { "y = aten.round.default(x)", 0, 0 },
+    { "y = aten.floor.default(x)", 0, 0 }, { "y = aten.trunc.default(x)", 0, 0 }, { "y = aten.sign.default(x)", 0, 0 },
+    { "y = aten.clamp.default(x, -0.5, 20.0)", 0, 0 }, { "y = aten.reciprocal.default(x)", 0, 0 },
+    { "y = aten.hardswish.default(x)", 1, 0 }, { "y = aten.gelu.default(x, approximate='tanh')", 4, 4 }
+};
+
+/* Ends of ranges, of precision and of what is computed fast; then all magnitudes, and more of the usual ones. */
+static double double_operand(size_t i)
+{
+    static const double special[] = {
+        0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e-300, -1e-300, 1e-17, -1e-17, 0.5, -0.5, 1.5, 2.5,
+        0.70710678118654746, 0.70710678118654757, 1, -1, 1.5707963267948966, 3.1415926535897931, -6.2831853071795862,
+        355, 19.999, 20, -20, 36.7, 37, -37, 40, -40, 709.78271289338397, 709.78271289338409, 710, -708.4, -745.13,
+        -745.14, -746, -1000, 1000, 999999999.5, -1e9, 1e9, 1e15, 4503599627370497.5, 9007199254740993.0, 1e22, -1e22,
+        DBL_MAX, -DBL_MAX, (double)INFINITY, -(double)INFINITY, (double)NAN
+    };
+    double u = (double)(npu_test_random(&seed) >> 11) / 9007199254740992.0 - 0.5;
+    return i < COUNT(special) ? special[i] : i % 2 ? 16 * u : ldexp(u, (int)(npu_test_random(&seed) % 2200) - 1100);
+}
+
+static void test_doubles(void)
+{
+    enum { LEN = 5000 };
+    static double x[LEN];
+    for (size_t i = 0; i < LEN; i++) {
+        x[i] = double_operand(i);
+    }
+    for (size_t k = 0; k < COUNT(double_rows); k++) {
+        const row r = { "input x : @[5000]\n", double_rows[k].op, 1 };
+        npu_graph *g = build(&r, "f64");
+        const npu_backend *backends[2] = { npu_ref_backend(), plain };
+        npu_exec *execs[2] = { NULL, NULL };
+        const double *y[2] = { x, x };
+        for (int i = 0; i < 2 && g; i++) {
+            NPU_CHECK_STATUS(npu_exec_create_simple(&execs[i], g, &backends[i], 1, NULL), NPU_OK);
+            NPU_CHECK_STATUS(npu_exec_set_input_at(execs[i], 0, x, sizeof x), NPU_OK);
+            NPU_CHECK_STATUS(npu_exec_run(execs[i]), NPU_OK);
+            y[i] = (const double *)npu_exec_output(execs[i], 0, NULL);
+        }
+        for (size_t i = 0; i < LEN; i++) {
+            double a = y[0][i], b = y[1][i];
+            double size = double_rows[k].units * fabs(b) + double_rows[k].cancels * fabs(x[i]);
+            bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= DBL_EPSILON * size + 2 * 5e-324;
+            if (!same) {
+                fprintf(stderr, "%s: of %.17g: %.17g, expected %.17g\n", r.op, x[i], a, b);
+            }
+            NPU_CHECK(same);
+        }
+        npu_exec_destroy(execs[0]);
+        npu_exec_destroy(execs[1]);
+        npu_graph_destroy(g);
+    }
+}
+
 static void test_reduction(void) { CHECK_ROWS(reduction_rows); }
 static void test_wide_reduction(void) { check_rows(wide_rows, COUNT(wide_rows), wides, COUNT(wides)); }
 static void test_scan(void)
@@ -417,6 +483,7 @@ int main(void)
         return 1;
     }
     NPU_RUN(test_softmax);
+    NPU_RUN(test_doubles);
     NPU_RUN(test_reduction);
     NPU_RUN(test_wide_reduction);
     NPU_RUN(test_scan);

@@ -194,7 +194,7 @@ static void *random_data(const npu_spec *spec, size_t *size)
     for (size_t i = 0; i < len && data; i++) {
         int32_t whole = (int32_t)below(7) - 3;
         float x = (float)whole;
-        double wide = x;
+        double wide = (double)x;
         int64_t longest = whole;
         uint16_t half = spec->dtype == NPU_BF16 ? npu_f32_to_bf16(x) : npu_f32_to_f16(x);
         switch (spec->dtype) {
