@@ -1,8 +1,7 @@
 /* Ops that exporters write for others: flash attention, depthwise convolutions, max and min of two tensors, resized
    storage. Each is compared with what it means in ops that PyTorch's vectors test. Fourier transforms against their
    definition. */
-#include "../npu_ir_backend_ref.h"
-#include "npu_test.h"
+#include "rig.h"
 
 static float numbers[4096];
 
@@ -270,6 +269,43 @@ static void test_fft_to_real(void)
                 0);
 }
 
+static int alternate(void *ctx, const npu_op_info *op, const char *label)
+{
+    (void)ctx, (void)label;
+    return (int)(op->op % 2);
+}
+
+/* Complex tensors cross between two devices in both directions: the bits stay. */
+static void test_complex_transfers(void)
+{
+    static const char text[] =
+        "graph main\ninput x : f64[4,6]\na = aten._fft_r2c.default(x, [0, 1], 1, true)\n"
+        "b = aten._fft_c2c.default(a, [0], 0, true)\nc = aten.view_as_real.default(b)\n"
+        "d = aten.view_as_complex.default(c)\ny = aten._fft_c2r.default(d, [1], 2, 6)\noutput y = y\noutput b = b\n";
+    static double x[24];
+    npu_sim_desc desc = { .emulate = npu_ref_backend() };
+    npu_tolerance exact = { .has_rtol = true, .has_atol = true };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *whole = NULL;
+    npu_difference total;
+    rig r = rig_start(&desc, 1);
+    npu_graph_destroy(r.graph);
+    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, strlen(text), NULL, NULL), NPU_OK);
+    r.desc.override = alternate;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&whole, r.graph, &cpu, 1, NULL), NPU_OK);
+    for (size_t i = 0; i < 24; i++) {
+        x[i] = (double)numbers[i] / 3;
+    }
+    NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 0, x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input_at(whole, 0, x, sizeof x), NPU_OK);
+    NPU_CHECK(npu_plan_num_steps(npu_program_plan(r.program)) >= 9); /* five partitions and what moves between them */
+    NPU_CHECK_STATUS(npu_exec_compare(r.exec, whole, &exact, NULL, &total, &r.diag), NPU_OK);
+    NPU_CHECK_EQ(total.num_elements, 24 + 16);
+    npu_exec_destroy(whole);
+    rig_end(&r);
+}
+
 /* What the type rules refuse. */
 static void test_refused(void)
 {
@@ -313,6 +349,7 @@ int main(void)
     NPU_RUN(test_resize);
     NPU_RUN(test_fft);
     NPU_RUN(test_fft_to_real);
+    NPU_RUN(test_complex_transfers);
     NPU_RUN(test_refused);
     return npu_test_done();
 }
