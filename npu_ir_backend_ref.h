@@ -14182,20 +14182,36 @@ static npu_status npu__ref_scan_launch(const npu_launch *l, uint32_t part, uint3
     return NPU_OK;
 }
 
-/* An element as a number that orders as it does: NaN above all, -0 like 0. */
+/* n <= NPU__STRIP elements as numbers that order as they do, NaN above all, -0 like 0; or the other way round. */
+static void npu__ref_keys(const void *x, uint32_t dtype, int64_t first, int64_t stride, size_t n, bool descending,
+                          uint64_t *keys)
+{
+    uint64_t top = 0x8000000000000000u, turn = descending ? UINT64_MAX : 0;
+    int64_t whole[NPU__STRIP];
+    double real[NPU__STRIP];
+    if (npu__ref_is_integer(dtype)) {
+        npu__ref_load_i64(whole, x, dtype, first, stride, n);
+        turn ^= dtype == NPU_U64 ? 0 : top;
+        for (size_t i = 0; i < n; i++) {
+            keys[i] = (uint64_t)whole[i] ^ turn;
+        }
+        return;
+    }
+    npu__ref_load_f64(real, x, dtype, first, stride, n);
+    for (size_t i = 0; i < n; i++) {
+        double f = real[i] + 0.0;
+        uint64_t u;
+        memcpy(&u, &f, sizeof u);
+        u ^= (0 - (u >> 63)) | top;
+        keys[i] = (isnan(f) ? UINT64_MAX : u) ^ turn;
+    }
+}
+
 static uint64_t npu__ref_key(const void *x, uint32_t dtype, int64_t at)
 {
-    uint64_t top = 0x8000000000000000u, u;
-    double f;
-    int64_t i;
-    if (npu__ref_is_integer(dtype)) {
-        npu__ref_load_i64(&i, x, dtype, at, 1, 1);
-        return dtype == NPU_U64 ? (uint64_t)i : (uint64_t)i ^ top;
-    }
-    npu__ref_load_f64(&f, x, dtype, at, 1, 1);
-    f += 0.0;
-    memcpy(&u, &f, sizeof u);
-    return isnan(f) ? UINT64_MAX : u & top ? ~u : u | top;
+    uint64_t key;
+    npu__ref_keys(x, dtype, at, 1, 1, false, &key);
+    return key;
 }
 
 /* cummax and cummin: of equal elements the last one counts, and so does every NaN. */
@@ -14372,46 +14388,68 @@ static npu__ref_entry *npu__ref_merge_sort(npu__ref_entry *a, npu__ref_entry *b,
     return a;
 }
 
-/* Element i of the row that begins at `first`. */
-static inline npu__ref_entry npu__ref_entry_at(const npu_launch *l, const npu__ref_order *s, size_t first, size_t i)
+/* Puts an entry where it belongs among the first ones, which are in order; returns how many there are now. */
+static size_t npu__ref_put_among(npu__ref_entry *few, size_t kept, size_t most, npu__ref_entry e)
 {
-    npu__ref_entry e = { npu__ref_key(l->x[0], l->in[0].dtype, (int64_t)(first + i * s->along.inner)), (int64_t)i };
-    e.key = s->descending ? ~e.key : e.key;
-    return e;
+    size_t at = kept < most ? kept : most - 1;
+    for (; at > 0 && e.key < few[at - 1].key; at--) {
+        few[at] = few[at - 1];
+    }
+    few[at] = e;
+    return kept < most ? kept + 1 : most;
+}
+
+/* The keys of a row from element i on; returns how many. */
+static size_t npu__ref_row_keys(const npu_launch *l, const npu__ref_order *s, size_t first, size_t i, uint64_t *keys)
+{
+    size_t n = s->along.n - i < NPU__STRIP ? s->along.n - i : NPU__STRIP, inner = s->along.inner;
+    npu__ref_keys(l->x[0], l->in[0].dtype, (int64_t)(first + i * inner), (int64_t)inner, n, s->descending, keys);
+    return n;
 }
 
 /* The first k entries of a row in order, kept so while the row goes by. */
 static void npu__ref_first_few(const npu_launch *l, const npu__ref_order *s, size_t first, npu__ref_entry *few)
 {
-    size_t k = (size_t)s->k, kept = 0;
-    for (size_t i = 0; i < s->along.n && k > 0; i++) {
-        npu__ref_entry e = npu__ref_entry_at(l, s, first, i);
-        if (kept < k || e.key < few[k - 1].key) {
-            size_t at = kept < k ? kept++ : k - 1;
-            for (; at > 0 && e.key < few[at - 1].key; at--) {
-                few[at] = few[at - 1];
+    uint64_t keys[NPU__STRIP], last = UINT64_MAX;
+    size_t k = (size_t)s->k, kept = 0, n;
+    for (size_t i = 0; i < s->along.n && k > 0; i += n) {
+        n = npu__ref_row_keys(l, s, first, i, keys);
+        for (size_t j = 0; j < n; j++) {
+            if (keys[j] < last || kept < k) {
+                npu__ref_entry e = { keys[j], (int64_t)(i + j) };
+                kept = npu__ref_put_among(few, kept, k, e);
+                last = kept == k ? few[k - 1].key : last;
             }
-            few[at] = e;
+        }
+    }
+}
+
+static void npu__ref_all_entries(const npu_launch *l, const npu__ref_order *s, size_t first, npu__ref_entry *row)
+{
+    uint64_t keys[NPU__STRIP];
+    for (size_t i = 0, n; i < s->along.n; i += n) {
+        n = npu__ref_row_keys(l, s, first, i, keys);
+        for (size_t j = 0; j < n; j++) {
+            row[i + j].key = keys[j];
+            row[i + j].index = (int64_t)(i + j);
         }
     }
 }
 
 /* So few entries that keeping them in order costs less than sorting the row. */
-enum { NPU__REF_FEW = 32 };
+enum { NPU__REF_FEW = 128 };
 
-/* The elements of row o in order, as keys and indices; of topk those that it wants. */
+/* The elements of row o in order, as keys and indices; only as many as topk and kthvalue want. */
 static npu__ref_entry *npu__ref_sort_row(const npu_launch *l, const npu__ref_order *s, size_t o,
                                          npu__ref_entry *work)
 {
-    size_t first = npu__ref_along_first(&s->along, o);
-    if (s->kind == NPU_ATEN_TOPK && s->k <= NPU__REF_FEW) {
+    size_t first = npu__ref_along_first(&s->along, o), n = s->along.n;
+    if ((s->kind == NPU_ATEN_TOPK || s->kind == NPU_ATEN_KTHVALUE) && s->k <= NPU__REF_FEW) {
         npu__ref_first_few(l, s, first, work);
         return work;
     }
-    for (size_t i = 0; i < s->along.n; i++) {
-        work[i] = npu__ref_entry_at(l, s, first, i);
-    }
-    return npu__ref_merge_sort(work, work + s->along.n, s->along.n);
+    npu__ref_all_entries(l, s, first, work);
+    return npu__ref_merge_sort(work, work + n, n);
 }
 
 /* Entry e of row o as element `to` of values and indices; argsort has no values, msort no indices. */
