@@ -848,6 +848,8 @@ static void test_decoder_idioms(void)
     NPU_ITEM("R1.25");
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_registry_add_converter(registry, &rope, NULL), NPU_OK);
+    NPU_CHECK_STR(npu_registry_find_converter(registry, rope.pattern)->pattern, rope.pattern);
+    NPU_CHECK(!npu_registry_find_converter(registry, "aten.cos.default"));
     npu_graph_desc desc = { .registry = registry };
     npu_graph *g = load_with(&d, &desc);
     NPU_CHECK_STATUS(npu_param_bind(g, "m.w", w, sizeof w), NPU_OK);

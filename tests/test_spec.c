@@ -219,6 +219,57 @@ static void test_printing(void)
     }
 }
 
+/* Expected by hand from the rule of the operator document. */
+static void test_promotion_of_the_tensor_namespace(void)
+{
+    static const struct {
+        npu_dtype a, b, expected;
+    } rows[] = {
+        { NPU_F16, NPU_I64, NPU_F16 },  { NPU_I8, NPU_F32, NPU_F32 }, { NPU_F16, NPU_F32, NPU_F32 },
+        { NPU_I16, NPU_I32, NPU_I32 },  { NPU_U8, NPU_I8, NPU_I8 },   { NPU_I32, NPU_U32, NPU_I32 },
+        { NPU_F16, NPU_BF16, NPU_F16 }, { NPU_BF16, NPU_F16, NPU_BF16 },
+        { NPU_BOOL, NPU_U8, NPU_U8 },   { NPU_BOOL, NPU_BOOL, NPU_BOOL }, { NPU_NONE, NPU_F32, NPU_NONE },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        NPU_CHECK_EQ(npu_promote_tensor(rows[i].a, rows[i].b), rows[i].expected);
+    }
+}
+
+/* As numpy.broadcast_shapes; -1 and symbols (below -1) only match themselves and 1. */
+static void test_broadcasting(void)
+{
+    static const struct {
+        uint32_t rank_a, rank_b;
+        int64_t a[3], b[3];
+        npu_status status;
+        uint32_t rank, bad; /* bad: from the right */
+        int64_t out[3];
+    } rows[] = {
+        { 2, 2, { 2, 3 }, { 2, 3 }, NPU_OK, 2, 0, { 2, 3 } },
+        { 2, 1, { 2, 3 }, { 3 }, NPU_OK, 2, 0, { 2, 3 } },
+        { 1, 3, { 3 }, { 4, 1, 1 }, NPU_OK, 3, 0, { 4, 1, 3 } },
+        { 0, 2, { 0 }, { 5, 6 }, NPU_OK, 2, 0, { 5, 6 } },
+        { 2, 2, { 0, 3 }, { 1, 3 }, NPU_OK, 2, 0, { 0, 3 } },
+        { 2, 2, { -1, 3 }, { 1, 3 }, NPU_OK, 2, 0, { -1, 3 } },
+        { 2, 2, { -2, 3 }, { -2, 1 }, NPU_OK, 2, 0, { -2, 3 } },
+        { 2, 2, { 2, 3 }, { 2, 4 }, NPU_ERR_SHAPE, 0, 0, { 0 } },
+        { 2, 2, { 2, 3 }, { 4, 3 }, NPU_ERR_SHAPE, 0, 1, { 0 } },
+        { 2, 2, { 0, 3 }, { 2, 3 }, NPU_ERR_SHAPE, 0, 1, { 0 } },
+        { 1, 1, { -2 }, { -3 }, NPU_ERR_SHAPE, 0, 0, { 0 } },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int64_t out[3] = { 0 };
+        uint32_t rank = 99, bad = 99;
+        NPU_CHECK_STATUS(npu_broadcast(rows[i].a, rows[i].rank_a, rows[i].b, rows[i].rank_b, out, &rank, &bad), rows[i].status);
+        if (rows[i].status) {
+            NPU_CHECK_EQ(bad, rows[i].bad);
+            continue;
+        }
+        NPU_CHECK_EQ(rank, rows[i].rank);
+        NPU_CHECK(memcmp(out, rows[i].out, rank * sizeof out[0]) == 0);
+    }
+}
+
 int main(void)
 {
     NPU_RUN(test_codes);
@@ -230,5 +281,7 @@ int main(void)
     NPU_RUN(test_invalid_specs);
     NPU_RUN(test_equality);
     NPU_RUN(test_printing);
+    NPU_RUN(test_promotion_of_the_tensor_namespace);
+    NPU_RUN(test_broadcasting);
     return npu_test_done();
 }

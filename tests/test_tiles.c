@@ -409,6 +409,67 @@ static void test_text(void)
     npu_graph_destroy(copy);
 }
 
+/* Every builder emits the op that it is named after, operands in its own order. */
+typedef npu_value tile_binary(npu_graph *g, npu_value lhs, npu_value rhs);
+typedef npu_value tile_scalar(npu_graph *g, npu_value lhs, npu_scalar rhs);
+typedef npu_value tile_unary(npu_graph *g, npu_value tile);
+typedef npu_value tile_reduction(npu_graph *g, npu_value tile, int64_t axis, bool keepdim);
+
+static void test_builders(void)
+{
+    static tile_binary *const binaries[] = { npu_block_add, npu_block_sub, npu_block_mul, npu_block_div, npu_block_maximum,
+                                             npu_block_minimum, npu_block_matmul };
+    static tile_binary *const expansions[] = { npu_block_row_expand_add, npu_block_row_expand_sub, npu_block_row_expand_mul,
+                                               npu_block_row_expand_div, npu_block_col_expand_add, npu_block_col_expand_mul };
+    static tile_scalar *const scalars[] = { npu_block_adds, npu_block_subs, npu_block_muls, npu_block_divs };
+    static tile_unary *const unaries[] = { npu_block_sqrt, npu_block_rsqrt, npu_block_exp };
+    static tile_reduction *const reductions[] = { npu_block_sum, npu_block_max, npu_block_min };
+    const int64_t dims[] = { 32, 32, 1 }, batches[] = { 2, 4, 8 };
+    npu_graph *g = npu_graph_create(&(npu_graph_desc){ .level = NPU_LEVEL_TILE });
+    npu_value a = npu_input(g, "a", npu_spec_tensor(NPU_F32, 2, dims)), b = npu_input(g, "b", npu_spec_tensor(NPU_F32, 2, dims));
+    npu_index zero[2] = { { 0 } };
+    npu_text text = npu_text_make(NULL);
+    npu_block_get_block_num(g);
+    npu_value x = npu_block_load(g, a, zero, dims, 2, NPU_SPACE_UB);
+    npu_value y = npu_block_full(g, NPU_F32, 2, dims, npu_scalar_float(2.5));
+    npu_value column = npu_block_create_tile(g, NPU_F32, 2, dims + 1, NPU_SPACE_UB);
+    npu_value row = npu_block_create_tile(g, NPU_F32, 2, (const int64_t[]){ 1, 32 }, NPU_SPACE_UB);
+    for (size_t i = 0; i < sizeof binaries / sizeof binaries[0]; i++) {
+        binaries[i](g, x, y);
+    }
+    for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++) {
+        scalars[i](g, x, npu_scalar_float(1));
+    }
+    for (size_t i = 0; i < sizeof unaries / sizeof unaries[0]; i++) {
+        unaries[i](g, x);
+    }
+    for (size_t i = 0; i < sizeof expansions / sizeof expansions[0]; i++) {
+        expansions[i](g, x, i < 4 ? column : row);
+    }
+    for (size_t i = 0; i < sizeof reductions / sizeof reductions[0]; i++) {
+        reductions[i](g, x, 1, true);
+    }
+    npu_block_cast(g, x, NPU_F16);
+    npu_block_transpose(g, column, 0, 1);
+    npu_block_reshape(g, column, dims + 1, 1);
+    npu_block_move(g, x, NPU_SPACE_L1, true);
+    npu_value left = npu_block_create_tile(g, NPU_F32, 3, batches, NPU_SPACE_UB);
+    npu_value right = npu_block_create_tile(g, NPU_F32, 3, (const int64_t[]){ 1, 8, 16 }, NPU_SPACE_UB);
+    npu_block_batch_matmul(g, left, right);
+    npu_block_matmul_acc(g, npu_block_matmul(g, x, y), y, x);
+    npu_system_bar_m(g);
+    npu_system_bar_v(g);
+    npu_value stored = npu_block_store(g, x, zero, dims, 2, npu_block_store(g, y, zero, dims, 2, b));
+    NPU_CHECK_EQ(npu_tile_root(g, stored).id, b.id);
+    NPU_CHECK_EQ(npu_tile_root(g, x).id, x.id);
+    npu_output(g, "out", stored);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    npu_graph_print(g, &text);
+    NPU_CHECK_GOLDEN("tile_builders.txt", text.data);
+    npu_text_free(&text);
+    npu_graph_destroy(g);
+}
+
 static void test_place(void)
 {
     npu_graph *g = npu_graph_create(NULL), *program = npu_graph_child(g, "p", NPU_LEVEL_TILE, NULL);
@@ -1506,6 +1567,7 @@ int main(void)
     NPU_RUN(test_sync_ops);
     NPU_RUN(test_flags);
     NPU_RUN(test_text);
+    NPU_RUN(test_builders);
     NPU_RUN(test_place);
     NPU_RUN(test_launch_rejections);
     NPU_RUN(test_document_example);
