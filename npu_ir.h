@@ -5000,6 +5000,15 @@ typedef struct npu_hazard {
    INVALID_ARGUMENT (desc), NO_MEMORY. */
 NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const npu_tile_desc *desc,
                                      void (*report)(void *ctx, const npu_hazard *hazard), void *ctx);
+/* A copy of g in which the tile programs among its children have the flags and barriers that they need on the core of
+   desc, so that every timing gives the result of program order: a flag is set behind the earlier of two ops and
+   waited for before the later one; bar_v and bar_m stand between ops of an overlapping pipe, bar_all where no event is
+   free. What the order so far tells already needs nothing. Synchronisation that was there is replaced. blocks and the
+   unified buffer of desc (NULL = the defaults), where they are 0, are the largest and the smallest of the launches. It
+   orders pipes only: what else npu_tile_check finds (blocks that meet, tiles that overwrite one another in program
+   order) it still finds. Errors: INVALID_ARGUMENT (desc), OVERFLOW (the memory is too small for the tiles), GRAPH (g
+   has failed), NO_MEMORY. */
+NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const npu_tile_desc *desc, npu_diag *diag);
 
 #ifdef __cplusplus
 }
@@ -26601,6 +26610,8 @@ struct npu_rewrite {
     const int64_t *dims;
     uint32_t num_bound;
     int64_t *symbols;       /* new dim per old symbol */
+    npu_rewrite_fn child_fn; /* of the ops of children; NULL = they are copied */
+    void *child_ctx;
     npu_diag *diag;
     npu_op_info info;       /* of the op last described */
     npu_op_storage storage;
@@ -27015,7 +27026,7 @@ static void npu__rewrite_release(npu_rewrite *rw)
 
 static npu_status npu__rewrite_into(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx, uint32_t depth);
 
-/* Children keep all their ops: they are as they were, symbols aside. */
+/* Children keep all their ops: they are as they were, symbols and what child_fn does aside. */
 static npu_status npu__rewrite_children(npu_rewrite *rw, uint32_t depth)
 {
     npu_status status = depth < NPU__FORM_MAX_DEPTH
@@ -27025,7 +27036,7 @@ static npu_status npu__rewrite_children(npu_rewrite *rw, uint32_t depth)
         npu_rewrite child = *rw;
         child.from = rw->from->children[i];
         child.to = npu_graph_child(rw->to, child.from->name, (npu_level)child.from->level, NULL);
-        status = child.to ? npu__rewrite_into(&child, NULL, NULL, depth + 1)
+        status = child.to ? npu__rewrite_into(&child, rw->child_fn, rw->child_ctx, depth + 1)
                           : npu__rewrite_fail(rw, NPU_ERR_NO_MEMORY, "children");
     }
     return status;
@@ -36778,6 +36789,7 @@ typedef struct npu__entry {
     uint32_t pipe, number; /* its place in a queue; pipe NPU_PIPE_NONE = in none */
     uint32_t next;         /* op behind it in the queue, or in the list of a flag's sets */
     uint32_t flag;         /* of sync_src and sync_dst */
+    uint32_t need, before, after; /* npu_tile_sync: the first of its lists, counted from 1 */
     bool is_done;
     npu__clock issue, start; /* what is done when it is issued, and when it starts */
 } npu__entry;
@@ -36800,14 +36812,26 @@ typedef struct npu__access {
 
 /* The ops that used a box last, by pipe; 0 = none. */
 typedef struct npu__last {
-    uint32_t write[NPU__NUM_PIPES], read[NPU__NUM_PIPES],
-        newest; /* newest: the last op in program order that wrote */
+    uint32_t write[NPU__NUM_PIPES], read[NPU__NUM_PIPES];
+    uint32_t read_before[NPU__NUM_PIPES]; /* the op before that one: an op reads what it then writes over */
+    uint32_t newest;                      /* the last op in program order that wrote */
 } npu__last;
 
 typedef struct npu__number_of {
     int64_t value;
     bool is_known;
 } npu__number_of;
+
+/* npu_tile_sync: an op that must be done before another starts or is issued; a sync op beside another op. */
+typedef struct npu__need {
+    uint32_t op, next;
+    bool is_at_issue;
+} npu__need;
+
+typedef struct npu__fence {
+    npu_kind kind;
+    uint32_t next, set_pipe, wait_pipe, event;
+} npu__fence;
 
 enum { NPU__OBJECT_REGISTERS = NPU__NUM_SPACES, NPU__OBJECT_TENSORS };
 
@@ -36840,6 +36864,9 @@ typedef struct npu__tiles {
     NPU__ARRAY(npu__last, lasts);
     NPU__ARRAY(uint32_t, adjacent);
     NPU__ARRAY(uint32_t, starts); /* of each box in adjacent */
+    bool is_sync; /* what conflicts is wanted, whatever the order says */
+    NPU__ARRAY(npu__need, needs);
+    NPU__ARRAY(npu__fence, fences);
 } npu__tiles;
 
 #define NPU__TILES_RESERVE(t, array, extra) \
@@ -37468,6 +37495,20 @@ static bool npu__tiles_in_place(const npu__tiles *t, const npu__access *a, const
             kind == (npu_kind)NPU_BLOCK_MATMUL_ACC);
 }
 
+/* Notes that an access comes after an op. The ops of a pipe come one after the other unless they overlap. */
+static void npu__tiles_need(npu__tiles *t, const npu__access *a, uint32_t op)
+{
+    npu__entry *e = &t->entries[a->op];
+    bool follows = t->entries[op].pipe == e->pipe && !(t->desc.overlapping >> e->pipe & 1u) && !a->is_at_issue;
+    if (op && op != a->op && !follows && NPU__TILES_RESERVE(t, needs, 1)) {
+        npu__need *n = &t->needs[t->num_needs++];
+        n->op = op;
+        n->is_at_issue = a->is_at_issue;
+        n->next = e->need;
+        e->need = t->num_needs;
+    }
+}
+
 /* Compares an access with what used a box before. */
 static void npu__tiles_compare(npu__tiles *t, const npu__access *a, const npu__last *last, int64_t block)
 {
@@ -37477,21 +37518,29 @@ static void npu__tiles_compare(npu__tiles *t, const npu__access *a, const npu__l
                           ? npu__tiles_writer(t, a->operand)
                           : 0;
     char where[64];
-    npu__tiles_where(t, &t->boxes[a->box], where);
+    if (!t->is_sync) {
+        npu__tiles_where(t, &t->boxes[a->box], where);
+    }
     for (uint32_t p = 0; p < NPU__NUM_PIPES; p++) {
-        uint32_t w = last->write[p], r = a->is_write ? last->read[p] : 0;
+        uint32_t w = last->write[p], r = a->is_write ? last->read[p] : 0, own = r == a->op ? r : 0;
+        r = own ? last->read_before[p] : r;
+        if (t->is_sync) {
+            npu__tiles_need(t, a, w);
+            npu__tiles_need(t, a, r);
+            continue;
+        }
         if (w && w != a->op && t->entries[w].number >= c->done[p]) {
             npu__tiles_report(t, a->is_write ? NPU_HAZARD_WRITES : NPU_HAZARD_READ, a->op, w, block, -1,
                               where);
         }
-        if (r && r != a->op && t->entries[r].number >= c->done[p]) {
+        if (r && t->entries[r].number >= c->done[p]) {
             npu__tiles_report(t, NPU_HAZARD_OVERWRITE, a->op, r, block, -1, where);
         }
-        if (r == a->op && r && !npu__tiles_in_place(t, a, last)) {
-            npu__tiles_report(t, NPU_HAZARD_CLOBBERED, a->op, r, block, -1, where);
+        if (own && !npu__tiles_in_place(t, a, last)) {
+            npu__tiles_report(t, NPU_HAZARD_CLOBBERED, a->op, own, block, -1, where);
         }
     }
-    if (writer && last->newest > writer) {
+    if (!t->is_sync && writer && last->newest > writer) {
         npu__tiles_report(t, NPU_HAZARD_CLOBBERED, a->op, last->newest, block, -1, where);
     }
 }
@@ -37569,10 +37618,12 @@ static void npu__tiles_scan(npu__tiles *t, npu__access *const *list, uint32_t n,
         for (uint32_t k = t->starts[a->box]; k < t->starts[a->box + 1]; k++) {
             npu__tiles_compare(t, a, &t->lasts[t->adjacent[k]], block);
         }
+        pipe = a->is_at_issue ? (uint32_t)NPU_PIPE_S : pipe;
         if (a->is_write) {
             own->write[pipe] = own->newest = a->op;
-        } else {
-            own->read[a->is_at_issue ? (uint32_t)NPU_PIPE_S : pipe] = a->op;
+        } else if (own->read[pipe] != a->op) {
+            own->read_before[pipe] = own->read[pipe];
+            own->read[pipe] = a->op;
         }
     }
 }
@@ -37705,6 +37756,8 @@ static void npu__tiles_free(npu__tiles *t)
     NPU__RELEASE(t, lasts);
     NPU__RELEASE(t, adjacent);
     NPU__RELEASE(t, starts);
+    NPU__RELEASE(t, needs);
+    NPU__RELEASE(t, fences);
 }
 
 /* Everything that needs clocks. */
@@ -37720,9 +37773,11 @@ static void npu__tiles_scan_all(npu__tiles *t)
         before = t->num_found;
         for (int64_t b = 0; b < t->desc.blocks && !t->no_memory; b++) {
             npu__tiles_scan_tensors(t, b);
-            t->is_quiet = t->num_found > before;
+            t->is_quiet = t->num_found > before && !t->is_sync;
         }
-        npu__tiles_scan_shared(t);
+        if (!t->is_sync) {
+            npu__tiles_scan_shared(t);
+        }
     }
     npu__free(&t->allocator, t->list, n * sizeof *t->list);
 }
@@ -37765,6 +37820,257 @@ NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const npu_tile_de
     }
     npu__tiles_free(&t);
     return status ? status : t.no_memory ? NPU_ERR_NO_MEMORY : t.num_found ? NPU_ERR_GRAPH : NPU_OK;
+}
+
+/* ---- synchronising tile programs ----
+
+   Ops are taken in program order, with the clocks of the checker: entries are numbered without sync ops, and the start
+   of an op is what is done behind it. A flag carries that clock to the pipe that waits. Sets stand in front of their
+   waits in the program, and pipes do what they get in its order, so that nothing waits for ever. */
+
+static void npu__sync_put(npu__tiles *t, uint32_t *list, npu_kind kind, uint32_t set_pipe, uint32_t wait_pipe,
+                          uint32_t event)
+{
+    if (NPU__TILES_RESERVE(t, fences, 1)) {
+        npu__fence *f = &t->fences[t->num_fences++];
+        f->kind = kind;
+        f->set_pipe = set_pipe;
+        f->wait_pipe = wait_pipe;
+        f->event = event;
+        f->next = *list;
+        *list = t->num_fences;
+    }
+}
+
+/* An event whose last wait is known to be done where `op` is; NPU_NO_INDEX = none. The scalar unit does what it waits
+   for before it issues anything else. */
+static uint32_t npu__sync_event(const npu__tiles *t, uint32_t op, uint32_t target)
+{
+    const npu__entry *e = &t->entries[op];
+    const npu__flag *flags = &t->flags[(e->pipe * NPU__NUM_PIPES + target) * NPU_MAX_EVENTS];
+    for (uint32_t event = 0; event < t->desc.num_events; event++) {
+        uint32_t wait = flags[event].last_wait;
+        if (!wait || (target == NPU_PIPE_S ? op >= wait : e->start.done[target] > t->entries[wait].number)) {
+            return event;
+        }
+    }
+    return NPU_NO_INDEX;
+}
+
+/* Makes `target`, the pipe of op or the scalar unit, wait until `other` is done, unless it is known to be. */
+static void npu__sync_order(npu__tiles *t, uint32_t op, uint32_t other, uint32_t target)
+{
+    uint32_t pipe = t->entries[other].pipe, event;
+    npu__clock known = t->clocks[target];
+    npu__clock_join(&known, &t->clocks[NPU_PIPE_S]);
+    if (t->entries[other].number < known.done[pipe]) {
+        return;
+    }
+    if (pipe == target && (pipe == NPU_PIPE_V || pipe == NPU_PIPE_M)) {
+        npu_kind kind = pipe == NPU_PIPE_V ? NPU_SYSTEM_BAR_V : NPU_SYSTEM_BAR_M;
+        npu__sync_put(t, &t->entries[op].before, kind, 0, 0, 0);
+        t->clocks[target].done[pipe] = t->count[pipe];
+        return;
+    }
+    event = pipe == target ? NPU_NO_INDEX : npu__sync_event(t, other, target);
+    if (event == NPU_NO_INDEX) {
+        npu__sync_put(t, &t->entries[op].before, NPU_SYSTEM_BAR_ALL, 0, 0, 0);
+        memcpy(t->clocks[NPU_PIPE_S].done, t->count, sizeof t->count);
+        return;
+    }
+    t->flags[(pipe * NPU__NUM_PIPES + target) * NPU_MAX_EVENTS + event].last_wait = op;
+    npu__sync_put(t, &t->entries[other].after, NPU_SYSTEM_SYNC_SRC, pipe, target, event);
+    npu__sync_put(t, &t->entries[op].before, NPU_SYSTEM_SYNC_DST, pipe, target, event);
+    npu__clock_join(&t->clocks[target], &t->entries[other].start);
+}
+
+/* Waits for the last op needed of each pipe, the latest first: it knows most of the others. */
+static void npu__sync_wait(npu__tiles *t, uint32_t op, uint32_t *latest, uint32_t target)
+{
+    for (;;) {
+        uint32_t pipe = 0;
+        for (uint32_t p = 1; p < NPU__NUM_PIPES; p++) {
+            pipe = latest[p] > latest[pipe] ? p : pipe;
+        }
+        if (!latest[pipe]) {
+            return;
+        }
+        npu__sync_order(t, op, latest[pipe], target);
+        latest[pipe] = 0;
+    }
+}
+
+static void npu__sync_op(npu__tiles *t, uint32_t op)
+{
+    npu__entry *e = &t->entries[op];
+    uint32_t latest[2][NPU__NUM_PIPES];
+    memset(latest, 0, sizeof latest);
+    for (uint32_t n = e->need; n; n = t->needs[n - 1].next) {
+        const npu__need *need = &t->needs[n - 1];
+        uint32_t *last = &latest[need->is_at_issue][t->entries[need->op].pipe];
+        *last = need->op > *last ? need->op : *last;
+    }
+    npu__sync_wait(t, op, latest[1], NPU_PIPE_S);
+    npu__sync_wait(t, op, latest[0], e->pipe);
+    npu__clock_join(&t->clocks[e->pipe], &t->clocks[NPU_PIPE_S]);
+    t->count[e->pipe] = e->number + 1;
+    e->start = t->clocks[e->pipe];
+    e->start.done[e->pipe] = e->number + 1;
+    if (!(t->desc.overlapping >> e->pipe & 1u)) {
+        t->clocks[e->pipe] = e->start;
+    }
+}
+
+/* The fences of a program without any. */
+static npu_status npu__sync_program(npu__tiles *t, const npu_graph *g, const npu_tile_desc *desc, npu_diag *diag)
+{
+    npu_status status = NPU_ERR_NO_MEMORY;
+    t->g = g;
+    t->desc = *desc;
+    t->is_sync = true;
+    t->desc.allocator = &t->allocator;
+    if (npu__tiles_alloc(t)) {
+        status = npu_tile_plan(g, &t->desc, t->places, diag);
+    }
+    if (status) {
+        return npu__fail(diag, status, "synchronisation: %s", npu_status_text(status));
+    }
+    npu__tiles_order(t); /* tells pipes and numbers; no flag is there to wait for */
+    npu__tiles_scan_all(t);
+    memset(t->clocks, 0, sizeof t->clocks);
+    memset(t->count, 0, sizeof t->count);
+    for (uint32_t op = 1; op < g->num_ops && !t->no_memory; op++) {
+        if (t->entries[op].pipe < NPU__NUM_PIPES) {
+            npu__sync_op(t, op);
+        }
+    }
+    return t->no_memory ? npu__fail(diag, NPU_ERR_NO_MEMORY, "synchronisation: out of memory") : NPU_OK;
+}
+
+/* desc with what the launches of child `index` say where it says nothing. */
+static npu_status npu__sync_desc(const npu_graph *g, uint32_t index, const npu_tile_desc *desc, npu_tile_desc *out)
+{
+    npu_op_storage storage;
+    npu_status status = NPU_OK;
+    int64_t blocks = 0, buffer = 0;
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t op = 1; op < g->num_ops && status == NPU_OK; op++) {
+        npu_op_info info;
+        if (g->ops[op].def->kind != (npu_kind)NPU_NPU_LAUNCH) {
+            continue;
+        }
+        status = npu_op_describe(g, npu__make_op(op), &info, &storage);
+        if (status == NPU_OK && npu_op_int(&info, "body", -1) == (int64_t)index) {
+            int64_t size = npu_op_int(&info, "buffer_size", 0), count = npu_op_int(&info, "blocks", 1);
+            blocks = count > blocks ? count : blocks;
+            buffer = !buffer || size < buffer ? size : buffer;
+        }
+    }
+    npu_op_storage_free(&storage);
+    memset(out, 0, sizeof *out);
+    *out = desc ? *desc : *out;
+    out->blocks = out->blocks ? out->blocks : blocks;
+    out->sizes[NPU_SPACE_UB] = out->sizes[NPU_SPACE_UB] ? out->sizes[NPU_SPACE_UB] : (uint64_t)buffer;
+    *out = npu__tiles_desc(out);
+    return status;
+}
+
+static npu_status npu__sync_strip(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    (void)ctx;
+    if (from->level != NPU_LEVEL_TILE || NPU_KIND_NAMESPACE(npu_op_kind(from, op)) != NPU_NS_SYSTEM) {
+        npu_rewrite_copy(rw, op);
+    }
+    return NPU_OK;
+}
+
+typedef struct npu__sync {
+    npu__tiles *programs; /* by child; g NULL = no tile program */
+    uint32_t num_programs;
+} npu__sync;
+
+static void npu__sync_emit(npu_graph *to, const npu__tiles *t, uint32_t fence)
+{
+    for (; fence; fence = t->fences[fence - 1].next) {
+        const npu__fence *f = &t->fences[fence - 1];
+        npu_arg args[3];
+        args[0] = npu_arg_int("set_pipe", f->set_pipe);
+        args[1] = npu_arg_int("wait_pipe", f->wait_pipe);
+        args[2] = npu_arg_int("event_id", f->event);
+        npu_emit(to, f->kind, args,
+                 f->kind == (npu_kind)NPU_SYSTEM_SYNC_SRC || f->kind == (npu_kind)NPU_SYSTEM_SYNC_DST ? 3 : 0);
+    }
+}
+
+static npu_status npu__sync_copy(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu__sync *s = (const npu__sync *)ctx;
+    const npu__tiles *t = NULL;
+    for (uint32_t i = 0; i < s->num_programs && !t; i++) {
+        t = s->programs[i].g == from ? &s->programs[i] : NULL;
+    }
+    npu__sync_emit(npu_rewrite_target(rw), t, t ? t->entries[op.id].before : 0);
+    npu_rewrite_copy(rw, op);
+    npu__sync_emit(npu_rewrite_target(rw), t, t ? t->entries[op.id].after : 0);
+    return NPU_OK;
+}
+
+/* *out from `bare`, which has no sync ops in its programs. */
+static npu_status npu__sync_all(npu_graph **out, const npu_graph *bare, const npu_tile_desc *desc, npu_diag *diag)
+{
+    npu__sync s;
+    npu_rewrite rw;
+    size_t size = bare->num_children * sizeof *s.programs;
+    npu_status status;
+    s.num_programs = bare->num_children;
+    s.programs = (npu__tiles *)npu__alloc_zero(&bare->allocator, size);
+    status = s.programs ? NPU_OK : npu__fail(diag, NPU_ERR_NO_MEMORY, "synchronisation: out of memory");
+    for (uint32_t i = 0; i < s.num_programs && status == NPU_OK; i++) {
+        npu_tile_desc d;
+        if (bare->children[i]->level == NPU_LEVEL_TILE) {
+            s.programs[i].allocator = bare->allocator;
+            status = npu__sync_desc(bare, i, desc, &d);
+            status = status ? status : npu__sync_program(&s.programs[i], bare->children[i], &d, diag);
+        }
+    }
+    memset(&rw, 0, sizeof rw);
+    rw.from = bare;
+    rw.diag = diag;
+    rw.child_fn = npu__sync_copy;
+    rw.child_ctx = &s;
+    status = status ? status : npu__rewrite_run(&rw, NULL, NULL, out);
+    for (uint32_t i = 0; s.programs && i < s.num_programs; i++) {
+        if (s.programs[i].g) {
+            npu__tiles_free(&s.programs[i]);
+        }
+    }
+    npu__free(&bare->allocator, s.programs, size);
+    return status;
+}
+
+NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const npu_tile_desc *desc, npu_diag *diag)
+{
+    npu_graph *bare = NULL;
+    npu_diag local;
+    npu_rewrite rw;
+    npu_status status;
+    *out = NULL;
+    diag = diag ? diag : &local;
+    memset(diag, 0, sizeof *diag);
+    memset(&rw, 0, sizeof rw);
+    rw.from = g;
+    rw.diag = diag;
+    rw.child_fn = npu__sync_strip;
+    if (!g || g->diag.status) {
+        return npu__fail(diag, NPU_ERR_GRAPH, "synchronisation: the graph has failed");
+    }
+    if (desc && (desc->_canary || desc->blocks < 0 || desc->num_events > NPU_MAX_EVENTS)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "synchronisation: the desc is not valid");
+    }
+    status = npu__rewrite_run(&rw, NULL, NULL, &bare);
+    status = status ? status : npu__sync_all(out, bare, desc, diag);
+    npu_graph_destroy(bare);
+    return status;
 }
 
 #endif /* NPU_IR_IMPLEMENTATION */

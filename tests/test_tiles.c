@@ -1125,6 +1125,33 @@ static const struct hazard_case {
     { "i = arith.constant(value=5, dtype=i32)\nj = arith.subi(i, i)\nk = arith.divsi(i, j)\nt = block.load(x, [k, 0], [4, 16])\n", 0, 0, 0 },
 };
 
+/* On a pipe that starts an op before the one before is done, an op in place may overwrite what the other still
+   reads. */
+static void test_hazard_of_overlapping_ops(void)
+{
+    static const char *const bodies[] = {
+        "t = block.load(x, [0, 0], [4, 16]) : tile f32[4,16] space=ub offset=0\nsystem.bar_all()\nu = block.exp(t)\n"
+        "v = block.neg(t) : tile f32[4,16] space=ub offset=0\n",
+        "t = block.load(x, [0, 0], [4, 16]) : tile f32[4,16] space=ub offset=0\nsystem.bar_all()\nu = block.exp(t)\n"
+        "system.bar_v()\nv = block.neg(t) : tile f32[4,16] space=ub offset=0\n",
+    };
+    for (int i = 0; i < 2; i++) {
+        npu_tile_desc desc = { .overlapping = 1u << NPU_PIPE_V };
+        npu_text text = npu_text_make(NULL);
+        npu_status status;
+        findings f = { 0 };
+        npu_text_printf(&text, "input x : f32[8,16]\n%s", bodies[i]);
+        npu_graph *g = parse_program(text.data, &status);
+        NPU_CHECK_STATUS(status, NPU_OK);
+        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child_at(g, 0), &desc, find, &f), i ? NPU_OK : NPU_ERR_GRAPH);
+        NPU_CHECK_EQ(f.count, i ? 0 : 1);
+        NPU_CHECK(i || (f.list[0].kind == NPU_HAZARD_OVERWRITE && f.list[0].op.id == 4 && f.list[0].other.id == 3));
+        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child_at(g, 0), NULL, NULL, NULL), NPU_OK);
+        npu_graph_destroy(g);
+        npu_text_free(&text);
+    }
+}
+
 /* The op of line `line` of a body; lines without a result count, too. */
 static void test_hazards(void)
 {
@@ -1509,6 +1536,154 @@ static void test_delays(void)
     npu_graph_destroy(g);
 }
 
+/* ---- synchronisation that is put in ---- */
+
+static uint32_t count_sync(const npu_graph *program, npu_kind kind)
+{
+    uint32_t n = 0;
+    for (uint32_t op = 1; op <= npu_graph_num_ops(program); op++) {
+        n += kind ? npu_op_kind(program, (npu_op){ op }) == kind : is_sync(program, op);
+    }
+    return n;
+}
+
+/* The program that npu_tile_sync makes of child 0: it passes the check, any delays give what program order gives, and
+   doing it again changes nothing. */
+static npu_graph *check_sync(const npu_graph *g, uint32_t overlapping, uint32_t num_events, uint32_t allowed)
+{
+    npu_tile_desc desc = { .blocks = 2, .overlapping = overlapping, .num_events = num_events };
+    npu_graph *now = NULL, *again = NULL;
+    npu_diag diag = { 0 };
+    findings f = { 0 };
+    npu_text a = npu_text_make(NULL), b = npu_text_make(NULL);
+    NPU_CHECK_STATUS(npu_tile_sync(&now, g, &desc, &diag), NPU_OK);
+    NPU_CHECK_STR(diag.message, "");
+    NPU_CHECK_STATUS(npu_tile_sync(&again, now, &desc, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_validate(now, NULL, NULL), NPU_OK);
+    npu_graph_print(now, &a);
+    npu_graph_print(again, &b);
+    NPU_CHECK_STR(b.data, a.data);
+    npu_tile_check(npu_graph_child_at(now, 0), &desc, find, &f);
+    for (int i = 0; i < f.count && i < (int)(sizeof f.list / sizeof f.list[0]); i++) {
+        NPU_CHECK(allowed >> f.list[i].kind & 1u);
+    }
+    npu_text_free(&a);
+    npu_text_free(&b);
+    npu_graph_destroy(again);
+    return now;
+}
+
+static void test_sync(void)
+{
+    /* which program; its core; num: sync ops at most; has_barrier: for want of events */
+    static const struct { int which; uint32_t overlapping, events, num; bool has_barrier; } rows[] = {
+        { 0, 0, 8, 16, false }, { 0, 0, 1, 10, true }, { 1, 0, 8, 32, false }, { 1, 0, 1, 25, true },
+        { 2, 0, 8, 8, false }, { 0, 1u << NPU_PIPE_V, 8, 28, false },
+        { 2, 1u << NPU_PIPE_V | 1u << NPU_PIPE_MTE2, 8, 19, false },
+        { 1, 1u << NPU_PIPE_M | 1u << NPU_PIPE_MTE1, 8, 32, false },
+    };
+    NPU_ITEM("R3.26");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_graph *g = npu_graph_create(NULL), *now, *p;
+        npu_tile_desc desc = { .blocks = 2, .overlapping = rows[i].overlapping, .num_events = rows[i].events };
+        uint32_t body;
+        p = rows[i].which == 0   ? build_softmax(g, 2, 3, 2, 8, false, &body)
+            : rows[i].which == 1 ? build_matmul(g, 2, 3, 4, 4, 8, &body)
+                                 : build_add_layer_norm(g, 2, 2, 8, false, &body);
+        now = check_sync(g, rows[i].overlapping, rows[i].events, 0);
+        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child_at(now, 0), &desc, NULL, NULL), NPU_OK);
+        memset(&sw, 0, sizeof sw);
+        sw.num_inputs = npu_graph_num_inputs(p);
+        for (uint32_t k = 0; k < sw.num_inputs; k++) {
+            fill(sw.inputs[k], SWEEP_LEN, k + 1);
+        }
+        pipes_decode(&sw.p, p, 0);
+        NPU_CHECK(sweep_run(0));
+        memcpy(sw.expected, sw.tensors[sw.num_inputs - 1], sizeof sw.expected);
+        pipes_decode(&sw.p, npu_graph_child_at(now, 0), rows[i].overlapping);
+        for (uint64_t seed = 1; seed <= SWEEP_SEEDS; seed++) {
+            NPU_CHECK(sweep_agrees(seed));
+        }
+        NPU_CHECK(count_sync(npu_graph_child_at(now, 0), 0) <= rows[i].num);
+        NPU_CHECK_EQ(count_sync(npu_graph_child_at(now, 0), NPU_SYSTEM_BAR_ALL) > 0, rows[i].has_barrier);
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+    }
+}
+
+/* Of random programs, whatever synchronisation they had. */
+static void test_random_sync(void)
+{
+    random_program r = { 0 };
+    r.random = npu_test_seed() + 1;
+    for (int i = 0; i < RANDOM_PROGRAMS; i++) {
+        npu_graph *g = npu_graph_create(NULL), *now;
+        uint32_t overlapping = i % 2 ? 1u << NPU_PIPE_V | 1u << NPU_PIPE_MTE2 : 0;
+        bool agrees = true;
+        memset(r.slots, 0, sizeof r.slots);
+        r.care = i % 3;
+        r.event = 0;
+        r.scalar.id = 0;
+        r.g = npu_graph_child(g, "random", NPU_LEVEL_TILE, NULL);
+        r.in = npu_input(r.g, "x", F32(8, 8));
+        r.out = npu_input(r.g, "o", F32(8, 8));
+        for (int op = 0; op < 4 + i % 12; op++) {
+            random_op(&r);
+            random_order(&r);
+        }
+        npu_output(r.g, "y", r.out);
+        NPU_CHECK_STATUS(npu_graph_status(r.g), NPU_OK);
+        memset(&sw, 0, sizeof sw);
+        sw.num_inputs = 2;
+        fill(sw.inputs[0], SWEEP_LEN, 1);
+        fill(sw.inputs[1], SWEEP_LEN, 2);
+        /* the program is made for one block, and may overwrite what it still reads in its own order */
+        now = check_sync(g, overlapping, 1 + (uint32_t)i % 4, 1u << NPU_HAZARD_BLOCKS | 1u << NPU_HAZARD_CLOBBERED);
+        pipes_decode(&sw.p, npu_graph_child_at(now, 0), overlapping);
+        sweep_run(0);
+        memcpy(sw.expected, sw.tensors[1], sizeof sw.expected);
+        for (uint64_t seed = 1; seed <= RANDOM_SEEDS && agrees; seed++) {
+            agrees = sweep_agrees(seed);
+        }
+        NPU_CHECK(agrees);
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+    }
+}
+
+static void test_sync_arguments(void)
+{
+    npu_graph *g = npu_graph_create(NULL), *now = g;
+    npu_tile_desc negative = { .blocks = -1 }, events = { .num_events = 65 }, canary = { ._canary = 1 };
+    npu_tile_desc small = { .sizes = { 0, 0, 64 } };
+    uint32_t body;
+    npu_diag diag = { 0 };
+    npu_status status = NPU_ERR_NO_MEMORY;
+    build_softmax(g, 2, 3, 2, 8, false, &body);
+    NPU_CHECK_STATUS(npu_tile_sync(&now, NULL, NULL, NULL), NPU_ERR_GRAPH);
+    NPU_CHECK(!now);
+    NPU_CHECK_STATUS(npu_tile_sync(&now, g, &negative, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_tile_sync(&now, g, &events, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_tile_sync(&now, g, &canary, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_tile_sync(&now, g, &small, &diag), NPU_ERR_OVERFLOW);
+    NPU_CHECK(!now && strstr(diag.message, "ub"));
+    npu_graph_destroy(g);
+    for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 2000; n++) {
+        npu_alloc_counter counter = { 0 };
+        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_graph_desc desc = { .allocator = &allocator };
+        g = npu_graph_create(&desc);
+        build_softmax(g, 2, 3, 2, 8, false, &body);
+        counter.fail_at = counter.num_calls + n;
+        status = npu_tile_sync(&now, g, NULL, NULL);
+        NPU_CHECK(status == NPU_OK || (status == NPU_ERR_NO_MEMORY && !now));
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+}
+
 /* 10,000 ops in 64 blocks: checked and run in less than a second. */
 static void test_large_program(void)
 {
@@ -1580,9 +1755,13 @@ int main(void)
     NPU_RUN(test_small_door);
     NPU_RUN(test_plan);
     NPU_RUN(test_hazards);
+    NPU_RUN(test_hazard_of_overlapping_ops);
     NPU_RUN(test_check_arguments);
     NPU_RUN(test_blocks);
     NPU_RUN(test_delays);
+    NPU_RUN(test_sync);
+    NPU_RUN(test_random_sync);
+    NPU_RUN(test_sync_arguments);
     NPU_RUN(test_random_programs);
     NPU_RUN(test_large_program);
     return npu_test_done();
