@@ -3530,7 +3530,8 @@ NPU_IR_API uint32_t npu_op_num_results(const npu_graph *g, npu_op op);
 NPU_IR_API npu_value npu_op_result(const npu_graph *g, npu_op op, uint32_t i);
 NPU_IR_API const uint8_t *npu_op_attrs(const npu_graph *g, npu_op op, uint32_t *size); /* the packed blob */
 NPU_IR_API uint32_t npu_op_location(const npu_graph *g, npu_op op, const char **file); /* line, 0 = unknown */
-/* Everything about an op as backends see it. `info` points into `storage`, which must outlive it. */
+/* Everything about an op as backends see it. `info` points into `storage`, which must outlive it; zero `storage`
+   before its first use, and use it again for other ops. */
 #define NPU_MAX_ARGS 40
 typedef struct npu_op_storage {
     npu_bound_arg args[NPU_MAX_ARGS];

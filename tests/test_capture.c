@@ -291,7 +291,7 @@ static void test_alias_rules(void)
         NPU_CHECK(op.id);
         NPU_CHECK_STATUS(npu_graph_check_alias(g, op, alias_cases[i].result, alias_cases[i].operand, &diag), alias_cases[i].status);
         npu_op_info info;
-        npu_op_storage storage;
+        npu_op_storage storage = { 0 };
         NPU_CHECK_STATUS(npu_op_describe(g, op, &info, &storage), NPU_OK);
         bool allowed = alias_cases[i].status == NPU_OK || alias_cases[i].status == NPU_ERR_STATE; /* by the kind alone */
         NPU_CHECK_EQ(npu_op_may_alias(&info, alias_cases[i].result, alias_cases[i].operand), allowed);
