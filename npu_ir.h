@@ -26151,9 +26151,11 @@ static npu_status npu__count_needs(npu__loader *l, const npu__json *root)
     npu_status status = npu__json_need(l, root, "nodes", NPU__JSON_ARRAY, &nodes);
     for (const npu__json *node = status ? NULL : nodes->as.first; node && status == NPU_OK;
          node = node->next) {
+        const npu__json *attrs = npu__json_get(node, "attrs");
         const char *op_type = NULL;
         npu__name_entry *entry;
         status = npu__json_need_name(l, node, "op_type", &op_type);
+        status = status || !attrs ? status : npu__json_need(l, node, "attrs", NPU__JSON_OBJECT, &attrs);
         entry = status ? NULL : npu__map_add(&l->producers, op_type);
         if (entry) {
             entry->json = entry->count++ ? entry->json : node;
@@ -36206,15 +36208,17 @@ static double npu__element_value(npu_dtype dtype, const void *data, size_t i)
                             : (double)npu__element_int(dtype, data, i);
 }
 
-/* |x - y|: 0 where they are the same, infinities included; of two integers of one type exact before it is rounded;
-   infinity where one is NaN, or both are. */
-static double npu__element_distance(npu_dtype got, const void *x, npu_dtype want, const void *y, size_t i)
+/* |x - y| of two integers of one type, exact before it is rounded. */
+static double npu__integer_distance(npu_dtype dtype, const void *x, const void *y, size_t i)
 {
-    double a = npu__element_value(got, x, i), b = npu__element_value(want, y, i);
-    if (got == want && !npu_dtype_is_float(got)) {
-        uint64_t p = (uint64_t)npu__element_int(got, x, i), q = (uint64_t)npu__element_int(got, y, i);
-        return (double)(a < b || (!(a > b) && p < q) ? q - p : p - q);
-    }
+    int64_t a = npu__element_int(dtype, x, i), b = npu__element_int(dtype, y, i);
+    bool is_less = dtype == NPU_U64 ? (uint64_t)a < (uint64_t)b : a < b;
+    return (double)(is_less ? (uint64_t)b - (uint64_t)a : (uint64_t)a - (uint64_t)b);
+}
+
+/* |a - b|: 0 where they are the same, infinities included; infinity where one is NaN, or both are. */
+static double npu__distance(double a, double b)
+{
     return a == b ? 0.0 : a != a || b != b ? (double)INFINITY : fabs(a - b);
 }
 
@@ -36245,10 +36249,11 @@ static void npu__compare_numbers(const npu_array *got, const npu_array *want, co
 {
     npu_dtype a = npu__part_dtype(npu__dtype_of(&got->spec)), b = npu__part_dtype(npu__dtype_of(&want->spec));
     size_t parts = npu_dtype_is_complex(npu__dtype_of(&got->spec)) ? 2 : 1;
+    bool is_exact = a == b && !npu_dtype_is_float(a);
     double sum = 0;
     for (size_t i = 0; i < len * parts; i++) {
-        double diff = npu__element_distance(a, got->data, b, want->data, i);
         double x = npu__element_value(a, got->data, i), y = npu__element_value(b, want->data, i);
+        double diff = is_exact ? npu__integer_distance(a, got->data, want->data, i) : npu__distance(x, y);
         bool both_nan = x != x && y != y;
         diff = both_nan && t->equal_nan ? 0.0 : diff;
         d->num_wrong += !(diff <= t->atol + t->rtol * fabs(isinf(y) ? 0.0 : y)) && diff != 0.0;

@@ -19412,7 +19412,8 @@ static void npu__ref_fft_line(const double *x, int64_t step, double *y, int64_t 
 static npu_status npu__ref_fft_roots(npu_prepare *p, npu__fft_dim *dim, bool is_forward)
 {
     double turn = (is_forward ? -2 : 2) * 3.14159265358979323846;
-    dim->roots = npu_ref_state(p, (size_t)dim->len * 2 * sizeof *dim->roots);
+    size_t size;
+    dim->roots = npu_size_mul((size_t)dim->len, 2 * sizeof *dim->roots, &size) ? npu_ref_state(p, size) : NULL;
     for (int64_t i = 0; dim->roots && i < dim->len; i++) {
         dim->roots[2 * i] = cos(turn * (double)i / (double)dim->len);
         dim->roots[2 * i + 1] = sin(turn * (double)i / (double)dim->len);

@@ -1437,7 +1437,9 @@ static void test_needs(void)
     }
     npu_registry_destroy(registry);
     NPU_CHECK_STATUS(npu_graph_check_json("{\"nodes\": [{}]}", 15, NULL, NULL, 0, note_need, &n, &diag), NPU_ERR_PARSE);
+    static const char list[] = "{\"nodes\": [{\"op_type\": \"a\", \"attrs\": [1]}]}";
     NPU_CHECK_STATUS(npu_graph_check_json("{", 1, NULL, NULL, 0, NULL, NULL, &diag), NPU_ERR_PARSE);
+    NPU_CHECK_STATUS(npu_graph_check_json(list, sizeof list - 1, NULL, NULL, 0, note_need, &n, &diag), NPU_ERR_PARSE);
     NPU_CHECK_EQ(n.num, sizeof want / sizeof want[0]); /* nothing was reported of them */
 }
 

@@ -16,11 +16,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&diag, 0, sizeof diag);
     desc.allocator = &allocator;
     desc.registry = registry;
+    npu_status needs = npu_graph_check_json(copy, size, &desc, NULL, 0, NULL, NULL, &diag);
+    FUZZ_REQUIRE(diag.status == needs);
+    memset(&diag, 0, sizeof diag);
     npu_status status = npu_graph_parse_json(&g, copy, size, &desc, &diag);
     FUZZ_REQUIRE((status == NPU_OK) == (g != NULL) && diag.status == status);
     if (g) {
         npu_text first = npu_text_make(&allocator), second = npu_text_make(&allocator);
+        FUZZ_REQUIRE(needs == NPU_OK || needs == NPU_ERR_NOT_FOUND || needs == NPU_ERR_NOT_IMPLEMENTED);
         FUZZ_REQUIRE(npu_graph_validate(g, NULL, NULL) == NPU_OK);
+        FUZZ_REQUIRE(npu_graph_print_mermaid(g, NULL, &second) == NPU_OK && npu_graph_print_stats(g, &second) == NPU_OK);
+        npu_text_free(&second);
         status = npu_graph_print_json(g, &first);
         if (status == NPU_OK) {
             status = npu_graph_parse_json(&again, first.data, first.len, &desc, &diag);
