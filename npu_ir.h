@@ -4868,6 +4868,19 @@ typedef struct npu_difference {
 /* Compares two tensors; tolerance NULL = all defaults. Tensors without elements are close. Returns out->status. */
 NPU_IR_API npu_status npu_compare(const npu_array *got, const npu_array *want, const npu_tolerance *tolerance,
                                   npu_difference *out);
+
+#define NPU_MAX_TOP 16
+/* What rounding should leave as it is, where numbers are not close: of halves and quantised models, of logits. */
+typedef struct npu_ranking {
+    uint64_t num_rows;    /* rows of the last dim; a tensor without dims is one of one element */
+    uint64_t num_first;   /* rows in which the same element is the largest */
+    uint64_t num_top, num_shared; /* the k largest elements of all rows; of them those of both sides */
+    double correlation;   /* Pearson's, of all elements: 1 = the same but for scale and offset; NaN where one is */
+} npu_ranking;
+/* Of equal elements the first is the larger one; NaN is never large. k: 1 .. NPU_MAX_TOP, of which at most the last dim
+   counts. Errors: SHAPE, DTYPE (complex, no plain numbers), DYNAMIC_SHAPE, INVALID_ARGUMENT (k, no data). */
+NPU_IR_API npu_status npu_compare_ranking(const npu_array *got, const npu_array *want, uint32_t k,
+                                          npu_ranking *out);
 /* Runs the exec on the inputs bound and compares its outputs, all of them, with expected[i] for output i (names are
    not read). outputs, if not NULL, has room for one difference per output; total, if not NULL, is that of all
    elements, and its `worst` the index of the output with the largest difference. Errors: ARITY (count is not the
@@ -36285,6 +36298,83 @@ NPU_IR_API npu_status npu_compare(const npu_array *got, const npu_array *want, c
         npu__compare_numbers(got, want, &t, len, out);
     }
     return out->status;
+}
+
+/* ---- verify: what is largest ---- */
+
+/* Indices of the k largest elements of a row, by falling size. */
+static void npu__top_of_row(const npu_array *a, size_t row, size_t len, uint32_t k, size_t *top)
+{
+    double values[NPU_MAX_TOP];
+    uint32_t have = 0;
+    for (size_t i = 0; i < len; i++) {
+        double x = npu__element_value(npu__dtype_of(&a->spec), a->data, row * len + i);
+        uint32_t at = have;
+        x = x != x ? -(double)INFINITY : x;
+        while (at > 0 && x > values[at - 1]) {
+            at--;
+        }
+        if (at < k) {
+            have += have < k;
+            memmove(values + at + 1, values + at, (have - at - 1) * sizeof *values);
+            memmove(top + at + 1, top + at, (have - at - 1) * sizeof *top);
+            values[at] = x;
+            top[at] = i;
+        }
+    }
+}
+
+static void npu__rank_row(const npu_array *got, const npu_array *want, size_t row, size_t len, uint32_t k,
+                          npu_ranking *out)
+{
+    size_t a[NPU_MAX_TOP] = { 0 }, b[NPU_MAX_TOP] = { 0 };
+    npu__top_of_row(got, row, len, k, a);
+    npu__top_of_row(want, row, len, k, b);
+    out->num_rows++;
+    out->num_first += a[0] == b[0];
+    out->num_top += k;
+    for (uint32_t i = 0; i < k * k; i++) {
+        out->num_shared += a[i / k] == b[i % k];
+    }
+}
+
+/* Sums of squares and products about the means, which move with every element. */
+static double npu__correlation(const npu_array *got, const npu_array *want, size_t len)
+{
+    double mean_x = 0, mean_y = 0, xx = 0, yy = 0, xy = 0;
+    for (size_t i = 0; i < len; i++) {
+        double x = npu__element_value(npu__dtype_of(&got->spec), got->data, i) - mean_x;
+        double y = npu__element_value(npu__dtype_of(&want->spec), want->data, i) - mean_y;
+        double n = (double)i + 1, share = (double)i / n;
+        mean_x += x / n;
+        mean_y += y / n;
+        xx += x * x * share;
+        yy += y * y * share;
+        xy += x * y * share;
+    }
+    return xx == 0.0 || yy == 0.0 ? (xx == yy ? 1.0 : 0.0) : xy / sqrt(xx) / sqrt(yy);
+}
+
+NPU_IR_API npu_status npu_compare_ranking(const npu_array *got, const npu_array *want, uint32_t k, npu_ranking *out)
+{
+    npu_status status = npu__compare_specs(&got->spec, &want->spec);
+    size_t len = 0, row;
+    memset(out, 0, sizeof *out);
+    out->correlation = 1;
+    status = status || !npu_dtype_is_complex(npu__dtype_of(&got->spec)) ? status : NPU_ERR_DTYPE;
+    status = status ? status : npu_spec_len(&got->spec, &len);
+    if (status || !len) {
+        return status;
+    }
+    if (!k || k > NPU_MAX_TOP || !got->data || !want->data) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    row = got->spec.rank ? (size_t)got->spec.dims[got->spec.rank - 1] : 1;
+    for (size_t i = 0; i < len / row; i++) {
+        npu__rank_row(got, want, i, row, k < row ? k : (uint32_t)row, out);
+    }
+    out->correlation = npu__correlation(got, want, len);
+    return NPU_OK;
 }
 
 /* ---- verify: whole runs ---- */

@@ -369,6 +369,105 @@ static void test_compare_types(void)
     }
 }
 
+/* ---- verify: what is largest ---- */
+
+static void test_ranking(void)
+{
+    static const float x[6] = { 1, 5, 3, 4, 4, 2 }, twice[6] = { 3, 11, 7, 9, 9, 5 }, other[6] = { 5, 1, 3, 4, 4, 2 };
+    static const float flat[6] = { 2, 2, 2, 2, 2, 2 }, wrong[6] = { 1, 5, NAN, 4, 4, 2 };
+    static const uint16_t half[6] = { 0x3c00, 0x4500, 0x4200, 0x4400, 0x4400, 0x4000 };
+    static const struct {
+        npu_dtype dtype;
+        const void *got;
+        uint32_t k;
+        uint64_t first, top, shared;
+        double correlation;
+    } rows[] = {
+        { NPU_F32, x, 1, 2, 2, 2, 1 },       { NPU_F32, twice, 2, 2, 4, 4, 1 }, { NPU_F16, half, 9, 2, 6, 6, 1 },
+        { NPU_F32, other, 1, 1, 2, 1, -0.47692307692307695 }, { NPU_F32, other, 2, 1, 4, 3, -0.47692307692307695 },
+        { NPU_F32, flat, 1, 1, 2, 1, 0 },    { NPU_F32, wrong, 2, 2, 4, 3, (double)NAN },
+    };
+    npu_array want = { "want", SPEC(NPU_F32, 2, 3), x }, none = { "none", SPEC(NPU_F32, 0, 3), NULL };
+    npu_array longer = { "longer", SPEC(NPU_F32, 3, 2), x }, pairs = { "pairs", SPEC(NPU_C64, 3), x };
+    npu_array same = { "same", SPEC(NPU_F32, 2, 3), flat }, empty = { "empty", SPEC(NPU_F32, 2, 3), NULL };
+    npu_ranking r;
+    NPU_ITEM("R1.24");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_array got = { "got", SPEC(rows[i].dtype, 2, 3), rows[i].got };
+        NPU_CHECK_STATUS(npu_compare_ranking(&got, &want, rows[i].k, &r), NPU_OK);
+        NPU_CHECK_EQ(r.num_rows, 2);
+        NPU_CHECK_EQ(r.num_first, rows[i].first);
+        NPU_CHECK_EQ(r.num_top, rows[i].top);
+        NPU_CHECK_EQ(r.num_shared, rows[i].shared);
+        NPU_CHECK_NEAR(r.correlation, rows[i].correlation, 1e-12);
+    }
+    NPU_CHECK_STATUS(npu_compare_ranking(&same, &same, 1, &r), NPU_OK);
+    NPU_CHECK_NEAR(r.correlation, 1, 0);
+    NPU_CHECK_STATUS(npu_compare_ranking(&none, &none, 1, &r), NPU_OK);
+    NPU_CHECK_EQ(r.num_rows, 0);
+    NPU_CHECK_STATUS(npu_compare_ranking(&longer, &want, 1, &r), NPU_ERR_SHAPE);
+    NPU_CHECK_STATUS(npu_compare_ranking(&pairs, &pairs, 1, &r), NPU_ERR_DTYPE);
+    NPU_CHECK_STATUS(npu_compare_ranking(&want, &want, 0, &r), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_compare_ranking(&want, &want, NPU_MAX_TOP + 1, &r), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_compare_ranking(&empty, &want, 1, &r), NPU_ERR_INVALID_ARGUMENT);
+}
+
+/* A small network in halves against the same in floats: numbers to a few hundredths, the same class on top. */
+static void test_network_in_halves(void)
+{
+    static const char text[] =
+        "graph main\ninput x : @[4,3,8,8]\nparam w : @[8,3,3,3]\nparam b : @[8]\nparam f : @[10,128]\n"
+        "param c : @[10]\na = aten.conv2d.default(x, w, b, padding=[1, 1])\nr = aten.relu.default(a)\n"
+        "p = aten.max_pool2d.default(r, [2, 2])\nv = aten.flatten.using_ints(p, 1)\n"
+        "y = aten.linear.default(v, f, c)\noutput y = y\n";
+    static const npu_dtype dtypes[] = { NPU_F32, NPU_F16, NPU_BF16 };
+    static float numbers[1280];
+    static uint16_t halves[2][1280];
+    static const char *const params[] = { "w", "b", "f", "c" };
+    const npu_backend *cpu = npu_ref_backend();
+    const npu_tolerance close = { .rtol = 5e-2, .atol = 5e-2 };
+    npu_graph *graphs[3];
+    npu_exec *execs[3];
+    npu_array out[3];
+    for (uint32_t i = 0; i < 1280; i++) {
+        numbers[i] = (float)((i * 2654435761u >> 8) % 2001u) / 4000.0f - 0.25f;
+        halves[0][i] = npu_f32_to_f16(numbers[i]);
+        halves[1][i] = npu_f32_to_bf16(numbers[i]);
+    }
+    for (int t = 0; t < 3; t++) {
+        const void *data = t ? (const void *)halves[t - 1] : numbers;
+        npu_text line = npu_text_make(NULL);
+        size_t size = 0;
+        for (const char *at = text; *at; at++) {
+            npu_text_printf(&line, *at == '@' ? "%s" : "%.1s", *at == '@' ? npu_dtype_name(dtypes[t]) : at);
+        }
+        NPU_CHECK_STATUS(npu_graph_parse(&graphs[t], line.data, line.len, NULL, NULL), NPU_OK);
+        for (int i = 0; i < 4; i++) {
+            npu_spec_size(npu_value_spec(graphs[t], npu_graph_find(graphs[t], params[i])), &size);
+            NPU_CHECK_STATUS(npu_param_bind(graphs[t], params[i], data, size), NPU_OK);
+        }
+        NPU_CHECK_STATUS(npu_exec_create_simple(&execs[t], graphs[t], &cpu, 1, NULL), NPU_OK);
+        npu_spec_size(npu_value_spec(graphs[t], npu_graph_input(graphs[t], 0)), &size);
+        NPU_CHECK_STATUS(npu_exec_set_input(execs[t], "x", data, size), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(execs[t]), NPU_OK);
+        out[t] = (npu_array){ "y", *npu_exec_output_shape(execs[t], 0), npu_exec_output(execs[t], 0, NULL) };
+        npu_text_free(&line);
+    }
+    for (int t = 1; t < 3; t++) {
+        npu_difference d;
+        npu_ranking r;
+        NPU_CHECK_STATUS(npu_compare(&out[t], &out[0], &close, &d), NPU_OK);
+        NPU_CHECK(d.max_diff > 0);
+        NPU_CHECK_STATUS(npu_compare_ranking(&out[t], &out[0], 5, &r), NPU_OK);
+        NPU_CHECK_EQ(r.num_first, r.num_rows);
+        NPU_CHECK(r.correlation > 0.99 && r.num_shared * 10 >= r.num_top * 9);
+    }
+    for (int t = 0; t < 3; t++) {
+        npu_exec_destroy(execs[t]);
+        npu_graph_destroy(graphs[t]);
+    }
+}
+
 /* ---- verify: runs ---- */
 
 static const char *const chain =
@@ -537,6 +636,8 @@ int main(void)
     NPU_RUN(test_stats);
     NPU_RUN(test_compare);
     NPU_RUN(test_compare_types);
+    NPU_RUN(test_ranking);
+    NPU_RUN(test_network_in_halves);
     NPU_RUN(test_verify);
     NPU_RUN(test_find_wrong_op);
     NPU_RUN(test_no_memory);
