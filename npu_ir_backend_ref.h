@@ -11106,7 +11106,9 @@ typedef void (*npu__ref_add_fn)(float *acc, const float *x, size_t n, const floa
 typedef struct npu__ref_floats {
     npu__ref_sum_fn sums[NPU__REF_TERM_COUNT];
     npu__ref_add_fn adds[NPU__REF_TERM_COUNT];
-    double (*fold)(uint32_t fold, const float *x, size_t n); /* no sums */
+    /* acc[j] = fold of acc[j] and run j of n elements, the runs `stride` apart */
+    void (*fold_runs)(uint32_t fold, double *acc, const float *x, size_t n, size_t runs, int64_t stride);
+    void (*fold_into)(uint32_t fold, double *acc, const float *x, size_t n); /* acc[i] = fold of acc[i] and x[i] */
     size_t (*find)(const float *x, size_t n, float value); /* the first that is value or NaN; n = none */
     /* acc[i] = fold of acc[i] and x[i step] of every row, the rows `stride` apart */
     void (*fold_rows)(uint32_t fold, float *acc, const float *x, size_t n, int64_t step, size_t rows,
@@ -11169,28 +11171,68 @@ NPU__REF_INLINE double npu__ref_add_lanes(float *lanes)
     return ((double)lanes[0] + (double)lanes[1]) + ((double)lanes[2] + (double)lanes[3]);
 }
 
+NPU__REF_INLINE double npu__ref_fold_wide(uint32_t fold, double a, double b)
+{
+    return fold == NPU__SUM       ? a + b
+           : fold == NPU__PRODUCT ? a * b
+           : fold == NPU__MAX     ? (((b > a) | (b != b)) ? b : a) : (((b < a) | (b != b)) ? b : a);
+}
+
+/* At least as many elements as there are lanes. What the lanes do not divide is left to the last ones of the run, of
+   which the first then count as nothing. */
 NPU__REF_INLINE double npu__ref_fold_lanes(uint32_t fold, const float *x, size_t n)
 {
-    float lanes[NPU__REF_LANES], start = fold == NPU__PRODUCT ? 1 : fold == NPU__MAX ? -INFINITY : INFINITY;
-    double y = (double)start;
-    for (size_t j = 0; j < NPU__REF_LANES; j++) {
-        lanes[j] = start;
+    float lanes[NPU__REF_LANES], start = fold == NPU__SUM       ? 0
+                                         : fold == NPU__PRODUCT ? 1 : fold == NPU__MAX ? -INFINITY : INFINITY;
+    double y[8];
+    size_t i = 0;
+    for (size_t j = 0; j < NPU__REF_LANES; j++) { lanes[j] = start; }
+    for (; i + NPU__REF_LANES <= n; i += NPU__REF_LANES) {
+        NPU__REF_AHEAD((const char *)(x + i) + 2048);
+        NPU__REF_AHEAD((const char *)(x + i) + 2112);
+        for (size_t j = 0; j < NPU__REF_LANES; j++) { lanes[j] = npu__ref_fold_two(fold, lanes[j], x[i + j]); }
     }
-    NPU__REF_IN_LANES(lanes[j] = npu__ref_fold_two(fold, lanes[j], x[i + j]))
-    for (size_t half = NPU__REF_LANES / 2; half >= 8 && fold != NPU__PRODUCT; half /= 2) {
-        for (size_t j = 0; j < half; j++) { lanes[j] = npu__ref_fold_two(fold, lanes[j], lanes[j + half]); }
+    for (int32_t j = 0, done = (int32_t)(i + NPU__REF_LANES - n); i < n && j < NPU__REF_LANES; j++) {
+        float e = x[n - NPU__REF_LANES + (size_t)j];
+        lanes[j] = npu__ref_fold_two(fold, lanes[j], j < done ? start : e);
     }
-    for (size_t j = 0; j < (fold == NPU__PRODUCT ? NPU__REF_LANES : 8); j++) {
-        y = fold == NPU__PRODUCT ? y * (double)lanes[j] : (double)npu__ref_fold_two(fold, (float)y, lanes[j]);
+    for (size_t j = 0; j < 8; j++) { y[j] = (double)lanes[j]; }
+    for (size_t k = 8; k < NPU__REF_LANES; k += 8) {
+        for (size_t j = 0; j < 8; j++) { y[j] = npu__ref_fold_wide(fold, y[j], (double)lanes[k + j]); }
     }
-    return y;
+    for (size_t half = 4; half > 0; half /= 2) {
+        for (size_t j = 0; j < half; j++) { y[j] = npu__ref_fold_wide(fold, y[j], y[j + half]); }
+    }
+    return y[0];
+}
+
+NPU__REF_INLINE void npu__ref_fold_runs_of(uint32_t fold, double *acc, const float *x, size_t n, size_t runs,
+                                           int64_t stride)
+{
+    for (size_t j = 0; j < runs; j++, x += stride) {
+        for (size_t i = 0; i < n && n < NPU__REF_LANES; i++) {
+            acc[j] = npu__ref_fold_wide(fold, acc[j], (double)x[i]);
+        }
+        acc[j] = n < NPU__REF_LANES ? acc[j] : npu__ref_fold_wide(fold, acc[j], npu__ref_fold_lanes(fold, x, n));
+    }
 }
 
 /* The kinds of folds are constants to the compiler. */
-NPU__REF_INLINE double npu__ref_fold_body(uint32_t fold, const float *x, size_t n)
+NPU__REF_INLINE void npu__ref_fold_runs_body(uint32_t fold, double *acc, const float *x, size_t n, size_t runs,
+                                             int64_t stride)
 {
-    return fold == NPU__PRODUCT ? npu__ref_fold_lanes(NPU__PRODUCT, x, n)
-           : fold == NPU__MAX   ? npu__ref_fold_lanes(NPU__MAX, x, n) : npu__ref_fold_lanes(NPU__MIN, x, n);
+    switch (fold) {
+    case NPU__SUM: npu__ref_fold_runs_of(NPU__SUM, acc, x, n, runs, stride); break;
+    case NPU__PRODUCT: npu__ref_fold_runs_of(NPU__PRODUCT, acc, x, n, runs, stride); break;
+    case NPU__MAX: npu__ref_fold_runs_of(NPU__MAX, acc, x, n, runs, stride); break;
+    default: npu__ref_fold_runs_of(NPU__MIN, acc, x, n, runs, stride); break;
+    }
+}
+
+NPU__REF_INLINE void npu__ref_fold_into_body(uint32_t fold, double *acc, const float *x, size_t n)
+{
+    NPU__REF_VECTORIZE
+    for (size_t i = 0; i < n; i++) { acc[i] = npu__ref_fold_wide(fold, acc[i], (double)x[i]); }
 }
 
 NPU__REF_INLINE size_t npu__ref_find_body(const float *x, size_t n, float value)
@@ -11341,9 +11383,14 @@ NPU__REF_INLINE void npu__ref_minus_body(float *y, const float *x, const float *
 #define NPU__REF_FLOAT_LOOPS(attribute, suffix, exp_of)                                            \
     NPU__REF_EXP_LOOPS(attribute, suffix, exp_of)                                                  \
     NPU__REF_TERMS(NPU__REF_TERM_LOOPS, attribute, suffix, exp_of)                                 \
-    attribute static double npu__ref_fold_##suffix(uint32_t fold, const float *x, size_t n)        \
+    attribute static void npu__ref_fold_runs_##suffix(uint32_t fold, double *acc, const float *x, size_t n, \
+                                                      size_t runs, int64_t stride)                 \
     {                                                                                              \
-        return npu__ref_fold_body(fold, x, n);                                                     \
+        npu__ref_fold_runs_body(fold, acc, x, n, runs, stride);                                    \
+    }                                                                                              \
+    attribute static void npu__ref_fold_into_##suffix(uint32_t fold, double *acc, const float *x, size_t n) \
+    {                                                                                              \
+        npu__ref_fold_into_body(fold, acc, x, n);                                                  \
     }                                                                                              \
     attribute static size_t npu__ref_find_##suffix(const float *x, size_t n, float value)          \
     {                                                                                              \
@@ -11386,7 +11433,7 @@ NPU__REF_INLINE void npu__ref_minus_body(float *y, const float *x, const float *
 #define NPU__REF_ADD_NAME(attribute, suffix, name, term) npu__ref_add_##name##_##suffix,
 #define NPU__REF_FLOATS(suffix, widest, load, store)                                               \
     { { npu__ref_sum_value_##widest, NPU__REF_OTHER_TERMS(NPU__REF_SUM_NAME, , suffix, ) }, { NPU__REF_TERMS(NPU__REF_ADD_NAME, , suffix, ) }, \
-      npu__ref_fold_##suffix, npu__ref_find_##suffix,                                              \
+      npu__ref_fold_runs_##widest, npu__ref_fold_into_##suffix, npu__ref_find_##suffix,            \
       npu__ref_fold_rows_##suffix, npu__ref_beat_rows_##suffix, npu__ref_affine_##suffix,          \
       npu__ref_affine_each_##suffix, npu__ref_times_##suffix, npu__ref_minus_##suffix,             \
       npu__ref_exp_sum_##widest, npu__ref_exp_each_##widest, load, store }
@@ -11396,26 +11443,78 @@ NPU__REF_FLOAT_LOOPS(, base, expf)
 NPU__REF_FLOAT_LOOPS(NPU__REF_AVX2, avx2, npu__ref_fast_expf)
 NPU__REF_EXP_LOOPS(NPU__REF_AVX512, avx512, npu__ref_fast_expf)
 
-/* Sums of short rows are all about their ends, which masks make cheap. */
+NPU__REF_INLINE NPU__REF_AVX512 __m512 npu__ref_fold_two_avx512(uint32_t fold, __m512 a, __m512 b)
+{
+    switch (fold) { /* a maximum is its second operand where one is NaN */
+    case NPU__SUM: return _mm512_add_ps(a, b);
+    case NPU__PRODUCT: return _mm512_mul_ps(a, b);
+    case NPU__MAX: return _mm512_mask_mov_ps(_mm512_max_ps(b, a), _mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q), b);
+    default: return _mm512_mask_mov_ps(_mm512_min_ps(b, a), _mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q), b);
+    }
+}
+
+NPU__REF_INLINE NPU__REF_AVX512 double npu__ref_fold_lanes_avx512(uint32_t fold, __m512 *lanes)
+{
+    __m512d wide = _mm512_set1_pd(1.0);
+    __m512 all;
+    for (size_t j = 0; j < 4 && fold == NPU__PRODUCT; j++) {
+        wide = _mm512_mul_pd(wide, _mm512_mul_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(lanes[j])),
+                                                 _mm512_cvtps_pd(_mm512_extractf32x8_ps(lanes[j], 1))));
+    }
+    all = npu__ref_fold_two_avx512(fold, npu__ref_fold_two_avx512(fold, lanes[0], lanes[1]),
+                                   npu__ref_fold_two_avx512(fold, lanes[2], lanes[3]));
+    if (fold == NPU__SUM || fold == NPU__PRODUCT) {
+        return fold == NPU__SUM ? (double)_mm512_reduce_add_ps(all) : _mm512_reduce_mul_pd(wide);
+    }
+    if (_mm512_cmp_ps_mask(all, all, _CMP_UNORD_Q)) {
+        return (double)NAN;
+    }
+    return (double)(fold == NPU__MAX ? _mm512_reduce_max_ps(all) : _mm512_reduce_min_ps(all));
+}
+
+/* Short runs are all about their ends, which masks make cheap. */
+NPU__REF_INLINE NPU__REF_AVX512 double npu__ref_fold_run_avx512(uint32_t fold, const float *x, size_t n)
+{
+    __m512 start = _mm512_set1_ps(fold == NPU__SUM       ? 0
+                                  : fold == NPU__PRODUCT ? 1 : fold == NPU__MAX ? -INFINITY : INFINITY);
+    __m512 lanes[4] = { start, start, start, start };
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        for (size_t j = 0; j < 4; j++) {
+            NPU__REF_AHEAD((const char *)(x + i + 16 * j) + 2048);
+            lanes[j] = npu__ref_fold_two_avx512(fold, lanes[j], _mm512_loadu_ps(x + i + 16 * j));
+        }
+    }
+    for (size_t j = 0; i < n && j < 4; j++) {
+        __mmask16 there = (__mmask16)((((uint64_t)1 << (n - i)) - 1) >> 16 * j);
+        lanes[j] = npu__ref_fold_two_avx512(fold, lanes[j], _mm512_mask_loadu_ps(start, there, x + i + 16 * j));
+    }
+    return npu__ref_fold_lanes_avx512(fold, lanes);
+}
+
+NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_fold_runs_of_avx512(uint32_t fold, double *acc, const float *x, size_t n,
+                                                                  size_t runs, int64_t stride)
+{
+    for (size_t j = 0; j < runs; j++, x += stride) {
+        acc[j] = npu__ref_fold_wide(fold, acc[j], npu__ref_fold_run_avx512(fold, x, n));
+    }
+}
+
+NPU__REF_AVX512 static void npu__ref_fold_runs_avx512(uint32_t fold, double *acc, const float *x, size_t n, size_t runs,
+                                                      int64_t stride)
+{
+    switch (fold) {
+    case NPU__SUM: npu__ref_fold_runs_of_avx512(NPU__SUM, acc, x, n, runs, stride); break;
+    case NPU__PRODUCT: npu__ref_fold_runs_of_avx512(NPU__PRODUCT, acc, x, n, runs, stride); break;
+    case NPU__MAX: npu__ref_fold_runs_of_avx512(NPU__MAX, acc, x, n, runs, stride); break;
+    default: npu__ref_fold_runs_of_avx512(NPU__MIN, acc, x, n, runs, stride); break;
+    }
+}
+
 NPU__REF_AVX512 static double npu__ref_sum_value_avx512(const float *x, size_t n, float m)
 {
-    __m512 a = _mm512_setzero_ps(), b = a, c = a, d = a;
-    size_t i = 0;
     (void)m;
-    for (; i + 64 <= n; i += 64) {
-        for (size_t j = 0; j < 64; j += 16) {
-            NPU__REF_AHEAD((const char *)(x + i + j) + 2048);
-        }
-        a = _mm512_add_ps(a, _mm512_loadu_ps(x + i));
-        b = _mm512_add_ps(b, _mm512_loadu_ps(x + i + 16));
-        c = _mm512_add_ps(c, _mm512_loadu_ps(x + i + 32));
-        d = _mm512_add_ps(d, _mm512_loadu_ps(x + i + 48));
-    }
-    for (; i < n; i += 16) {
-        __mmask16 there = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
-        a = _mm512_add_ps(a, _mm512_maskz_loadu_ps(there, x + i));
-    }
-    return (double)_mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(a, b), _mm512_add_ps(c, d)));
+    return npu__ref_fold_run_avx512(NPU__SUM, x, n);
 }
 #endif
 
@@ -12583,29 +12682,47 @@ typedef struct npu__ref_pass {
     uint32_t fold, term; /* term: of sums */
 } npu__ref_pass;
 
-static double npu__ref_fold_more(uint32_t fold, double acc, double x)
+/* The elements themselves are added up, or folded. */
+static bool npu__ref_pass_is_fold(const npu__ref_pass *pass)
 {
-    return fold == NPU__SUM ? acc + x : npu__ref_fold_f64(fold, acc, &x, 1);
+    return pass->fold != NPU__SUM || pass->term == NPU__REF_TERM_value;
 }
 
-/* One result whose reduced elements come in runs of neighbours; m goes to the terms. */
-static double npu__ref_pass_run(const npu__ref_pass *pass, const npu_launch *l, int64_t first, size_t n, double acc,
-                                float m)
+/* Results whose reduced elements come in runs of neighbours, those of results `stride` apart; m goes to the terms. */
+static void npu__ref_pass_runs(const npu__ref_pass *pass, const npu_launch *l, int64_t first, size_t n, size_t runs,
+                               int64_t stride, double *acc, const float *m)
 {
-    size_t most = l->in[0].dtype == NPU_F32 && pass->fold != NPU__PRODUCT ? NPU__REF_FLOAT_RUN : NPU__REF_FLOAT_STRIP;
+    bool direct = l->in[0].dtype == NPU_F32, is_fold = npu__ref_pass_is_fold(pass);
+    size_t most = direct && pass->fold != NPU__PRODUCT ? NPU__REF_FLOAT_RUN : NPU__REF_FLOAT_STRIP;
     float strip[NPU__REF_FLOAT_STRIP];
-    for (size_t i = 0; i < n; i += most) {
-        size_t len = n - i < most ? n - i : most;
-        const float *x = npu__ref_floats_at(pass->floats, strip, l->x[0], l->in[0].dtype, first + (int64_t)i, 1, len);
-        double part = pass->fold == NPU__SUM ? pass->floats->sums[pass->term](x, len, m)
-                                             : pass->floats->fold(pass->fold, x, len);
-        acc = npu__ref_fold_more(pass->fold, acc, part);
+    if (direct && is_fold && n <= most) {
+        pass->floats->fold_runs(pass->fold, acc, (const float *)l->x[0] + first, n, runs, stride);
+        return;
     }
-    return acc;
+    for (size_t j = 0; j < runs; j++, first += stride) {
+        for (size_t i = 0; i < n; i += most) {
+            size_t len = n - i < most ? n - i : most;
+            const float *x = npu__ref_floats_at(pass->floats, strip, l->x[0], l->in[0].dtype, first + (int64_t)i, 1,
+                                                len);
+            if (is_fold) {
+                pass->floats->fold_runs(pass->fold, &acc[j], x, len, 1, 0);
+            } else {
+                acc[j] += pass->floats->sums[pass->term](x, len, m[j]);
+            }
+        }
+    }
 }
 
 /* Results at a time: neighbours, or of a run each. */
 enum { NPU__REF_COLUMNS = 1024, NPU__REF_RUNS = 64 };
+
+/* How many narrow rows that follow each other are taken as one. */
+static size_t npu__ref_pass_beside(const npu__ref_pass *pass, const npu_launch *l, size_t width)
+{
+    const npu__ref_dim_group *reduced = &pass->r->reduced;
+    bool dense = reduced->rank > 0 && reduced->strides[0] == (int64_t)width && l->in[0].dtype == NPU_F32;
+    return dense && width < NPU__STRIP && npu__ref_pass_is_fold(pass) ? NPU__STRIP / width : 1;
+}
 
 /* `rows` neighbouring rows of `width` elements folded into each other, added to acc. */
 static void npu__ref_pass_block(const npu__ref_pass *pass, const npu_launch *l, int64_t first, size_t rows,
@@ -12613,29 +12730,24 @@ static void npu__ref_pass_block(const npu__ref_pass *pass, const npu_launch *l, 
 {
     float partial[NPU__REF_COLUMNS], strip[NPU__REF_COLUMNS];
     int64_t stride = pass->r->reduced.rank ? pass->r->reduced.strides[0] : 0;
-    bool direct = l->in[0].dtype == NPU_F32, plain = pass->fold != NPU__SUM || pass->term == NPU__REF_TERM_value;
-    float start = (float)npu__ref_fold_start(pass->fold).f;
-    for (size_t j = 0; j < width; j++) {
-        partial[j] = start;
-    }
+    bool direct = l->in[0].dtype == NPU_F32;
+    size_t beside = npu__ref_pass_beside(pass, l, width), wide = beside * width;
+    partial[0] = (float)npu__ref_fold_start(pass->fold).f;
+    npu__ref_repeat(partial, sizeof partial[0], wide);
     for (size_t row = 0, step; row < rows; row += step) {
         const float *x = npu__ref_floats_at(pass->floats, strip, l->x[0], l->in[0].dtype, first + (int64_t)row * stride,
                                             1, width);
         step = direct ? rows : 1;
-        if (plain) {
-            pass->floats->fold_rows(pass->fold, partial, x, width, 1, step, stride);
+        if (npu__ref_pass_is_fold(pass)) {
+            size_t whole = step / beside;
+            pass->floats->fold_rows(pass->fold, partial, x, wide, 1, whole, (int64_t)beside * stride);
+            pass->floats->fold_rows(pass->fold, partial, x + whole * wide, width, 1, step - whole * beside, stride);
         } else {
             pass->floats->adds[pass->term](partial, x, width, m, step, stride);
         }
     }
-    for (size_t j = 0; j < width && pass->fold == NPU__SUM; j++) {
-        acc[j] += (double)partial[j];
-    }
-    for (size_t j = 0; j < width && pass->fold == NPU__PRODUCT; j++) {
-        acc[j] *= (double)partial[j];
-    }
-    for (size_t j = 0; j < width && pass->fold != NPU__SUM && pass->fold != NPU__PRODUCT; j++) {
-        acc[j] = npu__ref_fold_more(pass->fold, acc[j], (double)partial[j]);
+    for (size_t j = 0; j < beside; j++) {
+        pass->floats->fold_into(pass->fold, acc, partial + j * width, width);
     }
 }
 
@@ -12644,7 +12756,8 @@ static void npu__ref_pass_rows(const npu__ref_pass *pass, const npu_launch *l, i
                                const float *m)
 {
     const npu__ref_dim_group *reduced = &pass->r->reduced;
-    size_t run = reduced->rank ? (size_t)reduced->dims[0] : 1, most = pass->fold == NPU__PRODUCT ? 16 : 256;
+    size_t run = reduced->rank ? (size_t)reduced->dims[0] : 1;
+    size_t most = (pass->fold == NPU__PRODUCT ? 32 : 256) * npu__ref_pass_beside(pass, l, width);
     for (size_t i = 0; i < reduced->len; i += run) {
         int64_t first = base + npu__ref_group_offset(reduced, 1, i / run);
         for (size_t row = 0; row < run; row += most) {
@@ -12669,29 +12782,29 @@ static void npu__ref_pass_start(npu_prepare *p, npu__ref_reduction *r)
     npu__ref_pass_parts(p, r);
 }
 
-/* How many results from o are done at once: neighbours in x where the innermost dim is kept. */
+/* How many results from o are done at once: those in line with it. */
 static size_t npu__ref_pass_width(const npu__ref_reduction *r, size_t o, size_t end)
 {
-    size_t left = npu__ref_pass_in_rows(r) ? (size_t)r->kept.dims[0] - o % (size_t)r->kept.dims[0] : NPU__REF_RUNS;
+    size_t most = npu__ref_pass_in_rows(r) ? NPU__REF_COLUMNS : NPU__REF_RUNS;
+    size_t left = r->kept.rank ? (size_t)r->kept.dims[0] - o % (size_t)r->kept.dims[0] : 1;
     size_t width = left < end - o ? left : end - o;
-    return width < NPU__REF_COLUMNS ? width : NPU__REF_COLUMNS;
+    return width < most ? width : most;
 }
 
 /* Results o .. o + width - 1, added to acc. */
 static void npu__ref_pass_some(const npu__ref_pass *pass, const npu_launch *l, size_t o, size_t width, double *acc,
                                const float *m)
 {
-    const npu__ref_dim_group *reduced = &pass->r->reduced;
+    const npu__ref_dim_group *kept = &pass->r->kept, *reduced = &pass->r->reduced;
     size_t run = reduced->rank ? (size_t)reduced->dims[0] : 1;
+    int64_t base = npu__ref_group_offset(kept, 0, o), stride = kept->rank ? kept->strides[0] : 0;
     if (npu__ref_pass_in_rows(pass->r)) {
-        npu__ref_pass_rows(pass, l, npu__ref_group_offset(&pass->r->kept, 0, o), width, acc, m);
+        npu__ref_pass_rows(pass, l, base, width, acc, m);
         return;
     }
-    for (size_t j = 0; j < width; j++) {
-        int64_t base = npu__ref_group_offset(&pass->r->kept, 0, o + j);
-        for (size_t i = 0; i < reduced->len; i += run) {
-            acc[j] = npu__ref_pass_run(pass, l, base + npu__ref_group_offset(reduced, 1, i / run), run, acc[j], m[j]);
-        }
+    for (size_t i = 0; i < reduced->len; i += run) {
+        int64_t first = base + npu__ref_group_offset(reduced, 1, i / run);
+        npu__ref_pass_runs(pass, l, first, run, width, stride, acc, m);
     }
 }
 
@@ -12701,6 +12814,7 @@ static npu_status npu__ref_reduce_launch_f32(const npu_launch *l, uint32_t part,
     npu__ref_pass pass = { r, r->floats, r->fold, NPU__REF_TERM_value };
     double acc[NPU__REF_COLUMNS];
     static const float none[NPU__REF_COLUMNS] = { 0 }; /* the elements themselves need no numbers */
+    double share = 1.0 / (double)r->reduced.len;
     size_t begin, end, width;
     npu__ref_share(r->kept.len, part, parts, &begin, &end);
     for (size_t o = begin; o < end; o += width) {
@@ -12710,7 +12824,7 @@ static npu_status npu__ref_reduce_launch_f32(const npu_launch *l, uint32_t part,
         }
         npu__ref_pass_some(&pass, l, o, width, acc, none);
         for (size_t j = 0; j < width && r->mean; j++) {
-            acc[j] /= (double)r->reduced.len;
+            acc[j] *= share;
         }
         npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)o, 1, acc, width);
     }
@@ -13796,10 +13910,11 @@ static npu_status npu__ref_arg_max_launch_f32(const npu_launch *l, uint32_t part
             npu__ref_arg_max_columns_f32(l, a, first, o, width);
             continue;
         }
-        float max = (float)a->floats->fold(a->least ? NPU__MIN : NPU__MAX, x, a->n);
-        ((int64_t *)l->y[last])[i] = (int64_t)a->floats->find(x, a->n, max);
+        double max = npu__ref_fold_start(a->least ? NPU__MIN : NPU__MAX).f;
+        a->floats->fold_runs(a->least ? NPU__MIN : NPU__MAX, &max, x, a->n, 1, 0);
+        ((int64_t *)l->y[last])[i] = (int64_t)a->floats->find(x, a->n, (float)max);
         if (last) {
-            ((float *)l->y[0])[i] = max;
+            ((float *)l->y[0])[i] = (float)max;
         }
     }
     return NPU_OK;
@@ -13820,7 +13935,7 @@ static void npu__ref_softmax_row_f32(const npu_launch *l, const npu__ref_along *
     const npu__ref_floats *f = a->floats;
     uint32_t in = l->in[0].dtype, out = l->out[0].dtype;
     float strip[NPU__REF_FLOAT_STRIP], exps[NPU__REF_FLOAT_STRIP], max = -INFINITY;
-    double sum = 0.0;
+    double sum = 0.0, most = npu__ref_fold_start(NPU__MAX).f;
     for (int pass = 0; pass < 3; pass++) {
         for (size_t i = 0; i < a->n; i += NPU__REF_FLOAT_STRIP) {
             size_t n = a->n - i < NPU__REF_FLOAT_STRIP ? a->n - i : NPU__REF_FLOAT_STRIP;
@@ -13828,7 +13943,8 @@ static void npu__ref_softmax_row_f32(const npu_launch *l, const npu__ref_along *
             const float *x = npu__ref_floats_at(f, strip, l->x[0], in, at, 1, n);
             float *y = npu__ref_floats_to(strip, l->y[0], out, at);
             if (pass == 0) {
-                max = npu__ref_larger(max, (float)f->fold(NPU__MAX, x, n));
+                f->fold_runs(NPU__MAX, &most, x, n, 1, 0);
+                max = (float)most;
             } else if (pass == 1) {
                 sum += f->exp_sum(exps, x, n, max);
             } else if (a->log) {
