@@ -1125,7 +1125,7 @@ typedef struct npu_op_table {
 #define NPU_IR_OPS_ATEN_ACTIVATION(X)                                                                        \
     X(0x0040, NPU_ATEN_RELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_number,                           \
       "relu(Tensor self) -> Tensor", "max(x, 0)")                                                            \
-    X(0x0041, NPU_ATEN_GELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                            \
+    X(0x0041, NPU_ATEN_GELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_gelu,                            \
       "gelu(Tensor self, *, str approximate='none') -> Tensor", "x times the normal distribution function of x") \
     X(0x0042, NPU_ATEN_LEAKY_RELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                      \
       "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", "x where x > 0, else slope times x")  \
@@ -2247,7 +2247,7 @@ typedef struct npu_op_table {
       "logaddexp(Tensor self, Tensor other) -> Tensor", "log(exp(self) + exp(other))")             \
     X(0x038d, NPU_ATEN_LOGADDEXP2, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary_float,          \
       "logaddexp2(Tensor self, Tensor other) -> Tensor", "log2(2^self + 2^other)")                 \
-    X(0x038e, NPU_ATEN_NEXTAFTER, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_nextafter,              \
+    X(0x038e, NPU_ATEN_NEXTAFTER, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary_float,           \
       "nextafter(Tensor self, Tensor other) -> Tensor", "next number from self towards other")     \
     X(0x038f, NPU_ATEN_IGAMMA, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary_float,              \
       "igamma(Tensor self, Tensor other) -> Tensor",                                               \
@@ -2255,7 +2255,7 @@ typedef struct npu_op_table {
     X(0x0390, NPU_ATEN_IGAMMAC, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary_float,             \
       "igammac(Tensor self, Tensor other) -> Tensor",                                              \
       "upper incomplete gamma function, regularized")                                              \
-    X(0x0391, NPU_ATEN_LDEXP_TENSOR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_ldexp,               \
+    X(0x0391, NPU_ATEN_LDEXP_TENSOR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_divide,              \
       "ldexp.Tensor(Tensor self, Tensor other) -> Tensor", "self times 2 to the other")            \
     X(0x0392, NPU_ATEN_XLOGY_SCALAR_OTHER, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_divide,        \
       "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",                                   \
@@ -2304,7 +2304,7 @@ typedef struct npu_op_table {
       "special_ndtri(Tensor self) -> Tensor", "its inverse")                                       \
     X(0x03a6, NPU_ATEN_HARDSHRINK, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,            \
       "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "0 from -lambd to lambd, else x")     \
-    X(0x03a7, NPU_ATEN_SOFTSHRINK, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,            \
+    X(0x03a7, NPU_ATEN_SOFTSHRINK, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_softshrink,            \
       "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "x moved towards 0 by lambd")         \
     X(0x03a8, NPU_ATEN_THRESHOLD, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_number,            \
       "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",                          \
@@ -10371,11 +10371,11 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
      eye            [n,m]                                   randperm       [n]
      random_dropout same_float, and bool of the same dims   number         0-d f64, i64 or bool
      copy           same as self, src broadcasts            type_as        same dims, dtype of other
-     celu           same_float, alpha not 0
+     celu           same_float, alpha not 0                softshrink     same_float, lambd from 0
      binary_float   binary, floating point only             integer        binary, integers only
-     nextafter      binary_float, f32 and f64               isclose        compare, one dtype
+     gelu           same_float, approximate as named       isclose        compare, one dtype
      heaviside      binary, one dtype                       float_power    broadcast, f64
-     ldexp          type(self, 2^other)                     pointwise      all tensors broadcast, type(..)
+     pointwise      all tensors broadcast, type(..)
      lerp           pointwise, one floating dtype           polygamma      promote_float, n from 0
      mvlgamma       promote_float, p from 1                 frexp          same_float, and i32
      log_sigmoid_forward same_float, twice
@@ -10637,6 +10637,12 @@ static npu_status npu__check_float(npu_deduce *d, const char *name, npu_dtype dt
     return npu__check_dtype(d, name, dtype, npu__is_float(dtype), "floating point");
 }
 
+static npu_status npu__check_number(npu_deduce *d, const char *name)
+{
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, name));
+    return npu__check_dtype(d, name, t, npu__is_number(t), "a number, not bool");
+}
+
 /* bool counts as a number here, as it does in sums. */
 static npu_status npu__check_arithmetic(npu_deduce *d, npu_dtype dtype)
 {
@@ -10746,6 +10752,13 @@ static npu_status npu__axis(npu_deduce *d, const char *name, int64_t value, uint
     }
     *axis = (uint32_t)(value < 0 ? value + count : value);
     return NPU_OK;
+}
+
+/* A dim that must be there: elsewhere -1 and 0 are dims of a 0-d tensor too. */
+static npu_status npu__real_axis(npu_deduce *d, const char *name, int64_t value, uint32_t rank, uint32_t *axis)
+{
+    return rank ? npu__axis(d, name, value, rank, axis)
+                : npu_deduce_fail(d, NPU_ERR_AXIS, name, "%s is %lld, but there are no dims", name, (long long)value);
 }
 
 static npu_status npu__axis_arg(npu_deduce *d, const char *name, uint32_t rank, uint32_t *axis)
@@ -10914,15 +10927,49 @@ static npu_status npu__type_same(npu_deduce *d)
     return npu_deduce_result(d, &y);
 }
 
+/* The largest magnitude of a dtype. */
+static double npu__largest(npu_dtype t)
+{
+    switch (t) {
+    case NPU_F16: return 65504.0;
+    case NPU_BF16: return 3.3895313892515355e38;
+    case NPU_F32: return 3.4028234663852886e38;
+    case NPU_F64: return 1.7976931348623157e308;
+    default: return npu_dtype_is_signed(t) ? (double)(INT64_MAX >> (64 - npu_dtype_bits(t)))
+                                           : (double)(UINT64_MAX >> (64 - npu_dtype_bits(t)));
+    }
+}
+
+/* A number that elements of dtype t are set to fits it. The negative integers of an unsigned dtype wrap. */
+static npu_status npu__check_fits(npu_deduce *d, const char *name, npu_dtype t)
+{
+    const npu_bound_arg *arg = npu_op_arg(d->op, name);
+    bool is_number = arg && (arg->form == NPU_ARG_INT || arg->form == NPU_ARG_FLOAT);
+    npu_scalar zero = npu_scalar_int(0);
+    double most = npu__largest(t), x = is_number ? npu_scalar_value(npu_op_scalar(d->op, name, zero)) : 0;
+    bool may_wrap = npu__is_float(t) || (is_number && arg->form == NPU_ARG_INT);
+    double least = npu_dtype_is_signed(t) ? -most - 1 : may_wrap ? -most : 0;
+    bool is_infinite = npu__is_float(t) && x - x != 0;
+    if (t == NPU_BOOL || is_infinite || (x >= least && x <= most)) {
+        return NPU_OK;
+    }
+    return npu_deduce_fail(d, NPU_ERR_OVERFLOW, name, "%s is %g, which does not fit %s", name, x,
+                           npu_dtype_name(t));
+}
+
 /* hardtanh takes its bounds to the dtype of self, where unsigned ones cannot be negative. */
 static npu_status npu__type_same_number(npu_deduce *d)
 {
+    static const char *const numbers[] = { "min_val", "max_val", "threshold", "value" };
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
     npu_status status = npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
     if (!status && npu_dtype_is_integer(t) && !npu_dtype_is_signed(t) && npu_op_has(d->op, "min_val")) {
         status = npu__check_attribute(d, "min_val", npu_op_int(d->op, "min_val", 0), 0);
         status = status ? status : npu__check_attribute(d, "max_val", npu_op_int(d->op, "max_val", 0), 0);
+    }
+    for (uint32_t i = 0; i < NPU__COUNT(numbers) && !status; i++) {
+        status = npu__check_fits(d, numbers[i], t);
     }
     return status ? status : npu__result_like(d, x, t);
 }
@@ -10932,6 +10979,27 @@ static npu_status npu__type_same_float(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_status status = npu__check_float(d, "self", npu__dtype_of(x));
     return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+}
+
+static npu_status npu__type_softshrink(npu_deduce *d)
+{
+    double lambd = npu_scalar_value(npu_op_scalar(d->op, "lambd", npu_scalar_float(0.5)));
+    return lambd >= 0 ? npu__type_same_float(d)
+                      : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "lambd", "lambd is %g, expected at least 0", lambd);
+}
+
+static npu_status npu__check_approximate(npu_deduce *d)
+{
+    bool known = !npu_op_has(d->op, "approximate") || npu_op_str_is(d->op, "approximate", "none") ||
+                 npu_op_str_is(d->op, "approximate", "tanh");
+    return known ? NPU_OK
+                 : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "approximate", "approximate is neither 'none' nor 'tanh'");
+}
+
+static npu_status npu__type_gelu(npu_deduce *d)
+{
+    npu_status status = npu__check_approximate(d);
+    return status ? status : npu__type_same_float(d);
 }
 
 static npu_status npu__type_celu(npu_deduce *d)
@@ -10959,7 +11027,7 @@ static npu_status npu__check_alpha(npu_deduce *d, npu_dtype result)
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "alpha", "alpha is a float, expected an integer for %s",
                                npu_dtype_name(result));
     }
-    return NPU_OK;
+    return npu__check_fits(d, "alpha", result);
 }
 
 static npu_status npu__type_binary(npu_deduce *d)
@@ -11014,6 +11082,7 @@ static npu_status npu__type_power(npu_deduce *d)
     }
     status = status ? status : npu__check_arithmetic(d, t);
     status = status ? status : npu__check_dtype(d, "self", t, t != NPU_BOOL, "a number");
+    status = status || !npu__is_integer(t) ? status : npu__check_fits(d, "exponent", t);
     return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
@@ -11030,6 +11099,8 @@ static npu_status npu__type_clamp(npu_deduce *d)
     if (!status && (has_min == has_max || t != NPU_BOOL)) {
         status = npu__check_dtype(d, "self", t, npu__is_number(t), "a number");
     }
+    status = status ? status : npu__check_fits(d, "min", t);
+    status = status ? status : npu__check_fits(d, "max", t);
     return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
@@ -11050,6 +11121,8 @@ static npu_status npu__type_where(npu_deduce *d)
     npu_status status = npu__check_dtype(d, "condition", npu__dtype_of(condition), is_mask, "bool or u8");
     status = status ? status : npu__join_args(d, &j, "self", "other", NULL, &t);
     status = status ? status : npu__join_dims(d, &j, "condition", condition);
+    status = status ? status : npu__check_fits(d, "self", t);
+    status = status ? status : npu__check_fits(d, "other", t);
     return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
@@ -11779,35 +11852,6 @@ static npu_status npu__type_bitwise(npu_deduce *d)
     return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
-/* The largest magnitude of a dtype. */
-static double npu__largest(npu_dtype t)
-{
-    switch (t) {
-    case NPU_F16: return 65504.0;
-    case NPU_BF16: return 3.3895313892515355e38;
-    case NPU_F32: return 3.4028234663852886e38;
-    case NPU_F64: return 1.7976931348623157e308;
-    default: return npu_dtype_is_signed(t) ? (double)(INT64_MAX >> (64 - npu_dtype_bits(t)))
-                                           : (double)(UINT64_MAX >> (64 - npu_dtype_bits(t)));
-    }
-}
-
-/* A number that elements of dtype t are set to fits it. The negative numbers of an unsigned dtype wrap. */
-static npu_status npu__check_fits(npu_deduce *d, const char *name, npu_dtype t)
-{
-    const npu_bound_arg *arg = npu_op_arg(d->op, name);
-    bool is_number = arg && (arg->form == NPU_ARG_INT || arg->form == NPU_ARG_FLOAT);
-    npu_scalar zero = npu_scalar_int(0);
-    double most = npu__largest(t), x = is_number ? npu_scalar_value(npu_op_scalar(d->op, name, zero)) : 0;
-    double least = npu_dtype_is_signed(t) ? -most - 1 : -most;
-    bool is_infinite = npu__is_float(t) && x - x != 0;
-    if (t == NPU_BOOL || is_infinite || (x >= least && x <= most)) {
-        return NPU_OK;
-    }
-    return npu_deduce_fail(d, NPU_ERR_OVERFLOW, name, "%s is %g, which does not fit %s", name, x,
-                           npu_dtype_name(t));
-}
-
 /* A number has no dims; a tensor that stands for one must have none either. */
 static npu_status npu__type_masked_fill(npu_deduce *d)
 {
@@ -12023,13 +12067,13 @@ static npu_status npu__range_len(npu_deduce *d, npu_dtype t, int64_t *len)
     }
     *len = (int64_t)count;
     *len += count > (double)*len;
-    if (t == NPU_I64) {
+    if (npu__is_integer(t)) {
         int64_t by = step.is_float ? (int64_t)step.f : step.i;
         if (by == 0) {
             return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "step", "step is 0 as an integer");
         }
-        *len = (int64_t)npu__range_len_int(start.is_float ? (int64_t)start.f : start.i,
-                                           end.is_float ? (int64_t)end.f : end.i, by);
+        *len = t != NPU_I64 ? *len : (int64_t)npu__range_len_int(start.is_float ? (int64_t)start.f : start.i,
+                                                                 end.is_float ? (int64_t)end.f : end.i, by);
     }
     return NPU_OK;
 }
@@ -12130,15 +12174,6 @@ static npu_status npu__type_binary_float(npu_deduce *d)
     return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
-static npu_status npu__type_nextafter(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
-    status = status ? status : npu__check_dtype(d, "self", t, t == NPU_F32 || t == NPU_F64, "f32 or f64");
-    return status ? status : npu__result(d, t, j.rank, j.dims);
-}
-
 static npu_status npu__type_integer(npu_deduce *d)
 {
     npu__join j;
@@ -12193,23 +12228,6 @@ static npu_status npu__type_float_power(npu_deduce *d)
     return status ? status : npu__result(d, NPU_F64, j.rank, j.dims);
 }
 
-/* As the product of self and 2 to the other, which is floating point. */
-static npu_status npu__type_ldexp(npu_deduce *d)
-{
-    npu_spec power = *npu_deduce_spec(d, "other");
-    npu__join j;
-    npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
-    if (status) {
-        return status;
-    }
-    j.tensors = j.zeros = j.numbers = NPU_NONE;
-    power.dtype = (uint8_t)npu__float_of(npu__dtype_of(&power));
-    npu__join_type(&j, npu_deduce_spec(d, "self"));
-    npu__join_type(&j, &power);
-    return npu__result(d, npu__join_dtype(&j), j.rank, j.dims);
-}
-
 /* All tensors broadcast and promote; a number takes their dtype. ATen has no quotients (tensor1 / tensor2) of
    integers. */
 static npu_status npu__type_pointwise(npu_deduce *d)
@@ -12229,9 +12247,11 @@ static npu_status npu__type_pointwise(npu_deduce *d)
     status = status ? status : npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
     if (!status && is_gelu) {
         status = npu__check_float(d, "self", t);
+        status = status ? status : npu__check_approximate(d);
     }
-    for (uint32_t i = 1; is_quotient && i < 3 && !status; i++) {
-        status = npu__check_float(d, d->op->args[i].name, npu__dtype_of(d->op->in[i]));
+    if (!status && is_quotient) { /* of two integers it is none */
+        status = npu__check_float(d, d->op->args[1].name,
+                                  npu_promote_types(npu__dtype_of(d->op->in[1]), npu__dtype_of(d->op->in[2])));
     }
     return status ? status : npu__result(d, t, j.rank, j.dims);
 }
@@ -12260,6 +12280,7 @@ static npu_status npu__type_mvlgamma(npu_deduce *d)
         status = npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "p", "p is %lld, which is more than %d", (long long)p,
                                  NPU__MAX_GAMMA_ORDER);
     }
+    status = status ? status : npu__check_number(d, "self");
     return status ? status : npu__type_promote_float(d);
 }
 
@@ -12289,12 +12310,6 @@ static npu_status npu__type_bernoulli(npu_deduce *d)
 
 /* ---- rules: matrix, convolution, pooling, normalisation ---- */
 
-static npu_status npu__check_number(npu_deduce *d, const char *name)
-{
-    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, name));
-    return npu__check_dtype(d, name, t, npu__is_number(t), "a number, not bool");
-}
-
 /* A weight of one dim is a single output without its dim; its bias is a 0-d tensor. */
 static npu_status npu__type_linear(npu_deduce *d)
 {
@@ -12311,6 +12326,7 @@ static npu_status npu__type_linear(npu_deduce *d)
     if (!status && b) {
         status = w->rank == 2 ? npu__check_vector(d, "bias", w->dims[0], "weight dim 0")
                               : npu__check_rank(d, "bias", 0, 0);
+        status = status || w->rank == 2 ? status : npu__check_rank(d, "input", 1, 1);
     }
     y.dims[(x->rank ? x->rank : 1u) - 1] = w->dims[0];
     return status ? status : npu__result(d, npu__dtype_of(x), w->rank == 2 ? x->rank : x->rank - 1u, y.dims);
@@ -12754,13 +12770,14 @@ static npu_status npu__pool_results(npu_deduce *d, const npu_spec *x, const int6
 static npu_status npu__type_pool(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    bool is_average = npu_op_arg(d->op, "dilation") == NULL;
+    bool is_average = npu_op_arg(d->op, "dilation") == NULL, is_float = d->op->kind == (uint32_t)NPU_ATEN_MAX_POOL1D;
     uint32_t rank = npu__schema_list_size(d, "kernel_size");
     npu_dtype t = npu__dtype_of(x);
     npu_spec y = *x;
     npu__window w;
     npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
     status = status ? status
+             : is_float ? npu__check_float(d, "self", t)
                     : npu__check_dtype(d, "self", t,
                                        npu__is_float(t) || (is_average ? t == NPU_I64 : npu__is_integer(t)),
                                        is_average ? "floating point or i64" : "a number");
@@ -12789,6 +12806,9 @@ static npu_status npu__type_adaptive_pool(npu_deduce *d)
     npu_spec y = *x;
     npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
     status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
+    if (!status && npu_op_list_len(d->op, "output_size") == 0) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_size", "output_size is empty");
+    }
     status = status ? status : npu__window_arg(d, "output_size", rank, 0, &y.dims[x->rank - rank]);
     for (uint32_t i = x->rank - rank; i < x->rank && !status; i++) {
         if (x->dims[i] == 0) {
@@ -13285,9 +13305,9 @@ static npu_status npu__type_tensordot(npu_deduce *d)
             npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dims_other", "dims_self and dims_other differ in length");
     }
     for (uint32_t i = 0; i < count && !status; i++) {
-        status = npu__axis(d, "dims_self", npu_op_int_at(d->op, "dims_self", i), a->rank, &i_axis);
+        status = npu__real_axis(d, "dims_self", npu_op_int_at(d->op, "dims_self", i), a->rank, &i_axis);
         status = status ? status
-                        : npu__axis(d, "dims_other", npu_op_int_at(d->op, "dims_other", i), b->rank, &j_axis);
+                        : npu__real_axis(d, "dims_other", npu_op_int_at(d->op, "dims_other", i), b->rank, &j_axis);
         if (!status && a->dims[i_axis] != 1 && b->dims[j_axis] != 1) {
             status = npu__check_dim(d, "other", j_axis, a->dims[i_axis], "dim of self");
         }
@@ -13305,7 +13325,7 @@ static npu_status npu__type_kron(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
     uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
-    npu_dtype t = npu__promote_pair(a, b, NULL);
+    npu_dtype t = npu_promote_types(npu__dtype_of(a), npu__dtype_of(b));
     int64_t dims[NPU_MAX_RANK];
     npu_status status = npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
     for (uint32_t i = 0; i < rank && !status; i++) {
@@ -13351,11 +13371,8 @@ static npu_status npu__type_vecdot(npu_deduce *d)
     status = status ? status : npu__check_same_dtype(d, "y", "x");
     status = status ? status : npu__join_args(d, &j, "x", "y", NULL, &t);
     status = status ? status : npu__axis_arg(d, "dim", j.rank, &axis);
-    if (!status && j.rank == 0) {
-        status = npu_deduce_fail(d, NPU_ERR_RANK, "x", "x and y have no dims, expected at least 1");
-    }
-    if (status) {
-        return status;
+    if (status || j.rank == 0) {
+        return status ? status : npu__result(d, t, 0, NULL);
     }
     j.rank--;
     memmove(&j.dims[axis], &j.dims[axis + 1], (j.rank - axis) * sizeof j.dims[0]);
@@ -14745,7 +14762,7 @@ static npu_status npu__type_roll(npu_deduce *d)
                                (unsigned)npu_op_list_len(d->op, "shifts"), (unsigned)expected);
     }
     for (uint32_t i = 0; i < count && !status; i++) {
-        status = npu__axis(d, "dims", npu_op_int_at(d->op, "dims", i), x->rank, &axis);
+        status = npu__real_axis(d, "dims", npu_op_int_at(d->op, "dims", i), x->rank, &axis);
     }
     return status ? status : npu__result_like(d, x, npu__dtype_of(x));
 }
@@ -14970,6 +14987,11 @@ static npu_status npu__type_pixel_shuffle(npu_deduce *d)
             status = npu__too_large(d, name);
         }
     }
+    for (uint32_t i = 0; i < x->rank && !is_up && !status; i++) {
+        if (x->dims[i] == 0) { /* ATen leaves what is empty as it is */
+            return npu__result_like(d, x, npu__dtype_of(x));
+        }
+    }
     return status ? status : npu__result_like(d, &y, npu__dtype_of(x));
 }
 
@@ -15020,7 +15042,7 @@ static npu_status npu__type_repeat_interleave(npu_deduce *d)
     npu_spec y = *x;
     uint32_t axis = 0;
     npu_status status = npu__check_attribute(d, "repeats", repeats, 0);
-    status = status || is_flat ? status : npu__axis_arg(d, "dim", x->rank, &axis);
+    status = status || is_flat ? status : npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, &axis);
     for (uint32_t i = 0; is_flat && i < x->rank && !status; i++) {
         status = npu__extent_add(&len, x->dims[i]) ? NPU_OK : npu__too_large(d, "self");
     }
@@ -15310,7 +15332,7 @@ static npu_status npu__type_take_along_dim(npu_deduce *d)
         return status ? status : npu__result(d, npu__dtype_of(x), 1, j.dims);
     }
     status = status ? status : npu__check_rank(d, "indices", x->rank, x->rank);
-    status = status ? status : npu__axis_arg(d, "dim", x->rank, &axis);
+    status = status ? status : npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, &axis);
     if (!status && x->rank) {
         a.dims[axis] = b.dims[axis] = 1;
     }
@@ -15518,6 +15540,9 @@ static npu_status npu__type_scatter(npu_deduce *d)
     npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
     status = status ? status : npu__check_reduce(d, npu_op_arg(d->op, "include_self") ? words : short_words);
     status = status || !has_src ? status : npu__check_same_dtype(d, "src", "self");
+    if (!status && npu_op_str_is(d->op, "reduce", "mean")) {
+        status = npu__check_number(d, "self");
+    }
     if (!status && (npu_spec_len(index, &len) || len)) {
         status = npu__check_index(d, "index");
         status = status ? status : npu__check_index_fits(d, "self", axis);
@@ -15536,6 +15561,11 @@ static npu_status npu__type_index_slices(npu_deduce *d)
     uint32_t axis;
     npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
     status = status ? status : npu__check_index(d, "index");
+    if (!status && d->op->kind == (uint32_t)NPU_ATEN_INDEX_COPY) {
+        status = npu__check_dtype(d, "index", npu__dtype_of(index), index->dtype == NPU_I64, "i64");
+    } else if (!status && d->op->kind == (uint32_t)NPU_ATEN_INDEX_REDUCE) {
+        status = npu__check_number(d, "self");
+    }
     status = status ? status : npu__check_rank(d, "index", 0, 1);
     status = status ? status : npu__check_same_dtype(d, "source", "self");
     status = status ? status : npu__check_reduce(d, words);
@@ -15720,7 +15750,7 @@ static npu_status npu__type_repeat_tensor(npu_deduce *d)
     int64_t sum;
     npu_status status = npu__check_index(d, "repeats");
     status = status ? status : npu__check_rank(d, "repeats", 0, 1);
-    status = status || is_flat ? status : npu__axis_arg(d, "dim", x->rank, &axis);
+    status = status || is_flat ? status : npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, &axis);
     for (uint32_t i = 0; is_flat && i < x->rank && !status; i++) {
         status = npu__extent_add(&len, x->dims[i]) ? NPU_OK : npu__too_large(d, "self");
     }
@@ -15941,6 +15971,7 @@ static npu_status npu__type_mean(npu_deduce *d)
     npu_dtype t = npu__dtype_of(x);
     uint32_t mask;
     npu_status status = npu__reduced_axes(d, x, &mask);
+    status = status || d->op->kind != (uint32_t)NPU_ATEN_NANMEAN ? status : npu__check_float(d, "self", t);
     status = status ? status : npu__dtype_arg(d, t, &t);
     status = status ? status : npu__check_float(d, npu_op_has(d->op, "dtype") ? "dtype" : "self", t);
     return status ? status : npu__result_reduced(d, x, mask, t);
@@ -15954,6 +15985,9 @@ static npu_status npu__type_sum(npu_deduce *d)
     npu_status status = npu__reduced_axes(d, x, &mask);
     status = status ? status : npu__dtype_arg(d, npu__is_integer(t) || t == NPU_BOOL ? NPU_I64 : t, &t);
     status = status ? status : npu__check_arithmetic(d, t);
+    if (!status && d->op->kind == (uint32_t)NPU_ATEN_NANSUM && npu__is_float(npu__dtype_of(x))) {
+        status = npu__check_float(d, "dtype", t);
+    }
     return status ? status : npu__result_reduced(d, x, mask, t);
 }
 
@@ -15986,9 +16020,9 @@ static npu_status npu__type_sum_to_size(npu_deduce *d)
 static npu_status npu__type_trace(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
-    npu_status status = npu__check_arithmetic(d, t);
+    npu_status status = npu__check_number(d, "self");
     status = status ? status : npu__check_rank(d, "self", 2, 2);
-    return status ? status : npu__result(d, npu__is_integer(t) || t == NPU_BOOL ? NPU_I64 : t, 0, NULL);
+    return status ? status : npu__result(d, npu__is_integer(t) ? NPU_I64 : t, 0, NULL);
 }
 
 static npu_status npu__type_renorm(npu_deduce *d)
@@ -16111,6 +16145,9 @@ static npu_status npu__type_norm(npu_deduce *d)
     uint32_t mask;
     npu_status status = npu__reduced_axes(d, x, &mask);
     status = status ? status : npu__norm_dtype(d, &t);
+    if (!status && d->op->kind == (uint32_t)NPU_ATEN_FROBENIUS_NORM_DIM && npu_op_list_len(d->op, "dim") > 2) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim has more than 2 dims");
+    }
     if (!status && (p < 0.0 || isinf(p))) {
         status = npu__check_not_empty(d, x, mask);
     }
@@ -16219,6 +16256,7 @@ static npu_status npu__type_scan(npu_deduce *d)
     npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
     status = status ? status : npu__dtype_arg(d, npu__is_integer(t) || t == NPU_BOOL ? NPU_I64 : t, &t);
     status = status ? status : npu__check_arithmetic(d, t);
+    status = status || !x->rank ? status : npu__check_dtype(d, "dtype", t, t != NPU_BOOL, "a number");
     return status ? status : npu__result_like(d, x, t);
 }
 
@@ -16343,7 +16381,7 @@ static npu_status npu__type_quantile(npu_deduce *d)
     npu_spec y;
     npu_status status = npu__quantile_arguments(d);
     status = status ? status : npu__reduced_axes(d, x, &mask);
-    status = status ? status : npu__check_not_empty(d, x, mask);
+    status = status ? status : npu__check_not_empty(d, x, UINT32_MAX);
     status = status ? status : npu__result_reduced(d, x, mask, npu__dtype_of(x));
     if (status || !q || q->rank == 0) {
         return status;
@@ -16398,7 +16436,8 @@ static npu_status npu__type_vander(npu_deduce *d)
     int64_t len = x->rank ? x->dims[x->rank - 1] : 1;
     npu_dtype t = npu__dtype_of(x);
     npu_spec y = *x;
-    npu_status status = npu__check_dtype(d, "x", t, is_linalg ? npu__is_number(t) : npu__is_real(t), "a number");
+    bool fits = is_linalg ? npu__is_integer(t) || t == NPU_F32 || t == NPU_F64 : npu__is_real(t);
+    npu_status status = npu__check_dtype(d, "x", t, fits, is_linalg ? "an integer, f32 or f64" : "a number");
     status = status || is_linalg ? status : npu__check_rank(d, "x", 1, 1);
     if (!status && npu_op_has(d->op, "N")) {
         status = npu__size_arg(d, "N", npu_op_int(d->op, "N", 0), &len);
@@ -16436,8 +16475,8 @@ static npu_status npu__type_search(npu_deduce *d)
     const char *name = npu_op_arg(d->op, "boundaries") ? "boundaries" : "sorted_sequence";
     const npu_spec *sorter = npu_deduce_spec(d, "sorter");
     bool is_left = npu_op_str_is(d->op, "side", "left"), is_small = npu_op_int(d->op, "out_int32", 0) != 0;
-    npu_status status = npu__check_number(d, "self");
-    status = status ? status : npu__check_number(d, name);
+    npu_dtype t = npu_promote_types(npu__dtype_of(npu_deduce_spec(d, "self")), npu__dtype_of(npu_deduce_spec(d, name)));
+    npu_status status = npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
     status = status ? status : npu__search_rows(d, name);
     if (!status && npu_op_has(d->op, "side") && !is_left && !npu_op_str_is(d->op, "side", "right")) {
         status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "side", "side is neither 'left' nor 'right'");
@@ -16984,6 +17023,33 @@ static npu_status npu__result_loss(npu_deduce *d, npu_dtype dtype, uint32_t rank
 }
 
 /* All operands broadcast. binary_cross_entropy has a number for each element of self. */
+/* Losses that are built in place have the dtype of one operand, and some its dims. */
+static npu_status npu__loss_owner(npu_deduce *d, const npu__join *j, npu_dtype *t)
+{
+    bool by_target = d->op->kind == NPU_ATEN_BINARY_CROSS_ENTROPY_WITH_LOGITS,
+         keeps_dims = by_target || d->op->kind == NPU_ATEN_SOFT_MARGIN_LOSS;
+    const char *name = by_target ? "target" : "self";
+    const npu_spec *owner = npu_deduce_spec(d, name);
+    npu_status status;
+    if (d->op->kind == NPU_ATEN_KL_DIV || d->op->kind == NPU_ATEN_L1_LOSS) { /* no integer; no bool */
+        npu_dtype a = npu__dtype_of(d->op->in[0]), b = npu__dtype_of(d->op->in[1]);
+        bool is_divergence = d->op->kind == NPU_ATEN_KL_DIV;
+        bool ok = is_divergence ? npu__is_float(a) && npu__is_float(b) : a != NPU_BOOL && b != NPU_BOOL;
+        return npu__check_dtype(d, "target", npu__is_float(a) ? b : a, ok,
+                                is_divergence ? "floating point" : "a number");
+    }
+    if (!keeps_dims && d->op->kind != NPU_ATEN_HUBER_LOSS && d->op->kind != NPU_ATEN_HINGE_EMBEDDING_LOSS) {
+        return NPU_OK;
+    }
+    *t = npu__dtype_of(owner);
+    status = npu__check_float(d, "self", npu__dtype_of(d->op->in[0]));
+    status = status || !keeps_dims ? status : npu__check_rank(d, name, j->rank, j->rank);
+    for (uint32_t i = 0; keeps_dims && i < j->rank && !status; i++) {
+        status = npu__check_dim(d, name, i, j->dims[i], "that of the result");
+    }
+    return status ? status : npu__check_float(d, name, *t);
+}
+
 static npu_status npu__type_loss(npu_deduce *d)
 {
     const char *a = d->op->args[0].name, *b = d->op->args[1].name;
@@ -16996,10 +17062,14 @@ static npu_status npu__type_loss(npu_deduce *d)
     status = status || !more ? status : npu__join_dims(d, &j, "pos_weight", more);
     t = any_number ? npu__float_of(t) : t;
     status = status ? status : npu__check_float(d, a, t);
+    status = status ? status : npu__loss_owner(d, &j, &t);
+    for (uint32_t i = 0; d->op->kind == NPU_ATEN_MARGIN_RANKING_LOSS && i < 3 && !status; i++) {
+        status = npu__check_number(d, d->op->args[i].name);
+    }
     if (!status && d->op->kind == NPU_ATEN_BINARY_CROSS_ENTROPY) {
         status = npu__check_equal(d, "target", "self");
     }
-    if (!status && (npu_op_float(d->op, "beta", 0.0) < 0.0 || !(npu_op_float(d->op, "delta", 1.0) > 0.0))) {
+    if (!status && (!(npu_op_float(d->op, "beta", 0.0) >= 0.0) || !(npu_op_float(d->op, "delta", 1.0) > 0.0))) {
         status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "beta", "beta is negative, or delta is not positive");
     }
     return status ? status : npu__result_loss(d, t, j.rank, j.dims);
@@ -17013,6 +17083,8 @@ static npu_status npu__type_nll(npu_deduce *d)
          is_2d = d->op->kind == NPU_ATEN_NLL_LOSS2D_FORWARD;
     bool is_free = is_entropy || d->op->kind == NPU_ATEN_NLL_LOSS_ND;
     bool has_classes = !is_entropy || !npu__is_float(npu__dtype_of(target));
+    npu_dtype t = has_classes ? npu__dtype_of(x) : npu_promote_types(npu__dtype_of(x), npu__dtype_of(target));
+    double smoothing = npu_op_float(d->op, "label_smoothing", 0.0);
     uint32_t axis = x->rank > 1;
     int64_t dims[NPU_MAX_RANK];
     npu_status status = npu__check_rank(d, "self", is_2d ? 4 : 1, is_2d ? 4 : is_free ? NPU_MAX_RANK : 2);
@@ -17020,7 +17092,10 @@ static npu_status npu__type_nll(npu_deduce *d)
     status = status ? status : npu__check_vector(d, "weight", x->dims[axis], "classes");
     status = status ? status : npu__check_same_dtype(d, "weight", "self");
     if (status || !has_classes) {
-        status = status ? status : npu__check_equal(d, "target", "self");
+        status = status ? status : npu__check_same_dims(d, "target", "self");
+        if (!status && npu_op_int(d->op, "ignore_index", -100) >= 0) {
+            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "ignore_index", "ignore_index is given, but no classes");
+        }
     } else {
         status = npu__check_dtype(d, "target", npu__dtype_of(target),
                                   target->dtype == NPU_I64 || target->dtype == NPU_U8, "i64 or u8");
@@ -17032,7 +17107,11 @@ static npu_status npu__type_nll(npu_deduce *d)
             status = has_classes ? npu__check_dim(d, "target", k - 1, x->dims[i], "dim of self") : NPU_OK;
         }
     }
-    status = status ? status : npu__result_loss(d, npu__dtype_of(x), x->rank - 1u, dims);
+    if (!status && !(smoothing >= 0 && smoothing <= 1)) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "label_smoothing", "label_smoothing is %g, expected 0 to 1",
+                                 smoothing);
+    }
+    status = status ? status : npu__result_loss(d, t, x->rank - 1u, dims);
     return status || d->def->schema->num_returns < 2 ? status : npu__result(d, npu__dtype_of(x), 0, NULL);
 }
 
@@ -17072,6 +17151,9 @@ static npu_status npu__type_difference(npu_deduce *d)
     npu_spec y;
     npu_status status = npu__join_args(d, &j, a, is_pairwise ? "x2" : "other", NULL, &t);
     t = is_pairwise ? npu__float_of(t) : t;
+    for (uint32_t i = 0; i < 2 && !status; i++) {
+        status = npu__check_number(d, d->op->args[i].name);
+    }
     status = status ? status : npu__check_float(d, a, t);
     if (!status && is_pairwise && j.rank == 0) {
         status = npu_deduce_fail(d, NPU_ERR_RANK, a, "x1 and x2 have no dims");

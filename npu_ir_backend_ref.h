@@ -958,7 +958,7 @@ static double npu__ref_digamma(double x)
         if (x == floor(x)) {
             return (double)NAN;
         }
-        y = -NPU__REF_PI / tan(NPU__REF_PI * (x - floor(x)));
+        y = -NPU__REF_PI / tan(NPU__REF_PI * (x - trunc(x)));
         x = 1 - x;
     }
     for (; x < 10; x += 1) {
@@ -976,12 +976,15 @@ static double npu__ref_zeta(double x, double q)
                                       1.1646782814350067249e14, -4.5979787224074726105e15,
                                       1.8152105401943546773e17, -7.1661652561756670113e18 };
     double sum, term, factor = 1, k = 0;
-    if (!(x > 1) || q != q) {
+    if (x <= 1) {
         return x == 1 ? HUGE_VAL : (double)NAN;
     }
-    /* poles; undefined; more terms than are summed */
+    /* poles, even those of no number; undefined; more terms than are summed */
     if (q <= 0 && (q == floor(q) || x != floor(x) || q < -1e7)) {
         return q == floor(q) ? HUGE_VAL : (double)NAN;
+    }
+    if (x != x || q != q) {
+        return (double)NAN;
     }
     sum = term = pow(q, -x);
     for (int i = 0; i < 9 || q <= 9; i++) {
@@ -1062,16 +1065,34 @@ static double npu__ref_igammac_fraction(double a, double x)
     return y * exp(a * log(x) - x - lgamma(a));
 }
 
+/* Either one of a large a: Temme's uniform expansion, whose next term is below 1e-10. */
+static double npu__ref_igamma_large(double a, double x, bool upper)
+{
+    static const double roots[] = { 1, -2.0 / 3, 2.0 / 4, -2.0 / 5, 2.0 / 6, -2.0 / 7, 2.0 / 8 };
+    double d = (x - a) / a, half, rest;
+    double eta = fabs(d) < 0.01 ? d * sqrt(npu__ref_polynomial(roots, 7, d)) : copysign(sqrt(2 * (d - log1p(d))), d);
+    rest = fabs(eta) < 0.01 ? -1.0 / 3 + eta / 12 - 2 * eta * eta / 135 : 1 / d - 1 / eta;
+    rest *= exp(-a * eta * eta / 2) / sqrt(2 * NPU__REF_PI * a);
+    half = erfc((upper ? eta : -eta) * sqrt(a / 2)) / 2;
+    return upper ? half + rest : half - rest;
+}
+
 static double npu__ref_igamma(double a, double x, bool upper)
 {
     double y;
     bool is_series = x <= 1 || x <= a;
-    if (!(a >= 0 && x >= 0) || (a == 0 && x == 0) || (a > DBL_MAX && x > DBL_MAX)) {
+    if (x < 0 || a < 0 || a != a || (a == 0 && !(x > 0)) || (a > DBL_MAX && x > DBL_MAX)) {
         return (double)NAN;
     }
     if (a == 0 || x == 0 || a > DBL_MAX || x > DBL_MAX) {
         y = a == 0 || x > DBL_MAX;
         return upper ? 1 - y : y;
+    }
+    if (x != x) {
+        return x;
+    }
+    if (a > 1e5) {
+        return npu__ref_igamma_large(a, x, upper);
     }
     y = is_series ? npu__ref_igamma_series(a, x) : npu__ref_igammac_fraction(a, x);
     return is_series == upper ? 1 - y : y;
@@ -1169,6 +1190,23 @@ static double npu__ref_logaddexp(double a, double b, double scale)
 {
     double most = a > b || a != a ? a : b;
     return a == b && a - a != 0 ? a : most + log1p(exp(-fabs(a - b) * scale)) / scale;
+}
+
+/* From the nearer end, so that both are met exactly; between infinities lies nothing. */
+static double npu__ref_lerp(double a, double b, double weight)
+{
+    return fabs(weight) < 0.5 ? a + weight * (b - a) : b - (b - a) * (1 - weight);
+}
+
+/* The next f16 or bf16: halves of one sign are in the order of their bits. */
+static double npu__ref_nextafter_half(double a, double b, bool is_bf16)
+{
+    uint16_t bits = is_bf16 ? npu_f32_to_bf16((float)a) : npu_f32_to_f16((float)a);
+    if (!(a < b) && !(a > b)) {
+        return a == b ? b : (double)NAN;
+    }
+    bits = (uint16_t)(a == 0 ? (b < 0 ? 0x8001u : 1u) : (a < b) == (a > 0) ? bits + 1u : bits - 1u);
+    return (double)(is_bf16 ? npu_bf16_to_f32(bits) : npu_f16_to_f32(bits));
 }
 
 static double npu__ref_logit(double x, double eps)
@@ -1303,8 +1341,10 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b)
     X(softplus, a * b > c ? a : npu__ref_softplus(a * b) / b)                                      \
     X(log_sigmoid, -npu__ref_softplus(-a))                                                         \
     X(addcdiv, a + d * b / c)                                                                      \
-    X(lerp, fabs(c) < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c))                               \
+    X(lerp, npu__ref_lerp(a, b, c))                                                                \
     X(copysign, copysign(a, b))                                                                    \
+    X(nextafter_f16, npu__ref_nextafter_half(a, b, false))                                         \
+    X(nextafter_bf16, npu__ref_nextafter_half(a, b, true))                                         \
     X(deg2rad, a * (NPU__REF_PI / 180))                                                            \
     X(rad2deg, a * (180 / NPU__REF_PI))                                                            \
     X(digamma, npu__ref_digamma(a))                                                                \
@@ -1320,6 +1360,7 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b)
     X(igamma, npu__ref_igamma(a, b, false))                                                        \
     X(igammac, npu__ref_igamma(a, b, true))                                                        \
     X(ldexp, a * exp2(b))                                                                          \
+    X(ldexp_single, a * (double)(float)exp2(b))                                                    \
     X(xlogy, a == 0 && b == b ? 0 : a * log(b))                                                    \
     X(xlog1py, a == 0 && b == b ? 0 : a * log1p(b))                                                \
     X(zeta, npu__ref_zeta(a, b))                                                                   \
@@ -2488,8 +2529,9 @@ static const npu__ref_map_row npu__ref_map_rows[] = {
 #define NPU__REF_CHOICES(X, word)                                                                  \
     X(word, add_scaled, add) X(word, sub_scaled, sub) X(word, rsub_scaled, rsub)                   \
     X(word, gelu, gelu_tanh) X(word, gelu_backward, gelu_tanh_backward)                            \
-    X(word, polygamma, polygamma_single) X(word, isclose, isclose_nan)                             \
+    X(word, polygamma, polygamma_single) X(word, isclose, isclose_nan) X(word, ldexp, ldexp_single) \
     X(word, round_decimals, round_tens) X(word, round_decimals, round)                             \
+    X(word, nextafter, nextafter_f16) X(word, nextafter, nextafter_bf16)                           \
     X(word, bitwise_not, logical_not) X(word, clamp, maximum) X(word, clamp, minimum)              \
     X(word, div, div_floor) X(word, div, div_trunc)                                                \
     X(word, pow, sqrt) X(word, pow, rsqrt) X(word, pow, square) X(word, pow, cube)                 \
@@ -2798,6 +2840,11 @@ static uint32_t npu__ref_map_choose(npu__ref_map_state *s, const npu_op_info *op
     case NPU__REF_OP_gelu_backward:
         return npu_op_str_is(op, "approximate", "tanh") ? NPU__REF_OP_gelu_tanh_backward : s->op;
     case NPU__REF_OP_polygamma: return s->dtype == NPU_F64 ? s->op : NPU__REF_OP_polygamma_single;
+    case NPU__REF_OP_ldexp: /* the power of 2 is a tensor of its own */
+        return s->dtype == NPU_F64 && op->in[1]->dtype != NPU_F32 ? s->op : NPU__REF_OP_ldexp_single;
+    case NPU__REF_OP_nextafter:
+        return s->dtype == NPU_F16    ? NPU__REF_OP_nextafter_f16
+               : s->dtype == NPU_BF16 ? NPU__REF_OP_nextafter_bf16 : s->op;
     case NPU__REF_OP_isclose: return npu_op_int(op, "equal_nan", 0) ? NPU__REF_OP_isclose_nan : s->op;
     case NPU__REF_OP_round_decimals: {
         int64_t decimals = npu_op_int(op, "decimals", 0);
@@ -4748,7 +4795,7 @@ static void npu__ref_copy_channel_shuffle(const npu_prepare *p, npu__ref_strided
     npu__ref_copy_dim(c, in->dims[0], in->strides[0], out->strides[0]);
     npu__ref_copy_dim(c, groups, in->strides[1] * width, out->strides[1]);
     npu__ref_copy_dim(c, width, in->strides[1], out->strides[1] * groups);
-    npu__ref_copy_dim(c, in->strides[1], 1, 1);
+    npu__ref_copy_dim(c, (int64_t)npu__ref_dims_len(in, 2, in->rank), 1, 1);
 }
 
 /* Each index of the dim is written `repeats` times; without a dim the operand is one long dim. */
@@ -13176,7 +13223,7 @@ static double npu__ref_finish_root(const npu__ref_sums *s) { return sqrt(s->firs
 static double npu__ref_finish_power(const npu__ref_sums *s) { return pow(s->first, 1.0 / s->p); }
 static double npu__ref_finish_variance(const npu__ref_sums *s)
 {
-    return s->second / (s->count > s->p ? s->count - s->p : 0.0);
+    return s->second / (s->count > s->p && s->count > 0 ? s->count - s->p : 0.0); /* of nothing: NaN */
 }
 
 static double npu__ref_finish_deviation(const npu__ref_sums *s) { return sqrt(npu__ref_finish_variance(s)); }
@@ -14626,6 +14673,7 @@ static double npu__ref_quantile_of(const npu_launch *l, const npu__ref_order *s,
     bool skips = s->kind == NPU_ATEN_NANQUANTILE || s->kind == NPU_ATEN_NANQUANTILE_SCALAR;
     double position, weight, low, high;
     size_t at, next;
+    bool between = s->way[0] == 'm' || s->way[1] == 'i';
     if (present == 0 || (present < n && !skips)) {
         return (double)NAN;
     }
@@ -14634,13 +14682,13 @@ static double npu__ref_quantile_of(const npu_launch *l, const npu__ref_order *s,
     position = s->way[0] == 'n' ? nearbyint(position) : s->way[1] == 'o' ? floor(position)
              : s->way[0] == 'h' ? ceil(position) : position;
     at = (size_t)position;
-    next = at + 1 < present ? at + 1 : at;
-    weight = s->way[0] == 'm' ? (position > (double)at ? 0.5 : 0.0) : position - (double)at;
+    next = (size_t)ceil(position);
+    weight = s->way[0] == 'm' ? 0.5 : position - (double)at;
     npu__ref_load_f64(&low, l->x[0], l->in[0].dtype,
                       (int64_t)(first + (size_t)row[at].index * s->along.inner), 1, 1);
     npu__ref_load_f64(&high, l->x[0], l->in[0].dtype,
                       (int64_t)(first + (size_t)row[next].index * s->along.inner), 1, 1);
-    return weight == 0.0 ? low : low + weight * (high - low);
+    return between ? npu__ref_lerp(low, high, weight) : low;
 }
 
 static bool npu__ref_is_quantile(uint32_t kind)
@@ -14719,7 +14767,9 @@ static npu_status npu__ref_sort_prepare(npu_prepare *p)
     for (uint32_t i = 0; i < NPU__REF_COUNT(ways); i++) {
         s->way = npu_op_str_is(p->op, "interpolation", ways[i]) ? ways[i] : s->way;
     }
-    s->k = p->op->kind == NPU_ATEN_TOPK || p->op->kind == NPU_ATEN_KTHVALUE ? s->k : (int64_t)s->along.n;
+    if (p->in[0].rank == 0 || (p->op->kind != NPU_ATEN_TOPK && p->op->kind != NPU_ATEN_KTHVALUE)) {
+        s->k = (int64_t)s->along.n; /* a number is its own topk, whatever k is */
+    }
     p->parts = p->parts < 8 ? p->parts : 8;
     if (!npu_size_mul(2 * sizeof(npu__ref_entry) * p->parts, s->along.n, &p->workspace)) {
         return NPU_ERR_OVERFLOW;
