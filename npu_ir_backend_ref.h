@@ -13754,14 +13754,21 @@ static inline size_t npu__ref_along_first(const npu__ref_along *a, size_t o)
 }
 
 /* Where the maximum of strip[0 .. n-1] is first, if it beats *best, which it becomes; else n. The first NaN
-   beats all. */
+   beats all. In most blocks nothing does, which one look without branches tells. */
 static size_t npu__ref_beat_f64(double *best, const double *strip, size_t n)
 {
     size_t index = n;
-    for (size_t i = 0; i < n; i++) {
-        if (strip[i] > *best || (isnan(strip[i]) && !isnan(*best))) {
-            *best = strip[i];
-            index = i;
+    for (size_t i = 0; i < n && !isnan(*best); i += 16) {
+        size_t end = n - i < 16 ? n : i + 16;
+        int any = 0;
+        for (size_t j = i; j < end; j++) {
+            any |= !(strip[j] <= *best);
+        }
+        for (size_t j = i; j < end && any; j++) {
+            if (strip[j] > *best || (isnan(strip[j]) && !isnan(*best))) {
+                *best = strip[j];
+                index = j;
+            }
         }
     }
     return index;
