@@ -11636,18 +11636,41 @@ typedef struct npu__ref_stats {
     double mean, rstd, variance;
 } npu__ref_stats;
 
-/* Sum of (x - mean), or of its square, over n elements from `first`. */
-static double npu__ref_central_sum(const void *x, uint32_t dtype, int64_t first, size_t n, double mean,
+/* n neighbouring elements in double: where they are, or in `strip`. */
+static const double *npu__ref_doubles_at(double *strip, const void *from, uint32_t dtype, int64_t first, size_t n)
+{
+    if (dtype == NPU_F64) {
+        return (const double *)from + first;
+    }
+    npu__ref_load_f64(strip, from, dtype, first, 1, n);
+    return strip;
+}
+
+/* Sum of (x - mean), or of its square: in four sums, since each waits for its last. */
+NPU__REF_INLINE double npu__ref_central_run(const double *x, size_t n, double mean, bool squared)
+{
+    double a = 0, b = 0, c = 0, d = 0;
+    for (; n >= 4; n -= 4, x += 4) {
+        a += (x[0] - mean) * (squared ? x[0] - mean : 1);
+        b += (x[1] - mean) * (squared ? x[1] - mean : 1);
+        c += (x[2] - mean) * (squared ? x[2] - mean : 1);
+        d += (x[3] - mean) * (squared ? x[3] - mean : 1);
+    }
+    for (; n > 0; n--, x++) {
+        a += (x[0] - mean) * (squared ? x[0] - mean : 1);
+    }
+    return a + b + (c + d);
+}
+
+/* That of n elements from `first`. */
+static double npu__ref_central_sum(const void *from, uint32_t dtype, int64_t first, size_t n, double mean,
                                    bool squared)
 {
     double strip[NPU__STRIP], sum = 0.0;
     for (size_t i = 0; i < n; i += NPU__STRIP) {
         size_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
-        npu__ref_load_f64(strip, x, dtype, first + (int64_t)i, 1, len);
-        for (size_t j = 0; j < len; j++) {
-            double d = strip[j] - mean;
-            sum += squared ? d * d : d;
-        }
+        const double *x = npu__ref_doubles_at(strip, from, dtype, first + (int64_t)i, len);
+        sum += squared ? npu__ref_central_run(x, len, mean, true) : npu__ref_central_run(x, len, mean, false);
     }
     return sum;
 }
@@ -11696,27 +11719,36 @@ static double npu__ref_element(const npu_launch *l, int operand, size_t i)
 
 static inline bool npu__ref_has(const npu_launch *l, int operand) { return operand >= 0 && l->x[operand]; }
 
+/* n weights or biases from element w: where they are, or in `strip`; absent ones are all `absent`. */
+static const double *npu__ref_norm_weights(const npu_launch *l, int operand, double *strip, int64_t w, int64_t w_stride,
+                                           size_t n, double absent)
+{
+    if (!npu__ref_has(l, operand)) {
+        npu__ref_load_f64(strip, &absent, NPU_F64, 0, 0, n);
+        return strip;
+    }
+    if (w_stride == 1) {
+        return npu__ref_doubles_at(strip, l->x[operand], l->in[operand].dtype, w, n);
+    }
+    npu__ref_load_f64(strip, l->x[operand], l->in[operand].dtype, w, 0, n);
+    return strip;
+}
+
 static void npu__ref_normalize_f64(const npu_launch *l, size_t first, size_t n, npu__ref_stats m, int64_t w,
                                    int64_t w_stride)
 {
     const npu__ref_norm *norm = (const npu__ref_norm *)l->state;
-    double x[NPU__STRIP], weight[NPU__STRIP];
+    double strip[NPU__STRIP], weights[NPU__STRIP], biases[NPU__STRIP];
     for (size_t i = 0; i < n; i += NPU__STRIP) {
         size_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
         int64_t at = (int64_t)(first + i), w_at = w + (int64_t)i * w_stride;
-        npu__ref_load_f64(x, l->x[0], l->in[0].dtype, at, 1, len);
+        const double *x = npu__ref_doubles_at(strip, l->x[0], l->in[0].dtype, at, len);
+        const double *weight = npu__ref_norm_weights(l, norm->weight, weights, w_at, w_stride, len, 1.0);
+        const double *bias = npu__ref_norm_weights(l, norm->bias, biases, w_at, w_stride, len, 0.0);
         for (size_t j = 0; j < len; j++) {
-            x[j] = (x[j] - m.mean) * m.rstd;
+            strip[j] = (x[j] - m.mean) * m.rstd * weight[j] + bias[j];
         }
-        if (npu__ref_has(l, norm->weight)) {
-            npu__ref_load_f64(weight, l->x[norm->weight], l->in[norm->weight].dtype, w_at, w_stride, len);
-            for (size_t j = 0; j < len; j++) { x[j] *= weight[j]; }
-        }
-        if (npu__ref_has(l, norm->bias)) {
-            npu__ref_load_f64(weight, l->x[norm->bias], l->in[norm->bias].dtype, w_at, w_stride, len);
-            for (size_t j = 0; j < len; j++) { x[j] += weight[j]; }
-        }
-        npu__ref_store_f64(l->y[0], l->out[0].dtype, at, 1, x, len);
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, at, 1, strip, len);
     }
 }
 
