@@ -4438,6 +4438,7 @@ typedef struct npu_pattern_options {
     uint32_t max_sweeps; /* over the graph, default 32 */
     uint32_t _canary;    /* must be 0 */
 } npu_pattern_options;
+/* Of the last call alone, a failed one too. */
 typedef struct npu_pattern_stats {
     uint32_t num_sweeps, num_rewrites;
     uint32_t *counts;    /* rewrites of each pattern, an array of the caller; NULL = not wanted */
@@ -27565,6 +27566,16 @@ static npu_status npu__sweep_all(npu__sweep *sweep, npu_graph **out, const npu_g
     return status;
 }
 
+static void npu__stats_reset(npu_pattern_stats *stats, uint32_t num_patterns)
+{
+    if (stats) {
+        stats->num_sweeps = stats->num_rewrites = 0;
+    }
+    if (stats && stats->counts) {
+        memset(stats->counts, 0, num_patterns * sizeof *stats->counts);
+    }
+}
+
 static npu_status npu__sweep_run(npu_graph **out, const npu_graph *g, const npu_conversion_target *target,
                                  const npu_pattern *patterns, uint32_t num_patterns,
                                  const npu_pattern_options *options, npu_pattern_stats *stats, npu_diag *diag)
@@ -27579,6 +27590,7 @@ static npu_status npu__sweep_run(npu_graph **out, const npu_graph *g, const npu_
     sweep.num_rules = num_patterns;
     sweep.target = target;
     sweep.stats = stats;
+    npu__stats_reset(stats, num_patterns);
     if (!g || g->diag.status || (options && options->_canary)) {
         status = npu__fail(&local, g && !g->diag.status ? NPU_ERR_INVALID_ARGUMENT : NPU_ERR_GRAPH,
                            "patterns: the graph has failed, or the options are not zeroed");

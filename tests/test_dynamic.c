@@ -109,6 +109,7 @@ static void test_symbols(void)
         { "r = aten.cat.default([a, a])", "", "f32[?]" },
         { "r = aten.nonzero.default(a)", "d2", "i64[d2,1]" },
     };
+    NPU_ITEM("R3.6");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         check_symbols(&rows[i]);
     }
@@ -118,7 +119,7 @@ static void test_symbols(void)
 static void test_rejected_shapes(void)
 {
     static const struct { const char *op, *operand; } rows[] = {
-        { "r = aten.add.Tensor(x, z)", "other" },
+        { "r = aten.add.Tensor(x, z)", "other" }, /* two symbols */
         { "n = aten.masked_select.default(y, m)\nr = aten.add.Tensor(n, y)", "other" },
         { "r = aten.index.Tensor(x, [k, k])", "indices" },
         { "r = aten.unbind.int(x)", "self" },

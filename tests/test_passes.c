@@ -289,6 +289,13 @@ static const struct {
       "input x : f32[2]\nconst a : f32[2] {1.0, 2.0}\nconst b : f32[2] {0.5, 4.0}\n"
       "const c : f32[2] {0.5, 8.0}\n"
       "const d : f32[2] {1.5, 9.0}\ne = aten.add.Tensor(self=x, other=d) : f32[2]\noutput y = e\n" },
+    { "other dims and means of constants, too", PASS(CONSTANTS), 0,
+      "input x : f32[2]\nconst a : f32[2,3] {1.0, 2.0, 3.0, 4.0, 5.0, 9.0}\n"
+      "b = aten.reshape.default(self=a, shape=[3, 2]) : f32[3,2]\n"
+      "c = aten.mean.dim(self=b, dim=[0]) : f32[2]\nd = aten.add.Tensor(self=x, other=c) : f32[2]\noutput y = d\n",
+      "input x : f32[2]\nconst a : f32[2,3] {1.0, 2.0, 3.0, 4.0, 5.0, 9.0}\n"
+      "const b : f32[3,2] {1.0, 2.0, 3.0, 4.0, 5.0, 9.0}\nconst c : f32[2] {3.0, 5.0}\n"
+      "d = aten.add.Tensor(self=x, other=c) : f32[2]\noutput y = d\n" },
     { "random numbers and what fails are not", PASS(CONSTANTS), 0,
       "const a : i32[2] {1, 2}\nconst b : i32[2] {1, 0}\n%3 = aten.rand.default(size=[2]) : f32[2]\n"
       "output y = %3\n", NULL },

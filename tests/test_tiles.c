@@ -206,6 +206,35 @@ static void test_pipes(void)
     NPU_CHECK_EQ(npu_tile_pipe(NULL, (npu_op){ 1 }), NPU_PIPE_NONE);
 }
 
+static npu_status deduce_tile(npu_deduce *d) { return npu_deduce_result(d, npu_deduce_spec(d, "tile")); }
+
+/* An op from outside goes to the pipe that it was registered with. */
+static void test_registered_pipe(void)
+{
+    npu_registry *registry = NULL;
+    npu_registration r;
+    npu_graph_desc desc;
+    npu_graph *g, *p;
+    npu_value t;
+    NPU_ITEM("R3.25");
+    memset(&desc, 0, sizeof desc);
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    r = npu_register_op(registry, "test.scan");
+    npu_register_description(npu_register_category(&r, "BlockOp"), "running sums");
+    npu_register_pipe(npu_register_argument(&r, "tile", "Tile", "what is summed"), NPU_PIPE_MTE3);
+    npu_register_results(npu_register_deduce(&r, deduce_tile), "Tile");
+    NPU_CHECK_STATUS(npu_register_end(&r, NULL), NPU_OK);
+    desc.registry = registry;
+    g = npu_graph_create(&desc);
+    p = npu_graph_child(g, "p", NPU_LEVEL_TILE, NULL);
+    t = npu_block_create_tile(p, NPU_F32, 1, DIMS(8), NPU_SPACE_UB);
+    npu_op op = npu_emit_name(p, "test.scan", (npu_arg[]){ npu_arg_tensor("tile", t) }, 1);
+    NPU_CHECK_STATUS(npu_graph_status(p), NPU_OK);
+    NPU_CHECK_EQ(npu_tile_pipe(p, op), NPU_PIPE_MTE3);
+    npu_graph_destroy(g);
+    npu_registry_destroy(registry);
+}
+
 static const struct {
     const char *line;
     npu_status status;
@@ -1737,6 +1766,7 @@ int main(void)
     NPU_RUN(test_memory_rules);
     NPU_RUN(test_codes);
     NPU_RUN(test_pipes);
+    NPU_RUN(test_registered_pipe);
     NPU_RUN(test_rejections);
     NPU_RUN(test_levels);
     NPU_RUN(test_sync_ops);
