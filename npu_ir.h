@@ -4093,10 +4093,11 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
      1 supports   asked once per op while partitioning: yes, or a reason code and words; about an op with dims
                   that only a run tells only with NPU_BACKEND_DYNAMIC, and then they are at their largest
      2 compile    once per group of ops: makes a program from host memory only; says scratch, in-place pairs, inner
-                  values that it reads where their operand is, and whether the core plans the memory of the
-                  others. A failure is no error: the group is offered to the next backend, with the reason
-                  REJECTED.
-     3 alloc      one buffer per region for all planned values, one for weights; upload for each weight, once
+                  values that it reads where their operand is, whether the core plans the memory of the others, and
+                  which weights it has put into a layout of its own. A failure is no error: the group is offered to
+                  the next backend, with the reason REJECTED.
+     3 alloc      one buffer per region for all planned values, one for weights; upload for each of the other
+                  weights, once
      4 place      (optional) tells a program where its values were planned
      5 upload     graph inputs and transfers in          } every run; with `fence` non-NULL they may return at once
      6 submit     runs a program                         } and set *fence; wait or poll tell when it is done.
@@ -4215,11 +4216,17 @@ typedef struct npu_compiled {
     /* inner results that have no memory: the program reads the operand instead, at strides, which lives as long */
     uint32_t num_views;
     const npu_inplace *views;  /* read right after compile; owned by the program */
+    /* Weights that compile has made its own, in a layout of the device: values of the group by index. They are not
+       uploaded, and submit finds them nowhere, unless another group of the backend wants them as they are, or this
+       one looks at them through a view. Read right after compile; owned by the program. */
+    uint32_t num_own_weights;
+    const uint32_t *own_weights;
 } npu_compiled;
 
 /* Where a value of a group is: buffers[buffer] + offset. A view shares its base's place. */
 typedef struct npu_place {
-    uint32_t buffer; /* index into npu_binding.buffers; NPU_NO_INDEX = nowhere (inner value that the backend plans) */
+    /* index into npu_binding.buffers; NPU_NO_INDEX = nowhere (inner values that the backend plans, its own weights) */
+    uint32_t buffer;
     uint32_t alias;  /* 1 = the same bytes as the operand it is a view of: the op that makes it has nothing to do */
     uint64_t offset; /* bytes */
 } npu_place;
@@ -32437,7 +32444,8 @@ enum {
     NPU__BOUND_INPUT,    /* the caller's or the exec's memory, used in place by a host backend */
     NPU__BOUND_OUTPUT,
     NPU__WEIGHT,
-    NPU__GROWN           /* without a bound: a buffer of its own in the exec, which grows */
+    NPU__GROWN,          /* without a bound: a buffer of its own in the exec, which grows */
+    NPU__OWN_WEIGHT      /* nowhere: the programs that use it have made it their own */
 };
 
 enum { NPU__STRIDED = 2 };
@@ -32462,6 +32470,9 @@ typedef struct npu__step_memory {
     uint32_t plans_inner, num_inplace, num_views;
     const npu_inplace *inplace, *views;
     uint64_t prepared;
+    uint32_t num_own_weights, num_values;
+    const uint32_t *own_weights;
+    const uint32_t *values; /* of the group, which own_weights indexes */
     uint32_t scratch_storage; /* out: index + 1 */
 } npu__step_memory;
 
@@ -32514,15 +32525,18 @@ static uint32_t npu__storage_add(npu_plan *plan, uint32_t value, uint32_t backen
 }
 
 /* The storage of an operand; that of a value without a producer is made on first use. */
-static uint32_t npu__storage_of_operand(npu_plan *plan, uint32_t value, uint32_t backend)
+static uint32_t npu__storage_of_operand(npu_plan *plan, uint32_t value, uint32_t backend, bool is_owned)
 {
     const npu__value *v = &plan->graph->values[value];
     uint32_t kind, i = npu__storage_find(plan, value, backend);
     bool host = (plan->backends[backend]->traits & NPU_BACKEND_HOST) != 0;
     if (i != NPU_NO_INDEX || v->producer) {
+        if (i != NPU_NO_INDEX && plan->storage[i].kind == NPU__OWN_WEIGHT && !is_owned) {
+            plan->storage[i].kind = NPU__WEIGHT;
+        }
         return i;
     }
-    kind = v->role == NPU_ROLE_PARAM || v->role == NPU_ROLE_CONSTANT ? NPU__WEIGHT
+    kind = v->role == NPU_ROLE_PARAM || v->role == NPU_ROLE_CONSTANT ? (is_owned ? NPU__OWN_WEIGHT : NPU__WEIGHT)
         : host                                                       ? NPU__BOUND_INPUT
                                                                      : NPU__ARENA;
     return npu__storage_add(plan, value, backend, kind, 0, npu__value_size(plan->graph, value));
@@ -32538,8 +32552,18 @@ static void npu__use_until(npu_plan *plan, uint32_t storage, uint32_t tick)
 typedef struct npu__lifetimes {
     npu_plan *plan;
     const uint8_t *kept;    /* per value: 1 graph output, 2 next content of a state */
+    uint8_t *owned;         /* per value: 1 = a weight that the program of this step has made its own */
     uint32_t tick, end;     /* end: the last tick */
 } npu__lifetimes;
+
+static void npu__mark_owned(npu__lifetimes *t, const npu__step_memory *m, uint8_t mark)
+{
+    for (uint32_t i = 0; i < m->num_own_weights; i++) {
+        if (m->own_weights[i] < m->num_values) {
+            t->owned[m->values[m->own_weights[i]]] = mark;
+        }
+    }
+}
 
 static bool npu__lifetimes_result(npu__lifetimes *t, uint32_t value, const npu_step *s, bool inner)
 {
@@ -32565,11 +32589,13 @@ static bool npu__lifetimes_partition(npu__lifetimes *t, const npu_step *s, npu__
     npu_plan *plan = t->plan;
     const npu_graph *g = plan->graph;
     uint32_t begin = t->tick, first_storage = plan->num_storage;
+    npu__mark_owned(t, m, 1);
     for (uint32_t k = 0; k < s->num_ops; k++, t->tick++) {
         const npu__op *o = &g->ops[s->ops[k].id];
         for (uint32_t i = 0; i < o->num_operands; i++) {
-            uint32_t v = g->uses[o->first_operand + i].value,
-                     storage = v ? npu__storage_of_operand(plan, v, s->backend) : NPU_NO_INDEX;
+            uint32_t v = g->uses[o->first_operand + i].value, storage;
+            bool is_owned = v && t->owned[v] && !(o->def->traits & (NPU_VIEW | NPU_SLICE));
+            storage = v ? npu__storage_of_operand(plan, v, s->backend, is_owned) : NPU_NO_INDEX;
             if (v && storage == NPU_NO_INDEX && g->values[v].producer == 0) {
                 return false; /* out of memory: only inner values have none */
             }
@@ -32581,6 +32607,7 @@ static bool npu__lifetimes_partition(npu__lifetimes *t, const npu_step *s, npu__
             }
         }
     }
+    npu__mark_owned(t, m, 0);
     /* the device works in an order of its own */
     for (uint32_t i = first_storage; m->plans_inner && i < plan->num_storage; i++) {
         plan->storage[i].first = plan->storage[i].first > begin ? begin : plan->storage[i].first;
@@ -33128,25 +33155,29 @@ static bool npu__plan_lifetimes(npu_plan *plan, const uint8_t *kept, npu__step_m
                                 uint32_t *num_ticks)
 {
     npu__lifetimes t;
+    bool ok = true;
     memset(&t, 0, sizeof t);
     t.plan = plan;
     t.kept = kept;
+    t.owned = (uint8_t *)npu__alloc_zero(&plan->allocator, plan->graph->num_values);
     t.tick = 1;
     t.end = 1;
     for (uint32_t i = 0; i < plan->num_steps; i++) {
         t.end += plan->steps[i].type == NPU_STEP_PARTITION ? plan->steps[i].num_ops : 1;
     }
     *num_ticks = t.end + 1;
-    for (uint32_t i = 0; i < plan->num_steps; i++) {
+    for (uint32_t i = 0; i < plan->num_steps && t.owned && ok; i++) {
         const npu_step *s = &plan->steps[i];
         if (s->backend == NPU__UNPLACED) {
             t.tick += s->type == NPU_STEP_PARTITION ? s->num_ops : 1;
-        } else if (!(s->type == NPU_STEP_PARTITION ? npu__lifetimes_partition(&t, s, &steps[i])
-                                                   : npu__lifetimes_transfer(&t, s))) {
-            return false;
+        } else {
+            ok = s->type == NPU_STEP_PARTITION ? npu__lifetimes_partition(&t, s, &steps[i])
+                                               : npu__lifetimes_transfer(&t, s);
         }
     }
-    return true;
+    ok = ok && t.owned;
+    npu__free(&plan->allocator, t.owned, plan->graph->num_values);
+    return ok;
 }
 
 /* Arenas are aligned for whatever lies in them. */
@@ -33238,7 +33269,7 @@ static uint64_t npu__storage_offset(const npu_plan *plan, uint32_t i)
 
 NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text)
 {
-    static const char *const kinds[] = { "", "arena", "input", "output", "weight", "grown" };
+    static const char *const kinds[] = { "", "arena", "input", "output", "weight", "grown", "prepared" };
     npu_text_printf(text, "%-16s %-10s %-8s %10s %10s  alive\n", "slot", "backend", "memory", "offset", "bytes");
     for (uint32_t i = 0; i < plan->num_storage; i++) {
         const npu__storage *s = &plan->storage[i];
@@ -33702,6 +33733,7 @@ static npu_place npu__place_of(const npu_plan *plan, uint32_t value, uint32_t ba
         place.buffer = plan->backends[backend]->traits & NPU_BACKEND_HOST ? NPU_NO_INDEX : 1;
         place.offset = plan->storage[root].offset;
         break;
+    case NPU__OWN_WEIGHT: break;
     default: /* bound: the planner has no offset for it, so its buffer index is kept there */
         place.buffer = (uint32_t)plan->storage[root].offset;
         place.offset = delta;
@@ -33777,6 +33809,10 @@ static npu_status npu__plan_program_memory(npu_program *p, npu_diag *diag)
                 steps[i].prepared = c->prepared;
                 steps[i].num_views = c->num_views;
                 steps[i].views = c->views;
+                steps[i].num_own_weights = c->num_own_weights;
+                steps[i].own_weights = c->own_weights;
+                steps[i].values = p->groups[p->step_group[i]].values;
+                steps[i].num_values = p->groups[p->step_group[i]].num_values;
             }
         }
         plan->exact = true;

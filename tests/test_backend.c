@@ -553,6 +553,7 @@ static void test_ops_in_other_memory(void)
         check_row(&op_rows[i], &desc, 2e-6);
     }
     desc.plans_inner = true;
+    desc.keeps_weights = true;
     desc.async = true;
     for (size_t i = 0; i < sizeof op_rows / sizeof op_rows[0]; i++) {
         check_row(&op_rows[i], &desc, 2e-6);

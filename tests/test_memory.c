@@ -326,6 +326,7 @@ static uint32_t check_random(uint64_t *seed, uint32_t variant)
         descs[i].num_deny = random_deny(seed, deny[i], variant % 4 + 2);
         descs[i].in_place = variant & 1;
         descs[i].plans_inner = variant % 8 == 7 && i == 1;
+        descs[i].keeps_weights = variant % 3 == i;
         descs[i].scratch = variant & 2 ? 300 : 0;
         descs[i].alignment = variant & 4 ? 16 : 256;
     }
@@ -667,6 +668,31 @@ static void test_prepared(void)
     NPU_CHECK_EQ(counter.live_bytes, 0);
 }
 
+/* A weight is uploaded unless all groups that use it keep it, and none looks at it through a view. */
+static void test_own_weights(void)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    for (uint32_t keeps = 0; keeps < 2; keeps++) {
+        desc.keeps_weights = keeps != 0;
+        npu_memory m;
+        rig r = rig_start(&desc, 1);
+        npu_graph *g = r.graph;
+        npu_value a = W(5, 6), b = W(6);
+        npu_value y = npu_add(g, npu_matmul(g, npu_input(g, "x", F32(4, 5)), a), b);
+        npu_output(g, "y", npu_add(g, y, npu_reshape(g, b, DIMS(1, 6), 2)));
+        npu_output(g, "z", npu_argmax(g, y, 1, false)); /* the CPU's */
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        NPU_CHECK_STATUS(npu_plan_memory(r.plan, 0, &m), NPU_OK);
+        NPU_CHECK_EQ(m.weights, 128 + 64); /* 120 and 24 bytes, aligned */
+        NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(r.program), 0, &m), NPU_OK);
+        NPU_CHECK_EQ(m.weights, keeps ? 64 : 128 + 64);
+        NPU_CHECK_EQ(m.prepared, keeps ? 128 + 64 : 0);
+        NPU_CHECK_EQ(npu_sim_count(r.sims[0]).bytes_up, keeps ? 24 : 144);
+        rig_end(&r);
+    }
+}
+
 /* Sizes that fit alone and not together are an error, not a small arena. */
 static void test_overflow(void)
 {
@@ -760,6 +786,7 @@ int main(void)
     NPU_RUN(test_in_place_of_a_piece);
     NPU_RUN(test_sums);
     NPU_RUN(test_prepared);
+    NPU_RUN(test_own_weights);
     NPU_RUN(test_overflow);
     NPU_RUN(test_residual_network);
     NPU_RUN(test_many_values);

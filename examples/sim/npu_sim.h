@@ -31,6 +31,7 @@ typedef struct npu_sim_desc {
     bool emulate_all;            /* the table's ops too: results are bit for bit those of `emulate` */
     bool async;                  /* work with a fence is queued and done by a thread */
     bool plans_inner;            /* programs keep their inner values in memory of their own */
+    bool keeps_weights;          /* and their weights, which they take from the host in compile */
     bool in_place;               /* offers results of elementwise ops the memory of operand 0 */
     bool sleeps;                 /* simulated time really passes */
     uint64_t bandwidth;          /* of transfers, bytes per second; 0 = no time */
@@ -1601,7 +1602,9 @@ typedef struct npu_sim__program {
     uint64_t *sizes;                /* bytes per value */
     bool *inner;                    /* values that live in `memory`, at offsets */
     uint64_t *offsets;
-    npu_sim__buffer *memory;        /* of inner values, where the program plans them */
+    npu_sim__buffer *memory;        /* of inner values and weights, where the program keeps them */
+    uint32_t *weights;              /* those that it keeps */
+    uint32_t num_weights;
     npu_inplace *pairs;
     uint32_t num_pairs;
 } npu_sim__program;
@@ -1618,9 +1621,10 @@ static npu_sim__program *npu_sim__program_new(const npu_group *group)
     p->sizes = npu_sim__take(&blocks, group->num_values, sizeof *p->sizes);
     p->inner = npu_sim__take(&blocks, group->num_values, sizeof *p->inner);
     p->offsets = npu_sim__take(&blocks, group->num_values, sizeof *p->offsets);
+    p->weights = npu_sim__take(&blocks, group->num_values, sizeof *p->weights);
     p->num_values = group->num_values;
     p->blocks = blocks;
-    if (!p->ops || !p->pairs || !p->sizes || !p->inner || !p->offsets) {
+    if (!p->ops || !p->pairs || !p->sizes || !p->inner || !p->offsets || !p->weights) {
         npu_sim__blocks_free(&blocks);
         return NULL;
     }
@@ -1676,19 +1680,31 @@ static void npu_sim__add_pairs(npu_sim__program *p)
     }
 }
 
-/* Gives every inner value its own place. */
+/* Gives every value that the program keeps a place of its own, and weights their data. */
 static npu_status npu_sim__plan_inner(npu_sim *sim, npu_sim__program *p, const npu_group *group)
 {
     uint64_t total = 0, align = sim->region.alignment;
     for (uint32_t i = 0; i < group->num_values; i++) {
-        if (group->values[i].role == NPU_GROUP_INNER) {
+        bool is_weight = group->values[i].role == NPU_GROUP_WEIGHT && sim->desc.keeps_weights;
+        if (is_weight || (group->values[i].role == NPU_GROUP_INNER && sim->desc.plans_inner)) {
             p->inner[i] = true;
             p->offsets[i] = total;
             total += (p->sizes[i] + align - 1) / align * align;
+            p->weights[p->num_weights] = i;
+            p->num_weights += is_weight;
         }
     }
     p->memory = npu_sim__buffer_new(total, sim->region.slack, (size_t)align);
-    return p->memory ? NPU_OK : NPU_ERR_NO_MEMORY;
+    if (!p->memory) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    npu_sim__open(p->memory, true);
+    for (uint32_t k = 0; k < p->num_weights; k++) {
+        uint32_t i = p->weights[k];
+        memcpy(p->memory->start + p->offsets[i], group->values[i].data, (size_t)p->sizes[i]);
+    }
+    npu_sim__open(p->memory, false);
+    return NPU_OK;
 }
 
 static void npu_sim__program_free(npu_sim__program *p)
@@ -2127,7 +2143,7 @@ static npu_status npu_sim__compile_group(npu_sim *sim, npu_sim__program *p, cons
     if (!status && sim->desc.in_place) {
         npu_sim__add_pairs(p);
     }
-    return !status && sim->desc.plans_inner ? npu_sim__plan_inner(sim, p, group) : status;
+    return !status && (sim->desc.plans_inner || sim->desc.keeps_weights) ? npu_sim__plan_inner(sim, p, group) : status;
 }
 
 static npu_status npu_sim__compile(void *ctx, const npu_group *group, npu_compiled *out)
@@ -2147,6 +2163,9 @@ static npu_status npu_sim__compile(void *ctx, const npu_group *group, npu_compil
     out->scratch = sim->desc.scratch;
     out->scratch_alignment = sim->region.alignment;
     out->plans_inner = sim->desc.plans_inner;
+    out->num_own_weights = p->num_weights;
+    out->own_weights = p->weights;
+    out->prepared = p->memory ? p->memory->bytes : 0;
     out->num_inplace = p->num_pairs;
     out->inplace = p->pairs;
     pthread_mutex_lock(&sim->lock);
