@@ -3943,21 +3943,26 @@ NPU_IR_API npu_op npu_launch_tiles(npu_graph *g, const npu_value *args, uint32_t
 /* ---- layers and models ----
    A model is the user's view of a graph: inputs, layers, outputs. A layer is a plain struct with an emit
    function; it adds its parameters (named "<layer>.W") and ops to the graph and returns the result. Layers
-   are read during npu_model_add only. Put your own members behind `npu_layer base` for a custom layer. */
+   are read during npu_model_add only. A layer added again shares its parameters, as a PyTorch module called
+   again does; of layers without a name only one may have them (DUPLICATE: the next would share by accident).
+   Put your own members behind `npu_layer base` for a custom layer. */
 typedef struct npu_model npu_model;
 typedef struct npu_layer {
     const char *name; /* prefix of everything it emits; NULL = unnamed */
     npu_value (*emit)(const struct npu_layer *layer, npu_graph *g, const npu_value *x, uint32_t num_x);
 } npu_layer;
 
-typedef struct npu_layer_linear {    /* x [...,in] -> [...,out]; params <name>.W [out,in], <name>.b [out] */
+/* x [...,in] -> [...,out]; params <name>.W [out,in], <name>.b [out], which are known as <name>.weight and .bias, too.
+   The ops are the device kinds aicf.gemm and aicf.bias_add; npu_linear emits aten.linear. */
+typedef struct npu_layer_linear {
     npu_layer base;
     int64_t in_features, out_features;
     bool no_bias;
     npu_dtype dtype;                 /* default f32 */
 } npu_layer_linear;
+/* aicf.relu, and aicf.add of two inputs of equal specs; npu_relu and npu_add emit the ATen ops */
 typedef struct npu_layer_relu { npu_layer base; bool save_for_backward; } npu_layer_relu;
-typedef struct npu_layer_add { npu_layer base; } npu_layer_add; /* two inputs of equal specs */
+typedef struct npu_layer_add { npu_layer base; } npu_layer_add;
 typedef struct npu_layer_conv2d {    /* params <name>.weight [out,in/groups,R,S], <name>.bias [out] */
     npu_layer base;
     int64_t in_channels, out_channels, kernel_size[2];
@@ -20473,15 +20478,29 @@ static npu_value npu__layer_param(npu_graph *g, const npu_layer *layer, const ch
                                   uint32_t rank, const int64_t *dims)
 {
     char name[128];
-    return npu_param(g, npu__layer_name(name, sizeof name, layer, what),
-                     npu_spec_tensor(dtype ? dtype : NPU_F32, rank, dims));
+    npu__layer_name(name, sizeof name, layer, what);
+    if (!layer->name && npu_graph_find(g, name).id) {
+        npu__graph_fail(g, NPU_ERR_DUPLICATE, "a layer without a name would share the parameter '%s' of another one: "
+                        "give it a name", name);
+        return npu__make_value(0);
+    }
+    return npu_param(g, name, npu_spec_tensor(dtype ? dtype : NPU_F32, rank, dims));
+}
+
+/* One more name, unless something has it: a layer that is added again has its parameters already. */
+static void npu__layer_alias(npu_graph *g, const npu_layer *layer, npu_value param, const char *what)
+{
+    char name[128];
+    if (param.id && layer->name && !npu_graph_find(g, npu__layer_name(name, sizeof name, layer, what)).id) {
+        npu_value_alias(g, param, name);
+    }
 }
 
 static npu_value npu__layer_result(npu_graph *g, const npu_layer *layer, const char *what, npu_value v)
 {
     char name[128];
-    if (v.id && layer->name) {
-        npu_value_set_name(g, v, npu__layer_name(name, sizeof name, layer, what));
+    if (v.id && layer->name && !npu_graph_find(g, npu__layer_name(name, sizeof name, layer, what)).id) {
+        npu_value_set_name(g, v, name);
     }
     return v;
 }
@@ -20515,6 +20534,7 @@ static npu_value npu__emit_layer_linear(const npu_layer *base, npu_graph *g, con
     dims[0] = l->out_features;
     dims[1] = l->in_features;
     w = npu__layer_param(g, base, "W", l->dtype, 2, dims);
+    npu__layer_alias(g, base, w, "weight");
     y = npu__layer_result(g, base, "out", npu_aicf_gemm(g, x[0], w, &attrs));
     if (y.id) {
         npu_op_set_constraints(g, npu_value_producer(g, y, NULL), NPU_HINT_PREFER_EPILOGUE);
@@ -20523,6 +20543,7 @@ static npu_value npu__emit_layer_linear(const npu_layer *base, npu_graph *g, con
         return y;
     }
     b = npu__layer_param(g, base, "b", l->dtype, 1, dims);
+    npu__layer_alias(g, base, b, "bias");
     y = npu__layer_result(g, base, "out_bias", npu_aicf_bias_add(g, y, b));
     if (y.id) {
         npu_op_set_constraints(g, npu_value_producer(g, y, NULL), NPU_CONSTRAINT_INPLACE_OK);

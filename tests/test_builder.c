@@ -418,7 +418,33 @@ static void test_linear_layer(void)
         "input x : f32[4,8,128]\nparam fc1.W : f32[256,128]\n"
         "fc1.out = aicf.gemm(a=x, b=fc1.W, transB=true) !prefer_epilogue : f32[4,8,256]\nparam fc1.b : f32[256]\n"
         "fc1.out_bias = aicf.bias_add(x=fc1.out, bias=fc1.b) !inplace_ok : f32[4,8,256]\n"
+        "alias fc1.weight = fc1.W\nalias fc1.bias = fc1.b\n"
         "output y = fc1.out_bias\n");
+    npu_model_destroy(m);
+}
+
+/* Parameters of a linear layer are bound by PyTorch's names, too, also where the layer is added twice. */
+static void test_linear_layer_names(void)
+{
+    static const float weight[9], bias[3];
+    npu_model *m = npu_model_create(NULL);
+    npu_graph *g = npu_model_graph(m);
+    npu_layer_linear fc = npu_linear_layer("fc", 3, 3), own = npu_linear_layer("own", 3, 3);
+    npu_value x = npu_model_input(m, "x", f32(2, 2, 3, 0, 0)), taken = npu_param(g, "own.bias", f32(1, 5, 0, 0, 0));
+    x = npu_model_add(m, &fc.base, npu_model_add(m, &fc.base, x));
+    x = npu_model_add(m, &own.base, x);
+    npu_layer_linear unnamed = npu_linear_layer(NULL, 3, 3), another = npu_linear_layer(NULL, 3, 3);
+    npu_model_add(m, &unnamed.base, x);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
+    NPU_CHECK_EQ(npu_value_num_users(g, npu_graph_find(g, "fc.W")), 2);
+    NPU_CHECK_EQ(npu_model_add(m, &another.base, x).id, 0); /* it would have the weights of the other */
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_DUPLICATE);
+    npu_graph_clear_error(g);
+    NPU_CHECK_STATUS(npu_param_bind(g, "fc.weight", weight, sizeof weight), NPU_OK);
+    NPU_CHECK_STATUS(npu_param_bind(g, "fc.bias", bias, sizeof bias), NPU_OK);
+    NPU_CHECK(npu_value_data(g, npu_graph_find(g, "fc.W"), NULL) == weight);
+    NPU_CHECK(npu_value_data(g, npu_graph_find(g, "fc.b"), NULL) == bias);
+    NPU_CHECK_EQ(npu_graph_find(g, "own.bias").id, taken.id); /* no layer takes a name away */
     npu_model_destroy(m);
 }
 
@@ -432,7 +458,8 @@ static void test_linear_layer_without_bias(void)
     check_text(
         npu_model_graph(m),
         "input x : f16[2,3]\nparam fc1.W : f16[4,3]\n"
-        "fc1.out = aicf.gemm(a=x, b=fc1.W, transB=true) !prefer_epilogue : f16[2,4]\n");
+        "fc1.out = aicf.gemm(a=x, b=fc1.W, transB=true) !prefer_epilogue : f16[2,4]\n"
+        "alias fc1.weight = fc1.W\n");
     npu_model_destroy(m);
 }
 
@@ -610,6 +637,7 @@ int main(void)
     NPU_RUN(test_keepdim);
     NPU_RUN(test_batch_dims);
     NPU_RUN(test_linear_layer);
+    NPU_RUN(test_linear_layer_names);
     NPU_RUN(test_linear_layer_without_bias);
     NPU_RUN(test_relu_and_add_layers);
     NPU_RUN(test_other_layers);
