@@ -4066,7 +4066,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
    op_type      "aten.linear.default", "aten::linear", "torch.ops.aten.linear", "<built-in function getitem>". An
                 op that no registry knows loads with one list of its inputs and its attributes by name.
    inputs       in the order of the schema: by producer_node and producer_output_idx, else a weight, an input
-                or a result by name; null is an absent tensor.
+                or a result by name; null is an absent tensor. Of getitem: all results of the node, or the node
+                once, and the attribute index.
    attrs        by the names of the schema; missing ones take its defaults, unknown ones are an error. A
                 number for a Tensor is a wrapped number (x * 0.5). The device "meta" is read as "cpu".
      _tensor_list_sizes        tensors of each list argument, holes not counted
@@ -25123,6 +25124,28 @@ static npu_status npu__json_inputs(npu__loader *l, const npu__json *inputs)
 }
 
 /* Specs of the results that a node lists, in the scratch arena. */
+/* getitem of a node with several results, named once: what it indexes are all of them. */
+static npu_status npu__json_results_of(npu__loader *l, const char *op_type, const npu__json *inputs,
+                                       const npu__json *attrs)
+{
+    const npu__json *index = attrs ? npu__json_get(attrs, "index") : NULL,
+                    *producer = inputs->count == 1 ? npu__json_get(inputs->as.first, "producer_node") : NULL;
+    const npu__name_entry *entry =
+        npu__json_is(producer, NPU__JSON_STRING) ? npu__map_find(&l->producers, producer->as.str) : NULL;
+    npu_status status = NPU_OK;
+    if (strcmp(op_type, NPU__GETITEM) != 0 || !npu__json_is(index, NPU__JSON_INT) || index->as.i < 1 || !entry) {
+        return NPU_OK;
+    }
+    if (!NPU__RESERVE(l, in, entry->count)) {
+        return npu__parse_no_memory(&l->p);
+    }
+    for (l->num_in = 0; l->num_in < entry->count && status == NPU_OK; l->num_in++) {
+        l->in[l->num_in].id = l->results[entry->first + l->num_in];
+        status = npu__json_latest(l, &l->in[l->num_in]);
+    }
+    return status;
+}
+
 static npu_status npu__json_outputs(npu__loader *l, const npu__json *outputs, npu_spec **out)
 {
     const char *name = NULL;
@@ -25393,6 +25416,7 @@ static npu_status npu__json_node(npu__loader *l, const npu__json *node)
     status = status ? status : npu__json_need(l, node, "outputs", NPU__JSON_ARRAY, &outputs);
     status = status || !attrs ? status : npu__json_need(l, node, "attrs", NPU__JSON_OBJECT, &attrs);
     status = status ? status : npu__json_inputs(l, inputs);
+    status = status ? status : npu__json_results_of(l, op_type, inputs, attrs);
     status = status ? status : npu__json_outputs(l, outputs, &specs);
     status = status ? status : npu__json_make(l, op_type, attrs, specs, outputs->count, &made, &num_made);
     status = status ? status : npu__json_define(l, outputs, specs, made, num_made);

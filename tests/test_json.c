@@ -650,6 +650,17 @@ static void test_getitem(void)
     npu_graph_destroy(g);
     d.nodes[1] = "g | <built-in function getitem> | m.0 m.1 | g=int64[2] | 'index': 2";
     refuse(&d, NPU_ERR_RANGE, "node 'g'");
+    d.nodes[1] = "g | <built-in function getitem> | m.0 | g=int64[2] | 'index': 2";
+    refuse(&d, NPU_ERR_RANGE, "node 'g'");
+    d.nodes[1] = "g | <built-in function getitem> | m.0 | g=int64[2] | 'index': 1"; /* the node, named once */
+    d.nodes[2] = "h | <built-in function getitem> | m.0 | h=float32[2] | 'index': 0";
+    g = load(&d);
+    r = run_graph(g, DATA(x6));
+    index = r.exec ? (const int64_t *)npu_exec_output(r.exec, 0, NULL) : NULL;
+    NPU_CHECK(index && index[0] == 2 && index[1] == 2);
+    check_floats(&r, 1, FLOATS(3, 6));
+    npu_exec_destroy(r.exec);
+    npu_graph_destroy(g);
 }
 
 /* ---- weights and constants ---- */
