@@ -3485,7 +3485,7 @@ NPU_IR_API const npu_registry *npu_graph_registry(const npu_graph *g);
 NPU_IR_API const char *npu_graph_name(const npu_graph *g);
 NPU_IR_API npu_level npu_graph_level(const npu_graph *g);
 
-/* The source location of what is built next: npu_relu(NPU_AT(g), x). */
+/* The source location of what is built from now on, until it is given again: npu_relu(NPU_AT(g), x). */
 #define NPU_AT(g) npu_graph_at((g), __FILE__, __LINE__)
 NPU_IR_API npu_graph *npu_graph_at(npu_graph *g, const char *file, int line); /* `file` is borrowed; returns g */
 
@@ -19330,9 +19330,6 @@ static npu_status npu__collect_tensor(npu_graph *g, const npu_op_def *def, const
 {
     uint32_t count = value && value->form == NPU_ARG_TENSORS ? value->count : 1;
     npu_value one = npu__make_value(0);
-    if (!value && arg->default_form == NPU_DEFAULT_REQUIRED && !arg->type.optional) {
-        return npu__graph_fail(g, NPU_ERR_ARITY, "%s: operand '%s' is missing", def->name, arg->name);
-    }
     if (value && value->form == NPU_ARG_TENSOR) {
         one = value->as.value;
     } else if (value && value->form >= NPU_ARG_INT && value->form <= NPU_ARG_BOOL && !arg->type.list) {
@@ -19354,6 +19351,18 @@ static npu_status npu__collect_tensor(npu_graph *g, const npu_op_def *def, const
         }
     }
     return NPU_OK;
+}
+
+/* Says which name among the values there is no argument of, if there is one: most likely it was meant. */
+static npu_status npu__operand_missing(npu_graph *g, const npu_op_def *def, const npu_schema_arg *arg,
+                                       const npu_arg *values, uint32_t num_values)
+{
+    const char *unknown = NULL;
+    for (uint32_t i = 0; i < num_values && !unknown; i++) {
+        unknown = values[i].name && npu_schema_find_arg(def->schema, values[i].name) < 0 ? values[i].name : NULL;
+    }
+    return npu__graph_fail(g, NPU_ERR_ARITY, "%s: operand '%s' is missing%s%s%s", def->name, arg->name,
+                           unknown ? ", and there is no argument '" : "", unknown ? unknown : "", unknown ? "'" : "");
 }
 
 /* Pushes the values that feed an argument that is no operand itself. */
@@ -19383,7 +19392,10 @@ static npu_status npu__collect_operands(npu_graph *g, const npu_op_def *def, con
             }
         }
         if (npu__is_operand(&schema->args[a])) {
-            status = npu__collect_tensor(g, def, &schema->args[a], value);
+            const npu_schema_arg *arg = &schema->args[a];
+            bool is_missing = !value && arg->default_form == NPU_DEFAULT_REQUIRED && !arg->type.optional;
+            status = is_missing ? npu__operand_missing(g, def, arg, values, num_values)
+                                : npu__collect_tensor(g, def, arg, value);
         } else if (value && !npu__collect_fed(g, value)) {
             status = npu__graph_no_memory(g);
         }
@@ -34614,14 +34626,25 @@ static npu_status npu__slot_grow(npu_exec *e, npu__slot *slot, size_t size)
     return NPU_OK;
 }
 
+/* "input 0 ('x')" */
+static const char *npu__slot_label(const npu_exec *e, bool is_output, uint32_t index, char buf[64])
+{
+    const npu_graph *g = e->program->plan->graph;
+    char label[16];
+    const char *name = is_output ? g->names[g->outputs[index].b] : npu__value_label(g, g->inputs[index], label);
+    snprintf(buf, 64, "%s %u ('%.40s')", is_output ? "output" : "input", (unsigned)index, name);
+    return buf;
+}
+
 /* An output's memory holds what this run makes. */
 static npu_status npu__output_room(npu_exec *e, uint32_t index, size_t bytes)
 {
     npu__slot *slot = &e->outputs[index];
     npu_status status = NPU_OK;
+    char label[64];
     if (slot->given && bytes > slot->given_size) {
-        return npu__exec_fail(e, NPU_ERR_SHAPE, "output %u: %zu bytes, its memory has %zu", (unsigned)index,
-                              bytes, slot->given_size);
+        return npu__exec_fail(e, NPU_ERR_SHAPE, "%s: %zu bytes, its memory has %zu",
+                              npu__slot_label(e, true, index, label), bytes, slot->given_size);
     }
     if (!slot->given || slot->staged) {
         void *before = slot->own;
@@ -35035,19 +35058,19 @@ static uint32_t npu__slot_alignment(const npu_exec *e, const npu__slot *slot)
 }
 
 /* Checks size and alignment; memory that is not aligned is staged through the exec's own. */
-static npu_status npu__slot_bind(npu_exec *e, npu__slot *slot, const char *what, uint32_t index,
-                                 const void *data, size_t size)
+static npu_status npu__slot_bind(npu_exec *e, npu__slot *slot, bool is_output, uint32_t index, const void *data,
+                                 size_t size)
 {
+    char label[64];
     if ((size != slot->size && !slot->is_dynamic) || (!data && size)) {
         return npu__exec_fail(e, data || !size ? NPU_ERR_SHAPE : NPU_ERR_INVALID_ARGUMENT,
-                              "%s %u: %zu bytes given, expected %zu%s", what, (unsigned)index, size,
+                              "%s: %zu bytes given, expected %zu%s", npu__slot_label(e, is_output, index, label), size,
                               slot->size, data || !size ? "" : "; data is NULL");
     }
     slot->staged = (uintptr_t)data % npu__slot_alignment(e, slot) != 0;
     if (slot->staged && npu__slot_grow(e, slot, size)) {
-        return npu__exec_fail(e, NPU_ERR_NO_MEMORY,
-                              "%s %u: memory that is not aligned needs a copy: out of memory", what,
-                              (unsigned)index);
+        return npu__exec_fail(e, NPU_ERR_NO_MEMORY, "%s: memory that is not aligned needs a copy: out of memory",
+                              npu__slot_label(e, is_output, index, label));
     }
     slot->given = data;
     e->num_bindings_made++;
@@ -35087,11 +35110,12 @@ NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *e, uint32_t index, const v
     }
     slot = &e->inputs[index];
     if (slot->is_dynamic) {
+        char label[64];
         return npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE,
-                              "input %u: a run tells its dims: bind it with npu_exec_set_input_shape",
-                              (unsigned)index);
+                              "%s: a run tells its dims: bind it with npu_exec_set_input_shape",
+                              npu__slot_label(e, false, index, label));
     }
-    status = npu__slot_bind(e, slot, "input", index, data, size);
+    status = npu__slot_bind(e, slot, false, index, data, size);
     if (status == NPU_OK) {
         npu__exec_rebind(e, slot->value, slot->staged ? slot->own : (void *)(uintptr_t)data, size);
     }
@@ -35103,19 +35127,22 @@ static npu_status npu__input_spec(npu_exec *e, uint32_t index, uint32_t rank, co
                                   npu_spec *spec)
 {
     const npu_graph *g = e->program->plan->graph;
+    char label[64];
     *spec = *g->specs[g->values[g->inputs[index]].spec];
     if (rank != spec->rank || (rank && !dims)) {
-        return npu__exec_fail(e, NPU_ERR_RANK, "input %u: %u dims given, expected %u", (unsigned)index,
-                              (unsigned)rank, (unsigned)spec->rank);
+        return npu__exec_fail(e, NPU_ERR_RANK, "%s: %u dims given, expected %u",
+                              npu__slot_label(e, false, index, label), (unsigned)rank, (unsigned)spec->rank);
     }
     for (uint32_t i = 0; i < rank; i++) {
         int64_t min, max;
         bool is_bounded = npu_graph_dim_bounds(g, spec->dims[i], &min, &max);
         if (dims[i] < min || (is_bounded && dims[i] > max)) {
-            return npu__exec_fail(e, spec->dims[i] < 0 ? NPU_ERR_RANGE : NPU_ERR_SHAPE,
-                                  "input %u: dim %u is %lld, expected %lld to %lld", (unsigned)index,
-                                  (unsigned)i, (long long)dims[i], (long long)min,
-                                  (long long)(is_bounded ? max : INT64_MAX));
+            npu__slot_label(e, false, index, label);
+            return spec->dims[i] >= 0
+                ? npu__exec_fail(e, NPU_ERR_SHAPE, "%s: dim %u is %lld, expected %lld", label, (unsigned)i,
+                                 (long long)dims[i], (long long)min)
+                : npu__exec_fail(e, NPU_ERR_RANGE, "%s: dim %u is %lld, expected %lld to %lld", label, (unsigned)i,
+                                 (long long)dims[i], (long long)min, (long long)(is_bounded ? max : INT64_MAX));
         }
         spec->dims[i] = dims[i];
     }
@@ -35136,10 +35163,11 @@ NPU_IR_API npu_status npu_exec_set_input_shape_at(npu_exec *e, uint32_t index, u
     slot = &e->inputs[index];
     status = npu__input_spec(e, index, rank, dims, &spec);
     if (status == NPU_OK && (npu_spec_size(&spec, &expected) || size != expected)) {
-        status = npu__exec_fail(e, NPU_ERR_SHAPE, "input %u: %zu bytes given, expected %zu", (unsigned)index,
-                                size, expected);
+        char label[64];
+        status = npu__exec_fail(e, NPU_ERR_SHAPE, "%s: %zu bytes given, expected %zu",
+                                npu__slot_label(e, false, index, label), size, expected);
     }
-    status = status ? status : npu__slot_bind(e, slot, "input", index, data, size);
+    status = status ? status : npu__slot_bind(e, slot, false, index, data, size);
     if (status == NPU_OK) {
         slot->actual = spec;
         npu__exec_rebind(e, slot->value, slot->staged ? slot->own : (void *)(uintptr_t)data, size);
@@ -35206,7 +35234,7 @@ NPU_IR_API npu_status npu_exec_set_output_at(npu_exec *e, uint32_t index, void *
                               (unsigned)g->num_outputs);
     }
     slot = &e->outputs[index];
-    status = npu__slot_bind(e, slot, "output", index, data, size);
+    status = npu__slot_bind(e, slot, true, index, data, size);
     if (status == NPU_OK && npu__output_is_first(e, index) && g->values[slot->value].producer) {
         npu__exec_rebind(e, slot->value, slot->staged ? slot->own : data, size);
     }
@@ -35549,9 +35577,8 @@ static npu_status npu__run_inputs(npu_exec *e)
     for (uint32_t i = 0; i < g->num_inputs && status == NPU_OK; i++) {
         npu__slot *slot = &e->inputs[i];
         if (!slot->given && (slot->is_dynamic ? !slot->is_bound : slot->size)) {
-            char label[16];
-            return npu__exec_fail(e, NPU_ERR_MISSING_FEED, "input '%s' (%u) is not bound",
-                                  npu__value_label(g, slot->value, label), (unsigned)i);
+            char label[64];
+            return npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound", npu__slot_label(e, false, i, label));
         }
         status = slot->staged ? npu__copy(e, slot->own, slot->given, slot->value, slot->given_size) : NPU_OK;
     }

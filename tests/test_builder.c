@@ -302,7 +302,8 @@ static void test_emit_rejections(void)
         { "aten.softmax.int", tensor, npu_arg_str("dim", "last"), 2, NPU_ERR_ATTRIBUTE },
         { "aten.softmax.int", tensor, npu_arg_int("dim", 2), 2, NPU_ERR_AXIS },
         { "aten.relu", npu_arg_str(NULL, "x"), npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE },
-        { "aten.cat", npu_arg_int(NULL, 1), npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE }
+        { "aten.cat", npu_arg_int(NULL, 1), npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE },
+        { "aten.relu", npu_arg_tensor("input", x), npu_arg_none(NULL), 1, NPU_ERR_ARITY } /* it is called self */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_arg args[2];
@@ -312,6 +313,7 @@ static void test_emit_rejections(void)
         NPU_CHECK(!npu_emit_name(g, rows[i].name, args, rows[i].num_args).id);
         NPU_CHECK_STATUS(npu_graph_status(g), rows[i].status);
     }
+    NPU_CHECK(strstr(npu_graph_diag(g)->message, "'self' is missing") && strstr(npu_graph_diag(g)->message, "'input'"));
     both[0] = x;
     both[1] = none;
     list = npu_arg_tensors("tensors", both, 2);

@@ -763,7 +763,7 @@ static void test_bad_bindings(void)
     /* memory of an output: too small for one run, enough for the next */
     NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "f", f, 12), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_SHAPE);
-    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "output 0: 16 bytes"));
+    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "output 0 ('f'): 16 bytes"));
     NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "f", f, 16), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     size_t size;
