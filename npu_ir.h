@@ -16881,12 +16881,12 @@ static npu_status npu__type_resize(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, self);
     uint32_t dims = (uint32_t)(name[strlen(name) - 2] - '0');
     uint32_t sizes = npu_op_list_len(d->op, "output_size"), scales = npu_op_list_len(d->op, "scale_factors");
-    bool is_nearest = strstr(name, "nearest") != NULL;
+    bool takes_bytes = strstr(name, "nearest") || strstr(name, "_bi"); /* of the others images only */
     npu_dtype t = npu__dtype_of(x);
     npu_spec y = *x;
     npu_status status = npu__check_rank(d, self, dims + 2, dims + 2);
-    status = status ? status : npu__check_dtype(d, self, t, npu__is_float(t) || (is_nearest && t == NPU_U8),
-                                                is_nearest ? "floating point or u8" : "floating point");
+    status = status ? status : npu__check_dtype(d, self, t, npu__is_float(t) || (takes_bytes && t == NPU_U8),
+                                                takes_bytes ? "floating point or u8" : "floating point");
     if (!status && (sizes ? sizes != dims || scales : scales != dims)) {
         status =
             npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_size",

@@ -15568,6 +15568,7 @@ typedef struct npu__ref_resize {
     size_t planes;
     int64_t in[3], out[3];
     const npu__ref_taps *taps[3]; /* of each result along a dim */
+    int bits[3];                  /* of images of bytes: binary digits of the weights after the point */
 } npu__ref_resize;
 
 enum { NPU__NEAREST, NPU__NEAREST_EXACT, NPU__LINEAR, NPU__CUBIC };
@@ -15629,6 +15630,67 @@ static double npu__ref_resize_scale(const npu_op_info *op, uint32_t d, uint32_t 
     return npu_op_float(op, dims == 1 ? "scales" : names[3 - dims + d], 0.0);
 }
 
+/* Weights of one element become one, as at the borders. */
+static void npu__ref_merge_taps(npu__ref_taps *t)
+{
+    int n = 0;
+    for (int i = 1; i < t->count; i++) {
+        if (t->index[i] == t->index[n]) {
+            t->weight[n] += t->weight[i];
+        } else {
+            t->index[++n] = t->index[i];
+            t->weight[n] = t->weight[i];
+        }
+    }
+    t->count = n + 1;
+}
+
+/* Bytes are mixed with whole numbers of 16 bits, which have as many digits as the largest weight of a dim allows.
+   Source: ATen UpSampleKernel.cpp. */
+static int npu__ref_round_taps(npu__ref_taps *taps, int64_t count)
+{
+    double most = 0.0;
+    int bits = 0;
+    for (int64_t o = 0; o < count; o++) {
+        npu__ref_merge_taps(&taps[o]);
+        for (int i = 0; i < taps[o].count; i++) {
+            most = taps[o].weight[i] > most ? taps[o].weight[i] : most;
+        }
+    }
+    while (bits < 22 && floor(0.5 + ldexp(most, bits + 1)) < 32768) {
+        bits++;
+    }
+    for (int64_t o = 0; o < count; o++) {
+        for (int i = 0; i < taps[o].count; i++) {
+            taps[o].weight[i] = round(ldexp(taps[o].weight[i], bits));
+        }
+    }
+    return bits;
+}
+
+/* A sum of bytes times such weights as a byte. */
+static double npu__ref_byte_of(double sum, int bits)
+{
+    double y = floor(ldexp(sum, -bits) + 0.5);
+    return y < 0 ? 0 : y > 255 ? 255 : y;
+}
+
+/* Rows are mixed to bytes first, then the columns. */
+static double npu__ref_tap_bytes(const npu_launch *l, const npu__ref_resize *r, size_t plane, const npu__ref_taps *w)
+{
+    const uint8_t *x = (const uint8_t *)l->x[0] + plane * (size_t)(r->in[1] * r->in[2]);
+    double sum = 0.0;
+    for (int i = 0; i < w[1].count; i++) {
+        const uint8_t *row = x + w[1].index[i] * r->in[2];
+        double mixed = 0.0;
+        for (int j = 0; j < w[2].count; j++) {
+            mixed += w[2].weight[j] * row[w[2].index[j]];
+        }
+        sum += w[1].weight[i] * npu__ref_byte_of(mixed, r->bits[2]);
+    }
+    return npu__ref_byte_of(sum, r->bits[1]);
+}
+
 static npu_status npu__ref_resize_prepare(npu_prepare *p)
 {
     npu__ref_resize *r = (npu__ref_resize *)npu_ref_state(p, sizeof *r);
@@ -15653,6 +15715,7 @@ static npu_status npu__ref_resize_prepare(npu_prepare *p)
                           : npu__ref_resize_taps(mode, align, r->in[d], r->out[d],
                                                  npu__ref_resize_scale(p->op, d + dims - 3, dims), o);
         }
+        r->bits[d] = p->in[0].dtype == NPU_U8 ? npu__ref_round_taps(taps, r->out[d]) : 0;
         r->taps[d] = taps;
     }
     r->planes = npu__ref_dims_len(&p->in[0], 0, 2);
@@ -15666,6 +15729,7 @@ static npu_status npu__ref_resize_launch(const npu_launch *l, uint32_t part, uin
 {
     const npu__ref_resize *r = (const npu__ref_resize *)l->state;
     size_t depth = (size_t)r->out[0], height = (size_t)r->out[1], width = (size_t)r->out[2], begin, end;
+    bool is_bytes = l->in[0].dtype == NPU_U8 && l->in[0].rank == 4;
     npu__ref_share(r->planes * depth * height, part, parts, &begin, &end);
     for (size_t row = begin; row < end; row++) {
         npu__ref_taps w[3];
@@ -15674,7 +15738,8 @@ static npu_status npu__ref_resize_launch(const npu_launch *l, uint32_t part, uin
         for (size_t o = 0; o < width; o++) {
             double y;
             w[2] = r->taps[2][o];
-            y = npu__ref_tap_sum(l, row / (depth * height), r->in, w);
+            y = is_bytes ? npu__ref_tap_bytes(l, r, row / height, w)
+                         : npu__ref_tap_sum(l, row / (depth * height), r->in, w);
             npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)(row * width + o), 1, &y, 1);
         }
     }
