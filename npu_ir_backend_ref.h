@@ -42,6 +42,7 @@ extern "C" {
    -------------------------------------------------------------------------------------------------------- */
 
 struct npu_launch;
+struct npu_kernel_table;
 typedef struct npu_prepare {
     /* during prepare only; op->in_data of weights lives as long as the program, the rest is NULL */
     const npu_op_info *op;
@@ -56,6 +57,8 @@ typedef struct npu_prepare {
     char text[96];          /* set it: why, when prepare fails; empty before the call */
     const npu_allocator *allocator;
     const npu_registry *registry; /* of the backend's desc, NULL = none */
+    const struct npu_kernel_table *tables; /* of the backend, for kernels that run the ops of a body */
+    uint32_t num_tables;
     void *blocks;           /* of npu_ref_state */
 } npu_prepare;
 
@@ -116,12 +119,14 @@ NPU_IR_API const npu_backend *npu_ref_backend(void);
 NPU_IR_API const npu_kernel_table *npu_ref_kernels(uint32_t *num_tables);
 
 typedef struct npu_ref_desc {
-    const npu_kernel_table *tables; /* looked through in order; NULL = npu_ref_kernels() */
+    /* looked through in order, for ops of tile programs after the built-in ones; NULL = npu_ref_kernels() */
+    const npu_kernel_table *tables;
     uint32_t num_tables;
     const char *variant;            /* only variants of this name, where a kind has it ("plain"); NULL = by priority */
     const char *name;               /* NULL = "cpu" */
     const npu_registry *registry;   /* borrowed: its executors come before all kernels; NULL = none */
     const npu_allocator *allocator;
+    bool with_built_in;             /* npu_ref_kernels() come after `tables` */
     uint32_t _canary;
 } npu_ref_desc;
 /* A CPU backend with chosen kernels. Errors: INVALID_ARGUMENT (a table is not sorted), NO_MEMORY. */
@@ -18412,6 +18417,8 @@ static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel
 {
     memset(p, 0, sizeof *p);
     p->registry = ref->registry;
+    p->tables = ref->tables;
+    p->num_tables = ref->num_tables;
     p->op = op;
     p->in = tensors;
     p->out = tensors + op->num_in;
@@ -19329,10 +19336,8 @@ static size_t npu__ref_round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 typedef struct npu__ref_tiles_making {
     npu_prepare *p;
     const npu_graph *body;
-    const npu_kernel_table *tables;
-    uint32_t num_tables;
     bool plain;   /* kernels of the plain variant only */
-    npu__ref ref; /* its registry, for prepare */
+    npu__ref ref; /* its registry and tables, for prepare */
     npu__ref_tiles *s;
     npu_tile_place *places; /* by value id */
     npu__ref_where *where;
@@ -19393,17 +19398,29 @@ static void npu__ref_tiles_tensors(npu__ref_tiles_making *m)
     }
 }
 
-static const npu_kernel *npu__ref_tiles_kernel(const npu__ref_tiles_making *m, const npu_op_info *op)
+static const npu_kernel *npu__ref_tiles_find(const npu__ref_tiles_making *m, const npu_kernel_table *tables,
+                                             uint32_t num_tables, const npu_op_info *op)
 {
-    for (uint32_t t = 0; t < m->num_tables; t++) {
-        const npu_kernel *k = npu__ref_first(&m->tables[t], op->kind);
-        for (; k && k < m->tables[t].kernels + m->tables[t].num_kernels && k->kind == op->kind; k++) {
+    for (uint32_t t = 0; t < num_tables; t++) {
+        const npu_kernel *k = npu__ref_first(&tables[t], op->kind);
+        for (; k && k < tables[t].kernels + tables[t].num_kernels && k->kind == op->kind; k++) {
             if ((!m->plain || k->priority == 0) && (!k->supported || k->supported(op))) {
                 return k;
             }
         }
     }
     return NULL;
+}
+
+/* Built-in kernels of tiles and registers, else one of the backend's, as for tile ops of a program's own. */
+static const npu_kernel *npu__ref_tiles_kernel(const npu__ref_tiles_making *m, const npu_op_info *op)
+{
+    static const npu_kernel_table tables[] = {
+        { npu__ref_kernels_block, (uint32_t)NPU__REF_COUNT(npu__ref_kernels_block) },
+        { npu__ref_kernels_arith, (uint32_t)NPU__REF_COUNT(npu__ref_kernels_arith) }
+    };
+    const npu_kernel *k = npu__ref_tiles_find(m, tables, (uint32_t)NPU__REF_COUNT(tables), op);
+    return k ? k : npu__ref_tiles_find(m, m->ref.tables, m->ref.num_tables, op);
 }
 
 static npu_status npu__ref_tiles_step(npu__ref_tiles_making *m, npu_op id, const npu_op_info *op)
@@ -19522,10 +19539,6 @@ static uint32_t npu__ref_tiles_parts(const npu_graph *body, const npu_tile_desc 
 
 static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
 {
-    static const npu_kernel_table tables[] = {
-        { npu__ref_kernels_block, (uint32_t)NPU__REF_COUNT(npu__ref_kernels_block) },
-        { npu__ref_kernels_arith, (uint32_t)NPU__REF_COUNT(npu__ref_kernels_arith) }
-    };
     npu__ref_tiles_making m;
     npu_tile_desc desc;
     npu_diag diag;
@@ -19535,10 +19548,10 @@ static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
     memset(&diag, 0, sizeof diag);
     m.p = p;
     m.body = p->op->body;
-    m.tables = tables;
-    m.num_tables = (uint32_t)NPU__REF_COUNT(tables);
     m.plain = plain;
     m.ref.registry = p->registry;
+    m.ref.tables = p->tables;
+    m.ref.num_tables = p->num_tables;
     desc.blocks = npu_op_int(p->op, "blocks", 1);
     desc.sizes[NPU_SPACE_UB] = (uint64_t)npu_op_int(p->op, "buffer_size", 0);
     desc.allocator = p->allocator;
@@ -19948,6 +19961,7 @@ typedef struct npu__ref_instance {
     npu_backend backend;
     npu__ref ref;
     char name[32];
+    npu_kernel_table tables[]; /* with_built_in: the caller's and the built-in ones */
 } npu__ref_instance;
 
 static bool npu__ref_sorted(const npu_kernel_table *table)
@@ -19961,28 +19975,52 @@ static bool npu__ref_sorted(const npu_kernel_table *table)
     return true;
 }
 
+/* The caller's tables, then the built-in ones, into an instance that has room for both. */
+static void npu__ref_join_tables(npu__ref_instance *instance, const npu_ref_desc *d)
+{
+    uint32_t num_built_in;
+    const npu_kernel_table *built_in = npu_ref_kernels(&num_built_in);
+    instance->ref.tables = instance->tables;
+    instance->ref.num_tables = d->num_tables + num_built_in;
+    for (uint32_t i = 0; i < instance->ref.num_tables; i++) {
+        instance->tables[i] = i < d->num_tables ? d->tables[i] : built_in[i - d->num_tables];
+    }
+}
+
 NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc)
 {
     npu_ref_desc d;
     npu_allocator a;
     npu__ref_instance *instance;
+    uint32_t num_more = 0;
+    size_t size;
     memset(&d, 0, sizeof d);
     d = desc ? *desc : d;
     a = npu_text_make(d.allocator).allocator;
     *out = NULL;
     if (!d.tables) {
         d.tables = npu_ref_kernels(&d.num_tables);
+        d.with_built_in = false;
     }
     for (uint32_t i = 0; i < d.num_tables; i++) {
         if (!npu__ref_sorted(&d.tables[i])) {
             return NPU_ERR_INVALID_ARGUMENT;
         }
     }
-    if (d._canary || (instance = (npu__ref_instance *)npu__ref_alloc(&a, sizeof *instance)) == NULL) {
+    npu_ref_kernels(&num_more);
+    if (d._canary || !npu_size_mul((size_t)d.num_tables + num_more, sizeof d.tables[0], &size) ||
+        !npu_size_add(size, sizeof *instance, &size)) {
         return d._canary ? NPU_ERR_INVALID_ARGUMENT : NPU_ERR_NO_MEMORY;
+    }
+    instance = (npu__ref_instance *)npu__ref_alloc(&a, d.with_built_in ? size : sizeof *instance);
+    if (!instance) {
+        return NPU_ERR_NO_MEMORY;
     }
     instance->ref.tables = d.tables;
     instance->ref.num_tables = d.num_tables;
+    if (d.with_built_in) {
+        npu__ref_join_tables(instance, &d);
+    }
     instance->ref.variant = d.variant;
     instance->ref.registry = d.registry;
     instance->ref.allocator = a;

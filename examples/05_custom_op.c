@@ -66,7 +66,7 @@ int main(void)
     npu_backend *mine = NULL;
     npu_diag diag = { 0 };
     npu_kernel_table table = { my_kernels, 1 };
-    npu_ref_desc ref_desc = { .tables = &table, .num_tables = 1, .name = "mine" };
+    npu_ref_desc ref_desc = { .tables = &table, .num_tables = 1, .with_built_in = true };
     float in[4] = { 1, 2, 3, 4 }, out[4];
 
     if (npu_registry_create(&registry, NULL, &diag) || npu_registry_add(registry, "my", &my_rows[0], &diag) || npu_ref_create(&mine, &ref_desc)) {
@@ -78,10 +78,10 @@ int main(void)
     npu_arg args[] = { npu_arg_tensor("x", x), npu_arg_float("scale", 10), npu_arg_float("shift", -1) };
     npu_output(g, "y", npu_relu(g, npu_op_result(g, npu_emit_name(g, "my.scale_shift", args, 3), 0)));
 
-    /* Kernels of its own in one backend, the built-in ones in the next: the partitioner does the rest. */
-    const npu_backend *backends[] = { mine, npu_ref_backend() };
+    /* Its own kernels and the built-in ones make one backend. */
+    const npu_backend *cpu = mine;
     npu_exec *exec = NULL;
-    if (npu_exec_create_simple(&exec, g, backends, 2, &diag)) {
+    if (npu_exec_create_simple(&exec, g, &cpu, 1, &diag)) {
         fprintf(stderr, "%s\n", diag.message);
         return 1;
     }

@@ -771,6 +771,72 @@ static npu_graph *tile_op_graph(const char *line, size_t *len)
     return g;
 }
 
+/* ---- a tile op of the program's own, with a kernel of its own beside the built-in ones ---- */
+
+static npu_status type_tile(npu_deduce *d) { return npu_deduce_result(d, npu_deduce_spec(d, "tile")); }
+
+static npu_status launch_square(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const float *x = l->x[0];
+    float *y = l->y[0];
+    (void)part, (void)parts;
+    for (int64_t i = 0; i < l->in[0].dims[0] * l->in[0].dims[1]; i++) {
+        y[i] = x[i] * x[i];
+    }
+    return NPU_OK;
+}
+
+static const char square_program[] =
+    "graph main\nchild body tile\n  input x : f32[8,4]\n  input y : f32[8,4]\n  four = arith.constant(value=4, dtype=u64)\n"
+    "  b = block.get_block_idx()\n  row = arith.muli(b, four)\n  t = block.load(x, offsets=[row, 0], shapes=[4, 4])\n"
+    "  system.sync_src(set_pipe=1, wait_pipe=4, event_id=0)\n  system.sync_dst(set_pipe=1, wait_pipe=4, event_id=0)\n"
+    "  s = my.square(t)\n"
+    "  system.sync_src(set_pipe=4, wait_pipe=2, event_id=0)\n  system.sync_dst(set_pipe=4, wait_pipe=2, event_id=0)\n"
+    "  z = block.store(s, offsets=[row, 0], shapes=[4, 4], output_tensor=y)\n  output z = z\nend\n"
+    "input x : f32[8,4]\ninput y : f32[8,4]\nz = npu.launch([x, y], blocks=2, body=graph 0)\nw = aten.relu.default(z)\noutput w = w\n";
+
+static void test_own_tile_op(void)
+{
+    static float x[32], y[32];
+    npu_registry *registry = NULL;
+    npu_backend *own = NULL;
+    npu_graph *g = NULL;
+    npu_exec *exec = NULL;
+    npu_diag diag;
+    npu_graph_desc desc = { 0 };
+    npu_ref_desc ref = { 0 };
+    fill(x, 32, 3);
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, &diag), NPU_OK);
+    npu_registration r = npu_register_op(registry, "my.square");
+    npu_register_category(npu_register_description(&r, "tile times itself"), "TileOp");
+    npu_register_results(npu_register_argument(&r, "tile", "Tile", "what is squared"), "Tile");
+    npu_register_deduce(npu_register_pipe(&r, NPU_PIPE_V), type_tile);
+    NPU_CHECK_STATUS(npu_register_end(&r, &diag), NPU_OK);
+    npu_kernel kernel = { 0 };
+    kernel.kind = npu_registry_find(registry, "my.square")->kind, kernel.variant = "plain", kernel.launch = launch_square;
+    npu_kernel_table table = { &kernel, 1 };
+    desc.registry = registry;
+    NPU_CHECK_STATUS(npu_graph_parse(&g, square_program, sizeof square_program - 1, &desc, &diag), NPU_OK);
+    const npu_backend *built_in = npu_ref_backend(), *backend;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &built_in, 1, &diag), NPU_ERR_NOT_IMPLEMENTED);
+    ref.tables = &table, ref.num_tables = 1, ref.with_built_in = true; /* the relu is a built-in one's */
+    NPU_CHECK_STATUS(npu_ref_create(&own, &ref), NPU_OK);
+    backend = own;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backend, 1, &diag), NPU_OK);
+    npu_exec_set_input(exec, "x", x, sizeof x);
+    npu_exec_set_input(exec, "y", y, sizeof y);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    const float *z = (const float *)npu_exec_output(exec, 0, NULL);
+    NPU_CHECK(z != NULL);
+    for (int i = 0; z && i < 32; i++) {
+        NPU_CHECK(z[i] == x[i] * x[i]);
+    }
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+    npu_ref_destroy(own);
+    npu_registry_destroy(registry);
+}
+
 static void test_tile_ops(void)
 {
     static float ft[32], fs[4], fh[8], fy[32];
@@ -1777,6 +1843,7 @@ int main(void)
     NPU_RUN(test_launch_rejections);
     NPU_RUN(test_document_example);
     NPU_RUN(test_tile_ops);
+    NPU_RUN(test_own_tile_op);
     NPU_RUN(test_registers);
     NPU_RUN(test_examples);
     NPU_RUN(test_manual);
