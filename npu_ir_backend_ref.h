@@ -601,13 +601,14 @@ static void npu__ref_store_class(int cls, void *to, uint32_t dtype, int64_t firs
 /* The first of n elements everywhere, 64 bytes at a time. */
 static void npu__ref_repeat(void *to, size_t size, size_t n)
 {
-    char *bytes = (char *)to;
+    char *bytes = (char *)to, line[64]; /* which no store can change: it stays in registers */
     size_t done = size, len = n * size;
     for (; done < 64 && done < len; done *= 2) {
         memcpy(bytes + done, bytes, done < len - done ? done : len - done);
     }
+    memcpy(line, bytes, len < 64 ? len : 64);
     for (; done + 64 <= len; done += 64) {
-        memcpy(bytes + done, bytes, 64);
+        memcpy(bytes + done, line, 64);
     }
     if (done < len) {
         memcpy(bytes + done, bytes, len - done);
@@ -4189,6 +4190,7 @@ typedef struct npu__ref_copies {
 typedef struct npu__ref_pair { uint64_t low, high; } npu__ref_pair;
 
 #define NPU__REF_MOVE_ROW(type)                                                                    \
+    NPU__REF_UNROLL                                                                                \
     for (int64_t i = 0; i < n; i++) {                                                              \
         memcpy(to + i * to_stride, from + i * from_stride, sizeof(type));                          \
     }
@@ -5253,24 +5255,42 @@ static bool npu__ref_copy_supported(const npu_op_info *op)
 
 /* ---- where(condition): the row-major indices of what is not zero ---- */
 
-static npu_status npu__ref_where_indices_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+/* The indices of what is not zero, of `count` such elements: along dim i that of the k-th at y[i][k step]. Each is
+   written before it is known whether it counts, which saves a jump that nobody can foresee. */
+static npu_status npu__ref_put_truths(const npu_launch *l, int64_t *const *y, int64_t step, int64_t count)
 {
     const npu_tensor *in = &l->in[0];
-    int64_t n = npu__ref_len(in), count = l->num_out ? l->out[0].dims[0] : 0, found = 0;
-    double truth;
+    int64_t n = npu__ref_len(in), found = 0, at[NPU_MAX_RANK] = { 0 };
+    double truth[NPU__STRIP];
+    for (int64_t pos = 0; pos < n; pos++) {
+        if (pos % NPU__STRIP == 0) {
+            size_t len = (size_t)(n - pos < NPU__STRIP ? n - pos : NPU__STRIP);
+            npu__ref_load_f64(truth, l->x[0], in->dtype, pos, 1, len);
+        }
+        for (uint32_t i = 0; i < in->rank && found < count; i++) {
+            y[i][found * step] = at[i];
+        }
+        found += truth[pos % NPU__STRIP] != 0;
+        for (uint32_t i = in->rank; i-- > 0 && ++at[i] == in->dims[i];) {
+            at[i] = 0;
+        }
+    }
+    return found == count ? NPU_OK : NPU_ERR_RANGE;
+}
+
+/* A result for each dim; that of a number has the index 0. */
+static npu_status npu__ref_where_indices_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    int64_t *y[NPU_MAX_RANK] = { NULL };
     (void)part;
     (void)parts;
-    for (int64_t pos = 0; pos < n; pos++) {
-        npu__ref_load_f64(&truth, l->x[0], in->dtype, pos, 1, 1);
-        if (truth == 0) {
-            continue;
-        }
-        for (uint32_t i = 0; i < l->num_out && found < count; i++) {
-            ((int64_t *)l->y[i])[found] = in->rank ? pos / in->strides[i] % in->dims[i] : 0;
-        }
-        found++;
+    for (uint32_t i = 0; i < l->num_out; i++) {
+        y[i] = (int64_t *)l->y[i];
     }
-    return found == count || l->num_out == 0 ? NPU_OK : NPU_ERR_RANGE;
+    if (l->num_out && l->in[0].rank == 0 && l->out[0].dims[0] > 0) {
+        y[0][0] = 0;
+    }
+    return l->num_out ? npu__ref_put_truths(l, y, 1, l->out[0].dims[0]) : NPU_OK;
 }
 
 /* ---- combinations: rows of indices in order, each one `step` or more above the one before ---- */
@@ -10594,22 +10614,13 @@ static npu_status npu__ref_one_hot_prepare(npu_prepare *p)
 
 static npu_status npu__ref_nonzero_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu_tensor *in = &l->in[0];
-    int64_t count = l->out[0].dims[0], found = 0, *y = (int64_t *)l->y[0];
-    double truth;
+    int64_t *y[NPU_MAX_RANK] = { NULL };
     (void)part;
     (void)parts;
-    for (int64_t pos = 0; pos < npu__ref_len(in); pos++) {
-        npu__ref_load_f64(&truth, l->x[0], in->dtype, pos, 1, 1);
-        if (truth == 0) {
-            continue;
-        }
-        for (uint32_t i = 0; i < in->rank && found < count; i++) {
-            y[found * in->rank + i] = pos / in->strides[i] % in->dims[i];
-        }
-        found++;
+    for (uint32_t i = 0; i < l->in[0].rank; i++) {
+        y[i] = (int64_t *)l->y[0] + i;
     }
-    return found == count ? NPU_OK : NPU_ERR_RANGE;
+    return npu__ref_put_truths(l, y, (int64_t)l->in[0].rank, l->out[0].dims[0]);
 }
 
 /* far is a, index is b, near a dense result of the dims that both broadcast to. */

@@ -144,7 +144,8 @@ static npu_graph *build(const row *r, npu_dtype dtype, npu_dtype index)
 
 typedef struct memory {
     int64_t a[MAX_LEN], b[MAX_LEN], i[MAX_LEN], y[MAX_LEN]; /* as numbers */
-    int64_t data_a[MAX_LEN], data_b[MAX_LEN], data_i[MAX_LEN], data_y[MAX_LEN], want_y[MAX_LEN]; /* as dtypes have them */
+    /* as their dtypes have them */
+    int64_t data_a[MAX_LEN], data_b[MAX_LEN], data_i[MAX_LEN], data_y[MAX_LEN], want_y[MAX_LEN];
 } memory;
 
 static memory m;
@@ -242,10 +243,42 @@ static void test_indices_outside(void)
     }
 }
 
+/* The indices of some random truths, over more than one strip. */
+static void test_nonzero(void)
+{
+    static const char text[] = "npu_ir 1\ngraph main\ninput a : u8[7,3,40]\n"
+                               "y = aten.nonzero.default(a)\noutput y = y\n";
+    enum { LEN = 7 * 3 * 40 };
+    const npu_backend *cpu = npu_ref_backend();
+    uint8_t a[LEN];
+    npu_graph *g = NULL;
+    npu_exec *e = NULL;
+    size_t size = 0, found = 0;
+    for (size_t i = 0; i < LEN; i++) {
+        a[i] = npu_test_random(&seed) % 3 == 0;
+    }
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&e, g, &cpu, 1, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input_at(e, 0, a, sizeof a), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
+    const int64_t *y = npu_exec_output(e, 0, &size);
+    for (int64_t i = 0; y && i < LEN; i++) {
+        if (a[i] && (found + 1) * 3 * sizeof *y <= size) {
+            NPU_CHECK_EQ(y[3 * found] * 120 + y[3 * found + 1] * 40 + y[3 * found + 2], i);
+            NPU_CHECK(y[3 * found + 1] < 3 && y[3 * found + 2] < 40);
+        }
+        found += a[i];
+    }
+    NPU_CHECK_EQ(found * 3 * sizeof *y, size);
+    npu_exec_destroy(e);
+    npu_graph_destroy(g);
+}
+
 int main(void)
 {
     seed = npu_test_seed();
     NPU_RUN(test_positions);
     NPU_RUN(test_indices_outside);
+    NPU_RUN(test_nonzero);
     return npu_test_done();
 }

@@ -389,9 +389,9 @@ static void test_scan(void)
 /* topk of few keeps them in order, of more it sorts the row: the same elements, of equal ones the first. */
 static void test_topk_of_few(void)
 {
-    static const row r = { X("[40,300]"), "a, few = aten.topk.default(x, 128, 1)\nb, more = aten.topk.default(x, 129, 1)\n"
-                           "cut = aten.slice.Tensor(more, 1, 0, 128)\nsame = aten.eq.Tensor(few, cut)\n"
-                           "y = aten.all.default(same)", 1 };
+    static const row r = { X("[40,300]"), "a, few = aten.topk.default(x, 128, 1)\n"
+                           "b, more = aten.topk.default(x, 129, 1)\ncut = aten.slice.Tensor(more, 1, 0, 128)\n"
+                           "same = aten.eq.Tensor(few, cut)\ny = aten.all.default(same)", 1 };
     static const npu_dtype dtypes[] = { NPU_F32, NPU_F64, NPU_I32, NPU_U8 };
     for (size_t i = 0; i < COUNT(dtypes); i++) {
         npu_graph *g = build(&r, npu_dtype_name(dtypes[i]));
