@@ -4937,7 +4937,7 @@ NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_back
    Pipes work side by side and each does its ops in order. sync_src(p, q, e) makes pipe p set flag e for q when
    its earlier ops are done; sync_dst(p, q, e) makes q wait for that flag and clear it; bar_all makes the
    scalar unit wait for all pipes. On the CPU backend ops run in program order, so synchronisation costs nothing
-   there; npu_tile_check finds what a device would get wrong.
+   there; npu_tile_check finds what a device would get wrong, and npu_tile_sync puts in what orders the pipes.
 
    Tiles lie where npu_value_place put them; npu_tile_plan gives the others a place behind those. No function
    here changes the graph; all are thread-safe. Doubling a [rows,cols] tensor, `rows / blocks` rows per block
