@@ -10771,6 +10771,7 @@ static npu_status npu__axis(npu_deduce *d, const char *name, int64_t value, uint
 /* A dim that must be there: elsewhere -1 and 0 are dims of a 0-d tensor too. */
 static npu_status npu__real_axis(npu_deduce *d, const char *name, int64_t value, uint32_t rank, uint32_t *axis)
 {
+    *axis = 0;
     return rank ? npu__axis(d, name, value, rank, axis)
                 : npu_deduce_fail(d, NPU_ERR_AXIS, name, "%s is %lld, but there are no dims", name, (long long)value);
 }
