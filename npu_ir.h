@@ -12341,7 +12341,9 @@ static npu_status npu__type_linear(npu_deduce *d)
     if (!status && b) {
         status = w->rank == 2 ? npu__check_vector(d, "bias", w->dims[0], "weight dim 0")
                               : npu__check_rank(d, "bias", 0, 0);
-        status = status || w->rank == 2 ? status : npu__check_rank(d, "input", 1, 1);
+        if (!status && w->rank == 1 && (x->rank == 2 || x->rank == 3)) {
+            status = npu_deduce_fail(d, NPU_ERR_RANK, "weight", "weight has 1 dim, with bias expected 2");
+        }
     }
     y.dims[(x->rank ? x->rank : 1u) - 1] = w->dims[0];
     return status ? status : npu__result(d, npu__dtype_of(x), w->rank == 2 ? x->rank : x->rank - 1u, y.dims);

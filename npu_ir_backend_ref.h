@@ -15584,7 +15584,8 @@ typedef struct npu__ref_resize {
     size_t planes;
     int64_t in[3], out[3];
     const npu__ref_taps *taps[3]; /* of each result along a dim */
-    int bits[3];                  /* of images of bytes: binary digits of the weights after the point */
+    bool is_bytes;                /* mixed as whole numbers, whose weights have so many */
+    int bits[3];                  /* binary digits after the point */
 } npu__ref_resize;
 
 enum { NPU__NEAREST, NPU__NEAREST_EXACT, NPU__LINEAR, NPU__CUBIC };
@@ -15718,6 +15719,7 @@ static npu_status npu__ref_resize_prepare(npu_prepare *p)
     if (!r) {
         return NPU_ERR_NO_MEMORY;
     }
+    r->is_bytes = p->in[0].dtype == NPU_U8 && (mode == NPU__LINEAR || mode == NPU__CUBIC);
     npu__ref_spatial(&p->in[0], r->in);
     npu__ref_spatial(&p->out[0], r->out);
     for (uint32_t d = 0; d < 3; d++) {
@@ -15731,7 +15733,7 @@ static npu_status npu__ref_resize_prepare(npu_prepare *p)
                           : npu__ref_resize_taps(mode, align, r->in[d], r->out[d],
                                                  npu__ref_resize_scale(p->op, d + dims - 3, dims), o);
         }
-        r->bits[d] = p->in[0].dtype == NPU_U8 ? npu__ref_round_taps(taps, r->out[d]) : 0;
+        r->bits[d] = r->is_bytes ? npu__ref_round_taps(taps, r->out[d]) : 0;
         r->taps[d] = taps;
     }
     r->planes = npu__ref_dims_len(&p->in[0], 0, 2);
@@ -15745,7 +15747,6 @@ static npu_status npu__ref_resize_launch(const npu_launch *l, uint32_t part, uin
 {
     const npu__ref_resize *r = (const npu__ref_resize *)l->state;
     size_t depth = (size_t)r->out[0], height = (size_t)r->out[1], width = (size_t)r->out[2], begin, end;
-    bool is_bytes = l->in[0].dtype == NPU_U8 && l->in[0].rank == 4;
     npu__ref_share(r->planes * depth * height, part, parts, &begin, &end);
     for (size_t row = begin; row < end; row++) {
         npu__ref_taps w[3];
@@ -15754,8 +15755,8 @@ static npu_status npu__ref_resize_launch(const npu_launch *l, uint32_t part, uin
         for (size_t o = 0; o < width; o++) {
             double y;
             w[2] = r->taps[2][o];
-            y = is_bytes ? npu__ref_tap_bytes(l, r, row / height, w)
-                         : npu__ref_tap_sum(l, row / (depth * height), r->in, w);
+            y = r->is_bytes ? npu__ref_tap_bytes(l, r, row / height, w)
+                            : npu__ref_tap_sum(l, row / (depth * height), r->in, w);
             npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)(row * width + o), 1, &y, 1);
         }
     }
