@@ -9661,7 +9661,7 @@ static void npu__ref_walk_finish(npu__ref_walk *w)
 static void npu__ref_walk_unite(npu__ref_walk *w)
 {
     uint32_t last = w->rank - 1;
-    if (last > 0 && w->far[last] == 1 && w->index[last] == 0 && w->near[last] == 1) {
+    if (last > 0 && w->dims[last] > 0 && w->far[last] == 1 && w->index[last] == 0 && w->near[last] == 1) {
         w->unit = w->dims[last];
         w->rank--;
     }
