@@ -2057,6 +2057,32 @@ NPU__REF_INLINE double npu__ref_fast_log(double x)
     return x > 0 ? (x > DBL_MAX ? x : y) : x == 0 ? -(double)INFINITY : (double)NAN;
 }
 
+/* What 1 + x loses goes in later: it is worth as much by the derivative. */
+NPU__REF_INLINE double npu__ref_fast_log1p(double x)
+{
+    double u = 1 + x, lost = x > 1 ? 1 - (u - x) : x - (u - 1);
+    return npu__ref_fast_log(u) + (u > 0 && u <= DBL_MAX ? lost / u : 0);
+}
+
+NPU__REF_INLINE double npu__ref_fast_softplus_f64(double x)
+{
+    double e = npu__ref_fast_exp(-fabs(x)), u = 1 + e;
+    return (x > 0 ? x : 0) + (npu__ref_fast_log(u) + (e - (u - 1)) / u);
+}
+
+/* From e^|x| - 1; past 22 the rest is below the rounding of e^|x| / 2, which is finite where the result is. */
+NPU__REF_INLINE double npu__ref_fast_sinh(double x)
+{
+    double a = fabs(x), t = npu__ref_fast_expm1(a > 22 ? 22 : a), half = npu__ref_fast_exp(a * 0.5);
+    return copysign(a > 22 ? 0.5 * half * half : 0.5 * (t + t / (t + 1)), x);
+}
+
+NPU__REF_INLINE double npu__ref_fast_cosh(double x)
+{
+    double half = npu__ref_fast_exp(fabs(x) * 0.5), y = 0.5 * half * half;
+    return y + 0.25 / y;
+}
+
 /* x - n pi or x - n pi / 2, accurate even near 0 */
 NPU__REF_INLINE double npu__ref_less_pi_f64(double x, double n)
 {
@@ -2087,6 +2113,42 @@ NPU__REF_INLINE double npu__ref_fast_cos(double x)
     return npu__ref_from_bits_f64(npu__ref_bits_f64(y) ^ npu__ref_bits_f64(rounded) << 63);
 }
 
+/* x = n pi / 2 + rest: sine by cosine of the rest, or the other way round */
+NPU__REF_INLINE double npu__ref_fast_tan(double x)
+{
+    static const double c[] = { -1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600,
+                                -1.0 / 87178291200, 1.0 / 20922789888000 };
+    double rounded = fma(x, 0.63661977236758134, NPU__REF_ROUNDER);
+    double rest = npu__ref_less_pi_f64(x, (rounded - NPU__REF_ROUNDER) * 0.5), square = rest * rest;
+    double sine = npu__ref_sin_tail_f64(rest), cosine = fma(square, npu__ref_horner_f64(c, 8, square), 1);
+    return npu__ref_bits_f64(rounded) & 1 ? -cosine / sine : sine / cosine;
+}
+
+/* By Cephes: from 0.66 on seen from pi / 4, from the tangent of 3 pi / 8 on from pi / 2; x >= 0. */
+NPU__REF_INLINE double npu__ref_atan_positive(double x)
+{
+    static const double p[] = { -6.485021904942025371773e1, -1.228866684490136173410e2, -7.500855792314704667340e1,
+                                -1.615753718733365076637e1, -8.750608600031904122785e-1 };
+    static const double q[] = { 1.945506571482613964425e2, 4.853903996359136964868e2, 4.328810604912902668951e2,
+                                1.650270098316988542046e2, 2.485846490142306297962e1, 1 };
+    bool is_steep = x > 2.41421356237309504880, is_middle = x > 0.66;
+    double from = is_steep ? 1.5707963267948966 : is_middle ? 0.78539816339744831 : 0;
+    double lost = is_steep ? 6.123233995736765886e-17 : is_middle ? 3.061616997868382943e-17 : 0;
+    double t = is_steep ? -1 / x : is_middle ? (x - 1) / (x + 1) : x, square = t * t;
+    double tail = square * npu__ref_horner_f64(p, 5, square) / npu__ref_horner_f64(q, 6, square);
+    return from + (fma(t, tail, t) + lost);
+}
+
+NPU__REF_INLINE double npu__ref_fast_atan(double x) { return copysign(npu__ref_atan_positive(fabs(x)), x); }
+
+NPU__REF_INLINE double npu__ref_fast_atan2(double y, double x)
+{
+    double a = fabs(x), b = fabs(y), ratio = a == b ? (a != 0 ? 1 : 0) : b / a;
+    double angle = npu__ref_atan_positive(ratio);
+    angle = npu__ref_bits_f64(x) >> 63 ? 3.1415926535897931 - (angle - 1.2246467991473532e-16) : angle;
+    return x != x || y != y ? (double)NAN : copysign(angle, y);
+}
+
 /* npu__ref_fast_clamp */
 NPU__REF_INLINE double npu__ref_fast_clamp_f64(double x, double low, double high)
 {
@@ -2113,10 +2175,18 @@ NPU__REF_FLOAT_OPS(NPU_X)
 
 #define NPU__REF_FAST_OPS_F64(X)                                                                   \
     X(clamp, npu__ref_fast_clamp_f64(a, b, c))                                                     \
-    X(expm1, npu__ref_fast_expm1(a))
+    X(expm1, npu__ref_fast_expm1(a))                                                               \
+    X(log1p, npu__ref_fast_log1p(a))                                                               \
+    X(softplus, a * b > c ? a : npu__ref_fast_softplus_f64(a * b) / b)                             \
+    X(log_sigmoid, -npu__ref_fast_softplus_f64(-a))                                                \
+    X(sinh, npu__ref_fast_sinh(a))                                                                 \
+    X(cosh, npu__ref_fast_cosh(a))                                                                 \
+    X(atan, npu__ref_fast_atan(a))                                                                 \
+    X(atan2, npu__ref_fast_atan2(a, b))
 #define NPU__REF_GUARDED_OPS_F64(X)                                                                \
     X(sin, fabs(a) < 1e9, npu__ref_fast_sin(a), sin(a))                                            \
-    X(cos, fabs(a) < 1e9, npu__ref_fast_cos(a), cos(a))
+    X(cos, fabs(a) < 1e9, npu__ref_fast_cos(a), cos(a))                                            \
+    X(tan, fabs(a) < 1e9, npu__ref_fast_tan(a), tan(a))
 #define NPU_X(name, real) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_f64_avx2, double, real)
 NPU__REF_FAST_OPS_F64(NPU_X)
 #undef NPU_X
