@@ -12881,12 +12881,16 @@ static void npu__ref_pass_runs(const npu__ref_pass *pass, const npu_launch *l, i
 /* Results at a time: neighbours, or of a run each. */
 enum { NPU__REF_COLUMNS = 1024, NPU__REF_RUNS = 64 };
 
-/* How many narrow rows that follow each other are taken as one. */
-static size_t npu__ref_pass_beside(const npu__ref_pass *pass, const npu_launch *l, size_t width)
+/* How many narrow rows that follow each other are folded as one. */
+static size_t npu__ref_rows_beside(const npu__ref_reduction *r, size_t width)
 {
-    const npu__ref_dim_group *reduced = &pass->r->reduced;
-    bool dense = reduced->rank > 0 && reduced->strides[0] == (int64_t)width && l->in[0].dtype == NPU_F32;
-    return dense && width < NPU__STRIP && npu__ref_pass_is_fold(pass) ? NPU__STRIP / width : 1;
+    bool dense = r->reduced.rank > 0 && r->reduced.strides[0] == (int64_t)width;
+    return dense && width < NPU__STRIP ? NPU__STRIP / width : 1;
+}
+
+static size_t npu__ref_pass_beside(const npu__ref_pass *pass, size_t width)
+{
+    return npu__ref_pass_is_fold(pass) ? npu__ref_rows_beside(pass->r, width) : 1;
 }
 
 /* `rows` neighbouring rows of `width` elements folded into each other, added to acc. */
@@ -12896,13 +12900,14 @@ static void npu__ref_pass_block(const npu__ref_pass *pass, const npu_launch *l, 
     float partial[NPU__REF_COLUMNS], strip[NPU__REF_COLUMNS];
     int64_t stride = pass->r->reduced.rank ? pass->r->reduced.strides[0] : 0;
     bool direct = l->in[0].dtype == NPU_F32;
-    size_t beside = npu__ref_pass_beside(pass, l, width), wide = beside * width;
+    size_t beside = npu__ref_pass_beside(pass, width), wide = beside * width;
     partial[0] = (float)npu__ref_fold_start(pass->fold).f;
     npu__ref_repeat(partial, sizeof partial[0], wide);
     for (size_t row = 0, step; row < rows; row += step) {
-        const float *x = npu__ref_floats_at(pass->floats, strip, l->x[0], l->in[0].dtype, first + (int64_t)row * stride,
-                                            1, width);
-        step = direct ? rows : 1;
+        int64_t at = first + (int64_t)row * stride;
+        const float *x;
+        step = direct ? rows : rows - row < beside ? rows - row : beside;
+        x = npu__ref_floats_at(pass->floats, strip, l->x[0], l->in[0].dtype, at, 1, step * width);
         if (npu__ref_pass_is_fold(pass)) {
             size_t whole = step / beside;
             pass->floats->fold_rows(pass->fold, partial, x, wide, 1, whole, (int64_t)beside * stride);
@@ -12922,7 +12927,7 @@ static void npu__ref_pass_rows(const npu__ref_pass *pass, const npu_launch *l, i
 {
     const npu__ref_dim_group *reduced = &pass->r->reduced;
     size_t run = reduced->rank ? (size_t)reduced->dims[0] : 1;
-    size_t most = (pass->fold == NPU__PRODUCT ? 32 : 256) * npu__ref_pass_beside(pass, l, width);
+    size_t most = (pass->fold == NPU__PRODUCT ? 32 : 256) * npu__ref_pass_beside(pass, width);
     for (size_t i = 0; i < reduced->len; i += run) {
         int64_t first = base + npu__ref_group_offset(reduced, 1, i / run);
         for (size_t row = 0; row < run; row += most) {
@@ -13198,8 +13203,13 @@ static void npu__ref_wide_fill(const npu__ref_wide *w, void *acc, uint32_t fold,
 /* All lanes, a power of two of them, into the first. */
 static void npu__ref_wide_join(const npu__ref_wide *w, uint32_t fold, void *acc, size_t lanes)
 {
-    for (size_t half = lanes / 2; half > 0; half /= 2) {
-        w->rows(fold, acc, (const char *)acc + half * 8, half, 1, 0);
+    for (; lanes > 8; lanes /= 2) {
+        w->rows(fold, acc, (const char *)acc + lanes * 4, lanes / 2, 1, 0);
+    }
+    if (w->cls == NPU__I64) {
+        *(int64_t *)acc = npu__ref_fold_i64(fold, *(int64_t *)acc, (const int64_t *)acc + 1, lanes - 1);
+    } else {
+        *(double *)acc = npu__ref_fold_f64(fold, *(double *)acc, (const double *)acc + 1, lanes - 1);
     }
 }
 
@@ -13210,7 +13220,7 @@ static void npu__ref_wide_run(const npu__ref_reduction *r, const npu_launch *l, 
     npu__ref_wide_strip strip;
     size_t run = r->reduced.rank ? (size_t)r->reduced.dims[0] : 1, lanes = 1;
     size_t most = l->in[0].dtype == w->own ? run : NPU__REF_WIDE_COLUMNS;
-    while (lanes < run && lanes < NPU__REF_WIDE_LANES) {
+    while (lanes < NPU__REF_WIDE_LANES && (lanes < 8 ? lanes < run : lanes * 8 <= run)) {
         lanes *= 2;
     }
     npu__ref_wide_fill(w, acc, r->fold, lanes);
@@ -13233,12 +13243,21 @@ static void npu__ref_wide_columns(const npu__ref_reduction *r, const npu_launch 
     const npu__ref_wide *w = r->wide;
     npu__ref_wide_strip strip;
     size_t run = r->reduced.rank ? (size_t)r->reduced.dims[0] : 1;
-    size_t step = l->in[0].dtype == w->own ? run : 1;
+    size_t beside = npu__ref_rows_beside(r, width), wide = beside * width;
     int64_t stride = r->reduced.rank ? r->reduced.strides[0] : 0;
-    npu__ref_wide_fill(w, acc, r->fold, width);
-    for (size_t i = 0; i < r->reduced.len; i += step) {
+    npu__ref_wide_fill(w, acc, r->fold, wide);
+    for (size_t i = 0, step; i < r->reduced.len; i += step) {
         int64_t first = base + npu__ref_group_offset(&r->reduced, 1, i / run) + (int64_t)(i % run) * stride;
-        w->rows(r->fold, acc, npu__ref_wide_at(w, &strip, l, first, width), width, step, stride);
+        size_t left = run - i % run, whole;
+        const char *x;
+        step = l->in[0].dtype == w->own || left < beside ? left : beside;
+        x = (const char *)npu__ref_wide_at(w, &strip, l, first, step * width);
+        whole = step / beside;
+        w->rows(r->fold, acc, x, wide, whole, (int64_t)beside * stride);
+        w->rows(r->fold, acc, x + whole * wide * 8, width, step - whole * beside, stride);
+    }
+    for (size_t j = 1; j < beside; j++) {
+        w->rows(r->fold, acc, (const char *)acc + j * width * 8, width, 1, 0);
     }
 }
 
@@ -13312,15 +13331,17 @@ static inline double npu__ref_finite(double max) { return isinf(max) ? 0.0 : max
 static inline double npu__ref_central(const npu__ref_sums *s, double a) { return a - s->first / s->count; }
 
 #define NPU__REF_STEP(name, statement)                                                             \
-    static void npu__ref_step_##name(npu__ref_sums *s, const double *x, size_t n)                  \
+    static void npu__ref_step_##name(npu__ref_sums *to, const double *x, size_t n)                 \
     {                                                                                              \
+        npu__ref_sums sums = *to, *s = &sums; /* in registers */                                   \
         for (size_t i = 0; i < n; i++) {                                                           \
             double a = x[i];                                                                       \
             statement;                                                                             \
         }                                                                                          \
+        *to = sums;                                                                                \
     }
-NPU__REF_STEP(any, s->first = s->first != 0 || a != 0)
-NPU__REF_STEP(all, s->first = s->first != 0 && a != 0)
+NPU__REF_STEP(any, s->first = a != 0 ? 1 : s->first)
+NPU__REF_STEP(all, s->first = a != 0 ? s->first : 0)
 NPU__REF_STEP(count, s->first += a != 0)
 NPU__REF_STEP(sum, s->first += a)
 NPU__REF_STEP(present, s->first += isnan(a) ? 0 : a; s->second += !isnan(a))
