@@ -4107,9 +4107,12 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
                   weights, once
      4 place      (optional) tells a program where its values were planned
      5 upload     graph inputs and transfers in          } every run; with `fence` non-NULL they may return at once
-     6 submit     runs a program                         } and set *fence; wait or poll tell when it is done.
-     7 download   graph outputs and transfers out        } fence NULL = synchronous.
+     6 submit     runs a program                         } and set *fence; wait tells when it is done. fence NULL =
+     7 download   graph outputs and transfers out        } synchronous: so the core calls all of them but submit.
      8 release    the program; free: the buffers
+
+   The core does not call cost, copy, map, unmap, poll, stream, save and load yet. They may stay NULL, and are there
+   for programs that use a backend directly.
 
    Dims that only a run tells: such an op has info.dynamic set while planning and compiling, its memory is
    planned at the largest dims, and submit asks binding.dynamic for what the op is in this run, op by op in
@@ -4305,10 +4308,10 @@ typedef struct npu_backend {
                          npu_fence *fence);
     npu_status (*download)(void *ctx, void *to, npu_buffer *from, uint64_t offset, uint64_t bytes,
                            npu_fence *fence);
-    /* optional: between two buffers of this backend; NULL = through the host */
+    /* optional: between two buffers of this backend */
     npu_status (*copy)(void *ctx, npu_buffer *to, uint64_t to_offset, npu_buffer *from, uint64_t from_offset,
                        uint64_t bytes, npu_fence *fence);
-    /* optional: host address of a buffer, until unmap; NULL = upload and download are used */
+    /* optional: host address of a buffer, until unmap */
     void *(*map)(void *ctx, npu_buffer *buffer);
     void (*unmap)(void *ctx, npu_buffer *buffer);
 
@@ -4317,7 +4320,7 @@ typedef struct npu_backend {
     npu_status (*place)(void *ctx, void *program, const npu_place *places, uint32_t num_values); /* optional */
     npu_status (*submit)(void *ctx, void *program, const npu_binding *binding, npu_fence *fence);
     void (*release)(void *ctx, void *program);
-    /* optional, nothing calls them yet: the program as bytes for a planned-model file */
+    /* optional: the program as bytes for a planned-model file */
     npu_status (*save)(void *ctx, void *program, npu_text *out);
     npu_status (*load)(void *ctx, const void *bytes, uint64_t size, npu_compiled *out);
 
