@@ -4442,6 +4442,25 @@ static void npu__ref_cursor_next(npu__ref_cursor *at, const npu__ref_strided *c)
     }
 }
 
+/* The first of n rows everywhere, in blocks that grow. */
+static void npu__ref_repeat_row(char *to, size_t size, size_t n)
+{
+    size_t block = size, len = n * size;
+    for (size_t done = size; done < len; done += block) {
+        block = done <= 16384 ? done : block;
+        memcpy(to + done, to, block < len - done ? block : len - done);
+    }
+}
+
+/* How many of `rows` rows from this one on hold the same elements, one row behind the other. */
+static size_t npu__ref_copy_same(const npu__ref_strided *c, const npu__ref_cursor *at, size_t rows)
+{
+    uint32_t i = c->rank - 2;
+    size_t left = (size_t)(c->dims[i] - at->index[i]);
+    bool same = c->from[i] == 0 && c->to[i + 1] == (int64_t)c->to_size && c->to[i] == c->dims[i + 1] * c->to[i + 1];
+    return !same || c->transposes ? 1 : left < rows ? left : rows;
+}
+
 static void npu__ref_copy_rows(const npu__ref_strided *c, char *to, const char *from, uint32_t part,
                                uint32_t parts)
 {
@@ -4449,14 +4468,20 @@ static void npu__ref_copy_rows(const npu__ref_strided *c, char *to, const char *
     uint32_t last = c->rank - 1;
     npu__ref_cursor at;
     npu__ref_cursor_start(&at, c, to, from, row);
-    for (; row < end; row++) {
+    for (size_t same; row < end; row += same) {
+        same = npu__ref_copy_same(c, &at, end - row);
         if (c->transposes) {
             int64_t left = c->tiled_dim - at.index[c->tiled] * c->tile;
             npu__ref_copy_tile(c, at.to, at.from, left < c->tile ? left : c->tile);
         } else {
             npu__ref_copy_row(c, at.to, c->to[last], at.from, c->from[last], c->dims[last]);
         }
-        npu__ref_cursor_next(&at, c);
+        if (same > 1) {
+            npu__ref_repeat_row(at.to, (size_t)c->to[last - 1], same);
+        }
+        for (size_t i = 0; i < same; i++) {
+            npu__ref_cursor_next(&at, c);
+        }
     }
 }
 
