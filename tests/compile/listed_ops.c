@@ -24,7 +24,7 @@ int main(void)
     const int64_t dims[2] = { 1, 2 };
     npu_alloc_counter counter = { 0, 0, 0, 0 };
     npu_allocator allocator = npu_counting_allocator(&counter);
-    npu_graph_desc desc = { NULL, NULL, NULL, NULL, 0, 0 };
+    npu_graph_desc desc = { 0 };
     npu_value none = { 0 };
     desc.allocator = &allocator;
     npu_graph *g = npu_graph_create(&desc);
