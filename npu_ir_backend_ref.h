@@ -13044,9 +13044,10 @@ enum { NPU__REF_WIDE_COLUMNS = 512, NPU__REF_WIDE_LANES = 64 };
 /* Lanes that a scan takes at a time, elements of each in a strip; elements that one for maxima looks over at once. */
 enum { NPU__REF_SCAN_LANES = 4, NPU__REF_SCAN_STRIP = 128, NPU__REF_SCAN_BLOCK = 32 };
 
-typedef union npu__ref_wide_strip { /* both are of 8 bytes */
+typedef union npu__ref_wide_strip {
     double f64[NPU__REF_WIDE_COLUMNS];
     int64_t i64[NPU__REF_WIDE_COLUMNS];
+    int32_t i32[NPU__REF_WIDE_COLUMNS]; /* of maxima */
 } npu__ref_wide_strip;
 
 typedef struct npu__ref_wide {
@@ -13184,6 +13185,7 @@ NPU__REF_WIDE_LOOPS(, i64, int64_t, uint64_t)
 NPU__REF_WIDE_LOOPS(NPU__REF_AVX2, f64_avx2, double, double)
 NPU__REF_WIDE_LOOPS(NPU__REF_AVX2, i64_avx2, int64_t, uint64_t)
 NPU__REF_WIDE_ROWS(NPU__REF_AVX512, i64_avx512, int64_t, uint64_t)
+NPU__REF_WIDE_ROWS(NPU__REF_AVX2, i32_avx2, int32_t, uint32_t)
 #endif
 
 /* The loops for this CPU. */
@@ -13207,12 +13209,28 @@ static const npu__ref_wide *npu__ref_wide_loops(bool integer)
     return &base[integer];
 }
 
+/* Maxima and minima of integers that fit half the width need no more; NULL = the wide loops do them. */
+static const npu__ref_wide *npu__ref_narrow_loops(uint32_t fold, uint32_t dtype)
+{
+#ifdef NPU__REF_HAS_AVX2
+    static const npu__ref_wide narrow = { NPU__I32, NPU_I32, npu__ref_load_class_avx2, npu__ref_store_class_avx2,
+                                          npu__ref_wide_rows_i32_avx2, NULL, NULL, NULL };
+    bool fits = npu__ref_is_integer(dtype) && (npu__ref_size(dtype) < 4 || dtype == NPU_I32);
+    if (fits && (fold == NPU__MAX || fold == NPU__MIN) && npu__ref_has_avx2()) {
+        return &narrow;
+    }
+#endif
+    (void)fold;
+    (void)dtype;
+    return NULL;
+}
+
 /* n elements where they are, or converted in `strip`. */
 static const void *npu__ref_wide_at(const npu__ref_wide *w, npu__ref_wide_strip *strip, const npu_launch *l,
                                     int64_t first, size_t n)
 {
     if (l->in[0].dtype == w->own) {
-        return (const char *)l->x[0] + first * 8;
+        return (const char *)l->x[0] + first * (int64_t)npu__ref_class_size[w->cls];
     }
     w->load(w->cls, strip, l->x[0], l->in[0].dtype, first, 1, n);
     return strip;
@@ -13221,15 +13239,20 @@ static const void *npu__ref_wide_at(const npu__ref_wide *w, npu__ref_wide_strip 
 static void npu__ref_wide_fill(const npu__ref_wide *w, void *acc, uint32_t fold, size_t n)
 {
     npu__ref_number start = npu__ref_fold_start(fold);
-    memcpy(acc, w->cls == NPU__I64 ? (const void *)&start.i : (const void *)&start.f, 8);
-    npu__ref_repeat(acc, 8, n);
+    int32_t narrow = fold == NPU__MAX ? INT32_MIN : INT32_MAX;
+    const void *from = w->cls == NPU__I32 ? (const void *)&narrow : &start.f;
+    memcpy(acc, w->cls == NPU__I64 ? &start.i : from, npu__ref_class_size[w->cls]);
+    npu__ref_repeat(acc, npu__ref_class_size[w->cls], n);
 }
 
 /* All lanes, a power of two of them, into the first. */
 static void npu__ref_wide_join(const npu__ref_wide *w, uint32_t fold, void *acc, size_t lanes)
 {
-    for (; lanes > 8; lanes /= 2) {
-        w->rows(fold, acc, (const char *)acc + lanes * 4, lanes / 2, 1, 0);
+    for (; lanes > (w->cls == NPU__I32 ? 1 : 8); lanes /= 2) {
+        w->rows(fold, acc, (const char *)acc + lanes / 2 * npu__ref_class_size[w->cls], lanes / 2, 1, 0);
+    }
+    if (w->cls == NPU__I32) {
+        return;
     }
     if (w->cls == NPU__I64) {
         *(int64_t *)acc = npu__ref_fold_i64(fold, *(int64_t *)acc, (const int64_t *)acc + 1, lanes - 1);
@@ -13255,7 +13278,7 @@ static void npu__ref_wide_run(const npu__ref_reduction *r, const npu_launch *l, 
             size_t n = run - at < most ? run - at : most, whole = n / lanes * lanes;
             const char *x = (const char *)npu__ref_wide_at(w, &strip, l, first + (int64_t)at, n);
             w->rows(r->fold, acc, x, lanes, n / lanes, (int64_t)lanes);
-            w->rows(r->fold, acc, x + whole * 8, n - whole, 1, 0);
+            w->rows(r->fold, acc, x + whole * npu__ref_class_size[w->cls], n - whole, 1, 0);
         }
     }
     npu__ref_wide_join(w, r->fold, acc, lanes);
@@ -13268,7 +13291,7 @@ static void npu__ref_wide_columns(const npu__ref_reduction *r, const npu_launch 
     const npu__ref_wide *w = r->wide;
     npu__ref_wide_strip strip;
     size_t run = r->reduced.rank ? (size_t)r->reduced.dims[0] : 1;
-    size_t beside = npu__ref_rows_beside(r, width), wide = beside * width;
+    size_t beside = npu__ref_rows_beside(r, width), wide = beside * width, size = npu__ref_class_size[w->cls];
     int64_t stride = r->reduced.rank ? r->reduced.strides[0] : 0;
     npu__ref_wide_fill(w, acc, r->fold, wide);
     for (size_t i = 0, step; i < r->reduced.len; i += step) {
@@ -13279,10 +13302,10 @@ static void npu__ref_wide_columns(const npu__ref_reduction *r, const npu_launch 
         x = (const char *)npu__ref_wide_at(w, &strip, l, first, step * width);
         whole = step / beside;
         w->rows(r->fold, acc, x, wide, whole, (int64_t)beside * stride);
-        w->rows(r->fold, acc, x + whole * wide * 8, width, step - whole * beside, stride);
+        w->rows(r->fold, acc, x + whole * wide * size, width, step - whole * beside, stride);
     }
     for (size_t j = 1; j < beside; j++) {
-        w->rows(r->fold, acc, (const char *)acc + j * width * 8, width, 1, 0);
+        w->rows(r->fold, acc, (const char *)acc + j * width * size, width, 1, 0);
     }
 }
 
@@ -13314,7 +13337,8 @@ static npu_status npu__ref_reduce_prepare_wide(npu_prepare *p)
     npu_status status = npu__ref_reduce_prepare(p);
     if (!status) {
         npu__ref_reduction *r = (npu__ref_reduction *)p->state;
-        r->wide = npu__ref_wide_loops(npu__ref_is_integer(p->out[0].dtype));
+        r->wide = npu__ref_narrow_loops(r->fold, p->in[0].dtype);
+        r->wide = r->wide ? r->wide : npu__ref_wide_loops(npu__ref_is_integer(p->out[0].dtype));
         npu__ref_pass_parts(p, r);
     }
     return status;
