@@ -14868,7 +14868,7 @@ static double npu__ref_quantile_of(const npu_launch *l, const npu__ref_order *s,
     bool skips = s->kind == NPU_ATEN_NANQUANTILE || s->kind == NPU_ATEN_NANQUANTILE_SCALAR;
     double position, weight, low, high;
     size_t at, next;
-    bool between = s->way[0] == 'm' || s->way[1] == 'i';
+    bool between = s->way[0] == 'm' || strcmp(s->way, "linear") == 0;
     if (present == 0 || (present < n && !skips)) {
         return (double)NAN;
     }
