@@ -15375,13 +15375,31 @@ typedef struct npu__indexing {
     uint32_t rank, first, last, used; /* kept dims; where indices stand among them; how many there are */
     int64_t kept[NPU_MAX_RANK];
     bool is_split;
+    bool has_masks;
+    int64_t masked;                   /* true elements of the masks, which broadcast too: data may decide it */
 } npu__indexing;
+
+/* The dim of two that broadcast, at least one of which counts a mask. A count that is not known is taken to fit:
+   the run looks at it. */
+static npu_status npu__indexing_meet(npu_deduce *d, int64_t a, int64_t b, int64_t *dim)
+{
+    int64_t most_a = npu__dim_bound(a), most_b = npu__dim_bound(b), most = most_a > most_b ? most_a : most_b;
+    if (a == 1 || b == 1 || a == b) {
+        *dim = a == 1 ? b : a;
+    } else if (a < 0 && b < 0) {
+        *dim = npu_deduce_unknown(1, most_a < 0 || most_b < 0 ? -1 : most);
+    } else if (a < 0 || b < 0) {
+        *dim = a < 0 ? b : a;
+    } else {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "indices", "a mask has %lld true elements, expected %lld or 1",
+                               (long long)b, (long long)a);
+    }
+    return NPU_OK;
+}
 
 static npu_status npu__indexing_mask(npu_deduce *d, npu__indexing *s, const npu_spec *x, const npu_spec *mask,
                                      uint32_t operand)
 {
-    npu_spec index;
-    int64_t count = npu__count_true(d, operand);
     for (uint32_t i = 0; i < mask->rank; i++) {
         if (s->taken + i >= x->rank || !npu__dims_agree(mask->dims[i], x->dims[s->taken + i])) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "indices",
@@ -15390,8 +15408,8 @@ static npu_status npu__indexing_mask(npu_deduce *d, npu__indexing *s, const npu_
         }
     }
     s->taken += mask->rank;
-    index = npu_spec_tensor(NPU_I64, 1, &count);
-    return npu__join_dims(d, &s->common, "indices", &index);
+    s->has_masks = true;
+    return npu__indexing_meet(d, s->masked, npu__count_true(d, operand), &s->masked);
 }
 
 static npu_status npu__indexing_add(npu_deduce *d, npu__indexing *s, const npu_spec *x, uint32_t operand)
@@ -15427,8 +15445,14 @@ static npu_status npu__indexing_read(npu_deduce *d, npu__indexing *s)
     int64_t dims[NPU_MAX_RANK];
     npu_status status = NPU_OK;
     memset(s, 0, sizeof *s);
+    s->masked = s->common.dims[0] = 1;
     for (uint32_t i = 0; i < list->count && !status; i++) {
         status = npu__indexing_add(d, s, x, list->first + i);
+    }
+    if (!status && s->has_masks) { /* they stand at the last of the dims that the other indices have */
+        s->common.rank += s->common.rank == 0;
+        status = npu__indexing_meet(d, s->common.dims[s->common.rank - 1], s->masked,
+                                    &s->common.dims[s->common.rank - 1]);
     }
     while (!status && s->taken < x->rank) {
         s->kept[s->rank++] = x->dims[s->taken++];
