@@ -14756,8 +14756,7 @@ static npu_status npu__type_narrow(npu_deduce *d)
     if (!status && at) {
         npu_dtype t = npu__dtype_of(at);
         status = npu__check_rank(d, "start", 0, 0);
-        status =
-            status ? status : npu__check_dtype(d, "start", t, t == NPU_I64 || t == NPU_I32, "i32 or i64");
+        status = status ? status : npu__check_dtype(d, "start", t, npu__is_integer(t), "an integer");
     }
     if (status) {
         return status;

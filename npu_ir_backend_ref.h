@@ -9966,10 +9966,25 @@ static void npu__ref_pick_dims(npu_prepare *p, npu__ref_walk *w)
     w->wrap = p->op->kind == NPU_ATEN_TAKE ? w->limit : narrow ? self->dims[dim] : 0;
 }
 
+/* The indices. Where narrow starts is one number of any integer dtype, which goes to `room` as i64. */
+static const void *npu__ref_pick_index(const npu_launch *l, int64_t *room, uint32_t *dtype)
+{
+    *dtype = l->in[1].dtype;
+    if (*dtype == NPU_I64 || *dtype == NPU_I32) {
+        return l->x[1];
+    }
+    npu__ref_load_i64(room, l->x[1], *dtype, 0, 1, 1);
+    *dtype = NPU_I64;
+    return room;
+}
+
 static npu_status npu__ref_pick_check(const npu_launch *l)
 {
     const npu__ref_walk *w = (const npu__ref_walk *)l->state;
-    return npu__ref_check_indices(l->x[1], l->in[1].dtype, (size_t)npu__ref_len(&l->in[1]), w->wrap, w->limit);
+    int64_t room;
+    uint32_t dtype;
+    const void *index = npu__ref_pick_index(l, &room, &dtype);
+    return npu__ref_check_indices(index, dtype, (size_t)npu__ref_len(&l->in[1]), w->wrap, w->limit);
 }
 
 static npu_status npu__ref_pick_finish(npu_prepare *p, npu__ref_walk *w)
@@ -10011,8 +10026,11 @@ static npu_status npu__ref_pick_launch(const npu_launch *l, uint32_t part, uint3
 {
     const npu__ref_walk *w = (const npu__ref_walk *)l->state;
     size_t begin, end;
+    int64_t room;
+    uint32_t dtype;
+    const void *index = npu__ref_pick_index(l, &room, &dtype);
     npu__ref_share(npu__ref_walk_len(w), part, parts, &begin, &end);
-    npu__ref_walk_pick(w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), l->x[1], l->in[1].dtype, begin, end);
+    npu__ref_walk_pick(w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), index, dtype, begin, end);
     return NPU_OK;
 }
 
