@@ -16002,11 +16002,18 @@ static npu_status npu__check_not_empty(npu_deduce *d, const npu_spec *x, uint32_
 {
     for (uint32_t i = 0; i < x->rank; i++) {
         if ((mask >> i & 1u) && x->dims[i] == 0) {
-            return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is 0, expected elements to reduce",
+            const char *name = d->op->args[0].name;
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s dim %u is 0, expected elements to reduce", name,
                                    (unsigned)i);
         }
     }
     return NPU_OK;
+}
+
+/* The norms that are an extreme. */
+static npu_status npu__check_norm_not_empty(npu_deduce *d, const npu_spec *x, uint32_t mask, double p)
+{
+    return p < 0.0 || isinf(p) ? npu__check_not_empty(d, x, mask) : NPU_OK;
 }
 
 static npu_status npu__type_mean(npu_deduce *d)
@@ -16192,9 +16199,7 @@ static npu_status npu__type_norm(npu_deduce *d)
     if (!status && d->op->kind == (uint32_t)NPU_ATEN_FROBENIUS_NORM_DIM && npu_op_list_len(d->op, "dim") > 2) {
         status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim has more than 2 dims");
     }
-    if (!status && (p < 0.0 || isinf(p))) {
-        status = npu__check_not_empty(d, x, mask);
-    }
+    status = status ? status : npu__check_norm_not_empty(d, x, mask, p);
     return status ? status : npu__result_reduced(d, x, mask, t);
 }
 
@@ -17185,11 +17190,13 @@ static npu_status npu__type_softmax_backward(npu_deduce *d)
     return status ? status : npu__result_like(d, g, t);
 }
 
-/* pairwise_distance takes the norm along the last dim and adds a float, dist that of all. */
+/* pairwise_distance takes the norm along the last dim, if there is one, and adds a float, dist that of all. */
 static npu_status npu__type_difference(npu_deduce *d)
 {
     bool is_pairwise = npu_op_arg(d->op, "x1") != NULL;
     const char *a = is_pairwise ? "x1" : "self";
+    uint32_t mask;
+    double p;
     npu__join j;
     npu_dtype t;
     npu_spec y;
@@ -17199,11 +17206,11 @@ static npu_status npu__type_difference(npu_deduce *d)
         status = npu__check_number(d, d->op->args[i].name);
     }
     status = status ? status : npu__check_float(d, a, t);
-    if (!status && is_pairwise && j.rank == 0) {
-        status = npu_deduce_fail(d, NPU_ERR_RANK, a, "x1 and x2 have no dims");
-    }
     y = npu_spec_tensor(t, j.rank, j.dims);
-    return status ? status : npu__result_reduced(d, &y, is_pairwise ? 1u << (j.rank - 1) : UINT32_MAX, t);
+    mask = !is_pairwise ? UINT32_MAX : j.rank ? 1u << (j.rank - 1) : 0;
+    p = npu_scalar_value(npu_op_scalar(d->op, "p", npu_scalar_int(2)));
+    status = status ? status : npu__check_norm_not_empty(d, &y, mask, p);
+    return status ? status : npu__result_reduced(d, &y, mask, t);
 }
 
 /* Rows with a target each, or one row with a 0-d target. */
@@ -17272,14 +17279,17 @@ static npu_status npu__type_margin(npu_deduce *d)
     return status || d->def->schema->num_returns < 2 ? status : npu__result_like(d, target, npu__dtype_of(x));
 }
 
+/* Rows of up to the last dim; 0-d operands are one row of one number. */
 static npu_status npu__type_triplet(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "anchor"), *p = npu_deduce_spec(d, "positive"),
                    *n = npu_deduce_spec(d, "negative");
     npu_dtype near = npu__float_of(npu_promote_types(npu__dtype_of(a), npu__dtype_of(p)));
     npu_dtype far = npu__float_of(npu_promote_types(npu__dtype_of(a), npu__dtype_of(n)));
+    uint32_t rows;
+    npu_spec all;
     npu__join j;
-    npu_status status = npu__check_rank(d, "anchor", 1, NPU_MAX_RANK);
+    npu_status status = NPU_OK;
     memset(&j, 0, sizeof j);
     for (uint32_t i = 0; i < 3 && !status; i++) {
         const char *name = d->op->args[i].name;
@@ -17287,7 +17297,10 @@ static npu_status npu__type_triplet(npu_deduce *d)
         status = status ? status : npu__check_number(d, name);
         status = status ? status : npu__join_dims(d, &j, name, d->op->in[i]);
     }
-    return status ? status : npu__result_loss(d, npu_promote_types(near, far), j.rank - 1, j.dims);
+    rows = j.rank ? j.rank - 1 : 0;
+    all = npu_spec_tensor(near, j.rank, j.dims);
+    status = status ? status : npu__check_norm_not_empty(d, &all, 1u << rows, npu_op_float(d->op, "p", 2));
+    return status ? status : npu__result_loss(d, npu_promote_types(near, far), rows, j.dims);
 }
 
 /* ---- rules: aicf ---- */

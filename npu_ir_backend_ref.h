@@ -16616,7 +16616,7 @@ static npu_status npu__ref_difference_prepare(npu_prepare *p)
     npu__ref_loss_shape(p, &s->shape);
     s->shape.p = npu_scalar_value(npu_op_scalar(p->op, "p", npu_scalar_int(2)));
     s->shape.eps = npu_op_float(p->op, "eps", 0.0);
-    s->n = pairwise ? (size_t)s->shape.dims[0] : s->shape.len;
+    s->n = pairwise && s->shape.rank ? (size_t)s->shape.dims[0] : s->shape.len;
     p->state = s;
     p->parts = npu__ref_item_parts((size_t)npu__ref_len(&p->out[0]), s->n * 4);
     return NPU_OK;
@@ -16702,7 +16702,7 @@ static double npu__ref_row_difference(const npu_launch *l, const npu__ref_row_lo
                                       uint32_t b, size_t row)
 {
     bool single = npu__ref_last_dim(&l->in[a]) == 1 && npu__ref_last_dim(&l->in[b]) == 1;
-    return npu__ref_difference_norm(l, &s->shape, a, b, row * s->n, single ? 1 : s->n);
+    return npu__ref_difference_norm(l, &s->shape, a, b, row * (size_t)s->shape.dims[0], single ? 1 : s->n);
 }
 
 static npu_status npu__ref_triplet_row(const npu_launch *l, const npu__ref_row_loss *s, size_t row,
@@ -16820,7 +16820,8 @@ static npu_status npu__ref_row_loss_prepare(npu_prepare *p)
         npu__ref_loss_shape(p, &s->shape);
         s->shape.p = npu_op_float(op, "p", 2.0);
         s->shape.eps = npu_op_float(op, "eps", 1e-6);
-        s->n = (size_t)s->shape.dims[0];
+        s->n = s->shape.rank ? (size_t)s->shape.dims[0] : 1;
+        s->shape.dims[0] = s->n ? (int64_t)s->n : 1; /* two of the operands may have a number in each row */
         s->rows = 1;
         for (uint32_t i = 1; i < s->shape.rank; i++) {
             s->rows *= (size_t)s->shape.dims[i];

@@ -1169,6 +1169,9 @@ static void test_losses(void)
         { "cosine_similarity", "x1=f32[2,3] x2=f32[4,1,3] dim=-1", "f32[4,2]" },
         { "cosine_similarity", "x1=f32[2,3] x2=f32[2,3] dim=2", "AXIS" },
         { "pairwise_distance", "x1=i32[2,3] x2=i32[3] keepdim=true", "f32[2,1]" },
+        { "pairwise_distance", "x1=f32[] x2=f32[] keepdim=true", "f32[]" },
+        { "pairwise_distance", "x1=f32[2,0] x2=f32[2,1]", "f32[2]" },
+        { "pairwise_distance", "x1=f32[2,0] x2=f32[2,1] p=-1.0", "SHAPE" },
         { "dist", "self=f32[2,3] other=f32[2]", "SHAPE" },
         { "dist", "self=i32[2] other=i32[2]", "DTYPE" },
         { "_softmax_backward_data", "grad_output=f32[2,3] output=f32[2,3] dim=1 input_dtype=:f16",
@@ -1206,7 +1209,9 @@ static void test_losses(void)
         { "triplet_margin_loss", "anchor=f32[3,5] positive=f32[3,5] negative=f32[3,4]", "SHAPE" },
         { "triplet_margin_loss", "anchor=f32[3,5] positive=f32[5] negative=f32[3,5]", "RANK" },
         { "triplet_margin_loss", "anchor=f32[5] positive=f32[5] negative=bool[5]", "DTYPE" },
-        { "triplet_margin_loss", "anchor=f32[] positive=f32[] negative=f32[]", "RANK" },
+        { "triplet_margin_loss", "anchor=f32[] positive=f32[] negative=f32[] reduction=0", "f32[]" },
+        { "triplet_margin_loss", "anchor=f32[] positive=f32[1] negative=f32[]", "RANK" },
+        { "triplet_margin_loss", "anchor=f32[2,0] positive=f32[2,0] negative=f32[2,1] p=-1.0", "SHAPE" },
     };
     CHECK_ROWS(rows);
 }
