@@ -13728,17 +13728,36 @@ static npu_status npu__check_rnn_states(npu_deduce *d, uint32_t rank)
     return status;
 }
 
-/* Input [steps, batch, n], or with batch_first [batch, steps, n]; states [cells, batch, n]. */
+/* Input [steps, batch, n], or with batch_first [batch, steps, n]; states [cells, batch, n]. rnn_relu and rnn_tanh
+   also go without a batch: rank is 2 then. */
+static npu_status npu__rnn_input(npu_deduce *d, uint32_t *rank, int64_t *batch)
+{
+    const npu_spec *x = d->op->in[0];
+    npu_kind kind = d->op->kind;
+    bool is_batch_first = npu_op_int(d->op, "batch_first", 0) != 0;
+    npu_status status;
+    *rank = x->rank == 2 && (kind == NPU_ATEN_RNN_RELU || kind == NPU_ATEN_RNN_TANH) ? 2 : 3;
+    *batch = *rank == 2 ? 1 : x->dims[is_batch_first ? 0 : 1];
+    status = npu__check_rnn_states(d, *rank);
+    if (!status && *rank == 2 && is_batch_first) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "batch_first", "batch_first is set, but input has no batch");
+    }
+    if (!status && x->dims[is_batch_first ? 1 : 0] == 0) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "input", "input has no steps, expected at least 1");
+    }
+    return status;
+}
+
 static npu_status npu__type_rnn(npu_deduce *d)
 {
     npu_spec y = *d->op->in[0];
     int64_t layers = npu_op_int(d->op, "num_layers", 1),
             directions = npu_op_int(d->op, "bidirectional", 0) ? 2 : 1;
-    bool is_batch_first = npu_op_int(d->op, "batch_first", 0) != 0;
-    int64_t batch = y.dims[is_batch_first ? 0 : 1], width;
+    int64_t batch, width;
+    uint32_t rank;
     npu__rnn_sizes s;
     npu_status status = npu__check_attribute(d, "num_layers", layers, 1);
-    status = status ? status : npu__check_rnn_states(d, 3);
+    status = status ? status : npu__rnn_input(d, &rank, &batch);
     if (!status && npu_op_int(d->op, "train", 0) && npu_op_float(d->op, "dropout", 0) != 0 && layers > 1) {
         return npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "dropout",
                                "dropout is set for training, only the evaluation mode is there");
@@ -13754,13 +13773,14 @@ static npu_status npu__type_rnn(npu_deduce *d)
                                (unsigned)npu_op_arg(d->op, "params")->count, (unsigned)s.per_cell,
                                (long long)s.cells);
     }
-    status = npu__check_operand(d, 1, "hx", 3, s.cells, batch, s.state);
+    status = rank == 2 ? npu__check_operand(d, 1, "hx", 2, s.cells, s.state, 0)
+                       : npu__check_operand(d, 1, "hx", 3, s.cells, batch, s.state);
     status = status || !s.is_lstm ? status : npu__check_operand(d, 2, "hx", 3, s.cells, batch, s.cell);
     for (uint32_t i = 0; i < (uint32_t)s.cells && !status; i++) {
         status = npu__check_rnn_cell(d, &s, s.first + i * s.per_cell,
-                                     i < (uint32_t)directions ? y.dims[2] : width);
+                                     i < (uint32_t)directions ? y.dims[rank - 1] : width);
     }
-    y.dims[2] = width;
+    y.dims[rank - 1] = width;
     status = status ? status : npu__result_like(d, &y, npu__dtype_of(&y));
     status = status ? status : npu__result_like(d, d->op->in[1], npu__dtype_of(&y));
     return status || !s.is_lstm ? status : npu__result_like(d, d->op->in[2], npu__dtype_of(&y));

@@ -8978,13 +8978,13 @@ static void npu__ref_rnn_sizes(npu__rnn *s, const npu_prepare *p)
     npu_kind kind = p->op->kind;
     const npu_tensor *x = &p->in[0], *h = &p->in[1];
     bool lstm = kind == NPU_ATEN_LSTM || kind == NPU_ATEN_LSTM_CELL;
-    s->sequence = x->rank == 3;
+    s->sequence = npu_op_arg(p->op, "params") != NULL;
     s->relu = kind == NPU_ATEN_RNN_RELU || kind == NPU_ATEN_RNN_RELU_CELL;
     s->gates = lstm ? 4 : kind == NPU_ATEN_GRU || kind == NPU_ATEN_GRU_CELL ? 3 : 1;
     s->batch_first = npu_op_int(p->op, "batch_first", 0) != 0;
     s->layers = npu_op_int(p->op, "num_layers", 1);
     s->directions = npu_op_int(p->op, "bidirectional", 0) ? 2 : 1;
-    s->batch = h->dims[h->rank - 2];
+    s->batch = s->sequence && h->rank == 2 ? 1 : h->dims[h->rank - 2];
     s->steps = s->sequence ? x->dims[s->batch_first ? 1 : 0] : 1;
     s->input = x->dims[x->rank - 1];
     s->state = h->dims[h->rank - 1];
