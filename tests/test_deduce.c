@@ -1502,6 +1502,34 @@ static void test_arrangement(void)
     CHECK_ROWS(rows);
 }
 
+/* A word that is none of those an op knows is never taken for one of them. */
+static void test_words(void)
+{
+    static const row rows[] = {
+        { "aten.conv2d.padding", "input=f32[1,1,4,4] weight=f32[1,1,3,3] padding='full'", "ATTRIBUTE" },
+        { "aten.linalg_matrix_norm.str_ord", "self=f32[3,3] ord='max'", "ATTRIBUTE" },
+        { "aten.linalg_norm.ord_str", "self=f32[3,3] ord='max'", "ATTRIBUTE" },
+        { "gelu", "self=f32[3] approximate=''", "ATTRIBUTE" },
+        { "gelu", "self=f32[3] approximate='tan'", "ATTRIBUTE" },
+        { "gelu", "self=f32[3] approximate='tanhs'", "ATTRIBUTE" },
+        { "gelu_backward", "grad_output=f32[3] self=f32[3] approximate='fast'", "ATTRIBUTE" },
+        { "aten.div.Tensor_mode", "self=f32[3] other=f32[3] rounding_mode='ceil'", "ATTRIBUTE" },
+        { "aten.div.Scalar_mode", "self=f32[3] other=2 rounding_mode='ceil'", "ATTRIBUTE" },
+        { "aten.meshgrid.indexing", "tensors={f32[3]} indexing='yx'", "ATTRIBUTE" },
+        { "aten.scatter.reduce", "self=f32[3] dim=0 index=i64[2] src=f32[2] reduce='sum'", "ATTRIBUTE" },
+        { "aten.scatter.value_reduce", "self=f32[3] dim=0 index=i64[2] value=1 reduce='sum'", "ATTRIBUTE" },
+        { "aten.scatter_reduce.two", "self=f32[3] dim=0 index=i64[2] src=f32[2] reduce='add'", "ATTRIBUTE" },
+        { "index_reduce", "self=f32[3] dim=0 index=i64[2] source=f32[2] reduce='sum'", "ATTRIBUTE" },
+        { "pad", "self=f32[1,3,3] pad=[1,1] mode='wrap'", "ATTRIBUTE" },
+        { "quantile", "self=f32[3] q=f32[] interpolation='cubic'", "ATTRIBUTE" },
+        { "aten.quantile.scalar", "self=f32[3] q=0.5 interpolation='cubic'", "ATTRIBUTE" },
+        { "nanquantile", "self=f32[3] q=f32[] interpolation='cubic'", "ATTRIBUTE" },
+        { "aten.nanquantile.scalar", "self=f32[3] q=0.5 interpolation='cubic'", "ATTRIBUTE" },
+        { "aten.searchsorted.Tensor", "sorted_sequence=f32[3] self=f32[2] side='middle'", "ATTRIBUTE" },
+    };
+    CHECK_ROWS(rows);
+}
+
 static void test_indexing(void)
 {
     static const row rows[] = {
@@ -1954,6 +1982,7 @@ int main(void)
     NPU_RUN(test_lookup);
     NPU_RUN(test_moved_dims);
     NPU_RUN(test_arrangement);
+    NPU_RUN(test_words);
     NPU_RUN(test_indexing);
     NPU_RUN(test_borders);
     NPU_RUN(test_memory);
