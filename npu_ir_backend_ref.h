@@ -13558,6 +13558,18 @@ static void npu__ref_statistic_pass(const npu_launch *l, npu__ref_sums *sums, in
 }
 
 /* A second result is the mean. */
+/* The mean beside a variance is torch's running one: an infinity makes it NaN when elements follow. */
+static double npu__ref_running_mean(const npu_launch *l, const npu__ref_reduction *r, size_t o, double mean)
+{
+    int64_t base = npu__ref_group_offset(&r->kept, 0, o);
+    for (size_t i = 0; isinf(mean) && i + 1 < r->reduced.len; i++) {
+        double e;
+        npu__ref_load_f64(&e, l->x[0], l->in[0].dtype, base + npu__ref_group_offset(&r->reduced, 0, i), 1, 1);
+        mean = isinf(e) ? (double)NAN : mean;
+    }
+    return mean;
+}
+
 static npu_status npu__ref_statistic_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_statistics *s = (const npu__ref_statistics *)l->state;
@@ -13571,7 +13583,7 @@ static npu_status npu__ref_statistic_launch(const npu_launch *l, uint32_t part, 
             npu__ref_statistic_pass(l, &sums, 1, o);
         }
         y[0] = s->statistic->finish(&sums);
-        y[1] = sums.first / sums.count;
+        y[1] = l->num_out > 1 ? npu__ref_running_mean(l, &s->r, o, sums.first / sums.count) : 0.0;
         for (uint32_t i = 0; i < l->num_out; i++) {
             npu__ref_store_f64(l->y[i], l->out[i].dtype, (int64_t)o, 1, &y[i], 1);
         }
@@ -13624,7 +13636,8 @@ static npu_status npu__ref_statistic_launch_f32(const npu_launch *l, uint32_t pa
         }
         npu__ref_statistic_some_f32(s, l, o, width, sums);
         for (size_t j = 0; j < width; j++) {
-            double y[2] = { s->statistic->finish(&sums[j]), sums[j].first / sums[j].count };
+            double y[2] = { s->statistic->finish(&sums[j]), 0.0 };
+            y[1] = l->num_out > 1 ? npu__ref_running_mean(l, &s->r, o + j, sums[j].first / sums[j].count) : 0.0;
             for (uint32_t i = 0; i < l->num_out; i++) {
                 npu__ref_store_f64(l->y[i], l->out[i].dtype, (int64_t)(o + j), 1, &y[i], 1);
             }
