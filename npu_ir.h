@@ -17080,7 +17080,7 @@ static npu_status npu__type_embedding_bag(npu_deduce *d)
 
 /* ---- rules: losses ---- */
 
-/* reduction: 0 none, 1 mean, 2 sum; the last two leave a 0-d result. */
+/* reduction: 0 none, 1 mean, 2 sum; the last two leave a 0-d result. Integers are added in i64. */
 static npu_status npu__result_loss(npu_deduce *d, npu_dtype dtype, uint32_t rank, const int64_t *dims)
 {
     int64_t reduction = npu_op_int(d->op, "reduction", 1);
@@ -17088,7 +17088,16 @@ static npu_status npu__result_loss(npu_deduce *d, npu_dtype dtype, uint32_t rank
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "reduction", "reduction is %lld, expected 0 to 2",
                                (long long)reduction);
     }
+    dtype = npu__is_integer(dtype) && reduction == 2 ? NPU_I64 : dtype;
     return npu__result(d, dtype, reduction ? 0 : rank, dims);
+}
+
+/* A floating-point type; where a loss is made of differences alone also an integer, of which there is no mean. */
+static npu_status npu__check_loss_dtype(npu_deduce *d, const char *name, npu_dtype t)
+{
+    bool whole = d->op->kind == NPU_ATEN_L1_LOSS || d->op->kind == NPU_ATEN_HINGE_EMBEDDING_LOSS;
+    bool mean = npu_op_int(d->op, "reduction", 1) == 1;
+    return whole && !mean && npu__is_integer(t) ? NPU_OK : npu__check_float(d, name, t);
 }
 
 /* All operands broadcast. binary_cross_entropy has a number for each element of self. */
@@ -17111,12 +17120,12 @@ static npu_status npu__loss_owner(npu_deduce *d, const npu__join *j, npu_dtype *
         return NPU_OK;
     }
     *t = npu__dtype_of(owner);
-    status = npu__check_float(d, "self", npu__dtype_of(d->op->in[0]));
+    status = npu__check_loss_dtype(d, "self", npu__dtype_of(d->op->in[0]));
     status = status || !keeps_dims ? status : npu__check_rank(d, name, j->rank, j->rank);
     for (uint32_t i = 0; keeps_dims && i < j->rank && !status; i++) {
         status = npu__check_dim(d, name, i, j->dims[i], "that of the result");
     }
-    return status ? status : npu__check_float(d, name, *t);
+    return status ? status : npu__check_loss_dtype(d, name, *t);
 }
 
 static npu_status npu__type_loss(npu_deduce *d)
@@ -17129,8 +17138,11 @@ static npu_status npu__type_loss(npu_deduce *d)
     npu_dtype t;
     npu_status status = npu__join_args(d, &j, a, b, c, &t);
     status = status || !more ? status : npu__join_dims(d, &j, "pos_weight", more);
+    if (!status && d->op->kind == NPU_ATEN_POISSON_NLL_LOSS && (d->op->in[0]->rank || j.rank == 0)) {
+        t = npu_promote_types(t, npu__float_of(npu__dtype_of(d->op->in[0]))); /* that of the exponential */
+    }
     t = any_number ? npu__float_of(t) : t;
-    status = status ? status : npu__check_float(d, a, t);
+    status = status ? status : npu__check_loss_dtype(d, a, t);
     status = status ? status : npu__loss_owner(d, &j, &t);
     for (uint32_t i = 0; d->op->kind == NPU_ATEN_MARGIN_RANKING_LOSS && i < 3 && !status; i++) {
         status = npu__check_number(d, d->op->args[i].name);

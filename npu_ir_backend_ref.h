@@ -16316,7 +16316,7 @@ static void npu__ref_loss_shape(npu_prepare *p, npu__ref_loss *s)
     s->num_in = p->op->num_in;
     s->wraps = npu__ref_is_integer(p->in[0].dtype) ? p->in[0].dtype : 0;
     for (uint32_t k = 1; k < s->num_in; k++) {
-        s->wraps = p->in[k].dtype == s->wraps ? s->wraps : 0;
+        s->wraps = p->in[k].dtype == s->wraps || p->op->kind == NPU_ATEN_HINGE_EMBEDDING_LOSS ? s->wraps : 0;
     }
     for (uint32_t k = 0; k < s->num_in; k++) {
         if (p->in[k].dtype) {
@@ -16370,10 +16370,11 @@ static double npu__ref_loss_operand(const npu_launch *l, const npu__ref_loss *s,
 /* An intermediate number of integers is one of their dtype, 0 = none: 0 - 1 is 255 in u8. */
 static double npu__ref_wrapped(uint32_t dtype, double x)
 {
-    int64_t i = npu__ref_to_i64(x), memory;
+    int64_t i, memory;
     if (!dtype) {
         return x;
     }
+    i = npu__ref_to_i64(x);
     npu__ref_store_i64(&memory, dtype, 0, 1, &i, 1);
     npu__ref_load_i64(&i, &memory, dtype, 0, 1, 1);
     return (double)i;
@@ -16402,7 +16403,7 @@ static double npu__ref_loss_of(const npu__ref_loss *s, const double *x)
 {
     double a = x[0], t = x[1], d = fabs(a - t), hinge;
     switch (s->kind) {
-    case NPU_ATEN_L1_LOSS: return d;
+    case NPU_ATEN_L1_LOSS: return npu__ref_wrapped(s->wraps, fabs(npu__ref_wrapped(s->wraps, a - t)));
     case NPU_ATEN_MSE_LOSS: return d * d;
     case NPU_ATEN_SMOOTH_L1_LOSS: return d < s->p ? 0.5 * d * d / s->p : d - 0.5 * s->p;
     case NPU_ATEN_HUBER_LOSS: return d <= s->p ? 0.5 * d * d : s->p * (d - 0.5 * s->p);
@@ -16413,8 +16414,9 @@ static double npu__ref_loss_of(const npu__ref_loss *s, const double *x)
     case NPU_ATEN_SOFT_MARGIN_LOSS: return log1p(exp(-t * a));
     case NPU_ATEN_POISSON_NLL_LOSS: return npu__ref_poisson_loss(s, a, t);
     case NPU_ATEN_HINGE_EMBEDDING_LOSS:
-        hinge = NPU__REF_MOST(s->p - a, 0.0);
-        return (t != 1.0 ? hinge : 0.0) + (t != -1.0 ? a : 0.0);
+        hinge = npu__ref_wrapped(s->wraps, npu__ref_wrapped(s->wraps, s->p) - a);
+        hinge = t != 1.0 ? NPU__REF_MOST(hinge, 0.0) : 0.0;
+        return npu__ref_wrapped(s->wraps, hinge + (t != -1.0 ? a : 0.0));
     default:
         hinge = s->p + npu__ref_wrapped(s->wraps, -x[2] * (a - t));
         return NPU__REF_MOST(hinge, 0.0);
