@@ -20042,6 +20042,118 @@ static const npu_kernel npu__ref_kernels_spectral[] = {
 
 /* ---- instances ---- */
 
+/* ---- results of a lesser dtype: what takes `dtype` casts its operand first, and computes with what is left ---- */
+
+/* Binary digits that numbers of a dtype have; those of any integer lie in the range of any float. */
+static int npu__ref_digits(uint32_t dtype)
+{
+    switch (dtype) {
+    case NPU_F64: return 53;
+    case NPU_F32: return 24;
+    case NPU_F16: return 11;
+    case NPU_BF16: return 8;
+    case NPU_BOOL: return 1;
+    default: return 8 * (int)npu__ref_size(dtype);
+    }
+}
+
+/* A mean in half adds floats. */
+static npu_dtype npu__ref_cast_first_dtype(const npu_op_info *op)
+{
+    bool mean = op->kind == NPU_ATEN_MEAN || op->kind == NPU_ATEN_MEAN_DIM;
+    return mean && npu__ref_compute_class(op->out[0]->dtype) == NPU__F32 ? NPU_F32 : op->out[0]->dtype;
+}
+
+/* Double is what elements are read as anyway, and integers come out the same when only the result wraps. u64 is left
+   out: its numbers pass through double. */
+static bool npu__ref_cast_first_supported(const npu_op_info *op)
+{
+    uint32_t from = op->in[0]->dtype, to = npu__ref_cast_first_dtype(op);
+    return npu_op_has(op, "dtype") && from != NPU_U64 && (to == NPU_F32 || to == NPU_F16 || to == NPU_BF16) &&
+           (npu__ref_digits(from) > npu__ref_digits(to) || (from == NPU_BF16 && to == NPU_F16));
+}
+
+typedef struct npu__ref_cast_first {
+    npu_tensor x; /* the operand as the kernel gets it, at the start of the workspace */
+    size_t bytes;
+    npu__launch_fn launch;
+    void *state;
+} npu__ref_cast_first;
+
+static npu_status npu__ref_cast_first_before(const npu_launch *l)
+{
+    const npu__ref_cast_first *s = (const npu__ref_cast_first *)l->state;
+    npu__ref_convert_run(l->workspace, s->x.dtype, 0, 1, l->x[0], l->in[0].dtype, 0, 1, (size_t)npu__ref_len(&s->x));
+    return NPU_OK;
+}
+
+/* Prepares the kernel for an operand of the dtype that it is cast to. */
+static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
+{
+    npu__ref_cast_first *s = (npu__ref_cast_first *)npu_ref_state(p, sizeof *s);
+    npu__ref ref = { p->tables, p->num_tables, NULL, NULL, { NULL, NULL } };
+    npu_op_info op = *p->op;
+    npu_spec x = *op.in[0];
+    const npu_spec *in = &x;
+    const npu_kernel *kernel;
+    npu_prepare inner = *p;
+    npu_status status;
+    bool kind_known;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->x = p->in[0];
+    x.dtype = npu__ref_cast_first_dtype(&op);
+    s->x.dtype = x.dtype;
+    op.in = &in;
+    op.in_data = NULL;
+    inner.op = &op;
+    inner.in = &s->x;
+    kernel = npu__ref_choose(&ref, &op, &kind_known);
+    status = kernel->prepare(&inner);
+    s->bytes = npu__ref_round_up((size_t)npu__ref_len(&s->x) * npu__ref_size(s->x.dtype));
+    s->launch = kernel->launch;
+    s->state = inner.state;
+    p->before = npu__ref_cast_first_before;
+    p->state = s;
+    p->parts = inner.parts;
+    p->blocks = inner.blocks;
+    return status || npu_size_add(inner.workspace, s->bytes, &p->workspace) ? status : NPU_ERR_OVERFLOW;
+}
+
+static npu_status npu__ref_cast_first_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_cast_first *s = (const npu__ref_cast_first *)l->state;
+    const void *x = l->workspace;
+    npu_launch inner = *l;
+    inner.in = &s->x;
+    inner.x = &x;
+    inner.state = s->state;
+    inner.workspace = (char *)l->workspace + s->bytes;
+    return s->launch(&inner, part, parts);
+}
+
+#define NPU__REF_CAST_FIRST(kind)                                                                  \
+    NPU__KERNEL(kind, "cast", 0, npu__ref_cast_first_supported, npu__ref_cast_first_prepare,       \
+                npu__ref_cast_first_launch)
+
+/* Asked before the tables of these kinds, so that any variant has a cast first. */
+static const npu_kernel npu__ref_kernels_cast_first[] = {
+    NPU__REF_CAST_FIRST(NPU_ATEN_MEAN),
+    NPU__REF_CAST_FIRST(NPU_ATEN_MEAN_DIM),
+    NPU__REF_CAST_FIRST(NPU_ATEN_SUM),
+    NPU__REF_CAST_FIRST(NPU_ATEN_SUM_DIM),
+    NPU__REF_CAST_FIRST(NPU_ATEN_SOFTMAX),
+    NPU__REF_CAST_FIRST(NPU_ATEN_LOG_SOFTMAX),
+    NPU__REF_CAST_FIRST(NPU_ATEN_PROD),
+    NPU__REF_CAST_FIRST(NPU_ATEN_PROD_DIM_INT),
+    NPU__REF_CAST_FIRST(NPU_ATEN_SAFE_SOFTMAX),
+    NPU__REF_CAST_FIRST(NPU_ATEN_NANSUM),
+    NPU__REF_CAST_FIRST(NPU_ATEN_NANMEAN),
+    NPU__REF_CAST_FIRST(NPU_ATEN_CUMSUM),
+    NPU__REF_CAST_FIRST(NPU_ATEN_CUMPROD)
+};
+
 #define NPU__REF_TABLE(kernels) { kernels, (uint32_t)(sizeof(kernels) / sizeof((kernels)[0])) }
 
 static const npu_kernel_table npu__ref_tables[] = {
@@ -20053,6 +20165,7 @@ static const npu_kernel_table npu__ref_tables[] = {
     NPU__REF_TABLE(npu__ref_kernels_npu),           NPU__REF_TABLE(npu__ref_kernels_matrix),
     NPU__REF_TABLE(npu__ref_kernels_convolution),   NPU__REF_TABLE(npu__ref_kernels_lookup),
     NPU__REF_TABLE(npu__ref_kernels_normalization), NPU__REF_TABLE(npu__ref_kernels_pooling),
+    NPU__REF_TABLE(npu__ref_kernels_cast_first),
     NPU__REF_TABLE(npu__ref_kernels_reduction),     NPU__REF_TABLE(npu__ref_kernels_aicf),
     NPU__REF_TABLE(npu__ref_kernels_contraction),
     NPU__REF_TABLE(npu__ref_kernels_arrangement),   NPU__REF_TABLE(npu__ref_kernels_indexing),
