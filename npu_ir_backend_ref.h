@@ -1241,19 +1241,30 @@ static double npu__ref_gelu_tanh_slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
 }
 
-static int64_t npu__ref_gcd_i64(int64_t a, int64_t b)
+/* As torch's absolute number: the least of a dtype has none. */
+static inline int64_t npu__ref_abs_above(int64_t a, int64_t least)
 {
-    while (b != 0) {
-        int64_t rest = npu__ref_fmod_i64(a, b);
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? NPU__REF_WRAP(0, -, a) : a;
+    return a < 0 && a != least ? NPU__REF_WRAP(0, -, a) : a;
 }
 
-static int64_t npu__ref_lcm_i64(int64_t a, int64_t b)
+/* Beside the least number of the dtype a divisor may be negative, as in torch. */
+static int64_t npu__ref_gcd_i64(int64_t a, int64_t b, int64_t least)
 {
-    int64_t divisor = npu__ref_gcd_i64(a, b), y = divisor ? NPU__REF_WRAP(a / divisor, *, b) : 0;
+    a = npu__ref_abs_above(a, least);
+    b = npu__ref_abs_above(b, least);
+    while (a != 0) {
+        int64_t rest = npu__ref_fmod_i64(b, a);
+        b = a;
+        a = rest;
+    }
+    return b;
+}
+
+static int64_t npu__ref_lcm_i64(int64_t a, int64_t b, int64_t least)
+{
+    int64_t divisor = npu__ref_gcd_i64(a, b, least);
+    int64_t y = divisor ? npu__ref_div_trunc_i64(a, divisor) : 0;
+    y = NPU__REF_WRAP(y, *, b);
     return y < 0 ? NPU__REF_WRAP(0, -, y) : y;
 }
 
@@ -1419,8 +1430,8 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b)
     X(bitwise_or, a | b)                                                                           \
     X(bitwise_xor, a ^ b)                                                                          \
     X(bitwise_not, ~a)                                                                             \
-    X(gcd, npu__ref_gcd_i64(a, b))                                                                 \
-    X(lcm, npu__ref_lcm_i64(a, b))                                                                 \
+    X(gcd, npu__ref_gcd_i64(a, b, c))                                                              \
+    X(lcm, npu__ref_lcm_i64(a, b, c))                                                              \
     X(div_ceil, npu__ref_div_ceil_i64(a, b))                                                       \
     X(shift_left, b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b))                               \
     X(shift_right, a >> (b < 0 || b > 63 ? 63 : b))
@@ -2900,6 +2911,12 @@ static uint32_t npu__ref_choose_compare(const npu_op_info *op)
     return NPU__REF_OP_eq + (uint32_t)npu_op_int(op, "cmp_type", 0); /* of tiles: a number in the order of the rows */
 }
 
+static int64_t npu__ref_least_signed(uint32_t dtype)
+{
+    int64_t above = (int64_t)1 << (64 - 8 * npu__ref_size(dtype));
+    return npu_dtype_is_signed((npu_dtype)dtype) ? INT64_MIN / above : 0;
+}
+
 /* The cheaper or other expression that the attributes ask for. */
 static uint32_t npu__ref_map_choose(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
 {
@@ -2927,6 +2944,11 @@ static uint32_t npu__ref_map_choose(npu__ref_map_state *s, const npu_op_info *op
         s->operands[1].number = npu_scalar_float(pow(10, fabs((double)decimals)));
         return decimals < 0 ? NPU__REF_OP_round_tens : decimals > 0 ? s->op : NPU__REF_OP_round;
     }
+    case NPU__REF_OP_gcd: case NPU__REF_OP_lcm: /* unsigned numbers have none to keep */
+        s->operands[2].mode = NPU__REF_NUMBER;
+        s->operands[2].number = npu_scalar_int(npu__ref_least_signed(s->dtype));
+        s->num_operands = 3;
+        return s->op;
     case NPU__REF_OP_bitwise_not: return s->dtype == NPU_BOOL ? NPU__REF_OP_logical_not : s->op;
     case NPU__REF_OP_clamp:
         return present == 7 ? NPU__REF_OP_clamp : present == 3 ? NPU__REF_OP_maximum : NPU__REF_OP_minimum;
