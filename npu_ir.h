@@ -31639,6 +31639,7 @@ static npu_status npu__lower_op(void *ctx, npu_rewrite *rw, const npu_graph *fro
     const npu_op_info *info = npu_rewrite_info(rw, op);
     const npu__lower_row *row;
     npu__lower l;
+    bool is_alias;
     (void)from;
     (void)ctx;
     if (!info) {
@@ -31649,7 +31650,8 @@ static npu_status npu__lower_op(void *ctx, npu_rewrite *rw, const npu_graph *fro
     l.to = rw->to;
     l.op = op;
     l.info = *info;
-    row = npu__find_lowering(l.info.kind, npu__alias_view(&l.info, l.args) != NULL);
+    is_alias = npu__alias_view(&l.info, l.args) != NULL; /* then the kind in l.info is what it means */
+    row = npu__find_lowering(l.info.kind, is_alias);
     if (!info->num_out) {
         return npu_rewrite_no_match(rw, "it has no result");
     }
