@@ -166,28 +166,30 @@ macros() {
 
 # ---- tests on other compilers and machines ------------------------------------------------------------------------
 
-# Vectors run all their ways here and under the address sanitizer; elsewhere the first three will do, and none where
-# threads are looked at, because each runs on one.
-tests_with() { # build folder, compiler, flags, emulator, ways
-    $MAKE -j "$JOBS" BUILD="$BUILD/$1" CC="$2" CFLAGS="$3" RUN="$4" JOBS="$JOBS" WAYS="${5:-three}" test
+# Vectors run all their ways here and under the address sanitizer; elsewhere the first three will do. Where threads are
+# looked at, only the tests that have some run, and no vectors, because each runs on one.
+tests_with() { # build folder, compiler, flags, emulator, ways, tests
+    $MAKE -j "$JOBS" BUILD="$BUILD/$1" CC="$2" CFLAGS="$3" RUN="$4" JOBS="$JOBS" WAYS="${5:-three}" ${6:+TESTS="$6"} test
 }
 
-sanitizer() { # name, flags, runner
+sanitizer() { # name, flags, runner, ways, tests
     echo 'int main(void) { return 0; }' > "$OUT/empty.c"
     if ! $CC -fsanitize="$1" "$OUT/empty.c" -o "$OUT/empty" 2> /dev/null || ! $3 "$OUT/empty" > /dev/null 2>&1; then
         skip "tests under $1 sanitizer" "$CC cannot build or run it here"
         return
     fi
-    step "tests under $1 sanitizer" tests_with "$1" "$CC" "-std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=$1 $2" "$3" "$4"
+    step "tests under $1 sanitizer" tests_with "$1" "$CC" "-std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=$1 $2" "$3" "$4" "$5"
 }
 
 sanitizers() {
+    local threaded
+    threaded=$(grep -lE 'npu_threads_create|npu_parallel|npu_sim_create|rig_start|pthread_create' tests/test_*.c | xargs -n 1 basename -s .c | xargs)
     sanitizer address -DNPU_IR_DEBUG "" all
     sanitizer undefined -fno-sanitize-recover=all ""
     if has setarch && setarch -R true 2> /dev/null; then # some kernels place memory where this sanitizer does not expect it
-        sanitizer thread "" "setarch -R" none
+        sanitizer thread "" "setarch -R" none "$threaded"
     else
-        sanitizer thread "" "" none
+        sanitizer thread "" "" none "$threaded"
     fi
 }
 
