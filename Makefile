@@ -21,7 +21,7 @@ VECTORS = tests/vectors
 WAYS =
 OPS =
 # Looked for only where it is used: an OpenCL library to link with.
-OPENCL = $(shell printf '\#include <CL/cl.h>\nint main(void) { return clFinish(0); }' | $(CC) -x c - -lOpenCL -o /dev/null 2> /dev/null && echo yes)
+OPENCL = $(shell echo 'int main(void) { return clFinish(0); }' | $(CC) -include CL/cl.h -x c - -lOpenCL -o /dev/null 2> /dev/null && echo yes)
 
 help: ## this list
 	@grep -E '^[a-z]+( [a-z]+)*:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
