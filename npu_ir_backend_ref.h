@@ -57,8 +57,9 @@ typedef struct npu_prepare {
     char text[96];          /* set it: why, when prepare fails; empty before the call */
     const npu_allocator *allocator;
     const npu_registry *registry; /* of the backend's desc, NULL = none */
-    const struct npu_kernel_table *tables; /* of the backend, for kernels that run the ops of a body */
+    const struct npu_kernel_table *tables; /* of the backend, for kernels that run other ops */
     uint32_t num_tables;
+    const char *variant;          /* of the backend's desc, NULL = by priority */
     void *blocks;           /* of npu_ref_state */
 } npu_prepare;
 
@@ -18627,6 +18628,7 @@ static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel
     p->registry = ref->registry;
     p->tables = ref->tables;
     p->num_tables = ref->num_tables;
+    p->variant = ref->variant;
     p->op = op;
     p->in = tensors;
     p->out = tensors + op->num_in;
@@ -20062,8 +20064,6 @@ static const npu_kernel npu__ref_kernels_spectral[] = {
     NPU__KERNEL(NPU_ATEN_VIEW_AS_COMPLEX, "plain", 0, NULL, NULL, npu__ref_view_complex_launch)
 };
 
-/* ---- instances ---- */
-
 /* ---- results of a lesser dtype: what takes `dtype` casts its operand first, and computes with what is left ---- */
 
 /* Binary digits that numbers of a dtype have; those of any integer lie in the range of any float. */
@@ -20098,61 +20098,77 @@ static bool npu__ref_cast_first_supported(const npu_op_info *op)
 typedef struct npu__ref_cast_first {
     npu_tensor x; /* the operand as the kernel gets it, at the start of the workspace */
     size_t bytes;
+    npu_status (*before)(const npu_launch *l);
     npu__launch_fn launch;
     void *state;
 } npu__ref_cast_first;
 
+/* The launch of the kernel behind the cast; *x holds its operand's address. */
+static npu_launch npu__ref_cast_first_inner(const npu_launch *l, const void **x)
+{
+    const npu__ref_cast_first *s = (const npu__ref_cast_first *)l->state;
+    npu_launch inner = *l;
+    *x = l->workspace;
+    inner.in = &s->x;
+    inner.x = x;
+    inner.state = s->state;
+    inner.workspace = (char *)l->workspace + s->bytes;
+    return inner;
+}
+
 static npu_status npu__ref_cast_first_before(const npu_launch *l)
 {
     const npu__ref_cast_first *s = (const npu__ref_cast_first *)l->state;
+    const void *x;
+    npu_launch inner = npu__ref_cast_first_inner(l, &x);
     npu__ref_convert_run(l->workspace, s->x.dtype, 0, 1, l->x[0], l->in[0].dtype, 0, 1, (size_t)npu__ref_len(&s->x));
-    return NPU_OK;
+    return s->before ? s->before(&inner) : NPU_OK;
+}
+
+static npu_status npu__ref_cast_first_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_cast_first *s = (const npu__ref_cast_first *)l->state;
+    const void *x;
+    npu_launch inner = npu__ref_cast_first_inner(l, &x);
+    return s->launch(&inner, part, parts);
 }
 
 /* Prepares the kernel for an operand of the dtype that it is cast to. */
 static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
 {
     npu__ref_cast_first *s = (npu__ref_cast_first *)npu_ref_state(p, sizeof *s);
-    npu__ref ref = { p->tables, p->num_tables, NULL, NULL, { NULL, NULL } };
+    npu__ref ref = { p->tables, p->num_tables, p->variant, NULL, { NULL, NULL } };
     npu_op_info op = *p->op;
     npu_spec x = *op.in[0];
     const npu_spec *in = &x;
+    const npu_prepare outer = *p;
     const npu_kernel *kernel;
-    npu_prepare inner = *p;
     npu_status status;
     bool kind_known;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
     s->x = p->in[0];
-    x.dtype = npu__ref_cast_first_dtype(&op);
-    s->x.dtype = x.dtype;
+    s->x.dtype = x.dtype = npu__ref_cast_first_dtype(&op);
     op.in = &in;
     op.in_data = NULL;
-    inner.op = &op;
-    inner.in = &s->x;
     kernel = npu__ref_choose(&ref, &op, &kind_known);
-    status = kernel->prepare(&inner);
+    if (!kernel) { /* tables of a program's own choice */
+        snprintf(p->text, sizeof p->text, "%.40s: no kernel for %s", op.name, npu_dtype_name((npu_dtype)x.dtype));
+        return NPU_ERR_NOT_IMPLEMENTED;
+    }
+    p->op = &op;
+    p->in = &s->x;
+    status = kernel->prepare ? kernel->prepare(p) : NPU_OK;
+    p->op = outer.op;
+    p->in = outer.in;
     s->bytes = npu__ref_round_up((size_t)npu__ref_len(&s->x) * npu__ref_size(s->x.dtype));
+    s->before = p->before;
     s->launch = kernel->launch;
-    s->state = inner.state;
+    s->state = p->state;
     p->before = npu__ref_cast_first_before;
     p->state = s;
-    p->parts = inner.parts;
-    p->blocks = inner.blocks;
-    return status || npu_size_add(inner.workspace, s->bytes, &p->workspace) ? status : NPU_ERR_OVERFLOW;
-}
-
-static npu_status npu__ref_cast_first_launch(const npu_launch *l, uint32_t part, uint32_t parts)
-{
-    const npu__ref_cast_first *s = (const npu__ref_cast_first *)l->state;
-    const void *x = l->workspace;
-    npu_launch inner = *l;
-    inner.in = &s->x;
-    inner.x = &x;
-    inner.state = s->state;
-    inner.workspace = (char *)l->workspace + s->bytes;
-    return s->launch(&inner, part, parts);
+    return status || npu_size_add(p->workspace, s->bytes, &p->workspace) ? status : NPU_ERR_OVERFLOW;
 }
 
 #define NPU__REF_CAST_FIRST(kind)                                                                  \

@@ -1568,6 +1568,30 @@ static void random_op(random_program *r)
     }
 }
 
+/* A graph with one tile program of num_ops ops, and the inputs of the sweep that runs it. */
+static npu_graph *random_graph(random_program *r, int care, int num_ops)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    memset(r->slots, 0, sizeof r->slots);
+    r->care = care;
+    r->event = 0;
+    r->scalar.id = 0;
+    r->g = npu_graph_child(g, "random", NPU_LEVEL_TILE, NULL);
+    r->in = npu_input(r->g, "x", F32(8, 8));
+    r->out = npu_input(r->g, "o", F32(8, 8));
+    for (int op = 0; op < num_ops; op++) {
+        random_op(r);
+        random_order(r);
+    }
+    npu_output(r->g, "y", r->out);
+    NPU_CHECK_STATUS(npu_graph_status(r->g), NPU_OK);
+    memset(&sw, 0, sizeof sw);
+    sw.num_inputs = 2;
+    fill(sw.inputs[0], SWEEP_LEN, 1);
+    fill(sw.inputs[1], SWEEP_LEN, 2);
+    return g;
+}
+
 /* Random programs: where the checker finds nothing, all delays agree with program order. */
 static void test_random_programs(void)
 {
@@ -1575,26 +1599,9 @@ static void test_random_programs(void)
     random_program r = { 0 };
     r.random = npu_test_seed();
     for (int i = 0; i < RANDOM_PROGRAMS; i++) {
-        npu_graph *g = npu_graph_create(NULL);
+        npu_graph *g = random_graph(&r, 4 + i % 5, 4 + i % 5);
         bool agrees = true;
-        memset(r.slots, 0, sizeof r.slots);
-        r.care = 4 + i % 5;
-        r.event = 0;
-        r.scalar.id = 0;
-        r.g = npu_graph_child(g, "random", NPU_LEVEL_TILE, NULL);
-        r.in = npu_input(r.g, "x", F32(8, 8));
-        r.out = npu_input(r.g, "o", F32(8, 8));
-        for (int op = 0; op < 4 + i % 5; op++) {
-            random_op(&r);
-            random_order(&r);
-        }
-        npu_output(r.g, "y", r.out);
-        NPU_CHECK_STATUS(npu_graph_status(r.g), NPU_OK);
-        memset(&sw, 0, sizeof sw);
-        sw.num_inputs = 2;
         sw.overlapping = i % 2 ? 1u << NPU_PIPE_V | 1u << NPU_PIPE_MTE2 : 0;
-        fill(sw.inputs[0], SWEEP_LEN, 1);
-        fill(sw.inputs[1], SWEEP_LEN, 2);
         npu_tile_desc desc = { .overlapping = sw.overlapping };
         npu_status status = npu_tile_check(r.g, &desc, NULL, NULL);
         pipes_decode(&sw.p, r.g, sw.overlapping);
@@ -1712,26 +1719,9 @@ static void test_random_sync(void)
     random_program r = { 0 };
     r.random = npu_test_seed() + 1;
     for (int i = 0; i < RANDOM_PROGRAMS; i++) {
-        npu_graph *g = npu_graph_create(NULL), *now;
+        npu_graph *g = random_graph(&r, i % 3, 4 + i % 12), *now;
         uint32_t overlapping = i % 2 ? 1u << NPU_PIPE_V | 1u << NPU_PIPE_MTE2 : 0;
         bool agrees = true;
-        memset(r.slots, 0, sizeof r.slots);
-        r.care = i % 3;
-        r.event = 0;
-        r.scalar.id = 0;
-        r.g = npu_graph_child(g, "random", NPU_LEVEL_TILE, NULL);
-        r.in = npu_input(r.g, "x", F32(8, 8));
-        r.out = npu_input(r.g, "o", F32(8, 8));
-        for (int op = 0; op < 4 + i % 12; op++) {
-            random_op(&r);
-            random_order(&r);
-        }
-        npu_output(r.g, "y", r.out);
-        NPU_CHECK_STATUS(npu_graph_status(r.g), NPU_OK);
-        memset(&sw, 0, sizeof sw);
-        sw.num_inputs = 2;
-        fill(sw.inputs[0], SWEEP_LEN, 1);
-        fill(sw.inputs[1], SWEEP_LEN, 2);
         /* the program is made for one block, and may overwrite what it still reads in its own order */
         now = check_sync(g, overlapping, 1 + (uint32_t)i % 4, 1u << NPU_HAZARD_BLOCKS | 1u << NPU_HAZARD_CLOBBERED);
         pipes_decode(&sw.p, npu_graph_child_at(now, 0), overlapping);

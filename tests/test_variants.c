@@ -491,6 +491,56 @@ static void test_choice(void)
     }
 }
 
+static npu_status launch_dtype(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    (void)part;
+    (void)parts;
+    *(float *)l->y[0] = l->in[0].dtype == NPU_F32 ? *(const float *)l->x[0] : -1;
+    return NPU_OK;
+}
+
+/* What casts its operand first uses the kernels of the backend it is in: one of the program's own, without a prepare, or
+   none. */
+static void test_cast_first(void)
+{
+    static const char text[] = "graph main\ninput x : f64[2]\ny = aten.sum.default(x, dtype=f32)\noutput y = y\n";
+    static const npu_kernel own[] = { { NPU_ATEN_SUM, "own", 0, NULL, NULL, launch_dtype, NULL } };
+    static const double x[] = { 0.1, 5 };
+    uint32_t num = 0;
+    const npu_kernel_table *built_in = npu_ref_kernels(&num);
+    npu_kernel_table tables[2] = { { NULL, 0 }, { own, 1 } };
+    npu_graph *g = NULL;
+    npu_diag diag;
+    for (uint32_t i = 0; i < num; i++) {
+        tables[0] = strcmp(built_in[i].kernels[0].variant, "cast") == 0 ? built_in[i] : tables[0];
+    }
+    NPU_CHECK(tables[0].num_kernels);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, &diag), NPU_OK);
+    for (uint32_t count = 1; count <= 2; count++) {
+        npu_ref_desc desc;
+        npu_backend *cpu = NULL;
+        npu_exec *exec = NULL;
+        float y = 0;
+        memset(&desc, 0, sizeof desc);
+        desc.tables = tables;
+        desc.num_tables = count;
+        NPU_CHECK_STATUS(npu_ref_create(&cpu, &desc), NPU_OK);
+        const npu_backend *backend = cpu;
+        NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backend, 1, &diag), count == 1 ? NPU_ERR_NOT_IMPLEMENTED : NPU_OK);
+        if (exec) {
+            npu_exec_set_input(exec, "x", x, sizeof x);
+            npu_exec_set_output(exec, "y", &y, sizeof y);
+            NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+            NPU_CHECK_NEAR(y, 0.1f, 0);
+        } else {
+            NPU_CHECK(strstr(diag.message, "no kernel for f32") != NULL);
+        }
+        npu_exec_destroy(exec);
+        npu_ref_destroy(cpu);
+    }
+    npu_graph_destroy(g);
+}
+
 int main(void)
 {
     npu_ref_desc desc;
@@ -509,6 +559,7 @@ int main(void)
     NPU_RUN(test_normalization);
     NPU_RUN(test_pooling);
     NPU_RUN(test_choice);
+    NPU_RUN(test_cast_first);
     npu_ref_destroy(plain);
     return npu_test_done();
 }
