@@ -4067,8 +4067,9 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
    op_type      "aten.linear.default", "aten::linear", "torch.ops.aten.linear", "<built-in function getitem>". An
                 op that no registry knows loads with one list of its inputs and its attributes by name.
    inputs       in the order of the schema: by producer_node and producer_output_idx, else a weight, an input
-                or a result by name; null is an absent tensor. Of getitem: all results of the node, or the node
-                once, and the attribute index.
+                or a result by name; null is an absent tensor. Of getitem: the node, once or for each result, and the
+                attribute index. Both indices count all results of the op, also those that are None and not
+                listed; of an op without a schema, outputs named "<node>_<i>" say which are.
    attrs        by the names of the schema; missing ones take its defaults, unknown ones are an error. A
                 number for a Tensor is a wrapped number (x * 0.5). The device "meta" is read as "cpu".
      _tensor_list_sizes        tensors of each list argument, holes not counted
@@ -24003,6 +24004,7 @@ NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t 
 /* ---- JSON: documents ---- */
 
 #define NPU__JSON_MAX_DEPTH 64
+#define NPU__MAX_TUPLE 4096 /* results of an op that no schema describes */
 
 enum {
     NPU__JSON_NULL = 1,
@@ -24049,6 +24051,7 @@ typedef struct npu__loader {
     const char *text;          /* where the document begins */
     const char *counted;       /* p.line is the line of this place */
     const char *node;          /* name of the node that is read; NULL = none */
+    bool is_listed;            /* its results are those that the file lists: nothing else describes its op */
     npu__name_map producers;   /* graph inputs and nodes: their results in `results` */
     npu__name_map shadowed;    /* names that two values have: only producers tell them apart */
     const npu_array *given;    /* constants of the desc */
@@ -25178,7 +25181,8 @@ static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_v
         }
         out->id = entry->count ? l->results[entry->first + (index ? (uint32_t)index->as.i : 0)] : 0;
         return out->id ? npu__json_latest(l, out)
-                       : npu__json_fail(l, meta, NPU_ERR_RANGE, "'%.60s' has no results", producer->as.str);
+                       : npu__json_fail(l, meta, NPU_ERR_RANGE, "result %u of '%.60s' is None",
+                                        index ? (unsigned)index->as.i : 0, producer->as.str);
     }
     status = npu__json_need_name(l, meta, "name", &name);
     if (status) {
@@ -25210,29 +25214,58 @@ static npu_status npu__json_inputs(npu__loader *l, const npu__json *inputs)
     return status;
 }
 
-/* Specs of the results that a node lists, in the scratch arena. */
-/* getitem of a node with several results, named once: what it indexes are all of them. */
+/* The node whose results getitem indexes: the only producer of its inputs; NULL = they have several. */
+static const npu__name_entry *npu__json_indexed(npu__loader *l, const char *op_type, const npu__json *inputs)
+{
+    const npu__json *first = NULL;
+    if (strcmp(op_type, NPU__GETITEM) != 0) {
+        return NULL;
+    }
+    for (const npu__json *m = inputs->as.first; m; m = m->next) {
+        const npu__json *producer = npu__json_get(m, "producer_node");
+        if (!npu__json_is(producer, NPU__JSON_STRING) || (first && strcmp(first->as.str, producer->as.str) != 0)) {
+            return NULL;
+        }
+        first = producer;
+    }
+    return first ? npu__map_find(&l->producers, first->as.str) : NULL;
+}
+
+/* What getitem indexes is the whole tuple of the node, however many of its results are listed: the inputs become
+   those that are not None, and the index counts among them. */
 static npu_status npu__json_results_of(npu__loader *l, const char *op_type, const npu__json *inputs,
                                        const npu__json *attrs)
 {
-    const npu__json *index = attrs ? npu__json_get(attrs, "index") : NULL,
-                    *producer = inputs->count == 1 ? npu__json_get(inputs->as.first, "producer_node") : NULL;
-    const npu__name_entry *entry =
-        npu__json_is(producer, NPU__JSON_STRING) ? npu__map_find(&l->producers, producer->as.str) : NULL;
+    const npu__name_entry *entry = npu__json_indexed(l, op_type, inputs);
+    npu__json *index = (npu__json *)(uintptr_t)npu__json_get(attrs, "index"); /* of this document's own tree */
+    int64_t i = npu__json_is(index, NPU__JSON_INT) ? index->as.i : 0;
     npu_status status = NPU_OK;
-    if (strcmp(op_type, NPU__GETITEM) != 0 || !npu__json_is(index, NPU__JSON_INT) || index->as.i < 1 || !entry) {
+    if (!entry || (index && index->type != NPU__JSON_INT)) {
         return NPU_OK;
+    }
+    i += i < 0 ? entry->count : 0;
+    if (i < 0 || i >= entry->count || !l->results[entry->first + i]) {
+        return npu__json_fail(l, index ? index : inputs, NPU_ERR_RANGE, "'%.60s' has %u results, number %lld is %s",
+                              entry->name, (unsigned)entry->count, (long long)i,
+                              i < 0 || i >= entry->count ? "asked for" : "None");
     }
     if (!NPU__RESERVE(l, in, entry->count)) {
         return npu__parse_no_memory(&l->p);
     }
-    for (l->num_in = 0; l->num_in < entry->count && status == NPU_OK; l->num_in++) {
-        l->in[l->num_in].id = l->results[entry->first + l->num_in];
-        status = npu__json_latest(l, &l->in[l->num_in]);
+    l->num_in = 0;
+    for (uint32_t k = 0; k < entry->count && status == NPU_OK; k++) {
+        npu_value v = npu__make_value(l->results[entry->first + k]);
+        if (index && k == i) {
+            index->as.i = l->num_in;
+        }
+        status = npu__json_latest(l, &v);
+        l->in[l->num_in] = v;
+        l->num_in += v.id != 0;
     }
     return status;
 }
 
+/* Specs of the results that a node lists, in the scratch arena. */
 static npu_status npu__json_outputs(npu__loader *l, const npu__json *outputs, npu_spec **out)
 {
     const char *name = NULL;
@@ -25245,22 +25278,34 @@ static npu_status npu__json_outputs(npu__loader *l, const npu__json *outputs, np
     return status;
 }
 
-/* Which result the k-th listed output is: files leave out results that are None, and then "<node>_<i>" says
- * which it is. */
-static uint32_t npu__json_result_index(npu__loader *l, const char *name, uint32_t k, uint32_t num_listed,
-                                       uint32_t num_results)
+/* Which result of a node its name says it is: files leave out results that are None, and name the others
+   "<node>_<i>". NPU_NO_INDEX = the name says nothing. */
+static uint32_t npu__result_of_name(const char *node, const char *name)
 {
-    size_t len = strlen(l->node);
-    uint64_t i = k;
-    if (num_listed == num_results) {
-        return k;
+    size_t len = strlen(node);
+    const char *digits = strncmp(name, node, len) == 0 && name[len] == '_' ? name + len + 1 : "";
+    uint64_t i = 0;
+    bool is_number = strspn(digits, "0123456789") == strlen(digits) && npu__digits(digits, strlen(digits), &i);
+    return is_number && i < NPU__MAX_TUPLE ? (uint32_t)i : NPU_NO_INDEX;
+}
+
+/* The place in its op's tuple of each listed output. Returns the size of the tuple, 0 = they are not of it. */
+static uint32_t npu__json_places(npu__loader *l, const npu__json *outputs, uint32_t num_made, uint32_t *places)
+{
+    uint32_t end = 0, k = 0;
+    bool named = l->is_listed || outputs->count != num_made;
+    for (const npu__json *m = outputs->as.first; m && named; m = m->next) {
+        places[k] = npu__result_of_name(l->node, npu__json_get(m, "name")->as.str);
+        named = places[k] != NPU_NO_INDEX && places[k] >= end;
+        end = places[k++] + 1;
     }
-    if (strncmp(name, l->node, len) != 0 || name[len] != '_' ||
-        strspn(name + len + 1, "0123456789") != strlen(name + len + 1) ||
-        !npu__digits(name + len + 1, strlen(name + len + 1), &i) || i >= num_results) {
-        return NPU_NO_INDEX;
+    if (named && (l->is_listed || end <= num_made)) {
+        return l->is_listed ? end : num_made;
     }
-    return (uint32_t)i;
+    for (k = 0; k < outputs->count; k++) {
+        places[k] = k;
+    }
+    return outputs->count == num_made ? num_made : 0;
 }
 
 /* Gives a result the name of its record. A name that a weight or input has means that one; one that a
@@ -25280,35 +25325,46 @@ static npu_status npu__json_name(npu__loader *l, uint32_t id, const char *name)
     return npu__value_name_set(l->p.g, id, name) ? npu__parse_built(&l->p) : NPU_OK;
 }
 
+static npu_status npu__json_other_result(npu__loader *l, const npu__json *meta, uint32_t k, const npu_spec *made,
+                                         const npu_spec *listed)
+{
+    npu_text text = npu_text_make(&l->p.allocator);
+    npu_status status;
+    npu_spec_print(&text, made);
+    npu_text_append(&text, ", the file says ", 16);
+    npu_spec_print(&text, listed);
+    status = npu__json_fail(l, meta, NPU_ERR_SHAPE, "output %u is %s", (unsigned)k, text.data ? text.data : "another");
+    npu_text_free(&text);
+    return status;
+}
+
 /* Names what a node made, after comparing it with what the file says, and lets later nodes find it. */
 static npu_status npu__json_define(npu__loader *l, const npu__json *outputs, const npu_spec *specs,
                                    const npu_value *made, uint32_t num_made)
 {
-    uint32_t *ids = (uint32_t *)npu__arena_alloc(&l->p.scratch, (outputs->count + 1) * sizeof *ids);
-    uint32_t k = 0;
-    npu_status status = ids ? NPU_OK : npu__parse_no_memory(&l->p);
-    for (const npu__json *m = outputs->as.first; m && status == NPU_OK; m = m->next, k++) {
-        const char *name = npu__json_get(m, "name")->as.str;
-        uint32_t i = npu__json_result_index(l, name, k, outputs->count, num_made);
-        const npu_spec *spec = i < num_made ? npu_value_spec(l->p.g, made[i]) : NULL;
-        if (!spec) {
-            return npu__json_fail(l, outputs, NPU_ERR_ARITY, "%u outputs are listed, the op has %u",
-                                  (unsigned)outputs->count, (unsigned)num_made);
-        }
-        if (!npu_spec_equal(spec, &specs[k])) {
-            npu_text text = npu_text_make(&l->p.allocator);
-            npu_spec_print(&text, spec);
-            npu_text_append(&text, ", the file says ", 16);
-            npu_spec_print(&text, &specs[k]);
-            status = npu__json_fail(l, m, NPU_ERR_SHAPE, "output %u is %s", (unsigned)k,
-                                    text.data ? text.data : "another");
-            npu_text_free(&text);
-            return status;
-        }
-        ids[k] = made[i].id;
-        status = npu__json_name(l, ids[k], name);
+    uint32_t *places = (uint32_t *)npu__arena_alloc(&l->p.scratch, (outputs->count + 1) * sizeof *places), *ids, k = 0;
+    uint32_t num_results = places ? npu__json_places(l, outputs, num_made, places) : 0;
+    npu_status status = NPU_OK;
+    ids = (uint32_t *)npu__arena_alloc(&l->p.scratch, (num_results + 1) * sizeof *ids);
+    if (!places || !ids) {
+        return npu__parse_no_memory(&l->p);
     }
-    return status ? status : npu__json_produce(l, outputs, l->node, ids, outputs->count);
+    if (outputs->count && !num_results) {
+        return npu__json_fail(l, outputs, NPU_ERR_ARITY, "%u outputs are listed, the op has %u",
+                              (unsigned)outputs->count, (unsigned)num_made);
+    }
+    for (uint32_t i = 0; i < num_results; i++) {
+        ids[i] = l->is_listed ? 0 : made[i].id;
+    }
+    for (const npu__json *m = outputs->as.first; m && status == NPU_OK; m = m->next, k++) {
+        npu_value v = made[l->is_listed ? k : places[k]];
+        if (!npu_spec_equal(npu_value_spec(l->p.g, v), &specs[k])) {
+            return npu__json_other_result(l, m, k, npu_value_spec(l->p.g, v), &specs[k]);
+        }
+        ids[places[k]] = v.id;
+        status = npu__json_name(l, v.id, npu__json_get(m, "name")->as.str);
+    }
+    return status ? status : npu__json_produce(l, outputs, l->node, ids, num_results);
 }
 
 /* Emits the op of a node that no converter took. */
@@ -25321,6 +25377,7 @@ static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__jso
     memset(&call, 0, sizeof call);
     call.attrs = attrs;
     call.def = npu_registry_find(l->p.g->registry, op_type);
+    l->is_listed = !call.def || !call.def->rule;
     if (!call.def) {
         status = npu__node_bind_unknown(l, &call);
         return status ? op : npu_emit_typed(l->p.g, op_type, call.args, call.num_args, specs, num_specs);
@@ -25372,6 +25429,7 @@ static npu_status npu__json_convert(npu__loader *l, const char *op_type, const n
     }
     if (status == NPU_OK) {
         *made = results;
+        l->is_listed = true;
     } else if (converter->strict) {
         return npu__json_fail(l, attrs, NPU_ERR_CONVERSION, "the converter of %.60s refuses: %.80s",
                               converter->pattern,
@@ -25468,7 +25526,9 @@ static npu_status npu__json_make(npu__loader *l, const char *op_type, const npu_
 {
     npu_graph *g = l->p.g;
     npu_op op;
-    npu_status status = npu__json_convert(l, op_type, attrs, specs, num_specs, made);
+    npu_status status;
+    l->is_listed = false;
+    status = npu__json_convert(l, op_type, attrs, specs, num_specs, made);
     *num_made = num_specs;
     if (status == NPU_OK && !*made) {
         status = npu__json_mutate(l, op_type, attrs, made, num_made);
@@ -25760,6 +25820,25 @@ static void npu__json_print_meta(npu__json_writer *w, const char *name, uint32_t
                     spec->wrapped ? ", \"wrapped\": true" : "");
 }
 
+/* The place of a result in its op's tuple, as it is read back: without a rule its names decide, if all do. */
+static uint32_t npu__json_place(const npu__json_writer *w, const npu__value *v)
+{
+    const npu__op *o = &w->g->ops[v->producer];
+    uint32_t place = v->result, end = 0;
+    for (uint32_t i = 0; v->producer && !o->def->rule && i < o->num_results; i++) {
+        uint32_t name = w->g->values[o->first_result + i].name;
+        uint32_t at = name               ? npu__result_of_name(w->nodes[v->producer], w->g->names[name])
+                      : o->num_results > 1 ? i
+                                           : NPU_NO_INDEX;
+        if (at == NPU_NO_INDEX || at < end) {
+            return v->result;
+        }
+        end = at + 1;
+        place = i == v->result ? at : place;
+    }
+    return place;
+}
+
 static void npu__json_print_tensor(npu__json_writer *w, const char *name, uint32_t id, bool is_use)
 {
     const npu__value *v = &w->g->values[id];
@@ -25767,7 +25846,7 @@ static void npu__json_print_tensor(npu__json_writer *w, const char *name, uint32
     if (is_use && (v->producer || v->role == NPU_ROLE_INPUT)) {
         npu__text_str(w->text, ", \"producer_node\": ");
         npu__text_json(w->text, v->producer ? w->nodes[v->producer] : npu__json_label(w, id));
-        npu_text_printf(w->text, ", \"producer_output_idx\": %u", (unsigned)v->result);
+        npu_text_printf(w->text, ", \"producer_output_idx\": %u", (unsigned)npu__json_place(w, v));
     }
     npu__text_str(w->text, "}");
 }
@@ -25970,6 +26049,19 @@ static npu_status npu__json_print_attrs(npu__json_writer *w, const npu__op *o, c
     return NPU_OK;
 }
 
+/* Is it what torch's getitem is: one of all results of an op? */
+static bool npu__json_is_getitem(const npu__json_writer *w, const npu__op *o)
+{
+    const npu_graph *g = w->g;
+    uint32_t producer = o->num_operands ? g->values[g->uses[o->first_operand].value].producer : 0;
+    bool is_tuple = o->def->kind == NPU_NPU_GETITEM && producer && g->ops[producer].num_results == o->num_operands;
+    for (uint32_t i = 0; is_tuple && i < o->num_operands; i++) {
+        uint32_t id = g->uses[o->first_operand + i].value;
+        is_tuple = id == g->ops[producer].first_result + i && npu__json_place(w, &g->values[id]) == i;
+    }
+    return is_tuple;
+}
+
 static npu_status npu__json_print_node(npu__json_writer *w, uint32_t id)
 {
     const npu__op *o = &w->g->ops[id];
@@ -25978,7 +26070,7 @@ static npu_status npu__json_print_node(npu__json_writer *w, uint32_t id)
     npu__text_str(w->text, "{\"name\": ");
     npu__text_json(w->text, w->nodes[id]);
     npu__text_str(w->text, ", \"op_type\": ");
-    npu__text_json(w->text, o->def->kind == NPU_NPU_GETITEM ? NPU__GETITEM : o->def->name);
+    npu__text_json(w->text, npu__json_is_getitem(w, o) ? NPU__GETITEM : o->def->name);
     npu__text_str(w->text, ",\n     \"inputs\": [");
     npu__json_print_inputs(w, o);
     npu__text_str(w->text, "],\n     \"outputs\": [");

@@ -663,6 +663,99 @@ static void test_getitem(void)
     npu_graph_destroy(g);
 }
 
+/* Which result of op 1 op 2 reads; getitem reads the one that it selects. */
+static uint32_t place_read(const npu_graph *g)
+{
+    npu_op_info info;
+    npu_op_storage storage = { .capacity = 0 };
+    uint32_t index = 99;
+    NPU_CHECK_STATUS(npu_op_describe(g, (npu_op){ 2 }, &info, &storage), NPU_OK);
+    npu_value_producer(g, npu_op_operand_value(g, (npu_op){ 2 }, (uint32_t)npu_op_int(&info, "index", 0)), &index);
+    npu_op_storage_free(&storage);
+    return index;
+}
+
+#define GETITEM "r | <built-in function getitem> | "
+#define LAYER "d=float32[2,3] x=float32[2,3] m=float32[2,1] s=float32[2,1] w=float32[3] b=float32[3]"
+#define LAYER_NODE(outputs, mask) "n | aten.native_layer_norm_backward | d x m s w b | " outputs \
+                                  " | 'normalized_shape': [3], 'output_mask': " mask
+#define CONV "d=float32[1,3,4] x=float32[1,2,6] w=float32[3,2,3]"
+#define CONV_NODE(outputs, mask) "n | aten.convolution_backward | d x w | " outputs \
+                                 " | 'bias_sizes': [3], 'stride': [1], 'padding': [0], 'dilation': [1], " \
+                                 "'transposed': false, 'output_padding': [0], 'groups': 1, 'output_mask': " mask
+#define GROUP "d=float32[1,2,3] x=float32[1,2,3] m=float32[1,1] s=float32[1,1] w=float32[2]"
+#define GROUP_NODE "n | aten.native_group_norm_backward | d x m s w | n_1=float32[2] n_2=float32[2] | " \
+                   "'N': 1, 'C': 2, 'HxW': 3, 'group': 1, 'output_mask': [false, true, true]"
+#define UNKNOWN_NODE "n | my.op | x | n_1=float32[2] n_3=float32[4] | "
+
+/* producer_output_idx and getitem count all results of an op, those that are None and not listed, too. */
+static void test_none_results(void)
+{
+    static const struct { const char *inputs, *node, *reader, *out; uint32_t place; npu_status status; } rows[] = {
+        { LAYER, LAYER_NODE("n_1=float32[3] n_2=float32[3]", "[false, true, true]"),
+          "r | aten.relu | n.1 | r=float32[3] | ", "r=float32[3]", 1, NPU_OK },
+        { LAYER, LAYER_NODE("n_1=float32[3] n_2=float32[3]", "[false, true, true]"),
+          GETITEM "n.0 | r=float32[3] | 'index': 1", "r=float32[3]", 1, NPU_OK },
+        { LAYER, LAYER_NODE("n_1=float32[3] n_2=float32[3]", "[false, true, true]"),
+          GETITEM "n.0 n.1 | r=float32[3] | 'index': 2", "r=float32[3]", 2, NPU_OK },
+        { LAYER, LAYER_NODE("n_1=float32[3] n_2=float32[3]", "[false, true, true]"),
+          GETITEM "n.0 | r=float32[3] | 'index': -1", "r=float32[3]", 2, NPU_OK },
+        { LAYER, LAYER_NODE("n_1=float32[3] n_2=float32[3]", "[false, true, true]"),
+          GETITEM "n.0 | r=float32[3] | ", "r=float32[3]", 0, NPU_ERR_SHAPE }, /* None */
+        { LAYER, LAYER_NODE("n_1=float32[3] n_2=float32[3]", "[false, true, true]"),
+          GETITEM "n.0 | r=float32[3] | 'index': 3", "r=float32[3]", 0, NPU_ERR_RANGE },
+        { LAYER, LAYER_NODE("n_0=float32[2,3] n_2=float32[3]", "[true, false, true]"),
+          GETITEM "n.0 | r=float32[3] | 'index': 2", "r=float32[3]", 2, NPU_OK },
+        { LAYER, LAYER_NODE("n_1=float32[3]", "[false, true, false]"), /* not listed: not read */
+          GETITEM "n.1 | r=float32[3] | 'index': 1", "r=float32[3]", 1, NPU_OK },
+        { CONV, CONV_NODE("n_1=float32[3,2,3] n_2=float32[3]", "[false, true, true]"),
+          GETITEM "n.0 | r=float32[3,2,3] | 'index': 1", "r=float32[3,2,3]", 1, NPU_OK },
+        { CONV, CONV_NODE("n_2=float32[3]", "[false, false, true]"), GETITEM "n.0 | r=float32[3] | 'index': 2",
+          "r=float32[3]", 2, NPU_OK },
+        { GROUP, GROUP_NODE, "r | aten.relu | n.2 | r=float32[2] | ", "r=float32[2]", 2, NPU_OK },
+        { "x=float32[2]", UNKNOWN_NODE, "r | aten.relu | n.3 | r=float32[4] | ", "r=float32[4]", 1, NPU_OK },
+        { "x=float32[2]", UNKNOWN_NODE, "r | aten.relu | n.2 | r=float32[4] | ", "r=float32[4]", 0, NPU_ERR_RANGE },
+        { "x=float32[2]", UNKNOWN_NODE, GETITEM "n.1 | r=float32[2] | 'index': 1", "r=float32[2]", 0, NPU_OK },
+        { "x=float32[2]", UNKNOWN_NODE, GETITEM "n.1 | r=float32[4] | 'index': 3", "r=float32[4]", 1, NPU_OK },
+        { "x=float32[2]", UNKNOWN_NODE, GETITEM "n.1 | r=float32[4] | 'index': 2", "r=float32[4]", 0, NPU_ERR_RANGE },
+        { "x=float32[2]", "n | my.op | x | a=float32[2] b=float32[4] | ", GETITEM "n.0 | r=float32[4] | 'index': 1",
+          "r=float32[4]", 1, NPU_OK },
+    };
+    NPU_ITEM("F20");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        document d = { rows[i].inputs, "", rows[i].out, NULL, { rows[i].node, rows[i].reader } };
+        npu_graph *g = rows[i].status ? NULL : load(&d);
+        if (rows[i].status) {
+            refuse(&d, rows[i].status, "node 'r'");
+        } else if (g && place_read(g) != rows[i].place) {
+            NPU_CHECK_STR(rows[i].reader, "the result in that place");
+        }
+        npu_graph_destroy(g);
+    }
+}
+
+/* A getitem over some results of an op, as a program may build it, is none of torch's: its index counts its list. */
+static void test_getitem_of_a_part(void)
+{
+    static const char text[] = "npu_ir 1\ngraph m\ninput x : f32[3,2]\na, b, c = aten.unbind.int(x)\n"
+                               "y = npu.getitem([b, c], index=1)\nz = npu.getitem([c])\noutput y = y\noutput z = z\n";
+    npu_graph *g = NULL, *again = NULL;
+    npu_text json, first = npu_text_make(NULL), second = npu_text_make(NULL);
+    NPU_ITEM("F20");
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
+    json = json_of(g);
+    NPU_CHECK_STATUS(npu_graph_parse_json(&again, json.data, json.len, NULL, NULL), NPU_OK);
+    npu_graph_print(g, &first);
+    npu_graph_print(again, &second);
+    NPU_CHECK(again && strstr(second.data, "npu.getitem(results=[b, c], index=1)"));
+    NPU_CHECK_STR(strstr(second.data, "input"), strstr(first.data, "input"));
+    npu_text_free(&json);
+    npu_text_free(&first);
+    npu_text_free(&second);
+    npu_graph_destroy(g);
+    npu_graph_destroy(again);
+}
+
 /* ---- weights and constants ---- */
 
 static void test_weights(void)
@@ -1072,7 +1165,7 @@ static void test_output_positions(void)
                    NULL,
                    { "n | aten.native_layer_norm.default | x w null | n_0=float32[2,3] n_2=float32[2,1] | "
                      "'normalized_shape': [3], 'eps': 1e-05",
-                     "r | aten.relu | n.1 | r=float32[2,1] | " } };
+                     "r | aten.relu | n.2 | r=float32[2,1] | " } };
     npu_graph *g = load(&d);
     uint32_t index = 9;
     npu_value_producer(g, npu_graph_find(g, "n_2"), &index);
@@ -1578,6 +1671,8 @@ int main(void)
     NPU_RUN(test_defaults);
     NPU_RUN(test_meta_device);
     NPU_RUN(test_getitem);
+    NPU_RUN(test_none_results);
+    NPU_RUN(test_getitem_of_a_part);
     NPU_RUN(test_weights);
     NPU_RUN(test_constants);
     NPU_RUN(test_constant_without_data);
