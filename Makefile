@@ -1,14 +1,22 @@
 # npu_ir: two headers, nothing to build or install. This file builds examples, tests and benchmarks.
 #
 #   make CC=clang CFLAGS="-std=c11 -O1 -g" BUILD=build/clang test
+#   make test JOBS=8     compiles and runs eight at a time; default: as many as there are processors
+#   make test V=1        shows the commands, not only what they make
 
 BUILD = build
 CFLAGS = -std=c99 -O2
 WARN = -pedantic -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Wcast-qual -Wwrite-strings -Wvla -Wdouble-promotion
 LIBS = -lm -lpthread
-JOBS = 2
+JOBS := $(shell getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 RUN =
-COMPILE = $(CC) $(CFLAGS) $(WARN)
+# One short line for each compilation; the files with the implementation in them say that they take their time.
+COMPILE = $(if $(V),,@echo "CC $<$(if $(SLOW), (with both headers: about half a minute at -O2))";)$(CC) $(CFLAGS) $(WARN)
+SLOW = $(shell grep -l '^\#define NPU_IR_IMPLEMENTATION' $<)
+# The make that a user starts compiles JOBS files at a time; those that it starts share them.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS := -j$(JOBS) $(MAKEFLAGS)
+endif
 
 HEADERS = npu_ir.h npu_ir_backend_ref.h
 TEST_HEADERS = $(HEADERS) tests/npu_test.h $(wildcard tests/rig.h tests/oracle/*.h tests/conformance/*.h examples/sim/*.h examples/tiles/*.h)
@@ -20,6 +28,7 @@ DIGITS = $(firstword $(filter %digits,$(EXAMPLES)) digits)
 VECTORS = tests/vectors
 WAYS =
 OPS =
+OP =
 # Looked for only where it is used: an OpenCL library to link with.
 OPENCL = $(shell echo 'int main(void) { return clFinish(0); }' | $(CC) -include CL/cl.h -x c - -lOpenCL -o /dev/null 2> /dev/null && echo yes)
 
@@ -44,8 +53,8 @@ conformance: $(BUILD)/conformance ## run ATen vectors: make conformance VECTORS=
 bench: $(BUILD)/bench ## measure executor, graphs, kernels beside PyTorch's: make bench [BENCH="kernels softmax"]
 	@$(RUN) $(BUILD)/bench $(BENCH)
 
-ops: $(BUILD)/ops ## every op: name, category, schema, kernels, dtypes, where it is tested
-	@$(RUN) $(BUILD)/ops $(wildcard tests/test_*.c)
+ops: $(BUILD)/ops ## every op: name, category, schema, kernels, dtypes, where it is tested: make ops [OP=conv]
+	@$(RUN) $(BUILD)/ops $(OP:%=-o "%") $(wildcard tests/test_*.c)
 
 record: $(TESTS:%=$(BUILD)/%) ## write tests/golden anew; review with git diff
 	@for test in $(TESTS); do NPU_RECORD=1 $(RUN) $(BUILD)/$$test > /dev/null 2>&1; done; git status --short tests/golden

@@ -314,6 +314,7 @@ examples() {
         step "example $name runs" run_example "$name"
     done
     step "make ops" $MAKE BUILD="$BUILD" ops
+    step "make ops OP=conv" $MAKE BUILD="$BUILD" OP=conv ops
 }
 
 has_opencl() { # a library and a driver

@@ -1,6 +1,6 @@
 /* ops.c - lists every registered op: name, category, schema, what it does, dtypes, kernels, where it is tested.
 
-       ops [TEST FILE...]     `make ops` gives all tests/test_*.c
+       ops [-o PART] [TEST FILE...]     `make ops` gives all tests/test_*.c; PART: only ops with that in their name
 
    dtypes: those that the type rule and the CPU backend take for the first tensor of a case of tests/vectors, and for the
    operands of the same dtype. kernels: the variants of the CPU backend, "view" where none is needed, "-" where none exists. tests: cases of tests/vectors and
@@ -188,27 +188,33 @@ static void print_op(const npu_op_def *def)
 int main(int argc, char **argv)
 {
     npu_registry *registry = NULL;
-    npu_diag diag;
-    uint32_t untested = 0;
+    npu_diag diag = { 0 };
+    uint32_t listed = 0, untested = 0;
+    bool is_part = argc > 2 && strcmp(argv[1], "-o") == 0;
+    char **files = argv + (is_part ? 3 : 1), **texts;
+    int num_files = argc - (is_part ? 3 : 1);
     if (npu_registry_create(&registry, NULL, &diag)) {
         fprintf(stderr, "%s\n", diag.message);
         return 1;
     }
-    char **texts = (char **)malloc((size_t)argc * sizeof *texts);
-    for (int i = 1; texts && i < argc; i++) {
-        texts[i] = read_file(argv[i]);
+    texts = (char **)malloc((size_t)argc * sizeof *texts);
+    for (int i = 0; texts && i < num_files; i++) {
+        texts[i] = read_file(files[i]);
     }
     for (uint32_t i = 0; texts && i < npu_registry_count(registry); i++) {
         const npu_op_def *def = npu_registry_at(registry, i);
-        print_op(def);
-        untested += !print_tests(def, argv + 1, texts + 1, argc - 1);
-        printf("\n");
+        if (!is_part || strstr(def->name, argv[2])) {
+            print_op(def);
+            untested += !print_tests(def, files, texts, num_files);
+            printf("\n");
+            listed++;
+        }
     }
-    printf("%u ops, %u without a test\n", (unsigned)npu_registry_count(registry), (unsigned)untested);
-    for (int i = 1; texts && i < argc; i++) {
+    printf("%u ops, %u without a test\n", (unsigned)listed, (unsigned)untested);
+    for (int i = 0; texts && i < num_files; i++) {
         free(texts[i]);
     }
     free(texts);
     npu_registry_destroy(registry);
-    return 0;
+    return is_part && listed == 0;
 }
