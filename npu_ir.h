@@ -2142,7 +2142,7 @@ typedef struct npu_op_table {
     X(0x0353, NPU_ATEN_COPY, 0, npu__type_copy,                                                    \
       "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",                          \
       "src, broadcast and converted to the spec of self")                                          \
-    X(0x0354, NPU_ATEN_TYPE_AS, NPU_ELEMENTWISE, npu__type_type_as,                                \
+    X(0x0354, NPU_ATEN_TYPE_AS, 0, npu__type_type_as,                                              \
       "type_as(Tensor self, Tensor other) -> Tensor", "converted to the dtype of other")           \
     X(0x0355, NPU_ATEN_LOCAL_SCALAR_DENSE, 0, npu__type_number,                                    \
       "_local_scalar_dense(Tensor self) -> Scalar",                                                \
@@ -9589,17 +9589,26 @@ NPU_IR_API npu_value npu_op_result(const npu_graph *g, npu_op op, uint32_t i)
     return npu__make_value(o && i < o->num_results ? o->first_result + i : 0);
 }
 
+/* Where the parts of an op begin. The arrays of a graph are NULL while they are empty. */
+static const npu__use *npu__uses_of(const npu_graph *g, const npu__op *o) { return g->uses ? g->uses + o->first_operand : NULL; }
+
+static const uint32_t *npu__groups_of(const npu_graph *g, const npu__op *o) { return g->groups ? g->groups + o->groups : NULL; }
+
+static const uint8_t *npu__attrs_of(const npu_graph *g, const npu__op *o, uint32_t *size)
+{
+    bool defaults = o->attrs == NPU_NO_INDEX;
+    *size = defaults ? o->def->defaults_size : o->attrs_size;
+    return defaults ? o->def->defaults : *size ? g->blobs + o->attrs : (const uint8_t *)"";
+}
+
 NPU_IR_API const uint8_t *npu_op_attrs(const npu_graph *g, npu_op op, uint32_t *size)
 {
     const npu__op *o = npu__op_at(g, op);
-    bool defaults = o && o->attrs == NPU_NO_INDEX;
-    if (size) {
-        *size = !o ? 0 : defaults ? o->def->defaults_size : o->attrs_size;
+    uint32_t unused;
+    if (!o && size) {
+        *size = 0;
     }
-    return !o           ? NULL
-        : defaults      ? o->def->defaults
-        : o->attrs_size ? g->blobs + o->attrs
-                        : (const uint8_t *)"";
+    return o ? npu__attrs_of(g, o, size ? size : &unused) : NULL;
 }
 
 NPU_IR_API uint32_t npu_op_location(const npu_graph *g, npu_op op, const char **file)
@@ -9701,7 +9710,7 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
     for (uint32_t i = 0; i < o->num_results; i++) {
         storage->specs[o->num_operands + i] = g->specs[g->values[o->first_result + i].spec];
     }
-    status = npu_blob_bind(o->def->schema, info->attrs, info->attrs_size, g->groups ? g->groups + o->groups : NULL,
+    status = npu_blob_bind(o->def->schema, info->attrs, info->attrs_size, npu__groups_of(g, o),
                            o->num_operands, storage->args, NULL);
     info->body = status ? NULL : npu__body(g, info);
     return status;
@@ -9711,7 +9720,7 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
 
 static npu__symbol *npu__symbol_of(const npu_graph *g, int64_t dim)
 {
-    uint64_t i = (uint64_t)(-2 - dim);
+    uint64_t i = (uint64_t)-2 - (uint64_t)dim;
     return dim < NPU_DYNAMIC_DIM && i < g->num_symbols ? &g->symbols[i] : NULL;
 }
 
@@ -10697,7 +10706,9 @@ static npu_status npu__check_rank(npu_deduce *d, const char *name, uint32_t min,
 static npu_status npu__check_dim(npu_deduce *d, const char *name, uint32_t axis, int64_t expected,
                                  const char *what)
 {
-    int64_t dim = npu_deduce_spec(d, name)->dims[axis];
+    const npu_spec *x = npu_deduce_spec(d, name);
+    int64_t dim = x->dims[axis];
+    NPU_IR_ASSERT(axis < x->rank);
     if (npu__dims_agree(dim, expected)) {
         return NPU_OK;
     }
@@ -10953,8 +10964,10 @@ static double npu__largest(npu_dtype t)
     switch (t) {
     case NPU_F16: return 65504.0;
     case NPU_BF16: return 3.3895313892515355e38;
-    case NPU_F32: return 3.4028234663852886e38;
-    case NPU_F64: return 1.7976931348623157e308;
+    case NPU_F32:
+    case NPU_C64: return 3.4028234663852886e38;
+    case NPU_F64:
+    case NPU_C128: return 1.7976931348623157e308;
     default: return npu_dtype_is_signed(t) ? (double)(INT64_MAX >> (64 - npu_dtype_bits(t)))
                                            : (double)(UINT64_MAX >> (64 - npu_dtype_bits(t)));
     }
@@ -13823,8 +13836,11 @@ static npu_status npu__type_cdist(npu_deduce *d)
     a.rank = (uint8_t)(a.rank - 2), b.rank = (uint8_t)(b.rank - 2);
     status = status ? status : npu__join_dims(d, &j, "x1", &a);
     status = status ? status : npu__join_dims(d, &j, "x2", &b);
+    if (status) {
+        return status;
+    }
     j.dims[j.rank] = a.dims[a.rank], j.dims[j.rank + 1] = b.dims[b.rank];
-    return status ? status : npu__result(d, npu__dtype_of(&a), j.rank + 2, j.dims);
+    return npu__result(d, npu__dtype_of(&a), j.rank + 2, j.dims);
 }
 
 /* ---- rules: Fourier transforms ---- */
@@ -21377,7 +21393,7 @@ static void npu__text_strs(npu_text *text, const npu_bound_arg *arg)
 
 static void npu__text_arg_list(npu_text *text, const npu_graph *g, const npu__op *o, const npu_bound_arg *arg)
 {
-    const npu__use *next = g->uses ? g->uses + o->first_operand + arg->first : NULL;
+    const npu__use *next = arg->count && g->uses ? npu__uses_of(g, o) + arg->first : NULL;
     bool is_feedable = arg->form == NPU_ARG_INTS;
     npu__text_str(text, "[");
     if (arg->form == NPU_ARG_STRS) {
@@ -21422,7 +21438,7 @@ static npu_status npu__bind_args(const npu_graph *g, const npu__op *o, npu_bound
     npu_op op = npu__make_op((uint32_t)(o - g->ops));
     uint32_t size;
     const uint8_t *blob = npu_op_attrs(g, op, &size);
-    return npu_blob_bind(o->def->schema, blob, size, g->groups ? g->groups + o->groups : NULL,
+    return npu_blob_bind(o->def->schema, blob, size, npu__groups_of(g, o),
                          o->num_operands, args, NULL);
 }
 
@@ -22222,7 +22238,7 @@ static uint32_t npu__view_again(npu_graph *g, uint32_t object, uint32_t old_base
     e.num_operands = o.num_operands;
     e.groups = g->counts;
     if (o.attrs != NPU_NO_INDEX) { /* in the scratch: the blobs may move */
-        memcpy(g->packed, o.attrs_size ? g->blobs + o.attrs : (const uint8_t *)"", o.attrs_size);
+        memcpy(g->packed, npu__attrs_of(g, &o, &o.attrs_size), o.attrs_size);
         e.attrs = g->packed ? g->packed : (const uint8_t *)"";
         e.attrs_size = o.attrs_size;
     }
@@ -25972,7 +25988,7 @@ static void npu__json_print_groups(npu__json_writer *w, const npu__op *o, const 
                                    const char **before)
 {
     const npu_schema *schema = o->def->schema;
-    const npu__use *uses = w->g->uses + o->first_operand;
+    const npu__use *uses = npu__uses_of(w->g, o);
     npu_text sizes = npu_text_make(&w->text->allocator), masks = sizes, given = sizes;
     uint32_t num_holes = 0, num_given = 0, num_absent = 0;
     for (uint32_t a = 0; a < schema->num_args; a++) {
@@ -27199,11 +27215,9 @@ static npu_op npu__rewrite_emit(npu_rewrite *rw, const npu__op *o, const npu_op_
     e.def = def;
     e.operands = rw->to->operands;
     e.num_operands = o->num_operands;
-    e.groups = rw->from->groups ? rw->from->groups + o->groups : NULL;
+    e.groups = npu__groups_of(rw->from, o);
     if (o->attrs != NPU_NO_INDEX || !def->defaults) {
-        e.attrs =
-            rw->from->blobs && o->attrs != NPU_NO_INDEX ? rw->from->blobs + o->attrs : (const uint8_t *)"";
-        e.attrs_size = o->attrs_size;
+        e.attrs = npu__attrs_of(rw->from, o, &e.attrs_size);
     }
     if (npu__rewrite_sizes(rw, &e)) {
         npu__graph_no_memory(rw->to);
@@ -28110,10 +28124,9 @@ static bool npu__region_op(npu__region *r, uint32_t id)
     e.def = npu_registry_get(r->body->registry, o->def->kind);
     e.operands = r->body->operands;
     e.num_operands = o->num_operands;
-    e.groups = from->groups ? from->groups + o->groups : NULL;
+    e.groups = npu__groups_of(from, o);
     if (o->attrs != NPU_NO_INDEX) {
-        e.attrs = from->blobs + o->attrs;
-        e.attrs_size = o->attrs_size;
+        e.attrs = npu__attrs_of(from, o, &e.attrs_size);
     }
     op = ok && e.def ? npu__emit(r->body, &e) : npu__make_op(0);
     for (uint32_t i = 0; i < o->num_results && op.id; i++) {
@@ -28487,12 +28500,10 @@ enum { NPU__COMMON_CONSTANT = 64 }; /* bytes of a constant that is compared */
 static bool npu__same_op(const npu_graph *g, const npu__op *a, const npu__op *b)
 {
     uint32_t lists = a->def == b->def ? npu__num_lists(a->def->schema) : 0;
-    const uint8_t *x = a->attrs == NPU_NO_INDEX ? a->def->defaults : g->blobs + a->attrs;
-    const uint8_t *y = b->attrs == NPU_NO_INDEX ? b->def->defaults : g->blobs + b->attrs;
-    uint32_t size = a->attrs == NPU_NO_INDEX ? a->def->defaults_size : a->attrs_size;
+    uint32_t size, other;
+    const uint8_t *x = npu__attrs_of(g, a, &size), *y = npu__attrs_of(g, b, &other);
     bool same = a->def == b->def && a->num_operands == b->num_operands && a->num_results == b->num_results &&
-                size == (b->attrs == NPU_NO_INDEX ? b->def->defaults_size : b->attrs_size) &&
-                (!size || memcmp(x, y, size) == 0);
+                size == other && (!size || memcmp(x, y, size) == 0);
     for (uint32_t i = 0; i < a->num_operands && same; i++) {
         same = g->uses[a->first_operand + i].value == g->uses[b->first_operand + i].value;
     }
@@ -29844,6 +29855,18 @@ static npu_value npu__body_number(npu__lower_body *b, uint32_t dtype, double x)
     return npu_constant(b->g, NULL, npu_spec_scalar((npu_dtype)dtype), data);
 }
 
+/* x against y by a predicate of arith.cmpi or, for floats, cmpf: a bool. */
+static npu_value npu__body_compare(npu__lower_body *b, const char *predicate, npu_value x, npu_value y)
+{
+    bool real = npu_dtype_is_float((npu_dtype)npu__body_dtype(b, x));
+    npu_arg args[3];
+    args[0] = npu_arg_tensor(NULL, x);
+    args[1] = npu_arg_tensor(NULL, y);
+    args[2] = npu_arg_str("predicate", predicate);
+    return npu_op_result(b->g, npu_emit(b->g, real ? NPU_ARITH_CMPF : NPU_ARITH_CMPI, args, 3), 0);
+}
+
+/* x in another dtype; as a bool it is whether x is not 0. */
 static npu_value npu__body_cast(npu__lower_body *b, npu_value x, uint32_t to)
 {
     npu_dtype from = (npu_dtype)npu__body_dtype(b, x);
@@ -29856,20 +29879,16 @@ static npu_value npu__body_cast(npu__lower_body *b, npu_value x, uint32_t to)
                     : to_float             ? (is_unsigned ? NPU_ARITH_UITOFP : NPU_ARITH_SITOFP)
                     : !grows               ? NPU_ARITH_TRUNCI
                                            : (is_unsigned ? NPU_ARITH_EXTUI : NPU_ARITH_EXTSI);
+    if (to == NPU_BOOL && from != NPU_BOOL) {
+        return npu__body_compare(b, from_float ? "une" : "ne", x, npu__body_number(b, from, 0));
+    }
+    if (from != to && npu_dtype_bits((npu_dtype)to) == npu_dtype_bits(from) && from_float == to_float) {
+        x = npu__body_cast(b, x, to_float ? NPU_F32 : NPU_I64); /* casts of one size do not exist */
+        return npu__body_cast(b, x, to);
+    }
     args[0] = npu_arg_tensor(NULL, x);
     args[1] = npu_arg_dtype("dtype", (npu_dtype)to);
     return from == to ? x : npu_op_result(b->g, npu_emit(b->g, kind, args, 2), 0);
-}
-
-/* x against y by a predicate of arith.cmpi or, for floats, cmpf: a bool. */
-static npu_value npu__body_compare(npu__lower_body *b, const char *predicate, npu_value x, npu_value y)
-{
-    bool real = npu_dtype_is_float((npu_dtype)npu__body_dtype(b, x));
-    npu_arg args[3];
-    args[0] = npu_arg_tensor(NULL, x);
-    args[1] = npu_arg_tensor(NULL, y);
-    args[2] = npu_arg_str("predicate", predicate);
-    return npu_op_result(b->g, npu_emit(b->g, real ? NPU_ARITH_CMPF : NPU_ARITH_CMPI, args, 3), 0);
 }
 
 static npu_value npu__body_select(npu__lower_body *b, npu_value condition, npu_value x, npu_value y)
@@ -29916,6 +29935,7 @@ static void npu__nest_add_broadcast(const npu__lower *l, npu__nest_desc *n, npu_
     npu_spec spec = npu__lower_spec(l, x);
     uint32_t loops[NPU_MAX_RANK] = { 0 };
     npu_affine_map *map;
+    NPU_IR_ASSERT(spec.rank <= rank);
     for (uint32_t i = 0; i < spec.rank; i++) {
         loops[i] = rank - spec.rank + i;
     }
@@ -30892,11 +30912,28 @@ static npu_status npu__lower_constant_pad(npu__lower *l)
 
 /* ---- parts, joins, repetitions ---- */
 
-/* A dim named by an argument, counted from the front. */
+/* A dim counted from the front; 0 is also the one that 0-d tensors are allowed. */
+static uint32_t npu__axis_from_front(int64_t axis, uint32_t rank)
+{
+    return (uint32_t)(axis < 0 ? axis + (rank ? rank : 1) : axis);
+}
+
 static uint32_t npu__lower_axis(const npu__lower *l, const char *name, uint32_t rank)
 {
-    int64_t axis = npu_op_int(&l->info, name, 0);
-    return (uint32_t)(axis < 0 ? axis + rank : axis);
+    return npu__axis_from_front(npu_op_int(&l->info, name, 0), rank);
+}
+
+/* Bits of the dims that an int or a list of int names, *count of them. */
+static uint32_t npu__lower_axes(const npu__lower *l, const char *name, uint32_t rank, uint32_t *count)
+{
+    const npu_bound_arg *arg = npu_op_arg(&l->info, name);
+    uint32_t mask = 0;
+    *count = arg && arg->form == NPU_ARG_INTS ? arg->count : arg && arg->form == NPU_ARG_INT;
+    for (uint32_t i = 0; i < *count; i++) {
+        int64_t axis = arg->form == NPU_ARG_INT ? arg->i : npu_op_int_at(&l->info, name, i);
+        mask |= 1u << npu__axis_from_front(axis, rank);
+    }
+    return mask & ((1u << rank) - 1);
 }
 
 /* `dims` elements of x from first[i] on, step[i] apart; step NULL = all ones. */
@@ -30949,11 +30986,7 @@ static npu_value npu__lower_reversed(const npu__lower *l, npu_value x, uint32_t 
 
 static npu_status npu__lower_flip_dims(npu__lower *l)
 {
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < npu_op_list_len(&l->info, "dims"); i++) {
-        int64_t axis = npu_op_int_at(&l->info, "dims", i);
-        mask |= 1u << (axis < 0 ? axis + l->y.rank : axis);
-    }
+    uint32_t count, mask = npu__lower_axes(l, "dims", l->y.rank, &count);
     return npu__lower_replace(l, npu__lower_reversed(l, npu__lower_arg(l, "self"), mask));
 }
 
@@ -31107,14 +31140,9 @@ static npu_status npu__lower_wrong_dtypes(const npu__lower *l, uint32_t from)
 }
 
 /* Bits of the dims that `dim` names; all where it names none. */
-static uint32_t npu__lower_axes(const npu__lower *l, uint32_t rank)
+static uint32_t npu__lower_reduced(const npu__lower *l, uint32_t rank)
 {
-    const npu_bound_arg *arg = npu_op_arg(&l->info, "dim");
-    uint32_t count = arg && arg->form == NPU_ARG_INTS ? arg->count : arg && arg->form == NPU_ARG_INT, mask = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        int64_t axis = arg->form == NPU_ARG_INT ? arg->i : npu_op_int_at(&l->info, "dim", i);
-        mask |= rank ? 1u << (axis < 0 ? axis + rank : axis) : 0;
-    }
+    uint32_t count, mask = npu__lower_axes(l, "dim", rank, &count);
     return count ? mask : (1u << rank) - 1;
 }
 
@@ -31148,7 +31176,7 @@ static npu_status npu__lower_reduce(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self"), y;
     npu_spec in = npu__lower_spec(l, x);
-    uint32_t mask = npu__lower_axes(l, in.rank), kind = l->info.kind;
+    uint32_t mask = npu__lower_reduced(l, in.rank), kind = l->info.kind;
     bool mean = kind == NPU_ATEN_MEAN || kind == NPU_ATEN_MEAN_DIM, max = kind == NPU_ATEN_AMAX;
     int64_t count = 1;
     if (l->y.dtype == NPU_BOOL || (npu_op_has(&l->info, "dtype") && in.dtype != l->y.dtype)) {
@@ -31183,7 +31211,7 @@ static npu_status npu__lower_softmax(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self"), shifted, sum;
     npu_spec in = npu__lower_spec(l, x);
-    uint32_t mask = npu__lower_axes(l, in.rank), sums = npu__sum_type(in.dtype), kept[NPU_MAX_RANK] = { 0 }, rank = 0;
+    uint32_t mask = npu__lower_reduced(l, in.rank), sums = npu__sum_type(in.dtype), kept[NPU_MAX_RANK] = { 0 }, rank = 0;
     bool logarithm = l->info.kind == NPU_ATEN_LOG_SOFTMAX;
     if (in.dtype != l->y.dtype || in.rank == 0) {
         return npu__lower_wrong_dtypes(l, in.dtype);
@@ -31504,7 +31532,12 @@ static npu_status npu__lower_between(npu__lower *l)
     return npu__lower_replace(l, npu__lower_over(l, &b, x, 2, l->y.dtype));
 }
 
-/* eq, where, and a cast: to bool it is whether x is not 0. */
+static npu_status npu__lower_type_as(npu__lower *l)
+{
+    return npu__lower_replace(l, npu__lower_cast(l, npu__lower_arg(l, "self"), l->y.dtype));
+}
+
+/* eq, where, and a cast. */
 static npu_status npu__lower_condition(npu__lower *l)
 {
     npu_value x[3];
@@ -31524,12 +31557,9 @@ static npu_status npu__lower_condition(npu__lower *l)
     snprintf(name, sizeof name, "%.20s_%s", l->rw->from->ops[l->op.id].def->schema->name,
              npu_dtype_name((npu_dtype)l->y.dtype));
     if (npu__body_open(l, &b, name, dtypes, num + 1)) {
-        npu_value zero = npu__body_number(&b, dtypes[0], 0);
-        npu__body_yield(&b, num == 3   ? npu__body_select(&b, b.in[0], b.in[1], b.in[2])
+        npu__body_yield(&b, num == 3   ? npu__body_select(&b, npu__body_cast(&b, b.in[0], NPU_BOOL), b.in[1], b.in[2])
                             : num == 2 ? npu__body_compare(&b, whole ? "eq" : "oeq", b.in[0], b.in[1])
-                            : l->y.dtype == NPU_BOOL && dtypes[0] != NPU_BOOL
-                                ? npu__body_compare(&b, whole ? "ne" : "une", b.in[0], zero)
-                                : npu__body_cast(&b, b.in[0], l->y.dtype));
+                                       : npu__body_cast(&b, b.in[0], l->y.dtype));
     }
     return npu__lower_replace(l, npu__lower_over(l, &b, x, num, l->y.dtype));
 }
@@ -31626,6 +31656,7 @@ static const npu__lower_row npu__lower_rows[] = {
     { NPU_ATEN_BMM, "lower-matmul", npu__lower_matmul },
     { NPU_ATEN_MATMUL, "lower-matmul", npu__lower_matmul },
     { NPU_ATEN_ADDMM, "lower-addmm", npu__lower_addmm },
+    { NPU_ATEN_TYPE_AS, "lower-cast", npu__lower_type_as },
     { NPU_ATEN_FLATTEN, "lower-shape", npu__lower_shape },
     { NPU_ATEN_VIEW, "lower-shape", npu__lower_shape },
     { NPU_ATEN_RESHAPE, "lower-shape", npu__lower_shape },
@@ -31731,6 +31762,7 @@ static npu_status npu__lower_op(void *ctx, npu_rewrite *rw, const npu_graph *fro
     const npu_op_info *info = npu_rewrite_info(rw, op);
     const npu__lower_row *row;
     npu__lower l;
+    uint32_t wide = 0;
     bool is_alias;
     (void)from;
     (void)ctx;
@@ -31749,9 +31781,13 @@ static npu_status npu__lower_op(void *ctx, npu_rewrite *rw, const npu_graph *fro
     }
     for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
         const npu_spec *s = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
+        wide |= s && s->dtype == NPU_I64 ? 1u : s && s->dtype == NPU_U64 ? 2u : 0;
         if (s && !npu__lower_is_static(s)) {
             return npu_rewrite_no_match(rw, "a size or a dtype is not one that loops take");
         }
+    }
+    if (wide == 3) {
+        return npu_rewrite_no_match(rw, "registers do not cast between i64 and u64");
     }
     l.y = *info->out[0];
     return row->fn(&l);
@@ -32033,7 +32069,7 @@ static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_i
     if (is_fed || npu__info_makes_symbols(info, o->def->rule != NULL)) {
         info->dynamic |= NPU_DYNAMIC_RESULTS;
     }
-    status = npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, &plan->sizes, info, s);
+    status = npu__info_at(g, o->def->schema, npu__groups_of(g, o), &plan->sizes, info, s);
     status = status ? status : npu__info_fits(g, o, info, &fits);
     info->dynamic |= status == NPU_OK && (is_fed || !fits) ? NPU_DYNAMIC_MISFIT : 0;
     return status;
@@ -34965,7 +35001,7 @@ static npu_status npu__exec_describe(void *ctx, uint32_t op, const void *const *
         return status;
     }
     d->info.dynamic = NPU_DYNAMIC_DIMS;
-    status = npu__info_at(g, o->def->schema, g->groups ? g->groups + o->groups : NULL, &d->sizes, &d->info,
+    status = npu__info_at(g, o->def->schema, npu__groups_of(g, o), &d->sizes, &d->info,
                           &d->storage);
     status = status ? npu__exec_fail(d->exec, status, "%s: %s", o->def->name, npu_status_text(status))
                     : npu__deduce_again(d, o, data);
@@ -35080,8 +35116,8 @@ static bool npu__exec_staging(npu_exec *e)
     for (uint32_t i = 0; i < p->num_states; i++) {
         e->staging_size += e->states[i].size;
     }
-    e->staging = e->staging_size ? npu__alloc(&e->allocator, e->staging_size) : NULL;
-    return e->staging || e->staging_size == 0;
+    e->staging = npu__alloc(&e->allocator, e->staging_size);
+    return e->staging != NULL;
 }
 
 static npu_status npu__exec_init(npu_exec *e, npu_diag *diag)
@@ -35830,8 +35866,8 @@ static void npu__profile_add(npu_exec *e, uint32_t step, uint64_t begin)
     }
 }
 
-/* One step; its moves, if it is a transfer, begin at `move`. */
-static npu_status npu__run_step(npu_exec *e, uint32_t step, const npu__move *move)
+/* One step; its moves, if it is a transfer, begin at number *move of the program's. */
+static npu_status npu__run_step(npu_exec *e, uint32_t step, uint32_t *move)
 {
     const npu_step *s = &e->program->plan->steps[step];
     npu_status status = NPU_OK;
@@ -35840,16 +35876,15 @@ static npu_status npu__run_step(npu_exec *e, uint32_t step, const npu__move *mov
         return npu__run_group(e, step);
     }
     for (uint32_t k = 0; k < s->num_outputs && status == NPU_OK; k++) {
-        status = npu__run_move(e, &move[k]);
+        status = npu__run_move(e, &e->program->moves[(*move)++]);
     }
     return status;
 }
 
 static npu_status npu__run_steps(npu_exec *e)
 {
-    const npu_program *p = e->program;
-    const npu_plan *plan = p->plan;
-    const npu__move *move = p->moves;
+    const npu_plan *plan = e->program->plan;
+    uint32_t move = 0;
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < plan->num_steps && status == NPU_OK; i++) {
         uint64_t begin = e->desc.profile ? e->desc.clock() : 0;
@@ -35857,8 +35892,7 @@ static npu_status npu__run_steps(npu_exec *e)
             return npu__exec_fail(e, NPU_ERR_CANCELLED, "cancelled before step %u of %u", (unsigned)i,
                                   (unsigned)plan->num_steps);
         }
-        status = npu__run_step(e, i, move);
-        move += plan->steps[i].type == NPU_STEP_TRANSFER ? plan->steps[i].num_outputs : 0;
+        status = npu__run_step(e, i, &move);
         npu__profile_add(e, i, begin);
     }
     return status;
@@ -35903,8 +35937,7 @@ NPU_IR_API npu_status npu_exec_capture(npu_exec *e, npu_capture **out)
     e->recorder = c;
     status = npu__run_inputs(e);
     for (uint32_t i = 0, move = 0; i < e->program->plan->num_steps && status == NPU_OK; i++) {
-        status = npu__run_step(e, i, e->program->moves + move);
-        move += e->program->plan->steps[i].type == NPU_STEP_TRANSFER ? e->program->plan->steps[i].num_outputs : 0;
+        status = npu__run_step(e, i, &move);
     }
     status = status ? status : npu__run_outputs(e);
     e->recorder = NULL;

@@ -1902,6 +1902,92 @@ static void test_classes(void)
     npu_graph_destroy(g);
 }
 
+/* ---- every op, with operands of every rank ---- */
+
+/* A call of an op whose required operands have the ranks given, last one again; other arguments are ones. */
+static npu_op call_of_ranks(npu_graph *g, const npu_op_def *def, npu_dtype dtype, int64_t dim, const uint32_t *ranks)
+{
+    static const int64_t ones[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    int64_t dims[NPU_MAX_RANK];
+    npu_arg args[NPU_MAX_ARGS];
+    npu_value list[2];
+    uint32_t num = 0, tensors = 0;
+    for (uint32_t i = 0; i < NPU_MAX_RANK; i++) {
+        dims[i] = dim;
+    }
+    for (uint32_t i = 0; i < def->schema->num_args; i++) {
+        const npu_schema_arg *a = &def->schema->args[i];
+        bool is_list = a->type.list != 0;
+        if (a->type.optional || a->default_form != NPU_DEFAULT_REQUIRED) {
+            continue;
+        }
+        if (a->type.base == NPU_T_TENSOR) {
+            list[0] = npu_input(g, NULL, npu_spec_tensor(dtype, ranks[tensors], dims));
+            list[1] = list[0];
+            tensors += tensors < 2;
+            args[num++] = is_list ? npu_arg_tensors(a->name, list, 2) : npu_arg_tensor(a->name, list[0]);
+        } else if (a->type.base == NPU_T_INT || a->type.base == NPU_T_SYMINT) {
+            args[num++] = is_list ? npu_arg_ints(a->name, ones, ranks[0] ? ranks[0] : 1) : npu_arg_int(a->name, 0);
+        } else if (a->type.base == NPU_T_FLOAT || a->type.base == NPU_T_SCALAR) {
+            args[num++] = npu_arg_float(a->name, 1);
+        } else if (a->type.base == NPU_T_BOOL && !is_list) {
+            args[num++] = npu_arg_bool(a->name, true);
+        } else if (a->type.base == NPU_T_DTYPE) {
+            args[num++] = npu_arg_dtype(a->name, NPU_F32);
+        }
+    }
+    return npu_emit(g, def->kind, args, num);
+}
+
+/* An elementwise row promises that all operands broadcast to the result: fusion and lowering index them so. */
+static void check_broadcasts(const npu_graph *g, npu_op op, const npu_op_def *def)
+{
+    const npu_spec *y = npu_value_spec(g, npu_op_result(g, op, 0));
+    for (uint32_t i = 0; i < npu_op_num_operands(g, op); i++) {
+        const npu_spec *x = npu_value_spec(g, npu_op_operand_value(g, op, i));
+        if (x && y && x->rank > y->rank) {
+            NPU_CHECK_STR(def->name, "an op whose operands broadcast to its result");
+        }
+    }
+}
+
+/* Refused with a status and a message, or accepted: the rules look at ranks before they look at dims. */
+static void test_every_rank(void)
+{
+    static const uint32_t ranks[] = { 0, 1, 2, 3, NPU_MAX_RANK };
+    static const npu_dtype dtypes[] = { NPU_F32, NPU_I64 };
+    npu_registry *registry = NULL;
+    uint32_t num_tables, refused = 0, accepted = 0;
+    const npu_op_table *tables = npu_op_tables(&num_tables);
+    NPU_ITEM("F8");
+    npu_registry_create(&registry, NULL, NULL);
+    for (uint32_t at = 0; at < 2 * 5 * 5 * 5; at++) {
+        npu_graph_desc desc = { 0 };
+        npu_graph *g;
+        uint32_t three[3] = { ranks[at % 5], ranks[at / 5 % 5], ranks[at / 25 % 5] };
+        desc.registry = registry;
+        g = npu_graph_create(&desc);
+        for (uint32_t t = 0; t < num_tables; t++) {
+            for (uint32_t i = 0; i < tables[t].num_rows; i++) {
+                const npu_op_def *def = npu_registry_get(registry, tables[t].rows[i].kind);
+                npu_op op = call_of_ranks(g, def, dtypes[at / 125], at / 125 + 1, three);
+                accepted += op.id != 0;
+                refused += op.id == 0;
+                if (!op.id && (!npu_graph_status(g) || !npu_graph_diag(g)->message[0])) {
+                    NPU_CHECK_STR(def->name, "refused with a message");
+                }
+                if (op.id && (def->traits & NPU_ELEMENTWISE)) {
+                    check_broadcasts(g, op, def);
+                }
+                npu_graph_clear_error(g);
+            }
+        }
+        npu_graph_destroy(g);
+    }
+    NPU_CHECK(refused > 50000 && accepted > 50000);
+    npu_registry_destroy(registry);
+}
+
 static void test_spectral(void)
 {
     static const row rows[] = {
@@ -1995,6 +2081,7 @@ int main(void)
     NPU_RUN(test_device_training);
     NPU_RUN(test_where_indices);
     NPU_RUN(test_spectral);
+    NPU_RUN(test_every_rank);
     NPU_RUN(test_messages);
     NPU_RUN(test_classes);
     NPU_RUN(test_every_family_rejects);

@@ -41,6 +41,7 @@ static double get(npu_dtype dtype, const void *data, size_t i)
     case NPU_I32: return ((const int32_t *)data)[i];
     case NPU_I64: return (double)((const int64_t *)data)[i];
     case NPU_BOOL: return ((const uint8_t *)data)[i];
+    case NPU_U8: return ((const uint8_t *)data)[i];
     default: return ((const int8_t *)data)[i];
     }
 }
@@ -55,6 +56,7 @@ static void put(npu_dtype dtype, void *data, size_t i, double x)
     case NPU_I32: ((int32_t *)data)[i] = (int32_t)(x * 3); break;
     case NPU_I64: ((int64_t *)data)[i] = (int64_t)(x * 3); break;
     case NPU_BOOL: ((uint8_t *)data)[i] = x > 0; break;
+    case NPU_U8: ((uint8_t *)data)[i] = x > 0 ? (uint8_t)(x * 3) : 0; break;
     default: ((int8_t *)data)[i] = (int8_t)(x * 3); break;
     }
 }
@@ -1120,6 +1122,53 @@ static void test_left_from_aten(void)
     }
 }
 
+/* Operands of more dims than the result, dims of 0-d tensors, and conditions that are numbers. */
+static void test_odd_operands(void)
+{
+    static const char *const graphs[] = {
+        "input x : f32[]\ninput y : i32[1]\nr = aten.type_as(x, y)", "input x : f32[2]\ninput y : bool[3,2]\nr = aten.type_as(x, y)",
+        "input x : i32[2,3]\ninput y : f16[]\nr = aten.type_as(x, y)", "input x : f32[]\nr = aten.flip(x, [-1])",
+        "input x : f32[]\nr = aten.flip(x, [])", "input x : f32[2,3]\nr = aten.flip(x, [])",
+        "input x : f32[]\nr = aten.softmax.int(x, -1)", "input x : f32[]\nr = aten._softmax(x, -1, false)",
+        "input x : f32[]\nr = aten.sum.dim_IntList(x, [-1])", "input x : f32[]\nr = aten.transpose.int(x, -1, 0)",
+    };
+    NPU_ITEM("F2");
+    for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
+        char text[200];
+        npu_graph *g, *now;
+        snprintf(text, sizeof text, "graph main\n%s\noutput r = r\n", graphs[i]);
+        g = parse(text);
+        now = lower(g, aten);
+        fill_inputs(g, -2, 2);
+        check_same(g, now, 1e-5, graphs[i]);
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+    }
+}
+
+static void test_where_on_numbers(void)
+{
+    static const char *const conditions[] = { "u8[]", "u8[2,1]", "bool[3]" };
+    NPU_ITEM("F14");
+    for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++) {
+        char text[200];
+        npu_graph *g, *now, *expected;
+        snprintf(text, sizeof text, "graph main\ninput c : %s\ninput x : f32[2,3]\ninput y : f32[3]\n"
+                 "r = %s(c, x, y)\noutput r = r\n", conditions[i], "gawee.where");
+        g = parse(text);
+        now = lower(g, gawee);
+        snprintf(text, sizeof text, "graph main\ninput c : %s\ninput x : f32[2,3]\ninput y : f32[3]\n"
+                 "r = %s(c, x, y)\noutput r = r\n", conditions[i], "aten.where.self");
+        expected = parse(text);
+        NPU_CHECK_EQ(count_ops(now, "gawee"), 0);
+        fill_inputs(expected, -1, 1);
+        check_same(expected, now, 0, conditions[i]);
+        npu_graph_destroy(expected);
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+    }
+}
+
 /* ---- a model ---- */
 
 /* ResNet-18 with few channels: 20 convolutions, 17 relus, 8 additions, one pool of each kind, flatten, linear. */
@@ -1284,6 +1333,8 @@ int main(void)
     NPU_RUN(test_mixed_graphs);
     NPU_RUN(test_partial_from_aten);
     NPU_RUN(test_left_from_aten);
+    NPU_RUN(test_odd_operands);
+    NPU_RUN(test_where_on_numbers);
     NPU_RUN(test_resnet);
     NPU_RUN(test_out_of_memory);
     return npu_test_done();
