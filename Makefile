@@ -68,6 +68,11 @@ ubsan: ## make test with the undefined-behaviour sanitizer
 tsan: ## make test with the thread sanitizer
 	@$(MAKE) BUILD=$(BUILD)/tsan CFLAGS="-std=c99 -O1 -g -fsanitize=thread" test
 
+coverage: ## lines and branches of both headers that make test reaches; the others are listed in build/coverage/missed.txt
+	@rm -f $(BUILD)/coverage/*.gcda
+	@$(MAKE) BUILD=$(BUILD)/coverage CC=gcc CFLAGS="-std=c99 -O0 --coverage -fprofile-update=prefer-atomic" test
+	@ls $(BUILD)/coverage/*.gcda | xargs -n 1 gcov -b -c -t 2> /dev/null | awk -v MISSED=$(BUILD)/coverage/missed.txt -f tests/coverage.awk
+
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
@@ -101,5 +106,5 @@ $(EXAMPLES:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(TEST_HEAD
 $(BUILD)/examples/11_opencl: examples/opencl/npu_opencl.h
 $(BUILD)/examples/11_opencl: LIBS += $(if $(OPENCL),-DHAVE_OPENCL -lOpenCL)
 
-.PHONY: help all test check run conformance bench ops record asan ubsan tsan clean
+.PHONY: help all test check run conformance bench ops record asan ubsan tsan coverage clean
 .DEFAULT_GOAL = help
