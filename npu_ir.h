@@ -256,6 +256,7 @@ typedef struct npu_diag {
     uint32_t op;       /* id of the op, 0 = none */
     uint32_t value;    /* id of the value, 0 = none */
     int32_t line;      /* where the op was built (NPU_AT) or read (line of the text form), 0 = unknown */
+    int32_t column;    /* in bytes from 1, where it was read; 0 = unknown */
     char file[64];     /* the end of that file's name, empty = unknown */
     char operand[32];  /* schema argument name, empty = none */
     char message[256]; /* "conv2d: weight dim 1 is 16, expected channels / groups = 8" */
@@ -4080,7 +4081,7 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
                 "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex; the
                 constants of the desc come first.
 
-   Read a file with npu_text_load. On failure *out is NULL and diag has line and node. Errors: PARSE, NOT_FOUND (a tensor before its
+   Read a file with npu_text_load. On failure *out is NULL and diag has line, column and node. Errors: PARSE, NOT_FOUND (a tensor before its
    producer), RANGE (producer_output_idx), DUPLICATE, ARITY (tensors that do not add up), ATTRIBUTE,
    DYNAMIC_SHAPE (a dim that is no number), CONVERSION (a lifted constant without data: make it a buffer, whose
    data is bound), SHAPE and DTYPE (a result is not what the file says), and those of emit. */
@@ -9181,7 +9182,7 @@ NPU_IR_API npu_status npu_graph_status(const npu_graph *g) { return g ? g->diag.
 NPU_IR_API const npu_diag *npu_graph_diag(const npu_graph *g)
 {
     static const npu_diag no_graph = {
-        NPU_ERR_NO_MEMORY, 0, 0, 0, "", "", "the graph is NULL: out of memory, or a bad desc"
+        .status = NPU_ERR_NO_MEMORY, .message = "the graph is NULL: out of memory, or a bad desc"
     };
     return g ? &g->diag : &no_graph;
 }
@@ -21024,18 +21025,41 @@ static bool npu__is_plain_name(const char *s)
 
 /* ---- printing ---- */
 
+/* Length of the UTF-8 sequence at s, 0 = it is none. */
+static size_t npu__utf8_len(const char *s)
+{
+    const uint8_t *p = (const uint8_t *)s;
+    size_t len = p[0] < 0x80                   ? 1
+                 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+                 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+                 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+                                               : 0;
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) || (p[0] == 0xf0 && p[1] < 0x90) ||
+        (p[0] == 0xf4 && p[1] >= 0x90)) {
+        return 0; /* too long for what it says, a surrogate, or past the last character */
+    }
+    return len;
+}
+
+/* What is no UTF-8 is written as \xNN, for readers take it only so. */
 static void npu__text_quoted(npu_text *text, const char *s, size_t len, char quote)
 {
     npu_text_append(text, &quote, 1);
-    for (size_t i = 0; i < len; i++) {
-        uint8_t byte = (uint8_t)s[i];
-        if (byte < 0x20 || byte == 0x7f) {
-            npu_text_printf(text, "\\x%02x", (unsigned)byte);
+    for (size_t i = 0, bytes; i < len; i += bytes) {
+        char head[5] = "";
+        memcpy(head, s + i, len - i < 4 ? len - i : 4);
+        bytes = npu__utf8_len(head);
+        if (bytes == 0 || (uint8_t)s[i] < 0x20 || s[i] == 0x7f) {
+            npu_text_printf(text, "\\x%02x", (unsigned)(uint8_t)s[i]);
+            bytes = 1;
         } else {
-            if (s[i] == quote || s[i] == '\\') {
-                npu_text_append(text, "\\", 1);
-            }
-            npu_text_append(text, s + i, 1);
+            npu_text_append(text, "\\", s[i] == quote || s[i] == '\\');
+            npu_text_append(text, s + i, bytes);
         }
     }
     npu_text_append(text, &quote, 1);
@@ -21729,27 +21753,6 @@ NPU_IR_API npu_status npu_graph_dump(const npu_graph *g, npu_text *text)
 }
 
 /* ---- Graphviz ---- */
-
-/* Length of the UTF-8 sequence at s, 0 = it is none. */
-static size_t npu__utf8_len(const char *s)
-{
-    const uint8_t *p = (const uint8_t *)s;
-    size_t len = p[0] < 0x80                   ? 1
-                 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-                 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-                 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-                                               : 0;
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) || (p[0] == 0xf0 && p[1] < 0x90) ||
-        (p[0] == 0xf4 && p[1] >= 0x90)) {
-        return 0; /* too long for what it says, a surrogate, or past the last character */
-    }
-    return len;
-}
 
 /* A string inside the quotes of DOT or JSON; bytes that are no UTF-8 count as Latin-1. */
 static void npu__text_escaped(npu_text *text, const char *s)
@@ -22734,7 +22737,8 @@ typedef struct npu__left {
 typedef struct npu__parser {
     npu_allocator allocator;
     const char *file;               /* what diagnostics and locations call it */
-    const char *at, *end;
+    const char *text, *at, *end;
+    const char *statement;          /* the one that is read; of JSON: the node, or whatever record */
     int line;
     npu__token token;               /* the next one */
     npu_graph *g;                   /* stack[depth - 1], the graph whose statements are read */
@@ -22749,6 +22753,16 @@ typedef struct npu__parser {
     npu_diag diag;
 } npu__parser;
 
+/* Of a place in the text, in bytes from 1; 0 = it is in no text. */
+static int32_t npu__column(const npu__parser *p, const char *at)
+{
+    const char *line = at;
+    while (line && line > p->text && line[-1] != '\n') {
+        line--;
+    }
+    return line && at - line < INT32_MAX ? (int32_t)(at - line) + 1 : 0;
+}
+
 static npu_status npu__parse_fail(npu__parser *p, npu_status status, const char *format, ...)
     NPU_IR_PRINTF(3, 4);
 static npu_status npu__parse_fail(npu__parser *p, npu_status status, const char *format, ...)
@@ -22757,6 +22771,7 @@ static npu_status npu__parse_fail(npu__parser *p, npu_status status, const char 
     if (p->diag.status == NPU_OK) {
         p->diag.status = status;
         p->diag.line = p->line;
+        p->diag.column = npu__column(p, p->token.at);
         npu__copy_head(p->diag.file, sizeof p->diag.file, p->file);
         va_start(args, format);
         vsnprintf(p->diag.message, sizeof p->diag.message, format, args);
@@ -22776,6 +22791,7 @@ static npu_status npu__parse_built(npu__parser *p)
     const npu_diag *d = npu_graph_diag(p->g);
     if (d->status && p->diag.status == NPU_OK) {
         p->diag = *d;
+        p->diag.column = npu__column(p, p->statement);
     }
     return p->diag.status ? p->diag.status
                           : npu__parse_fail(p, NPU_ERR_PARSE, "the statement builds nothing");
@@ -22944,16 +22960,21 @@ static npu_status npu__take_text(npu__parser *p, const char **out)
         return npu__parse_no_memory(p);
     }
     while (s < end) {
+        size_t bytes = *s == '\\' ? 0 : npu__utf8_len(s); /* never past the quote, which is no part of a sequence */
         char c = *s;
         if (c == '\\') {
             c = npu__unescape(&s, end);
+            bytes = 1;
+            copy[len++] = c;
         } else {
-            s++;
+            memcpy(copy + len, s, bytes);
+            len += bytes;
+            s += bytes;
         }
-        if (c == 0) {
-            return npu__parse_fail(p, NPU_ERR_PARSE, "a zero byte or a bad escape in a text");
+        if (c == 0 || bytes == 0) {
+            return npu__parse_fail(p, NPU_ERR_PARSE, c ? "a text that is no UTF-8; other bytes are written \\xNN"
+                                                       : "a zero byte or a bad escape in a text");
         }
-        copy[len++] = c;
     }
     copy[len] = 0;
     *out = copy;
@@ -23045,7 +23066,7 @@ static npu_status npu__take_double(npu__parser *p, double *out)
             memcpy(buf, p->token.at, p->token.len);
             buf[p->token.len] = 0;
             *out = npu__parse_double(buf, &end);
-            if (end == buf + p->token.len) {
+            if (end == buf + p->token.len && (*out - *out == 0 || !npu__is_digit(buf[p->token.len - 1]))) {
                 npu__lex(p);
                 return NPU_OK;
             }
@@ -23087,9 +23108,21 @@ static npu_status npu__parse_latest(npu__parser *p, npu_value *v)
     return npu__latest(p->g, v) ? npu__parse_built(p) : NPU_OK;
 }
 
+static npu_status npu__parse_unknown_value(npu__parser *p, const char *at, const char *name)
+{
+    static const char *const python[][2] = { { "True", "true" }, { "False", "false" }, { "None", "none" } };
+    p->token.at = at; /* the place of the failure */
+    for (size_t i = 0; i < NPU__COUNT(python); i++) {
+        if (strcmp(python[i][0], name) == 0) {
+            return npu__parse_fail(p, NPU_ERR_PARSE, "'%s' is written '%s' here", name, python[i][1]);
+        }
+    }
+    return npu__parse_fail(p, NPU_ERR_NOT_FOUND, "value '%.80s' is not defined before this line", name);
+}
+
 static npu_status npu__parse_value(npu__parser *p, npu_value *out)
 {
-    const char *name = NULL;
+    const char *name = NULL, *at = p->token.at;
     uint32_t number;
     npu_status status;
     if (p->token.type == NPU__TOKEN_LABEL) {
@@ -23107,9 +23140,7 @@ static npu_status npu__parse_value(npu__parser *p, npu_value *out)
         return status;
     }
     *out = npu_graph_find(p->g, name);
-    return out->id
-               ? npu__parse_latest(p, out)
-               : npu__parse_fail(p, NPU_ERR_NOT_FOUND, "value '%.80s' is not defined before this line", name);
+    return out->id ? npu__parse_latest(p, out) : npu__parse_unknown_value(p, at, name);
 }
 
 static npu_status npu__parse_target(npu__parser *p, npu__left *out)
@@ -23143,7 +23174,7 @@ static npu_status npu__define_label(npu__parser *p, const npu__left *target, uin
 static npu_status npu__parse_word_item(npu__parser *p, bool is_dtype, npu_arg *out)
 {
     npu_dtype dtype;
-    const char *word = p->token.at;
+    const char *at = p->token.at, *word = at;
     npu_status status;
     if (npu__take_word(p, "none")) {
         return NPU_OK;
@@ -23171,9 +23202,7 @@ static npu_status npu__parse_word_item(npu__parser *p, bool is_dtype, npu_arg *o
         return NPU_OK;
     }
     *out = npu_arg_tensor(out->name, npu_graph_find(p->g, word));
-    return out->as.value.id
-               ? npu__parse_latest(p, &out->as.value)
-               : npu__parse_fail(p, NPU_ERR_NOT_FOUND, "value '%.80s' is not defined before this line", word);
+    return out->as.value.id ? npu__parse_latest(p, &out->as.value) : npu__parse_unknown_value(p, at, word);
 }
 
 /* One argument, or one element of a list; out->name stays. */
@@ -23562,14 +23591,13 @@ static npu_status npu__parse_elements(npu__parser *p, const npu_spec *spec, uint
     return status ? status : npu__expect(p, '}', "'}'");
 }
 
-static npu_status npu__parse_hex(npu__parser *p, const npu_spec *spec, uint8_t *out, size_t size)
+static npu_status npu__parse_hex(npu__parser *p, const char *digits, size_t len, const npu_spec *spec, uint8_t *out,
+                                 size_t size)
 {
-    const char *digits = p->token.at + 2;
     uint32_t bytes = npu__element_bytes((npu_dtype)spec->dtype);
     uint8_t element[8];
-    if ((p->token.len - 2) % 2 || (p->token.len - 2) / 2 != size) {
-        return npu__parse_fail(p, NPU_ERR_PARSE, "%zu hex digits, expected 2 times %zu", p->token.len - 2,
-                               size);
+    if (len % 2 || len / 2 != size) {
+        return npu__parse_fail(p, NPU_ERR_PARSE, "%zu hex digits, expected 2 times %zu", len, size);
     }
     for (size_t i = 0; i < size; i += bytes) {
         for (uint32_t k = 0; k < bytes; k++, digits += 2) {
@@ -23577,7 +23605,6 @@ static npu_status npu__parse_hex(npu__parser *p, const npu_spec *spec, uint8_t *
         }
         npu__element_store(out + i, npu__get_le(element, bytes), bytes);
     }
-    npu__lex(p);
     return NPU_OK;
 }
 
@@ -23599,8 +23626,12 @@ static npu_status npu__parse_data(npu__parser *p, const npu_spec *spec, const vo
         return npu__parse_no_memory(p);
     }
     *out = data;
-    return p->token.type == NPU__TOKEN_HEX ? npu__parse_hex(p, spec, data, size)
-                                           : npu__parse_elements(p, spec, data, len);
+    if (p->token.type != NPU__TOKEN_HEX) {
+        return npu__parse_elements(p, spec, data, len);
+    }
+    status = npu__parse_hex(p, p->token.at + 2, p->token.len - 2, spec, data, size);
+    npu__lex(p);
+    return status;
 }
 
 /* ---- reading: statements ---- */
@@ -23940,6 +23971,7 @@ static npu_status npu__parse_statement(npu__parser *p)
     if (p->depth == 0 && !npu__next_is_word(p, "graph")) {
         return npu__take_word(p, "npu_ir") ? npu__parse_version(p) : npu__parse_unexpected(p, "graph");
     }
+    p->statement = p->token.at;
     npu_graph_at(p->g, "text", p->line);
     for (size_t i = 0; i < NPU__COUNT(statements); i++) {
         if (npu__take_word(p, statements[i].word)) {
@@ -23993,7 +24025,7 @@ NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t 
     *out = NULL;
     memset(&p, 0, sizeof p);
     p.allocator = p.scratch.allocator = npu__allocator(desc ? desc->allocator : NULL);
-    p.at = text ? text : "";
+    p.text = p.at = text ? text : "";
     p.end = p.at + (text ? len : 0);
     p.file = "text";
     p.line = 1;
@@ -24064,7 +24096,6 @@ typedef struct npu__loader {
     npu_allocator allocator;
     npu__parser p;             /* text, memory of one node, the list that is read, the diagnostic */
     npu__arena tree;           /* the document */
-    const char *text;          /* where the document begins */
     const char *counted;       /* p.line is the line of this place */
     const char *node;          /* name of the node that is read; NULL = none */
     bool is_listed;            /* its results are those that the file lists: nothing else describes its op */
@@ -24133,11 +24164,12 @@ static void npu__map_free(npu__name_map *m)
     NPU__RELEASE(m, entries);
 }
 
-/* Sets p.line to the line of a place in the text; places mostly come in order. */
-static void npu__json_locate(npu__loader *l, const char *at, const char *text)
+/* Sets the place that failures name; places mostly come in order. */
+static void npu__json_locate(npu__loader *l, const char *at)
 {
+    l->p.token.at = at;
     if (at < l->counted) {
-        l->counted = text;
+        l->counted = l->p.text;
         l->p.line = 1;
     }
     for (; l->counted < at; l->counted++) {
@@ -24156,7 +24188,7 @@ static npu_status npu__json_fail(npu__loader *l, const npu__json *where, npu_sta
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     if (where) {
-        npu__json_locate(l, where->at, l->text);
+        npu__json_locate(l, where->at);
     }
     return l->node ? npu__parse_fail(&l->p, status, "node '%.80s': %s", l->node, message)
                    : npu__parse_fail(&l->p, status, "%s", message);
@@ -24164,13 +24196,8 @@ static npu_status npu__json_fail(npu__loader *l, const npu__json *where, npu_sta
 
 static npu_status npu__json_syntax(npu__loader *l, const char *expected)
 {
-    const char *line = l->p.at;
-    while (line > l->text && line[-1] != '\n') {
-        line--;
-    }
-    npu__json_locate(l, l->p.at, l->text);
-    return npu__parse_fail(&l->p, NPU_ERR_PARSE, "column %u: expected %s", (unsigned)(l->p.at - line) + 1,
-                           expected);
+    npu__json_locate(l, l->p.at);
+    return npu__parse_fail(&l->p, NPU_ERR_PARSE, "column %d: expected %s", (int)npu__column(&l->p, l->p.at), expected);
 }
 
 static void npu__json_blank(npu__parser *p)
@@ -24281,6 +24308,34 @@ static npu_status npu__json_string(npu__loader *l, const char **out)
     return npu__json_take(p, "\"") ? NPU_OK : npu__json_syntax(l, "'\"'");
 }
 
+/* Past some digits; NULL = there are none. */
+static const char *npu__json_digits(const char *s, const char *end)
+{
+    const char *start = s;
+    while (s < end && npu__is_digit(*s)) {
+        s++;
+    }
+    return s > start ? s : NULL;
+}
+
+/* Past the number at s; NULL = JSON writes none like it. */
+static const char *npu__json_number_end(const char *s, const char *end, bool *is_integer)
+{
+    s += s < end && *s == '-';
+    s = s < end && *s == '0' ? s + 1 : npu__json_digits(s, end);
+    *is_integer = true;
+    if (s && s < end && *s == '.') {
+        s = npu__json_digits(s + 1, end);
+        *is_integer = false;
+    }
+    if (s && s < end && (*s == 'e' || *s == 'E')) {
+        s++;
+        s = npu__json_digits(s + (s < end && (*s == '-' || *s == '+')), end);
+        *is_integer = false;
+    }
+    return s && s < end && (npu__is_digit(*s) || *s == '.') ? NULL : s;
+}
+
 /* An integer where it is written as one and fits 64 bits, else a double. */
 static npu_status npu__json_number(npu__loader *l, npu__json *out)
 {
@@ -24288,34 +24343,32 @@ static npu_status npu__json_number(npu__loader *l, npu__json *out)
     const char *start = p->at, *end;
     char buf[64];
     uint64_t x;
-    bool minus = npu__json_take(p, "-"), is_integer = true;
+    bool minus = *start == '-', is_integer;
     size_t len;
-    while (p->at < p->end && *p->at && strchr("0123456789.eE+-", *p->at)) {
-        is_integer = is_integer && npu__is_digit(*p->at);
-        p->at++;
-    }
-    len = (size_t)(p->at - start);
+    p->at = npu__json_number_end(start, p->end, &is_integer);
+    len = p->at ? (size_t)(p->at - start) : 0;
     out->type = NPU__JSON_INT;
-    if (is_integer && npu__digits(start + minus, len - minus, &x) && x <= (uint64_t)INT64_MAX + minus) {
+    if (len && is_integer && npu__digits(start + minus, len - minus, &x) && x <= (uint64_t)INT64_MAX + minus) {
         out->as.i = (int64_t)(minus ? (uint64_t)0 - x : x);
         return NPU_OK;
     }
-    if (is_integer && !minus && npu__digits(start, len, &x)) {
+    if (len && is_integer && !minus && npu__digits(start, len, &x)) {
         out->type = NPU__JSON_BIG;
         memcpy(&out->as.i, &x, sizeof x);
         return NPU_OK;
     }
     out->type = NPU__JSON_FLOAT;
-    if (len < sizeof buf && len >= minus + 1u && npu__is_digit(start[minus])) {
+    if (len && len < sizeof buf) {
         memcpy(buf, start, len);
         buf[len] = 0;
         out->as.f = npu__parse_double(buf, &end);
-        if (end == buf + len) {
+        if (end == buf + len && out->as.f - out->as.f == 0) {
             return NPU_OK;
         }
     }
     p->at = start;
-    return npu__json_syntax(l, "a number");
+    return npu__json_syntax(l, start[0] == '0' || (minus && p->end - start > 1 && start[1] == '0')
+                                   ? "a number without a zero in front" : "a number that a double can hold");
 }
 
 /* A word, or a number. Python also writes the three numbers that JSON does not have. */
@@ -24338,10 +24391,33 @@ static npu_status npu__json_atom(npu__loader *l, npu__json *out)
         out->as.f = HUGE_VAL;
     } else if (npu__json_take(&l->p, "-Infinity")) {
         out->as.f = -HUGE_VAL;
+    } else if (npu__is_word_start(*l->p.at)) {
+        return npu__json_syntax(l, "a value; words are null, false, true, NaN and Infinity");
     } else {
         return npu__json_number(l, out);
     }
     return NPU_OK;
+}
+
+/* A key that stands twice makes a record mean two things. */
+static npu_status npu__json_check_keys(npu__loader *l, const npu__json *object)
+{
+    bool few = object->count <= 16;
+    npu_status status = NPU_OK;
+    npu__name_map seen;
+    memset(&seen, 0, sizeof seen);
+    seen.allocator = l->allocator;
+    for (const npu__json *m = object->as.first; m && status == NPU_OK; m = m->next) {
+        bool twice = !few && npu__map_find(&seen, m->key);
+        for (const npu__json *k = object->as.first; few && k != m; k = k->next) {
+            twice = twice || strcmp(k->key, m->key) == 0;
+        }
+        status = twice ? npu__json_fail(l, m, NPU_ERR_PARSE, "\"%.80s\" stands twice in one object", m->key)
+                 : few || npu__map_add(&seen, m->key) ? NPU_OK
+                                                      : npu__parse_no_memory(&l->p);
+    }
+    npu__map_free(&seen);
+    return status;
 }
 
 static npu_status npu__json_value(npu__loader *l, uint32_t depth, npu__json *out);
@@ -24378,7 +24454,7 @@ static npu_status npu__json_members(npu__loader *l, uint32_t depth, npu__json *o
         tail = &member->next;
         out->count++;
     }
-    return status;
+    return status || !is_object ? status : npu__json_check_keys(l, out);
 }
 
 static npu_status npu__json_value(npu__loader *l, uint32_t depth, npu__json *out)
@@ -24549,9 +24625,8 @@ static npu_status npu__json_hex(npu__loader *l, const npu__json *data, const npu
         return npu__json_fail(l, data, NPU_ERR_PARSE,
                               "the data of a constant is a text, but no 0x and digits");
     }
-    l->p.token.at = data->as.str;
-    l->p.token.len = len;
-    return npu__parse_hex(&l->p, spec, out, size);
+    npu__json_locate(l, data->at);
+    return npu__parse_hex(&l->p, data->as.str + 2, len - 2, spec, out, size);
 }
 
 /* A constant with the data that the caller gives; spec is what the file says, NULL = nothing. */
@@ -24567,6 +24642,19 @@ static npu_status npu__json_given(npu__loader *l, const npu__json *where, const 
     return npu_constant(l->p.g, name, given->spec, given->data).id ? NPU_OK : npu__parse_built(&l->p);
 }
 
+/* A tensor that forward() makes: torch.export lifts it into a placeholder of such a name. */
+static bool npu__json_is_lifted(const char *name)
+{
+    return strncmp(name, "c_", 2) == 0 || strstr(name, "lifted_tensor") || strncmp(name, "_tensor_constant", 16) == 0;
+}
+
+static npu_status npu__json_no_data(npu__loader *l, const npu__json *where, const char *name)
+{
+    return npu__json_fail(l, where, NPU_ERR_CONVERSION,
+                          "constant '%.80s' has no data; make it a buffer or a parameter of the model "
+                          "(register_buffer), whose data is bound later", name);
+}
+
 /* A constant with the data of its entry {"data", "dtype"}. */
 static npu_status npu__json_constant(npu__loader *l, const char *name, const npu_spec *spec,
                                      const npu__json *entry)
@@ -24577,11 +24665,9 @@ static npu_status npu__json_constant(npu__loader *l, const char *name, const npu
     npu_status status = npu_spec_len(spec, &len);
     status = status ? status : npu_spec_size(spec, &size);
     if (!data || data->type == NPU__JSON_NULL) {
-        return npu__json_fail(l, entry, NPU_ERR_CONVERSION,
-                              "constant '%.80s' has no data; make it a buffer or a parameter of the model "
-                              "(register_buffer), whose data is bound later", name);
+        return npu__json_no_data(l, entry, name);
     }
-    if (status || len > (size_t)(l->p.end - l->text)) { /* no text holds so many elements */
+    if (status || len > (size_t)(l->p.end - l->p.text)) { /* no text holds so many elements */
         return npu__json_fail(l, data, status ? status : NPU_ERR_SHAPE,
                               "constant '%.80s' is larger than its data", name);
     }
@@ -24694,13 +24780,14 @@ static npu_status npu__json_mapping(npu__loader *l, const npu__json *pair)
     const char *key = pair->as.str;
     npu_value by_key = npu_graph_find(g, key), by_placeholder = npu_graph_find(g, pair->key);
     npu_value v = by_key.id ? by_key : by_placeholder;
+    if (v.id ? strncmp(pair->key, "c_", 2) == 0 && npu_value_role(g, v) == NPU_ROLE_PARAM && !npu__bind_empty(g, v)
+             : npu__json_is_lifted(pair->key)) {
+        return npu__json_no_data(l, pair, key);
+    }
     if (!v.id) {
         return npu__json_fail(l, pair, NPU_ERR_NOT_FOUND,
                               "weight_name_mapping: neither '%.60s' nor '%.60s' is a weight", pair->key,
                               key);
-    }
-    if (strncmp(pair->key, "c_", 2) == 0 && npu_value_role(g, v) == NPU_ROLE_PARAM && !npu__bind_empty(g, v)) {
-        return npu__json_constant(l, key, npu_value_spec(g, v), pair); /* refuses: there is no data */
     }
     if (by_key.id && by_placeholder.id) {
         return by_key.id == by_placeholder.id
@@ -24734,7 +24821,8 @@ static npu_status npu__json_each(npu__loader *l, const npu__json *list,
 {
     npu_status status = NPU_OK;
     for (const npu__json *m = list ? list->as.first : NULL; m && status == NPU_OK; m = m->next) {
-        npu__json_locate(l, m->at, l->text);
+        npu__json_locate(l, m->at);
+        l->p.statement = m->at;
         npu_graph_at(l->p.g, "json", l->p.line);
         npu__arena_reset(&l->p.scratch);
         status = fn(l, m);
@@ -25209,6 +25297,9 @@ static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_v
         return npu__json_fail(l, meta, NPU_ERR_GRAPH,
                               "two values are named '%.60s': name its producer_node", name);
     }
+    if (!out->id && npu__json_is_lifted(name)) {
+        return npu__json_no_data(l, meta, name);
+    }
     return out->id
                ? npu__json_latest(l, out)
                : npu__json_fail(l, meta, NPU_ERR_NOT_FOUND, "'%.60s' is no weight, input or result", name);
@@ -25682,7 +25773,7 @@ static void npu__loader_init(npu__loader *l, const char *text, size_t len, const
     l->producers.allocator = l->shadowed.allocator = l->constants.allocator = l->keys.allocator =
         l->p.allocator;
     l->p.file = "json";
-    l->text = l->p.at = l->counted = text ? text : "";
+    l->p.text = l->p.at = l->counted = text ? text : "";
     l->p.end = l->p.at + (text ? len : 0);
     l->p.line = 1;
 }

@@ -434,6 +434,59 @@ static void test_rejections(void)
     }
 }
 
+/* The place of a failure: the word that does not belong there, or the statement that could not be built. */
+static void test_places(void)
+{
+    static const struct { npu_status status; int column; const char *line, *words; } rows[] = {
+        { NPU_ERR_PARSE, 9, "y = f(x [1])", "'['" },
+        { NPU_ERR_PARSE, 15, "input z : f32[-1]", "integer in range" },
+        { NPU_ERR_PARSE, 11, "input z : ", "a dtype" },
+        { NPU_ERR_AXIS, 3, "  y = aten.softmax.int(x, 7)", "softmax" },
+        { NPU_ERR_NOT_FOUND, 23, "y = aten.relu.default(w)", "'w'" },
+        { NPU_ERR_PARSE, 23, "y = aten.relu.default(True)", "'True' is written 'true'" },
+        { NPU_ERR_PARSE, 10, "y = my.f(False, x)", "'False' is written 'false'" },
+        { NPU_ERR_PARSE, 13, "y = my.f(x, None)", "'None' is written 'none'" },
+        { NPU_ERR_PARSE, 12, "output y = None", "'None' is written 'none'" },
+        { NPU_ERR_PARSE, 7, "input \"\xff\xfe\" : f32[2]", "\\xNN" },
+        { NPU_ERR_PARSE, 10, "y = my.f('a\xc3', x)", "UTF-8" },
+        { NPU_ERR_PARSE, 19, "const z : f64[1] {1e999}", "a number" },
+    };
+    NPU_ITEM("F18");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[200];
+        npu_diag diag = { 0 };
+        snprintf(text, sizeof text, "graph main\ninput x : f32[2]\n%s\n", rows[i].line);
+        NPU_CHECK(!parse(text, &diag));
+        if (diag.status != rows[i].status || diag.column != rows[i].column || !strstr(diag.message, rows[i].words)) {
+            fprintf(stderr, "%s -> %s, column %d: %s\n", rows[i].line, npu_status_name(diag.status), (int)diag.column,
+                    diag.message);
+        }
+        NPU_CHECK_STATUS(diag.status, rows[i].status);
+        NPU_CHECK_EQ(diag.line, 3);
+        NPU_CHECK_EQ(diag.column, rows[i].column);
+        NPU_CHECK(strstr(diag.message, rows[i].words));
+    }
+}
+
+/* Bytes that are no UTF-8 reach a graph from a program; they are written as escapes and read back. */
+static void test_odd_names(void)
+{
+    static const char *const names[] = { "\xff", "a\xc3", "\xc3\xa9t\xc3\xa9", "\xe2\x82", "\xf0\x9f\x98\x80\x80", "a\"\\\n" };
+    NPU_ITEM("F18");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        npu_graph *g = npu_graph_create(NULL), *again = NULL;
+        npu_text text = npu_text_make(NULL);
+        npu_diag diag = { 0 };
+        npu_output(g, names[i], npu_input(g, names[i], npu_spec_tensor(NPU_F32, 0, NULL)));
+        NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
+        again = parse(text.data, &diag);
+        NPU_CHECK(again && npu_graph_find(again, names[i]).id);
+        npu_graph_destroy(again);
+        npu_graph_destroy(g);
+        npu_text_free(&text);
+    }
+}
+
 static void test_deep_children(void)
 {
     npu_text text = npu_text_make(NULL);
@@ -636,6 +689,8 @@ int main(void)
     NPU_RUN(test_loose_text);
     NPU_RUN(test_locations);
     NPU_RUN(test_rejections);
+    NPU_RUN(test_places);
+    NPU_RUN(test_odd_names);
     NPU_RUN(test_deep_children);
     NPU_RUN(test_truncation);
     NPU_RUN(test_mutation);

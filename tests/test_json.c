@@ -859,6 +859,21 @@ static void test_constant_without_data(void)
     d.more = "'weight_name_mapping': {'b_buffer': 'lifted_0'}, "; /* a buffer: its data is bound later */
     d.nodes[0] = "y | aten.add.Tensor | x.0 b_buffer | y=float32[2] | ";
     npu_graph_destroy(load(&d));
+    static const char *const unlisted[][2] = { /* where the file does not list it among the weights either */
+        { "'weight_name_mapping': {'c_lifted_0': 'lifted_0'}, ", "y | aten.add.Tensor | x c_lifted_0 | y=float32[2] | " },
+        { "", "y | aten.add.Tensor | x c_lifted_tensor_0 | y=float32[2] | " },
+        { "", "y | aten.add.Tensor | x model.lifted_tensor_0 | y=float32[2] | " },
+        { "", "y | aten.add.Tensor | x _tensor_constant0 | y=float32[2] | " },
+    };
+    d.weights = "";
+    NPU_ITEM("F30");
+    for (size_t i = 0; i < sizeof unlisted / sizeof unlisted[0]; i++) {
+        d.more = unlisted[i][0];
+        d.nodes[0] = unlisted[i][1];
+        refuse(&d, NPU_ERR_CONVERSION, "register_buffer");
+    }
+    d.nodes[0] = "y | aten.add.Tensor | x b_buffer | y=float32[2] | ";
+    refuse(&d, NPU_ERR_NOT_FOUND, "'b_buffer' is no weight");
 }
 
 /* Constants of the caller: under either name, listed as weights or not, and before those of the file. */
@@ -1088,41 +1103,37 @@ static void test_bad_names(void)
     }
 }
 
+/* What is no JSON, and where: line and column, counted from 1. */
 static void test_bad_text(void)
 {
-    static const struct { const char *text; int line;
-    } rows[] = {
-        { "", 1 },
-        { "{", 1 },
-        { "[1,", 1 },
-        { "{\"a\" 1}", 1 },
-        { "{\"a\": 1,}", 1 },
-        { "{1: 2}", 1 },
-        { "nul", 1 },
-        { "{} x", 1 },
-        { "\n\n{\"a\": tru}", 3 },
-        { "\"\\u12\"", 1 },
-        { "\"\\ud800\"", 1 },
-        { "\"\\u0000\"", 1 },
-        { "\"\xff\"", 1 },
-        { "\"a\nb\"", 1 },
-        { "01x", 1 },
-        { "-", 1 },
-        { "1e", 1 },
-        { "1.2.3", 1 },
-        { "[1 2]", 1 },
-        { "\"\\q\"", 1 },
-        { "{}", 1 },
-        { "[]", 1 },
-        { "{\"graph_inputs\": 3}", 1 },
-        { "{\"graph_inputs\": [],\n \"graph_outputs\": {}}", 2 },
+    static const struct { const char *text; int line, column; } rows[] = {
+        { "", 1, 1 }, { "{", 1, 2 }, { "[1,", 1, 4 }, { "{\"a\" 1}", 1, 6 }, { "{\"a\": 1,}", 1, 9 },
+        { "{1: 2}", 1, 2 }, { "nul", 1, 1 }, { "{} x", 1, 4 }, { "\n\n{\"a\": tru}", 3, 7 },
+        { "\"\\u12\"", 1, 7 }, { "\"\\ud800\"", 1, 8 }, { "\"\\u0000\"", 1, 8 }, { "\"\xff\"", 1, 3 },
+        { "\"a\nb\"", 1, 3 }, { "01x", 1, 1 }, { "-", 1, 1 }, { "1e", 1, 1 }, { "1.2.3", 1, 1 }, { "[1 2]", 1, 4 },
+        { "\"\\q\"", 1, 3 }, { "{}", 1, 1 }, { "[]", 1, 1 }, { "{\"graph_inputs\": 3}", 1, 18 },
+        { "{\"graph_inputs\": [],\n \"graph_outputs\": {}}", 2, 19 },
+        /* numbers and words as JSON has them, and no others */
+        { "01", 1, 1 }, { "[1, 02]", 1, 5 }, { "-01", 1, 1 }, { "00", 1, 1 }, { "1.", 1, 1 }, { ".5", 1, 1 },
+        { "+1", 1, 1 }, { "1e+", 1, 1 }, { "0x10", 1, 2 }, { "1e999", 1, 1 }, { "[-1e999]", 1, 2 }, { "True", 1, 1 },
+        { "[None]", 1, 2 }, { "nan", 1, 1 }, { "'a'", 1, 1 },
+        /* keys are unique, in small objects and in large ones */
+        { "{\"a\": 1, \"a\": 2}", 1, 15 }, { "[{\"a\": 1,\n  \"b\": {}, \"\\u0061\": 2}]", 2, 22 },
+        { "{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1,\"h\":1,\"i\":1,\"j\":1,\"k\":1,\"l\":1,\"m\":1,"
+          "\"n\":1,\"o\":1,\"p\":1,\"q\":1,\"c\":1}", 1, 108 },
     };
     NPU_ITEM("R0.18");
+    NPU_ITEM("F18");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_diag diag = { 0 };
         npu_graph *g = NULL;
         NPU_CHECK_STATUS(npu_graph_parse_json(&g, rows[i].text, strlen(rows[i].text), NULL, &diag), NPU_ERR_PARSE);
+        if (diag.line != rows[i].line || diag.column != rows[i].column) {
+            fprintf(stderr, "%s -> line %d, column %d: %s\n", rows[i].text, (int)diag.line, (int)diag.column,
+                    diag.message);
+        }
         NPU_CHECK_EQ(diag.line, rows[i].line);
+        NPU_CHECK_EQ(diag.column, rows[i].column);
         NPU_CHECK_STR(diag.file, "json");
     }
     char deep[300];
@@ -1131,6 +1142,31 @@ static void test_bad_text(void)
     npu_graph *g = NULL;
     NPU_CHECK_STATUS(npu_graph_parse_json(&g, deep, sizeof deep, NULL, &diag), NPU_ERR_PARSE);
     NPU_CHECK(strstr(diag.message, "64 levels"));
+}
+
+/* A failure that the text alone does not show stands at the record, or at the node that was built. */
+static void test_places(void)
+{
+    static const struct { const char *node, *part; } rows[] = {
+        { "y | aten.softmax.int | x | y=float32[2] | 'dim': 7", "{\"name\": \"y\", \"op" },
+        { "y | aten.softmax.int | x | y=float32[2] | 'dim': 1e0", "{\"name\": \"y\", \"op" },
+        { "y | aten.softmax.int | x | y=float32[2] | 'dim': 0, 'axis': 3", "3}" },
+        { "y | aten.softmax.int | z | y=float32[2] | 'dim': 0", "{\"name\": \"z\"" },
+        { "y | aten.softmax.int | x | y=float32[3] | 'dim': 0", "{\"name\": \"y\", \"shape\"" },
+        { "y | aten.softmax.int | x.1 | y=float32[2] | 'dim': 0", "1}" },
+    };
+    NPU_ITEM("F18");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        document d = { "x=float32[2]", "", "", NULL, { "a | aten.relu | x | a=float32[2] | ", rows[i].node } };
+        npu_text text = document_text(&d);
+        npu_diag diag = { 0 };
+        npu_graph *g = NULL;
+        const char *line = strstr(text.data, "{\"name\": \"y\", \"op"), *part = line ? strstr(line, rows[i].part) : NULL;
+        NPU_CHECK(npu_graph_parse_json(&g, text.data, text.len, NULL, &diag) != NPU_OK);
+        NPU_CHECK_EQ(diag.line, 3);
+        NPU_CHECK_EQ(diag.column, part - line + 2); /* the line begins with a blank */
+        npu_text_free(&text);
+    }
 }
 
 /* ---- names ---- */
@@ -1683,6 +1719,7 @@ int main(void)
     NPU_RUN(test_bad_graphs);
     NPU_RUN(test_bad_names);
     NPU_RUN(test_bad_text);
+    NPU_RUN(test_places);
     NPU_RUN(test_files);
     NPU_RUN(test_output_positions);
     NPU_RUN(test_shadowed_names);
