@@ -36137,7 +36137,8 @@ static const char *npu__op_label(const npu_graph *g, npu_op op)
 
 static const char *npu__backend_label(const npu_plan *plan, int backend)
 {
-    return backend < 0 ? "nowhere" : npu_plan_backend(plan, (uint32_t)backend)->name;
+    const npu_backend *b = backend < 0 ? NULL : npu_plan_backend(plan, (uint32_t)backend);
+    return b ? b->name : "nowhere"; /* 255 in a step: no backend takes its ops */
 }
 
 static void npu__text_more(npu_text *text, uint32_t shown, uint32_t count)

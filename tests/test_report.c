@@ -124,6 +124,32 @@ static void test_plan_dot(void)
     rig_end(&r);
 }
 
+static void test_plan_nowhere(void)
+{
+    NPU_ITEM("F1"); /* an op that no backend takes: every picture of the plan says so */
+    const char *const text = "graph g\ninput x : f8[2]\n%2 = my.op(x) : f8[2]\n%3 = aten.clone.default(%2)\noutput y = %3\n";
+    npu_sim *sim = NULL;
+    npu_graph *g = NULL;
+    npu_plan *plan = NULL;
+    npu_plan_desc desc = { 0 };
+    NPU_CHECK_STATUS(npu_sim_create(&sim, NULL), NPU_OK);
+    const npu_backend *backends[2] = { npu_sim_backend(sim), npu_ref_backend() };
+    desc.backends = backends;
+    desc.num_backends = 2;
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &desc, NULL), NPU_OK);
+    void (*const prints[])(const npu_plan *, npu_text *) = { npu_plan_print, npu_plan_print_ops, npu_plan_print_dot };
+    for (size_t i = 0; i < sizeof prints / sizeof *prints; i++) {
+        npu_text t = npu_text_make(NULL);
+        prints[i](plan, &t);
+        NPU_CHECK(strstr(t.data, "nowhere") != NULL);
+        npu_text_free(&t);
+    }
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+    npu_sim_destroy(sim);
+}
+
 static void test_profile(void)
 {
     rig r = rig_start(denied, 2);
@@ -630,6 +656,7 @@ int main(void)
     NPU_RUN(test_plan_memory);
     NPU_RUN(test_plan_all_claimed);
     NPU_RUN(test_plan_dot);
+    NPU_RUN(test_plan_nowhere);
     NPU_RUN(test_profile);
     NPU_RUN(test_trace);
     NPU_RUN(test_no_profile);
