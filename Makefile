@@ -29,6 +29,11 @@ VECTORS = tests/vectors
 WAYS =
 OPS =
 OP =
+N = 1000
+SEED = 1
+FUZZ_CC = $(shell command -v clang > /dev/null && echo clang || echo $(CC))
+FUZZ_FLAGS = $(shell echo 'int main(void) { return 0; }' | $(FUZZ_CC) -fsanitize=address,undefined -x c - -o /dev/null 2> /dev/null \
+    && echo -fsanitize=address,undefined -fno-sanitize-recover=all)
 # Looked for only where it is used: an OpenCL library to link with.
 OPENCL = $(shell echo 'int main(void) { return clFinish(0); }' | $(CC) -include CL/cl.h -x c - -lOpenCL -o /dev/null 2> /dev/null && echo yes)
 
@@ -73,6 +78,10 @@ coverage: ## lines and branches of both headers that make test reaches; the othe
 	@$(MAKE) BUILD=$(BUILD)/coverage CC=gcc CFLAGS="-std=c99 -O0 --coverage -fprofile-update=prefer-atomic" test
 	@ls $(BUILD)/coverage/*.gcda | xargs -n 1 gcov -b -c -t 2> /dev/null | awk -v MISSED=$(BUILD)/coverage/missed.txt -f tests/coverage.awk
 
+fuzz: ## random graphs of every op under sanitizers: make fuzz [N=1000] [SEED=1]
+	@$(MAKE) BUILD=$(BUILD)/fuzz CC=$(FUZZ_CC) CFLAGS="-std=c99 -O1 -gline-tables-only -fno-omit-frame-pointer $(FUZZ_FLAGS)" $(BUILD)/fuzz/fuzz_ops
+	@$(RUN) $(BUILD)/fuzz/fuzz_ops -n $(N) -s $(SEED) $$(cat tests/fuzz/seeds.txt)
+
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
@@ -99,6 +108,9 @@ $(BUILD)/ops: tests/ops.c tests/conformance/cases.h $(BUILD)/npu_impl.o
 $(BUILD)/bench: tests/bench.c tests/bench_kernels.h tests/bench_passes.h $(BUILD)/npu_impl.o
 	$(COMPILE) -I. $< $(BUILD)/npu_impl.o $(LIBS) -ldl -o $@
 
+$(BUILD)/fuzz_ops: $(wildcard tests/fuzz/*.[ch]) tests/conformance/cases.h examples/sim/npu_sim.h $(BUILD)/npu_impl.o
+	$(COMPILE) tests/fuzz/fuzz_ops.c $(BUILD)/npu_impl.o $(LIBS) -o $@
+
 $(EXAMPLES:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(TEST_HEADERS)
 	@mkdir -p $(@D)
 	$(COMPILE) -I. $< $(LIBS) -o $@
@@ -106,5 +118,5 @@ $(EXAMPLES:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(TEST_HEAD
 $(BUILD)/examples/11_opencl: examples/opencl/npu_opencl.h
 $(BUILD)/examples/11_opencl: LIBS += $(if $(OPENCL),-DHAVE_OPENCL -lOpenCL)
 
-.PHONY: help all test check run conformance bench ops record asan ubsan tsan coverage clean
+.PHONY: help all test check run conformance bench ops record asan ubsan tsan coverage fuzz clean
 .DEFAULT_GOAL = help

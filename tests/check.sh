@@ -243,6 +243,11 @@ fuzz_target() { # name
         "$OUT/fuzz_$1" -t "$FUZZ_SECONDS" -s "$OUT/fuzz_$1.last" "tests/fuzz/corpus/$1"/*
 }
 
+fuzz_graphs() { # once-failing graphs, then new ones for a while; FUZZ_SEED=n for others
+    local seed=${FUZZ_SEED:-$(date +%s)}
+    $MAKE -j "$JOBS" BUILD="$BUILD" N=0 fuzz && "$BUILD/fuzz/fuzz_ops" -t $((3 * FUZZ_SECONDS)) -s "$seed"
+}
+
 malformed_vectors() { # cuts and spoils a vectors file; the runner must say so and not crash
     local dir=$OUT/malformed source=tests/vectors/aten.cat.default i
     $MAKE BUILD="$BUILD" "$BUILD/conformance" || return 1
@@ -273,6 +278,7 @@ fuzzing() {
     for name in schema blob graph json; do
         step "fuzz $name" fuzz_target $name
     done
+    step "fuzz graphs of all ops" fuzz_graphs
     step "malformed vectors" malformed_vectors
 }
 
