@@ -79,7 +79,9 @@
    ERRORS
      Fallible calls return npu_status (0 = ok) or a handle (id 0 = failed). A builder given a failed handle
      returns a failed handle, so a model is written without checking each line and checked once, with
-     npu_graph_status(). Objects keep their first diagnostic. Nothing prints, exits or aborts.
+     npu_graph_status(). Objects keep their first diagnostic. Nothing prints, exits or aborts. An object that is
+     NULL is a status (a graph: NO_MEMORY, as it could not be made), 0, NULL or an empty string; printing or
+     destroying it does nothing.
 
    THREADS, OWNERSHIP, MEMORY
      There are no globals. Objects may be used by one thread at a time, except that a frozen registry, a
@@ -4499,7 +4501,7 @@ typedef struct npu_pass {
     const char *name;              /* "convert-gawee-to-linalg" */
     /* whose ops it may bring in, NULL at the end; NULL = none that are not there already */
     const char *const *namespaces;
-    /* may leave *out NULL: nothing to do */
+    /* may leave *out NULL: nothing to do. NULL = the built-in pass of that name, with all defaults */
     npu_status (*run)(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag);
     void *ctx;
 } npu_pass;
@@ -4510,7 +4512,7 @@ typedef struct npu_pass_options {
     uint32_t _canary; /* must be 0 */
 } npu_pass_options;
 /* Runs passes one after the other; with none it copies the live ops. Errors: those of the passes, with the pass named;
-   GRAPH (an op of a namespace that the pass does not declare), those of npu_graph_validate. */
+   NOT_FOUND (no pass of that name), GRAPH (an op of a namespace that the pass does not declare), those of npu_graph_validate. */
 NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, const npu_pass *passes,
                                            uint32_t num_passes, const npu_pass_options *options, npu_diag *diag);
 
@@ -5331,6 +5333,62 @@ static void npu__copy_head(char *dst, size_t size, const char *src)
     dst[len] = 0;
 }
 
+/* "Did you mean": candidates are offered one by one, and the nearest to what was wanted is kept. */
+typedef struct npu__nearest {
+    const char *wanted, *found; /* found: what is shown of the nearest, NULL = nothing is near */
+    uint32_t distance;
+} npu__nearest;
+
+enum { NPU__NEAREST_MAX = 63 }; /* longer names are compared by their first letters */
+
+/* Letters that are added, left out, changed or swapped with their neighbour between two names. */
+static uint32_t npu__edits(const char *a, const char *b)
+{
+    uint8_t rows[3][NPU__NEAREST_MAX + 1];
+    uint32_t len = 0;
+    memset(rows, 0, sizeof rows);
+    for (; b[len] && len < NPU__NEAREST_MAX; len++) {
+        rows[0][len + 1] = (uint8_t)(len + 1);
+    }
+    for (uint32_t i = 1; i <= NPU__NEAREST_MAX && a[i - 1]; i++) {
+        uint8_t *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+        now[0] = (uint8_t)i;
+        for (uint32_t j = 1; j <= len; j++) {
+            uint32_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            best = best > last[j] + 1u ? last[j] + 1u : best;
+            best = best > now[j - 1] + 1u ? now[j - 1] + 1u : best;
+            now[j] = (uint8_t)(is_swap && best > before[j - 2] + 1u ? before[j - 2] + 1u : best);
+        }
+    }
+    return rows[(strlen(a) < NPU__NEAREST_MAX ? strlen(a) : NPU__NEAREST_MAX) % 3][len];
+}
+
+/* Offers a candidate by the name that is compared and the one that is shown; true where it is the one wanted. */
+static bool npu__nearest_offer(npu__nearest *near, const char *name, const char *shown)
+{
+    const char *wanted = near->wanted ? near->wanted : "";
+    size_t len = strlen(wanted) > strlen(name) ? strlen(wanted) : strlen(name);
+    uint32_t distance = npu__edits(wanted, name);
+    if (distance * 2 <= len && distance <= 4 && (!near->found || distance < near->distance)) {
+        near->found = shown;
+        near->distance = distance;
+    }
+    return strcmp(wanted, name) == 0;
+}
+
+/* ", did you mean 'relu'?", or nothing. */
+static const char *npu__nearest_hint(const npu__nearest *near, char hint[80])
+{
+    hint[0] = 0;
+#ifndef NPU_IR_NO_STRINGS
+    if (near->found) {
+        snprintf(hint, 80, ", did you mean '%.58s'?", near->found);
+    }
+#endif
+    return hint;
+}
+
 /* Fills diag (may be NULL) unless it already holds an earlier failure; returns status. */
 static npu_status npu__fail(npu_diag *diag, npu_status status, const char *format, ...) NPU_IR_PRINTF(3, 4);
 static npu_status npu__fail(npu_diag *diag, npu_status status, const char *format, ...)
@@ -5383,7 +5441,7 @@ static bool npu__text_reserve(npu_text *text, size_t extra)
 
 NPU_IR_API void npu_text_append(npu_text *text, const char *data, size_t len)
 {
-    if (text->status == NPU_OK && npu__text_reserve(text, len)) {
+    if (text && text->status == NPU_OK && npu__text_reserve(text, len)) {
         if (len) {
             memcpy(text->data + text->len, data, len);
         }
@@ -5405,7 +5463,7 @@ NPU_IR_API void npu_text_printf(npu_text *text, const char *format, ...)
     va_start(args, format);
     len = vsnprintf(small, sizeof small, format, args);
     va_end(args);
-    if (len < 0 || text->status != NPU_OK) {
+    if (!text || len < 0 || text->status != NPU_OK) {
         return;
     }
     if ((size_t)len < sizeof small) {
@@ -5420,8 +5478,10 @@ NPU_IR_API void npu_text_printf(npu_text *text, const char *format, ...)
 
 NPU_IR_API void npu_text_free(npu_text *text)
 {
-    npu__free(&text->allocator, text->data, text->capacity);
-    *text = npu_text_make(&text->allocator);
+    if (text) {
+        npu__free(&text->allocator, text->data, text->capacity);
+        *text = npu_text_make(&text->allocator);
+    }
 }
 
 #ifdef NPU_IR_NO_STDIO
@@ -5577,7 +5637,9 @@ NPU_IR_API npu_status npu_threads_create(npu_parallel **out, uint32_t width, con
 {
     (void)width;
     (void)allocator;
-    *out = NULL;
+    if (out) {
+        *out = NULL;
+    }
     return NPU_ERR_UNSUPPORTED;
 }
 
@@ -5681,10 +5743,10 @@ NPU_IR_API npu_status npu_threads_create(npu_parallel **out, uint32_t width, con
     npu_allocator a = npu__allocator(allocator);
     npu__threads *t;
     size_t size;
-    *out = NULL;
-    if (width == 0 || width > 1024) {
+    if (!out || width == 0 || width > 1024) {
         return NPU_ERR_INVALID_ARGUMENT;
     }
+    *out = NULL;
     size = sizeof *t + (width - 1) * sizeof(pthread_t);
     t = (npu__threads *)npu__alloc_zero(&a, size);
     if (!t) {
@@ -6600,10 +6662,10 @@ NPU_IR_API npu_status npu_schema_parse(npu_schema **out, const char *line, const
     npu_status status;
     size_t size;
     char *block;
-    *out = NULL;
-    if (!line) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "schema: no line");
+    if (!out || !line) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "schema: out or the line is NULL");
     }
+    *out = NULL;
     if (!npu__schema_measure(line, &room) || !npu_size_add(room.size, NPU__SCHEMA_HEAD, &size)) {
         return npu__fail(diag, NPU_ERR_OVERFLOW, "schema: the line is too long");
     }
@@ -6646,7 +6708,7 @@ static int npu__find_arg(const npu_schema *schema, const char *name, uint32_t fi
 
 NPU_IR_API int npu_schema_find_arg(const npu_schema *schema, const char *name)
 {
-    return npu__find_arg(schema, name, 0);
+    return schema && name ? npu__find_arg(schema, name, 0) : -1;
 }
 
 /* ---- printing ---- */
@@ -6715,6 +6777,9 @@ static void npu__print_arg(npu_text *text, const npu_schema_arg *arg)
 NPU_IR_API void npu_schema_print(npu_text *text, const npu_schema *schema)
 {
     bool keyword_only = false;
+    if (!schema) {
+        return;
+    }
     npu_text_printf(text, "%s%s%s(", schema->name, schema->overload[0] ? "." : "", schema->overload);
     for (uint32_t i = 0; i < schema->num_args; i++) {
         npu__text_str(text, i ? ", " : "");
@@ -6816,7 +6881,7 @@ NPU_IR_API uint32_t npu_schema_attrs_layout(const npu_schema *schema, npu_attr_s
 {
     npu__layout end = { 0, 1 };
     uint32_t count = 0;
-    for (uint32_t i = 0; i < schema->num_args; i++) {
+    for (uint32_t i = 0; schema && i < schema->num_args; i++) {
         if (!npu__is_operand(&schema->args[i])) {
             npu_attr_slot slot = npu__layout_next(schema, i, &end);
             if (count < capacity) {
@@ -6825,7 +6890,9 @@ NPU_IR_API uint32_t npu_schema_attrs_layout(const npu_schema *schema, npu_attr_s
             count++;
         }
     }
-    *size = npu__align_up(end.size, end.align);
+    if (size) {
+        *size = npu__align_up(end.size, end.align);
+    }
     return count;
 }
 
@@ -7424,6 +7491,9 @@ NPU_IR_API npu_status npu_blob_bind(const npu_schema *schema, const uint8_t *blo
 {
     static const uint8_t nothing[1] = { 0 };
     npu__binder b;
+    if (!schema || !args) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "blob: schema or args is NULL");
+    }
     b.at = blob ? blob : nothing;
     b.left = blob ? size : 0;
     b.counts = operand_counts;
@@ -7686,10 +7756,30 @@ static int npu__arg_target(const npu_schema *schema, const npu_arg *values, uint
     return i < schema->num_args && !schema->args[i].keyword_only ? (int)i : -1;
 }
 
+/* Every list that has elements is there. */
+static npu_status npu__args_given(const char *op, const npu_arg *values, uint32_t num_values, npu_diag *diag)
+{
+    bool ok = values || !num_values;
+    for (uint32_t i = 0; ok && i < num_values; i++) {
+        uint32_t form = values[i].form;
+        bool is_list = form == NPU_ARG_TENSORS || form == NPU_ARG_ITEMS || form == NPU_ARG_STRS ||
+                       (form >= NPU_ARG_INTS && form <= NPU_ARG_SCALARS);
+        ok = !is_list || !values[i].count || values[i].as.values;
+        if (!ok && diag && values[i].name) {
+            npu__copy_head(diag->operand, sizeof diag->operand, values[i].name);
+        }
+    }
+    return ok ? NPU_OK : npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: a list of arguments is NULL, but not empty", op);
+}
+
 /* given[a] = the value of argument a, or NULL. */
 static npu_status npu__match_values(const npu_schema *schema, const npu_arg *values, uint32_t num_values,
                                     const npu_arg **given, npu_diag *diag)
 {
+    npu_status status = npu__args_given(schema->name, values, num_values, diag);
+    if (status) {
+        return status;
+    }
     for (uint32_t a = 0; a < schema->num_args; a++) {
         given[a] = NULL;
     }
@@ -7716,7 +7806,11 @@ NPU_IR_API npu_status npu_blob_pack(const npu_schema *schema, const npu_arg *val
 {
     const npu_arg *given[NPU_MAX_ARGS];
     npu__writer w;
-    npu_status status = npu__match_values(schema, values, num_values, given, diag);
+    npu_status status;
+    if (!schema || !size) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "blob: schema or size is NULL");
+    }
+    status = npu__match_values(schema, values, num_values, given, diag);
     w.out = out;
     w.capacity = out ? capacity : 0;
     w.size = 0;
@@ -7814,6 +7908,9 @@ NPU_IR_API npu_status npu_blob_pack_struct(const npu_schema *schema, const void 
     npu__writer w;
     npu_status status = NPU_OK;
     size_t expected;
+    if (!schema || !size) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "blob: schema or size is NULL");
+    }
     *size = 0;
     npu_schema_attrs_layout(schema, NULL, 0, &expected);
     if (!attrs || struct_size != expected) {
@@ -8211,6 +8308,9 @@ NPU_IR_API npu_status npu_registry_create(npu_registry **out, const npu_registry
     npu_registry_desc d = { NULL, 0, NULL, 0 };
     npu_allocator a;
     npu_status status;
+    if (!out) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "registry: out is NULL");
+    }
     *out = NULL;
     d = desc ? *desc : d;
     if (d._canary || (d.num_tables && !d.tables)) {
@@ -9635,6 +9735,9 @@ static uint32_t npu__num_lists(const npu_schema *schema)
 
 NPU_IR_API void npu_op_storage_free(npu_op_storage *storage)
 {
+    if (!storage) {
+        return;
+    }
     if (storage->capacity) {
         npu__free(&storage->allocator, (void *)storage->specs, storage->capacity * sizeof *storage->specs);
         npu__free(&storage->allocator, (void *)storage->data, storage->capacity * sizeof *storage->data);
@@ -9823,8 +9926,10 @@ NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim)
 NPU_IR_API bool npu_graph_dim_bounds(const npu_graph *g, int64_t dim, int64_t *min, int64_t *max)
 {
     const npu__symbol *s = g ? npu__symbol_of(g, dim) : NULL;
-    *min = dim >= 0 ? dim : s ? s->min : 0;
-    *max = dim >= 0 ? dim : s ? s->max : 0;
+    if (min && max) {
+        *min = dim >= 0 ? dim : s ? s->min : 0;
+        *max = dim >= 0 ? dim : s ? s->max : 0;
+    }
     return dim >= 0 || (s && s->max);
 }
 
@@ -18695,6 +18800,9 @@ NPU_IR_API npu_status npu_graph_check_weights(const npu_graph *g, const npu_arra
                                               void (*report)(void *ctx, const npu_diag *diag), void *ctx)
 {
     npu__weights w;
+    if (count && !weights) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     if (npu__weights_begin(&w, g, weights, count)) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -18729,6 +18837,9 @@ NPU_IR_API npu_status npu_graph_bind_weights(npu_graph *g, const npu_array *weig
     memset(&f, 0, sizeof f);
     f.report = report;
     f.ctx = ctx;
+    if (count && !weights) {
+        return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "weights: %u are given as NULL", (unsigned)count);
+    }
     if (!g || !NPU__RESERVE(g, data, count) || npu__weights_begin(&w, g, weights, count)) {
         return npu__graph_no_memory(g);
     }
@@ -19592,6 +19703,10 @@ static npu_op npu__emit_args(npu_graph *g, const npu_op_def *def, const npu_arg 
                              const npu_spec *given, uint32_t num_given)
 {
     npu__emission e;
+    if (npu__args_given(def->name, args, num_args, NULL) || (num_given && !given)) {
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "%s: a list of arguments or results is NULL, but not empty", def->name);
+        return npu__make_op(0);
+    }
     if (npu__emit_pack(g, def, args, num_args, &e)) {
         return npu__make_op(0);
     }
@@ -19730,8 +19845,8 @@ NPU_IR_API npu_op npu_emit_typed(npu_graph *g, const char *name, const npu_arg *
                                  const npu_spec *results, uint32_t num_results)
 {
     const npu_op_def *def;
-    if (!g || !name || !name[0]) {
-        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "emit: an op needs a name");
+    if (!g || !name || !name[0] || (num_args && !args)) {
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "emit: an op needs a name, and its arguments are no NULL");
         return npu__make_op(0);
     }
     def = npu_registry_find(g->registry, name);
@@ -19754,6 +19869,10 @@ NPU_IR_API npu_op npu_emit_struct(npu_graph *g, npu_kind kind, const npu_value *
     e.def = g ? npu_registry_get(g->registry, kind) : NULL;
     if (!e.def) {
         npu__graph_fail(g, NPU_ERR_NOT_FOUND, "emit: kind 0x%08x is not registered", (unsigned)kind);
+        return npu__make_op(0);
+    }
+    if (num_operands && !operands) {
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "%s: the list of operands is NULL, but not empty", e.def->name);
         return npu__make_op(0);
     }
     e.operands = operands;
@@ -21676,8 +21795,11 @@ NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_t
     npu_bound_arg args[NPU_MAX_ARGS];
     const char *separator = "";
     npu_status status = o ? npu__bind_args(g, o, args) : NPU_ERR_INVALID_ARGUMENT;
+    if (status) {
+        return status;
+    }
     npu__text_str(text, "{");
-    for (uint32_t i = 0; status == NPU_OK && i < o->def->schema->num_args; i++) {
+    for (uint32_t i = 0; i < o->def->schema->num_args; i++) {
         const npu_schema_arg *arg = &o->def->schema->args[i];
         if (arg->keyword_only && !npu__is_default(arg, &args[i])) {
             npu_text_printf(text, "%s%s: ", separator, arg->name);
@@ -21686,7 +21808,7 @@ NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_t
         }
     }
     npu__text_str(text, "}");
-    return status ? status : text->status;
+    return text->status;
 }
 
 static npu_status npu__dump_attrs(npu_text *text, const npu_graph *g, const npu__op *o)
@@ -24022,6 +24144,9 @@ NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t 
 {
     npu__parser p;
     npu_status status;
+    if (!out) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "parse: out is NULL");
+    }
     *out = NULL;
     memset(&p, 0, sizeof p);
     p.allocator = p.scratch.allocator = npu__allocator(desc ? desc->allocator : NULL);
@@ -25797,6 +25922,9 @@ NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, si
     npu__loader l;
     npu__json root;
     npu_status status;
+    if (!out) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "parse: out is NULL");
+    }
     *out = NULL;
     npu__loader_init(&l, text, len, desc);
     status = npu__json_load(&l, desc, &root);
@@ -27012,6 +27140,9 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *b, npu_kind kind, const npu
     if (status) {
         return status;
     }
+    if ((num_in && !in) || (num_out && !out)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "op_call: the operands or results are NULL");
+    }
     if (num_in > NPU__CALL_MAX || num_out > NPU__CALL_MAX - num_in) {
         return npu__fail(diag, NPU_ERR_ARITY, "op_call: %u operands and %u results, at most %d in all",
                          (unsigned)num_in, (unsigned)num_out, NPU__CALL_MAX);
@@ -27632,6 +27763,9 @@ NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_graph *g, con
     npu_rewrite rw;
     npu_diag local;
     npu_status status = NPU_OK;
+    if (!out) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "extract: out is NULL");
+    }
     *out = NULL;
     memset(&rw, 0, sizeof rw);
     memset(&local, 0, sizeof local);
@@ -27639,7 +27773,7 @@ NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_graph *g, con
     rw.diag = &local;
     if (!g || g->diag.status) {
         status = npu__fail(&local, NPU_ERR_GRAPH, "extract: the graph has failed");
-    } else if (!num_ops) {
+    } else if (!num_ops || !ops) {
         status = npu__fail(&local, NPU_ERR_INVALID_ARGUMENT, "extract: no op is given");
     }
     for (uint32_t i = 0; i < num_ops && status == NPU_OK; i++) {
@@ -27694,6 +27828,9 @@ NPU_IR_API npu_status npu_graph_rewrite(npu_graph **out, const npu_graph *from, 
     npu_rewrite rw;
     npu_diag local;
     npu_status status;
+    if (!out) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rewrite: out is NULL");
+    }
     *out = NULL;
     memset(&rw, 0, sizeof rw);
     memset(&local, 0, sizeof local);
@@ -27919,6 +28056,9 @@ static npu_status npu__sweep_run(npu_graph **out, const npu_graph *g, const npu_
     npu__sweep sweep;
     npu_diag local;
     npu_status status = NPU_OK;
+    if (!out || (num_patterns && !patterns)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "patterns: out, or the patterns, are NULL");
+    }
     *out = NULL;
     memset(&sweep, 0, sizeof sweep);
     memset(&local, 0, sizeof local);
@@ -28025,16 +28165,44 @@ static void npu__keep_first(void *ctx, const npu_diag *diag)
     *first = first->status ? *first : *diag;
 }
 
+/* The built-in pass of a name. */
+static npu_status npu__pass_named(const char *name, npu_pass *out, npu_diag *diag)
+{
+    static const char *const conversions[] = { "convert-gawee-to-linalg", "convert-aten-to-linalg" };
+    npu__nearest near = { name, NULL, 0 };
+    const npu_pass *conversion = npu_conversion_pass(name);
+    for (uint32_t i = 0; i < 32; i++) {
+        *out = npu_pass_get((npu_pass_id)i, NULL);
+        if (out->run && npu__nearest_offer(&near, out->name, out->name)) {
+            return NPU_OK;
+        }
+    }
+    for (size_t i = 0; i < NPU__COUNT(conversions); i++) {
+        npu__nearest_offer(&near, conversions[i], conversions[i]);
+    }
+    if (!conversion) {
+        char hint[80];
+        return npu__fail(diag, NPU_ERR_NOT_FOUND, "it has no function, and no built-in pass is called that%s",
+                         npu__nearest_hint(&near, hint));
+    }
+    *out = *conversion;
+    return NPU_OK;
+}
+
 static npu_status npu__pass_run(const npu_pass *pass, npu_graph **out, const npu_graph *g,
                                 const npu_pass_options *options, npu_diag *diag)
 {
     npu_diag inner;
     npu_status status;
+    npu_pass named;
     memset(&inner, 0, sizeof inner);
     *out = NULL;
-    npu__pass_dump(options, pass, false, g);
-    status = pass->run ? pass->run(pass->ctx, out, g, &inner)
-                       : npu__fail(&inner, NPU_ERR_INVALID_ARGUMENT, "it has no function");
+    status = pass->run ? NPU_OK : npu__pass_named(pass->name, &named, &inner);
+    pass = pass->run || status ? pass : &named;
+    if (status == NPU_OK) {
+        npu__pass_dump(options, pass, false, g);
+        status = pass->run(pass->ctx, out, g, &inner);
+    }
     if (status == NPU_OK && *out) {
         status = npu__pass_check_spaces(pass, g, *out, &inner);
     }
@@ -28046,7 +28214,7 @@ static npu_status npu__pass_run(const npu_pass *pass, npu_graph **out, const npu
         *out = NULL;
         *diag = inner; /* keeps op and location */
         diag->status = NPU_OK;
-        return npu__fail(diag, status, "pass %s: %.180s", pass->name ? pass->name : "?", inner.message);
+        return npu__fail(diag, status, "pass %.60s: %.180s", pass->name ? pass->name : "?", inner.message);
     }
     npu__pass_dump(options, pass, true, *out ? *out : g);
     return NPU_OK;
@@ -28059,7 +28227,12 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
     npu_diag local;
     npu_status status = NPU_OK;
     memset(&local, 0, sizeof local);
-    if (!g || g->diag.status || (options && options->_canary)) {
+    if (!out) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "passes: out is NULL");
+    }
+    if (num_passes && !passes) {
+        status = npu__fail(&local, NPU_ERR_NOT_FOUND, "passes: they are NULL: npu_conversion_pass found none of that name");
+    } else if (!g || g->diag.status || (options && options->_canary)) {
         status = npu__fail(&local, g && !g->diag.status ? NPU_ERR_INVALID_ARGUMENT : NPU_ERR_GRAPH,
                            "passes: the graph has failed, or the options are not zeroed");
     }
@@ -29696,6 +29869,9 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
         all |= 1u << order[i];
     }
     wanted = desc && desc->passes ? desc->passes : all & ~NPU__PASSES_ON_DEMAND;
+    if (!out) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "optimise: out is NULL");
+    }
     *out = NULL;
     if (desc && (desc->_canary || ((desc->passes | desc->skip) & ~all) || desc->num_backends > NPU__MAX_BACKENDS)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
@@ -31961,6 +32137,9 @@ NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, 
     npu_rewrite rw;
     npu_diag local;
     npu_status status = NPU_OK;
+    if (!out || (count && (!names || !dims))) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "specialize: out, or the list of symbols, is NULL");
+    }
     *out = NULL;
     memset(&rw, 0, sizeof rw);
     memset(&local, 0, sizeof local);
@@ -32709,10 +32888,12 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     npu_diag local;
     npu_plan *plan;
     npu_status status;
-    *out = NULL;
     diag = diag ? diag : &local;
     memset(diag, 0, sizeof *diag);
-    status = npu__plan_check(g, desc, diag);
+    status = out ? npu__plan_check(g, desc, diag) : npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: out is NULL");
+    if (out) {
+        *out = NULL;
+    }
     if (status) {
         return status;
     }
@@ -32763,17 +32944,17 @@ static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
     return plan;
 }
 
-NPU_IR_API const npu_graph *npu_plan_graph(const npu_plan *plan) { return plan->graph; }
-NPU_IR_API uint32_t npu_plan_num_steps(const npu_plan *plan) { return plan->num_steps; }
+NPU_IR_API const npu_graph *npu_plan_graph(const npu_plan *plan) { return plan ? plan->graph : NULL; }
+NPU_IR_API uint32_t npu_plan_num_steps(const npu_plan *plan) { return plan ? plan->num_steps : 0; }
 NPU_IR_API const npu_step *npu_plan_step(const npu_plan *plan, uint32_t i)
 {
-    return i < plan->num_steps ? &plan->steps[i] : NULL;
+    return i < npu_plan_num_steps(plan) ? &plan->steps[i] : NULL;
 }
 
-NPU_IR_API uint32_t npu_plan_num_backends(const npu_plan *plan) { return plan->desc.num_backends; }
+NPU_IR_API uint32_t npu_plan_num_backends(const npu_plan *plan) { return plan ? plan->desc.num_backends : 0; }
 NPU_IR_API const npu_backend *npu_plan_backend(const npu_plan *plan, uint32_t i)
 {
-    return i < plan->desc.num_backends ? plan->backends[i] : NULL;
+    return i < npu_plan_num_backends(plan) ? plan->backends[i] : NULL;
 }
 
 NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *reason, const char **words)
@@ -33604,6 +33785,9 @@ static npu_status npu__plan_memory(npu_plan *plan, npu_diag *diag)
 
 NPU_IR_API npu_status npu_plan_memory(const npu_plan *plan, uint32_t backend, npu_memory *out)
 {
+    if (!plan || !out) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     memset(out, 0, sizeof *out);
     if (backend >= plan->desc.num_backends) {
         return NPU_ERR_RANGE;
@@ -33623,6 +33807,9 @@ static uint64_t npu__storage_offset(const npu_plan *plan, uint32_t i)
 NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text)
 {
     static const char *const kinds[] = { "", "arena", "input", "output", "weight", "grown", "prepared" };
+    if (!plan) {
+        return;
+    }
     npu_text_printf(text, "%-16s %-10s %-8s %10s %10s  alive\n", "slot", "backend", "memory", "offset", "bytes");
     for (uint32_t i = 0; i < plan->num_storage; i++) {
         const npu__storage *s = &plan->storage[i];
@@ -33647,6 +33834,9 @@ NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, u
 {
     uint32_t i;
     uint64_t delta;
+    if (!plan || !offset || !size || !first || !last) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     *offset = *size = 0;
     *first = *last = 0;
     if (!npu__value_at(plan->graph, v) || backend >= plan->desc.num_backends) {
@@ -34320,11 +34510,13 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
     npu_program *p;
     uint32_t *local;
     npu_status status = NPU_ERR_NO_MEMORY;
-    *out = NULL;
     diag = diag ? diag : &local_diag;
     memset(diag, 0, sizeof *diag);
-    if (!plan) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "program: needs a plan");
+    if (out) {
+        *out = NULL;
+    }
+    if (!plan || !out) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "program: plan or out is NULL");
     }
     p = (npu_program *)npu__alloc_zero(&plan->allocator, sizeof *p);
     local = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->graph->num_values * sizeof *local);
@@ -34378,7 +34570,7 @@ NPU_IR_API void npu_program_destroy(npu_program *p)
     npu__free(&a, p, sizeof *p);
 }
 
-NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program) { return program->plan; }
+NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program) { return program ? program->plan : NULL; }
 
 /* ---- cache of programs ---- */
 
@@ -34417,10 +34609,10 @@ NPU_IR_API npu_status npu_program_cache_create(npu_program_cache **out, const np
 {
     npu_allocator a = npu__allocator(desc ? desc->allocator : NULL);
     npu_program_cache *c;
-    *out = NULL;
-    if (desc && desc->_canary) {
+    if (!out || (desc && desc->_canary)) {
         return NPU_ERR_INVALID_ARGUMENT;
     }
+    *out = NULL;
     c = (npu_program_cache *)npu__alloc_zero(&a, sizeof *c);
     if (!c) {
         return NPU_ERR_NO_MEMORY;
@@ -34581,10 +34773,12 @@ NPU_IR_API npu_status npu_program_cache_get(npu_program_cache *c, npu_program **
 {
     npu_diag local;
     npu_status status;
-    *out = NULL;
     diag = diag ? diag : &local;
     memset(diag, 0, sizeof *diag);
-    if (!c || !g || g->diag.status || !desc || !desc->backends || desc->_canary) {
+    if (out) {
+        *out = NULL;
+    }
+    if (!c || !out || !g || g->diag.status || !desc || !desc->backends || desc->_canary) {
         return npu__fail(diag, g && g->diag.status ? NPU_ERR_GRAPH : NPU_ERR_INVALID_ARGUMENT,
                          "program cache: needs a cache, a graph that has not failed, and a desc with backends");
     }
@@ -34596,6 +34790,9 @@ NPU_IR_API npu_status npu_program_cache_get(npu_program_cache *c, npu_program **
 
 NPU_IR_API void npu_program_cache_release(npu_program_cache *c, npu_program *program)
 {
+    if (!c) {
+        return;
+    }
     npu__cache_lock(c);
     for (uint32_t i = 0; i < c->num_entries; i++) {
         npu__cached *e = &c->entries[i];
@@ -34607,14 +34804,20 @@ NPU_IR_API void npu_program_cache_release(npu_program_cache *c, npu_program *pro
 
 NPU_IR_API void npu_program_cache_clear(npu_program_cache *c)
 {
-    npu__cache_lock(c);
-    npu__cache_trim(c, 0);
-    npu__cache_unlock(c);
+    if (c) {
+        npu__cache_lock(c);
+        npu__cache_trim(c, 0);
+        npu__cache_unlock(c);
+    }
 }
 
 NPU_IR_API npu_program_cache_stats npu_program_cache_count(npu_program_cache *c)
 {
     npu_program_cache_stats stats;
+    memset(&stats, 0, sizeof stats);
+    if (!c) {
+        return stats;
+    }
     npu__cache_lock(c);
     stats = c->stats;
     stats.num_programs = c->num_entries;
@@ -34686,6 +34889,9 @@ static bool npu__output_is_first(const npu_exec *e, uint32_t index);
 static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *format, ...)
 {
     va_list args;
+    if (!e) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     memset(&e->diag, 0, sizeof e->diag);
     e->diag.status = status;
     va_start(args, format);
@@ -35241,11 +35447,13 @@ NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, cons
     npu_allocator a;
     npu_exec *e;
     npu_status status;
-    *out = NULL;
     diag = diag ? diag : &local;
     memset(diag, 0, sizeof *diag);
-    if (!program || (desc && desc->_canary)) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "exec: needs a program and a zeroed desc");
+    if (out) {
+        *out = NULL;
+    }
+    if (!program || !out || (desc && desc->_canary)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "exec: needs a program, a place for the exec, a zeroed desc");
     }
     a = desc && desc->allocator ? *desc->allocator : program->allocator;
     e = (npu_exec *)npu__alloc_zero(&a, sizeof *e);
@@ -35276,6 +35484,9 @@ NPU_IR_API npu_status npu_exec_create_simple(npu_exec **out, const npu_graph *g,
     npu_plan *plan = NULL;
     npu_program *program = NULL;
     npu_status status;
+    if (!out) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "exec: out is NULL");
+    }
     *out = NULL;
     memset(&desc, 0, sizeof desc);
     desc.backends = backends;
@@ -35341,10 +35552,16 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
     npu__free(&a, e, sizeof *e);
 }
 
-NPU_IR_API const npu_program *npu_exec_program(const npu_exec *exec) { return exec->program; }
-NPU_IR_API const npu_diag *npu_exec_diag(const npu_exec *exec) { return &exec->diag; }
+NPU_IR_API const npu_program *npu_exec_program(const npu_exec *exec) { return exec ? exec->program : NULL; }
+NPU_IR_API const npu_diag *npu_exec_diag(const npu_exec *exec)
+{
+    static const npu_diag no_exec = { .status = NPU_ERR_INVALID_ARGUMENT, .message = "the exec is NULL" };
+    return exec ? &exec->diag : &no_exec;
+}
 
 /* ---- binding ---- */
+
+static const npu_graph *npu__exec_graph(const npu_exec *e) { return e ? e->program->plan->graph : NULL; }
 
 static uint32_t npu__slot_alignment(const npu_exec *e, const npu__slot *slot)
 {
@@ -35400,9 +35617,9 @@ NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *e, uint32_t index, const v
 {
     npu__slot *slot;
     npu_status status;
-    if (index >= e->program->plan->graph->num_inputs) {
+    if (index >= npu_graph_num_inputs(npu__exec_graph(e))) {
         return npu__exec_fail(e, NPU_ERR_NOT_FOUND, "input %u: the graph has %u inputs", (unsigned)index,
-                              (unsigned)e->program->plan->graph->num_inputs);
+                              (unsigned)npu_graph_num_inputs(npu__exec_graph(e)));
     }
     slot = &e->inputs[index];
     if (slot->is_dynamic) {
@@ -35452,9 +35669,9 @@ NPU_IR_API npu_status npu_exec_set_input_shape_at(npu_exec *e, uint32_t index, u
     npu_spec spec;
     size_t expected;
     npu_status status;
-    if (index >= e->program->plan->graph->num_inputs) {
+    if (index >= npu_graph_num_inputs(npu__exec_graph(e))) {
         return npu__exec_fail(e, NPU_ERR_NOT_FOUND, "input %u: the graph has %u inputs", (unsigned)index,
-                              (unsigned)e->program->plan->graph->num_inputs);
+                              (unsigned)npu_graph_num_inputs(npu__exec_graph(e)));
     }
     slot = &e->inputs[index];
     status = npu__input_spec(e, index, rank, dims, &spec);
@@ -35474,7 +35691,7 @@ NPU_IR_API npu_status npu_exec_set_input_shape_at(npu_exec *e, uint32_t index, u
 NPU_IR_API npu_status npu_exec_set_input_shape(npu_exec *e, const char *name, uint32_t rank,
                                                const int64_t *dims, const void *data, size_t size)
 {
-    int i = npu__input_index(e->program->plan->graph, name);
+    int i = npu__input_index(npu__exec_graph(e), name);
     return i < 0
         ? npu__exec_fail(e, NPU_ERR_NOT_FOUND, "input '%s': the graph has no such input", name ? name : "")
         : npu_exec_set_input_shape_at(e, (uint32_t)i, rank, dims, data, size);
@@ -35482,12 +35699,15 @@ NPU_IR_API npu_status npu_exec_set_input_shape(npu_exec *e, const char *name, ui
 
 NPU_IR_API const npu_spec *npu_exec_output_shape(const npu_exec *e, uint32_t index)
 {
-    return index < e->program->plan->graph->num_outputs ? &e->outputs[index].actual : NULL;
+    return index < npu_graph_num_outputs(npu__exec_graph(e)) ? &e->outputs[index].actual : NULL;
 }
 
 NPU_IR_API const char *npu_exec_growing(const npu_exec *e, uint32_t i, uint32_t *backend, uint64_t *bytes)
 {
-    const npu_program *p = e->program;
+    const npu_program *p = npu_exec_program(e);
+    if (!p || !backend || !bytes) {
+        return NULL;
+    }
     for (uint32_t k = 0; k < p->num_bound; k++) {
         if (p->bound[k].grows && i-- == 0) {
             *backend = p->bound[k].backend;
@@ -35502,7 +35722,7 @@ NPU_IR_API const char *npu_exec_growing(const npu_exec *e, uint32_t i, uint32_t 
 
 NPU_IR_API npu_status npu_exec_set_input(npu_exec *e, const char *name, const void *data, size_t size)
 {
-    int i = npu__input_index(e->program->plan->graph, name);
+    int i = npu__input_index(npu__exec_graph(e), name);
     return i < 0
         ? npu__exec_fail(e, NPU_ERR_NOT_FOUND, "input '%s': the graph has no such input", name ? name : "")
         : npu_exec_set_input_at(e, (uint32_t)i, data, size);
@@ -35522,12 +35742,12 @@ static bool npu__output_is_first(const npu_exec *e, uint32_t index)
 
 NPU_IR_API npu_status npu_exec_set_output_at(npu_exec *e, uint32_t index, void *data, size_t size)
 {
-    const npu_graph *g = e->program->plan->graph;
+    const npu_graph *g = npu__exec_graph(e);
     npu__slot *slot;
     npu_status status;
-    if (index >= g->num_outputs) {
+    if (index >= npu_graph_num_outputs(g)) {
         return npu__exec_fail(e, NPU_ERR_NOT_FOUND, "output %u: the graph has %u outputs", (unsigned)index,
-                              (unsigned)g->num_outputs);
+                              (unsigned)npu_graph_num_outputs(g));
     }
     slot = &e->outputs[index];
     status = npu__slot_bind(e, slot, true, index, data, size);
@@ -35539,7 +35759,7 @@ NPU_IR_API npu_status npu_exec_set_output_at(npu_exec *e, uint32_t index, void *
 
 NPU_IR_API npu_status npu_exec_set_output(npu_exec *e, const char *name, void *data, size_t size)
 {
-    int i = npu__output_index(e->program->plan->graph, name);
+    int i = npu__output_index(npu__exec_graph(e), name);
     return i < 0
         ? npu__exec_fail(e, NPU_ERR_NOT_FOUND, "output '%s': the graph has no such output", name ? name : "")
         : npu_exec_set_output_at(e, (uint32_t)i, data, size);
@@ -35547,7 +35767,7 @@ NPU_IR_API npu_status npu_exec_set_output(npu_exec *e, const char *name, void *d
 
 NPU_IR_API const void *npu_exec_output(const npu_exec *e, uint32_t index, size_t *size)
 {
-    bool valid = index < e->program->plan->graph->num_outputs && e->ran;
+    bool valid = index < npu_graph_num_outputs(npu__exec_graph(e)) && e->ran;
     if (size) {
         *size = 0;
         if (valid) { /* of static dims or those of the last run */
@@ -35559,7 +35779,7 @@ NPU_IR_API const void *npu_exec_output(const npu_exec *e, uint32_t index, size_t
 
 NPU_IR_API const void *npu_exec_output_by_name(const npu_exec *e, const char *name, size_t *size)
 {
-    int i = npu__output_index(e->program->plan->graph, name);
+    int i = npu__output_index(npu__exec_graph(e), name);
     return npu_exec_output(e, i < 0 ? NPU_NO_INDEX : (uint32_t)i, size);
 }
 
@@ -35731,9 +35951,9 @@ static npu_status npu__upload(npu_exec *e, uint32_t to, const npu_place *place, 
 
 NPU_IR_API const void *npu_exec_value_address(const npu_exec *e, npu_value v, uint32_t backend)
 {
-    const npu_plan *plan = e->program->plan;
+    const npu_plan *plan = npu_program_plan(npu_exec_program(e));
     npu_place place;
-    uint32_t i = npu__value_at(plan->graph, v) && backend < plan->desc.num_backends
+    uint32_t i = npu__value_at(npu_plan_graph(plan), v) && backend < npu_plan_num_backends(plan)
         ? npu__storage_find(plan, v.id, backend)
         : NPU_NO_INDEX;
     if (i == NPU_NO_INDEX || plan->storage[i].alias == NPU__STRIDED || !npu__is_host(e, backend)) {
@@ -35993,6 +36213,9 @@ NPU_IR_API npu_status npu_exec_run(npu_exec *e)
 {
     npu_status status;
     uint64_t begin;
+    if (!e) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     e->num_profile = 0;
     e->origin_ns = begin = e->desc.profile ? e->desc.clock() : 0;
     status = npu__await_late(e);
@@ -36014,6 +36237,9 @@ NPU_IR_API npu_status npu_exec_capture(npu_exec *e, npu_capture **out)
 {
     npu_capture *c;
     npu_status status;
+    if (!e || !out) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     *out = NULL;
     if (e->dims) {
         return npu__exec_fail(e, NPU_ERR_UNSUPPORTED, "capture: the dims of this model are told by each run");
@@ -36042,8 +36268,11 @@ NPU_IR_API npu_status npu_exec_capture(npu_exec *e, npu_capture **out)
 
 NPU_IR_API npu_status npu_capture_replay(npu_capture *c)
 {
-    npu_exec *e = c->exec;
+    npu_exec *e = c ? c->exec : NULL;
     npu_status status = NPU_OK;
+    if (!c) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     if (c->num_bindings_made != e->num_bindings_made) {
         return npu__exec_fail(e, NPU_ERR_STATE, "replay: inputs or outputs were bound anew since the capture");
     }
@@ -36061,7 +36290,7 @@ NPU_IR_API npu_status npu_capture_replay(npu_capture *c)
     return status;
 }
 
-NPU_IR_API uint32_t npu_capture_num_actions(const npu_capture *c) { return c->num_actions; }
+NPU_IR_API uint32_t npu_capture_num_actions(const npu_capture *c) { return c ? c->num_actions : 0; }
 
 NPU_IR_API void npu_capture_destroy(npu_capture *c)
 {
@@ -36082,6 +36311,9 @@ NPU_IR_API void npu_capture_destroy(npu_capture *c)
 
 NPU_IR_API npu_status npu_exec_reset_state(npu_exec *e)
 {
+    if (!e) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     for (uint32_t i = 0; i < e->program->num_states; i++) {
         memset(e->states[i].own, 0, e->states[i].size);
     }
@@ -36090,8 +36322,10 @@ NPU_IR_API npu_status npu_exec_reset_state(npu_exec *e)
 
 NPU_IR_API const npu_profile_step *npu_exec_profile(const npu_exec *e, uint32_t *count)
 {
-    *count = e->num_profile;
-    return e->profile;
+    if (count) {
+        *count = e ? e->num_profile : 0;
+    }
+    return e ? e->profile : NULL;
 }
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -36138,7 +36372,7 @@ static const char *npu__op_label(const npu_graph *g, npu_op op)
 static const char *npu__backend_label(const npu_plan *plan, int backend)
 {
     const npu_backend *b = backend < 0 ? NULL : npu_plan_backend(plan, (uint32_t)backend);
-    return b ? b->name : "nowhere"; /* 255 in a step: no backend takes its ops */
+    return b ? b->name : "(none)"; /* 255 in a step: no backend takes its ops */
 }
 
 static void npu__text_more(npu_text *text, uint32_t shown, uint32_t count)
@@ -36295,6 +36529,9 @@ NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text)
     const npu_graph *g = npu_plan_graph(plan);
     uint32_t num_steps = npu_plan_num_steps(plan);
     int width = npu__where_width(plan);
+    if (!plan) {
+        return;
+    }
     npu_text_printf(text, "plan of %s: %u ops in %u step%s on", npu_graph_name(g),
                     (unsigned)npu_graph_num_ops(g), (unsigned)num_steps, num_steps == 1 ? "" : "s");
     for (uint32_t i = 0; i < npu_plan_num_backends(plan); i++) {
@@ -36346,6 +36583,9 @@ static void npu__print_bounds(npu_text *text, const npu_graph *g)
 NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *text)
 {
     bool exact = true;
+    if (!plan) {
+        return;
+    }
     npu_text_printf(text, "%-12s%12s%12s%12s%12s%12s%12s%12s%14s%12s\n", "memory", "activations", "scratch",
                     "weights", "prepared", "inputs", "outputs", "state", "lower bound", "no reuse");
     for (uint32_t i = 0; i < npu_plan_num_backends(plan); i++) {
@@ -36388,7 +36628,7 @@ static void npu__dot_step(npu_text *text, const npu_plan *plan, uint32_t i)
     npu__text_escaped(text, npu__backend_label(plan, (int)step->backend));
     npu__text_str(text, "\";\n");
     for (uint32_t k = 0; k < step->num_ops; k++) {
-        npu__dot_op(text, npu_plan_graph(plan), step->ops[k].id, npu__backend_color((int)step->backend));
+        npu__dot_op(text, npu_plan_graph(plan), step->ops[k].id, npu__backend_color(npu_plan_backend(plan, step->backend) ? (int)step->backend : -1));
     }
     npu__text_str(text, "    }\n");
 }
@@ -36396,6 +36636,9 @@ static void npu__dot_step(npu_text *text, const npu_plan *plan, uint32_t i)
 NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text)
 {
     const npu_graph *g = npu_plan_graph(plan);
+    if (!plan) {
+        return;
+    }
     npu__dot_head(text, npu_graph_name(g));
     npu__dot_sources(text, g);
     for (uint32_t i = 0; i < npu_plan_num_steps(plan); i++) {
@@ -36493,7 +36736,7 @@ NPU_IR_API void npu_exec_print_profile(const npu_exec *exec, npu_text *text)
     int width = npu__where_width(plan);
     char time[32];
     if (count == 0) {
-        npu__text_str(text, "no profile: set npu_exec_desc.profile and run\n");
+        npu__text_str(exec ? text : NULL, "no profile: set npu_exec_desc.profile and run\n");
         return;
     }
     npu_text_printf(text, "run of %s: %s\n", npu_graph_name(npu_plan_graph(plan)),
@@ -36553,6 +36796,9 @@ NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text)
     const npu_plan *plan = npu__exec_plan(exec);
     uint32_t count = 0, num_backends = npu_plan_num_backends(plan);
     const npu_profile_step *entries = npu_exec_profile(exec, &count);
+    if (!exec) {
+        return;
+    }
     npu__text_str(text, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (uint32_t i = 0; i < num_backends; i++) {
         npu__trace_thread(text, i, npu__backend_label(plan, (int)i));
@@ -36641,8 +36887,11 @@ NPU_IR_API npu_status npu_graph_count_ops(const npu_graph *g, npu_op_count *rows
 {
     npu__name_map map;
     npu_status status = npu__count_ops(g, &map);
-    *num_rows = status ? 0 : map.num_entries;
-    for (uint32_t i = 0; i < capacity && i < *num_rows; i++) {
+    uint32_t count = status ? 0 : map.num_entries;
+    if (num_rows) {
+        *num_rows = count;
+    }
+    for (uint32_t i = 0; i < capacity && i < count; i++) {
         rows[i].name = map.entries[i].name;
         rows[i].count = map.entries[i].count;
     }
@@ -36784,6 +37033,9 @@ NPU_IR_API npu_status npu_compare(const npu_array *got, const npu_array *want, c
 {
     npu_tolerance t = npu__tolerance(tolerance);
     size_t len = 0;
+    if (!got || !want || !out) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     memset(out, 0, sizeof *out);
     out->status = npu__compare_specs(&got->spec, &want->spec);
     out->status = out->status ? out->status : npu_spec_len(&got->spec, &len);
@@ -36853,8 +37105,12 @@ static double npu__correlation(const npu_array *got, const npu_array *want, size
 
 NPU_IR_API npu_status npu_compare_ranking(const npu_array *got, const npu_array *want, uint32_t k, npu_ranking *out)
 {
-    npu_status status = npu__compare_specs(&got->spec, &want->spec);
+    npu_status status;
     size_t len = 0, row;
+    if (!got || !want || !out) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    status = npu__compare_specs(&got->spec, &want->spec);
     memset(out, 0, sizeof *out);
     out->correlation = 1;
     status = status || !npu_dtype_is_complex(npu__dtype_of(&got->spec)) ? status : NPU_ERR_DTYPE;
@@ -36997,6 +37253,9 @@ NPU_IR_API npu_status npu_exec_verify(npu_exec *exec, const npu_array *expected,
                                       npu_difference *total, npu_diag *diag)
 {
     npu__verify v;
+    if (!exec || (count && !expected)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "verify: the exec or what is expected is NULL");
+    }
     npu__verify_begin(&v, exec, tolerance, outputs, diag);
     npu__verify_count(&v, count);
     if (v.total.status == NPU_OK && npu__verify_run(&v, exec) == NPU_OK) {
@@ -37011,6 +37270,9 @@ NPU_IR_API npu_status npu_exec_compare(npu_exec *exec, npu_exec *reference, cons
                                        npu_difference *outputs, npu_difference *total, npu_diag *diag)
 {
     npu__verify v;
+    if (!exec || !reference) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "compare: an exec is NULL");
+    }
     npu__verify_begin(&v, exec, tolerance, outputs, diag);
     npu__verify_count(&v, npu_graph_num_outputs(npu_plan_graph(npu__exec_plan(reference))));
     if (v.total.status == NPU_OK && npu__verify_run(&v, exec) == NPU_OK &&
@@ -37097,6 +37359,9 @@ NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_back
     npu_exec *exec = NULL, *other = NULL;
     npu_difference local;
     npu_status status;
+    if (!op || (num_inputs && !inputs)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "find: op, or the inputs, are NULL");
+    }
     memset(difference ? difference : &local, 0, sizeof local);
     *op = npu__make_op(0);
     if (diag) {
@@ -38646,6 +38911,9 @@ NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const n
     npu_diag local;
     npu_rewrite rw;
     npu_status status;
+    if (!out) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     *out = NULL;
     diag = diag ? diag : &local;
     memset(diag, 0, sizeof *diag);

@@ -20331,6 +20331,9 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
     npu__ref_instance *instance;
     uint32_t num_more = 0;
     size_t size;
+    if (!out) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     memset(&d, 0, sizeof d);
     d = desc ? *desc : d;
     a = npu_text_make(d.allocator).allocator;

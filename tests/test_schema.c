@@ -664,7 +664,7 @@ static void test_reading_bound_arguments(void)
 static void test_numbers_out_of_range_truncate(void)
 {
     static const struct { double f; int64_t i; } rows[] = {
-        { 1e300, INT64_MAX }, { -1e300, INT64_MIN }, { INFINITY, INT64_MAX }, { NAN, 0 }, { -2.9, -2 },
+        { 1e300, INT64_MAX }, { -1e300, INT64_MIN }, { (double)INFINITY, INT64_MAX }, { (double)NAN, 0 }, { -2.9, -2 },
         { 9223372036854774784.0, 9223372036854774784 }
     };
     npu_schema *s = parse("f(float a) -> ()");
