@@ -4079,6 +4079,9 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
      _tensor_list_none_masks   per list argument, [] where it has no holes: true = None stands here
      _optional_tensor_mask     per Tensor? argument: true = it is given. Needed where fewer are given than
                                the schema has, and its type rule would take them in more than one way.
+   as_strided, as_strided_scatter and resize address the memory of which their operand is a view, where this library
+                addresses a dense operand: their operand becomes that memory where the views tell it, else they are
+                UNSUPPORTED, in reading and in writing.
    weights      parameters, bound by npu_param_bind under either name of weight_name_mapping; constants where
                 "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex; the
                 constants of the desc come first.
@@ -22229,18 +22232,15 @@ static int64_t npu__view_axis(const npu_op_info *info, const npu_spec *base)
     return dim < 0 ? dim + base->rank : dim;
 }
 
-/* Elements in row-major order without gaps, as far as can be told: 1 yes, 0 no, -1 unknown. */
-static int npu__is_dense(const npu_graph *g, uint32_t object, int depth);
-
-/* How an object is a view, and of what: *base is the operand of its op. */
-static npu__view_how npu__view_of(const npu_graph *g, uint32_t object, uint32_t *base, int depth)
+/* How an object is a view, and of what: *base is the operand of its op. What is a view of a dense tensor alone is
+   left as it is. */
+static npu__view_how npu__view_named(const npu_graph *g, uint32_t object, uint32_t *base)
 {
     const npu__value *v = &g->values[object];
     const npu__op *o = &g->ops[v->producer];
     npu_bound_arg args[NPU_MAX_ARGS];
     npu_op_info info;
-    npu__view_how how = NPU__VIEW_NONE;
-    int dense;
+    npu__view_how how = NPU__VIEW_OTHER;
     *base = 0;
     if (!v->producer || o->num_operands == 0) {
         return NPU__VIEW_NONE;
@@ -22255,7 +22255,6 @@ static npu__view_how npu__view_of(const npu_graph *g, uint32_t object, uint32_t 
         npu__is_written(&o->def->schema->returns[0])) {
         return NPU__VIEW_NONE;
     }
-    how = NPU__VIEW_OTHER;
     for (size_t i = 0; i < NPU__COUNT(npu__views) && strcmp(o->def->space, "aten") == 0; i++) {
         how =
             strcmp(npu__views[i].name, o->def->schema->name) == 0 ? (npu__view_how)npu__views[i].how : how;
@@ -22265,66 +22264,273 @@ static npu__view_how npu__view_of(const npu_graph *g, uint32_t object, uint32_t 
         return g->values[*base].spec == v->spec && !npu_op_int(&info, "copy", 0) ? NPU__VIEW_ORDER
                                                                                  : NPU__VIEW_NONE;
     }
-    if (how == NPU__VIEW_PACKED || how == NPU__VIEW_COPIED) {
-        dense = depth < NPU__MAX_VIEWS ? npu__is_dense(g, npu__object(g, *base), depth + 1) : -1;
-        how = dense == 1                                  ? NPU__VIEW_ORDER
-              : dense == 0 && how == NPU__VIEW_COPIED ? NPU__VIEW_NONE
-                                                          : NPU__VIEW_UNSURE;
-    }
     return how;
 }
 
-/* Does a part of a dense base along an axis lie without gaps? */
-static int npu__part_is_dense(const npu_spec *base, const npu_spec *part, int64_t axis)
+/* Where the elements of an object lie in the memory of the root that it is a view of, in elements. */
+typedef struct npu__strides {
+    uint32_t root;
+    uint32_t rank;
+    int64_t offset, dims[NPU_MAX_RANK], strides[NPU_MAX_RANK];
+} npu__strides;
+
+static void npu__strides_dense(npu__strides *s, const npu_spec *spec)
 {
-    bool is_first = true;
-    size_t len = 0;
-    for (int64_t i = 0; i < axis; i++) {
-        is_first = is_first && base->dims[i] == 1;
+    int64_t stride = 1;
+    s->rank = spec->rank;
+    for (uint32_t i = spec->rank; i-- > 0;) {
+        s->dims[i] = spec->dims[i];
+        s->strides[i] = stride;
+        stride *= spec->dims[i] > 0 ? spec->dims[i] : 1;
     }
-    npu_spec_len(part, &len);
-    return is_first ? 1 : len > 1 ? 0 : -1;
 }
 
-static int npu__is_dense(const npu_graph *g, uint32_t object, int depth)
+/* Row-major without gaps; a dim of one element has no stride that counts. */
+static bool npu__strides_is_dense(const npu__strides *s)
 {
-    uint32_t base, large = 0;
-    npu__view_how how = npu__view_of(g, object, &base, depth);
-    const npu_spec *spec = g->specs[g->values[object].spec],
-                   *base_spec = base ? g->specs[g->values[base].spec] : NULL;
-    npu_bound_arg args[NPU_MAX_ARGS];
-    npu_op_info info;
-    int dense;
-    if (how == NPU__VIEW_NONE) {
-        return 1;
+    int64_t stride = 1;
+    bool dense = true, empty = false;
+    for (uint32_t i = s->rank; i-- > 0;) {
+        dense = dense && (s->dims[i] == 1 || s->strides[i] == stride);
+        empty = empty || s->dims[i] == 0;
+        stride *= s->dims[i];
     }
-    dense = depth < NPU__MAX_VIEWS && how != NPU__VIEW_UNSURE
-                ? npu__is_dense(g, npu__object(g, base), depth + 1)
-                : -1;
-    if (how == NPU__VIEW_ORDER || dense != 1) {
-        return how == NPU__VIEW_ORDER ? dense : -1;
+    return dense || empty;
+}
+
+/* The same elements in order under other dims: of a dense tensor any, else dims of one that come or go. */
+static bool npu__strides_order(npu__strides *s, const npu_spec *spec)
+{
+    npu__strides from = *s;
+    uint32_t k = 0;
+    npu__strides_dense(s, spec);
+    if (npu__strides_is_dense(&from)) {
+        return true;
     }
     for (uint32_t i = 0; i < spec->rank; i++) {
-        large += spec->dims[i] > 1;
+        while (k < from.rank && from.dims[k] == 1) {
+            k++;
+        }
+        if (spec->dims[i] != 1) {
+            if (k == from.rank || from.dims[k] != spec->dims[i]) {
+                return false;
+            }
+            s->strides[i] = from.strides[k++];
+        }
     }
-    info = npu__view_info(g, &g->ops[g->values[object].producer], args);
+    return true;
+}
+
+static void npu__strides_swap(npu__strides *s, int64_t a, int64_t b)
+{
+    int64_t dim, stride;
+    a += a < 0 ? s->rank : 0;
+    b += b < 0 ? s->rank : 0;
+    if (s->rank > 1) {
+        dim = s->dims[a];
+        stride = s->strides[a];
+        s->dims[a] = s->dims[b];
+        s->strides[a] = s->strides[b];
+        s->dims[b] = dim;
+        s->strides[b] = stride;
+    }
+}
+
+static void npu__strides_permute(npu__strides *s, const npu_op_info *info)
+{
+    npu__strides from = *s;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        int64_t dim = npu_op_int_at(info, "dims", i);
+        dim += dim < 0 ? s->rank : 0;
+        s->dims[i] = from.dims[dim];
+        s->strides[i] = from.strides[dim];
+    }
+}
+
+/* Elements from `start` on along a dim, every step-th; a part without that dim loses it. */
+static void npu__strides_part(npu__strides *s, int64_t dim, int64_t start, int64_t step, const npu_spec *part)
+{
+    bool drops = part->rank < s->rank;
+    start += start < 0 ? s->dims[dim] : 0;
+    start = start < 0 ? 0 : start > s->dims[dim] ? s->dims[dim] : start;
+    s->offset += start * s->strides[dim];
+    s->strides[dim] *= step;
+    s->rank = part->rank;
+    for (uint32_t i = 0; i < part->rank; i++) {
+        s->strides[i] = s->strides[i + (drops && i >= (uint32_t)dim)];
+        s->dims[i] = part->dims[i];
+    }
+}
+
+/* The part of a base that a view is, where the base lies as *s says; false = not known. */
+static bool npu__strides_view(const npu_graph *g, uint32_t object, npu__view_how how, npu__strides *s)
+{
+    const npu__value *v = &g->values[object];
+    const npu__op *o = &g->ops[v->producer];
+    const npu_spec *spec = g->specs[v->spec], *base = g->specs[g->values[g->uses[o->first_operand].value].spec];
+    npu_bound_arg args[NPU_MAX_ARGS];
+    npu_op_info info = npu__view_info(g, o, args);
+    int64_t dim = npu__view_axis(&info, base), start = npu_op_int(&info, "start", 0);
+    bool is_matrix = how == NPU__VIEW_AGAIN && npu_op_arg(&info, "dim0") == NULL;
     switch (how) {
+    case NPU__VIEW_ORDER: return base->dtype == spec->dtype && npu__strides_order(s, spec);
     case NPU__VIEW_AGAIN:
-        return large < 2                                                                         ? 1
-               : spec->rank == 2 && npu_op_int(&info, "dim0", 0) != npu_op_int(&info, "dim1", 1) ? 0
-                                                                                                 : -1;
-    case NPU__VIEW_PERMUTE:
-        return large < 2 ? 1 : large == spec->rank && !npu_spec_equal(spec, base_spec) ? 0 : -1;
-    case NPU__VIEW_SLICE:
-        return npu_op_int(&info, "step", 1) == 1
-                   ? npu__part_is_dense(base_spec, spec, npu__view_axis(&info, base_spec))
-                   : -1;
-    case NPU__VIEW_SELECT:
+        npu__strides_swap(s, is_matrix ? -2 : npu_op_int(&info, "dim0", 0),
+                          is_matrix ? -1 : npu_op_int(&info, "dim1", 0));
+        return true;
+    case NPU__VIEW_PERMUTE: npu__strides_permute(s, &info); return true;
+    case NPU__VIEW_SELECT: npu__strides_part(s, dim, npu_op_int(&info, "index", 0), 1, spec); return true;
+    case NPU__VIEW_UNBIND: npu__strides_part(s, dim, v->result, 1, spec); return true;
     case NPU__VIEW_NARROW:
+    case NPU__VIEW_SLICE: npu__strides_part(s, dim, start, npu_op_int(&info, "step", 1), spec); return true;
     case NPU__VIEW_PARTS:
-    case NPU__VIEW_UNBIND: return npu__part_is_dense(base_spec, spec, npu__view_axis(&info, base_spec));
-    default: return -1;
+        start = 0;
+        for (uint32_t i = 0; i < v->result; i++) {
+            start += g->specs[g->values[o->first_result + i].spec]->dims[dim];
+        }
+        npu__strides_part(s, dim, start, 1, spec);
+        return true;
+    case NPU__VIEW_STRIDED:
+        if (!npu__strides_is_dense(s)) {
+            return false;
+        }
+        s->offset += npu_op_int(&info, "storage_offset", 0);
+        s->rank = spec->rank;
+        for (uint32_t i = 0; i < s->rank; i++) {
+            s->dims[i] = spec->dims[i];
+            s->strides[i] = npu_op_int_at(&info, "stride", i);
+        }
+        return true;
+    default: return false;
     }
+}
+
+/* What an object is a view of, and how; what no op gives a view of counts as dense. False = not known. */
+static bool npu__strides_of(const npu_graph *g, uint32_t object, npu__strides *s)
+{
+    uint32_t chain[NPU__MAX_VIEWS], base, num_views = 0;
+    npu__view_how how = npu__view_named(g, object, &base);
+    for (; how != NPU__VIEW_NONE && num_views < NPU__MAX_VIEWS; num_views++) {
+        chain[num_views] = object;
+        object = npu__object(g, base);
+        how = npu__view_named(g, object, &base);
+    }
+    s->root = object;
+    s->offset = 0;
+    npu__strides_dense(s, g->specs[g->values[object].spec]);
+    if (how != NPU__VIEW_NONE || !npu_spec_is_static(g->specs[g->values[object].spec])) {
+        return false;
+    }
+    while (num_views--) {
+        const npu_spec *spec = g->specs[g->values[chain[num_views]].spec];
+        bool is_dense = npu__strides_is_dense(s);
+        how = npu__view_named(g, chain[num_views], &base);
+        if (how == NPU__VIEW_COPIED && !is_dense) {
+            s->root = chain[num_views];
+            s->offset = 0;
+            npu__strides_dense(s, spec);
+        }
+        how = (how == NPU__VIEW_PACKED || how == NPU__VIEW_COPIED) && is_dense ? NPU__VIEW_ORDER : how;
+        if (!npu_spec_is_static(spec) || (how != NPU__VIEW_COPIED && !npu__strides_view(g, chain[num_views], how, s))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Ops that PyTorch lets return what is not row-major though its operands are. */
+static bool npu__makes_strides(const npu_op_def *def)
+{
+    static const char *const categories[] = { "linalg", "contraction", "recurrent", "spectral", "indexing" };
+    bool odd = strstr(def->schema->name, "scaled_dot_product") != NULL;
+    for (size_t i = 0; i < NPU__COUNT(categories); i++) {
+        odd = odd || strcmp(categories[i], def->category) == 0;
+    }
+    return odd;
+}
+
+/* Is what an op has made row-major in PyTorch, too? So it is where all that it came from is: elementwise ops keep the
+   strides of their operands. `queue` has room for all values, `seen` a zero byte for each. */
+static bool npu__is_made_dense(const npu_graph *g, uint32_t root, uint32_t *queue, uint8_t *seen)
+{
+    uint32_t num = 1;
+    npu_bound_arg args[NPU_MAX_ARGS];
+    npu_op_info none;
+    memset(&none, 0, sizeof none);
+    queue[0] = root;
+    while (num) {
+        const npu__op *o = &g->ops[g->values[queue[--num]].producer];
+        npu_op_info info = o->def ? npu__view_info(g, o, args) : none;
+        bool is_packed = npu_op_has(&info, "memory_format") && npu_op_int(&info, "memory_format", 1) == 0;
+        if (o->def && npu__makes_strides(o->def)) {
+            return false;
+        }
+        for (uint32_t i = 0; i < o->num_operands && !is_packed; i++) {
+            uint32_t id = g->uses[o->first_operand + i].value;
+            npu__strides s;
+            if (id && (!npu__strides_of(g, npu__object(g, id), &s) || !npu__strides_is_dense(&s))) {
+                return false;
+            }
+            if (id && !seen[s.root]) {
+                seen[s.root] = 1;
+                queue[num++] = s.root;
+            }
+        }
+    }
+    return true;
+}
+
+/* Ops whose meaning is the memory of their operand: here a dense tensor, in PyTorch that of which it is a view. */
+static bool npu__reads_storage(const npu_op_def *def)
+{
+    static const char *const names[] = { "as_strided", "as_strided_scatter", "resize" };
+    bool reads = false;
+    for (size_t i = 0; i < NPU__COUNT(names) && strcmp(def->space, "aten") == 0; i++) {
+        reads = reads || strcmp(names[i], def->schema->name) == 0;
+    }
+    return reads;
+}
+
+/* Where an object lies in memory, if PyTorch lays it out so, too. Errors: UNSUPPORTED, NO_MEMORY. */
+static npu_status npu__find_storage(const npu_graph *g, uint32_t object, npu__arena *arena, npu__strides *s)
+{
+    uint32_t *queue = (uint32_t *)npu__arena_alloc(arena, g->num_values * sizeof *queue);
+    uint8_t *seen = (uint8_t *)npu__arena_alloc(arena, g->num_values);
+    if (!queue || !seen) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    memset(seen, 0, g->num_values);
+    return npu__strides_of(g, object, s) && npu__is_made_dense(g, s->root, queue, seen) ? NPU_OK : NPU_ERR_UNSUPPORTED;
+}
+
+/* Elements in row-major order without gaps, as far as can be told: 1 yes, 0 no, -1 unknown. */
+static int npu__is_dense(const npu_graph *g, uint32_t object)
+{
+    npu__strides s;
+    uint32_t at = object, base = 0;
+    npu__view_how how = npu__view_named(g, at, &base);
+    for (int depth = 0; depth < NPU__MAX_VIEWS && (how == NPU__VIEW_ORDER || how == NPU__VIEW_PACKED ||
+                                                   how == NPU__VIEW_COPIED); depth++) {
+        at = npu__object(g, base);
+        how = npu__view_named(g, at, &base);
+    }
+    if (how == NPU__VIEW_NONE) { /* of whatever dims, those that a run tells, too */
+        return 1;
+    }
+    return !npu__strides_of(g, object, &s) ? -1 : npu__strides_is_dense(&s);
+}
+
+/* How an object is a view, and of what, where that is known. */
+static npu__view_how npu__view_of(const npu_graph *g, uint32_t object, uint32_t *base)
+{
+    npu__view_how how = npu__view_named(g, object, base);
+    if (how == NPU__VIEW_PACKED || how == NPU__VIEW_COPIED) {
+        int dense = npu__is_dense(g, npu__object(g, *base));
+        how = dense == 1                              ? NPU__VIEW_ORDER
+              : dense == 0 && how == NPU__VIEW_COPIED ? NPU__VIEW_NONE
+                                                      : NPU__VIEW_UNSURE;
+    }
+    return how;
 }
 
 static npu_status npu__write_fail(npu_graph *g, uint32_t object, const char *what)
@@ -22374,7 +22580,7 @@ static uint32_t npu__view_again(npu_graph *g, uint32_t object, uint32_t old_base
 static uint32_t npu__root(const npu_graph *g, uint32_t object)
 {
     uint32_t base;
-    for (int depth = 0; depth < NPU__MAX_VIEWS && npu__view_of(g, object, &base, 0) != NPU__VIEW_NONE;
+    for (int depth = 0; depth < NPU__MAX_VIEWS && npu__view_of(g, object, &base) != NPU__VIEW_NONE;
          depth++) {
         object = npu__object(g, base);
     }
@@ -22385,7 +22591,7 @@ static uint32_t npu__root(const npu_graph *g, uint32_t object)
 static uint32_t npu__read_object(npu_graph *g, uint32_t object, int depth)
 {
     uint32_t base, now, content;
-    npu__view_how how = npu__view_of(g, object, &base, 0);
+    npu__view_how how = npu__view_of(g, object, &base);
     uint32_t writes = npu__version_at(g, npu__root(g, object)).stamp;
     if (how == NPU__VIEW_NONE || npu__version_at(g, object).stamp == writes) {
         return npu__content(g, object);
@@ -22509,7 +22715,7 @@ static uint32_t npu__write_back(npu_graph *g, uint32_t object, npu__view_how how
         rest[0] = npu_arg_ints("size", size[0], npu_op_ints(&info, "size", size[0], NPU_MAX_RANK));
         rest[1] = npu_arg_ints("stride", size[1], npu_op_ints(&info, "stride", size[1], NPU_MAX_RANK));
         rest[2] = npu_arg_int("storage_offset", npu_op_int(&info, "storage_offset", 0));
-        if (npu__is_dense(g, npu__object(g, g->uses[o->first_operand].value), 0) == 1) {
+        if (npu__is_dense(g, npu__object(g, g->uses[o->first_operand].value)) == 1) {
             return npu__write_part(g, NPU_ATEN_AS_STRIDED_SCATTER, base, part, rest, 3);
         }
         break;
@@ -22525,7 +22731,7 @@ static npu_status npu__write_object(npu_graph *g, uint32_t old, uint32_t now)
 {
     uint32_t first = npu__object(g, old), object = first, base = 0, writes;
     for (int depth = 0; depth <= NPU__MAX_VIEWS; depth++) {
-        npu__view_how how = npu__view_of(g, object, &base, 0);
+        npu__view_how how = npu__view_of(g, object, &base);
         uint32_t above = how == NPU__VIEW_NONE ? 0 : npu__object(g, base);
         uint32_t content = above ? npu__read_object(g, above, 0) : 0;
         uint32_t next = content ? npu__write_back(g, object, how, content, now) : 0;
@@ -22536,7 +22742,7 @@ static npu_status npu__write_object(npu_graph *g, uint32_t old, uint32_t now)
         g->versions[object].now = now;
         if (!above) {
             writes = ++g->versions[object].stamp;
-            for (object = first; npu__view_of(g, object, &base, 0) != NPU__VIEW_NONE;
+            for (object = first; npu__view_of(g, object, &base) != NPU__VIEW_NONE;
                  object = npu__object(g, base)) {
                 g->versions[object].stamp = writes;
             }
@@ -22685,7 +22891,7 @@ static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const ch
                                      uint32_t num_attrs, bool is_own_form, npu__mutation *m)
 {
     static const char *const moving[] = { "squeeze_",  "unsqueeze_", "t_",     "transpose_",
-                                          "swapaxes_", "swapdims_",  "resize_" };
+                                          "swapaxes_", "swapdims_",  "resize_", "as_strided_" };
     const npu_op_def *def = npu_registry_find(g->registry, op_type);
     npu__op_name name;
     bool is_inplace, is_out;
@@ -25498,6 +25704,58 @@ static npu_status npu__json_results_of(npu__loader *l, const char *op_type, cons
 }
 
 /* Specs of the results that a node lists, in the scratch arena. */
+/* An attribute that the file leaves to its default, given. */
+static npu_status npu__json_give(npu__loader *l, const npu__json **attrs, const char *key, int64_t value)
+{
+    npu__json *object = (npu__json *)npu__arena_alloc(&l->tree, 2 * sizeof *object);
+    if (!object) {
+        return npu__parse_no_memory(&l->p);
+    }
+    memset(object, 0, 2 * sizeof *object);
+    object[0].type = NPU__JSON_OBJECT;
+    object[0].as.first = &object[1];
+    object[1].type = NPU__JSON_INT;
+    object[1].key = key;
+    object[1].as.i = value;
+    if (*attrs) {
+        object[0] = **attrs;
+        object[1].at = (*attrs)->at;
+        object[1].next = (*attrs)->as.first;
+        object[0].as.first = &object[1];
+    }
+    *attrs = object;
+    return NPU_OK;
+}
+
+/* The first operand of an op that reads storage becomes that storage: the root of the views, of which its offset is
+   one into. What the file does not say is refused; so is what would need more than another operand. */
+static npu_status npu__json_storage(npu__loader *l, const npu_op_def *def, bool may_change, const npu__json **attrs)
+{
+    npu_graph *g = l->p.g;
+    uint32_t object = l->num_in ? npu__object(g, l->in[0].id) : 0;
+    const npu__json *offset = npu__json_get(*attrs, "storage_offset");
+    npu__strides s;
+    npu_status status = object ? npu__find_storage(g, object, &l->p.scratch, &s) : NPU_OK;
+    if (status == NPU_ERR_NO_MEMORY) {
+        return npu__parse_no_memory(&l->p);
+    }
+    if (status || !object || s.root == object || (s.offset == 0 && npu__strides_is_dense(&s) && !may_change)) {
+        return !status ? NPU_OK
+                       : npu__json_fail(l, *attrs, NPU_ERR_UNSUPPORTED,
+                                        "%s reads the memory of its operand, whose strides the file does not tell",
+                                        def->name);
+    }
+    if (!may_change || strcmp(def->schema->name, "as_strided") != 0) {
+        return npu__json_fail(l, *attrs, NPU_ERR_UNSUPPORTED, "%s of a view that does not begin its memory or is not "
+                              "contiguous", def->name);
+    }
+    l->in[0].id = npu__read_object(g, s.root, 0);
+    status = l->in[0].id ? NPU_OK : npu__json_built(l);
+    return status || !s.offset || (offset && offset->type != NPU__JSON_NULL)
+               ? status
+               : npu__json_give(l, attrs, "storage_offset", s.offset);
+}
+
 static npu_status npu__json_outputs(npu__loader *l, const npu__json *outputs, npu_spec **out)
 {
     const char *name = NULL;
@@ -25610,6 +25868,9 @@ static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__jso
     call.attrs = attrs;
     call.def = npu_registry_find(l->p.g->registry, op_type);
     l->is_listed = !call.def || !call.def->rule;
+    if (call.def && npu__reads_storage(call.def) && npu__json_storage(l, call.def, true, &call.attrs)) {
+        return op;
+    }
     if (!call.def) {
         status = npu__node_bind_unknown(l, &call);
         return status ? op : npu_emit_typed(l->p.g, op_type, call.args, call.num_args, specs, num_specs);
@@ -25700,7 +25961,8 @@ static npu_status npu__node_bind_mutation(npu__loader *l, const npu__mutation *m
     }
     l->num_in -= num_out;
     c->def = m->def;
-    status = npu__node_bind(l, c);
+    status = npu__reads_storage(m->def) ? npu__json_storage(l, m->def, false, &c->attrs) : NPU_OK;
+    status = status ? status : npu__node_bind(l, c);
     for (uint32_t i = 0; status == NPU_OK && i < c->num_args; i++) {
         int a = npu_schema_find_arg(m->def->schema, c->args[i].name);
         if (a >= 0 && (m->written >> a & 1u) && c->args[i].form == NPU_ARG_TENSOR) {
@@ -26457,6 +26719,11 @@ static npu_status npu__json_mark_operands(npu__json_writer *w)
     for (uint32_t i = 1; i < g->num_ops; i++) {
         const npu__op *o = &g->ops[i];
         npu_status status = npu__bind_args(g, o, args);
+        if (status == NPU_OK && npu__reads_storage(o->def)) { /* read back, it must mean the same */
+            npu__strides s;
+            status = npu__find_storage(g, g->uses[o->first_operand].value, &w->arena, &s);
+            status = status || (s.offset == 0 && npu__strides_is_dense(&s)) ? status : NPU_ERR_UNSUPPORTED;
+        }
         if (status) {
             return status;
         }

@@ -411,6 +411,20 @@ static void test_random_programs(void)
     }
 }
 
+/* A chain of reshapes is walked once, however long: each is a view only if what is before it is dense. */
+static void test_long_chain(void)
+{
+    npu_text text = npu_text_make(NULL);
+    NPU_ITEM("F21");
+    npu_text_printf(&text, HEAD "v0 = aten.clone(x)\n");
+    for (int i = 1; i < 60; i++) {
+        npu_text_printf(&text, "v%d = aten.reshape(v%d, [%d, -1])\n", i, i - 1, 1 + i % 3);
+    }
+    npu_text_printf(&text, "b = aten.add_.Tensor(v59, 1)\noutput y = v0\n");
+    check_text("60 reshapes", text.data, "y", (const float[]){ 2, 3, 4, 5, 6, 7 }, 6);
+    npu_text_free(&text);
+}
+
 /* What cannot be followed is said, not dropped. */
 static void test_refused(void)
 {
@@ -499,6 +513,7 @@ int main(void)
 {
     NPU_RUN(test_programs);
     NPU_RUN(test_random_programs);
+    NPU_RUN(test_long_chain);
     NPU_RUN(test_refused);
     NPU_RUN(test_state);
     NPU_RUN(test_marked_arguments);
