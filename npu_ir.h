@@ -3456,6 +3456,10 @@ NPU_IR_API npu_status npu_blob_pack_struct(const npu_schema *schema, const void 
    the names, attributes, small constants and child graphs. Planning and running take it as const; rewriting
    builds a new one. Not thread-safe while it is being built. Getters given an id that does not exist return
    NULL, 0 or an empty string.
+
+   A plan finishes its graph and all its children: from then on, whatever would change them fails with STATE.
+   Plans, programs and execs read the graph where it lies, from any thread. Parameters can still be bound.
+   To build on, build on a copy: npu_graph_rewrite(&copy, g, NULL, NULL, &diag).
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_graph npu_graph;
@@ -3493,7 +3497,9 @@ NPU_IR_API npu_level npu_graph_level(const npu_graph *g);
 #define NPU_AT(g) npu_graph_at((g), __FILE__, __LINE__)
 NPU_IR_API npu_graph *npu_graph_at(npu_graph *g, const char *file, int line); /* `file` is borrowed; returns g */
 
-/* A graph owns its child graphs; `index` is what a Graph attribute holds. */
+/* A graph owns its child graphs; `index` is what a Graph attribute holds. Children of children are at most
+   NPU_MAX_GRAPH_DEPTH levels below the main graph: OVERFLOW. */
+#define NPU_MAX_GRAPH_DEPTH 32
 NPU_IR_API npu_graph *npu_graph_child(npu_graph *g, const char *name, npu_level level, uint32_t *index);
 NPU_IR_API npu_graph *npu_graph_child_at(const npu_graph *g, uint32_t index);
 NPU_IR_API uint32_t npu_graph_num_children(const npu_graph *g);
@@ -9014,7 +9020,7 @@ typedef struct npu__value {
     uint32_t name;     /* index into names, 0 = unnamed */
     uint32_t spec;     /* index into specs */
     uint32_t producer; /* op id, 0 = none */
-    uint32_t role : 3, result : 29;
+    uint32_t role : 3, is_updated : 1, result : 28;
     uint32_t first_use, last_use; /* slot + 1, 0 = none */
     uint32_t num_uses;
     uint32_t data;     /* index into data, 0 = none */
@@ -9069,8 +9075,8 @@ struct npu_graph {
     npu_allocator allocator;
     npu_logger logger;
     npu_registry *registry;
-    bool owns_registry;
-    uint32_t level;
+    bool owns_registry, is_finished;
+    uint32_t level, depth;            /* depth: 0 = no child */
     const char *name;
     npu__arena arena;                 /* names, specs, constant data, synthesised definitions */
     NPU__ARRAY(npu__value, values);   /* [0] unused */
@@ -9310,10 +9316,39 @@ NPU_IR_API npu_graph *npu_graph_at(npu_graph *g, const char *file, int line)
     return g;
 }
 
+/* Asked by all that changes a graph. Several threads may plan one graph: then both finish it. */
+static npu_status npu__graph_edit(npu_graph *g)
+{
+    if (!g) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    return !__atomic_load_n(&g->is_finished, __ATOMIC_RELAXED)
+               ? NPU_OK
+               : npu__graph_fail(g, NPU_ERR_STATE,
+                                 "graph %s: it is finished, since it has a plan; build on a copy (npu_graph_rewrite)",
+                                 g->name);
+}
+
+static void npu__graph_finish(const npu_graph *g)
+{
+    __atomic_store_n((bool *)(uintptr_t)&g->is_finished, true, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < g->num_children; i++) {
+        npu__graph_finish(g->children[i]);
+    }
+}
+
 NPU_IR_API npu_graph *npu_graph_child(npu_graph *g, const char *name, npu_level level, uint32_t *index)
 {
     npu_graph *child;
-    if (!g || !NPU__RESERVE(g, children, 1)) {
+    if (npu__graph_edit(g)) {
+        return NULL;
+    }
+    if (g->depth == NPU_MAX_GRAPH_DEPTH) {
+        npu__graph_fail(g, NPU_ERR_OVERFLOW, "graph %s: child '%s' is more than %d levels below the main graph", g->name,
+                        name ? name : "", NPU_MAX_GRAPH_DEPTH);
+        return NULL;
+    }
+    if (!NPU__RESERVE(g, children, 1)) {
         npu__graph_no_memory(g);
         return NULL;
     }
@@ -9323,6 +9358,7 @@ NPU_IR_API npu_graph *npu_graph_child(npu_graph *g, const char *name, npu_level 
         return NULL;
     }
     child->logger = g->logger;
+    child->depth = g->depth + 1;
     if (index) {
         *index = g->num_children;
     }
@@ -9339,18 +9375,24 @@ NPU_IR_API uint32_t npu_graph_num_children(const npu_graph *g) { return g ? g->n
 
 /* ---- names ---- */
 
+/* Entries of the name table: values by id, their aliases and the outputs by index. An output may be called as a value
+   is. */
 #define NPU__ALIAS 0x80000000u
+#define NPU__OUTPUT 0xc0000000u
 
 static const char *npu__entry_name(const npu_graph *g, uint32_t entry)
 {
-    return g->names[entry & NPU__ALIAS ? g->aliases[entry & ~NPU__ALIAS].b : g->values[entry].name];
+    return g->names[entry >= NPU__OUTPUT  ? g->outputs[entry - NPU__OUTPUT].b
+                    : entry >= NPU__ALIAS ? g->aliases[entry - NPU__ALIAS].b
+                                          : g->values[entry].name];
 }
 
 /* Slot of the name table that holds `name` or is free for it. The table is never full. */
-static uint32_t *npu__name_slot(const npu_graph *g, const char *name)
+static uint32_t *npu__name_slot(const npu_graph *g, const char *name, bool is_output)
 {
     uint32_t mask = g->name_table_size - 1, i = npu__hash(name, strlen(name)) & mask;
-    while (g->name_table[i] && strcmp(npu__entry_name(g, g->name_table[i]), name) != 0) {
+    while (g->name_table[i] && ((g->name_table[i] >= NPU__OUTPUT) != is_output ||
+                                strcmp(npu__entry_name(g, g->name_table[i]), name) != 0)) {
         i = (i + 1) & mask;
     }
     return &g->name_table[i];
@@ -9367,7 +9409,7 @@ static bool npu__name_table_grow(npu_graph *g)
     g->name_table_size = size;
     for (uint32_t i = 0; i < old_size; i++) {
         if (old[i]) {
-            *npu__name_slot(g, npu__entry_name(g, old[i])) = old[i];
+            *npu__name_slot(g, npu__entry_name(g, old[i]), old[i] >= NPU__OUTPUT) = old[i];
         }
     }
     npu__free(&g->allocator, old, old_size * sizeof *old);
@@ -9393,10 +9435,10 @@ static npu_status npu__name_enter(npu_graph *g, uint32_t entry, const char *name
     if (g->num_named * 2 >= g->name_table_size && !npu__name_table_grow(g)) {
         return npu__graph_no_memory(g);
     }
-    slot = npu__name_slot(g, name);
+    slot = npu__name_slot(g, name, entry >= NPU__OUTPUT);
     if (*slot) {
-        return npu__graph_fail(g, NPU_ERR_DUPLICATE, "graph %s: a value named '%s' already exists", g->name,
-                               name);
+        return npu__graph_fail(g, NPU_ERR_DUPLICATE, "graph %s: %s named '%s' already exists", g->name,
+                               entry >= NPU__OUTPUT ? "an output" : "a value", name);
     }
     status = npu__name_add(g, name, index);
     if (status == NPU_OK) {
@@ -9416,10 +9458,17 @@ NPU_IR_API npu_value npu_graph_find(const npu_graph *g, const char *name)
 {
     npu_value v = { 0 };
     if (g && name && name[0] && g->name_table_size) {
-        uint32_t entry = *npu__name_slot(g, name);
-        v.id = entry & NPU__ALIAS ? g->aliases[entry & ~NPU__ALIAS].a : entry;
+        uint32_t entry = *npu__name_slot(g, name, false);
+        v.id = entry >= NPU__ALIAS ? g->aliases[entry - NPU__ALIAS].a : entry;
     }
     return v;
+}
+
+/* Index of the output of this name; NPU_NO_INDEX = there is none. */
+static uint32_t npu__find_output(const npu_graph *g, const char *name)
+{
+    uint32_t entry = g->name_table_size && name ? *npu__name_slot(g, name, true) : 0;
+    return entry ? entry - NPU__OUTPUT : NPU_NO_INDEX;
 }
 
 /* ---- specs ---- */
@@ -9901,7 +9950,7 @@ NPU_IR_API int64_t npu_graph_symbol(npu_graph *g, const char *name, int64_t min,
         return 0;
     }
     known = npu__find_symbol(g, name);
-    return known ? known : npu__symbol_add(g, name, min, max);
+    return known || npu__graph_edit(g) ? known : npu__symbol_add(g, name, min, max);
 }
 
 /* A symbol for a dim of a result, "d" and its number, or the next number that is free. */
@@ -10101,6 +10150,9 @@ NPU_IR_API npu_status npu_value_place(npu_graph *g, npu_value v, npu_space space
     const npu__value *value = npu__value_at(g, v);
     npu_spec spec;
     uint32_t index;
+    if (npu__graph_edit(g)) {
+        return NPU_ERR_STATE;
+    }
     if (!value || g->specs[value->spec]->cls != NPU_CLASS_TILE) {
         return npu__graph_fail(g, NPU_ERR_CLASS, "place: value %u is no tile", (unsigned)v.id);
     }
@@ -10135,6 +10187,9 @@ NPU_IR_API npu_value npu_tile_root(const npu_graph *g, npu_value v)
 
 static npu__op *npu__op_mutable(npu_graph *g, npu_op op)
 {
+    if (npu__graph_edit(g)) {
+        return NULL;
+    }
     if (!npu__op_at(g, op)) {
         npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "graph: there is no op %u", (unsigned)op.id);
         return NULL;
@@ -10145,14 +10200,14 @@ static npu__op *npu__op_mutable(npu_graph *g, npu_op op)
 NPU_IR_API npu_status npu_op_set_name(npu_graph *g, npu_op op, const char *name)
 {
     npu__op *o = npu__op_mutable(g, op);
-    return !o ? NPU_ERR_INVALID_ARGUMENT : !name || !name[0] ? NPU_OK : npu__name_add(g, name, &o->name);
+    return !o ? npu_graph_status(g) : !name || !name[0] ? NPU_OK : npu__name_add(g, name, &o->name);
 }
 
 NPU_IR_API npu_status npu_op_set_constraints(npu_graph *g, npu_op op, uint32_t constraints)
 {
     npu__op *o = npu__op_mutable(g, op);
     if (!o) {
-        return NPU_ERR_INVALID_ARGUMENT;
+        return npu_graph_status(g);
     }
     o->constraints = constraints;
     return NPU_OK;
@@ -10182,7 +10237,10 @@ static uint32_t npu__first_saved(const npu_graph *g, uint32_t op)
 NPU_IR_API npu_status npu_op_add_saved(npu_graph *g, npu_op op, npu_value v)
 {
     uint32_t at;
-    if (!npu__op_mutable(g, op) || !npu__value_at(g, v)) {
+    if (!npu__op_mutable(g, op)) {
+        return npu_graph_status(g);
+    }
+    if (!npu__value_at(g, v)) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "graph: there is no op %u or no value %u",
                                (unsigned)op.id, (unsigned)v.id);
     }
@@ -10205,222 +10263,6 @@ NPU_IR_API uint32_t npu_op_num_saved(const npu_graph *g, npu_op op)
 NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
 {
     return npu__make_value(i < npu_op_num_saved(g, op) ? g->saved[npu__first_saved(g, op.id) + i].b : 0);
-}
-
-/* ---- validation ---- */
-
-typedef struct npu__validation {
-    const npu_graph *g;
-    void (*report)(void *ctx, const npu_diag *diag);
-    void *ctx;
-    npu_status first;
-} npu__validation;
-
-static void npu__violation(npu__validation *v, uint32_t op, uint32_t value, npu_status status,
-                           const char *format, ...) NPU_IR_PRINTF(5, 6);
-static void npu__violation(npu__validation *v, uint32_t op, uint32_t value, npu_status status,
-                           const char *format, ...)
-{
-    npu_diag d;
-    va_list args;
-    memset(&d, 0, sizeof d);
-    d.status = status;
-    d.op = op;
-    d.value = value;
-    va_start(args, format);
-    vsnprintf(d.message, sizeof d.message, format, args);
-    va_end(args);
-    v->first = v->first ? v->first : status;
-    if (v->report) {
-        v->report(v->ctx, &d);
-    }
-}
-
-static void npu__validate_value(npu__validation *v, uint32_t id)
-{
-    const npu_graph *g = v->g;
-    const npu__value *value = &g->values[id];
-    uint32_t uses = 0;
-    if (value->spec >= g->num_specs || value->name >= g->num_names || value->data >= g->num_data) {
-        npu__violation(v, 0, id, NPU_ERR_GRAPH, "value %u: spec, name or data out of range", (unsigned)id);
-        return;
-    }
-    if ((value->role == NPU_ROLE_TEMPORARY) != (value->producer != 0) || value->producer >= g->num_ops) {
-        npu__violation(v, value->producer, id, NPU_ERR_GRAPH, "value %u: role %u with producer %u",
-                       (unsigned)id, (unsigned)value->role, (unsigned)value->producer);
-    } else if (value->producer) {
-        const npu__op *o = &g->ops[value->producer];
-        if (value->result >= o->num_results || o->first_result + value->result != id) {
-            npu__violation(v, value->producer, id, NPU_ERR_GRAPH,
-                           "value %u: op %u does not list it as result %u", (unsigned)id,
-                           (unsigned)value->producer, (unsigned)value->result);
-        }
-    }
-    for (uint32_t s = value->first_use; s && s <= g->num_uses && uses <= value->num_uses;
-         s = g->uses[s - 1].next) {
-        uses += g->uses[s - 1].value == id;
-    }
-    if (uses != value->num_uses) {
-        npu__violation(v, 0, id, NPU_ERR_GRAPH, "value %u: %u users listed, %u counted", (unsigned)id,
-                       (unsigned)uses, (unsigned)value->num_uses);
-    }
-    if (value->name && npu_graph_find(g, g->names[value->name]).id != id) {
-        npu__violation(v, 0, id, NPU_ERR_DUPLICATE, "value %u: the name '%s' is not its own", (unsigned)id,
-                       g->names[value->name]);
-    }
-}
-
-static npu_status npu__deduce(npu_deduce *d);
-
-/* True for a dim of a result that a type rule left open: it is no number and no symbol of an operand. */
-static bool npu__is_open(const npu_graph *g, int64_t dim) { return dim < 0 && !npu__symbol_of(g, dim); }
-
-/* Dims that are open in a deduced spec become those of `as` where these are no numbers; a tile takes its place in the
-   memory that it lies in. */
-static void npu__settle(const npu_graph *g, npu_spec *deduced, const npu_spec *as)
-{
-    for (uint32_t i = 0; i < deduced->rank && i < as->rank; i++) {
-        bool is_settled = as->dims[i] == NPU_DYNAMIC_DIM || npu__symbol_of(g, as->dims[i]);
-        if (is_settled && npu__is_open(g, deduced->dims[i])) {
-            deduced->dims[i] = as->dims[i];
-        }
-    }
-    if (deduced->cls == NPU_CLASS_TILE && as->space == (deduced->space ? deduced->space : (uint8_t)NPU_SPACE_UB)) {
-        deduced->space = as->space;
-        deduced->offset = as->offset;
-    }
-}
-
-/* Deduces the results again and compares. */
-static void npu__validate_types(npu__validation *v, uint32_t id, const npu_op_info *info)
-{
-    const npu__op *o = &v->g->ops[id];
-    npu_deduce d;
-    npu_diag diag;
-    memset(&d, 0, sizeof d);
-    memset(&diag, 0, sizeof diag);
-    d.op = info;
-    d.def = o->def;
-    d.diag = &diag;
-    d.allocator = v->g->allocator;
-    d.is_scalar = v->g->level == NPU_LEVEL_SCALAR;
-    d.num_symbols = v->g->num_symbols;
-    d.is_tile = v->g->level == NPU_LEVEL_TILE;
-    if (o->def->rule && npu__deduce(&d)) {
-        npu__violation(v, id, 0, diag.status, "%s", diag.message);
-    } else if (o->def->rule) {
-        bool same = d.num_results == o->num_results;
-        for (uint32_t i = 0; same && i < d.num_results; i++) {
-            npu__settle(v->g, &d.results[i], info->out[i]);
-            same = npu_spec_equal(&d.results[i], info->out[i]);
-        }
-        if (!same) {
-            npu__violation(v, id, 0, NPU_ERR_SHAPE, "%s: results differ from what its type rule gives",
-                           info->name);
-        }
-    }
-    npu__free(&d.allocator, d.results, d.capacity * sizeof *d.results);
-}
-
-/* The op that made operand i, if it is of a kind with a `value`: that value. */
-static bool npu__given_value(const npu_graph *g, const npu__op *o, uint32_t i, uint32_t kind, npu_scalar *value)
-{
-    npu_op op = npu__make_op(g->values[g->uses[o->first_operand + i].value].producer);
-    npu_op_info info;
-    npu_op_storage storage;
-    bool is_given = op.id && g->ops[op.id].def->kind == kind;
-    memset(&storage, 0, sizeof storage);
-    if (is_given && npu_op_describe(g, op, &info, &storage) == NPU_OK) {
-        *value = npu_op_scalar(&info, "value", npu_scalar_int(0));
-    }
-    npu_op_storage_free(&storage);
-    return is_given;
-}
-
-/* What a reducing op folds into, where it is filled, and the border that it folds in, are the identity. */
-static void npu__validate_identity(npu__validation *v, uint32_t id, const npu_op_info *info)
-{
-    static const char *const what[2] = { "the border of its input", "what its destination is filled with" };
-    npu_scalar identity, value = { 0, 0, 0, 0 };
-    if (NPU_KIND_NAMESPACE(info->kind) != NPU_NS_LINALG || (info->traits & NPU_ELEMENTWISE) || info->num_in < 2 ||
-        !npu_identity(info->kind, (npu_dtype)info->in[0]->dtype, &identity)) {
-        return;
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        uint32_t operand = i ? info->num_in - 1 : 0, kind = i ? NPU_LINALG_FILL : NPU_TENSOR_PAD;
-        if (npu__given_value(v->g, &v->g->ops[id], operand, kind, &value) &&
-            !(npu_scalar_value(value) == npu_scalar_value(identity))) {
-            npu__violation(v, id, 0, NPU_ERR_ATTRIBUTE, "%s: %s is %g, expected the identity %g", info->name, what[i],
-                           npu_scalar_value(value), npu_scalar_value(identity));
-        }
-    }
-}
-
-static void npu__validate_op(npu__validation *v, uint32_t id, npu_op_storage *storage)
-{
-    const npu_graph *g = v->g;
-    const npu__op *o = &g->ops[id];
-    npu_op_info info;
-    npu_status status;
-    if ((uint64_t)o->first_operand + o->num_operands > g->num_uses ||
-        (uint64_t)o->first_result + o->num_results > g->num_values) {
-        npu__violation(v, id, 0, NPU_ERR_GRAPH, "op %u: operands or results out of range", (unsigned)id);
-        return;
-    }
-    for (uint32_t i = 0; i < o->num_operands; i++) {
-        const npu__use *use = &g->uses[o->first_operand + i];
-        if (use->op != id || use->value >= g->num_values ||
-            (use->value && g->values[use->value].producer >= id)) {
-            npu__violation(v, id, use->value, NPU_ERR_GRAPH, "op %u: operand %u is not defined before it",
-                           (unsigned)id, (unsigned)i);
-            return;
-        }
-    }
-    status = npu_op_describe(g, npu__make_op(id), &info, storage);
-    for (uint32_t i = 0; status == NPU_OK && i < o->num_operands; i++) {
-        storage->data[i] = npu__constant_data(g, g->uses[o->first_operand + i].value);
-    }
-    if (status) {
-        npu__violation(v, id, 0, status, "%s: its attribute blob does not decode", o->def->name);
-    } else {
-        npu__validate_types(v, id, &info);
-        npu__validate_identity(v, id, &info);
-    }
-}
-
-NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void *ctx, const npu_diag *diag),
-                                         void *ctx)
-{
-    npu__validation v = { NULL, NULL, NULL, NPU_OK };
-    npu_op_storage storage;
-    if (!g) {
-        return NPU_ERR_NO_MEMORY;
-    }
-    memset(&storage, 0, sizeof storage);
-    v.g = g;
-    v.report = report;
-    v.ctx = ctx;
-    if (g->diag.status) {
-        npu__violation(&v, g->diag.op, g->diag.value, g->diag.status, "%s", g->diag.message);
-    }
-    for (uint32_t i = 1; i < g->num_values; i++) {
-        npu__validate_value(&v, i);
-    }
-    for (uint32_t i = 1; i < g->num_ops; i++) {
-        npu__validate_op(&v, i, &storage);
-    }
-    for (uint32_t i = 0; i < g->num_outputs; i++) {
-        if (g->outputs[i].a == 0 || g->outputs[i].a >= g->num_values) {
-            npu__violation(&v, 0, g->outputs[i].a, NPU_ERR_GRAPH, "output %u: value out of range",
-                           (unsigned)i);
-        }
-    }
-    npu_op_storage_free(&storage);
-    for (uint32_t i = 0; i < g->num_children; i++) {
-        npu_status status = npu_graph_validate(g->children[i], report, ctx);
-        v.first = v.first ? v.first : status;
-    }
-    return v.first;
 }
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -18582,6 +18424,220 @@ NPU_IR_API bool npu_identity(npu_kind kind, npu_dtype dtype, npu_scalar *out)
     }
 }
 
+/* ---- validation ---- */
+
+typedef struct npu__validation {
+    const npu_graph *g;
+    void (*report)(void *ctx, const npu_diag *diag);
+    void *ctx;
+    npu_status first;
+} npu__validation;
+
+static void npu__violation(npu__validation *v, uint32_t op, uint32_t value, npu_status status,
+                           const char *format, ...) NPU_IR_PRINTF(5, 6);
+static void npu__violation(npu__validation *v, uint32_t op, uint32_t value, npu_status status,
+                           const char *format, ...)
+{
+    npu_diag d;
+    va_list args;
+    memset(&d, 0, sizeof d);
+    d.status = status;
+    d.op = op;
+    d.value = value;
+    va_start(args, format);
+    vsnprintf(d.message, sizeof d.message, format, args);
+    va_end(args);
+    v->first = v->first ? v->first : status;
+    if (v->report) {
+        v->report(v->ctx, &d);
+    }
+}
+
+static void npu__validate_value(npu__validation *v, uint32_t id)
+{
+    const npu_graph *g = v->g;
+    const npu__value *value = &g->values[id];
+    uint32_t uses = 0;
+    if (value->spec >= g->num_specs || value->name >= g->num_names || value->data >= g->num_data) {
+        npu__violation(v, 0, id, NPU_ERR_GRAPH, "value %u: spec, name or data out of range", (unsigned)id);
+        return;
+    }
+    if ((value->role == NPU_ROLE_TEMPORARY) != (value->producer != 0) || value->producer >= g->num_ops) {
+        npu__violation(v, value->producer, id, NPU_ERR_GRAPH, "value %u: role %u with producer %u",
+                       (unsigned)id, (unsigned)value->role, (unsigned)value->producer);
+    } else if (value->producer) {
+        const npu__op *o = &g->ops[value->producer];
+        if (value->result >= o->num_results || o->first_result + value->result != id) {
+            npu__violation(v, value->producer, id, NPU_ERR_GRAPH,
+                           "value %u: op %u does not list it as result %u", (unsigned)id,
+                           (unsigned)value->producer, (unsigned)value->result);
+        }
+    }
+    for (uint32_t s = value->first_use; s && s <= g->num_uses && uses <= value->num_uses;
+         s = g->uses[s - 1].next) {
+        uses += g->uses[s - 1].value == id;
+    }
+    if (uses != value->num_uses) {
+        npu__violation(v, 0, id, NPU_ERR_GRAPH, "value %u: %u users listed, %u counted", (unsigned)id,
+                       (unsigned)uses, (unsigned)value->num_uses);
+    }
+    if (value->name && npu_graph_find(g, g->names[value->name]).id != id) {
+        npu__violation(v, 0, id, NPU_ERR_DUPLICATE, "value %u: the name '%s' is not its own", (unsigned)id,
+                       g->names[value->name]);
+    }
+}
+
+/* True for a dim of a result that a type rule left open: it is no number and no symbol of an operand. */
+static bool npu__is_open(const npu_graph *g, int64_t dim) { return dim < 0 && !npu__symbol_of(g, dim); }
+
+/* Dims that are open in a deduced spec become those of `as` where these are no numbers; a tile takes its place in the
+   memory that it lies in. */
+static void npu__settle(const npu_graph *g, npu_spec *deduced, const npu_spec *as)
+{
+    for (uint32_t i = 0; i < deduced->rank && i < as->rank; i++) {
+        bool is_settled = as->dims[i] == NPU_DYNAMIC_DIM || npu__symbol_of(g, as->dims[i]);
+        if (is_settled && npu__is_open(g, deduced->dims[i])) {
+            deduced->dims[i] = as->dims[i];
+        }
+    }
+    if (deduced->cls == NPU_CLASS_TILE && as->space == (deduced->space ? deduced->space : (uint8_t)NPU_SPACE_UB)) {
+        deduced->space = as->space;
+        deduced->offset = as->offset;
+    }
+}
+
+/* Deduces the results again and compares. */
+static void npu__validate_types(npu__validation *v, uint32_t id, const npu_op_info *info)
+{
+    const npu__op *o = &v->g->ops[id];
+    npu_deduce d;
+    npu_diag diag;
+    memset(&d, 0, sizeof d);
+    memset(&diag, 0, sizeof diag);
+    d.op = info;
+    d.def = o->def;
+    d.diag = &diag;
+    d.allocator = v->g->allocator;
+    d.is_scalar = v->g->level == NPU_LEVEL_SCALAR;
+    d.num_symbols = v->g->num_symbols;
+    d.is_tile = v->g->level == NPU_LEVEL_TILE;
+    if (o->def->rule && npu__deduce(&d)) {
+        npu__violation(v, id, 0, diag.status, "%s", diag.message);
+    } else if (o->def->rule) {
+        bool same = d.num_results == o->num_results;
+        for (uint32_t i = 0; same && i < d.num_results; i++) {
+            npu__settle(v->g, &d.results[i], info->out[i]);
+            same = npu_spec_equal(&d.results[i], info->out[i]);
+        }
+        if (!same) {
+            npu__violation(v, id, 0, NPU_ERR_SHAPE, "%s: results differ from what its type rule gives",
+                           info->name);
+        }
+    }
+    npu__free(&d.allocator, d.results, d.capacity * sizeof *d.results);
+}
+
+/* The op that made operand i, if it is of a kind with a `value`: that value. */
+static bool npu__given_value(const npu_graph *g, const npu__op *o, uint32_t i, uint32_t kind, npu_scalar *value)
+{
+    npu_op op = npu__make_op(g->values[g->uses[o->first_operand + i].value].producer);
+    npu_op_info info;
+    npu_op_storage storage;
+    bool is_given = op.id && g->ops[op.id].def->kind == kind;
+    memset(&storage, 0, sizeof storage);
+    if (is_given && npu_op_describe(g, op, &info, &storage) == NPU_OK) {
+        *value = npu_op_scalar(&info, "value", npu_scalar_int(0));
+    }
+    npu_op_storage_free(&storage);
+    return is_given;
+}
+
+/* What a reducing op folds into, where it is filled, and the border that it folds in, are the identity. */
+static void npu__validate_identity(npu__validation *v, uint32_t id, const npu_op_info *info)
+{
+    static const char *const what[2] = { "the border of its input", "what its destination is filled with" };
+    npu_scalar identity, value = { 0, 0, 0, 0 };
+    if (NPU_KIND_NAMESPACE(info->kind) != NPU_NS_LINALG || (info->traits & NPU_ELEMENTWISE) || info->num_in < 2 ||
+        !npu_identity(info->kind, (npu_dtype)info->in[0]->dtype, &identity)) {
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t operand = i ? info->num_in - 1 : 0, kind = i ? NPU_LINALG_FILL : NPU_TENSOR_PAD;
+        if (npu__given_value(v->g, &v->g->ops[id], operand, kind, &value) &&
+            !(npu_scalar_value(value) == npu_scalar_value(identity))) {
+            npu__violation(v, id, 0, NPU_ERR_ATTRIBUTE, "%s: %s is %g, expected the identity %g", info->name, what[i],
+                           npu_scalar_value(value), npu_scalar_value(identity));
+        }
+    }
+}
+
+static void npu__validate_op(npu__validation *v, uint32_t id, npu_op_storage *storage)
+{
+    const npu_graph *g = v->g;
+    const npu__op *o = &g->ops[id];
+    npu_op_info info;
+    npu_status status;
+    if ((uint64_t)o->first_operand + o->num_operands > g->num_uses ||
+        (uint64_t)o->first_result + o->num_results > g->num_values) {
+        npu__violation(v, id, 0, NPU_ERR_GRAPH, "op %u: operands or results out of range", (unsigned)id);
+        return;
+    }
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        const npu__use *use = &g->uses[o->first_operand + i];
+        if (use->op != id || use->value >= g->num_values ||
+            (use->value && g->values[use->value].producer >= id)) {
+            npu__violation(v, id, use->value, NPU_ERR_GRAPH, "op %u: operand %u is not defined before it",
+                           (unsigned)id, (unsigned)i);
+            return;
+        }
+    }
+    status = npu_op_describe(g, npu__make_op(id), &info, storage);
+    for (uint32_t i = 0; status == NPU_OK && i < o->num_operands; i++) {
+        storage->data[i] = npu__constant_data(g, g->uses[o->first_operand + i].value);
+    }
+    if (status) {
+        npu__violation(v, id, 0, status, "%s: its attribute blob does not decode", o->def->name);
+    } else {
+        npu__validate_types(v, id, &info);
+        npu__validate_identity(v, id, &info);
+    }
+}
+
+NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void *ctx, const npu_diag *diag),
+                                         void *ctx)
+{
+    npu__validation v = { NULL, NULL, NULL, NPU_OK };
+    npu_op_storage storage;
+    if (!g) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    memset(&storage, 0, sizeof storage);
+    v.g = g;
+    v.report = report;
+    v.ctx = ctx;
+    if (g->diag.status) {
+        npu__violation(&v, g->diag.op, g->diag.value, g->diag.status, "%s", g->diag.message);
+    }
+    for (uint32_t i = 1; i < g->num_values; i++) {
+        npu__validate_value(&v, i);
+    }
+    for (uint32_t i = 1; i < g->num_ops; i++) {
+        npu__validate_op(&v, i, &storage);
+    }
+    for (uint32_t i = 0; i < g->num_outputs; i++) {
+        if (g->outputs[i].a == 0 || g->outputs[i].a >= g->num_values) {
+            npu__violation(&v, 0, g->outputs[i].a, NPU_ERR_GRAPH, "output %u: value out of range",
+                           (unsigned)i);
+        }
+    }
+    npu_op_storage_free(&storage);
+    for (uint32_t i = 0; i < g->num_children; i++) {
+        npu_status status = npu_graph_validate(g->children[i], report, ctx);
+        v.first = v.first ? v.first : status;
+    }
+    return v.first;
+}
+
 /* -------------------------------------------------------------------------------------------------------- */
 
 /* Appends a value; the arrays have room and the name is set by the caller. */
@@ -18593,7 +18649,7 @@ static uint32_t npu__value_append(npu_graph *g, uint32_t spec, npu_role role, ui
     v->spec = spec;
     v->role = (uint32_t)role & 7u;
     v->producer = producer;
-    v->result = result & 0x1fffffffu;
+    v->result = result & 0xfffffffu;
     return g->num_values++;
 }
 
@@ -18620,7 +18676,7 @@ static npu_value npu__source(npu_graph *g, const char *what, const char *name, c
                              npu_role role)
 {
     uint32_t index, id;
-    if (!g || npu__check_spec(g, what, name, spec)) {
+    if (npu__graph_edit(g) || npu__check_spec(g, what, name, spec)) {
         return npu__make_value(0);
     }
     index = npu__spec_intern(g, spec);
@@ -18926,6 +18982,10 @@ NPU_IR_API npu_value npu_state(npu_graph *g, const char *name, npu_spec spec)
 NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next)
 {
     const npu__value *s = npu__value_at(g, state), *n = npu__value_at(g, next);
+    npu_status status = npu__graph_edit(g);
+    if (status) {
+        return status;
+    }
     if (!s || !n || s->role != NPU_ROLE_STATE) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT,
                                "update: value %u is no state, or value %u does not exist", (unsigned)state.id,
@@ -18934,15 +18994,14 @@ NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next)
     if (s->spec != n->spec) {
         return npu__graph_fail(g, NPU_ERR_SHAPE, "update: the next value's spec is not the state's");
     }
-    for (uint32_t i = 0; i < g->num_updates; i++) {
-        if (g->updates[i].a == state.id) {
-            return npu__graph_fail(g, NPU_ERR_DUPLICATE, "update: state '%s' has a next value already",
-                                   g->names[s->name]);
-        }
+    if (s->is_updated) {
+        return npu__graph_fail(g, NPU_ERR_DUPLICATE, "update: state '%s' has a next value already",
+                               g->names[s->name]);
     }
     if (!NPU__RESERVE(g, updates, 1)) {
         return npu__graph_no_memory(g);
     }
+    g->values[state.id].is_updated = 1;
     g->updates[g->num_updates].a = state.id;
     g->updates[g->num_updates++].b = next.id;
     return NPU_OK;
@@ -18952,21 +19011,19 @@ NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v)
 {
     char label[16];
     uint32_t index = 0;
-    npu_status status;
+    npu_status status = npu__graph_edit(g);
+    if (status) {
+        return status;
+    }
     if (!npu__value_at(g, v)) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "output '%s': there is no such value",
                                name ? name : "");
     }
     name = name && name[0] ? name : npu__value_label(g, v.id, label);
-    for (uint32_t i = 0; i < g->num_outputs; i++) {
-        if (strcmp(g->names[g->outputs[i].b], name) == 0) {
-            return npu__graph_fail(g, NPU_ERR_DUPLICATE, "output '%s': the name is already taken", name);
-        }
-    }
     if (!NPU__RESERVE(g, outputs, 1)) {
         return npu__graph_no_memory(g);
     }
-    status = npu__name_add(g, name, &index);
+    status = npu__name_enter(g, NPU__OUTPUT + g->num_outputs, name, &index);
     if (status == NPU_OK) {
         g->outputs[g->num_outputs].a = v.id;
         g->outputs[g->num_outputs++].b = index;
@@ -18977,15 +19034,18 @@ NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v)
 NPU_IR_API npu_status npu_value_alias(npu_graph *g, npu_value v, const char *name)
 {
     uint32_t index = 0;
-    npu_status status;
+    npu_status status = npu__graph_edit(g);
+    if (status) {
+        return status;
+    }
     if (!npu__value_at(g, v) || !name || !name[0]) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "alias '%s': there is no such value or no name",
                                name ? name : "");
     }
-    if (g->num_aliases == ~NPU__ALIAS || !NPU__RESERVE(g, aliases, 1)) {
+    if (g->num_aliases == NPU__OUTPUT - NPU__ALIAS || !NPU__RESERVE(g, aliases, 1)) {
         return npu__graph_no_memory(g);
     }
-    status = npu__name_enter(g, NPU__ALIAS | g->num_aliases, name, &index);
+    status = npu__name_enter(g, NPU__ALIAS + g->num_aliases, name, &index);
     if (status == NPU_OK) {
         g->aliases[g->num_aliases].a = v.id;
         g->aliases[g->num_aliases++].b = index;
@@ -18995,6 +19055,9 @@ NPU_IR_API npu_status npu_value_alias(npu_graph *g, npu_value v, const char *nam
 
 NPU_IR_API npu_status npu_value_set_name(npu_graph *g, npu_value v, const char *name)
 {
+    if (npu__graph_edit(g)) {
+        return npu_graph_status(g);
+    }
     if (!npu__value_at(g, v) || g->values[v.id].name) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "value %u does not exist or has a name",
                                (unsigned)v.id);
@@ -19502,7 +19565,7 @@ static npu_status npu__emit_check(npu_graph *g, const npu__emission *e)
 static npu_op npu__emit(npu_graph *g, const npu__emission *e)
 {
     uint32_t num_lists = npu__num_lists(e->def->schema), num_symbols = g->num_symbols;
-    if (npu__emit_check(g, e) || npu__emit_reserve(g, e, num_lists)) {
+    if (npu__graph_edit(g) || npu__emit_check(g, e) || npu__emit_reserve(g, e, num_lists)) {
         npu__symbols_take_back(g, num_symbols); /* those of its results are gone with them */
         return npu__make_op(0);
     }
@@ -21092,7 +21155,6 @@ NPU_IR_API npu_value npu_model_add2(npu_model *m, const npu_layer *layer, npu_va
    it what applies of: wrapped space=ub offset=64 quant(scheme, axis, block, [scales], [zeros]). */
 
 #define NPU__FORM_VERSION 1
-#define NPU__FORM_MAX_DEPTH 32     /* of child graphs */
 #define NPU__FORM_MAX_READABLE 256 /* elements of a constant: nobody reads longer lists, and hex is faster */
 
 static const char *const npu__spaces[] = { "default", "ddr", "ub", "l1", "l0a", "l0b", "l0c" };
@@ -21730,11 +21792,8 @@ static npu_status npu__print_body(npu_text *text, const npu_graph *g, const char
 
 static npu_status npu__print_graph(npu_text *text, const npu_graph *g, uint32_t depth)
 {
-    char indent[2 * NPU__FORM_MAX_DEPTH + 1];
+    char indent[2 * NPU_MAX_GRAPH_DEPTH + 1];
     npu_status status = NPU_OK;
-    if (depth > NPU__FORM_MAX_DEPTH) {
-        return NPU_ERR_OVERFLOW;
-    }
     memset(indent, ' ', 2 * depth);
     indent[2 * depth] = 0;
     for (uint32_t i = 0; i < g->num_symbols; i++) {
@@ -23008,16 +23067,6 @@ static npu_status npu__apply_mutation(npu_graph *g, const npu__mutation *m, npu_
     return NPU_OK;
 }
 
-static bool npu__has_update(const npu_graph *g, uint32_t state)
-{
-    for (uint32_t i = 0; i < g->num_updates; i++) {
-        if (g->updates[i].a == state) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* What was written to an input or a parameter is one more output, "<name>.new"; a state has it in the next
  * run. */
 static npu_status npu__end_mutation(npu_graph *g)
@@ -23028,7 +23077,7 @@ static npu_status npu__end_mutation(npu_graph *g)
         char label[16];
         npu_text name = npu_text_make(&g->allocator);
         npu_status status = NPU_OK;
-        if (v.stamp && value->role == NPU_ROLE_STATE && !npu__has_update(g, id)) {
+        if (v.stamp && value->role == NPU_ROLE_STATE && !g->values[id].is_updated) {
             status = npu_update(g, npu__make_value(id), npu__make_value(v.now));
         } else if (v.stamp && (value->role == NPU_ROLE_INPUT || value->role == NPU_ROLE_PARAM)) {
             npu_text_printf(&name, "%s.new", npu__value_label(g, id, label));
@@ -23070,8 +23119,8 @@ typedef struct npu__parser {
     int line;
     npu__token token;               /* the next one */
     npu_graph *g;                   /* stack[depth - 1], the graph whose statements are read */
-    npu_graph *stack[NPU__FORM_MAX_DEPTH + 1];
-    uint32_t first_label[NPU__FORM_MAX_DEPTH + 1];
+    npu_graph *stack[NPU_MAX_GRAPH_DEPTH + 1];
+    uint32_t first_label[NPU_MAX_GRAPH_DEPTH + 1];
     uint32_t depth;
     npu__arena scratch;             /* lives for one statement */
     NPU__ARRAY(npu__pair, labels);  /* number, value id; from first_label[depth - 1] on rising */
@@ -24039,9 +24088,6 @@ static npu_status npu__parse_graph(npu__parser *p)
 static npu_status npu__parse_child(npu__parser *p)
 {
     npu_graph *child;
-    if (p->depth > NPU__FORM_MAX_DEPTH) {
-        return npu__parse_fail(p, NPU_ERR_PARSE, "child graphs are more than %d deep", NPU__FORM_MAX_DEPTH);
-    }
     child = npu_graph_child(p->g, NULL, NPU_LEVEL_TENSOR, NULL);
     if (!child) {
         return npu__parse_built(p);
@@ -26084,16 +26130,13 @@ static npu_status npu__json_output(npu__loader *l, const npu__json *meta)
         return npu__json_fail(l, meta, NPU_ERR_SHAPE,
                               "output '%.80s' is not of the shape and dtype of its value", name);
     }
-    for (uint32_t i = 0; i < l->p.g->num_outputs; i++) { /* one value may be returned twice */
-        if (strcmp(npu_graph_output_name(l->p.g, i), name) == 0) {
-            char *unique = (char *)npu__arena_alloc(&l->p.scratch, strlen(name) + 16);
-            if (!unique) {
-                return npu__parse_no_memory(&l->p);
-            }
-            snprintf(unique, strlen(name) + 16, "%s_%u", name, (unsigned)l->p.g->num_outputs);
-            name = unique;
-            break;
+    if (npu__find_output(l->p.g, name) != NPU_NO_INDEX) { /* one value may be returned twice */
+        char *unique = (char *)npu__arena_alloc(&l->p.scratch, strlen(name) + 16);
+        if (!unique) {
+            return npu__parse_no_memory(&l->p);
         }
+        snprintf(unique, strlen(name) + 16, "%s_%u", name, (unsigned)l->p.g->num_outputs);
+        name = unique;
     }
     return npu_output(l->p.g, name, v) ? npu__parse_built(&l->p) : NPU_OK;
 }
@@ -27857,26 +27900,24 @@ static void npu__rewrite_release(npu_rewrite *rw)
     npu_op_storage_free(&rw->storage);
 }
 
-static npu_status npu__rewrite_into(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx, uint32_t depth);
+static npu_status npu__rewrite_into(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx);
 
 /* Children keep all their ops: they are as they were, symbols and what child_fn does aside. */
-static npu_status npu__rewrite_children(npu_rewrite *rw, uint32_t depth)
+static npu_status npu__rewrite_children(npu_rewrite *rw)
 {
-    npu_status status = depth < NPU__FORM_MAX_DEPTH
-                            ? NPU_OK
-                            : npu__rewrite_fail(rw, NPU_ERR_OVERFLOW, "child graphs are too deep");
+    npu_status status = NPU_OK;
     for (uint32_t i = 0; i < rw->from->num_children && status == NPU_OK; i++) {
         npu_rewrite child = *rw;
         child.from = rw->from->children[i];
         child.to = npu_graph_child(rw->to, child.from->name, (npu_level)child.from->level, NULL);
-        status = child.to ? npu__rewrite_into(&child, rw->child_fn, rw->child_ctx, depth + 1)
+        status = child.to ? npu__rewrite_into(&child, rw->child_fn, rw->child_ctx)
                           : npu__rewrite_fail(rw, NPU_ERR_NO_MEMORY, "children");
     }
     return status;
 }
 
 /* Fills rw->to, which is empty. */
-static npu_status npu__rewrite_into(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx, uint32_t depth)
+static npu_status npu__rewrite_into(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx)
 {
     npu_status status;
     rw->values = rw->ops = NULL;
@@ -27886,9 +27927,9 @@ static npu_status npu__rewrite_into(npu_rewrite *rw, npu_rewrite_fn fn, void *ct
     for (uint32_t i = 0; i < rw->from->num_symbols && status == NPU_OK; i++) {
         status = npu__rewrite_symbol(rw, i);
     }
-    status = status ? status : npu__rewrite_children(rw, depth);
+    status = status ? status : npu__rewrite_children(rw);
     if (status == NPU_OK) {
-        if (depth) {
+        if (rw->to->depth) {
             memset(rw->live, 1, rw->from->num_ops);
         } else {
             npu__mark_live(rw->from, rw->live);
@@ -27908,7 +27949,7 @@ static npu_status npu__rewrite_run(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx
     if (!rw->to) {
         return npu__fail(rw->diag, NPU_ERR_NO_MEMORY, "rewrite: out of memory");
     }
-    status = npu__rewrite_into(rw, fn, ctx, 0);
+    status = npu__rewrite_into(rw, fn, ctx);
     if (status) {
         npu_graph_destroy(rw->to);
     } else {
@@ -28011,7 +28052,7 @@ static npu_status npu__extract_into(npu_rewrite *rw, const npu_op *ops, uint32_t
     for (uint32_t i = 0; i < from->num_symbols && status == NPU_OK; i++) {
         status = npu__rewrite_symbol(rw, i);
     }
-    status = status ? status : npu__rewrite_children(rw, 0);
+    status = status ? status : npu__rewrite_children(rw);
     status = status ? status : npu__extract_ops(rw);
     status = status ? status : npu__extract_outputs(rw, inside);
     for (uint32_t i = 0; i < from->num_saved && status == NPU_OK; i++) {
@@ -33121,71 +33162,6 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
     return plan;
 }
 
-static npu_status npu__plan_memory(npu_plan *plan, npu_diag *diag);
-static void npu__plan_free_storage(npu_plan *plan);
-
-NPU_IR_API void npu_plan_destroy(npu_plan *plan)
-{
-    npu_allocator a;
-    if (!plan) {
-        return;
-    }
-    a = plan->allocator;
-    for (uint32_t i = 1; i < plan->num_words; i++) {
-        npu__free(&a, plan->words[i], strlen(plan->words[i]) + 1);
-    }
-    NPU__RELEASE(plan, words);
-    NPU__RELEASE(plan, steps);
-    NPU__RELEASE(plan, step_ops);
-    NPU__RELEASE(plan, step_values);
-    NPU__RELEASE(plan, step_dependencies);
-    NPU__RELEASE(plan, moved);
-    npu__plan_free_storage(plan);
-    npu__free(&a, plan->targets, plan->graph->num_ops * sizeof *plan->targets);
-    npu__free(&a, plan->op_step, plan->graph->num_ops * sizeof *plan->op_step);
-    npu__free(&a, plan->moved_head, plan->graph->num_values * sizeof *plan->moved_head);
-    npu__free(&a, plan->value_storage, plan->graph->num_values * sizeof *plan->value_storage);
-    npu__free(&a, plan->planned, plan->graph->num_symbols * sizeof *plan->planned);
-    npu__free(&a, plan, sizeof *plan);
-}
-
-NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
-                                      npu_diag *diag)
-{
-    npu_diag local;
-    npu_plan *plan;
-    npu_status status;
-    diag = diag ? diag : &local;
-    memset(diag, 0, sizeof *diag);
-    status = out ? npu__plan_check(g, desc, diag) : npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: out is NULL");
-    if (out) {
-        *out = NULL;
-    }
-    if (status) {
-        return status;
-    }
-    plan = npu__plan_new(g, desc);
-    if (!plan) {
-        return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
-    }
-    status = npu__tag(plan, diag);
-    status = status ? status : npu__limit_groups(plan);
-    status = status ? status : npu__check_fallback(plan, diag);
-    status = status ? status : npu__build_steps(plan, diag);
-    status = status ? status : npu__plan_memory(plan, diag);
-    if (status) {
-        npu_plan_destroy(plan);
-        return npu__fail(diag, status, "plan: %s", npu_status_text(status));
-    }
-    /* The callback and the lists belong to the caller and are not needed again. */
-    plan->desc.backends = NULL;
-    plan->desc.override = NULL;
-    plan->desc.force_last = NULL;
-    plan->desc.num_force_last = 0;
-    *out = plan;
-    return NPU_OK;
-}
-
 /* A plan with the same targets, for a program to change. */
 static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
 {
@@ -34050,6 +34026,71 @@ static npu_status npu__plan_memory(npu_plan *plan, npu_diag *diag)
     return status ? npu__fail(diag, status, "plan of memory: %s", npu_status_text(status)) : NPU_OK;
 }
 
+/* ---- a whole plan: placement, then memory ---- */
+
+NPU_IR_API void npu_plan_destroy(npu_plan *plan)
+{
+    npu_allocator a;
+    if (!plan) {
+        return;
+    }
+    a = plan->allocator;
+    for (uint32_t i = 1; i < plan->num_words; i++) {
+        npu__free(&a, plan->words[i], strlen(plan->words[i]) + 1);
+    }
+    NPU__RELEASE(plan, words);
+    NPU__RELEASE(plan, steps);
+    NPU__RELEASE(plan, step_ops);
+    NPU__RELEASE(plan, step_values);
+    NPU__RELEASE(plan, step_dependencies);
+    NPU__RELEASE(plan, moved);
+    npu__plan_free_storage(plan);
+    npu__free(&a, plan->targets, plan->graph->num_ops * sizeof *plan->targets);
+    npu__free(&a, plan->op_step, plan->graph->num_ops * sizeof *plan->op_step);
+    npu__free(&a, plan->moved_head, plan->graph->num_values * sizeof *plan->moved_head);
+    npu__free(&a, plan->value_storage, plan->graph->num_values * sizeof *plan->value_storage);
+    npu__free(&a, plan->planned, plan->graph->num_symbols * sizeof *plan->planned);
+    npu__free(&a, plan, sizeof *plan);
+}
+
+NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
+                                      npu_diag *diag)
+{
+    npu_diag local;
+    npu_plan *plan;
+    npu_status status;
+    diag = diag ? diag : &local;
+    memset(diag, 0, sizeof *diag);
+    status = out ? npu__plan_check(g, desc, diag) : npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: out is NULL");
+    if (out) {
+        *out = NULL;
+    }
+    if (status) {
+        return status;
+    }
+    plan = npu__plan_new(g, desc);
+    if (!plan) {
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
+    }
+    status = npu__tag(plan, diag);
+    status = status ? status : npu__limit_groups(plan);
+    status = status ? status : npu__check_fallback(plan, diag);
+    status = status ? status : npu__build_steps(plan, diag);
+    status = status ? status : npu__plan_memory(plan, diag);
+    if (status) {
+        npu_plan_destroy(plan);
+        return npu__fail(diag, status, "plan: %s", npu_status_text(status));
+    }
+    /* The callback and the lists belong to the caller and are not needed again. */
+    plan->desc.backends = NULL;
+    plan->desc.override = NULL;
+    plan->desc.force_last = NULL;
+    plan->desc.num_force_last = 0;
+    npu__graph_finish(g);
+    *out = plan;
+    return NPU_OK;
+}
+
 NPU_IR_API npu_status npu_plan_memory(const npu_plan *plan, uint32_t backend, npu_memory *out)
 {
     if (!plan || !out) {
@@ -34671,7 +34712,7 @@ static uint32_t npu__home(const npu_plan *plan, uint32_t value)
 /* What a state holds in the next run: itself where no npu_update names another value. */
 static uint32_t npu__state_next(const npu_graph *g, uint32_t state)
 {
-    for (uint32_t i = 0; i < g->num_updates; i++) {
+    for (uint32_t i = 0; i < g->num_updates && g->values[state].is_updated; i++) {
         if (g->updates[i].a == state) {
             return g->updates[i].b;
         }
@@ -35872,12 +35913,8 @@ static int npu__input_index(const npu_graph *g, const char *name)
 
 static int npu__output_index(const npu_graph *g, const char *name)
 {
-    for (uint32_t i = 0; name && i < g->num_outputs; i++) {
-        if (strcmp(g->names[g->outputs[i].b], name) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
+    uint32_t i = npu__find_output(g, name);
+    return i == NPU_NO_INDEX ? -1 : (int)i;
 }
 
 NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *e, uint32_t index, const void *data, size_t size)

@@ -496,7 +496,8 @@ static void test_deep_children(void)
         npu_text_printf(&text, "child c\n");
     }
     NPU_CHECK(!parse(text.data, &diag));
-    NPU_CHECK_STATUS(diag.status, NPU_ERR_PARSE);
+    NPU_CHECK_STATUS(diag.status, NPU_ERR_OVERFLOW);
+    NPU_CHECK_EQ(diag.line, 2 + NPU_MAX_GRAPH_DEPTH);
     npu_text_free(&text);
 }
 

@@ -1,5 +1,7 @@
 /* The graph: ids, producers and users, names, specs, states, symbols, child graphs, validation. */
+#include "../npu_ir_backend_ref.h"
 #include "npu_test.h"
+#include <time.h>
 
 static npu_spec f32(uint32_t rank, int64_t a, int64_t b)
 {
@@ -638,6 +640,140 @@ static void test_out_of_memory(void)
     NPU_CHECK_STATUS(status, NPU_OK);
 }
 
+/* ---- a finished graph ---- */
+
+enum { NUM_EDITS = 17 };
+
+/* Edit i of a graph with values x (1), state h (2), op 1; OK for none of them where the graph has a plan. */
+static npu_status edit(npu_graph *g, npu_graph *child, int i)
+{
+    npu_value x = { 1 }, h = { 2 }, y = { 3 };
+    npu_op op = { 1 };
+    float data[6] = { 0 };
+    npu_graph_clear_error(g);
+    switch (i) {
+    case 0: npu_input(g, "x2", f32(2, 2, 3)); break;
+    case 1: npu_param(g, "w2", f32(2, 2, 3)); break;
+    case 2: npu_constant(g, "c2", f32(2, 2, 3), data); break;
+    case 3: npu_constant_ref(g, "c3", f32(2, 2, 3), data); break;
+    case 4: npu_state(g, "h2", f32(2, 2, 3)); break;
+    case 5: npu_relu(g, x); break;
+    case 6: npu_mul(g, x, npu_number(g, npu_scalar_int(2))); break;
+    case 7: return npu_output(g, "z", x);
+    case 8: return npu_update(g, h, x);
+    case 9: return npu_value_set_name(g, y, "sum");
+    case 10: return npu_value_alias(g, x, "x3");
+    case 11: return npu_op_set_name(g, op, "add");
+    case 12: return npu_op_set_constraints(g, op, 1);
+    case 13: return npu_op_add_saved(g, op, x);
+    case 14: npu_graph_symbol(g, "N", 0, 0); break;
+    case 15: npu_graph_child(g, "more", NPU_LEVEL_TENSOR, NULL); break;
+    case 16:
+        npu_graph_clear_error(child);
+        npu_input(child, "x", f32(2, 2, 3));
+        return npu_graph_status(child);
+    default: break;
+    }
+    return npu_graph_status(g);
+}
+
+/* x + h as output y, w as another, and a child without ops. */
+static npu_graph *editable(npu_graph **child)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(2, 2, 3)), h = npu_state(g, "h", f32(2, 2, 3));
+    npu_output(g, "y", npu_add(g, x, h));
+    npu_output(g, "w", npu_param(g, "w", f32(1, 6, 0)));
+    *child = npu_graph_child(g, "child", NPU_LEVEL_TENSOR, NULL);
+    return g;
+}
+
+/* What programs and execs read stays as it was when the graph was planned. */
+static void test_finished(void)
+{
+    static const float x[6] = { 1, 2, 3, 4, 5, 6 };
+    float y[6] = { 0 }, w[6];
+    const npu_backend *cpu = npu_ref_backend();
+    npu_graph *child, *g, *copy = NULL;
+    npu_exec *exec = NULL;
+    npu_diag diag = { 0 };
+    NPU_ITEM("F6");
+    for (int i = 0; i < NUM_EDITS; i++) {
+        g = editable(&child);
+        NPU_CHECK_STATUS(edit(g, child, i), NPU_OK);
+        npu_graph_destroy(g);
+    }
+    g = editable(&child);
+    NPU_CHECK_STATUS(npu_param_bind(g, "w", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_output(exec, "y", y, sizeof y), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_output(exec, "w", w, sizeof w), NPU_OK);
+    for (int i = 0; i < NUM_EDITS; i++) {
+        NPU_CHECK_STATUS(edit(g, child, i), NPU_ERR_STATE);
+    }
+    NPU_CHECK_EQ(npu_graph_num_values(g), 4);
+    NPU_CHECK_EQ(npu_graph_num_outputs(g), 2);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    NPU_CHECK_NEAR(y[5], 6, 0);
+    npu_graph_clear_error(g);
+    NPU_CHECK_STATUS(npu_param_bind(g, "w", y, sizeof y), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_rewrite(&copy, g, NULL, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_output(copy, "z", npu_graph_find(copy, "x")), NPU_OK);
+    npu_exec_destroy(exec);
+    npu_graph_destroy(copy);
+    npu_graph_destroy(g);
+}
+
+/* ---- sizes ---- */
+
+/* All that looks at children of children can rely on how few there are. */
+static void test_deep_children(void)
+{
+    npu_graph *g = npu_graph_create(NULL), *p = g, *copy = NULL;
+    npu_text text = npu_text_make(NULL);
+    NPU_ITEM("F12");
+    for (int i = 0; i < NPU_MAX_GRAPH_DEPTH; i++) {
+        p = npu_graph_child(p, "c", NPU_LEVEL_TENSOR, NULL);
+        NPU_CHECK(p);
+    }
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_rewrite(&copy, g, NULL, NULL, NULL), NPU_OK);
+    NPU_CHECK(!npu_graph_child(p, "c", NPU_LEVEL_TENSOR, NULL));
+    NPU_CHECK_STATUS(npu_graph_status(p), NPU_ERR_OVERFLOW);
+    npu_text_free(&text);
+    npu_graph_destroy(copy);
+    npu_graph_destroy(g);
+}
+
+/* Names are looked up, not compared with all others. */
+static void test_many_outputs(void)
+{
+    enum { COUNT = 100000 };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(1, 2, 0));
+    clock_t begin = clock();
+    NPU_ITEM("F17");
+    for (uint32_t i = 0; i < COUNT; i++) {
+        char name[24];
+        npu_value h;
+        snprintf(name, sizeof name, "y%u", (unsigned)i);
+        h = npu_state(g, name, f32(1, 2, 0));
+        npu_update(g, h, x);
+        NPU_CHECK_STATUS(npu_output(g, name, i % 2 ? x : h), NPU_OK);
+    }
+    NPU_CHECK(clock() - begin < 10 * CLOCKS_PER_SEC); /* 0.1 s; each with each would be a minute */
+    NPU_CHECK_EQ(npu_graph_num_outputs(g), COUNT);
+    NPU_CHECK_STATUS(npu_output(g, "y77", x), NPU_ERR_DUPLICATE);
+    npu_graph_clear_error(g);
+    NPU_CHECK_STATUS(npu_update(g, npu_graph_find(g, "y77"), x), NPU_ERR_DUPLICATE);
+    npu_graph_clear_error(g);
+    NPU_CHECK_STATUS(npu_output(g, "x", x), NPU_OK); /* as a value is called */
+    NPU_CHECK_EQ(npu_graph_find(g, "x").id, x.id);
+    npu_graph_destroy(g);
+}
+
 int main(void)
 {
     NPU_RUN(test_values);
@@ -665,5 +801,8 @@ int main(void)
     NPU_RUN(test_validate_finds);
     NPU_RUN(test_many_ops);
     NPU_RUN(test_out_of_memory);
+    NPU_RUN(test_finished);
+    NPU_RUN(test_deep_children);
+    NPU_RUN(test_many_outputs);
     return npu_test_done();
 }

@@ -836,7 +836,8 @@ static void test_dynamic(void)
     r.graph = fixed;
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     NPU_CHECK_EQ(npu_plan_op_backend(r.plan, relu, &reason, NULL), 0);
-    rig_unmake(&r);
+    rig_end(&r);
+    r = rig_start(NULL, 1);
     npu_output(r.graph, "z", npu_relu(r.graph, npu_input(r.graph, "anonymous", F32(-1, 3))));
     NPU_CHECK_STATUS(rig_plan(&r), NPU_ERR_DYNAMIC_SHAPE);
     NPU_CHECK(strstr(r.diag.message, "anonymous"));
