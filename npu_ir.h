@@ -4377,7 +4377,8 @@ NPU_IR_API npu_status npu_graph_check_alias(const npu_graph *g, npu_op op, uint3
 
 /* Errors: VERSION (api), INVALID_ARGUMENT (a required slot is NULL, no region, wrong alignment). */
 NPU_IR_API npu_status npu_backend_check(const npu_backend *backend, npu_diag *diag);
-/* The built-in answer of one backend for one op kind with given specs, outside any graph. */
+/* Does a backend have a kernel for the op that a file with this name gets ("aten.relu_" and "aten.add.out" are relu
+   and add)? Outside any graph: specs and attributes may still be more than it takes. */
 NPU_IR_API bool npu_is_op_supported(const npu_backend *backend, const npu_registry *registry,
                                     const char *name);
 
@@ -22943,22 +22944,21 @@ static const npu_op_def *npu__out_twin(const npu_registry *r, const npu__op_name
     return NULL;
 }
 
-/* Finds out whether an op writes, and what to emit for it. `attrs` are the names of its attributes. The
-   library's own form means a built-in op as it is. Errors: UNSUPPORTED (it writes, and has no twin that
-   does not). */
-static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const char *const *attrs,
-                                     uint32_t num_attrs, bool is_own_form, npu__mutation *m)
+/* What a name stands for, if its op writes: the op that is emitted for it. `attrs` are the names of its attributes.
+   The library's own form means a built-in op as it is. False = it writes, and has no twin that does not. */
+static bool npu__resolve_mutation(const npu_registry *registry, const char *op_type, const char *const *attrs,
+                                  uint32_t num_attrs, bool is_own_form, npu__mutation *m)
 {
     static const char *const moving[] = { "squeeze_",  "unsqueeze_", "t_",     "transpose_",
                                           "swapaxes_", "swapdims_",  "resize_", "as_strided_" };
-    const npu_op_def *def = npu_registry_find(g->registry, op_type);
+    const npu_op_def *def = npu_registry_find(registry, op_type);
     npu__op_name name;
     bool is_inplace, is_out;
     size_t len;
     memset(m, 0, sizeof *m);
     if ((def && (npu__written_args(def->schema) == 0 || (is_own_form && !def->is_custom))) ||
         !npu__op_name_split(op_type, &name)) {
-        return NPU_OK;
+        return true;
     }
     len = strlen(name.base);
     is_inplace = len > 1 && name.base[len - 1] == '_' &&
@@ -22968,15 +22968,15 @@ static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const ch
              npu__has_suffix(name.overload, "_values");
     if (def) {
         m->def = is_inplace
-                     ? npu__inplace_twin(g->registry, &name)
-                     : npu__find_twin(g->registry, &name, name.base, len, "_functional", name.overload);
+                     ? npu__inplace_twin(registry, &name)
+                     : npu__find_twin(registry, &name, name.base, len, "_functional", name.overload);
         m->written = npu__written_args(def->schema);
         m->num_returned = def->schema->num_returns;
     } else if (is_inplace) {
-        m->def = npu__inplace_twin(g->registry, &name);
+        m->def = npu__inplace_twin(registry, &name);
         m->written = m->num_returned = 1;
     } else if (is_out) {
-        m->def = npu__out_twin(g->registry, &name, attrs, num_attrs);
+        m->def = npu__out_twin(registry, &name, attrs, num_attrs);
         m->num_out = m->num_returned = m->def ? m->def->schema->num_returns : 0;
     }
     m->is_zero = is_inplace && strcmp(name.base, "zero_") == 0;
@@ -22985,7 +22985,14 @@ static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const ch
         m->moves = m->moves || strcmp(moving[i], name.base) == 0;
     }
     m->def = m->num_returned > NPU_MAX_ARGS ? NULL : m->def;
-    return m->def || (!def && strcmp(name.space, "aten") != 0) || (!is_inplace && !is_out && !def)
+    return m->def || (!def && strcmp(name.space, "aten") != 0) || (!is_inplace && !is_out && !def);
+}
+
+/* The same, where a graph is read. Errors: UNSUPPORTED. */
+static npu_status npu__find_mutation(npu_graph *g, const char *op_type, const char *const *attrs,
+                                     uint32_t num_attrs, bool is_own_form, npu__mutation *m)
+{
+    return npu__resolve_mutation(g->registry, op_type, attrs, num_attrs, is_own_form, m)
                ? NPU_OK
                : npu__graph_fail(
                      g, NPU_ERR_UNSUPPORTED,
@@ -26969,15 +26976,10 @@ NPU_IR_API npu_status npu_backend_check(const npu_backend *b, npu_diag *diag)
     return NPU_OK;
 }
 
-NPU_IR_API bool npu_is_op_supported(const npu_backend *backend, const npu_registry *registry,
-                                    const char *name)
+static bool npu__is_supported(const npu_backend *backend, const npu_op_def *def)
 {
-    const npu_op_def *def = registry ? npu_registry_find(registry, name) : NULL;
     npu_op_info info;
     npu_support answer;
-    if (!def || npu_backend_check(backend, NULL)) {
-        return false;
-    }
     memset(&info, 0, sizeof info);
     memset(&answer, 0, sizeof answer);
     info.size = (uint32_t)sizeof info;
@@ -26989,6 +26991,22 @@ NPU_IR_API bool npu_is_op_supported(const npu_backend *backend, const npu_regist
     return backend->supports(backend->ctx, &info, &answer) == NPU_OK && answer.reason != NPU_REASON_OP;
 }
 
+/* The op that a file with this name gets: of one that writes, its twin. NULL = it loads as none that is known. */
+static const npu_op_def *npu__op_of_name(const npu_registry *registry, const char *name, const char *const *attrs,
+                                         uint32_t num_attrs)
+{
+    npu__mutation m;
+    bool resolves = registry && name && npu__resolve_mutation(registry, name, attrs, num_attrs, false, &m);
+    return !resolves ? NULL : m.def ? m.def : npu_registry_find(registry, name);
+}
+
+NPU_IR_API bool npu_is_op_supported(const npu_backend *backend, const npu_registry *registry,
+                                    const char *name)
+{
+    const npu_op_def *def = npu__op_of_name(registry, name, NULL, 0);
+    return def && npu_backend_check(backend, NULL) == NPU_OK && npu__is_supported(backend, def);
+}
+
 /* ---- which ops a file needs ---- */
 
 static npu_status npu__need_status(npu__loader *l, const npu__name_entry *entry,
@@ -26996,24 +27014,18 @@ static npu_status npu__need_status(npu__loader *l, const npu__name_entry *entry,
 {
     const npu_registry *registry = l->p.g->registry;
     uint32_t num_names = 0;
-    const char **names = npu__json_attr_names(l, npu__json_get(entry->json, "attrs"), &num_names), *name;
-    npu__mutation m;
+    const char **names = npu__json_attr_names(l, npu__json_get(entry->json, "attrs"), &num_names);
+    const npu_op_def *def = names ? npu__op_of_name(registry, entry->name, names, num_names) : NULL;
     if (npu_registry_find_converter(registry, entry->name) ||
         npu_registry_find_executor(registry, entry->name)) {
         return NPU_OK;
     }
-    if (!names) {
-        return NPU_ERR_NO_MEMORY;
-    }
-    npu__find_mutation(l->p.g, entry->name, names, num_names, false, &m);
-    npu_graph_clear_error(l->p.g);
-    name = m.def ? m.def->name : entry->name;
-    for (uint32_t b = 0; b < num_backends; b++) {
-        if (npu_is_op_supported(backends[b], registry, name)) {
+    for (uint32_t b = 0; def && b < num_backends; b++) {
+        if (npu_backend_check(backends[b], NULL) == NPU_OK && npu__is_supported(backends[b], def)) {
             return NPU_OK;
         }
     }
-    return npu_registry_find(registry, name) ? NPU_ERR_NOT_IMPLEMENTED : NPU_ERR_NOT_FOUND;
+    return !names ? NPU_ERR_NO_MEMORY : def ? NPU_ERR_NOT_IMPLEMENTED : NPU_ERR_NOT_FOUND;
 }
 
 /* Counts the nodes by op type: l->producers, json = the first node. */

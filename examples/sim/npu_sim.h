@@ -1195,6 +1195,15 @@ static npu_status npu_sim__run_same(const npu_sim__op *op, const void *const *x,
     return NPU_OK;
 }
 
+/* What was checked when the graph was made. */
+static npu_status npu_sim__run_nothing(const npu_sim__op *op, const void *const *x, void *const *y)
+{
+    (void)op;
+    (void)x;
+    (void)y;
+    return NPU_OK;
+}
+
 static npu_status npu_sim__run_getitem(const npu_sim__op *op, const void *const *x, void *const *y)
 {
     return npu_sim__run_same(op, x + op->attrs[0].i, y);
@@ -1414,6 +1423,9 @@ static const npu_sim__row npu_sim__rows[] = {
     NPU_SIM__ANY("aten.clone.default", "?i", 1, 1, same, NULL),
     NPU_SIM__ANY("aten.contiguous.default", "i", 1, 1, same, NULL),
     NPU_SIM__ANY("aten.dropout.default", "f b", 1, 1, same, npu_sim__check_dropout),
+    NPU_SIM__ANY("aten.alias.default", "", 1, 1, same, NULL),
+    NPU_SIM__ANY("aten.detach.default", "", 1, 1, same, NULL),
+    NPU_SIM__ANY("aten._assert_tensor_metadata.default", "?I ?I ?t ?i ?i", 1, 1, nothing, NULL),
     NPU_SIM__ANY("npu.getitem", "i", 1, 0, getitem, npu_sim__check_getitem),
     NPU_SIM__ROW("aten.to.dtype", "t b b ?i", 1, 1, same, npu_sim__check_dtype),
     NPU_SIM__ROW("aten._to_copy.default", "?t ?i ?i ?b b ?i", 1, 1, same, npu_sim__check_dtype),
@@ -1507,7 +1519,8 @@ static uint32_t npu_sim__check_tensors(const npu_sim__op *op, const char **words
         if (s->is_number && op->row->run == npu_sim__run_map && op->out[0].dtype == NPU_F32) {
             continue;
         }
-        uint32_t dtype = op->row->dtypes == NPU_SIM__MOVE ? op->out[0].dtype : (uint32_t)NPU_F32;
+        uint32_t moved = op->num_out ? op->out[0].dtype : op->in[0].dtype;
+        uint32_t dtype = op->row->dtypes == NPU_SIM__MOVE ? moved : (uint32_t)NPU_F32;
         if (!s->is_plain || (is_index ? s->dtype != NPU_I64 && s->dtype != NPU_I32 : s->dtype != dtype)) {
             *words = "f32 only";
             return NPU_REASON_DTYPE;
@@ -1801,7 +1814,7 @@ static bool npu_sim__has_work(const npu_sim__job *job, const npu_sim__op *op)
             return true;
         }
     }
-    return op->num_out == 0;
+    return op->num_out == 0 && !(op->row && op->row->run == npu_sim__run_nothing);
 }
 
 static npu_status npu_sim__run_op(npu_sim *sim, npu_sim__job *job, const npu_sim__op *op)
