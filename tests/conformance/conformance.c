@@ -228,7 +228,7 @@ static bool run_on_cpu(const npu_graph *g, const conf_case *c, char *why, size_t
 {
     const npu_backend *cpu = npu_ref_backend();
     npu_exec *exec = NULL;
-    npu_diag diag = { NPU_OK, 0, 0, 0, "", "", "" };
+    npu_diag diag = { 0 };
     npu_status status = npu_exec_create_simple(&exec, g, &cpu, 1, &diag);
     return run_exec(exec, status, &diag, c, why, size);
 }
@@ -243,7 +243,7 @@ static bool run_planned(npu_plan *plan, const conf_case *c, char *why, size_t si
 {
     npu_program *program = NULL;
     npu_exec *exec = NULL;
-    npu_diag diag = { NPU_OK, 0, 0, 0, "", "", "" };
+    npu_diag diag = { 0 };
     npu_status status = npu_program_create(&program, plan, &diag);
     status = status ? status : npu_exec_create(&exec, program, NULL, &diag);
     bool ok = run_exec(exec, status, &diag, c, why, size);
@@ -254,7 +254,7 @@ static bool run_planned(npu_plan *plan, const conf_case *c, char *why, size_t si
 static bool run_split(conf_case *c, const char *op, char *why, size_t size)
 {
     const npu_backend *backends[2] = { conformance_accelerator(), npu_ref_backend() };
-    npu_diag diag = { NPU_OK, 0, 0, 0, "", "", "" };
+    npu_diag diag = { 0 };
     npu_plan_desc desc;
     npu_plan *plan = NULL;
     built b;
@@ -305,7 +305,7 @@ static bool has_json(const npu_graph *g)
 static bool run_form(const npu_graph *g, const form *f, const conf_case *c, char *why, size_t size)
 {
     npu_text first = npu_text_make(NULL), second = npu_text_make(NULL);
-    npu_diag diag = { NPU_OK, 0, 0, 0, "", "", "" };
+    npu_diag diag = { 0 };
     npu_graph *again = NULL;
     bool ok = false;
     npu_status status = f->print(g, &first);
@@ -333,7 +333,7 @@ static bool run_json(const npu_graph *g, const conf_case *c, char *why, size_t s
 static bool run_lowered(const npu_graph *g, const conf_case *c, char *why, size_t size)
 {
     npu_pass_options validated = { NULL, NULL, true, 0 };
-    npu_diag diag = { NPU_OK, 0, 0, 0, "", "", "" };
+    npu_diag diag = { 0 };
     npu_graph *now = NULL;
     npu_status status = npu_graph_run_passes(&now, g, npu_conversion_pass("convert-aten-to-linalg"), 1, &validated, &diag);
     bool lowered = false, ok = status == NPU_OK;
