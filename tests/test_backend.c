@@ -623,6 +623,41 @@ static void test_emulate_all(void)
     }
 }
 
+/* Dtypes that the device has no bytes for stay on the CPU, whatever that would run. */
+static void test_emulate_small_dtypes(void)
+{
+    NPU_ITEM("F19");
+    static const struct { npu_dtype dtype; bool taken; } rows[] = {
+        { NPU_F8, false }, { NPU_HF8, false }, { NPU_I8, true }, { NPU_C128, true }, { NPU_F4, false }, { NPU_HF4, false }, { NPU_I4, false }, { NPU_U4, false } };
+    npu_sim_desc desc;
+    npu_sim *sim = NULL;
+    memset(&desc, 0, sizeof desc);
+    desc.emulate = npu_ref_backend();
+    desc.emulate_all = true;
+    NPU_CHECK_STATUS(npu_sim_create(&sim, &desc), NPU_OK);
+    const npu_backend *b = npu_sim_backend(sim);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_spec spec = npu_spec_tensor(rows[i].dtype, 2, DIMS(3, 4));
+        const npu_spec *specs[2] = { &spec, &spec };
+        npu_graph *g = npu_graph_create(NULL);
+        npu_op_storage storage;
+        npu_op_info info;
+        npu_support answer;
+        memset(&storage, 0, sizeof storage);
+        memset(&answer, 0, sizeof answer);
+        npu_value y = npu_reshape(g, npu_input(g, "x", spec), DIMS(4, 3), 2);
+        NPU_CHECK_STATUS(npu_op_describe(g, npu_value_producer(g, y, NULL), &info, &storage), NPU_OK);
+        info.in = info.out = specs;
+        npu_support host = answer;
+        b->supports(b->ctx, &info, &answer);
+        desc.emulate->supports(desc.emulate->ctx, &info, &host);
+        NPU_CHECK_EQ(answer.reason == 0, rows[i].taken && host.reason == 0);
+        npu_op_storage_free(&storage);
+        npu_graph_destroy(g);
+    }
+    npu_sim_destroy(sim);
+}
+
 /* What the device decodes must be exactly what it expects: other schema ids and sizes are errors. */
 static void test_blobs(void)
 {
@@ -1155,6 +1190,7 @@ int main(void)
     NPU_RUN(test_ops);
     NPU_RUN(test_ops_in_other_memory);
     NPU_RUN(test_emulate_all);
+    NPU_RUN(test_emulate_small_dtypes);
     NPU_RUN(test_blobs);
     NPU_RUN(test_example_plan);
     NPU_RUN(test_once);

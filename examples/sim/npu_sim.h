@@ -1993,6 +1993,18 @@ static npu_status npu_sim__call(npu_sim *sim, npu_sim_slot slot)
 
 /* ---- slots of the backend ------------------------------------------------------------------------------ */
 
+/* What no kernel here or there is given: dtypes that it has no bytes for, and calls, which a compiler takes apart. */
+static bool npu_sim__is_strange(const npu_op_info *info)
+{
+    for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
+        const npu_spec *spec = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
+        if (spec && !npu_sim__element(spec->dtype)) {
+            return true;
+        }
+    }
+    return info->kind == NPU_NPU_CALL;
+}
+
 static npu_status npu_sim__supports(void *ctx, const npu_op_info *info, npu_support *answer)
 {
     npu_sim *sim = ctx;
@@ -2001,7 +2013,7 @@ static npu_status npu_sim__supports(void *ctx, const npu_op_info *info, npu_supp
     npu_sim__op op;
     const char *words = "";
     uint32_t reason = NPU_REASON_OP;
-    if (npu_sim__is_allowed(sim, info->name)) {
+    if (npu_sim__is_allowed(sim, info->name) && !npu_sim__is_strange(info)) {
         bool name_only = info->num_out == 0;
         npu_status status = name_only ? NPU_OK : npu_sim__op_init(&op, info, &blocks, &reason, &words);
         npu_sim__blocks_free(&blocks);
