@@ -6077,7 +6077,8 @@ NPU_IR_API npu_status npu_spec_len(const npu_spec *spec, size_t *out)
     for (uint32_t i = 0; i < spec->rank; i++) {
         if (spec->dims[i] == 0) {
             empty = true;
-        } else if ((uint64_t)spec->dims[i] > SIZE_MAX || !npu_size_mul(n, (size_t)spec->dims[i], &n)) {
+        } else if ((uint64_t)spec->dims[i] > SIZE_MAX / 2 || !npu_size_mul(n, (size_t)spec->dims[i], &n) ||
+                   n > SIZE_MAX / 2) { /* strides are signed */
             return NPU_ERR_OVERFLOW;
         }
     }
@@ -9802,7 +9803,7 @@ NPU_IR_API void npu_op_storage_free(npu_op_storage *storage)
 
 static npu_status npu__storage_reserve(const npu_graph *g, npu_op_storage *storage, size_t need)
 {
-    if (storage->capacity >= need) {
+    if (storage->capacity > need) { /* arrays of nothing are there, too */
         return NPU_OK;
     }
     npu_op_storage_free(storage);
@@ -13610,7 +13611,7 @@ static npu_status npu__type_cross(npu_deduce *d)
 /* Sizes that the operands of recurrent layers share. With a projection the state has fewer numbers than the
    cell. */
 typedef struct npu__rnn_sizes {
-    bool is_lstm;
+    bool is_lstm, has_projection;
     int64_t gates, cell, state, cells; /* gates per number of the cell; cells: layers times directions */
     uint32_t first, per_cell;          /* operands: the first weight, and how many there are for each cell */
 } npu__rnn_sizes;
@@ -13626,7 +13627,8 @@ static npu__rnn_sizes npu__rnn_sizes_of(const npu_deduce *d)
     s.cell = s.is_lstm ? d->op->in[2]->dims[h->rank - 1] : s.state;
     s.cells = npu_op_int(d->op, "num_layers", 1) * (npu_op_int(d->op, "bidirectional", 0) ? 2 : 1);
     s.first = s.is_lstm ? 3 : 2;
-    s.per_cell = (npu_op_int(d->op, "has_biases", 1) ? 4u : 2u) + (s.cell != s.state);
+    s.has_projection = npu_op_arg(d->op, "params") && s.cell != s.state; /* single cells have none */
+    s.per_cell = (npu_op_int(d->op, "has_biases", 1) ? 4u : 2u) + s.has_projection;
     return s;
 }
 
@@ -13660,7 +13662,7 @@ static npu_status npu__check_operand(npu_deduce *d, uint32_t i, const char *name
 static npu_status npu__check_rnn_cell(npu_deduce *d, const npu__rnn_sizes *s, uint32_t first, int64_t input)
 {
     int64_t rows = s->cell;
-    uint32_t has_projection = s->cell != s->state, biases = s->per_cell - 2 - has_projection;
+    uint32_t biases = s->per_cell - 2 - s->has_projection;
     npu_status status;
     if (rows >= 0 && !npu__dim_mul(rows, s->gates, &rows)) {
         return npu__too_large(d, "hx");
@@ -13670,7 +13672,7 @@ static npu_status npu__check_rnn_cell(npu_deduce *d, const npu__rnn_sizes *s, ui
     for (uint32_t i = 0; i < biases && !status; i++) {
         status = npu__check_operand(d, first + 2 + i, "bias", 1, rows, 0, 0);
     }
-    return status || !has_projection
+    return status || !s->has_projection
                ? status
                : npu__check_operand(d, first + s->per_cell - 1, "w_hr", 2, s->state, s->cell, 0);
 }
@@ -18786,14 +18788,44 @@ static void npu__weight_differs(npu__weights *w, uint32_t id, npu_status status,
     npu_text_free(&text);
 }
 
+static bool npu__is_output(const npu_graph *g, uint32_t value)
+{
+    for (uint32_t i = 0; i < g->num_outputs; i++) {
+        if (g->outputs[i].a == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is a value the next content of a state? */
+static bool npu__is_next(const npu_graph *g, uint32_t value)
+{
+    for (uint32_t i = 0; i < g->num_updates; i++) {
+        if (g->updates[i].b == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Does anything need the data of a parameter, and is it not there? */
+static bool npu__lacks_data(const npu_graph *g, uint32_t id)
+{
+    const npu__value *v = &g->values[id];
+    const npu_spec *spec = g->specs[v->spec];
+    size_t len = 0;
+    return !g->data[v->data].data && (npu_spec_len(spec, &len) || len) &&
+           (v->num_uses || npu__is_output(g, id) || npu__is_next(g, id));
+}
+
 static void npu__check_param(npu__weights *w, uint32_t id)
 {
     const npu_graph *g = w->v.g;
     const npu__value *value = &g->values[id];
     const npu_spec *want = g->specs[value->spec], *got;
-    size_t len = 0;
     if (!w->given[id]) {
-        if (value->num_uses && !g->data[value->data].data && (npu_spec_len(want, &len) || len)) {
+        if (npu__lacks_data(g, id)) {
             npu__violation(&w->v, 0, id, NPU_ERR_MISSING_WEIGHT, "weight '%.100s' is missing",
                            g->names[value->name]);
         }
@@ -26871,16 +26903,6 @@ NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_
     return allowed && x && y && x->dtype == y->dtype && npu__same_dims(x, y);
 }
 
-static bool npu__is_output(const npu_graph *g, uint32_t value)
-{
-    for (uint32_t i = 0; i < g->num_outputs; i++) {
-        if (g->outputs[i].a == value) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Why an operand must stay as it is when `op` has run; NULL = it need not. */
 static const char *npu__alias_obstacle(const npu_graph *g, uint32_t value, uint32_t op)
 {
@@ -26894,10 +26916,8 @@ static const char *npu__alias_obstacle(const npu_graph *g, uint32_t value, uint3
     if (g->ops[v->producer].def->traits & (NPU_VIEW | NPU_SLICE)) {
         return "it is a view";
     }
-    for (uint32_t i = 0; i < g->num_updates; i++) {
-        if (g->updates[i].b == value) {
-            return "it is the next content of a state";
-        }
+    if (npu__is_next(g, value)) {
+        return "it is the next content of a state";
     }
     for (uint32_t use = v->first_use; use; use = g->uses[use - 1].next) {
         if (g->uses[use - 1].op > op) {
@@ -28581,13 +28601,7 @@ typedef npu_status (*npu__pass_fn)(const npu_optimize_desc *desc, npu_graph **ou
 /* Must a value stay whatever its users do: is it an output, the next content of a state, or saved? */
 static bool npu__is_kept(const npu_graph *g, uint32_t value)
 {
-    bool kept = false;
-    for (uint32_t i = 0; i < g->num_outputs && !kept; i++) {
-        kept = g->outputs[i].a == value;
-    }
-    for (uint32_t i = 0; i < g->num_updates && !kept; i++) {
-        kept = g->updates[i].b == value;
-    }
+    bool kept = npu__is_output(g, value) || npu__is_next(g, value);
     for (uint32_t i = 0; i < g->num_saved && !kept; i++) {
         kept = g->saved[i].b == value;
     }
@@ -34779,7 +34793,7 @@ static npu_status npu__check_weights(const npu_graph *g, npu_diag *diag)
 {
     for (uint32_t i = 1; i < g->num_values; i++) {
         const npu__value *v = &g->values[i];
-        if (v->role == NPU_ROLE_PARAM && v->num_uses && !g->data[v->data].data && npu__value_size(g, i)) {
+        if (v->role == NPU_ROLE_PARAM && npu__lacks_data(g, i)) {
             if (diag && diag->status == NPU_OK) {
                 diag->value = i;
             }

@@ -461,6 +461,7 @@ static void test_linalg(void)
 
 static void test_recurrent(void)
 {
+    NPU_ITEM("F60");
     static const row rows[] = {
         { "aten.gru.input", "input=f32[5,2,3] hx=f32[1,2,4] params={f32[12,3],f32[12,4]} " GRU,
           "f32[5,2,4] f32[1,2,4]" },
@@ -474,6 +475,7 @@ static void test_recurrent(void)
           "f32[2,s,4] f32[1,2,4] f32[1,2,5]" },
         { "lstm_cell", "input=f32[2,3] hx={f32[2,4],f32[2,4]} w_ih=f32[16,3] w_hh=f32[16,4]", "f32[2,4] f32[2,4]" },
         { "lstm_cell", "input=f32[2,3] hx={f32[2,4]} w_ih=f32[16,3] w_hh=f32[16,4]", "ARITY" },
+        { "lstm_cell", "input=f32[2,3] hx={f32[2,4],f32[2,s]} w_ih=f32[16,3] w_hh=f32[16,4]", "f32[2,4] f32[2,s]" },
         { "rnn_tanh_cell", "input=f32[2,3] hx=f32[2,4] w_ih=f32[4,3] w_hh=f32[4,4] b_ih=f32[3]", "SHAPE" },
         { "aten.rnn_tanh.input", "input=f32[5,3] hx=f32[1,4] params={f32[4,3],f32[4,4]} " GRU, "f32[5,4] f32[1,4]" },
         { "aten.rnn_tanh.input", "input=f32[5,3] hx=f32[1,2,4] params={f32[4,3],f32[4,4]} " GRU, "RANK" },

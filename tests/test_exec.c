@@ -40,6 +40,32 @@ static void test_quick_start(void)
     npu_model_destroy(m);
 }
 
+/* A parameter that no op reads has data all the same where it is an output, or what a state will be. */
+static void test_weights_without_ops(void)
+{
+    NPU_ITEM("F60");
+    static const char *const texts[] = {
+        "graph g\nparam w : f32[2]\noutput y = w\n",
+        "graph g\nparam w : f32[2]\nstate s : f32[2]\nupdate s = w\noutput y = s\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        static const float w[2] = { 1, 2 };
+        rig r = rig_start(NULL, 0);
+        npu_graph_destroy(r.graph);
+        NPU_CHECK_STATUS(npu_graph_parse(&r.graph, texts[i], strlen(texts[i]), NULL, &r.diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_check_weights(r.graph, NULL, 0, NULL, NULL), NPU_ERR_MISSING_WEIGHT);
+        NPU_CHECK_STATUS(rig_make(&r), NPU_ERR_MISSING_WEIGHT);
+        rig_unmake(&r);
+        NPU_CHECK_STATUS(npu_param_bind(r.graph, "w", w, sizeof w), NPU_OK);
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        const float *y = (const float *)npu_exec_output(r.exec, 0, NULL);
+        NPU_CHECK(y && y[0] == 1 && y[1] == 2);
+        rig_end(&r);
+    }
+}
+
 /* The same from text: parse, plan, program, weights, run. */
 static void test_quick_start_from_text(void)
 {
@@ -964,6 +990,7 @@ int main(void)
 {
     NPU_RUN(test_quick_start);
     NPU_RUN(test_quick_start_from_text);
+    NPU_RUN(test_weights_without_ops);
     NPU_RUN(test_bindings);
     NPU_RUN(test_bad_bindings);
     NPU_RUN(test_unaligned);

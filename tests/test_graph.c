@@ -103,6 +103,23 @@ static void test_describe(void)
     npu_graph_destroy(g);
 }
 
+/* Arrays of no operands and no results are arrays all the same. */
+static void test_describe_nothing(void)
+{
+    NPU_ITEM("F11");
+    uint32_t index = 0;
+    npu_graph *g = npu_graph_create(NULL), *tiles = npu_graph_child(g, "p", NPU_LEVEL_TILE, &index);
+    npu_op_storage storage;
+    npu_op_info info;
+    memset(&storage, 0, sizeof storage);
+    npu_op op = npu_system_bar_all(tiles);
+    NPU_CHECK_STATUS(npu_op_describe(tiles, op, &info, &storage), NPU_OK);
+    NPU_CHECK_EQ(info.num_in + info.num_out, 0);
+    NPU_CHECK(info.in && info.out && info.in_data);
+    npu_op_storage_free(&storage);
+    npu_graph_destroy(g);
+}
+
 /* Ids that do not exist give nothing, not a crash. */
 static void test_bad_ids(void)
 {
@@ -780,6 +797,7 @@ int main(void)
     NPU_RUN(test_users);
     NPU_RUN(test_op_fields);
     NPU_RUN(test_describe);
+    NPU_RUN(test_describe_nothing);
     NPU_RUN(test_bad_ids);
     NPU_RUN(test_inputs_and_outputs);
     NPU_RUN(test_rejections);

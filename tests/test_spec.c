@@ -155,6 +155,7 @@ static void test_sizes(void)
                  { NPU_F32, 2, { 1000000, 0 }, NPU_OK, 0, 0 },
                  { NPU_F32, 2, { NPU_DYNAMIC_DIM, 5 }, NPU_ERR_DYNAMIC_SHAPE, 0, 0 },
                  { NPU_F32, 2, { INT64_MAX, 2 }, NPU_ERR_OVERFLOW, 0, 0 },
+                 { NPU_I4, 3, { 0, INT64_MAX / 2 + 1, 2 }, NPU_ERR_OVERFLOW, 0, 0 }, /* empty, but strides must fit */
                  { NPU_F64, 2, { INT64_MAX / 8 + 1, 2 }, NPU_ERR_OVERFLOW, 0, 0 } };
     for (size_t i = 0; i < COUNT(rows); i++) {
         npu_spec s = npu_spec_tensor(rows[i].dtype, rows[i].rank, rows[i].dims);
