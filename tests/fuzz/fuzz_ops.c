@@ -72,10 +72,24 @@ static void limit(int seconds)
 
 /* ---- the world ---- */
 
-static void read_vectors(ops_world *w, uint32_t op, const char *name)
+/* Keeps the arguments alone: a conf_case takes many times their memory. */
+static void keep_vector(ops_world *w, const conf_case *call)
 {
+    if (w->num_vectors == w->max_vectors) {
+        w->max_vectors = w->max_vectors ? 2 * w->max_vectors : 1024;
+        w->vectors = (ops_vector *)conf_grow(w->vectors, w->max_vectors * sizeof *w->vectors);
+    }
+    ops_vector *v = &w->vectors[w->num_vectors++];
+    v->num_args = call->num_args;
+    v->blocks = call->blocks;
+    v->args = (conf_arg *)conf_grow(NULL, call->num_args * sizeof *v->args);
+    memcpy(v->args, call->args, call->num_args * sizeof *v->args);
+}
+
+static void read_vectors(ops_world *w, const char *name)
+{
+    static conf_case call;
     conf_file file;
-    conf_case call;
     char path[256];
     FILE *there = NULL;
     if (snprintf(path, sizeof path, "tests/vectors/%s.cases", name) < (int)sizeof path) {
@@ -85,16 +99,14 @@ static void read_vectors(ops_world *w, uint32_t op, const char *name)
         return;
     }
     fclose(there);
-    if (conf_open(&file, "tests/vectors", name)) { /* open to the end: calls point into it */
+    if (conf_open(&file, "tests/vectors", name)) {
         while (conf_next(&file, &call)) {
-            w->vectors = (ops_vector *)conf_grow(w->vectors, (w->num_vectors + 1) * sizeof *w->vectors);
-            w->vectors[w->num_vectors].op = op;
-            w->vectors[w->num_vectors++].call = call;
+            keep_vector(w, &call);
         }
     }
     free(file.text);
     w->files = (void **)conf_grow(w->files, (w->num_files + 1) * sizeof *w->files);
-    w->files[w->num_files++] = file.bin;
+    w->files[w->num_files++] = file.bin; /* which the arguments point into */
 }
 
 static bool world_make(ops_world *w)
@@ -124,7 +136,7 @@ static bool world_make(ops_world *w)
     w->first_vector = (uint32_t *)conf_grow(NULL, (w->num_ops + 1) * sizeof *w->first_vector);
     for (uint32_t i = 0; i < w->num_ops; i++) {
         w->first_vector[i] = w->num_vectors;
-        read_vectors(w, i, npu_registry_at(w->registry, i)->name);
+        read_vectors(w, npu_registry_at(w->registry, i)->name);
     }
     w->first_vector[w->num_ops] = w->num_vectors;
     return true;
@@ -133,7 +145,10 @@ static bool world_make(ops_world *w)
 static void world_end(ops_world *w)
 {
     for (uint32_t i = 0; i < w->num_vectors; i++) {
-        conf_free(&w->vectors[i].call);
+        conf_case call;
+        call.blocks = w->vectors[i].blocks;
+        conf_free(&call);
+        free(w->vectors[i].args);
     }
     for (uint32_t i = 0; i < w->num_files; i++) {
         free(w->files[i]);

@@ -10,8 +10,8 @@
 
 enum { OPS_MAX_POOL = 128, OPS_MAX_INPUTS = 40, OPS_MAX_SYMBOLS = 12, OPS_MAX_DEPTH = 3, OPS_MAX_LEN = 1 << 12 };
 
-/* A vector of one op. */
-typedef struct ops_vector { uint32_t op; conf_case call; } ops_vector;
+/* The arguments of one vector. */
+typedef struct ops_vector { conf_arg *args; uint32_t num_args; conf_block *blocks; } ops_vector;
 
 /* What all graphs share. Counts are by index of the registry. */
 typedef struct ops_world {
@@ -19,7 +19,7 @@ typedef struct ops_world {
     uint32_t num_ops;
     uint64_t *tried, *accepted, *ran;
     ops_vector *vectors;    /* by op */
-    uint32_t num_vectors, *first_vector; /* num_ops + 1 of them */
+    uint32_t num_vectors, max_vectors, *first_vector; /* num_ops + 1 of them */
     void **files;           /* data of the vectors */
     uint32_t num_files;
     ops_memory memory;
@@ -62,6 +62,7 @@ typedef struct ops_case {
     bool hostile, symbolic, tame; /* tame: no infinite, huge or wrong numbers */
     bool is_random, is_huge, has_state, no_data;
     bool not_typed; /* a call with its results said was refused */
+    bool writes;    /* an op writes to an operand: a file with it reads as another graph */
     uint32_t num_ops;
 } ops_case;
 
@@ -498,7 +499,11 @@ static void ops_took(ops_case *c, ops_scope *s, npu_op op)
     const npu_op_def *def = npu_op_definition(s->g, op);
     uint32_t at = ops_index_of(c->w, def), n = npu_op_num_results(s->g, op);
     c->num_ops++;
-    c->is_random |= (def->traits & NPU_RANDOM) != 0;
+    c->is_random |= (def->traits & NPU_RANDOM) != 0 || strstr(def->name, "empty") || strstr(def->name, "create_tile") || strstr(def->name, "resize");
+    for (uint32_t i = 0; i < def->schema->num_args; i++) {
+        const char *alias = def->schema->args[i].type.alias;
+        c->writes |= alias && strchr(alias, '!');
+    }
     if (at < c->w->num_ops) {
         c->w->accepted[at]++;
     }
@@ -614,7 +619,7 @@ static void ops_change_arg(ops_case *c, npu_arg *a)
     }
 }
 
-static npu_op ops_call_vector(ops_case *c, ops_scope *s, const npu_op_def *def, const conf_case *call)
+static npu_op ops_call_vector(ops_case *c, ops_scope *s, const npu_op_def *def, const ops_vector *call)
 {
     npu_arg args[CONF_MAX_ARGS];
     bool changed = ops_chance(&c->r, c->hostile ? 80 : 35);
@@ -699,7 +704,8 @@ static uint32_t ops_tile_child(ops_case *c, ops_scope *s, const npu_value *args,
         char name[24];
         const npu_spec *spec = ops_spec_of(s, args[i]);
         snprintf(name, sizeof name, "a%u", (unsigned)i);
-        in = spec ? npu_input(child.g, name, *spec) : in;
+        npu_value none = { 0 };
+        in = spec ? npu_input(child.g, name, *spec) : none;
         if (in.id) {
             ops_add(&child, npu_block_load(child.g, in, at, spec->dims, spec->rank, ops_chance(&c->r, 90) ? NPU_SPACE_UB : NPU_SPACE_L1));
         }
@@ -849,7 +855,7 @@ static void ops_call_any(ops_case *c, ops_scope *s)
         if (ops_chance(&c->r, 70) && (strstr(def->name, "linalg.conv_") || strstr(def->name, "linalg.pooling_"))) {
             ops_call_window(c, s, def);
         } else if (n && s->level == NPU_LEVEL_TENSOR && !s->depth && ops_chance(&c->r, 65)) {
-            ops_call_vector(c, s, def, &c->w->vectors[first + ops_below(&c->r, n)].call);
+            ops_call_vector(c, s, def, &c->w->vectors[first + ops_below(&c->r, n)]);
         } else {
             ops_call_schema(c, s, def);
         }

@@ -204,7 +204,9 @@ static void ops_run_again(ops_case *c, npu_exec *exec, const ops_result *first)
     npu_exec_reset_state(exec);
     if (ops_must(c, npu_exec_run(exec), npu_exec_diag(exec))) {
         ops_result_take(&r, exec, first->num);
-        c->is_random || ops_same(&r, first, OPS_BITS);
+        if (!c->is_random) {
+            ops_same(&r, first, OPS_BITS);
+        }
     }
     ops_result_free(&r);
 }
@@ -222,7 +224,9 @@ static void ops_run_captured(ops_case *c, npu_exec *exec, const ops_result *firs
     npu_exec_reset_state(exec);
     if (ops_must(c, npu_capture_replay(capture), npu_exec_diag(exec))) {
         ops_result_take(&r, exec, first->num);
-        c->is_random || ops_same(&r, first, OPS_BITS);
+        if (!c->is_random) {
+            ops_same(&r, first, OPS_BITS);
+        }
     }
     ops_result_free(&r);
     npu_capture_destroy(capture);
@@ -363,13 +367,13 @@ static void ops_round_trip(ops_case *c, ops_print_fn print, ops_parse_fn parse, 
     if (first.status == NPU_OK && status != NPU_ERR_DYNAMIC_SHAPE && status != NPU_ERR_UNSUPPORTED && ops_must(c, status, &diag)) {
         npu_graph_validate(again, ops_report, c);
         status = print(again, &second);
-        if (!status && (first.len != second.len || memcmp(first.data, second.data, first.len) != 0)) {
+        if (!status && !(c->writes && print == npu_graph_print_json) && (first.len != second.len || memcmp(first.data, second.data, first.len) != 0)) {
             ops_finding("printed again, it is another text");
             if (c->w->verbose) {
                 printf("%s\n----\n%s\n", first.data, second.data);
             }
         }
-        if (want && !status) {
+        if (want && !status && npu_graph_num_outputs(again) == npu_graph_num_outputs(c->g)) {
             const npu_backend *cpu = c->w->cpu;
             ops_way way = ops_way_of(&cpu, 1);
             ops_bind_params(c, again);
