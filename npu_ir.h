@@ -2284,7 +2284,7 @@ typedef struct npu_op_table {
       "sgn(Tensor self) -> Tensor", "-1, 0 or 1")                                                  \
     X(0x039a, NPU_ATEN_SINC, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float,               \
       "sinc(Tensor self) -> Tensor", "sin(pi x) / (pi x)")                                         \
-    X(0x039b, NPU_ATEN_ANGLE, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float,              \
+    X(0x039b, NPU_ATEN_ANGLE, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_angle,                      \
       "angle(Tensor self) -> Tensor", "pi below 0, else 0")                                        \
     X(0x039c, NPU_ATEN_ERFINV, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float,             \
       "erfinv(Tensor self) -> Tensor", "inverse of the error function")                            \
@@ -10827,8 +10827,11 @@ static npu_dtype npu__promote_given(npu_dtype a, npu_dtype b)
 static npu_dtype npu__promote_categories(npu_dtype high, npu_dtype low)
 {
     bool low_is_higher = npu_dtype_is_float(low) || npu_dtype_is_complex(low);
-    if (npu_dtype_is_complex(high) || (npu_dtype_is_float(high) && !npu_dtype_is_complex(low))) {
+    if (npu_dtype_is_complex(high)) {
         return high;
+    }
+    if (npu_dtype_is_float(high)) { /* the precision stays */
+        return npu_dtype_is_complex(low) ? npu_promote_types(high, NPU_C64) : high;
     }
     return high == NPU_BOOL || low_is_higher ? npu__promote_given(high, low) : high != NPU_NONE ? high : low;
 }
@@ -11002,6 +11005,15 @@ static npu_status npu__type_promote_float(npu_deduce *d)
     npu_dtype t = npu__dtype_of(x);
     npu_status status = npu__check_arithmetic(d, t);
     return status ? status : npu__result_like(d, x, npu__float_of(t));
+}
+
+/* Complex numbers have a real angle. */
+static npu_status npu__type_angle(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_dtype t = npu__dtype_of(x);
+    npu_status status = npu__check_arithmetic(d, t);
+    return status ? status : npu__result_like(d, x, npu__part_dtype(npu__float_of(t)));
 }
 
 /* alpha may not be of a higher category than the result. */

@@ -81,16 +81,25 @@ typedef struct npu_launch {
     int64_t (*dims)[NPU_MAX_RANK];
 } npu_launch;
 
+/* What the operands and results of an op may be for a kernel: an op with another dtype is never given to it. */
+typedef enum npu_kernel_dtypes {
+    NPU_KERNEL_NUMBERS = 0, /* bool, i8 to i64, u8 to u64, f16, bf16, f32, f64 */
+    NPU_KERNEL_MOVES = 1,   /* numbers; or one dtype of whole bytes for all, whatever its elements mean */
+    NPU_KERNEL_COMPLEX = 2, /* numbers, c64, c128 */
+    NPU_KERNEL_ANY = 3      /* what the type rule and `supported` accept */
+} npu_kernel_dtypes;
+
 typedef struct npu_kernel {
     npu_kind kind;
     const char *variant;    /* "plain", "avx2" ... */
     int32_t priority;       /* higher is tried first; plain is 0 */
-    /* NULL = whatever the type rule accepts; also asks the CPU for features */
+    /* NULL = whatever the type rule accepts of `dtypes`; also asks the CPU for features */
     bool (*supported)(const npu_op_info *op);
     npu_status (*prepare)(npu_prepare *p);     /* NULL = state NULL, one part */
     npu_status (*launch)(const npu_launch *l, uint32_t part, uint32_t parts);
     /* NULL = operands are dense. Else: does launch read an operand that lies at the strides of x? */
     bool (*takes)(const npu_op_info *op, uint32_t operand, const npu_tensor *x);
+    npu_kernel_dtypes dtypes; /* 0 = numbers */
 } npu_kernel;
 
 /* Rows sorted by kind, then by falling priority. Borrowed; must outlive the backend. */
@@ -226,11 +235,13 @@ typedef npu_status (*npu__launch_fn)(const npu_launch *l, uint32_t part, uint32_
 typedef bool (*npu__takes_fn)(const npu_op_info *op, uint32_t operand, const npu_tensor *x);
 #define NPU__KERNEL(kind, variant, priority, supported, prepare, launch) \
     NPU__KERNEL_TAKES(kind, variant, priority, supported, prepare, launch, (npu__takes_fn)0)
-#define NPU__KERNEL_TAKES(kind, variant, priority, supported, prepare, launch, takes)              \
+#define NPU__KERNEL_TAKES(kind, variant, priority, supported, prepare, launch, takes) \
+    NPU__KERNEL_OF(NPU_KERNEL_NUMBERS, kind, variant, priority, supported, prepare, launch, takes)
+#define NPU__KERNEL_OF(dtypes, kind, variant, priority, supported, prepare, launch, takes)         \
     { kind, variant, priority, NPU_IR_HAS_KERNEL(kind) ? supported : (npu__supported_fn)0,         \
       NPU_IR_HAS_KERNEL(kind) ? prepare : (npu__prepare_fn)0,                                      \
       NPU_IR_HAS_KERNEL(kind) ? launch : (npu__launch_fn)0,                                        \
-      NPU_IR_HAS_KERNEL(kind) ? takes : (npu__takes_fn)0 }
+      NPU_IR_HAS_KERNEL(kind) ? takes : (npu__takes_fn)0, dtypes }
 
 /* ---- elements, strips, elementwise ------------------------------------------------- >>kernels-elementwise
 
@@ -293,7 +304,7 @@ enum { NPU__F32, NPU__F64, NPU__I64, NPU__I32, NPU__U8 };
 /* elements converted at a time: a few strips fit the first-level cache and the stack */
 enum { NPU__STRIP = 256 };
 
-/* The class that a dtype computes in; -1 = no kernel takes the dtype. */
+/* The class that a dtype computes in; -1 = it is no number (NPU_KERNEL_NUMBERS). */
 static inline int npu__ref_compute_class(uint32_t dtype)
 {
     switch (dtype) {
@@ -305,10 +316,31 @@ static inline int npu__ref_compute_class(uint32_t dtype)
     }
 }
 
-/* Bytes of one element; 0 = no kernel takes the dtype. */
-static inline size_t npu__ref_size(uint32_t dtype)
+/* Bytes of one element, which kernels are given only where it is whole bytes. */
+static inline size_t npu__ref_size(uint32_t dtype) { return npu_dtype_bits((npu_dtype)dtype) / 8; }
+
+static bool npu__ref_dtype_fits(npu_kernel_dtypes set, uint32_t dtype)
 {
-    return npu__ref_compute_class(dtype) < 0 ? 0 : npu_dtype_bits((npu_dtype)dtype) / 8;
+    bool is_complex = set == NPU_KERNEL_COMPLEX && npu_dtype_is_complex((npu_dtype)dtype);
+    return set == NPU_KERNEL_ANY || is_complex || npu__ref_compute_class(dtype) >= 0;
+}
+
+/* The first operand or result that no kernel of such a set takes; NULL = all are fine. */
+static const npu_spec *npu__ref_misfit(npu_kernel_dtypes set, const npu_op_info *op)
+{
+    uint32_t num = op->num_in + op->num_out, first = NPU_NONE;
+    const npu_spec *misfit = NULL;
+    bool same = set == NPU_KERNEL_MOVES;
+    for (uint32_t i = 0; i < num; i++) {
+        const npu_spec *x = i < op->num_in ? op->in[i] : op->out[i - op->num_in];
+        if (!x || x->cls == NPU_CLASS_NONE) {
+            continue; /* a hole, or an order without data */
+        }
+        first = first ? first : x->dtype;
+        same = same && x->dtype == first && npu_dtype_bits((npu_dtype)first) % 8 == 0;
+        misfit = misfit || npu__ref_dtype_fits(set, x->dtype) ? misfit : x;
+    }
+    return same ? NULL : misfit;
 }
 
 /* Elements of a tensor, whose product is known to fit. */
@@ -3243,20 +3275,11 @@ static bool npu__ref_map_takes(const npu_op_info *op, uint32_t operand, const np
     return row >= NPU__STRIP && (stride == 0 || stride == 1);
 }
 
-static bool npu__ref_map_supported(const npu_op_info *op)
-{
-    for (uint32_t i = 0; i < op->num_in; i++) {
-        if (op->in[i] && npu__ref_compute_class(op->in[i]->dtype) < 0) {
-            return false;
-        }
-    }
-    return npu__ref_compute_class(op->out[0]->dtype) >= 0;
-}
-
 #ifdef NPU__REF_HAS_AVX2
-static bool npu__ref_map_supported_avx2(const npu_op_info *op)
+static bool npu__ref_avx2_supported(const npu_op_info *op)
 {
-    return npu__ref_has_avx2() && npu__ref_map_supported(op);
+    (void)op;
+    return npu__ref_has_avx2();
 }
 #endif
 
@@ -3693,7 +3716,7 @@ static bool npu__ref_fused_steps_supported(const npu_graph *body)
         npu_op_info info;
         ok = npu_op_describe(body, id, &info, &storage) == NPU_OK && info.num_in > 0 &&
              info.num_in <= NPU__REF_OPERANDS && npu__ref_map_find(info.kind) && info.kind != NPU_ATEN_PRELU &&
-             npu__ref_map_supported(&info);
+             !npu__ref_misfit(NPU_KERNEL_NUMBERS, &info);
     }
     npu_op_storage_free(&storage);
     return ok;
@@ -4108,6 +4131,7 @@ static npu_status npu__ref_create_launch(const npu_launch *l, uint32_t part, uin
     return NPU_OK;
 }
 
+/* Of an operand only the shape counts. */
 static bool npu__ref_create_supported(const npu_op_info *op)
 {
     return npu__ref_compute_class(op->out[0]->dtype) >= 0;
@@ -5364,13 +5388,6 @@ static npu_status npu__ref_same_prepare(npu_prepare *p)
     return npu__ref_copies_finish(p, s);
 }
 
-/* Whole bytes, or nothing to do. */
-static bool npu__ref_copy_supported(const npu_op_info *op)
-{
-    uint32_t bits = op->num_out ? npu_dtype_bits((npu_dtype)op->out[0]->dtype) : 8;
-    return bits >= 8 && bits <= 128;
-}
-
 /* ---- where(condition): the row-major indices of what is not zero ---- */
 
 /* The indices of what is not zero, of `count` such elements: along dim i that of the k-th at y[i][k step]. Each is
@@ -5458,29 +5475,30 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
 /* Two variants, `name`_prepare_avx2 before `name`_prepare. */
 #ifdef NPU__REF_HAS_AVX2
 #define NPU__REF_ELEMENT_KERNELS(kind, name, launch, takes)                                        \
-    NPU__KERNEL_TAKES(kind, "avx2", 10, npu__ref_map_supported_avx2, npu__ref_##name##_prepare_avx2, launch, takes), \
-    NPU__KERNEL_TAKES(kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch, takes),
+    NPU__KERNEL_TAKES(kind, "avx2", 10, npu__ref_avx2_supported, npu__ref_##name##_prepare_avx2, launch, takes), \
+    NPU__KERNEL_TAKES(kind, "plain", 0, NULL, npu__ref_##name##_prepare, launch, takes),
 #else
 #define NPU__REF_ELEMENT_KERNELS(kind, name, launch, takes) \
-    NPU__KERNEL_TAKES(kind, "plain", 0, npu__ref_map_supported, npu__ref_##name##_prepare, launch, takes),
+    NPU__KERNEL_TAKES(kind, "plain", 0, NULL, npu__ref_##name##_prepare, launch, takes),
 #endif
 #define NPU__REF_MAP_KERNEL(kind, op, num_operands) \
     NPU__REF_ELEMENT_KERNELS(kind, map, npu__ref_map_launch, npu__ref_map_takes)
+#define NPU__REF_MOVE_KERNEL(kind, prepare, launch, takes) \
+    NPU__KERNEL_OF(NPU_KERNEL_MOVES, kind, "plain", 0, NULL, prepare, launch, takes)
 #define NPU__REF_COPY_KERNEL(kind, prepare) \
-    NPU__KERNEL(kind, "plain", 0, npu__ref_copy_supported, prepare, npu__ref_copy_launch)
+    NPU__REF_MOVE_KERNEL(kind, prepare, npu__ref_copy_launch, NULL)
 #define NPU__REF_VIEW_KERNEL(kind) \
-    NPU__KERNEL_TAKES(kind, "plain", 0, npu__ref_copy_supported, npu__ref_copy_prepare, npu__ref_copy_launch, \
-                      npu__ref_view_takes)
+    NPU__REF_MOVE_KERNEL(kind, npu__ref_copy_prepare, npu__ref_copy_launch, npu__ref_view_takes)
 #define NPU__REF_ZEROS_KERNEL(kind, prepare) \
-    NPU__KERNEL(kind, "plain", 0, npu__ref_copy_supported, prepare, npu__ref_place_launch)
+    NPU__REF_MOVE_KERNEL(kind, prepare, npu__ref_place_launch, NULL)
 #define NPU__REF_CUT_KERNEL(kind) \
-    NPU__KERNEL(kind, "plain", 0, npu__ref_copy_supported, npu__ref_cuts_prepare, npu__ref_cuts_launch)
+    NPU__REF_MOVE_KERNEL(kind, npu__ref_cuts_prepare, npu__ref_cuts_launch, NULL)
 
 static const npu_kernel npu__ref_kernels_activation[] = { NPU__REF_ACTIVATION(NPU__REF_MAP_KERNEL) };
 static const npu_kernel npu__ref_kernels_special[] = {
     NPU__REF_SPECIAL(NPU__REF_MAP_KERNEL)
-    NPU__KERNEL(NPU_ATEN_FREXP_TENSOR, "plain", 0, npu__ref_map_supported, NULL, npu__ref_frexp_launch),
-    NPU__KERNEL(NPU_ATEN_LOG_SIGMOID_FORWARD, "plain", 0, npu__ref_map_supported, NULL,
+    NPU__KERNEL(NPU_ATEN_FREXP_TENSOR, "plain", 0, NULL, NULL, npu__ref_frexp_launch),
+    NPU__KERNEL(NPU_ATEN_LOG_SIGMOID_FORWARD, "plain", 0, NULL, NULL,
       npu__ref_log_sigmoid_forward_launch)
 };
 static const npu_kernel npu__ref_kernels_logic[] = { NPU__REF_LOGIC(NPU__REF_MAP_KERNEL) };
@@ -5522,7 +5540,8 @@ static const npu_kernel npu__ref_kernels_shape[] = {
     NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_TENSOR),
     NPU__REF_VIEW_KERNEL(NPU_ATEN_T),
     NPU__REF_VIEW_KERNEL(NPU_ATEN_MATRIX_TRANSPOSE),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_MATRIX_ADJOINT),
+    NPU__KERNEL_TAKES(NPU_ATEN_MATRIX_ADJOINT, "plain", 0, NULL, npu__ref_copy_prepare, npu__ref_copy_launch,
+                      npu__ref_view_takes), /* of numbers alone: complex ones would change */
     NPU__REF_VIEW_KERNEL(NPU_ATEN_MOVEDIM),
     NPU__REF_VIEW_KERNEL(NPU_ATEN_MOVEDIM_LIST),
     NPU__REF_VIEW_KERNEL(NPU_ATEN_BROADCAST_TO),
@@ -5575,8 +5594,7 @@ static const npu_kernel npu__ref_kernels_arrangement[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_COLUMN_STACK, npu__ref_cat_prepare),
     NPU__REF_ZEROS_KERNEL(NPU_ATEN_BLOCK_DIAG, npu__ref_blocks_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_CARTESIAN_PROD, npu__ref_product_prepare),
-    NPU__KERNEL(NPU_ATEN_COMBINATIONS, "plain", 0, npu__ref_copy_supported, npu__ref_combinations_prepare,
-      npu__ref_combinations_launch)
+    NPU__REF_MOVE_KERNEL(NPU_ATEN_COMBINATIONS, npu__ref_combinations_prepare, npu__ref_combinations_launch, NULL)
 };
 
 static const npu_kernel npu__ref_kernels_memory[] = {
@@ -5589,7 +5607,8 @@ static const npu_kernel npu__ref_kernels_memory[] = {
 };
 
 #define NPU__REF_CREATE_KERNEL(kind) \
-    NPU__KERNEL(kind, "plain", 0, npu__ref_create_supported, npu__ref_create_prepare, npu__ref_create_launch)
+    NPU__KERNEL_OF(NPU_KERNEL_ANY, kind, "plain", 0, npu__ref_create_supported, npu__ref_create_prepare, \
+                   npu__ref_create_launch, NULL)
 
 static const npu_kernel npu__ref_kernels_creation[] = {
     NPU__REF_CREATE_KERNEL(NPU_ATEN_FILL_SCALAR),
@@ -5613,22 +5632,22 @@ static const npu_kernel npu__ref_kernels_creation[] = {
     NPU__REF_CREATE_KERNEL(NPU_ATEN_EYE_M),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RAND),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RANDN),
-    NPU__KERNEL(NPU_ATEN_RANDPERM, "plain", 0, npu__ref_create_supported, npu__ref_randperm_prepare,
+    NPU__KERNEL(NPU_ATEN_RANDPERM, "plain", 0, NULL, npu__ref_randperm_prepare,
       npu__ref_randperm_launch),
-    NPU__KERNEL(NPU_ATEN_NATIVE_DROPOUT, "plain", 0, npu__ref_map_supported, npu__ref_dropout_prepare,
+    NPU__KERNEL(NPU_ATEN_NATIVE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
       npu__ref_dropout_launch),
     NPU__REF_MAP_KERNEL(NPU_ATEN_FILL_TENSOR, copy, 2)
     NPU__REF_CREATE_KERNEL(NPU_ATEN_EMPTY_LIKE),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RAND_LIKE),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RANDN_LIKE),
-    NPU__KERNEL(NPU_ATEN_BERNOULLI, "plain", 0, npu__ref_map_supported, npu__ref_create_prepare,
+    NPU__KERNEL(NPU_ATEN_BERNOULLI, "plain", 0, NULL, npu__ref_create_prepare,
       npu__ref_bernoulli_launch),
-    NPU__KERNEL(NPU_ATEN_BERNOULLI_P, "plain", 0, npu__ref_map_supported, npu__ref_create_prepare,
+    NPU__KERNEL(NPU_ATEN_BERNOULLI_P, "plain", 0, NULL, npu__ref_create_prepare,
       npu__ref_bernoulli_launch),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_LOGSPACE),
-    NPU__KERNEL(NPU_ATEN_TRIL_INDICES, "plain", 0, npu__ref_create_supported, npu__ref_indices_prepare,
+    NPU__KERNEL(NPU_ATEN_TRIL_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,
       npu__ref_indices_launch),
-    NPU__KERNEL(NPU_ATEN_TRIU_INDICES, "plain", 0, npu__ref_create_supported, npu__ref_indices_prepare,
+    NPU__KERNEL(NPU_ATEN_TRIU_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,
       npu__ref_indices_launch)
 };
 
@@ -5655,11 +5674,12 @@ static const npu_kernel npu__ref_kernels_alias[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_POSITIVE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_RESOLVE_CONJ, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_RESOLVE_NEG, npu__ref_same_prepare),
-    NPU__KERNEL(NPU_ATEN_ALPHA_DROPOUT, "plain", 0, npu__ref_map_supported, npu__ref_dropout_prepare,
+    NPU__KERNEL(NPU_ATEN_ALPHA_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
       npu__ref_dropout_launch),
-    NPU__KERNEL(NPU_ATEN_FEATURE_DROPOUT, "plain", 0, npu__ref_map_supported, npu__ref_dropout_prepare,
+    NPU__KERNEL(NPU_ATEN_FEATURE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
       npu__ref_dropout_launch),
-    NPU__KERNEL(NPU_ATEN_ASSERT_TENSOR_METADATA, "plain", 0, NULL, NULL, npu__ref_nothing_launch)
+    NPU__KERNEL_OF(NPU_KERNEL_ANY, NPU_ATEN_ASSERT_TENSOR_METADATA, "plain", 0, NULL, NULL, npu__ref_nothing_launch,
+                   NULL)
 };
 
 static const npu_kernel npu__ref_kernels_npu[] = {
@@ -7054,7 +7074,7 @@ static npu_status npu__ref_cast_launch(const npu_launch *l, uint32_t part, uint3
 static const npu_kernel npu__ref_kernels_tensor[] = {
     NPU__REF_TENSOR(NPU__REF_MAP_KERNEL)
     NPU__MATMUL_ROWS(NPU_TENSOR_MATMUL),
-    NPU__KERNEL(NPU_TENSOR_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare, npu__ref_cast_launch),
+    NPU__KERNEL(NPU_TENSOR_CAST, "plain", 0, NULL, npu__ref_cast_prepare, npu__ref_cast_launch),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_RESHAPE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_TRANSPOSE, npu__ref_copy_prepare)
 };
@@ -10815,24 +10835,19 @@ static npu_status npu__ref_masked_launch(const npu_launch *l, uint32_t part, uin
     return found == limit || !selects ? NPU_OK : NPU_ERR_RANGE;
 }
 
-static bool npu__ref_pick_supported(const npu_op_info *op)
-{
-    return npu__ref_size(op->out[0]->dtype) != 0;
-}
-
 #define NPU__REF_PLACE_KERNEL(kind, prepare) \
-    NPU__KERNEL(kind, "plain", 0, npu__ref_pick_supported, prepare, npu__ref_placing_launch)
+    NPU__KERNEL(kind, "plain", 0, NULL, prepare, npu__ref_placing_launch)
 
 static const npu_kernel npu__ref_kernels_indexing[] = {
-    NPU__KERNEL(NPU_ATEN_INDEX, "plain", 0, npu__ref_pick_supported, npu__ref_index_prepare, npu__ref_index_launch),
-    NPU__KERNEL(NPU_ATEN_UNSAFE_INDEX, "plain", 0, npu__ref_pick_supported, npu__ref_index_prepare,
+    NPU__KERNEL(NPU_ATEN_INDEX, "plain", 0, NULL, npu__ref_index_prepare, npu__ref_index_launch),
+    NPU__KERNEL(NPU_ATEN_UNSAFE_INDEX, "plain", 0, NULL, npu__ref_index_prepare,
       npu__ref_index_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_PUT, npu__ref_index_put_prepare),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_UNSAFE_INDEX_PUT, npu__ref_index_put_prepare),
-    NPU__KERNEL(NPU_ATEN_INDEX_SELECT, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare,
+    NPU__KERNEL(NPU_ATEN_INDEX_SELECT, "plain", 0, NULL, npu__ref_pick_prepare,
       npu__ref_pick_launch),
-    NPU__KERNEL(NPU_ATEN_TAKE, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare, npu__ref_pick_launch),
-    NPU__KERNEL(NPU_ATEN_TAKE_ALONG_DIM, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare,
+    NPU__KERNEL(NPU_ATEN_TAKE, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch),
+    NPU__KERNEL(NPU_ATEN_TAKE_ALONG_DIM, "plain", 0, NULL, npu__ref_pick_prepare,
       npu__ref_pick_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER, npu__ref_scatter_prepare),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_VALUE, npu__ref_scatter_prepare),
@@ -10849,16 +10864,16 @@ static const npu_kernel npu__ref_kernels_indexing[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_SLICE_SCATTER, npu__ref_replace_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_DIAGONAL_SCATTER, npu__ref_replace_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_AS_STRIDED_SCATTER, npu__ref_replace_prepare),
-    NPU__KERNEL(NPU_ATEN_MASKED_SCATTER, "plain", 0, npu__ref_pick_supported, npu__ref_masked_prepare,
+    NPU__KERNEL(NPU_ATEN_MASKED_SCATTER, "plain", 0, NULL, npu__ref_masked_prepare,
       npu__ref_masked_launch),
-    NPU__KERNEL(NPU_ATEN_MASKED_SELECT, "plain", 0, npu__ref_pick_supported, npu__ref_masked_prepare,
+    NPU__KERNEL(NPU_ATEN_MASKED_SELECT, "plain", 0, NULL, npu__ref_masked_prepare,
       npu__ref_masked_launch),
     NPU__KERNEL(NPU_ATEN_NONZERO, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),
     NPU__KERNEL(NPU_ATEN_ARGWHERE, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_ONE_HOT, npu__ref_one_hot_prepare),
-    NPU__KERNEL(NPU_ATEN_REPEAT_INTERLEAVE, "plain", 0, npu__ref_pick_supported, npu__ref_repeat_prepare,
+    NPU__KERNEL(NPU_ATEN_REPEAT_INTERLEAVE, "plain", 0, NULL, npu__ref_repeat_prepare,
       npu__ref_repeat_launch),
-    NPU__KERNEL(NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, "plain", 0, npu__ref_pick_supported, npu__ref_repeat_prepare,
+    NPU__KERNEL(NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, "plain", 0, NULL, npu__ref_repeat_prepare,
       npu__ref_repeat_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_EMBEDDING_DENSE_BACKWARD, npu__ref_embedding_backward_prepare)
 };
@@ -11158,7 +11173,7 @@ static npu_status npu__ref_col2im_launch(const npu_launch *l, uint32_t part, uin
 }
 
 #define NPU__REF_BORDER_KERNEL(kind, prepare) \
-    NPU__KERNEL(kind, "plain", 0, npu__ref_pick_supported, prepare, npu__ref_border_launch)
+    NPU__KERNEL(kind, "plain", 0, NULL, prepare, npu__ref_border_launch)
 
 static const npu_kernel npu__ref_kernels_border[] = {
     NPU__REF_BORDER_KERNEL(NPU_ATEN_CONSTANT_PAD_ND, npu__ref_pad_prepare),
@@ -11169,18 +11184,18 @@ static const npu_kernel npu__ref_kernels_border[] = {
     NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD2D, npu__ref_pad_prepare),
     NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD3D, npu__ref_pad_prepare),
     NPU__REF_BORDER_KERNEL(NPU_ATEN_PAD, npu__ref_pad_prepare),
-    NPU__KERNEL(NPU_ATEN_TRIL, "plain", 0, npu__ref_pick_supported, npu__ref_triangle_prepare,
+    NPU__KERNEL(NPU_ATEN_TRIL, "plain", 0, NULL, npu__ref_triangle_prepare,
       npu__ref_triangle_launch),
-    NPU__KERNEL(NPU_ATEN_TRIU, "plain", 0, npu__ref_pick_supported, npu__ref_triangle_prepare,
+    NPU__KERNEL(NPU_ATEN_TRIU, "plain", 0, NULL, npu__ref_triangle_prepare,
       npu__ref_triangle_launch),
-    NPU__KERNEL(NPU_ATEN_IM2COL, "plain", 0, npu__ref_pick_supported, npu__ref_columns_prepare,
+    NPU__KERNEL(NPU_ATEN_IM2COL, "plain", 0, NULL, npu__ref_columns_prepare,
       npu__ref_im2col_launch),
-    NPU__KERNEL(NPU_ATEN_COL2IM, "plain", 0, npu__ref_pick_supported, npu__ref_columns_prepare, npu__ref_col2im_launch)
+    NPU__KERNEL(NPU_ATEN_COL2IM, "plain", 0, NULL, npu__ref_columns_prepare, npu__ref_col2im_launch)
 };
 
 /* roll is a border that wraps; narrow.Tensor picks. */
 static const npu_kernel npu__ref_kernels_moved[] = {
-    NPU__KERNEL(NPU_ATEN_NARROW_TENSOR, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare,
+    NPU__KERNEL(NPU_ATEN_NARROW_TENSOR, "plain", 0, NULL, npu__ref_pick_prepare,
       npu__ref_pick_launch),
     NPU__REF_BORDER_KERNEL(NPU_ATEN_ROLL, npu__ref_roll_prepare)
 };
@@ -11191,9 +11206,9 @@ static const npu_kernel npu__ref_kernels_moved[] = {
 
 static const npu_kernel npu__ref_kernels_lookup[] = {
     NPU__ATTENTION_KERNELS(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION),
-    NPU__KERNEL(NPU_ATEN_EMBEDDING, "plain", 0, npu__ref_pick_supported, npu__ref_embedding_prepare,
+    NPU__KERNEL(NPU_ATEN_EMBEDDING, "plain", 0, NULL, npu__ref_embedding_prepare,
       npu__ref_pick_launch),
-    NPU__KERNEL(NPU_ATEN_GATHER, "plain", 0, npu__ref_pick_supported, npu__ref_pick_prepare, npu__ref_pick_launch),
+    NPU__KERNEL(NPU_ATEN_GATHER, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch),
     NPU__ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION_FOR_CPU),
     NPU__ATTENTION_KERNELS(NPU_ATEN_EFFICIENT_ATTENTION),
     NPU__ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION)
@@ -18159,7 +18174,7 @@ static const npu_kernel npu__ref_kernels_structure[] = {
     NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_SUM),
     NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_MAX),
     NPU__KERNEL(NPU_TENSOR_EMPTY, "plain", 0, NULL, NULL, npu__ref_empty_launch),
-    NPU__KERNEL(NPU_TENSOR_PAD, "plain", 0, npu__ref_map_supported, npu__ref_tensor_pad_prepare,
+    NPU__KERNEL(NPU_TENSOR_PAD, "plain", 0, NULL, npu__ref_tensor_pad_prepare,
                 npu__ref_border_launch),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_COLLAPSE_SHAPE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_EXPAND_SHAPE, npu__ref_same_prepare),
@@ -18368,8 +18383,13 @@ static npu_status npu__ref_execute_launch(const npu_launch *l, uint32_t part, ui
 }
 
 static const npu_kernel npu__ref_execute = {
-    0, "executor", 0, NULL, npu__ref_execute_prepare, npu__ref_execute_launch, NULL
+    0, "executor", 0, NULL, npu__ref_execute_prepare, npu__ref_execute_launch, NULL, NPU_KERNEL_ANY
 };
+
+static bool npu__ref_accepts(const npu_kernel *k, const npu_op_info *op)
+{
+    return !npu__ref_misfit(k->dtypes, op) && (!k->supported || k->supported(op));
+}
 
 static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info *op, bool *kind_known)
 {
@@ -18382,7 +18402,7 @@ static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info 
         const npu_kernel *k = npu__ref_first(&ref->tables[t], op->kind);
         for (; k && k < end && k->kind == op->kind; k++) {
             *kind_known = true;
-            if (k->supported && op->args && !k->supported(op)) { /* without arguments only the kind is asked */
+            if (op->args && !npu__ref_accepts(k, op)) { /* without arguments only the kind is asked */
                 continue;
             }
             if (!ref->variant || strcmp(k->variant, ref->variant) == 0) {
@@ -18406,7 +18426,11 @@ static npu_status npu__ref_supports(void *ctx, const npu_op_info *op, npu_suppor
         answer->reason = !op->args || npu__ref_call_supported((const npu__ref *)ctx, op) ? NPU_REASON_CLAIMED
                                                                                          : NPU_REASON_OP;
     } else if (!npu__ref_choose((const npu__ref *)ctx, op, &kind_known)) {
+        const npu_spec *misfit = op->args ? npu__ref_misfit(NPU_KERNEL_NUMBERS, op) : NULL;
         answer->reason = kind_known ? NPU_REASON_DTYPE : NPU_REASON_OP;
+        if (kind_known && misfit) {
+            snprintf(answer->text, sizeof answer->text, "no kernel for %s", npu_dtype_name((npu_dtype)misfit->dtype));
+        }
     }
     return NPU_OK;
 }
@@ -19475,7 +19499,7 @@ static npu_status npu__ref_tile_matmul_launch(const npu_launch *l, uint32_t part
 }
 
 #define NPU__REF_SPLAT_KERNEL(kind) \
-    NPU__KERNEL(kind, "plain", 0, npu__ref_map_supported, npu__ref_splat_prepare, npu__ref_splat_launch)
+    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_splat_prepare, npu__ref_splat_launch)
 /* What the ops of a program run; sync ops, block numbers and reshape need nothing. */
 static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_CREATE_TILE),
@@ -19487,7 +19511,7 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_COPY_KERNEL(NPU_BLOCK_TRANSPOSE, npu__ref_copy_prepare),
     NPU__KERNEL(NPU_BLOCK_VIEW, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),
     NPU__REF_BLOCK(NPU__REF_MAP_KERNEL)
-    NPU__KERNEL(NPU_BLOCK_CAST, "plain", 0, npu__ref_map_supported, npu__ref_cast_prepare,
+    NPU__KERNEL(NPU_BLOCK_CAST, "plain", 0, NULL, npu__ref_cast_prepare,
                 npu__ref_cast_launch),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_SUM),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MAX),
@@ -19497,11 +19521,11 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MIN),
     NPU__REF_BLOCK_EXPAND(NPU__REF_MAP_KERNEL)
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_EXPANDS),
-    NPU__KERNEL(NPU_BLOCK_MATMUL, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare,
+    NPU__KERNEL(NPU_BLOCK_MATMUL, "plain", 0, NULL, npu__ref_tile_matmul_prepare,
                 npu__ref_tile_matmul_launch),
-    NPU__KERNEL(NPU_BLOCK_MATMUL_ACC, "plain", 0, npu__ref_map_supported, npu__ref_tile_matmul_prepare,
+    NPU__KERNEL(NPU_BLOCK_MATMUL_ACC, "plain", 0, NULL, npu__ref_tile_matmul_prepare,
                 npu__ref_tile_matmul_launch),
-    NPU__KERNEL(NPU_BLOCK_BATCH_MATMUL, "plain", 0, npu__ref_map_supported, npu__ref_matmul_prepare_plain,
+    NPU__KERNEL(NPU_BLOCK_BATCH_MATMUL, "plain", 0, NULL, npu__ref_matmul_prepare_plain,
                 npu__ref_matmul_launch)
 };
 static const npu_kernel npu__ref_kernels_arith[] = {
@@ -19614,7 +19638,7 @@ static const npu_kernel *npu__ref_tiles_find(const npu__ref_tiles_making *m, con
     for (uint32_t t = 0; t < num_tables; t++) {
         const npu_kernel *k = npu__ref_first(&tables[t], op->kind);
         for (; k && k < tables[t].kernels + tables[t].num_kernels && k->kind == op->kind; k++) {
-            if ((!m->plain || k->priority == 0) && (!k->supported || k->supported(op))) {
+            if ((!m->plain || k->priority == 0) && npu__ref_accepts(k, op)) {
                 return k;
             }
         }
@@ -20056,12 +20080,15 @@ static npu_status npu__ref_view_complex_launch(const npu_launch *l, uint32_t par
     return NPU_OK;
 }
 
+#define NPU__REF_COMPLEX_KERNEL(kind, prepare, launch) \
+    NPU__KERNEL_OF(NPU_KERNEL_COMPLEX, kind, "plain", 0, NULL, prepare, launch, NULL)
+
 static const npu_kernel npu__ref_kernels_spectral[] = {
-    NPU__KERNEL(NPU_ATEN_FFT_R2C, "plain", 0, NULL, npu__ref_fft_prepare, npu__ref_fft_launch),
-    NPU__KERNEL(NPU_ATEN_FFT_C2R, "plain", 0, NULL, npu__ref_fft_prepare, npu__ref_fft_launch),
-    NPU__KERNEL(NPU_ATEN_FFT_C2C, "plain", 0, NULL, npu__ref_fft_prepare, npu__ref_fft_launch),
-    NPU__KERNEL(NPU_ATEN_VIEW_AS_REAL, "plain", 0, NULL, NULL, npu__ref_view_complex_launch),
-    NPU__KERNEL(NPU_ATEN_VIEW_AS_COMPLEX, "plain", 0, NULL, NULL, npu__ref_view_complex_launch)
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_R2C, npu__ref_fft_prepare, npu__ref_fft_launch),
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2R, npu__ref_fft_prepare, npu__ref_fft_launch),
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2C, npu__ref_fft_prepare, npu__ref_fft_launch),
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_REAL, NULL, npu__ref_view_complex_launch),
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_COMPLEX, NULL, npu__ref_view_complex_launch)
 };
 
 /* ---- results of a lesser dtype: what takes `dtype` casts its operand first, and computes with what is left ---- */

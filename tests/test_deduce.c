@@ -715,7 +715,15 @@ static void test_promotion_edges(void)
         { "aten.lt.Scalar", "self=f32[2,s] other=1", "bool[2,s]" },
         { "ge", "self=f32[3] other=f32[2]", "SHAPE" },
         { "ne", "self=u64[3] other=i64[3]", "DTYPE" },
+        { "sub", "self=f32[3] other=c128[]", "c64[3]" },
+        { "sub", "self=f64[3] other=c64[]", "c128[3]" },
+        { "sub", "self=i32[3] other=c128[]", "c128[3]" },
+        { "sub", "self=c64[3] other=c128[]", "c64[3]" },
+        { "angle", "self=c64[3]", "f32[3]" },
+        { "angle", "self=c128[3]", "f64[3]" },
+        { "angle", "self=i32[3]", "f32[3]" },
     };
+    NPU_ITEM("F61");
     CHECK_ROWS(rows);
 }
 

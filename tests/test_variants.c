@@ -456,14 +456,14 @@ static bool is_long(const npu_op_info *op) { return op->in[0]->dims[0] > 1; }
 static void test_choice(void)
 {
     static const npu_kernel kernels[] = {
-        { NPU_ATEN_RELU, "first", 20, is_long, NULL, launch_first, NULL },
-        { NPU_ATEN_RELU, "second", 10, NULL, NULL, launch_second, NULL },
-        { NPU_ATEN_RELU, "same", 10, NULL, NULL, launch_plain, NULL },
-        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL }
+        { NPU_ATEN_RELU, "first", 20, is_long, NULL, launch_first, NULL, NPU_KERNEL_NUMBERS },
+        { NPU_ATEN_RELU, "second", 10, NULL, NULL, launch_second, NULL, NPU_KERNEL_NUMBERS },
+        { NPU_ATEN_RELU, "same", 10, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS },
+        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS }
     };
     static const npu_kernel unsorted[] = {
-        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL },
-        { NPU_ATEN_RELU, "first", 20, NULL, NULL, launch_first, NULL }
+        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS },
+        { NPU_ATEN_RELU, "first", 20, NULL, NULL, launch_first, NULL, NPU_KERNEL_NUMBERS }
     };
     static const struct { const char *variant; int64_t len; float number; } rows[] = {
         { NULL, 2, 1 }, { NULL, 1, 2 }, { "plain", 2, 3 }, { "second", 2, 2 }, { "avx9", 2, 1 }, { "first", 1, 2 }
@@ -504,7 +504,7 @@ static npu_status launch_dtype(const npu_launch *l, uint32_t part, uint32_t part
 static void test_cast_first(void)
 {
     static const char text[] = "graph main\ninput x : f64[2]\ny = aten.sum.default(x, dtype=f32)\noutput y = y\n";
-    static const npu_kernel own[] = { { NPU_ATEN_SUM, "own", 0, NULL, NULL, launch_dtype, NULL } };
+    static const npu_kernel own[] = { { NPU_ATEN_SUM, "own", 0, NULL, NULL, launch_dtype, NULL, NPU_KERNEL_NUMBERS } };
     static const double x[] = { 0.1, 5 };
     uint32_t num = 0;
     const npu_kernel_table *built_in = npu_ref_kernels(&num);

@@ -521,13 +521,20 @@ static inline bool conf_is_near(double got, double expected, double rtol, double
     return fabs(got - expected) <= atol + rtol * fabs(expected);
 }
 
-/* Index of the first wrong element, SIZE_MAX when all are right. */
+/* What one number is: that of a part of a complex one. */
+static inline npu_dtype conf_number_dtype(npu_dtype dtype)
+{
+    return dtype == NPU_C64 ? NPU_F32 : dtype == NPU_C128 ? NPU_F64 : dtype;
+}
+
+/* Index of the first wrong number, SIZE_MAX when all are right. */
 static inline size_t conf_compare(const conf_tensor *expected, const void *got, double rtol, double atol)
 {
-    size_t width = npu_dtype_bits(expected->dtype) / 8, n = expected->size / width;
+    npu_dtype dtype = conf_number_dtype(expected->dtype);
+    size_t width = npu_dtype_bits(dtype) / 8, n = expected->size / width;
     for (size_t i = 0; i < n; i++) {
-        bool same = npu_dtype_is_float(expected->dtype)
-                        ? conf_is_near(conf_float(expected->dtype, got, i), conf_float(expected->dtype, expected->data, i), rtol, atol)
+        bool same = npu_dtype_is_float(dtype)
+                        ? conf_is_near(conf_float(dtype, got, i), conf_float(dtype, expected->data, i), rtol, atol)
                         : memcmp((const uint8_t *)got + i * width, (const uint8_t *)expected->data + i * width, width) == 0;
         if (!same) {
             return i;
@@ -538,6 +545,7 @@ static inline size_t conf_compare(const conf_tensor *expected, const void *got, 
 
 static inline void conf_element_text(npu_dtype dtype, const void *data, size_t i, char *text, size_t size)
 {
+    dtype = conf_number_dtype(dtype);
     const uint8_t *p = (const uint8_t *)data + i * (npu_dtype_bits(dtype) / 8);
     int16_t i16;
     int32_t i32;
