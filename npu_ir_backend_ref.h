@@ -290,12 +290,16 @@ typedef bool (*npu__takes_fn)(const npu_op_info *op, uint32_t operand, const npu
 #endif
 #endif
 
-/* Inlined even into functions that are compiled for another machine. */
-#if defined(__GNUC__)
+/* Inlined even into functions that are compiled for another machine. Without optimisation nothing is gained by it, and
+   every copy would count as branches of its own where a build counts them. */
+#if defined(__GNUC__) && defined(__OPTIMIZE__)
 #define NPU__REF_INLINE static inline __attribute__((always_inline))
-#define NPU__REF_PREFETCH(address) __builtin_prefetch(address)
 #else
 #define NPU__REF_INLINE static inline
+#endif
+#if defined(__GNUC__)
+#define NPU__REF_PREFETCH(address) __builtin_prefetch(address)
+#else
 #define NPU__REF_PREFETCH(address) ((void)(address))
 #endif
 
@@ -2764,16 +2768,23 @@ static const npu__ref_map_fn npu__ref_map_avx512[NPU__REF_OP_COUNT] = {
 #undef NPU_X
 };
 
+/* Functions are for AVX2 or AVX-512 where the CPU has it; tests define this as a variable, to go through the lower sets
+   too: 0 = what every CPU has, 1 = AVX2. */
+#ifndef NPU__REF_WIDEST
+#define NPU__REF_WIDEST 2
+#endif
+
 /* Every CPU with AVX2 has F16C. */
 static bool npu__ref_has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return NPU__REF_WIDEST >= 1 && (!!__builtin_cpu_supports("avx2") & !!__builtin_cpu_supports("fma"));
 }
 
 static bool npu__ref_has_avx512(void)
 {
-    return npu__ref_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return NPU__REF_WIDEST >= 2 &&
+           (npu__ref_has_avx2() & !!__builtin_cpu_supports("avx512f") & !!__builtin_cpu_supports("avx512bw") &
+            !!__builtin_cpu_supports("avx512dq") & !!__builtin_cpu_supports("avx512vl"));
 }
 #endif
 

@@ -1,10 +1,12 @@
 /* Every fast variant of a kernel against the plain one, on sizes around the limits of strips, lanes and parts, with and
-   without NaN and infinities. The plain variants themselves are held against PyTorch by the conformance vectors. */
+   without NaN and infinities, under every instruction set. The plain variants themselves are held against PyTorch by the
+   conformance vectors. */
 #include "../npu_ir_backend_ref.h"
 #include "npu_test.h"
 #include <float.h>
 
 enum { MAX_INPUTS = 5 };
+extern int npu_test_widest; /* instruction set, tests/npu_impl.c */
 
 /* '@' is the dtype under test; x is the operand that gets NaN and infinities. */
 typedef struct row {
@@ -226,18 +228,30 @@ static void *random_data(npu_dtype dtype, size_t len, bool poisoned)
     return data;
 }
 
-/* data[i] is what input i got. */
-static void feed(npu_exec *a, npu_exec *b, const npu_graph *g, npu_dtype dtype, bool poisoned, void **data)
+/* data[i] is what input i gets. */
+static void make_data(const npu_graph *g, npu_dtype dtype, bool poisoned, void **data)
 {
     for (uint32_t i = 0; i < npu_graph_num_inputs(g); i++) {
-        const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, i));
-        size_t len = 0, size = 0;
-        npu_spec_len(spec, &len);
-        npu_spec_size(spec, &size);
+        size_t len = 0;
+        npu_spec_len(npu_value_spec(g, npu_graph_input(g, i)), &len);
         data[i] = random_data(dtype, len, poisoned && i == 0);
-        NPU_CHECK_STATUS(npu_exec_set_input_at(a, i, data[i], size), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_set_input_at(b, i, data[i], size), NPU_OK);
     }
+}
+
+/* The graph after a run on the backend; NULL = it failed. */
+static npu_exec *run(const npu_graph *g, const npu_backend *backend, void **data)
+{
+    npu_exec *e = NULL;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&e, g, &backend, 1, NULL), NPU_OK);
+    for (uint32_t i = 0; e && i < npu_graph_num_inputs(g); i++) {
+        size_t size = 0;
+        npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
+        NPU_CHECK_STATUS(npu_exec_set_input_at(e, i, data[i], size), NPU_OK);
+    }
+    if (e) {
+        NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
+    }
+    return e;
 }
 
 static double element(const void *data, npu_dtype dtype, size_t i)
@@ -266,7 +280,8 @@ static void compare(const row *r, const npu_spec *spec, const void *got, const v
         double a = element(got, dtype, i), b = element(expected, dtype, i);
         bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= unit * (spread + fabs(b));
         if (!same) {
-            fprintf(stderr, "%s%s: element %u is %.9g, expected %.9g\n", r->inputs, r->op, (unsigned)i, a, b);
+            fprintf(stderr, "%s%s: set %d: element %u is %.9g, expected %.9g\n", r->inputs, r->op, npu_test_widest,
+                    (unsigned)i, a, b);
             NPU_CHECK(same);
             return;
         }
@@ -276,25 +291,22 @@ static void compare(const row *r, const npu_spec *spec, const void *got, const v
 static void check_row(const row *r, npu_dtype dtype, bool poisoned)
 {
     npu_graph *g = build(r, npu_dtype_name(dtype));
-    const npu_backend *fast = npu_ref_backend(), *slow = plain;
-    npu_exec *a = NULL, *b = NULL;
     void *data[MAX_INPUTS] = { NULL };
     if (!g) {
         return;
     }
-    NPU_CHECK_STATUS(npu_exec_create_simple(&a, g, &fast, 1, NULL), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_create_simple(&b, g, &slow, 1, NULL), NPU_OK);
-    if (a && b) {
-        feed(a, b, g, dtype, poisoned, data);
-        NPU_CHECK_STATUS(npu_exec_run(a), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_run(b), NPU_OK);
-        for (uint32_t i = 0; i < r->num_outputs; i++) {
+    make_data(g, dtype, poisoned, data);
+    npu_exec *slow = run(g, plain, data);
+    for (npu_test_widest = 2; npu_test_widest >= 0; npu_test_widest--) {
+        npu_exec *fast = run(g, npu_ref_backend(), data);
+        for (uint32_t i = 0; i < r->num_outputs && fast && slow; i++) {
             const npu_spec *spec = npu_value_spec(g, npu_graph_output(g, i));
-            compare(r, spec, npu_exec_output(a, i, NULL), npu_exec_output(b, i, NULL));
+            compare(r, spec, npu_exec_output(fast, i, NULL), npu_exec_output(slow, i, NULL));
         }
+        npu_exec_destroy(fast);
     }
-    npu_exec_destroy(a);
-    npu_exec_destroy(b);
+    npu_test_widest = 2;
+    npu_exec_destroy(slow);
     npu_graph_destroy(g);
     for (size_t i = 0; i < MAX_INPUTS; i++) {
         free(data[i]);
@@ -318,6 +330,7 @@ static const npu_dtype wides[] = { NPU_F64, NPU_I64, NPU_I32, NPU_U8, NPU_BOOL }
 
 static void test_softmax(void)
 {
+    NPU_ITEM("F59");
     CHECK_ROWS(softmax_rows);
     check_rows(softmax_rows, COUNT(softmax_rows), wides, 1);
 }
@@ -353,6 +366,20 @@ static double double_operand(size_t i)
     return i < COUNT(special) ? special[i] : i % 2 ? 16 * u : ldexp(u, (int)(npu_test_random(&seed) % 2200) - 1100);
 }
 
+static void check_doubles(size_t k, const double *x, const double *y, const double *expected, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        double a = y[i], b = expected[i];
+        double cancels = double_rows[k].cancels ? double_rows[k].cancels * fabs(x[i]) : 0;
+        double size = double_rows[k].units * fabs(b) + cancels;
+        bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= DBL_EPSILON * size + 2 * 5e-324;
+        if (!same) {
+            fprintf(stderr, "%s: set %d: of %.17g: %.17g, expected %.17g\n", double_rows[k].op, npu_test_widest, x[i], a, b);
+        }
+        NPU_CHECK(same);
+    }
+}
+
 static void test_doubles(void)
 {
     enum { LEN = 5000 };
@@ -363,27 +390,15 @@ static void test_doubles(void)
     for (size_t k = 0; k < COUNT(double_rows); k++) {
         const row r = { "input x : @[5000]\n", double_rows[k].op, 1 };
         npu_graph *g = build(&r, "f64");
-        const npu_backend *backends[2] = { npu_ref_backend(), plain };
-        npu_exec *execs[2] = { NULL, NULL };
-        const double *y[2] = { x, x };
-        for (int i = 0; i < 2 && g; i++) {
-            NPU_CHECK_STATUS(npu_exec_create_simple(&execs[i], g, &backends[i], 1, NULL), NPU_OK);
-            NPU_CHECK_STATUS(npu_exec_set_input_at(execs[i], 0, x, sizeof x), NPU_OK);
-            NPU_CHECK_STATUS(npu_exec_run(execs[i]), NPU_OK);
-            y[i] = (const double *)npu_exec_output(execs[i], 0, NULL);
+        void *data[] = { x };
+        npu_exec *slow = run(g, plain, data);
+        for (npu_test_widest = 2; npu_test_widest >= 0; npu_test_widest--) {
+            npu_exec *fast = run(g, npu_ref_backend(), data);
+            check_doubles(k, x, npu_exec_output(fast, 0, NULL), npu_exec_output(slow, 0, NULL), LEN);
+            npu_exec_destroy(fast);
         }
-        for (size_t i = 0; i < LEN; i++) {
-            double a = y[0][i], b = y[1][i];
-            double cancels = double_rows[k].cancels ? double_rows[k].cancels * fabs(x[i]) : 0;
-            double size = double_rows[k].units * fabs(b) + cancels;
-            bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= DBL_EPSILON * size + 2 * 5e-324;
-            if (!same) {
-                fprintf(stderr, "%s: of %.17g: %.17g, expected %.17g\n", r.op, x[i], a, b);
-            }
-            NPU_CHECK(same);
-        }
-        npu_exec_destroy(execs[0]);
-        npu_exec_destroy(execs[1]);
+        npu_test_widest = 2;
+        npu_exec_destroy(slow);
         npu_graph_destroy(g);
     }
 }
@@ -405,13 +420,10 @@ static void test_topk_of_few(void)
     static const npu_dtype dtypes[] = { NPU_F32, NPU_F64, NPU_I32, NPU_U8 };
     for (size_t i = 0; i < COUNT(dtypes); i++) {
         npu_graph *g = build(&r, npu_dtype_name(dtypes[i]));
-        const npu_backend *backend = npu_ref_backend();
-        npu_exec *e = NULL;
         void *data[MAX_INPUTS] = { NULL };
-        NPU_CHECK_STATUS(npu_exec_create_simple(&e, g, &backend, 1, NULL), NPU_OK);
+        make_data(g, dtypes[i], true, data);
+        npu_exec *e = run(g, npu_ref_backend(), data);
         if (e) {
-            feed(e, e, g, dtypes[i], true, data);
-            NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
             NPU_CHECK(*(const uint8_t *)npu_exec_output(e, 0, NULL) == 1);
         }
         npu_exec_destroy(e);

@@ -16,7 +16,9 @@
    some of it. An op whose result specs may depend on data gets its operands as constants in these; with -a it runs once
    more with inputs, where the run must tell the dims, unless its type rule says by DYNAMIC_SHAPE that it must know the
    data; and every op runs with a symbol for every dim over 1 of its operands, equal ones for equal dims, unless a rule or
-   the plan says by DYNAMIC_SHAPE that it must know them.
+   the plan says by DYNAMIC_SHAPE that it must know them. The CPU runs it with the plain kernels alone, with functions for
+   less than its instruction sets, and with an allocator that fails at the first, second ... call, which must be a status
+   and leave nothing behind. Last, operands are permutations of what is stored transposed.
    A case whose results are all `skip` counts as skipped when it ran. */
 #define _POSIX_C_SOURCE 200809L /* fork, getopt */
 #include "accelerator.h"
@@ -24,6 +26,8 @@
 #include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+extern int npu_test_widest; /* instruction set, tests/npu_impl.c */
 
 typedef struct tally {
     int passed, failed, skipped;
@@ -43,6 +47,7 @@ typedef struct built {
     npu_op op;
     bool moved;   /* operands and results pass through a clone, which stays on the CPU */
     bool symbols; /* operands have symbols for dims */
+    bool strided; /* operands are permutations of inputs */
 } built;
 
 /* The dim itself, or the symbol for it, which may be somewhat larger. */
@@ -67,6 +72,13 @@ static npu_value make_value(built *b, const conf_tensor *t, const char *name, bo
         spec.dims[i] = make_dim(b, spec.dims[i]);
     }
     npu_value v = npu_input(b->graph, name, spec);
+    if (b->strided && spec.rank >= 2) {
+        int64_t reversed[NPU_MAX_RANK];
+        for (uint32_t i = 0; i < spec.rank; i++) {
+            reversed[i] = spec.rank - 1 - i;
+        }
+        v = npu_permute(b->graph, v, reversed, spec.rank);
+    }
     return b->moved ? npu_clone(b->graph, v) : v;
 }
 
@@ -93,7 +105,7 @@ static bool depends_on_data(const npu_graph *g, const char *op)
     return def && (def->traits & NPU_DATA);
 }
 
-enum { BUILD_PLAIN, BUILD_MOVED, BUILD_INPUTS, BUILD_SYMBOLS };
+enum { BUILD_PLAIN, BUILD_MOVED, BUILD_INPUTS, BUILD_SYMBOLS, BUILD_STRIDED };
 
 static npu_status build(built *b, conf_case *c, const char *op, int how)
 {
@@ -102,6 +114,7 @@ static npu_status build(built *b, conf_case *c, const char *op, int how)
     b->graph = npu_graph_create(NULL);
     b->moved = moved;
     b->symbols = how == BUILD_SYMBOLS;
+    b->strided = how == BUILD_STRIDED;
     bool constant = how < BUILD_INPUTS && b->graph && depends_on_data(b->graph, op);
     for (uint32_t i = 0; i < c->num_args; i++) {
         args[i] = make_arg(b, c, &c->args[i], constant);
@@ -224,13 +237,71 @@ static bool run_exec(npu_exec *exec, npu_status made, const npu_diag *diag, cons
     return ok;
 }
 
-static bool run_on_cpu(const npu_graph *g, const conf_case *c, char *why, size_t size)
+static bool run_on(const npu_backend *cpu, const npu_graph *g, const conf_case *c, char *why, size_t size)
 {
-    const npu_backend *cpu = npu_ref_backend();
     npu_exec *exec = NULL;
     npu_diag diag = { 0 };
     npu_status status = npu_exec_create_simple(&exec, g, &cpu, 1, &diag);
     return run_exec(exec, status, &diag, c, why, size);
+}
+
+static bool run_on_cpu(const npu_graph *g, const conf_case *c, char *why, size_t size)
+{
+    return run_on(npu_ref_backend(), g, c, why, size);
+}
+
+static bool run_plain(const npu_graph *g, const conf_case *c, char *why, size_t size)
+{
+    static npu_backend *plain;
+    npu_ref_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.variant = "plain";
+    if (!plain && npu_ref_create(&plain, &desc)) {
+        snprintf(why, size, "no backend of plain kernels");
+        return false;
+    }
+    return run_on(plain, g, c, why, size);
+}
+
+static bool run_narrow(const npu_graph *g, const conf_case *c, int widest, char *why, size_t size)
+{
+    npu_test_widest = widest;
+    bool ok = run_on_cpu(g, c, why, size);
+    npu_test_widest = 2;
+    return ok;
+}
+
+/* On a CPU backend whose nth allocation fails; what is expected is that status, or the result where there were fewer. */
+static bool run_without(const npu_graph *g, const conf_case *c, uint64_t n, npu_alloc_counter *counter, char *why, size_t size)
+{
+    npu_allocator a = npu_counting_allocator(counter);
+    npu_backend *cpu = NULL;
+    npu_ref_desc desc;
+    memset(&desc, 0, sizeof desc);
+    memset(counter, 0, sizeof *counter);
+    desc.allocator = &a;
+    counter->fail_at = n;
+    npu_status status = npu_ref_create(&cpu, &desc);
+    bool ok = cpu ? run_on(cpu, g, c, why, size) : status == NPU_ERR_NO_MEMORY;
+    npu_ref_destroy(cpu);
+    if (cpu && counter->num_calls >= n) {
+        ok = !ok && strncmp(why, "NPU_ERR_NO_MEMORY: ", 19) == 0;
+    }
+    if (counter->live_bytes) {
+        snprintf(why, size, "%zu bytes are left when allocation %d of the CPU failed", counter->live_bytes, (int)n);
+        ok = false;
+    }
+    return ok;
+}
+
+static bool run_out_of_memory(const npu_graph *g, const conf_case *c, char *why, size_t size)
+{
+    npu_alloc_counter counter = { 0, 0, 1, 0 };
+    bool ok = true;
+    for (uint64_t n = 1; ok && counter.num_calls >= n; n++) {
+        ok = run_without(g, c, n, &counter, why, size);
+    }
+    return ok;
 }
 
 static int place_op(void *ctx, const npu_op_info *op, const char *label)
@@ -365,14 +436,50 @@ static bool run_unknown(conf_case *c, const char *op, int how, char *why, size_t
     return ok;
 }
 
+/* The operands are stored with their dims in reverse; what is smaller than a byte stays as it is. */
+static void transpose(conf_case *c, conf_tensor *t)
+{
+    size_t bytes = npu_dtype_bits(t->dtype) / 8, from[NPU_MAX_RANK], len = bytes ? t->size / bytes : 0;
+    char *data = conf_keep(c, t->size + 1);
+    conf_tensor old = *t;
+    size_t step = bytes;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        from[t->rank - 1 - i] = step;
+        t->dims[t->rank - 1 - i] = old.dims[i];
+        step *= (size_t)old.dims[i];
+    }
+    for (size_t i = 0; i < len; i++) {
+        size_t rest = i, at = 0;
+        for (uint32_t d = t->rank; d-- > 0; rest /= (size_t)t->dims[d]) {
+            at += rest % (size_t)t->dims[d] * from[d];
+        }
+        memcpy(data + i * bytes, (const char *)old.data + at, bytes);
+    }
+    t->data = data;
+}
+
+/* Ends the use of the case for other ways. */
+static bool run_strided(conf_case *c, const char *op, char *why, size_t size)
+{
+    for (uint32_t i = 0; i < c->num_args; i++) {
+        for (uint32_t k = 0; k < c->args[i].num_tensors; k++) {
+            if (!c->args[i].tensors[k].absent && c->args[i].tensors[k].rank >= 2) {
+                transpose(c, &c->args[i].tensors[k]);
+            }
+        }
+    }
+    return run_unknown(c, op, BUILD_STRIDED, why, size);
+}
+
 /* The stages of a case, in order; `why` begins with the name of the stage that failed. */
 static bool run_case(const options *o, conf_case *c, const char *op, char *why, size_t size)
 {
-    static const char *const stages[] = { "emit", "spec", "cpu", "split", "text", "json", "lowered", "unknown", "symbols" };
+    static const char *const stages[] = { "emit", "spec", "cpu", "split", "text", "json", "lowered", "unknown", "symbols",
+                                          "plain", "base", "avx2", "memory", "strided" };
     char text[300] = "";
     built b;
     bool ok = build(&b, c, op, BUILD_PLAIN) == NPU_OK;
-    int stage = 0, end = o->all_ways ? 9 : 5;
+    int stage = 0, end = o->all_ways ? 14 : 5;
     if (!ok) {
         snprintf(text, sizeof text, "%s: %s", npu_status_name(npu_graph_status(b.graph)), npu_graph_diag(b.graph)->message);
     }
@@ -383,7 +490,11 @@ static bool run_case(const options *o, conf_case *c, const char *op, char *why, 
              : stage == 4 ? run_form(b.graph, &form_text, c, text, sizeof text)
              : stage == 5 ? run_json(b.graph, c, text, sizeof text)
              : stage == 6 ? run_lowered(b.graph, c, text, sizeof text)
-                          : run_unknown(c, op, stage == 7 ? BUILD_INPUTS : BUILD_SYMBOLS, text, sizeof text);
+             : stage <= 8 ? run_unknown(c, op, stage == 7 ? BUILD_INPUTS : BUILD_SYMBOLS, text, sizeof text)
+             : stage == 9 ? run_plain(b.graph, c, text, sizeof text)
+             : stage <= 11 ? run_narrow(b.graph, c, stage - 10, text, sizeof text)
+             : stage == 12 ? run_out_of_memory(b.graph, c, text, sizeof text)
+                           : run_strided(c, op, text, sizeof text);
     }
     npu_graph_destroy(b.graph);
     if (!ok) {
