@@ -9,7 +9,8 @@
 
    before you include the two headers in *one* C file, to create the implementation; everywhere else
    include them without the #define. The implementation is C (C99 or later): compile it in a .c file.
-   The declarations also compile as C++11. Link with -lm and, unless NPU_IR_NO_THREADS, -lpthread.
+   The declarations also compile as C++11. Link with -lm and -lpthread (not on Windows, which has threads of its own,
+   and not with NPU_IR_NO_THREADS).
 
    A complete program (make check compiles and runs it):
 
@@ -156,7 +157,8 @@ extern "C" {
 
    macro                   default          scope
    NPU_IR_API              extern           every file: prefix of every public function
-   NPU_IR_STATIC           undefined        every file: all functions are static (several copies in one program)
+   NPU_IR_STATIC           undefined        file with NPU_IR_IMPLEMENTATION before the first #include: all functions are
+                                            static (several copies in one program). Other files have types alone
    NPU_IR_MALLOC(n)        malloc           implementation file; MALLOC, REALLOC and FREE: all three or none
    NPU_IR_REALLOC(p, n)    realloc          implementation file
    NPU_IR_FREE(p)          free             implementation file
@@ -183,7 +185,7 @@ extern "C" {
 #define NPU_IR_VERSION 0x000100u /* major << 16 | minor << 8 | patch */
 
 #ifndef NPU_IR_API
-#ifdef NPU_IR_STATIC
+#if defined(NPU_IR_STATIC) && defined(NPU_IR_IMPLEMENTATION) /* a static function must be defined in its file */
 #if defined(__GNUC__)
 #define NPU_IR_API static __attribute__((unused))
 #else
@@ -191,6 +193,9 @@ extern "C" {
 #endif
 #else
 #define NPU_IR_API extern
+#ifdef NPU_IR_STATIC
+#define NPU__STATIC_TOO_LATE
+#endif
 #endif
 #endif
 
@@ -5090,8 +5095,16 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #if defined(NPU_IR_IMPLEMENTATION) && !defined(NPU_IR_IMPLEMENTATION_DONE)
 #define NPU_IR_IMPLEMENTATION_DONE
 
+#ifdef NPU__STATIC_TOO_LATE
+#error "npu_ir.h: with NPU_IR_STATIC, define NPU_IR_IMPLEMENTATION before the first #include of the file"
+#endif
 #ifdef __cplusplus
 #error "npu_ir.h: compile the implementation in a .c file; the declarations work in C++"
+#endif
+#if defined(_MSC_VER) && !defined(__clang__)
+#error "npu_ir.h: MSVC cannot compile the implementation: compile that one file with gcc (mingw) or clang (clang-cl)"
+#elif !defined(__GNUC__) && !defined(__clang__)
+#error "npu_ir.h: this compiler cannot compile the implementation: compile that one file with gcc or clang"
 #endif
 #if defined(__FAST_MATH__) && !defined(NPU_IR_ALLOW_FAST_MATH)
 #error "npu_ir.h: -ffast-math changes results (NaN, infinity, rounding); define NPU_IR_ALLOW_FAST_MATH to accept that"
@@ -5103,7 +5116,14 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #include <stdlib.h>
 #include <string.h>
 #include <locale.h>
-#ifndef NPU_IR_NO_THREADS
+#if defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#include <windows.h>
+#undef near /* words of 16-bit compilers, which mean nothing to its own headers any more */
+#undef far
+#elif !defined(NPU_IR_NO_THREADS)
 #include <pthread.h>
 #ifndef PTHREAD_MUTEX_INITIALIZER
 #error "npu_ir.h: this C library has no pthreads; define NPU_IR_NO_THREADS for the implementation file"
@@ -5364,7 +5384,7 @@ static uint32_t npu__edits(const char *a, const char *b)
         uint8_t *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
         now[0] = (uint8_t)i;
         for (uint32_t j = 1; j <= len; j++) {
-            uint32_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            uint32_t best = last[j - 1] + (uint32_t)(a[i - 1] != b[j - 1]);
             bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
             best = best > last[j] + 1u ? last[j] + 1u : best;
             best = best > now[j - 1] + 1u ? now[j - 1] + 1u : best;
@@ -5642,6 +5662,62 @@ static uint32_t npu__hash(const void *data, size_t len)
 
 /* ---- threads ---- */
 
+/* Locks, conditions and threads of the system, alike on all. Where there are no threads a lock is nothing. */
+#if defined(NPU_IR_NO_THREADS)
+typedef char npu__mutex;
+static bool npu__mutex_init(npu__mutex *m) { *m = 0; return true; }
+static void npu__mutex_end(npu__mutex *m) { (void)m; }
+static void npu__mutex_lock(npu__mutex *m) { (void)m; }
+static void npu__mutex_unlock(npu__mutex *m) { (void)m; }
+#elif defined(_WIN32)
+#define NPU__THREAD_MAIN DWORD WINAPI
+typedef SRWLOCK npu__mutex;
+typedef CONDITION_VARIABLE npu__condition;
+typedef HANDLE npu__thread;
+static bool npu__mutex_init(npu__mutex *m) { InitializeSRWLock(m); return true; }
+static void npu__mutex_end(npu__mutex *m) { (void)m; }
+static void npu__mutex_lock(npu__mutex *m) { AcquireSRWLockExclusive(m); }
+static void npu__mutex_unlock(npu__mutex *m) { ReleaseSRWLockExclusive(m); }
+static bool npu__condition_init(npu__condition *c) { InitializeConditionVariable(c); return true; }
+static void npu__condition_end(npu__condition *c) { (void)c; }
+static void npu__condition_wait(npu__condition *c, npu__mutex *m) { SleepConditionVariableSRW(c, m, INFINITE, 0); }
+static void npu__condition_signal(npu__condition *c) { WakeConditionVariable(c); }
+static void npu__condition_broadcast(npu__condition *c) { WakeAllConditionVariable(c); }
+
+static bool npu__thread_start(npu__thread *t, DWORD (WINAPI *run)(void *arg), void *arg)
+{
+    *t = CreateThread(NULL, 0, run, arg, 0, NULL);
+    return *t != NULL;
+}
+
+static void npu__thread_join(npu__thread t)
+{
+    WaitForSingleObject(t, INFINITE);
+    CloseHandle(t);
+}
+#else
+#define NPU__THREAD_MAIN void *
+typedef pthread_mutex_t npu__mutex;
+typedef pthread_cond_t npu__condition;
+typedef pthread_t npu__thread;
+static bool npu__mutex_init(npu__mutex *m) { return pthread_mutex_init(m, NULL) == 0; }
+static void npu__mutex_end(npu__mutex *m) { pthread_mutex_destroy(m); }
+static void npu__mutex_lock(npu__mutex *m) { pthread_mutex_lock(m); }
+static void npu__mutex_unlock(npu__mutex *m) { pthread_mutex_unlock(m); }
+static bool npu__condition_init(npu__condition *c) { return pthread_cond_init(c, NULL) == 0; }
+static void npu__condition_end(npu__condition *c) { pthread_cond_destroy(c); }
+static void npu__condition_wait(npu__condition *c, npu__mutex *m) { pthread_cond_wait(c, m); }
+static void npu__condition_signal(npu__condition *c) { pthread_cond_signal(c); }
+static void npu__condition_broadcast(npu__condition *c) { pthread_cond_broadcast(c); }
+
+static bool npu__thread_start(npu__thread *t, void *(*run)(void *arg), void *arg)
+{
+    return pthread_create(t, NULL, run, arg) == 0;
+}
+
+static void npu__thread_join(npu__thread t) { pthread_join(t, NULL); }
+#endif
+
 #ifdef NPU_IR_NO_THREADS
 NPU_IR_API npu_status npu_threads_create(npu_parallel **out, uint32_t width, const npu_allocator *allocator)
 {
@@ -5662,14 +5738,14 @@ typedef struct npu__threads {
     npu_parallel base;
     npu_allocator allocator;
     size_t size;
-    pthread_mutex_t turn, lock; /* turn: one run at a time; lock: the members below */
-    pthread_cond_t wake, done;
+    npu__mutex turn, lock; /* turn: one run at a time; lock: the members below */
+    npu__condition wake, done;
     void (*task)(void *arg, uint32_t part, uint32_t parts);
     void *arg;
     uint32_t parts, next, unfinished;
     bool stop;
     uint32_t num_workers;
-    pthread_t workers[1]; /* width - 1 */
+    npu__thread workers[1]; /* width - 1 */
 } npu__threads;
 
 /* Takes parts until none is left. Called with the lock held, returns with it held. */
@@ -5677,27 +5753,27 @@ static void npu__threads_work(npu__threads *t)
 {
     while (t->next < t->parts) {
         uint32_t part = t->next++;
-        pthread_mutex_unlock(&t->lock);
+        npu__mutex_unlock(&t->lock);
         t->task(t->arg, part, t->parts);
-        pthread_mutex_lock(&t->lock);
+        npu__mutex_lock(&t->lock);
         if (--t->unfinished == 0) {
-            pthread_cond_signal(&t->done);
+            npu__condition_signal(&t->done);
         }
     }
 }
 
-static void *npu__threads_main(void *arg)
+static NPU__THREAD_MAIN npu__threads_main(void *arg)
 {
     npu__threads *t = (npu__threads *)arg;
-    pthread_mutex_lock(&t->lock);
+    npu__mutex_lock(&t->lock);
     while (!t->stop) {
         npu__threads_work(t);
         if (!t->stop) {
-            pthread_cond_wait(&t->wake, &t->lock);
+            npu__condition_wait(&t->wake, &t->lock);
         }
     }
-    pthread_mutex_unlock(&t->lock);
-    return NULL;
+    npu__mutex_unlock(&t->lock);
+    return 0;
 }
 
 static void npu__threads_run(void *ctx, void (*task)(void *arg, uint32_t part, uint32_t parts), void *arg,
@@ -5710,20 +5786,20 @@ static void npu__threads_run(void *ctx, void (*task)(void *arg, uint32_t part, u
         }
         return;
     }
-    pthread_mutex_lock(&t->turn);
-    pthread_mutex_lock(&t->lock);
+    npu__mutex_lock(&t->turn);
+    npu__mutex_lock(&t->lock);
     t->task = task;
     t->arg = arg;
     t->parts = t->unfinished = parts;
     t->next = 0;
-    pthread_cond_broadcast(&t->wake);
+    npu__condition_broadcast(&t->wake);
     npu__threads_work(t);
     while (t->unfinished) {
-        pthread_cond_wait(&t->done, &t->lock);
+        npu__condition_wait(&t->done, &t->lock);
     }
     t->parts = t->next = 0;
-    pthread_mutex_unlock(&t->lock);
-    pthread_mutex_unlock(&t->turn);
+    npu__mutex_unlock(&t->lock);
+    npu__mutex_unlock(&t->turn);
 }
 
 NPU_IR_API void npu_threads_destroy(npu_parallel *threads)
@@ -5733,17 +5809,17 @@ NPU_IR_API void npu_threads_destroy(npu_parallel *threads)
     if (!t) {
         return;
     }
-    pthread_mutex_lock(&t->lock);
+    npu__mutex_lock(&t->lock);
     t->stop = true;
-    pthread_cond_broadcast(&t->wake);
-    pthread_mutex_unlock(&t->lock);
+    npu__condition_broadcast(&t->wake);
+    npu__mutex_unlock(&t->lock);
     for (uint32_t i = 0; i < t->num_workers; i++) {
-        pthread_join(t->workers[i], NULL);
+        npu__thread_join(t->workers[i]);
     }
-    pthread_cond_destroy(&t->wake);
-    pthread_cond_destroy(&t->done);
-    pthread_mutex_destroy(&t->lock);
-    pthread_mutex_destroy(&t->turn);
+    npu__condition_end(&t->wake);
+    npu__condition_end(&t->done);
+    npu__mutex_end(&t->lock);
+    npu__mutex_end(&t->turn);
     allocator = t->allocator;
     npu__free(&allocator, t, t->size);
 }
@@ -5757,7 +5833,7 @@ NPU_IR_API npu_status npu_threads_create(npu_parallel **out, uint32_t width, con
         return NPU_ERR_INVALID_ARGUMENT;
     }
     *out = NULL;
-    size = sizeof *t + (width - 1) * sizeof(pthread_t);
+    size = sizeof *t + (width - 1) * sizeof(npu__thread);
     t = (npu__threads *)npu__alloc_zero(&a, size);
     if (!t) {
         return NPU_ERR_NO_MEMORY;
@@ -5767,12 +5843,12 @@ NPU_IR_API npu_status npu_threads_create(npu_parallel **out, uint32_t width, con
     t->base.width = width;
     t->base.ctx = t;
     t->base.run = npu__threads_run;
-    pthread_mutex_init(&t->turn, NULL);
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->wake, NULL);
-    pthread_cond_init(&t->done, NULL);
+    npu__mutex_init(&t->turn);
+    npu__mutex_init(&t->lock);
+    npu__condition_init(&t->wake);
+    npu__condition_init(&t->done);
     for (uint32_t i = 0; i + 1 < width; i++) {
-        if (pthread_create(&t->workers[i], NULL, npu__threads_main, t)) {
+        if (!npu__thread_start(&t->workers[i], npu__threads_main, t)) {
             npu_threads_destroy(&t->base);
             return NPU_ERR_BACKEND;
         }
@@ -10775,6 +10851,7 @@ static npu_status npu__axes(npu_deduce *d, const char *name, uint32_t rank, uint
 static npu_status npu__dtype_arg(npu_deduce *d, npu_dtype fallback, npu_dtype *dtype)
 {
     int64_t code = npu_op_int(d->op, "dtype", (int64_t)fallback);
+    *dtype = fallback;
     if (code < 0 || code > 255 || !npu_dtype_is_valid((uint32_t)code)) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dtype", "dtype is %lld, which is no code",
                                (long long)code);
@@ -13120,7 +13197,7 @@ static int npu__einsum_operand(const npu_deduce *d, uint32_t k, uint8_t *axes, i
 static int npu__einsum_implicit(const uint8_t *uses, int ellipsis, uint8_t *axes)
 {
     int n = 0;
-    for (int i = 0; i < ellipsis; i++) {
+    for (int i = 0; i < ellipsis && n < NPU_MAX_RANK; i++) {
         axes[n++] = (uint8_t)(59 - ellipsis + i);
     }
     for (uint8_t i = 0; i < 52; i++) {
@@ -16600,8 +16677,8 @@ static npu_status npu__histogram_weight(npu_deduce *d)
     if (!weight || npu_spec_len(x, &want) || npu_spec_len(weight, &have) || want == have) {
         return npu__check_same_dtype(d, "weight", "self");
     }
-    return npu_deduce_fail(d, NPU_ERR_SHAPE, "weight", "weight has %zu elements, expected %zu like self", have,
-                           want);
+    return npu_deduce_fail(d, NPU_ERR_SHAPE, "weight", "weight has %llu elements, expected %llu like self",
+                           (unsigned long long)have, (unsigned long long)want);
 }
 
 /* bins is the number of bins, or a tensor of the edges between them. */
@@ -18766,7 +18843,8 @@ NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void 
     status = npu_spec_size(npu_value_spec(g, v), &want);
     if (status || want != size) {
         return npu__graph_fail(g, status ? status : NPU_ERR_SHAPE,
-                               "param '%s': %zu bytes given, expected %zu", name, size, want);
+                               "param '%s': %llu bytes given, expected %llu", name,
+                               (unsigned long long)size, (unsigned long long)want);
     }
     return npu__data_set(g, v.id, data, size);
 }
@@ -23508,6 +23586,7 @@ static npu_status npu__take_double(npu__parser *p, double *out)
 static npu_status npu__take_number(npu__parser *p, uint32_t *out)
 {
     uint64_t x;
+    *out = 0;
     if (!npu__digits(p->token.at + 1, p->token.len - 1, &x) || x == 0 || x > UINT32_MAX) {
         return npu__parse_unexpected(p, "a value");
     }
@@ -24025,7 +24104,8 @@ static npu_status npu__parse_hex(npu__parser *p, const char *digits, size_t len,
     uint32_t bytes = npu__element_bytes((npu_dtype)spec->dtype);
     uint8_t element[8];
     if (len % 2 || len / 2 != size) {
-        return npu__parse_fail(p, NPU_ERR_PARSE, "%zu hex digits, expected 2 times %zu", len, size);
+        return npu__parse_fail(p, NPU_ERR_PARSE, "%llu hex digits, expected 2 times %llu",
+                               (unsigned long long)len, (unsigned long long)size);
     }
     for (size_t i = 0; i < size; i += bytes) {
         for (uint32_t k = 0; k < bytes; k++, digits += 2) {
@@ -24047,7 +24127,8 @@ static npu_status npu__parse_data(npu__parser *p, const npu_spec *spec, const vo
         return npu__parse_fail(p, status, "constant: %s", npu_status_text(status));
     }
     if (size / 8 > (size_t)(p->end - p->token.at)) { /* no text is that short: do not ask for the memory */
-        return npu__parse_fail(p, NPU_ERR_PARSE, "constant: the line ends before %zu elements", len);
+        return npu__parse_fail(p, NPU_ERR_PARSE, "constant: the line ends before %llu elements",
+                               (unsigned long long)len);
     }
     data = (uint8_t *)npu__arena_alloc(&p->g->arena, size ? size : 1);
     if (!data) {
@@ -27159,6 +27240,15 @@ NPU_IR_API npu_status npu_tensor_host(npu_tensor *tensor, npu_buffer *buffer, np
 
 #ifdef NPU_IR_NOW_NS
 static uint64_t npu__now(void) { return NPU_IR_NOW_NS(); }
+#elif defined(_WIN32)
+static uint64_t npu__now(void)
+{
+    LARGE_INTEGER count, rate; /* a second */
+    QueryPerformanceCounter(&count);
+    QueryPerformanceFrequency(&rate);
+    return (uint64_t)(count.QuadPart / rate.QuadPart) * 1000000000u +
+           (uint64_t)(count.QuadPart % rate.QuadPart) * 1000000000u / (uint64_t)rate.QuadPart;
+}
 #elif defined(CLOCK_MONOTONIC)
 static uint64_t npu__now(void)
 {
@@ -34934,22 +35024,8 @@ struct npu_program_cache {
     uint64_t num_calls;
     npu_program_cache_stats stats;
     NPU__ARRAY(npu__cached, entries);
-#ifndef NPU_IR_NO_THREADS
-    pthread_mutex_t lock;
-#endif
+    npu__mutex lock;
 };
-
-#ifndef NPU_IR_NO_THREADS
-static bool npu__cache_init(npu_program_cache *c) { return pthread_mutex_init(&c->lock, NULL) == 0; }
-static void npu__cache_end(npu_program_cache *c) { pthread_mutex_destroy(&c->lock); }
-static void npu__cache_lock(npu_program_cache *c) { pthread_mutex_lock(&c->lock); }
-static void npu__cache_unlock(npu_program_cache *c) { pthread_mutex_unlock(&c->lock); }
-#else
-static bool npu__cache_init(npu_program_cache *c) { return c != NULL; }
-static void npu__cache_end(npu_program_cache *c) { (void)c; }
-static void npu__cache_lock(npu_program_cache *c) { (void)c; }
-static void npu__cache_unlock(npu_program_cache *c) { (void)c; }
-#endif
 
 NPU_IR_API npu_status npu_program_cache_create(npu_program_cache **out, const npu_program_cache_desc *desc)
 {
@@ -34963,7 +35039,7 @@ NPU_IR_API npu_status npu_program_cache_create(npu_program_cache **out, const np
     if (!c) {
         return NPU_ERR_NO_MEMORY;
     }
-    if (!npu__cache_init(c)) {
+    if (!npu__mutex_init(&c->lock)) {
         npu__free(&a, c, sizeof *c);
         return NPU_ERR_BACKEND;
     }
@@ -35011,7 +35087,7 @@ NPU_IR_API void npu_program_cache_destroy(npu_program_cache *c)
         npu__cache_drop(c, c->num_entries - 1);
     }
     NPU__RELEASE(c, entries);
-    npu__cache_end(c);
+    npu__mutex_end(&c->lock);
     npu__free(&a, c, sizeof *c);
 }
 
@@ -35128,9 +35204,9 @@ NPU_IR_API npu_status npu_program_cache_get(npu_program_cache *c, npu_program **
         return npu__fail(diag, g && g->diag.status ? NPU_ERR_GRAPH : NPU_ERR_INVALID_ARGUMENT,
                          "program cache: needs a cache, a graph that has not failed, and a desc with backends");
     }
-    npu__cache_lock(c);
+    npu__mutex_lock(&c->lock);
     status = npu__cache_get(c, out, g, desc, diag);
-    npu__cache_unlock(c);
+    npu__mutex_unlock(&c->lock);
     return status;
 }
 
@@ -35139,21 +35215,21 @@ NPU_IR_API void npu_program_cache_release(npu_program_cache *c, npu_program *pro
     if (!c) {
         return;
     }
-    npu__cache_lock(c);
+    npu__mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->num_entries; i++) {
         npu__cached *e = &c->entries[i];
         e->num_users -= e->program == program && e->num_users > 0;
     }
     npu__cache_trim(c, c->capacity);
-    npu__cache_unlock(c);
+    npu__mutex_unlock(&c->lock);
 }
 
 NPU_IR_API void npu_program_cache_clear(npu_program_cache *c)
 {
     if (c) {
-        npu__cache_lock(c);
+        npu__mutex_lock(&c->lock);
         npu__cache_trim(c, 0);
-        npu__cache_unlock(c);
+        npu__mutex_unlock(&c->lock);
     }
 }
 
@@ -35164,13 +35240,13 @@ NPU_IR_API npu_program_cache_stats npu_program_cache_count(npu_program_cache *c)
     if (!c) {
         return stats;
     }
-    npu__cache_lock(c);
+    npu__mutex_lock(&c->lock);
     stats = c->stats;
     stats.num_programs = c->num_entries;
     for (uint32_t i = 0; i < c->num_entries; i++) {
         stats.num_used += c->entries[i].num_users > 0;
     }
-    npu__cache_unlock(c);
+    npu__mutex_unlock(&c->lock);
     return stats;
 }
 
@@ -35463,8 +35539,8 @@ static npu_status npu__slot_grow(npu_exec *e, npu__slot *slot, size_t size)
 {
     void *own = size > slot->own_size || !slot->own ? npu__alloc(&e->allocator, size) : slot->own;
     if (!own) {
-        return npu__exec_fail(e, NPU_ERR_NO_MEMORY, "value %u: %zu bytes: out of memory",
-                              (unsigned)slot->value, size);
+        return npu__exec_fail(e, NPU_ERR_NO_MEMORY, "value %u: %llu bytes: out of memory",
+                              (unsigned)slot->value, (unsigned long long)size);
     }
     if (own != slot->own) {
         npu__free(&e->allocator, slot->own, slot->own_size);
@@ -35491,8 +35567,9 @@ static npu_status npu__output_room(npu_exec *e, uint32_t index, size_t bytes)
     npu_status status = NPU_OK;
     char label[64];
     if (slot->given && bytes > slot->given_size) {
-        return npu__exec_fail(e, NPU_ERR_SHAPE, "%s: %zu bytes, its memory has %zu",
-                              npu__slot_label(e, true, index, label), bytes, slot->given_size);
+        return npu__exec_fail(e, NPU_ERR_SHAPE, "%s: %llu bytes, its memory has %llu",
+                              npu__slot_label(e, true, index, label), (unsigned long long)bytes,
+                              (unsigned long long)slot->given_size);
     }
     if (!slot->given || slot->staged) {
         void *before = slot->own;
@@ -35923,8 +36000,8 @@ static npu_status npu__slot_bind(npu_exec *e, npu__slot *slot, bool is_output, u
     char label[64];
     if ((size != slot->size && !slot->is_dynamic) || (!data && size)) {
         return npu__exec_fail(e, data || !size ? NPU_ERR_SHAPE : NPU_ERR_INVALID_ARGUMENT,
-                              "%s: %zu bytes given, expected %zu%s", npu__slot_label(e, is_output, index, label), size,
-                              slot->size, data || !size ? "" : "; data is NULL");
+                              "%s: %llu bytes given, expected %llu%s", npu__slot_label(e, is_output, index, label),
+                              (unsigned long long)size, (unsigned long long)slot->size, data || !size ? "" : "; data is NULL");
     }
     slot->staged = (uintptr_t)data % npu__slot_alignment(e, slot) != 0;
     if (slot->staged && npu__slot_grow(e, slot, size)) {
@@ -36019,8 +36096,9 @@ NPU_IR_API npu_status npu_exec_set_input_shape_at(npu_exec *e, uint32_t index, u
     status = npu__input_spec(e, index, rank, dims, &spec);
     if (status == NPU_OK && (npu_spec_size(&spec, &expected) || size != expected)) {
         char label[64];
-        status = npu__exec_fail(e, NPU_ERR_SHAPE, "%s: %zu bytes given, expected %zu",
-                                npu__slot_label(e, false, index, label), size, expected);
+        status = npu__exec_fail(e, NPU_ERR_SHAPE, "%s: %llu bytes given, expected %llu",
+                                npu__slot_label(e, false, index, label),
+                                (unsigned long long)size, (unsigned long long)expected);
     }
     status = status ? status : npu__slot_bind(e, slot, false, index, data, size);
     if (status == NPU_OK) {

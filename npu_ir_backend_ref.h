@@ -208,6 +208,9 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 #ifdef __cplusplus
 #error "npu_ir_backend_ref.h: compile the implementation in a .c file; the declarations work in C++"
 #endif
+#if !defined(__GNUC__) && !defined(__clang__)
+#error "npu_ir_backend_ref.h: compile the implementation with gcc or clang"
+#endif
 
 #include <float.h>
 #include <math.h>
@@ -490,7 +493,7 @@ NPU__REF_INLINE uint64_t npu__ref_to_u64(double x)
 #define NPU__REF_AS_I64(x) npu__ref_to_i64((double)(x))
 
 /* n elements, the i-th at from[first + i stride], as numbers of a class. first and stride count elements;
-   stride 0 repeats one element. */
+   stride 0 repeats one element. A dtype without numbers reads as zeros. */
 #define NPU__REF_DEFINE_LOAD_DENSE(name, T, own, FROM_FLOAT, LOADS)                                \
     static inline void name(T *to, const void *from, uint32_t dtype, int64_t first, size_t n)      \
     {                                                                                              \
@@ -500,7 +503,7 @@ NPU__REF_INLINE uint64_t npu__ref_to_u64(double x)
         }                                                                                          \
         switch (dtype) {                                                                           \
         LOADS(NPU__REF_LOAD_DENSE, T, FROM_FLOAT)                                                  \
-        default: return;                                                                           \
+        default: memset(to, 0, n * sizeof *to); return;                                            \
         }                                                                                          \
     }
 #define NPU__REF_DEFINE_LOAD(name, T, own, FROM_FLOAT, LOADS)                                      \
@@ -514,7 +517,7 @@ NPU__REF_INLINE uint64_t npu__ref_to_u64(double x)
         }                                                                                          \
         switch (dtype) {                                                                           \
         LOADS(NPU__REF_LOAD_STRIDED, T, FROM_FLOAT)                                                \
-        default: return;                                                                           \
+        default: memset(to, 0, n * sizeof *to); return;                                            \
         }                                                                                          \
     }
 
@@ -7710,11 +7713,11 @@ static void npu__ref_conv_load(char *to, const void *x, uint32_t dtype, int64_t 
     }
 #ifdef NPU__REF_HAS_AVX2
     if (npu__ref_has_avx2()) {
-        npu__ref_every_second_avx2((float *)to, (const float *)x + first, n);
+        npu__ref_every_second_avx2((float *)(void *)to, (const float *)x + first, n);
         return;
     }
 #endif
-    npu__ref_every_second((float *)to, (const float *)x + first, n);
+    npu__ref_every_second((float *)(void *)to, (const float *)x + first, n);
 }
 
 /* A phase plane of the slab: what outputs from row `row` on read in the input plane that begins at x_first.
@@ -9118,7 +9121,7 @@ static void npu__ref_rnn_gates(const npu__rnn *s, const void *x, const void *h, 
                                void *to)
 {
     for (int64_t i = 0; i < s->cell; i++) {
-        double xs[4], hs[4], old = 0, memory = 0;
+        double xs[4] = { 0 }, hs[4] = { 0 }, old = 0, memory = 0;
         npu__ref_load_f64(xs, x, s->number, i, s->cell, (size_t)s->gates);
         npu__ref_load_f64(hs, h, s->number, i, s->cell, (size_t)s->gates);
         if (s->gates == 4) {
@@ -20187,7 +20190,7 @@ static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
         return NPU_ERR_NO_MEMORY;
     }
     s->x = p->in[0];
-    s->x.dtype = x.dtype = npu__ref_cast_first_dtype(&op);
+    s->x.dtype = x.dtype = (uint8_t)npu__ref_cast_first_dtype(&op);
     op.in = &in;
     op.in_data = NULL;
     kernel = npu__ref_choose(&ref, &op, &kind_known);

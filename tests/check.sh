@@ -57,6 +57,8 @@ languages() {
         done
         step "$compiler npu_ir.h with -Wconversion" $compiler -std=c99 $WARN -Wconversion -Wsign-conversion \
             -fsyntax-only tests/compile/core_only.c
+        step "$compiler without a warning for users" quiet_for_users $compiler
+        step "$compiler -O3 without a warning" $compiler -std=c99 -O3 $WARN -c tests/npu_impl.c -o $OUT/o3.o
         step "$compiler one file, headers twice" compile_and_run $OUT/one $compiler -std=c99 -O0 $WARN tests/compile/implementation.c
         step "$compiler two static copies" compile_and_run $OUT/static $compiler -std=c99 -O0 $WARN \
             tests/compile/static_a.c tests/compile/static_b.c
@@ -67,6 +69,14 @@ languages() {
     done
     cxx g++ gcc
     cxx clang++ clang
+}
+
+# What a careful project compiles its files with, those with and those without the implementation.
+quiet_for_users() { # compiler
+    local users="$1 -Wall -Wextra -pedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-align -Wformat=2 -Werror -fsyntax-only"
+    $users -std=c99 tests/compile/declarations.c && $users tests/compile/types_only.c &&
+        $users -DNPU_IR_STATIC tests/compile/types_only.c && $users tests/compile/static_a.c &&
+        $users tests/npu_impl.c
 }
 
 cxx() { # C++ compiler, C compiler
@@ -221,6 +231,32 @@ machines() {
     fi
 }
 
+# Windows, whose own threads, clock and files are used. Tests of what POSIX alone has are left out, and those that compare
+# bits with its C library's, whose square root rounds twice.
+windows() {
+    local cc=x86_64-w64-mingw32-gcc tests
+    has $cc || { skip "Windows" "$cc is not installed"; return; }
+    step "$cc without a warning" $cc -std=c99 -O2 $WARN -c tests/npu_impl.c -o $OUT/mingw.o
+    tests=$(grep -LE 'rig\.h|npu_sim|sys/|unistd|dirent|pthread|define NPU_IR_IMPLEMENTATION' tests/test_*.c | xargs -n 1 basename -s .c |
+        grep -v test_variants | xargs)
+    has wine || { skip "tests on Windows" "wine is not installed"; return; }
+    step "tests on Windows (wine)" windows_tests $cc $tests
+    step "example 01_hello on Windows (wine)" windows_example $cc 01_hello
+}
+
+windows_tests() { # compiler, tests
+    local cc=$1 name failed=0
+    shift
+    for name in "$@"; do
+        $cc -std=c99 -O1 $WARN "tests/$name.c" $OUT/mingw.o -o "$OUT/$name.exe" && WINEDEBUG=-all wine "$OUT/$name.exe" || failed=1
+    done
+    return $failed
+}
+
+windows_example() { # compiler, name
+    $1 -std=c99 -O0 $WARN -I. "examples/$2.c" -o "$OUT/$2.exe" && WINEDEBUG=-all wine "$OUT/$2.exe"
+}
+
 # A compiler without an operating system: nothing is run, but nothing may be warned of.
 firmware() {
     local flags="-std=c99 -Os -mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard -DNPU_IR_NO_STDIO -DNPU_IR_NO_THREADS"
@@ -369,7 +405,7 @@ TIDY=$TIDY'-misc-include-cleaner,-misc-static-assert,-clang-analyzer-security.in
 
 all_tests() { step "tests with $CC" tests_with . "$CC" "-std=c99 -O2" "" all; }
 
-PARTS="languages symbols macros sanitizers other_compiler machines firmware fuzzing docs examples opencl lint"
+PARTS="languages symbols macros sanitizers other_compiler machines windows firmware fuzzing docs examples opencl lint"
 rest() { for part in $PARTS; do $part; done; } # where make test has run already
 
 for part in ${*:-all_tests rest}; do

@@ -40,8 +40,28 @@ static void test_commands(void)
     NPU_CHECK(strstr(out, "\n3 passed, 1 failed, 1 skipped\n"));
 }
 
+/* A compiler of another make is named before any of its headers can fail. Files without the implementation are quiet. */
+static void test_compilers(void)
+{
+    static char out[1 << 16];
+    NPU_ITEM("F41");
+    NPU_ITEM("F42");
+    if (!run("gcc --version", out, sizeof out)) {
+        NPU_SKIP("no gcc here");
+        return;
+    }
+    run("gcc -U__GNUC__ -D_MSC_VER=1930 -fsyntax-only tests/npu_impl.c 2>&1 | grep -m 1 error", out, sizeof out);
+    NPU_CHECK(strstr(out, "MSVC cannot compile the implementation"));
+    run("gcc -U__GNUC__ -fsyntax-only tests/npu_impl.c 2>&1 | grep -m 1 error", out, sizeof out);
+    NPU_CHECK(strstr(out, "this compiler cannot compile the implementation"));
+    NPU_CHECK(run("gcc -DNPU_IR_STATIC -std=c99 -Wall -Wextra -Wconversion -Wsign-conversion -fsyntax-only "
+                  "tests/compile/types_only.c 2>&1", out, sizeof out));
+    NPU_CHECK_STR(out, "");
+}
+
 int main(void)
 {
     NPU_RUN(test_commands);
+    NPU_RUN(test_compilers);
     return npu_test_done();
 }
