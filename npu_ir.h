@@ -4571,14 +4571,14 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "* add, relu, gemm, bias_add, gemm_epilogue, softmax, copy, reduce_sum, grad_zero, step_inc, "  \
       "sgd_step, layernorm_fwd")                                                                   \
     X(1, NPU_PASS_DEAD_CODE, "dead-code",                                                          \
-      "ops without a path to an effect, an update or an output go")                                \
+      "ops without a path to an effect, an update or an output go, and parameters and constants without a user")                                 \
     X(2, NPU_PASS_NO_OPS, "no-ops",                                                                \
       "views, copies and casts that change nothing go; outputs then name what they copied")        \
     X(3, NPU_PASS_COMMON, "common-subexpressions",                                                 \
       "of equal ops on equal operands the first stays; random ops all stay")                       \
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
-      "convolution and batch norm of given statistics, weights known, f32 or f64: one convolution; " \
-      "rounds otherwise")                                                                          \
+      "convolution and batch norm of given statistics, weights known, f32 or f64, no larger than " \
+      "max_constant_bytes: one convolution; rounds otherwise")                                                                          \
     X(4, NPU_PASS_CONSTANTS, "fold-constants",                                                     \
       "ops on constants are run on a backend; their results become constants")                     \
     X(9, NPU_PASS_RMS_NORM, "rms-norm",                                                            \
@@ -4603,24 +4603,45 @@ typedef enum npu_pass_id {
     NPU_PASS_NONE = 0
 } npu_pass_id;
 
-/* All zero = the default passes, for any backend, nothing folded. */
+/* Programs have the weights that were bound when they were made; so, by default, have optimised graphs. */
+typedef enum npu_frozen {
+    NPU_FROZEN_DEFAULT = 0, /* as NPU_FROZEN_BOUND */
+    NPU_FROZEN_BOUND = 1,   /* parameters with data are constants: after binding anew, optimise again */
+    NPU_FROZEN_NONE = 2     /* only constants are */
+} npu_frozen;
+
+/* What one pass did. The words are static. */
+typedef struct npu_pass_report {
+    uint32_t size;          /* sizeof(npu_pass_report) */
+    uint32_t id;            /* npu_pass_id */
+    const char *name;
+    uint32_t num_changes;   /* ops, parameters and constants dropped; ops merged or folded; patterns replaced; regions fused */
+    uint32_t num_ops_before, num_ops_after;
+    const char *reason;     /* what kept it from doing more, for folding passes; "" = nothing */
+} npu_pass_report;
+
+/* All zero = the default passes, for any backend. Constants are computed by the first of the backends that is host
+   memory and can run one op (op_call), as npu_ref_backend() can; without one nothing is folded, batch norms neither:
+     npu_graph_optimize(&fast, g, &(npu_optimize_desc){ .backends = &cpu, .num_backends = 1 }, NULL, &diag)
+   What is folded is called after the first operand with a name: conv1.weight.folded. */
 typedef struct npu_optimize_desc {
     const npu_backend *const *backends; /* as in npu_plan_desc; NULL = new ops are taken for granted */
     uint32_t num_backends;
     uint32_t passes;            /* bits 1u << npu_pass_id of those that run; 0 = all that are not marked * */
     uint32_t skip;              /* bits of those that do not run all the same */
-    uint64_t max_constant_bytes; /* folded constants stay below; 0 = 16 MiB */
-    bool frozen;                /* parameters with data are constants: they will not be bound again */
+    uint64_t max_constant_bytes; /* what is folded is at most as large; 0 = 16 MiB */
+    uint32_t frozen;            /* npu_frozen */
+    bool keep_unused;           /* parameters and constants that nothing uses stay */
+    void (*report)(void *ctx, const npu_pass_report *report); /* called after each pass that ran; NULL = not wanted */
+    void *report_ctx;
     uint32_t _canary;           /* must be 0 */
 } npu_optimize_desc;
 
 /* One pass, for npu_graph_run_passes. desc (NULL = defaults; its `passes` and `skip` are not read) is
-   borrowed. A number that is none gives a pass without a function. Constants are computed by the first
-   backend of desc that is host memory and can run one op (op_call), as npu_ref_backend() can; without one,
-   nothing is folded. */
+   borrowed. A number that is none gives a pass without a function. */
 NPU_IR_API npu_pass npu_pass_get(npu_pass_id id, const npu_optimize_desc *desc);
-/* Runs the passes that desc asks for, in the order of the table; options (NULL = none) as for
-   npu_graph_run_passes. To find the pass that changes a result, leave them out one by one with `skip`.
+/* Runs the passes that desc asks for, in the order of the table, and dead-code once more at the end; options (NULL =
+   none) as for npu_graph_run_passes. To find the pass that changes a result, leave them out one by one with `skip`.
    Errors: INVALID_ARGUMENT (desc is not zeroed, an unknown bit), those of the passes. */
 NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, const npu_optimize_desc *desc,
                                          const npu_pass_options *options, npu_diag *diag);
@@ -9098,7 +9119,9 @@ typedef struct npu__value {
     uint32_t name;     /* index into names, 0 = unnamed */
     uint32_t spec;     /* index into specs */
     uint32_t producer; /* op id, 0 = none */
-    uint32_t role : 3, is_updated : 1, result : 28;
+    uint32_t role : 3, is_updated : 1; /* a state with a next value */
+    uint32_t is_kept : 1;              /* an output, the next value of a state, or saved */
+    uint32_t result : 27;
     uint32_t first_use, last_use; /* slot + 1, 0 = none */
     uint32_t num_uses;
     uint32_t data;     /* index into data, 0 = none */
@@ -10330,6 +10353,7 @@ NPU_IR_API npu_status npu_op_add_saved(npu_graph *g, npu_op op, npu_value v)
     g->saved[at].a = op.id;
     g->saved[at].b = v.id;
     g->num_saved++;
+    g->values[v.id].is_kept = 1;
     return NPU_OK;
 }
 
@@ -18741,7 +18765,7 @@ static uint32_t npu__value_append(npu_graph *g, uint32_t spec, npu_role role, ui
     v->spec = spec;
     v->role = (uint32_t)role & 7u;
     v->producer = producer;
-    v->result = result & 0xfffffffu;
+    v->result = result & 0x7ffffffu;
     return g->num_values++;
 }
 
@@ -18906,7 +18930,7 @@ static bool npu__lacks_data(const npu_graph *g, uint32_t id)
     const npu_spec *spec = g->specs[v->spec];
     size_t len = 0;
     return !g->data[v->data].data && (npu_spec_len(spec, &len) || len) &&
-           (v->num_uses || npu__is_output(g, id) || npu__is_next(g, id));
+           (v->num_uses || v->is_kept);
 }
 
 static void npu__check_param(npu__weights *w, uint32_t id)
@@ -19125,6 +19149,7 @@ NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next)
         return npu__graph_no_memory(g);
     }
     g->values[state.id].is_updated = 1;
+    g->values[next.id].is_kept = 1;
     g->updates[g->num_updates].a = state.id;
     g->updates[g->num_updates++].b = next.id;
     return NPU_OK;
@@ -19148,6 +19173,7 @@ NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v)
     }
     status = npu__name_enter(g, NPU__OUTPUT + g->num_outputs, name, &index);
     if (status == NPU_OK) {
+        g->values[v.id].is_kept = 1;
         g->outputs[g->num_outputs].a = v.id;
         g->outputs[g->num_outputs++].b = index;
     }
@@ -27622,6 +27648,7 @@ struct npu_rewrite {
     const int64_t *dims;
     uint32_t num_bound;
     int64_t *symbols;       /* new dim per old symbol */
+    bool drops_unused;      /* parameters and constants that no live op uses are left out */
     npu_rewrite_fn child_fn; /* of the ops of children; NULL = they are copied */
     void *child_ctx;
     npu_diag *diag;
@@ -27833,12 +27860,17 @@ static bool npu__op_has_symbols(const npu_graph *g, const npu__op *o)
 
 
 /* An op without a type rule keeps its specs: they are given. To others they tell the symbols of dims that are
-   not known. */
+   not known; what the op itself is the first to have stays open, so that equal dims get one symbol. */
 static npu_spec *npu__rewrite_given(npu_rewrite *rw, const npu__op *o)
 {
     npu_spec *given = (npu_spec *)npu__alloc(&rw->to->allocator, o->num_results * sizeof *given);
     for (uint32_t i = 0; given && i < o->num_results; i++) {
-        given[i] = npu__rewrite_spec(rw, rw->from->specs[rw->from->values[o->first_result + i].spec]);
+        const npu_spec *old = rw->from->specs[rw->from->values[o->first_result + i].spec];
+        given[i] = npu__rewrite_spec(rw, old);
+        for (uint32_t k = 0; k < old->rank && o->def->rule; k++) {
+            bool is_first = old->dims[k] < NPU_DYNAMIC_DIM && given[i].dims[k] == NPU_DYNAMIC_DIM;
+            given[i].dims[k] = is_first ? 0 : given[i].dims[k]; /* no symbol: nothing is told */
+        }
     }
     return given;
 }
@@ -27948,6 +27980,17 @@ static npu_status npu__rewrite_op(npu_rewrite *rw, uint32_t id, npu_rewrite_fn f
     return NPU_OK;
 }
 
+/* A parameter or constant that nothing needs: the interface of a graph are its inputs, states and outputs. */
+static bool npu__is_unused(const npu_graph *g, const uint8_t *live, uint32_t id)
+{
+    const npu__value *v = &g->values[id];
+    bool is_used = v->is_kept || (v->role != NPU_ROLE_PARAM && v->role != NPU_ROLE_CONSTANT);
+    for (uint32_t use = v->first_use; use && !is_used; use = g->uses[use - 1].next) {
+        is_used = live[g->uses[use - 1].op] != 0;
+    }
+    return !is_used;
+}
+
 /* Values and live ops merged by id, as they were made. */
 static npu_status npu__rewrite_body(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx)
 {
@@ -27957,7 +28000,8 @@ static npu_status npu__rewrite_body(npu_rewrite *rw, npu_rewrite_fn fn, void *ct
     for (uint32_t op = 1; op <= from->num_ops && status == NPU_OK; op++) {
         uint32_t stop = op < from->num_ops ? from->ops[op].first_result : from->num_values;
         for (; value < stop && status == NPU_OK; value++) {
-            status = npu__rewrite_source(rw, value);
+            bool is_dropped = rw->drops_unused && npu__is_unused(from, rw->live, value);
+            status = is_dropped ? NPU_OK : npu__rewrite_source(rw, value);
         }
         if (status == NPU_OK && op < from->num_ops) {
             status = rw->live[op] ? npu__rewrite_op(rw, op, fn, ctx) : NPU_OK;
@@ -28042,6 +28086,7 @@ static npu_status npu__rewrite_children(npu_rewrite *rw)
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < rw->from->num_children && status == NPU_OK; i++) {
         npu_rewrite child = *rw;
+        child.drops_unused = false;
         child.from = rw->from->children[i];
         child.to = npu_graph_child(rw->to, child.from->name, (npu_level)child.from->level, NULL);
         status = child.to ? npu__rewrite_into(&child, rw->child_fn, rw->child_ctx)
@@ -28697,18 +28742,14 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
 
 /* ---- optimising passes: what they share ---- */
 
-/* A pass that has nothing to do leaves *out NULL. */
-typedef npu_status (*npu__pass_fn)(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag);
+/* What a pass is called with; patterns get it as their ctx. */
+typedef struct npu__pass_call {
+    npu_optimize_desc desc; /* first: most patterns look at nothing else */
+    npu_pass_report report;
+} npu__pass_call;
 
-/* Must a value stay whatever its users do: is it an output, the next content of a state, or saved? */
-static bool npu__is_kept(const npu_graph *g, uint32_t value)
-{
-    bool kept = npu__is_output(g, value) || npu__is_next(g, value);
-    for (uint32_t i = 0; i < g->num_saved && !kept; i++) {
-        kept = g->saved[i].b == value;
-    }
-    return kept;
-}
+/* A pass that has nothing to do leaves *out NULL. */
+typedef npu_status (*npu__pass_fn)(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag);
 
 /* Index of the first backend that takes an op; num_backends = none does. With no backends: 0. */
 static uint32_t npu__pass_backend(const npu_optimize_desc *desc, npu_op_info *info)
@@ -28850,14 +28891,14 @@ static bool npu__region_has(const npu__region *r, uint32_t op)
 }
 
 /* What others need of a region becomes its outputs. */
-static bool npu__region_outputs(npu__region *r, const uint8_t *kept)
+static bool npu__region_outputs(npu__region *r)
 {
     const npu_graph *from = r->rw->from;
     bool ok = true;
     for (uint32_t k = r->num_ops; k-- > 0;) {
         const npu__op *o = &from->ops[r->ops[k]];
         for (uint32_t v = o->first_result; v < o->first_result + o->num_results; v++) {
-            bool needed = kept ? kept[v] : npu__is_kept(from, v);
+            bool needed = from->values[v].is_kept;
             for (uint32_t use = from->values[v].first_use; use && !needed; use = from->uses[use - 1].next) {
                 needed = r->rw->live[from->uses[use - 1].op] && !npu__region_has(r, from->uses[use - 1].op);
             }
@@ -28892,7 +28933,7 @@ static bool npu__region_accepted(npu__region *r, npu_op op)
 }
 
 /* Emits the new op and replaces what it makes. False leaves nothing but a dead op: the old ops must be copied. */
-static bool npu__region_emit(npu__region *r, const uint8_t *kept)
+static bool npu__region_emit(npu__region *r)
 {
     npu_graph *to = r->rw->to;
     uint32_t index = 0;
@@ -28905,7 +28946,7 @@ static bool npu__region_emit(npu__region *r, const uint8_t *kept)
     for (uint32_t i = 0; i < r->num_ops && ok; i++) {
         ok = npu__region_op(r, r->ops[i]);
     }
-    ok = ok && npu__region_outputs(r, kept) && r->num_inputs && r->num_outputs;
+    ok = ok && npu__region_outputs(r) && r->num_inputs && r->num_outputs;
     if (ok) {
         args[0] = npu_arg_tensors(NULL, r->inputs, r->num_inputs);
         args[1] = npu_arg_int("body", index);
@@ -28935,8 +28976,9 @@ typedef struct npu__fusion {
     uint32_t *count;       /* per first op: ops of the region */
     uint32_t *next, *last; /* per op: the next one of its region; per first op: the last one */
     uint8_t *state;        /* per op: 0 stays as it is, else 1 + backend; per first op NPU__CLOSED is added */
-    uint8_t *live, *kept;  /* per op; per value */
+    uint8_t *live;         /* per op */
     npu__region region;
+    uint32_t num_fused;    /* regions */
 } npu__fusion;
 
 enum { NPU__CLOSED = 0x80 };
@@ -29056,15 +29098,6 @@ static bool npu__fusion_find_regions(npu__fusion *f)
     npu_op_storage storage;
     memset(&storage, 0, sizeof storage);
     npu__mark_live(f->g, f->live);
-    for (uint32_t i = 0; i < f->g->num_outputs; i++) {
-        f->kept[f->g->outputs[i].a] = 1;
-    }
-    for (uint32_t i = 0; i < f->g->num_updates; i++) {
-        f->kept[f->g->updates[i].b] = 1;
-    }
-    for (uint32_t i = 0; i < f->g->num_saved; i++) {
-        f->kept[f->g->saved[i].b] = 1;
-    }
     for (uint32_t id = 1; id < f->g->num_ops; id++) {
         f->state[id] = npu__fusion_state(f, id, &storage);
         npu__fusion_place(f, id);
@@ -29091,7 +29124,9 @@ static npu_status npu__fusion_op(void *ctx, npu_rewrite *rw, const npu_graph *fr
     for (uint32_t id = first; id; id = f->next[id]) {
         f->region.ops[f->region.num_ops++] = id;
     }
-    if (!npu__region_emit(&f->region, f->kept)) {
+    if (npu__region_emit(&f->region)) {
+        f->num_fused++;
+    } else {
         for (uint32_t i = 0; i < f->region.num_ops; i++) {
             npu_rewrite_copy(rw, npu__make_op(f->region.ops[i]));
         }
@@ -29099,18 +29134,18 @@ static npu_status npu__fusion_op(void *ctx, npu_rewrite *rw, const npu_graph *fr
     return NPU_OK;
 }
 
-static npu_status npu__pass_fuse(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag)
+static npu_status npu__pass_fuse(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
     const npu_allocator *a = &g->allocator;
     size_t n = g->num_ops;
     npu__fusion *f = (npu__fusion *)npu__alloc_zero(a, sizeof *f);
     uint32_t *numbers = (uint32_t *)npu__alloc_zero(a, 4 * n * sizeof *numbers);
-    uint8_t *flags = (uint8_t *)npu__alloc_zero(a, 2 * n + g->num_values);
+    uint8_t *flags = (uint8_t *)npu__alloc_zero(a, 2 * n);
     npu_status status = f && numbers && flags
                             ? NPU_OK
                             : npu__fail(diag, NPU_ERR_NO_MEMORY, "fuse-elementwise: out of memory");
     if (status == NPU_OK) {
-        f->desc = f->region.desc = desc;
+        f->desc = f->region.desc = &c->desc;
         f->g = g;
         f->parent = numbers;
         f->count = numbers + n;
@@ -29118,35 +29153,44 @@ static npu_status npu__pass_fuse(const npu_optimize_desc *desc, npu_graph **out,
         f->last = numbers + 3 * n;
         f->state = flags;
         f->live = flags + n;
-        f->kept = flags + 2 * n;
         f->region.kind = NPU_NPU_FUSED;
         f->region.level = NPU_LEVEL_SCALAR;
         f->region.name = "fused";
         if (npu__fusion_find_regions(f)) {
             status = npu_graph_rewrite(out, g, npu__fusion_op, f, diag);
+            c->report.num_changes = f->num_fused;
         }
     }
     npu__free(a, f, sizeof *f);
     npu__free(a, numbers, 4 * n * sizeof *numbers);
-    npu__free(a, flags, 2 * n + g->num_values);
+    npu__free(a, flags, 2 * n);
     return status;
 }
 
 /* ---- dead code, no-ops ---- */
 
-static npu_status npu__pass_dead_code(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g,
-                                      npu_diag *diag)
+static npu_status npu__pass_dead_code(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
+    npu_rewrite rw;
     uint8_t *live = (uint8_t *)npu__alloc_zero(&g->allocator, g->num_ops);
-    bool all;
-    (void)desc;
+    uint32_t num_dead = 0;
+    memset(&rw, 0, sizeof rw);
     if (!live) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "dead-code: out of memory");
     }
     npu__mark_live(g, live);
-    all = !memchr(live + 1, 0, g->num_ops - 1);
+    for (uint32_t id = 1; id < g->num_ops; id++) {
+        num_dead += !live[id];
+    }
+    for (uint32_t id = 1; id < g->num_values && !c->desc.keep_unused; id++) {
+        num_dead += npu__is_unused(g, live, id);
+    }
     npu__free(&g->allocator, live, g->num_ops);
-    return all ? NPU_OK : npu_graph_rewrite(out, g, NULL, NULL, diag);
+    c->report.num_changes = num_dead;
+    rw.from = g;
+    rw.diag = diag;
+    rw.drops_unused = !c->desc.keep_unused;
+    return num_dead ? npu__rewrite_run(&rw, NULL, NULL, out) : NPU_OK;
 }
 
 /* Has the result the elements of operand 0, and its spec? A view of the same spec changes nothing, a slice neither: it
@@ -29168,8 +29212,8 @@ static bool npu__is_no_op(const npu_graph *g, const npu__op *o)
 
 static npu_status npu__no_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
-    (void)ctx;
     if (npu__is_no_op(from, &from->ops[op.id])) {
+        ++*(uint32_t *)ctx;
         rw->values[from->ops[op.id].first_result] = rw->values[from->uses[from->ops[op.id].first_operand].value];
     } else {
         npu_rewrite_copy(rw, op);
@@ -29177,14 +29221,13 @@ static npu_status npu__no_op(void *ctx, npu_rewrite *rw, const npu_graph *from, 
     return NPU_OK;
 }
 
-static npu_status npu__pass_no_ops(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag)
+static npu_status npu__pass_no_ops(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
     bool any = false;
-    (void)desc;
     for (uint32_t id = 1; id < g->num_ops && !any; id++) {
         any = npu__is_no_op(g, &g->ops[id]);
     }
-    return any ? npu_graph_rewrite(out, g, npu__no_op, NULL, diag) : NPU_OK;
+    return any ? npu_graph_rewrite(out, g, npu__no_op, &c->report.num_changes, diag) : NPU_OK;
 }
 
 /* ---- common subexpressions ---- */
@@ -29290,11 +29333,10 @@ static npu_status npu__common_op(void *ctx, npu_rewrite *rw, const npu_graph *fr
     return NPU_OK;
 }
 
-static npu_status npu__pass_common(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g, npu_diag *diag)
+static npu_status npu__pass_common(npu__pass_call *call, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
     npu__common c;
     npu_status status;
-    (void)desc;
     memset(&c, 0, sizeof c);
     for (c.size = 16; c.size / 2 < g->num_ops || c.size / 2 < g->num_values;) {
         c.size *= 2;
@@ -29305,6 +29347,7 @@ static npu_status npu__pass_common(const npu_optimize_desc *desc, npu_graph **ou
     }
     c.constants = c.table + c.size;
     status = npu_graph_rewrite(out, g, npu__common_op, &c, diag);
+    call->report.num_changes = c.num_merged;
     npu__free(&g->allocator, c.table, 2 * (size_t)c.size * sizeof *c.table);
     return status;
 }
@@ -29319,59 +29362,77 @@ typedef struct npu__folding {
     npu_allocator allocator;
     void *memory[NPU__FOLD_MAX_TENSORS]; /* of results */
     size_t sizes[NPU__FOLD_MAX_TENSORS];
+    uint32_t num_folded;
 } npu__folding;
+
+static const char *const npu__no_computer = "no backend of the desc is host memory and runs single ops";
+
+static npu__folding npu__folding_of(const npu_optimize_desc *desc, const npu_allocator *allocator)
+{
+    npu__folding f;
+    memset(&f, 0, sizeof f);
+    f.desc = desc;
+    f.backend = npu__pass_computer(desc);
+    f.allocator = *allocator;
+    return f;
+}
 
 /* Data of a value that is known for good; NULL = it is not. */
 static const void *npu__frozen_data(const npu_optimize_desc *desc, const npu_graph *g, uint32_t id)
 {
-    bool known = g->values[id].role == NPU_ROLE_CONSTANT || (g->values[id].role == NPU_ROLE_PARAM && desc->frozen);
+    bool known = g->values[id].role == NPU_ROLE_CONSTANT ||
+                 (g->values[id].role == NPU_ROLE_PARAM && desc->frozen != NPU_FROZEN_NONE);
     return known ? g->data[g->values[id].data].data : NULL;
+}
+
+static bool npu__fits_constant(const npu_optimize_desc *desc, const npu_spec *spec)
+{
+    size_t size;
+    return npu_spec_size(spec, &size) == NPU_OK &&
+           size <= (desc->max_constant_bytes ? desc->max_constant_bytes : (uint64_t)NPU__FOLD_MAX_BYTES);
 }
 
 /* Could an op be folded if its operands were known? */
 static bool npu__foldable(const npu__folding *f, const npu_graph *g, const npu__op *o)
 {
-    uint64_t most = f->desc->max_constant_bytes ? f->desc->max_constant_bytes : NPU__FOLD_MAX_BYTES;
     bool ok = o->num_results && o->num_operands + o->num_results <= NPU__FOLD_MAX_TENSORS && o->def->kind &&
               !(o->def->traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL)) && npu__is_all_tensors(g, o);
-    most = !o->num_operands && most > NPU__FOLD_MAX_CREATED ? NPU__FOLD_MAX_CREATED : most;
     for (uint32_t i = 0; i < o->num_results && ok; i++) {
+        const npu_spec *spec = g->specs[g->values[o->first_result + i].spec];
         size_t size = 0;
-        ok = npu_spec_size(g->specs[g->values[o->first_result + i].spec], &size) == NPU_OK && size <= most;
+        ok = npu__fits_constant(f->desc, spec) &&
+             (o->num_operands || (npu_spec_size(spec, &size) == NPU_OK && size <= NPU__FOLD_MAX_CREATED));
     }
     return ok;
 }
 
-/* Runs one op on its operands in the new graph; the results are in memory[]. */
-static npu_status npu__fold_run(npu__folding *f, npu_rewrite *rw, npu_op op)
+/* Runs one op on operands in the new graph; the results are in memory[], to be freed by npu__fold_free. */
+static npu_status npu__fold_run(npu__folding *f, const npu_graph *to, const npu_op_info *op, const npu_value *operands)
 {
     npu_tensor tensors[NPU__FOLD_MAX_TENSORS];
     npu_buffer buffers[NPU__FOLD_MAX_TENSORS];
     const void *known[NPU__FOLD_MAX_TENSORS];
-    const npu_op_info *old = npu_rewrite_info(rw, op);
-    npu_op_info info;
+    npu_op_info info = *op;
     npu_support answer;
     uint8_t blob[256];
-    npu_status status = old ? NPU_OK : NPU_ERR_NO_MEMORY;
+    npu_status status = NPU_OK;
     memset(tensors, 0, sizeof tensors);
-    for (uint32_t i = 0; status == NPU_OK && i < old->num_in + old->num_out; i++) {
-        const npu_spec *s = i < old->num_in ? old->in[i] : old->out[i - old->num_in];
+    memset(f->memory, 0, sizeof f->memory);
+    for (uint32_t i = 0; status == NPU_OK && i < op->num_in + op->num_out; i++) {
+        const npu_spec *s = i < op->num_in ? op->in[i] : op->out[i - op->num_in];
         const void *data = NULL;
-        if (i < old->num_in && s) {
-            data = known[i] = npu__frozen_data(f->desc, rw->to, npu_rewrite_operand(rw, op, i).id);
+        if (i < op->num_in) {
+            data = known[i] = s ? npu__frozen_data(f->desc, to, operands[i].id) : NULL;
         } else if (s) {
-            status = npu_spec_size(s, &f->sizes[i - old->num_in]);
-            data = f->memory[i - old->num_in] = npu__alloc_zero(&f->allocator, f->sizes[i - old->num_in]);
+            status = npu_spec_size(s, &f->sizes[i - op->num_in]);
+            data = f->memory[i - op->num_in] = npu__alloc_zero(&f->allocator, f->sizes[i - op->num_in]);
             status = status ? status : data ? NPU_OK : NPU_ERR_NO_MEMORY;
-        } else {
-            known[i] = NULL;
         }
         if (s && status == NPU_OK) {
             status = npu_tensor_host(&tensors[i], &buffers[i], (npu_dtype)s->dtype, s->rank, s->dims, data);
         }
     }
     if (status == NPU_OK) {
-        info = *old;
         info.in_data = known;
         status = npu__ask(f->backend, &info, &answer) ? NPU_ERR_NOT_IMPLEMENTED : NPU_OK;
         npu__info_device(&info, f->backend, blob);
@@ -29380,31 +29441,72 @@ static npu_status npu__fold_run(npu__folding *f, npu_rewrite *rw, npu_op op)
     return status;
 }
 
+static void npu__fold_free(npu__folding *f, uint32_t num_results)
+{
+    for (uint32_t i = 0; i < num_results; i++) {
+        npu__free(&f->allocator, f->memory[i], f->sizes[i]);
+    }
+}
+
+/* Calls a new constant "conv1.weight.folded", after the value it was made from; what was only a step towards it gives
+   its name up. */
+static void npu__fold_name(npu_graph *to, uint32_t from, uint32_t now)
+{
+    const char *name = to->names[to->values[from].name];
+    size_t len = strlen(name);
+    npu_text text = npu_text_make(&to->allocator);
+    if (!len || to->values[now].name) {
+        return;
+    }
+    if (len > 7 && strcmp(name + len - 7, ".folded") == 0) {
+        if (!to->values[from].num_uses && to->values[from].role == NPU_ROLE_CONSTANT) {
+            *npu__name_slot(to, name, false) = now;
+            to->values[now].name = to->values[from].name;
+            to->values[from].name = 0;
+        }
+        return;
+    }
+    npu_text_printf(&text, "%s.folded", name);
+    if (!text.status && !npu_graph_find(to, text.data).id) {
+        npu__value_name_set(to, now, text.data);
+    }
+    npu_text_free(&text);
+}
+
 /* An op that fails stays: it will fail when it runs. */
 static npu_status npu__fold_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu__folding *f = (npu__folding *)ctx;
     const npu__op *o = &from->ops[op.id];
+    npu_value operands[NPU__FOLD_MAX_TENSORS];
+    const npu_op_info *info;
     bool known = npu__foldable(f, from, o);
+    uint32_t source = 0;
     npu_status status;
     for (uint32_t i = 0; i < o->num_operands && known; i++) {
-        uint32_t old = from->uses[o->first_operand + i].value;
-        known = !old || npu__frozen_data(f->desc, rw->to, rw->values[old]);
+        operands[i] = npu_rewrite_operand(rw, op, i);
+        known = !operands[i].id || npu__frozen_data(f->desc, rw->to, operands[i].id);
+        source = source || !rw->to->values[operands[i].id].name ? source : operands[i].id;
     }
     if (!known) {
         npu_rewrite_copy(rw, op);
         return NPU_OK;
     }
-    memset(f->memory, 0, sizeof f->memory);
-    status = npu__fold_run(f, rw, op);
-    for (uint32_t i = 0; i < o->num_results; i++) {
-        if (status == NPU_OK) {
-            npu_spec spec = npu__rewrite_spec(rw, from->specs[from->values[o->first_result + i].spec]);
-            npu_value v = npu_constant(rw->to, NULL, spec, f->memory[i]);
-            npu_rewrite_replace(rw, npu__make_value(o->first_result + i), v);
-        }
-        npu__free(&f->allocator, f->memory[i], f->sizes[i]);
+    info = npu_rewrite_info(rw, op);
+    if (!info) {
+        return NPU_ERR_NO_MEMORY;
     }
+    status = npu__fold_run(f, rw->to, info, operands);
+    for (uint32_t i = 0; i < o->num_results && status == NPU_OK; i++) {
+        npu_spec spec = npu__rewrite_spec(rw, from->specs[from->values[o->first_result + i].spec]);
+        npu_value v = npu_constant(rw->to, NULL, spec, f->memory[i]);
+        npu_rewrite_replace(rw, npu__make_value(o->first_result + i), v);
+        if (v.id && source && i == 0) {
+            npu__fold_name(rw->to, source, v.id);
+        }
+    }
+    npu__fold_free(f, o->num_results);
+    f->num_folded += status == NPU_OK;
     if (status && status != NPU_ERR_NO_MEMORY) {
         npu_rewrite_copy(rw, op);
         status = NPU_OK;
@@ -29412,24 +29514,47 @@ static npu_status npu__fold_op(void *ctx, npu_rewrite *rw, const npu_graph *from
     return status;
 }
 
-static npu_status npu__pass_constants(const npu_optimize_desc *desc, npu_graph **out, const npu_graph *g,
-                                      npu_diag *diag)
+static npu_status npu__pass_constants(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
-    npu__folding f;
+    npu__folding f = npu__folding_of(&c->desc, &g->allocator);
+    npu_status status;
     bool any = false;
-    memset(&f, 0, sizeof f);
-    f.desc = desc;
-    f.backend = npu__pass_computer(desc);
-    f.allocator = g->allocator;
+    c->report.reason = f.backend ? "" : npu__no_computer;
     for (uint32_t id = 1; id < g->num_ops && f.backend && !any; id++) {
         const npu__op *o = &g->ops[id];
         any = npu__foldable(&f, g, o);
         for (uint32_t i = 0; i < o->num_operands && any; i++) {
             uint32_t v = g->uses[o->first_operand + i].value;
-            any = !v || npu__frozen_data(desc, g, v);
+            any = !v || npu__frozen_data(&c->desc, g, v);
         }
     }
-    return any ? npu_graph_rewrite(out, g, npu__fold_op, &f, diag) : NPU_OK;
+    status = any ? npu_graph_rewrite(out, g, npu__fold_op, &f, diag) : NPU_OK;
+    c->report.num_changes = f.num_folded;
+    return status;
+}
+
+/* The result of an op that a pattern has emitted, as a constant; id 0 = it cannot be computed. */
+static npu_value npu__folded(npu__folding *f, npu_graph *to, npu_value v)
+{
+    npu_op op = npu_value_producer(to, v, NULL);
+    const npu__op *o = npu__op_at(to, op);
+    npu_value operands[NPU__FOLD_MAX_TENSORS];
+    npu_op_storage storage;
+    npu_op_info info;
+    npu_status status;
+    if (!o || !npu__foldable(f, to, o)) {
+        return npu__make_value(0);
+    }
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        operands[i] = npu_op_operand_value(to, op, i);
+    }
+    status = npu_op_describe(to, op, &info, &storage);
+    status = status ? status : npu__fold_run(f, to, &info, operands);
+    v = status ? npu__make_value(0) : npu_constant(to, NULL, *info.out[0], f->memory[0]);
+    npu__fold_free(f, info.num_out);
+    npu_op_storage_free(&storage);
+    return v;
 }
 
 /* ---- patterns: what they share ---- */
@@ -29438,7 +29563,7 @@ static npu_status npu__pass_constants(const npu_optimize_desc *desc, npu_graph *
 static npu_op npu__inner(const npu_graph *g, npu_op user, uint32_t i, npu_kind kind)
 {
     uint32_t v = user.id ? npu_op_operand_value(g, user, i).id : 0, made = v ? g->values[v].producer : 0;
-    bool alone = made && g->ops[made].def->kind == kind && g->values[v].num_uses == 1 && !npu__is_kept(g, v);
+    bool alone = made && g->ops[made].def->kind == kind && g->values[v].num_uses == 1 && !g->values[v].is_kept;
     return npu__make_op(alone ? made : 0);
 }
 
@@ -29576,66 +29701,87 @@ static npu_op npu__conv_before(npu_rewrite *rw, npu_op norm)
     npu_op conv = npu_value_producer(g, x, NULL);
     bool fits = info && !npu_op_int(info, "training", 0) && npu_op_operand_value(g, norm, 3).id &&
                 npu_op_operand_value(g, norm, 4).id && conv.id && g->values[x.id].num_uses == 1 &&
-                !npu__is_kept(g, x.id) && npu__is_conv(rw, conv);
+                !g->values[x.id].is_kept && npu__is_conv(rw, conv);
     for (uint32_t i = 1; i < npu_op_num_results(g, norm); i++) {
         uint32_t v = npu_op_result(g, norm, i).id;
-        fits = fits && !g->values[v].num_uses && !npu__is_kept(g, v);
+        fits = fits && !g->values[v].num_uses && !g->values[v].is_kept;
     }
     return npu__make_op(fits ? conv.id : 0);
 }
 
-/* Weights that are known, all of one dtype that is wide enough to compute in. */
-static bool npu__norm_is_known(const npu_optimize_desc *desc, const npu_graph *g, npu_op conv, npu_op norm)
+/* Why the weights are not folded; "" = they are: known, of one dtype that is wide enough to compute in, and small enough
+   to be constants. */
+static const char *npu__norm_refusal(const npu_optimize_desc *desc, const npu_graph *g, npu_op conv, npu_op norm)
 {
     npu_value v[6];
-    npu_dtype t = npu__value_dtype(g, npu_op_operand_value(g, conv, 1));
-    bool known = (t == NPU_F32 || t == NPU_F64) && npu__pass_computer(desc);
+    const npu_spec *w = npu_value_spec(g, npu_op_operand_value(g, conv, 1));
+    if (!npu__pass_computer(desc)) {
+        return npu__no_computer;
+    }
     v[0] = npu_op_operand_value(g, conv, 1);
     v[1] = npu_op_operand_value(g, conv, 2);
     for (uint32_t i = 1; i < 5; i++) {
         v[i + 1] = npu_op_operand_value(g, norm, i);
     }
-    for (uint32_t i = 0; i < 6 && known; i++) {
-        known = !v[i].id || (npu__frozen_data(desc, g, v[i].id) && npu__value_dtype(g, v[i]) == t);
+    for (uint32_t i = 0; i < 6; i++) {
+        if (v[i].id && !npu__frozen_data(desc, g, v[i].id)) {
+            return "weights are not known: bind parameters first, and leave `frozen` at its default";
+        }
+        if (v[i].id && (uint32_t)npu__value_dtype(g, v[i]) != w->dtype) {
+            return "weights are of several dtypes";
+        }
     }
-    return known;
+    return w->dtype != NPU_F32 && w->dtype != NPU_F64 ? "weights are neither f32 nor f64"
+           : npu__fits_constant(desc, w)              ? ""
+                                                      : "weights are larger than max_constant_bytes";
 }
 
-/* norm(conv(x, w, b)) is conv(x, w s, (b - mean) s + shift), s = scale / sqrt(variance + eps). The arithmetic
-   is emitted and left to the folding of constants. */
+/* w s and (b - mean) s + shift, as constants; false = something cannot be computed. */
+static bool npu__norm_weights(npu__folding *f, npu_rewrite *rw, npu_op norm, double eps, npu_value *w, npu_value *b)
+{
+    npu_graph *to = rw->to;
+    npu_value scale = npu_rewrite_operand(rw, norm, 1), shift = npu_rewrite_operand(rw, norm, 2);
+    npu_value mean = npu_rewrite_operand(rw, norm, 3), old = *w, late = b->id ? *b : shift, s;
+    int64_t dims[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    dims[0] = npu__value_dim(to, *w, 0);
+    s = npu__folded(f, to, npu_add(to, npu_rewrite_operand(rw, norm, 4), npu_number(to, npu_scalar_float(eps))));
+    s = npu__folded(f, to, npu_rsqrt(to, s));
+    s = scale.id ? npu__folded(f, to, npu_mul(to, s, scale)) : s;
+    *w = npu__folded(f, to, npu_mul(to, *w, npu__folded(f, to, npu_reshape(to, s, dims, npu__value_rank(to, *w)))));
+    *b = npu__folded(f, to, b->id ? npu_sub(to, *b, mean) : npu_neg(to, mean));
+    *b = npu__folded(f, to, npu_mul(to, *b, s));
+    *b = shift.id ? npu__folded(f, to, npu_add(to, *b, shift)) : *b;
+    if (w->id && b->id) {
+        npu__fold_name(to, old.id, w->id);
+        npu__fold_name(to, late.id, b->id);
+    }
+    return w->id && b->id;
+}
+
+/* norm(conv(x, w, b)) is conv(x, w s, (b - mean) s + shift), s = scale / sqrt(variance + eps). The new weights are
+   computed at once: a graph that multiplied them in every run would be slower than the one it was made from. */
 static npu_status npu__fold_batch_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op norm)
 {
-    const npu_optimize_desc *desc = (const npu_optimize_desc *)ctx;
+    npu__pass_call *call = (npu__pass_call *)ctx;
     npu_op conv = npu__conv_before(rw, norm);
+    const char *refusal = conv.id ? npu__norm_refusal(&call->desc, from, conv, norm) : "no convolution of its own";
+    const npu_op_info *info = refusal[0] ? NULL : npu_rewrite_info(rw, norm);
+    npu__folding f = npu__folding_of(&call->desc, &from->allocator);
     npu_graph *to = rw->to;
-    npu_value w, b, scale, shift, s;
-    int64_t dims[NPU_MAX_RANK] = { 0 };
-    const npu_op_info *info = conv.id && npu__norm_is_known(desc, from, conv, norm) ? npu_rewrite_info(rw, norm) : NULL;
+    npu_value w, b, y = { 0 };
+    call->report.reason = conv.id && refusal[0] ? refusal : call->report.reason;
     if (!info) {
-        return npu_rewrite_no_match(rw, "no convolution of its own, or weights that are not known");
+        return npu_rewrite_no_match(rw, "%s", refusal);
     }
-    s = npu_rsqrt(to, npu_add(to, npu_rewrite_operand(rw, norm, 4),
-                              npu_number(to, npu_scalar_float(npu_op_float(info, "eps", 0)))));
-    scale = npu_rewrite_operand(rw, norm, 1);
-    shift = npu_rewrite_operand(rw, norm, 2);
-    s = scale.id ? npu_mul(to, s, scale) : s;
     w = npu_rewrite_operand(rw, conv, 1);
     b = npu_rewrite_operand(rw, conv, 2);
-    dims[0] = npu__value_dim(to, w, 0);
-    for (uint32_t i = 1; i < npu__value_rank(to, w); i++) {
-        dims[i] = 1;
+    if (npu__norm_weights(&f, rw, norm, npu_op_float(info, "eps", 0), &w, &b)) {
+        to->num_operands = 0;
+        if (npu__push_operand(to, npu_rewrite_operand(rw, conv, 0)) && npu__push_operand(to, w) && npu__push_operand(to, b)) {
+            y = npu__first(to, npu__rewrite_emit(rw, &from->ops[conv.id], from->ops[conv.id].def));
+        }
     }
-    w = npu_mul(to, w, npu_reshape(to, s, dims, npu__value_rank(to, w)));
-    b = b.id ? npu_sub(to, b, npu_rewrite_operand(rw, norm, 3)) : npu_neg(to, npu_rewrite_operand(rw, norm, 3));
-    b = npu_mul(to, b, s);
-    b = shift.id ? npu_add(to, b, shift) : b;
-    to->num_operands = 0;
-    if (!w.id || !b.id || !npu__push_operand(to, npu_rewrite_operand(rw, conv, 0)) || !npu__push_operand(to, w) ||
-        !npu__push_operand(to, b)) {
-        return npu__pass_replace(desc, rw, conv, npu_op_result(from, norm, 0), npu__make_value(0));
-    }
-    return npu__pass_replace(desc, rw, conv, npu_op_result(from, norm, 0),
-                             npu__first(to, npu__rewrite_emit(rw, &from->ops[conv.id], from->ops[conv.id].def)));
+    return npu__pass_replace(&call->desc, rw, conv, npu_op_result(from, norm, 0), y);
 }
 
 static const npu_pattern npu__patterns_batch_norm[] = {
@@ -29778,7 +29924,7 @@ static npu_status npu__region_replace(npu__region *r, npu_rewrite *rw, const npu
     status = npu_op_describe(rw->from, npu__make_op(r->ops[0]), &info, &storage);
     r->backend = status || !desc->num_backends ? 0 : npu__pass_backend(desc, &info);
     npu_op_storage_free(&storage);
-    if (status == NPU_OK && npu__region_emit(r, NULL)) {
+    if (status == NPU_OK && npu__region_emit(r)) {
         return NPU_OK;
     }
     return status ? status : npu_rewrite_no_match(rw, "the backend that takes the ops does not take them as one");
@@ -30013,7 +30159,7 @@ static npu_value npu__aten_of(npu_rewrite *rw, npu_op op, npu_value a, npu_value
     args[0] = npu_arg_tensor(NULL, a);
     for (uint32_t i = 1; i < npu_op_num_results(rw->from, op); i++) {
         uint32_t v = npu_op_result(rw->from, op, i).id;
-        none_used = none_used && !rw->from->values[v].num_uses && !npu__is_kept(rw->from, v);
+        none_used = none_used && !rw->from->values[v].num_uses && !rw->from->values[v].is_kept;
     }
     if (!info || !none_used) {
         return y;
@@ -30235,35 +30381,50 @@ static const npu__pass_row npu__pass_rows[] = {
 };
 
 /* Patterns are applied where an op of one of their kinds is there at all. */
-static npu_status npu__pass_match(const npu__pass_row *row, const npu_optimize_desc *desc, npu_graph **out,
-                                  const npu_graph *g, npu_diag *diag)
+static npu_status npu__pass_match(const npu__pass_row *row, npu__pass_call *c, npu_graph **out, const npu_graph *g,
+                                  npu_diag *diag)
 {
     npu_pattern patterns[NPU__MAX_PATTERNS];
+    npu_pattern_stats stats;
+    npu_status status;
     bool any = false;
+    memset(&stats, 0, sizeof stats);
     for (uint32_t i = 0; i < row->num_patterns; i++) {
         patterns[i] = row->patterns[i];
-        patterns[i].ctx = (void *)(uintptr_t)desc;
+        patterns[i].ctx = c;
     }
     for (uint32_t id = 1; id < g->num_ops && !any; id++) {
         for (uint32_t i = 0; i < row->num_patterns && !any; i++) {
             any = g->ops[id].def->kind == patterns[i].root;
         }
     }
-    return any ? npu_graph_apply_patterns(out, g, patterns, row->num_patterns, NULL, NULL, diag) : NPU_OK;
+    status = any ? npu_graph_apply_patterns(out, g, patterns, row->num_patterns, NULL, &stats, diag) : NPU_OK;
+    c->report.num_changes = stats.num_rewrites;
+    return status;
 }
 
 static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
-    npu_optimize_desc defaults;
-    const npu_optimize_desc *desc = ctx ? (const npu_optimize_desc *)ctx : &defaults;
-    memset(&defaults, 0, sizeof defaults);
+    npu__pass_call c;
+    npu_status status = NPU_OK;
+    memset(&c, 0, sizeof c);
+    c.desc = ctx ? *(const npu_optimize_desc *)ctx : c.desc;
+    c.report.size = (uint32_t)sizeof c.report;
+    c.report.id = (uint32_t)id;
+    c.report.name = npu_pass_get(id, NULL).name;
+    c.report.reason = "";
     for (size_t i = 0; i < NPU__COUNT(npu__pass_rows) && g->level == NPU_LEVEL_TENSOR; i++) {
         const npu__pass_row *row = &npu__pass_rows[i];
         if (row->id == id) {
-            return row->run ? row->run(desc, out, g, diag) : npu__pass_match(row, desc, out, g, diag);
+            status = row->run ? row->run(&c, out, g, diag) : npu__pass_match(row, &c, out, g, diag);
         }
     }
-    return NPU_OK;
+    c.report.num_ops_before = g->num_ops - 1;
+    c.report.num_ops_after = (status == NPU_OK && *out ? *out : g)->num_ops - 1;
+    if (c.desc.report && status == NPU_OK) {
+        c.desc.report(c.desc.report_ctx, &c.report);
+    }
+    return status;
 }
 
 /* A function per pass, since an npu_pass has one ctx: the desc. */
@@ -30299,7 +30460,7 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
         NPU_IR_PASSES(NPU_X)
 #undef NPU_X
     };
-    npu_pass passes[NPU__COUNT(order)];
+    npu_pass passes[NPU__COUNT(order) + 1];
     uint32_t num_passes = 0, all = 0, wanted = 0;
     for (size_t i = 0; i < NPU__COUNT(order); i++) {
         all |= 1u << order[i];
@@ -30317,6 +30478,9 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
         if ((wanted & ~(desc ? desc->skip : 0)) >> order[i] & 1u) {
             passes[num_passes++] = npu_pass_get(order[i], desc);
         }
+    }
+    if (num_passes > 1 && passes[0].run == npu_pass_get(NPU_PASS_DEAD_CODE, desc).run) {
+        passes[num_passes++] = passes[0]; /* once more: what the others have left behind */
     }
     return npu_graph_run_passes(out, g, passes, num_passes, options, diag);
 }

@@ -364,10 +364,10 @@ static const struct {
       "const h : f32[2] {0.25, 1.0}\nconst m : f32[2] {1.0, -1.0}\nconst v : f32[2] {4.0, 0.25}\n"
       "const %8 : f64[] wrapped {0.0}\nconst %9 : f32[2] {4.0, 0.25}\nconst %10 : f32[2] {0.5, 2.0}\n"
       "const %11 : f32[2] {1.0, 2.0}\n"
-      "const %12 : f32[2,1,1,1] {1.0, 2.0}\nconst %13 : f32[2,2,1,1] {1.0, 2.0, 6.0, 8.0}\n"
+      "const %12 : f32[2,1,1,1] {1.0, 2.0}\nconst w.folded : f32[2,2,1,1] {1.0, 2.0, 6.0, 8.0}\n"
       "const %14 : f32[2] {-0.5, 0.5}\n"
-      "const %15 : f32[2] {-0.5, 1.0}\nconst %16 : f32[2] {-0.25, 2.0}\n"
-      "y = aten.conv2d.default(input=x, weight=%13, bias=%16) : f32[1,2,3,3]\noutput y = y\n" },
+      "const %15 : f32[2] {-0.5, 1.0}\nconst b.folded : f32[2] {-0.25, 2.0}\n"
+      "y = aten.conv2d.default(input=x, weight=w.folded, bias=b.folded) : f32[1,2,3,3]\noutput y = y\n" },
     { "batch norm of a convolution that is an output stays", PASS(BATCH_NORM), 0,
       "input x : f32[1,1,2,2]\nconst w : f32[1,1,1,1] {1.0}\nconst v : f32[1] {4.0}\n"
       "c = aten.conv2d.default(input=x, weight=w) : f32[1,1,2,2]\n"
@@ -685,10 +685,11 @@ static void test_pipeline(void)
     npu_param_bind(g, "v", variance, sizeof variance);
     desc.backends = &cpu;
     desc.num_backends = 1;
+    desc.frozen = NPU_FROZEN_NONE;
     NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_OK);
-    NPU_CHECK_EQ(count_kind(now, NPU_ATEN_BATCH_NORM), 1); /* the parameters may be bound again */
+    NPU_CHECK_EQ(count_kind(now, NPU_ATEN_BATCH_NORM), 1);
     npu_graph_destroy(now);
-    desc.frozen = true;
+    desc.frozen = NPU_FROZEN_DEFAULT;
     NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_OK);
     NPU_CHECK_EQ(npu_graph_num_ops(now), 2);
     NPU_CHECK_EQ(count_kind(now, NPU_ATEN_CONV2D), 1);
@@ -740,6 +741,122 @@ static void test_regressions(void)
         npu_graph_destroy(g);
         npu_text_free(&text);
     }
+}
+
+/* Dims that one op decides by its data are equal, before and after. */
+static void test_equal_counts(void)
+{
+    npu_graph *now = NULL, *g = parse("npu_ir 1\ngraph main\ninput x : u8[2,3,4]\n%2, %3, %4 = aten.where.default(x)\n"
+              "%5 = aten.add.Tensor(%4, %2)\n%6, %7, %8 = aten.where.default(x)\n%9 = aten.mul.Tensor(%5, %7)\noutput y = %9\n", NPU_OK);
+    NPU_ITEM("F14");
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, g, NULL, NULL, NULL), NPU_OK);
+    NPU_CHECK_EQ(count_kind(now, NPU_ATEN_WHERE_INDICES), 1);
+    NPU_CHECK_STR(npu_graph_symbol_name(now, npu_value_spec(now, npu_graph_output(now, 0))->dims[0]), "d0");
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+}
+
+/* ---- what folding leaves, and what it says ---- */
+
+static npu_pass_report reports[40];
+static uint32_t num_reports;
+
+static void keep_report(void *ctx, const npu_pass_report *report)
+{
+    (void)ctx;
+    NPU_CHECK_EQ(report->size, sizeof *report);
+    reports[num_reports++ % 40] = *report;
+}
+
+/* The first report of a pass. */
+static const npu_pass_report *report_of(npu_pass_id id)
+{
+    static const npu_pass_report none = { 0, 0, "", 99, 0, 0, "" };
+    for (uint32_t i = 0; i < num_reports; i++) {
+        if (reports[i].id == id) {
+            return &reports[i];
+        }
+    }
+    return &none;
+}
+
+static npu_graph *convolution(const float *w, const float *s)
+{
+    npu_graph *g = parse(
+        "npu_ir 1\ngraph main\ninput x : f32[1,1,4,4]\nparam conv1.weight : f32[2,1,1,1]\nparam bn1.weight : f32[2]\n"
+        "param bn1.bias : f32[2]\nparam bn1.running_mean : f32[2]\nparam bn1.running_var : f32[2]\nparam fc.weight : f32[2,4]\n"
+        "param never : f32[2,4]\nconst c : f32[2] {1, 2}\nd = aten.relu.default(never)\n"
+        "h = aten.conv2d.default(x, conv1.weight)\n"
+        "n = aten.batch_norm.default(h, bn1.weight, bn1.bias, bn1.running_mean, bn1.running_var, false, 0.1, 0.001, false)\n"
+        "%8 = aten.t.default(fc.weight)\n%9 = aten.neg.default(%8)\n%10 = aten.exp.default(%9)\n"
+        "y = aten.matmul.default(n, %10)\noutput y = y\n", NPU_OK);
+    npu_param_bind(g, "conv1.weight", w, 8);
+    npu_param_bind(g, "fc.weight", w, 32);
+    npu_param_bind(g, "bn1.weight", s, 8);
+    npu_param_bind(g, "bn1.bias", s, 8);
+    npu_param_bind(g, "bn1.running_mean", s, 8);
+    npu_param_bind(g, "bn1.running_var", w, 8);
+    return g;
+}
+
+static void check_folding(npu_optimize_desc *desc, uint32_t num_params, uint32_t num_norms, const char *names, const char *reason)
+{
+    static const float w[8] = { 1.5f, 2, 0.5f, -1, 0.25f, 1, 2, -0.5f }, s[2] = { 0.5f, 2 };
+    npu_graph *g = convolution(w, s), *now = NULL;
+    npu_text got = npu_text_make(NULL);
+    uint32_t params = 0;
+    num_reports = 0;
+    desc->report = keep_report;
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, g, desc, NULL, NULL), NPU_OK);
+    npu_text_printf(&got, "%s", "");
+    for (uint32_t i = 1; i < npu_graph_num_values(now) + 1; i++) {
+        npu_value v = { i };
+        params += npu_value_role(now, v) == NPU_ROLE_PARAM;
+        if (npu_value_role(now, v) == NPU_ROLE_CONSTANT) {
+            npu_text_printf(&got, "%s ", npu_value_name(now, v));
+        }
+    }
+    NPU_CHECK_EQ(params, num_params);
+    NPU_CHECK_EQ(count_kind(now, NPU_ATEN_BATCH_NORM), num_norms);
+    NPU_CHECK_EQ(count_kind(now, NPU_ATEN_MUL), 0);
+    NPU_CHECK_STR(got.data, names);
+    if (reason) {
+        NPU_CHECK(strstr(report_of(NPU_PASS_BATCH_NORM)->reason, reason));
+        NPU_CHECK_EQ(report_of(NPU_PASS_BATCH_NORM)->num_changes, 1 - num_norms);
+    }
+    if (desc->num_backends && !desc->keep_unused) {
+        npu_param_bind(g, "never", w, sizeof w);
+        check_numbers("folding", g, now, 1e-5);
+    }
+    npu_text_free(&got);
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+}
+
+static void test_folding(void)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_optimize_desc desc = { 0 };
+    NPU_ITEM("F25");
+    NPU_ITEM("F35");
+    check_folding(&desc, 6, 1, "", "backend");
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    check_folding(&desc, 0, 0, "conv1.weight.folded bn1.bias.folded fc.weight.folded ", "");
+    NPU_CHECK_EQ(report_of(NPU_PASS_DEAD_CODE)->num_changes, 3); /* d, never, c */
+    NPU_CHECK_EQ(report_of(NPU_PASS_CONSTANTS)->num_changes, 3);
+    NPU_CHECK_EQ(report_of(NPU_PASS_CONSTANTS)->num_ops_before - report_of(NPU_PASS_CONSTANTS)->num_ops_after, 3);
+    NPU_CHECK_STR(reports[num_reports - 1].name, "dead-code");
+    desc.max_constant_bytes = 7;
+    check_folding(&desc, 6, 1, "", "max_constant_bytes");
+    desc.max_constant_bytes = 8; /* the weight of the convolution, not the other one */
+    check_folding(&desc, 1, 0, "conv1.weight.folded bn1.bias.folded ", "");
+    desc.skip = PASS(CONSTANTS);
+    check_folding(&desc, 1, 0, "conv1.weight.folded bn1.bias.folded ", "");
+    desc.frozen = NPU_FROZEN_NONE;
+    check_folding(&desc, 6, 1, "", "bind");
+    desc.keep_unused = true;
+    check_folding(&desc, 7, 1, "c ", NULL);
 }
 
 /* Ops with effects stay, all of them, in order, and see the values that they saw. */
@@ -851,7 +968,7 @@ static void test_optimize_rejections(void)
     desc.passes = 0;
     desc._canary = 1;
     NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
-    NPU_CHECK_STATUS(npu_graph_run_passes(&now, g, &none, 1, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_graph_run_passes(&now, g, &none, 1, NULL, NULL), NPU_ERR_NOT_FOUND);
     NPU_CHECK_STATUS(npu_graph_optimize(&now, NULL, NULL, NULL, NULL), NPU_ERR_GRAPH);
     NPU_CHECK(!now);
     npu_graph_destroy(g);
@@ -892,6 +1009,8 @@ int main(void)
     NPU_RUN(test_calls);
     NPU_RUN(test_skip);
     NPU_RUN(test_pipeline);
+    NPU_RUN(test_folding);
+    NPU_RUN(test_equal_counts);
     NPU_RUN(test_regressions);
     NPU_RUN(test_effects);
     NPU_RUN(test_random);
