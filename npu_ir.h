@@ -6196,7 +6196,11 @@ NPU_IR_API npu_status npu_spec_size(const npu_spec *spec, size_t *out)
         *out = len ? len / row * ((row + 1) / 2) : 0;
         return NPU_OK;
     }
-    return npu_size_mul(len, bits / 8, out) ? NPU_OK : NPU_ERR_OVERFLOW;
+    if (!npu_size_mul(len, bits / 8, out) || *out > SIZE_MAX / 2) { /* so that a border can be added */
+        *out = 0;
+        return NPU_ERR_OVERFLOW;
+    }
+    return NPU_OK;
 }
 
 NPU_IR_API void npu_spec_print(npu_text *text, const npu_spec *spec)

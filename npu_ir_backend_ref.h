@@ -12121,7 +12121,7 @@ static npu_status npu__ref_batch_norm_prepare(npu_prepare *p)
         norm->variance = npu_op_operand(p->op, "running_var");
     }
     norm->rows = (size_t)x->dims[0];
-    norm->channels = x->rank > 1 ? (size_t)x->dims[1] : 1;
+    norm->channels = (size_t)x->dims[x->rank > 1]; /* of one dim it is empty */
     norm->run = x->rank > 1 ? npu__ref_dims_len(x, 2, x->rank) : 1;
     norm->over_rows = true;
     p->parts = npu__ref_item_parts(norm->channels, norm->rows * norm->run);

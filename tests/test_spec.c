@@ -139,6 +139,7 @@ static void test_rounding_to_nearest_even(void)
 
 static void test_sizes(void)
 {
+    NPU_ITEM("F60");
     static const struct {
         npu_dtype dtype;
         uint32_t rank;
@@ -155,6 +156,7 @@ static void test_sizes(void)
                  { NPU_F32, 2, { 1000000, 0 }, NPU_OK, 0, 0 },
                  { NPU_F32, 2, { NPU_DYNAMIC_DIM, 5 }, NPU_ERR_DYNAMIC_SHAPE, 0, 0 },
                  { NPU_F32, 2, { INT64_MAX, 2 }, NPU_ERR_OVERFLOW, 0, 0 },
+                 { NPU_F64, 1, { INT64_MAX / 8 + 1 }, NPU_ERR_OVERFLOW, 0, 0 },
                  { NPU_I4, 3, { 0, INT64_MAX / 2 + 1, 2 }, NPU_ERR_OVERFLOW, 0, 0 }, /* empty, but strides must fit */
                  { NPU_F64, 2, { INT64_MAX / 8 + 1, 2 }, NPU_ERR_OVERFLOW, 0, 0 } };
     for (size_t i = 0; i < COUNT(rows); i++) {

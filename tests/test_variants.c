@@ -147,6 +147,8 @@ static const row norm_rows[] = {
     { X("[50,300]") "input m : @[300]\ninput v : @[300]\n",
       "y = aten.batch_norm.default(x, none, none, m, v, false, 0.1, 10.0, true)", 1 },
     { X("[5,12,33]") PARAMS("12"), "y = aten.batch_norm.default(x, a, b, none, none, true, 0.1, 1e-05, true)", 1 },
+    { X("[0]") PARAMS("0") "input m : @[0]\ninput v : @[0]\n", /* no channels either */
+      "y = aten.batch_norm.default(x, a, b, m, v, false, 0.1, 1e-05, true)", 1 },
     { X("[2,12,40,50]") PARAMS("12"), "y = aten.group_norm.default(x, 3, a, b)", 1 },
     { X("[9,6,11]"), "y = aten.group_norm.default(x, 6)", 1 },
     { X("[40,600]") PARAMS("600"), "y, z, w = aicf.layernorm_fwd(x, a, b)", 3 },

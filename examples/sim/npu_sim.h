@@ -1714,7 +1714,9 @@ static npu_status npu_sim__plan_inner(npu_sim *sim, npu_sim__program *p, const n
     npu_sim__open(p->memory, true);
     for (uint32_t k = 0; k < p->num_weights; k++) {
         uint32_t i = p->weights[k];
-        memcpy(p->memory->start + p->offsets[i], group->values[i].data, (size_t)p->sizes[i]);
+        if (p->sizes[i]) {
+            memcpy(p->memory->start + p->offsets[i], group->values[i].data, (size_t)p->sizes[i]);
+        }
     }
     npu_sim__open(p->memory, false);
     return NPU_OK;
