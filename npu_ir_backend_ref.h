@@ -9633,7 +9633,14 @@ static inline uint32_t npu__ref_axis(int64_t dim, uint32_t rank)
     return (uint32_t)(dim < 0 ? dim + (rank ? (int64_t)rank : 1) : dim);
 }
 
-/* Indices are i64 or i32. */
+/* Index i of an operand, of any integer dtype; false unless it is less than `limit`. */
+static bool npu__ref_read_index(const npu_launch *l, uint32_t operand, size_t i, size_t limit, int64_t *index)
+{
+    npu__ref_load_i64(index, l->x[operand], l->in[operand].dtype, (int64_t)i, 1, 1);
+    return *index >= 0 && (uint64_t)*index < limit;
+}
+
+/* Once npu__ref_check_indices has found nothing wrong with them. */
 static inline int64_t npu__ref_index(const void *x, uint32_t dtype, size_t i)
 {
     return dtype == NPU_I32 ? ((const int32_t *)x)[i] : ((const int64_t *)x)[i];
@@ -9736,9 +9743,13 @@ static const npu__ref_index_loops *npu__ref_index_loops_here(void)
     return &npu__ref_index_loops_base;
 }
 
-/* Everything is checked before anything is read or written through an index: -wrap <= index < limit. */
+/* Everything is checked before anything is read or written through an index: they are i64 or i32, and
+   -wrap <= index < limit. An operand without indices has any dtype. */
 static npu_status npu__ref_check_indices(const void *x, uint32_t dtype, size_t n, int64_t wrap, int64_t limit)
 {
+    if (n == 0 || (dtype != NPU_I64 && dtype != NPU_I32)) {
+        return n == 0 ? NPU_OK : NPU_ERR_DTYPE;
+    }
     bool outside = npu__ref_index_loops_here()->outside(x, dtype, n, (uint64_t)wrap, (uint64_t)limit - 1);
     return outside ? NPU_ERR_RANGE : NPU_OK;
 }
@@ -10027,7 +10038,7 @@ static void npu__ref_pick_dims(npu_prepare *p, npu__ref_walk *w)
 static const void *npu__ref_pick_index(const npu_launch *l, int64_t *room, uint32_t *dtype)
 {
     *dtype = l->in[1].dtype;
-    if (*dtype == NPU_I64 || *dtype == NPU_I32) {
+    if (*dtype == NPU_I64 || *dtype == NPU_I32 || npu__ref_len(&l->in[1]) == 0) {
         return l->x[1];
     }
     npu__ref_load_i64(room, l->x[1], *dtype, 0, 1, 1);
@@ -10367,7 +10378,8 @@ static npu_status npu__ref_index_launch(const npu_launch *l, uint32_t part, uint
 
 typedef struct npu__ref_placing {
     npu__ref_walk walk;
-    uint32_t first, count;  /* the index operand, or a list of them where count is not 0 */
+    bool is_list;           /* of indices, perhaps without any */
+    uint32_t first, count;  /* the index operand, or those of the list */
     uint32_t src;           /* operand that is placed; NPU_NO_INDEX = the number */
     uint32_t fold;
     bool mean, fresh;       /* fresh: what is hit does not count itself */
@@ -10554,7 +10566,7 @@ static npu_status npu__ref_place_walk(const npu__ref_placing *s, const npu_launc
     uint32_t dtype = index->dtype;
     npu_status status;
     *w = s->walk;
-    if (s->count) {
+    if (s->is_list) {
         int64_t *offsets = (int64_t *)(void *)((char *)l->workspace + s->sums + s->counts);
         status = npu__ref_index_walk(l, s->first, s->count, &l->in[s->src], w, offsets);
         x = offsets;
@@ -10694,7 +10706,7 @@ static npu_status npu__ref_placing_finish(npu_prepare *p, npu__ref_placing *s)
     }
     s->counts = s->mean ? n * sizeof(int64_t) : s->by_count ? (size_t)s->walk.limit * sizeof(int64_t) : 0;
     s->counts = (s->counts + 63) / 64 * 64;
-    if (s->count) {
+    if (s->is_list) {
         status = npu__ref_offsets_size(p, s->first, s->count, &extra);
     } else {
         npu__ref_walk_finish(&s->walk);
@@ -10740,6 +10752,7 @@ static npu_status npu__ref_index_put_prepare(npu_prepare *p)
     }
     s->first = list->first;
     s->count = list->count;
+    s->is_list = true;
     s->stepwise = p->op->kind == NPU_ATEN_UNSAFE_INDEX_PUT;
     s->src = npu_op_arg(p->op, "values")->first;
     return npu__ref_placing_finish(p, s);
@@ -12593,8 +12606,8 @@ static npu_status npu__ref_pool_backward_launch(const npu_launch *l, uint32_t pa
                 npu__ref_pool_spread(pool, o, gradient, plane);
                 continue;
             }
-            int64_t at = ((const int64_t *)l->x[2])[p * out + o];
-            if (at < 0 || (uint64_t)at >= in) {
+            int64_t at;
+            if (!npu__ref_read_index(l, 2, p * out + o, in, &at)) {
                 return NPU_ERR_RANGE;
             }
             plane[at] += gradient;
@@ -15449,8 +15462,7 @@ static npu_status npu__ref_bincount_launch(const npu_launch *l, uint32_t part, u
     for (int64_t i = 0; i < x->dims[0]; i++) {
         int64_t bin;
         double weight, sum;
-        npu__ref_load_i64(&bin, l->x[0], x->dtype, i, 1, 1);
-        if (bin < 0 || bin >= out->dims[0]) {
+        if (!npu__ref_read_index(l, 0, (size_t)i, (size_t)out->dims[0], &bin)) {
             return NPU_ERR_RANGE;
         }
         if (out->dtype == NPU_I64) {
@@ -16292,8 +16304,8 @@ static npu_status npu__ref_bag(const npu_launch *l, const npu__ref_bags *s, size
         return NPU_ERR_RANGE;
     }
     for (size_t i = begin; i < end; i++) {
-        int64_t index = npu__ref_index(l->x[1], l->in[1].dtype, i);
-        if (index < 0 || (uint64_t)index >= s->rows) {
+        int64_t index;
+        if (!npu__ref_read_index(l, 1, i, s->rows, &index)) {
             return NPU_ERR_RANGE;
         }
         count += index != s->padding;
@@ -16579,12 +16591,12 @@ static npu_status npu__ref_nll_row(const npu_launch *l, const npu__ref_nll *s, s
         *loss = npu__ref_nll_spread(l, s, first, -1);
         return NPU_OK;
     }
-    npu__ref_load_i64(&target, l->x[1], l->in[1].dtype, (int64_t)o, 1, 1);
+    bool inside = npu__ref_read_index(l, 1, o, s->along.n, &target);
     if (target == s->ignored) {
         *weight = 0.0;
         return NPU_OK;
     }
-    if (target < 0 || (uint64_t)target >= s->along.n) {
+    if (!inside) {
         return NPU_ERR_RANGE;
     }
     *weight = npu__ref_has(l, s->weight) ? npu__ref_element(l, s->weight, (size_t)target) : 1.0;
@@ -16785,9 +16797,9 @@ static npu_status npu__ref_triplet_row(const npu_launch *l, const npu__ref_row_l
 static npu_status npu__ref_multi_margin_row(const npu_launch *l, const npu__ref_row_loss *s, size_t row,
                                             double *loss)
 {
-    int64_t target = npu__ref_index(l->x[1], l->in[1].dtype, row);
+    int64_t target;
     double sum = 0.0, weight;
-    if (target < 0 || (size_t)target >= s->n) {
+    if (!npu__ref_read_index(l, 1, row, s->n, &target)) {
         return NPU_ERR_RANGE;
     }
     weight = npu__ref_has(l, s->weight) ? npu__ref_element(l, s->weight, (size_t)target) : 1.0;

@@ -305,11 +305,101 @@ static void test_repeated_rows(void)
     npu_graph_destroy(g);
 }
 
+/* ---- nothing to pick, nothing to pick from, and what lies outside, in every op that reads indices ---- */
+
+/* Operands are ones, those of integers `index`. */
+typedef struct edge {
+    const char *inputs, *op;
+    int64_t index;
+    npu_status status;
+} edge;
+
+static const edge edges[] = {
+    { "a : f32[0,5,4]", "gather.default(a, 2, a)", 0, NPU_OK },
+    { "a : f32[0,4]\ninput i : f16[0,4]", "gather.default(a, 1, i)", 0, NPU_OK },
+    { "a : f32[3,4]\ninput i : i64[0,4]", "gather.default(a, 0, i)", 0, NPU_OK },
+    { "a : f32[0,4]\ninput i : i64[2,4]", "gather.default(a, 0, i)", 0, NPU_ERR_RANGE },
+    { "a : f32[0,4]\ninput i : i64[0]", "index_select.default(a, 0, i)", 0, NPU_OK },
+    { "a : f32[0,4]\ninput i : i64[2]", "index_select.default(a, 0, i)", 0, NPU_ERR_RANGE },
+    { "a : f32[3,4]\ninput i : i32[2]", "index_select.default(a, 0, i)", 3, NPU_ERR_RANGE },
+    { "a : f32[0]\ninput i : i64[0]", "take.default(a, i)", 0, NPU_OK },
+    { "a : f32[3]\ninput i : i64[2]", "take.default(a, i)", -4, NPU_ERR_RANGE },
+    { "a : f32[0,3]\ninput i : i64[0]", "embedding.default(a, i)", 0, NPU_OK },
+    { "a : f32[0,3]\ninput i : i64[1]", "embedding.default(a, i)", 0, NPU_ERR_RANGE },
+    { "a : f32[4,0]\ninput i : i64[2]", "embedding.default(a, i)", 3, NPU_OK },
+    { "a : f32[4,0]\ninput i : i64[2]", "embedding.default(a, i)", 4, NPU_ERR_RANGE },
+    { "a : f32[0,4]\ninput i : i64[0]", "index.Tensor(a, [i])", 0, NPU_OK },
+    { "a : f32[0,4]\ninput i : i64[2]", "index.Tensor(a, [i])", 0, NPU_ERR_RANGE },
+    { "a : f32[0,4]\ninput i : i64[0,4]\ninput b : f32[0,4]", "scatter.src(a, 0, i, b)", 0, NPU_OK },
+    { "a : f32[0,4]\ninput i : i64[2,4]\ninput b : f32[2,4]", "scatter_add.default(a, 0, i, b)", 0, NPU_ERR_RANGE },
+    { "a : f32[0,4]\ninput i : i64[0]\ninput b : f32[0,4]", "index_add.default(a, 0, i, b)", 0, NPU_OK },
+    { "a : f32[3,4]\ninput i : i64[0]\ninput b : f32[0,4]", "index_copy.default(a, 0, i, b)", 0, NPU_OK },
+    { "a : f32[3,4]\ninput i : i64[0]", "index_fill.int_Scalar(a, 0, i, 2)", 0, NPU_OK },
+    { "a : f32[3,4]\ninput i : i64[1]", "index_fill.int_Scalar(a, 0, i, 2)", 3, NPU_ERR_RANGE },
+    { "a : f32[0]\ninput i : i64[0]\ninput b : f32[0]", "put.default(a, i, b)", 0, NPU_OK },
+    { "a : i64[5,0,2]", "_unsafe_index_put.default(a, [], a, true)", 0, NPU_OK },
+    { "a : i64[5,3,2]", "_unsafe_index_put.default(a, [], a, true)", 9, NPU_OK },
+    { "a : f32[2,3]", "index_put.default(a, [], a)", 0, NPU_OK },
+    { "a : f32[0,3]\ninput i : i64[0]", "nll_loss.default(a, i)", 0, NPU_OK },
+    { "a : f32[2,3]\ninput i : i64[2]", "nll_loss.default(a, i)", 3, NPU_ERR_RANGE },
+    { "a : f32[2,3]\ninput i : i64[2]", "cross_entropy_loss.default(a, i)", -1, NPU_ERR_RANGE },
+    { "a : f32[2,3]\ninput i : i64[2]", "multi_margin_loss.default(a, i)", 3, NPU_ERR_RANGE },
+    { "a : f32[2,3]\ninput i : i64[2,3]", "multilabel_margin_loss.default(a, i)", -2, NPU_ERR_RANGE },
+    { "a : f32[3,4]\ninput i : i64[0]", "_embedding_bag.default(a, i, i)", 0, NPU_OK },
+    { "i : i64[2]\ninput a : f32[3,4]\ninput o : i64[1]", "embedding_bag.default(a, i, o)", 3, NPU_ERR_RANGE },
+    { "a : f32[1,2,2]\ninput b : f32[1,4,4]\ninput i : i64[1,2,2]",
+      "max_pool2d_with_indices_backward.default(a, b, [2, 2], [2, 2], [0, 0], [1, 1], false, i)", 16, NPU_ERR_RANGE },
+    { "a : f32[3,0]", "masked_select.default(a, a)", 0, NPU_ERR_DTYPE },
+};
+
+static void check_edge(const edge *r)
+{
+    static int64_t whole[64];
+    static int32_t narrow[64];
+    static float ones[64];
+    const npu_backend *cpu = npu_ref_backend();
+    char text[400];
+    npu_graph *g = NULL;
+    npu_exec *e = NULL;
+    int len = snprintf(text, sizeof text, "npu_ir 1\ngraph main\ninput %s\n%s = aten.%s\noutput y = y\n", r->inputs,
+                       strstr(r->op, "embedding_bag") ? "y, b, c, m" : "y", r->op);
+    npu_status status = npu_graph_parse(&g, text, (size_t)len, NULL, NULL);
+    for (size_t i = 0; i < COUNT(ones); i++) {
+        whole[i] = r->index;
+        narrow[i] = (int32_t)r->index;
+        ones[i] = 1;
+    }
+    status = status ? status : npu_exec_create_simple(&e, g, &cpu, 1, NULL);
+    for (uint32_t i = 0; !status && i < npu_graph_num_inputs(g); i++) {
+        const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, i));
+        size_t size = 0;
+        npu_spec_size(spec, &size);
+        const void *from = spec->dtype == NPU_I64 ? (void *)whole : spec->dtype == NPU_I32 ? (void *)narrow : ones;
+        status = npu_exec_set_input_at(e, i, from, size);
+    }
+    status = status ? status : npu_exec_run(e);
+    if (status != r->status) {
+        NPU_CHECK_STR(npu_status_name(status), r->op);
+    }
+    npu_exec_destroy(e);
+    npu_graph_destroy(g);
+}
+
+static void test_edges(void)
+{
+    NPU_ITEM("F4");
+    NPU_ITEM("F5");
+    for (size_t i = 0; i < COUNT(edges); i++) {
+        check_edge(&edges[i]);
+    }
+}
+
 int main(void)
 {
     seed = npu_test_seed();
     NPU_RUN(test_positions);
     NPU_RUN(test_indices_outside);
+    NPU_RUN(test_edges);
     NPU_RUN(test_nonzero);
     NPU_RUN(test_repeated_rows);
     return npu_test_done();
