@@ -54,7 +54,7 @@
      5 graph                         >>graph        >>impl-graph     tests/test_graph.c
      6 type deduction                >>deduce       >>impl-deduce    tests/test_deduce.c, test_rejection.c
      7 builder, layers, models       >>builder      >>impl-builder   tests/test_builder.c
-     8 graph forms: text, JSON, DOT  >>forms        >>impl-forms     tests/test_forms.c, test_json.c
+     8 graph forms: text, JSON, DOT  >>forms        >>impl-forms     tests/test_forms.c, test_json.c, test_roundtrip.c
      9 backend interface             >>backend      >>impl-backend   tests/test_backend.c
     10 rewriting                     >>rewrite      >>impl-rewrite   tests/test_rewrite.c
     11 partitioner                   >>partition    >>impl-partition tests/test_partition.c
@@ -4085,7 +4085,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
                 attribute index. Both indices count all results of the op, also those that are None and not
                 listed; of an op without a schema, outputs named "<node>_<i>" say which are.
    attrs        by the names of the schema; missing ones take its defaults, unknown ones are an error. A
-                number for a Tensor is a wrapped number (x * 0.5). The device "meta" is read as "cpu".
+                number for a Tensor is a wrapped number (x * 0.5); a record of a tensor for a number, or for an
+                element of a list, feeds it (>>schema). The device "meta" is read as "cpu".
      _tensor_list_sizes        tensors of each list argument, holes not counted
      _tensor_list_none_masks   per list argument, [] where it has no holes: true = None stands here
      _optional_tensor_mask     per Tensor? argument: true = it is given. Needed where fewer are given than
@@ -25433,15 +25434,17 @@ static const char *npu__json_source(npu__loader *l, const npu__json *json)
 static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const npu__json *json,
                                 npu_arg *out);
 
-/* The elements of a list into p.items; one that is a list or an object goes with nothing. */
-static npu_status npu__json_items(npu__loader *l, const npu__json *list)
+static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_value *out);
+
+/* The elements of a list into p.items; one that is a list goes with nothing, and an object where there is no schema. */
+static npu_status npu__json_items(npu__loader *l, const npu_schema_arg *arg, const npu__json *list)
 {
     npu_status status = NPU_OK;
     l->p.num_items = 0;
     for (const npu__json *m = list->as.first; m && status == NPU_OK; m = m->next) {
         npu_arg item = npu_arg_str(NULL, NULL);
-        if (m->type < NPU__JSON_ARRAY) {
-            status = npu__json_arg(l, NULL, m, &item);
+        if (m->type < NPU__JSON_ARRAY || (arg && m->type == NPU__JSON_OBJECT)) {
+            status = npu__json_arg(l, m->type == NPU__JSON_OBJECT ? arg : NULL, m, &item);
         }
         if (status == NPU_OK && !NPU__RESERVE(&l->p, items, 1)) {
             status = npu__parse_no_memory(&l->p);
@@ -25475,7 +25478,11 @@ static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const
         return NPU_OK;
     default: break;
     }
-    status = npu__json_items(l, json);
+    if (arg && json->type == NPU__JSON_OBJECT) { /* a number that a value feeds */
+        *out = npu_arg_tensor(name, npu__make_value(0));
+        return npu__json_resolve(l, json, &out->as.value);
+    }
+    status = npu__json_items(l, arg, json);
     if (status) {
         return status;
     }
@@ -26591,53 +26598,63 @@ static void npu__json_print_str(npu_text *text, const char *data, uint32_t len)
     npu_text_free(&copy);
 }
 
-/* A number of c10 as its word: "cuda:1", "torch.strided". */
+/* A number of c10 as its word: "cuda:1", "torch.strided". False = it has none. */
 static bool npu__json_print_word(npu_text *text, uint32_t base, int64_t number)
 {
     bool is_device = base == NPU_T_DEVICE;
-    for (size_t i = 0; i < NPU__COUNT(npu__words); i++) {
-        if (npu__words[i].base == base && base != NPU_T_INT &&
-            npu__words[i].value == (is_device ? number % 256 : number)) {
+    for (size_t i = 0; i < NPU__COUNT(npu__words) && base != NPU_T_INT && number >= 0 && number < 65536; i++) {
+        if (npu__words[i].base == base && npu__words[i].value == (is_device ? number % 256 : number)) {
             npu_text_printf(text, "\"%s%s", is_device ? "" : "torch.", npu__words[i].text);
             if (is_device && number / 256) {
                 npu_text_printf(text, ":%d", (int)(number / 256));
             }
             npu__text_str(text, "\"");
-            return number >= 0;
+            return true;
         }
     }
     return false;
 }
 
-/* False = JSON has no form for it. */
-static bool npu__json_print_arg(npu_text *text, const npu_schema_arg *schema, const npu_bound_arg *arg)
+static void npu__json_print_list_arg(npu__json_writer *w, const npu__op *o, const npu_bound_arg *arg)
 {
-    switch (arg->form) {
-    case NPU_ARG_NONE: npu__text_str(text, "null"); return true;
-    case NPU_ARG_STR: npu__json_print_str(text, (const char *)arg->data, arg->count); return true;
+    uint32_t fed = o->first_operand + arg->first;
+    npu__text_str(w->text, "[");
+    for (uint32_t i = 0; i < arg->count; i++) {
+        npu_scalar s = npu__bound_element(arg, i);
+        npu__text_str(w->text, i ? ", " : "");
+        if (arg->form == NPU_ARG_INTS && s.i == INT64_MIN) {
+            npu__json_print_result(w, w->g->uses[fed++].value, true);
+        } else {
+            npu__json_print_scalar(w->text, s);
+        }
+    }
+    npu__text_str(w->text, "]");
+}
+
+/* A number that a value feeds is the record of that value. False = JSON has no form for it. */
+static bool npu__json_print_arg(npu__json_writer *w, const npu__op *o, const npu_schema_arg *schema,
+                                const npu_bound_arg *arg)
+{
+    bool is_fed = arg->form == NPU_ARG_INT && arg->count;
+    switch (is_fed ? (uint32_t)NPU_ARG_TENSOR : arg->form) {
+    case NPU_ARG_NONE: npu__text_str(w->text, "null"); return true;
+    case NPU_ARG_STR: npu__json_print_str(w->text, (const char *)arg->data, arg->count); return true;
     case NPU_ARG_DTYPE:
-        npu_text_printf(text, "\"torch.%s\"", npu__json_dtype((npu_dtype)arg->i));
+        npu_text_printf(w->text, "\"torch.%s\"", npu__json_dtype((npu_dtype)arg->i));
         return true;
+    case NPU_ARG_TENSOR: npu__json_print_result(w, w->g->uses[o->first_operand + arg->first].value, true); return true;
     case NPU_ARG_INT:
-        if (npu__json_print_word(text, schema->type.base, arg->i)) {
+        if (npu__json_print_word(w->text, schema->type.base, arg->i)) {
             return true;
         }
         break;
     case NPU_ARG_FLOAT:
     case NPU_ARG_BOOL: break;
-    case NPU_ARG_TENSOR:
     case NPU_ARG_TENSORS:
     case NPU_ARG_GRAPH: return false;
-    default:
-        npu__text_str(text, "[");
-        for (uint32_t i = 0; i < arg->count; i++) {
-            npu__text_str(text, i ? ", " : "");
-            npu__json_print_scalar(text, npu__bound_element(arg, i));
-        }
-        npu__text_str(text, "]");
-        return true;
+    default: npu__json_print_list_arg(w, o, arg); return true;
     }
-    npu__json_print_scalar(text, npu__bound_scalar(arg));
+    npu__json_print_scalar(w->text, npu__bound_scalar(arg));
     return true;
 }
 
@@ -26650,21 +26667,25 @@ static void npu__json_print_key(npu_text *text, const char **before, const char 
     *before = ", ";
 }
 
-/* The inputs of a node: all operands but holes and numbers, in the order of the schema. An op without a
-   schema keeps its holes. */
-static void npu__json_print_inputs(npu__json_writer *w, const npu__op *o)
+/* The inputs of a node: its tensors but holes and numbers, in the order of the schema. An op without a schema keeps
+   its holes. */
+static void npu__json_print_inputs(npu__json_writer *w, const npu__op *o, const npu_bound_arg *args)
 {
     const char *before = "";
-    for (uint32_t i = 0; i < o->num_operands; i++) {
-        uint32_t id = w->g->uses[o->first_operand + i].value;
-        if (id == 0 ? o->def->kind == 0 : !npu__json_is_inline(w, id)) {
-            npu__text_str(w->text, before);
-            if (id) {
-                npu__json_print_result(w, id, true);
-            } else {
-                npu__text_str(w->text, "null");
+    for (uint32_t a = 0; a < o->def->schema->num_args; a++) {
+        bool is_tensor = o->def->schema->args[a].type.base == NPU_T_TENSOR;
+        uint32_t count = !is_tensor ? 0 : args[a].form == NPU_ARG_TENSORS ? args[a].count : args[a].form == NPU_ARG_TENSOR;
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t id = w->g->uses[o->first_operand + args[a].first + i].value;
+            if (id == 0 ? o->def->kind == 0 : !npu__json_is_inline(w, id)) {
+                npu__text_str(w->text, before);
+                if (id) {
+                    npu__json_print_result(w, id, true);
+                } else {
+                    npu__text_str(w->text, "null");
+                }
+                before = ",\n                ";
             }
-            before = ",\n                ";
         }
     }
 }
@@ -26743,7 +26764,7 @@ static npu_status npu__json_print_attrs(npu__json_writer *w, const npu__op *o, c
                                                                 : npu_scalar_int((int64_t)bits));
         } else if (arg->type.base != NPU_T_TENSOR && !npu__is_default(arg, &args[a])) {
             npu__json_print_key(w->text, &before, arg->name);
-            if (!npu__json_print_arg(w->text, arg, &args[a])) {
+            if (!npu__json_print_arg(w, o, arg, &args[a])) {
                 return NPU_ERR_UNSUPPORTED;
             }
         }
@@ -26774,7 +26795,7 @@ static npu_status npu__json_print_node(npu__json_writer *w, uint32_t id)
     npu__text_str(w->text, ", \"op_type\": ");
     npu__text_json(w->text, npu__json_is_getitem(w, o) ? NPU__GETITEM : o->def->name);
     npu__text_str(w->text, ",\n     \"inputs\": [");
-    npu__json_print_inputs(w, o);
+    npu__json_print_inputs(w, o, args);
     npu__text_str(w->text, "],\n     \"outputs\": [");
     for (uint32_t i = 0; i < o->num_results; i++) {
         npu__text_str(w->text, i ? ",\n                 " : "");
@@ -26916,6 +26937,16 @@ static npu_status npu__json_print_alias(npu__json_writer *w, uint32_t i)
     return NPU_OK;
 }
 
+/* Elements of a list that values feed. */
+static uint32_t npu__num_fed(const npu_bound_arg *arg)
+{
+    uint32_t fed = 0;
+    for (uint32_t i = 0; arg->form == NPU_ARG_INTS && i < arg->count; i++) {
+        fed += npu__bound_element(arg, i).i == INT64_MIN;
+    }
+    return fed;
+}
+
 /* Numbers that an op takes where no attribute can hold them are written as constants. */
 static npu_status npu__json_mark_operands(npu__json_writer *w)
 {
@@ -26933,9 +26964,10 @@ static npu_status npu__json_mark_operands(npu__json_writer *w)
             return status;
         }
         for (uint32_t a = 0; a < o->def->schema->num_args; a++) {
-            uint32_t count = args[a].form == NPU_ARG_TENSORS
-                                 ? args[a].count
-                                 : args[a].form == NPU_ARG_TENSOR && o->def->kind == 0;
+            bool is_single = args[a].form == NPU_ARG_TENSOR &&
+                             (o->def->kind == 0 || o->def->schema->args[a].type.base != NPU_T_TENSOR);
+            uint32_t num_fed = args[a].form == NPU_ARG_INT ? args[a].count : npu__num_fed(&args[a]);
+            uint32_t count = args[a].form == NPU_ARG_TENSORS ? args[a].count : is_single ? 1 : num_fed;
             for (uint32_t k = 0; k < count; k++) {
                 w->is_operand[g->uses[o->first_operand + args[a].first + k].value] = true;
             }
