@@ -182,7 +182,7 @@ extern "C" {
    No function has a stack frame over 16 KB; that example needs 19 KB of stack from its first call to its last.
    -------------------------------------------------------------------------------------------------------- */
 
-#define NPU_IR_VERSION 0x000100u /* major << 16 | minor << 8 | patch */
+#define NPU_IR_VERSION 0x000200u /* major << 16 | minor << 8 | patch */
 
 #ifndef NPU_IR_API
 #if defined(NPU_IR_STATIC) && defined(NPU_IR_IMPLEMENTATION) /* a static function must be defined in its file */
@@ -285,18 +285,28 @@ typedef struct npu_alloc_counter {
 } npu_alloc_counter;
 NPU_IR_API npu_allocator npu_counting_allocator(npu_alloc_counter *counter);
 
-/* Runs task(arg, part, parts) for every part in 0..parts-1, at most `width` at a time, and returns when all
-   are done. NULL wherever an npu_parallel is taken means: serial, in the calling thread. */
+/* Runs task(arg, part, parts, worker) for every part in 0..parts-1, at most `width` at a time, and returns when all
+   are done. worker is in 0..width-1, and no two tasks that run at the same time have the same: memory of its own is
+   indexed by it. NULL wherever an npu_parallel is taken means: serial, in the calling thread, which is worker 0. */
+typedef void (*npu_task)(void *arg, uint32_t part, uint32_t parts, uint32_t worker);
 typedef struct npu_parallel {
+    uint32_t size;  /* sizeof(npu_parallel) */
     uint32_t width; /* threads, including the caller; >= 1 */
     void *ctx;
-    void (*run)(void *ctx, void (*task)(void *arg, uint32_t part, uint32_t parts), void *arg, uint32_t parts);
+    void (*run)(void *ctx, npu_task task, void *arg, uint32_t parts);
 } npu_parallel;
 
+typedef struct npu_threads_desc {
+    uint32_t width;                 /* threads, including the caller: 1..1024; required */
+    uint64_t spin_ns;               /* how long a worker looks for work before it sleeps; not read yet: must be 0 */
+    const npu_allocator *allocator; /* copied; NULL = NPU_IR_MALLOC */
+    struct npu_diag *diag;          /* where a failure is explained; NULL = nowhere */
+    uint32_t _canary;               /* must be 0 */
+} npu_threads_desc;
 /* A pool of width - 1 threads, sleeping between runs. One run at a time: calls from several threads take
-   turns, so a pool may be shared between programs. Errors: NO_MEMORY, UNSUPPORTED (no threads in this build),
-   BACKEND. */
-NPU_IR_API npu_status npu_threads_create(npu_parallel **out, uint32_t width, const npu_allocator *allocator);
+   turns, so a pool may be shared between programs. Errors: INVALID_ARGUMENT, NO_MEMORY, UNSUPPORTED (no threads in
+   this build), BACKEND. */
+NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_desc *desc);
 NPU_IR_API void npu_threads_destroy(npu_parallel *threads); /* NULL is fine */
 
 /* Called with every diagnostic when set in a desc; level 0 = error, 1 = warning, 2 = note. */
@@ -747,27 +757,37 @@ typedef struct npu_op_info {
     uint32_t kind;                /* npu_kind */
     uint32_t op;                  /* id in the graph, 0 = standalone */
     uint32_t traits;              /* of its row: NPU_ELEMENTWISE ... */
-    uint32_t num_args, num_in, num_out;
+    uint32_t num_args, num_in, num_out, num_bodies;
+    uint32_t arg_size;            /* bytes from one of args to the next: npu_op_arg_at; 0 = sizeof(npu_bound_arg) */
+    uint32_t spec_size;           /* sizeof(npu_spec) of the core: of a spec no more is there */
+    uint32_t attrs_size;          /* bytes */
+    uint32_t dynamic;             /* NPU_DYNAMIC_: dims that a run tells are at their largest here; 0 = all known */
     const char *name;             /* "aten.conv2d.default" */
     const npu_bound_arg *args;
     const npu_spec *const *in;    /* num_in operand specs; NULL = a hole (absent optional tensor) */
     const npu_spec *const *out;   /* num_out result specs */
     const void *const *in_data;   /* num_in: host data of constant operands, NULL = not known */
     const uint8_t *attrs;         /* the packed blob described above */
-    uint32_t attrs_size;          /* bytes */
-    /* id, schema and blob by the backend's ABI table; device_size 0 and schema 0 without one */
+    /* the child graphs that the op's Graph arguments name, in order; they live as long as its graph */
+    const struct npu_graph *const *bodies;
+    /* Id, schema and blob for the device, by the backend's ABI table; for a kind that has no row there kind, 0 and
+       attrs. device_attrs NULL = no row of the kind holds these attributes. */
     uint32_t device_kind;
     uint32_t device_schema;
     uint32_t device_size;
+    uint32_t _reserved;
     const uint8_t *device_attrs;
-    /* the child graph that the op's Graph argument names, NULL = none; lives as long as its graph */
-    const struct npu_graph *body;
-    uint32_t dynamic;             /* NPU_DYNAMIC_: dims that a run tells are at their largest here; 0 = all known */
 } npu_op_info;
 
 /* Reading bound arguments by name. A name the schema does not have, or an absent optional, gives the stated
    fallback. */
 NPU_IR_API const npu_bound_arg *npu_op_arg(const npu_op_info *op, const char *name); /* NULL = no such argument */
+/* Argument i, in schema order. */
+static inline const npu_bound_arg *npu_op_arg_at(const npu_op_info *op, uint32_t i)
+{
+    size_t size = op->arg_size ? op->arg_size : sizeof(npu_bound_arg);
+    return (const npu_bound_arg *)(const void *)((const char *)op->args + i * size);
+}
 NPU_IR_API bool npu_op_has(const npu_op_info *op, const char *name);                 /* present and not none */
 NPU_IR_API int64_t npu_op_int(const npu_op_info *op, const char *name, int64_t fallback);
 NPU_IR_API double npu_op_float(const npu_op_info *op, const char *name, double fallback);
@@ -785,6 +805,11 @@ NPU_IR_API uint32_t npu_op_ints(const npu_op_info *op, const char *name, int64_t
 /* Index into op->in of the value that feeds element i of a list of int, or, i = 0, an int or Scalar; -1 = it is
    a number. */
 NPU_IR_API int npu_op_fed(const npu_op_info *op, const char *name, uint32_t i);
+/* Child graph i of the op; NULL = it has no such. */
+static inline const struct npu_graph *npu_op_body(const npu_op_info *op, uint32_t i)
+{
+    return i < op->num_bodies ? op->bodies[i] : NULL;
+}
 /* Index into op->in of a tensor argument, -1 = hole or no such argument. */
 NPU_IR_API int npu_op_operand(const npu_op_info *op, const char *name);
 
@@ -841,6 +866,15 @@ typedef struct npu_abi_row {
     uint32_t attr_schema; /* NPU_FOURCC or 0 */
     const char *layout;   /* "" = an empty blob */
 } npu_abi_row;
+/* The rows of a device: static const npu_abi abi = NPU_ABI(rows); */
+typedef struct npu_abi {
+    uint32_t size;
+    uint32_t row_size;    /* sizeof(npu_abi_row), the way from one row to the next */
+    uint32_t num_rows;
+    const npu_abi_row *rows;
+} npu_abi;
+#define NPU_ABI(rows) \
+    { (uint32_t)sizeof(npu_abi), (uint32_t)sizeof(npu_abi_row), (uint32_t)(sizeof(rows) / sizeof((rows)[0])), (rows) }
 #define NPU_FOURCC(a, b, c, d) \
     ((uint32_t)(uint8_t)(a) | (uint32_t)(uint8_t)(b) << 8 | (uint32_t)(uint8_t)(c) << 16 | (uint32_t)(uint8_t)(d) << 24)
 
@@ -3427,15 +3461,15 @@ NPU_IR_API const char *npu_registry_extension(const npu_registry *registry, npu_
 
 /* The built-in ABI table of the aicf kinds: ids 0..22, BADD RSUM MSEG SGDS ADAM BCOR LNEP BNEP GMEP, others
    0. */
-NPU_IR_API const npu_abi_row *npu_aicf_abi(uint32_t *num_rows);
+NPU_IR_API const npu_abi *npu_aicf_abi(void);
 /* The device's blob for one op: bytes written to out (capacity at least 64). Errors: NOT_FOUND (no row fits),
    OVERFLOW (a value does not fit its letter, or capacity). Source: aicf attribute packers. */
-NPU_IR_API npu_status npu_abi_encode(const npu_abi_row *rows, uint32_t num_rows, const npu_op_info *op,
+NPU_IR_API npu_status npu_abi_encode(const npu_abi *abi, const npu_op_info *op,
                                      uint32_t *device_kind, uint32_t *attr_schema, uint8_t *out,
                                      uint32_t capacity, uint32_t *size);
 /* The reverse: from (kind, schema id, device blob) to the packed blob of the kind's schema. Errors: NOT_FOUND
    (kind has no row), BAD_SCHEMA, BAD_ATTR_SIZE. Never a silent default. */
-NPU_IR_API npu_status npu_abi_decode(const npu_abi_row *rows, uint32_t num_rows, const npu_op_def *def,
+NPU_IR_API npu_status npu_abi_decode(const npu_abi *abi, const npu_op_def *def,
                                      uint32_t attr_schema, const uint8_t *blob, uint32_t blob_size,
                                      uint8_t *out, uint32_t capacity, uint32_t *size);
 
@@ -3485,6 +3519,7 @@ typedef struct npu_graph_desc {
     /* for npu_graph_parse_json, by either name, copied: data for constants that have none in the file, or other */
     const npu_array *constants;
     uint32_t num_constants;
+    npu_diag *diag;                 /* where npu_graph_create and npu_model_create say why they fail; NULL = nowhere */
     uint32_t _canary;               /* must be 0 */
 } npu_graph_desc;
 
@@ -3548,8 +3583,10 @@ NPU_IR_API uint32_t npu_op_location(const npu_graph *g, npu_op op, const char **
 /* Everything about an op as backends see it. `info` points into `storage`, which must outlive it; zero `storage`
    before its first use, and use it again for other ops. */
 #define NPU_MAX_ARGS 40
+#define NPU_MAX_BODIES 4 /* Graph arguments of one op */
 typedef struct npu_op_storage {
     npu_bound_arg args[NPU_MAX_ARGS];
+    const struct npu_graph *bodies[NPU_MAX_BODIES];
     const npu_spec **specs;    /* in, then out; owned: free with npu_op_storage_free */
     const void **data;
     size_t capacity;
@@ -4112,9 +4149,8 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
 /* -----------------------------------------------------------------------------------------------------------
    9  BACKEND INTERFACE                                                                              >>backend
 
-   A backend is one npu_backend: plain data and function pointers. Everything that crosses it is a plain
-   struct that starts with its size and holds fixed-width integers and pointers; a backend needs no npu_
-   function to do its job. In call order:
+   A backend is one npu_backend: plain data and function pointers. A backend needs no npu_ function to do its job.
+   In call order:
 
      1 supports   asked once per op while partitioning: yes, or a reason code and words; about an op with dims
                   that only a run tells only with NPU_BACKEND_DYNAMIC, and then they are at their largest
@@ -4122,16 +4158,24 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
                   values that it reads where their operand is, whether the core plans the memory of the others, and
                   which weights it has put into a layout of its own. A failure is no error: the group is offered to
                   the next backend, with the reason REJECTED.
-     3 alloc      one buffer per region for all planned values, one for weights; upload for each of the other
-                  weights, once
+     3 alloc      one buffer for all planned values, one for weights; upload for each of the other weights, once
      4 place      (optional) tells a program where its values were planned
-     5 upload     graph inputs and transfers in          } every run; with `fence` non-NULL they may return at once
-     6 submit     runs a program                         } and set *fence; wait tells when it is done. fence NULL =
-     7 download   graph outputs and transfers out        } synchronous: so the core calls all of them but submit.
-     8 release    the program; free: the buffers
+     5 stream     (optional) once per run: the stream of all that follows
+     6 upload     graph inputs and transfers in          } every run; with `fence` non-NULL they may return at once
+     7 submit     runs a program                         } and set *fence; wait tells when it is done. fence NULL =
+     8 download   graph outputs and transfers out        } synchronous: so the core calls all of them but submit.
+     9 release    the program; free: the buffers
 
-   The core does not call cost, copy, map, unmap, poll, stream, save and load yet. They may stay NULL, and are there
-   for programs that use a backend directly.
+   The core does not call cost, copy, map, unmap, poll, save and load yet. They may stay NULL, and are there for
+   programs that use a backend directly. A member that says "not filled yet" is 0 or NULL; leave it so where you
+   fill the struct.
+
+   Structs grow at their end, and both sides may be compiled with another version of this header, from 0.2 on. So
+   each starts with its size, written by the one who makes it, and nothing past it is read: compare with NPU_HAS
+   before you read a member that is younger than 0.2. What the core gives in number is reached by pointers (ops,
+   values, tensors), or lies arg_size or place_size bytes apart: npu_op_arg_at, npu_place_at. What a backend gives in
+   number (regions, pairs, scratch, forms) starts with its size, which is the way to the next one. What the other side
+   fills in (`out`, `answer`) comes zeroed, with its size: set members, never the whole struct.
 
    Dims that only a run tells: such an op has info.dynamic set while planning and compiling, its memory is
    planned at the largest dims, and submit asks binding.dynamic for what the op is in this run, op by op in
@@ -4143,8 +4187,10 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
    a wait has timed out twice: a device that may still be at work then must be stopped by release or free.
    -------------------------------------------------------------------------------------------------------- */
 
-#define NPU_BACKEND_API 1u
+#define NPU_BACKEND_API 2u /* of version 0.2; 1 was that of 0.1 */
 #define NPU_NO_INDEX 0xffffffffu
+/* Is that member inside the size that the struct states? */
+#define NPU_HAS(p, member) ((size_t)(p)->size >= (size_t)((const char *)(&(p)->member + 1) - (const char *)(p)))
 
 /* Why an op is where it is. */
 #define NPU_IR_REASONS(X)                                                                          \
@@ -4180,14 +4226,19 @@ enum { /* traits of a backend */
 };
 
 typedef struct npu_region {
-    uint32_t size;
+    uint32_t size;       /* sizeof(npu_region), and the way to the next one */
     uint32_t id;
     const char *name;
     uint64_t capacity;   /* bytes, 0 = unlimited */
     uint32_t alignment;  /* bytes, power of two */
     uint32_t slack;      /* bytes that kernels may read past the end */
     uint32_t shared_with_host; /* 1 = the host may use handles as addresses */
+    uint32_t priority;   /* not read yet: the highest is filled first (on-chip before DRAM) */
 } npu_region;
+static inline const npu_region *npu_region_at(const npu_region *regions, uint32_t i)
+{
+    return (const npu_region *)(const void *)((const char *)regions + (size_t)i * regions->size);
+}
 
 typedef struct npu_buffer {
     uint32_t size;
@@ -4195,6 +4246,25 @@ typedef struct npu_buffer {
     void *handle;     /* the backend's; the address where the region is host memory */
     uint64_t bytes;
 } npu_buffer;
+/* What alloc is asked for. */
+typedef struct npu_allocation {
+    uint32_t size;
+    uint32_t region;    /* index into npu_backend.regions */
+    uint64_t bytes, alignment;
+    uint64_t stream;
+} npu_allocation;
+/* What upload, download and copy move. */
+typedef struct npu_transfer {
+    uint32_t size;
+    uint32_t form;        /* not filled yet: 0 = bytes as they are; else an npu_form.id, to be converted on the way */
+    npu_buffer *to;       /* NULL = to host memory: a download */
+    npu_buffer *from;     /* NULL = from host memory: an upload */
+    void *to_host;
+    const void *from_host;
+    uint64_t to_offset, from_offset; /* bytes, in buffers */
+    uint64_t bytes;
+    uint64_t stream;
+} npu_transfer;
 
 /* A tensor at the ABI: dense row-major unless strides say otherwise. */
 typedef struct npu_tensor {
@@ -4207,49 +4277,89 @@ typedef struct npu_tensor {
     int64_t dims[NPU_MAX_RANK];
     int64_t strides[NPU_MAX_RANK]; /* elements */
 } npu_tensor;
+/* One op on tensors: what op_call gets. How many tensors each list argument has, its args say. */
+typedef struct npu_call {
+    uint32_t size;
+    uint32_t _reserved;
+    const npu_op_info *op;
+    const npu_tensor *const *in;  /* op->num_in; dtype 0 = a hole */
+    const npu_tensor *const *out; /* op->num_out */
+    uint64_t stream;
+} npu_call;
 
 enum { NPU_GROUP_INPUT = 1, NPU_GROUP_OUTPUT = 2, NPU_GROUP_INNER = 3, NPU_GROUP_WEIGHT = 4 };
 typedef struct npu_group_value {
     uint32_t size;
     uint32_t value;        /* id in the graph */
     uint32_t role;         /* NPU_GROUP_ */
+    uint32_t form;         /* not filled yet: the npu_form.id that another group of this backend gave it; 0 = dense */
     const npu_spec *spec;  /* of the graph: symbols are not replaced */
     const char *name;      /* "" = unnamed; during compile only */
     const void *data;      /* weights: host memory, valid as long as the program; else NULL */
 } npu_group_value;
 typedef struct npu_group_op {
-    npu_op_info info;      /* in_data set for weights */
-    const uint32_t *in;    /* info.num_in indices into the group's values; NPU_NO_INDEX = a hole */
+    uint32_t size;
+    uint32_t _reserved;
+    const npu_op_info *info; /* in_data set for weights */
+    const uint32_t *in;      /* info->num_in indices into the group's values; NPU_NO_INDEX = a hole */
     const uint32_t *out;
 } npu_group_op;
 /* What compile gets; all of it valid during the call only, except weight data. */
 typedef struct npu_group {
     uint32_t size;
     uint32_t num_ops, num_values;
-    const npu_group_op *ops;       /* in execution order */
-    const npu_group_value *values;
+    uint32_t _reserved;
+    const npu_group_op *const *ops; /* in execution order */
+    const npu_group_value *const *values;
 } npu_group;
 
-typedef struct npu_inplace { uint32_t op, operand, result; } npu_inplace; /* result may take the operand's memory */
-/* What compile gives back, zeroed before the call. */
+/* A result that may take an operand's memory, or that is read there. */
+typedef struct npu_inplace {
+    uint32_t size;             /* sizeof(npu_inplace), and the way to the next one, as in all that follow */
+    uint32_t op;               /* index in the group */
+    uint32_t operand, result;  /* of that op */
+} npu_inplace;
+/* What one op needs while it runs, and no longer. */
+typedef struct npu_scratch {
+    uint32_t size;
+    uint32_t op;               /* index in the group */
+    uint32_t alignment;
+    uint32_t _reserved;
+    uint64_t bytes;            /* once */
+    uint64_t worker_bytes;     /* once more for each worker of npu_parallel */
+} npu_scratch;
+/* How a value of the group lies in memory where that is not dense row-major. */
+typedef struct npu_form {
+    uint32_t size;
+    uint32_t value;            /* index in the group */
+    uint32_t id;               /* the backend's own; equal ids of one backend need no conversion */
+    uint32_t conversion;       /* 0 = upload and download convert */
+    uint64_t bytes;            /* that it takes */
+} npu_form;
+/* What compile gives back, zeroed before the call. Its arrays are read right after compile and belong to the program.
+   An answer that makes no sense (an index that is none, an array without its size) is BACKEND, and says what came. */
 typedef struct npu_compiled {
     uint32_t size;
+    uint32_t scratch_alignment;
     void *program;             /* the backend's; given to place, submit, release */
     uint64_t scratch;          /* bytes needed while the group runs */
-    uint32_t scratch_alignment;
-    uint32_t plans_inner;      /* 0 = the core plans inner values, 1 = the program needs none from the core */
-    uint32_t num_inplace;
-    const npu_inplace *inplace; /* read right after compile; owned by the program */
-    char text[96];             /* why, when compile fails */
     uint64_t prepared;         /* bytes that the program keeps until release, packed weights above all; 0 = not said */
+    uint32_t plans_inner;      /* 0 = the core plans inner values, 1 = the program needs none from the core */
+    uint32_t failed_op;        /* where compile fails: npu_op_info.op of the op that is to blame; 0 = not said */
+    char text[96];             /* why */
+    uint32_t num_inplace, num_views, num_own_weights;
+    uint32_t num_scratches, num_forms;
+    uint32_t _reserved;
+    const npu_inplace *inplace;
     /* inner results that have no memory: the program reads the operand instead, at strides, which lives as long */
-    uint32_t num_views;
-    const npu_inplace *views;  /* read right after compile; owned by the program */
+    const npu_inplace *views;
     /* Weights that compile has made its own, in a layout of the device: values of the group by index. They are not
        uploaded, and submit finds them nowhere, unless another group of the backend wants them as they are, or this
-       one looks at them through a view. Read right after compile; owned by the program. */
-    uint32_t num_own_weights;
+       one looks at them through a view. */
     const uint32_t *own_weights;
+    const char *const *variants;  /* per op of the group the name of the kernel that runs it, or NULL; NULL = not said */
+    const npu_scratch *scratches; /* not read yet, must be NULL: by rising op, beside `scratch` */
+    const npu_form *forms;        /* not read yet, must be NULL */
 } npu_compiled;
 
 /* Where a value of a group is: buffers[buffer] + offset. A view shares its base's place. */
@@ -4259,6 +4369,20 @@ typedef struct npu_place {
     uint32_t alias;  /* 1 = the same bytes as the operand it is a view of: the op that makes it has nothing to do */
     uint64_t offset; /* bytes */
 } npu_place;
+/* Where a group is: the same at every submit of an exec's program. */
+typedef struct npu_places {
+    uint32_t size;
+    uint32_t num_values;
+    uint32_t place_size;      /* bytes from one place to the next */
+    uint32_t num_scratches;
+    const npu_place *values;  /* of the group, in its order: npu_place_at */
+    const npu_place *scratch; /* never NULL */
+    const npu_place *scratches; /* not filled yet: NULL; else as in npu_compiled */
+} npu_places;
+static inline const npu_place *npu_place_at(const npu_places *places, uint32_t value)
+{
+    return (const npu_place *)(const void *)((const char *)places->values + (size_t)value * places->place_size);
+}
 /* npu_op_info.dynamic */
 enum {
     NPU_DYNAMIC_DIMS = 1,   /* a run tells dims of operands or results */
@@ -4290,77 +4414,74 @@ typedef struct npu_binding {
     uint32_t size;
     uint32_t num_buffers;
     npu_buffer *const *buffers;  /* of this backend; [0] planned values, [1] weights, then bound inputs and outputs */
-    const npu_place *places;     /* one per value of the group; the same at every submit of an exec's program */
-    npu_place scratch;
+    const npu_places *places;
     const npu_parallel *parallel; /* NULL = serial */
     uint64_t stream;
     void (*op_done)(void *ctx, uint32_t op, uint64_t begin_ns, uint64_t end_ns); /* NULL = not profiled */
     void *op_done_ctx;
     uint64_t (*clock)(void);     /* nanoseconds, for op_done; never NULL */
-    uint32_t *failed_op;         /* where a failing submit may say which op it was; never NULL */
+    /* Where a failing submit may say which op it was: its id in the graph, npu_op_info.op, as op_done, describe and
+       settle name it. Never NULL; an id that is none of the group's is taken for not said. */
+    uint32_t *failed_op;
     const npu_dynamic *dynamic;  /* NULL = all dims of the group are known */
 } npu_binding;
 
 typedef uint64_t npu_fence; /* the backend's; 0 = nothing to wait for */
+typedef struct npu_cost {
+    uint32_t size;
+    uint32_t _reserved;
+    uint64_t ns; /* estimated; 0 = unknown */
+} npu_cost;
 
 typedef struct npu_backend {
     /* identity: required */
     uint32_t size;        /* sizeof(npu_backend) of the one who fills it; the core reads no member past it */
-    uint32_t api_version; /* NPU_BACKEND_API */
+    uint32_t api_version; /* NPU_BACKEND_API of the one who fills it */
     const char *name;     /* "cpu", "npu0" */
     void *ctx;            /* first argument of every function */
     uint32_t traits;      /* NPU_BACKEND_ */
-    uint32_t num_regions; /* at least 1; [0] holds planned values and weights */
+    uint32_t num_regions; /* at least 1; [0] holds planned values and weights, the others are not used yet */
     const npu_region *regions;
-    const npu_abi_row *abi; /* the device's form of kinds; NULL = none */
-    uint32_t num_abi;
+    const npu_abi *abi;   /* the device's form of kinds; NULL = none */
 
     /* planning: required. op->args NULL and no operands: only the kind is asked about */
     npu_status (*supports)(void *ctx, const npu_op_info *op, npu_support *answer);
-    /* optional: estimated nanoseconds of one op; NULL = unknown */
-    uint64_t (*cost)(void *ctx, const npu_op_info *op);
+    npu_status (*cost)(void *ctx, const npu_op_info *op, npu_cost *answer); /* optional: what one op takes */
 
     /* buffers: required */
-    npu_status (*alloc)(void *ctx, uint32_t region, uint64_t bytes, uint64_t alignment, npu_buffer *out);
+    npu_status (*alloc)(void *ctx, const npu_allocation *a, npu_buffer *out);
     void (*free)(void *ctx, npu_buffer *buffer);
-    npu_status (*upload)(void *ctx, npu_buffer *to, uint64_t offset, const void *from, uint64_t bytes,
-                         npu_fence *fence);
-    npu_status (*download)(void *ctx, void *to, npu_buffer *from, uint64_t offset, uint64_t bytes,
-                           npu_fence *fence);
-    /* optional: between two buffers of this backend */
-    npu_status (*copy)(void *ctx, npu_buffer *to, uint64_t to_offset, npu_buffer *from, uint64_t from_offset,
-                       uint64_t bytes, npu_fence *fence);
+    npu_status (*upload)(void *ctx, const npu_transfer *t, npu_fence *fence);   /* from_host -> to */
+    npu_status (*download)(void *ctx, const npu_transfer *t, npu_fence *fence); /* from -> to_host */
+    npu_status (*copy)(void *ctx, const npu_transfer *t, npu_fence *fence);     /* optional: from -> to, both its own */
     /* optional: host address of a buffer, until unmap */
     void *(*map)(void *ctx, npu_buffer *buffer);
     void (*unmap)(void *ctx, npu_buffer *buffer);
 
     /* programs: compile, submit, release required */
     npu_status (*compile)(void *ctx, const npu_group *group, npu_compiled *out);
-    npu_status (*place)(void *ctx, void *program, const npu_place *places, uint32_t num_values); /* optional */
+    npu_status (*place)(void *ctx, void *program, const npu_places *places); /* optional */
+    uint64_t (*stream)(void *ctx); /* optional: the current stream, 0 = default, for all calls until it is asked again */
     npu_status (*submit)(void *ctx, void *program, const npu_binding *binding, npu_fence *fence);
     void (*release)(void *ctx, void *program);
-    /* optional: the program as bytes for a planned-model file */
-    npu_status (*save)(void *ctx, void *program, npu_text *out);
-    npu_status (*load)(void *ctx, const void *bytes, uint64_t size, npu_compiled *out);
+    /* optional: the program as bytes, for a file; bytes NULL asks for *size. load: for the same group */
+    npu_status (*save)(void *ctx, void *program, void *bytes, uint64_t *size);
+    npu_status (*load)(void *ctx, const npu_group *group, const void *bytes, uint64_t size, npu_compiled *out);
 
     /* completion: required where a fence is ever set */
     /* TIMEOUT when it is not done by then: the same fence is waited for again before the memory is used by the next
        run, and once more before it is freed. Any other status: it is over, and may not touch memory any more. */
     npu_status (*wait)(void *ctx, npu_fence fence, uint64_t timeout_ns);
     npu_status (*poll)(void *ctx, npu_fence fence, uint32_t *done);      /* optional */
-    /* optional: the current stream handle, 0 = default */
-    uint64_t (*stream)(void *ctx);
-    /* optional, all of them or none (with release_capture below): between begin and end, submits on this thread are
-       recorded instead of run; replay runs them again on the same buffers, without allocating */
-    npu_status (*capture_begin)(void *ctx);
+    /* optional, all four or none: between begin and end, submits on this thread are recorded instead of run; replay
+       runs them again on the same buffers, without allocating */
+    npu_status (*capture_begin)(void *ctx, uint64_t stream);
     npu_status (*capture_end)(void *ctx, void **capture);
-    npu_status (*replay)(void *ctx, void *capture, npu_fence *fence);
+    npu_status (*replay)(void *ctx, void *capture, uint64_t stream, npu_fence *fence);
+    void (*release_capture)(void *ctx, void *capture);
 
-    /* optional: one op standalone on this backend's buffers. attrs come in info (packed and device form).
-       NULL = compile and submit a group of one. */
-    npu_status (*op_call)(void *ctx, const npu_op_info *op, const npu_tensor *in, const npu_tensor *out,
-                          uint64_t stream);
-    void (*release_capture)(void *ctx, void *capture); /* see capture_begin */
+    /* optional: one op standalone on this backend's buffers. NULL = compile and submit a group of one. */
+    npu_status (*op_call)(void *ctx, const npu_call *call);
 } npu_backend;
 
 /* ---- which operand's memory a result may take ----
@@ -4381,7 +4502,8 @@ NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_
 NPU_IR_API npu_status npu_graph_check_alias(const npu_graph *g, npu_op op, uint32_t result, uint32_t operand,
                                             npu_diag *diag);
 
-/* Errors: VERSION (api), INVALID_ARGUMENT (a required slot is NULL, no region, wrong alignment). */
+/* Errors: VERSION (another API, or smaller than that of 0.2: says which came and what to do), INVALID_ARGUMENT (a
+   required slot is NULL, no region, wrong alignment). */
 NPU_IR_API npu_status npu_backend_check(const npu_backend *backend, npu_diag *diag);
 /* Does a backend have a kernel for the op that a file with this name gets ("aten.relu_" and "aten.add.out" are relu
    and add)? Outside any graph: specs and attributes may still be more than it takes. */
@@ -4404,12 +4526,26 @@ NPU_IR_API npu_status npu_graph_check_json(const char *text, size_t len, const n
                                            void (*report)(void *ctx, const npu_op_need *need), void *ctx,
                                            npu_diag *diag);
 
-/* Runs one op standalone on a backend, with tensors in that backend's buffers (see alloc). attr_schema and
-   blob are the device form where the backend (or the built-in aicf table) has a row for the kind, else the
-   packed blob with attr_schema 0. Result specs are deduced, from the operands' data too where the op's sizes
-   depend on it and the backend is host memory, and compared with `out`. Errors: NOT_FOUND (kind),
-   BAD_SCHEMA, BAD_ATTR_SIZE, ARITY, those of the type rule, NOT_IMPLEMENTED (no kernel). Source: document
-   002, op_call. */
+/* One op to run standalone on a backend, with tensors in that backend's buffers (see alloc). */
+typedef struct npu_op_call_desc {
+    npu_kind kind;
+    uint32_t num_in, num_out;
+    const npu_tensor *in, *out;
+    /* The device form where the backend (or the built-in aicf table) has a row for the kind, else the packed blob with
+       attr_schema 0. */
+    uint32_t attr_schema, blob_size;
+    const void *blob;
+    /* how many tensors each list argument has, in schema order; NULL = the op's one list has what the others leave */
+    const uint32_t *list_sizes;
+    uint32_t num_lists;
+    uint32_t _canary;       /* must be 0 */
+    uint64_t stream;        /* 0 = default */
+} npu_op_call_desc;
+/* Runs it. Result specs are deduced, from the operands' data too where the op's sizes depend on it and the backend is
+   host memory, and compared with `out`. Errors: NOT_FOUND (kind), BAD_SCHEMA, BAD_ATTR_SIZE, ARITY, UNSUPPORTED (an
+   op with a child graph), those of the type rule, NOT_IMPLEMENTED (no kernel). */
+NPU_IR_API npu_status npu_op_call_with(const npu_backend *backend, const npu_op_call_desc *desc, npu_diag *diag);
+/* The same for ops with at most one tensor list. Source: document 002, op_call. */
 NPU_IR_API npu_status npu_op_call(const npu_backend *backend, npu_kind kind, const npu_tensor *in,
                                   uint32_t num_in, const npu_tensor *out, uint32_t num_out,
                                   uint32_t attr_schema, const void *blob, uint32_t blob_size, uint64_t stream,
@@ -4771,6 +4907,7 @@ typedef struct npu_program_cache npu_program_cache;
 typedef struct npu_program_cache_desc {
     uint32_t capacity;              /* unused programs that are kept, default 16 */
     const npu_allocator *allocator; /* copied; NULL = NPU_IR_MALLOC */
+    npu_diag *diag;                 /* where a failure is explained; NULL = nowhere */
     uint32_t _canary;               /* must be 0 */
 } npu_program_cache_desc;
 typedef struct npu_program_cache_stats {
@@ -5461,6 +5598,15 @@ static npu_status npu__fail(npu_diag *diag, npu_status status, const char *forma
     return status;
 }
 
+/* The diagnostic of a call that begins; NULL stays NULL. */
+static npu_diag *npu__diag_clear(npu_diag *diag)
+{
+    if (diag) {
+        memset(diag, 0, sizeof *diag);
+    }
+    return diag;
+}
+
 NPU_IR_API npu_text npu_text_make(const npu_allocator *allocator)
 {
     npu_text t;
@@ -5741,14 +5887,12 @@ static void npu__thread_join(npu__thread t) { pthread_join(t, NULL); }
 #endif
 
 #ifdef NPU_IR_NO_THREADS
-NPU_IR_API npu_status npu_threads_create(npu_parallel **out, uint32_t width, const npu_allocator *allocator)
+NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_desc *desc)
 {
-    (void)width;
-    (void)allocator;
     if (out) {
         *out = NULL;
     }
-    return NPU_ERR_UNSUPPORTED;
+    return npu__fail(npu__diag_clear(desc ? desc->diag : NULL), NPU_ERR_UNSUPPORTED, "threads: not in this build");
 }
 
 NPU_IR_API void npu_threads_destroy(npu_parallel *threads)
@@ -5762,21 +5906,22 @@ typedef struct npu__threads {
     size_t size;
     npu__mutex turn, lock; /* turn: one run at a time; lock: the members below */
     npu__condition wake, done;
-    void (*task)(void *arg, uint32_t part, uint32_t parts);
+    npu_task task;
     void *arg;
     uint32_t parts, next, unfinished;
+    uint32_t next_worker; /* number of the thread that starts next; the caller of run is 0 */
     bool stop;
     uint32_t num_workers;
     npu__thread workers[1]; /* width - 1 */
 } npu__threads;
 
 /* Takes parts until none is left. Called with the lock held, returns with it held. */
-static void npu__threads_work(npu__threads *t)
+static void npu__threads_work(npu__threads *t, uint32_t worker)
 {
     while (t->next < t->parts) {
         uint32_t part = t->next++;
         npu__mutex_unlock(&t->lock);
-        t->task(t->arg, part, t->parts);
+        t->task(t->arg, part, t->parts, worker);
         npu__mutex_lock(&t->lock);
         if (--t->unfinished == 0) {
             npu__condition_signal(&t->done);
@@ -5787,9 +5932,11 @@ static void npu__threads_work(npu__threads *t)
 static NPU__THREAD_MAIN npu__threads_main(void *arg)
 {
     npu__threads *t = (npu__threads *)arg;
+    uint32_t worker;
     npu__mutex_lock(&t->lock);
+    worker = ++t->next_worker;
     while (!t->stop) {
-        npu__threads_work(t);
+        npu__threads_work(t, worker);
         if (!t->stop) {
             npu__condition_wait(&t->wake, &t->lock);
         }
@@ -5798,13 +5945,12 @@ static NPU__THREAD_MAIN npu__threads_main(void *arg)
     return 0;
 }
 
-static void npu__threads_run(void *ctx, void (*task)(void *arg, uint32_t part, uint32_t parts), void *arg,
-                             uint32_t parts)
+static void npu__threads_run(void *ctx, npu_task task, void *arg, uint32_t parts)
 {
     npu__threads *t = (npu__threads *)ctx;
     if (parts <= 1 || t->num_workers == 0) {
         for (uint32_t i = 0; i < parts; i++) {
-            task(arg, i, parts);
+            task(arg, i, parts, 0);
         }
         return;
     }
@@ -5815,7 +5961,7 @@ static void npu__threads_run(void *ctx, void (*task)(void *arg, uint32_t part, u
     t->parts = t->unfinished = parts;
     t->next = 0;
     npu__condition_broadcast(&t->wake);
-    npu__threads_work(t);
+    npu__threads_work(t, 0);
     while (t->unfinished) {
         npu__condition_wait(&t->done, &t->lock);
     }
@@ -5846,22 +5992,26 @@ NPU_IR_API void npu_threads_destroy(npu_parallel *threads)
     npu__free(&allocator, t, t->size);
 }
 
-NPU_IR_API npu_status npu_threads_create(npu_parallel **out, uint32_t width, const npu_allocator *allocator)
+NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_desc *desc)
 {
-    npu_allocator a = npu__allocator(allocator);
+    npu_allocator a = npu__allocator(desc ? desc->allocator : NULL);
+    npu_diag *diag = npu__diag_clear(desc ? desc->diag : NULL);
+    uint32_t width = desc ? desc->width : 0;
     npu__threads *t;
     size_t size;
-    if (!out || width == 0 || width > 1024) {
-        return NPU_ERR_INVALID_ARGUMENT;
+    if (!out || width == 0 || width > 1024 || desc->spin_ns || desc->_canary) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
+                         "threads: width %u, expected 1..1024, and all else in the desc zeroed", (unsigned)width);
     }
     *out = NULL;
     size = sizeof *t + (width - 1) * sizeof(npu__thread);
     t = (npu__threads *)npu__alloc_zero(&a, size);
     if (!t) {
-        return NPU_ERR_NO_MEMORY;
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "threads: out of memory");
     }
     t->allocator = a;
     t->size = size;
+    t->base.size = (uint32_t)sizeof t->base;
     t->base.width = width;
     t->base.ctx = t;
     t->base.run = npu__threads_run;
@@ -5872,7 +6022,7 @@ NPU_IR_API npu_status npu_threads_create(npu_parallel **out, uint32_t width, con
     for (uint32_t i = 0; i + 1 < width; i++) {
         if (!npu__thread_start(&t->workers[i], npu__threads_main, t)) {
             npu_threads_destroy(&t->base);
-            return NPU_ERR_BACKEND;
+            return npu__fail(diag, NPU_ERR_BACKEND, "threads: the system gave fewer than %u", (unsigned)width);
         }
         t->num_workers++;
     }
@@ -7048,8 +7198,9 @@ static int64_t npu__truncate(double x)
 NPU_IR_API const npu_bound_arg *npu_op_arg(const npu_op_info *op, const char *name)
 {
     for (uint32_t i = 0; i < op->num_args; i++) {
-        if (strcmp(op->args[i].name, name) == 0) {
-            return &op->args[i];
+        const npu_bound_arg *arg = npu_op_arg_at(op, i);
+        if (strcmp(arg->name, name) == 0) {
+            return arg;
         }
     }
     return NULL;
@@ -8939,10 +9090,24 @@ static const npu_abi_row npu__aicf_abi[] = {
     { NPU_ATEN_RELU, 1, 0, "" }
 };
 
-NPU_IR_API const npu_abi_row *npu_aicf_abi(uint32_t *num_rows)
+NPU_IR_API const npu_abi *npu_aicf_abi(void)
 {
-    *num_rows = (uint32_t)NPU__COUNT(npu__aicf_abi);
-    return npu__aicf_abi;
+    static const npu_abi abi = NPU_ABI(npu__aicf_abi);
+    return &abi;
+}
+
+static const npu_abi_row *npu__abi_row(const npu_abi *abi, uint32_t i)
+{
+    return (const npu_abi_row *)(const void *)((const char *)abi->rows + (size_t)i * abi->row_size);
+}
+
+static bool npu__abi_has_kind(const npu_abi *abi, uint32_t kind)
+{
+    uint32_t i = 0;
+    while (i < abi->num_rows && npu__abi_row(abi, i)->kind != kind) {
+        i++;
+    }
+    return i < abi->num_rows;
 }
 
 static const char *npu__abi_letters(const npu_abi_row *row) { return row->layout + (row->layout[0] == '<'); }
@@ -9001,7 +9166,7 @@ static bool npu__abi_is_number(const npu_bound_arg *arg)
 }
 
 /* The row with a letter for every attribute that is present, NULL = none. */
-static const npu_abi_row *npu__abi_find(const npu_abi_row *rows, uint32_t num_rows, const npu_op_info *op)
+static const npu_abi_row *npu__abi_find(const npu_abi *abi, const npu_op_info *op)
 {
     size_t present = 0;
     for (uint32_t a = 0; a < op->num_args; a++) {
@@ -9010,19 +9175,20 @@ static const npu_abi_row *npu__abi_find(const npu_abi_row *rows, uint32_t num_ro
             return NULL;
         }
     }
-    for (uint32_t i = 0; i < num_rows; i++) {
-        if (rows[i].kind == op->kind && strlen(npu__abi_letters(&rows[i])) == present) {
-            return &rows[i];
+    for (uint32_t i = 0; i < abi->num_rows; i++) {
+        const npu_abi_row *row = npu__abi_row(abi, i);
+        if (row->kind == op->kind && strlen(npu__abi_letters(row)) == present) {
+            return row;
         }
     }
     return NULL;
 }
 
-NPU_IR_API npu_status npu_abi_encode(const npu_abi_row *rows, uint32_t num_rows, const npu_op_info *op,
+NPU_IR_API npu_status npu_abi_encode(const npu_abi *abi, const npu_op_info *op,
                                      uint32_t *device_kind, uint32_t *attr_schema, uint8_t *out,
                                      uint32_t capacity, uint32_t *size)
 {
-    const npu_abi_row *row = npu__abi_find(rows, num_rows, op);
+    const npu_abi_row *row = npu__abi_find(abi, op);
     const char *letter;
     *size = 0;
     if (!row) {
@@ -9088,23 +9254,24 @@ static uint32_t npu__abi_values(const npu_abi_row *row, const npu_schema *schema
     return count;
 }
 
-NPU_IR_API npu_status npu_abi_decode(const npu_abi_row *rows, uint32_t num_rows, const npu_op_def *def,
+NPU_IR_API npu_status npu_abi_decode(const npu_abi *abi, const npu_op_def *def,
                                      uint32_t attr_schema, const uint8_t *blob, uint32_t blob_size,
                                      uint8_t *out, uint32_t capacity, uint32_t *size)
 {
     npu_arg values[NPU_MAX_ARGS];
     npu_status status = NPU_ERR_NOT_FOUND;
     *size = 0;
-    for (uint32_t i = 0; i < num_rows; i++) {
-        if (rows[i].kind != def->kind) {
+    for (uint32_t i = 0; i < abi->num_rows; i++) {
+        const npu_abi_row *row = npu__abi_row(abi, i);
+        if (row->kind != def->kind) {
             continue;
         }
-        if (rows[i].attr_schema != attr_schema) {
+        if (row->attr_schema != attr_schema) {
             status = status == NPU_ERR_NOT_FOUND ? NPU_ERR_BAD_SCHEMA : status;
-        } else if (npu__abi_blob_size(&rows[i]) != blob_size) {
+        } else if (npu__abi_blob_size(row) != blob_size) {
             status = NPU_ERR_BAD_ATTR_SIZE;
         } else {
-            uint32_t count = npu__abi_values(&rows[i], def->schema, blob, values);
+            uint32_t count = npu__abi_values(row, def->schema, blob, values);
             return npu_blob_pack(def->schema, values, count, out, capacity, size, NULL);
         }
     }
@@ -9321,17 +9488,20 @@ NPU_IR_API npu_graph *npu_graph_create(const npu_graph_desc *desc)
     memset(&rd, 0, sizeof rd);
     d = desc ? *desc : d;
     a = npu__allocator(d.allocator);
+    npu__diag_clear(d.diag);
     if (d._canary || d.level > NPU_LEVEL_SCALAR) {
+        npu__fail(d.diag, NPU_ERR_INVALID_ARGUMENT, d._canary ? "graph: the desc is not zeroed" : "graph: no such level");
         return NULL;
     }
     if (!d.registry) {
         rd.allocator = &a;
-        if (npu_registry_create(&own, &rd, NULL)) {
+        if (npu_registry_create(&own, &rd, d.diag)) {
             return NULL;
         }
     }
     g = npu__graph_new(&a, d.registry ? d.registry : own, d.name ? d.name : "main", d.level);
     if (!g) {
+        npu__fail(d.diag, NPU_ERR_NO_MEMORY, "graph: out of memory");
         npu_registry_destroy(own);
         return NULL;
     }
@@ -9926,13 +10096,33 @@ static npu_status npu__storage_reserve(const npu_graph *g, npu_op_storage *stora
     return NPU_OK;
 }
 
-/* The child graph that the first Graph argument names; NULL = no such argument, or no such child. */
-static const npu_graph *npu__body(const npu_graph *g, const npu_op_info *info)
+/* What is known of an op by its row alone. */
+static void npu__info_start(npu_op_info *info, const npu_op_def *def)
 {
+    memset(info, 0, sizeof *info);
+    info->size = (uint32_t)sizeof *info;
+    info->arg_size = (uint32_t)sizeof *info->args;
+    info->spec_size = (uint32_t)sizeof **info->in;
+    info->kind = def->kind;
+    info->traits = def->traits;
+    info->name = def->name;
+}
+
+/* Finds the child graphs that Graph arguments name. Returns the first one that is not there, NULL = all are. */
+static const npu_bound_arg *npu__info_bodies(const npu_graph *g, npu_op_info *info,
+                                             const npu_graph *bodies[NPU_MAX_BODIES])
+{
+    info->bodies = bodies;
     for (uint32_t a = 0; a < info->num_args; a++) {
-        if (info->args[a].form == NPU_ARG_GRAPH) {
-            return npu_graph_child_at(g, (uint32_t)info->args[a].i);
+        if (info->args[a].form != NPU_ARG_GRAPH) {
+            continue;
         }
+        const npu_graph *body = npu_graph_child_at(g, (uint32_t)info->args[a].i);
+        if (!body || info->num_bodies == NPU_MAX_BODIES) {
+            info->num_bodies = 0;
+            return &info->args[a];
+        }
+        bodies[info->num_bodies++] = body;
     }
     return NULL;
 }
@@ -9949,12 +10139,8 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
     if (status) {
         return status;
     }
-    memset(info, 0, sizeof *info);
-    info->size = (uint32_t)sizeof *info;
-    info->kind = o->def->kind;
-    info->traits = o->def->traits;
+    npu__info_start(info, o->def);
     info->op = op.id;
-    info->name = o->def->name;
     info->num_args = o->def->schema->num_args;
     info->num_in = o->num_operands;
     info->num_out = o->num_results;
@@ -9974,7 +10160,9 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
     }
     status = npu_blob_bind(o->def->schema, info->attrs, info->attrs_size, npu__groups_of(g, o),
                            o->num_operands, storage->args, NULL);
-    info->body = status ? NULL : npu__body(g, info);
+    if (status == NPU_OK) {
+        npu__info_bodies(g, info, storage->bodies);
+    }
     return status;
 }
 
@@ -11389,7 +11577,7 @@ static npu_status npu__type_getitem(npu_deduce *d)
 /* The body is whole and has an input per operand. */
 static npu_status npu__check_body(npu_deduce *d, const char *operands)
 {
-    const npu_graph *body = d->op->body;
+    const npu_graph *body = npu_op_body(d->op, 0);
     if (!body || npu_graph_status(body)) {
         return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "the child graph '%s' has failed: %s", npu_graph_name(body),
                                npu_graph_diag(body)->message);
@@ -11405,7 +11593,7 @@ static npu_status npu__check_body(npu_deduce *d, const char *operands)
 /* Results are the outputs of a child graph whose inputs are the operands, in order. */
 static npu_status npu__type_body(npu_deduce *d)
 {
-    const npu_graph *body = d->op->body;
+    const npu_graph *body = npu_op_body(d->op, 0);
     npu_status status = npu__check_body(d, "args");
     for (uint32_t i = 0; status == NPU_OK && i < d->op->num_in; i++) {
         if (!npu_spec_equal(d->op->in[i], npu_value_spec(body, npu_graph_input(body, i)))) {
@@ -11422,7 +11610,7 @@ static npu_status npu__type_body(npu_deduce *d)
 /* Results have the shape that the operands broadcast to and the dtypes that a scalar graph gives for theirs. */
 static npu_status npu__type_fused(npu_deduce *d)
 {
-    const npu_graph *body = d->op->body;
+    const npu_graph *body = npu_op_body(d->op, 0);
     npu_status status = npu__check_body(d, "inputs");
     npu__join j;
     memset(&j, 0, sizeof j);
@@ -11895,7 +12083,7 @@ static npu_status npu__check_tile_outputs(npu_deduce *d, const npu_graph *body)
 
 static npu_status npu__type_launch(npu_deduce *d)
 {
-    const npu_graph *body = d->op->body;
+    const npu_graph *body = npu_op_body(d->op, 0);
     npu_status status = npu__check_attribute(d, "blocks", npu_op_int(d->op, "blocks", 0), 1);
     status = status ? status : npu__check_attribute(d, "buffer_size", npu_op_int(d->op, "buffer_size", 0), 1);
     if (status == NPU_OK && npu_graph_level(body) != NPU_LEVEL_TILE) {
@@ -18155,7 +18343,7 @@ static npu_status npu__nest_destination(npu_deduce *d, const npu__nest *nest, ui
 /* The body has an input for each operand and an output for each destination, of the same dtypes. */
 static npu_status npu__nest_body(npu_deduce *d, const npu__nest *nest)
 {
-    const npu_graph *body = d->op->body;
+    const npu_graph *body = npu_op_body(d->op, 0);
     uint32_t num_outs = d->op->num_in - nest->num_ins;
     if (!body || npu_graph_status(body) || body->level != NPU_LEVEL_SCALAR) {
         return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "'%s' is no scalar graph, or it has failed",
@@ -19342,20 +19530,13 @@ static npu_status npu__emit_operands(npu_graph *g, const npu__emission *e, const
     return NPU_OK;
 }
 
-/* Finds the body of an op with a Graph argument. */
-static npu_status npu__emit_body(npu_graph *g, npu_op_info *info)
+/* Finds the child graphs of an op with Graph arguments. */
+static npu_status npu__emit_bodies(npu_graph *g, npu_op_info *info, const npu_graph *bodies[NPU_MAX_BODIES])
 {
-    for (uint32_t a = 0; a < info->num_args; a++) {
-        if (info->args[a].form == NPU_ARG_GRAPH) {
-            info->body = npu__body(g, info);
-            return info->body ? NPU_OK
-                              : npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT,
-                                                "%s: '%s' is graph %lld, but there are %u child graphs", info->name,
-                                                info->args[a].name, (long long)info->args[a].i,
-                                                (unsigned)g->num_children);
-        }
-    }
-    return NPU_OK;
+    const npu_bound_arg *missing = npu__info_bodies(g, info, bodies);
+    return missing ? npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "%s: '%s' is graph %lld, but there are %u child graphs",
+                                     info->name, missing->name, (long long)missing->i, (unsigned)g->num_children)
+                   : NPU_OK;
 }
 
 /* Symbols for the dims that a rule left open, where they come from. */
@@ -19692,15 +19873,12 @@ static npu_op npu__emit_append(npu_graph *g, const npu__emission *e, uint32_t nu
 static npu_status npu__emit_check(npu_graph *g, const npu__emission *e)
 {
     npu_bound_arg args[NPU_MAX_ARGS];
+    const npu_graph *bodies[NPU_MAX_BODIES];
     npu_op_info info;
     npu_diag diag;
     npu_status status;
-    memset(&info, 0, sizeof info);
     memset(&diag, 0, sizeof diag);
-    info.size = (uint32_t)sizeof info;
-    info.kind = e->def->kind;
-    info.traits = e->def->traits;
-    info.name = e->def->name;
+    npu__info_start(&info, e->def);
     info.attrs = e->attrs ? e->attrs : e->def->defaults;
     info.attrs_size = e->attrs ? e->attrs_size : e->def->defaults_size;
     info.num_args = e->def->schema->num_args;
@@ -19712,7 +19890,7 @@ static npu_status npu__emit_check(npu_graph *g, const npu__emission *e)
     status = npu__emit_operands(g, e, args);
     info.in = g->in_specs;
     info.in_data = g->in_data;
-    status = status ? status : npu__emit_body(g, &info);
+    status = status ? status : npu__emit_bodies(g, &info, bodies);
     return status ? status : npu__emit_deduce(g, e, &info);
 }
 
@@ -21226,6 +21404,7 @@ NPU_IR_API npu_model *npu_model_create(const npu_graph_desc *desc)
     npu_graph *g = npu_graph_create(desc);
     npu_model *m = g ? (npu_model *)npu__alloc(&g->allocator, sizeof *m) : NULL;
     if (!m) {
+        npu__fail(desc && g ? desc->diag : NULL, NPU_ERR_NO_MEMORY, "model: out of memory");
         npu_graph_destroy(g);
         return NULL;
     }
@@ -22433,7 +22612,7 @@ static uint32_t npu__content(const npu_graph *g, uint32_t object)
 static npu_op_info npu__view_info(const npu_graph *g, const npu__op *o, npu_bound_arg *args)
 {
     npu_op_info info;
-    memset(&info, 0, sizeof info);
+    npu__info_start(&info, o->def);
     info.num_args = npu__bind_args(g, o, args) ? 0 : o->def->schema->num_args;
     info.args = args;
     return info;
@@ -27118,13 +27297,51 @@ NPU_IR_API npu_status npu_graph_check_alias(const npu_graph *g, npu_op op, uint3
     return status;
 }
 
+/* What 0.2 had: a struct of a backend is never smaller, and what comes after may be missing. */
+#define NPU__SIZE_0_2(type, last) ((uint32_t)(offsetof(type, last) + sizeof(((type *)0)->last)))
+
+static npu_status npu__backend_check_version(const npu_backend *b, const char *name, npu_diag *diag)
+{
+    unsigned needed = NPU__SIZE_0_2(npu_backend, op_call);
+    if (b->api_version > NPU_BACKEND_API) {
+        return npu__fail(diag, NPU_ERR_VERSION,
+                         "%s: made for backend API %u, but this core has %u: compile the core with the newer npu_ir.h",
+                         name, (unsigned)b->api_version, NPU_BACKEND_API);
+    }
+    if (b->api_version < NPU_BACKEND_API) {
+        return npu__fail(diag, NPU_ERR_VERSION,
+                         "%s: made for backend API %u, but %u is needed: compile it anew with this npu_ir.h, whose "
+                         "slots take structs (see BACKEND INTERFACE)", name, (unsigned)b->api_version, NPU_BACKEND_API);
+    }
+    return b->size >= needed
+        ? NPU_OK
+        : npu__fail(diag, NPU_ERR_VERSION, "%s: its size is %u, at least %u is needed: set it to sizeof(npu_backend)",
+                    name, (unsigned)b->size, needed);
+}
+
+static npu_status npu__backend_check_region(const npu_backend *b, uint32_t i, npu_diag *diag)
+{
+    uint32_t size = b->regions->size, a;
+    if (size < NPU__SIZE_0_2(npu_region, priority) || size % sizeof(void *) || npu_region_at(b->regions, i)->size != size) {
+        return npu__fail(diag, NPU_ERR_VERSION, "%s: region %u has size %u: set it to sizeof(npu_region)", b->name,
+                         (unsigned)i, (unsigned)npu_region_at(b->regions, i)->size);
+    }
+    a = npu_region_at(b->regions, i)->alignment;
+    if (a == 0 || (a & (a - 1)) || a > 4096) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
+                         "%s: region %u has alignment %u, expected a power of two up to 4096", b->name,
+                         (unsigned)i, (unsigned)a);
+    }
+    return NPU_OK;
+}
+
 NPU_IR_API npu_status npu_backend_check(const npu_backend *b, npu_diag *diag)
 {
-    const char *name = b && b->name ? b->name : "backend", *missing = NULL;
-    if (!b || b->size < sizeof *b || b->api_version != NPU_BACKEND_API) {
-        return npu__fail(diag, NPU_ERR_VERSION, "%s: api version %u and size %u, expected %u and at least %u",
-                         name, b ? (unsigned)b->api_version : 0, b ? (unsigned)b->size : 0, NPU_BACKEND_API,
-                         (unsigned)sizeof *b);
+    const char *name = b && b->size >= 16 && b->name ? b->name : "backend", *missing = NULL;
+    npu_status status = b ? npu__backend_check_version(b, name, diag)
+                          : npu__fail(diag, NPU_ERR_VERSION, "backend: NULL");
+    if (status) {
+        return status;
     }
     missing = !b->name                   ? "name"
         : !b->supports                   ? "supports"
@@ -27140,27 +27357,35 @@ NPU_IR_API npu_status npu_backend_check(const npu_backend *b, npu_diag *diag)
     if (missing) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: the slot '%s' is required", name, missing);
     }
-    for (uint32_t i = 0; i < b->num_regions; i++) {
-        uint32_t a = b->regions[i].alignment;
-        if (a == 0 || (a & (a - 1)) || a > 4096) {
-            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
-                             "%s: region %u has alignment %u, expected a power of two up to 4096", name,
-                             (unsigned)i, (unsigned)a);
-        }
+    if (b->abi && (b->abi->size < NPU__SIZE_0_2(npu_abi, rows) || (b->abi->num_rows && !b->abi->rows) ||
+                   b->abi->row_size < NPU__SIZE_0_2(npu_abi_row, layout) || b->abi->row_size % sizeof(void *))) {
+        return npu__fail(diag, NPU_ERR_VERSION, "%s: abi has size %u and rows of %u: make it with NPU_ABI", name,
+                         (unsigned)b->abi->size, (unsigned)b->abi->row_size);
     }
-    return NPU_OK;
+    for (uint32_t i = 0; i < b->num_regions && status == NPU_OK; i++) {
+        status = npu__backend_check_region(b, i, diag);
+    }
+    return status;
+}
+
+/* A backend as this core reads it: itself, or where it is smaller, because it is older, a copy with zeros for what it
+   does not have. */
+static const npu_backend *npu__backend_known(const npu_backend *b, npu_backend *copy)
+{
+    if (b->size >= sizeof *b) {
+        return b;
+    }
+    memset(copy, 0, sizeof *copy);
+    memcpy(copy, b, b->size);
+    return copy;
 }
 
 static bool npu__is_supported(const npu_backend *backend, const npu_op_def *def)
 {
     npu_op_info info;
     npu_support answer;
-    memset(&info, 0, sizeof info);
+    npu__info_start(&info, def);
     memset(&answer, 0, sizeof answer);
-    info.size = (uint32_t)sizeof info;
-    info.kind = def->kind;
-    info.traits = def->traits;
-    info.name = def->name;
     answer.size = (uint32_t)sizeof answer;
     /* Without operands a backend can refuse for any reason but the op itself. */
     return backend->supports(backend->ctx, &info, &answer) == NPU_OK && answer.reason != NPU_REASON_OP;
@@ -27356,77 +27581,226 @@ static npu_spec npu__tensor_spec(const npu_tensor *t)
     return npu_spec_tensor((npu_dtype)t->dtype, t->rank, t->dims);
 }
 
+/* ---- what the core asks of a backend ---- */
+
+static uint64_t npu__stream(const npu_backend *b) { return b->stream ? b->stream(b->ctx) : 0; }
+
+/* A buffer in region 0. Its size stays 0 where that fails. */
+static npu_status npu__buffer_alloc(const npu_backend *b, uint64_t bytes, uint64_t alignment, uint64_t stream,
+                                    npu_buffer *out)
+{
+    npu_allocation a;
+    npu_status status;
+    memset(&a, 0, sizeof a);
+    a.size = (uint32_t)sizeof a;
+    a.bytes = bytes + b->regions->slack;
+    a.alignment = alignment;
+    a.stream = stream;
+    memset(out, 0, sizeof *out);
+    if (a.bytes < bytes) {
+        return NPU_ERR_OVERFLOW;
+    }
+    out->size = (uint32_t)sizeof *out;
+    out->bytes = a.bytes;
+    status = b->alloc(b->ctx, &a, out);
+    if (status == NPU_OK && (out->bytes < a.bytes || out->region != a.region ||
+                             ((b->traits & NPU_BACKEND_HOST) && !out->handle && a.bytes))) {
+        b->free(b->ctx, out);
+        status = NPU_ERR_BACKEND; /* OK, but not what was asked for */
+    }
+    out->size = status ? 0 : (uint32_t)sizeof *out;
+    return status;
+}
+
+static npu_status npu__buffer_upload(const npu_backend *b, npu_buffer *to, uint64_t offset, const void *from,
+                                     uint64_t bytes, uint64_t stream)
+{
+    npu_transfer t;
+    memset(&t, 0, sizeof t);
+    t.size = (uint32_t)sizeof t;
+    t.to = to;
+    t.to_offset = offset;
+    t.from_host = from;
+    t.bytes = bytes;
+    t.stream = stream;
+    return b->upload(b->ctx, &t, NULL);
+}
+
+static npu_status npu__buffer_download(const npu_backend *b, void *to, npu_buffer *from, uint64_t offset,
+                                       uint64_t bytes, uint64_t stream)
+{
+    npu_transfer t;
+    memset(&t, 0, sizeof t);
+    t.size = (uint32_t)sizeof t;
+    t.to_host = to;
+    t.from = from;
+    t.from_offset = offset;
+    t.bytes = bytes;
+    t.stream = stream;
+    return b->download(b->ctx, &t, NULL);
+}
+
+/* ---- what compile gives back ---- */
+
+static const npu_inplace *npu__pair_at(const npu_inplace *pairs, uint32_t i)
+{
+    return (const npu_inplace *)(const void *)((const char *)pairs + (size_t)i * pairs->size);
+}
+
+/* Pairs of inplace or views: each of its group, and those of views inner values. */
+static npu_status npu__check_pairs(const npu_backend *b, const npu_group *group, const char *what,
+                                   const npu_inplace *pairs, uint32_t num, bool inner, npu_diag *diag)
+{
+    if (num && (!pairs || pairs->size < NPU__SIZE_0_2(npu_inplace, result) || pairs->size % sizeof pairs->size)) {
+        return npu__fail(diag, NPU_ERR_BACKEND, "%s: compile gave %u %s, but %s %u", b->name, (unsigned)num, what,
+                         pairs ? "their size is" : "no array: it is", pairs ? (unsigned)pairs->size : 0);
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        const npu_inplace *p = npu__pair_at(pairs, i);
+        const npu_group_op *op = p->op < group->num_ops ? group->ops[p->op] : NULL;
+        bool is_right = op && p->operand < op->info->num_in && p->result < op->info->num_out &&
+            op->in[p->operand] != NPU_NO_INDEX &&
+            (!inner || group->values[op->out[p->result]]->role == NPU_GROUP_INNER);
+        if (!is_right || p->size != pairs->size) {
+            return npu__fail(diag, NPU_ERR_BACKEND,
+                             "%s: compile gave %s[%u] = {size %u, op %u, operand %u, result %u}: %s%s", b->name, what,
+                             (unsigned)i, (unsigned)p->size, (unsigned)p->op, (unsigned)p->operand,
+                             (unsigned)p->result, op ? op->info->name : "the group has fewer ops",
+                             !op ? "" : p->size != pairs->size ? " and others: unequal sizes"
+                                 : is_right ? "" : inner ? " has no such operand, or no such inner result"
+                                                         : " has no such operand or result");
+        }
+    }
+    return NPU_OK;
+}
+
+static bool npu__is_alignment(uint64_t n) { return n <= 4096 && (n & (n - 1)) == 0; }
+
+/* Everything that a backend says of a group is looked at before it is used. */
+static npu_status npu__check_compiled(const npu_backend *b, const npu_group *group, const npu_compiled *c,
+                                      npu_diag *diag)
+{
+    const uint64_t most = (uint64_t)1 << 60;
+    npu_status status = npu__check_pairs(b, group, "inplace", c->inplace, c->num_inplace, false, diag);
+    status = status ? status : npu__check_pairs(b, group, "views", c->views, c->num_views, true, diag);
+    if (status) {
+        return status;
+    }
+    for (uint32_t i = 0; i < c->num_own_weights; i++) {
+        uint32_t value = c->own_weights ? c->own_weights[i] : NPU_NO_INDEX;
+        if (value >= group->num_values || group->values[value]->role != NPU_GROUP_WEIGHT) {
+            return npu__fail(diag, NPU_ERR_BACKEND, "%s: compile gave own_weights[%u] = %u, which is no weight of it",
+                             b->name, (unsigned)i, (unsigned)value);
+        }
+    }
+    if (!npu__is_alignment(c->scratch_alignment) || c->scratch > most || c->prepared > most || c->plans_inner > 1) {
+        return npu__fail(diag, NPU_ERR_BACKEND,
+                         "%s: compile gave scratch %llu, scratch_alignment %u (a power of two up to 4096 is right), "
+                         "prepared %llu, plans_inner %u", b->name, (unsigned long long)c->scratch,
+                         (unsigned)c->scratch_alignment, (unsigned long long)c->prepared, (unsigned)c->plans_inner);
+    }
+    return c->num_scratches || c->num_forms
+        ? npu__fail(diag, NPU_ERR_UNSUPPORTED, "%s: compile gave scratches or forms, which this core does not read",
+                    b->name)
+        : NPU_OK;
+}
+
+/* ---- calls of one op ---- */
+
+/* Adds the attributes as the device gets them; `blob` holds them where the backend's table has the kind. */
+static void npu__info_device(npu_op_info *info, const npu_backend *b, uint8_t blob[256])
+{
+    bool has_kind = b->abi && npu__abi_has_kind(b->abi, info->kind);
+    info->device_kind = info->kind;
+    info->device_schema = 0;
+    info->device_size = has_kind ? 0 : info->attrs_size;
+    info->device_attrs = has_kind ? NULL : info->attrs;
+    if (has_kind && npu_abi_encode(b->abi, info, &info->device_kind, &info->device_schema, blob, 256,
+                                   &info->device_size) == NPU_OK) {
+        info->device_attrs = blob;
+    }
+}
+
 #define NPU__CALL_MAX 64 /* operands and results of a standalone call */
 
 /* A group of one op and what it is bound to, for backends without op_call. */
 typedef struct npu__single {
     npu_group_value values[NPU__CALL_MAX];
-    npu_place places[NPU__CALL_MAX];
-    npu_buffer *buffers[NPU__CALL_MAX + 1]; /* the last is the scratch */
+    const npu_group_value *value_pointers[NPU__CALL_MAX];
+    npu_place places[NPU__CALL_MAX + 1];    /* the last is the scratch */
+    npu_buffer *buffers[NPU__CALL_MAX + 1]; /* the same */
     uint32_t index[NPU__CALL_MAX];
     uint32_t failed_op;
+    npu_places where;
     npu_group_op op;
+    const npu_group_op *op_pointer;
     npu_group group;
     npu_compiled compiled;
     npu_binding binding;
     npu_buffer scratch;
 } npu__single;
 
-static void npu__single_describe(npu__single *c, const npu_op_info *info, const npu_tensor *in,
-                                 const npu_tensor *out)
+static void npu__single_describe(npu__single *c, const npu_call *call)
 {
+    const npu_op_info *info = call->op;
     uint32_t n = info->num_in + info->num_out;
     for (uint32_t i = 0; i < n; i++) {
-        const npu_tensor *t = i < info->num_in ? &in[i] : &out[i - info->num_in];
+        const npu_tensor *t = i < info->num_in ? call->in[i] : call->out[i - info->num_in];
         bool hole = t->dtype == 0;
         c->values[i].size = (uint32_t)sizeof c->values[i];
         c->values[i].role = i < info->num_in ? NPU_GROUP_INPUT : NPU_GROUP_OUTPUT;
         c->values[i].spec = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
         c->values[i].name = "";
+        c->value_pointers[i] = &c->values[i];
         c->index[i] = hole ? NPU_NO_INDEX : i;
         c->places[i].buffer = hole ? NPU_NO_INDEX : i;
         c->places[i].offset = t->offset;
         c->buffers[i] = t->buffer;
     }
-    c->op.info = *info;
+    c->op.size = (uint32_t)sizeof c->op;
+    c->op.info = info;
     c->op.in = c->index;
     c->op.out = c->index + info->num_in;
+    c->op_pointer = &c->op;
     c->group.size = (uint32_t)sizeof c->group;
     c->group.num_ops = 1;
     c->group.num_values = n;
-    c->group.ops = &c->op;
-    c->group.values = c->values;
+    c->group.ops = &c->op_pointer;
+    c->group.values = c->value_pointers;
     c->compiled.size = (uint32_t)sizeof c->compiled;
 }
 
 static npu_status npu__single_run(npu__single *c, const npu_backend *b, uint64_t stream)
 {
-    uint32_t n = c->group.num_values, alignment = b->regions[0].alignment;
+    uint32_t n = c->group.num_values, alignment = b->regions->alignment;
     npu_status status = NPU_OK;
+    c->places[n].buffer = NPU_NO_INDEX;
     if (c->compiled.scratch) {
         alignment = c->compiled.scratch_alignment > alignment ? c->compiled.scratch_alignment : alignment;
-        c->scratch.size = (uint32_t)sizeof c->scratch;
-        status = b->alloc(b->ctx, 0, c->compiled.scratch + b->regions[0].slack, alignment, &c->scratch);
+        status = npu__buffer_alloc(b, c->compiled.scratch, alignment, stream, &c->scratch);
         c->buffers[n] = &c->scratch;
-        c->binding.scratch.buffer = n;
+        c->places[n].buffer = n;
         if (status) {
-            c->scratch.size = 0;
             return status;
         }
     }
+    c->where.size = (uint32_t)sizeof c->where;
+    c->where.num_values = n;
+    c->where.place_size = (uint32_t)sizeof c->places[0];
+    c->where.values = c->places;
+    c->where.scratch = &c->places[n];
     c->binding.size = (uint32_t)sizeof c->binding;
     c->binding.num_buffers = c->compiled.scratch ? n + 1 : n;
     c->binding.buffers = c->buffers;
-    c->binding.places = c->places;
+    c->binding.places = &c->where;
     c->binding.stream = stream;
     c->binding.clock = npu__now;
     c->binding.failed_op = &c->failed_op;
-    status = b->place ? b->place(b->ctx, c->compiled.program, c->places, n) : NPU_OK;
+    status = b->place ? b->place(b->ctx, c->compiled.program, &c->where) : NPU_OK;
     return status ? status : b->submit(b->ctx, c->compiled.program, &c->binding, NULL);
 }
 
-static npu_status npu__call_by_group(const npu_backend *b, const npu_op_info *info, const npu_tensor *in,
-                                     const npu_tensor *out, uint64_t stream, npu_diag *diag)
+static npu_status npu__call_by_group(const npu_backend *b, const npu_call *call, npu_diag *diag)
 {
     npu_allocator a = npu__allocator(NULL);
     npu__single *c = (npu__single *)npu__alloc_zero(&a, sizeof *c);
@@ -27434,13 +27808,14 @@ static npu_status npu__call_by_group(const npu_backend *b, const npu_op_info *in
     if (!c) {
         return NPU_ERR_NO_MEMORY;
     }
-    npu__single_describe(c, info, in, out);
+    npu__single_describe(c, call);
     status = b->compile(b->ctx, &c->group, &c->compiled);
     if (status) {
         c->compiled.text[sizeof c->compiled.text - 1] = 0;
-        npu__fail(diag, status, "%s: %s cannot compile it: %s", info->name, b->name, c->compiled.text);
+        npu__fail(diag, status, "%s: %s cannot compile it: %s", call->op->name, b->name, c->compiled.text);
     } else {
-        status = npu__single_run(c, b, stream);
+        status = npu__check_compiled(b, &c->group, &c->compiled, diag);
+        status = status ? status : npu__single_run(c, b, call->stream);
     }
     if (c->scratch.size) {
         b->free(b->ctx, &c->scratch);
@@ -27457,10 +27832,9 @@ static npu_status npu__call_blob(const npu_backend *b, const npu_op_def *def, ui
                                  const void *blob, uint32_t size, uint8_t out[512], uint32_t *out_size,
                                  npu_diag *diag)
 {
-    uint32_t num_rows = b->num_abi;
-    const npu_abi_row *rows = b->abi ? b->abi : npu_aicf_abi(&num_rows);
     npu_status status = NPU_KIND_NAMESPACE(def->kind) == NPU_NS_AICF || b->abi
-        ? npu_abi_decode(rows, num_rows, def, attr_schema, (const uint8_t *)blob, size, out, 512, out_size)
+        ? npu_abi_decode(b->abi ? b->abi : npu_aicf_abi(), def, attr_schema, (const uint8_t *)blob, size, out, 512,
+                         out_size)
         : NPU_ERR_NOT_FOUND;
     if (status != NPU_ERR_NOT_FOUND) {
         return status ? npu__fail(diag, status, "%s: schema 0x%08x with %u bytes: %s", def->name,
@@ -27490,20 +27864,37 @@ static npu_status npu__call_blob(const npu_backend *b, const npu_op_def *def, ui
 typedef struct npu__call {
     npu_spec specs[NPU__CALL_MAX];
     const npu_spec *spec_pointers[NPU__CALL_MAX];
+    const npu_tensor *tensors[NPU__CALL_MAX];
     const void *data[NPU__CALL_MAX];
     npu_bound_arg args[NPU_MAX_ARGS];
     uint8_t blob[512], device[256];
     npu_op_info info;
 } npu__call;
 
-/* All tensors of the call belong to its one list argument, or to none: the others take one slot each. */
-static uint32_t npu__call_list_len(const npu_schema *schema, uint32_t num_in)
+enum { NPU__CALL_LISTS = 8 };
+
+/* The number of tensors of each list argument: as the call says, or the one list has what the others leave. */
+static npu_status npu__call_lists(const npu_op_def *def, const npu_op_call_desc *d, uint32_t sizes[NPU__CALL_LISTS],
+                                  npu_diag *diag)
 {
-    uint32_t plain = 0;
-    for (uint32_t i = 0; i < schema->num_args; i++) {
-        plain += npu__is_operand(&schema->args[i]) && !schema->args[i].type.list;
+    uint32_t plain = 0, num_lists = npu__num_lists(def->schema);
+    uint64_t listed = 0;
+    for (uint32_t i = 0; i < def->schema->num_args; i++) {
+        plain += npu__is_operand(&def->schema->args[i]) && !def->schema->args[i].type.list;
     }
-    return num_in > plain ? num_in - plain : 0;
+    if (num_lists > NPU__CALL_LISTS || (d->list_sizes ? d->num_lists != num_lists : num_lists > 1)) {
+        return npu__fail(diag, NPU_ERR_ARITY, "%s: has %u tensor lists, but the call says the sizes of %u", def->name,
+                         (unsigned)num_lists, d->list_sizes ? (unsigned)d->num_lists : 0);
+    }
+    sizes[0] = d->num_in > plain ? d->num_in - plain : 0;
+    for (uint32_t i = 0; d->list_sizes && i < num_lists; i++) {
+        sizes[i] = d->list_sizes[i];
+        listed += sizes[i];
+    }
+    return !d->list_sizes || listed + plain == d->num_in
+        ? NPU_OK
+        : npu__fail(diag, NPU_ERR_ARITY, "%s: %u operands given, expected %u and %llu in lists", def->name,
+                    (unsigned)d->num_in, (unsigned)plain, (unsigned long long)listed);
 }
 
 static npu_status npu__call_check_results(npu__call *c, const npu_op_def *def, npu_diag *diag)
@@ -27536,19 +27927,19 @@ static npu_status npu__call_check_results(npu__call *c, const npu_op_def *def, n
 }
 
 static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_op_def *def,
-                                 const npu_tensor *in, uint32_t num_in, const npu_tensor *out,
-                                 uint32_t num_out, uint32_t attr_schema, const void *blob, uint32_t size,
-                                 npu_diag *diag)
+                                 const npu_op_call_desc *d, npu_diag *diag)
 {
     npu_op_info *info = &c->info;
-    uint32_t lists[4], list_len = npu__call_list_len(def->schema, num_in);
-    npu_status status = npu__call_blob(b, def, attr_schema, blob, size, c->blob, &info->attrs_size, diag);
+    uint32_t lists[NPU__CALL_LISTS], num_in = d->num_in;
+    npu_status status = npu__call_lists(def, d, lists, diag);
+    npu__info_start(info, def);
+    status = status ? status : npu__call_blob(b, def, d->attr_schema, d->blob, d->blob_size, c->blob, &info->attrs_size,
+                                              diag);
     if (status) {
         return status;
     }
-    lists[0] = lists[1] = lists[2] = lists[3] = list_len;
-    for (uint32_t i = 0; i < num_in + num_out; i++) {
-        const npu_tensor *t = i < num_in ? &in[i] : &out[i - num_in];
+    for (uint32_t i = 0; i < num_in + d->num_out; i++) {
+        const npu_tensor *t = c->tensors[i] = i < num_in ? &d->in[i] : &d->out[i - num_in];
         c->specs[i] = npu__tensor_spec(t);
         c->spec_pointers[i] = t->dtype ? &c->specs[i] : NULL;
         if (t->dtype && (def->traits & NPU_DATA) && (b->traits & NPU_BACKEND_HOST)) {
@@ -27559,13 +27950,9 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
                              (unsigned)(i - num_in));
         }
     }
-    info->size = (uint32_t)sizeof *info;
-    info->kind = def->kind;
-    info->traits = def->traits;
-    info->name = def->name;
     info->num_args = def->schema->num_args;
     info->num_in = num_in;
-    info->num_out = num_out;
+    info->num_out = d->num_out;
     info->args = c->args;
     info->in = c->spec_pointers;
     info->out = c->spec_pointers + num_in;
@@ -27574,44 +27961,35 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
     status = npu_blob_bind(def->schema, c->blob, info->attrs_size, lists, num_in, c->args, diag);
     for (uint32_t a = 0; status == NPU_OK && a < info->num_args; a++) {
         const npu_schema_type *type = &def->schema->args[a].type;
-        if (npu__is_operand(&def->schema->args[a]) && !type->list && !type->optional &&
+        if (c->args[a].form == NPU_ARG_GRAPH) {
+            status = npu__fail(diag, NPU_ERR_UNSUPPORTED, "%s: has a child graph, which a call has not", def->name);
+        } else if (npu__is_operand(&def->schema->args[a]) && !type->list && !type->optional &&
             !info->in[c->args[a].first]) {
             status = npu__fail(diag, NPU_ERR_ARITY, "%s: operand '%s' is missing", def->name,
                                def->schema->args[a].name);
         }
     }
     status = status ? status : npu__call_check_results(c, def, diag);
-    if (status == NPU_OK && b->abi) {
-        status = npu_abi_encode(b->abi, b->num_abi, info, &info->device_kind, &info->device_schema, c->device,
-                                (uint32_t)sizeof c->device, &info->device_size);
-        info->device_attrs = c->device;
-        status = status == NPU_ERR_NOT_FOUND ? NPU_OK : status;
-    }
+    npu__info_device(info, b, c->device);
     return status;
 }
 
-static npu_status npu__call_run(npu__call *c, const npu_backend *b, const npu_tensor *in,
-                                const npu_tensor *out, uint64_t stream, npu_diag *diag)
+static npu_status npu__call_run(npu__call *c, const npu_backend *b, uint64_t stream, npu_diag *diag)
 {
-    npu_status status = b->op_call ? b->op_call(b->ctx, &c->info, in, out, stream)
-                                   : npu__call_by_group(b, &c->info, in, out, stream, diag);
+    npu_call call;
+    npu_status status;
+    memset(&call, 0, sizeof call);
+    call.size = (uint32_t)sizeof call;
+    call.op = &c->info;
+    call.in = c->tensors;
+    call.out = c->tensors + c->info.num_in;
+    call.stream = stream;
+    status = b->op_call ? b->op_call(b->ctx, &call) : npu__call_by_group(b, &call, diag);
     return status ? npu__fail(diag, status, "%s on %s: %s", c->info.name, b->name, npu_status_text(status))
                   : NPU_OK;
 }
 
 #define NPU__MAX_BACKENDS 32u
-
-/* Adds the device's form of the attributes where the backend's table has the kind; `blob` holds it. */
-static void npu__info_device(npu_op_info *info, const npu_backend *b, uint8_t blob[256])
-{
-    info->device_kind = info->device_schema = info->device_size = 0;
-    info->device_attrs = NULL;
-    if (b->abi &&
-        npu_abi_encode(b->abi, b->num_abi, info, &info->device_kind, &info->device_schema, blob, 256,
-                       &info->device_size) == NPU_OK) {
-        info->device_attrs = blob;
-    }
-}
 
 /* Asks one backend. */
 static uint32_t npu__ask(const npu_backend *b, npu_op_info *info, npu_support *answer)
@@ -27630,42 +28008,57 @@ static uint32_t npu__ask(const npu_backend *b, npu_op_info *info, npu_support *a
     return answer->reason;
 }
 
-NPU_IR_API npu_status npu_op_call(const npu_backend *b, npu_kind kind, const npu_tensor *in, uint32_t num_in,
-                                  const npu_tensor *out, uint32_t num_out, uint32_t attr_schema,
-                                  const void *blob, uint32_t blob_size, uint64_t stream, npu_diag *diag)
+NPU_IR_API npu_status npu_op_call_with(const npu_backend *backend, const npu_op_call_desc *d, npu_diag *diag)
 {
     npu_diag local;
+    npu_backend older;
+    const npu_backend *b;
     npu_registry *registry = NULL;
     npu_allocator a = npu__allocator(NULL);
     npu__call *c;
     npu_status status;
-    memset(&local, 0, sizeof local);
-    diag = diag ? diag : &local;
-    memset(diag, 0, sizeof *diag);
-    status = npu_backend_check(b, diag);
+    diag = npu__diag_clear(diag ? diag : &local);
+    status = npu_backend_check(backend, diag);
     if (status) {
         return status;
     }
-    if ((num_in && !in) || (num_out && !out)) {
+    if (!d || d->_canary) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "op_call: needs a desc that was zeroed");
+    }
+    if ((d->num_in && !d->in) || (d->num_out && !d->out)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "op_call: the operands or results are NULL");
     }
-    if (num_in > NPU__CALL_MAX || num_out > NPU__CALL_MAX - num_in) {
+    if (d->num_in > NPU__CALL_MAX || d->num_out > NPU__CALL_MAX - d->num_in) {
         return npu__fail(diag, NPU_ERR_ARITY, "op_call: %u operands and %u results, at most %d in all",
-                         (unsigned)num_in, (unsigned)num_out, NPU__CALL_MAX);
+                         (unsigned)d->num_in, (unsigned)d->num_out, NPU__CALL_MAX);
     }
+    b = npu__backend_known(backend, &older);
     c = (npu__call *)npu__alloc_zero(&a, sizeof *c);
-    status = c ? npu__registry_of_kind(&registry, kind, diag)
+    status = c ? npu__registry_of_kind(&registry, d->kind, diag)
                : npu__fail(diag, NPU_ERR_NO_MEMORY, "op_call: out of memory");
-    if (status == NPU_OK) {
-        status = npu__call_bind(c, b, npu_registry_get(registry, kind), in, num_in, out, num_out, attr_schema,
-                                blob, blob_size, diag);
-    }
-    if (status == NPU_OK) {
-        status = npu__call_run(c, b, in, out, stream, diag);
-    }
+    status = status ? status : npu__call_bind(c, b, npu_registry_get(registry, d->kind), d, diag);
+    status = status ? status : npu__call_run(c, b, d->stream, diag);
     npu_registry_destroy(registry);
     npu__free(&a, c, sizeof *c);
     return status;
+}
+
+NPU_IR_API npu_status npu_op_call(const npu_backend *b, npu_kind kind, const npu_tensor *in, uint32_t num_in,
+                                  const npu_tensor *out, uint32_t num_out, uint32_t attr_schema,
+                                  const void *blob, uint32_t blob_size, uint64_t stream, npu_diag *diag)
+{
+    npu_op_call_desc d;
+    memset(&d, 0, sizeof d);
+    d.kind = kind;
+    d.in = in;
+    d.num_in = num_in;
+    d.out = out;
+    d.num_out = num_out;
+    d.attr_schema = attr_schema;
+    d.blob = blob;
+    d.blob_size = blob_size;
+    d.stream = stream;
+    return npu_op_call_with(b, &d, diag);
 }
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -29446,6 +29839,8 @@ static bool npu__foldable(const npu__folding *f, const npu_graph *g, const npu__
 static npu_status npu__fold_run(npu__folding *f, const npu_graph *to, const npu_op_info *op, const npu_value *operands)
 {
     npu_tensor tensors[NPU__FOLD_MAX_TENSORS];
+    const npu_tensor *pointers[NPU__FOLD_MAX_TENSORS];
+    npu_call call;
     npu_buffer buffers[NPU__FOLD_MAX_TENSORS];
     const void *known[NPU__FOLD_MAX_TENSORS];
     npu_op_info info = *op;
@@ -29454,8 +29849,10 @@ static npu_status npu__fold_run(npu__folding *f, const npu_graph *to, const npu_
     npu_status status = NPU_OK;
     memset(tensors, 0, sizeof tensors);
     memset(f->memory, 0, sizeof f->memory);
+    memset(&call, 0, sizeof call);
     for (uint32_t i = 0; status == NPU_OK && i < op->num_in + op->num_out; i++) {
         const npu_spec *s = i < op->num_in ? op->in[i] : op->out[i - op->num_in];
+        pointers[i] = &tensors[i];
         const void *data = NULL;
         if (i < op->num_in) {
             data = known[i] = s ? npu__frozen_data(f->desc, to, operands[i].id) : NULL;
@@ -29472,7 +29869,12 @@ static npu_status npu__fold_run(npu__folding *f, const npu_graph *to, const npu_
         info.in_data = known;
         status = npu__ask(f->backend, &info, &answer) ? NPU_ERR_NOT_IMPLEMENTED : NPU_OK;
         npu__info_device(&info, f->backend, blob);
-        status = status ? status : f->backend->op_call(f->backend->ctx, &info, tensors, tensors + info.num_in, 0);
+        call.size = (uint32_t)sizeof call;
+        call.op = &info;
+        call.in = pointers;
+        call.out = pointers + info.num_in;
+        call.stream = npu__stream(f->backend);
+        status = status ? status : f->backend->op_call(f->backend->ctx, &call);
     }
     return status;
 }
@@ -30360,7 +30762,7 @@ static bool npu__inline_body(npu_rewrite *rw, const npu_graph *body, uint32_t *v
 static npu_status npu__inline_call(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     const npu_op_info *info = npu_rewrite_info(rw, op);
-    const npu_graph *body = info ? info->body : NULL;
+    const npu_graph *body = info ? npu_op_body(info, 0) : NULL;
     uint32_t *values;
     (void)ctx;
     if (!body || !npu__is_inlinable(body)) {
@@ -30509,6 +30911,12 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
     if (desc && (desc->_canary || ((desc->passes | desc->skip) & ~all) || desc->num_backends > NPU__MAX_BACKENDS)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
                          "optimize: the desc is not zeroed, or has a bit that is no pass");
+    }
+    for (uint32_t i = 0; desc && desc->backends && i < desc->num_backends; i++) {
+        npu_status status = npu_backend_check(desc->backends[i], diag);
+        if (status) {
+            return status;
+        }
     }
     for (size_t i = 0; i < NPU__COUNT(order); i++) {
         if ((wanted & ~(desc ? desc->skip : 0)) >> order[i] & 1u) {
@@ -32825,7 +33233,9 @@ struct npu_plan {
     npu_allocator allocator;
     const npu_graph *graph;
     npu_plan_desc desc;                     /* its pointers to callbacks and lists are not kept */
-    const npu_backend *backends[NPU__MAX_BACKENDS];
+    const npu_backend *given[NPU__MAX_BACKENDS];    /* as the caller has them */
+    const npu_backend *backends[NPU__MAX_BACKENDS]; /* as this core reads them */
+    npu_backend *older;                             /* one per backend; NULL = none is older than the core */
     npu__target *targets;                   /* per op id */
     int64_t *planned;                       /* per symbol: the dim that is planned */
     npu__sizes sizes;                       /* the same */
@@ -33462,6 +33872,22 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
     return NPU_OK;
 }
 
+static bool npu__plan_backends(npu_plan *plan)
+{
+    bool is_older = false;
+    for (uint32_t i = 0; i < plan->desc.num_backends; i++) {
+        is_older = is_older || plan->given[i]->size < sizeof *plan->older;
+        plan->backends[i] = plan->given[i];
+    }
+    if (is_older) {
+        plan->older = (npu_backend *)npu__alloc(&plan->allocator, plan->desc.num_backends * sizeof *plan->older);
+    }
+    for (uint32_t i = 0; plan->older && i < plan->desc.num_backends; i++) {
+        plan->backends[i] = npu__backend_known(plan->given[i], &plan->older[i]);
+    }
+    return !is_older || plan->older;
+}
+
 static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
 {
     npu_allocator a = npu__allocator(desc->allocator);
@@ -33472,13 +33898,13 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
     plan->allocator = a;
     plan->graph = g;
     plan->desc = *desc;
-    memcpy(plan->backends, desc->backends, desc->num_backends * sizeof plan->backends[0]);
+    memcpy(plan->given, desc->backends, desc->num_backends * sizeof plan->given[0]);
     plan->targets = (npu__target *)npu__alloc_zero(&a, g->num_ops * sizeof *plan->targets);
     plan->op_step = (uint32_t *)npu__alloc_zero(&a, g->num_ops * sizeof *plan->op_step);
     plan->moved_head = (uint32_t *)npu__alloc_zero(&a, g->num_values * sizeof *plan->moved_head);
     plan->value_storage = (uint32_t *)npu__alloc_zero(&a, g->num_values * sizeof *plan->value_storage);
     plan->planned = (int64_t *)npu__alloc(&a, g->num_symbols * sizeof *plan->planned);
-    if (!plan->targets || !plan->op_step || !plan->moved_head || !plan->value_storage || !plan->planned) {
+    if (!npu__plan_backends(plan) || !plan->targets || !plan->op_step || !plan->moved_head || !plan->value_storage || !plan->planned) {
         npu_plan_destroy(plan);
         return NULL;
     }
@@ -33497,7 +33923,7 @@ static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
     npu_plan *plan;
     uint16_t index;
     bool ok;
-    desc.backends = from->backends;
+    desc.backends = from->given;
     desc.allocator = &from->allocator;
     plan = npu__plan_new(from->graph, &desc);
     ok = plan != NULL;
@@ -33525,7 +33951,7 @@ NPU_IR_API const npu_step *npu_plan_step(const npu_plan *plan, uint32_t i)
 NPU_IR_API uint32_t npu_plan_num_backends(const npu_plan *plan) { return plan ? plan->desc.num_backends : 0; }
 NPU_IR_API const npu_backend *npu_plan_backend(const npu_plan *plan, uint32_t i)
 {
-    return i < npu_plan_num_backends(plan) ? plan->backends[i] : NULL;
+    return i < npu_plan_num_backends(plan) ? plan->given[i] : NULL;
 }
 
 NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *reason, const char **words)
@@ -33885,7 +34311,7 @@ static npu_status npu__share_views(npu_plan *plan, const npu__step_memory *steps
             continue;
         }
         for (uint32_t k = 0; k < steps[i].num_views; k++) {
-            npu__share_strided(plan, s, &steps[i].views[k]);
+            npu__share_strided(plan, s, npu__pair_at(steps[i].views, k));
         }
         for (uint32_t k = 0; k < s->num_ops && status == NPU_OK; k++) {
             npu_op_info info;
@@ -34289,7 +34715,7 @@ static bool npu__plan_lifetimes(npu_plan *plan, const uint8_t *kept, npu__step_m
 static bool npu__plan_alignment(npu_plan *plan, const npu__step_memory *steps)
 {
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
-        plan->alignment[b] = plan->backends[b]->regions[0].alignment;
+        plan->alignment[b] = plan->backends[b]->regions->alignment;
     }
     for (uint32_t i = 0; i < plan->num_steps; i++) {
         uint32_t wanted = steps[i].scratch ? steps[i].scratch_alignment : 0, *alignment;
@@ -34324,7 +34750,7 @@ static npu_status npu__plan_memory_with(npu_plan *plan, npu__step_memory *steps)
     if (status == NPU_OK) {
         for (uint32_t i = 0; i < plan->num_steps && !plan->desc.no_inplace; i++) {
             for (uint32_t k = 0; k < steps[i].num_inplace; k++) {
-                npu__share_inplace(plan, &plan->steps[i], &steps[i].inplace[k]);
+                npu__share_inplace(plan, &plan->steps[i], npu__pair_at(steps[i].inplace, k));
             }
         }
         status = !npu__sum_memory(plan)      ? NPU_ERR_OVERFLOW
@@ -34378,6 +34804,7 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     npu__free(&a, plan->moved_head, plan->graph->num_values * sizeof *plan->moved_head);
     npu__free(&a, plan->value_storage, plan->graph->num_values * sizeof *plan->value_storage);
     npu__free(&a, plan->planned, plan->graph->num_symbols * sizeof *plan->planned);
+    npu__free(&a, plan->older, plan->desc.num_backends * sizeof *plan->older);
     npu__free(&a, plan, sizeof *plan);
 }
 
@@ -34497,8 +34924,8 @@ typedef struct npu__group {
     uint32_t num_values;
     npu_compiled compiled;
     uint32_t *values;                    /* graph value of each group value */
-    npu_place *places;
-    npu_place scratch;
+    npu_places where;
+    npu_place *places;                   /* of the values, then of the scratch */
 } npu__group;
 
 /* One value to move between memories; buffer NPU_NO_INDEX = host memory of the exec's slot `offset`. */
@@ -34539,6 +34966,7 @@ typedef struct npu__group_build {
     const npu_step *step;
     uint32_t *local;          /* per graph value: index + 1 in the group, valid where stamped */
     npu_group_value *values;
+    const npu_group_value **value_pointers;
     uint32_t *ids;
     uint32_t num_values, max_values;
     npu_group group;
@@ -34559,6 +34987,7 @@ static uint32_t npu__group_value(npu__group_build *b, uint32_t value, uint32_t r
     gv->spec = g->specs[v->spec];
     gv->name = g->names[v->name];
     gv->data = role == NPU_GROUP_WEIGHT ? g->data[v->data].data : NULL;
+    b->value_pointers[b->num_values] = gv;
     b->ids[b->num_values] = value;
     b->local[value] = ++b->num_values;
     return b->num_values - 1;
@@ -34597,64 +35026,79 @@ static bool npu__group_own_dims(npu__group_build *b, npu_op_info *info, const np
     return true;
 }
 
-/* Copies what describe gave into the arena, since the next op reuses its storage. */
-static bool npu__group_op(npu__group_build *b, npu_group_op *op, uint32_t id, npu_op_storage *storage)
+/* Copies of what describe gave, which the next op overwrites: specs, data, indices, children, device form. */
+static bool npu__group_own(npu__group_build *b, npu_op_info *info, npu_group_op *op)
 {
     const npu_graph *g = b->plan->graph;
-    const npu__op *o = &g->ops[id];
-    const npu_backend *backend = b->plan->backends[b->step->backend];
+    const npu__op *o = &g->ops[info->op];
     size_t n = (size_t)o->num_operands + o->num_results;
-    npu_bound_arg *args;
-    const npu_spec **specs;
-    const void **data;
-    uint32_t *index;
-    uint8_t blob[256], *device;
-    if (npu__plan_describe(b->plan, id, &op->info, storage)) {
-        return false;
-    }
-    args = (npu_bound_arg *)npu__arena_alloc(&b->arena, op->info.num_args * sizeof *args + 1);
-    specs = (const npu_spec **)npu__arena_alloc(&b->arena, n * sizeof *specs + 1);
-    data = (const void **)npu__arena_alloc(&b->arena, o->num_operands * sizeof *data + 1);
-    index = (uint32_t *)npu__arena_alloc(&b->arena, n * sizeof *index + 1);
+    npu_bound_arg *args = (npu_bound_arg *)npu__arena_alloc(&b->arena, info->num_args * sizeof *args + 1);
+    const npu_spec **specs = (const npu_spec **)npu__arena_alloc(&b->arena, n * sizeof *specs + 1);
+    const void **data = (const void **)npu__arena_alloc(&b->arena, o->num_operands * sizeof *data + 1);
+    uint32_t *index = (uint32_t *)npu__arena_alloc(&b->arena, n * sizeof *index + 1);
     if (!args || !specs || !data || !index) {
         return false;
     }
-    memcpy(args, op->info.args, op->info.num_args * sizeof *args);
+    memcpy(args, info->args, info->num_args * sizeof *args);
     if (n) {
-        memcpy(specs, op->info.in, n * sizeof *specs);
+        memcpy(specs, info->in, n * sizeof *specs);
     }
-    if (op->info.dynamic && !npu__group_own_dims(b, &op->info, specs, args)) {
+    if (info->dynamic && !npu__group_own_dims(b, info, specs, args)) {
         return false;
     }
     for (uint32_t i = 0; i < o->num_operands; i++) {
-        data[i] = op->info.in_data[i];
+        data[i] = info->in_data[i];
         index[i] = npu__group_operand(b, g->uses[o->first_operand + i].value);
     }
     for (uint32_t r = 0; r < o->num_results; r++) {
         index[o->num_operands + r] = npu__group_value(b, o->first_result + r, NPU_GROUP_INNER);
     }
-    op->info.args = args;
-    op->info.in = specs;
-    op->info.out = specs + o->num_operands;
-    op->info.in_data = data;
+    info->args = args;
+    info->in = specs;
+    info->out = specs + o->num_operands;
+    info->in_data = data;
     op->in = index;
     op->out = index + o->num_operands;
-    npu__info_device(&op->info, backend, blob);
-    if (op->info.device_attrs) {
-        device = (uint8_t *)npu__arena_alloc(&b->arena, op->info.device_size + 1);
+    return true;
+}
+
+static bool npu__group_op(npu__group_build *b, const npu_group_op **out, uint32_t id, npu_op_storage *storage)
+{
+    npu_group_op *op = (npu_group_op *)npu__arena_alloc(&b->arena, sizeof *op);
+    npu_op_info *info = (npu_op_info *)npu__arena_alloc(&b->arena, sizeof *info);
+    uint8_t blob[256], *device;
+    const npu_graph **bodies;
+    if (!op || !info || npu__plan_describe(b->plan, id, info, storage) || !npu__group_own(b, info, op)) {
+        return false;
+    }
+    op->size = (uint32_t)sizeof *op;
+    op->_reserved = 0;
+    op->info = info;
+    if (info->num_bodies) {
+        bodies = (const npu_graph **)npu__arena_alloc(&b->arena, info->num_bodies * sizeof *bodies);
+        if (!bodies) {
+            return false;
+        }
+        memcpy(bodies, info->bodies, info->num_bodies * sizeof *bodies);
+        info->bodies = bodies;
+    }
+    npu__info_device(info, b->plan->backends[b->step->backend], blob);
+    if (info->device_attrs == blob) {
+        device = (uint8_t *)npu__arena_alloc(&b->arena, info->device_size + 1);
         if (!device) {
             return false;
         }
-        memcpy(device, blob, op->info.device_size);
-        op->info.device_attrs = device;
+        memcpy(device, blob, info->device_size);
+        info->device_attrs = device;
     }
+    *out = op;
     return true;
 }
 
 static bool npu__group_describe(npu__group_build *b)
 {
     const npu_graph *g = b->plan->graph;
-    npu_group_op *ops = (npu_group_op *)npu__arena_alloc(&b->arena, b->step->num_ops * sizeof *ops);
+    const npu_group_op **ops = (const npu_group_op **)npu__arena_alloc(&b->arena, b->step->num_ops * sizeof *ops);
     npu_op_storage storage;
     bool ok = true;
     memset(&storage, 0, sizeof storage);
@@ -34662,8 +35106,10 @@ static bool npu__group_describe(npu__group_build *b)
         b->max_values += g->ops[b->step->ops[i].id].num_operands + g->ops[b->step->ops[i].id].num_results;
     }
     b->values = (npu_group_value *)npu__arena_alloc(&b->arena, b->max_values * sizeof *b->values + 1);
+    b->value_pointers =
+        (const npu_group_value **)npu__arena_alloc(&b->arena, b->max_values * sizeof *b->value_pointers + 1);
     b->ids = (uint32_t *)npu__arena_alloc(&b->arena, b->max_values * sizeof *b->ids + 1);
-    ok = ops && b->values && b->ids;
+    ok = ops && b->values && b->value_pointers && b->ids;
     for (uint32_t i = 0; ok && i < b->step->num_ops; i++) {
         ok = npu__group_op(b, &ops[i], b->step->ops[i].id, &storage);
     }
@@ -34675,7 +35121,7 @@ static bool npu__group_describe(npu__group_build *b)
     b->group.num_ops = b->step->num_ops;
     b->group.num_values = b->num_values;
     b->group.ops = ops;
-    b->group.values = b->values;
+    b->group.values = b->value_pointers;
     return ok;
 }
 
@@ -34686,13 +35132,13 @@ static void npu__group_release(npu_program *p, npu__group *group)
         b->release(b->ctx, group->compiled.program);
     }
     npu__free(&p->allocator, group->values, group->num_values * sizeof *group->values);
-    npu__free(&p->allocator, group->places, group->num_values * sizeof *group->places);
+    npu__free(&p->allocator, group->places, (group->num_values + 1u) * sizeof *group->places);
     memset(group, 0, sizeof *group);
 }
 
 /* Compiles one step into a new group. A status of the backend itself is told apart by *refused. */
 static npu_status npu__compile_step(npu_program *p, const npu_step *s, uint32_t *local, npu__group *group,
-                                    bool *refused)
+                                    bool *refused, npu_diag *diag)
 {
     const npu_backend *backend = p->plan->backends[s->backend];
     npu__group_build b;
@@ -34710,7 +35156,7 @@ static npu_status npu__compile_step(npu_program *p, const npu_step *s, uint32_t 
     if (npu__group_describe(&b)) {
         group->num_values = b.num_values;
         group->values = (uint32_t *)npu__alloc(&p->allocator, b.num_values * sizeof *group->values);
-        group->places = (npu_place *)npu__alloc_zero(&p->allocator, b.num_values * sizeof *group->places);
+        group->places = (npu_place *)npu__alloc_zero(&p->allocator, (b.num_values + 1u) * sizeof *group->places);
     }
     if (group->values && group->places) {
         memcpy(group->values, b.ids, b.num_values * sizeof *group->values);
@@ -34718,6 +35164,7 @@ static npu_status npu__compile_step(npu_program *p, const npu_step *s, uint32_t 
         status = backend->compile(backend->ctx, &b.group, &group->compiled);
         group->compiled.text[sizeof group->compiled.text - 1] = 0;
         *refused = status != NPU_OK;
+        status = status ? status : npu__check_compiled(backend, &b.group, &group->compiled, diag);
     }
     for (uint32_t i = 0; i < b.num_values; i++) {
         local[b.ids[i]] = 0;
@@ -34811,6 +35258,16 @@ static npu_status npu__fail_unplaced(const npu_plan *plan, npu_diag *diag)
     return npu__fail(diag, NPU_ERR_NOT_IMPLEMENTED, "no backend takes %u ops: %s", (unsigned)num, names);
 }
 
+/* What a backend names is not always there. */
+static bool npu__step_has_op(const npu_step *s, uint32_t id)
+{
+    uint32_t i = 0;
+    while (i < s->num_ops && s->ops[i].id != id) {
+        i++;
+    }
+    return i < s->num_ops;
+}
+
 /* Compiles every step; a refused group changes the plan, and the steps are walked again, keeping what is
    compiled. */
 static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *diag)
@@ -34827,12 +35284,15 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
         if (!NPU__RESERVE(p, groups, 1)) {
             return npu__fail(diag, NPU_ERR_NO_MEMORY, "program: out of memory");
         }
-        status = npu__compile_step(p, s, local, &group, &refused);
+        status = npu__compile_step(p, s, local, &group, &refused, diag);
         if (status == NPU_OK) {
             p->groups[p->num_groups++] = group;
             continue;
         }
         if (!refused || s->backend + 1u == plan->desc.num_backends) {
+            if (diag && diag->status == NPU_OK && npu__step_has_op(s, group.compiled.failed_op)) {
+                diag->op = group.compiled.failed_op;
+            }
             npu__fail(diag, status, "step %u on %s: compile failed: %s", (unsigned)i,
                       plan->backends[s->backend]->name,
                       group.compiled.text[0] ? group.compiled.text : npu_status_text(status));
@@ -34958,10 +35418,14 @@ static npu_status npu__place_groups(npu_program *p, const npu__step_memory *step
         for (uint32_t k = 0; k < g->num_values; k++) {
             g->places[k] = npu__place_of(plan, g->values[k], g->backend);
         }
-        g->scratch.buffer = 0;
-        g->scratch.offset =
+        g->places[g->num_values].offset =
             steps[i].scratch_storage ? npu__storage_offset(plan, steps[i].scratch_storage - 1) : 0;
-        status = b->place ? b->place(b->ctx, g->compiled.program, g->places, g->num_values) : NPU_OK;
+        g->where.size = (uint32_t)sizeof g->where;
+        g->where.num_values = g->num_values;
+        g->where.place_size = (uint32_t)sizeof *g->places;
+        g->where.values = g->places;
+        g->where.scratch = g->places + g->num_values;
+        status = b->place ? b->place(b->ctx, g->compiled.program, &g->where) : NPU_OK;
         if (status) {
             return npu__fail(diag, status, "step %u on %s: place failed: %s", (unsigned)i, b->name,
                              npu_status_text(status));
@@ -35109,17 +35573,17 @@ static npu_status npu__check_weights(const npu_graph *g, npu_diag *diag)
 static npu_status npu__load_weights(npu_program *p, npu_diag *diag)
 {
     const npu_plan *plan = p->plan;
+    uint64_t streams[NPU__MAX_BACKENDS] = { 0 };
     npu_status status = NPU_OK;
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
         const npu_backend *backend = plan->backends[b];
         if (plan->memory[b].weights == 0 || (backend->traits & NPU_BACKEND_HOST)) {
             continue;
         }
-        p->weights[b].size = (uint32_t)sizeof p->weights[b];
-        status = backend->alloc(backend->ctx, 0, plan->memory[b].weights + backend->regions[0].slack,
-                                backend->regions[0].alignment, &p->weights[b]);
+        streams[b] = npu__stream(backend);
+        status = npu__buffer_alloc(backend, plan->memory[b].weights, backend->regions->alignment, streams[b],
+                                   &p->weights[b]);
         if (status) {
-            p->weights[b].size = 0;
             return npu__fail(diag, status, "%s: %llu bytes for weights: %s", backend->name,
                              (unsigned long long)plan->memory[b].weights, npu_status_text(status));
         }
@@ -35129,8 +35593,8 @@ static npu_status npu__load_weights(npu_program *p, npu_diag *diag)
         const npu_backend *backend = plan->backends[s->backend];
         if (s->kind == NPU__WEIGHT && s->size && !(backend->traits & NPU_BACKEND_HOST)) {
             const npu__value *v = &plan->graph->values[s->value];
-            status = backend->upload(backend->ctx, &p->weights[s->backend], s->offset,
-                                     plan->graph->data[v->data].data, s->size, NULL);
+            status = npu__buffer_upload(backend, &p->weights[s->backend], s->offset,
+                                        plan->graph->data[v->data].data, s->size, streams[s->backend]);
             if (status) {
                 npu__fail(diag, status, "%s: upload of weight '%s': %s", backend->name,
                           plan->graph->names[v->name], npu_status_text(status));
@@ -35230,18 +35694,19 @@ struct npu_program_cache {
 NPU_IR_API npu_status npu_program_cache_create(npu_program_cache **out, const npu_program_cache_desc *desc)
 {
     npu_allocator a = npu__allocator(desc ? desc->allocator : NULL);
+    npu_diag *diag = npu__diag_clear(desc ? desc->diag : NULL);
     npu_program_cache *c;
     if (!out || (desc && desc->_canary)) {
-        return NPU_ERR_INVALID_ARGUMENT;
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "program cache: the desc is not zeroed");
     }
     *out = NULL;
     c = (npu_program_cache *)npu__alloc_zero(&a, sizeof *c);
     if (!c) {
-        return NPU_ERR_NO_MEMORY;
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "program cache: out of memory");
     }
     if (!npu__mutex_init(&c->lock)) {
         npu__free(&a, c, sizeof *c);
-        return NPU_ERR_BACKEND;
+        return npu__fail(diag, NPU_ERR_BACKEND, "program cache: the system gave no mutex");
     }
     c->allocator = a;
     c->capacity = desc && desc->capacity ? desc->capacity : 16;
@@ -35491,6 +35956,7 @@ struct npu_exec {
     uint32_t num_all_buffers;
     uint32_t first_buffer[NPU__MAX_BACKENDS];
     npu_binding *bindings;                    /* per group */
+    uint64_t streams[NPU__MAX_BACKENDS];      /* of this run */
     void *staging;                            /* for moves between two devices */
     size_t staging_size;
     NPU__ARRAY(npu_profile_step, profile);
@@ -35601,11 +36067,9 @@ static npu_status npu__exec_buffers(npu_exec *e, npu_diag *diag)
         if (plan->memory[b].activations == 0 && plan->memory[b].no_reuse == 0 && p->num_buffers[b] == 2) {
             continue; /* the backend has nothing to do with this plan */
         }
-        arena->size = (uint32_t)sizeof *arena;
-        status = backend->alloc(backend->ctx, 0, plan->memory[b].activations + backend->regions[0].slack,
-                                plan->alignment[b], arena);
+        e->streams[b] = npu__stream(backend);
+        status = npu__buffer_alloc(backend, plan->memory[b].activations, plan->alignment[b], e->streams[b], arena);
         if (status) {
-            arena->size = 0;
             return npu__fail(diag, status, "%s: %llu bytes for activations: %s", backend->name,
                              (unsigned long long)plan->memory[b].activations, npu_status_text(status));
         }
@@ -35796,9 +36260,7 @@ static npu_status npu__grow(npu_exec *e, uint32_t value, uint32_t backend, npu_b
     if (buffer->size) {
         b->free(b->ctx, buffer);
     }
-    memset(buffer, 0, sizeof *buffer);
-    status = b->alloc(b->ctx, 0, room + b->regions[0].slack, plan->alignment[backend], buffer);
-    buffer->size = status ? 0 : (uint32_t)sizeof *buffer;
+    status = npu__buffer_alloc(b, room, plan->alignment[backend], e->streams[backend], buffer);
     return status ? npu__exec_fail(e, status, "value %s: %llu bytes on %s: %s",
                                    npu__value_label(plan->graph, value, label), (unsigned long long)bytes,
                                    b->name, npu_status_text(status))
@@ -35966,8 +36428,7 @@ static bool npu__exec_bindings(npu_exec *e)
         b->size = (uint32_t)sizeof *b;
         b->num_buffers = p->num_buffers[g->backend];
         b->buffers = &e->tables[e->first_buffer[g->backend]];
-        b->places = g->places;
-        b->scratch = g->scratch;
+        b->places = &g->where;
         b->parallel = e->desc.parallel;
         b->failed_op = &e->failed_op;
         b->clock = e->desc.clock;
@@ -36458,7 +36919,8 @@ static npu_status npu__submit(npu_exec *e, const npu__action *a)
     npu_status status;
     e->failed_op = 0;
     e->current_step = a->which;
-    status = a->capture ? b->replay(b->ctx, a->capture, b->wait ? &fence : NULL)
+    e->bindings[index].stream = e->streams[a->backend];
+    status = a->capture ? b->replay(b->ctx, a->capture, e->streams[a->backend], b->wait ? &fence : NULL)
                         : b->submit(b->ctx, p->groups[index].compiled.program, &e->bindings[index],
                                     b->wait ? &fence : NULL);
     if (status == NPU_OK && fence) {
@@ -36468,10 +36930,11 @@ static npu_status npu__submit(npu_exec *e, const npu__action *a)
         e->late_step = a->which;
     }
     if (status && !(e->dims && e->dims->has_failed)) {
-        const npu_op_def *def = npu_op_definition(p->plan->graph, npu__make_op(e->failed_op));
+        uint32_t failed = npu__step_has_op(&p->plan->steps[a->which], e->failed_op) ? e->failed_op : 0;
+        const npu_op_def *def = npu_op_definition(p->plan->graph, npu__make_op(failed));
         npu__exec_fail(e, status, "step %u on %s%s%s: %s", (unsigned)a->which, b->name, def ? ": " : "",
                        def ? def->name : "", npu_status_text(status));
-        e->diag.op = e->failed_op;
+        e->diag.op = failed;
     }
     return status;
 }
@@ -36482,8 +36945,12 @@ static npu_status npu__perform(npu_exec *e, const npu__action *a)
     npu_status status = NPU_OK;
     switch (a->type) {
     case NPU__COPY: memmove(a->to, a->from, (size_t)a->bytes); break;
-    case NPU__UPLOAD: status = b->upload(b->ctx, a->buffer, a->offset, a->from, a->bytes, NULL); break;
-    case NPU__DOWNLOAD: status = b->download(b->ctx, a->to, a->buffer, a->offset, a->bytes, NULL); break;
+    case NPU__UPLOAD:
+        status = npu__buffer_upload(b, a->buffer, a->offset, a->from, a->bytes, e->streams[a->backend]);
+        break;
+    case NPU__DOWNLOAD:
+        status = npu__buffer_download(b, a->to, a->buffer, a->offset, a->bytes, e->streams[a->backend]);
+        break;
     default: return npu__submit(e, a);
     }
     return status ? npu__exec_fail(e, status, "%s of value %u, %s: %s", a->type == NPU__UPLOAD ? "upload" : "download",
@@ -36507,7 +36974,8 @@ static npu_status npu__record(npu_exec *e, const npu__action *a)
     if (a->type == NPU__SUBMIT && npu__can_capture(b)) {
         uint32_t index = p->step_group[a->which];
         npu_status end;
-        status = b->capture_begin(b->ctx);
+        e->bindings[index].stream = e->streams[a->backend];
+        status = b->capture_begin(b->ctx, e->streams[a->backend]);
         if (status == NPU_OK) {
             status = b->submit(b->ctx, p->groups[index].compiled.program, &e->bindings[index], NULL);
             end = b->capture_end(b->ctx, &now->capture);
@@ -36829,6 +37297,14 @@ static npu_status npu__run_steps(npu_exec *e)
     return status;
 }
 
+static void npu__ask_streams(npu_exec *e)
+{
+    const npu_plan *plan = e->program->plan;
+    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+        e->streams[b] = npu__stream(plan->backends[b]);
+    }
+}
+
 NPU_IR_API npu_status npu_exec_run(npu_exec *e)
 {
     npu_status status;
@@ -36839,6 +37315,7 @@ NPU_IR_API npu_status npu_exec_run(npu_exec *e)
     e->num_profile = 0;
     e->origin_ns = begin = e->desc.profile ? e->desc.clock() : 0;
     status = npu__await_late(e);
+    npu__ask_streams(e);
     status = status ? status : npu__run_inputs(e);
     npu__profile_add(e, NPU_NO_INDEX, begin);
     status = status ? status : npu__run_steps(e);
@@ -36872,6 +37349,7 @@ NPU_IR_API npu_status npu_exec_capture(npu_exec *e, npu_capture **out)
     c->exec = e;
     c->num_bindings_made = e->num_bindings_made;
     e->recorder = c;
+    npu__ask_streams(e);
     status = npu__run_inputs(e);
     for (uint32_t i = 0, move = 0; i < e->program->plan->num_steps && status == NPU_OK; i++) {
         status = npu__run_step(e, i, &move);
@@ -36899,6 +37377,7 @@ NPU_IR_API npu_status npu_capture_replay(npu_capture *c)
     e->num_profile = 0;
     e->origin_ns = e->desc.profile ? e->desc.clock() : 0;
     status = npu__await_late(e);
+    npu__ask_streams(e);
     for (uint32_t i = 0; i < c->num_actions && status == NPU_OK; i++) {
         const npu__action *a = &c->actions[i];
         if (a->type == NPU__SUBMIT && e->desc.poll && !e->desc.poll(e->desc.poll_ctx, a->which)) {

@@ -36,6 +36,9 @@ extern "C" {
    parts write disjoint results. The number of parts depends on the op alone, never on the number of threads:
    results are the same bits at any width.
 
+   Kernels are compiled with the header that runs them, which a table says: another one's are refused. A member that
+   says "not filled yet" is 0 or NULL.
+
    Where a run tells the dims of an op (info.dynamic), prepare runs before each launch, for the dims of that
    launch, and what it made is forgotten afterwards. A kernel needs to do nothing about it, unless its results'
    sizes are more than the type rule can tell from the operands' data: then launch says them in `dims`.
@@ -51,6 +54,7 @@ typedef struct npu_prepare {
     uint32_t parts;         /* set it: launch may be split into this many parts; 1 before the call */
     /* set it: bytes that launch needs, 64-byte aligned, shared by its parts; 0 before the call */
     size_t workspace;
+    size_t worker_workspace; /* not read yet, must stay 0: bytes for each worker that runs parts, besides */
     void *state;            /* set it: given to launch; see npu_ref_state */
     /* set it: called once, before the parts of a launch; NULL before the call */
     npu_status (*before)(const struct npu_launch *l);
@@ -75,6 +79,7 @@ typedef struct npu_launch {
     void *const *y;         /* addresses of the results */
     void *state;
     void *workspace;
+    void *worker_workspace; /* not filled yet: that of the worker which runs this part */
     /* NULL, or where only the kernel can tell how large its results are: dims[r], at first those of out[r],
        which are the largest that there is room for. launch writes what they are, and results are dense with
        the dims that it wrote. */
@@ -102,11 +107,14 @@ typedef struct npu_kernel {
     npu_kernel_dtypes dtypes; /* 0 = numbers */
 } npu_kernel;
 
-/* Rows sorted by kind, then by falling priority. Borrowed; must outlive the backend. */
+/* Rows sorted by kind, then by falling priority. Borrowed; must outlive the backend. Make one of an array with
+   NPU_KERNEL_TABLE(rows). */
 typedef struct npu_kernel_table {
     const npu_kernel *kernels;
     uint32_t num_kernels;
+    uint32_t version;       /* NPU_IR_VERSION of the header that compiled the rows */
 } npu_kernel_table;
+#define NPU_KERNEL_TABLE(rows) { (rows), (uint32_t)(sizeof(rows) / sizeof((rows)[0])), NPU_IR_VERSION }
 
 /* -----------------------------------------------------------------------------------------------------------
    THE BACKEND                                                                                           >>ref
@@ -137,9 +145,11 @@ typedef struct npu_ref_desc {
     const npu_registry *registry;   /* borrowed: its executors come before all kernels; NULL = none */
     const npu_allocator *allocator;
     bool with_built_in;             /* npu_ref_kernels() come after `tables` */
+    npu_diag *diag;                 /* where a failure is explained; NULL = nowhere */
     uint32_t _canary;
 } npu_ref_desc;
-/* A CPU backend with chosen kernels. Errors: INVALID_ARGUMENT (a table is not sorted), NO_MEMORY. */
+/* A CPU backend with chosen kernels. Errors: INVALID_ARGUMENT (a table is not sorted), VERSION (of a table),
+   NO_MEMORY. */
 NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc);
 NPU_IR_API void npu_ref_destroy(npu_backend *backend);
 
@@ -157,15 +167,19 @@ NPU_IR_API void npu_ref_destroy(npu_backend *backend);
 #define NPU_ACCEL_MAX_TENSORS 48 /* operands and results of one op; an op with more is refused */
 
 typedef struct npu_accel {
+    uint32_t size;               /* sizeof(npu_accel): required; one that was compiled with 0.2 works for ever */
+    uint32_t alignment;          /* bytes, of offsets inside a buffer: a power of two up to 4096; 0 = 64 */
     const char *name;            /* required, borrowed: "npu0" */
     void *ctx;                   /* first argument of every function */
 
     /* What it takes: the kinds of the ABI table and the ops of the list; `supports` chooses among them, or
        among all ops where both are empty. Without it an op is taken if all its tensors are f32. Borrowed. */
-    const npu_abi_row *abi;      /* the device's own form of kinds; npu_aicf_abi() if it speaks AICF */
-    uint32_t num_abi;
+    const npu_abi *abi;          /* the device's own form of kinds; npu_aicf_abi() if it speaks AICF */
     const char *const *ops;      /* whole names: "aten.relu.default" */
     uint32_t num_ops;
+    /* 1 = op_call takes an op with other dims in each run: ops whose dims a run tells are offered, unless data decides
+       the sizes of their results. `supports` sees the largest dims. */
+    uint32_t dynamic;
     npu_status (*supports)(void *ctx, const npu_op_info *op, npu_support *answer);
 
     /* Memory: required. A handle is what the device wants it to be, except NULL: out of memory. */
@@ -173,25 +187,20 @@ typedef struct npu_accel {
     void (*free)(void *ctx, void *handle);
     npu_status (*upload)(void *ctx, void *to, uint64_t offset, const void *from, uint64_t bytes);
     npu_status (*download)(void *ctx, void *to, void *from, uint64_t offset, uint64_t bytes);
-    uint32_t alignment;          /* bytes, of offsets inside a buffer: a power of two; 0 = 64 */
     uint64_t capacity;           /* bytes of device memory; 0 = unlimited */
 
-    /* Runs one op: required. Tensors are dense, results overlap no operand; the first element is at byte
-       in[i].offset of in[i].buffer->handle, dtype 0 is an absent operand. Where the ABI table has the op's
-       kind, kind_id, attr_schema and blob are the device's; else the npu_kind, 0 and the packed blob
-       (>>schema). */
-    npu_status (*op_call)(void *ctx, uint32_t kind_id, const npu_tensor *in, uint32_t num_in,
-                          const npu_tensor *out, uint32_t num_out, uint32_t attr_schema, const void *blob,
-                          uint32_t blob_size, uint64_t stream);
+    /* Runs one op: required. call->op is what `supports` saw, so attributes are read by name (npu_op_int(call->op,
+       "dim", 0)), and a list argument says how many of the tensors are its own. As document 002 has it, the same op is
+       device_kind, device_schema and device_attrs[device_size] of call->op: the device's form where the ABI table has
+       the kind, else the npu_kind, 0 and the packed blob (>>schema). Tensors are dense, results overlap no operand; the
+       first element is at byte in[i]->offset of in[i]->buffer->handle, dtype 0 is an absent operand. */
+    npu_status (*op_call)(void *ctx, const npu_call *call);
     npu_status (*finish)(void *ctx, uint64_t stream); /* optional: waits for what op_call has queued */
     uint64_t stream;             /* given to op_call; 0 = default */
-    /* op_call takes an op with other dims in each run: ops whose dims a run tells are offered, unless data decides
-       the sizes of their results. `supports` sees the largest dims. */
-    bool dynamic;
-    uint32_t _canary;            /* must be 0 */
+    npu_diag *diag;              /* where npu_accel_create says why it fails; NULL = nowhere */
 } npu_accel;
 
-/* Makes a backend of it. The struct is copied. Errors: INVALID_ARGUMENT (a required member is missing,
+/* Makes a backend of it. The struct is copied. Errors: VERSION (size), INVALID_ARGUMENT (a required member is missing,
    alignment is no power of two), NO_MEMORY. */
 NPU_IR_API npu_status npu_accel_create(npu_backend **out, const npu_accel *accel,
                                        const npu_allocator *allocator);
@@ -214,6 +223,7 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 
 #include <float.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -3520,8 +3530,8 @@ typedef npu_status (*npu__ref_prepare_fn)(npu_prepare *p);
 
 static npu_status npu__ref_fused_alloc(npu_prepare *p, npu__ref_fused **out)
 {
-    uint32_t num_steps = npu_graph_num_ops(p->op->body);
-    size_t num_values = (size_t)npu_graph_num_values(p->op->body) + 1;
+    uint32_t num_steps = npu_graph_num_ops(npu_op_body(p->op, 0));
+    size_t num_values = (size_t)npu_graph_num_values(npu_op_body(p->op, 0)) + 1;
     npu__ref_fused *f = (npu__ref_fused *)npu_ref_state(p, sizeof *f);
     if (!f) {
         return NPU_ERR_NO_MEMORY;
@@ -3542,7 +3552,7 @@ static npu_status npu__ref_fused_alloc(npu_prepare *p, npu__ref_fused **out)
    directly by the last step only, when all operands were read. */
 static void npu__ref_fused_values(const npu_prepare *p, npu__ref_fused *f)
 {
-    const npu_graph *body = p->op->body;
+    const npu_graph *body = npu_op_body(p->op, 0);
     for (uint32_t id = 1; id <= npu_graph_num_values(body); id++) {
         npu_value v = { id };
         npu__ref_fused_value *value = &f->values[id];
@@ -3615,9 +3625,9 @@ static npu_status npu__ref_fused_step_of(npu_prepare *p, npu__ref_fused *f, uint
     npu_prepare sub = *p;
     npu_status status;
     for (uint32_t i = 0; i < op->num_in; i++) {
-        tensors[i] = npu__ref_fused_tensor(p, &f->values[npu_op_operand_value(p->op->body, id, i).id]);
+        tensors[i] = npu__ref_fused_tensor(p, &f->values[npu_op_operand_value(npu_op_body(p->op, 0), id, i).id]);
     }
-    step->y = npu_op_result(p->op->body, id, 0).id;
+    step->y = npu_op_result(npu_op_body(p->op, 0), id, 0).id;
     tensors[op->num_in] = npu__ref_fused_tensor(p, &f->values[step->y]);
     sub.op = op;
     sub.in = tensors;
@@ -3629,7 +3639,7 @@ static npu_status npu__ref_fused_step_of(npu_prepare *p, npu__ref_fused *f, uint
         npu__ref_operand *o = &step->map->operands[k];
         npu__ref_fused_value *x = NULL;
         if (o->mode != NPU__REF_NUMBER) {
-            step->x[k] = npu_op_operand_value(p->op->body, id, o->index).id;
+            step->x[k] = npu_op_operand_value(npu_op_body(p->op, 0), id, o->index).id;
             x = &f->values[step->x[k]];
             x->last = x->last > index ? x->last : index;
         }
@@ -3676,7 +3686,7 @@ static npu_status npu__ref_fused_create(npu_prepare *p, npu__ref_prepare_fn prep
     for (uint32_t i = 0; status == NPU_OK && i < f->num_steps; i++) {
         npu_op op = { i + 1 };
         npu_op_info info;
-        status = npu_op_describe(p->op->body, op, &info, &storage);
+        status = npu_op_describe(npu_op_body(p->op, 0), op, &info, &storage);
         status = status ? status : npu__ref_fused_step_of(p, f, i, &info, prepare);
     }
     npu_op_storage_free(&storage);
@@ -3738,7 +3748,8 @@ static bool npu__ref_fused_steps_supported(const npu_graph *body)
 
 static bool npu__ref_fused_supported(const npu_op_info *op)
 {
-    return op->body && npu__ref_fused_outputs_supported(op->body) && npu__ref_fused_steps_supported(op->body);
+    const npu_graph *body = npu_op_body(op, 0);
+    return body && npu__ref_fused_outputs_supported(body) && npu__ref_fused_steps_supported(body);
 }
 
 #ifdef NPU__REF_HAS_AVX2
@@ -17868,10 +17879,10 @@ static npu_status npu__ref_nest_body(npu_prepare *p, npu__ref_nest *s, npu__ref_
     p->blocks = sub.blocks;
     s->body = (npu__ref_fused *)sub.state;
     for (uint32_t i = 0; i < s->num_in && !status; i++) {
-        npu_value v = npu_graph_input(p->op->body, i);
-        s->operands[i].is_used = npu_value_num_users(p->op->body, v) > 0;
+        npu_value v = npu_graph_input(npu_op_body(p->op, 0), i);
+        s->operands[i].is_used = npu_value_num_users(npu_op_body(p->op, 0), v) > 0;
         for (uint32_t k = 0; k < s->num_out; k++) {
-            s->operands[i].is_used = s->operands[i].is_used || npu_graph_output(p->op->body, k).id == v.id;
+            s->operands[i].is_used = s->operands[i].is_used || npu_graph_output(npu_op_body(p->op, 0), k).id == v.id;
         }
     }
     return status;
@@ -17880,7 +17891,7 @@ static npu_status npu__ref_nest_body(npu_prepare *p, npu__ref_nest *s, npu__ref_
 /* Is the body `destination op value`, with an op that is folded here, and the destination read nowhere else? */
 static bool npu__ref_nest_is_fold(const npu_prepare *p, npu__ref_nest *s)
 {
-    const npu_graph *body = p->op->body;
+    const npu_graph *body = npu_op_body(p->op, 0);
     const npu__ref_fused_step *last = &s->body->steps[s->body->num_steps ? s->body->num_steps - 1 : 0];
     npu_value destination = s->num_in ? npu_graph_input(body, s->num_in - 1) : npu_graph_output(body, 0);
     uint32_t op = s->body->num_steps ? last->map->op : NPU__REF_OP_copy;
@@ -17950,7 +17961,8 @@ static bool npu__ref_nest_supported(const npu_op_info *op)
             return false;
         }
     }
-    return op->num_in + op->num_out <= NPU__REF_NEST_TENSORS && op->body && npu__ref_fused_steps_supported(op->body);
+    return op->num_in + op->num_out <= NPU__REF_NEST_TENSORS && npu_op_body(op, 0) &&
+           npu__ref_fused_steps_supported(npu_op_body(op, 0));
 }
 
 #ifdef NPU__REF_HAS_AVX2
@@ -18349,7 +18361,7 @@ static const npu_kernel *npu__ref_first(const npu_kernel_table *table, npu_kind 
 /* What an executor gets at each run. */
 typedef struct npu__ref_execution {
     npu_executor executor;
-    npu_op_info op; /* a copy with all that it points to, but names, which belong to the graph */
+    const npu_op_info *op;
 } npu__ref_execution;
 
 static const npu_executor *npu__ref_executor(const npu_registry *registry, const npu_op_info *op)
@@ -18373,31 +18385,54 @@ static const npu_spec *const *npu__ref_copy_specs(npu_prepare *p, const npu_spec
     return copies ? out : NULL;
 }
 
+/* A copy of an op that lives as long as the state: all that it points to, but names, data and children, which belong
+   to the graph. NULL = out of memory. */
+static npu_op_info *npu__ref_keep_info(npu_prepare *p, const npu_op_info *op)
+{
+    npu_op_info *to = (npu_op_info *)npu_ref_state(p, sizeof *to);
+    npu_bound_arg *args = (npu_bound_arg *)npu_ref_state(p, (op->num_args + 1) * sizeof *args);
+    uint8_t *attrs = (uint8_t *)npu_ref_state(p, op->attrs_size + 1u);
+    uint8_t *device = (uint8_t *)npu_ref_state(p, op->device_size + 1u);
+    const npu_graph **bodies = (const npu_graph **)npu_ref_state(p, (op->num_bodies + 1) * sizeof *bodies);
+    if (!to || !args || !attrs || !device || !bodies) {
+        return NULL;
+    }
+    *to = *op;
+    if (op->attrs_size) {
+        memcpy(attrs, op->attrs, op->attrs_size);
+    }
+    if (op->device_attrs && op->device_size) {
+        memcpy(device, op->device_attrs, op->device_size);
+    }
+    for (uint32_t i = 0; i < op->num_args; i++) {
+        args[i] = *npu_op_arg_at(op, i);
+        args[i].data = args[i].data ? attrs + (args[i].data - op->attrs) : NULL;
+    }
+    for (uint32_t i = 0; i < op->num_bodies; i++) {
+        bodies[i] = op->bodies[i];
+    }
+    to->attrs = attrs;
+    to->device_attrs = op->device_attrs ? device : NULL;
+    to->args = args;
+    to->arg_size = (uint32_t)sizeof *args;
+    to->bodies = bodies;
+    to->in_data = NULL;
+    to->in = npu__ref_copy_specs(p, op->in, op->num_in);
+    to->out = npu__ref_copy_specs(p, op->out, op->num_out);
+    return to->in && to->out ? to : NULL;
+}
+
 static npu_status npu__ref_execute_prepare(npu_prepare *p)
 {
     npu__ref_execution *e = (npu__ref_execution *)npu_ref_state(p, sizeof *e);
-    npu_bound_arg *args = (npu_bound_arg *)npu_ref_state(p, (p->op->num_args + 1) * sizeof *args);
-    uint8_t *attrs = (uint8_t *)npu_ref_state(p, p->op->attrs_size + 1u);
-    if (!e || !args || !attrs) {
+    const npu_op_info *op = npu__ref_keep_info(p, p->op);
+    if (!e || !op) {
         return NPU_ERR_NO_MEMORY;
     }
     e->executor = *npu__ref_executor(p->registry, p->op);
-    e->op = *p->op;
-    if (p->op->attrs_size) {
-        memcpy(attrs, p->op->attrs, p->op->attrs_size);
-    }
-    for (uint32_t i = 0; i < p->op->num_args; i++) {
-        args[i] = p->op->args[i];
-        args[i].data = args[i].data ? attrs + (args[i].data - p->op->attrs) : NULL;
-    }
-    e->op.attrs = attrs;
-    e->op.args = args;
-    e->op.in_data = NULL;
-    e->op.device_attrs = NULL;
-    e->op.in = npu__ref_copy_specs(p, p->op->in, p->op->num_in);
-    e->op.out = npu__ref_copy_specs(p, p->op->out, p->op->num_out);
+    e->op = op;
     p->state = e;
-    return e->op.in && e->op.out ? NPU_OK : NPU_ERR_NO_MEMORY;
+    return NPU_OK;
 }
 
 static npu_status npu__ref_execute_launch(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -18405,7 +18440,7 @@ static npu_status npu__ref_execute_launch(const npu_launch *l, uint32_t part, ui
     const npu__ref_execution *e = (const npu__ref_execution *)l->state;
     (void)part;
     (void)parts;
-    return e->executor.run(e->executor.ctx, &e->op, l->x, l->y);
+    return e->executor.run(e->executor.ctx, e->op, l->x, l->y);
 }
 
 static const npu_kernel npu__ref_execute = {
@@ -18463,19 +18498,18 @@ static npu_status npu__ref_supports(void *ctx, const npu_op_info *op, npu_suppor
 
 /* ---- buffers: plain host memory ---- */
 
-static npu_status npu__ref_buffer_alloc(void *ctx, uint32_t region, uint64_t bytes, uint64_t alignment,
-                                        npu_buffer *out)
+static npu_status npu__ref_buffer_alloc(void *ctx, const npu_allocation *what, npu_buffer *out)
 {
     npu_allocator a = npu__ref_allocator((const npu__ref *)ctx);
-    if (region != 0 || alignment > NPU__REF_ALIGN) {
+    if (what->region != 0 || what->alignment > NPU__REF_ALIGN) {
         return NPU_ERR_INVALID_ARGUMENT;
     }
-    if (bytes > SIZE_MAX - NPU__REF_ALIGN) {
+    if (what->bytes > SIZE_MAX - NPU__REF_ALIGN) {
         return NPU_ERR_OVERFLOW;
     }
-    out->handle = npu__ref_alloc(&a, (size_t)bytes + NPU__REF_ALIGN); /* the slack that the region promises */
-    out->region = region;
-    out->bytes = bytes;
+    out->handle = npu__ref_alloc(&a, (size_t)what->bytes + NPU__REF_ALIGN); /* the slack that the region promises */
+    out->region = 0;
+    out->bytes = what->bytes;
     return out->handle ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
@@ -18491,15 +18525,10 @@ static bool npu__ref_inside(const npu_buffer *buffer, uint64_t offset, uint64_t 
     return offset <= buffer->bytes && bytes <= buffer->bytes - offset;
 }
 
-static npu_status npu__ref_upload(void *ctx, npu_buffer *to, uint64_t offset, const void *from,
-                                  uint64_t bytes, npu_fence *fence)
+static npu_status npu__ref_moved(void *to, const void *from, uint64_t bytes, npu_fence *fence)
 {
-    (void)ctx;
-    if (!npu__ref_inside(to, offset, bytes)) {
-        return NPU_ERR_RANGE;
-    }
     if (bytes) {
-        memmove((char *)to->handle + offset, from, (size_t)bytes);
+        memmove(to, from, (size_t)bytes);
     }
     if (fence) {
         *fence = 0;
@@ -18507,29 +18536,27 @@ static npu_status npu__ref_upload(void *ctx, npu_buffer *to, uint64_t offset, co
     return NPU_OK;
 }
 
-static npu_status npu__ref_download(void *ctx, void *to, npu_buffer *from, uint64_t offset, uint64_t bytes,
-                                    npu_fence *fence)
+static npu_status npu__ref_upload(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     (void)ctx;
-    if (!npu__ref_inside(from, offset, bytes)) {
-        return NPU_ERR_RANGE;
-    }
-    if (bytes) {
-        memmove(to, (const char *)from->handle + offset, (size_t)bytes);
-    }
-    if (fence) {
-        *fence = 0;
-    }
-    return NPU_OK;
+    return npu__ref_inside(t->to, t->to_offset, t->bytes)
+               ? npu__ref_moved((char *)t->to->handle + t->to_offset, t->from_host, t->bytes, fence)
+               : NPU_ERR_RANGE;
 }
 
-static npu_status npu__ref_copy(void *ctx, npu_buffer *to, uint64_t to_offset, npu_buffer *from,
-                                uint64_t from_offset, uint64_t bytes, npu_fence *fence)
+static npu_status npu__ref_download(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
-    if (!npu__ref_inside(from, from_offset, bytes)) {
-        return NPU_ERR_RANGE;
-    }
-    return npu__ref_upload(ctx, to, to_offset, (const char *)from->handle + from_offset, bytes, fence);
+    (void)ctx;
+    return npu__ref_inside(t->from, t->from_offset, t->bytes)
+               ? npu__ref_moved(t->to_host, (const char *)t->from->handle + t->from_offset, t->bytes, fence)
+               : NPU_ERR_RANGE;
+}
+
+static npu_status npu__ref_copy(void *ctx, const npu_transfer *t, npu_fence *fence)
+{
+    npu_transfer to = *t;
+    to.from_host = (const char *)t->from->handle + t->from_offset;
+    return npu__ref_inside(t->from, t->from_offset, t->bytes) ? npu__ref_upload(ctx, &to, fence) : NPU_ERR_RANGE;
 }
 
 static void *npu__ref_map(void *ctx, npu_buffer *buffer)
@@ -18571,6 +18598,7 @@ typedef struct npu__ref_program {
     npu_place *places;          /* per value */
     npu_inplace *inplace;
     npu_inplace *views;         /* results that no op makes: those who read them read the operand at strides */
+    const char **variants;      /* per op of the group */
     void *blocks;
     size_t table_size;          /* bytes of the address table at the start of the scratch */
     size_t workspace;           /* bytes behind it: of launch, or all that an op takes whose dims a run tells */
@@ -18594,6 +18622,7 @@ static void npu__ref_release(void *ctx, void *program)
     npu__ref_free(&a, p->places);
     npu__ref_free(&a, p->inplace);
     npu__ref_free(&a, p->views);
+    npu__ref_free(&a, (void *)p->variants);
     npu__ref_free(&a, p);
 }
 
@@ -18627,13 +18656,14 @@ static npu__ref_program *npu__ref_program_new(const npu_allocator *a, const npu_
         return NULL;
     }
     for (uint32_t i = 0; i < group->num_ops; i++) {
-        const npu_op_info *op = &group->ops[i].info;
+        const npu_op_info *op = group->ops[i]->info;
         num_refs += (size_t)op->num_in + op->num_out;
         num_in += op->num_in;
-        if (op->kind == NPU_NPU_CALL && op->body) {
-            num_ops += npu_graph_num_ops(op->body);
-            num_values += npu_graph_num_values(op->body);
-            num_refs += npu__ref_body_refs(op->body);
+        const npu_graph *body = npu_op_body(op, 0);
+        if (op->kind == NPU_NPU_CALL && body) {
+            num_ops += npu_graph_num_ops(body);
+            num_values += npu_graph_num_values(body);
+            num_refs += npu__ref_body_refs(body);
         }
     }
     p->allocator = *a;
@@ -18645,8 +18675,9 @@ static npu__ref_program *npu__ref_program_new(const npu_allocator *a, const npu_
     p->places = (npu_place *)npu__ref_array(a, num_values, sizeof *p->places);
     p->inplace = (npu_inplace *)npu__ref_array(a, num_in, sizeof *p->inplace);
     p->views = (npu_inplace *)npu__ref_array(a, group->num_ops, sizeof *p->views);
+    p->variants = (const char **)npu__ref_array(a, group->num_ops, sizeof *p->variants);
     if (num_refs > UINT32_MAX / 2 || !p->ops || !p->refs || !p->tensors || !p->data || !p->places ||
-        !p->inplace || !p->views) {
+        !p->inplace || !p->views || !p->variants) {
         npu__ref_release(NULL, p);
         return NULL;
     }
@@ -18714,15 +18745,15 @@ static bool npu__ref_views_init(npu__ref_views *v, const npu_allocator *a, const
     size_t num_views = 0;
     v->group = group;
     for (uint32_t i = 0; i < group->num_ops; i++) {
-        num_views += npu__ref_copy_fill(group->ops[i].info.kind) != NULL;
+        num_views += npu__ref_copy_fill(group->ops[i]->info->kind) != NULL;
     }
     v->last = (uint32_t *)npu__ref_array(a, group->num_values, sizeof *v->last);
     v->of = (uint32_t *)npu__ref_array(a, group->num_values, sizeof *v->of);
     v->views = (npu__ref_view *)npu__ref_array(a, num_views, sizeof *v->views);
     for (uint32_t i = 0; v->last && i < group->num_ops; i++) {
-        for (uint32_t k = 0; k < group->ops[i].info.num_in; k++) {
-            if (group->ops[i].in[k] != NPU_NO_INDEX) {
-                v->last[group->ops[i].in[k]] = i;
+        for (uint32_t k = 0; k < group->ops[i]->info->num_in; k++) {
+            if (group->ops[i]->in[k] != NPU_NO_INDEX) {
+                v->last[group->ops[i]->in[k]] = i;
             }
         }
     }
@@ -18752,8 +18783,8 @@ static uint32_t npu__ref_views_operand(const npu__ref_views *v, const npu_op_inf
 static bool npu__ref_op_takes(const npu__ref *ref, const npu_group_op *op, uint32_t operand, const npu_tensor *x)
 {
     bool known;
-    const npu_kernel *kernel = npu__ref_choose(ref, &op->info, &known);
-    return kernel && kernel->takes && !op->info.dynamic && kernel->takes(&op->info, operand, x);
+    const npu_kernel *kernel = npu__ref_choose(ref, op->info, &known);
+    return kernel && kernel->takes && !op->info->dynamic && kernel->takes(op->info, operand, x);
 }
 
 /* Do the ops from `first` on that read a value take it as x says? */
@@ -18761,8 +18792,8 @@ static bool npu__ref_views_taken(const npu__ref *ref, const npu__ref_views *v, u
                                  const npu_tensor *x)
 {
     for (uint32_t i = first; i <= v->last[value]; i++) {
-        const npu_group_op *op = &v->group->ops[i];
-        for (uint32_t k = 0; k < op->info.num_in; k++) {
+        const npu_group_op *op = v->group->ops[i];
+        for (uint32_t k = 0; k < op->info->num_in; k++) {
             if (op->in[k] == value && !npu__ref_op_takes(ref, op, k, x)) {
                 return false;
             }
@@ -18785,11 +18816,11 @@ static bool npu__ref_is_dense(const npu_tensor *t)
 /* Is op i of the group one whose result may be a view? Only what the group alone reads, and soon. */
 static bool npu__ref_views_may(const npu__ref *ref, const npu__ref_views *v, uint32_t i)
 {
-    const npu_group_op *op = &v->group->ops[i];
+    const npu_group_op *op = v->group->ops[i];
     bool known;
-    const npu_kernel *kernel = npu__ref_choose(ref, &op->info, &known);
-    return kernel && kernel->takes == npu__ref_view_takes && !op->info.dynamic &&
-           v->group->values[op->out[0]].role == NPU_GROUP_INNER && v->last[op->out[0]] > i &&
+    const npu_kernel *kernel = npu__ref_choose(ref, op->info, &known);
+    return kernel && kernel->takes == npu__ref_view_takes && !op->info->dynamic &&
+           v->group->values[op->out[0]]->role == NPU_GROUP_INNER && v->last[op->out[0]] > i &&
            v->last[op->out[0]] - i <= NPU__REF_NEAR;
 }
 
@@ -18797,15 +18828,15 @@ static bool npu__ref_views_may(const npu__ref *ref, const npu__ref_views *v, uin
    planner of memory. */
 static bool npu__ref_views_add(const npu__ref *ref, npu__ref_views *v, uint32_t i)
 {
-    const npu_group_op *op = &v->group->ops[i];
+    const npu_group_op *op = v->group->ops[i];
     npu__ref_view *view = &v->views[v->num_views];
     npu_tensor x;
     if (!npu__ref_views_may(ref, v, i)) {
         return false;
     }
-    view->base = npu__ref_views_operand(v, &op->info, op->in, 0, &x);
-    npu__ref_describe(&view->x, op->info.out[0]);
-    npu__ref_view_of(&op->info, &x, &view->x);
+    view->base = npu__ref_views_operand(v, op->info, op->in, 0, &x);
+    npu__ref_describe(&view->x, op->info->out[0]);
+    npu__ref_view_of(op->info, &x, &view->x);
     if (npu__ref_len(&view->x) < npu__ref_len(&x) / 2 || npu__ref_is_dense(&view->x) ||
         !npu__ref_views_taken(ref, v, i + 1, op->out[0], &view->x)) {
         return false;
@@ -18821,9 +18852,11 @@ static void npu__ref_add_inplace(npu__ref_program *p, const npu_op_info *op, con
     for (uint32_t i = 0; i < op->num_in; i++) {
         for (uint32_t result = 0; result < op->num_out; result++) {
             if (npu_op_may_alias(op, result, i) && npu__ref_is_dense(&in[i])) {
-                p->inplace[p->num_inplace].op = index;
-                p->inplace[p->num_inplace].operand = i;
-                p->inplace[p->num_inplace++].result = result;
+                npu_inplace *pair = &p->inplace[p->num_inplace++];
+                pair->size = (uint32_t)sizeof *pair;
+                pair->op = index;
+                pair->operand = i;
+                pair->result = result;
             }
         }
     }
@@ -18962,6 +18995,9 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     o->parts = prepare.parts ? prepare.parts : 1;
     o->id = op->op;
     *workspace = prepare.workspace > *workspace ? prepare.workspace : *workspace;
+    if (index != NPU_NO_INDEX) {
+        p->variants[index] = kernel->variant;
+    }
     if (op->num_out && kernel != &npu__ref_execute && index != NPU_NO_INDEX) {
         npu__ref_add_inplace(p, op, tensors, index);
     }
@@ -18978,21 +19014,22 @@ enum { NPU__REF_CALL_TENSORS = 64 }; /* operands and results of one op of a body
    op, which two calls of one body share: there are none. */
 static bool npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op)
 {
+    const npu_graph *body = npu_op_body(op, 0);
     npu_op_storage storage;
-    bool ok = op->body && !op->dynamic && npu__ref_fused_outputs_supported(op->body);
+    bool ok = body && !op->dynamic && npu__ref_fused_outputs_supported(body);
     memset(&storage, 0, sizeof storage);
-    for (uint32_t i = 1; ok && i <= npu_graph_num_ops(op->body); i++) {
+    for (uint32_t i = 1; ok && i <= npu_graph_num_ops(body); i++) {
         npu_op id = { i };
         npu_op_info info;
         bool known;
-        ok = npu_op_describe(op->body, id, &info, &storage) == NPU_OK &&
+        ok = npu_op_describe(body, id, &info, &storage) == NPU_OK &&
              info.num_in + info.num_out <= NPU__REF_CALL_TENSORS && !(info.traits & NPU_RANDOM) &&
              npu__ref_choose(ref, &info, &known);
     }
-    for (uint32_t i = 1; ok && i <= npu_graph_num_values(op->body); i++) {
+    for (uint32_t i = 1; ok && i <= npu_graph_num_values(body); i++) {
         npu_value v = { i };
-        npu_role role = npu_value_role(op->body, v);
-        ok = role == NPU_ROLE_INPUT || role == NPU_ROLE_TEMPORARY || npu_value_data(op->body, v, NULL);
+        npu_role role = npu_value_role(body, v);
+        ok = role == NPU_ROLE_INPUT || role == NPU_ROLE_TEMPORARY || npu_value_data(body, v, NULL);
     }
     npu_op_storage_free(&storage);
     return ok;
@@ -19001,11 +19038,11 @@ static bool npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op)
 /* Values of the body by id: operands and results of the call, weights, and the rest in the scratch. */
 static npu_status npu__ref_call_values(npu__ref_program *p, const npu_group_op *call, uint32_t *values)
 {
-    const npu_graph *body = call->info.body;
-    for (uint32_t i = 0; i < call->info.num_in; i++) {
+    const npu_graph *body = npu_op_body(call->info, 0);
+    for (uint32_t i = 0; i < call->info->num_in; i++) {
         values[npu_graph_input(body, i).id] = call->in[i];
     }
-    for (uint32_t i = 0; i < call->info.num_out; i++) {
+    for (uint32_t i = 0; i < call->info->num_out; i++) {
         values[npu_graph_output(body, i).id] = call->out[i];
     }
     for (uint32_t id = 1; id <= npu_graph_num_values(body); id++) {
@@ -19031,7 +19068,7 @@ static npu_status npu__ref_call_values(npu__ref_program *p, const npu_group_op *
 static npu_status npu__ref_compile_call(const npu__ref *ref, npu__ref_program *p, const npu_group_op *call,
                                         size_t *workspace, char text[96])
 {
-    const npu_graph *body = call->info.body;
+    const npu_graph *body = npu_op_body(call->info, 0);
     size_t num = (size_t)npu_graph_num_values(body) + 1;
     uint32_t *values = (uint32_t *)npu__ref_array(&p->allocator, num, sizeof *values);
     npu_op_storage storage;
@@ -19055,7 +19092,7 @@ static npu_status npu__ref_compile_call(const npu__ref *ref, npu__ref_program *p
             status ? status
                    : npu__ref_compile_op(ref, p, &info, of, of + info.num_in, NULL, NPU_NO_INDEX, workspace, text);
         if (status == NPU_OK) {
-            p->ops[p->num_ops - 1].id = call->info.op; /* whose time and whose failure it is */
+            p->ops[p->num_ops - 1].id = call->info->op; /* whose time and whose failure it is */
         }
     }
     npu_op_storage_free(&storage);
@@ -19072,18 +19109,20 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     size_t workspace = 0;
     npu_status status = npu__ref_views_init(&views, &a, group) && p ? NPU_OK : NPU_ERR_NO_MEMORY;
     for (uint32_t i = 0; p && i < group->num_values; i++) {
-        p->data[i] = group->values[i].role == NPU_GROUP_WEIGHT ? group->values[i].data : NULL;
+        p->data[i] = group->values[i]->role == NPU_GROUP_WEIGHT ? group->values[i]->data : NULL;
         p->places[i].buffer = NPU_NO_INDEX;
     }
     for (uint32_t i = 0; status == NPU_OK && i < group->num_ops; i++) {
-        const npu_group_op *op = &group->ops[i];
+        const npu_group_op *op = group->ops[i];
         if (npu__ref_views_add(ref, &views, i)) {
+            p->views[p->num_views].size = (uint32_t)sizeof *p->views;
             p->views[p->num_views++].op = i; /* operand 0, result 0 */
             continue;
         }
-        status = op->info.kind == NPU_NPU_CALL
+        status = op->info->kind == NPU_NPU_CALL
                      ? npu__ref_compile_call(ref, p, op, &workspace, out->text)
-                     : npu__ref_compile_op(ref, p, &op->info, op->in, op->out, &views, i, &workspace, out->text);
+                     : npu__ref_compile_op(ref, p, op->info, op->in, op->out, &views, i, &workspace, out->text);
+        out->failed_op = status ? op->info->op : 0;
     }
     npu__ref_views_free(&views, &a);
     if (status) {
@@ -19100,19 +19139,22 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     out->prepared = npu__ref_sum_blocks(p->blocks);
     out->num_views = p->num_views;
     out->views = p->views;
+    out->variants = p->variants;
     return NPU_OK;
 }
 
 /* Remembers where values are and drops the ops whose results are views of their operand. */
-static npu_status npu__ref_place(void *ctx, void *program, const npu_place *places, uint32_t num_values)
+static npu_status npu__ref_place(void *ctx, void *program, const npu_places *places)
 {
     npu__ref_program *p = (npu__ref_program *)program;
     uint32_t kept = 0;
     (void)ctx;
-    if (num_values != p->num_values) {
+    if (places->num_values != p->num_values) {
         return NPU_ERR_INVALID_ARGUMENT;
     }
-    memcpy(p->places, places, num_values * sizeof *places);
+    for (uint32_t i = 0; i < p->num_values; i++) {
+        p->places[i] = *npu_place_at(places, i);
+    }
     for (uint32_t i = 0; i < p->num_ops; i++) {
         const npu__ref_op *o = &p->ops[i];
         uint32_t aliases = 0;
@@ -19141,10 +19183,11 @@ typedef struct npu__ref_task {
     int status; /* of any part that failed */
 } npu__ref_task;
 
-static void npu__ref_run_part(void *arg, uint32_t part, uint32_t parts)
+static void npu__ref_run_part(void *arg, uint32_t part, uint32_t parts, uint32_t worker)
 {
     npu__ref_task *t = (npu__ref_task *)arg;
     npu_status status = t->op->launch(t->launch, part, parts);
+    (void)worker; /* all parts share one workspace */
     if (status) {
         NPU__REF_ATOMIC_STORE(&t->status, (int)status);
     }
@@ -19163,7 +19206,7 @@ static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, 
         parallel->run(parallel->ctx, npu__ref_run_part, &task, o->parts);
     } else {
         for (uint32_t i = 0; i < o->parts; i++) {
-            npu__ref_run_part(&task, i, o->parts);
+            npu__ref_run_part(&task, i, o->parts, 0);
         }
     }
     return (npu_status)NPU__REF_ATOMIC_LOAD(&task.status);
@@ -19225,6 +19268,7 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
     status = npu__ref_make_ready(ref, info, &a, &ready);
     if (status == NPU_OK) {
         npu__ref_launch_of(&l, o, ready.tensors, table);
+        l.worker_workspace = NULL;
         l.state = ready.prepare.state;
         l.workspace = ready.workspace;
         l.dims = info->dynamic & NPU_DYNAMIC_RESULTS ? ready.dims : NULL;
@@ -19243,13 +19287,15 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
 static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
 {
     const npu__ref_program *p = (const npu__ref_program *)program;
-    char *scratch = (char *)b->buffers[b->scratch.buffer]->handle + b->scratch.offset;
+    const npu_place *place = b->places->scratch;
+    char *scratch = (char *)b->buffers[place->buffer]->handle + place->offset;
     void **table = (void **)(void *)scratch;
     npu_launch l;
     npu_status status = NPU_OK;
     uint64_t begin = 0;
     npu__ref_addresses(p, b, table, 0, p->num_refs);
     l.workspace = scratch + p->table_size;
+    l.worker_workspace = NULL;
     l.dims = NULL;
     for (uint32_t i = 0; i < p->num_ops && status == NPU_OK; i++) {
         const npu__ref_op *o = &p->ops[i];
@@ -19273,10 +19319,10 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
 }
 
 /* One op on tensors that lie anywhere in host memory: prepared, launched and forgotten. */
-static npu_status npu__ref_op_call(void *ctx, const npu_op_info *op, const npu_tensor *in,
-                                   const npu_tensor *out, uint64_t stream)
+static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
 {
     const npu__ref *ref = (const npu__ref *)ctx;
+    const npu_op_info *op = call->op;
     npu_allocator a = npu__ref_allocator(ref);
     bool kind_known;
     const npu_kernel *kernel = npu__ref_choose(ref, op, &kind_known);
@@ -19286,11 +19332,10 @@ static npu_status npu__ref_op_call(void *ctx, const npu_op_info *op, const npu_t
     npu_prepare prepare;
     npu_launch l;
     npu_status status = !kernel ? NPU_ERR_NOT_IMPLEMENTED : tensors && table ? NPU_OK : NPU_ERR_NO_MEMORY;
-    (void)stream;
     memset(&prepare, 0, sizeof prepare);
     memset(&l, 0, sizeof l);
     for (size_t i = 0; status == NPU_OK && i < n; i++) {
-        tensors[i] = i < op->num_in ? in[i] : out[i - op->num_in];
+        tensors[i] = i < op->num_in ? *call->in[i] : *call->out[i - op->num_in];
         table[i] = tensors[i].dtype ? (char *)tensors[i].buffer->handle + tensors[i].offset : NULL;
     }
     if (status == NPU_OK) {
@@ -19676,8 +19721,8 @@ static const npu_kernel *npu__ref_tiles_find(const npu__ref_tiles_making *m, con
 static const npu_kernel *npu__ref_tiles_kernel(const npu__ref_tiles_making *m, const npu_op_info *op)
 {
     static const npu_kernel_table tables[] = {
-        { npu__ref_kernels_block, (uint32_t)NPU__REF_COUNT(npu__ref_kernels_block) },
-        { npu__ref_kernels_arith, (uint32_t)NPU__REF_COUNT(npu__ref_kernels_arith) }
+        NPU_KERNEL_TABLE(npu__ref_kernels_block),
+        NPU_KERNEL_TABLE(npu__ref_kernels_arith)
     };
     const npu_kernel *k = npu__ref_tiles_find(m, tables, (uint32_t)NPU__REF_COUNT(tables), op);
     return k ? k : npu__ref_tiles_find(m, m->ref.tables, m->ref.num_tables, op);
@@ -19807,7 +19852,7 @@ static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
     memset(&desc, 0, sizeof desc);
     memset(&diag, 0, sizeof diag);
     m.p = p;
-    m.body = p->op->body;
+    m.body = npu_op_body(p->op, 0);
     m.plain = plain;
     m.ref.registry = p->registry;
     m.ref.tables = p->tables;
@@ -20245,31 +20290,29 @@ static const npu_kernel npu__ref_kernels_cast_first[] = {
     NPU__REF_CAST_FIRST(NPU_ATEN_CUMPROD)
 };
 
-#define NPU__REF_TABLE(kernels) { kernels, (uint32_t)(sizeof(kernels) / sizeof((kernels)[0])) }
-
 static const npu_kernel_table npu__ref_tables[] = {
-    NPU__REF_TABLE(npu__ref_kernels_activation),    NPU__REF_TABLE(npu__ref_kernels_elementwise),
-    NPU__REF_TABLE(npu__ref_kernels_comparison),    NPU__REF_TABLE(npu__ref_kernels_shape),
-    NPU__REF_TABLE(npu__ref_kernels_logic),         NPU__REF_TABLE(npu__ref_kernels_creation),
-    NPU__REF_TABLE(npu__ref_kernels_alias),         NPU__REF_TABLE(npu__ref_kernels_special),
-    NPU__REF_TABLE(npu__ref_kernels_memory),        NPU__REF_TABLE(npu__ref_kernels_tensor),
-    NPU__REF_TABLE(npu__ref_kernels_npu),           NPU__REF_TABLE(npu__ref_kernels_matrix),
-    NPU__REF_TABLE(npu__ref_kernels_convolution),   NPU__REF_TABLE(npu__ref_kernels_lookup),
-    NPU__REF_TABLE(npu__ref_kernels_normalization), NPU__REF_TABLE(npu__ref_kernels_pooling),
-    NPU__REF_TABLE(npu__ref_kernels_cast_first),
-    NPU__REF_TABLE(npu__ref_kernels_reduction),     NPU__REF_TABLE(npu__ref_kernels_aicf),
-    NPU__REF_TABLE(npu__ref_kernels_contraction),
-    NPU__REF_TABLE(npu__ref_kernels_arrangement),   NPU__REF_TABLE(npu__ref_kernels_indexing),
-    NPU__REF_TABLE(npu__ref_kernels_border),        NPU__REF_TABLE(npu__ref_kernels_moved),
-    NPU__REF_TABLE(npu__ref_kernels_linalg),        NPU__REF_TABLE(npu__ref_kernels_norm),
-    NPU__REF_TABLE(npu__ref_kernels_recurrent),     NPU__REF_TABLE(npu__ref_kernels_distance),
-    NPU__REF_TABLE(npu__ref_kernels_order),         NPU__REF_TABLE(npu__ref_kernels_resize),
-    NPU__REF_TABLE(npu__ref_kernels_vectors),       NPU__REF_TABLE(npu__ref_kernels_loss),
-    NPU__REF_TABLE(npu__ref_kernels_statistics),
-    NPU__REF_TABLE(npu__ref_kernels_block),         NPU__REF_TABLE(npu__ref_kernels_arith),
-    NPU__REF_TABLE(npu__ref_kernels_launch),
-    NPU__REF_TABLE(npu__ref_kernels_search),        NPU__REF_TABLE(npu__ref_kernels_spectral),
-    NPU__REF_TABLE(npu__ref_kernels_loops),         NPU__REF_TABLE(npu__ref_kernels_structure),
+    NPU_KERNEL_TABLE(npu__ref_kernels_activation),    NPU_KERNEL_TABLE(npu__ref_kernels_elementwise),
+    NPU_KERNEL_TABLE(npu__ref_kernels_comparison),    NPU_KERNEL_TABLE(npu__ref_kernels_shape),
+    NPU_KERNEL_TABLE(npu__ref_kernels_logic),         NPU_KERNEL_TABLE(npu__ref_kernels_creation),
+    NPU_KERNEL_TABLE(npu__ref_kernels_alias),         NPU_KERNEL_TABLE(npu__ref_kernels_special),
+    NPU_KERNEL_TABLE(npu__ref_kernels_memory),        NPU_KERNEL_TABLE(npu__ref_kernels_tensor),
+    NPU_KERNEL_TABLE(npu__ref_kernels_npu),           NPU_KERNEL_TABLE(npu__ref_kernels_matrix),
+    NPU_KERNEL_TABLE(npu__ref_kernels_convolution),   NPU_KERNEL_TABLE(npu__ref_kernels_lookup),
+    NPU_KERNEL_TABLE(npu__ref_kernels_normalization), NPU_KERNEL_TABLE(npu__ref_kernels_pooling),
+    NPU_KERNEL_TABLE(npu__ref_kernels_cast_first),
+    NPU_KERNEL_TABLE(npu__ref_kernels_reduction),     NPU_KERNEL_TABLE(npu__ref_kernels_aicf),
+    NPU_KERNEL_TABLE(npu__ref_kernels_contraction),
+    NPU_KERNEL_TABLE(npu__ref_kernels_arrangement),   NPU_KERNEL_TABLE(npu__ref_kernels_indexing),
+    NPU_KERNEL_TABLE(npu__ref_kernels_border),        NPU_KERNEL_TABLE(npu__ref_kernels_moved),
+    NPU_KERNEL_TABLE(npu__ref_kernels_linalg),        NPU_KERNEL_TABLE(npu__ref_kernels_norm),
+    NPU_KERNEL_TABLE(npu__ref_kernels_recurrent),     NPU_KERNEL_TABLE(npu__ref_kernels_distance),
+    NPU_KERNEL_TABLE(npu__ref_kernels_order),         NPU_KERNEL_TABLE(npu__ref_kernels_resize),
+    NPU_KERNEL_TABLE(npu__ref_kernels_vectors),       NPU_KERNEL_TABLE(npu__ref_kernels_loss),
+    NPU_KERNEL_TABLE(npu__ref_kernels_statistics),
+    NPU_KERNEL_TABLE(npu__ref_kernels_block),         NPU_KERNEL_TABLE(npu__ref_kernels_arith),
+    NPU_KERNEL_TABLE(npu__ref_kernels_launch),
+    NPU_KERNEL_TABLE(npu__ref_kernels_search),        NPU_KERNEL_TABLE(npu__ref_kernels_spectral),
+    NPU_KERNEL_TABLE(npu__ref_kernels_loops),         NPU_KERNEL_TABLE(npu__ref_kernels_structure),
 };
 
 NPU_IR_API const npu_kernel_table *npu_ref_kernels(uint32_t *num_tables)
@@ -20279,32 +20322,7 @@ NPU_IR_API const npu_kernel_table *npu_ref_kernels(uint32_t *num_tables)
 }
 
 static const npu_region npu__ref_regions[] = { { sizeof(npu_region), 0, "host", 0, NPU__REF_ALIGN,
-                                                 NPU__REF_ALIGN, 1 } };
-
-static void npu__ref_fill(npu_backend *b, const char *name, const npu__ref *ref)
-{
-    memset(b, 0, sizeof *b);
-    b->size = (uint32_t)sizeof *b;
-    b->api_version = NPU_BACKEND_API;
-    b->name = name;
-    b->ctx = (void *)(uintptr_t)ref;
-    b->traits = NPU_BACKEND_HOST | NPU_BACKEND_DYNAMIC | NPU_BACKEND_EVERYTHING;
-    b->num_regions = 1;
-    b->regions = npu__ref_regions;
-    b->supports = npu__ref_supports;
-    b->alloc = npu__ref_buffer_alloc;
-    b->free = npu__ref_buffer_free;
-    b->upload = npu__ref_upload;
-    b->download = npu__ref_download;
-    b->copy = npu__ref_copy;
-    b->map = npu__ref_map;
-    b->unmap = npu__ref_unmap;
-    b->compile = npu__ref_compile;
-    b->place = npu__ref_place;
-    b->submit = npu__ref_submit;
-    b->release = npu__ref_release;
-    b->op_call = npu__ref_op_call;
-}
+                                                 NPU__REF_ALIGN, 1, 0 } };
 
 static const npu__ref npu__ref_default = {
     npu__ref_tables, (uint32_t)(sizeof npu__ref_tables / sizeof npu__ref_tables[0]), NULL, NULL, { NULL, NULL }
@@ -20312,38 +20330,26 @@ static const npu__ref npu__ref_default = {
 
 NPU_IR_API const npu_backend *npu_ref_backend(void)
 {
-    static const npu_backend backend = { sizeof(npu_backend),
-                                         NPU_BACKEND_API,
-                                         "cpu",
-                                         (void *)(uintptr_t)&npu__ref_default,
-                                         NPU_BACKEND_HOST | NPU_BACKEND_DYNAMIC | NPU_BACKEND_EVERYTHING,
-                                         1,
-                                         npu__ref_regions,
-                                         NULL,
-                                         0,
-                                         npu__ref_supports,
-                                         NULL,
-                                         npu__ref_buffer_alloc,
-                                         npu__ref_buffer_free,
-                                         npu__ref_upload,
-                                         npu__ref_download,
-                                         npu__ref_copy,
-                                         npu__ref_map,
-                                         npu__ref_unmap,
-                                         npu__ref_compile,
-                                         npu__ref_place,
-                                         npu__ref_submit,
-                                         npu__ref_release,
-                                         NULL,
-                                         NULL,
-                                         NULL,
-                                         NULL,
-                                         NULL,
-                                         NULL,
-                                         NULL,
-                                         NULL,
-                                         npu__ref_op_call,
-                                         NULL };
+    static const npu_backend backend = { .size = sizeof(npu_backend),
+                                         .api_version = NPU_BACKEND_API,
+                                         .name = "cpu",
+                                         .ctx = (void *)(uintptr_t)&npu__ref_default,
+                                         .traits = NPU_BACKEND_HOST | NPU_BACKEND_DYNAMIC | NPU_BACKEND_EVERYTHING,
+                                         .num_regions = 1,
+                                         .regions = npu__ref_regions,
+                                         .supports = npu__ref_supports,
+                                         .alloc = npu__ref_buffer_alloc,
+                                         .free = npu__ref_buffer_free,
+                                         .upload = npu__ref_upload,
+                                         .download = npu__ref_download,
+                                         .copy = npu__ref_copy,
+                                         .map = npu__ref_map,
+                                         .unmap = npu__ref_unmap,
+                                         .compile = npu__ref_compile,
+                                         .place = npu__ref_place,
+                                         .submit = npu__ref_submit,
+                                         .release = npu__ref_release,
+                                         .op_call = npu__ref_op_call };
     return &backend;
 }
 
@@ -20353,6 +20359,20 @@ typedef struct npu__ref_instance {
     char name[32];
     npu_kernel_table tables[]; /* with_built_in: the caller's and the built-in ones */
 } npu__ref_instance;
+
+/* Says why a create function fails, where somebody wants to know. */
+static npu_status npu__ref_fail(npu_diag *diag, npu_status status, const char *format, ...)
+{
+    va_list args;
+    if (diag) {
+        memset(diag, 0, sizeof *diag);
+        diag->status = status;
+        va_start(args, format);
+        vsnprintf(diag->message, sizeof diag->message, format, args);
+        va_end(args);
+    }
+    return status;
+}
 
 static bool npu__ref_sorted(const npu_kernel_table *table)
 {
@@ -20395,19 +20415,29 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
         d.tables = npu_ref_kernels(&d.num_tables);
         d.with_built_in = false;
     }
+    if (d.diag) {
+        memset(d.diag, 0, sizeof *d.diag);
+    }
     for (uint32_t i = 0; i < d.num_tables; i++) {
+        if (d.tables[i].version != NPU_IR_VERSION) {
+            return npu__ref_fail(d.diag, NPU_ERR_VERSION,
+                                 "cpu: kernel table %u is of version 0x%06x, needed is 0x%06x: make it with "
+                                 "NPU_KERNEL_TABLE and this header", (unsigned)i, (unsigned)d.tables[i].version, NPU_IR_VERSION);
+        }
         if (!npu__ref_sorted(&d.tables[i])) {
-            return NPU_ERR_INVALID_ARGUMENT;
+            return npu__ref_fail(d.diag, NPU_ERR_INVALID_ARGUMENT,
+                                 "cpu: kernel table %u is not sorted by kind, then by falling priority", (unsigned)i);
         }
     }
     npu_ref_kernels(&num_more);
     if (d._canary || !npu_size_mul((size_t)d.num_tables + num_more, sizeof d.tables[0], &size) ||
         !npu_size_add(size, sizeof *instance, &size)) {
-        return d._canary ? NPU_ERR_INVALID_ARGUMENT : NPU_ERR_NO_MEMORY;
+        return d._canary ? npu__ref_fail(d.diag, NPU_ERR_INVALID_ARGUMENT, "cpu: the desc is not zeroed")
+                         : npu__ref_fail(d.diag, NPU_ERR_NO_MEMORY, "cpu: out of memory");
     }
     instance = (npu__ref_instance *)npu__ref_alloc(&a, d.with_built_in ? size : sizeof *instance);
     if (!instance) {
-        return NPU_ERR_NO_MEMORY;
+        return npu__ref_fail(d.diag, NPU_ERR_NO_MEMORY, "cpu: out of memory");
     }
     instance->ref.tables = d.tables;
     instance->ref.num_tables = d.num_tables;
@@ -20418,7 +20448,9 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
     instance->ref.registry = d.registry;
     instance->ref.allocator = a;
     snprintf(instance->name, sizeof instance->name, "%s", d.name ? d.name : "cpu");
-    npu__ref_fill(&instance->backend, instance->name, &instance->ref);
+    instance->backend = *npu_ref_backend();
+    instance->backend.name = instance->name;
+    instance->backend.ctx = &instance->ref;
     *out = &instance->backend;
     return NPU_OK;
 }
@@ -20443,12 +20475,9 @@ typedef struct npu__accel {
 
 /* One op as op_call gets it. */
 typedef struct npu__accel_op {
-    uint32_t kind, schema, blob_size;
-    uint32_t num_in, num_out;
+    const npu_op_info *info;   /* kept; of the run where is_dynamic */
     uint32_t view; /* operand that result 0 is a view of; NPU_NO_INDEX = none, op_call is needed */
-    uint32_t id;               /* in the graph */
-    const uint8_t *blob;
-    bool is_dynamic;           /* a run tells its dims: tensors and blob are made then */
+    bool is_dynamic;           /* a run tells its dims: info and tensors are made then */
     const npu_tensor *tensors; /* operands, then results, not yet bound to buffers */
     const uint32_t *values;    /* indices into the places, in the same order; NPU_NO_INDEX = a hole */
 } npu__accel_op;
@@ -20458,7 +20487,7 @@ typedef struct npu__accel_program {
     npu__accel_op *ops;
     npu_tensor *tensors;       /* of all ops */
     uint32_t *values;
-    uint8_t *blobs;
+    void *blocks;              /* of the infos */
 } npu__accel_program;
 
 static npu_status npu__accel_refuse(npu_support *answer, uint32_t reason, const char *words)
@@ -20470,17 +20499,17 @@ static npu_status npu__accel_refuse(npu_support *answer, uint32_t reason, const 
 
 static bool npu__accel_in_abi(const npu_accel *accel, uint32_t kind)
 {
-    for (uint32_t i = 0; i < accel->num_abi; i++) {
-        if (accel->abi[i].kind == kind) {
-            return true;
-        }
+    const npu_abi *abi = accel->abi;
+    uint32_t i = abi ? abi->num_rows : 0;
+    while (i && ((const npu_abi_row *)(const void *)((const char *)abi->rows + (size_t)(i - 1) * abi->row_size))->kind != kind) {
+        i--;
     }
-    return false;
+    return i != 0;
 }
 
 static bool npu__accel_takes(const npu_accel *accel, const npu_op_info *op)
 {
-    if (accel->num_abi == 0 && accel->num_ops == 0) {
+    if (!accel->abi && accel->num_ops == 0) {
         return true;
     }
     for (uint32_t i = 0; i < accel->num_ops; i++) {
@@ -20512,27 +20541,9 @@ static bool npu__accel_all_specs(const npu_op_info *op, bool f32)
     return true;
 }
 
-/* The form in which op_call gets an op: the device's own where it has one. `blob` has room for 64 bytes. */
-static npu_status npu__accel_form(const npu_accel *accel, const npu_op_info *op, npu__accel_op *form,
-                                  uint8_t *blob)
-{
-    form->kind = op->kind;
-    form->schema = 0;
-    form->blob = op->attrs;
-    form->blob_size = op->attrs_size;
-    if (!npu__accel_in_abi(accel, op->kind)) {
-        return NPU_OK;
-    }
-    form->blob = blob;
-    return npu_abi_encode(accel->abi, accel->num_abi, op, &form->kind, &form->schema, blob, 64,
-                          &form->blob_size);
-}
-
 static npu_status npu__accel_supports(void *ctx, const npu_op_info *op, npu_support *answer)
 {
     const npu_accel *accel = &((const npu__accel *)ctx)->desc;
-    npu__accel_op form;
-    uint8_t blob[64];
     answer->reason = NPU_REASON_CLAIMED;
     if (npu__accel_view(op) == NPU_NO_INDEX && !npu__accel_takes(accel, op)) {
         return npu__accel_refuse(answer, NPU_REASON_OP, "");
@@ -20540,7 +20551,7 @@ static npu_status npu__accel_supports(void *ctx, const npu_op_info *op, npu_supp
     if (op->num_out == 0) {
         return NPU_OK; /* asked for the name alone */
     }
-    if (op->body) {
+    if (op->num_bodies) {
         return npu__accel_refuse(answer, NPU_REASON_OP, "op_call cannot see the body of an op");
     }
     if (!npu__accel_all_specs(op, false)) {
@@ -20558,7 +20569,7 @@ static npu_status npu__accel_supports(void *ctx, const npu_op_info *op, npu_supp
     if (npu__accel_view(op) != NPU_NO_INDEX) {
         return NPU_OK;
     }
-    if (npu__accel_form(accel, op, &form, blob)) {
+    if (!op->device_attrs) {
         return npu__accel_refuse(answer, NPU_REASON_ATTRIBUTE, "no device form holds it");
     }
     if (accel->supports) {
@@ -20567,16 +20578,12 @@ static npu_status npu__accel_supports(void *ctx, const npu_op_info *op, npu_supp
     return npu__accel_all_specs(op, true) ? NPU_OK : npu__accel_refuse(answer, NPU_REASON_DTYPE, "f32 only");
 }
 
-static npu_status npu__accel_alloc(void *ctx, uint32_t region, uint64_t bytes, uint64_t alignment,
-                                   npu_buffer *out)
+static npu_status npu__accel_alloc(void *ctx, const npu_allocation *what, npu_buffer *out)
 {
-    const npu_accel *accel = &((const npu__accel *)ctx)->desc;
-    (void)alignment; /* of the region: alloc gives at least that */
-    memset(out, 0, sizeof *out);
-    out->size = (uint32_t)sizeof *out;
-    out->region = region;
-    out->bytes = bytes;
-    out->handle = accel->alloc(accel->ctx, bytes ? bytes : 1);
+    const npu_accel *accel = &((const npu__accel *)ctx)->desc; /* its alloc gives at least the region's alignment */
+    out->region = what->region;
+    out->bytes = what->bytes;
+    out->handle = accel->alloc(accel->ctx, what->bytes ? what->bytes : 1);
     return out->handle ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
@@ -20589,24 +20596,22 @@ static void npu__accel_free(void *ctx, npu_buffer *buffer)
     }
 }
 
-static npu_status npu__accel_upload(void *ctx, npu_buffer *to, uint64_t offset, const void *from,
-                                    uint64_t bytes, npu_fence *fence)
+static npu_status npu__accel_upload(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     const npu_accel *accel = &((const npu__accel *)ctx)->desc;
     if (fence) {
         *fence = 0;
     }
-    return bytes ? accel->upload(accel->ctx, to->handle, offset, from, bytes) : NPU_OK;
+    return t->bytes ? accel->upload(accel->ctx, t->to->handle, t->to_offset, t->from_host, t->bytes) : NPU_OK;
 }
 
-static npu_status npu__accel_download(void *ctx, void *to, npu_buffer *from, uint64_t offset, uint64_t bytes,
-                                      npu_fence *fence)
+static npu_status npu__accel_download(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     const npu_accel *accel = &((const npu__accel *)ctx)->desc;
     if (fence) {
         *fence = 0;
     }
-    return bytes ? accel->download(accel->ctx, to, from->handle, offset, bytes) : NPU_OK;
+    return t->bytes ? accel->download(accel->ctx, t->to_host, t->from->handle, t->from_offset, t->bytes) : NPU_OK;
 }
 
 static void npu__accel_release(void *ctx, void *program)
@@ -20617,52 +20622,39 @@ static void npu__accel_release(void *ctx, void *program)
         npu__ref_free(a, p->ops);
         npu__ref_free(a, p->tensors);
         npu__ref_free(a, p->values);
-        npu__ref_free(a, p->blobs);
+        npu__ref_free_blocks(a, p->blocks);
         npu__ref_free(a, p);
     }
-}
-
-/* Bytes that the form of an op may take. */
-static size_t npu__accel_blob_max(const npu_op_info *op)
-{
-    return op->attrs_size > 64 ? op->attrs_size : 64;
 }
 
 static npu__accel_program *npu__accel_program_new(npu__accel *accel, const npu_group *group)
 {
     const npu_allocator *a = &accel->allocator;
     npu__accel_program *p = npu__ref_array(a, 1, sizeof *p);
-    size_t num_tensors = 0, blob_bytes = 0;
-    bool fits = true;
+    size_t num_tensors = 0;
     if (!p) {
         return NULL;
     }
     for (uint32_t i = 0; i < group->num_ops; i++) {
-        const npu_op_info *op = &group->ops[i].info;
-        num_tensors += op->num_in + op->num_out;
-        fits = fits && npu_size_add(blob_bytes, npu__accel_blob_max(op), &blob_bytes);
+        num_tensors += group->ops[i]->info->num_in + group->ops[i]->info->num_out;
     }
     p->ops = npu__ref_array(a, group->num_ops, sizeof *p->ops);
     p->tensors = npu__ref_array(a, num_tensors, sizeof *p->tensors);
     p->values = npu__ref_array(a, num_tensors, sizeof *p->values);
-    p->blobs = fits ? npu__ref_array(a, blob_bytes, 1) : NULL;
-    if (!p->ops || !p->tensors || !p->values || !p->blobs) {
+    if (!p->ops || !p->tensors || !p->values) {
         npu__accel_release(accel, p);
         return NULL;
     }
     return p;
 }
 
-/* Fills the next op of the program from tensors, values and blob on. */
-static npu_status npu__accel_compile_op(const npu_accel *accel, const npu_group_op *from, npu__accel_op *op,
-                                        npu_tensor *tensors, uint32_t *values, uint8_t *blob)
+/* Fills the next op of the program from tensors and values on. */
+static npu_status npu__accel_compile_op(npu_prepare *memory, const npu_group_op *from, npu__accel_op *op,
+                                        npu_tensor *tensors, uint32_t *values)
 {
-    const npu_op_info *info = &from->info;
-    npu_status status = npu__accel_form(accel, info, op, blob);
+    const npu_op_info *info = from->info;
+    op->info = npu__ref_keep_info(memory, info);
     op->view = npu__accel_view(info);
-    op->num_in = info->num_in;
-    op->num_out = info->num_out;
-    op->id = info->op;
     op->is_dynamic = info->dynamic != 0;
     op->tensors = tensors;
     op->values = values;
@@ -20671,32 +20663,35 @@ static npu_status npu__accel_compile_op(const npu_accel *accel, const npu_group_
         npu__ref_describe(&tensors[i], is_in ? info->in[i] : info->out[i - info->num_in]);
         values[i] = is_in ? from->in[i] : from->out[i - info->num_in];
     }
-    if (op->blob != blob && op->blob_size) {
-        memcpy(blob, op->blob, op->blob_size);
-    }
-    op->blob = blob;
-    return op->view == NPU_NO_INDEX ? status : NPU_OK;
+    return op->info ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
 static npu_status npu__accel_compile(void *ctx, const npu_group *group, npu_compiled *out)
 {
     npu__accel *accel = ctx;
     npu__accel_program *p = npu__accel_program_new(accel, group);
-    size_t tensor = 0, blob = 0;
+    npu_prepare memory;
+    size_t tensor = 0;
     if (!p) {
         return NPU_ERR_NO_MEMORY;
     }
+    memset(&memory, 0, sizeof memory);
+    memory.allocator = &accel->allocator;
     for (; p->num_ops < group->num_ops; p->num_ops++) {
-        const npu_group_op *op = &group->ops[p->num_ops];
-        npu_status status = npu__accel_compile_op(&accel->desc, op, &p->ops[p->num_ops], p->tensors + tensor,
-                                                  p->values + tensor, p->blobs + blob);
+        const npu_group_op *op = group->ops[p->num_ops];
+        npu_status status = npu__accel_compile_op(&memory, op, &p->ops[p->num_ops], p->tensors + tensor,
+                                                  p->values + tensor);
+        p->blocks = memory.blocks;
+        if (status == NPU_OK && !op->info->device_attrs && npu__accel_view(op->info) == NPU_NO_INDEX) {
+            snprintf(out->text, sizeof out->text, "%.60s: no device form holds it", op->info->name);
+            status = NPU_ERR_ATTRIBUTE;
+        }
         if (status) {
-            snprintf(out->text, sizeof out->text, "%.60s: no device form holds it", op->info.name);
+            out->failed_op = op->info->op;
             npu__accel_release(accel, p);
             return status;
         }
-        tensor += op->info.num_in + op->info.num_out;
-        blob += npu__accel_blob_max(&op->info);
+        tensor += op->info->num_in + op->info->num_out;
     }
     out->program = p;
     return NPU_OK;
@@ -20729,7 +20724,7 @@ static npu_status npu__accel_bind(const npu__accel_op *op, uint32_t i, const npu
     if (op->values[i] == NPU_NO_INDEX) {
         return NPU_OK; /* a hole */
     }
-    const npu_place *place = &binding->places[op->values[i]];
+    const npu_place *place = npu_place_at(binding->places, op->values[i]);
     if (place->buffer >= binding->num_buffers) {
         return NPU_ERR_INTERNAL;
     }
@@ -20742,12 +20737,13 @@ static npu_status npu__accel_run_view(const npu_accel *accel, const npu__accel_o
                                       const npu_binding *binding)
 {
     npu_tensor from, to;
-    if (binding->places[op->values[op->num_in]].alias) {
+    uint32_t num_in = op->info->num_in;
+    if (npu_place_at(binding->places, op->values[num_in])->alias) {
         return NPU_OK;
     }
     npu_status status = npu__accel_bind(op, op->view, binding, &from);
     if (!status) {
-        status = npu__accel_bind(op, op->num_in, binding, &to);
+        status = npu__accel_bind(op, num_in, binding, &to);
     }
     return status ? status : npu__accel_copy(accel, &from, &to);
 }
@@ -20755,19 +20751,27 @@ static npu_status npu__accel_run_view(const npu_accel *accel, const npu__accel_o
 static npu_status npu__accel_run(const npu_accel *accel, const npu__accel_op *op, const npu_binding *binding)
 {
     npu_tensor tensors[NPU_ACCEL_MAX_TENSORS]; /* on the stack: two execs may submit one program at once */
+    const npu_tensor *pointers[NPU_ACCEL_MAX_TENSORS];
+    const npu_op_info *info = op->info;
+    npu_call call;
     npu_status status = NPU_OK;
     if (op->view != NPU_NO_INDEX) {
         return npu__accel_run_view(accel, op, binding);
     }
-    for (uint32_t i = 0; i < op->num_in + op->num_out && !status; i++) {
+    for (uint32_t i = 0; i < info->num_in + info->num_out && !status; i++) {
+        pointers[i] = &tensors[i];
         status = npu__accel_bind(op, i, binding, &tensors[i]);
     }
-    return status ? status
-                  : accel->op_call(accel->ctx, op->kind, tensors, op->num_in, tensors + op->num_in,
-                                   op->num_out, op->schema, op->blob, op->blob_size, binding->stream);
+    memset(&call, 0, sizeof call);
+    call.size = (uint32_t)sizeof call;
+    call.op = info;
+    call.in = pointers;
+    call.out = pointers + info->num_in;
+    call.stream = binding->stream;
+    return status ? status : accel->op_call(accel->ctx, &call);
 }
 
-/* The op of this run: its form and its tensors are made anew. */
+/* The op of this run: its info and its tensors are made anew. */
 static npu_status npu__accel_run_dynamic(const npu_accel *accel, const npu__accel_op *op,
                                          const npu_binding *binding)
 {
@@ -20775,13 +20779,24 @@ static npu_status npu__accel_run_dynamic(const npu_accel *accel, const npu__acce
     uint8_t blob[64];
     npu__accel_op now = *op;
     const npu_op_info *info;
-    npu_status status = binding->dynamic->describe(binding->dynamic->ctx, op->id, NULL, &info);
-    for (uint32_t i = 0; i < op->num_in + op->num_out && !status; i++) {
-        npu__ref_describe(&tensors[i], i < op->num_in ? info->in[i] : info->out[i - op->num_in]);
+    npu_op_info with_form;
+    npu_status status = binding->dynamic->describe(binding->dynamic->ctx, op->info->op, NULL, &info);
+    if (status) {
+        return status;
     }
-    if (!status && op->view == NPU_NO_INDEX) {
-        status = npu__accel_form(accel, info, &now, blob);
+    for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
+        npu__ref_describe(&tensors[i], i < info->num_in ? info->in[i] : info->out[i - info->num_in]);
     }
+    with_form = *info;
+    with_form.device_kind = info->kind;
+    with_form.device_attrs = info->attrs;
+    with_form.device_size = info->attrs_size;
+    if (op->view == NPU_NO_INDEX && npu__accel_in_abi(accel, info->kind)) {
+        status = npu_abi_encode(accel->abi, info, &with_form.device_kind, &with_form.device_schema, blob, sizeof blob,
+                                &with_form.device_size);
+        with_form.device_attrs = blob;
+    }
+    now.info = &with_form;
     now.tensors = tensors;
     return status ? status : npu__accel_run(accel, &now, binding);
 }
@@ -20799,10 +20814,10 @@ static npu_status npu__accel_submit(void *ctx, void *program, const npu_binding 
         status = p->ops[i].is_dynamic ? npu__accel_run_dynamic(accel, &p->ops[i], binding)
                                       : npu__accel_run(accel, &p->ops[i], binding);
         if (status && binding->failed_op) {
-            *binding->failed_op = p->ops[i].id;
+            *binding->failed_op = p->ops[i].info->op;
         }
         if (binding->op_done) {
-            binding->op_done(binding->op_done_ctx, p->ops[i].id, begin, binding->clock());
+            binding->op_done(binding->op_done_ctx, p->ops[i].info->op, begin, binding->clock());
         }
     }
     if (!status && accel->finish) {
@@ -20811,22 +20826,16 @@ static npu_status npu__accel_submit(void *ctx, void *program, const npu_binding 
     return status;
 }
 
-static npu_status npu__accel_op_call(void *ctx, const npu_op_info *info, const npu_tensor *in,
-                                     const npu_tensor *out, uint64_t stream)
+static npu_status npu__accel_op_call(void *ctx, const npu_call *call)
 {
     const npu_accel *accel = &((const npu__accel *)ctx)->desc;
-    npu__accel_op op;
-    uint8_t blob[64];
-    uint32_t view = npu__accel_view(info);
+    uint32_t view = npu__accel_view(call->op);
+    npu_status status;
     if (view != NPU_NO_INDEX) {
-        return npu__accel_copy(accel, &in[view], &out[0]);
+        return npu__accel_copy(accel, call->in[view], call->out[0]);
     }
-    npu_status status = npu__accel_form(accel, info, &op, blob);
-    if (!status) {
-        status = accel->op_call(accel->ctx, op.kind, in, info->num_in, out, info->num_out, op.schema, op.blob,
-                                op.blob_size, stream);
-    }
-    return status || !accel->finish ? status : accel->finish(accel->ctx, stream);
+    status = call->op->device_attrs ? accel->op_call(accel->ctx, call) : NPU_ERR_ATTRIBUTE;
+    return status || !accel->finish ? status : accel->finish(accel->ctx, call->stream);
 }
 
 static uint64_t npu__accel_stream(void *ctx)
@@ -20834,12 +20843,18 @@ static uint64_t npu__accel_stream(void *ctx)
     return ((const npu__accel *)ctx)->desc.stream;
 }
 
-static bool npu__accel_is_complete(const npu_accel *accel)
+/* The member that is missing or wrong, NULL = none. */
+static const char *npu__accel_wrong(const npu_accel *accel)
 {
-    return accel && accel->name && accel->alloc && accel->free && accel->upload && accel->download
-           && accel->op_call && (accel->supports || accel->num_abi || accel->num_ops)
-           && (accel->abi || !accel->num_abi) && (accel->ops || !accel->num_ops)
-           && !(accel->alignment & (accel->alignment - 1)) && !accel->_canary;
+    return !accel->name          ? "name"
+           : !accel->alloc       ? "alloc"
+           : !accel->free        ? "free"
+           : !accel->upload      ? "upload"
+           : !accel->download    ? "download"
+           : !accel->op_call     ? "op_call"
+           : !accel->supports && !accel->abi && !accel->num_ops ? "supports (or abi, or ops)"
+           : !accel->ops && accel->num_ops ? "ops"
+           : accel->alignment > 4096 || (accel->alignment & (accel->alignment - 1)) ? "alignment" : NULL;
 }
 
 /* Every slot of the backend and its one region, from the desc. */
@@ -20858,7 +20873,6 @@ static void npu__accel_fill(npu__accel *accel)
     backend->num_regions = 1;
     backend->regions = &accel->region;
     backend->abi = accel->desc.abi;
-    backend->num_abi = accel->desc.num_abi;
     backend->supports = npu__accel_supports;
     backend->alloc = npu__accel_alloc;
     backend->free = npu__accel_free;
@@ -20874,22 +20888,37 @@ static void npu__accel_fill(npu__accel *accel)
 NPU_IR_API npu_status npu_accel_create(npu_backend **out, const npu_accel *accel,
                                        const npu_allocator *allocator)
 {
+    const uint32_t least = (uint32_t)(offsetof(npu_accel, diag) + sizeof accel->diag); /* of 0.2 */
     npu_allocator a = npu_text_make(allocator).allocator;
     npu__accel *made;
-    if (!out) {
+    npu_accel desc;
+    const char *wrong;
+    if (!out || !accel) {
         return NPU_ERR_INVALID_ARGUMENT;
     }
     *out = NULL;
-    if (!npu__accel_is_complete(accel)) {
-        return NPU_ERR_INVALID_ARGUMENT;
+    if (accel->size < least) {
+        return npu__ref_fail(accel->diag, NPU_ERR_VERSION, "accel: its size is %u, at least %u is needed: set it to "
+                             "sizeof(npu_accel)", (unsigned)accel->size, (unsigned)least);
+    }
+    memset(&desc, 0, sizeof desc);
+    memcpy(&desc, accel, accel->size < sizeof desc ? accel->size : sizeof desc);
+    wrong = npu__accel_wrong(&desc);
+    if (wrong) {
+        return npu__ref_fail(desc.diag, NPU_ERR_INVALID_ARGUMENT, "accel %s: %s is missing or wrong",
+                             desc.name ? desc.name : "", wrong);
     }
     made = npu__ref_array(&a, 1, sizeof *made);
     if (!made) {
-        return NPU_ERR_NO_MEMORY;
+        return npu__ref_fail(desc.diag, NPU_ERR_NO_MEMORY, "accel %s: out of memory", desc.name);
     }
-    made->desc = *accel;
+    made->desc = desc;
     made->allocator = a;
     npu__accel_fill(made);
+    if (npu_backend_check(&made->backend, desc.diag)) {
+        npu__ref_free(&a, made);
+        return NPU_ERR_VERSION; /* of the ABI table */
+    }
     *out = &made->backend;
     return NPU_OK;
 }

@@ -65,7 +65,7 @@ int main(void)
     npu_registry *registry = NULL;
     npu_backend *mine = NULL;
     npu_diag diag = { 0 };
-    npu_kernel_table table = { my_kernels, 1 };
+    npu_kernel_table table = NPU_KERNEL_TABLE(my_kernels);
     npu_ref_desc ref_desc = { .tables = &table, .num_tables = 1, .with_built_in = true };
     float in[4] = { 1, 2, 3, 4 }, out[4];
 

@@ -42,29 +42,27 @@ static float *address(const npu_tensor *t)
     return (float *)(void *)((char *)t->buffer->handle + t->offset);
 }
 
-/* The numbers and blobs are the device's own: 0 add, 1 relu, 2 gemm with transA and transB as two
- * little-endian i32. */
-static npu_status device_call(void *ctx, uint32_t kind_id, const npu_tensor *in, uint32_t num_in,
-                              const npu_tensor *out, uint32_t num_out, uint32_t attr_schema, const void *blob,
-                              uint32_t blob_size, uint64_t stream)
+/* The numbers are the device's own: 0 add, 1 relu, 2 gemm; attributes are read by name. */
+static npu_status device_call(void *ctx, const npu_call *call)
 {
-    const uint8_t *flags = blob;
-    const float *a = address(&in[0]), *b = num_in > 1 ? address(&in[1]) : NULL;
-    float *y = address(&out[0]);
-    int64_t rows = out->dims[0], columns = out->dims[1], inner = in[0].dims[1];
-    (void)ctx, (void)num_out, (void)attr_schema, (void)stream;
-    if (kind_id > 2 || (kind_id == 2 && (blob_size != 8 || flags[0]))) {
-        return NPU_ERR_NOT_IMPLEMENTED; /* transA */
+    const npu_op_info *op = call->op;
+    const float *a = address(call->in[0]), *b = op->num_in > 1 ? address(call->in[1]) : NULL;
+    float *y = address(call->out[0]);
+    int64_t rows = call->out[0]->dims[0], columns = call->out[0]->dims[1], inner = call->in[0]->dims[1];
+    bool transposed = npu_op_int(op, "transB", 0) != 0;
+    (void)ctx;
+    if (op->device_kind > 2 || npu_op_int(op, "transA", 0)) {
+        return NPU_ERR_NOT_IMPLEMENTED;
     }
     for (int64_t i = 0; i < rows * columns; i++) {
-        if (kind_id < 2) {
+        if (op->device_kind < 2) {
             y[i] = b ? a[i] + b[i] : a[i] > 0 ? a[i] : 0;
             continue;
         }
         y[i] = 0;
         for (int64_t k = 0; k < inner; k++) {
             y[i] += a[i / columns * inner + k]
-                    * (flags[4] ? b[i % columns * inner + k] : b[k * columns + i % columns]);
+                    * (transposed ? b[i % columns * inner + k] : b[k * columns + i % columns]);
         }
     }
     return NPU_OK;
@@ -73,8 +71,9 @@ static npu_status device_call(void *ctx, uint32_t kind_id, const npu_tensor *in,
 static const npu_abi_row device_table[] = {
     { NPU_AICF_ADD, 0, 0, "" }, { NPU_AICF_RELU, 1, 0, "" }, { NPU_AICF_GEMM, 2, 0, "<ii" },
 };
+static const npu_abi device_abi = NPU_ABI(device_table);
 static const npu_accel device = {
-    .name = "npu0", .abi = device_table, .num_abi = 3,
+    .size = sizeof(npu_accel), .name = "npu0", .abi = &device_abi,
     .alloc = device_alloc, .free = device_free, .upload = device_upload, .download = device_download,
     .op_call = device_call,
 };

@@ -159,7 +159,7 @@ static int broken(void)
 int main(void)
 {
     npu_parallel *threads = NULL;
-    if (npu_threads_create(&threads, 2, NULL)) {
+    if (npu_threads_create(&threads, &(npu_threads_desc){ .width = 2 })) {
         threads = NULL; /* none in this build: serial */
     }
     int failed = softmax(threads) | matmul(threads) | add_layer_norm(threads) | broken();

@@ -724,11 +724,10 @@ static void test_sums_of_halves(void)
 /* The first row of the built-in table for a kind. */
 static const npu_abi_row *abi_row(npu_kind kind)
 {
-    uint32_t n = 0;
-    const npu_abi_row *rows = npu_aicf_abi(&n);
-    for (uint32_t i = 0; i < n; i++) {
-        if (rows[i].kind == kind) {
-            return &rows[i];
+    const npu_abi *abi = npu_aicf_abi();
+    for (uint32_t i = 0; i < abi->num_rows; i++) {
+        if (abi->rows[i].kind == kind) {
+            return &abi->rows[i];
         }
     }
     return NULL;
@@ -791,11 +790,10 @@ static void check_encoded(npu_graph *g, npu_op op, uint32_t schema, const uint8_
     npu_op_storage storage;
     npu_op_info info;
     uint8_t got[64];
-    uint32_t kind = 99, got_schema = 99, got_size = 99, n = 0;
-    const npu_abi_row *rows = npu_aicf_abi(&n);
+    uint32_t kind = 99, got_schema = 99, got_size = 99;
     memset(&storage, 0, sizeof storage);
     NPU_CHECK_STATUS(npu_op_describe(g, op, &info, &storage), NPU_OK);
-    NPU_CHECK_STATUS(npu_abi_encode(rows, n, &info, &kind, &got_schema, got, sizeof got, &got_size), NPU_OK);
+    NPU_CHECK_STATUS(npu_abi_encode(npu_aicf_abi(), &info, &kind, &got_schema, got, sizeof got, &got_size), NPU_OK);
     NPU_CHECK_EQ(kind, NPU_KIND_NUMBER(info.kind));
     NPU_CHECK_EQ(got_schema, schema);
     NPU_CHECK_EQ(got_size, size);

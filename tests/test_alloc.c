@@ -182,6 +182,7 @@ static npu_status whole_way(const npu_allocator *a)
     memset(&ref_desc, 0, sizeof ref_desc);
     memset(&diag, 0, sizeof diag);
     registry_desc.allocator = graph_desc.allocator = ref_desc.allocator = a;
+    tables[0].version = NPU_IR_VERSION;
     tables[0].kernels = twice_kernels;
     tables[0].num_kernels = 1;
     NPU_CHECK(num_tables < sizeof tables / sizeof tables[0]);
@@ -305,7 +306,7 @@ static npu_status simple(const npu_allocator *a)
     npu_graph *g = npu_graph_create(&desc);
     npu_output(g, "y", npu_relu(g, npu_input(g, "x", F32(12))));
     npu_status status = npu_graph_status(g);
-    status = status ? status : npu_threads_create(&threads, 3, a);
+    status = status ? status : npu_threads_create(&threads, &(npu_threads_desc){ .width = 3, .allocator = a });
     status = status ? status : npu_exec_create_simple(&exec, g, &cpu, 1, NULL);
     npu_exec_destroy(exec);
     npu_threads_destroy(threads);

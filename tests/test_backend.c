@@ -3,7 +3,7 @@
 #define NPU_SIM_IMPLEMENTATION
 #include "../examples/sim/npu_sim.h"
 #include "../npu_ir_backend_ref.h"
-#include "npu_test.h"
+#include "buffers.h"
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -155,10 +155,7 @@ static void test_check(void)
     memset(&diag, 0, sizeof diag);
     NPU_CHECK_STATUS(npu_backend_check(r.backends[0], NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_backend_check(NULL, NULL), NPU_ERR_VERSION);
-    npu_backend b = *r.backends[0];
-    b.api_version = NPU_BACKEND_API + 1;
-    NPU_CHECK_STATUS(npu_backend_check(&b, &diag), NPU_ERR_VERSION);
-    NPU_CHECK(strstr(diag.message, "version"));
+    npu_backend b;
 #define WITHOUT(slot) do { \
         b = *r.backends[0]; \
         b.slot = 0; \
@@ -183,6 +180,46 @@ static void test_check(void)
     b = *r.backends[0];
     b.regions = &region;
     NPU_CHECK_STATUS(npu_backend_check(&b, NULL), NPU_ERR_INVALID_ARGUMENT);
+    rig_end(&r);
+}
+
+/* What another version of the header made: refused with what came, what is needed and what to do. */
+static void test_versions(void)
+{
+    static const struct { uint32_t api, less, more; npu_status status; const char *words; } rows[] = {
+        { NPU_BACKEND_API, 0, 0, NPU_OK, "" },
+        { NPU_BACKEND_API, 0, 64, NPU_OK, "" },
+        { 1, 0, 0, NPU_ERR_VERSION, "API 1, but 2 is needed: compile it anew" },
+        { 0, 0, 0, NPU_ERR_VERSION, "API 0, but 2 is needed: compile it anew" },
+        { 3, 0, 64, NPU_ERR_VERSION, "API 3, but this core has 2: compile the core" },
+        { NPU_BACKEND_API, sizeof(void *), 0, NPU_ERR_VERSION, "set it to sizeof(npu_backend)" },
+        { NPU_BACKEND_API, sizeof(npu_backend), 0, NPU_ERR_VERSION, "set it to sizeof(npu_backend)" },
+    };
+    static const npu_abi_row abi_rows[] = { { NPU_AICF_ADD, 0, 0, "" } };
+    NPU_ITEM("F31");
+    rig r = rig_start(NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct { npu_backend backend; char tail[64]; } b = { *r.backends[0], "" };
+        npu_diag diag = { 0 };
+        b.backend.api_version = rows[i].api;
+        b.backend.size = (uint32_t)sizeof b.backend - rows[i].less + rows[i].more;
+        NPU_CHECK_STATUS(npu_backend_check(&b.backend, &diag), rows[i].status);
+        NPU_CHECK(strstr(diag.message, rows[i].words));
+    }
+    npu_backend b = *r.backends[0];
+    npu_region regions[2] = { b.regions[0], b.regions[0] };
+    npu_abi abi = NPU_ABI(abi_rows);
+    b.regions = regions;
+    b.num_regions = 2;
+    b.abi = &abi;
+    NPU_CHECK_STATUS(npu_backend_check(&b, NULL), NPU_OK);
+    regions[1].size = 8;
+    NPU_CHECK_STATUS(npu_backend_check(&b, NULL), NPU_ERR_VERSION);
+    regions[0].size = regions[1].size = 0;
+    NPU_CHECK_STATUS(npu_backend_check(&b, NULL), NPU_ERR_VERSION);
+    regions[0] = regions[1] = r.backends[0]->regions[0];
+    abi.row_size = 0;
+    NPU_CHECK_STATUS(npu_backend_check(&b, NULL), NPU_ERR_VERSION);
     rig_end(&r);
 }
 
@@ -672,11 +709,11 @@ static void test_blobs(void)
     NPU_ITEM("R2.6");
     npu_tensor_host(&in, &buffer[0], NPU_F32, 2, DIMS(2, 3), x);
     npu_tensor_host(&out, &buffer[1], NPU_F32, 1, DIMS(3), y);
-    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, sizeof x, 64, &buffer[0]), NPU_OK);
-    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, sizeof y, 64, &buffer[1]), NPU_OK);
-    NPU_CHECK_STATUS(b->upload(b->ctx, &buffer[0], 0, x, sizeof x, NULL), NPU_OK);
+    NPU_CHECK_STATUS(buffer_alloc(b, 0, sizeof x, &buffer[0]), NPU_OK);
+    NPU_CHECK_STATUS(buffer_alloc(b, 0, sizeof y, &buffer[1]), NPU_OK);
+    NPU_CHECK_STATUS(buffer_upload(b, &buffer[0], 0, x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum, axis, 8, 0, &diag), NPU_OK);
-    NPU_CHECK_STATUS(b->download(b->ctx, y, &buffer[1], 0, sizeof y, NULL), NPU_OK);
+    NPU_CHECK_STATUS(buffer_download(b, y, &buffer[1], 0, sizeof y), NPU_OK);
     NPU_CHECK_NEAR(y[0], 5, 0);
     NPU_CHECK_NEAR(y[2], 9, 0);
     NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum + 1, axis, 8, 0, &diag),
@@ -892,18 +929,18 @@ static void test_slots_by_hand(void)
     const npu_backend *b = r.backends[0];
     npu_buffer u, v;
     uint16_t x[4] = { 0x7fc1, 0xff81, 0x8000, 0x0001 }, y[4] = { 0 }; /* bf16: two NaNs, -0, a denormal */
-    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, 64, 64, &u), NPU_OK);
-    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, 64, 64, &v), NPU_OK);
+    NPU_CHECK_STATUS(buffer_alloc(b, 0, 64, &u), NPU_OK);
+    NPU_CHECK_STATUS(buffer_alloc(b, 0, 64, &v), NPU_OK);
     NPU_CHECK_EQ((uintptr_t)u.handle % 64, 0);
-    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 56, x, sizeof x, NULL), NPU_OK);
-    NPU_CHECK_STATUS(b->copy(b->ctx, &v, 8, &u, 56, sizeof x, NULL), NPU_OK);
-    NPU_CHECK_STATUS(b->download(b->ctx, y, &v, 8, sizeof y, NULL), NPU_OK);
+    NPU_CHECK_STATUS(buffer_upload(b, &u, 56, x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(buffer_copy(b, &v, 8, &u, 56, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(buffer_download(b, y, &v, 8, sizeof y), NPU_OK);
     NPU_CHECK(memcmp(x, y, sizeof x) == 0);
-    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 57, x, sizeof x, NULL), NPU_ERR_RANGE);
-    NPU_CHECK_STATUS(b->download(b->ctx, y, &u, UINT64_MAX, 2, NULL), NPU_ERR_RANGE);
-    NPU_CHECK_STATUS(b->alloc(b->ctx, 1, 64, 64, &v), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(buffer_upload(b, &u, 57, x, sizeof x), NPU_ERR_RANGE);
+    NPU_CHECK_STATUS(buffer_download(b, y, &u, UINT64_MAX, 2), NPU_ERR_RANGE);
+    NPU_CHECK_STATUS(buffer_alloc(b, 1, 64, &v), NPU_ERR_INVALID_ARGUMENT);
     b->free(b->ctx, &u);
-    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 0, x, sizeof x, NULL), NPU_ERR_RANGE); /* a buffer that is gone */
+    NPU_CHECK_STATUS(buffer_upload(b, &u, 0, x, sizeof x), NPU_ERR_RANGE); /* a buffer that is gone */
     npu_sim_destroy(r.sim);
     npu_graph_destroy(r.graph);
 }
@@ -915,8 +952,8 @@ static void test_memory_is_closed(void)
     const npu_backend *b = r.backends[0];
     npu_buffer u;
     int state = 0;
-    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, 64, 64, &u), NPU_OK);
-    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 0, "abcd", 4, NULL), NPU_OK);
+    NPU_CHECK_STATUS(buffer_alloc(b, 0, 64, &u), NPU_OK);
+    NPU_CHECK_STATUS(buffer_upload(b, &u, 0, "abcd", 4), NPU_OK);
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
@@ -1099,11 +1136,13 @@ static void test_fences(void)
     const npu_backend *b = r.backends[0];
     npu_buffer u;
     npu_fence up = 0, down = 0, last = 0;
-    uint32_t done = 1;
     char text[5] = "abcd", back[5] = "";
-    NPU_CHECK_STATUS(b->alloc(b->ctx, 0, 64, 64, &u), NPU_OK);
-    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 0, text, 5, &up), NPU_OK);
-    NPU_CHECK_STATUS(b->download(b->ctx, back, &u, 0, 5, &down), NPU_OK);
+    npu_transfer to_device = { .size = sizeof to_device, .to = &u, .from_host = text, .bytes = 5 };
+    npu_transfer to_host = { .size = sizeof to_host, .to_host = back, .from = &u, .bytes = 5 };
+    uint32_t done = 1;
+    NPU_CHECK_STATUS(buffer_alloc(b, 0, 64, &u), NPU_OK);
+    NPU_CHECK_STATUS(b->upload(b->ctx, &to_device, &up), NPU_OK);
+    NPU_CHECK_STATUS(b->download(b->ctx, &to_host, &down), NPU_OK);
     NPU_CHECK(up && down > up);
     NPU_CHECK_STATUS(b->poll(b->ctx, down, &done), NPU_OK);
     NPU_CHECK_EQ(done, 0);
@@ -1114,7 +1153,7 @@ static void test_fences(void)
     NPU_CHECK_EQ(done, 1);
     NPU_CHECK_STR(back, "abcd");
     npu_sim_fail(r.sim, NPU_SIM_UPLOAD, 1, NPU_ERR_IO);
-    NPU_CHECK_STATUS(b->upload(b->ctx, &u, 0, text, 5, &last), NPU_OK);
+    NPU_CHECK_STATUS(b->upload(b->ctx, &to_device, &last), NPU_OK);
     NPU_CHECK_STATUS(b->wait(b->ctx, last, UINT64_MAX), NPU_ERR_IO);
     NPU_CHECK_STATUS(b->wait(b->ctx, 0, 0), NPU_OK);
     b->free(b->ctx, &u);
@@ -1181,6 +1220,7 @@ static void test_two_threads(void)
 int main(void)
 {
     NPU_RUN(test_check);
+    NPU_RUN(test_versions);
     NPU_RUN(test_optional_slots);
     NPU_RUN(test_support_table);
     NPU_RUN(test_free_ops);

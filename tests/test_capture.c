@@ -153,9 +153,9 @@ static struct {
     int captures, replays, releases, submits;
 } recorder;
 
-static npu_status record_begin(void *ctx)
+static npu_status record_begin(void *ctx, uint64_t stream)
 {
-    (void)ctx;
+    (void)ctx, (void)stream;
     recorder.is_capturing = true;
     recorder.now = (note *)calloc(1, sizeof *recorder.now);
     recorder.captures++;
@@ -181,9 +181,10 @@ static npu_status record_end(void *ctx, void **capture)
     return NPU_OK;
 }
 
-static npu_status record_replay(void *ctx, void *capture, npu_fence *fence)
+static npu_status record_replay(void *ctx, void *capture, uint64_t stream, npu_fence *fence)
 {
     note *n = (note *)capture;
+    (void)stream;
     recorder.replays++;
     return npu_ref_backend()->submit(ctx, n->program, &n->binding, fence);
 }
@@ -494,12 +495,12 @@ typedef struct asking {
     npu_graph *graphs[3];
 } asking;
 
-static void ask(void *arg, uint32_t part, uint32_t parts)
+static void ask(void *arg, uint32_t part, uint32_t parts, uint32_t worker)
 {
     asking *q = (asking *)arg;
     const npu_backend *cpu = npu_ref_backend();
     npu_plan_desc desc = { 0 };
-    (void)parts;
+    (void)parts, (void)worker;
     desc.backends = &cpu;
     desc.num_backends = 1;
     for (uint32_t k = 0; k < 20; k++) {
@@ -517,7 +518,7 @@ static void test_cache_threads(void)
     asking q;
     NPU_ITEM("S2.59");
     NPU_CHECK_STATUS(npu_program_cache_create(&q.cache, NULL), NPU_OK);
-    NPU_CHECK_STATUS(npu_threads_create(&threads, 4, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 4 }), NPU_OK);
     for (int i = 0; i < 3; i++) {
         q.graphs[i] = scaled(i, w);
     }

@@ -116,13 +116,15 @@ static void test_counting_allocator(void)
 /* ---- threads ---- */
 
 enum { MAX_PARTS = 257 };
-typedef struct marks { int seen[MAX_PARTS]; uint32_t parts; } marks;
+typedef struct marks { int seen[MAX_PARTS]; int busy[5]; uint32_t parts, width; } marks;
 
-/* Each part has its own place: two runs of one part, or none, show. */
-static void mark(void *arg, uint32_t part, uint32_t parts)
+/* Each part has its own place: two runs of one part, or none, show. So does each worker: two at once, too. */
+static void mark(void *arg, uint32_t part, uint32_t parts, uint32_t worker)
 {
     marks *m = (marks *)arg;
-    m->seen[part] += parts == m->parts && part < parts ? 1 : 1000;
+    bool is_alone = worker < m->width && !__atomic_exchange_n(&m->busy[worker], 1, __ATOMIC_ACQUIRE);
+    m->seen[part] += parts == m->parts && part < parts && is_alone ? 1 : 1000;
+    __atomic_store_n(&m->busy[is_alone ? worker : 0], 0, __ATOMIC_RELEASE);
 }
 
 static void check_run(const npu_parallel *threads, uint32_t parts)
@@ -130,6 +132,7 @@ static void check_run(const npu_parallel *threads, uint32_t parts)
     marks m;
     memset(&m, 0, sizeof m);
     m.parts = parts;
+    m.width = threads->width;
     threads->run(threads->ctx, mark, &m, parts);
     for (uint32_t i = 0; i < MAX_PARTS; i++) {
         if (m.seen[i] != (i < parts)) {
@@ -145,7 +148,7 @@ static void test_threads(void)
         npu_alloc_counter counter = { 0, 0, 0, 0 };
         npu_allocator allocator = npu_counting_allocator(&counter);
         npu_parallel *threads = NULL;
-        npu_status status = npu_threads_create(&threads, widths[w], &allocator);
+        npu_status status = npu_threads_create(&threads, &(npu_threads_desc){ .width = widths[w], .allocator = &allocator });
         if (status == NPU_ERR_UNSUPPORTED) {
             NPU_SKIP("no threads in this build");
             return;
@@ -169,7 +172,7 @@ static void test_threads_without_memory(void)
         npu_allocator allocator = npu_counting_allocator(&counter);
         npu_parallel *threads = NULL;
         counter.fail_at = n;
-        status = npu_threads_create(&threads, 3, &allocator);
+        status = npu_threads_create(&threads, &(npu_threads_desc){ .width = 3, .allocator = &allocator });
         NPU_CHECK(status == NPU_OK || (!threads && (status == NPU_ERR_NO_MEMORY || status == NPU_ERR_UNSUPPORTED)));
         npu_threads_destroy(threads);
         NPU_CHECK_EQ(counter.live_bytes, 0);

@@ -532,6 +532,7 @@ static void test_kernel_tells(void)
     rig r = rig_start(NULL, 0);
     memset(&desc, 0, sizeof desc);
     memset(&ref_desc, 0, sizeof ref_desc);
+    tables[0].version = NPU_IR_VERSION;
     tables[0].kernels = distinct_kernels;
     tables[0].num_kernels = 1;
     memcpy(tables + 1, built_in, num_tables * sizeof *built_in);
@@ -675,7 +676,7 @@ static void test_threads(void)
 {
     npu_parallel *threads = NULL;
     rig r = rig_text(layers, 0);
-    if (npu_threads_create(&threads, 3, NULL) == NPU_OK) {
+    if (npu_threads_create(&threads, &(npu_threads_desc){ .width = 3 }) == NPU_OK) {
         r.exec_desc.parallel = threads;
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         run_layers(&r);
@@ -879,11 +880,16 @@ static npu_status door_download(void *ctx, void *to, void *from, uint64_t offset
     return NPU_OK;
 }
 
-static npu_status door_call(void *ctx, uint32_t kind, const npu_tensor *in, uint32_t num_in, const npu_tensor *out,
-                            uint32_t num_out, uint32_t schema, const void *blob, uint32_t size, uint64_t stream)
+static npu_status door_call(void *ctx, const npu_call *call)
 {
+    const npu_op_info *op = call->op;
+    npu_tensor in[8], out[8];
     ((door *)ctx)->calls++;
-    return npu_op_call(npu_ref_backend(), kind, in, num_in, out, num_out, schema, blob, size, stream, NULL);
+    for (uint32_t i = 0; i < op->num_in + op->num_out; i++) {
+        *(i < op->num_in ? &in[i] : &out[i - op->num_in]) = i < op->num_in ? *call->in[i] : *call->out[i - op->num_in];
+    }
+    return npu_op_call(npu_ref_backend(), op->kind, in, op->num_in, out, op->num_out, op->device_schema,
+                       op->device_attrs, op->device_size, call->stream, NULL);
 }
 
 static npu_backend *door_make(door *d, bool dynamic, const char *const *ops, uint32_t num_ops)
@@ -891,6 +897,7 @@ static npu_backend *door_make(door *d, bool dynamic, const char *const *ops, uin
     npu_accel accel;
     npu_backend *backend = NULL;
     memset(&accel, 0, sizeof accel);
+    accel.size = sizeof accel;
     accel.name = "door";
     accel.ctx = d;
     accel.ops = ops;

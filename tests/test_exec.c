@@ -1,6 +1,7 @@
 /* The executor: feeds and results by name and index, states, cancelling, profiles, threads, shared programs, and that
    a run allocates nothing. */
 #include "rig.h"
+#include "buffers.h"
 #include <pthread.h>
 
 static rig cpu_rig(void) { return rig_start(NULL, 0); }
@@ -707,7 +708,7 @@ static void test_widths(void)
         npu_parallel *threads = NULL;
         npu_exec_destroy(r.exec);
         r.exec = NULL;
-        NPU_CHECK(widths[i] == 0 || npu_threads_create(&threads, widths[i], NULL) == NPU_OK);
+        NPU_CHECK(widths[i] == 0 || npu_threads_create(&threads, &(npu_threads_desc){ .width = widths[i] }) == NPU_OK);
         r.exec_desc.parallel = threads;
         NPU_CHECK_STATUS(npu_exec_create(&r.exec, r.program, &r.exec_desc, NULL), NPU_OK);
         npu_exec_set_input(r.exec, "x", x, sizeof x);
@@ -763,7 +764,7 @@ static void test_two_threads(void)
     rig r = cpu_rig();
     build_mixed(r.graph);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STATUS(npu_threads_create(&threads, 3, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 3 }), NPU_OK);
     for (int i = 0; i < 2; i++) {
         runners[i].program = r.program;
         runners[i].parallel = threads;
@@ -805,7 +806,7 @@ static void test_no_allocation(void)
     npu_value s = npu_state(g, "s", F32(6, 40));
     npu_update(g, s, npu_add(g, s, npu_graph_output(g, 0)));
     NPU_CHECK_STATUS(npu_ref_create(&cpu, &ref_desc), NPU_OK);
-    NPU_CHECK_STATUS(npu_threads_create(&threads, 3, &a), NPU_OK);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 3, .allocator = &a }), NPU_OK);
     const npu_backend *backends[1] = { cpu };
     plan_desc.backends = backends;
     plan_desc.num_backends = 1;
@@ -926,12 +927,12 @@ static void test_op_call_by_group(void)
     device.op_call = NULL;
     npu_tensor_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 3), y);
     for (int i = 0; i < 2; i++) {
-        NPU_CHECK_STATUS(device.alloc(device.ctx, 0, 24, 64, &buffers[i ? 3 : 0]), NPU_OK);
+        NPU_CHECK_STATUS(buffer_alloc(&device, 0, 24, &buffers[i ? 3 : 0]), NPU_OK);
     }
-    device.upload(device.ctx, &buffers[0], 0, x, sizeof x, NULL);
+    buffer_upload(&device, &buffers[0], 0, x, sizeof x);
     NPU_CHECK_STATUS(npu_op_call(&device, NPU_ATEN_RELU, in, 1, out, 1, 0, NULL, 0, 0, &diag), NPU_OK);
     float back[6];
-    device.download(device.ctx, back, &buffers[3], 0, sizeof back, NULL);
+    buffer_download(&device, back, &buffers[3], 0, sizeof back);
     NPU_CHECK(back[0] == 1 && back[1] == 0 && back[4] == 5);
     device.free(device.ctx, &buffers[0]);
     device.free(device.ctx, &buffers[3]);

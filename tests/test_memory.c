@@ -634,7 +634,7 @@ static void test_prepared(void)
     static const npu_kernel kernels[] = {
         { .kind = NPU_ATEN_NEG, .variant = "plain", .prepare = keep_prepare, .launch = keep_launch }
     };
-    const npu_kernel_table table = { kernels, 1 };
+    const npu_kernel_table table = { kernels, 1, NPU_IR_VERSION };
     npu_alloc_counter counter = { 0, 0, 0, 0 };
     npu_allocator allocator = npu_counting_allocator(&counter);
     npu_ref_desc desc = { 0 };

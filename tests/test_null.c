@@ -59,8 +59,8 @@ static npu_status last;
 static void test_objects(void)
 {
     NPU_ITEM("F15");
-    STATUS(npu_threads_create(NULL, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
-    STATUS(npu_threads_create(&made.parallel, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_threads_create(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_threads_create(&made.parallel, NULL), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_threads_destroy(NULL));
     NOTHING(npu_text_printf(NULL, "%s", "x"));
     NOTHING(npu_text_append(NULL, NULL, 0));

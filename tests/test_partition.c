@@ -40,17 +40,17 @@ static npu_status spy_supports(void *ctx, const npu_op_info *op, npu_support *an
     return npu_ref_backend()->supports(npu_ref_backend()->ctx, op, answer);
 }
 
-static npu_status spy_alloc(void *ctx, uint32_t region, uint64_t bytes, uint64_t alignment, npu_buffer *out)
+static npu_status spy_alloc(void *ctx, const npu_allocation *a, npu_buffer *out)
 {
     spy *s = ctx;
+    uintptr_t alignment = (uintptr_t)a->alignment;
     s->allocated++;
     if (alignment <= 64) {
-        return npu_ref_backend()->alloc(npu_ref_backend()->ctx, region, bytes, alignment, out);
+        return npu_ref_backend()->alloc(npu_ref_backend()->ctx, a, out);
     }
-    s->raw = malloc((size_t)(bytes + alignment));
-    out->handle = (void *)(((uintptr_t)s->raw + (uintptr_t)alignment - 1) / (uintptr_t)alignment *
-                           (uintptr_t)alignment);
-    out->bytes = bytes;
+    s->raw = malloc((size_t)(a->bytes + alignment));
+    out->handle = (void *)(((uintptr_t)s->raw + alignment - 1) / alignment * alignment);
+    out->bytes = a->bytes;
     return NPU_OK;
 }
 
@@ -65,18 +65,16 @@ static void spy_free(void *ctx, npu_buffer *buffer)
     }
 }
 
-static npu_status spy_upload(void *ctx, npu_buffer *to, uint64_t offset, const void *from, uint64_t bytes,
-                             npu_fence *fence)
+static npu_status spy_upload(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     ((spy *)ctx)->moved++;
-    return npu_ref_backend()->upload(npu_ref_backend()->ctx, to, offset, from, bytes, fence);
+    return npu_ref_backend()->upload(npu_ref_backend()->ctx, t, fence);
 }
 
-static npu_status spy_download(void *ctx, void *to, npu_buffer *from, uint64_t offset, uint64_t bytes,
-                               npu_fence *fence)
+static npu_status spy_download(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     ((spy *)ctx)->moved++;
-    return npu_ref_backend()->download(npu_ref_backend()->ctx, to, from, offset, bytes, fence);
+    return npu_ref_backend()->download(npu_ref_backend()->ctx, t, fence);
 }
 
 static npu_status spy_compile(void *ctx, const npu_group *group, npu_compiled *out)
@@ -85,7 +83,7 @@ static npu_status spy_compile(void *ctx, const npu_group *group, npu_compiled *o
     npu_status status;
     s->compiled++;
     for (uint32_t i = 0; i < group->num_ops; i++) {
-        const npu_op_info *op = &group->ops[i].info;
+        const npu_op_info *op = group->ops[i]->info;
         if (s->refuse && strcmp(op->name, s->refuse) == 0) {
             snprintf(out->text, sizeof out->text, "%s is not for me", op->name);
             return NPU_ERR_UNSUPPORTED;
@@ -102,24 +100,24 @@ static npu_status spy_compile(void *ctx, const npu_group *group, npu_compiled *o
     }
     status = npu_ref_backend()->compile(npu_ref_backend()->ctx, group, out);
     for (uint32_t i = 0; i < group->num_values; i++) {
-        s->weights_at_compile |= group->values[i].role == NPU_GROUP_WEIGHT && group->values[i].data;
+        s->weights_at_compile |= group->values[i]->role == NPU_GROUP_WEIGHT && group->values[i]->data;
     }
     out->scratch_alignment = s->scratch_alignment ? s->scratch_alignment : out->scratch_alignment;
     s->program = out->program;
     return status;
 }
 
-static npu_status spy_place(void *ctx, void *program, const npu_place *places, uint32_t num_values)
+static npu_status spy_place(void *ctx, void *program, const npu_places *places)
 {
     (void)ctx;
-    return npu_ref_backend()->place(npu_ref_backend()->ctx, program, places, num_values);
+    return npu_ref_backend()->place(npu_ref_backend()->ctx, program, places);
 }
 
 static npu_status spy_submit(void *ctx, void *program, const npu_binding *binding, npu_fence *fence)
 {
     spy *s = ctx;
-    uintptr_t scratch =
-        (uintptr_t)binding->buffers[binding->scratch.buffer]->handle + (uintptr_t)binding->scratch.offset;
+    const npu_place *place = binding->places->scratch;
+    uintptr_t scratch = (uintptr_t)binding->buffers[place->buffer]->handle + (uintptr_t)place->offset;
     s->submitted++;
     s->foreign += program != s->program;
     s->misaligned += s->scratch_alignment && scratch % s->scratch_alignment;
@@ -880,17 +878,17 @@ static void test_device_forms(void)
     NPU_ITEM("S2.2");
     NPU_ITEM("S2.30");
     NPU_ITEM("R2.4");
-    static const npu_abi_row abi[] = {
+    static const npu_abi_row rows[] = {
         { NPU_ATEN_RELU, 1, 0, "" },
         { NPU_AICF_GEMM, 2, 0, "<ii" },
         { NPU_AICF_BIAS_ADD, 3, NPU_FOURCC('B', 'A', 'D', 'D'), "<q" },
     };
+    static const npu_abi abi = NPU_ABI(rows);
     spy s;
     rig r = rig_start(NULL, 0);
     npu_graph *g = r.graph;
     r.backends[0] = spy_start(&s, "spy");
-    s.backend.abi = abi;
-    s.backend.num_abi = 3;
+    s.backend.abi = &abi;
     npu_value x = npu_input(g, "x", F32(2, 3));
     npu_value y = npu_aicf_gemm(g, x, W(4, 3), &(npu_aicf_gemm_attrs){ false, true });
     y = npu_relu(g, npu_aicf_bias_add(g, y, W(4)));
@@ -908,7 +906,8 @@ static void test_device_forms(void)
     NPU_CHECK_EQ(s.seen[2].kind, 1);
     NPU_CHECK_EQ(s.seen[2].size, 0);
     NPU_CHECK_STR(s.seen[3].name, "aten.sigmoid.default");
-    NPU_CHECK_EQ(s.seen[3].kind, 0);
+    NPU_CHECK_EQ(s.seen[3].kind, NPU_ATEN_SIGMOID); /* no row: the kind, 0 and the packed blob */
+    NPU_CHECK_EQ(s.seen[3].schema, 0);
     rig_end(&r);
 }
 
@@ -978,8 +977,9 @@ static void test_new_kind(void)
     enum { SCALE = NPU_NS_USER << 16 | 7 };
     static const npu_op_row row = { SCALE, 0, type_scale,
                                     "scale(Tensor x, *, float by, int times=1) -> Tensor", "x by" };
-    static const npu_abi_row old_abi = { SCALE, 40, NPU_FOURCC('S', 'C', 'A', 'L'), "<f" };
-    static const npu_abi_row abi = { SCALE, 40, NPU_FOURCC('S', 'C', 'A', 'L'), "<fi" };
+    static const npu_abi_row old_rows[] = { { SCALE, 40, NPU_FOURCC('S', 'C', 'A', 'L'), "<f" } };
+    static const npu_abi_row rows[] = { { SCALE, 40, NPU_FOURCC('S', 'C', 'A', 'L'), "<fi" } };
+    static const npu_abi abi = NPU_ABI(rows), old_abi = NPU_ABI(old_rows);
     spy s;
     rig r = rig_start(NULL, 0);
     npu_registry *registry = NULL;
@@ -998,7 +998,6 @@ static void test_new_kind(void)
     r.backends[0] = spy_start(&s, "spy");
     s.only[0] = "mine.scale";
     s.backend.abi = &abi;
-    s.backend.num_abi = 1;
     NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
     NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(1), NULL, NULL), 0);
     /* the spy has no kernel for it */
@@ -1010,10 +1009,10 @@ static void test_new_kind(void)
     NPU_CHECK(memcmp(s.seen[0].blob, "\0\0\0\x3f\3\0\0\0", 8) == 0);
     const npu_op_def *def = npu_registry_find(registry, "mine.scale");
     const uint8_t *sent = s.seen[0].blob;
-    const uint32_t id = abi.attr_schema, room = sizeof blob;
-    NPU_CHECK_STATUS(npu_abi_decode(&abi, 1, def, id, sent, 8, blob, room, &size), NPU_OK);
-    NPU_CHECK_STATUS(npu_abi_decode(&old_abi, 1, def, id, sent, 8, blob, room, &size), NPU_ERR_BAD_ATTR_SIZE);
-    NPU_CHECK_STATUS(npu_abi_decode(&abi, 1, def, id, sent, 4, blob, room, &size), NPU_ERR_BAD_ATTR_SIZE);
+    const uint32_t id = rows[0].attr_schema, room = sizeof blob;
+    NPU_CHECK_STATUS(npu_abi_decode(&abi, def, id, sent, 8, blob, room, &size), NPU_OK);
+    NPU_CHECK_STATUS(npu_abi_decode(&old_abi, def, id, sent, 8, blob, room, &size), NPU_ERR_BAD_ATTR_SIZE);
+    NPU_CHECK_STATUS(npu_abi_decode(&abi, def, id, sent, 4, blob, room, &size), NPU_ERR_BAD_ATTR_SIZE);
     rig_end(&r);
     npu_registry_destroy(registry);
 }
@@ -1028,7 +1027,7 @@ static void test_kind_of_document(void)
     const npu_op_def *def = npu_registry_find(npu_graph_registry(r.graph), "reduce_sum");
     NPU_CHECK(def && def->kind == NPU_AICF_REDUCE_SUM && NPU_KIND_NUMBER(def->kind) == 4);
     r.backends[0] = spy_start(&s, "spy");
-    s.backend.abi = npu_aicf_abi(&s.backend.num_abi);
+    s.backend.abi = npu_aicf_abi();
     npu_output(r.graph, "y", npu_aicf_reduce_sum(r.graph, npu_input(r.graph, "x", F32(2, 3)), 0));
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     NPU_CHECK_EQ(s.seen[0].kind, 4);

@@ -210,7 +210,7 @@ static void test_fused_numbers(void)
     const npu_backend *backends[2];
     plain_desc.variant = "plain";
     NPU_CHECK_STATUS(npu_ref_create(&plain, &plain_desc), NPU_OK);
-    NPU_CHECK_STATUS(npu_threads_create(&threads, 3, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 3 }), NPU_OK);
     backends[0] = npu_ref_backend();
     backends[1] = plain;
     for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
@@ -632,7 +632,7 @@ static void test_calls(void)
     NPU_CHECK_STATUS(npu_graph_optimize(&flat, g, &desc, NULL, NULL), NPU_OK);
     NPU_CHECK_EQ(count_kind(flat, NPU_NPU_CALL), 0);
     NPU_CHECK_EQ(npu_graph_num_ops(flat), 14);
-    NPU_CHECK_STATUS(npu_threads_create(&threads, 3, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 3 }), NPU_OK);
     check_same_bits("calls", flat, g, &s);
     s.parallel = threads;
     check_same_bits("calls, threads", flat, g, &s);

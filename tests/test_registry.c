@@ -389,8 +389,8 @@ static void check_abi_case(const npu_registry *registry, const abi_case *c)
 {
     const npu_op_def *def = npu_registry_get(registry, c->kind);
     bare_op op;
-    uint32_t num_rows, num_args = 0, device_kind = 99, attr_schema = 99, size = 99, again_size = 0, n;
-    const npu_abi_row *rows = npu_aicf_abi(&num_rows);
+    uint32_t num_args = 0, device_kind = 99, attr_schema = 99, size = 99, again_size = 0, n;
+    const npu_abi *abi = npu_aicf_abi();
     uint8_t blob[64], packed[128];
     char hex[129];
     while (num_args < 4 && c->args[num_args].name) {
@@ -398,34 +398,34 @@ static void check_abi_case(const npu_registry *registry, const abi_case *c)
     }
     make_op(&op, def, c->args, num_args);
     NPU_CHECK_STATUS(
-        npu_abi_encode(rows, num_rows, &op.info, &device_kind, &attr_schema, blob, sizeof blob, &size),
+        npu_abi_encode(abi, &op.info, &device_kind, &attr_schema, blob, sizeof blob, &size),
         NPU_OK);
     print_hex(hex, blob, size);
     NPU_CHECK_STR(hex, c->hex);
     NPU_CHECK_EQ(device_kind, c->device_kind);
     NPU_CHECK_EQ(attr_schema, c->attr_schema);
     NPU_CHECK_STATUS(
-        npu_abi_decode(rows, num_rows, def, attr_schema, blob, size, packed, sizeof packed, &again_size),
+        npu_abi_decode(abi, def, attr_schema, blob, size, packed, sizeof packed, &again_size),
         NPU_OK);
     NPU_CHECK_EQ(again_size, op.info.attrs_size);
     NPU_CHECK_STATUS(npu_blob_bind(def->schema, packed, again_size, NULL, op.info.num_in, op.args, NULL),
                      NPU_OK);
     NPU_CHECK_STATUS(
-        npu_abi_encode(rows, num_rows, &op.info, &device_kind, &attr_schema, packed, sizeof packed, &n),
+        npu_abi_encode(abi, &op.info, &device_kind, &attr_schema, packed, sizeof packed, &n),
         NPU_OK);
     NPU_CHECK(n == size && memcmp(packed, blob, n) == 0);
     NPU_CHECK_STATUS(
-        npu_abi_decode(rows, num_rows, def, attr_schema ^ 1, blob, size, packed, sizeof packed, &n),
+        npu_abi_decode(abi, def, attr_schema ^ 1, blob, size, packed, sizeof packed, &n),
         NPU_ERR_BAD_SCHEMA);
     NPU_CHECK_STATUS(
-        npu_abi_decode(rows, num_rows, def, attr_schema, blob, size + 1, packed, sizeof packed, &n),
+        npu_abi_decode(abi, def, attr_schema, blob, size + 1, packed, sizeof packed, &n),
         NPU_ERR_BAD_ATTR_SIZE);
     for (uint32_t len = 0; len < size; len++) {
         NPU_CHECK_STATUS(
-            npu_abi_decode(rows, num_rows, def, attr_schema, blob, len, packed, sizeof packed, &n),
+            npu_abi_decode(abi, def, attr_schema, blob, len, packed, sizeof packed, &n),
             NPU_ERR_BAD_ATTR_SIZE);
         NPU_CHECK_STATUS(
-            npu_abi_encode(rows, num_rows, &op.info, &device_kind, &attr_schema, packed, len, &n),
+            npu_abi_encode(abi, &op.info, &device_kind, &attr_schema, packed, len, &n),
             NPU_ERR_OVERFLOW);
     }
 }
@@ -444,8 +444,8 @@ static void test_device_blobs_byte_for_byte(void)
 
 static void test_schema_ids(void)
 {
-    uint32_t num_rows;
-    const npu_abi_row *rows = npu_aicf_abi(&num_rows);
+    const npu_abi_row *rows = npu_aicf_abi()->rows;
+    uint32_t num_rows = npu_aicf_abi()->num_rows;
     NPU_ITEM("S2.17");
     NPU_ITEM("S2.18");
     NPU_ITEM("R2.5");
@@ -465,6 +465,7 @@ static void test_what_a_device_cannot_take(void)
     static const npu_abi_row rows[] = {
         { KIND_MINE, 9, 7, "<iIBf" }, { KIND_OTHER, 1, 0, "<d" }
     };
+    static const npu_abi abi = NPU_ABI(rows);
     static const npu_op_row op_rows[] = {
         { KIND_MINE, 0, NULL, "f(int i=0, int u=0, int b=0, float f=0.0) -> ()", NULL },
         { KIND_OTHER, 0, NULL, "g(int[1] xs=[]) -> ()", NULL }
@@ -482,7 +483,7 @@ static void test_what_a_device_cannot_take(void)
     };
     npu_registry *registry = built_in();
     const npu_op_def *def;
-    uint32_t kind, schema, size, num_rows;
+    uint32_t kind, schema, size;
     uint8_t blob[64];
     bare_op op;
     NPU_ITEM("S2.57");
@@ -491,19 +492,19 @@ static void test_what_a_device_cannot_take(void)
     def = npu_registry_get(registry, KIND_MINE);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         make_op(&op, def, &values[i].arg, 1);
-        NPU_CHECK_STATUS(npu_abi_encode(rows, 2, &op.info, &kind, &schema, blob, sizeof blob, &size),
+        NPU_CHECK_STATUS(npu_abi_encode(&abi, &op.info, &kind, &schema, blob, sizeof blob, &size),
                          values[i].status);
         NPU_CHECK_EQ(size, values[i].status ? 0 : 13);
     }
     make_op(&op, npu_registry_get(registry, KIND_OTHER), NULL, 0); /* a list has no letter */
-    NPU_CHECK_STATUS(npu_abi_encode(rows, 2, &op.info, &kind, &schema, blob, sizeof blob, &size),
+    NPU_CHECK_STATUS(npu_abi_encode(&abi, &op.info, &kind, &schema, blob, sizeof blob, &size),
                      NPU_ERR_NOT_FOUND);
     def = npu_registry_get(registry, NPU_ATEN_MM);
     make_op(&op, def, NULL, 0);
     NPU_CHECK_STATUS(
-        npu_abi_encode(npu_aicf_abi(&num_rows), 25, &op.info, &kind, &schema, blob, sizeof blob, &size),
+        npu_abi_encode(npu_aicf_abi(), &op.info, &kind, &schema, blob, sizeof blob, &size),
         NPU_ERR_NOT_FOUND);
-    NPU_CHECK_STATUS(npu_abi_decode(npu_aicf_abi(&num_rows), 25, def, 0, blob, 0, blob, sizeof blob, &size),
+    NPU_CHECK_STATUS(npu_abi_decode(npu_aicf_abi(), def, 0, blob, 0, blob, sizeof blob, &size),
                      NPU_ERR_NOT_FOUND);
     npu_registry_destroy(registry);
 }

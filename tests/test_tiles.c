@@ -814,7 +814,7 @@ static void test_own_tile_op(void)
     NPU_CHECK_STATUS(npu_register_end(&r, &diag), NPU_OK);
     npu_kernel kernel = { 0 };
     kernel.kind = npu_registry_find(registry, "my.square")->kind, kernel.variant = "plain", kernel.launch = launch_square;
-    npu_kernel_table table = { &kernel, 1 };
+    npu_kernel_table table = { &kernel, 1, NPU_IR_VERSION };
     desc.registry = registry;
     NPU_CHECK_STATUS(npu_graph_parse(&g, square_program, sizeof square_program - 1, &desc, &diag), NPU_OK);
     const npu_backend *built_in = npu_ref_backend(), *backend;
@@ -889,7 +889,7 @@ static void test_registers(void)
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
     npu_parallel *threads = NULL;
-    NPU_CHECK_STATUS(npu_threads_create(&threads, 3, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 3 }), NPU_OK);
     fill(x, 24, 3);
     NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, &diag), NPU_OK);
     NPU_CHECK_STR(diag.message, "");
@@ -918,7 +918,7 @@ static void check_example(npu_graph *g, uint32_t num_inputs)
     }
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
     npu_spec_len(npu_value_spec(g, npu_graph_output(g, 0)), &len);
-    NPU_CHECK_STATUS(npu_threads_create(&threads, 3, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 3 }), NPU_OK);
     run_graph(g, npu_ref_backend(), NULL, in);
     NPU_CHECK_STR(result.message, "");
     memcpy(first, result.out, len * sizeof *first);
@@ -1001,7 +1001,7 @@ static void test_blocks_in_order(void)
     npu_parallel *threads = NULL;
     NPU_ITEM("S3.68");
     NPU_ITEM("S3.69");
-    NPU_CHECK_STATUS(npu_threads_create(&threads, 4, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 4 }), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
     for (uint32_t op = 3; op <= 6; op++) {
         NPU_CHECK_EQ(npu_op_definition(npu_graph_child_at(g, 0), (npu_op){ op })->pipe, NPU_PIPE_S);
@@ -1033,10 +1033,9 @@ static npu_status door_move_back(void *ctx, void *to, void *from, uint64_t offse
     return NPU_OK;
 }
 static npu_status door_supports(void *ctx, const npu_op_info *op, npu_support *answer) { (void)ctx, (void)op, (void)answer; return NPU_OK; }
-static npu_status door_call(void *ctx, uint32_t kind, const npu_tensor *in, uint32_t num_in, const npu_tensor *out, uint32_t num_out,
-                            uint32_t schema, const void *blob, uint32_t size, uint64_t stream)
+static npu_status door_call(void *ctx, const npu_call *call)
 {
-    (void)ctx, (void)kind, (void)in, (void)num_in, (void)out, (void)num_out, (void)schema, (void)blob, (void)size, (void)stream;
+    (void)ctx, (void)call;
     return NPU_ERR_NOT_IMPLEMENTED;
 }
 
@@ -1045,7 +1044,7 @@ static void test_small_door(void)
 {
     npu_graph *g = npu_graph_create(NULL);
     npu_backend *door = NULL;
-    npu_accel accel = { .name = "npu0", .alloc = door_alloc, .free = door_free, .upload = door_move, .download = door_move_back, .op_call = door_call,
+    npu_accel accel = { .size = sizeof accel, .name = "npu0", .alloc = door_alloc, .free = door_free, .upload = door_move, .download = door_move_back, .op_call = door_call,
                         .supports = door_supports };
     uint32_t body, reason = 0;
     npu_value v[2] = { npu_input(g, "x", F32(24, 32)), npu_input(g, "out", F32(24, 32)) };

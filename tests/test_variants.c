@@ -482,7 +482,7 @@ static void test_choice(void)
     static const struct { const char *variant; int64_t len; float number; } rows[] = {
         { NULL, 2, 1 }, { NULL, 1, 2 }, { "plain", 2, 3 }, { "second", 2, 2 }, { "avx9", 2, 1 }, { "first", 1, 2 }
     };
-    npu_kernel_table table = { kernels, COUNT(kernels) }, bad = { unsorted, COUNT(unsorted) };
+    npu_kernel_table table = NPU_KERNEL_TABLE(kernels), bad = NPU_KERNEL_TABLE(unsorted);
     npu_ref_desc desc;
     npu_backend *backend = NULL;
     NPU_ITEM("R2.8");
@@ -522,7 +522,7 @@ static void test_cast_first(void)
     static const double x[] = { 0.1, 5 };
     uint32_t num = 0;
     const npu_kernel_table *built_in = npu_ref_kernels(&num);
-    npu_kernel_table tables[2] = { { NULL, 0 }, { own, 1 } };
+    npu_kernel_table tables[2] = { { NULL, 0, NPU_IR_VERSION }, { own, 1, NPU_IR_VERSION } };
     npu_graph *g = NULL;
     npu_diag diag;
     for (uint32_t i = 0; i < num; i++) {

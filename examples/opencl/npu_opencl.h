@@ -442,14 +442,13 @@ static npu_status npu_opencl__status(cl_int error)
     }
 }
 
-static npu_status npu_opencl__alloc(void *ctx, uint32_t region, uint64_t bytes, uint64_t alignment, npu_buffer *out)
+static npu_status npu_opencl__alloc(void *ctx, const npu_allocation *what, npu_buffer *out)
 {
     npu_opencl *d = ctx;
     cl_int error;
-    (void)alignment; /* a cl_mem has that of the region */
-    out->region = region;
-    out->bytes = bytes;
-    out->handle = clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes ? (size_t)bytes : 1, NULL, &error);
+    out->region = what->region;
+    out->bytes = what->bytes; /* a cl_mem has the alignment of the region */
+    out->handle = clCreateBuffer(d->context, CL_MEM_READ_WRITE, what->bytes ? (size_t)what->bytes : 1, NULL, &error);
     return npu_opencl__status(error);
 }
 
@@ -473,30 +472,28 @@ static npu_status npu_opencl__queued(npu_opencl *d, cl_int error, npu_fence *fen
     return npu_opencl__status(error);
 }
 
-static npu_status npu_opencl__upload(void *ctx, npu_buffer *to, uint64_t offset, const void *from, uint64_t bytes,
-                                     npu_fence *fence)
+static npu_status npu_opencl__upload(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     npu_opencl *d = ctx;
-    cl_int error = bytes == 0 ? CL_SUCCESS : clEnqueueWriteBuffer(
-        d->queue, to->handle, CL_FALSE, (size_t)offset, (size_t)bytes, from, 0, NULL, NULL);
+    cl_int error = t->bytes == 0 ? CL_SUCCESS : clEnqueueWriteBuffer(
+        d->queue, t->to->handle, CL_FALSE, (size_t)t->to_offset, (size_t)t->bytes, t->from_host, 0, NULL, NULL);
     return npu_opencl__queued(d, error, fence);
 }
 
-static npu_status npu_opencl__download(void *ctx, void *to, npu_buffer *from, uint64_t offset, uint64_t bytes,
-                                       npu_fence *fence)
+static npu_status npu_opencl__download(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     npu_opencl *d = ctx;
-    cl_int error = bytes == 0 ? CL_SUCCESS : clEnqueueReadBuffer(
-        d->queue, from->handle, CL_FALSE, (size_t)offset, (size_t)bytes, to, 0, NULL, NULL);
+    cl_int error = t->bytes == 0 ? CL_SUCCESS : clEnqueueReadBuffer(
+        d->queue, t->from->handle, CL_FALSE, (size_t)t->from_offset, (size_t)t->bytes, t->to_host, 0, NULL, NULL);
     return npu_opencl__queued(d, error, fence);
 }
 
-static npu_status npu_opencl__copy(void *ctx, npu_buffer *to, uint64_t to_offset, npu_buffer *from,
-                                   uint64_t from_offset, uint64_t bytes, npu_fence *fence)
+static npu_status npu_opencl__copy(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     npu_opencl *d = ctx;
-    cl_int error = bytes == 0 ? CL_SUCCESS : clEnqueueCopyBuffer(
-        d->queue, from->handle, to->handle, (size_t)from_offset, (size_t)to_offset, (size_t)bytes, 0, NULL, NULL);
+    cl_int error = t->bytes == 0 ? CL_SUCCESS : clEnqueueCopyBuffer(
+        d->queue, t->from->handle, t->to->handle, (size_t)t->from_offset, (size_t)t->to_offset, (size_t)t->bytes, 0,
+        NULL, NULL);
     return npu_opencl__queued(d, error, fence);
 }
 
@@ -512,6 +509,7 @@ static npu_status npu_opencl__wait(void *ctx, npu_fence fence, uint64_t timeout_
 typedef struct npu_opencl__step {
     cl_kernel kernel;
     npu_opencl__op op;
+    uint32_t id;    /* of the op in the graph */
     uint32_t num_values, values[NPU_OPENCL_OPERANDS]; /* of the group; NPU_NO_INDEX = absent */
     bool is_view;
 } npu_opencl__step;
@@ -537,14 +535,15 @@ static void npu_opencl__release(void *ctx, void *program)
 
 static npu_status npu_opencl__step_init(npu_opencl *d, const npu_group_op *op, npu_opencl__step *step)
 {
-    const npu_opencl__row *row = npu_opencl__find(op->info.kind);
+    const npu_opencl__row *row = npu_opencl__find(op->info->kind);
     cl_int error;
     step->op.kernel = row->kernel;
-    if (row->init(&op->info, &step->op)) {
+    step->id = op->info->op;
+    if (row->init(op->info, &step->op)) {
         return NPU_ERR_UNSUPPORTED;
     }
     for (uint32_t k = 0; k < row->num_in; k++) {
-        step->values[step->num_values++] = k < op->info.num_in ? op->in[k] : NPU_NO_INDEX;
+        step->values[step->num_values++] = k < op->info->num_in ? op->in[k] : NPU_NO_INDEX;
     }
     step->values[step->num_values++] = op->out[0];
     step->is_view = strcmp(row->kernel, "copy") == 0;
@@ -560,18 +559,21 @@ static npu_status npu_opencl__compile(void *ctx, const npu_group *group, npu_com
     npu_opencl *d = ctx;
     npu_opencl__program *p = calloc(1, sizeof *p + group->num_ops * sizeof p->steps[0]);
     npu_status status = p ? NPU_OK : NPU_ERR_NO_MEMORY;
+    uint32_t i = 0;
     if (p) {
         p->num_steps = group->num_ops;
         p->pairs = calloc(group->num_ops + 1u, sizeof *p->pairs);
         status = p->pairs ? NPU_OK : NPU_ERR_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < group->num_ops && !status; i++) {
-        status = npu_opencl__step_init(d, &group->ops[i], &p->steps[i]);
-        if (!status && npu_opencl__find(group->ops[i].info.kind)->init == npu_opencl__unary) {
+    for (; i < group->num_ops && !status; i++) {
+        status = npu_opencl__step_init(d, group->ops[i], &p->steps[i]);
+        if (!status && npu_opencl__find(group->ops[i]->info->kind)->init == npu_opencl__unary) {
+            p->pairs[p->num_pairs].size = sizeof p->pairs[0];
             p->pairs[p->num_pairs++].op = i; /* result 0 may take the memory of operand 0 */
         }
     }
     if (status) {
+        out->failed_op = p && i ? group->ops[i - 1]->info->op : 0;
         snprintf(out->text, sizeof out->text, "%s", npu_status_text(status));
         if (p) {
             npu_opencl__release(d, p);
@@ -589,7 +591,7 @@ static cl_int npu_opencl__bind(const npu_opencl__step *step, const npu_binding *
     cl_int error = clSetKernelArg(step->kernel, 0, sizeof step->op.numbers, &step->op.numbers);
     for (uint32_t k = 0; k < step->num_values && !error; k++) {
         bool absent = step->values[k] == NPU_NO_INDEX;
-        const npu_place *place = absent ? NULL : &binding->places[step->values[k]];
+        const npu_place *place = absent ? NULL : npu_place_at(binding->places, step->values[k]);
         cl_mem memory = absent ? NULL : binding->buffers[place->buffer]->handle;
         cl_ulong at = absent ? 0 : place->offset / sizeof(cl_float);
         error = clSetKernelArg(step->kernel, 1 + 2 * k, sizeof memory, absent ? NULL : &memory);
@@ -601,7 +603,7 @@ static cl_int npu_opencl__bind(const npu_opencl__step *step, const npu_binding *
 static cl_int npu_opencl__step_run(npu_opencl *d, const npu_opencl__step *step, const npu_binding *binding)
 {
     cl_int error;
-    if (step->is_view && binding->places[step->values[1]].alias) {
+    if (step->is_view && npu_place_at(binding->places, step->values[1])->alias) {
         return CL_SUCCESS;
     }
     pthread_mutex_lock(&d->lock);
@@ -623,10 +625,10 @@ static npu_status npu_opencl__submit(void *ctx, void *program, const npu_binding
         cl_int error = npu_opencl__step_run(d, &p->steps[i], binding);
         if (!error && binding->op_done) {
             error = clFinish(d->queue);
-            binding->op_done(binding->op_done_ctx, i, begin, binding->clock());
+            binding->op_done(binding->op_done_ctx, p->steps[i].id, begin, binding->clock());
         }
         if (error) {
-            *binding->failed_op = i;
+            *binding->failed_op = p->steps[i].id;
             return npu_opencl__status(error);
         }
     }

@@ -1441,7 +1441,7 @@ static const npu_sim__row npu_sim__rows[] = {
 #define NPU_SIM__NUM_ROWS (sizeof npu_sim__rows / sizeof npu_sim__rows[0])
 
 /* The kinds that reach the device in a form of its own. */
-static const npu_abi_row npu_sim__abi[] = {
+static const npu_abi_row npu_sim__abi_rows[] = {
     { NPU_AICF_ADD, 0, 0, "" },
     { NPU_AICF_RELU, 1, 0, "" },
     { NPU_AICF_GEMM, 2, 0, "<ii" },
@@ -1449,7 +1449,8 @@ static const npu_abi_row npu_sim__abi[] = {
     { NPU_AICF_REDUCE_SUM, 4, NPU_FOURCC('R', 'S', 'U', 'M'), "<q" },
     { NPU_AICF_SOFTMAX, 18, 0, "" },
 };
-#define NPU_SIM__NUM_ABI (sizeof npu_sim__abi / sizeof npu_sim__abi[0])
+#define NPU_SIM__NUM_ABI (sizeof npu_sim__abi_rows / sizeof npu_sim__abi_rows[0])
+static const npu_abi npu_sim__abi = NPU_ABI(npu_sim__abi_rows);
 
 const char *npu_sim_op_name(uint32_t i)
 {
@@ -1490,7 +1491,7 @@ static npu_status npu_sim__decode_op(npu_sim__op *op, const npu_op_info *info)
 {
     const npu_abi_row *abi = NULL;
     for (size_t i = 0; i < NPU_SIM__NUM_ABI; i++) {
-        abi = npu_sim__abi[i].kind == info->kind ? &npu_sim__abi[i] : abi;
+        abi = npu_sim__abi_rows[i].kind == info->kind ? &npu_sim__abi_rows[i] : abi;
     }
     if (!abi) {
         bool right = npu_sim__decode(op->row->letters, info->attrs, info->attrs_size, op->attrs);
@@ -1573,19 +1574,22 @@ static npu_status npu_sim__op_init(npu_sim__op *op, const npu_op_info *info, npu
 static npu_op_info *npu_sim__info_copy(npu_sim__blocks *blocks, const npu_op_info *from)
 {
     npu_op_info *to = npu_sim__copy_of(blocks, from, sizeof *from);
-    npu_bound_arg *args = npu_sim__copy_of(blocks, from->args, from->num_args * sizeof *from->args);
+    npu_bound_arg *args = npu_sim__take(blocks, from->num_args, sizeof *args);
+    const struct npu_graph **bodies = npu_sim__copy_of(blocks, (const void *)from->bodies,
+                                                       from->num_bodies * sizeof *from->bodies);
     uint8_t *attrs = npu_sim__copy_of(blocks, from->attrs, from->attrs_size);
     char *name = npu_sim__copy_of(blocks, from->name, strlen(from->name) + 1);
     npu_spec *specs = npu_sim__take(blocks, from->num_in + from->num_out, sizeof *specs);
     const npu_spec **refs = npu_sim__take(blocks, from->num_in + from->num_out, sizeof *refs);
     const void **data = from->in_data ? npu_sim__copy_of(blocks, (const void *)from->in_data,
                                                          from->num_in * sizeof *from->in_data) : NULL;
-    if (!to || !args || !attrs || !name || !specs || !refs || (from->in_data && !data)) {
+    if (!to || !args || !bodies || !attrs || !name || !specs || !refs || (from->in_data && !data)) {
         return NULL;
     }
     for (uint32_t i = 0; i < from->num_args; i++) {
-        args[i].name = npu_sim__copy_of(blocks, from->args[i].name, strlen(from->args[i].name) + 1);
-        args[i].data = from->args[i].data ? attrs + (from->args[i].data - from->attrs) : NULL;
+        args[i] = *npu_op_arg_at(from, i);
+        args[i].name = npu_sim__copy_of(blocks, args[i].name, strlen(args[i].name) + 1);
+        args[i].data = args[i].data ? attrs + (args[i].data - from->attrs) : NULL;
         if (!args[i].name) {
             return NULL;
         }
@@ -1601,8 +1605,12 @@ static npu_op_info *npu_sim__info_copy(npu_sim__blocks *blocks, const npu_op_inf
     to->in = refs;
     to->out = refs + from->num_in;
     to->in_data = data;
-    to->device_size = to->device_schema = 0; /* the emulating backend has no such form */
-    to->device_attrs = NULL;
+    to->arg_size = (uint32_t)sizeof *args;
+    to->bodies = bodies;
+    to->device_kind = to->kind; /* the emulating backend has no form of its own */
+    to->device_schema = 0;
+    to->device_attrs = attrs;
+    to->device_size = to->attrs_size;
     return to;
 }
 
@@ -1643,7 +1651,7 @@ static npu_sim__program *npu_sim__program_new(const npu_group *group)
     }
     for (uint32_t i = 0; i < group->num_values; i++) {
         npu_sim__shape s;
-        npu_sim__shape_of(&s, group->values[i].spec);
+        npu_sim__shape_of(&s, group->values[i]->spec);
         p->sizes[i] = npu_sim__bytes(&s);
     }
     return p;
@@ -1654,25 +1662,25 @@ static npu_status npu_sim__compile_op(npu_sim *sim, npu_sim__program *p, const n
     npu_sim__op *op = &p->ops[p->num_ops];
     uint32_t reason;
     const char *words;
-    npu_status status = npu_sim__op_init(op, &from->info, &p->blocks, &reason, &words);
+    npu_status status = npu_sim__op_init(op, from->info, &p->blocks, &reason, &words);
     if (status && status != NPU_ERR_NO_MEMORY && sim->desc.emulate) {
         reason = NPU_REASON_ATTRIBUTE; /* longer than the decoder takes */
         status = NPU_OK;
     }
     if (status) {
         words = status == NPU_ERR_NO_MEMORY ? "no memory" : "wrong attributes";
-        snprintf(text, 96, "%.60s: %s", from->info.name, words);
+        snprintf(text, 96, "%.60s: %s", from->info->name, words);
         return status;
     }
     op->in_value = npu_sim__copy_of(&p->blocks, from->in, op->num_in * sizeof *from->in);
     op->out_value = npu_sim__copy_of(&p->blocks, from->out, op->num_out * sizeof *from->out);
     if (reason && !sim->desc.emulate) {
-        snprintf(text, 96, "%.60s: %.24s", from->info.name, words);
+        snprintf(text, 96, "%.60s: %.24s", from->info->name, words);
         return NPU_ERR_NOT_IMPLEMENTED;
     }
     if (reason || sim->desc.emulate_all) {
         op->row = NULL;
-        op->info = npu_sim__info_copy(&p->blocks, &from->info);
+        op->info = npu_sim__info_copy(&p->blocks, from->info);
     }
     p->max_tensors = op->num_in + op->num_out > p->max_tensors ? op->num_in + op->num_out : p->max_tensors;
     p->num_ops++;
@@ -1687,6 +1695,7 @@ static void npu_sim__add_pairs(npu_sim__program *p)
         bool is_map = op->row && op->row->run == npu_sim__run_map && !op->in[0].is_number;
         if (is_map && op->in[0].len == op->out[0].len) {
             npu_inplace *pair = &p->pairs[p->num_pairs++];
+            pair->size = (uint32_t)sizeof *pair;
             pair->op = i;
             pair->operand = pair->result = 0;
         }
@@ -1698,8 +1707,8 @@ static npu_status npu_sim__plan_inner(npu_sim *sim, npu_sim__program *p, const n
 {
     uint64_t total = 0, align = sim->region.alignment;
     for (uint32_t i = 0; i < group->num_values; i++) {
-        bool is_weight = group->values[i].role == NPU_GROUP_WEIGHT && sim->desc.keeps_weights;
-        if (is_weight || (group->values[i].role == NPU_GROUP_INNER && sim->desc.plans_inner)) {
+        bool is_weight = group->values[i]->role == NPU_GROUP_WEIGHT && sim->desc.keeps_weights;
+        if (is_weight || (group->values[i]->role == NPU_GROUP_INNER && sim->desc.plans_inner)) {
             p->inner[i] = true;
             p->offsets[i] = total;
             total += (p->sizes[i] + align - 1) / align * align;
@@ -1715,7 +1724,7 @@ static npu_status npu_sim__plan_inner(npu_sim *sim, npu_sim__program *p, const n
     for (uint32_t k = 0; k < p->num_weights; k++) {
         uint32_t i = p->weights[k];
         if (p->sizes[i]) {
-            memcpy(p->memory->start + p->offsets[i], group->values[i].data, (size_t)p->sizes[i]);
+            memcpy(p->memory->start + p->offsets[i], group->values[i]->data, (size_t)p->sizes[i]);
         }
     }
     npu_sim__open(p->memory, false);
@@ -1756,6 +1765,7 @@ struct npu_sim__job {
     uint8_t *scratch;
     void **pointers;               /* of one op: operands, then results */
     npu_tensor *tensors;           /* of one emulated op */
+    const npu_tensor **tensor_pointers;
     npu_buffer *tensor_buffers;
     npu_binding binding;           /* op_done and failed_op only, and only where the caller waits */
 };
@@ -1785,8 +1795,11 @@ static npu_status npu_sim__run_emulated(npu_sim *sim, npu_sim__job *job, const n
         t->buffer->size = (uint32_t)sizeof *t->buffer;
         t->buffer->handle = job->pointers[i];
         t->buffer->bytes = npu_sim__bytes(s);
+        job->tensor_pointers[i] = t;
     }
-    return host->op_call(host->ctx, op->info, job->tensors, job->tensors + op->num_in, 0);
+    npu_call call = { .size = sizeof call, .op = op->info, .in = job->tensor_pointers,
+                      .out = job->tensor_pointers + op->num_in };
+    return host->op_call(host->ctx, &call);
 }
 
 /* True for the nth op after npu_sim_corrupt. */
@@ -2038,16 +2051,15 @@ static uint64_t npu_sim__transfer_time(const npu_sim *sim, uint64_t bytes)
     return d->transfer_ns + (d->bandwidth ? (uint64_t)((double)bytes * 1e9 / (double)d->bandwidth) : 0);
 }
 
-static npu_status npu_sim__alloc(void *ctx, uint32_t region, uint64_t bytes, uint64_t alignment,
-                                 npu_buffer *out)
+static npu_status npu_sim__alloc(void *ctx, const npu_allocation *what, npu_buffer *out)
 {
     npu_sim *sim = ctx;
     npu_status status = npu_sim__call(sim, NPU_SIM_ALLOC);
-    memset(out, 0, sizeof *out);
-    if (status || region || alignment > 4096) {
+    uint64_t bytes = what->bytes;
+    if (status || what->region || what->alignment > 4096) {
         return status ? status : NPU_ERR_INVALID_ARGUMENT;
     }
-    size_t align = alignment > sim->region.alignment ? (size_t)alignment : sim->region.alignment;
+    size_t align = what->alignment > sim->region.alignment ? (size_t)what->alignment : sim->region.alignment;
     pthread_mutex_lock(&sim->lock);
     bool full = sim->desc.capacity && bytes > sim->desc.capacity - sim->counters.live_bytes;
     npu_sim__buffer *b = full ? NULL : npu_sim__buffer_new(bytes, sim->region.slack, align);
@@ -2056,7 +2068,6 @@ static npu_status npu_sim__alloc(void *ctx, uint32_t region, uint64_t bytes, uin
         sim->buffers = b;
         sim->counters.live_buffers++;
         sim->counters.live_bytes += bytes;
-        out->size = (uint32_t)sizeof *out;
         out->handle = b->start;
         out->bytes = bytes;
     }
@@ -2102,57 +2113,54 @@ static npu_status npu_sim__transfer(npu_sim *sim, npu_sim_slot slot, npu_sim__jo
     return npu_sim__issue(sim, job, fence);
 }
 
-static npu_status npu_sim__upload(void *ctx, npu_buffer *to, uint64_t offset, const void *from,
-                                  uint64_t bytes, npu_fence *fence)
+static npu_status npu_sim__upload(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     npu_sim__job job;
     memset(&job, 0, sizeof job);
-    job.to_buffer = npu_sim__buffer_find(ctx, to->handle);
-    if (!npu_sim__inside(job.to_buffer, offset, bytes)) {
+    job.to_buffer = npu_sim__buffer_find(ctx, t->to->handle);
+    if (!npu_sim__inside(job.to_buffer, t->to_offset, t->bytes)) {
         return NPU_ERR_RANGE;
     }
-    job.to = job.to_buffer->start + offset;
-    job.from = from;
-    job.bytes = bytes;
+    job.to = job.to_buffer->start + t->to_offset;
+    job.from = t->from_host;
+    job.bytes = t->bytes;
     return npu_sim__transfer(ctx, NPU_SIM_UPLOAD, &job, fence);
 }
 
-static npu_status npu_sim__download(void *ctx, void *to, npu_buffer *from, uint64_t offset, uint64_t bytes,
-                                    npu_fence *fence)
+static npu_status npu_sim__download(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     npu_sim__job job;
     memset(&job, 0, sizeof job);
-    job.from_buffer = npu_sim__buffer_find(ctx, from->handle);
-    if (!npu_sim__inside(job.from_buffer, offset, bytes)) {
+    job.from_buffer = npu_sim__buffer_find(ctx, t->from->handle);
+    if (!npu_sim__inside(job.from_buffer, t->from_offset, t->bytes)) {
         return NPU_ERR_RANGE;
     }
-    job.to = to;
-    job.from = job.from_buffer->start + offset;
-    job.bytes = bytes;
+    job.to = t->to_host;
+    job.from = job.from_buffer->start + t->from_offset;
+    job.bytes = t->bytes;
     return npu_sim__transfer(ctx, NPU_SIM_DOWNLOAD, &job, fence);
 }
 
-static npu_status npu_sim__copy(void *ctx, npu_buffer *to, uint64_t to_offset, npu_buffer *from,
-                                uint64_t from_offset, uint64_t bytes, npu_fence *fence)
+static npu_status npu_sim__copy(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     npu_sim__job job;
     memset(&job, 0, sizeof job);
-    job.to_buffer = npu_sim__buffer_find(ctx, to->handle);
-    job.from_buffer = npu_sim__buffer_find(ctx, from->handle);
-    if (!npu_sim__inside(job.to_buffer, to_offset, bytes)
-        || !npu_sim__inside(job.from_buffer, from_offset, bytes)) {
+    job.to_buffer = npu_sim__buffer_find(ctx, t->to->handle);
+    job.from_buffer = npu_sim__buffer_find(ctx, t->from->handle);
+    if (!npu_sim__inside(job.to_buffer, t->to_offset, t->bytes)
+        || !npu_sim__inside(job.from_buffer, t->from_offset, t->bytes)) {
         return NPU_ERR_RANGE;
     }
-    job.to = job.to_buffer->start + to_offset;
-    job.from = job.from_buffer->start + from_offset;
-    job.bytes = bytes;
+    job.to = job.to_buffer->start + t->to_offset;
+    job.from = job.from_buffer->start + t->from_offset;
+    job.bytes = t->bytes;
     return npu_sim__transfer(ctx, NPU_SIM_COPY, &job, fence);
 }
 
 static npu_status npu_sim__refused(const npu_sim *sim, const npu_group *group, char *text)
 {
     for (uint32_t i = 0; sim->desc.refuse && i < group->num_ops; i++) {
-        if (strcmp(group->ops[i].info.name, sim->desc.refuse) == 0) {
+        if (strcmp(group->ops[i]->info->name, sim->desc.refuse) == 0) {
             snprintf(text, 96, "told to refuse %.60s", sim->desc.refuse);
             return NPU_ERR_NOT_IMPLEMENTED;
         }
@@ -2165,7 +2173,7 @@ static npu_status npu_sim__compile_group(npu_sim *sim, npu_sim__program *p, cons
 {
     npu_status status = npu_sim__refused(sim, group, text);
     for (uint32_t i = 0; i < group->num_ops && !status; i++) {
-        status = npu_sim__compile_op(sim, p, &group->ops[i], text);
+        status = npu_sim__compile_op(sim, p, group->ops[i], text);
     }
     if (!status && sim->desc.in_place) {
         npu_sim__add_pairs(p);
@@ -2214,15 +2222,19 @@ static void npu_sim__release(void *ctx, void *program)
 }
 
 /* Refuses places that the device could not address. */
-static npu_status npu_sim__place(void *ctx, void *program, const npu_place *places, uint32_t num_values)
+static npu_status npu_sim__place(void *ctx, void *program, const npu_places *places)
 {
     npu_sim *sim = ctx;
     const npu_sim__program *p = program;
     npu_status status = npu_sim__call(sim, NPU_SIM_PLACE);
-    for (uint32_t i = 0; i < num_values && !status; i++) {
-        bool nowhere = places[i].buffer == NPU_NO_INDEX;
-        if (num_values != p->num_values || (nowhere && !p->inner[i] && p->sizes[i])
-            || (!nowhere && !places[i].alias && places[i].offset % sim->region.alignment)) {
+    if (!status && places->num_values != p->num_values) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    for (uint32_t i = 0; i < p->num_values && !status; i++) {
+        const npu_place *place = npu_place_at(places, i);
+        bool nowhere = place->buffer == NPU_NO_INDEX;
+        if ((nowhere && !p->inner[i] && p->sizes[i])
+            || (!nowhere && !place->alias && place->offset % sim->region.alignment)) {
             status = NPU_ERR_INVALID_ARGUMENT;
         }
     }
@@ -2247,12 +2259,13 @@ static npu_status npu_sim__resolve(npu_sim *sim, npu_sim__job *job, const npu_bi
     const npu_sim__program *p = job->program;
     bool ok = true;
     for (uint32_t i = 0; i < p->num_values; i++) {
-        job->alias[i] = binding->places[i].alias != 0;
+        const npu_place *place = npu_place_at(binding->places, i);
+        job->alias[i] = place->alias != 0;
         job->values[i] = p->inner[i] ? p->memory->start + p->offsets[i]
-                                     : npu_sim__address(job, &binding->places[i], p->sizes[i], &ok);
+                                     : npu_sim__address(job, place, p->sizes[i], &ok);
     }
     if (sim->desc.scratch) {
-        job->scratch = npu_sim__address(job, &binding->scratch, sim->desc.scratch, &ok);
+        job->scratch = npu_sim__address(job, binding->places->scratch, sim->desc.scratch, &ok);
     }
     return ok ? NPU_OK : NPU_ERR_RANGE;
 }
@@ -2270,9 +2283,10 @@ static npu_status npu_sim__job_init(npu_sim *sim, npu_sim__job *job, const npu_s
     job->alias = npu_sim__take(blocks, p->num_values, sizeof *job->alias);
     job->pointers = npu_sim__take(blocks, p->max_tensors, sizeof *job->pointers);
     job->tensors = npu_sim__take(blocks, p->max_tensors, sizeof *job->tensors);
+    job->tensor_pointers = npu_sim__take(blocks, p->max_tensors, sizeof *job->tensor_pointers);
     job->tensor_buffers = npu_sim__take(blocks, p->max_tensors, sizeof *job->tensor_buffers);
     if (!job->buffers || !job->values || !job->alias || !job->pointers || !job->tensors
-        || !job->tensor_buffers) {
+        || !job->tensor_pointers || !job->tensor_buffers) {
         return NPU_ERR_NO_MEMORY;
     }
     job->num_buffers = binding->num_buffers;
@@ -2335,7 +2349,7 @@ static npu_status npu_sim__poll(void *ctx, npu_fence fence, uint32_t *done)
     return NPU_OK;
 }
 
-static uint64_t npu_sim__cost(void *ctx, const npu_op_info *info)
+static npu_status npu_sim__cost(void *ctx, const npu_op_info *info, npu_cost *answer)
 {
     const npu_sim *sim = ctx;
     uint64_t bytes = 0;
@@ -2344,7 +2358,8 @@ static uint64_t npu_sim__cost(void *ctx, const npu_op_info *info)
         npu_sim__shape_of(&s, i < info->num_in ? info->in[i] : info->out[i - info->num_in]);
         bytes += s.is_plain ? npu_sim__bytes(&s) : 0;
     }
-    return (uint64_t)((double)bytes * 1e9 / (double)sim->desc.bandwidth);
+    answer->ns = (uint64_t)((double)bytes * 1e9 / (double)sim->desc.bandwidth);
+    return NPU_OK;
 }
 
 /* Compiles, submits and releases a group of one op; place i is in buffer i, the last is for scratch. */
@@ -2352,21 +2367,17 @@ static npu_status npu_sim__run_group(npu_sim *sim, const npu_group *group, npu_b
                                      npu_place *places, uint64_t stream)
 {
     uint32_t num = group->num_values;
-    npu_buffer scratch;
-    npu_compiled compiled;
-    npu_binding binding;
-    memset(&scratch, 0, sizeof scratch);
-    memset(&compiled, 0, sizeof compiled);
-    memset(&binding, 0, sizeof binding);
+    npu_buffer scratch = { .size = sizeof scratch };
+    npu_compiled compiled = { .size = sizeof compiled };
+    npu_allocation what = { .size = sizeof what, .bytes = sim->desc.scratch };
+    npu_places where = { sizeof where, num, sizeof *places, 0, places, places + num, NULL };
+    npu_binding binding = { .size = sizeof binding, .num_buffers = num + 1, .buffers = buffers, .places = &where,
+                            .stream = stream };
     npu_status status = npu_sim__compile(sim, group, &compiled);
-    status = status ? status : npu_sim__alloc(sim, 0, sim->desc.scratch, 0, &scratch);
+    status = status ? status : npu_sim__alloc(sim, &what, &scratch);
     if (!status) {
         buffers[num] = &scratch;
-        binding.num_buffers = num + 1;
-        binding.buffers = buffers;
-        binding.places = places;
-        binding.scratch.buffer = num;
-        binding.stream = stream;
+        places[num].buffer = num;
         status = npu_sim__submit(sim, compiled.program, &binding, NULL);
     }
     npu_sim__free(sim, &scratch);
@@ -2375,29 +2386,33 @@ static npu_status npu_sim__run_group(npu_sim *sim, const npu_group *group, npu_b
 }
 
 /* One op is a program of one op: its tensors become values, each in a buffer of its own. */
-static npu_status npu_sim__op_call(void *ctx, const npu_op_info *info, const npu_tensor *in,
-                                   const npu_tensor *out, uint64_t stream)
+static npu_status npu_sim__op_call(void *ctx, const npu_call *call)
 {
+    const npu_op_info *info = call->op;
     uint32_t n = info->num_in + info->num_out;
     npu_sim__blocks blocks = { NULL };
     npu_group_value *values = npu_sim__take(&blocks, n, sizeof *values);
-    npu_place *places = npu_sim__take(&blocks, n, sizeof *places);
+    const npu_group_value **pointers = npu_sim__take(&blocks, n, sizeof *pointers);
+    npu_place *places = npu_sim__take(&blocks, n + 1, sizeof *places);
     npu_buffer **buffers = npu_sim__take(&blocks, n + 1, sizeof *buffers);
     uint32_t *indices = npu_sim__take(&blocks, n, sizeof *indices);
-    npu_status status = values && places && buffers && indices ? NPU_OK : NPU_ERR_NO_MEMORY;
+    npu_status status = values && pointers && places && buffers && indices ? NPU_OK : NPU_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < n && !status; i++) {
-        const npu_tensor *t = i < info->num_in ? &in[i] : &out[i - info->num_in];
+        const npu_tensor *t = i < info->num_in ? call->in[i] : call->out[i - info->num_in];
+        values[i].size = sizeof values[i];
         values[i].role = i < info->num_in ? NPU_GROUP_INPUT : NPU_GROUP_OUTPUT;
         values[i].spec = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
+        pointers[i] = &values[i];
         buffers[i] = t->buffer;
         places[i].buffer = i;
         places[i].offset = t->offset;
         indices[i] = values[i].spec ? i : NPU_NO_INDEX;
     }
     if (!status) {
-        npu_group_op op = { *info, indices, indices + info->num_in };
-        npu_group group = { sizeof group, 1, n, &op, values };
-        status = npu_sim__run_group(ctx, &group, buffers, places, stream);
+        npu_group_op op = { sizeof op, 0, info, indices, indices + info->num_in };
+        const npu_group_op *ops = &op;
+        npu_group group = { sizeof group, 1, n, 0, &ops, pointers };
+        status = npu_sim__run_group(ctx, &group, buffers, places, call->stream);
     }
     npu_sim__blocks_free(&blocks);
     return status;
@@ -2419,8 +2434,7 @@ static void npu_sim__fill(npu_sim *sim)
     b->ctx = sim;
     b->num_regions = 1;
     b->regions = &sim->region;
-    b->abi = npu_sim__abi;
-    b->num_abi = NPU_SIM__NUM_ABI;
+    b->abi = &npu_sim__abi;
     b->supports = npu_sim__supports;
     b->cost = sim->desc.bandwidth ? npu_sim__cost : NULL;
     b->alloc = npu_sim__alloc;

@@ -40,8 +40,7 @@ static void bind(const npu_op_def *def, const uint8_t *blob, uint32_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static npu_registry *registry; /* made once: it is the same for every input */
-    uint32_t num_rows;
-    const npu_abi_row *rows = npu_aicf_abi(&num_rows);
+    const npu_abi *abi = npu_aicf_abi();
     if (size < 6 || (!registry && npu_registry_create(&registry, NULL, NULL) != NPU_OK)) {
         return 0;
     }
@@ -52,11 +51,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bind(def, blob, (uint32_t)(size - 2));
     uint8_t packed[256];
     uint32_t packed_size = 0, schema_id = NPU_FOURCC(data[2], data[3], data[4], data[5]);
-    for (uint32_t i = 0; i < num_rows; i++) {
-        uint32_t id = data[0] & 1 ? rows[i].attr_schema : schema_id;
-        if (npu_abi_decode(rows, num_rows, npu_registry_get(registry, rows[i].kind), id, blob, (uint32_t)(size - 2), packed, sizeof packed,
+    for (uint32_t i = 0; i < abi->num_rows; i++) {
+        uint32_t id = data[0] & 1 ? abi->rows[i].attr_schema : schema_id;
+        if (npu_abi_decode(abi, npu_registry_get(registry, abi->rows[i].kind), id, blob, (uint32_t)(size - 2), packed, sizeof packed,
                            &packed_size) == NPU_OK) {
-            bind(npu_registry_get(registry, rows[i].kind), packed, packed_size);
+            bind(npu_registry_get(registry, abi->rows[i].kind), packed, packed_size);
         }
     }
     free(blob);

@@ -123,7 +123,7 @@ static bool world_make(ops_world *w)
     bool ok = npu_registry_create(&w->registry, &registry, NULL) == NPU_OK && npu_ref_create(&w->cpu, &cpu) == NPU_OK &&
               npu_ref_create(&w->plain, &plain) == NPU_OK;
     for (uint32_t i = 0; i < 3 && ok; i++) {
-        ok = npu_threads_create(&w->threads[i], i + 2, NULL) == NPU_OK;
+        ok = npu_threads_create(&w->threads[i], &(npu_threads_desc){ .width = i + 2 }) == NPU_OK;
     }
     if (!ok) {
         return false;

@@ -433,9 +433,8 @@ static void ops_print_all(ops_case *c)
         npu_op_print_keywords(c->g, op, &text);
         if (npu_op_describe(c->g, op, &info, &storage) == NPU_OK) {
             uint8_t blob[64];
-            uint32_t num_rows = 0, kind, schema, size;
-            const npu_abi_row *rows = npu_aicf_abi(&num_rows);
-            npu_abi_encode(rows, num_rows, &info, &kind, &schema, blob, sizeof blob, &size);
+            uint32_t kind, schema, size;
+            npu_abi_encode(npu_aicf_abi(), &info, &kind, &schema, blob, sizeof blob, &size);
         }
     }
     npu_op_storage_free(&storage);
