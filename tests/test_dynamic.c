@@ -31,7 +31,9 @@ static void check_symbols(const symbols_row *row)
         bool bounded = npu_graph_dim_bounds(g, dim, &min, &max);
         NPU_CHECK_EQ(min, 0);
         npu_text_printf(&symbols, symbols.len ? " %s" : "%s", npu_graph_symbol_name(g, dim));
-        npu_text_printf(&symbols, bounded ? "<=%lld" : "", (long long)max);
+        if (bounded) {
+            npu_text_printf(&symbols, "<=%lld", (long long)max);
+        }
     }
     NPU_CHECK_STR(symbols.data ? symbols.data : "", row->symbols);
     NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
