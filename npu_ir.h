@@ -445,7 +445,7 @@ typedef struct npu_spec {
     const npu_quant *quant;     /* NULL = not quantised */
 } npu_spec;
 
-/* rank > 8: an invalid spec */
+/* Without a valid dtype: all zero. A rank over 8 is kept, and what takes a spec refuses it: RANK. */
 NPU_IR_API npu_spec npu_spec_tensor(npu_dtype dtype, uint32_t rank, const int64_t *dims);
 NPU_IR_API npu_spec npu_spec_tile(npu_dtype dtype, uint32_t rank, const int64_t *dims);
 NPU_IR_API npu_spec npu_spec_scalar(npu_dtype dtype);
@@ -6259,13 +6259,13 @@ static npu_spec npu__spec(npu_class cls, npu_dtype dtype, uint32_t rank, const i
 {
     npu_spec s;
     memset(&s, 0, sizeof s);
-    if (rank > NPU_MAX_RANK || !npu_dtype_is_valid((uint32_t)dtype)) {
+    if (!npu_dtype_is_valid((uint32_t)dtype)) {
         return s;
     }
     s.cls = (uint8_t)cls;
     s.dtype = (uint8_t)dtype;
-    s.rank = (uint8_t)rank;
-    for (uint32_t i = 0; i < rank; i++) {
+    s.rank = (uint8_t)(rank < 255 ? rank : 255); /* kept where it is too large: who takes the spec says so */
+    for (uint32_t i = 0; i < rank && rank <= NPU_MAX_RANK; i++) {
         s.dims[i] = dims[i];
     }
     return s;
@@ -6295,7 +6295,7 @@ static bool npu__quant_equal(const npu_quant *a, const npu_quant *b)
 
 static bool npu__same_dims(const npu_spec *a, const npu_spec *b)
 {
-    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
+    return a->rank == b->rank && a->rank <= NPU_MAX_RANK && memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
 }
 
 NPU_IR_API bool npu_spec_equal(const npu_spec *a, const npu_spec *b)
@@ -6306,7 +6306,7 @@ NPU_IR_API bool npu_spec_equal(const npu_spec *a, const npu_spec *b)
 
 NPU_IR_API bool npu_spec_is_static(const npu_spec *spec)
 {
-    for (uint32_t i = 0; i < spec->rank; i++) {
+    for (uint32_t i = 0; i < spec->rank && i < NPU_MAX_RANK; i++) {
         if (spec->dims[i] < 0) {
             return false;
         }
@@ -6319,6 +6319,9 @@ NPU_IR_API npu_status npu_spec_len(const npu_spec *spec, size_t *out)
     size_t n = 1;
     bool empty = false;
     *out = 0;
+    if (spec->rank > NPU_MAX_RANK) {
+        return NPU_ERR_RANK;
+    }
     if (!npu_spec_is_static(spec)) {
         return NPU_ERR_DYNAMIC_SHAPE;
     }
@@ -6338,12 +6341,13 @@ NPU_IR_API npu_status npu_spec_size(const npu_spec *spec, size_t *out)
 {
     uint32_t bits = npu_dtype_bits((npu_dtype)spec->dtype);
     npu_status status = npu_spec_len(spec, out);
-    size_t len = *out, row = spec->rank ? (size_t)spec->dims[spec->rank - 1] : 1;
+    size_t len = *out, row;
     *out = 0;
     if (status || bits == 0) {
         return status ? status : NPU_ERR_DTYPE;
     }
     if (bits < 8) { /* rows are padded to a byte */
+        row = spec->rank ? (size_t)spec->dims[spec->rank - 1] : 1;
         *out = len ? len / row * ((row + 1) / 2) : 0;
         return NPU_OK;
     }
@@ -6358,7 +6362,7 @@ NPU_IR_API void npu_spec_print(npu_text *text, const npu_spec *spec)
 {
     static const char *const classes[] = { "none ", "", "tile ", "scalar " };
     npu_text_printf(text, "%s%s[", classes[spec->cls & 3], npu_dtype_name((npu_dtype)spec->dtype));
-    for (uint32_t i = 0; i < spec->rank; i++) {
+    for (uint32_t i = 0; i < spec->rank && i < NPU_MAX_RANK; i++) {
         if (spec->dims[i] >= 0) {
             npu_text_printf(text, "%s%lld", i ? "," : "", (long long)spec->dims[i]);
         } else {
@@ -10721,6 +10725,10 @@ NPU_IR_API npu_status npu_deduce_result(npu_deduce *d, const npu_spec *spec)
     npu_allocator allocator = npu__allocator(&d->allocator);
     void *results = d->results;
     size_t size;
+    if (spec->rank > NPU_MAX_RANK) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, NULL, "result %u has %u dims, at most %d are possible",
+                               (unsigned)d->num_results, (unsigned)spec->rank, NPU_MAX_RANK);
+    }
     if (d->num_results >= NPU__MAX_RESULTS || npu_spec_size(spec, &size) == NPU_ERR_OVERFLOW) {
         return npu_deduce_fail(d, NPU_ERR_OVERFLOW, NULL, "result %u is too large", (unsigned)d->num_results);
     }
@@ -18964,17 +18972,24 @@ static uint32_t npu__value_append(npu_graph *g, uint32_t spec, npu_role role, ui
 
 static npu_status npu__check_spec(npu_graph *g, const char *what, const char *name, const npu_spec *spec)
 {
-    if (!npu_dtype_is_valid(spec->dtype) || spec->cls == NPU_CLASS_NONE || spec->cls > NPU_CLASS_SCALAR ||
-        spec->rank > NPU_MAX_RANK) {
-        return npu__graph_fail(g, NPU_ERR_DTYPE,
-                               "%s '%s': the spec has no valid dtype or class (rank over %d?)", what,
-                               name ? name : "", NPU_MAX_RANK);
+    name = name ? name : "";
+    if (!npu_dtype_is_valid(spec->dtype)) {
+        return npu__graph_fail(g, NPU_ERR_DTYPE, "%s '%s': the spec has no valid dtype (%u)", what, name,
+                               (unsigned)spec->dtype);
+    }
+    if (spec->cls == NPU_CLASS_NONE || spec->cls > NPU_CLASS_SCALAR) {
+        return npu__graph_fail(g, NPU_ERR_CLASS, "%s '%s': the spec has class %u, expected tensor, tile or scalar", what,
+                               name, (unsigned)spec->cls);
+    }
+    if (spec->rank > NPU_MAX_RANK) {
+        return npu__graph_fail(g, NPU_ERR_RANK, "%s '%s': the spec has %u dims, at most %d are possible", what, name,
+                               (unsigned)spec->rank, NPU_MAX_RANK);
     }
     for (uint32_t i = 0; i < spec->rank; i++) {
         if (spec->dims[i] < -1 && (uint64_t)(-2 - spec->dims[i]) >= g->num_symbols) {
             return npu__graph_fail(g, NPU_ERR_SHAPE,
-                                   "%s '%s': dim %u is %lld, which is no symbol of this graph", what,
-                                   name ? name : "", (unsigned)i, (long long)spec->dims[i]);
+                                   "%s '%s': dim %u is %lld, which is no symbol of this graph", what, name,
+                                   (unsigned)i, (long long)spec->dims[i]);
         }
     }
     return NPU_OK;
@@ -19264,7 +19279,10 @@ static npu_value npu__constant(npu_graph *g, const char *name, const npu_spec *s
     size_t size = 0;
     npu_status status = npu_spec_size(spec, &size);
     npu_value v;
-    if (!g || status || (!data && size)) {
+    if (npu__graph_edit(g) || npu__check_spec(g, "constant", name, spec)) {
+        return npu__make_value(0);
+    }
+    if (status || (!data && size)) {
         status = status ? status : NPU_ERR_CONVERSION;
         npu__graph_fail(g, status, "constant '%s': %s", name ? name : "", status == NPU_ERR_CONVERSION ?
                         "has no data; use npu_param for data that is bound later" : npu_status_text(status));

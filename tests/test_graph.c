@@ -204,7 +204,6 @@ static void test_rejections(void)
     } while (0)
     NPU_REJECT(npu_input(g, "x", f32(1, 2, 0)), NPU_ERR_DUPLICATE);
     NPU_REJECT(npu_state(g, "x", f32(1, 2, 0)), NPU_ERR_DUPLICATE);
-    NPU_REJECT(npu_input(g, "r", f32(9, 1, 1)), NPU_ERR_DTYPE); /* the spec of rank 9 is none */
     NPU_REJECT(npu_input(g, "s", npu_spec_tensor(NPU_F32, 2, bad)), NPU_ERR_SHAPE);
     NPU_REJECT(npu_param(g, NULL, f32(1, 2, 0)), NPU_ERR_INVALID_ARGUMENT);
     NPU_REJECT((npu_param(g, "p", f32(1, 2, 0)), npu_param(g, "p", f32(1, 3, 0))), NPU_ERR_SHAPE);
@@ -657,6 +656,85 @@ static void test_out_of_memory(void)
     NPU_CHECK_STATUS(status, NPU_OK);
 }
 
+/* ---- nine dims ---- */
+
+static npu_status nine_results(struct npu_deduce *d)
+{
+    npu_spec spec = *npu_deduce_spec(d, "x");
+    spec.rank = 9;
+    return npu_deduce_result(d, &spec);
+}
+
+/* Each says how many there are. */
+static void test_rank_nine(void)
+{
+    static const npu_op_row row = { 0x01000001, 0, nine_results, "nine(Tensor x) -> Tensor", "a wrong rule" };
+    static const int64_t ones[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+    static const float data[9] = { 0 };
+    npu_registry *registry = NULL;
+    npu_graph_desc desc = { 0 };
+    npu_spec nine = npu_spec_tensor(NPU_F32, 9, ones), huge = npu_spec_tensor(NPU_F32, 1000, ones), by_hand = f32(1, 1, 0);
+    npu_tensor tensor;
+    npu_buffer buffer;
+    npu_text text = npu_text_make(NULL);
+    npu_value x, xs[2];
+    npu_graph *g;
+    size_t size;
+    NPU_ITEM("F29");
+    npu_registry_create(&registry, NULL, NULL);
+    npu_registry_add(registry, "mine", &row, NULL);
+    desc.registry = registry;
+    g = npu_graph_create(&desc);
+    x = npu_input(g, "x", f32(1, 1, 0));
+    by_hand.rank = 9;
+    for (int i = 0; i < 14; i++) {
+        npu_arg args[1];
+        args[0] = npu_arg_tensor("x", x);
+        xs[0] = xs[1] = npu_reshape(g, x, ones, 8);
+        npu_graph_clear_error(g);
+        switch (i) {
+        case 0: npu_input(g, "r", nine); break;
+        case 1: npu_param(g, "r", nine); break;
+        case 2: npu_state(g, "r", nine); break;
+        case 3: npu_constant(g, "r", nine, data); break;
+        case 4: npu_constant_ref(g, "r", nine, data); break;
+        case 5: npu_reshape(g, x, ones, 9); break;
+        case 6: npu_expand(g, x, ones, 9); break;
+        case 7: npu_repeat(g, x, ones, 9); break;
+        case 8: npu_stack(g, xs, 2, 0); break;
+        case 9: npu_unsqueeze(g, xs[0], 0); break;
+        case 10: npu_emit_typed(g, "other.op", args, 1, &nine, 1); break;
+        case 11: npu_input(g, "r", by_hand); break;
+        case 12: npu_emit_name(g, "mine.nine", args, 1); break;
+        case 13: npu_returns(g, &nine, 1); break;
+        default: break;
+        }
+        NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_RANK);
+        if (!strstr(npu_graph_diag(g)->message, "9 dims")) {
+            NPU_CHECK_STR(npu_graph_diag(g)->message, "the number of dims, which is 9");
+        }
+    }
+    npu_graph_clear_error(g);
+    npu_input(g, "r", huge);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_RANK);
+    NPU_CHECK_STATUS(npu_spec_len(&nine, &size), NPU_ERR_RANK);
+    NPU_CHECK_STATUS(npu_spec_size(&nine, &size), NPU_ERR_RANK);
+    NPU_CHECK_STATUS(npu_tensor_host(&tensor, &buffer, NPU_F32, 9, ones, data), NPU_ERR_RANK);
+    npu_spec_print(&text, &nine);
+    NPU_CHECK(!npu_spec_equal(&nine, &nine));
+    npu_graph_clear_error(g);
+    memset(&by_hand, 0, sizeof by_hand);
+    npu_input(g, "r", by_hand);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_DTYPE);
+    npu_graph_clear_error(g);
+    by_hand.dtype = NPU_F32;
+    npu_input(g, "r", by_hand);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_CLASS);
+    npu_text_free(&text);
+    npu_graph_destroy(g);
+    npu_registry_destroy(registry);
+}
+
 /* ---- a finished graph ---- */
 
 enum { NUM_EDITS = 17 };
@@ -819,6 +897,7 @@ int main(void)
     NPU_RUN(test_validate_finds);
     NPU_RUN(test_many_ops);
     NPU_RUN(test_out_of_memory);
+    NPU_RUN(test_rank_nine);
     NPU_RUN(test_finished);
     NPU_RUN(test_deep_children);
     NPU_RUN(test_many_outputs);
