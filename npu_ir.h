@@ -3651,10 +3651,13 @@ typedef struct npu_deduce {
     bool is_scalar;
     bool is_tile;            /* in a graph of NPU_LEVEL_TILE */
     uint32_t num_symbols;    /* of the graph: a size from -2 on down is one of them */
+    const npu_graph *graph;  /* for messages: whose values the operands are; NULL = there is none */
+    const npu_value *operands; /* while the op is built; later the graph knows them */
 } npu_deduce;
 
 NPU_IR_API npu_status npu_deduce_result(npu_deduce *d, const npu_spec *spec);
-/* Writes "<op>: <message>" with the operand's name and returns status. operand may be NULL. */
+/* Writes "<op>: <message>", then names, dtypes and dims of the operands, and returns status. operand: the argument
+   that is wrong, may be NULL. */
 NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const char *operand,
                                       const char *format, ...) NPU_IR_PRINTF(4, 5);
 /* Spec of a tensor argument by name, NULL = a hole. */
@@ -4975,7 +4978,9 @@ NPU_IR_API const char *npu_exec_growing(const npu_exec *exec, uint32_t i, uint32
    until the next run. NULL before the first run or for a bad index. */
 NPU_IR_API const void *npu_exec_output(const npu_exec *exec, uint32_t index, size_t *size);
 NPU_IR_API const void *npu_exec_output_by_name(const npu_exec *exec, const char *name, size_t *size);
-/* Errors: MISSING_FEED (names the input), CANCELLED, TIMEOUT, those of kernels (RANGE ...) and backends; with
+/* The first binding that was refused, and neither made good nor said by a run since, is the error of this run; of an
+   unknown name of an input only where an input is not bound.
+   Errors: MISSING_FEED (names the input), CANCELLED, TIMEOUT, those of kernels (RANGE ...) and backends; with
    symbols among the dims SHAPE (dims that do not fit together, an output's memory is too small) and RANGE
    (more than the bound). The exec stays usable. After TIMEOUT the device may still be at work: the next run
    waits for it first, as long again, and says TIMEOUT if it is not done by then; so does destroy, and frees
@@ -5520,6 +5525,30 @@ static void npu__copy_head(char *dst, size_t size, const char *src)
         memcpy(dst, src, len);
     }
     dst[len] = 0;
+}
+
+/* Puts words and a mark in front of the message, which is cut where it does not fit. */
+static void npu__prefix_message(npu_diag *diag, const char *words, char mark)
+{
+    size_t room = sizeof diag->message - 1, n = strlen(words), len = strlen(diag->message);
+    if (len && n + 1 < room) {
+        len = len < room - n - 1 ? len : room - n - 1;
+        memmove(diag->message + n + 1, diag->message, len);
+        memcpy(diag->message, words, n);
+        diag->message[n] = mark;
+        diag->message[n + 1 + len] = 0;
+    }
+}
+
+/* Adds to a text of `size` bytes; what does not fit is cut. */
+static void npu__append(char *text, size_t size, const char *format, ...) NPU_IR_PRINTF(3, 4);
+static void npu__append(char *text, size_t size, const char *format, ...)
+{
+    size_t len = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + len, size - len, format, args);
+    va_end(args);
 }
 
 /* "Did you mean": candidates are offered one by one, and the nearest to what was wanted is kept. */
@@ -7990,15 +8019,16 @@ static npu_status npu__pack_arg(npu__writer *w, const npu_schema *schema, const 
                                 const npu_arg *v, npu_diag *diag)
 {
     npu_arg fallback;
+    char type[48];
     if (!v && npu__is_required(arg)) {
-        return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, arg->name, "requires", "");
+        snprintf(type, sizeof type, ", which is %s%s", npu__bases[arg->type.base].name, arg->type.list ? "[]" : "");
+        return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, arg->name, "requires", type);
     }
     if (!v) {
         fallback = npu__default_arg(arg);
         v = &fallback;
     }
     if (!npu__write_arg(w, arg, v)) {
-        char type[48];
         snprintf(type, sizeof type, " only as %s%s%s", npu__bases[arg->type.base].name,
                  arg->type.list ? " list" : "", arg->type.optional ? " or none" : "");
         return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, arg->name, "takes", type);
@@ -8058,7 +8088,13 @@ static npu_status npu__match_values(const npu_schema *schema, const npu_arg *val
                              schema->name, (unsigned)i + 1);
         }
         if (a < 0) {
-            return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, values[i].name, "has no", "");
+            npu__nearest near = { values[i].name, NULL, 0 };
+            char hint[80];
+            for (uint32_t k = 0; k < schema->num_args; k++) {
+                npu__nearest_offer(&near, schema->args[k].name, schema->args[k].name);
+            }
+            return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, values[i].name, "has no",
+                                       npu__nearest_hint(&near, hint));
         }
         if (given[a]) {
             return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, schema->args[a].name, "is given",
@@ -9406,6 +9442,15 @@ static void npu__graph_log(npu_graph *g, const npu_diag *diag)
     }
 }
 
+/* "model.c:41: " in front of the message: the location, as far as one is known. */
+static void npu__say_location(npu_diag *d)
+{
+    char words[48];
+    const char *base = strrchr(d->file, '/');
+    snprintf(words, sizeof words, "%.32s:%d:", base ? base + 1 : d->file, (int)d->line);
+    npu__prefix_message(d, words, ' ');
+}
+
 /* Keeps the first failure of a graph, with the location of what is being built. */
 static npu_status npu__graph_adopt(npu_graph *g, const npu_diag *diag)
 {
@@ -9413,6 +9458,7 @@ static npu_status npu__graph_adopt(npu_graph *g, const npu_diag *diag)
     if (d.line == 0 && g->at_file) {
         d.line = g->at_line;
         npu__copy_tail(d.file, sizeof d.file, g->at_file);
+        npu__say_location(&d);
     }
     if (g->diag.status == NPU_OK) {
         g->diag = d;
@@ -9747,7 +9793,7 @@ NPU_IR_API npu_value npu_graph_find(const npu_graph *g, const char *name)
 /* Index of the output of this name; NPU_NO_INDEX = there is none. */
 static uint32_t npu__find_output(const npu_graph *g, const char *name)
 {
-    uint32_t entry = g->name_table_size && name ? *npu__name_slot(g, name, true) : 0;
+    uint32_t entry = g && g->name_table_size && name ? *npu__name_slot(g, name, true) : 0;
     return entry ? entry - NPU__OUTPUT : NPU_NO_INDEX;
 }
 
@@ -9910,6 +9956,29 @@ NPU_IR_API const npu_spec *npu_value_spec(const npu_graph *g, npu_value v)
 {
     const npu__value *value = npu__value_at(g, v);
     return value ? g->specs[value->spec] : NULL;
+}
+
+/* Says which op it was, and where that was built. */
+static void npu__diag_op(npu_diag *diag, const npu_graph *g, npu_op op)
+{
+    const char *file = NULL;
+    uint32_t line = npu_op_location(g, op, &file);
+    diag->op = op.id;
+    if (file && diag->line == 0) {
+        diag->line = (int32_t)line;
+        npu__copy_tail(diag->file, sizeof diag->file, file);
+        npu__say_location(diag);
+    }
+}
+
+/* The failure of a graph is that of what should be made of it; its status is GRAPH. */
+static npu_status npu__graph_failed(const npu_graph *g, const char *what, npu_diag *diag)
+{
+    if (g && diag && diag->status == NPU_OK) {
+        *diag = g->diag;
+        diag->status = NPU_ERR_GRAPH;
+    }
+    return g ? NPU_ERR_GRAPH : npu__fail(diag, NPU_ERR_GRAPH, "%s: the graph is NULL", what);
 }
 
 NPU_IR_API bool npu_value_has_name(const npu_graph *g, npu_value v)
@@ -10176,6 +10245,28 @@ static npu__symbol *npu__symbol_of(const npu_graph *g, int64_t dim)
 {
     uint64_t i = (uint64_t)-2 - (uint64_t)dim;
     return dim < NPU_DYNAMIC_DIM && i < g->num_symbols ? &g->symbols[i] : NULL;
+}
+
+/* "f32[8,32]", as far as it fits; no words under NPU_IR_NO_STRINGS. */
+static const char *npu__spec_label(const npu_graph *g, const npu_spec *x, char buf[64])
+{
+    buf[0] = 0;
+#ifndef NPU_IR_NO_STRINGS
+    npu__append(buf, 64, "%s[", npu_dtype_name((npu_dtype)x->dtype));
+    for (uint32_t i = 0; i < x->rank && i < NPU_MAX_RANK; i++) {
+        const npu__symbol *symbol = g ? npu__symbol_of(g, x->dims[i]) : NULL;
+        if (x->dims[i] < 0) {
+            npu__append(buf, 64, "%s%.12s", i ? "," : "", symbol ? symbol->name : "?");
+        } else {
+            npu__append(buf, 64, "%s%lld", i ? "," : "", (long long)x->dims[i]);
+        }
+    }
+    npu__append(buf, 64, "]");
+#else
+    (void)g;
+    (void)x;
+#endif
+    return buf;
 }
 
 /* Slot of the symbol table that holds `name` or is free for it. The table is never full. */
@@ -10448,8 +10539,9 @@ NPU_IR_API npu_status npu_value_place(npu_graph *g, npu_value v, npu_space space
     const npu__value *value = npu__value_at(g, v);
     npu_spec spec;
     uint32_t index;
-    if (npu__graph_edit(g)) {
-        return NPU_ERR_STATE;
+    npu_status status = npu__graph_edit(g);
+    if (status) {
+        return status;
     }
     if (!value || g->specs[value->spec]->cls != NPU_CLASS_TILE) {
         return npu__graph_fail(g, NPU_ERR_CLASS, "place: value %u is no tile", (unsigned)v.id);
@@ -10693,6 +10785,57 @@ static const char *npu__deduce_name(const npu_deduce *d)
 #endif
 #endif
 
+#ifndef NPU_IR_NO_STRINGS
+/* The argument that an operand belongs to. */
+static const char *npu__operand_name(const npu_op_info *op, uint32_t i)
+{
+    for (uint32_t a = 0; a < op->num_args; a++) {
+        const npu_bound_arg *arg = &op->args[a];
+        uint32_t count = arg->form == NPU_ARG_TENSORS ? arg->count : arg->form == NPU_ARG_TENSOR;
+        if (i >= arg->first && i - arg->first < count) {
+            return arg->name;
+        }
+    }
+    return "size"; /* a value that feeds a number */
+}
+
+/* " (input %4 f32[8,32], weight 'w2' f32[10,31])": as many operands as fit. */
+static void npu__append_operands(const npu_deduce *d, char *message, size_t size)
+{
+    size_t before = strlen(message);
+    for (uint32_t i = 0; d->op->in && i < d->op->num_in; i++) {
+        const char *name = npu__operand_name(d->op, i);
+        npu_value v = npu__make_value(0);
+        char one[160] = "", label[16], spec[64];
+        if (!d->op->in[i]) {
+            continue;
+        }
+        if (d->graph) {
+            v = d->operands ? d->operands[i] : npu_op_operand_value(d->graph, npu__make_op(d->op->op), i);
+        }
+        npu__append(one, sizeof one, "%s%.32s", strlen(message) > before ? ", " : " (", name);
+        if (v.id) {
+            const char *mark = npu_value_has_name(d->graph, v) ? "'" : "";
+            npu__append(one, sizeof one, " %s%.40s%s", mark, npu__value_label(d->graph, v.id, label), mark);
+        }
+        npu__append(one, sizeof one, " %s", npu__spec_label(d->graph, d->op->in[i], spec));
+        if (strlen(message) + strlen(one) + sizeof ", ...)" > size) {
+            npu__append(message, size, "%s", strlen(message) > before ? ", ..." : "");
+            break;
+        }
+        npu__append(message, size, "%s", one);
+    }
+    npu__append(message, size, "%s", strlen(message) > before ? ")" : "");
+}
+
+/* What people call the op: "linear", or "linear 'fc2'" where it has a name. */
+static void npu__append_op(const npu_deduce *d, char *message, size_t size)
+{
+    const char *name = d->graph ? npu_op_name(d->graph, npu__make_op(d->op->op)) : "";
+    npu__append(message, size, name[0] ? "%s '%.40s': " : "%s: ", npu__deduce_name(d), name);
+}
+#endif
+
 NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const char *operand,
                                       const char *format, ...)
 {
@@ -10705,13 +10848,15 @@ NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const ch
     npu__copy_head(diag->operand, sizeof diag->operand, operand);
 #ifndef NPU_IR_NO_STRINGS
     {
-        int len = snprintf(diag->message, sizeof diag->message, "%s: ", npu__deduce_name(d));
         va_list args;
-        if (len > 0 && (size_t)len < sizeof diag->message) {
-            va_start(args, format);
-            vsnprintf(diag->message + len, sizeof diag->message - (size_t)len, format, args);
-            va_end(args);
-        }
+        size_t len;
+        diag->message[0] = 0;
+        npu__append_op(d, diag->message, sizeof diag->message);
+        len = strlen(diag->message);
+        va_start(args, format);
+        vsnprintf(diag->message + len, sizeof diag->message - len, format, args);
+        va_end(args);
+        npu__append_operands(d, diag->message, sizeof diag->message);
     }
 #else
     diag->message[0] = 0;
@@ -14428,8 +14573,8 @@ static npu_status npu__reshape_solve(npu_deduce *d, npu__reshape *r, const char 
                                      (long long)wanted->known, (long long)have->known);
     }
     if (is_known && (wanted->known == 0 || have->known % wanted->known)) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has a -1 that %lld elements of self do not give",
-                               name, (long long)have->known);
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has %lld elements for each of its -1, self has %lld", name,
+                               (long long)wanted->known, (long long)have->known);
     }
     if (is_known) {
         r->dims[r->inferred] = have->known / wanted->known;
@@ -18764,6 +18909,7 @@ static void npu__violation(npu__validation *v, uint32_t op, uint32_t value, npu_
     va_start(args, format);
     vsnprintf(d.message, sizeof d.message, format, args);
     va_end(args);
+    npu__diag_op(&d, v->g, npu__make_op(op));
     v->first = v->first ? v->first : status;
     if (v->report) {
         v->report(v->ctx, &d);
@@ -18832,6 +18978,7 @@ static void npu__validate_types(npu__validation *v, uint32_t id, const npu_op_in
     memset(&d, 0, sizeof d);
     memset(&diag, 0, sizeof diag);
     d.op = info;
+    d.graph = v->g;
     d.def = o->def;
     d.diag = &diag;
     d.allocator = v->g->allocator;
@@ -19041,7 +19188,9 @@ NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec)
         if (npu_spec_equal(npu_value_spec(g, old), &spec)) {
             return old;
         }
-        npu__graph_fail(g, NPU_ERR_SHAPE, "param '%s': already exists with another spec", name);
+        char had[64], given[64];
+        npu__graph_fail(g, NPU_ERR_SHAPE, "param '%.60s': is %s, but already exists as %s", name,
+                        npu__spec_label(g, &spec, given), npu__spec_label(g, npu_value_spec(g, old), had));
         return npu__make_value(0);
     }
     return npu__source(g, "param", name, &spec, NPU_ROLE_PARAM);
@@ -19066,7 +19215,16 @@ NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void 
     size_t want = 0;
     npu_status status;
     if (!v.id) {
-        return npu__graph_fail(g, NPU_ERR_NOT_FOUND, "param '%s': not found", name ? name : "");
+        npu__nearest near = { name, NULL, 0 };
+        char hint[80];
+        for (uint32_t i = 1; g && i < g->num_values; i++) {
+            const char *other = g->names[g->values[i].name];
+            if (g->values[i].role == NPU_ROLE_PARAM) {
+                npu__nearest_offer(&near, other, other);
+            }
+        }
+        return npu__graph_fail(g, NPU_ERR_NOT_FOUND, "param '%.60s': the graph has no such parameter%s", name ? name : "",
+                               npu__nearest_hint(&near, hint));
     }
     if (g->values[v.id].role != NPU_ROLE_PARAM || !data) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "'%s': %s", name,
@@ -19074,9 +19232,10 @@ NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void 
     }
     status = npu_spec_size(npu_value_spec(g, v), &want);
     if (status || want != size) {
-        return npu__graph_fail(g, status ? status : NPU_ERR_SHAPE,
-                               "param '%s': %llu bytes given, expected %llu", name,
-                               (unsigned long long)size, (unsigned long long)want);
+        char spec[64];
+        return npu__graph_fail(g, status ? status : NPU_ERR_SHAPE, "param '%.60s': %llu bytes given, expected %llu for %s",
+                               name, (unsigned long long)size, (unsigned long long)want,
+                               npu__spec_label(g, npu_value_spec(g, v), spec));
     }
     return npu__data_set(g, v.id, data, size);
 }
@@ -19375,8 +19534,9 @@ NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v)
         return status;
     }
     if (!npu__value_at(g, v)) {
-        return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "output '%s': there is no such value",
-                               name ? name : "");
+        return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT,
+                               "output '%.60s': there is no value %u: its op has failed, or it is of another graph",
+                               name ? name : "", (unsigned)v.id);
     }
     name = name && name[0] ? name : npu__value_label(g, v.id, label);
     if (!NPU__RESERVE(g, outputs, 1)) {
@@ -19525,8 +19685,8 @@ static npu_status npu__emit_operands(npu_graph *g, const npu__emission *e, const
         uint32_t id = e->operands[i].id;
         if (id >= g->num_values) {
             return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT,
-                                   "%s: operand %u is value %u, which does not exist", e->def->name,
-                                   (unsigned)i, (unsigned)id);
+                                   "%s: operand %u is value %u, which does not exist in graph %.40s: is it of another graph?",
+                                   e->def->name, (unsigned)i, (unsigned)id, g->name);
         }
         g->in_specs[i] = id ? g->specs[g->values[id].spec] : NULL;
         g->in_data[i] = npu__constant_data(g, id);
@@ -19540,7 +19700,7 @@ static npu_status npu__emit_operands(npu_graph *g, const npu__emission *e, const
         for (uint32_t i = 0; npu__is_operand(&schema->args[a]) && !hole_allowed && i < count; i++) {
             if (e->operands[args[a].first + i].id == 0) { /* a failed handle, unless the caller just forgot it */
                 return g->diag.status ? g->diag.status
-                                      : npu__graph_fail(g, NPU_ERR_ARITY, "%s: operand '%s' is missing",
+                                      : npu__graph_fail(g, NPU_ERR_ARITY, "%s: operand '%s' is missing: its handle has id 0",
                                                         e->def->name, schema->args[a].name);
             }
         }
@@ -19782,6 +19942,8 @@ static npu_status npu__emit_deduce(npu_graph *g, const npu__emission *e, const n
     d.is_scalar = g->level == NPU_LEVEL_SCALAR;
     d.num_symbols = g->num_symbols;
     d.is_tile = g->level == NPU_LEVEL_TILE;
+    d.graph = g;
+    d.operands = e->operands;
     if (e->def->rule) {
         status = npu__deduce(&d);
     } else {
@@ -20023,19 +20185,6 @@ static npu_status npu__collect_operands(npu_graph *g, const npu_op_def *def, con
     return status;
 }
 
-/* "space.message", cut where it does not fit. */
-static void npu__prefix_message(npu_diag *diag, const char *space)
-{
-    size_t room = sizeof diag->message - 1, n = strlen(space), len = strlen(diag->message);
-    if (len && n + 1 < room) {
-        len = len < room - n - 1 ? len : room - n - 1;
-        memmove(diag->message + n + 1, diag->message, len);
-        memcpy(diag->message, space, n);
-        diag->message[n] = '.';
-        diag->message[n + 1 + len] = 0;
-    }
-}
-
 static npu_status npu__pack_args(npu_graph *g, const npu_op_def *def, const npu_arg *values,
                                  uint32_t num_values, uint32_t *size)
 {
@@ -20053,7 +20202,7 @@ static npu_status npu__pack_args(npu_graph *g, const npu_op_def *def, const npu_
         }
     }
     if (status) { /* said of "cast": the graph knows that it is tensor.cast */
-        npu__prefix_message(&diag, def->space);
+        npu__prefix_message(&diag, def->space, '.');
         return npu__graph_adopt(g, &diag);
     }
     return NPU_OK;
@@ -20164,7 +20313,15 @@ NPU_IR_API npu_op npu_emit_name(npu_graph *g, const char *name, const npu_arg *a
 {
     const npu_op_def *def = g ? npu_registry_find(g->registry, name) : NULL;
     if (!def) {
-        npu__graph_fail(g, NPU_ERR_NOT_FOUND, "emit: op '%s' is not registered", name ? name : "");
+        npu__nearest near = { name, NULL, 0 };
+        char hint[80];
+        for (uint32_t i = 0; g && i < npu_registry_count(g->registry); i++) {
+            const npu_op_def *other = npu_registry_at(g->registry, i);
+            npu__nearest_offer(&near, other->name, other->name);
+            npu__nearest_offer(&near, other->schema->name, other->name);
+        }
+        npu__graph_fail(g, NPU_ERR_NOT_FOUND, "emit: op '%.80s' is not registered%s", name ? name : "",
+                        npu__nearest_hint(&near, hint));
         return npu__make_op(0);
     }
     return npu__emit_args(g, def, args, num_args, NULL, 0);
@@ -28706,7 +28863,7 @@ NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_graph *g, con
     rw.from = g;
     rw.diag = &local;
     if (!g || g->diag.status) {
-        status = npu__fail(&local, NPU_ERR_GRAPH, "extract: the graph has failed");
+        status = npu__graph_failed(g, "extract", &local);
     } else if (!num_ops || !ops) {
         status = npu__fail(&local, NPU_ERR_INVALID_ARGUMENT, "extract: no op is given");
     }
@@ -28771,7 +28928,7 @@ NPU_IR_API npu_status npu_graph_rewrite(npu_graph **out, const npu_graph *from, 
     rw.from = from;
     rw.diag = &local;
     if (!from || from->diag.status) {
-        status = npu__fail(&local, NPU_ERR_GRAPH, "rewrite: the graph has failed");
+        status = npu__graph_failed(from, "rewrite", &local);
     } else {
         status = npu__rewrite_run(&rw, fn, ctx, out);
         status = status || !fn ? status : npu__drop_dead(out, &local);
@@ -29001,9 +29158,10 @@ static npu_status npu__sweep_run(npu_graph **out, const npu_graph *g, const npu_
     sweep.target = target;
     sweep.stats = stats;
     npu__stats_reset(stats, num_patterns);
-    if (!g || g->diag.status || (options && options->_canary)) {
-        status = npu__fail(&local, g && !g->diag.status ? NPU_ERR_INVALID_ARGUMENT : NPU_ERR_GRAPH,
-                           "patterns: the graph has failed, or the options are not zeroed");
+    if (!g || g->diag.status) {
+        status = npu__graph_failed(g, "patterns", &local);
+    } else if (options && options->_canary) {
+        status = npu__fail(&local, NPU_ERR_INVALID_ARGUMENT, "patterns: the options are not zeroed");
     } else {
         sweep.rules = (npu__rule *)npu__alloc_zero(&g->allocator, num_patterns * sizeof *sweep.rules);
         status = sweep.rules ? NPU_OK : npu__fail(&local, NPU_ERR_NO_MEMORY, "patterns: out of memory");
@@ -29116,7 +29274,7 @@ static npu_status npu__pass_named(const char *name, npu_pass *out, npu_diag *dia
     }
     if (!conversion) {
         char hint[80];
-        return npu__fail(diag, NPU_ERR_NOT_FOUND, "it has no function, and no built-in pass is called that%s",
+        return !name ? npu__fail(diag, NPU_ERR_NOT_FOUND, "it has neither a function nor a name") : npu__fail(diag, NPU_ERR_NOT_FOUND, "it has no function, and no built-in pass is called that%s",
                          npu__nearest_hint(&near, hint));
     }
     *out = *conversion;
@@ -29166,9 +29324,10 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
     }
     if (num_passes && !passes) {
         status = npu__fail(&local, NPU_ERR_NOT_FOUND, "passes: they are NULL: npu_conversion_pass found none of that name");
-    } else if (!g || g->diag.status || (options && options->_canary)) {
-        status = npu__fail(&local, g && !g->diag.status ? NPU_ERR_INVALID_ARGUMENT : NPU_ERR_GRAPH,
-                           "passes: the graph has failed, or the options are not zeroed");
+    } else if (!g || g->diag.status) {
+        status = npu__graph_failed(g, "passes", &local);
+    } else if (options && options->_canary) {
+        status = npu__fail(&local, NPU_ERR_INVALID_ARGUMENT, "passes: the options are not zeroed");
     }
     for (uint32_t i = 0; i < num_passes && status == NPU_OK; i++) {
         status = npu__pass_run(&passes[i], &next, now ? now : g, options, &local);
@@ -33206,7 +33365,7 @@ NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, 
     memset(&rw, 0, sizeof rw);
     memset(&local, 0, sizeof local);
     if (!g || g->diag.status) {
-        status = npu__fail(&local, NPU_ERR_GRAPH, "specialize: the graph has failed");
+        status = npu__graph_failed(g, "specialize", &local);
     }
     for (uint32_t i = 0; i < count && status == NPU_OK; i++) {
         if (!npu__find_symbol(g, names[i])) {
@@ -33860,15 +34019,31 @@ static npu_status npu__plan_check_value(const npu_graph *g, uint32_t id)
     return status == NPU_ERR_DYNAMIC_SHAPE ? NPU_OK : status;
 }
 
+/* Whether anything of a graph is wanted: an output, the next content of a state, an effect. */
+static bool npu__has_roots(const npu_graph *g)
+{
+    bool has = g->num_outputs || g->num_updates;
+    for (uint32_t i = 1; i < g->num_ops && !has; i++) {
+        has = (g->ops[i].def->traits & NPU_EFFECT) != 0;
+    }
+    return has;
+}
+
 static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc, npu_diag *diag)
 {
-    if (!g || !desc || !desc->backends || desc->num_backends == 0 || desc->num_backends > NPU__MAX_BACKENDS ||
-        desc->_canary) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: needs a graph and 1 to %u backends",
-                         NPU__MAX_BACKENDS);
+    if (!g || !desc || desc->_canary) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: needs a graph and a zeroed desc");
+    }
+    if (!desc->backends || desc->num_backends == 0 || desc->num_backends > NPU__MAX_BACKENDS) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: desc has %u backends, expected 1 to %u, as npu_ref_backend()",
+                         desc->backends ? (unsigned)desc->num_backends : 0, NPU__MAX_BACKENDS);
     }
     if (g->diag.status) {
-        return npu__fail(diag, NPU_ERR_GRAPH, "plan: the graph has failed: %s", g->diag.message);
+        return npu__graph_failed(g, "plan", diag);
+    }
+    if (!npu__has_roots(g)) {
+        return npu__fail(diag, NPU_ERR_GRAPH, "graph %.60s has no output, so nothing needs to run: npu_output(g, name, value) makes one",
+                         g->name);
     }
     for (uint32_t i = 0; i < desc->num_backends; i++) {
         npu_status status = npu_backend_check(desc->backends[i], diag);
@@ -33974,7 +34149,7 @@ NPU_IR_API const npu_backend *npu_plan_backend(const npu_plan *plan, uint32_t i)
 
 NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *reason, const char **words)
 {
-    const npu__target *t = op.id && op.id < plan->graph->num_ops ? &plan->targets[op.id] : NULL;
+    const npu__target *t = plan && op.id && op.id < plan->graph->num_ops ? &plan->targets[op.id] : NULL;
     if (reason) {
         *reason = t ? t->reason : NPU_REASON_CLAIMED;
     }
@@ -35260,7 +35435,9 @@ static npu_status npu__fail_unplaced(const npu_plan *plan, npu_diag *diag)
         first = first ? first : id;
         num++;
         if (len < sizeof names && !npu__kind_is_unplaced_before(plan, id)) {
-            int n = snprintf(names + len, sizeof names - len, "%s%s", len ? ", " : "", name);
+            const npu__target *t = &plan->targets[id];
+            int n = snprintf(names + len, sizeof names - len, "%s%s (%s)", len ? ", " : "", name,
+                             t->words ? plan->words[t->words] : npu_reason_text(t->reason));
             len += n > 0 ? (size_t)n : 0;
         }
     }
@@ -35271,9 +35448,10 @@ static npu_status npu__fail_unplaced(const npu_plan *plan, npu_diag *diag)
         memcpy(names + sizeof names - 5, " ...", 5);
     }
     if (diag && diag->status == NPU_OK) {
-        diag->op = first;
+        npu__fail(diag, NPU_ERR_NOT_IMPLEMENTED, "no backend takes %u op%s: %s", (unsigned)num, num == 1 ? "" : "s", names);
+        npu__diag_op(diag, plan->graph, npu__make_op(first));
     }
-    return npu__fail(diag, NPU_ERR_NOT_IMPLEMENTED, "no backend takes %u ops: %s", (unsigned)num, names);
+    return NPU_ERR_NOT_IMPLEMENTED;
 }
 
 /* What a backend names is not always there. */
@@ -35573,19 +35751,31 @@ static bool npu__plan_moves(npu_program *p)
 
 /* ---- weights ---- */
 
+/* Names all parameters without data, as many as fit. */
 static npu_status npu__check_weights(const npu_graph *g, npu_diag *diag)
 {
+    char names[160] = "", one[80], spec[64];
+    uint32_t num = 0, first = 0;
     for (uint32_t i = 1; i < g->num_values; i++) {
         const npu__value *v = &g->values[i];
-        if (v->role == NPU_ROLE_PARAM && npu__lacks_data(g, i)) {
-            if (diag && diag->status == NPU_OK) {
-                diag->value = i;
-            }
-            return npu__fail(diag, NPU_ERR_MISSING_WEIGHT,
-                             "parameter '%s' has no data: npu_param_bind it first", g->names[v->name]);
+        if (v->role != NPU_ROLE_PARAM || !npu__lacks_data(g, i)) {
+            continue;
         }
+        first = first ? first : i;
+        snprintf(one, sizeof one, "%s'%.40s' %.30s", num ? ", " : " ", g->names[v->name],
+                 npu__spec_label(g, g->specs[v->spec], spec));
+        if (strlen(names) + strlen(one) + sizeof ", ..." < sizeof names) {
+            npu__append(names, sizeof names, "%s", one);
+        } else if (strcmp(names + strlen(names) - 3, "...") != 0) {
+            npu__append(names, sizeof names, ", ...");
+        }
+        num++;
     }
-    return NPU_OK;
+    if (num && diag && diag->status == NPU_OK) {
+        diag->value = first;
+    }
+    return !num ? NPU_OK : npu__fail(diag, NPU_ERR_MISSING_WEIGHT, "%u parameter%s no data:%s: npu_param_bind %s first",
+                                     (unsigned)num, num == 1 ? " has" : "s have", names, num == 1 ? "it" : "them");
 }
 
 static npu_status npu__load_weights(npu_program *p, npu_diag *diag)
@@ -35883,9 +36073,11 @@ NPU_IR_API npu_status npu_program_cache_get(npu_program_cache *c, npu_program **
     if (out) {
         *out = NULL;
     }
-    if (!c || !out || !g || g->diag.status || !desc || !desc->backends || desc->_canary) {
-        return npu__fail(diag, g && g->diag.status ? NPU_ERR_GRAPH : NPU_ERR_INVALID_ARGUMENT,
-                         "program cache: needs a cache, a graph that has not failed, and a desc with backends");
+    if (!c || !out || !g || !desc || !desc->backends || desc->_canary) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "program cache: needs a cache, a graph, and a desc with backends");
+    }
+    if (g->diag.status) {
+        return npu__graph_failed(g, "program cache", diag);
     }
     npu__mutex_lock(&c->lock);
     status = npu__cache_get(c, out, g, desc, diag);
@@ -35988,6 +36180,9 @@ struct npu_exec {
     uint32_t num_bindings_made;               /* of inputs and outputs: a capture is good for one state of them */
     uint32_t num_bindings_checked;            /* for overlaps */
     npu_diag diag;
+    npu_diag refused;                         /* the first binding that was refused and not made good since */
+    const npu__slot *refused_slot;            /* whose it was, NULL = of a name or number that there is not */
+    bool refused_output;
 };
 
 static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *format, ...) NPU_IR_PRINTF(3, 4);
@@ -36369,6 +36564,7 @@ static npu_status npu__deduce_again(npu__dims *d, const npu__op *o, const void *
     memset(&d->diag, 0, sizeof d->diag);
     d->deduce.op = &d->info;
     d->deduce.def = o->def;
+    d->deduce.graph = e->program->plan->graph;
     d->deduce.diag = &d->diag;
     d->deduce.num_results = 0;
     status = o->def->rule ? npu__deduce(&d->deduce) : NPU_OK;
@@ -36376,7 +36572,10 @@ static npu_status npu__deduce_again(npu__dims *d, const npu__op *o, const void *
         status = npu_deduce_fail(&d->deduce, NPU_ERR_DYNAMIC_SHAPE, NULL, "%u results, expected %u",
                                  (unsigned)d->deduce.num_results, (unsigned)o->num_results);
     }
-    e->diag = status ? d->diag : e->diag;
+    if (status) {
+        e->diag = d->diag;
+        npu__diag_op(&e->diag, e->program->plan->graph, npu__make_op(d->info.op));
+    }
     return status;
 }
 
@@ -36673,14 +36872,21 @@ static uint32_t npu__slot_alignment(const npu_exec *e, const npu__slot *slot)
 }
 
 /* Checks size and alignment; memory that is not aligned is staged through the exec's own. */
+static const char *npu__value_spec_label(const npu_exec *e, uint32_t value, char buf[64])
+{
+    const npu_graph *g = e->program->plan->graph;
+    return npu__spec_label(g, g->specs[g->values[value].spec], buf);
+}
+
 static npu_status npu__slot_bind(npu_exec *e, npu__slot *slot, bool is_output, uint32_t index, const void *data,
                                  size_t size)
 {
-    char label[64];
+    char label[64], spec[64];
     if ((size != slot->size && !slot->is_dynamic) || (!data && size)) {
         return npu__exec_fail(e, data || !size ? NPU_ERR_SHAPE : NPU_ERR_INVALID_ARGUMENT,
-                              "%s: %llu bytes given, expected %llu%s", npu__slot_label(e, is_output, index, label),
-                              (unsigned long long)size, (unsigned long long)slot->size, data || !size ? "" : "; data is NULL");
+                              "%s: %llu bytes given, expected %llu for %s%s", npu__slot_label(e, is_output, index, label),
+                              (unsigned long long)size, (unsigned long long)slot->size,
+                              npu__value_spec_label(e, slot->value, spec), data || !size ? "" : "; data is NULL");
     }
     slot->staged = (uintptr_t)data % npu__slot_alignment(e, slot) != 0;
     if (slot->staged && npu__slot_grow(e, slot, size)) {
@@ -36711,26 +36917,83 @@ static int npu__output_index(const npu_graph *g, const char *name)
     return i == NPU_NO_INDEX ? -1 : (int)i;
 }
 
-NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *e, uint32_t index, const void *data, size_t size)
+/* Keeps what was refused for the run to say, until it is made good. */
+static npu_status npu__slot_result(npu_exec *e, bool is_output, const npu__slot *slot, npu_status status)
 {
-    npu__slot *slot;
-    npu_status status;
-    if (index >= npu_graph_num_inputs(npu__exec_graph(e))) {
-        return npu__exec_fail(e, NPU_ERR_NOT_FOUND, "input %u: the graph has %u inputs", (unsigned)index,
-                              (unsigned)npu_graph_num_inputs(npu__exec_graph(e)));
+    bool is_good = !status && (e->refused_slot ? e->refused_slot == slot : e->refused_output == is_output);
+    if (status && e->refused.status == NPU_OK) {
+        e->refused = e->diag;
+        e->refused_slot = slot;
+        e->refused_output = is_output;
+    } else if (is_good) {
+        e->refused.status = NPU_OK;
     }
-    slot = &e->inputs[index];
+    return status;
+}
+
+/* NULL = there is none, and the exec (if there is one) says so. */
+static npu__slot *npu__slot_at(npu_exec *e, bool is_output, uint32_t index)
+{
+    const npu_graph *g = npu__exec_graph(e);
+    uint32_t count = is_output ? npu_graph_num_outputs(g) : npu_graph_num_inputs(g);
+    if (index < count) {
+        return is_output ? &e->outputs[index] : &e->inputs[index];
+    }
+    if (e) {
+        const char *word = is_output ? "output" : "input";
+        npu__slot_result(e, is_output, NULL, npu__exec_fail(e, NPU_ERR_NOT_FOUND, "%s %u: the graph has %u %ss", word,
+                                                           (unsigned)index, (unsigned)count, word));
+    }
+    return NULL;
+}
+
+static npu__slot *npu__slot_named(npu_exec *e, bool is_output, const char *name)
+{
+    const npu_graph *g = npu__exec_graph(e);
+    int i = is_output ? npu__output_index(g, name) : npu__input_index(g, name);
+    npu__nearest near = { name, NULL, 0 };
+    const char *word = is_output ? "output" : "input";
+    char hint[80], label[16];
+    if (i >= 0 || !e) {
+        return e ? npu__slot_at(e, is_output, (uint32_t)i) : NULL;
+    }
+    for (uint32_t k = 0; k < (is_output ? g->num_outputs : g->num_inputs); k++) {
+        const char *other = is_output ? g->names[g->outputs[k].b] : npu__value_label(g, g->inputs[k], label);
+        npu__nearest_offer(&near, other, other);
+    }
+    npu__slot_result(e, is_output, NULL, npu__exec_fail(e, NPU_ERR_NOT_FOUND, "%s '%.60s': the graph has no such %s%s", word,
+                                                       name ? name : "", word, npu__nearest_hint(&near, hint)));
+    return NULL;
+}
+
+static npu_status npu__bind_input(npu_exec *e, npu__slot *slot, const void *data, size_t size)
+{
+    npu_status status;
+    if (!slot) {
+        return npu_exec_diag(e)->status;
+    }
     if (slot->is_dynamic) {
         char label[64];
-        return npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE,
-                              "%s: a run tells its dims: bind it with npu_exec_set_input_shape",
-                              npu__slot_label(e, false, index, label));
+        status = npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE,
+                                "%s: a run tells its dims: bind it with npu_exec_set_input_shape",
+                                npu__slot_label(e, false, (uint32_t)(slot - e->inputs), label));
+    } else {
+        status = npu__slot_bind(e, slot, false, (uint32_t)(slot - e->inputs), data, size);
     }
-    status = npu__slot_bind(e, slot, false, index, data, size);
     if (status == NPU_OK) {
         npu__exec_rebind(e, slot->value, slot->staged ? slot->own : (void *)(uintptr_t)data, size);
     }
-    return status;
+    return npu__slot_result(e, false, slot, status);
+}
+
+NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *e, uint32_t index, const void *data, size_t size)
+{
+    return npu__bind_input(e, npu__slot_at(e, false, index), data, size);
+}
+
+NPU_IR_API npu_status npu_exec_set_input(npu_exec *e, const char *name, const void *data, size_t size)
+{
+    return npu__bind_input(e, npu__slot_named(e, false, name), data, size);
 }
 
 /* The spec of an input with these dims. */
@@ -36760,40 +37023,42 @@ static npu_status npu__input_spec(npu_exec *e, uint32_t index, uint32_t rank, co
     return NPU_OK;
 }
 
-NPU_IR_API npu_status npu_exec_set_input_shape_at(npu_exec *e, uint32_t index, uint32_t rank,
-                                                  const int64_t *dims, const void *data, size_t size)
+static npu_status npu__bind_input_shape(npu_exec *e, npu__slot *slot, uint32_t rank, const int64_t *dims, const void *data,
+                                        size_t size)
 {
-    npu__slot *slot;
+    uint32_t index;
     npu_spec spec;
     size_t expected;
     npu_status status;
-    if (index >= npu_graph_num_inputs(npu__exec_graph(e))) {
-        return npu__exec_fail(e, NPU_ERR_NOT_FOUND, "input %u: the graph has %u inputs", (unsigned)index,
-                              (unsigned)npu_graph_num_inputs(npu__exec_graph(e)));
+    if (!slot) {
+        return npu_exec_diag(e)->status;
     }
-    slot = &e->inputs[index];
+    index = (uint32_t)(slot - e->inputs);
     status = npu__input_spec(e, index, rank, dims, &spec);
     if (status == NPU_OK && (npu_spec_size(&spec, &expected) || size != expected)) {
-        char label[64];
-        status = npu__exec_fail(e, NPU_ERR_SHAPE, "%s: %llu bytes given, expected %llu",
-                                npu__slot_label(e, false, index, label),
-                                (unsigned long long)size, (unsigned long long)expected);
+        char label[64], words[64];
+        status = npu__exec_fail(e, NPU_ERR_SHAPE, "%s: %llu bytes given, expected %llu for %s",
+                                npu__slot_label(e, false, index, label), (unsigned long long)size,
+                                (unsigned long long)expected, npu__spec_label(NULL, &spec, words));
     }
     status = status ? status : npu__slot_bind(e, slot, false, index, data, size);
     if (status == NPU_OK) {
         slot->actual = spec;
         npu__exec_rebind(e, slot->value, slot->staged ? slot->own : (void *)(uintptr_t)data, size);
     }
-    return status;
+    return npu__slot_result(e, false, slot, status);
+}
+
+NPU_IR_API npu_status npu_exec_set_input_shape_at(npu_exec *e, uint32_t index, uint32_t rank,
+                                                  const int64_t *dims, const void *data, size_t size)
+{
+    return npu__bind_input_shape(e, npu__slot_at(e, false, index), rank, dims, data, size);
 }
 
 NPU_IR_API npu_status npu_exec_set_input_shape(npu_exec *e, const char *name, uint32_t rank,
                                                const int64_t *dims, const void *data, size_t size)
 {
-    int i = npu__input_index(npu__exec_graph(e), name);
-    return i < 0
-        ? npu__exec_fail(e, NPU_ERR_NOT_FOUND, "input '%s': the graph has no such input", name ? name : "")
-        : npu_exec_set_input_shape_at(e, (uint32_t)i, rank, dims, data, size);
+    return npu__bind_input_shape(e, npu__slot_named(e, false, name), rank, dims, data, size);
 }
 
 NPU_IR_API const npu_spec *npu_exec_output_shape(const npu_exec *e, uint32_t index)
@@ -36819,14 +37084,6 @@ NPU_IR_API const char *npu_exec_growing(const npu_exec *e, uint32_t i, uint32_t 
     return NULL;
 }
 
-NPU_IR_API npu_status npu_exec_set_input(npu_exec *e, const char *name, const void *data, size_t size)
-{
-    int i = npu__input_index(npu__exec_graph(e), name);
-    return i < 0
-        ? npu__exec_fail(e, NPU_ERR_NOT_FOUND, "input '%s': the graph has no such input", name ? name : "")
-        : npu_exec_set_input_at(e, (uint32_t)i, data, size);
-}
-
 /* Only the first of several outputs that list one value is written by kernels; the others are copied from it.
    */
 static bool npu__output_is_first(const npu_exec *e, uint32_t index)
@@ -36839,29 +37096,28 @@ static bool npu__output_is_first(const npu_exec *e, uint32_t index)
     return true;
 }
 
-NPU_IR_API npu_status npu_exec_set_output_at(npu_exec *e, uint32_t index, void *data, size_t size)
+static npu_status npu__bind_output(npu_exec *e, npu__slot *slot, void *data, size_t size)
 {
-    const npu_graph *g = npu__exec_graph(e);
-    npu__slot *slot;
     npu_status status;
-    if (index >= npu_graph_num_outputs(g)) {
-        return npu__exec_fail(e, NPU_ERR_NOT_FOUND, "output %u: the graph has %u outputs", (unsigned)index,
-                              (unsigned)npu_graph_num_outputs(g));
+    if (!slot) {
+        return npu_exec_diag(e)->status;
     }
-    slot = &e->outputs[index];
-    status = npu__slot_bind(e, slot, true, index, data, size);
-    if (status == NPU_OK && npu__output_is_first(e, index) && g->values[slot->value].producer) {
+    status = npu__slot_bind(e, slot, true, (uint32_t)(slot - e->outputs), data, size);
+    if (status == NPU_OK && npu__output_is_first(e, (uint32_t)(slot - e->outputs)) &&
+        npu__exec_graph(e)->values[slot->value].producer) {
         npu__exec_rebind(e, slot->value, slot->staged ? slot->own : data, size);
     }
-    return status;
+    return npu__slot_result(e, true, slot, status);
+}
+
+NPU_IR_API npu_status npu_exec_set_output_at(npu_exec *e, uint32_t index, void *data, size_t size)
+{
+    return npu__bind_output(e, npu__slot_at(e, true, index), data, size);
 }
 
 NPU_IR_API npu_status npu_exec_set_output(npu_exec *e, const char *name, void *data, size_t size)
 {
-    int i = npu__output_index(npu__exec_graph(e), name);
-    return i < 0
-        ? npu__exec_fail(e, NPU_ERR_NOT_FOUND, "output '%s': the graph has no such output", name ? name : "")
-        : npu_exec_set_output_at(e, (uint32_t)i, data, size);
+    return npu__bind_output(e, npu__slot_named(e, true, name), data, size);
 }
 
 NPU_IR_API const void *npu_exec_output(const npu_exec *e, uint32_t index, size_t *size)
@@ -36952,7 +37208,7 @@ static npu_status npu__submit(npu_exec *e, const npu__action *a)
         const npu_op_def *def = npu_op_definition(p->plan->graph, npu__make_op(failed));
         npu__exec_fail(e, status, "step %u on %s%s%s: %s", (unsigned)a->which, b->name, def ? ": " : "",
                        def ? def->name : "", npu_status_text(status));
-        e->diag.op = failed;
+        npu__diag_op(&e->diag, p->plan->graph, npu__make_op(failed));
     }
     return status;
 }
@@ -37163,15 +37419,15 @@ static bool npu__may_overwrite(npu_exec *e, uint32_t input, uint32_t output)
 static npu_status npu__check_overlap(npu_exec *e, const npu__slot *in, const npu__slot *out)
 {
     const char *x = (const char *)in->given, *y = (const char *)out->given;
-    char a[16], b[16];
+    char a[64], b[64];
     if (!x || !y || in->staged || out->staged || y >= x + in->given_size || x >= y + out->given_size ||
         (x == y && npu__may_overwrite(e, in->value, out->value))) {
         return NPU_OK;
     }
     return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT,
-                          "output '%s' overlaps input '%s', which its op may not overwrite",
-                          npu__value_label(e->program->plan->graph, out->value, a),
-                          npu__value_label(e->program->plan->graph, in->value, b));
+                          "%s overlaps %s, which its op may not overwrite: give it memory of its own",
+                          npu__slot_label(e, true, (uint32_t)(out - e->outputs), a),
+                          npu__slot_label(e, false, (uint32_t)(in - e->inputs), b));
 }
 
 /* Once after inputs or outputs were bound. */
@@ -37191,6 +37447,30 @@ static npu_status npu__check_overlaps(npu_exec *e)
     return status;
 }
 
+/* A binding that was refused is not made: the run says why, once. */
+static npu_status npu__fail_refused(npu_exec *e)
+{
+    npu_status status = e->refused.status;
+    e->refused.status = NPU_OK;
+    return npu__exec_fail(e, status, "%.200s; this was refused, and is not bound", e->refused.message);
+}
+
+static npu_status npu__fail_unbound(npu_exec *e, uint32_t input)
+{
+    char label[64], spec[64];
+    npu__slot_label(e, false, input, label);
+    if (e->refused.status && !e->refused_output) {
+        e->refused.status = NPU_OK;
+        return npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound, as this was refused: %.170s", label,
+                              e->refused.message);
+    }
+    npu__value_spec_label(e, e->inputs[input].value, spec);
+    return e->inputs[input].is_dynamic
+        ? npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound: npu_exec_set_input_shape gives %s its dims", label, spec)
+        : npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound: npu_exec_set_input with %llu bytes, %s", label,
+                         (unsigned long long)e->inputs[input].size, spec);
+}
+
 static npu_status npu__run_inputs(npu_exec *e)
 {
     const npu_program *p = e->program;
@@ -37199,10 +37479,12 @@ static npu_status npu__run_inputs(npu_exec *e)
     for (uint32_t i = 0; i < g->num_inputs && status == NPU_OK; i++) {
         npu__slot *slot = &e->inputs[i];
         if (!slot->given && (slot->is_dynamic ? !slot->is_bound : slot->size)) {
-            char label[64];
-            return npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound", npu__slot_label(e, false, i, label));
+            return npu__fail_unbound(e, i);
         }
         status = slot->staged ? npu__copy(e, slot->own, slot->given, slot->value, slot->given_size) : NPU_OK;
+    }
+    if (status == NPU_OK && e->refused.status && (e->refused_slot || e->refused_output)) {
+        return npu__fail_refused(e);
     }
     status = status || !e->dims ? status : npu__tell_inputs(e);
     for (uint32_t i = 0; i < p->num_feeds && status == NPU_OK; i++) {
@@ -38459,7 +38741,7 @@ static npu_status npu__find_probe(const npu_exec *exec, const npu_exec *referenc
                   words.data ? words.data : "differs");
         npu_text_free(&words);
         if (diag) {
-            diag->op = op->id;
+            npu__diag_op(diag, g, *op);
         }
         return d->status;
     }
@@ -40039,7 +40321,7 @@ NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const n
     rw.diag = diag;
     rw.child_fn = npu__sync_strip;
     if (!g || g->diag.status) {
-        return npu__fail(diag, NPU_ERR_GRAPH, "synchronisation: the graph has failed");
+        return npu__graph_failed(g, "synchronisation", diag);
     }
     if (desc && (desc->_canary || desc->blocks < 0 || desc->num_events > NPU_MAX_EVENTS)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "synchronisation: the desc is not valid");

@@ -352,6 +352,7 @@ static int placed(npu_backend *b, npu_dtype dtype, npu_value (*build)(npu_graph 
     memset(&desc, 0, sizeof desc);
     desc.backends = backends;
     desc.num_backends = 2;
+    npu_output(g, "y", y);
     NPU_CHECK_STATUS(npu_plan_create(&plan, g, &desc, NULL), NPU_OK);
     int backend = npu_plan_op_backend(plan, npu_value_producer(g, y, NULL), reason, NULL);
     npu_plan_destroy(plan);

@@ -1887,14 +1887,15 @@ static void check_message(const char *op, const char *args, const char *operand,
 static void test_messages(void)
 {
     check_message("conv2d", "input=f32[2,16,14,14] weight=f32[16,16,3,3] groups=2", "weight",
-                  "conv2d: weight dim 1 is 16, expected channels / groups = 8");
-    check_message("add", "self=f32[4,8] other=f32[5]", "other", "add: other dim 0 is 5, expected 8 or 1");
+                  "conv2d: weight dim 1 is 16, expected channels / groups = 8 (input %1 f32[2,16,14,14], weight %2 f32[16,16,3,3])");
+    check_message("add", "self=f32[4,8] other=f32[5]", "other",
+                  "add: other dim 0 is 5, expected 8 or 1 (self %1 f32[4,8], other %2 f32[5])");
     check_message("linear", "input=f32[2,8] weight=f16[3,8]", "weight",
-                  "linear: weight is f16, expected f32 like input");
-    check_message("softmax", "self=f32[2,3] dim=2", "dim", "softmax: dim is 2, expected -2 to 1");
+                  "linear: weight is f16, expected f32 like input (input %1 f32[2,8], weight %2 f16[3,8])");
+    check_message("softmax", "self=f32[2,3] dim=2", "dim", "softmax: dim is 2, expected -2 to 1 (self %1 f32[2,3])");
     check_message("select", "self=f32[2,3] dim=1 index=3", "index",
-                  "select: index is 3, expected less than dim 1 of self = 3");
-    check_message("relu", "self=bool[2]", "self", "relu: self is bool, expected a number, not bool");
+                  "select: index is 3, expected less than dim 1 of self = 3 (self %1 f32[2,3])");
+    check_message("relu", "self=bool[2]", "self", "relu: self is bool, expected a number, not bool (self %1 bool[2])");
 }
 
 /* Operands of another class than the schema's. */

@@ -1053,7 +1053,7 @@ static void test_illegal_ops_fail(void)
     NPU_ITEM("S4.50");
     NPU_CHECK_STATUS(npu_graph_run_passes(&now, g, npu_conversion_pass(gawee), 1, NULL, &diag), NPU_ERR_NOT_LEGAL);
     NPU_CHECK(!now);
-    NPU_CHECK_STR(diag.message, "pass convert-gawee-to-linalg: gawee.relu (r) must "
+    NPU_CHECK_STR(diag.message, "pass convert-gawee-to-linalg: text:5: gawee.relu (r) must "
         "be converted, but no pattern matches: "
                                 "a size or a dtype is not one that loops take");
     NPU_CHECK_EQ(diag.op, 1);

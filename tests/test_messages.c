@@ -1,5 +1,6 @@
 /* What a user reads when something goes wrong, or takes its time: messages, NULL handles, the commands of the Makefile. */
 #include "npu_test.h"
+#include "../npu_ir_backend_ref.h"
 
 /* Runs a command of the shell, its output in `out`; false where there is no shell, or it fails. */
 static bool run(const char *command, char *out, size_t size)
@@ -59,8 +60,597 @@ static void test_compilers(void)
     NPU_CHECK_STR(out, "");
 }
 
+/* ---- the usual mistakes ---- */
+
+/* What a mistake is made with, and where its diagnostic is left. */
+typedef struct setup {
+    npu_graph *g;
+    npu_value x, image, wide, none;
+    const npu_backend *cpu;
+    npu_exec *exec;
+    npu_diag diag;
+} setup;
+
+#define DIMS(...) (const int64_t[]){ __VA_ARGS__ }
+#define SPEC(dtype, ...) npu_spec_tensor(dtype, sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), DIMS(__VA_ARGS__))
+#define HERE NPU_AT(s->g)
+
+static npu_status of_graph(setup *s)
+{
+    s->diag = *npu_graph_diag(s->g);
+    return npu_graph_status(s->g);
+}
+
+static npu_status of_exec(setup *s, npu_status status)
+{
+    s->diag = *npu_exec_diag(s->exec);
+    return status;
+}
+
+static npu_status make(setup *s) { return npu_exec_create_simple(&s->exec, s->g, &s->cpu, 1, &s->diag); }
+
+static npu_value param(setup *s, const char *name, npu_spec spec) { return npu_param(s->g, name, spec); }
+
+/* relu of x f32[8,32], ready to run. */
+static npu_status ready(setup *s)
+{
+    npu_output(s->g, "y", npu_relu(s->g, s->x));
+    return make(s);
+}
+
+static float data[1024];
+
+/* building */
+static npu_status linear_shape(setup *s)
+{
+    npu_linear(HERE, s->x, param(s, "w2", SPEC(NPU_F32, 10, 31)), s->none);
+    return of_graph(s);
+}
+
+static npu_status conv_channels(setup *s)
+{
+    npu_conv2d(HERE, s->image, param(s, "k", SPEC(NPU_F32, 8, 4, 3, 3)), s->none, NULL);
+    return of_graph(s);
+}
+
+static npu_status conv_groups(setup *s)
+{
+    npu_conv2d(HERE, s->image, param(s, "k", SPEC(NPU_F32, 8, 3, 3, 3)), s->none, &(npu_conv2d_attrs){ .groups = 2 });
+    return of_graph(s);
+}
+
+static npu_status conv_rank(setup *s)
+{
+    npu_conv2d(HERE, s->x, param(s, "k", SPEC(NPU_F32, 8, 3, 3, 3)), s->none, NULL);
+    return of_graph(s);
+}
+
+static npu_status matmul_shape(setup *s)
+{
+    npu_matmul(HERE, s->x, param(s, "b", SPEC(NPU_F32, 31, 10)));
+    return of_graph(s);
+}
+
+static npu_status add_broadcast(setup *s)
+{
+    npu_add(HERE, s->x, npu_input(s->g, "q", SPEC(NPU_F32, 8, 5)));
+    return of_graph(s);
+}
+
+static npu_status linear_dtype(setup *s)
+{
+    npu_linear(HERE, s->x, param(s, "half", SPEC(NPU_F16, 10, 32)), s->none);
+    return of_graph(s);
+}
+
+static npu_status softmax_axis(setup *s)
+{
+    npu_softmax(HERE, s->x, 2);
+    return of_graph(s);
+}
+
+static npu_status embedding_indices(setup *s)
+{
+    npu_embedding(HERE, param(s, "table", SPEC(NPU_F32, 100, 16)), s->x);
+    return of_graph(s);
+}
+
+static npu_status reshape_count(setup *s)
+{
+    npu_reshape(HERE, s->x, DIMS(5, 50), 2);
+    return of_graph(s);
+}
+
+static npu_status reshape_rest(setup *s)
+{
+    npu_reshape(HERE, s->x, DIMS(5, -1), 2);
+    return of_graph(s);
+}
+
+static npu_status cat_dims(setup *s)
+{
+    npu_cat(HERE, (const npu_value[]){ s->x, s->wide }, 2, 0);
+    return of_graph(s);
+}
+
+static npu_status split_size(setup *s)
+{
+    npu_split(HERE, s->x, -1, 0);
+    return of_graph(s);
+}
+
+static npu_status norm_shape(setup *s)
+{
+    npu_layer_norm(HERE, s->x, param(s, "gain", SPEC(NPU_F32, 31)), s->none, 1, 1e-5);
+    return of_graph(s);
+}
+
+static npu_status operand_missing(setup *s)
+{
+    npu_arg x = npu_arg_tensor("input", s->x);
+    npu_emit_name(HERE, "aten.linear.default", &x, 1);
+    return of_graph(s);
+}
+
+static npu_status operand_is_none(setup *s)
+{
+    npu_relu(HERE, s->none);
+    return of_graph(s);
+}
+
+static npu_status too_many(setup *s)
+{
+    npu_arg args[3] = { npu_arg_tensor(NULL, s->x), npu_arg_tensor(NULL, s->x), npu_arg_tensor(NULL, s->x) };
+    npu_emit_name(HERE, "aten.relu.default", args, 3);
+    return of_graph(s);
+}
+
+static npu_status op_typo(setup *s)
+{
+    npu_arg x = npu_arg_tensor("self", s->x);
+    npu_emit_name(HERE, "aten.leaky_rleu.default", &x, 1);
+    return of_graph(s);
+}
+
+static npu_status op_typo_bare(setup *s)
+{
+    npu_arg x = npu_arg_tensor("self", s->x);
+    npu_emit_name(HERE, "sofmax", &x, 1);
+    return of_graph(s);
+}
+
+static npu_status attribute_typo(setup *s)
+{
+    npu_arg args[2] = { npu_arg_tensor("self", s->x), npu_arg_float("negative_slop", 0.1) };
+    npu_emit_name(HERE, "aten.leaky_relu.default", args, 2);
+    return of_graph(s);
+}
+
+static npu_status attribute_missing(setup *s)
+{
+    npu_max_pool2d(HERE, s->image, NULL);
+    return of_graph(s);
+}
+
+static npu_status attribute_type(setup *s)
+{
+    npu_arg args[2] = { npu_arg_tensor("self", s->x), npu_arg_str("dim", "rows") };
+    npu_emit_name(HERE, "aten.softmax.int", args, 2);
+    return of_graph(s);
+}
+
+static npu_status attribute_nan(setup *s)
+{
+    npu_dropout(HERE, s->x, (double)NAN);
+    return of_graph(s);
+}
+
+static npu_status foreign_value(setup *s)
+{
+    npu_graph *other = npu_graph_create(NULL);
+    npu_value v = npu_input(other, "a", SPEC(NPU_F32, 1));
+    for (int i = 0; i < 20; i++) {
+        v = npu_relu(other, v);
+    }
+    npu_relu(HERE, v);
+    npu_graph_destroy(other);
+    return of_graph(s);
+}
+
+/* The first failure is the one that is kept, whatever is built on it. */
+static npu_status failed_handle(setup *s)
+{
+    npu_value y = npu_linear(HERE, s->x, param(s, "w2", SPEC(NPU_F32, 10, 31)), s->none);
+    npu_output(s->g, "y", npu_softmax(NPU_AT(s->g), npu_relu(NPU_AT(s->g), y), -1));
+    return of_graph(s);
+}
+
+static npu_status duplicate_name(setup *s)
+{
+    npu_input(HERE, "x", SPEC(NPU_F32, 1));
+    return of_graph(s);
+}
+
+static npu_status param_twice(setup *s)
+{
+    param(s, "w", SPEC(NPU_F32, 10, 32));
+    npu_param(HERE, "w", SPEC(NPU_F32, 10, 31));
+    return of_graph(s);
+}
+
+static npu_status negative_size(setup *s)
+{
+    npu_input(HERE, "n", SPEC(NPU_F32, 4, -5));
+    return of_graph(s);
+}
+
+static npu_status constant_without_data(setup *s)
+{
+    npu_constant(HERE, "c", SPEC(NPU_F32, 4), NULL);
+    return of_graph(s);
+}
+
+static npu_status layer_features(setup *s)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_linear fc = npu_linear_layer("fc", 7, 3);
+    npu_model_add(m, &fc.base, npu_model_input(m, "in", SPEC(NPU_F32, 2, 8)));
+    s->diag = *npu_graph_diag(npu_model_graph(m));
+    npu_model_destroy(m);
+    return s->diag.status;
+}
+
+/* weights */
+static npu_status weight_typo(setup *s)
+{
+    param(s, "fc.weight", SPEC(NPU_F32, 4));
+    npu_param_bind(HERE, "fc.wieght", data, 16);
+    return of_graph(s);
+}
+
+static npu_status weight_size(setup *s)
+{
+    param(s, "fc.weight", SPEC(NPU_F32, 4, 8));
+    npu_param_bind(HERE, "fc.weight", data, 64);
+    return of_graph(s);
+}
+
+static npu_status weights_missing(setup *s)
+{
+    npu_value y = npu_linear(s->g, s->x, param(s, "w1", SPEC(NPU_F32, 16, 32)), param(s, "b1", SPEC(NPU_F32, 16)));
+    npu_output(s->g, "y", npu_linear(s->g, y, param(s, "w2", SPEC(NPU_F32, 4, 16)), s->none));
+    npu_param_bind(s->g, "w1", data, 16 * 32 * 4);
+    return make(s);
+}
+
+static npu_status checkpoint(setup *s, npu_dtype dtype, uint32_t count)
+{
+    npu_array arrays[2];
+    npu_output(s->g, "y", npu_add(s->g, s->x, param(s, "bias", SPEC(NPU_F32, 32))));
+    for (int i = 0; i < 2; i++) {
+        arrays[i].name = "bias";
+        arrays[i].spec = dtype == NPU_F32 && count == 1 ? SPEC(NPU_F32, 31) : SPEC(dtype, 32);
+        arrays[i].data = data;
+    }
+    npu_graph_bind_weights(HERE, arrays, count, NULL, NULL);
+    return of_graph(s);
+}
+
+static npu_status weight_shape(setup *s) { return checkpoint(s, NPU_F32, 1); }
+static npu_status weight_dtype(setup *s) { return checkpoint(s, NPU_F16, 1); }
+static npu_status weight_twice(setup *s) { return checkpoint(s, NPU_F32, 2); }
+
+/* planning */
+static npu_status no_outputs(setup *s)
+{
+    npu_relu(HERE, s->x);
+    return make(s);
+}
+
+static npu_status output_of_failed(setup *s)
+{
+    npu_output(HERE, "y", s->none);
+    return of_graph(s);
+}
+
+static npu_status plan_of_failed(setup *s)
+{
+    linear_shape(s);
+    memset(&s->diag, 0, sizeof s->diag);
+    return make(s);
+}
+
+static npu_status rewrite_of_failed(setup *s)
+{
+    npu_graph *out = NULL;
+    linear_shape(s);
+    memset(&s->diag, 0, sizeof s->diag);
+    return npu_graph_optimize(&out, s->g, NULL, NULL, &s->diag);
+}
+
+static npu_status no_backends(setup *s)
+{
+    npu_output(s->g, "y", npu_relu(s->g, s->x));
+    return npu_exec_create_simple(&s->exec, s->g, &s->cpu, 0, &s->diag);
+}
+
+static npu_status backend_without_slot(setup *s)
+{
+    npu_backend b = *s->cpu;
+    const npu_backend *backend = &b;
+    b.submit = NULL;
+    npu_output(s->g, "y", npu_relu(s->g, s->x));
+    return npu_exec_create_simple(&s->exec, s->g, &backend, 1, &s->diag);
+}
+
+static npu_status nobody_takes(setup *s)
+{
+    npu_arg a = npu_arg_tensor("x", s->x);
+    npu_spec spec = SPEC(NPU_F32, 8, 32);
+    npu_output(s->g, "y", npu_op_result(s->g, npu_emit_typed(HERE, "acme.magic", &a, 1, &spec, 1), 0));
+    return make(s);
+}
+
+static npu_status json_op(setup *s)
+{
+#define TENSOR(name) "{\"name\": \"" name "\", \"shape\": [2], \"dtype\": \"float32\"}"
+    static const char *const text =
+        "{\"graph_inputs\": [" TENSOR("a") "], \"weights\": [], \"graph_outputs\": [" TENSOR("b") "],\n"
+        " \"nodes\": [{\"name\": \"b\", \"op_type\": \"my_lib.thing\", \"attrs\": {},\n"
+        "            \"inputs\": [" TENSOR("a") "], \"outputs\": [" TENSOR("b") "]}]}";
+#undef TENSOR
+    npu_graph *g = NULL;
+    npu_status status = npu_graph_parse_json(&g, text, strlen(text), NULL, &s->diag);
+    status = status ? status : npu_exec_create_simple(&s->exec, g, &s->cpu, 1, &s->diag);
+    npu_graph_destroy(g);
+    return status;
+}
+
+static npu_status missing_file(setup *s)
+{
+    npu_text text = npu_text_make(NULL);
+    npu_status status = npu_text_load(&text, "tests/there_is_none.json");
+    (void)s;
+    npu_text_free(&text);
+    return status;
+}
+
+static npu_status unknown_pass(setup *s)
+{
+    npu_graph *out = NULL;
+    npu_pass pass = { .name = "fold-constant" };
+    return npu_graph_run_passes(&out, s->g, &pass, 1, NULL, &s->diag);
+}
+
+static npu_status too_large(setup *s)
+{
+    int64_t huge = (int64_t)1 << 40;
+    npu_relu(HERE, npu_input(s->g, "big", SPEC(NPU_F32, huge, huge)));
+    return of_graph(s);
+}
+
+/* running */
+static void bind_all(setup *s)
+{
+    npu_exec_set_input(s->exec, "x", data, 1024);
+    npu_exec_set_input(s->exec, "image", data, 768);
+    npu_exec_set_input(s->exec, "wide", data, 992);
+}
+
+static npu_status unbound(setup *s) { return ready(s) ? NPU_OK : of_exec(s, npu_exec_run(s->exec)); }
+
+static npu_status input_size(setup *s) { return ready(s) ? NPU_OK : of_exec(s, npu_exec_set_input(s->exec, "x", data, 1020)); }
+
+static npu_status input_typo(setup *s) { return ready(s) ? NPU_OK : of_exec(s, npu_exec_set_input(s->exec, "xx", data, 1024)); }
+
+static npu_status output_small(setup *s) { return ready(s) ? NPU_OK : of_exec(s, npu_exec_set_output(s->exec, "y", data, 1000)); }
+
+static npu_status input_null(setup *s) { return ready(s) ? NPU_OK : of_exec(s, npu_exec_set_input(s->exec, "x", NULL, 1024)); }
+
+/* Refused, and not looked at: the run says it. */
+static npu_status refused_input(setup *s)
+{
+    npu_status status = ready(s);
+    npu_exec_set_input(s->exec, "x", data, 1020);
+    npu_exec_set_output(s->exec, "y", data, 1024);
+    return status ? NPU_OK : of_exec(s, npu_exec_run(s->exec));
+}
+
+static npu_status refused_name(setup *s)
+{
+    npu_status status = ready(s);
+    npu_exec_set_input(s->exec, "image0", data, 1024);
+    return status ? NPU_OK : of_exec(s, npu_exec_run(s->exec));
+}
+
+static npu_status refused_output(setup *s)
+{
+    npu_status status = ready(s);
+    bind_all(s);
+    npu_exec_set_output(s->exec, "y", data, 1000);
+    return status ? NPU_OK : of_exec(s, npu_exec_run(s->exec));
+}
+
+static npu_status overlap(setup *s)
+{
+    npu_status status = ready(s);
+    npu_exec_set_input(s->exec, "x", data, 1024);
+    npu_exec_set_output(s->exec, "y", data + 1, 1024);
+    return status ? NPU_OK : of_exec(s, npu_exec_run(s->exec));
+}
+
+static void symbolic(setup *s)
+{
+    int64_t n = npu_graph_symbol(s->g, "N", 1, 8);
+    npu_value a = npu_input(s->g, "a", SPEC(NPU_F32, n, 4)), b = npu_input(s->g, "b", SPEC(NPU_F32, n, 4));
+    npu_output(s->g, "sum", npu_add(s->g, a, b));
+}
+
+static npu_status symbol_bounds(setup *s)
+{
+    symbolic(s);
+    return make(s) ? NPU_OK : of_exec(s, npu_exec_set_input_shape(s->exec, "a", 2, DIMS(9, 4), data, 144));
+}
+
+static npu_status symbols_disagree(setup *s)
+{
+    npu_status status;
+    symbolic(s);
+    status = make(s);
+    bind_all(s);
+    npu_exec_set_input_shape(s->exec, "a", 2, DIMS(2, 4), data, 32);
+    npu_exec_set_input_shape(s->exec, "b", 2, DIMS(3, 4), data, 48);
+    return status ? NPU_OK : of_exec(s, npu_exec_run(s->exec));
+}
+
+static npu_status symbolic_as_fixed(setup *s)
+{
+    symbolic(s);
+    return make(s) ? NPU_OK : of_exec(s, npu_exec_set_input(s->exec, "a", data, 32));
+}
+
+/* located: the message begins with this file and the line of HERE */
+static const struct {
+    const char *mistake;
+    npu_status (*make)(setup *s);
+    npu_status status;
+    bool is_located;
+    const char *words[5];
+} mistakes[] = {
+    { "linear shape", linear_shape, NPU_ERR_SHAPE, true,
+      { "linear: weight dim 1 is 31, expected last dim of input = 32", "input 'x' f32[8,32]", "weight 'w2' f32[10,31]" } },
+    { "conv channels", conv_channels, NPU_ERR_SHAPE, true,
+      { "conv2d: weight dim 1 is 4, expected channels / groups = 3", "input 'image' f32[1,3,8,8]", "weight 'k' f32[8,4,3,3]" } },
+    { "conv groups", conv_groups, NPU_ERR_SHAPE, true, { "conv2d: ", "groups", "input 'image' f32[1,3,8,8]" } },
+    { "conv rank", conv_rank, NPU_ERR_RANK, true, { "conv2d: ", "expected", "input 'x' f32[8,32]" } },
+    { "matmul shape", matmul_shape, NPU_ERR_SHAPE, true,
+      { "matmul: ", "expected", "self 'x' f32[8,32]", "other 'b' f32[31,10]" } },
+    { "add broadcast", add_broadcast, NPU_ERR_SHAPE, true,
+      { "add: other dim 1 is 5, expected 32 or 1", "self 'x' f32[8,32]", "other 'q' f32[8,5]" } },
+    { "linear dtype", linear_dtype, NPU_ERR_DTYPE, true,
+      { "linear: weight is f16, expected f32 like input", "'x' f32[8,32]", "'half' f16[10,32]" } },
+    { "softmax axis", softmax_axis, NPU_ERR_AXIS, true,
+      { "softmax: dim is 2, expected -2 to 1", "self 'x' f32[8,32]" } },
+    { "embedding indices", embedding_indices, NPU_ERR_DTYPE, true,
+      { "embedding: indices", "expected", "indices 'x' f32[8,32]" } },
+    { "reshape count", reshape_count, NPU_ERR_SHAPE, true, { "reshape: ", "256", "250", "self 'x' f32[8,32]" } },
+    { "reshape rest", reshape_rest, NPU_ERR_SHAPE, true, { "reshape: shape has 5 elements for each of its -1, self has 256", "self 'x' f32[8,32]" } },
+    { "cat dims", cat_dims, NPU_ERR_SHAPE, true,
+      { "cat: ", "expected", "tensors 'x' f32[8,32]", "tensors 'wide' f32[8,31]" } },
+    { "split size", split_size, NPU_ERR_ATTRIBUTE, true, { "split: ", "split_size", "-1", "self 'x' f32[8,32]" } },
+    { "norm shape", norm_shape, NPU_ERR_SHAPE, true, { "layer_norm: ", "31", "32", "input 'x' f32[8,32]" } },
+    { "operand missing", operand_missing, NPU_ERR_ARITY, true,
+      { "aten.linear.default: operand 'weight' is missing" } },
+    { "operand is none", operand_is_none, NPU_ERR_ARITY, true,
+      { "aten.relu.default: operand 'self' is missing: its handle has id 0" } },
+    { "too many", too_many, NPU_ERR_ARITY, true, { "aten.relu takes fewer than 2 arguments by position" } },
+    { "op typo", op_typo, NPU_ERR_NOT_FOUND, true,
+      { "'aten.leaky_rleu.default'", "did you mean 'aten.leaky_relu.default'?" } },
+    { "op typo bare", op_typo_bare, NPU_ERR_NOT_FOUND, true, { "'sofmax'", "did you mean '", "softmax" } },
+    { "attribute typo", attribute_typo, NPU_ERR_ATTRIBUTE, true,
+      { "aten.leaky_relu has no 'negative_slop'", "did you mean 'negative_slope'?" } },
+    { "attribute missing", attribute_missing, NPU_ERR_ATTRIBUTE, true,
+      { "max_pool2d requires 'kernel_size', which is int[]" } },
+    { "attribute type", attribute_type, NPU_ERR_ATTRIBUTE, true, { "aten.softmax takes 'dim' only as int" } },
+    { "attribute nan", attribute_nan, NPU_ERR_ATTRIBUTE, true, { "dropout: p is nan", "expected 0 to 1" } },
+    { "foreign value", foreign_value, NPU_ERR_INVALID_ARGUMENT, true,
+      { "aten.relu.default: operand 0 is value", "does not exist in graph main", "of another graph?" } },
+    { "failed handle", failed_handle, NPU_ERR_SHAPE, true, { "linear: weight dim 1 is 31", "'w2' f32[10,31]" } },
+    { "duplicate name", duplicate_name, NPU_ERR_DUPLICATE, true, { "a value named 'x' already exists" } },
+    { "param twice", param_twice, NPU_ERR_SHAPE, true, { "param 'w'", "f32[10,31]", "f32[10,32]" } },
+    { "negative size", negative_size, NPU_ERR_SHAPE, true, { "input 'n'", "-5" } },
+    { "constant without data", constant_without_data, NPU_ERR_CONVERSION, true, { "constant 'c'", "data" } },
+    { "layer features", layer_features, NPU_ERR_SHAPE, false,
+      { "linear fc: x's last dim is 8, expected in_features 7" } },
+    { "weight typo", weight_typo, NPU_ERR_NOT_FOUND, true, { "param 'fc.wieght'", "did you mean 'fc.weight'?" } },
+    { "weight size", weight_size, NPU_ERR_SHAPE, true,
+      { "param 'fc.weight': 64 bytes given, expected 128 for f32[4,8]" } },
+    { "weights missing", weights_missing, NPU_ERR_MISSING_WEIGHT, false,
+      { "2 parameters have no data", "'b1' f32[16]", "'w2' f32[4,16]", "npu_param_bind" } },
+    { "weight shape", weight_shape, NPU_ERR_SHAPE, true, { "'bias'", "f32[31]", "f32[32]" } },
+    { "weight dtype", weight_dtype, NPU_ERR_DTYPE, true, { "'bias'", "f16[32]", "f32[32]" } },
+    { "weight twice", weight_twice, NPU_ERR_DUPLICATE, true, { "'bias'" } },
+    { "no outputs", no_outputs, NPU_ERR_GRAPH, false, { "graph main has no output", "npu_output" } },
+    { "output of failed", output_of_failed, NPU_ERR_INVALID_ARGUMENT, true, { "output 'y'", "no value 0" } },
+    { "plan of failed", plan_of_failed, NPU_ERR_GRAPH, true,
+      { "linear: weight dim 1 is 31", "input 'x' f32[8,32]", "weight 'w2' f32[10,31]" } },
+    { "rewrite of failed", rewrite_of_failed, NPU_ERR_GRAPH, true,
+      { "linear: weight dim 1 is 31", "input 'x' f32[8,32]", "weight 'w2' f32[10,31]" } },
+    { "no backends", no_backends, NPU_ERR_INVALID_ARGUMENT, false, { "0 backends, expected 1 to 32", "npu_ref_backend()" } },
+    { "backend without slot", backend_without_slot, NPU_ERR_INVALID_ARGUMENT, false, { "submit" } },
+    { "nobody takes", nobody_takes, NPU_ERR_NOT_IMPLEMENTED, true,
+      { "no backend takes 1 op: acme.magic (op not supported)" } },
+    { "json op", json_op, NPU_ERR_NOT_IMPLEMENTED, false, { "no backend takes 1 op: my_lib.thing" } },
+    { "missing file", missing_file, NPU_ERR_IO, false, { NULL } },
+    { "unknown pass", unknown_pass, NPU_ERR_NOT_FOUND, false,
+      { "pass fold-constant", "did you mean 'fold-constants'?" } },
+    { "too large", too_large, NPU_ERR_OVERFLOW, true, { "'big'", "f32[1099511627776,1099511627776]" } },
+    { "unbound", unbound, NPU_ERR_MISSING_FEED, false,
+      { "input 0 ('x') is not bound: npu_exec_set_input with 1024 bytes, f32[8,32]" } },
+    { "input size", input_size, NPU_ERR_SHAPE, false,
+      { "input 0 ('x'): 1020 bytes given, expected 1024 for f32[8,32]" } },
+    { "input typo", input_typo, NPU_ERR_NOT_FOUND, false,
+      { "input 'xx': the graph has no such input, did you mean 'x'?" } },
+    { "output small", output_small, NPU_ERR_SHAPE, false,
+      { "output 0 ('y'): 1000 bytes given, expected 1024 for f32[8,32]" } },
+    { "input null", input_null, NPU_ERR_INVALID_ARGUMENT, false, { "input 0 ('x')", "data is NULL" } },
+    { "refused input", refused_input, NPU_ERR_MISSING_FEED, false,
+      { "input 0 ('x') is not bound, as this was refused: ", "1020 bytes given, expected 1024 for f32[8,32]" } },
+    { "refused name", refused_name, NPU_ERR_MISSING_FEED, false,
+      { "input 0 ('x') is not bound, as this was refused: input 'image0'", "did you mean 'image'?" } },
+    { "refused output", refused_output, NPU_ERR_SHAPE, false,
+      { "output 0 ('y'): 1000 bytes given", "refused, and is not bound" } },
+    { "overlap", overlap, NPU_ERR_INVALID_ARGUMENT, false, { "'x'", "'y'", "overlap" } },
+    { "symbol bounds", symbol_bounds, NPU_ERR_RANGE, false, { "('a'): dim 0 is 9, expected 1 to 8" } },
+    { "symbols disagree", symbols_disagree, NPU_ERR_SHAPE, false, { "N", "3", "2" } },
+    { "symbolic as fixed", symbolic_as_fixed, NPU_ERR_DYNAMIC_SHAPE, false,
+      { "('a')", "npu_exec_set_input_shape" } },
+};
+
+static void check_mistake(size_t row)
+{
+    setup s;
+    char place[64];
+    npu_status status;
+    memset(&s, 0, sizeof s);
+    s.cpu = npu_ref_backend();
+    s.g = npu_graph_create(NULL);
+    s.x = npu_input(s.g, "x", SPEC(NPU_F32, 8, 32));
+    s.image = npu_input(s.g, "image", SPEC(NPU_F32, 1, 3, 8, 8));
+    s.wide = npu_input(s.g, "wide", SPEC(NPU_F32, 8, 31));
+    status = mistakes[row].make(&s);
+    if (getenv("NPU_SHOW")) {
+        printf("%-24s %s\n", mistakes[row].mistake, s.diag.message);
+    }
+    if (!npu_test_ok(status == mistakes[row].status, __FILE__, __LINE__, mistakes[row].mistake)) {
+        fprintf(stderr, ": got %s, expected %s\n", npu_status_name(status), npu_status_name(mistakes[row].status));
+    }
+    snprintf(place, sizeof place, "test_messages.c:%d: ", (int)s.diag.line);
+    if (mistakes[row].is_located && (s.diag.line == 0 || strncmp(s.diag.message, place, strlen(place)) != 0)) {
+        npu_test_str(__FILE__, __LINE__, mistakes[row].mistake, s.diag.message, place);
+    }
+    for (int i = 0; i < 5 && mistakes[row].words[i]; i++) {
+        if (!strstr(s.diag.message, mistakes[row].words[i])) {
+            npu_test_str(__FILE__, __LINE__, mistakes[row].mistake, s.diag.message, mistakes[row].words[i]);
+        }
+    }
+    npu_exec_destroy(s.exec);
+    npu_graph_destroy(s.g);
+}
+
+/* Each message says op or object, source line, operand by name, what came and what was expected, and what to do. */
+static void test_mistakes(void)
+{
+    NPU_ITEM("F33");
+    NPU_ITEM("F34");
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        check_mistake(i);
+    }
+}
+
 int main(void)
 {
+    NPU_RUN(test_mistakes);
     NPU_RUN(test_commands);
     NPU_RUN(test_compilers);
     return npu_test_done();

@@ -105,6 +105,9 @@ static void test_objects(void)
     NUMBER(npu_is_op_supported(NULL, NULL, NULL), 0);
     FAILS(npu_op_call(NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0, 0, NULL));
     FAILS(npu_op_call(NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0, 0, &diag));
+    FAILS(npu_op_call_with(NULL, NULL, NULL));
+    FAILS(npu_op_call_with(NULL, NULL, &diag));
+    FAILS(npu_op_call_with(npu_ref_backend(), NULL, &diag));
     STATUS(npu_program_cache_create(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_program_cache_destroy(NULL));
     STATUS(npu_program_cache_get(NULL, NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
@@ -154,8 +157,8 @@ static void test_graphs(void)
     NO_POINTER(npu_op_attrs(NULL, op, NULL));
     NUMBER(npu_op_location(NULL, op, NULL), 0);
     STATUS(npu_op_describe(NULL, op, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
-    STATUS(npu_op_set_name(NULL, op, NULL), NPU_ERR_INVALID_ARGUMENT);
-    STATUS(npu_op_set_constraints(NULL, op, 0), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_op_set_name(NULL, op, NULL), NPU_ERR_NO_MEMORY);
+    STATUS(npu_op_set_constraints(NULL, op, 0), NPU_ERR_NO_MEMORY);
     NUMBER(npu_op_constraints(NULL, op), 0);
     STATUS(npu_op_add_saved(NULL, op, v), NPU_ERR_NO_MEMORY);
     NUMBER(npu_op_num_saved(NULL, op), 0);
@@ -226,7 +229,7 @@ static void test_builders(void)
     HANDLE(npu_graph_input(NULL, 0));
     HANDLE(npu_graph_output(NULL, 0));
     HANDLE(npu_graph_find(NULL, NULL));
-    HANDLE(npu_tile_root(NULL, v));
+    NUMBER(npu_tile_root(NULL, v).id, v.id);
     HANDLE(npu_value_producer(NULL, v, NULL));
     HANDLE(npu_value_user(NULL, v, 0));
     HANDLE(npu_op_operand_value(NULL, op, 0));
@@ -551,6 +554,7 @@ int main(void)
 {
     text = npu_text_make(NULL);
     spec = npu_spec_tensor(NPU_F32, 0, NULL);
+    v.id = op.id = 1;
     NPU_RUN(test_objects);
     NPU_RUN(test_graphs);
     NPU_RUN(test_builders);

@@ -582,7 +582,7 @@ static void test_find_wrong_op(void)
     NPU_CHECK_EQ(op.id, 2);
     NPU_CHECK(d.num_wrong == 1 && d.worst == 4 && diag.op == 2);
     NPU_CHECK_STR(diag.message,
-                  "minus: result 0: 1 of 6 elements differ, most of all element 4: got -4.5, expected -5");
+                  "text:4: minus: result 0: 1 of 6 elements differ, most of all element 4: got -4.5, expected -5");
     b.error = 0;
     NPU_CHECK_STATUS(npu_graph_find_wrong_op(g, backends, 2, npu_ref_backend(), &x, 1, NULL, &op, NULL, NULL), NPU_OK);
     NPU_CHECK_EQ(op.id, 0);

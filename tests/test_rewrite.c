@@ -562,7 +562,7 @@ static void test_convert_leaves_illegal(void)
     NPU_CHECK(!now);
     NPU_CHECK_EQ(diag.op, 1);
     NPU_CHECK_STR(diag.message,
-                  "aten.leaky_relu.default (a) must be converted, but no pattern matches: slope is 0.01");
+                  "text:3: aten.leaky_relu.default (a) must be converted, but no pattern matches: slope is 0.01");
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
     npu_graph_destroy(g);
 }

@@ -516,8 +516,8 @@ typedef struct bad_values {
 } bad_values;
 
 static const bad_values bad_value_rows[] = {
-    { "f(*, int axis) -> ()", "", NPU_ERR_ATTRIBUTE, "f requires 'axis'" },
-    { "f(str s) -> ()", "", NPU_ERR_ATTRIBUTE, "f requires 's'" },
+    { "f(*, int axis) -> ()", "", NPU_ERR_ATTRIBUTE, "f requires 'axis', which is int" },
+    { "f(str s) -> ()", "", NPU_ERR_ATTRIBUTE, "f requires 's', which is str" },
     { "f(int a=0) -> ()", "b=1", NPU_ERR_ATTRIBUTE, "f has no 'b'" },
     { "f(int a=0) -> ()", "1 a=1", NPU_ERR_ATTRIBUTE, "f is given 'a' twice" },
     { "f(int a=0) -> ()", "1 2", NPU_ERR_ARITY, "f takes fewer than 2 arguments by position" },
@@ -848,7 +848,7 @@ static void test_struct_of_every_type(void)
     a.dtype = NPU_NONE;
     NPU_CHECK_STATUS(npu_blob_pack_struct(s, &a, sizeof a, blob, sizeof blob, &size, &diag),
                      NPU_ERR_ATTRIBUTE);
-    NPU_CHECK_STR(diag.message, "f requires 'dtype'");
+    NPU_CHECK_STR(diag.message, "f requires 'dtype', which is ScalarType");
     npu_schema_free(s, NULL);
 }
 
