@@ -4899,6 +4899,9 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
 NPU_IR_API void npu_program_destroy(npu_program *program); /* after its execs */
 /* the plan that runs: rejected groups moved, memory exact */
 NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program);
+/* The kernel that runs an op, by the name that its backend gives it ("plain", "avx2"); NULL = the backend does not say,
+   or nothing has to run. Belongs to the program. */
+NPU_IR_API const char *npu_program_op_variant(const npu_program *program, npu_op op);
 
 /* Programs by what they are made from, so that the same graph is compiled once: the text of the graph (ops,
    attributes, specs, names, constants by content), the address and size of every parameter's data, the
@@ -35880,6 +35883,18 @@ NPU_IR_API void npu_program_destroy(npu_program *p)
 
 NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program) { return program ? program->plan : NULL; }
 
+NPU_IR_API const char *npu_program_op_variant(const npu_program *program, npu_op op)
+{
+    const npu_plan *plan = npu_program_plan(program);
+    uint32_t step = plan && op.id && op.id < plan->graph->num_ops ? plan->op_step[op.id] : NPU_NO_INDEX, i = 0;
+    const npu_step *s = step == NPU_NO_INDEX ? NULL : &plan->steps[step];
+    const char *const *variants = s ? program->groups[program->step_group[step]].compiled.variants : NULL;
+    while (s && i < s->num_ops && s->ops[i].id != op.id) {
+        i++;
+    }
+    return variants && i < s->num_ops ? variants[i] : NULL;
+}
+
 /* ---- cache of programs ---- */
 
 typedef struct npu__cached {
@@ -36755,6 +36770,10 @@ NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, cons
     }
     if (!program || !out || (desc && desc->_canary)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "exec: needs a program, a place for the exec, a zeroed desc");
+    }
+    if (desc && desc->parallel && desc->parallel->size < NPU__SIZE_0_2(npu_parallel, run)) {
+        return npu__fail(diag, NPU_ERR_VERSION, "exec: parallel has size %u: set it to sizeof(npu_parallel)",
+                         (unsigned)desc->parallel->size);
     }
     a = desc && desc->allocator ? *desc->allocator : program->allocator;
     e = (npu_exec *)npu__alloc_zero(&a, sizeof *e);

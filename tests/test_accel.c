@@ -508,6 +508,125 @@ static void test_profile(void)
     npu_graph_destroy(g);
 }
 
+/* ---- an op with two tensor lists: its info says which tensors are whose ---- */
+
+static npu_status forward_call(void *ctx, const npu_call *call)
+{
+    device *d = ctx;
+    d->calls++;
+    npu_tensor tensors[16];
+    npu_buffer buffers[16];
+    const npu_tensor *pointers[16];
+    npu_call on_host = *call;
+    d->num_in = npu_op_list_len(call->op, "hx") * 10 + npu_op_list_len(call->op, "params");
+    for (uint32_t i = 0; i < call->op->num_in + call->op->num_out; i++) {
+        tensors[i] = i < call->op->num_in ? *call->in[i] : *call->out[i - call->op->num_in];
+        buffers[i] = *tensors[i].buffer;
+        buffers[i].handle = device_at(d, buffers[i].handle, 0);
+        tensors[i].buffer = &buffers[i];
+        pointers[i] = &tensors[i];
+    }
+    on_host.in = pointers;
+    on_host.out = pointers + call->op->num_in;
+    return npu_ref_backend()->op_call(npu_ref_backend()->ctx, &on_host);
+}
+
+static npu_status take_all(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    (void)ctx, (void)op, (void)answer;
+    return NPU_OK;
+}
+
+enum { LSTM_IN = 7, LSTM_OUT = 3 };
+static const int64_t lstm_dims[LSTM_IN + LSTM_OUT][3] = { { 5, 2, 3 }, { 1, 2, 4 }, { 1, 2, 4 }, { 16, 3 }, { 16, 4 },
+                                                          { 16 }, { 16 }, { 5, 2, 4 }, { 1, 2, 4 }, { 1, 2, 4 } };
+static const uint32_t lstm_ranks[LSTM_IN + LSTM_OUT] = { 3, 3, 3, 2, 2, 1, 1, 3, 3, 3 };
+static const char *const lstm_names[LSTM_IN] = { "x", "h", "c", "wi", "wh", "bi", "bh" };
+
+static npu_op build_lstm(npu_graph *g)
+{
+    npu_value v[LSTM_IN];
+    for (int i = 0; i < LSTM_IN; i++) {
+        v[i] = npu_input(g, lstm_names[i], npu_spec_tensor(NPU_F32, lstm_ranks[i], lstm_dims[i]));
+    }
+    npu_arg args[] = { npu_arg_tensor("input", v[0]), npu_arg_tensors("hx", v + 1, 2), npu_arg_tensors("params", v + 3, 4),
+                       npu_arg_bool("has_biases", true), npu_arg_int("num_layers", 1), npu_arg_float("dropout", 0),
+                       npu_arg_bool("train", false), npu_arg_bool("bidirectional", false),
+                       npu_arg_bool("batch_first", false) };
+    npu_op op = npu_emit_name(g, "aten.lstm.input", args, 9);
+    npu_output(g, "y", npu_op_result(g, op, 0));
+    return op;
+}
+
+static float lstm_data[LSTM_IN + LSTM_OUT][64];
+
+static void run_lstm(const npu_graph *g, const npu_backend *first, float y[40])
+{
+    const npu_backend *backends[2] = { first, npu_ref_backend() };
+    npu_exec *exec = NULL;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, backends, 2, NULL), NPU_OK);
+    for (int i = 0; i < LSTM_IN; i++) {
+        size_t size = 0;
+        npu_spec_size(npu_value_spec(g, npu_graph_input(g, (uint32_t)i)), &size);
+        npu_exec_set_input(exec, lstm_names[i], lstm_data[i], size);
+    }
+    npu_exec_set_output(exec, "y", y, 40 * sizeof *y);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    npu_exec_destroy(exec);
+}
+
+static void test_two_lists(void)
+{
+    device d;
+    npu_accel a = device_desc(&d);
+    npu_backend *b = NULL;
+    npu_graph *g = npu_graph_create(NULL);
+    npu_op op = build_lstm(g);
+    npu_tensor tensors[LSTM_IN + LSTM_OUT];
+    npu_buffer buffers[LSTM_IN + LSTM_OUT];
+    npu_diag diag;
+    float expect[40], y[40];
+    NPU_ITEM("F24");
+    NPU_ITEM("F38");
+    for (int i = 0; i < LSTM_IN + LSTM_OUT; i++) {
+        for (int k = 0; k < 64; k++) {
+            lstm_data[i][k] = (float)((k * 7 + i * 13) % 11) / 8.0f - 0.6f;
+        }
+        NPU_CHECK_STATUS(npu_tensor_host(&tensors[i], &buffers[i], NPU_F32, lstm_ranks[i], lstm_dims[i], lstm_data[i]),
+                         NPU_OK);
+    }
+    run_lstm(g, npu_ref_backend(), expect);
+    a.abi = NULL;
+    a.num_ops = 0;
+    a.supports = take_all;
+    a.op_call = forward_call;
+    NPU_CHECK_STATUS(npu_accel_create(&b, &a, NULL), NPU_OK);
+    run_lstm(g, b, y);
+    NPU_CHECK_EQ(d.calls, 1);
+    NPU_CHECK_EQ(d.num_in, 24); /* two and four */
+    NPU_CHECK(memcmp(y, expect, sizeof y) == 0);
+    npu_op_call_desc call = { .kind = NPU_ATEN_LSTM, .in = tensors, .num_in = LSTM_IN, .out = tensors + LSTM_IN,
+                              .num_out = LSTM_OUT };
+    call.blob = npu_op_attrs(g, op, &call.blob_size);
+    static const uint32_t sizes[][3] = { { 2, 4, 0 }, { 2, 5, 0 }, { 3, 3, 0 } };
+    static const struct { uint32_t row, num; npu_status status; const char *words; } rows[] = {
+        { 0, 2, NPU_OK, "" },
+        { 0, 0, NPU_ERR_ARITY, "has 2 tensor lists, but the call says the sizes of 0" },
+        { 0, 3, NPU_ERR_ARITY, "has 2 tensor lists, but the call says the sizes of 3" },
+        { 1, 2, NPU_ERR_ARITY, "7 operands given, expected 1 and 7 in lists" },
+        { 2, 2, NPU_ERR_ARITY, "lstm" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        call.list_sizes = rows[i].num ? sizes[rows[i].row] : NULL;
+        call.num_lists = rows[i].num;
+        NPU_CHECK_STATUS(npu_op_call_with(npu_ref_backend(), &call, &diag), rows[i].status);
+        NPU_CHECK(strstr(diag.message, rows[i].words));
+    }
+    NPU_CHECK(memcmp(lstm_data[LSTM_IN], expect, sizeof expect) == 0);
+    npu_accel_destroy(b);
+    npu_graph_destroy(g);
+}
+
 int main(void)
 {
     NPU_RUN(test_expected);
@@ -519,5 +638,6 @@ int main(void)
     NPU_RUN(test_failures);
     NPU_RUN(test_view_of_an_input);
     NPU_RUN(test_profile);
+    NPU_RUN(test_two_lists);
     return npu_test_done();
 }

@@ -223,6 +223,271 @@ static void test_versions(void)
     rig_end(&r);
 }
 
+/* ---- what compile may not say: the CPU, with one lie at a time ---- */
+
+static struct {
+    int lie;
+    npu_inplace pair;
+    uint32_t weight;
+    const char *variants[8];
+} liar;
+
+static npu_status lying_compile(void *ctx, const npu_group *group, npu_compiled *out)
+{
+    npu_status status = npu_ref_backend()->compile(ctx, group, out);
+    npu_inplace *pair = &liar.pair;
+    memset(pair, 0, sizeof *pair);
+    pair->size = sizeof *pair;
+    switch (liar.lie) {
+    case 0: pair->op = 99, out->views = pair, out->num_views = 1; break;
+    case 1: pair->operand = 77, out->views = pair, out->num_views = 1; break;
+    case 2: pair->result = 99, out->views = pair, out->num_views = 1; break;
+    case 3: pair->op = 1, pair->size = 4, out->views = pair, out->num_views = 1; break;
+    case 4: pair->op = group->num_ops - 1, out->views = pair, out->num_views = 1; break; /* makes an output */
+    case 5: out->views = NULL, out->num_views = 3; break;
+    case 6: pair->op = 99, out->inplace = pair, out->num_inplace = 1; break;
+    case 7: pair->operand = 77, out->inplace = pair, out->num_inplace = 1; break;
+    case 8: pair->result = 99, out->inplace = pair, out->num_inplace = 1; break;
+    case 9: out->inplace = NULL, out->num_inplace = 3; break;
+    case 10: liar.weight = 99, out->own_weights = &liar.weight, out->num_own_weights = 1; break;
+    case 11: liar.weight = 0, out->own_weights = &liar.weight, out->num_own_weights = 1; break; /* an input */
+    case 12: out->own_weights = NULL, out->num_own_weights = 3; break;
+    case 13: out->scratch_alignment = 3; break;
+    case 14: out->scratch_alignment = 0x80000000u; break;
+    case 15: out->scratch = UINT64_MAX; break;
+    case 16: out->prepared = UINT64_MAX; break;
+    case 17: out->plans_inner = 77; break;
+    case 18: out->num_forms = 1; break;
+    case 19: out->num_scratches = 1; break;
+    case 20: memset(out->text, 'x', sizeof out->text), status = NPU_ERR_BACKEND; break;
+    default: break;
+    }
+    return status;
+}
+
+/* Each is a status with words that name the backend and what came; nothing of it is used. */
+static void test_answers(void)
+{
+    static const struct { npu_status status; const char *words; } rows[] = {
+        { NPU_ERR_BACKEND, "liar: compile gave views[0] = {size 16, op 99, operand 0, result 0}: the group has" },
+        { NPU_ERR_BACKEND, "operand 77, result 0}: aten.matmul.default" },
+        { NPU_ERR_BACKEND, "operand 0, result 99}: aten.matmul.default" },
+        { NPU_ERR_BACKEND, "1 views, but their size is 4" },
+        { NPU_ERR_BACKEND, "operand 0, result 0}: aten.add.Tensor has no such" },
+        { NPU_ERR_BACKEND, "3 views, but no array" },
+        { NPU_ERR_BACKEND, "inplace[0] = {size 16, op 99" },
+        { NPU_ERR_BACKEND, "operand 77, result 0}: aten.matmul.default" },
+        { NPU_ERR_BACKEND, "operand 0, result 99}: aten.matmul.default" },
+        { NPU_ERR_BACKEND, "3 inplace, but no array" },
+        { NPU_ERR_BACKEND, "own_weights[0] = 99" },
+        { NPU_ERR_BACKEND, "own_weights[0] = 0" },
+        { NPU_ERR_BACKEND, "own_weights[0] = 4294967295" },
+        { NPU_ERR_BACKEND, "scratch_alignment 3 " },
+        { NPU_ERR_BACKEND, "scratch_alignment 2147483648 " },
+        { NPU_ERR_BACKEND, "scratch 18446744073709551615" },
+        { NPU_ERR_BACKEND, "prepared 18446744073709551615" },
+        { NPU_ERR_BACKEND, "plans_inner 77" },
+        { NPU_ERR_UNSUPPORTED, "forms" },
+        { NPU_ERR_UNSUPPORTED, "scratches" },
+        { NPU_ERR_BACKEND, "step 0 on liar: compile failed: xxxx" },
+        { NPU_OK, "" },
+    };
+    static const float w[16] = { 1, 2, 3 };
+    NPU_ITEM("F7");
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, DIMS(4, 4)));
+    npu_value y = npu_matmul(g, x, npu_constant(g, "w", npu_spec_tensor(NPU_F32, 2, DIMS(4, 4)), w));
+    npu_output(g, "y", npu_add(g, npu_relu(g, npu_sigmoid(g, y)), x));
+    npu_backend b = *npu_ref_backend();
+    const npu_backend *backends = &b;
+    b.name = "liar";
+    b.compile = lying_compile;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_exec *exec = NULL;
+        npu_diag diag = { 0 };
+        liar.lie = (int)i;
+        NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backends, 1, &diag), rows[i].status);
+        NPU_CHECK(strstr(diag.message, rows[i].words));
+        if (!strstr(diag.message, rows[i].words)) {
+            fprintf(stderr, "%s\n", diag.message);
+        }
+        npu_exec_destroy(exec);
+    }
+    npu_graph_destroy(g);
+}
+
+/* A buffer that is not what was asked for is no buffer. */
+static int alloc_lie;
+
+static npu_status lying_alloc(void *ctx, const npu_allocation *a, npu_buffer *out)
+{
+    npu_status status = npu_ref_backend()->alloc(ctx, a, out);
+    out->bytes = alloc_lie == 1 ? 1 : out->bytes;
+    out->region = alloc_lie == 2 ? 99 : out->region;
+    return status;
+}
+
+static void test_buffers_that_lie(void)
+{
+    NPU_ITEM("F7");
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, DIMS(4, 4)));
+    npu_output(g, "y", npu_add(g, npu_relu(g, npu_sigmoid(g, x)), x));
+    npu_backend b = *npu_ref_backend();
+    const npu_backend *backends = &b;
+    b.alloc = lying_alloc;
+    for (alloc_lie = 0; alloc_lie < 3; alloc_lie++) {
+        npu_exec *exec = NULL;
+        NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backends, 1, NULL), alloc_lie ? NPU_ERR_BACKEND : NPU_OK);
+        npu_exec_destroy(exec);
+    }
+    npu_graph_destroy(g);
+}
+
+/* ---- which op failed: always its id in the graph ---- */
+
+static uint32_t blamed;
+
+static npu_status blaming_submit(void *ctx, void *program, const npu_binding *binding, npu_fence *fence)
+{
+    (void)ctx, (void)program, (void)fence;
+    *binding->failed_op = blamed;
+    return NPU_ERR_RANGE;
+}
+
+static npu_status blaming_compile(void *ctx, const npu_group *group, npu_compiled *out)
+{
+    (void)ctx, (void)group;
+    out->failed_op = blamed;
+    snprintf(out->text, sizeof out->text, "too long");
+    return NPU_ERR_UNSUPPORTED;
+}
+
+static void test_failed_op(void)
+{
+    static const struct { uint32_t said, taken; } rows[] = { { 2, 2 }, { 3, 3 }, { 0, 0 }, { 4, 0 }, { 999999, 0 } };
+    NPU_ITEM("F39");
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, DIMS(4, 4)));
+    npu_output(g, "y", npu_tanh(g, npu_sigmoid(g, npu_relu(g, x))));
+    npu_backend b = *npu_ref_backend();
+    const npu_backend *backends = &b;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_exec *exec = NULL;
+        float in[16] = { 0 };
+        npu_diag diag = { 0 };
+        blamed = rows[i].said;
+        b.submit = blaming_submit;
+        b.compile = npu_ref_backend()->compile;
+        NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backends, 1, NULL), NPU_OK);
+        npu_exec_set_input(exec, "x", in, sizeof in);
+        NPU_CHECK_STATUS(npu_exec_run(exec), NPU_ERR_RANGE);
+        NPU_CHECK_EQ(npu_exec_diag(exec)->op, rows[i].taken);
+        NPU_CHECK_EQ(strstr(npu_exec_diag(exec)->message, "aten.") != NULL, rows[i].taken != 0);
+        npu_exec_destroy(exec);
+        b.compile = blaming_compile;
+        NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backends, 1, &diag), NPU_ERR_UNSUPPORTED);
+        NPU_CHECK_EQ(diag.op, rows[i].taken);
+    }
+    npu_graph_destroy(g);
+}
+
+/* ---- create functions without a parameter for it say why they fail in their desc ---- */
+
+static void test_creates_say_why(void)
+{
+    npu_diag diag;
+    npu_parallel *threads = NULL;
+    npu_backend *b = NULL;
+    npu_program_cache *cache = NULL;
+    NPU_ITEM("F39");
+#define SAYS(call, result, words) do { \
+        memset(&diag, 0xaa, sizeof diag); \
+        NPU_CHECK((call) == (result)); \
+        NPU_CHECK(strstr(diag.message, words)); \
+    } while (0)
+    SAYS(npu_graph_create(&(npu_graph_desc){ .diag = &diag, ._canary = 1 }), NULL, "not zeroed");
+    SAYS(npu_graph_create(&(npu_graph_desc){ .diag = &diag, .level = 99 }), NULL, "level");
+    SAYS(npu_model_create(&(npu_graph_desc){ .diag = &diag, ._canary = 1 }), NULL, "not zeroed");
+    SAYS(npu_threads_create(&threads, &(npu_threads_desc){ .diag = &diag }), NPU_ERR_INVALID_ARGUMENT, "width 0");
+    SAYS(npu_threads_create(&threads, &(npu_threads_desc){ .diag = &diag, .width = 2, .spin_ns = 5 }),
+         NPU_ERR_INVALID_ARGUMENT, "zeroed");
+    SAYS(npu_ref_create(&b, &(npu_ref_desc){ .diag = &diag, ._canary = 1 }), NPU_ERR_INVALID_ARGUMENT, "not zeroed");
+    SAYS(npu_ref_create(&b, &(npu_ref_desc){ .diag = &diag, .tables = &(npu_kernel_table){ NULL, 0, 1 },
+                                             .num_tables = 1 }), NPU_ERR_VERSION, "NPU_KERNEL_TABLE");
+    SAYS(npu_program_cache_create(&cache, &(npu_program_cache_desc){ .diag = &diag, ._canary = 1 }),
+         NPU_ERR_INVALID_ARGUMENT, "not zeroed");
+    SAYS(npu_accel_create(&b, &(npu_accel){ .diag = &diag }, NULL), NPU_ERR_VERSION, "sizeof(npu_accel)");
+    SAYS(npu_accel_create(&b, &(npu_accel){ .size = sizeof(npu_accel), .name = "n", .diag = &diag }, NULL),
+         NPU_ERR_INVALID_ARGUMENT, "accel n: alloc is missing");
+#undef SAYS
+}
+
+/* ---- the stream of a run reaches every slot, and the variant of a kernel comes back ---- */
+
+static struct { uint64_t current, seen[4]; } streams;
+
+static uint64_t stream_now(void *ctx) { (void)ctx; return streams.current; }
+
+static npu_status stream_alloc(void *ctx, const npu_allocation *a, npu_buffer *out)
+{
+    streams.seen[0] = a->stream;
+    return npu_ref_backend()->alloc(ctx, a, out);
+}
+
+static npu_status stream_upload(void *ctx, const npu_transfer *t, npu_fence *fence)
+{
+    streams.seen[1] = t->stream;
+    return npu_ref_backend()->upload(ctx, t, fence);
+}
+
+static npu_status stream_download(void *ctx, const npu_transfer *t, npu_fence *fence)
+{
+    streams.seen[2] = t->stream;
+    return npu_ref_backend()->download(ctx, t, fence);
+}
+
+static npu_status stream_submit(void *ctx, void *program, const npu_binding *binding, npu_fence *fence)
+{
+    streams.seen[3] = binding->stream;
+    return npu_ref_backend()->submit(ctx, program, binding, fence);
+}
+
+static void test_streams(void)
+{
+    NPU_ITEM("F26");
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, DIMS(4)));
+    npu_value y = npu_relu(g, x);
+    npu_output(g, "y", y);
+    npu_backend b = *npu_ref_backend();
+    const npu_backend *backends = &b;
+    npu_exec *exec = NULL;
+    float in[4] = { 1, -1, 2, -2 }, out[4];
+    b.traits = 0; /* a device: everything goes through the slots */
+    b.stream = stream_now;
+    b.alloc = stream_alloc;
+    b.upload = stream_upload;
+    b.download = stream_download;
+    b.submit = stream_submit;
+    streams.current = 5;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backends, 1, NULL), NPU_OK);
+    NPU_CHECK_EQ(streams.seen[0], 5);
+    npu_exec_set_input(exec, "x", in, sizeof in);
+    npu_exec_set_output(exec, "y", out, sizeof out);
+    for (streams.current = 6; streams.current < 8; streams.current++) { /* each run has its own */
+        NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+        for (int i = 1; i < 4; i++) {
+            NPU_CHECK_EQ(streams.seen[i], streams.current);
+        }
+    }
+    NPU_CHECK(npu_program_op_variant(npu_exec_program(exec), npu_value_producer(g, y, NULL)) != NULL);
+    NPU_CHECK(npu_program_op_variant(npu_exec_program(exec), (npu_op){ 99 }) == NULL);
+    NPU_CHECK(npu_program_op_variant(NULL, (npu_op){ 1 }) == NULL);
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+}
+
 static void test_optional_slots(void)
 {
     rig r = example_start(NULL);
@@ -1221,6 +1486,11 @@ int main(void)
 {
     NPU_RUN(test_check);
     NPU_RUN(test_versions);
+    NPU_RUN(test_answers);
+    NPU_RUN(test_buffers_that_lie);
+    NPU_RUN(test_failed_op);
+    NPU_RUN(test_creates_say_why);
+    NPU_RUN(test_streams);
     NPU_RUN(test_optional_slots);
     NPU_RUN(test_support_table);
     NPU_RUN(test_free_ops);

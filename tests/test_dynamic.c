@@ -884,14 +884,8 @@ static npu_status door_download(void *ctx, void *to, void *from, uint64_t offset
 
 static npu_status door_call(void *ctx, const npu_call *call)
 {
-    const npu_op_info *op = call->op;
-    npu_tensor in[8], out[8];
     ((door *)ctx)->calls++;
-    for (uint32_t i = 0; i < op->num_in + op->num_out; i++) {
-        *(i < op->num_in ? &in[i] : &out[i - op->num_in]) = i < op->num_in ? *call->in[i] : *call->out[i - op->num_in];
-    }
-    return npu_op_call(npu_ref_backend(), op->kind, in, op->num_in, out, op->num_out, op->device_schema,
-                       op->device_attrs, op->device_size, call->stream, NULL);
+    return npu_ref_backend()->op_call(npu_ref_backend()->ctx, call);
 }
 
 static npu_backend *door_make(door *d, bool dynamic, const char *const *ops, uint32_t num_ops)
