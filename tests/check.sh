@@ -188,14 +188,18 @@ sanitizer() { # name, flags, runner, ways, tests
         skip "tests under $1 sanitizer" "$CC cannot build or run it here"
         return
     fi
-    step "tests under $1 sanitizer" tests_with "$1" "$CC" "-std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=$1 $2" "$3" "$4" "$5"
+    step "tests under $1 sanitizer ($CC)" tests_with "$1" "$CC" "-std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=$1 $2" "$3" "$4" "$5"
 }
 
 sanitizers() {
     local threaded
     threaded=$(grep -lE 'npu_threads_create|npu_parallel|npu_sim_create|rig_start|pthread_create' tests/test_*.c | xargs -n 1 basename -s .c | xargs)
     sanitizer address -DNPU_IR_DEBUG "" all
-    sanitizer undefined -fno-sanitize-recover=all ""
+    if has clang; then # it finds more than gcc
+        CC=clang sanitizer undefined,float-cast-overflow -fno-sanitize-recover=all ""
+    else
+        sanitizer undefined,float-cast-overflow -fno-sanitize-recover=all ""
+    fi
     if has setarch && setarch -R true 2> /dev/null; then # some kernels place memory where this sanitizer does not expect it
         sanitizer thread "" "setarch -R" none "$threaded"
     else
@@ -229,6 +233,11 @@ machines() {
     else
         skip "tests on a big-endian machine" "s390x-linux-gnu-gcc or qemu-s390x is missing"
     fi
+    if runs aarch64-linux-gnu-gcc -static qemu-aarch64; then
+        step "tests on aarch64 (qemu)" tests_with aarch64 aarch64-linux-gnu-gcc "-std=c99 -O1 -static" qemu-aarch64
+    else
+        skip "tests on aarch64" "aarch64-linux-gnu-gcc or qemu-aarch64 is missing"
+    fi
 }
 
 # Windows, whose own threads, clock and files are used. Tests of what POSIX alone has are left out, and those that compare
@@ -257,16 +266,52 @@ windows_example() { # compiler, name
     $1 -std=c99 -O0 $WARN -I. "examples/$2.c" -o "$OUT/$2.exe" && WINEDEBUG=-all wine "$OUT/$2.exe"
 }
 
-# A compiler without an operating system: nothing is run, but nothing may be warned of.
+# A compiler without an operating system: the library alone, then examples/12_firmware.c on a machine of qemu.
 firmware() {
-    local flags="-std=c99 -Os -mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard -DNPU_IR_NO_STDIO -DNPU_IR_NO_THREADS"
+    local cpu="-mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard"
+    local flags="-std=c99 -Os $cpu -DNPU_IR_NO_STDIO -DNPU_IR_NO_THREADS -Wframe-larger-than=16384"
     if ! echo '#include <math.h>' | arm-none-eabi-gcc -fsyntax-only -x c - 2> /dev/null; then
         skip "firmware compiler" "arm-none-eabi-gcc or its C library is missing"
         return
     fi
-    step "firmware compiler" arm-none-eabi-gcc $flags $WARN -c tests/npu_impl.c -o $OUT/firmware.o
+    step "firmware compiler, no frame over 16 KB" arm-none-eabi-gcc $flags $WARN -c tests/npu_impl.c -o $OUT/firmware.o
     step "firmware compiler, listed ops, no strings" arm-none-eabi-gcc $flags $WARN -DNPU_IR_NO_STRINGS \
         -c tests/compile/listed_ops.c -o $OUT/firmware_listed.o
+    has qemu-system-arm || { skip "firmware on a Cortex-M4" "qemu-system-arm is not installed"; return; }
+    step "firmware on a Cortex-M4 (qemu), sizes as in README.md" firmware_runs "$cpu"
+}
+
+firmware_build() { # flags, source, program
+    arm-none-eabi-gcc -std=c99 -Os $1 -ffunction-sections -fdata-sections -Wl,--gc-sections -I. -nostartfiles --specs=nano.specs \
+        --specs=rdimon.specs -u _printf_float -T tests/firmware/mps2_an386.ld "$2" tests/firmware/startup.c -lm -o "$3"
+}
+
+about() { # what, bytes, KB that the README says: no more than 4 percent and half a KB apart
+    awk -v what="$1" -v got="$2" -v said="$3" 'BEGIN {
+        far = got - 1000 * said
+        printf "%s: %d bytes, README.md says %s KB\n", what, got, said == "" ? "nothing" : said
+        exit said == "" || (far < 0 ? -far : far) > 40 * said + 500 }'
+}
+
+text_size() { arm-none-eabi-size "$1" | awk 'NR == 2 { print $1 }'; }
+
+firmware_runs() { # the example, and the same with all ops and a pool that holds them
+    local said failed=0
+    sed -e '/^#define NPU_IR_HAS_OP/,/NPU_ATEN_FLATTEN)$/d' -e 's/256 \* 1024/1024 * 1024/' examples/12_firmware.c > $OUT/all_ops.c
+    firmware_build "$1" examples/12_firmware.c $OUT/listed.elf & # two cores
+    firmware_build "$1" $OUT/all_ops.c $OUT/all_ops.elf
+    wait $! || return 1
+    for name in listed all_ops; do
+        timeout 120 qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel $OUT/$name.elf | tee $OUT/$name.out
+        [ "${PIPESTATUS[0]}" -eq 0 ] || return 1
+    done
+    set -- $(tr '\n' ' ' < README.md | sed -nE 's/.* links ([0-9]+) KB for a Cortex-M4 instead of ([0-9]+), and its graph takes ([0-9]+) KB of RAM instead of ([0-9]+), .* ([0-9]+) KB of stack.*/\1 \2 \3 \4 \5/p')
+    about "code and constants" "$(text_size $OUT/listed.elf)" "$1" || failed=1
+    about "code and constants, all ops" "$(text_size $OUT/all_ops.elf)" "$2" || failed=1
+    about "graph" "$(awk '$1 == "graph" { print $2 }' $OUT/listed.out)" "$3" || failed=1
+    about "graph, all ops" "$(awk '$1 == "graph" { print $2 }' $OUT/all_ops.out)" "$4" || failed=1
+    about "stack" "$(awk '$1 == "stack" { print $2 }' $OUT/listed.out)" "$5" || failed=1
+    return $failed
 }
 
 # ---- malformed input ----------------------------------------------------------------------------------------------
