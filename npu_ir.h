@@ -5602,6 +5602,7 @@ static bool npu__nearest_offer(npu__nearest *near, const char *name, const char 
 static const char *npu__nearest_hint(const npu__nearest *near, char hint[80])
 {
     hint[0] = 0;
+    (void)near;
 #ifndef NPU_IR_NO_STRINGS
     if (near->found) {
         snprintf(hint, 80, ", did you mean '%.58s'?", near->found);

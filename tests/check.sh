@@ -296,7 +296,7 @@ about() { # what, bytes, KB that the README says: no more than 4 percent and hal
 text_size() { arm-none-eabi-size "$1" | awk 'NR == 2 { print $1 }'; }
 
 firmware_runs() { # the example, and the same with all ops and a pool that holds them
-    local said failed=0
+    local name failed=0
     sed -e '/^#define NPU_IR_HAS_OP/,/NPU_ATEN_FLATTEN)$/d' -e 's/256 \* 1024/1024 * 1024/' examples/12_firmware.c > $OUT/all_ops.c
     firmware_build "$1" examples/12_firmware.c $OUT/listed.elf & # two cores
     firmware_build "$1" $OUT/all_ops.c $OUT/all_ops.elf
