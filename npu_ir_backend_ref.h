@@ -1265,10 +1265,12 @@ static double npu__ref_nextafter_half(double a, double b, bool is_bf16)
     return (double)(is_bf16 ? npu_bf16_to_f32(bits) : npu_f16_to_f32(bits));
 }
 
-static double npu__ref_logit(double x, double eps)
+/* The bounds are of the precision of the elements: a small eps leaves 1 in float, whose logit is infinite. */
+static double npu__ref_logit(double x, double eps, bool is_single)
 {
     if (eps >= 0) {
-        x = x < eps ? eps : x > 1 - eps ? 1 - eps : x;
+        double low = is_single ? (double)(float)eps : eps, high = is_single ? (double)(1.0f - (float)eps) : 1 - eps;
+        x = x < low ? low : x > high ? high : x;
     }
     return log(x / (1 - x));
 }
@@ -1431,7 +1433,8 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b, int64_t least)
     X(xlogy, a == 0 && b == b ? 0 : a * log(b))                                                    \
     X(xlog1py, a == 0 && b == b ? 0 : a * log1p(b))                                                \
     X(zeta, npu__ref_zeta(a, b))                                                                   \
-    X(logit, npu__ref_logit(a, b))                                                                 \
+    X(logit, npu__ref_logit(a, b, false))                                                          \
+    X(logit_single, npu__ref_logit(a, b, true))                                                    \
     X(sinc, a == 0 ? 1 : sin(NPU__REF_PI * a) / (NPU__REF_PI * a))                                 \
     X(angle, a < 0 ? NPU__REF_PI : a != a ? a : 0)                                                 \
     X(erfinv, npu__ref_erfinv(a))                                                                  \
@@ -1734,10 +1737,13 @@ NPU__REF_INLINE float npu__ref_sin_tail(float x)
     return fmaf(x * square, npu__ref_horner(c, 4, square), x);
 }
 
+/* Whether a whole number below 2^22 is odd; any other float gives some answer. */
+NPU__REF_INLINE uint32_t npu__ref_low_bit(float n) { return npu__ref_bits(n + 12582912.0f) & 1u; }
+
 /* y or, where n is odd, -y */
 NPU__REF_INLINE float npu__ref_negate_if_odd(float y, float n)
 {
-    return npu__ref_from_bits(npu__ref_bits(y) ^ (uint32_t)(int32_t)n << 31);
+    return npu__ref_from_bits(npu__ref_bits(y) ^ npu__ref_low_bit(n) << 31);
 }
 
 NPU__REF_INLINE float npu__ref_fast_sinf(float x)
@@ -1758,7 +1764,7 @@ NPU__REF_INLINE float npu__ref_fast_tanf(float x)
                                1.0022440262e-2f, 1.0969518486e-3f, 3.8916703687e-3f };
     float n = rintf(x * 0.636619772f), rest = npu__ref_less_pi(x, n * 0.5f), square = rest * rest;
     float y = fmaf(rest * square, npu__ref_horner(c, 7, square), rest);
-    return (int32_t)n & 1 ? -1 / y : y;
+    return npu__ref_low_bit(n) ? -1 / y : y;
 }
 
 /* sin(pi x) / (pi x) */
@@ -1960,7 +1966,7 @@ NPU__REF_FLOAT_OPS(NPU_X)
     X(hypot, npu__ref_fast_hypotf(a, b))                                                           \
     X(logaddexp, npu__ref_fast_logaddexp(a, b))                                                    \
     X(xlogy, ((a == 0) & (b == b)) ? 0 : a * npu__ref_fast_logf(b))                                \
-    X(logit, npu__ref_fast_logit(a, b))                                                            \
+    X(logit_single, npu__ref_fast_logit(a, b))                                                            \
     X(sinc, npu__ref_fast_sinc(a))                                                                 \
     X(angle, a < 0 ? 3.14159265f : a != a ? a : 0)                                                 \
     X(erfinv, npu__ref_fast_erfinvf(a))                                                            \
@@ -2667,6 +2673,7 @@ static const npu__ref_map_row npu__ref_map_rows[] = {
     X(word, add_scaled, add) X(word, sub_scaled, sub) X(word, rsub_scaled, rsub)                   \
     X(word, gelu, gelu_tanh) X(word, gelu_backward, gelu_tanh_backward)                            \
     X(word, polygamma, polygamma_single) X(word, isclose, isclose_nan) X(word, ldexp, ldexp_single) \
+    X(word, logit, logit_single)                                                                   \
     X(word, round_decimals, round_tens) X(word, round_decimals, round)                             \
     X(word, nextafter, nextafter_f16) X(word, nextafter, nextafter_bf16)                           \
     X(word, bitwise_not, logical_not) X(word, clamp, maximum) X(word, clamp, minimum)              \
@@ -2990,6 +2997,7 @@ static uint32_t npu__ref_map_choose(npu__ref_map_state *s, const npu_op_info *op
     case NPU__REF_OP_gelu_backward:
         return npu_op_str_is(op, "approximate", "tanh") ? NPU__REF_OP_gelu_tanh_backward : s->op;
     case NPU__REF_OP_polygamma: return s->dtype == NPU_F64 ? s->op : NPU__REF_OP_polygamma_single;
+    case NPU__REF_OP_logit: return s->dtype == NPU_F64 ? s->op : NPU__REF_OP_logit_single;
     case NPU__REF_OP_ldexp: /* the power of 2 is a tensor of its own */
         return s->dtype == NPU_F64 && op->in[1]->dtype != NPU_F32 ? s->op : NPU__REF_OP_ldexp_single;
     case NPU__REF_OP_nextafter:
@@ -5799,11 +5807,11 @@ static void npu__ref_gemm_element_f64(const npu__gemm *g, int64_t row, int64_t c
 
 static void npu__ref_gemm_element_i64(const npu__gemm *g, int64_t row, int64_t col)
 {
-    uint64_t sum = (uint64_t)(int64_t)g->alpha * npu__ref_dot_i64(g, row, col);
+    uint64_t sum = (uint64_t)npu__ref_to_i64(g->alpha) * npu__ref_dot_i64(g, row, col);
     int64_t addend, result;
     if (g->c0.x && g->beta != 0) {
         npu__ref_load_i64(&addend, g->c0.x, g->c0.dtype, row * g->c0.row + col * g->c0.col, 1, 1);
-        sum += (uint64_t)(int64_t)g->beta * (uint64_t)addend;
+        sum += (uint64_t)npu__ref_to_i64(g->beta) * (uint64_t)addend;
     }
     if (g->bias.x) {
         npu__ref_load_i64(&addend, g->bias.x, g->bias.dtype, row * g->bias.row + col * g->bias.col, 1, 1);
@@ -8162,8 +8170,8 @@ static void npu__ref_contract_finish(const npu__contraction *s, const npu_launch
     }
     for (size_t i = 0; i < n; i++) {
         if (s->cls == NPU__I64) {
-            sums->i64[i] = (int64_t)((uint64_t)(int64_t)s->alpha * (uint64_t)sums->i64[i] +
-                                     (uint64_t)(int64_t)s->beta * (uint64_t)c.i64[i]);
+            sums->i64[i] = (int64_t)((uint64_t)npu__ref_to_i64(s->alpha) * (uint64_t)sums->i64[i] +
+                                     (uint64_t)npu__ref_to_i64(s->beta) * (uint64_t)c.i64[i]);
         } else {
             sums->f64[i] = s->alpha * sums->f64[i] + (has_addend ? s->beta * c.f64[i] : 0);
         }
@@ -11894,9 +11902,10 @@ static double npu__ref_central_sum_f32(const npu__ref_floats *f, const void *x, 
     return sum;
 }
 
-/* Moments of `segments` runs of n elements, `step` apart. Two passes: large sums would cancel each other. */
-static npu__ref_stats npu__ref_moments(const npu_launch *l, int64_t first, size_t n, size_t segments,
-                                       size_t step)
+/* Moments of `segments` runs of n elements, `step` apart; f NULL = in double. Two passes: large sums would cancel
+   each other. */
+static npu__ref_stats npu__ref_moments_by(const npu__ref_floats *f, const npu_launch *l, int64_t first, size_t n,
+                                          size_t segments, size_t step)
 {
     const npu__ref_norm *norm = (const npu__ref_norm *)l->state;
     double sums[2] = { 0.0, 0.0 }, count = (double)n * (double)segments;
@@ -11904,8 +11913,8 @@ static npu__ref_stats npu__ref_moments(const npu_launch *l, int64_t first, size_
     for (int squared = norm->root_mean_square; squared < 2; squared++) {
         for (size_t s = 0; s < segments; s++) {
             int64_t at = first + (int64_t)(s * step);
-            sums[squared] += norm->floats
-                ? npu__ref_central_sum_f32(norm->floats, l->x[0], l->in[0].dtype, at, n, m.mean, squared)
+            sums[squared] += f
+                ? npu__ref_central_sum_f32(f, l->x[0], l->in[0].dtype, at, n, m.mean, squared)
                 : npu__ref_central_sum(l->x[0], l->in[0].dtype, at, n, m.mean, squared);
         }
         m.mean = sums[0] / count;
@@ -11913,6 +11922,15 @@ static npu__ref_stats npu__ref_moments(const npu_launch *l, int64_t first, size_
     m.variance = sums[1] / count;
     m.rstd = 1.0 / sqrt(m.variance + norm->eps);
     return m;
+}
+
+/* Where squares leave the range of float, in double. */
+static npu__ref_stats npu__ref_moments(const npu_launch *l, int64_t first, size_t n, size_t segments,
+                                       size_t step)
+{
+    const npu__ref_norm *norm = (const npu__ref_norm *)l->state;
+    npu__ref_stats m = npu__ref_moments_by(norm->floats, l, first, n, segments, step);
+    return norm->floats && !(m.variance <= DBL_MAX) ? npu__ref_moments_by(NULL, l, first, n, segments, step) : m;
 }
 
 static double npu__ref_element(const npu_launch *l, int operand, size_t i)
@@ -13646,23 +13664,36 @@ static double npu__ref_running_mean(const npu_launch *l, const npu__ref_reductio
     return mean;
 }
 
+/* The sums of result o, both passes in double. */
+static npu__ref_sums npu__ref_statistic_sums(const npu_launch *l, size_t o)
+{
+    const npu__ref_statistics *s = (const npu__ref_statistics *)l->state;
+    npu__ref_sums sums = { s->statistic->start, 0.0, s->p, (double)s->r.reduced.len };
+    npu__ref_statistic_pass(l, &sums, 0, o);
+    if (s->statistic->passes[1]) {
+        npu__ref_statistic_pass(l, &sums, 1, o);
+    }
+    return sums;
+}
+
+static void npu__ref_statistic_store(const npu_launch *l, size_t o, const npu__ref_sums *sums)
+{
+    const npu__ref_statistics *s = (const npu__ref_statistics *)l->state;
+    double y[2] = { s->statistic->finish(sums), 0.0 };
+    y[1] = l->num_out > 1 ? npu__ref_running_mean(l, &s->r, o, sums->first / sums->count) : 0.0;
+    for (uint32_t i = 0; i < l->num_out; i++) {
+        npu__ref_store_f64(l->y[i], l->out[i].dtype, (int64_t)o, 1, &y[i], 1);
+    }
+}
+
 static npu_status npu__ref_statistic_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_statistics *s = (const npu__ref_statistics *)l->state;
     size_t begin, end;
     npu__ref_share(s->r.kept.len, part, parts, &begin, &end);
     for (size_t o = begin; o < end; o++) {
-        npu__ref_sums sums = { s->statistic->start, 0.0, s->p, (double)s->r.reduced.len };
-        double y[2];
-        npu__ref_statistic_pass(l, &sums, 0, o);
-        if (s->statistic->passes[1]) {
-            npu__ref_statistic_pass(l, &sums, 1, o);
-        }
-        y[0] = s->statistic->finish(&sums);
-        y[1] = l->num_out > 1 ? npu__ref_running_mean(l, &s->r, o, sums.first / sums.count) : 0.0;
-        for (uint32_t i = 0; i < l->num_out; i++) {
-            npu__ref_store_f64(l->y[i], l->out[i].dtype, (int64_t)o, 1, &y[i], 1);
-        }
+        npu__ref_sums sums = npu__ref_statistic_sums(l, o);
+        npu__ref_statistic_store(l, o, &sums);
     }
     return NPU_OK;
 }
@@ -13697,6 +13728,14 @@ static void npu__ref_statistic_some_f32(const npu__ref_statistics *s, const npu_
     }
 }
 
+/* Squares leave the range of float long before their root does; then the sums say so, or are next to nothing. */
+static bool npu__ref_statistic_fits(const npu__ref_statistic *t, const npu__ref_sums *sums)
+{
+    double x = t->terms[1] ? sums->second : sums->first;
+    bool squares = t->terms[0] == NPU__REF_TERM(square) || t->terms[1] == NPU__REF_TERM(deviation);
+    return !squares || (x <= DBL_MAX && x >= sums->count * 1e-30);
+}
+
 static npu_status npu__ref_statistic_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_statistics *s = (const npu__ref_statistics *)l->state;
@@ -13712,11 +13751,10 @@ static npu_status npu__ref_statistic_launch_f32(const npu_launch *l, uint32_t pa
         }
         npu__ref_statistic_some_f32(s, l, o, width, sums);
         for (size_t j = 0; j < width; j++) {
-            double y[2] = { s->statistic->finish(&sums[j]), 0.0 };
-            y[1] = l->num_out > 1 ? npu__ref_running_mean(l, &s->r, o + j, sums[j].first / sums[j].count) : 0.0;
-            for (uint32_t i = 0; i < l->num_out; i++) {
-                npu__ref_store_f64(l->y[i], l->out[i].dtype, (int64_t)(o + j), 1, &y[i], 1);
+            if (!npu__ref_statistic_fits(s->statistic, &sums[j])) {
+                sums[j] = npu__ref_statistic_sums(l, o + j);
             }
+            npu__ref_statistic_store(l, o + j, &sums[j]);
         }
     }
     return NPU_OK;
@@ -15860,7 +15898,8 @@ static npu__ref_taps npu__ref_resize_taps(int mode, bool align, int64_t in, int6
     if (mode == NPU__LINEAR && in == out) { /* whatever the scale */
         return npu__ref_tap(o);
     }
-    at = mode == NPU__LINEAR && at < 0.0 ? 0.0 : at;
+    at = NPU__REF_LEAST(at, (double)in + 4.0); /* far outside there is nothing else */
+    at = NPU__REF_MOST(at, mode == NPU__LINEAR ? 0.0 : -4.0);
     first = (int64_t)floor(at);
     first = mode == NPU__LINEAR ? npu__ref_clamp_index(first, in) : first;
     at -= (double)first;

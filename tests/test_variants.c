@@ -437,6 +437,78 @@ static void test_topk_of_few(void)
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
 static void test_pooling(void) { CHECK_ROWS(pool_rows); }
 
+/* Numbers whose squares float does not hold, and bounds that it rounds: `scale` times the usual ones. */
+static const struct { row r; double scale; } magnitude_rows[] = {
+    { { X("[40,300]"), "y = aten.std.dim(x, [1])", 1 }, 1e20 },
+    { { X("[40,300]"), "y = aten.std.dim(x, [0])", 1 }, 1e-25 },
+    { { X("[40,300]"), "y = aten.std.correction(x, [1], correction=0)", 1 }, 5e37 },
+    { { X("[1000]"), "y = aten.var.default(x)", 1 }, 2e18 },
+    { { X("[40,300]"), "y, z = aten.var_mean.dim(x, [1])", 2 }, 3e18 },
+    { { X("[40,300]"), "y, z = aten.std_mean.dim(x, [1])", 2 }, 1e30 },
+    { { X("[40,300]"), "y = aten.linalg_vector_norm.default(x, 2, [1])", 1 }, 1e25 },
+    { { X("[40,300]"), "y = aten.linalg_vector_norm.default(x, 2, [0])", 1 }, 1e-30 },
+    { { X("[1000]"), "y = aten.norm.Scalar(x)", 1 }, 1e22 },
+    { { X("[40,300]"), "y = aten.layer_norm.default(x, [300])", 1 }, 1e21 },
+    { { X("[4,6,50]"), "y = aten.group_norm.default(x, 2)", 1 }, 1e21 },
+    { { X("[4,6,50]"), "y = aten.instance_norm.default(x, none, none, none, none, true, 0.1, 1e-05, false)", 1 }, 1e21 },
+    { { X("[4,6,50]"), "y = aten.batch_norm.default(x, none, none, none, none, true, 0.1, 1e-05, false)", 1 }, 1e21 },
+    { { X("[40,300]"), "y = aten.rms_norm.default(x, [300])", 1 }, 1e21 },
+    { { X("[3000]"), "y = aten.logit.default(x, 1e-08)", 1 }, 1 },
+    { { X("[3000]"), "y = aten.logit.default(x, 1e-03)", 1 }, 1 },
+    { { X("[3000]"), "y = aten.cos.default(x)", 1 }, 1e37 },
+    { { X("[3000]"), "y = aten.sin.default(x)", 1 }, 1e9 },
+    { { X("[3000]"), "y = aten.tan.default(x)", 1 }, 1e37 }
+};
+
+/* Results are equal within the rounding of the largest of them, infinities where the others have them. */
+static void check_magnitudes(size_t k, const float *y, const float *expected, size_t len)
+{
+    double most = 0;
+    for (size_t i = 0; i < len; i++) {
+        most = isfinite(expected[i]) ? fmax(most, (double)fabsf(expected[i])) : most;
+    }
+    for (size_t i = 0; i < len; i++) {
+        double a = (double)y[i], b = (double)expected[i];
+        if (a != b && !(isnan(a) && isnan(b)) && !(fabs(a - b) <= 2e-5 * most)) {
+            fprintf(stderr, "%s: set %d: element %u is %.9g, expected %.9g\n", magnitude_rows[k].r.op, npu_test_widest,
+                    (unsigned)i, a, b);
+            NPU_CHECK(a == b);
+            return;
+        }
+    }
+}
+
+static void test_magnitudes(void)
+{
+    NPU_ITEM("F9");
+    NPU_ITEM("F10");
+    NPU_ITEM("F11");
+    for (size_t k = 0; k < COUNT(magnitude_rows); k++) {
+        const row *r = &magnitude_rows[k].r;
+        npu_graph *g = build(r, "f32");
+        void *data[MAX_INPUTS] = { NULL };
+        size_t len = 0;
+        make_data(g, NPU_F32, false, data);
+        npu_spec_len(npu_value_spec(g, npu_graph_input(g, 0)), &len);
+        for (size_t i = 0; i < len; i++) {
+            ((float *)data[0])[i] *= (float)magnitude_rows[k].scale;
+        }
+        npu_exec *slow = run(g, plain, data);
+        for (npu_test_widest = 2; npu_test_widest >= 0; npu_test_widest--) {
+            npu_exec *fast = run(g, npu_ref_backend(), data);
+            for (uint32_t i = 0; i < r->num_outputs && fast && slow; i++) {
+                npu_spec_len(npu_value_spec(g, npu_graph_output(g, i)), &len);
+                check_magnitudes(k, npu_exec_output(fast, i, NULL), npu_exec_output(slow, i, NULL), len);
+            }
+            npu_exec_destroy(fast);
+        }
+        npu_test_widest = 2;
+        npu_exec_destroy(slow);
+        npu_graph_destroy(g);
+        free(data[0]);
+    }
+}
+
 /* ---- choosing ---------------------------------------------------------------------------------------------- */
 
 static npu_status launch_one(const npu_launch *l, float number)
@@ -571,6 +643,7 @@ int main(void)
     NPU_RUN(test_scan);
     NPU_RUN(test_topk_of_few);
     NPU_RUN(test_normalization);
+    NPU_RUN(test_magnitudes);
     NPU_RUN(test_pooling);
     NPU_RUN(test_choice);
     NPU_RUN(test_cast_first);
