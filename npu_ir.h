@@ -12241,7 +12241,12 @@ static npu_status npu__check_tile_outputs(npu_deduce *d, const npu_graph *body)
 static npu_status npu__type_launch(npu_deduce *d)
 {
     const npu_graph *body = npu_op_body(d->op, 0);
-    npu_status status = npu__check_attribute(d, "blocks", npu_op_int(d->op, "blocks", 0), 1);
+    int64_t blocks = npu_op_int(d->op, "blocks", 0);
+    npu_status status = npu__check_attribute(d, "blocks", blocks, 1);
+    if (blocks > INT32_MAX) { /* more than any device counts, and than anyone waits for */
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "blocks", "blocks is %lld, expected at most %lld",
+                               (long long)blocks, (long long)INT32_MAX);
+    }
     status = status ? status : npu__check_attribute(d, "buffer_size", npu_op_int(d->op, "buffer_size", 0), 1);
     if (status == NPU_OK && npu_graph_level(body) != NPU_LEVEL_TILE) {
         return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "'%s' is no graph of level tile",

@@ -525,6 +525,8 @@ static const struct {
     { "y = block.store(t, [0], [4], b)\noutput y = y\n", "npu.launch([p], blocks=2, body=graph 0)", NPU_ERR_ARITY },
     { "y = block.store(t, [0], [4], b)\noutput y = y\n", "npu.launch([p, r], blocks=2, body=graph 0)", NPU_ERR_SHAPE },
     { "y = block.store(t, [0], [4], b)\noutput y = y\n", "npu.launch([p, q], blocks=0, body=graph 0)", NPU_ERR_ATTRIBUTE },
+    { "y = block.store(t, [0], [4], b)\noutput y = y\n", "npu.launch([p, q], blocks=2147483648, body=graph 0)",
+      NPU_ERR_ATTRIBUTE },
     { "y = block.store(t, [0], [4], b)\noutput y = y\n", "npu.launch([p, q], body=graph 0)", NPU_ERR_ATTRIBUTE },
     { "y = block.store(t, [0], [4], b)\noutput y = y\n", "npu.launch([p, q], blocks=2, buffer_size=0, body=graph 0)", NPU_ERR_ATTRIBUTE },
     { "y = block.store(t, [0], [4], b)\noutput y = y\n", "npu.launch([p, q], blocks=2, body=graph 1)", NPU_ERR_CLASS },

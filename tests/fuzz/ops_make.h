@@ -62,7 +62,7 @@ typedef struct ops_case {
     bool hostile, symbolic, tame; /* tame: no infinite, huge or wrong numbers */
     bool is_random, is_huge, has_state, no_data;
     bool not_typed; /* a call with its results said was refused */
-    bool writes;    /* an op writes to an operand: a file with it reads as another graph */
+    bool writes;    /* a JSON file reads as another graph: an op writes to an operand, or a name is no UTF-8 */
     uint32_t num_ops;
 } ops_case;
 
@@ -183,6 +183,7 @@ static const char *ops_name(ops_case *c, char *name)
 {
     if (c->hostile && ops_chance(&c->r, 5)) {
         snprintf(name, 24, "%.23s", ops_word(&c->r, true));
+        c->writes |= name[0] == '\xff'; /* JSON has no such text */
     }
     return name;
 }
@@ -498,6 +499,11 @@ static void ops_took(ops_case *c, ops_scope *s, npu_op op)
 {
     const npu_op_def *def = npu_op_definition(s->g, op);
     uint32_t at = ops_index_of(c->w, def), n = npu_op_num_results(s->g, op);
+    npu_op_storage storage;
+    npu_op_info info;
+    memset(&storage, 0, sizeof storage);
+    c->is_huge |= def->kind == NPU_NPU_LAUNCH && npu_op_describe(s->g, op, &info, &storage) == NPU_OK && npu_op_int(&info, "blocks", 1) > 1000;
+    npu_op_storage_free(&storage);
     c->num_ops++;
     c->is_random |= (def->traits & NPU_RANDOM) != 0 || strstr(def->name, "empty") || strstr(def->name, "create_tile") || strstr(def->name, "resize");
     for (uint32_t i = 0; i < def->schema->num_args; i++) {
