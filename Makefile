@@ -96,6 +96,11 @@ $(INNER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(TEST_HEADERS)
 	@mkdir -p $(@D)
 	$(COMPILE) -I. $< $(LIBS) -o $@
 
+# Binaries of another version: they see tests/compile/frozen_0_2.h, never npu_ir.h.
+FROZEN = tests/compile/backend_0_2.c tests/compile/backend_next.c
+$(BUILD)/test_frozen: $(FROZEN) tests/compile/frozen_0_2.h
+$(BUILD)/test_frozen: LIBS += $(FROZEN)
+
 $(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h $(TEST_HEADERS) $(BUILD)/npu_impl.o
 	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
 
