@@ -5562,6 +5562,7 @@ typedef struct npu__nearest {
 
 enum { NPU__NEAREST_MAX = 63 }; /* longer names are compared by their first letters */
 
+#ifndef NPU_IR_NO_STRINGS
 /* Letters that are added, left out, changed or swapped with their neighbour between two names. */
 static uint32_t npu__edits(const char *a, const char *b)
 {
@@ -5585,28 +5586,35 @@ static uint32_t npu__edits(const char *a, const char *b)
     return rows[(strlen(a) < NPU__NEAREST_MAX ? strlen(a) : NPU__NEAREST_MAX) % 3][len];
 }
 
+#endif
+
 /* Offers a candidate by the name that is compared and the one that is shown; true where it is the one wanted. */
-static bool npu__nearest_offer(npu__nearest *near, const char *name, const char *shown)
+static bool npu__nearest_offer(npu__nearest *nearest, const char *name, const char *shown)
 {
-    const char *wanted = near->wanted ? near->wanted : "";
+    const char *wanted = nearest->wanted ? nearest->wanted : "";
+#ifndef NPU_IR_NO_STRINGS
     size_t len = strlen(wanted) > strlen(name) ? strlen(wanted) : strlen(name);
     uint32_t distance = npu__edits(wanted, name);
-    if (distance * 2 <= len && distance <= 4 && (!near->found || distance < near->distance)) {
-        near->found = shown;
-        near->distance = distance;
+    if (distance * 2 <= len && distance <= 4 && (!nearest->found || distance < nearest->distance)) {
+        nearest->found = shown;
+        nearest->distance = distance;
     }
+#else
+    (void)shown;
+#endif
     return strcmp(wanted, name) == 0;
 }
 
 /* ", did you mean 'relu'?", or nothing. */
-static const char *npu__nearest_hint(const npu__nearest *near, char hint[80])
+static const char *npu__nearest_hint(const npu__nearest *nearest, char hint[80])
 {
     hint[0] = 0;
-    (void)near;
 #ifndef NPU_IR_NO_STRINGS
-    if (near->found) {
-        snprintf(hint, 80, ", did you mean '%.58s'?", near->found);
+    if (nearest->found) {
+        snprintf(hint, 80, ", did you mean '%.58s'?", nearest->found);
     }
+#else
+    (void)nearest;
 #endif
     return hint;
 }
@@ -8092,13 +8100,13 @@ static npu_status npu__match_values(const npu_schema *schema, const npu_arg *val
                              schema->name, (unsigned)i + 1);
         }
         if (a < 0) {
-            npu__nearest near = { values[i].name, NULL, 0 };
+            npu__nearest nearest = { values[i].name, NULL, 0 };
             char hint[80];
             for (uint32_t k = 0; k < schema->num_args; k++) {
-                npu__nearest_offer(&near, schema->args[k].name, schema->args[k].name);
+                npu__nearest_offer(&nearest, schema->args[k].name, schema->args[k].name);
             }
             return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, values[i].name, "has no",
-                                       npu__nearest_hint(&near, hint));
+                                       npu__nearest_hint(&nearest, hint));
         }
         if (given[a]) {
             return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, schema->args[a].name, "is given",
@@ -19016,9 +19024,10 @@ static bool npu__given_value(const npu_graph *g, const npu__op *o, uint32_t i, u
     npu_op op = npu__make_op(g->values[g->uses[o->first_operand + i].value].producer);
     npu_op_info info;
     npu_op_storage storage;
-    bool is_given = op.id && g->ops[op.id].def->kind == kind;
+    bool is_given;
     memset(&storage, 0, sizeof storage);
-    if (is_given && npu_op_describe(g, op, &info, &storage) == NPU_OK) {
+    is_given = op.id && g->ops[op.id].def->kind == kind && npu_op_describe(g, op, &info, &storage) == NPU_OK;
+    if (is_given) {
         *value = npu_op_scalar(&info, "value", npu_scalar_int(0));
     }
     npu_op_storage_free(&storage);
@@ -19224,16 +19233,16 @@ NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void 
     size_t want = 0;
     npu_status status;
     if (!v.id) {
-        npu__nearest near = { name, NULL, 0 };
+        npu__nearest nearest = { name, NULL, 0 };
         char hint[80];
         for (uint32_t i = 1; g && i < g->num_values; i++) {
             const char *other = g->names[g->values[i].name];
             if (g->values[i].role == NPU_ROLE_PARAM) {
-                npu__nearest_offer(&near, other, other);
+                npu__nearest_offer(&nearest, other, other);
             }
         }
         return npu__graph_fail(g, NPU_ERR_NOT_FOUND, "param '%.60s': the graph has no such parameter%s", name ? name : "",
-                               npu__nearest_hint(&near, hint));
+                               npu__nearest_hint(&nearest, hint));
     }
     if (g->values[v.id].role != NPU_ROLE_PARAM || !data) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "'%s': %s", name,
@@ -20322,15 +20331,15 @@ NPU_IR_API npu_op npu_emit_name(npu_graph *g, const char *name, const npu_arg *a
 {
     const npu_op_def *def = g ? npu_registry_find(g->registry, name) : NULL;
     if (!def) {
-        npu__nearest near = { name, NULL, 0 };
+        npu__nearest nearest = { name, NULL, 0 };
         char hint[80];
         for (uint32_t i = 0; g && i < npu_registry_count(g->registry); i++) {
             const npu_op_def *other = npu_registry_at(g->registry, i);
-            npu__nearest_offer(&near, other->name, other->name);
-            npu__nearest_offer(&near, other->schema->name, other->name);
+            npu__nearest_offer(&nearest, other->name, other->name);
+            npu__nearest_offer(&nearest, other->schema->name, other->name);
         }
         npu__graph_fail(g, NPU_ERR_NOT_FOUND, "emit: op '%.80s' is not registered%s", name ? name : "",
-                        npu__nearest_hint(&near, hint));
+                        npu__nearest_hint(&nearest, hint));
         return npu__make_op(0);
     }
     return npu__emit_args(g, def, args, num_args, NULL, 0);
@@ -29270,21 +29279,21 @@ static void npu__keep_first(void *ctx, const npu_diag *diag)
 static npu_status npu__pass_named(const char *name, npu_pass *out, npu_diag *diag)
 {
     static const char *const conversions[] = { "convert-gawee-to-linalg", "convert-aten-to-linalg" };
-    npu__nearest near = { name, NULL, 0 };
+    npu__nearest nearest = { name, NULL, 0 };
     const npu_pass *conversion = npu_conversion_pass(name);
     for (uint32_t i = 0; i < 32; i++) {
         *out = npu_pass_get((npu_pass_id)i, NULL);
-        if (out->run && npu__nearest_offer(&near, out->name, out->name)) {
+        if (out->run && npu__nearest_offer(&nearest, out->name, out->name)) {
             return NPU_OK;
         }
     }
     for (size_t i = 0; i < NPU__COUNT(conversions); i++) {
-        npu__nearest_offer(&near, conversions[i], conversions[i]);
+        npu__nearest_offer(&nearest, conversions[i], conversions[i]);
     }
     if (!conversion) {
         char hint[80];
         return !name ? npu__fail(diag, NPU_ERR_NOT_FOUND, "it has neither a function nor a name") : npu__fail(diag, NPU_ERR_NOT_FOUND, "it has no function, and no built-in pass is called that%s",
-                         npu__nearest_hint(&near, hint));
+                         npu__nearest_hint(&nearest, hint));
     }
     *out = *conversion;
     return NPU_OK;
@@ -36976,7 +36985,7 @@ static npu__slot *npu__slot_named(npu_exec *e, bool is_output, const char *name)
 {
     const npu_graph *g = npu__exec_graph(e);
     int i = is_output ? npu__output_index(g, name) : npu__input_index(g, name);
-    npu__nearest near = { name, NULL, 0 };
+    npu__nearest nearest = { name, NULL, 0 };
     const char *word = is_output ? "output" : "input";
     char hint[80], label[16];
     if (i >= 0 || !e) {
@@ -36984,10 +36993,10 @@ static npu__slot *npu__slot_named(npu_exec *e, bool is_output, const char *name)
     }
     for (uint32_t k = 0; k < (is_output ? g->num_outputs : g->num_inputs); k++) {
         const char *other = is_output ? g->names[g->outputs[k].b] : npu__value_label(g, g->inputs[k], label);
-        npu__nearest_offer(&near, other, other);
+        npu__nearest_offer(&nearest, other, other);
     }
     npu__slot_result(e, is_output, NULL, npu__exec_fail(e, NPU_ERR_NOT_FOUND, "%s '%.60s': the graph has no such %s%s", word,
-                                                       name ? name : "", word, npu__nearest_hint(&near, hint)));
+                                                       name ? name : "", word, npu__nearest_hint(&nearest, hint)));
     return NULL;
 }
 

@@ -392,6 +392,7 @@ static void test_runs(void)
     STATUS(npu_program_create(&made.program, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_program_destroy(NULL));
     NO_POINTER(npu_program_plan(NULL));
+    NO_POINTER(npu_program_op_variant(NULL, op));
     STATUS(npu_exec_create(NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_exec_create(&made.exec, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_exec_create_simple(NULL, NULL, NULL, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
