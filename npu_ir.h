@@ -17081,7 +17081,7 @@ static npu_status npu__type_histogram(npu_deduce *d)
         status = status ? status : npu__check_same_dtype(d, "bins", "self");
         bins = edges->dims[0] < 0 ? NPU_DYNAMIC_DIM : edges->dims[0] - 1;
     }
-    if (!status && bins != NPU_DYNAMIC_DIM) {
+    if (!status && (edges ? edges->dims[0] >= 0 : bins != NPU_DYNAMIC_DIM)) {
         status = npu__check_attribute(d, "bins", bins, 1);
     }
     if (!status && npu_op_has(d->op, "range") && npu_op_list_len(d->op, "range") != 2) {
@@ -22939,7 +22939,7 @@ static void npu__strides_part(npu__strides *s, int64_t dim, int64_t start, int64
     start += start < 0 ? s->dims[dim] : 0;
     start = start < 0 ? 0 : start > s->dims[dim] ? s->dims[dim] : start;
     s->offset += start * s->strides[dim];
-    s->strides[dim] *= step;
+    s->strides[dim] *= drops || part->dims[dim] > 1 ? step : 1; /* of one element any step will do */
     s->rank = part->rank;
     for (uint32_t i = 0; i < part->rank; i++) {
         s->strides[i] = s->strides[i + (drops && i >= (uint32_t)dim)];

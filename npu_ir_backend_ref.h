@@ -4795,7 +4795,7 @@ static void npu__ref_copy_slice(const npu_prepare *p, npu__ref_strided *c)
     start = start < 0 ? 0 : start > size ? size : start;
     c->from_first = start * in->strides[dim];
     for (uint32_t i = 0; i < out->rank; i++) {
-        npu__ref_copy_dim(c, out->dims[i], in->strides[i] * (i == dim ? step : 1), out->strides[i]);
+        npu__ref_copy_dim(c, out->dims[i], in->strides[i] * (i == dim && out->dims[i] > 1 ? step : 1), out->strides[i]);
     }
 }
 
@@ -5354,7 +5354,8 @@ static void npu__ref_place_part(const npu_prepare *p, npu__ref_strided *c)
         c->to_first = start * out->strides[dim];
         for (uint32_t i = 0; i < in->rank; i++) {
             strides[i] =
-                out->strides[is_select && i >= dim ? i + 1 : i] * (!is_select && i == dim ? step : 1);
+                out->strides[is_select && i >= dim ? i + 1 : i] *
+                (!is_select && i == dim && in->dims[i] > 1 ? step : 1);
         }
     }
     for (uint32_t i = 0; i < in->rank; i++) {

@@ -1365,6 +1365,7 @@ static void test_search(void)
         { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f32[s]", "f32[?] f32[s]" },
         { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f32[4]", "f32[3] f32[4]" },
         { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f32[1]", "ATTRIBUTE" },
+        { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f32[0]", "ATTRIBUTE" },
         { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f64[4]", "DTYPE" },
         { "aten.histogram.bins_tensor", "self=f32[2,3] bins=f32[2,2]", "RANK" },
         { "_unique2", "self=f32[2,3]", "f32[?] i64[0] i64[0]" },

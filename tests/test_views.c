@@ -334,11 +334,42 @@ static void test_bound_memory(void)
     npu_graph_destroy(g);
 }
 
+/* A part of one element or none has any step, also one that no stride could hold. */
+static void test_huge_steps(void)
+{
+    NPU_ITEM("F60");
+    static const struct { const char *op; float want[12]; } rows[] = {
+        { "y = aten.slice.Tensor(x, 0, 2, 9223372036854775807, 8349698388501780889)", { 9, 10, 11, 12 } },
+        { "y = aten.slice.Tensor(x, 1, 1, 4, 9223372036854775807)", { 2, 6, 10 } },
+        { "a = aten.slice.Tensor(x, 0, 2, 3, 8349698388501780889)\ny = aten.transpose.int(a, 0, 1)", { 9, 10, 11, 12 } },
+        { "a = aten.slice.Tensor(x, 0, 2, 3)\ny = aten.slice_scatter.default(x, a, 0, 0, 1, 8349698388501780889)",
+          { 9, 10, 11, 12, 5, 6, 7, 8, 9, 10, 11, 12 } } };
+    static const float x[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[300];
+        npu_graph *g = NULL;
+        npu_exec *exec = NULL;
+        const npu_backend *cpu = npu_ref_backend();
+        npu_diag diag;
+        size_t size = 0;
+        snprintf(text, sizeof text, "graph g\ninput x : f32[3,4]\n%s\noutput y = y\n", rows[i].op);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), NULL, &diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input(exec, "x", x, sizeof x), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+        const float *y = (const float *)npu_exec_output(exec, 0, &size);
+        NPU_CHECK(y && memcmp(y, rows[i].want, size) == 0);
+        npu_exec_destroy(exec);
+        npu_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     seed = npu_test_seed();
     NPU_RUN(test_random);
     NPU_RUN(test_kept);
     NPU_RUN(test_bound_memory);
+    NPU_RUN(test_huge_steps);
     return npu_test_done();
 }

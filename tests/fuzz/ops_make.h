@@ -505,6 +505,7 @@ static void ops_took(ops_case *c, ops_scope *s, npu_op op)
     c->is_huge |= def->kind == NPU_NPU_LAUNCH && npu_op_describe(s->g, op, &info, &storage) == NPU_OK && npu_op_int(&info, "blocks", 1) > 1000;
     npu_op_storage_free(&storage);
     c->num_ops++;
+    c->writes |= strstr(def->name, "as_strided") != NULL; /* in a file it reads the memory that its operand is a view of */
     c->is_random |= (def->traits & NPU_RANDOM) != 0 || strstr(def->name, "empty") || strstr(def->name, "create_tile") || strstr(def->name, "resize");
     for (uint32_t i = 0; i < def->schema->num_args; i++) {
         const char *alias = def->schema->args[i].type.alias;
