@@ -126,6 +126,7 @@ int main(int argc, char **argv)
         LLVMFuzzerTestOneInput(corpus[i].data, corpus[i].size);
     }
     uint64_t rounds = mutate_for(seconds, path);
-    printf("%d inputs, %llu mutations, no failure\n", (int)num_inputs, (unsigned long long)rounds);
+    printf("%d inputs, %llu mutations, %llu a second, no failure\n", (int)num_inputs, (unsigned long long)rounds,
+           (unsigned long long)rounds / (seconds ? (unsigned)seconds : 1));
     return 0;
 }
