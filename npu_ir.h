@@ -3679,7 +3679,9 @@ NPU_IR_API bool npu_identity(npu_kind kind, npu_dtype dtype, npu_scalar *out);
 /* -----------------------------------------------------------------------------------------------------------
    7  BUILDER, LAYERS, MODELS                                                                        >>builder
 
-   Builders read like mathematics: y = npu_relu(g, npu_linear(g, x, w, b)). A builder returns a failed handle
+   Builders read like mathematics: y = npu_relu(g, npu_linear(g, x, w, b)). Two builder calls among the arguments of one
+   call run in the order that the compiler chooses, and with them go the ids and the text: give each a line of its
+   own, or an initialiser of its own, where that matters. A builder returns a failed handle
    (id 0) when an operand has failed or the op is rejected; the graph keeps the first diagnostic. Required
    operands and dims are parameters; options are one attrs struct last, NULL = all defaults. Attrs structs are
    the schema's non-tensor arguments in order: a nonzero member always counts; where zero is legal but not the
@@ -4002,20 +4004,22 @@ NPU_IR_API npu_op npu_launch_tiles(npu_graph *g, const npu_value *args, uint32_t
    again does; of layers without a name only one may have them (DUPLICATE: the next would share by accident).
    Put your own members behind `npu_layer base` for a custom layer. */
 typedef struct npu_model npu_model;
+/* Which ops layers emit where there is a choice. ATEN: aten.linear, aten.relu, aten.add. AICF: the kinds of a device, each
+   with attributes in its own bytes, linear as aicf.gemm and aicf.bias_add; aicf.relu, aicf.add of equal specs. Ops by
+   name are what their names say: bare ones ("gemm", "add") are aicf in either. */
+typedef enum npu_dialect { NPU_DIALECT_ATEN = 0, NPU_DIALECT_AICF = 1 } npu_dialect;
 typedef struct npu_layer {
     const char *name; /* prefix of everything it emits; NULL = unnamed */
     npu_value (*emit)(const struct npu_layer *layer, npu_graph *g, const npu_value *x, uint32_t num_x);
 } npu_layer;
 
-/* x [...,in] -> [...,out]; params <name>.W [out,in], <name>.b [out], which are known as <name>.weight and .bias, too.
-   The ops are the device kinds aicf.gemm and aicf.bias_add; npu_linear emits aten.linear. */
+/* x [...,in] -> [...,out]; params <name>.W [out,in], <name>.b [out], which are known as <name>.weight and .bias, too. */
 typedef struct npu_layer_linear {
     npu_layer base;
     int64_t in_features, out_features;
     bool no_bias;
     npu_dtype dtype;                 /* default f32 */
 } npu_layer_linear;
-/* aicf.relu, and aicf.add of two inputs of equal specs; npu_relu and npu_add emit the ATen ops */
 typedef struct npu_layer_relu { npu_layer base; bool save_for_backward; } npu_layer_relu;
 typedef struct npu_layer_add { npu_layer base; } npu_layer_add;
 typedef struct npu_layer_conv2d {    /* params <name>.weight [out,in/groups,R,S], <name>.bias [out] */
@@ -4060,7 +4064,14 @@ NPU_IR_API npu_layer_embedding npu_embedding_layer(const char *name, int64_t num
                                                    int64_t features);
 NPU_IR_API npu_layer_attention npu_attention_layer(const char *name, int64_t features, int64_t num_heads);
 
-NPU_IR_API npu_model *npu_model_create(const npu_graph_desc *desc); /* NULL = out of memory */
+typedef struct npu_model_desc {
+    const npu_graph_desc *graph; /* read in create; NULL = all defaults */
+    npu_dialect dialect;         /* default ATEN */
+    uint32_t _canary;            /* must be 0 */
+} npu_model_desc;
+
+/* desc NULL = all defaults. NULL when memory is out or a desc is bad: graph->diag says which. */
+NPU_IR_API npu_model *npu_model_create(const npu_model_desc *desc);
 NPU_IR_API void npu_model_destroy(npu_model *m);                    /* and its graph */
 NPU_IR_API npu_graph *npu_model_graph(npu_model *m);                /* borrowed: the builder below the model */
 NPU_IR_API npu_value npu_model_input(npu_model *m, const char *name, npu_spec spec);
@@ -9400,7 +9411,7 @@ struct npu_graph {
     npu_allocator allocator;
     npu_logger logger;
     npu_registry *registry;
-    bool owns_registry, is_finished;
+    bool owns_registry, is_finished, is_aicf; /* the last: of the dialect AICF, for layers */
     uint32_t level, depth;            /* depth: 0 = no child */
     const char *name;
     npu__arena arena;                 /* names, specs, constant data, synthesised definitions */
@@ -21330,6 +21341,16 @@ static bool npu__layer_arity(npu_graph *g, const npu_layer *layer, uint32_t got,
     return got == want;
 }
 
+/* One of the two kinds of a device that are a linear layer, with the hint for it. */
+static npu_value npu__layer_kind(npu_graph *g, const npu_layer *layer, const char *what, uint32_t hint, npu_value y)
+{
+    npu__layer_result(g, layer, what, y);
+    if (y.id) {
+        npu_op_set_constraints(g, npu_value_producer(g, y, NULL), hint);
+    }
+    return y;
+}
+
 static npu_value npu__emit_layer_linear(const npu_layer *base, npu_graph *g, const npu_value *x,
                                         uint32_t num_x)
 {
@@ -21337,7 +21358,7 @@ static npu_value npu__emit_layer_linear(const npu_layer *base, npu_graph *g, con
     const npu_spec *spec = num_x == 1 ? npu_value_spec(g, x[0]) : NULL;
     npu_aicf_gemm_attrs attrs = { false, true };
     int64_t dims[2];
-    npu_value w, b, y;
+    npu_value w, b = { 0 }, y = { 0 };
     if (!npu__layer_arity(g, base, num_x, 1) || !spec) {
         return npu__make_value(0);
     }
@@ -21351,20 +21372,17 @@ static npu_value npu__emit_layer_linear(const npu_layer *base, npu_graph *g, con
     dims[1] = l->in_features;
     w = npu__layer_param(g, base, "W", l->dtype, 2, dims);
     npu__layer_alias(g, base, w, "weight");
-    y = npu__layer_result(g, base, "out", npu_aicf_gemm(g, x[0], w, &attrs));
-    if (y.id) {
-        npu_op_set_constraints(g, npu_value_producer(g, y, NULL), NPU_HINT_PREFER_EPILOGUE);
+    if (g->is_aicf) {
+        y = npu__layer_kind(g, base, "out", NPU_HINT_PREFER_EPILOGUE, npu_aicf_gemm(g, x[0], w, &attrs));
     }
-    if (l->no_bias) {
-        return y;
+    if (!l->no_bias) {
+        b = npu__layer_param(g, base, "b", l->dtype, 1, dims);
+        npu__layer_alias(g, base, b, "bias");
+        if (g->is_aicf || !b.id) {
+            return npu__layer_kind(g, base, "out_bias", NPU_CONSTRAINT_INPLACE_OK, npu_aicf_bias_add(g, y, b));
+        }
     }
-    b = npu__layer_param(g, base, "b", l->dtype, 1, dims);
-    npu__layer_alias(g, base, b, "bias");
-    y = npu__layer_result(g, base, "out_bias", npu_aicf_bias_add(g, y, b));
-    if (y.id) {
-        npu_op_set_constraints(g, npu_value_producer(g, y, NULL), NPU_CONSTRAINT_INPLACE_OK);
-    }
-    return y;
+    return g->is_aicf ? y : npu__layer_result(g, base, "out", npu_linear(g, x[0], w, b));
 }
 
 static npu_value npu__emit_layer_relu(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
@@ -21374,7 +21392,7 @@ static npu_value npu__emit_layer_relu(const npu_layer *base, npu_graph *g, const
     if (!npu__layer_arity(g, base, num_x, 1)) {
         return npu__make_value(0);
     }
-    y = npu__layer_result(g, base, "out", npu_aicf_relu(g, x[0]));
+    y = npu__layer_result(g, base, "out", g->is_aicf ? npu_aicf_relu(g, x[0]) : npu_relu(g, x[0]));
     if (y.id && l->save_for_backward) {
         npu_op_add_saved(g, npu_value_producer(g, y, NULL), y);
     }
@@ -21384,7 +21402,7 @@ static npu_value npu__emit_layer_relu(const npu_layer *base, npu_graph *g, const
 static npu_value npu__emit_layer_add(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
 {
     return npu__layer_arity(g, base, num_x, 2)
-        ? npu__layer_result(g, base, "out", npu_aicf_add(g, x[0], x[1]))
+        ? npu__layer_result(g, base, "out", g->is_aicf ? npu_aicf_add(g, x[0], x[1]) : npu_add(g, x[0], x[1]))
         : npu__make_value(0);
 }
 
@@ -21592,15 +21610,24 @@ struct npu_model {
     npu_graph *graph;
 };
 
-NPU_IR_API npu_model *npu_model_create(const npu_graph_desc *desc)
+NPU_IR_API npu_model *npu_model_create(const npu_model_desc *desc)
 {
-    npu_graph *g = npu_graph_create(desc);
-    npu_model *m = g ? (npu_model *)npu__alloc(&g->allocator, sizeof *m) : NULL;
+    npu_graph *g;
+    npu_model *m;
+    npu_diag *diag = desc && desc->graph ? desc->graph->diag : NULL;
+    if (desc && (desc->_canary || desc->dialect > NPU_DIALECT_AICF)) {
+        npu__diag_clear(diag);
+        npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, desc->_canary ? "model: the desc is not zeroed" : "model: no such dialect");
+        return NULL;
+    }
+    g = npu_graph_create(desc ? desc->graph : NULL);
+    m = g ? (npu_model *)npu__alloc(&g->allocator, sizeof *m) : NULL;
     if (!m) {
-        npu__fail(desc && g ? desc->diag : NULL, NPU_ERR_NO_MEMORY, "model: out of memory");
+        npu__fail(g ? diag : NULL, NPU_ERR_NO_MEMORY, "model: out of memory");
         npu_graph_destroy(g);
         return NULL;
     }
+    g->is_aicf = desc && desc->dialect == NPU_DIALECT_AICF;
     m->graph = g;
     return m;
 }
@@ -31640,8 +31667,8 @@ static npu_value npu__lower_multiply_add(const npu__lower *l, npu__nest_desc *n,
     npu__lower_body b;
     dtypes[0] = dtypes[1] = l->y.dtype, dtypes[2] = sums;
     if (npu__body_open(l, &b, "multiply_add", dtypes, 3)) {
-        npu_value product = npu__body_number_op(&b, NPU_ARITH_MULF, NPU_ARITH_MULI, npu__body_cast(&b, b.in[0], sums),
-                                                npu__body_cast(&b, b.in[1], sums));
+        npu_value v = npu__body_cast(&b, b.in[0], sums), w = npu__body_cast(&b, b.in[1], sums);
+        npu_value product = npu__body_number_op(&b, NPU_ARITH_MULF, NPU_ARITH_MULI, v, w);
         npu__body_yield(&b, npu__body_number_op(&b, NPU_ARITH_ADDF, NPU_ARITH_ADDI, b.in[2], product));
     }
     npu__nest_add(n, outs, NULL, y.rank);
@@ -32090,8 +32117,9 @@ static npu_status npu__lower_linear(npu__lower *l)
         in[0] *= l->y.dims[i];
     }
     out[0] = in[0], out[1] = w.dims[0];
-    y = npu__lower_product(l, NPU_LINALG_MATMUL_TRANSPOSE_B, npu__lower_reshape(l, x, 2, in), weight,
-                           npu__lower_sums(l, NPU_LINALG_MATMUL, w.dtype, 2, out, 1));
+    x = npu__lower_reshape(l, x, 2, in);
+    y = npu__lower_sums(l, NPU_LINALG_MATMUL, w.dtype, 2, out, 1);
+    y = npu__lower_product(l, NPU_LINALG_MATMUL_TRANSPOSE_B, x, weight, y);
     y = npu__lower_bias(l, y);
     return npu__lower_replace(l, npu__lower_reshape(l, y, l->y.rank, l->y.dims));
 }
@@ -32932,10 +32960,10 @@ static npu_value npu__lower_ranks(const npu__lower *l, npu_value x, uint32_t axi
     dtypes[0] = dtypes[1] = spec.dtype, dtypes[2] = dtypes[3] = dtypes[4] = NPU_I64;
     if (npu__body_open(l, &b, "rank", dtypes, 5)) {
         npu_value in_front = npu__body_compare(&b, "slt", b.in[3], b.in[2]);
-        npu_value tie = npu__body_select(&b, npu__body_before(&b, b.in[0], b.in[1]), npu__body_number(&b, NPU_BOOL, 0),
-                                         in_front);
-        npu_value before = npu__body_select(&b, npu__body_before(&b, b.in[1], b.in[0]),
-                                            npu__body_number(&b, NPU_BOOL, 1), tie);
+        npu_value less = npu__body_before(&b, b.in[0], b.in[1]), no = npu__body_number(&b, NPU_BOOL, 0);
+        npu_value tie = npu__body_select(&b, less, no, in_front);
+        npu_value more = npu__body_before(&b, b.in[1], b.in[0]), yes = npu__body_number(&b, NPU_BOOL, 1);
+        npu_value before = npu__body_select(&b, more, yes, tie);
         npu__body_yield(&b, npu__body_op(&b, NPU_ARITH_ADDI, b.in[4], npu__body_cast(&b, before, NPU_I64)));
     }
     for (uint32_t i = 0; i < rank; i++) {

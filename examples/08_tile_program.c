@@ -118,9 +118,10 @@ static int add_layer_norm(const npu_parallel *threads)
     args[3] = npu_input(g, "b", matrix(1, 64));
     args[4] = npu_input(g, "out", matrix(BLOCKS * 8, 64));
     npu_output(g, "tiles", launch(g, body, args, 5));
-    npu_output(g, "aten",
-               npu_layer_norm(g, npu_add(g, args[0], args[1]), npu_reshape(g, args[2], &cols, 1),
-                              npu_reshape(g, args[3], &cols, 1), 1, 1e-5));
+    npu_value sum = npu_add(g, args[0], args[1]);
+    npu_value weight = npu_reshape(g, args[2], &cols, 1);
+    npu_value bias = npu_reshape(g, args[3], &cols, 1);
+    npu_output(g, "aten", npu_layer_norm(g, sum, weight, bias, 1, 1e-5));
     failed |= compare(g, threads);
     npu_graph_destroy(g);
     return failed;

@@ -194,7 +194,7 @@ static npu_status whole_way(const npu_allocator *a)
     status = status ? status : npu_ref_create(&cpu, &ref_desc);
     if (!status) {
         graph_desc.registry = registry;
-        m = npu_model_create(&graph_desc);
+        m = npu_model_create(&(npu_model_desc){ .graph = &graph_desc, .dialect = NPU_DIALECT_AICF });
         status = m ? build(m) : NPU_ERR_NO_MEMORY;
     }
     status = status ? status : npu_graph_validate(npu_model_graph(m), NULL, NULL);

@@ -408,7 +408,7 @@ static void test_creates_say_why(void)
     } while (0)
     SAYS(npu_graph_create(&(npu_graph_desc){ .diag = &diag, ._canary = 1 }), NULL, "not zeroed");
     SAYS(npu_graph_create(&(npu_graph_desc){ .diag = &diag, .level = 99 }), NULL, "level");
-    SAYS(npu_model_create(&(npu_graph_desc){ .diag = &diag, ._canary = 1 }), NULL, "not zeroed");
+    SAYS(npu_model_create(&(npu_model_desc){ .graph = &(npu_graph_desc){ .diag = &diag, ._canary = 1 } }), NULL, "not zeroed");
     SAYS(npu_threads_create(&threads, &(npu_threads_desc){ .diag = &diag }), NPU_ERR_INVALID_ARGUMENT, "width 0");
     SAYS(npu_threads_create(&threads, &(npu_threads_desc){ .diag = &diag, .width = 2, .spin_ns = 5 }),
          NPU_ERR_INVALID_ARGUMENT, "zeroed");
@@ -576,6 +576,34 @@ static void test_free_ops(void)
         NPU_CHECK_NEAR(y[i], x[i] > 0 ? -x[i] : 0, 0);
     }
     rig_end(&r);
+}
+
+/* Layers are the ops that a backend lists: one with aten.linear gets linear layers, one with the kinds of a device gets
+   them where the model is of that dialect. */
+static void test_layers_of_a_backend(void)
+{
+    static const char *const aten[] = { "aten.linear.default" }, *const aicf[] = { "aicf.gemm", "aicf.bias_add" };
+    NPU_ITEM("F36");
+    for (uint32_t dialect = NPU_DIALECT_ATEN; dialect <= NPU_DIALECT_AICF; dialect++) {
+        for (uint32_t listed = NPU_DIALECT_ATEN; listed <= NPU_DIALECT_AICF; listed++) {
+            npu_sim_desc desc = { .allow = listed ? aicf : aten, .num_allow = listed ? 2 : 1 };
+            rig r = rig_start(&desc);
+            npu_model *m = npu_model_create(&(npu_model_desc){ .dialect = (npu_dialect)dialect });
+            npu_layer_linear fc = npu_linear_layer("fc", 3, 4);
+            npu_value y = npu_model_add(m, &fc.base, npu_model_input(m, "x", npu_spec_tensor(NPU_F32, 2, DIMS(2, 3))));
+            npu_plan_desc plan_desc = { .backends = r.backends, .num_backends = 2 };
+            npu_plan *plan = NULL;
+            npu_model_output(m, "y", y);
+            NPU_CHECK_EQ(npu_graph_num_ops(npu_model_graph(m)), dialect ? 2 : 1);
+            NPU_CHECK_STATUS(npu_plan_create(&plan, npu_model_graph(m), &plan_desc, NULL), NPU_OK);
+            for (uint32_t op = 1; op <= npu_graph_num_ops(npu_model_graph(m)); op++) {
+                NPU_CHECK_EQ(npu_plan_op_backend(plan, (npu_op){ op }, NULL, NULL), dialect == listed ? 0 : 1);
+            }
+            npu_plan_destroy(plan);
+            npu_model_destroy(m);
+            rig_end(&r);
+        }
+    }
 }
 
 /* The names that a file may give are those that are answered: what writes is its twin, loaded and run. */
@@ -1494,6 +1522,7 @@ int main(void)
     NPU_RUN(test_optional_slots);
     NPU_RUN(test_support_table);
     NPU_RUN(test_free_ops);
+    NPU_RUN(test_layers_of_a_backend);
     NPU_RUN(test_names_that_write);
     NPU_RUN(test_first_ops);
     NPU_RUN(test_layers_of_the_cpu);

@@ -406,9 +406,16 @@ static void test_batch_dims(void)
 
 /* ---- layers and models ---- */
 
+static npu_model *model_of(npu_dialect dialect)
+{
+    npu_model_desc desc = { .dialect = dialect };
+    return npu_model_create(&desc);
+}
+
+/* The chain that the device-kind document gives. */
 static void test_linear_layer(void)
 {
-    npu_model *m = npu_model_create(NULL);
+    npu_model *m = model_of(NPU_DIALECT_AICF);
     npu_layer_linear fc = npu_linear_layer("fc1", 128, 256);
     npu_value x = npu_model_input(m, "x", f32(3, 4, 8, 128, 0));
     NPU_ITEM("S2.1");
@@ -452,7 +459,7 @@ static void test_linear_layer_names(void)
 
 static void test_linear_layer_without_bias(void)
 {
-    npu_model *m = npu_model_create(NULL);
+    npu_model *m = model_of(NPU_DIALECT_AICF);
     npu_layer_linear fc = npu_linear_layer("fc1", 3, 4);
     fc.no_bias = true;
     fc.dtype = NPU_F16;
@@ -467,7 +474,7 @@ static void test_linear_layer_without_bias(void)
 
 static void test_relu_and_add_layers(void)
 {
-    npu_model *m = npu_model_create(NULL);
+    npu_model *m = model_of(NPU_DIALECT_AICF);
     npu_layer_relu relu = npu_relu_layer("r");
     npu_layer_add add = npu_add_layer("a");
     npu_value x = npu_model_input(m, "x", f32(1, 3, 0, 0, 0)), y;
@@ -484,6 +491,40 @@ static void test_relu_and_add_layers(void)
     NPU_CHECK(!npu_model_add2(m, &add.base, y, npu_model_input(m, "z", f32(1, 1, 0, 0, 0)))
                    .id); /* no broadcasting here */
     NPU_CHECK_STATUS(npu_graph_status(npu_model_graph(m)), NPU_ERR_SHAPE);
+    npu_model_destroy(m);
+}
+
+/* The ops that layers are by default: ATen's, as every backend lists them. A desc that is not right is refused. */
+static void test_dialects(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_linear fc = npu_linear_layer("fc", 3, 4), plain = npu_linear_layer("plain", 4, 2);
+    npu_layer_relu relu = npu_relu_layer("r");
+    npu_layer_add add = npu_add_layer("a");
+    npu_value x = npu_model_input(m, "x", f32(2, 2, 3, 0, 0)), z = npu_model_input(m, "z", f32(1, 1, 0, 0, 0)), y;
+    NPU_ITEM("F36");
+    plain.no_bias = true;
+    relu.save_for_backward = true;
+    y = npu_model_add(m, &fc.base, x);
+    y = npu_model_add(m, &relu.base, y);
+    y = npu_model_add(m, &plain.base, y);
+    y = npu_model_add2(m, &add.base, y, z);
+    check_text(npu_model_graph(m),
+               "input x : f32[2,3]\ninput z : f32[1]\nparam fc.W : f32[4,3]\nparam fc.b : f32[4]\n"
+               "fc.out = aten.linear.default(input=x, weight=fc.W, bias=fc.b) : f32[2,4]\n"
+               "r.out = aten.relu.default(self=fc.out) : f32[2,4]\nparam plain.W : f32[2,4]\n"
+               "plain.out = aten.linear.default(input=r.out, weight=plain.W) : f32[2,2]\n"
+               "a.out = aten.add.Tensor(self=plain.out, other=z) : f32[2,2]\n"
+               "alias fc.weight = fc.W\nalias fc.bias = fc.b\nalias plain.weight = plain.W\nsave r.out = r.out\n");
+    npu_model_destroy(m);
+    NPU_CHECK(npu_model_create(&(npu_model_desc){ ._canary = 1 }) == NULL);
+    NPU_CHECK(npu_model_create(&(npu_model_desc){ .dialect = (npu_dialect)7 }) == NULL);
+    /* names say themselves what they are, in either dialect */
+    m = npu_model_create(NULL);
+    x = npu_model_input(m, "x", f32(1, 3, 0, 0, 0));
+    npu_arg args[] = { npu_arg_tensor("a", x), npu_arg_tensor("c", x) };
+    npu_op op = npu_emit_name(npu_model_graph(m), "add", args, 2);
+    NPU_CHECK_STR(op.id ? npu_op_definition(npu_model_graph(m), op)->name : "", "aicf.add");
     npu_model_destroy(m);
 }
 
@@ -533,7 +574,7 @@ static void test_attention_layer(void)
 /* The model is the user's view of a graph that stays reachable: layers and builders mix. */
 static void test_model_wraps_a_graph(void)
 {
-    npu_model *m = npu_model_create(NULL);
+    npu_model *m = model_of(NPU_DIALECT_AICF);
     npu_layer_relu relu = npu_relu_layer("r");
     npu_value x = npu_model_input(m, "x", f32(1, 3, 0, 0, 0)), y = npu_model_add(m, &relu.base, x);
     NPU_ITEM("S2.11");
@@ -642,6 +683,7 @@ int main(void)
     NPU_RUN(test_linear_layer_names);
     NPU_RUN(test_linear_layer_without_bias);
     NPU_RUN(test_relu_and_add_layers);
+    NPU_RUN(test_dialects);
     NPU_RUN(test_other_layers);
     NPU_RUN(test_attention_layer);
     NPU_RUN(test_model_wraps_a_graph);

@@ -15,7 +15,7 @@ static void test_quick_start(void)
     NPU_ITEM("S1.33");
     NPU_ITEM("S2.1");
     static const float w[6] = { 1, 2, 3, 4, 5, 6 }, b[2] = { -10, 1 };
-    npu_model *m = npu_model_create(NULL);
+    npu_model *m = npu_model_create(&(npu_model_desc){ .dialect = NPU_DIALECT_AICF });
     npu_layer_linear fc = npu_linear_layer("fc", 3, 2);
     npu_layer_relu act = npu_relu_layer("act");
     npu_value y = npu_model_add(m, &fc.base, npu_model_input(m, "x", F32(1, 3)));
@@ -960,7 +960,7 @@ static void test_debug_order(void)
     float x[6] = { 1, -2, 3, -4, 5, -6 }, y[6];
     npu_buffer buffers[2];
     npu_tensor in, out;
-    npu_model *m = npu_model_create(NULL);
+    npu_model *m = npu_model_create(&(npu_model_desc){ .dialect = NPU_DIALECT_AICF });
     npu_graph *g = npu_model_graph(m);
     npu_layer wrong = { "wrong", emit_wrong };
     npu_layer_relu act = npu_relu_layer("act");

@@ -603,7 +603,7 @@ static void test_out_of_memory(void)
 
 static void test_dump(void)
 {
-    npu_model *m = npu_model_create(NULL);
+    npu_model *m = npu_model_create(&(npu_model_desc){ .dialect = NPU_DIALECT_AICF });
     int64_t dims[2] = { 32, 128 };
     npu_layer_linear fc = npu_linear_layer("fc1", 128, 256);
     npu_layer_relu relu = npu_relu_layer("relu1");

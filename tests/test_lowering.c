@@ -472,6 +472,30 @@ static void test_linear_bias(void)
     }
 }
 
+/* What a pass makes it makes in the order of its lines: no compiler's order of evaluation shows in the text. */
+static void test_order(void)
+{
+    static const char *const kinds[] = { "tensor.collapse_shape", "linalg.fill", "linalg.matmul_transpose_b",
+                                         "tensor.expand_shape" };
+    npu_graph *g = parse("graph main\ninput x : f32[2,3,4]\ninput w : f32[5,4]\ny = aten.linear(x, w)\noutput y = y\n");
+    npu_graph *now = lower(g, aten);
+    npu_text text = npu_text_make(NULL);
+    const char *at;
+    NPU_ITEM("F37");
+    npu_graph_print(now, &text);
+    at = text.data;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && at; i++) {
+        at = strstr(at, kinds[i]);
+    }
+    NPU_CHECK(at);
+    if (!at) {
+        fprintf(stderr, "%s", text.data);
+    }
+    npu_text_free(&text);
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+}
+
 /* ---- the table of the document ---- */
 
 #define CONV_TEXT "graph main\ninput x : f32[1,3,8,8]\ninput w : f32[4,3,3,3]\ninput b : f32[4]\n"
@@ -1325,6 +1349,7 @@ int main(void)
     NPU_RUN(test_gawee_limits);
     NPU_RUN(test_aten);
     NPU_RUN(test_random_conv);
+    NPU_RUN(test_order);
     NPU_RUN(test_linear_bias);
     NPU_RUN(test_pass);
     NPU_RUN(test_one_pattern_per_op);
