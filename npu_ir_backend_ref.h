@@ -6104,10 +6104,10 @@ static const npu__tile *npu__ref_tile(uint32_t dtype)
 {
     bool single = npu__ref_compute_class(dtype) == NPU__F32;
 #if defined(__GNUC__) && defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) {
+    if (npu__ref_has_avx512()) {
         return single ? &npu__tile_avx512_f32 : &npu__tile_avx512_f64;
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (npu__ref_has_avx2()) {
         return single ? &npu__tile_avx2_f32 : &npu__tile_avx2_f64;
     }
 #elif defined(__GNUC__) && defined(__aarch64__)

@@ -296,11 +296,12 @@ static bool run_without(const npu_graph *g, const conf_case *c, uint64_t n, npu_
 
 static bool run_out_of_memory(const npu_graph *g, const conf_case *c, char *why, size_t size)
 {
-    npu_alloc_counter counter = { 0, 0, 1, 0 };
-    bool ok = true;
-    for (uint64_t n = 1; ok && counter.num_calls >= n; n++) {
-        ok = run_without(g, c, n, &counter, why, size);
-    }
+    npu_alloc_counter counter;
+    uint64_t n = 0;
+    bool ok;
+    do {
+        ok = run_without(g, c, ++n, &counter, why, size);
+    } while (ok && counter.num_calls >= n);
     return ok;
 }
 
