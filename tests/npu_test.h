@@ -4,7 +4,8 @@
        static void test_relu(void) { NPU_ITEM("S1.18"); NPU_CHECK_EQ(1 + 1, 2); }
        int main(void) { NPU_RUN(test_relu); return npu_test_done(); }
 
-   A failing check prints file, line, expression and values, and the test goes on. NPU_ITEM names requirement items that the
+   A failing check prints file, line, expression and values, and the test goes on; a test without a check fails. What an
+   oracle found is said by NPU_CHECK_THAT(ok, format, ...), and NPU_CHECK_BYTES shows the first that differ. NPU_ITEM names requirement items that the
    test covers (at most three); the items of a test that passed are appended to the file named by the environment
    variable NPU_ITEMS. NPU_SKIP("why") marks the test as skipped: return after it. NPU_CHECK_GOLDEN("plan.txt", text)
    compares with tests/golden/plan.txt, which `make record` (NPU_RECORD=1) writes anew. Tests run in the repository's root. */
@@ -15,13 +16,14 @@
 #include "../npu_ir.h"
 #endif
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct npu_test_state {
     int passed, failed, skipped; /* tests, not checks */
-    int bad_checks, is_skipped;  /* of the running test */
+    int checks, bad_checks, is_skipped; /* of the running test */
     const char *items[8];
     int num_items;
     const char *name;
@@ -30,11 +32,47 @@ static struct npu_test_state {
 /* True when ok; else counts the failure and prints where it is. The caller adds the values and ends the line. */
 static inline int npu_test_ok(int ok, const char *file, int line, const char *expression)
 {
+    npu_test.checks++;
     if (!ok) {
         npu_test.bad_checks++;
         fprintf(stderr, "%s:%d: %s: %s", file, line, npu_test.name ? npu_test.name : "(no test)", expression);
     }
     return ok;
+}
+
+static inline void npu_test_that(int ok, const char *file, int line, const char *what, const char *format, ...) NPU_IR_PRINTF(5, 6);
+static inline void npu_test_that(int ok, const char *file, int line, const char *what, const char *format, ...)
+{
+    if (!npu_test_ok(ok, file, line, what)) {
+        va_list args;
+        va_start(args, format);
+        fputs(": ", stderr);
+        vfprintf(stderr, format, args);
+        fputc('\n', stderr);
+        va_end(args);
+    }
+}
+
+/* Bytes that differ are shown by four, as they would be numbers, too. */
+static inline void npu_test_bytes(const char *file, int line, const char *what, const void *got, const void *expected, size_t size)
+{
+    const unsigned char *a = (const unsigned char *)got, *b = (const unsigned char *)expected;
+    size_t at = 0;
+    while (a && b && at < size && a[at] == b[at]) {
+        at++;
+    }
+    if (!npu_test_ok(at == size, file, line, what) && a && b) {
+        size_t first = at / 4 * 4, n = size - first < 4 ? size - first : 4;
+        uint32_t x[2] = { 0, 0 };
+        float f[2];
+        memcpy(&x[0], a + first, n);
+        memcpy(&x[1], b + first, n);
+        memcpy(f, x, sizeof f);
+        fprintf(stderr, ": byte %lu of %lu differs: at %lu got 0x%08lx (%.9g), expected 0x%08lx (%.9g)\n", (unsigned long)at, (unsigned long)size,
+                (unsigned long)first, (unsigned long)x[0], (double)f[0], (unsigned long)x[1], (double)f[1]);
+    } else if (at != size) {
+        fputs(": one is NULL\n", stderr);
+    }
 }
 
 static inline void npu_test_int(const char *file, int line, const char *what, long long got, long long expected)
@@ -68,6 +106,8 @@ static inline void npu_test_near(const char *file, int line, const char *what, d
 }
 
 #define NPU_CHECK(x) do { if (!npu_test_ok(!!(x), __FILE__, __LINE__, #x)) { fputc('\n', stderr); } } while (0)
+#define NPU_CHECK_THAT(ok, ...) npu_test_that(!!(ok), __FILE__, __LINE__, #ok, __VA_ARGS__)
+#define NPU_CHECK_BYTES(got, expected, size) npu_test_bytes(__FILE__, __LINE__, #got, got, expected, size)
 #define NPU_CHECK_EQ(a, b) npu_test_int(__FILE__, __LINE__, #a " == " #b, (long long)(a), (long long)(b))
 #define NPU_CHECK_STR(a, b) npu_test_str(__FILE__, __LINE__, #a, a, b)
 #define NPU_CHECK_STATUS(x, status) npu_test_status(__FILE__, __LINE__, #x, x, status)
@@ -105,8 +145,11 @@ static inline void npu_test_write_items(void)
 static inline void npu_test_run(const char *name, void (*test)(void))
 {
     npu_test.name = name;
-    npu_test.bad_checks = npu_test.is_skipped = npu_test.num_items = 0;
+    npu_test.checks = npu_test.bad_checks = npu_test.is_skipped = npu_test.num_items = 0;
     test();
+    if (!npu_test.checks && !npu_test.is_skipped) {
+        npu_test_ok(0, __FILE__, __LINE__, "it checks nothing\n");
+    }
     if (npu_test.bad_checks) {
         npu_test.failed++;
         fprintf(stderr, "FAIL: %s\n", name);

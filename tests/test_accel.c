@@ -318,7 +318,7 @@ static void test_forms(void)
     NPU_CHECK_EQ(d.kind, 3);
     NPU_CHECK_EQ(d.schema, badd);
     NPU_CHECK_EQ(d.blob_size, 8);
-    NPU_CHECK(memcmp(d.blob, axis, 8) == 0);
+    NPU_CHECK_BYTES(d.blob, axis, 8);
     NPU_CHECK_EQ(d.stream, 5);
     buffer_download(b, y, &buffers[2], 0, sizeof y);
     NPU_CHECK_NEAR(y[5], -2, 0);
@@ -327,12 +327,12 @@ static void test_forms(void)
     NPU_CHECK_STATUS(npu_op_call(b, NPU_ATEN_ADD, in, 2, &out, 1, 0, packed_alpha, 9, 0, NULL), NPU_OK);
     NPU_CHECK_EQ(d.kind, NPU_ATEN_ADD);
     NPU_CHECK_EQ(d.blob_size, 9);
-    NPU_CHECK(memcmp(d.blob, packed_alpha, 9) == 0);
+    NPU_CHECK_BYTES(d.blob, packed_alpha, 9);
     int calls = d.calls;
     NPU_CHECK_STATUS(npu_op_call(b, NPU_ATEN_CLONE, in, 1, &out, 1, 0, NULL, 0, 0, NULL), NPU_OK);
     NPU_CHECK_EQ(d.calls, calls); /* a view: copied by the door */
     buffer_download(b, y, &buffers[2], 0, sizeof y);
-    NPU_CHECK(memcmp(y, input, sizeof y) == 0);
+    NPU_CHECK_BYTES(y, input, sizeof y);
     for (int i = 0; i < 3; i++) {
         b->free(b->ctx, &buffers[i]);
     }
@@ -466,7 +466,7 @@ static void test_view_of_an_input(void)
     NPU_CHECK_STATUS(npu_accel_create(&b, &a, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, (const npu_backend *const *)&b, 1, NULL), NPU_OK);
     NPU_CHECK_STATUS(run(exec, y, sizeof y), NPU_OK);
-    NPU_CHECK(memcmp(y, input, sizeof y) == 0);
+    NPU_CHECK_BYTES(y, input, sizeof y);
     npu_exec_destroy(exec);
     npu_accel_destroy(b);
     npu_graph_destroy(g);
@@ -604,7 +604,7 @@ static void test_two_lists(void)
     run_lstm(g, b, y);
     NPU_CHECK_EQ(d.calls, 1);
     NPU_CHECK_EQ(d.num_in, 24); /* two and four */
-    NPU_CHECK(memcmp(y, expect, sizeof y) == 0);
+    NPU_CHECK_BYTES(y, expect, sizeof y);
     npu_op_call_desc call = { .kind = NPU_ATEN_LSTM, .in = tensors, .num_in = LSTM_IN, .out = tensors + LSTM_IN,
                               .num_out = LSTM_OUT };
     call.blob = npu_op_attrs(g, op, &call.blob_size);
@@ -622,7 +622,7 @@ static void test_two_lists(void)
         NPU_CHECK_STATUS(npu_op_call_with(npu_ref_backend(), &call, &diag), rows[i].status);
         NPU_CHECK(strstr(diag.message, rows[i].words));
     }
-    NPU_CHECK(memcmp(lstm_data[LSTM_IN], expect, sizeof expect) == 0);
+    NPU_CHECK_BYTES(lstm_data[LSTM_IN], expect, sizeof expect);
     npu_accel_destroy(b);
     npu_graph_destroy(g);
 }

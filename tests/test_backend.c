@@ -110,6 +110,8 @@ static void build_example(npu_graph *g)
 enum { EXAMPLE_IN = 1 * 3 * 8 * 8, EXAMPLE_OUT = 1 * 8 * 6 * 5 };
 static const char *const deny_cat[] = { "aten.cat.default" };
 
+static char wrong_at[80]; /* the first that run_example found */
+
 /* One run of the example: x filled from seed, y compared with the CPU's. */
 static npu_status run_example(rig *r, uint32_t seed, bool *right)
 {
@@ -126,8 +128,11 @@ static npu_status run_example(rig *r, uint32_t seed, bool *right)
     NPU_CHECK_STATUS(npu_exec_set_output(r->exec, "y", y, sizeof y), NPU_OK);
     npu_status status = npu_exec_run(r->exec);
     *right = true;
-    for (int i = 0; i < EXAMPLE_OUT; i++) {
-        *right &= fabs((double)y[i] - (double)expected[i]) < 1e-5;
+    for (int i = EXAMPLE_OUT; i-- > 0;) {
+        if (!(fabs((double)y[i] - (double)expected[i]) < 1e-5)) {
+            *right = false;
+            snprintf(wrong_at, sizeof wrong_at, "y[%d] is %.9g, expected %.9g", i, (double)y[i], (double)expected[i]);
+        }
     }
     return status;
 }
@@ -501,7 +506,7 @@ static void test_optional_slots(void)
     r.backends[0] = &b;
     NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
     NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
-    NPU_CHECK(right);
+    NPU_CHECK_THAT(right, "%s", wrong_at);
     rig_end(&r);
 }
 
@@ -898,11 +903,7 @@ static void check_row(const op_row *row, const npu_sim_desc *desc, double tolera
             fprintf(stderr, "%s: on backend %d, reason %s\n", row->name, backend, npu_reason_text(reason));
             NPU_CHECK_EQ(reason, row->reason);
         }
-        bool same = same_output(r.exec, cpu, npu_value_spec(r.graph, y), tolerance);
-        if (!same) {
-            fprintf(stderr, "%s: differs from the CPU\n", row->name);
-        }
-        NPU_CHECK(same);
+        NPU_CHECK_THAT(same_output(r.exec, cpu, npu_value_spec(r.graph, y), tolerance), "%s: differs from the CPU", row->name);
     }
     NPU_CHECK_STATUS(status, NPU_OK);
     npu_exec_destroy(cpu);
@@ -1048,7 +1049,7 @@ static void test_example_plan(void)
         }
     }
     NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
-    NPU_CHECK(right);
+    NPU_CHECK_THAT(right, "%s", wrong_at);
     rig_end(&r);
 }
 
@@ -1067,7 +1068,7 @@ static void test_once(void)
     NPU_CHECK_EQ(before.bytes_up, (4 * 3 * 3 * 3 + 6 * 5 + 5) * 4);
     for (uint32_t i = 0; i < 10; i++) {
         NPU_CHECK_STATUS(run_example(&r, i, &right), NPU_OK);
-        NPU_CHECK(right);
+        NPU_CHECK_THAT(right, "%s", wrong_at);
     }
     npu_sim_counters after = npu_sim_count(r.sim);
     NPU_CHECK_EQ(after.calls[NPU_SIM_COMPILE], 2);
@@ -1126,7 +1127,7 @@ static void test_refused_group(void)
     NPU_CHECK(words && strstr(words, "refuse"));
     NPU_CHECK_EQ(npu_plan_num_steps(plan), 3);
     NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
-    NPU_CHECK(right);
+    NPU_CHECK_THAT(right, "%s", wrong_at);
     rig_end(&r);
 }
 
@@ -1156,7 +1157,7 @@ static void test_bf16(void)
     npu_exec_set_input(r.exec, "x", x, sizeof x);
     npu_exec_set_output(r.exec, "y", y, sizeof y);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
-    NPU_CHECK(memcmp(x, y, sizeof x) == 0);
+    NPU_CHECK_BYTES(x, y, sizeof x);
     rig_end(&r);
 }
 
@@ -1209,7 +1210,7 @@ static void test_every_dtype(void)
         NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, size), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "y", y, size), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
-        NPU_CHECK(memcmp(x, y, size) == 0);
+        NPU_CHECK_BYTES(x, y, size);
         rig_end(&r);
     }
 }
@@ -1228,7 +1229,7 @@ static void test_slots_by_hand(void)
     NPU_CHECK_STATUS(buffer_upload(b, &u, 56, x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(buffer_copy(b, &v, 8, &u, 56, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(buffer_download(b, y, &v, 8, sizeof y), NPU_OK);
-    NPU_CHECK(memcmp(x, y, sizeof x) == 0);
+    NPU_CHECK_BYTES(x, y, sizeof x);
     NPU_CHECK_STATUS(buffer_upload(b, &u, 57, x, sizeof x), NPU_ERR_RANGE);
     NPU_CHECK_STATUS(buffer_download(b, y, &u, UINT64_MAX, 2), NPU_ERR_RANGE);
     NPU_CHECK_STATUS(buffer_alloc(b, 1, 64, &v), NPU_ERR_INVALID_ARGUMENT);
@@ -1314,7 +1315,7 @@ static bool fail_once(npu_sim_slot slot, uint32_t n, const npu_sim_desc *desc)
         NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
     } else {
         run = run_example(&r, 1, &right);
-        NPU_CHECK(run == NPU_OK ? right : run == NPU_ERR_BACKEND);
+        NPU_CHECK_THAT(run == NPU_OK ? right : run == NPU_ERR_BACKEND, "%s: %s", npu_status_name(run), wrong_at);
         if (run) {
             NPU_CHECK_STATUS(npu_exec_diag(r.exec)->status, NPU_ERR_BACKEND);
             NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "sim"));
@@ -1322,7 +1323,7 @@ static bool fail_once(npu_sim_slot slot, uint32_t n, const npu_sim_desc *desc)
     }
     npu_sim_fail(r.sim, slot, 0, NPU_OK);
     NPU_CHECK_STATUS(run_example(&r, 2, &right), NPU_OK);
-    NPU_CHECK(right);
+    NPU_CHECK_THAT(right, "%s", wrong_at);
     bool happened = status || run || (slot == NPU_SIM_COMPILE && n <= 2);
     rig_end(&r);
     return happened;
@@ -1369,7 +1370,7 @@ static void test_failed_compile(void)
     NPU_CHECK_EQ(npu_plan_op_backend(npu_program_plan(r.program), first, &reason, NULL), 1);
     NPU_CHECK_EQ(reason, NPU_REASON_REJECTED);
     NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
-    NPU_CHECK(right);
+    NPU_CHECK_THAT(right, "%s", wrong_at);
     rig_end(&r);
 }
 
@@ -1384,7 +1385,7 @@ static void test_wrong_result(void)
         NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
         NPU_CHECK(!right);
         NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
-        NPU_CHECK(right);
+        NPU_CHECK_THAT(right, "%s", wrong_at);
     }
     rig_end(&r);
 }
@@ -1409,7 +1410,7 @@ static void test_timeout(void)
             status = run_example(&r, 2, &right);
         }
         NPU_CHECK_STATUS(status, NPU_OK);
-        NPU_CHECK(right);
+        NPU_CHECK_THAT(right, "%s", wrong_at);
     }
     npu_sim_hang(r.sim, 1, 100000000);
     NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_ERR_TIMEOUT);
@@ -1504,7 +1505,7 @@ static void test_two_threads(void)
         for (int i = 0; i < 3; i++) {
             NPU_CHECK_STATUS(workers[i].status, NPU_OK);
         }
-        NPU_CHECK(memcmp(workers[1].y, workers[2].y, sizeof workers[1].y) == 0);
+        NPU_CHECK_BYTES(workers[1].y, workers[2].y, sizeof workers[1].y);
         NPU_CHECK(memcmp(workers[0].y, workers[1].y, sizeof workers[1].y) != 0);
         rig_end(&r);
     }

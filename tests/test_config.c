@@ -67,7 +67,7 @@ static void test_text(void)
     NPU_CHECK_EQ(text.len, 4000);
     npu_text_append(&text, "a\0b", 3); /* bytes as they are */
     NPU_CHECK_EQ(text.len, 4003);
-    NPU_CHECK(memcmp(text.data + 4000, "a\0b", 4) == 0);
+    NPU_CHECK_BYTES(text.data + 4000, "a\0b", 4);
     NPU_CHECK_STATUS(text.status, NPU_OK);
     npu_text_free(&text);
     NPU_CHECK(!text.data && text.len == 0);
@@ -179,8 +179,31 @@ static void test_threads_without_memory(void)
     }
 }
 
+static void checks_nothing(void) { }
+
+/* An empty test fails; bytes that differ are found. Their words go where the others go. */
+static void test_the_tests(void)
+{
+    struct npu_test_state before = npu_test;
+    float x[3] = { 1, 2, 3 }, y[3] = { 1, 2, 4 };
+    int bad[2];
+    NPU_ITEM("F57");
+    printf("two failures are meant to be:\n");
+    npu_test_run("checks_nothing", checks_nothing);
+    bad[0] = npu_test.failed - before.failed;
+    npu_test = before;
+    NPU_CHECK_BYTES(x, y, sizeof x);
+    bad[1] = npu_test.bad_checks;
+    npu_test = before;
+    NPU_ITEM("F57");
+    NPU_CHECK_EQ(bad[0], 1);
+    NPU_CHECK_EQ(bad[1], 1);
+    NPU_CHECK_BYTES(x, y, 2 * sizeof x[0]);
+}
+
 int main(void)
 {
+    NPU_RUN(test_the_tests);
     NPU_RUN(test_statuses);
     NPU_RUN(test_sizes);
     NPU_RUN(test_text);

@@ -338,7 +338,7 @@ static void check_move(const char *lines, npu_dtype dtype)
         NPU_CHECK_STR(lines, npu_dtype_name(dtype));
     }
     for (size_t i = 0; i < 4 * MOVED && order[i] >= 0; i++) {
-        NPU_CHECK(memcmp(y + i * width, elements + (size_t)order[i] * width, width) == 0);
+        NPU_CHECK_BYTES(y + i * width, elements + (size_t)order[i] * width, width);
     }
 }
 

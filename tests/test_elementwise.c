@@ -71,7 +71,6 @@ static void check_round_trip(npu_dtype dtype, int64_t stride, npu__ref_load_fn l
     uint64_t memory[256];
     npu__ref_strip from, to;
     int cls = npu__ref_compute_class(dtype);
-    bool same;
     memset(memory, 0xa5, sizeof memory);
     for (int i = 0; i < 37; i++) {
         int x = dtype == NPU_BOOL ? i % 2 : i * 3;
@@ -82,8 +81,8 @@ static void check_round_trip(npu_dtype dtype, int64_t stride, npu__ref_load_fn l
     memset(&to, 0, sizeof to);
     store(cls, memory, dtype, 3, stride, &from, 37);
     load(cls, &to, memory, dtype, 3, stride, 37);
-    same = memcmp(&from, &to, 37 * (cls == NPU__F32 ? 4 : 8)) == 0;
-    NPU_CHECK(same);
+    NPU_CHECK_THAT(memcmp(&from, &to, 37 * (cls == NPU__F32 ? 4 : 8)) == 0, "%s, a step of %d", npu_dtype_name(dtype), (int)stride);
+    NPU_CHECK_BYTES(&to, &from, 37 * (cls == NPU__F32 ? 4 : 8));
 }
 
 static void test_all_dtypes_survive_memory(void)
@@ -215,7 +214,7 @@ static void check_narrow(uint32_t op, int cls, npu_dtype dtype)
     npu__ref_map_fns[op][NPU__I64](want, wide_from, 300);
     npu__ref_store_i64(low, dtype, 0, 1, want, 300);
     npu__ref_map_narrow_avx2[cls - NPU__I32][op](got, from, 300);
-    NPU_CHECK(memcmp(got, low, 300 * npu__ref_size(dtype)) == 0);
+    NPU_CHECK_BYTES(got, low, 300 * npu__ref_size(dtype));
 }
 #endif
 
@@ -467,7 +466,7 @@ static void check_divide(const char *mode, int64_t a, int64_t b, npu_status stat
     memcpy(t.memory[1], &b, 8);
     NPU_CHECK_STATUS(run_binary(&t, NPU_ATEN_DIV_MODE, mode, npu__ref_map_prepare), status);
     if (status == NPU_OK) {
-        NPU_CHECK(memcmp(t.memory[2], &want, 8) == 0);
+        NPU_CHECK_BYTES(t.memory[2], &want, 8);
     }
 }
 

@@ -242,10 +242,10 @@ static void test_odd_outputs(void)
         NPU_CHECK(input != in && memcmp(input, copy, sizeof copy) == 0);
         NPU_CHECK(constant != data && constant[1] == 8);
         NPU_CHECK(once[4] == 5 && twice[4] == 5 && once[5] == 0 && twice[5] == 0);
-        NPU_CHECK(memcmp(flat, copy, sizeof copy) == 0);
+        NPU_CHECK_BYTES(flat, copy, sizeof copy);
         NPU_CHECK(row[0] == 5 && row[1] == -6);
         NPU_CHECK(inner[0] == -7 && inner[1] == 8);
-        NPU_CHECK(memcmp(in, copy, sizeof copy) == 0);
+        NPU_CHECK_BYTES(in, copy, sizeof copy);
         rig_end(&r);
     }
 }
@@ -620,7 +620,7 @@ static void test_weights_bound_again(void)
             npu_exec_set_input(e, "x", x, sizeof x);
             npu_exec_set_output(e, "y", y, sizeof y);
             NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
-            NPU_CHECK(memcmp(y, w[i], sizeof y) == 0);
+            NPU_CHECK_BYTES(y, w[i], sizeof y);
         }
         npu_exec_destroy(other);
         npu_program_destroy(again);
@@ -719,7 +719,7 @@ static void test_widths(void)
             if (i == 0 && run == 0) {
                 memcpy(expected, y, sizeof y);
             }
-            NPU_CHECK(memcmp(y, expected, sizeof y) == 0);
+            NPU_CHECK_BYTES(y, expected, sizeof y);
         }
         npu_threads_destroy(threads);
     }
@@ -774,7 +774,7 @@ static void test_two_threads(void)
         pthread_join(thread[i], NULL);
         NPU_CHECK_STATUS(runners[i].status, NPU_OK);
     }
-    NPU_CHECK(memcmp(runners[0].y, runners[1].y, sizeof runners[0].y) == 0);
+    NPU_CHECK_BYTES(runners[0].y, runners[1].y, sizeof runners[0].y);
     npu_threads_destroy(threads);
     rig_end(&r);
 }
@@ -917,7 +917,7 @@ static void test_op_call_by_group(void)
         b.op_call = NULL;
     }
     NPU_CHECK(y[0][0] == 1 && y[0][1] == 1 && y[0][2] == -4 && y[0][3] == -1);
-    NPU_CHECK(memcmp(y[0], y[1], sizeof y[0]) == 0);
+    NPU_CHECK_BYTES(y[0], y[1], sizeof y[0]);
     npu_sim *sim = NULL; /* with scratch, in device memory */
     npu_sim_desc desc;
     memset(&desc, 0, sizeof desc);

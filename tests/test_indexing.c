@@ -216,7 +216,7 @@ static void check_outside(const row *r)
         size_t at = k < 4 ? len - 1 - k % len : (size_t)(npu_test_random(&seed) % len);
         m.data_i[at] = bad[k % COUNT(bad)];
         NPU_CHECK_STATUS(npu_exec_run(e), NPU_ERR_RANGE);
-        NPU_CHECK(memcmp(m.data_y, m.want_y, size) == 0);
+        NPU_CHECK_BYTES(m.data_y, m.want_y, size);
         m.data_i[at] = m.i[at];
     }
     npu_exec_destroy(e);
@@ -378,9 +378,7 @@ static void check_edge(const edge *r)
         status = npu_exec_set_input_at(e, i, from, size);
     }
     status = status ? status : npu_exec_run(e);
-    if (status != r->status) {
-        NPU_CHECK_STR(npu_status_name(status), r->op);
-    }
+    NPU_CHECK_THAT(status == r->status, "%s: %s, expected %s", r->op, npu_status_name(status), npu_status_name(r->status));
     npu_exec_destroy(e);
     npu_graph_destroy(g);
 }

@@ -1709,9 +1709,7 @@ static void test_early_ops(void)
         snprintf(node, sizeof node, "n | %s | x | | ", names[i]);
         document d = { "x=float32[2]", "", "", NULL, { node } };
         npu_diag diag = { 0 };
-        if (check_needs(&n, &d, NULL, npu_ref_backend(), &diag)) {
-            NPU_CHECK_STR(diag.message, "");
-        }
+        NPU_CHECK_THAT(check_needs(&n, &d, NULL, npu_ref_backend(), &diag) == NPU_OK, "%s: %s", names[i], diag.message);
     }
 }
 

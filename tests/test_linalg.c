@@ -30,9 +30,7 @@ static npu_graph *build(const row *r)
     at = strstr(r->call, "= ") + 2; /* ops are aten's */
     len += (size_t)snprintf(text + len, sizeof text - len, "%.*saten.%s\noutput y = y\n", (int)(at - r->call),
                             r->call, at);
-    if (npu_graph_parse(&g, text, len, NULL, &diag)) {
-        NPU_CHECK_STR(diag.message, r->call);
-    }
+    NPU_CHECK_THAT(npu_graph_parse(&g, text, len, NULL, &diag) == NPU_OK, "%s: %s", r->call, diag.message);
     return g;
 }
 
@@ -65,17 +63,13 @@ static void check_row(const row *r)
     npu_status status = g ? npu_exec_create_simple(&exec, g, &cpu, 1, NULL) : NPU_ERR_PARSE;
     status = status ? status : bind(exec, g, r->in, memory);
     status = status ? status : npu_exec_run(exec);
-    if (status != r->status) {
-        NPU_CHECK_STR(npu_status_name(status), r->call);
-    }
+    NPU_CHECK_THAT(status == r->status, "%s: %s, expected %s", r->call, npu_status_name(status), npu_status_name(r->status));
     if (status == NPU_OK && r->status == NPU_OK) {
         size_t size = 0;
         const double *y = npu_exec_output(exec, 0, &size);
         for (size_t i = 0; i < size / sizeof *y; i++) {
-            if (!(fabs(y[i] - r->want[i]) < 1e-12) && !(y[i] != y[i] && r->want[i] != r->want[i])) {
-                NPU_CHECK_STR("wrong number", r->call);
-                NPU_CHECK_NEAR(y[i], r->want[i], 1e-12);
-            }
+            bool near = fabs(y[i] - r->want[i]) < 1e-12 || (y[i] != y[i] && r->want[i] != r->want[i]);
+            NPU_CHECK_THAT(near, "%s: element %u is %.17g, expected %.17g", r->call, (unsigned)i, y[i], r->want[i]);
         }
     }
     npu_exec_destroy(exec);

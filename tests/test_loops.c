@@ -72,7 +72,7 @@ static void test_map_text(void)
         npu_affine_map_print(&text, &map);
         NPU_CHECK_STR(text.data, rows[i].printed);
         NPU_CHECK_STATUS(npu_affine_map_parse(&again, text.data, text.len, NULL), NPU_OK);
-        NPU_CHECK(memcmp(&map, &again, sizeof map) == 0);
+        NPU_CHECK_BYTES(&map, &again, sizeof map);
         npu_text_free(&text);
     }
 }
@@ -85,7 +85,7 @@ static void test_map_dims(void)
     NPU_ITEM("S4.34");
     NPU_ITEM("S4.35");
     NPU_CHECK_STATUS(npu_affine_map_parse(&parsed, text, strlen(text), NULL), NPU_OK);
-    NPU_CHECK(memcmp(&parsed, &bias, sizeof bias) == 0);
+    NPU_CHECK_BYTES(&parsed, &bias, sizeof bias);
     NPU_CHECK_EQ(npu_affine_dim(&parsed.results[0]), 1); /* n is 0, c is 1 */
     NPU_CHECK_EQ(identity.num_results, 4);
     for (int i = 0; i < 4; i++) {
@@ -705,7 +705,7 @@ static void test_folds(void)
                        : k == 2 ? (q > expected ? q : expected)
                        : k == 3 ? (x[i] < expected ? x[i] : expected) : r + w[i];
         }
-        NPU_CHECK(memcmp(&y, &expected, sizeof y) == 0);
+        NPU_CHECK_BYTES(&y, &expected, sizeof y);
         npu_graph_destroy(g);
     }
 }

@@ -128,6 +128,11 @@ static bool oracle_pair(const oracle *o, uint32_t x, uint32_t y)
     return !in_time || !in_space || a->family == b->family || oracle_inplace(o, x, y) || oracle_inplace(o, y, x);
 }
 
+#define PLACE "value %u '%s' at %llu, %llu bytes, alive from %u to %u"
+#define PLACE_ARGS(o, v) \
+    (unsigned)(v), npu_value_name((o)->g, value_id(v)), (unsigned long long)(o)->at[v].offset, \
+        (unsigned long long)(o)->at[v].size, (unsigned)(o)->at[v].first, (unsigned)(o)->at[v].last
+
 /* Everything that must hold on one backend of an exact plan. Returns the number of values that share bytes
    with another one. */
 static uint32_t oracle_check(const npu_plan *plan, uint32_t backend)
@@ -147,13 +152,15 @@ static uint32_t oracle_check(const npu_plan *plan, uint32_t backend)
         }
         npu_spec_size(npu_value_spec(o.g, value_id(x)), &size);
         NPU_CHECK_EQ(p->size, size);
-        NPU_CHECK(p->offset + p->size <= m.activations);
-        NPU_CHECK(p->first <= p->made && p->last >= p->used); /* alive when it is needed */
-        NPU_CHECK(p->offset % alignment == 0 || p->family != x);
+        NPU_CHECK_THAT(p->offset + p->size <= m.activations, PLACE " ends behind %llu bytes", PLACE_ARGS(&o, x),
+                       (unsigned long long)m.activations);
+        NPU_CHECK_THAT(p->first <= p->made && p->last >= p->used, PLACE " is made at %u and used at %u", PLACE_ARGS(&o, x),
+                       (unsigned)p->made, (unsigned)p->used);
+        NPU_CHECK_THAT(p->offset % alignment == 0 || p->family != x, PLACE " is not aligned to %u", PLACE_ARGS(&o, x),
+                       (unsigned)alignment);
         for (uint32_t y = 1; y < x; y++) {
             if (o.at[y].exists) {
-                bool good = oracle_pair(&o, x, y);
-                NPU_CHECK(good);
+                NPU_CHECK_THAT(oracle_pair(&o, x, y), PLACE " overlaps " PLACE, PLACE_ARGS(&o, x), PLACE_ARGS(&o, y));
                 shared += p->offset < o.at[y].offset + o.at[y].size && o.at[y].offset < p->offset + p->size;
             }
         }
@@ -341,7 +348,7 @@ static uint32_t check_random(uint64_t *seed, uint32_t variant)
         }
         NPU_CHECK(run_three(r.exec, r.graph, out, sizeof out, &len));
         NPU_CHECK_EQ(len, expected_len);
-        NPU_CHECK(memcmp(out, expected, len) == 0);
+        NPU_CHECK_BYTES(out, expected, len);
     }
     rig_end(&r);
     return shared;

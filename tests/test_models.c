@@ -457,9 +457,7 @@ static void check_passed(const char *const *names)
     for (; *names; names++) {
         char word[64];
         snprintf(word, sizeof word, " %s ", *names);
-        if (!strstr(passed, word)) {
-            NPU_CHECK_STR("passed", *names);
-        }
+        NPU_CHECK_THAT(strstr(passed, word), "%s has not passed", *names);
     }
 }
 #define CHECK_PASSED(...) check_passed((const char *const[]){ __VA_ARGS__, NULL })

@@ -26,10 +26,7 @@ static npu_scalar number;
 
 static void check_nothing(int line, const char *call, bool is_nothing)
 {
-    if (!is_nothing || text.len) {
-        npu_test_ok(0, __FILE__, line, call);
-        fprintf(stderr, ": gives something%s%s\n", text.len ? ": " : "", text.len ? text.data : "");
-    }
+    npu_test_that(is_nothing && !text.len, __FILE__, line, call, "gives something%s%s", text.len ? ": " : "", text.len ? text.data : "");
     text.len = 0;
 }
 

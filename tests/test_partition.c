@@ -397,7 +397,8 @@ static void test_dependencies(void)
                              (s->type == NPU_STEP_TRANSFER || from->backend == s->backend);
                 }
             }
-            NPU_CHECK(found);
+            NPU_CHECK_THAT(found, "step %u reads value %u '%s', which no step that it depends on has made", (unsigned)i,
+                           (unsigned)values[k].id, npu_value_name(g, values[k]));
         }
         NPU_CHECK(s->num_dependencies <= needed);
     }
@@ -898,10 +899,10 @@ static void test_device_forms(void)
     NPU_CHECK_STR(s.seen[0].name, "aicf.gemm");
     NPU_CHECK_EQ(s.seen[0].kind, 2);
     NPU_CHECK_EQ(s.seen[0].size, 8);
-    NPU_CHECK(memcmp(s.seen[0].blob, "\0\0\0\0\1\0\0\0", 8) == 0);
+    NPU_CHECK_BYTES(s.seen[0].blob, "\0\0\0\0\1\0\0\0", 8);
     NPU_CHECK_STR(s.seen[1].name, "aicf.bias_add");
     NPU_CHECK_EQ(s.seen[1].schema, 0x44444142);
-    NPU_CHECK(memcmp(s.seen[1].blob, "\xff\xff\xff\xff\xff\xff\xff\xff", 8) == 0);
+    NPU_CHECK_BYTES(s.seen[1].blob, "\xff\xff\xff\xff\xff\xff\xff\xff", 8);
     NPU_CHECK_STR(s.seen[2].name, "aten.relu.default");
     NPU_CHECK_EQ(s.seen[2].kind, 1);
     NPU_CHECK_EQ(s.seen[2].size, 0);
@@ -1006,7 +1007,7 @@ static void test_new_kind(void)
     NPU_CHECK_EQ(s.seen[0].kind, 40);
     NPU_CHECK_EQ(s.seen[0].schema, NPU_FOURCC('S', 'C', 'A', 'L'));
     NPU_CHECK_EQ(s.seen[0].size, 8);
-    NPU_CHECK(memcmp(s.seen[0].blob, "\0\0\0\x3f\3\0\0\0", 8) == 0);
+    NPU_CHECK_BYTES(s.seen[0].blob, "\0\0\0\x3f\3\0\0\0", 8);
     const npu_op_def *def = npu_registry_find(registry, "mine.scale");
     const uint8_t *sent = s.seen[0].blob;
     const uint32_t id = rows[0].attr_schema, room = sizeof blob;

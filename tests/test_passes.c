@@ -196,7 +196,8 @@ static void check_same_bits(const char *name, const npu_graph *a, const npu_grap
     size_t num_x = run_graph(a, s, &x), num_y = run_graph(b, s, &y);
     NPU_CHECK_EQ(num_x, num_y);
     if (num_x != num_y || (num_x && memcmp(x, y, num_x) != 0)) {
-        NPU_CHECK_STR(name, "the same bits");
+        NPU_CHECK_THAT(false, "%s: not the same bits", name);
+        NPU_CHECK_BYTES(y, x, num_x < num_y ? num_x : num_y);
     }
     free(x);
     free(y);

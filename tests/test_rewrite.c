@@ -245,7 +245,7 @@ static void test_bound_params_and_locations(void)
     NPU_CHECK(npu_value_data(now, npu_graph_find(now, "w"), &size) == data);
     NPU_CHECK_EQ(size, sizeof data);
     NPU_CHECK(npu_value_data(now, npu_graph_find(now, "borrowed"), NULL) == data);
-    NPU_CHECK(memcmp(npu_value_data(now, npu_graph_find(now, "owned"), NULL), owned, sizeof owned) == 0);
+    NPU_CHECK_BYTES(npu_value_data(now, npu_graph_find(now, "owned"), NULL), owned, sizeof owned);
     NPU_CHECK_EQ(npu_op_location(now, op, &file), 12);
     NPU_CHECK_STR(file, "model.c");
     npu_graph_destroy(now);

@@ -269,7 +269,7 @@ static void test_broadcasting(void)
             continue;
         }
         NPU_CHECK_EQ(rank, rows[i].rank);
-        NPU_CHECK(memcmp(out, rows[i].out, rank * sizeof out[0]) == 0);
+        NPU_CHECK_BYTES(out, rows[i].out, rank * sizeof out[0]);
     }
 }
 

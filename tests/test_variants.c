@@ -282,9 +282,8 @@ static void compare(const row *r, const npu_spec *spec, const void *got, const v
         double a = element(got, dtype, i), b = element(expected, dtype, i);
         bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= unit * (spread + fabs(b));
         if (!same) {
-            fprintf(stderr, "%s%s: set %d: element %u is %.9g, expected %.9g\n", r->inputs, r->op, npu_test_widest,
-                    (unsigned)i, a, b);
-            NPU_CHECK(same);
+            NPU_CHECK_THAT(same, "%s%s: set %d: element %u is %.9g, expected %.9g", r->inputs, r->op, npu_test_widest,
+                           (unsigned)i, a, b);
             return;
         }
     }
@@ -375,10 +374,7 @@ static void check_doubles(size_t k, const double *x, const double *y, const doub
         double cancels = double_rows[k].cancels ? double_rows[k].cancels * fabs(x[i]) : 0;
         double size = double_rows[k].units * fabs(b) + cancels;
         bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= DBL_EPSILON * size + 2 * 5e-324;
-        if (!same) {
-            fprintf(stderr, "%s: set %d: of %.17g: %.17g, expected %.17g\n", double_rows[k].op, npu_test_widest, x[i], a, b);
-        }
-        NPU_CHECK(same);
+        NPU_CHECK_THAT(same, "%s: set %d: of %.17g: %.17g, expected %.17g", double_rows[k].op, npu_test_widest, x[i], a, b);
     }
 }
 

@@ -247,10 +247,10 @@ static bool check_graph(const npu_text *text, unsigned view, const npu_backend *
     npu_exec *dense = make_exec(&g[1], cpu, &made, data, in_size);
     const void *got = npu_exec_output(strided, 0, &size[0]), *expected = npu_exec_output(dense, 0, &size[1]);
     bool same = size[0] == size[1] && memcmp(got, expected, size[0]) == 0;
-    if (!same) {
-        fprintf(stderr, "%s", text->data);
+    NPU_CHECK_THAT(same, "%lu bytes, expected %lu, of\n%s", (unsigned long)size[0], (unsigned long)size[1], text->data);
+    if (!same && size[0] == size[1]) {
+        NPU_CHECK_BYTES(got, expected, size[0]);
     }
-    NPU_CHECK(same);
     bool is_view = npu_exec_value_address(strided, npu_graph_find(g[0], name), 0) == NULL;
     NPU_CHECK(npu_exec_value_address(dense, npu_graph_find(g[1], name), 0) != NULL);
     npu_exec_destroy(strided);
