@@ -770,8 +770,8 @@ typedef struct npu_op_info {
     const uint8_t *attrs;         /* the packed blob described above */
     /* the child graphs that the op's Graph arguments name, in order; they live as long as its graph */
     const struct npu_graph *const *bodies;
-    /* Id, schema and blob for the device, by the backend's ABI table; for a kind that has no row there kind, 0 and
-       attrs. device_attrs NULL = no row of the kind holds these attributes. */
+    /* Id, schema and blob for the device, by the ABI table of the backend that gets the op; for a kind that has no row
+       there kind, 0 and attrs. device_attrs NULL = no row of the kind holds these attributes, or no backend gets it. */
     uint32_t device_kind;
     uint32_t device_schema;
     uint32_t device_size;
@@ -4172,9 +4172,9 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
                   values that it reads where their operand is, whether the core plans the memory of the others, and
                   which weights it has put into a layout of its own. A failure is no error: the group is offered to
                   the next backend, with the reason REJECTED.
-     3 alloc      one buffer for all planned values, one for weights; upload for each of the other weights, once
-     4 place      (optional) tells a program where its values were planned
-     5 stream     (optional) once per run: the stream of all that follows
+     3 stream     (optional) before whatever follows, and again in every run: the stream of these calls
+     4 alloc      one buffer for all planned values, one for weights; upload for each of the other weights, once
+     5 place      (optional) tells a program where its values were planned
      6 upload     graph inputs and transfers in          } every run; with `fence` non-NULL they may return at once
      7 submit     runs a program                         } and set *fence; wait tells when it is done. fence NULL =
      8 download   graph outputs and transfers out        } synchronous: so the core calls all of them but submit.
@@ -4189,7 +4189,8 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
    before you read a member that is younger than 0.2. What the core gives in number is reached by pointers (ops,
    values, tensors), or lies arg_size or place_size bytes apart: npu_op_arg_at, npu_place_at. What a backend gives in
    number (regions, pairs, scratch, forms) starts with its size, which is the way to the next one. What the other side
-   fills in (`out`, `answer`) comes zeroed, with its size: set members, never the whole struct.
+   fills in (`out`, `answer`) comes zeroed, with its size: set members, never the whole struct. All that is not named in
+   this section (npu_ functions, descs with a canary, kernels, executors) is compiled with the header that serves it.
 
    Dims that only a run tells: such an op has info.dynamic set while planning and compiling, its memory is
    planned at the largest dims, and submit asks binding.dynamic for what the op is in this run, op by op in
@@ -4427,7 +4428,7 @@ typedef struct npu_dynamic {
 typedef struct npu_binding {
     uint32_t size;
     uint32_t num_buffers;
-    npu_buffer *const *buffers;  /* of this backend; [0] planned values, [1] weights, then bound inputs and outputs */
+    npu_buffer *const *buffers;  /* of this backend: planned values, weights, what is bound; places index them */
     const npu_places *places;
     const npu_parallel *parallel; /* NULL = serial */
     uint64_t stream;
@@ -4462,8 +4463,10 @@ typedef struct npu_backend {
     npu_status (*supports)(void *ctx, const npu_op_info *op, npu_support *answer);
     npu_status (*cost)(void *ctx, const npu_op_info *op, npu_cost *answer); /* optional: what one op takes */
 
+    uint64_t (*stream)(void *ctx); /* optional: the current stream, 0 = default, for all calls until it is asked again */
+
     /* buffers: required */
-    npu_status (*alloc)(void *ctx, const npu_allocation *a, npu_buffer *out);
+    npu_status (*alloc)(void *ctx, const npu_allocation *a, npu_buffer *out); /* sets handle; may raise bytes */
     void (*free)(void *ctx, npu_buffer *buffer);
     npu_status (*upload)(void *ctx, const npu_transfer *t, npu_fence *fence);   /* from_host -> to */
     npu_status (*download)(void *ctx, const npu_transfer *t, npu_fence *fence); /* from -> to_host */
@@ -4475,7 +4478,6 @@ typedef struct npu_backend {
     /* programs: compile, submit, release required */
     npu_status (*compile)(void *ctx, const npu_group *group, npu_compiled *out);
     npu_status (*place)(void *ctx, void *program, const npu_places *places); /* optional */
-    uint64_t (*stream)(void *ctx); /* optional: the current stream, 0 = default, for all calls until it is asked again */
     npu_status (*submit)(void *ctx, void *program, const npu_binding *binding, npu_fence *fence);
     void (*release)(void *ctx, void *program);
     /* optional: the program as bytes, for a file; bytes NULL asks for *size. load: for the same group */
@@ -36205,6 +36207,7 @@ typedef struct npu__dims {
     int64_t *values;                          /* per symbol, below 0 = not told yet */
     npu__sizes sizes;                         /* the same */
     npu_op_info info;                         /* of the op that runs, in storage, with deduced results */
+    uint8_t device[256];                      /* its attributes as the device gets them */
     npu_op_storage storage;
     npu_deduce deduce;
     npu_diag diag;                            /* of deduce */
@@ -36664,6 +36667,7 @@ static npu_status npu__exec_describe(void *ctx, uint32_t op, const void *const *
                     : npu__deduce_again(d, o, data);
     status = status ? status : npu__tell_results(d, o);
     status = status ? status : npu__rooms(d->exec, o, plan->targets[op].backend);
+    npu__info_device(&d->info, plan->backends[plan->targets[op].backend], d->device);
     *info = &d->info;
     return npu__exec_told(d, op, status);
 }

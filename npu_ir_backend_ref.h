@@ -20816,10 +20816,8 @@ static npu_status npu__accel_run_dynamic(const npu_accel *accel, const npu__acce
                                          const npu_binding *binding)
 {
     npu_tensor tensors[NPU_ACCEL_MAX_TENSORS];
-    uint8_t blob[64];
     npu__accel_op now = *op;
     const npu_op_info *info;
-    npu_op_info with_form;
     npu_status status = binding->dynamic->describe(binding->dynamic->ctx, op->info->op, NULL, &info);
     if (status) {
         return status;
@@ -20827,18 +20825,9 @@ static npu_status npu__accel_run_dynamic(const npu_accel *accel, const npu__acce
     for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
         npu__ref_describe(&tensors[i], i < info->num_in ? info->in[i] : info->out[i - info->num_in]);
     }
-    with_form = *info;
-    with_form.device_kind = info->kind;
-    with_form.device_attrs = info->attrs;
-    with_form.device_size = info->attrs_size;
-    if (op->view == NPU_NO_INDEX && npu__accel_in_abi(accel, info->kind)) {
-        status = npu_abi_encode(accel->abi, info, &with_form.device_kind, &with_form.device_schema, blob, sizeof blob,
-                                &with_form.device_size);
-        with_form.device_attrs = blob;
-    }
-    now.info = &with_form;
+    now.info = info;
     now.tensors = tensors;
-    return status ? status : npu__accel_run(accel, &now, binding);
+    return info->device_attrs || op->view != NPU_NO_INDEX ? npu__accel_run(accel, &now, binding) : NPU_ERR_ATTRIBUTE;
 }
 
 static npu_status npu__accel_submit(void *ctx, void *program, const npu_binding *binding, npu_fence *fence)

@@ -290,6 +290,7 @@ typedef struct v02_backend {
     const v02_abi *abi;
     v02_status (*supports)(void *ctx, const v02_op_info *op, v02_support *answer);
     v02_status (*cost)(void *ctx, const v02_op_info *op, v02_cost *answer);
+    uint64_t (*stream)(void *ctx);
     v02_status (*alloc)(void *ctx, const v02_allocation *a, v02_buffer *out);
     void (*free)(void *ctx, v02_buffer *buffer);
     v02_status (*upload)(void *ctx, const v02_transfer *t, v02_fence *fence);
@@ -299,7 +300,6 @@ typedef struct v02_backend {
     void (*unmap)(void *ctx, v02_buffer *buffer);
     v02_status (*compile)(void *ctx, const v02_group *group, v02_compiled *out);
     v02_status (*place)(void *ctx, void *program, const v02_places *places);
-    uint64_t (*stream)(void *ctx);
     v02_status (*submit)(void *ctx, void *program, const v02_binding *binding, v02_fence *fence);
     void (*release)(void *ctx, void *program);
     v02_status (*save)(void *ctx, void *program, void *bytes, uint64_t *size);
