@@ -12930,6 +12930,15 @@ static npu_status npu__check_expands(npu_deduce *d, const char *name, const npu_
     return status;
 }
 
+/* What addmm and its like add to their product, and the factors of both. */
+static npu_status npu__check_addend(npu_deduce *d, npu_status status)
+{
+    const npu_spec *y = &d->results[0];
+    status = status ? status : npu__check_fits(d, "alpha", npu__dtype_of(y));
+    status = status ? status : npu__check_fits(d, "beta", npu__dtype_of(y));
+    return status ? status : npu__check_expands(d, "self", y);
+}
+
 static npu_status npu__type_addmm(npu_deduce *d)
 {
     const npu__product_form *form = npu__find_product(d->op->kind);
@@ -12940,7 +12949,7 @@ static npu_status npu__type_addmm(npu_deduce *d)
         y->dims[0] = y->dims[1], y->dims[1] = y->dims[2], y->rank = 2;
         *y = npu_spec_tensor(npu__dtype_of(y), 2, y->dims);
     }
-    return status ? status : npu__check_expands(d, "self", &d->results[0]);
+    return npu__check_addend(d, status);
 }
 
 /* A window that moves over up to three dims. */
@@ -13730,8 +13739,7 @@ static npu_status npu__type_addr(npu_deduce *d)
     status = status ? status : npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
     status = status ? status : npu__check_alpha(d, t);
     dims[0] = a->dims[0], dims[1] = b->dims[0];
-    status = status ? status : npu__result(d, t, 2, dims);
-    return status ? status : npu__check_expands(d, "self", &d->results[0]);
+    return npu__check_addend(d, status ? status : npu__result(d, t, 2, dims));
 }
 
 /* With a 0-d operand this is a product of elements. */
@@ -31315,7 +31323,7 @@ static void npu__element_from_double(npu_dtype dtype, double x, uint8_t *out)
     uint32_t size = npu_dtype_bits(dtype) / 8;
     float f = (float)x;
     uint16_t half = dtype == NPU_F16 ? npu_f32_to_f16(f) : npu_f32_to_bf16(f);
-    int64_t whole = npu_dtype_is_float(dtype) ? 0 : (int64_t)x;
+    int64_t whole = npu_dtype_is_float(dtype) ? 0 : npu__truncate(x);
     int32_t i32 = (int32_t)whole;
     int16_t i16 = (int16_t)whole;
     int8_t i8 = (int8_t)whole;

@@ -16903,14 +16903,15 @@ static npu_status npu__ref_multilabel_row(const npu_launch *l, const npu__ref_ro
 static npu_status npu__ref_row_loss_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_row_loss *s = (const npu__ref_row_loss *)l->state;
+    size_t alike = s->n == 0 && s->reduction != NPU__LOSS_NONE ? s->rows : 1; /* rows that hold nothing */
     double sum = 0.0, loss;
     (void)part, (void)parts;
-    for (size_t row = 0; row < s->rows; row++) {
+    for (size_t row = 0; row < s->rows; row += alike) {
         npu_status status = s->row(l, s, row, &loss);
         if (status) {
             return status;
         }
-        npu__ref_loss_add(l, s->reduction, row, loss, &sum);
+        npu__ref_loss_add(l, s->reduction, row, loss * (double)alike, &sum);
     }
     npu__ref_loss_end(l, s->reduction, sum, (double)s->rows);
     return NPU_OK;
