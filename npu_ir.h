@@ -36,7 +36,10 @@
            float in[6] = { 1, 2, 3, -1, 0, 1 }, out[6];
            npu_exec_set_input(exec, "x", in, sizeof in);
            npu_exec_set_output(exec, "y", out, sizeof out);
-           if (npu_exec_run(exec)) { return 1; }
+           if (npu_exec_run(exec)) {
+               fprintf(stderr, "%s\n", npu_exec_diag(exec)->message);
+               return 1;
+           }
            printf("%.3f %.3f %.3f\n", out[0], out[1], out[2]);
            npu_exec_destroy(exec);
            npu_graph_destroy(g);

@@ -648,9 +648,80 @@ static void test_mistakes(void)
     }
 }
 
+/* ---- what the README claims ---- */
+
+static uint32_t count_cases(const char *op)
+{
+    static char text[1 << 22];
+    char path[256];
+    FILE *file;
+    uint32_t n = 0;
+    snprintf(path, sizeof path, "tests/vectors/%s.cases", op);
+    file = fopen(path, "rb");
+    if (file) {
+        text[fread(text, 1, sizeof text - 1, file)] = 0;
+        fclose(file);
+        for (const char *p = text; (p = strstr(p, "case ")) != NULL; p++) {
+            n += p == text || p[-1] == '\n';
+        }
+    }
+    return n;
+}
+
+/* Schemas print back unchanged; ops, overloads and cases are as many as it says. */
+static void test_readme(void)
+{
+#define NPU_X(number, symbol, traits, rule, schema, doc) { (npu_kind)symbol, schema },
+#define NPU_FAMILY(space, name, category, table) table(NPU_X)
+    static const struct { npu_kind kind; const char *schema; } rows[] = { NPU_IR_FAMILIES(NPU_FAMILY) { 0, "" } };
+#undef NPU_FAMILY
+#undef NPU_X
+    static char readme[1 << 16];
+    char words[160];
+    uint32_t ops = 0, overloads = 0, cases = 0, tested = 0;
+    npu_registry *registry = NULL;
+    FILE *file = fopen("README.md", "rb");
+    NPU_ITEM("F46");
+    NPU_CHECK(file != NULL);
+    if (file) {
+        readme[fread(readme, 1, sizeof readme - 1, file)] = 0;
+        fclose(file);
+    }
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    for (size_t i = 0; rows[i].kind; i++) {
+        const npu_op_def *def = npu_registry_get(registry, rows[i].kind);
+        npu_text text = npu_text_make(NULL);
+        npu_schema_print(&text, def->schema);
+        NPU_CHECK_STR(text.data, rows[i].schema);
+        npu_text_free(&text);
+        if (strcmp(def->space, "aten") == 0) {
+            uint32_t n = count_cases(def->name);
+            overloads++;
+            cases += n;
+            tested += n > 0;
+        }
+    }
+    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
+        const npu_op_def *def = npu_registry_at(registry, i);
+        bool seen = strcmp(def->space, "aten") != 0;
+        for (uint32_t k = 0; k < i && !seen; k++) {
+            const npu_op_def *other = npu_registry_at(registry, k);
+            seen = strcmp(other->space, "aten") == 0 && strcmp(other->schema->name, def->schema->name) == 0;
+        }
+        ops += !seen;
+    }
+    snprintf(words, sizeof words, "%u overloads of %u ops", (unsigned)overloads, (unsigned)ops);
+    NPU_CHECK(strstr(readme, words));
+    snprintf(words, sizeof words, "all %u,%03u cases of %u overloads", (unsigned)cases / 1000, (unsigned)cases % 1000, (unsigned)tested);
+    NPU_CHECK(strstr(readme, words));
+    NPU_CHECK(!strstr(readme, "shared/")); /* a plain clone is enough */
+    npu_registry_destroy(registry);
+}
+
 int main(void)
 {
     NPU_RUN(test_mistakes);
+    NPU_RUN(test_readme);
     NPU_RUN(test_commands);
     NPU_RUN(test_compilers);
     return npu_test_done();
