@@ -502,7 +502,6 @@ static void test_priority(void)
 {
     NPU_ITEM("S1.42");
     NPU_ITEM("S1.46");
-    NPU_ITEM("S1.43");
     spy first, second;
     rig r = rig_start(NULL, 0);
     uint32_t reason = 0;
@@ -917,7 +916,6 @@ static void test_device_forms(void)
 static void test_delegate(void)
 {
     NPU_ITEM("S1.4");
-    NPU_ITEM("S1.41");
     NPU_ITEM("R1.16");
     spy s;
     rig r = rig_start(NULL, 0);
