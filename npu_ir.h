@@ -23202,6 +23202,25 @@ static uint32_t npu__view_again(npu_graph *g, uint32_t object, uint32_t old_base
     return op.id ? g->ops[op.id].first_result + result : 0;
 }
 
+/* A reshape or contiguous of what PyTorch may lay out otherwise is a view or a copy, and nobody knows which: it matters
+   where a write reaches one through the other. */
+static npu_status npu__check_view(npu_graph *g, uint32_t object, npu__view_how how, const char *what)
+{
+    uint32_t base;
+    npu__view_how named = npu__view_named(g, object, &base);
+    npu_status status = how == NPU__VIEW_UNSURE ? NPU_ERR_UNSUPPORTED : NPU_OK;
+    npu__arena arena;
+    npu__strides s;
+    memset(&arena, 0, sizeof arena);
+    arena.allocator = g->allocator;
+    if (status == NPU_OK && (named == NPU__VIEW_PACKED || named == NPU__VIEW_COPIED) &&
+        npu_spec_is_static(g->specs[g->values[base].spec])) {
+        status = npu__find_storage(g, npu__object(g, base), &arena, &s);
+        npu__arena_free(&arena);
+    }
+    return status == NPU_ERR_NO_MEMORY ? npu__graph_no_memory(g) : status ? npu__write_fail(g, object, what) : NPU_OK;
+}
+
 static uint32_t npu__root(const npu_graph *g, uint32_t object)
 {
     uint32_t base;
@@ -23226,10 +23245,7 @@ static uint32_t npu__read_object(npu_graph *g, uint32_t object, int depth)
         return 0;
     }
     now = npu__read_object(g, npu__object(g, base), depth + 1);
-    if (!now || (now != base && how == NPU__VIEW_UNSURE)) {
-        if (now) {
-            npu__write_fail(g, object, "a tensor was written after");
-        }
+    if (!now || (now != base && npu__check_view(g, object, how, "a tensor was written after"))) {
         return 0;
     }
     content = now == base ? object : npu__view_again(g, object, base, now);
@@ -23359,7 +23375,11 @@ static npu_status npu__write_object(npu_graph *g, uint32_t old, uint32_t now)
         npu__view_how how = npu__view_of(g, object, &base);
         uint32_t above = how == NPU__VIEW_NONE ? 0 : npu__object(g, base);
         uint32_t content = above ? npu__read_object(g, above, 0) : 0;
-        uint32_t next = content ? npu__write_back(g, object, how, content, now) : 0;
+        uint32_t next;
+        if (above && npu__check_view(g, object, how, "a write goes through")) {
+            return g->diag.status;
+        }
+        next = content ? npu__write_back(g, object, how, content, now) : 0;
         if ((above && !next) || npu__versions_cover(g)) {
             return g->diag.status;
         }

@@ -433,6 +433,11 @@ static void test_refused(void)
         { NPU_ERR_UNSUPPORTED, "aten.normal_", HEAD "b = aten.normal_(x)\n" },
         { NPU_ERR_UNSUPPORTED, "aten.expand", HEAD "a = aten.expand(x, [2, 2, 3])\nb = aten.zero_(a)\n" },
         { NPU_ERR_UNSUPPORTED, "aten.reshape", HEAD "a = aten.t(x)\nr = aten.reshape(a, [6])\nb = aten.zero_(r)\n" },
+        /* elementwise ops keep strides: what they make of a transposed tensor is no row-major one */
+        { NPU_ERR_UNSUPPORTED, "aten.reshape", HEAD "t = aten.t(x)\na = aten.relu(t)\nr = aten.reshape(a, [6])\n"
+                                                    "b = aten.zero_(r)\noutput y = a\n" },
+        { NPU_ERR_UNSUPPORTED, "aten.flatten", HEAD "t = aten.t(x)\nu = aten.relu(t)\na = aten.neg(u)\n"
+                                                    "r = aten.flatten.using_ints(a)\nb = aten.zero_(a)\noutput y = r\n" },
         { NPU_ERR_UNSUPPORTED, "aten.reshape",
           HEAD "a = aten.t(x)\nr = aten.reshape(a, [6])\nb = aten.zero_(x)\noutput y = r\n" },
         { NPU_ERR_SHAPE, "shape", HEAD "a = aten.select.int(x, 0, 0)\nb = aten.add_.Tensor(a, x)\n" },
@@ -440,6 +445,7 @@ static void test_refused(void)
         { NPU_ERR_ARITY, "tensors", HEAD "b = aten.add.out(x, x)\n" },
         { NPU_ERR_ARITY, "results", HEAD "a, b = aten.add_.Tensor(x, x)\n" },
     };
+    NPU_ITEM("F21");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_graph *g = NULL;
         npu_diag diag = { 0 };
