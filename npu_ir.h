@@ -9891,24 +9891,25 @@ static uint32_t npu__spec_intern(npu_graph *g, const npu_spec *s)
     if (g->num_specs && npu_spec_equal(g->specs[g->last_spec], s)) { /* chains repeat one spec */
         return g->last_spec;
     }
+    slot = g->spec_table_size ? npu__spec_slot(g, s) : NULL;
+    if (slot && *slot) { /* needs no memory: an emission that looked its specs up before cannot fail now */
+        return g->last_spec = *slot - 1;
+    }
     if ((g->num_specs * 2 >= g->spec_table_size && !npu__spec_table_grow(g)) || !NPU__RESERVE(g, specs, 1)) {
         return NPU_NO_INDEX;
     }
     slot = npu__spec_slot(g, s);
-    if (!*slot) {
-        copy = (npu_spec *)npu__arena_alloc(&g->arena, sizeof *copy);
-        if (!copy) {
-            return NPU_NO_INDEX;
-        }
-        *copy = *s;
-        if (s->quant && (copy->quant = npu__quant_copy(g, s->quant)) == NULL) {
-            return NPU_NO_INDEX;
-        }
-        g->specs[g->num_specs++] = copy;
-        *slot = g->num_specs;
+    copy = (npu_spec *)npu__arena_alloc(&g->arena, sizeof *copy);
+    if (!copy) {
+        return NPU_NO_INDEX;
     }
-    g->last_spec = *slot - 1;
-    return *slot - 1;
+    *copy = *s;
+    if (s->quant && (copy->quant = npu__quant_copy(g, s->quant)) == NULL) {
+        return NPU_NO_INDEX;
+    }
+    g->specs[g->num_specs++] = copy;
+    *slot = g->num_specs;
+    return g->last_spec = *slot - 1;
 }
 
 /* ---- reading ---- */
@@ -26078,7 +26079,7 @@ static npu_status npu__node_fill(npu__loader *l, npu__node *c, uint64_t present)
             status = npu__node_mask(l, c, list++, optional_list, &mask);
             optional_list += arg->type.element_optional;
             if (status == NPU_OK && (c->lengths[a] || mask || !attr)) {
-                status = npu__node_fill_list(l, mask, l->in + next, c->lengths[a], out);
+                status = npu__node_fill_list(l, mask, l->in ? l->in + next : NULL, c->lengths[a], out);
                 next += c->lengths[a];
                 continue;
             }

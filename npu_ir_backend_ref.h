@@ -3479,6 +3479,9 @@ static npu_status npu__ref_map_launch(const npu_launch *l, uint32_t part, uint32
     const npu__ref_map_state *s = (const npu__ref_map_state *)l->state;
     const void *x[NPU__REF_OPERANDS] = { NULL };
     size_t begin = 0, end = s->len;
+    if (end == 0) { /* what is empty may have no address */
+        return NPU_OK;
+    }
     if (parts > 1) {
         npu__ref_split(s->len, part, parts, &begin, &end);
     }

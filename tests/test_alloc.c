@@ -365,6 +365,41 @@ static void test_dynamic(void)
     NPU_CHECK(fail_each(dynamic) > 100);
 }
 
+/* ---- ops with two new specs each ---- */
+
+static npu_registry *shared;
+
+/* The table of specs grows between the first and the second look at what an op results in. */
+static npu_status many_specs(const npu_allocator *a)
+{
+    npu_graph_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.registry = shared;
+    desc.allocator = a;
+    npu_graph *g = npu_graph_create(&desc);
+    for (int64_t n = 1; n <= 40 && npu_graph_status(g) == NPU_OK; n++) {
+        npu_value x = npu_input(g, NULL, npu_spec_tensor(NPU_F32, 2, DIMS(n, 3)));
+        npu_op most = npu_max_dim(g, x, 1, false);
+        npu_output(g, NULL, npu_op_result(g, most, 1));
+    }
+    npu_status status = npu_graph_status(g);
+    npu_graph_clear_error(g);
+    for (uint32_t id = 1; id <= npu_graph_num_values(g); id++) {
+        npu_value v = { id };
+        NPU_CHECK(npu_value_spec(g, v)->dtype == NPU_F32 || npu_value_spec(g, v)->dtype == NPU_I64);
+    }
+    npu_graph_destroy(g);
+    return status;
+}
+
+static void test_many_specs(void)
+{
+    NPU_ITEM("F60");
+    NPU_CHECK_STATUS(npu_registry_create(&shared, NULL, NULL), NPU_OK);
+    NPU_CHECK(fail_each(many_specs) > 40);
+    npu_registry_destroy(shared);
+}
+
 int main(void)
 {
     NPU_RUN(test_whole_way);
@@ -372,5 +407,6 @@ int main(void)
     NPU_RUN(test_refused);
     NPU_RUN(test_simple);
     NPU_RUN(test_dynamic);
+    NPU_RUN(test_many_specs);
     return npu_test_done();
 }
