@@ -1239,6 +1239,36 @@ static void test_slots_by_hand(void)
     npu_graph_destroy(r.graph);
 }
 
+/* What the executor asks of the CPU's memory by map, any other caller may ask by the slots that all backends have. */
+static void test_slots_of_the_cpu(void)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    const char x[8] = "abcdefg";
+    char y[8] = "";
+    npu_buffer u, v;
+    NPU_ITEM("F59");
+    NPU_CHECK_STATUS(buffer_alloc(cpu, 0, 64, &u), NPU_OK);
+    NPU_CHECK_STATUS(buffer_alloc(cpu, 0, 64, &v), NPU_OK);
+    NPU_CHECK_STATUS(buffer_upload(cpu, &u, 56, x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(buffer_copy(cpu, &v, 8, &u, 56, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(buffer_download(cpu, y, &v, 8, sizeof y), NPU_OK);
+    NPU_CHECK_STR(y, x);
+    NPU_CHECK(memcmp((const char *)v.handle + 8, x, sizeof x) == 0);
+    NPU_CHECK_STATUS(buffer_download(cpu, y, &v, 64, 0), NPU_OK); /* nothing, at the very end */
+    static const struct { uint64_t offset, bytes; } outside[] = { { 57, 8 }, { 65, 0 }, { UINT64_MAX, 2 }, { 0, 65 } };
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        NPU_CHECK_STATUS(buffer_upload(cpu, &u, outside[i].offset, x, outside[i].bytes), NPU_ERR_RANGE);
+        NPU_CHECK_STATUS(buffer_download(cpu, y, &u, outside[i].offset, outside[i].bytes), NPU_ERR_RANGE);
+        NPU_CHECK_STATUS(buffer_copy(cpu, &v, 0, &u, outside[i].offset, outside[i].bytes), NPU_ERR_RANGE);
+        NPU_CHECK_STATUS(buffer_copy(cpu, &v, outside[i].offset, &u, 0, outside[i].bytes), NPU_ERR_RANGE);
+    }
+    NPU_CHECK_STR(y, x); /* the refused have written nothing */
+    cpu->free(cpu->ctx, &u);
+    cpu->free(cpu->ctx, &v);
+    NPU_CHECK_STATUS(buffer_alloc(cpu, 1, 64, &u), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(buffer_alloc(cpu, 0, UINT64_MAX - 8, &u), NPU_ERR_OVERFLOW);
+}
+
 /* A child process reads device memory and must die. */
 static void test_memory_is_closed(void)
 {
@@ -1539,6 +1569,7 @@ int main(void)
     NPU_RUN(test_bf16);
     NPU_RUN(test_every_dtype);
     NPU_RUN(test_slots_by_hand);
+    NPU_RUN(test_slots_of_the_cpu);
     NPU_RUN(test_memory_is_closed);
     NPU_RUN(test_capacity);
     NPU_RUN(test_simulated_time);

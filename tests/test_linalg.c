@@ -1,4 +1,4 @@
-/* Linear algebra, statistics, margins and fractional pools by hand-computed rows: values that show what an op
+/* Linear algebra, statistics, special functions, margins and fractional pools by hand-computed rows: values that show what an op
    means, and what singular and wrong data give at run time, which vectors cannot hold. */
 #include "../npu_ir_backend_ref.h"
 #include "npu_test.h"
@@ -68,8 +68,9 @@ static void check_row(const row *r)
         size_t size = 0;
         const double *y = npu_exec_output(exec, 0, &size);
         for (size_t i = 0; i < size / sizeof *y; i++) {
-            bool near = fabs(y[i] - r->want[i]) < 1e-12 || (y[i] != y[i] && r->want[i] != r->want[i]);
-            NPU_CHECK_THAT(near, "%s: element %u is %.17g, expected %.17g", r->call, (unsigned)i, y[i], r->want[i]);
+            double got = y[i], want = r->want[i];
+            bool near = got == want || fabs(got - want) < 1e-12 || (got != got && want != want);
+            NPU_CHECK_THAT(near, "%s: element %u is %.17g, expected %.17g", r->call, (unsigned)i, got, want);
         }
     }
     npu_exec_destroy(exec);
@@ -235,6 +236,115 @@ static void test_batches(void)
     }
 }
 
+#define TO_F64 "\ny = aten._to_copy.default(n, dtype=f64)"
+#define INF ((double)INFINITY)
+
+/* Ends of the ranges in which each form of a function holds, and what is beyond them. */
+static void test_special_functions(void)
+{
+    static const row rows[] = {
+        { "f64[10] f64[10]", "y = igamma(a, b)", NPU_OK,
+          { 1, 1, 1, 2, 0, 1, INF, 1, -1, 1, 0.5, 2, 20, 2, 1, 0, 1, INF, 1, -1 },
+          { 0.3934693402873666, 0.8646647167633873, 0.9999999979388464, 0.5939941502901619, 1, 0, 0, 1,
+            NO_NUMBER, NO_NUMBER } },
+        { "f64[8] f64[8]", "y = igammac(a, b)", NPU_OK,
+          { 0.5, 1, 0, 1, INF, 1, INF, 0, 2, 5, 1, 0, 1, INF, INF, 0 },
+          { 0.04550026389635839, 0.006737946999085467, 0, 1, 1, 0, NO_NUMBER, NO_NUMBER } },
+        { "f64[6]", "y = special_ndtri(a)", NPU_OK, { 0.5, 0.975, 0.025, 0, 1, -1 },
+          { 0, 1.9599639845400545, -1.9599639845400545, -INF, INF, NO_NUMBER } },
+        { "f64[3]", "y = special_erfcx(a)", NPU_OK, { 0, 10, 20 }, { 1, 0.05614099274382259, 0.02817434874105132 } },
+        { "f64[3]", "y = special_log_ndtr(a)", NPU_OK, { -20, -30, 0 },
+          { -203.9171553710973, -454.3212439563431, -0.6931471805599453 } },
+        { "f64[8] f64[8]", "y = special_zeta(a, b)", NPU_OK,
+          { 2, 1, 0.5, 2, 2, 2.5, 2, 50, 1, 1, 1, 0, -1, -0.5, NO_NUMBER, 2 },
+          { 1.6449340668482264, INF, NO_NUMBER, INF, INF, NO_NUMBER, NO_NUMBER, 8.881784210930816e-16 } },
+        { "f64[2]", "y = polygamma(0, a)", NPU_OK, { 1, 2 }, { -0.5772156649015329, 0.4227843350984671 } },
+        { "f64[2]", "y = polygamma(1, a)", NPU_OK, { 1, 2 }, { 1.6449340668482264, 0.6449340668482264 } },
+        { "f64[8] f64[8]", "y = div.Tensor_mode(a, b, rounding_mode='floor')", NPU_OK,
+          { 7, -7, 7, -7, 1, 7, 0, -6, 2, 2, -2, -2, 2, 0, 0, 2 }, { 3, -4, -4, 3, 0, INF, NO_NUMBER, -3 } },
+        { "i64[6] i64[6]", "n = pow.Tensor_Tensor(a, b)" TO_F64, NPU_OK,
+          { 3, 1, -1, -1, 2, -2, 4, -5, -2, -3, -1, 3 }, { 81, 1, 1, -1, 0, -8 } },
+        { "f64[3] f64[3]", "y = gelu_backward(a, b)", NPU_OK, { 1, 2, 3, 0, 40, -40 }, { 0.5, 2, 0 } },
+        { "f64[3] f64[3]", "n = allclose(a, b, 0.0, 0.0)" TO_F64, NPU_OK, { 1, 2, 3, 1, 2, 3 }, { 1 } },
+        { "f64[2] f64[2]", "n = allclose(a, b, equal_nan=true)" TO_F64, NPU_OK, { NO_NUMBER, 1, NO_NUMBER, 1 }, { 1 } },
+        { "f64[2] f64[2]", "n = allclose(a, b)" TO_F64, NPU_OK, { NO_NUMBER, 1, NO_NUMBER, 1 }, { 0 } },
+        { "i64[2] i64[2]", "n = allclose(a, b, 0.0, 1.0)" TO_F64, NPU_OK, { 1, 5, 2, 6 }, { 1 } },
+        { "i64[2] i64[2]", "n = allclose(a, b, 0.0, 0.0)" TO_F64, NPU_OK, { 1, 5, 1, 6 }, { 0 } },
+    };
+    NPU_ITEM("F59");
+    CHECK_ROWS(rows);
+}
+
+static void test_distances_and_norms(void)
+{
+    static const row rows[] = {
+        { "f64[2,2] f64[1,2]", "y = cdist(a, b, 2.0)", NPU_OK, { 3, 4, 0, 2, 0, 0 }, { 5, 2 } },
+        { "f64[2,2] f64[1,2]", "y = cdist(a, b, 0.0)", NPU_OK, { 3, 4, 0, 2, 0, 0 }, { 2, 1 } },
+        { "f64[2,2] f64[1,2]", "y = cdist(a, b, 1.0)", NPU_OK, { 3, 4, 0, 2, 0, 0 }, { 7, 2 } },
+        { "f64[2,2] f64[1,2]", "y = cdist(a, b, inf)", NPU_OK, { 3, -4, NO_NUMBER, 2, 0, 0 }, { 4, NO_NUMBER } },
+        { "f64[4]", "y = linalg_vector_norm(a, -inf)", NPU_OK, { 3, -1, 2, -5 }, { 1 } },
+        { "f64[4]", "y = linalg_vector_norm(a, inf)", NPU_OK, { 3, -1, 2, -5 }, { 5 } },
+        { "f64[2,2]", "y = roll(a, [1])", NPU_OK, { 1, 2, 3, 4 }, { 4, 1, 2, 3 } },
+        { "f64[2,2]", "y = roll(a, [-1, 1], [0, 1])", NPU_OK, { 1, 2, 3, 4 }, { 4, 3, 2, 1 } },
+        { "f64[2,3]", "y = einsum('ba', [a])", NPU_OK, { 1, 2, 3, 4, 5, 6 }, { 1, 4, 2, 5, 3, 6 } },
+        { "f64[2,2] f64[2,1]", "y = einsum('ij,jk', [a, b])", NPU_OK, { 1, 2, 3, 4, 5, 6 }, { 17, 39 } },
+        { "f64[1,2,2] f64[2,1]", "y = einsum('...ij,jk', [a, b])", NPU_OK, { 1, 2, 3, 4, 5, 6 }, { 17, 39 } },
+        { "f64[1,1]", "y = cov(a)", NPU_OK, { 3 }, { NO_NUMBER } },
+        { "f64[0]", "y = median(a)", NPU_OK, { 0 }, { NO_NUMBER } },
+        { "f64[0]", "y = nanmedian(a)", NPU_OK, { 0 }, { NO_NUMBER } },
+        { "f64[3]", "y = quantile.scalar(a, 0.5)", NPU_OK, { 1, NO_NUMBER, 3 }, { NO_NUMBER } },
+        { "f64[3]", "y = nanquantile.scalar(a, 0.5)", NPU_OK, { 1, NO_NUMBER, 3 }, { 2 } },
+        { "f64[2] f64[2]", "y = cosine_similarity(a, b, 0)", NPU_OK, { 3, 4, 4, 3 }, { 0.96 } },
+        { "f64[2,2] f64[2,2]", "y = cosine_similarity(a, b, 0)", NPU_OK, { 3, 1, 4, 0, 4, 1, 3, 0 }, { 0.96, 1 } },
+        { "f64[2,2]", "n = any.dims(a, [])" TO_F64, NPU_OK, { 0, 2, 3, 0 }, { 0, 1, 1, 0 } },
+        { "f64[2,2]", "n = any.dims(a, [1])" TO_F64, NPU_OK, { 0, 0, 3, 0 }, { 0, 1 } },
+        { "f64[2,2]", "y = linalg_det(a)", NPU_OK, { 1, 2, 2, 4 }, { 0 } },
+        { "f64[2,2]", "y = logdet(a)", NPU_OK, { 0, 1, 1, 0 }, { NO_NUMBER } },
+        { "f64[2,2]", "y = logdet(a)", NPU_OK, { 1, 2, 2, 4 }, { -INF } },
+        { "f64[1,1,1,3] f64[1,1,3,2]", "y = grid_sampler_2d(a, b, 0, 2, true)", NPU_OK,
+          { 1, 5, 9, 0, 0, -2, 0, 2.5, 0 }, { 5, 5, 3 } },
+        { "f64[1,1,2,2] f64[1,1,1,2]", "y = grid_sampler_2d(a, b, 2, 0, true)", NPU_OK,
+          { 1, 2, 3, 4, NO_NUMBER, 0 }, { 0 } },
+    };
+    NPU_ITEM("F59");
+    CHECK_ROWS(rows);
+}
+
+/* What only the data can be wrong in is refused by the run. */
+static void test_wrong_data(void)
+{
+    static const row rows[] = {
+        { "f64[2] f64[1]", "y = quantile(a, b)", NPU_ERR_RANGE, { 1, 2, 1.5 }, { 0 } },
+        { "f64[2] f64[1]", "y = quantile(a, b)", NPU_ERR_RANGE, { 1, 2, NO_NUMBER }, { 0 } },
+        { "f64[3]", "y = histc(a, 2)", NPU_OK, { 0, 1, 2 }, { 1, 2 } },
+        { "f64[3]", "y = histc(a, 2)", NPU_OK, { 3, 3, 3 }, { 0, 3 } },
+        { "f64[3]", "y = histc(a, 2)", NPU_ERR_RANGE, { 0, 1, INF }, { 0 } },
+        { "f64[3]", "y = histc(a, 2)", NPU_ERR_RANGE, { 0, 1, NO_NUMBER }, { 0 } },
+        { "f64[2] f64[2] i64[2]", "n = searchsorted.Tensor(a, b, sorter=c)" TO_F64, NPU_OK, { 5, 2, 3, 6, 1, 0 }, { 1, 2 } },
+        { "f64[2] f64[2] i64[2]", "n = searchsorted.Tensor(a, b, sorter=c)" TO_F64, NPU_ERR_RANGE,
+          { 5, 2, 3, 6, 1, 2 }, { 0 } },
+        { "f64[2] f64[2] i64[2]", "n = searchsorted.Tensor(a, b, sorter=c)" TO_F64, NPU_ERR_RANGE,
+          { 5, 2, 3, 6, 1, -1 }, { 0 } },
+        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_OK, { 7, 8, 1, 2 }, { 7, 8, 8 } },
+        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_ERR_RANGE, { 7, 8, 1, 1 }, { 0 } },
+        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_ERR_RANGE, { 7, 8, 4, -1 }, { 0 } },
+        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_ERR_RANGE, { 7, 8, -1, 4 }, { 0 } },
+        { "f64[2] f64[2]", "y = binary_cross_entropy(a, b)", NPU_ERR_RANGE, { 0.5, 1.5, 1, 0 }, { 0 } },
+        { "f64[2] f64[2]", "y = binary_cross_entropy(a, b)", NPU_ERR_RANGE, { 0.5, NO_NUMBER, 1, 0 }, { 0 } },
+        { "f64[1,2] i64[1]", "y = nll_loss(a, b)", NPU_OK, { -3, -4, 1 }, { 4 } },
+        { "f64[1,2] i64[1]", "y = nll_loss(a, b)", NPU_ERR_RANGE, { -3, -4, 2 }, { 0 } },
+        { "f64[1,2] i64[1]", "y = nll_loss(a, b)", NPU_ERR_RANGE, { -3, -4, -1 }, { 0 } },
+        { "f64[2,2] i64[2] i64[1]", "y, n, o, p = embedding_bag(a, b, c)", NPU_OK, { 1, 2, 3, 4, 0, 1, 0 }, { 4, 6 } },
+        { "f64[2,2] i64[2] i64[1]", "y, n, o, p = embedding_bag(a, b, c)", NPU_ERR_RANGE, { 1, 2, 3, 4, 0, 2, 0 }, { 0 } },
+        { "f64[2,2] i64[2] i64[1]", "y, n, o, p = embedding_bag(a, b, c)", NPU_ERR_RANGE, { 1, 2, 3, 4, 0, 1, 3 }, { 0 } },
+        { "f64[2,2]", "y = linalg_cholesky(a)", NPU_ERR_RANGE, { 1, 2, 2, 1 }, { 0 } },
+        { "f64[2,2] i64[2]", "y = cov(a, fweights=b)", NPU_ERR_RANGE, { 1, 2, 3, 4, 1, -1 }, { 0 } },
+        { "f64[2,2] i64[2]", "y = cov(a, fweights=b)", NPU_ERR_RANGE, { 1, 2, 3, 4, 0, 0 }, { 0 } },
+    };
+    NPU_ITEM("F59");
+    CHECK_ROWS(rows);
+}
+
 int main(void)
 {
     NPU_RUN(test_solving);
@@ -244,5 +354,8 @@ int main(void)
     NPU_RUN(test_margins);
     NPU_RUN(test_fractional_pools);
     NPU_RUN(test_batches);
+    NPU_RUN(test_special_functions);
+    NPU_RUN(test_distances_and_norms);
+    NPU_RUN(test_wrong_data);
     return npu_test_done();
 }
