@@ -3523,7 +3523,7 @@ typedef struct npu_graph_desc {
     const npu_array *constants;
     uint32_t num_constants;
     npu_diag *diag;                 /* where npu_graph_create and npu_model_create say why they fail; NULL = nowhere */
-    uint32_t _canary;               /* must be 0 */
+    uint32_t _canary;               /* must be 0; else nothing of it is read, diag neither */
 } npu_graph_desc;
 
 /* NULL when memory is out or the desc is bad; every function takes that NULL and fails. */
@@ -6051,14 +6051,19 @@ NPU_IR_API void npu_threads_destroy(npu_parallel *threads)
 
 NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_desc *desc)
 {
-    npu_allocator a = npu__allocator(desc ? desc->allocator : NULL);
-    npu_diag *diag = npu__diag_clear(desc ? desc->diag : NULL);
+    npu_allocator a;
+    npu_diag *diag;
     uint32_t width = desc ? desc->width : 0;
     npu__threads *t;
     size_t size;
-    if (!out || width == 0 || width > 1024 || desc->spin_ns || desc->_canary) {
+    if (!out || !desc || desc->_canary) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    a = npu__allocator(desc->allocator);
+    diag = npu__diag_clear(desc->diag);
+    if (width == 0 || width > 1024 || desc->spin_ns) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
-                         "threads: width %u, expected 1..1024, and all else in the desc zeroed", (unsigned)width);
+                         "threads: width %u, expected 1..1024, and spin_ns 0", (unsigned)width);
     }
     *out = NULL;
     size = sizeof *t + (width - 1) * sizeof(npu__thread);
@@ -9565,10 +9570,13 @@ NPU_IR_API npu_graph *npu_graph_create(const npu_graph_desc *desc)
     memset(&d, 0, sizeof d);
     memset(&rd, 0, sizeof rd);
     d = desc ? *desc : d;
+    if (d._canary) { /* nothing in it can be trusted, its diag neither */
+        return NULL;
+    }
     a = npu__allocator(d.allocator);
     npu__diag_clear(d.diag);
-    if (d._canary || d.level > NPU_LEVEL_SCALAR) {
-        npu__fail(d.diag, NPU_ERR_INVALID_ARGUMENT, d._canary ? "graph: the desc is not zeroed" : "graph: no such level");
+    if (d.level > NPU_LEVEL_SCALAR) {
+        npu__fail(d.diag, NPU_ERR_INVALID_ARGUMENT, "graph: no such level");
         return NULL;
     }
     if (!d.registry) {
@@ -21628,10 +21636,13 @@ NPU_IR_API npu_model *npu_model_create(const npu_model_desc *desc)
 {
     npu_graph *g;
     npu_model *m;
-    npu_diag *diag = desc && desc->graph ? desc->graph->diag : NULL;
-    if (desc && (desc->_canary || desc->dialect > NPU_DIALECT_AICF)) {
-        npu__diag_clear(diag);
-        npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, desc->_canary ? "model: the desc is not zeroed" : "model: no such dialect");
+    npu_diag *diag = NULL;
+    if (desc && (desc->_canary || (desc->graph && desc->graph->_canary))) {
+        return NULL;
+    }
+    diag = desc && desc->graph ? desc->graph->diag : NULL;
+    if (desc && desc->dialect > NPU_DIALECT_AICF) {
+        npu__fail(npu__diag_clear(diag), NPU_ERR_INVALID_ARGUMENT, "model: no such dialect");
         return NULL;
     }
     g = npu_graph_create(desc ? desc->graph : NULL);
@@ -35993,12 +36004,14 @@ struct npu_program_cache {
 
 NPU_IR_API npu_status npu_program_cache_create(npu_program_cache **out, const npu_program_cache_desc *desc)
 {
-    npu_allocator a = npu__allocator(desc ? desc->allocator : NULL);
-    npu_diag *diag = npu__diag_clear(desc ? desc->diag : NULL);
+    npu_allocator a;
+    npu_diag *diag;
     npu_program_cache *c;
     if (!out || (desc && desc->_canary)) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "program cache: the desc is not zeroed");
+        return NPU_ERR_INVALID_ARGUMENT;
     }
+    a = npu__allocator(desc ? desc->allocator : NULL);
+    diag = npu__diag_clear(desc ? desc->diag : NULL);
     *out = NULL;
     c = (npu_program_cache *)npu__alloc_zero(&a, sizeof *c);
     if (!c) {

@@ -20453,8 +20453,11 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
     }
     memset(&d, 0, sizeof d);
     d = desc ? *desc : d;
-    a = npu_text_make(d.allocator).allocator;
     *out = NULL;
+    if (d._canary) { /* nothing in it can be trusted, its diag neither */
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    a = npu_text_make(d.allocator).allocator;
     if (!d.tables) {
         d.tables = npu_ref_kernels(&d.num_tables);
         d.with_built_in = false;
@@ -20474,10 +20477,9 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
         }
     }
     npu_ref_kernels(&num_more);
-    if (d._canary || !npu_size_mul((size_t)d.num_tables + num_more, sizeof d.tables[0], &size) ||
+    if (!npu_size_mul((size_t)d.num_tables + num_more, sizeof d.tables[0], &size) ||
         !npu_size_add(size, sizeof *instance, &size)) {
-        return d._canary ? npu__ref_fail(d.diag, NPU_ERR_INVALID_ARGUMENT, "cpu: the desc is not zeroed")
-                         : npu__ref_fail(d.diag, NPU_ERR_NO_MEMORY, "cpu: out of memory");
+        return npu__ref_fail(d.diag, NPU_ERR_NO_MEMORY, "cpu: out of memory");
     }
     instance = (npu__ref_instance *)npu__ref_alloc(&a, d.with_built_in ? size : sizeof *instance);
     if (!instance) {
