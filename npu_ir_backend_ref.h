@@ -7474,7 +7474,7 @@ static npu__conv_dim npu__ref_conv_transposed_dim(const npu__conv *c, uint32_t i
     int64_t stride = c->stride[i], every = stride / npu__ref_gcd(stride, c->dilation[i]), last = -1;
     d.in = c->in[i], d.step = d.phases = d.period = 1;
     d.dilation = every * c->dilation[i] / stride;
-    d.out = npu__ref_max(npu__ref_ceil_div(c->out[i] - phase, stride), 0);
+    d.out = npu__ref_ceil_div(npu__ref_max(c->out[i] - phase, 0), stride);
     d.out_first = phase, d.out_step = stride;
     for (int64_t k = 0; k < c->kernel[i]; k++) {
         if ((phase + c->pad[i] - k * c->dilation[i]) % stride == 0) {
@@ -16011,6 +16011,9 @@ static npu_status npu__ref_resize_prepare(npu_prepare *p)
     r->is_bytes = p->in[0].dtype == NPU_U8 && (mode == NPU__LINEAR || mode == NPU__CUBIC);
     npu__ref_spatial(&p->in[0], r->in);
     npu__ref_spatial(&p->out[0], r->out);
+    if (npu__ref_len(&p->out[0]) == 0) {
+        memset(r->out, 0, sizeof r->out); /* no taps, however large the result would be */
+    }
     for (uint32_t d = 0; d < 3; d++) {
         npu__ref_taps *taps = (npu__ref_taps *)npu_ref_state(p, (size_t)r->out[d] * sizeof *taps);
         if (!taps) {

@@ -155,6 +155,16 @@ static const row norm_rows[] = {
     { X("[4,6,9,10]") PARAMS("6"), "y, z, w = aicf.batchnorm_fwd(x, a, b)", 3 }
 };
 
+/* Transposed ones by phases of the stride, of which some have no output. */
+static const row conv_rows[] = {
+    { X("[5,1,1,1]") "const w : @[1,2,1,1] {2.0, 3.0}\n", "y = aten.conv_transpose2d.input(x, w, none, [5, 4])", 1 },
+    { X("[3,2,1,4]") "const w : @[2,1,1,2] {2.0, 3.0, -1.0, 0.5}\n",
+      "y = aten.conv_transpose2d.input(x, w, none, [4, 3])", 1 },
+    { X("[2,1,2,1,2]") "const w : @[1,1,1,2,1] {2.0, 3.0}\n", "y = aten.conv_transpose3d.input(x, w, none, [3, 5, 2])", 1 },
+    { X("[4,1,3]") "const w : @[1,3,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}\n",
+      "y = aten.conv_transpose1d.default(x, w, none, [7])", 1 }
+};
+
 static const row pool_rows[] = {
     { X("[2,20,60,70]"), "y = aten.max_pool2d.default(x, [3, 3], [2, 2], [1, 1])", 1 },
     { X("[20,33,301]"), "y = aten.max_pool2d.default(x, [2, 2])", 1 },
@@ -432,6 +442,8 @@ static void test_topk_of_few(void)
 
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
 static void test_pooling(void) { CHECK_ROWS(pool_rows); }
+static void test_transposed_convolution(void) { CHECK_ROWS(conv_rows); }
+
 
 /* Numbers whose squares float does not hold, and bounds that it rounds: `scale` times the usual ones. */
 static const struct { row r; double scale; } magnitude_rows[] = {
@@ -641,6 +653,7 @@ int main(void)
     NPU_RUN(test_normalization);
     NPU_RUN(test_magnitudes);
     NPU_RUN(test_pooling);
+    NPU_RUN(test_transposed_convolution);
     NPU_RUN(test_choice);
     NPU_RUN(test_cast_first);
     npu_ref_destroy(plain);
