@@ -30984,7 +30984,7 @@ static const npu_pattern npu__patterns_aten_to_aicf[] = {
    use nothing but inputs and constants. */
 static bool npu__is_inlinable(const npu_graph *body)
 {
-    bool ok = body->level == NPU_LEVEL_TENSOR && body->num_updates == 0;
+    bool ok = body->level == NPU_LEVEL_TENSOR && body->num_updates == 0 && body->num_symbols == 0;
     for (uint32_t i = 1; i < body->num_values && ok; i++) {
         ok = body->values[i].producer || body->values[i].role == NPU_ROLE_INPUT ||
              body->values[i].role == NPU_ROLE_CONSTANT;
@@ -31033,7 +31033,7 @@ static npu_status npu__inline_call(void *ctx, npu_rewrite *rw, const npu_graph *
     uint32_t *values;
     (void)ctx;
     if (!body || !npu__is_inlinable(body)) {
-        return npu_rewrite_no_match(rw, "the body has params, states or bodies of its own");
+        return npu_rewrite_no_match(rw, "the body has params, states, symbols or bodies of its own");
     }
     values = (uint32_t *)npu__alloc_zero(&from->allocator, body->num_values * sizeof *values);
     for (uint32_t i = 0; values && i < body->num_inputs; i++) {

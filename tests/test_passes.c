@@ -1004,6 +1004,28 @@ static void test_out_of_memory(void)
     NPU_CHECK_EQ(counter.live_bytes, 0);
 }
 
+/* Symbols of a body have no meaning in the graph around it: the call stays. */
+static void test_inline_symbols(void)
+{
+    NPU_ITEM("F60");
+    static const char text[] =
+        "graph g\nchild c0\n  symbol d0 0 4\n  input a : f32[4]\n  %2 = aten.nonzero.default(a) : i64[d0,1]\n"
+        "  %3 = aten.relu.default(a) : f32[4]\n  output y = %3\nend\ninput x : f32[4]\n"
+        "y = npu.call(args=[x], body=graph 0) : f32[4]\noutput y = y\n";
+    npu_graph *g = NULL, *h = NULL;
+    npu_optimize_desc desc;
+    npu_diag diag;
+    memset(&desc, 0, sizeof desc);
+    memset(&diag, 0, sizeof diag);
+    desc.passes = 1u << NPU_PASS_INLINE;
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_optimize(&h, g, &desc, NULL, &diag), NPU_OK);
+    NPU_CHECK_EQ(npu_graph_num_ops(h), 1);
+    NPU_CHECK_EQ(npu_op_kind(h, (npu_op){ 1 }), NPU_NPU_CALL);
+    npu_graph_destroy(h);
+    npu_graph_destroy(g);
+}
+
 int main(void)
 {
     NPU_RUN(test_split);
@@ -1020,5 +1042,6 @@ int main(void)
     NPU_RUN(test_fused_types);
     NPU_RUN(test_fused_numbers);
     NPU_RUN(test_passes);
+    NPU_RUN(test_inline_symbols);
     return npu_test_done();
 }

@@ -524,7 +524,9 @@ static void ops_took(ops_case *c, ops_scope *s, npu_op op)
         }
     }
     if (ops_chance(&c->r, 3)) {
-        npu_op_set_name(s->g, op, ops_word(&c->r, c->hostile));
+        const char *name = ops_word(&c->r, c->hostile);
+        c->writes |= name[0] == '\xff';
+        npu_op_set_name(s->g, op, name);
         npu_op_set_constraints(s->g, op, ops_below(&c->r, 4));
         npu_op_add_saved(s->g, op, npu_op_result(s->g, op, 0));
         npu_graph_clear_error(s->g);
