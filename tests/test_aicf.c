@@ -771,9 +771,7 @@ static void test_unknown_kind(void)
 /* A backend takes its device only when it is called: the reference backend is a constant. */
 static void test_bridge(void)
 {
-    NPU_ITEM("S2.27");
     NPU_ITEM("S2.28");
-    NPU_ITEM("S2.29");
     const npu_backend *cpu = npu_ref_backend();
     NPU_CHECK(cpu == npu_ref_backend());
     NPU_CHECK_EQ(cpu->stream ? cpu->stream(cpu->ctx) : 0, 0);
@@ -835,9 +833,7 @@ static void test_every_kind_has_a_kernel(void)
     for (size_t i = 0; i < sizeof kind_rows / sizeof kind_rows[0]; i++) {
         char name[64];
         snprintf(name, sizeof name, "aicf.%s", kind_rows[i].name);
-        if (!npu_is_op_supported(npu_ref_backend(), registry, name)) {
-            NPU_CHECK_STR(name, "supported");
-        }
+        NPU_CHECK_THAT(npu_is_op_supported(npu_ref_backend(), registry, name), "%s has no kernel", name);
     }
     npu_registry_destroy(registry);
 }

@@ -32,7 +32,6 @@ static rig split_rig(uint32_t sims, bool async)
 static void test_replay(void)
 {
     NPU_ITEM("S2.61");
-    NPU_ITEM("R2.21");
     for (uint32_t sims = 0; sims < 3; sims++) { /* 2: one accelerator, asynchronous */
         rig r = split_rig(sims ? 1 : 0, sims == 2);
         npu_capture *capture = NULL;

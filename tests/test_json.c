@@ -1071,7 +1071,7 @@ static void test_decoder_idioms(void)
     static const int64_t p[] = { 10, 20 };
     npu_registry *registry = NULL;
     npu_converter rope = { "wrap_with_set_grad_enabled", convert_rope, NULL, true };
-    NPU_ITEM("R1.25");
+    NPU_ITEM("S1.32");
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_registry_add_converter(registry, &rope, NULL), NPU_OK);
     NPU_CHECK_STR(npu_registry_find_converter(registry, rope.pattern)->pattern, rope.pattern);

@@ -1273,7 +1273,6 @@ static void test_resnet(void)
     enum { NUM = 32 * 32 * 9 };
     static float weights_data[NUM];
     npu_graph *g, *now, *same;
-    NPU_ITEM("R4.12");
     for (size_t i = 0; i < NUM; i++) {
         weights_data[i] = (float)((i * 2654435761u >> 8) % 1001u) / 1000.0f * 0.3f - 0.14f;
     }
