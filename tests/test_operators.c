@@ -880,7 +880,7 @@ static void test_cast_modes(void)
     NPU_ITEM("R3.19");
     for (size_t i = 0; i < sizeof casts / sizeof casts[0]; i++) {
         rig r = rig_start(NULL, 0);
-        double x = casts[i].x, y = NAN;
+        double x = casts[i].x, y = (double)NAN;
         npu_arg args[] = { npu_arg_tensor("input", npu_input(r.graph, "x", npu_spec_tensor(NPU_F64, 0, NULL))),
                            npu_arg_dtype("target_type", casts[i].to), npu_arg_int("mode", casts[i].mode) };
         npu_value v = npu_op_result(r.graph, npu_emit_name(r.graph, "tensor.cast", args, 3), 0);

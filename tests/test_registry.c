@@ -479,7 +479,7 @@ static void test_what_a_device_cannot_take(void)
           NPU_ERR_OVERFLOW },
         { INT("b", -1), NPU_ERR_OVERFLOW }, { FLOAT("f", 1e38), NPU_OK }, { FLOAT("f", 1e39),
           NPU_ERR_OVERFLOW },
-        { FLOAT("f", -INFINITY), NPU_OK }, { FLOAT("f", NAN), NPU_OK }
+        { FLOAT("f", -(double)INFINITY), NPU_OK }, { FLOAT("f", (double)NAN), NPU_OK }
     };
     npu_registry *registry = built_in();
     const npu_op_def *def;
