@@ -1,5 +1,9 @@
-/* fuzz.h - what the fuzz targets share. A target is LLVMFuzzerTestOneInput: build it with clang -fsanitize=fuzzer,address and
-   tests/npu_impl.c, or with fuzz_main.c, which replays files and mutates a corpus for a bounded time. */
+/* fuzz.h - what the fuzz targets share. A target is LLVMFuzzerTestOneInput: build it with libFuzzer, or with fuzz_main.c,
+   which replays files and mutates a corpus for a bounded time. Both say how many inputs they tried; a target makes what is
+   the same for all inputs once, so that texts go through it at more than 1,000 a second with both sanitizers.
+
+       clang -O1 -g -fsanitize=fuzzer,address,undefined tests/fuzz/fuzz_graph.c tests/compile/core_only.c -lm -lpthread
+       ./a.out -max_total_time=60 tests/fuzz/corpus/graph */
 #ifndef FUZZ_H
 #define FUZZ_H
 
