@@ -28191,6 +28191,22 @@ static npu_status npu__call_check_results(npu__call *c, const npu_op_def *def, n
     return status;
 }
 
+/* Whether the buffer holds what dims and strides reach; what is less than a byte is not looked at. */
+static bool npu__tensor_fits(const npu_tensor *t, const npu_spec *spec)
+{
+    size_t len, part, end = 1, bits = npu_dtype_bits((npu_dtype)t->dtype);
+    bool fits = true;
+    if (npu_spec_len(spec, &len) || !len || bits % 8) {
+        return true;
+    }
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        size_t stride = t->strides[i] > 0 ? (size_t)t->strides[i] : 0;
+        fits = fits && npu_size_mul((size_t)(spec->dims[i] - 1), stride, &part) && npu_size_add(end, part, &end);
+    }
+    return fits && npu_size_mul(end, bits / 8, &end) && npu_size_add(end, (size_t)t->offset, &end) &&
+           t->buffer && end <= t->buffer->bytes;
+}
+
 static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_op_def *def,
                                  const npu_op_call_desc *d, npu_diag *diag)
 {
@@ -28207,6 +28223,13 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
         const npu_tensor *t = c->tensors[i] = i < num_in ? &d->in[i] : &d->out[i - num_in];
         c->specs[i] = npu__tensor_spec(t);
         c->spec_pointers[i] = t->dtype ? &c->specs[i] : NULL;
+        if (t->dtype && !npu__tensor_fits(t, &c->specs[i])) {
+            char spec[64];
+            return npu__fail(diag, NPU_ERR_SHAPE, "%s: %s %u is %s, but its buffer has %llu bytes", def->name,
+                             i < num_in ? "operand" : "result", (unsigned)(i < num_in ? i : i - num_in),
+                             npu__spec_label(NULL, &c->specs[i], spec),
+                             (unsigned long long)(t->buffer ? t->buffer->bytes : 0));
+        }
         if (t->dtype && (def->traits & NPU_DATA) && (b->traits & NPU_BACKEND_HOST)) {
             c->data[i] = (const char *)t->buffer->handle + t->offset; /* sizes may depend on it */
         }

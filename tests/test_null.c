@@ -438,6 +438,10 @@ static void test_lists(void)
     npu_arg sum[2];
     const npu_backend *cpu = npu_ref_backend();
     npu_pass unknown;
+    npu_tensor tensor;
+    npu_buffer buffer;
+    const int64_t four[1] = { 4 };
+    float numbers[4] = { 1, 2, 3, 4 };
     sum[0] = self;
     sum[1] = none;
     NPU_ITEM("F15");
@@ -462,6 +466,15 @@ static void test_lists(void)
     STATUS(npu_graph_extract(&made.graph, g, NULL, 1, &diag), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_specialize(&made.graph, g, NULL, NULL, 1, &diag), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_op_call(cpu, NPU_ATEN_RELU, NULL, 1, NULL, 1, 0, NULL, 0, 0, &diag), NPU_ERR_INVALID_ARGUMENT);
+    /* dims that reach beyond the buffer */
+    NPU_CHECK_STATUS(npu_tensor_host(&tensor, &buffer, NPU_F32, 1, four, numbers), NPU_OK);
+    tensor.dims[0] = 100000;
+    STATUS(npu_op_call(cpu, NPU_ATEN_RELU, &tensor, 1, &tensor, 1, 0, NULL, 0, 0, &diag), NPU_ERR_SHAPE);
+    tensor.dims[0] = 4;
+    tensor.offset = 4;
+    STATUS(npu_op_call(cpu, NPU_ATEN_RELU, &tensor, 1, &tensor, 1, 0, NULL, 0, 0, &diag), NPU_ERR_SHAPE);
+    tensor.offset = 0;
+    STATUS(npu_op_call(cpu, NPU_ATEN_RELU, &tensor, 1, &tensor, 1, 0, NULL, 0, 0, &diag), NPU_OK);
     /* a pass without a function is the built-in one of that name */
     STATUS(npu_graph_run_passes(&made.graph, g, npu_conversion_pass("zz"), 1, NULL, &diag), NPU_ERR_NOT_FOUND);
     memset(&unknown, 0, sizeof unknown);
