@@ -6,6 +6,7 @@
 #include <float.h>
 
 enum { MAX_INPUTS = 5 };
+#define COUNT(a) (sizeof a / sizeof a[0])
 extern int npu_test_widest; /* instruction set, tests/npu_impl.c */
 
 /* '@' is the dtype under test; x is the operand that gets NaN and infinities. */
@@ -180,6 +181,35 @@ static const row pool_rows[] = {
     { X("[5,3,4]"), "y = aten.adaptive_avg_pool2d.default(x, [5, 6])", 1 }
 };
 
+#define QKV(q, kv, v) "input x : @" q "\ninput k : @" kv "\ninput v : @" v "\n"
+
+/* Sums of products, around the sides of the tiles of every set. */
+static const row product_rows[] = {
+    { X("[33,70]") "input a : @[70,37]\n", "y = aten.mm.default(x, a)", 1 },
+    { X("[5,300]") "input a : @[300,65]\n", "y = aten.mm.default(x, a)", 1 },
+    { X("[1,70]") "input a : @[70,37]\n", "y = aten.mm.default(x, a)", 1 },
+    { X("[37,70]") "input a : @[70]\n", "y = aten.mv.default(x, a)", 1 },
+    { X("[70,33]") "input a : @[37,70]\n",
+      "t = aten.t.default(x)\nu = aten.t.default(a)\ny = aten.mm.default(t, u)", 1 },
+    { X("[3,17,20]") "input a : @[3,20,19]\n", "y = aten.bmm.default(x, a)", 1 },
+    { X("[9,48]") "input a : @[35,48]\ninput b : @[35]\n", "y = aten.linear.default(x, a, b)", 1 },
+    { X("[35]") "input a : @[9,20]\ninput b : @[20,35]\n", "y = aten.addmm.default(x, a, b, beta=0.5, alpha=2.0)", 1 },
+    { X("[2,5,13,17]") "input a : @[9,5,3,3]\ninput b : @[9]\n",
+      "y = aten.conv2d.default(x, a, b, [1, 1], [1, 1])", 1 },
+    { X("[2,6,13,17]") "input a : @[4,3,3,2]\n",
+      "y = aten.conv2d.default(x, a, none, [2, 1], [0, 1], [1, 2], 2)", 1 },
+    { X("[1,16,9,9]") "input a : @[20,16,1,1]\n", "y = aten.conv2d.default(x, a)", 1 },
+    { X("[2,7,11,12]") "input a : @[7,1,3,3]\n", "y = aten.conv2d.default(x, a, none, [1, 1], [1, 1], [1, 1], 7)", 1 },
+    { X("[2,5,6,7]") "input a : @[5,4,3,3]\n", "y = aten.conv_transpose2d.input(x, a, none, [2, 2])", 1 },
+    { QKV("[2,3,9,8]", "[2,3,21,8]", "[2,3,21,5]"), "y = aten.scaled_dot_product_attention.default(x, k, v)", 1 },
+    { QKV("[2,3,21,8]", "[2,3,21,8]", "[2,3,21,8]"),
+      "y = aten.scaled_dot_product_attention.default(x, k, v, none, 0.0, true)", 1 },
+    { QKV("[2,3,9,8]", "[2,3,21,8]", "[2,3,21,8]") "input m : @[9,21]\n",
+      "y = aten.scaled_dot_product_attention.default(x, k, v, m)", 1 },
+    { QKV("[1,2,70,16]", "[1,2,150,16]", "[1,2,150,16]") "input m : @[70,150]\n",
+      "c = aten.gt.Scalar(m, -3.0)\ny = aten.scaled_dot_product_attention.default(x, k, v, c, scale=0.25)", 1 }
+};
+
 static uint64_t seed;
 static npu_backend *plain;
 
@@ -285,7 +315,8 @@ static void compare(const row *r, const npu_spec *spec, const void *got, const v
     npu_dtype dtype = (npu_dtype)spec->dtype;
     double unit = dtype == NPU_F32 ? 4e-6
                 : dtype == NPU_F64 ? 1e-12 : dtype == NPU_F16 ? 1.5e-3 : dtype == NPU_BF16 ? 1.2e-2 : 0;
-    double spread = strstr(r->op, "sum") ? 20 : strstr(r->op, "norm") ? 4 : 1;
+    bool adds = strstr(r->op, "sum") || (r >= product_rows && r < product_rows + COUNT(product_rows));
+    double spread = adds ? 20 : strstr(r->op, "norm") ? 4 : 1;
     size_t len = 0;
     npu_spec_len(spec, &len);
     for (size_t i = 0; i < len; i++) {
@@ -336,7 +367,6 @@ static void check_rows(const row *rows, size_t n, const npu_dtype *dtypes, size_
 
 static const npu_dtype floats[] = { NPU_F32, NPU_F16, NPU_BF16 };
 static const npu_dtype wides[] = { NPU_F64, NPU_I64, NPU_I32, NPU_U8, NPU_BOOL };
-#define COUNT(a) (sizeof a / sizeof a[0])
 #define CHECK_ROWS(rows) check_rows(rows, COUNT(rows), floats, COUNT(floats))
 
 static void test_softmax(void)
@@ -438,6 +468,13 @@ static void test_topk_of_few(void)
         npu_graph_destroy(g);
         free(data[0]);
     }
+}
+
+static void test_products(void)
+{
+    NPU_ITEM("F59");
+    CHECK_ROWS(product_rows);
+    check_rows(product_rows, COUNT(product_rows), wides, 1);
 }
 
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
@@ -650,6 +687,7 @@ int main(void)
     NPU_RUN(test_wide_reduction);
     NPU_RUN(test_scan);
     NPU_RUN(test_topk_of_few);
+    NPU_RUN(test_products);
     NPU_RUN(test_normalization);
     NPU_RUN(test_magnitudes);
     NPU_RUN(test_pooling);
