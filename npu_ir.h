@@ -12945,7 +12945,7 @@ static npu_status npu__check_expands(npu_deduce *d, const char *name, const npu_
 /* What addmm and its like add to their product, and the factors of both. */
 static npu_status npu__check_addend(npu_deduce *d, npu_status status)
 {
-    const npu_spec *y = &d->results[0];
+    const npu_spec *y = d->results; /* NULL where there is no product */
     status = status ? status : npu__check_fits(d, "alpha", npu__dtype_of(y));
     status = status ? status : npu__check_fits(d, "beta", npu__dtype_of(y));
     return status ? status : npu__check_expands(d, "self", y);
