@@ -270,13 +270,13 @@ windows_tests() { # compiler, tests
     local cc=$1 name failed=0
     shift
     for name in "$@"; do
-        $cc -std=c99 -O1 $WARN "tests/$name.c" $OUT/mingw.o -o "$OUT/$name.exe" && WINEDEBUG=-all wine "$OUT/$name.exe" || failed=1
+        $cc -std=c99 -O1 "tests/$name.c" $OUT/mingw.o -o "$OUT/$name.exe" && WINEDEBUG=-all wine "$OUT/$name.exe" || failed=1
     done
     return $failed
 }
 
 windows_example() { # compiler, name
-    $1 -std=c99 -O0 $WARN -I. "examples/$2.c" -o "$OUT/$2.exe" && WINEDEBUG=-all wine "$OUT/$2.exe"
+    $1 -std=c99 -O0 -I. "examples/$2.c" -o "$OUT/$2.exe" && WINEDEBUG=-all wine "$OUT/$2.exe"
 }
 
 # A compiler without an operating system: the library alone, then examples/12_firmware.c on a machine of qemu.
