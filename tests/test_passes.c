@@ -88,6 +88,8 @@ static const struct {
       "s = aten.sin.default(a)\nt = aten.atan2.default(s, b)\ny = aten.leaky_relu.default(t, 0.2)\n"
       "z = aten.mul.Tensor(y, c)\n"
       "output z = z\n" },
+    { "more bytes than caches hold", { "f64[560,1000]", "f64[560,1000]", "f64[1]" },
+      "s = aten.add.Tensor(a, b)\ny = aten.mul.Tensor(s, c)\noutput y = y\n" },
     { "one element", { "f32[]", "f32[1]", "f32[]" }, "s = aten.add.Tensor(a, b)\ny = aten.mul.Tensor(s, c)\noutput y = y\n" },
     { "none", { "f32[0,4]", "f32[4]", "f32[4]" }, "s = aten.add.Tensor(a, b)\ny = aten.mul.Tensor(s, c)\noutput y = y\n" },
 };
@@ -205,6 +207,7 @@ static void check_same_bits(const char *name, const npu_graph *a, const npu_grap
 
 static void test_fused_numbers(void)
 {
+    NPU_ITEM("F59");
     npu_ref_desc plain_desc = { 0 };
     npu_backend *plain = NULL;
     npu_parallel *threads = NULL;

@@ -200,6 +200,8 @@ static const row product_rows[] = {
       "y = aten.conv2d.default(x, a, none, [2, 1], [0, 1], [1, 2], 2)", 1 },
     { X("[1,16,9,9]") "input a : @[20,16,1,1]\n", "y = aten.conv2d.default(x, a)", 1 },
     { X("[2,7,11,12]") "input a : @[7,1,3,3]\n", "y = aten.conv2d.default(x, a, none, [1, 1], [1, 1], [1, 1], 7)", 1 },
+    { X("[0,5,6,7]") "input a : @[4,5,3,3]\n", "y = aten.conv2d.default(x, a)", 1 },
+    { X("[3,0]") "input a : @[0,4]\n", "y = aten.mm.default(x, a)", 1 },
     { X("[2,5,6,7]") "input a : @[5,4,3,3]\n", "y = aten.conv_transpose2d.input(x, a, none, [2, 2])", 1 },
     { QKV("[2,3,9,8]", "[2,3,21,8]", "[2,3,21,5]"), "y = aten.scaled_dot_product_attention.default(x, k, v)", 1 },
     { QKV("[2,3,21,8]", "[2,3,21,8]", "[2,3,21,8]"),
@@ -208,6 +210,13 @@ static const row product_rows[] = {
       "y = aten.scaled_dot_product_attention.default(x, k, v, m)", 1 },
     { QKV("[1,2,70,16]", "[1,2,150,16]", "[1,2,150,16]") "input m : @[70,150]\n",
       "c = aten.gt.Scalar(m, -3.0)\ny = aten.scaled_dot_product_attention.default(x, k, v, c, scale=0.25)", 1 }
+};
+
+/* What is stored transposed, by squares of a cache line and what is left at their edges. */
+static const row transposed_rows[] = {
+    { X("[70,130]"), "t = aten.t.default(x)\ny = aten.cat.default([t, t], 0)", 1 },
+    { X("[128,64]"), "t = aten.t.default(x)\ny = aten.cat.default([t, t], 1)", 1 },
+    { X("[3,65,66]"), "t = aten.permute.default(x, [2, 0, 1])\ny = aten.cat.default([t, t], 0)", 1 }
 };
 
 static uint64_t seed;
@@ -477,6 +486,12 @@ static void test_products(void)
     check_rows(product_rows, COUNT(product_rows), wides, 1);
 }
 
+static void test_transposed(void)
+{
+    CHECK_ROWS(transposed_rows);
+    check_rows(transposed_rows, COUNT(transposed_rows), wides, COUNT(wides));
+}
+
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
 static void test_pooling(void) { CHECK_ROWS(pool_rows); }
 static void test_transposed_convolution(void) { CHECK_ROWS(conv_rows); }
@@ -688,6 +703,7 @@ int main(void)
     NPU_RUN(test_scan);
     NPU_RUN(test_topk_of_few);
     NPU_RUN(test_products);
+    NPU_RUN(test_transposed);
     NPU_RUN(test_normalization);
     NPU_RUN(test_magnitudes);
     NPU_RUN(test_pooling);
