@@ -20408,6 +20408,7 @@ typedef struct npu__ref_instance {
 } npu__ref_instance;
 
 /* Says why a create function fails, where somebody wants to know. */
+static npu_status npu__ref_fail(npu_diag *diag, npu_status status, const char *format, ...) NPU_IR_PRINTF(3, 4);
 static npu_status npu__ref_fail(npu_diag *diag, npu_status status, const char *format, ...)
 {
     va_list args;
