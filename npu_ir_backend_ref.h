@@ -4646,7 +4646,8 @@ static void npu__ref_copy_finish(npu__ref_strided *c)
     npu__ref_copy_collapse(c);
     c->tiled = npu__ref_copy_dense(c);
     c->transposes = c->tiled != c->rank - 1;
-    c->from_first *= (int64_t)c->from_size;
+    /* Room is measured before an index that a value feeds is known: then this is no place. */
+    c->from_first = NPU__REF_WRAP(c->from_first, *, c->from_size);
     c->to_first *= (int64_t)c->to_size;
     for (uint32_t i = 0; i < c->rank; i++) {
         c->from[i] *= (int64_t)c->from_size;
