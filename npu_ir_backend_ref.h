@@ -6132,7 +6132,7 @@ static int64_t npu__ref_ceil_div(int64_t a, int64_t b) { return a / b + (a % b !
 
 static const void *npu__ref_address(const void *x, uint32_t dtype, int64_t i)
 {
-    return (const char *)x + i * (int64_t)npu__ref_size(dtype);
+    return i ? (const char *)x + i * (int64_t)npu__ref_size(dtype) : x; /* NULL: nothing is there */
 }
 
 /* n elements as numbers of their compute class, float or double. */

@@ -66,6 +66,28 @@ static void test_weights_without_ops(void)
     }
 }
 
+/* Weights without elements need no data, and kernels look for none. */
+static void test_empty_weights(void)
+{
+    NPU_ITEM("F11");
+    static const char text[] =
+        "graph g\nparam a : f32[2,3,0]\nparam b : f32[2,0,4]\nparam c : bool[0,1,3]\nparam d : bool[0,4,3]\n"
+        "param e : f32[3,4]\ny = aten.baddbmm.default(e, a, b)\nz = aten.lt.Tensor(c, d)\noutput y = y\noutput z = z\n";
+    static const float e[12] = { 1, 2, 3 };
+    size_t size = 1;
+    rig r = rig_start(NULL, 0);
+    npu_graph_destroy(r.graph);
+    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, NULL, &r.diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_param_bind(r.graph, "e", e, sizeof e), NPU_OK);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    const float *y = (const float *)npu_exec_output(r.exec, 0, &size);
+    NPU_CHECK(y && memcmp(y, e, sizeof e) == 0 && memcmp(y + 12, e, sizeof e) == 0);
+    npu_exec_output(r.exec, 1, &size);
+    NPU_CHECK_EQ(size, 0);
+    rig_end(&r);
+}
+
 /* The same from text: parse, plan, program, weights, run. */
 static void test_quick_start_from_text(void)
 {
@@ -988,6 +1010,7 @@ int main(void)
     NPU_RUN(test_quick_start);
     NPU_RUN(test_quick_start_from_text);
     NPU_RUN(test_weights_without_ops);
+    NPU_RUN(test_empty_weights);
     NPU_RUN(test_bindings);
     NPU_RUN(test_bad_bindings);
     NPU_RUN(test_unaligned);
