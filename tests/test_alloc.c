@@ -365,6 +365,67 @@ static void test_dynamic(void)
     NPU_CHECK(fail_each(dynamic) > 100);
 }
 
+/* ---- kernels that PyTorch's vectors do not reach: those of conformance fail there ------------------------------ */
+
+static npu_status kernels(const npu_allocator *a)
+{
+    static const char text[] =
+        "graph main\nchild f scalar\ninput a : scalar f32[]\ninput b : scalar f32[]\ns = aten.add.Tensor(a, b)\n"
+        "t = aten.exp.default(s)\noutput t = t\nend\n"
+        "child g scalar\ninput a : scalar f32[]\ninput b : scalar f32[]\ns = aten.add.Tensor(a, b)\noutput s = s\nend\n"
+        "input x : f32[2,3]\ninput v : f32[3]\ninput m : f32[2]\ninput one : f32[]\ninput h : f16[9,16]\n"
+        "input c : f16[1,3,5,5]\n"
+        "y0 = npu.fused([x, x], body=graph 0)\nd = tensor.empty(size=[2], dtype=f32)\n"
+        "y1 = linalg.generic([x], [d], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], "
+        "body=graph 1)\n"
+        "y2, m2, v2 = aicf.adam_step(x, x, x, x, one, one, lr=0.01)\ny3 = aicf.mse_grad(x, x, scale=2.0)\n"
+        "y4, y5, y6 = aicf.layernorm_bwd(x, x, v, m, m)\ny7 = tensor.pad(x, low=[0, 1], high=[2, 0], value=-1.5)\n";
+    npu_ref_desc ref_desc = { .allocator = a };
+    npu_backend *cpu = NULL;
+    npu_text all = npu_text_make(NULL);
+    npu_graph *g = NULL;
+    npu_exec *exec = NULL;
+    npu_diag diag = { 0 };
+    static const float zeros[9 * 16];
+    static const struct { const char *name, *dims; int len; } weights[] = {
+        { "w", "16,16", 256 }, { "k", "4,3,3,3", 108 }, { "u", "4,3,1,1", 12 }
+    };
+    npu_text_printf(&all, "%s", text);
+    for (int i = 0; i < 3; i++) {
+        npu_text_printf(&all, "const %s : f16[%s] {0.5", weights[i].name, weights[i].dims);
+        for (int n = 1; n < weights[i].len; n++) {
+            npu_text_printf(&all, ", 0.5");
+        }
+        npu_text_printf(&all, "}\n");
+    }
+    npu_text_printf(&all, "y8 = aten.mm.default(h, w)\ny9 = aten.conv2d.default(c, k)\ny10 = aten.conv2d.default(c, u)\n");
+    for (int i = 0; i <= 10; i++) {
+        npu_text_printf(&all, "output y%d = y%d\n", i, i);
+    }
+    NPU_CHECK_STATUS(npu_graph_parse(&g, all.data, all.len, NULL, &diag), NPU_OK);
+    NPU_CHECK_STR(diag.message, "");
+    npu_status status = npu_ref_create(&cpu, &ref_desc);
+    const npu_backend *backends[] = { cpu };
+    status = status ? status : npu_exec_create_simple(&exec, g, backends, 1, NULL);
+    for (uint32_t i = 0; i < npu_graph_num_inputs(g) && !status; i++) {
+        size_t size = 0;
+        npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
+        status = npu_exec_set_input_at(exec, i, zeros, size);
+    }
+    status = status ? status : npu_exec_run(exec);
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+    npu_ref_destroy(cpu);
+    npu_text_free(&all);
+    return status;
+}
+
+static void test_kernels(void)
+{
+    NPU_ITEM("F59");
+    NPU_CHECK(fail_each(kernels) > 20);
+}
+
 /* ---- ops with two new specs each ---- */
 
 static npu_registry *shared;
@@ -407,6 +468,7 @@ int main(void)
     NPU_RUN(test_refused);
     NPU_RUN(test_simple);
     NPU_RUN(test_dynamic);
+    NPU_RUN(test_kernels);
     NPU_RUN(test_many_specs);
     return npu_test_done();
 }
