@@ -20140,6 +20140,7 @@ static npu_op npu__emit(npu_graph *g, const npu__emission *e)
 static bool npu__push_operand(npu_graph *g, npu_value v)
 {
     if (!NPU__RESERVE(g, operands, 1)) {
+        npu__graph_no_memory(g);
         return false;
     }
     g->operands[g->num_operands++] = v;
@@ -20332,22 +20333,23 @@ static npu_op npu__emit_args(npu_graph *g, const npu_op_def *def, const npu_arg 
     return npu__emit(g, &e);
 }
 
-/* Would the type rule take these arguments? The graph stays as it is. */
-static bool npu__emit_try(npu_graph *g, const npu_op_def *def, const npu_arg *args, uint32_t num_args)
+/* Would the type rule take these arguments? The graph stays as it is, unless memory is out. */
+static npu_status npu__emit_try(npu_graph *g, const npu_op_def *def, const npu_arg *args, uint32_t num_args)
 {
     npu_diag diag = g->diag;
     npu_logger logger = g->logger;
     uint32_t num_values = g->num_values, num_data = g->num_data, num_symbols = g->num_symbols;
     npu__emission e;
-    bool taken;
+    npu_status status;
     memset(&g->logger, 0, sizeof g->logger);
-    taken = def->rule && !npu__emit_pack(g, def, args, num_args, &e) && !npu__emit_check(g, &e);
-    g->diag = diag;
+    status = def->rule ? npu__emit_pack(g, def, args, num_args, &e) : NPU_ERR_UNSUPPORTED;
+    status = status ? status : npu__emit_check(g, &e);
+    g->diag = status == NPU_ERR_NO_MEMORY ? g->diag : diag;
     g->logger = logger;
-    g->num_symbols = num_symbols;
+    npu__symbols_take_back(g, num_symbols);
     g->num_values = num_values; /* numbers in tensor slots */
     g->num_data = num_data;
-    return taken;
+    return status;
 }
 
 NPU_IR_API npu_op npu_emit(npu_graph *g, npu_kind kind, const npu_arg *args, uint32_t num_args)
@@ -26153,11 +26155,14 @@ static npu_status npu__node_search(npu__loader *l, npu__node *c, uint32_t left, 
             used += way >> i & 1u;
         }
         if (used == left) {
+            npu_status tried;
             status = npu__node_fill(l, c, bits);
-            if (status == NPU_OK && npu__emit_try(l->p.g, c->def, c->args, c->num_args)) {
+            tried = status ? status : npu__emit_try(l->p.g, c->def, c->args, c->num_args);
+            if (tried == NPU_OK) {
                 *present = bits;
                 found++;
             }
+            status = tried == NPU_ERR_NO_MEMORY ? npu__parse_no_memory(&l->p) : status;
         }
     }
     return status || found == 1
@@ -29645,8 +29650,11 @@ static bool npu__region_accepted(npu__region *r, npu_op op)
                             r->rw->from->specs[r->rw->from->values[r->outputs[i]].spec]);
     }
     memset(&storage, 0, sizeof storage);
-    ok = ok && npu_op_describe(to, op, &info, &storage) == NPU_OK &&
-         (r->desc->num_backends == 0 || npu__pass_backend(r->desc, &info) == r->backend);
+    if (npu_op_describe(to, op, &info, &storage)) {
+        npu__graph_no_memory(to);
+        ok = false;
+    }
+    ok = ok && (r->desc->num_backends == 0 || npu__pass_backend(r->desc, &info) == r->backend);
     npu_op_storage_free(&storage);
     return ok;
 }
@@ -29677,6 +29685,9 @@ static bool npu__region_emit(npu__region *r)
         npu_rewrite_replace(r->rw, npu__make_value(r->outputs[i]), npu_op_result(to, op, i));
     }
     if (!ok && r->body) {
+        if (npu_graph_status(r->body) == NPU_ERR_NO_MEMORY) {
+            npu__graph_no_memory(to);
+        }
         npu_graph_destroy(r->body);
         to->num_children--;
     }
@@ -29698,6 +29709,7 @@ typedef struct npu__fusion {
     uint8_t *live;         /* per op */
     npu__region region;
     uint32_t num_fused;    /* regions */
+    npu_status status;     /* of what the ops were asked for */
 } npu__fusion;
 
 enum { NPU__CLOSED = 0x80 };
@@ -29752,8 +29764,9 @@ static uint8_t npu__fusion_state(npu__fusion *f, uint32_t id, npu_op_storage *st
         return 0;
     }
     if (f->desc->num_backends) {
-        backend = npu_op_describe(f->g, npu__make_op(id), &info, storage) ? f->desc->num_backends
-                                                                          : npu__pass_backend(f->desc, &info);
+        npu_status status = npu_op_describe(f->g, npu__make_op(id), &info, storage);
+        f->status = status ? status : f->status;
+        backend = status ? f->desc->num_backends : npu__pass_backend(f->desc, &info);
     }
     return backend < NPU__MAX_BACKENDS && (backend < f->desc->num_backends || !f->desc->num_backends)
                ? (uint8_t)(backend + 1)
@@ -29875,7 +29888,9 @@ static npu_status npu__pass_fuse(npu__pass_call *c, npu_graph **out, const npu_g
         f->region.kind = NPU_NPU_FUSED;
         f->region.level = NPU_LEVEL_SCALAR;
         f->region.name = "fused";
-        if (npu__fusion_find_regions(f)) {
+        bool any = npu__fusion_find_regions(f);
+        status = f->status ? npu__fail(diag, f->status, "fuse-elementwise: out of memory") : NPU_OK;
+        if (any && status == NPU_OK) {
             status = npu_graph_rewrite(out, g, npu__fusion_op, f, diag);
             c->report.num_changes = f->num_fused;
         }
@@ -30195,7 +30210,9 @@ static void npu__fold_name(npu_graph *to, uint32_t from, uint32_t now)
         return;
     }
     npu_text_printf(&text, "%s.folded", name);
-    if (!text.status && !npu_graph_find(to, text.data).id) {
+    if (text.status) {
+        npu__graph_no_memory(to);
+    } else if (!npu_graph_find(to, text.data).id) {
         npu__value_name_set(to, now, text.data);
     }
     npu_text_free(&text);
@@ -30270,6 +30287,7 @@ static npu_value npu__folded(npu__folding *f, npu_graph *to, npu_value v)
     npu_op_storage storage;
     npu_op_info info;
     npu_status status;
+    memset(f->memory, 0, sizeof f->memory);
     if (!o || !npu__foldable(f, to, o)) {
         return npu__make_value(0);
     }
@@ -30280,7 +30298,10 @@ static npu_value npu__folded(npu__folding *f, npu_graph *to, npu_value v)
     status = npu_op_describe(to, op, &info, &storage);
     status = status ? status : npu__fold_run(f, to, &info, operands);
     v = status ? npu__make_value(0) : npu_constant(to, NULL, *info.out[0], f->memory[0]);
-    npu__fold_free(f, info.num_out);
+    if (status == NPU_ERR_NO_MEMORY) {
+        npu__graph_no_memory(to);
+    }
+    npu__fold_free(f, o->num_results);
     npu_op_storage_free(&storage);
     return v;
 }
@@ -30357,8 +30378,9 @@ static npu_status npu__pass_replace(const npu_optimize_desc *desc, npu_rewrite *
     npu_graph *to = rw->to;
     npu_op_storage storage;
     npu_op_info info;
+    npu_status status = NPU_OK;
     bool ok;
-    if (!now.id && to->diag.status == NPU_ERR_NO_MEMORY) {
+    if (to->diag.status == NPU_ERR_NO_MEMORY) {
         return NPU_ERR_NO_MEMORY;
     }
     npu_graph_clear_error(to);
@@ -30366,13 +30388,16 @@ static npu_status npu__pass_replace(const npu_optimize_desc *desc, npu_rewrite *
     memset(&storage, 0, sizeof storage);
     if (ok && anchor.id && desc->num_backends) {
         uint32_t before = 0, after = desc->num_backends;
-        ok = npu_op_describe(rw->from, anchor, &info, &storage) == NPU_OK;
-        before = ok ? npu__pass_backend(desc, &info) : 0;
-        ok = ok && npu_op_describe(to, npu__make_op(to->values[now.id].producer), &info, &storage) == NPU_OK;
-        after = ok ? npu__pass_backend(desc, &info) : after;
-        ok = ok && after < desc->num_backends && after <= before;
+        status = npu_op_describe(rw->from, anchor, &info, &storage);
+        before = status ? 0 : npu__pass_backend(desc, &info);
+        status = status ? status : npu_op_describe(to, npu__make_op(to->values[now.id].producer), &info, &storage);
+        after = status ? after : npu__pass_backend(desc, &info);
+        ok = after < desc->num_backends && after <= before;
     }
     npu_op_storage_free(&storage);
+    if (status) {
+        return status;
+    }
     if (!ok) {
         return npu_rewrite_no_match(
             rw, "no backend takes the new op where it took the old ones, or its result differs");

@@ -461,8 +461,102 @@ static void test_many_specs(void)
     npu_registry_destroy(shared);
 }
 
+/* ---- files, optimising, lowering ---- */
+
+/* A batch norm whose two tensors may stand in several places: the reader tries them. */
+static const char node_json[] =
+    "{'graph_inputs':[{'name':'x','shape':[2,3,2,2],'dtype':'float32'}],"
+    "'graph_outputs':[{'name':'y','shape':[2,3,2,2],'dtype':'float32'}],"
+    "'weights':[{'name':'v','shape':[3],'dtype':'float32'},{'name':'m','shape':[3],'dtype':'float32'}],"
+    "'weight_name_mapping':{'bv':'v','bm':'m'},'nodes':[{'name':'y','op_type':'aten.batch_norm.default',"
+    "'inputs':[{'name':'x','producer_node':'x','producer_output_idx':0},{'name':'bm'},{'name':'bv'}],"
+    "'outputs':[{'name':'y','shape':[2,3,2,2],'dtype':'float32'}],"
+    "'attrs':{'training':false,'momentum':0.1,'eps':1e-05,'cudnn_enabled':true}}]}";
+
+static npu_status read_json(const npu_allocator *a)
+{
+    npu_graph_desc desc = { .allocator = a };
+    npu_text json = npu_text_make(a), again = npu_text_make(a);
+    npu_graph *g = NULL, *copy = NULL;
+    npu_diag diag = { 0 };
+    npu_status status;
+    for (size_t i = 0; i < sizeof node_json - 1; i++) {
+        npu_text_printf(&json, "%c", node_json[i] == '\'' ? '"' : node_json[i]);
+    }
+    status = json.status ? json.status : npu_graph_parse_json(&g, json.data, json.len, &desc, &diag);
+    NPU_CHECK_STATUS(diag.status, json.status ? NPU_OK : status);
+    status = status ? status : npu_graph_print_json(g, &again);
+    status = status ? status : npu_graph_parse_json(&copy, again.data, again.len, &desc, &diag);
+    npu_graph_destroy(g);
+    npu_graph_destroy(copy);
+    npu_text_free(&json);
+    npu_text_free(&again);
+    return status;
+}
+
+static void test_json(void)
+{
+    NPU_ITEM("F16");
+    NPU_CHECK(fail_each(read_json) > 100);
+}
+
+static const char to_optimise[] =
+    "graph main\ninput x : f32[1,2,6,6]\nconst w : f32[2,2,1,1] {1, 2, 3, 4}\nconst s : f32[2] {1, 2}\nconst i : i64[1] {1}\n"
+    "const dead : f32[2] {1, 2}\nparam h : f32[6,6]\nstate k : f32[1,2,6,6]\n"
+    "c = aten.conv2d.default(x, w)\nn = aten.batch_norm.default(c, s, s, s, s, false, 0.1, 0.001, false)\n"
+    "r = aten.relu.default(n)\nq = aten.mul.Tensor(r, k)\nt = aten.t.default(h)\nu = aten.matmul.default(q, t)\n"
+    "v = aten.matmul.default(q, t)\ne = aten.alias.default(v)\nf = aten.add.Tensor(u, e)\nz = aten.max_pool2d.default(f, [2, 2])\n"
+    "g = aten.sigmoid.default(z)\nb = aten.mul.Tensor(g, z)\no = aten.softmax.int(b, -1)\na = aten.index_select.default(o, 3, i)\n"
+    "p, l = aten.max.dim(a, 1)\nupdate k = f\noutput o = o\noutput p = p\n";
+
+static void count_reports(void *ctx, const npu_pass_report *report) { *(uint32_t *)ctx += report->num_changes; }
+
+static npu_status optimised(const npu_allocator *a)
+{
+    static const float h[36] = { 1, 2, 3 };
+    npu_graph_desc desc = { .allocator = a };
+    npu_ref_desc ref_desc = { .allocator = a };
+    npu_optimize_desc optimize = { 0 }, fuse = { 0 };
+    npu_backend *cpu = NULL;
+    const npu_backend *backends[1];
+    npu_graph *g = NULL, *fast = NULL, *fused = NULL, *loops = NULL;
+    npu_exec *exec = NULL;
+    npu_diag diag = { 0 };
+    uint32_t changes = 0;
+    npu_status status = npu_ref_create(&cpu, &ref_desc);
+    backends[0] = cpu;
+    optimize.backends = backends;
+    optimize.num_backends = 1;
+    optimize.skip = 1u << NPU_PASS_FUSE | 1u << NPU_PASS_SILU_GATE; /* a backend that has no memory says no */
+    fuse.passes = 1u << NPU_PASS_FUSE | 1u << NPU_PASS_CONV_ACTIVATION;
+    optimize.report = count_reports;
+    optimize.report_ctx = &changes;
+    status = status ? status : npu_graph_parse(&g, to_optimise, sizeof to_optimise - 1, &desc, &diag);
+    status = status ? status : npu_param_bind(g, "h", h, sizeof h);
+    status = status ? status : npu_graph_optimize(&fast, g, &optimize, NULL, &diag);
+    NPU_CHECK(status || changes > 6);
+    status = status ? status : npu_graph_optimize(&fused, g, &fuse, NULL, &diag);
+    status = status ? status : npu_graph_run_passes(&loops, g, npu_conversion_pass("convert-aten-to-linalg"), 1, NULL, &diag);
+    status = status ? status : npu_exec_create_simple(&exec, fast, backends, 1, &diag);
+    npu_exec_destroy(exec);
+    npu_graph_destroy(loops);
+    npu_graph_destroy(fused);
+    npu_graph_destroy(fast);
+    npu_graph_destroy(g);
+    npu_ref_destroy(cpu);
+    return status;
+}
+
+static void test_optimised(void)
+{
+    NPU_ITEM("F16");
+    NPU_CHECK(fail_each(optimised) > 500);
+}
+
 int main(void)
 {
+    NPU_RUN(test_json);
+    NPU_RUN(test_optimised);
     NPU_RUN(test_whole_way);
     NPU_RUN(test_change);
     NPU_RUN(test_refused);
