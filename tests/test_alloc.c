@@ -376,8 +376,8 @@ static npu_status kernels(const npu_allocator *a)
         "input x : f32[2,3]\ninput v : f32[3]\ninput m : f32[2]\ninput one : f32[]\ninput h : f16[9,16]\n"
         "input c : f16[1,3,5,5]\n"
         "y0 = npu.fused([x, x], body=graph 0)\nd = tensor.empty(size=[2], dtype=f32)\n"
-        "y1 = linalg.generic([x], [d], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], iterators=['parallel', 'reduction'], "
-        "body=graph 1)\n"
+        "y1 = linalg.generic([x], [d], maps=['(i, j) -> (i, j)', '(i, j) -> (i)'], "
+        "iterators=['parallel', 'reduction'], body=graph 1)\n"
         "y2, m2, v2 = aicf.adam_step(x, x, x, x, one, one, lr=0.01)\ny3 = aicf.mse_grad(x, x, scale=2.0)\n"
         "y4, y5, y6 = aicf.layernorm_bwd(x, x, v, m, m)\ny7 = tensor.pad(x, low=[0, 1], high=[2, 0], value=-1.5)\n";
     npu_ref_desc ref_desc = { .allocator = a };
@@ -398,7 +398,8 @@ static npu_status kernels(const npu_allocator *a)
         }
         npu_text_printf(&all, "}\n");
     }
-    npu_text_printf(&all, "y8 = aten.mm.default(h, w)\ny9 = aten.conv2d.default(c, k)\ny10 = aten.conv2d.default(c, u)\n");
+    npu_text_printf(&all, "y8 = aten.mm.default(h, w)\ny9 = aten.conv2d.default(c, k)\n"
+                          "y10 = aten.conv2d.default(c, u)\n");
     for (int i = 0; i <= 10; i++) {
         npu_text_printf(&all, "output y%d = y%d\n", i, i);
     }

@@ -1,5 +1,5 @@
-/* Linear algebra, statistics, special functions, margins and fractional pools by hand-computed rows: values that show what an op
-   means, and what singular and wrong data give at run time, which vectors cannot hold. */
+/* Linear algebra, statistics, special functions, margins and fractional pools by hand-computed rows: values that show
+   what an op means, and what singular and wrong data give at run time, which vectors cannot hold. */
 #include "../npu_ir_backend_ref.h"
 #include "npu_test.h"
 
@@ -320,23 +320,30 @@ static void test_wrong_data(void)
         { "f64[3]", "y = histc(a, 2)", NPU_OK, { 3, 3, 3 }, { 0, 3 } },
         { "f64[3]", "y = histc(a, 2)", NPU_ERR_RANGE, { 0, 1, INF }, { 0 } },
         { "f64[3]", "y = histc(a, 2)", NPU_ERR_RANGE, { 0, 1, NO_NUMBER }, { 0 } },
-        { "f64[2] f64[2] i64[2]", "n = searchsorted.Tensor(a, b, sorter=c)" TO_F64, NPU_OK, { 5, 2, 3, 6, 1, 0 }, { 1, 2 } },
+        { "f64[2] f64[2] i64[2]", "n = searchsorted.Tensor(a, b, sorter=c)" TO_F64, NPU_OK,
+          { 5, 2, 3, 6, 1, 0 }, { 1, 2 } },
         { "f64[2] f64[2] i64[2]", "n = searchsorted.Tensor(a, b, sorter=c)" TO_F64, NPU_ERR_RANGE,
           { 5, 2, 3, 6, 1, 2 }, { 0 } },
         { "f64[2] f64[2] i64[2]", "n = searchsorted.Tensor(a, b, sorter=c)" TO_F64, NPU_ERR_RANGE,
           { 5, 2, 3, 6, 1, -1 }, { 0 } },
-        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_OK, { 7, 8, 1, 2 }, { 7, 8, 8 } },
-        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_ERR_RANGE, { 7, 8, 1, 1 }, { 0 } },
-        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_ERR_RANGE, { 7, 8, 4, -1 }, { 0 } },
-        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_ERR_RANGE, { 7, 8, -1, 4 }, { 0 } },
+        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_OK,
+          { 7, 8, 1, 2 }, { 7, 8, 8 } },
+        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_ERR_RANGE,
+          { 7, 8, 1, 1 }, { 0 } },
+        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_ERR_RANGE,
+          { 7, 8, 4, -1 }, { 0 } },
+        { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_ERR_RANGE,
+          { 7, 8, -1, 4 }, { 0 } },
         { "f64[2] f64[2]", "y = binary_cross_entropy(a, b)", NPU_ERR_RANGE, { 0.5, 1.5, 1, 0 }, { 0 } },
         { "f64[2] f64[2]", "y = binary_cross_entropy(a, b)", NPU_ERR_RANGE, { 0.5, NO_NUMBER, 1, 0 }, { 0 } },
         { "f64[1,2] i64[1]", "y = nll_loss(a, b)", NPU_OK, { -3, -4, 1 }, { 4 } },
         { "f64[1,2] i64[1]", "y = nll_loss(a, b)", NPU_ERR_RANGE, { -3, -4, 2 }, { 0 } },
         { "f64[1,2] i64[1]", "y = nll_loss(a, b)", NPU_ERR_RANGE, { -3, -4, -1 }, { 0 } },
         { "f64[2,2] i64[2] i64[1]", "y, n, o, p = embedding_bag(a, b, c)", NPU_OK, { 1, 2, 3, 4, 0, 1, 0 }, { 4, 6 } },
-        { "f64[2,2] i64[2] i64[1]", "y, n, o, p = embedding_bag(a, b, c)", NPU_ERR_RANGE, { 1, 2, 3, 4, 0, 2, 0 }, { 0 } },
-        { "f64[2,2] i64[2] i64[1]", "y, n, o, p = embedding_bag(a, b, c)", NPU_ERR_RANGE, { 1, 2, 3, 4, 0, 1, 3 }, { 0 } },
+        { "f64[2,2] i64[2] i64[1]", "y, n, o, p = embedding_bag(a, b, c)", NPU_ERR_RANGE,
+          { 1, 2, 3, 4, 0, 2, 0 }, { 0 } },
+        { "f64[2,2] i64[2] i64[1]", "y, n, o, p = embedding_bag(a, b, c)", NPU_ERR_RANGE,
+          { 1, 2, 3, 4, 0, 1, 3 }, { 0 } },
         { "f64[2,2]", "y = linalg_cholesky(a)", NPU_ERR_RANGE, { 1, 2, 2, 1 }, { 0 } },
         { "f64[2,2] i64[2]", "y = cov(a, fweights=b)", NPU_ERR_RANGE, { 1, 2, 3, 4, 1, -1 }, { 0 } },
         { "f64[2,2] i64[2]", "y = cov(a, fweights=b)", NPU_ERR_RANGE, { 1, 2, 3, 4, 0, 0 }, { 0 } },
