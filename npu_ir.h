@@ -5316,6 +5316,14 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 
 /* -------------------------------------------------------------------------------------------------------- */
 
+/* What runs while a model is read, lowered, checked or looked at, not while it is made or run, and with it what only
+   that calls, is compiled for size: it is a third of this file, and nobody waits for it. */
+#if defined(__GNUC__)
+#define NPU__COLD __attribute__((cold))
+#else
+#define NPU__COLD
+#endif
+
 #if defined(NPU_IR_MALLOC) && defined(NPU_IR_REALLOC) && defined(NPU_IR_FREE)
 #elif !defined(NPU_IR_MALLOC) && !defined(NPU_IR_REALLOC) && !defined(NPU_IR_FREE)
 #define NPU_IR_MALLOC(n) malloc(n)
@@ -22391,7 +22399,7 @@ static npu_status npu__print_graph(npu_text *text, const npu_graph *g, uint32_t 
     return status;
 }
 
-NPU_IR_API npu_status npu_graph_print(const npu_graph *g, npu_text *text)
+NPU__COLD NPU_IR_API npu_status npu_graph_print(const npu_graph *g, npu_text *text)
 {
     npu_status status;
     if (!g) {
@@ -22431,7 +22439,7 @@ static void npu__text_keyword(npu_text *text, const npu_graph *g, const npu__op 
     }
 }
 
-NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_text *text)
+NPU__COLD NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_text *text)
 {
     const npu__op *o = g ? npu__op_at(g, op) : NULL;
     npu_bound_arg args[NPU_MAX_ARGS];
@@ -22501,7 +22509,7 @@ static npu_status npu__dump_op(npu_text *text, const npu_graph *g, uint32_t id)
     return status;
 }
 
-NPU_IR_API npu_status npu_graph_dump(const npu_graph *g, npu_text *text)
+NPU__COLD NPU_IR_API npu_status npu_graph_dump(const npu_graph *g, npu_text *text)
 {
     npu_status status = NPU_OK;
     if (!g) {
@@ -22636,7 +22644,7 @@ static void npu__dot_outputs(npu_text *text, const npu_graph *g)
     }
 }
 
-NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text)
+NPU__COLD NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text)
 {
     if (!g) {
         return NPU_ERR_NO_MEMORY;
@@ -22746,7 +22754,7 @@ static void npu__mermaid_op(const npu__mermaid *m, uint32_t id)
     }
 }
 
-NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_mermaid_desc *desc,
+NPU__COLD NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_mermaid_desc *desc,
                                               npu_text *text)
 {
     npu__mermaid m = { NULL, NULL, 30, false };
@@ -25000,7 +25008,7 @@ static npu_status npu__parse_lines(npu__parser *p)
     return status;
 }
 
-NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t len,
+NPU__COLD NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t len,
                                       const npu_graph_desc *desc, npu_diag *diag)
 {
     npu__parser p;
@@ -26839,7 +26847,7 @@ static void npu__loader_release(npu__loader *l)
     npu__arena_free(&l->tree);
 }
 
-NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
+NPU__COLD NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
                                            const npu_graph_desc *desc, npu_diag *diag)
 {
     npu__loader l;
@@ -27446,7 +27454,7 @@ static npu_status npu__json_print(npu__json_writer *w)
     return status;
 }
 
-NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text)
+NPU__COLD NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text)
 {
     npu__json_writer w;
     npu_status status = g ? npu__json_check(g) : NPU_ERR_NO_MEMORY;
@@ -31963,7 +31971,7 @@ static npu_value npu__lower_flip(const npu__lower *l, npu_value filter, int64_t 
     return npu__lower_reshape(l, npu__lower_copy(l, &n, f.dtype, rank, in), taps + 2, y.dims);
 }
 
-static npu_status npu__lower_conv(npu__lower *l)
+NPU__COLD static npu_status npu__lower_conv(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "input"), filter = npu__lower_arg(l, "weight"), y;
     npu_spec f = npu__lower_spec(l, filter);
@@ -32096,7 +32104,7 @@ static void npu__lower_pool_window(const npu__lower *l, npu__lower_window *w, co
     }
 }
 
-static npu_status npu__lower_pool(npu__lower *l)
+NPU__COLD static npu_status npu__lower_pool(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self"), y;
     bool average = npu_op_arg(&l->info, "dilation") == NULL;
@@ -32149,7 +32157,7 @@ static npu_value npu__lower_adaptive_mask(const npu__lower *l, int64_t out, int6
 }
 
 /* Equal windows are a pool; others are picked, a dim after the other. */
-static npu_status npu__lower_adaptive_pool(npu__lower *l)
+NPU__COLD static npu_status npu__lower_adaptive_pool(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self"), y;
     uint32_t rank = npu_op_arg(&l->info, "output_size") ? npu_op_list_len(&l->info, "output_size") : 2;
@@ -32197,7 +32205,7 @@ static npu_value npu__lower_product(const npu__lower *l, npu_kind kind, npu_valu
 }
 
 /* x [..,K] W [N,K] + b: the leading dims are rows. */
-static npu_status npu__lower_linear(npu__lower *l)
+NPU__COLD static npu_status npu__lower_linear(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "input"), weight = npu__lower_arg(l, "weight"), y;
     npu_spec w = npu__lower_spec(l, weight);
@@ -32256,14 +32264,14 @@ static npu_value npu__lower_matmul_of(const npu__lower *l, npu_value a, npu_valu
     return npu__lower_product(l, kind, a, b, npu__lower_identity(l, kind, l->y.dtype, l->y.rank, l->y.dims));
 }
 
-static npu_status npu__lower_matmul(npu__lower *l)
+NPU__COLD static npu_status npu__lower_matmul(npu__lower *l)
 {
     const char *other = npu_op_arg(&l->info, "mat2") ? "mat2" : "other";
     return npu__lower_replace(l, npu__lower_matmul_of(l, npu__lower_arg(l, "self"), npu__lower_arg(l, other)));
 }
 
 /* beta c + alpha a b, c broadcast. With both 1 and a whole c, the product is taken on top of c. */
-static npu_status npu__lower_addmm(npu__lower *l)
+NPU__COLD static npu_status npu__lower_addmm(npu__lower *l)
 {
     npu_value c = npu__lower_arg(l, "self"), a = npu__lower_arg(l, "mat1"), b = npu__lower_arg(l, "mat2"), y;
     double alpha = npu_scalar_value(npu_op_scalar(&l->info, "alpha", npu_scalar_int(1)));
@@ -32442,7 +32450,7 @@ static npu_status npu__lower_map_nest(npu__lower *l, const npu_value *x, uint32_
     return npu__lower_replace(l, npu__lower_over(l, &b, tensors, n, l->y.dtype));
 }
 
-static npu_status npu__lower_map(npu__lower *l)
+NPU__COLD static npu_status npu__lower_map(npu__lower *l)
 {
     const npu__op *o = &l->rw->from->ops[l->op.id];
     bool is_alias = l->info.kind != o->def->kind;
@@ -32483,13 +32491,13 @@ static npu_status npu__lower_map(npu__lower *l)
 /* ---- shapes ---- */
 
 /* Dims merged, split, inserted or removed: flatten, view, squeeze and their kind. */
-static npu_status npu__lower_shape(npu__lower *l)
+NPU__COLD static npu_status npu__lower_shape(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, npu_op_arg(&l->info, "self") ? "self" : "input");
     return npu__lower_replace(l, npu__lower_reshape(l, x, l->y.rank, l->y.dims));
 }
 
-static npu_status npu__lower_permute(npu__lower *l)
+NPU__COLD static npu_status npu__lower_permute(npu__lower *l)
 {
     npu_spec x = npu__lower_spec(l, npu__lower_arg(l, "self"));
     int64_t order[NPU_MAX_RANK] = { 0 }, rank = x.rank;
@@ -32511,7 +32519,7 @@ static npu_status npu__lower_permute(npu__lower *l)
 }
 
 /* A copy that reads a dim of 1 again and again. */
-static npu_status npu__lower_expand(npu__lower *l)
+NPU__COLD static npu_status npu__lower_expand(npu__lower *l)
 {
     npu__nest_desc n;
     npu__nest_start(&n, l->y.rank, 0);
@@ -32519,7 +32527,7 @@ static npu_status npu__lower_expand(npu__lower *l)
     return npu__lower_replace(l, npu__lower_copy(l, &n, l->y.dtype, l->y.rank, l->y.dims));
 }
 
-static npu_status npu__lower_constant_pad(npu__lower *l)
+NPU__COLD static npu_status npu__lower_constant_pad(npu__lower *l)
 {
     npu_spec x = npu__lower_spec(l, npu__lower_arg(l, "self"));
     int64_t low[NPU_MAX_RANK] = { 0 }, high[NPU_MAX_RANK] = { 0 };
@@ -32577,7 +32585,7 @@ static npu_value npu__lower_part(const npu__lower *l, npu_value x, const int64_t
 }
 
 /* slice and narrow from `start` on, select at `index`, which loses the dim. */
-static npu_status npu__lower_slice(npu__lower *l)
+NPU__COLD static npu_status npu__lower_slice(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self");
     npu_spec in = npu__lower_spec(l, x);
@@ -32611,14 +32619,14 @@ static npu_value npu__lower_reversed(const npu__lower *l, npu_value x, uint32_t 
     return npu__lower_copy(l, &n, spec.dtype, spec.rank, spec.dims);
 }
 
-static npu_status npu__lower_flip_dims(npu__lower *l)
+NPU__COLD static npu_status npu__lower_flip_dims(npu__lower *l)
 {
     uint32_t count, mask = npu__lower_axes(l, "dims", l->y.rank, &count);
     return npu__lower_replace(l, npu__lower_reversed(l, npu__lower_arg(l, "self"), mask));
 }
 
 /* Several dims at once; a negative step takes the same elements from the other end. */
-static npu_status npu__lower_cuts(npu__lower *l)
+NPU__COLD static npu_status npu__lower_cuts(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self");
     npu_spec in = npu__lower_spec(l, x);
@@ -32635,7 +32643,7 @@ static npu_status npu__lower_cuts(npu__lower *l)
 }
 
 /* Pieces of a dim, one behind the other; those of unbind lose the dim. */
-static npu_status npu__lower_split(npu__lower *l)
+NPU__COLD static npu_status npu__lower_split(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self");
     npu_spec in = npu__lower_spec(l, x);
@@ -32653,7 +32661,7 @@ static npu_status npu__lower_split(npu__lower *l)
 }
 
 /* cat, and stack with a dim of 1 in every operand. */
-static npu_status npu__lower_cat(npu__lower *l)
+NPU__COLD static npu_status npu__lower_cat(npu__lower *l)
 {
     const npu_bound_arg *list = npu_op_arg(&l->info, "tensors");
     uint32_t axis = npu__lower_axis(l, "dim", l->y.rank);
@@ -32710,7 +32718,7 @@ static npu_status npu__lower_times(npu__lower *l, npu_value x, const int64_t *ou
 }
 
 /* repeat and tile, whose numbers belong to the last dims. */
-static npu_status npu__lower_repeat(npu__lower *l)
+NPU__COLD static npu_status npu__lower_repeat(npu__lower *l)
 {
     static const int64_t ones[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
     const char *name = npu_op_arg(&l->info, "repeats") ? "repeats" : "dims";
@@ -32735,7 +32743,7 @@ static bool npu__lower_is_whole_factor(int64_t in, int64_t out, int64_t *factor)
     return ok;
 }
 
-static npu_status npu__lower_nearest(npu__lower *l)
+NPU__COLD static npu_status npu__lower_nearest(npu__lower *l)
 {
     static const char *const scales[] = { "scales", "scales_d", "scales_h", "scales_w" };
     static const int64_t ones[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
@@ -32799,7 +32807,7 @@ static npu_value npu__lower_fold(const npu__lower *l, npu_value x, uint32_t mask
     return npu__nest_emit(l, &n, b.index);
 }
 
-static npu_status npu__lower_reduce(npu__lower *l)
+NPU__COLD static npu_status npu__lower_reduce(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self"), y;
     npu_spec in = npu__lower_spec(l, x);
@@ -32834,7 +32842,7 @@ static npu_value npu__lower_function(const npu__lower *l, npu_kind kind, npu_val
 }
 
 /* exp(x - max) over its sum along a dim, or the logarithm of that, in the dtype of sums. */
-static npu_status npu__lower_softmax(npu__lower *l)
+NPU__COLD static npu_status npu__lower_softmax(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self"), shifted, sum;
     npu_spec in = npu__lower_spec(l, x);
@@ -32884,7 +32892,7 @@ static npu_value npu__lower_deviation(const npu__lower *l, npu_value x, double e
 }
 
 /* ((x - mean) r) weight + bias, the parameters [dim 1]. */
-static npu_status npu__lower_batch_norm(npu__lower *l)
+NPU__COLD static npu_status npu__lower_batch_norm(npu__lower *l)
 {
     static const uint32_t channel[1] = { 1 };
     static const npu_kind kinds[4] = { NPU_ARITH_SUBF, NPU_ARITH_MULF, NPU_ARITH_MULF, NPU_ARITH_ADDF };
@@ -32925,7 +32933,7 @@ static npu_status npu__lower_batch_norm(npu__lower *l)
 }
 
 /* Mean and variance over the trailing dims, then as above with parameters of those dims. */
-static npu_status npu__lower_layer_norm(npu__lower *l)
+NPU__COLD static npu_status npu__lower_layer_norm(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "input"), y, r;
     npu_value weight = npu__lower_arg(l, "weight"), bias = npu__lower_arg(l, "bias");
@@ -33007,7 +33015,7 @@ static npu_value npu__lower_from_end(const npu__lower *l, npu_value index, int64
 }
 
 /* gather: the dims of index stand where the axis was. gather_elements: index has the dims of the result. */
-static npu_status npu__lower_gather(npu__lower *l)
+NPU__COLD static npu_status npu__lower_gather(npu__lower *l)
 {
     bool slices = l->info.kind == (npu_kind)NPU_GAWEE_GATHER;
     npu_value x = npu__lower_arg(l, slices ? "data" : "self"), index = npu__lower_arg(l, slices ? "indices" : "index");
@@ -33072,7 +33080,7 @@ static npu_value npu__lower_ranks(const npu__lower *l, npu_value x, uint32_t axi
 }
 
 /* Element k of the result is the one before which k others come. */
-static npu_status npu__lower_topk(npu__lower *l)
+NPU__COLD static npu_status npu__lower_topk(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self"), numbers, ranks, places;
     uint32_t rank = l->y.rank, axis = npu__lower_axis(l, "dim", rank), loops[NPU_MAX_RANK] = { 0 };
@@ -33118,7 +33126,7 @@ static npu_value npu__body_activation(npu__lower_body *b, npu_kind kind, npu_val
     }
 }
 
-static npu_status npu__lower_activation(npu__lower *l)
+NPU__COLD static npu_status npu__lower_activation(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self");
     npu_scalar slope = npu_op_scalar(&l->info, "negative_slope", npu_scalar_float(npu_op_float(&l->info, "alpha", 3)));
@@ -33136,7 +33144,7 @@ static npu_status npu__lower_activation(npu__lower *l)
 }
 
 /* 1 / (1 + exp(-x)), x (1 + erf(x / sqrt(2))) / 2: what arith has no op for is a named op between two nests. */
-static npu_status npu__lower_between(npu__lower *l)
+NPU__COLD static npu_status npu__lower_between(npu__lower *l)
 {
     bool gelu = l->info.kind == (npu_kind)NPU_ATEN_GELU;
     uint32_t dtypes[3], sums = npu__sum_type(l->y.dtype);
@@ -33159,13 +33167,13 @@ static npu_status npu__lower_between(npu__lower *l)
     return npu__lower_replace(l, npu__lower_over(l, &b, x, 2, l->y.dtype));
 }
 
-static npu_status npu__lower_type_as(npu__lower *l)
+NPU__COLD static npu_status npu__lower_type_as(npu__lower *l)
 {
     return npu__lower_replace(l, npu__lower_cast(l, npu__lower_arg(l, "self"), l->y.dtype));
 }
 
 /* eq, where, and a cast. */
-static npu_status npu__lower_condition(npu__lower *l)
+NPU__COLD static npu_status npu__lower_condition(npu__lower *l)
 {
     npu_value x[3];
     uint32_t num = l->info.num_in, dtypes[4];
@@ -33192,7 +33200,7 @@ static npu_status npu__lower_condition(npu__lower *l)
 }
 
 /* The first with the second, that with the third .. */
-static npu_status npu__lower_extremum(npu__lower *l)
+NPU__COLD static npu_status npu__lower_extremum(npu__lower *l)
 {
     bool max = l->info.kind == (npu_kind)NPU_GAWEE_MAX;
     npu_kind real = max ? NPU_ARITH_MAXIMUMF : NPU_ARITH_MINIMUMF, whole = max ? NPU_ARITH_MAXSI : NPU_ARITH_MINSI;
@@ -33205,7 +33213,7 @@ static npu_status npu__lower_extremum(npu__lower *l)
     return npu__lower_replace(l, x[0]);
 }
 
-static npu_status npu__lower_shape_vector(npu__lower *l)
+NPU__COLD static npu_status npu__lower_shape_vector(npu__lower *l)
 {
     const npu_spec *x = l->info.in[0];
     int64_t start, end;
@@ -33213,14 +33221,14 @@ static npu_status npu__lower_shape_vector(npu__lower *l)
     return npu__lower_replace(l, npu_constant(l->to, NULL, l->y, x->dims + start));
 }
 
-static npu_status npu__lower_range(npu__lower *l)
+NPU__COLD static npu_status npu__lower_range(npu__lower *l)
 {
     double first = npu_scalar_value(npu_op_scalar(&l->info, "start", npu_scalar_int(0)));
     double step = npu_scalar_value(npu_op_scalar(&l->info, "step", npu_scalar_int(1)));
     return npu__lower_replace(l, npu__lower_numbers(l, l->y.dtype, l->y.dims[0], first, step));
 }
 
-static npu_status npu__lower_scale(npu__lower *l)
+NPU__COLD static npu_status npu__lower_scale(npu__lower *l)
 {
     static const int64_t ones[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
     int64_t inner[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
@@ -33238,7 +33246,7 @@ static npu_status npu__lower_scale(npu__lower *l)
     return npu__lower_times(l, npu__lower_arg(l, "self"), ones, inner);
 }
 
-static npu_status npu__lower_all_borders(npu__lower *l)
+NPU__COLD static npu_status npu__lower_all_borders(npu__lower *l)
 {
     int64_t low[NPU_MAX_RANK] = { 0 }, high[NPU_MAX_RANK] = { 0 };
     for (uint32_t i = 0; i < l->y.rank; i++) {
@@ -33430,7 +33438,7 @@ static void npu__lower_pattern(npu_pattern *out, uint32_t capacity, uint32_t i, 
     }
 }
 
-NPU_IR_API uint32_t npu_lowering_patterns(npu_namespace from, npu_pattern *out, uint32_t capacity)
+NPU__COLD NPU_IR_API uint32_t npu_lowering_patterns(npu_namespace from, npu_pattern *out, uint32_t capacity)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < NPU__COUNT(npu__aliases) && from == NPU_NS_GAWEE; i++) {
@@ -33462,19 +33470,19 @@ static npu_status npu__run_lowering(npu_namespace from, npu_graph **out, const n
     return npu_graph_convert(out, g, &target, patterns, n, NULL, NULL, diag);
 }
 
-static npu_status npu__run_gawee_to_linalg(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
+NPU__COLD static npu_status npu__run_gawee_to_linalg(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
     (void)ctx;
     return npu__run_lowering(NPU_NS_GAWEE, out, g, diag);
 }
 
-static npu_status npu__run_aten_to_linalg(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
+NPU__COLD static npu_status npu__run_aten_to_linalg(void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
     (void)ctx;
     return npu__run_lowering(NPU_NS_ATEN, out, g, diag);
 }
 
-NPU_IR_API const npu_pass *npu_conversion_pass(const char *name)
+NPU__COLD NPU_IR_API const npu_pass *npu_conversion_pass(const char *name)
 {
     static const char *const namespaces[] = { "linalg", "arith", "tensor", NULL };
     static const npu_pass passes[] = {
@@ -33491,7 +33499,7 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name)
 
 /* ---- specialisation ---- */
 
-NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, const char *const *names,
+NPU__COLD NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, const char *const *names,
                                            const int64_t *dims, uint32_t count, npu_diag *diag)
 {
     npu_rewrite rw;
@@ -38082,7 +38090,7 @@ static void npu__print_refusals(npu_text *text, const npu_plan *plan)
     }
 }
 
-NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text)
+NPU__COLD NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text)
 {
     const npu_graph *g = npu_plan_graph(plan);
     uint32_t num_steps = npu_plan_num_steps(plan);
@@ -38104,7 +38112,7 @@ NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text)
     npu__print_refusals(text, plan);
 }
 
-NPU_IR_API void npu_plan_print_ops(const npu_plan *plan, npu_text *text)
+NPU__COLD NPU_IR_API void npu_plan_print_ops(const npu_plan *plan, npu_text *text)
 {
     const npu_graph *g = npu_plan_graph(plan);
     for (uint32_t op = 1; op <= npu_graph_num_ops(g); op++) {
@@ -38138,7 +38146,7 @@ static void npu__print_bounds(npu_text *text, const npu_graph *g)
     }
 }
 
-NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *text)
+NPU__COLD NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *text)
 {
     bool exact = true;
     if (!plan) {
@@ -38191,7 +38199,7 @@ static void npu__dot_step(npu_text *text, const npu_plan *plan, uint32_t i)
     npu__text_str(text, "    }\n");
 }
 
-NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text)
+NPU__COLD NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text)
 {
     const npu_graph *g = npu_plan_graph(plan);
     if (!plan) {
@@ -38284,7 +38292,7 @@ static uint32_t npu__collect_kinds(const npu_plan *plan, const npu_profile_step 
     return num_rows;
 }
 
-NPU_IR_API void npu_exec_print_profile(const npu_exec *exec, npu_text *text)
+NPU__COLD NPU_IR_API void npu_exec_print_profile(const npu_exec *exec, npu_text *text)
 {
     const npu_plan *plan = npu__exec_plan(exec);
     uint32_t count = 0, num_kinds;
@@ -38349,7 +38357,7 @@ static void npu__trace_name(npu_text *text, const npu_plan *plan, const npu_prof
     }
 }
 
-NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text)
+NPU__COLD NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text)
 {
     const npu_plan *plan = npu__exec_plan(exec);
     uint32_t count = 0, num_backends = npu_plan_num_backends(plan);
@@ -38388,7 +38396,7 @@ static void npu__add_sizes(const npu_spec *spec, uint64_t *elements, uint64_t *b
     }
 }
 
-NPU_IR_API npu_graph_stats npu_graph_count(const npu_graph *g)
+NPU__COLD NPU_IR_API npu_graph_stats npu_graph_count(const npu_graph *g)
 {
     npu_graph_stats stats;
     memset(&stats, 0, sizeof stats);
@@ -38440,7 +38448,7 @@ static npu_status npu__count_ops(const npu_graph *g, npu__name_map *map)
     return NPU_OK;
 }
 
-NPU_IR_API npu_status npu_graph_count_ops(const npu_graph *g, npu_op_count *rows, uint32_t capacity,
+NPU__COLD NPU_IR_API npu_status npu_graph_count_ops(const npu_graph *g, npu_op_count *rows, uint32_t capacity,
                                           uint32_t *num_rows)
 {
     npu__name_map map;
@@ -38465,7 +38473,7 @@ static void npu__print_sizes(npu_text *text, const char *what, uint32_t count, u
                     (unsigned long long)elements, npu__format_bytes(size, bytes));
 }
 
-NPU_IR_API npu_status npu_graph_print_stats(const npu_graph *g, npu_text *text)
+NPU__COLD NPU_IR_API npu_status npu_graph_print_stats(const npu_graph *g, npu_text *text)
 {
     npu_graph_stats stats = npu_graph_count(g);
     npu__name_map map;
@@ -38486,7 +38494,7 @@ NPU_IR_API npu_status npu_graph_print_stats(const npu_graph *g, npu_text *text)
     return status ? status : text->status;
 }
 
-NPU_IR_API npu_status npu_graph_print_pie(const npu_graph *g, uint32_t top, npu_text *text)
+NPU__COLD NPU_IR_API npu_status npu_graph_print_pie(const npu_graph *g, uint32_t top, npu_text *text)
 {
     npu__name_map map;
     uint32_t others = 0;
@@ -38586,7 +38594,7 @@ static void npu__compare_numbers(const npu_array *got, const npu_array *want, co
     d->status = d->num_wrong ? NPU_ERR_MISMATCH : NPU_OK;
 }
 
-NPU_IR_API npu_status npu_compare(const npu_array *got, const npu_array *want, const npu_tolerance *tolerance,
+NPU__COLD NPU_IR_API npu_status npu_compare(const npu_array *got, const npu_array *want, const npu_tolerance *tolerance,
                                   npu_difference *out)
 {
     npu_tolerance t = npu__tolerance(tolerance);
@@ -38661,7 +38669,7 @@ static double npu__correlation(const npu_array *got, const npu_array *want, size
     return xx == 0.0 || yy == 0.0 ? (xx == yy ? 1.0 : 0.0) : xy / sqrt(xx) / sqrt(yy);
 }
 
-NPU_IR_API npu_status npu_compare_ranking(const npu_array *got, const npu_array *want, uint32_t k, npu_ranking *out)
+NPU__COLD NPU_IR_API npu_status npu_compare_ranking(const npu_array *got, const npu_array *want, uint32_t k, npu_ranking *out)
 {
     npu_status status;
     size_t len = 0, row;
@@ -38806,7 +38814,7 @@ static npu_status npu__verify_end(npu__verify *v, npu_difference *total)
     return v->total.status;
 }
 
-NPU_IR_API npu_status npu_exec_verify(npu_exec *exec, const npu_array *expected, uint32_t count,
+NPU__COLD NPU_IR_API npu_status npu_exec_verify(npu_exec *exec, const npu_array *expected, uint32_t count,
                                       const npu_tolerance *tolerance, npu_difference *outputs,
                                       npu_difference *total, npu_diag *diag)
 {
@@ -38824,7 +38832,7 @@ NPU_IR_API npu_status npu_exec_verify(npu_exec *exec, const npu_array *expected,
     return npu__verify_end(&v, total);
 }
 
-NPU_IR_API npu_status npu_exec_compare(npu_exec *exec, npu_exec *reference, const npu_tolerance *tolerance,
+NPU__COLD NPU_IR_API npu_status npu_exec_compare(npu_exec *exec, npu_exec *reference, const npu_tolerance *tolerance,
                                        npu_difference *outputs, npu_difference *total, npu_diag *diag)
 {
     npu__verify v;
@@ -38907,7 +38915,7 @@ static npu_status npu__find_probe(const npu_exec *exec, const npu_exec *referenc
     return NPU_OK;
 }
 
-NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_backend *const *backends,
+NPU__COLD NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_backend *const *backends,
                                               uint32_t num_backends, const npu_backend *reference,
                                               const npu_array *inputs, uint32_t num_inputs,
                                               const npu_tolerance *tolerance, npu_op *op,
@@ -38944,7 +38952,7 @@ NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_back
 
 enum { NPU__TILE_ALIGN = 32, NPU__NUM_SPACES = NPU_SPACE_L0C + 1 };
 
-NPU_IR_API uint32_t npu_tile_pipe(const npu_graph *program, npu_op op)
+NPU__COLD NPU_IR_API uint32_t npu_tile_pipe(const npu_graph *program, npu_op op)
 {
     const npu__op *o = npu__op_at(program, op);
     uint32_t space = o ? NPU_KIND_NAMESPACE(o->def->kind) : 0, from = 0;
@@ -39154,7 +39162,7 @@ static npu_status npu__tiles_place(npu__tiles_plan *p)
     return status;
 }
 
-NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_desc *desc,
+NPU__COLD NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const npu_tile_desc *desc,
                                     npu_tile_place *places, npu_diag *diag)
 {
     npu_tile_desc d = npu__tiles_desc(desc);
@@ -39289,7 +39297,7 @@ typedef struct npu__tiles {
                   (uint64_t)(t)->num_##array + (extra), sizeof *(t)->array) || \
      !((t)->no_memory = true))
 
-NPU_IR_API const char *npu_hazard_text(uint32_t kind)
+NPU__COLD NPU_IR_API const char *npu_hazard_text(uint32_t kind)
 {
     switch (kind) {
 #define NPU_X(number, symbol, text) \
@@ -40212,7 +40220,7 @@ static npu_status npu__tiles_plan_check(npu__tiles *t)
     return status;
 }
 
-NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const npu_tile_desc *desc,
+NPU__COLD NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const npu_tile_desc *desc,
                                      void (*report)(void *ctx, const npu_hazard *hazard), void *ctx)
 {
     npu__tiles t;
@@ -40463,7 +40471,7 @@ static npu_status npu__sync_all(npu_graph **out, const npu_graph *bare, const np
     return status;
 }
 
-NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const npu_tile_desc *desc, npu_diag *diag)
+NPU__COLD NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const npu_tile_desc *desc, npu_diag *diag)
 {
     npu_graph *bare = NULL;
     npu_diag local;
