@@ -4853,7 +4853,7 @@ typedef struct npu_step {
    backends with NPU_BACKEND_DYNAMIC only; the others refuse them with NPU_REASON_DYNAMIC. */
 NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
                                       npu_diag *diag);
-NPU_IR_API void npu_plan_destroy(npu_plan *plan);
+NPU_IR_API void npu_plan_destroy(npu_plan *plan); /* before or after the graph; NULL is fine */
 NPU_IR_API const npu_graph *npu_plan_graph(const npu_plan *plan);
 NPU_IR_API uint32_t npu_plan_num_steps(const npu_plan *plan);
 NPU_IR_API const npu_step *npu_plan_step(const npu_plan *plan, uint32_t i);
@@ -4908,8 +4908,8 @@ NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text);
 typedef struct npu_program npu_program;
 typedef struct npu_exec npu_exec;
 
-/* The plan is copied as far as it is needed; the graph, its borrowed data and the backends must outlive the
-   program. Errors: NOT_IMPLEMENTED (ops without a kernel: the message lists all of them), MISSING_WEIGHT,
+/* The plan is copied as far as it is needed; the backends must outlive the program, the graph and its borrowed data
+   whatever is done with it but npu_program_destroy and npu_exec_destroy. Errors: NOT_IMPLEMENTED (ops without a kernel: the message lists all of them), MISSING_WEIGHT,
    NO_MEMORY, BACKEND. */
 NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan, npu_diag *diag);
 NPU_IR_API void npu_program_destroy(npu_program *program); /* after its execs */
@@ -33556,6 +33556,8 @@ typedef struct npu__storage npu__storage;
 struct npu_plan {
     npu_allocator allocator;
     const npu_graph *graph;
+    /* of the graph: what destroys plans and execs does not read it, for it may be gone */
+    uint32_t num_ops, num_values, num_symbols, num_inputs, num_outputs;
     npu_plan_desc desc;                     /* its pointers to callbacks and lists are not kept */
     const npu_backend *given[NPU__MAX_BACKENDS];    /* as the caller has them */
     const npu_backend *backends[NPU__MAX_BACKENDS]; /* as this core reads them */
@@ -34237,6 +34239,11 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
     }
     plan->allocator = a;
     plan->graph = g;
+    plan->num_ops = g->num_ops;
+    plan->num_values = g->num_values;
+    plan->num_symbols = g->num_symbols;
+    plan->num_inputs = g->num_inputs;
+    plan->num_outputs = g->num_outputs;
     plan->desc = *desc;
     memcpy(plan->given, desc->backends, desc->num_backends * sizeof plan->given[0]);
     plan->targets = (npu__target *)npu__alloc_zero(&a, g->num_ops * sizeof *plan->targets);
@@ -35139,11 +35146,11 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     NPU__RELEASE(plan, step_dependencies);
     NPU__RELEASE(plan, moved);
     npu__plan_free_storage(plan);
-    npu__free(&a, plan->targets, plan->graph->num_ops * sizeof *plan->targets);
-    npu__free(&a, plan->op_step, plan->graph->num_ops * sizeof *plan->op_step);
-    npu__free(&a, plan->moved_head, plan->graph->num_values * sizeof *plan->moved_head);
-    npu__free(&a, plan->value_storage, plan->graph->num_values * sizeof *plan->value_storage);
-    npu__free(&a, plan->planned, plan->graph->num_symbols * sizeof *plan->planned);
+    npu__free(&a, plan->targets, plan->num_ops * sizeof *plan->targets);
+    npu__free(&a, plan->op_step, plan->num_ops * sizeof *plan->op_step);
+    npu__free(&a, plan->moved_head, plan->num_values * sizeof *plan->moved_head);
+    npu__free(&a, plan->value_storage, plan->num_values * sizeof *plan->value_storage);
+    npu__free(&a, plan->planned, plan->num_symbols * sizeof *plan->planned);
     npu__free(&a, plan->older, plan->desc.num_backends * sizeof *plan->older);
     npu__free(&a, plan, sizeof *plan);
 }
@@ -36319,7 +36326,6 @@ struct npu_exec {
     npu_allocator allocator;
     npu_exec_desc desc;
     npu_program *program;
-    npu_plan *owned_plan;
     bool owns_program;
     npu__slot *inputs, *outputs, *states;     /* per graph input, output, state */
     npu__dims *dims;                          /* NULL = all dims are known */
@@ -36861,7 +36867,7 @@ static void npu__exec_dims_free(npu_exec *e)
 {
     npu__dims *d = e->dims;
     if (d) {
-        npu__free(&e->allocator, d->values, e->program->plan->graph->num_symbols * sizeof *d->values);
+        npu__free(&e->allocator, d->values, e->program->plan->num_symbols * sizeof *d->values);
         npu__free(&e->allocator, d->deduce.results, d->deduce.capacity * sizeof *d->deduce.results);
         npu_op_storage_free(&d->storage);
         npu__free(&e->allocator, d, sizeof *d);
@@ -36982,14 +36988,12 @@ static void npu__slots_free(npu_exec *e, npu__slot *slots, uint32_t num)
 
 NPU_IR_API void npu_exec_destroy(npu_exec *e)
 {
-    const npu_graph *g;
     const npu_plan *plan;
     npu_allocator a;
     if (!e) {
         return;
     }
     plan = e->program->plan;
-    g = plan->graph;
     a = e->allocator;
     npu__await_late(e);
     for (uint32_t b = 0; e->buffers && b < plan->desc.num_backends; b++) {
@@ -37006,8 +37010,8 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
         }
     }
     npu__exec_dims_free(e);
-    npu__slots_free(e, e->inputs, g->num_inputs);
-    npu__slots_free(e, e->outputs, g->num_outputs);
+    npu__slots_free(e, e->inputs, plan->num_inputs);
+    npu__slots_free(e, e->outputs, plan->num_outputs);
     npu__slots_free(e, e->states, e->program->num_states);
     npu__free(&a, e->buffers, e->num_all_buffers * sizeof *e->buffers);
     npu__free(&a, e->tables, e->num_all_buffers * sizeof *e->tables);

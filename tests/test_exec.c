@@ -798,6 +798,63 @@ static void test_two_threads(void)
     rig_end(&r);
 }
 
+/* ---- the order of destroying ------------------------------------------------------------------------------------ */
+
+/* Memory in which what was freed is scribbled over and never given out again. */
+typedef struct scribbled {
+    size_t used, size;
+    unsigned char *memory;
+} scribbled;
+
+static void *scribbled_resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
+{
+    scribbled *s = (scribbled *)ctx;
+    unsigned char *now = new_size && new_size <= s->size - s->used ? s->memory + s->used : NULL;
+    s->used += now ? (new_size + 15) / 16 * 16 : 0;
+    if (now && ptr) {
+        memcpy(now, ptr, old_size < new_size ? old_size : new_size);
+    }
+    if (ptr && (now || !new_size)) {
+        memset(ptr, 0xdd, old_size);
+    }
+    return now;
+}
+
+/* Plan, program and exec may be destroyed when their graph is gone: symbols, states, children and weights with it. */
+static void test_graph_goes_first(void)
+{
+    static const char text[] =
+        "graph main\nsymbol n 0 8\nchild f scalar\ninput a : scalar f32[]\ninput b : scalar f32[]\n"
+        "s = aten.add.Tensor(a, b)\noutput s = s\nend\ninput x : f32[n,2]\ninput z : f32[2,2]\nconst c : f32[2,2] {1, 2, 3, 4}\n"
+        "state t : f32[2,2]\nu = aten.add.Tensor(t, z)\nupdate t = u\nm = aten.mm.default(x, c)\ny = npu.fused([z, c], body=graph 0)\n"
+        "output m = m\noutput y = y\n";
+    scribbled memory = { 0, 1 << 24, (unsigned char *)malloc(1 << 24) };
+    npu_sim_desc cap = { .deny = (const char *const[]){ "aten.mm.default" }, .num_deny = 1 };
+    for (int is_simple = 0; is_simple < 2; is_simple++) {
+        npu_alloc_counter counter = { 0 };
+        npu_allocator counted = npu_counting_allocator(&counter), a = { &memory, scribbled_resize };
+        rig r = rig_start(&cap, 1);
+        npu_graph_destroy(r.graph);
+        memory.used = 0;
+        NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, &(npu_graph_desc){ .allocator = &a }, &r.diag), NPU_OK);
+        r.desc.allocator = &counted;
+        if (is_simple) {
+            NPU_CHECK_STATUS(npu_exec_create_simple(&r.exec, r.graph, r.backends, 2, &r.diag), NPU_OK);
+        } else {
+            NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        }
+        float x[2] = { 1, 2 }, z[4] = { 0 };
+        NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 2, DIMS(1, 2), x, sizeof x), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "z", z, sizeof z), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        npu_graph_destroy(r.graph);
+        r.graph = NULL;
+        rig_end(&r);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+    free(memory.memory);
+}
+
 /* ---- a run allocates nothing ------------------------------------------------------------------------------------ */
 
 static void test_no_allocation(void)
@@ -1028,6 +1085,7 @@ int main(void)
     NPU_RUN(test_partitions_alone);
     NPU_RUN(test_widths);
     NPU_RUN(test_two_threads);
+    NPU_RUN(test_graph_goes_first);
     NPU_RUN(test_no_allocation);
     NPU_RUN(test_debug_order);
     NPU_RUN(test_op_call);
