@@ -30161,7 +30161,6 @@ static npu_status npu__fold_run(npu__folding *f, const npu_graph *to, const npu_
     uint8_t blob[256];
     npu_status status = NPU_OK;
     memset(tensors, 0, sizeof tensors);
-    memset(f->memory, 0, sizeof f->memory);
     memset(&call, 0, sizeof call);
     for (uint32_t i = 0; status == NPU_OK && i < op->num_in + op->num_out; i++) {
         const npu_spec *s = i < op->num_in ? op->in[i] : op->out[i - op->num_in];
@@ -30196,6 +30195,7 @@ static void npu__fold_free(npu__folding *f, uint32_t num_results)
 {
     for (uint32_t i = 0; i < num_results; i++) {
         npu__free(&f->allocator, f->memory[i], f->sizes[i]);
+        f->memory[i] = NULL;
     }
 }
 
@@ -30299,6 +30299,7 @@ static npu_value npu__folded(npu__folding *f, npu_graph *to, npu_value v)
     if (!o || !npu__foldable(f, to, o)) {
         return npu__make_value(0);
     }
+    uint32_t num_results = o->num_results;
     memset(&storage, 0, sizeof storage);
     for (uint32_t i = 0; i < o->num_operands; i++) {
         operands[i] = npu_op_operand_value(to, op, i);
@@ -30309,7 +30310,7 @@ static npu_value npu__folded(npu__folding *f, npu_graph *to, npu_value v)
     if (status == NPU_ERR_NO_MEMORY) {
         npu__graph_no_memory(to);
     }
-    npu__fold_free(f, o->num_results);
+    npu__fold_free(f, num_results);
     npu_op_storage_free(&storage);
     return v;
 }
