@@ -7,7 +7,7 @@
    Ends with 1 where there is a finding; a crash names its seed. -v lists how often each op was tried, taken and run. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE
-#include "ops_ways.h"
+#include "ops_world.h"
 #include <signal.h>
 #include <sys/time.h>
 #include <time.h>
@@ -70,100 +70,7 @@ static void limit(int seconds)
     setitimer(ITIMER_PROF, &timer, NULL);
 }
 
-/* ---- the world ---- */
-
-/* Keeps the arguments alone: a conf_case takes many times their memory. */
-static void keep_vector(ops_world *w, const conf_case *call)
-{
-    if (w->num_vectors == w->max_vectors) {
-        w->max_vectors = w->max_vectors ? 2 * w->max_vectors : 1024;
-        w->vectors = (ops_vector *)conf_grow(w->vectors, w->max_vectors * sizeof *w->vectors);
-    }
-    ops_vector *v = &w->vectors[w->num_vectors++];
-    v->num_args = call->num_args;
-    v->blocks = call->blocks;
-    v->args = (conf_arg *)conf_grow(NULL, call->num_args * sizeof *v->args);
-    memcpy(v->args, call->args, call->num_args * sizeof *v->args);
-}
-
-static void read_vectors(ops_world *w, const char *name)
-{
-    static conf_case call;
-    conf_file file;
-    char path[256];
-    FILE *there = NULL;
-    if (snprintf(path, sizeof path, "tests/vectors/%s.cases", name) < (int)sizeof path) {
-        there = fopen(path, "rb");
-    }
-    if (!there) {
-        return;
-    }
-    fclose(there);
-    if (conf_open(&file, "tests/vectors", name)) {
-        while (conf_next(&file, &call)) {
-            keep_vector(w, &call);
-        }
-    }
-    free(file.text);
-    w->files = (void **)conf_grow(w->files, (w->num_files + 1) * sizeof *w->files);
-    w->files[w->num_files++] = file.bin; /* which the arguments point into */
-}
-
-static bool world_make(ops_world *w)
-{
-    npu_registry_desc registry;
-    npu_ref_desc cpu, plain;
-    memset(&registry, 0, sizeof registry);
-    memset(&cpu, 0, sizeof cpu);
-    memset(&plain, 0, sizeof plain);
-    w->allocator.ctx = &w->memory;
-    w->allocator.resize = ops_resize;
-    registry.allocator = cpu.allocator = plain.allocator = &w->allocator;
-    plain.variant = "plain";
-    bool ok = npu_registry_create(&w->registry, &registry, NULL) == NPU_OK && npu_ref_create(&w->cpu, &cpu) == NPU_OK &&
-              npu_ref_create(&w->plain, &plain) == NPU_OK;
-    for (uint32_t i = 0; i < 3 && ok; i++) {
-        ok = npu_threads_create(&w->threads[i], &(npu_threads_desc){ .width = i + 2 }) == NPU_OK;
-    }
-    if (!ok) {
-        return false;
-    }
-    w->num_ops = npu_registry_count(w->registry);
-    w->tried = (uint64_t *)conf_grow(NULL, 3 * w->num_ops * sizeof *w->tried);
-    memset(w->tried, 0, 3 * w->num_ops * sizeof *w->tried);
-    w->accepted = w->tried + w->num_ops;
-    w->ran = w->accepted + w->num_ops;
-    w->first_vector = (uint32_t *)conf_grow(NULL, (w->num_ops + 1) * sizeof *w->first_vector);
-    for (uint32_t i = 0; i < w->num_ops; i++) {
-        w->first_vector[i] = w->num_vectors;
-        read_vectors(w, npu_registry_at(w->registry, i)->name);
-    }
-    w->first_vector[w->num_ops] = w->num_vectors;
-    return true;
-}
-
-static void world_end(ops_world *w)
-{
-    for (uint32_t i = 0; i < w->num_vectors; i++) {
-        conf_case call;
-        call.blocks = w->vectors[i].blocks;
-        conf_free(&call);
-        free(w->vectors[i].args);
-    }
-    for (uint32_t i = 0; i < w->num_files; i++) {
-        free(w->files[i]);
-    }
-    for (uint32_t i = 0; i < 3; i++) {
-        npu_threads_destroy(w->threads[i]);
-    }
-    npu_ref_destroy(w->cpu);
-    npu_ref_destroy(w->plain);
-    npu_registry_destroy(w->registry);
-    free(w->vectors);
-    free(w->files);
-    free(w->first_vector);
-    free(w->tried);
-}
+/* ---- what was tried ---- */
 
 static bool has_kernel(npu_kind kind)
 {
@@ -213,7 +120,7 @@ int main(int argc, char **argv)
         }
     }
     count = count || seconds || optind < argc ? count : 1000;
-    if (!world_make(&w)) {
+    if (!ops_world_make(&w)) {
         fprintf(stderr, "out of memory\n");
         return 3;
     }
@@ -233,6 +140,6 @@ int main(int argc, char **argv)
     }
     printf("%llu graphs from seed %llu, %llu findings\n", (unsigned long long)done, (unsigned long long)first,
            (unsigned long long)ops_now.num_findings);
-    world_end(&w);
+    ops_world_end(&w);
     return ops_now.num_findings != 0;
 }

@@ -1,0 +1,95 @@
+/* A fixed part of what `make fuzz` does for hours: random graphs of all ops, taken through everything that the library does
+   with a graph, and texts, JSON, schemas and blobs, mutated. The seeds are those that reach code which others do not. */
+#define LLVMFuzzerTestOneInput fuzz_graph
+#include "fuzz/fuzz_graph.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_json
+#include "fuzz/fuzz_json.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_schema
+#include "fuzz/fuzz_schema.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_blob
+#include "fuzz/fuzz_blob.c"
+#undef LLVMFuzzerTestOneInput
+#include "fuzz/fuzz_mutate.h"
+#include "fuzz/ops_world.h"
+
+/* ---- random graphs ---------------------------------------------------------------------------------------------- */
+
+static const uint32_t seeds[] = {
+#include "fuzz/reach.txt"
+};
+
+static void test_graphs(void)
+{
+    static ops_world w;
+    NPU_ITEM("F59");
+#ifdef __SANITIZE_THREAD__
+    NPU_SKIP("thousands of short threads take minutes under this sanitizer");
+    return;
+#endif
+    NPU_CHECK(ops_world_make(&w));
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        ops_one(&w, seeds[i]);
+        NPU_CHECK_THAT(ops_now.num_findings == 0, "seed %u, %s", (unsigned)seeds[i], ops_now.stage);
+        ops_now.num_findings = 0;
+    }
+    ops_world_end(&w);
+}
+
+/* ---- mutated inputs --------------------------------------------------------------------------------------------- */
+
+typedef struct target {
+    int (*one)(const uint8_t *data, size_t size); /* ends the program when a promise is broken */
+    const char *folder, *files;
+    int rounds;
+} target;
+
+static const target targets[] = {
+    { fuzz_graph, "graph", "everything linear split tiles writes", 3000 },
+    { fuzz_json, "json", "lists optional writes", 3000 },
+    { fuzz_schema, "schema", "conv copy max mixed own split", 20000 },
+    { fuzz_blob, "blob", "device dtype ints list scalar scalars str", 10000 },
+};
+
+/* The files of a target, as they are. */
+static void read_corpus(const target *t)
+{
+    char path[160];
+    fuzz_num_inputs = 0;
+    for (const char *name = t->files; *name; name += strspn(name, " ")) {
+        size_t len = strcspn(name, " ");
+        snprintf(path, sizeof path, "tests/fuzz/corpus/%s/%.*s", t->folder, (int)len, name);
+        fuzz_read_input(path);
+        name += len;
+    }
+}
+
+static void test_mutations(void)
+{
+    static fuzz_input input;
+    uint64_t random = npu_test_seed();
+    NPU_ITEM("F59");
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        const target *t = &targets[i];
+        read_corpus(t);
+        for (size_t k = 0; k < fuzz_num_inputs; k++) {
+            NPU_CHECK_EQ(t->one(fuzz_corpus[k].data, fuzz_corpus[k].size), 0);
+        }
+        for (int round = 0; round < t->rounds; round++) {
+            input = fuzz_corpus[fuzz_below(&random, fuzz_num_inputs)];
+            for (size_t n = fuzz_below(&random, 6) + 1; n; n--) {
+                fuzz_mutate(&input, &random);
+            }
+            NPU_CHECK_EQ(t->one(input.data, input.size), 0);
+        }
+    }
+}
+
+int main(void)
+{
+    NPU_RUN(test_graphs);
+    NPU_RUN(test_mutations);
+    return npu_test_done();
+}
