@@ -312,7 +312,12 @@ typedef struct npu_threads_desc {
 NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_desc *desc);
 NPU_IR_API void npu_threads_destroy(npu_parallel *threads); /* NULL is fine */
 
-/* Called with every diagnostic when set in a desc; level 0 = error, 1 = warning, 2 = note. */
+/* Hears, when set in the desc of a graph, what is done with it and with the copies that passes make of it:
+     0 error    each failure while the graph is built
+     1 warning  not as asked for, but it goes on: a backend refuses to compile a group, no backend takes an op, a pass
+                leaves something out
+     2 note     what a pass or a plan came to
+   message is valid during the call. A finished graph may be in use in several threads, which then call write at once. */
 typedef struct npu_logger {
     void *ctx;
     void (*write)(void *ctx, int level, const char *message);
@@ -778,7 +783,7 @@ typedef struct npu_op_info {
     uint32_t device_kind;
     uint32_t device_schema;
     uint32_t device_size;
-    uint32_t _reserved;
+    uint32_t constraints;         /* notes on the op: NPU_CONSTRAINT_, NPU_HINT_ bits */
     const uint8_t *device_attrs;
 } npu_op_info;
 
@@ -3602,7 +3607,10 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
                                       npu_op_storage *storage);
 NPU_IR_API void npu_op_storage_free(npu_op_storage *storage);
 
-/* Constraints and training notes, kept, printed and given to backends. */
+/* Notes on an op for backends: kept, printed, carried along by passes, and in npu_op_info. The core itself needs
+   neither: results take an operand's memory wherever nobody can tell, and passes fuse wherever they may.
+     INPLACE_OK       the device may write the result over the first operand
+     PREFER_EPILOGUE  what follows is meant to be the op's epilogue */
 enum { NPU_CONSTRAINT_INPLACE_OK = 1u << 0, NPU_HINT_PREFER_EPILOGUE = 1u << 1 };
 NPU_IR_API npu_status npu_op_set_name(npu_graph *g, npu_op op, const char *name);
 NPU_IR_API npu_status npu_op_set_constraints(npu_graph *g, npu_op op, uint32_t constraints);
@@ -9476,11 +9484,22 @@ struct npu_graph {
     npu__reserve(&(g)->allocator, (void **)&(g)->array, &(g)->cap_##array, (uint64_t)(g)->num_##array + (extra), sizeof *(g)->array)
 #define NPU__RELEASE(g, array) npu__free(&(g)->allocator, (void *)(g)->array, (g)->cap_##array * sizeof *(g)->array)
 
-static void npu__graph_log(npu_graph *g, const npu_diag *diag)
+static void npu__graph_log(const npu_graph *g, int level, const char *format, ...) NPU_IR_PRINTF(3, 4);
+static void npu__graph_log(const npu_graph *g, int level, const char *format, ...)
 {
-    if (g->logger.write) {
-        g->logger.write(g->logger.ctx, 0, diag->message);
+    char message[sizeof g->diag.message] = "";
+    va_list args;
+    if (!g->logger.write) {
+        return;
     }
+    va_start(args, format);
+#ifndef NPU_IR_NO_STRINGS
+    vsnprintf(message, sizeof message, format, args);
+#else
+    (void)format;
+#endif
+    va_end(args);
+    g->logger.write(g->logger.ctx, level, message);
 }
 
 /* "model.c:41: " in front of the message: the location, as far as one is known. */
@@ -9504,7 +9523,7 @@ static npu_status npu__graph_adopt(npu_graph *g, const npu_diag *diag)
     if (g->diag.status == NPU_OK) {
         g->diag = d;
     }
-    npu__graph_log(g, &d);
+    npu__graph_log(g, 0, "%s", d.message);
     return d.status;
 }
 
@@ -10259,6 +10278,7 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
     }
     npu__info_start(info, o->def);
     info->op = op.id;
+    info->constraints = o->constraints;
     info->num_args = o->def->schema->num_args;
     info->num_in = o->num_operands;
     info->num_out = o->num_results;
@@ -31186,6 +31206,11 @@ static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, co
     if (c.desc.report && status == NPU_OK) {
         c.desc.report(c.desc.report_ctx, &c.report);
     }
+    if (status == NPU_OK) {
+        npu__graph_log(g, c.report.reason[0] ? 1 : 2, "pass %s: %u changes, %u ops before, %u after%s%s", c.report.name,
+                       (unsigned)c.report.num_changes, (unsigned)c.report.num_ops_before,
+                       (unsigned)c.report.num_ops_after, c.report.reason[0] ? ": " : "", c.report.reason);
+    }
     return status;
 }
 
@@ -35156,6 +35181,22 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     npu__free(&a, plan, sizeof *plan);
 }
 
+static void npu__plan_log(const npu_plan *plan)
+{
+    uint32_t transfers = 0, unplaced = 0, num_ops = plan->num_ops - 1;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < plan->num_steps; i++) {
+        transfers += plan->steps[i].type == NPU_STEP_TRANSFER;
+        bytes += plan->steps[i].bytes;
+        unplaced += plan->steps[i].backend == NPU__UNPLACED ? plan->steps[i].num_ops : 0;
+    }
+    npu__graph_log(plan->graph, 2, "plan: %u ops in %u steps, %u of them transfers, which move %llu bytes",
+                   (unsigned)num_ops, (unsigned)plan->num_steps, (unsigned)transfers, (unsigned long long)bytes);
+    if (unplaced) {
+        npu__graph_log(plan->graph, 1, "plan: no backend takes %u of %u ops", (unsigned)unplaced, (unsigned)num_ops);
+    }
+}
+
 NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
                                       npu_diag *diag)
 {
@@ -35190,6 +35231,7 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     plan->desc.force_last = NULL;
     plan->desc.num_force_last = 0;
     npu__graph_finish(g);
+    npu__plan_log(plan);
     *out = plan;
     return NPU_OK;
 }
@@ -35650,6 +35692,9 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
             npu__group_release(p, &group);
             return status;
         }
+        npu__graph_log(plan->graph, 1, "step %u on %s: compile refused: %s; its ops go to the backends after it",
+                       (unsigned)i, plan->backends[s->backend]->name,
+                       group.compiled.text[0] ? group.compiled.text : npu_status_text(status));
         status = npu__reject(p, s, group.compiled.text[0] ? group.compiled.text : npu_status_text(status));
         status = status ? status : npu__limit_groups(plan);
         npu__group_release(p, &group);

@@ -825,8 +825,10 @@ static void test_graph_goes_first(void)
 {
     static const char text[] =
         "graph main\nsymbol n 0 8\nchild f scalar\ninput a : scalar f32[]\ninput b : scalar f32[]\n"
-        "s = aten.add.Tensor(a, b)\noutput s = s\nend\ninput x : f32[n,2]\ninput z : f32[2,2]\nconst c : f32[2,2] {1, 2, 3, 4}\n"
-        "state t : f32[2,2]\nu = aten.add.Tensor(t, z)\nupdate t = u\nm = aten.mm.default(x, c)\ny = npu.fused([z, c], body=graph 0)\n"
+        "s = aten.add.Tensor(a, b)\noutput s = s\nend\n"
+        "input x : f32[n,2]\ninput z : f32[2,2]\nconst c : f32[2,2] {1, 2, 3, 4}\n"
+        "state t : f32[2,2]\nu = aten.add.Tensor(t, z)\nupdate t = u\nm = aten.mm.default(x, c)\n"
+        "y = npu.fused([z, c], body=graph 0)\n"
         "output m = m\noutput y = y\n";
     scribbled memory = { 0, 1 << 24, (unsigned char *)malloc(1 << 24) };
     npu_sim_desc cap = { .deny = (const char *const[]){ "aten.mm.default" }, .num_deny = 1 };
@@ -836,7 +838,8 @@ static void test_graph_goes_first(void)
         rig r = rig_start(&cap, 1);
         npu_graph_destroy(r.graph);
         memory.used = 0;
-        NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, &(npu_graph_desc){ .allocator = &a }, &r.diag), NPU_OK);
+        npu_graph_desc desc = { .allocator = &a };
+        NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, &desc, &r.diag), NPU_OK);
         r.desc.allocator = &counted;
         if (is_simple) {
             NPU_CHECK_STATUS(npu_exec_create_simple(&r.exec, r.graph, r.backends, 2, &r.diag), NPU_OK);

@@ -741,6 +741,51 @@ static void test_refused(void)
     rig_end(&r);
 }
 
+static void keep_log(void *ctx, int level, const char *message)
+{
+    npu_text_printf((npu_text *)ctx, "%d %s\n", level, message);
+}
+
+/* The graph's logger gets a note per plan, and a warning where it goes on, but not as asked for. */
+static void test_logged(void)
+{
+    NPU_ITEM("F54");
+    static const struct { const char *claims, *refuses, *log; } rows[] = {
+        { "aten.relu.default", NULL, "2 plan: 2 ops in 3 steps, 1 of them transfers, which move 16 bytes\n" },
+        { "aten.relu.default", "aten.relu.default",
+          "2 plan: 2 ops in 3 steps, 1 of them transfers, which move 16 bytes\n"
+          "1 step 0 on first: compile refused: aten.relu.default is not for me; "
+          "its ops go to the backends after it\n" },
+        { "none", NULL, "2 plan: 2 ops in 1 steps, 0 of them transfers, which move 0 bytes\n" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        spy first;
+        npu_text log = npu_text_make(NULL);
+        npu_logger logger = { &log, keep_log };
+        rig r = rig_start(NULL, 0);
+        npu_graph_destroy(r.graph);
+        r.graph = npu_graph_create(&(npu_graph_desc){ .logger = &logger });
+        r.backends[0] = spy_start(&first, "first");
+        r.backends[1] = npu_ref_backend();
+        r.desc.num_backends = 2;
+        first.only[0] = rows[i].claims;
+        first.refuse = rows[i].refuses;
+        npu_output(r.graph, "y", npu_exp(r.graph, npu_relu(r.graph, npu_input(r.graph, "x", F32(4)))));
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        NPU_CHECK_STR(log.data, rows[i].log);
+        rig_unmake(&r);
+        r.backends[0] = &first.backend;
+        r.desc.num_backends = 1; /* exp is left over */
+        first.only[0] = "aten.relu.default";
+        log.len = 0;
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+        NPU_CHECK_STR(log.data, "2 plan: 2 ops in 2 steps, 0 of them transfers, which move 0 bytes\n"
+                                "1 plan: no backend takes 1 of 2 ops\n");
+        rig_end(&r);
+        npu_text_free(&log);
+    }
+}
+
 /* What a refused group leaves keeps the limits: pieces that are too small, or too many, go on to the last backend. */
 static void test_refused_within_limits(void)
 {
@@ -1088,6 +1133,7 @@ int main(void)
     NPU_RUN(test_budgets);
     NPU_RUN(test_refused_without_fallback);
     NPU_RUN(test_refused);
+    NPU_RUN(test_logged);
     NPU_RUN(test_refused_within_limits);
     NPU_RUN(test_nobody);
     NPU_RUN(test_dynamic);

@@ -803,6 +803,32 @@ static npu_graph *convolution(const float *w, const float *s)
     return g;
 }
 
+static void keep_log(void *ctx, int level, const char *message)
+{
+    npu_text_printf((npu_text *)ctx, "%d %s\n", level, message);
+}
+
+/* A note per pass that ran; a warning where it left something out. Copies log where the first graph does. */
+static void test_logged(void)
+{
+    NPU_ITEM("F54");
+    npu_text log = npu_text_make(NULL);
+    npu_logger logger = { &log, keep_log };
+    npu_graph *g = NULL, *now = NULL;
+    static const char text[] = "graph g\ninput x : f32[2]\nu = aten.neg.default(x)\ny = aten.relu.default(x)\n"
+                               "output y = y\n";
+    npu_optimize_desc desc = { .passes = 1u << NPU_PASS_DEAD_CODE | 1u << NPU_PASS_CONSTANTS };
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, &(npu_graph_desc){ .logger = &logger }, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_OK);
+    NPU_CHECK_STR(log.data, "2 pass dead-code: 1 changes, 2 ops before, 1 after\n"
+                            "1 pass fold-constants: 0 changes, 1 ops before, 1 after: "
+                            "no backend of the desc is host memory and runs single ops\n"
+                            "2 pass dead-code: 0 changes, 1 ops before, 1 after\n");
+    npu_text_free(&log);
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+}
+
 static void check_folding(npu_optimize_desc *desc, uint32_t num_params, uint32_t num_norms, const char *names, const char *reason)
 {
     static const float w[8] = { 1.5f, 2, 0.5f, -1, 0.25f, 1, 2, -0.5f }, s[2] = { 0.5f, 2 };
@@ -1035,6 +1061,7 @@ int main(void)
     NPU_RUN(test_calls);
     NPU_RUN(test_skip);
     NPU_RUN(test_pipeline);
+    NPU_RUN(test_logged);
     NPU_RUN(test_folding);
     NPU_RUN(test_equal_counts);
     NPU_RUN(test_regressions);
