@@ -1055,6 +1055,109 @@ static void test_inline_symbols(void)
     npu_graph_destroy(g);
 }
 
+/* ---- spellings ---- */
+
+/* The spelling in lines, each the usual one where the case has none of its own, and whether it becomes one op. */
+enum { MAX_LINES = 5 };
+typedef struct spelling { bool is_fused; const char *lines[MAX_LINES]; } spelling;
+
+/* Wherever a dim or an operand may be taken for another one, sizes agree: only the pattern can tell. */
+static const char rms_head[] = "graph g\ninput x : f32[8,8]\ninput z : f32[8,8]\ninput w : f32[8]\ninput w2 : f32[1,8]\ninput e : f32[]\n";
+static const char *const rms_usual[MAX_LINES] = { "s = aten.square.default(x)", "m = aten.mean.dim(s, [-1], true)", "a = aten.add.Scalar(m, 1e-5)",
+                                                  "n = aten.mul.Tensor(x, r)", "y = aten.mul.Tensor(n, w)" };
+static const spelling rms_norms[] = {
+    { true, { NULL } },
+    { true, { "s = aten.pow.Tensor_Scalar(x, 2)" } },
+    { true, { "s = aten.mul.Tensor(x, x)" } },
+    { false, { "s = aten.pow.Tensor_Scalar(x, 3)" } },
+    { false, { "s = aten.mul.Tensor(x, z)" } },
+    { false, { "s = aten.mul.Tensor(z, z)" } },
+    { false, { "s = aten.neg.default(x)" } },
+    { true, { NULL, "m = aten.mean.dim(s, [1], true)" } },
+    { false, { NULL, "m = aten.mean.dim(s, [0], true)" } },
+    { false, { NULL, "m = aten.mean.dim(s, [0, 1], true)" } },
+    { false, { NULL, "m = aten.mean.dim(s, [-1], false)" } },
+    { false, { NULL, "m = aten.mean.dim(s, [-1], true, dtype=f32)" } },
+    { false, { NULL, "m = aten.amax.default(s, [-1], true)" } },
+    { false, { NULL, NULL, "a = aten.add.Tensor(m, e)" } },
+    { false, { NULL, NULL, "a = aten.add.Scalar(m, 1e-5, 2)" } },
+    { true, { NULL, NULL, NULL, "n = aten.mul.Tensor(r, x)" } },
+    { false, { NULL, NULL, NULL, "n = aten.mul.Tensor(z, r)" } },
+    { true, { NULL, NULL, NULL, NULL, "y = aten.mul.Tensor(w, n)" } },
+    { false, { NULL, NULL, NULL, NULL, "y = aten.mul.Tensor(n, w2)" } },
+    { false, { NULL, NULL, NULL, NULL, "y = aten.mul.Tensor(n, e)" } },
+};
+
+static const char attention_head[] = "graph g\ninput q : f32[4,4,4]\ninput k : f32[4,4,4]\ninput v : f32[4,4,4]\ninput m : f32[4,4]\n"
+                                     "input f : f16[4,4]\ninput one : f32[1,4,4]\ninput e : f32[]\nconst half : f32[] {0.5}\nconst no : f32[] {0}\n";
+static const char *const attention_usual[MAX_LINES] = { "t = aten.transpose.int(k, -2, -1)", "d = aten.mul.Scalar(p, 0.5)",
+                                                        "a = aten.add.Tensor(d, m)", "s = aten.softmax.int(a, -1)", "y = aten.matmul.default(s, v)" };
+static const spelling attentions[] = {
+    { true, { NULL } },
+    { true, { "t = aten.transpose.int(k, 1, 2)" } },
+    { true, { "t = aten.transpose.int(k, 2, -2)" } },
+    { false, { "t = aten.transpose.int(k, 0, 1)" } },
+    { false, { "t = aten.transpose.int(k, 0, -1)" } },
+    { false, { "t = aten.neg.default(k)" } },
+    { false, { "t = aten.transpose.int(one, 1, 2)" } },
+    { true, { NULL, "d = aten.div.Scalar(p, 4.0)" } },
+    { true, { NULL, "d = aten.mul.Tensor(p, half)" } },
+    { true, { NULL, "d = aten.div.Tensor(p, half)" } },
+    { false, { NULL, "d = aten.mul.Tensor(p, m)" } },
+    { false, { NULL, "d = aten.mul.Tensor(p, e)" } },
+    { false, { NULL, "d = aten.mul.Scalar(p, 0)" } },
+    { false, { NULL, "d = aten.div.Tensor(p, no)" } },
+    { false, { NULL, "d = aten.neg.default(p)" } },
+    { false, { NULL, NULL, "a = aten.add.Tensor(d, m, alpha=2)" } },
+    { false, { NULL, NULL, "a = aten.add.Tensor(d, e)" } },
+    { false, { NULL, NULL, "a = aten.sub.Tensor(d, m)" } },
+    { false, { NULL, NULL, "a = aten.add.Tensor(d, f)" } },
+    { true, { NULL, NULL, NULL, "s = aten.softmax.int(a, 2)" } },
+    { true, { NULL, NULL, NULL, "s = aten._softmax.default(a, -1, false)" } },
+    { true, { NULL, NULL, NULL, "u = aten.softmax.int(a, -1)\ns = aten.dropout.default(u, 0.0, false)" } },
+    { false, { NULL, NULL, NULL, "s = aten.softmax.int(a, 1)" } },
+    { false, { NULL, NULL, NULL, "s = aten.softmax.int(a, -1, f32)" } },
+    { false, { NULL, NULL, NULL, "s = aten.log_softmax.int(a, -1)" } },
+    { false, { NULL, NULL, NULL, NULL, "y = aten.matmul.default(s, one)" } },
+    { false, { NULL, NULL, NULL, NULL, "y = aten.matmul.default(s, m)" } },
+    { false, { NULL, NULL, NULL, NULL, "y = aten.matmul.default(v, s)" } },
+};
+
+/* between: what stands after the line of that number. */
+static void check_spelling(const spelling *c, const char *head, const char *const *usual, int at, const char *between, npu_pass_id pass, npu_kind kind)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1, .passes = 1u << pass };
+    npu_text text = npu_text_make(NULL);
+    npu_graph *now = NULL;
+    npu_text_printf(&text, "%s", head);
+    for (int i = 0; i < MAX_LINES; i++) {
+        npu_text_printf(&text, "%s\n%s", c->lines[i] ? c->lines[i] : usual[i], i == at ? between : "");
+    }
+    npu_text_printf(&text, "output y = y\n");
+    npu_graph *g = parse(text.data, NPU_OK);
+    if (g) {
+        NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_validate(now, NULL, NULL), NPU_OK);
+        NPU_CHECK_THAT((count_kind(now, kind) == 1) == c->is_fused, "%s", text.data);
+    }
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+    npu_text_free(&text);
+}
+
+static void test_spellings(void)
+{
+    NPU_ITEM("F59");
+    for (size_t i = 0; i < sizeof rms_norms / sizeof rms_norms[0]; i++) {
+        check_spelling(&rms_norms[i], rms_head, rms_usual, 2, "r = aten.rsqrt.default(a)\n", NPU_PASS_RMS_NORM, NPU_ATEN_RMS_NORM);
+    }
+    for (size_t i = 0; i < sizeof attentions / sizeof attentions[0]; i++) {
+        check_spelling(&attentions[i], attention_head, attention_usual, 0, "p = aten.matmul.default(q, t)\n", NPU_PASS_ATTENTION,
+                       NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION);
+    }
+}
+
 int main(void)
 {
     NPU_RUN(test_split);
@@ -1067,6 +1170,7 @@ int main(void)
     NPU_RUN(test_regressions);
     NPU_RUN(test_effects);
     NPU_RUN(test_random);
+    NPU_RUN(test_spellings);
     NPU_RUN(test_optimize_rejections);
     NPU_RUN(test_out_of_memory);
     NPU_RUN(test_fused_types);
