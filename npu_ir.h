@@ -821,48 +821,13 @@ static inline const struct npu_graph *npu_op_body(const npu_op_info *op, uint32_
 /* Index into op->in of a tensor argument, -1 = hole or no such argument. */
 NPU_IR_API int npu_op_operand(const npu_op_info *op, const char *name);
 
-/* The axes of term `term` of an einsum equation, the result's where is_result: letters are 0..51, the dims of
-   an ellipsis 59 - ellipsis .. 58. Returns their number; -1 = malformed or more than NPU_MAX_RANK, -2 = no
-   such term. */
+/* The axes of term `term` of an einsum equation (an argument of form STR), the result's where is_result: letters are
+   0..51, A first, the dims of an ellipsis 59 - ellipsis .. 58. ellipsis 0..NPU_MAX_RANK: how many dims it stands for.
+   Returns the number of axes; -1 = malformed or more than NPU_MAX_RANK (what axes holds then is not said), -2 = no such
+   term. Any thread. Source: ATen einsum. */
 enum { NPU_EINSUM_AXES = 60 };
-static inline int npu_einsum_term(const npu_bound_arg *equation, uint32_t term, bool is_result, int ellipsis,
-                                  uint8_t axes[NPU_MAX_RANK])
-{
-    bool after = false;
-    uint32_t commas = 0;
-    int n = is_result ? -2 : commas == term ? 0 : -2;
-    for (uint32_t i = 0; i < equation->count; i++) {
-        char c = (char)equation->data[i];
-        bool is_mine = is_result ? after : !after && commas == term, is_dots = c == '.';
-        int first, count = 1;
-        if (c == ' ') {
-            continue;
-        } else if (c == ',' && !after) {
-            n = !is_result && ++commas == term ? 0 : n;
-            continue;
-        } else if (c == '-' && !after && i + 1 < equation->count && equation->data[i + 1] == '>') {
-            after = true, i++;
-            n = is_result ? 0 : n;
-            continue;
-        } else if (c >= 'A' && c <= 'Z') {
-            first = c - 'A';
-        } else if (c >= 'a' && c <= 'z') {
-            first = c - 'a' + 26;
-        } else if (is_dots && i + 2 < equation->count && equation->data[i + 1] == '.' &&
-                   equation->data[i + 2] == '.') {
-            first = 59 - ellipsis, count = ellipsis, i += 2;
-        } else {
-            return -1;
-        }
-        for (int k = 0; is_mine && k < count; k++) {
-            if (n >= NPU_MAX_RANK) {
-                return -1;
-            }
-            axes[n++] = (uint8_t)(first + k);
-        }
-    }
-    return n;
-}
+NPU_IR_API int npu_einsum_term(const npu_bound_arg *equation, uint32_t term, bool is_result, int ellipsis,
+                               uint8_t axes[NPU_MAX_RANK]);
 
 /* The device's own form of a kind: {kind, device id, attr_schema, layout}. The layout is a Python struct
    format without padding ("<q", "<ii", "<ffff", "<fI"; q i I f d B), one letter per non-tensor argument of
@@ -7442,6 +7407,48 @@ NPU_IR_API int npu_op_operand(const npu_op_info *op, const char *name)
 {
     const npu_bound_arg *arg = npu_op_arg(op, name);
     return arg && arg->form == NPU_ARG_TENSOR && op->in[arg->first] ? (int)arg->first : -1;
+}
+
+NPU_IR_API int npu_einsum_term(const npu_bound_arg *equation, uint32_t term, bool is_result, int ellipsis,
+                               uint8_t axes[NPU_MAX_RANK])
+{
+    bool after = false;
+    uint32_t commas = 0;
+    int n = is_result ? -2 : commas == term ? 0 : -2;
+    if (!equation || !axes || ellipsis < 0 || ellipsis > NPU_MAX_RANK) {
+        return -1;
+    }
+    for (uint32_t i = 0; i < equation->count; i++) {
+        char c = (char)equation->data[i];
+        bool is_mine = is_result ? after : !after && commas == term, is_dots = c == '.';
+        int first, count = 1;
+        if (c == ' ') {
+            continue;
+        } else if (c == ',' && !after) {
+            n = !is_result && ++commas == term ? 0 : n;
+            continue;
+        } else if (c == '-' && !after && i + 1 < equation->count && equation->data[i + 1] == '>') {
+            after = true, i++;
+            n = is_result ? 0 : n;
+            continue;
+        } else if (c >= 'A' && c <= 'Z') {
+            first = c - 'A';
+        } else if (c >= 'a' && c <= 'z') {
+            first = c - 'a' + 26;
+        } else if (is_dots && i + 2 < equation->count && equation->data[i + 1] == '.' &&
+                   equation->data[i + 2] == '.') {
+            first = 59 - ellipsis, count = ellipsis, i += 2;
+        } else {
+            return -1;
+        }
+        for (int k = 0; is_mine && k < count; k++) {
+            if (n >= NPU_MAX_RANK) {
+                return -1;
+            }
+            axes[n++] = (uint8_t)(first + k);
+        }
+    }
+    return n;
 }
 
 /* ---- index maps and reassociations ---- */

@@ -661,6 +661,53 @@ static void test_reading_bound_arguments(void)
     npu_schema_free(s, NULL);
 }
 
+/* Axes of the terms of einsum equations, as "28 29": letters, then what an ellipsis stands for. */
+static void test_einsum_terms(void)
+{
+    NPU_ITEM("F55");
+    enum { RESULT = 9 };
+    static const struct { const char *equation; uint32_t term; int ellipsis, n; const char *axes; } rows[] = {
+        { "ij,jk->ik", 0, 0, 2, "34 35 " },
+        { "ij,jk->ik", 1, 0, 2, "35 36 " },
+        { "ij,jk->ik", 2, 0, -2, "" },
+        { "ij,jk->ik", RESULT, 0, 2, "34 36 " },
+        { "ij,jk", RESULT, 0, -2, "" },
+        { "A...z, ...", 0, 2, 4, "0 57 58 51 " },
+        { "A...z, ...", 1, 3, 3, "56 57 58 " },
+        { "A...z, ...", 1, 0, 0, "" },
+        { "i->", RESULT, 0, 0, "" },
+        { "", 0, 0, 0, "" },
+        { "", 1, 0, -2, "" },
+        { "abcdefgh", 0, 0, 8, "26 27 28 29 30 31 32 33 " },
+        { "abcdefghi", 0, 0, -1, "" },
+        { "abcdefghi", 1, 0, -2, "" },
+        { "a...", 0, 8, -1, "" },
+        { "a", 0, -1, -1, "" },
+        { "a", 0, 9, -1, "" },
+        { "a..b", 0, 0, -1, "" },
+        { "a-b", 0, 0, -1, "" },
+        { "a->b->c", RESULT, 0, -1, "" },
+        { "a->b,c", RESULT, 0, -1, "" },
+        { "a1", 0, 0, -1, "" },
+    };
+    uint8_t axes[NPU_MAX_RANK];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        npu_bound_arg arg;
+        char got[64] = "";
+        memset(&arg, 0, sizeof arg);
+        arg.form = NPU_ARG_STR;
+        arg.data = (const uint8_t *)rows[i].equation;
+        arg.count = (uint32_t)strlen(rows[i].equation);
+        int n = npu_einsum_term(&arg, rows[i].term, rows[i].term == RESULT, rows[i].ellipsis, axes);
+        for (int k = 0; k < n; k++) {
+            snprintf(got + strlen(got), sizeof got - strlen(got), "%u ", (unsigned)axes[k]);
+        }
+        NPU_CHECK_EQ(n, rows[i].n);
+        NPU_CHECK_STR(got, rows[i].axes);
+    }
+    NPU_CHECK_EQ(npu_einsum_term(NULL, 0, false, 0, axes), -1);
+}
+
 static void test_numbers_out_of_range_truncate(void)
 {
     static const struct { double f; int64_t i; } rows[] = {
@@ -867,6 +914,7 @@ int main(void)
     NPU_RUN(test_bad_blobs);
     NPU_RUN(test_operand_counts);
     NPU_RUN(test_reading_bound_arguments);
+    NPU_RUN(test_einsum_terms);
     NPU_RUN(test_numbers_out_of_range_truncate);
     NPU_RUN(test_struct_layouts);
     NPU_RUN(test_structs_pack_as_names_do);
