@@ -100,6 +100,7 @@ $(INNER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(TEST_HEADERS)
 FROZEN = tests/compile/backend_0_2.c tests/compile/backend_next.c
 $(BUILD)/test_frozen: $(FROZEN) tests/compile/frozen_0_2.h
 $(BUILD)/test_frozen: LIBS += $(FROZEN)
+$(BUILD)/test_fuzz: $(wildcard tests/fuzz/*.[ch] tests/fuzz/*.txt)
 
 $(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h $(TEST_HEADERS) $(BUILD)/npu_impl.o
 	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@

@@ -889,6 +889,35 @@ static void test_many_outputs(void)
     npu_graph_destroy(g);
 }
 
+/* Names of any bytes come back from text as they were; what is no UTF-8 is written in escapes. */
+static void test_names_of_bytes(void)
+{
+    static const struct { const char *name, *written; } rows[] = {
+        { "\xc3\xa4", "\xc3\xa4" },                 { "\xe2\x82\xac", "\xe2\x82\xac" },
+        { "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80" }, { "\xe0\xa0\x80", "\xe0\xa0\x80" },
+        { "\xed\x9f\xbf", "\xed\x9f\xbf" },         { "\xf0\x90\x80\x80", "\xf0\x90\x80\x80" },
+        { "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf" }, { "\xff", "\\xff" },
+        { "\x80", "\\x80" },                         { "\xc0\xaf", "\\xc0\\xaf" },
+        { "\xc3", "\\xc3" },                         { "\xc3(", "\\xc3(" },
+        { "\xe0\x80\xaf", "\\xe0\\x80\\xaf" },     { "\xed\xa0\x80", "\\xed\\xa0\\x80" },
+        { "\xf0\x80\x80\xaf", "\\xf0\\x80\\x80\\xaf" }, { "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80" },
+        { "\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80" }, { "\xe2\x82", "\\xe2\\x82" },
+    };
+    NPU_ITEM("F59");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_graph *g = npu_graph_create(NULL), *again = NULL;
+        npu_text text = npu_text_make(NULL);
+        npu_output(g, "y", npu_input(g, rows[i].name, npu_spec_tensor(NPU_F32, 0, NULL)));
+        NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
+        NPU_CHECK_THAT(strstr(text.data, rows[i].written), "row %d in %s", (int)i, text.data);
+        NPU_CHECK_STATUS(npu_graph_parse(&again, text.data, text.len, NULL, NULL), NPU_OK);
+        NPU_CHECK(again && npu_graph_find(again, rows[i].name).id == 1);
+        npu_graph_destroy(again);
+        npu_graph_destroy(g);
+        npu_text_free(&text);
+    }
+}
+
 int main(void)
 {
     NPU_RUN(test_values);
@@ -922,5 +951,6 @@ int main(void)
     NPU_RUN(test_finished);
     NPU_RUN(test_deep_children);
     NPU_RUN(test_many_outputs);
+    NPU_RUN(test_names_of_bytes);
     return npu_test_done();
 }

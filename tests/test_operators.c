@@ -231,6 +231,16 @@ static void bad_keyword(npu_registration *r) { npu_register_keyword(r, "v", "flo
 static void bad_type(npu_registration *r) { npu_register_argument(r, "x", "Matrix", ""); }
 static void bad_pipe(npu_registration *r) { npu_register_pipe(r, (npu_pipe)77); }
 static void no_type(npu_registration *r) { npu_register_argument(r, "x", NULL, ""); }
+static void empty_name(npu_registration *r) { *r = npu_register_op(r->registry, ".op"); }
+static void no_overload(npu_registration *r) { *r = npu_register_op(r->registry, "test."); }
+static void null_category(npu_registration *r) { r->category = NULL; npu_register_category(r, NULL); }
+static void null_rule(npu_registration *r) { r->rule = NULL; npu_register_deduce(r, NULL); }
+static void null_argument(npu_registration *r) { npu_register_argument(r, NULL, "int", ""); }
+static void null_keyword(npu_registration *r) { npu_register_keyword(r, NULL, "int"); }
+static void null_type(npu_registration *r) { npu_register_keyword(r, "v", NULL); }
+static void null_key(npu_registration *r) { npu_register_attribute(r, NULL, "v"); }
+static void null_value(npu_registration *r) { npu_register_attribute(r, "k", NULL); }
+static void first_stays(npu_registration *r) { npu_register_category(npu_register_attribute(r, "k", NULL), "TestOp"); }
 static void frozen(npu_registration *r)
 {
     npu_graph_desc desc = { .registry = r->registry };
@@ -241,6 +251,20 @@ static void many(npu_registration *r)
     static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         npu_register_argument(r, names[i], "int", "");
+    }
+}
+static void many_keywords(npu_registration *r)
+{
+    static const char names[][2] = { "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        npu_register_keyword(r, names[i], "int");
+    }
+}
+static void many_attributes(npu_registration *r)
+{
+    static const char keys[][2] = { "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q" };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        npu_register_attribute(r, keys[i], "v");
     }
 }
 static void after_none(npu_registration *r)
@@ -260,7 +284,11 @@ static const struct {
     { no_description, NPU_ERR_INVALID_ARGUMENT }, { no_rule, NPU_ERR_INVALID_ARGUMENT },
     { no_arguments, NPU_ERR_INVALID_ARGUMENT }, { bad_keyword, NPU_ERR_ATTRIBUTE }, { bad_type, NPU_ERR_PARSE },
     { bad_pipe, NPU_ERR_INVALID_ARGUMENT }, { no_type, NPU_ERR_INVALID_ARGUMENT }, { frozen, NPU_ERR_STATE },
-    { many, NPU_ERR_OVERFLOW }
+    { many, NPU_ERR_OVERFLOW }, { many_keywords, NPU_ERR_OVERFLOW }, { many_attributes, NPU_ERR_OVERFLOW },
+    { empty_name, NPU_ERR_INVALID_ARGUMENT }, { no_overload, NPU_ERR_INVALID_ARGUMENT },
+    { null_category, NPU_ERR_INVALID_ARGUMENT }, { null_rule, NPU_ERR_INVALID_ARGUMENT },
+    { null_argument, NPU_ERR_INVALID_ARGUMENT }, { null_keyword, NPU_ERR_ATTRIBUTE }, { null_type, NPU_ERR_ATTRIBUTE },
+    { null_key, NPU_ERR_INVALID_ARGUMENT }, { null_value, NPU_ERR_INVALID_ARGUMENT }, { first_stays, NPU_ERR_INVALID_ARGUMENT }
 };
 
 static void test_bad_registrations(void)
@@ -652,6 +680,20 @@ static void test_bad_returns(void)
         npu_value v = npu_input(g, NULL, npu_spec_tensor(NPU_F32, 1, DIMS(4)));
         npu_returns(g, &declared, 1);
         NPU_CHECK_STATUS(npu_return(g, &v, 1), NPU_ERR_RANK);
+        npu_graph_destroy(g);
+    }
+    {
+        npu_graph *g = npu_graph_create(NULL);
+        npu_spec declared[2];
+        NPU_ITEM("F59");
+        declared[0] = declared[1] = spec(NPU_F32, 4, 2);
+        declared[1].dims[1] = INT64_MIN;
+        NPU_CHECK_STATUS(npu_returns(NULL, declared, 1), NPU_ERR_NO_MEMORY);
+        NPU_CHECK_STATUS(npu_returns(g, NULL, 1), NPU_ERR_INVALID_ARGUMENT);
+        npu_graph_clear_error(g);
+        NPU_CHECK(npu_returns(g, declared, 2) != NPU_OK); /* and none of the two is declared */
+        npu_graph_clear_error(g);
+        NPU_CHECK_STATUS(npu_returns(g, declared, 1), NPU_OK);
         npu_graph_destroy(g);
     }
 }

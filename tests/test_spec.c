@@ -205,6 +205,31 @@ static void test_equality(void)
     NPU_CHECK(npu_spec_equal(&base, &other));
 }
 
+/* Quantisation is compared by content, not by pointer. */
+static void test_equal_quants(void)
+{
+    static const float scales[2] = { 0.5f, 1 }, same_scales[2] = { 0.5f, 1 }, other_scales[2] = { 0.5f, 2 };
+    static const int32_t zeros[2] = { 0, 3 }, same_zeros[2] = { 0, 3 }, other_zeros[2] = { 1, 3 };
+    const npu_quant base = { 1, 0, 4, 2, scales, zeros };
+    static const struct { npu_quant quant; bool is_equal; } rows[] = {
+        { { 1, 0, 4, 2, scales, zeros }, true },        { { 1, 0, 4, 2, same_scales, same_zeros }, true },
+        { { 2, 0, 4, 2, scales, zeros }, false },       { { 1, 1, 4, 2, scales, zeros }, false },
+        { { 1, 0, 8, 2, scales, zeros }, false },       { { 1, 0, 4, 1, scales, zeros }, false },
+        { { 1, 0, 4, 2, other_scales, zeros }, false }, { { 1, 0, 4, 2, scales, other_zeros }, false },
+        { { 1, 0, 4, 2, scales, NULL }, false },
+    };
+    npu_spec a = npu_spec_tensor(NPU_I8, 0, NULL), b = a;
+    NPU_ITEM("F59");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        a.quant = &base;
+        b.quant = &rows[i].quant;
+        NPU_CHECK_THAT(npu_spec_equal(&a, &b) == rows[i].is_equal, "row %d", (int)i);
+        NPU_CHECK_THAT(npu_spec_equal(&b, &a) == rows[i].is_equal, "row %d", (int)i);
+        a.quant = NULL;
+        NPU_CHECK(!npu_spec_equal(&a, &b) && !npu_spec_equal(&b, &a));
+    }
+}
+
 static void test_printing(void)
 {
     int64_t dims[2] = { 32, NPU_DYNAMIC_DIM };
@@ -283,6 +308,7 @@ int main(void)
     NPU_RUN(test_sizes);
     NPU_RUN(test_invalid_specs);
     NPU_RUN(test_equality);
+    NPU_RUN(test_equal_quants);
     NPU_RUN(test_printing);
     NPU_RUN(test_promotion_of_the_tensor_namespace);
     NPU_RUN(test_broadcasting);
