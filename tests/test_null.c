@@ -561,6 +561,90 @@ static void test_all_are_here(void)
     free(rows);
 }
 
+/* ---- one NULL among what is there, and graphs with an error ---- */
+
+#define UNLESS(turn, number, x) ((turn) == (number) ? NULL : (x))
+
+static npu_graph *relu_graph(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_output(g, "y", npu_relu(g, npu_input(g, "x", npu_spec_tensor(NPU_F32, 0, NULL))));
+    return g;
+}
+
+/* Each pointer of a call is NULL in turn. */
+static void test_each_in_turn(void)
+{
+    static const float one = 1;
+    const npu_backend *cpu = npu_ref_backend();
+    npu_graph *g = relu_graph();
+    npu_plan_desc desc = { .backends = &cpu, .num_backends = 1 };
+    npu_plan *plan = NULL;
+    npu_program_cache *cache = NULL;
+    npu_program *program = NULL;
+    npu_array array = { .name = "y", .spec = npu_spec_tensor(NPU_F32, 0, NULL), .data = &one }, bare = array;
+    npu_difference difference;
+    npu_ranking ranking;
+    npu_memory memory;
+    uint64_t offset, size;
+    uint32_t first, until;
+    NPU_ITEM("F59");
+    bare.data = NULL;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &desc, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_program_cache_create(&cache, NULL), NPU_OK);
+    for (int turn = 0; turn <= 5; turn++) {
+        npu_status cached, asked, compared, ranked, summed;
+        npu_plan_desc of = desc;
+        of.backends = turn == 5 ? NULL : desc.backends;
+        cached = npu_program_cache_get(UNLESS(turn, 1, cache), UNLESS(turn, 2, &program), UNLESS(turn, 3, g), UNLESS(turn, 4, &of), NULL);
+        asked = npu_plan_value_memory(UNLESS(turn, 1, plan), v, 0, UNLESS(turn, 2, &offset), UNLESS(turn, 3, &size), UNLESS(turn, 4, &first),
+                                      UNLESS(turn, 5, &until));
+        compared = npu_compare(UNLESS(turn, 1, &array), UNLESS(turn, 2, &array), NULL, UNLESS(turn, 3, &difference));
+        ranked = npu_compare_ranking(UNLESS(turn, 1, &array), UNLESS(turn, 2, &array), 1, UNLESS(turn, 3, &ranking));
+        summed = npu_plan_memory(UNLESS(turn, 1, plan), 0, UNLESS(turn, 2, &memory));
+        NPU_CHECK_THAT((cached == NPU_OK) == (turn == 0), "turn %d: %s", turn, npu_status_name(cached));
+        NPU_CHECK_THAT((asked == NPU_OK) == (turn == 0), "turn %d: %s", turn, npu_status_name(asked));
+        NPU_CHECK_THAT((compared == NPU_OK) == (turn == 0 || turn > 3), "turn %d: %s", turn, npu_status_name(compared));
+        NPU_CHECK_THAT((ranked == NPU_OK) == (turn == 0 || turn > 3), "turn %d: %s", turn, npu_status_name(ranked));
+        NPU_CHECK_THAT((summed == NPU_OK) == (turn == 0 || turn > 2), "turn %d: %s", turn, npu_status_name(summed));
+        if (cached == NPU_OK) {
+            npu_program_cache_release(cache, program);
+        }
+    }
+    NPU_CHECK(npu_compare(&bare, &array, NULL, &difference) && npu_compare(&array, &bare, NULL, &difference));
+    NPU_CHECK(npu_compare_ranking(&bare, &array, 1, &ranking) && npu_compare_ranking(&array, &bare, 1, &ranking));
+    NPU_CHECK(npu_compare_ranking(&array, &array, 0, &ranking) && npu_compare_ranking(&array, &array, NPU_MAX_TOP + 1, &ranking));
+    npu_program_cache_destroy(cache);
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+}
+
+/* Whatever would be made of a graph with an error is refused, and nothing is made. */
+static void test_failed_graphs(void)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_graph *g = relu_graph();
+    npu_plan_desc desc = { .backends = &cpu, .num_backends = 1 };
+    npu_tile_desc tiles = { 0 };
+    npu_program_cache *cache = NULL;
+    npu_op first = { 1 };
+    NPU_ITEM("F59");
+    NPU_CHECK_STATUS(npu_program_cache_create(&cache, NULL), NPU_OK);
+    npu_returns(g, NULL, 1);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_plan_create(&made.plan, g, &desc, NULL), NPU_ERR_GRAPH);
+    NPU_CHECK_STATUS(npu_program_cache_get(cache, &made.program, g, &desc, NULL), NPU_ERR_GRAPH);
+    NPU_CHECK_STATUS(npu_graph_specialize(&made.graph, g, NULL, NULL, 0, NULL), NPU_ERR_GRAPH);
+    NPU_CHECK_STATUS(npu_graph_extract(&made.graph, g, &first, 1, NULL), NPU_ERR_GRAPH);
+    NPU_CHECK_STATUS(npu_graph_rewrite(&made.graph, g, NULL, NULL, NULL), NPU_ERR_GRAPH);
+    NPU_CHECK_STATUS(npu_graph_optimize(&made.graph, g, NULL, NULL, NULL), NPU_ERR_GRAPH);
+    NPU_CHECK_STATUS(npu_tile_sync(&made.graph, g, &tiles, NULL), NPU_ERR_GRAPH);
+    NPU_CHECK_STATUS(npu_return(g, &v, 1), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK(!made.graph);
+    npu_program_cache_destroy(cache);
+    npu_graph_destroy(g);
+}
+
 int main(void)
 {
     text = npu_text_make(NULL);
@@ -572,6 +656,8 @@ int main(void)
     NPU_RUN(test_runs);
     NPU_RUN(test_lists);
     NPU_RUN(test_all_are_here);
+    NPU_RUN(test_each_in_turn);
+    NPU_RUN(test_failed_graphs);
     npu_text_free(&text);
     return npu_test_done();
 }
