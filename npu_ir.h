@@ -5421,6 +5421,7 @@ static bool npu__reserve(const npu_allocator *a, void **array, uint32_t *capacit
     }
     *array = p;
     *capacity = (uint32_t)grown;
+    NPU_IR_ASSERT(*capacity >= need);
     return true;
 }
 
@@ -5460,6 +5461,7 @@ static void *npu__arena_alloc(npu__arena *arena, size_t size)
         arena->blocks = b;
         arena->total += total;
     }
+    NPU_IR_ASSERT(b->used <= b->size && size <= b->size - b->used);
     p = (char *)b + head + b->used;
     b->used += size;
     return p;
@@ -9755,6 +9757,7 @@ NPU_IR_API npu_graph *npu_graph_child(npu_graph *g, const char *name, npu_level 
     }
     child->logger = g->logger;
     child->depth = g->depth + 1;
+    NPU_IR_ASSERT(child->depth <= NPU_MAX_GRAPH_DEPTH);
     if (index) {
         *index = g->num_children;
     }
@@ -10283,6 +10286,8 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
     if (status) {
         return status;
     }
+    NPU_IR_ASSERT(o->first_operand + o->num_operands <= g->num_uses);
+    NPU_IR_ASSERT(o->first_result + o->num_results <= g->num_values);
     npu__info_start(info, o->def);
     info->op = op.id;
     info->constraints = o->constraints;
@@ -20108,6 +20113,9 @@ static npu_op npu__emit_append(npu_graph *g, const npu__emission *e, uint32_t nu
 {
     npu__op *o = &g->ops[g->num_ops];
     uint32_t id = g->num_ops++;
+    /* npu__emit_reserve: from here on nothing can fail */
+    NPU_IR_ASSERT(g->num_ops <= g->cap_ops && g->num_values + g->num_results <= g->cap_values);
+    NPU_IR_ASSERT(g->num_uses + e->num_operands <= g->cap_uses && g->num_blobs + e->attrs_size <= g->cap_blobs);
     memset(o, 0, sizeof *o);
     o->def = e->def;
     o->first_operand = g->num_uses;
@@ -34094,6 +34102,8 @@ static void npu__steps_point(npu_plan *plan)
         value += s->num_inputs + s->num_outputs;
         dependency += s->num_dependencies;
     }
+    NPU_IR_ASSERT(op <= plan->num_step_ops && value <= plan->num_step_values);
+    NPU_IR_ASSERT(dependency <= plan->num_step_dependencies);
 }
 
 /* One run: the transfers it needs, then the partition itself. */
@@ -34558,6 +34568,7 @@ static uint32_t npu__storage_root(const npu_plan *plan, uint32_t i, uint64_t *de
     while (plan->storage[i].parent != i) {
         *delta += plan->storage[i].delta;
         i = plan->storage[i].parent;
+        NPU_IR_ASSERT(i < plan->num_storage);
     }
     return i;
 }
@@ -34565,6 +34576,7 @@ static uint32_t npu__storage_root(const npu_plan *plan, uint32_t i, uint64_t *de
 static void npu__storage_join(npu_plan *plan, uint32_t child, uint32_t root, uint64_t delta)
 {
     uint32_t until = plan->storage[child].until;
+    NPU_IR_ASSERT(child != root && plan->storage[root].parent == root && delta <= plan->storage[root].size);
     plan->storage[child].parent = root;
     plan->storage[child].delta = delta;
     plan->storage[root].until = until > plan->storage[root].until ? until : plan->storage[root].until;
@@ -34854,6 +34866,7 @@ static bool npu__pack_in_time(npu__packer *p, uint32_t num_ticks, uint64_t *tota
     memset(p->ends, 0, num_ticks * sizeof *p->ends);
     for (uint32_t i = 0; i < p->num; i++) {
         const npu__storage *s = &p->plan->storage[p->order[i]];
+        NPU_IR_ASSERT(tick <= s->first && s->first <= s->until && s->until < num_ticks); /* ordered by first */
         for (; tick < s->first; tick++) {
             for (uint32_t e = p->ends[tick]; e; e = p->chain[e - 1]) {
                 uint64_t size = npu__packed_size(p, e - 1);
@@ -34992,8 +35005,11 @@ static bool npu__pack_backend(npu__packer *p, uint32_t backend, uint32_t num_tic
         }
         npu__free(&plan->allocator, offsets, p->num * sizeof *offsets);
     }
+    NPU_IR_ASSERT(total >= m->lower_bound);
     m->activations = total;
     for (uint32_t i = 0; i < p->num; i++) {
+        NPU_IR_ASSERT(p->offsets[i] <= total && npu__packed_size(p, i) <= total - p->offsets[i]);
+        NPU_IR_ASSERT(p->offsets[i] % p->alignment == 0);
         plan->storage[p->order[i]].offset = p->offsets[i];
     }
     return true;
@@ -35738,6 +35754,7 @@ static npu_status npu__match_groups(npu_program *p)
             g->backend != plan->steps[i].backend) {
             g = npu__group_of(p, &plan->steps[i]);
         }
+        NPU_IR_ASSERT(g && kept < p->num_groups); /* npu__compile_all leaves no step without */
         group = (uint32_t)(g - p->groups) + 1;
         p->step_group[i] = kept;
         sorted[kept++] = *g;
@@ -35770,6 +35787,9 @@ static npu_place npu__place_of(const npu_plan *plan, uint32_t value, uint32_t ba
     case NPU__ARENA:
         place.buffer = 0;
         place.offset = plan->storage[root].offset + delta;
+        NPU_IR_ASSERT(place.offset <= plan->memory[backend].activations);
+        /* not its own size: a result that is read at strides, as of expand, has more elements than lie there */
+        NPU_IR_ASSERT(place.alias || plan->storage[i].size <= plan->memory[backend].activations - place.offset);
         break;
     case NPU__WEIGHT:
         place.buffer = plan->backends[backend]->traits & NPU_BACKEND_HOST ? NPU_NO_INDEX : 1;
@@ -36513,6 +36533,7 @@ static npu_status npu__exec_buffers(npu_exec *e, npu_diag *diag)
 
 static npu_buffer *npu__exec_buffer(const npu_exec *e, uint32_t backend, uint32_t index)
 {
+    NPU_IR_ASSERT(backend < e->program->plan->desc.num_backends && index < e->program->num_buffers[backend]);
     return &e->buffers[e->first_buffer[backend] + index];
 }
 

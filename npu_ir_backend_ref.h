@@ -233,6 +233,15 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 #include <arm_neon.h>
 #endif
 
+#ifndef NPU_IR_ASSERT
+#ifdef NPU_IR_DEBUG
+#include <assert.h>
+#define NPU_IR_ASSERT(x) assert(x)
+#else
+#define NPU_IR_ASSERT(x) ((void)0)
+#endif
+#endif
+
 /* ---- rows of kernels ----
 
    A row whose kind is not listed names no function, so that the compiler leaves it and what only it calls out. */
@@ -8244,6 +8253,7 @@ static void npu__ref_contract_map(npu__contraction *s, uint32_t tensor, const np
 {
     int64_t step = 1;
     for (uint32_t i = t->rank; i-- > 0; step *= t->dims[i]) {
+        NPU_IR_ASSERT(axes[i] < NPU__AXES);
         if (t->dims[i] != 1) {
             s->steps[tensor][axes[i]] += step;
             s->dims[axes[i]] = t->dims[i];
@@ -8256,6 +8266,7 @@ static void npu__ref_contract_letters(npu__contraction *s, uint32_t tensor, cons
 {
     uint8_t axes[NPU_MAX_RANK] = { 0 };
     for (uint32_t i = 0; letters[i]; i++) {
+        NPU_IR_ASSERT(i < NPU_MAX_RANK && letters[i] >= 'a');
         axes[i] = (uint8_t)(letters[i] - 'a');
     }
     npu__ref_contract_map(s, tensor, t, axes);
@@ -18928,6 +18939,7 @@ static void *npu__ref_arena_resize(void *ctx, void *ptr, size_t old_size, size_t
     if (new_size == 0) {
         return at >= base && at < base + a->size ? NULL : a->heap.resize(a->heap.ctx, ptr, old_size, 0);
     }
+    NPU_IR_ASSERT((begin & mask) == 0);
     if (ptr || new_size > SIZE_MAX - mask || !npu_size_add(begin, (new_size + mask) & ~mask, &a->used)) {
         return NULL;
     }
@@ -19207,6 +19219,7 @@ static npu_status npu__ref_place(void *ctx, void *program, const npu_places *pla
         const npu__ref_op *o = &p->ops[i];
         uint32_t aliases = 0;
         for (uint32_t r = 0; r < o->num_out; r++) {
+            NPU_IR_ASSERT(p->refs[o->first_ref + o->num_in + r] < p->num_values + p->num_inner);
             aliases += p->places[p->refs[o->first_ref + o->num_in + r]].alias;
         }
         if (o->num_out == 0 || aliases < o->num_out || o->is_dynamic) { /* dims are still to be told */
@@ -19341,6 +19354,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     npu_launch l;
     npu_status status = NPU_OK;
     uint64_t begin = 0;
+    NPU_IR_ASSERT((uintptr_t)scratch % sizeof(void *) == 0);
     npu__ref_addresses(p, b, table, 0, p->num_refs);
     l.workspace = scratch + p->table_size;
     l.worker_workspace = NULL;
