@@ -4143,7 +4143,8 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
    In call order:
 
      1 supports   asked once per op while partitioning: yes, or a reason code and words; about an op with dims
-                  that only a run tells only with NPU_BACKEND_DYNAMIC, and then they are at their largest
+                  that only a run tells only with NPU_BACKEND_DYNAMIC, and then they are at their largest.
+                  A failure is a no, but for NO_MEMORY, with which planning and optimising end
      2 compile    once per group of ops: makes a program from host memory only; says scratch, in-place pairs, inner
                   values that it reads where their operand is, whether the core plans the memory of the others, and
                   which weights it has put into a layout of its own. A failure is no error: the group is offered to
@@ -28327,21 +28328,22 @@ static npu_status npu__call_run(npu__call *c, const npu_backend *b, uint64_t str
 
 #define NPU__MAX_BACKENDS 32u
 
-/* Asks one backend. */
-static uint32_t npu__ask(const npu_backend *b, npu_op_info *info, npu_support *answer)
+/* Asks one backend. Any failure is a no, but for NO_MEMORY, which says nothing about the op. */
+static npu_status npu__ask(const npu_backend *b, npu_op_info *info, npu_support *answer)
 {
     uint8_t blob[256];
+    npu_status status;
     memset(answer, 0, sizeof *answer);
     answer->size = (uint32_t)sizeof *answer;
     if (info->dynamic && !(b->traits & NPU_BACKEND_DYNAMIC)) {
-        return answer->reason = NPU_REASON_DYNAMIC;
+        answer->reason = NPU_REASON_DYNAMIC;
+        return NPU_OK;
     }
     npu__info_device(info, b, blob);
-    if (b->supports(b->ctx, info, answer)) {
-        answer->reason = answer->reason ? answer->reason : NPU_REASON_OP;
-    }
+    status = b->supports(b->ctx, info, answer);
+    answer->reason = status && !answer->reason ? NPU_REASON_OP : answer->reason;
     answer->text[sizeof answer->text - 1] = 0;
-    return answer->reason;
+    return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
 }
 
 NPU_IR_API npu_status npu_op_call_with(const npu_backend *backend, const npu_op_call_desc *d, npu_diag *diag)
@@ -29518,15 +29520,18 @@ typedef struct npu__pass_call {
 /* A pass that has nothing to do leaves *out NULL. */
 typedef npu_status (*npu__pass_fn)(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag);
 
-/* Index of the first backend that takes an op; num_backends = none does. With no backends: 0. */
-static uint32_t npu__pass_backend(const npu_optimize_desc *desc, npu_op_info *info)
+/* *index: the first backend that takes an op; num_backends = none does. With no backends: 0. */
+static npu_status npu__pass_backend(const npu_optimize_desc *desc, npu_op_info *info, uint32_t *index)
 {
     npu_support answer;
-    uint32_t b = 0;
-    while (b < desc->num_backends && npu__ask(desc->backends[b], info, &answer)) {
-        b++;
+    npu_status status = NPU_OK;
+    for (*index = 0; *index < desc->num_backends && status == NPU_OK; ++*index) {
+        status = npu__ask(desc->backends[*index], info, &answer);
+        if (status == NPU_OK && !answer.reason) {
+            break;
+        }
     }
-    return b;
+    return status;
 }
 
 /* The first backend whose ops the passes may run themselves; NULL = there is none. */
@@ -29687,17 +29692,19 @@ static bool npu__region_accepted(npu__region *r, npu_op op)
     const npu__op *o = &to->ops[op.id];
     npu_op_storage storage;
     npu_op_info info;
+    uint32_t backend = r->backend;
     bool ok = o->num_results == r->num_outputs;
     for (uint32_t i = 0; i < r->num_outputs && ok; i++) {
         ok = npu_spec_equal(to->specs[to->values[o->first_result + i].spec],
                             r->rw->from->specs[r->rw->from->values[r->outputs[i]].spec]);
     }
     memset(&storage, 0, sizeof storage);
-    if (npu_op_describe(to, op, &info, &storage)) {
+    if (npu_op_describe(to, op, &info, &storage) ||
+        (ok && r->desc->num_backends && npu__pass_backend(r->desc, &info, &backend))) {
         npu__graph_no_memory(to);
         ok = false;
     }
-    ok = ok && (r->desc->num_backends == 0 || npu__pass_backend(r->desc, &info) == r->backend);
+    ok = ok && backend == r->backend;
     npu_op_storage_free(&storage);
     return ok;
 }
@@ -29808,8 +29815,9 @@ static uint8_t npu__fusion_state(npu__fusion *f, uint32_t id, npu_op_storage *st
     }
     if (f->desc->num_backends) {
         npu_status status = npu_op_describe(f->g, npu__make_op(id), &info, storage);
+        status = status ? status : npu__pass_backend(f->desc, &info, &backend);
         f->status = status ? status : f->status;
-        backend = status ? f->desc->num_backends : npu__pass_backend(f->desc, &info);
+        backend = status ? f->desc->num_backends : backend;
     }
     return backend < NPU__MAX_BACKENDS && (backend < f->desc->num_backends || !f->desc->num_backends)
                ? (uint8_t)(backend + 1)
@@ -30214,7 +30222,8 @@ static npu_status npu__fold_run(npu__folding *f, const npu_graph *to, const npu_
     }
     if (status == NPU_OK) {
         info.in_data = known;
-        status = npu__ask(f->backend, &info, &answer) ? NPU_ERR_NOT_IMPLEMENTED : NPU_OK;
+        status = npu__ask(f->backend, &info, &answer);
+        status = !status && answer.reason ? NPU_ERR_NOT_IMPLEMENTED : status;
         npu__info_device(&info, f->backend, blob);
         call.size = (uint32_t)sizeof call;
         call.op = &info;
@@ -30433,9 +30442,9 @@ static npu_status npu__pass_replace(const npu_optimize_desc *desc, npu_rewrite *
     if (ok && anchor.id && desc->num_backends) {
         uint32_t before = 0, after = desc->num_backends;
         status = npu_op_describe(rw->from, anchor, &info, &storage);
-        before = status ? 0 : npu__pass_backend(desc, &info);
+        status = status ? status : npu__pass_backend(desc, &info, &before);
         status = status ? status : npu_op_describe(to, npu__make_op(to->values[now.id].producer), &info, &storage);
-        after = status ? after : npu__pass_backend(desc, &info);
+        status = status ? status : npu__pass_backend(desc, &info, &after);
         ok = after < desc->num_backends && after <= before;
     }
     npu_op_storage_free(&storage);
@@ -30719,7 +30728,8 @@ static npu_status npu__region_replace(npu__region *r, npu_rewrite *rw, const npu
     r->rw = rw;
     r->desc = desc;
     status = npu_op_describe(rw->from, npu__make_op(r->ops[0]), &info, &storage);
-    r->backend = status || !desc->num_backends ? 0 : npu__pass_backend(desc, &info);
+    r->backend = 0;
+    status = status ? status : npu__pass_backend(desc, &info, &r->backend);
     npu_op_storage_free(&storage);
     if (status == NPU_OK && npu__region_emit(r)) {
         return NPU_OK;
@@ -33784,7 +33794,10 @@ static npu_status npu__tag_op(npu_plan *plan, uint32_t id, npu_op_info *info, np
                          forced, (unsigned)plan->desc.num_backends);
     }
     for (uint32_t b = forced >= 0 ? (uint32_t)forced : 0; b < plan->desc.num_backends; b++) {
-        if (npu__ask(plan->backends[b], info, &answer) == NPU_REASON_CLAIMED) {
+        if (npu__ask(plan->backends[b], info, &answer)) {
+            return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: %s is out of memory", plan->backends[b]->name);
+        }
+        if (answer.reason == NPU_REASON_CLAIMED) {
             t->backend = (uint8_t)b;
             break;
         }
@@ -33854,8 +33867,8 @@ static npu_status npu__supported_by_last(const npu_plan *plan, const npu__run *r
         npu_op_info info;
         npu_support answer;
         status = npu__plan_describe(plan, id, &info, &storage);
-        *all = status == NPU_OK &&
-            npu__ask(plan->backends[plan->desc.num_backends - 1], &info, &answer) == NPU_REASON_CLAIMED;
+        status = status ? status : npu__ask(plan->backends[plan->desc.num_backends - 1], &info, &answer);
+        *all = status == NPU_OK && answer.reason == NPU_REASON_CLAIMED;
     }
     npu_op_storage_free(&storage);
     return status;
@@ -35608,8 +35621,8 @@ static npu_status npu__reject(npu_program *p, const npu_step *s, const char *wor
         t->backend = NPU__UNPLACED;
         for (uint32_t b = backend + 1;
              status == NPU_OK && b < plan->desc.num_backends && t->backend == NPU__UNPLACED; b++) {
-            t->backend = npu__ask(plan->backends[b], &info, &answer) == NPU_REASON_CLAIMED ? (uint8_t)b
-                                                                                           : NPU__UNPLACED;
+            status = npu__ask(plan->backends[b], &info, &answer);
+            t->backend = !status && answer.reason == NPU_REASON_CLAIMED ? (uint8_t)b : NPU__UNPLACED;
         }
     }
     npu_op_storage_free(&storage);

@@ -3750,19 +3750,21 @@ static bool npu__ref_fused_outputs_supported(const npu_graph *body)
     return npu_graph_num_outputs(body) > 0;
 }
 
+/* Asks the graph itself, not for a description of the op, for which memory can be out. */
 static bool npu__ref_fused_steps_supported(const npu_graph *body)
 {
-    npu_op_storage storage;
     bool ok = true;
-    memset(&storage, 0, sizeof storage);
     for (uint32_t i = 1; ok && i <= npu_graph_num_ops(body); i++) {
         npu_op id = { i };
-        npu_op_info info;
-        ok = npu_op_describe(body, id, &info, &storage) == NPU_OK && info.num_in > 0 &&
-             info.num_in <= NPU__REF_OPERANDS && npu__ref_map_find(info.kind) && info.kind != NPU_ATEN_PRELU &&
-             !npu__ref_misfit(NPU_KERNEL_NUMBERS, &info);
+        npu_kind kind = npu_op_definition(body, id)->kind;
+        uint32_t num_in = npu_op_num_operands(body, id), num_out = npu_op_num_results(body, id);
+        ok = num_in > 0 && num_in <= NPU__REF_OPERANDS && npu__ref_map_find(kind) && kind != NPU_ATEN_PRELU;
+        for (uint32_t k = 0; ok && k < num_in + num_out; k++) {
+            const npu_spec *x = npu_value_spec(body, k < num_in ? npu_op_operand_value(body, id, k)
+                                                               : npu_op_result(body, id, k - num_in));
+            ok = !x || x->cls == NPU_CLASS_NONE || npu__ref_compute_class(x->dtype) >= 0;
+        }
     }
-    npu_op_storage_free(&storage);
     return ok;
 }
 
@@ -18537,14 +18539,15 @@ static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info 
     return NULL;
 }
 
-static bool npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op);
+static npu_status npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op, bool *ok);
 
 static npu_status npu__ref_supports(void *ctx, const npu_op_info *op, npu_support *answer)
 {
-    bool kind_known;
+    npu_status status = NPU_OK;
+    bool kind_known, ok = true;
     if (op->kind == NPU_NPU_CALL) { /* no kernel: compile takes it apart */
-        answer->reason = !op->args || npu__ref_call_supported((const npu__ref *)ctx, op) ? NPU_REASON_CLAIMED
-                                                                                         : NPU_REASON_OP;
+        status = op->args ? npu__ref_call_supported((const npu__ref *)ctx, op, &ok) : NPU_OK;
+        answer->reason = ok ? NPU_REASON_CLAIMED : NPU_REASON_OP;
     } else if (!npu__ref_choose((const npu__ref *)ctx, op, &kind_known)) {
         const npu_spec *misfit = op->args ? npu__ref_misfit(NPU_KERNEL_NUMBERS, op) : NULL;
         answer->reason = kind_known ? NPU_REASON_DTYPE : NPU_REASON_OP;
@@ -18552,7 +18555,7 @@ static npu_status npu__ref_supports(void *ctx, const npu_op_info *op, npu_suppor
             snprintf(answer->text, sizeof answer->text, "no kernel for %s", npu_dtype_name((npu_dtype)misfit->dtype));
         }
     }
-    return NPU_OK;
+    return status;
 }
 
 /* ---- buffers: plain host memory ---- */
@@ -19072,19 +19075,20 @@ enum { NPU__REF_CALL_TENSORS = 64 }; /* operands and results of one op of a body
 
 /* Every output is the result of an op, each once, and every op has a kernel. Random numbers follow from the id of the
    op, which two calls of one body share: there are none. */
-static bool npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op)
+static npu_status npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op, bool *supported)
 {
     const npu_graph *body = npu_op_body(op, 0);
     npu_op_storage storage;
+    npu_status status = NPU_OK;
     bool ok = body && !op->dynamic && npu__ref_fused_outputs_supported(body);
     memset(&storage, 0, sizeof storage);
     for (uint32_t i = 1; ok && i <= npu_graph_num_ops(body); i++) {
         npu_op id = { i };
         npu_op_info info;
         bool known;
-        ok = npu_op_describe(body, id, &info, &storage) == NPU_OK &&
-             info.num_in + info.num_out <= NPU__REF_CALL_TENSORS && !(info.traits & NPU_RANDOM) &&
-             npu__ref_choose(ref, &info, &known);
+        status = npu_op_describe(body, id, &info, &storage);
+        ok = status == NPU_OK && info.num_in + info.num_out <= NPU__REF_CALL_TENSORS &&
+             !(info.traits & NPU_RANDOM) && npu__ref_choose(ref, &info, &known);
     }
     for (uint32_t i = 1; ok && i <= npu_graph_num_values(body); i++) {
         npu_value v = { i };
@@ -19092,7 +19096,8 @@ static bool npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op)
         ok = role == NPU_ROLE_INPUT || role == NPU_ROLE_TEMPORARY || npu_value_data(body, v, NULL);
     }
     npu_op_storage_free(&storage);
-    return ok;
+    *supported = ok;
+    return status;
 }
 
 /* Values of the body by id: operands and results of the call, weights, and the rest in the scratch. */
