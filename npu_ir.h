@@ -13670,15 +13670,22 @@ static int npu__einsum_implicit(const uint8_t *uses, int ellipsis, uint8_t *axes
     return n;
 }
 
+/* Owners of an axis that is longer than 1 in several operands, or perhaps in one, for a dim there is not known. */
+#define NPU__EINSUM_SEVERAL UINT32_MAX
+#define NPU__EINSUM_UNSURE (UINT32_MAX - 1)
+
 /* Joins the dims of operand k with those that its axes have; an axis named twice is a diagonal. owners has k + 1
-   for an axis that is longer than 1 in operand k alone, UINT32_MAX for one that is in several. */
+   for an axis that is longer than 1 in operand k alone. */
 static npu_status npu__einsum_join(npu_deduce *d, uint32_t k, const uint8_t *axes, int64_t *dims, uint32_t *owners)
 {
     const npu_spec *x = d->op->in[k];
     for (uint32_t i = 0; i < x->rank; i++) {
         int64_t *dim = &dims[axes[i]];
         uint32_t *owner = &owners[axes[i]];
-        *owner = x->dims[i] == 1 ? *owner : *owner == 0 || *owner == k + 1 ? k + 1 : UINT32_MAX;
+        *owner = x->dims[i] == 1                                       ? *owner
+                 : *owner == 0 || *owner == k + 1                      ? k + 1
+                 : *owner == NPU__EINSUM_UNSURE || *dim != x->dims[i] ? NPU__EINSUM_UNSURE
+                                                                      : NPU__EINSUM_SEVERAL;
         if (*dim == 1 || (*dim < 0 && x->dims[i] > 1)) {
             *dim = x->dims[i];
         } else if (x->dims[i] != 1 && !npu__dims_agree(*dim, x->dims[i])) {
@@ -13690,13 +13697,15 @@ static npu_status npu__einsum_join(npu_deduce *d, uint32_t k, const uint8_t *axe
     return NPU_OK;
 }
 
-/* What ATen sums in one tensor before or instead of a product is that of aten.sum: integers become i64. */
+/* What ATen sums in one tensor before or instead of a product is that of aten.sum: integers become i64. Whether a
+   tensor has the axis for itself can hang on a dim that is not known: 1 there, or longer. */
 static npu_status npu__einsum_result(npu_deduce *d, const uint8_t *uses, const int64_t *axis_dims,
                                      const uint32_t *owners, int ellipsis)
 {
     uint8_t axes[NPU_MAX_RANK], seen[NPU_EINSUM_AXES] = { 0 };
     int64_t dims[NPU_MAX_RANK];
     npu_dtype t = npu__dtype_of(d->op->in[0]);
+    bool unsure = false;
     int n = npu_einsum_term(npu_op_arg(d->op, "equation"), 0, true, ellipsis, axes);
     n = n == -2 ? npu__einsum_implicit(uses, ellipsis, axes) : n;
     if (n < 0) {
@@ -13711,8 +13720,15 @@ static npu_status npu__einsum_result(npu_deduce *d, const uint8_t *uses, const i
         dims[i] = axis_dims[axes[i]];
     }
     for (uint32_t i = 0; i < NPU_EINSUM_AXES && npu__is_integer(t); i++) {
-        bool is_alone = d->op->num_in == 1 ? uses[i] : owners[i] != 0 && owners[i] != UINT32_MAX;
-        t = is_alone && !seen[i] ? NPU_I64 : t;
+        bool is_alone = d->op->num_in == 1 ? uses[i] : owners[i] != 0 && owners[i] != NPU__EINSUM_SEVERAL;
+        bool is_unsure = d->op->num_in > 1 && is_alone && (owners[i] == NPU__EINSUM_UNSURE || axis_dims[i] < 0);
+        unsure = unsure || (is_unsure && !seen[i]);
+        t = is_alone && !is_unsure && !seen[i] ? NPU_I64 : t;
+    }
+    if (unsure && t != NPU_I64) {
+        return npu_deduce_fail(d, NPU_ERR_DYNAMIC_SHAPE, "tensors",
+                               "the result of %s is i64 or %s, by whether a dim that is not known is 1",
+                               npu_dtype_name(t), npu_dtype_name(t));
     }
     return npu__result(d, t, (uint32_t)n, dims);
 }

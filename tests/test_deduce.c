@@ -363,6 +363,13 @@ static void test_contraction(void)
         { "einsum", "equation='ij,jk->ik' tensors={i32[2,3],i32[3,4]}", "i32[2,4]" },
         { "einsum", "equation='ij,jk->ik' tensors={i32[2,1],i32[3,4]}", "i64[2,4]" },
         { "einsum", "equation='ik,j->ij' tensors={i8[2,3],i8[4]}", "i64[2,4]" },
+        { "einsum", "equation='ij,jk->ik' tensors={i32[2,s],i32[3,4]}", "DYNAMIC_SHAPE" }, /* i64 where s is 1 */
+        { "einsum", "equation='ij,jk->ik' tensors={i32[2,3],i32[s,4]}", "DYNAMIC_SHAPE" },
+        { "einsum", "equation='ij,jk->ik' tensors={i32[2,s],i32[1,4]}", "DYNAMIC_SHAPE" },
+        { "einsum", "equation='ij,k->ik' tensors={i32[2,s],i32[4]}", "DYNAMIC_SHAPE" },
+        { "einsum", "equation='ij,jk->ik' tensors={i32[2,s],i32[s,4]}", "i32[2,4]" },
+        { "einsum", "equation='ij,jk->ijk' tensors={i32[2,s],i32[3,4]}", "i32[2,3,4]" },
+        { "einsum", "equation='ij,jk->ik' tensors={i64[2,s],i64[3,4]}", "i64[2,4]" },
         { "einsum", "equation='ij,jk' tensors={f32[2,3],f32[4,5]}", "SHAPE" },
         { "einsum", "equation='ij,jk' tensors={f32[2,3]}", "ARITY" },
         { "einsum", "equation='ij' tensors={f32[2,3],f32[3,4]}", "RANK" },
