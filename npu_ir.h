@@ -4132,8 +4132,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
 NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
                                            const npu_graph_desc *desc, npu_diag *diag);
 /* Writes that form, which reads back to the same ops. Saved values and constraints are left out. Errors:
-   DYNAMIC_SHAPE, UNSUPPORTED (children, states, tiles, quantised or placed specs: the form has no place for
-   them). */
+   DYNAMIC_SHAPE, UNSUPPORTED (children, states, tiles, quantised or placed specs, names and texts that are no
+   UTF-8: the form has no place for them). */
 NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -21870,6 +21870,16 @@ static size_t npu__utf8_len(const char *s)
     return len;
 }
 
+static bool npu__is_utf8(const char *s)
+{
+    size_t len = 1;
+    while (len && *s) {
+        len = npu__utf8_len(s);
+        s += len;
+    }
+    return len != 0;
+}
+
 /* What is no UTF-8 is written as \xNN, for readers take it only so. */
 static void npu__text_quoted(npu_text *text, const char *s, size_t len, char quote)
 {
@@ -25345,11 +25355,8 @@ static npu_status npu__json_string(npu__loader *l, const char **out)
         }
     }
     *to = 0;
-    for (size_t len; *copy; copy += len) {
-        len = npu__utf8_len(copy);
-        if (len == 0) {
-            return npu__json_syntax(l, "a text in UTF-8 before here");
-        }
+    if (!npu__is_utf8(copy)) {
+        return npu__json_syntax(l, "a text in UTF-8 before here");
     }
     return npu__json_take(p, "\"") ? NPU_OK : npu__json_syntax(l, "'\"'");
 }
@@ -27102,6 +27109,9 @@ static void npu__json_print_str(npu_text *text, const char *data, uint32_t len)
 {
     npu_text copy = npu_text_make(&text->allocator);
     npu_text_append(&copy, data, len);
+    if (copy.data && !npu__is_utf8(copy.data)) {
+        text->status = text->status ? text->status : NPU_ERR_UNSUPPORTED;
+    }
     npu__text_json(text, copy.data ? copy.data : "");
     text->status = text->status ? text->status : copy.status;
     npu_text_free(&copy);
@@ -27362,7 +27372,11 @@ static void npu__json_print_constant(npu__json_writer *w, uint32_t id)
 /* What torch's form has a place for: plain tensors of known shape, in one graph without state. */
 static npu_status npu__json_check(const npu_graph *g)
 {
-    if (g->num_children || g->num_updates || g->level != NPU_LEVEL_TENSOR) {
+    bool ok = !g->num_children && !g->num_updates && g->level == NPU_LEVEL_TENSOR && npu__is_utf8(g->name);
+    for (uint32_t i = 0; i < g->num_names && ok; i++) {
+        ok = npu__is_utf8(g->names[i]);
+    }
+    if (!ok) {
         return NPU_ERR_UNSUPPORTED;
     }
     for (uint32_t i = 1; i < g->num_values; i++) {

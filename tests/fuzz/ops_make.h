@@ -62,7 +62,7 @@ typedef struct ops_case {
     bool hostile, symbolic, tame; /* tame: no infinite, huge or wrong numbers */
     bool is_random, is_huge, has_state, no_data;
     bool not_typed; /* a call with its results said was refused */
-    bool writes;    /* a JSON file reads as another graph: an op writes to an operand, or a name is no UTF-8 */
+    bool writes;    /* a JSON file reads as another graph: an op writes to an operand */
     uint32_t num_ops;
 } ops_case;
 
@@ -183,7 +183,6 @@ static const char *ops_name(ops_case *c, char *name)
 {
     if (c->hostile && ops_chance(&c->r, 5)) {
         snprintf(name, 24, "%.23s", ops_word(&c->r, true));
-        c->writes |= name[0] == '\xff'; /* JSON has no such text */
     }
     return name;
 }
@@ -525,7 +524,6 @@ static void ops_took(ops_case *c, ops_scope *s, npu_op op)
     }
     if (ops_chance(&c->r, 3)) {
         const char *name = ops_word(&c->r, c->hostile);
-        c->writes |= name[0] == '\xff';
         npu_op_set_name(s->g, op, name);
         npu_op_set_constraints(s->g, op, ops_below(&c->r, 4));
         npu_op_add_saved(s->g, op, npu_op_result(s->g, op, 0));
