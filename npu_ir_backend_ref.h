@@ -17322,7 +17322,7 @@ static const npu_kernel npu__ref_kernels_loss[] = {
 
 /* mse_grad: scale (pred - target); sgd_step: p - scale g. */
 typedef struct npu__ref_aicf_scaled {
-    float scale;
+    double scale;
     bool step;
     size_t len;
 } npu__ref_aicf_scaled;
@@ -17335,26 +17335,40 @@ static npu_status npu__ref_aicf_scaled_prepare(npu_prepare *p)
     }
     state->len = (size_t)npu__ref_len(&p->in[0]);
     state->step = p->op->kind == NPU_AICF_SGD_STEP;
-    state->scale = (float)npu_op_float(p->op, state->step ? "lr" : "scale", 2.0 / (double)state->len);
+    state->scale = npu_op_float(p->op, state->step ? "lr" : "scale", 2.0 / (double)state->len);
     p->state = state;
     p->parts = npu__ref_parts(state->len, NPU__REF_GRAIN);
     return NPU_OK;
 }
 
+#define NPU__REF_AICF_SCALED(T, name, suffix)                                                            \
+    static void name(const npu_launch *l, const npu__ref_aicf_scaled *state, size_t begin, size_t end)  \
+    {                                                                                                   \
+        T a[NPU__STRIP], b[NPU__STRIP], scale = (T)state->scale;                                        \
+        for (size_t i = begin; i < end; i += NPU__STRIP) {                                              \
+            size_t n = end - i < NPU__STRIP ? end - i : NPU__STRIP;                                     \
+            npu__ref_load_##suffix(a, l->x[0], l->in[0].dtype, (int64_t)i, 1, n);                       \
+            npu__ref_load_##suffix(b, l->x[1], l->in[1].dtype, (int64_t)i, 1, n);                       \
+            for (size_t j = 0; j < n; j++) {                                                            \
+                a[j] = state->step ? a[j] - scale * b[j] : scale * (a[j] - b[j]);                       \
+            }                                                                                           \
+            npu__ref_store_##suffix(l->y[0], l->out[0].dtype, (int64_t)i, 1, a, n);                     \
+        }                                                                                               \
+    }
+
+NPU__REF_AICF_SCALED(float, npu__ref_aicf_scaled_f32, f32)
+NPU__REF_AICF_SCALED(double, npu__ref_aicf_scaled_f64, f64)
+#undef NPU__REF_AICF_SCALED
+
 static npu_status npu__ref_aicf_scaled_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_aicf_scaled *state = (const npu__ref_aicf_scaled *)l->state;
-    float a[NPU__STRIP], b[NPU__STRIP];
     size_t begin, end;
     npu__ref_split(state->len, part, parts, &begin, &end);
-    for (size_t i = begin; i < end; i += NPU__STRIP) {
-        size_t n = end - i < NPU__STRIP ? end - i : NPU__STRIP;
-        npu__ref_load_f32(a, l->x[0], l->in[0].dtype, (int64_t)i, 1, n);
-        npu__ref_load_f32(b, l->x[1], l->in[1].dtype, (int64_t)i, 1, n);
-        for (size_t j = 0; j < n; j++) {
-            a[j] = state->step ? a[j] - state->scale * b[j] : state->scale * (a[j] - b[j]);
-        }
-        npu__ref_store_f32(l->y[0], l->out[0].dtype, (int64_t)i, 1, a, n);
+    if (l->out[0].dtype == NPU_F64) {
+        npu__ref_aicf_scaled_f64(l, state, begin, end);
+    } else {
+        npu__ref_aicf_scaled_f32(l, state, begin, end);
     }
     return NPU_OK;
 }

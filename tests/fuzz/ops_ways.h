@@ -468,12 +468,11 @@ static void ops_optimize(ops_case *c, const ops_result *want)
     desc.skip = exact ? rounding : 0;
     desc.max_constant_bytes = ops_chance(&c->r, 80) ? 0 : 1 + ops_below(&c->r, 1000);
     if (ops_must(c, npu_graph_optimize(&g, c->g, &desc, &options, &diag), &diag)) {
-        bool inexact = desc.passes & (1u << NPU_PASS_ATEN_TO_AICF | 1u << NPU_PASS_AICF_TO_ATEN);
-        if (exact && !inexact) {
+        if (exact) {
             ops_run_like(c, g, &way, want, OPS_NUMBERS);
-        } else if (c->tame && c->num_ops < 6 && !inexact) {
+        } else if (c->tame && c->num_ops < 6) {
             ops_run_like(c, g, &way, want, OPS_NEAR);
-        } else { /* device kinds compute in f32, whatever the dtype */
+        } else {
             ops_result r = ops_run(c, g, &way);
             ops_result_free(&r);
         }
