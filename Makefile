@@ -61,6 +61,9 @@ bench: $(BUILD)/bench ## measure executor, graphs, kernels beside PyTorch's: mak
 ops: $(BUILD)/ops ## every op: name, category, schema, kernels, dtypes, where it is tested: make ops [OP=conv]
 	@$(RUN) $(BUILD)/ops $(OP:%=-o "%") $(wildcard tests/test_*.c)
 
+sections: ## the outline of both headers: line, lines and functions of each section and of its parts
+	@awk -f tests/sections.awk $(HEADERS)
+
 record: $(TESTS:%=$(BUILD)/%) ## write tests/golden anew; review with git diff
 	@for test in $(TESTS); do NPU_RECORD=1 $(RUN) $(BUILD)/$$test > /dev/null 2>&1; done; git status --short tests/golden
 
@@ -124,5 +127,5 @@ $(EXAMPLES:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(TEST_HEAD
 $(BUILD)/examples/11_opencl: examples/opencl/npu_opencl.h
 $(BUILD)/examples/11_opencl: LIBS += $(if $(OPENCL),-DHAVE_OPENCL -lOpenCL)
 
-.PHONY: help all test check run conformance bench ops record asan ubsan tsan coverage fuzz clean
+.PHONY: help all test check run conformance bench ops sections record asan ubsan tsan coverage fuzz clean
 .DEFAULT_GOAL = help

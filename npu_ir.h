@@ -5288,7 +5288,13 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #endif
 #include <time.h>
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   1  CONFIG, STATUS, ALLOCATOR, PARALLEL-FOR                                                    >>impl-config
+
+   Everything below stands on this: how memory is taken, sizes are added, text grows and threads meet. It knows
+   nothing of tensors. Locks and threads are one small set of functions over POSIX, Win32 or nothing. Memory
+   comes from an npu_allocator alone, through npu__alloc and the arrays and arenas that are made with it.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* What runs while a model is read, lowered, checked or looked at, not while it is made or run, and with it what only
    that calls, is compiled for size: it is a third of this file, and nobody waits for it. */
@@ -6077,7 +6083,12 @@ NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_d
 }
 #endif
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   2  DTYPES, SHAPES, SPECS                                                                        >>impl-spec
+
+   One table says all about a dtype. Specs are plain values that are compared and printed here; that their sizes fit
+   is checked when they are measured, so the functions take specs from anywhere.
+   -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu__dtype_row {
     uint8_t code, bits;
@@ -6443,7 +6454,12 @@ NPU_IR_API npu_status npu_broadcast(const int64_t *a, uint32_t rank_a, const int
     return NPU_OK;
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   3  SCHEMAS, ATTRIBUTE BLOBS                                                                   >>impl-schema
+
+   The parser and printer of schema lines, the packer of attributes and their reader: the only places that know how a
+   blob is laid out. All of it is driven by the parsed schema and the table of base types; no op is known here.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* What is known of a base type: spelling, form of a bound value and of a bound list, bytes of one value in a
    blob (0 = they vary), and the defaults it takes: i int, f float, b bool, s string, w word. Indexed by
@@ -8294,7 +8310,13 @@ NPU_IR_API npu_status npu_blob_pack_struct(const npu_schema *schema, const void 
     return status ? status : npu__writer_done(&w, schema, size, diag);
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   4  OP ROWS AND REGISTRY                                                                     >>impl-registry
+
+   The rows of the families become sorted tables, and a registry looks kinds and names up in them: in its own rows
+   first, then in the built-in ones. Schemas are parsed when they are first wanted. Frozen by its first graph, a
+   registry changes no more, so that threads may share it.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* ---- built-in rows ---- */
 
@@ -9377,7 +9399,13 @@ NPU_IR_API npu_status npu_abi_decode(const npu_abi *abi, const npu_op_def *def,
     return status;
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   5  GRAPH                                                                                       >>impl-graph
+
+   Values, ops and operand slots are arrays addressed by id, specs are interned, names are hashed; names,
+   specs and data lie in the graph's arena. A change is checked whole before its first write, so a failed call leaves the graph as it
+   was, with its first diagnostic. The functions that emit stand in section 7, validation behind the rules in 6.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* An operand slot of an op; the slots that hold one value form a list, in order of emission. */
 typedef struct npu__use {
@@ -10734,7 +10762,13 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
     return npu__make_value(i < npu_op_num_saved(g, op) ? g->saved[npu__first_saved(g, op.id) + i].b : 0);
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   6  TYPE DEDUCTION                                                                             >>impl-deduce
+
+   A rule reads specs, bound arguments and data of constants, and adds a spec per result; it keeps nothing. Checks come
+   before what relies on them: a rank before a dim is looked at, a dim before it is divided by. Most rules
+   serve many ops. Validation stands last, because it deduces every op again.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* The rules. type(..) is ATen's result_type: tensors with dims beat 0-d tensors, which beat numbers, within
    one category (bool < integer < float < complex); float(t) is t, or f32 for integers and bool.
@@ -19210,7 +19244,12 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
     return v.first;
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   7  BUILDER, LAYERS, MODELS                                                                   >>impl-builder
+
+   Every builder ends in one function that binds arguments by the schema, packs attributes, deduces results and
+   appends the op. A failure takes back what the call had added. Layers and models use the public builders alone.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* Appends a value; the arrays have room and the name is set by the caller. */
 static uint32_t npu__value_append(npu_graph *g, uint32_t spec, npu_role role, uint32_t producer,
@@ -21771,7 +21810,13 @@ NPU_IR_API npu_value npu_model_add2(npu_model *m, const npu_layer *layer, npu_va
     return npu__model_add(m, layer, both, 2);
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   8  GRAPH FORMS                                                                                 >>impl-forms
+
+   Readers and writers of the text form, of JSON and of what is looked at: DOT, Mermaid. Readers take bytes from
+   anywhere: every length, index and nesting is bounded, and an error says line and column. What a writer writes, the
+   reader of the same form reads back to an equal graph.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* The text form: a statement per line, in order of definition, so that reading it gives every value its id
    again.
@@ -27537,8 +27582,13 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_tex
     return status ? status : text->status;
 }
 
-/* --------------------------------------------------------------------------------------------------------
- */
+/* -----------------------------------------------------------------------------------------------------------
+   9  BACKEND INTERFACE                                                                         >>impl-backend
+
+   What stands between the core and a backend: the check of its struct, its answers made safe, the device's form of
+   attributes, rules about memory that results may share, and one op run alone. A smaller struct of an older backend
+   is copied into one of today's size, so that nothing past the size that it states is read.
+   -------------------------------------------------------------------------------------------------------- */
 
 NPU_IR_API const char *npu_reason_text(uint32_t reason)
 {
@@ -28429,7 +28479,12 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *b, npu_kind kind, const npu
     return npu_op_call_with(b, &d, diag);
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+  10  REWRITING                                                                                 >>impl-rewrite
+
+   A rewrite makes a new graph; the old one is const. Patterns, conversions, passes and lowerings are callbacks of the
+   one loop below, and differ in what they emit for an op.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* A rewrite goes through the old graph's statements in order and makes the new one's. What the callback
    leaves without a path to an effect, an update or an output is dropped by a second, plain pass: only then is
@@ -33613,7 +33668,12 @@ NPU__COLD NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_
     return status;
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+  11  PARTITIONER                                                                             >>impl-partition
+
+   Asks backends about ops, gives each op a target, joins neighbours into steps and lists the transfers between them.
+   It takes the graph as const (but finishes it), touches no device, and is O(ops x backends).
+   -------------------------------------------------------------------------------------------------------- */
 
 #define NPU__UNPLACED 0xffu
 
@@ -34399,7 +34459,13 @@ NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *re
     return t && t->backend != NPU__UNPLACED ? (int)t->backend : -1;
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+  12  MEMORY PLANNER                                                                             >>impl-memory
+
+   Gives every value of a plan a place: a view of another, an operand's memory, the caller's buffer, or an offset in a
+   backend's arena. Two values that live at the same time never overlap; what may be shared follows from lifetimes and
+   alias rules alone. Plans are made and freed here, because a plan without places is none.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* Time is counted in ticks: one per op and one per transfer, in plan order, from 1. 0 is when graph inputs
    are uploaded. */
@@ -35372,7 +35438,13 @@ NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, u
     return NPU_OK;
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+  13  PROGRAM AND EXECUTOR                                                                         >>impl-exec
+
+   A program holds compiled groups and uploaded weights and never changes; an exec holds buffers, bindings and states.
+   A run walks the steps in order and allocates nothing, except for results without a bound. After a failure an exec
+   can be run again.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* A compiled partition. */
 typedef struct npu__group {
@@ -38015,7 +38087,12 @@ NPU_IR_API const npu_profile_step *npu_exec_profile(const npu_exec *e, uint32_t 
     return e ? e->profile : NULL;
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+  14  PLAN FORMS, PROFILE, TRACE, VERIFY                                                         >>impl-report
+
+   What prints plans, times and graphs, and what compares tensors and runs. Of plan and exec it uses the public API
+   alone. Numbers are printed from integers: the same in every locale.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* Only the public API of plan and exec is used here. Numbers are printed from integers: the same in every
    locale. */
@@ -39069,7 +39146,13 @@ NPU__COLD NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, cons
     return status;
 }
 
-/* ---- tile programs ------------------------------------------------------------------------------ >>impl-tiles */
+/* -----------------------------------------------------------------------------------------------------------
+  15  TILE PROGRAMS                                                                               >>impl-tiles
+
+   Pipes, events and on-chip memories of a core as a program's ops use them: the checker, a schedule by vector clocks,
+   and what puts synchronisation in. It runs no op on data: npu.launch is run by kernels
+   (npu_ir_backend_ref.h).
+   -------------------------------------------------------------------------------------------------------- */
 
 enum { NPU__TILE_ALIGN = 32, NPU__NUM_SPACES = NPU_SPACE_L0C + 1 };
 

@@ -13,7 +13,7 @@
      matrix product, convolution                         >>kernels-matrix
      attention, lookup                                   >>kernels-lookup
      normalisation, pooling                              >>kernels-normalization
-     reduction, softmax                                  >>kernels-reduction
+     reduction, softmax, order                           >>kernels-reduction
      aicf                                                >>kernels-aicf
      tile programs                                       >>kernels-tiles
      structured loops                                    >>kernels-loops
@@ -9342,7 +9342,13 @@ static const npu_kernel npu__ref_kernels_distance[] = {
     NPU__KERNEL(NPU_ATEN_CDIST, "plain", 0, NULL, npu__ref_cdist_prepare, npu__ref_cdist_launch)
 };
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   ATTENTION, LOOKUP                                                                          >>kernels-lookup
+
+   Attention by blocks of queries and keys, embeddings, and everything that picks or places elements by index: indices
+   are read, checked and made positive in one place (npu__ref_check_indices). Borders, triangles and windows as columns
+   are here too: they place elements by rule.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* ---- attention ----
 
@@ -11278,7 +11284,12 @@ static const npu_kernel npu__ref_kernels_lookup[] = {
     NPU__ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION)
 };
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   NORMALISATION, POOLING                                                              >>kernels-normalization
+
+   Loops over rows of floats with their vector variants, the normalisations and their gradients, and pools of any kind.
+   A kernel brings its op to rows, or windows, and one engine of each sort runs them; each row is summed in one order.
+   -------------------------------------------------------------------------------------------------------- */
 
 static inline bool npu__ref_is_integer(uint32_t dtype) { return npu__ref_compute_class(dtype) == NPU__I64; }
 
@@ -12833,7 +12844,13 @@ static const npu_kernel npu__ref_kernels_pooling[] = {
     NPU__KERNEL(NPU_ATEN_FRACTIONAL_MAX_POOL3D, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_fractional_launch)
 };
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   REDUCTION, SOFTMAX, ORDER                                                               >>kernels-reduction
+
+   What folds or orders elements along dims: reductions, statistics, softmax, scans, sorts, searches, histograms, sets,
+   and what is made of them: resizing, distances, losses, covariances. An op says which dims are reduced; neighbouring
+   dims are merged first, so that kernels see few long ones. The order of a sum depends on the dims alone.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* Kept and reduced dims, innermost first, neighbours of one sort merged and dims of 1 left out. The order of reduced
    dims is free: one whose elements are neighbours comes first. */
@@ -17316,9 +17333,11 @@ static const npu_kernel npu__ref_kernels_loss[] = {
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_TRIPLET_MARGIN_LOSS)
 };
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   AICF                                                                                         >>kernels-aicf
 
-/* The device kinds. Results accumulate in double here, which contains the device's f32. */
+   The device kinds. Results accumulate in double here, which contains the device's f32.
+   -------------------------------------------------------------------------------------------------------- */
 
 /* mse_grad: scale (pred - target); sgd_step: p - scale g. */
 typedef struct npu__ref_aicf_scaled {
@@ -17796,8 +17815,6 @@ static const npu_kernel npu__ref_kernels_aicf[] = {
     NPU__KERNEL(NPU_AICF_CROSS_ENTROPY_FWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_fwd_launch),
     NPU__KERNEL(NPU_AICF_CROSS_ENTROPY_BWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_bwd_launch)
 };
-
-/* -------------------------------------------------------------------------------------------------------- */
 
 /* ---- structured loops ------------------------------------------------------------------------ >>kernels-loops
 
@@ -18318,7 +18335,13 @@ static const npu_kernel npu__ref_kernels_loops[] = {
                 npu__ref_nest_launch)
 };
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   THE BACKEND                                                                                      >>impl-ref
+
+   The slots of npu_backend over the kernels: choosing a variant, preparing the ops of a group once, running them in
+   order, each in parts. Only the public API of npu_ir.h is used. Host memory is its one region, so views cost nothing.
+   Tile programs, Fourier transforms and results of a lesser dtype, which run other kernels, stand behind it.
+   -------------------------------------------------------------------------------------------------------- */
 
 #define NPU__REF_ALIGN 64u
 
@@ -20548,7 +20571,12 @@ NPU_IR_API void npu_ref_destroy(npu_backend *backend)
     }
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
+/* -----------------------------------------------------------------------------------------------------------
+   A SMALL DOOR FOR ACCELERATORS                                                                  >>impl-accel
+
+   An npu_backend made of the few functions of an npu_accel: groups are lists of ops that are called one after the
+   other. What a device cannot be asked for, views above all, is done here by its own transfers.
+   -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu__accel {
     npu_backend backend;

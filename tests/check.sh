@@ -453,6 +453,8 @@ lint() {
         skip "clang-tidy" "not installed"
     fi
     step "at most 40 lines over 120 columns" long_lines 40
+    step "every tag is placed once, every section has a title" \
+        awk -v CHECK=1 -f tests/sections.awk npu_ir.h npu_ir_backend_ref.h README.md
 }
 TIDY='-*,clang-analyzer-*,bugprone-*,misc-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions,'
 TIDY=$TIDY'-bugprone-implicit-widening-of-multiplication-result,-bugprone-reserved-identifier,-bugprone-macro-parentheses,'
