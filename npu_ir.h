@@ -317,7 +317,8 @@ NPU_IR_API void npu_threads_destroy(npu_parallel *threads); /* NULL is fine */
      1 warning  not as asked for, but it goes on: a backend refuses to compile a group, no backend takes an op, a pass
                 leaves something out
      2 note     what a pass or a plan came to
-   message is valid during the call. A finished graph may be in use in several threads, which then call write at once. */
+   message is valid during the call. A finished graph may be in use in several threads, which then call write
+   at once. */
 typedef struct npu_logger {
     void *ctx;
     void (*write)(void *ctx, int level, const char *message);
@@ -3980,8 +3981,8 @@ NPU_IR_API npu_op npu_launch_tiles(npu_graph *g, const npu_value *args, uint32_t
    again does; of layers without a name only one may have them (DUPLICATE: the next would share by accident).
    Put your own members behind `npu_layer base` for a custom layer. */
 typedef struct npu_model npu_model;
-/* Which ops layers emit where there is a choice. ATEN: aten.linear, aten.relu, aten.add. AICF: the kinds of a device, each
-   with attributes in its own bytes, linear as aicf.gemm and aicf.bias_add; aicf.relu, aicf.add of equal specs. Ops by
+/* Which ops layers emit where there is a choice. ATEN: aten.linear, aten.relu, aten.add. AICF: the kinds of a device,
+   each with attributes in its own bytes, linear as aicf.gemm and aicf.bias_add; aicf.relu, aicf.add of equal specs. Ops by
    name are what their names say: bare ones ("gemm", "add") are aicf in either. */
 typedef enum npu_dialect { NPU_DIALECT_ATEN = 0, NPU_DIALECT_AICF = 1 } npu_dialect;
 typedef struct npu_layer {
@@ -3989,7 +3990,7 @@ typedef struct npu_layer {
     npu_value (*emit)(const struct npu_layer *layer, npu_graph *g, const npu_value *x, uint32_t num_x);
 } npu_layer;
 
-/* x [...,in] -> [...,out]; params <name>.W [out,in], <name>.b [out], which are known as <name>.weight and .bias, too. */
+/* x [...,in] -> [...,out]; params <name>.W [out,in], <name>.b [out], also known as <name>.weight and .bias. */
 typedef struct npu_layer_linear {
     npu_layer base;
     int64_t in_features, out_features;
@@ -4125,7 +4126,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
                 "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex; the
                 constants of the desc come first.
 
-   Read a file with npu_text_load. On failure *out is NULL and diag has line, column and node. Errors: PARSE, NOT_FOUND (a tensor before its
+   Read a file with npu_text_load. On failure *out is NULL and diag has line, column and node. Errors: PARSE,
+   NOT_FOUND (a tensor before its
    producer), RANGE (producer_output_idx), DUPLICATE, ARITY (tensors that do not add up), ATTRIBUTE,
    DYNAMIC_SHAPE (a dim that is no number), CONVERSION (a lifted constant without data: make it a buffer, whose
    data is bound), SHAPE and DTYPE (a result is not what the file says), and those of emit. */
@@ -4349,7 +4351,7 @@ typedef struct npu_compiled {
        uploaded, and submit finds them nowhere, unless another group of the backend wants them as they are, or this
        one looks at them through a view. */
     const uint32_t *own_weights;
-    const char *const *variants;  /* per op of the group the name of the kernel that runs it, or NULL; NULL = not said */
+    const char *const *variants;  /* per op of the group the name of its kernel, or NULL; NULL = not said */
     const npu_scratch *scratches; /* not read yet, must be NULL: by rising op, beside `scratch` */
     const npu_form *forms;        /* not read yet, must be NULL */
 } npu_compiled;
@@ -4440,7 +4442,8 @@ typedef struct npu_backend {
     npu_status (*supports)(void *ctx, const npu_op_info *op, npu_support *answer);
     npu_status (*cost)(void *ctx, const npu_op_info *op, npu_cost *answer); /* optional: what one op takes */
 
-    uint64_t (*stream)(void *ctx); /* optional: the current stream, 0 = default, for all calls until it is asked again */
+    /* optional: the current stream, 0 = default, for all calls until it is asked again */
+    uint64_t (*stream)(void *ctx);
 
     /* buffers: required */
     npu_status (*alloc)(void *ctx, const npu_allocation *a, npu_buffer *out); /* sets handle; may raise bytes */
@@ -4657,7 +4660,8 @@ typedef struct npu_pass_options {
     uint32_t _canary; /* must be 0 */
 } npu_pass_options;
 /* Runs passes one after the other; with none it copies the live ops. Errors: those of the passes, with the pass named;
-   NOT_FOUND (no pass of that name), GRAPH (an op of a namespace that the pass does not declare), those of npu_graph_validate. */
+   NOT_FOUND (no pass of that name), GRAPH (an op of a namespace that the pass does not declare),
+   those of npu_graph_validate. */
 NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, const npu_pass *passes,
                                            uint32_t num_passes, const npu_pass_options *options, npu_diag *diag);
 
@@ -4701,14 +4705,14 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "* add, relu, gemm, bias_add, gemm_epilogue, softmax, copy, reduce_sum, grad_zero, step_inc, "  \
       "sgd_step, layernorm_fwd")                                                                   \
     X(1, NPU_PASS_DEAD_CODE, "dead-code",                                                          \
-      "ops without a path to an effect, an update or an output go, and parameters and constants without a user")                                 \
+      "ops without a path to an effect, an update or an output go, and parameters and constants without a user") \
     X(2, NPU_PASS_NO_OPS, "no-ops",                                                                \
       "views, copies and casts that change nothing go; outputs then name what they copied")        \
     X(3, NPU_PASS_COMMON, "common-subexpressions",                                                 \
       "of equal ops on equal operands the first stays; random ops all stay")                       \
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
       "convolution and batch norm of given statistics, weights known, f32 or f64, no larger than " \
-      "max_constant_bytes: one convolution; rounds otherwise")                                                                          \
+      "max_constant_bytes: one convolution; rounds otherwise") \
     X(4, NPU_PASS_CONSTANTS, "fold-constants",                                                     \
       "ops on constants are run on a backend; their results become constants")                     \
     X(9, NPU_PASS_RMS_NORM, "rms-norm",                                                            \
@@ -4745,7 +4749,8 @@ typedef struct npu_pass_report {
     uint32_t size;          /* sizeof(npu_pass_report) */
     uint32_t id;            /* npu_pass_id */
     const char *name;
-    uint32_t num_changes;   /* ops, parameters and constants dropped; ops merged or folded; patterns replaced; regions fused */
+    /* ops, parameters and constants dropped; ops merged or folded; patterns replaced; regions fused */
+    uint32_t num_changes;
     uint32_t num_ops_before, num_ops_after;
     const char *reason;     /* what kept it from doing more, for folding passes; "" = nothing */
 } npu_pass_report;
@@ -4883,8 +4888,8 @@ typedef struct npu_program npu_program;
 typedef struct npu_exec npu_exec;
 
 /* The plan is copied as far as it is needed; the backends must outlive the program, the graph and its borrowed data
-   whatever is done with it but npu_program_destroy and npu_exec_destroy. Errors: NOT_IMPLEMENTED (ops without a kernel: the message lists all of them), MISSING_WEIGHT,
-   NO_MEMORY, BACKEND. */
+   whatever is done with it but npu_program_destroy and npu_exec_destroy. Errors: NOT_IMPLEMENTED
+   (ops without a kernel: the message lists all of them), MISSING_WEIGHT, NO_MEMORY, BACKEND. */
 NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan, npu_diag *diag);
 NPU_IR_API void npu_program_destroy(npu_program *program); /* after its execs */
 /* the plan that runs: rejected groups moved, memory exact */
@@ -8142,7 +8147,8 @@ static npu_status npu__args_given(const char *op, const npu_arg *values, uint32_
             npu__copy_head(diag->operand, sizeof diag->operand, values[i].name);
         }
     }
-    return ok ? NPU_OK : npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: a list of arguments is NULL, but not empty", op);
+    return ok ? NPU_OK : npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: a list of arguments is NULL, but not empty",
+                                   op);
 }
 
 /* given[a] = the value of argument a, or NULL. */
@@ -9403,8 +9409,8 @@ NPU_IR_API npu_status npu_abi_decode(const npu_abi *abi, const npu_op_def *def,
    5  GRAPH                                                                                       >>impl-graph
 
    Values, ops and operand slots are arrays addressed by id, specs are interned, names are hashed; names,
-   specs and data lie in the graph's arena. A change is checked whole before its first write, so a failed call leaves the graph as it
-   was, with its first diagnostic. The functions that emit stand in section 7, validation behind the rules in 6.
+   specs and data lie in the graph's arena. A change is checked whole before its first write, so a failed call leaves
+   the graph as it was, with its first diagnostic. The functions that emit stand in section 7, validation behind the rules in 6.
    -------------------------------------------------------------------------------------------------------- */
 
 /* An operand slot of an op; the slots that hold one value form a list, in order of emission. */
@@ -9771,7 +9777,8 @@ NPU_IR_API npu_graph *npu_graph_child(npu_graph *g, const char *name, npu_level 
         return NULL;
     }
     if (g->depth == NPU_MAX_GRAPH_DEPTH) {
-        npu__graph_fail(g, NPU_ERR_OVERFLOW, "graph %s: child '%s' is more than %d levels below the main graph", g->name,
+        npu__graph_fail(g, NPU_ERR_OVERFLOW, "graph %s: child '%s' is more than %d levels below the main graph",
+                        g->name,
                         name ? name : "", NPU_MAX_GRAPH_DEPTH);
         return NULL;
     }
@@ -10195,9 +10202,16 @@ NPU_IR_API npu_value npu_op_result(const npu_graph *g, npu_op op, uint32_t i)
 }
 
 /* Where the parts of an op begin. The arrays of a graph are NULL while they are empty. */
-static const npu__use *npu__uses_of(const npu_graph *g, const npu__op *o) { return g->uses ? g->uses + o->first_operand : NULL; }
+static const npu__use *npu__uses_of(const npu_graph *g, const npu__op *o)
+{
+    return g->uses ? g->uses + o->first_operand : NULL;
+}
 
-static const uint32_t *npu__groups_of(const npu_graph *g, const npu__op *o) { return g->groups ? g->groups + o->groups : NULL; }
+static const uint32_t *npu__groups_of(const npu_graph *g, const npu__op *o)
+{
+    return g->groups ? g->groups + o->groups : NULL;
+}
+
 
 static const uint8_t *npu__attrs_of(const npu_graph *g, const npu__op *o, uint32_t *size)
 {
@@ -19272,7 +19286,8 @@ static npu_status npu__check_spec(npu_graph *g, const char *what, const char *na
                                (unsigned)spec->dtype);
     }
     if (spec->cls == NPU_CLASS_NONE || spec->cls > NPU_CLASS_SCALAR) {
-        return npu__graph_fail(g, NPU_ERR_CLASS, "%s '%s': the spec has class %u, expected tensor, tile or scalar", what,
+        return npu__graph_fail(g, NPU_ERR_CLASS, "%s '%s': the spec has class %u, expected tensor, tile or scalar",
+                               what,
                                name, (unsigned)spec->cls);
     }
     if (spec->rank > NPU_MAX_RANK) {
@@ -19370,8 +19385,8 @@ NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void 
                 npu__nearest_offer(&nearest, other, other);
             }
         }
-        return npu__graph_fail(g, NPU_ERR_NOT_FOUND, "param '%.60s': the graph has no such parameter%s", name ? name : "",
-                               npu__nearest_hint(&nearest, hint));
+        return npu__graph_fail(g, NPU_ERR_NOT_FOUND, "param '%.60s': the graph has no such parameter%s",
+                               name ? name : "", npu__nearest_hint(&nearest, hint));
     }
     if (g->values[v.id].role != NPU_ROLE_PARAM || !data) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "'%s': %s", name,
@@ -19380,7 +19395,8 @@ NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void 
     status = npu_spec_size(npu_value_spec(g, v), &want);
     if (status || want != size) {
         char spec[64];
-        return npu__graph_fail(g, status ? status : NPU_ERR_SHAPE, "param '%.60s': %llu bytes given, expected %llu for %s",
+        return npu__graph_fail(g, status ? status : NPU_ERR_SHAPE,
+                               "param '%.60s': %llu bytes given, expected %llu for %s",
                                name, (unsigned long long)size, (unsigned long long)want,
                                npu__spec_label(g, npu_value_spec(g, v), spec));
     }
@@ -19832,7 +19848,8 @@ static npu_status npu__emit_operands(npu_graph *g, const npu__emission *e, const
         uint32_t id = e->operands[i].id;
         if (id >= g->num_values) {
             return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT,
-                                   "%s: operand %u is value %u, which does not exist in graph %.40s: is it of another graph?",
+                                   "%s: operand %u is value %u, which does not exist in graph %.40s: "
+                                   "is it of another graph?",
                                    e->def->name, (unsigned)i, (unsigned)id, g->name);
         }
         g->in_specs[i] = id ? g->specs[g->values[id].spec] : NULL;
@@ -19847,7 +19864,8 @@ static npu_status npu__emit_operands(npu_graph *g, const npu__emission *e, const
         for (uint32_t i = 0; npu__is_operand(&schema->args[a]) && !hole_allowed && i < count; i++) {
             if (e->operands[args[a].first + i].id == 0) { /* a failed handle, unless the caller just forgot it */
                 return g->diag.status ? g->diag.status
-                                      : npu__graph_fail(g, NPU_ERR_ARITY, "%s: operand '%s' is missing: its handle has id 0",
+                                      : npu__graph_fail(g, NPU_ERR_ARITY,
+                                                        "%s: operand '%s' is missing: its handle has id 0",
                                                         e->def->name, schema->args[a].name);
             }
         }
@@ -19859,7 +19877,8 @@ static npu_status npu__emit_operands(npu_graph *g, const npu__emission *e, const
 static npu_status npu__emit_bodies(npu_graph *g, npu_op_info *info, const npu_graph *bodies[NPU_MAX_BODIES])
 {
     const npu_bound_arg *missing = npu__info_bodies(g, info, bodies);
-    return missing ? npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "%s: '%s' is graph %lld, but there are %u child graphs",
+    return missing ? npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT,
+                                     "%s: '%s' is graph %lld, but there are %u child graphs",
                                      info->name, missing->name, (long long)missing->i, (unsigned)g->num_children)
                    : NPU_OK;
 }
@@ -20420,7 +20439,8 @@ static npu_op npu__emit_args(npu_graph *g, const npu_op_def *def, const npu_arg 
 {
     npu__emission e;
     if (npu__args_given(def->name, args, num_args, NULL) || (num_given && !given)) {
-        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "%s: a list of arguments or results is NULL, but not empty", def->name);
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "%s: a list of arguments or results is NULL, but not empty",
+                        def->name);
         return npu__make_op(0);
     }
     if (npu__emit_pack(g, def, args, num_args, &e)) {
@@ -27238,7 +27258,8 @@ static void npu__json_print_inputs(npu__json_writer *w, const npu__op *o, const 
     const char *before = "";
     for (uint32_t a = 0; a < o->def->schema->num_args; a++) {
         bool is_tensor = o->def->schema->args[a].type.base == NPU_T_TENSOR;
-        uint32_t count = !is_tensor ? 0 : args[a].form == NPU_ARG_TENSORS ? args[a].count : args[a].form == NPU_ARG_TENSOR;
+        uint32_t count = !is_tensor ? 0 : args[a].form == NPU_ARG_TENSORS ? args[a].count
+            : args[a].form == NPU_ARG_TENSOR;
         for (uint32_t i = 0; i < count; i++) {
             uint32_t id = w->g->uses[o->first_operand + args[a].first + i].value;
             if (id == 0 ? o->def->kind == 0 : !npu__json_is_inline(w, id)) {
@@ -27716,7 +27737,8 @@ static npu_status npu__backend_check_version(const npu_backend *b, const char *n
 static npu_status npu__backend_check_region(const npu_backend *b, uint32_t i, npu_diag *diag)
 {
     uint32_t size = b->regions->size, a;
-    if (size < NPU__SIZE_0_2(npu_region, priority) || size % sizeof(void *) || npu_region_at(b->regions, i)->size != size) {
+    if (size < NPU__SIZE_0_2(npu_region, priority) || size % sizeof(void *) ||
+        npu_region_at(b->regions, i)->size != size) {
         return npu__fail(diag, NPU_ERR_VERSION, "%s: region %u has size %u: set it to sizeof(npu_region)", b->name,
                          (unsigned)i, (unsigned)npu_region_at(b->regions, i)->size);
     }
@@ -29522,7 +29544,8 @@ static npu_status npu__pass_named(const char *name, npu_pass *out, npu_diag *dia
     }
     if (!conversion) {
         char hint[80];
-        return !name ? npu__fail(diag, NPU_ERR_NOT_FOUND, "it has neither a function nor a name") : npu__fail(diag, NPU_ERR_NOT_FOUND, "it has no function, and no built-in pass is called that%s",
+        return !name ? npu__fail(diag, NPU_ERR_NOT_FOUND, "it has neither a function nor a name")
+                     : npu__fail(diag, NPU_ERR_NOT_FOUND, "it has no function, and no built-in pass is called that%s",
                          npu__nearest_hint(&nearest, hint));
     }
     *out = *conversion;
@@ -29571,7 +29594,8 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "passes: out is NULL");
     }
     if (num_passes && !passes) {
-        status = npu__fail(&local, NPU_ERR_NOT_FOUND, "passes: they are NULL: npu_conversion_pass found none of that name");
+        status = npu__fail(&local, NPU_ERR_NOT_FOUND,
+                           "passes: they are NULL: npu_conversion_pass found none of that name");
     } else if (!g || g->diag.status) {
         status = npu__graph_failed(g, "passes", &local);
     } else if (options && options->_canary) {
@@ -30600,8 +30624,8 @@ static npu_op npu__conv_before(npu_rewrite *rw, npu_op norm)
     return npu__make_op(fits ? conv.id : 0);
 }
 
-/* Why the weights are not folded; "" = they are: known, of one dtype that is wide enough to compute in, and small enough
-   to be constants. */
+/* Why the weights are not folded; "" = they are: known, of one dtype that is wide enough to compute in, and small
+   enough to be constants. */
 static const char *npu__norm_refusal(const npu_optimize_desc *desc, const npu_graph *g, npu_op conv, npu_op norm)
 {
     npu_value v[6];
@@ -30668,7 +30692,8 @@ static npu_status npu__fold_batch_norm(void *ctx, npu_rewrite *rw, const npu_gra
     b = npu_rewrite_operand(rw, conv, 2);
     if (npu__norm_weights(&f, rw, norm, npu_op_float(info, "eps", 0), &w, &b)) {
         to->num_operands = 0;
-        if (npu__push_operand(to, npu_rewrite_operand(rw, conv, 0)) && npu__push_operand(to, w) && npu__push_operand(to, b)) {
+        if (npu__push_operand(to, npu_rewrite_operand(rw, conv, 0)) && npu__push_operand(to, w) &&
+            npu__push_operand(to, b)) {
             y = npu__first(to, npu__rewrite_emit(rw, &from->ops[conv.id], from->ops[conv.id].def));
         }
     }
@@ -32982,7 +33007,8 @@ NPU__COLD static npu_status npu__lower_softmax(npu__lower *l)
 {
     npu_value x = npu__lower_arg(l, "self"), shifted, sum;
     npu_spec in = npu__lower_spec(l, x);
-    uint32_t mask = npu__lower_reduced(l, in.rank), sums = npu__sum_type(in.dtype), kept[NPU_MAX_RANK] = { 0 }, rank = 0;
+    uint32_t mask = npu__lower_reduced(l, in.rank), sums = npu__sum_type(in.dtype);
+    uint32_t kept[NPU_MAX_RANK] = { 0 }, rank = 0;
     bool logarithm = l->info.kind == NPU_ATEN_LOG_SOFTMAX;
     if (in.dtype != l->y.dtype || in.rank == 0) {
         return npu__lower_wrong_dtypes(l, in.dtype);
@@ -34330,14 +34356,16 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: needs a graph and a zeroed desc");
     }
     if (!desc->backends || desc->num_backends == 0 || desc->num_backends > NPU__MAX_BACKENDS) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: desc has %u backends, expected 1 to %u, as npu_ref_backend()",
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
+                         "plan: desc has %u backends, expected 1 to %u, as npu_ref_backend()",
                          desc->backends ? (unsigned)desc->num_backends : 0, NPU__MAX_BACKENDS);
     }
     if (g->diag.status) {
         return npu__graph_failed(g, "plan", diag);
     }
     if (!npu__has_roots(g)) {
-        return npu__fail(diag, NPU_ERR_GRAPH, "graph %.60s has no output, so nothing needs to run: npu_output(g, name, value) makes one",
+        return npu__fail(diag, NPU_ERR_GRAPH,
+                         "graph %.60s has no output, so nothing needs to run: npu_output(g, name, value) makes one",
                          g->name);
     }
     for (uint32_t i = 0; i < desc->num_backends; i++) {
@@ -34397,7 +34425,8 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
     plan->moved_head = (uint32_t *)npu__alloc_zero(&a, g->num_values * sizeof *plan->moved_head);
     plan->value_storage = (uint32_t *)npu__alloc_zero(&a, g->num_values * sizeof *plan->value_storage);
     plan->planned = (int64_t *)npu__alloc(&a, g->num_symbols * sizeof *plan->planned);
-    if (!npu__plan_backends(plan) || !plan->targets || !plan->op_step || !plan->moved_head || !plan->value_storage || !plan->planned) {
+    if (!npu__plan_backends(plan) || !plan->targets || !plan->op_step || !plan->moved_head || !plan->value_storage ||
+        !plan->planned) {
         npu_plan_destroy(plan);
         return NULL;
     }
@@ -35783,7 +35812,8 @@ static npu_status npu__fail_unplaced(const npu_plan *plan, npu_diag *diag)
         memcpy(names + sizeof names - 5, " ...", 5);
     }
     if (diag && diag->status == NPU_OK) {
-        npu__fail(diag, NPU_ERR_NOT_IMPLEMENTED, "no backend takes %u op%s: %s", (unsigned)num, num == 1 ? "" : "s", names);
+        npu__fail(diag, NPU_ERR_NOT_IMPLEMENTED, "no backend takes %u op%s: %s", (unsigned)num, num == 1 ? "" : "s",
+                  names);
         npu__diag_op(diag, plan->graph, npu__make_op(first));
     }
     return NPU_ERR_NOT_IMPLEMENTED;
@@ -36430,7 +36460,8 @@ NPU_IR_API npu_status npu_program_cache_get(npu_program_cache *c, npu_program **
         *out = NULL;
     }
     if (!c || !out || !g || !desc || !desc->backends || desc->_canary) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "program cache: needs a cache, a graph, and a desc with backends");
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
+                         "program cache: needs a cache, a graph, and a desc with backends");
     }
     if (g->diag.status) {
         return npu__graph_failed(g, "program cache", diag);
@@ -37244,7 +37275,8 @@ static npu_status npu__slot_bind(npu_exec *e, npu__slot *slot, bool is_output, u
     char label[64], spec[64];
     if ((size != slot->size && !slot->is_dynamic) || (!data && size)) {
         return npu__exec_fail(e, data || !size ? NPU_ERR_SHAPE : NPU_ERR_INVALID_ARGUMENT,
-                              "%s: %llu bytes given, expected %llu for %s%s", npu__slot_label(e, is_output, index, label),
+                              "%s: %llu bytes given, expected %llu for %s%s",
+                              npu__slot_label(e, is_output, index, label),
                               (unsigned long long)size, (unsigned long long)slot->size,
                               npu__value_spec_label(e, slot->value, spec), data || !size ? "" : "; data is NULL");
     }
@@ -37321,7 +37353,8 @@ static npu__slot *npu__slot_named(npu_exec *e, bool is_output, const char *name)
         const char *other = is_output ? g->names[g->outputs[k].b] : npu__value_label(g, g->inputs[k], label);
         npu__nearest_offer(&nearest, other, other);
     }
-    npu__slot_result(e, is_output, NULL, npu__exec_fail(e, NPU_ERR_NOT_FOUND, "%s '%.60s': the graph has no such %s%s", word,
+    npu__slot_result(e, is_output, NULL,
+                     npu__exec_fail(e, NPU_ERR_NOT_FOUND, "%s '%.60s': the graph has no such %s%s", word,
                                                        name ? name : "", word, npu__nearest_hint(&nearest, hint)));
     return NULL;
 }
@@ -37383,7 +37416,8 @@ static npu_status npu__input_spec(npu_exec *e, uint32_t index, uint32_t rank, co
     return NPU_OK;
 }
 
-static npu_status npu__bind_input_shape(npu_exec *e, npu__slot *slot, uint32_t rank, const int64_t *dims, const void *data,
+static npu_status npu__bind_input_shape(npu_exec *e, npu__slot *slot, uint32_t rank, const int64_t *dims,
+                                        const void *data,
                                         size_t size)
 {
     uint32_t index;
@@ -37826,7 +37860,8 @@ static npu_status npu__fail_unbound(npu_exec *e, uint32_t input)
     }
     npu__value_spec_label(e, e->inputs[input].value, spec);
     return e->inputs[input].is_dynamic
-        ? npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound: npu_exec_set_input_shape gives %s its dims", label, spec)
+        ? npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound: npu_exec_set_input_shape gives %s its dims", label,
+                         spec)
         : npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound: npu_exec_set_input with %llu bytes, %s", label,
                          (unsigned long long)e->inputs[input].size, spec);
 }
@@ -38392,7 +38427,8 @@ static void npu__dot_step(npu_text *text, const npu_plan *plan, uint32_t i)
     npu__text_escaped(text, npu__backend_label(plan, (int)step->backend));
     npu__text_str(text, "\";\n");
     for (uint32_t k = 0; k < step->num_ops; k++) {
-        npu__dot_op(text, npu_plan_graph(plan), step->ops[k].id, npu__backend_color(npu_plan_backend(plan, step->backend) ? (int)step->backend : -1));
+        npu__dot_op(text, npu_plan_graph(plan), step->ops[k].id,
+                    npu__backend_color(npu_plan_backend(plan, step->backend) ? (int)step->backend : -1));
     }
     npu__text_str(text, "    }\n");
 }
@@ -38867,7 +38903,8 @@ static double npu__correlation(const npu_array *got, const npu_array *want, size
     return xx == 0.0 || yy == 0.0 ? (xx == yy ? 1.0 : 0.0) : xy / sqrt(xx) / sqrt(yy);
 }
 
-NPU__COLD NPU_IR_API npu_status npu_compare_ranking(const npu_array *got, const npu_array *want, uint32_t k, npu_ranking *out)
+NPU__COLD NPU_IR_API npu_status npu_compare_ranking(const npu_array *got, const npu_array *want, uint32_t k,
+                                                    npu_ranking *out)
 {
     npu_status status;
     size_t len = 0, row;
@@ -40675,7 +40712,8 @@ static npu_status npu__sync_all(npu_graph **out, const npu_graph *bare, const np
     return status;
 }
 
-NPU__COLD NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const npu_tile_desc *desc, npu_diag *diag)
+NPU__COLD NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const npu_tile_desc *desc,
+                                              npu_diag *diag)
 {
     npu_graph *bare = NULL;
     npu_diag local;

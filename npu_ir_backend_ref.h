@@ -20530,7 +20530,8 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
         if (d.tables[i].version != NPU_IR_VERSION) {
             return npu__ref_fail(d.diag, NPU_ERR_VERSION,
                                  "cpu: kernel table %u is of version 0x%06x, needed is 0x%06x: make it with "
-                                 "NPU_KERNEL_TABLE and this header", (unsigned)i, (unsigned)d.tables[i].version, NPU_IR_VERSION);
+                                 "NPU_KERNEL_TABLE and this header", (unsigned)i, (unsigned)d.tables[i].version,
+                                 NPU_IR_VERSION);
         }
         if (!npu__ref_sorted(&d.tables[i])) {
             return npu__ref_fail(d.diag, NPU_ERR_INVALID_ARGUMENT,
@@ -20613,7 +20614,8 @@ static bool npu__accel_in_abi(const npu_accel *accel, uint32_t kind)
 {
     const npu_abi *abi = accel->abi;
     uint32_t i = abi ? abi->num_rows : 0;
-    while (i && ((const npu_abi_row *)(const void *)((const char *)abi->rows + (size_t)(i - 1) * abi->row_size))->kind != kind) {
+    const char *row = abi ? (const char *)abi->rows + (size_t)i * abi->row_size : NULL;
+    while (i && ((const npu_abi_row *)(const void *)(row -= abi->row_size))->kind != kind) {
         i--;
     }
     return i != 0;
