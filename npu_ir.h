@@ -23343,7 +23343,10 @@ static uint32_t npu__view_again(npu_graph *g, uint32_t object, uint32_t old_base
     e.num_operands = o.num_operands;
     e.groups = g->counts;
     if (o.attrs != NPU_NO_INDEX) { /* in the scratch: the blobs may move */
-        memcpy(g->packed, npu__attrs_of(g, &o, &o.attrs_size), o.attrs_size);
+        const uint8_t *attrs = npu__attrs_of(g, &o, &o.attrs_size);
+        if (o.attrs_size) {
+            memcpy(g->packed, attrs, o.attrs_size);
+        }
         e.attrs = g->packed ? g->packed : (const uint8_t *)"";
         e.attrs_size = o.attrs_size;
     }

@@ -18797,8 +18797,8 @@ static void npu__ref_describe(npu_tensor *t, const npu_spec *spec)
     for (uint32_t i = spec->rank; i-- > 0;) {
         t->dims[i] = spec->dims[i];
         t->strides[i] = stride;
-        stride *= spec->dims[i] > 0 ? spec->dims[i] : 1;
-    }
+        stride = spec->dims[i] > 0 ? (int64_t)((uint64_t)stride * (uint64_t)spec->dims[i]) : stride;
+    } /* it wraps around only where an outer dim is 0 */
 }
 
 static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel, const npu_op_info *op,
