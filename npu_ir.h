@@ -7264,6 +7264,8 @@ static int64_t npu__truncate(double x)
     return x < 9223372036854775808.0 ? (int64_t)x : INT64_MAX;
 }
 
+static int64_t npu__scalar_whole(npu_scalar s) { return s.is_float ? npu__truncate(s.f) : s.i; }
+
 /* ---- reading bound arguments ---- */
 
 NPU_IR_API const npu_bound_arg *npu_op_arg(const npu_op_info *op, const char *name)
@@ -12644,12 +12646,12 @@ static npu_status npu__range_len(npu_deduce *d, npu_dtype t, int64_t *len)
     *len = (int64_t)count;
     *len += count > (double)*len;
     if (npu__is_integer(t)) {
-        int64_t by = step.is_float ? (int64_t)step.f : step.i;
+        int64_t by = npu__scalar_whole(step);
         if (by == 0) {
             return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "step", "step is 0 as an integer");
         }
-        *len = t != NPU_I64 ? *len : (int64_t)npu__range_len_int(start.is_float ? (int64_t)start.f : start.i,
-                                                                 end.is_float ? (int64_t)end.f : end.i, by);
+        *len = t != NPU_I64 ? *len
+                            : (int64_t)npu__range_len_int(npu__scalar_whole(start), npu__scalar_whole(end), by);
     }
     return NPU_OK;
 }

@@ -1729,6 +1729,8 @@ static void test_creation(void)
         { "aten.arange.start", "start=3 end=2", "ATTRIBUTE" },
         { "aten.arange.start_step", "start=-9223372036854775807 end=9223372036854775807 step=4611686018427387904",
           "i64[4]" },
+        { "aten.arange.start_step", "start=-0.9 end=2.1 step=3.5e38 dtype=:i64", "i64[1]" },
+        { "aten.arange.start_step", "start=1e300 end=1e300 step=1.0 dtype=:i64", "i64[0]" },
         { "linspace", "start=0 end=1 steps=3", "f32[3]" },
         { "linspace", "start=0 end=1 steps=-1", "ATTRIBUTE" },
         { "eye", "n=3", "f32[3,3]" },
