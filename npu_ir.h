@@ -5580,7 +5580,7 @@ static uint32_t npu__edits(const char *a, const char *b)
     uint8_t rows[3][NPU__NEAREST_MAX + 1];
     uint32_t len = 0;
     memset(rows, 0, sizeof rows);
-    for (; b[len] && len < NPU__NEAREST_MAX; len++) {
+    for (; len < NPU__NEAREST_MAX && b[len]; len++) {
         rows[0][len + 1] = (uint8_t)(len + 1);
     }
     for (uint32_t i = 1; i <= NPU__NEAREST_MAX && a[i - 1]; i++) {
@@ -26477,11 +26477,12 @@ static npu_status npu__json_results_of(npu__loader *l, const char *op_type, cons
 {
     const npu__name_entry *entry = npu__json_indexed(l, op_type, inputs);
     npu__json *index = (npu__json *)(uintptr_t)npu__json_get(attrs, "index"); /* of this document's own tree */
-    int64_t i = npu__json_is(index, NPU__JSON_INT) ? index->as.i : 0;
+    int64_t i = 0;
     npu_status status = NPU_OK;
     if (!entry || (index && index->type != NPU__JSON_INT)) {
         return NPU_OK;
     }
+    i = index ? index->as.i : 0;
     i += i < 0 ? entry->count : 0;
     if (i < 0 || i >= entry->count || !l->results[entry->first + i]) {
         return npu__json_fail(l, index ? index : inputs, NPU_ERR_RANGE, "'%.60s' has %u results, number %lld is %s",
