@@ -6334,7 +6334,8 @@ static bool npu__ref_gemm_is_vector(const npu__gemm *g) { return g->m == 1 || g-
 static bool npu__ref_gemm_is_naive(const npu__gemm *g)
 {
     int cls = npu__ref_compute_class(g->a.dtype);
-    return g->plain || cls == NPU__I64 || (g->b.dtype && cls != npu__ref_compute_class(g->b.dtype)) ||
+    return g->plain || g->k == 0 /* nothing to sum, perhaps at no address */ || cls == NPU__I64 ||
+        (g->b.dtype && cls != npu__ref_compute_class(g->b.dtype)) ||
         (g->c_dtype && cls != npu__ref_compute_class(g->c_dtype)); /* 0 = not said yet: the same as a */
 }
 
@@ -6471,7 +6472,7 @@ static npu_status npu__ref_gemm_pack(npu_prepare *p, npu__gemm *g)
     size_t bytes, size = npu__ref_sum_size(g->a.dtype) * (size_t)tile->cols;
     char *packed;
     g->packed_b = NULL;
-    if (npu__ref_gemm_is_naive(g) || npu__ref_gemm_is_vector(g) || g->m == 0 || g->n == 0 || g->k == 0) {
+    if (npu__ref_gemm_is_naive(g) || npu__ref_gemm_is_vector(g) || g->m == 0 || g->n == 0) {
         return NPU_OK;
     }
     if (!npu_size_mul(size, (size_t)g->k, &bytes) || !npu_size_mul(bytes, (size_t)panels, &bytes)) {
@@ -18654,8 +18655,11 @@ static npu_status npu__ref_download(void *ctx, const npu_transfer *t, npu_fence 
 static npu_status npu__ref_copy(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     npu_transfer to = *t;
+    if (!npu__ref_inside(t->from, t->from_offset, t->bytes)) {
+        return NPU_ERR_RANGE;
+    }
     to.from_host = (const char *)t->from->handle + t->from_offset;
-    return npu__ref_inside(t->from, t->from_offset, t->bytes) ? npu__ref_upload(ctx, &to, fence) : NPU_ERR_RANGE;
+    return npu__ref_upload(ctx, &to, fence);
 }
 
 static void *npu__ref_map(void *ctx, npu_buffer *buffer)

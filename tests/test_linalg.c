@@ -45,7 +45,7 @@ static npu_status bind(npu_exec *exec, const npu_graph *g, const double *in, int
         name[0] = (char)('a' + i);
         npu_spec_len(spec, &len);
         for (size_t k = 0; k < len; k++) {
-            int64_t whole = (int64_t)in[k];
+            int64_t whole = spec->dtype == NPU_I64 ? (int64_t)in[k] : 0;
             memcpy(&memory[i][k], spec->dtype == NPU_I64 ? (const void *)&whole : (const void *)&in[k], 8);
         }
         status = npu_exec_set_input(exec, name, memory[i], len * 8);
