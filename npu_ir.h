@@ -4752,7 +4752,7 @@ typedef struct npu_pass_report {
     /* ops, parameters and constants dropped; ops merged or folded; patterns replaced; regions fused */
     uint32_t num_changes;
     uint32_t num_ops_before, num_ops_after;
-    const char *reason;     /* what kept it from doing more, for folding passes; "" = nothing */
+    const char *reason;     /* what kept it from doing more or, with no changes, anything; "" = nothing */
 } npu_pass_report;
 
 /* All zero = the default passes, for any backend. Constants are computed by the first of the backends that is host
@@ -4777,6 +4777,7 @@ typedef struct npu_optimize_desc {
 NPU_IR_API npu_pass npu_pass_get(npu_pass_id id, const npu_optimize_desc *desc);
 /* Runs the passes that desc asks for, in the order of the table, and dead-code once more at the end; options (NULL =
    none) as for npu_graph_run_passes. To find the pass that changes a result, leave them out one by one with `skip`.
+   A pass that would make known a size that some op then refuses leaves the graph as it is: its report says why.
    Errors: INVALID_ARGUMENT (desc is not zeroed, an unknown bit), those of the passes. */
 NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, const npu_optimize_desc *desc,
                                          const npu_pass_options *options, npu_diag *diag);
@@ -31326,10 +31327,22 @@ static npu_status npu__pass_match(const npu__pass_row *row, npu__pass_call *c, n
     return status;
 }
 
+/* Is the refusal one of a size that the pass made known, and that only a run could tell before? The graph, valid as it
+   was, then stays: a run refuses it. */
+static bool npu__pass_gives_way(const npu_graph *g, npu_status status)
+{
+    bool has_unknown = false;
+    for (uint32_t id = 1; id < g->num_ops && status && !has_unknown; id++) {
+        has_unknown = npu__op_has_symbols(g, &g->ops[id]);
+    }
+    return has_unknown && status != NPU_ERR_NO_MEMORY && status != NPU_ERR_NO_FIXED_POINT;
+}
+
 static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
     npu__pass_call c;
     npu_status status = NPU_OK;
+    char refusal[sizeof diag->message];
     memset(&c, 0, sizeof c);
     c.desc = ctx ? *(const npu_optimize_desc *)ctx : c.desc;
     c.report.size = (uint32_t)sizeof c.report;
@@ -31341,6 +31354,17 @@ static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, co
         if (row->id == id) {
             status = row->run ? row->run(&c, out, g, diag) : npu__pass_match(row, &c, out, g, diag);
         }
+    }
+    if (npu__pass_gives_way(g, status)) {
+        c.report.num_changes = 0;
+        snprintf(refusal, sizeof refusal, "%s", diag ? diag->message : npu_status_text(status));
+        c.report.reason = refusal;
+        npu_graph_destroy(*out);
+        *out = NULL;
+        if (diag) {
+            memset(diag, 0, sizeof *diag);
+        }
+        status = NPU_OK;
     }
     c.report.num_ops_before = g->num_ops - 1;
     c.report.num_ops_after = (status == NPU_OK && *out ? *out : g)->num_ops - 1;

@@ -829,6 +829,35 @@ static void test_logged(void)
     npu_graph_destroy(g);
 }
 
+/* A size that folding makes known, and that an op refuses, keeps the graph as it is. */
+static void test_known_too_late(void)
+{
+    static const struct { npu_pass_id pass; const char *repeats; } rows[] = {
+        { NPU_PASS_NO_OPS, "aten.expand_as.default(k, scalar)" },
+        { NPU_PASS_CONSTANTS, "aten.neg.default(k)" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_text text = npu_text_make(NULL), log = npu_text_make(NULL);
+        const npu_backend *cpu = npu_ref_backend();
+        npu_logger logger = { &log, keep_log };
+        npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1, .passes = 1u << rows[i].pass };
+        npu_graph *g = NULL, *now = NULL;
+        npu_text_printf(&text, "graph g\nsymbol d0 0 0\ninput x : i64[]\ninput scalar : i64[]\nconst k : i64[] {0}\n"
+                        "r = %s : i64[]\ny = aten.repeat_interleave.self_Tensor(x, r) : i64[d0]\n"
+                        "m, at = aten.nanmedian.dim(y, dim=0) : i64[], i64[]\noutput m = m\n", rows[i].repeats);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, strlen(text.data), &(npu_graph_desc){ .logger = &logger }, NULL),
+                         NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, &(npu_pass_options){ .validate = true }, NULL), NPU_OK);
+        NPU_CHECK_EQ(npu_graph_num_ops(now), 3);
+        NPU_CHECK(log.data && strstr(log.data, ": 0 changes, 3 ops before, 3 after: ") &&
+                  strstr(log.data, "nanmedian: self dim 0 is 0, expected elements to reduce"));
+        npu_text_free(&text);
+        npu_text_free(&log);
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+    }
+}
+
 static void check_folding(npu_optimize_desc *desc, uint32_t num_params, uint32_t num_norms, const char *names, const char *reason)
 {
     static const float w[8] = { 1.5f, 2, 0.5f, -1, 0.25f, 1, 2, -0.5f }, s[2] = { 0.5f, 2 };
@@ -1165,6 +1194,7 @@ int main(void)
     NPU_RUN(test_skip);
     NPU_RUN(test_pipeline);
     NPU_RUN(test_logged);
+    NPU_RUN(test_known_too_late);
     NPU_RUN(test_folding);
     NPU_RUN(test_equal_counts);
     NPU_RUN(test_regressions);
