@@ -31,6 +31,7 @@ OPS =
 OP =
 N = 1000
 SEED = 1
+FUZZ_LEVEL = -O1
 FUZZ_CC = $(shell command -v clang > /dev/null && echo clang || echo $(CC))
 FUZZ_FLAGS = $(shell echo 'int main(void) { return 0; }' | $(FUZZ_CC) -fsanitize=address,undefined -x c - -o /dev/null 2> /dev/null \
     && echo -fsanitize=address,undefined -fno-sanitize-recover=all)
@@ -82,7 +83,7 @@ coverage: ## lines and branches of both headers that make test reaches; the othe
 	@ls $(BUILD)/coverage/*.gcda | xargs -n 1 gcov -b -c -t 2> /dev/null | awk -v MISSED=$(BUILD)/coverage/missed.txt -f tests/coverage.awk
 
 fuzz: ## random graphs of every op under sanitizers: make fuzz [N=1000] [SEED=1]
-	@$(MAKE) BUILD=$(BUILD)/fuzz CC=$(FUZZ_CC) CFLAGS="-std=c99 -O1 -gline-tables-only -fno-omit-frame-pointer $(FUZZ_FLAGS)" $(BUILD)/fuzz/fuzz_ops
+	@$(MAKE) BUILD=$(BUILD)/fuzz CC=$(FUZZ_CC) CFLAGS="-std=c99 $(FUZZ_LEVEL) -gline-tables-only -fno-omit-frame-pointer $(FUZZ_FLAGS)" $(BUILD)/fuzz/fuzz_ops
 	@$(RUN) $(BUILD)/fuzz/fuzz_ops -n $(N) -s $(SEED) $$(cat tests/fuzz/seeds.txt)
 
 clean: ## remove what was built
