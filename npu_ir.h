@@ -32406,7 +32406,7 @@ NPU__COLD static npu_status npu__lower_linear(npu__lower *l)
     }
     in[0] = 1, in[1] = w.dims[1];
     for (uint32_t i = 0; i + 1 < l->y.rank; i++) {
-        in[0] *= l->y.dims[i];
+        npu__dim_mul(in[0], l->y.dims[i], &in[0]);
     }
     out[0] = in[0], out[1] = w.dims[0];
     x = npu__lower_reshape(l, x, 2, in);
@@ -33009,7 +33009,7 @@ NPU__COLD static npu_status npu__lower_reduce(npu__lower *l)
         return npu__lower_wrong_dtypes(l, in.dtype);
     }
     for (uint32_t i = 0; i < in.rank; i++) {
-        count *= mask >> i & 1u ? in.dims[i] : 1;
+        npu__dim_mul(count, mask >> i & 1u ? in.dims[i] : 1, &count); /* too many: there are none */
     }
     if (max) {
         y = npu__lower_fold(l, x, mask, NPU_ARITH_MAXIMUMF, NPU_ARITH_MAXSI, l->y.dtype);
@@ -33135,7 +33135,7 @@ NPU__COLD static npu_status npu__lower_layer_norm(npu__lower *l)
     int64_t count = 1;
     for (uint32_t i = 0; i < rank; i++) {
         loops[i] = kept + i < rank ? kept + i : 0;
-        count *= i >= kept ? l->y.dims[i] : 1;
+        npu__dim_mul(count, i >= kept ? l->y.dims[i] : 1, &count);
     }
     y = npu__lower_divide(l, npu__lower_fold(l, x, mask, NPU_ARITH_ADDF, NPU_ARITH_ADDI, sums), count, sums);
     y = npu__lower_with(l, "sub", NPU_ARITH_SUBF, NPU_ARITH_SUBI, npu__lower_cast(l, x, sums), y, NULL, sums);
