@@ -10589,7 +10589,8 @@ static bool npu__read_fed(const npu_spec *spec, const void *data, int64_t *value
     uint32_t bytes = npu_dtype_bits((npu_dtype)spec->dtype) / 8;
     int16_t i16;
     int32_t i32;
-    if (!data || bytes == 0 || bytes > 8) {
+    size_t len = 0;
+    if (!data || bytes == 0 || bytes > 8 || npu_spec_len(spec, &len) || len == 0) { /* an empty tensor feeds nothing */
         return false;
     }
     *value = 0;
