@@ -1101,36 +1101,23 @@ typedef struct npu_op_table {
       "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, "        \
       "ScalarType? dtype=None) -> Tensor", "linalg_matrix_norm.str_ord")
 
-/* ---- aten: recurrent ---- */
-#define NPU_IR_OPS_ATEN_RECURRENT(X)                                                               \
-    X(0x0600, NPU_ATEN_GRU, 0, npu__type_rnn,                                                      \
-      "gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "      \
-      "float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",      \
-      "gated recurrent layers over a sequence")                                                    \
-    X(0x0601, NPU_ATEN_GRU_CELL, 0, npu__type_rnn_cell,                                            \
-      "gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "    \
-      "b_hh=None) -> Tensor", "one step of a gated recurrent layer")                               \
-    X(0x0602, NPU_ATEN_LSTM, 0, npu__type_rnn,                                                     \
-      "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, "   \
-      "float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, "      \
-      "Tensor)", "long short-term memory layers over a sequence")                                  \
-    X(0x0603, NPU_ATEN_LSTM_CELL, 0, npu__type_rnn_cell,                                           \
-      "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "         \
-      "Tensor? b_hh=None) -> (Tensor, Tensor)", "one step of a long short-term memory layer")      \
-    X(0x0604, NPU_ATEN_RNN_RELU, 0, npu__type_rnn,                                                 \
-      "rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int "             \
-      "num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> "           \
-      "(Tensor, Tensor)", "recurrent layers with relu over a sequence")                            \
-    X(0x0605, NPU_ATEN_RNN_TANH, 0, npu__type_rnn,                                                 \
-      "rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int "             \
-      "num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> "           \
-      "(Tensor, Tensor)", "recurrent layers with tanh over a sequence")                            \
-    X(0x0606, NPU_ATEN_RNN_RELU_CELL, 0, npu__type_rnn_cell,                                       \
-      "rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "       \
-      "Tensor? b_hh=None) -> Tensor", "one step of a recurrent layer with relu")                   \
-    X(0x0607, NPU_ATEN_RNN_TANH_CELL, 0, npu__type_rnn_cell,                                       \
-      "rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "       \
-      "Tensor? b_hh=None) -> Tensor", "one step of a recurrent layer with tanh")
+/* ---- aten: Fourier transforms, over all dims listed ----
+   normalization 0: as they are, 1: over the square root of the number of elements, 2: over it. The one-sided half of
+   a transform of real numbers is along the last dim listed. Complex numbers go through no other ops than these. */
+#define NPU_IR_OPS_ATEN_SPECTRAL(X)                                                                          \
+    X(0x06a0, NPU_ATEN_FFT_R2C, 0, npu__type_fft,                                                            \
+      "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",                        \
+      "of real numbers, the half that says it all or the whole")                                             \
+    X(0x06a1, NPU_ATEN_FFT_C2R, 0, npu__type_fft,                                                            \
+      "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",                 \
+      "the inverse of _fft_r2c, from its half")                                                              \
+    X(0x06a2, NPU_ATEN_FFT_C2C, 0, npu__type_fft,                                                            \
+      "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",                      \
+      "of complex numbers, or its inverse")                                                                  \
+    X(0x06a3, NPU_ATEN_VIEW_AS_REAL, 0, npu__type_view_complex,                                              \
+      "view_as_real(Tensor(a) self) -> Tensor(a)", "real and imaginary parts along a new last dim")          \
+    X(0x06a4, NPU_ATEN_VIEW_AS_COMPLEX, 0, npu__type_view_complex,                                           \
+      "view_as_complex(Tensor(a) self) -> Tensor(a)", "complex numbers from the pairs of the last dim")
 
 /* ---- aten: distance ---- */
 #define NPU_IR_OPS_ATEN_DISTANCE(X)                                                                \
@@ -1138,27 +1125,33 @@ typedef struct npu_op_table {
       "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",                  \
       "p-norms of differences of rows")
 
-/* ---- aten: activation ---- */
-#define NPU_IR_OPS_ATEN_ACTIVATION(X)                                                                        \
-    X(0x0040, NPU_ATEN_RELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_number,                           \
-      "relu(Tensor self) -> Tensor", "max(x, 0)")                                                            \
-    X(0x0041, NPU_ATEN_GELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_gelu,                            \
-      "gelu(Tensor self, *, str approximate='none') -> Tensor", "x times the normal distribution function of x") \
-    X(0x0042, NPU_ATEN_LEAKY_RELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                      \
-      "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", "x where x > 0, else slope times x")  \
-    X(0x0043, NPU_ATEN_SILU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                            \
-      "silu(Tensor self) -> Tensor", "x / (1 + exp(-x))")                                                    \
-    X(0x0044, NPU_ATEN_SIGMOID, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float,                      \
-      "sigmoid(Tensor self) -> Tensor", "1 / (1 + exp(-x))")                                                 \
-    X(0x0045, NPU_ATEN_TANH, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float,                         \
-      "tanh(Tensor self) -> Tensor", "hyperbolic tangent")                                                   \
-    X(0x0046, NPU_ATEN_HARDSWISH, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                       \
-      "hardswish(Tensor self) -> Tensor", "x clamp(x + 3, 0, 6) / 6")                                        \
-    X(0x0047, NPU_ATEN_HARDTANH, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_number,                       \
-      "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", "clamp(x, min_val, max_val)")  \
-    X(0x0048, NPU_ATEN_ELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                             \
-      "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",                    \
-      "scale x where x > 0, else scale alpha (exp(input_scale x) - 1)")
+/* ---- aten: vectors: distances between them, and bags of them ---- */
+#define NPU_IR_OPS_ATEN_VECTORS(X)                                                                 \
+    X(0x0580, NPU_ATEN_CDIST_FORWARD, 0, npu__type_distances,                                          \
+      "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",                \
+      "p-distances of all rows of x1 to all rows of x2")                                           \
+    X(0x0581, NPU_ATEN_EUCLIDEAN_DIST, 0, npu__type_distances,                                         \
+      "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",                                           \
+      "2-distances of all rows of x1 to all rows of x2")                                           \
+    X(0x0582, NPU_ATEN_PDIST_FORWARD, 0, npu__type_pdist,                                          \
+      "_pdist_forward(Tensor self, float p=2) -> Tensor", "p-distances of rows i < j")             \
+    X(0x0583, NPU_ATEN_PDIST, 0, npu__type_pdist,                                                  \
+      "pdist(Tensor self, float p=2) -> Tensor", "p-distances of rows i < j")                      \
+    X(0x0584, NPU_ATEN_EMBEDDING_BAG_RAW, 0, npu__type_embedding_bag,                              \
+      "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "                        \
+      "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "                          \
+      "per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> "           \
+      "(Tensor, Tensor, Tensor, Tensor)", "sums, means or maxima of bags of rows")                 \
+    X(0x0585, NPU_ATEN_EMBEDDING_BAG, 0, npu__type_embedding_bag,                                  \
+      "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "                         \
+      "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "                          \
+      "per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, "      \
+      "Tensor)", "sums, means or maxima of bags of rows")                                          \
+    X(0x0586, NPU_ATEN_EMBEDDING_BAG_PADDING_IDX, 0, npu__type_embedding_bag,                      \
+      "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool "             \
+      "scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool "               \
+      "include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",                \
+      "the same; padding_idx does not count")
 
 /* ---- aten: normalisation ---- */
 #define NPU_IR_OPS_ATEN_NORMALIZATION(X)                                                                     \
@@ -1289,6 +1282,70 @@ typedef struct npu_op_table {
     X(0x0095, NPU_ATEN_FRACTIONAL_MAX_POOL3D, 0, npu__type_fractional_pool,                                  \
       "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor "                   \
       "random_samples) -> (Tensor, Tensor)", "fractional_max_pool2d over three dims")
+
+/* ---- aten: resize: upsampling and sampling at given points ---- */
+#define NPU_IR_OPS_ATEN_RESIZE(X)                                                                  \
+    X(0x0540, NPU_ATEN_UPSAMPLE_NEAREST1D, 0, npu__type_resize,                                    \
+      "upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",      \
+      "nearest element")                                                                           \
+    X(0x0541, NPU_ATEN_UPSAMPLE_NEAREST1D_VEC, 0, npu__type_resize,                                \
+      "upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> "    \
+      "Tensor", "nearest element")                                                                 \
+    X(0x0542, NPU_ATEN_UPSAMPLE_NEAREST2D, 0, npu__type_resize,                                    \
+      "upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? "       \
+      "scales_w=None) -> Tensor", "nearest element")                                               \
+    X(0x0543, NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, 0, npu__type_resize,                                \
+      "upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> "    \
+      "Tensor", "nearest element")                                                                 \
+    X(0x0544, NPU_ATEN_UPSAMPLE_NEAREST3D, 0, npu__type_resize,                                    \
+      "upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? "       \
+      "scales_h=None, float? scales_w=None) -> Tensor", "nearest element")                         \
+    X(0x0545, NPU_ATEN_UPSAMPLE_NEAREST3D_VEC, 0, npu__type_resize,                                \
+      "upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> "    \
+      "Tensor", "nearest element")                                                                 \
+    X(0x0546, NPU_ATEN_UPSAMPLE_LINEAR1D, 0, npu__type_resize,                                     \
+      "upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? "          \
+      "scales=None) -> Tensor", "linear between two elements")                                     \
+    X(0x0547, NPU_ATEN_UPSAMPLE_LINEAR1D_VEC, 0, npu__type_resize,                                 \
+      "upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? "   \
+      "scale_factors) -> Tensor", "linear between two elements")                                   \
+    X(0x0548, NPU_ATEN_UPSAMPLE_BILINEAR2D, 0, npu__type_resize,                                   \
+      "upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? "        \
+      "scales_h=None, float? scales_w=None) -> Tensor", "linear along two dims")                   \
+    X(0x0549, NPU_ATEN_UPSAMPLE_BILINEAR2D_VEC, 0, npu__type_resize,                               \
+      "upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "          \
+      "float[]? scale_factors) -> Tensor", "linear along two dims")                                \
+    X(0x054a, NPU_ATEN_UPSAMPLE_TRILINEAR3D, 0, npu__type_resize,                                  \
+      "upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? "       \
+      "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",                      \
+      "linear along three dims")                                                                   \
+    X(0x054b, NPU_ATEN_UPSAMPLE_TRILINEAR3D_VEC, 0, npu__type_resize,                              \
+      "upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "         \
+      "float[]? scale_factors) -> Tensor", "linear along three dims")                              \
+    X(0x054c, NPU_ATEN_UPSAMPLE_BICUBIC2D, 0, npu__type_resize,                                    \
+      "upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? "         \
+      "scales_h=None, float? scales_w=None) -> Tensor", "cubic convolution, a = -0.75")            \
+    X(0x054d, NPU_ATEN_UPSAMPLE_BICUBIC2D_VEC, 0, npu__type_resize,                                \
+      "upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "           \
+      "float[]? scale_factors) -> Tensor", "cubic convolution, a = -0.75")                         \
+    X(0x054e, NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC, 0, npu__type_resize,                          \
+      "_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? "               \
+      "scale_factors) -> Tensor", "nearest element to the centre")                                 \
+    X(0x054f, NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC, 0, npu__type_resize,                          \
+      "_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? "               \
+      "scale_factors) -> Tensor", "nearest element to the centre")                                 \
+    X(0x0550, NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC, 0, npu__type_resize,                          \
+      "_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? "               \
+      "scale_factors) -> Tensor", "nearest element to the centre")                                 \
+    X(0x0551, NPU_ATEN_GRID_SAMPLER, 0, npu__type_grid,                                            \
+      "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "    \
+      "align_corners) -> Tensor", "values at the points of grid, -1 to 1 along each dim")          \
+    X(0x0552, NPU_ATEN_GRID_SAMPLER_2D, 0, npu__type_grid,                                         \
+      "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "      \
+      "bool align_corners) -> Tensor", "values at the points of grid, -1 to 1 along each dim")     \
+    X(0x0553, NPU_ATEN_GRID_SAMPLER_3D, 0, npu__type_grid,                                         \
+      "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "      \
+      "bool align_corners) -> Tensor", "values at the points of grid, -1 to 1 along each dim")
 
 /* ---- aten: elementwise ---- */
 #define NPU_IR_OPS_ATEN_ELEMENTWISE(X)                                                                       \
@@ -1448,751 +1505,7 @@ typedef struct npu_op_table {
       "glu(Tensor self, int dim=-1) -> Tensor",                                                              \
       "first half along a dim times the sigmoid of the second")
 
-/* ---- aten: comparison and selection ---- */
-#define NPU_IR_OPS_ATEN_COMPARISON(X)                                                                        \
-    X(0x0100, NPU_ATEN_EQ, NPU_ELEMENTWISE, npu__type_compare, "eq.Tensor(Tensor self, Tensor other) -> Tensor", "==") \
-    X(0x0101, NPU_ATEN_EQ_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "eq.Scalar(Tensor self, Scalar other) -> Tensor", "==") \
-    X(0x0102, NPU_ATEN_NE, NPU_ELEMENTWISE, npu__type_compare, "ne.Tensor(Tensor self, Tensor other) -> Tensor", "!=") \
-    X(0x0103, NPU_ATEN_NE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "ne.Scalar(Tensor self, Scalar other) -> Tensor", "!=") \
-    X(0x0104, NPU_ATEN_LT, NPU_ELEMENTWISE, npu__type_compare, "lt.Tensor(Tensor self, Tensor other) -> Tensor", "<") \
-    X(0x0105, NPU_ATEN_LT_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "lt.Scalar(Tensor self, Scalar other) -> Tensor", "<") \
-    X(0x0106, NPU_ATEN_LE, NPU_ELEMENTWISE, npu__type_compare, "le.Tensor(Tensor self, Tensor other) -> Tensor", "<=") \
-    X(0x0107, NPU_ATEN_LE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "le.Scalar(Tensor self, Scalar other) -> Tensor", "<=") \
-    X(0x0108, NPU_ATEN_GT, NPU_ELEMENTWISE, npu__type_compare, "gt.Tensor(Tensor self, Tensor other) -> Tensor", ">") \
-    X(0x0109, NPU_ATEN_GT_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "gt.Scalar(Tensor self, Scalar other) -> Tensor", ">") \
-    X(0x010a, NPU_ATEN_GE, NPU_ELEMENTWISE, npu__type_compare, "ge.Tensor(Tensor self, Tensor other) -> Tensor", ">=") \
-    X(0x010b, NPU_ATEN_GE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "ge.Scalar(Tensor self, Scalar other) -> Tensor", ">=") \
-    X(0x010c, NPU_ATEN_WHERE, NPU_ELEMENTWISE, npu__type_where,                                              \
-      "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", "self where condition, else other") \
-    X(0x010d, NPU_ATEN_WHERE_SCALAR_SELF, NPU_ELEMENTWISE, npu__type_where,                                  \
-      "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", "number where condition, else other") \
-    X(0x010e, NPU_ATEN_WHERE_SCALAR_OTHER, NPU_ELEMENTWISE, npu__type_where,                                 \
-      "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", "self where condition, else number") \
-    X(0x010f, NPU_ATEN_WHERE_SCALAR, NPU_ELEMENTWISE, npu__type_where,                                       \
-      "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", "one of two numbers")           \
-    X(0x0110, NPU_ATEN_WHERE_INDICES, NPU_DATA | NPU_VARIADIC, npu__type_where_indices,                      \
-      "where(Tensor condition) -> Tensor[]", "indices of the true elements, one tensor per dim")             \
-    X(0x0111, NPU_ATEN_EQUAL, 0, npu__type_equal_whole,                                                      \
-      "equal(Tensor self, Tensor other) -> bool", "true where dims and all elements are equal")              \
-    X(0x0112, NPU_ATEN_ALLCLOSE, 0, npu__type_allclose,                                                      \
-      "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) "       \
-      "-> bool", "true where isclose is true of all elements")
-
-/* ---- aten: shape ---- */
-#define NPU_IR_OPS_ATEN_SHAPE(X)                                                                             \
-    X(0x0140, NPU_ATEN_VIEW, NPU_VIEW, npu__type_reshape, "view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "new dims") \
-    X(0x0141, NPU_ATEN_RESHAPE, NPU_VIEW, npu__type_reshape,                                                 \
-      "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", "new dims")                                    \
-    X(0x0142, NPU_ATEN_PERMUTE, 0, npu__type_permute,                                                        \
-      "permute(Tensor(a) self, int[] dims) -> Tensor(a)", "dims reordered")                                  \
-    X(0x0143, NPU_ATEN_TRANSPOSE, 0, npu__type_transpose,                                                    \
-      "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", "two dims swapped")                  \
-    X(0x0144, NPU_ATEN_FLATTEN, NPU_VIEW, npu__type_flatten,                                                 \
-      "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", "dims start..end merged") \
-    X(0x0145, NPU_ATEN_SQUEEZE, NPU_VIEW, npu__type_squeeze, "squeeze(Tensor(a) self) -> Tensor(a)", "dims of 1 removed") \
-    X(0x0146, NPU_ATEN_SQUEEZE_DIM, NPU_VIEW, npu__type_squeeze,                                             \
-      "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", "one dim removed if it is 1")                     \
-    X(0x0147, NPU_ATEN_SQUEEZE_DIMS, NPU_VIEW, npu__type_squeeze,                                            \
-      "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", "listed dims removed if they are 1")           \
-    X(0x0148, NPU_ATEN_UNSQUEEZE, NPU_VIEW, npu__type_unsqueeze,                                             \
-      "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", "a dim of 1 inserted")                              \
-    X(0x0149, NPU_ATEN_EXPAND, 0, npu__type_expand,                                                          \
-      "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "dims of 1 repeated; -1 keeps a dim") \
-    X(0x014a, NPU_ATEN_REPEAT, 0, npu__type_repeat, "repeat(Tensor self, SymInt[] repeats) -> Tensor", "tiled copies") \
-    X(0x014b, NPU_ATEN_CAT, 0, npu__type_cat, "cat(Tensor[] tensors, int dim=0) -> Tensor", "joined along a dim") \
-    X(0x014c, NPU_ATEN_STACK, 0, npu__type_stack, "stack(Tensor[] tensors, int dim=0) -> Tensor", "joined along a new dim") \
-    X(0x014d, NPU_ATEN_SPLIT, NPU_SLICE | NPU_VARIADIC, npu__type_split,                                     \
-      "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", "pieces of one size") \
-    X(0x014e, NPU_ATEN_SPLIT_SIZES, NPU_SLICE | NPU_VARIADIC, npu__type_split,                               \
-      "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", "pieces of given sizes") \
-    X(0x014f, NPU_ATEN_CHUNK, NPU_SLICE | NPU_VARIADIC, npu__type_split,                                     \
-      "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", "about equal pieces")              \
-    X(0x0150, NPU_ATEN_SELECT, NPU_SLICE, npu__type_select,                                                  \
-      "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", "one index of a dim")                \
-    X(0x0151, NPU_ATEN_SLICE, NPU_SLICE, npu__type_slice,                                                    \
-      "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", \
-      "start..end by step; bounds are clamped")                                                              \
-    X(0x0152, NPU_ATEN_SPLIT_WITH_SIZES, NPU_SLICE | NPU_VARIADIC, npu__type_split,                          \
-      "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> "                           \
-      "Tensor(a)[]", "pieces of given sizes")                                                                \
-    X(0x0153, NPU_ATEN_UNBIND, NPU_VARIADIC, npu__type_unbind,                                               \
-      "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",                                           \
-      "one piece per index of a dim, without the dim")                                                       \
-    X(0x0154, NPU_ATEN_TENSOR_SPLIT, NPU_SLICE | NPU_VARIADIC, npu__type_tensor_split,                       \
-      "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> "                           \
-      "Tensor(a)[]", "pieces of sizes that differ by one")                                                   \
-    X(0x0155, NPU_ATEN_TENSOR_SPLIT_INDICES, NPU_VARIADIC, npu__type_tensor_split,                           \
-      "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> "                           \
-      "Tensor(a)[]", "pieces between indices")                                                               \
-    X(0x0156, NPU_ATEN_TENSOR_SPLIT_TENSOR, NPU_VARIADIC | NPU_DATA, npu__type_tensor_split,                 \
-      "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor "                                 \
-      "tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",                                               \
-      "tensor_split by the elements of a constant")                                                          \
-    X(0x0157, NPU_ATEN_T, 0, npu__type_matrix_transpose,                                                     \
-      "t(Tensor(a) self) -> Tensor(a)", "matrix transposed")                                                 \
-    X(0x0158, NPU_ATEN_MATRIX_TRANSPOSE, 0, npu__type_matrix_transpose,                                      \
-      "mT(Tensor(a) self) -> Tensor(a)", "last two dims swapped")                                            \
-    X(0x0159, NPU_ATEN_MATRIX_ADJOINT, 0, npu__type_matrix_transpose,                                        \
-      "mH(Tensor(a) self) -> Tensor(a)", "last two dims swapped")                                            \
-    X(0x015a, NPU_ATEN_MOVEDIM, 0, npu__type_movedim,                                                        \
-      "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", "one dim moved")              \
-    X(0x015b, NPU_ATEN_MOVEDIM_LIST, 0, npu__type_movedim,                                                   \
-      "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",                       \
-      "dims moved")                                                                                          \
-    X(0x015c, NPU_ATEN_BROADCAST_TO, 0, npu__type_expand,                                                    \
-      "broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",                                            \
-      "dims of 1 repeated; -1 keeps a dim")                                                                  \
-    X(0x015d, NPU_ATEN_EXPAND_AS, 0, npu__type_expand_as,                                                    \
-      "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", "expand to the dims of other")                 \
-    X(0x015e, NPU_ATEN_VIEW_AS, NPU_VIEW, npu__type_view_as,                                                 \
-      "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", "the dims of other")                             \
-    X(0x015f, NPU_ATEN_UNFLATTEN, NPU_VIEW, npu__type_unflatten,                                             \
-      "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",                                 \
-      "one dim to several")                                                                                  \
-    X(0x0160, NPU_ATEN_NARROW, NPU_SLICE, npu__type_narrow,                                                  \
-      "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",                           \
-      "length indices of a dim from start on")                                                               \
-    X(0x0161, NPU_ATEN_NARROW_TENSOR, 0, npu__type_narrow,                                                   \
-      "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",                    \
-      "narrow that starts where a tensor says")                                                              \
-    X(0x0162, NPU_ATEN_TILE, 0, npu__type_repeat,                                                            \
-      "tile(Tensor self, SymInt[] dims) -> Tensor", "tiled copies")                                          \
-    X(0x0163, NPU_ATEN_ROLL, 0, npu__type_roll,                                                              \
-      "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",                                       \
-      "elements moved along dims, round the end")                                                            \
-    X(0x0164, NPU_ATEN_FLIP, 0, npu__type_flip,                                                              \
-      "flip(Tensor self, int[] dims) -> Tensor", "dims in reverse order")                                    \
-    X(0x0165, NPU_ATEN_DIAGONAL, 0, npu__type_diagonal,                                                      \
-      "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",                         \
-      "a diagonal of two dims as last dim")                                                                  \
-    X(0x0166, NPU_ATEN_UNFOLD, 0, npu__type_unfold,                                                          \
-      "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",                              \
-      "windows of a dim as last dim")                                                                        \
-    X(0x0167, NPU_ATEN_AS_STRIDED, 0, npu__type_as_strided,                                                  \
-      "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? "                                  \
-      "storage_offset=None) -> Tensor(a)", "elements at strides of the dense operand")                       \
-    X(0x0168, NPU_ATEN_PIXEL_SHUFFLE, 0, npu__type_pixel_shuffle,                                            \
-      "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",                                            \
-      "channels to squares of pixels")                                                                       \
-    X(0x0169, NPU_ATEN_MESHGRID, NPU_VARIADIC, npu__type_meshgrid,                                           \
-      "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",                                    \
-      "vectors expanded to a grid")                                                                          \
-    X(0x016a, NPU_ATEN_REPEAT_INTERLEAVE_INT, 0, npu__type_repeat_interleave,                                \
-      "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? "                   \
-      "output_size=None) -> Tensor", "each element repeated in place")                                       \
-    X(0x016b, NPU_ATEN_RESHAPE_ALIAS, NPU_VIEW, npu__type_reshape,                                           \
-      "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", "new dims")             \
-    X(0x016c, NPU_ATEN_UNSAFE_VIEW, NPU_VIEW, npu__type_reshape,                                             \
-      "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", "new dims")                                      \
-    X(0x016d, NPU_ATEN_RAVEL, NPU_VIEW, npu__type_flatten,                                                   \
-      "ravel(Tensor(a) self) -> Tensor(a)", "one dim")                                                       \
-    X(0x016e, NPU_ATEN_RESHAPE_AS, NPU_VIEW, npu__type_view_as,                                              \
-      "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", "the dims of other")                          \
-    X(0x016f, NPU_ATEN_NARROW_COPY, NPU_SLICE, npu__type_narrow,                                             \
-      "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",                            \
-      "length indices of a dim from start on")                                                               \
-    X(0x0170, NPU_ATEN_UNSAFE_CHUNK, NPU_SLICE | NPU_VARIADIC, npu__type_split,                              \
-      "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", "about equal pieces")                  \
-    X(0x0171, NPU_ATEN_UNSAFE_SPLIT, NPU_SLICE | NPU_VARIADIC, npu__type_split,                              \
-      "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",                          \
-      "pieces of one size")                                                                                  \
-    X(0x0172, NPU_ATEN_PIXEL_UNSHUFFLE, 0, npu__type_pixel_shuffle,                                          \
-      "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",                                        \
-      "squares of pixels to channels")                                                                       \
-    X(0x0173, NPU_ATEN_CHANNEL_SHUFFLE, 0, npu__type_channel_shuffle,                                        \
-      "channel_shuffle(Tensor self, SymInt groups) -> Tensor", "channels of groups interleaved")             \
-    X(0x0174, NPU_ATEN_FLIPLR, 0, npu__type_flip,                                                            \
-      "fliplr(Tensor self) -> Tensor", "dim 1 in reverse order")                                             \
-    X(0x0175, NPU_ATEN_FLIPUD, 0, npu__type_flip,                                                            \
-      "flipud(Tensor self) -> Tensor", "dim 0 in reverse order")                                             \
-    X(0x0176, NPU_ATEN_ROT90, 0, npu__type_rot90,                                                            \
-      "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", "two dims turned by quarters")
-
-/* ---- aten: reduction ---- */
-#define NPU_IR_OPS_ATEN_REDUCTION(X)                                                                         \
-    X(0x0180, NPU_ATEN_MEAN, 0, npu__type_mean, "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", "mean of all") \
-    X(0x0181, NPU_ATEN_MEAN_DIM, 0, npu__type_mean,                                                          \
-      "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "mean over dims") \
-    X(0x0182, NPU_ATEN_SUM, 0, npu__type_sum, "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", "sum of all") \
-    X(0x0183, NPU_ATEN_SUM_DIM, 0, npu__type_sum,                                                            \
-      "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",  \
-      "sum over dims; integers sum in i64")                                                                  \
-    X(0x0184, NPU_ATEN_AMAX, 0, npu__type_reduce_same,                                                       \
-      "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", "maximum over dims; NaN wins")       \
-    X(0x0185, NPU_ATEN_AMIN, 0, npu__type_reduce_same,                                                       \
-      "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", "minimum over dims; NaN wins")       \
-    X(0x0186, NPU_ATEN_MAX, 0, npu__type_reduce_same, "max(Tensor self) -> Tensor", "maximum of all; NaN wins") \
-    X(0x0187, NPU_ATEN_MAX_DIM, 0, npu__type_reduce_index,                                                   \
-      "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",                \
-      "maximum along a dim and the index of the first one")                                                  \
-    X(0x0188, NPU_ATEN_ARGMAX, 0, npu__type_arg_reduce,                                                      \
-      "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", "index of the first maximum, i64") \
-    X(0x0189, NPU_ATEN_SOFTMAX, NPU_INPLACE, npu__type_softmax,                                              \
-      "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", "exp(x - max) over its sum along a dim") \
-    X(0x018a, NPU_ATEN_LOG_SOFTMAX, NPU_INPLACE, npu__type_softmax,                                          \
-      "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", "logarithm of softmax")     \
-    X(0x018b, NPU_ATEN_ANY, 0, npu__type_any,                                                                \
-      "any(Tensor self) -> Tensor", "whether any element is not zero")                                       \
-    X(0x018c, NPU_ATEN_ANY_DIM, 0, npu__type_any,                                                            \
-      "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",                                         \
-      "whether any element is not zero")                                                                     \
-    X(0x018d, NPU_ATEN_ANY_DIMS, 0, npu__type_any,                                                           \
-      "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",                                \
-      "whether any element is not zero; no dims reduce none")                                                \
-    X(0x018e, NPU_ATEN_ALL, 0, npu__type_any,                                                                \
-      "all(Tensor self) -> Tensor", "whether no element is zero")                                            \
-    X(0x018f, NPU_ATEN_ALL_DIM, 0, npu__type_any,                                                            \
-      "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",                                         \
-      "whether no element is zero")                                                                          \
-    X(0x0190, NPU_ATEN_ALL_DIMS, 0, npu__type_any,                                                           \
-      "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",                                \
-      "whether no element is zero; no dims reduce none")                                                     \
-    X(0x0191, NPU_ATEN_ARGMIN, 0, npu__type_arg_reduce,                                                      \
-      "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",                                    \
-      "index of the first minimum, i64")                                                                     \
-    X(0x0192, NPU_ATEN_MIN, 0, npu__type_reduce_same,                                                        \
-      "min(Tensor self) -> Tensor", "minimum of all; NaN wins")                                              \
-    X(0x0193, NPU_ATEN_MIN_DIM, 0, npu__type_reduce_index,                                                   \
-      "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",                \
-      "minimum along a dim and the index of the first one")                                                  \
-    X(0x0194, NPU_ATEN_PROD, 0, npu__type_sum,                                                               \
-      "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", "product of all")                            \
-    X(0x0195, NPU_ATEN_PROD_DIM_INT, 0, npu__type_sum,                                                       \
-      "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> "                \
-      "Tensor", "product along a dim; integers multiply in i64")                                             \
-    X(0x0196, NPU_ATEN_VAR, 0, npu__type_variance,                                                           \
-      "var(Tensor self, bool unbiased=True) -> Tensor", "variance of all")                                   \
-    X(0x0197, NPU_ATEN_VAR_DIM, 0, npu__type_variance,                                                       \
-      "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",                 \
-      "variance over dims")                                                                                  \
-    X(0x0198, NPU_ATEN_VAR_CORRECTION, 0, npu__type_variance,                                                \
-      "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "                      \
-      "keepdim=False) -> Tensor", "squared deviations over count - correction")                              \
-    X(0x0199, NPU_ATEN_STD, 0, npu__type_variance,                                                           \
-      "std(Tensor self, bool unbiased=True) -> Tensor", "standard deviation of all")                         \
-    X(0x019a, NPU_ATEN_STD_DIM, 0, npu__type_variance,                                                       \
-      "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",                 \
-      "standard deviation over dims")                                                                        \
-    X(0x019b, NPU_ATEN_STD_CORRECTION, 0, npu__type_variance,                                                \
-      "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "                      \
-      "keepdim=False) -> Tensor", "root of var.correction")                                                  \
-    X(0x019c, NPU_ATEN_VAR_MEAN, 0, npu__type_variance,                                                      \
-      "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",                                       \
-      "variance and mean of all")                                                                            \
-    X(0x019d, NPU_ATEN_VAR_MEAN_DIM, 0, npu__type_variance,                                                  \
-      "var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "                   \
-      "(Tensor, Tensor)", "variance and mean over dims")                                                     \
-    X(0x019e, NPU_ATEN_VAR_MEAN_CORRECTION, 0, npu__type_variance,                                           \
-      "var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "                 \
-      "keepdim=False) -> (Tensor, Tensor)", "var.correction and the mean")                                   \
-    X(0x019f, NPU_ATEN_STD_MEAN, 0, npu__type_variance,                                                      \
-      "std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",                                       \
-      "standard deviation and mean of all")                                                                  \
-    X(0x01a0, NPU_ATEN_STD_MEAN_DIM, 0, npu__type_variance,                                                  \
-      "std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "                   \
-      "(Tensor, Tensor)", "standard deviation and mean over dims")                                           \
-    X(0x01a1, NPU_ATEN_STD_MEAN_CORRECTION, 0, npu__type_variance,                                           \
-      "std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "                 \
-      "keepdim=False) -> (Tensor, Tensor)", "std.correction and the mean")                                   \
-    X(0x01a2, NPU_ATEN_LOGSUMEXP, 0, npu__type_logsumexp,                                                    \
-      "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",                                    \
-      "logarithm of the sum of exponentials")                                                                \
-    X(0x01a3, NPU_ATEN_LINALG_VECTOR_NORM, 0, npu__type_norm,                                                \
-      "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "              \
-      "ScalarType? dtype=None) -> Tensor", "p-norm over dims; inf and -inf are the extremes")                \
-    X(0x01a4, NPU_ATEN_NORM_SCALAR, 0, npu__type_norm,                                                       \
-      "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", "p-norm of all")                                     \
-    X(0x01a5, NPU_ATEN_NORM_SCALAROPT_DIM, 0, npu__type_norm,                                                \
-      "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",                \
-      "p-norm over dims")                                                                                    \
-    X(0x01a6, NPU_ATEN_FROBENIUS_NORM_DIM, 0, npu__type_norm,                                                \
-      "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",                           \
-      "2-norm over dims")                                                                                    \
-    X(0x01a7, NPU_ATEN_SOFTMAX_RAW, NPU_INPLACE, npu__type_softmax,                                          \
-      "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",                                        \
-      "softmax.int; half_to_float gives f32 for f16")                                                        \
-    X(0x01a8, NPU_ATEN_LOG_SOFTMAX_RAW, NPU_INPLACE, npu__type_softmax,                                      \
-      "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",                                    \
-      "log_softmax.int; half_to_float gives f32 for f16")                                                    \
-    X(0x01a9, NPU_ATEN_SAFE_SOFTMAX, NPU_INPLACE, npu__type_softmax,                                         \
-      "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",                               \
-      "softmax.int, 0 where all of x is -inf")                                                               \
-    X(0x01aa, NPU_ATEN_NANSUM, 0, npu__type_sum,                                                             \
-      "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "             \
-      "Tensor", "sum over dims, NaN counts as 0")                                                            \
-    X(0x01ab, NPU_ATEN_NANMEAN, 0, npu__type_mean,                                                           \
-      "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "               \
-      "-> Tensor", "mean over dims of what is not NaN")                                                      \
-    X(0x01ac, NPU_ATEN_COUNT_NONZERO, 0, npu__type_count,                                                    \
-      "count_nonzero(Tensor self, int? dim=None) -> Tensor", "elements that are not zero")                   \
-    X(0x01ad, NPU_ATEN_COUNT_NONZERO_DIM_INTLIST, 0, npu__type_count,                                        \
-      "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",                                         \
-      "elements that are not zero, over dims")                                                               \
-    X(0x01ae, NPU_ATEN_AMINMAX, 0, npu__type_aminmax,                                                        \
-      "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",              \
-      "minimum and maximum; NaN wins") \
-    X(0x01af, NPU_ATEN_SUM_TO_SIZE, 0, npu__type_sum_to_size,                                                \
-      "sum_to_size(Tensor self, SymInt[] size) -> Tensor", "sum over the dims that broadcasting added")      \
-    X(0x01b0, NPU_ATEN_TRACE, 0, npu__type_trace,                                                            \
-      "trace(Tensor self) -> Tensor", "sum of the diagonal")                                                 \
-    X(0x01b1, NPU_ATEN_RENORM, 0, npu__type_renorm,                                                          \
-      "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",                                    \
-      "slices of a dim scaled down to a norm of at most maxnorm")                                            \
-    X(0x01b2, NPU_ATEN_MAX_OTHER, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary,                           \
-      "max.other(Tensor self, Tensor other) -> Tensor", "maximum: no reduction, but an overload of one")     \
-    X(0x01b3, NPU_ATEN_MIN_OTHER, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary,                           \
-      "min.other(Tensor self, Tensor other) -> Tensor", "minimum")
-
-/* ---- aten: Fourier transforms, over all dims listed ----
-   normalization 0: as they are, 1: over the square root of the number of elements, 2: over it. The one-sided half of
-   a transform of real numbers is along the last dim listed. Complex numbers go through no other ops than these. */
-#define NPU_IR_OPS_ATEN_SPECTRAL(X)                                                                          \
-    X(0x06a0, NPU_ATEN_FFT_R2C, 0, npu__type_fft,                                                            \
-      "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",                        \
-      "of real numbers, the half that says it all or the whole")                                             \
-    X(0x06a1, NPU_ATEN_FFT_C2R, 0, npu__type_fft,                                                            \
-      "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",                 \
-      "the inverse of _fft_r2c, from its half")                                                              \
-    X(0x06a2, NPU_ATEN_FFT_C2C, 0, npu__type_fft,                                                            \
-      "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",                      \
-      "of complex numbers, or its inverse")                                                                  \
-    X(0x06a3, NPU_ATEN_VIEW_AS_REAL, 0, npu__type_view_complex,                                              \
-      "view_as_real(Tensor(a) self) -> Tensor(a)", "real and imaginary parts along a new last dim")          \
-    X(0x06a4, NPU_ATEN_VIEW_AS_COMPLEX, 0, npu__type_view_complex,                                           \
-      "view_as_complex(Tensor(a) self) -> Tensor(a)", "complex numbers from the pairs of the last dim")
-
-/* ---- aten: attention and lookup ---- */
-#define NPU_IR_OPS_ATEN_LOOKUP(X)                                                                            \
-    X(0x01c0, NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, 0, npu__type_attention,                                 \
-      "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "        \
-      "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",   \
-      "softmax(query key' scale + mask) value, the score matrix never stored")                               \
-    X(0x01c1, NPU_ATEN_EMBEDDING, 0, npu__type_embedding,                                                    \
-      "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "      \
-      "bool sparse=False) -> Tensor", "rows of weight")                                                      \
-    X(0x01c2, NPU_ATEN_GATHER, 0, npu__type_gather,                                                          \
-      "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",                     \
-      "elements picked along a dim")                                                                         \
-    X(0x01c3, NPU_ATEN_FLASH_ATTENTION_FOR_CPU, 0, npu__type_attention_parts,                                \
-      "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "           \
-      "dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "       \
-      "output, Tensor logsumexp)", "attention, and the logarithm of each row's sum of exponentials")         \
-    X(0x01c4, NPU_ATEN_EFFICIENT_ATTENTION, 0, npu__type_attention_parts,                                    \
-      "_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, "  \
-      "bool compute_log_sumexp, float dropout_p=0.0, bool is_causal=False, *, float? scale=None) -> (Tensor " \
-      "output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",                                \
-      "the same, rows padded to 32 or left out; seeds are 0")                                                \
-    X(0x01c5, NPU_ATEN_FLASH_ATTENTION, 0, npu__type_attention_parts,                                        \
-      "_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "    \
-      "bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor " \
-      "logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state, Tensor " \
-      "unused, Tensor debug_attn_mask)", "the same; what is None or off in torch is empty, seeds are 0")
-
-/* ---- aten: picking and placing elements ---- */
-#define NPU_IR_OPS_ATEN_INDEXING(X)                                                               \
-    X(0x0400, NPU_ATEN_INDEX, NPU_DATA, npu__type_index,                                          \
-      "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",                                   \
-      "elements at indices that broadcast; holes keep a dim")                                     \
-    X(0x0401, NPU_ATEN_UNSAFE_INDEX, NPU_DATA, npu__type_index,                                   \
-      "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", "index")                  \
-    X(0x0402, NPU_ATEN_INDEX_PUT, 0, npu__type_index_put,                                         \
-      "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> "       \
-      "Tensor", "values written or added where indices say")                                      \
-    X(0x0403, NPU_ATEN_UNSAFE_INDEX_PUT, 0, npu__type_index_put,                                  \
-      "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool "                    \
-      "accumulate=False) -> Tensor", "index_put")                                                 \
-    X(0x0404, NPU_ATEN_INDEX_SELECT, 0, npu__type_index_select,                                   \
-      "index_select(Tensor self, int dim, Tensor index) -> Tensor", "indices of a dim")           \
-    X(0x0405, NPU_ATEN_TAKE, 0, npu__type_take,                                                   \
-      "take(Tensor self, Tensor index) -> Tensor", "elements by their number")                    \
-    X(0x0406, NPU_ATEN_TAKE_ALONG_DIM, 0, npu__type_take_along_dim,                               \
-      "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",                     \
-      "gather that broadcasts")                                                                   \
-    X(0x0407, NPU_ATEN_SCATTER, 0, npu__type_scatter,                                             \
-      "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",                    \
-      "src written at indices of a dim")                                                          \
-    X(0x0408, NPU_ATEN_SCATTER_VALUE, 0, npu__type_scatter,                                       \
-      "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",                \
-      "a number written at indices of a dim")                                                     \
-    X(0x0409, NPU_ATEN_SCATTER_REDUCE_WORD, 0, npu__type_scatter,                                 \
-      "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> "         \
-      "Tensor", "src added or multiplied at indices of a dim")                                    \
-    X(0x040a, NPU_ATEN_SCATTER_VALUE_REDUCE, 0, npu__type_scatter,                                \
-      "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str "            \
-      "reduce) -> Tensor", "a number added or multiplied at indices of a dim")                    \
-    X(0x040b, NPU_ATEN_SCATTER_ADD, 0, npu__type_scatter,                                         \
-      "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",                    \
-      "src added at indices of a dim")                                                            \
-    X(0x040c, NPU_ATEN_SCATTER_REDUCE, 0, npu__type_scatter,                                      \
-      "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "        \
-      "bool include_self=True) -> Tensor", "src reduced at indices of a dim")                     \
-    X(0x040d, NPU_ATEN_INDEX_ADD, 0, npu__type_index_slices,                                      \
-      "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> "       \
-      "Tensor", "slices added at indices of a dim")                                               \
-    X(0x040e, NPU_ATEN_INDEX_COPY, 0, npu__type_index_slices,                                     \
-      "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",                  \
-      "slices written at indices of a dim")                                                       \
-    X(0x040f, NPU_ATEN_INDEX_FILL, 0, npu__type_index_fill,                                       \
-      "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",        \
-      "a number written at indices of a dim")                                                     \
-    X(0x0410, NPU_ATEN_INDEX_REDUCE, 0, npu__type_index_slices,                                   \
-      "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "      \
-      "include_self=True) -> Tensor", "slices reduced at indices of a dim")                       \
-    X(0x0411, NPU_ATEN_PUT, 0, npu__type_put,                                                     \
-      "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",           \
-      "elements written or added by their number")                                                \
-    X(0x0412, NPU_ATEN_SELECT_SCATTER, 0, npu__type_select_scatter,                               \
-      "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",                 \
-      "one index of a dim replaced")                                                              \
-    X(0x0413, NPU_ATEN_SLICE_SCATTER, 0, npu__type_slice_scatter,                                 \
-      "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? "            \
-      "end=None, SymInt step=1) -> Tensor", "a slice replaced")                                   \
-    X(0x0414, NPU_ATEN_DIAGONAL_SCATTER, 0, npu__type_diagonal_scatter,                           \
-      "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> "       \
-      "Tensor", "a diagonal replaced")                                                            \
-    X(0x0415, NPU_ATEN_AS_STRIDED_SCATTER, 0, npu__type_as_strided_scatter,                       \
-      "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "      \
-      "storage_offset=None) -> Tensor", "elements at strides replaced")                           \
-    X(0x0416, NPU_ATEN_MASKED_SCATTER, 0, npu__type_masked_scatter,                               \
-      "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",                        \
-      "true elements replaced by those of source in order")                                       \
-    X(0x0417, NPU_ATEN_MASKED_SELECT, NPU_DATA, npu__type_masked_select,                          \
-      "masked_select(Tensor self, Tensor mask) -> Tensor", "true elements as a vector")           \
-    X(0x0418, NPU_ATEN_NONZERO, NPU_DATA, npu__type_nonzero,                                      \
-      "nonzero(Tensor self) -> Tensor", "indices of what is not zero, one row each")              \
-    X(0x0419, NPU_ATEN_ARGWHERE, NPU_DATA, npu__type_nonzero,                                     \
-      "argwhere(Tensor self) -> Tensor", "indices of what is not zero, one row each")             \
-    X(0x041a, NPU_ATEN_ONE_HOT, NPU_DATA, npu__type_one_hot,                                      \
-      "one_hot(Tensor self, int num_classes=-1) -> Tensor",                                       \
-      "1 at the index of each element, else 0")                                                   \
-    X(0x041b, NPU_ATEN_REPEAT_INTERLEAVE, NPU_DATA, npu__type_repeat_indices,                     \
-      "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",          \
-      "index i repeats[i] times")                                                                 \
-    X(0x041c, NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, NPU_DATA, npu__type_repeat_tensor,               \
-      "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, "             \
-      "SymInt? output_size=None) -> Tensor", "each index of a dim repeated by its own count")     \
-    X(0x041d, NPU_ATEN_EMBEDDING_DENSE_BACKWARD, 0, npu__type_embedding_backward,                 \
-      "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "         \
-      "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor", "gradient rows added per index")
-
-/* ---- aten: borders, triangles, windows as columns ---- */
-#define NPU_IR_OPS_ATEN_BORDER(X)                                                                 \
-    X(0x0440, NPU_ATEN_CONSTANT_PAD_ND, 0, npu__type_constant_pad,                                \
-      "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",                     \
-      "a border of one number; negative cuts off")                                                \
-    X(0x0441, NPU_ATEN_REFLECTION_PAD1D, 0, npu__type_reflection_pad,                             \
-      "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", "a border that mirrors")      \
-    X(0x0442, NPU_ATEN_REFLECTION_PAD2D, 0, npu__type_reflection_pad,                             \
-      "reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", "a border that mirrors")      \
-    X(0x0443, NPU_ATEN_REFLECTION_PAD3D, 0, npu__type_reflection_pad,                             \
-      "reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", "a border that mirrors")      \
-    X(0x0444, NPU_ATEN_REPLICATION_PAD1D, 0, npu__type_replication_pad,                           \
-      "replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",                              \
-      "a border that repeats the edge")                                                           \
-    X(0x0445, NPU_ATEN_REPLICATION_PAD2D, 0, npu__type_replication_pad,                           \
-      "replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",                              \
-      "a border that repeats the edge")                                                           \
-    X(0x0446, NPU_ATEN_REPLICATION_PAD3D, 0, npu__type_replication_pad,                           \
-      "replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",                              \
-      "a border that repeats the edge")                                                           \
-    X(0x0447, NPU_ATEN_PAD, 0, npu__type_pad,                                                     \
-      "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",       \
-      "a border: 'constant', 'reflect', 'replicate' or 'circular'")                               \
-    X(0x0448, NPU_ATEN_TRIL, 0, npu__type_triangle,                                               \
-      "tril(Tensor self, SymInt diagonal=0) -> Tensor", "lower triangle, else 0")                 \
-    X(0x0449, NPU_ATEN_TRIU, 0, npu__type_triangle,                                               \
-      "triu(Tensor self, SymInt diagonal=0) -> Tensor", "upper triangle, else 0")                 \
-    X(0x044a, NPU_ATEN_IM2COL, 0, npu__type_im2col,                                               \
-      "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] "          \
-      "stride) -> Tensor", "windows as columns")                                                  \
-    X(0x044b, NPU_ATEN_COL2IM, 0, npu__type_col2im,                                               \
-      "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, "          \
-      "int[2] padding, int[2] stride) -> Tensor", "columns added up where their windows were")
-
-/* ---- aten: arrangements of whole tensors ---- */
-#define NPU_IR_OPS_ATEN_ARRANGEMENT(X)                                                            \
-    X(0x0480, NPU_ATEN_HSPLIT, NPU_VARIADIC, npu__type_tensor_split,                              \
-      "hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", "equal pieces of columns")  \
-    X(0x0481, NPU_ATEN_HSPLIT_ARRAY, NPU_VARIADIC, npu__type_tensor_split,                        \
-      "hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",                          \
-      "pieces of columns between indices")                                                        \
-    X(0x0482, NPU_ATEN_VSPLIT, NPU_VARIADIC, npu__type_tensor_split,                              \
-      "vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", "equal pieces of rows")     \
-    X(0x0483, NPU_ATEN_VSPLIT_ARRAY, NPU_VARIADIC, npu__type_tensor_split,                        \
-      "vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",                          \
-      "pieces of rows between indices")                                                           \
-    X(0x0484, NPU_ATEN_DSPLIT, NPU_VARIADIC, npu__type_tensor_split,                              \
-      "dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", "equal pieces of dim 2")    \
-    X(0x0485, NPU_ATEN_DSPLIT_ARRAY, NPU_VARIADIC, npu__type_tensor_split,                        \
-      "dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",                          \
-      "pieces of dim 2 between indices")                                                          \
-    X(0x0486, NPU_ATEN_ATLEAST_1D, NPU_VIEW, npu__type_atleast,                                   \
-      "atleast_1d(Tensor self) -> Tensor", "a scalar gets a dim")                                 \
-    X(0x0487, NPU_ATEN_ATLEAST_2D, NPU_VIEW, npu__type_atleast,                                   \
-      "atleast_2d(Tensor self) -> Tensor", "dims of 1 up to two")                                 \
-    X(0x0488, NPU_ATEN_ATLEAST_3D, NPU_VIEW, npu__type_atleast,                                   \
-      "atleast_3d(Tensor self) -> Tensor", "dims of 1 up to three")                               \
-    X(0x0489, NPU_ATEN_ATLEAST_1D_SEQUENCE, NPU_VARIADIC, npu__type_atleast,                      \
-      "atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", "atleast_1d of each")                  \
-    X(0x048a, NPU_ATEN_ATLEAST_2D_SEQUENCE, NPU_VARIADIC, npu__type_atleast,                      \
-      "atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", "atleast_2d of each")                  \
-    X(0x048b, NPU_ATEN_ATLEAST_3D_SEQUENCE, NPU_VARIADIC, npu__type_atleast,                      \
-      "atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", "atleast_3d of each")                  \
-    X(0x048c, NPU_ATEN_BROADCAST_TENSORS, NPU_VARIADIC, npu__type_broadcast_tensors,              \
-      "broadcast_tensors(Tensor[] tensors) -> Tensor[]", "expanded to common dims")               \
-    X(0x048d, NPU_ATEN_DIAG, 0, npu__type_diag,                                                   \
-      "diag(Tensor self, int diagonal=0) -> Tensor",                                              \
-      "matrix of a diagonal, or diagonal of a matrix")                                            \
-    X(0x048e, NPU_ATEN_DIAGFLAT, 0, npu__type_diag,                                               \
-      "diagflat(Tensor self, int offset=0) -> Tensor", "matrix with all elements on a diagonal")  \
-    X(0x048f, NPU_ATEN_DIAG_EMBED, 0, npu__type_diag_embed,                                       \
-      "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",                \
-      "last dim as a diagonal of two")                                                            \
-    X(0x0490, NPU_ATEN_HSTACK, 0, npu__type_cat,                                                  \
-      "hstack(Tensor[] tensors) -> Tensor", "columns joined; vectors end to end")                 \
-    X(0x0491, NPU_ATEN_VSTACK, 0, npu__type_cat,                                                  \
-      "vstack(Tensor[] tensors) -> Tensor", "rows joined; a vector is a row")                     \
-    X(0x0492, NPU_ATEN_DSTACK, 0, npu__type_cat,                                                  \
-      "dstack(Tensor[] tensors) -> Tensor", "joined along dim 2, after atleast_3d")               \
-    X(0x0493, NPU_ATEN_COLUMN_STACK, 0, npu__type_cat,                                            \
-      "column_stack(Tensor[] tensors) -> Tensor", "columns joined; a vector is a column")         \
-    X(0x0494, NPU_ATEN_BLOCK_DIAG, 0, npu__type_block_diag,                                       \
-      "block_diag(Tensor[] tensors) -> Tensor", "matrices along the diagonal of zeros")           \
-    X(0x0495, NPU_ATEN_CARTESIAN_PROD, 0, npu__type_cartesian_prod,                               \
-      "cartesian_prod(Tensor[] tensors) -> Tensor",                                               \
-      "every choice of one element of each vector, one row each")                                 \
-    X(0x0496, NPU_ATEN_COMBINATIONS, 0, npu__type_combinations,                                   \
-      "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",                \
-      "every choice of r elements of a vector, one row each")
-
-/* ---- aten: type and memory ---- */
-#define NPU_IR_OPS_ATEN_MEMORY(X)                                                                            \
-    X(0x0200, NPU_ATEN_TO_DTYPE, NPU_ELEMENTWISE, npu__type_cast,                                            \
-      "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "                \
-      "MemoryFormat? memory_format=None) -> Tensor(a)", "converted to another dtype")                        \
-    X(0x0201, NPU_ATEN_TO_COPY, NPU_ELEMENTWISE, npu__type_cast,                                             \
-      "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "          \
-      "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",         \
-      "copied, and converted where dtype is given")                                                          \
-    X(0x0202, NPU_ATEN_CLONE, NPU_VIEW, npu__type_same,                                                      \
-      "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", "the same elements")              \
-    X(0x0203, NPU_ATEN_CONTIGUOUS, NPU_VIEW, npu__type_same,                                                 \
-      "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "the same elements") \
-    X(0x0204, NPU_ATEN_DROPOUT, NPU_VIEW, npu__type_dropout,                                                 \
-      "dropout(Tensor input, float p, bool train) -> Tensor", "the same elements; training is an error")    \
-    X(0x0205, NPU_ATEN_TO_DEVICE, NPU_ELEMENTWISE, npu__type_cast,                                           \
-      "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, " \
-      "MemoryFormat? memory_format=None) -> Tensor(a)", "converted to another dtype; the plan says where")   \
-    X(0x0206, NPU_ATEN_TO_DTYPE_LAYOUT, NPU_ELEMENTWISE, npu__type_cast,                                     \
-      "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, " \
-      "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) "  \
-      "-> Tensor(a)", "converted where dtype is given")                                                      \
-    X(0x0207, NPU_ATEN_RESIZE, 0, npu__type_new_size,                                                        \
-      "resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor",                   \
-      "the first elements in another shape; new ones are 0")
-
-/* ---- aten: bits, truth and tests ---- */
-#define NPU_IR_OPS_ATEN_LOGIC(X)                                                                   \
-    X(0x0300, NPU_ATEN_BITWISE_AND_SCALAR, NPU_ELEMENTWISE, npu__type_bitwise,                     \
-      "bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", "and of the bits with a number")  \
-    X(0x0301, NPU_ATEN_BITWISE_AND_TENSOR, NPU_ELEMENTWISE, npu__type_bitwise,                     \
-      "bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", "and of the bits")                \
-    X(0x0302, NPU_ATEN_BITWISE_OR_SCALAR, NPU_ELEMENTWISE, npu__type_bitwise,                      \
-      "bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", "or of the bits with a number")    \
-    X(0x0303, NPU_ATEN_BITWISE_OR_TENSOR, NPU_ELEMENTWISE, npu__type_bitwise,                      \
-      "bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", "or of the bits")                  \
-    X(0x0304, NPU_ATEN_BITWISE_XOR_SCALAR, NPU_ELEMENTWISE, npu__type_bitwise,                     \
-      "bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",                                   \
-      "exclusive or of the bits with a number")                                                    \
-    X(0x0305, NPU_ATEN_BITWISE_XOR_TENSOR, NPU_ELEMENTWISE, npu__type_bitwise,                     \
-      "bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", "exclusive or of the bits")       \
-    X(0x0306, NPU_ATEN_BITWISE_NOT, NPU_ELEMENTWISE, npu__type_bitwise,                            \
-      "bitwise_not(Tensor self) -> Tensor", "complement of the bits; of a bool its negation")      \
-    X(0x0307, NPU_ATEN_LOGICAL_AND, NPU_ELEMENTWISE, npu__type_compare,                            \
-      "logical_and(Tensor self, Tensor other) -> Tensor", "both are not 0")                        \
-    X(0x0308, NPU_ATEN_LOGICAL_OR, NPU_ELEMENTWISE, npu__type_compare,                             \
-      "logical_or(Tensor self, Tensor other) -> Tensor", "one is not 0")                           \
-    X(0x0309, NPU_ATEN_LOGICAL_XOR, NPU_ELEMENTWISE, npu__type_compare,                            \
-      "logical_xor(Tensor self, Tensor other) -> Tensor", "exactly one is not 0")                  \
-    X(0x030a, NPU_ATEN_LOGICAL_NOT, NPU_ELEMENTWISE, npu__type_test,                               \
-      "logical_not(Tensor self) -> Tensor", "x == 0")                                              \
-    X(0x030b, NPU_ATEN_ISINF, NPU_ELEMENTWISE, npu__type_test,                                     \
-      "isinf(Tensor self) -> Tensor", "is infinite")                                               \
-    X(0x030c, NPU_ATEN_ISNAN, NPU_ELEMENTWISE, npu__type_test,                                     \
-      "isnan(Tensor self) -> Tensor", "is not a number")                                           \
-    X(0x030d, NPU_ATEN_ISFINITE, NPU_ELEMENTWISE, npu__type_test,                                  \
-      "isfinite(Tensor self) -> Tensor", "is neither infinite nor NaN")                            \
-    X(0x030e, NPU_ATEN_AND___TENSOR, NPU_ELEMENTWISE, npu__type_bitwise,                           \
-      "__and__.Tensor(Tensor self, Tensor other) -> Tensor", "and of the bits")                    \
-    X(0x030f, NPU_ATEN_ISNEGINF, NPU_ELEMENTWISE, npu__type_test,                                  \
-      "isneginf(Tensor self) -> Tensor", "is -infinity")                                           \
-    X(0x0310, NPU_ATEN_ISPOSINF, NPU_ELEMENTWISE, npu__type_test,                                  \
-      "isposinf(Tensor self) -> Tensor", "is +infinity")                                           \
-    X(0x0311, NPU_ATEN_ISREAL, NPU_ELEMENTWISE, npu__type_test,                                    \
-      "isreal(Tensor self) -> Tensor", "true: no kernel takes complex numbers")                    \
-    X(0x0312, NPU_ATEN_SIGNBIT, NPU_ELEMENTWISE, npu__type_test,                                   \
-      "signbit(Tensor self) -> Tensor", "the sign bit is set")                                     \
-    X(0x0313, NPU_ATEN_ISCLOSE, NPU_ELEMENTWISE, npu__type_isclose,                                \
-      "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool "               \
-      "equal_nan=False) -> Tensor", "|self - other| is at most atol + |rtol other|")
-
-/* ---- aten: creation ---- */
-#define NPU_IR_OPS_ATEN_CREATION(X)                                                                \
-    X(0x0320, NPU_ATEN_FILL_SCALAR, 0, npu__type_create,                                           \
-      "fill.Scalar(Tensor self, Scalar value) -> Tensor", "one number everywhere")                 \
-    X(0x0321, NPU_ATEN_FULL, 0, npu__type_create,                                                  \
-      "full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "    \
-      "Device? device=None, bool? pin_memory=None) -> Tensor", "one number everywhere")            \
-    X(0x0322, NPU_ATEN_FULL_LIKE, 0, npu__type_create,                                             \
-      "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? "              \
-      "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "                    \
-      "memory_format=None) -> Tensor", "one number, dims of self")                                 \
-    X(0x0323, NPU_ATEN_NEW_FULL, 0, npu__type_create,                                              \
-      "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, "        \
-      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                \
-      "one number, dtype of self")                                                                 \
-    X(0x0324, NPU_ATEN_SCALAR_TENSOR, 0, npu__type_create,                                         \
-      "scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? "           \
-      "device=None, bool? pin_memory=None) -> Tensor", "a number as a 0-d tensor")                 \
-    X(0x0325, NPU_ATEN_ONES, 0, npu__type_create,                                                  \
-      "ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "  \
-      "bool? pin_memory=None) -> Tensor", "1 everywhere")                                          \
-    X(0x0326, NPU_ATEN_ONES_LIKE, 0, npu__type_create,                                             \
-      "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "            \
-      "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",           \
-      "1, dims of self")                                                                           \
-    X(0x0327, NPU_ATEN_NEW_ONES, 0, npu__type_create,                                              \
-      "new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "      \
-      "Device? device=None, bool? pin_memory=None) -> Tensor", "1, dtype of self")                 \
-    X(0x0328, NPU_ATEN_ZEROS, 0, npu__type_create,                                                 \
-      "zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "              \
-      "device=None, bool? pin_memory=None) -> Tensor", "0 everywhere")                             \
-    X(0x0329, NPU_ATEN_ZEROS_LIKE, 0, npu__type_create,                                            \
-      "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "           \
-      "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",           \
-      "0, dims of self")                                                                           \
-    X(0x032a, NPU_ATEN_NEW_ZEROS, 0, npu__type_create,                                             \
-      "new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "     \
-      "Device? device=None, bool? pin_memory=None) -> Tensor", "0, dtype of self")                 \
-    X(0x032b, NPU_ATEN_EMPTY_MEMORY_FORMAT, 0, npu__type_create,                                   \
-      "empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "        \
-      "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",   \
-      "any elements; here 0")                                                                      \
-    X(0x032c, NPU_ATEN_EMPTY_STRIDED, 0, npu__type_create,                                         \
-      "empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? "          \
-      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                        \
-      "any elements, dense; here 0")                                                               \
-    X(0x032d, NPU_ATEN_ARANGE, 0, npu__type_arange,                                                \
-      "arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "   \
-      "bool? pin_memory=None) -> Tensor", "0, 1 .. below end")                                     \
-    X(0x032e, NPU_ATEN_ARANGE_START, 0, npu__type_arange,                                          \
-      "arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, "    \
-      "Device? device=None, bool? pin_memory=None) -> Tensor", "start, start + 1 .. below end")    \
-    X(0x032f, NPU_ATEN_ARANGE_START_STEP, 0, npu__type_arange,                                     \
-      "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, "     \
-      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                \
-      "start, start + step .. before end")                                                         \
-    X(0x0330, NPU_ATEN_LINSPACE, 0, npu__type_spaced,                                              \
-      "linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? "          \
-      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                        \
-      "steps numbers from start to end")                                                           \
-    X(0x0331, NPU_ATEN_EYE, 0, npu__type_eye,                                                      \
-      "eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "  \
-      "pin_memory=None) -> Tensor", "1 on the diagonal of [n,n]")                                  \
-    X(0x0332, NPU_ATEN_EYE_M, 0, npu__type_eye,                                                    \
-      "eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? "         \
-      "device=None, bool? pin_memory=None) -> Tensor", "1 on the diagonal of [n,m]")               \
-    X(0x0333, NPU_ATEN_RAND, NPU_RANDOM, npu__type_random,                                         \
-      "rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "  \
-      "bool? pin_memory=None) -> Tensor", "uniform in [0, 1)")                                     \
-    X(0x0334, NPU_ATEN_RANDN, NPU_RANDOM, npu__type_random,                                        \
-      "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "              \
-      "device=None, bool? pin_memory=None) -> Tensor", "normally distributed")                     \
-    X(0x0335, NPU_ATEN_RANDPERM, NPU_RANDOM, npu__type_randperm,                                   \
-      "randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, "   \
-      "bool? pin_memory=None) -> Tensor", "0 .. n - 1 in random order")                            \
-    X(0x0336, NPU_ATEN_NATIVE_DROPOUT, NPU_RANDOM, npu__type_random_dropout,                       \
-      "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",                    \
-      "elements kept with probability 1 - p and scaled; also which")                               \
-    X(0x0337, NPU_ATEN_FILL_TENSOR, 0, npu__type_create,                                           \
-      "fill.Tensor(Tensor self, Tensor value) -> Tensor", "a 0-d value everywhere")                \
-    X(0x0338, NPU_ATEN_EMPTY_LIKE, 0, npu__type_create,                                            \
-      "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "           \
-      "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",           \
-      "any elements; here 0")                                                                      \
-    X(0x0339, NPU_ATEN_RAND_LIKE, NPU_RANDOM, npu__type_random,                                    \
-      "rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "            \
-      "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",           \
-      "uniform in [0, 1)")                                                                         \
-    X(0x033a, NPU_ATEN_RANDN_LIKE, NPU_RANDOM, npu__type_random,                                   \
-      "randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "           \
-      "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",           \
-      "normally distributed")                                                                      \
-    X(0x033b, NPU_ATEN_BERNOULLI, NPU_RANDOM, npu__type_bernoulli,                                 \
-      "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",                            \
-      "1 with the probability self")                                                               \
-    X(0x033c, NPU_ATEN_BERNOULLI_P, NPU_RANDOM, npu__type_bernoulli,                               \
-      "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",                 \
-      "1 with the probability p")                                                                  \
-    X(0x033d, NPU_ATEN_LOGSPACE, 0, npu__type_spaced,                                              \
-      "logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? "             \
-      "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",    \
-      "steps powers of base, exponents from start to end")                                         \
-    X(0x033e, NPU_ATEN_TRIL_INDICES, 0, npu__type_triangle_indices,                                \
-      "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? "           \
-      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                        \
-      "rows and columns of a lower triangle")                                                      \
-    X(0x033f, NPU_ATEN_TRIU_INDICES, 0, npu__type_triangle_indices,                                \
-      "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? "           \
-      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                        \
-      "rows and columns of an upper triangle")
-
-/* ---- aten: aliases and numbers ---- */
-#define NPU_IR_OPS_ATEN_ALIAS(X)                                                                   \
-    X(0x0350, NPU_ATEN_ALIAS, NPU_VIEW, npu__type_same,                                            \
-      "alias(Tensor(a) self) -> Tensor(a)", "the same elements")                                   \
-    X(0x0351, NPU_ATEN_DETACH, NPU_VIEW, npu__type_same,                                           \
-      "detach(Tensor(a) self) -> Tensor(a)", "the same elements")                                  \
-    X(0x0352, NPU_ATEN_LIFT_FRESH_COPY, NPU_VIEW, npu__type_same,                                  \
-      "lift_fresh_copy(Tensor self) -> Tensor", "the same elements")                               \
-    X(0x0353, NPU_ATEN_COPY, 0, npu__type_copy,                                                    \
-      "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",                          \
-      "src, broadcast and converted to the spec of self")                                          \
-    X(0x0354, NPU_ATEN_TYPE_AS, 0, npu__type_type_as,                                              \
-      "type_as(Tensor self, Tensor other) -> Tensor", "converted to the dtype of other")           \
-    X(0x0355, NPU_ATEN_LOCAL_SCALAR_DENSE, 0, npu__type_number,                                    \
-      "_local_scalar_dense(Tensor self) -> Scalar",                                                \
-      "the only element, as a 0-d f64, i64 or bool")                                               \
-    X(0x0356, NPU_ATEN_SYM_NUMEL, 0, npu__type_number,                                             \
-      "sym_numel(Tensor self) -> SymInt", "number of elements, 0-d")                               \
-    X(0x0357, NPU_ATEN_SYM_SIZE_INT, 0, npu__type_number,                                          \
-      "sym_size.int(Tensor self, int dim) -> SymInt", "one dim, 0-d")                              \
-    X(0x0358, NPU_ATEN_SYM_STRIDE_INT, 0, npu__type_number,                                        \
-      "sym_stride.int(Tensor self, int dim) -> SymInt",                                            \
-      "elements from one index of a dim to the next, 0-d")                                         \
-    X(0x0359, NPU_ATEN_SYM_STORAGE_OFFSET, 0, npu__type_number,                                    \
-      "sym_storage_offset(Tensor self) -> SymInt", "0: results are dense")                         \
-    X(0x035a, NPU_ATEN_SYM_IS_CONTIGUOUS, 0, npu__type_number,                                     \
-      "sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool",   \
-      "true: results are dense")                                                                   \
-    X(0x035b, NPU_ATEN_POSITIVE, NPU_VIEW, npu__type_same_number,                                  \
-      "positive(Tensor(a) self) -> Tensor(a)", "the same elements")                                \
-    X(0x035c, NPU_ATEN_RESOLVE_CONJ, NPU_VIEW, npu__type_same,                                     \
-      "resolve_conj(Tensor(a) self) -> Tensor(a)", "the same elements")                            \
-    X(0x035d, NPU_ATEN_RESOLVE_NEG, NPU_VIEW, npu__type_same,                                      \
-      "resolve_neg(Tensor(a) self) -> Tensor(a)", "the same elements")                             \
-    X(0x035e, NPU_ATEN_ALPHA_DROPOUT, NPU_RANDOM, npu__type_random_dropout,                        \
-      "alpha_dropout(Tensor input, float p, bool train) -> Tensor",                                \
-      "dropout that keeps the mean and variance of what selu gives")                               \
-    X(0x035f, NPU_ATEN_FEATURE_DROPOUT, NPU_RANDOM, npu__type_random_dropout,                      \
-      "feature_dropout(Tensor input, float p, bool train) -> Tensor",                              \
-      "whole channels of [N,C,..] kept with probability 1 - p")                             \
-    X(0x0361, NPU_ATEN_ASSERT_TENSOR_METADATA, 0, npu__type_assert_metadata,                       \
-      "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, "             \
-      "ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()",                \
-      "nothing: size and dtype are checked while the graph is built")
-
-/* ---- aten: further functions ---- */
+/* ---- aten: special functions: gamma, error, Bessel, powers and logarithms ---- */
 #define NPU_IR_OPS_ATEN_SPECIAL(X)                                                                 \
     X(0x0370, NPU_ATEN_ADDCDIV, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_pointwise,                \
       "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",         \
@@ -2339,6 +1652,707 @@ typedef struct npu_op_table {
       "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",                        \
       "logarithm of the sigmoid, and exp(-|x|)")
 
+/* ---- aten: activation ---- */
+#define NPU_IR_OPS_ATEN_ACTIVATION(X)                                                                        \
+    X(0x0040, NPU_ATEN_RELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_number,                           \
+      "relu(Tensor self) -> Tensor", "max(x, 0)")                                                            \
+    X(0x0041, NPU_ATEN_GELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_gelu,                            \
+      "gelu(Tensor self, *, str approximate='none') -> Tensor", "x times the normal distribution function of x") \
+    X(0x0042, NPU_ATEN_LEAKY_RELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                      \
+      "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", "x where x > 0, else slope times x")  \
+    X(0x0043, NPU_ATEN_SILU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                            \
+      "silu(Tensor self) -> Tensor", "x / (1 + exp(-x))")                                                    \
+    X(0x0044, NPU_ATEN_SIGMOID, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float,                      \
+      "sigmoid(Tensor self) -> Tensor", "1 / (1 + exp(-x))")                                                 \
+    X(0x0045, NPU_ATEN_TANH, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float,                         \
+      "tanh(Tensor self) -> Tensor", "hyperbolic tangent")                                                   \
+    X(0x0046, NPU_ATEN_HARDSWISH, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                       \
+      "hardswish(Tensor self) -> Tensor", "x clamp(x + 3, 0, 6) / 6")                                        \
+    X(0x0047, NPU_ATEN_HARDTANH, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_number,                       \
+      "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", "clamp(x, min_val, max_val)")  \
+    X(0x0048, NPU_ATEN_ELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                             \
+      "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",                    \
+      "scale x where x > 0, else scale alpha (exp(input_scale x) - 1)")
+
+/* ---- aten: comparison and selection ---- */
+#define NPU_IR_OPS_ATEN_COMPARISON(X)                                                                        \
+    X(0x0100, NPU_ATEN_EQ, NPU_ELEMENTWISE, npu__type_compare, "eq.Tensor(Tensor self, Tensor other) -> Tensor", "==") \
+    X(0x0101, NPU_ATEN_EQ_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "eq.Scalar(Tensor self, Scalar other) -> Tensor", "==") \
+    X(0x0102, NPU_ATEN_NE, NPU_ELEMENTWISE, npu__type_compare, "ne.Tensor(Tensor self, Tensor other) -> Tensor", "!=") \
+    X(0x0103, NPU_ATEN_NE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "ne.Scalar(Tensor self, Scalar other) -> Tensor", "!=") \
+    X(0x0104, NPU_ATEN_LT, NPU_ELEMENTWISE, npu__type_compare, "lt.Tensor(Tensor self, Tensor other) -> Tensor", "<") \
+    X(0x0105, NPU_ATEN_LT_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "lt.Scalar(Tensor self, Scalar other) -> Tensor", "<") \
+    X(0x0106, NPU_ATEN_LE, NPU_ELEMENTWISE, npu__type_compare, "le.Tensor(Tensor self, Tensor other) -> Tensor", "<=") \
+    X(0x0107, NPU_ATEN_LE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "le.Scalar(Tensor self, Scalar other) -> Tensor", "<=") \
+    X(0x0108, NPU_ATEN_GT, NPU_ELEMENTWISE, npu__type_compare, "gt.Tensor(Tensor self, Tensor other) -> Tensor", ">") \
+    X(0x0109, NPU_ATEN_GT_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "gt.Scalar(Tensor self, Scalar other) -> Tensor", ">") \
+    X(0x010a, NPU_ATEN_GE, NPU_ELEMENTWISE, npu__type_compare, "ge.Tensor(Tensor self, Tensor other) -> Tensor", ">=") \
+    X(0x010b, NPU_ATEN_GE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "ge.Scalar(Tensor self, Scalar other) -> Tensor", ">=") \
+    X(0x010c, NPU_ATEN_WHERE, NPU_ELEMENTWISE, npu__type_where,                                              \
+      "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", "self where condition, else other") \
+    X(0x010d, NPU_ATEN_WHERE_SCALAR_SELF, NPU_ELEMENTWISE, npu__type_where,                                  \
+      "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", "number where condition, else other") \
+    X(0x010e, NPU_ATEN_WHERE_SCALAR_OTHER, NPU_ELEMENTWISE, npu__type_where,                                 \
+      "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", "self where condition, else number") \
+    X(0x010f, NPU_ATEN_WHERE_SCALAR, NPU_ELEMENTWISE, npu__type_where,                                       \
+      "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", "one of two numbers")           \
+    X(0x0110, NPU_ATEN_WHERE_INDICES, NPU_DATA | NPU_VARIADIC, npu__type_where_indices,                      \
+      "where(Tensor condition) -> Tensor[]", "indices of the true elements, one tensor per dim")             \
+    X(0x0111, NPU_ATEN_EQUAL, 0, npu__type_equal_whole,                                                      \
+      "equal(Tensor self, Tensor other) -> bool", "true where dims and all elements are equal")              \
+    X(0x0112, NPU_ATEN_ALLCLOSE, 0, npu__type_allclose,                                                      \
+      "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) "       \
+      "-> bool", "true where isclose is true of all elements")
+
+/* ---- aten: bits, truth and tests ---- */
+#define NPU_IR_OPS_ATEN_LOGIC(X)                                                                   \
+    X(0x0300, NPU_ATEN_BITWISE_AND_SCALAR, NPU_ELEMENTWISE, npu__type_bitwise,                     \
+      "bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", "and of the bits with a number")  \
+    X(0x0301, NPU_ATEN_BITWISE_AND_TENSOR, NPU_ELEMENTWISE, npu__type_bitwise,                     \
+      "bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", "and of the bits")                \
+    X(0x0302, NPU_ATEN_BITWISE_OR_SCALAR, NPU_ELEMENTWISE, npu__type_bitwise,                      \
+      "bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", "or of the bits with a number")    \
+    X(0x0303, NPU_ATEN_BITWISE_OR_TENSOR, NPU_ELEMENTWISE, npu__type_bitwise,                      \
+      "bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", "or of the bits")                  \
+    X(0x0304, NPU_ATEN_BITWISE_XOR_SCALAR, NPU_ELEMENTWISE, npu__type_bitwise,                     \
+      "bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",                                   \
+      "exclusive or of the bits with a number")                                                    \
+    X(0x0305, NPU_ATEN_BITWISE_XOR_TENSOR, NPU_ELEMENTWISE, npu__type_bitwise,                     \
+      "bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", "exclusive or of the bits")       \
+    X(0x0306, NPU_ATEN_BITWISE_NOT, NPU_ELEMENTWISE, npu__type_bitwise,                            \
+      "bitwise_not(Tensor self) -> Tensor", "complement of the bits; of a bool its negation")      \
+    X(0x0307, NPU_ATEN_LOGICAL_AND, NPU_ELEMENTWISE, npu__type_compare,                            \
+      "logical_and(Tensor self, Tensor other) -> Tensor", "both are not 0")                        \
+    X(0x0308, NPU_ATEN_LOGICAL_OR, NPU_ELEMENTWISE, npu__type_compare,                             \
+      "logical_or(Tensor self, Tensor other) -> Tensor", "one is not 0")                           \
+    X(0x0309, NPU_ATEN_LOGICAL_XOR, NPU_ELEMENTWISE, npu__type_compare,                            \
+      "logical_xor(Tensor self, Tensor other) -> Tensor", "exactly one is not 0")                  \
+    X(0x030a, NPU_ATEN_LOGICAL_NOT, NPU_ELEMENTWISE, npu__type_test,                               \
+      "logical_not(Tensor self) -> Tensor", "x == 0")                                              \
+    X(0x030b, NPU_ATEN_ISINF, NPU_ELEMENTWISE, npu__type_test,                                     \
+      "isinf(Tensor self) -> Tensor", "is infinite")                                               \
+    X(0x030c, NPU_ATEN_ISNAN, NPU_ELEMENTWISE, npu__type_test,                                     \
+      "isnan(Tensor self) -> Tensor", "is not a number")                                           \
+    X(0x030d, NPU_ATEN_ISFINITE, NPU_ELEMENTWISE, npu__type_test,                                  \
+      "isfinite(Tensor self) -> Tensor", "is neither infinite nor NaN")                            \
+    X(0x030e, NPU_ATEN_AND___TENSOR, NPU_ELEMENTWISE, npu__type_bitwise,                           \
+      "__and__.Tensor(Tensor self, Tensor other) -> Tensor", "and of the bits")                    \
+    X(0x030f, NPU_ATEN_ISNEGINF, NPU_ELEMENTWISE, npu__type_test,                                  \
+      "isneginf(Tensor self) -> Tensor", "is -infinity")                                           \
+    X(0x0310, NPU_ATEN_ISPOSINF, NPU_ELEMENTWISE, npu__type_test,                                  \
+      "isposinf(Tensor self) -> Tensor", "is +infinity")                                           \
+    X(0x0311, NPU_ATEN_ISREAL, NPU_ELEMENTWISE, npu__type_test,                                    \
+      "isreal(Tensor self) -> Tensor", "true: no kernel takes complex numbers")                    \
+    X(0x0312, NPU_ATEN_SIGNBIT, NPU_ELEMENTWISE, npu__type_test,                                   \
+      "signbit(Tensor self) -> Tensor", "the sign bit is set")                                     \
+    X(0x0313, NPU_ATEN_ISCLOSE, NPU_ELEMENTWISE, npu__type_isclose,                                \
+      "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool "               \
+      "equal_nan=False) -> Tensor", "|self - other| is at most atol + |rtol other|")
+
+/* ---- aten: type and memory ---- */
+#define NPU_IR_OPS_ATEN_MEMORY(X)                                                                            \
+    X(0x0200, NPU_ATEN_TO_DTYPE, NPU_ELEMENTWISE, npu__type_cast,                                            \
+      "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "                \
+      "MemoryFormat? memory_format=None) -> Tensor(a)", "converted to another dtype")                        \
+    X(0x0201, NPU_ATEN_TO_COPY, NPU_ELEMENTWISE, npu__type_cast,                                             \
+      "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "          \
+      "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",         \
+      "copied, and converted where dtype is given")                                                          \
+    X(0x0202, NPU_ATEN_CLONE, NPU_VIEW, npu__type_same,                                                      \
+      "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", "the same elements")              \
+    X(0x0203, NPU_ATEN_CONTIGUOUS, NPU_VIEW, npu__type_same,                                                 \
+      "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "the same elements") \
+    X(0x0204, NPU_ATEN_DROPOUT, NPU_VIEW, npu__type_dropout,                                                 \
+      "dropout(Tensor input, float p, bool train) -> Tensor", "the same elements; training is an error")    \
+    X(0x0205, NPU_ATEN_TO_DEVICE, NPU_ELEMENTWISE, npu__type_cast,                                           \
+      "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, " \
+      "MemoryFormat? memory_format=None) -> Tensor(a)", "converted to another dtype; the plan says where")   \
+    X(0x0206, NPU_ATEN_TO_DTYPE_LAYOUT, NPU_ELEMENTWISE, npu__type_cast,                                     \
+      "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, " \
+      "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) "  \
+      "-> Tensor(a)", "converted where dtype is given")                                                      \
+    X(0x0207, NPU_ATEN_RESIZE, 0, npu__type_new_size,                                                        \
+      "resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor",                   \
+      "the first elements in another shape; new ones are 0")
+
+/* ---- aten: creation ---- */
+#define NPU_IR_OPS_ATEN_CREATION(X)                                                                \
+    X(0x0320, NPU_ATEN_FILL_SCALAR, 0, npu__type_create,                                           \
+      "fill.Scalar(Tensor self, Scalar value) -> Tensor", "one number everywhere")                 \
+    X(0x0321, NPU_ATEN_FULL, 0, npu__type_create,                                                  \
+      "full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "    \
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "one number everywhere")            \
+    X(0x0322, NPU_ATEN_FULL_LIKE, 0, npu__type_create,                                             \
+      "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? "              \
+      "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "                    \
+      "memory_format=None) -> Tensor", "one number, dims of self")                                 \
+    X(0x0323, NPU_ATEN_NEW_FULL, 0, npu__type_create,                                              \
+      "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, "        \
+      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                \
+      "one number, dtype of self")                                                                 \
+    X(0x0324, NPU_ATEN_SCALAR_TENSOR, 0, npu__type_create,                                         \
+      "scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? "           \
+      "device=None, bool? pin_memory=None) -> Tensor", "a number as a 0-d tensor")                 \
+    X(0x0325, NPU_ATEN_ONES, 0, npu__type_create,                                                  \
+      "ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "  \
+      "bool? pin_memory=None) -> Tensor", "1 everywhere")                                          \
+    X(0x0326, NPU_ATEN_ONES_LIKE, 0, npu__type_create,                                             \
+      "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "            \
+      "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",           \
+      "1, dims of self")                                                                           \
+    X(0x0327, NPU_ATEN_NEW_ONES, 0, npu__type_create,                                              \
+      "new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "      \
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "1, dtype of self")                 \
+    X(0x0328, NPU_ATEN_ZEROS, 0, npu__type_create,                                                 \
+      "zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "              \
+      "device=None, bool? pin_memory=None) -> Tensor", "0 everywhere")                             \
+    X(0x0329, NPU_ATEN_ZEROS_LIKE, 0, npu__type_create,                                            \
+      "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "           \
+      "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",           \
+      "0, dims of self")                                                                           \
+    X(0x032a, NPU_ATEN_NEW_ZEROS, 0, npu__type_create,                                             \
+      "new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "     \
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "0, dtype of self")                 \
+    X(0x032b, NPU_ATEN_EMPTY_MEMORY_FORMAT, 0, npu__type_create,                                   \
+      "empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "        \
+      "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",   \
+      "any elements; here 0")                                                                      \
+    X(0x032c, NPU_ATEN_EMPTY_STRIDED, 0, npu__type_create,                                         \
+      "empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? "          \
+      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                        \
+      "any elements, dense; here 0")                                                               \
+    X(0x032d, NPU_ATEN_ARANGE, 0, npu__type_arange,                                                \
+      "arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "   \
+      "bool? pin_memory=None) -> Tensor", "0, 1 .. below end")                                     \
+    X(0x032e, NPU_ATEN_ARANGE_START, 0, npu__type_arange,                                          \
+      "arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, "    \
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "start, start + 1 .. below end")    \
+    X(0x032f, NPU_ATEN_ARANGE_START_STEP, 0, npu__type_arange,                                     \
+      "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, "     \
+      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                \
+      "start, start + step .. before end")                                                         \
+    X(0x0330, NPU_ATEN_LINSPACE, 0, npu__type_spaced,                                              \
+      "linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? "          \
+      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                        \
+      "steps numbers from start to end")                                                           \
+    X(0x0331, NPU_ATEN_EYE, 0, npu__type_eye,                                                      \
+      "eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "  \
+      "pin_memory=None) -> Tensor", "1 on the diagonal of [n,n]")                                  \
+    X(0x0332, NPU_ATEN_EYE_M, 0, npu__type_eye,                                                    \
+      "eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? "         \
+      "device=None, bool? pin_memory=None) -> Tensor", "1 on the diagonal of [n,m]")               \
+    X(0x0333, NPU_ATEN_RAND, NPU_RANDOM, npu__type_random,                                         \
+      "rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "  \
+      "bool? pin_memory=None) -> Tensor", "uniform in [0, 1)")                                     \
+    X(0x0334, NPU_ATEN_RANDN, NPU_RANDOM, npu__type_random,                                        \
+      "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "              \
+      "device=None, bool? pin_memory=None) -> Tensor", "normally distributed")                     \
+    X(0x0335, NPU_ATEN_RANDPERM, NPU_RANDOM, npu__type_randperm,                                   \
+      "randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, "   \
+      "bool? pin_memory=None) -> Tensor", "0 .. n - 1 in random order")                            \
+    X(0x0336, NPU_ATEN_NATIVE_DROPOUT, NPU_RANDOM, npu__type_random_dropout,                       \
+      "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",                    \
+      "elements kept with probability 1 - p and scaled; also which")                               \
+    X(0x0337, NPU_ATEN_FILL_TENSOR, 0, npu__type_create,                                           \
+      "fill.Tensor(Tensor self, Tensor value) -> Tensor", "a 0-d value everywhere")                \
+    X(0x0338, NPU_ATEN_EMPTY_LIKE, 0, npu__type_create,                                            \
+      "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "           \
+      "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",           \
+      "any elements; here 0")                                                                      \
+    X(0x0339, NPU_ATEN_RAND_LIKE, NPU_RANDOM, npu__type_random,                                    \
+      "rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "            \
+      "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",           \
+      "uniform in [0, 1)")                                                                         \
+    X(0x033a, NPU_ATEN_RANDN_LIKE, NPU_RANDOM, npu__type_random,                                   \
+      "randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "           \
+      "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",           \
+      "normally distributed")                                                                      \
+    X(0x033b, NPU_ATEN_BERNOULLI, NPU_RANDOM, npu__type_bernoulli,                                 \
+      "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",                            \
+      "1 with the probability self")                                                               \
+    X(0x033c, NPU_ATEN_BERNOULLI_P, NPU_RANDOM, npu__type_bernoulli,                               \
+      "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",                 \
+      "1 with the probability p")                                                                  \
+    X(0x033d, NPU_ATEN_LOGSPACE, 0, npu__type_spaced,                                              \
+      "logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? "             \
+      "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",    \
+      "steps powers of base, exponents from start to end")                                         \
+    X(0x033e, NPU_ATEN_TRIL_INDICES, 0, npu__type_triangle_indices,                                \
+      "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? "           \
+      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                        \
+      "rows and columns of a lower triangle")                                                      \
+    X(0x033f, NPU_ATEN_TRIU_INDICES, 0, npu__type_triangle_indices,                                \
+      "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? "           \
+      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                        \
+      "rows and columns of an upper triangle")
+
+/* ---- aten: shape ---- */
+#define NPU_IR_OPS_ATEN_SHAPE(X)                                                                             \
+    X(0x0140, NPU_ATEN_VIEW, NPU_VIEW, npu__type_reshape, "view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "new dims") \
+    X(0x0141, NPU_ATEN_RESHAPE, NPU_VIEW, npu__type_reshape,                                                 \
+      "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", "new dims")                                    \
+    X(0x0142, NPU_ATEN_PERMUTE, 0, npu__type_permute,                                                        \
+      "permute(Tensor(a) self, int[] dims) -> Tensor(a)", "dims reordered")                                  \
+    X(0x0143, NPU_ATEN_TRANSPOSE, 0, npu__type_transpose,                                                    \
+      "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", "two dims swapped")                  \
+    X(0x0144, NPU_ATEN_FLATTEN, NPU_VIEW, npu__type_flatten,                                                 \
+      "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", "dims start..end merged") \
+    X(0x0145, NPU_ATEN_SQUEEZE, NPU_VIEW, npu__type_squeeze, "squeeze(Tensor(a) self) -> Tensor(a)", "dims of 1 removed") \
+    X(0x0146, NPU_ATEN_SQUEEZE_DIM, NPU_VIEW, npu__type_squeeze,                                             \
+      "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", "one dim removed if it is 1")                     \
+    X(0x0147, NPU_ATEN_SQUEEZE_DIMS, NPU_VIEW, npu__type_squeeze,                                            \
+      "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", "listed dims removed if they are 1")           \
+    X(0x0148, NPU_ATEN_UNSQUEEZE, NPU_VIEW, npu__type_unsqueeze,                                             \
+      "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", "a dim of 1 inserted")                              \
+    X(0x0149, NPU_ATEN_EXPAND, 0, npu__type_expand,                                                          \
+      "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "dims of 1 repeated; -1 keeps a dim") \
+    X(0x014a, NPU_ATEN_REPEAT, 0, npu__type_repeat, "repeat(Tensor self, SymInt[] repeats) -> Tensor", "tiled copies") \
+    X(0x014b, NPU_ATEN_CAT, 0, npu__type_cat, "cat(Tensor[] tensors, int dim=0) -> Tensor", "joined along a dim") \
+    X(0x014c, NPU_ATEN_STACK, 0, npu__type_stack, "stack(Tensor[] tensors, int dim=0) -> Tensor", "joined along a new dim") \
+    X(0x014d, NPU_ATEN_SPLIT, NPU_SLICE | NPU_VARIADIC, npu__type_split,                                     \
+      "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", "pieces of one size") \
+    X(0x014e, NPU_ATEN_SPLIT_SIZES, NPU_SLICE | NPU_VARIADIC, npu__type_split,                               \
+      "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", "pieces of given sizes") \
+    X(0x014f, NPU_ATEN_CHUNK, NPU_SLICE | NPU_VARIADIC, npu__type_split,                                     \
+      "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", "about equal pieces")              \
+    X(0x0150, NPU_ATEN_SELECT, NPU_SLICE, npu__type_select,                                                  \
+      "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", "one index of a dim")                \
+    X(0x0151, NPU_ATEN_SLICE, NPU_SLICE, npu__type_slice,                                                    \
+      "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", \
+      "start..end by step; bounds are clamped")                                                              \
+    X(0x0152, NPU_ATEN_SPLIT_WITH_SIZES, NPU_SLICE | NPU_VARIADIC, npu__type_split,                          \
+      "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> "                           \
+      "Tensor(a)[]", "pieces of given sizes")                                                                \
+    X(0x0153, NPU_ATEN_UNBIND, NPU_VARIADIC, npu__type_unbind,                                               \
+      "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",                                           \
+      "one piece per index of a dim, without the dim")                                                       \
+    X(0x0154, NPU_ATEN_TENSOR_SPLIT, NPU_SLICE | NPU_VARIADIC, npu__type_tensor_split,                       \
+      "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> "                           \
+      "Tensor(a)[]", "pieces of sizes that differ by one")                                                   \
+    X(0x0155, NPU_ATEN_TENSOR_SPLIT_INDICES, NPU_VARIADIC, npu__type_tensor_split,                           \
+      "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> "                           \
+      "Tensor(a)[]", "pieces between indices")                                                               \
+    X(0x0156, NPU_ATEN_TENSOR_SPLIT_TENSOR, NPU_VARIADIC | NPU_DATA, npu__type_tensor_split,                 \
+      "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor "                                 \
+      "tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",                                               \
+      "tensor_split by the elements of a constant")                                                          \
+    X(0x0157, NPU_ATEN_T, 0, npu__type_matrix_transpose,                                                     \
+      "t(Tensor(a) self) -> Tensor(a)", "matrix transposed")                                                 \
+    X(0x0158, NPU_ATEN_MATRIX_TRANSPOSE, 0, npu__type_matrix_transpose,                                      \
+      "mT(Tensor(a) self) -> Tensor(a)", "last two dims swapped")                                            \
+    X(0x0159, NPU_ATEN_MATRIX_ADJOINT, 0, npu__type_matrix_transpose,                                        \
+      "mH(Tensor(a) self) -> Tensor(a)", "last two dims swapped")                                            \
+    X(0x015a, NPU_ATEN_MOVEDIM, 0, npu__type_movedim,                                                        \
+      "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", "one dim moved")              \
+    X(0x015b, NPU_ATEN_MOVEDIM_LIST, 0, npu__type_movedim,                                                   \
+      "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",                       \
+      "dims moved")                                                                                          \
+    X(0x015c, NPU_ATEN_BROADCAST_TO, 0, npu__type_expand,                                                    \
+      "broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",                                            \
+      "dims of 1 repeated; -1 keeps a dim")                                                                  \
+    X(0x015d, NPU_ATEN_EXPAND_AS, 0, npu__type_expand_as,                                                    \
+      "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", "expand to the dims of other")                 \
+    X(0x015e, NPU_ATEN_VIEW_AS, NPU_VIEW, npu__type_view_as,                                                 \
+      "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", "the dims of other")                             \
+    X(0x015f, NPU_ATEN_UNFLATTEN, NPU_VIEW, npu__type_unflatten,                                             \
+      "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",                                 \
+      "one dim to several")                                                                                  \
+    X(0x0160, NPU_ATEN_NARROW, NPU_SLICE, npu__type_narrow,                                                  \
+      "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",                           \
+      "length indices of a dim from start on")                                                               \
+    X(0x0161, NPU_ATEN_NARROW_TENSOR, 0, npu__type_narrow,                                                   \
+      "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",                    \
+      "narrow that starts where a tensor says")                                                              \
+    X(0x0162, NPU_ATEN_TILE, 0, npu__type_repeat,                                                            \
+      "tile(Tensor self, SymInt[] dims) -> Tensor", "tiled copies")                                          \
+    X(0x0163, NPU_ATEN_ROLL, 0, npu__type_roll,                                                              \
+      "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",                                       \
+      "elements moved along dims, round the end")                                                            \
+    X(0x0164, NPU_ATEN_FLIP, 0, npu__type_flip,                                                              \
+      "flip(Tensor self, int[] dims) -> Tensor", "dims in reverse order")                                    \
+    X(0x0165, NPU_ATEN_DIAGONAL, 0, npu__type_diagonal,                                                      \
+      "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",                         \
+      "a diagonal of two dims as last dim")                                                                  \
+    X(0x0166, NPU_ATEN_UNFOLD, 0, npu__type_unfold,                                                          \
+      "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",                              \
+      "windows of a dim as last dim")                                                                        \
+    X(0x0167, NPU_ATEN_AS_STRIDED, 0, npu__type_as_strided,                                                  \
+      "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? "                                  \
+      "storage_offset=None) -> Tensor(a)", "elements at strides of the dense operand")                       \
+    X(0x0168, NPU_ATEN_PIXEL_SHUFFLE, 0, npu__type_pixel_shuffle,                                            \
+      "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",                                            \
+      "channels to squares of pixels")                                                                       \
+    X(0x0169, NPU_ATEN_MESHGRID, NPU_VARIADIC, npu__type_meshgrid,                                           \
+      "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",                                    \
+      "vectors expanded to a grid")                                                                          \
+    X(0x016a, NPU_ATEN_REPEAT_INTERLEAVE_INT, 0, npu__type_repeat_interleave,                                \
+      "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? "                   \
+      "output_size=None) -> Tensor", "each element repeated in place")                                       \
+    X(0x016b, NPU_ATEN_RESHAPE_ALIAS, NPU_VIEW, npu__type_reshape,                                           \
+      "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", "new dims")             \
+    X(0x016c, NPU_ATEN_UNSAFE_VIEW, NPU_VIEW, npu__type_reshape,                                             \
+      "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", "new dims")                                      \
+    X(0x016d, NPU_ATEN_RAVEL, NPU_VIEW, npu__type_flatten,                                                   \
+      "ravel(Tensor(a) self) -> Tensor(a)", "one dim")                                                       \
+    X(0x016e, NPU_ATEN_RESHAPE_AS, NPU_VIEW, npu__type_view_as,                                              \
+      "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", "the dims of other")                          \
+    X(0x016f, NPU_ATEN_NARROW_COPY, NPU_SLICE, npu__type_narrow,                                             \
+      "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",                            \
+      "length indices of a dim from start on")                                                               \
+    X(0x0170, NPU_ATEN_UNSAFE_CHUNK, NPU_SLICE | NPU_VARIADIC, npu__type_split,                              \
+      "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", "about equal pieces")                  \
+    X(0x0171, NPU_ATEN_UNSAFE_SPLIT, NPU_SLICE | NPU_VARIADIC, npu__type_split,                              \
+      "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",                          \
+      "pieces of one size")                                                                                  \
+    X(0x0172, NPU_ATEN_PIXEL_UNSHUFFLE, 0, npu__type_pixel_shuffle,                                          \
+      "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",                                        \
+      "squares of pixels to channels")                                                                       \
+    X(0x0173, NPU_ATEN_CHANNEL_SHUFFLE, 0, npu__type_channel_shuffle,                                        \
+      "channel_shuffle(Tensor self, SymInt groups) -> Tensor", "channels of groups interleaved")             \
+    X(0x0174, NPU_ATEN_FLIPLR, 0, npu__type_flip,                                                            \
+      "fliplr(Tensor self) -> Tensor", "dim 1 in reverse order")                                             \
+    X(0x0175, NPU_ATEN_FLIPUD, 0, npu__type_flip,                                                            \
+      "flipud(Tensor self) -> Tensor", "dim 0 in reverse order")                                             \
+    X(0x0176, NPU_ATEN_ROT90, 0, npu__type_rot90,                                                            \
+      "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", "two dims turned by quarters")
+
+/* ---- aten: arrangements of whole tensors ---- */
+#define NPU_IR_OPS_ATEN_ARRANGEMENT(X)                                                            \
+    X(0x0480, NPU_ATEN_HSPLIT, NPU_VARIADIC, npu__type_tensor_split,                              \
+      "hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", "equal pieces of columns")  \
+    X(0x0481, NPU_ATEN_HSPLIT_ARRAY, NPU_VARIADIC, npu__type_tensor_split,                        \
+      "hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",                          \
+      "pieces of columns between indices")                                                        \
+    X(0x0482, NPU_ATEN_VSPLIT, NPU_VARIADIC, npu__type_tensor_split,                              \
+      "vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", "equal pieces of rows")     \
+    X(0x0483, NPU_ATEN_VSPLIT_ARRAY, NPU_VARIADIC, npu__type_tensor_split,                        \
+      "vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",                          \
+      "pieces of rows between indices")                                                           \
+    X(0x0484, NPU_ATEN_DSPLIT, NPU_VARIADIC, npu__type_tensor_split,                              \
+      "dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", "equal pieces of dim 2")    \
+    X(0x0485, NPU_ATEN_DSPLIT_ARRAY, NPU_VARIADIC, npu__type_tensor_split,                        \
+      "dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",                          \
+      "pieces of dim 2 between indices")                                                          \
+    X(0x0486, NPU_ATEN_ATLEAST_1D, NPU_VIEW, npu__type_atleast,                                   \
+      "atleast_1d(Tensor self) -> Tensor", "a scalar gets a dim")                                 \
+    X(0x0487, NPU_ATEN_ATLEAST_2D, NPU_VIEW, npu__type_atleast,                                   \
+      "atleast_2d(Tensor self) -> Tensor", "dims of 1 up to two")                                 \
+    X(0x0488, NPU_ATEN_ATLEAST_3D, NPU_VIEW, npu__type_atleast,                                   \
+      "atleast_3d(Tensor self) -> Tensor", "dims of 1 up to three")                               \
+    X(0x0489, NPU_ATEN_ATLEAST_1D_SEQUENCE, NPU_VARIADIC, npu__type_atleast,                      \
+      "atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", "atleast_1d of each")                  \
+    X(0x048a, NPU_ATEN_ATLEAST_2D_SEQUENCE, NPU_VARIADIC, npu__type_atleast,                      \
+      "atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", "atleast_2d of each")                  \
+    X(0x048b, NPU_ATEN_ATLEAST_3D_SEQUENCE, NPU_VARIADIC, npu__type_atleast,                      \
+      "atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", "atleast_3d of each")                  \
+    X(0x048c, NPU_ATEN_BROADCAST_TENSORS, NPU_VARIADIC, npu__type_broadcast_tensors,              \
+      "broadcast_tensors(Tensor[] tensors) -> Tensor[]", "expanded to common dims")               \
+    X(0x048d, NPU_ATEN_DIAG, 0, npu__type_diag,                                                   \
+      "diag(Tensor self, int diagonal=0) -> Tensor",                                              \
+      "matrix of a diagonal, or diagonal of a matrix")                                            \
+    X(0x048e, NPU_ATEN_DIAGFLAT, 0, npu__type_diag,                                               \
+      "diagflat(Tensor self, int offset=0) -> Tensor", "matrix with all elements on a diagonal")  \
+    X(0x048f, NPU_ATEN_DIAG_EMBED, 0, npu__type_diag_embed,                                       \
+      "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",                \
+      "last dim as a diagonal of two")                                                            \
+    X(0x0490, NPU_ATEN_HSTACK, 0, npu__type_cat,                                                  \
+      "hstack(Tensor[] tensors) -> Tensor", "columns joined; vectors end to end")                 \
+    X(0x0491, NPU_ATEN_VSTACK, 0, npu__type_cat,                                                  \
+      "vstack(Tensor[] tensors) -> Tensor", "rows joined; a vector is a row")                     \
+    X(0x0492, NPU_ATEN_DSTACK, 0, npu__type_cat,                                                  \
+      "dstack(Tensor[] tensors) -> Tensor", "joined along dim 2, after atleast_3d")               \
+    X(0x0493, NPU_ATEN_COLUMN_STACK, 0, npu__type_cat,                                            \
+      "column_stack(Tensor[] tensors) -> Tensor", "columns joined; a vector is a column")         \
+    X(0x0494, NPU_ATEN_BLOCK_DIAG, 0, npu__type_block_diag,                                       \
+      "block_diag(Tensor[] tensors) -> Tensor", "matrices along the diagonal of zeros")           \
+    X(0x0495, NPU_ATEN_CARTESIAN_PROD, 0, npu__type_cartesian_prod,                               \
+      "cartesian_prod(Tensor[] tensors) -> Tensor",                                               \
+      "every choice of one element of each vector, one row each")                                 \
+    X(0x0496, NPU_ATEN_COMBINATIONS, 0, npu__type_combinations,                                   \
+      "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",                \
+      "every choice of r elements of a vector, one row each")
+
+/* ---- aten: borders, triangles, windows as columns ---- */
+#define NPU_IR_OPS_ATEN_BORDER(X)                                                                 \
+    X(0x0440, NPU_ATEN_CONSTANT_PAD_ND, 0, npu__type_constant_pad,                                \
+      "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",                     \
+      "a border of one number; negative cuts off")                                                \
+    X(0x0441, NPU_ATEN_REFLECTION_PAD1D, 0, npu__type_reflection_pad,                             \
+      "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", "a border that mirrors")      \
+    X(0x0442, NPU_ATEN_REFLECTION_PAD2D, 0, npu__type_reflection_pad,                             \
+      "reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", "a border that mirrors")      \
+    X(0x0443, NPU_ATEN_REFLECTION_PAD3D, 0, npu__type_reflection_pad,                             \
+      "reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", "a border that mirrors")      \
+    X(0x0444, NPU_ATEN_REPLICATION_PAD1D, 0, npu__type_replication_pad,                           \
+      "replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",                              \
+      "a border that repeats the edge")                                                           \
+    X(0x0445, NPU_ATEN_REPLICATION_PAD2D, 0, npu__type_replication_pad,                           \
+      "replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",                              \
+      "a border that repeats the edge")                                                           \
+    X(0x0446, NPU_ATEN_REPLICATION_PAD3D, 0, npu__type_replication_pad,                           \
+      "replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",                              \
+      "a border that repeats the edge")                                                           \
+    X(0x0447, NPU_ATEN_PAD, 0, npu__type_pad,                                                     \
+      "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",       \
+      "a border: 'constant', 'reflect', 'replicate' or 'circular'")                               \
+    X(0x0448, NPU_ATEN_TRIL, 0, npu__type_triangle,                                               \
+      "tril(Tensor self, SymInt diagonal=0) -> Tensor", "lower triangle, else 0")                 \
+    X(0x0449, NPU_ATEN_TRIU, 0, npu__type_triangle,                                               \
+      "triu(Tensor self, SymInt diagonal=0) -> Tensor", "upper triangle, else 0")                 \
+    X(0x044a, NPU_ATEN_IM2COL, 0, npu__type_im2col,                                               \
+      "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] "          \
+      "stride) -> Tensor", "windows as columns")                                                  \
+    X(0x044b, NPU_ATEN_COL2IM, 0, npu__type_col2im,                                               \
+      "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, "          \
+      "int[2] padding, int[2] stride) -> Tensor", "columns added up where their windows were")
+
+/* ---- aten: picking and placing elements ---- */
+#define NPU_IR_OPS_ATEN_INDEXING(X)                                                               \
+    X(0x0400, NPU_ATEN_INDEX, NPU_DATA, npu__type_index,                                          \
+      "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",                                   \
+      "elements at indices that broadcast; holes keep a dim")                                     \
+    X(0x0401, NPU_ATEN_UNSAFE_INDEX, NPU_DATA, npu__type_index,                                   \
+      "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", "index")                  \
+    X(0x0402, NPU_ATEN_INDEX_PUT, 0, npu__type_index_put,                                         \
+      "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> "       \
+      "Tensor", "values written or added where indices say")                                      \
+    X(0x0403, NPU_ATEN_UNSAFE_INDEX_PUT, 0, npu__type_index_put,                                  \
+      "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool "                    \
+      "accumulate=False) -> Tensor", "index_put")                                                 \
+    X(0x0404, NPU_ATEN_INDEX_SELECT, 0, npu__type_index_select,                                   \
+      "index_select(Tensor self, int dim, Tensor index) -> Tensor", "indices of a dim")           \
+    X(0x0405, NPU_ATEN_TAKE, 0, npu__type_take,                                                   \
+      "take(Tensor self, Tensor index) -> Tensor", "elements by their number")                    \
+    X(0x0406, NPU_ATEN_TAKE_ALONG_DIM, 0, npu__type_take_along_dim,                               \
+      "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",                     \
+      "gather that broadcasts")                                                                   \
+    X(0x0407, NPU_ATEN_SCATTER, 0, npu__type_scatter,                                             \
+      "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",                    \
+      "src written at indices of a dim")                                                          \
+    X(0x0408, NPU_ATEN_SCATTER_VALUE, 0, npu__type_scatter,                                       \
+      "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",                \
+      "a number written at indices of a dim")                                                     \
+    X(0x0409, NPU_ATEN_SCATTER_REDUCE_WORD, 0, npu__type_scatter,                                 \
+      "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> "         \
+      "Tensor", "src added or multiplied at indices of a dim")                                    \
+    X(0x040a, NPU_ATEN_SCATTER_VALUE_REDUCE, 0, npu__type_scatter,                                \
+      "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str "            \
+      "reduce) -> Tensor", "a number added or multiplied at indices of a dim")                    \
+    X(0x040b, NPU_ATEN_SCATTER_ADD, 0, npu__type_scatter,                                         \
+      "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",                    \
+      "src added at indices of a dim")                                                            \
+    X(0x040c, NPU_ATEN_SCATTER_REDUCE, 0, npu__type_scatter,                                      \
+      "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "        \
+      "bool include_self=True) -> Tensor", "src reduced at indices of a dim")                     \
+    X(0x040d, NPU_ATEN_INDEX_ADD, 0, npu__type_index_slices,                                      \
+      "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> "       \
+      "Tensor", "slices added at indices of a dim")                                               \
+    X(0x040e, NPU_ATEN_INDEX_COPY, 0, npu__type_index_slices,                                     \
+      "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",                  \
+      "slices written at indices of a dim")                                                       \
+    X(0x040f, NPU_ATEN_INDEX_FILL, 0, npu__type_index_fill,                                       \
+      "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",        \
+      "a number written at indices of a dim")                                                     \
+    X(0x0410, NPU_ATEN_INDEX_REDUCE, 0, npu__type_index_slices,                                   \
+      "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "      \
+      "include_self=True) -> Tensor", "slices reduced at indices of a dim")                       \
+    X(0x0411, NPU_ATEN_PUT, 0, npu__type_put,                                                     \
+      "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",           \
+      "elements written or added by their number")                                                \
+    X(0x0412, NPU_ATEN_SELECT_SCATTER, 0, npu__type_select_scatter,                               \
+      "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",                 \
+      "one index of a dim replaced")                                                              \
+    X(0x0413, NPU_ATEN_SLICE_SCATTER, 0, npu__type_slice_scatter,                                 \
+      "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? "            \
+      "end=None, SymInt step=1) -> Tensor", "a slice replaced")                                   \
+    X(0x0414, NPU_ATEN_DIAGONAL_SCATTER, 0, npu__type_diagonal_scatter,                           \
+      "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> "       \
+      "Tensor", "a diagonal replaced")                                                            \
+    X(0x0415, NPU_ATEN_AS_STRIDED_SCATTER, 0, npu__type_as_strided_scatter,                       \
+      "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "      \
+      "storage_offset=None) -> Tensor", "elements at strides replaced")                           \
+    X(0x0416, NPU_ATEN_MASKED_SCATTER, 0, npu__type_masked_scatter,                               \
+      "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",                        \
+      "true elements replaced by those of source in order")                                       \
+    X(0x0417, NPU_ATEN_MASKED_SELECT, NPU_DATA, npu__type_masked_select,                          \
+      "masked_select(Tensor self, Tensor mask) -> Tensor", "true elements as a vector")           \
+    X(0x0418, NPU_ATEN_NONZERO, NPU_DATA, npu__type_nonzero,                                      \
+      "nonzero(Tensor self) -> Tensor", "indices of what is not zero, one row each")              \
+    X(0x0419, NPU_ATEN_ARGWHERE, NPU_DATA, npu__type_nonzero,                                     \
+      "argwhere(Tensor self) -> Tensor", "indices of what is not zero, one row each")             \
+    X(0x041a, NPU_ATEN_ONE_HOT, NPU_DATA, npu__type_one_hot,                                      \
+      "one_hot(Tensor self, int num_classes=-1) -> Tensor",                                       \
+      "1 at the index of each element, else 0")                                                   \
+    X(0x041b, NPU_ATEN_REPEAT_INTERLEAVE, NPU_DATA, npu__type_repeat_indices,                     \
+      "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",          \
+      "index i repeats[i] times")                                                                 \
+    X(0x041c, NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, NPU_DATA, npu__type_repeat_tensor,               \
+      "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, "             \
+      "SymInt? output_size=None) -> Tensor", "each index of a dim repeated by its own count")     \
+    X(0x041d, NPU_ATEN_EMBEDDING_DENSE_BACKWARD, 0, npu__type_embedding_backward,                 \
+      "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "         \
+      "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor", "gradient rows added per index")
+
+/* ---- aten: reduction ---- */
+#define NPU_IR_OPS_ATEN_REDUCTION(X)                                                                         \
+    X(0x0180, NPU_ATEN_MEAN, 0, npu__type_mean, "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", "mean of all") \
+    X(0x0181, NPU_ATEN_MEAN_DIM, 0, npu__type_mean,                                                          \
+      "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "mean over dims") \
+    X(0x0182, NPU_ATEN_SUM, 0, npu__type_sum, "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", "sum of all") \
+    X(0x0183, NPU_ATEN_SUM_DIM, 0, npu__type_sum,                                                            \
+      "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",  \
+      "sum over dims; integers sum in i64")                                                                  \
+    X(0x0184, NPU_ATEN_AMAX, 0, npu__type_reduce_same,                                                       \
+      "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", "maximum over dims; NaN wins")       \
+    X(0x0185, NPU_ATEN_AMIN, 0, npu__type_reduce_same,                                                       \
+      "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", "minimum over dims; NaN wins")       \
+    X(0x0186, NPU_ATEN_MAX, 0, npu__type_reduce_same, "max(Tensor self) -> Tensor", "maximum of all; NaN wins") \
+    X(0x0187, NPU_ATEN_MAX_DIM, 0, npu__type_reduce_index,                                                   \
+      "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",                \
+      "maximum along a dim and the index of the first one")                                                  \
+    X(0x0188, NPU_ATEN_ARGMAX, 0, npu__type_arg_reduce,                                                      \
+      "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", "index of the first maximum, i64") \
+    X(0x0189, NPU_ATEN_SOFTMAX, NPU_INPLACE, npu__type_softmax,                                              \
+      "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", "exp(x - max) over its sum along a dim") \
+    X(0x018a, NPU_ATEN_LOG_SOFTMAX, NPU_INPLACE, npu__type_softmax,                                          \
+      "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", "logarithm of softmax")     \
+    X(0x018b, NPU_ATEN_ANY, 0, npu__type_any,                                                                \
+      "any(Tensor self) -> Tensor", "whether any element is not zero")                                       \
+    X(0x018c, NPU_ATEN_ANY_DIM, 0, npu__type_any,                                                            \
+      "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",                                         \
+      "whether any element is not zero")                                                                     \
+    X(0x018d, NPU_ATEN_ANY_DIMS, 0, npu__type_any,                                                           \
+      "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",                                \
+      "whether any element is not zero; no dims reduce none")                                                \
+    X(0x018e, NPU_ATEN_ALL, 0, npu__type_any,                                                                \
+      "all(Tensor self) -> Tensor", "whether no element is zero")                                            \
+    X(0x018f, NPU_ATEN_ALL_DIM, 0, npu__type_any,                                                            \
+      "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",                                         \
+      "whether no element is zero")                                                                          \
+    X(0x0190, NPU_ATEN_ALL_DIMS, 0, npu__type_any,                                                           \
+      "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",                                \
+      "whether no element is zero; no dims reduce none")                                                     \
+    X(0x0191, NPU_ATEN_ARGMIN, 0, npu__type_arg_reduce,                                                      \
+      "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",                                    \
+      "index of the first minimum, i64")                                                                     \
+    X(0x0192, NPU_ATEN_MIN, 0, npu__type_reduce_same,                                                        \
+      "min(Tensor self) -> Tensor", "minimum of all; NaN wins")                                              \
+    X(0x0193, NPU_ATEN_MIN_DIM, 0, npu__type_reduce_index,                                                   \
+      "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",                \
+      "minimum along a dim and the index of the first one")                                                  \
+    X(0x0194, NPU_ATEN_PROD, 0, npu__type_sum,                                                               \
+      "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", "product of all")                            \
+    X(0x0195, NPU_ATEN_PROD_DIM_INT, 0, npu__type_sum,                                                       \
+      "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> "                \
+      "Tensor", "product along a dim; integers multiply in i64")                                             \
+    X(0x0196, NPU_ATEN_VAR, 0, npu__type_variance,                                                           \
+      "var(Tensor self, bool unbiased=True) -> Tensor", "variance of all")                                   \
+    X(0x0197, NPU_ATEN_VAR_DIM, 0, npu__type_variance,                                                       \
+      "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",                 \
+      "variance over dims")                                                                                  \
+    X(0x0198, NPU_ATEN_VAR_CORRECTION, 0, npu__type_variance,                                                \
+      "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "                      \
+      "keepdim=False) -> Tensor", "squared deviations over count - correction")                              \
+    X(0x0199, NPU_ATEN_STD, 0, npu__type_variance,                                                           \
+      "std(Tensor self, bool unbiased=True) -> Tensor", "standard deviation of all")                         \
+    X(0x019a, NPU_ATEN_STD_DIM, 0, npu__type_variance,                                                       \
+      "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",                 \
+      "standard deviation over dims")                                                                        \
+    X(0x019b, NPU_ATEN_STD_CORRECTION, 0, npu__type_variance,                                                \
+      "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "                      \
+      "keepdim=False) -> Tensor", "root of var.correction")                                                  \
+    X(0x019c, NPU_ATEN_VAR_MEAN, 0, npu__type_variance,                                                      \
+      "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",                                       \
+      "variance and mean of all")                                                                            \
+    X(0x019d, NPU_ATEN_VAR_MEAN_DIM, 0, npu__type_variance,                                                  \
+      "var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "                   \
+      "(Tensor, Tensor)", "variance and mean over dims")                                                     \
+    X(0x019e, NPU_ATEN_VAR_MEAN_CORRECTION, 0, npu__type_variance,                                           \
+      "var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "                 \
+      "keepdim=False) -> (Tensor, Tensor)", "var.correction and the mean")                                   \
+    X(0x019f, NPU_ATEN_STD_MEAN, 0, npu__type_variance,                                                      \
+      "std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",                                       \
+      "standard deviation and mean of all")                                                                  \
+    X(0x01a0, NPU_ATEN_STD_MEAN_DIM, 0, npu__type_variance,                                                  \
+      "std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "                   \
+      "(Tensor, Tensor)", "standard deviation and mean over dims")                                           \
+    X(0x01a1, NPU_ATEN_STD_MEAN_CORRECTION, 0, npu__type_variance,                                           \
+      "std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "                 \
+      "keepdim=False) -> (Tensor, Tensor)", "std.correction and the mean")                                   \
+    X(0x01a2, NPU_ATEN_LOGSUMEXP, 0, npu__type_logsumexp,                                                    \
+      "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",                                    \
+      "logarithm of the sum of exponentials")                                                                \
+    X(0x01a3, NPU_ATEN_LINALG_VECTOR_NORM, 0, npu__type_norm,                                                \
+      "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "              \
+      "ScalarType? dtype=None) -> Tensor", "p-norm over dims; inf and -inf are the extremes")                \
+    X(0x01a4, NPU_ATEN_NORM_SCALAR, 0, npu__type_norm,                                                       \
+      "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", "p-norm of all")                                     \
+    X(0x01a5, NPU_ATEN_NORM_SCALAROPT_DIM, 0, npu__type_norm,                                                \
+      "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",                \
+      "p-norm over dims")                                                                                    \
+    X(0x01a6, NPU_ATEN_FROBENIUS_NORM_DIM, 0, npu__type_norm,                                                \
+      "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",                           \
+      "2-norm over dims")                                                                                    \
+    X(0x01a7, NPU_ATEN_SOFTMAX_RAW, NPU_INPLACE, npu__type_softmax,                                          \
+      "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",                                        \
+      "softmax.int; half_to_float gives f32 for f16")                                                        \
+    X(0x01a8, NPU_ATEN_LOG_SOFTMAX_RAW, NPU_INPLACE, npu__type_softmax,                                      \
+      "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",                                    \
+      "log_softmax.int; half_to_float gives f32 for f16")                                                    \
+    X(0x01a9, NPU_ATEN_SAFE_SOFTMAX, NPU_INPLACE, npu__type_softmax,                                         \
+      "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",                               \
+      "softmax.int, 0 where all of x is -inf")                                                               \
+    X(0x01aa, NPU_ATEN_NANSUM, 0, npu__type_sum,                                                             \
+      "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "             \
+      "Tensor", "sum over dims, NaN counts as 0")                                                            \
+    X(0x01ab, NPU_ATEN_NANMEAN, 0, npu__type_mean,                                                           \
+      "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "               \
+      "-> Tensor", "mean over dims of what is not NaN")                                                      \
+    X(0x01ac, NPU_ATEN_COUNT_NONZERO, 0, npu__type_count,                                                    \
+      "count_nonzero(Tensor self, int? dim=None) -> Tensor", "elements that are not zero")                   \
+    X(0x01ad, NPU_ATEN_COUNT_NONZERO_DIM_INTLIST, 0, npu__type_count,                                        \
+      "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",                                         \
+      "elements that are not zero, over dims")                                                               \
+    X(0x01ae, NPU_ATEN_AMINMAX, 0, npu__type_aminmax,                                                        \
+      "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",              \
+      "minimum and maximum; NaN wins") \
+    X(0x01af, NPU_ATEN_SUM_TO_SIZE, 0, npu__type_sum_to_size,                                                \
+      "sum_to_size(Tensor self, SymInt[] size) -> Tensor", "sum over the dims that broadcasting added")      \
+    X(0x01b0, NPU_ATEN_TRACE, 0, npu__type_trace,                                                            \
+      "trace(Tensor self) -> Tensor", "sum of the diagonal")                                                 \
+    X(0x01b1, NPU_ATEN_RENORM, 0, npu__type_renorm,                                                          \
+      "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",                                    \
+      "slices of a dim scaled down to a norm of at most maxnorm")                                            \
+    X(0x01b2, NPU_ATEN_MAX_OTHER, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary,                           \
+      "max.other(Tensor self, Tensor other) -> Tensor", "maximum: no reduction, but an overload of one")     \
+    X(0x01b3, NPU_ATEN_MIN_OTHER, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary,                           \
+      "min.other(Tensor self, Tensor other) -> Tensor", "minimum")
+
+/* ---- aten: statistics of samples, and integrals over them ---- */
+#define NPU_IR_OPS_ATEN_STATISTICS(X)                                                              \
+    X(0x0680, NPU_ATEN_COV, 0, npu__type_covariance,                                               \
+      "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> "    \
+      "Tensor", "covariances of rows, whose columns are observations, counted and weighted")       \
+    X(0x0681, NPU_ATEN_CORRCOEF, 0, npu__type_covariance,                                          \
+      "corrcoef(Tensor self) -> Tensor",                                                           \
+      "covariances over the deviations of both rows")                                              \
+    X(0x0682, NPU_ATEN_TRAPEZOID_X, 0, npu__type_trapezoid,                                        \
+      "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",                                  \
+      "integral of y over x along dim by the trapezoid rule")                                      \
+    X(0x0683, NPU_ATEN_TRAPEZOID_DX, 0, npu__type_trapezoid,                                       \
+      "trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",                              \
+      "integral of y in steps of dx along dim by the trapezoid rule")                              \
+    X(0x0684, NPU_ATEN_TRAPZ_X, 0, npu__type_trapezoid,                                            \
+      "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", "trapezoid.x")                       \
+    X(0x0685, NPU_ATEN_TRAPZ_DX, 0, npu__type_trapezoid,                                           \
+      "trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", "trapezoid.dx")                   \
+    X(0x0686, NPU_ATEN_CUMULATIVE_TRAPEZOID_X, 0, npu__type_trapezoid,                             \
+      "cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",                       \
+      "trapezoid.x up to each place but the first")                                                \
+    X(0x0687, NPU_ATEN_CUMULATIVE_TRAPEZOID_DX, 0, npu__type_trapezoid,                            \
+      "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",                   \
+      "trapezoid.dx up to each place but the first")
+
 /* ---- aten: order: along one dim, scans and sorts ---- */
 #define NPU_IR_OPS_ATEN_ORDER(X)                                                                   \
     X(0x0500, NPU_ATEN_CUMSUM, 0, npu__type_scan,                                                  \
@@ -2449,6 +2463,64 @@ typedef struct npu_op_table {
       "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "        \
       "return_counts=False) -> (Tensor, Tensor, Tensor)", "sorted slices of a dim without repetition")
 
+/* ---- aten: attention and lookup ---- */
+#define NPU_IR_OPS_ATEN_LOOKUP(X)                                                                            \
+    X(0x01c0, NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, 0, npu__type_attention,                                 \
+      "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "        \
+      "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",   \
+      "softmax(query key' scale + mask) value, the score matrix never stored")                               \
+    X(0x01c1, NPU_ATEN_EMBEDDING, 0, npu__type_embedding,                                                    \
+      "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "      \
+      "bool sparse=False) -> Tensor", "rows of weight")                                                      \
+    X(0x01c2, NPU_ATEN_GATHER, 0, npu__type_gather,                                                          \
+      "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",                     \
+      "elements picked along a dim")                                                                         \
+    X(0x01c3, NPU_ATEN_FLASH_ATTENTION_FOR_CPU, 0, npu__type_attention_parts,                                \
+      "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "           \
+      "dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "       \
+      "output, Tensor logsumexp)", "attention, and the logarithm of each row's sum of exponentials")         \
+    X(0x01c4, NPU_ATEN_EFFICIENT_ATTENTION, 0, npu__type_attention_parts,                                    \
+      "_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, "  \
+      "bool compute_log_sumexp, float dropout_p=0.0, bool is_causal=False, *, float? scale=None) -> (Tensor " \
+      "output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",                                \
+      "the same, rows padded to 32 or left out; seeds are 0")                                                \
+    X(0x01c5, NPU_ATEN_FLASH_ATTENTION, 0, npu__type_attention_parts,                                        \
+      "_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "    \
+      "bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor " \
+      "logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state, Tensor " \
+      "unused, Tensor debug_attn_mask)", "the same; what is None or off in torch is empty, seeds are 0")
+
+/* ---- aten: recurrent ---- */
+#define NPU_IR_OPS_ATEN_RECURRENT(X)                                                               \
+    X(0x0600, NPU_ATEN_GRU, 0, npu__type_rnn,                                                      \
+      "gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "      \
+      "float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",      \
+      "gated recurrent layers over a sequence")                                                    \
+    X(0x0601, NPU_ATEN_GRU_CELL, 0, npu__type_rnn_cell,                                            \
+      "gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "    \
+      "b_hh=None) -> Tensor", "one step of a gated recurrent layer")                               \
+    X(0x0602, NPU_ATEN_LSTM, 0, npu__type_rnn,                                                     \
+      "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, "   \
+      "float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, "      \
+      "Tensor)", "long short-term memory layers over a sequence")                                  \
+    X(0x0603, NPU_ATEN_LSTM_CELL, 0, npu__type_rnn_cell,                                           \
+      "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "         \
+      "Tensor? b_hh=None) -> (Tensor, Tensor)", "one step of a long short-term memory layer")      \
+    X(0x0604, NPU_ATEN_RNN_RELU, 0, npu__type_rnn,                                                 \
+      "rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int "             \
+      "num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> "           \
+      "(Tensor, Tensor)", "recurrent layers with relu over a sequence")                            \
+    X(0x0605, NPU_ATEN_RNN_TANH, 0, npu__type_rnn,                                                 \
+      "rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int "             \
+      "num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> "           \
+      "(Tensor, Tensor)", "recurrent layers with tanh over a sequence")                            \
+    X(0x0606, NPU_ATEN_RNN_RELU_CELL, 0, npu__type_rnn_cell,                                       \
+      "rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "       \
+      "Tensor? b_hh=None) -> Tensor", "one step of a recurrent layer with relu")                   \
+    X(0x0607, NPU_ATEN_RNN_TANH_CELL, 0, npu__type_rnn_cell,                                       \
+      "rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "       \
+      "Tensor? b_hh=None) -> Tensor", "one step of a recurrent layer with tanh")
+
 /* ---- aten: loss: losses and similarity ---- */
 #define NPU_IR_OPS_ATEN_LOSS(X)                                                                    \
     X(0x05a0, NPU_ATEN_L1_LOSS, 0, npu__type_loss,                                                 \
@@ -2535,122 +2607,50 @@ typedef struct npu_op_table {
       "float p=2, float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",                \
       "max(0, margin + distance of anchor to positive - to negative)")
 
-/* ---- aten: statistics of samples, and integrals over them ---- */
-#define NPU_IR_OPS_ATEN_STATISTICS(X)                                                              \
-    X(0x0680, NPU_ATEN_COV, 0, npu__type_covariance,                                               \
-      "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> "    \
-      "Tensor", "covariances of rows, whose columns are observations, counted and weighted")       \
-    X(0x0681, NPU_ATEN_CORRCOEF, 0, npu__type_covariance,                                          \
-      "corrcoef(Tensor self) -> Tensor",                                                           \
-      "covariances over the deviations of both rows")                                              \
-    X(0x0682, NPU_ATEN_TRAPEZOID_X, 0, npu__type_trapezoid,                                        \
-      "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",                                  \
-      "integral of y over x along dim by the trapezoid rule")                                      \
-    X(0x0683, NPU_ATEN_TRAPEZOID_DX, 0, npu__type_trapezoid,                                       \
-      "trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",                              \
-      "integral of y in steps of dx along dim by the trapezoid rule")                              \
-    X(0x0684, NPU_ATEN_TRAPZ_X, 0, npu__type_trapezoid,                                            \
-      "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", "trapezoid.x")                       \
-    X(0x0685, NPU_ATEN_TRAPZ_DX, 0, npu__type_trapezoid,                                           \
-      "trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", "trapezoid.dx")                   \
-    X(0x0686, NPU_ATEN_CUMULATIVE_TRAPEZOID_X, 0, npu__type_trapezoid,                             \
-      "cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",                       \
-      "trapezoid.x up to each place but the first")                                                \
-    X(0x0687, NPU_ATEN_CUMULATIVE_TRAPEZOID_DX, 0, npu__type_trapezoid,                            \
-      "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",                   \
-      "trapezoid.dx up to each place but the first")
-
-/* ---- aten: vectors: distances between them, and bags of them ---- */
-#define NPU_IR_OPS_ATEN_VECTORS(X)                                                                 \
-    X(0x0580, NPU_ATEN_CDIST_FORWARD, 0, npu__type_distances,                                          \
-      "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",                \
-      "p-distances of all rows of x1 to all rows of x2")                                           \
-    X(0x0581, NPU_ATEN_EUCLIDEAN_DIST, 0, npu__type_distances,                                         \
-      "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",                                           \
-      "2-distances of all rows of x1 to all rows of x2")                                           \
-    X(0x0582, NPU_ATEN_PDIST_FORWARD, 0, npu__type_pdist,                                          \
-      "_pdist_forward(Tensor self, float p=2) -> Tensor", "p-distances of rows i < j")             \
-    X(0x0583, NPU_ATEN_PDIST, 0, npu__type_pdist,                                                  \
-      "pdist(Tensor self, float p=2) -> Tensor", "p-distances of rows i < j")                      \
-    X(0x0584, NPU_ATEN_EMBEDDING_BAG_RAW, 0, npu__type_embedding_bag,                              \
-      "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "                        \
-      "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "                          \
-      "per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> "           \
-      "(Tensor, Tensor, Tensor, Tensor)", "sums, means or maxima of bags of rows")                 \
-    X(0x0585, NPU_ATEN_EMBEDDING_BAG, 0, npu__type_embedding_bag,                                  \
-      "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "                         \
-      "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "                          \
-      "per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, "      \
-      "Tensor)", "sums, means or maxima of bags of rows")                                          \
-    X(0x0586, NPU_ATEN_EMBEDDING_BAG_PADDING_IDX, 0, npu__type_embedding_bag,                      \
-      "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool "             \
-      "scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool "               \
-      "include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",                \
-      "the same; padding_idx does not count")
-
-/* ---- aten: resize: upsampling and sampling at given points ---- */
-#define NPU_IR_OPS_ATEN_RESIZE(X)                                                                  \
-    X(0x0540, NPU_ATEN_UPSAMPLE_NEAREST1D, 0, npu__type_resize,                                    \
-      "upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",      \
-      "nearest element")                                                                           \
-    X(0x0541, NPU_ATEN_UPSAMPLE_NEAREST1D_VEC, 0, npu__type_resize,                                \
-      "upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> "    \
-      "Tensor", "nearest element")                                                                 \
-    X(0x0542, NPU_ATEN_UPSAMPLE_NEAREST2D, 0, npu__type_resize,                                    \
-      "upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? "       \
-      "scales_w=None) -> Tensor", "nearest element")                                               \
-    X(0x0543, NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, 0, npu__type_resize,                                \
-      "upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> "    \
-      "Tensor", "nearest element")                                                                 \
-    X(0x0544, NPU_ATEN_UPSAMPLE_NEAREST3D, 0, npu__type_resize,                                    \
-      "upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? "       \
-      "scales_h=None, float? scales_w=None) -> Tensor", "nearest element")                         \
-    X(0x0545, NPU_ATEN_UPSAMPLE_NEAREST3D_VEC, 0, npu__type_resize,                                \
-      "upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> "    \
-      "Tensor", "nearest element")                                                                 \
-    X(0x0546, NPU_ATEN_UPSAMPLE_LINEAR1D, 0, npu__type_resize,                                     \
-      "upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? "          \
-      "scales=None) -> Tensor", "linear between two elements")                                     \
-    X(0x0547, NPU_ATEN_UPSAMPLE_LINEAR1D_VEC, 0, npu__type_resize,                                 \
-      "upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? "   \
-      "scale_factors) -> Tensor", "linear between two elements")                                   \
-    X(0x0548, NPU_ATEN_UPSAMPLE_BILINEAR2D, 0, npu__type_resize,                                   \
-      "upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? "        \
-      "scales_h=None, float? scales_w=None) -> Tensor", "linear along two dims")                   \
-    X(0x0549, NPU_ATEN_UPSAMPLE_BILINEAR2D_VEC, 0, npu__type_resize,                               \
-      "upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "          \
-      "float[]? scale_factors) -> Tensor", "linear along two dims")                                \
-    X(0x054a, NPU_ATEN_UPSAMPLE_TRILINEAR3D, 0, npu__type_resize,                                  \
-      "upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? "       \
-      "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",                      \
-      "linear along three dims")                                                                   \
-    X(0x054b, NPU_ATEN_UPSAMPLE_TRILINEAR3D_VEC, 0, npu__type_resize,                              \
-      "upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "         \
-      "float[]? scale_factors) -> Tensor", "linear along three dims")                              \
-    X(0x054c, NPU_ATEN_UPSAMPLE_BICUBIC2D, 0, npu__type_resize,                                    \
-      "upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? "         \
-      "scales_h=None, float? scales_w=None) -> Tensor", "cubic convolution, a = -0.75")            \
-    X(0x054d, NPU_ATEN_UPSAMPLE_BICUBIC2D_VEC, 0, npu__type_resize,                                \
-      "upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "           \
-      "float[]? scale_factors) -> Tensor", "cubic convolution, a = -0.75")                         \
-    X(0x054e, NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC, 0, npu__type_resize,                          \
-      "_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? "               \
-      "scale_factors) -> Tensor", "nearest element to the centre")                                 \
-    X(0x054f, NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC, 0, npu__type_resize,                          \
-      "_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? "               \
-      "scale_factors) -> Tensor", "nearest element to the centre")                                 \
-    X(0x0550, NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC, 0, npu__type_resize,                          \
-      "_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? "               \
-      "scale_factors) -> Tensor", "nearest element to the centre")                                 \
-    X(0x0551, NPU_ATEN_GRID_SAMPLER, 0, npu__type_grid,                                            \
-      "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "    \
-      "align_corners) -> Tensor", "values at the points of grid, -1 to 1 along each dim")          \
-    X(0x0552, NPU_ATEN_GRID_SAMPLER_2D, 0, npu__type_grid,                                         \
-      "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "      \
-      "bool align_corners) -> Tensor", "values at the points of grid, -1 to 1 along each dim")     \
-    X(0x0553, NPU_ATEN_GRID_SAMPLER_3D, 0, npu__type_grid,                                         \
-      "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "      \
-      "bool align_corners) -> Tensor", "values at the points of grid, -1 to 1 along each dim")
+/* ---- aten: aliases and numbers ---- */
+#define NPU_IR_OPS_ATEN_ALIAS(X)                                                                   \
+    X(0x0350, NPU_ATEN_ALIAS, NPU_VIEW, npu__type_same,                                            \
+      "alias(Tensor(a) self) -> Tensor(a)", "the same elements")                                   \
+    X(0x0351, NPU_ATEN_DETACH, NPU_VIEW, npu__type_same,                                           \
+      "detach(Tensor(a) self) -> Tensor(a)", "the same elements")                                  \
+    X(0x0352, NPU_ATEN_LIFT_FRESH_COPY, NPU_VIEW, npu__type_same,                                  \
+      "lift_fresh_copy(Tensor self) -> Tensor", "the same elements")                               \
+    X(0x0353, NPU_ATEN_COPY, 0, npu__type_copy,                                                    \
+      "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",                          \
+      "src, broadcast and converted to the spec of self")                                          \
+    X(0x0354, NPU_ATEN_TYPE_AS, 0, npu__type_type_as,                                              \
+      "type_as(Tensor self, Tensor other) -> Tensor", "converted to the dtype of other")           \
+    X(0x0355, NPU_ATEN_LOCAL_SCALAR_DENSE, 0, npu__type_number,                                    \
+      "_local_scalar_dense(Tensor self) -> Scalar",                                                \
+      "the only element, as a 0-d f64, i64 or bool")                                               \
+    X(0x0356, NPU_ATEN_SYM_NUMEL, 0, npu__type_number,                                             \
+      "sym_numel(Tensor self) -> SymInt", "number of elements, 0-d")                               \
+    X(0x0357, NPU_ATEN_SYM_SIZE_INT, 0, npu__type_number,                                          \
+      "sym_size.int(Tensor self, int dim) -> SymInt", "one dim, 0-d")                              \
+    X(0x0358, NPU_ATEN_SYM_STRIDE_INT, 0, npu__type_number,                                        \
+      "sym_stride.int(Tensor self, int dim) -> SymInt",                                            \
+      "elements from one index of a dim to the next, 0-d")                                         \
+    X(0x0359, NPU_ATEN_SYM_STORAGE_OFFSET, 0, npu__type_number,                                    \
+      "sym_storage_offset(Tensor self) -> SymInt", "0: results are dense")                         \
+    X(0x035a, NPU_ATEN_SYM_IS_CONTIGUOUS, 0, npu__type_number,                                     \
+      "sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool",   \
+      "true: results are dense")                                                                   \
+    X(0x035b, NPU_ATEN_POSITIVE, NPU_VIEW, npu__type_same_number,                                  \
+      "positive(Tensor(a) self) -> Tensor(a)", "the same elements")                                \
+    X(0x035c, NPU_ATEN_RESOLVE_CONJ, NPU_VIEW, npu__type_same,                                     \
+      "resolve_conj(Tensor(a) self) -> Tensor(a)", "the same elements")                            \
+    X(0x035d, NPU_ATEN_RESOLVE_NEG, NPU_VIEW, npu__type_same,                                      \
+      "resolve_neg(Tensor(a) self) -> Tensor(a)", "the same elements")                             \
+    X(0x035e, NPU_ATEN_ALPHA_DROPOUT, NPU_RANDOM, npu__type_random_dropout,                        \
+      "alpha_dropout(Tensor input, float p, bool train) -> Tensor",                                \
+      "dropout that keeps the mean and variance of what selu gives")                               \
+    X(0x035f, NPU_ATEN_FEATURE_DROPOUT, NPU_RANDOM, npu__type_random_dropout,                      \
+      "feature_dropout(Tensor input, float p, bool train) -> Tensor",                              \
+      "whole channels of [N,C,..] kept with probability 1 - p")                             \
+    X(0x0361, NPU_ATEN_ASSERT_TENSOR_METADATA, 0, npu__type_assert_metadata,                       \
+      "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, "             \
+      "ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()",                \
+      "nothing: size and dtype are checked while the graph is built")
 
 /* ---- aicf: the 23 device kinds, numbers as in OpKind ---- */
 #define NPU_IR_OPS_AICF(X)                                                                                   \
@@ -2731,6 +2731,24 @@ typedef struct npu_op_table {
       "reshape(Tensor input, SymInt[] shape) -> Tensor", "new dims of the same product; one may be -1")      \
     X(0x0015, NPU_TENSOR_TRANSPOSE, 0, npu__type_tile_transpose,                                             \
       "transpose(Tensor input, int axis1, int axis2) -> Tensor", "two dims swapped")
+
+/* ---- tensor: destinations, borders and shapes of the loop document ---- */
+#define NPU_IR_OPS_TENSOR_STRUCTURE(X)                                                                       \
+    X(0x0100, NPU_TENSOR_EMPTY, 0, npu__type_tensor_empty,                                                   \
+      "empty(*, int[] size, ScalarType dtype) -> Tensor", "a destination: nobody has written its elements")  \
+    X(0x0101, NPU_TENSOR_PAD, 0, npu__type_tensor_pad,                                                       \
+      "pad(Tensor source, *, int[] low, int[] high, Scalar value=0) -> Tensor",                              \
+      "a border of `value`: low elements before and high ones after, per dim")                               \
+    X(0x0102, NPU_TENSOR_COLLAPSE_SHAPE, NPU_VIEW, npu__type_collapse_shape,                                 \
+      "collapse_shape(Tensor src, *, str reassociation) -> Tensor", "each group of dims becomes one")        \
+    X(0x0103, NPU_TENSOR_EXPAND_SHAPE, NPU_VIEW, npu__type_expand_shape,                                     \
+      "expand_shape(Tensor src, *, str reassociation, int[] output_shape) -> Tensor",                        \
+      "each dim becomes a group of dims")                                                                    \
+    X(0x0104, NPU_TENSOR_CONCAT, 0, npu__type_cat,                                                           \
+      "concat(Tensor[] tensors, *, int dim) -> Tensor", "joined along a dim")                                \
+    X(0x0105, NPU_TENSOR_EXTRACT_SLICE, NPU_SLICE, npu__type_extract_slice,                                  \
+      "extract_slice(Tensor source, *, int[] offsets, int[] sizes, int[] strides=[]) -> Tensor",             \
+      "elements offset, offset + stride .. of each dim, `sizes` of them; no strides are ones")
 
 /* ---- block: tile ops of the operator document; see >>tiles ----
    Data moves explicitly: load brings part of a tensor into the unified buffer (or L1), store takes it back,
@@ -2882,23 +2900,57 @@ typedef struct npu_op_table {
       "minsi(Tensor lhs, Tensor rhs) -> Tensor", "the smaller of lhs and rhs")                               \
     X(0x0107, NPU_ARITH_MAXSI, 0, npu__type_register_integer,                                                \
       "maxsi(Tensor lhs, Tensor rhs) -> Tensor", "the larger of lhs and rhs")
-/* ---- tensor: destinations, borders and shapes of the loop document ---- */
-#define NPU_IR_OPS_TENSOR_STRUCTURE(X)                                                                       \
-    X(0x0100, NPU_TENSOR_EMPTY, 0, npu__type_tensor_empty,                                                   \
-      "empty(*, int[] size, ScalarType dtype) -> Tensor", "a destination: nobody has written its elements")  \
-    X(0x0101, NPU_TENSOR_PAD, 0, npu__type_tensor_pad,                                                       \
-      "pad(Tensor source, *, int[] low, int[] high, Scalar value=0) -> Tensor",                              \
-      "a border of `value`: low elements before and high ones after, per dim")                               \
-    X(0x0102, NPU_TENSOR_COLLAPSE_SHAPE, NPU_VIEW, npu__type_collapse_shape,                                 \
-      "collapse_shape(Tensor src, *, str reassociation) -> Tensor", "each group of dims becomes one")        \
-    X(0x0103, NPU_TENSOR_EXPAND_SHAPE, NPU_VIEW, npu__type_expand_shape,                                     \
-      "expand_shape(Tensor src, *, str reassociation, int[] output_shape) -> Tensor",                        \
-      "each dim becomes a group of dims")                                                                    \
-    X(0x0104, NPU_TENSOR_CONCAT, 0, npu__type_cat,                                                           \
-      "concat(Tensor[] tensors, *, int dim) -> Tensor", "joined along a dim")                                \
-    X(0x0105, NPU_TENSOR_EXTRACT_SLICE, NPU_SLICE, npu__type_extract_slice,                                  \
-      "extract_slice(Tensor source, *, int[] offsets, int[] sizes, int[] strides=[]) -> Tensor",             \
-      "elements offset, offset + stride .. of each dim, `sizes` of them; no strides are ones")
+/* ---- arith: on registers, in the bodies of loops and in tile programs ---- */
+#define NPU_IR_OPS_ARITH(X)                                                                                  \
+    X(0x0001, NPU_ARITH_ADDF, 0, npu__type_arith_float, "addf(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs") \
+    X(0x0002, NPU_ARITH_SUBF, 0, npu__type_arith_float, "subf(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs") \
+    X(0x0003, NPU_ARITH_MULF, 0, npu__type_arith_float, "mulf(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs") \
+    X(0x0004, NPU_ARITH_DIVF, 0, npu__type_arith_float, "divf(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs") \
+    X(0x0005, NPU_ARITH_REMF, 0, npu__type_arith_float, "remf(Tensor lhs, Tensor rhs) -> Tensor", "fmod(lhs, rhs)") \
+    X(0x0006, NPU_ARITH_MAXIMUMF, 0, npu__type_arith_float,                                                  \
+      "maximumf(Tensor lhs, Tensor rhs) -> Tensor", "NaN if either is")                                      \
+    X(0x0007, NPU_ARITH_MINIMUMF, 0, npu__type_arith_float,                                                  \
+      "minimumf(Tensor lhs, Tensor rhs) -> Tensor", "NaN if either is")                                      \
+    X(0x0008, NPU_ARITH_MAXNUMF, 0, npu__type_arith_float,                                                   \
+      "maxnumf(Tensor lhs, Tensor rhs) -> Tensor", "a number before NaN")                                    \
+    X(0x0009, NPU_ARITH_MINNUMF, 0, npu__type_arith_float,                                                   \
+      "minnumf(Tensor lhs, Tensor rhs) -> Tensor", "a number before NaN")                                    \
+    X(0x000a, NPU_ARITH_NEGF, 0, npu__type_arith_float, "negf(Tensor operand) -> Tensor", "-x")              \
+    X(0x0014, NPU_ARITH_FLOORDIVSI, 0, npu__type_arith_integer,                                              \
+      "floordivsi(Tensor lhs, Tensor rhs) -> Tensor", "quotient rounded down")                               \
+    X(0x0015, NPU_ARITH_CEILDIVSI, 0, npu__type_arith_integer,                                               \
+      "ceildivsi(Tensor lhs, Tensor rhs) -> Tensor", "quotient rounded up")                                  \
+    X(0x0019, NPU_ARITH_ANDI, 0, npu__type_arith_bits, "andi(Tensor lhs, Tensor rhs) -> Tensor", "bits in both") \
+    X(0x001a, NPU_ARITH_ORI, 0, npu__type_arith_bits, "ori(Tensor lhs, Tensor rhs) -> Tensor", "bits in either") \
+    X(0x001b, NPU_ARITH_XORI, 0, npu__type_arith_bits, "xori(Tensor lhs, Tensor rhs) -> Tensor", "bits in one") \
+    X(0x001c, NPU_ARITH_SHLI, 0, npu__type_arith_integer,                                                    \
+      "shli(Tensor lhs, Tensor rhs) -> Tensor", "lhs times 2 to the rhs")                                    \
+    X(0x001d, NPU_ARITH_SHRSI, 0, npu__type_arith_integer,                                                   \
+      "shrsi(Tensor lhs, Tensor rhs) -> Tensor", "lhs shifted, sign kept")                                   \
+    X(0x0020, NPU_ARITH_CMPF, 0, npu__type_arith_compare,                                                    \
+      "cmpf(Tensor lhs, Tensor rhs, *, str predicate) -> Tensor", "bool; oeq, une, olt, ole, ogt or oge")    \
+    X(0x0021, NPU_ARITH_CMPI, 0, npu__type_arith_compare,                                                    \
+      "cmpi(Tensor lhs, Tensor rhs, *, str predicate) -> Tensor", "bool; eq, ne, slt, sle, sgt or sge")      \
+    X(0x0022, NPU_ARITH_SELECT, 0, npu__type_arith_select,                                                   \
+      "select(Tensor condition, Tensor true_value, Tensor false_value) -> Tensor", "by a bool")              \
+    X(0x0030, NPU_ARITH_EXTF, 0, npu__type_arith_cast,                                                       \
+      "extf(Tensor input, *, ScalarType dtype) -> Tensor", "a wider float")                                  \
+    X(0x0031, NPU_ARITH_TRUNCF, 0, npu__type_arith_cast,                                                     \
+      "truncf(Tensor input, *, ScalarType dtype) -> Tensor", "a narrower float")                             \
+    X(0x0032, NPU_ARITH_EXTSI, 0, npu__type_arith_cast,                                                      \
+      "extsi(Tensor input, *, ScalarType dtype) -> Tensor", "a wider integer")                               \
+    X(0x0033, NPU_ARITH_EXTUI, 0, npu__type_arith_cast,                                                      \
+      "extui(Tensor input, *, ScalarType dtype) -> Tensor", "a wider integer from an unsigned one or bool")  \
+    X(0x0034, NPU_ARITH_TRUNCI, 0, npu__type_arith_cast,                                                     \
+      "trunci(Tensor input, *, ScalarType dtype) -> Tensor", "low bits")                                     \
+    X(0x0035, NPU_ARITH_SITOFP, 0, npu__type_arith_cast,                                                     \
+      "sitofp(Tensor input, *, ScalarType dtype) -> Tensor", "integer to float")                             \
+    X(0x0036, NPU_ARITH_UITOFP, 0, npu__type_arith_cast,                                                     \
+      "uitofp(Tensor input, *, ScalarType dtype) -> Tensor", "unsigned integer or bool to float")            \
+    X(0x0037, NPU_ARITH_FPTOSI, 0, npu__type_arith_cast,                                                     \
+      "fptosi(Tensor input, *, ScalarType dtype) -> Tensor", "float to integer, towards zero")               \
+    X(0x0038, NPU_ARITH_FPTOUI, 0, npu__type_arith_cast,                                                     \
+      "fptoui(Tensor input, *, ScalarType dtype) -> Tensor", "float to unsigned integer, towards zero")
 
 /* ---- linalg: structured loops. outs is written in place: the result is its new content ---- */
 #define NPU_IR_OPS_LINALG(X)                                                                                 \
@@ -2993,58 +3045,6 @@ typedef struct npu_op_table {
     X(0x0060, NPU_LINALG_GENERIC, NPU_DESTINATION | NPU_VARIADIC, npu__type_generic,                         \
       "generic(Tensor[] ins, Tensor[] outs, *, AffineMap[] maps, str[] iterators, Graph body) -> Tensor[]",  \
       "a loop nest: body, a scalar graph, for each iteration; maps and iterators say where and in which way")
-
-/* ---- arith: on registers, in the bodies of loops and in tile programs ---- */
-#define NPU_IR_OPS_ARITH(X)                                                                                  \
-    X(0x0001, NPU_ARITH_ADDF, 0, npu__type_arith_float, "addf(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs") \
-    X(0x0002, NPU_ARITH_SUBF, 0, npu__type_arith_float, "subf(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs") \
-    X(0x0003, NPU_ARITH_MULF, 0, npu__type_arith_float, "mulf(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs") \
-    X(0x0004, NPU_ARITH_DIVF, 0, npu__type_arith_float, "divf(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs") \
-    X(0x0005, NPU_ARITH_REMF, 0, npu__type_arith_float, "remf(Tensor lhs, Tensor rhs) -> Tensor", "fmod(lhs, rhs)") \
-    X(0x0006, NPU_ARITH_MAXIMUMF, 0, npu__type_arith_float,                                                  \
-      "maximumf(Tensor lhs, Tensor rhs) -> Tensor", "NaN if either is")                                      \
-    X(0x0007, NPU_ARITH_MINIMUMF, 0, npu__type_arith_float,                                                  \
-      "minimumf(Tensor lhs, Tensor rhs) -> Tensor", "NaN if either is")                                      \
-    X(0x0008, NPU_ARITH_MAXNUMF, 0, npu__type_arith_float,                                                   \
-      "maxnumf(Tensor lhs, Tensor rhs) -> Tensor", "a number before NaN")                                    \
-    X(0x0009, NPU_ARITH_MINNUMF, 0, npu__type_arith_float,                                                   \
-      "minnumf(Tensor lhs, Tensor rhs) -> Tensor", "a number before NaN")                                    \
-    X(0x000a, NPU_ARITH_NEGF, 0, npu__type_arith_float, "negf(Tensor operand) -> Tensor", "-x")              \
-    X(0x0014, NPU_ARITH_FLOORDIVSI, 0, npu__type_arith_integer,                                              \
-      "floordivsi(Tensor lhs, Tensor rhs) -> Tensor", "quotient rounded down")                               \
-    X(0x0015, NPU_ARITH_CEILDIVSI, 0, npu__type_arith_integer,                                               \
-      "ceildivsi(Tensor lhs, Tensor rhs) -> Tensor", "quotient rounded up")                                  \
-    X(0x0019, NPU_ARITH_ANDI, 0, npu__type_arith_bits, "andi(Tensor lhs, Tensor rhs) -> Tensor", "bits in both") \
-    X(0x001a, NPU_ARITH_ORI, 0, npu__type_arith_bits, "ori(Tensor lhs, Tensor rhs) -> Tensor", "bits in either") \
-    X(0x001b, NPU_ARITH_XORI, 0, npu__type_arith_bits, "xori(Tensor lhs, Tensor rhs) -> Tensor", "bits in one") \
-    X(0x001c, NPU_ARITH_SHLI, 0, npu__type_arith_integer,                                                    \
-      "shli(Tensor lhs, Tensor rhs) -> Tensor", "lhs times 2 to the rhs")                                    \
-    X(0x001d, NPU_ARITH_SHRSI, 0, npu__type_arith_integer,                                                   \
-      "shrsi(Tensor lhs, Tensor rhs) -> Tensor", "lhs shifted, sign kept")                                   \
-    X(0x0020, NPU_ARITH_CMPF, 0, npu__type_arith_compare,                                                    \
-      "cmpf(Tensor lhs, Tensor rhs, *, str predicate) -> Tensor", "bool; oeq, une, olt, ole, ogt or oge")    \
-    X(0x0021, NPU_ARITH_CMPI, 0, npu__type_arith_compare,                                                    \
-      "cmpi(Tensor lhs, Tensor rhs, *, str predicate) -> Tensor", "bool; eq, ne, slt, sle, sgt or sge")      \
-    X(0x0022, NPU_ARITH_SELECT, 0, npu__type_arith_select,                                                   \
-      "select(Tensor condition, Tensor true_value, Tensor false_value) -> Tensor", "by a bool")              \
-    X(0x0030, NPU_ARITH_EXTF, 0, npu__type_arith_cast,                                                       \
-      "extf(Tensor input, *, ScalarType dtype) -> Tensor", "a wider float")                                  \
-    X(0x0031, NPU_ARITH_TRUNCF, 0, npu__type_arith_cast,                                                     \
-      "truncf(Tensor input, *, ScalarType dtype) -> Tensor", "a narrower float")                             \
-    X(0x0032, NPU_ARITH_EXTSI, 0, npu__type_arith_cast,                                                      \
-      "extsi(Tensor input, *, ScalarType dtype) -> Tensor", "a wider integer")                               \
-    X(0x0033, NPU_ARITH_EXTUI, 0, npu__type_arith_cast,                                                      \
-      "extui(Tensor input, *, ScalarType dtype) -> Tensor", "a wider integer from an unsigned one or bool")  \
-    X(0x0034, NPU_ARITH_TRUNCI, 0, npu__type_arith_cast,                                                     \
-      "trunci(Tensor input, *, ScalarType dtype) -> Tensor", "low bits")                                     \
-    X(0x0035, NPU_ARITH_SITOFP, 0, npu__type_arith_cast,                                                     \
-      "sitofp(Tensor input, *, ScalarType dtype) -> Tensor", "integer to float")                             \
-    X(0x0036, NPU_ARITH_UITOFP, 0, npu__type_arith_cast,                                                     \
-      "uitofp(Tensor input, *, ScalarType dtype) -> Tensor", "unsigned integer or bool to float")            \
-    X(0x0037, NPU_ARITH_FPTOSI, 0, npu__type_arith_cast,                                                     \
-      "fptosi(Tensor input, *, ScalarType dtype) -> Tensor", "float to integer, towards zero")               \
-    X(0x0038, NPU_ARITH_FPTOUI, 0, npu__type_arith_cast,                                                     \
-      "fptoui(Tensor input, *, ScalarType dtype) -> Tensor", "float to unsigned integer, towards zero")
 
 /* ---- gawee: layers that are lowered to loops; see >>lowering ---- */
 #define NPU_IR_OPS_GAWEE(X)                                                                                  \
@@ -6631,7 +6631,7 @@ static size_t npu__name_length(const char *s)
 }
 
 /* Moves past `len` characters and returns a copy of them. */
-static const char *npu__schema_take(npu__schema_parser *p, size_t len)
+static const char *npu__schema_accept_char(npu__schema_parser *p, size_t len)
 {
     char *copy = p->chars;
     memcpy(copy, p->at, len);
@@ -6647,7 +6647,7 @@ static bool npu__parse_name(npu__schema_parser *p, const char *what, const char 
     if (len == 0 || npu__is_digit(*p->at)) {
         return npu__schema_expected(p, what);
     }
-    *out = npu__schema_take(p, len);
+    *out = npu__schema_accept_char(p, len);
     return true;
 }
 
@@ -6682,7 +6682,7 @@ static bool npu__parse_alias(npu__schema_parser *p, const char **alias)
     if (strncmp(p->at + len, " -> ", 4) == 0 && npu__alias_set_length(p->at + len + 4)) {
         len += 4 + npu__alias_set_length(p->at + len + 4);
     }
-    *alias = npu__schema_take(p, len);
+    *alias = npu__schema_accept_char(p, len);
     return npu__schema_accept(p, ")") || npu__schema_expected(p, "')' after the alias set");
 }
 
@@ -6939,7 +6939,7 @@ static bool npu__parse_schema(npu__schema_parser *p, npu_schema *schema)
         if (len == 0) {
             return npu__schema_expected(p, "an overload name");
         }
-        schema->overload = npu__schema_take(p, len);
+        schema->overload = npu__schema_accept_char(p, len);
     }
     if (!npu__schema_accept(p, "(")) {
         return npu__schema_expected(p, "'('");
@@ -7509,7 +7509,7 @@ static char npu__affine_next(npu__affine_reader *r)
     return r->status == NPU_OK && r->at < r->len ? r->text[r->at] : 0;
 }
 
-static bool npu__affine_take(npu__affine_reader *r, char c)
+static bool npu__affine_accept(npu__affine_reader *r, char c)
 {
     bool is_next = npu__affine_next(r) == c;
     r->at += is_next;
@@ -7520,7 +7520,7 @@ static bool npu__affine_expect(npu__affine_reader *r, char c)
 {
     char what[] = "expected ' '";
     what[10] = c;
-    return npu__affine_take(r, c) || npu__affine_fail(r, NPU_ERR_PARSE, what);
+    return npu__affine_accept(r, c) || npu__affine_fail(r, NPU_ERR_PARSE, what);
 }
 
 /* A number below 2^31, so that sums and products of two fit. */
@@ -7567,7 +7567,7 @@ static bool npu__affine_dims(npu__affine_reader *r)
     const char *name;
     size_t len;
     npu__affine_expect(r, '(');
-    while (r->status == NPU_OK && !npu__affine_take(r, ')')) {
+    while (r->status == NPU_OK && !npu__affine_accept(r, ')')) {
         if ((r->num_dims && !npu__affine_expect(r, ',')) || !npu__affine_name(r, &name, &len)) {
             return npu__affine_fail(r, NPU_ERR_PARSE, "expected the name of a loop dim");
         }
@@ -7604,21 +7604,21 @@ static bool npu__affine_product(npu__affine_reader *r, int64_t sign, npu_affine_
         if (value > INT32_MAX) {
             return npu__affine_fail(r, NPU_ERR_PARSE, "the product is too large");
         }
-    } while (npu__affine_take(r, '*'));
+    } while (npu__affine_accept(r, '*'));
     *(dim < r->num_dims ? &e->factors[dim] : &e->constant) += sign * value;
     return true;
 }
 
 static bool npu__affine_expr(npu__affine_reader *r, npu_affine_expr *e)
 {
-    bool minus = npu__affine_take(r, '-');
+    bool minus = npu__affine_accept(r, '-');
     memset(e, 0, sizeof *e);
     for (;;) {
         if (!npu__affine_product(r, minus ? -1 : 1, e)) {
             return false;
         }
-        minus = npu__affine_take(r, '-');
-        if (!minus && !npu__affine_take(r, '+')) {
+        minus = npu__affine_accept(r, '-');
+        if (!minus && !npu__affine_accept(r, '+')) {
             return true;
         }
     }
@@ -7647,7 +7647,7 @@ NPU_IR_API npu_status npu_affine_map_parse(npu_affine_map *out, const char *text
         npu__affine_expect(&r, '(');
     }
     out->num_dims = r.num_dims;
-    while (r.status == NPU_OK && !npu__affine_take(&r, ')')) {
+    while (r.status == NPU_OK && !npu__affine_accept(&r, ')')) {
         if (out->num_results == NPU_MAX_RANK) {
             npu__affine_fail(&r, NPU_ERR_RANK, "too many results");
         } else if ((out->num_results == 0 || npu__affine_expect(&r, ',')) &&
@@ -7725,7 +7725,7 @@ NPU_IR_API npu_status npu_reassociation_parse(uint32_t *sizes, uint32_t *num_gro
     *num_groups = 0;
     npu__affine_open(&r, text, len, diag);
     npu__affine_expect(&r, '[');
-    while (r.status == NPU_OK && !npu__affine_take(&r, ']')) {
+    while (r.status == NPU_OK && !npu__affine_accept(&r, ']')) {
         uint32_t first = next;
         if ((*num_groups && !npu__affine_expect(&r, ',')) || !npu__affine_expect(&r, '[')) {
             break;
@@ -7736,7 +7736,7 @@ NPU_IR_API npu_status npu_reassociation_parse(uint32_t *sizes, uint32_t *num_gro
             } else if (dim != next++ || dim >= rank) {
                 npu__affine_fail(&r, NPU_ERR_SHAPE, "the dims are not 0 .. rank - 1 in order");
             }
-        } while (npu__affine_take(&r, ','));
+        } while (npu__affine_accept(&r, ','));
         npu__affine_expect(&r, ']');
         if (r.status == NPU_OK) {
             sizes[(*num_groups)++] = next - first;
@@ -10426,7 +10426,7 @@ static int64_t npu__find_symbol(const npu_graph *g, const char *name)
 }
 
 /* Forgets the newest symbols until there are only num. */
-static void npu__symbols_take_back(npu_graph *g, uint32_t num)
+static void npu__symbols_truncate(npu_graph *g, uint32_t num)
 {
     while (g->num_symbols > num) {
         *npu__symbol_slot(g, g->symbols[g->num_symbols - 1].name) = 0;
@@ -10571,7 +10571,7 @@ static npu_status npu__info_sizes_at(const npu_graph *g, const npu_schema *schem
 }
 
 /* True for an op with numbers among its attributes that values feed: it has more operands than tensors. */
-static bool npu__op_is_fed(const npu_graph *g, const npu__op *o)
+static bool npu__has_dynamic_args(const npu_graph *g, const npu__op *o)
 {
     const npu_schema *schema = o->def->schema;
     uint32_t tensors = 0, lists = 0;
@@ -10584,7 +10584,7 @@ static bool npu__op_is_fed(const npu_graph *g, const npu__op *o)
 }
 
 /* An integer or bool without dims; false where it is not known. */
-static bool npu__read_fed(const npu_spec *spec, const void *data, int64_t *value)
+static bool npu__read_dynamic_arg(const npu_spec *spec, const void *data, int64_t *value)
 {
     uint32_t bytes = npu_dtype_bits((npu_dtype)spec->dtype) / 8;
     int16_t i16;
@@ -10614,7 +10614,7 @@ static const char *npu__info_feed(const npu_op_info *info, npu_op_storage *s, co
         npu_bound_arg *arg = &s->args[a];
         uint32_t at = arg->first;
         if (arg->form == NPU_ARG_INT && arg->count) {
-            if (!npu__read_fed(info->in[at], data[at], &arg->i)) {
+            if (!npu__read_dynamic_arg(info->in[at], data[at], &arg->i)) {
                 return arg->name;
             }
             arg->f = (double)arg->i;
@@ -10626,7 +10626,7 @@ static const char *npu__info_feed(const npu_op_info *info, npu_op_storage *s, co
             if (npu__get_le(element, 8) != (uint64_t)INT64_MIN) {
                 continue;
             }
-            if (!npu__read_fed(info->in[at], data[at], &value)) {
+            if (!npu__read_dynamic_arg(info->in[at], data[at], &value)) {
                 return arg->name;
             }
             npu__put_le(element, (uint64_t)value, 8);
@@ -11075,7 +11075,7 @@ static npu_status npu__check_level(npu_deduce *d)
 }
 
 /* What feeds one number: an integer for an int, a register for a Scalar, which tile programs alone allow. */
-static npu_status npu__check_feed(npu_deduce *d, const npu_bound_arg *arg, const npu_spec *x)
+static npu_status npu__check_dynamic_item(npu_deduce *d, const npu_bound_arg *arg, const npu_spec *x)
 {
     bool is_scalar = arg->form == NPU_ARG_TENSOR;
     if (is_scalar && !d->is_tile) {
@@ -11092,16 +11092,16 @@ static npu_status npu__check_feed(npu_deduce *d, const npu_bound_arg *arg, const
     return NPU_OK;
 }
 
-static npu_status npu__check_fed(npu_deduce *d, const npu_bound_arg *arg)
+static npu_status npu__check_dynamic_arg(npu_deduce *d, const npu_bound_arg *arg)
 {
     uint32_t at = arg->first;
     npu_status status = NPU_OK;
     if (arg->form == NPU_ARG_TENSOR || (arg->form == NPU_ARG_INT && arg->count)) {
-        return npu__check_feed(d, arg, d->op->in[at]);
+        return npu__check_dynamic_item(d, arg, d->op->in[at]);
     }
     for (uint32_t i = 0; status == NPU_OK && arg->form == NPU_ARG_INTS && i < arg->count; i++) {
         bool is_fed = npu__get_le(arg->data + (size_t)i * 8, 8) == (uint64_t)INT64_MIN;
-        status = is_fed ? npu__check_feed(d, arg, d->op->in[at++]) : NPU_OK;
+        status = is_fed ? npu__check_dynamic_item(d, arg, d->op->in[at++]) : NPU_OK;
     }
     return status;
 }
@@ -11128,7 +11128,8 @@ static npu_status npu__deduce(npu_deduce *d)
     for (uint32_t i = 0; status == NPU_OK && i < d->op->num_args; i++) {
         const npu_bound_arg *arg = &d->op->args[i];
         const npu_schema_arg *declared = &d->def->schema->args[i];
-        status = npu__is_operand(declared) ? npu__check_class(d, arg, declared->type.base) : npu__check_fed(d, arg);
+        status = npu__is_operand(declared) ? npu__check_class(d, arg, declared->type.base)
+                                           : npu__check_dynamic_arg(d, arg);
     }
     status = status ? status : d->def->rule(d);
     for (uint32_t i = 0; status == NPU_OK && i < d->num_results; i++) {
@@ -11386,6 +11387,13 @@ static int64_t npu__extent_dim(const npu__extent *e)
     return e->num_unknown == 1 && e->known == 1 ? e->unknown : NPU_DYNAMIC_DIM;
 }
 
+/* What is factored is f32 or f64. */
+static npu_status npu__check_factored(npu_deduce *d, const char *name)
+{
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, name));
+    return npu__check_dtype(d, name, t, t == NPU_F32 || t == NPU_F64, "f32 or f64");
+}
+
 /* ---- promotion and broadcasting ---- */
 
 /* What elementwise operands join to: dims broadcast, dtypes kept apart by category. */
@@ -11479,6 +11487,130 @@ static npu_status npu__join_args(npu_deduce *d, npu__join *j, const char *a, con
 }
 
 static npu_dtype npu__float_of(npu_dtype t) { return npu__is_integer(t) || t == NPU_BOOL ? NPU_F32 : t; }
+
+/* The common dtype of two operands, whatever their dims. */
+static npu_dtype npu__promote_pair(const npu_spec *a, const npu_spec *b, const npu_spec *c)
+{
+    npu__join j;
+    memset(&j, 0, sizeof j);
+    npu__join_type(&j, a);
+    npu__join_type(&j, b);
+    if (c) {
+        npu__join_type(&j, c);
+    }
+    return npu__join_dtype(&j);
+}
+
+/* ---- rules: windows of convolutions, pools and columns ---- */
+
+/* A window that moves over up to three dims. */
+typedef struct npu__window {
+    uint32_t rank;
+    bool ceil_mode;
+    int64_t kernel[3], stride[3], padding[3], dilation[3], output_padding[3];
+} npu__window;
+
+/* The list's size in the schema: 2 for SymInt[2]; 0 for SymInt[]. */
+static uint32_t npu__schema_list_size(const npu_deduce *d, const char *name)
+{
+    const npu_bound_arg *arg = npu_op_arg(d->op, name); /* by its bound name: see npu__alias_view */
+    int32_t size = arg ? d->def->schema->args[arg - d->op->args].type.list_size : 0;
+    return size < 0 ? 0 : (uint32_t)size;
+}
+
+/* Longer windows than this fit no memory; below it products of what a window says stay far from overflow. */
+enum { NPU__MAX_WINDOW = 1 << 24 };
+
+/* A list of one number per dim, or of one for all; where it is absent or empty, out stays as it is. */
+static npu_status npu__window_arg(npu_deduce *d, const char *name, uint32_t rank, int64_t min, int64_t *out)
+{
+    uint32_t len = npu_op_list_len(d->op, name);
+    npu_status status = NPU_OK;
+    if (len > 1 && len != rank) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s has %u numbers, expected %u", name,
+                               (unsigned)len, (unsigned)rank);
+    }
+    if (len) {
+        npu_op_ints(d->op, name, out, rank);
+    }
+    for (uint32_t i = 0; i < rank && !status; i++) {
+        status = npu__check_attribute(d, name, out[i], min);
+        if (!status && out[i] > NPU__MAX_WINDOW) {
+            status = npu_deduce_fail(d, NPU_ERR_OVERFLOW, name, "%s is %lld, expected at most %d", name,
+                                     (long long)out[i], NPU__MAX_WINDOW);
+        }
+    }
+    return status;
+}
+
+/* What the window covers of dim i: dilation (kernel - 1) + 1. */
+static npu_status npu__window_reach(npu_deduce *d, const npu__window *w, uint32_t i, int64_t *reach)
+{
+    *reach = 0;
+    if (w->kernel[i] < 1) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "kernel", "kernel dim %u is %lld, expected at least 1",
+                               (unsigned)i, (long long)w->kernel[i]);
+    }
+    return npu__dim_mul(w->dilation[i], w->kernel[i] - 1, reach) && npu__dim_add(*reach, 1, reach)
+               ? NPU_OK
+               : npu__too_large(d, "dilation");
+}
+
+/* Positions of the window in dim i. With ceil_mode the last may stick out, but not start in the padding. */
+static npu_status npu__window_steps(npu_deduce *d, const npu__window *w, uint32_t i, int64_t in, int64_t *out)
+{
+    int64_t reach, padded, room, stride = w->stride[i], padding = w->padding[i];
+    npu_status status = npu__window_reach(d, w, i, &reach);
+    if (status) {
+        return status;
+    }
+    if (in < 0) {
+        *out = stride == 1 && (reach - 1) / 2 == padding && reach % 2 == 1 ? in : NPU_DYNAMIC_DIM;
+        return NPU_OK;
+    }
+    if (!npu__dim_mul(padding, 2, &padded) || !npu__dim_add(padded, in, &padded) ||
+        !npu__dim_add(padded, stride, &room)) {
+        return npu__too_large(d, "padding and stride");
+    }
+    room = padded - reach + (w->ceil_mode ? stride - 1 : 0);
+    if (in == 0 || room < 0) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, NULL,
+                               "spatial dim %u is %lld with padding, the window needs %lld", (unsigned)i,
+                               (long long)padded, (long long)reach);
+    }
+    *out = room / stride + 1;
+    if (w->ceil_mode && (*out - 1) * stride >= in + padding) {
+        *out -= 1;
+    }
+    return NPU_OK;
+}
+
+/* The size whose window positions are `in`. */
+static npu_status npu__window_spread(npu_deduce *d, const npu__window *w, uint32_t i, int64_t in,
+                                     int64_t *out)
+{
+    int64_t reach, padded, size;
+    npu_status status = npu__window_reach(d, w, i, &reach);
+    if (status || in < 0) {
+        *out = NPU_DYNAMIC_DIM;
+        return status;
+    }
+    if (w->output_padding[i] >= w->stride[i] && w->output_padding[i] >= w->dilation[i]) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_padding",
+                               "output_padding is %lld, expected less than stride or dilation",
+                               (long long)w->output_padding[i]);
+    }
+    if (!npu__dim_mul(in ? in - 1 : 0, w->stride[i], &size) || !npu__dim_add(size, reach, &size) ||
+        !npu__dim_add(size, w->output_padding[i], &size) || !npu__dim_mul(w->padding[i], 2, &padded)) {
+        return npu__too_large(d, "stride and padding");
+    }
+    if (in == 0 || size <= padded) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, NULL, "spatial dim %u of the result is not at least 1",
+                               (unsigned)i);
+    }
+    *out = size - padded;
+    return NPU_OK;
+}
 
 /* ---- rules: elementwise ---- */
 
@@ -11913,474 +12045,149 @@ static npu_status npu__type_fused(npu_deduce *d)
     return status;
 }
 
-/* ---- rules: registers, tiles, order between pipes ---- */
+/* ---- rules: special functions, comparisons of tensors ---- */
 
-static npu_status npu__register(npu_deduce *d, npu_dtype dtype)
+static npu_status npu__type_binary_float(npu_deduce *d)
 {
-    npu_spec y = npu_spec_scalar(dtype);
-    return npu_deduce_result(d, &y);
-}
-
-static npu_status npu__type_block_index(npu_deduce *d) { return npu__register(d, NPU_U64); }
-
-static npu_status npu__type_register_constant(npu_deduce *d)
-{
-    npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
-    npu_status status =
-        npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
-    return status ? status : npu__register(d, t);
-}
-
-static npu_status npu__type_register_integer(npu_deduce *d)
-{
-    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "lhs"));
-    npu_status status = npu__check_dtype(d, "lhs", t, npu__is_integer(t), "an integer of at least 8 bits");
-    status = status ? status : npu__check_equal(d, "rhs", "lhs");
-    return status ? status : npu__register(d, t);
-}
-
-/* A tile in a memory, not yet at a place in it. */
-static npu_status npu__result_tile(npu_deduce *d, npu_dtype dtype, uint32_t rank, const int64_t *dims,
-                                   uint32_t space)
-{
-    npu_spec y = npu_spec_tile(dtype, rank, dims);
-    bool is_default = space == NPU_SPACE_UB || space == NPU_SPACE_DEFAULT;
-    y.space = (uint8_t)(is_default ? NPU_SPACE_DEFAULT : space);
-    y.offset = is_default ? 0 : NPU_UNPLACED;
-    return npu_deduce_result(d, &y);
-}
-
-static npu_status npu__result_tile_like(npu_deduce *d, const npu_spec *x, npu_dtype dtype)
-{
-    return npu__result_tile(d, dtype, x->rank, x->dims, NPU_SPACE_UB);
-}
-
-/* Sizes of a tile: known and positive. */
-static npu_status npu__tile_dims(npu_deduce *d, const char *name, int64_t *dims, uint32_t *rank)
-{
-    *rank = npu_op_list_len(d->op, name);
-    if (*rank == 0 || *rank > NPU_MAX_RANK) {
-        return npu_deduce_fail(d, NPU_ERR_RANK, name, "%s has %u numbers, expected 1 to %d", name,
-                               (unsigned)*rank, NPU_MAX_RANK);
-    }
-    for (uint32_t i = 0; i < *rank; i++) {
-        dims[i] = npu_op_int_at(d->op, name, i);
-        if (dims[i] <= 0) {
-            return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s[%u] is %s, expected a positive number", name,
-                                   (unsigned)i, dims[i] == INT64_MIN ? "a value" : "not positive");
-        }
-    }
-    return NPU_OK;
-}
-
-/* The memory that a tile goes to: UB, or on-chip ones where `any` is set. */
-static npu_status npu__tile_target(npu_deduce *d, uint32_t *space)
-{
-    int64_t target = npu_op_int(d->op, "target_memory", NPU_SPACE_UB);
-    *space = (uint32_t)target;
-    return target >= NPU_SPACE_UB && target <= NPU_SPACE_L0C
-               ? NPU_OK
-               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory",
-                                 "target_memory is %lld, expected 2 (UB) to 6 (L0C)", (long long)target);
-}
-
-/* Part of a tensor: as many offsets and shapes as it has dims, inside it as far as numbers tell. */
-static npu_status npu__tile_region(npu_deduce *d, const char *whole, int64_t *dims, uint32_t *rank)
-{
-    const npu_spec *x = npu_deduce_spec(d, whole);
-    bool is_view = d->op->kind == (uint32_t)NPU_BLOCK_VIEW;
-    const char *offsets = is_view ? "offset" : "offsets";
-    uint32_t num_offsets = npu_op_list_len(d->op, offsets);
-    npu_status status = npu__tile_dims(d, is_view ? "shape" : "shapes", dims, rank);
-    if (status) {
-        return status;
-    }
-    if (num_offsets != *rank || *rank != x->rank) {
-        return npu_deduce_fail(d, NPU_ERR_RANK, offsets,
-                               "%u offsets and %u sizes, expected %u like the dims of %s",
-                               (unsigned)num_offsets, (unsigned)*rank, (unsigned)x->rank, whole);
-    }
-    for (uint32_t i = 0; i < *rank; i++) {
-        int64_t offset = npu_op_int_at(d->op, offsets, i), first = offset == INT64_MIN ? 0 : offset;
-        if (first < 0 || (x->dims[i] >= 0 && (dims[i] > x->dims[i] || first > x->dims[i] - dims[i]))) {
-            return npu_deduce_fail(
-                d, NPU_ERR_RANGE, offsets, "offset %lld and size %lld leave dim %u of %s, which is %lld",
-                (long long)first, (long long)dims[i], (unsigned)i, whole, (long long)x->dims[i]);
-        }
-    }
-    return NPU_OK;
-}
-
-static npu_status npu__type_tile_create(npu_deduce *d)
-{
-    int64_t dims[NPU_MAX_RANK];
-    uint32_t rank, space;
-    npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
-    npu_status status = npu__tile_dims(d, "shape", dims, &rank);
-    status = status ? status
-                    : npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
-    status = status ? status : npu__tile_target(d, &space);
-    return status ? status : npu__result_tile(d, t, rank, dims, space);
-}
-
-static npu_status npu__type_tile_load(npu_deduce *d)
-{
-    int64_t dims[NPU_MAX_RANK];
-    uint32_t rank, space;
-    npu_status status = npu__tile_region(d, "tensor", dims, &rank);
-    status = status ? status : npu__tile_target(d, &space);
-    if (status == NPU_OK && space > NPU_SPACE_L1) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory", "load reaches 2 (UB) and 3 (L1) only");
-    }
-    return status ? status
-                  : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tensor")), rank, dims, space);
-}
-
-static npu_status npu__type_tile_view(npu_deduce *d)
-{
-    int64_t dims[NPU_MAX_RANK];
-    uint32_t rank;
-    npu_status status = npu__tile_region(d, "tile", dims, &rank);
-    return status ? status
-                  : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tile")), rank, dims, NPU_SPACE_UB);
-}
-
-static npu_status npu__type_tile_store(npu_deduce *d)
-{
-    const npu_spec *tile = npu_deduce_spec(d, "tile"), *y = npu_deduce_spec(d, "output_tensor");
-    int64_t dims[NPU_MAX_RANK];
-    uint32_t rank;
-    size_t len = 0, stored = 0;
-    npu_status status = npu__tile_region(d, "output_tensor", dims, &rank);
-    npu_spec part = npu_spec_tile(npu__dtype_of(tile), status ? 0 : rank, dims);
-    status = status ? status : npu__check_same_dtype(d, "output_tensor", "tile");
-    if (status == NPU_OK && (npu_spec_len(tile, &len) || npu_spec_len(&part, &stored) || len != stored)) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, "shapes", "shapes hold %lu elements, tile has %lu",
-                               (unsigned long)stored, (unsigned long)len);
-    }
-    return status ? status : npu_deduce_result(d, y);
-}
-
-static npu_status npu__type_tile_same(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "tile");
-    return npu__result_tile_like(d, x, npu__dtype_of(x));
-}
-
-static npu_status npu__type_tile_move(npu_deduce *d)
-{
-    npu_spec x = *npu_deduce_spec(d, "tile");
-    uint32_t space;
-    npu_status status = npu__tile_target(d, &space);
-    if (status == NPU_OK && npu_op_int(d->op, "transpose", 0)) {
-        int64_t last = x.rank < 2 ? 0 : x.dims[x.rank - 1];
-        status = npu__check_rank(d, "tile", 2, NPU_MAX_RANK);
-        if (status == NPU_OK) {
-            x.dims[x.rank - 1] = x.dims[x.rank - 2];
-            x.dims[x.rank - 2] = last;
-        }
-    }
-    return status ? status : npu__result_tile(d, npu__dtype_of(&x), x.rank, x.dims, space);
-}
-
-static npu_status npu__type_tile_reshape(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "tile");
-    npu_spec y = *x;
-    int64_t dims[NPU_MAX_RANK];
-    uint32_t rank;
-    size_t len = 0, now = 0;
-    npu_status status = npu__tile_dims(d, "shape", dims, &rank);
-    if (status) {
-        return status;
-    }
-    y = npu_spec_tile(npu__dtype_of(x), rank, dims);
-    if (npu_spec_len(x, &len) || npu_spec_len(&y, &now) || len != now) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, "shape", "shape holds %lu elements, tile has %lu",
-                               (unsigned long)now, (unsigned long)len);
-    }
-    return npu__result_tile(d, npu__dtype_of(x), rank, dims, x->space);
-}
-
-/* Of tiles or tensors. */
-static npu_status npu__type_tile_transpose(npu_deduce *d)
-{
-    const char *name = d->op->args[0].name;
-    npu_spec y = *npu_deduce_spec(d, name);
-    uint32_t a = 0, b = 0;
-    int64_t dim;
-    npu_status status = npu__check_rank(d, name, 2, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "axis1", y.rank, &a);
-    status = status ? status : npu__axis_arg(d, "axis2", y.rank, &b);
-    if (status == NPU_OK && a == b) {
-        return npu_deduce_fail(d, NPU_ERR_AXIS, "axis2", "axis1 and axis2 are both %u", (unsigned)a);
-    }
-    dim = y.dims[a];
-    y.dims[a] = y.dims[b];
-    y.dims[b] = dim;
-    if (status == NPU_OK && y.cls == NPU_CLASS_TENSOR) {
-        return npu__result_like(d, &y, npu__dtype_of(&y));
-    }
-    return status ? status : npu__result_tile_like(d, &y, npu__dtype_of(&y));
-}
-
-/* A number takes the dtype of the tile, unless that is an integer and the number is not; a register has its
-   own. */
-static npu_status npu__type_tile_scalar(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "lhs");
-    const npu_bound_arg *rhs = npu_op_arg(d->op, "rhs");
-    npu_dtype t = npu__dtype_of(x), number = rhs->form == NPU_ARG_FLOAT ? NPU_F32 : NPU_NONE;
-    number = rhs->form == NPU_ARG_TENSOR ? npu__dtype_of(d->op->in[rhs->first])
-             : npu_dtype_is_float(t)     ? NPU_NONE
-                                         : number;
-    t = number ? npu_promote_tensor(t, number) : t;
-    return t ? npu__result_tile_like(d, x, t)
-             : npu_deduce_fail(d, NPU_ERR_DTYPE, "rhs", "lhs and rhs have no common dtype");
-}
-
-static npu_status npu__type_tile_compare(npu_deduce *d)
-{
-    int64_t type = npu_op_int(d->op, "cmp_type", 0);
-    if (type < 0 || type > 5) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "cmp_type", "cmp_type is %lld, expected 0 to 5",
-                               (long long)type);
-    }
-    return d->op->kind == (uint32_t)NPU_BLOCK_CMP ? npu__type_tensor_binary(d) : npu__type_tile_scalar(d);
-}
-
-static npu_status npu__type_tile_cast(npu_deduce *d)
-{
-    npu_dtype t = (npu_dtype)npu_op_int(d->op, "target_type", NPU_NONE);
-    int64_t mode = npu_op_int(d->op, "mode", 2);
-    npu_status status =
-        npu__check_dtype(d, "target_type", t, npu__is_real(t), "a number or bool of at least 8 bits");
-    if (mode < 0 || mode > 6) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is %lld, expected 0 to 6",
-                               (long long)mode);
-    }
-    return status ? status : npu__result_tile_like(d, npu_deduce_spec(d, "tile"), t);
-}
-
-static npu_status npu__type_tile_reduce(npu_deduce *d)
-{
-    npu_spec y = *npu_deduce_spec(d, "tile");
-    uint32_t axis = 0;
-    npu_status status = npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "axis", y.rank, &axis);
-    if (status) {
-        return status;
-    }
-    if (npu_op_int(d->op, "keepdim", 0)) {
-        y.dims[axis] = 1;
-    } else {
-        memmove(&y.dims[axis], &y.dims[axis + 1], (NPU_MAX_RANK - 1 - axis) * sizeof y.dims[0]);
-        y.rank--;
-    }
-    return npu__result_tile_like(d, &y, npu__dtype_of(&y));
-}
-
-static npu_status npu__type_tile_row_reduce(npu_deduce *d)
-{
-    npu_spec y = *npu_deduce_spec(d, "tile");
-    npu_status status = npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_same_dtype(d, "tmp_tile", "tile");
-    if (status) {
-        return status;
-    }
-    y.dims[y.rank - 1] = 1;
-    return npu__result_tile_like(d, &y, npu__dtype_of(&y));
-}
-
-/* [...,M,N] and [...,M,1] or, for columns, [...,1,N]. */
-static npu_status npu__type_tile_expand(npu_deduce *d)
-{
-    const char *first = d->def->schema->args[0].name, *second = d->def->schema->args[1].name;
-    const npu_spec *x = npu_deduce_spec(d, first), *v = npu_deduce_spec(d, second);
-    bool is_copy =
-        d->op->kind == (uint32_t)NPU_BLOCK_ROW_EXPAND || d->op->kind == (uint32_t)NPU_BLOCK_COL_EXPAND;
-    npu_dtype t = is_copy ? npu__dtype_of(v) : npu_promote_tensor(npu__dtype_of(x), npu__dtype_of(v));
-    npu_status status = npu__check_rank(d, first, 2, NPU_MAX_RANK);
-    uint32_t one = d->op->kind < (uint32_t)NPU_BLOCK_COL_EXPAND ? x->rank - 1u : x->rank - 2u;
-    status = status ? status : npu__check_rank(d, second, x->rank, x->rank);
-    for (uint32_t i = 0; status == NPU_OK && i < x->rank; i++) {
-        status = npu__check_dim(d, second, i, i == one ? 1 : x->dims[i], i == one ? "one" : first);
-    }
-    status = status ? status
-                    : npu__check_dtype(d, second, npu__dtype_of(v), t != NPU_NONE, "a dtype that promotes");
-    return status ? status : npu__result_tile_like(d, x, t);
-}
-
-static npu_status npu__type_tile_expands(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "target");
-    return npu__result_tile_like(d, x, npu__dtype_of(x));
-}
-
-/* lhs and rhs of up to max_rank dims: what the matrix unit takes. It sums in f32 or i32. */
-static npu_status npu__check_tile_factors(npu_deduce *d, uint32_t max_rank, npu_dtype *sums)
-{
-    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
-    npu_status status = npu__check_rank(d, "lhs", 2, max_rank);
-    status = status ? status : npu__check_rank(d, "rhs", 2, max_rank);
-    status = status ? status : npu__check_same_dtype(d, "rhs", "lhs");
-    status = status ? status
-                    : npu__check_dtype(d, "lhs", npu__dtype_of(a),
-                                       npu__is_number(npu__dtype_of(a)) && a->dtype != NPU_F64,
-                                       "a number of 8 to 32 bits");
-    *sums = npu_dtype_is_float(npu__dtype_of(a)) ? NPU_F32 : NPU_I32;
-    return status ? status : npu__check_dim(d, "rhs", b->rank - 2u, a->dims[a->rank - 1], "columns of lhs");
-}
-
-static npu_status npu__type_tile_batch_matmul(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
-    int64_t dims[NPU_MAX_RANK];
-    uint32_t rank = 0;
+    npu__join j;
     npu_dtype t;
-    npu_status status = npu__check_tile_factors(d, NPU_MAX_RANK, &t);
-    if (!status && npu_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "rhs", "the batch dims of lhs and rhs do not broadcast");
-    }
-    if (status) {
-        return status;
-    }
-    dims[rank++] = a->dims[a->rank - 2];
-    dims[rank++] = b->dims[b->rank - 1];
-    return npu__result_tile(d, t, rank, dims, NPU_SPACE_L0C);
+    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
+    status = status ? status : npu__check_float(d, "self", t);
+    return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
-static npu_status npu__type_tile_matmul(npu_deduce *d)
+static npu_status npu__type_integer(npu_deduce *d)
 {
-    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs"),
-                   *acc = npu_deduce_spec(d, "acc");
+    npu__join j;
     npu_dtype t;
-    npu_status status = npu__check_tile_factors(d, 2, &t);
-    if (acc && status == NPU_OK) {
-        status = npu__check_dtype(d, "acc", npu__dtype_of(acc), acc->dtype == t,
-                                  "f32 for floats, i32 for integers");
-        status = status ? status : npu__check_rank(d, "acc", 2, 2);
-        status = status ? status : npu__check_dim(d, "acc", 0, a->dims[0], "rows of lhs");
-        status = status ? status : npu__check_dim(d, "acc", 1, b->dims[1], "columns of rhs");
+    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
+    status = status ? status : npu__check_dtype(d, "self", t, npu__is_integer(t), "an integer");
+    return status ? status : npu__result(d, t, j.rank, j.dims);
+}
+
+static npu_status npu__type_isclose(npu_deduce *d)
+{
+    npu_status status = npu__check_same_dtype(d, "other", "self");
+    if (!status && !(npu_op_float(d->op, "rtol", 0) >= 0 && npu_op_float(d->op, "atol", 0) >= 0)) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "rtol", "rtol or atol is negative");
     }
-    if (status == NPU_OK) {
-        int64_t dims[2];
-        dims[0] = a->dims[0];
-        dims[1] = b->dims[1];
-        return npu__result_tile(d, t, 2, dims, NPU_SPACE_L0C);
+    return status ? status : npu__type_compare(d);
+}
+
+static npu_status npu__type_allclose(npu_deduce *d)
+{
+    uint32_t first = d->num_results;
+    npu_status status = npu__type_isclose(d);
+    if (!status) {
+        d->results[first].rank = 0;
     }
     return status;
 }
 
-/* No results: what an exporter saw must be what is here. */
-static npu_status npu__type_assert_metadata(npu_deduce *d)
+/* Dims that differ make the result false; elements compare as their common dtype. */
+static npu_status npu__type_equal_whole(npu_deduce *d)
 {
-    const npu_spec *a = npu_deduce_spec(d, "a");
-    const npu_bound_arg *size = npu_op_arg(d->op, "size");
-    uint32_t dtype = (uint32_t)npu_op_int(d->op, "dtype", a->dtype);
-    if (dtype != a->dtype) {
-        return npu_deduce_fail(d, NPU_ERR_DTYPE, "a", "a is %s, expected %s", npu_dtype_name((npu_dtype)a->dtype),
-                               npu_dtype_name((npu_dtype)dtype));
-    }
-    for (uint32_t i = 0; size && size->form == NPU_ARG_INTS && i < a->rank; i++) {
-        if (size->count != a->rank || (a->dims[i] >= 0 && npu_op_int_at(d->op, "size", i) != a->dims[i])) {
-            return npu_deduce_fail(d, NPU_ERR_SHAPE, "a", "dim %u of a is not as expected", (unsigned)i);
-        }
-    }
-    return NPU_OK;
+    npu_status status = npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "self")));
+    status = status ? status : npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "other")));
+    return status ? status : npu__result(d, NPU_BOOL, 0, NULL);
 }
 
-static npu_status npu__type_nothing(npu_deduce *d)
+static npu_status npu__type_heaviside(npu_deduce *d)
 {
-    (void)d;
-    return NPU_OK;
+    npu__join j;
+    npu_dtype t;
+    npu_status status = npu__check_same_dtype(d, "values", "self");
+    status = status ? status : npu__join_args(d, &j, "self", "values", NULL, &t);
+    return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
-static npu_status npu__type_flag(npu_deduce *d)
+static npu_status npu__type_float_power(npu_deduce *d)
 {
-    static const char *const names[] = { "set_pipe", "wait_pipe" };
-    int64_t pipes[2], event = npu_op_int(d->op, "event_id", 0);
-    for (uint32_t i = 0; i < 2; i++) {
-        pipes[i] = npu_op_int(d->op, names[i], 0);
-        if (pipes[i] < 0 || pipes[i] >= NPU_PIPE_ALL) {
-            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, names[i], "%s is %lld, expected 0 (MTE1) to 6 (FIX)",
-                                   names[i], (long long)pipes[i]);
-        }
-    }
-    if (pipes[0] == pipes[1]) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "wait_pipe", "%s would wait for itself",
-                               npu_pipe_name((uint32_t)pipes[0]));
-    }
-    return event >= 0 && event < NPU_MAX_EVENTS
-               ? NPU_OK
-               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "event_id", "event_id is %lld, expected 0 to %d",
-                                 (long long)event, NPU_MAX_EVENTS - 1);
+    npu__join j;
+    npu_dtype t;
+    npu_status status = npu__join_args(d, &j, "self", "exponent", NULL, &t);
+    status = status ? status : npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
+    return status ? status : npu__result(d, NPU_F64, j.rank, j.dims);
 }
 
-static bool npu__is_output_root(const npu_graph *body, npu_value tensor)
+/* All tensors broadcast and promote; a number takes their dtype. ATen has no quotients (tensor1 / tensor2) of
+   integers. */
+static npu_status npu__type_pointwise(npu_deduce *d)
 {
-    for (uint32_t i = 0; i < npu_graph_num_outputs(body); i++) {
-        if (npu_tile_root(body, npu_graph_output(body, i)).id == tensor.id) {
-            return true;
+    bool is_quotient = d->op->kind == (uint32_t)NPU_ATEN_ADDCDIV,
+         is_gelu = d->op->kind == (uint32_t)NPU_ATEN_GELU_BACKWARD;
+    npu__join j;
+    npu_dtype t;
+    npu_status status = NPU_OK;
+    memset(&j, 0, sizeof j);
+    for (uint32_t i = 0; i < d->op->num_args && !status; i++) {
+        if (d->op->args[i].form == NPU_ARG_TENSOR) {
+            status = npu__join_arg(d, &j, d->op->args[i].name);
         }
     }
-    return false;
+    t = npu__join_dtype(&j);
+    status = status ? status : npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
+    if (!status && is_gelu) {
+        status = npu__check_float(d, "self", t);
+        status = status ? status : npu__check_approximate(d);
+    }
+    if (!status && is_quotient) { /* of two integers it is none */
+        status = npu__check_float(d, d->op->args[1].name,
+                                  npu_promote_types(npu__dtype_of(d->op->in[1]), npu__dtype_of(d->op->in[2])));
+    }
+    return status ? status : npu__result(d, t, j.rank, j.dims);
 }
 
-/* What is stored into must leave the program. A store over the result of another one says nothing new. */
-static npu_status npu__check_stores(npu_deduce *d, const npu_graph *body)
+static npu_status npu__type_lerp(npu_deduce *d)
 {
-    for (uint32_t op = 1; op <= npu_graph_num_ops(body); op++) {
-        npu_op o = npu__make_op(op);
-        bool is_store = npu_op_kind(body, o) == (npu_kind)NPU_BLOCK_STORE;
-        npu_value to =
-            is_store ? npu_op_operand_value(body, o, npu_op_num_operands(body, o) - 1) : npu__make_value(0);
-        if (is_store && !npu_value_producer(body, to, NULL).id && !npu__is_output_root(body, to)) {
-            return npu_deduce_fail(d, NPU_ERR_GRAPH, "body",
-                                   "op %u of '%s' stores into '%s', which is no output", (unsigned)op,
-                                   npu_graph_name(body), npu_value_name(body, to));
-        }
-    }
-    return NPU_OK;
+    npu_status status = npu__check_float(d, "self", npu__dtype_of(npu_deduce_spec(d, "self")));
+    status = status ? status : npu__check_same_dtype(d, "end", "self");
+    status = status ? status : npu__check_same_dtype(d, "weight", "self");
+    return status ? status : npu__type_pointwise(d);
 }
 
-/* Outputs are different tensors that came in. */
-static npu_status npu__check_tile_outputs(npu_deduce *d, const npu_graph *body)
+static npu_status npu__type_polygamma(npu_deduce *d)
 {
-    for (uint32_t i = 0; i < npu_graph_num_outputs(body); i++) {
-        npu_value root = npu_tile_root(body, npu_graph_output(body, i));
-        if (npu_value_role(body, root) != NPU_ROLE_INPUT) {
-            return npu_deduce_fail(d, NPU_ERR_GRAPH, "body",
-                                   "output %u of '%s' is no input that was stored into", (unsigned)i,
-                                   npu_graph_name(body));
-        }
-        for (uint32_t k = 0; k < i; k++) {
-            if (npu_tile_root(body, npu_graph_output(body, k)).id == root.id) {
-                return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "outputs %u and %u of '%s' are one tensor",
-                                       (unsigned)k, (unsigned)i, npu_graph_name(body));
-            }
-        }
-    }
-    return NPU_OK;
+    npu_status status = npu__check_attribute(d, "n", npu_op_int(d->op, "n", 0), 0);
+    return status ? status : npu__type_promote_float(d);
 }
 
-static npu_status npu__type_launch(npu_deduce *d)
+enum { NPU__MAX_GAMMA_ORDER = 10000 }; /* as many logarithms of gamma are summed for each element */
+
+static npu_status npu__type_mvlgamma(npu_deduce *d)
 {
-    const npu_graph *body = npu_op_body(d->op, 0);
-    int64_t blocks = npu_op_int(d->op, "blocks", 0);
-    npu_status status = npu__check_attribute(d, "blocks", blocks, 1);
-    if (blocks > INT32_MAX) { /* more than any device counts, and than anyone waits for */
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "blocks", "blocks is %lld, expected at most %lld",
-                               (long long)blocks, (long long)INT32_MAX);
+    int64_t p = npu_op_int(d->op, "p", 1);
+    npu_status status = npu__check_attribute(d, "p", p, 1);
+    if (!status && p > NPU__MAX_GAMMA_ORDER) {
+        status = npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "p", "p is %lld, which is more than %d", (long long)p,
+                                 NPU__MAX_GAMMA_ORDER);
     }
-    status = status ? status : npu__check_attribute(d, "buffer_size", npu_op_int(d->op, "buffer_size", 0), 1);
-    if (status == NPU_OK && npu_graph_level(body) != NPU_LEVEL_TILE) {
-        return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "'%s' is no graph of level tile",
-                               npu_graph_name(body));
+    status = status ? status : npu__check_number(d, "self");
+    return status ? status : npu__type_promote_float(d);
+}
+
+static npu_status npu__type_frexp(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_status status = npu__type_same_float(d);
+    return status ? status : npu__result_like(d, x, NPU_I32);
+}
+
+static npu_status npu__type_log_sigmoid_forward(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_status status = npu__type_same_float(d);
+    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+}
+
+/* Probabilities are floating point; with a number for all, self only gives dims and dtype. */
+static npu_status npu__type_bernoulli(npu_deduce *d)
+{
+    double p = npu_op_float(d->op, "p", 0.0);
+    if (!(p >= 0.0 && p <= 1.0)) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected 0 to 1", p);
     }
-    status = status ? status : npu__type_body(d);
-    status = status ? status : npu__check_tile_outputs(d, body);
-    return status ? status : npu__check_stores(d, body);
+    return npu_op_arg(d->op, "p") ? npu__type_same_real(d) : npu__type_same_float(d);
 }
 
 /* ---- rules: logic, creation ---- */
@@ -12741,1916 +12548,6 @@ static npu_status npu__type_number(npu_deduce *d)
         status = status ? status : npu__check_rank(d, "self", 1, NPU_MAX_RANK);
     }
     return status ? status : npu__result(d, t, 0, NULL);
-}
-
-/* ---- rules: further functions ---- */
-
-static npu_status npu__type_binary_float(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
-    status = status ? status : npu__check_float(d, "self", t);
-    return status ? status : npu__result(d, t, j.rank, j.dims);
-}
-
-static npu_status npu__type_integer(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_integer(t), "an integer");
-    return status ? status : npu__result(d, t, j.rank, j.dims);
-}
-
-static npu_status npu__type_isclose(npu_deduce *d)
-{
-    npu_status status = npu__check_same_dtype(d, "other", "self");
-    if (!status && !(npu_op_float(d->op, "rtol", 0) >= 0 && npu_op_float(d->op, "atol", 0) >= 0)) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "rtol", "rtol or atol is negative");
-    }
-    return status ? status : npu__type_compare(d);
-}
-
-static npu_status npu__type_allclose(npu_deduce *d)
-{
-    uint32_t first = d->num_results;
-    npu_status status = npu__type_isclose(d);
-    if (!status) {
-        d->results[first].rank = 0;
-    }
-    return status;
-}
-
-/* Dims that differ make the result false; elements compare as their common dtype. */
-static npu_status npu__type_equal_whole(npu_deduce *d)
-{
-    npu_status status = npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "self")));
-    status = status ? status : npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "other")));
-    return status ? status : npu__result(d, NPU_BOOL, 0, NULL);
-}
-
-static npu_status npu__type_heaviside(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu_status status = npu__check_same_dtype(d, "values", "self");
-    status = status ? status : npu__join_args(d, &j, "self", "values", NULL, &t);
-    return status ? status : npu__result(d, t, j.rank, j.dims);
-}
-
-static npu_status npu__type_float_power(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "exponent", NULL, &t);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    return status ? status : npu__result(d, NPU_F64, j.rank, j.dims);
-}
-
-/* All tensors broadcast and promote; a number takes their dtype. ATen has no quotients (tensor1 / tensor2) of
-   integers. */
-static npu_status npu__type_pointwise(npu_deduce *d)
-{
-    bool is_quotient = d->op->kind == (uint32_t)NPU_ATEN_ADDCDIV,
-         is_gelu = d->op->kind == (uint32_t)NPU_ATEN_GELU_BACKWARD;
-    npu__join j;
-    npu_dtype t;
-    npu_status status = NPU_OK;
-    memset(&j, 0, sizeof j);
-    for (uint32_t i = 0; i < d->op->num_args && !status; i++) {
-        if (d->op->args[i].form == NPU_ARG_TENSOR) {
-            status = npu__join_arg(d, &j, d->op->args[i].name);
-        }
-    }
-    t = npu__join_dtype(&j);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
-    if (!status && is_gelu) {
-        status = npu__check_float(d, "self", t);
-        status = status ? status : npu__check_approximate(d);
-    }
-    if (!status && is_quotient) { /* of two integers it is none */
-        status = npu__check_float(d, d->op->args[1].name,
-                                  npu_promote_types(npu__dtype_of(d->op->in[1]), npu__dtype_of(d->op->in[2])));
-    }
-    return status ? status : npu__result(d, t, j.rank, j.dims);
-}
-
-static npu_status npu__type_lerp(npu_deduce *d)
-{
-    npu_status status = npu__check_float(d, "self", npu__dtype_of(npu_deduce_spec(d, "self")));
-    status = status ? status : npu__check_same_dtype(d, "end", "self");
-    status = status ? status : npu__check_same_dtype(d, "weight", "self");
-    return status ? status : npu__type_pointwise(d);
-}
-
-static npu_status npu__type_polygamma(npu_deduce *d)
-{
-    npu_status status = npu__check_attribute(d, "n", npu_op_int(d->op, "n", 0), 0);
-    return status ? status : npu__type_promote_float(d);
-}
-
-enum { NPU__MAX_GAMMA_ORDER = 10000 }; /* as many logarithms of gamma are summed for each element */
-
-static npu_status npu__type_mvlgamma(npu_deduce *d)
-{
-    int64_t p = npu_op_int(d->op, "p", 1);
-    npu_status status = npu__check_attribute(d, "p", p, 1);
-    if (!status && p > NPU__MAX_GAMMA_ORDER) {
-        status = npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "p", "p is %lld, which is more than %d", (long long)p,
-                                 NPU__MAX_GAMMA_ORDER);
-    }
-    status = status ? status : npu__check_number(d, "self");
-    return status ? status : npu__type_promote_float(d);
-}
-
-static npu_status npu__type_frexp(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__type_same_float(d);
-    return status ? status : npu__result_like(d, x, NPU_I32);
-}
-
-static npu_status npu__type_log_sigmoid_forward(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__type_same_float(d);
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
-}
-
-/* Probabilities are floating point; with a number for all, self only gives dims and dtype. */
-static npu_status npu__type_bernoulli(npu_deduce *d)
-{
-    double p = npu_op_float(d->op, "p", 0.0);
-    if (!(p >= 0.0 && p <= 1.0)) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected 0 to 1", p);
-    }
-    return npu_op_arg(d->op, "p") ? npu__type_same_real(d) : npu__type_same_float(d);
-}
-
-/* ---- rules: matrix, convolution, pooling, normalisation ---- */
-
-/* A weight of one dim is a single output without its dim; its bias is a 0-d tensor. */
-static npu_status npu__type_linear(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "input"), *w = npu_deduce_spec(d, "weight"),
-                   *b = npu_deduce_spec(d, "bias");
-    npu_status status = npu__check_rank(d, "input", 1, NPU_MAX_RANK);
-    npu_spec y = *x;
-    status = status ? status : npu__check_rank(d, "weight", 1, 2);
-    status = status ? status : npu__check_number(d, "input");
-    status = status ? status : npu__check_same_dtype(d, "weight", "input");
-    status = status ? status : npu__check_same_dtype(d, "bias", "input");
-    status = status ? status
-                    : npu__check_dim(d, "weight", w->rank - 1u, x->dims[x->rank - 1], "last dim of input");
-    if (!status && b) {
-        status = w->rank == 2 ? npu__check_vector(d, "bias", w->dims[0], "weight dim 0")
-                              : npu__check_rank(d, "bias", 0, 0);
-        if (!status && w->rank == 1 && (x->rank == 2 || x->rank == 3)) {
-            status = npu_deduce_fail(d, NPU_ERR_RANK, "weight", "weight has 1 dim, with bias expected 2");
-        }
-    }
-    y.dims[(x->rank ? x->rank : 1u) - 1] = w->dims[0];
-    return status ? status : npu__result(d, npu__dtype_of(x), w->rank == 2 ? x->rank : x->rank - 1u, y.dims);
-}
-
-/* Where the dims of a product are: K of an operand, and its M or N. A vector has K alone. */
-typedef struct npu__factor {
-    const npu_spec *spec;
-    uint32_t inner, outer;
-} npu__factor;
-
-/* K is the last dim, or, where is_first_dim, the one before it. */
-static npu__factor npu__factor_of(const npu_spec *x, bool is_first_dim)
-{
-    npu__factor f = { NULL, 0, 0 };
-    f.spec = x;
-    f.inner = x->rank > 1 && is_first_dim ? x->rank - 2u : x->rank - 1u;
-    f.outer = x->rank > 1 && is_first_dim ? x->rank - 1u : x->rank - 2u;
-    return f;
-}
-
-/* Appends the product of a [..,M,K] and b [..,K,N], or of their transposes, to the batch dims; a 1-D operand has
-   no M or N. */
-static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, bool a_trans, const char *b_name,
-                                      bool b_trans, npu_dtype dtype)
-{
-    npu__factor fa = npu__factor_of(npu_deduce_spec(d, a_name), a_trans),
-                fb = npu__factor_of(npu_deduce_spec(d, b_name), !b_trans);
-    const npu_spec *a = fa.spec, *b = fb.spec;
-    uint32_t batch_a = a->rank > 2 ? a->rank - 2u : 0, batch_b = b->rank > 2 ? b->rank - 2u : 0, rank = 0;
-    int64_t dims[NPU_MAX_RANK + 2];
-    npu_status status = npu__check_dim(d, b_name, fb.inner, a->dims[fa.inner], "inner dim of the first");
-    if (!status && npu_broadcast(a->dims, batch_a, b->dims, batch_b, dims, &rank, NULL)) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, b_name, "the batch dims of %s and %s do not broadcast",
-                                 a_name, b_name);
-    }
-    if (status) {
-        return status;
-    }
-    if (a->rank > 1) {
-        dims[rank++] = a->dims[fa.outer];
-    }
-    if (b->rank > 1) {
-        dims[rank++] = b->dims[fb.outer];
-    }
-    status = npu__check_result_rank(d, rank);
-    return status ? status : npu__result(d, dtype, rank, dims);
-}
-
-/* Vectors meet vectors and matrices; a batch meets a batch or a matrix. */
-static npu_status npu__type_tensor_matmul(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
-    npu_dtype t = npu_promote_tensor(npu__dtype_of(a), npu__dtype_of(b));
-    bool has_batch = a->rank > 2 || b->rank > 2;
-    npu_status status = npu__check_rank(d, "lhs", has_batch ? 2 : 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "rhs", has_batch ? 2 : 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_number(d, "lhs");
-    status = status ? status : npu__check_number(d, "rhs");
-    t = (npu_dtype)npu_op_int(d->op, "out_dtype", (int64_t)t);
-    if (!status && (!npu__is_real(t) || t == NPU_BOOL)) {
-        status = npu_deduce_fail(d, NPU_ERR_DTYPE, "out_dtype", "out_dtype is %s, expected a number",
-                                 npu_dtype_name(t));
-    }
-    return status ? status
-                  : npu__matrix_product(d, "lhs", npu_op_int(d->op, "a_trans", 0) != 0, "rhs",
-                                        npu_op_int(d->op, "b_trans", 0) != 0, t);
-}
-
-/* Where the schema fixes a product: names and ranks of its operands. */
-typedef struct npu__product_form {
-    npu_kind kind;
-    const char *a, *b;
-    uint32_t a_rank, b_rank;
-} npu__product_form;
-
-static const npu__product_form npu__product_forms[] = {
-    { NPU_ATEN_MM, "self", "mat2", 2, 2 },         { NPU_ATEN_BMM, "self", "mat2", 3, 3 },
-    { NPU_ATEN_MV, "self", "vec", 2, 1 },          { NPU_ATEN_DOT, "self", "tensor", 1, 1 },
-    { NPU_ATEN_VDOT, "self", "other", 1, 1 },      { NPU_ATEN_ADDMM, "mat1", "mat2", 2, 2 },
-    { NPU_ATEN_BADDBMM, "batch1", "batch2", 3, 3 }, { NPU_ATEN_ADDMV, "mat", "vec", 2, 1 },
-    { NPU_ATEN_ADDBMM, "batch1", "batch2", 3, 3 },
-    { NPU_ATEN_MATMUL, "self", "other", 0, 0 }, /* ranks from 1 up */
-};
-
-/* The operands agree, in a batch too, and their product is the result. */
-static npu_status npu__fixed_product(npu_deduce *d, const npu__product_form *form)
-{
-    const char *a = form->a, *b = form->b;
-    uint32_t max = form->a_rank ? 0 : NPU_MAX_RANK, min = form->a_rank ? 0 : 1;
-    npu_status status = npu__check_rank(d, a, form->a_rank + min, form->a_rank + max);
-    status = status ? status : npu__check_rank(d, b, form->b_rank + min, form->b_rank + max);
-    status = status ? status : npu__check_number(d, a);
-    status = status ? status : npu__check_same_dtype(d, b, a);
-    if (!status && form->a_rank == 3) {
-        status = npu__check_dim(d, b, 0, npu_deduce_spec(d, a)->dims[0], "batch of the first");
-    }
-    return status ? status : npu__matrix_product(d, a, false, b, false, npu__dtype_of(npu_deduce_spec(d, a)));
-}
-
-static const npu__product_form *npu__find_product(npu_kind kind)
-{
-    uint32_t i = 0;
-    while (npu__product_forms[i].kind != kind && i + 1 < NPU__COUNT(npu__product_forms)) {
-        i++;
-    }
-    return &npu__product_forms[i];
-}
-
-static npu_status npu__type_matmul(npu_deduce *d)
-{
-    return npu__fixed_product(d, npu__find_product(d->op->kind));
-}
-
-/* An addend is expanded to y, never the other way round. */
-static npu_status npu__check_expands(npu_deduce *d, const char *name, const npu_spec *y)
-{
-    const npu_spec *c = npu_deduce_spec(d, name);
-    npu_status status = npu__check_rank(d, name, 0, y->rank);
-    for (uint32_t i = 0; i < c->rank && !status; i++) {
-        int64_t expected = y->dims[y->rank - c->rank + i];
-        status = c->dims[i] == 1 ? NPU_OK : npu__check_dim(d, name, i, expected, "dim of the product, or 1,");
-    }
-    return status;
-}
-
-/* What addmm and its like add to their product, and the factors of both. */
-static npu_status npu__check_addend(npu_deduce *d, npu_status status)
-{
-    const npu_spec *y = d->results; /* NULL where there is no product */
-    status = status ? status : npu__check_fits(d, "alpha", npu__dtype_of(y));
-    status = status ? status : npu__check_fits(d, "beta", npu__dtype_of(y));
-    return status ? status : npu__check_expands(d, "self", y);
-}
-
-static npu_status npu__type_addmm(npu_deduce *d)
-{
-    const npu__product_form *form = npu__find_product(d->op->kind);
-    npu_status status = npu__fixed_product(d, form);
-    status = status ? status : npu__check_same_dtype(d, "self", form->a);
-    if (!status && d->op->kind == (uint32_t)NPU_ATEN_ADDBMM) { /* the batch is summed */
-        npu_spec *y = &d->results[0];
-        y->dims[0] = y->dims[1], y->dims[1] = y->dims[2], y->rank = 2;
-        *y = npu_spec_tensor(npu__dtype_of(y), 2, y->dims);
-    }
-    return npu__check_addend(d, status);
-}
-
-/* A window that moves over up to three dims. */
-typedef struct npu__window {
-    uint32_t rank;
-    bool ceil_mode;
-    int64_t kernel[3], stride[3], padding[3], dilation[3], output_padding[3];
-} npu__window;
-
-/* The list's size in the schema: 2 for SymInt[2]; 0 for SymInt[]. */
-static uint32_t npu__schema_list_size(const npu_deduce *d, const char *name)
-{
-    const npu_bound_arg *arg = npu_op_arg(d->op, name); /* by its bound name: see npu__alias_view */
-    int32_t size = arg ? d->def->schema->args[arg - d->op->args].type.list_size : 0;
-    return size < 0 ? 0 : (uint32_t)size;
-}
-
-/* Longer windows than this fit no memory; below it products of what a window says stay far from overflow. */
-enum { NPU__MAX_WINDOW = 1 << 24 };
-
-/* A list of one number per dim, or of one for all; where it is absent or empty, out stays as it is. */
-static npu_status npu__window_arg(npu_deduce *d, const char *name, uint32_t rank, int64_t min, int64_t *out)
-{
-    uint32_t len = npu_op_list_len(d->op, name);
-    npu_status status = NPU_OK;
-    if (len > 1 && len != rank) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s has %u numbers, expected %u", name,
-                               (unsigned)len, (unsigned)rank);
-    }
-    if (len) {
-        npu_op_ints(d->op, name, out, rank);
-    }
-    for (uint32_t i = 0; i < rank && !status; i++) {
-        status = npu__check_attribute(d, name, out[i], min);
-        if (!status && out[i] > NPU__MAX_WINDOW) {
-            status = npu_deduce_fail(d, NPU_ERR_OVERFLOW, name, "%s is %lld, expected at most %d", name,
-                                     (long long)out[i], NPU__MAX_WINDOW);
-        }
-    }
-    return status;
-}
-
-/* What the window covers of dim i: dilation (kernel - 1) + 1. */
-static npu_status npu__window_reach(npu_deduce *d, const npu__window *w, uint32_t i, int64_t *reach)
-{
-    *reach = 0;
-    if (w->kernel[i] < 1) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, "kernel", "kernel dim %u is %lld, expected at least 1",
-                               (unsigned)i, (long long)w->kernel[i]);
-    }
-    return npu__dim_mul(w->dilation[i], w->kernel[i] - 1, reach) && npu__dim_add(*reach, 1, reach)
-               ? NPU_OK
-               : npu__too_large(d, "dilation");
-}
-
-/* Positions of the window in dim i. With ceil_mode the last may stick out, but not start in the padding. */
-static npu_status npu__window_steps(npu_deduce *d, const npu__window *w, uint32_t i, int64_t in, int64_t *out)
-{
-    int64_t reach, padded, room, stride = w->stride[i], padding = w->padding[i];
-    npu_status status = npu__window_reach(d, w, i, &reach);
-    if (status) {
-        return status;
-    }
-    if (in < 0) {
-        *out = stride == 1 && (reach - 1) / 2 == padding && reach % 2 == 1 ? in : NPU_DYNAMIC_DIM;
-        return NPU_OK;
-    }
-    if (!npu__dim_mul(padding, 2, &padded) || !npu__dim_add(padded, in, &padded) ||
-        !npu__dim_add(padded, stride, &room)) {
-        return npu__too_large(d, "padding and stride");
-    }
-    room = padded - reach + (w->ceil_mode ? stride - 1 : 0);
-    if (in == 0 || room < 0) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, NULL,
-                               "spatial dim %u is %lld with padding, the window needs %lld", (unsigned)i,
-                               (long long)padded, (long long)reach);
-    }
-    *out = room / stride + 1;
-    if (w->ceil_mode && (*out - 1) * stride >= in + padding) {
-        *out -= 1;
-    }
-    return NPU_OK;
-}
-
-/* The size whose window positions are `in`. */
-static npu_status npu__window_spread(npu_deduce *d, const npu__window *w, uint32_t i, int64_t in,
-                                     int64_t *out)
-{
-    int64_t reach, padded, size;
-    npu_status status = npu__window_reach(d, w, i, &reach);
-    if (status || in < 0) {
-        *out = NPU_DYNAMIC_DIM;
-        return status;
-    }
-    if (w->output_padding[i] >= w->stride[i] && w->output_padding[i] >= w->dilation[i]) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_padding",
-                               "output_padding is %lld, expected less than stride or dilation",
-                               (long long)w->output_padding[i]);
-    }
-    if (!npu__dim_mul(in ? in - 1 : 0, w->stride[i], &size) || !npu__dim_add(size, reach, &size) ||
-        !npu__dim_add(size, w->output_padding[i], &size) || !npu__dim_mul(w->padding[i], 2, &padded)) {
-        return npu__too_large(d, "stride and padding");
-    }
-    if (in == 0 || size <= padded) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, NULL, "spatial dim %u of the result is not at least 1",
-                               (unsigned)i);
-    }
-    *out = size - padded;
-    return NPU_OK;
-}
-
-static bool npu__conv_is_depthwise(const npu_deduce *d)
-{
-    return d->op->kind == (uint32_t)NPU_ATEN_CONV_DEPTHWISE2D;
-}
-
-/* The name of the first operand. */
-static const char *npu__conv_input(const npu_deduce *d) { return npu__conv_is_depthwise(d) ? "self" : "input"; }
-
-/* Input channels against weight and groups; *out is the number of output channels. */
-static npu_status npu__conv_channels(npu_deduce *d, bool is_transposed, int64_t channels, int64_t *out)
-{
-    const npu_spec *w = npu_deduce_spec(d, "weight");
-    int64_t groups = npu_op_int(d->op, "groups", npu__conv_is_depthwise(d) && channels > 0 ? channels : 1),
-            filters = w->dims[0];
-    npu_status status = npu__check_attribute(d, "groups", groups, 1);
-    *out = is_transposed ? NPU_DYNAMIC_DIM : filters;
-    if (status) {
-        return status;
-    }
-    if ((channels > 0 && channels % groups) || (filters > 0 && filters % groups)) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, "groups",
-                               "channels %lld and weight dim 0 = %lld, expected multiples of groups = %lld",
-                               (long long)channels, (long long)filters, (long long)groups);
-    }
-    if (!is_transposed) {
-        return npu__check_dim(d, "weight", 1, channels < 0 ? channels : channels / groups,
-                              "channels / groups");
-    }
-    if (w->dims[1] >= 0 && !npu__dim_mul(w->dims[1], groups, out)) {
-        return npu__too_large(d, "groups");
-    }
-    return npu__check_dim(d, "weight", 0, channels, "channels");
-}
-
-/* padding is a list, or the word 'valid' (none) or 'same' (the result keeps the spatial dims). */
-static npu_status npu__conv_padding(npu_deduce *d, npu__window *w, bool *is_same)
-{
-    const npu_bound_arg *arg = npu_op_arg(d->op, "padding");
-    *is_same = npu_op_str_is(d->op, "padding", "same");
-    if (!arg || arg->form != NPU_ARG_STR) {
-        return npu__window_arg(d, "padding", w->rank, 0, w->padding);
-    }
-    if (!*is_same && !npu_op_str_is(d->op, "padding", "valid")) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "padding", "padding is neither 'same' nor 'valid'");
-    }
-    for (uint32_t i = 0; *is_same && i < w->rank; i++) {
-        if (w->stride[i] != 1) {
-            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "padding",
-                                   "padding 'same' expects stride 1, not %lld", (long long)w->stride[i]);
-        }
-    }
-    return NPU_OK;
-}
-
-static npu_status npu__conv_window(npu_deduce *d, npu__window *w, uint32_t rank, bool *is_same)
-{
-    npu_status status;
-    memset(w, 0, sizeof *w);
-    w->rank = rank;
-    for (uint32_t i = 0; i < rank; i++) {
-        w->kernel[i] = npu_deduce_spec(d, "weight")->dims[2 + i];
-        w->stride[i] = w->dilation[i] = 1;
-    }
-    status = npu__window_arg(d, "stride", rank, 1, w->stride);
-    status = status ? status : npu__window_arg(d, "dilation", rank, 1, w->dilation);
-    status = status ? status : npu__window_arg(d, "output_padding", rank, 0, w->output_padding);
-    return status ? status : npu__conv_padding(d, w, is_same);
-}
-
-/* Dtypes and ranks; *rank is the number of spatial dims, which the schema fixes or the weight tells. */
-static npu_status npu__conv_operands(npu_deduce *d, uint32_t *rank)
-{
-    const char *x = npu__conv_input(d);
-    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, x));
-    uint32_t fixed = npu__schema_list_size(d, "stride"), weight_rank = npu_deduce_spec(d, "weight")->rank;
-    npu_status status = npu__check_rank(d, "weight", fixed ? fixed + 2 : 3, fixed ? fixed + 2 : 5);
-    *rank = weight_rank >= 3 ? weight_rank - 2 : 1;
-    status = status ? status : npu__check_rank(d, x, *rank + 1, *rank + 2);
-    status = status
-                 ? status
-                 : npu__check_dtype(d, x, t, npu__is_float(t) || t == NPU_I64, "floating point or i64");
-    status = status ? status : npu__check_same_dtype(d, "weight", x);
-    return status ? status : npu__check_same_dtype(d, "bias", x);
-}
-
-/* *y becomes the result of the convolution; *channels is where its channels are among the dims. */
-static npu_status npu__conv_result(npu_deduce *d, npu_spec *y, uint32_t *channels)
-{
-    const npu_spec *x = npu_deduce_spec(d, npu__conv_input(d));
-    bool is_transposed = npu_op_int(d->op, "transposed", npu_op_has(d->op, "output_padding")) != 0,
-         is_same = false;
-    npu__window w;
-    uint32_t rank, first;
-    npu_status status = npu__conv_operands(d, &rank);
-    *channels = 0;
-    if (status) {
-        return status;
-    }
-    first = x->rank - rank;
-    *channels = first - 1;
-    *y = npu_spec_tensor(npu__dtype_of(x), x->rank, x->dims);
-    status = npu__conv_window(d, &w, rank, &is_same);
-    status = status ? status : npu__conv_channels(d, is_transposed, x->dims[first - 1], &y->dims[first - 1]);
-    for (uint32_t i = 0; i < rank && !status && !is_same; i++) {
-        if (w.kernel[i] < 0) {
-            y->dims[first + i] = NPU_DYNAMIC_DIM;
-        } else {
-            status = is_transposed ? npu__window_spread(d, &w, i, x->dims[first + i], &y->dims[first + i])
-                                   : npu__window_steps(d, &w, i, x->dims[first + i], &y->dims[first + i]);
-        }
-    }
-    return status;
-}
-
-static npu_status npu__type_conv(npu_deduce *d)
-{
-    npu_spec y;
-    uint32_t channels;
-    npu_status status = npu__conv_result(d, &y, &channels);
-    status = status ? status : npu__check_vector(d, "bias", y.dims[channels], "output channels");
-    return status ? status : npu_deduce_result(d, &y);
-}
-
-/* kernel_size says once more what weight does. */
-static npu_status npu__type_conv_depthwise(npu_deduce *d)
-{
-    npu_status status = npu__check_rank(d, "weight", 4, 4);
-    for (uint32_t i = 0; i < 2 && !status; i++) {
-        status = npu__check_dim(d, "weight", 2 + i, npu_op_int_at(d->op, "kernel_size", i), "kernel_size");
-    }
-    return status ? status : npu__type_conv(d);
-}
-
-/* A result that the mask turns off is there, but empty. */
-static npu_status npu__result_masked(npu_deduce *d, uint32_t i, npu_dtype dtype, uint32_t rank,
-                                     const int64_t *dims)
-{
-    static const int64_t none = 0;
-    bool is_wanted = npu_op_int_at(d->op, "output_mask", i) != 0;
-    return is_wanted ? npu__result(d, dtype, rank, dims) : npu__result(d, dtype, 1, &none);
-}
-
-/* Unlike the convolution, its backward pass has a batch always. */
-static npu_status npu__type_conv_backward(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "input"), *w = npu_deduce_spec(d, "weight"),
-                   *g = npu_deduce_spec(d, "grad_output");
-    npu_spec y;
-    uint32_t channels;
-    npu_status status = npu__conv_result(d, &y, &channels);
-    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
-    status = status ? status : npu__check_rank(d, "input", w->rank, w->rank);
-    status = status ? status : npu__check_rank(d, "grad_output", x->rank, x->rank);
-    status = status ? status : npu__check_same_dtype(d, "grad_output", "input");
-    for (uint32_t i = 0; i < g->rank && !status; i++) {
-        status = npu__check_dim(d, "grad_output", i, y.dims[i], "dim of the convolution");
-    }
-    status = status ? status : npu__result_masked(d, 0, npu__dtype_of(x), x->rank, x->dims);
-    status = status ? status : npu__result_masked(d, 1, npu__dtype_of(x), w->rank, w->dims);
-    return status ? status : npu__result_masked(d, 2, npu__dtype_of(x), 1, &y.dims[channels]);
-}
-
-static npu_status npu__pool_window(npu_deduce *d, npu__window *w, uint32_t rank)
-{
-    npu_status status;
-    memset(w, 0, sizeof *w);
-    w->rank = rank;
-    w->ceil_mode = npu_op_int(d->op, "ceil_mode", 0) != 0;
-    w->dilation[0] = w->dilation[1] = w->dilation[2] = 1;
-    status = npu__window_arg(d, "kernel_size", rank, 1, w->kernel);
-    memcpy(w->stride, w->kernel, sizeof w->stride);
-    status = status ? status : npu__window_arg(d, "stride", rank, 1, w->stride);
-    status = status ? status : npu__window_arg(d, "padding", rank, 0, w->padding);
-    status = status ? status : npu__window_arg(d, "dilation", rank, 1, w->dilation);
-    for (uint32_t i = 0; i < rank && !status; i++) {
-        if (w->padding[i] > w->kernel[i] / 2) {
-            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "padding",
-                                     "padding is %lld, expected at most kernel_size / 2 = %lld",
-                                     (long long)w->padding[i], (long long)(w->kernel[i] / 2));
-        }
-    }
-    return status;
-}
-
-/* A pool's schema with two results gives the i64 indices too. */
-static npu_status npu__pool_results(npu_deduce *d, const npu_spec *x, const int64_t *dims)
-{
-    npu_status status = npu__result(d, npu__dtype_of(x), x->rank, dims);
-    return status || d->def->schema->num_returns < 2 ? status : npu__result(d, NPU_I64, x->rank, dims);
-}
-
-/* Averages are the pools without dilation; they take i64 too, maxima any number. The batch alone may be empty. */
-static npu_status npu__type_pool(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    bool is_average = npu_op_arg(d->op, "dilation") == NULL, is_float = d->op->kind == (uint32_t)NPU_ATEN_MAX_POOL1D;
-    uint32_t rank = npu__schema_list_size(d, "kernel_size");
-    npu_dtype t = npu__dtype_of(x);
-    npu_spec y = *x;
-    npu__window w;
-    npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
-    status = status ? status
-             : is_float ? npu__check_float(d, "self", t)
-                    : npu__check_dtype(d, "self", t,
-                                       npu__is_float(t) || (is_average ? t == NPU_I64 : npu__is_integer(t)),
-                                       is_average ? "floating point or i64" : "a number");
-    status = status ? status : npu__pool_window(d, &w, rank);
-    if (!status && npu_op_has(d->op, "divisor_override") && npu_op_int(d->op, "divisor_override", 0) == 0) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "divisor_override", "divisor_override is 0");
-    }
-    if (!status && x->dims[x->rank - rank - 1] == 0) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has no channels");
-    }
-    for (uint32_t i = 0; i < rank && !status; i++) {
-        int64_t dim = x->dims[x->rank - rank + i];
-        if (is_average && rank == 3 && dim >= 0 && dim < w.kernel[i]) { /* ATen counts no padding here */
-            return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "spatial dim %u is %lld, expected at least %lld",
-                                   (unsigned)i, (long long)dim, (long long)w.kernel[i]);
-        }
-        status = npu__window_steps(d, &w, i, dim, &y.dims[x->rank - rank + i]);
-    }
-    return status ? status : npu__pool_results(d, x, y.dims);
-}
-
-static npu_status npu__type_adaptive_pool(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    uint32_t rank = npu__schema_list_size(d, "output_size");
-    npu_spec y = *x;
-    npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
-    if (!status && npu_op_list_len(d->op, "output_size") == 0) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_size", "output_size is empty");
-    }
-    status = status ? status : npu__window_arg(d, "output_size", rank, 0, &y.dims[x->rank - rank]);
-    for (uint32_t i = x->rank - rank; i < x->rank && !status; i++) {
-        if (x->dims[i] == 0) {
-            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is 0, expected at least 1",
-                                     (unsigned)i);
-        }
-    }
-    return status ? status : npu__pool_results(d, x, y.dims);
-}
-
-/* For each plane a random number along each dim; there may be more of them in front. */
-static npu_status npu__check_samples(npu_deduce *d, const npu_spec *x, uint32_t rank)
-{
-    const npu_spec *r = npu_deduce_spec(d, "random_samples");
-    int64_t batch = x->rank == rank + 2 ? x->dims[0] : 1, channels = x->dims[x->rank - rank - 1];
-    npu_status status = npu__check_same_dtype(d, "random_samples", "self");
-    status = status ? status : npu__check_rank(d, "random_samples", 3, 3);
-    status = status ? status : npu__check_dim(d, "random_samples", 1, channels, "channels");
-    status = status ? status : npu__check_dim(d, "random_samples", 2, rank, "spatial dims");
-    if (!status && r->dims[0] >= 0 && r->dims[0] < batch) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "random_samples",
-                                 "random_samples dim 0 is %lld, expected at least batch = %lld",
-                                 (long long)r->dims[0], (long long)batch);
-    }
-    return status;
-}
-
-/* In three dims, as in torch, a window must have room to move. */
-static npu_status npu__type_fractional_pool(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    uint32_t rank = npu__schema_list_size(d, "kernel_size");
-    int64_t kernel[3] = { 0 };
-    npu_spec y = *x;
-    npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
-    status = status ? status : npu__window_arg(d, "kernel_size", rank, 1, kernel);
-    status = status ? status : npu__window_arg(d, "output_size", rank, 1, &y.dims[x->rank - rank]);
-    status = status ? status : npu__check_samples(d, x, rank);
-    for (uint32_t i = x->rank - rank; i < x->rank && !status; i++) {
-        int64_t k = kernel[i + rank - x->rank], most = x->dims[i] - y.dims[i] + (rank < 3);
-        if (x->dims[i] >= 0 && k > most) {
-            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "kernel_size",
-                                     "kernel_size is %lld, expected at most %lld in self dim %u",
-                                     (long long)k, (long long)most, (unsigned)i);
-        }
-    }
-    return status ? status : npu__pool_results(d, x, y.dims);
-}
-
-/* grad_output has the dims that the pool makes of self, which become those of the result again. */
-static npu_status npu__type_pool_backward(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self"), *g = npu_deduce_spec(d, "grad_output");
-    bool is_adaptive = npu_op_arg(d->op, "kernel_size") == NULL;
-    npu__window w;
-    npu_status status = npu__check_rank(d, "self", 3, 4);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
-    status = status ? status : npu__check_same_dtype(d, "grad_output", "self");
-    status = status ? status : npu__check_rank(d, "grad_output", x->rank, x->rank);
-    status = status || is_adaptive ? status : npu__pool_window(d, &w, 2);
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
-        int64_t expected = i + 2 < x->rank ? x->dims[i] : g->dims[i];
-        if (i + 2 >= x->rank && !is_adaptive) {
-            status = npu__window_steps(d, &w, i + 2 - x->rank, x->dims[i], &expected);
-        }
-        status = status ? status : npu__check_dim(d, "grad_output", i, expected, "windows of self");
-    }
-    if (!status && npu_op_has(d->op, "indices")) {
-        npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "indices"));
-        status = npu__check_dtype(d, "indices", t, t == NPU_I64, "i64");
-        status = status ? status : npu__check_same_dims(d, "indices", "grad_output");
-    }
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
-}
-
-/* The dtype of parameters and statistics: that of input, or f32 for all of them where input is f16 or bf16. */
-static npu_status npu__norm_dtype_of(npu_deduce *d, npu_dtype *dtype)
-{
-    static const char *const names[] = { "weight", "bias", "running_mean", "running_var" };
-    npu_status status = NPU_OK;
-    *dtype = npu__dtype_of(npu_deduce_spec(d, "input"));
-    for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
-        const npu_spec *p = npu_deduce_spec(d, names[i]);
-        *dtype = p && p->dtype == NPU_F32 && npu_dtype_bits(*dtype) == 16 ? NPU_F32 : *dtype;
-    }
-    for (uint32_t i = 0; i < NPU__COUNT(names) && !status; i++) {
-        const npu_spec *p = npu_deduce_spec(d, names[i]);
-        status = !p ? NPU_OK
-                    : npu__check_dtype(d, names[i], npu__dtype_of(p), p->dtype == *dtype, npu_dtype_name(*dtype));
-    }
-    return status;
-}
-
-static npu_status npu__batch_norm_parameters(npu_deduce *d, int64_t channels)
-{
-    npu_dtype t;
-    npu_status status = npu__check_vector(d, "weight", channels, "channels");
-    status = status ? status : npu__check_vector(d, "bias", channels, "channels");
-    status = status ? status : npu__check_vector(d, "running_mean", channels, "channels");
-    status = status ? status : npu__check_vector(d, "running_var", channels, "channels");
-    return status ? status : npu__norm_dtype_of(d, &t);
-}
-
-/* What a schema returns besides the result: mean and reciprocal deviation, empty where they were given, then
-   the new running statistics. */
-static npu_status npu__batch_norm_statistics(npu_deduce *d, int64_t channels)
-{
-    const npu_spec *x = npu_deduce_spec(d, "input"), *weight = npu_deduce_spec(d, "weight"),
-                   *running = npu_deduce_spec(d, "running_mean");
-    const npu_spec *like = weight ? weight : running ? running : x;
-    int64_t saved = npu_op_int(d->op, "training", 0) ? channels : 0;
-    npu_status status = NPU_OK;
-    for (uint32_t i = 1; i < d->def->schema->num_returns && !status; i++) {
-        status = npu__result(d, npu__dtype_of(like), 1, i < 3 ? &saved : &channels);
-    }
-    return status;
-}
-
-/* ATen takes an empty 1-D input, which has no channels. */
-static npu_status npu__type_batch_norm(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "input");
-    bool is_empty = x->rank == 1 && x->dims[0] == 0;
-    npu_status status = npu__check_rank(d, "input", is_empty ? 1 : 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
-    if (!status && !npu_op_int(d->op, "training", 0) &&
-        (!npu_op_has(d->op, "running_mean") || !npu_op_has(d->op, "running_var"))) {
-        return npu_deduce_fail(d, NPU_ERR_ARITY, "running_mean",
-                               "running_mean and running_var are missing, expected in evaluation mode");
-    }
-    status = status ? status : npu__batch_norm_parameters(d, is_empty ? 0 : x->dims[1]);
-    status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
-    return status ? status : npu__batch_norm_statistics(d, is_empty ? 0 : x->dims[1]);
-}
-
-/* use_input_stats stands for training. */
-static npu_status npu__type_instance_norm(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "input");
-    npu_status status = npu__check_rank(d, "input", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
-    if (!status && !npu_op_int(d->op, "use_input_stats", 0) &&
-        (!npu_op_has(d->op, "running_mean") || !npu_op_has(d->op, "running_var"))) {
-        return npu_deduce_fail(d, NPU_ERR_ARITY, "running_mean",
-                               "running_mean and running_var are missing, expected without use_input_stats");
-    }
-    status = status ? status : npu__batch_norm_parameters(d, x->dims[1]);
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
-}
-
-/* weight and bias have the dims that are normalised. */
-static npu_status npu__layer_norm_parameter(npu_deduce *d, const char *name, const npu_spec *x,
-                                            uint32_t count)
-{
-    npu_status status = NPU_OK;
-    if (!npu_deduce_spec(d, name)) {
-        return NPU_OK;
-    }
-    status = npu__check_rank(d, name, count, count);
-    for (uint32_t i = 0; i < count && !status; i++) {
-        status = npu__check_dim(d, name, i, x->dims[x->rank - count + i], "normalised dim");
-    }
-    return status;
-}
-
-/* native_layer_norm gives mean and reciprocal deviation too, the normalised dims kept as 1. */
-static npu_status npu__type_layer_norm(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "input");
-    uint32_t count = npu_op_list_len(d->op, "normalized_shape"), num_results = d->def->schema->num_returns;
-    npu_spec statistics = *x;
-    npu_dtype t;
-    npu_status status = npu__check_float(d, "input", npu__dtype_of(x));
-    status = status ? status : npu__check_attribute(d, "normalized_shape", count, 1);
-    status = status ? status : npu__check_rank(d, "input", count, NPU_MAX_RANK);
-    for (uint32_t i = 0; i < count && !status; i++) {
-        int64_t expected = npu_op_int_at(d->op, "normalized_shape", i);
-        status = expected == INT64_MIN ? NPU_OK : npu__check_attribute(d, "normalized_shape", expected, 0);
-        status = status ? status
-                        : npu__check_dim(d, "input", x->rank - count + i, expected, "normalized_shape");
-        statistics.dims[x->rank - count + i] = 1;
-    }
-    status = status ? status : npu__layer_norm_parameter(d, "weight", x, count);
-    status = status ? status : npu__layer_norm_parameter(d, "bias", x, count);
-    status = status ? status : npu__norm_dtype_of(d, &t);
-    if (!status && d->op->kind == (uint32_t)NPU_ATEN_RMS_NORM) {
-        status = npu__check_same_dtype(d, "weight", "input");
-    }
-    status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
-    for (uint32_t i = 1; i < num_results && !status; i++) {
-        status = npu__result_like(d, &statistics, t);
-    }
-    return status;
-}
-
-static npu_status npu__type_group_norm(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "input");
-    npu_dtype t;
-    int64_t groups = npu_op_int(d->op, "num_groups", 1);
-    npu_status status = npu__check_rank(d, "input", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
-    status = status ? status : npu__check_attribute(d, "num_groups", groups, 1);
-    if (!status && x->dims[1] > 0 && x->dims[1] % groups) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, "input",
-                               "input dim 1 is %lld, expected a multiple of num_groups = %lld",
-                               (long long)x->dims[1], (long long)groups);
-    }
-    status = status ? status : npu__check_vector(d, "weight", x->dims[1], "channels");
-    status = status ? status : npu__check_vector(d, "bias", x->dims[1], "channels");
-    status = status ? status : npu__norm_dtype_of(d, &t);
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
-}
-
-/* N, C, HxW and group are numbers that must fit input, whose dims but the first two are free. */
-static npu_status npu__native_group_norm(npu_deduce *d, int64_t *n, int64_t *group)
-{
-    const npu_spec *x = npu_deduce_spec(d, "input");
-    int64_t c = npu_op_int(d->op, "C", 1), size = npu_op_int(d->op, "HxW", 1), wanted;
-    size_t len;
-    npu_status status = npu__check_float(d, "input", npu__dtype_of(x));
-    *n = npu_op_int(d->op, "N", 1);
-    *group = npu_op_int(d->op, "group", 1);
-    status = status ? status : npu__check_attribute(d, "N", *n, 0);
-    status = status ? status : npu__check_attribute(d, "C", c, 0);
-    status = status ? status : npu__check_attribute(d, "HxW", size, 0);
-    status = status ? status : npu__check_attribute(d, "group", *group, 1);
-    if (!status && (c % *group || !npu__dim_mul(*n, c, &wanted) || !npu__dim_mul(wanted, size, &wanted) ||
-                    (!npu_spec_len(x, &len) && len != (uint64_t)wanted))) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, "input",
-                               "input is not N C HxW, or C no multiple of group = %lld", (long long)*group);
-    }
-    return status ? status : npu__check_vector(d, "weight", c, "C");
-}
-
-static npu_status npu__type_native_group_norm(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "input");
-    int64_t dims[2];
-    npu_dtype t;
-    npu_status status = npu__native_group_norm(d, &dims[0], &dims[1]);
-    status = status ? status : npu__check_vector(d, "bias", npu_op_int(d->op, "C", 1), "C");
-    status = status ? status : npu__norm_dtype_of(d, &t);
-    status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
-    status = status ? status : npu__result(d, t, 2, dims);
-    return status ? status : npu__result(d, t, 2, dims);
-}
-
-/* The normalised dims of input, and a mean for each row of them. */
-static npu_status npu__layer_norm_rows(npu_deduce *d, const npu_spec *x, uint32_t count, int64_t *dims)
-{
-    npu_status status = npu__check_attribute(d, "normalized_shape", count, 1);
-    status = status ? status : npu__check_rank(d, "input", count, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "mean", x->rank, x->rank);
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
-        bool is_row = i < x->rank - count;
-        int64_t expected =
-            is_row ? x->dims[i] : npu_op_int_at(d->op, "normalized_shape", i - (x->rank - count));
-        status = npu__check_dim(d, "input", i, expected, "normalized_shape");
-        status = status ? status : npu__check_dim(d, "mean", i, is_row ? expected : 1, "row");
-        if (!is_row) {
-            dims[i - (x->rank - count)] = expected;
-        }
-    }
-    return status ? status : npu__layer_norm_parameter(d, "weight", x, count);
-}
-
-/* Gradients of layer and group norm. There is one mean per group of a sample, or per normalised row. */
-static npu_status npu__type_norm_backward(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "input");
-    int64_t dims[NPU_MAX_RANK], n = 0, group = 0;
-    uint32_t count = npu_op_list_len(d->op, "normalized_shape");
-    bool is_layer = npu_op_arg(d->op, "normalized_shape") != NULL;
-    npu_dtype t;
-    npu_status status = npu__check_equal(d, "grad_out", "input");
-    status = status ? status : npu__check_same_dims(d, "rstd", "mean");
-    if (!status && is_layer) {
-        status = npu__layer_norm_rows(d, x, count, dims);
-    } else if (!status) {
-        count = 1;
-        dims[0] = npu_op_int(d->op, "C", 1);
-        status = npu__native_group_norm(d, &n, &group);
-        status = status ? status : npu__check_rank(d, "mean", 2, 2);
-        status = status ? status : npu__check_dim(d, "mean", 0, n, "N");
-        status = status ? status : npu__check_dim(d, "mean", 1, group, "group");
-    }
-    status = status ? status : npu__norm_dtype_of(d, &t);
-    status = status ? status : npu__result_masked(d, 0, npu__dtype_of(x), x->rank, x->dims);
-    status = status ? status : npu__result_masked(d, 1, t, count, dims);
-    return status ? status : npu__result_masked(d, 2, t, count, dims);
-}
-
-/* ---- rules: contractions ---- */
-
-/* The axes of operand k of einsum; the ellipsis takes the dims that letters leave. -1 = they do not fit. */
-static int npu__einsum_operand(const npu_deduce *d, uint32_t k, uint8_t *axes, int *ellipsis)
-{
-    const npu_bound_arg *equation = npu_op_arg(d->op, "equation");
-    int rank = d->op->in[k]->rank, letters = npu_einsum_term(equation, k, false, 0, axes);
-    int all =
-        letters < 0 ? -1 : npu_einsum_term(equation, k, false, rank > letters ? rank - letters : 0, axes);
-    *ellipsis = rank - letters > *ellipsis ? rank - letters : *ellipsis;
-    return all == rank ? rank : -1;
-}
-
-/* Without "->" the result has the ellipsis and all letters that occur once, in order. */
-static int npu__einsum_implicit(const uint8_t *uses, int ellipsis, uint8_t *axes)
-{
-    int n = 0;
-    for (int i = 0; i < ellipsis && n < NPU_MAX_RANK; i++) {
-        axes[n++] = (uint8_t)(59 - ellipsis + i);
-    }
-    for (uint8_t i = 0; i < 52; i++) {
-        if (uses[i] == 1 && n < NPU_MAX_RANK) {
-            axes[n++] = i;
-        }
-    }
-    return n;
-}
-
-/* Owners of an axis that is longer than 1 in several operands, or perhaps in one, for a dim there is not known. */
-#define NPU__EINSUM_SEVERAL UINT32_MAX
-#define NPU__EINSUM_UNSURE (UINT32_MAX - 1)
-
-/* Joins the dims of operand k with those that its axes have; an axis named twice is a diagonal. owners has k + 1
-   for an axis that is longer than 1 in operand k alone. */
-static npu_status npu__einsum_join(npu_deduce *d, uint32_t k, const uint8_t *axes, int64_t *dims, uint32_t *owners)
-{
-    const npu_spec *x = d->op->in[k];
-    for (uint32_t i = 0; i < x->rank; i++) {
-        int64_t *dim = &dims[axes[i]];
-        uint32_t *owner = &owners[axes[i]];
-        *owner = x->dims[i] == 1                                       ? *owner
-                 : *owner == 0 || *owner == k + 1                      ? k + 1
-                 : *owner == NPU__EINSUM_UNSURE || *dim != x->dims[i] ? NPU__EINSUM_UNSURE
-                                                                      : NPU__EINSUM_SEVERAL;
-        if (*dim == 1 || (*dim < 0 && x->dims[i] > 1)) {
-            *dim = x->dims[i];
-        } else if (x->dims[i] != 1 && !npu__dims_agree(*dim, x->dims[i])) {
-            return npu_deduce_fail(d, NPU_ERR_SHAPE, "tensors",
-                                   "dim %u is %lld, expected %lld like others of its label", (unsigned)i,
-                                   (long long)x->dims[i], (long long)*dim);
-        }
-    }
-    return NPU_OK;
-}
-
-/* What ATen sums in one tensor before or instead of a product is that of aten.sum: integers become i64. Whether a
-   tensor has the axis for itself can hang on a dim that is not known: 1 there, or longer. */
-static npu_status npu__einsum_result(npu_deduce *d, const uint8_t *uses, const int64_t *axis_dims,
-                                     const uint32_t *owners, int ellipsis)
-{
-    uint8_t axes[NPU_MAX_RANK], seen[NPU_EINSUM_AXES] = { 0 };
-    int64_t dims[NPU_MAX_RANK];
-    npu_dtype t = npu__dtype_of(d->op->in[0]);
-    bool unsure = false;
-    int n = npu_einsum_term(npu_op_arg(d->op, "equation"), 0, true, ellipsis, axes);
-    n = n == -2 ? npu__einsum_implicit(uses, ellipsis, axes) : n;
-    if (n < 0) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "equation",
-                               "equation has a result that is malformed or too long");
-    }
-    for (int i = 0; i < n; i++) {
-        if (!uses[axes[i]] || seen[axes[i]]++) {
-            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "equation",
-                                   "a label of the result is not in a term, or twice");
-        }
-        dims[i] = axis_dims[axes[i]];
-    }
-    for (uint32_t i = 0; i < NPU_EINSUM_AXES && npu__is_integer(t); i++) {
-        bool is_alone = d->op->num_in == 1 ? uses[i] : owners[i] != 0 && owners[i] != NPU__EINSUM_SEVERAL;
-        bool is_unsure = d->op->num_in > 1 && is_alone && (owners[i] == NPU__EINSUM_UNSURE || axis_dims[i] < 0);
-        unsure = unsure || (is_unsure && !seen[i]);
-        t = is_alone && !is_unsure && !seen[i] ? NPU_I64 : t;
-    }
-    if (unsure && t != NPU_I64) {
-        return npu_deduce_fail(d, NPU_ERR_DYNAMIC_SHAPE, "tensors",
-                               "the result of %s is i64 or %s, by whether a dim that is not known is 1",
-                               npu_dtype_name(t), npu_dtype_name(t));
-    }
-    return npu__result(d, t, (uint32_t)n, dims);
-}
-
-static npu_status npu__type_einsum(npu_deduce *d)
-{
-    const npu_bound_arg *tensors = npu_op_arg(d->op, "tensors");
-    uint8_t axes[NPU_MAX_RANK], uses[NPU_EINSUM_AXES] = { 0 };
-    int64_t dims[NPU_EINSUM_AXES];
-    uint32_t owners[NPU_EINSUM_AXES] = { 0 };
-    int ellipsis = 0, beyond;
-    npu_status status = NPU_OK;
-    for (uint32_t i = 0; i < NPU_EINSUM_AXES; i++) {
-        dims[i] = 1;
-    }
-    beyond = npu_einsum_term(npu_op_arg(d->op, "equation"), tensors->count, false, 0, axes);
-    if (beyond == -1) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "equation",
-                               "equation is malformed or has a term that is too long");
-    }
-    if (!tensors->count || beyond != -2) {
-        return npu_deduce_fail(d, NPU_ERR_ARITY, "tensors", "equation has not a term for each of %u tensors",
-                               (unsigned)tensors->count);
-    }
-    for (uint32_t k = 0; k < tensors->count && !status; k++) {
-        const npu_spec *x = d->op->in[k];
-        int n = npu__einsum_operand(d, k, axes, &ellipsis);
-        if (n < 0) {
-            return npu_deduce_fail(d, NPU_ERR_RANK, "tensors", "term %u does not fit its tensor of %u dims",
-                                   (unsigned)k, (unsigned)x->rank);
-        }
-        for (int i = 0; i < n; i++) {
-            uses[axes[i]] = (uint8_t)(uses[axes[i]] < 2 ? uses[axes[i]] + 1 : 2);
-        }
-        status = npu__check_dtype(d, "tensors", npu__dtype_of(x), npu__is_number(npu__dtype_of(x)),
-                                  "a number, not bool");
-        status = status ? status
-                        : npu__check_dtype(d, "tensors", npu__dtype_of(x), x->dtype == d->op->in[0]->dtype,
-                                           npu_dtype_name(npu__dtype_of(d->op->in[0])));
-        status = status ? status : npu__einsum_join(d, k, axes, dims, owners);
-    }
-    return status ? status : npu__einsum_result(d, uses, dims, owners, ellipsis);
-}
-
-/* The common dtype of two operands, whatever their dims. */
-static npu_dtype npu__promote_pair(const npu_spec *a, const npu_spec *b, const npu_spec *c)
-{
-    npu__join j;
-    memset(&j, 0, sizeof j);
-    npu__join_type(&j, a);
-    npu__join_type(&j, b);
-    if (c) {
-        npu__join_type(&j, c);
-    }
-    return npu__join_dtype(&j);
-}
-
-static npu_status npu__type_outer(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "vec2");
-    int64_t dims[2];
-    npu_dtype t = npu__promote_pair(a, b, NULL);
-    npu_status status = npu__check_rank(d, "self", 1, 1);
-    status = status ? status : npu__check_rank(d, "vec2", 1, 1);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    dims[0] = a->dims[0], dims[1] = b->dims[0];
-    return status ? status : npu__result(d, t, 2, dims);
-}
-
-static npu_status npu__type_addr(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "vec1"), *b = npu_deduce_spec(d, "vec2");
-    int64_t dims[2];
-    npu_dtype t = npu__promote_pair(a, b, npu_deduce_spec(d, "self"));
-    npu_status status = npu__check_rank(d, "vec1", 1, 1);
-    status = status ? status : npu__check_rank(d, "vec2", 1, 1);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    status = status ? status : npu__check_alpha(d, t);
-    dims[0] = a->dims[0], dims[1] = b->dims[0];
-    return npu__check_addend(d, status ? status : npu__result(d, t, 2, dims));
-}
-
-/* With a 0-d operand this is a product of elements. */
-static npu_status npu__type_inner(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
-    int64_t dims[2 * NPU_MAX_RANK];
-    uint32_t rank = 0;
-    npu_status status = NPU_OK;
-    if (a->rank == 0 || b->rank == 0) {
-        return npu__type_binary(d);
-    }
-    status = npu__check_number(d, "self");
-    status = status ? status : npu__check_same_dtype(d, "other", "self");
-    status =
-        status ? status : npu__check_dim(d, "other", b->rank - 1u, a->dims[a->rank - 1], "last dim of self");
-    status = status ? status : npu__check_result_rank(d, a->rank + b->rank - 2u);
-    for (uint32_t i = 0; i + 1 < a->rank; i++) {
-        dims[rank++] = a->dims[i];
-    }
-    for (uint32_t i = 0; i + 1 < b->rank; i++) {
-        dims[rank++] = b->dims[i];
-    }
-    return status ? status : npu__result(d, npu__dtype_of(a), rank, dims);
-}
-
-/* Appends the dims of x that the mask does not name. */
-static void npu__free_dims(const npu_spec *x, uint32_t mask, int64_t *dims, uint32_t *rank)
-{
-    for (uint32_t i = 0; i < x->rank; i++) {
-        if (!(mask >> i & 1u)) {
-            dims[(*rank)++] = x->dims[i];
-        }
-    }
-}
-
-static npu_status npu__type_tensordot(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
-    uint32_t a_mask, b_mask, rank = 0, count = npu_op_list_len(d->op, "dims_self"), i_axis, j_axis;
-    int64_t dims[2 * NPU_MAX_RANK];
-    npu_status status = npu__check_number(d, "self");
-    status = status ? status : npu__check_same_dtype(d, "other", "self");
-    status = status ? status : npu__axes(d, "dims_self", a->rank, &a_mask);
-    status = status ? status : npu__axes(d, "dims_other", b->rank, &b_mask);
-    if (!status && count != npu_op_list_len(d->op, "dims_other")) {
-        status =
-            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dims_other", "dims_self and dims_other differ in length");
-    }
-    for (uint32_t i = 0; i < count && !status; i++) {
-        status = npu__real_axis(d, "dims_self", npu_op_int_at(d->op, "dims_self", i), a->rank, &i_axis);
-        status = status ? status
-                        : npu__real_axis(d, "dims_other", npu_op_int_at(d->op, "dims_other", i), b->rank, &j_axis);
-        if (!status && a->dims[i_axis] != 1 && b->dims[j_axis] != 1) {
-            status = npu__check_dim(d, "other", j_axis, a->dims[i_axis], "dim of self");
-        }
-    }
-    if (status) {
-        return status;
-    }
-    npu__free_dims(a, a_mask, dims, &rank);
-    npu__free_dims(b, b_mask, dims, &rank);
-    status = npu__check_result_rank(d, rank);
-    return status ? status : npu__result(d, npu__dtype_of(a), rank, dims);
-}
-
-static npu_status npu__type_kron(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
-    uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
-    npu_dtype t = npu_promote_types(npu__dtype_of(a), npu__dtype_of(b));
-    int64_t dims[NPU_MAX_RANK];
-    npu_status status = npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    for (uint32_t i = 0; i < rank && !status; i++) {
-        int64_t x = i + a->rank < rank ? 1 : a->dims[i + a->rank - rank];
-        int64_t y = i + b->rank < rank ? 1 : b->dims[i + b->rank - rank];
-        if (x < 0 || y < 0) {
-            dims[i] = NPU_DYNAMIC_DIM;
-        } else if (!npu__dim_mul(x, y, &dims[i])) {
-            status = npu__too_large(d, "other");
-        }
-    }
-    return status ? status : npu__result(d, t, rank, dims);
-}
-
-static npu_status npu__type_bilinear(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "input1"), *b = npu_deduce_spec(d, "input2"),
-                   *w = npu_deduce_spec(d, "weight");
-    npu_spec y = *a;
-    npu_status status = npu__check_rank(d, "weight", 3, 3);
-    status = status ? status : npu__check_rank(d, "input1", 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "input2", a->rank, a->rank);
-    status = status ? status : npu__check_number(d, "input1");
-    status = status ? status : npu__check_same_dtype(d, "input2", "input1");
-    status = status ? status : npu__check_same_dtype(d, "weight", "input1");
-    status = status ? status : npu__check_same_dtype(d, "bias", "input1");
-    for (uint32_t i = 0; i + 1 < a->rank && !status; i++) {
-        status = npu__check_dim(d, "input2", i, a->dims[i], "dim of input1");
-    }
-    status = status ? status : npu__check_dim(d, "weight", 1, a->dims[a->rank - 1], "last dim of input1");
-    status = status ? status : npu__check_dim(d, "weight", 2, b->dims[a->rank - 1], "last dim of input2");
-    status = status ? status : npu__check_vector(d, "bias", w->dims[0], "weight dim 0");
-    y.dims[(y.rank ? y.rank : 1u) - 1] = w->dims[0];
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(a));
-}
-
-static npu_status npu__type_vecdot(npu_deduce *d)
-{
-    npu__join j;
-    uint32_t axis;
-    npu_dtype t;
-    npu_status status = npu__check_float(d, "x", npu__dtype_of(npu_deduce_spec(d, "x")));
-    status = status ? status : npu__check_same_dtype(d, "y", "x");
-    status = status ? status : npu__join_args(d, &j, "x", "y", NULL, &t);
-    status = status ? status : npu__axis_arg(d, "dim", j.rank, &axis);
-    if (status || j.rank == 0) {
-        return status ? status : npu__result(d, t, 0, NULL);
-    }
-    j.rank--;
-    memmove(&j.dims[axis], &j.dims[axis + 1], (j.rank - axis) * sizeof j.dims[0]);
-    return npu__result(d, t, j.rank, j.dims);
-}
-
-/* ---- rules: linear algebra ---- */
-
-/* What is factored is f32 or f64. */
-static npu_status npu__check_factored(npu_deduce *d, const char *name)
-{
-    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, name));
-    return npu__check_dtype(d, name, t, t == NPU_F32 || t == NPU_F64, "f32 or f64");
-}
-
-/* A batch of square matrices. */
-static npu_status npu__check_square(npu_deduce *d, const char *name)
-{
-    const npu_spec *a = npu_deduce_spec(d, name);
-    npu_status status = npu__check_rank(d, name, 2, NPU_MAX_RANK);
-    return status ? status : npu__check_dim(d, name, a->rank - 1u, a->dims[a->rank - 2], "number of rows");
-}
-
-/* Operand 0 is a batch of square matrices that are factored. */
-static npu_status npu__check_first_square(npu_deduce *d)
-{
-    npu_status status = npu__check_square(d, d->op->args[0].name);
-    return status ? status : npu__check_factored(d, d->op->args[0].name);
-}
-
-/* As many numbers for each matrix as the schema has results. */
-static npu_status npu__type_determinant(npu_deduce *d)
-{
-    const npu_spec *a = d->op->in[0];
-    npu_status status = npu__check_first_square(d);
-    for (uint32_t i = 0; i < d->def->schema->num_returns && !status; i++) {
-        status = npu__result(d, npu__dtype_of(a), a->rank - 2u, a->dims);
-    }
-    return status;
-}
-
-static npu_status npu__type_factor(npu_deduce *d)
-{
-    const npu_spec *a = d->op->in[0];
-    npu_status status = npu__check_first_square(d);
-    status = status ? status : npu__result_like(d, a, npu__dtype_of(a));
-    return status || d->def->schema->num_returns < 2 ? status
-                                                     : npu__result(d, NPU_I32, a->rank - 2u, a->dims);
-}
-
-/* X of A X = B, or of X A = B. The last `inner` dims of B, 1 or 2, are a vector or a matrix; those before
-   broadcast with the batch of A. */
-static npu_status npu__result_solved(npu_deduce *d, const char *a_name, const char *b_name, uint32_t inner,
-                                     bool is_left)
-{
-    npu_spec a = *npu_deduce_spec(d, a_name), b = *npu_deduce_spec(d, b_name);
-    npu__join j;
-    npu_status status =
-        npu__check_dim(d, b_name, b.rank - (is_left ? inner : 1u), a.dims[a.rank - 1], "number of rows");
-    memset(&j, 0, sizeof j);
-    a.rank = (uint8_t)(a.rank - 2), b.rank = (uint8_t)(b.rank - inner);
-    status = status ? status : npu__join_dims(d, &j, a_name, &a);
-    status = status ? status : npu__join_dims(d, &j, b_name, &b);
-    memcpy(&j.dims[j.rank], &b.dims[b.rank], inner * sizeof b.dims[0]);
-    return status ? status : npu__result(d, npu__dtype_of(&a), j.rank + inner, j.dims);
-}
-
-/* B is one vector, or one for each matrix, where its dims are those of A without the last. */
-static npu_status npu__type_solve(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "A"), *b = npu_deduce_spec(d, "B");
-    bool is_vector = b->rank == 1, is_left = npu_op_int(d->op, "left", 1) != 0;
-    npu_status status = npu__check_first_square(d);
-    status = status ? status : npu__check_same_dtype(d, "B", "A");
-    status = status ? status : npu__check_rank(d, "B", 1, NPU_MAX_RANK);
-    if (status) {
-        return status;
-    }
-    is_vector =
-        is_vector || (b->rank + 1 == a->rank && memcmp(b->dims, a->dims, b->rank * sizeof b->dims[0]) == 0);
-    if (is_vector && !is_left) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "left", "left is false, expected matrices then");
-    }
-    return npu__result_solved(d, "A", "B", is_vector ? 1 : 2, is_left);
-}
-
-/* The matrix comes as a triangle. */
-static npu_status npu__type_solve_factored(npu_deduce *d)
-{
-    bool is_cholesky = d->op->kind == NPU_ATEN_CHOLESKY_SOLVE;
-    const char *a = is_cholesky ? "input2" : "self", *b = is_cholesky ? "self" : "B";
-    npu_status status = npu__check_square(d, a);
-    status = status ? status : npu__check_factored(d, a);
-    status = status ? status : npu__check_same_dtype(d, b, a);
-    status = status ? status : npu__check_rank(d, b, 2, NPU_MAX_RANK);
-    return status ? status : npu__result_solved(d, a, b, 2, npu_op_int(d->op, "left", 1) != 0);
-}
-
-/* The product of some dims is *size, or becomes that where it is not known yet. */
-static npu_status npu__check_product(npu_deduce *d, const char *name, const int64_t *dims, uint32_t rank,
-                                     int64_t *size)
-{
-    npu__extent e = { 1, 0, 0 };
-    int64_t product;
-    for (uint32_t i = 0; i < rank; i++) {
-        if (!npu__extent_add(&e, dims[i])) {
-            return npu__too_large(d, name);
-        }
-    }
-    product = npu__extent_dim(&e);
-    if (!npu__dims_agree(product, *size)) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has dims of product %lld, expected %lld", name,
-                               (long long)product, (long long)*size);
-    }
-    *size = *size < 0 ? product : *size;
-    return NPU_OK;
-}
-
-static npu_status npu__type_tensorinv(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "self");
-    int64_t ind = npu_op_int(d->op, "ind", 2), size = NPU_DYNAMIC_DIM;
-    npu_spec y = *a;
-    npu_status status = npu__check_factored(d, "self");
-    if (!status && (ind < 1 || ind > a->rank)) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "ind", "ind is %lld, expected 1 to %u",
-                                 (long long)ind, (unsigned)a->rank);
-    }
-    status = status ? status : npu__check_product(d, "self", a->dims, (uint32_t)ind, &size);
-    status = status ? status
-                    : npu__check_product(d, "self", a->dims + ind, a->rank - (uint32_t)ind, &size);
-    for (uint32_t i = 0; i < a->rank && !status; i++) {
-        y.dims[i] = a->dims[(i + (uint32_t)ind) % a->rank];
-    }
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(a));
-}
-
-/* The dims of self that are listed move to the end; then its first dims are rows, and the others those of
-   the result. */
-static npu_status npu__type_tensorsolve(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
-    int64_t dims[NPU_MAX_RANK], size = NPU_DYNAMIC_DIM;
-    uint32_t mask, rank = 0, axis, kept = a->rank - (uint32_t)b->rank;
-    npu_status status = npu__check_factored(d, "self");
-    status = status ? status : npu__check_same_dtype(d, "other", "self");
-    status = status ? status : npu__check_rank(d, "other", 0, a->rank);
-    status = status ? status : npu__axes(d, "dims", a->rank, &mask);
-    if (status) {
-        return status;
-    }
-    npu__free_dims(a, mask, dims, &rank);
-    for (uint32_t i = 0; rank < a->rank; i++) {
-        npu__axis(d, "dims", npu_op_int_at(d->op, "dims", i), a->rank, &axis);
-        dims[rank++] = a->dims[axis];
-    }
-    status = npu__check_product(d, "other", b->dims, b->rank, &size);
-    status = status ? status : npu__check_product(d, "self", dims, b->rank, &size);
-    status = status ? status : npu__check_product(d, "self", dims + b->rank, kept, &size);
-    return status ? status : npu__result(d, npu__dtype_of(a), kept, dims + b->rank);
-}
-
-/* A negative power is one of the inverse. */
-static npu_status npu__type_matrix_power(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "self");
-    npu_status status = npu__check_square(d, "self");
-    status = status ? status : npu__check_number(d, "self");
-    if (!status && npu_op_int(d->op, "n", 0) < 0) {
-        status = npu__check_factored(d, "self");
-    }
-    return status ? status : npu__result_like(d, a, npu__dtype_of(a));
-}
-
-/* Matrix i of a chain: the first may be a row and the last a column, of one dim each. */
-static npu_status npu__check_chain(npu_deduce *d, const npu_bound_arg *list, uint32_t i)
-{
-    const npu_spec *x = d->op->in[list->first + i], *first = d->op->in[list->first], *last;
-    bool is_end = i == 0 || i + 1 == list->count;
-    if (x->rank != 2 && !(is_end && x->rank == 1)) {
-        return npu_deduce_fail(d, NPU_ERR_RANK, list->name, "%s %u has %u dims, expected 2%s", list->name,
-                               (unsigned)i, (unsigned)x->rank, is_end ? " or 1" : "");
-    }
-    if (x->dtype != first->dtype || !npu__is_number(npu__dtype_of(x))) {
-        return npu_deduce_fail(d, NPU_ERR_DTYPE, list->name, "%s %u is %s, expected numbers like the first",
-                               list->name, (unsigned)i, npu_dtype_name(npu__dtype_of(x)));
-    }
-    if (i == 0) {
-        return NPU_OK;
-    }
-    last = d->op->in[list->first + i - 1];
-    return npu__dims_agree(x->dims[0], last->dims[last->rank - 1])
-               ? NPU_OK
-               : npu_deduce_fail(d, NPU_ERR_SHAPE, list->name, "%s %u has %lld rows, expected %lld",
-                                 list->name, (unsigned)i, (long long)x->dims[0],
-                                 (long long)last->dims[last->rank - 1]);
-}
-
-static npu_status npu__type_multi_dot(npu_deduce *d)
-{
-    const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
-    const npu_spec *first, *last;
-    int64_t dims[2];
-    uint32_t rank = 0;
-    npu_status status = NPU_OK;
-    if (list->count < 2) {
-        return npu_deduce_fail(d, NPU_ERR_ARITY, "tensors", "%u tensors, expected at least 2",
-                               (unsigned)list->count);
-    }
-    for (uint32_t i = 0; i < list->count && !status; i++) {
-        status = npu__check_chain(d, list, i);
-    }
-    first = d->op->in[list->first], last = d->op->in[list->first + list->count - 1];
-    if (first->rank == 2) {
-        dims[rank++] = first->dims[0];
-    }
-    if (last->rank == 2) {
-        dims[rank++] = last->dims[1];
-    }
-    return status ? status : npu__result(d, npu__dtype_of(first), rank, dims);
-}
-
-static npu_status npu__type_cross(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "self");
-    npu__join j;
-    npu_dtype t;
-    uint32_t axis = 0;
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "other", a->rank, a->rank);
-    status = status ? status : npu__check_number(d, "self");
-    status = status ? status : npu__check_same_dtype(d, "other", "self");
-    if (!status && npu_op_has(d->op, "dim")) {
-        status = npu__axis_arg(d, "dim", a->rank, &axis);
-    } else {
-        while (axis + 1 < a->rank && a->dims[axis] != 3) {
-            axis++;
-        }
-    }
-    status = status ? status : npu__check_dim(d, "self", axis, 3, "size of a vector");
-    status = status ? status : npu__check_dim(d, "other", axis, 3, "size of a vector");
-    status = status ? status : npu__join_args(d, &j, "self", "other", NULL, &t);
-    return status ? status : npu__result(d, t, j.rank, j.dims);
-}
-
-/* ---- rules: recurrent layers, distances ---- */
-
-/* Sizes that the operands of recurrent layers share. With a projection the state has fewer numbers than the
-   cell. */
-typedef struct npu__rnn_sizes {
-    bool is_lstm, has_projection;
-    int64_t gates, cell, state, cells; /* gates per number of the cell; cells: layers times directions */
-    uint32_t first, per_cell;          /* operands: the first weight, and how many there are for each cell */
-} npu__rnn_sizes;
-
-static npu__rnn_sizes npu__rnn_sizes_of(const npu_deduce *d)
-{
-    npu_kind kind = d->op->kind;
-    npu__rnn_sizes s;
-    const npu_spec *h = d->op->in[1];
-    s.is_lstm = kind == NPU_ATEN_LSTM || kind == NPU_ATEN_LSTM_CELL;
-    s.gates = s.is_lstm ? 4 : kind == NPU_ATEN_GRU || kind == NPU_ATEN_GRU_CELL ? 3 : 1;
-    s.state = h->dims[h->rank - 1];
-    s.cell = s.is_lstm ? d->op->in[2]->dims[h->rank - 1] : s.state;
-    s.cells = npu_op_int(d->op, "num_layers", 1) * (npu_op_int(d->op, "bidirectional", 0) ? 2 : 1);
-    s.first = s.is_lstm ? 3 : 2;
-    s.has_projection = npu_op_arg(d->op, "params") && s.cell != s.state; /* single cells have none */
-    s.per_cell = (npu_op_int(d->op, "has_biases", 1) ? 4u : 2u) + s.has_projection;
-    return s;
-}
-
-/* Operand i, if it is there, has the dtype of the first and the dims given. */
-static npu_status npu__check_operand(npu_deduce *d, uint32_t i, const char *name, uint32_t rank, int64_t dim0,
-                                     int64_t dim1, int64_t dim2)
-{
-    const npu_spec *x = d->op->in[i];
-    int64_t dims[3];
-    dims[0] = dim0, dims[1] = dim1, dims[2] = dim2;
-    if (!x) {
-        return NPU_OK;
-    }
-    if (x->dtype != d->op->in[0]->dtype) {
-        return npu_deduce_fail(d, NPU_ERR_DTYPE, name, "operand %u is %s, expected %s like input",
-                               (unsigned)i, npu_dtype_name(npu__dtype_of(x)),
-                               npu_dtype_name(npu__dtype_of(d->op->in[0])));
-    }
-    for (uint32_t k = 0; k < rank && x->rank == rank; k++) {
-        if (!npu__dims_agree(x->dims[k], dims[k])) {
-            return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "dim %u of operand %u is %lld, expected %lld",
-                                   (unsigned)k, (unsigned)i, (long long)x->dims[k], (long long)dims[k]);
-        }
-    }
-    return x->rank == rank ? NPU_OK
-                           : npu_deduce_fail(d, NPU_ERR_RANK, name, "operand %u has %u dims, expected %u",
-                                             (unsigned)i, (unsigned)x->rank, (unsigned)rank);
-}
-
-/* The weights of one cell: of the input, of the state, their biases, the projection. */
-static npu_status npu__check_rnn_cell(npu_deduce *d, const npu__rnn_sizes *s, uint32_t first, int64_t input)
-{
-    int64_t rows = s->cell;
-    uint32_t biases = s->per_cell - 2 - s->has_projection;
-    npu_status status;
-    if (rows >= 0 && !npu__dim_mul(rows, s->gates, &rows)) {
-        return npu__too_large(d, "hx");
-    }
-    status = npu__check_operand(d, first, "w_ih", 2, rows, input, 0);
-    status = status ? status : npu__check_operand(d, first + 1, "w_hh", 2, rows, s->state, 0);
-    for (uint32_t i = 0; i < biases && !status; i++) {
-        status = npu__check_operand(d, first + 2 + i, "bias", 1, rows, 0, 0);
-    }
-    return status || !s->has_projection
-               ? status
-               : npu__check_operand(d, first + s->per_cell - 1, "w_hr", 2, s->state, s->cell, 0);
-}
-
-/* hx is there, once or, for LSTM, twice, with `rank` dims. */
-static npu_status npu__check_rnn_states(npu_deduce *d, uint32_t rank)
-{
-    const npu_bound_arg *hx = npu_op_arg(d->op, "hx");
-    bool is_list = hx->form == NPU_ARG_TENSORS;
-    npu_status status = npu__check_rank(d, "input", rank, rank);
-    status = status ? status : npu__check_float(d, "input", npu__dtype_of(d->op->in[0]));
-    if (!status && is_list && hx->count != 2) {
-        return npu_deduce_fail(d, NPU_ERR_ARITY, "hx", "hx has %u tensors, expected 2", (unsigned)hx->count);
-    }
-    for (uint32_t i = 0; i < (is_list ? 2u : 1u) && !status; i++) {
-        const npu_spec *x = d->op->in[hx->first + i];
-        if (!x || x->rank != rank) {
-            status = npu_deduce_fail(d, NPU_ERR_RANK, "hx", "hx has not %u dims", (unsigned)rank);
-        }
-    }
-    return status;
-}
-
-/* Input [steps, batch, n], or with batch_first [batch, steps, n]; states [cells, batch, n]. rnn_relu and rnn_tanh
-   also go without a batch: rank is 2 then. */
-static npu_status npu__rnn_input(npu_deduce *d, uint32_t *rank, int64_t *batch)
-{
-    const npu_spec *x = d->op->in[0];
-    npu_kind kind = d->op->kind;
-    bool is_batch_first = npu_op_int(d->op, "batch_first", 0) != 0;
-    npu_status status;
-    *rank = x->rank == 2 && (kind == NPU_ATEN_RNN_RELU || kind == NPU_ATEN_RNN_TANH) ? 2 : 3;
-    *batch = *rank == 2 ? 1 : x->dims[is_batch_first ? 0 : 1];
-    status = npu__check_rnn_states(d, *rank);
-    if (!status && *rank == 2 && is_batch_first) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "batch_first", "batch_first is set, but input has no batch");
-    }
-    if (!status && x->dims[is_batch_first ? 1 : 0] == 0) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, "input", "input has no steps, expected at least 1");
-    }
-    return status;
-}
-
-static npu_status npu__type_rnn(npu_deduce *d)
-{
-    npu_spec y = *d->op->in[0];
-    int64_t layers = npu_op_int(d->op, "num_layers", 1),
-            directions = npu_op_int(d->op, "bidirectional", 0) ? 2 : 1;
-    int64_t batch, width;
-    uint32_t rank;
-    npu__rnn_sizes s;
-    npu_status status = npu__check_attribute(d, "num_layers", layers, 1);
-    status = status ? status : npu__rnn_input(d, &rank, &batch);
-    if (!status && npu_op_int(d->op, "train", 0) && npu_op_float(d->op, "dropout", 0) != 0 && layers > 1) {
-        return npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "dropout",
-                               "dropout is set for training, only the evaluation mode is there");
-    }
-    if (status || layers > NPU__MAX_RESULTS) {
-        return status ? status : npu__too_large(d, "num_layers");
-    }
-    s = npu__rnn_sizes_of(d);
-    width = s.state >= 0 ? s.state * directions : NPU_DYNAMIC_DIM;
-    if (npu_op_arg(d->op, "params")->count != (uint64_t)s.cells * s.per_cell) {
-        return npu_deduce_fail(d, NPU_ERR_ARITY, "params",
-                               "params has %u tensors, expected %u for each of %lld cells",
-                               (unsigned)npu_op_arg(d->op, "params")->count, (unsigned)s.per_cell,
-                               (long long)s.cells);
-    }
-    status = rank == 2 ? npu__check_operand(d, 1, "hx", 2, s.cells, s.state, 0)
-                       : npu__check_operand(d, 1, "hx", 3, s.cells, batch, s.state);
-    status = status || !s.is_lstm ? status : npu__check_operand(d, 2, "hx", 3, s.cells, batch, s.cell);
-    for (uint32_t i = 0; i < (uint32_t)s.cells && !status; i++) {
-        status = npu__check_rnn_cell(d, &s, s.first + i * s.per_cell,
-                                     i < (uint32_t)directions ? y.dims[rank - 1] : width);
-    }
-    y.dims[rank - 1] = width;
-    status = status ? status : npu__result_like(d, &y, npu__dtype_of(&y));
-    status = status ? status : npu__result_like(d, d->op->in[1], npu__dtype_of(&y));
-    return status || !s.is_lstm ? status : npu__result_like(d, d->op->in[2], npu__dtype_of(&y));
-}
-
-static npu_status npu__type_rnn_cell(npu_deduce *d)
-{
-    const npu_spec *x = d->op->in[0];
-    npu__rnn_sizes s;
-    npu_status status = npu__check_rnn_states(d, 2);
-    if (status) {
-        return status;
-    }
-    s = npu__rnn_sizes_of(d);
-    status = npu__check_operand(d, 1, "hx", 2, x->dims[0], s.state, 0);
-    status = status || !s.is_lstm ? status : npu__check_operand(d, 2, "hx", 2, x->dims[0], s.state, 0);
-    status = status ? status : npu__check_rnn_cell(d, &s, s.first, x->dims[1]);
-    status = status ? status : npu__result_like(d, d->op->in[1], npu__dtype_of(x));
-    return status || !s.is_lstm ? status : npu__result_like(d, d->op->in[2], npu__dtype_of(x));
-}
-
-/* x1 [..,P,M], x2 [..,R,M] -> [..,P,R] */
-static npu_status npu__type_cdist(npu_deduce *d)
-{
-    npu_spec a = *npu_deduce_spec(d, "x1"), b = *npu_deduce_spec(d, "x2");
-    double p = npu_op_float(d->op, "p", 2);
-    int64_t mode = npu_op_int(d->op, "compute_mode", 0);
-    npu__join j;
-    npu_status status = npu__check_rank(d, "x1", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "x2", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_float(d, "x1", npu__dtype_of(&a));
-    status = status ? status : npu__check_same_dtype(d, "x2", "x1");
-    status = status ? status : npu__check_dim(d, "x2", b.rank - 1u, a.dims[a.rank - 1], "last dim of x1");
-    if (!status && (!(p >= 0) || mode < 0 || mode > 2)) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p",
-                               "p is %g, expected at least 0; compute_mode is 0 to 2", p);
-    }
-    memset(&j, 0, sizeof j);
-    a.rank = (uint8_t)(a.rank - 2), b.rank = (uint8_t)(b.rank - 2);
-    status = status ? status : npu__join_dims(d, &j, "x1", &a);
-    status = status ? status : npu__join_dims(d, &j, "x2", &b);
-    if (status) {
-        return status;
-    }
-    j.dims[j.rank] = a.dims[a.rank], j.dims[j.rank + 1] = b.dims[b.rank];
-    return npu__result(d, npu__dtype_of(&a), j.rank + 2, j.dims);
-}
-
-/* ---- rules: Fourier transforms ---- */
-
-/* Numbers along the last dim listed: half of those of a transform that is real on its other side. */
-static npu_status npu__fft_last(npu_deduce *d, npu_spec *y)
-{
-    uint32_t kind = d->op->kind, count = npu_op_list_len(d->op, "dim"), axis = 0;
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    int64_t size;
-    npu_status status;
-    if (kind == NPU_ATEN_FFT_C2C) {
-        return NPU_OK;
-    }
-    if (count == 0) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim is empty");
-    }
-    status = npu__axis(d, "dim", npu_op_int_at(d->op, "dim", count - 1), x->rank, &axis);
-    size = x->dims[axis];
-    if (kind == NPU_ATEN_FFT_R2C && npu_op_int(d->op, "onesided", 0)) {
-        y->dims[axis] = size < 0 ? NPU_DYNAMIC_DIM : size / 2 + 1;
-    }
-    if (kind == NPU_ATEN_FFT_C2R && !status) {
-        status = npu__size_arg(d, "last_dim_size", npu_op_int(d->op, "last_dim_size", 0), &y->dims[axis]);
-        size = y->dims[axis];
-        status = status || size < 0 ? status : npu__check_attribute(d, "last_dim_size", size, 1);
-        status = status ? status
-                        : npu__check_dim(d, "self", axis, size < 0 ? size : size / 2 + 1, "last_dim_size / 2 + 1");
-    }
-    return status;
-}
-
-static npu_status npu__type_fft(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_dtype t = npu__dtype_of(x), real = npu__part_dtype(t), whole = t == NPU_F64 ? NPU_C128 : NPU_C64;
-    bool from_real = d->op->kind == (uint32_t)NPU_ATEN_FFT_R2C, to_real = d->op->kind == (uint32_t)NPU_ATEN_FFT_C2R;
-    npu_spec y = npu_spec_tensor(from_real ? whole : to_real ? real : t, x->rank, x->dims);
-    int64_t normalization = npu_op_int(d->op, "normalization", 0);
-    uint32_t mask = 0;
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_dtype(d, "self", t, from_real ? t == NPU_F32 || t == NPU_F64 : real != t,
-                                                from_real ? "f32 or f64" : "complex");
-    status = status ? status : npu__axes(d, "dim", x->rank, &mask);
-    status = status ? status : npu__check_attribute(d, "normalization", normalization, 0);
-    if (!status && normalization > 2) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "normalization", "normalization is %lld, expected 0 to 2",
-                               (long long)normalization);
-    }
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
-        if ((mask >> i & 1u) && x->dims[i] == 0) {
-            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "dim %u of self is 0, expected at least 1", (unsigned)i);
-        }
-    }
-    status = status ? status : npu__fft_last(d, &y);
-    return status ? status : npu_deduce_result(d, &y);
-}
-
-static npu_status npu__type_view_complex(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_dtype t = npu__dtype_of(x);
-    bool to_real = d->op->kind == (uint32_t)NPU_ATEN_VIEW_AS_REAL;
-    npu_spec y = npu_spec_tensor(t, x->rank, x->dims);
-    npu_status status = npu__check_rank(d, "self", to_real ? 0 : 1, to_real ? NPU_MAX_RANK - 1 : NPU_MAX_RANK);
-    status = status ? status
-                    : npu__check_dtype(d, "self", t, to_real ? npu_dtype_is_complex(t) : t == NPU_F32 || t == NPU_F64,
-                                       to_real ? "complex" : "f32 or f64");
-    if (!status && !to_real) {
-        status = npu__check_dim(d, "self", x->rank - 1u, 2, "the two parts");
-        y.dtype = (uint8_t)(t == NPU_F64 ? NPU_C128 : NPU_C64);
-        y.dims[--y.rank] = 0;
-    } else if (!status) {
-        y.dtype = (uint8_t)npu__part_dtype(t);
-        y.dims[y.rank++] = 2;
-    }
-    return status ? status : npu_deduce_result(d, &y);
-}
-
-/* ---- rules: attention and lookup ---- */
-
-/* The mask broadcasts to the scores and never enlarges them. */
-static npu_status npu__attention_mask(npu_deduce *d, const npu_spec *scores)
-{
-    const char *name = npu_deduce_spec(d, "attn_bias") ? "attn_bias" : "attn_mask";
-    const npu_spec *mask = npu_deduce_spec(d, name);
-    npu__join j;
-    npu_status status;
-    if (!mask) {
-        return NPU_OK;
-    }
-    if (npu_op_int(d->op, "is_causal", 0)) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is given, expected none with is_causal", name);
-    }
-    status = npu__check_dtype(d, name, npu__dtype_of(mask),
-                              mask->dtype == NPU_BOOL || mask->dtype == scores->dtype,
-                              "bool or the dtype of query");
-    memset(&j, 0, sizeof j);
-    j.rank = scores->rank;
-    memcpy(j.dims, scores->dims, sizeof j.dims);
-    status = status ? status : npu__join_dims(d, &j, name, mask);
-    if (!status && (j.rank != scores->rank || memcmp(j.dims, scores->dims, j.rank * sizeof j.dims[0]) != 0)) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s is larger than the scores", name);
-    }
-    return status;
-}
-
-/* Joins the batch dims of key or value; with enable_gqa one of their heads serves several of query. */
-static npu_status npu__attention_batch(npu_deduce *d, npu__join *batch, const char *name)
-{
-    const npu_spec *q = npu_deduce_spec(d, "query");
-    npu_spec x = *npu_deduce_spec(d, name);
-    if (npu_op_int(d->op, "enable_gqa", 0)) {
-        int64_t heads = x.rank > 2 ? x.dims[x.rank - 3] : 0, wanted = q->rank > 2 ? q->dims[q->rank - 3] : 0;
-        if (heads == 0 || (heads > 0 && wanted > 0 && wanted % heads)) {
-            return npu_deduce_fail(d, NPU_ERR_SHAPE, name,
-                                   "%s has %lld heads, expected a divisor of query's %lld", name,
-                                   (long long)heads, (long long)wanted);
-        }
-        x.dims[x.rank - 3] = wanted;
-    }
-    x.rank = (uint8_t)(x.rank - 2);
-    return npu__join_dims(d, batch, name, &x);
-}
-
-static npu_status npu__attention_operands(npu_deduce *d)
-{
-    npu_status status = npu__check_rank(d, "query", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "key", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "value", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_float(d, "query", npu__dtype_of(npu_deduce_spec(d, "query")));
-    status = status ? status : npu__check_same_dtype(d, "key", "query");
-    status = status ? status : npu__check_same_dtype(d, "value", "query");
-    if (!status && !(npu_op_float(d->op, "dropout_p", 0.0) == 0.0)) {
-        status = npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "dropout_p",
-                                 "dropout_p is not 0, only the evaluation mode is there");
-    }
-    return status;
-}
-
-static npu_status npu__type_attention(npu_deduce *d)
-{
-    const npu_spec *q = npu_deduce_spec(d, "query"), *k = npu_deduce_spec(d, "key"),
-                   *v = npu_deduce_spec(d, "value");
-    npu__join j;
-    npu_spec scores;
-    npu_status status = npu__attention_operands(d);
-    if (status) {
-        return status;
-    }
-    memset(&j, 0, sizeof j);
-    j.rank = q->rank - 2u;
-    memcpy(j.dims, q->dims, j.rank * sizeof j.dims[0]);
-    status = npu__check_dim(d, "key", k->rank - 1u, q->dims[q->rank - 1], "last dim of query");
-    status =
-        status ? status : npu__check_dim(d, "value", v->rank - 2u, k->dims[k->rank - 2], "length of key");
-    status = status ? status : npu__attention_batch(d, &j, "key");
-    if (status) {
-        return status;
-    }
-    scores = npu_spec_tensor(npu__dtype_of(q), j.rank + 2, j.dims);
-    scores.dims[j.rank] = q->dims[q->rank - 2];
-    scores.dims[j.rank + 1] = k->dims[k->rank - 2];
-    status = npu__attention_mask(d, &scores);
-    status = status ? status : npu__attention_batch(d, &j, "value");
-    scores.rank = (uint8_t)(j.rank + 2);
-    memcpy(scores.dims, j.dims, j.rank * sizeof j.dims[0]);
-    scores.dims[j.rank] = q->dims[q->rank - 2];
-    scores.dims[j.rank + 1] = v->dims[v->rank - 1];
-    return status ? status : npu_deduce_result(d, &scores);
-}
-
-/* Attention as backends of torch spell it: the sums of its rows, [b..,L], then what only they need. */
-static npu_status npu__type_attention_parts(npu_deduce *d)
-{
-    static const int64_t none[1] = { 0 }, two[1] = { 2 };
-    uint32_t num_results = d->def->schema->num_returns;
-    npu_status status = npu__type_attention(d);
-    npu_spec sums;
-    npu_dtype t;
-    if (status) {
-        return status;
-    }
-    sums = d->results[d->num_results - 1];
-    t = npu__dtype_of(&sums);
-    if (num_results == 4 && sums.dims[sums.rank - 2] >= 0) {
-        sums.dims[sums.rank - 2] =
-            npu_op_int(d->op, "compute_log_sumexp", 0) ? (sums.dims[sums.rank - 2] + 31) / 32 * 32 : 0;
-    }
-    status = npu__result(d, t == NPU_F64 ? NPU_F64 : NPU_F32, sums.rank - 1u, sums.dims);
-    for (uint32_t i = 2; i < num_results && !status; i++) {
-        status = num_results == 4   ? npu__result(d, NPU_I64, 0, NULL)      /* seed, offset */
-                 : i < 4            ? npu__result(d, NPU_I32, 1, none)      /* cum_seq_q, cum_seq_k: None */
-                 : i < 6            ? npu__result(d, NPU_I64, 0, NULL)      /* max_q, max_k */
-                 : i < 8            ? npu__result(d, NPU_U64, i == 6, two)  /* rng_state, unused */
-                                    : npu__result(d, t, 1, none);           /* debug_attn_mask */
-    }
-    return status;
-}
-
-static npu_status npu__type_embedding(npu_deduce *d)
-{
-    const npu_spec *w = npu_deduce_spec(d, "weight"), *x = npu_deduce_spec(d, "indices");
-    npu_status status = npu__check_rank(d, "weight", 2, 2);
-    npu_spec y = *x;
-    status = status ? status
-                    : npu__check_dtype(d, "indices", npu__dtype_of(x),
-                                       x->dtype == NPU_I32 || x->dtype == NPU_I64, "i32 or i64");
-    status = status ? status : npu__check_result_rank(d, x->rank + 1u);
-    if (status) {
-        return status;
-    }
-    y.dims[x->rank] = w->dims[1];
-    return npu__result(d, npu__dtype_of(w), x->rank + 1u, y.dims);
-}
-
-/* Off the axis index must fit into self. An empty index may be anything, as in ATen. */
-static npu_status npu__type_gather(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self"), *index = npu_deduce_spec(d, "index");
-    size_t len;
-    uint32_t axis;
-    bool is_empty = !npu_spec_len(index, &len) && len == 0;
-    npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
-    if (status || is_empty) {
-        return status ? status : npu__result_like(d, index, npu__dtype_of(x));
-    }
-    status = npu__check_dtype(d, "index", npu__dtype_of(index), index->dtype == NPU_I64, "i64");
-    if (!status && x->rank + (x->rank == 0) != index->rank + (index->rank == 0)) {
-        status = npu__check_rank(d, "index", x->rank, x->rank);
-    }
-    for (uint32_t i = 0; i < x->rank && i < index->rank && !status; i++) {
-        if (i != axis && index->dims[i] > x->dims[i] && x->dims[i] >= 0) {
-            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "index", "index dim %u is %lld, expected at most %lld",
-                                     (unsigned)i, (long long)index->dims[i], (long long)x->dims[i]);
-        }
-    }
-    return status ? status : npu__result_like(d, index, npu__dtype_of(x));
 }
 
 /* ---- rules: shape ---- */
@@ -15216,7 +13113,7 @@ static npu_status npu__type_slice(npu_deduce *d)
     return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
-/* ---- rules: more of shape ---- */
+/* ---- rules: dims moved, split and joined ---- */
 
 /* Number i of an argument that is one number or a list of them. */
 static int64_t npu__int_item(const npu_deduce *d, const char *name, uint32_t i)
@@ -15904,6 +13801,182 @@ static npu_status npu__type_combinations(npu_deduce *d)
     return npu__result(d, npu__dtype_of(x), 2, dims);
 }
 
+/* ---- rules: borders, windows as columns, triangles ---- */
+
+/* A dim with `before` and `after` added, or cut off where they are negative. */
+static npu_status npu__pad_dim(npu_deduce *d, const char *name, const int64_t *by, int64_t min, int64_t *dim)
+{
+    int64_t limit = INT64_MAX / 4;
+    if (by[0] < -limit || by[0] > limit || by[1] < -limit || by[1] > limit || *dim > limit) {
+        return npu__too_large(d, name);
+    }
+    if (*dim < 0) {
+        *dim = by[0] || by[1] ? NPU_DYNAMIC_DIM : *dim;
+        return NPU_OK;
+    }
+    *dim += by[0] + by[1];
+    return *dim >= min ? NPU_OK
+                       : npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s leaves %lld elements of a dim", name,
+                                         (long long)*dim);
+}
+
+/* Pairs of numbers, those of the last dim first. `reach` is how far a border may go beyond a dim: INT64_MAX =
+   anywhere, 0 = the dim itself, -1 = not to its other end. */
+static npu_status npu__pad_dims(npu_deduce *d, const char *name, int64_t reach, int64_t min)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    uint32_t pairs = npu_op_list_len(d->op, name) / 2;
+    npu_spec y = *x;
+    npu_status status = NPU_OK;
+    if (npu_op_list_len(d->op, name) % 2 || pairs > x->rank) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s has %u numbers, expected pairs for %u dims",
+                               name, (unsigned)npu_op_list_len(d->op, name), (unsigned)x->rank);
+    }
+    for (uint32_t i = 0; i < pairs && !status; i++) {
+        int64_t dim = x->dims[x->rank - 1 - i], by[2];
+        by[0] = npu_op_int_at(d->op, name, 2 * i);
+        by[1] = npu_op_int_at(d->op, name, 2 * i + 1);
+        if (reach <= 0 && dim >= 0 && (by[0] > dim + reach || by[1] > dim + reach)) {
+            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s goes beyond the dim's %lld elements", name,
+                                   (long long)dim);
+        }
+        status = npu__pad_dim(d, name, by, min, &y.dims[x->rank - 1 - i]);
+    }
+    return status ? status : npu__result_like(d, &y, npu__dtype_of(x));
+}
+
+static npu_status npu__type_constant_pad(npu_deduce *d) { return npu__pad_dims(d, "pad", INT64_MAX, 0); }
+
+/* A border made of self: `count` dims of it, besides channels and perhaps a batch, which alone may be empty.
+   */
+static npu_status npu__border_pad(npu_deduce *d, const char *name, uint32_t count, int64_t reach)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_status status = npu__check_rank(d, "self", count + 1, count + 2);
+    for (uint32_t i = x->rank == count + 2; i < x->rank && !status; i++) {
+        if (x->dims[i] == 0) {
+            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is empty", (unsigned)i);
+        }
+    }
+    return status ? status : npu__pad_dims(d, name, reach, reach != 0);
+}
+
+static npu_status npu__type_reflection_pad(npu_deduce *d)
+{
+    return npu__border_pad(d, "padding", npu_op_list_len(d->op, "padding") / 2, -1);
+}
+
+static npu_status npu__type_replication_pad(npu_deduce *d)
+{
+    return npu__border_pad(d, "padding", npu_op_list_len(d->op, "padding") / 2, INT64_MAX);
+}
+
+static npu_status npu__type_pad(npu_deduce *d)
+{
+    uint32_t count = npu_op_list_len(d->op, "pad") / 2;
+    if (npu_op_str_is(d->op, "mode", "constant")) {
+        return npu__type_constant_pad(d);
+    }
+    if (npu_op_has(d->op, "value") && npu_op_float(d->op, "value", 0) != 0) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "value",
+                               "value is given, expected only in mode 'constant'");
+    }
+    if (count < 1 || count > 3) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "pad", "pad has %u pairs, expected 1 to 3",
+                               (unsigned)count);
+    }
+    if (npu_op_str_is(d->op, "mode", "reflect")) {
+        return npu__border_pad(d, "pad", count, -1);
+    }
+    if (npu_op_str_is(d->op, "mode", "circular")) {
+        return npu__border_pad(d, "pad", count, 0);
+    }
+    return npu_op_str_is(d->op, "mode", "replicate")
+               ? npu__border_pad(d, "pad", count, INT64_MAX)
+               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is no way of padding");
+}
+
+static npu_status npu__type_triangle(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_status status = npu__check_rank(d, "self", 2, NPU_MAX_RANK);
+    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+}
+
+/* The windows that fit into rows x columns, as im2col and col2im count them. */
+static npu_status npu__column_count(npu_deduce *d, const int64_t *size, int64_t *kernel, int64_t *count)
+{
+    npu__window w;
+    npu_status status;
+    memset(&w, 0, sizeof w);
+    w.rank = 2;
+    status = npu__window_arg(d, "kernel_size", 2, 1, w.kernel);
+    status = status ? status : npu__window_arg(d, "stride", 2, 1, w.stride);
+    status = status ? status : npu__window_arg(d, "padding", 2, 0, w.padding);
+    status = status ? status : npu__window_arg(d, "dilation", 2, 1, w.dilation);
+    *count = *kernel = 1;
+    for (uint32_t i = 0; i < 2 && !status; i++) {
+        int64_t steps = NPU_DYNAMIC_DIM;
+        status = size[i] < 0 ? NPU_OK : npu__window_steps(d, &w, i, size[i], &steps);
+        *count = *count < 0 || steps < 0 ? NPU_DYNAMIC_DIM : *count;
+        if (!status && (!npu__dim_mul(*kernel, w.kernel[i], kernel) ||
+                        (*count >= 0 && !npu__dim_mul(*count, steps, count)))) {
+            status = npu__too_large(d, "kernel_size");
+        }
+    }
+    return status;
+}
+
+static npu_status npu__check_float_or_bool(npu_deduce *d, npu_dtype t)
+{
+    return npu__check_dtype(d, "self", t, npu__is_float(t) || t == NPU_BOOL, "floating point or bool");
+}
+
+/* Windows of an image become columns. */
+static npu_status npu__type_im2col(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    uint32_t c = x->rank - 3u;
+    npu_spec y = *x;
+    int64_t kernel, count;
+    npu_status status = npu__check_rank(d, "self", 3, 4);
+    status = status ? status : npu__check_float_or_bool(d, npu__dtype_of(x));
+    status = status ? status : npu__column_count(d, x->dims + c + 1, &kernel, &count);
+    if (status) {
+        return status;
+    }
+    if (x->dims[c] == 0) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has no channels");
+    }
+    if (!npu__repeat_dim(x->dims[c], kernel, &y.dims[c])) {
+        return npu__too_large(d, "kernel_size");
+    }
+    y.dims[c + 1] = count;
+    return npu__result(d, npu__dtype_of(x), x->rank - 1u, y.dims);
+}
+
+/* Columns are added up where they came from. */
+static npu_status npu__type_col2im(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    uint32_t c = x->rank - 2u;
+    npu_spec y = *x;
+    int64_t kernel, count, size[2];
+    npu_status status = npu__check_rank(d, "self", 2, 3);
+    status = status ? status : npu__check_float_or_bool(d, npu__dtype_of(x));
+    status = status ? status : npu__window_arg(d, "output_size", 2, 1, size);
+    status = status ? status : npu__column_count(d, size, &kernel, &count);
+    status = status ? status : npu__check_multiple(d, "self", x->dims[c], kernel);
+    status = status ? status : npu__check_dim(d, "self", c + 1, count, "windows of output_size");
+    if (status) {
+        return status;
+    }
+    y.dims[c] = x->dims[c] < 0 ? NPU_DYNAMIC_DIM : x->dims[c] / kernel;
+    y.dims[c + 1] = size[0];
+    y.dims[c + 2] = size[1];
+    return npu__result(d, npu__dtype_of(x), x->rank + 1u, y.dims);
+}
+
 /* ---- rules: picking and placing elements ---- */
 
 static npu_status npu__check_index(npu_deduce *d, const char *name)
@@ -16420,182 +14493,6 @@ static npu_status npu__type_repeat_tensor(npu_deduce *d)
     return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
-/* ---- rules: borders, windows as columns, triangles ---- */
-
-/* A dim with `before` and `after` added, or cut off where they are negative. */
-static npu_status npu__pad_dim(npu_deduce *d, const char *name, const int64_t *by, int64_t min, int64_t *dim)
-{
-    int64_t limit = INT64_MAX / 4;
-    if (by[0] < -limit || by[0] > limit || by[1] < -limit || by[1] > limit || *dim > limit) {
-        return npu__too_large(d, name);
-    }
-    if (*dim < 0) {
-        *dim = by[0] || by[1] ? NPU_DYNAMIC_DIM : *dim;
-        return NPU_OK;
-    }
-    *dim += by[0] + by[1];
-    return *dim >= min ? NPU_OK
-                       : npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s leaves %lld elements of a dim", name,
-                                         (long long)*dim);
-}
-
-/* Pairs of numbers, those of the last dim first. `reach` is how far a border may go beyond a dim: INT64_MAX =
-   anywhere, 0 = the dim itself, -1 = not to its other end. */
-static npu_status npu__pad_dims(npu_deduce *d, const char *name, int64_t reach, int64_t min)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    uint32_t pairs = npu_op_list_len(d->op, name) / 2;
-    npu_spec y = *x;
-    npu_status status = NPU_OK;
-    if (npu_op_list_len(d->op, name) % 2 || pairs > x->rank) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s has %u numbers, expected pairs for %u dims",
-                               name, (unsigned)npu_op_list_len(d->op, name), (unsigned)x->rank);
-    }
-    for (uint32_t i = 0; i < pairs && !status; i++) {
-        int64_t dim = x->dims[x->rank - 1 - i], by[2];
-        by[0] = npu_op_int_at(d->op, name, 2 * i);
-        by[1] = npu_op_int_at(d->op, name, 2 * i + 1);
-        if (reach <= 0 && dim >= 0 && (by[0] > dim + reach || by[1] > dim + reach)) {
-            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s goes beyond the dim's %lld elements", name,
-                                   (long long)dim);
-        }
-        status = npu__pad_dim(d, name, by, min, &y.dims[x->rank - 1 - i]);
-    }
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(x));
-}
-
-static npu_status npu__type_constant_pad(npu_deduce *d) { return npu__pad_dims(d, "pad", INT64_MAX, 0); }
-
-/* A border made of self: `count` dims of it, besides channels and perhaps a batch, which alone may be empty.
-   */
-static npu_status npu__border_pad(npu_deduce *d, const char *name, uint32_t count, int64_t reach)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__check_rank(d, "self", count + 1, count + 2);
-    for (uint32_t i = x->rank == count + 2; i < x->rank && !status; i++) {
-        if (x->dims[i] == 0) {
-            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is empty", (unsigned)i);
-        }
-    }
-    return status ? status : npu__pad_dims(d, name, reach, reach != 0);
-}
-
-static npu_status npu__type_reflection_pad(npu_deduce *d)
-{
-    return npu__border_pad(d, "padding", npu_op_list_len(d->op, "padding") / 2, -1);
-}
-
-static npu_status npu__type_replication_pad(npu_deduce *d)
-{
-    return npu__border_pad(d, "padding", npu_op_list_len(d->op, "padding") / 2, INT64_MAX);
-}
-
-static npu_status npu__type_pad(npu_deduce *d)
-{
-    uint32_t count = npu_op_list_len(d->op, "pad") / 2;
-    if (npu_op_str_is(d->op, "mode", "constant")) {
-        return npu__type_constant_pad(d);
-    }
-    if (npu_op_has(d->op, "value") && npu_op_float(d->op, "value", 0) != 0) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "value",
-                               "value is given, expected only in mode 'constant'");
-    }
-    if (count < 1 || count > 3) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "pad", "pad has %u pairs, expected 1 to 3",
-                               (unsigned)count);
-    }
-    if (npu_op_str_is(d->op, "mode", "reflect")) {
-        return npu__border_pad(d, "pad", count, -1);
-    }
-    if (npu_op_str_is(d->op, "mode", "circular")) {
-        return npu__border_pad(d, "pad", count, 0);
-    }
-    return npu_op_str_is(d->op, "mode", "replicate")
-               ? npu__border_pad(d, "pad", count, INT64_MAX)
-               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is no way of padding");
-}
-
-static npu_status npu__type_triangle(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__check_rank(d, "self", 2, NPU_MAX_RANK);
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
-}
-
-/* The windows that fit into rows x columns, as im2col and col2im count them. */
-static npu_status npu__column_count(npu_deduce *d, const int64_t *size, int64_t *kernel, int64_t *count)
-{
-    npu__window w;
-    npu_status status;
-    memset(&w, 0, sizeof w);
-    w.rank = 2;
-    status = npu__window_arg(d, "kernel_size", 2, 1, w.kernel);
-    status = status ? status : npu__window_arg(d, "stride", 2, 1, w.stride);
-    status = status ? status : npu__window_arg(d, "padding", 2, 0, w.padding);
-    status = status ? status : npu__window_arg(d, "dilation", 2, 1, w.dilation);
-    *count = *kernel = 1;
-    for (uint32_t i = 0; i < 2 && !status; i++) {
-        int64_t steps = NPU_DYNAMIC_DIM;
-        status = size[i] < 0 ? NPU_OK : npu__window_steps(d, &w, i, size[i], &steps);
-        *count = *count < 0 || steps < 0 ? NPU_DYNAMIC_DIM : *count;
-        if (!status && (!npu__dim_mul(*kernel, w.kernel[i], kernel) ||
-                        (*count >= 0 && !npu__dim_mul(*count, steps, count)))) {
-            status = npu__too_large(d, "kernel_size");
-        }
-    }
-    return status;
-}
-
-static npu_status npu__check_float_or_bool(npu_deduce *d, npu_dtype t)
-{
-    return npu__check_dtype(d, "self", t, npu__is_float(t) || t == NPU_BOOL, "floating point or bool");
-}
-
-/* Windows of an image become columns. */
-static npu_status npu__type_im2col(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    uint32_t c = x->rank - 3u;
-    npu_spec y = *x;
-    int64_t kernel, count;
-    npu_status status = npu__check_rank(d, "self", 3, 4);
-    status = status ? status : npu__check_float_or_bool(d, npu__dtype_of(x));
-    status = status ? status : npu__column_count(d, x->dims + c + 1, &kernel, &count);
-    if (status) {
-        return status;
-    }
-    if (x->dims[c] == 0) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has no channels");
-    }
-    if (!npu__repeat_dim(x->dims[c], kernel, &y.dims[c])) {
-        return npu__too_large(d, "kernel_size");
-    }
-    y.dims[c + 1] = count;
-    return npu__result(d, npu__dtype_of(x), x->rank - 1u, y.dims);
-}
-
-/* Columns are added up where they came from. */
-static npu_status npu__type_col2im(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    uint32_t c = x->rank - 2u;
-    npu_spec y = *x;
-    int64_t kernel, count, size[2];
-    npu_status status = npu__check_rank(d, "self", 2, 3);
-    status = status ? status : npu__check_float_or_bool(d, npu__dtype_of(x));
-    status = status ? status : npu__window_arg(d, "output_size", 2, 1, size);
-    status = status ? status : npu__column_count(d, size, &kernel, &count);
-    status = status ? status : npu__check_multiple(d, "self", x->dims[c], kernel);
-    status = status ? status : npu__check_dim(d, "self", c + 1, count, "windows of output_size");
-    if (status) {
-        return status;
-    }
-    y.dims[c] = x->dims[c] < 0 ? NPU_DYNAMIC_DIM : x->dims[c] / kernel;
-    y.dims[c + 1] = size[0];
-    y.dims[c + 2] = size[1];
-    return npu__result(d, npu__dtype_of(x), x->rank + 1u, y.dims);
-}
-
 /* ---- rules: reduction ---- */
 
 /* Axes that an op reduces: those of `dim`, all where it names none. */
@@ -16901,6 +14798,105 @@ static npu_status npu__type_aminmax(npu_deduce *d)
         d->results[i].dims[0] = 1;
     }
     return status;
+}
+
+/* ---- rules: statistics ---- */
+
+/* A number for each of n observations, if the operand is there. */
+static npu_status npu__check_observations(npu_deduce *d, const char *name, bool is_float, int64_t n)
+{
+    const npu_spec *w = npu_deduce_spec(d, name);
+    npu_dtype t = w ? npu__dtype_of(w) : NPU_NONE;
+    npu_status status;
+    if (!w) {
+        return NPU_OK;
+    }
+    status = npu__check_rank(d, name, 0, 1);
+    status = status ? status
+                    : npu__check_dtype(d, name, t, is_float ? npu__is_float(t) : npu__is_integer(t),
+                                       is_float ? "floating point" : "an integer");
+    if (!status && !npu__dims_agree(w->rank ? w->dims[0] : 1, n)) {
+        status = npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has %lld elements, expected observations = %lld",
+                                 name, (long long)(w->rank ? w->dims[0] : 1), (long long)n);
+    }
+    return status;
+}
+
+/* One observation with one kind of weight has no deviations, whatever the dtype of the weight. */
+static npu_dtype npu__covariance_dtype(const npu_deduce *d, int64_t n)
+{
+    npu_spec x = *npu_deduce_spec(d, "self"), w;
+    const npu_spec *f = npu_deduce_spec(d, "fweights"), *a = npu_deduce_spec(d, "aweights");
+    if ((!f && !a) || (n == 1 && (!f || !a))) {
+        return npu__float_of(npu__dtype_of(&x));
+    }
+    w = f && f->rank ? *f : a ? *a : *f;
+    w.dtype = (uint8_t)(f && a ? npu__promote_pair(f, a, NULL) : npu__dtype_of(&w));
+    x.rank = 2; /* as it is taken for a matrix */
+    return npu__float_of(npu__promote_pair(&x, &w, NULL));
+}
+
+/* A vector is one row. */
+static npu_status npu__type_covariance(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    int64_t n = x->rank ? x->dims[x->rank - 1] : 1, dims[2];
+    npu_status status = npu__check_rank(d, "self", 0, 2);
+    status = status ? status : npu__check_number(d, "self");
+    status = status ? status : npu__check_observations(d, "fweights", false, n);
+    status = status ? status : npu__check_observations(d, "aweights", true, n);
+    dims[0] = dims[1] = x->rank == 2 ? x->dims[0] : 1;
+    return status ? status : npu__result(d, npu__covariance_dtype(d, n), dims[0] == 1 ? 0 : 2, dims);
+}
+
+/* The operand with as many dims as y at least, new ones in front, and along the axis with the pieces between
+   neighbours. */
+static npu_spec npu__trapezoid_pieces(const npu_deduce *d, const char *name, uint32_t axis)
+{
+    const npu_spec *x = npu_deduce_spec(d, name), *y = npu_deduce_spec(d, "y");
+    uint32_t more = x->rank < y->rank ? y->rank - (uint32_t)x->rank : 0;
+    npu_spec pieces = *x;
+    pieces.rank = (uint8_t)(x->rank + more);
+    for (uint32_t i = 0; i < pieces.rank; i++) {
+        bool is_vector = x->rank == 1 && y->rank > 1; /* which lies along the axis */
+        pieces.dims[i] = is_vector ? (i == axis ? y->dims[axis] : 1) : i < more ? 1 : x->dims[i - more];
+    }
+    pieces.dims[axis] = pieces.dims[axis] < 0 ? NPU_DYNAMIC_DIM : pieces.dims[axis] - (pieces.dims[axis] > 0);
+    return pieces;
+}
+
+/* Without a sample along the axis the integral is 0 in the dtype of y. */
+static npu_status npu__type_trapezoid(npu_deduce *d)
+{
+    const npu_spec *y = npu_deduce_spec(d, "y"), *x = npu_deduce_spec(d, "x");
+    bool is_running = d->op->kind >= (uint32_t)NPU_ATEN_CUMULATIVE_TRAPEZOID_X;
+    npu_spec pieces;
+    npu__join j;
+    uint32_t axis;
+    npu_dtype t;
+    npu_status status = npu__check_rank(d, "y", 1, NPU_MAX_RANK);
+    status = status ? status : npu__axis_arg(d, "dim", y->rank, &axis);
+    status = status ? status : npu__check_number(d, "y");
+    if (!status && !is_running && y->dims[axis] == 0) {
+        return npu__result_reduced(d, y, 1u << axis, npu__dtype_of(y));
+    }
+    status = status || !x ? status : npu__check_number(d, "x");
+    if (!status && x && x->rank == 1) {
+        status = npu__check_dim(d, "x", 0, y->dims[axis], "samples of y");
+    }
+    if (status) {
+        return status;
+    }
+    memset(&j, 0, sizeof j);
+    pieces = npu__trapezoid_pieces(d, "y", axis);
+    status = npu__join_dims(d, &j, "y", &pieces);
+    if (!status && x) {
+        pieces = npu__trapezoid_pieces(d, "x", axis);
+        status = npu__join_dims(d, &j, "x", &pieces);
+    }
+    t = npu__float_of(x ? npu_promote_types(npu__dtype_of(y), npu__dtype_of(x)) : npu__dtype_of(y));
+    pieces = npu_spec_tensor(t, j.rank, j.dims);
+    return status ? status : npu__result_reduced(d, &pieces, is_running ? 0 : 1u << axis, t);
 }
 
 /* ---- rules: order ---- */
@@ -17400,103 +15396,1074 @@ static npu_status npu__type_unique(npu_deduce *d)
     return status ? status : npu__result(d, NPU_I64, 1, is_counted ? &count : &none);
 }
 
-/* ---- rules: statistics ---- */
+/* ---- rules: matrix products ---- */
 
-/* A number for each of n observations, if the operand is there. */
-static npu_status npu__check_observations(npu_deduce *d, const char *name, bool is_float, int64_t n)
+/* A weight of one dim is a single output without its dim; its bias is a 0-d tensor. */
+static npu_status npu__type_linear(npu_deduce *d)
 {
-    const npu_spec *w = npu_deduce_spec(d, name);
-    npu_dtype t = w ? npu__dtype_of(w) : NPU_NONE;
-    npu_status status;
-    if (!w) {
-        return NPU_OK;
-    }
-    status = npu__check_rank(d, name, 0, 1);
+    const npu_spec *x = npu_deduce_spec(d, "input"), *w = npu_deduce_spec(d, "weight"),
+                   *b = npu_deduce_spec(d, "bias");
+    npu_status status = npu__check_rank(d, "input", 1, NPU_MAX_RANK);
+    npu_spec y = *x;
+    status = status ? status : npu__check_rank(d, "weight", 1, 2);
+    status = status ? status : npu__check_number(d, "input");
+    status = status ? status : npu__check_same_dtype(d, "weight", "input");
+    status = status ? status : npu__check_same_dtype(d, "bias", "input");
     status = status ? status
-                    : npu__check_dtype(d, name, t, is_float ? npu__is_float(t) : npu__is_integer(t),
-                                       is_float ? "floating point" : "an integer");
-    if (!status && !npu__dims_agree(w->rank ? w->dims[0] : 1, n)) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has %lld elements, expected observations = %lld",
-                                 name, (long long)(w->rank ? w->dims[0] : 1), (long long)n);
+                    : npu__check_dim(d, "weight", w->rank - 1u, x->dims[x->rank - 1], "last dim of input");
+    if (!status && b) {
+        status = w->rank == 2 ? npu__check_vector(d, "bias", w->dims[0], "weight dim 0")
+                              : npu__check_rank(d, "bias", 0, 0);
+        if (!status && w->rank == 1 && (x->rank == 2 || x->rank == 3)) {
+            status = npu_deduce_fail(d, NPU_ERR_RANK, "weight", "weight has 1 dim, with bias expected 2");
+        }
     }
-    return status;
+    y.dims[(x->rank ? x->rank : 1u) - 1] = w->dims[0];
+    return status ? status : npu__result(d, npu__dtype_of(x), w->rank == 2 ? x->rank : x->rank - 1u, y.dims);
 }
 
-/* One observation with one kind of weight has no deviations, whatever the dtype of the weight. */
-static npu_dtype npu__covariance_dtype(const npu_deduce *d, int64_t n)
+/* Where the dims of a product are: K of an operand, and its M or N. A vector has K alone. */
+typedef struct npu__factor {
+    const npu_spec *spec;
+    uint32_t inner, outer;
+} npu__factor;
+
+/* K is the last dim, or, where is_first_dim, the one before it. */
+static npu__factor npu__factor_of(const npu_spec *x, bool is_first_dim)
 {
-    npu_spec x = *npu_deduce_spec(d, "self"), w;
-    const npu_spec *f = npu_deduce_spec(d, "fweights"), *a = npu_deduce_spec(d, "aweights");
-    if ((!f && !a) || (n == 1 && (!f || !a))) {
-        return npu__float_of(npu__dtype_of(&x));
-    }
-    w = f && f->rank ? *f : a ? *a : *f;
-    w.dtype = (uint8_t)(f && a ? npu__promote_pair(f, a, NULL) : npu__dtype_of(&w));
-    x.rank = 2; /* as it is taken for a matrix */
-    return npu__float_of(npu__promote_pair(&x, &w, NULL));
+    npu__factor f = { NULL, 0, 0 };
+    f.spec = x;
+    f.inner = x->rank > 1 && is_first_dim ? x->rank - 2u : x->rank - 1u;
+    f.outer = x->rank > 1 && is_first_dim ? x->rank - 1u : x->rank - 2u;
+    return f;
 }
 
-/* A vector is one row. */
-static npu_status npu__type_covariance(npu_deduce *d)
+/* Appends the product of a [..,M,K] and b [..,K,N], or of their transposes, to the batch dims; a 1-D operand has
+   no M or N. */
+static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, bool a_trans, const char *b_name,
+                                      bool b_trans, npu_dtype dtype)
 {
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    int64_t n = x->rank ? x->dims[x->rank - 1] : 1, dims[2];
-    npu_status status = npu__check_rank(d, "self", 0, 2);
-    status = status ? status : npu__check_number(d, "self");
-    status = status ? status : npu__check_observations(d, "fweights", false, n);
-    status = status ? status : npu__check_observations(d, "aweights", true, n);
-    dims[0] = dims[1] = x->rank == 2 ? x->dims[0] : 1;
-    return status ? status : npu__result(d, npu__covariance_dtype(d, n), dims[0] == 1 ? 0 : 2, dims);
-}
-
-/* The operand with as many dims as y at least, new ones in front, and along the axis with the pieces between
-   neighbours. */
-static npu_spec npu__trapezoid_pieces(const npu_deduce *d, const char *name, uint32_t axis)
-{
-    const npu_spec *x = npu_deduce_spec(d, name), *y = npu_deduce_spec(d, "y");
-    uint32_t more = x->rank < y->rank ? y->rank - (uint32_t)x->rank : 0;
-    npu_spec pieces = *x;
-    pieces.rank = (uint8_t)(x->rank + more);
-    for (uint32_t i = 0; i < pieces.rank; i++) {
-        bool is_vector = x->rank == 1 && y->rank > 1; /* which lies along the axis */
-        pieces.dims[i] = is_vector ? (i == axis ? y->dims[axis] : 1) : i < more ? 1 : x->dims[i - more];
-    }
-    pieces.dims[axis] = pieces.dims[axis] < 0 ? NPU_DYNAMIC_DIM : pieces.dims[axis] - (pieces.dims[axis] > 0);
-    return pieces;
-}
-
-/* Without a sample along the axis the integral is 0 in the dtype of y. */
-static npu_status npu__type_trapezoid(npu_deduce *d)
-{
-    const npu_spec *y = npu_deduce_spec(d, "y"), *x = npu_deduce_spec(d, "x");
-    bool is_running = d->op->kind >= (uint32_t)NPU_ATEN_CUMULATIVE_TRAPEZOID_X;
-    npu_spec pieces;
-    npu__join j;
-    uint32_t axis;
-    npu_dtype t;
-    npu_status status = npu__check_rank(d, "y", 1, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "dim", y->rank, &axis);
-    status = status ? status : npu__check_number(d, "y");
-    if (!status && !is_running && y->dims[axis] == 0) {
-        return npu__result_reduced(d, y, 1u << axis, npu__dtype_of(y));
-    }
-    status = status || !x ? status : npu__check_number(d, "x");
-    if (!status && x && x->rank == 1) {
-        status = npu__check_dim(d, "x", 0, y->dims[axis], "samples of y");
+    npu__factor fa = npu__factor_of(npu_deduce_spec(d, a_name), a_trans),
+                fb = npu__factor_of(npu_deduce_spec(d, b_name), !b_trans);
+    const npu_spec *a = fa.spec, *b = fb.spec;
+    uint32_t batch_a = a->rank > 2 ? a->rank - 2u : 0, batch_b = b->rank > 2 ? b->rank - 2u : 0, rank = 0;
+    int64_t dims[NPU_MAX_RANK + 2];
+    npu_status status = npu__check_dim(d, b_name, fb.inner, a->dims[fa.inner], "inner dim of the first");
+    if (!status && npu_broadcast(a->dims, batch_a, b->dims, batch_b, dims, &rank, NULL)) {
+        status = npu_deduce_fail(d, NPU_ERR_SHAPE, b_name, "the batch dims of %s and %s do not broadcast",
+                                 a_name, b_name);
     }
     if (status) {
         return status;
     }
-    memset(&j, 0, sizeof j);
-    pieces = npu__trapezoid_pieces(d, "y", axis);
-    status = npu__join_dims(d, &j, "y", &pieces);
-    if (!status && x) {
-        pieces = npu__trapezoid_pieces(d, "x", axis);
-        status = npu__join_dims(d, &j, "x", &pieces);
+    if (a->rank > 1) {
+        dims[rank++] = a->dims[fa.outer];
     }
-    t = npu__float_of(x ? npu_promote_types(npu__dtype_of(y), npu__dtype_of(x)) : npu__dtype_of(y));
-    pieces = npu_spec_tensor(t, j.rank, j.dims);
-    return status ? status : npu__result_reduced(d, &pieces, is_running ? 0 : 1u << axis, t);
+    if (b->rank > 1) {
+        dims[rank++] = b->dims[fb.outer];
+    }
+    status = npu__check_result_rank(d, rank);
+    return status ? status : npu__result(d, dtype, rank, dims);
+}
+
+/* Vectors meet vectors and matrices; a batch meets a batch or a matrix. */
+static npu_status npu__type_tensor_matmul(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
+    npu_dtype t = npu_promote_tensor(npu__dtype_of(a), npu__dtype_of(b));
+    bool has_batch = a->rank > 2 || b->rank > 2;
+    npu_status status = npu__check_rank(d, "lhs", has_batch ? 2 : 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_rank(d, "rhs", has_batch ? 2 : 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_number(d, "lhs");
+    status = status ? status : npu__check_number(d, "rhs");
+    t = (npu_dtype)npu_op_int(d->op, "out_dtype", (int64_t)t);
+    if (!status && (!npu__is_real(t) || t == NPU_BOOL)) {
+        status = npu_deduce_fail(d, NPU_ERR_DTYPE, "out_dtype", "out_dtype is %s, expected a number",
+                                 npu_dtype_name(t));
+    }
+    return status ? status
+                  : npu__matrix_product(d, "lhs", npu_op_int(d->op, "a_trans", 0) != 0, "rhs",
+                                        npu_op_int(d->op, "b_trans", 0) != 0, t);
+}
+
+/* Where the schema fixes a product: names and ranks of its operands. */
+typedef struct npu__product_form {
+    npu_kind kind;
+    const char *a, *b;
+    uint32_t a_rank, b_rank;
+} npu__product_form;
+
+static const npu__product_form npu__product_forms[] = {
+    { NPU_ATEN_MM, "self", "mat2", 2, 2 },         { NPU_ATEN_BMM, "self", "mat2", 3, 3 },
+    { NPU_ATEN_MV, "self", "vec", 2, 1 },          { NPU_ATEN_DOT, "self", "tensor", 1, 1 },
+    { NPU_ATEN_VDOT, "self", "other", 1, 1 },      { NPU_ATEN_ADDMM, "mat1", "mat2", 2, 2 },
+    { NPU_ATEN_BADDBMM, "batch1", "batch2", 3, 3 }, { NPU_ATEN_ADDMV, "mat", "vec", 2, 1 },
+    { NPU_ATEN_ADDBMM, "batch1", "batch2", 3, 3 },
+    { NPU_ATEN_MATMUL, "self", "other", 0, 0 }, /* ranks from 1 up */
+};
+
+/* The operands agree, in a batch too, and their product is the result. */
+static npu_status npu__fixed_product(npu_deduce *d, const npu__product_form *form)
+{
+    const char *a = form->a, *b = form->b;
+    uint32_t max = form->a_rank ? 0 : NPU_MAX_RANK, min = form->a_rank ? 0 : 1;
+    npu_status status = npu__check_rank(d, a, form->a_rank + min, form->a_rank + max);
+    status = status ? status : npu__check_rank(d, b, form->b_rank + min, form->b_rank + max);
+    status = status ? status : npu__check_number(d, a);
+    status = status ? status : npu__check_same_dtype(d, b, a);
+    if (!status && form->a_rank == 3) {
+        status = npu__check_dim(d, b, 0, npu_deduce_spec(d, a)->dims[0], "batch of the first");
+    }
+    return status ? status : npu__matrix_product(d, a, false, b, false, npu__dtype_of(npu_deduce_spec(d, a)));
+}
+
+static const npu__product_form *npu__find_product(npu_kind kind)
+{
+    uint32_t i = 0;
+    while (npu__product_forms[i].kind != kind && i + 1 < NPU__COUNT(npu__product_forms)) {
+        i++;
+    }
+    return &npu__product_forms[i];
+}
+
+static npu_status npu__type_matmul(npu_deduce *d)
+{
+    return npu__fixed_product(d, npu__find_product(d->op->kind));
+}
+
+/* An addend is expanded to y, never the other way round. */
+static npu_status npu__check_expands(npu_deduce *d, const char *name, const npu_spec *y)
+{
+    const npu_spec *c = npu_deduce_spec(d, name);
+    npu_status status = npu__check_rank(d, name, 0, y->rank);
+    for (uint32_t i = 0; i < c->rank && !status; i++) {
+        int64_t expected = y->dims[y->rank - c->rank + i];
+        status = c->dims[i] == 1 ? NPU_OK : npu__check_dim(d, name, i, expected, "dim of the product, or 1,");
+    }
+    return status;
+}
+
+/* What addmm and its like add to their product, and the factors of both. */
+static npu_status npu__check_addend(npu_deduce *d, npu_status status)
+{
+    const npu_spec *y = d->results; /* NULL where there is no product */
+    status = status ? status : npu__check_fits(d, "alpha", npu__dtype_of(y));
+    status = status ? status : npu__check_fits(d, "beta", npu__dtype_of(y));
+    return status ? status : npu__check_expands(d, "self", y);
+}
+
+static npu_status npu__type_addmm(npu_deduce *d)
+{
+    const npu__product_form *form = npu__find_product(d->op->kind);
+    npu_status status = npu__fixed_product(d, form);
+    status = status ? status : npu__check_same_dtype(d, "self", form->a);
+    if (!status && d->op->kind == (uint32_t)NPU_ATEN_ADDBMM) { /* the batch is summed */
+        npu_spec *y = &d->results[0];
+        y->dims[0] = y->dims[1], y->dims[1] = y->dims[2], y->rank = 2;
+        *y = npu_spec_tensor(npu__dtype_of(y), 2, y->dims);
+    }
+    return npu__check_addend(d, status);
+}
+
+/* ---- rules: contractions ---- */
+
+/* The axes of operand k of einsum; the ellipsis takes the dims that letters leave. -1 = they do not fit. */
+static int npu__einsum_operand(const npu_deduce *d, uint32_t k, uint8_t *axes, int *ellipsis)
+{
+    const npu_bound_arg *equation = npu_op_arg(d->op, "equation");
+    int rank = d->op->in[k]->rank, letters = npu_einsum_term(equation, k, false, 0, axes);
+    int all =
+        letters < 0 ? -1 : npu_einsum_term(equation, k, false, rank > letters ? rank - letters : 0, axes);
+    *ellipsis = rank - letters > *ellipsis ? rank - letters : *ellipsis;
+    return all == rank ? rank : -1;
+}
+
+/* Without "->" the result has the ellipsis and all letters that occur once, in order. */
+static int npu__einsum_implicit(const uint8_t *uses, int ellipsis, uint8_t *axes)
+{
+    int n = 0;
+    for (int i = 0; i < ellipsis && n < NPU_MAX_RANK; i++) {
+        axes[n++] = (uint8_t)(59 - ellipsis + i);
+    }
+    for (uint8_t i = 0; i < 52; i++) {
+        if (uses[i] == 1 && n < NPU_MAX_RANK) {
+            axes[n++] = i;
+        }
+    }
+    return n;
+}
+
+/* Owners of an axis that is longer than 1 in several operands, or perhaps in one, for a dim there is not known. */
+#define NPU__EINSUM_SEVERAL UINT32_MAX
+#define NPU__EINSUM_UNSURE (UINT32_MAX - 1)
+
+/* Joins the dims of operand k with those that its axes have; an axis named twice is a diagonal. owners has k + 1
+   for an axis that is longer than 1 in operand k alone. */
+static npu_status npu__einsum_join(npu_deduce *d, uint32_t k, const uint8_t *axes, int64_t *dims, uint32_t *owners)
+{
+    const npu_spec *x = d->op->in[k];
+    for (uint32_t i = 0; i < x->rank; i++) {
+        int64_t *dim = &dims[axes[i]];
+        uint32_t *owner = &owners[axes[i]];
+        *owner = x->dims[i] == 1                                       ? *owner
+                 : *owner == 0 || *owner == k + 1                      ? k + 1
+                 : *owner == NPU__EINSUM_UNSURE || *dim != x->dims[i] ? NPU__EINSUM_UNSURE
+                                                                      : NPU__EINSUM_SEVERAL;
+        if (*dim == 1 || (*dim < 0 && x->dims[i] > 1)) {
+            *dim = x->dims[i];
+        } else if (x->dims[i] != 1 && !npu__dims_agree(*dim, x->dims[i])) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, "tensors",
+                                   "dim %u is %lld, expected %lld like others of its label", (unsigned)i,
+                                   (long long)x->dims[i], (long long)*dim);
+        }
+    }
+    return NPU_OK;
+}
+
+/* What ATen sums in one tensor before or instead of a product is that of aten.sum: integers become i64. Whether a
+   tensor has the axis for itself can hang on a dim that is not known: 1 there, or longer. */
+static npu_status npu__einsum_result(npu_deduce *d, const uint8_t *uses, const int64_t *axis_dims,
+                                     const uint32_t *owners, int ellipsis)
+{
+    uint8_t axes[NPU_MAX_RANK], seen[NPU_EINSUM_AXES] = { 0 };
+    int64_t dims[NPU_MAX_RANK];
+    npu_dtype t = npu__dtype_of(d->op->in[0]);
+    bool unsure = false;
+    int n = npu_einsum_term(npu_op_arg(d->op, "equation"), 0, true, ellipsis, axes);
+    n = n == -2 ? npu__einsum_implicit(uses, ellipsis, axes) : n;
+    if (n < 0) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "equation",
+                               "equation has a result that is malformed or too long");
+    }
+    for (int i = 0; i < n; i++) {
+        if (!uses[axes[i]] || seen[axes[i]]++) {
+            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "equation",
+                                   "a label of the result is not in a term, or twice");
+        }
+        dims[i] = axis_dims[axes[i]];
+    }
+    for (uint32_t i = 0; i < NPU_EINSUM_AXES && npu__is_integer(t); i++) {
+        bool is_alone = d->op->num_in == 1 ? uses[i] : owners[i] != 0 && owners[i] != NPU__EINSUM_SEVERAL;
+        bool is_unsure = d->op->num_in > 1 && is_alone && (owners[i] == NPU__EINSUM_UNSURE || axis_dims[i] < 0);
+        unsure = unsure || (is_unsure && !seen[i]);
+        t = is_alone && !is_unsure && !seen[i] ? NPU_I64 : t;
+    }
+    if (unsure && t != NPU_I64) {
+        return npu_deduce_fail(d, NPU_ERR_DYNAMIC_SHAPE, "tensors",
+                               "the result of %s is i64 or %s, by whether a dim that is not known is 1",
+                               npu_dtype_name(t), npu_dtype_name(t));
+    }
+    return npu__result(d, t, (uint32_t)n, dims);
+}
+
+static npu_status npu__type_einsum(npu_deduce *d)
+{
+    const npu_bound_arg *tensors = npu_op_arg(d->op, "tensors");
+    uint8_t axes[NPU_MAX_RANK], uses[NPU_EINSUM_AXES] = { 0 };
+    int64_t dims[NPU_EINSUM_AXES];
+    uint32_t owners[NPU_EINSUM_AXES] = { 0 };
+    int ellipsis = 0, beyond;
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < NPU_EINSUM_AXES; i++) {
+        dims[i] = 1;
+    }
+    beyond = npu_einsum_term(npu_op_arg(d->op, "equation"), tensors->count, false, 0, axes);
+    if (beyond == -1) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "equation",
+                               "equation is malformed or has a term that is too long");
+    }
+    if (!tensors->count || beyond != -2) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "tensors", "equation has not a term for each of %u tensors",
+                               (unsigned)tensors->count);
+    }
+    for (uint32_t k = 0; k < tensors->count && !status; k++) {
+        const npu_spec *x = d->op->in[k];
+        int n = npu__einsum_operand(d, k, axes, &ellipsis);
+        if (n < 0) {
+            return npu_deduce_fail(d, NPU_ERR_RANK, "tensors", "term %u does not fit its tensor of %u dims",
+                                   (unsigned)k, (unsigned)x->rank);
+        }
+        for (int i = 0; i < n; i++) {
+            uses[axes[i]] = (uint8_t)(uses[axes[i]] < 2 ? uses[axes[i]] + 1 : 2);
+        }
+        status = npu__check_dtype(d, "tensors", npu__dtype_of(x), npu__is_number(npu__dtype_of(x)),
+                                  "a number, not bool");
+        status = status ? status
+                        : npu__check_dtype(d, "tensors", npu__dtype_of(x), x->dtype == d->op->in[0]->dtype,
+                                           npu_dtype_name(npu__dtype_of(d->op->in[0])));
+        status = status ? status : npu__einsum_join(d, k, axes, dims, owners);
+    }
+    return status ? status : npu__einsum_result(d, uses, dims, owners, ellipsis);
+}
+
+static npu_status npu__type_outer(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "vec2");
+    int64_t dims[2];
+    npu_dtype t = npu__promote_pair(a, b, NULL);
+    npu_status status = npu__check_rank(d, "self", 1, 1);
+    status = status ? status : npu__check_rank(d, "vec2", 1, 1);
+    status = status ? status : npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
+    dims[0] = a->dims[0], dims[1] = b->dims[0];
+    return status ? status : npu__result(d, t, 2, dims);
+}
+
+static npu_status npu__type_addr(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "vec1"), *b = npu_deduce_spec(d, "vec2");
+    int64_t dims[2];
+    npu_dtype t = npu__promote_pair(a, b, npu_deduce_spec(d, "self"));
+    npu_status status = npu__check_rank(d, "vec1", 1, 1);
+    status = status ? status : npu__check_rank(d, "vec2", 1, 1);
+    status = status ? status : npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
+    status = status ? status : npu__check_alpha(d, t);
+    dims[0] = a->dims[0], dims[1] = b->dims[0];
+    return npu__check_addend(d, status ? status : npu__result(d, t, 2, dims));
+}
+
+/* With a 0-d operand this is a product of elements. */
+static npu_status npu__type_inner(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
+    int64_t dims[2 * NPU_MAX_RANK];
+    uint32_t rank = 0;
+    npu_status status = NPU_OK;
+    if (a->rank == 0 || b->rank == 0) {
+        return npu__type_binary(d);
+    }
+    status = npu__check_number(d, "self");
+    status = status ? status : npu__check_same_dtype(d, "other", "self");
+    status =
+        status ? status : npu__check_dim(d, "other", b->rank - 1u, a->dims[a->rank - 1], "last dim of self");
+    status = status ? status : npu__check_result_rank(d, a->rank + b->rank - 2u);
+    for (uint32_t i = 0; i + 1 < a->rank; i++) {
+        dims[rank++] = a->dims[i];
+    }
+    for (uint32_t i = 0; i + 1 < b->rank; i++) {
+        dims[rank++] = b->dims[i];
+    }
+    return status ? status : npu__result(d, npu__dtype_of(a), rank, dims);
+}
+
+/* Appends the dims of x that the mask does not name. */
+static void npu__free_dims(const npu_spec *x, uint32_t mask, int64_t *dims, uint32_t *rank)
+{
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (!(mask >> i & 1u)) {
+            dims[(*rank)++] = x->dims[i];
+        }
+    }
+}
+
+static npu_status npu__type_tensordot(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
+    uint32_t a_mask, b_mask, rank = 0, count = npu_op_list_len(d->op, "dims_self"), i_axis, j_axis;
+    int64_t dims[2 * NPU_MAX_RANK];
+    npu_status status = npu__check_number(d, "self");
+    status = status ? status : npu__check_same_dtype(d, "other", "self");
+    status = status ? status : npu__axes(d, "dims_self", a->rank, &a_mask);
+    status = status ? status : npu__axes(d, "dims_other", b->rank, &b_mask);
+    if (!status && count != npu_op_list_len(d->op, "dims_other")) {
+        status =
+            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dims_other", "dims_self and dims_other differ in length");
+    }
+    for (uint32_t i = 0; i < count && !status; i++) {
+        status = npu__real_axis(d, "dims_self", npu_op_int_at(d->op, "dims_self", i), a->rank, &i_axis);
+        status = status ? status
+                        : npu__real_axis(d, "dims_other", npu_op_int_at(d->op, "dims_other", i), b->rank, &j_axis);
+        if (!status && a->dims[i_axis] != 1 && b->dims[j_axis] != 1) {
+            status = npu__check_dim(d, "other", j_axis, a->dims[i_axis], "dim of self");
+        }
+    }
+    if (status) {
+        return status;
+    }
+    npu__free_dims(a, a_mask, dims, &rank);
+    npu__free_dims(b, b_mask, dims, &rank);
+    status = npu__check_result_rank(d, rank);
+    return status ? status : npu__result(d, npu__dtype_of(a), rank, dims);
+}
+
+static npu_status npu__type_kron(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
+    uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
+    npu_dtype t = npu_promote_types(npu__dtype_of(a), npu__dtype_of(b));
+    int64_t dims[NPU_MAX_RANK];
+    npu_status status = npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
+    for (uint32_t i = 0; i < rank && !status; i++) {
+        int64_t x = i + a->rank < rank ? 1 : a->dims[i + a->rank - rank];
+        int64_t y = i + b->rank < rank ? 1 : b->dims[i + b->rank - rank];
+        if (x < 0 || y < 0) {
+            dims[i] = NPU_DYNAMIC_DIM;
+        } else if (!npu__dim_mul(x, y, &dims[i])) {
+            status = npu__too_large(d, "other");
+        }
+    }
+    return status ? status : npu__result(d, t, rank, dims);
+}
+
+static npu_status npu__type_bilinear(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "input1"), *b = npu_deduce_spec(d, "input2"),
+                   *w = npu_deduce_spec(d, "weight");
+    npu_spec y = *a;
+    npu_status status = npu__check_rank(d, "weight", 3, 3);
+    status = status ? status : npu__check_rank(d, "input1", 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_rank(d, "input2", a->rank, a->rank);
+    status = status ? status : npu__check_number(d, "input1");
+    status = status ? status : npu__check_same_dtype(d, "input2", "input1");
+    status = status ? status : npu__check_same_dtype(d, "weight", "input1");
+    status = status ? status : npu__check_same_dtype(d, "bias", "input1");
+    for (uint32_t i = 0; i + 1 < a->rank && !status; i++) {
+        status = npu__check_dim(d, "input2", i, a->dims[i], "dim of input1");
+    }
+    status = status ? status : npu__check_dim(d, "weight", 1, a->dims[a->rank - 1], "last dim of input1");
+    status = status ? status : npu__check_dim(d, "weight", 2, b->dims[a->rank - 1], "last dim of input2");
+    status = status ? status : npu__check_vector(d, "bias", w->dims[0], "weight dim 0");
+    y.dims[(y.rank ? y.rank : 1u) - 1] = w->dims[0];
+    return status ? status : npu__result_like(d, &y, npu__dtype_of(a));
+}
+
+static npu_status npu__type_vecdot(npu_deduce *d)
+{
+    npu__join j;
+    uint32_t axis;
+    npu_dtype t;
+    npu_status status = npu__check_float(d, "x", npu__dtype_of(npu_deduce_spec(d, "x")));
+    status = status ? status : npu__check_same_dtype(d, "y", "x");
+    status = status ? status : npu__join_args(d, &j, "x", "y", NULL, &t);
+    status = status ? status : npu__axis_arg(d, "dim", j.rank, &axis);
+    if (status || j.rank == 0) {
+        return status ? status : npu__result(d, t, 0, NULL);
+    }
+    j.rank--;
+    memmove(&j.dims[axis], &j.dims[axis + 1], (j.rank - axis) * sizeof j.dims[0]);
+    return npu__result(d, t, j.rank, j.dims);
+}
+
+/* ---- rules: linear algebra ---- */
+
+/* A batch of square matrices. */
+static npu_status npu__check_square(npu_deduce *d, const char *name)
+{
+    const npu_spec *a = npu_deduce_spec(d, name);
+    npu_status status = npu__check_rank(d, name, 2, NPU_MAX_RANK);
+    return status ? status : npu__check_dim(d, name, a->rank - 1u, a->dims[a->rank - 2], "number of rows");
+}
+
+/* Operand 0 is a batch of square matrices that are factored. */
+static npu_status npu__check_first_square(npu_deduce *d)
+{
+    npu_status status = npu__check_square(d, d->op->args[0].name);
+    return status ? status : npu__check_factored(d, d->op->args[0].name);
+}
+
+/* As many numbers for each matrix as the schema has results. */
+static npu_status npu__type_determinant(npu_deduce *d)
+{
+    const npu_spec *a = d->op->in[0];
+    npu_status status = npu__check_first_square(d);
+    for (uint32_t i = 0; i < d->def->schema->num_returns && !status; i++) {
+        status = npu__result(d, npu__dtype_of(a), a->rank - 2u, a->dims);
+    }
+    return status;
+}
+
+static npu_status npu__type_factor(npu_deduce *d)
+{
+    const npu_spec *a = d->op->in[0];
+    npu_status status = npu__check_first_square(d);
+    status = status ? status : npu__result_like(d, a, npu__dtype_of(a));
+    return status || d->def->schema->num_returns < 2 ? status
+                                                     : npu__result(d, NPU_I32, a->rank - 2u, a->dims);
+}
+
+/* X of A X = B, or of X A = B. The last `inner` dims of B, 1 or 2, are a vector or a matrix; those before
+   broadcast with the batch of A. */
+static npu_status npu__result_solved(npu_deduce *d, const char *a_name, const char *b_name, uint32_t inner,
+                                     bool is_left)
+{
+    npu_spec a = *npu_deduce_spec(d, a_name), b = *npu_deduce_spec(d, b_name);
+    npu__join j;
+    npu_status status =
+        npu__check_dim(d, b_name, b.rank - (is_left ? inner : 1u), a.dims[a.rank - 1], "number of rows");
+    memset(&j, 0, sizeof j);
+    a.rank = (uint8_t)(a.rank - 2), b.rank = (uint8_t)(b.rank - inner);
+    status = status ? status : npu__join_dims(d, &j, a_name, &a);
+    status = status ? status : npu__join_dims(d, &j, b_name, &b);
+    memcpy(&j.dims[j.rank], &b.dims[b.rank], inner * sizeof b.dims[0]);
+    return status ? status : npu__result(d, npu__dtype_of(&a), j.rank + inner, j.dims);
+}
+
+/* B is one vector, or one for each matrix, where its dims are those of A without the last. */
+static npu_status npu__type_solve(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "A"), *b = npu_deduce_spec(d, "B");
+    bool is_vector = b->rank == 1, is_left = npu_op_int(d->op, "left", 1) != 0;
+    npu_status status = npu__check_first_square(d);
+    status = status ? status : npu__check_same_dtype(d, "B", "A");
+    status = status ? status : npu__check_rank(d, "B", 1, NPU_MAX_RANK);
+    if (status) {
+        return status;
+    }
+    is_vector =
+        is_vector || (b->rank + 1 == a->rank && memcmp(b->dims, a->dims, b->rank * sizeof b->dims[0]) == 0);
+    if (is_vector && !is_left) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "left", "left is false, expected matrices then");
+    }
+    return npu__result_solved(d, "A", "B", is_vector ? 1 : 2, is_left);
+}
+
+/* The matrix comes as a triangle. */
+static npu_status npu__type_solve_factored(npu_deduce *d)
+{
+    bool is_cholesky = d->op->kind == NPU_ATEN_CHOLESKY_SOLVE;
+    const char *a = is_cholesky ? "input2" : "self", *b = is_cholesky ? "self" : "B";
+    npu_status status = npu__check_square(d, a);
+    status = status ? status : npu__check_factored(d, a);
+    status = status ? status : npu__check_same_dtype(d, b, a);
+    status = status ? status : npu__check_rank(d, b, 2, NPU_MAX_RANK);
+    return status ? status : npu__result_solved(d, a, b, 2, npu_op_int(d->op, "left", 1) != 0);
+}
+
+/* The product of some dims is *size, or becomes that where it is not known yet. */
+static npu_status npu__check_product(npu_deduce *d, const char *name, const int64_t *dims, uint32_t rank,
+                                     int64_t *size)
+{
+    npu__extent e = { 1, 0, 0 };
+    int64_t product;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (!npu__extent_add(&e, dims[i])) {
+            return npu__too_large(d, name);
+        }
+    }
+    product = npu__extent_dim(&e);
+    if (!npu__dims_agree(product, *size)) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has dims of product %lld, expected %lld", name,
+                               (long long)product, (long long)*size);
+    }
+    *size = *size < 0 ? product : *size;
+    return NPU_OK;
+}
+
+static npu_status npu__type_tensorinv(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self");
+    int64_t ind = npu_op_int(d->op, "ind", 2), size = NPU_DYNAMIC_DIM;
+    npu_spec y = *a;
+    npu_status status = npu__check_factored(d, "self");
+    if (!status && (ind < 1 || ind > a->rank)) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "ind", "ind is %lld, expected 1 to %u",
+                                 (long long)ind, (unsigned)a->rank);
+    }
+    status = status ? status : npu__check_product(d, "self", a->dims, (uint32_t)ind, &size);
+    status = status ? status
+                    : npu__check_product(d, "self", a->dims + ind, a->rank - (uint32_t)ind, &size);
+    for (uint32_t i = 0; i < a->rank && !status; i++) {
+        y.dims[i] = a->dims[(i + (uint32_t)ind) % a->rank];
+    }
+    return status ? status : npu__result_like(d, &y, npu__dtype_of(a));
+}
+
+/* The dims of self that are listed move to the end; then its first dims are rows, and the others those of
+   the result. */
+static npu_status npu__type_tensorsolve(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
+    int64_t dims[NPU_MAX_RANK], size = NPU_DYNAMIC_DIM;
+    uint32_t mask, rank = 0, axis, kept = a->rank - (uint32_t)b->rank;
+    npu_status status = npu__check_factored(d, "self");
+    status = status ? status : npu__check_same_dtype(d, "other", "self");
+    status = status ? status : npu__check_rank(d, "other", 0, a->rank);
+    status = status ? status : npu__axes(d, "dims", a->rank, &mask);
+    if (status) {
+        return status;
+    }
+    npu__free_dims(a, mask, dims, &rank);
+    for (uint32_t i = 0; rank < a->rank; i++) {
+        npu__axis(d, "dims", npu_op_int_at(d->op, "dims", i), a->rank, &axis);
+        dims[rank++] = a->dims[axis];
+    }
+    status = npu__check_product(d, "other", b->dims, b->rank, &size);
+    status = status ? status : npu__check_product(d, "self", dims, b->rank, &size);
+    status = status ? status : npu__check_product(d, "self", dims + b->rank, kept, &size);
+    return status ? status : npu__result(d, npu__dtype_of(a), kept, dims + b->rank);
+}
+
+/* A negative power is one of the inverse. */
+static npu_status npu__type_matrix_power(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self");
+    npu_status status = npu__check_square(d, "self");
+    status = status ? status : npu__check_number(d, "self");
+    if (!status && npu_op_int(d->op, "n", 0) < 0) {
+        status = npu__check_factored(d, "self");
+    }
+    return status ? status : npu__result_like(d, a, npu__dtype_of(a));
+}
+
+/* Matrix i of a chain: the first may be a row and the last a column, of one dim each. */
+static npu_status npu__check_chain(npu_deduce *d, const npu_bound_arg *list, uint32_t i)
+{
+    const npu_spec *x = d->op->in[list->first + i], *first = d->op->in[list->first], *last;
+    bool is_end = i == 0 || i + 1 == list->count;
+    if (x->rank != 2 && !(is_end && x->rank == 1)) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, list->name, "%s %u has %u dims, expected 2%s", list->name,
+                               (unsigned)i, (unsigned)x->rank, is_end ? " or 1" : "");
+    }
+    if (x->dtype != first->dtype || !npu__is_number(npu__dtype_of(x))) {
+        return npu_deduce_fail(d, NPU_ERR_DTYPE, list->name, "%s %u is %s, expected numbers like the first",
+                               list->name, (unsigned)i, npu_dtype_name(npu__dtype_of(x)));
+    }
+    if (i == 0) {
+        return NPU_OK;
+    }
+    last = d->op->in[list->first + i - 1];
+    return npu__dims_agree(x->dims[0], last->dims[last->rank - 1])
+               ? NPU_OK
+               : npu_deduce_fail(d, NPU_ERR_SHAPE, list->name, "%s %u has %lld rows, expected %lld",
+                                 list->name, (unsigned)i, (long long)x->dims[0],
+                                 (long long)last->dims[last->rank - 1]);
+}
+
+static npu_status npu__type_multi_dot(npu_deduce *d)
+{
+    const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
+    const npu_spec *first, *last;
+    int64_t dims[2];
+    uint32_t rank = 0;
+    npu_status status = NPU_OK;
+    if (list->count < 2) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "tensors", "%u tensors, expected at least 2",
+                               (unsigned)list->count);
+    }
+    for (uint32_t i = 0; i < list->count && !status; i++) {
+        status = npu__check_chain(d, list, i);
+    }
+    first = d->op->in[list->first], last = d->op->in[list->first + list->count - 1];
+    if (first->rank == 2) {
+        dims[rank++] = first->dims[0];
+    }
+    if (last->rank == 2) {
+        dims[rank++] = last->dims[1];
+    }
+    return status ? status : npu__result(d, npu__dtype_of(first), rank, dims);
+}
+
+static npu_status npu__type_cross(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "self");
+    npu__join j;
+    npu_dtype t;
+    uint32_t axis = 0;
+    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_rank(d, "other", a->rank, a->rank);
+    status = status ? status : npu__check_number(d, "self");
+    status = status ? status : npu__check_same_dtype(d, "other", "self");
+    if (!status && npu_op_has(d->op, "dim")) {
+        status = npu__axis_arg(d, "dim", a->rank, &axis);
+    } else {
+        while (axis + 1 < a->rank && a->dims[axis] != 3) {
+            axis++;
+        }
+    }
+    status = status ? status : npu__check_dim(d, "self", axis, 3, "size of a vector");
+    status = status ? status : npu__check_dim(d, "other", axis, 3, "size of a vector");
+    status = status ? status : npu__join_args(d, &j, "self", "other", NULL, &t);
+    return status ? status : npu__result(d, t, j.rank, j.dims);
+}
+
+/* ---- rules: Fourier transforms ---- */
+
+/* Numbers along the last dim listed: half of those of a transform that is real on its other side. */
+static npu_status npu__fft_last(npu_deduce *d, npu_spec *y)
+{
+    uint32_t kind = d->op->kind, count = npu_op_list_len(d->op, "dim"), axis = 0;
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    int64_t size;
+    npu_status status;
+    if (kind == NPU_ATEN_FFT_C2C) {
+        return NPU_OK;
+    }
+    if (count == 0) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim is empty");
+    }
+    status = npu__axis(d, "dim", npu_op_int_at(d->op, "dim", count - 1), x->rank, &axis);
+    size = x->dims[axis];
+    if (kind == NPU_ATEN_FFT_R2C && npu_op_int(d->op, "onesided", 0)) {
+        y->dims[axis] = size < 0 ? NPU_DYNAMIC_DIM : size / 2 + 1;
+    }
+    if (kind == NPU_ATEN_FFT_C2R && !status) {
+        status = npu__size_arg(d, "last_dim_size", npu_op_int(d->op, "last_dim_size", 0), &y->dims[axis]);
+        size = y->dims[axis];
+        status = status || size < 0 ? status : npu__check_attribute(d, "last_dim_size", size, 1);
+        status = status ? status
+                        : npu__check_dim(d, "self", axis, size < 0 ? size : size / 2 + 1, "last_dim_size / 2 + 1");
+    }
+    return status;
+}
+
+static npu_status npu__type_fft(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_dtype t = npu__dtype_of(x), real = npu__part_dtype(t), whole = t == NPU_F64 ? NPU_C128 : NPU_C64;
+    bool from_real = d->op->kind == (uint32_t)NPU_ATEN_FFT_R2C, to_real = d->op->kind == (uint32_t)NPU_ATEN_FFT_C2R;
+    npu_spec y = npu_spec_tensor(from_real ? whole : to_real ? real : t, x->rank, x->dims);
+    int64_t normalization = npu_op_int(d->op, "normalization", 0);
+    uint32_t mask = 0;
+    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_dtype(d, "self", t, from_real ? t == NPU_F32 || t == NPU_F64 : real != t,
+                                                from_real ? "f32 or f64" : "complex");
+    status = status ? status : npu__axes(d, "dim", x->rank, &mask);
+    status = status ? status : npu__check_attribute(d, "normalization", normalization, 0);
+    if (!status && normalization > 2) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "normalization", "normalization is %lld, expected 0 to 2",
+                               (long long)normalization);
+    }
+    for (uint32_t i = 0; i < x->rank && !status; i++) {
+        if ((mask >> i & 1u) && x->dims[i] == 0) {
+            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "dim %u of self is 0, expected at least 1", (unsigned)i);
+        }
+    }
+    status = status ? status : npu__fft_last(d, &y);
+    return status ? status : npu_deduce_result(d, &y);
+}
+
+static npu_status npu__type_view_complex(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_dtype t = npu__dtype_of(x);
+    bool to_real = d->op->kind == (uint32_t)NPU_ATEN_VIEW_AS_REAL;
+    npu_spec y = npu_spec_tensor(t, x->rank, x->dims);
+    npu_status status = npu__check_rank(d, "self", to_real ? 0 : 1, to_real ? NPU_MAX_RANK - 1 : NPU_MAX_RANK);
+    status = status ? status
+                    : npu__check_dtype(d, "self", t, to_real ? npu_dtype_is_complex(t) : t == NPU_F32 || t == NPU_F64,
+                                       to_real ? "complex" : "f32 or f64");
+    if (!status && !to_real) {
+        status = npu__check_dim(d, "self", x->rank - 1u, 2, "the two parts");
+        y.dtype = (uint8_t)(t == NPU_F64 ? NPU_C128 : NPU_C64);
+        y.dims[--y.rank] = 0;
+    } else if (!status) {
+        y.dtype = (uint8_t)npu__part_dtype(t);
+        y.dims[y.rank++] = 2;
+    }
+    return status ? status : npu_deduce_result(d, &y);
+}
+
+/* ---- rules: convolution ---- */
+
+static bool npu__conv_is_depthwise(const npu_deduce *d)
+{
+    return d->op->kind == (uint32_t)NPU_ATEN_CONV_DEPTHWISE2D;
+}
+
+/* The name of the first operand. */
+static const char *npu__conv_input(const npu_deduce *d) { return npu__conv_is_depthwise(d) ? "self" : "input"; }
+
+/* Input channels against weight and groups; *out is the number of output channels. */
+static npu_status npu__conv_channels(npu_deduce *d, bool is_transposed, int64_t channels, int64_t *out)
+{
+    const npu_spec *w = npu_deduce_spec(d, "weight");
+    int64_t groups = npu_op_int(d->op, "groups", npu__conv_is_depthwise(d) && channels > 0 ? channels : 1),
+            filters = w->dims[0];
+    npu_status status = npu__check_attribute(d, "groups", groups, 1);
+    *out = is_transposed ? NPU_DYNAMIC_DIM : filters;
+    if (status) {
+        return status;
+    }
+    if ((channels > 0 && channels % groups) || (filters > 0 && filters % groups)) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "groups",
+                               "channels %lld and weight dim 0 = %lld, expected multiples of groups = %lld",
+                               (long long)channels, (long long)filters, (long long)groups);
+    }
+    if (!is_transposed) {
+        return npu__check_dim(d, "weight", 1, channels < 0 ? channels : channels / groups,
+                              "channels / groups");
+    }
+    if (w->dims[1] >= 0 && !npu__dim_mul(w->dims[1], groups, out)) {
+        return npu__too_large(d, "groups");
+    }
+    return npu__check_dim(d, "weight", 0, channels, "channels");
+}
+
+/* padding is a list, or the word 'valid' (none) or 'same' (the result keeps the spatial dims). */
+static npu_status npu__conv_padding(npu_deduce *d, npu__window *w, bool *is_same)
+{
+    const npu_bound_arg *arg = npu_op_arg(d->op, "padding");
+    *is_same = npu_op_str_is(d->op, "padding", "same");
+    if (!arg || arg->form != NPU_ARG_STR) {
+        return npu__window_arg(d, "padding", w->rank, 0, w->padding);
+    }
+    if (!*is_same && !npu_op_str_is(d->op, "padding", "valid")) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "padding", "padding is neither 'same' nor 'valid'");
+    }
+    for (uint32_t i = 0; *is_same && i < w->rank; i++) {
+        if (w->stride[i] != 1) {
+            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "padding",
+                                   "padding 'same' expects stride 1, not %lld", (long long)w->stride[i]);
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__conv_window(npu_deduce *d, npu__window *w, uint32_t rank, bool *is_same)
+{
+    npu_status status;
+    memset(w, 0, sizeof *w);
+    w->rank = rank;
+    for (uint32_t i = 0; i < rank; i++) {
+        w->kernel[i] = npu_deduce_spec(d, "weight")->dims[2 + i];
+        w->stride[i] = w->dilation[i] = 1;
+    }
+    status = npu__window_arg(d, "stride", rank, 1, w->stride);
+    status = status ? status : npu__window_arg(d, "dilation", rank, 1, w->dilation);
+    status = status ? status : npu__window_arg(d, "output_padding", rank, 0, w->output_padding);
+    return status ? status : npu__conv_padding(d, w, is_same);
+}
+
+/* Dtypes and ranks; *rank is the number of spatial dims, which the schema fixes or the weight tells. */
+static npu_status npu__conv_operands(npu_deduce *d, uint32_t *rank)
+{
+    const char *x = npu__conv_input(d);
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, x));
+    uint32_t fixed = npu__schema_list_size(d, "stride"), weight_rank = npu_deduce_spec(d, "weight")->rank;
+    npu_status status = npu__check_rank(d, "weight", fixed ? fixed + 2 : 3, fixed ? fixed + 2 : 5);
+    *rank = weight_rank >= 3 ? weight_rank - 2 : 1;
+    status = status ? status : npu__check_rank(d, x, *rank + 1, *rank + 2);
+    status = status
+                 ? status
+                 : npu__check_dtype(d, x, t, npu__is_float(t) || t == NPU_I64, "floating point or i64");
+    status = status ? status : npu__check_same_dtype(d, "weight", x);
+    return status ? status : npu__check_same_dtype(d, "bias", x);
+}
+
+/* *y becomes the result of the convolution; *channels is where its channels are among the dims. */
+static npu_status npu__conv_result(npu_deduce *d, npu_spec *y, uint32_t *channels)
+{
+    const npu_spec *x = npu_deduce_spec(d, npu__conv_input(d));
+    bool is_transposed = npu_op_int(d->op, "transposed", npu_op_has(d->op, "output_padding")) != 0,
+         is_same = false;
+    npu__window w;
+    uint32_t rank, first;
+    npu_status status = npu__conv_operands(d, &rank);
+    *channels = 0;
+    if (status) {
+        return status;
+    }
+    first = x->rank - rank;
+    *channels = first - 1;
+    *y = npu_spec_tensor(npu__dtype_of(x), x->rank, x->dims);
+    status = npu__conv_window(d, &w, rank, &is_same);
+    status = status ? status : npu__conv_channels(d, is_transposed, x->dims[first - 1], &y->dims[first - 1]);
+    for (uint32_t i = 0; i < rank && !status && !is_same; i++) {
+        if (w.kernel[i] < 0) {
+            y->dims[first + i] = NPU_DYNAMIC_DIM;
+        } else {
+            status = is_transposed ? npu__window_spread(d, &w, i, x->dims[first + i], &y->dims[first + i])
+                                   : npu__window_steps(d, &w, i, x->dims[first + i], &y->dims[first + i]);
+        }
+    }
+    return status;
+}
+
+static npu_status npu__type_conv(npu_deduce *d)
+{
+    npu_spec y;
+    uint32_t channels;
+    npu_status status = npu__conv_result(d, &y, &channels);
+    status = status ? status : npu__check_vector(d, "bias", y.dims[channels], "output channels");
+    return status ? status : npu_deduce_result(d, &y);
+}
+
+/* kernel_size says once more what weight does. */
+static npu_status npu__type_conv_depthwise(npu_deduce *d)
+{
+    npu_status status = npu__check_rank(d, "weight", 4, 4);
+    for (uint32_t i = 0; i < 2 && !status; i++) {
+        status = npu__check_dim(d, "weight", 2 + i, npu_op_int_at(d->op, "kernel_size", i), "kernel_size");
+    }
+    return status ? status : npu__type_conv(d);
+}
+
+/* A result that the mask turns off is there, but empty. */
+static npu_status npu__result_masked(npu_deduce *d, uint32_t i, npu_dtype dtype, uint32_t rank,
+                                     const int64_t *dims)
+{
+    static const int64_t none = 0;
+    bool is_wanted = npu_op_int_at(d->op, "output_mask", i) != 0;
+    return is_wanted ? npu__result(d, dtype, rank, dims) : npu__result(d, dtype, 1, &none);
+}
+
+/* Unlike the convolution, its backward pass has a batch always. */
+static npu_status npu__type_conv_backward(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input"), *w = npu_deduce_spec(d, "weight"),
+                   *g = npu_deduce_spec(d, "grad_output");
+    npu_spec y;
+    uint32_t channels;
+    npu_status status = npu__conv_result(d, &y, &channels);
+    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
+    status = status ? status : npu__check_rank(d, "input", w->rank, w->rank);
+    status = status ? status : npu__check_rank(d, "grad_output", x->rank, x->rank);
+    status = status ? status : npu__check_same_dtype(d, "grad_output", "input");
+    for (uint32_t i = 0; i < g->rank && !status; i++) {
+        status = npu__check_dim(d, "grad_output", i, y.dims[i], "dim of the convolution");
+    }
+    status = status ? status : npu__result_masked(d, 0, npu__dtype_of(x), x->rank, x->dims);
+    status = status ? status : npu__result_masked(d, 1, npu__dtype_of(x), w->rank, w->dims);
+    return status ? status : npu__result_masked(d, 2, npu__dtype_of(x), 1, &y.dims[channels]);
+}
+
+/* ---- rules: pooling ---- */
+
+static npu_status npu__pool_window(npu_deduce *d, npu__window *w, uint32_t rank)
+{
+    npu_status status;
+    memset(w, 0, sizeof *w);
+    w->rank = rank;
+    w->ceil_mode = npu_op_int(d->op, "ceil_mode", 0) != 0;
+    w->dilation[0] = w->dilation[1] = w->dilation[2] = 1;
+    status = npu__window_arg(d, "kernel_size", rank, 1, w->kernel);
+    memcpy(w->stride, w->kernel, sizeof w->stride);
+    status = status ? status : npu__window_arg(d, "stride", rank, 1, w->stride);
+    status = status ? status : npu__window_arg(d, "padding", rank, 0, w->padding);
+    status = status ? status : npu__window_arg(d, "dilation", rank, 1, w->dilation);
+    for (uint32_t i = 0; i < rank && !status; i++) {
+        if (w->padding[i] > w->kernel[i] / 2) {
+            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "padding",
+                                     "padding is %lld, expected at most kernel_size / 2 = %lld",
+                                     (long long)w->padding[i], (long long)(w->kernel[i] / 2));
+        }
+    }
+    return status;
+}
+
+/* A pool's schema with two results gives the i64 indices too. */
+static npu_status npu__pool_results(npu_deduce *d, const npu_spec *x, const int64_t *dims)
+{
+    npu_status status = npu__result(d, npu__dtype_of(x), x->rank, dims);
+    return status || d->def->schema->num_returns < 2 ? status : npu__result(d, NPU_I64, x->rank, dims);
+}
+
+/* Averages are the pools without dilation; they take i64 too, maxima any number. The batch alone may be empty. */
+static npu_status npu__type_pool(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    bool is_average = npu_op_arg(d->op, "dilation") == NULL, is_float = d->op->kind == (uint32_t)NPU_ATEN_MAX_POOL1D;
+    uint32_t rank = npu__schema_list_size(d, "kernel_size");
+    npu_dtype t = npu__dtype_of(x);
+    npu_spec y = *x;
+    npu__window w;
+    npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
+    status = status ? status
+             : is_float ? npu__check_float(d, "self", t)
+                    : npu__check_dtype(d, "self", t,
+                                       npu__is_float(t) || (is_average ? t == NPU_I64 : npu__is_integer(t)),
+                                       is_average ? "floating point or i64" : "a number");
+    status = status ? status : npu__pool_window(d, &w, rank);
+    if (!status && npu_op_has(d->op, "divisor_override") && npu_op_int(d->op, "divisor_override", 0) == 0) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "divisor_override", "divisor_override is 0");
+    }
+    if (!status && x->dims[x->rank - rank - 1] == 0) {
+        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has no channels");
+    }
+    for (uint32_t i = 0; i < rank && !status; i++) {
+        int64_t dim = x->dims[x->rank - rank + i];
+        if (is_average && rank == 3 && dim >= 0 && dim < w.kernel[i]) { /* ATen counts no padding here */
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "spatial dim %u is %lld, expected at least %lld",
+                                   (unsigned)i, (long long)dim, (long long)w.kernel[i]);
+        }
+        status = npu__window_steps(d, &w, i, dim, &y.dims[x->rank - rank + i]);
+    }
+    return status ? status : npu__pool_results(d, x, y.dims);
+}
+
+static npu_status npu__type_adaptive_pool(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    uint32_t rank = npu__schema_list_size(d, "output_size");
+    npu_spec y = *x;
+    npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
+    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
+    if (!status && npu_op_list_len(d->op, "output_size") == 0) {
+        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_size", "output_size is empty");
+    }
+    status = status ? status : npu__window_arg(d, "output_size", rank, 0, &y.dims[x->rank - rank]);
+    for (uint32_t i = x->rank - rank; i < x->rank && !status; i++) {
+        if (x->dims[i] == 0) {
+            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is 0, expected at least 1",
+                                     (unsigned)i);
+        }
+    }
+    return status ? status : npu__pool_results(d, x, y.dims);
+}
+
+/* For each plane a random number along each dim; there may be more of them in front. */
+static npu_status npu__check_samples(npu_deduce *d, const npu_spec *x, uint32_t rank)
+{
+    const npu_spec *r = npu_deduce_spec(d, "random_samples");
+    int64_t batch = x->rank == rank + 2 ? x->dims[0] : 1, channels = x->dims[x->rank - rank - 1];
+    npu_status status = npu__check_same_dtype(d, "random_samples", "self");
+    status = status ? status : npu__check_rank(d, "random_samples", 3, 3);
+    status = status ? status : npu__check_dim(d, "random_samples", 1, channels, "channels");
+    status = status ? status : npu__check_dim(d, "random_samples", 2, rank, "spatial dims");
+    if (!status && r->dims[0] >= 0 && r->dims[0] < batch) {
+        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "random_samples",
+                                 "random_samples dim 0 is %lld, expected at least batch = %lld",
+                                 (long long)r->dims[0], (long long)batch);
+    }
+    return status;
+}
+
+/* In three dims, as in torch, a window must have room to move. */
+static npu_status npu__type_fractional_pool(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    uint32_t rank = npu__schema_list_size(d, "kernel_size");
+    int64_t kernel[3] = { 0 };
+    npu_spec y = *x;
+    npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
+    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
+    status = status ? status : npu__window_arg(d, "kernel_size", rank, 1, kernel);
+    status = status ? status : npu__window_arg(d, "output_size", rank, 1, &y.dims[x->rank - rank]);
+    status = status ? status : npu__check_samples(d, x, rank);
+    for (uint32_t i = x->rank - rank; i < x->rank && !status; i++) {
+        int64_t k = kernel[i + rank - x->rank], most = x->dims[i] - y.dims[i] + (rank < 3);
+        if (x->dims[i] >= 0 && k > most) {
+            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "kernel_size",
+                                     "kernel_size is %lld, expected at most %lld in self dim %u",
+                                     (long long)k, (long long)most, (unsigned)i);
+        }
+    }
+    return status ? status : npu__pool_results(d, x, y.dims);
+}
+
+/* grad_output has the dims that the pool makes of self, which become those of the result again. */
+static npu_status npu__type_pool_backward(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self"), *g = npu_deduce_spec(d, "grad_output");
+    bool is_adaptive = npu_op_arg(d->op, "kernel_size") == NULL;
+    npu__window w;
+    npu_status status = npu__check_rank(d, "self", 3, 4);
+    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
+    status = status ? status : npu__check_same_dtype(d, "grad_output", "self");
+    status = status ? status : npu__check_rank(d, "grad_output", x->rank, x->rank);
+    status = status || is_adaptive ? status : npu__pool_window(d, &w, 2);
+    for (uint32_t i = 0; i < x->rank && !status; i++) {
+        int64_t expected = i + 2 < x->rank ? x->dims[i] : g->dims[i];
+        if (i + 2 >= x->rank && !is_adaptive) {
+            status = npu__window_steps(d, &w, i + 2 - x->rank, x->dims[i], &expected);
+        }
+        status = status ? status : npu__check_dim(d, "grad_output", i, expected, "windows of self");
+    }
+    if (!status && npu_op_has(d->op, "indices")) {
+        npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "indices"));
+        status = npu__check_dtype(d, "indices", t, t == NPU_I64, "i64");
+        status = status ? status : npu__check_same_dims(d, "indices", "grad_output");
+    }
+    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* ---- rules: resize, distance, bags ---- */
@@ -17665,6 +16632,578 @@ static npu_status npu__type_embedding_bag(npu_deduce *d)
     status = status ? status : npu__result(d, npu__dtype_of(x), 1, dims);
     return status ? status
                   : npu__result(d, npu__dtype_of(x), npu_op_int(d->op, "mode", 0) == 2 ? 2 : 1, dims);
+}
+
+/* ---- rules: normalisation ---- */
+
+/* The dtype of parameters and statistics: that of input, or f32 for all of them where input is f16 or bf16. */
+static npu_status npu__norm_dtype_of(npu_deduce *d, npu_dtype *dtype)
+{
+    static const char *const names[] = { "weight", "bias", "running_mean", "running_var" };
+    npu_status status = NPU_OK;
+    *dtype = npu__dtype_of(npu_deduce_spec(d, "input"));
+    for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
+        const npu_spec *p = npu_deduce_spec(d, names[i]);
+        *dtype = p && p->dtype == NPU_F32 && npu_dtype_bits(*dtype) == 16 ? NPU_F32 : *dtype;
+    }
+    for (uint32_t i = 0; i < NPU__COUNT(names) && !status; i++) {
+        const npu_spec *p = npu_deduce_spec(d, names[i]);
+        status = !p ? NPU_OK
+                    : npu__check_dtype(d, names[i], npu__dtype_of(p), p->dtype == *dtype, npu_dtype_name(*dtype));
+    }
+    return status;
+}
+
+static npu_status npu__batch_norm_parameters(npu_deduce *d, int64_t channels)
+{
+    npu_dtype t;
+    npu_status status = npu__check_vector(d, "weight", channels, "channels");
+    status = status ? status : npu__check_vector(d, "bias", channels, "channels");
+    status = status ? status : npu__check_vector(d, "running_mean", channels, "channels");
+    status = status ? status : npu__check_vector(d, "running_var", channels, "channels");
+    return status ? status : npu__norm_dtype_of(d, &t);
+}
+
+/* What a schema returns besides the result: mean and reciprocal deviation, empty where they were given, then
+   the new running statistics. */
+static npu_status npu__batch_norm_statistics(npu_deduce *d, int64_t channels)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input"), *weight = npu_deduce_spec(d, "weight"),
+                   *running = npu_deduce_spec(d, "running_mean");
+    const npu_spec *like = weight ? weight : running ? running : x;
+    int64_t saved = npu_op_int(d->op, "training", 0) ? channels : 0;
+    npu_status status = NPU_OK;
+    for (uint32_t i = 1; i < d->def->schema->num_returns && !status; i++) {
+        status = npu__result(d, npu__dtype_of(like), 1, i < 3 ? &saved : &channels);
+    }
+    return status;
+}
+
+/* ATen takes an empty 1-D input, which has no channels. */
+static npu_status npu__type_batch_norm(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    bool is_empty = x->rank == 1 && x->dims[0] == 0;
+    npu_status status = npu__check_rank(d, "input", is_empty ? 1 : 2, NPU_MAX_RANK);
+    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
+    if (!status && !npu_op_int(d->op, "training", 0) &&
+        (!npu_op_has(d->op, "running_mean") || !npu_op_has(d->op, "running_var"))) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "running_mean",
+                               "running_mean and running_var are missing, expected in evaluation mode");
+    }
+    status = status ? status : npu__batch_norm_parameters(d, is_empty ? 0 : x->dims[1]);
+    status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    return status ? status : npu__batch_norm_statistics(d, is_empty ? 0 : x->dims[1]);
+}
+
+/* use_input_stats stands for training. */
+static npu_status npu__type_instance_norm(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    npu_status status = npu__check_rank(d, "input", 2, NPU_MAX_RANK);
+    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
+    if (!status && !npu_op_int(d->op, "use_input_stats", 0) &&
+        (!npu_op_has(d->op, "running_mean") || !npu_op_has(d->op, "running_var"))) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "running_mean",
+                               "running_mean and running_var are missing, expected without use_input_stats");
+    }
+    status = status ? status : npu__batch_norm_parameters(d, x->dims[1]);
+    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+}
+
+/* weight and bias have the dims that are normalised. */
+static npu_status npu__layer_norm_parameter(npu_deduce *d, const char *name, const npu_spec *x,
+                                            uint32_t count)
+{
+    npu_status status = NPU_OK;
+    if (!npu_deduce_spec(d, name)) {
+        return NPU_OK;
+    }
+    status = npu__check_rank(d, name, count, count);
+    for (uint32_t i = 0; i < count && !status; i++) {
+        status = npu__check_dim(d, name, i, x->dims[x->rank - count + i], "normalised dim");
+    }
+    return status;
+}
+
+/* native_layer_norm gives mean and reciprocal deviation too, the normalised dims kept as 1. */
+static npu_status npu__type_layer_norm(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    uint32_t count = npu_op_list_len(d->op, "normalized_shape"), num_results = d->def->schema->num_returns;
+    npu_spec statistics = *x;
+    npu_dtype t;
+    npu_status status = npu__check_float(d, "input", npu__dtype_of(x));
+    status = status ? status : npu__check_attribute(d, "normalized_shape", count, 1);
+    status = status ? status : npu__check_rank(d, "input", count, NPU_MAX_RANK);
+    for (uint32_t i = 0; i < count && !status; i++) {
+        int64_t expected = npu_op_int_at(d->op, "normalized_shape", i);
+        status = expected == INT64_MIN ? NPU_OK : npu__check_attribute(d, "normalized_shape", expected, 0);
+        status = status ? status
+                        : npu__check_dim(d, "input", x->rank - count + i, expected, "normalized_shape");
+        statistics.dims[x->rank - count + i] = 1;
+    }
+    status = status ? status : npu__layer_norm_parameter(d, "weight", x, count);
+    status = status ? status : npu__layer_norm_parameter(d, "bias", x, count);
+    status = status ? status : npu__norm_dtype_of(d, &t);
+    if (!status && d->op->kind == (uint32_t)NPU_ATEN_RMS_NORM) {
+        status = npu__check_same_dtype(d, "weight", "input");
+    }
+    status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    for (uint32_t i = 1; i < num_results && !status; i++) {
+        status = npu__result_like(d, &statistics, t);
+    }
+    return status;
+}
+
+static npu_status npu__type_group_norm(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    npu_dtype t;
+    int64_t groups = npu_op_int(d->op, "num_groups", 1);
+    npu_status status = npu__check_rank(d, "input", 2, NPU_MAX_RANK);
+    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
+    status = status ? status : npu__check_attribute(d, "num_groups", groups, 1);
+    if (!status && x->dims[1] > 0 && x->dims[1] % groups) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "input",
+                               "input dim 1 is %lld, expected a multiple of num_groups = %lld",
+                               (long long)x->dims[1], (long long)groups);
+    }
+    status = status ? status : npu__check_vector(d, "weight", x->dims[1], "channels");
+    status = status ? status : npu__check_vector(d, "bias", x->dims[1], "channels");
+    status = status ? status : npu__norm_dtype_of(d, &t);
+    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+}
+
+/* N, C, HxW and group are numbers that must fit input, whose dims but the first two are free. */
+static npu_status npu__native_group_norm(npu_deduce *d, int64_t *n, int64_t *group)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    int64_t c = npu_op_int(d->op, "C", 1), size = npu_op_int(d->op, "HxW", 1), wanted;
+    size_t len;
+    npu_status status = npu__check_float(d, "input", npu__dtype_of(x));
+    *n = npu_op_int(d->op, "N", 1);
+    *group = npu_op_int(d->op, "group", 1);
+    status = status ? status : npu__check_attribute(d, "N", *n, 0);
+    status = status ? status : npu__check_attribute(d, "C", c, 0);
+    status = status ? status : npu__check_attribute(d, "HxW", size, 0);
+    status = status ? status : npu__check_attribute(d, "group", *group, 1);
+    if (!status && (c % *group || !npu__dim_mul(*n, c, &wanted) || !npu__dim_mul(wanted, size, &wanted) ||
+                    (!npu_spec_len(x, &len) && len != (uint64_t)wanted))) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "input",
+                               "input is not N C HxW, or C no multiple of group = %lld", (long long)*group);
+    }
+    return status ? status : npu__check_vector(d, "weight", c, "C");
+}
+
+static npu_status npu__type_native_group_norm(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    int64_t dims[2];
+    npu_dtype t;
+    npu_status status = npu__native_group_norm(d, &dims[0], &dims[1]);
+    status = status ? status : npu__check_vector(d, "bias", npu_op_int(d->op, "C", 1), "C");
+    status = status ? status : npu__norm_dtype_of(d, &t);
+    status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    status = status ? status : npu__result(d, t, 2, dims);
+    return status ? status : npu__result(d, t, 2, dims);
+}
+
+/* The normalised dims of input, and a mean for each row of them. */
+static npu_status npu__layer_norm_rows(npu_deduce *d, const npu_spec *x, uint32_t count, int64_t *dims)
+{
+    npu_status status = npu__check_attribute(d, "normalized_shape", count, 1);
+    status = status ? status : npu__check_rank(d, "input", count, NPU_MAX_RANK);
+    status = status ? status : npu__check_rank(d, "mean", x->rank, x->rank);
+    for (uint32_t i = 0; i < x->rank && !status; i++) {
+        bool is_row = i < x->rank - count;
+        int64_t expected =
+            is_row ? x->dims[i] : npu_op_int_at(d->op, "normalized_shape", i - (x->rank - count));
+        status = npu__check_dim(d, "input", i, expected, "normalized_shape");
+        status = status ? status : npu__check_dim(d, "mean", i, is_row ? expected : 1, "row");
+        if (!is_row) {
+            dims[i - (x->rank - count)] = expected;
+        }
+    }
+    return status ? status : npu__layer_norm_parameter(d, "weight", x, count);
+}
+
+/* Gradients of layer and group norm. There is one mean per group of a sample, or per normalised row. */
+static npu_status npu__type_norm_backward(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    int64_t dims[NPU_MAX_RANK], n = 0, group = 0;
+    uint32_t count = npu_op_list_len(d->op, "normalized_shape");
+    bool is_layer = npu_op_arg(d->op, "normalized_shape") != NULL;
+    npu_dtype t;
+    npu_status status = npu__check_equal(d, "grad_out", "input");
+    status = status ? status : npu__check_same_dims(d, "rstd", "mean");
+    if (!status && is_layer) {
+        status = npu__layer_norm_rows(d, x, count, dims);
+    } else if (!status) {
+        count = 1;
+        dims[0] = npu_op_int(d->op, "C", 1);
+        status = npu__native_group_norm(d, &n, &group);
+        status = status ? status : npu__check_rank(d, "mean", 2, 2);
+        status = status ? status : npu__check_dim(d, "mean", 0, n, "N");
+        status = status ? status : npu__check_dim(d, "mean", 1, group, "group");
+    }
+    status = status ? status : npu__norm_dtype_of(d, &t);
+    status = status ? status : npu__result_masked(d, 0, npu__dtype_of(x), x->rank, x->dims);
+    status = status ? status : npu__result_masked(d, 1, t, count, dims);
+    return status ? status : npu__result_masked(d, 2, t, count, dims);
+}
+
+/* ---- rules: attention and lookup ---- */
+
+/* The mask broadcasts to the scores and never enlarges them. */
+static npu_status npu__attention_mask(npu_deduce *d, const npu_spec *scores)
+{
+    const char *name = npu_deduce_spec(d, "attn_bias") ? "attn_bias" : "attn_mask";
+    const npu_spec *mask = npu_deduce_spec(d, name);
+    npu__join j;
+    npu_status status;
+    if (!mask) {
+        return NPU_OK;
+    }
+    if (npu_op_int(d->op, "is_causal", 0)) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is given, expected none with is_causal", name);
+    }
+    status = npu__check_dtype(d, name, npu__dtype_of(mask),
+                              mask->dtype == NPU_BOOL || mask->dtype == scores->dtype,
+                              "bool or the dtype of query");
+    memset(&j, 0, sizeof j);
+    j.rank = scores->rank;
+    memcpy(j.dims, scores->dims, sizeof j.dims);
+    status = status ? status : npu__join_dims(d, &j, name, mask);
+    if (!status && (j.rank != scores->rank || memcmp(j.dims, scores->dims, j.rank * sizeof j.dims[0]) != 0)) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s is larger than the scores", name);
+    }
+    return status;
+}
+
+/* Joins the batch dims of key or value; with enable_gqa one of their heads serves several of query. */
+static npu_status npu__attention_batch(npu_deduce *d, npu__join *batch, const char *name)
+{
+    const npu_spec *q = npu_deduce_spec(d, "query");
+    npu_spec x = *npu_deduce_spec(d, name);
+    if (npu_op_int(d->op, "enable_gqa", 0)) {
+        int64_t heads = x.rank > 2 ? x.dims[x.rank - 3] : 0, wanted = q->rank > 2 ? q->dims[q->rank - 3] : 0;
+        if (heads == 0 || (heads > 0 && wanted > 0 && wanted % heads)) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, name,
+                                   "%s has %lld heads, expected a divisor of query's %lld", name,
+                                   (long long)heads, (long long)wanted);
+        }
+        x.dims[x.rank - 3] = wanted;
+    }
+    x.rank = (uint8_t)(x.rank - 2);
+    return npu__join_dims(d, batch, name, &x);
+}
+
+static npu_status npu__attention_operands(npu_deduce *d)
+{
+    npu_status status = npu__check_rank(d, "query", 2, NPU_MAX_RANK);
+    status = status ? status : npu__check_rank(d, "key", 2, NPU_MAX_RANK);
+    status = status ? status : npu__check_rank(d, "value", 2, NPU_MAX_RANK);
+    status = status ? status : npu__check_float(d, "query", npu__dtype_of(npu_deduce_spec(d, "query")));
+    status = status ? status : npu__check_same_dtype(d, "key", "query");
+    status = status ? status : npu__check_same_dtype(d, "value", "query");
+    if (!status && !(npu_op_float(d->op, "dropout_p", 0.0) == 0.0)) {
+        status = npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "dropout_p",
+                                 "dropout_p is not 0, only the evaluation mode is there");
+    }
+    return status;
+}
+
+static npu_status npu__type_attention(npu_deduce *d)
+{
+    const npu_spec *q = npu_deduce_spec(d, "query"), *k = npu_deduce_spec(d, "key"),
+                   *v = npu_deduce_spec(d, "value");
+    npu__join j;
+    npu_spec scores;
+    npu_status status = npu__attention_operands(d);
+    if (status) {
+        return status;
+    }
+    memset(&j, 0, sizeof j);
+    j.rank = q->rank - 2u;
+    memcpy(j.dims, q->dims, j.rank * sizeof j.dims[0]);
+    status = npu__check_dim(d, "key", k->rank - 1u, q->dims[q->rank - 1], "last dim of query");
+    status =
+        status ? status : npu__check_dim(d, "value", v->rank - 2u, k->dims[k->rank - 2], "length of key");
+    status = status ? status : npu__attention_batch(d, &j, "key");
+    if (status) {
+        return status;
+    }
+    scores = npu_spec_tensor(npu__dtype_of(q), j.rank + 2, j.dims);
+    scores.dims[j.rank] = q->dims[q->rank - 2];
+    scores.dims[j.rank + 1] = k->dims[k->rank - 2];
+    status = npu__attention_mask(d, &scores);
+    status = status ? status : npu__attention_batch(d, &j, "value");
+    scores.rank = (uint8_t)(j.rank + 2);
+    memcpy(scores.dims, j.dims, j.rank * sizeof j.dims[0]);
+    scores.dims[j.rank] = q->dims[q->rank - 2];
+    scores.dims[j.rank + 1] = v->dims[v->rank - 1];
+    return status ? status : npu_deduce_result(d, &scores);
+}
+
+/* Attention as backends of torch spell it: the sums of its rows, [b..,L], then what only they need. */
+static npu_status npu__type_attention_parts(npu_deduce *d)
+{
+    static const int64_t none[1] = { 0 }, two[1] = { 2 };
+    uint32_t num_results = d->def->schema->num_returns;
+    npu_status status = npu__type_attention(d);
+    npu_spec sums;
+    npu_dtype t;
+    if (status) {
+        return status;
+    }
+    sums = d->results[d->num_results - 1];
+    t = npu__dtype_of(&sums);
+    if (num_results == 4 && sums.dims[sums.rank - 2] >= 0) {
+        sums.dims[sums.rank - 2] =
+            npu_op_int(d->op, "compute_log_sumexp", 0) ? (sums.dims[sums.rank - 2] + 31) / 32 * 32 : 0;
+    }
+    status = npu__result(d, t == NPU_F64 ? NPU_F64 : NPU_F32, sums.rank - 1u, sums.dims);
+    for (uint32_t i = 2; i < num_results && !status; i++) {
+        status = num_results == 4   ? npu__result(d, NPU_I64, 0, NULL)      /* seed, offset */
+                 : i < 4            ? npu__result(d, NPU_I32, 1, none)      /* cum_seq_q, cum_seq_k: None */
+                 : i < 6            ? npu__result(d, NPU_I64, 0, NULL)      /* max_q, max_k */
+                 : i < 8            ? npu__result(d, NPU_U64, i == 6, two)  /* rng_state, unused */
+                                    : npu__result(d, t, 1, none);           /* debug_attn_mask */
+    }
+    return status;
+}
+
+static npu_status npu__type_embedding(npu_deduce *d)
+{
+    const npu_spec *w = npu_deduce_spec(d, "weight"), *x = npu_deduce_spec(d, "indices");
+    npu_status status = npu__check_rank(d, "weight", 2, 2);
+    npu_spec y = *x;
+    status = status ? status
+                    : npu__check_dtype(d, "indices", npu__dtype_of(x),
+                                       x->dtype == NPU_I32 || x->dtype == NPU_I64, "i32 or i64");
+    status = status ? status : npu__check_result_rank(d, x->rank + 1u);
+    if (status) {
+        return status;
+    }
+    y.dims[x->rank] = w->dims[1];
+    return npu__result(d, npu__dtype_of(w), x->rank + 1u, y.dims);
+}
+
+/* Off the axis index must fit into self. An empty index may be anything, as in ATen. */
+static npu_status npu__type_gather(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self"), *index = npu_deduce_spec(d, "index");
+    size_t len;
+    uint32_t axis;
+    bool is_empty = !npu_spec_len(index, &len) && len == 0;
+    npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
+    if (status || is_empty) {
+        return status ? status : npu__result_like(d, index, npu__dtype_of(x));
+    }
+    status = npu__check_dtype(d, "index", npu__dtype_of(index), index->dtype == NPU_I64, "i64");
+    if (!status && x->rank + (x->rank == 0) != index->rank + (index->rank == 0)) {
+        status = npu__check_rank(d, "index", x->rank, x->rank);
+    }
+    for (uint32_t i = 0; i < x->rank && i < index->rank && !status; i++) {
+        if (i != axis && index->dims[i] > x->dims[i] && x->dims[i] >= 0) {
+            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "index", "index dim %u is %lld, expected at most %lld",
+                                     (unsigned)i, (long long)index->dims[i], (long long)x->dims[i]);
+        }
+    }
+    return status ? status : npu__result_like(d, index, npu__dtype_of(x));
+}
+
+/* ---- rules: recurrent layers, distances ---- */
+
+/* Sizes that the operands of recurrent layers share. With a projection the state has fewer numbers than the
+   cell. */
+typedef struct npu__rnn_sizes {
+    bool is_lstm, has_projection;
+    int64_t gates, cell, state, cells; /* gates per number of the cell; cells: layers times directions */
+    uint32_t first, per_cell;          /* operands: the first weight, and how many there are for each cell */
+} npu__rnn_sizes;
+
+static npu__rnn_sizes npu__rnn_sizes_of(const npu_deduce *d)
+{
+    npu_kind kind = d->op->kind;
+    npu__rnn_sizes s;
+    const npu_spec *h = d->op->in[1];
+    s.is_lstm = kind == NPU_ATEN_LSTM || kind == NPU_ATEN_LSTM_CELL;
+    s.gates = s.is_lstm ? 4 : kind == NPU_ATEN_GRU || kind == NPU_ATEN_GRU_CELL ? 3 : 1;
+    s.state = h->dims[h->rank - 1];
+    s.cell = s.is_lstm ? d->op->in[2]->dims[h->rank - 1] : s.state;
+    s.cells = npu_op_int(d->op, "num_layers", 1) * (npu_op_int(d->op, "bidirectional", 0) ? 2 : 1);
+    s.first = s.is_lstm ? 3 : 2;
+    s.has_projection = npu_op_arg(d->op, "params") && s.cell != s.state; /* single cells have none */
+    s.per_cell = (npu_op_int(d->op, "has_biases", 1) ? 4u : 2u) + s.has_projection;
+    return s;
+}
+
+/* Operand i, if it is there, has the dtype of the first and the dims given. */
+static npu_status npu__check_operand(npu_deduce *d, uint32_t i, const char *name, uint32_t rank, int64_t dim0,
+                                     int64_t dim1, int64_t dim2)
+{
+    const npu_spec *x = d->op->in[i];
+    int64_t dims[3];
+    dims[0] = dim0, dims[1] = dim1, dims[2] = dim2;
+    if (!x) {
+        return NPU_OK;
+    }
+    if (x->dtype != d->op->in[0]->dtype) {
+        return npu_deduce_fail(d, NPU_ERR_DTYPE, name, "operand %u is %s, expected %s like input",
+                               (unsigned)i, npu_dtype_name(npu__dtype_of(x)),
+                               npu_dtype_name(npu__dtype_of(d->op->in[0])));
+    }
+    for (uint32_t k = 0; k < rank && x->rank == rank; k++) {
+        if (!npu__dims_agree(x->dims[k], dims[k])) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "dim %u of operand %u is %lld, expected %lld",
+                                   (unsigned)k, (unsigned)i, (long long)x->dims[k], (long long)dims[k]);
+        }
+    }
+    return x->rank == rank ? NPU_OK
+                           : npu_deduce_fail(d, NPU_ERR_RANK, name, "operand %u has %u dims, expected %u",
+                                             (unsigned)i, (unsigned)x->rank, (unsigned)rank);
+}
+
+/* The weights of one cell: of the input, of the state, their biases, the projection. */
+static npu_status npu__check_rnn_cell(npu_deduce *d, const npu__rnn_sizes *s, uint32_t first, int64_t input)
+{
+    int64_t rows = s->cell;
+    uint32_t biases = s->per_cell - 2 - s->has_projection;
+    npu_status status;
+    if (rows >= 0 && !npu__dim_mul(rows, s->gates, &rows)) {
+        return npu__too_large(d, "hx");
+    }
+    status = npu__check_operand(d, first, "w_ih", 2, rows, input, 0);
+    status = status ? status : npu__check_operand(d, first + 1, "w_hh", 2, rows, s->state, 0);
+    for (uint32_t i = 0; i < biases && !status; i++) {
+        status = npu__check_operand(d, first + 2 + i, "bias", 1, rows, 0, 0);
+    }
+    return status || !s->has_projection
+               ? status
+               : npu__check_operand(d, first + s->per_cell - 1, "w_hr", 2, s->state, s->cell, 0);
+}
+
+/* hx is there, once or, for LSTM, twice, with `rank` dims. */
+static npu_status npu__check_rnn_states(npu_deduce *d, uint32_t rank)
+{
+    const npu_bound_arg *hx = npu_op_arg(d->op, "hx");
+    bool is_list = hx->form == NPU_ARG_TENSORS;
+    npu_status status = npu__check_rank(d, "input", rank, rank);
+    status = status ? status : npu__check_float(d, "input", npu__dtype_of(d->op->in[0]));
+    if (!status && is_list && hx->count != 2) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "hx", "hx has %u tensors, expected 2", (unsigned)hx->count);
+    }
+    for (uint32_t i = 0; i < (is_list ? 2u : 1u) && !status; i++) {
+        const npu_spec *x = d->op->in[hx->first + i];
+        if (!x || x->rank != rank) {
+            status = npu_deduce_fail(d, NPU_ERR_RANK, "hx", "hx has not %u dims", (unsigned)rank);
+        }
+    }
+    return status;
+}
+
+/* Input [steps, batch, n], or with batch_first [batch, steps, n]; states [cells, batch, n]. rnn_relu and rnn_tanh
+   also go without a batch: rank is 2 then. */
+static npu_status npu__rnn_input(npu_deduce *d, uint32_t *rank, int64_t *batch)
+{
+    const npu_spec *x = d->op->in[0];
+    npu_kind kind = d->op->kind;
+    bool is_batch_first = npu_op_int(d->op, "batch_first", 0) != 0;
+    npu_status status;
+    *rank = x->rank == 2 && (kind == NPU_ATEN_RNN_RELU || kind == NPU_ATEN_RNN_TANH) ? 2 : 3;
+    *batch = *rank == 2 ? 1 : x->dims[is_batch_first ? 0 : 1];
+    status = npu__check_rnn_states(d, *rank);
+    if (!status && *rank == 2 && is_batch_first) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "batch_first", "batch_first is set, but input has no batch");
+    }
+    if (!status && x->dims[is_batch_first ? 1 : 0] == 0) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "input", "input has no steps, expected at least 1");
+    }
+    return status;
+}
+
+static npu_status npu__type_rnn(npu_deduce *d)
+{
+    npu_spec y = *d->op->in[0];
+    int64_t layers = npu_op_int(d->op, "num_layers", 1),
+            directions = npu_op_int(d->op, "bidirectional", 0) ? 2 : 1;
+    int64_t batch, width;
+    uint32_t rank;
+    npu__rnn_sizes s;
+    npu_status status = npu__check_attribute(d, "num_layers", layers, 1);
+    status = status ? status : npu__rnn_input(d, &rank, &batch);
+    if (!status && npu_op_int(d->op, "train", 0) && npu_op_float(d->op, "dropout", 0) != 0 && layers > 1) {
+        return npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "dropout",
+                               "dropout is set for training, only the evaluation mode is there");
+    }
+    if (status || layers > NPU__MAX_RESULTS) {
+        return status ? status : npu__too_large(d, "num_layers");
+    }
+    s = npu__rnn_sizes_of(d);
+    width = s.state >= 0 ? s.state * directions : NPU_DYNAMIC_DIM;
+    if (npu_op_arg(d->op, "params")->count != (uint64_t)s.cells * s.per_cell) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "params",
+                               "params has %u tensors, expected %u for each of %lld cells",
+                               (unsigned)npu_op_arg(d->op, "params")->count, (unsigned)s.per_cell,
+                               (long long)s.cells);
+    }
+    status = rank == 2 ? npu__check_operand(d, 1, "hx", 2, s.cells, s.state, 0)
+                       : npu__check_operand(d, 1, "hx", 3, s.cells, batch, s.state);
+    status = status || !s.is_lstm ? status : npu__check_operand(d, 2, "hx", 3, s.cells, batch, s.cell);
+    for (uint32_t i = 0; i < (uint32_t)s.cells && !status; i++) {
+        status = npu__check_rnn_cell(d, &s, s.first + i * s.per_cell,
+                                     i < (uint32_t)directions ? y.dims[rank - 1] : width);
+    }
+    y.dims[rank - 1] = width;
+    status = status ? status : npu__result_like(d, &y, npu__dtype_of(&y));
+    status = status ? status : npu__result_like(d, d->op->in[1], npu__dtype_of(&y));
+    return status || !s.is_lstm ? status : npu__result_like(d, d->op->in[2], npu__dtype_of(&y));
+}
+
+static npu_status npu__type_rnn_cell(npu_deduce *d)
+{
+    const npu_spec *x = d->op->in[0];
+    npu__rnn_sizes s;
+    npu_status status = npu__check_rnn_states(d, 2);
+    if (status) {
+        return status;
+    }
+    s = npu__rnn_sizes_of(d);
+    status = npu__check_operand(d, 1, "hx", 2, x->dims[0], s.state, 0);
+    status = status || !s.is_lstm ? status : npu__check_operand(d, 2, "hx", 2, x->dims[0], s.state, 0);
+    status = status ? status : npu__check_rnn_cell(d, &s, s.first, x->dims[1]);
+    status = status ? status : npu__result_like(d, d->op->in[1], npu__dtype_of(x));
+    return status || !s.is_lstm ? status : npu__result_like(d, d->op->in[2], npu__dtype_of(x));
+}
+
+/* x1 [..,P,M], x2 [..,R,M] -> [..,P,R] */
+static npu_status npu__type_cdist(npu_deduce *d)
+{
+    npu_spec a = *npu_deduce_spec(d, "x1"), b = *npu_deduce_spec(d, "x2");
+    double p = npu_op_float(d->op, "p", 2);
+    int64_t mode = npu_op_int(d->op, "compute_mode", 0);
+    npu__join j;
+    npu_status status = npu__check_rank(d, "x1", 2, NPU_MAX_RANK);
+    status = status ? status : npu__check_rank(d, "x2", 2, NPU_MAX_RANK);
+    status = status ? status : npu__check_float(d, "x1", npu__dtype_of(&a));
+    status = status ? status : npu__check_same_dtype(d, "x2", "x1");
+    status = status ? status : npu__check_dim(d, "x2", b.rank - 1u, a.dims[a.rank - 1], "last dim of x1");
+    if (!status && (!(p >= 0) || mode < 0 || mode > 2)) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p",
+                               "p is %g, expected at least 0; compute_mode is 0 to 2", p);
+    }
+    memset(&j, 0, sizeof j);
+    a.rank = (uint8_t)(a.rank - 2), b.rank = (uint8_t)(b.rank - 2);
+    status = status ? status : npu__join_dims(d, &j, "x1", &a);
+    status = status ? status : npu__join_dims(d, &j, "x2", &b);
+    if (status) {
+        return status;
+    }
+    j.dims[j.rank] = a.dims[a.rank], j.dims[j.rank + 1] = b.dims[b.rank];
+    return npu__result(d, npu__dtype_of(&a), j.rank + 2, j.dims);
 }
 
 /* ---- rules: losses ---- */
@@ -18148,93 +17687,6 @@ static npu_status npu__type_aicf_cross_entropy_bwd(npu_deduce *d)
     return status ? status : npu__result_like(d, x, npu__dtype_of(x));
 }
 
-/* ---- rules: registers ---- */
-
-static npu_status npu__type_arith_float(npu_deduce *d)
-{
-    npu_status status = npu__check_float(d, d->op->args[0].name, npu__dtype_of(d->op->in[0]));
-    return status ? status : npu__type_equal(d);
-}
-
-static npu_status npu__type_arith_integer(npu_deduce *d)
-{
-    npu_dtype t = npu__dtype_of(d->op->in[0]);
-    npu_status status = npu__check_dtype(d, d->op->args[0].name, t, npu__is_integer(t), "an integer");
-    return status ? status : npu__type_equal(d);
-}
-
-static npu_status npu__type_arith_bits(npu_deduce *d)
-{
-    return d->op->in[0]->dtype == NPU_BOOL ? npu__type_equal(d) : npu__type_arith_integer(d);
-}
-
-static npu_status npu__type_arith_compare(npu_deduce *d)
-{
-    static const char *const predicates[2][6] = { { "oeq", "une", "olt", "ole", "ogt", "oge" },
-                                                  { "eq", "ne", "slt", "sle", "sgt", "sge" } };
-    bool integer = d->op->kind == (uint32_t)NPU_ARITH_CMPI, known = false;
-    npu_spec y = npu_spec_scalar(NPU_BOOL);
-    npu_status status = integer ? npu__type_arith_bits(d) : npu__type_arith_float(d);
-    for (uint32_t i = 0; i < 6; i++) {
-        known = known || npu_op_str_is(d->op, "predicate", predicates[integer][i]);
-    }
-    if (status == NPU_OK && !known) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "predicate", "predicate is none of %s, %s, %s ...",
-                               predicates[integer][0], predicates[integer][1], predicates[integer][2]);
-    }
-    d->num_results = 0; /* not what the operands' rule gives */
-    return status ? status : npu_deduce_result(d, &y);
-}
-
-static npu_status npu__type_arith_select(npu_deduce *d)
-{
-    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "condition"));
-    npu_status status = npu__check_dtype(d, "condition", t, t == NPU_BOOL, "bool");
-    status = status ? status : npu__check_equal(d, "false_value", "true_value");
-    return status ? status : npu_deduce_result(d, npu_deduce_spec(d, "true_value"));
-}
-
-/* Does the kind of cast lead from one dtype to the other? s signed, u unsigned or bool, i either, f float; `wider`
-   is the sign of the change in size, 0 = any. */
-static bool npu__cast_fits(char from, char to, int wider, npu_dtype a, npu_dtype b)
-{
-    npu_dtype t[2];
-    char letters[2];
-    int grows = npu_dtype_bits(b) > npu_dtype_bits(a) ? 1 : npu_dtype_bits(b) < npu_dtype_bits(a) ? -1 : 0;
-    t[0] = a, t[1] = b, letters[0] = from, letters[1] = to;
-    for (int i = 0; i < 2; i++) {
-        bool is_unsigned = t[i] == NPU_BOOL || (npu__is_integer(t[i]) && !npu_dtype_is_signed(t[i]));
-        bool fits = letters[i] == 'f'   ? npu__is_float(t[i])
-                    : letters[i] == 's' ? npu_dtype_is_signed(t[i])
-                    : letters[i] == 'u' ? is_unsigned
-                                        : npu__is_integer(t[i]);
-        if (!fits) {
-            return false;
-        }
-    }
-    return wider == 0 || wider == grows || (a == NPU_BOOL && wider > 0);
-}
-
-static npu_status npu__type_arith_cast(npu_deduce *d)
-{
-    static const struct { int kind; char from, to; int wider; } rows[] = {
-        { NPU_ARITH_EXTF, 'f', 'f', 1 },    { NPU_ARITH_TRUNCF, 'f', 'f', -1 }, { NPU_ARITH_EXTSI, 's', 'i', 1 },
-        { NPU_ARITH_EXTUI, 'u', 'i', 1 },   { NPU_ARITH_TRUNCI, 'i', 'i', -1 }, { NPU_ARITH_SITOFP, 's', 'f', 0 },
-        { NPU_ARITH_UITOFP, 'u', 'f', 0 },  { NPU_ARITH_FPTOSI, 'f', 's', 0 },  { NPU_ARITH_FPTOUI, 'f', 'u', 0 }
-    };
-    npu_dtype from = npu__dtype_of(d->op->in[0]), to = NPU_NONE;
-    npu_status status = npu__dtype_arg(d, NPU_NONE, &to);
-    npu_spec y = npu_spec_scalar(to);
-    for (size_t i = 0; i < NPU__COUNT(rows) && status == NPU_OK; i++) {
-        if ((uint32_t)rows[i].kind == d->op->kind &&
-            !npu__cast_fits(rows[i].from, rows[i].to, rows[i].wider, from, to)) {
-            return npu_deduce_fail(d, NPU_ERR_DTYPE, "input", "%s to %s is another cast", npu_dtype_name(from),
-                                   npu_dtype_name(to));
-        }
-    }
-    return status ? status : npu_deduce_result(d, &y);
-}
-
 /* ---- rules: destinations, borders, reassociations ---- */
 
 static npu_status npu__type_tensor_empty(npu_deduce *d)
@@ -18380,6 +17832,563 @@ static npu_status npu__type_expand_shape(npu_deduce *d)
             status = npu_deduce_fail(d, NPU_ERR_SHAPE, "output_shape",
                                      "group %u has %lld elements, expected dim %u = %lld",
                                      (unsigned)i, (long long)dims[i], (unsigned)i, (long long)x->dims[i]);
+        }
+    }
+    return status ? status : npu_deduce_result(d, &y);
+}
+
+/* ---- rules: block ids, tiles, order between pipes ---- */
+
+static npu_status npu__register(npu_deduce *d, npu_dtype dtype)
+{
+    npu_spec y = npu_spec_scalar(dtype);
+    return npu_deduce_result(d, &y);
+}
+
+static npu_status npu__type_block_index(npu_deduce *d) { return npu__register(d, NPU_U64); }
+
+static npu_status npu__type_register_constant(npu_deduce *d)
+{
+    npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
+    npu_status status =
+        npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    return status ? status : npu__register(d, t);
+}
+
+static npu_status npu__type_register_integer(npu_deduce *d)
+{
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "lhs"));
+    npu_status status = npu__check_dtype(d, "lhs", t, npu__is_integer(t), "an integer of at least 8 bits");
+    status = status ? status : npu__check_equal(d, "rhs", "lhs");
+    return status ? status : npu__register(d, t);
+}
+
+/* A tile in a memory, not yet at a place in it. */
+static npu_status npu__result_tile(npu_deduce *d, npu_dtype dtype, uint32_t rank, const int64_t *dims,
+                                   uint32_t space)
+{
+    npu_spec y = npu_spec_tile(dtype, rank, dims);
+    bool is_default = space == NPU_SPACE_UB || space == NPU_SPACE_DEFAULT;
+    y.space = (uint8_t)(is_default ? NPU_SPACE_DEFAULT : space);
+    y.offset = is_default ? 0 : NPU_UNPLACED;
+    return npu_deduce_result(d, &y);
+}
+
+static npu_status npu__result_tile_like(npu_deduce *d, const npu_spec *x, npu_dtype dtype)
+{
+    return npu__result_tile(d, dtype, x->rank, x->dims, NPU_SPACE_UB);
+}
+
+/* Sizes of a tile: known and positive. */
+static npu_status npu__tile_dims(npu_deduce *d, const char *name, int64_t *dims, uint32_t *rank)
+{
+    *rank = npu_op_list_len(d->op, name);
+    if (*rank == 0 || *rank > NPU_MAX_RANK) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, name, "%s has %u numbers, expected 1 to %d", name,
+                               (unsigned)*rank, NPU_MAX_RANK);
+    }
+    for (uint32_t i = 0; i < *rank; i++) {
+        dims[i] = npu_op_int_at(d->op, name, i);
+        if (dims[i] <= 0) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s[%u] is %s, expected a positive number", name,
+                                   (unsigned)i, dims[i] == INT64_MIN ? "a value" : "not positive");
+        }
+    }
+    return NPU_OK;
+}
+
+/* The memory that a tile goes to: UB, or on-chip ones where `any` is set. */
+static npu_status npu__tile_target(npu_deduce *d, uint32_t *space)
+{
+    int64_t target = npu_op_int(d->op, "target_memory", NPU_SPACE_UB);
+    *space = (uint32_t)target;
+    return target >= NPU_SPACE_UB && target <= NPU_SPACE_L0C
+               ? NPU_OK
+               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory",
+                                 "target_memory is %lld, expected 2 (UB) to 6 (L0C)", (long long)target);
+}
+
+/* Part of a tensor: as many offsets and shapes as it has dims, inside it as far as numbers tell. */
+static npu_status npu__tile_region(npu_deduce *d, const char *whole, int64_t *dims, uint32_t *rank)
+{
+    const npu_spec *x = npu_deduce_spec(d, whole);
+    bool is_view = d->op->kind == (uint32_t)NPU_BLOCK_VIEW;
+    const char *offsets = is_view ? "offset" : "offsets";
+    uint32_t num_offsets = npu_op_list_len(d->op, offsets);
+    npu_status status = npu__tile_dims(d, is_view ? "shape" : "shapes", dims, rank);
+    if (status) {
+        return status;
+    }
+    if (num_offsets != *rank || *rank != x->rank) {
+        return npu_deduce_fail(d, NPU_ERR_RANK, offsets,
+                               "%u offsets and %u sizes, expected %u like the dims of %s",
+                               (unsigned)num_offsets, (unsigned)*rank, (unsigned)x->rank, whole);
+    }
+    for (uint32_t i = 0; i < *rank; i++) {
+        int64_t offset = npu_op_int_at(d->op, offsets, i), first = offset == INT64_MIN ? 0 : offset;
+        if (first < 0 || (x->dims[i] >= 0 && (dims[i] > x->dims[i] || first > x->dims[i] - dims[i]))) {
+            return npu_deduce_fail(
+                d, NPU_ERR_RANGE, offsets, "offset %lld and size %lld leave dim %u of %s, which is %lld",
+                (long long)first, (long long)dims[i], (unsigned)i, whole, (long long)x->dims[i]);
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__type_tile_create(npu_deduce *d)
+{
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank, space;
+    npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
+    npu_status status = npu__tile_dims(d, "shape", dims, &rank);
+    status = status ? status
+                    : npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    status = status ? status : npu__tile_target(d, &space);
+    return status ? status : npu__result_tile(d, t, rank, dims, space);
+}
+
+static npu_status npu__type_tile_load(npu_deduce *d)
+{
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank, space;
+    npu_status status = npu__tile_region(d, "tensor", dims, &rank);
+    status = status ? status : npu__tile_target(d, &space);
+    if (status == NPU_OK && space > NPU_SPACE_L1) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory", "load reaches 2 (UB) and 3 (L1) only");
+    }
+    return status ? status
+                  : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tensor")), rank, dims, space);
+}
+
+static npu_status npu__type_tile_view(npu_deduce *d)
+{
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank;
+    npu_status status = npu__tile_region(d, "tile", dims, &rank);
+    return status ? status
+                  : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tile")), rank, dims, NPU_SPACE_UB);
+}
+
+static npu_status npu__type_tile_store(npu_deduce *d)
+{
+    const npu_spec *tile = npu_deduce_spec(d, "tile"), *y = npu_deduce_spec(d, "output_tensor");
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank;
+    size_t len = 0, stored = 0;
+    npu_status status = npu__tile_region(d, "output_tensor", dims, &rank);
+    npu_spec part = npu_spec_tile(npu__dtype_of(tile), status ? 0 : rank, dims);
+    status = status ? status : npu__check_same_dtype(d, "output_tensor", "tile");
+    if (status == NPU_OK && (npu_spec_len(tile, &len) || npu_spec_len(&part, &stored) || len != stored)) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "shapes", "shapes hold %lu elements, tile has %lu",
+                               (unsigned long)stored, (unsigned long)len);
+    }
+    return status ? status : npu_deduce_result(d, y);
+}
+
+static npu_status npu__type_tile_same(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "tile");
+    return npu__result_tile_like(d, x, npu__dtype_of(x));
+}
+
+static npu_status npu__type_tile_move(npu_deduce *d)
+{
+    npu_spec x = *npu_deduce_spec(d, "tile");
+    uint32_t space;
+    npu_status status = npu__tile_target(d, &space);
+    if (status == NPU_OK && npu_op_int(d->op, "transpose", 0)) {
+        int64_t last = x.rank < 2 ? 0 : x.dims[x.rank - 1];
+        status = npu__check_rank(d, "tile", 2, NPU_MAX_RANK);
+        if (status == NPU_OK) {
+            x.dims[x.rank - 1] = x.dims[x.rank - 2];
+            x.dims[x.rank - 2] = last;
+        }
+    }
+    return status ? status : npu__result_tile(d, npu__dtype_of(&x), x.rank, x.dims, space);
+}
+
+static npu_status npu__type_tile_reshape(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "tile");
+    npu_spec y = *x;
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank;
+    size_t len = 0, now = 0;
+    npu_status status = npu__tile_dims(d, "shape", dims, &rank);
+    if (status) {
+        return status;
+    }
+    y = npu_spec_tile(npu__dtype_of(x), rank, dims);
+    if (npu_spec_len(x, &len) || npu_spec_len(&y, &now) || len != now) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "shape", "shape holds %lu elements, tile has %lu",
+                               (unsigned long)now, (unsigned long)len);
+    }
+    return npu__result_tile(d, npu__dtype_of(x), rank, dims, x->space);
+}
+
+/* Of tiles or tensors. */
+static npu_status npu__type_tile_transpose(npu_deduce *d)
+{
+    const char *name = d->op->args[0].name;
+    npu_spec y = *npu_deduce_spec(d, name);
+    uint32_t a = 0, b = 0;
+    int64_t dim;
+    npu_status status = npu__check_rank(d, name, 2, NPU_MAX_RANK);
+    status = status ? status : npu__axis_arg(d, "axis1", y.rank, &a);
+    status = status ? status : npu__axis_arg(d, "axis2", y.rank, &b);
+    if (status == NPU_OK && a == b) {
+        return npu_deduce_fail(d, NPU_ERR_AXIS, "axis2", "axis1 and axis2 are both %u", (unsigned)a);
+    }
+    dim = y.dims[a];
+    y.dims[a] = y.dims[b];
+    y.dims[b] = dim;
+    if (status == NPU_OK && y.cls == NPU_CLASS_TENSOR) {
+        return npu__result_like(d, &y, npu__dtype_of(&y));
+    }
+    return status ? status : npu__result_tile_like(d, &y, npu__dtype_of(&y));
+}
+
+/* A number takes the dtype of the tile, unless that is an integer and the number is not; a register has its
+   own. */
+static npu_status npu__type_tile_scalar(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "lhs");
+    const npu_bound_arg *rhs = npu_op_arg(d->op, "rhs");
+    npu_dtype t = npu__dtype_of(x), number = rhs->form == NPU_ARG_FLOAT ? NPU_F32 : NPU_NONE;
+    number = rhs->form == NPU_ARG_TENSOR ? npu__dtype_of(d->op->in[rhs->first])
+             : npu_dtype_is_float(t)     ? NPU_NONE
+                                         : number;
+    t = number ? npu_promote_tensor(t, number) : t;
+    return t ? npu__result_tile_like(d, x, t)
+             : npu_deduce_fail(d, NPU_ERR_DTYPE, "rhs", "lhs and rhs have no common dtype");
+}
+
+static npu_status npu__type_tile_compare(npu_deduce *d)
+{
+    int64_t type = npu_op_int(d->op, "cmp_type", 0);
+    if (type < 0 || type > 5) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "cmp_type", "cmp_type is %lld, expected 0 to 5",
+                               (long long)type);
+    }
+    return d->op->kind == (uint32_t)NPU_BLOCK_CMP ? npu__type_tensor_binary(d) : npu__type_tile_scalar(d);
+}
+
+static npu_status npu__type_tile_cast(npu_deduce *d)
+{
+    npu_dtype t = (npu_dtype)npu_op_int(d->op, "target_type", NPU_NONE);
+    int64_t mode = npu_op_int(d->op, "mode", 2);
+    npu_status status =
+        npu__check_dtype(d, "target_type", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    if (mode < 0 || mode > 6) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is %lld, expected 0 to 6",
+                               (long long)mode);
+    }
+    return status ? status : npu__result_tile_like(d, npu_deduce_spec(d, "tile"), t);
+}
+
+static npu_status npu__type_tile_reduce(npu_deduce *d)
+{
+    npu_spec y = *npu_deduce_spec(d, "tile");
+    uint32_t axis = 0;
+    npu_status status = npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
+    status = status ? status : npu__axis_arg(d, "axis", y.rank, &axis);
+    if (status) {
+        return status;
+    }
+    if (npu_op_int(d->op, "keepdim", 0)) {
+        y.dims[axis] = 1;
+    } else {
+        memmove(&y.dims[axis], &y.dims[axis + 1], (NPU_MAX_RANK - 1 - axis) * sizeof y.dims[0]);
+        y.rank--;
+    }
+    return npu__result_tile_like(d, &y, npu__dtype_of(&y));
+}
+
+static npu_status npu__type_tile_row_reduce(npu_deduce *d)
+{
+    npu_spec y = *npu_deduce_spec(d, "tile");
+    npu_status status = npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
+    status = status ? status : npu__check_same_dtype(d, "tmp_tile", "tile");
+    if (status) {
+        return status;
+    }
+    y.dims[y.rank - 1] = 1;
+    return npu__result_tile_like(d, &y, npu__dtype_of(&y));
+}
+
+/* [...,M,N] and [...,M,1] or, for columns, [...,1,N]. */
+static npu_status npu__type_tile_expand(npu_deduce *d)
+{
+    const char *first = d->def->schema->args[0].name, *second = d->def->schema->args[1].name;
+    const npu_spec *x = npu_deduce_spec(d, first), *v = npu_deduce_spec(d, second);
+    bool is_copy =
+        d->op->kind == (uint32_t)NPU_BLOCK_ROW_EXPAND || d->op->kind == (uint32_t)NPU_BLOCK_COL_EXPAND;
+    npu_dtype t = is_copy ? npu__dtype_of(v) : npu_promote_tensor(npu__dtype_of(x), npu__dtype_of(v));
+    npu_status status = npu__check_rank(d, first, 2, NPU_MAX_RANK);
+    uint32_t one = d->op->kind < (uint32_t)NPU_BLOCK_COL_EXPAND ? x->rank - 1u : x->rank - 2u;
+    status = status ? status : npu__check_rank(d, second, x->rank, x->rank);
+    for (uint32_t i = 0; status == NPU_OK && i < x->rank; i++) {
+        status = npu__check_dim(d, second, i, i == one ? 1 : x->dims[i], i == one ? "one" : first);
+    }
+    status = status ? status
+                    : npu__check_dtype(d, second, npu__dtype_of(v), t != NPU_NONE, "a dtype that promotes");
+    return status ? status : npu__result_tile_like(d, x, t);
+}
+
+static npu_status npu__type_tile_expands(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "target");
+    return npu__result_tile_like(d, x, npu__dtype_of(x));
+}
+
+/* lhs and rhs of up to max_rank dims: what the matrix unit takes. It sums in f32 or i32. */
+static npu_status npu__check_tile_factors(npu_deduce *d, uint32_t max_rank, npu_dtype *sums)
+{
+    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
+    npu_status status = npu__check_rank(d, "lhs", 2, max_rank);
+    status = status ? status : npu__check_rank(d, "rhs", 2, max_rank);
+    status = status ? status : npu__check_same_dtype(d, "rhs", "lhs");
+    status = status ? status
+                    : npu__check_dtype(d, "lhs", npu__dtype_of(a),
+                                       npu__is_number(npu__dtype_of(a)) && a->dtype != NPU_F64,
+                                       "a number of 8 to 32 bits");
+    *sums = npu_dtype_is_float(npu__dtype_of(a)) ? NPU_F32 : NPU_I32;
+    return status ? status : npu__check_dim(d, "rhs", b->rank - 2u, a->dims[a->rank - 1], "columns of lhs");
+}
+
+static npu_status npu__type_tile_batch_matmul(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank = 0;
+    npu_dtype t;
+    npu_status status = npu__check_tile_factors(d, NPU_MAX_RANK, &t);
+    if (!status && npu_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
+        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "rhs", "the batch dims of lhs and rhs do not broadcast");
+    }
+    if (status) {
+        return status;
+    }
+    dims[rank++] = a->dims[a->rank - 2];
+    dims[rank++] = b->dims[b->rank - 1];
+    return npu__result_tile(d, t, rank, dims, NPU_SPACE_L0C);
+}
+
+static npu_status npu__type_tile_matmul(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs"),
+                   *acc = npu_deduce_spec(d, "acc");
+    npu_dtype t;
+    npu_status status = npu__check_tile_factors(d, 2, &t);
+    if (acc && status == NPU_OK) {
+        status = npu__check_dtype(d, "acc", npu__dtype_of(acc), acc->dtype == t,
+                                  "f32 for floats, i32 for integers");
+        status = status ? status : npu__check_rank(d, "acc", 2, 2);
+        status = status ? status : npu__check_dim(d, "acc", 0, a->dims[0], "rows of lhs");
+        status = status ? status : npu__check_dim(d, "acc", 1, b->dims[1], "columns of rhs");
+    }
+    if (status == NPU_OK) {
+        int64_t dims[2];
+        dims[0] = a->dims[0];
+        dims[1] = b->dims[1];
+        return npu__result_tile(d, t, 2, dims, NPU_SPACE_L0C);
+    }
+    return status;
+}
+
+/* No results: what an exporter saw must be what is here. */
+static npu_status npu__type_assert_metadata(npu_deduce *d)
+{
+    const npu_spec *a = npu_deduce_spec(d, "a");
+    const npu_bound_arg *size = npu_op_arg(d->op, "size");
+    uint32_t dtype = (uint32_t)npu_op_int(d->op, "dtype", a->dtype);
+    if (dtype != a->dtype) {
+        return npu_deduce_fail(d, NPU_ERR_DTYPE, "a", "a is %s, expected %s", npu_dtype_name((npu_dtype)a->dtype),
+                               npu_dtype_name((npu_dtype)dtype));
+    }
+    for (uint32_t i = 0; size && size->form == NPU_ARG_INTS && i < a->rank; i++) {
+        if (size->count != a->rank || (a->dims[i] >= 0 && npu_op_int_at(d->op, "size", i) != a->dims[i])) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, "a", "dim %u of a is not as expected", (unsigned)i);
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__type_nothing(npu_deduce *d)
+{
+    (void)d;
+    return NPU_OK;
+}
+
+static npu_status npu__type_flag(npu_deduce *d)
+{
+    static const char *const names[] = { "set_pipe", "wait_pipe" };
+    int64_t pipes[2], event = npu_op_int(d->op, "event_id", 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        pipes[i] = npu_op_int(d->op, names[i], 0);
+        if (pipes[i] < 0 || pipes[i] >= NPU_PIPE_ALL) {
+            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, names[i], "%s is %lld, expected 0 (MTE1) to 6 (FIX)",
+                                   names[i], (long long)pipes[i]);
+        }
+    }
+    if (pipes[0] == pipes[1]) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "wait_pipe", "%s would wait for itself",
+                               npu_pipe_name((uint32_t)pipes[0]));
+    }
+    return event >= 0 && event < NPU_MAX_EVENTS
+               ? NPU_OK
+               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "event_id", "event_id is %lld, expected 0 to %d",
+                                 (long long)event, NPU_MAX_EVENTS - 1);
+}
+
+static bool npu__is_output_root(const npu_graph *body, npu_value tensor)
+{
+    for (uint32_t i = 0; i < npu_graph_num_outputs(body); i++) {
+        if (npu_tile_root(body, npu_graph_output(body, i)).id == tensor.id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is stored into must leave the program. A store over the result of another one says nothing new. */
+static npu_status npu__check_stores(npu_deduce *d, const npu_graph *body)
+{
+    for (uint32_t op = 1; op <= npu_graph_num_ops(body); op++) {
+        npu_op o = npu__make_op(op);
+        bool is_store = npu_op_kind(body, o) == (npu_kind)NPU_BLOCK_STORE;
+        npu_value to =
+            is_store ? npu_op_operand_value(body, o, npu_op_num_operands(body, o) - 1) : npu__make_value(0);
+        if (is_store && !npu_value_producer(body, to, NULL).id && !npu__is_output_root(body, to)) {
+            return npu_deduce_fail(d, NPU_ERR_GRAPH, "body",
+                                   "op %u of '%s' stores into '%s', which is no output", (unsigned)op,
+                                   npu_graph_name(body), npu_value_name(body, to));
+        }
+    }
+    return NPU_OK;
+}
+
+/* Outputs are different tensors that came in. */
+static npu_status npu__check_tile_outputs(npu_deduce *d, const npu_graph *body)
+{
+    for (uint32_t i = 0; i < npu_graph_num_outputs(body); i++) {
+        npu_value root = npu_tile_root(body, npu_graph_output(body, i));
+        if (npu_value_role(body, root) != NPU_ROLE_INPUT) {
+            return npu_deduce_fail(d, NPU_ERR_GRAPH, "body",
+                                   "output %u of '%s' is no input that was stored into", (unsigned)i,
+                                   npu_graph_name(body));
+        }
+        for (uint32_t k = 0; k < i; k++) {
+            if (npu_tile_root(body, npu_graph_output(body, k)).id == root.id) {
+                return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "outputs %u and %u of '%s' are one tensor",
+                                       (unsigned)k, (unsigned)i, npu_graph_name(body));
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__type_launch(npu_deduce *d)
+{
+    const npu_graph *body = npu_op_body(d->op, 0);
+    int64_t blocks = npu_op_int(d->op, "blocks", 0);
+    npu_status status = npu__check_attribute(d, "blocks", blocks, 1);
+    if (blocks > INT32_MAX) { /* more than any device counts, and than anyone waits for */
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "blocks", "blocks is %lld, expected at most %lld",
+                               (long long)blocks, (long long)INT32_MAX);
+    }
+    status = status ? status : npu__check_attribute(d, "buffer_size", npu_op_int(d->op, "buffer_size", 0), 1);
+    if (status == NPU_OK && npu_graph_level(body) != NPU_LEVEL_TILE) {
+        return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "'%s' is no graph of level tile",
+                               npu_graph_name(body));
+    }
+    status = status ? status : npu__type_body(d);
+    status = status ? status : npu__check_tile_outputs(d, body);
+    return status ? status : npu__check_stores(d, body);
+}
+
+/* ---- rules: arith ---- */
+
+static npu_status npu__type_arith_float(npu_deduce *d)
+{
+    npu_status status = npu__check_float(d, d->op->args[0].name, npu__dtype_of(d->op->in[0]));
+    return status ? status : npu__type_equal(d);
+}
+
+static npu_status npu__type_arith_integer(npu_deduce *d)
+{
+    npu_dtype t = npu__dtype_of(d->op->in[0]);
+    npu_status status = npu__check_dtype(d, d->op->args[0].name, t, npu__is_integer(t), "an integer");
+    return status ? status : npu__type_equal(d);
+}
+
+static npu_status npu__type_arith_bits(npu_deduce *d)
+{
+    return d->op->in[0]->dtype == NPU_BOOL ? npu__type_equal(d) : npu__type_arith_integer(d);
+}
+
+static npu_status npu__type_arith_compare(npu_deduce *d)
+{
+    static const char *const predicates[2][6] = { { "oeq", "une", "olt", "ole", "ogt", "oge" },
+                                                  { "eq", "ne", "slt", "sle", "sgt", "sge" } };
+    bool integer = d->op->kind == (uint32_t)NPU_ARITH_CMPI, known = false;
+    npu_spec y = npu_spec_scalar(NPU_BOOL);
+    npu_status status = integer ? npu__type_arith_bits(d) : npu__type_arith_float(d);
+    for (uint32_t i = 0; i < 6; i++) {
+        known = known || npu_op_str_is(d->op, "predicate", predicates[integer][i]);
+    }
+    if (status == NPU_OK && !known) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "predicate", "predicate is none of %s, %s, %s ...",
+                               predicates[integer][0], predicates[integer][1], predicates[integer][2]);
+    }
+    d->num_results = 0; /* not what the operands' rule gives */
+    return status ? status : npu_deduce_result(d, &y);
+}
+
+static npu_status npu__type_arith_select(npu_deduce *d)
+{
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "condition"));
+    npu_status status = npu__check_dtype(d, "condition", t, t == NPU_BOOL, "bool");
+    status = status ? status : npu__check_equal(d, "false_value", "true_value");
+    return status ? status : npu_deduce_result(d, npu_deduce_spec(d, "true_value"));
+}
+
+/* Does the kind of cast lead from one dtype to the other? s signed, u unsigned or bool, i either, f float; `wider`
+   is the sign of the change in size, 0 = any. */
+static bool npu__cast_fits(char from, char to, int wider, npu_dtype a, npu_dtype b)
+{
+    npu_dtype t[2];
+    char letters[2];
+    int grows = npu_dtype_bits(b) > npu_dtype_bits(a) ? 1 : npu_dtype_bits(b) < npu_dtype_bits(a) ? -1 : 0;
+    t[0] = a, t[1] = b, letters[0] = from, letters[1] = to;
+    for (int i = 0; i < 2; i++) {
+        bool is_unsigned = t[i] == NPU_BOOL || (npu__is_integer(t[i]) && !npu_dtype_is_signed(t[i]));
+        bool fits = letters[i] == 'f'   ? npu__is_float(t[i])
+                    : letters[i] == 's' ? npu_dtype_is_signed(t[i])
+                    : letters[i] == 'u' ? is_unsigned
+                                        : npu__is_integer(t[i]);
+        if (!fits) {
+            return false;
+        }
+    }
+    return wider == 0 || wider == grows || (a == NPU_BOOL && wider > 0);
+}
+
+static npu_status npu__type_arith_cast(npu_deduce *d)
+{
+    static const struct { int kind; char from, to; int wider; } rows[] = {
+        { NPU_ARITH_EXTF, 'f', 'f', 1 },    { NPU_ARITH_TRUNCF, 'f', 'f', -1 }, { NPU_ARITH_EXTSI, 's', 'i', 1 },
+        { NPU_ARITH_EXTUI, 'u', 'i', 1 },   { NPU_ARITH_TRUNCI, 'i', 'i', -1 }, { NPU_ARITH_SITOFP, 's', 'f', 0 },
+        { NPU_ARITH_UITOFP, 'u', 'f', 0 },  { NPU_ARITH_FPTOSI, 'f', 's', 0 },  { NPU_ARITH_FPTOUI, 'f', 'u', 0 }
+    };
+    npu_dtype from = npu__dtype_of(d->op->in[0]), to = NPU_NONE;
+    npu_status status = npu__dtype_arg(d, NPU_NONE, &to);
+    npu_spec y = npu_spec_scalar(to);
+    for (size_t i = 0; i < NPU__COUNT(rows) && status == NPU_OK; i++) {
+        if ((uint32_t)rows[i].kind == d->op->kind &&
+            !npu__cast_fits(rows[i].from, rows[i].to, rows[i].wider, from, to)) {
+            return npu_deduce_fail(d, NPU_ERR_DTYPE, "input", "%s to %s is another cast", npu_dtype_name(from),
+                                   npu_dtype_name(to));
         }
     }
     return status ? status : npu_deduce_result(d, &y);
@@ -20251,7 +20260,7 @@ static npu_op npu__emit(npu_graph *g, const npu__emission *e)
 {
     uint32_t num_lists = npu__num_lists(e->def->schema), num_symbols = g->num_symbols;
     if (npu__graph_edit(g) || npu__emit_check(g, e) || npu__emit_reserve(g, e, num_lists)) {
-        npu__symbols_take_back(g, num_symbols); /* those of its results are gone with them */
+        npu__symbols_truncate(g, num_symbols); /* those of its results are gone with them */
         return npu__make_op(0);
     }
     return npu__emit_append(g, e, num_lists);
@@ -20322,7 +20331,7 @@ static npu_status npu__operand_missing(npu_graph *g, const npu_op_def *def, cons
 }
 
 /* Pushes the values that feed an argument that is no operand itself. */
-static bool npu__collect_fed(npu_graph *g, const npu_arg *value)
+static bool npu__collect_dynamic_args(npu_graph *g, const npu_arg *value)
 {
     bool is_list = value->form == NPU_ARG_ITEMS || value->form == NPU_ARG_TENSORS, ok = true;
     uint32_t n = is_list ? value->count : value->form == NPU_ARG_TENSOR;
@@ -20352,7 +20361,7 @@ static npu_status npu__collect_operands(npu_graph *g, const npu_op_def *def, con
             bool is_missing = !value && arg->default_form == NPU_DEFAULT_REQUIRED && !arg->type.optional;
             status = is_missing ? npu__operand_missing(g, def, arg, values, num_values)
                                 : npu__collect_tensor(g, def, arg, value);
-        } else if (value && !npu__collect_fed(g, value)) {
+        } else if (value && !npu__collect_dynamic_args(g, value)) {
             status = npu__graph_no_memory(g);
         }
     }
@@ -20398,7 +20407,7 @@ static npu_status npu__emit_pack(npu_graph *g, const npu_op_def *def, const npu_
 }
 
 /* The dim that a value is the size of; NPU_DYNAMIC_DIM where it is no sym_size, or of one that nobody knows. */
-static int64_t npu__asked_dim(const npu_graph *g, npu_value v)
+static int64_t npu__sym_size_dim(const npu_graph *g, npu_value v)
 {
     npu_op op = npu_value_producer(g, v, NULL);
     const npu_spec *x;
@@ -20426,7 +20435,7 @@ static void npu__emit_sizes(npu_graph *g, npu__emission *e)
         for (uint32_t i = 0; npu__arg_has_symbols(&args[a]) && i < args[a].count; i++) {
             uint8_t *size = g->packed + (args[a].data - g->packed) + 8u * i;
             bool is_fed = npu__get_le(size, 8) == (uint64_t)INT64_MIN;
-            int64_t dim = is_fed ? npu__asked_dim(g, g->operands[at]) : NPU_DYNAMIC_DIM;
+            int64_t dim = is_fed ? npu__sym_size_dim(g, g->operands[at]) : NPU_DYNAMIC_DIM;
             if (dim == NPU_DYNAMIC_DIM) {
                 at += is_fed;
                 continue;
@@ -20469,7 +20478,7 @@ static npu_status npu__emit_try(npu_graph *g, const npu_op_def *def, const npu_a
     status = status ? status : npu__emit_check(g, &e);
     g->diag = status == NPU_ERR_NO_MEMORY ? g->diag : diag;
     g->logger = logger;
-    npu__symbols_take_back(g, num_symbols);
+    npu__symbols_truncate(g, num_symbols);
     g->num_values = num_values; /* numbers in tensor slots */
     g->num_data = num_data;
     return status;
@@ -24023,7 +24032,7 @@ static bool npu__next_is_word(const npu__parser *p, const char *word)
 }
 
 /* Takes the next token if it is this character. */
-static bool npu__take(npu__parser *p, int type)
+static bool npu__accept(npu__parser *p, int type)
 {
     if (p->token.type != type) {
         return false;
@@ -24032,7 +24041,7 @@ static bool npu__take(npu__parser *p, int type)
     return true;
 }
 
-static bool npu__take_word(npu__parser *p, const char *word)
+static bool npu__accept_word(npu__parser *p, const char *word)
 {
     if (!npu__next_is_word(p, word)) {
         return false;
@@ -24043,7 +24052,7 @@ static bool npu__take_word(npu__parser *p, const char *word)
 
 static npu_status npu__expect(npu__parser *p, int type, const char *what)
 {
-    return npu__take(p, type) ? NPU_OK : npu__parse_unexpected(p, what);
+    return npu__accept(p, type) ? NPU_OK : npu__parse_unexpected(p, what);
 }
 
 /* ---- reading: words and numbers ---- */
@@ -24075,7 +24084,7 @@ static char npu__unescape(const char **s, const char *end)
 }
 
 /* Text of the next token without quotes and escapes, in the scratch arena; takes the token. */
-static npu_status npu__take_text(npu__parser *p, const char **out)
+static npu_status npu__accept_text(npu__parser *p, const char **out)
 {
     bool quoted = p->token.type == NPU__TOKEN_NAME || p->token.type == NPU__TOKEN_STRING;
     const char *s = p->token.at + quoted, *end = p->token.at + p->token.len - quoted;
@@ -24107,10 +24116,10 @@ static npu_status npu__take_text(npu__parser *p, const char **out)
     return NPU_OK;
 }
 
-static npu_status npu__take_name(npu__parser *p, const char **out, const char *what)
+static npu_status npu__accept_name(npu__parser *p, const char **out, const char *what)
 {
     bool is_name = p->token.type == NPU__TOKEN_WORD || p->token.type == NPU__TOKEN_NAME;
-    return is_name ? npu__take_text(p, out) : npu__parse_unexpected(p, what);
+    return is_name ? npu__accept_text(p, out) : npu__parse_unexpected(p, what);
 }
 
 /* Digits of a token; false = more than 64 bits, or none. */
@@ -24128,7 +24137,7 @@ static bool npu__digits(const char *s, size_t len, uint64_t *out)
 }
 
 /* An integer as its bits, between min and max. */
-static npu_status npu__take_integer(npu__parser *p, int64_t min, uint64_t max, uint64_t *out)
+static npu_status npu__accept_integer(npu__parser *p, int64_t min, uint64_t max, uint64_t *out)
 {
     bool minus = p->token.type == NPU__TOKEN_INT && p->token.at[0] == '-';
     uint64_t x, limit = minus ? (uint64_t)0 - (uint64_t)min : max;
@@ -24143,18 +24152,18 @@ static npu_status npu__take_integer(npu__parser *p, int64_t min, uint64_t max, u
     return NPU_OK;
 }
 
-static npu_status npu__take_int(npu__parser *p, int64_t min, int64_t max, int64_t *out)
+static npu_status npu__accept_int(npu__parser *p, int64_t min, int64_t max, int64_t *out)
 {
     uint64_t bits = 0;
-    npu_status status = npu__take_integer(p, min, (uint64_t)max, &bits);
+    npu_status status = npu__accept_integer(p, min, (uint64_t)max, &bits);
     *out = (int64_t)bits;
     return status;
 }
 
-static npu_status npu__take_uint32(npu__parser *p, uint32_t *out)
+static npu_status npu__accept_uint32(npu__parser *p, uint32_t *out)
 {
     uint64_t bits = 0;
-    npu_status status = npu__take_integer(p, 0, UINT32_MAX, &bits);
+    npu_status status = npu__accept_integer(p, 0, UINT32_MAX, &bits);
     *out = (uint32_t)bits;
     return status;
 }
@@ -24164,7 +24173,7 @@ static npu_status npu__take_nan(npu__parser *p, double *out)
 {
     uint64_t bits = 0;
     *out = npu__bits_double(NPU__NAN_BITS);
-    if (!npu__take(p, '(')) {
+    if (!npu__accept(p, '(')) {
         return NPU_OK;
     }
     if (p->token.type != NPU__TOKEN_HEX || p->token.len != 18) {
@@ -24179,11 +24188,11 @@ static npu_status npu__take_nan(npu__parser *p, double *out)
 }
 
 /* A number written with a point, an exponent, inf or nan; an integer counts, too. */
-static npu_status npu__take_double(npu__parser *p, double *out)
+static npu_status npu__accept_double(npu__parser *p, double *out)
 {
     char buf[64];
     const char *end;
-    if (npu__take_word(p, "nan")) {
+    if (npu__accept_word(p, "nan")) {
         return npu__take_nan(p, out);
     }
     if (npu__next_is_word(p, "inf") || p->token.type == NPU__TOKEN_FLOAT || p->token.type == NPU__TOKEN_INT) {
@@ -24202,7 +24211,7 @@ static npu_status npu__take_double(npu__parser *p, double *out)
 
 /* ---- reading: values ---- */
 
-static npu_status npu__take_number(npu__parser *p, uint32_t *out)
+static npu_status npu__accept_number(npu__parser *p, uint32_t *out)
 {
     uint64_t x;
     *out = 0;
@@ -24252,7 +24261,7 @@ static npu_status npu__parse_value(npu__parser *p, npu_value *out)
     uint32_t number;
     npu_status status;
     if (p->token.type == NPU__TOKEN_LABEL) {
-        status = npu__take_number(p, &number);
+        status = npu__accept_number(p, &number);
         if (status) {
             return status;
         }
@@ -24261,7 +24270,7 @@ static npu_status npu__parse_value(npu__parser *p, npu_value *out)
                        : npu__parse_fail(p, NPU_ERR_NOT_FOUND, "value %%%u is not defined before this line",
                                          (unsigned)number);
     }
-    status = npu__take_name(p, &name, "a value");
+    status = npu__accept_name(p, &name, "a value");
     if (status) {
         return status;
     }
@@ -24273,8 +24282,8 @@ static npu_status npu__parse_target(npu__parser *p, npu__left *out)
 {
     out->name = NULL;
     out->number = 0;
-    return p->token.type == NPU__TOKEN_LABEL ? npu__take_number(p, &out->number)
-                                             : npu__take_name(p, &out->name, "a value");
+    return p->token.type == NPU__TOKEN_LABEL ? npu__accept_number(p, &out->number)
+                                             : npu__accept_name(p, &out->name, "a value");
 }
 
 /* Lets the statements that follow refer to value id by its number. */
@@ -24302,7 +24311,7 @@ static npu_status npu__parse_word_item(npu__parser *p, bool is_dtype, npu_arg *o
     npu_dtype dtype;
     const char *at = p->token.at, *word = at;
     npu_status status;
-    if (npu__take_word(p, "none")) {
+    if (npu__accept_word(p, "none")) {
         return NPU_OK;
     }
     if (npu__next_is_word(p, "true") || npu__next_is_word(p, "false")) {
@@ -24312,13 +24321,13 @@ static npu_status npu__parse_word_item(npu__parser *p, bool is_dtype, npu_arg *o
     }
     if (npu__next_is_word(p, "inf") || npu__next_is_word(p, "nan")) {
         *out = npu_arg_float(out->name, 0);
-        return npu__take_double(p, &out->as.f);
+        return npu__accept_double(p, &out->as.f);
     }
-    if (npu__take_word(p, "graph")) {
+    if (npu__accept_word(p, "graph")) {
         out->form = NPU_ARG_GRAPH;
-        return npu__take_int(p, 0, UINT32_MAX - 1, &out->as.i);
+        return npu__accept_int(p, 0, UINT32_MAX - 1, &out->as.i);
     }
-    status = npu__take_text(p, &word);
+    status = npu__accept_text(p, &word);
     if (status) {
         return status;
     }
@@ -24339,9 +24348,9 @@ static npu_status npu__parse_item(npu__parser *p, bool is_dtype, npu_arg *out)
     *out = npu_arg_none(name);
     switch (p->token.type) {
     case NPU__TOKEN_WORD: return npu__parse_word_item(p, is_dtype, out);
-    case NPU__TOKEN_INT: out->form = NPU_ARG_INT; return npu__take_int(p, INT64_MIN, INT64_MAX, &out->as.i);
-    case NPU__TOKEN_FLOAT: out->form = NPU_ARG_FLOAT; return npu__take_double(p, &out->as.f);
-    case NPU__TOKEN_STRING: out->form = NPU_ARG_STR; return npu__take_text(p, &out->as.str);
+    case NPU__TOKEN_INT: out->form = NPU_ARG_INT; return npu__accept_int(p, INT64_MIN, INT64_MAX, &out->as.i);
+    case NPU__TOKEN_FLOAT: out->form = NPU_ARG_FLOAT; return npu__accept_double(p, &out->as.f);
+    case NPU__TOKEN_STRING: out->form = NPU_ARG_STR; return npu__accept_text(p, &out->as.str);
     case NPU__TOKEN_LABEL:
     case NPU__TOKEN_NAME:
         *out = npu_arg_tensor(name, npu__make_value(0));
@@ -24459,8 +24468,8 @@ static npu_status npu__parse_arg_name(npu__parser *p, npu_arg *out)
     if (token.type != NPU__TOKEN_WORD) {
         return NPU_OK;
     }
-    status = npu__take_text(p, &name);
-    if (status == NPU_OK && npu__take(p, '=')) {
+    status = npu__accept_text(p, &name);
+    if (status == NPU_OK && npu__accept(p, '=')) {
         out->name = name;
     } else {
         p->token = token;
@@ -24516,13 +24525,13 @@ static npu_status npu__parse_dim(npu__parser *p, int64_t *out)
     const char *name = NULL;
     npu_status status;
     *out = NPU_DYNAMIC_DIM;
-    if (npu__take(p, '?')) {
+    if (npu__accept(p, '?')) {
         return NPU_OK;
     }
     if (p->token.type == NPU__TOKEN_INT) {
-        return npu__take_int(p, 0, INT64_MAX, out);
+        return npu__accept_int(p, 0, INT64_MAX, out);
     }
-    status = npu__take_name(p, &name, "a dim");
+    status = npu__accept_name(p, &name, "a dim");
     if (status) {
         return status;
     }
@@ -24554,12 +24563,12 @@ static npu_status npu__parse_space(npu__parser *p, npu_spec *out)
     int64_t number = 0;
     npu_status status = npu__expect(p, '=', "'='");
     if (status || p->token.type == NPU__TOKEN_INT) {
-        status = status ? status : npu__take_int(p, 0, UINT8_MAX, &number);
+        status = status ? status : npu__accept_int(p, 0, UINT8_MAX, &number);
         out->space = (uint8_t)number;
         return status;
     }
     for (uint32_t i = 0; i < NPU__COUNT(npu__spaces); i++) {
-        if (npu__take_word(p, npu__spaces[i])) {
+        if (npu__accept_word(p, npu__spaces[i])) {
             out->space = (uint8_t)i;
             return NPU_OK;
         }
@@ -24608,14 +24617,14 @@ static npu_status npu__parse_quant(npu__parser *p, npu_spec *out)
         return status;
     }
     memset(q, 0, sizeof *q);
-    status = npu__take_uint32(p, &q->scheme);
+    status = npu__accept_uint32(p, &q->scheme);
     status = status ? status : npu__expect(p, ',', "','");
-    status = status ? status : npu__take_int(p, INT32_MIN, INT32_MAX, &axis);
+    status = status ? status : npu__accept_int(p, INT32_MIN, INT32_MAX, &axis);
     status = status ? status : npu__expect(p, ',', "','");
-    status = status ? status : npu__take_uint32(p, &q->block);
+    status = status ? status : npu__accept_uint32(p, &q->block);
     status = status ? status : npu__expect(p, ',', "','");
     status = status ? status : npu__parse_quant_list(p, true, &scales, &q->count);
-    if (status == NPU_OK && npu__take(p, ',')) {
+    if (status == NPU_OK && npu__accept(p, ',')) {
         status = npu__parse_quant_list(p, false, &zeros, &num_zeros);
         if (status == NPU_OK && num_zeros != q->count) {
             status = npu__parse_fail(p, NPU_ERR_PARSE, "quant: %u zeros for %u scales", (unsigned)num_zeros,
@@ -24633,15 +24642,15 @@ static npu_status npu__parse_spec_notes(npu__parser *p, npu_spec *out)
 {
     npu_status status = NPU_OK;
     while (status == NPU_OK && p->token.type == NPU__TOKEN_WORD) {
-        if (npu__take_word(p, "wrapped")) {
+        if (npu__accept_word(p, "wrapped")) {
             out->wrapped = 1;
-        } else if (npu__take_word(p, "space")) {
+        } else if (npu__accept_word(p, "space")) {
             status = npu__parse_space(p, out);
             out->offset = npu__is_in_space(out) ? NPU_UNPLACED : out->offset;
-        } else if (npu__take_word(p, "offset")) {
+        } else if (npu__accept_word(p, "offset")) {
             status = npu__expect(p, '=', "'='");
-            status = status ? status : npu__take_int(p, INT64_MIN, INT64_MAX, &out->offset);
-        } else if (npu__take_word(p, "quant")) {
+            status = status ? status : npu__accept_int(p, INT64_MIN, INT64_MAX, &out->offset);
+        } else if (npu__accept_word(p, "quant")) {
             status = npu__parse_quant(p, out);
         } else {
             status = npu__parse_unexpected(p, "the end of the spec");
@@ -24655,13 +24664,13 @@ static npu_status npu__parse_spec(npu__parser *p, npu_spec *out)
     const char *word = NULL;
     npu_status status;
     memset(out, 0, sizeof *out);
-    out->cls = npu__take_word(p, "tile")     ? NPU_CLASS_TILE
-               : npu__take_word(p, "scalar") ? NPU_CLASS_SCALAR
+    out->cls = npu__accept_word(p, "tile")     ? NPU_CLASS_TILE
+               : npu__accept_word(p, "scalar") ? NPU_CLASS_SCALAR
                                              : NPU_CLASS_TENSOR;
     if (p->token.type != NPU__TOKEN_WORD) {
         return npu__parse_unexpected(p, "a dtype");
     }
-    status = npu__take_text(p, &word);
+    status = npu__accept_text(p, &word);
     if (status) {
         return status;
     }
@@ -24682,20 +24691,20 @@ static npu_status npu__parse_element(npu__parser *p, npu_dtype dtype, uint64_t *
     npu_status status;
     if (dtype == NPU_BOOL) {
         *bits = npu__next_is_word(p, "true");
-        return npu__take_word(p, "true") || npu__take_word(p, "false")
+        return npu__accept_word(p, "true") || npu__accept_word(p, "false")
                    ? NPU_OK
                    : npu__parse_unexpected(p, "true or false");
     }
     if (npu_dtype_is_float(dtype)) {
-        status = npu__take_double(p, &x);
+        status = npu__accept_double(p, &x);
         *bits = status ? 0 : npu__float_bits(dtype, x);
         return status;
     }
     if (npu_dtype_is_signed(dtype)) {
-        return npu__take_integer(p, -(int64_t)(((uint64_t)1 << (width - 1)) - 1) - 1,
+        return npu__accept_integer(p, -(int64_t)(((uint64_t)1 << (width - 1)) - 1) - 1,
                                  ((uint64_t)1 << (width - 1)) - 1, bits);
     }
-    return npu__take_integer(p, 0, UINT64_MAX >> (64 - width), bits);
+    return npu__accept_integer(p, 0, UINT64_MAX >> (64 - width), bits);
 }
 
 static npu_status npu__parse_elements(npu__parser *p, const npu_spec *spec, uint8_t *out, size_t len)
@@ -24796,7 +24805,7 @@ static npu_status npu__parse_state(npu__parser *p) { return npu__parse_source(p,
 static npu_status npu__parse_version(npu__parser *p)
 {
     int64_t version = 0;
-    npu_status status = npu__take_int(p, 0, INT32_MAX, &version);
+    npu_status status = npu__accept_int(p, 0, INT32_MAX, &version);
     return status || version == NPU__FORM_VERSION
                ? status
                : npu__parse_fail(p, NPU_ERR_VERSION, "version %d, this reader knows %d", (int)version,
@@ -24806,13 +24815,13 @@ static npu_status npu__parse_version(npu__parser *p)
 static npu_status npu__parse_level(npu__parser *p, npu_graph *g)
 {
     const char *name = NULL;
-    npu_status status = npu__take_name(p, &name, "a name");
+    npu_status status = npu__accept_name(p, &name, "a name");
     if (status) {
         return status;
     }
     g->name = npu__arena_str(&g->arena, name);
-    g->level = npu__take_word(p, "tile")     ? NPU_LEVEL_TILE
-               : npu__take_word(p, "scalar") ? NPU_LEVEL_SCALAR
+    g->level = npu__accept_word(p, "tile")     ? NPU_LEVEL_TILE
+               : npu__accept_word(p, "scalar") ? NPU_LEVEL_SCALAR
                                              : NPU_LEVEL_TENSOR;
     if (!g->name) {
         g->name = "";
@@ -24865,9 +24874,9 @@ static npu_status npu__parse_symbol(npu__parser *p)
 {
     const char *name = NULL;
     int64_t min = 0, max = 0;
-    npu_status status = npu__take_name(p, &name, "a name");
-    status = status ? status : npu__take_int(p, 0, INT64_MAX, &min);
-    status = status ? status : npu__take_int(p, 0, INT64_MAX, &max);
+    npu_status status = npu__accept_name(p, &name, "a name");
+    status = status ? status : npu__accept_int(p, 0, INT64_MAX, &min);
+    status = status ? status : npu__accept_int(p, 0, INT64_MAX, &max);
     if (status == NPU_OK && npu__find_symbol(p->g, name)) {
         status = npu__parse_fail(p, NPU_ERR_DUPLICATE, "symbol '%.80s' already exists", name);
     }
@@ -24878,7 +24887,7 @@ static npu_status npu__parse_save(npu__parser *p)
 {
     npu_value maker = { 0 }, v = { 0 };
     uint32_t op = 0;
-    npu_status status = npu__take_word(p, "op") ? npu__take_uint32(p, &op) : npu__parse_value(p, &maker);
+    npu_status status = npu__accept_word(p, "op") ? npu__accept_uint32(p, &op) : npu__parse_value(p, &maker);
     status = status ? status : npu__expect(p, '=', "'='");
     status = status ? status : npu__parse_value(p, &v);
     if (status) {
@@ -24900,7 +24909,7 @@ static npu_status npu__parse_update(npu__parser *p)
 /* NAME = VALUE */
 static npu_status npu__parse_named(npu__parser *p, const char **name, npu_value *v)
 {
-    npu_status status = npu__take_name(p, name, "a name");
+    npu_status status = npu__accept_name(p, name, "a name");
     status = status ? status : npu__expect(p, '=', "'='");
     return status ? status : npu__parse_value(p, v);
 }
@@ -24928,12 +24937,12 @@ static npu_status npu__parse_constraint(npu__parser *p, uint32_t *bits)
     uint32_t number = 0;
     npu_status status;
     for (size_t i = 0; i < NPU__COUNT(npu__constraint_names); i++) {
-        if (npu__take_word(p, npu__constraint_names[i].name)) {
+        if (npu__accept_word(p, npu__constraint_names[i].name)) {
             *bits |= npu__constraint_names[i].bit;
             return NPU_OK;
         }
     }
-    status = npu__take_uint32(p, &number);
+    status = npu__accept_uint32(p, &number);
     *bits |= number;
     return status;
 }
@@ -24945,13 +24954,13 @@ static npu_status npu__parse_op_notes(npu__parser *p, const char **name, uint32_
     *name = NULL;
     *constraints = 0;
     p->num_specs = 0;
-    if (npu__take(p, '@')) {
-        status = npu__take_name(p, name, "the op's name");
+    if (npu__accept(p, '@')) {
+        status = npu__accept_name(p, name, "the op's name");
     }
-    while (status == NPU_OK && npu__take(p, '!')) {
+    while (status == NPU_OK && npu__accept(p, '!')) {
         status = npu__parse_constraint(p, constraints);
     }
-    if (status || !npu__take(p, ':')) {
+    if (status || !npu__accept(p, ':')) {
         return status;
     }
     do {
@@ -24959,7 +24968,7 @@ static npu_status npu__parse_op_notes(npu__parser *p, const char **name, uint32_
             return npu__parse_no_memory(p);
         }
         status = npu__parse_spec(p, &p->specs[p->num_specs++]);
-    } while (status == NPU_OK && npu__take(p, ','));
+    } while (status == NPU_OK && npu__accept(p, ','));
     return status;
 }
 
@@ -25079,9 +25088,9 @@ static npu_status npu__parse_op(npu__parser *p)
         if (status == NPU_OK) {
             p->targets[p->num_targets++] = target;
         }
-    } while (status == NPU_OK && npu__take(p, ','));
+    } while (status == NPU_OK && npu__accept(p, ','));
     status = status ? status : npu__expect(p, '=', "'='");
-    status = status ? status : npu__take_name(p, &name, "an op");
+    status = status ? status : npu__accept_name(p, &name, "an op");
     return status ? status : npu__parse_call(p, name);
 }
 
@@ -25094,12 +25103,12 @@ static npu_status npu__parse_statement(npu__parser *p)
         { "update", npu__parse_update }, { "output", npu__parse_output }, { "alias", npu__parse_alias_of }
     };
     if (p->depth == 0 && !npu__next_is_word(p, "graph")) {
-        return npu__take_word(p, "npu_ir") ? npu__parse_version(p) : npu__parse_unexpected(p, "graph");
+        return npu__accept_word(p, "npu_ir") ? npu__parse_version(p) : npu__parse_unexpected(p, "graph");
     }
     p->statement = p->token.at;
     npu_graph_at(p->g, "text", p->line);
     for (size_t i = 0; i < NPU__COUNT(statements); i++) {
-        if (npu__take_word(p, statements[i].word)) {
+        if (npu__accept_word(p, statements[i].word)) {
             return statements[i].parse(p);
         }
     }
@@ -25335,7 +25344,7 @@ static void npu__json_blank(npu__parser *p)
     }
 }
 
-static bool npu__json_take(npu__parser *p, const char *word)
+static bool npu__json_accept(npu__parser *p, const char *word)
 {
     size_t len = strlen(word);
     bool found = (size_t)(p->end - p->at) >= len && memcmp(p->at, word, len) == 0;
@@ -25364,7 +25373,7 @@ static uint32_t npu__json_character(npu__parser *p)
     if (high < 0xd800 || high >= 0xe000) {
         return (uint32_t)high;
     }
-    low = npu__json_take(p, "\\u") ? npu__json_hex4(p) : -1;
+    low = npu__json_accept(p, "\\u") ? npu__json_hex4(p) : -1;
     return low < 0xdc00 || low >= 0xe000
                ? 0
                : 0x10000u + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
@@ -25430,7 +25439,7 @@ static npu_status npu__json_string(npu__loader *l, const char **out)
     if (!npu__is_utf8(copy)) {
         return npu__json_syntax(l, "a text in UTF-8 before here");
     }
-    return npu__json_take(p, "\"") ? NPU_OK : npu__json_syntax(l, "'\"'");
+    return npu__json_accept(p, "\"") ? NPU_OK : npu__json_syntax(l, "'\"'");
 }
 
 /* Past some digits; NULL = there are none. */
@@ -25503,18 +25512,18 @@ static npu_status npu__json_atom(npu__loader *l, npu__json *out)
         { "null", NPU__JSON_NULL, 0 }, { "false", NPU__JSON_BOOL, 0 }, { "true", NPU__JSON_BOOL, 1 }
     };
     for (size_t i = 0; i < NPU__COUNT(words); i++) {
-        if (npu__json_take(&l->p, words[i].word)) {
+        if (npu__json_accept(&l->p, words[i].word)) {
             out->type = words[i].type;
             out->as.i = words[i].i;
             return NPU_OK;
         }
     }
     out->type = NPU__JSON_FLOAT;
-    if (npu__json_take(&l->p, "NaN")) {
+    if (npu__json_accept(&l->p, "NaN")) {
         out->as.f = npu__bits_double(NPU__NAN_BITS);
-    } else if (npu__json_take(&l->p, "Infinity")) {
+    } else if (npu__json_accept(&l->p, "Infinity")) {
         out->as.f = HUGE_VAL;
-    } else if (npu__json_take(&l->p, "-Infinity")) {
+    } else if (npu__json_accept(&l->p, "-Infinity")) {
         out->as.f = -HUGE_VAL;
     } else if (npu__is_word_start(*l->p.at)) {
         return npu__json_syntax(l, "a value; words are null, false, true, NaN and Infinity");
@@ -25556,13 +25565,13 @@ static npu_status npu__json_members(npu__loader *l, uint32_t depth, npu__json *o
     const npu__json **tail = &out->as.first;
     npu_status status = NPU_OK;
     out->type = is_object ? NPU__JSON_OBJECT : NPU__JSON_ARRAY;
-    for (npu__json_blank(p); status == NPU_OK && !npu__json_take(p, close); npu__json_blank(p)) {
+    for (npu__json_blank(p); status == NPU_OK && !npu__json_accept(p, close); npu__json_blank(p)) {
         npu__json *member = (npu__json *)npu__arena_alloc(&l->tree, sizeof *member);
         if (!member) {
             return npu__parse_no_memory(p);
         }
         memset(member, 0, sizeof *member);
-        if (out->count && !npu__json_take(p, ",")) {
+        if (out->count && !npu__json_accept(p, ",")) {
             return npu__json_syntax(l, is_object ? "',' or '}'" : "',' or ']'");
         }
         npu__json_blank(p);
@@ -25572,7 +25581,7 @@ static npu_status npu__json_members(npu__loader *l, uint32_t depth, npu__json *o
             }
             status = npu__json_string(l, &member->key);
             npu__json_blank(p);
-            status = status || npu__json_take(p, ":") ? status : npu__json_syntax(l, "':'");
+            status = status || npu__json_accept(p, ":") ? status : npu__json_syntax(l, "':'");
         }
         status = status ? status : npu__json_value(l, depth + 1, member);
         *tail = member;
@@ -27535,7 +27544,7 @@ static npu_status npu__json_print_alias(npu__json_writer *w, uint32_t i)
 }
 
 /* Elements of a list that values feed. */
-static uint32_t npu__num_fed(const npu_bound_arg *arg)
+static uint32_t npu__num_dynamic_items(const npu_bound_arg *arg)
 {
     uint32_t fed = 0;
     for (uint32_t i = 0; arg->form == NPU_ARG_INTS && i < arg->count; i++) {
@@ -27563,7 +27572,7 @@ static npu_status npu__json_mark_operands(npu__json_writer *w)
         for (uint32_t a = 0; a < o->def->schema->num_args; a++) {
             bool is_single = args[a].form == NPU_ARG_TENSOR &&
                              (o->def->kind == 0 || o->def->schema->args[a].type.base != NPU_T_TENSOR);
-            uint32_t num_fed = args[a].form == NPU_ARG_INT ? args[a].count : npu__num_fed(&args[a]);
+            uint32_t num_fed = args[a].form == NPU_ARG_INT ? args[a].count : npu__num_dynamic_items(&args[a]);
             uint32_t count = args[a].form == NPU_ARG_TENSORS ? args[a].count : is_single ? 1 : num_fed;
             for (uint32_t k = 0; k < count; k++) {
                 w->is_operand[g->uses[o->first_operand + args[a].first + k].value] = true;
@@ -27950,9 +27959,9 @@ NPU_IR_API npu_status npu_tensor_host(npu_tensor *tensor, npu_buffer *buffer, np
 /* ---- one op standalone ---- */
 
 #ifdef NPU_IR_NOW_NS
-static uint64_t npu__now(void) { return NPU_IR_NOW_NS(); }
+static uint64_t npu__time_ns(void) { return NPU_IR_NOW_NS(); }
 #elif defined(_WIN32)
-static uint64_t npu__now(void)
+static uint64_t npu__time_ns(void)
 {
     LARGE_INTEGER count, rate; /* a second */
     QueryPerformanceCounter(&count);
@@ -27961,21 +27970,21 @@ static uint64_t npu__now(void)
            (uint64_t)(count.QuadPart % rate.QuadPart) * 1000000000u / (uint64_t)rate.QuadPart;
 }
 #elif defined(CLOCK_MONOTONIC)
-static uint64_t npu__now(void)
+static uint64_t npu__time_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 #elif defined(TIME_UTC)
-static uint64_t npu__now(void)
+static uint64_t npu__time_ns(void)
 {
     struct timespec t;
     timespec_get(&t, TIME_UTC);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 #else
-static uint64_t npu__now(void) { return (uint64_t)clock() * (1000000000u / CLOCKS_PER_SEC); }
+static uint64_t npu__time_ns(void) { return (uint64_t)clock() * (1000000000u / CLOCKS_PER_SEC); }
 #endif
 
 /* A registry of the one row with that kind, so that a call does not parse every schema. */
@@ -28218,7 +28227,7 @@ static npu_status npu__single_run(npu__single *c, const npu_backend *b, uint64_t
     c->binding.buffers = c->buffers;
     c->binding.places = &c->where;
     c->binding.stream = stream;
-    c->binding.clock = npu__now;
+    c->binding.clock = npu__time_ns;
     c->binding.failed_op = &c->failed_op;
     status = b->place ? b->place(b->ctx, c->compiled.program, &c->where) : NPU_OK;
     return status ? status : b->submit(b->ctx, c->compiled.program, &c->binding, NULL);
@@ -28439,7 +28448,7 @@ static npu_status npu__call_run(npu__call *c, const npu_backend *b, uint64_t str
 #define NPU__MAX_BACKENDS 32u
 
 /* Asks one backend. Any failure is a no, but for NO_MEMORY, which says nothing about the op. */
-static npu_status npu__ask(const npu_backend *b, npu_op_info *info, npu_support *answer)
+static npu_status npu__query_support(const npu_backend *b, npu_op_info *info, npu_support *answer)
 {
     uint8_t blob[256];
     npu_status status;
@@ -29643,7 +29652,7 @@ static npu_status npu__pass_backend(const npu_optimize_desc *desc, npu_op_info *
     npu_support answer;
     npu_status status = NPU_OK;
     for (*index = 0; *index < desc->num_backends && status == NPU_OK; ++*index) {
-        status = npu__ask(desc->backends[*index], info, &answer);
+        status = npu__query_support(desc->backends[*index], info, &answer);
         if (status == NPU_OK && !answer.reason) {
             break;
         }
@@ -30339,7 +30348,7 @@ static npu_status npu__fold_run(npu__folding *f, const npu_graph *to, const npu_
     }
     if (status == NPU_OK) {
         info.in_data = known;
-        status = npu__ask(f->backend, &info, &answer);
+        status = npu__query_support(f->backend, &info, &answer);
         status = !status && answer.reason ? NPU_ERR_NOT_IMPLEMENTED : status;
         npu__info_device(&info, f->backend, blob);
         call.size = (uint32_t)sizeof call;
@@ -33898,7 +33907,7 @@ static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_i
     const npu_graph *g = plan->graph;
     const npu__op *o = &g->ops[id];
     npu_status status = npu_op_describe(g, npu__make_op(id), info, s);
-    bool is_fed = npu__op_is_fed(g, o), fits = false;
+    bool is_fed = npu__has_dynamic_args(g, o), fits = false;
     if (status || (npu__info_is_static(info) && !is_fed)) {
         return status;
     }
@@ -33916,7 +33925,7 @@ static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_i
 }
 
 /* The caller's choice: index of a backend, or -1. */
-static int npu__forced(const npu_plan_desc *desc, const npu_op_info *info, const char *label)
+static int npu__requested_backend(const npu_plan_desc *desc, const npu_op_info *info, const char *label)
 {
     int choice = desc->override ? desc->override(desc->override_ctx, info, label) : -1;
     for (uint32_t i = 0; choice < 0 && i < desc->num_force_last; i++) {
@@ -33928,11 +33937,11 @@ static int npu__forced(const npu_plan_desc *desc, const npu_op_info *info, const
     return choice;
 }
 
-static npu_status npu__tag_op(npu_plan *plan, uint32_t id, npu_op_info *info, npu_diag *diag)
+static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info, npu_diag *diag)
 {
     npu__target *t = &plan->targets[id];
     npu_support answer;
-    int forced = npu__forced(&plan->desc, info, npu_op_name(plan->graph, npu__make_op(id)));
+    int forced = npu__requested_backend(&plan->desc, info, npu_op_name(plan->graph, npu__make_op(id)));
     t->backend = NPU__UNPLACED;
     t->reason = NPU_REASON_CLAIMED;
     t->words = 0;
@@ -33941,7 +33950,7 @@ static npu_status npu__tag_op(npu_plan *plan, uint32_t id, npu_op_info *info, np
                          forced, (unsigned)plan->desc.num_backends);
     }
     for (uint32_t b = forced >= 0 ? (uint32_t)forced : 0; b < plan->desc.num_backends; b++) {
-        if (npu__ask(plan->backends[b], info, &answer)) {
+        if (npu__query_support(plan->backends[b], info, &answer)) {
             return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: %s is out of memory", plan->backends[b]->name);
         }
         if (answer.reason == NPU_REASON_CLAIMED) {
@@ -33959,7 +33968,7 @@ static npu_status npu__tag_op(npu_plan *plan, uint32_t id, npu_op_info *info, np
     return NPU_OK;
 }
 
-static npu_status npu__tag(npu_plan *plan, npu_diag *diag)
+static npu_status npu__assign_ops(npu_plan *plan, npu_diag *diag)
 {
     npu_op_storage storage;
     npu_status status = NPU_OK;
@@ -33976,7 +33985,7 @@ static npu_status npu__tag(npu_plan *plan, npu_diag *diag)
         } else if (status) {
             npu__fail(diag, status, "op %u: cannot be described", (unsigned)id);
         } else {
-            status = npu__tag_op(plan, id, &info, diag);
+            status = npu__assign_op(plan, id, &info, diag);
         }
     }
     npu_op_storage_free(&storage);
@@ -34014,7 +34023,7 @@ static npu_status npu__supported_by_last(const npu_plan *plan, const npu__run *r
         npu_op_info info;
         npu_support answer;
         status = npu__plan_describe(plan, id, &info, &storage);
-        status = status ? status : npu__ask(plan->backends[plan->desc.num_backends - 1], &info, &answer);
+        status = status ? status : npu__query_support(plan->backends[plan->desc.num_backends - 1], &info, &answer);
         *all = status == NPU_OK && answer.reason == NPU_REASON_CLAIMED;
     }
     npu_op_storage_free(&storage);
@@ -35408,7 +35417,7 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     if (!plan) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
     }
-    status = npu__tag(plan, diag);
+    status = npu__assign_ops(plan, diag);
     status = status ? status : npu__limit_groups(plan);
     status = status ? status : npu__check_fallback(plan, diag);
     status = status ? status : npu__build_steps(plan, diag);
@@ -35783,7 +35792,7 @@ static npu_status npu__reject(npu_program *p, const npu_step *s, const char *wor
         t->backend = NPU__UNPLACED;
         for (uint32_t b = backend + 1;
              status == NPU_OK && b < plan->desc.num_backends && t->backend == NPU__UNPLACED; b++) {
-            status = npu__ask(plan->backends[b], &info, &answer);
+            status = npu__query_support(plan->backends[b], &info, &answer);
             t->backend = !status && answer.reason == NPU_REASON_CLAIMED ? (uint8_t)b : NPU__UNPLACED;
         }
     }
@@ -36094,7 +36103,7 @@ static bool npu__add_move(npu_allocator *a, npu__move **moves, uint32_t *num, ui
     npu__add_move(&(p)->allocator, &(p)->array, &(p)->num_##array, &(p)->cap_##array, (p)->plan, (value), (from), (to))
 
 /* The backend on which a value is made; NPU_NO_INDEX = it has no producer. */
-static uint32_t npu__home(const npu_plan *plan, uint32_t value)
+static uint32_t npu__producer_backend(const npu_plan *plan, uint32_t value)
 {
     uint32_t producer = plan->graph->values[value].producer;
     return producer ? plan->targets[producer].backend : NPU_NO_INDEX;
@@ -36118,7 +36127,7 @@ static bool npu__plan_states(npu_program *p)
         uint32_t next = g->values[i].role == NPU_ROLE_STATE ? npu__state_next(g, i) : 0;
         if (next &&
             (!NPU__RESERVE(p, states, 1) ||
-             !NPU__ADD_MOVE(p, results, next, npu__home(p->plan, next), NPU_NO_INDEX))) {
+             !NPU__ADD_MOVE(p, results, next, npu__producer_backend(p->plan, next), NPU_NO_INDEX))) {
             return false;
         }
         if (next) {
@@ -36147,7 +36156,7 @@ static bool npu__plan_moves(npu_program *p)
         }
     }
     for (uint32_t i = 0; ok && i < g->num_outputs; i++) {
-        ok = NPU__ADD_MOVE(p, results, g->outputs[i].a, npu__home(plan, g->outputs[i].a), NPU_NO_INDEX);
+        ok = NPU__ADD_MOVE(p, results, g->outputs[i].a, npu__producer_backend(plan, g->outputs[i].a), NPU_NO_INDEX);
     }
     return ok && npu__plan_states(p);
 }
@@ -36733,7 +36742,7 @@ static void npu__exec_rebind(npu_exec *e, uint32_t value, void *memory, size_t s
 static bool npu__op_is_dynamic(const npu_graph *g, uint32_t id)
 {
     const npu__op *o = &g->ops[id];
-    bool is_static = !npu__op_is_fed(g, o);
+    bool is_static = !npu__has_dynamic_args(g, o);
     for (uint32_t i = 0; i < o->num_operands && is_static; i++) {
         uint32_t v = g->uses[o->first_operand + i].value;
         is_static = !v || npu_spec_is_static(g->specs[g->values[v].spec]);
@@ -36761,7 +36770,7 @@ static bool npu__graph_is_dynamic(const npu_graph *g)
         is_dynamic = !npu_spec_is_static(g->specs[g->values[i].spec]);
     }
     for (uint32_t i = 1; i < g->num_ops && !is_dynamic; i++) {
-        is_dynamic = npu__op_is_fed(g, &g->ops[i]);
+        is_dynamic = npu__has_dynamic_args(g, &g->ops[i]);
     }
     return is_dynamic;
 }
@@ -36777,7 +36786,7 @@ static uint64_t npu__actual_size(const npu_exec *e, uint32_t value)
 }
 
 /* One dim of a value: a number, or a symbol that is told by whoever comes first. */
-static npu_status npu__tell_dim(npu_exec *e, uint32_t value, uint32_t i, int64_t dim)
+static npu_status npu__set_runtime_dim(npu_exec *e, uint32_t value, uint32_t i, int64_t dim)
 {
     const npu_graph *g = e->program->plan->graph;
     int64_t expected = g->specs[g->values[value].spec]->dims[i];
@@ -36800,7 +36809,7 @@ static npu_status npu__tell_dim(npu_exec *e, uint32_t value, uint32_t i, int64_t
     return NPU_OK;
 }
 
-static npu_status npu__tell_dims(npu_exec *e, uint32_t value, uint32_t rank, const int64_t *dims)
+static npu_status npu__set_runtime_dims(npu_exec *e, uint32_t value, uint32_t rank, const int64_t *dims)
 {
     const npu_graph *g = e->program->plan->graph;
     npu_status status = NPU_OK;
@@ -36808,13 +36817,13 @@ static npu_status npu__tell_dims(npu_exec *e, uint32_t value, uint32_t rank, con
         return npu__exec_fail(e, NPU_ERR_RANK, "value %u: %u dims", (unsigned)value, (unsigned)rank);
     }
     for (uint32_t i = 0; i < rank && status == NPU_OK; i++) {
-        status = npu__tell_dim(e, value, i, dims[i]);
+        status = npu__set_runtime_dim(e, value, i, dims[i]);
     }
     return status;
 }
 
 /* The symbols of the inputs. */
-static npu_status npu__tell_inputs(npu_exec *e)
+static npu_status npu__set_input_symbols(npu_exec *e)
 {
     const npu_graph *g = e->program->plan->graph;
     npu_status status = NPU_OK;
@@ -36824,7 +36833,7 @@ static npu_status npu__tell_inputs(npu_exec *e)
     }
     for (uint32_t i = 0; i < g->num_inputs && status == NPU_OK; i++) {
         if (e->inputs[i].is_dynamic && e->inputs[i].is_bound) {
-            status = npu__tell_dims(e, g->inputs[i], e->inputs[i].actual.rank, e->inputs[i].actual.dims);
+            status = npu__set_runtime_dims(e, g->inputs[i], e->inputs[i].actual.rank, e->inputs[i].actual.dims);
         }
     }
     return status;
@@ -36857,7 +36866,7 @@ static const char *npu__slot_label(const npu_exec *e, bool is_output, uint32_t i
 }
 
 /* An output's memory holds what this run makes. */
-static npu_status npu__output_room(npu_exec *e, uint32_t index, size_t bytes)
+static npu_status npu__check_output_size(npu_exec *e, uint32_t index, size_t bytes)
 {
     npu__slot *slot = &e->outputs[index];
     npu_status status = NPU_OK;
@@ -36900,7 +36909,7 @@ static npu_status npu__grow(npu_exec *e, uint32_t value, uint32_t backend, npu_b
 }
 
 /* Makes room for a value of this run where the plan has none: in a buffer that grows, or in an output. */
-static npu_status npu__room(npu_exec *e, uint32_t value, uint32_t backend, uint64_t bytes)
+static npu_status npu__reserve_value(npu_exec *e, uint32_t value, uint32_t backend, uint64_t bytes)
 {
     const npu_plan *plan = e->program->plan;
     uint32_t i = npu__storage_find(plan, value, backend);
@@ -36911,7 +36920,7 @@ static npu_status npu__room(npu_exec *e, uint32_t value, uint32_t backend, uint6
     }
     for (i = 0; kind == NPU__BOUND_OUTPUT && i < plan->graph->num_outputs; i++) {
         if (e->outputs[i].value == value) {
-            return npu__output_room(e, i, (size_t)bytes); /* it comes from a spec: it fits */
+            return npu__check_output_size(e, i, (size_t)bytes); /* it comes from a spec: it fits */
         }
     }
     return NPU_OK;
@@ -36919,7 +36928,7 @@ static npu_status npu__room(npu_exec *e, uint32_t value, uint32_t backend, uint6
 
 /* The results of the op that was described: tells their symbols and fills their specs; one that is not told
    stands there at its largest. */
-static npu_status npu__tell_results(npu__dims *d, const npu__op *o)
+static npu_status npu__set_result_dims(npu__dims *d, const npu__op *o)
 {
     npu_exec *e = d->exec;
     const npu_graph *g = e->program->plan->graph;
@@ -36934,7 +36943,7 @@ static npu_status npu__tell_results(npu__dims *d, const npu__op *o)
         }
         for (uint32_t i = 0; i < out->rank && status == NPU_OK; i++) {
             if (deduced && deduced->dims[i] >= 0) {
-                status = npu__tell_dim(e, o->first_result + r, i, deduced->dims[i]);
+                status = npu__set_runtime_dim(e, o->first_result + r, i, deduced->dims[i]);
             }
         }
         *out = npu__spec_at(g, &d->sizes, g->specs[g->values[o->first_result + r].spec]);
@@ -36951,7 +36960,7 @@ static npu_status npu__tell_results(npu__dims *d, const npu__op *o)
     return status;
 }
 
-static npu_status npu__rooms(npu_exec *e, const npu__op *o, uint32_t backend)
+static npu_status npu__reserve_results(npu_exec *e, const npu__op *o, uint32_t backend)
 {
     npu_status status = NPU_OK;
     for (uint32_t r = 0; r < o->num_results && status == NPU_OK; r++) {
@@ -36960,7 +36969,7 @@ static npu_status npu__rooms(npu_exec *e, const npu__op *o, uint32_t backend)
         status = npu_spec_size(out, &bytes);
         status = status ? npu__exec_fail(e, status, "%s: result %u: %s", o->def->name, (unsigned)r,
                                          npu_status_text(status))
-                        : npu__room(e, o->first_result + r, backend, bytes);
+                        : npu__reserve_value(e, o->first_result + r, backend, bytes);
     }
     return status;
 }
@@ -36970,7 +36979,7 @@ static npu_status npu__deduce_again(npu__dims *d, const npu__op *o, const void *
 {
     npu_exec *e = d->exec;
     npu_status status;
-    bool is_fed = npu__op_is_fed(e->program->plan->graph, o);
+    bool is_fed = npu__has_dynamic_args(e->program->plan->graph, o);
     const char *unknown = NULL;
     for (uint32_t i = 0; data && (is_fed || (o->def->traits & NPU_DATA)) && i < o->num_operands; i++) {
         d->storage.data[i] = data[i] ? data[i] : d->storage.data[i];
@@ -36999,7 +37008,7 @@ static npu_status npu__deduce_again(npu__dims *d, const npu__op *o, const void *
 }
 
 /* The diagnostic of a failure is there already: that of the step does not replace it. */
-static npu_status npu__exec_told(npu__dims *d, uint32_t op, npu_status status)
+static npu_status npu__keep_diag(npu__dims *d, uint32_t op, npu_status status)
 {
     d->has_failed = status != NPU_OK;
     d->exec->diag.op = status ? op : d->exec->diag.op;
@@ -37023,11 +37032,11 @@ static npu_status npu__exec_describe(void *ctx, uint32_t op, const void *const *
                           &d->storage);
     status = status ? npu__exec_fail(d->exec, status, "%s: %s", o->def->name, npu_status_text(status))
                     : npu__deduce_again(d, o, data);
-    status = status ? status : npu__tell_results(d, o);
-    status = status ? status : npu__rooms(d->exec, o, plan->targets[op].backend);
+    status = status ? status : npu__set_result_dims(d, o);
+    status = status ? status : npu__reserve_results(d->exec, o, plan->targets[op].backend);
     npu__info_device(&d->info, plan->backends[plan->targets[op].backend], d->device);
     *info = &d->info;
-    return npu__exec_told(d, op, status);
+    return npu__keep_diag(d, op, status);
 }
 
 static npu_status npu__exec_settle(void *ctx, uint32_t op, const int64_t (*dims)[NPU_MAX_RANK])
@@ -37038,9 +37047,9 @@ static npu_status npu__exec_settle(void *ctx, uint32_t op, const int64_t (*dims)
     npu_status status = o ? NPU_OK : NPU_ERR_INVALID_ARGUMENT;
     for (uint32_t r = 0; o && r < o->num_results && status == NPU_OK; r++) {
         uint32_t value = o->first_result + r;
-        status = npu__tell_dims(d->exec, value, g->specs[g->values[value].spec]->rank, dims[r]);
+        status = npu__set_runtime_dims(d->exec, value, g->specs[g->values[value].spec]->rank, dims[r]);
     }
-    return npu__exec_told(d, op, status);
+    return npu__keep_diag(d, op, status);
 }
 
 static void npu__exec_op_done(void *ctx, uint32_t op, uint64_t begin_ns, uint64_t end_ns)
@@ -37191,7 +37200,7 @@ NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, cons
         e->desc = *desc;
     }
     e->desc.timeout_ns = e->desc.timeout_ns ? e->desc.timeout_ns : 10000000000u;
-    e->desc.clock = e->desc.clock ? e->desc.clock : npu__now;
+    e->desc.clock = e->desc.clock ? e->desc.clock : npu__time_ns;
     status = npu__exec_init(e, diag);
     if (status) {
         npu_exec_destroy(e);
@@ -37686,7 +37695,7 @@ static npu_status npu__record(npu_exec *e, const npu__action *a)
                   : NPU_OK;
 }
 
-static npu_status npu__do(npu_exec *e, const npu__action *a)
+static npu_status npu__run_action(npu_exec *e, const npu__action *a)
 {
     return e->recorder ? npu__record(e, a) : npu__perform(e, a);
 }
@@ -37700,7 +37709,7 @@ static npu_status npu__copy(npu_exec *e, void *to, const void *from, uint32_t va
     a.to = to;
     a.from = from;
     a.bytes = bytes;
-    return bytes && to != from ? npu__do(e, &a) : NPU_OK;
+    return bytes && to != from ? npu__run_action(e, &a) : NPU_OK;
 }
 
 static npu_status npu__download(npu_exec *e, void *to, uint32_t from, const npu_place *place, uint32_t value,
@@ -37718,7 +37727,7 @@ static npu_status npu__download(npu_exec *e, void *to, uint32_t from, const npu_
     a.offset = place->offset;
     a.to = to;
     a.bytes = bytes;
-    return bytes ? npu__do(e, &a) : NPU_OK;
+    return bytes ? npu__run_action(e, &a) : NPU_OK;
 }
 
 static npu_status npu__upload(npu_exec *e, uint32_t to, const npu_place *place, const void *from,
@@ -37733,7 +37742,7 @@ static npu_status npu__upload(npu_exec *e, uint32_t to, const npu_place *place, 
     a.offset = place->offset;
     a.from = from;
     a.bytes = bytes;
-    return bytes ? npu__do(e, &a) : NPU_OK;
+    return bytes ? npu__run_action(e, &a) : NPU_OK;
 }
 
 NPU_IR_API const void *npu_exec_value_address(const npu_exec *e, npu_value v, uint32_t backend)
@@ -37754,7 +37763,7 @@ NPU_IR_API const void *npu_exec_value_address(const npu_exec *e, npu_value v, ui
 static npu_status npu__move_bytes(npu_exec *e, const npu__move *m, uint64_t *bytes)
 {
     *bytes = m->is_dynamic ? npu__actual_size(e, m->value) : m->bytes;
-    return m->is_dynamic && m->to != NPU_NO_INDEX ? npu__room(e, m->value, m->to, *bytes) : NPU_OK;
+    return m->is_dynamic && m->to != NPU_NO_INDEX ? npu__reserve_value(e, m->value, m->to, *bytes) : NPU_OK;
 }
 
 /* Between two devices. */
@@ -37815,7 +37824,7 @@ static bool npu__may_overwrite(npu_exec *e, uint32_t input, uint32_t output)
 {
     const npu_plan *plan = e->program->plan;
     const npu_graph *g = plan->graph;
-    uint32_t home = npu__home(plan, output), from, to;
+    uint32_t home = npu__producer_backend(plan, output), from, to;
     const npu__op *o;
     npu_op_storage storage;
     npu_op_info info;
@@ -37912,7 +37921,7 @@ static npu_status npu__run_inputs(npu_exec *e)
     if (status == NPU_OK && e->refused.status && (e->refused_slot || e->refused_output)) {
         return npu__fail_refused(e);
     }
-    status = status || !e->dims ? status : npu__tell_inputs(e);
+    status = status || !e->dims ? status : npu__set_input_symbols(e);
     for (uint32_t i = 0; i < p->num_feeds && status == NPU_OK; i++) {
         const npu__move *m = &p->feeds[i];
         uint64_t bytes;
@@ -37941,7 +37950,7 @@ static npu_status npu__fetch_output(npu_exec *e, uint32_t index)
     npu_status status = NPU_OK;
     if (slot->is_dynamic) {
         status = npu__move_bytes(e, m, &bytes);
-        status = status ? status : npu__output_room(e, index, (size_t)bytes);
+        status = status ? status : npu__check_output_size(e, index, (size_t)bytes);
         slot->actual = npu__spec_at(g, &e->dims->sizes, g->specs[g->values[m->value].spec]);
     }
     return status ? status
@@ -37977,7 +37986,7 @@ static npu_status npu__run_group(npu_exec *e, uint32_t step)
     a.type = NPU__SUBMIT;
     a.backend = e->program->plan->steps[step].backend;
     a.which = step;
-    return npu__do(e, &a);
+    return npu__run_action(e, &a);
 }
 
 static void npu__profile_add(npu_exec *e, uint32_t step, uint64_t begin)
@@ -38023,7 +38032,7 @@ static npu_status npu__run_steps(npu_exec *e)
     return status;
 }
 
-static void npu__ask_streams(npu_exec *e)
+static void npu__query_streams(npu_exec *e)
 {
     const npu_plan *plan = e->program->plan;
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
@@ -38041,7 +38050,7 @@ NPU_IR_API npu_status npu_exec_run(npu_exec *e)
     e->num_profile = 0;
     e->origin_ns = begin = e->desc.profile ? e->desc.clock() : 0;
     status = npu__await_late(e);
-    npu__ask_streams(e);
+    npu__query_streams(e);
     status = status ? status : npu__run_inputs(e);
     npu__profile_add(e, NPU_NO_INDEX, begin);
     status = status ? status : npu__run_steps(e);
@@ -38075,7 +38084,7 @@ NPU_IR_API npu_status npu_exec_capture(npu_exec *e, npu_capture **out)
     c->exec = e;
     c->num_bindings_made = e->num_bindings_made;
     e->recorder = c;
-    npu__ask_streams(e);
+    npu__query_streams(e);
     status = npu__run_inputs(e);
     for (uint32_t i = 0, move = 0; i < e->program->plan->num_steps && status == NPU_OK; i++) {
         status = npu__run_step(e, i, &move);
@@ -38103,7 +38112,7 @@ NPU_IR_API npu_status npu_capture_replay(npu_capture *c)
     e->num_profile = 0;
     e->origin_ns = e->desc.profile ? e->desc.clock() : 0;
     status = npu__await_late(e);
-    npu__ask_streams(e);
+    npu__query_streams(e);
     for (uint32_t i = 0; i < c->num_actions && status == NPU_OK; i++) {
         const npu__action *a = &c->actions[i];
         if (a->type == NPU__SUBMIT && e->desc.poll && !e->desc.poll(e->desc.poll_ctx, a->which)) {
@@ -39679,7 +39688,7 @@ static bool npu__tiles_wait(npu__tiles *t, uint32_t op)
 }
 
 /* Does the entry at the head of its pipe's queue, if it can start. */
-static bool npu__tiles_do(npu__tiles *t, uint32_t op)
+static bool npu__tiles_run_next(npu__tiles *t, uint32_t op)
 {
     npu__entry *e = &t->entries[op];
     npu__clock *c = &t->clocks[e->pipe];
@@ -39709,7 +39718,7 @@ static bool npu__tiles_drain(npu__tiles *t)
         for (uint32_t p = 0; p < NPU__NUM_PIPES; p++) {
             while (t->head[p]) {
                 uint32_t op = t->head[p], next = t->entries[op].next;
-                if (!npu__tiles_do(t, op)) {
+                if (!npu__tiles_run_next(t, op)) {
                     break;
                 }
                 t->head[p] = next;
@@ -39786,7 +39795,7 @@ static bool npu__tiles_issue(npu__tiles *t, uint32_t op)
     } else if (t->g->ops[op].def->kind == (npu_kind)NPU_SYSTEM_SYNC_DST) {
         npu__tiles_drain(t);
     }
-    return npu__tiles_do(t, op);
+    return npu__tiles_run_next(t, op);
 }
 
 /* Clocks of all ops, and what is wrong with flags. False = the program does not end. */

@@ -15,8 +15,8 @@
      normalisation, pooling                              >>kernels-normalization
      reduction, softmax, order                           >>kernels-reduction
      aicf                                                >>kernels-aicf
-     tile programs                                       >>kernels-tiles
      structured loops                                    >>kernels-loops
+     tile programs                                       >>kernels-tiles
 */
 #ifndef NPU_IR_BACKEND_REF_H
 #define NPU_IR_BACKEND_REF_H
@@ -251,19 +251,19 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 #ifndef NPU_IR_HAS_KERNEL
 #define NPU_IR_HAS_KERNEL(kind) NPU_IR_HAS_OP(kind)
 #endif
-typedef bool (*npu__supported_fn)(const npu_op_info *op);
-typedef npu_status (*npu__prepare_fn)(npu_prepare *p);
-typedef npu_status (*npu__launch_fn)(const npu_launch *l, uint32_t part, uint32_t parts);
-typedef bool (*npu__takes_fn)(const npu_op_info *op, uint32_t operand, const npu_tensor *x);
-#define NPU__KERNEL(kind, variant, priority, supported, prepare, launch) \
-    NPU__KERNEL_TAKES(kind, variant, priority, supported, prepare, launch, (npu__takes_fn)0)
-#define NPU__KERNEL_TAKES(kind, variant, priority, supported, prepare, launch, takes) \
-    NPU__KERNEL_OF(NPU_KERNEL_NUMBERS, kind, variant, priority, supported, prepare, launch, takes)
-#define NPU__KERNEL_OF(dtypes, kind, variant, priority, supported, prepare, launch, takes)         \
-    { kind, variant, priority, NPU_IR_HAS_KERNEL(kind) ? supported : (npu__supported_fn)0,         \
-      NPU_IR_HAS_KERNEL(kind) ? prepare : (npu__prepare_fn)0,                                      \
-      NPU_IR_HAS_KERNEL(kind) ? launch : (npu__launch_fn)0,                                        \
-      NPU_IR_HAS_KERNEL(kind) ? takes : (npu__takes_fn)0, dtypes }
+typedef bool (*npu__ref_supported_fn)(const npu_op_info *op);
+typedef npu_status (*npu__ref_prepare_op_fn)(npu_prepare *p);
+typedef npu_status (*npu__ref_launch_op_fn)(const npu_launch *l, uint32_t part, uint32_t parts);
+typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const npu_tensor *x);
+#define NPU__REF_ROW(kind, variant, priority, supported, prepare, launch) \
+    NPU__REF_ROW_TAKES(kind, variant, priority, supported, prepare, launch, (npu__ref_takes_fn)0)
+#define NPU__REF_ROW_TAKES(kind, variant, priority, supported, prepare, launch, takes) \
+    NPU__REF_ROW_OF(NPU_KERNEL_NUMBERS, kind, variant, priority, supported, prepare, launch, takes)
+#define NPU__REF_ROW_OF(dtypes, kind, variant, priority, supported, prepare, launch, takes)         \
+    { kind, variant, priority, NPU_IR_HAS_KERNEL(kind) ? supported : (npu__ref_supported_fn)0,         \
+      NPU_IR_HAS_KERNEL(kind) ? prepare : (npu__ref_prepare_op_fn)0,                                      \
+      NPU_IR_HAS_KERNEL(kind) ? launch : (npu__ref_launch_op_fn)0,                                        \
+      NPU_IR_HAS_KERNEL(kind) ? takes : (npu__ref_takes_fn)0, dtypes }
 
 /* ---- elements, strips, elementwise ------------------------------------------------- >>kernels-elementwise
 
@@ -4408,7 +4408,7 @@ static void npu__ref_copy_row(const npu__ref_strided *c, char *to, int64_t to_st
 
 #ifdef NPU__REF_HAS_AVX2
 /* Eight columns of eight elements of 4 bytes become rows of a square. */
-NPU__REF_AVX2 static void npu__ref_turn_8(char *square, const char *from, int64_t from_stride)
+NPU__REF_AVX2 static void npu__ref_transpose_8(char *square, const char *from, int64_t from_stride)
 {
     __m256 x[8], y[8];
     for (int i = 0; i < 8; i++) {
@@ -4431,11 +4431,11 @@ NPU__REF_AVX2 static void npu__ref_turn_8(char *square, const char *from, int64_
     }
 }
 
-static void npu__ref_turn_16(char *square, const char *from, int64_t from_stride)
+static void npu__ref_transpose_16(char *square, const char *from, int64_t from_stride)
 {
     for (int k = 0; k < 4; k++) {
-        npu__ref_turn_8(square + k % 2 * 8 * NPU__REF_LINE + k / 2 * 32, from + k / 2 * 8 * from_stride + k % 2 * 32,
-                        from_stride);
+        npu__ref_transpose_8(square + k % 2 * 8 * NPU__REF_LINE + k / 2 * 32,
+                             from + k / 2 * 8 * from_stride + k % 2 * 32, from_stride);
     }
 }
 #endif
@@ -4451,7 +4451,7 @@ static void npu__ref_turn_16(char *square, const char *from, int64_t from_stride
         }                                                                                          \
     }
 
-static void npu__ref_turn_square(char *square, const char *from, int64_t from_stride, size_t size)
+static void npu__ref_transpose_square(char *square, const char *from, int64_t from_stride, size_t size)
 {
     switch (size) {
     case 1: NPU__REF_TURN_SQUARE(uint8_t, 64) break;
@@ -4468,11 +4468,11 @@ static void npu__ref_move_square(char *to, int64_t to_stride, const char *from, 
     char square[NPU__REF_LINE * NPU__REF_LINE];
 #ifdef NPU__REF_HAS_AVX2
     if (size == 4 && npu__ref_has_avx2()) {
-        npu__ref_turn_16(square, from, from_stride);
+        npu__ref_transpose_16(square, from, from_stride);
     } else
 #endif
     {
-        npu__ref_turn_square(square, from, from_stride, size);
+        npu__ref_transpose_square(square, from, from_stride, size);
     }
     for (int64_t i = 0; i < NPU__REF_LINE / (int64_t)size; i++) {
         memcpy(to + i * to_stride, square + i * NPU__REF_LINE, NPU__REF_LINE);
@@ -5524,16 +5524,16 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
 /* Two variants, `name`_prepare_avx2 before `name`_prepare. */
 #ifdef NPU__REF_HAS_AVX2
 #define NPU__REF_ELEMENT_KERNELS(kind, name, launch, takes)                                        \
-    NPU__KERNEL_TAKES(kind, "avx2", 10, npu__ref_avx2_supported, npu__ref_##name##_prepare_avx2, launch, takes), \
-    NPU__KERNEL_TAKES(kind, "plain", 0, NULL, npu__ref_##name##_prepare, launch, takes),
+    NPU__REF_ROW_TAKES(kind, "avx2", 10, npu__ref_avx2_supported, npu__ref_##name##_prepare_avx2, launch, takes), \
+    NPU__REF_ROW_TAKES(kind, "plain", 0, NULL, npu__ref_##name##_prepare, launch, takes),
 #else
 #define NPU__REF_ELEMENT_KERNELS(kind, name, launch, takes) \
-    NPU__KERNEL_TAKES(kind, "plain", 0, NULL, npu__ref_##name##_prepare, launch, takes),
+    NPU__REF_ROW_TAKES(kind, "plain", 0, NULL, npu__ref_##name##_prepare, launch, takes),
 #endif
 #define NPU__REF_MAP_KERNEL(kind, op, num_operands) \
     NPU__REF_ELEMENT_KERNELS(kind, map, npu__ref_map_launch, npu__ref_map_takes)
 #define NPU__REF_MOVE_KERNEL(kind, prepare, launch, takes) \
-    NPU__KERNEL_OF(NPU_KERNEL_MOVES, kind, "plain", 0, NULL, prepare, launch, takes)
+    NPU__REF_ROW_OF(NPU_KERNEL_MOVES, kind, "plain", 0, NULL, prepare, launch, takes)
 #define NPU__REF_COPY_KERNEL(kind, prepare) \
     NPU__REF_MOVE_KERNEL(kind, prepare, npu__ref_copy_launch, NULL)
 #define NPU__REF_VIEW_KERNEL(kind) \
@@ -5546,21 +5546,21 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
 static const npu_kernel npu__ref_kernels_activation[] = { NPU__REF_ACTIVATION(NPU__REF_MAP_KERNEL) };
 static const npu_kernel npu__ref_kernels_special[] = {
     NPU__REF_SPECIAL(NPU__REF_MAP_KERNEL)
-    NPU__KERNEL(NPU_ATEN_FREXP_TENSOR, "plain", 0, NULL, NULL, npu__ref_frexp_launch),
-    NPU__KERNEL(NPU_ATEN_LOG_SIGMOID_FORWARD, "plain", 0, NULL, NULL,
+    NPU__REF_ROW(NPU_ATEN_FREXP_TENSOR, "plain", 0, NULL, NULL, npu__ref_frexp_launch),
+    NPU__REF_ROW(NPU_ATEN_LOG_SIGMOID_FORWARD, "plain", 0, NULL, NULL,
       npu__ref_log_sigmoid_forward_launch)
 };
 static const npu_kernel npu__ref_kernels_logic[] = { NPU__REF_LOGIC(NPU__REF_MAP_KERNEL) };
 static const npu_kernel npu__ref_kernels_elementwise[] = {
     NPU__REF_ELEMENTWISE(NPU__REF_MAP_KERNEL)
-    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_PRELU, prelu, npu__ref_map_launch, (npu__takes_fn)0)
-    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_GLU, glu, npu__ref_glu_launch, (npu__takes_fn)0)
+    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_PRELU, prelu, npu__ref_map_launch, (npu__ref_takes_fn)0)
+    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_GLU, glu, npu__ref_glu_launch, (npu__ref_takes_fn)0)
     NPU__REF_MAP_KERNEL(NPU_ATEN_MAX_OTHER, maximum, 2)
     NPU__REF_MAP_KERNEL(NPU_ATEN_MIN_OTHER, minimum, 2)
 };
 static const npu_kernel npu__ref_kernels_comparison[] = {
     NPU__REF_COMPARISON(NPU__REF_MAP_KERNEL)
-    NPU__KERNEL(NPU_ATEN_WHERE_INDICES, "plain", 0, NULL, NULL, npu__ref_where_indices_launch)
+    NPU__REF_ROW(NPU_ATEN_WHERE_INDICES, "plain", 0, NULL, NULL, npu__ref_where_indices_launch)
 };
 
 static const npu_kernel npu__ref_kernels_shape[] = {
@@ -5589,7 +5589,7 @@ static const npu_kernel npu__ref_kernels_shape[] = {
     NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_TENSOR),
     NPU__REF_VIEW_KERNEL(NPU_ATEN_T),
     NPU__REF_VIEW_KERNEL(NPU_ATEN_MATRIX_TRANSPOSE),
-    NPU__KERNEL_TAKES(NPU_ATEN_MATRIX_ADJOINT, "plain", 0, NULL, npu__ref_copy_prepare, npu__ref_copy_launch,
+    NPU__REF_ROW_TAKES(NPU_ATEN_MATRIX_ADJOINT, "plain", 0, NULL, npu__ref_copy_prepare, npu__ref_copy_launch,
                       npu__ref_view_takes), /* of numbers alone: complex ones would change */
     NPU__REF_VIEW_KERNEL(NPU_ATEN_MOVEDIM),
     NPU__REF_VIEW_KERNEL(NPU_ATEN_MOVEDIM_LIST),
@@ -5656,7 +5656,7 @@ static const npu_kernel npu__ref_kernels_memory[] = {
 };
 
 #define NPU__REF_CREATE_KERNEL(kind) \
-    NPU__KERNEL_OF(NPU_KERNEL_ANY, kind, "plain", 0, npu__ref_create_supported, npu__ref_create_prepare, \
+    NPU__REF_ROW_OF(NPU_KERNEL_ANY, kind, "plain", 0, npu__ref_create_supported, npu__ref_create_prepare, \
                    npu__ref_create_launch, NULL)
 
 static const npu_kernel npu__ref_kernels_creation[] = {
@@ -5681,22 +5681,22 @@ static const npu_kernel npu__ref_kernels_creation[] = {
     NPU__REF_CREATE_KERNEL(NPU_ATEN_EYE_M),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RAND),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RANDN),
-    NPU__KERNEL(NPU_ATEN_RANDPERM, "plain", 0, NULL, npu__ref_randperm_prepare,
+    NPU__REF_ROW(NPU_ATEN_RANDPERM, "plain", 0, NULL, npu__ref_randperm_prepare,
       npu__ref_randperm_launch),
-    NPU__KERNEL(NPU_ATEN_NATIVE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
+    NPU__REF_ROW(NPU_ATEN_NATIVE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
       npu__ref_dropout_launch),
     NPU__REF_MAP_KERNEL(NPU_ATEN_FILL_TENSOR, copy, 2)
     NPU__REF_CREATE_KERNEL(NPU_ATEN_EMPTY_LIKE),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RAND_LIKE),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RANDN_LIKE),
-    NPU__KERNEL(NPU_ATEN_BERNOULLI, "plain", 0, NULL, npu__ref_create_prepare,
+    NPU__REF_ROW(NPU_ATEN_BERNOULLI, "plain", 0, NULL, npu__ref_create_prepare,
       npu__ref_bernoulli_launch),
-    NPU__KERNEL(NPU_ATEN_BERNOULLI_P, "plain", 0, NULL, npu__ref_create_prepare,
+    NPU__REF_ROW(NPU_ATEN_BERNOULLI_P, "plain", 0, NULL, npu__ref_create_prepare,
       npu__ref_bernoulli_launch),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_LOGSPACE),
-    NPU__KERNEL(NPU_ATEN_TRIL_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,
+    NPU__REF_ROW(NPU_ATEN_TRIL_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,
       npu__ref_indices_launch),
-    NPU__KERNEL(NPU_ATEN_TRIU_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,
+    NPU__REF_ROW(NPU_ATEN_TRIU_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,
       npu__ref_indices_launch)
 };
 
@@ -5723,27 +5723,27 @@ static const npu_kernel npu__ref_kernels_alias[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_POSITIVE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_RESOLVE_CONJ, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_RESOLVE_NEG, npu__ref_same_prepare),
-    NPU__KERNEL(NPU_ATEN_ALPHA_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
+    NPU__REF_ROW(NPU_ATEN_ALPHA_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
       npu__ref_dropout_launch),
-    NPU__KERNEL(NPU_ATEN_FEATURE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
+    NPU__REF_ROW(NPU_ATEN_FEATURE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
       npu__ref_dropout_launch),
-    NPU__KERNEL_OF(NPU_KERNEL_ANY, NPU_ATEN_ASSERT_TENSOR_METADATA, "plain", 0, NULL, NULL, npu__ref_nothing_launch,
+    NPU__REF_ROW_OF(NPU_KERNEL_ANY, NPU_ATEN_ASSERT_TENSOR_METADATA, "plain", 0, NULL, NULL, npu__ref_nothing_launch,
                    NULL)
 };
 
 static const npu_kernel npu__ref_kernels_npu[] = {
     NPU__REF_COPY_KERNEL(NPU_NPU_GETITEM, npu__ref_same_prepare),
 #ifdef NPU__REF_HAS_AVX2
-    NPU__KERNEL_TAKES(NPU_NPU_FUSED, "avx2", 10, npu__ref_fused_supported_avx2, npu__ref_fused_prepare_avx2,
+    NPU__REF_ROW_TAKES(NPU_NPU_FUSED, "avx2", 10, npu__ref_fused_supported_avx2, npu__ref_fused_prepare_avx2,
                       npu__ref_fused_launch, npu__ref_map_takes),
 #endif
-    NPU__KERNEL_TAKES(NPU_NPU_FUSED, "plain", 0, npu__ref_fused_supported, npu__ref_fused_prepare,
+    NPU__REF_ROW_TAKES(NPU_NPU_FUSED, "plain", 0, npu__ref_fused_supported, npu__ref_fused_prepare,
                       npu__ref_fused_launch, npu__ref_map_takes)
 };
 
 /* ---- matrix product, convolution -------------------------------------------------------- >>kernels-matrix
 
-   One matrix product is shared by everything here and by whoever else multiplies matrices: fill an npu__gemm
+   One matrix product is shared by everything here and by whoever else multiplies matrices: fill an npu__ref_product
    in prepare (sizes, dtypes, strides, factors), ask for parts and workspace, pack a constant B; in launch
    copy it, set the addresses and call npu__ref_gemm for the part. Parts split rows and columns of C, never
    the sum over k, and every element is summed in the order of k, so results do not depend on the split.
@@ -5753,18 +5753,18 @@ static const npu_kernel npu__ref_kernels_npu[] = {
    naive one. */
 
 /* A matrix or vector that is read. x NULL = absent. Strides in elements, of any size and sign; 0 repeats. */
-typedef struct npu__matrix {
+typedef struct npu__ref_matrix_view {
     const void *x;
     uint32_t dtype;
     int64_t row, col;
-} npu__matrix;
+} npu__ref_matrix_view;
 
 /* C = alpha A B + beta C0 + bias, rounded once to C's dtype. A [m,k], B [k,n], C [m,n]; C0 and bias are [m,n]
    by their strides. C0 is not read where beta is 0. k = 0 counts as A B = 0. All dtypes must be of one
    compute class; integers wrap. */
-typedef struct npu__gemm {
+typedef struct npu__ref_product {
     int64_t m, n, k;
-    npu__matrix a, b, c0, bias;
+    npu__ref_matrix_view a, b, c0, bias;
     void *c;
     uint32_t c_dtype;
     int64_t c_row, c_col;
@@ -5773,12 +5773,12 @@ typedef struct npu__gemm {
     void *workspace;      /* npu__ref_gemm_workspace bytes for every part, 64-byte aligned; unused where 0 */
     bool plain;           /* the naive loop */
     bool onto;            /* C0 lies as C does, and may be C: sums are not taken there */
-} npu__gemm;
+} npu__ref_product;
 
 /* ---- matrix product: the naive one ---- */
 
 /* One row of A times one column of B, a strip at a time. */
-static double npu__ref_dot_f64(const npu__gemm *g, int64_t row, int64_t col)
+static double npu__ref_dot_f64(const npu__ref_product *g, int64_t row, int64_t col)
 {
     double a[NPU__STRIP], b[NPU__STRIP], sum = 0;
     for (int64_t k = 0; k < g->k; k += NPU__STRIP) {
@@ -5792,7 +5792,7 @@ static double npu__ref_dot_f64(const npu__gemm *g, int64_t row, int64_t col)
     return sum;
 }
 
-static uint64_t npu__ref_dot_i64(const npu__gemm *g, int64_t row, int64_t col)
+static uint64_t npu__ref_dot_i64(const npu__ref_product *g, int64_t row, int64_t col)
 {
     int64_t a[NPU__STRIP], b[NPU__STRIP];
     uint64_t sum = 0;
@@ -5807,7 +5807,7 @@ static uint64_t npu__ref_dot_i64(const npu__gemm *g, int64_t row, int64_t col)
     return sum;
 }
 
-static void npu__ref_gemm_element_f64(const npu__gemm *g, int64_t row, int64_t col)
+static void npu__ref_gemm_element_f64(const npu__ref_product *g, int64_t row, int64_t col)
 {
     double sum = g->alpha * npu__ref_dot_f64(g, row, col), addend;
     if (g->c0.x && g->beta != 0) {
@@ -5821,7 +5821,7 @@ static void npu__ref_gemm_element_f64(const npu__gemm *g, int64_t row, int64_t c
     npu__ref_store_f64(g->c, g->c_dtype, row * g->c_row + col * g->c_col, 1, &sum, 1);
 }
 
-static void npu__ref_gemm_element_i64(const npu__gemm *g, int64_t row, int64_t col)
+static void npu__ref_gemm_element_i64(const npu__ref_product *g, int64_t row, int64_t col)
 {
     uint64_t sum = (uint64_t)npu__ref_to_i64(g->alpha) * npu__ref_dot_i64(g, row, col);
     int64_t addend, result;
@@ -5837,7 +5837,7 @@ static void npu__ref_gemm_element_i64(const npu__gemm *g, int64_t row, int64_t c
     npu__ref_store_i64(g->c, g->c_dtype, row * g->c_row + col * g->c_col, 1, &result, 1);
 }
 
-static void npu__ref_gemm_naive(const npu__gemm *g, uint32_t part, uint32_t parts)
+static void npu__ref_gemm_naive(const npu__ref_product *g, uint32_t part, uint32_t parts)
 {
     bool integer = npu__ref_compute_class(g->a.dtype) == NPU__I64 && npu__ref_compute_class(g->b.dtype) == NPU__I64;
     for (int64_t row = g->m * part / parts; row < g->m * (part + 1) / parts; row++) {
@@ -5857,14 +5857,14 @@ static void npu__ref_gemm_naive(const npu__gemm *g, uint32_t part, uint32_t part
    after inlining and must be unrolled for that, which -O2 alone does not do. */
 
 #if defined(__clang__)
-#define NPU__UNROLL _Pragma("clang loop unroll(full)")
+#define NPU__REF_UNROLL_LOOP _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__) && __GNUC__ >= 8
-#define NPU__UNROLL _Pragma("GCC unroll 16")
+#define NPU__REF_UNROLL_LOOP _Pragma("GCC unroll 16")
 #else
-#define NPU__UNROLL
+#define NPU__REF_UNROLL_LOOP
 #endif
 
-typedef struct npu__tile {
+typedef struct npu__ref_tile_loops {
     int32_t rows, cols; /* of the largest tile; B is packed in panels of cols */
     /* C (rows x cols) = or += A (rows x k) B (k x cols); row i of B starts at b + offsets[i]. */
     void (*product)(int32_t rows, int64_t k, const void *a, int64_t a_row, const void *b,
@@ -5880,18 +5880,18 @@ typedef struct npu__tile {
     void (*copy)(int64_t rows, const void *from, int64_t from_row, void *panel);
     /* y = alpha y + beta x, n numbers; step 1, or 0 = one x for all. */
     void (*combine)(int64_t n, double alpha, void *y, double beta, const void *x, int64_t step);
-} npu__tile;
+} npu__ref_tile_loops;
 
 /* One set of instructions for one type of number. FMA(a, b, c) = a b + c. */
-#define NPU__TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA)          \
-    NPU__REF_INLINE TARGET void npu__tile_##NAME##_rows(const int32_t rows, int64_t k,                     \
+#define NPU__REF_TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA)      \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_rows(const int32_t rows, int64_t k,                     \
         const number *a, int64_t a_row, const number *b, const int64_t *offsets, number *c,                  \
         int64_t c_row, bool add)                                                                             \
     {                                                                                                        \
         vector sum[ROWS][VECTORS];                                                                           \
-        NPU__UNROLL                                                                                          \
+        NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t i = 0; i < rows; i++) {                                                                 \
-            NPU__UNROLL                                                                                      \
+            NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t v = 0; v < VECTORS; v++) {                                                          \
                 sum[i][v] = SET(0);                                                                          \
             }                                                                                                \
@@ -5899,76 +5899,76 @@ typedef struct npu__tile {
         for (; k > 0; k--, a++, offsets++) {                                                                 \
             const number *from = b + *offsets;                                                               \
             vector y[VECTORS];                                                                               \
-            NPU__UNROLL                                                                                      \
+            NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t v = 0; v < VECTORS; v++) {                                                          \
                 y[v] = LOAD(from + v * WIDTH);                                                               \
             }                                                                                                \
-            NPU__UNROLL                                                                                      \
+            NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t i = 0; i < rows; i++) {                                                             \
                 vector x = SET(a[i * a_row]);                                                                \
-                NPU__UNROLL                                                                                  \
+                NPU__REF_UNROLL_LOOP                                                                         \
                 for (int32_t v = 0; v < VECTORS; v++) {                                                      \
                     sum[i][v] = FMA(x, y[v], sum[i][v]);                                                     \
                 }                                                                                            \
             }                                                                                                \
         }                                                                                                    \
-        NPU__UNROLL                                                                                          \
+        NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t i = 0; i < rows; i++) {                                                                 \
-            NPU__UNROLL                                                                                      \
+            NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t v = 0; v < VECTORS; v++) {                                                          \
                 number *to = c + i * c_row + v * WIDTH;                                                      \
                 STORE(to, add ? FMA(SET(1), LOAD(to), sum[i][v]) : sum[i][v]);                               \
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    static TARGET void npu__tile_##NAME##_product(int32_t rows, int64_t k, const void *a,                    \
+    static TARGET void npu__ref_tile_##NAME##_product(int32_t rows, int64_t k, const void *a,                \
         int64_t a_row, const void *b, const int64_t *offsets, void *c, int64_t c_row, bool add)              \
     {                                                                                                        \
         switch (rows) {                                                                                      \
-        NPU__TILE_CASE(NAME, 1)                                                                              \
-        NPU__TILE_CASE(NAME, 2)                                                                              \
-        NPU__TILE_CASE(NAME, 3)                                                                              \
-        NPU__TILE_CASE(NAME, 4)                                                                              \
-        NPU__TILE_ROWS_##ROWS(NAME)                                                                          \
+        NPU__REF_TILE_CASE(NAME, 1)                                                                          \
+        NPU__REF_TILE_CASE(NAME, 2)                                                                          \
+        NPU__REF_TILE_CASE(NAME, 3)                                                                          \
+        NPU__REF_TILE_CASE(NAME, 4)                                                                          \
+        NPU__REF_TILE_ROWS_##ROWS(NAME)                                                                      \
         default: break;                                                                                      \
         }                                                                                                    \
     }                                                                                                        \
-    NPU__REF_INLINE TARGET void npu__tile_##NAME##_strip(const int32_t vectors, int64_t k,                 \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_strip(const int32_t vectors, int64_t k,                 \
         const number *a, const number *b, const int64_t *offsets, number *c, bool add,                       \
         number start)                                                                                        \
     {                                                                                                        \
         vector sum[4];                                                                                       \
-        NPU__UNROLL                                                                                          \
+        NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t v = 0; v < vectors; v++) {                                                              \
             sum[v] = add ? LOAD(c + v * WIDTH) : SET(start);                                                 \
         }                                                                                                    \
         for (int64_t i = 0; i < k; i++) {                                                                    \
             const number *from = b + offsets[i];                                                             \
             vector x = SET(a[i]);                                                                            \
-            NPU__UNROLL                                                                                      \
+            NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t v = 0; v < vectors; v++) {                                                          \
                 sum[v] = FMA(x, LOAD(from + v * WIDTH), sum[v]);                                             \
             }                                                                                                \
         }                                                                                                    \
-        NPU__UNROLL                                                                                          \
+        NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t v = 0; v < vectors; v++) {                                                              \
             STORE(c + v * WIDTH, sum[v]);                                                                    \
         }                                                                                                    \
     }                                                                                                        \
-    static TARGET void npu__tile_##NAME##_row(int64_t k, int64_t n, const void *a, const void *b,            \
+    static TARGET void npu__ref_tile_##NAME##_row(int64_t k, int64_t n, const void *a, const void *b,        \
         const int64_t *offsets, void *c, bool add, const void *start)                                        \
     {                                                                                                        \
         const number *x = a, *y = b;                                                                         \
         number *to = c, first = *(const number *)start;                                                      \
         int64_t j = 0;                                                                                       \
         for (; j + 4 * WIDTH <= n; j += 4 * WIDTH) {                                                         \
-            npu__tile_##NAME##_strip(4, k, x, y + j, offsets, to + j, add, first);                           \
+            npu__ref_tile_##NAME##_strip(4, k, x, y + j, offsets, to + j, add, first);                       \
         }                                                                                                    \
         for (; j + WIDTH <= n; j += WIDTH) {                                                                 \
-            npu__tile_##NAME##_strip(1, k, x, y + j, offsets, to + j, add, first);                           \
+            npu__ref_tile_##NAME##_strip(1, k, x, y + j, offsets, to + j, add, first);                       \
         }                                                                                                    \
         if (j < n && n >= WIDTH && !add) { /* the last vector overlaps the one before */                     \
-            npu__tile_##NAME##_strip(1, k, x, y + n - WIDTH, offsets, to + n - WIDTH, false, first);         \
+            npu__ref_tile_##NAME##_strip(1, k, x, y + n - WIDTH, offsets, to + n - WIDTH, false, first);     \
             return;                                                                                          \
         }                                                                                                    \
         for (; j < n; j++) {                                                                                 \
@@ -5978,18 +5978,18 @@ typedef struct npu__tile {
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    NPU__REF_INLINE TARGET void npu__tile_##NAME##_dots_of(const int32_t count, int64_t k,                 \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_dots_of(const int32_t count, int64_t k,                 \
         const number *x, const number *b, int64_t b_row, number *sums)                                       \
     {                                                                                                        \
         vector sum[8];                                                                                       \
         int64_t i = 0;                                                                                       \
-        NPU__UNROLL                                                                                          \
+        NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t j = 0; j < count; j++) {                                                                \
             sum[j] = SET(0);                                                                                 \
         }                                                                                                    \
         for (; i + WIDTH <= k; i += WIDTH) {                                                                 \
             vector y = LOAD(x + i);                                                                          \
-            NPU__UNROLL                                                                                      \
+            NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t j = 0; j < count; j++) {                                                            \
                 sum[j] = FMA(y, LOAD(b + j * b_row + i), sum[j]);                                            \
             }                                                                                                \
@@ -6005,24 +6005,24 @@ typedef struct npu__tile {
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    static TARGET void npu__tile_##NAME##_dots(int32_t count, int64_t k, const void *x,                      \
+    static TARGET void npu__ref_tile_##NAME##_dots(int32_t count, int64_t k, const void *x,                  \
         const void *b, int64_t b_row, void *sums)                                                            \
     {                                                                                                        \
         if (count == 8) {                                                                                    \
-            npu__tile_##NAME##_dots_of(8, k, x, b, b_row, sums);                                             \
+            npu__ref_tile_##NAME##_dots_of(8, k, x, b, b_row, sums);                                         \
             return;                                                                                          \
         }                                                                                                    \
         for (int32_t j = 0; j < count; j++) {                                                                \
-            npu__tile_##NAME##_dots_of(1, k, x, (const number *)b + j * b_row, b_row, (number *)sums + j);   \
+            npu__ref_tile_##NAME##_dots_of(1, k, x, (const number *)b + j * b_row, b_row, (number *)sums + j); \
         }                                                                                                    \
     }                                                                                                        \
-    NPU__REF_INLINE TARGET void npu__tile_##NAME##_add_rows_of(const int32_t count, int64_t n,             \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_add_rows_of(const int32_t count, int64_t n,             \
         const number *x, const number *b, int64_t b_row, number *y)                                          \
     {                                                                                                        \
         int64_t j = 0;                                                                                       \
         for (; j + WIDTH <= n; j += WIDTH) {                                                                 \
             vector sum = LOAD(y + j);                                                                        \
-            NPU__UNROLL                                                                                      \
+            NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t i = 0; i < count; i++) {                                                            \
                 sum = FMA(SET(x[i]), LOAD(b + i * b_row + j), sum);                                          \
             }                                                                                                \
@@ -6034,30 +6034,30 @@ typedef struct npu__tile {
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    static TARGET void npu__tile_##NAME##_add_rows(int32_t count, int64_t n, const void *x,                  \
+    static TARGET void npu__ref_tile_##NAME##_add_rows(int32_t count, int64_t n, const void *x,              \
         const void *b, int64_t b_row, void *y)                                                               \
     {                                                                                                        \
         if (count == 4) {                                                                                    \
-            npu__tile_##NAME##_add_rows_of(4, n, x, b, b_row, y);                                            \
+            npu__ref_tile_##NAME##_add_rows_of(4, n, x, b, b_row, y);                                        \
             return;                                                                                          \
         }                                                                                                    \
         for (int32_t i = 0; i < count; i++) {                                                                \
-            npu__tile_##NAME##_add_rows_of(1, n, (const number *)x + i, (const number *)b + i * b_row, 0, y); \
+            npu__ref_tile_##NAME##_add_rows_of(1, n, (const number *)x + i, (const number *)b + i * b_row, 0, y); \
         }                                                                                                    \
     }                                                                                                        \
-    static TARGET void npu__tile_##NAME##_copy(int64_t rows, const void *from, int64_t from_row,             \
+    static TARGET void npu__ref_tile_##NAME##_copy(int64_t rows, const void *from, int64_t from_row,         \
         void *panel)                                                                                         \
     {                                                                                                        \
         const number *x = from;                                                                              \
         number *y = panel;                                                                                   \
         for (; rows > 0; rows--, x += from_row, y += VECTORS * WIDTH) {                                      \
-            NPU__UNROLL                                                                                      \
+            NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t v = 0; v < VECTORS; v++) {                                                          \
                 STORE(y + v * WIDTH, LOAD(x + v * WIDTH));                                                   \
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    static TARGET void npu__tile_##NAME##_combine(int64_t n, double alpha, void *y, double beta,             \
+    static TARGET void npu__ref_tile_##NAME##_combine(int64_t n, double alpha, void *y, double beta,         \
         const void *x, int64_t step)                                                                         \
     {                                                                                                        \
         const number *from = x, a = (number)alpha, b = (number)beta;                                         \
@@ -6071,71 +6071,72 @@ typedef struct npu__tile {
             to[j] = a * to[j] + b * from[j * step];                                                          \
         }                                                                                                    \
     }                                                                                                        \
-    static const npu__tile npu__tile_##NAME = {                                                              \
-        ROWS, VECTORS * WIDTH, npu__tile_##NAME##_product, npu__tile_##NAME##_row, npu__tile_##NAME##_dots,  \
-        npu__tile_##NAME##_add_rows, npu__tile_##NAME##_copy, npu__tile_##NAME##_combine                     \
+    static const npu__ref_tile_loops npu__ref_tile_##NAME = {                                                \
+        ROWS, VECTORS * WIDTH, npu__ref_tile_##NAME##_product, npu__ref_tile_##NAME##_row, npu__ref_tile_##NAME##_dots, \
+        npu__ref_tile_##NAME##_add_rows, npu__ref_tile_##NAME##_copy, npu__ref_tile_##NAME##_combine         \
     };
 
-#define NPU__TILE_CASE(NAME, n)                                                                     \
-    case n: npu__tile_##NAME##_rows(n, k, a, a_row, b, offsets, c, c_row, add); break;
-#define NPU__TILE_ROWS_4(NAME)
-#define NPU__TILE_ROWS_6(NAME) NPU__TILE_CASE(NAME, 5) NPU__TILE_CASE(NAME, 6)
-#define NPU__TILE_ROWS_8(NAME) NPU__TILE_ROWS_6(NAME) NPU__TILE_CASE(NAME, 7) NPU__TILE_CASE(NAME, 8)
-#define NPU__TILE_ROWS_12(NAME)                                                                      \
-    NPU__TILE_ROWS_8(NAME) NPU__TILE_CASE(NAME, 9) NPU__TILE_CASE(NAME, 10) NPU__TILE_CASE(NAME, 11) \
-    NPU__TILE_CASE(NAME, 12)
+#define NPU__REF_TILE_CASE(NAME, n)                                                                     \
+    case n: npu__ref_tile_##NAME##_rows(n, k, a, a_row, b, offsets, c, c_row, add); break;
+#define NPU__REF_TILE_ROWS_4(NAME)
+#define NPU__REF_TILE_ROWS_6(NAME) NPU__REF_TILE_CASE(NAME, 5) NPU__REF_TILE_CASE(NAME, 6)
+#define NPU__REF_TILE_ROWS_8(NAME) NPU__REF_TILE_ROWS_6(NAME) NPU__REF_TILE_CASE(NAME, 7) NPU__REF_TILE_CASE(NAME, 8)
+#define NPU__REF_TILE_ROWS_12(NAME)                                                                      \
+    NPU__REF_TILE_ROWS_8(NAME) NPU__REF_TILE_CASE(NAME, 9) NPU__REF_TILE_CASE(NAME, 10) NPU__REF_TILE_CASE(NAME, 11) \
+    NPU__REF_TILE_CASE(NAME, 12)
 
-#define NPU__SCALAR_LOAD(p) (*(p))
-#define NPU__SCALAR_STORE(p, x) (*(p) = (x))
-#define NPU__SCALAR_SET(x) (x)
-#define NPU__SCALAR_FMA(a, b, c) ((a) * (b) + (c))
-NPU__TILE_DEFINE(portable_f32, , float, float, 1, 4, 4, NPU__SCALAR_LOAD, NPU__SCALAR_STORE, NPU__SCALAR_SET,
-                 NPU__SCALAR_FMA)
-NPU__TILE_DEFINE(portable_f64, , double, double, 1, 4, 4, NPU__SCALAR_LOAD, NPU__SCALAR_STORE,
-                 NPU__SCALAR_SET, NPU__SCALAR_FMA)
+#define NPU__REF_SCALAR_LOAD(p) (*(p))
+#define NPU__REF_SCALAR_STORE(p, x) (*(p) = (x))
+#define NPU__REF_SCALAR_SET(x) (x)
+#define NPU__REF_SCALAR_FMA(a, b, c) ((a) * (b) + (c))
+NPU__REF_TILE_DEFINE(portable_f32, , float, float, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE,
+                     NPU__REF_SCALAR_SET,
+                 NPU__REF_SCALAR_FMA)
+NPU__REF_TILE_DEFINE(portable_f64, , double, double, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE,
+                 NPU__REF_SCALAR_SET, NPU__REF_SCALAR_FMA)
 
 #if defined(__GNUC__) && defined(__x86_64__)
-#define NPU__TILE_AVX512 __attribute__((target("avx512f")))
-#define NPU__TILE_AVX2 __attribute__((target("avx2,fma")))
-NPU__TILE_DEFINE(avx512_f32, NPU__TILE_AVX512, float, __m512, 16, 12, 2, _mm512_loadu_ps, _mm512_storeu_ps,
+#define NPU__REF_TILE_AVX512 __attribute__((target("avx512f")))
+#define NPU__REF_TILE_AVX2 __attribute__((target("avx2,fma")))
+NPU__REF_TILE_DEFINE(avx512_f32, NPU__REF_TILE_AVX512, float, __m512, 16, 12, 2, _mm512_loadu_ps, _mm512_storeu_ps,
                  _mm512_set1_ps, _mm512_fmadd_ps)
-NPU__TILE_DEFINE(avx512_f64, NPU__TILE_AVX512, double, __m512d, 8, 12, 2, _mm512_loadu_pd, _mm512_storeu_pd,
+NPU__REF_TILE_DEFINE(avx512_f64, NPU__REF_TILE_AVX512, double, __m512d, 8, 12, 2, _mm512_loadu_pd, _mm512_storeu_pd,
                  _mm512_set1_pd, _mm512_fmadd_pd)
-NPU__TILE_DEFINE(avx2_f32, NPU__TILE_AVX2, float, __m256, 8, 6, 2, _mm256_loadu_ps, _mm256_storeu_ps,
+NPU__REF_TILE_DEFINE(avx2_f32, NPU__REF_TILE_AVX2, float, __m256, 8, 6, 2, _mm256_loadu_ps, _mm256_storeu_ps,
                  _mm256_set1_ps, _mm256_fmadd_ps)
-NPU__TILE_DEFINE(avx2_f64, NPU__TILE_AVX2, double, __m256d, 4, 6, 2, _mm256_loadu_pd, _mm256_storeu_pd,
+NPU__REF_TILE_DEFINE(avx2_f64, NPU__REF_TILE_AVX2, double, __m256d, 4, 6, 2, _mm256_loadu_pd, _mm256_storeu_pd,
                  _mm256_set1_pd, _mm256_fmadd_pd)
 #elif defined(__GNUC__) && defined(__aarch64__)
-#define NPU__NEON_FMA_F32(a, b, c) vfmaq_f32(c, a, b)
-#define NPU__NEON_FMA_F64(a, b, c) vfmaq_f64(c, a, b)
-NPU__TILE_DEFINE(neon_f32, , float, float32x4_t, 4, 8, 2, vld1q_f32, vst1q_f32, vdupq_n_f32,
-                 NPU__NEON_FMA_F32)
-NPU__TILE_DEFINE(neon_f64, , double, float64x2_t, 2, 8, 2, vld1q_f64, vst1q_f64, vdupq_n_f64,
-                 NPU__NEON_FMA_F64)
+#define NPU__REF_NEON_FMA_F32(a, b, c) vfmaq_f32(c, a, b)
+#define NPU__REF_NEON_FMA_F64(a, b, c) vfmaq_f64(c, a, b)
+NPU__REF_TILE_DEFINE(neon_f32, , float, float32x4_t, 4, 8, 2, vld1q_f32, vst1q_f32, vdupq_n_f32,
+                 NPU__REF_NEON_FMA_F32)
+NPU__REF_TILE_DEFINE(neon_f64, , double, float64x2_t, 2, 8, 2, vld1q_f64, vst1q_f64, vdupq_n_f64,
+                 NPU__REF_NEON_FMA_F64)
 #endif
 
 /* The best tile of this machine; the same for the life of the process. */
-static const npu__tile *npu__ref_tile(uint32_t dtype)
+static const npu__ref_tile_loops *npu__ref_tile(uint32_t dtype)
 {
     bool single = npu__ref_compute_class(dtype) == NPU__F32;
 #if defined(__GNUC__) && defined(__x86_64__)
     if (npu__ref_has_avx512()) {
-        return single ? &npu__tile_avx512_f32 : &npu__tile_avx512_f64;
+        return single ? &npu__ref_tile_avx512_f32 : &npu__ref_tile_avx512_f64;
     }
     if (npu__ref_has_avx2()) {
-        return single ? &npu__tile_avx2_f32 : &npu__tile_avx2_f64;
+        return single ? &npu__ref_tile_avx2_f32 : &npu__ref_tile_avx2_f64;
     }
 #elif defined(__GNUC__) && defined(__aarch64__)
-    return single ? &npu__tile_neon_f32 : &npu__tile_neon_f64;
+    return single ? &npu__ref_tile_neon_f32 : &npu__ref_tile_neon_f64;
 #endif
-    return single ? &npu__tile_portable_f32 : &npu__tile_portable_f64;
+    return single ? &npu__ref_tile_portable_f32 : &npu__ref_tile_portable_f64;
 }
 
 /* ---- matrix product: blocks ---- */
 
 /* Numbers of a compute class that is known at run time only. */
-typedef union npu__number { double f64; float f32; } npu__number;
-typedef union npu__numbers { double f64[NPU__STRIP]; float f32[NPU__STRIP]; } npu__numbers;
+typedef union npu__ref_scalar { double f64; float f32; } npu__ref_scalar;
+typedef union npu__ref_scalars { double f64[NPU__STRIP]; float f32[NPU__STRIP]; } npu__ref_scalars;
 
 static int64_t npu__ref_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t npu__ref_max(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -6191,10 +6192,10 @@ static size_t npu__ref_sum_size(uint32_t dtype)
 }
 
 /* sums = alpha sums + beta m, n of row `row` from column col on. */
-static void npu__ref_gemm_add(const npu__tile *tile, const npu__matrix *m, int64_t row, int64_t col,
+static void npu__ref_gemm_add(const npu__ref_tile_loops *tile, const npu__ref_matrix_view *m, int64_t row, int64_t col,
                               double alpha, double beta, void *sums, int64_t n)
 {
-    npu__numbers strip;
+    npu__ref_scalars strip;
     size_t size = npu__ref_sum_size(m->dtype);
     int64_t first = row * m->row + col * m->col;
     if (m->col == 0) {
@@ -6209,21 +6210,21 @@ static void npu__ref_gemm_add(const npu__tile *tile, const npu__matrix *m, int64
     }
 }
 
-static bool npu__ref_gemm_in_place(const npu__gemm *g)
+static bool npu__ref_gemm_in_place(const npu__ref_product *g)
 {
     return g->c_dtype == npu__ref_sum_dtype(g->a.dtype) && g->c_col == 1 && !g->onto;
 }
 
 /* alpha, the addends of row `row` from column col on, and the rounding of n sums to C's element `at` and on;
    `sums` may be where they belong. */
-static void npu__ref_gemm_finish_at(const npu__gemm *g, int64_t row, int64_t col, int64_t at, void *sums,
+static void npu__ref_gemm_finish_at(const npu__ref_product *g, int64_t row, int64_t col, int64_t at, void *sums,
                                     int64_t n)
 {
-    const npu__tile *tile = npu__ref_tile(g->a.dtype);
-    npu__number zero = { 0 };
+    const npu__ref_tile_loops *tile = npu__ref_tile(g->a.dtype);
+    npu__ref_scalar zero = { 0 };
     double alpha = g->alpha;
     if (g->c0.x && g->beta != 0) {
-        npu__matrix onto = g->c0;
+        npu__ref_matrix_view onto = g->c0;
         onto.row = at, onto.col = g->c_col;
         npu__ref_gemm_add(tile, g->onto ? &onto : &g->c0, g->onto ? 1 : row, g->onto ? 0 : col, alpha, g->beta,
                           sums, n);
@@ -6241,43 +6242,43 @@ static void npu__ref_gemm_finish_at(const npu__gemm *g, int64_t row, int64_t col
     }
 }
 
-static void npu__ref_gemm_finish(const npu__gemm *g, int64_t row, int64_t col, void *sums, int64_t n)
+static void npu__ref_gemm_finish(const npu__ref_product *g, int64_t row, int64_t col, void *sums, int64_t n)
 {
     npu__ref_gemm_finish_at(g, row, col, row * g->c_row + col * g->c_col, sums, n);
 }
 
 /* How a product is cut, from its sizes alone. Rows are cut evenly into tiles, columns into panels of the
    tile's width. */
-typedef struct npu__gemm_plan {
-    const npu__tile *tile;
+typedef struct npu__ref_product_plan {
+    const npu__ref_tile_loops *tile;
     size_t size;                      /* of a number */
     int64_t panels;
     uint32_t row_parts, col_parts;
     int64_t block_rows, block_k;      /* of A that is copied at a time */
     int64_t block_panels;             /* of B that are packed at a time */
     size_t a_bytes, b_bytes, c_bytes; /* of workspace for one part */
-} npu__gemm_plan;
+} npu__ref_product_plan;
 
 enum {
-    NPU__GEMM_K = 256,         /* a panel of B this deep stays in the first-level cache */
-    NPU__GEMM_COLS = 256,      /* columns of a block of B and C: they stay in the second-level cache */
-    NPU__GEMM_SLAB = 1 << 19,     /* bytes of a slab of a convolution, for the same reason */
-    NPU__GEMM_GRAIN = 1 << 22,   /* multiplications that are worth a part */
-    NPU__GEMM_MAX_PARTS = 16,
-    NPU__GEMM_DIRECT = 6,        /* tiles of rows up to which B is read where it lies */
-    NPU__GEMM_VECTOR = 512       /* columns of a part of a vector times a matrix */
+    NPU__REF_GEMM_K = 256,         /* a panel of B this deep stays in the first-level cache */
+    NPU__REF_GEMM_COLS = 256,      /* columns of a block of B and C: they stay in the second-level cache */
+    NPU__REF_GEMM_SLAB = 1 << 19,     /* bytes of a slab of a convolution, for the same reason */
+    NPU__REF_GEMM_GRAIN = 1 << 22,   /* multiplications that are worth a part */
+    NPU__REF_GEMM_MAX_PARTS = 16,
+    NPU__REF_GEMM_DIRECT = 6,        /* tiles of rows up to which B is read where it lies */
+    NPU__REF_GEMM_VECTOR = 512       /* columns of a part of a vector times a matrix */
 };
 
-/* A part per NPU__GEMM_GRAIN multiplications. In double: the product of three dims may not fit an integer. */
-static int64_t npu__ref_gemm_wanted_parts(const npu__gemm *g)
+/* A part per NPU__REF_GEMM_GRAIN multiplications. In double: the product of three dims may not fit an integer. */
+static int64_t npu__ref_gemm_wanted_parts(const npu__ref_product *g)
 {
-    double parts = (double)g->m * (double)g->n * (double)npu__ref_max(g->k, 1) / NPU__GEMM_GRAIN;
-    return parts < 1 ? 1 : parts > NPU__GEMM_MAX_PARTS ? NPU__GEMM_MAX_PARTS : (int64_t)parts;
+    double parts = (double)g->m * (double)g->n * (double)npu__ref_max(g->k, 1) / NPU__REF_GEMM_GRAIN;
+    return parts < 1 ? 1 : parts > NPU__REF_GEMM_MAX_PARTS ? NPU__REF_GEMM_MAX_PARTS : (int64_t)parts;
 }
 
 /* Cutting columns makes every part copy the same A, cutting rows pack the same B: the cheaper cut comes
    first. */
-static void npu__ref_gemm_cut(const npu__gemm *g, npu__gemm_plan *plan)
+static void npu__ref_gemm_cut(const npu__ref_product *g, npu__ref_product_plan *plan)
 {
     int64_t rows = npu__ref_max(g->m / ((g->packed_b ? 8 : 16) * plan->tile->rows), 1);
     int64_t cols = npu__ref_max(plan->panels / 4, 1);
@@ -6295,15 +6296,15 @@ static void npu__ref_gemm_cut(const npu__gemm *g, npu__gemm_plan *plan)
 
 /* A is used where it lies if its rows are numbers side by side; rows a multiple of a KiB apart would share
    cache sets, which costs more than a copy when they are read often. */
-static bool npu__ref_gemm_a_is_direct(const npu__gemm *g, int64_t panels)
+static bool npu__ref_gemm_a_is_direct(const npu__ref_product *g, int64_t panels)
 {
     return g->a.dtype == npu__ref_sum_dtype(g->a.dtype) && g->a.col == 1 &&
            (panels <= 2 || g->a.row % 256 != 0);
 }
 
-static npu__gemm_plan npu__ref_gemm_plan(const npu__gemm *g)
+static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
 {
-    npu__gemm_plan plan = { 0 };
+    npu__ref_product_plan plan = { 0 };
     int64_t rows;
     size_t block_cols;
     plan.tile = npu__ref_tile(g->a.dtype);
@@ -6311,8 +6312,8 @@ static npu__gemm_plan npu__ref_gemm_plan(const npu__gemm *g)
     plan.panels = npu__ref_ceil_div(g->n, plan.tile->cols);
     npu__ref_gemm_cut(g, &plan);
     plan.block_rows = npu__ref_min(8 * plan.tile->rows, g->m);
-    plan.block_k = npu__ref_min(g->k, NPU__GEMM_K);
-    plan.block_panels = npu__ref_min(NPU__GEMM_COLS / plan.tile->cols, plan.panels);
+    plan.block_k = npu__ref_min(g->k, NPU__REF_GEMM_K);
+    plan.block_panels = npu__ref_min(NPU__REF_GEMM_COLS / plan.tile->cols, plan.panels);
     block_cols = (size_t)(plan.block_panels * plan.tile->cols);
     /* Rows of the copy are 64 bytes longer than a power of two, so that they do not share cache sets. */
     if (!npu__ref_gemm_a_is_direct(g, plan.panels)) {
@@ -6329,9 +6330,9 @@ static npu__gemm_plan npu__ref_gemm_plan(const npu__gemm *g)
 }
 
 /* A vector times a matrix reads B once: nothing is packed. */
-static bool npu__ref_gemm_is_vector(const npu__gemm *g) { return g->m == 1 || g->n == 1; }
+static bool npu__ref_gemm_is_vector(const npu__ref_product *g) { return g->m == 1 || g->n == 1; }
 /* Integers, and what mixes float with double or integers, as tensor.matmul may. */
-static bool npu__ref_gemm_is_naive(const npu__gemm *g)
+static bool npu__ref_gemm_is_naive(const npu__ref_product *g)
 {
     int cls = npu__ref_compute_class(g->a.dtype);
     return g->plain || g->k == 0 /* nothing to sum, perhaps at no address */ || cls == NPU__I64 ||
@@ -6340,9 +6341,9 @@ static bool npu__ref_gemm_is_naive(const npu__gemm *g)
 }
 
 /* How many parts the product is worth; depends on sizes, dtypes and packed_b alone. */
-static uint32_t npu__ref_gemm_parts(const npu__gemm *g)
+static uint32_t npu__ref_gemm_parts(const npu__ref_product *g)
 {
-    npu__gemm_plan plan;
+    npu__ref_product_plan plan;
     if (g->m == 0 || g->n == 0) {
         return 1;
     }
@@ -6351,16 +6352,16 @@ static uint32_t npu__ref_gemm_parts(const npu__gemm *g)
     }
     if (npu__ref_gemm_is_vector(g)) {
         return (uint32_t)npu__ref_min(npu__ref_gemm_wanted_parts(g),
-                                      npu__ref_ceil_div(g->m * g->n, NPU__GEMM_VECTOR));
+                                      npu__ref_ceil_div(g->m * g->n, NPU__REF_GEMM_VECTOR));
     }
     plan = npu__ref_gemm_plan(g);
     return plan.row_parts * plan.col_parts;
 }
 
 /* Bytes of workspace for one part; the caller gives `parts` times as many. Set packed_b first. */
-static size_t npu__ref_gemm_workspace(const npu__gemm *g)
+static size_t npu__ref_gemm_workspace(const npu__ref_product *g)
 {
-    npu__gemm_plan plan;
+    npu__ref_product_plan plan;
     if (g->m == 0 || g->n == 0 || npu__ref_gemm_is_naive(g) || npu__ref_gemm_is_vector(g)) {
         return 0;
     }
@@ -6401,10 +6402,10 @@ static void npu__ref_transpose_f32(float *to, int64_t to_row, const float *from,
 }
 
 /* Columns first .. first + cols of B, whose columns are what lies side by side, as a panel. */
-static void npu__ref_gemm_pack_columns(const npu__gemm *g, int64_t first, int64_t cols, int64_t width,
+static void npu__ref_gemm_pack_columns(const npu__ref_product *g, int64_t first, int64_t cols, int64_t width,
                                        void *to)
 {
-    const npu__matrix *b = &g->b;
+    const npu__ref_matrix_view *b = &g->b;
     float strips[4 * NPU__STRIP];
     double strip[NPU__STRIP];
     bool single = npu__ref_compute_class(b->dtype) == NPU__F32;
@@ -6433,7 +6434,7 @@ static void npu__ref_gemm_pack_columns(const npu__gemm *g, int64_t first, int64_
 }
 
 /* Columns first .. first + cols of B as a panel: to[k * width + column]. */
-static void npu__ref_gemm_pack_panel(const npu__gemm *g, int64_t first, int64_t cols, int64_t width, void *to)
+static void npu__ref_gemm_pack_panel(const npu__ref_product *g, int64_t first, int64_t cols, int64_t width, void *to)
 {
     size_t size = npu__ref_sum_size(g->a.dtype);
     bool direct = g->b.dtype == npu__ref_sum_dtype(g->b.dtype);
@@ -6455,7 +6456,7 @@ static void npu__ref_gemm_pack_panel(const npu__gemm *g, int64_t first, int64_t 
 }
 
 /* Panels first .. end of B, all rows of it, at `to`. */
-static void npu__ref_gemm_pack_panels(const npu__gemm *g, int64_t width, int64_t first, int64_t end, char *to)
+static void npu__ref_gemm_pack_panels(const npu__ref_product *g, int64_t width, int64_t first, int64_t end, char *to)
 {
     size_t bytes = (size_t)(g->k * width) * npu__ref_sum_size(g->a.dtype);
     for (int64_t i = first; i < end; i++, to += bytes) {
@@ -6465,9 +6466,9 @@ static void npu__ref_gemm_pack_panels(const npu__gemm *g, int64_t width, int64_t
 
 /* In prepare, for a B that is constant (b.x set): packs it into memory of the program where that pays and
    sets packed_b. Errors: NO_MEMORY, OVERFLOW. */
-static npu_status npu__ref_gemm_pack(npu_prepare *p, npu__gemm *g)
+static npu_status npu__ref_gemm_pack(npu_prepare *p, npu__ref_product *g)
 {
-    const npu__tile *tile = npu__ref_tile(g->a.dtype);
+    const npu__ref_tile_loops *tile = npu__ref_tile(g->a.dtype);
     int64_t panels = npu__ref_ceil_div(g->n, tile->cols);
     size_t bytes, size = npu__ref_sum_size(g->a.dtype) * (size_t)tile->cols;
     char *packed;
@@ -6490,17 +6491,17 @@ static npu_status npu__ref_gemm_pack(npu_prepare *p, npu__gemm *g)
 /* A sum over k in blocks: where B lies and the memory for a copy of A. From row k on, row i of panel j of B
    starts at b + j * panel_step + k * k_step + offsets[k * offsets_step + i], all in numbers. The last panel
    is read to its full width. */
-typedef struct npu__gemm_sum {
-    const npu__gemm *g;
-    const npu__gemm_plan *plan;
+typedef struct npu__ref_product_sum {
+    const npu__ref_product *g;
+    const npu__ref_product_plan *plan;
     const char *b;
     const int64_t *offsets;
     int64_t panel_step, k_step, offsets_step;
     char *a;
-} npu__gemm_sum;
+} npu__ref_product_sum;
 
 /* One tile; a panel that is cut off by the right edge of C goes by way of a buffer. */
-static void npu__ref_gemm_tile(const npu__gemm_plan *plan, int32_t rows, int64_t cols, int64_t k,
+static void npu__ref_gemm_tile(const npu__ref_product_plan *plan, int32_t rows, int64_t cols, int64_t k,
                                const char *a, int64_t a_row, const char *b, const int64_t *offsets, char *c,
                                int64_t c_row, bool add)
 {
@@ -6522,10 +6523,10 @@ static void npu__ref_gemm_tile(const npu__gemm_plan *plan, int32_t rows, int64_t
 
 /* Rows row .. row + rows and k .. k + depth of A as numbers; the result is A itself where it can be used as
    it is. */
-static const char *npu__ref_gemm_copy_a(const npu__gemm_sum *s, int64_t row, int64_t rows, int64_t k,
+static const char *npu__ref_gemm_copy_a(const npu__ref_product_sum *s, int64_t row, int64_t rows, int64_t k,
                                         int64_t depth, int64_t *stride)
 {
-    const npu__matrix *a = &s->g->a;
+    const npu__ref_matrix_view *a = &s->g->a;
     size_t size = s->plan->size;
     if (s->plan->a_bytes == 0) {
         *stride = a->row;
@@ -6540,15 +6541,15 @@ static const char *npu__ref_gemm_copy_a(const npu__gemm_sum *s, int64_t row, int
 }
 
 /* c = or += rows of A from row on, times cols columns of B, over k .. k + depth. */
-static void npu__ref_gemm_sum_slice(const npu__gemm_sum *s, int64_t row, int64_t rows, int64_t cols,
+static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, int64_t rows, int64_t cols,
                                     int64_t k, int64_t depth, char *c, int64_t c_row)
 {
-    const npu__tile *tile = s->plan->tile;
+    const npu__ref_tile_loops *tile = s->plan->tile;
     const int64_t *offsets = s->offsets + k * s->offsets_step;
     int64_t width = tile->cols, size = (int64_t)s->plan->size, tiles = npu__ref_ceil_div(rows, tile->rows),
             a_row;
     const char *a = npu__ref_gemm_copy_a(s, row, rows, k, depth, &a_row), *b = s->b + k * s->k_step * size;
-    npu__number zero = { 0 };
+    npu__ref_scalar zero = { 0 };
     if (rows == 1 && s->panel_step == width) { /* B is not packed: one strip, as long as it may be */
         tile->row(depth, cols, a, b, offsets, c, k > 0, &zero);
         return;
@@ -6564,7 +6565,7 @@ static void npu__ref_gemm_sum_slice(const npu__gemm_sum *s, int64_t row, int64_t
 }
 
 /* The same over all k. */
-static void npu__ref_gemm_sum(const npu__gemm_sum *s, int64_t row, int64_t rows, int64_t cols, char *c,
+static void npu__ref_gemm_sum(const npu__ref_product_sum *s, int64_t row, int64_t rows, int64_t cols, char *c,
                               int64_t c_row)
 {
     int64_t k = 0, depth;
@@ -6576,7 +6577,7 @@ static void npu__ref_gemm_sum(const npu__gemm_sum *s, int64_t row, int64_t rows,
 }
 
 /* Where the sums of rows from `row` and columns from `col` on are taken: in C if it can hold them. */
-static char *npu__ref_gemm_sums(const npu__gemm *g, int64_t row, int64_t col, int64_t cols, char *sums,
+static char *npu__ref_gemm_sums(const npu__ref_product *g, int64_t row, int64_t col, int64_t cols, char *sums,
                                 int64_t *c_row)
 {
     *c_row = cols;
@@ -6588,7 +6589,7 @@ static char *npu__ref_gemm_sums(const npu__gemm *g, int64_t row, int64_t col, in
 }
 
 /* Rows of C from `row` and columns from `col` on. */
-static void npu__ref_gemm_block(const npu__gemm_sum *s, int64_t row, int64_t rows, int64_t col, int64_t cols,
+static void npu__ref_gemm_block(const npu__ref_product_sum *s, int64_t row, int64_t rows, int64_t col, int64_t cols,
                                 char *sums)
 {
     int64_t c_row;
@@ -6600,12 +6601,12 @@ static void npu__ref_gemm_block(const npu__gemm_sum *s, int64_t row, int64_t row
 }
 
 /* The same for a B that is packed on the way, a slice of k at a time, for all rows of the part. */
-static void npu__ref_gemm_block_packing(npu__gemm_sum *s, int64_t first, int64_t end, int64_t col,
+static void npu__ref_gemm_block_packing(npu__ref_product_sum *s, int64_t first, int64_t end, int64_t col,
                                         int64_t cols, char *packed, char *sums)
 {
     int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size, k = 0, c_row;
     char *c = npu__ref_gemm_sums(s->g, first, col, cols, sums, &c_row);
-    npu__gemm slice = *s->g;
+    npu__ref_product slice = *s->g;
     s->b = packed;
     do {
         slice.k = npu__ref_min(s->plan->block_k, s->g->k - k);
@@ -6625,17 +6626,17 @@ static void npu__ref_gemm_block_packing(npu__gemm_sum *s, int64_t first, int64_t
 
 /* B is read where it lies if that is numbers side by side that too few rows of C are summed from for packing
    to pay. */
-static bool npu__ref_gemm_b_is_direct(const npu__gemm *g, const npu__gemm_plan *plan, int64_t rows)
+static bool npu__ref_gemm_b_is_direct(const npu__ref_product *g, const npu__ref_product_plan *plan, int64_t rows)
 {
     return !g->packed_b && g->b.dtype == npu__ref_sum_dtype(g->b.dtype) && g->b.col == 1 &&
-           rows <= NPU__GEMM_DIRECT * plan->tile->rows;
+           rows <= NPU__REF_GEMM_DIRECT * plan->tile->rows;
 }
 
 /* Rows first_row .. end_row, columns from col on, with B packed before or read where it lies. */
-static void npu__ref_gemm_rows(npu__gemm_sum *s, int64_t first_row, int64_t end_row, int64_t col,
+static void npu__ref_gemm_rows(npu__ref_product_sum *s, int64_t first_row, int64_t end_row, int64_t col,
                                int64_t cols, char *sums)
 {
-    const npu__gemm *g = s->g;
+    const npu__ref_product *g = s->g;
     int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size;
     s->panel_step = g->k * width, s->k_step = width;
     if (g->packed_b) {
@@ -6651,13 +6652,13 @@ static void npu__ref_gemm_rows(npu__gemm_sum *s, int64_t first_row, int64_t end_
 
 /* Rows first_row .. end_row and panels first .. end of C. A panel that is cut off by the right edge is packed
    in any case, since it is read to its full width. */
-static void npu__ref_gemm_region(const npu__gemm *g, const npu__gemm_plan *plan, int64_t first_row,
+static void npu__ref_gemm_region(const npu__ref_product *g, const npu__ref_product_plan *plan, int64_t first_row,
                                  int64_t end_row, int64_t first, int64_t end, char *workspace)
 {
-    int64_t offsets[NPU__GEMM_K], width = plan->tile->cols, panels;
+    int64_t offsets[NPU__REF_GEMM_K], width = plan->tile->cols, panels;
     char *packed = workspace + plan->a_bytes, *sums = packed + plan->b_bytes;
     bool direct = npu__ref_gemm_b_is_direct(g, plan, end_row - first_row);
-    npu__gemm_sum s = { 0 };
+    npu__ref_product_sum s = { 0 };
     s.g = g, s.plan = plan, s.offsets = offsets, s.a = workspace;
     for (; first < end; first += panels) {
         int64_t col = first * width, cols;
@@ -6676,9 +6677,9 @@ static void npu__ref_gemm_region(const npu__gemm *g, const npu__gemm_plan *plan,
     }
 }
 
-static void npu__ref_gemm_blocked(const npu__gemm *g, uint32_t part, uint32_t parts)
+static void npu__ref_gemm_blocked(const npu__ref_product *g, uint32_t part, uint32_t parts)
 {
-    npu__gemm_plan plan = npu__ref_gemm_plan(g);
+    npu__ref_product_plan plan = npu__ref_gemm_plan(g);
     uint32_t all = plan.row_parts * plan.col_parts;
     char *workspace = (char *)g->workspace + part * npu__ref_gemm_workspace(g);
     for (uint32_t i = parts == 1 ? 0 : part; i < (parts == 1 ? all : part + 1); i++) {
@@ -6692,10 +6693,10 @@ static void npu__ref_gemm_blocked(const npu__gemm *g, uint32_t part, uint32_t pa
 /* ---- matrix product: vector times matrix ---- */
 
 /* Eight columns of B, strided by k at will, times the row A. */
-static void npu__ref_gemv_dots(const npu__gemm *g, const npu__tile *tile, int64_t col, int32_t count,
+static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col, int32_t count,
                                void *sums)
 {
-    npu__numbers x, b[4]; /* eight strips of floats or four of doubles */
+    npu__ref_scalars x, b[4]; /* eight strips of floats or four of doubles */
     size_t size = npu__ref_sum_size(g->a.dtype);
     bool direct = g->b.dtype == npu__ref_sum_dtype(g->b.dtype) && g->b.row == 1;
     int32_t group = direct || size == sizeof(float) ? 8 : 4;
@@ -6716,11 +6717,11 @@ static void npu__ref_gemv_dots(const npu__gemm *g, const npu__tile *tile, int64_
 }
 
 /* Columns of B that lie side by side: rows of B are added up. */
-static void npu__ref_gemv_rows(const npu__gemm *g, const npu__tile *tile, int64_t col, int64_t cols,
+static void npu__ref_gemv_rows(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col, int64_t cols,
                                void *sums)
 {
     union { double f64[4]; float f32[4]; } x;
-    npu__numbers b;
+    npu__ref_scalars b;
     size_t size = npu__ref_sum_size(g->a.dtype);
     bool direct = g->b.dtype == npu__ref_sum_dtype(g->b.dtype);
     for (int64_t k = 0; k < g->k; k += direct ? 4 : 1) {
@@ -6738,14 +6739,14 @@ static void npu__ref_gemv_rows(const npu__gemm *g, const npu__tile *tile, int64_
     }
 }
 
-static void npu__ref_gemv(const npu__gemm *g, uint32_t part, uint32_t parts)
+static void npu__ref_gemv(const npu__ref_product *g, uint32_t part, uint32_t parts)
 {
-    union { double f64[NPU__GEMM_VECTOR]; float f32[NPU__GEMM_VECTOR]; } sums;
-    const npu__tile *tile = npu__ref_tile(g->a.dtype);
+    union { double f64[NPU__REF_GEMM_VECTOR]; float f32[NPU__REF_GEMM_VECTOR]; } sums;
+    const npu__ref_tile_loops *tile = npu__ref_tile(g->a.dtype);
     size_t size = npu__ref_sum_size(g->a.dtype), first, end;
     npu__ref_split((size_t)g->n, part, parts, &first, &end);
-    for (int64_t col = (int64_t)first; col < (int64_t)end; col += NPU__GEMM_VECTOR) {
-        int64_t cols = npu__ref_min(NPU__GEMM_VECTOR, (int64_t)end - col);
+    for (int64_t col = (int64_t)first; col < (int64_t)end; col += NPU__REF_GEMM_VECTOR) {
+        int64_t cols = npu__ref_min(NPU__REF_GEMM_VECTOR, (int64_t)end - col);
         memset(&sums, 0, (size_t)cols * size);
         if (g->b.col == 1 && g->b.row != 1) {
             npu__ref_gemv_rows(g, tile, col, cols, &sums);
@@ -6758,7 +6759,7 @@ static void npu__ref_gemv(const npu__gemm *g, uint32_t part, uint32_t parts)
     }
 }
 
-static npu__matrix npu__ref_transposed(npu__matrix a)
+static npu__ref_matrix_view npu__ref_transposed(npu__ref_matrix_view a)
 {
     int64_t row = a.row;
     a.row = a.col, a.col = row;
@@ -6766,9 +6767,9 @@ static npu__matrix npu__ref_transposed(npu__matrix a)
 }
 
 /* C' = B' A' */
-static npu__gemm npu__ref_gemm_transposed(const npu__gemm *g)
+static npu__ref_product npu__ref_gemm_transposed(const npu__ref_product *g)
 {
-    npu__gemm t = *g;
+    npu__ref_product t = *g;
     t.m = g->n, t.n = g->m;
     t.a = npu__ref_transposed(g->b), t.b = npu__ref_transposed(g->a);
     t.c0 = npu__ref_transposed(g->c0), t.bias = npu__ref_transposed(g->bias);
@@ -6777,7 +6778,7 @@ static npu__gemm npu__ref_gemm_transposed(const npu__gemm *g)
 }
 
 /* Part `part` of `parts`; parts must be npu__ref_gemm_parts(g), or 1. */
-static void npu__ref_gemm(const npu__gemm *g, uint32_t part, uint32_t parts)
+static void npu__ref_gemm(const npu__ref_product *g, uint32_t part, uint32_t parts)
 {
     if (g->m == 0 || g->n == 0) {
         return;
@@ -6789,7 +6790,7 @@ static void npu__ref_gemm(const npu__gemm *g, uint32_t part, uint32_t parts)
     } else if (g->m == 1) {
         npu__ref_gemv(g, part, parts);
     } else {
-        npu__gemm t = npu__ref_gemm_transposed(g);
+        npu__ref_product t = npu__ref_gemm_transposed(g);
         npu__ref_gemv(&t, part, parts);
     }
 }
@@ -6799,16 +6800,16 @@ static void npu__ref_gemm(const npu__gemm *g, uint32_t part, uint32_t parts)
 /* Batch dims of an operand that broadcast to those of the result: element i of the batch starts at the sum
    over dims of index / share * step. share is over 1 where several result indices read one (heads of
    attention). */
-typedef struct npu__batch {
+typedef struct npu__ref_batches {
     uint32_t rank;
     int64_t dims[NPU_MAX_RANK], step[NPU_MAX_RANK], share[NPU_MAX_RANK];
-} npu__batch;
+} npu__ref_batches;
 
 /* `inner` dims at the end of the operand t, and `out_inner` of the result, are not batch dims. */
-static npu__batch npu__ref_batch(const npu_tensor *out, uint32_t out_inner, const npu_tensor *t,
+static npu__ref_batches npu__ref_batch(const npu_tensor *out, uint32_t out_inner, const npu_tensor *t,
                                  uint32_t inner)
 {
-    npu__batch b = { 0 };
+    npu__ref_batches b = { 0 };
     int64_t step = 1;
     b.rank = out->rank - out_inner;
     for (uint32_t i = t->rank; i-- > 0; step *= t->dims[i]) {
@@ -6824,7 +6825,7 @@ static npu__batch npu__ref_batch(const npu_tensor *out, uint32_t out_inner, cons
     return b;
 }
 
-static int64_t npu__ref_batch_len(const npu__batch *b)
+static int64_t npu__ref_batch_len(const npu__ref_batches *b)
 {
     int64_t len = 1;
     for (uint32_t i = 0; i < b->rank; i++) {
@@ -6833,7 +6834,7 @@ static int64_t npu__ref_batch_len(const npu__batch *b)
     return len;
 }
 
-static int64_t npu__ref_batch_start(const npu__batch *b, int64_t item)
+static int64_t npu__ref_batch_start(const npu__ref_batches *b, int64_t item)
 {
     int64_t start = 0;
     for (uint32_t i = b->rank; i-- > 0; item /= b->dims[i]) {
@@ -6843,25 +6844,25 @@ static int64_t npu__ref_batch_start(const npu__batch *b, int64_t item)
 }
 
 /* What all matrix ops come to: a batch of products. */
-typedef struct npu__matmul {
-    npu__gemm gemm;
-    npu__batch a, b, c0;
+typedef struct npu__ref_matmul {
+    npu__ref_product gemm;
+    npu__ref_batches a, b, c0;
     uint32_t a_index, b_index, c0_index, bias_index; /* operands; NPU_NO_INDEX = none */
     int64_t batch;
     uint32_t gemm_parts; /* of one product; more than 1 only where every part of the op is one of them */
     size_t part_bytes;   /* of workspace */
-} npu__matmul;
+} npu__ref_matmul;
 
-static npu__matrix npu__ref_matrix(const npu_tensor *t, int64_t row, int64_t col)
+static npu__ref_matrix_view npu__ref_matrix(const npu_tensor *t, int64_t row, int64_t col)
 {
-    npu__matrix m = { 0 };
+    npu__ref_matrix_view m = { 0 };
     m.dtype = t->dtype;
     m.row = row, m.col = col;
     return m;
 }
 
 /* An operand that broadcasts to the result, but for its batch. */
-static npu__matrix npu__ref_addend(const npu_tensor *t)
+static npu__ref_matrix_view npu__ref_addend(const npu_tensor *t)
 {
     int64_t cols = t->rank > 0 ? t->dims[t->rank - 1] : 1, rows = t->rank > 1 ? t->dims[t->rank - 2] : 1;
     return npu__ref_matrix(t, rows == 1 ? 0 : cols, cols == 1 ? 0 : 1);
@@ -6880,9 +6881,9 @@ static int64_t npu__ref_leading(const npu_tensor *t)
 }
 
 /* a [..., k], weight [n, k] or [k] */
-static void npu__ref_linear_shape(const npu_prepare *p, npu__matmul *s)
+static void npu__ref_linear_shape(const npu_prepare *p, npu__ref_matmul *s)
 {
-    npu__gemm *g = &s->gemm;
+    npu__ref_product *g = &s->gemm;
     g->m = npu__ref_leading(&p->in[0]);
     g->k = npu__ref_last_dim(&p->in[0]);
     g->n = p->in[1].rank > 1 ? p->in[1].dims[0] : 1;
@@ -6895,9 +6896,9 @@ static void npu__ref_linear_shape(const npu_prepare *p, npu__matmul *s)
 }
 
 /* The last two dims of an operand as rows and columns, or the other way round; a vector is one row. */
-static npu__matrix npu__ref_last_matrix(const npu_tensor *t, bool transposed, int64_t *rows, int64_t *cols)
+static npu__ref_matrix_view npu__ref_last_matrix(const npu_tensor *t, bool transposed, int64_t *rows, int64_t *cols)
 {
-    npu__matrix m = npu__ref_matrix(t, npu__ref_last_dim(t), 1);
+    npu__ref_matrix_view m = npu__ref_matrix(t, npu__ref_last_dim(t), 1);
     *rows = t->rank > 1 ? t->dims[t->rank - 2] : 1;
     *cols = npu__ref_last_dim(t);
     if (transposed) {
@@ -6910,10 +6911,10 @@ static npu__matrix npu__ref_last_matrix(const npu_tensor *t, bool transposed, in
 
 /* a [..., m, k] or [k], b [..., k, n] or [k]; tensor.matmul may take either transposed. Where b is one matrix, the
    batch of a is more rows. */
-static void npu__ref_matmul_shape(const npu_prepare *p, npu__matmul *s)
+static void npu__ref_matmul_shape(const npu_prepare *p, npu__ref_matmul *s)
 {
     const npu_tensor *a = &p->in[s->a_index], *b = &p->in[s->b_index], *out = &p->out[0];
-    npu__gemm *g = &s->gemm;
+    npu__ref_product *g = &s->gemm;
     uint32_t a_inner = a->rank > 1 ? 2 : 1, b_inner = b->rank > 1 ? 2 : 1, out_inner = a_inner + b_inner - 2;
     bool a_trans = a_inner == 2 && npu_op_int(p->op, "a_trans", 0), b_trans = npu_op_int(p->op, "b_trans", 0) != 0;
     g->a = npu__ref_last_matrix(a, a_trans, &g->m, &g->k);
@@ -6927,7 +6928,7 @@ static void npu__ref_matmul_shape(const npu_prepare *p, npu__matmul *s)
     s->batch = npu__ref_batch_len(&s->a);
 }
 
-static void npu__ref_addmm_shape(const npu_prepare *p, npu__matmul *s)
+static void npu__ref_addmm_shape(const npu_prepare *p, npu__ref_matmul *s)
 {
     s->a_index = 1, s->b_index = 2, s->c0_index = 0;
     npu__ref_matmul_shape(p, s);
@@ -6942,9 +6943,9 @@ static void npu__ref_addmm_shape(const npu_prepare *p, npu__matmul *s)
 }
 
 /* outs + the product: the third operand lies as the result does. */
-static void npu__ref_loop_matmul_shape(const npu_prepare *p, npu__matmul *s)
+static void npu__ref_loop_matmul_shape(const npu_prepare *p, npu__ref_matmul *s)
 {
-    npu__gemm *g = &s->gemm;
+    npu__ref_product *g = &s->gemm;
     if (p->op->kind == NPU_LINALG_MATMUL_TRANSPOSE_B) {
         g->m = p->in[0].dims[0], g->k = p->in[0].dims[1], g->n = p->in[1].dims[0];
         g->a = npu__ref_matrix(&p->in[0], g->k, 1);
@@ -6962,11 +6963,11 @@ static void npu__ref_loop_matmul_shape(const npu_prepare *p, npu__matmul *s)
 }
 
 /* Parts: each product cut, or, where there are many, several products in one part. */
-static npu_status npu__ref_matmul_parts(npu_prepare *p, npu__matmul *s)
+static npu_status npu__ref_matmul_parts(npu_prepare *p, npu__ref_matmul *s)
 {
     double work =
         (double)s->gemm.m * (double)s->gemm.n * (double)npu__ref_max(s->gemm.k, 1) * (double)s->batch;
-    int64_t wanted = work / NPU__GEMM_GRAIN > 64 ? 64 : (int64_t)(work / NPU__GEMM_GRAIN);
+    int64_t wanted = work / NPU__REF_GEMM_GRAIN > 64 ? 64 : (int64_t)(work / NPU__REF_GEMM_GRAIN);
     s->gemm_parts = npu__ref_gemm_parts(&s->gemm);
     if (s->batch * s->gemm_parts > 64) {
         s->gemm_parts = 1;
@@ -6979,7 +6980,7 @@ static npu_status npu__ref_matmul_parts(npu_prepare *p, npu__matmul *s)
 
 static npu_status npu__ref_matmul_state(npu_prepare *p, bool plain)
 {
-    npu__matmul *s = npu_ref_state(p, sizeof *s);
+    npu__ref_matmul *s = npu_ref_state(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -7012,8 +7013,8 @@ static npu_status npu__ref_matmul_prepare_plain(npu_prepare *p) { return npu__re
 
 static npu_status npu__ref_matmul_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__matmul *s = l->state;
-    npu__gemm g = s->gemm;
+    const npu__ref_matmul *s = l->state;
+    npu__ref_product g = s->gemm;
     int64_t items = s->batch * s->gemm_parts, end = items * (part + 1) / parts;
     g.bias.x = s->bias_index == NPU_NO_INDEX ? NULL : l->x[s->bias_index];
     for (int64_t i = items * part / parts; i < end; i++) {
@@ -7037,15 +7038,15 @@ static bool npu__ref_is_float_op(const npu_op_info *op)
     return npu__ref_compute_class(op->in[0]->dtype) != NPU__I64;
 }
 
-#define NPU__MATMUL_ROWS(kind)                                                                      \
-    NPU__KERNEL(kind, "packed", 10, npu__ref_is_float_op, npu__ref_matmul_prepare, npu__ref_matmul_launch),  \
-    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_matmul_prepare_plain, npu__ref_matmul_launch)
+#define NPU__REF_MATMUL_ROWS(kind)                                                                      \
+    NPU__REF_ROW(kind, "packed", 10, npu__ref_is_float_op, npu__ref_matmul_prepare, npu__ref_matmul_launch),  \
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_matmul_prepare_plain, npu__ref_matmul_launch)
 
 static const npu_kernel npu__ref_kernels_matrix[] = {
-    NPU__MATMUL_ROWS(NPU_ATEN_LINEAR), NPU__MATMUL_ROWS(NPU_ATEN_MM), NPU__MATMUL_ROWS(NPU_ATEN_BMM),
-    NPU__MATMUL_ROWS(NPU_ATEN_MATMUL), NPU__MATMUL_ROWS(NPU_ATEN_ADDMM), NPU__MATMUL_ROWS(NPU_ATEN_BADDBMM),
-    NPU__MATMUL_ROWS(NPU_ATEN_MV), NPU__MATMUL_ROWS(NPU_ATEN_DOT), NPU__MATMUL_ROWS(NPU_ATEN_VDOT),
-    NPU__MATMUL_ROWS(NPU_ATEN_ADDMV)
+    NPU__REF_MATMUL_ROWS(NPU_ATEN_LINEAR), NPU__REF_MATMUL_ROWS(NPU_ATEN_MM), NPU__REF_MATMUL_ROWS(NPU_ATEN_BMM),
+    NPU__REF_MATMUL_ROWS(NPU_ATEN_MATMUL), NPU__REF_MATMUL_ROWS(NPU_ATEN_ADDMM), NPU__REF_MATMUL_ROWS(NPU_ATEN_BADDBMM),
+    NPU__REF_MATMUL_ROWS(NPU_ATEN_MV), NPU__REF_MATMUL_ROWS(NPU_ATEN_DOT), NPU__REF_MATMUL_ROWS(NPU_ATEN_VDOT),
+    NPU__REF_MATMUL_ROWS(NPU_ATEN_ADDMV)
 };
 
 /* ---- tensor.cast ---- */
@@ -7123,8 +7124,8 @@ static npu_status npu__ref_cast_launch(const npu_launch *l, uint32_t part, uint3
 
 static const npu_kernel npu__ref_kernels_tensor[] = {
     NPU__REF_TENSOR(NPU__REF_MAP_KERNEL)
-    NPU__MATMUL_ROWS(NPU_TENSOR_MATMUL),
-    NPU__KERNEL(NPU_TENSOR_CAST, "plain", 0, NULL, npu__ref_cast_prepare, npu__ref_cast_launch),
+    NPU__REF_MATMUL_ROWS(NPU_TENSOR_MATMUL),
+    NPU__REF_ROW(NPU_TENSOR_CAST, "plain", 0, NULL, npu__ref_cast_prepare, npu__ref_cast_launch),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_RESHAPE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_TRANSPOSE, npu__ref_copy_prepare)
 };
@@ -7132,14 +7133,14 @@ static const npu_kernel npu__ref_kernels_tensor[] = {
 /* ---- convolution ---- */
 
 /* A convolution as one in three dims: leading ones where it has fewer. */
-typedef struct npu__conv {
+typedef struct npu__ref_conv_shape {
     int64_t images, groups, in_channels, out_channels; /* channels of one group */
     int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
     bool transposed;
     uint32_t dtype;
     const npu_tensor *bias; /* NULL = none */
     bool onto;              /* sums are added to operand 2, which lies as the result does and may be it */
-} npu__conv;
+} npu__ref_conv_shape;
 
 /* Spatial dims at the end of a tensor, the last one at [2]. */
 static void npu__ref_conv_dims(int64_t *to, const npu_tensor *t, uint32_t dims)
@@ -7161,7 +7162,7 @@ static void npu__ref_conv_attribute(int64_t *to, const npu_op_info *op, const ch
 }
 
 /* 'same' pads the right by one more where it cannot be even. */
-static void npu__ref_conv_pad(npu__conv *c, const npu_op_info *op, uint32_t dims)
+static void npu__ref_conv_pad(npu__ref_conv_shape *c, const npu_op_info *op, uint32_t dims)
 {
     bool words = npu_op_arg(op, "padding")->form == NPU_ARG_STR;
     bool same = words && npu_op_str_is(op, "padding", "same");
@@ -7179,9 +7180,9 @@ static bool npu__ref_conv_is_transposed(const npu_op_info *op)
 }
 
 /* A structured one: [N,C,..] with [F,C,..], or [N,G,C,..] with [G,F,C,..]; nothing is padded. */
-static npu__conv npu__ref_loop_conv(const npu_prepare *p)
+static npu__ref_conv_shape npu__ref_loop_conv(const npu_prepare *p)
 {
-    npu__conv c = { 0 };
+    npu__ref_conv_shape c = { 0 };
     const npu_tensor *x = &p->in[0], *w = &p->in[1];
     uint32_t grouped = p->op->kind == NPU_LINALG_CONV_2D_NGCHW_GFCHW, dims = x->rank - 2 - grouped;
     c.groups = grouped ? x->dims[1] : 1;
@@ -7198,9 +7199,9 @@ static npu__conv npu__ref_loop_conv(const npu_prepare *p)
     return c;
 }
 
-static npu__conv npu__ref_conv(const npu_prepare *p)
+static npu__ref_conv_shape npu__ref_conv(const npu_prepare *p)
 {
-    npu__conv c = { 0 };
+    npu__ref_conv_shape c = { 0 };
     const npu_op_info *op = p->op;
     const npu_tensor *x = &p->in[0], *w = &p->in[1], *out = &p->out[0];
     uint32_t dims;
@@ -7235,7 +7236,7 @@ static int64_t npu__ref_volume(const int64_t *dims) { return dims[0] * dims[1] *
 
 /* The input index that output index o meets at tap k of one dim, -1 = padding (or a gap of a transposed one).
    */
-static int64_t npu__ref_conv_at(const npu__conv *c, uint32_t dim, int64_t o, int64_t k)
+static int64_t npu__ref_conv_at(const npu__ref_conv_shape *c, uint32_t dim, int64_t o, int64_t k)
 {
     int64_t at = c->transposed ? o + c->pad[dim] - k * c->dilation[dim]
                                : o * c->stride[dim] - c->pad[dim] + k * c->dilation[dim];
@@ -7246,15 +7247,15 @@ static int64_t npu__ref_conv_at(const npu__conv *c, uint32_t dim, int64_t o, int
 }
 
 /* Where one output element is summed. */
-typedef struct npu__conv_sum {
+typedef struct npu__ref_conv_sum {
     const npu_launch *l;
-    const npu__conv *c;
+    const npu__ref_conv_shape *c;
     bool integer;
     double real;
     uint64_t whole;
-} npu__conv_sum;
+} npu__ref_conv_sum;
 
-static void npu__ref_conv_add(npu__conv_sum *s, int64_t x_at, int64_t w_at)
+static void npu__ref_conv_add(npu__ref_conv_sum *s, int64_t x_at, int64_t w_at)
 {
     if (s->integer) {
         int64_t x = 0, w = 0;
@@ -7270,9 +7271,9 @@ static void npu__ref_conv_add(npu__conv_sum *s, int64_t x_at, int64_t w_at)
 }
 
 /* All taps of one channel; x_first and w_first are its first elements. */
-static void npu__ref_conv_taps(npu__conv_sum *s, const int64_t *o, int64_t x_first, int64_t w_first)
+static void npu__ref_conv_taps(npu__ref_conv_sum *s, const int64_t *o, int64_t x_first, int64_t w_first)
 {
-    const npu__conv *c = s->c;
+    const npu__ref_conv_shape *c = s->c;
     for (int64_t k0 = 0; k0 < c->kernel[0]; k0++) {
         int64_t i0 = npu__ref_conv_at(c, 0, o[0], k0);
         for (int64_t k1 = 0; i0 >= 0 && k1 < c->kernel[1]; k1++) {
@@ -7289,7 +7290,7 @@ static void npu__ref_conv_taps(npu__conv_sum *s, const int64_t *o, int64_t x_fir
 }
 
 /* The bias of an output channel, or what element `at` is added to, or 0. */
-static void npu__ref_conv_start(npu__conv_sum *s, int64_t channel, int64_t at)
+static void npu__ref_conv_start(npu__ref_conv_sum *s, int64_t channel, int64_t at)
 {
     int64_t whole = 0;
     s->real = 0, s->whole = 0;
@@ -7306,9 +7307,9 @@ static void npu__ref_conv_start(npu__conv_sum *s, int64_t channel, int64_t at)
 }
 
 /* One element of the result, by its channel among all groups and its place. */
-static void npu__ref_conv_element(npu__conv_sum *s, int64_t image, int64_t channel, int64_t place)
+static void npu__ref_conv_element(npu__ref_conv_sum *s, int64_t image, int64_t channel, int64_t place)
 {
-    const npu__conv *c = s->c;
+    const npu__ref_conv_shape *c = s->c;
     int64_t group = channel / c->out_channels, out = channel % c->out_channels;
     int64_t in_size = npu__ref_volume(c->in);
     int64_t taps = npu__ref_volume(c->kernel);
@@ -7331,7 +7332,7 @@ static void npu__ref_conv_element(npu__conv_sum *s, int64_t image, int64_t chann
 
 static npu_status npu__ref_conv_prepare_plain(npu_prepare *p)
 {
-    npu__conv *c = npu_ref_state(p, sizeof *c);
+    npu__ref_conv_shape *c = npu_ref_state(p, sizeof *c);
     if (!c) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -7343,10 +7344,10 @@ static npu_status npu__ref_conv_prepare_plain(npu_prepare *p)
 
 static npu_status npu__ref_conv_launch_plain(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__conv *c = l->state;
+    const npu__ref_conv_shape *c = l->state;
     int64_t channels = c->groups * c->out_channels, all = c->images * channels;
     int64_t places = npu__ref_volume(c->out);
-    npu__conv_sum s = { 0 };
+    npu__ref_conv_sum s = { 0 };
     s.l = l, s.c = c;
     s.integer = npu__ref_compute_class(c->dtype) == NPU__I64;
     for (int64_t i = all * part / parts; i < all * (part + 1) / parts; i++) {
@@ -7362,9 +7363,9 @@ static npu_status npu__ref_conv_launch_plain(const npu_launch *l, uint32_t part,
 /* Weights times the images as they lie: a batch of products. */
 static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
 {
-    npu__matmul *s = npu_ref_state(p, sizeof *s);
-    npu__conv c = npu__ref_conv(p);
-    npu__gemm *g;
+    npu__ref_matmul *s = npu_ref_state(p, sizeof *s);
+    npu__ref_conv_shape c = npu__ref_conv(p);
+    npu__ref_product *g;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -7436,18 +7437,18 @@ static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
 /* How outputs, taps and input of one dim meet: output o and tap k at input o * step + k * dilation - first.
    Output o is number out_first + o * out_step of the result, tap k is number tap_first + k * tap_step of the
    weights. */
-typedef struct npu__conv_dim {
+typedef struct npu__ref_conv_axis {
     int64_t out, in, taps, step, dilation, first;
     int64_t out_first, out_step, tap_first, tap_step;
     int64_t phases, period; /* tap k is in phase k % period of step; there are `phases` of them */
-} npu__conv_dim;
+} npu__ref_conv_axis;
 
 /* One phase of a transposed convolution, or all of an ordinary one. */
-typedef struct npu__conv_blocked {
-    const npu__conv *conv;
-    npu__conv_dim dim[3];
-    npu__gemm gemm;       /* of one image and group */
-    npu__gemm_plan plan;
+typedef struct npu__ref_conv_blocked {
+    const npu__ref_conv_shape *conv;
+    npu__ref_conv_axis dim[3];
+    npu__ref_product gemm;       /* of one image and group */
+    npu__ref_product_plan plan;
     const char *weights;  /* as numbers, NULL = the operand */
     int64_t *offsets;     /* of every channel and tap in the slab */
     int64_t bands, band;  /* of rows of the result */
@@ -7455,21 +7456,21 @@ typedef struct npu__conv_blocked {
     int64_t chunks;       /* of output channels */
     int64_t items;        /* images, groups, planes, bands, chunks */
     size_t slab_bytes;
-} npu__conv_blocked;
+} npu__ref_conv_blocked;
 
-typedef struct npu__conv_state {
-    npu__conv conv;
-    npu__conv_blocked *parts; /* phases */
+typedef struct npu__ref_conv_state {
+    npu__ref_conv_shape conv;
+    npu__ref_conv_blocked *parts; /* phases */
     uint32_t num_parts;
     int64_t items;
     size_t part_bytes; /* of workspace */
-} npu__conv_state;
+} npu__ref_conv_state;
 
 static int64_t npu__ref_gcd(int64_t a, int64_t b) { return b == 0 ? a : npu__ref_gcd(b, a % b); }
 
-static npu__conv_dim npu__ref_conv_dim(const npu__conv *c, uint32_t i)
+static npu__ref_conv_axis npu__ref_conv_dim(const npu__ref_conv_shape *c, uint32_t i)
 {
-    npu__conv_dim d = { 0 };
+    npu__ref_conv_axis d = { 0 };
     d.out = c->out[i], d.in = c->in[i], d.taps = c->kernel[i];
     d.step = c->stride[i], d.dilation = c->dilation[i], d.first = c->pad[i];
     d.out_step = d.tap_step = 1;
@@ -7481,9 +7482,9 @@ static npu__conv_dim npu__ref_conv_dim(const npu__conv *c, uint32_t i)
 /* Outputs phase, phase + stride ... of a transposed convolution. They meet a tap k where phase + pad - k *
    dilation is a multiple of the stride: every `every`-th one, taken from the last down so that the input
    index grows. */
-static npu__conv_dim npu__ref_conv_transposed_dim(const npu__conv *c, uint32_t i, int64_t phase)
+static npu__ref_conv_axis npu__ref_conv_transposed_dim(const npu__ref_conv_shape *c, uint32_t i, int64_t phase)
 {
-    npu__conv_dim d = { 0 };
+    npu__ref_conv_axis d = { 0 };
     int64_t stride = c->stride[i], every = stride / npu__ref_gcd(stride, c->dilation[i]), last = -1;
     d.in = c->in[i], d.step = d.phases = d.period = 1;
     d.dilation = every * c->dilation[i] / stride;
@@ -7503,23 +7504,23 @@ static npu__conv_dim npu__ref_conv_transposed_dim(const npu__conv *c, uint32_t i
 }
 
 /* Rows or columns that n outputs read in one phase. */
-static int64_t npu__ref_conv_reach(const npu__conv_dim *d, int64_t n)
+static int64_t npu__ref_conv_reach(const npu__ref_conv_axis *d, int64_t n)
 {
     return n + (npu__ref_max(d->taps, 1) - 1) * d->dilation / d->step;
 }
 
-static int64_t npu__ref_conv_planes(const npu__conv_blocked *s)
+static int64_t npu__ref_conv_planes(const npu__ref_conv_blocked *s)
 {
     return s->conv->in_channels * s->dim[0].taps * s->dim[1].phases * s->dim[2].phases;
 }
 
 /* Bands as high as a slab in the second-level cache allows, and more where there is work for more parts. */
-static void npu__ref_conv_cut_bands(npu__conv_blocked *s, int64_t wanted)
+static void npu__ref_conv_cut_bands(npu__ref_conv_blocked *s, int64_t wanted)
 {
     int64_t height = s->dim[1].out, row_bytes, fitting;
     s->row = npu__ref_conv_reach(&s->dim[2], s->dim[2].out);
     row_bytes = npu__ref_max(npu__ref_conv_planes(s) * s->row * (int64_t)s->plan.size, 1);
-    fitting = NPU__GEMM_SLAB / row_bytes - npu__ref_conv_reach(&s->dim[1], 0);
+    fitting = NPU__REF_GEMM_SLAB / row_bytes - npu__ref_conv_reach(&s->dim[1], 0);
     s->bands = npu__ref_ceil_div(height, npu__ref_max(npu__ref_min(fitting, height), 1));
     s->bands = npu__ref_max(s->bands, npu__ref_min(wanted, height / 8));
     s->band = npu__ref_ceil_div(height, s->bands);
@@ -7528,7 +7529,7 @@ static void npu__ref_conv_cut_bands(npu__conv_blocked *s, int64_t wanted)
 }
 
 /* Chunks of output channels: every one copies the slab again, which is to stay a small part of its work. */
-static void npu__ref_conv_cut_channels(npu__conv_blocked *s, int64_t wanted)
+static void npu__ref_conv_cut_channels(npu__ref_conv_blocked *s, int64_t wanted)
 {
     double filled = (double)npu__ref_max(npu__ref_conv_planes(s), 1) * (double)s->rows * (double)s->row;
     double worth = (double)s->gemm.m * (double)s->gemm.k * (double)(s->band * s->row) / (512 * filled);
@@ -7536,10 +7537,10 @@ static void npu__ref_conv_cut_channels(npu__conv_blocked *s, int64_t wanted)
     s->chunks = npu__ref_max(npu__ref_min(chunks, worth < 16 ? (int64_t)worth : 16), 1);
 }
 
-static void npu__ref_conv_cut(npu__conv_blocked *s)
+static void npu__ref_conv_cut(npu__ref_conv_blocked *s)
 {
     int64_t outer = s->conv->images * s->conv->groups;
-    npu__gemm whole = s->gemm;
+    npu__ref_product whole = s->gemm;
     int64_t wanted;
     whole.n = outer * s->dim[0].out * s->dim[1].out * s->dim[2].out;
     wanted = npu__ref_ceil_div(npu__ref_gemm_wanted_parts(&whole), outer * s->dim[0].out);
@@ -7548,9 +7549,9 @@ static void npu__ref_conv_cut(npu__conv_blocked *s)
     s->items = outer * s->dim[0].out * s->bands * s->chunks;
 }
 
-static void npu__ref_conv_offsets(npu__conv_blocked *s)
+static void npu__ref_conv_offsets(npu__ref_conv_blocked *s)
 {
-    const npu__conv_dim *d = s->dim;
+    const npu__ref_conv_axis *d = s->dim;
     int64_t *to = s->offsets, plane = s->rows * s->row;
     for (int64_t i = 0; i < s->conv->in_channels * d[0].taps; i++) {
         for (int64_t k1 = 0; k1 < d[1].taps; k1++) {
@@ -7564,10 +7565,10 @@ static void npu__ref_conv_offsets(npu__conv_blocked *s)
 }
 
 /* The taps of one output and one input channel that belong to s. */
-static void npu__ref_conv_pack_taps(const npu__conv_blocked *s, const void *from, int64_t first, char **to)
+static void npu__ref_conv_pack_taps(const npu__ref_conv_blocked *s, const void *from, int64_t first, char **to)
 {
-    const npu__conv_dim *d = s->dim;
-    const npu__conv *c = s->conv;
+    const npu__ref_conv_axis *d = s->dim;
+    const npu__ref_conv_shape *c = s->conv;
     for (int64_t k0 = 0; k0 < d[0].taps; k0++) {
         for (int64_t k1 = 0; k1 < d[1].taps; k1++) {
             int64_t row =
@@ -7580,9 +7581,9 @@ static void npu__ref_conv_pack_taps(const npu__conv_blocked *s, const void *from
 }
 
 /* The weights as [group, out, in, tap]; those of a transposed convolution are [group, in, out, tap]. */
-static void npu__ref_conv_pack_weights(const npu__conv_blocked *s, const void *from, char *to)
+static void npu__ref_conv_pack_weights(const npu__ref_conv_blocked *s, const void *from, char *to)
 {
-    const npu__conv *c = s->conv;
+    const npu__ref_conv_shape *c = s->conv;
     int64_t taps = npu__ref_volume(c->kernel);
     for (int64_t group = 0; group < c->groups; group++) {
         for (int64_t out = 0; out < c->out_channels; out++) {
@@ -7597,9 +7598,9 @@ static void npu__ref_conv_pack_weights(const npu__conv_blocked *s, const void *f
 
 /* Constant weights that are not numbers in the right order are packed once; others are converted at every
    launch. */
-static npu_status npu__ref_conv_pack(npu_prepare *p, npu__conv_blocked *s)
+static npu_status npu__ref_conv_pack(npu_prepare *p, npu__ref_conv_blocked *s)
 {
-    const npu__conv *c = s->conv;
+    const npu__ref_conv_shape *c = s->conv;
     size_t bytes;
     const void *from = p->op->in_data ? p->op->in_data[1] : NULL;
     char *to;
@@ -7621,10 +7622,10 @@ static npu_status npu__ref_conv_pack(npu_prepare *p, npu__conv_blocked *s)
     return NPU_OK;
 }
 
-static void npu__ref_conv_gemm(npu__conv_blocked *s)
+static void npu__ref_conv_gemm(npu__ref_conv_blocked *s)
 {
-    const npu__conv *c = s->conv;
-    npu__gemm *g = &s->gemm;
+    const npu__ref_conv_shape *c = s->conv;
+    npu__ref_product *g = &s->gemm;
     g->m = c->out_channels;
     g->k = c->in_channels * s->dim[0].taps * s->dim[1].taps * s->dim[2].taps;
     g->n = npu__ref_volume(c->out);
@@ -7638,10 +7639,10 @@ static void npu__ref_conv_gemm(npu__conv_blocked *s)
 }
 
 /* The sums of a band of a single channel are one row, others go by blocks. */
-static npu_status npu__ref_conv_workspace(npu__conv_blocked *s, size_t *part_bytes)
+static npu_status npu__ref_conv_workspace(npu__ref_conv_blocked *s, size_t *part_bytes)
 {
     int64_t width = s->plan.tile->cols, sums = (s->band - 1) * s->row + s->dim[2].out;
-    int64_t block = s->gemm.m == 1 ? INT64_MAX : NPU__GEMM_COLS / width;
+    int64_t block = s->gemm.m == 1 ? INT64_MAX : NPU__REF_GEMM_COLS / width;
     size_t slab = (size_t)(npu__ref_conv_planes(s) * s->rows), bytes;
     s->plan.block_panels = npu__ref_min(npu__ref_ceil_div(sums, width), block);
     s->plan.c_bytes = (size_t)(s->plan.block_rows * s->plan.block_panels * width) * s->plan.size;
@@ -7656,7 +7657,7 @@ static npu_status npu__ref_conv_workspace(npu__conv_blocked *s, size_t *part_byt
     return NPU_OK;
 }
 
-static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__conv_state *state, npu__conv_blocked *s)
+static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
 {
     npu_status status;
     npu__ref_conv_gemm(s);
@@ -7675,9 +7676,9 @@ static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__conv_state *st
 }
 
 /* An ordinary convolution has one part; a transposed one has one for every phase of its stride. */
-static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__conv_state *state)
+static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__ref_conv_state *state)
 {
-    const npu__conv *c = &state->conv;
+    const npu__ref_conv_shape *c = &state->conv;
     const int64_t *stride = c->stride;
     int64_t phases = c->transposed ? stride[0] * stride[1] * stride[2] : 1;
     if (phases > 4096) {
@@ -7689,7 +7690,7 @@ static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__conv_state *stat
         return NPU_ERR_NO_MEMORY;
     }
     for (int64_t i = 0; i < phases; i++) {
-        npu__conv_blocked *s = &state->parts[i];
+        npu__ref_conv_blocked *s = &state->parts[i];
         int64_t phase[3];
         npu_status status;
         phase[2] = i % stride[2], phase[1] = i / stride[2] % stride[1], phase[0] = i / stride[2] / stride[1];
@@ -7708,7 +7709,7 @@ static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__conv_state *stat
 
 static npu_status npu__ref_conv_prepare(npu_prepare *p)
 {
-    npu__conv_state *state = npu_ref_state(p, sizeof *state);
+    npu__ref_conv_state *state = npu_ref_state(p, sizeof *state);
     npu_status status;
     double work;
     if (!state) {
@@ -7722,13 +7723,13 @@ static npu_status npu__ref_conv_prepare(npu_prepare *p)
     }
     work = (double)state->conv.images * (double)state->conv.groups * (double)state->conv.out_channels *
            (double)state->parts[0].gemm.n * (double)state->parts[0].gemm.k;
-    work = work * 4 / NPU__GEMM_GRAIN;
+    work = work * 4 / NPU__REF_GEMM_GRAIN;
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(state->items, work < 64 ? (int64_t)work : 64), 1);
     return npu_size_mul(state->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
 /* Every second float: what a stride of 2 reads. */
-#define NPU__EVERY_SECOND(attribute, name)                                                          \
+#define NPU__REF_EVERY_SECOND(attribute, name)                                                          \
     attribute static void name(float *to, const float *from, size_t n)                              \
     {                                                                                               \
         NPU__REF_VECTORIZE                                                                          \
@@ -7736,9 +7737,9 @@ static npu_status npu__ref_conv_prepare(npu_prepare *p)
             to[i] = from[2 * i];                                                                    \
         }                                                                                           \
     }
-NPU__EVERY_SECOND(, npu__ref_every_second)
+NPU__REF_EVERY_SECOND(, npu__ref_every_second)
 #ifdef NPU__REF_HAS_AVX2
-NPU__EVERY_SECOND(NPU__REF_AVX2, npu__ref_every_second_avx2)
+NPU__REF_EVERY_SECOND(NPU__REF_AVX2, npu__ref_every_second_avx2)
 #endif
 
 static void npu__ref_conv_load(char *to, const void *x, uint32_t dtype, int64_t first, int64_t step, size_t n)
@@ -7758,10 +7759,10 @@ static void npu__ref_conv_load(char *to, const void *x, uint32_t dtype, int64_t 
 
 /* A phase plane of the slab: what outputs from row `row` on read in the input plane that begins at x_first.
    Zeros stay where there is no input: above begin, below end, and beside the columns left .. right. */
-static void npu__ref_conv_fill_plane(const npu__conv_blocked *s, char *to, const void *x, int64_t x_first,
+static void npu__ref_conv_fill_plane(const npu__ref_conv_blocked *s, char *to, const void *x, int64_t x_first,
                                      int64_t row, int64_t phase1, int64_t phase2)
 {
-    const npu__conv_dim *d1 = &s->dim[1], *d2 = &s->dim[2];
+    const npu__ref_conv_axis *d1 = &s->dim[1], *d2 = &s->dim[2];
     int64_t size = (int64_t)s->plan.size, y = row * d1->step + phase1 - d1->first, z = phase2 - d2->first;
     int64_t begin = y < 0 ? npu__ref_ceil_div(-y, d1->step) : 0;
     int64_t left = z < 0 ? npu__ref_ceil_div(-z, d2->step) : 0;
@@ -7778,10 +7779,10 @@ static void npu__ref_conv_fill_plane(const npu__conv_blocked *s, char *to, const
 }
 
 /* channel: the first one of the group among all images; plane, row: of the result. */
-static void npu__ref_conv_fill(const npu__conv_blocked *s, char *to, const void *x, int64_t channel,
+static void npu__ref_conv_fill(const npu__ref_conv_blocked *s, char *to, const void *x, int64_t channel,
                                int64_t plane, int64_t row)
 {
-    const npu__conv_dim *d = s->dim;
+    const npu__ref_conv_axis *d = s->dim;
     size_t bytes = (size_t)(s->rows * s->row) * s->plan.size;
     for (int64_t i = 0; i < s->conv->in_channels * d[0].taps; i++) {
         int64_t at = plane * d[0].step + i % d[0].taps * d[0].dilation - d[0].first;
@@ -7798,14 +7799,14 @@ static void npu__ref_conv_fill(const npu__conv_blocked *s, char *to, const void 
 }
 
 /* Where a band lies in the result: element `at` of a channel is its first, rows are `step` apart. */
-typedef struct npu__conv_place {
+typedef struct npu__ref_conv_place {
     int64_t at, step, rows;
-} npu__conv_place;
+} npu__ref_conv_place;
 
 /* Sums number first .. first + n of a band of one output channel: those between the rows of the result are
    dropped. */
-static void npu__ref_conv_finish(const npu__conv_blocked *s, const npu__gemm *g, int64_t channel,
-                                 const npu__conv_place *place, int64_t first, int64_t n, char *sums)
+static void npu__ref_conv_finish(const npu__ref_conv_blocked *s, const npu__ref_product *g, int64_t channel,
+                                 const npu__ref_conv_place *place, int64_t first, int64_t n, char *sums)
 {
     int64_t width = s->dim[2].out;
     for (int64_t i = 0; i < n;) {
@@ -7821,8 +7822,8 @@ static void npu__ref_conv_finish(const npu__conv_blocked *s, const npu__gemm *g,
 }
 
 /* Output channels channel .. end of a band. Where the result has no gaps, sums are taken in place. */
-static void npu__ref_conv_band(const npu__conv_blocked *s, npu__gemm_sum *sum, int64_t channel, int64_t end,
-                               const npu__conv_place *place, char *sums)
+static void npu__ref_conv_band(const npu__ref_conv_blocked *s, npu__ref_product_sum *sum, int64_t channel, int64_t end,
+                               const npu__ref_conv_place *place, char *sums)
 {
     const char *slab = sum->b;
     int64_t n = (place->rows - 1) * s->row + s->dim[2].out, size = (int64_t)s->plan.size;
@@ -7845,11 +7846,11 @@ static void npu__ref_conv_band(const npu__conv_blocked *s, npu__gemm_sum *sum, i
 }
 
 /* One input and one output channel: one row of sums that starts at the bias. */
-static void npu__ref_conv_single(const npu__conv_blocked *s, const npu__gemm *g, const char *slab,
-                                 const npu__conv_place *place, char *sums)
+static void npu__ref_conv_single(const npu__ref_conv_blocked *s, const npu__ref_product *g, const char *slab,
+                                 const npu__ref_conv_place *place, char *sums)
 {
     int64_t n = (place->rows - 1) * s->row + s->dim[2].out;
-    npu__number bias = { 0 };
+    npu__ref_scalar bias = { 0 };
     if (g->bias.x) {
         npu__ref_load_numbers(&bias, g->bias.x, g->bias.dtype, 0, 1, 1);
     }
@@ -7864,13 +7865,13 @@ static void npu__ref_conv_single(const npu__conv_blocked *s, const npu__gemm *g,
     }
 }
 
-static void npu__ref_conv_item(const npu__conv_blocked *s, const npu_launch *l, int64_t item, char *workspace)
+static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t item, char *workspace)
 {
-    const npu__conv *c = s->conv;
-    const npu__conv_dim *d = s->dim;
-    npu__gemm g = s->gemm;
-    npu__gemm_sum sum = { 0 };
-    npu__conv_place place;
+    const npu__ref_conv_shape *c = s->conv;
+    const npu__ref_conv_axis *d = s->dim;
+    npu__ref_product g = s->gemm;
+    npu__ref_product_sum sum = { 0 };
+    npu__ref_conv_place place;
     int64_t chunk = item % s->chunks, row = item / s->chunks % s->bands * s->band;
     int64_t plane = item / s->chunks / s->bands % d[0].out;
     int64_t group = item / s->chunks / s->bands / d[0].out;
@@ -7898,10 +7899,10 @@ static void npu__ref_conv_item(const npu__conv_blocked *s, const npu_launch *l, 
 
 static npu_status npu__ref_conv_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__conv_state *state = l->state;
+    const npu__ref_conv_state *state = l->state;
     int64_t begin = state->items * part / parts, end = state->items * (part + 1) / parts, first = 0;
     for (uint32_t i = 0; i < state->num_parts; i++) {
-        const npu__conv_blocked *s = &state->parts[i];
+        const npu__ref_conv_blocked *s = &state->parts[i];
         for (int64_t j = npu__ref_max(begin, first); j < npu__ref_min(end, first + s->items); j++) {
             npu__ref_conv_item(s, l, j - first, (char *)l->workspace + part * state->part_bytes);
         }
@@ -7921,21 +7922,21 @@ static bool npu__ref_conv_is_blocked(const npu_op_info *op)
    same meetings. A piece of work is one plane of a gradient, summed in double: of the input for one image and
    channel, of the weights for one pair of channels, of the bias for one channel. */
 
-typedef struct npu__conv_back {
-    npu__conv conv;
+typedef struct npu__ref_conv_back {
+    npu__ref_conv_shape conv;
     int64_t pieces[3]; /* of each gradient; 0 = not wanted */
     size_t part_bytes;
-} npu__conv_back;
+} npu__ref_conv_back;
 
 /* Planes in workspace, as doubles. */
-typedef struct npu__conv_planes {
+typedef struct npu__ref_conv_plane {
     double *g, *x, *w;
-} npu__conv_planes;
+} npu__ref_conv_plane;
 
 static npu_status npu__ref_conv_back_prepare(npu_prepare *p)
 {
-    npu__conv_back *s = npu_ref_state(p, sizeof *s);
-    npu__conv *c;
+    npu__ref_conv_back *s = npu_ref_state(p, sizeof *s);
+    npu__ref_conv_shape *c;
     size_t numbers;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -7956,7 +7957,7 @@ static npu_status npu__ref_conv_back_prepare(npu_prepare *p)
 }
 
 /* Rows of outputs, inputs and taps that meet in the last dim. */
-static void npu__ref_conv_back_row(const npu__conv *c, const double *g, double *x, double *w, bool to_input)
+static void npu__ref_conv_back_row(const npu__ref_conv_shape *c, const double *g, double *x, double *w, bool to_input)
 {
     for (int64_t k = 0; k < c->kernel[2]; k++) {
         for (int64_t o = 0; o < c->out[2]; o++) {
@@ -7971,7 +7972,7 @@ static void npu__ref_conv_back_row(const npu__conv *c, const double *g, double *
 }
 
 /* All meetings of a plane of outputs and a plane of inputs, over the tap in `tap` of the first two dims. */
-static void npu__ref_conv_back_tap(const npu__conv *c, const npu__conv_planes *p, const int64_t *tap,
+static void npu__ref_conv_back_tap(const npu__ref_conv_shape *c, const npu__ref_conv_plane *p, const int64_t *tap,
                                    bool to_input)
 {
     for (int64_t o0 = 0; o0 < c->out[0]; o0++) {
@@ -7989,7 +7990,7 @@ static void npu__ref_conv_back_tap(const npu__conv *c, const npu__conv_planes *p
 
 /* Plane `out` of outputs among all images, `in` of inputs and `pair` of weights; the one that is not summed
    is loaded. */
-static void npu__ref_conv_back_planes(const npu__conv *c, const npu_launch *l, const npu__conv_planes *p,
+static void npu__ref_conv_back_planes(const npu__ref_conv_shape *c, const npu_launch *l, const npu__ref_conv_plane *p,
                                       int64_t out, int64_t in, int64_t pair, bool to_input)
 {
     int64_t tap[2], outs = npu__ref_volume(c->out), ins = npu__ref_volume(c->in),
@@ -8008,13 +8009,13 @@ static void npu__ref_conv_back_planes(const npu__conv *c, const npu_launch *l, c
 }
 
 /* Where the taps of an output and an input channel of a group lie, in planes. */
-static int64_t npu__ref_conv_pair(const npu__conv *c, int64_t group, int64_t out, int64_t in)
+static int64_t npu__ref_conv_pair(const npu__ref_conv_shape *c, int64_t group, int64_t out, int64_t in)
 {
     return c->transposed ? (group * c->in_channels + in) * c->out_channels + out
                          : (group * c->out_channels + out) * c->in_channels + in;
 }
 
-static void npu__ref_conv_back_input(const npu__conv *c, const npu_launch *l, const npu__conv_planes *p,
+static void npu__ref_conv_back_input(const npu__ref_conv_shape *c, const npu_launch *l, const npu__ref_conv_plane *p,
                                      int64_t plane)
 {
     int64_t group = plane / c->in_channels, in = plane % c->in_channels, ins = npu__ref_volume(c->in);
@@ -8026,7 +8027,7 @@ static void npu__ref_conv_back_input(const npu__conv *c, const npu_launch *l, co
     npu__ref_store_f64(l->y[0], c->dtype, plane * ins, 1, p->x, (size_t)ins);
 }
 
-static void npu__ref_conv_back_weight(const npu__conv *c, const npu_launch *l, const npu__conv_planes *p,
+static void npu__ref_conv_back_weight(const npu__ref_conv_shape *c, const npu_launch *l, const npu__ref_conv_plane *p,
                                       int64_t item)
 {
     int64_t group = item / (c->out_channels * c->in_channels), taps = npu__ref_volume(c->kernel);
@@ -8041,7 +8042,7 @@ static void npu__ref_conv_back_weight(const npu__conv *c, const npu_launch *l, c
     npu__ref_store_f64(l->y[1], c->dtype, pair * taps, 1, p->w, (size_t)taps);
 }
 
-static void npu__ref_conv_back_bias(const npu__conv *c, const npu_launch *l, const npu__conv_planes *p,
+static void npu__ref_conv_back_bias(const npu__ref_conv_shape *c, const npu_launch *l, const npu__ref_conv_plane *p,
                                     int64_t channel)
 {
     int64_t outs = npu__ref_volume(c->out), channels = c->groups * c->out_channels;
@@ -8057,10 +8058,10 @@ static void npu__ref_conv_back_bias(const npu__conv *c, const npu_launch *l, con
 
 static npu_status npu__ref_conv_back_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__conv_back *s = l->state;
-    const npu__conv *c = &s->conv;
+    const npu__ref_conv_back *s = l->state;
+    const npu__ref_conv_shape *c = &s->conv;
     int64_t inputs = s->pieces[0], both = inputs + s->pieces[1], all = both + s->pieces[2];
-    npu__conv_planes p;
+    npu__ref_conv_plane p;
     p.g = (double *)(void *)((char *)l->workspace + part * s->part_bytes);
     p.x = p.g + npu__ref_volume(c->out);
     p.w = p.x + npu__ref_volume(c->in);
@@ -8076,25 +8077,26 @@ static npu_status npu__ref_conv_back_launch(const npu_launch *l, uint32_t part, 
     return NPU_OK;
 }
 
-#define NPU__CONV_ROWS(kind)                                                                                 \
-    NPU__KERNEL(kind, "pointwise", 20, npu__ref_conv_is_pointwise, npu__ref_conv_prepare_pointwise, npu__ref_matmul_launch), \
-    NPU__KERNEL(kind, "blocked", 10, npu__ref_conv_is_blocked, npu__ref_conv_prepare, npu__ref_conv_launch),          \
-    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_conv_prepare_plain, npu__ref_conv_launch_plain)
+#define NPU__REF_CONV_ROWS(kind)                                                                             \
+    NPU__REF_ROW(kind, "pointwise", 20, npu__ref_conv_is_pointwise, npu__ref_conv_prepare_pointwise, \
+                 npu__ref_matmul_launch), \
+    NPU__REF_ROW(kind, "blocked", 10, npu__ref_conv_is_blocked, npu__ref_conv_prepare, npu__ref_conv_launch), \
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_conv_prepare_plain, npu__ref_conv_launch_plain)
 
-static const npu_kernel npu__ref_kernels_convolution[] = { NPU__CONV_ROWS(NPU_ATEN_CONV1D),
-                                                           NPU__CONV_ROWS(NPU_ATEN_CONV1D_PADDING),
-                                                           NPU__CONV_ROWS(NPU_ATEN_CONV2D),
-                                                           NPU__CONV_ROWS(NPU_ATEN_CONV2D_PADDING),
-                                                           NPU__CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE2D),
-                                                           NPU__CONV_ROWS(NPU_ATEN_CONVOLUTION),
-                                                           NPU__KERNEL(NPU_ATEN_CONVOLUTION_BACKWARD, "plain", 0, NULL,
+static const npu_kernel npu__ref_kernels_convolution[] = { NPU__REF_CONV_ROWS(NPU_ATEN_CONV1D),
+                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV1D_PADDING),
+                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV2D),
+                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV2D_PADDING),
+                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE2D),
+                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONVOLUTION),
+                                                           NPU__REF_ROW(NPU_ATEN_CONVOLUTION_BACKWARD, "plain", 0, NULL,
                                                              npu__ref_conv_back_prepare,
                                                              npu__ref_conv_back_launch),
-                                                           NPU__CONV_ROWS(NPU_ATEN_CONV3D),
-                                                           NPU__CONV_ROWS(NPU_ATEN_CONV3D_PADDING),
-                                                           NPU__CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE1D),
-                                                           NPU__CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE3D),
-                                                           NPU__CONV_ROWS(NPU_ATEN_CONV_DEPTHWISE2D) };
+                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV3D),
+                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV3D_PADDING),
+                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE1D),
+                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE3D),
+                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV_DEPTHWISE2D) };
 
 /* ---- contractions ----
 
@@ -8105,7 +8107,7 @@ static const npu_kernel npu__ref_kernels_convolution[] = { NPU__CONV_ROWS(NPU_AT
 
 enum { NPU__AXES = NPU_EINSUM_AXES };
 
-typedef struct npu__contraction {
+typedef struct npu__ref_contraction {
     uint32_t rank, axes;       /* the axes of the result are the first ones */
     uint32_t strip;            /* the axis that strips lie along */
     uint32_t factors, first;   /* operands: how many, from which on */
@@ -8114,15 +8116,15 @@ typedef struct npu__contraction {
     int64_t (*steps)[NPU__AXES]; /* of factors, then of the result and the addend */
     double alpha, beta;
     int cls;
-} npu__contraction;
+} npu__ref_contraction;
 
-static int64_t npu__ref_axis_step(const npu__contraction *s, uint32_t axis)
+static int64_t npu__ref_axis_step(const npu__ref_contraction *s, uint32_t axis)
 {
     return axis == s->strip ? NPU__STRIP : 1;
 }
 
 /* The next place among axes first .. end, false after the last. */
-static bool npu__ref_axis_next(const npu__contraction *s, int64_t *index, uint32_t first, uint32_t end)
+static bool npu__ref_axis_next(const npu__ref_contraction *s, int64_t *index, uint32_t first, uint32_t end)
 {
     for (uint32_t i = end; i-- > first;) {
         index[i] += npu__ref_axis_step(s, i);
@@ -8134,7 +8136,7 @@ static bool npu__ref_axis_next(const npu__contraction *s, int64_t *index, uint32
     return false;
 }
 
-static int64_t npu__ref_axis_offset(const npu__contraction *s, uint32_t tensor, const int64_t *index)
+static int64_t npu__ref_axis_offset(const npu__ref_contraction *s, uint32_t tensor, const int64_t *index)
 {
     int64_t offset = 0;
     for (uint32_t i = 0; i < s->axes; i++) {
@@ -8144,7 +8146,7 @@ static int64_t npu__ref_axis_offset(const npu__contraction *s, uint32_t tensor, 
 }
 
 /* n products along the strip. */
-static void npu__ref_contract_products(const npu__contraction *s, const npu_launch *l, const int64_t *index,
+static void npu__ref_contract_products(const npu__ref_contraction *s, const npu_launch *l, const int64_t *index,
                                        size_t n, npu__ref_strip *to)
 {
     npu__ref_strip x;
@@ -8174,7 +8176,7 @@ static void npu__ref_contract_add(int cls, npu__ref_strip *sums, const npu__ref_
 }
 
 /* sums = alpha sums + beta addend */
-static void npu__ref_contract_finish(const npu__contraction *s, const npu_launch *l, const int64_t *index,
+static void npu__ref_contract_finish(const npu__ref_contraction *s, const npu_launch *l, const int64_t *index,
                                      size_t n, npu__ref_strip *sums)
 {
     npu__ref_strip c;
@@ -8195,14 +8197,14 @@ static void npu__ref_contract_finish(const npu__contraction *s, const npu_launch
     }
 }
 
-static size_t npu__ref_contract_len(const npu__contraction *s, const int64_t *index)
+static size_t npu__ref_contract_len(const npu__ref_contraction *s, const int64_t *index)
 {
     return s->axes == 0 ? 1 : (size_t)npu__ref_min(NPU__STRIP, s->dims[s->strip] - index[s->strip]);
 }
 
 /* One strip, or one element where strips lie along a summed axis, at the place of the first `rank` indices.
    */
-static void npu__ref_contract_strip(const npu__contraction *s, const npu_launch *l, int64_t *index)
+static void npu__ref_contract_strip(const npu__ref_contraction *s, const npu_launch *l, int64_t *index)
 {
     npu__ref_strip sums, x;
     bool across = s->axes == 0 || s->strip < s->rank, some = true;
@@ -8223,7 +8225,7 @@ static void npu__ref_contract_strip(const npu__contraction *s, const npu_launch 
                          across && s->axes ? s->steps[s->factors][s->strip] : 1, &sums, n);
 }
 
-static int64_t npu__ref_contract_items(const npu__contraction *s)
+static int64_t npu__ref_contract_items(const npu__ref_contraction *s)
 {
     int64_t items = 1;
     for (uint32_t i = 0; i < s->rank; i++) {
@@ -8234,7 +8236,7 @@ static int64_t npu__ref_contract_items(const npu__contraction *s)
 
 static npu_status npu__ref_contract_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__contraction *s = l->state;
+    const npu__ref_contraction *s = l->state;
     int64_t items = npu__ref_contract_items(s), item = items * part / parts, end = items * (part + 1) / parts,
             rest = item;
     int64_t index[NPU__AXES] = { 0 };
@@ -8251,7 +8253,7 @@ static npu_status npu__ref_contract_launch(const npu_launch *l, uint32_t part, u
 }
 
 /* Says which axis each dim of a tensor lies on; dims of 1 are repeated. */
-static void npu__ref_contract_map(npu__contraction *s, uint32_t tensor, const npu_tensor *t,
+static void npu__ref_contract_map(npu__ref_contraction *s, uint32_t tensor, const npu_tensor *t,
                                   const uint8_t *axes)
 {
     int64_t step = 1;
@@ -8264,7 +8266,7 @@ static void npu__ref_contract_map(npu__contraction *s, uint32_t tensor, const np
     }
 }
 
-static void npu__ref_contract_letters(npu__contraction *s, uint32_t tensor, const npu_tensor *t,
+static void npu__ref_contract_letters(npu__ref_contraction *s, uint32_t tensor, const npu_tensor *t,
                                       const char *letters)
 {
     uint8_t axes[NPU_MAX_RANK] = { 0 };
@@ -8286,7 +8288,7 @@ static uint8_t npu__ref_contract_free(uint8_t *axes, uint32_t rank, uint32_t mas
     return first;
 }
 
-static void npu__ref_contract_einsum(const npu_prepare *p, npu__contraction *s)
+static void npu__ref_contract_einsum(const npu_prepare *p, npu__ref_contraction *s)
 {
     const npu_bound_arg *equation = npu_op_arg(p->op, "equation");
     uint8_t axes[NPU_MAX_RANK], uses[NPU__AXES] = { 0 };
@@ -8314,7 +8316,7 @@ static void npu__ref_contract_einsum(const npu_prepare *p, npu__contraction *s)
 }
 
 /* self and other of ranks a and b: the last dims, or those listed, lie on shared axes. */
-static void npu__ref_contract_pairs(const npu_prepare *p, npu__contraction *s)
+static void npu__ref_contract_pairs(const npu_prepare *p, npu__ref_contraction *s)
 {
     const npu_tensor *a = &p->in[0], *b = &p->in[1];
     uint8_t a_axes[NPU_MAX_RANK], b_axes[NPU_MAX_RANK], out[2 * NPU_MAX_RANK], next;
@@ -8336,7 +8338,7 @@ static void npu__ref_contract_pairs(const npu_prepare *p, npu__contraction *s)
 }
 
 /* Every dim of the result is an axis of self and, inside it, one of other. */
-static void npu__ref_contract_kron(const npu_prepare *p, npu__contraction *s)
+static void npu__ref_contract_kron(const npu_prepare *p, npu__ref_contraction *s)
 {
     uint32_t rank = p->out[0].rank;
     int64_t step = 1;
@@ -8357,7 +8359,7 @@ static void npu__ref_contract_kron(const npu_prepare *p, npu__contraction *s)
 }
 
 /* Dims from the end on axes 7 - i, but for the one that is summed. */
-static void npu__ref_contract_vecdot(const npu_prepare *p, npu__contraction *s)
+static void npu__ref_contract_vecdot(const npu_prepare *p, npu__ref_contraction *s)
 {
     uint32_t rank = p->out[0].rank + 1, at = npu__ref_dim(npu_op_int(p->op, "dim", -1), rank), n = 0;
     uint8_t axes[NPU_MAX_RANK], out[NPU_MAX_RANK];
@@ -8373,7 +8375,7 @@ static void npu__ref_contract_vecdot(const npu_prepare *p, npu__contraction *s)
 }
 
 /* An addend whose last dims are those of the result. */
-static void npu__ref_contract_addend(const npu_prepare *p, npu__contraction *s, uint32_t operand,
+static void npu__ref_contract_addend(const npu_prepare *p, npu__ref_contraction *s, uint32_t operand,
                                      const char *letters)
 {
     uint32_t rank = p->in[operand].rank, skip = (uint32_t)strlen(letters) - rank;
@@ -8383,7 +8385,7 @@ static void npu__ref_contract_addend(const npu_prepare *p, npu__contraction *s, 
     s->beta = npu_scalar_value(npu_op_scalar(p->op, "beta", npu_scalar_int(1)));
 }
 
-static void npu__ref_contract_letters3(const npu_prepare *p, npu__contraction *s, const char *a,
+static void npu__ref_contract_letters3(const npu_prepare *p, npu__ref_contraction *s, const char *a,
                                        const char *b, const char *y)
 {
     npu__ref_contract_letters(s, 0, &p->in[s->first], a);
@@ -8392,7 +8394,7 @@ static void npu__ref_contract_letters3(const npu_prepare *p, npu__contraction *s
 }
 
 /* Leading dims are a .. g, then i and j are summed, o is kept. */
-static void npu__ref_contract_bilinear(const npu_prepare *p, npu__contraction *s)
+static void npu__ref_contract_bilinear(const npu_prepare *p, npu__ref_contraction *s)
 {
     char a[NPU_MAX_RANK + 1] = "abcdefg", b[NPU_MAX_RANK + 1] = "abcdefg", y[NPU_MAX_RANK + 1] = "abcdefg";
     uint32_t last = p->in[0].rank - 1;
@@ -8406,7 +8408,7 @@ static void npu__ref_contract_bilinear(const npu_prepare *p, npu__contraction *s
     }
 }
 
-static void npu__ref_contract_axes(const npu_prepare *p, npu__contraction *s)
+static void npu__ref_contract_axes(const npu_prepare *p, npu__ref_contraction *s)
 {
     switch (p->op->kind) {
     case NPU_ATEN_EINSUM: npu__ref_contract_einsum(p, s); break;
@@ -8425,7 +8427,7 @@ static void npu__ref_contract_axes(const npu_prepare *p, npu__contraction *s)
 }
 
 /* Moves an axis down to place `to`. */
-static void npu__ref_contract_move(npu__contraction *s, uint32_t to, uint32_t from)
+static void npu__ref_contract_move(npu__ref_contraction *s, uint32_t to, uint32_t from)
 {
     int64_t dim = s->dims[to];
     s->dims[to] = s->dims[from], s->dims[from] = dim;
@@ -8436,7 +8438,7 @@ static void npu__ref_contract_move(npu__contraction *s, uint32_t to, uint32_t fr
 }
 
 /* Axes of 1 fall away, those of the result come first, and the longest gets the strips. */
-static void npu__ref_contract_sort(npu__contraction *s)
+static void npu__ref_contract_sort(npu__ref_contraction *s)
 {
     s->axes = NPU__AXES;
     for (int pass = 0; pass < 2; pass++) {
@@ -8455,7 +8457,7 @@ static void npu__ref_contract_sort(npu__contraction *s)
 
 static npu_status npu__ref_contract_prepare(npu_prepare *p)
 {
-    npu__contraction *s = npu_ref_state(p, sizeof *s);
+    npu__ref_contraction *s = npu_ref_state(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -8475,14 +8477,15 @@ static npu_status npu__ref_contract_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
-#define NPU__CONTRACT_ROW(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_contract_prepare, npu__ref_contract_launch)
+#define NPU__REF_CONTRACT_ROW(kind) \
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_contract_prepare, npu__ref_contract_launch)
 
 static const npu_kernel npu__ref_kernels_contraction[] = {
-    NPU__CONTRACT_ROW(NPU_ATEN_EINSUM),       NPU__CONTRACT_ROW(NPU_ATEN_OUTER),
-    NPU__CONTRACT_ROW(NPU_ATEN_INNER),        NPU__CONTRACT_ROW(NPU_ATEN_TENSORDOT),
-    NPU__CONTRACT_ROW(NPU_ATEN_KRON),         NPU__CONTRACT_ROW(NPU_ATEN_BILINEAR),
-    NPU__CONTRACT_ROW(NPU_ATEN_ADDBMM),       NPU__CONTRACT_ROW(NPU_ATEN_ADDR),
-    NPU__CONTRACT_ROW(NPU_ATEN_LINALG_VECDOT)
+    NPU__REF_CONTRACT_ROW(NPU_ATEN_EINSUM),       NPU__REF_CONTRACT_ROW(NPU_ATEN_OUTER),
+    NPU__REF_CONTRACT_ROW(NPU_ATEN_INNER),        NPU__REF_CONTRACT_ROW(NPU_ATEN_TENSORDOT),
+    NPU__REF_CONTRACT_ROW(NPU_ATEN_KRON),         NPU__REF_CONTRACT_ROW(NPU_ATEN_BILINEAR),
+    NPU__REF_CONTRACT_ROW(NPU_ATEN_ADDBMM),       NPU__REF_CONTRACT_ROW(NPU_ATEN_ADDR),
+    NPU__REF_CONTRACT_ROW(NPU_ATEN_LINALG_VECDOT)
 };
 
 /* ---- linear algebra ----
@@ -8490,14 +8493,14 @@ static const npu_kernel npu__ref_kernels_contraction[] = {
    Matrices are copied to workspace as doubles. Determinants, inverses and solutions come from one
    elimination: the square matrix, beside it the columns that are solved for. */
 
-typedef struct npu__linalg {
-    npu__batch a, b;        /* of squares, and of what is solved for */
+typedef struct npu__ref_linalg {
+    npu__ref_batches a, b;        /* of squares, and of what is solved for */
     uint32_t a_index, b_index; /* operands */
     int64_t batch, n, cols; /* cols beside the square */
     bool left, upper, check, unit, transposed;
     npu_kind kind;
     size_t part_bytes;
-} npu__linalg;
+} npu__ref_linalg;
 
 static void npu__ref_swap_rows(double *a, double *b, int64_t n)
 {
@@ -8568,7 +8571,7 @@ static int64_t npu__ref_cholesky(double *a, int64_t n)
     return 0;
 }
 
-static void npu__ref_determinant(const npu__linalg *s, const npu_launch *l, double *a, int64_t item)
+static void npu__ref_determinant(const npu__ref_linalg *s, const npu_launch *l, double *a, int64_t item)
 {
     double sign = npu__ref_eliminate(a, s->n, s->n), log_size = 0, det, first;
     for (int64_t i = 0; i < s->n; i++) {
@@ -8589,7 +8592,7 @@ static void npu__ref_determinant(const npu__linalg *s, const npu_launch *l, doub
     npu__ref_store_f64(l->y[0], l->out[0].dtype, item, 1, &first, 1);
 }
 
-static npu_status npu__ref_cholesky_item(const npu__linalg *s, const npu_launch *l, double *a, int64_t item)
+static npu_status npu__ref_cholesky_item(const npu__ref_linalg *s, const npu_launch *l, double *a, int64_t item)
 {
     int64_t n = s->n, info = npu__ref_cholesky(a, n);
     for (int64_t i = 0; i < n; i++) {
@@ -8606,7 +8609,7 @@ static npu_status npu__ref_cholesky_item(const npu__linalg *s, const npu_launch 
 }
 
 /* The columns beside the square become the solutions. */
-static npu_status npu__ref_solve(const npu__linalg *s, double *a)
+static npu_status npu__ref_solve(const npu__ref_linalg *s, double *a)
 {
     int64_t n = s->n, width = n + s->cols;
     switch (s->kind) {
@@ -8635,7 +8638,7 @@ static npu_status npu__ref_solve(const npu__linalg *s, double *a)
 }
 
 /* A unit matrix beside the square. */
-static void npu__ref_beside_unit(double *a, int64_t n)
+static void npu__ref_augment_identity(double *a, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         memset(a + (2 * i + 1) * n, 0, (size_t)n * sizeof *a);
@@ -8649,12 +8652,12 @@ static bool npu__ref_is_inverse(npu_kind kind)
 }
 
 /* Beside A come the columns of B, or its rows for X A = B, or the unit matrix. */
-static npu_status npu__ref_solve_item(const npu__linalg *s, const npu_launch *l, double *a, int64_t item)
+static npu_status npu__ref_solve_item(const npu__ref_linalg *s, const npu_launch *l, double *a, int64_t item)
 {
     int64_t n = s->n, width = n + s->cols, b = npu__ref_batch_start(&s->b, item), row = s->left ? s->cols : 1;
     npu_status status;
     if (npu__ref_is_inverse(s->kind)) {
-        npu__ref_beside_unit(a, n);
+        npu__ref_augment_identity(a, n);
     }
     for (int64_t i = 0; i < n && !npu__ref_is_inverse(s->kind); i++) {
         npu__ref_load_f64(a + i * width + n, l->x[s->b_index], l->in[s->b_index].dtype, b + i * row,
@@ -8669,10 +8672,10 @@ static npu_status npu__ref_solve_item(const npu__linalg *s, const npu_launch *l,
 }
 
 /* The dims of self in the order of tensorsolve: those that it lists last. */
-static npu__batch npu__ref_tensorsolve_order(const npu_prepare *p)
+static npu__ref_batches npu__ref_tensorsolve_order(const npu_prepare *p)
 {
     const npu_tensor *a = &p->in[0];
-    npu__batch all = npu__ref_batch(a, 0, a, 0), order = all;
+    npu__ref_batches all = npu__ref_batch(a, 0, a, 0), order = all;
     uint32_t count = npu_op_list_len(p->op, "dims"), mask = 0, at = 0;
     for (uint32_t i = 0; i < count; i++) {
         mask |= 1u << npu__ref_dim(npu_op_int_at(p->op, "dims", i), a->rank);
@@ -8687,7 +8690,7 @@ static npu__batch npu__ref_tensorsolve_order(const npu_prepare *p)
 }
 
 /* How operands and result divide into matrices. */
-static void npu__ref_linalg_shape(const npu_prepare *p, npu__linalg *s)
+static void npu__ref_linalg_shape(const npu_prepare *p, npu__ref_linalg *s)
 {
     const npu_tensor *a = &p->in[s->a_index], *b = p->op->num_in > 1 ? &p->in[s->b_index] : a;
     const npu_tensor *out = &p->out[0];
@@ -8720,7 +8723,7 @@ static void npu__ref_linalg_shape(const npu_prepare *p, npu__linalg *s)
 }
 
 /* Workspace of `columns` columns of n doubles for each part. */
-static npu_status npu__ref_linalg_parts(npu_prepare *p, npu__linalg *s, int64_t columns, size_t extra)
+static npu_status npu__ref_linalg_parts(npu_prepare *p, npu__ref_linalg *s, int64_t columns, size_t extra)
 {
     size_t size;
     if (!npu_size_mul((size_t)s->n * sizeof(double), (size_t)columns, &size) ||
@@ -8734,7 +8737,7 @@ static npu_status npu__ref_linalg_parts(npu_prepare *p, npu__linalg *s, int64_t 
 
 static npu_status npu__ref_linalg_prepare(npu_prepare *p)
 {
-    npu__linalg *s = npu_ref_state(p, sizeof *s);
+    npu__ref_linalg *s = npu_ref_state(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -8750,7 +8753,7 @@ static npu_status npu__ref_linalg_prepare(npu_prepare *p)
 }
 
 /* The square of one item, a row at a time. */
-static void npu__ref_linalg_load(const npu__linalg *s, const npu_launch *l, int64_t item, double *a)
+static void npu__ref_linalg_load(const npu__ref_linalg *s, const npu_launch *l, int64_t item, double *a)
 {
     int64_t n = s->n, first = npu__ref_batch_start(&s->a, item);
     if (s->kind == NPU_ATEN_LINALG_TENSORSOLVE) { /* its dims may be in any order */
@@ -8768,7 +8771,7 @@ static void npu__ref_linalg_load(const npu__linalg *s, const npu_launch *l, int6
 
 static npu_status npu__ref_linalg_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__linalg *s = l->state;
+    const npu__ref_linalg *s = l->state;
     double *a = (double *)(void *)((char *)l->workspace + part * s->part_bytes);
     npu_status status = NPU_OK;
     for (int64_t item = s->batch * part / parts; item < s->batch * (part + 1) / parts && !status; item++) {
@@ -8787,19 +8790,19 @@ static npu_status npu__ref_linalg_launch(const npu_launch *l, uint32_t part, uin
 
 /* ---- powers of matrices ---- */
 
-typedef struct npu__power {
-    npu__linalg square; /* beside it the unit matrix, or the inverse */
-    npu__gemm gemm;
+typedef struct npu__ref_power {
+    npu__ref_linalg square; /* beside it the unit matrix, or the inverse */
+    npu__ref_product gemm;
     uint64_t exponent;
     int cls;
     size_t gemm_bytes;
-} npu__power;
+} npu__ref_power;
 
 /* All matrices have rows of 2 n numbers: the square and what is beside it, then two products side by
    side. */
 static npu_status npu__ref_power_prepare(npu_prepare *p)
 {
-    npu__power *s = npu_ref_state(p, sizeof *s);
+    npu__ref_power *s = npu_ref_state(p, sizeof *s);
     int64_t exponent = npu_op_int(p->op, "n", 1), n = npu__ref_last_dim(&p->in[0]);
     npu_status status;
     if (!s) {
@@ -8824,17 +8827,17 @@ static npu_status npu__ref_power_prepare(npu_prepare *p)
 }
 
 /* Squares and products as the bits of the exponent have it, from the highest one down. */
-static npu_status npu__ref_power_item(const npu__power *s, const npu_launch *l, double *a, int64_t item)
+static npu_status npu__ref_power_item(const npu__ref_power *s, const npu_launch *l, double *a, int64_t item)
 {
     int64_t n = s->square.n, turn = 0;
     int bit = 0, cls = s->exponent ? s->cls : NPU__F64; /* power 0 is the unit matrix */
-    npu__gemm g = s->gemm;
+    npu__ref_product g = s->gemm;
     double *base = s->exponent == 0 || s->square.check ? a + n : a;
     for (int64_t i = 0; i < n; i++) {
         npu__ref_load_class(cls, a + 2 * i * n, l->x[0], l->in[0].dtype, (item * n + i) * n, 1, (size_t)n);
     }
     if (base != a) {
-        npu__ref_beside_unit(a, n);
+        npu__ref_augment_identity(a, n);
     }
     if (s->square.check && npu__ref_solve(&s->square, a)) {
         return NPU_ERR_RANGE;
@@ -8862,7 +8865,7 @@ static npu_status npu__ref_power_item(const npu__power *s, const npu_launch *l, 
 
 static npu_status npu__ref_power_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__power *s = l->state;
+    const npu__ref_power *s = l->state;
     double *a = (double *)(void *)((char *)l->workspace + part * s->square.part_bytes);
     int64_t batch = s->square.batch;
     npu_status status = NPU_OK;
@@ -8876,10 +8879,10 @@ static npu_status npu__ref_power_launch(const npu_launch *l, uint32_t part, uint
 
    Multiplied one after the other, from the left or from the right, whichever is cheaper. */
 
-typedef struct npu__chain {
+typedef struct npu__ref_chain {
     bool from_right;
     size_t buffer; /* bytes of a product; two lie in front of what npu__ref_gemm needs */
-} npu__chain;
+} npu__ref_chain;
 
 /* A vector is a row in front and a column at the end. */
 static void npu__ref_chain_size(const npu_tensor *in, uint32_t count, uint32_t i, int64_t *rows,
@@ -8892,12 +8895,12 @@ static void npu__ref_chain_size(const npu_tensor *in, uint32_t count, uint32_t i
 
 /* Product `step` of the chain: A and B are matrices `first` and first + 1, but for the side that is the
    product so far. */
-static npu__gemm npu__ref_chain_step(const npu_tensor *in, uint32_t count, const npu_tensor *out,
+static npu__ref_product npu__ref_chain_step(const npu_tensor *in, uint32_t count, const npu_tensor *out,
                                      bool from_right, uint32_t step, uint32_t *first)
 {
     bool integer = npu__ref_compute_class(out->dtype) == NPU__I64;
     uint32_t done = integer ? NPU_I64 : npu__ref_sum_dtype(out->dtype);
-    npu__gemm g = { 0 };
+    npu__ref_product g = { 0 };
     int64_t shared;
     *first = from_right ? count - 2 - step : step;
     npu__ref_chain_size(in, count, from_right ? *first : 0, &g.m, &shared);
@@ -8914,7 +8917,7 @@ static npu__gemm npu__ref_chain_step(const npu_tensor *in, uint32_t count, const
 
 static npu_status npu__ref_chain_prepare(npu_prepare *p)
 {
-    npu__chain *s = npu_ref_state(p, sizeof *s);
+    npu__ref_chain *s = npu_ref_state(p, sizeof *s);
     uint32_t count = p->op->num_in, first;
     double costs[2] = { 0, 0 };
     size_t most = 0;
@@ -8922,12 +8925,12 @@ static npu_status npu__ref_chain_prepare(npu_prepare *p)
         return NPU_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < 2 * (count - 1); i++) {
-        npu__gemm g = npu__ref_chain_step(p->in, count, p->out, i >= count - 1, i % (count - 1), &first);
+        npu__ref_product g = npu__ref_chain_step(p->in, count, p->out, i >= count - 1, i % (count - 1), &first);
         costs[i >= count - 1] += (double)g.m * (double)g.k * (double)g.n;
     }
     s->from_right = costs[1] < costs[0];
     for (uint32_t i = 0; i < count - 1; i++) {
-        npu__gemm g = npu__ref_chain_step(p->in, count, p->out, s->from_right, i, &first);
+        npu__ref_product g = npu__ref_chain_step(p->in, count, p->out, s->from_right, i, &first);
         size_t bytes = npu__ref_gemm_workspace(&g), size;
         if (!npu_size_mul((size_t)g.m * sizeof(double), (size_t)g.n, &size) ||
             !npu_size_add(size, 63, &size)) {
@@ -8944,12 +8947,12 @@ static npu_status npu__ref_chain_prepare(npu_prepare *p)
 
 static npu_status npu__ref_chain_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__chain *s = l->state;
+    const npu__ref_chain *s = l->state;
     char *workspace = l->workspace, *done = NULL;
     (void)part, (void)parts;
     for (uint32_t step = 0; step + 1 < l->num_in; step++) {
         uint32_t first;
-        npu__gemm g = npu__ref_chain_step(l->in, l->num_in, l->out, s->from_right, step, &first);
+        npu__ref_product g = npu__ref_chain_step(l->in, l->num_in, l->out, s->from_right, step, &first);
         g.a.x = done && !s->from_right ? done : l->x[first];
         g.b.x = done && s->from_right ? done : l->x[first + 1];
         done = step + 2 == l->num_in ? (char *)l->y[0] : workspace + step % 2 * s->buffer;
@@ -8962,15 +8965,15 @@ static npu_status npu__ref_chain_launch(const npu_launch *l, uint32_t part, uint
 
 /* ---- cross products ---- */
 
-typedef struct npu__cross {
-    npu__batch operands[2];
+typedef struct npu__ref_cross {
+    npu__ref_batches operands[2];
     int64_t steps[2], inner; /* between the three numbers of a vector: in operands, in the result */
     int cls;
-} npu__cross;
+} npu__ref_cross;
 
 static npu_status npu__ref_cross_prepare(npu_prepare *p)
 {
-    npu__cross *s = npu_ref_state(p, sizeof *s);
+    npu__ref_cross *s = npu_ref_state(p, sizeof *s);
     const npu_tensor *out = &p->out[0];
     uint32_t axis = 0;
     if (!s) {
@@ -8993,7 +8996,7 @@ static npu_status npu__ref_cross_prepare(npu_prepare *p)
 
 static npu_status npu__ref_cross_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__cross *s = l->state;
+    const npu__ref_cross *s = l->state;
     int64_t items = npu__ref_len(&l->out[0]) / 3;
     for (int64_t item = items * part / parts; item < items * (part + 1) / parts; item++) {
         int64_t first = item / s->inner * 3 * s->inner + item % s->inner;
@@ -9016,27 +9019,251 @@ static npu_status npu__ref_cross_launch(const npu_launch *l, uint32_t part, uint
     return NPU_OK;
 }
 
-#define NPU__LINALG_ROW(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_linalg_prepare, npu__ref_linalg_launch)
+#define NPU__REF_LINALG_ROW(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_linalg_prepare, npu__ref_linalg_launch)
 
 static const npu_kernel npu__ref_kernels_linalg[] = {
-    NPU__LINALG_ROW(NPU_ATEN_DET),
-    NPU__LINALG_ROW(NPU_ATEN_LINALG_DET),
-    NPU__LINALG_ROW(NPU_ATEN_LOGDET),
-    NPU__LINALG_ROW(NPU_ATEN_SLOGDET),
-    NPU__LINALG_ROW(NPU_ATEN_LINALG_SLOGDET),
-    NPU__LINALG_ROW(NPU_ATEN_LINALG_INV),
-    NPU__LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY),
-    NPU__LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY_EX),
-    NPU__LINALG_ROW(NPU_ATEN_LINALG_SOLVE),
-    NPU__LINALG_ROW(NPU_ATEN_CHOLESKY_SOLVE),
-    NPU__LINALG_ROW(NPU_ATEN_LINALG_SOLVE_TRIANGULAR),
-    NPU__LINALG_ROW(NPU_ATEN_LINALG_TENSORINV),
-    NPU__LINALG_ROW(NPU_ATEN_LINALG_TENSORSOLVE),
-    NPU__KERNEL(NPU_ATEN_LINALG_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch),
-    NPU__KERNEL(NPU_ATEN_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch),
-    NPU__KERNEL(NPU_ATEN_LINALG_MULTI_DOT, "plain", 0, NULL, npu__ref_chain_prepare, npu__ref_chain_launch),
-    NPU__KERNEL(NPU_ATEN_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch),
-    NPU__KERNEL(NPU_ATEN_LINALG_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch)
+    NPU__REF_LINALG_ROW(NPU_ATEN_DET),
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_DET),
+    NPU__REF_LINALG_ROW(NPU_ATEN_LOGDET),
+    NPU__REF_LINALG_ROW(NPU_ATEN_SLOGDET),
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_SLOGDET),
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_INV),
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY),
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY_EX),
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_SOLVE),
+    NPU__REF_LINALG_ROW(NPU_ATEN_CHOLESKY_SOLVE),
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_SOLVE_TRIANGULAR),
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_TENSORINV),
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_TENSORSOLVE),
+    NPU__REF_ROW(NPU_ATEN_LINALG_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch),
+    NPU__REF_ROW(NPU_ATEN_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch),
+    NPU__REF_ROW(NPU_ATEN_LINALG_MULTI_DOT, "plain", 0, NULL, npu__ref_chain_prepare, npu__ref_chain_launch),
+    NPU__REF_ROW(NPU_ATEN_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch),
+    NPU__REF_ROW(NPU_ATEN_LINALG_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch)
+};
+
+/* ---- Fourier transforms ----
+
+   A transform over several dims is one along each of them, in double. Along a dim of n = p m numbers (p the smallest
+   prime factor): p transforms of m numbers each, and p times m sums of p products, so n (p1 + p2 + ..) in all. The
+   complex side of the transform is worked on in place; the real one is read or written along the last dim listed. */
+
+typedef struct npu__ref_fft_dim {
+    int64_t len, kept;     /* numbers of the transform, and of the complex side */
+    int64_t outer, inner;  /* lines, and the step from one number of a line to the next */
+    double *roots;         /* len complex numbers: powers of exp(-2 pi i / len), conjugate for inverses */
+} npu__ref_fft_dim;
+
+typedef struct npu__ref_fft {
+    npu__ref_fft_dim dims[NPU_MAX_RANK]; /* in the order listed */
+    uint32_t num_dims, real;         /* real: the dtype of numbers in memory */
+    int64_t numbers, longest;        /* of the complex side; of a line */
+    bool from_real, to_real;
+    double scale;
+} npu__ref_fft;
+
+static int64_t npu__ref_prime_factor(int64_t n)
+{
+    int64_t p = 2;
+    while (p * p <= n && n % p) {
+        p += p == 2 ? 1 : 2;
+    }
+    return p * p <= n ? p : n;
+}
+
+/* y[0..n) becomes the transform of x[0], x[step] ..; numbers are pairs. roots[i * every] is the i-th power for n. */
+static void npu__ref_fft_line(const double *x, int64_t step, double *y, int64_t n, const double *roots, int64_t every,
+                              double *terms)
+{
+    int64_t p = npu__ref_prime_factor(n), m = n / p;
+    if (n == 1) {
+        y[0] = x[0], y[1] = x[1];
+        return;
+    }
+    for (int64_t r = 0; r < p; r++) {
+        npu__ref_fft_line(x + 2 * r * step, step * p, y + 2 * r * m, m, roots, every * p, terms);
+    }
+    for (int64_t k = 0; k < m; k++) {
+        for (int64_t r = 0; r < p; r++) {
+            const double *w = roots + 2 * (r * k * every), *t = y + 2 * (r * m + k);
+            terms[2 * r] = t[0] * w[0] - t[1] * w[1];
+            terms[2 * r + 1] = t[0] * w[1] + t[1] * w[0];
+        }
+        for (int64_t q = 0; q < p; q++) {
+            double re = 0, im = 0;
+            for (int64_t r = 0; r < p; r++) {
+                const double *w = roots + 2 * (r * q % p * m * every);
+                re += terms[2 * r] * w[0] - terms[2 * r + 1] * w[1];
+                im += terms[2 * r] * w[1] + terms[2 * r + 1] * w[0];
+            }
+            y[2 * (q * m + k)] = re, y[2 * (q * m + k) + 1] = im;
+        }
+    }
+}
+
+static npu_status npu__ref_fft_roots(npu_prepare *p, npu__ref_fft_dim *dim, bool is_forward)
+{
+    double turn = (is_forward ? -2 : 2) * 3.14159265358979323846;
+    size_t size;
+    dim->roots = npu_size_mul((size_t)dim->len, 2 * sizeof *dim->roots, &size) ? npu_ref_state(p, size) : NULL;
+    for (int64_t i = 0; dim->roots && i < dim->len; i++) {
+        dim->roots[2 * i] = cos(turn * (double)i / (double)dim->len);
+        dim->roots[2 * i + 1] = sin(turn * (double)i / (double)dim->len);
+    }
+    return dim->roots ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
+static void npu__ref_fft_dims(npu__ref_fft *s, const npu_op_info *op, const npu_tensor *whole, const npu_tensor *other)
+{
+    int64_t signal = 1, normalization = npu_op_int(op, "normalization", 0);
+    s->num_dims = npu_op_list_len(op, "dim");
+    s->numbers = npu__ref_len(whole);
+    for (uint32_t i = 0; i < s->num_dims; i++) {
+        uint32_t axis = npu__ref_dim(npu_op_int_at(op, "dim", i), whole->rank);
+        npu__ref_fft_dim *dim = &s->dims[i];
+        dim->kept = whole->dims[axis];
+        dim->len = other->dims[axis] > dim->kept ? other->dims[axis] : dim->kept;
+        dim->len = i + 1 == s->num_dims && (s->from_real || s->to_real) ? other->dims[axis] : dim->len;
+        dim->inner = 1;
+        for (uint32_t k = axis + 1; k < whole->rank; k++) {
+            dim->inner *= whole->dims[k];
+        }
+        dim->outer = s->numbers ? s->numbers / (dim->kept * dim->inner) : 0;
+        s->longest = dim->len > s->longest ? dim->len : s->longest;
+        signal *= dim->len;
+    }
+    s->scale = normalization == 1 ? 1 / sqrt((double)signal) : normalization == 2 ? 1 / (double)signal : 1;
+}
+
+static npu_status npu__ref_fft_prepare(npu_prepare *p)
+{
+    npu__ref_fft *s = npu_ref_state(p, sizeof *s);
+    npu_status status = s ? NPU_OK : NPU_ERR_NO_MEMORY;
+    size_t numbers;
+    if (status) {
+        return status;
+    }
+    p->state = s;
+    s->from_real = p->op->kind == NPU_ATEN_FFT_R2C;
+    s->to_real = p->op->kind == NPU_ATEN_FFT_C2R;
+    s->real = s->from_real ? p->in[0].dtype : p->in[0].dtype == NPU_C128 ? (uint32_t)NPU_F64 : (uint32_t)NPU_F32;
+    npu__ref_fft_dims(s, p->op, s->from_real ? &p->out[0] : &p->in[0], s->from_real ? &p->in[0] : &p->out[0]);
+    for (uint32_t i = 0; i < s->num_dims && status == NPU_OK; i++) {
+        bool is_forward = s->from_real || (!s->to_real && npu_op_int(p->op, "forward", 0));
+        status = npu__ref_fft_roots(p, &s->dims[i], is_forward);
+    }
+    p->parts = 1;
+    return status                                                                                          ? status
+           : npu_size_add((size_t)s->numbers, 3 * (size_t)s->longest, &numbers) &&
+                     npu_size_mul(numbers, 2 * sizeof(double), &p->workspace) ? NPU_OK
+                                                                              : NPU_ERR_OVERFLOW;
+}
+
+/* The line at `first`, with `step`, of the complex side: transformed into `to`. */
+static void npu__ref_fft_whole(const npu__ref_fft_dim *dim, double *work, double *to, double *terms)
+{
+    npu__ref_fft_line(work, dim->inner, to, dim->len, dim->roots, 1, terms);
+    for (int64_t i = 0; i < dim->kept; i++) {
+        memcpy(work + 2 * i * dim->inner, to + 2 * i, 2 * sizeof *to);
+    }
+}
+
+/* A line of real numbers: read from x, its first numbers kept. */
+static void npu__ref_fft_from_real(const npu__ref_fft *s, const npu__ref_fft_dim *dim, const void *x, int64_t at,
+                                   double *work, double *line)
+{
+    double *to = line + 2 * dim->len, *terms = to + 2 * dim->len;
+    npu__ref_load_f64(to, x, s->real, at, dim->inner, (size_t)dim->len);
+    for (int64_t i = 0; i < dim->len; i++) {
+        line[2 * i] = to[i], line[2 * i + 1] = 0;
+    }
+    npu__ref_fft_line(line, 1, to, dim->len, dim->roots, 1, terms);
+    for (int64_t i = 0; i < dim->kept; i++) {
+        memcpy(work + 2 * i * dim->inner, to + 2 * i, 2 * sizeof *to);
+    }
+}
+
+/* The other way: the half that is left out is the conjugate of the other, and what must be real counts as real. */
+static void npu__ref_fft_to_real(const npu__ref_fft *s, const npu__ref_fft_dim *dim, const double *work, void *y,
+                                 int64_t at, double *line)
+{
+    double *to = line + 2 * dim->len, *terms = to + 2 * dim->len;
+    for (int64_t i = 0; i < dim->len; i++) {
+        bool is_left_out = i >= dim->kept, is_real = i == 0 || 2 * i == dim->len;
+        const double *from = work + 2 * (is_left_out ? dim->len - i : i) * dim->inner;
+        line[2 * i] = from[0];
+        line[2 * i + 1] = is_real ? 0 : is_left_out ? -from[1] : from[1];
+    }
+    npu__ref_fft_line(line, 1, to, dim->len, dim->roots, 1, terms);
+    for (int64_t i = 0; i < dim->len; i++) {
+        line[i] = to[2 * i] * s->scale;
+    }
+    npu__ref_store_f64(y, s->real, at, dim->inner, line, (size_t)dim->len);
+}
+
+/* All lines along one dim. */
+static void npu__ref_fft_lines(const npu__ref_fft *s, const npu_launch *l, const npu__ref_fft_dim *dim, double *work)
+{
+    double *line = work + 2 * s->numbers;
+    bool is_last = dim == &s->dims[s->num_dims - 1];
+    for (int64_t i = 0; i < dim->outer * dim->inner; i++) {
+        int64_t outer = i / dim->inner, inner = i % dim->inner;
+        double *first = work + 2 * (outer * dim->kept * dim->inner + inner);
+        int64_t real = outer * dim->len * dim->inner + inner;
+        if (is_last && s->from_real) {
+            npu__ref_fft_from_real(s, dim, l->x[0], real, first, line);
+        } else if (is_last && s->to_real) {
+            npu__ref_fft_to_real(s, dim, first, l->y[0], real, line);
+        } else {
+            npu__ref_fft_whole(dim, first, line, line + 2 * dim->len);
+        }
+    }
+}
+
+static npu_status npu__ref_fft_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_fft *s = l->state;
+    double *work = l->workspace;
+    size_t numbers = (size_t)s->numbers * 2;
+    (void)part, (void)parts;
+    if (s->from_real) {
+        npu__ref_fft_lines(s, l, &s->dims[s->num_dims - 1], work);
+    } else {
+        npu__ref_load_f64(work, l->x[0], s->real, 0, 1, numbers);
+    }
+    for (uint32_t i = 0; i + (s->from_real || s->to_real) < s->num_dims; i++) {
+        npu__ref_fft_lines(s, l, &s->dims[i], work);
+    }
+    if (s->to_real) {
+        npu__ref_fft_lines(s, l, &s->dims[s->num_dims - 1], work);
+        return NPU_OK;
+    }
+    for (size_t i = 0; i < numbers; i++) {
+        work[i] *= s->scale;
+    }
+    npu__ref_store_f64(l->y[0], s->real, 0, 1, work, numbers);
+    return NPU_OK;
+}
+
+/* The same bytes. */
+static npu_status npu__ref_view_complex_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu_tensor *out = &l->out[0];
+    size_t begin, end;
+    npu__ref_split((size_t)npu__ref_len(out) * (npu_dtype_bits((npu_dtype)out->dtype) / 8), part, parts, &begin, &end);
+    memcpy((char *)l->y[0] + begin, (const char *)l->x[0] + begin, end - begin);
+    return NPU_OK;
+}
+
+#define NPU__REF_COMPLEX_KERNEL(kind, prepare, launch) \
+    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, kind, "plain", 0, NULL, prepare, launch, NULL)
+
+static const npu_kernel npu__ref_kernels_spectral[] = {
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_R2C, npu__ref_fft_prepare, npu__ref_fft_launch),
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2R, npu__ref_fft_prepare, npu__ref_fft_launch),
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2C, npu__ref_fft_prepare, npu__ref_fft_launch),
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_REAL, NULL, npu__ref_view_complex_launch),
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_COMPLEX, NULL, npu__ref_view_complex_launch)
 };
 
 /* ---- recurrent layers ----
@@ -9045,7 +9272,7 @@ static const npu_kernel npu__ref_kernels_linalg[] = {
    are computed in double. States stay numbers (float or double) until the end. A cell op is one step of one
    layer. */
 
-typedef struct npu__rnn {
+typedef struct npu__ref_rnn {
     int64_t steps, batch, input, gates, cell, state; /* as in the type rule; gates 4 = LSTM, 3 = GRU */
     int64_t layers, directions;
     bool relu, sequence, batch_first;
@@ -9053,12 +9280,12 @@ typedef struct npu__rnn {
     uint32_t dtype, number;               /* of the operands, of sums */
     size_t size;                          /* of a number */
     size_t from_input, from_state, h, c, wide, line[2], gemm; /* offsets in the workspace */
-} npu__rnn;
+} npu__ref_rnn;
 
 /* c [m,n] = a [m,k] times the weights [n,k] transposed, plus a bias */
-static npu__gemm npu__ref_rnn_gemm(const npu__rnn *s, uint32_t a_dtype, int64_t m, int64_t n, int64_t k)
+static npu__ref_product npu__ref_rnn_gemm(const npu__ref_rnn *s, uint32_t a_dtype, int64_t m, int64_t n, int64_t k)
 {
-    npu__gemm g = { 0 };
+    npu__ref_product g = { 0 };
     g.m = m, g.n = n, g.k = k;
     g.a.dtype = a_dtype, g.a.row = k, g.a.col = 1;
     g.b.dtype = s->dtype, g.b.row = 1, g.b.col = k;
@@ -9068,7 +9295,7 @@ static npu__gemm npu__ref_rnn_gemm(const npu__rnn *s, uint32_t a_dtype, int64_t 
     return g;
 }
 
-static void npu__ref_rnn_sizes(npu__rnn *s, const npu_prepare *p)
+static void npu__ref_rnn_sizes(npu__ref_rnn *s, const npu_prepare *p)
 {
     npu_kind kind = p->op->kind;
     const npu_tensor *x = &p->in[0], *h = &p->in[1];
@@ -9092,7 +9319,7 @@ static void npu__ref_rnn_sizes(npu__rnn *s, const npu_prepare *p)
 
 /* Adds rows x cols numbers to the workspace, which becomes SIZE_MAX where they do not fit; returns where they
    begin. */
-static size_t npu__ref_rnn_reserve(const npu__rnn *s, size_t *total, int64_t rows, int64_t cols)
+static size_t npu__ref_rnn_reserve(const npu__ref_rnn *s, size_t *total, int64_t rows, int64_t cols)
 {
     size_t at = *total, size;
     bool fits = npu_size_mul((size_t)rows, (size_t)cols, &size) && npu_size_mul(size, s->size, &size) &&
@@ -9103,8 +9330,8 @@ static size_t npu__ref_rnn_reserve(const npu__rnn *s, size_t *total, int64_t row
 
 static npu_status npu__ref_rnn_prepare(npu_prepare *p)
 {
-    npu__rnn *s = npu_ref_state(p, sizeof *s);
-    npu__gemm g[4];
+    npu__ref_rnn *s = npu_ref_state(p, sizeof *s);
+    npu__ref_product g[4];
     int64_t rows, width;
     size_t product = 0;
     if (!s) {
@@ -9138,7 +9365,7 @@ static npu_status npu__ref_rnn_prepare(npu_prepare *p)
 static double npu__ref_rnn_sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
 /* One number of a cell: x and h are the gates' sums of input and state; the new state is returned. */
-static double npu__ref_rnn_number(const npu__rnn *s, const double *x, const double *h, double state,
+static double npu__ref_rnn_number(const npu__ref_rnn *s, const double *x, const double *h, double state,
                                   double *c)
 {
     if (s->gates == 4) {
@@ -9155,7 +9382,7 @@ static double npu__ref_rnn_number(const npu__rnn *s, const double *x, const doub
 
 /* One row of the batch: x and h are rows of gates, c the cell's row, `to` the new state's, which may be
    `state`. */
-static void npu__ref_rnn_gates(const npu__rnn *s, const void *x, const void *h, const void *state, void *c,
+static void npu__ref_rnn_gates(const npu__ref_rnn *s, const void *x, const void *h, const void *state, void *c,
                                void *to)
 {
     for (int64_t i = 0; i < s->cell; i++) {
@@ -9173,7 +9400,7 @@ static void npu__ref_rnn_gates(const npu__rnn *s, const void *x, const void *h, 
     }
 }
 
-static void npu__ref_rnn_product(const npu__rnn *s, const npu_launch *l, npu__gemm *g, const void *a,
+static void npu__ref_rnn_product(const npu__ref_rnn *s, const npu_launch *l, npu__ref_product *g, const void *a,
                                  uint32_t weight, uint32_t bias, size_t to)
 {
     g->a.x = a;
@@ -9185,13 +9412,13 @@ static void npu__ref_rnn_product(const npu__rnn *s, const npu_launch *l, npu__ge
 }
 
 /* One step: row `row` of the input's products is that of batch item 0, the others `step` rows apart. */
-static void npu__ref_rnn_step(const npu__rnn *s, const npu_launch *l, uint32_t weights, int64_t row,
+static void npu__ref_rnn_step(const npu__ref_rnn *s, const npu_launch *l, uint32_t weights, int64_t row,
                               int64_t step)
 {
     char *base = (char *)l->workspace;
     int64_t gates = s->gates * s->cell, size = (int64_t)s->size;
     bool biases = s->per_cell >= 4;
-    npu__gemm g = npu__ref_rnn_gemm(s, s->number, s->batch, gates, s->state);
+    npu__ref_product g = npu__ref_rnn_gemm(s, s->number, s->batch, gates, s->state);
     npu__ref_rnn_product(s, l, &g, base + s->h, weights + 1, biases ? weights + 3 : 0, s->from_state);
     for (int64_t b = 0; b < s->batch; b++) {
         char *state = base + s->h + b * s->state * size,
@@ -9208,14 +9435,14 @@ static void npu__ref_rnn_step(const npu__rnn *s, const npu_launch *l, uint32_t w
 
 /* A layer in one direction, from x to columns of the line `to`; rows of both are in the order of the operand.
    */
-static void npu__ref_rnn_direction(const npu__rnn *s, const npu_launch *l, const void *x, bool first,
+static void npu__ref_rnn_direction(const npu__ref_rnn *s, const npu_launch *l, const void *x, bool first,
                                    int64_t cell, size_t to)
 {
     char *base = (char *)l->workspace;
     int64_t backward = cell % s->directions, width = s->directions * s->state, n = s->batch * s->state;
     int64_t time = s->batch_first ? 1 : s->batch, item = s->batch_first ? s->steps : 1;
     uint32_t weights = s->first + (uint32_t)cell * s->per_cell;
-    npu__gemm g = npu__ref_rnn_gemm(s, first ? s->dtype : s->number, s->steps * s->batch, s->gates * s->cell,
+    npu__ref_product g = npu__ref_rnn_gemm(s, first ? s->dtype : s->number, s->steps * s->batch, s->gates * s->cell,
                                     first ? s->input : width);
     npu__ref_rnn_product(s, l, &g, x, weights, s->per_cell >= 4 ? weights + 2 : 0, s->from_input);
     npu__ref_load_numbers(base + s->h, l->x[1], s->dtype, cell * n, 1, (size_t)n);
@@ -9240,7 +9467,7 @@ static void npu__ref_rnn_direction(const npu__rnn *s, const npu_launch *l, const
 
 static npu_status npu__ref_rnn_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__rnn *s = l->state;
+    const npu__ref_rnn *s = l->state;
     const void *x = l->x[0];
     (void)part, (void)parts;
     for (int64_t layer = 0; layer < s->layers; layer++) {
@@ -9257,22 +9484,22 @@ static npu_status npu__ref_rnn_launch(const npu_launch *l, uint32_t part, uint32
     return NPU_OK;
 }
 
-#define NPU__RNN_ROW(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_rnn_prepare, npu__ref_rnn_launch)
+#define NPU__REF_RNN_ROW(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_rnn_prepare, npu__ref_rnn_launch)
 
 static const npu_kernel npu__ref_kernels_recurrent[] = {
-    NPU__RNN_ROW(NPU_ATEN_GRU),           NPU__RNN_ROW(NPU_ATEN_GRU_CELL),
-    NPU__RNN_ROW(NPU_ATEN_LSTM),          NPU__RNN_ROW(NPU_ATEN_LSTM_CELL),
-    NPU__RNN_ROW(NPU_ATEN_RNN_RELU),      NPU__RNN_ROW(NPU_ATEN_RNN_TANH),
-    NPU__RNN_ROW(NPU_ATEN_RNN_RELU_CELL), NPU__RNN_ROW(NPU_ATEN_RNN_TANH_CELL)
+    NPU__REF_RNN_ROW(NPU_ATEN_GRU),           NPU__REF_RNN_ROW(NPU_ATEN_GRU_CELL),
+    NPU__REF_RNN_ROW(NPU_ATEN_LSTM),          NPU__REF_RNN_ROW(NPU_ATEN_LSTM_CELL),
+    NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU),      NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH),
+    NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU_CELL), NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH_CELL)
 };
 
 /* ---- distances ---- */
 
-typedef struct npu__cdist {
-    npu__batch a, b;
+typedef struct npu__ref_cdist {
+    npu__ref_batches a, b;
     double p;
     int64_t batch, rows, cols, len;
-} npu__cdist;
+} npu__ref_cdist;
 
 /* The p-norm of n differences, folded into *sum: a count for 0, the maximum for infinity, else a sum of
    powers. */
@@ -9299,7 +9526,7 @@ static double npu__ref_cdist_finish(double p, double sum)
 
 static npu_status npu__ref_cdist_prepare(npu_prepare *p)
 {
-    npu__cdist *s = npu_ref_state(p, sizeof *s);
+    npu__ref_cdist *s = npu_ref_state(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -9318,7 +9545,7 @@ static npu_status npu__ref_cdist_prepare(npu_prepare *p)
 
 static npu_status npu__ref_cdist_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__cdist *s = l->state;
+    const npu__ref_cdist *s = l->state;
     double a[NPU__STRIP], b[NPU__STRIP];
     int64_t all = s->batch * s->rows;
     for (int64_t i = all * part / parts; i < all * (part + 1) / parts; i++) {
@@ -9340,7 +9567,7 @@ static npu_status npu__ref_cdist_launch(const npu_launch *l, uint32_t part, uint
 }
 
 static const npu_kernel npu__ref_kernels_distance[] = {
-    NPU__KERNEL(NPU_ATEN_CDIST, "plain", 0, NULL, npu__ref_cdist_prepare, npu__ref_cdist_launch)
+    NPU__REF_ROW(NPU_ATEN_CDIST, "plain", 0, NULL, npu__ref_cdist_prepare, npu__ref_cdist_launch)
 };
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -9358,45 +9585,45 @@ static const npu_kernel npu__ref_kernels_distance[] = {
    exponentials; when a block raises the largest, what was summed before is scaled down. A row that is masked
    everywhere gives zeros, as in torch. */
 
-enum { NPU__ATTENTION_ROWS = 96, NPU__ATTENTION_KEYS = 128 };
+enum { NPU__REF_ATTENTION_ROWS = 96, NPU__REF_ATTENTION_KEYS = 128 };
 
-typedef struct npu__attention {
-    npu__gemm scores, mix;         /* scale Q K' and weights V, of a whole block */
-    npu__batch q, k, v, mask;
+typedef struct npu__ref_attention {
+    npu__ref_product scores, mix;         /* scale Q K' and weights V, of a whole block */
+    npu__ref_batches q, k, v, mask;
     int64_t batch, rows, keys, blocks; /* blocks of rows in one element of the batch */
-    npu__matrix mask_of;           /* x not set; dtype 0 = none */
+    npu__ref_matrix_view mask_of;           /* x not set; dtype 0 = none */
     bool causal;
     size_t gemm_bytes, part_bytes; /* of workspace */
-} npu__attention;
+} npu__ref_attention;
 
-/* The workspace of a part: scores [rows, NPU__ATTENTION_KEYS], mixed values and results [rows, width], and
+/* The workspace of a part: scores [rows, NPU__REF_ATTENTION_KEYS], mixed values and results [rows, width], and
    for each row the largest score, the sum, and the factor of what was summed before. */
-typedef struct npu__attention_block {
-    const npu__attention *s;
+typedef struct npu__ref_attention_block {
+    const npu__ref_attention *s;
     const npu_launch *l;
     int64_t item, first, rows; /* of the batch; queries */
     char *scores, *mixed, *result, *largest, *sum, *factor;
-} npu__attention_block;
+} npu__ref_attention_block;
 
 /* Scores of one row to n keys, that become weights. */
-typedef struct npu__attention_row {
+typedef struct npu__ref_attention_row {
     void *score;
     const void *mask;            /* numbers, NULL = none */
     bool is_choice;              /* the mask was bool */
     int64_t n, visible;          /* keys from `visible` on are masked */
     void *largest, *sum, *factor;
-} npu__attention_row;
+} npu__ref_attention_row;
 
 enum {
-    NPU__ATTENTION_LANES = 16
+    NPU__REF_ATTENTION_LANES = 16
 }; /* sums and maxima go to lanes, so that a compiler uses vectors without reordering */
 
-#define NPU__ATTENTION_WEIGH(attribute, suffix, number, EXP)                                                 \
-    attribute static void npu__ref_attention_weigh_##suffix(const npu__attention_row *r)                     \
+#define NPU__REF_ATTENTION_WEIGH(attribute, suffix, number, EXP)                                             \
+    attribute static void npu__ref_attention_weigh_##suffix(const npu__ref_attention_row *r)                 \
     {                                                                                                        \
-        number lanes[NPU__ATTENTION_LANES], *score = (number *)r->score, top = *(number *)r->largest, base, sum = 0; \
+        number lanes[NPU__REF_ATTENTION_LANES], *score = (number *)r->score, top = *(number *)r->largest, base, sum = 0; \
         const number *mask = (const number *)r->mask;                                                        \
-        const int64_t width = NPU__ATTENTION_LANES, n = (r->n + width - 1) / width * width;                  \
+        const int64_t width = NPU__REF_ATTENTION_LANES, n = (r->n + width - 1) / width * width;              \
         for (int64_t j = 0; mask && r->is_choice && j < r->n; j++) {                                         \
             score[j] = mask[j] != 0 ? score[j] : (number)-INFINITY;                                          \
         }                                                                                                    \
@@ -9410,7 +9637,7 @@ enum {
             lanes[j] = top;                                                                                  \
         }                                                                                                    \
         for (int64_t i = 0; i < n; i += width) {                                                             \
-            for (int64_t j = 0; j < NPU__ATTENTION_LANES; j++) {                                             \
+            for (int64_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) {                                         \
                 lanes[j] = score[i + j] > lanes[j] ? score[i + j] : lanes[j];                                \
             }                                                                                                \
         }                                                                                                    \
@@ -9420,7 +9647,7 @@ enum {
         }                                                                                                    \
         base = top == (number)-INFINITY ? 0 : top; /* nothing but masked keys so far */                      \
         for (int64_t i = 0; i < n; i += width) {                                                             \
-            for (int64_t j = 0; j < NPU__ATTENTION_LANES; j++) {                                             \
+            for (int64_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) {                                         \
                 score[i + j] = EXP(score[i + j] - base);                                                     \
                 lanes[j] += score[i + j];                                                                    \
             }                                                                                                \
@@ -9432,14 +9659,14 @@ enum {
         *(number *)r->sum = *(number *)r->sum * *(number *)r->factor + sum;                                  \
         *(number *)r->largest = top;                                                                         \
     }
-NPU__ATTENTION_WEIGH(, f32, float, expf)
-NPU__ATTENTION_WEIGH(, f64, double, exp)
+NPU__REF_ATTENTION_WEIGH(, f32, float, expf)
+NPU__REF_ATTENTION_WEIGH(, f64, double, exp)
 #ifdef NPU__REF_HAS_AVX2
-NPU__ATTENTION_WEIGH(NPU__REF_AVX2, f32_avx2, float, npu__ref_fast_expf)
+NPU__REF_ATTENTION_WEIGH(NPU__REF_AVX2, f32_avx2, float, npu__ref_fast_expf)
 #endif
 
-typedef void (*npu__attention_weigh_fn)(const npu__attention_row *r);
-static npu__attention_weigh_fn npu__ref_attention_weigh(uint32_t dtype)
+typedef void (*npu__ref_attention_weigh_fn)(const npu__ref_attention_row *r);
+static npu__ref_attention_weigh_fn npu__ref_attention_weigh(uint32_t dtype)
 {
     if (npu__ref_compute_class(dtype) == NPU__F64) {
         return npu__ref_attention_weigh_f64;
@@ -9453,16 +9680,16 @@ static npu__attention_weigh_fn npu__ref_attention_weigh(uint32_t dtype)
 }
 
 /* All rows of a block: scores to keys first .. first + n become weights. */
-static void npu__ref_attention_weights(const npu__attention_block *b, int64_t first, int64_t n)
+static void npu__ref_attention_weights(const npu__ref_attention_block *b, int64_t first, int64_t n)
 {
-    const npu__attention *s = b->s;
-    const npu__matrix *mask = &s->mask_of;
-    npu__attention_weigh_fn weigh = npu__ref_attention_weigh(s->scores.a.dtype);
+    const npu__ref_attention *s = b->s;
+    const npu__ref_matrix_view *mask = &s->mask_of;
+    npu__ref_attention_weigh_fn weigh = npu__ref_attention_weigh(s->scores.a.dtype);
     int64_t size = (int64_t)npu__ref_sum_size(s->scores.a.dtype);
     int64_t start = npu__ref_batch_start(&s->mask, b->item) + first * mask->col;
     bool single = npu__ref_compute_class(s->scores.a.dtype) == NPU__F32;
-    union { double f64[NPU__ATTENTION_KEYS]; float f32[NPU__ATTENTION_KEYS]; } strip;
-    npu__attention_row r = { 0 };
+    union { double f64[NPU__REF_ATTENTION_KEYS]; float f32[NPU__REF_ATTENTION_KEYS]; } strip;
+    npu__ref_attention_row r = { 0 };
     r.mask = mask->dtype ? &strip : NULL;
     r.is_choice = mask->dtype == NPU_BOOL;
     r.n = n;
@@ -9475,7 +9702,7 @@ static void npu__ref_attention_weights(const npu__attention_block *b, int64_t fi
             npu__ref_load_f64(strip.f64, b->l->x[3], mask->dtype, start + row * mask->row, mask->col,
                               (size_t)n);
         }
-        r.score = b->scores + i * NPU__ATTENTION_KEYS * size;
+        r.score = b->scores + i * NPU__REF_ATTENTION_KEYS * size;
         r.visible = s->causal ? npu__ref_max(npu__ref_min(row + 1 - first, n), 0) : n;
         r.largest = b->largest + i * size, r.sum = b->sum + i * size, r.factor = b->factor + i * size;
         weigh(&r);
@@ -9483,11 +9710,11 @@ static void npu__ref_attention_weights(const npu__attention_block *b, int64_t fi
 }
 
 /* Keys first .. first + n, for all rows of the block. */
-static void npu__ref_attention_keys(const npu__attention_block *b, int64_t first, int64_t n, void *workspace)
+static void npu__ref_attention_keys(const npu__ref_attention_block *b, int64_t first, int64_t n, void *workspace)
 {
-    const npu__attention *s = b->s;
-    const npu__tile *tile = npu__ref_tile(s->scores.a.dtype);
-    npu__gemm scores = s->scores, mix = s->mix;
+    const npu__ref_attention *s = b->s;
+    const npu__ref_tile_loops *tile = npu__ref_tile(s->scores.a.dtype);
+    npu__ref_product scores = s->scores, mix = s->mix;
     int64_t size = (int64_t)npu__ref_sum_size(scores.a.dtype);
     scores.m = mix.m = b->rows, scores.n = mix.k = n;
     scores.workspace = mix.workspace = workspace;
@@ -9510,7 +9737,7 @@ static void npu__ref_attention_keys(const npu__attention_block *b, int64_t first
 }
 
 /* The logarithms of the sums, if the op has them: 0 for a row that is masked everywhere, and past the last row. */
-static void npu__ref_attention_sums(const npu__attention_block *b)
+static void npu__ref_attention_sums(const npu__ref_attention_block *b)
 {
     const npu_tensor *out = &b->l->out[1];
     uint32_t dtype = b->s->mix.a.dtype;
@@ -9527,13 +9754,13 @@ static void npu__ref_attention_sums(const npu__attention_block *b)
 }
 
 /* Every row divided by its sum. */
-static void npu__ref_attention_finish(const npu__attention_block *b)
+static void npu__ref_attention_finish(const npu__ref_attention_block *b)
 {
-    const npu__gemm *mix = &b->s->mix;
-    const npu__tile *tile = npu__ref_tile(mix->a.dtype);
+    const npu__ref_product *mix = &b->s->mix;
+    const npu__ref_tile_loops *tile = npu__ref_tile(mix->a.dtype);
     int64_t size = (int64_t)npu__ref_sum_size(mix->a.dtype), at = (b->item * b->s->rows + b->first) * mix->n;
     for (int64_t i = 0; i < b->rows; i++) {
-        npu__number zero = { 0 };
+        npu__ref_scalar zero = { 0 };
         double sum;
         npu__ref_load_f64(&sum, b->sum, mix->a.dtype, i, 1, 1);
         tile->combine(mix->n, sum == 0 ? 0 : 1 / sum, b->result + i * mix->n * size, 0, &zero, 0);
@@ -9545,10 +9772,10 @@ static void npu__ref_attention_finish(const npu__attention_block *b)
 }
 
 /* Block `block` of the rows of one element of the batch. */
-static void npu__ref_attention_rows(const npu__attention *s, const npu_launch *l, int64_t item, int64_t block,
+static void npu__ref_attention_rows(const npu__ref_attention *s, const npu_launch *l, int64_t item, int64_t block,
                                     char *workspace)
 {
-    npu__attention_block b = { 0 };
+    npu__ref_attention_block b = { 0 };
     size_t size = npu__ref_sum_size(s->scores.a.dtype), rows = (size_t)s->scores.m * size,
            values = rows * (size_t)s->mix.n;
     int64_t end = s->rows * (block + 1) / s->blocks, keys = s->causal ? npu__ref_min(s->keys, end) : s->keys;
@@ -9556,7 +9783,7 @@ static void npu__ref_attention_rows(const npu__attention *s, const npu_launch *l
     b.s = s, b.l = l, b.item = item;
     b.first = s->rows * block / s->blocks, b.rows = end - b.first;
     b.scores = workspace + s->gemm_bytes;
-    b.mixed = b.scores + rows * NPU__ATTENTION_KEYS;
+    b.mixed = b.scores + rows * NPU__REF_ATTENTION_KEYS;
     b.result = b.mixed + values;
     b.sum = b.result + values;
     b.factor = b.sum + rows, b.largest = b.factor + rows;
@@ -9565,14 +9792,14 @@ static void npu__ref_attention_rows(const npu__attention *s, const npu_launch *l
         npu__ref_store_f64(b.largest, s->mix.a.dtype, i, 1, &least, 1);
     }
     for (int64_t first = 0; first < keys;
-         first += NPU__ATTENTION_KEYS) { /* later keys are masked for every row */
-        npu__ref_attention_keys(&b, first, npu__ref_min(NPU__ATTENTION_KEYS, keys - first), workspace);
+         first += NPU__REF_ATTENTION_KEYS) { /* later keys are masked for every row */
+        npu__ref_attention_keys(&b, first, npu__ref_min(NPU__REF_ATTENTION_KEYS, keys - first), workspace);
     }
     npu__ref_attention_finish(&b);
 }
 
 /* Seeds, lengths and what is empty. */
-static void npu__ref_attention_rest(const npu__attention *s, const npu_launch *l)
+static void npu__ref_attention_rest(const npu__ref_attention *s, const npu_launch *l)
 {
     for (uint32_t k = 2; k < l->num_out; k++) {
         const npu_tensor *out = &l->out[k];
@@ -9586,7 +9813,7 @@ static void npu__ref_attention_rest(const npu__attention *s, const npu_launch *l
 
 static npu_status npu__ref_attention_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__attention *s = l->state;
+    const npu__ref_attention *s = l->state;
     int64_t items = s->batch * s->blocks;
     if (part == 0) {
         npu__ref_attention_rest(s, l);
@@ -9599,30 +9826,30 @@ static npu_status npu__ref_attention_launch(const npu_launch *l, uint32_t part, 
 }
 
 /* Batch dims of key or value; with enable_gqa neighbouring heads of the query read one of theirs. */
-static npu__batch npu__ref_attention_batch(const npu_prepare *p, const npu_tensor *t)
+static npu__ref_batches npu__ref_attention_batch(const npu_prepare *p, const npu_tensor *t)
 {
-    npu__batch b = npu__ref_batch(&p->out[0], 2, t, 2);
+    npu__ref_batches b = npu__ref_batch(&p->out[0], 2, t, 2);
     if (npu_op_int(p->op, "enable_gqa", 0) && t->rank > 2 && t->dims[t->rank - 3] > 0) {
         b.share[b.rank - 1] = npu__ref_max(b.dims[b.rank - 1] / t->dims[t->rank - 3], 1);
     }
     return b;
 }
 
-static void npu__ref_attention_products(const npu_prepare *p, npu__attention *s)
+static void npu__ref_attention_products(const npu_prepare *p, npu__ref_attention *s)
 {
     const npu_tensor *q = &p->in[0], *v = &p->in[2];
     uint32_t sum = npu__ref_sum_dtype(q->dtype);
-    npu__gemm *scores = &s->scores, *mix = &s->mix;
-    scores->m = mix->m = npu__ref_min(s->rows, NPU__ATTENTION_ROWS);
-    scores->n = mix->k = npu__ref_min(s->keys, NPU__ATTENTION_KEYS);
+    npu__ref_product *scores = &s->scores, *mix = &s->mix;
+    scores->m = mix->m = npu__ref_min(s->rows, NPU__REF_ATTENTION_ROWS);
+    scores->n = mix->k = npu__ref_min(s->keys, NPU__REF_ATTENTION_KEYS);
     scores->k = npu__ref_last_dim(q), mix->n = npu__ref_last_dim(v);
     scores->a = npu__ref_matrix(q, scores->k, 1);
     scores->b = npu__ref_matrix(&p->in[1], 1, scores->k);
-    mix->a = npu__ref_matrix(q, NPU__ATTENTION_KEYS, 1);
+    mix->a = npu__ref_matrix(q, NPU__REF_ATTENTION_KEYS, 1);
     mix->a.dtype = sum;
     mix->b = npu__ref_matrix(v, mix->n, 1);
     scores->c_dtype = mix->c_dtype = sum;
-    scores->c_row = NPU__ATTENTION_KEYS, mix->c_row = mix->n;
+    scores->c_row = NPU__REF_ATTENTION_KEYS, mix->c_row = mix->n;
     scores->c_col = mix->c_col = 1;
     scores->alpha = npu_op_float(p->op, "scale", 1 / sqrt((double)scores->k));
     mix->alpha = 1;
@@ -9630,7 +9857,7 @@ static void npu__ref_attention_products(const npu_prepare *p, npu__attention *s)
 
 static npu_status npu__ref_attention_state(npu_prepare *p, bool plain)
 {
-    npu__attention *s = npu_ref_state(p, sizeof *s);
+    npu__ref_attention *s = npu_ref_state(p, sizeof *s);
     const npu_tensor *q = &p->in[0], *mask = &p->in[3];
     size_t size = npu__ref_sum_size(q->dtype), numbers;
     if (!s) {
@@ -9638,7 +9865,7 @@ static npu_status npu__ref_attention_state(npu_prepare *p, bool plain)
     }
     p->state = s;
     s->rows = q->dims[q->rank - 2], s->keys = p->in[1].dims[p->in[1].rank - 2];
-    s->blocks = npu__ref_ceil_div(s->rows, NPU__ATTENTION_ROWS);
+    s->blocks = npu__ref_ceil_div(s->rows, NPU__REF_ATTENTION_ROWS);
     s->q = npu__ref_batch(&p->out[0], 2, q, 2);
     s->k = npu__ref_attention_batch(p, &p->in[1]), s->v = npu__ref_attention_batch(p, &p->in[2]);
     s->batch = npu__ref_batch_len(&s->q);
@@ -9650,7 +9877,7 @@ static npu_status npu__ref_attention_state(npu_prepare *p, bool plain)
     npu__ref_attention_products(p, s);
     s->scores.plain = s->mix.plain = plain;
     s->gemm_bytes = npu__ref_gemm_workspace(&s->scores) + npu__ref_gemm_workspace(&s->mix);
-    numbers = (size_t)s->scores.m * (NPU__ATTENTION_KEYS + 2 * (size_t)s->mix.n + 3);
+    numbers = (size_t)s->scores.m * (NPU__REF_ATTENTION_KEYS + 2 * (size_t)s->mix.n + 3);
     s->part_bytes = (s->gemm_bytes + numbers * size + 63) / 64 * 64;
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(s->batch * s->blocks, 32), 1);
     return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
@@ -10907,18 +11134,18 @@ static npu_status npu__ref_masked_launch(const npu_launch *l, uint32_t part, uin
 }
 
 #define NPU__REF_PLACE_KERNEL(kind, prepare) \
-    NPU__KERNEL(kind, "plain", 0, NULL, prepare, npu__ref_placing_launch)
+    NPU__REF_ROW(kind, "plain", 0, NULL, prepare, npu__ref_placing_launch)
 
 static const npu_kernel npu__ref_kernels_indexing[] = {
-    NPU__KERNEL(NPU_ATEN_INDEX, "plain", 0, NULL, npu__ref_index_prepare, npu__ref_index_launch),
-    NPU__KERNEL(NPU_ATEN_UNSAFE_INDEX, "plain", 0, NULL, npu__ref_index_prepare,
+    NPU__REF_ROW(NPU_ATEN_INDEX, "plain", 0, NULL, npu__ref_index_prepare, npu__ref_index_launch),
+    NPU__REF_ROW(NPU_ATEN_UNSAFE_INDEX, "plain", 0, NULL, npu__ref_index_prepare,
       npu__ref_index_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_PUT, npu__ref_index_put_prepare),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_UNSAFE_INDEX_PUT, npu__ref_index_put_prepare),
-    NPU__KERNEL(NPU_ATEN_INDEX_SELECT, "plain", 0, NULL, npu__ref_pick_prepare,
+    NPU__REF_ROW(NPU_ATEN_INDEX_SELECT, "plain", 0, NULL, npu__ref_pick_prepare,
       npu__ref_pick_launch),
-    NPU__KERNEL(NPU_ATEN_TAKE, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch),
-    NPU__KERNEL(NPU_ATEN_TAKE_ALONG_DIM, "plain", 0, NULL, npu__ref_pick_prepare,
+    NPU__REF_ROW(NPU_ATEN_TAKE, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch),
+    NPU__REF_ROW(NPU_ATEN_TAKE_ALONG_DIM, "plain", 0, NULL, npu__ref_pick_prepare,
       npu__ref_pick_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER, npu__ref_scatter_prepare),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_VALUE, npu__ref_scatter_prepare),
@@ -10935,16 +11162,16 @@ static const npu_kernel npu__ref_kernels_indexing[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_SLICE_SCATTER, npu__ref_replace_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_DIAGONAL_SCATTER, npu__ref_replace_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_AS_STRIDED_SCATTER, npu__ref_replace_prepare),
-    NPU__KERNEL(NPU_ATEN_MASKED_SCATTER, "plain", 0, NULL, npu__ref_masked_prepare,
+    NPU__REF_ROW(NPU_ATEN_MASKED_SCATTER, "plain", 0, NULL, npu__ref_masked_prepare,
       npu__ref_masked_launch),
-    NPU__KERNEL(NPU_ATEN_MASKED_SELECT, "plain", 0, NULL, npu__ref_masked_prepare,
+    NPU__REF_ROW(NPU_ATEN_MASKED_SELECT, "plain", 0, NULL, npu__ref_masked_prepare,
       npu__ref_masked_launch),
-    NPU__KERNEL(NPU_ATEN_NONZERO, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),
-    NPU__KERNEL(NPU_ATEN_ARGWHERE, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),
+    NPU__REF_ROW(NPU_ATEN_NONZERO, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),
+    NPU__REF_ROW(NPU_ATEN_ARGWHERE, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_ONE_HOT, npu__ref_one_hot_prepare),
-    NPU__KERNEL(NPU_ATEN_REPEAT_INTERLEAVE, "plain", 0, NULL, npu__ref_repeat_prepare,
+    NPU__REF_ROW(NPU_ATEN_REPEAT_INTERLEAVE, "plain", 0, NULL, npu__ref_repeat_prepare,
       npu__ref_repeat_launch),
-    NPU__KERNEL(NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, "plain", 0, NULL, npu__ref_repeat_prepare,
+    NPU__REF_ROW(NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, "plain", 0, NULL, npu__ref_repeat_prepare,
       npu__ref_repeat_launch),
     NPU__REF_PLACE_KERNEL(NPU_ATEN_EMBEDDING_DENSE_BACKWARD, npu__ref_embedding_backward_prepare)
 };
@@ -11244,7 +11471,7 @@ static npu_status npu__ref_col2im_launch(const npu_launch *l, uint32_t part, uin
 }
 
 #define NPU__REF_BORDER_KERNEL(kind, prepare) \
-    NPU__KERNEL(kind, "plain", 0, NULL, prepare, npu__ref_border_launch)
+    NPU__REF_ROW(kind, "plain", 0, NULL, prepare, npu__ref_border_launch)
 
 static const npu_kernel npu__ref_kernels_border[] = {
     NPU__REF_BORDER_KERNEL(NPU_ATEN_CONSTANT_PAD_ND, npu__ref_pad_prepare),
@@ -11255,34 +11482,34 @@ static const npu_kernel npu__ref_kernels_border[] = {
     NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD2D, npu__ref_pad_prepare),
     NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD3D, npu__ref_pad_prepare),
     NPU__REF_BORDER_KERNEL(NPU_ATEN_PAD, npu__ref_pad_prepare),
-    NPU__KERNEL(NPU_ATEN_TRIL, "plain", 0, NULL, npu__ref_triangle_prepare,
+    NPU__REF_ROW(NPU_ATEN_TRIL, "plain", 0, NULL, npu__ref_triangle_prepare,
       npu__ref_triangle_launch),
-    NPU__KERNEL(NPU_ATEN_TRIU, "plain", 0, NULL, npu__ref_triangle_prepare,
+    NPU__REF_ROW(NPU_ATEN_TRIU, "plain", 0, NULL, npu__ref_triangle_prepare,
       npu__ref_triangle_launch),
-    NPU__KERNEL(NPU_ATEN_IM2COL, "plain", 0, NULL, npu__ref_columns_prepare,
+    NPU__REF_ROW(NPU_ATEN_IM2COL, "plain", 0, NULL, npu__ref_columns_prepare,
       npu__ref_im2col_launch),
-    NPU__KERNEL(NPU_ATEN_COL2IM, "plain", 0, NULL, npu__ref_columns_prepare, npu__ref_col2im_launch)
+    NPU__REF_ROW(NPU_ATEN_COL2IM, "plain", 0, NULL, npu__ref_columns_prepare, npu__ref_col2im_launch)
 };
 
 /* roll is a border that wraps; narrow.Tensor picks. */
 static const npu_kernel npu__ref_kernels_moved[] = {
-    NPU__KERNEL(NPU_ATEN_NARROW_TENSOR, "plain", 0, NULL, npu__ref_pick_prepare,
+    NPU__REF_ROW(NPU_ATEN_NARROW_TENSOR, "plain", 0, NULL, npu__ref_pick_prepare,
       npu__ref_pick_launch),
     NPU__REF_BORDER_KERNEL(NPU_ATEN_ROLL, npu__ref_roll_prepare)
 };
 
-#define NPU__ATTENTION_KERNELS(kind)                                                                        \
-    NPU__KERNEL(kind, "packed", 10, NULL, npu__ref_attention_prepare, npu__ref_attention_launch),            \
-    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_attention_prepare_plain, npu__ref_attention_launch)
+#define NPU__REF_ATTENTION_KERNELS(kind)                                                                     \
+    NPU__REF_ROW(kind, "packed", 10, NULL, npu__ref_attention_prepare, npu__ref_attention_launch),            \
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_attention_prepare_plain, npu__ref_attention_launch)
 
 static const npu_kernel npu__ref_kernels_lookup[] = {
-    NPU__ATTENTION_KERNELS(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION),
-    NPU__KERNEL(NPU_ATEN_EMBEDDING, "plain", 0, NULL, npu__ref_embedding_prepare,
+    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION),
+    NPU__REF_ROW(NPU_ATEN_EMBEDDING, "plain", 0, NULL, npu__ref_embedding_prepare,
       npu__ref_pick_launch),
-    NPU__KERNEL(NPU_ATEN_GATHER, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch),
-    NPU__ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION_FOR_CPU),
-    NPU__ATTENTION_KERNELS(NPU_ATEN_EFFICIENT_ATTENTION),
-    NPU__ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION)
+    NPU__REF_ROW(NPU_ATEN_GATHER, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch),
+    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION_FOR_CPU),
+    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_EFFICIENT_ATTENTION),
+    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION)
 };
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -11404,7 +11631,7 @@ typedef struct npu__ref_floats {
     void (*fold_rows)(uint32_t fold, float *acc, const float *x, size_t n, int64_t step, size_t rows,
                       int64_t stride);
     /* best[i] = x[i] and index[i] = row, where x[i] beats best[i]: is more, or less */
-    void (*beat_rows)(bool least, float *best, int32_t *index, const float *x, size_t n, int32_t row);
+    void (*arg_extreme_rows)(bool least, float *best, int32_t *index, const float *x, size_t n, int32_t row);
     void (*affine)(float *y, const float *x, size_t n, float mean, float scale, float shift);
     void (*affine_each)(float *y, const float *x, size_t n, float mean, float rstd, const float *w,
                         const float *b);
@@ -11586,7 +11813,7 @@ NPU__REF_INLINE void npu__ref_fold_rows_body(uint32_t fold, float *acc, const fl
 }
 
 /* The first NaN beats all. */
-NPU__REF_INLINE void npu__ref_beat_rows_body(bool least, float *best, int32_t *index, const float *x, size_t n,
+NPU__REF_INLINE void npu__ref_arg_extreme_rows_body(bool least, float *best, int32_t *index, const float *x, size_t n,
                                              int32_t row)
 {
     NPU__REF_VECTORIZE
@@ -11691,13 +11918,13 @@ NPU__REF_INLINE void npu__ref_minus_body(float *y, const float *x, const float *
     {                                                                                              \
         npu__ref_fold_rows_body(fold, acc, x, n, step, rows, stride);                              \
     }                                                                                              \
-    attribute static void npu__ref_beat_rows_##suffix(bool least, float *best, int32_t *index, const float *x, \
+    attribute static void npu__ref_arg_extreme_rows_##suffix(bool least, float *best, int32_t *index, const float *x, \
                                                       size_t n, int32_t row)                       \
     {                                                                                              \
         if (least) {                                                                               \
-            npu__ref_beat_rows_body(true, best, index, x, n, row);                                 \
+            npu__ref_arg_extreme_rows_body(true, best, index, x, n, row);                                 \
         } else {                                                                                   \
-            npu__ref_beat_rows_body(false, best, index, x, n, row);                                \
+            npu__ref_arg_extreme_rows_body(false, best, index, x, n, row);                                \
         }                                                                                          \
     }                                                                                              \
     attribute static void npu__ref_affine_##suffix(float *y, const float *x, size_t n, float mean, float scale, \
@@ -11724,7 +11951,7 @@ NPU__REF_INLINE void npu__ref_minus_body(float *y, const float *x, const float *
 #define NPU__REF_FLOATS(suffix, widest, load, store)                                               \
     { { npu__ref_sum_value_##widest, NPU__REF_OTHER_TERMS(NPU__REF_SUM_NAME, , suffix, ) }, { NPU__REF_TERMS(NPU__REF_ADD_NAME, , suffix, ) }, \
       npu__ref_fold_runs_##widest, npu__ref_fold_into_##suffix, npu__ref_find_##suffix,            \
-      npu__ref_fold_rows_##suffix, npu__ref_beat_rows_##suffix, npu__ref_affine_##suffix,          \
+      npu__ref_fold_rows_##suffix, npu__ref_arg_extreme_rows_##suffix, npu__ref_affine_##suffix,          \
       npu__ref_affine_each_##suffix, npu__ref_times_##suffix, npu__ref_minus_##suffix,             \
       npu__ref_exp_sum_##widest, npu__ref_exp_each_##widest, load, store }
 
@@ -12342,10 +12569,10 @@ static npu_status npu__ref_instance_norm_prepare_f32(npu_prepare *p)
 
 /* The two variants of a kind whose plain one computes in double. */
 #define NPU__REF_F32_KERNELS(kind, supported, prepare, launch, launch_f32) \
-    NPU__REF_F32_KERNELS_TAKE(kind, supported, prepare, launch, launch_f32, (npu__takes_fn)0)
+    NPU__REF_F32_KERNELS_TAKE(kind, supported, prepare, launch, launch_f32, (npu__ref_takes_fn)0)
 #define NPU__REF_F32_KERNELS_TAKE(kind, supported, prepare, launch, launch_f32, takes)             \
-    NPU__KERNEL_TAKES(kind, "f32", 1, supported, npu__ref_##prepare##_prepare_f32, npu__ref_##launch_f32, takes), \
-    NPU__KERNEL_TAKES(kind, "plain", 0, NULL, npu__ref_##prepare##_prepare, npu__ref_##launch, takes)
+    NPU__REF_ROW_TAKES(kind, "f32", 1, supported, npu__ref_##prepare##_prepare_f32, npu__ref_##launch_f32, takes), \
+    NPU__REF_ROW_TAKES(kind, "plain", 0, NULL, npu__ref_##prepare##_prepare, npu__ref_##launch, takes)
 #define NPU__REF_NORM_KERNELS(kind, prepare) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, prepare, norm_launch, norm_launch)
 
@@ -12362,9 +12589,9 @@ static const npu_kernel npu__ref_kernels_normalization[] = {
     NPU__REF_NORM_KERNELS(NPU_ATEN_INSTANCE_NORM, instance_norm),
     NPU__REF_NORM_KERNELS(NPU_ATEN_RMS_NORM, layer_norm),
     NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_GROUP_NORM, group_norm),
-    NPU__KERNEL(NPU_ATEN_NATIVE_LAYER_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare,
+    NPU__REF_ROW(NPU_ATEN_NATIVE_LAYER_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare,
       npu__ref_norm_backward_launch),
-    NPU__KERNEL(NPU_ATEN_NATIVE_GROUP_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare,
+    NPU__REF_ROW(NPU_ATEN_NATIVE_GROUP_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare,
       npu__ref_norm_backward_launch)
 };
 
@@ -12815,7 +13042,7 @@ static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
 #define NPU__REF_POOL_KERNELS(kind) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, pool, pool_launch, pool_launch_f32)
 #define NPU__REF_POOL_INDEX_KERNEL(kind)                                                                     \
-    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_pool_index_launch)
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_pool_index_launch)
 
 static const npu_kernel npu__ref_kernels_pooling[] = {
     NPU__REF_POOL_KERNELS(NPU_ATEN_MAX_POOL2D),
@@ -12835,14 +13062,14 @@ static const npu_kernel npu__ref_kernels_pooling[] = {
     NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL1D),
     NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL2D),
     NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL3D),
-    NPU__KERNEL(NPU_ATEN_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
+    NPU__REF_ROW(NPU_ATEN_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
       npu__ref_pool_backward_launch),
-    NPU__KERNEL(NPU_ATEN_MAX_POOL2D_WITH_INDICES_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
+    NPU__REF_ROW(NPU_ATEN_MAX_POOL2D_WITH_INDICES_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
       npu__ref_pool_backward_launch),
-    NPU__KERNEL(NPU_ATEN_ADAPTIVE_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
+    NPU__REF_ROW(NPU_ATEN_ADAPTIVE_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
       npu__ref_pool_backward_launch),
-    NPU__KERNEL(NPU_ATEN_FRACTIONAL_MAX_POOL2D, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_fractional_launch),
-    NPU__KERNEL(NPU_ATEN_FRACTIONAL_MAX_POOL3D, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_fractional_launch)
+    NPU__REF_ROW(NPU_ATEN_FRACTIONAL_MAX_POOL2D, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_fractional_launch),
+    NPU__REF_ROW(NPU_ATEN_FRACTIONAL_MAX_POOL3D, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_fractional_launch)
 };
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -13055,15 +13282,15 @@ static void npu__ref_pass_runs(const npu__ref_pass *pass, const npu_launch *l, i
 enum { NPU__REF_COLUMNS = 1024, NPU__REF_RUNS = 64 };
 
 /* How many narrow rows that follow each other are folded as one. */
-static size_t npu__ref_rows_beside(const npu__ref_reduction *r, size_t width)
+static size_t npu__ref_rows_per_strip(const npu__ref_reduction *r, size_t width)
 {
     bool dense = r->reduced.rank > 0 && r->reduced.strides[0] == (int64_t)width;
     return dense && width < NPU__STRIP ? NPU__STRIP / width : 1;
 }
 
-static size_t npu__ref_pass_beside(const npu__ref_pass *pass, size_t width)
+static size_t npu__ref_pass_rows_per_strip(const npu__ref_pass *pass, size_t width)
 {
-    return npu__ref_pass_is_fold(pass) ? npu__ref_rows_beside(pass->r, width) : 1;
+    return npu__ref_pass_is_fold(pass) ? npu__ref_rows_per_strip(pass->r, width) : 1;
 }
 
 /* `rows` neighbouring rows of `width` elements folded into each other, added to acc. */
@@ -13073,7 +13300,7 @@ static void npu__ref_pass_block(const npu__ref_pass *pass, const npu_launch *l, 
     float partial[NPU__REF_COLUMNS], strip[NPU__REF_COLUMNS];
     int64_t stride = pass->r->reduced.rank ? pass->r->reduced.strides[0] : 0;
     bool direct = l->in[0].dtype == NPU_F32;
-    size_t beside = npu__ref_pass_beside(pass, width), wide = beside * width;
+    size_t beside = npu__ref_pass_rows_per_strip(pass, width), wide = beside * width;
     partial[0] = (float)npu__ref_fold_start(pass->fold).f;
     npu__ref_repeat(partial, sizeof partial[0], wide);
     for (size_t row = 0, step; row < rows; row += step) {
@@ -13100,7 +13327,7 @@ static void npu__ref_pass_rows(const npu__ref_pass *pass, const npu_launch *l, i
 {
     const npu__ref_dim_group *reduced = &pass->r->reduced;
     size_t run = reduced->rank ? (size_t)reduced->dims[0] : 1;
-    size_t most = (pass->fold == NPU__PRODUCT ? 32 : 256) * npu__ref_pass_beside(pass, width);
+    size_t most = (pass->fold == NPU__PRODUCT ? 32 : 256) * npu__ref_pass_rows_per_strip(pass, width);
     for (size_t i = 0; i < reduced->len; i += run) {
         int64_t first = base + npu__ref_group_offset(reduced, 1, i / run);
         for (size_t row = 0; row < run; row += most) {
@@ -13135,7 +13362,7 @@ static size_t npu__ref_pass_width(const npu__ref_reduction *r, size_t o, size_t 
 }
 
 /* Results o .. o + width - 1, added to acc. */
-static void npu__ref_pass_some(const npu__ref_pass *pass, const npu_launch *l, size_t o, size_t width, double *acc,
+static void npu__ref_pass_columns(const npu__ref_pass *pass, const npu_launch *l, size_t o, size_t width, double *acc,
                                const float *m)
 {
     const npu__ref_dim_group *kept = &pass->r->kept, *reduced = &pass->r->reduced;
@@ -13165,7 +13392,7 @@ static npu_status npu__ref_reduce_launch_f32(const npu_launch *l, uint32_t part,
         for (size_t j = 0; j < width; j++) {
             acc[j] = npu__ref_fold_start(r->fold).f;
         }
-        npu__ref_pass_some(&pass, l, o, width, acc, none);
+        npu__ref_pass_columns(&pass, l, o, width, acc, none);
         for (size_t j = 0; j < width && r->mean; j++) {
             acc[j] *= share;
         }
@@ -13439,7 +13666,7 @@ static void npu__ref_wide_columns(const npu__ref_reduction *r, const npu_launch 
     const npu__ref_wide *w = r->wide;
     npu__ref_wide_strip strip;
     size_t run = r->reduced.rank ? (size_t)r->reduced.dims[0] : 1;
-    size_t beside = npu__ref_rows_beside(r, width), wide = beside * width, size = npu__ref_class_size[w->cls];
+    size_t beside = npu__ref_rows_per_strip(r, width), wide = beside * width, size = npu__ref_class_size[w->cls];
     int64_t stride = r->reduced.rank ? r->reduced.strides[0] : 0;
     npu__ref_wide_fill(w, acc, r->fold, wide);
     for (size_t i = 0, step; i < r->reduced.len; i += step) {
@@ -13743,7 +13970,7 @@ static float npu__ref_statistic_number(const npu__ref_statistic *t, const npu__r
 enum { NPU__REF_STATISTICS = NPU__REF_COLUMNS / 4 }; /* results at a time: what they need fits the stack */
 
 /* The sums of `width` results from o, both passes in float. */
-static void npu__ref_statistic_some_f32(const npu__ref_statistics *s, const npu_launch *l, size_t o, size_t width,
+static void npu__ref_statistic_block_f32(const npu__ref_statistics *s, const npu_launch *l, size_t o, size_t width,
                                         npu__ref_sums *sums)
 {
     float numbers[NPU__REF_STATISTICS] = { 0 };
@@ -13756,7 +13983,7 @@ static void npu__ref_statistic_some_f32(const npu__ref_statistics *s, const npu_
             numbers[j] = i && width ? npu__ref_statistic_number(s->statistic, &sums[j]) : 0.0f;
         }
         if (term) {
-            npu__ref_pass_some(&pass, l, o, width, acc, numbers);
+            npu__ref_pass_columns(&pass, l, o, width, acc, numbers);
         }
         for (size_t j = 0; j < width; j++) {
             *(i ? &sums[j].second : &sums[j].first) = acc[j];
@@ -13785,7 +14012,7 @@ static npu_status npu__ref_statistic_launch_f32(const npu_launch *l, uint32_t pa
             sums[j].p = s->p;
             sums[j].count = (double)s->r.reduced.len;
         }
-        npu__ref_statistic_some_f32(s, l, o, width, sums);
+        npu__ref_statistic_block_f32(s, l, o, width, sums);
         for (size_t j = 0; j < width; j++) {
             if (!npu__ref_statistic_fits(s->statistic, &sums[j])) {
                 sums[j] = npu__ref_statistic_sums(l, o + j);
@@ -13969,7 +14196,7 @@ static npu_status npu__ref_nansum_launch(const npu_launch *l, uint32_t part, uin
 }
 
 /* Minimum and maximum are results 0 and 1. */
-static npu_status npu__ref_aminmax(const npu_launch *l, uint32_t part, uint32_t parts, npu__launch_fn reduce)
+static npu_status npu__ref_aminmax(const npu_launch *l, uint32_t part, uint32_t parts, npu__ref_launch_op_fn reduce)
 {
     npu__ref_reduction r = *(const npu__ref_reduction *)l->state;
     npu_status status = NPU_OK;
@@ -14124,7 +14351,7 @@ static inline size_t npu__ref_along_first(const npu__ref_along *a, size_t o)
 
 /* Where the maximum of strip[0 .. n-1] is first, if it beats *best, which it becomes; else n. The first NaN
    beats all. In most blocks nothing does, which one look without branches tells. */
-static size_t npu__ref_beat_f64(double *best, const double *strip, size_t n)
+static size_t npu__ref_arg_extreme_f64(double *best, const double *strip, size_t n)
 {
     size_t index = n;
     for (size_t i = 0; i < n && !isnan(*best); i += 16) {
@@ -14143,7 +14370,7 @@ static size_t npu__ref_beat_f64(double *best, const double *strip, size_t n)
     return index;
 }
 
-static size_t npu__ref_beat_i64(int64_t *best, const int64_t *strip, size_t n)
+static size_t npu__ref_arg_extreme_i64(int64_t *best, const int64_t *strip, size_t n)
 {
     size_t index = n;
     for (size_t i = 0; i < n; i++) {
@@ -14156,7 +14383,7 @@ static size_t npu__ref_beat_i64(int64_t *best, const int64_t *strip, size_t n)
 }
 
 /* Turns the order of a strip around: no two integers change their places, NaN stays NaN. */
-static void npu__ref_turn(bool integer, npu__ref_strip *strip, size_t n)
+static void npu__ref_negate_order(bool integer, npu__ref_strip *strip, size_t n)
 {
     for (size_t i = 0; i < n && integer; i++) {
         strip->i64[i] = ~strip->i64[i];
@@ -14180,10 +14407,10 @@ static npu__ref_number npu__ref_arg_max(const npu_launch *l, size_t first, int64
         npu__ref_load_class(integer ? NPU__I64 : NPU__F64, &strip, l->x[0], l->in[0].dtype,
                             (int64_t)(first + i * stride), (int64_t)stride, len);
         if (a->least) {
-            npu__ref_turn(integer, &strip, len);
+            npu__ref_negate_order(integer, &strip, len);
         }
-        at =
-            integer ? npu__ref_beat_i64(&best.i, strip.i64, len) : npu__ref_beat_f64(&best.f, strip.f64, len);
+        at = integer ? npu__ref_arg_extreme_i64(&best.i, strip.i64, len)
+                     : npu__ref_arg_extreme_f64(&best.f, strip.f64, len);
         *index = at < len ? (int64_t)(i + at) : *index;
     }
     if (a->least) {
@@ -14309,7 +14536,7 @@ static void npu__ref_arg_max_columns_f32(const npu_launch *l, const npu__ref_alo
     memcpy(best, x, width * sizeof *best);
     memset(index, 0, sizeof index);
     for (size_t row = 1; row < a->n; row++) {
-        a->floats->beat_rows(a->least, best, index, x + row * a->inner, width, (int32_t)row);
+        a->floats->arg_extreme_rows(a->least, best, index, x + row * a->inner, width, (int32_t)row);
     }
     for (size_t j = 0; j < width; j++) {
         ((int64_t *)l->y[last])[o + j] = index[j];
@@ -14518,7 +14745,7 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
 }
 
 #define NPU__REF_SOFTMAX_KERNELS(kind)                                                             \
-    NPU__KERNEL(kind, "wide", 2, npu__ref_softmax_supported_wide, npu__ref_along_prepare_f32,      \
+    NPU__REF_ROW(kind, "wide", 2, npu__ref_softmax_supported_wide, npu__ref_along_prepare_f32,      \
                 npu__ref_softmax_launch_wide),                                                     \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
 #else
@@ -14527,7 +14754,7 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
 #endif
 
 #define NPU__REF_WIDE_KERNEL(kind, launch) \
-    NPU__KERNEL_TAKES(kind, "wide", 1, npu__ref_wide_supported, npu__ref_reduce_prepare_wide, launch, \
+    NPU__REF_ROW_TAKES(kind, "wide", 1, npu__ref_wide_supported, npu__ref_reduce_prepare_wide, launch, \
                       npu__ref_reduce_takes)
 #define NPU__REF_REDUCE_KERNELS(kind) \
     NPU__REF_WIDE_KERNEL(kind, npu__ref_reduce_launch_wide), \
@@ -14581,10 +14808,10 @@ static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_FROBENIUS_NORM_DIM),
     NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX_RAW),
     NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX_RAW),
-    NPU__KERNEL(NPU_ATEN_SAFE_SOFTMAX, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_softmax_launch),
-    NPU__KERNEL(NPU_ATEN_NANSUM, "f32", 1, npu__ref_statistic_supported_f32, npu__ref_statistic_prepare_f32,
+    NPU__REF_ROW(NPU_ATEN_SAFE_SOFTMAX, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_softmax_launch),
+    NPU__REF_ROW(NPU_ATEN_NANSUM, "f32", 1, npu__ref_statistic_supported_f32, npu__ref_statistic_prepare_f32,
                 npu__ref_statistic_launch_f32),
-    NPU__KERNEL(NPU_ATEN_NANSUM, "plain", 0, NULL, npu__ref_nansum_prepare, npu__ref_nansum_launch),
+    NPU__REF_ROW(NPU_ATEN_NANSUM, "plain", 0, NULL, npu__ref_nansum_prepare, npu__ref_nansum_launch),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NANMEAN),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO),
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST),
@@ -14592,8 +14819,8 @@ static const npu_kernel npu__ref_kernels_reduction[] = {
     NPU__REF_F32_KERNELS_TAKE(NPU_ATEN_AMINMAX, npu__ref_all_f32, reduce, aminmax_launch, aminmax_launch_f32,
                               npu__ref_reduce_takes),
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE),
-    NPU__KERNEL(NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch),
-    NPU__KERNEL(NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch)
+    NPU__REF_ROW(NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch),
+    NPU__REF_ROW(NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch)
 };
 
 static bool npu__ref_vector_norm_supported_f32(const npu_op_info *op)
@@ -14602,14 +14829,14 @@ static bool npu__ref_vector_norm_supported_f32(const npu_op_info *op)
 }
 
 #define NPU__REF_MATRIX_NORM_KERNELS(kind)                                                         \
-    NPU__KERNEL(kind, "f32", 1, npu__ref_vector_norm_supported_f32, npu__ref_statistic_prepare_f32, \
+    NPU__REF_ROW(kind, "f32", 1, npu__ref_vector_norm_supported_f32, npu__ref_statistic_prepare_f32, \
                 npu__ref_statistic_launch_f32),                                                    \
-    NPU__KERNEL(kind, "plain", 0, npu__ref_is_matrix_norm, npu__ref_matrix_norm_prepare,           \
+    NPU__REF_ROW(kind, "plain", 0, npu__ref_is_matrix_norm, npu__ref_matrix_norm_prepare,           \
                 npu__ref_matrix_norm_launch),                                                      \
-    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_statistic_prepare, npu__ref_statistic_launch)
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_statistic_prepare, npu__ref_statistic_launch)
 
 static const npu_kernel npu__ref_kernels_norm[] = {
-    NPU__KERNEL(NPU_ATEN_LINALG_MATRIX_NORM, "plain", 0, NULL, npu__ref_matrix_norm_prepare,
+    NPU__REF_ROW(NPU_ATEN_LINALG_MATRIX_NORM, "plain", 0, NULL, npu__ref_matrix_norm_prepare,
       npu__ref_matrix_norm_launch),
     NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD),
     NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_NORM),
@@ -15287,10 +15514,11 @@ static npu_status npu__ref_vander_launch(const npu_launch *l, uint32_t part, uin
     return NPU_OK;
 }
 
-#define NPU__REF_SORT_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_sort_prepare, npu__ref_sort_launch)
-#define NPU__REF_SCAN_KERNEL(kind, launch) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_order_prepare, launch)
+#define NPU__REF_SORT_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_sort_prepare, npu__ref_sort_launch)
+#define NPU__REF_SCAN_KERNEL(kind, launch) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_order_prepare, launch)
 #define NPU__REF_SCAN_KERNELS(kind, launch)                                                        \
-    NPU__KERNEL(kind, "wide", 1, npu__ref_scan_supported_wide, npu__ref_scan_prepare_wide, npu__ref_scan_launch_wide), \
+    NPU__REF_ROW(kind, "wide", 1, npu__ref_scan_supported_wide, npu__ref_scan_prepare_wide, \
+                 npu__ref_scan_launch_wide), \
     NPU__REF_SCAN_KERNEL(kind, launch)
 
 static const npu_kernel npu__ref_kernels_order[] = {
@@ -15315,9 +15543,9 @@ static const npu_kernel npu__ref_kernels_order[] = {
     NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE_SCALAR),
     NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE),
     NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE_SCALAR),
-    NPU__KERNEL(NPU_ATEN_DIFF, "plain", 0, NULL, npu__ref_diff_prepare, npu__ref_diff_launch),
-    NPU__KERNEL(NPU_ATEN_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch),
-    NPU__KERNEL(NPU_ATEN_LINALG_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch)
+    NPU__REF_ROW(NPU_ATEN_DIFF, "plain", 0, NULL, npu__ref_diff_prepare, npu__ref_diff_launch),
+    NPU__REF_ROW(NPU_ATEN_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch),
+    NPU__REF_ROW(NPU_ATEN_LINALG_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch)
 };
 
 /* ---- whole tensors compared ---- */
@@ -15817,19 +16045,19 @@ static npu_status npu__ref_unique_launch(const npu_launch *l, uint32_t part, uin
 }
 
 static const npu_kernel npu__ref_kernels_search[] = {
-    NPU__KERNEL(NPU_ATEN_EQUAL, "plain", 0, NULL, npu__ref_equal_prepare, npu__ref_equal_launch),
-    NPU__KERNEL(NPU_ATEN_ALLCLOSE, "plain", 0, NULL, npu__ref_close_prepare, npu__ref_close_launch),
-    NPU__KERNEL(NPU_ATEN_SEARCHSORTED, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),
-    NPU__KERNEL(NPU_ATEN_BUCKETIZE, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),
-    NPU__KERNEL(NPU_ATEN_ISIN, "plain", 0, NULL, npu__ref_isin_prepare, npu__ref_isin_launch),
-    NPU__KERNEL(NPU_ATEN_BINCOUNT, "plain", 0, NULL, NULL, npu__ref_bincount_launch),
-    NPU__KERNEL(NPU_ATEN_HISTC, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch),
-    NPU__KERNEL(NPU_ATEN_HISTOGRAM_BINS_TENSOR, "plain", 0, NULL, npu__ref_histogram_prepare,
+    NPU__REF_ROW(NPU_ATEN_EQUAL, "plain", 0, NULL, npu__ref_equal_prepare, npu__ref_equal_launch),
+    NPU__REF_ROW(NPU_ATEN_ALLCLOSE, "plain", 0, NULL, npu__ref_close_prepare, npu__ref_close_launch),
+    NPU__REF_ROW(NPU_ATEN_SEARCHSORTED, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),
+    NPU__REF_ROW(NPU_ATEN_BUCKETIZE, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),
+    NPU__REF_ROW(NPU_ATEN_ISIN, "plain", 0, NULL, npu__ref_isin_prepare, npu__ref_isin_launch),
+    NPU__REF_ROW(NPU_ATEN_BINCOUNT, "plain", 0, NULL, NULL, npu__ref_bincount_launch),
+    NPU__REF_ROW(NPU_ATEN_HISTC, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch),
+    NPU__REF_ROW(NPU_ATEN_HISTOGRAM_BINS_TENSOR, "plain", 0, NULL, npu__ref_histogram_prepare,
       npu__ref_histogram_launch),
-    NPU__KERNEL(NPU_ATEN_HISTOGRAM_BIN_CT, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch),
-    NPU__KERNEL(NPU_ATEN_UNIQUE2, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),
-    NPU__KERNEL(NPU_ATEN_UNIQUE_CONSECUTIVE, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),
-    NPU__KERNEL(NPU_ATEN_UNIQUE_DIM, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch)
+    NPU__REF_ROW(NPU_ATEN_HISTOGRAM_BIN_CT, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch),
+    NPU__REF_ROW(NPU_ATEN_UNIQUE2, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),
+    NPU__REF_ROW(NPU_ATEN_UNIQUE_CONSECUTIVE, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),
+    NPU__REF_ROW(NPU_ATEN_UNIQUE_DIM, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch)
 };
 
 /* ---- resize: every result is a sum over taps, which are the product of those of its dims ---- */
@@ -16193,8 +16421,8 @@ static npu_status npu__ref_grid_launch(const npu_launch *l, uint32_t part, uint3
 }
 
 #define NPU__REF_RESIZE_KERNEL(kind)                                                                         \
-    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_resize_prepare, npu__ref_resize_launch)
-#define NPU__REF_GRID_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_grid_prepare, npu__ref_grid_launch)
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_resize_prepare, npu__ref_resize_launch)
+#define NPU__REF_GRID_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_grid_prepare, npu__ref_grid_launch)
 
 static const npu_kernel npu__ref_kernels_resize[] = {
     NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D),
@@ -16429,13 +16657,13 @@ static npu_status npu__ref_bags_launch(const npu_launch *l, uint32_t part, uint3
 }
 
 static const npu_kernel npu__ref_kernels_vectors[] = {
-    NPU__KERNEL(NPU_ATEN_CDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),
-    NPU__KERNEL(NPU_ATEN_EUCLIDEAN_DIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),
-    NPU__KERNEL(NPU_ATEN_PDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),
-    NPU__KERNEL(NPU_ATEN_PDIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),
-    NPU__KERNEL(NPU_ATEN_EMBEDDING_BAG_RAW, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),
-    NPU__KERNEL(NPU_ATEN_EMBEDDING_BAG, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),
-    NPU__KERNEL(NPU_ATEN_EMBEDDING_BAG_PADDING_IDX, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch)
+    NPU__REF_ROW(NPU_ATEN_CDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),
+    NPU__REF_ROW(NPU_ATEN_EUCLIDEAN_DIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),
+    NPU__REF_ROW(NPU_ATEN_PDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),
+    NPU__REF_ROW(NPU_ATEN_PDIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),
+    NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG_RAW, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),
+    NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),
+    NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG_PADDING_IDX, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch)
 };
 
 /* ---- losses of elements: all operands broadcast to one shape ---- */
@@ -17148,7 +17376,7 @@ static npu_status npu__ref_covariance_launch(const npu_launch *l, uint32_t part,
 
 typedef struct npu__ref_trapezoid {
     npu__ref_along along;   /* the pieces */
-    npu__batch pieces[2];   /* where those of y and x begin */
+    npu__ref_batches pieces[2];   /* where those of y and x begin */
     int64_t steps[2];       /* to the neighbour */
     int64_t samples;        /* of y along the dim */
     bool running, over_x;
@@ -17285,11 +17513,11 @@ static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, 
 }
 
 #define NPU__REF_TRAPEZOID_KERNEL(kind) \
-    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_trapezoid_prepare, npu__ref_trapezoid_launch)
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_trapezoid_prepare, npu__ref_trapezoid_launch)
 
 static const npu_kernel npu__ref_kernels_statistics[] = {
-    NPU__KERNEL(NPU_ATEN_COV, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),
-    NPU__KERNEL(NPU_ATEN_CORRCOEF, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),
+    NPU__REF_ROW(NPU_ATEN_COV, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),
+    NPU__REF_ROW(NPU_ATEN_CORRCOEF, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_X),
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_DX),
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_X),
@@ -17298,10 +17526,10 @@ static const npu_kernel npu__ref_kernels_statistics[] = {
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_DX)
 };
 
-#define NPU__REF_LOSS_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_loss_prepare, npu__ref_loss_launch)
+#define NPU__REF_LOSS_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_loss_prepare, npu__ref_loss_launch)
 #define NPU__REF_ROW_LOSS_KERNEL(kind) \
-    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_row_loss_prepare, npu__ref_row_loss_launch)
-#define NPU__REF_NLL_KERNEL(kind) NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_nll_prepare, npu__ref_nll_launch)
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_row_loss_prepare, npu__ref_row_loss_launch)
+#define NPU__REF_NLL_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_nll_prepare, npu__ref_nll_launch)
 
 static const npu_kernel npu__ref_kernels_loss[] = {
     NPU__REF_LOSS_KERNEL(NPU_ATEN_L1_LOSS),
@@ -17320,13 +17548,13 @@ static const npu_kernel npu__ref_kernels_loss[] = {
     NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS_FORWARD),
     NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS2D_FORWARD),
     NPU__REF_NLL_KERNEL(NPU_ATEN_CROSS_ENTROPY_LOSS),
-    NPU__KERNEL(NPU_ATEN_COSINE_SIMILARITY, "plain", 0, NULL, npu__ref_cosine_prepare, npu__ref_cosine_launch),
-    NPU__KERNEL(NPU_ATEN_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
+    NPU__REF_ROW(NPU_ATEN_COSINE_SIMILARITY, "plain", 0, NULL, npu__ref_cosine_prepare, npu__ref_cosine_launch),
+    NPU__REF_ROW(NPU_ATEN_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
       npu__ref_softmax_backward_launch),
-    NPU__KERNEL(NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
+    NPU__REF_ROW(NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
       npu__ref_softmax_backward_launch),
-    NPU__KERNEL(NPU_ATEN_PAIRWISE_DISTANCE, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),
-    NPU__KERNEL(NPU_ATEN_DIST, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),
+    NPU__REF_ROW(NPU_ATEN_PAIRWISE_DISTANCE, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),
+    NPU__REF_ROW(NPU_ATEN_DIST, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_COSINE_EMBEDDING_LOSS),
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTI_MARGIN_LOSS),
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS),
@@ -17706,14 +17934,14 @@ static npu_status npu__ref_aicf_cross_entropy_bwd_launch(const npu_launch *l, ui
 /* ---- matrix product: A and B are matrices, or A is [..., K] and not transposed ---- */
 
 typedef struct npu__ref_aicf_gemm {
-    npu__gemm gemm;
+    npu__ref_product gemm;
     bool relu;
     uint32_t parts;
 } npu__ref_aicf_gemm;
 
-static npu__matrix npu__ref_aicf_matrix(const npu_tensor *t, bool transposed)
+static npu__ref_matrix_view npu__ref_aicf_matrix(const npu_tensor *t, bool transposed)
 {
-    npu__matrix m = { NULL, t->dtype, t->dims[t->rank - 1], 1 };
+    npu__ref_matrix_view m = { NULL, t->dtype, t->dims[t->rank - 1], 1 };
     if (transposed) {
         m.col = m.row;
         m.row = 1;
@@ -17726,7 +17954,7 @@ static npu_status npu__ref_aicf_gemm_prepare(npu_prepare *p)
     npu__ref_aicf_gemm *state = (npu__ref_aicf_gemm *)npu_ref_state(p, sizeof *state);
     bool trans_a = npu_op_int(p->op, "transA", 0) != 0, trans_b = npu_op_int(p->op, "transB", 0) != 0;
     const npu_tensor *a = &p->in[0], *c = &p->out[0];
-    npu__gemm *g;
+    npu__ref_product *g;
     if (!state) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -17763,7 +17991,7 @@ static npu_status npu__ref_aicf_gemm_prepare(npu_prepare *p)
 static npu_status npu__ref_aicf_gemm_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_aicf_gemm *state = (const npu__ref_aicf_gemm *)l->state;
-    npu__gemm g = state->gemm;
+    npu__ref_product g = state->gemm;
     float strip[NPU__STRIP];
     size_t len = (size_t)(g.m * g.n);
     g.a.x = l->x[0];
@@ -17792,29 +18020,29 @@ static npu_status npu__ref_aicf_gemm_launch(const npu_launch *l, uint32_t part, 
 static const npu_kernel npu__ref_kernels_aicf[] = {
     NPU__REF_MAP_KERNEL(NPU_AICF_ADD, 0, 0)
     NPU__REF_MAP_KERNEL(NPU_AICF_RELU, 0, 0)
-    NPU__KERNEL(NPU_AICF_GEMM, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),
+    NPU__REF_ROW(NPU_AICF_GEMM, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),
     NPU__REF_MAP_KERNEL(NPU_AICF_BIAS_ADD, 0, 0)
     NPU__REF_REDUCE_KERNELS(NPU_AICF_REDUCE_SUM),
-    NPU__KERNEL(NPU_AICF_MSE_GRAD, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
+    NPU__REF_ROW(NPU_AICF_MSE_GRAD, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
     NPU__REF_MAP_KERNEL(NPU_AICF_RELU_BWD, 0, 0)
-    NPU__KERNEL(NPU_AICF_SGD_STEP, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
+    NPU__REF_ROW(NPU_AICF_SGD_STEP, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
     NPU__REF_COPY_KERNEL(NPU_AICF_COPY, npu__ref_same_prepare),
-    NPU__KERNEL(NPU_AICF_GRAD_ZERO, "plain", 0, NULL, NULL, npu__ref_aicf_grad_zero_launch),
-    NPU__KERNEL(NPU_AICF_ADAM_STEP, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_adam_launch),
-    NPU__KERNEL(NPU_AICF_STEP_INC, "plain", 0, NULL, NULL, npu__ref_aicf_step_inc_launch),
-    NPU__KERNEL(NPU_AICF_BIAS_CORR, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_bias_corr_launch),
+    NPU__REF_ROW(NPU_AICF_GRAD_ZERO, "plain", 0, NULL, NULL, npu__ref_aicf_grad_zero_launch),
+    NPU__REF_ROW(NPU_AICF_ADAM_STEP, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_adam_launch),
+    NPU__REF_ROW(NPU_AICF_STEP_INC, "plain", 0, NULL, NULL, npu__ref_aicf_step_inc_launch),
+    NPU__REF_ROW(NPU_AICF_BIAS_CORR, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_bias_corr_launch),
     NPU__REF_NORM_KERNELS(NPU_AICF_LAYERNORM_FWD, layer_norm),
-    NPU__KERNEL(NPU_AICF_LAYERNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,
+    NPU__REF_ROW(NPU_AICF_LAYERNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,
       npu__ref_aicf_layernorm_bwd_launch),
     NPU__REF_NORM_KERNELS(NPU_AICF_BATCHNORM_FWD, batch_norm),
-    NPU__KERNEL(NPU_AICF_BATCHNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,
+    NPU__REF_ROW(NPU_AICF_BATCHNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,
       npu__ref_aicf_batchnorm_bwd_launch),
-    NPU__KERNEL(NPU_AICF_GEMM_EPILOGUE, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),
+    NPU__REF_ROW(NPU_AICF_GEMM_EPILOGUE, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),
     NPU__REF_SOFTMAX_KERNELS(NPU_AICF_SOFTMAX),
-    NPU__KERNEL(NPU_AICF_SOFTMAX_BWD, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_aicf_softmax_bwd_launch),
-    NPU__KERNEL(NPU_AICF_MSE_LOSS, "plain", 0, NULL, NULL, npu__ref_aicf_mse_loss_launch),
-    NPU__KERNEL(NPU_AICF_CROSS_ENTROPY_FWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_fwd_launch),
-    NPU__KERNEL(NPU_AICF_CROSS_ENTROPY_BWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_bwd_launch)
+    NPU__REF_ROW(NPU_AICF_SOFTMAX_BWD, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_aicf_softmax_bwd_launch),
+    NPU__REF_ROW(NPU_AICF_MSE_LOSS, "plain", 0, NULL, NULL, npu__ref_aicf_mse_loss_launch),
+    NPU__REF_ROW(NPU_AICF_CROSS_ENTROPY_FWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_fwd_launch),
+    NPU__REF_ROW(NPU_AICF_CROSS_ENTROPY_BWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_bwd_launch)
 };
 
 /* ---- structured loops ------------------------------------------------------------------------ >>kernels-loops
@@ -18304,8 +18532,8 @@ static npu_status npu__ref_nest_launch(const npu_launch *l, uint32_t part, uint3
 static const npu_kernel npu__ref_kernels_structure[] = {
     NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_SUM),
     NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_MAX),
-    NPU__KERNEL(NPU_TENSOR_EMPTY, "plain", 0, NULL, NULL, npu__ref_empty_launch),
-    NPU__KERNEL(NPU_TENSOR_PAD, "plain", 0, NULL, npu__ref_tensor_pad_prepare,
+    NPU__REF_ROW(NPU_TENSOR_EMPTY, "plain", 0, NULL, NULL, npu__ref_empty_launch),
+    NPU__REF_ROW(NPU_TENSOR_PAD, "plain", 0, NULL, npu__ref_tensor_pad_prepare,
                 npu__ref_border_launch),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_COLLAPSE_SHAPE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_EXPAND_SHAPE, npu__ref_same_prepare),
@@ -18315,13 +18543,13 @@ static const npu_kernel npu__ref_kernels_structure[] = {
 
 static const npu_kernel npu__ref_kernels_loops[] = {
     NPU__REF_LOOPS(NPU__REF_MAP_KERNEL) NPU__REF_COPY_KERNEL(NPU_LINALG_TRANSPOSE, npu__ref_copy_prepare),
-    NPU__MATMUL_ROWS(NPU_LINALG_MATMUL),
-    NPU__MATMUL_ROWS(NPU_LINALG_MATMUL_TRANSPOSE_B),
-    NPU__MATMUL_ROWS(NPU_LINALG_BATCH_MATMUL),
-    NPU__CONV_ROWS(NPU_LINALG_CONV_1D_NCW_FCW),
-    NPU__CONV_ROWS(NPU_LINALG_CONV_2D_NCHW_FCHW),
-    NPU__CONV_ROWS(NPU_LINALG_CONV_3D_NCDHW_FCDHW),
-    NPU__CONV_ROWS(NPU_LINALG_CONV_2D_NGCHW_GFCHW),
+    NPU__REF_MATMUL_ROWS(NPU_LINALG_MATMUL),
+    NPU__REF_MATMUL_ROWS(NPU_LINALG_MATMUL_TRANSPOSE_B),
+    NPU__REF_MATMUL_ROWS(NPU_LINALG_BATCH_MATMUL),
+    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_1D_NCW_FCW),
+    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_2D_NCHW_FCHW),
+    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_3D_NCDHW_FCDHW),
+    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_2D_NGCHW_GFCHW),
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCHW_MAX),
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCHW_SUM),
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCW_MAX),
@@ -18329,10 +18557,10 @@ static const npu_kernel npu__ref_kernels_loops[] = {
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_MAX),
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_SUM),
 #ifdef NPU__REF_HAS_AVX2
-    NPU__KERNEL(NPU_LINALG_GENERIC, "avx2", 10, npu__ref_nest_supported_avx2, npu__ref_nest_prepare_avx2,
+    NPU__REF_ROW(NPU_LINALG_GENERIC, "avx2", 10, npu__ref_nest_supported_avx2, npu__ref_nest_prepare_avx2,
                 npu__ref_nest_launch),
 #endif
-    NPU__KERNEL(NPU_LINALG_GENERIC, "plain", 0, npu__ref_nest_supported, npu__ref_nest_prepare,
+    NPU__REF_ROW(NPU_LINALG_GENERIC, "plain", 0, npu__ref_nest_supported, npu__ref_nest_prepare,
                 npu__ref_nest_launch)
 };
 
@@ -18341,7 +18569,7 @@ static const npu_kernel npu__ref_kernels_loops[] = {
 
    The slots of npu_backend over the kernels: choosing a variant, preparing the ops of a group once, running them in
    order, each in parts. Only the public API of npu_ir.h is used. Host memory is its one region, so views cost nothing.
-   Tile programs, Fourier transforms and results of a lesser dtype, which run other kernels, stand behind it.
+   Tile programs and results of a lesser dtype, which run other kernels, stand behind it.
    -------------------------------------------------------------------------------------------------------- */
 
 #define NPU__REF_ALIGN 64u
@@ -19626,7 +19854,7 @@ static npu_status npu__ref_splat_launch(const npu_launch *l, uint32_t part, uint
 
 /* The sum so far lies where the result goes, so the product reads a copy of it. */
 typedef struct npu__ref_tile_matmul {
-    npu__gemm gemm;
+    npu__ref_product gemm;
     size_t copy, copy_size; /* bytes: where in the workspace, 0 of them = there is no sum yet */
 } npu__ref_tile_matmul;
 
@@ -19634,7 +19862,7 @@ static npu_status npu__ref_tile_matmul_prepare(npu_prepare *p)
 {
     npu__ref_tile_matmul *s = (npu__ref_tile_matmul *)npu_ref_state(p, sizeof *s);
     const npu_tensor *a = &p->in[p->op->num_in - 2], *b = &p->in[p->op->num_in - 1];
-    npu__gemm *g = s ? &s->gemm : NULL;
+    npu__ref_product *g = s ? &s->gemm : NULL;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -19664,7 +19892,7 @@ static npu_status npu__ref_tile_matmul_prepare(npu_prepare *p)
 static npu_status npu__ref_tile_matmul_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_tile_matmul *s = (const npu__ref_tile_matmul *)l->state;
-    npu__gemm g = s->gemm;
+    npu__ref_product g = s->gemm;
     g.a.x = l->x[l->num_in - 2];
     g.b.x = l->x[l->num_in - 1];
     g.c0.x = s->copy_size ? (char *)l->workspace + s->copy : NULL;
@@ -19678,19 +19906,19 @@ static npu_status npu__ref_tile_matmul_launch(const npu_launch *l, uint32_t part
 }
 
 #define NPU__REF_SPLAT_KERNEL(kind) \
-    NPU__KERNEL(kind, "plain", 0, NULL, npu__ref_splat_prepare, npu__ref_splat_launch)
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_splat_prepare, npu__ref_splat_launch)
 /* What the ops of a program run; sync ops, block numbers and reshape need nothing. */
 static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_CREATE_TILE),
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_FULL),
-    NPU__KERNEL(NPU_BLOCK_LOAD, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),
-    NPU__KERNEL(NPU_BLOCK_STORE, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_store_launch),
+    NPU__REF_ROW(NPU_BLOCK_LOAD, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),
+    NPU__REF_ROW(NPU_BLOCK_STORE, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_store_launch),
     NPU__REF_COPY_KERNEL(NPU_BLOCK_MOVE, npu__ref_copy_prepare),
     NPU__REF_COPY_KERNEL(NPU_BLOCK_UB_COPY, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_BLOCK_TRANSPOSE, npu__ref_copy_prepare),
-    NPU__KERNEL(NPU_BLOCK_VIEW, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),
+    NPU__REF_ROW(NPU_BLOCK_VIEW, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),
     NPU__REF_BLOCK(NPU__REF_MAP_KERNEL)
-    NPU__KERNEL(NPU_BLOCK_CAST, "plain", 0, NULL, npu__ref_cast_prepare,
+    NPU__REF_ROW(NPU_BLOCK_CAST, "plain", 0, NULL, npu__ref_cast_prepare,
                 npu__ref_cast_launch),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_SUM),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MAX),
@@ -19700,11 +19928,11 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MIN),
     NPU__REF_BLOCK_EXPAND(NPU__REF_MAP_KERNEL)
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_EXPANDS),
-    NPU__KERNEL(NPU_BLOCK_MATMUL, "plain", 0, NULL, npu__ref_tile_matmul_prepare,
+    NPU__REF_ROW(NPU_BLOCK_MATMUL, "plain", 0, NULL, npu__ref_tile_matmul_prepare,
                 npu__ref_tile_matmul_launch),
-    NPU__KERNEL(NPU_BLOCK_MATMUL_ACC, "plain", 0, NULL, npu__ref_tile_matmul_prepare,
+    NPU__REF_ROW(NPU_BLOCK_MATMUL_ACC, "plain", 0, NULL, npu__ref_tile_matmul_prepare,
                 npu__ref_tile_matmul_launch),
-    NPU__KERNEL(NPU_BLOCK_BATCH_MATMUL, "plain", 0, NULL, npu__ref_matmul_prepare_plain,
+    NPU__REF_ROW(NPU_BLOCK_BATCH_MATMUL, "plain", 0, NULL, npu__ref_matmul_prepare_plain,
                 npu__ref_matmul_launch)
 };
 static const npu_kernel npu__ref_kernels_arith[] = {
@@ -20042,232 +20270,8 @@ static npu_status npu__ref_tiles_launch(const npu_launch *l, uint32_t part, uint
 }
 
 static const npu_kernel npu__ref_kernels_launch[] = {
-    NPU__KERNEL(NPU_NPU_LAUNCH, "fast", 10, NULL, npu__ref_tiles_prepare, npu__ref_tiles_launch),
-    NPU__KERNEL(NPU_NPU_LAUNCH, "plain", 0, NULL, npu__ref_tiles_prepare_plain, npu__ref_tiles_launch)
-};
-
-/* ---- Fourier transforms ----
-
-   A transform over several dims is one along each of them, in double. Along a dim of n = p m numbers (p the smallest
-   prime factor): p transforms of m numbers each, and p times m sums of p products, so n (p1 + p2 + ..) in all. The
-   complex side of the transform is worked on in place; the real one is read or written along the last dim listed. */
-
-typedef struct npu__fft_dim {
-    int64_t len, kept;     /* numbers of the transform, and of the complex side */
-    int64_t outer, inner;  /* lines, and the step from one number of a line to the next */
-    double *roots;         /* len complex numbers: powers of exp(-2 pi i / len), conjugate for inverses */
-} npu__fft_dim;
-
-typedef struct npu__fft {
-    npu__fft_dim dims[NPU_MAX_RANK]; /* in the order listed */
-    uint32_t num_dims, real;         /* real: the dtype of numbers in memory */
-    int64_t numbers, longest;        /* of the complex side; of a line */
-    bool from_real, to_real;
-    double scale;
-} npu__fft;
-
-static int64_t npu__ref_prime_factor(int64_t n)
-{
-    int64_t p = 2;
-    while (p * p <= n && n % p) {
-        p += p == 2 ? 1 : 2;
-    }
-    return p * p <= n ? p : n;
-}
-
-/* y[0..n) becomes the transform of x[0], x[step] ..; numbers are pairs. roots[i * every] is the i-th power for n. */
-static void npu__ref_fft_line(const double *x, int64_t step, double *y, int64_t n, const double *roots, int64_t every,
-                              double *terms)
-{
-    int64_t p = npu__ref_prime_factor(n), m = n / p;
-    if (n == 1) {
-        y[0] = x[0], y[1] = x[1];
-        return;
-    }
-    for (int64_t r = 0; r < p; r++) {
-        npu__ref_fft_line(x + 2 * r * step, step * p, y + 2 * r * m, m, roots, every * p, terms);
-    }
-    for (int64_t k = 0; k < m; k++) {
-        for (int64_t r = 0; r < p; r++) {
-            const double *w = roots + 2 * (r * k * every), *t = y + 2 * (r * m + k);
-            terms[2 * r] = t[0] * w[0] - t[1] * w[1];
-            terms[2 * r + 1] = t[0] * w[1] + t[1] * w[0];
-        }
-        for (int64_t q = 0; q < p; q++) {
-            double re = 0, im = 0;
-            for (int64_t r = 0; r < p; r++) {
-                const double *w = roots + 2 * (r * q % p * m * every);
-                re += terms[2 * r] * w[0] - terms[2 * r + 1] * w[1];
-                im += terms[2 * r] * w[1] + terms[2 * r + 1] * w[0];
-            }
-            y[2 * (q * m + k)] = re, y[2 * (q * m + k) + 1] = im;
-        }
-    }
-}
-
-static npu_status npu__ref_fft_roots(npu_prepare *p, npu__fft_dim *dim, bool is_forward)
-{
-    double turn = (is_forward ? -2 : 2) * 3.14159265358979323846;
-    size_t size;
-    dim->roots = npu_size_mul((size_t)dim->len, 2 * sizeof *dim->roots, &size) ? npu_ref_state(p, size) : NULL;
-    for (int64_t i = 0; dim->roots && i < dim->len; i++) {
-        dim->roots[2 * i] = cos(turn * (double)i / (double)dim->len);
-        dim->roots[2 * i + 1] = sin(turn * (double)i / (double)dim->len);
-    }
-    return dim->roots ? NPU_OK : NPU_ERR_NO_MEMORY;
-}
-
-static void npu__ref_fft_dims(npu__fft *s, const npu_op_info *op, const npu_tensor *whole, const npu_tensor *other)
-{
-    int64_t signal = 1, normalization = npu_op_int(op, "normalization", 0);
-    s->num_dims = npu_op_list_len(op, "dim");
-    s->numbers = npu__ref_len(whole);
-    for (uint32_t i = 0; i < s->num_dims; i++) {
-        uint32_t axis = npu__ref_dim(npu_op_int_at(op, "dim", i), whole->rank);
-        npu__fft_dim *dim = &s->dims[i];
-        dim->kept = whole->dims[axis];
-        dim->len = other->dims[axis] > dim->kept ? other->dims[axis] : dim->kept;
-        dim->len = i + 1 == s->num_dims && (s->from_real || s->to_real) ? other->dims[axis] : dim->len;
-        dim->inner = 1;
-        for (uint32_t k = axis + 1; k < whole->rank; k++) {
-            dim->inner *= whole->dims[k];
-        }
-        dim->outer = s->numbers ? s->numbers / (dim->kept * dim->inner) : 0;
-        s->longest = dim->len > s->longest ? dim->len : s->longest;
-        signal *= dim->len;
-    }
-    s->scale = normalization == 1 ? 1 / sqrt((double)signal) : normalization == 2 ? 1 / (double)signal : 1;
-}
-
-static npu_status npu__ref_fft_prepare(npu_prepare *p)
-{
-    npu__fft *s = npu_ref_state(p, sizeof *s);
-    npu_status status = s ? NPU_OK : NPU_ERR_NO_MEMORY;
-    size_t numbers;
-    if (status) {
-        return status;
-    }
-    p->state = s;
-    s->from_real = p->op->kind == NPU_ATEN_FFT_R2C;
-    s->to_real = p->op->kind == NPU_ATEN_FFT_C2R;
-    s->real = s->from_real ? p->in[0].dtype : p->in[0].dtype == NPU_C128 ? (uint32_t)NPU_F64 : (uint32_t)NPU_F32;
-    npu__ref_fft_dims(s, p->op, s->from_real ? &p->out[0] : &p->in[0], s->from_real ? &p->in[0] : &p->out[0]);
-    for (uint32_t i = 0; i < s->num_dims && status == NPU_OK; i++) {
-        bool is_forward = s->from_real || (!s->to_real && npu_op_int(p->op, "forward", 0));
-        status = npu__ref_fft_roots(p, &s->dims[i], is_forward);
-    }
-    p->parts = 1;
-    return status                                                                                          ? status
-           : npu_size_add((size_t)s->numbers, 3 * (size_t)s->longest, &numbers) &&
-                     npu_size_mul(numbers, 2 * sizeof(double), &p->workspace) ? NPU_OK
-                                                                              : NPU_ERR_OVERFLOW;
-}
-
-/* The line at `first`, with `step`, of the complex side: transformed into `to`. */
-static void npu__ref_fft_whole(const npu__fft_dim *dim, double *work, double *to, double *terms)
-{
-    npu__ref_fft_line(work, dim->inner, to, dim->len, dim->roots, 1, terms);
-    for (int64_t i = 0; i < dim->kept; i++) {
-        memcpy(work + 2 * i * dim->inner, to + 2 * i, 2 * sizeof *to);
-    }
-}
-
-/* A line of real numbers: read from x, its first numbers kept. */
-static void npu__ref_fft_from_real(const npu__fft *s, const npu__fft_dim *dim, const void *x, int64_t at, double *work,
-                                   double *line)
-{
-    double *to = line + 2 * dim->len, *terms = to + 2 * dim->len;
-    npu__ref_load_f64(to, x, s->real, at, dim->inner, (size_t)dim->len);
-    for (int64_t i = 0; i < dim->len; i++) {
-        line[2 * i] = to[i], line[2 * i + 1] = 0;
-    }
-    npu__ref_fft_line(line, 1, to, dim->len, dim->roots, 1, terms);
-    for (int64_t i = 0; i < dim->kept; i++) {
-        memcpy(work + 2 * i * dim->inner, to + 2 * i, 2 * sizeof *to);
-    }
-}
-
-/* The other way: the half that is left out is the conjugate of the other, and what must be real counts as real. */
-static void npu__ref_fft_to_real(const npu__fft *s, const npu__fft_dim *dim, const double *work, void *y, int64_t at,
-                                 double *line)
-{
-    double *to = line + 2 * dim->len, *terms = to + 2 * dim->len;
-    for (int64_t i = 0; i < dim->len; i++) {
-        bool is_left_out = i >= dim->kept, is_real = i == 0 || 2 * i == dim->len;
-        const double *from = work + 2 * (is_left_out ? dim->len - i : i) * dim->inner;
-        line[2 * i] = from[0];
-        line[2 * i + 1] = is_real ? 0 : is_left_out ? -from[1] : from[1];
-    }
-    npu__ref_fft_line(line, 1, to, dim->len, dim->roots, 1, terms);
-    for (int64_t i = 0; i < dim->len; i++) {
-        line[i] = to[2 * i] * s->scale;
-    }
-    npu__ref_store_f64(y, s->real, at, dim->inner, line, (size_t)dim->len);
-}
-
-/* All lines along one dim. */
-static void npu__ref_fft_lines(const npu__fft *s, const npu_launch *l, const npu__fft_dim *dim, double *work)
-{
-    double *line = work + 2 * s->numbers;
-    bool is_last = dim == &s->dims[s->num_dims - 1];
-    for (int64_t i = 0; i < dim->outer * dim->inner; i++) {
-        int64_t outer = i / dim->inner, inner = i % dim->inner;
-        double *first = work + 2 * (outer * dim->kept * dim->inner + inner);
-        int64_t real = outer * dim->len * dim->inner + inner;
-        if (is_last && s->from_real) {
-            npu__ref_fft_from_real(s, dim, l->x[0], real, first, line);
-        } else if (is_last && s->to_real) {
-            npu__ref_fft_to_real(s, dim, first, l->y[0], real, line);
-        } else {
-            npu__ref_fft_whole(dim, first, line, line + 2 * dim->len);
-        }
-    }
-}
-
-static npu_status npu__ref_fft_launch(const npu_launch *l, uint32_t part, uint32_t parts)
-{
-    const npu__fft *s = l->state;
-    double *work = l->workspace;
-    size_t numbers = (size_t)s->numbers * 2;
-    (void)part, (void)parts;
-    if (s->from_real) {
-        npu__ref_fft_lines(s, l, &s->dims[s->num_dims - 1], work);
-    } else {
-        npu__ref_load_f64(work, l->x[0], s->real, 0, 1, numbers);
-    }
-    for (uint32_t i = 0; i + (s->from_real || s->to_real) < s->num_dims; i++) {
-        npu__ref_fft_lines(s, l, &s->dims[i], work);
-    }
-    if (s->to_real) {
-        npu__ref_fft_lines(s, l, &s->dims[s->num_dims - 1], work);
-        return NPU_OK;
-    }
-    for (size_t i = 0; i < numbers; i++) {
-        work[i] *= s->scale;
-    }
-    npu__ref_store_f64(l->y[0], s->real, 0, 1, work, numbers);
-    return NPU_OK;
-}
-
-/* The same bytes. */
-static npu_status npu__ref_view_complex_launch(const npu_launch *l, uint32_t part, uint32_t parts)
-{
-    const npu_tensor *out = &l->out[0];
-    size_t begin, end;
-    npu__ref_split((size_t)npu__ref_len(out) * (npu_dtype_bits((npu_dtype)out->dtype) / 8), part, parts, &begin, &end);
-    memcpy((char *)l->y[0] + begin, (const char *)l->x[0] + begin, end - begin);
-    return NPU_OK;
-}
-
-#define NPU__REF_COMPLEX_KERNEL(kind, prepare, launch) \
-    NPU__KERNEL_OF(NPU_KERNEL_COMPLEX, kind, "plain", 0, NULL, prepare, launch, NULL)
-
-static const npu_kernel npu__ref_kernels_spectral[] = {
-    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_R2C, npu__ref_fft_prepare, npu__ref_fft_launch),
-    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2R, npu__ref_fft_prepare, npu__ref_fft_launch),
-    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2C, npu__ref_fft_prepare, npu__ref_fft_launch),
-    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_REAL, NULL, npu__ref_view_complex_launch),
-    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_COMPLEX, NULL, npu__ref_view_complex_launch)
+    NPU__REF_ROW(NPU_NPU_LAUNCH, "fast", 10, NULL, npu__ref_tiles_prepare, npu__ref_tiles_launch),
+    NPU__REF_ROW(NPU_NPU_LAUNCH, "plain", 0, NULL, npu__ref_tiles_prepare_plain, npu__ref_tiles_launch)
 };
 
 /* ---- results of a lesser dtype: what takes `dtype` casts its operand first, and computes with what is left ---- */
@@ -20305,7 +20309,7 @@ typedef struct npu__ref_cast_first {
     npu_tensor x; /* the operand as the kernel gets it, at the start of the workspace */
     size_t bytes;
     npu_status (*before)(const npu_launch *l);
-    npu__launch_fn launch;
+    npu__ref_launch_op_fn launch;
     void *state;
 } npu__ref_cast_first;
 
@@ -20378,7 +20382,7 @@ static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
 }
 
 #define NPU__REF_CAST_FIRST(kind)                                                                  \
-    NPU__KERNEL(kind, "cast", 0, npu__ref_cast_first_supported, npu__ref_cast_first_prepare,       \
+    NPU__REF_ROW(kind, "cast", 0, npu__ref_cast_first_supported, npu__ref_cast_first_prepare,       \
                 npu__ref_cast_first_launch)
 
 /* Asked before the tables of these kinds, so that any variant has a cast first. */
