@@ -2346,10 +2346,10 @@ typedef struct npu_op_table {
       "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", "trapezoid.x")                       \
     X(0x0685, NPU_ATEN_TRAPZ_DX, 0, npu__type_trapezoid,                                           \
       "trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", "trapezoid.dx")                   \
-    X(0x0686, NPU_ATEN_CUMULATIVE_TRAPEZOID_X, 0, npu__type_trapezoid,                             \
+    X(0x0686, NPU_ATEN_CUMULATIVE_TRAPEZOID_X, 0, npu__type_cumulative_trapezoid,                  \
       "cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",                       \
       "trapezoid.x up to each place but the first")                                                \
-    X(0x0687, NPU_ATEN_CUMULATIVE_TRAPEZOID_DX, 0, npu__type_trapezoid,                            \
+    X(0x0687, NPU_ATEN_CUMULATIVE_TRAPEZOID_DX, 0, npu__type_cumulative_trapezoid,                 \
       "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",                   \
       "trapezoid.dx up to each place but the first")
 
@@ -2835,25 +2835,25 @@ typedef struct npu_op_table {
 
 /* Rows [...,M,N] with a vector of a number per row [...,M,1], or per column [...,1,N]. */
 #define NPU_IR_OPS_BLOCK_BROADCAST(X)                                                                        \
-    X(0x0060, NPU_BLOCK_ROW_EXPAND, 0, npu__type_tile_expand,                                                \
+    X(0x0060, NPU_BLOCK_ROW_EXPAND, 0, npu__type_tile_row_expand,                                            \
       "row_expand(Tile target, Tile row_vec) -> Tile", "row_vec under the dims of target")                   \
-    X(0x0061, NPU_BLOCK_ROW_EXPAND_ADD, 0, npu__type_tile_expand,                                            \
+    X(0x0061, NPU_BLOCK_ROW_EXPAND_ADD, 0, npu__type_tile_row_with,                                          \
       "row_expand_add(Tile tile, Tile row_vec) -> Tile", "tile + row_vec")                                   \
-    X(0x0062, NPU_BLOCK_ROW_EXPAND_SUB, 0, npu__type_tile_expand,                                            \
+    X(0x0062, NPU_BLOCK_ROW_EXPAND_SUB, 0, npu__type_tile_row_with,                                          \
       "row_expand_sub(Tile tile, Tile row_vec) -> Tile", "tile - row_vec")                                   \
-    X(0x0063, NPU_BLOCK_ROW_EXPAND_MUL, 0, npu__type_tile_expand,                                            \
+    X(0x0063, NPU_BLOCK_ROW_EXPAND_MUL, 0, npu__type_tile_row_with,                                          \
       "row_expand_mul(Tile tile, Tile row_vec) -> Tile", "tile row_vec")                                     \
-    X(0x0064, NPU_BLOCK_ROW_EXPAND_DIV, 0, npu__type_tile_expand,                                            \
+    X(0x0064, NPU_BLOCK_ROW_EXPAND_DIV, 0, npu__type_tile_row_with,                                          \
       "row_expand_div(Tile tile, Tile row_vec) -> Tile", "tile / row_vec")                                   \
-    X(0x0068, NPU_BLOCK_COL_EXPAND, 0, npu__type_tile_expand,                                                \
+    X(0x0068, NPU_BLOCK_COL_EXPAND, 0, npu__type_tile_col_expand,                                            \
       "col_expand(Tile target, Tile col_tile) -> Tile", "col_tile under the dims of target")                 \
-    X(0x0069, NPU_BLOCK_COL_EXPAND_ADD, 0, npu__type_tile_expand,                                            \
+    X(0x0069, NPU_BLOCK_COL_EXPAND_ADD, 0, npu__type_tile_col_with,                                          \
       "col_expand_add(Tile target, Tile col_tile) -> Tile", "target + col_tile")                             \
-    X(0x006a, NPU_BLOCK_COL_EXPAND_SUB, 0, npu__type_tile_expand,                                            \
+    X(0x006a, NPU_BLOCK_COL_EXPAND_SUB, 0, npu__type_tile_col_with,                                          \
       "col_expand_sub(Tile target, Tile col_tile) -> Tile", "target - col_tile")                             \
-    X(0x006b, NPU_BLOCK_COL_EXPAND_MUL, 0, npu__type_tile_expand,                                            \
+    X(0x006b, NPU_BLOCK_COL_EXPAND_MUL, 0, npu__type_tile_col_with,                                          \
       "col_expand_mul(Tile target, Tile col_tile) -> Tile", "target col_tile")                               \
-    X(0x006c, NPU_BLOCK_COL_EXPAND_DIV, 0, npu__type_tile_expand,                                            \
+    X(0x006c, NPU_BLOCK_COL_EXPAND_DIV, 0, npu__type_tile_col_with,                                          \
       "col_expand_div(Tile target, Tile col_tile) -> Tile", "target / col_tile")                             \
     X(0x0070, NPU_BLOCK_EXPANDS, 0, npu__type_tile_expands,                                                  \
       "expands(Tile target, Scalar scalar) -> Tile", "scalar under the dims of target")
@@ -14866,10 +14866,9 @@ static npu_spec npu__trapezoid_pieces(const npu_deduce *d, const char *name, uin
 }
 
 /* Without a sample along the axis the integral is 0 in the dtype of y. */
-static npu_status npu__type_trapezoid(npu_deduce *d)
+static npu_status npu__result_trapezoid(npu_deduce *d, bool is_running)
 {
     const npu_spec *y = npu_deduce_spec(d, "y"), *x = npu_deduce_spec(d, "x");
-    bool is_running = d->op->kind >= (uint32_t)NPU_ATEN_CUMULATIVE_TRAPEZOID_X;
     npu_spec pieces;
     npu__join j;
     uint32_t axis;
@@ -14898,6 +14897,9 @@ static npu_status npu__type_trapezoid(npu_deduce *d)
     pieces = npu_spec_tensor(t, j.rank, j.dims);
     return status ? status : npu__result_reduced(d, &pieces, is_running ? 0 : 1u << axis, t);
 }
+
+static npu_status npu__type_trapezoid(npu_deduce *d) { return npu__result_trapezoid(d, false); }
+static npu_status npu__type_cumulative_trapezoid(npu_deduce *d) { return npu__result_trapezoid(d, true); }
 
 /* ---- rules: order ---- */
 
@@ -18116,24 +18118,26 @@ static npu_status npu__type_tile_row_reduce(npu_deduce *d)
     return npu__result_tile_like(d, &y, npu__dtype_of(&y));
 }
 
-/* [...,M,N] and [...,M,1] or, for columns, [...,1,N]. */
-static npu_status npu__type_tile_expand(npu_deduce *d)
+/* [...,M,N] and a vector whose dim `one` from the end is 1: [...,M,1] or [...,1,N]. A copy has the dtype of the vector. */
+static npu_status npu__result_tile_expand(npu_deduce *d, uint32_t one, bool is_copy)
 {
     const char *first = d->def->schema->args[0].name, *second = d->def->schema->args[1].name;
     const npu_spec *x = npu_deduce_spec(d, first), *v = npu_deduce_spec(d, second);
-    bool is_copy =
-        d->op->kind == (uint32_t)NPU_BLOCK_ROW_EXPAND || d->op->kind == (uint32_t)NPU_BLOCK_COL_EXPAND;
     npu_dtype t = is_copy ? npu__dtype_of(v) : npu_promote_tensor(npu__dtype_of(x), npu__dtype_of(v));
     npu_status status = npu__check_rank(d, first, 2, NPU_MAX_RANK);
-    uint32_t one = d->op->kind < (uint32_t)NPU_BLOCK_COL_EXPAND ? x->rank - 1u : x->rank - 2u;
     status = status ? status : npu__check_rank(d, second, x->rank, x->rank);
     for (uint32_t i = 0; status == NPU_OK && i < x->rank; i++) {
-        status = npu__check_dim(d, second, i, i == one ? 1 : x->dims[i], i == one ? "one" : first);
+        status = npu__check_dim(d, second, i, i + one == x->rank ? 1 : x->dims[i], i + one == x->rank ? "one" : first);
     }
     status = status ? status
                     : npu__check_dtype(d, second, npu__dtype_of(v), t != NPU_NONE, "a dtype that promotes");
     return status ? status : npu__result_tile_like(d, x, t);
 }
+
+static npu_status npu__type_tile_row_expand(npu_deduce *d) { return npu__result_tile_expand(d, 1, true); }
+static npu_status npu__type_tile_col_expand(npu_deduce *d) { return npu__result_tile_expand(d, 2, true); }
+static npu_status npu__type_tile_row_with(npu_deduce *d) { return npu__result_tile_expand(d, 1, false); }
+static npu_status npu__type_tile_col_with(npu_deduce *d) { return npu__result_tile_expand(d, 2, false); }
 
 static npu_status npu__type_tile_expands(npu_deduce *d)
 {
