@@ -131,12 +131,12 @@
        npu_executor mine = { "my_custom_op", run, NULL, 0 };
        npu_registry_add_executor(registry, &mine, &diag);       // before the first graph
        npu_ref_create(&cpu, &(npu_ref_desc){ .registry = registry });
-       npu_registry_num_extensions(registry, NPU_EXECUTION);    // 2: getitem and yours; NPU_CONVERSION: 0
+       npu_registry_num_extensions(registry, NPU_EXTENSION_EXECUTOR);    // 2: getitem and yours; NPU_EXTENSION_CONVERTER: 0
 
      Limits, each with a status: nothing is cast for you where an op wants equal dtypes (NPU_ERR_DTYPE: half
      activations with float weights); a file with symbolic dims is refused (NPU_ERR_DYNAMIC_SHAPE); a tensor
      made in forward() of a model without data has none (NPU_ERR_CONVERSION: register a buffer instead, and
-     bind it with npu_param_bind). To extend the library: ADDING AN OP, examples/05_custom_op.c and
+     bind it with npu_graph_bind_param). To extend the library: ADDING AN OP, examples/05_custom_op.c and
      examples/09_exported_model.c.
 */
 #ifndef NPU_IR_H
@@ -280,13 +280,13 @@ typedef struct npu_allocator {
 } npu_allocator;
 
 /* An allocator that counts, for memory reports, and can fail on purpose, for tests. Wrap it with
-   npu_counting_allocator(&c) and pass that; live_bytes must be 0 when everything was destroyed. */
+   npu_allocator_counting(&c) and pass that; live_bytes must be 0 when everything was destroyed. */
 typedef struct npu_alloc_counter {
     size_t live_bytes, peak_bytes; /* bytes */
     uint64_t num_calls;            /* calls that allocate or grow */
     uint64_t fail_at;              /* 0 = never, n = the nth of those calls returns NULL */
 } npu_alloc_counter;
-NPU_IR_API npu_allocator npu_counting_allocator(npu_alloc_counter *counter);
+NPU_IR_API npu_allocator npu_allocator_counting(npu_alloc_counter *counter);
 
 /* Runs task(arg, part, parts, worker) for every part in 0..parts-1, at most `width` at a time, and returns when all
    are done. worker is in 0..width-1, and no two tasks that run at the same time have the same: memory of its own is
@@ -326,14 +326,14 @@ typedef struct npu_logger {
 
 /* Growable text, the target of every printer. `data` is NUL-terminated and belongs to the npu_text; on
    failure of the allocator the text is cut and status is NPU_ERR_NO_MEMORY. Start from
-   npu_text_make(allocator or NULL). */
+   npu_text_init(allocator or NULL). */
 typedef struct npu_text {
     char *data;
     size_t len, capacity; /* bytes, without the NUL; capacity with it */
     npu_status status;
     npu_allocator allocator;
 } npu_text;
-NPU_IR_API npu_text npu_text_make(const npu_allocator *allocator);
+NPU_IR_API npu_text npu_text_init(const npu_allocator *allocator);
 NPU_IR_API void npu_text_printf(npu_text *text, const char *format, ...) NPU_IR_PRINTF(2, 3);
 NPU_IR_API void npu_text_append(npu_text *text, const char *data, size_t len);
 NPU_IR_API void npu_text_free(npu_text *text);
@@ -396,10 +396,10 @@ NPU_IR_API bool npu_dtype_is_complex(npu_dtype dtype);
 NPU_IR_API npu_dtype npu_dtype_parse(const char *text);
 /* ATen promotion of two *types* (torch.promote_types): i8 + u8 = i16, f16 + bf16 = f32, bool + i64 = i64.
    NPU_NONE when the pair has no common type. Source: torch/csrc ScalarType promotion table. */
-NPU_IR_API npu_dtype npu_promote_types(npu_dtype a, npu_dtype b);
+NPU_IR_API npu_dtype npu_dtype_promote(npu_dtype a, npu_dtype b);
 /* The rule of the `tensor` namespace: float beats int, larger beats smaller, signed beats unsigned at equal
    size, else the first; bool loses to every number. Source: operator document, "Type Promotion". */
-NPU_IR_API npu_dtype npu_promote_tensor(npu_dtype a, npu_dtype b);
+NPU_IR_API npu_dtype npu_dtype_promote_tensor(npu_dtype a, npu_dtype b);
 
 /* One element between memory and host numbers, bit-exact where the type can hold it, f16/bf16 rounded to
    nearest even. */
@@ -467,7 +467,7 @@ NPU_IR_API npu_status npu_spec_size(const npu_spec *spec, size_t *out);
 NPU_IR_API void npu_spec_print(npu_text *text, const npu_spec *spec);
 /* NumPy broadcasting, aligned right to left; -1 and symbols match themselves and 1. Errors: SHAPE; *bad (may
    be NULL) is the failing dim counted from the right. out_dims may alias a or b. */
-NPU_IR_API npu_status npu_broadcast(const int64_t *a, uint32_t rank_a, const int64_t *b, uint32_t rank_b,
+NPU_IR_API npu_status npu_dims_broadcast(const int64_t *a, uint32_t rank_a, const int64_t *b, uint32_t rank_b,
                                     int64_t *out_dims, uint32_t *out_rank, uint32_t *bad);
 
 /* Host data with its type, dense row-major and borrowed: a weight of a checkpoint, an input, an expected
@@ -813,7 +813,7 @@ NPU_IR_API const char *npu_op_str_at(const npu_op_info *op, const char *name, ui
 NPU_IR_API uint32_t npu_op_ints(const npu_op_info *op, const char *name, int64_t *out, uint32_t capacity);
 /* Index into op->in of the value that feeds element i of a list of int, or, i = 0, an int or Scalar; -1 = it is
    a number. */
-NPU_IR_API int npu_op_fed(const npu_op_info *op, const char *name, uint32_t i);
+NPU_IR_API int npu_op_dynamic_operand(const npu_op_info *op, const char *name, uint32_t i);
 /* Child graph i of the op; NULL = it has no such. */
 static inline const struct npu_graph *npu_op_body(const npu_op_info *op, uint32_t i)
 {
@@ -872,9 +872,9 @@ NPU_IR_API npu_status npu_affine_map_parse(npu_affine_map *out, const char *text
 /* "(d0, d1) -> (d1, d0 * 2 + 1)". */
 NPU_IR_API void npu_affine_map_print(npu_text *text, const npu_affine_map *map);
 /* The map whose results are the loop dims listed; dims NULL = all of them in order (the identity). */
-NPU_IR_API npu_affine_map npu_affine_map_of(uint32_t num_dims, const uint32_t *dims, uint32_t num_results);
+NPU_IR_API npu_affine_map npu_affine_map_projection(uint32_t num_dims, const uint32_t *dims, uint32_t num_results);
 /* The loop dim that an expression is, -1 = it is more than one dim by itself. */
-NPU_IR_API int npu_affine_dim(const npu_affine_expr *e);
+NPU_IR_API int npu_affine_expr_dim(const npu_affine_expr *e);
 /* Dims per group into sizes[NPU_MAX_RANK]; the groups together are the dims 0 .. rank - 1. Errors: PARSE, SHAPE
    (dims out of order, twice, left out, or an empty group). */
 NPU_IR_API npu_status npu_reassociation_parse(uint32_t *sizes, uint32_t *num_groups, uint32_t rank, const char *text,
@@ -3377,9 +3377,9 @@ NPU_IR_API npu_status npu_register_end(npu_registration *r, npu_diag *diag);
    "torch.ops.aten.conv2d.padding", "gemm" (an aicf kind) and "<built-in function getitem>". NULL = unknown;
    an unknown overload is unknown. */
 NPU_IR_API const npu_op_def *npu_registry_find(const npu_registry *registry, const char *name);
-NPU_IR_API const npu_op_def *npu_registry_get(const npu_registry *registry, npu_kind kind); /* NULL = unknown */
-NPU_IR_API uint32_t npu_registry_count(const npu_registry *registry);
-NPU_IR_API const npu_op_def *npu_registry_at(const npu_registry *registry, uint32_t i); /* in table order */
+NPU_IR_API const npu_op_def *npu_registry_find_kind(const npu_registry *registry, npu_kind kind); /* NULL = unknown */
+NPU_IR_API uint32_t npu_registry_num_ops(const npu_registry *registry);
+NPU_IR_API const npu_op_def *npu_registry_op(const npu_registry *registry, uint32_t i); /* in table order */
 
 /* ---- extension: converters and executors ----
    ATen ops need neither: their schemas say how they are read, and backends have their kernels. A converter replaces what a node of a
@@ -3427,7 +3427,7 @@ NPU_IR_API npu_status npu_registry_add_executor(npu_registry *registry, const np
 NPU_IR_API const npu_converter *npu_registry_find_converter(const npu_registry *registry, const char *name);
 NPU_IR_API const npu_executor *npu_registry_find_executor(const npu_registry *registry, const char *name);
 
-typedef enum npu_extension { NPU_CONVERSION = 1, NPU_EXECUTION = 2 } npu_extension;
+typedef enum npu_extension { NPU_EXTENSION_CONVERTER = 1, NPU_EXTENSION_EXECUTOR = 2 } npu_extension;
 /* The patterns that are registered, in order; the first execution is "<built-in function getitem>", which is
    no ATen op and has a kernel of its own. NULL past the end. */
 NPU_IR_API uint32_t npu_registry_num_extensions(const npu_registry *registry, npu_extension type);
@@ -3435,7 +3435,7 @@ NPU_IR_API const char *npu_registry_extension(const npu_registry *registry, npu_
 
 /* The built-in ABI table of the aicf kinds: ids 0..22, BADD RSUM MSEG SGDS ADAM BCOR LNEP BNEP GMEP, others
    0. */
-NPU_IR_API const npu_abi *npu_aicf_abi(void);
+NPU_IR_API const npu_abi *npu_abi_aicf(void);
 /* The device's blob for one op: bytes written to out (capacity at least 64). Errors: NOT_FOUND (no row fits),
    OVERFLOW (a value does not fit its letter, or capacity). Source: aicf attribute packers. */
 NPU_IR_API npu_status npu_abi_encode(const npu_abi *abi, const npu_op_info *op,
@@ -3508,14 +3508,14 @@ NPU_IR_API const char *npu_graph_name(const npu_graph *g);
 NPU_IR_API npu_level npu_graph_level(const npu_graph *g);
 
 /* The source location of what is built from now on, until it is given again: npu_relu(NPU_AT(g), x). */
-#define NPU_AT(g) npu_graph_at((g), __FILE__, __LINE__)
-NPU_IR_API npu_graph *npu_graph_at(npu_graph *g, const char *file, int line); /* `file` is borrowed; returns g */
+#define NPU_AT(g) npu_graph_set_location((g), __FILE__, __LINE__)
+NPU_IR_API npu_graph *npu_graph_set_location(npu_graph *g, const char *file, int line); /* `file` is borrowed; returns g */
 
 /* A graph owns its child graphs; `index` is what a Graph attribute holds. Children of children are at most
    NPU_MAX_GRAPH_DEPTH levels below the main graph: OVERFLOW. */
 #define NPU_MAX_GRAPH_DEPTH 32
-NPU_IR_API npu_graph *npu_graph_child(npu_graph *g, const char *name, npu_level level, uint32_t *index);
-NPU_IR_API npu_graph *npu_graph_child_at(const npu_graph *g, uint32_t index);
+NPU_IR_API npu_graph *npu_graph_add_child(npu_graph *g, const char *name, npu_level level, uint32_t *index);
+NPU_IR_API npu_graph *npu_graph_child(const npu_graph *g, uint32_t index);
 NPU_IR_API uint32_t npu_graph_num_children(const npu_graph *g);
 
 NPU_IR_API uint32_t npu_graph_num_values(const npu_graph *g); /* ids 1 .. n */
@@ -3535,9 +3535,9 @@ NPU_IR_API const char *npu_value_name(const npu_graph *g, npu_value v);
 NPU_IR_API bool npu_value_has_name(const npu_graph *g, npu_value v);
 /* Gives a tile its place: bytes from the start of the memory that it lies in. Errors: CLASS (no tile), SHAPE
    (another memory), RANGE (offset below 0). */
-NPU_IR_API npu_status npu_value_place(npu_graph *g, npu_value v, npu_space space, int64_t offset);
+NPU_IR_API npu_status npu_value_set_place(npu_graph *g, npu_value v, npu_space space, int64_t offset);
 /* The tensor of a tile program that a value is: what a chain of stores began with; else v itself. */
-NPU_IR_API npu_value npu_tile_root(const npu_graph *g, npu_value v);
+NPU_IR_API npu_value npu_value_tile_root(const npu_graph *g, npu_value v);
 NPU_IR_API npu_role npu_value_role(const npu_graph *g, npu_value v);
 NPU_IR_API npu_op npu_value_producer(const npu_graph *g, npu_value v, uint32_t *result_index); /* id 0 = none */
 NPU_IR_API uint32_t npu_value_num_users(const npu_graph *g, npu_value v); /* an op that uses it twice counts twice */
@@ -3587,7 +3587,7 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i);
 
 /* Checks every invariant: ids in range, operands before their op, producers and users agree, specs equal what
    deduction gives, names unique, blobs decode, borders and filled destinations of structured reductions hold the
-   identity (npu_identity). Calls report for each violation (report may be NULL); returns
+   identity (npu_kind_identity). Calls report for each violation (report may be NULL); returns
    the status of the first. */
 NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void *ctx, const npu_diag *diag),
                                          void *ctx);
@@ -3597,7 +3597,7 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
    cannot be told from the operands' specs gets a symbol of its own: "d0" .., at least 0, at most what the op
    gives where all its operands' dims are at their largest. npu_emit_typed gives such a dim a symbol of the
    caller's, with a bound of the caller's. */
-NPU_IR_API int64_t npu_graph_symbol(npu_graph *g, const char *name, int64_t min, int64_t max);
+NPU_IR_API int64_t npu_graph_add_symbol(npu_graph *g, const char *name, int64_t min, int64_t max);
 NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim);
 /* Bounds of a dim, which may be a number; false where it has none above: an unbounded symbol, or
    NPU_DYNAMIC_DIM. */
@@ -3621,7 +3621,7 @@ typedef struct npu_deduce {
     const npu_op_info *op;
     const npu_op_def *def;
     npu_diag *diag;          /* where npu_deduce_fail writes */
-    npu_spec *results;       /* filled by npu_deduce_result */
+    npu_spec *results;       /* filled by npu_deduce_add_result */
     uint32_t num_results, capacity;
     npu_allocator allocator; /* grows results */
     /* in a graph of NPU_LEVEL_SCALAR: operands and results are scalars, whatever the schema says */
@@ -3632,7 +3632,7 @@ typedef struct npu_deduce {
     const npu_value *operands; /* while the op is built; later the graph knows them */
 } npu_deduce;
 
-NPU_IR_API npu_status npu_deduce_result(npu_deduce *d, const npu_spec *spec);
+NPU_IR_API npu_status npu_deduce_add_result(npu_deduce *d, const npu_spec *spec);
 /* Writes "<op>: <message>", then names, dtypes and dims of the operands, and returns status. operand: the argument
    that is wrong, may be NULL. */
 NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const char *operand,
@@ -3643,15 +3643,15 @@ NPU_IR_API const npu_spec *npu_deduce_spec(const npu_deduce *d, const char *name
    for at most `most` elements (below 0 = no bound). Dims of one op made with equal arguments are equal dims;
    `which` keeps others apart. A size that only has to be computed from dims that are not known is
    NPU_DYNAMIC_DIM. The graph gives both a symbol. */
-NPU_IR_API int64_t npu_deduce_unknown(uint32_t which, int64_t most);
+NPU_IR_API int64_t npu_deduce_data_dim(uint32_t which, int64_t most);
 /* The same for the number of elements of an operand that are not zero: one symbol for all ops that count one
    value. */
-NPU_IR_API int64_t npu_deduce_count(uint32_t operand, int64_t most);
+NPU_IR_API int64_t npu_deduce_nonzero_dim(uint32_t operand, int64_t most);
 
 /* The value that changes nothing under what a linalg or arith op folds with: 0 for sums, products of matrices and
    convolutions, 1 for products, the dtype's lowest value for maxima (-inf for floats), its highest for minima. It is
    what borders and destinations hold before such an op. False = the op folds nothing, or the dtype is no number. */
-NPU_IR_API bool npu_identity(npu_kind kind, npu_dtype dtype, npu_scalar *out);
+NPU_IR_API bool npu_kind_identity(npu_kind kind, npu_dtype dtype, npu_scalar *out);
 
 /* -----------------------------------------------------------------------------------------------------------
    7  BUILDER, LAYERS, MODELS                                                                        >>builder
@@ -3669,12 +3669,12 @@ NPU_IR_API bool npu_identity(npu_kind kind, npu_dtype dtype, npu_scalar *out);
    DUPLICATE, RANK, DTYPE. */
 NPU_IR_API npu_value npu_input(npu_graph *g, const char *name, npu_spec spec);
 /* A parameter; the same name again returns the first one when the specs agree. Its data is bound with
-   npu_param_bind. */
+   npu_graph_bind_param. */
 NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec);
 /* Binds host data of exactly `size` bytes to a parameter; borrowed until everything made from the graph is
    destroyed. Programs have what was bound when they were made: after binding anew, make a new one. Errors: SHAPE (size),
    NOT_FOUND, INVALID_ARGUMENT (not a parameter). */
-NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void *data, size_t size);
+NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *name, const void *data, size_t size);
 /* Compares the tensors of a checkpoint with the parameters, by either of their names, and calls report (may be
    NULL) for each difference, with the parameter in diag->value: first of the parameters MISSING_WEIGHT (it is
    used, has elements, and is neither bound nor given), SHAPE and DTYPE; then of the weights DUPLICATE (a second
@@ -3682,7 +3682,7 @@ NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void 
    status of the first, so NOT_FOUND where nothing else is wrong. Errors: NO_MEMORY. */
 NPU_IR_API npu_status npu_graph_check_weights(const npu_graph *g, const npu_array *weights, uint32_t count,
                                               void (*report)(void *ctx, const npu_diag *diag), void *ctx);
-/* Checks them in the same way and binds them (see npu_param_bind), all or none; a weight without data counts as not
+/* Checks them in the same way and binds them (see npu_graph_bind_param), all or none; a weight without data counts as not
    given. What is unexpected is reported and left out, and is no error. The graph keeps the first error. */
 NPU_IR_API npu_status npu_graph_bind_weights(npu_graph *g, const npu_array *weights, uint32_t count,
                                              void (*report)(void *ctx, const npu_diag *diag), void *ctx);
@@ -3698,9 +3698,9 @@ NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next);
 /* Lists v as an output. name NULL = the value's name. Errors: DUPLICATE (name), INVALID_ARGUMENT. */
 NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v);
 NPU_IR_API npu_status npu_value_set_name(npu_graph *g, npu_value v, const char *name); /* DUPLICATE */
-/* One more name by which npu_graph_find and npu_param_bind know v, as weights have two in exported models: the
+/* One more name by which npu_graph_find and npu_graph_bind_param know v, as weights have two in exported models: the
    placeholder's and the one in the state dict. Errors: DUPLICATE, INVALID_ARGUMENT. */
-NPU_IR_API npu_status npu_value_alias(npu_graph *g, npu_value v, const char *name);
+NPU_IR_API npu_status npu_value_add_name(npu_graph *g, npu_value v, const char *name);
 
 /* A graph as a function, in the operator document's words: its parameters are npu_input, npu_let names a value,
    npu_return lists the results as outputs under their own names ("return" where they have none, "return.1" ...),
@@ -3971,7 +3971,7 @@ NPU_IR_API npu_op npu_system_sync_dst(npu_graph *g, npu_pipe set_pipe, npu_pipe 
 /* Runs child graph `body` of g once per block: args are its inputs in order, results its outputs.
    buffer_size: bytes of a block's unified buffer, 0 = 196608. Errors: CLASS, ARITY, SHAPE, GRAPH (a tensor is
    stored into that is no output, or an output is none that came in), ATTRIBUTE. */
-NPU_IR_API npu_op npu_launch_tiles(npu_graph *g, const npu_value *args, uint32_t num_args, int64_t blocks,
+NPU_IR_API npu_op npu_tile_launch(npu_graph *g, const npu_value *args, uint32_t num_args, int64_t blocks,
                                    int64_t buffer_size, uint32_t body);
 
 /* ---- layers and models ----
@@ -4030,16 +4030,16 @@ typedef struct npu_layer_attention { /* x [N,L,E] -> [N,L,E]; linear layers <nam
     npu_dtype dtype;
 } npu_layer_attention;
 
-NPU_IR_API npu_layer_linear npu_linear_layer(const char *name, int64_t in_features, int64_t out_features);
-NPU_IR_API npu_layer_relu npu_relu_layer(const char *name);
-NPU_IR_API npu_layer_add npu_add_layer(const char *name);
-NPU_IR_API npu_layer_conv2d npu_conv2d_layer(const char *name, int64_t in_channels, int64_t out_channels,
+NPU_IR_API npu_layer_linear npu_layer_linear_init(const char *name, int64_t in_features, int64_t out_features);
+NPU_IR_API npu_layer_relu npu_layer_relu_init(const char *name);
+NPU_IR_API npu_layer_add npu_layer_add_init(const char *name);
+NPU_IR_API npu_layer_conv2d npu_layer_conv2d_init(const char *name, int64_t in_channels, int64_t out_channels,
                                              int64_t kernel_size);
-NPU_IR_API npu_layer_batch_norm npu_batch_norm_layer(const char *name, int64_t num_features);
-NPU_IR_API npu_layer_layer_norm npu_layer_norm_layer(const char *name, int64_t features);
-NPU_IR_API npu_layer_embedding npu_embedding_layer(const char *name, int64_t num_embeddings,
+NPU_IR_API npu_layer_batch_norm npu_layer_batch_norm_init(const char *name, int64_t num_features);
+NPU_IR_API npu_layer_layer_norm npu_layer_layer_norm_init(const char *name, int64_t features);
+NPU_IR_API npu_layer_embedding npu_layer_embedding_init(const char *name, int64_t num_embeddings,
                                                    int64_t features);
-NPU_IR_API npu_layer_attention npu_attention_layer(const char *name, int64_t features, int64_t num_heads);
+NPU_IR_API npu_layer_attention npu_layer_attention_init(const char *name, int64_t features, int64_t num_heads);
 
 typedef struct npu_model_desc {
     const npu_graph_desc *graph; /* read in create; NULL = all defaults */
@@ -4083,7 +4083,7 @@ NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t 
    "{out_dtype: 51, a_trans: True}". A keyword at its default counts as not given; dtypes are its codes. */
 NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_text *text);
 /* The short dump of the device-kind document: "[Graph] inputs=[x] outputs=[y] ops=1", then one line per op. */
-NPU_IR_API npu_status npu_graph_dump(const npu_graph *g, npu_text *text);
+NPU_IR_API npu_status npu_graph_print_short(const npu_graph *g, npu_text *text);
 NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text); /* Graphviz */
 typedef struct npu_mermaid_desc {
     uint32_t max_nodes;   /* the first ops are shown; the rest is one node with their number; 0 = 30 */
@@ -4122,7 +4122,7 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
    as_strided, as_strided_scatter and resize address the memory of which their operand is a view, where this library
                 addresses a dense operand: their operand becomes that memory where the views tell it, else they are
                 UNSUPPORTED, in reading and in writing.
-   weights      parameters, bound by npu_param_bind under either name of weight_name_mapping; constants where
+   weights      parameters, bound by npu_graph_bind_param under either name of weight_name_mapping; constants where
                 "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex; the
                 constants of the desc come first.
 
@@ -4197,7 +4197,7 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
     X(6, NPU_REASON_COST, "not worth the transfers")                                               \
     X(7, NPU_REASON_CYCLE, "would make a cycle")                                                   \
     X(8, NPU_REASON_BUDGET, "over the limit of groups or bytes")                                   \
-    X(9, NPU_REASON_FORCED, "placed by the caller")                                                \
+    X(9, NPU_REASON_REQUESTED, "placed by the caller")                                                \
     X(10, NPU_REASON_REJECTED, "compile refused the group")                                        \
     X(11, NPU_REASON_DYNAMIC, "dynamic dims not supported")
 typedef enum npu_reason {
@@ -4401,7 +4401,7 @@ typedef struct npu_dynamic {
        weights, and for ops with NPU_DATA whatever was given. */
     npu_status (*describe)(void *ctx, uint32_t op, const void *const *data, const npu_op_info **info);
     /* After an op that showed NPU_DYNAMIC_RESULTS has run: dims[r] are those of result r. */
-    npu_status (*settle)(void *ctx, uint32_t op, const int64_t (*dims)[NPU_MAX_RANK]);
+    npu_status (*set_result_dims)(void *ctx, uint32_t op, const int64_t (*dims)[NPU_MAX_RANK]);
 } npu_dynamic;
 
 typedef struct npu_binding {
@@ -4415,7 +4415,7 @@ typedef struct npu_binding {
     void *op_done_ctx;
     uint64_t (*clock)(void);     /* nanoseconds, for op_done; never NULL */
     /* Where a failing submit may say which op it was: its id in the graph, npu_op_info.op, as op_done, describe and
-       settle name it. Never NULL; an id that is none of the group's is taken for not said. */
+       set_result_dims name it. Never NULL; an id that is none of the group's is taken for not said. */
     uint32_t *failed_op;
     const npu_dynamic *dynamic;  /* NULL = all dims of the group are known */
 } npu_binding;
@@ -4503,7 +4503,7 @@ NPU_IR_API npu_status npu_graph_check_alias(const npu_graph *g, npu_op op, uint3
 NPU_IR_API npu_status npu_backend_check(const npu_backend *backend, npu_diag *diag);
 /* Does a backend have a kernel for the op that a file with this name gets ("aten.relu_" and "aten.add.out" are relu
    and add)? Outside any graph: specs and attributes may still be more than it takes. */
-NPU_IR_API bool npu_is_op_supported(const npu_backend *backend, const npu_registry *registry,
+NPU_IR_API bool npu_backend_supports(const npu_backend *backend, const npu_registry *registry,
                                     const char *name);
 
 /* An op type of a JSON file. */
@@ -4548,7 +4548,7 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, npu_kind kind, con
                                   npu_diag *diag);
 /* A dense tensor over host memory, for backends with NPU_BACKEND_HOST: fills `buffer` and `tensor` (which
    points to it). */
-NPU_IR_API npu_status npu_tensor_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
+NPU_IR_API npu_status npu_tensor_init_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
                                       const int64_t *dims, const void *data);
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -4634,7 +4634,7 @@ typedef struct npu_conversion_target {
     uint32_t num_rules;
     bool is_full; /* unknown ops may not stay either */
 } npu_conversion_target;
-NPU_IR_API npu_legality npu_target_legality(const npu_conversion_target *target, const npu_graph *g, npu_op op);
+NPU_IR_API npu_legality npu_conversion_target_legality(const npu_conversion_target *target, const npu_graph *g, npu_op op);
 
 /* Applies patterns until no op matches that is not legal: legal ops stay, illegal ones must go, unknown ones are converted
    where a pattern matches and stay otherwise (partial conversion). Errors: NOT_LEGAL (names the op that is left and why
@@ -4667,7 +4667,7 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
 
 /* ---- lowering to structured loops ----                                                           >>lowering
    Layers and ATen ops become linalg.*, arith.* and tensor.* in destination-passing style: tensor.empty makes the
-   destination, linalg.fill puts the identity into it (npu_identity), tensor.pad makes borders, and generic nests with a
+   destination, linalg.fill puts the identity into it (npu_kind_identity), tensor.pad makes borders, and generic nests with a
    scalar body do the rest. One pattern per kind; an op whose sizes are not known, or that is empty, is left.
      convolutions      any stride, padding, dilation, groups, 1 to 3 dims, transposed: conv_* or a nest, then the
                        bias, at which sums of f16 and bf16 begin, to be rounded once. The zeros of a border, and
@@ -4922,11 +4922,11 @@ NPU_IR_API npu_status npu_program_cache_create(npu_program_cache **out, const np
 NPU_IR_API void npu_program_cache_destroy(npu_program_cache *cache);
 /* The program for a graph and a plan, made if there is none; release it after its execs. Errors: those of
    npu_plan_create and npu_program_create; nothing is kept then. */
-NPU_IR_API npu_status npu_program_cache_get(npu_program_cache *cache, npu_program **out, const npu_graph *g,
+NPU_IR_API npu_status npu_program_cache_acquire(npu_program_cache *cache, npu_program **out, const npu_graph *g,
                                             const npu_plan_desc *desc, npu_diag *diag);
 NPU_IR_API void npu_program_cache_release(npu_program_cache *cache, npu_program *program);
 NPU_IR_API void npu_program_cache_clear(npu_program_cache *cache); /* drops what nobody uses */
-NPU_IR_API npu_program_cache_stats npu_program_cache_count(npu_program_cache *cache);
+NPU_IR_API npu_program_cache_stats npu_program_cache_get_stats(npu_program_cache *cache);
 
 typedef struct npu_exec_desc {
     const npu_parallel *parallel; /* borrowed; NULL = serial */
@@ -4969,14 +4969,14 @@ NPU_IR_API npu_status npu_exec_set_input_shape_at(npu_exec *exec, uint32_t index
                                                   const int64_t *dims, const void *data, size_t size);
 /* Type and dims of an output after the last run that succeeded; with symbols before. NULL for a bad index. Of
    the exec; valid until the next run. */
-NPU_IR_API const npu_spec *npu_exec_output_shape(const npu_exec *exec, uint32_t index);
+NPU_IR_API const npu_spec *npu_exec_output_spec(const npu_exec *exec, uint32_t index);
 /* The buffers of values that nothing bounds, in the order of their ops: the value's name, its backend and
    the bytes it has now. NULL past the last one. */
-NPU_IR_API const char *npu_exec_growing(const npu_exec *exec, uint32_t i, uint32_t *backend, uint64_t *bytes);
+NPU_IR_API const char *npu_exec_unbounded(const npu_exec *exec, uint32_t i, uint32_t *backend, uint64_t *bytes);
 /* The result of the last run and its bytes: in the caller's memory where it was bound, else in the exec's own,
    until the next run. NULL before the first run or for a bad index. */
 NPU_IR_API const void *npu_exec_output(const npu_exec *exec, uint32_t index, size_t *size);
-NPU_IR_API const void *npu_exec_output_by_name(const npu_exec *exec, const char *name, size_t *size);
+NPU_IR_API const void *npu_exec_find_output(const npu_exec *exec, const char *name, size_t *size);
 /* The first binding that was refused, and neither made good nor said by a run since, is the error of this run; of an
    unknown name of an input only where an input is not bound.
    Errors: MISSING_FEED (names the input), CANCELLED, TIMEOUT, those of kernels (RANGE ...) and backends; with
@@ -4995,7 +4995,7 @@ NPU_IR_API const void *npu_exec_value_address(const npu_exec *exec, npu_value v,
    capture: MISSING_FEED, UNSUPPORTED (dims that a run tells, tensors without a bound), NO_MEMORY, those of
    the backend; of replay: STATE (bound anew), and those of a run. */
 typedef struct npu_capture npu_capture;
-NPU_IR_API npu_status npu_exec_capture(npu_exec *exec, npu_capture **out);
+NPU_IR_API npu_status npu_capture_create(npu_capture **out, npu_exec *exec);
 NPU_IR_API npu_status npu_capture_replay(npu_capture *capture);
 NPU_IR_API uint32_t npu_capture_num_actions(const npu_capture *capture); /* moves and submits of one replay */
 NPU_IR_API void npu_capture_destroy(npu_capture *capture); /* NULL is fine */
@@ -5033,7 +5033,7 @@ typedef struct npu_graph_stats {
     uint64_t param_elements, param_bytes;       /* of all parameters whose dims are known */
     uint64_t constant_elements, constant_bytes;
 } npu_graph_stats;
-NPU_IR_API npu_graph_stats npu_graph_count(const npu_graph *g); /* all 0 for NULL */
+NPU_IR_API npu_graph_stats npu_graph_get_stats(const npu_graph *g); /* all 0 for NULL */
 typedef struct npu_op_count {
     const char *name; /* "aten.relu.default"; of the graph */
     uint32_t count;
@@ -5066,7 +5066,7 @@ typedef struct npu_difference {
 } npu_difference;
 
 /* Compares two tensors; tolerance NULL = all defaults. Tensors without elements are close. Returns out->status. */
-NPU_IR_API npu_status npu_compare(const npu_array *got, const npu_array *want, const npu_tolerance *tolerance,
+NPU_IR_API npu_status npu_array_compare(const npu_array *got, const npu_array *want, const npu_tolerance *tolerance,
                                   npu_difference *out);
 
 #define NPU_MAX_TOP 16
@@ -5079,7 +5079,7 @@ typedef struct npu_ranking {
 } npu_ranking;
 /* Of equal elements the first is the larger one; NaN is never large. k: 1 .. NPU_MAX_TOP, of which at most the last dim
    counts. Errors: SHAPE, DTYPE (complex, no plain numbers), DYNAMIC_SHAPE, INVALID_ARGUMENT (k, no data). */
-NPU_IR_API npu_status npu_compare_ranking(const npu_array *got, const npu_array *want, uint32_t k,
+NPU_IR_API npu_status npu_array_compare_ranking(const npu_array *got, const npu_array *want, uint32_t k,
                                           npu_ranking *out);
 /* Runs the exec on the inputs bound and compares its outputs, all of them, with expected[i] for output i (names are
    not read). outputs, if not NULL, has room for one difference per output; total, if not NULL, is that of all
@@ -5125,11 +5125,11 @@ NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_back
    scalar unit wait for all pipes. On the CPU backend ops run in program order, so synchronisation costs nothing
    there; npu_tile_check finds what a device would get wrong, and npu_tile_sync puts in what orders the pipes.
 
-   Tiles lie where npu_value_place put them; npu_tile_plan gives the others a place behind those. No function
+   Tiles lie where npu_value_set_place put them; npu_tile_plan gives the others a place behind those. No function
    here changes the graph; all are thread-safe. Doubling a [rows,cols] tensor, `rows / blocks` rows per block
    (examples/tiles has more):
 
-       npu_graph *p = npu_graph_child(g, "double", NPU_LEVEL_TILE, &body);
+       npu_graph *p = npu_graph_add_child(g, "double", NPU_LEVEL_TILE, &body);
        npu_value x = npu_input(p, "x", spec), y = npu_input(p, "y", spec);
        npu_value step = npu_arith_constant(p, NPU_U64, npu_scalar_int(rows / blocks));
        npu_value row = npu_arith_binary(p, NPU_ARITH_MULI, npu_block_get_block_idx(p), step);
@@ -5141,7 +5141,7 @@ NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_back
        npu_system_sync_src(p, NPU_PIPE_V, NPU_PIPE_MTE3, 0);
        npu_system_sync_dst(p, NPU_PIPE_V, NPU_PIPE_MTE3, 0);
        npu_output(p, "y", npu_block_store(p, t, at, shape, 2, y));
-       npu_launch_tiles(g, args, 2, blocks, 0, body);
+       npu_tile_launch(g, args, 2, blocks, 0, body);
    -------------------------------------------------------------------------------------------------------- */
 
 /* The pipe that an op of a tile program goes to: NPU_PIPE_S for scalar and synchronisation ops, NPU_PIPE_NONE
@@ -5392,7 +5392,7 @@ static void *npu__counting_resize(void *ctx, void *ptr, size_t old_size, size_t 
     return p;
 }
 
-NPU_IR_API npu_allocator npu_counting_allocator(npu_alloc_counter *counter)
+NPU_IR_API npu_allocator npu_allocator_counting(npu_alloc_counter *counter)
 {
     npu_allocator a = { NULL, npu__counting_resize };
     a.ctx = counter;
@@ -5660,7 +5660,7 @@ static npu_diag *npu__diag_clear(npu_diag *diag)
     return diag;
 }
 
-NPU_IR_API npu_text npu_text_make(const npu_allocator *allocator)
+NPU_IR_API npu_text npu_text_init(const npu_allocator *allocator)
 {
     npu_text t;
     memset(&t, 0, sizeof t);
@@ -5731,7 +5731,7 @@ NPU_IR_API void npu_text_free(npu_text *text)
 {
     if (text) {
         npu__free(&text->allocator, text->data, text->capacity);
-        *text = npu_text_make(&text->allocator);
+        *text = npu_text_init(&text->allocator);
     }
 }
 
@@ -6217,7 +6217,7 @@ static npu_dtype npu__promote_integers(npu_dtype a, npu_dtype b)
     return npu_dtype_bits(wide) == 8 ? NPU_I16 : NPU_NONE;
 }
 
-NPU_IR_API npu_dtype npu_promote_types(npu_dtype a, npu_dtype b)
+NPU_IR_API npu_dtype npu_dtype_promote(npu_dtype a, npu_dtype b)
 {
     int ra = npu__dtype_rank(a), rb = npu__dtype_rank(b);
     if (a == b || ra == 0 || rb == 0) {
@@ -6238,7 +6238,7 @@ NPU_IR_API npu_dtype npu_promote_types(npu_dtype a, npu_dtype b)
     return npu_dtype_bits(a) > npu_dtype_bits(b) ? a : b;
 }
 
-NPU_IR_API npu_dtype npu_promote_tensor(npu_dtype a, npu_dtype b)
+NPU_IR_API npu_dtype npu_dtype_promote_tensor(npu_dtype a, npu_dtype b)
 {
     int ra = npu__dtype_rank(a), rb = npu__dtype_rank(b);
     if (ra == 0 || rb == 0) {
@@ -6435,7 +6435,7 @@ NPU_IR_API void npu_spec_print(npu_text *text, const npu_spec *spec)
     npu__text_str(text, spec->wrapped ? "] wrapped" : "]");
 }
 
-NPU_IR_API npu_status npu_broadcast(const int64_t *a, uint32_t rank_a, const int64_t *b, uint32_t rank_b,
+NPU_IR_API npu_status npu_dims_broadcast(const int64_t *a, uint32_t rank_a, const int64_t *b, uint32_t rank_b,
                                     int64_t *out_dims, uint32_t *out_rank, uint32_t *bad)
 {
     uint32_t rank = rank_a > rank_b ? rank_a : rank_b;
@@ -7417,7 +7417,7 @@ NPU_IR_API uint32_t npu_op_ints(const npu_op_info *op, const char *name, int64_t
     return len;
 }
 
-NPU_IR_API int npu_op_fed(const npu_op_info *op, const char *name, uint32_t i)
+NPU_IR_API int npu_op_dynamic_operand(const npu_op_info *op, const char *name, uint32_t i)
 {
     const npu_bound_arg *arg = npu_op_arg(op, name);
     int at = arg ? (int)arg->first : -1;
@@ -7691,7 +7691,7 @@ NPU_IR_API void npu_affine_map_print(npu_text *text, const npu_affine_map *map)
     npu_text_append(text, ")", 1);
 }
 
-NPU_IR_API npu_affine_map npu_affine_map_of(uint32_t num_dims, const uint32_t *dims, uint32_t num_results)
+NPU_IR_API npu_affine_map npu_affine_map_projection(uint32_t num_dims, const uint32_t *dims, uint32_t num_results)
 {
     npu_affine_map map;
     memset(&map, 0, sizeof map);
@@ -7704,7 +7704,7 @@ NPU_IR_API npu_affine_map npu_affine_map_of(uint32_t num_dims, const uint32_t *d
     return map;
 }
 
-NPU_IR_API int npu_affine_dim(const npu_affine_expr *e)
+NPU_IR_API int npu_affine_expr_dim(const npu_affine_expr *e)
 {
     int dim = -1;
     for (int i = 0; i < NPU_MAX_LOOPS; i++) {
@@ -9020,7 +9020,7 @@ NPU_IR_API const npu_op_def *npu_registry_find(const npu_registry *registry, con
         return NULL;
     }
     if (strcmp(name, "<built-in function getitem>") == 0) {
-        return npu_registry_get(registry, NPU_NPU_GETITEM);
+        return npu_registry_find_kind(registry, NPU_NPU_GETITEM);
     }
     key.text = strncmp(name, "torch.ops.", 10) == 0 ? name + 10 : name;
     key.prefix = strpbrk(name, ".:") ? "" : "aicf.";
@@ -9028,18 +9028,18 @@ NPU_IR_API const npu_op_def *npu_registry_find(const npu_registry *registry, con
     return entry ? registry->defs[entry / 2 - 1] : NULL;
 }
 
-NPU_IR_API const npu_op_def *npu_registry_get(const npu_registry *registry, npu_kind kind)
+NPU_IR_API const npu_op_def *npu_registry_find_kind(const npu_registry *registry, npu_kind kind)
 {
     uint32_t index = registry ? *npu__kind_slot(registry, kind) : 0;
     return index ? registry->defs[index - 1] : NULL;
 }
 
-NPU_IR_API uint32_t npu_registry_count(const npu_registry *registry)
+NPU_IR_API uint32_t npu_registry_num_ops(const npu_registry *registry)
 {
     return registry ? registry->num_defs : 0;
 }
 
-NPU_IR_API const npu_op_def *npu_registry_at(const npu_registry *registry, uint32_t i)
+NPU_IR_API const npu_op_def *npu_registry_op(const npu_registry *registry, uint32_t i)
 {
     return registry && i < registry->num_defs ? registry->defs[i] : NULL;
 }
@@ -9175,8 +9175,8 @@ NPU_IR_API const npu_executor *npu_registry_find_executor(const npu_registry *re
 NPU_IR_API uint32_t npu_registry_num_extensions(const npu_registry *registry, npu_extension type)
 {
     return !registry                 ? 0
-           : type == NPU_CONVERSION ? registry->num_converters
-           : type == NPU_EXECUTION  ? registry->num_executors + 1
+           : type == NPU_EXTENSION_CONVERTER ? registry->num_converters
+           : type == NPU_EXTENSION_EXECUTOR  ? registry->num_executors + 1
                                     : 0;
 }
 
@@ -9185,7 +9185,7 @@ NPU_IR_API const char *npu_registry_extension(const npu_registry *registry, npu_
     if (i >= npu_registry_num_extensions(registry, type)) {
         return NULL;
     }
-    return type == NPU_CONVERSION ? registry->converters[i].pattern
+    return type == NPU_EXTENSION_CONVERTER ? registry->converters[i].pattern
            : i == 0               ? NPU__GETITEM
                                   : registry->executors[i - 1].pattern;
 }
@@ -9220,7 +9220,7 @@ static const npu_abi_row npu__aicf_abi[] = {
     { NPU_ATEN_RELU, 1, 0, "" }
 };
 
-NPU_IR_API const npu_abi *npu_aicf_abi(void)
+NPU_IR_API const npu_abi *npu_abi_aicf(void)
 {
     static const npu_abi abi = NPU_ABI(npu__aicf_abi);
     return &abi;
@@ -9743,7 +9743,7 @@ NPU_IR_API const npu_registry *npu_graph_registry(const npu_graph *g) { return g
 NPU_IR_API const char *npu_graph_name(const npu_graph *g) { return g ? g->name : ""; }
 NPU_IR_API npu_level npu_graph_level(const npu_graph *g) { return g ? (npu_level)g->level : NPU_LEVEL_TENSOR; }
 
-NPU_IR_API npu_graph *npu_graph_at(npu_graph *g, const char *file, int line)
+NPU_IR_API npu_graph *npu_graph_set_location(npu_graph *g, const char *file, int line)
 {
     if (g) {
         g->at_file = file;
@@ -9773,7 +9773,7 @@ static void npu__graph_finish(const npu_graph *g)
     }
 }
 
-NPU_IR_API npu_graph *npu_graph_child(npu_graph *g, const char *name, npu_level level, uint32_t *index)
+NPU_IR_API npu_graph *npu_graph_add_child(npu_graph *g, const char *name, npu_level level, uint32_t *index)
 {
     npu_graph *child;
     if (npu__graph_edit(g)) {
@@ -9804,7 +9804,7 @@ NPU_IR_API npu_graph *npu_graph_child(npu_graph *g, const char *name, npu_level 
     return child;
 }
 
-NPU_IR_API npu_graph *npu_graph_child_at(const npu_graph *g, uint32_t index)
+NPU_IR_API npu_graph *npu_graph_child(const npu_graph *g, uint32_t index)
 {
     return g && index < g->num_children ? g->children[index] : NULL;
 }
@@ -10310,7 +10310,7 @@ static const npu_bound_arg *npu__info_bodies(const npu_graph *g, npu_op_info *in
         if (info->args[a].form != NPU_ARG_GRAPH) {
             continue;
         }
-        const npu_graph *body = npu_graph_child_at(g, (uint32_t)info->args[a].i);
+        const npu_graph *body = npu_graph_child(g, (uint32_t)info->args[a].i);
         if (!body || info->num_bodies == NPU_MAX_BODIES) {
             info->num_bodies = 0;
             return &info->args[a];
@@ -10453,7 +10453,7 @@ static int64_t npu__symbol_add(npu_graph *g, const char *name, int64_t min, int6
     return -2 - (int64_t)g->num_symbols++;
 }
 
-NPU_IR_API int64_t npu_graph_symbol(npu_graph *g, const char *name, int64_t min, int64_t max)
+NPU_IR_API int64_t npu_graph_add_symbol(npu_graph *g, const char *name, int64_t min, int64_t max)
 {
     int64_t known;
     if (!g || min < 0 || (max && max < min) || !name || !name[0]) {
@@ -10658,7 +10658,7 @@ static npu_status npu__info_at(const npu_graph *g, const npu_schema *schema, con
     return npu__info_sizes_at(g, schema, groups, at, info, s);
 }
 
-NPU_IR_API npu_status npu_value_place(npu_graph *g, npu_value v, npu_space space, int64_t offset)
+NPU_IR_API npu_status npu_value_set_place(npu_graph *g, npu_value v, npu_space space, int64_t offset)
 {
     const npu__value *value = npu__value_at(g, v);
     npu_spec spec;
@@ -10686,7 +10686,7 @@ NPU_IR_API npu_status npu_value_place(npu_graph *g, npu_value v, npu_space space
     return NPU_OK;
 }
 
-NPU_IR_API npu_value npu_tile_root(const npu_graph *g, npu_value v)
+NPU_IR_API npu_value npu_value_tile_root(const npu_graph *g, npu_value v)
 {
     const npu__value *value = npu__value_at(g, v);
     while (value && value->producer && g->ops[value->producer].def->kind == (npu_kind)NPU_BLOCK_STORE) {
@@ -10859,7 +10859,7 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
      nonzero        [true elements, rank] i64               masked_select  [true elements]
      constant_pad   dims with borders                       im2col         [N,C k..,windows], col2im back
      cast           same dims, dtype                        dropout        same, training is an error
-     tensor_binary  broadcast, npu_promote_tensor           getitem        operand number index
+     tensor_binary  broadcast, npu_dtype_promote_tensor           getitem        operand number index
      tensor_matmul  [..,M,K] [..,K,N] -> [..,M,N]           tensor_cast    same dims, target_type
      body           outputs of the child graph
      same_real      same, a number or bool                  test           same dims, bool
@@ -10882,11 +10882,11 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
      bernoulli      same; probabilities floating point
      tile_create    tile of shape                           tile_load      tile of shapes, dtype of tensor
      tile_store     spec of output_tensor                   tile_move      same, or two dims swapped; in target_memory
-     tile_same      same                                    tile_scalar    same, or npu_promote_tensor with a register
+     tile_same      same                                    tile_scalar    same, or npu_dtype_promote_tensor with a register
      tile_reshape   new dims                                tile_transpose two dims swapped
      tile_view      tile of shape                           tile_compare   as tensor_binary, tile_scalar
      tile_cast      same dims, target_type                  tile_reduce    without the axis, or 1 there
-     tile_row_reduce  last dim 1                            tile_expand    dims of the first, npu_promote_tensor
+     tile_row_reduce  last dim 1                            tile_expand    dims of the first, npu_dtype_promote_tensor
      tile_expands   same                                    tile_matmul    [M,K] [K,N] -> [M,N], f32 or i32, in L0C
      block_index    register u64                            register_*     a register
      nothing, flag  no result                               launch         outputs of a tile program
@@ -10902,7 +10902,7 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
 
    A dim that is not known agrees with any other where sizes must be equal: an op is deduced again when its
    symbols get values. Where a size must be computed from one, the result is NPU_DYNAMIC_DIM, and where data
-   decides it, npu_deduce_unknown: the graph makes symbols of both (npu__emit_symbols). */
+   decides it, npu_deduce_data_dim: the graph makes symbols of both (npu__emit_symbols). */
 
 #define NPU__MAX_RESULTS 65536u /* of one op: no attribute may ask for more */
 
@@ -10995,7 +10995,7 @@ NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const ch
     return status;
 }
 
-NPU_IR_API npu_status npu_deduce_result(npu_deduce *d, const npu_spec *spec)
+NPU_IR_API npu_status npu_deduce_add_result(npu_deduce *d, const npu_spec *spec)
 {
     npu_allocator allocator = npu__allocator(&d->allocator);
     void *results = d->results;
@@ -11032,7 +11032,7 @@ static bool npu__is_scalar_op(const npu_deduce *d)
 #define NPU__UNKNOWN_FIRST (-((int64_t)1 << 62))
 #define NPU__UNKNOWN_MOST ((int64_t)1 << 44)
 
-NPU_IR_API int64_t npu_deduce_unknown(uint32_t which, int64_t most)
+NPU_IR_API int64_t npu_deduce_data_dim(uint32_t which, int64_t most)
 {
     int64_t bound = most < 0 || most > NPU__UNKNOWN_MOST ? 0 : most + 1; /* 0 = none */
     return most == 0 ? 0 : NPU__UNKNOWN_FIRST - (bound * 65536 + (int64_t)(which & 0xffffu));
@@ -11040,9 +11040,9 @@ NPU_IR_API int64_t npu_deduce_unknown(uint32_t which, int64_t most)
 
 #define NPU__UNKNOWN_COUNT 0x8000u /* bit of `which`: the others are an operand */
 
-NPU_IR_API int64_t npu_deduce_count(uint32_t operand, int64_t most)
+NPU_IR_API int64_t npu_deduce_nonzero_dim(uint32_t operand, int64_t most)
 {
-    return npu_deduce_unknown(operand < NPU__UNKNOWN_COUNT ? operand | NPU__UNKNOWN_COUNT : 0, most);
+    return npu_deduce_data_dim(operand < NPU__UNKNOWN_COUNT ? operand | NPU__UNKNOWN_COUNT : 0, most);
 }
 
 static bool npu__is_unknown(int64_t dim) { return dim <= NPU__UNKNOWN_FIRST && dim != INT64_MIN; }
@@ -11174,7 +11174,7 @@ static npu_dtype npu__part_dtype(npu_dtype dtype)
 static npu_status npu__result(npu_deduce *d, npu_dtype dtype, uint32_t rank, const int64_t *dims)
 {
     npu_spec spec = npu_spec_tensor(dtype, rank, dims);
-    return npu_deduce_result(d, &spec);
+    return npu_deduce_add_result(d, &spec);
 }
 
 static npu_status npu__result_like(npu_deduce *d, const npu_spec *x, npu_dtype dtype)
@@ -11405,7 +11405,7 @@ typedef struct npu__join {
 
 static npu_dtype npu__promote_given(npu_dtype a, npu_dtype b)
 {
-    return a == NPU_NONE ? b : b == NPU_NONE ? a : npu_promote_types(a, b);
+    return a == NPU_NONE ? b : b == NPU_NONE ? a : npu_dtype_promote(a, b);
 }
 
 /* Source: ATen/native/TypeProperties.cpp, combine_categories. */
@@ -11416,7 +11416,7 @@ static npu_dtype npu__promote_categories(npu_dtype high, npu_dtype low)
         return high;
     }
     if (npu_dtype_is_float(high)) { /* the precision stays */
-        return npu_dtype_is_complex(low) ? npu_promote_types(high, NPU_C64) : high;
+        return npu_dtype_is_complex(low) ? npu_dtype_promote(high, NPU_C64) : high;
     }
     return high == NPU_BOOL || low_is_higher ? npu__promote_given(high, low) : high != NPU_NONE ? high : low;
 }
@@ -11432,7 +11432,7 @@ static npu_status npu__join_dims(npu_deduce *d, npu__join *j, const char *name, 
     int64_t had[NPU_MAX_RANK];
     uint32_t rank = j->rank;
     memcpy(had, j->dims, sizeof had);
-    if (!npu_broadcast(j->dims, j->rank, x->dims, x->rank, j->dims, &j->rank, &bad)) {
+    if (!npu_dims_broadcast(j->dims, j->rank, x->dims, x->rank, j->dims, &j->rank, &bad)) {
         return NPU_OK;
     }
     if (x->dims[x->rank - 1 - bad] < 0 || had[rank - 1 - bad] < 0) {
@@ -11620,7 +11620,7 @@ static npu_status npu__type_same(npu_deduce *d)
     y.wrapped = d->op->kind == (uint32_t)NPU_NPU_TRANSFER ? y.wrapped : 0;
     y.space = NPU_SPACE_DEFAULT;
     y.offset = 0;
-    return npu_deduce_result(d, &y);
+    return npu_deduce_add_result(d, &y);
 }
 
 /* The largest magnitude of a dtype. */
@@ -11860,11 +11860,11 @@ static int64_t npu__count_true(const npu_deduce *d, uint32_t operand)
     size_t len, bytes = npu_dtype_bits(t) / 8;
     int64_t count = 0;
     if (npu_spec_len(x, &len)) {
-        return npu_deduce_count(operand, -1);
+        return npu_deduce_nonzero_dim(operand, -1);
     }
     if (!data || !npu__is_real(t)) {
         uint64_t most = len; /* size_t has 32 bits on some machines, and no compiler is to warn there */
-        return npu_deduce_count(operand, most > INT64_MAX ? -1 : (int64_t)most);
+        return npu_deduce_nonzero_dim(operand, most > INT64_MAX ? -1 : (int64_t)most);
     }
     for (size_t i = 0; i < len; i++) {
         uint64_t u = npu__element_bits(data, bytes, i);
@@ -11911,9 +11911,9 @@ static npu_dtype npu__promote_operands(const npu_spec *a, const npu_spec *b)
 {
     const npu_spec *number = b->wrapped ? b : a, *other = b->wrapped ? a : b;
     if (!number->wrapped || other->wrapped) {
-        return npu_promote_tensor(npu__dtype_of(a), npu__dtype_of(b));
+        return npu_dtype_promote_tensor(npu__dtype_of(a), npu__dtype_of(b));
     }
-    return npu_dtype_is_float(npu__dtype_of(number)) ? npu_promote_tensor(npu__dtype_of(other), NPU_F32)
+    return npu_dtype_is_float(npu__dtype_of(number)) ? npu_dtype_promote_tensor(npu__dtype_of(other), NPU_F32)
                                                      : npu__dtype_of(other);
 }
 
@@ -11986,7 +11986,7 @@ static npu_status npu__type_getitem(npu_deduce *d)
                                (long long)index, (long long)results->count - 1);
     }
     y = *d->op->in[results->first + (uint32_t)index];
-    return npu_deduce_result(d, &y);
+    return npu_deduce_add_result(d, &y);
 }
 
 /* The body is whole and has an input per operand. */
@@ -12017,7 +12017,7 @@ static npu_status npu__type_body(npu_deduce *d)
         }
     }
     for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_outputs(body); i++) {
-        status = npu_deduce_result(d, npu_value_spec(body, npu_graph_output(body, i)));
+        status = npu_deduce_add_result(d, npu_value_spec(body, npu_graph_output(body, i)));
     }
     return status;
 }
@@ -12133,7 +12133,7 @@ static npu_status npu__type_pointwise(npu_deduce *d)
     }
     if (!status && is_quotient) { /* of two integers it is none */
         status = npu__check_float(d, d->op->args[1].name,
-                                  npu_promote_types(npu__dtype_of(d->op->in[1]), npu__dtype_of(d->op->in[2])));
+                                  npu_dtype_promote(npu__dtype_of(d->op->in[1]), npu__dtype_of(d->op->in[2])));
     }
     return status ? status : npu__result(d, t, j.rank, j.dims);
 }
@@ -13103,7 +13103,7 @@ static npu_status npu__type_slice(npu_deduce *d)
         return status;
     }
     if (start == INT64_MIN || end == INT64_MIN) { /* a value decides how much of it */
-        y.dims[axis] = npu_deduce_unknown(0, x->dims[axis] > 0 ? (x->dims[axis] - 1) / step + 1 : x->dims[axis]);
+        y.dims[axis] = npu_deduce_data_dim(0, x->dims[axis] > 0 ? (x->dims[axis] - 1) / step + 1 : x->dims[axis]);
     } else if (x->dims[axis] < 0) {
         y.dims[axis] = start == 0 && end == INT64_MAX && step == 1 ? x->dims[axis] : NPU_DYNAMIC_DIM;
     } else {
@@ -13659,7 +13659,7 @@ static npu_status npu__split_unknown(npu_deduce *d, const npu_spec *x, uint32_t 
 {
     npu_status status = NPU_OK;
     for (int64_t i = 0; i <= count && !status; i++) {
-        status = npu__split_piece(d, x, axis, npu_deduce_unknown((uint32_t)i, x->dims[axis]));
+        status = npu__split_piece(d, x, axis, npu_deduce_data_dim((uint32_t)i, x->dims[axis]));
     }
     return status;
 }
@@ -13705,7 +13705,7 @@ static npu_status npu__type_atleast(npu_deduce *d)
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < d->op->num_in && !status; i++) {
         npu_spec y = npu__at_least(d->op->in[i], npu__at_least_rank(d->op->kind));
-        status = npu_deduce_result(d, &y);
+        status = npu_deduce_add_result(d, &y);
     }
     return status;
 }
@@ -14068,7 +14068,7 @@ static npu_status npu__indexing_meet(npu_deduce *d, int64_t a, int64_t b, int64_
     if (a == 1 || b == 1 || a == b) {
         *dim = a == 1 ? b : a;
     } else if (a < 0 && b < 0) {
-        *dim = npu_deduce_unknown(1, most_a < 0 || most_b < 0 ? -1 : most);
+        *dim = npu_deduce_data_dim(1, most_a < 0 || most_b < 0 ? -1 : most);
     } else if (a < 0 || b < 0) {
         *dim = a < 0 ? b : a;
     } else {
@@ -14207,7 +14207,7 @@ static npu_status npu__type_masked_select(npu_deduce *d)
         }
     }
     if (most != all) {
-        count = npu__is_unknown(count) ? npu_deduce_unknown(0, most) : most;
+        count = npu__is_unknown(count) ? npu_deduce_data_dim(0, most) : most;
     }
     return status ? status : npu__result(d, npu__dtype_of(x), 1, &count);
 }
@@ -14429,7 +14429,7 @@ static npu_status npu__type_one_hot(npu_deduce *d)
         if (largest == -1) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self is empty, so num_classes must be given");
         }
-        classes = largest < 0 ? npu_deduce_unknown(0, -1) : largest + 1;
+        classes = largest < 0 ? npu_deduce_data_dim(0, -1) : largest + 1;
     }
     return status ? status : npu__result_with_dim(d, x, NPU_I64, x->rank, classes);
 }
@@ -14440,7 +14440,7 @@ static npu_status npu__sum_repeats(npu_deduce *d, int64_t times, int64_t *sum)
     const npu_spec *x = npu_deduce_spec(d, "repeats");
     const void *data = npu__known_data(d, "repeats");
     size_t len;
-    *sum = npu_op_int(d->op, "output_size", data ? NPU_DYNAMIC_DIM : npu_deduce_unknown(0, -1));
+    *sum = npu_op_int(d->op, "output_size", data ? NPU_DYNAMIC_DIM : npu_deduce_data_dim(0, -1));
     if (!data || npu_spec_len(x, &len) || times < 0) {
         return NPU_OK;
     }
@@ -14688,7 +14688,7 @@ static npu_status npu__norm_dtype(npu_deduce *d, npu_dtype *dtype)
     status = status ? status : npu__dtype_arg(d, t, dtype);
     status = status ? status : npu__check_float(d, "dtype", *dtype);
     return status ? status
-                  : npu__check_dtype(d, "dtype", *dtype, npu_promote_types(t, *dtype) == *dtype,
+                  : npu__check_dtype(d, "dtype", *dtype, npu_dtype_promote(t, *dtype) == *dtype,
                                      "no narrower dtype than that of self");
 }
 
@@ -14893,7 +14893,7 @@ static npu_status npu__result_trapezoid(npu_deduce *d, bool is_running)
         pieces = npu__trapezoid_pieces(d, "x", axis);
         status = npu__join_dims(d, &j, "x", &pieces);
     }
-    t = npu__float_of(x ? npu_promote_types(npu__dtype_of(y), npu__dtype_of(x)) : npu__dtype_of(y));
+    t = npu__float_of(x ? npu_dtype_promote(npu__dtype_of(y), npu__dtype_of(x)) : npu__dtype_of(y));
     pieces = npu_spec_tensor(t, j.rank, j.dims);
     return status ? status : npu__result_reduced(d, &pieces, is_running ? 0 : 1u << axis, t);
 }
@@ -15131,7 +15131,7 @@ static npu_status npu__type_search(npu_deduce *d)
     const char *name = npu_op_arg(d->op, "boundaries") ? "boundaries" : "sorted_sequence";
     const npu_spec *sorter = npu_deduce_spec(d, "sorter");
     bool is_left = npu_op_str_is(d->op, "side", "left"), is_small = npu_op_int(d->op, "out_int32", 0) != 0;
-    npu_dtype t = npu_promote_types(npu__dtype_of(npu_deduce_spec(d, "self")), npu__dtype_of(npu_deduce_spec(d, name)));
+    npu_dtype t = npu_dtype_promote(npu__dtype_of(npu_deduce_spec(d, "self")), npu__dtype_of(npu_deduce_spec(d, name)));
     npu_status status = npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
     status = status ? status : npu__search_rows(d, name);
     if (!status && npu_op_has(d->op, "side") && !is_left && !npu_op_str_is(d->op, "side", "right")) {
@@ -15170,7 +15170,7 @@ static npu_status npu__type_bincount(npu_deduce *d)
     if (status) {
         return status;
     }
-    bins = bins == -2 || least < 0 ? npu_deduce_unknown(0, -1) : bins >= least ? bins + 1 : least;
+    bins = bins == -2 || least < 0 ? npu_deduce_data_dim(0, -1) : bins >= least ? bins + 1 : least;
     t = !weights || x->dims[0] == 0 ? NPU_I64 : weights->dtype == NPU_F32 ? NPU_F32 : NPU_F64;
     return npu__result(d, t, 1, &bins);
 }
@@ -15334,14 +15334,14 @@ static npu_status npu__count_unique(npu_deduce *d, uint32_t axis, bool is_flat, 
     npu__slice *slices;
     size_t len, size;
     if (npu_spec_len(x, &len)) {
-        *count = npu_deduce_unknown(0, is_flat ? -1 : x->dims[axis]);
+        *count = npu_deduce_data_dim(0, is_flat ? -1 : x->dims[axis]);
         return NPU_OK;
     }
     for (uint32_t i = 0; i < x->rank && !is_flat; i++) {
         *(i < axis ? &s.outer : i == axis ? &s.n : &s.inner) *= (size_t)x->dims[i];
     }
     s.n = is_flat ? len : s.n;
-    *count = npu_deduce_unknown(0, (int64_t)s.n);
+    *count = npu_deduce_data_dim(0, (int64_t)s.n);
     if (!s.data || d->op->dynamic) {
         return NPU_OK;
     }
@@ -15451,7 +15451,7 @@ static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, bool a_
     uint32_t batch_a = a->rank > 2 ? a->rank - 2u : 0, batch_b = b->rank > 2 ? b->rank - 2u : 0, rank = 0;
     int64_t dims[NPU_MAX_RANK + 2];
     npu_status status = npu__check_dim(d, b_name, fb.inner, a->dims[fa.inner], "inner dim of the first");
-    if (!status && npu_broadcast(a->dims, batch_a, b->dims, batch_b, dims, &rank, NULL)) {
+    if (!status && npu_dims_broadcast(a->dims, batch_a, b->dims, batch_b, dims, &rank, NULL)) {
         status = npu_deduce_fail(d, NPU_ERR_SHAPE, b_name, "the batch dims of %s and %s do not broadcast",
                                  a_name, b_name);
     }
@@ -15472,7 +15472,7 @@ static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, bool a_
 static npu_status npu__type_tensor_matmul(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
-    npu_dtype t = npu_promote_tensor(npu__dtype_of(a), npu__dtype_of(b));
+    npu_dtype t = npu_dtype_promote_tensor(npu__dtype_of(a), npu__dtype_of(b));
     bool has_batch = a->rank > 2 || b->rank > 2;
     npu_status status = npu__check_rank(d, "lhs", has_batch ? 2 : 1, NPU_MAX_RANK);
     status = status ? status : npu__check_rank(d, "rhs", has_batch ? 2 : 1, NPU_MAX_RANK);
@@ -15791,7 +15791,7 @@ static npu_status npu__type_kron(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
     uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
-    npu_dtype t = npu_promote_types(npu__dtype_of(a), npu__dtype_of(b));
+    npu_dtype t = npu_dtype_promote(npu__dtype_of(a), npu__dtype_of(b));
     int64_t dims[NPU_MAX_RANK];
     npu_status status = npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
     for (uint32_t i = 0; i < rank && !status; i++) {
@@ -16130,7 +16130,7 @@ static npu_status npu__type_fft(npu_deduce *d)
         }
     }
     status = status ? status : npu__fft_last(d, &y);
-    return status ? status : npu_deduce_result(d, &y);
+    return status ? status : npu_deduce_add_result(d, &y);
 }
 
 static npu_status npu__type_view_complex(npu_deduce *d)
@@ -16151,7 +16151,7 @@ static npu_status npu__type_view_complex(npu_deduce *d)
         y.dtype = (uint8_t)npu__part_dtype(t);
         y.dims[y.rank++] = 2;
     }
-    return status ? status : npu_deduce_result(d, &y);
+    return status ? status : npu_deduce_add_result(d, &y);
 }
 
 /* ---- rules: convolution ---- */
@@ -16276,7 +16276,7 @@ static npu_status npu__type_conv(npu_deduce *d)
     uint32_t channels;
     npu_status status = npu__conv_result(d, &y, &channels);
     status = status ? status : npu__check_vector(d, "bias", y.dims[channels], "output channels");
-    return status ? status : npu_deduce_result(d, &y);
+    return status ? status : npu_deduce_add_result(d, &y);
 }
 
 /* kernel_size says once more what weight does. */
@@ -16564,7 +16564,7 @@ static npu_status npu__type_distances(npu_deduce *d)
     status = status ? status : npu__check_same_dtype(d, "x2", "x1");
     status = status ? status : npu__check_dim(d, "x2", b->rank - 1u, a->dims[a->rank - 1], "last dim of x1");
     status = status ? status : npu__check_distance_p(d);
-    if (!status && npu_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
+    if (!status && npu_dims_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
         status = npu_deduce_fail(d, NPU_ERR_SHAPE, "x2", "the batch dims of x1 and x2 do not broadcast");
     }
     if (status) {
@@ -16946,7 +16946,7 @@ static npu_status npu__type_attention(npu_deduce *d)
     memcpy(scores.dims, j.dims, j.rank * sizeof j.dims[0]);
     scores.dims[j.rank] = q->dims[q->rank - 2];
     scores.dims[j.rank + 1] = v->dims[v->rank - 1];
-    return status ? status : npu_deduce_result(d, &scores);
+    return status ? status : npu_deduce_add_result(d, &scores);
 }
 
 /* Attention as backends of torch spell it: the sums of its rows, [b..,L], then what only they need. */
@@ -17269,7 +17269,7 @@ static npu_status npu__type_loss(npu_deduce *d)
     npu_status status = npu__join_args(d, &j, a, b, c, &t);
     status = status || !more ? status : npu__join_dims(d, &j, "pos_weight", more);
     if (!status && d->op->kind == NPU_ATEN_POISSON_NLL_LOSS && (d->op->in[0]->rank || j.rank == 0)) {
-        t = npu_promote_types(t, npu__float_of(npu__dtype_of(d->op->in[0]))); /* that of the exponential */
+        t = npu_dtype_promote(t, npu__float_of(npu__dtype_of(d->op->in[0]))); /* that of the exponential */
     }
     t = any_number ? npu__float_of(t) : t;
     status = status ? status : npu__check_loss_dtype(d, a, t);
@@ -17294,7 +17294,7 @@ static npu_status npu__type_nll(npu_deduce *d)
          is_2d = d->op->kind == NPU_ATEN_NLL_LOSS2D_FORWARD;
     bool is_free = is_entropy || d->op->kind == NPU_ATEN_NLL_LOSS_ND;
     bool has_classes = !is_entropy || !npu__is_float(npu__dtype_of(target));
-    npu_dtype t = has_classes ? npu__dtype_of(x) : npu_promote_types(npu__dtype_of(x), npu__dtype_of(target));
+    npu_dtype t = has_classes ? npu__dtype_of(x) : npu_dtype_promote(npu__dtype_of(x), npu__dtype_of(target));
     double smoothing = npu_op_float(d->op, "label_smoothing", 0.0);
     uint32_t axis = x->rank > 1;
     int64_t dims[NPU_MAX_RANK];
@@ -17380,7 +17380,7 @@ static npu_status npu__type_cosine_embedding(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "input1"), *b = npu_deduce_spec(d, "input2"),
                    *target = npu_deduce_spec(d, "target");
-    npu_dtype t = npu__float_of(npu_promote_types(npu__dtype_of(a), npu__dtype_of(b)));
+    npu_dtype t = npu__float_of(npu_dtype_promote(npu__dtype_of(a), npu__dtype_of(b)));
     npu__join j;
     npu_status status = npu__check_rank(d, "target", 0, 1);
     status = status ? status : npu__check_rank(d, "input1", target->rank + 1u, target->rank + 1u);
@@ -17446,8 +17446,8 @@ static npu_status npu__type_triplet(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "anchor"), *p = npu_deduce_spec(d, "positive"),
                    *n = npu_deduce_spec(d, "negative");
-    npu_dtype near = npu__float_of(npu_promote_types(npu__dtype_of(a), npu__dtype_of(p)));
-    npu_dtype far = npu__float_of(npu_promote_types(npu__dtype_of(a), npu__dtype_of(n)));
+    npu_dtype near = npu__float_of(npu_dtype_promote(npu__dtype_of(a), npu__dtype_of(p)));
+    npu_dtype far = npu__float_of(npu_dtype_promote(npu__dtype_of(a), npu__dtype_of(n)));
     uint32_t rows;
     npu_spec all;
     npu__join j;
@@ -17462,7 +17462,7 @@ static npu_status npu__type_triplet(npu_deduce *d)
     rows = j.rank ? j.rank - 1 : 0;
     all = npu_spec_tensor(near, j.rank, j.dims);
     status = status ? status : npu__check_norm_not_empty(d, &all, 1u << rows, npu_op_float(d->op, "p", 2));
-    return status ? status : npu__result_loss(d, npu_promote_types(near, far), rows, j.dims);
+    return status ? status : npu__result_loss(d, npu_dtype_promote(near, far), rows, j.dims);
 }
 
 /* ---- rules: aicf ---- */
@@ -17836,7 +17836,7 @@ static npu_status npu__type_expand_shape(npu_deduce *d)
                                      (unsigned)i, (long long)dims[i], (unsigned)i, (long long)x->dims[i]);
         }
     }
-    return status ? status : npu_deduce_result(d, &y);
+    return status ? status : npu_deduce_add_result(d, &y);
 }
 
 /* ---- rules: block ids, tiles, order between pipes ---- */
@@ -17844,7 +17844,7 @@ static npu_status npu__type_expand_shape(npu_deduce *d)
 static npu_status npu__register(npu_deduce *d, npu_dtype dtype)
 {
     npu_spec y = npu_spec_scalar(dtype);
-    return npu_deduce_result(d, &y);
+    return npu_deduce_add_result(d, &y);
 }
 
 static npu_status npu__type_block_index(npu_deduce *d) { return npu__register(d, NPU_U64); }
@@ -17873,7 +17873,7 @@ static npu_status npu__result_tile(npu_deduce *d, npu_dtype dtype, uint32_t rank
     bool is_default = space == NPU_SPACE_UB || space == NPU_SPACE_DEFAULT;
     y.space = (uint8_t)(is_default ? NPU_SPACE_DEFAULT : space);
     y.offset = is_default ? 0 : NPU_UNPLACED;
-    return npu_deduce_result(d, &y);
+    return npu_deduce_add_result(d, &y);
 }
 
 static npu_status npu__result_tile_like(npu_deduce *d, const npu_spec *x, npu_dtype dtype)
@@ -17984,7 +17984,7 @@ static npu_status npu__type_tile_store(npu_deduce *d)
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "shapes", "shapes hold %lu elements, tile has %lu",
                                (unsigned long)stored, (unsigned long)len);
     }
-    return status ? status : npu_deduce_result(d, y);
+    return status ? status : npu_deduce_add_result(d, y);
 }
 
 static npu_status npu__type_tile_same(npu_deduce *d)
@@ -18060,7 +18060,7 @@ static npu_status npu__type_tile_scalar(npu_deduce *d)
     number = rhs->form == NPU_ARG_TENSOR ? npu__dtype_of(d->op->in[rhs->first])
              : npu_dtype_is_float(t)     ? NPU_NONE
                                          : number;
-    t = number ? npu_promote_tensor(t, number) : t;
+    t = number ? npu_dtype_promote_tensor(t, number) : t;
     return t ? npu__result_tile_like(d, x, t)
              : npu_deduce_fail(d, NPU_ERR_DTYPE, "rhs", "lhs and rhs have no common dtype");
 }
@@ -18123,7 +18123,7 @@ static npu_status npu__result_tile_expand(npu_deduce *d, uint32_t one, bool is_c
 {
     const char *first = d->def->schema->args[0].name, *second = d->def->schema->args[1].name;
     const npu_spec *x = npu_deduce_spec(d, first), *v = npu_deduce_spec(d, second);
-    npu_dtype t = is_copy ? npu__dtype_of(v) : npu_promote_tensor(npu__dtype_of(x), npu__dtype_of(v));
+    npu_dtype t = is_copy ? npu__dtype_of(v) : npu_dtype_promote_tensor(npu__dtype_of(x), npu__dtype_of(v));
     npu_status status = npu__check_rank(d, first, 2, NPU_MAX_RANK);
     status = status ? status : npu__check_rank(d, second, x->rank, x->rank);
     for (uint32_t i = 0; status == NPU_OK && i < x->rank; i++) {
@@ -18167,7 +18167,7 @@ static npu_status npu__type_tile_batch_matmul(npu_deduce *d)
     uint32_t rank = 0;
     npu_dtype t;
     npu_status status = npu__check_tile_factors(d, NPU_MAX_RANK, &t);
-    if (!status && npu_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
+    if (!status && npu_dims_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
         status = npu_deduce_fail(d, NPU_ERR_SHAPE, "rhs", "the batch dims of lhs and rhs do not broadcast");
     }
     if (status) {
@@ -18248,7 +18248,7 @@ static npu_status npu__type_flag(npu_deduce *d)
 static bool npu__is_output_root(const npu_graph *body, npu_value tensor)
 {
     for (uint32_t i = 0; i < npu_graph_num_outputs(body); i++) {
-        if (npu_tile_root(body, npu_graph_output(body, i)).id == tensor.id) {
+        if (npu_value_tile_root(body, npu_graph_output(body, i)).id == tensor.id) {
             return true;
         }
     }
@@ -18276,14 +18276,14 @@ static npu_status npu__check_stores(npu_deduce *d, const npu_graph *body)
 static npu_status npu__check_tile_outputs(npu_deduce *d, const npu_graph *body)
 {
     for (uint32_t i = 0; i < npu_graph_num_outputs(body); i++) {
-        npu_value root = npu_tile_root(body, npu_graph_output(body, i));
+        npu_value root = npu_value_tile_root(body, npu_graph_output(body, i));
         if (npu_value_role(body, root) != NPU_ROLE_INPUT) {
             return npu_deduce_fail(d, NPU_ERR_GRAPH, "body",
                                    "output %u of '%s' is no input that was stored into", (unsigned)i,
                                    npu_graph_name(body));
         }
         for (uint32_t k = 0; k < i; k++) {
-            if (npu_tile_root(body, npu_graph_output(body, k)).id == root.id) {
+            if (npu_value_tile_root(body, npu_graph_output(body, k)).id == root.id) {
                 return npu_deduce_fail(d, NPU_ERR_GRAPH, "body", "outputs %u and %u of '%s' are one tensor",
                                        (unsigned)k, (unsigned)i, npu_graph_name(body));
             }
@@ -18346,7 +18346,7 @@ static npu_status npu__type_arith_compare(npu_deduce *d)
                                predicates[integer][0], predicates[integer][1], predicates[integer][2]);
     }
     d->num_results = 0; /* not what the operands' rule gives */
-    return status ? status : npu_deduce_result(d, &y);
+    return status ? status : npu_deduce_add_result(d, &y);
 }
 
 static npu_status npu__type_arith_select(npu_deduce *d)
@@ -18354,7 +18354,7 @@ static npu_status npu__type_arith_select(npu_deduce *d)
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "condition"));
     npu_status status = npu__check_dtype(d, "condition", t, t == NPU_BOOL, "bool");
     status = status ? status : npu__check_equal(d, "false_value", "true_value");
-    return status ? status : npu_deduce_result(d, npu_deduce_spec(d, "true_value"));
+    return status ? status : npu_deduce_add_result(d, npu_deduce_spec(d, "true_value"));
 }
 
 /* Does the kind of cast lead from one dtype to the other? s signed, u unsigned or bool, i either, f float; `wider`
@@ -18395,7 +18395,7 @@ static npu_status npu__type_arith_cast(npu_deduce *d)
                                    npu_dtype_name(to));
         }
     }
-    return status ? status : npu_deduce_result(d, &y);
+    return status ? status : npu_deduce_add_result(d, &y);
 }
 
 /* ---- rules: structured loops ---- */
@@ -18593,7 +18593,7 @@ static npu_status npu__nest_map(npu_deduce *d, const npu__nest *nest, uint32_t i
 static npu_status npu__nest_extents(npu_deduce *d, npu__nest *nest, uint32_t i, const npu_affine_map *map)
 {
     for (uint32_t k = 0; k < map->num_results; k++) {
-        int dim = npu_affine_dim(&map->results[k]);
+        int dim = npu_affine_expr_dim(&map->results[k]);
         int64_t size = d->op->in[i]->dims[k];
         if (dim < 0) {
             continue;
@@ -18643,7 +18643,7 @@ static npu_status npu__nest_destination(npu_deduce *d, const npu__nest *nest, ui
     uint32_t used = 0;
     for (uint32_t k = 0; k < map->num_results; k++) {
         const npu_affine_expr *e = &map->results[k];
-        int dim = npu_affine_dim(e);
+        int dim = npu_affine_expr_dim(e);
         bool is_constant = true;
         for (uint32_t j = 0; j < nest->num_dims; j++) {
             is_constant = is_constant && e->factors[j] == 0;
@@ -19029,7 +19029,7 @@ static npu_status npu__type_gawee(npu_deduce *d)
 
 /* ---- identities ---- */
 
-NPU_IR_API bool npu_identity(npu_kind kind, npu_dtype dtype, npu_scalar *out)
+NPU_IR_API bool npu_kind_identity(npu_kind kind, npu_dtype dtype, npu_scalar *out)
 {
     bool is_float = npu__is_float(dtype), is_signed = npu_dtype_is_signed(dtype);
     uint32_t bits = npu_dtype_bits(dtype);
@@ -19195,7 +19195,7 @@ static void npu__validate_identity(npu__validation *v, uint32_t id, const npu_op
     static const char *const what[2] = { "the border of its input", "what its destination is filled with" };
     npu_scalar identity, value = { 0, 0, 0, 0 };
     if (NPU_KIND_NAMESPACE(info->kind) != NPU_NS_LINALG || (info->traits & NPU_ELEMENTWISE) || info->num_in < 2 ||
-        !npu_identity(info->kind, (npu_dtype)info->in[0]->dtype, &identity)) {
+        !npu_kind_identity(info->kind, (npu_dtype)info->in[0]->dtype, &identity)) {
         return;
     }
     for (uint32_t i = 0; i < 2; i++) {
@@ -19388,7 +19388,7 @@ static npu_status npu__data_set(npu_graph *g, uint32_t id, const void *data, siz
     return NPU_OK;
 }
 
-NPU_IR_API npu_status npu_param_bind(npu_graph *g, const char *name, const void *data, size_t size)
+NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *name, const void *data, size_t size)
 {
     npu_value v = npu_graph_find(g, name);
     size_t want = 0;
@@ -19440,7 +19440,7 @@ static uint32_t npu__weight_param(const npu__weights *w, uint32_t i)
 static void npu__weight_differs(npu__weights *w, uint32_t id, npu_status status, const npu_spec *got)
 {
     const npu_graph *g = w->v.g;
-    npu_text text = npu_text_make(&g->allocator);
+    npu_text text = npu_text_init(&g->allocator);
     npu_spec_print(&text, got);
     npu_text_append(&text, ", expected ", 11);
     npu_spec_print(&text, g->specs[g->values[id].spec]);
@@ -19731,7 +19731,7 @@ NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v)
     return status;
 }
 
-NPU_IR_API npu_status npu_value_alias(npu_graph *g, npu_value v, const char *name)
+NPU_IR_API npu_status npu_value_add_name(npu_graph *g, npu_value v, const char *name)
 {
     uint32_t index = 0;
     npu_status status = npu__graph_edit(g);
@@ -20132,7 +20132,7 @@ static npu_status npu__emit_deduce(npu_graph *g, const npu__emission *e, const n
     } else {
         for (uint32_t i = 0; status == NPU_OK && i < e->num_given; i++) {
             status = npu__check_spec(g, "result of", e->def->name, &e->given[i]);
-            status = status ? status : npu_deduce_result(&d, &e->given[i]);
+            status = status ? status : npu_deduce_add_result(&d, &e->given[i]);
         }
     }
     g->results = d.results;
@@ -20490,7 +20490,7 @@ static npu_status npu__emit_try(npu_graph *g, const npu_op_def *def, const npu_a
 
 NPU_IR_API npu_op npu_emit(npu_graph *g, npu_kind kind, const npu_arg *args, uint32_t num_args)
 {
-    const npu_op_def *def = g ? npu_registry_get(g->registry, kind) : NULL;
+    const npu_op_def *def = g ? npu_registry_find_kind(g->registry, kind) : NULL;
     if (!def) {
         npu__graph_fail(g, NPU_ERR_NOT_FOUND, "emit: kind 0x%08x is not registered", (unsigned)kind);
         return npu__make_op(0);
@@ -20504,8 +20504,8 @@ NPU_IR_API npu_op npu_emit_name(npu_graph *g, const char *name, const npu_arg *a
     if (!def) {
         npu__nearest nearest = { name, NULL, 0 };
         char hint[80];
-        for (uint32_t i = 0; g && i < npu_registry_count(g->registry); i++) {
-            const npu_op_def *other = npu_registry_at(g->registry, i);
+        for (uint32_t i = 0; g && i < npu_registry_num_ops(g->registry); i++) {
+            const npu_op_def *other = npu_registry_op(g->registry, i);
             npu__nearest_offer(&nearest, other->name, other->name);
             npu__nearest_offer(&nearest, other->schema->name, other->name);
         }
@@ -20591,7 +20591,7 @@ static const npu_op_def *npu__define_unknown(npu_graph *g, const char *name, con
 static const npu_op_def *npu__synthesize(npu_graph *g, const char *name, const npu_arg *args,
                                          uint32_t num_args, uint32_t num_results)
 {
-    npu_text line = npu_text_make(&g->allocator);
+    npu_text line = npu_text_init(&g->allocator);
     const npu_op_def *def = NULL;
     npu__synthesize_schema(&line, "unknown", "", args, num_args, num_results);
     if (line.status) {
@@ -20628,7 +20628,7 @@ NPU_IR_API npu_op npu_emit_struct(npu_graph *g, npu_kind kind, const npu_value *
     npu_diag diag;
     npu_status status = NPU_OK;
     memset(&e, 0, sizeof e);
-    e.def = g ? npu_registry_get(g->registry, kind) : NULL;
+    e.def = g ? npu_registry_find_kind(g->registry, kind) : NULL;
     if (!e.def) {
         npu__graph_fail(g, NPU_ERR_NOT_FOUND, "emit: kind 0x%08x is not registered", (unsigned)kind);
         return npu__make_op(0);
@@ -21441,7 +21441,7 @@ NPU_IR_API npu_op npu_system_sync_dst(npu_graph *g, npu_pipe set_pipe, npu_pipe 
     return npu__system_flag(g, NPU_SYSTEM_SYNC_DST, set_pipe, wait_pipe, event_id);
 }
 
-NPU_IR_API npu_op npu_launch_tiles(npu_graph *g, const npu_value *args, uint32_t num_args, int64_t blocks,
+NPU_IR_API npu_op npu_tile_launch(npu_graph *g, const npu_value *args, uint32_t num_args, int64_t blocks,
                                    int64_t buffer_size, uint32_t body)
 {
     npu_arg a[4];
@@ -21479,7 +21479,7 @@ static void npu__layer_alias(npu_graph *g, const npu_layer *layer, npu_value par
 {
     char name[128];
     if (param.id && layer->name && !npu_graph_find(g, npu__layer_name(name, sizeof name, layer, what)).id) {
-        npu_value_alias(g, param, name);
+        npu_value_add_name(g, param, name);
     }
 }
 
@@ -21638,7 +21638,7 @@ static npu_value npu__attention_heads(const npu_layer_attention *l, npu_graph *g
     npu_layer_linear projection;
     int64_t dims[4];
     npu__layer_name(name, sizeof name, &l->base, what);
-    projection = npu_linear_layer(name, l->features, l->features);
+    projection = npu_layer_linear_init(name, l->features, l->features);
     projection.dtype = l->dtype;
     dims[0] = spec->dims[0];
     dims[1] = spec->dims[1];
@@ -21676,12 +21676,12 @@ static npu_value npu__emit_layer_attention(const npu_layer *base, npu_graph *g, 
     y = npu_permute(g, npu_scaled_dot_product_attention(g, q, k, v, none, &attrs), order, 4);
     y = npu_reshape(g, y, spec->dims, 3);
     npu__layer_name(name, sizeof name, base, "out_proj");
-    projection = npu_linear_layer(name, l->features, l->features);
+    projection = npu_layer_linear_init(name, l->features, l->features);
     projection.dtype = l->dtype;
     return projection.base.emit(&projection.base, g, &y, 1);
 }
 
-NPU_IR_API npu_layer_linear npu_linear_layer(const char *name, int64_t in_features, int64_t out_features)
+NPU_IR_API npu_layer_linear npu_layer_linear_init(const char *name, int64_t in_features, int64_t out_features)
 {
     npu_layer_linear l;
     memset(&l, 0, sizeof l);
@@ -21692,7 +21692,7 @@ NPU_IR_API npu_layer_linear npu_linear_layer(const char *name, int64_t in_featur
     return l;
 }
 
-NPU_IR_API npu_layer_relu npu_relu_layer(const char *name)
+NPU_IR_API npu_layer_relu npu_layer_relu_init(const char *name)
 {
     npu_layer_relu l;
     memset(&l, 0, sizeof l);
@@ -21701,7 +21701,7 @@ NPU_IR_API npu_layer_relu npu_relu_layer(const char *name)
     return l;
 }
 
-NPU_IR_API npu_layer_add npu_add_layer(const char *name)
+NPU_IR_API npu_layer_add npu_layer_add_init(const char *name)
 {
     npu_layer_add l;
     l.base.name = name;
@@ -21709,7 +21709,7 @@ NPU_IR_API npu_layer_add npu_add_layer(const char *name)
     return l;
 }
 
-NPU_IR_API npu_layer_conv2d npu_conv2d_layer(const char *name, int64_t in_channels, int64_t out_channels,
+NPU_IR_API npu_layer_conv2d npu_layer_conv2d_init(const char *name, int64_t in_channels, int64_t out_channels,
                                              int64_t kernel_size)
 {
     npu_layer_conv2d l;
@@ -21722,7 +21722,7 @@ NPU_IR_API npu_layer_conv2d npu_conv2d_layer(const char *name, int64_t in_channe
     return l;
 }
 
-NPU_IR_API npu_layer_batch_norm npu_batch_norm_layer(const char *name, int64_t num_features)
+NPU_IR_API npu_layer_batch_norm npu_layer_batch_norm_init(const char *name, int64_t num_features)
 {
     npu_layer_batch_norm l;
     memset(&l, 0, sizeof l);
@@ -21732,7 +21732,7 @@ NPU_IR_API npu_layer_batch_norm npu_batch_norm_layer(const char *name, int64_t n
     return l;
 }
 
-NPU_IR_API npu_layer_layer_norm npu_layer_norm_layer(const char *name, int64_t features)
+NPU_IR_API npu_layer_layer_norm npu_layer_layer_norm_init(const char *name, int64_t features)
 {
     npu_layer_layer_norm l;
     memset(&l, 0, sizeof l);
@@ -21742,7 +21742,7 @@ NPU_IR_API npu_layer_layer_norm npu_layer_norm_layer(const char *name, int64_t f
     return l;
 }
 
-NPU_IR_API npu_layer_embedding npu_embedding_layer(const char *name, int64_t num_embeddings, int64_t features)
+NPU_IR_API npu_layer_embedding npu_layer_embedding_init(const char *name, int64_t num_embeddings, int64_t features)
 {
     npu_layer_embedding l;
     memset(&l, 0, sizeof l);
@@ -21753,7 +21753,7 @@ NPU_IR_API npu_layer_embedding npu_embedding_layer(const char *name, int64_t num
     return l;
 }
 
-NPU_IR_API npu_layer_attention npu_attention_layer(const char *name, int64_t features, int64_t num_heads)
+NPU_IR_API npu_layer_attention npu_layer_attention_init(const char *name, int64_t features, int64_t num_heads)
 {
     npu_layer_attention l;
     memset(&l, 0, sizeof l);
@@ -22653,7 +22653,7 @@ static npu_status npu__dump_op(npu_text *text, const npu_graph *g, uint32_t id)
     return status;
 }
 
-NPU__COLD NPU_IR_API npu_status npu_graph_dump(const npu_graph *g, npu_text *text)
+NPU__COLD NPU_IR_API npu_status npu_graph_print_short(const npu_graph *g, npu_text *text)
 {
     npu_status status = NPU_OK;
     if (!g) {
@@ -22695,7 +22695,7 @@ static void npu__text_json(npu_text *text, const char *s)
 
 static void npu__text_spec_escaped(npu_text *text, const npu_graph *g, const npu_spec *spec)
 {
-    npu_text plain = npu_text_make(&text->allocator);
+    npu_text plain = npu_text_init(&text->allocator);
     npu__text_spec(&plain, g, spec);
     npu__text_escaped(text, plain.data ? plain.data : "");
     text->status = text->status ? text->status : plain.status;
@@ -22823,7 +22823,7 @@ static void npu__mermaid_escaped(npu_text *text, const char *s)
 
 static void npu__mermaid_spec(npu_text *text, const npu_graph *g, uint32_t value)
 {
-    npu_text plain = npu_text_make(&text->allocator);
+    npu_text plain = npu_text_init(&text->allocator);
     npu__text_spec(&plain, g, g->specs[g->values[value].spec]);
     npu__mermaid_escaped(text, plain.data ? plain.data : "");
     text->status = text->status ? text->status : plain.status;
@@ -23836,7 +23836,7 @@ static npu_status npu__end_mutation(npu_graph *g)
         const npu__version v = g->versions[id];
         const npu__value *value = &g->values[id];
         char label[16];
-        npu_text name = npu_text_make(&g->allocator);
+        npu_text name = npu_text_init(&g->allocator);
         npu_status status = NPU_OK;
         if (v.stamp && value->role == NPU_ROLE_STATE && !g->values[id].is_updated) {
             status = npu_update(g, npu__make_value(id), npu__make_value(v.now));
@@ -24852,7 +24852,7 @@ static npu_status npu__parse_graph(npu__parser *p)
 static npu_status npu__parse_child(npu__parser *p)
 {
     npu_graph *child;
-    child = npu_graph_child(p->g, NULL, NPU_LEVEL_TENSOR, NULL);
+    child = npu_graph_add_child(p->g, NULL, NPU_LEVEL_TENSOR, NULL);
     if (!child) {
         return npu__parse_built(p);
     }
@@ -24865,7 +24865,7 @@ static npu_status npu__parse_end(npu__parser *p)
     if (p->depth < 2) {
         return npu__parse_fail(p, NPU_ERR_PARSE, "end without a child graph");
     }
-    npu_graph_at(p->g, NULL, 0);
+    npu_graph_set_location(p->g, NULL, 0);
     if (npu__end_mutation(p->g)) {
         return npu__parse_built(p);
     }
@@ -24884,7 +24884,7 @@ static npu_status npu__parse_symbol(npu__parser *p)
     if (status == NPU_OK && npu__find_symbol(p->g, name)) {
         status = npu__parse_fail(p, NPU_ERR_DUPLICATE, "symbol '%.80s' already exists", name);
     }
-    return status ? status : npu_graph_symbol(p->g, name, min, max) ? NPU_OK : npu__parse_built(p);
+    return status ? status : npu_graph_add_symbol(p->g, name, min, max) ? NPU_OK : npu__parse_built(p);
 }
 
 static npu_status npu__parse_save(npu__parser *p)
@@ -24923,7 +24923,7 @@ static npu_status npu__parse_alias_of(npu__parser *p)
     const char *name = NULL;
     npu_value v = { 0 };
     npu_status status = npu__parse_named(p, &name, &v);
-    return status ? status : npu_value_alias(p->g, v, name) ? npu__parse_built(p) : NPU_OK;
+    return status ? status : npu_value_add_name(p->g, v, name) ? npu__parse_built(p) : NPU_OK;
 }
 
 static npu_status npu__parse_output(npu__parser *p)
@@ -25110,7 +25110,7 @@ static npu_status npu__parse_statement(npu__parser *p)
         return npu__accept_word(p, "npu_ir") ? npu__parse_version(p) : npu__parse_unexpected(p, "graph");
     }
     p->statement = p->token.at;
-    npu_graph_at(p->g, "text", p->line);
+    npu_graph_set_location(p->g, "text", p->line);
     for (size_t i = 0; i < NPU__COUNT(statements); i++) {
         if (npu__accept_word(p, statements[i].word)) {
             return statements[i].parse(p);
@@ -25180,7 +25180,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *tex
         }
         npu_graph_destroy(p.stack[0]);
     } else {
-        *out = npu_graph_at(p.stack[0], NULL, 0);
+        *out = npu_graph_set_location(p.stack[0], NULL, 0);
     }
     NPU__RELEASE(&p, labels);
     NPU__RELEASE(&p, targets);
@@ -25934,7 +25934,7 @@ static npu_status npu__json_mapping(npu__loader *l, const npu__json *pair)
                                     "weight_name_mapping: '%.60s' and '%.60s' are two values", pair->key,
                                     key);
     }
-    return npu_value_alias(g, v, by_key.id ? pair->key : key) ? npu__parse_built(&l->p) : NPU_OK;
+    return npu_value_add_name(g, v, by_key.id ? pair->key : key) ? npu__parse_built(&l->p) : NPU_OK;
 }
 
 /* Keeps the members of an object by name, for constants and keys. */
@@ -25961,7 +25961,7 @@ static npu_status npu__json_each(npu__loader *l, const npu__json *list,
     for (const npu__json *m = list ? list->as.first : NULL; m && status == NPU_OK; m = m->next) {
         npu__json_locate(l, m->at);
         l->p.statement = m->at;
-        npu_graph_at(l->p.g, "json", l->p.line);
+        npu_graph_set_location(l->p.g, "json", l->p.line);
         npu__arena_reset(&l->p.scratch);
         status = fn(l, m);
     }
@@ -26635,7 +26635,7 @@ static npu_status npu__json_name(npu__loader *l, uint32_t id, const char *name)
 static npu_status npu__json_other_result(npu__loader *l, const npu__json *meta, uint32_t k, const npu_spec *made,
                                          const npu_spec *listed)
 {
-    npu_text text = npu_text_make(&l->p.allocator);
+    npu_text text = npu_text_init(&l->p.allocator);
     npu_status status;
     npu_spec_print(&text, made);
     npu_text_append(&text, ", the file says ", 16);
@@ -27011,7 +27011,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char
         }
         npu_graph_destroy(l.p.stack[0]);
     } else {
-        *out = npu_graph_at(l.p.stack[0], NULL, 0);
+        *out = npu_graph_set_location(l.p.stack[0], NULL, 0);
     }
     npu__loader_release(&l);
     return status;
@@ -27166,7 +27166,7 @@ static void npu__json_print_tensor(npu__json_writer *w, const char *name, uint32
 static void npu__json_print_result(npu__json_writer *w, uint32_t id, bool is_use)
 {
     const npu__value *v = &w->g->values[id];
-    npu_text name = npu_text_make(&w->text->allocator);
+    npu_text name = npu_text_init(&w->text->allocator);
     if (v->name || !v->producer) {
         npu__json_print_tensor(w, npu__json_label(w, id), id, is_use);
         return;
@@ -27193,7 +27193,7 @@ static void npu__json_print_scalar(npu_text *text, npu_scalar s)
 
 static void npu__json_print_str(npu_text *text, const char *data, uint32_t len)
 {
-    npu_text copy = npu_text_make(&text->allocator);
+    npu_text copy = npu_text_init(&text->allocator);
     npu_text_append(&copy, data, len);
     if (copy.data && !npu__is_utf8(copy.data)) {
         text->status = text->status ? text->status : NPU_ERR_UNSUPPORTED;
@@ -27302,7 +27302,7 @@ static void npu__json_print_groups(npu__json_writer *w, const npu__op *o, const 
 {
     const npu_schema *schema = o->def->schema;
     const npu__use *uses = npu__uses_of(w->g, o);
-    npu_text sizes = npu_text_make(&w->text->allocator), masks = sizes, given = sizes;
+    npu_text sizes = npu_text_init(&w->text->allocator), masks = sizes, given = sizes;
     uint32_t num_holes = 0, num_given = 0, num_absent = 0;
     for (uint32_t a = 0; a < schema->num_args; a++) {
         const npu_schema_type *type = &schema->args[a].type;
@@ -27837,7 +27837,7 @@ static const npu_op_def *npu__op_of_name(const npu_registry *registry, const cha
     return !resolves ? NULL : m.def ? m.def : npu_registry_find(registry, name);
 }
 
-NPU_IR_API bool npu_is_op_supported(const npu_backend *backend, const npu_registry *registry,
+NPU_IR_API bool npu_backend_supports(const npu_backend *backend, const npu_registry *registry,
                                     const char *name)
 {
     const npu_op_def *def = npu__op_of_name(registry, name, NULL, 0);
@@ -27933,7 +27933,7 @@ NPU_IR_API npu_status npu_graph_check_json(const char *text, size_t len, const n
 
 /* ---- calls ---- */
 
-NPU_IR_API npu_status npu_tensor_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
+NPU_IR_API npu_status npu_tensor_init_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
                                       const int64_t *dims, const void *data)
 {
     npu_spec spec = npu_spec_tensor(dtype, rank, dims);
@@ -28270,7 +28270,7 @@ static npu_status npu__call_blob(const npu_backend *b, const npu_op_def *def, ui
                                  npu_diag *diag)
 {
     npu_status status = NPU_KIND_NAMESPACE(def->kind) == NPU_NS_AICF || b->abi
-        ? npu_abi_decode(b->abi ? b->abi : npu_aicf_abi(), def, attr_schema, (const uint8_t *)blob, size, out, 512,
+        ? npu_abi_decode(b->abi ? b->abi : npu_abi_aicf(), def, attr_schema, (const uint8_t *)blob, size, out, 512,
                          out_size)
         : NPU_ERR_NOT_FOUND;
     if (status != NPU_ERR_NOT_FOUND) {
@@ -28497,7 +28497,7 @@ NPU_IR_API npu_status npu_op_call_with(const npu_backend *backend, const npu_op_
     c = (npu__call *)npu__alloc_zero(&a, sizeof *c);
     status = c ? npu__registry_of_kind(&registry, d->kind, diag)
                : npu__fail(diag, NPU_ERR_NO_MEMORY, "op_call: out of memory");
-    status = status ? status : npu__call_bind(c, b, npu_registry_get(registry, d->kind), d, diag);
+    status = status ? status : npu__call_bind(c, b, npu_registry_find_kind(registry, d->kind), d, diag);
     status = status ? status : npu__call_run(c, b, d->stream, diag);
     npu_registry_destroy(registry);
     npu__free(&a, c, sizeof *c);
@@ -28608,7 +28608,7 @@ static npu_status npu__rewrite_symbol(npu_rewrite *rw, uint32_t i)
         rw->symbols[i] = NPU_DYNAMIC_DIM; /* until its op is emitted */
         return NPU_OK;
     }
-    rw->symbols[i] = npu_graph_symbol(rw->to, s->name, s->min, s->max);
+    rw->symbols[i] = npu_graph_add_symbol(rw->to, s->name, s->min, s->max);
     return rw->symbols[i] ? NPU_OK : npu__rewrite_fail(rw, NPU_ERR_NO_MEMORY, "symbols");
 }
 
@@ -28709,10 +28709,10 @@ NPU_IR_API void npu_rewrite_replace(npu_rewrite *rw, npu_value old, npu_value no
 /* The row that an op has in the new graph: the registry's, or a copy of a synthesised one. */
 static const npu_op_def *npu__rewrite_def(npu_rewrite *rw, const npu_op_def *def)
 {
-    npu_text line = npu_text_make(&rw->to->allocator);
+    npu_text line = npu_text_init(&rw->to->allocator);
     const npu_op_def *copy;
     if (def->kind) {
-        return npu_registry_get(rw->to->registry, def->kind);
+        return npu_registry_find_kind(rw->to->registry, def->kind);
     }
     npu_schema_print(&line, def->schema);
     if (line.status) {
@@ -28863,7 +28863,7 @@ static npu_status npu__rewrite_op(npu_rewrite *rw, uint32_t id, npu_rewrite_fn f
 {
     const npu__location *where = &rw->from->locations[rw->from->ops[id].location];
     npu_status status = NPU_OK;
-    npu_graph_at(rw->to, where->file, (int)where->line);
+    npu_graph_set_location(rw->to, where->file, (int)where->line);
     if (fn) {
         status = fn(ctx, rw, rw->from, npu__make_op(id));
     } else {
@@ -28903,7 +28903,7 @@ static npu_status npu__rewrite_body(npu_rewrite *rw, npu_rewrite_fn fn, void *ct
             value += from->ops[op].num_results;
         }
     }
-    npu_graph_at(rw->to, NULL, 0);
+    npu_graph_set_location(rw->to, NULL, 0);
     return status;
 }
 
@@ -28912,7 +28912,7 @@ static npu_status npu__rewrite_tail(npu_rewrite *rw)
     const npu_graph *from = rw->from;
     for (uint32_t i = 0; i < from->num_aliases; i++) {
         npu_value v = npu__make_value(rw->values[from->aliases[i].a]);
-        if (v.id && npu_value_alias(rw->to, v, from->names[from->aliases[i].b])) {
+        if (v.id && npu_value_add_name(rw->to, v, from->names[from->aliases[i].b])) {
             return npu__rewrite_fail(rw, NPU_ERR_NO_MEMORY, "aliases");
         }
     }
@@ -28983,7 +28983,7 @@ static npu_status npu__rewrite_children(npu_rewrite *rw)
         npu_rewrite child = *rw;
         child.drops_unused = false;
         child.from = rw->from->children[i];
-        child.to = npu_graph_child(rw->to, child.from->name, (npu_level)child.from->level, NULL);
+        child.to = npu_graph_add_child(rw->to, child.from->name, (npu_level)child.from->level, NULL);
         status = child.to ? npu__rewrite_into(&child, rw->child_fn, rw->child_ctx)
                           : npu__rewrite_fail(rw, NPU_ERR_NO_MEMORY, "children");
     }
@@ -29063,7 +29063,7 @@ static npu_status npu__extract_operand(npu_rewrite *rw, uint32_t id)
         uint32_t k = spec->dims[i] < NPU_DYNAMIC_DIM ? (uint32_t)(-2 - spec->dims[i]) : NPU_NO_INDEX;
         if (k < rw->from->num_symbols && rw->symbols[k] == NPU_DYNAMIC_DIM) {
             const npu__symbol *s = &rw->from->symbols[k];
-            rw->symbols[k] = npu_graph_symbol(rw->to, s->name, s->min, s->max);
+            rw->symbols[k] = npu_graph_add_symbol(rw->to, s->name, s->min, s->max);
         }
     }
     name = npu__extract_name(rw->from, id, room, sizeof room);
@@ -29084,7 +29084,7 @@ static npu_status npu__extract_ops(npu_rewrite *rw)
         }
         status = status || !rw->live[op] ? status : npu__rewrite_op(rw, op, NULL, NULL);
     }
-    npu_graph_at(rw->to, NULL, 0);
+    npu_graph_set_location(rw->to, NULL, 0);
     return status;
 }
 
@@ -29286,7 +29286,7 @@ typedef struct npu__sweep {
     uint32_t left;                       /* op that should have been converted, 0 = none */
 } npu__sweep;
 
-NPU_IR_API npu_legality npu_target_legality(const npu_conversion_target *target, const npu_graph *g, npu_op op)
+NPU_IR_API npu_legality npu_conversion_target_legality(const npu_conversion_target *target, const npu_graph *g, npu_op op)
 {
     const npu_op_def *def = npu_op_definition(g, op);
     const npu_legality_rule *found = NULL;
@@ -29342,7 +29342,7 @@ static npu_status npu__sweep_op(void *ctx, npu_rewrite *rw, const npu_graph *fro
 {
     npu__sweep *sweep = (npu__sweep *)ctx;
     npu_legality legality =
-        sweep->target ? npu_target_legality(sweep->target, from, op) : NPU_LEGALITY_UNKNOWN;
+        sweep->target ? npu_conversion_target_legality(sweep->target, from, op) : NPU_LEGALITY_UNKNOWN;
     npu_status status =
         legality == NPU_LEGAL ? NPU_ERR_NO_MATCH : npu__sweep_match(sweep, rw, from, op);
     if (status != NPU_ERR_NO_MATCH) {
@@ -29376,7 +29376,7 @@ static void npu__sort_rules(npu__sweep *sweep, const npu_registry *registry)
 static bool npu__sweep_is_done(const npu__sweep *sweep, const npu_graph *g)
 {
     for (uint32_t id = 1; sweep->target && id < g->num_ops; id++) {
-        npu_legality legality = npu_target_legality(sweep->target, g, npu__make_op(id));
+        npu_legality legality = npu_conversion_target_legality(sweep->target, g, npu__make_op(id));
         bool may_stay = legality == NPU_LEGAL || (legality == NPU_LEGALITY_UNKNOWN && !sweep->target->is_full);
         for (uint32_t i = 0; i < sweep->num_rules && legality != NPU_LEGAL && may_stay; i++) {
             may_stay = !npu__rule_fits(&sweep->rules[i], g->ops[id].def);
@@ -29764,7 +29764,7 @@ static bool npu__region_op(npu__region *r, uint32_t id)
         ok = npu__push_operand(r->body, npu__make_value(npu__region_find(r, from->uses[o->first_operand + i].value)));
     }
     memset(&e, 0, sizeof e);
-    e.def = npu_registry_get(r->body->registry, o->def->kind);
+    e.def = npu_registry_find_kind(r->body->registry, o->def->kind);
     e.operands = r->body->operands;
     e.num_operands = o->num_operands;
     e.groups = npu__groups_of(from, o);
@@ -29848,7 +29848,7 @@ static bool npu__region_emit(npu__region *r)
     npu_op op = { 0 };
     bool ok;
     r->num_map = r->num_inputs = r->num_outputs = 0;
-    r->body = npu_graph_child(to, r->name, r->level, &index);
+    r->body = npu_graph_add_child(to, r->name, r->level, &index);
     ok = r->body != NULL;
     for (uint32_t i = 0; i < r->num_ops && ok; i++) {
         ok = npu__region_op(r, r->ops[i]);
@@ -30347,7 +30347,7 @@ static npu_status npu__fold_run(npu__folding *f, const npu_graph *to, const npu_
             status = status ? status : data ? NPU_OK : NPU_ERR_NO_MEMORY;
         }
         if (s && status == NPU_OK) {
-            status = npu_tensor_host(&tensors[i], &buffers[i], (npu_dtype)s->dtype, s->rank, s->dims, data);
+            status = npu_tensor_init_host(&tensors[i], &buffers[i], (npu_dtype)s->dtype, s->rank, s->dims, data);
         }
     }
     if (status == NPU_OK) {
@@ -30379,7 +30379,7 @@ static void npu__fold_name(npu_graph *to, uint32_t from, uint32_t now)
 {
     const char *name = to->names[to->values[from].name];
     size_t len = strlen(name);
-    npu_text text = npu_text_make(&to->allocator);
+    npu_text text = npu_text_init(&to->allocator);
     if (!len || to->values[now].name) {
         return;
     }
@@ -31248,7 +31248,7 @@ static bool npu__inline_body(npu_rewrite *rw, const npu_graph *body, uint32_t *v
         const npu__op *o = &body->ops[id];
         npu_op op = npu__rewrite_operands(&inner, o)
                         ? npu__make_op(0)
-                        : npu__rewrite_emit(&inner, o, npu_registry_get(to->registry, o->def->kind));
+                        : npu__rewrite_emit(&inner, o, npu_registry_find_kind(to->registry, o->def->kind));
         for (uint32_t i = 0; i < o->num_results && op.id; i++) {
             values[o->first_result + i] = to->ops[op.id].first_result + i;
         }
@@ -31513,7 +31513,7 @@ static npu_value npu__lower_identity(const npu__lower *l, npu_kind kind, uint32_
 {
     npu_scalar value = npu_scalar_int(0);
     npu_arg args[2];
-    npu_identity(kind, (npu_dtype)dtype, &value);
+    npu_kind_identity(kind, (npu_dtype)dtype, &value);
     args[0] = npu__scalar_arg(value);
     args[1] = npu_arg_tensor("outs", npu__lower_empty(l, dtype, rank, dims));
     return npu__lower_emit(l, NPU_LINALG_FILL, args, 2);
@@ -31541,7 +31541,7 @@ static npu_value npu__lower_regroup(const npu__lower *l, npu_value x, const uint
                                     uint32_t rank, const int64_t *dims)
 {
     npu_kind kind = dims ? NPU_TENSOR_EXPAND_SHAPE : NPU_TENSOR_COLLAPSE_SHAPE;
-    npu_text text = npu_text_make(&l->to->allocator);
+    npu_text text = npu_text_init(&l->to->allocator);
     npu_arg args[3];
     npu_value y;
     uint32_t at = 0;
@@ -31657,7 +31657,7 @@ static bool npu__body_open(const npu__lower *l, npu__lower_body *b, const char *
             }
         }
     }
-    b->g = npu_graph_child(l->to, full, NPU_LEVEL_SCALAR, &b->index);
+    b->g = npu_graph_add_child(l->to, full, NPU_LEVEL_SCALAR, &b->index);
     for (uint32_t i = 0; i < n && b->g; i++) {
         snprintf(full, sizeof full, i + 1 < n ? "in%u" : "out", (unsigned)i);
         b->in[i] = npu_input(b->g, full, npu_spec_scalar((npu_dtype)dtypes[i]));
@@ -31763,7 +31763,7 @@ static npu_affine_map *npu__nest_add(npu__nest_desc *n, npu_value x, const uint3
     static const uint32_t first[NPU_MAX_RANK] = { 0, 1, 2, 3, 4, 5, 6, 7 };
     npu_affine_map *map = &n->maps[n->num];
     n->operands[n->num++] = x;
-    *map = npu_affine_map_of(n->num_loops, loops ? loops : first, rank);
+    *map = npu_affine_map_projection(n->num_loops, loops ? loops : first, rank);
     return map;
 }
 
@@ -31790,8 +31790,8 @@ static npu_value npu__nest_emit(const npu__lower *l, const npu__nest_desc *n, ui
 {
     const char *maps[NPU__NEST_OPERANDS], *iterators[NPU_MAX_LOOPS];
     size_t starts[NPU__NEST_OPERANDS];
-    npu_text text = npu_text_make(&l->to->allocator);
-    const npu_graph *child = npu_graph_child_at(l->to, body);
+    npu_text text = npu_text_init(&l->to->allocator);
+    const npu_graph *child = npu_graph_child(l->to, body);
     npu_arg args[5];
     npu_value y = { 0 };
     if (child && child->diag.status) {
@@ -32214,7 +32214,7 @@ static npu_value npu__lower_pool_fold(const npu__lower *l, npu_value x, const np
     npu_spec y = npu__lower_spec(l, x);
     npu_scalar value = npu_scalar_int(0);
     npu_value none = { 0 };
-    npu_identity(kind, (npu_dtype)y.dtype, &value);
+    npu_kind_identity(kind, (npu_dtype)y.dtype, &value);
     x = npu__lower_border(l, x, w, value);
     memcpy(y.dims + 2, w->out, w->rank * sizeof *w->out);
     return npu__lower_named_window(l, kind, x, none, npu__lower_identity(l, kind, y.dtype, y.rank, y.dims), w);
@@ -32634,7 +32634,7 @@ static npu_value npu__lower_pair(const npu__lower *l, npu_kind real, npu_kind wh
     npu__lower_body b;
     uint32_t dtypes[3];
     dtypes[0] = dtypes[1] = dtypes[2] = l->y.dtype;
-    if (npu__body_open(l, &b, npu_registry_get(l->to->registry, real)->schema->name, dtypes, 3)) {
+    if (npu__body_open(l, &b, npu_registry_find_kind(l->to->registry, real)->schema->name, dtypes, 3)) {
         npu__body_yield(&b, npu__body_number_op(&b, real, whole, b.in[0], b.in[1]));
     }
     return npu__lower_over(l, &b, x, 2, l->y.dtype);
@@ -32676,7 +32676,7 @@ NPU__COLD static npu_status npu__lower_map(npu__lower *l)
     }
     for (size_t i = 0; i < NPU__COUNT(npu__lower_maps); i++) {
         if (npu__lower_maps[i].of == l->info.kind && npu__lower_is_plain(l)) {
-            const npu_op_def *named = npu_registry_get(l->to->registry, npu__lower_maps[i].named);
+            const npu_op_def *named = npu_registry_find_kind(l->to->registry, npu__lower_maps[i].named);
             bool floats_only = named->rule == npu__type_loop_float && !npu_dtype_is_float((npu_dtype)l->y.dtype);
             if (equal == num && l->y.dtype != NPU_BOOL && !floats_only) {
                 return npu__lower_replace(l, npu__lower_named_map(l, npu__lower_maps[i].named, x, num));
@@ -33003,7 +33003,7 @@ static npu_value npu__lower_fold(const npu__lower *l, npu_value x, uint32_t mask
         }
     }
     dtypes[0] = in.dtype, dtypes[1] = dtype;
-    if (npu__body_open(l, &b, npu_registry_get(l->to->registry, kind)->schema->name, dtypes, 2)) {
+    if (npu__body_open(l, &b, npu_registry_find_kind(l->to->registry, kind)->schema->name, dtypes, 2)) {
         npu__body_yield(&b, npu__body_op(&b, kind, b.in[1], npu__body_cast(&b, b.in[0], dtype)));
     }
     npu__nest_start(&n, in.rank, mask);
@@ -33967,7 +33967,7 @@ static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info,
         }
     }
     if (forced > 0 && t->backend == (uint8_t)forced) {
-        t->reason = NPU_REASON_FORCED;
+        t->reason = NPU_REASON_REQUESTED;
     }
     return NPU_OK;
 }
@@ -36190,7 +36190,7 @@ static npu_status npu__check_weights(const npu_graph *g, npu_diag *diag)
     if (num && diag && diag->status == NPU_OK) {
         diag->value = first;
     }
-    return !num ? NPU_OK : npu__fail(diag, NPU_ERR_MISSING_WEIGHT, "%u parameter%s no data:%s: npu_param_bind %s first",
+    return !num ? NPU_OK : npu__fail(diag, NPU_ERR_MISSING_WEIGHT, "%u parameter%s no data:%s: npu_graph_bind_param %s first",
                                      (unsigned)num, num == 1 ? " has" : "s have", names, num == 1 ? "it" : "them");
 }
 
@@ -36421,7 +36421,7 @@ static npu_status npu__cache_key(const npu_graph *g, const npu_plan_desc *d, npu
 static npu_status npu__cache_graph(npu_program_cache *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
     npu_graph_desc desc;
-    npu_text text = npu_text_make(&c->allocator);
+    npu_text text = npu_text_init(&c->allocator);
     npu_status status = npu_graph_print(g, &text);
     memset(&desc, 0, sizeof desc);
     desc.registry = g->owns_registry ? NULL : g->registry;
@@ -36467,7 +36467,7 @@ static npu_status npu__cache_get(npu_program_cache *c, npu_program **out, const 
     npu__cached fresh, *e;
     npu_status status;
     memset(&fresh, 0, sizeof fresh);
-    fresh.key = npu_text_make(&c->allocator);
+    fresh.key = npu_text_init(&c->allocator);
     status = npu__cache_key(g, desc, &fresh.key);
     e = status ? NULL : npu__cache_find(c, &fresh.key);
     if (status == NPU_OK && !e) {
@@ -36475,7 +36475,7 @@ static npu_status npu__cache_get(npu_program_cache *c, npu_program **out, const 
         if (status == NPU_OK) {
             e = &c->entries[c->num_entries++];
             *e = fresh;
-            fresh.key = npu_text_make(&c->allocator);
+            fresh.key = npu_text_init(&c->allocator);
         }
         c->stats.num_misses += status == NPU_OK;
     } else {
@@ -36493,7 +36493,7 @@ static npu_status npu__cache_get(npu_program_cache *c, npu_program **out, const 
     return NPU_OK;
 }
 
-NPU_IR_API npu_status npu_program_cache_get(npu_program_cache *c, npu_program **out, const npu_graph *g,
+NPU_IR_API npu_status npu_program_cache_acquire(npu_program_cache *c, npu_program **out, const npu_graph *g,
                                             const npu_plan_desc *desc, npu_diag *diag)
 {
     npu_diag local;
@@ -36539,7 +36539,7 @@ NPU_IR_API void npu_program_cache_clear(npu_program_cache *c)
     }
 }
 
-NPU_IR_API npu_program_cache_stats npu_program_cache_count(npu_program_cache *c)
+NPU_IR_API npu_program_cache_stats npu_program_cache_get_stats(npu_program_cache *c)
 {
     npu_program_cache_stats stats;
     memset(&stats, 0, sizeof stats);
@@ -37111,7 +37111,7 @@ static npu_status npu__exec_dims(npu_exec *e)
     d->dynamic.size = (uint32_t)sizeof d->dynamic;
     d->dynamic.ctx = d;
     d->dynamic.describe = npu__exec_describe;
-    d->dynamic.settle = npu__exec_settle;
+    d->dynamic.set_result_dims = npu__exec_settle;
     d->deduce.allocator = e->allocator;
     for (uint32_t id = 1; id < g->num_ops && status == NPU_OK; id++) {
         if (npu__op_is_dynamic(g, id)) {
@@ -37499,12 +37499,12 @@ NPU_IR_API npu_status npu_exec_set_input_shape(npu_exec *e, const char *name, ui
     return npu__bind_input_shape(e, npu__slot_named(e, false, name), rank, dims, data, size);
 }
 
-NPU_IR_API const npu_spec *npu_exec_output_shape(const npu_exec *e, uint32_t index)
+NPU_IR_API const npu_spec *npu_exec_output_spec(const npu_exec *e, uint32_t index)
 {
     return index < npu_graph_num_outputs(npu__exec_graph(e)) ? &e->outputs[index].actual : NULL;
 }
 
-NPU_IR_API const char *npu_exec_growing(const npu_exec *e, uint32_t i, uint32_t *backend, uint64_t *bytes)
+NPU_IR_API const char *npu_exec_unbounded(const npu_exec *e, uint32_t i, uint32_t *backend, uint64_t *bytes)
 {
     const npu_program *p = npu_exec_program(e);
     if (!p || !backend || !bytes) {
@@ -37570,7 +37570,7 @@ NPU_IR_API const void *npu_exec_output(const npu_exec *e, uint32_t index, size_t
     return !valid ? NULL : e->outputs[index].given ? e->outputs[index].given : e->outputs[index].own;
 }
 
-NPU_IR_API const void *npu_exec_output_by_name(const npu_exec *e, const char *name, size_t *size)
+NPU_IR_API const void *npu_exec_find_output(const npu_exec *e, const char *name, size_t *size)
 {
     int i = npu__output_index(npu__exec_graph(e), name);
     return npu_exec_output(e, i < 0 ? NPU_NO_INDEX : (uint32_t)i, size);
@@ -38069,7 +38069,7 @@ NPU_IR_API npu_status npu_exec_run(npu_exec *e)
 
 /* ---- capture and replay ---- */
 
-NPU_IR_API npu_status npu_exec_capture(npu_exec *e, npu_capture **out)
+NPU_IR_API npu_status npu_capture_create(npu_capture **out, npu_exec *e)
 {
     npu_capture *c;
     npu_status status;
@@ -38674,7 +38674,7 @@ static void npu__add_sizes(const npu_spec *spec, uint64_t *elements, uint64_t *b
     }
 }
 
-NPU__COLD NPU_IR_API npu_graph_stats npu_graph_count(const npu_graph *g)
+NPU__COLD NPU_IR_API npu_graph_stats npu_graph_get_stats(const npu_graph *g)
 {
     npu_graph_stats stats;
     memset(&stats, 0, sizeof stats);
@@ -38753,7 +38753,7 @@ static void npu__print_sizes(npu_text *text, const char *what, uint32_t count, u
 
 NPU__COLD NPU_IR_API npu_status npu_graph_print_stats(const npu_graph *g, npu_text *text)
 {
-    npu_graph_stats stats = npu_graph_count(g);
+    npu_graph_stats stats = npu_graph_get_stats(g);
     npu__name_map map;
     npu_status status = npu__count_ops(g, &map);
     if (status == NPU_OK) {
@@ -38872,7 +38872,7 @@ static void npu__compare_numbers(const npu_array *got, const npu_array *want, co
     d->status = d->num_wrong ? NPU_ERR_MISMATCH : NPU_OK;
 }
 
-NPU__COLD NPU_IR_API npu_status npu_compare(const npu_array *got, const npu_array *want, const npu_tolerance *tolerance,
+NPU__COLD NPU_IR_API npu_status npu_array_compare(const npu_array *got, const npu_array *want, const npu_tolerance *tolerance,
                                   npu_difference *out)
 {
     npu_tolerance t = npu__tolerance(tolerance);
@@ -38947,7 +38947,7 @@ static double npu__correlation(const npu_array *got, const npu_array *want, size
     return xx == 0.0 || yy == 0.0 ? (xx == yy ? 1.0 : 0.0) : xy / sqrt(xx) / sqrt(yy);
 }
 
-NPU__COLD NPU_IR_API npu_status npu_compare_ranking(const npu_array *got, const npu_array *want, uint32_t k,
+NPU__COLD NPU_IR_API npu_status npu_array_compare_ranking(const npu_array *got, const npu_array *want, uint32_t k,
                                                     npu_ranking *out)
 {
     npu_status status;
@@ -38996,7 +38996,7 @@ static npu_array npu__exec_array(const npu_exec *exec, uint32_t i)
 {
     npu_array a;
     a.name = npu_graph_output_name(npu_plan_graph(npu__exec_plan(exec)), i);
-    a.spec = *npu_exec_output_shape(exec, i);
+    a.spec = *npu_exec_output_spec(exec, i);
     a.data = npu_exec_output(exec, i, NULL);
     return a;
 }
@@ -39062,8 +39062,8 @@ static void npu__verify_output(npu__verify *v, uint32_t i, const npu_array *want
 {
     npu_array got = npu__exec_array(v->exec, i);
     npu_difference d;
-    if (npu_compare(&got, want, v->tolerance, &d)) {
-        npu_text words = npu_text_make(NULL);
+    if (npu_array_compare(&got, want, v->tolerance, &d)) {
+        npu_text words = npu_text_init(NULL);
         npu__print_difference(&words, &d, &got, want);
         npu__fail(v->diag, d.status, "verify: output '%.60s': %.180s", got.name,
                   words.data ? words.data : "differs");
@@ -39177,11 +39177,11 @@ static npu_status npu__find_probe(const npu_exec *exec, const npu_exec *referenc
     for (uint32_t i = 0; i < num; i++) {
         npu_array got = npu__exec_array(exec, i), want = npu__exec_array(reference, i);
         npu_text words;
-        if (npu_compare(&got, &want, tolerance, d) == NPU_OK) {
+        if (npu_array_compare(&got, &want, tolerance, d) == NPU_OK) {
             continue;
         }
         *op = npu__make_op((uint32_t)strtoul(got.name, NULL, 10));
-        words = npu_text_make(NULL);
+        words = npu_text_init(NULL);
         npu__print_difference(&words, d, &got, &want);
         npu__fail(diag, d->status, "%.40s: %.20s: %.180s", npu__op_label(g, *op), strchr(got.name, ' ') + 1,
                   words.data ? words.data : "differs");
@@ -39608,7 +39608,7 @@ static void npu__tiles_op_text(npu_text *text, const npu__tiles *t, uint32_t op)
 static void npu__tiles_report(npu__tiles *t, npu_hazard_kind kind, uint32_t op, uint32_t other, int64_t block,
                               int64_t other_block, const char *where)
 {
-    npu_text text = npu_text_make(&t->allocator);
+    npu_text text = npu_text_init(&t->allocator);
     npu_hazard h;
     t->num_found++;
     if (!t->report) {

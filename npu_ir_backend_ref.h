@@ -55,7 +55,7 @@ typedef struct npu_prepare {
     /* set it: bytes that launch needs, 64-byte aligned, shared by its parts; 0 before the call */
     size_t workspace;
     size_t worker_workspace; /* not read yet, must stay 0: bytes for each worker that runs parts, besides */
-    void *state;            /* set it: given to launch; see npu_ref_state */
+    void *state;            /* set it: given to launch; see npu_prepare_alloc */
     /* set it: called once, before the parts of a launch; NULL before the call */
     npu_status (*before)(const struct npu_launch *l);
     char text[96];          /* set it: why, when prepare fails; empty before the call */
@@ -64,12 +64,12 @@ typedef struct npu_prepare {
     const struct npu_kernel_table *tables; /* of the backend, for kernels that run other ops */
     uint32_t num_tables;
     const char *variant;          /* of the backend's desc, NULL = by priority */
-    void *blocks;           /* of npu_ref_state */
+    void *blocks;           /* of npu_prepare_alloc */
 } npu_prepare;
 
 /* Zeroed memory, 64-byte aligned, that lives as long as the program, or until after the launch where a run
    tells the op's dims. NULL = out of memory. */
-NPU_IR_API void *npu_ref_state(npu_prepare *p, size_t size);
+NPU_IR_API void *npu_prepare_alloc(npu_prepare *p, size_t size);
 
 typedef struct npu_launch {
     const npu_tensor *in;   /* descriptions: dtype, rank, dims, strides (in elements; dense row-major) */
@@ -174,7 +174,7 @@ typedef struct npu_accel {
 
     /* What it takes: the kinds of the ABI table and the ops of the list; `supports` chooses among them, or
        among all ops where both are empty. Without it an op is taken if all its tensors are f32. Borrowed. */
-    const npu_abi *abi;          /* the device's own form of kinds; npu_aicf_abi() if it speaks AICF */
+    const npu_abi *abi;          /* the device's own form of kinds; npu_abi_aicf() if it speaks AICF */
     const char *const *ops;      /* whole names: "aten.relu.default" */
     uint32_t num_ops;
     /* 1 = op_call takes an op with other dims in each run: ops whose dims a run tells are offered, unless data decides
@@ -2865,7 +2865,7 @@ static bool npu__ref_op_compares(uint32_t op)
 
 static uint32_t npu__ref_promote(uint32_t a, uint32_t b)
 {
-    return a == NPU_NONE ? b : b == NPU_NONE ? a : (uint32_t)npu_promote_types((npu_dtype)a, (npu_dtype)b);
+    return a == NPU_NONE ? b : b == NPU_NONE ? a : (uint32_t)npu_dtype_promote((npu_dtype)a, (npu_dtype)b);
 }
 
 /* A dtype of a stronger category keeps its own width: tensors before 0-d tensors before numbers. */
@@ -3091,7 +3091,7 @@ static npu_status npu__ref_map_number(npu_prepare *p, npu__ref_map_state *s, npu
 {
     int cls = s->cls < NPU__I32 ? s->cls : NPU__I64;
     double number;
-    o->strip = (npu__ref_strip *)npu_ref_state(p, sizeof *o->strip);
+    o->strip = (npu__ref_strip *)npu_prepare_alloc(p, sizeof *o->strip);
     if (!o->strip) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -3254,7 +3254,7 @@ static int npu__ref_map_narrow(const npu__ref_map_state *s, const npu_prepare *p
 static npu_status npu__ref_map_create(npu_prepare *p, bool fast)
 {
     const npu__ref_map_row *row = npu__ref_map_find(p->op->kind);
-    npu__ref_map_state *s = (npu__ref_map_state *)npu_ref_state(p, sizeof *s);
+    npu__ref_map_state *s = (npu__ref_map_state *)npu_prepare_alloc(p, sizeof *s);
     uint32_t present;
     if (!s || !row) {
         return s ? NPU_ERR_NOT_IMPLEMENTED : NPU_ERR_NO_MEMORY;
@@ -3552,16 +3552,16 @@ static npu_status npu__ref_fused_alloc(npu_prepare *p, npu__ref_fused **out)
 {
     uint32_t num_steps = npu_graph_num_ops(npu_op_body(p->op, 0));
     size_t num_values = (size_t)npu_graph_num_values(npu_op_body(p->op, 0)) + 1;
-    npu__ref_fused *f = (npu__ref_fused *)npu_ref_state(p, sizeof *f);
+    npu__ref_fused *f = (npu__ref_fused *)npu_prepare_alloc(p, sizeof *f);
     if (!f) {
         return NPU_ERR_NO_MEMORY;
     }
-    f->steps = (npu__ref_fused_step *)npu_ref_state(p, num_steps * sizeof *f->steps);
-    f->values = (npu__ref_fused_value *)npu_ref_state(p, num_values * sizeof *f->values);
-    f->outputs = (uint32_t *)npu_ref_state(p, p->op->num_out * sizeof *f->outputs);
-    f->streams = (uint32_t *)npu_ref_state(p, ((size_t)p->op->num_in + p->op->num_out) * sizeof *f->streams);
-    f->until = (uint32_t *)npu_ref_state(p, num_steps * sizeof *f->until);
-    f->sizes = (uint32_t *)npu_ref_state(p, num_steps * sizeof *f->sizes);
+    f->steps = (npu__ref_fused_step *)npu_prepare_alloc(p, num_steps * sizeof *f->steps);
+    f->values = (npu__ref_fused_value *)npu_prepare_alloc(p, num_values * sizeof *f->values);
+    f->outputs = (uint32_t *)npu_prepare_alloc(p, p->op->num_out * sizeof *f->outputs);
+    f->streams = (uint32_t *)npu_prepare_alloc(p, ((size_t)p->op->num_in + p->op->num_out) * sizeof *f->streams);
+    f->until = (uint32_t *)npu_prepare_alloc(p, num_steps * sizeof *f->until);
+    f->sizes = (uint32_t *)npu_prepare_alloc(p, num_steps * sizeof *f->sizes);
     f->num_steps = num_steps;
     f->len = (size_t)npu__ref_len(&p->out[0]);
     *out = f;
@@ -3619,7 +3619,7 @@ static npu_status npu__ref_fused_widen(npu_prepare *p, const npu__ref_map_state 
                                        const void *data)
 {
     size_t size = npu__ref_class_size[s->cls];
-    char *strip = (char *)npu_ref_state(p, NPU__REF_BLOCK * size);
+    char *strip = (char *)npu_prepare_alloc(p, NPU__REF_BLOCK * size);
     if (!strip) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -3865,7 +3865,7 @@ static npu_status npu__ref_fused_launch(const npu_launch *l, uint32_t part, uint
 static npu_status npu__ref_prelu_create(npu_prepare *p, bool fast)
 {
     const npu_tensor *in = p->in;
-    npu_tensor *seen = (npu_tensor *)npu_ref_state(p, 2 * sizeof *seen);
+    npu_tensor *seen = (npu_tensor *)npu_prepare_alloc(p, 2 * sizeof *seen);
     npu_status status;
     if (!seen) {
         return NPU_ERR_NO_MEMORY;
@@ -3897,7 +3897,7 @@ typedef struct npu__ref_glu_state {
 
 static npu_status npu__ref_glu_create(npu_prepare *p, bool fast)
 {
-    npu__ref_glu_state *s = (npu__ref_glu_state *)npu_ref_state(p, sizeof *s);
+    npu__ref_glu_state *s = (npu__ref_glu_state *)npu_prepare_alloc(p, sizeof *s);
     int64_t dim = npu_op_int(p->op, "dim", -1);
     uint32_t rank = p->out[0].rank;
     if (!s) {
@@ -4149,7 +4149,7 @@ static void npu__ref_create_choose(npu__ref_create *s, const npu_prepare *p)
 static npu_status npu__ref_create_prepare(npu_prepare *p)
 {
     const npu_tensor *out = &p->out[0];
-    npu__ref_create *s = (npu__ref_create *)npu_ref_state(p, sizeof *s);
+    npu__ref_create *s = (npu__ref_create *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -4188,7 +4188,7 @@ static bool npu__ref_create_supported(const npu_op_info *op)
 
 static npu_status npu__ref_indices_prepare(npu_prepare *p)
 {
-    int64_t *args = (int64_t *)npu_ref_state(p, 4 * sizeof *args);
+    int64_t *args = (int64_t *)npu_prepare_alloc(p, 4 * sizeof *args);
     if (!args) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -4281,7 +4281,7 @@ static void npu__ref_dropout_alpha(npu__ref_dropout *s)
 
 static npu_status npu__ref_dropout_prepare(npu_prepare *p)
 {
-    npu__ref_dropout *s = (npu__ref_dropout *)npu_ref_state(p, sizeof *s);
+    npu__ref_dropout *s = (npu__ref_dropout *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -4684,8 +4684,8 @@ static void npu__ref_copy_finish(npu__ref_strided *c)
 /* State for up to `num_copies` copies, in `p`. NULL = out of memory. */
 static npu__ref_copies *npu__ref_copies_create(npu_prepare *p, uint32_t num_copies)
 {
-    npu__ref_copies *s = (npu__ref_copies *)npu_ref_state(p, sizeof *s);
-    npu__ref_strided *copies = (npu__ref_strided *)npu_ref_state(p, (size_t)num_copies * sizeof *copies);
+    npu__ref_copies *s = (npu__ref_copies *)npu_prepare_alloc(p, sizeof *s);
+    npu__ref_strided *copies = (npu__ref_strided *)npu_prepare_alloc(p, (size_t)num_copies * sizeof *copies);
     if (!s || !copies) {
         return NULL;
     }
@@ -5279,7 +5279,7 @@ static uint32_t npu__ref_cut_dim(const npu_op_info *op, uint32_t rank)
 
 static npu_status npu__ref_cuts_prepare(npu_prepare *p)
 {
-    npu__ref_cuts *s = (npu__ref_cuts *)npu_ref_state(p, sizeof *s);
+    npu__ref_cuts *s = (npu__ref_cuts *)npu_prepare_alloc(p, sizeof *s);
     uint32_t count = npu_op_list_len(p->op, "indices");
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -5290,7 +5290,7 @@ static npu_status npu__ref_cuts_prepare(npu_prepare *p)
     if (s->follow || p->op->num_in > 1) {
         return NPU_OK;
     }
-    s->starts = (int64_t *)npu_ref_state(p, (count + 1) * sizeof *s->starts);
+    s->starts = (int64_t *)npu_prepare_alloc(p, (count + 1) * sizeof *s->starts);
     if (!s->starts) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -5481,7 +5481,7 @@ static npu_status npu__ref_where_indices_launch(const npu_launch *l, uint32_t pa
 
 static npu_status npu__ref_combinations_prepare(npu_prepare *p)
 {
-    int64_t *step = (int64_t *)npu_ref_state(p, sizeof *step);
+    int64_t *step = (int64_t *)npu_prepare_alloc(p, sizeof *step);
     if (!step) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -6479,7 +6479,7 @@ static npu_status npu__ref_gemm_pack(npu_prepare *p, npu__ref_product *g)
     if (!npu_size_mul(size, (size_t)g->k, &bytes) || !npu_size_mul(bytes, (size_t)panels, &bytes)) {
         return NPU_ERR_OVERFLOW;
     }
-    packed = npu_ref_state(p, bytes);
+    packed = npu_prepare_alloc(p, bytes);
     if (!packed) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -6980,7 +6980,7 @@ static npu_status npu__ref_matmul_parts(npu_prepare *p, npu__ref_matmul *s)
 
 static npu_status npu__ref_matmul_state(npu_prepare *p, bool plain)
 {
-    npu__ref_matmul *s = npu_ref_state(p, sizeof *s);
+    npu__ref_matmul *s = npu_prepare_alloc(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -7091,7 +7091,7 @@ static double npu__ref_cast_mode(double x, uint32_t dtype, int64_t mode)
 
 static npu_status npu__ref_cast_prepare(npu_prepare *p)
 {
-    int64_t *mode = (int64_t *)npu_ref_state(p, sizeof *mode);
+    int64_t *mode = (int64_t *)npu_prepare_alloc(p, sizeof *mode);
     if (!mode) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -7332,7 +7332,7 @@ static void npu__ref_conv_element(npu__ref_conv_sum *s, int64_t image, int64_t c
 
 static npu_status npu__ref_conv_prepare_plain(npu_prepare *p)
 {
-    npu__ref_conv_shape *c = npu_ref_state(p, sizeof *c);
+    npu__ref_conv_shape *c = npu_prepare_alloc(p, sizeof *c);
     if (!c) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -7363,7 +7363,7 @@ static npu_status npu__ref_conv_launch_plain(const npu_launch *l, uint32_t part,
 /* Weights times the images as they lie: a batch of products. */
 static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
 {
-    npu__ref_matmul *s = npu_ref_state(p, sizeof *s);
+    npu__ref_matmul *s = npu_prepare_alloc(p, sizeof *s);
     npu__ref_conv_shape c = npu__ref_conv(p);
     npu__ref_product *g;
     if (!s) {
@@ -7611,7 +7611,7 @@ static npu_status npu__ref_conv_pack(npu_prepare *p, npu__ref_conv_blocked *s)
         !npu_size_mul(bytes, s->plan.size, &bytes)) {
         return NPU_ERR_OVERFLOW;
     }
-    to = npu_ref_state(p, bytes);
+    to = npu_prepare_alloc(p, bytes);
     if (!to) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -7666,7 +7666,7 @@ static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__ref_conv_state
     }
     npu__ref_conv_cut(s);
     state->items += s->items;
-    s->offsets = npu_ref_state(p, (size_t)npu__ref_max(s->gemm.k, 1) * sizeof *s->offsets);
+    s->offsets = npu_prepare_alloc(p, (size_t)npu__ref_max(s->gemm.k, 1) * sizeof *s->offsets);
     if (!s->offsets) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -7685,7 +7685,7 @@ static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__ref_conv_state *
         return NPU_ERR_UNSUPPORTED;
     }
     state->num_parts = (uint32_t)phases;
-    state->parts = npu_ref_state(p, (size_t)phases * sizeof *state->parts);
+    state->parts = npu_prepare_alloc(p, (size_t)phases * sizeof *state->parts);
     if (!state->parts) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -7709,7 +7709,7 @@ static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__ref_conv_state *
 
 static npu_status npu__ref_conv_prepare(npu_prepare *p)
 {
-    npu__ref_conv_state *state = npu_ref_state(p, sizeof *state);
+    npu__ref_conv_state *state = npu_prepare_alloc(p, sizeof *state);
     npu_status status;
     double work;
     if (!state) {
@@ -7935,7 +7935,7 @@ typedef struct npu__ref_conv_plane {
 
 static npu_status npu__ref_conv_back_prepare(npu_prepare *p)
 {
-    npu__ref_conv_back *s = npu_ref_state(p, sizeof *s);
+    npu__ref_conv_back *s = npu_prepare_alloc(p, sizeof *s);
     npu__ref_conv_shape *c;
     size_t numbers;
     if (!s) {
@@ -8457,12 +8457,12 @@ static void npu__ref_contract_sort(npu__ref_contraction *s)
 
 static npu_status npu__ref_contract_prepare(npu_prepare *p)
 {
-    npu__ref_contraction *s = npu_ref_state(p, sizeof *s);
+    npu__ref_contraction *s = npu_prepare_alloc(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
     p->state = s;
-    s->steps = npu_ref_state(p, (p->op->num_in + 2) * sizeof *s->steps);
+    s->steps = npu_prepare_alloc(p, (p->op->num_in + 2) * sizeof *s->steps);
     if (!s->steps) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -8737,7 +8737,7 @@ static npu_status npu__ref_linalg_parts(npu_prepare *p, npu__ref_linalg *s, int6
 
 static npu_status npu__ref_linalg_prepare(npu_prepare *p)
 {
-    npu__ref_linalg *s = npu_ref_state(p, sizeof *s);
+    npu__ref_linalg *s = npu_prepare_alloc(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -8802,7 +8802,7 @@ typedef struct npu__ref_power {
    side. */
 static npu_status npu__ref_power_prepare(npu_prepare *p)
 {
-    npu__ref_power *s = npu_ref_state(p, sizeof *s);
+    npu__ref_power *s = npu_prepare_alloc(p, sizeof *s);
     int64_t exponent = npu_op_int(p->op, "n", 1), n = npu__ref_last_dim(&p->in[0]);
     npu_status status;
     if (!s) {
@@ -8917,7 +8917,7 @@ static npu__ref_product npu__ref_chain_step(const npu_tensor *in, uint32_t count
 
 static npu_status npu__ref_chain_prepare(npu_prepare *p)
 {
-    npu__ref_chain *s = npu_ref_state(p, sizeof *s);
+    npu__ref_chain *s = npu_prepare_alloc(p, sizeof *s);
     uint32_t count = p->op->num_in, first;
     double costs[2] = { 0, 0 };
     size_t most = 0;
@@ -8973,7 +8973,7 @@ typedef struct npu__ref_cross {
 
 static npu_status npu__ref_cross_prepare(npu_prepare *p)
 {
-    npu__ref_cross *s = npu_ref_state(p, sizeof *s);
+    npu__ref_cross *s = npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *out = &p->out[0];
     uint32_t axis = 0;
     if (!s) {
@@ -9105,7 +9105,7 @@ static npu_status npu__ref_fft_roots(npu_prepare *p, npu__ref_fft_dim *dim, bool
 {
     double turn = (is_forward ? -2 : 2) * 3.14159265358979323846;
     size_t size;
-    dim->roots = npu_size_mul((size_t)dim->len, 2 * sizeof *dim->roots, &size) ? npu_ref_state(p, size) : NULL;
+    dim->roots = npu_size_mul((size_t)dim->len, 2 * sizeof *dim->roots, &size) ? npu_prepare_alloc(p, size) : NULL;
     for (int64_t i = 0; dim->roots && i < dim->len; i++) {
         dim->roots[2 * i] = cos(turn * (double)i / (double)dim->len);
         dim->roots[2 * i + 1] = sin(turn * (double)i / (double)dim->len);
@@ -9137,7 +9137,7 @@ static void npu__ref_fft_dims(npu__ref_fft *s, const npu_op_info *op, const npu_
 
 static npu_status npu__ref_fft_prepare(npu_prepare *p)
 {
-    npu__ref_fft *s = npu_ref_state(p, sizeof *s);
+    npu__ref_fft *s = npu_prepare_alloc(p, sizeof *s);
     npu_status status = s ? NPU_OK : NPU_ERR_NO_MEMORY;
     size_t numbers;
     if (status) {
@@ -9330,7 +9330,7 @@ static size_t npu__ref_rnn_reserve(const npu__ref_rnn *s, size_t *total, int64_t
 
 static npu_status npu__ref_rnn_prepare(npu_prepare *p)
 {
-    npu__ref_rnn *s = npu_ref_state(p, sizeof *s);
+    npu__ref_rnn *s = npu_prepare_alloc(p, sizeof *s);
     npu__ref_product g[4];
     int64_t rows, width;
     size_t product = 0;
@@ -9526,7 +9526,7 @@ static double npu__ref_cdist_finish(double p, double sum)
 
 static npu_status npu__ref_cdist_prepare(npu_prepare *p)
 {
-    npu__ref_cdist *s = npu_ref_state(p, sizeof *s);
+    npu__ref_cdist *s = npu_prepare_alloc(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -9857,7 +9857,7 @@ static void npu__ref_attention_products(const npu_prepare *p, npu__ref_attention
 
 static npu_status npu__ref_attention_state(npu_prepare *p, bool plain)
 {
-    npu__ref_attention *s = npu_ref_state(p, sizeof *s);
+    npu__ref_attention *s = npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *q = &p->in[0], *mask = &p->in[3];
     size_t size = npu__ref_sum_size(q->dtype), numbers;
     if (!s) {
@@ -10339,7 +10339,7 @@ static npu_status npu__ref_pick_finish(npu_prepare *p, npu__ref_walk *w)
 /* gather, index_select, take, take_along_dim, narrow.Tensor. */
 static npu_status npu__ref_pick_prepare(npu_prepare *p)
 {
-    npu__ref_walk *w = (npu__ref_walk *)npu_ref_state(p, sizeof *w);
+    npu__ref_walk *w = (npu__ref_walk *)npu_prepare_alloc(p, sizeof *w);
     if (!w) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -10350,7 +10350,7 @@ static npu_status npu__ref_pick_prepare(npu_prepare *p)
 /* Rows of the weight. */
 static npu_status npu__ref_embedding_prepare(npu_prepare *p)
 {
-    npu__ref_walk *w = (npu__ref_walk *)npu_ref_state(p, sizeof *w);
+    npu__ref_walk *w = (npu__ref_walk *)npu_prepare_alloc(p, sizeof *w);
     if (!w) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -10397,7 +10397,7 @@ static npu_status npu__ref_repeat_prepare(npu_prepare *p)
     const npu_tensor *self = &p->in[0], *out = &p->out[0];
     bool has_dim = p->op->num_in > 1 && npu_op_has(p->op, "dim") && self->rank;
     uint32_t dim = has_dim ? npu__ref_dim(npu_op_int(p->op, "dim", 0), self->rank) : 0;
-    npu__ref_walk *w = (npu__ref_walk *)npu_ref_state(p, sizeof *w);
+    npu__ref_walk *w = (npu__ref_walk *)npu_prepare_alloc(p, sizeof *w);
     if (!w) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -10947,7 +10947,7 @@ static uint32_t npu__ref_placing_fold(const npu_op_info *op)
 /* What the op is, before its positions are known. */
 static npu__ref_placing *npu__ref_placing_create(npu_prepare *p)
 {
-    npu__ref_placing *s = (npu__ref_placing *)npu_ref_state(p, sizeof *s);
+    npu__ref_placing *s = (npu__ref_placing *)npu_prepare_alloc(p, sizeof *s);
     uint32_t dtype = p->out[0].dtype;
     npu_scalar none = npu_scalar_int(0), one = npu_scalar_int(1), alpha = npu_op_scalar(p->op, "alpha", one);
     if (!s) {
@@ -11082,7 +11082,7 @@ static npu_status npu__ref_walk_both(npu__ref_walk *w, const npu_tensor *a, cons
 {
     int64_t dims[NPU_MAX_RANK], stride = 1;
     uint32_t rank;
-    if (npu_broadcast(a->dims, a->rank, b->dims, b->rank, dims, &rank, NULL)) {
+    if (npu_dims_broadcast(a->dims, a->rank, b->dims, b->rank, dims, &rank, NULL)) {
         return NPU_ERR_SHAPE;
     }
     w->rank = rank;
@@ -11098,7 +11098,7 @@ static npu_status npu__ref_walk_both(npu__ref_walk *w, const npu_tensor *a, cons
 
 static npu_status npu__ref_masked_prepare(npu_prepare *p)
 {
-    npu__ref_walk *w = (npu__ref_walk *)npu_ref_state(p, sizeof *w);
+    npu__ref_walk *w = (npu__ref_walk *)npu_prepare_alloc(p, sizeof *w);
     p->state = w;
     return w ? npu__ref_walk_both(w, &p->in[0], &p->in[1]) : NPU_ERR_NO_MEMORY;
 }
@@ -11251,7 +11251,7 @@ static npu_status npu__ref_border_launch(const npu_launch *l, uint32_t part, uin
 static npu__ref_border *npu__ref_border_create(npu_prepare *p, uint32_t mode)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
-    npu__ref_border *s = (npu__ref_border *)npu_ref_state(p, sizeof *s);
+    npu__ref_border *s = (npu__ref_border *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
         return NULL;
     }
@@ -11339,7 +11339,7 @@ static npu_status npu__ref_roll_prepare(npu_prepare *p)
 
 static npu_status npu__ref_triangle_prepare(npu_prepare *p)
 {
-    int64_t *diagonal = (int64_t *)npu_ref_state(p, 2 * sizeof *diagonal);
+    int64_t *diagonal = (int64_t *)npu_prepare_alloc(p, 2 * sizeof *diagonal);
     if (!diagonal) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -11381,7 +11381,7 @@ typedef struct npu__ref_columns {
 
 static npu_status npu__ref_columns_prepare(npu_prepare *p)
 {
-    npu__ref_columns *s = (npu__ref_columns *)npu_ref_state(p, sizeof *s);
+    npu__ref_columns *s = (npu__ref_columns *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *image = p->op->kind == NPU_ATEN_IM2COL ? &p->in[0] : &p->out[0];
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -12373,7 +12373,7 @@ static double npu__ref_epsilon(const npu_tensor *x)
 /* The state, with the operands that all kinds have. NULL = out of memory. */
 static npu__ref_norm *npu__ref_norm_state(npu_prepare *p)
 {
-    npu__ref_norm *norm = (npu__ref_norm *)npu_ref_state(p, sizeof *norm);
+    npu__ref_norm *norm = (npu__ref_norm *)npu_prepare_alloc(p, sizeof *norm);
     bool aicf = NPU_KIND_NAMESPACE(p->op->kind) == NPU_NS_AICF;
     if (norm) {
         norm->weight = npu_op_operand(p->op, aicf ? "gamma" : "weight");
@@ -12714,7 +12714,7 @@ static uint32_t npu__ref_pool_dims(const npu_op_info *op)
 static npu_status npu__ref_pool_init(npu_prepare *p, const npu_tensor *x, const npu_tensor *y, uint32_t dims)
 {
     static const int64_t ones[NPU__POOL_DIMS] = { 1, 1, 1 }, zeros[NPU__POOL_DIMS] = { 0, 0, 0 };
-    npu__ref_pool *pool = (npu__ref_pool *)npu_ref_state(p, sizeof *pool);
+    npu__ref_pool *pool = (npu__ref_pool *)npu_prepare_alloc(p, sizeof *pool);
     uint32_t lead = x->rank - dims;
     size_t work;
     if (!pool) {
@@ -13027,7 +13027,7 @@ static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
     if (status || pool->in[2] > NPU__REF_FLOAT_STRIP || pool->out[2] > NPU__REF_FLOAT_STRIP) {
         return status;
     }
-    columns = (npu__ref_span *)npu_ref_state(p, (size_t)pool->out[2] * sizeof *columns);
+    columns = (npu__ref_span *)npu_prepare_alloc(p, (size_t)pool->out[2] * sizeof *columns);
     if (!columns) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -13178,7 +13178,7 @@ static bool npu__ref_reduce_takes(const npu_op_info *op, uint32_t operand, const
 
 static npu_status npu__ref_reduce_prepare(npu_prepare *p)
 {
-    npu__ref_reduction *r = (npu__ref_reduction *)npu_ref_state(p, sizeof *r);
+    npu__ref_reduction *r = (npu__ref_reduction *)npu_prepare_alloc(p, sizeof *r);
     bool is_reduced[NPU_MAX_RANK];
     if (!r) {
         return NPU_ERR_NO_MEMORY;
@@ -13879,7 +13879,7 @@ static const npu__ref_statistic *npu__ref_statistic_of(const npu_op_info *op, do
 
 static npu_status npu__ref_statistic_prepare(npu_prepare *p)
 {
-    npu__ref_statistics *s = (npu__ref_statistics *)npu_ref_state(p, sizeof *s);
+    npu__ref_statistics *s = (npu__ref_statistics *)npu_prepare_alloc(p, sizeof *s);
     bool is_reduced[NPU_MAX_RANK],
         by_dims = p->op->kind == NPU_ATEN_ANY_DIMS || p->op->kind == NPU_ATEN_ALL_DIMS;
     if (!s) {
@@ -14065,7 +14065,7 @@ static bool npu__ref_is_matrix_norm(const npu_op_info *op)
 
 static npu_status npu__ref_matrix_norm_prepare(npu_prepare *p)
 {
-    npu__ref_matrix_norm *s = (npu__ref_matrix_norm *)npu_ref_state(p, sizeof *s);
+    npu__ref_matrix_norm *s = (npu__ref_matrix_norm *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
     bool is_reduced[NPU_MAX_RANK] = { 0 }, turned;
     npu__ref_reduction r = { 0 };
@@ -14236,7 +14236,7 @@ typedef struct npu__ref_renorm {
 
 static npu_status npu__ref_renorm_prepare(npu_prepare *p)
 {
-    npu__ref_renorm *s = (npu__ref_renorm *)npu_ref_state(p, sizeof *s);
+    npu__ref_renorm *s = (npu__ref_renorm *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
     bool is_reduced[NPU_MAX_RANK];
     if (!s) {
@@ -14327,7 +14327,7 @@ static void npu__ref_along_init(npu__ref_along *a, const npu_tensor *x, bool all
 
 static npu_status npu__ref_along_prepare(npu_prepare *p)
 {
-    npu__ref_along *a = (npu__ref_along *)npu_ref_state(p, sizeof *a);
+    npu__ref_along *a = (npu__ref_along *)npu_prepare_alloc(p, sizeof *a);
     const npu_tensor *x = &p->in[0];
     const npu_bound_arg *dim = npu_op_arg(p->op, "dim");
     if (!a) {
@@ -14888,7 +14888,7 @@ typedef struct npu__ref_order {
 
 static npu_status npu__ref_order_prepare(npu_prepare *p)
 {
-    npu__ref_order *s = (npu__ref_order *)npu_ref_state(p, sizeof *s);
+    npu__ref_order *s = (npu__ref_order *)npu_prepare_alloc(p, sizeof *s);
     const npu_op_info *op = p->op;
     const npu_bound_arg *dim = npu_op_arg(op, "dim");
     bool all = (!dim || dim->form == NPU_ARG_NONE) && op->kind != NPU_ATEN_MSORT;
@@ -15403,7 +15403,7 @@ static uint32_t npu__ref_diff_operands(const npu_tensor *in, uint32_t num_in, si
 
 static npu_status npu__ref_diff_prepare(npu_prepare *p)
 {
-    npu__ref_diff *s = (npu__ref_diff *)npu_ref_state(p, sizeof *s);
+    npu__ref_diff *s = (npu__ref_diff *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
     uint32_t axis = npu__ref_axis(npu_op_int(p->op, "dim", -1), x->rank), operands[3], num;
     int64_t n = npu_op_int(p->op, "n", 1);
@@ -15487,7 +15487,7 @@ static npu_status npu__ref_diff_launch(const npu_launch *l, uint32_t part, uint3
 
 static npu_status npu__ref_vander_prepare(npu_prepare *p)
 {
-    bool *descends = (bool *)npu_ref_state(p, sizeof *descends);
+    bool *descends = (bool *)npu_prepare_alloc(p, sizeof *descends);
     if (!descends) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -15558,7 +15558,7 @@ typedef struct npu__ref_close {
 
 static npu_status npu__ref_close_prepare(npu_prepare *p)
 {
-    npu__ref_close *s = (npu__ref_close *)npu_ref_state(p, sizeof *s);
+    npu__ref_close *s = (npu__ref_close *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -15650,7 +15650,7 @@ static uint64_t npu__ref_key_as(const void *x, uint32_t dtype, int64_t at, uint3
 
 static npu_status npu__ref_search_prepare(npu_prepare *p)
 {
-    npu__ref_search *s = (npu__ref_search *)npu_ref_state(p, sizeof *s);
+    npu__ref_search *s = (npu__ref_search *)npu_prepare_alloc(p, sizeof *s);
     bool buckets = p->op->kind == NPU_ATEN_BUCKETIZE;
     const npu_tensor *sorted = &p->in[buckets], *x = &p->in[!buckets];
     if (!s) {
@@ -15716,7 +15716,7 @@ typedef struct npu__ref_isin {
 
 static npu_status npu__ref_isin_prepare(npu_prepare *p)
 {
-    npu__ref_isin *s = (npu__ref_isin *)npu_ref_state(p, sizeof *s);
+    npu__ref_isin *s = (npu__ref_isin *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -15802,7 +15802,7 @@ typedef struct npu__ref_histogram {
 
 static npu_status npu__ref_histogram_prepare(npu_prepare *p)
 {
-    npu__ref_histogram *s = (npu__ref_histogram *)npu_ref_state(p, sizeof *s);
+    npu__ref_histogram *s = (npu__ref_histogram *)npu_prepare_alloc(p, sizeof *s);
     npu_scalar none = npu_scalar_int(0);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -15936,7 +15936,7 @@ typedef struct npu__ref_unique {
 
 static npu_status npu__ref_unique_prepare(npu_prepare *p)
 {
-    npu__ref_unique *s = (npu__ref_unique *)npu_ref_state(p, sizeof *s);
+    npu__ref_unique *s = (npu__ref_unique *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
     bool is_flat = !npu_op_has(p->op, "dim");
     if (!s) {
@@ -16259,7 +16259,7 @@ static double npu__ref_tap_bytes(const npu_launch *l, const npu__ref_resize *r, 
 
 static npu_status npu__ref_resize_prepare(npu_prepare *p)
 {
-    npu__ref_resize *r = (npu__ref_resize *)npu_ref_state(p, sizeof *r);
+    npu__ref_resize *r = (npu__ref_resize *)npu_prepare_alloc(p, sizeof *r);
     uint32_t dims = p->in[0].rank - 2, kind = p->op->kind;
     bool align = npu_op_int(p->op, "align_corners", 0) != 0;
     int mode = kind < NPU_ATEN_UPSAMPLE_LINEAR1D ? NPU__NEAREST
@@ -16275,7 +16275,7 @@ static npu_status npu__ref_resize_prepare(npu_prepare *p)
         memset(r->out, 0, sizeof r->out); /* no taps, however large the result would be */
     }
     for (uint32_t d = 0; d < 3; d++) {
-        npu__ref_taps *taps = (npu__ref_taps *)npu_ref_state(p, (size_t)r->out[d] * sizeof *taps);
+        npu__ref_taps *taps = (npu__ref_taps *)npu_prepare_alloc(p, (size_t)r->out[d] * sizeof *taps);
         if (!taps) {
             return NPU_ERR_NO_MEMORY;
         }
@@ -16382,7 +16382,7 @@ static npu__ref_taps npu__ref_grid_taps(const npu__ref_grid *g, double x, int64_
 
 static npu_status npu__ref_grid_prepare(npu_prepare *p)
 {
-    npu__ref_grid *g = (npu__ref_grid *)npu_ref_state(p, sizeof *g);
+    npu__ref_grid *g = (npu__ref_grid *)npu_prepare_alloc(p, sizeof *g);
     if (!g) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -16477,7 +16477,7 @@ typedef struct npu__ref_distance {
 
 static npu_status npu__ref_distances_prepare(npu_prepare *p)
 {
-    npu__ref_distance *s = (npu__ref_distance *)npu_ref_state(p, sizeof *s);
+    npu__ref_distance *s = (npu__ref_distance *)npu_prepare_alloc(p, sizeof *s);
     uint32_t operands = p->op->num_in;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -16550,7 +16550,7 @@ typedef struct npu__ref_bags {
 
 static npu_status npu__ref_bags_prepare(npu_prepare *p)
 {
-    npu__ref_bags *s = (npu__ref_bags *)npu_ref_state(p, sizeof *s);
+    npu__ref_bags *s = (npu__ref_bags *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -16720,7 +16720,7 @@ static void npu__ref_loss_shape(npu_prepare *p, npu__ref_loss *s)
 
 static npu_status npu__ref_loss_prepare(npu_prepare *p)
 {
-    npu__ref_loss *s = (npu__ref_loss *)npu_ref_state(p, sizeof *s);
+    npu__ref_loss *s = (npu__ref_loss *)npu_prepare_alloc(p, sizeof *s);
     const npu_op_info *op = p->op;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -16853,7 +16853,7 @@ typedef struct npu__ref_nll {
 
 static npu_status npu__ref_nll_prepare(npu_prepare *p)
 {
-    npu__ref_nll *s = (npu__ref_nll *)npu_ref_state(p, sizeof *s);
+    npu__ref_nll *s = (npu__ref_nll *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -16954,7 +16954,7 @@ typedef struct npu__ref_cosine {
 
 static npu_status npu__ref_cosine_prepare(npu_prepare *p)
 {
-    npu__ref_cosine *s = (npu__ref_cosine *)npu_ref_state(p, sizeof *s);
+    npu__ref_cosine *s = (npu__ref_cosine *)npu_prepare_alloc(p, sizeof *s);
     uint32_t rank;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -17004,7 +17004,7 @@ typedef struct npu__ref_difference {
 
 static npu_status npu__ref_difference_prepare(npu_prepare *p)
 {
-    npu__ref_difference *s = (npu__ref_difference *)npu_ref_state(p, sizeof *s);
+    npu__ref_difference *s = (npu__ref_difference *)npu_prepare_alloc(p, sizeof *s);
     bool pairwise = p->op->kind == NPU_ATEN_PAIRWISE_DISTANCE;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -17195,7 +17195,7 @@ static size_t npu__ref_cosine_rows(const npu_prepare *p)
 
 static npu_status npu__ref_row_loss_prepare(npu_prepare *p)
 {
-    npu__ref_row_loss *s = (npu__ref_row_loss *)npu_ref_state(p, sizeof *s);
+    npu__ref_row_loss *s = (npu__ref_row_loss *)npu_prepare_alloc(p, sizeof *s);
     const npu_op_info *op = p->op;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -17271,7 +17271,7 @@ typedef struct npu__ref_covariance {
 
 static npu_status npu__ref_covariance_prepare(npu_prepare *p)
 {
-    npu__ref_covariance *s = (npu__ref_covariance *)npu_ref_state(p, sizeof *s);
+    npu__ref_covariance *s = (npu__ref_covariance *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -17399,7 +17399,7 @@ static npu_tensor npu__ref_trapezoid_operand(const npu_prepare *p, uint32_t k, u
 
 static npu_status npu__ref_trapezoid_prepare(npu_prepare *p)
 {
-    npu__ref_trapezoid *s = (npu__ref_trapezoid *)npu_ref_state(p, sizeof *s);
+    npu__ref_trapezoid *s = (npu__ref_trapezoid *)npu_prepare_alloc(p, sizeof *s);
     uint32_t axis = npu__ref_axis(npu_op_int(p->op, "dim", -1), p->in[0].rank);
     npu__ref_loss whole = { 0 };
     npu_tensor operands[2], pieces = p->out[0];
@@ -17577,7 +17577,7 @@ typedef struct npu__ref_aicf_scaled {
 
 static npu_status npu__ref_aicf_scaled_prepare(npu_prepare *p)
 {
-    npu__ref_aicf_scaled *state = (npu__ref_aicf_scaled *)npu_ref_state(p, sizeof *state);
+    npu__ref_aicf_scaled *state = (npu__ref_aicf_scaled *)npu_prepare_alloc(p, sizeof *state);
     if (!state) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -17641,7 +17641,7 @@ typedef struct npu__ref_adam {
 
 static npu_status npu__ref_aicf_adam_prepare(npu_prepare *p)
 {
-    npu__ref_adam *adam = (npu__ref_adam *)npu_ref_state(p, sizeof *adam);
+    npu__ref_adam *adam = (npu__ref_adam *)npu_prepare_alloc(p, sizeof *adam);
     if (!adam) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -17951,7 +17951,7 @@ static npu__ref_matrix_view npu__ref_aicf_matrix(const npu_tensor *t, bool trans
 
 static npu_status npu__ref_aicf_gemm_prepare(npu_prepare *p)
 {
-    npu__ref_aicf_gemm *state = (npu__ref_aicf_gemm *)npu_ref_state(p, sizeof *state);
+    npu__ref_aicf_gemm *state = (npu__ref_aicf_gemm *)npu_prepare_alloc(p, sizeof *state);
     bool trans_a = npu_op_int(p->op, "transA", 0) != 0, trans_b = npu_op_int(p->op, "transB", 0) != 0;
     const npu_tensor *a = &p->in[0], *c = &p->out[0];
     npu__ref_product *g;
@@ -18109,7 +18109,7 @@ static npu_status npu__ref_nest_operand_of(const npu_prepare *p, npu__ref_nest *
     const char *text = npu_op_str_at(p->op, "maps", i, &len);
     npu_status status = npu_affine_map_parse(&map, text, len, NULL);
     for (uint32_t k = 0; k < map.num_results && !status; k++) {
-        int dim = npu_affine_dim(&map.results[k]);
+        int dim = npu_affine_expr_dim(&map.results[k]);
         if (dim >= 0) {
             extents[dim] = t->dims[k];
         }
@@ -18158,7 +18158,7 @@ static void npu__ref_nest_loops(const npu_prepare *p, npu__ref_nest *s, const np
 static npu_status npu__ref_nest_shape(npu_prepare *p, npu__ref_nest *s)
 {
     int64_t extents[NPU_MAX_LOOPS] = { 0 };
-    npu__ref_nest_operand *by_loop = (npu__ref_nest_operand *)npu_ref_state(p, s->num_in * sizeof *by_loop);
+    npu__ref_nest_operand *by_loop = (npu__ref_nest_operand *)npu_prepare_alloc(p, s->num_in * sizeof *by_loop);
     npu_status status = by_loop ? NPU_OK : NPU_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < s->num_in && !status; i++) {
         status = npu__ref_nest_operand_of(p, s, i, extents);
@@ -18240,7 +18240,7 @@ static bool npu__ref_nest_folds(const npu_prepare *p, npu__ref_nest *s)
 
 static npu_status npu__ref_nest_create(npu_prepare *p, npu__ref_prepare_fn prepare)
 {
-    npu__ref_nest *s = (npu__ref_nest *)npu_ref_state(p, sizeof *s);
+    npu__ref_nest *s = (npu__ref_nest *)npu_prepare_alloc(p, sizeof *s);
     npu_status status;
     double work;
     if (!s) {
@@ -18248,8 +18248,8 @@ static npu_status npu__ref_nest_create(npu_prepare *p, npu__ref_prepare_fn prepa
     }
     s->num_in = p->op->num_in;
     s->num_out = p->op->num_out;
-    s->operands = (npu__ref_nest_operand *)npu_ref_state(p, s->num_in * sizeof *s->operands);
-    s->strips = (npu_tensor *)npu_ref_state(p, ((size_t)s->num_in + s->num_out) * sizeof *s->strips);
+    s->operands = (npu__ref_nest_operand *)npu_prepare_alloc(p, s->num_in * sizeof *s->operands);
+    s->strips = (npu_tensor *)npu_prepare_alloc(p, ((size_t)s->num_in + s->num_out) * sizeof *s->strips);
     status = s->operands && s->strips ? npu__ref_nest_shape(p, s) : NPU_ERR_NO_MEMORY;
     status = status ? status : npu__ref_nest_body(p, s, prepare);
     if (status) {
@@ -18586,7 +18586,7 @@ typedef struct npu__ref {
 /* The static instance has no allocator of its own: it takes the core's default one. */
 static npu_allocator npu__ref_allocator(const npu__ref *ref)
 {
-    return ref->allocator.resize ? ref->allocator : npu_text_make(NULL).allocator;
+    return ref->allocator.resize ? ref->allocator : npu_text_init(NULL).allocator;
 }
 
 /* Aligned memory: the block's start and size stand right before it. */
@@ -18630,7 +18630,7 @@ typedef struct npu__ref_link {
     size_t bytes;
 } npu__ref_link;
 
-NPU_IR_API void *npu_ref_state(npu_prepare *p, size_t size)
+NPU_IR_API void *npu_prepare_alloc(npu_prepare *p, size_t size)
 {
     size_t total;
     char *block =
@@ -18701,8 +18701,8 @@ static const npu_executor *npu__ref_executor(const npu_registry *registry, const
 static const npu_spec *const *npu__ref_copy_specs(npu_prepare *p, const npu_spec *const *specs,
                                                   uint32_t count)
 {
-    const npu_spec **out = (const npu_spec **)npu_ref_state(p, (count + 1) * sizeof *out);
-    npu_spec *copies = (npu_spec *)npu_ref_state(p, (count + 1) * sizeof *copies);
+    const npu_spec **out = (const npu_spec **)npu_prepare_alloc(p, (count + 1) * sizeof *out);
+    npu_spec *copies = (npu_spec *)npu_prepare_alloc(p, (count + 1) * sizeof *copies);
     for (uint32_t i = 0; out && copies && i < count; i++) {
         if (specs[i]) {
             copies[i] = *specs[i];
@@ -18716,11 +18716,11 @@ static const npu_spec *const *npu__ref_copy_specs(npu_prepare *p, const npu_spec
    to the graph. NULL = out of memory. */
 static npu_op_info *npu__ref_keep_info(npu_prepare *p, const npu_op_info *op)
 {
-    npu_op_info *to = (npu_op_info *)npu_ref_state(p, sizeof *to);
-    npu_bound_arg *args = (npu_bound_arg *)npu_ref_state(p, (op->num_args + 1) * sizeof *args);
-    uint8_t *attrs = (uint8_t *)npu_ref_state(p, op->attrs_size + 1u);
-    uint8_t *device = (uint8_t *)npu_ref_state(p, op->device_size + 1u);
-    const npu_graph **bodies = (const npu_graph **)npu_ref_state(p, (op->num_bodies + 1) * sizeof *bodies);
+    npu_op_info *to = (npu_op_info *)npu_prepare_alloc(p, sizeof *to);
+    npu_bound_arg *args = (npu_bound_arg *)npu_prepare_alloc(p, (op->num_args + 1) * sizeof *args);
+    uint8_t *attrs = (uint8_t *)npu_prepare_alloc(p, op->attrs_size + 1u);
+    uint8_t *device = (uint8_t *)npu_prepare_alloc(p, op->device_size + 1u);
+    const npu_graph **bodies = (const npu_graph **)npu_prepare_alloc(p, (op->num_bodies + 1) * sizeof *bodies);
     if (!to || !args || !attrs || !device || !bodies) {
         return NULL;
     }
@@ -18751,7 +18751,7 @@ static npu_op_info *npu__ref_keep_info(npu_prepare *p, const npu_op_info *op)
 
 static npu_status npu__ref_execute_prepare(npu_prepare *p)
 {
-    npu__ref_execution *e = (npu__ref_execution *)npu_ref_state(p, sizeof *e);
+    npu__ref_execution *e = (npu__ref_execution *)npu_prepare_alloc(p, sizeof *e);
     const npu_op_info *op = npu__ref_keep_info(p, p->op);
     if (!e || !op) {
         return NPU_ERR_NO_MEMORY;
@@ -19613,7 +19613,7 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
         status = npu__ref_run_parts(&now, &l, b->parallel);
     }
     if (status == NPU_OK && (info->dynamic & NPU_DYNAMIC_RESULTS)) {
-        status = dynamic->settle(dynamic->ctx, o->id, (const int64_t(*)[NPU_MAX_RANK])ready.dims);
+        status = dynamic->set_result_dims(dynamic->ctx, o->id, (const int64_t(*)[NPU_MAX_RANK])ready.dims);
     }
     npu__ref_unready(&a, &ready);
     return status;
@@ -19723,7 +19723,7 @@ static npu_status npu__ref_region_prepare(npu_prepare *p)
     const npu_tensor *t = p->op->kind == NPU_BLOCK_STORE ? &p->out[0] : &p->in[0];
     bool is_view = p->op->kind == NPU_BLOCK_VIEW;
     const char *offsets = is_view ? "offset" : "offsets";
-    npu__ref_region *r = (npu__ref_region *)npu_ref_state(p, sizeof *r);
+    npu__ref_region *r = (npu__ref_region *)npu_prepare_alloc(p, sizeof *r);
     size_t size = npu__ref_size(t->dtype);
     if (!r) {
         return NPU_ERR_NO_MEMORY;
@@ -19734,7 +19734,7 @@ static npu_status npu__ref_region_prepare(npu_prepare *p)
         r->most[i] = t->dims[i] - r->dims[i];
         r->strides[i] = t->strides[i] * (int64_t)size;
         r->offsets[i] = npu_op_int_at(p->op, offsets, i);
-        r->fed[i] = npu_op_fed(p->op, offsets, i);
+        r->fed[i] = npu_op_dynamic_operand(p->op, offsets, i);
     }
     r->run = size;
     for (r->outer = r->rank; r->outer > 0 && r->strides[r->outer - 1] == (int64_t)r->run; r->outer--) {
@@ -19817,13 +19817,13 @@ typedef struct npu__ref_splat {
 
 static npu_status npu__ref_splat_prepare(npu_prepare *p)
 {
-    npu__ref_splat *s = (npu__ref_splat *)npu_ref_state(p, sizeof *s);
+    npu__ref_splat *s = (npu__ref_splat *)npu_prepare_alloc(p, sizeof *s);
     const char *name = p->op->kind == NPU_BLOCK_EXPANDS ? "scalar" : "value";
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
     s->number = npu_op_scalar(p->op, name, npu_scalar_int(0));
-    s->fed = npu_op_fed(p->op, name, 0);
+    s->fed = npu_op_dynamic_operand(p->op, name, 0);
     p->state = s;
     return NPU_OK;
 }
@@ -19860,7 +19860,7 @@ typedef struct npu__ref_tile_matmul {
 
 static npu_status npu__ref_tile_matmul_prepare(npu_prepare *p)
 {
-    npu__ref_tile_matmul *s = (npu__ref_tile_matmul *)npu_ref_state(p, sizeof *s);
+    npu__ref_tile_matmul *s = (npu__ref_tile_matmul *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *a = &p->in[p->op->num_in - 2], *b = &p->in[p->op->num_in - 1];
     npu__ref_product *g = s ? &s->gemm : NULL;
     if (!s) {
@@ -20024,7 +20024,7 @@ static void npu__ref_tiles_tensors(npu__ref_tiles_making *m)
         m->where[npu_graph_input(m->body, i).id].at = i;
     }
     for (uint32_t i = 0; i < npu_graph_num_outputs(m->body); i++) {
-        npu__ref_where *root = &m->where[npu_tile_root(m->body, npu_graph_output(m->body, i)).id];
+        npu__ref_where *root = &m->where[npu_value_tile_root(m->body, npu_graph_output(m->body, i)).id];
         m->s->inputs[i] = (uint32_t)root->at;
         m->s->bytes[i] = (size_t)npu__ref_len(&m->p->out[i]) * npu__ref_size(m->p->out[i].dtype);
         root->kind = NPU__REF_AT_OUTPUT;
@@ -20129,7 +20129,7 @@ static npu_status npu__ref_tiles_alloc(npu__ref_tiles_making *m)
     npu_prepare *p = m->p;
     size_t num_ops = npu_graph_num_ops(m->body), num_values = (size_t)npu_graph_num_values(m->body) + 1,
            num_refs = 0;
-    npu__ref_tiles *s = (npu__ref_tiles *)npu_ref_state(p, sizeof *s);
+    npu__ref_tiles *s = (npu__ref_tiles *)npu_prepare_alloc(p, sizeof *s);
     for (uint32_t op = 1; op <= num_ops; op++) {
         npu_op o = { op };
         num_refs += npu_op_num_operands(m->body, o) + (size_t)npu_op_num_results(m->body, o);
@@ -20137,14 +20137,14 @@ static npu_status npu__ref_tiles_alloc(npu__ref_tiles_making *m)
     m->s = s;
     m->places = (npu_tile_place *)npu__ref_array(p->allocator, num_values, sizeof *m->places);
     m->where = (npu__ref_where *)npu__ref_array(p->allocator, num_values, sizeof *m->where);
-    m->tensors = (npu_tensor *)npu_ref_state(p, num_refs * sizeof *m->tensors);
+    m->tensors = (npu_tensor *)npu_prepare_alloc(p, num_refs * sizeof *m->tensors);
     if (!s || !m->places || !m->where || !m->tensors) {
         return NPU_ERR_NO_MEMORY;
     }
-    s->steps = (npu__ref_step *)npu_ref_state(p, num_ops * sizeof *s->steps);
-    s->refs = (npu__ref_where *)npu_ref_state(p, num_refs * sizeof *s->refs);
-    s->inputs = (uint32_t *)npu_ref_state(p, p->op->num_out * sizeof *s->inputs);
-    s->bytes = (size_t *)npu_ref_state(p, p->op->num_out * sizeof *s->bytes);
+    s->steps = (npu__ref_step *)npu_prepare_alloc(p, num_ops * sizeof *s->steps);
+    s->refs = (npu__ref_where *)npu_prepare_alloc(p, num_refs * sizeof *s->refs);
+    s->inputs = (uint32_t *)npu_prepare_alloc(p, p->op->num_out * sizeof *s->inputs);
+    s->bytes = (size_t *)npu_prepare_alloc(p, p->op->num_out * sizeof *s->bytes);
     s->registers = npu__ref_round_up(num_refs * sizeof(void *));
     return s->steps && s->refs && s->inputs && s->bytes ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
@@ -20346,7 +20346,7 @@ static npu_status npu__ref_cast_first_launch(const npu_launch *l, uint32_t part,
 /* Prepares the kernel for an operand of the dtype that it is cast to. */
 static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
 {
-    npu__ref_cast_first *s = (npu__ref_cast_first *)npu_ref_state(p, sizeof *s);
+    npu__ref_cast_first *s = (npu__ref_cast_first *)npu_prepare_alloc(p, sizeof *s);
     npu__ref ref = { p->tables, p->num_tables, p->variant, NULL, { NULL, NULL } };
     npu_op_info op = *p->op;
     npu_spec x = *op.in[0];
@@ -20526,7 +20526,7 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
     if (d._canary) { /* nothing in it can be trusted, its diag neither */
         return NPU_ERR_INVALID_ARGUMENT;
     }
-    a = npu_text_make(d.allocator).allocator;
+    a = npu_text_init(d.allocator).allocator;
     if (!d.tables) {
         d.tables = npu_ref_kernels(&d.num_tables);
         d.with_built_in = false;
@@ -21000,7 +21000,7 @@ NPU_IR_API npu_status npu_accel_create(npu_backend **out, const npu_accel *accel
                                        const npu_allocator *allocator)
 {
     const uint32_t least = (uint32_t)(offsetof(npu_accel, diag) + sizeof accel->diag); /* of 0.2 */
-    npu_allocator a = npu_text_make(allocator).allocator;
+    npu_allocator a = npu_text_init(allocator).allocator;
     npu__accel *made;
     npu_accel desc;
     const char *wrong;

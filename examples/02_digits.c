@@ -76,7 +76,7 @@ static npu_status bind_weights(npu_graph *g, uint8_t *file, size_t size)
             uint32_t bits = (uint32_t)little(p + 4 * k, 4);
             memcpy(p + 4 * k, &bits, 4);
         }
-        npu_status status = npu_param_bind(g, name, p, len * 4);
+        npu_status status = npu_graph_bind_param(g, name, p, len * 4);
         if (status) {
             return status;
         }
@@ -102,8 +102,8 @@ static bool read_pgm(const char *path, uint8_t pixels[PIXELS])
 
 static npu_value stage(npu_model *m, npu_value x, const char *conv, const char *bn, int64_t in, int64_t out)
 {
-    npu_layer_conv2d c = npu_conv2d_layer(conv, in, out, 3);
-    npu_layer_batch_norm n = npu_batch_norm_layer(bn, out);
+    npu_layer_conv2d c = npu_layer_conv2d_init(conv, in, out, 3);
+    npu_layer_batch_norm n = npu_layer_batch_norm_init(bn, out);
     npu_max_pool2d_attrs pool = { .kernel_size = { 2, 2 } };
     npu_graph *g = npu_model_graph(m);
     c.attrs.padding[0] = c.attrs.padding[1] = 1;
@@ -220,7 +220,7 @@ int main(int argc, char **argv)
     static session s;
     size_t size;
     uint8_t *weights = read_file(DIGITS "digits.weights", &size);
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     int failed;
 
     if (!weights || bind_weights(g, weights, size) || npu_graph_status(g)) {

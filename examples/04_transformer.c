@@ -19,11 +19,11 @@ static npu_value encoder_layer(npu_model *m, npu_value x, int layer)
 {
     npu_graph *g = npu_model_graph(m);
     char name[5][40];
-    npu_layer_layer_norm norm1 = npu_layer_norm_layer(layer_name(name[0], sizeof name[0], layer, ".norm1"), WIDTH);
-    npu_layer_layer_norm norm2 = npu_layer_norm_layer(layer_name(name[1], sizeof name[1], layer, ".norm2"), WIDTH);
-    npu_layer_attention attention = npu_attention_layer(layer_name(name[2], sizeof name[2], layer, ""), WIDTH, HEADS);
-    npu_layer_linear up = npu_linear_layer(layer_name(name[3], sizeof name[3], layer, ".linear1"), WIDTH, HIDDEN);
-    npu_layer_linear down = npu_linear_layer(layer_name(name[4], sizeof name[4], layer, ".linear2"), HIDDEN, WIDTH);
+    npu_layer_layer_norm norm1 = npu_layer_layer_norm_init(layer_name(name[0], sizeof name[0], layer, ".norm1"), WIDTH);
+    npu_layer_layer_norm norm2 = npu_layer_layer_norm_init(layer_name(name[1], sizeof name[1], layer, ".norm2"), WIDTH);
+    npu_layer_attention attention = npu_layer_attention_init(layer_name(name[2], sizeof name[2], layer, ""), WIDTH, HEADS);
+    npu_layer_linear up = npu_layer_linear_init(layer_name(name[3], sizeof name[3], layer, ".linear1"), WIDTH, HIDDEN);
+    npu_layer_linear down = npu_layer_linear_init(layer_name(name[4], sizeof name[4], layer, ".linear2"), HIDDEN, WIDTH);
     x = npu_add(g, x, npu_model_add(m, &attention.base, npu_model_add(m, &norm1.base, x)));
     npu_value h = npu_model_add(m, &up.base, npu_model_add(m, &norm2.base, x));
     return npu_add(g, x, npu_model_add(m, &down.base, npu_gelu(g, h, NULL)));
@@ -33,9 +33,9 @@ static npu_model *encoder(void)
 {
     npu_model *m = npu_model_create(NULL);
     npu_graph *g = npu_model_graph(m);
-    npu_layer_embedding embedding = npu_embedding_layer("embedding", 100, WIDTH);
-    npu_layer_layer_norm norm = npu_layer_norm_layer("norm", WIDTH);
-    npu_layer_linear head = npu_linear_layer("head", WIDTH, CLASSES);
+    npu_layer_embedding embedding = npu_layer_embedding_init("embedding", 100, WIDTH);
+    npu_layer_layer_norm norm = npu_layer_layer_norm_init("norm", WIDTH);
+    npu_layer_linear head = npu_layer_linear_init("head", WIDTH, CLASSES);
     npu_value tokens = npu_model_input(m, "tokens", npu_spec_tensor(NPU_I64, 2, (int64_t[]){ 1, TOKENS }));
     npu_value position = npu_param(g, "position.weight", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ TOKENS, WIDTH }));
     npu_value x = npu_add(g, npu_model_add(m, &embedding.base, tokens), position);

@@ -15,7 +15,7 @@ static npu_status type_scale_shift(npu_deduce *d)
     if (x->dtype != NPU_F32) {
         return npu_deduce_fail(d, NPU_ERR_DTYPE, "x", "x is %s, expected f32", npu_dtype_name((npu_dtype)x->dtype));
     }
-    return npu_deduce_result(d, x);
+    return npu_deduce_add_result(d, x);
 }
 
 static const npu_op_row my_rows[] = {
@@ -29,7 +29,7 @@ typedef struct scale_shift {
 /* Once per op: read the attributes by name into the kernel's own state. */
 static npu_status prepare_scale_shift(npu_prepare *p)
 {
-    scale_shift *s = npu_ref_state(p, sizeof *s);
+    scale_shift *s = npu_prepare_alloc(p, sizeof *s);
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -85,7 +85,7 @@ int main(void)
         fprintf(stderr, "%s\n", diag.message);
         return 1;
     }
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_graph_print(g, &text);
     npu_plan_print(npu_program_plan(npu_exec_program(exec)), &text);
     npu_exec_set_input(exec, "x", in, sizeof in);

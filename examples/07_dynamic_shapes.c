@@ -34,7 +34,7 @@ static npu_status detect(npu_exec *exec, int64_t n, const float *boxes, const fl
         return status;
     }
     const int64_t *each = npu_exec_output(exec, 1, &bytes);
-    printf("%d boxes, %d kept;", (int)n, (int)npu_exec_output_shape(exec, 0)->dims[0]);
+    printf("%d boxes, %d kept;", (int)n, (int)npu_exec_output_spec(exec, 0)->dims[0]);
     for (size_t i = 0; i < bytes / sizeof *each; i++) {
         printf(" %d of class %d", (int)each[i], (int)i);
     }

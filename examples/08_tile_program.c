@@ -48,7 +48,7 @@ static int compare(npu_graph *g, const npu_parallel *threads)
         worst = apart > worst ? apart : worst;
     }
     printf("%-14s %u ops, %d blocks: largest difference from aten %.1e\n",
-           npu_graph_name(npu_graph_child_at(g, 0)), (unsigned)npu_graph_num_ops(npu_graph_child_at(g, 0)),
+           npu_graph_name(npu_graph_child(g, 0)), (unsigned)npu_graph_num_ops(npu_graph_child(g, 0)),
            BLOCKS, worst);
     npu_exec_destroy(exec);
     npu_program_destroy(program);
@@ -71,7 +71,7 @@ static int check(const npu_graph *program)
 
 static npu_value launch(npu_graph *g, uint32_t body, const npu_value *args, uint32_t num_args)
 {
-    return npu_op_result(g, npu_launch_tiles(g, args, num_args, BLOCKS, 0, body), 0);
+    return npu_op_result(g, npu_tile_launch(g, args, num_args, BLOCKS, 0, body), 0);
 }
 
 static int softmax(const npu_parallel *threads)

@@ -54,8 +54,8 @@ int main(void)
         fprintf(stderr, "line %d: %s\n", (int)diag.line, diag.message);
         return 1;
     }
-    npu_param_bind(g, "fc.weight", weight, sizeof weight); /* as in the state dict */
-    npu_param_bind(g, "p_fc_bias", bias, sizeof bias);     /* as in the graph */
+    npu_graph_bind_param(g, "fc.weight", weight, sizeof weight); /* as in the state dict */
+    npu_graph_bind_param(g, "p_fc_bias", bias, sizeof bias);     /* as in the graph */
     if (npu_graph_status(g) || npu_exec_create_simple(&exec, g, (const npu_backend *const[]){ cpu }, 1, &diag)) {
         fprintf(stderr, "%s\n", diag.message);
         return 1;
@@ -66,11 +66,11 @@ int main(void)
         fprintf(stderr, "%s\n", npu_exec_diag(exec)->message);
         return 1;
     }
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_graph_print(g, &text);
     printf("%s\nexecutors:", text.data);
-    for (uint32_t i = 0; i < npu_registry_num_extensions(registry, NPU_EXECUTION); i++) {
-        printf(" %s", npu_registry_extension(registry, NPU_EXECUTION, i));
+    for (uint32_t i = 0; i < npu_registry_num_extensions(registry, NPU_EXTENSION_EXECUTOR); i++) {
+        printf(" %s", npu_registry_extension(registry, NPU_EXTENSION_EXECUTOR, i));
     }
     printf("\nswap(relu(fc(x)) / 2) + 1 = %g %g\n", (double)y[0], (double)y[1]);
     npu_text_free(&text);

@@ -19,7 +19,7 @@ static npu_graph *build(void)
         weights[i] = (float)(i % 7) * 0.1f - 0.3f;
     }
     w = npu_param(g, "w", npu_spec_tensor(NPU_F32, 4, (int64_t[]){ 4, 3, 3, 3 }));
-    npu_param_bind(g, "w", weights, sizeof weights);
+    npu_graph_bind_param(g, "w", weights, sizeof weights);
     y = npu_conv2d(g, x, w, none, &(npu_conv2d_attrs){ .stride = { 2, 2 }, .padding = { 1, 1 } });
     y = npu_gelu(g, y, NULL);
     npu_output(g, "y", npu_adaptive_avg_pool2d(g, y, 2, 2));
@@ -73,7 +73,7 @@ int main(void)
     npu_pass passes[2] = { { "cheaper-gelu", NULL, run_cheaper_gelu, NULL } };
     npu_pass_options options = { .dump = tell, .validate = true };
     npu_graph *g = build(), *loops = NULL;
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_diag diag = { 0 };
     float in[IN], before[OUT], after[OUT], worst = 0;
     for (int i = 0; i < IN; i++) {

@@ -30,7 +30,7 @@ static int classify(const npu_graph *g, const npu_backend *const *backends, uint
     float *in = reference_make("input", npu_value_spec(g, npu_graph_input(g, 0)), 0), out[CLASSES];
     npu_exec *exec = NULL;
     npu_diag diag = { 0 };
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     double start = 0, difference = -1;
     npu_status status = npu_exec_create_simple(&exec, g, backends, num_backends, &diag);
     if (!status) {

@@ -123,7 +123,7 @@ static void run_exec(void *ctx)
 static npu_graph *chain(uint32_t num_ops, bool symbol)
 {
     npu_graph *g = npu_graph_create(NULL);
-    const int64_t one = symbol ? npu_graph_symbol(g, "n", 0, 1) : 1;
+    const int64_t one = symbol ? npu_graph_add_symbol(g, "n", 0, 1) : 1;
     npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, &one)), y = x;
     for (uint32_t i = 0; i < num_ops; i++) {
         y = npu_add(g, y, x);
@@ -448,7 +448,7 @@ static const char *result_of(const char *op)
 /* The row as a graph of one op; NULL = it says why. */
 static npu_graph *parse_row(const char *op, const char *dtype, const int *operands, size_t num_operands)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_graph *g = NULL;
     npu_diag diag;
     memset(&diag, 0, sizeof diag);

@@ -175,7 +175,7 @@ static bool print_tests(const npu_op_def *def, char **files, char **texts, int n
 
 static void print_op(const npu_op_def *def)
 {
-    npu_text schema = npu_text_make(NULL);
+    npu_text schema = npu_text_init(NULL);
     npu_schema_print(&schema, def->schema);
     printf("%s  0x%08x  %s\n    %s\n    %s\n    kernels: ", def->name, (unsigned)def->kind, def->category, schema.data ? schema.data : "", def->doc);
     npu_text_free(&schema);
@@ -201,8 +201,8 @@ int main(int argc, char **argv)
     for (int i = 0; texts && i < num_files; i++) {
         texts[i] = read_file(files[i]);
     }
-    for (uint32_t i = 0; texts && i < npu_registry_count(registry); i++) {
-        const npu_op_def *def = npu_registry_at(registry, i);
+    for (uint32_t i = 0; texts && i < npu_registry_num_ops(registry); i++) {
+        const npu_op_def *def = npu_registry_op(registry, i);
         if (!is_part || strstr(def->name, argv[2])) {
             print_op(def);
             untested += !print_tests(def, files, texts, num_files);

@@ -241,7 +241,7 @@ static void test_memory_of_the_door(void)
         npu_alloc_counter counter;
         memset(&counter, 0, sizeof counter);
         counter.fail_at = n;
-        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_allocator allocator = npu_allocator_counting(&counter);
         npu_backend *b = NULL;
         npu_exec *exec = NULL;
         npu_graph *g = layer();
@@ -304,9 +304,9 @@ static void test_forms(void)
     npu_tensor in[3], out;
     static const uint8_t packed_alpha[9] = { 1, 1 }, axis[8] = { 255, 255, 255, 255, 255, 255, 255, 255 };
     NPU_CHECK_STATUS(npu_accel_create(&b, &a, NULL), NPU_OK);
-    npu_tensor_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), NULL);
-    npu_tensor_host(&in[1], &buffers[1], NPU_F32, 1, DIMS(3), NULL);
-    npu_tensor_host(&out, &buffers[2], NPU_F32, 2, DIMS(2, 3), NULL);
+    npu_tensor_init_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), NULL);
+    npu_tensor_init_host(&in[1], &buffers[1], NPU_F32, 1, DIMS(3), NULL);
+    npu_tensor_init_host(&out, &buffers[2], NPU_F32, 2, DIMS(2, 3), NULL);
     for (int i = 0; i < 3; i++) {
         NPU_CHECK_STATUS(buffer_alloc(b, 0, 24, &buffers[i]), NPU_OK);
     }
@@ -395,10 +395,10 @@ static void test_supports(void)
     NPU_CHECK_EQ(placed(b, NPU_F64, build_relu, &reason), 1);
     NPU_CHECK_EQ(reason, NPU_REASON_DTYPE);
     npu_graph *g = npu_graph_create(NULL);
-    NPU_CHECK(npu_is_op_supported(b, npu_graph_registry(g), "aten.add.Tensor"));
-    NPU_CHECK(npu_is_op_supported(b, npu_graph_registry(g), "aicf.gemm"));
-    NPU_CHECK(npu_is_op_supported(b, npu_graph_registry(g), "aten.view"));
-    NPU_CHECK(!npu_is_op_supported(b, npu_graph_registry(g), "aten.mm"));
+    NPU_CHECK(npu_backend_supports(b, npu_graph_registry(g), "aten.add.Tensor"));
+    NPU_CHECK(npu_backend_supports(b, npu_graph_registry(g), "aicf.gemm"));
+    NPU_CHECK(npu_backend_supports(b, npu_graph_registry(g), "aten.view"));
+    NPU_CHECK(!npu_backend_supports(b, npu_graph_registry(g), "aten.mm"));
     npu_graph_destroy(g);
     npu_accel_destroy(b);
     a.supports = refuse_add;
@@ -592,7 +592,7 @@ static void test_two_lists(void)
         for (int k = 0; k < 64; k++) {
             lstm_data[i][k] = (float)((k * 7 + i * 13) % 11) / 8.0f - 0.6f;
         }
-        NPU_CHECK_STATUS(npu_tensor_host(&tensors[i], &buffers[i], NPU_F32, lstm_ranks[i], lstm_dims[i], lstm_data[i]),
+        NPU_CHECK_STATUS(npu_tensor_init_host(&tensors[i], &buffers[i], NPU_F32, lstm_ranks[i], lstm_dims[i], lstm_data[i]),
                          NPU_OK);
     }
     run_lstm(g, npu_ref_backend(), expect);

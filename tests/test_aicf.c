@@ -91,7 +91,7 @@ static tensor *make(tensor *x, npu_dtype dtype, int64_t d0, int64_t d1, int64_t 
         x->len *= (size_t)dims[rank++];
     }
     NPU_CHECK(x->len <= CAPACITY);
-    NPU_CHECK_STATUS(npu_tensor_host(&x->t, &x->buffer, dtype, rank, dims, x->memory.bytes), NPU_OK);
+    NPU_CHECK_STATUS(npu_tensor_init_host(&x->t, &x->buffer, dtype, rank, dims, x->memory.bytes), NPU_OK);
     for (size_t i = 0; i < x->len; i++) {
         x->v[i] = random_number(-2, 2);
     }
@@ -711,17 +711,17 @@ static void test_sums_of_halves(void)
         for (int i = 0; i < LEN; i++) {
             ones[i] = t ? npu_f32_to_bf16(1) : npu_f32_to_f16(1);
         }
-        npu_tensor_host(&x[0], &buffers[0], dtypes[t], 2, row, ones);
-        npu_tensor_host(&x[1], &buffers[1], dtypes[t], 2, col, ones);
-        npu_tensor_host(&sum, &buffers[2], dtypes[t], 2, one, &y);
+        npu_tensor_init_host(&x[0], &buffers[0], dtypes[t], 2, row, ones);
+        npu_tensor_init_host(&x[1], &buffers[1], dtypes[t], 2, col, ones);
+        npu_tensor_init_host(&sum, &buffers[2], dtypes[t], 2, one, &y);
         NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_AICF_GEMM, x, 2, &sum, 1, 0, plain, 8, 0, NULL), NPU_OK);
         NPU_CHECK_NEAR(t ? npu_bf16_to_f32(y) : npu_f16_to_f32(y), LEN, 0);
-        npu_tensor_host(&sum, &buffers[2], dtypes[t], 1, one, &y);
+        npu_tensor_init_host(&sum, &buffers[2], dtypes[t], 1, one, &y);
         NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_AICF_REDUCE_SUM, &x[1], 1, &sum, 1,
                                      NPU_FOURCC('R', 'S', 'U', 'M'), axis, 8, 0, NULL), NPU_OK);
         NPU_CHECK_NEAR(t ? npu_bf16_to_f32(y) : npu_f16_to_f32(y), LEN, 0);
-        npu_tensor_host(&x[0], &buffers[0], dtypes[t], 0, NULL, ones);
-        npu_tensor_host(&sum, &buffers[2], dtypes[t], 0, NULL, &y);
+        npu_tensor_init_host(&x[0], &buffers[0], dtypes[t], 0, NULL, ones);
+        npu_tensor_init_host(&sum, &buffers[2], dtypes[t], 0, NULL, &y);
         NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_AICF_COPY, x, 1, &sum, 1, 0, NULL, 0, 0, NULL), NPU_OK);
         NPU_CHECK_EQ(y, ones[0]);
     }
@@ -730,7 +730,7 @@ static void test_sums_of_halves(void)
 /* The first row of the built-in table for a kind. */
 static const npu_abi_row *abi_row(npu_kind kind)
 {
-    const npu_abi *abi = npu_aicf_abi();
+    const npu_abi *abi = npu_abi_aicf();
     for (uint32_t i = 0; i < abi->num_rows; i++) {
         if (abi->rows[i].kind == kind) {
             return &abi->rows[i];
@@ -797,7 +797,7 @@ static void check_encoded(npu_graph *g, npu_op op, uint32_t schema, const uint8_
     uint32_t kind = 99, got_schema = 99, got_size = 99;
     memset(&storage, 0, sizeof storage);
     NPU_CHECK_STATUS(npu_op_describe(g, op, &info, &storage), NPU_OK);
-    NPU_CHECK_STATUS(npu_abi_encode(npu_aicf_abi(), &info, &kind, &got_schema, got, sizeof got, &got_size), NPU_OK);
+    NPU_CHECK_STATUS(npu_abi_encode(npu_abi_aicf(), &info, &kind, &got_schema, got, sizeof got, &got_size), NPU_OK);
     NPU_CHECK_EQ(kind, NPU_KIND_NUMBER(info.kind));
     NPU_CHECK_EQ(got_schema, schema);
     NPU_CHECK_EQ(got_size, size);
@@ -839,7 +839,7 @@ static void test_every_kind_has_a_kernel(void)
     for (size_t i = 0; i < sizeof kind_rows / sizeof kind_rows[0]; i++) {
         char name[64];
         snprintf(name, sizeof name, "aicf.%s", kind_rows[i].name);
-        NPU_CHECK_THAT(npu_is_op_supported(npu_ref_backend(), registry, name), "%s has no kernel", name);
+        NPU_CHECK_THAT(npu_backend_supports(npu_ref_backend(), registry, name), "%s has no kernel", name);
     }
     npu_registry_destroy(registry);
 }

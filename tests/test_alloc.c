@@ -16,7 +16,7 @@ static uint64_t fail_each_of(scenario run, bool may_go_on)
     int bad = npu_test.bad_checks;
     uint64_t n = 0;
     do {
-        npu_allocator a = npu_counting_allocator(&c);
+        npu_allocator a = npu_allocator_counting(&c);
         memset(&c, 0, sizeof c);
         c.fail_at = ++n;
         status = run(&a);
@@ -36,7 +36,7 @@ static uint64_t fail_each(scenario run) { return fail_each_of(run, false); }
 
 enum { MINE_TWICE = NPU_NS_USER << 16 | 1 };
 
-static npu_status type_twice(npu_deduce *d) { return npu_deduce_result(d, npu_deduce_spec(d, "x")); }
+static npu_status type_twice(npu_deduce *d) { return npu_deduce_add_result(d, npu_deduce_spec(d, "x")); }
 
 static const npu_op_row twice_row = { MINE_TWICE, NPU_ELEMENTWISE, type_twice,
                                       "twice(Tensor x, *, float[] extra=[]) -> Tensor", "x + x" };
@@ -58,7 +58,7 @@ static npu_status run_twice(const npu_launch *l, uint32_t part, uint32_t parts)
 static npu_status prepare_twice(npu_prepare *p)
 {
     p->workspace = 100;
-    p->state = npu_ref_state(p, 32);
+    p->state = npu_prepare_alloc(p, 32);
     return p->state ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
@@ -72,9 +72,9 @@ static npu_status build(npu_model *m)
 {
     static const float w[12] = { 1, 2, 3 }, b[3] = { 1, 2, 3 };
     npu_graph *g = npu_model_graph(m);
-    npu_layer_linear fc = npu_linear_layer("fc", 4, 3);
-    npu_layer_relu act = npu_relu_layer("act");
-    npu_layer_add add = npu_add_layer("add");
+    npu_layer_linear fc = npu_layer_linear_init("fc", 4, 3);
+    npu_layer_relu act = npu_layer_relu_init("act");
+    npu_layer_add add = npu_layer_add_init("add");
     npu_value x = npu_model_input(m, "x", F32(2, 4));
     npu_value y = npu_model_add(m, &act.base, npu_model_add(m, &fc.base, x));
     npu_value s = npu_state(g, "s", F32(2, 3)), both[2];
@@ -87,15 +87,15 @@ static npu_status build(npu_model *m)
     npu_output(g, "y", npu_add(g, flat, npu_constant(g, NULL, F32(12), w)));
     npu_output(g, "twice", both[1]);
     npu_op_add_saved(g, npu_value_producer(g, joined, NULL), joined);
-    npu_param_bind(g, "fc.W", w, sizeof w);
-    npu_param_bind(g, "fc.b", b, sizeof b);
+    npu_graph_bind_param(g, "fc.W", w, sizeof w);
+    npu_graph_bind_param(g, "fc.b", b, sizeof b);
     return npu_graph_status(g);
 }
 
 /* Prints a graph and parses it again. */
 static npu_status round_trip(const npu_graph *g, npu_registry *registry, const npu_allocator *a)
 {
-    npu_text text = npu_text_make(a), dump = npu_text_make(a), dot = npu_text_make(a);
+    npu_text text = npu_text_init(a), dump = npu_text_init(a), dot = npu_text_init(a);
     npu_graph_desc desc;
     npu_graph *again = NULL;
     npu_diag diag;
@@ -103,7 +103,7 @@ static npu_status round_trip(const npu_graph *g, npu_registry *registry, const n
     desc.registry = registry;
     desc.allocator = a;
     npu_status status = npu_graph_print(g, &text);
-    status = status ? status : npu_graph_dump(g, &dump);
+    status = status ? status : npu_graph_print_short(g, &dump);
     status = status ? status : npu_graph_print_dot(g, &dot);
     status = status ? status : npu_graph_parse(&again, text.data, text.len, &desc, &diag);
     npu_graph_destroy(again);
@@ -115,7 +115,7 @@ static npu_status round_trip(const npu_graph *g, npu_registry *registry, const n
 
 static npu_status print_all(const npu_plan *plan, const npu_exec *exec, const npu_allocator *a)
 {
-    npu_text text = npu_text_make(a);
+    npu_text text = npu_text_init(a);
     npu_plan_print(plan, &text);
     npu_plan_print_ops(plan, &text);
     npu_plan_print_memory(plan, &text);
@@ -242,7 +242,7 @@ static npu_status change(const npu_allocator *a)
     memset(&diag, 0, sizeof diag);
     desc.allocator = a;
     npu_graph *g = npu_graph_create(&desc);
-    int64_t n = npu_graph_symbol(g, "n", 1, 16);
+    int64_t n = npu_graph_add_symbol(g, "n", 1, 16);
     npu_value x = npu_input(g, "x", F32(n, 4)), p = npu_param(g, "p", F32(4)), s = npu_state(g, "s", F32(n, 4));
     npu_value y = npu_relu(g, npu_add(NPU_AT(g), x, p));
     npu_update(g, s, npu_add(g, y, s));
@@ -386,7 +386,7 @@ static npu_status kernels(const npu_allocator *a)
         "y4, y5, y6 = aicf.layernorm_bwd(x, x, v, m, m)\ny7 = tensor.pad(x, low=[0, 1], high=[2, 0], value=-1.5)\n";
     npu_ref_desc ref_desc = { .allocator = a };
     npu_backend *cpu = NULL;
-    npu_text all = npu_text_make(NULL);
+    npu_text all = npu_text_init(NULL);
     npu_graph *g = NULL;
     npu_exec *exec = NULL;
     npu_diag diag = { 0 };
@@ -478,7 +478,7 @@ static const char node_json[] =
 static npu_status read_json(const npu_allocator *a)
 {
     npu_graph_desc desc = { .registry = shared, .allocator = a };
-    npu_text json = npu_text_make(a), again = npu_text_make(a);
+    npu_text json = npu_text_init(a), again = npu_text_init(a);
     npu_graph *g = NULL, *copy = NULL;
     npu_diag diag = { 0 };
     npu_status status;
@@ -533,7 +533,7 @@ static npu_status optimised(const npu_allocator *a)
     optimize.report = count_reports;
     optimize.report_ctx = &changes;
     status = status ? status : npu_graph_parse(&g, to_optimise, sizeof to_optimise - 1, &desc, &diag);
-    status = status ? status : npu_param_bind(g, "h", h, sizeof h);
+    status = status ? status : npu_graph_bind_param(g, "h", h, sizeof h);
     status = status ? status : npu_graph_optimize(&fast, g, &optimize, NULL, &diag);
     NPU_CHECK(status || changes > 6);
     status = status ? status : npu_graph_optimize(&fused, g, &fuse, NULL, &diag);
@@ -588,8 +588,8 @@ static struct { const char *text; way take; } now;
 
 static npu_status way_prints(const npu_graph *g, const npu_allocator *a)
 {
-    static npu_status (*const prints[])(const npu_graph *, npu_text *) = { npu_graph_print, npu_graph_dump, npu_graph_print_dot, npu_graph_print_stats };
-    npu_text text = npu_text_make(a);
+    static npu_status (*const prints[])(const npu_graph *, npu_text *) = { npu_graph_print, npu_graph_print_short, npu_graph_print_dot, npu_graph_print_stats };
+    npu_text text = npu_text_init(a);
     npu_status status = NPU_OK;
     for (size_t i = 0; i < sizeof prints / sizeof prints[0] && !status; i++) {
         status = prints[i](g, &text);
@@ -603,7 +603,7 @@ static npu_status way_prints(const npu_graph *g, const npu_allocator *a)
 static npu_status way_json(const npu_graph *g, const npu_allocator *a)
 {
     npu_graph_desc desc = { .registry = shared, .allocator = a };
-    npu_text text = npu_text_make(a);
+    npu_text text = npu_text_init(a);
     npu_graph *again = NULL;
     const npu_backend *cpu = npu_ref_backend();
     npu_status status = npu_graph_print_json(g, &text);
@@ -682,7 +682,7 @@ static npu_status way_cache(const npu_graph *g, const npu_allocator *a)
     const char *const name = "n";
     npu_status status = npu_program_cache_create(&cache, &(npu_program_cache_desc){ .allocator = a });
     status = status ? status : npu_graph_specialize(&fixed, g, &name, DIMS(2), strstr(now.text, "symbol n") != NULL, NULL);
-    status = status ? status : npu_program_cache_get(cache, &program, fixed, &plan, NULL);
+    status = status ? status : npu_program_cache_acquire(cache, &program, fixed, &plan, NULL);
     if (program) {
         npu_program_cache_release(cache, program);
     }

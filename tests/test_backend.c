@@ -548,18 +548,18 @@ static void test_support_table(void)
     const npu_registry *registry = npu_graph_registry(r.graph);
     uint32_t names = 0, found = 0;
     while (npu_sim_op_name(names)) {
-        NPU_CHECK(npu_is_op_supported(r.backends[0], registry, npu_sim_op_name(names)));
+        NPU_CHECK(npu_backend_supports(r.backends[0], registry, npu_sim_op_name(names)));
         names++;
     }
     NPU_CHECK(names >= 50);
-    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
-        const char *name = npu_registry_at(registry, i)->name;
-        NPU_CHECK_EQ(npu_is_op_supported(r.backends[0], registry, name), in_table(name));
+    for (uint32_t i = 0; i < npu_registry_num_ops(registry); i++) {
+        const char *name = npu_registry_op(registry, i)->name;
+        NPU_CHECK_EQ(npu_backend_supports(r.backends[0], registry, name), in_table(name));
         found += in_table(name);
     }
     NPU_CHECK_EQ(found, names); /* every name is an op */
-    NPU_CHECK(!npu_is_op_supported(r.backends[0], registry, "aten.no_such_op"));
-    NPU_CHECK(npu_is_op_supported(r.backends[1], registry, "aten.gather"));
+    NPU_CHECK(!npu_backend_supports(r.backends[0], registry, "aten.no_such_op"));
+    NPU_CHECK(npu_backend_supports(r.backends[1], registry, "aten.gather"));
     rig_end(&r);
 }
 
@@ -582,7 +582,7 @@ static void test_free_ops(void)
     NPU_ITEM("S1.9");
     NPU_ITEM("F28");
     for (size_t i = 0; i < sizeof free_ops / sizeof free_ops[0]; i++) {
-        if (!npu_is_op_supported(r.backends[0], npu_graph_registry(r.graph), free_ops[i])) {
+        if (!npu_backend_supports(r.backends[0], npu_graph_registry(r.graph), free_ops[i])) {
             NPU_CHECK_STR(free_ops[i], "supported");
         }
     }
@@ -613,7 +613,7 @@ static void test_layers_of_a_backend(void)
             npu_sim_desc desc = { .allow = listed ? aicf : aten, .num_allow = listed ? 2 : 1 };
             rig r = rig_start(&desc);
             npu_model *m = npu_model_create(&(npu_model_desc){ .dialect = (npu_dialect)dialect });
-            npu_layer_linear fc = npu_linear_layer("fc", 3, 4);
+            npu_layer_linear fc = npu_layer_linear_init("fc", 3, 4);
             npu_value y = npu_model_add(m, &fc.base, npu_model_input(m, "x", npu_spec_tensor(NPU_F32, 2, DIMS(2, 3))));
             npu_plan_desc plan_desc = { .backends = r.backends, .num_backends = 2 };
             npu_plan *plan = NULL;
@@ -644,7 +644,7 @@ static void test_names_that_write(void)
     NPU_ITEM("F28");
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (npu_is_op_supported(npu_ref_backend(), registry, rows[i].name) != rows[i].is_supported) {
+        if (npu_backend_supports(npu_ref_backend(), registry, rows[i].name) != rows[i].is_supported) {
             NPU_CHECK_STR(rows[i].name, rows[i].is_supported ? "supported" : "not supported");
         }
     }
@@ -672,7 +672,7 @@ static void test_first_ops(void)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const npu_op_def *def = npu_registry_find(npu_graph_registry(r.graph), names[i]);
         NPU_CHECK(def || strstr(names[i], "_.")); /* what writes becomes functional while it is read */
-        NPU_CHECK(npu_is_op_supported(r.backends[1], npu_graph_registry(r.graph), names[i]));
+        NPU_CHECK(npu_backend_supports(r.backends[1], npu_graph_registry(r.graph), names[i]));
     }
     rig_end(&r);
 }
@@ -1020,8 +1020,8 @@ static void test_blobs(void)
     const npu_backend *b = r.backends[0];
     const uint32_t rsum = NPU_FOURCC('R', 'S', 'U', 'M');
     NPU_ITEM("R2.6");
-    npu_tensor_host(&in, &buffer[0], NPU_F32, 2, DIMS(2, 3), x);
-    npu_tensor_host(&out, &buffer[1], NPU_F32, 1, DIMS(3), y);
+    npu_tensor_init_host(&in, &buffer[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_init_host(&out, &buffer[1], NPU_F32, 1, DIMS(3), y);
     NPU_CHECK_STATUS(buffer_alloc(b, 0, sizeof x, &buffer[0]), NPU_OK);
     NPU_CHECK_STATUS(buffer_alloc(b, 0, sizeof y, &buffer[1]), NPU_OK);
     NPU_CHECK_STATUS(buffer_upload(b, &buffer[0], 0, x, sizeof x), NPU_OK);
@@ -1139,7 +1139,7 @@ static void test_named(void)
     NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "c", x, sizeof x), NPU_ERR_NOT_FOUND);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     size_t size = 0;
-    const float *sum = npu_exec_output_by_name(r.exec, "sum", &size);
+    const float *sum = npu_exec_find_output(r.exec, "sum", &size);
     NPU_CHECK_EQ(size, sizeof x);
     NPU_CHECK(sum && sum[2] == 33);
     NPU_CHECK_NEAR(difference[0], -9, 0);

@@ -16,7 +16,7 @@ static const npu_value none = { 0 };
 /* The text form without its first two lines. */
 static void check_text(const npu_graph *g, const char *expected)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     const char *body;
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
@@ -416,7 +416,7 @@ static npu_model *model_of(npu_dialect dialect)
 static void test_linear_layer(void)
 {
     npu_model *m = model_of(NPU_DIALECT_AICF);
-    npu_layer_linear fc = npu_linear_layer("fc1", 128, 256);
+    npu_layer_linear fc = npu_layer_linear_init("fc1", 128, 256);
     npu_value x = npu_model_input(m, "x", f32(3, 4, 8, 128, 0));
     NPU_ITEM("S2.1");
     NPU_ITEM("R2.13");
@@ -438,19 +438,19 @@ static void test_linear_layer_names(void)
     static const float weight[9], bias[3];
     npu_model *m = npu_model_create(NULL);
     npu_graph *g = npu_model_graph(m);
-    npu_layer_linear fc = npu_linear_layer("fc", 3, 3), own = npu_linear_layer("own", 3, 3);
+    npu_layer_linear fc = npu_layer_linear_init("fc", 3, 3), own = npu_layer_linear_init("own", 3, 3);
     npu_value x = npu_model_input(m, "x", f32(2, 2, 3, 0, 0)), taken = npu_param(g, "own.bias", f32(1, 5, 0, 0, 0));
     x = npu_model_add(m, &fc.base, npu_model_add(m, &fc.base, x));
     x = npu_model_add(m, &own.base, x);
-    npu_layer_linear unnamed = npu_linear_layer(NULL, 3, 3), another = npu_linear_layer(NULL, 3, 3);
+    npu_layer_linear unnamed = npu_layer_linear_init(NULL, 3, 3), another = npu_layer_linear_init(NULL, 3, 3);
     npu_model_add(m, &unnamed.base, x);
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
     NPU_CHECK_EQ(npu_value_num_users(g, npu_graph_find(g, "fc.W")), 2);
     NPU_CHECK_EQ(npu_model_add(m, &another.base, x).id, 0); /* it would have the weights of the other */
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_DUPLICATE);
     npu_graph_clear_error(g);
-    NPU_CHECK_STATUS(npu_param_bind(g, "fc.weight", weight, sizeof weight), NPU_OK);
-    NPU_CHECK_STATUS(npu_param_bind(g, "fc.bias", bias, sizeof bias), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "fc.weight", weight, sizeof weight), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "fc.bias", bias, sizeof bias), NPU_OK);
     NPU_CHECK(npu_value_data(g, npu_graph_find(g, "fc.W"), NULL) == weight);
     NPU_CHECK(npu_value_data(g, npu_graph_find(g, "fc.b"), NULL) == bias);
     NPU_CHECK_EQ(npu_graph_find(g, "own.bias").id, taken.id); /* no layer takes a name away */
@@ -460,7 +460,7 @@ static void test_linear_layer_names(void)
 static void test_linear_layer_without_bias(void)
 {
     npu_model *m = model_of(NPU_DIALECT_AICF);
-    npu_layer_linear fc = npu_linear_layer("fc1", 3, 4);
+    npu_layer_linear fc = npu_layer_linear_init("fc1", 3, 4);
     fc.no_bias = true;
     fc.dtype = NPU_F16;
     npu_model_add(m, &fc.base, npu_model_input(m, "x", npu_spec_tensor(NPU_F16, 2, (int64_t[]){ 2, 3 })));
@@ -475,8 +475,8 @@ static void test_linear_layer_without_bias(void)
 static void test_relu_and_add_layers(void)
 {
     npu_model *m = model_of(NPU_DIALECT_AICF);
-    npu_layer_relu relu = npu_relu_layer("r");
-    npu_layer_add add = npu_add_layer("a");
+    npu_layer_relu relu = npu_layer_relu_init("r");
+    npu_layer_add add = npu_layer_add_init("a");
     npu_value x = npu_model_input(m, "x", f32(1, 3, 0, 0, 0)), y;
     NPU_ITEM("S2.13");
     NPU_ITEM("S2.42");
@@ -498,9 +498,9 @@ static void test_relu_and_add_layers(void)
 static void test_dialects(void)
 {
     npu_model *m = npu_model_create(NULL);
-    npu_layer_linear fc = npu_linear_layer("fc", 3, 4), plain = npu_linear_layer("plain", 4, 2);
-    npu_layer_relu relu = npu_relu_layer("r");
-    npu_layer_add add = npu_add_layer("a");
+    npu_layer_linear fc = npu_layer_linear_init("fc", 3, 4), plain = npu_layer_linear_init("plain", 4, 2);
+    npu_layer_relu relu = npu_layer_relu_init("r");
+    npu_layer_add add = npu_layer_add_init("a");
     npu_value x = npu_model_input(m, "x", f32(2, 2, 3, 0, 0)), z = npu_model_input(m, "z", f32(1, 1, 0, 0, 0)), y;
     NPU_ITEM("F36");
     plain.no_bias = true;
@@ -531,10 +531,10 @@ static void test_dialects(void)
 static void test_other_layers(void)
 {
     npu_model *m = npu_model_create(NULL);
-    npu_layer_conv2d conv = npu_conv2d_layer("conv", 4, 8, 3);
-    npu_layer_batch_norm bn = npu_batch_norm_layer("bn", 8);
-    npu_layer_layer_norm ln = npu_layer_norm_layer("ln", 6);
-    npu_layer_embedding embedding = npu_embedding_layer("emb", 10, 6);
+    npu_layer_conv2d conv = npu_layer_conv2d_init("conv", 4, 8, 3);
+    npu_layer_batch_norm bn = npu_layer_batch_norm_init("bn", 8);
+    npu_layer_layer_norm ln = npu_layer_layer_norm_init("ln", 6);
+    npu_layer_embedding embedding = npu_layer_embedding_init("emb", 10, 6);
     npu_value x = npu_model_input(m, "x", f32(4, 1, 4, 8, 8)),
               i = npu_model_input(m, "i", npu_spec_tensor(NPU_I64, 1, (int64_t[]){ 5 }));
     conv.attrs.groups = 2;
@@ -558,7 +558,7 @@ static void test_other_layers(void)
 static void test_attention_layer(void)
 {
     npu_model *m = npu_model_create(NULL);
-    npu_layer_attention attention = npu_attention_layer("att", 8, 2);
+    npu_layer_attention attention = npu_layer_attention_init("att", 8, 2);
     npu_value y = npu_model_add(m, &attention.base, npu_model_input(m, "x", f32(3, 2, 5, 8, 0)));
     npu_graph *g = npu_model_graph(m);
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
@@ -575,7 +575,7 @@ static void test_attention_layer(void)
 static void test_model_wraps_a_graph(void)
 {
     npu_model *m = model_of(NPU_DIALECT_AICF);
-    npu_layer_relu relu = npu_relu_layer("r");
+    npu_layer_relu relu = npu_layer_relu_init("r");
     npu_value x = npu_model_input(m, "x", f32(1, 3, 0, 0, 0)), y = npu_model_add(m, &relu.base, x);
     NPU_ITEM("S2.11");
     NPU_ITEM("S2.12");
@@ -631,7 +631,7 @@ static void test_model_rejections(void)
 {
     npu_model *m = npu_model_create(NULL);
     npu_graph *g = npu_model_graph(m);
-    npu_layer_linear fc = npu_linear_layer("fc", 3, 4);
+    npu_layer_linear fc = npu_layer_linear_init("fc", 3, 4);
     npu_layer empty = { "empty", NULL };
     npu_value x = npu_model_input(m, "x", f32(2, 2, 5, 0, 0)), missing = { 99 };
     NPU_CHECK(!npu_model_add(m, &fc.base, x).id); /* last dim is 5, not 3 */
@@ -654,7 +654,7 @@ static void test_model_rejections(void)
 static void test_shared_parameters(void)
 {
     npu_model *m = npu_model_create(NULL);
-    npu_layer_linear fc = npu_linear_layer("fc", 3, 3);
+    npu_layer_linear fc = npu_layer_linear_init("fc", 3, 3);
     npu_value x = npu_model_input(m, "x", f32(2, 2, 3, 0, 0));
     npu_value p = npu_param(npu_model_graph(m), "fc.W", f32(2, 3, 3, 0, 0));
     NPU_ITEM("R2.12");

@@ -39,7 +39,7 @@ static void test_replay(void)
         float x[12], y[2][8], z[2][12];
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_create(&other, r.program, NULL, NULL), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_capture(r.exec, &capture), NPU_ERR_MISSING_FEED);
+        NPU_CHECK_STATUS(npu_capture_create(&capture, r.exec), NPU_ERR_MISSING_FEED);
         NPU_CHECK(!capture);
         for (int i = 0; i < 2; i++) {
             npu_exec *e = i ? other : r.exec;
@@ -47,7 +47,7 @@ static void test_replay(void)
             npu_exec_set_output(e, "y", y[i], sizeof y[i]);
             npu_exec_set_output(e, "z", z[i], sizeof z[i]);
         }
-        NPU_CHECK_STATUS(npu_exec_capture(r.exec, &capture), NPU_OK);
+        NPU_CHECK_STATUS(npu_capture_create(&capture, r.exec), NPU_OK);
         NPU_CHECK(!npu_exec_output(r.exec, 0, NULL)); /* nothing has run yet */
         for (uint32_t k = 0; k < 5; k++) {
             fill(x, 12, k);
@@ -70,7 +70,7 @@ static void test_replay(void)
 static void test_no_allocation(void)
 {
     npu_alloc_counter counter = { 0 };
-    npu_allocator a = npu_counting_allocator(&counter);
+    npu_allocator a = npu_allocator_counting(&counter);
     rig r = split_rig(1, false);
     npu_capture *capture = NULL;
     float x[12];
@@ -80,7 +80,7 @@ static void test_no_allocation(void)
     r.exec_desc.allocator = &a;
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     npu_exec_set_input(r.exec, "x", x, sizeof x);
-    NPU_CHECK_STATUS(npu_exec_capture(r.exec, &capture), NPU_OK);
+    NPU_CHECK_STATUS(npu_capture_create(&capture, r.exec), NPU_OK);
     calls = counter.num_calls;
     buffers = npu_sim_count(r.sims[0]).calls[NPU_SIM_ALLOC];
     for (int k = 0; k < 3; k++) {
@@ -97,7 +97,7 @@ static void test_no_allocation(void)
 static void test_capture_out_of_memory(void)
 {
     npu_alloc_counter counter = { 0 };
-    npu_allocator a = npu_counting_allocator(&counter);
+    npu_allocator a = npu_allocator_counting(&counter);
     rig r = split_rig(0, false);
     npu_capture *capture = NULL;
     npu_status status = NPU_ERR_NO_MEMORY;
@@ -109,7 +109,7 @@ static void test_capture_out_of_memory(void)
     for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 100; n++) {
         counter.num_calls = 0;
         counter.fail_at = n;
-        status = npu_exec_capture(r.exec, &capture);
+        status = npu_capture_create(&capture, r.exec);
         NPU_CHECK_EQ(status == NPU_OK, capture != NULL);
     }
     NPU_CHECK_STATUS(status, NPU_OK);
@@ -129,7 +129,7 @@ static void test_replay_failures(void)
     fill(x, 12, 1);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     npu_exec_set_input(r.exec, "x", x, sizeof x);
-    NPU_CHECK_STATUS(npu_exec_capture(r.exec, &capture), NPU_OK);
+    NPU_CHECK_STATUS(npu_capture_create(&capture, r.exec), NPU_OK);
     npu_sim_fail(r.sims[0], NPU_SIM_SUBMIT, 1, NPU_ERR_BACKEND);
     NPU_CHECK_STATUS(npu_capture_replay(capture), NPU_ERR_BACKEND);
     npu_sim_fail(r.sims[0], NPU_SIM_UPLOAD, 1, NPU_ERR_IO);
@@ -213,7 +213,7 @@ static void test_backend_slots(void)
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     npu_exec_set_input(r.exec, "x", x, sizeof x);
     npu_exec_set_output(r.exec, "z", z, sizeof z);
-    NPU_CHECK_STATUS(npu_exec_capture(r.exec, &capture), NPU_OK);
+    NPU_CHECK_STATUS(npu_capture_create(&capture, r.exec), NPU_OK);
     NPU_CHECK_EQ(recorder.captures, 1);
     for (int k = 0; k < 3; k++) {
         NPU_CHECK_STATUS(npu_capture_replay(capture), NPU_OK);
@@ -376,7 +376,7 @@ static void test_overlap(void)
 static void test_slots(void)
 {
     rig r = split_rig(1, false);
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_ITEM("S2.53");
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     npu_plan_print_slots(npu_program_plan(r.program), &text);
@@ -391,7 +391,7 @@ static npu_graph *scaled(double factor, const float *w)
 {
     npu_graph *g = npu_graph_create(NULL);
     npu_value p = npu_param(g, "w", F32(4));
-    npu_param_bind(g, "w", w, 4 * sizeof *w);
+    npu_graph_bind_param(g, "w", w, 4 * sizeof *w);
     npu_output(g, "y", npu_mul(g, npu_add(g, npu_input(g, "x", F32(4)), p), npu_number(g, npu_scalar_float(factor))));
     return g;
 }
@@ -416,7 +416,7 @@ static void test_cache(void)
     const npu_backend *cpu = npu_ref_backend();
     npu_program_cache_desc cache_desc = { 0 };
     npu_alloc_counter counter = { 0 };
-    npu_allocator a = npu_counting_allocator(&counter);
+    npu_allocator a = npu_allocator_counting(&counter);
     npu_program_cache *cache = NULL;
     npu_plan_desc desc = { 0 };
     npu_program *programs[5] = { NULL };
@@ -430,22 +430,22 @@ static void test_cache(void)
     for (int i = 0; i < 5; i++) {
         npu_graph *g = scaled(i == 2 ? 3 : 2, w[i == 3]);
         desc.no_inplace = i == 4;
-        NPU_CHECK_STATUS(npu_program_cache_get(cache, &programs[i], g, &desc, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_program_cache_acquire(cache, &programs[i], g, &desc, NULL), NPU_OK);
         npu_graph_destroy(g);
     }
     NPU_CHECK(programs[0] == programs[1] && programs[0] != programs[2] && programs[0] != programs[3] && programs[0] != programs[4]);
     NPU_CHECK_NEAR(run_first(programs[1]), 4, 0);
     NPU_CHECK_NEAR(run_first(programs[2]), 6, 0);
     NPU_CHECK_NEAR(run_first(programs[3]), 6, 0);
-    stats = npu_program_cache_count(cache);
+    stats = npu_program_cache_get_stats(cache);
     NPU_CHECK(stats.num_hits == 1 && stats.num_misses == 4 && stats.num_programs == 4 && stats.num_used == 4);
     for (int i = 0; i < 5; i++) {
         npu_program_cache_release(cache, programs[i]);
-        stats = npu_program_cache_count(cache);
+        stats = npu_program_cache_get_stats(cache);
         NPU_CHECK_EQ(stats.num_programs, i < 3 ? 4 : 6 - i); /* 0 and 1 are one program; two unused ones stay */
     }
     npu_program_cache_clear(cache);
-    NPU_CHECK_EQ(npu_program_cache_count(cache).num_programs, 0);
+    NPU_CHECK_EQ(npu_program_cache_get_stats(cache).num_programs, 0);
     npu_program_cache_destroy(cache);
     npu_program_cache_destroy(NULL);
     NPU_CHECK_EQ(counter.live_bytes, 0);
@@ -457,7 +457,7 @@ static void test_cache_failures(void)
     const npu_backend *cpu = npu_ref_backend();
     npu_program_cache_desc cache_desc = { 0 };
     npu_alloc_counter counter = { 0 };
-    npu_allocator a = npu_counting_allocator(&counter);
+    npu_allocator a = npu_allocator_counting(&counter);
     npu_program_cache *cache = NULL;
     npu_plan_desc desc = { 0 };
     npu_program *program = NULL;
@@ -468,18 +468,18 @@ static void test_cache_failures(void)
     cache_desc._canary = 0;
     cache_desc.allocator = &a;
     NPU_CHECK_STATUS(npu_program_cache_create(&cache, &cache_desc), NPU_OK);
-    NPU_CHECK_STATUS(npu_program_cache_get(cache, &program, g, &desc, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_program_cache_acquire(cache, &program, g, &desc, NULL), NPU_ERR_INVALID_ARGUMENT);
     desc.backends = &cpu;
     desc.num_backends = 1;
     npu_output(bare, "y", npu_param(bare, "w", F32(4)));
     npu_output(bare, "z", npu_neg(bare, npu_param(bare, "w", F32(4))));
-    NPU_CHECK_STATUS(npu_program_cache_get(cache, &program, bare, &desc, NULL), NPU_ERR_MISSING_WEIGHT);
-    NPU_CHECK(!program && npu_program_cache_count(cache).num_programs == 0);
+    NPU_CHECK_STATUS(npu_program_cache_acquire(cache, &program, bare, &desc, NULL), NPU_ERR_MISSING_WEIGHT);
+    NPU_CHECK(!program && npu_program_cache_get_stats(cache).num_programs == 0);
     for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 100000; n++) {
         counter.num_calls = 0;
         counter.fail_at = n;
-        status = npu_program_cache_get(cache, &program, g, &desc, NULL);
-        NPU_CHECK_EQ(npu_program_cache_count(cache).num_programs, status == NPU_OK);
+        status = npu_program_cache_acquire(cache, &program, g, &desc, NULL);
+        NPU_CHECK_EQ(npu_program_cache_get_stats(cache).num_programs, status == NPU_OK);
     }
     NPU_CHECK_STATUS(status, NPU_OK);
     npu_program_cache_destroy(cache);
@@ -504,7 +504,7 @@ static void ask(void *arg, uint32_t part, uint32_t parts, uint32_t worker)
     desc.num_backends = 1;
     for (uint32_t k = 0; k < 20; k++) {
         npu_program *program = NULL;
-        if (npu_program_cache_get(q->cache, &program, q->graphs[(part + k) % 3], &desc, NULL) == NPU_OK) {
+        if (npu_program_cache_acquire(q->cache, &program, q->graphs[(part + k) % 3], &desc, NULL) == NPU_OK) {
             npu_program_cache_release(q->cache, program);
         }
     }
@@ -522,9 +522,9 @@ static void test_cache_threads(void)
         q.graphs[i] = scaled(i, w);
     }
     threads->run(threads->ctx, ask, &q, 8);
-    NPU_CHECK_EQ(npu_program_cache_count(q.cache).num_misses, 3);
-    NPU_CHECK_EQ(npu_program_cache_count(q.cache).num_hits, 157);
-    NPU_CHECK_EQ(npu_program_cache_count(q.cache).num_used, 0);
+    NPU_CHECK_EQ(npu_program_cache_get_stats(q.cache).num_misses, 3);
+    NPU_CHECK_EQ(npu_program_cache_get_stats(q.cache).num_hits, 157);
+    NPU_CHECK_EQ(npu_program_cache_get_stats(q.cache).num_used, 0);
     npu_threads_destroy(threads);
     npu_program_cache_destroy(q.cache);
     for (int i = 0; i < 3; i++) {

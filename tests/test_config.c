@@ -56,7 +56,7 @@ static void test_sizes(void)
 
 static void test_text(void)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     char expected[4001];
     NPU_CHECK_EQ(text.len, 0);
     for (int i = 0; i < 1000; i++) {
@@ -77,8 +77,8 @@ static void test_text(void)
 static void test_text_without_memory(void)
 {
     npu_alloc_counter counter = { 0, 0, 0, 2 };
-    npu_allocator allocator = npu_counting_allocator(&counter);
-    npu_text text = npu_text_make(&allocator);
+    npu_allocator allocator = npu_allocator_counting(&counter);
+    npu_text text = npu_text_init(&allocator);
     char line[5000];
     memset(line, 'x', sizeof line);
     npu_text_append(&text, "kept", 4);
@@ -94,7 +94,7 @@ static void test_text_without_memory(void)
 static void test_counting_allocator(void)
 {
     npu_alloc_counter counter = { 0, 0, 0, 0 };
-    npu_allocator a = npu_counting_allocator(&counter);
+    npu_allocator a = npu_allocator_counting(&counter);
     char *p = (char *)a.resize(a.ctx, NULL, 0, 100), *q;
     NPU_CHECK_EQ(counter.live_bytes, 100);
     memset(p, 7, 100);
@@ -146,7 +146,7 @@ static void test_threads(void)
     static const uint32_t widths[] = { 1, 2, 5 };
     for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
         npu_alloc_counter counter = { 0, 0, 0, 0 };
-        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_allocator allocator = npu_allocator_counting(&counter);
         npu_parallel *threads = NULL;
         npu_status status = npu_threads_create(&threads, &(npu_threads_desc){ .width = widths[w], .allocator = &allocator });
         if (status == NPU_ERR_UNSUPPORTED) {
@@ -169,7 +169,7 @@ static void test_threads_without_memory(void)
     npu_status status = NPU_ERR_NO_MEMORY;
     for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY; n++) {
         npu_alloc_counter counter = { 0, 0, 0, 0 };
-        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_allocator allocator = npu_allocator_counting(&counter);
         npu_parallel *threads = NULL;
         counter.fail_at = n;
         status = npu_threads_create(&threads, &(npu_threads_desc){ .width = 3, .allocator = &allocator });

@@ -138,12 +138,12 @@ static void print_spec(const call *c, npu_text *text, const npu_spec *spec)
 static npu_text deduce(const char *op, const char *args, npu_diag *diag)
 {
     static call c;
-    npu_text got = npu_text_make(NULL);
+    npu_text got = npu_text_init(NULL);
     char name[64];
     npu_op emitted;
     memset(&c, 0, sizeof c);
     c.graph = npu_graph_create(NULL);
-    c.symbol = npu_graph_symbol(c.graph, "s", 0, 0);
+    c.symbol = npu_graph_add_symbol(c.graph, "s", 0, 0);
     read_args(&c, args);
     snprintf(name, sizeof name, "%s%s", strchr(op, '.') ? "" : "aten.", op);
     emitted = npu_emit_name(c.graph, name, c.args, c.num_args);
@@ -1994,7 +1994,7 @@ static void test_every_rank(void)
         g = npu_graph_create(&desc);
         for (uint32_t t = 0; t < num_tables; t++) {
             for (uint32_t i = 0; i < tables[t].num_rows; i++) {
-                const npu_op_def *def = npu_registry_get(registry, tables[t].rows[i].kind);
+                const npu_op_def *def = npu_registry_find_kind(registry, tables[t].rows[i].kind);
                 npu_op op = call_of_ranks(g, def, dtypes[at / 125], at / 125 + 1, three);
                 accepted += op.id != 0;
                 refused += op.id == 0;

@@ -300,8 +300,8 @@ static void test_every_row(void)
     NPU_ITEM("F3");
     NPU_ITEM("F61");
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
-    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
-        const npu_op_def *def = npu_registry_at(registry, i);
+    for (uint32_t i = 0; i < npu_registry_num_ops(registry); i++) {
+        const npu_op_def *def = npu_registry_op(registry, i);
         for (uint32_t rank = 0; !check_vectors(def->name) && rank <= 4; rank++) {
             check_shape(def, rank, dims);
         }

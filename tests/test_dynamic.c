@@ -16,7 +16,7 @@ static const char *const sources =
 
 static void check_symbols(const symbols_row *row)
 {
-    npu_text text = npu_text_make(NULL), symbols = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL), symbols = npu_text_init(NULL);
     npu_graph *g = NULL, *again = NULL;
     npu_diag diag;
     int64_t min, max;
@@ -38,14 +38,14 @@ static void check_symbols(const symbols_row *row)
     NPU_CHECK_STR(symbols.data ? symbols.data : "", row->symbols);
     NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
     /* the text form says the same when it is read and written once more */
-    text = npu_text_make(NULL);
+    text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
     NPU_CHECK(strstr(text.data, row->spec));
     if (!strstr(text.data, row->spec)) {
         fprintf(stderr, "%s\n", text.data);
     }
     NPU_CHECK_STATUS(npu_graph_parse(&again, text.data, text.len, NULL, NULL), NPU_OK);
-    npu_text twice = npu_text_make(NULL);
+    npu_text twice = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_print(again, &twice), NPU_OK);
     NPU_CHECK_STR(twice.data, text.data);
     NPU_CHECK_STATUS(npu_graph_validate(again, NULL, NULL), NPU_OK);
@@ -130,7 +130,7 @@ static void test_rejected_shapes(void)
         { "r = aten.tensor_split.tensor_indices_or_sections(y, p)", "tensor_indices_or_sections" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_graph *g = NULL;
         npu_diag diag;
         npu_text_printf(&text, "%s%s\n", sources, rows[i].op);
@@ -150,7 +150,7 @@ static void test_rejected_shapes(void)
 static void test_given_symbols(void)
 {
     npu_graph *g = npu_graph_create(NULL);
-    int64_t few = npu_graph_symbol(g, "few", 0, 5);
+    int64_t few = npu_graph_add_symbol(g, "few", 0, 5);
     npu_arg self = npu_arg_tensor("self", npu_input(g, "x", F32(10)));
     npu_spec good = npu_spec_tensor(NPU_I64, 2, DIMS(few, 1)), number = npu_spec_tensor(NPU_I64, 2, DIMS(5, 1));
     npu_op op = npu_emit_typed(g, "aten.nonzero.default", &self, 1, &good, 1);
@@ -177,7 +177,7 @@ static npu_status keep_one(void *ctx, npu_rewrite *rw, const npu_graph *from, np
 
 static void test_rewritten(void)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_graph *g = NULL, *now = NULL;
     npu_op first = { 0 };
     npu_text_printf(&text, "%s%s", sources,
@@ -186,7 +186,7 @@ static void test_rewritten(void)
     NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_rewrite(&now, g, keep_one, &first, NULL), NPU_OK);
     npu_text_free(&text);
-    text = npu_text_make(NULL);
+    text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_print(now, &text), NPU_OK);
     NPU_CHECK(strstr(text.data, "r = my.op(arg0=q) : f32[e,2]\n"));
     NPU_CHECK_STATUS(npu_graph_validate(now, NULL, NULL), NPU_OK);
@@ -199,7 +199,7 @@ static void test_rewritten(void)
 static void test_specialized(void)
 {
     static const char *const name = "s";
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_graph *g = NULL, *now = NULL;
     npu_text_printf(&text, "%s%s", sources,
                     "n = aten.nonzero.default(x)\nc = aten.cat.default([x, x])\nd = aten.reshape.default(c, [-1, 2])\n"
@@ -207,7 +207,7 @@ static void test_specialized(void)
     NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_specialize(&now, g, &name, DIMS(3), 1, NULL), NPU_OK);
     npu_text_free(&text);
-    text = npu_text_make(NULL);
+    text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_print(now, &text), NPU_OK);
     NPU_CHECK(strstr(text.data, "symbol d1 0 12\n"));
     NPU_CHECK(strstr(text.data, "n = aten.nonzero.default(self=x) : i64[d1,2]\n"));
@@ -233,11 +233,11 @@ static rig rig_text(const char *text, uint32_t num_sims)
 static void check_output(rig *r, const char *name, const char *dims, const float *expected, size_t num)
 {
     size_t size = 0;
-    const float *got = npu_exec_output_by_name(r->exec, name, &size);
-    npu_text text = npu_text_make(NULL);
+    const float *got = npu_exec_find_output(r->exec, name, &size);
+    npu_text text = npu_text_init(NULL);
     for (uint32_t i = 0; i < npu_graph_num_outputs(r->graph); i++) {
         if (strcmp(npu_graph_output_name(r->graph, i), name) == 0) {
-            npu_spec_print(&text, npu_exec_output_shape(r->exec, i));
+            npu_spec_print(&text, npu_exec_output_spec(r->exec, i));
         }
     }
     NPU_CHECK_STR(text.data, dims);
@@ -442,14 +442,14 @@ static void test_repeats(void)
         check_output(&r, "c", format(dims, "f32[%u]", n), c, n);
         check_output(&r, "s", "f32[]", &sum, 1);
         /* one buffer per value, named after it; it never shrinks */
-        NPU_CHECK_STR(npu_exec_growing(r.exec, 0, &backend, &bytes), "a");
+        NPU_CHECK_STR(npu_exec_unbounded(r.exec, 0, &backend, &bytes), "a");
         NPU_CHECK_EQ(backend, 0);
         NPU_CHECK(bytes >= n * 4 && bytes >= most);
         most = bytes;
-        NPU_CHECK_STR(npu_exec_growing(r.exec, 1, &backend, &bytes), "b");
-        NPU_CHECK(!npu_exec_growing(r.exec, 2, &backend, &bytes)); /* c is the output's own memory */
+        NPU_CHECK_STR(npu_exec_unbounded(r.exec, 1, &backend, &bytes), "b");
+        NPU_CHECK(!npu_exec_unbounded(r.exec, 2, &backend, &bytes)); /* c is the output's own memory */
     }
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_plan_print_memory(npu_program_plan(r.program), &text);
     NPU_CHECK(strstr(text.data, "sizes of 0 values") && strstr(text.data, "of 3 that nothing bounds"));
     npu_text_free(&text);
@@ -488,9 +488,9 @@ static npu_status type_distinct(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "x");
     npu_spec y = *x, at = npu_spec_tensor(NPU_I64, 1, x->dims);
-    y.dims[0] = npu_deduce_unknown(0, x->dims[0]);
-    npu_status status = npu_deduce_result(d, &y);
-    return status ? status : npu_deduce_result(d, &at);
+    y.dims[0] = npu_deduce_data_dim(0, x->dims[0]);
+    npu_status status = npu_deduce_add_result(d, &y);
+    return status ? status : npu_deduce_add_result(d, &at);
 }
 
 static const npu_op_row distinct_row = { MINE_DISTINCT, NPU_DATA, type_distinct, "distinct(Tensor x) -> (Tensor, Tensor)",
@@ -747,8 +747,8 @@ static void test_bad_bindings(void)
     float x[40] = { 0 }, f[18];
     rig r = rig_text(layers, 0);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK(npu_exec_output_shape(r.exec, 0)->dims[0] < NPU_DYNAMIC_DIM); /* a symbol, before the first run */
-    NPU_CHECK(!npu_exec_output_shape(r.exec, 3));
+    NPU_CHECK(npu_exec_output_spec(r.exec, 0)->dims[0] < NPU_DYNAMIC_DIM); /* a symbol, before the first run */
+    NPU_CHECK(!npu_exec_output_spec(r.exec, 3));
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, rows[i].name, rows[i].rank, rows[i].dims, x, rows[i].size),
                          rows[i].status);
@@ -941,7 +941,7 @@ static void compare_split(rig *r, int64_t n)
         size_t size, expected;
         const void *got = npu_exec_output(r->exec, i, &size), *want = npu_exec_output(cpu.exec, i, &expected);
         NPU_CHECK_EQ(size, expected);
-        NPU_CHECK(npu_spec_equal(npu_exec_output_shape(r->exec, i), npu_exec_output_shape(cpu.exec, i)));
+        NPU_CHECK(npu_spec_equal(npu_exec_output_spec(r->exec, i), npu_exec_output_spec(cpu.exec, i)));
         NPU_CHECK(size != expected || memcmp(got, want, size) == 0);
     }
     rig_end(&cpu);
@@ -970,7 +970,7 @@ static void test_split(void)
             compare_split(&r, n);
             if (dynamic) { /* x, c, e and what is moved of d; b, d, f, g and k: what there is, not what was planned */
                 size_t e_bytes;
-                npu_exec_output_by_name(r.exec, "f", &e_bytes);
+                npu_exec_find_output(r.exec, "f", &e_bytes);
                 NPU_CHECK_EQ(d.up, (uint64_t)n * 12 + (uint64_t)n * 8 + e_bytes);
                 NPU_CHECK_EQ(d.down, (uint64_t)n * 8 + 2 * (uint64_t)n * 8 + e_bytes + (uint64_t)n * 8 + 24);
             }
@@ -1047,7 +1047,7 @@ static void test_planned_bytes(void)
 static void test_runs_do_not_allocate(void)
 {
     npu_alloc_counter counter = { 0 };
-    npu_allocator a = npu_counting_allocator(&counter);
+    npu_allocator a = npu_allocator_counting(&counter);
     npu_ref_desc ref_desc;
     npu_backend *cpu = NULL;
     memset(&ref_desc, 0, sizeof ref_desc);
@@ -1095,7 +1095,7 @@ static void test_sizes_of_symbols(void)
     rig r = rig_text(text, 0);
     for (int i = 0; i < 2; i++) {
         npu_graph *now = NULL;
-        npu_text out = npu_text_make(NULL);
+        npu_text out = npu_text_init(NULL);
         NPU_CHECK_STATUS(npu_graph_specialize(&now, r.graph, &names[i], DIMS(3), 1, NULL), NPU_OK);
         NPU_CHECK_STATUS(npu_graph_print(now, &out), NPU_OK);
         NPU_CHECK(strstr(out.data, expected[i]));
@@ -1151,7 +1151,7 @@ static void test_asked_sizes(void)
                      "v = aten.view.default(f, [s, t])\ne = aten.expand.default(b, [s, t])\n"
                      "z = aten.zeros.default([t, s], dtype=f32)\np = aten.add.Tensor(v, e)\n"
                      "y = aten.mm.default(p, z)\noutput p = p\noutput y = y\n", 0);
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     float x[6], p[6], y[4] = { 0 };
     NPU_CHECK_STATUS(npu_graph_print(r.graph, &text), NPU_OK);
     for (int i = 0; i < 3; i++) {
@@ -1176,7 +1176,7 @@ static void test_specialize_rejections(void)
     static const struct { const char *name; npu_status status; } rows[] = {
         { "d3", NPU_ERR_DYNAMIC_SHAPE }, { "few", NPU_ERR_DYNAMIC_SHAPE }, { "d4", NPU_ERR_NOT_FOUND }, { "s", NPU_OK }
     };
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_graph *g = NULL, *now = NULL;
     npu_diag diag;
     npu_text_printf(&text, "%s%s", sources,

@@ -421,7 +421,7 @@ static void check_mul(npu_dtype a, npu_dtype b, prepare_fn prepare)
     for (uint32_t i = 0; i < rank; i++) {
         out[i] = rank == 1 ? random_below(2000) : rank == 2 ? 1 + random_below(85) : 1 + random_below(9);
     }
-    set_operand(&t.out, &t.specs[2], npu_promote_types(a, b), rank, out);
+    set_operand(&t.out, &t.specs[2], npu_dtype_promote(a, b), rank, out);
     for (uint32_t k = 0; k < 2; k++) {
         random_dims(rank, out, &ranks[k], dims);
         set_operand(&t.in[k], &t.specs[k], k ? b : a, ranks[k], dims);
@@ -445,7 +445,7 @@ static void test_broadcasting_of_random_shapes(void)
     NPU_ITEM("S0.29");
     for (uint32_t round = 0; round < 1500; round++) {
         npu_dtype a = all_dtypes[random_below(n)], b = random_below(2) ? a : all_dtypes[random_below(n)];
-        if (npu_promote_types(a, b) == NPU_NONE) {
+        if (npu_dtype_promote(a, b) == NPU_NONE) {
             continue;
         }
         check_mul(a, b, npu__ref_map_prepare);

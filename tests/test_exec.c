@@ -15,13 +15,13 @@ static void test_quick_start(void)
     NPU_ITEM("S2.1");
     static const float w[6] = { 1, 2, 3, 4, 5, 6 }, b[2] = { -10, 1 };
     npu_model *m = npu_model_create(&(npu_model_desc){ .dialect = NPU_DIALECT_AICF });
-    npu_layer_linear fc = npu_linear_layer("fc", 3, 2);
-    npu_layer_relu act = npu_relu_layer("act");
+    npu_layer_linear fc = npu_layer_linear_init("fc", 3, 2);
+    npu_layer_relu act = npu_layer_relu_init("act");
     npu_value y = npu_model_add(m, &fc.base, npu_model_input(m, "x", F32(1, 3)));
     npu_model_output(m, "y", npu_model_add(m, &act.base, y));
     npu_graph *g = npu_model_graph(m);
-    NPU_CHECK_STATUS(npu_param_bind(g, "fc.W", w, sizeof w), NPU_OK);
-    NPU_CHECK_STATUS(npu_param_bind(g, "fc.b", b, sizeof b), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "fc.W", w, sizeof w), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "fc.b", b, sizeof b), NPU_OK);
     npu_sim *sim = NULL;
     npu_sim_create(&sim, NULL);
     const npu_backend *backends[] = { npu_sim_backend(sim), npu_ref_backend() };
@@ -56,7 +56,7 @@ static void test_weights_without_ops(void)
         NPU_CHECK_STATUS(npu_graph_check_weights(r.graph, NULL, 0, NULL, NULL), NPU_ERR_MISSING_WEIGHT);
         NPU_CHECK_STATUS(rig_make(&r), NPU_ERR_MISSING_WEIGHT);
         rig_unmake(&r);
-        NPU_CHECK_STATUS(npu_param_bind(r.graph, "w", w, sizeof w), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "w", w, sizeof w), NPU_OK);
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
@@ -78,7 +78,7 @@ static void test_empty_weights(void)
     rig r = rig_start(NULL, 0);
     npu_graph_destroy(r.graph);
     NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, NULL, &r.diag), NPU_OK);
-    NPU_CHECK_STATUS(npu_param_bind(r.graph, "e", e, sizeof e), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "e", e, sizeof e), NPU_OK);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     const float *y = (const float *)npu_exec_output(r.exec, 0, &size);
@@ -108,7 +108,7 @@ static void test_quick_start_from_text(void)
     NPU_CHECK(strstr(r.diag.message, "'fc.W'"));
     NPU_CHECK_EQ(r.diag.value, npu_graph_find(r.graph, "fc.W").id);
     rig_unmake(&r);
-    NPU_CHECK_STATUS(npu_param_bind(r.graph, "fc.W", w, sizeof w), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "fc.W", w, sizeof w), NPU_OK);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     float x[3] = { 1, 0, 1 };
     npu_exec_set_input(r.exec, "x", x, sizeof x);
@@ -147,12 +147,12 @@ static void test_bindings(void)
         NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 1, b, sizeof b), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_set_output_at(r.exec, 1, difference, sizeof difference), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
-        const float *own = npu_exec_output_by_name(r.exec, "sum", &size);
+        const float *own = npu_exec_find_output(r.exec, "sum", &size);
         NPU_CHECK_EQ(size, 12);
         NPU_CHECK(own && own[0] == 11 && own[2] == 33);
         NPU_CHECK(npu_exec_output(r.exec, 1, NULL) == difference && difference[2] == -27);
         NPU_CHECK(npu_exec_output(r.exec, 2, &size) == NULL && size == 0);
-        NPU_CHECK(npu_exec_output_by_name(r.exec, "product", &size) == NULL);
+        NPU_CHECK(npu_exec_find_output(r.exec, "product", &size) == NULL);
         /* memory bound by name, changed in place, bound again */
         NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "sum", sum, sizeof sum), NPU_OK);
         a[0] = 5;
@@ -254,11 +254,11 @@ static void test_odd_outputs(void)
         NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "twice", twice, sizeof twice), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "row", row, sizeof row), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
-        const float *input = npu_exec_output_by_name(r.exec, "input", NULL),
-                    *constant = npu_exec_output_by_name(r.exec, "constant", NULL);
-        const float *once = npu_exec_output_by_name(r.exec, "once", NULL),
-                    *flat = npu_exec_output_by_name(r.exec, "flat", NULL);
-        const float *inner = npu_exec_output_by_name(r.exec, "inner", NULL);
+        const float *input = npu_exec_find_output(r.exec, "input", NULL),
+                    *constant = npu_exec_find_output(r.exec, "constant", NULL);
+        const float *once = npu_exec_find_output(r.exec, "once", NULL),
+                    *flat = npu_exec_find_output(r.exec, "flat", NULL);
+        const float *inner = npu_exec_find_output(r.exec, "inner", NULL);
         NPU_CHECK(input != in && memcmp(input, copy, sizeof copy) == 0);
         NPU_CHECK(constant != data && constant[1] == 8);
         NPU_CHECK(once[4] == 5 && twice[4] == 5 && once[5] == 0 && twice[5] == 0);
@@ -288,8 +288,8 @@ static void test_empty_tensors(void)
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK); /* nothing to bind for e */
         NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "e", NULL, 0), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
-        NPU_CHECK(memcmp(npu_exec_output_by_name(r.exec, "cat", &size), in, sizeof in) == 0 && size == sizeof in);
-        NPU_CHECK(npu_exec_output_by_name(r.exec, "relu", &size) && size == 0);
+        NPU_CHECK(memcmp(npu_exec_find_output(r.exec, "cat", &size), in, sizeof in) == 0 && size == sizeof in);
+        NPU_CHECK(npu_exec_find_output(r.exec, "relu", &size) && size == 0);
         rig_end(&r);
     }
 }
@@ -568,7 +568,7 @@ static void test_trace(void)
     float in[4] = { 1, 2, 3, 4 };
     npu_exec_set_input_at(r.exec, 0, in, sizeof in);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
-    npu_text trace = npu_text_make(NULL), profile = npu_text_make(NULL);
+    npu_text trace = npu_text_init(NULL), profile = npu_text_init(NULL);
     npu_exec_print_trace(r.exec, &trace);
     npu_exec_print_profile(r.exec, &profile);
     const char *end = trace.data ? json_value(trace.data, 0) : NULL;
@@ -628,9 +628,9 @@ static void test_weights_bound_again(void)
         npu_exec *other = NULL;
         npu_value v = npu_param(r.graph, "w", F32(2, 2));
         npu_output(r.graph, "y", npu_mm(r.graph, npu_input(r.graph, "x", F32(2, 2)), v));
-        npu_param_bind(r.graph, "w", w[0], sizeof w[0]);
+        npu_graph_bind_param(r.graph, "w", w[0], sizeof w[0]);
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-        NPU_CHECK_STATUS(npu_param_bind(r.graph, "w", w[1], sizeof w[1]), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "w", w[1], sizeof w[1]), NPU_OK);
         NPU_CHECK_STATUS(npu_program_create(&again, r.plan, &r.diag), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_create(&other, again, NULL, &r.diag), NPU_OK);
         for (int i = 0; i < 2; i++) {
@@ -834,7 +834,7 @@ static void test_graph_goes_first(void)
     npu_sim_desc cap = { .deny = (const char *const[]){ "aten.mm.default" }, .num_deny = 1 };
     for (int is_simple = 0; is_simple < 2; is_simple++) {
         npu_alloc_counter counter = { 0 };
-        npu_allocator counted = npu_counting_allocator(&counter), a = { &memory, scribbled_resize };
+        npu_allocator counted = npu_allocator_counting(&counter), a = { &memory, scribbled_resize };
         rig r = rig_start(&cap, 1);
         npu_graph_destroy(r.graph);
         memory.used = 0;
@@ -865,7 +865,7 @@ static void test_no_allocation(void)
     npu_alloc_counter c;
     NPU_ITEM("R1.14");
     memset(&c, 0, sizeof c);
-    npu_allocator a = npu_counting_allocator(&c);
+    npu_allocator a = npu_allocator_counting(&c);
     npu_graph_desc graph_desc;
     npu_ref_desc ref_desc;
     npu_plan_desc plan_desc;
@@ -930,11 +930,11 @@ static void test_op_call(void)
     npu_buffer buffers[4];
     npu_tensor in[3], out[1];
     npu_diag diag;
-    npu_tensor_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
-    npu_tensor_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 3), y);
+    npu_tensor_init_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_init_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 3), y);
     NPU_CHECK_STATUS(call(NPU_ATEN_RELU, in, 1, out, 1, NULL, 0, &diag), NPU_OK);
     NPU_CHECK(y[0] == 1 && y[1] == 0 && y[4] == 5);
-    npu_tensor_host(&in[1], &buffers[1], NPU_F32, 1, DIMS(3), w);
+    npu_tensor_init_host(&in[1], &buffers[1], NPU_F32, 1, DIMS(3), w);
     NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 2, out, 1, NULL, 0, &diag), NPU_OK); /* no attributes: the defaults */
     NPU_CHECK(y[2] == 103 && y[3] == -3);
     static const uint8_t twice[9] = { 1, 2 };                                     /* alpha: int 2 */
@@ -948,12 +948,12 @@ static void test_op_call(void)
     static const uint8_t last[9] = { 255, 255, 255, 255, 255, 255, 255, 255, 0 }; /* softmax: dim -1, no dtype */
     NPU_CHECK_STATUS(call(NPU_ATEN_SOFTMAX, in, 1, out, 1, last, 9, &diag), NPU_OK);
     NPU_CHECK_NEAR(y[0] + y[1] + y[2], 1, 1e-6);
-    npu_tensor_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(4, 3), c);
+    npu_tensor_init_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(4, 3), c);
     in[1] = in[0];
     NPU_CHECK_STATUS(call(NPU_ATEN_CAT, in, 2, out, 1, NULL, 0, &diag), NPU_OK); /* a list of two */
     NPU_CHECK(c[0] == 1 && c[6] == 1 && c[11] == -6);
     NPU_CHECK_STATUS(call(NPU_ATEN_CAT, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_SHAPE);
-    npu_tensor_host(&out[0], &buffers[3], NPU_I32, 2, DIMS(2, 3), c);
+    npu_tensor_init_host(&out[0], &buffers[3], NPU_I32, 2, DIMS(2, 3), c);
     NPU_CHECK_STATUS(call(NPU_ATEN_RELU, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_DTYPE);
     NPU_CHECK(strstr(diag.message, "aten.relu"));
     NPU_CHECK_STATUS(call(0x7777, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_NOT_FOUND);
@@ -970,9 +970,9 @@ static void test_op_call_message(void)
     static const uint8_t plain[8] = { 0 };
     NPU_ITEM("R2.22");
     memset(&diag, 0, sizeof diag);
-    npu_tensor_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_init_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
     in[1] = in[0];
-    npu_tensor_host(&out[0], &buffers[1], NPU_F32, 2, DIMS(2, 2), y);
+    npu_tensor_init_host(&out[0], &buffers[1], NPU_F32, 2, DIMS(2, 2), y);
     NPU_CHECK_STATUS(call(NPU_AICF_GEMM, in, 2, out, 1, plain, sizeof plain, &diag), NPU_ERR_SHAPE);
     NPU_CHECK(strstr(diag.message, "gemm") && strstr(diag.message, "b dim 0 is 2"));
     NPU_CHECK_STR(npu_status_name(diag.status), "NPU_ERR_SHAPE");
@@ -986,11 +986,11 @@ static void test_op_call_by_group(void)
     npu_buffer buffers[4];
     npu_tensor in[3], out[1];
     npu_diag diag;
-    npu_tensor_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
-    npu_tensor_host(&in[1], &buffers[1], NPU_F32, 2, DIMS(2, 3), w);
+    npu_tensor_init_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_init_host(&in[1], &buffers[1], NPU_F32, 2, DIMS(2, 3), w);
     memset(&in[2], 0, sizeof in[2]); /* no bias */
     for (int i = 0; i < 2; i++) {
-        npu_tensor_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 2), y[i]);
+        npu_tensor_init_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 2), y[i]);
         NPU_CHECK_STATUS(npu_op_call(&b, NPU_ATEN_LINEAR, in, 3, out, 1, 0, NULL, 0, 0, &diag), NPU_OK);
         b.op_call = NULL;
     }
@@ -1003,7 +1003,7 @@ static void test_op_call_by_group(void)
     npu_sim_create(&sim, &desc);
     npu_backend device = *npu_sim_backend(sim);
     device.op_call = NULL;
-    npu_tensor_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 3), y);
+    npu_tensor_init_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 3), y);
     for (int i = 0; i < 2; i++) {
         NPU_CHECK_STATUS(buffer_alloc(&device, 0, 24, &buffers[i ? 3 : 0]), NPU_OK);
     }
@@ -1041,19 +1041,19 @@ static void test_debug_order(void)
     npu_model *m = npu_model_create(&(npu_model_desc){ .dialect = NPU_DIALECT_AICF });
     npu_graph *g = npu_model_graph(m);
     npu_layer wrong = { "wrong", emit_wrong };
-    npu_layer_relu act = npu_relu_layer("act");
+    npu_layer_relu act = npu_layer_relu_init("act");
     npu_value v = npu_model_input(m, "x", F32(2, 3));
     NPU_CHECK_EQ(npu_model_add(m, &wrong, v).id, 0);
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_SHAPE);
     NPU_CHECK(strstr(npu_graph_diag(g)->message, "relu"));
     npu_graph_clear_error(g);
     npu_model_output(m, "y", npu_model_add(m, &act.base, v));
-    npu_text dump = npu_text_make(NULL);
-    NPU_CHECK_STATUS(npu_graph_dump(g, &dump), NPU_OK);
+    npu_text dump = npu_text_init(NULL);
+    NPU_CHECK_STATUS(npu_graph_print_short(g, &dump), NPU_OK);
     NPU_CHECK(dump.data && strstr(dump.data, "relu(x) -> "));
     npu_text_free(&dump);
-    npu_tensor_host(&in, &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
-    npu_tensor_host(&out, &buffers[1], NPU_F32, 2, DIMS(2, 3), y);
+    npu_tensor_init_host(&in, &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_init_host(&out, &buffers[1], NPU_F32, 2, DIMS(2, 3), y);
     NPU_CHECK_STATUS(call(NPU_AICF_RELU, &in, 1, &out, 1, NULL, 0, NULL), NPU_OK);
     const npu_backend *cpu = npu_ref_backend();
     npu_exec *exec = NULL;

@@ -27,7 +27,7 @@ static npu_exec *exec_of(const char *text, npu_graph **g)
 
 static npu_array output_of(const npu_exec *exec, uint32_t i)
 {
-    npu_array a = { NULL, *npu_exec_output_shape(exec, i), npu_exec_output(exec, i, NULL) };
+    npu_array a = { NULL, *npu_exec_output_spec(exec, i), npu_exec_output(exec, i, NULL) };
     return a;
 }
 
@@ -40,7 +40,7 @@ static void check_pairs(const char *text, double tolerance)
     for (uint32_t i = 0; exec && i < npu_graph_num_outputs(g); i += 2) {
         npu_array got = output_of(exec, i), want = output_of(exec, i + 1);
         npu_difference d;
-        if (npu_compare(&got, &want, &t, &d)) {
+        if (npu_array_compare(&got, &want, &t, &d)) {
             fprintf(stderr, "%s\noutput %u, element %u: %g, expected %g\n", text, (unsigned)i, (unsigned)d.worst, d.got,
                     d.want);
             NPU_CHECK_STATUS(d.status, NPU_OK);

@@ -14,7 +14,7 @@ static npu_graph *parse(const char *text, npu_diag *diag)
 
 static npu_text print(const npu_graph *g)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
     return text;
 }
@@ -24,7 +24,7 @@ static npu_text round_trip(const char *source)
 {
     npu_diag diag = { 0 };
     npu_graph *g = parse(source, &diag), *again;
-    npu_text first = npu_text_make(NULL), second;
+    npu_text first = npu_text_init(NULL), second;
     if (!g) {
         fprintf(stderr, "line %d: %s: %s\n", (int)diag.line, npu_status_name(diag.status), diag.message);
         NPU_CHECK(g);
@@ -248,18 +248,18 @@ static bool has_vectors(const char *op)
 
 static void test_every_op(void)
 {
-    npu_text source = npu_text_make(NULL), text;
+    npu_text source = npu_text_init(NULL), text;
     npu_registry *registry = NULL;
     for (size_t i = 0; i < sizeof every_op / sizeof every_op[0]; i++) {
         npu_text_append(&source, every_op[i], strlen(every_op[i]));
     }
     text = round_trip(source.data);
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
-    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
+    for (uint32_t i = 0; i < npu_registry_num_ops(registry); i++) {
         char call[128];
-        snprintf(call, sizeof call, "%s(", npu_registry_at(registry, i)->name);
-        if (!strstr(text.data, call) && !has_vectors(npu_registry_at(registry, i)->name)) {
-            NPU_CHECK_STR(npu_registry_at(registry, i)->name, "a line in every_op");
+        snprintf(call, sizeof call, "%s(", npu_registry_op(registry, i)->name);
+        if (!strstr(text.data, call) && !has_vectors(npu_registry_op(registry, i)->name)) {
+            NPU_CHECK_STR(npu_registry_op(registry, i)->name, "a line in every_op");
         }
     }
     NPU_CHECK_GOLDEN("every_op.txt", text.data);
@@ -475,14 +475,14 @@ static void test_odd_names(void)
     NPU_ITEM("F18");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         npu_graph *g = npu_graph_create(NULL), *again = NULL;
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_diag diag = { 0 };
         npu_output(g, names[i], npu_input(g, names[i], npu_spec_tensor(NPU_F32, 0, NULL)));
         NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
         again = parse(text.data, &diag);
         NPU_CHECK(again && npu_graph_find(again, names[i]).id);
         npu_text_free(&text);
-        text = npu_text_make(NULL);
+        text = npu_text_init(NULL);
         NPU_CHECK_STATUS(npu_graph_print_json(g, &text), i == 2 || i == 5 ? NPU_OK : NPU_ERR_UNSUPPORTED);
         npu_graph_destroy(again);
         npu_graph_destroy(g);
@@ -492,7 +492,7 @@ static void test_odd_names(void)
 
 static void test_deep_children(void)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_diag diag = { 0 };
     npu_text_printf(&text, "graph main\n");
     for (int i = 0; i < 1000; i++) {
@@ -510,7 +510,7 @@ static void test_deep_children(void)
 static void check_hostile(const char *data, size_t len)
 {
     npu_alloc_counter counter = { 0, 0, 0, 0 };
-    npu_allocator allocator = npu_counting_allocator(&counter);
+    npu_allocator allocator = npu_allocator_counting(&counter);
     npu_graph_desc desc = { 0 };
     npu_diag diag = { 0 };
     npu_graph *g = NULL;
@@ -584,7 +584,7 @@ static void test_out_of_memory(void)
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     for (uint64_t n = 1; status && n < 5000; n++) {
         npu_alloc_counter counter = { 0, 0, 0, 0 };
-        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_allocator allocator = npu_allocator_counting(&counter);
         npu_graph_desc desc = { 0 };
         npu_graph *g = NULL;
         npu_diag diag = { 0 };
@@ -608,9 +608,9 @@ static void test_dump(void)
 {
     npu_model *m = npu_model_create(&(npu_model_desc){ .dialect = NPU_DIALECT_AICF });
     int64_t dims[2] = { 32, 128 };
-    npu_layer_linear fc = npu_linear_layer("fc1", 128, 256);
-    npu_layer_relu relu = npu_relu_layer("relu1");
-    npu_text text = npu_text_make(NULL);
+    npu_layer_linear fc = npu_layer_linear_init("fc1", 128, 256);
+    npu_layer_relu relu = npu_layer_relu_init("relu1");
+    npu_text text = npu_text_init(NULL);
     relu.save_for_backward = true;
     npu_model_output(
         m, "y",
@@ -618,7 +618,7 @@ static void test_dump(void)
                       npu_model_add(m, &fc.base, npu_model_input(m, "x", npu_spec_tensor(NPU_F32, 2, dims)))));
     NPU_ITEM("S2.7");
     NPU_ITEM("R2.15");
-    NPU_CHECK_STATUS(npu_graph_dump(npu_model_graph(m), &text), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_print_short(npu_model_graph(m), &text), NPU_OK);
     NPU_CHECK_STR(
         text.data,
         "[Graph] inputs=[x] outputs=[relu1.out] ops=3\n"
@@ -635,7 +635,7 @@ static void test_dot(void)
         "graph \"a \\\"b\\\"\"\ninput x : f32[2]\nstate h : f32[2]\n%3 = aten.add.Tensor(x, h) @sum\n"
         "update h = %3\noutput y = %3\n",
         NULL);
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_print_dot(g, &text), NPU_OK);
     NPU_CHECK_GOLDEN("graph.dot", text.data);
     npu_text_free(&text);
@@ -651,7 +651,7 @@ static void test_mermaid(void)
         "%6 = aten.relu.default(%5)\n"
         "output y = %6\noutput sum = %4\n",
         NULL);
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_mermaid_desc desc = { .max_nodes = 2, .include_weights = true };
     NPU_ITEM("R0.22");
     NPU_CHECK_STATUS(npu_graph_print_mermaid(g, NULL, &text), NPU_OK);
@@ -671,9 +671,9 @@ static void test_mermaid(void)
 
 static void test_no_graph(void)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_print(NULL, &text), NPU_ERR_NO_MEMORY);
-    NPU_CHECK_STATUS(npu_graph_dump(NULL, &text), NPU_ERR_NO_MEMORY);
+    NPU_CHECK_STATUS(npu_graph_print_short(NULL, &text), NPU_ERR_NO_MEMORY);
     NPU_CHECK_STATUS(npu_graph_print_dot(NULL, &text), NPU_ERR_NO_MEMORY);
     NPU_CHECK_STATUS(npu_graph_print_mermaid(NULL, NULL, &text), NPU_ERR_NO_MEMORY);
     npu_text_free(&text);

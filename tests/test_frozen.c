@@ -36,7 +36,7 @@ static void test_members(void)
         AT(compiled, program), AT(compiled, scratch), AT(compiled, failed_op), AT(compiled, text),
         AT(compiled, num_forms), AT(compiled, inplace), AT(compiled, own_weights), AT(compiled, forms),
         AT(place, offset), AT(places, place_size), AT(places, values), AT(places, scratches),
-        AT(dynamic, describe), AT(dynamic, settle), AT(binding, places), AT(binding, stream), AT(binding, dynamic),
+        AT(dynamic, describe), AT(dynamic, set_result_dims), AT(binding, places), AT(binding, stream), AT(binding, dynamic),
         AT(cost, ns), AT(backend, supports), AT(backend, alloc), AT(backend, copy), AT(backend, compile),
         AT(backend, stream), AT(backend, submit), AT(backend, save), AT(backend, wait), AT(backend, replay),
         AT(backend, op_call),
@@ -101,7 +101,7 @@ static void test_older_and_newer(void)
         float expected[6], y[6];
         NPU_CHECK_STATUS(npu_backend_check(both[0], NULL), NPU_OK);
         NPU_CHECK_EQ(npu_region_at(both[0]->regions, 1)->alignment, 64);
-        NPU_CHECK(npu_is_op_supported(both[0], npu_graph_registry(g), "aten.relu"));
+        NPU_CHECK(npu_backend_supports(both[0], npu_graph_registry(g), "aten.relu"));
         run(g, &cpu, 1, first, NULL, expected);
         run(g, both, 2, first, "frozen", y);
         for (int i = 0; i < 6; i++) {

@@ -129,7 +129,7 @@ static void test_describe_nothing(void)
 {
     NPU_ITEM("F11");
     uint32_t index = 0;
-    npu_graph *g = npu_graph_create(NULL), *tiles = npu_graph_child(g, "p", NPU_LEVEL_TILE, &index);
+    npu_graph *g = npu_graph_create(NULL), *tiles = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, &index);
     npu_op_storage storage;
     npu_op_info info;
     memset(&storage, 0, sizeof storage);
@@ -164,7 +164,7 @@ static void test_bad_ids(void)
                          npu_graph_input(g, 0).id,
                      0);
         NPU_CHECK_EQ(npu_graph_find(g, "x").id + npu_op_location(g, op, NULL) + npu_graph_num_children(g), 0);
-        NPU_CHECK(!npu_graph_child_at(g, 0));
+        NPU_CHECK(!npu_graph_child(g, 0));
         NPU_CHECK_STR(npu_graph_symbol_name(g, -2), "?");
     }
     NPU_CHECK_STATUS(npu_graph_status(NULL), NPU_ERR_NO_MEMORY);
@@ -228,10 +228,10 @@ static void test_rejections(void)
     NPU_REJECT(npu_input(g, "s", npu_spec_tensor(NPU_F32, 2, bad)), NPU_ERR_SHAPE);
     NPU_REJECT(npu_param(g, NULL, f32(1, 2, 0)), NPU_ERR_INVALID_ARGUMENT);
     NPU_REJECT((npu_param(g, "p", f32(1, 2, 0)), npu_param(g, "p", f32(1, 3, 0))), NPU_ERR_SHAPE);
-    NPU_REJECT(npu_param_bind(g, "q", data, 8), NPU_ERR_NOT_FOUND);
-    NPU_REJECT(npu_param_bind(g, "p", data, 12), NPU_ERR_SHAPE);
-    NPU_REJECT(npu_param_bind(g, "p", NULL, 8), NPU_ERR_INVALID_ARGUMENT);
-    NPU_REJECT(npu_param_bind(g, "x", data, 8), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_graph_bind_param(g, "q", data, 8), NPU_ERR_NOT_FOUND);
+    NPU_REJECT(npu_graph_bind_param(g, "p", data, 12), NPU_ERR_SHAPE);
+    NPU_REJECT(npu_graph_bind_param(g, "p", NULL, 8), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_graph_bind_param(g, "x", data, 8), NPU_ERR_INVALID_ARGUMENT);
     NPU_REJECT(npu_constant(g, "c", f32(1, 2, 0), NULL), NPU_ERR_CONVERSION);
     NPU_REJECT(npu_constant(g, "c", npu_spec_tensor(NPU_F32, 1, dynamic), data), NPU_ERR_DYNAMIC_SHAPE);
     NPU_REJECT(npu_output(g, "y", none), NPU_ERR_INVALID_ARGUMENT);
@@ -244,8 +244,8 @@ static void test_rejections(void)
     NPU_REJECT(npu_relu(g, missing), NPU_ERR_INVALID_ARGUMENT);
     NPU_REJECT(npu_op_set_name(g, (npu_op){ 99 }, "op"), NPU_ERR_INVALID_ARGUMENT);
     NPU_REJECT(npu_op_add_saved(g, (npu_op){ 1 }, none), NPU_ERR_INVALID_ARGUMENT);
-    NPU_REJECT(npu_graph_symbol(g, "", 0, 0), NPU_ERR_INVALID_ARGUMENT);
-    NPU_REJECT(npu_graph_symbol(g, "N", 3, 2), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_graph_add_symbol(g, "", 0, 0), NPU_ERR_INVALID_ARGUMENT);
+    NPU_REJECT(npu_graph_add_symbol(g, "N", 3, 2), NPU_ERR_INVALID_ARGUMENT);
     NPU_REJECT(npu_emit(g, 0x7fff0001u, NULL, 0), NPU_ERR_NOT_FOUND);
     NPU_REJECT(npu_emit_name(g, "aten.nothing", NULL, 0), NPU_ERR_NOT_FOUND);
 #undef NPU_REJECT
@@ -346,9 +346,9 @@ static void test_data_and_types(void)
     int64_t dims[1] = { 3 };
     npu_graph *g = npu_graph_create(NULL), *again = NULL;
     npu_arg arg = npu_arg_tensor("condition", npu_param(g, "p", npu_spec_tensor(NPU_BOOL, 1, dims)));
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_op of_param, of_constant;
-    NPU_CHECK_STATUS(npu_param_bind(g, "p", truth, sizeof truth), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "p", truth, sizeof truth), NPU_OK);
     of_param = npu_emit_name(g, "aten.where.default", &arg, 1);
     arg.as.value = npu_constant(g, "c", npu_spec_tensor(NPU_BOOL, 1, dims), truth);
     of_constant = npu_emit_name(g, "aten.where.default", &arg, 1);
@@ -403,10 +403,10 @@ static void test_symbols(void)
 {
     npu_value x;
     npu_graph *g = fresh(&x);
-    int64_t n = npu_graph_symbol(g, "N", 1, 8), m = npu_graph_symbol(g, "M", 0, 0), dims[2];
+    int64_t n = npu_graph_add_symbol(g, "N", 1, 8), m = npu_graph_add_symbol(g, "M", 0, 0), dims[2];
     NPU_CHECK_EQ(n, -2);
     NPU_CHECK_EQ(m, -3);
-    NPU_CHECK_EQ(npu_graph_symbol(g, "N", 1, 8), n);
+    NPU_CHECK_EQ(npu_graph_add_symbol(g, "N", 1, 8), n);
     NPU_CHECK_STR(npu_graph_symbol_name(g, m), "M");
     dims[0] = n;
     dims[1] = 3;
@@ -419,11 +419,11 @@ static void test_children(void)
 {
     npu_graph *g = npu_graph_create(NULL), *a, *b;
     uint32_t index = 9;
-    a = npu_graph_child(g, "a", NPU_LEVEL_TILE, &index);
+    a = npu_graph_add_child(g, "a", NPU_LEVEL_TILE, &index);
     NPU_CHECK_EQ(index, 0);
-    b = npu_graph_child(g, NULL, NPU_LEVEL_SCALAR, &index);
+    b = npu_graph_add_child(g, NULL, NPU_LEVEL_SCALAR, &index);
     NPU_CHECK_EQ(index, 1);
-    NPU_CHECK(npu_graph_child_at(g, 0) == a && npu_graph_child_at(g, 1) == b);
+    NPU_CHECK(npu_graph_child(g, 0) == a && npu_graph_child(g, 1) == b);
     NPU_CHECK_EQ(npu_graph_num_children(g), 2);
     NPU_CHECK_STR(npu_graph_name(a), "a");
     npu_output(b, "y", (npu_value){ 3 });
@@ -435,7 +435,7 @@ static void test_children(void)
 /* Operands and results of a scalar graph are registers, whatever the schema calls them. */
 static void test_scalar_graph(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *body = npu_graph_child(g, "body", NPU_LEVEL_SCALAR, NULL);
+    npu_graph *g = npu_graph_create(NULL), *body = npu_graph_add_child(g, "body", NPU_LEVEL_SCALAR, NULL);
     npu_value x = npu_input(body, "x", npu_spec_scalar(NPU_F32)), t = npu_input(body, "t", f32(0, 0, 0));
     npu_value y = npu_add(body, x, npu_relu(body, x));
     NPU_CHECK_EQ(npu_value_spec(body, y)->cls, NPU_CLASS_SCALAR);
@@ -460,7 +460,7 @@ static const struct {
 static void test_call(void)
 {
     for (size_t i = 0; i < sizeof bad_calls / sizeof bad_calls[0]; i++) {
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_graph *g = NULL;
         npu_text_printf(&text, "graph main\nchild body\ninput a : f32[2]\ninput b : i64[]\nc = aten.add.Tensor(a, b)\noutput c = c\n"
                                "end\ninput x : f32[2]\ninput y : i64[]\nz = %s\noutput z = z\n", bad_calls[i].call);
@@ -500,7 +500,7 @@ static npu_graph *weighted(npu_value *v)
     npu_output(g, "y", sum);
     npu_output(g, "z", npu_relu(g, npu_param(g, "empty", f32(2, 0, 3))));
     npu_param(g, "unused", f32(1, 4, 0));
-    NPU_CHECK_STATUS(npu_value_alias(g, v[0], "A"), NPU_OK);
+    NPU_CHECK_STATUS(npu_value_add_name(g, v[0], "A"), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
     return g;
 }
@@ -560,7 +560,7 @@ static void test_bind_weights(void)
     NPU_CHECK(d.num == 2 && d.status[1] == NPU_ERR_NOT_FOUND);
     NPU_CHECK(!npu_value_data(g, v[0], NULL) && !npu_value_data(g, v[1], NULL));
     npu_graph_clear_error(g);
-    NPU_CHECK_STATUS(npu_param_bind(g, "c", data[2], sizeof data[2]), NPU_OK); /* bound before: not missing */
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "c", data[2], sizeof data[2]), NPU_OK); /* bound before: not missing */
     d.num = 0;
     NPU_CHECK_STATUS(npu_graph_bind_weights(g, weights, 5, note_difference, &d), NPU_OK);
     NPU_CHECK(d.num == 1 && d.status[0] == NPU_ERR_NOT_FOUND);
@@ -648,9 +648,9 @@ static npu_status build(npu_graph *g)
     npu_op_add_saved(g, npu_value_producer(g, y[0], NULL), x);
     npu_op_set_name(g, npu_value_producer(g, y[1], NULL), "half");
     npu_update(g, h, y[0]);
-    npu_graph_symbol(g, "N", 0, 0);
+    npu_graph_add_symbol(g, "N", 0, 0);
     npu_output(g, "y", npu_cat(g, y, 2, 0));
-    npu_graph_child(g, "child", NPU_LEVEL_TENSOR, NULL);
+    npu_graph_add_child(g, "child", NPU_LEVEL_TENSOR, NULL);
     return npu_graph_status(g);
 }
 
@@ -660,7 +660,7 @@ static void test_out_of_memory(void)
     npu_status status = NPU_ERR_NO_MEMORY;
     for (uint64_t n = 1; status && n < 100000; n += n < 50 ? 1 : 7) {
         npu_alloc_counter counter = { 0, 0, 0, 0 };
-        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_allocator allocator = npu_allocator_counting(&counter);
         npu_graph_desc desc = { 0 };
         npu_graph *g;
         counter.fail_at = n;
@@ -682,7 +682,7 @@ static npu_status nine_results(struct npu_deduce *d)
 {
     npu_spec spec = *npu_deduce_spec(d, "x");
     spec.rank = 9;
-    return npu_deduce_result(d, &spec);
+    return npu_deduce_add_result(d, &spec);
 }
 
 /* Each says how many there are. */
@@ -696,7 +696,7 @@ static void test_rank_nine(void)
     npu_spec nine = npu_spec_tensor(NPU_F32, 9, ones), huge = npu_spec_tensor(NPU_F32, 1000, ones), by_hand = f32(1, 1, 0);
     npu_tensor tensor;
     npu_buffer buffer;
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_value x, xs[2];
     npu_graph *g;
     size_t size;
@@ -739,7 +739,7 @@ static void test_rank_nine(void)
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_RANK);
     NPU_CHECK_STATUS(npu_spec_len(&nine, &size), NPU_ERR_RANK);
     NPU_CHECK_STATUS(npu_spec_size(&nine, &size), NPU_ERR_RANK);
-    NPU_CHECK_STATUS(npu_tensor_host(&tensor, &buffer, NPU_F32, 9, ones, data), NPU_ERR_RANK);
+    NPU_CHECK_STATUS(npu_tensor_init_host(&tensor, &buffer, NPU_F32, 9, ones, data), NPU_ERR_RANK);
     npu_spec_print(&text, &nine);
     NPU_CHECK(!npu_spec_equal(&nine, &nine));
     npu_graph_clear_error(g);
@@ -777,12 +777,12 @@ static npu_status edit(npu_graph *g, npu_graph *child, int i)
     case 7: return npu_output(g, "z", x);
     case 8: return npu_update(g, h, x);
     case 9: return npu_value_set_name(g, y, "sum");
-    case 10: return npu_value_alias(g, x, "x3");
+    case 10: return npu_value_add_name(g, x, "x3");
     case 11: return npu_op_set_name(g, op, "add");
     case 12: return npu_op_set_constraints(g, op, 1);
     case 13: return npu_op_add_saved(g, op, x);
-    case 14: npu_graph_symbol(g, "N", 0, 0); break;
-    case 15: npu_graph_child(g, "more", NPU_LEVEL_TENSOR, NULL); break;
+    case 14: npu_graph_add_symbol(g, "N", 0, 0); break;
+    case 15: npu_graph_add_child(g, "more", NPU_LEVEL_TENSOR, NULL); break;
     case 16:
         npu_graph_clear_error(child);
         npu_input(child, "x", f32(2, 2, 3));
@@ -799,7 +799,7 @@ static npu_graph *editable(npu_graph **child)
     npu_value x = npu_input(g, "x", f32(2, 2, 3)), h = npu_state(g, "h", f32(2, 2, 3));
     npu_output(g, "y", npu_add(g, x, h));
     npu_output(g, "w", npu_param(g, "w", f32(1, 6, 0)));
-    *child = npu_graph_child(g, "child", NPU_LEVEL_TENSOR, NULL);
+    *child = npu_graph_add_child(g, "child", NPU_LEVEL_TENSOR, NULL);
     return g;
 }
 
@@ -819,7 +819,7 @@ static void test_finished(void)
         npu_graph_destroy(g);
     }
     g = editable(&child);
-    NPU_CHECK_STATUS(npu_param_bind(g, "w", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "w", x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_set_input(exec, "x", x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_set_output(exec, "y", y, sizeof y), NPU_OK);
@@ -832,7 +832,7 @@ static void test_finished(void)
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
     NPU_CHECK_NEAR(y[5], 6, 0);
     npu_graph_clear_error(g);
-    NPU_CHECK_STATUS(npu_param_bind(g, "w", y, sizeof y), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "w", y, sizeof y), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_rewrite(&copy, g, NULL, NULL, &diag), NPU_OK);
     NPU_CHECK_STATUS(npu_output(copy, "z", npu_graph_find(copy, "x")), NPU_OK);
     npu_exec_destroy(exec);
@@ -846,16 +846,16 @@ static void test_finished(void)
 static void test_deep_children(void)
 {
     npu_graph *g = npu_graph_create(NULL), *p = g, *copy = NULL;
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_ITEM("F12");
     for (int i = 0; i < NPU_MAX_GRAPH_DEPTH; i++) {
-        p = npu_graph_child(p, "c", NPU_LEVEL_TENSOR, NULL);
+        p = npu_graph_add_child(p, "c", NPU_LEVEL_TENSOR, NULL);
         NPU_CHECK(p);
     }
     NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_rewrite(&copy, g, NULL, NULL, NULL), NPU_OK);
-    NPU_CHECK(!npu_graph_child(p, "c", NPU_LEVEL_TENSOR, NULL));
+    NPU_CHECK(!npu_graph_add_child(p, "c", NPU_LEVEL_TENSOR, NULL));
     NPU_CHECK_STATUS(npu_graph_status(p), NPU_ERR_OVERFLOW);
     npu_text_free(&text);
     npu_graph_destroy(copy);
@@ -906,7 +906,7 @@ static void test_names_of_bytes(void)
     NPU_ITEM("F59");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_graph *g = npu_graph_create(NULL), *again = NULL;
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_output(g, "y", npu_input(g, rows[i].name, npu_spec_tensor(NPU_F32, 0, NULL)));
         NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
         NPU_CHECK_THAT(strstr(text.data, rows[i].written), "row %d in %s", (int)i, text.data);

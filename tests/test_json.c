@@ -78,7 +78,7 @@ static void put_node(npu_text *text, const char *line)
 
 static npu_text document_text(const document *d)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_text_printf(&text, "{\"model_name\": \"m\", ");
     put_tensors(&text, "graph_inputs", d->inputs, end_of(d->inputs));
     put_tensors(&text, "weights", d->weights, end_of(d->weights));
@@ -103,7 +103,7 @@ static npu_status try_document(npu_graph **g, const document *d, const npu_graph
 
 static npu_text json_of(const npu_graph *g)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_print_json(g, &text), NPU_OK);
     return text;
 }
@@ -118,7 +118,7 @@ static npu_graph *load_with(const document *d, const npu_graph_desc *desc)
         NPU_CHECK(g);
         return NULL;
     }
-    npu_text first = json_of(g), second = npu_text_make(NULL);
+    npu_text first = json_of(g), second = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
     if (npu_graph_parse_json(&again, first.data, first.len, desc, &diag)) {
         fprintf(stderr, "%s: line %d: %s\n%s\n", npu_status_name(diag.status), (int)diag.line, diag.message,
@@ -830,7 +830,7 @@ static void test_print_storage(void)
     };
     NPU_ITEM("F21");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        npu_text text = npu_text_make(NULL), json = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL), json = npu_text_init(NULL);
         npu_graph *g = NULL;
         npu_text_printf(&text, "graph m\ninput x : f32[2,3]\n%soutput y = y\n", rows[i].lines);
         NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), NPU_OK);
@@ -847,7 +847,7 @@ static void test_getitem_of_a_part(void)
     static const char text[] = "npu_ir 1\ngraph m\ninput x : f32[3,2]\na, b, c = aten.unbind.int(x)\n"
                                "y = npu.getitem([b, c], index=1)\nz = npu.getitem([c])\noutput y = y\noutput z = z\n";
     npu_graph *g = NULL, *again = NULL;
-    npu_text json, first = npu_text_make(NULL), second = npu_text_make(NULL);
+    npu_text json, first = npu_text_init(NULL), second = npu_text_init(NULL);
     NPU_ITEM("F20");
     NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
     json = json_of(g);
@@ -880,15 +880,15 @@ static void test_weights(void)
     NPU_ITEM("S0.54");
     NPU_ITEM("R0.10");
     NPU_ITEM("R0.11");
-    NPU_CHECK_STATUS(npu_param_bind(g, "p_fc_weight", w, sizeof w), NPU_OK); /* by either name */
-    NPU_CHECK_STATUS(npu_param_bind(g, "fc.bias", b, sizeof b), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "p_fc_weight", w, sizeof w), NPU_OK); /* by either name */
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "fc.bias", b, sizeof b), NPU_OK);
     run r = run_graph(g, DATA(x6));
     check_floats(&r, 0, FLOATS(33, 63, 93));
     npu_exec_destroy(r.exec);
     NPU_CHECK_STATUS(npu_graph_rewrite(&copy, g, NULL, NULL, NULL), NPU_OK);
     NPU_CHECK_EQ(npu_graph_find(copy, "p_fc_bias").id, npu_graph_find(copy, "fc.bias").id);
     npu_graph_destroy(copy);
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_parse(&copy, text.data, text.len, NULL, NULL), NPU_OK);
     NPU_CHECK_EQ(npu_graph_find(copy, "p_fc_bias").id, npu_graph_find(copy, "fc.bias").id);
@@ -897,7 +897,7 @@ static void test_weights(void)
     npu_graph_destroy(g);
     d.weights = "p_fc_weight=float32[1,2] p_fc_bias=float32[1]"; /* listed by placeholder */
     g = load(&d);
-    NPU_CHECK_STATUS(npu_param_bind(g, "fc.weight", w, sizeof w), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "fc.weight", w, sizeof w), NPU_OK);
     npu_graph_destroy(g);
     d.weights = "fc.weight=float32[1,2]";
     refuse(&d, NPU_ERR_NOT_FOUND, "fc.bias");
@@ -1078,7 +1078,7 @@ static void test_decoder_idioms(void)
     NPU_CHECK(!npu_registry_find_converter(registry, "aten.cos.default"));
     npu_graph_desc desc = { .registry = registry };
     npu_graph *g = load_with(&d, &desc);
-    NPU_CHECK_STATUS(npu_param_bind(g, "m.w", w, sizeof w), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "m.w", w, sizeof w), NPU_OK);
     run r = run_graph(g, DATA(x, p));
     check_floats(&r, 0, FLOATS(-12, 11, -18, 13, -26, 25, -36, 27));
     check_floats(&r, 1, FLOATS(11, 12, 13, 18, 25, 26, 27, 36));
@@ -1282,7 +1282,7 @@ static void test_places(void)
 static void test_files(void)
 {
     document d = { "x=float32[2]", "", "a=float32[2]", NULL, { "a | aten.neg | x | a=float32[2] | " } };
-    npu_text text = document_text(&d), again = npu_text_make(NULL);
+    npu_text text = document_text(&d), again = npu_text_init(NULL);
     npu_graph *g = NULL;
     char path[64];
     snprintf(path, sizeof path, "test_json_%p.tmp", (void *)text.data); /* in the working directory, for a moment */
@@ -1369,7 +1369,7 @@ static void test_print(void)
     NPU_ITEM("R0.3");
     NPU_ITEM("R0.4");
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
-    npu_text first = json_of(g), second = npu_text_make(NULL);
+    npu_text first = json_of(g), second = npu_text_init(NULL);
     NPU_CHECK_GOLDEN("graph.json", first.data);
     npu_diag diag = { 0 };
     NPU_CHECK_STATUS(npu_graph_parse_json(&again, first.data, first.len, NULL, &diag), NPU_OK);
@@ -1392,8 +1392,8 @@ static void test_print(void)
 static void test_print_dynamic(void)
 {
     npu_graph *g = npu_graph_create(NULL);
-    npu_text text = npu_text_make(NULL);
-    int64_t n = npu_graph_symbol(g, "N", 1, 8);
+    npu_text text = npu_text_init(NULL);
+    int64_t n = npu_graph_add_symbol(g, "N", 1, 8);
     npu_output(g, "y", npu_relu(g, npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, &n))));
     NPU_CHECK_STATUS(npu_graph_print_json(g, &text), NPU_ERR_DYNAMIC_SHAPE);
     npu_text_free(&text);
@@ -1598,16 +1598,16 @@ static void test_extensions_list(void)
     NPU_ITEM("S0.48");
     NPU_ITEM("S0.49");
     NPU_ITEM("S0.50");
-    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_CONVERSION), 0);
-    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_EXECUTION), 1);
-    NPU_CHECK_STR(npu_registry_extension(registry, NPU_EXECUTION, 0), "<built-in function getitem>");
+    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_EXTENSION_CONVERTER), 0);
+    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_EXTENSION_EXECUTOR), 1);
+    NPU_CHECK_STR(npu_registry_extension(registry, NPU_EXTENSION_EXECUTOR, 0), "<built-in function getitem>");
     NPU_CHECK_STATUS(npu_registry_add_converter(registry, &converter, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_registry_add_executor(registry, &executor, NULL), NPU_OK);
-    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_CONVERSION), 1);
-    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_EXECUTION), 2);
-    NPU_CHECK_STR(npu_registry_extension(registry, NPU_CONVERSION, 0), "aten.relu");
-    NPU_CHECK_STR(npu_registry_extension(registry, NPU_EXECUTION, 1), "my_op");
-    NPU_CHECK(npu_registry_extension(registry, NPU_EXECUTION, 2) == NULL);
+    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_EXTENSION_CONVERTER), 1);
+    NPU_CHECK_EQ(npu_registry_num_extensions(registry, NPU_EXTENSION_EXECUTOR), 2);
+    NPU_CHECK_STR(npu_registry_extension(registry, NPU_EXTENSION_CONVERTER, 0), "aten.relu");
+    NPU_CHECK_STR(npu_registry_extension(registry, NPU_EXTENSION_EXECUTOR, 1), "my_op");
+    NPU_CHECK(npu_registry_extension(registry, NPU_EXTENSION_EXECUTOR, 2) == NULL);
     NPU_CHECK_STATUS(npu_registry_add_executor(registry, &executor, NULL), NPU_ERR_DUPLICATE);
     executor.pattern = "";
     NPU_CHECK_STATUS(npu_registry_add_executor(registry, &executor, NULL), NPU_ERR_INVALID_ARGUMENT);
@@ -1769,14 +1769,14 @@ static void test_no_memory(void)
     npu_status status = NPU_ERR_NO_MEMORY;
     for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 4000; n++) {
         npu_alloc_counter counter = { .fail_at = n };
-        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_allocator allocator = npu_allocator_counting(&counter);
         npu_graph_desc desc = { .allocator = &allocator };
         npu_registry_desc rd = { .allocator = NULL };
         npu_registry *registry = NULL;
         NPU_CHECK_STATUS(npu_registry_create(&registry, &rd, NULL), NPU_OK);
         desc.registry = registry;
         npu_graph *g = NULL;
-        npu_text printed = npu_text_make(&allocator);
+        npu_text printed = npu_text_init(&allocator);
         npu_array given = { "given", npu_spec_tensor(NPU_F32, 0, NULL), x6 };
         desc.constants = &given;
         desc.num_constants = 1;

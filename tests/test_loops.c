@@ -66,7 +66,7 @@ static void test_map_text(void)
     NPU_ITEM("S4.33");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_affine_map map, again;
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         NPU_CHECK_STATUS(npu_affine_map_parse(&map, rows[i].text, strlen(rows[i].text), NULL), NPU_OK);
         NPU_CHECK_EQ(map.num_symbols, 0);
         npu_affine_map_print(&text, &map);
@@ -80,21 +80,21 @@ static void test_map_text(void)
 static void test_map_dims(void)
 {
     static const uint32_t c[] = { 1 };
-    npu_affine_map bias = npu_affine_map_of(4, c, 1), identity = npu_affine_map_of(4, NULL, 0), parsed;
+    npu_affine_map bias = npu_affine_map_projection(4, c, 1), identity = npu_affine_map_projection(4, NULL, 0), parsed;
     const char *text = "(n, c, h, w) -> (c)";
     NPU_ITEM("S4.34");
     NPU_ITEM("S4.35");
     NPU_CHECK_STATUS(npu_affine_map_parse(&parsed, text, strlen(text), NULL), NPU_OK);
     NPU_CHECK_BYTES(&parsed, &bias, sizeof bias);
-    NPU_CHECK_EQ(npu_affine_dim(&parsed.results[0]), 1); /* n is 0, c is 1 */
+    NPU_CHECK_EQ(npu_affine_expr_dim(&parsed.results[0]), 1); /* n is 0, c is 1 */
     NPU_CHECK_EQ(identity.num_results, 4);
     for (int i = 0; i < 4; i++) {
-        NPU_CHECK_EQ(npu_affine_dim(&identity.results[i]), i);
+        NPU_CHECK_EQ(npu_affine_expr_dim(&identity.results[i]), i);
     }
     identity.results[0].constant = 1;
-    NPU_CHECK_EQ(npu_affine_dim(&identity.results[0]), -1);
+    NPU_CHECK_EQ(npu_affine_expr_dim(&identity.results[0]), -1);
     identity.results[1].factors[2] = 1;
-    NPU_CHECK_EQ(npu_affine_dim(&identity.results[1]), -1);
+    NPU_CHECK_EQ(npu_affine_expr_dim(&identity.results[1]), -1);
 }
 
 static void test_map_rejections(void)
@@ -430,7 +430,7 @@ static void check_nest(const nest *t, npu_dtype dtype)
     static double x[MAX_ELEMENTS], w[MAX_ELEMENTS], d[MAX_ELEMENTS], buffers[4][MAX_ELEMENTS];
     const void *in[3] = { buffers[0], buffers[1], buffers[2] };
     bool has_weights = t->f[0] > 0;
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     size_t n;
     npu_graph *g;
     npu_text_printf(&text, "graph main\n");
@@ -855,12 +855,12 @@ static void test_identity_table(void)
     NPU_ITEM("S4.29");
     NPU_ITEM("S4.28");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        NPU_CHECK(npu_identity(rows[i].kind, rows[i].dtype, &value));
+        NPU_CHECK(npu_kind_identity(rows[i].kind, rows[i].dtype, &value));
         NPU_CHECK_NEAR(npu_scalar_value(value), rows[i].value, 0);
         NPU_CHECK_EQ(value.is_float, npu_dtype_is_float(rows[i].dtype));
     }
-    NPU_CHECK(!npu_identity(NPU_ARITH_SUBF, NPU_F32, &value));
-    NPU_CHECK(!npu_identity(NPU_ARITH_ADDF, NPU_BOOL, &value));
+    NPU_CHECK(!npu_kind_identity(NPU_ARITH_SUBF, NPU_F32, &value));
+    NPU_CHECK(!npu_kind_identity(NPU_ARITH_ADDF, NPU_BOOL, &value));
 }
 
 /* Borders and filled destinations of reducing ops hold the identity, or the graph is not valid. */

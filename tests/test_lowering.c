@@ -155,7 +155,7 @@ static double tolerance_of(npu_dtype dtype)
 /* What is made prints, and parses back to the same text. */
 static void check_round_trip(const npu_graph *g)
 {
-    npu_text a = npu_text_make(NULL), b = npu_text_make(NULL);
+    npu_text a = npu_text_init(NULL), b = npu_text_init(NULL);
     npu_graph *again;
     npu_graph_print(g, &a);
     again = parse(a.data);
@@ -450,7 +450,7 @@ static void test_random_conv(void)
     NPU_ITEM("R4.6");
     for (int i = 0; i < 400; i++) {
         conv_case c = random_conv(&state);
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_graph *g = conv_graph(&c, dtypes[i % 4], i % 3 == 0, &text);
         check_exact(g, &state, text.data);
         npu_text_free(&text);
@@ -479,7 +479,7 @@ static void test_order(void)
                                          "tensor.expand_shape" };
     npu_graph *g = parse("graph main\ninput x : f32[2,3,4]\ninput w : f32[5,4]\ny = aten.linear(x, w)\noutput y = y\n");
     npu_graph *now = lower(g, aten);
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     const char *at;
     NPU_ITEM("F37");
     npu_graph_print(now, &text);
@@ -504,7 +504,7 @@ static void test_order(void)
 
 static void check_text(const npu_graph *g, const char *expected)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
     NPU_CHECK_STR(text.data, expected);
     npu_text_free(&text);
@@ -563,7 +563,7 @@ static void test_conv_bias_map(void)
         NPU_CHECK_STATUS(npu_affine_map_parse(&map, text, len, NULL), NPU_OK);
         NPU_CHECK_EQ(map.num_dims, 4);
         NPU_CHECK_EQ(map.num_results, i == 1 ? 1 : 4);
-        NPU_CHECK_EQ(npu_affine_dim(&map.results[0]), i == 1);
+        NPU_CHECK_EQ(npu_affine_expr_dim(&map.results[0]), i == 1);
     }
     NPU_CHECK_EQ(count_ops(now, "tensor.pad"), 0);
     NPU_CHECK_EQ(count_ops(now, "linalg.conv_2d_nchw_fchw"), 1);
@@ -586,7 +586,7 @@ static void test_conv_padding(void)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[400];
         npu_graph *g, *now;
-        npu_text printed = npu_text_make(NULL);
+        npu_text printed = npu_text_init(NULL);
         snprintf(text, sizeof text, CONV_TEXT "y = gawee.conv(x, w, b, padding=[%d, %d])\noutput y = y\n",
             cases[i].h, cases[i].w);
         g = parse(text);
@@ -740,7 +740,7 @@ static void test_flatten(void)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[300];
         npu_graph *g, *now;
-        npu_text printed = npu_text_make(NULL);
+        npu_text printed = npu_text_init(NULL);
         snprintf(text, sizeof text, "graph main\ninput x : f32[%s]\ny = gawee.flatten(x, startDim=%d, endDim=%d)\n"
             "output y = y\n", cases[i].x,
                  cases[i].start, cases[i].end);
@@ -1010,8 +1010,8 @@ static void test_one_pattern_per_op(void)
     NPU_ITEM("S4.9");
     NPU_CHECK(n <= 64);
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
-    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
-        const npu_op_def *def = npu_registry_at(registry, i);
+    for (uint32_t i = 0; i < npu_registry_num_ops(registry); i++) {
+        const npu_op_def *def = npu_registry_op(registry, i);
         uint32_t of_this = 0;
         for (uint32_t k = 0; k < n; k++) {
             of_this += patterns[k].root == def->kind;
@@ -1236,7 +1236,7 @@ static npu_graph *net_graph(bool is_gawee, float *weights, size_t num_weights)
     npu_graph *g;
     int x, channels = 4;
     memset(&n, 0, sizeof n);
-    n.text = npu_text_make(NULL);
+    n.text = npu_text_init(NULL);
     n.is_gawee = is_gawee;
     n.next = 1;
     npu_text_printf(&n.text, "graph main\ninput v0 : f32[1,3,64,64]\n");
@@ -1262,7 +1262,7 @@ static npu_graph *net_graph(bool is_gawee, float *weights, size_t num_weights)
         if (npu_value_role(g, v) == NPU_ROLE_PARAM) {
             npu_spec_size(npu_value_spec(g, v), &size);
             NPU_CHECK(size <= num_weights * sizeof *weights);
-            NPU_CHECK_STATUS(npu_param_bind(g, npu_value_name(g, v), weights, size), NPU_OK);
+            NPU_CHECK_STATUS(npu_graph_bind_param(g, npu_value_name(g, v), weights, size), NPU_OK);
         }
     }
     return g;
@@ -1308,7 +1308,7 @@ static void test_out_of_memory(void)
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     for (uint64_t n = 1; status && n < 5000; n++) {
         npu_alloc_counter counter = { 0, 0, 0, 0 };
-        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_allocator allocator = npu_allocator_counting(&counter);
         npu_graph_desc desc = { 0 };
         npu_graph *g = NULL, *now = NULL;
         desc.allocator = &allocator;

@@ -549,7 +549,7 @@ static void test_inputs_stay(void)
         static float w[6] = { 1, -2, 3, -4, 5, -6 };
         float x[6] = { -1, 2, -3, 4, -5, 6 }, first[2][6], copy[6];
         npu_value p = npu_param(g, "p", F32(2, 3)), in = npu_input(g, "x", F32(2, 3));
-        npu_param_bind(g, "p", w, sizeof w);
+        npu_graph_bind_param(g, "p", w, sizeof w);
         npu_output(g, "a", npu_neg(g, npu_relu(g, in)));
         npu_output(g, "b", npu_neg(g, npu_relu(g, p)));
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
@@ -625,7 +625,7 @@ static npu_status keep_prepare(npu_prepare *p)
 {
     size_t size = 0;
     npu_status status = npu_spec_size(p->op->in[0], &size);
-    p->state = status ? NULL : npu_ref_state(p, size);
+    p->state = status ? NULL : npu_prepare_alloc(p, size);
     return status ? status : p->state ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
@@ -643,7 +643,7 @@ static void test_prepared(void)
     };
     const npu_kernel_table table = { kernels, 1, NPU_IR_VERSION };
     npu_alloc_counter counter = { 0, 0, 0, 0 };
-    npu_allocator allocator = npu_counting_allocator(&counter);
+    npu_allocator allocator = npu_allocator_counting(&counter);
     npu_ref_desc desc = { 0 };
     npu_backend *keeper = NULL;
     npu_plan *plan = NULL;

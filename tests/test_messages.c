@@ -293,7 +293,7 @@ static npu_status constant_without_data(setup *s)
 static npu_status layer_features(setup *s)
 {
     npu_model *m = npu_model_create(NULL);
-    npu_layer_linear fc = npu_linear_layer("fc", 7, 3);
+    npu_layer_linear fc = npu_layer_linear_init("fc", 7, 3);
     npu_model_add(m, &fc.base, npu_model_input(m, "in", SPEC(NPU_F32, 2, 8)));
     s->diag = *npu_graph_diag(npu_model_graph(m));
     npu_model_destroy(m);
@@ -304,14 +304,14 @@ static npu_status layer_features(setup *s)
 static npu_status weight_typo(setup *s)
 {
     param(s, "fc.weight", SPEC(NPU_F32, 4));
-    npu_param_bind(HERE, "fc.wieght", data, 16);
+    npu_graph_bind_param(HERE, "fc.wieght", data, 16);
     return of_graph(s);
 }
 
 static npu_status weight_size(setup *s)
 {
     param(s, "fc.weight", SPEC(NPU_F32, 4, 8));
-    npu_param_bind(HERE, "fc.weight", data, 64);
+    npu_graph_bind_param(HERE, "fc.weight", data, 64);
     return of_graph(s);
 }
 
@@ -319,7 +319,7 @@ static npu_status weights_missing(setup *s)
 {
     npu_value y = npu_linear(s->g, s->x, param(s, "w1", SPEC(NPU_F32, 16, 32)), param(s, "b1", SPEC(NPU_F32, 16)));
     npu_output(s->g, "y", npu_linear(s->g, y, param(s, "w2", SPEC(NPU_F32, 4, 16)), s->none));
-    npu_param_bind(s->g, "w1", data, 16 * 32 * 4);
+    npu_graph_bind_param(s->g, "w1", data, 16 * 32 * 4);
     return make(s);
 }
 
@@ -408,7 +408,7 @@ static npu_status json_op(setup *s)
 
 static npu_status missing_file(setup *s)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_status status = npu_text_load(&text, "tests/there_is_none.json");
     (void)s;
     npu_text_free(&text);
@@ -481,7 +481,7 @@ static npu_status overlap(setup *s)
 
 static void symbolic(setup *s)
 {
-    int64_t n = npu_graph_symbol(s->g, "N", 1, 8);
+    int64_t n = npu_graph_add_symbol(s->g, "N", 1, 8);
     npu_value a = npu_input(s->g, "a", SPEC(NPU_F32, n, 4)), b = npu_input(s->g, "b", SPEC(NPU_F32, n, 4));
     npu_output(s->g, "sum", npu_add(s->g, a, b));
 }
@@ -566,7 +566,7 @@ static const struct {
     { "weight size", weight_size, NPU_ERR_SHAPE, true,
       { "param 'fc.weight': 64 bytes given, expected 128 for f32[4,8]" } },
     { "weights missing", weights_missing, NPU_ERR_MISSING_WEIGHT, false,
-      { "2 parameters have no data", "'b1' f32[16]", "'w2' f32[4,16]", "npu_param_bind" } },
+      { "2 parameters have no data", "'b1' f32[16]", "'w2' f32[4,16]", "npu_graph_bind_param" } },
     { "weight shape", weight_shape, NPU_ERR_SHAPE, true, { "'bias'", "f32[31]", "f32[32]" } },
     { "weight dtype", weight_dtype, NPU_ERR_DTYPE, true, { "'bias'", "f16[32]", "f32[32]" } },
     { "weight twice", weight_twice, NPU_ERR_DUPLICATE, true, { "'bias'" } },
@@ -689,8 +689,8 @@ static void test_readme(void)
     }
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     for (size_t i = 0; rows[i].kind; i++) {
-        const npu_op_def *def = npu_registry_get(registry, rows[i].kind);
-        npu_text text = npu_text_make(NULL);
+        const npu_op_def *def = npu_registry_find_kind(registry, rows[i].kind);
+        npu_text text = npu_text_init(NULL);
         npu_schema_print(&text, def->schema);
         NPU_CHECK_STR(text.data, rows[i].schema);
         npu_text_free(&text);
@@ -701,11 +701,11 @@ static void test_readme(void)
             tested += n > 0;
         }
     }
-    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
-        const npu_op_def *def = npu_registry_at(registry, i);
+    for (uint32_t i = 0; i < npu_registry_num_ops(registry); i++) {
+        const npu_op_def *def = npu_registry_op(registry, i);
         bool seen = strcmp(def->space, "aten") != 0;
         for (uint32_t k = 0; k < i && !seen; k++) {
-            const npu_op_def *other = npu_registry_at(registry, k);
+            const npu_op_def *other = npu_registry_op(registry, k);
             seen = strcmp(other->space, "aten") == 0 && strcmp(other->schema->name, def->schema->name) == 0;
         }
         ops += !seen;

@@ -120,7 +120,7 @@ static npu_status feed(npu_graph *g, const entry *e, feeds *f)
             bool is_variance = len >= 11 && strcmp(e->weights[i] + len - 11, "running_var") == 0;
             npu_spec_size(npu_value_spec(g, v), &size);
             f->data[f->count] = make_data(npu_value_spec(g, v), 1000u + (uint32_t)i, 7, 0.3f, is_variance);
-            status = npu_param_bind(g, e->weights[i], f->data[f->count++], size);
+            status = npu_graph_bind_param(g, e->weights[i], f->data[f->count++], size);
         }
     }
     for (int i = 0; i < e->num_inputs; i++) {
@@ -220,7 +220,7 @@ static npu_graph *from_json(const char *json, size_t len, const char *name)
 /* The graph once more, from its text or its JSON. */
 static npu_graph *round_trip(const npu_graph *g, bool json, const char *name)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_graph *again = NULL;
     npu_diag diag = { 0 };
     npu_status status = json ? npu_graph_print_json(g, &text) : npu_graph_print(g, &text);

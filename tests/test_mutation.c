@@ -15,7 +15,7 @@ static void check_text(const char *label, const char *text, const char *name, co
     npu_graph *g = NULL, *again = NULL;
     npu_exec *exec = NULL;
     npu_diag diag = { 0 };
-    npu_text printed = npu_text_make(NULL);
+    npu_text printed = npu_text_init(NULL);
     size_t size = 0;
     if (npu_graph_parse(&g, text, strlen(text), NULL, &diag) || npu_graph_validate(g, NULL, NULL) ||
         npu_graph_print(g, &printed) || npu_graph_parse(&again, printed.data, printed.len, NULL, &diag) ||
@@ -25,7 +25,7 @@ static void check_text(const char *label, const char *text, const char *name, co
     } else {
         npu_exec_set_input(exec, "x", x, sizeof x);
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
-        const float *got = (const float *)npu_exec_output_by_name(exec, name, &size);
+        const float *got = (const float *)npu_exec_find_output(exec, name, &size);
         NPU_CHECK_EQ(size, len * sizeof(float));
         for (size_t i = 0; got && i < len && size == len * sizeof(float); i++) {
             if (fabs((double)got[i] - (double)want[i]) > 1e-6) {
@@ -371,7 +371,7 @@ static void test_random_programs(void)
     uint64_t random = npu_test_seed();
     for (int round = 0; round < 60; round++) {
         machine m;
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         char name[16];
         memset(&m, 0, sizeof m);
         npu_text_printf(&text, HEAD "c = aten.clone(x)\nt0 = aten.view(c, [1, 2, 3])\n");
@@ -414,7 +414,7 @@ static void test_random_programs(void)
 /* A chain of reshapes is walked once, however long: each is a view only if what is before it is dense. */
 static void test_long_chain(void)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_ITEM("F21");
     npu_text_printf(&text, HEAD "v0 = aten.clone(x)\n");
     for (int i = 1; i < 60; i++) {
@@ -501,14 +501,14 @@ static void test_marked_arguments(void)
         fprintf(stderr, "%s\n", diag.message);
         return;
     }
-    npu_param_bind(g, "w", w, sizeof w);
-    npu_param_bind(g, "m", m, sizeof m);
-    npu_param_bind(g, "v", v, sizeof v);
+    npu_graph_bind_param(g, "w", w, sizeof w);
+    npu_graph_bind_param(g, "m", m, sizeof m);
+    npu_graph_bind_param(g, "v", v, sizeof v);
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_OK);
     npu_exec_set_input(exec, "x", x, sizeof x);
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
     const float *r = (const float *)npu_exec_output(exec, 0, NULL);
-    const float *moved = (const float *)npu_exec_output_by_name(exec, "m.new", NULL);
+    const float *moved = (const float *)npu_exec_find_output(exec, "m.new", NULL);
     NPU_CHECK(r && r[0] == 6 && r[1] == 28);         /* twice the mean of old and new: (4 + 2) / 2, (8 + 20) / 2 */
     NPU_CHECK(moved && moved[0] == 3 && moved[1] == 14);
     npu_exec_destroy(exec);

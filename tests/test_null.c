@@ -78,9 +78,9 @@ static void test_objects(void)
     STATUS(npu_registry_add(NULL, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     STRUCT(npu_register_op(NULL, NULL));
     NO_POINTER(npu_registry_find(NULL, NULL));
-    NO_POINTER(npu_registry_get(NULL, 0));
-    NUMBER(npu_registry_count(NULL), 0);
-    NO_POINTER(npu_registry_at(NULL, 0));
+    NO_POINTER(npu_registry_find_kind(NULL, 0));
+    NUMBER(npu_registry_num_ops(NULL), 0);
+    NO_POINTER(npu_registry_op(NULL, 0));
     STATUS(npu_registry_add_converter(NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_registry_add_converter(NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_registry_add_executor(NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
@@ -99,7 +99,7 @@ static void test_objects(void)
     NOTHING(npu_op_storage_free(NULL));
     FAILS(npu_backend_check(NULL, NULL));
     FAILS(npu_backend_check(NULL, &diag));
-    NUMBER(npu_is_op_supported(NULL, NULL, NULL), 0);
+    NUMBER(npu_backend_supports(NULL, NULL, NULL), 0);
     FAILS(npu_op_call(NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0, 0, NULL));
     FAILS(npu_op_call(NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0, 0, &diag));
     FAILS(npu_op_call_with(NULL, NULL, NULL));
@@ -107,11 +107,11 @@ static void test_objects(void)
     FAILS(npu_op_call_with(npu_ref_backend(), NULL, &diag));
     STATUS(npu_program_cache_create(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_program_cache_destroy(NULL));
-    STATUS(npu_program_cache_get(NULL, NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
-    STATUS(npu_program_cache_get(NULL, &made.program, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_program_cache_acquire(NULL, NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_program_cache_acquire(NULL, &made.program, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_program_cache_release(NULL, NULL));
     NOTHING(npu_program_cache_clear(NULL));
-    STRUCT(npu_program_cache_count(NULL));
+    STRUCT(npu_program_cache_get_stats(NULL));
     STATUS(npu_ref_create(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_ref_destroy(NULL));
     STATUS(npu_accel_create(NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
@@ -130,9 +130,9 @@ static void test_graphs(void)
     NO_POINTER(npu_graph_registry(NULL));
     TEXT(npu_graph_name(NULL), "");
     NUMBER(npu_graph_level(NULL), 0);
-    NO_POINTER(npu_graph_at(NULL, NULL, 0));
-    NO_POINTER(npu_graph_child(NULL, NULL, (npu_level)0, NULL));
-    NO_POINTER(npu_graph_child_at(NULL, 0));
+    NO_POINTER(npu_graph_set_location(NULL, NULL, 0));
+    NO_POINTER(npu_graph_add_child(NULL, NULL, (npu_level)0, NULL));
+    NO_POINTER(npu_graph_child(NULL, 0));
     NUMBER(npu_graph_num_children(NULL), 0);
     NUMBER(npu_graph_num_values(NULL), 0);
     NUMBER(npu_graph_num_ops(NULL), 0);
@@ -143,7 +143,7 @@ static void test_graphs(void)
     NO_POINTER(npu_value_spec(NULL, v));
     TEXT(npu_value_name(NULL, v), "");
     NUMBER(npu_value_has_name(NULL, v), 0);
-    STATUS(npu_value_place(NULL, v, (npu_space)0, 0), NPU_ERR_NO_MEMORY);
+    STATUS(npu_value_set_place(NULL, v, (npu_space)0, 0), NPU_ERR_NO_MEMORY);
     NUMBER(npu_value_role(NULL, v), 0);
     NUMBER(npu_value_num_users(NULL, v), 0);
     NO_POINTER(npu_value_data(NULL, v, NULL));
@@ -160,18 +160,18 @@ static void test_graphs(void)
     STATUS(npu_op_add_saved(NULL, op, v), NPU_ERR_NO_MEMORY);
     NUMBER(npu_op_num_saved(NULL, op), 0);
     STATUS(npu_graph_validate(NULL, NULL, NULL), NPU_ERR_NO_MEMORY);
-    NUMBER(npu_graph_symbol(NULL, NULL, 0, 0), 0);
+    NUMBER(npu_graph_add_symbol(NULL, NULL, 0, 0), 0);
     TEXT(npu_graph_symbol_name(NULL, 0), "?");
     NUMBER(npu_graph_dim_bounds(NULL, 0, NULL, NULL), 1);
     STATUS(npu_graph_specialize(NULL, NULL, NULL, NULL, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_specialize(&made.graph, NULL, NULL, NULL, 0, &diag), NPU_ERR_GRAPH);
-    STATUS(npu_param_bind(NULL, NULL, NULL, 0), NPU_ERR_NO_MEMORY);
+    STATUS(npu_graph_bind_param(NULL, NULL, NULL, 0), NPU_ERR_NO_MEMORY);
     STATUS(npu_graph_check_weights(NULL, NULL, 0, NULL, NULL), NPU_ERR_NO_MEMORY);
     STATUS(npu_graph_bind_weights(NULL, NULL, 0, NULL, NULL), NPU_ERR_NO_MEMORY);
     STATUS(npu_update(NULL, v, v), NPU_ERR_NO_MEMORY);
     STATUS(npu_output(NULL, NULL, v), NPU_ERR_NO_MEMORY);
     STATUS(npu_value_set_name(NULL, v, NULL), NPU_ERR_NO_MEMORY);
-    STATUS(npu_value_alias(NULL, v, NULL), NPU_ERR_NO_MEMORY);
+    STATUS(npu_value_add_name(NULL, v, NULL), NPU_ERR_NO_MEMORY);
     STATUS(npu_returns(NULL, NULL, 0), NPU_ERR_NO_MEMORY);
     STATUS(npu_return(NULL, NULL, 0), NPU_ERR_NO_MEMORY);
     NOTHING(npu_model_destroy(NULL));
@@ -181,7 +181,7 @@ static void test_graphs(void)
     STATUS(npu_graph_parse(NULL, NULL, 0, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_parse(&made.graph, NULL, 0, NULL, &diag), NPU_ERR_PARSE);
     STATUS(npu_op_print_keywords(NULL, op, &text), NPU_ERR_INVALID_ARGUMENT);
-    STATUS(npu_graph_dump(NULL, &text), NPU_ERR_NO_MEMORY);
+    STATUS(npu_graph_print_short(NULL, &text), NPU_ERR_NO_MEMORY);
     STATUS(npu_graph_print_dot(NULL, &text), NPU_ERR_NO_MEMORY);
     STATUS(npu_graph_print_mermaid(NULL, NULL, &text), NPU_ERR_NO_MEMORY);
     STATUS(npu_graph_parse_json(NULL, NULL, 0, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
@@ -197,7 +197,7 @@ static void test_graphs(void)
     STATUS(npu_graph_extract(&made.graph, NULL, NULL, 0, &diag), NPU_ERR_GRAPH);
     STATUS(npu_graph_apply_patterns(NULL, NULL, NULL, 0, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_apply_patterns(&made.graph, NULL, NULL, 0, NULL, NULL, &diag), NPU_ERR_GRAPH);
-    NUMBER(npu_target_legality(NULL, NULL, op), 0);
+    NUMBER(npu_conversion_target_legality(NULL, NULL, op), 0);
     STATUS(npu_graph_convert(NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_convert(&made.graph, NULL, NULL, NULL, 0, NULL, NULL, &diag), NPU_ERR_GRAPH);
     STATUS(npu_graph_run_passes(NULL, NULL, NULL, 0, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
@@ -205,7 +205,7 @@ static void test_graphs(void)
     NUMBER(npu_lowering_patterns((npu_namespace)0, NULL, 0), 0);
     STATUS(npu_graph_optimize(NULL, NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_optimize(&made.graph, NULL, NULL, NULL, &diag), NPU_ERR_GRAPH);
-    STRUCT(npu_graph_count(NULL));
+    STRUCT(npu_graph_get_stats(NULL));
     STATUS(npu_graph_count_ops(NULL, NULL, 0, NULL), NPU_ERR_NO_MEMORY);
     STATUS(npu_graph_print_stats(NULL, &text), NPU_ERR_NO_MEMORY);
     STATUS(npu_graph_print_pie(NULL, 0, &text), NPU_ERR_NO_MEMORY);
@@ -226,7 +226,7 @@ static void test_builders(void)
     HANDLE(npu_graph_input(NULL, 0));
     HANDLE(npu_graph_output(NULL, 0));
     HANDLE(npu_graph_find(NULL, NULL));
-    NUMBER(npu_tile_root(NULL, v).id, v.id);
+    NUMBER(npu_value_tile_root(NULL, v).id, v.id);
     HANDLE(npu_value_producer(NULL, v, NULL));
     HANDLE(npu_value_user(NULL, v, 0));
     HANDLE(npu_op_operand_value(NULL, op, 0));
@@ -363,7 +363,7 @@ static void test_builders(void)
     HANDLE(npu_system_bar_m(NULL));
     HANDLE(npu_system_sync_src(NULL, (npu_pipe)0, (npu_pipe)0, 0));
     HANDLE(npu_system_sync_dst(NULL, (npu_pipe)0, (npu_pipe)0, 0));
-    HANDLE(npu_launch_tiles(NULL, NULL, 0, 0, 0, 0));
+    HANDLE(npu_tile_launch(NULL, NULL, 0, 0, 0, 0));
     HANDLE(npu_model_input(NULL, NULL, spec));
     HANDLE(npu_model_add(NULL, NULL, v));
     HANDLE(npu_model_add2(NULL, NULL, v, v));
@@ -402,14 +402,14 @@ static void test_runs(void)
     STATUS(npu_exec_set_output_at(NULL, 0, NULL, 0), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_exec_set_input_shape(NULL, NULL, 0, NULL, NULL, 0), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_exec_set_input_shape_at(NULL, 0, 0, NULL, NULL, 0), NPU_ERR_INVALID_ARGUMENT);
-    NO_POINTER(npu_exec_output_shape(NULL, 0));
-    NO_POINTER(npu_exec_growing(NULL, 0, NULL, NULL));
+    NO_POINTER(npu_exec_output_spec(NULL, 0));
+    NO_POINTER(npu_exec_unbounded(NULL, 0, NULL, NULL));
     NO_POINTER(npu_exec_output(NULL, 0, NULL));
-    NO_POINTER(npu_exec_output_by_name(NULL, NULL, NULL));
+    NO_POINTER(npu_exec_find_output(NULL, NULL, NULL));
     STATUS(npu_exec_run(NULL), NPU_ERR_INVALID_ARGUMENT);
     NO_POINTER(npu_exec_value_address(NULL, v, 0));
-    STATUS(npu_exec_capture(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
-    STATUS(npu_exec_capture(NULL, &made.capture), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_capture_create(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_capture_create(&made.capture, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_capture_replay(NULL), NPU_ERR_INVALID_ARGUMENT);
     NUMBER(npu_capture_num_actions(NULL), 0);
     NOTHING(npu_capture_destroy(NULL));
@@ -467,7 +467,7 @@ static void test_lists(void)
     STATUS(npu_graph_specialize(&made.graph, g, NULL, NULL, 1, &diag), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_op_call(cpu, NPU_ATEN_RELU, NULL, 1, NULL, 1, 0, NULL, 0, 0, &diag), NPU_ERR_INVALID_ARGUMENT);
     /* dims that reach beyond the buffer */
-    NPU_CHECK_STATUS(npu_tensor_host(&tensor, &buffer, NPU_F32, 1, four, numbers), NPU_OK);
+    NPU_CHECK_STATUS(npu_tensor_init_host(&tensor, &buffer, NPU_F32, 1, four, numbers), NPU_OK);
     tensor.dims[0] = 100000;
     STATUS(npu_op_call(cpu, NPU_ATEN_RELU, &tensor, 1, &tensor, 1, 0, NULL, 0, 0, &diag), NPU_ERR_SHAPE);
     tensor.dims[0] = 4;
@@ -596,11 +596,11 @@ static void test_each_in_turn(void)
         npu_status cached, asked, compared, ranked, summed;
         npu_plan_desc of = desc;
         of.backends = turn == 5 ? NULL : desc.backends;
-        cached = npu_program_cache_get(UNLESS(turn, 1, cache), UNLESS(turn, 2, &program), UNLESS(turn, 3, g), UNLESS(turn, 4, &of), NULL);
+        cached = npu_program_cache_acquire(UNLESS(turn, 1, cache), UNLESS(turn, 2, &program), UNLESS(turn, 3, g), UNLESS(turn, 4, &of), NULL);
         asked = npu_plan_value_memory(UNLESS(turn, 1, plan), v, 0, UNLESS(turn, 2, &offset), UNLESS(turn, 3, &size), UNLESS(turn, 4, &first),
                                       UNLESS(turn, 5, &until));
-        compared = npu_compare(UNLESS(turn, 1, &array), UNLESS(turn, 2, &array), NULL, UNLESS(turn, 3, &difference));
-        ranked = npu_compare_ranking(UNLESS(turn, 1, &array), UNLESS(turn, 2, &array), 1, UNLESS(turn, 3, &ranking));
+        compared = npu_array_compare(UNLESS(turn, 1, &array), UNLESS(turn, 2, &array), NULL, UNLESS(turn, 3, &difference));
+        ranked = npu_array_compare_ranking(UNLESS(turn, 1, &array), UNLESS(turn, 2, &array), 1, UNLESS(turn, 3, &ranking));
         summed = npu_plan_memory(UNLESS(turn, 1, plan), 0, UNLESS(turn, 2, &memory));
         NPU_CHECK_THAT((cached == NPU_OK) == (turn == 0), "turn %d: %s", turn, npu_status_name(cached));
         NPU_CHECK_THAT((asked == NPU_OK) == (turn == 0), "turn %d: %s", turn, npu_status_name(asked));
@@ -611,9 +611,9 @@ static void test_each_in_turn(void)
             npu_program_cache_release(cache, program);
         }
     }
-    NPU_CHECK(npu_compare(&bare, &array, NULL, &difference) && npu_compare(&array, &bare, NULL, &difference));
-    NPU_CHECK(npu_compare_ranking(&bare, &array, 1, &ranking) && npu_compare_ranking(&array, &bare, 1, &ranking));
-    NPU_CHECK(npu_compare_ranking(&array, &array, 0, &ranking) && npu_compare_ranking(&array, &array, NPU_MAX_TOP + 1, &ranking));
+    NPU_CHECK(npu_array_compare(&bare, &array, NULL, &difference) && npu_array_compare(&array, &bare, NULL, &difference));
+    NPU_CHECK(npu_array_compare_ranking(&bare, &array, 1, &ranking) && npu_array_compare_ranking(&array, &bare, 1, &ranking));
+    NPU_CHECK(npu_array_compare_ranking(&array, &array, 0, &ranking) && npu_array_compare_ranking(&array, &array, NPU_MAX_TOP + 1, &ranking));
     npu_program_cache_destroy(cache);
     npu_plan_destroy(plan);
     npu_graph_destroy(g);
@@ -633,7 +633,7 @@ static void test_failed_graphs(void)
     npu_returns(g, NULL, 1);
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_INVALID_ARGUMENT);
     NPU_CHECK_STATUS(npu_plan_create(&made.plan, g, &desc, NULL), NPU_ERR_GRAPH);
-    NPU_CHECK_STATUS(npu_program_cache_get(cache, &made.program, g, &desc, NULL), NPU_ERR_GRAPH);
+    NPU_CHECK_STATUS(npu_program_cache_acquire(cache, &made.program, g, &desc, NULL), NPU_ERR_GRAPH);
     NPU_CHECK_STATUS(npu_graph_specialize(&made.graph, g, NULL, NULL, 0, NULL), NPU_ERR_GRAPH);
     NPU_CHECK_STATUS(npu_graph_extract(&made.graph, g, &first, 1, NULL), NPU_ERR_GRAPH);
     NPU_CHECK_STATUS(npu_graph_rewrite(&made.graph, g, NULL, NULL, NULL), NPU_ERR_GRAPH);
@@ -647,7 +647,7 @@ static void test_failed_graphs(void)
 
 int main(void)
 {
-    text = npu_text_make(NULL);
+    text = npu_text_init(NULL);
     spec = npu_spec_tensor(NPU_F32, 0, NULL);
     v.id = op.id = 1;
     NPU_RUN(test_objects);

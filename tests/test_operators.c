@@ -19,7 +19,7 @@ static npu_spec spec(npu_dtype dtype, int64_t a, int64_t b)
 /* The op of the document's own tests: two arguments, a keyword of each common type, the first operand's type. */
 static npu_status deduce_first(npu_deduce *d)
 {
-    return npu_deduce_result(d, npu_deduce_spec(d, "arg1"));
+    return npu_deduce_add_result(d, npu_deduce_spec(d, "arg1"));
 }
 
 static npu_status deduce_nothing(npu_deduce *d)
@@ -59,7 +59,7 @@ static void test_chain(void)
 {
     npu_registry *registry = with_test_op();
     const npu_op_def *def = npu_registry_find(registry, "test.op");
-    npu_text line = npu_text_make(NULL);
+    npu_text line = npu_text_init(NULL);
     NPU_ITEM("S3.14");
     NPU_ITEM("S3.17");
     NPU_ITEM("S3.19");
@@ -171,8 +171,8 @@ static void test_classes_of_categories(void)
     NPU_ITEM("S3.4");
     NPU_ITEM("S3.5");
     NPU_ITEM("S3.13");
-    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
-        const npu_op_def *def = npu_registry_at(registry, i);
+    for (uint32_t i = 0; i < npu_registry_num_ops(registry); i++) {
+        const npu_op_def *def = npu_registry_op(registry, i);
         bool is_block = strncmp(def->name, "block.", 6) == 0, is_sync = strncmp(def->name, "system.", 7) == 0;
         NPU_CHECK_EQ(strcmp(def->category, "BlockOp") == 0, is_block);
         NPU_CHECK_EQ(strcmp(def->category, "SyncOp") == 0, is_sync);
@@ -185,7 +185,7 @@ static void test_classes_of_categories(void)
         num_sync += is_sync;
     }
     NPU_CHECK(num_block >= 12);
-    NPU_CHECK_EQ(npu_registry_get(registry, NPU_SYSTEM_BAR_M)->pipe, NPU_PIPE_S); /* as the document registers them */
+    NPU_CHECK_EQ(npu_registry_find_kind(registry, NPU_SYSTEM_BAR_M)->pipe, NPU_PIPE_S); /* as the document registers them */
     NPU_CHECK(num_sync >= 5);
     npu_registry_destroy(registry);
 }
@@ -298,14 +298,14 @@ static void test_bad_registrations(void)
     NPU_ITEM("R3.9");
     for (size_t i = 0; i < sizeof bad_registrations / sizeof bad_registrations[0]; i++) {
         npu_registry *registry = built_in();
-        uint32_t count = npu_registry_count(registry);
+        uint32_t count = npu_registry_num_ops(registry);
         npu_registration r = test_op(registry);
         npu_diag diag = { 0 };
         bad_registrations[i].spoil(&r);
         NPU_CHECK_STATUS(npu_register_end(&r, &diag), bad_registrations[i].status);
         NPU_CHECK_STATUS(diag.status, bad_registrations[i].status);
         NPU_CHECK(diag.message[0]);
-        NPU_CHECK_EQ(npu_registry_count(registry), count);
+        NPU_CHECK_EQ(npu_registry_num_ops(registry), count);
         NPU_CHECK(!npu_registry_find(registry, "test.op"));
         npu_registry_destroy(registry);
     }
@@ -315,7 +315,7 @@ static void test_bad_registrations(void)
 static void test_registration_without_memory(void)
 {
     npu_alloc_counter counter = { 0 };
-    npu_allocator allocator = npu_counting_allocator(&counter);
+    npu_allocator allocator = npu_allocator_counting(&counter);
     npu_registry_desc desc = { .allocator = &allocator };
     npu_registry *registry = NULL;
     npu_status status = NPU_ERR_NO_MEMORY;
@@ -340,7 +340,7 @@ static void test_call(void)
     npu_graph *g = npu_graph_create(NULL);
     npu_value a = npu_input(g, "a", spec(NPU_F16, 64, 128)), b = npu_input(g, "b", spec(NPU_F16, 128, 64));
     npu_arg args[] = { npu_arg_tensor(NULL, a), npu_arg_tensor(NULL, b), npu_arg_dtype("out_dtype", NPU_F32) };
-    npu_op op = npu_emit_name(npu_graph_at(g, "model.py", 17), "tensor.matmul", args, 3);
+    npu_op op = npu_emit_name(npu_graph_set_location(g, "model.py", 17), "tensor.matmul", args, 3);
     const char *file = NULL;
     npu_op_info info;
     npu_op_storage storage = { 0 };
@@ -379,7 +379,7 @@ static void check_keywords(const npu_arg *keywords, uint32_t num_keywords, const
     npu_graph *g = npu_graph_create(NULL);
     npu_arg args[8] = { npu_arg_tensor("lhs", npu_input(g, "a", spec(NPU_F16, 64, 64))),
                         npu_arg_tensor("rhs", npu_input(g, "b", spec(NPU_F16, 64, 64))) };
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     memcpy(args + 2, keywords, num_keywords * sizeof *keywords);
     NPU_CHECK_STATUS(npu_op_print_keywords(g, npu_emit_name(g, "tensor.matmul", args, 2 + num_keywords), &text),
                      NPU_OK);
@@ -406,7 +406,7 @@ static void test_dtype_codes(void)
     npu_graph *g = npu_graph_create(NULL);
     npu_arg args[] = { npu_arg_tensor("input", npu_input(g, "x", spec(NPU_F32, 2, 2))), npu_arg_int("target_type", 0) };
     npu_op op = npu_emit_name(g, "tensor.cast", args, 2);
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_ITEM("S3.73");
     NPU_CHECK_EQ(npu_value_spec(g, npu_op_result(g, op, 0))->dtype, NPU_BOOL);
     NPU_CHECK_STATUS(npu_op_print_keywords(g, op, &text), NPU_OK);
@@ -451,7 +451,7 @@ static void test_bad_calls(void)
     NPU_ITEM("S3.32");
     NPU_ITEM("R3.8");
     for (size_t i = 0; i < sizeof bad_calls / sizeof bad_calls[0]; i++) {
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_graph *g = NULL;
         npu_diag diag = { 0 };
         npu_text_printf(&text,
@@ -629,7 +629,7 @@ static void test_function(void)
     npu_graph *g = npu_graph_create(NULL);
     npu_spec cube = npu_spec_tensor(NPU_F32, 3, DIMS(128, 64, 32));
     npu_value a = npu_input(g, "input_a", cube), b = npu_input(g, "input_b", cube), result;
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_ITEM("S3.52");
     NPU_CHECK_STATUS(npu_returns(g, &cube, 1), NPU_OK);
     result = npu_let(g, "result", tensor_op(g, "tensor.add", a, b));
@@ -859,7 +859,7 @@ static void test_functions_of_one(void)
         rig r = rig_start(NULL, 0);
         double y[6] = { 0 };
         char text[200];
-        npu_text spec = npu_text_make(NULL);
+        npu_text spec = npu_text_init(NULL);
         npu_graph_destroy(r.graph);
         r.graph = NULL;
         snprintf(text, sizeof text,

@@ -305,7 +305,7 @@ static void test_step_values(void)
     npu_graph *g = r.graph;
     npu_value x = npu_graph_find(g, "x");
     npu_value p = npu_param(g, "p", F32(2, 3));
-    npu_param_bind(g, "p", w, sizeof w);
+    npu_graph_bind_param(g, "p", w, sizeof w);
     npu_value a = npu_relu(g, x), b = npu_relu(g, p), inner = npu_relu(g, a), dead = npu_relu(g, a);
     npu_value c = npu_add(g, inner, x), d = npu_add(g, c, b), e = npu_add(g, d, p);
     npu_value_set_name(g, a, "a");
@@ -454,7 +454,7 @@ static void test_override(void)
         NPU_CHECK(c.attrs > 0);
         for (uint32_t id = 1; id <= 7; id++) {
             NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(id), &reason, NULL), (int)id == op);
-            NPU_CHECK_EQ(reason, (int)id == op ? NPU_REASON_FORCED : NPU_REASON_CLAIMED);
+            NPU_CHECK_EQ(reason, (int)id == op ? NPU_REASON_REQUESTED : NPU_REASON_CLAIMED);
         }
         NPU_CHECK_EQ(npu_plan_num_steps(r.plan), op == 0 ? 1 : op == 1 || op == 7 ? 3 : 5);
         npu_exec_set_input(r.exec, "x", x, sizeof x);
@@ -496,7 +496,7 @@ static void test_force_last(void)
     r.desc.num_force_last = 1;
     NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
     NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(2), &reason, NULL), 1);
-    NPU_CHECK_EQ(reason, NPU_REASON_FORCED);
+    NPU_CHECK_EQ(reason, NPU_REASON_REQUESTED);
     NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(5), NULL, NULL), 1);
     NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(3), NULL, NULL), 0);
     rig_unmake(&r);
@@ -760,7 +760,7 @@ static void test_logged(void)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         spy first;
-        npu_text log = npu_text_make(NULL);
+        npu_text log = npu_text_init(NULL);
         npu_logger logger = { &log, keep_log };
         rig r = rig_start(NULL, 0);
         npu_graph_destroy(r.graph);
@@ -840,8 +840,8 @@ static void test_nobody(void)
     y = npu_relu(g, unknown(g, "mine.op1", unknown(g, "mine.op10", y)));
     npu_output(g, "y", npu_add(g, x, y));
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
-    npu_text dump = npu_text_make(NULL); /* the layer shows before any backend knows it */
-    NPU_CHECK_STATUS(npu_graph_dump(g, &dump), NPU_OK);
+    npu_text dump = npu_text_init(NULL); /* the layer shows before any backend knows it */
+    NPU_CHECK_STATUS(npu_graph_print_short(g, &dump), NPU_OK);
     NPU_CHECK(dump.data && strstr(dump.data, "op10"));
     npu_text_free(&dump);
     NPU_CHECK_STATUS(rig_plan(&r), NPU_OK); /* no error of the plan */
@@ -877,7 +877,7 @@ static void test_nobody(void)
 static void test_dynamic(void)
 {
     rig r = rig_start(NULL, 1);
-    int64_t n = npu_graph_symbol(r.graph, "n", 1, 16);
+    int64_t n = npu_graph_add_symbol(r.graph, "n", 1, 16);
     const char *name = "n";
     uint32_t reason;
     npu_value x = npu_input(r.graph, "x", F32(n, 3)), y = npu_relu(r.graph, x);
@@ -1025,7 +1025,7 @@ static void test_transfers_run(void)
 
 /* A new kind from outside: its name, its row, the device's number and layout for it; and what the old
    layout says to the new blob. */
-static npu_status type_scale(npu_deduce *d) { return npu_deduce_result(d, npu_deduce_spec(d, "x")); }
+static npu_status type_scale(npu_deduce *d) { return npu_deduce_add_result(d, npu_deduce_spec(d, "x")); }
 
 static void test_new_kind(void)
 {
@@ -1085,7 +1085,7 @@ static void test_kind_of_document(void)
     const npu_op_def *def = npu_registry_find(npu_graph_registry(r.graph), "reduce_sum");
     NPU_CHECK(def && def->kind == NPU_AICF_REDUCE_SUM && NPU_KIND_NUMBER(def->kind) == 4);
     r.backends[0] = spy_start(&s, "spy");
-    s.backend.abi = npu_aicf_abi();
+    s.backend.abi = npu_abi_aicf();
     npu_output(r.graph, "y", npu_aicf_reduce_sum(r.graph, npu_input(r.graph, "x", F32(2, 3)), 0));
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     NPU_CHECK_EQ(s.seen[0].kind, 4);

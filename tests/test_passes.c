@@ -37,7 +37,7 @@ static const struct {
 static void test_fused_types(void)
 {
     for (size_t i = 0; i < sizeof fused_types / sizeof fused_types[0]; i++) {
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_text_printf(&text, "graph main\n%s", fused_types[i].text);
         npu_graph_destroy(parse(text.data, fused_types[i].status));
         npu_text_free(&text);
@@ -218,7 +218,7 @@ static void test_fused_numbers(void)
     backends[0] = npu_ref_backend();
     backends[1] = plain;
     for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
-        npu_text one = npu_text_make(NULL), all = npu_text_make(NULL);
+        npu_text one = npu_text_init(NULL), all = npu_text_init(NULL);
         npu_graph *fused, *apart;
         npu_text_printf(&one, "graph main\n");
         write_head(&one, bodies[i].inputs);
@@ -530,7 +530,7 @@ static void check_pass(size_t i)
     npu_pass_options options = { 0 };
     npu_graph *before, *after = NULL;
     npu_diag diag = { 0 };
-    npu_text text = npu_text_make(NULL), expected = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL), expected = npu_text_init(NULL);
     npu_text_printf(&text, "npu_ir 1\ngraph main\n%s", rows[i].before);
     npu_text_printf(&expected, "npu_ir 1\ngraph main\n%s", rows[i].after ? rows[i].after : rows[i].before);
     before = parse(text.data, NPU_OK);
@@ -683,10 +683,10 @@ static void test_pipeline(void)
         "i = aten.add.Tensor(h, r)\n"
         "j = aten.detach.default(i)\noutput y = j\n", NPU_OK);
     NPU_ITEM("R1.20");
-    npu_param_bind(g, "w", w, sizeof w);
-    npu_param_bind(g, "s", scale, sizeof scale);
-    npu_param_bind(g, "m", mean, sizeof mean);
-    npu_param_bind(g, "v", variance, sizeof variance);
+    npu_graph_bind_param(g, "w", w, sizeof w);
+    npu_graph_bind_param(g, "s", scale, sizeof scale);
+    npu_graph_bind_param(g, "m", mean, sizeof mean);
+    npu_graph_bind_param(g, "v", variance, sizeof variance);
     desc.backends = &cpu;
     desc.num_backends = 1;
     desc.frozen = NPU_FROZEN_NONE;
@@ -730,7 +730,7 @@ static void test_regressions(void)
     desc.backends = &cpu;
     desc.num_backends = 1;
     for (size_t i = 0; i < sizeof regressions / sizeof regressions[0]; i++) {
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_graph *g, *now = NULL;
         npu_text_printf(&text, "graph main\ninput x : f32[6,6]\n%s", regressions[i].text);
         g = parse(text.data, NPU_OK);
@@ -794,12 +794,12 @@ static npu_graph *convolution(const float *w, const float *s)
         "n = aten.batch_norm.default(h, bn1.weight, bn1.bias, bn1.running_mean, bn1.running_var, false, 0.1, 0.001, false)\n"
         "%8 = aten.t.default(fc.weight)\n%9 = aten.neg.default(%8)\n%10 = aten.exp.default(%9)\n"
         "y = aten.matmul.default(n, %10)\noutput y = y\n", NPU_OK);
-    npu_param_bind(g, "conv1.weight", w, 8);
-    npu_param_bind(g, "fc.weight", w, 32);
-    npu_param_bind(g, "bn1.weight", s, 8);
-    npu_param_bind(g, "bn1.bias", s, 8);
-    npu_param_bind(g, "bn1.running_mean", s, 8);
-    npu_param_bind(g, "bn1.running_var", w, 8);
+    npu_graph_bind_param(g, "conv1.weight", w, 8);
+    npu_graph_bind_param(g, "fc.weight", w, 32);
+    npu_graph_bind_param(g, "bn1.weight", s, 8);
+    npu_graph_bind_param(g, "bn1.bias", s, 8);
+    npu_graph_bind_param(g, "bn1.running_mean", s, 8);
+    npu_graph_bind_param(g, "bn1.running_var", w, 8);
     return g;
 }
 
@@ -812,7 +812,7 @@ static void keep_log(void *ctx, int level, const char *message)
 static void test_logged(void)
 {
     NPU_ITEM("F54");
-    npu_text log = npu_text_make(NULL);
+    npu_text log = npu_text_init(NULL);
     npu_logger logger = { &log, keep_log };
     npu_graph *g = NULL, *now = NULL;
     static const char text[] = "graph g\ninput x : f32[2]\nu = aten.neg.default(x)\ny = aten.relu.default(x)\n"
@@ -837,7 +837,7 @@ static void test_known_too_late(void)
         { NPU_PASS_CONSTANTS, "aten.neg.default(k)" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        npu_text text = npu_text_make(NULL), log = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL), log = npu_text_init(NULL);
         const npu_backend *cpu = npu_ref_backend();
         npu_logger logger = { &log, keep_log };
         npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1, .passes = 1u << rows[i].pass };
@@ -862,7 +862,7 @@ static void check_folding(npu_optimize_desc *desc, uint32_t num_params, uint32_t
 {
     static const float w[8] = { 1.5f, 2, 0.5f, -1, 0.25f, 1, 2, -0.5f }, s[2] = { 0.5f, 2 };
     npu_graph *g = convolution(w, s), *now = NULL;
-    npu_text got = npu_text_make(NULL);
+    npu_text got = npu_text_init(NULL);
     uint32_t params = 0;
     num_reports = 0;
     desc->report = keep_report;
@@ -884,7 +884,7 @@ static void check_folding(npu_optimize_desc *desc, uint32_t num_params, uint32_t
         NPU_CHECK_EQ(report_of(NPU_PASS_BATCH_NORM)->num_changes, 1 - num_norms);
     }
     if (desc->num_backends && !desc->keep_unused) {
-        npu_param_bind(g, "never", w, sizeof w);
+        npu_graph_bind_param(g, "never", w, sizeof w);
         check_numbers("folding", g, now, 1e-5);
     }
     npu_text_free(&got);
@@ -937,7 +937,7 @@ static void test_effects(void)
     npu_registry *registry = NULL;
     npu_graph_desc desc = { 0 };
     npu_graph *g = NULL, *now = NULL;
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &row, NULL), NPU_OK);
     desc.registry = registry;
@@ -995,7 +995,7 @@ static void test_random(void)
     options.validate = true;
     for (uint32_t i = 0; i < 200; i++) {
         uint64_t at = seed + i;
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_graph *g = NULL, *now = NULL;
         char name[64];
         setting s = { &cpu, 1, NULL, (i & 1) != 0 };
@@ -1038,7 +1038,7 @@ static void test_out_of_memory(void)
 {
     const npu_backend *cpu = npu_ref_backend();
     npu_alloc_counter counter = { 0 };
-    npu_allocator a = npu_counting_allocator(&counter);
+    npu_allocator a = npu_allocator_counting(&counter);
     npu_graph_desc graph_desc = { 0 };
     npu_optimize_desc desc = { 0 };
     npu_graph *g = NULL, *now = NULL;
@@ -1157,7 +1157,7 @@ static void check_spelling(const spelling *c, const char *head, const char *cons
 {
     const npu_backend *cpu = npu_ref_backend();
     npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1, .passes = 1u << pass };
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_graph *now = NULL;
     npu_text_printf(&text, "%s", head);
     for (int i = 0; i < MAX_LINES; i++) {

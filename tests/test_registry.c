@@ -52,10 +52,10 @@ static void test_every_row_is_found(void)
     for (uint32_t t = 0; t < num_tables; t++) {
         for (uint32_t i = 0; i < tables[t].num_rows; i++, at++) {
             const npu_op_row *row = &tables[t].rows[i];
-            const npu_op_def *def = npu_registry_at(registry, at);
-            npu_text text = npu_text_make(NULL);
+            const npu_op_def *def = npu_registry_op(registry, at);
+            npu_text text = npu_text_init(NULL);
             NPU_CHECK_EQ(def->kind, row->kind);
-            NPU_CHECK(npu_registry_get(registry, row->kind) == def &&
+            NPU_CHECK(npu_registry_find_kind(registry, row->kind) == def &&
                       npu_registry_find(registry, def->name) == def);
             NPU_CHECK(def->rule == row->rule && def->traits == row->traits && !def->is_custom);
             NPU_CHECK_STR(def->space, tables[t].space);
@@ -65,9 +65,9 @@ static void test_every_row_is_found(void)
             npu_text_free(&text);
         }
     }
-    NPU_CHECK_EQ(npu_registry_count(registry), at);
-    NPU_CHECK(npu_registry_at(registry, at) == NULL);
-    NPU_CHECK(npu_registry_get(registry, 0) == NULL && npu_registry_get(registry, 0x00020fff) == NULL);
+    NPU_CHECK_EQ(npu_registry_num_ops(registry), at);
+    NPU_CHECK(npu_registry_op(registry, at) == NULL);
+    NPU_CHECK(npu_registry_find_kind(registry, 0) == NULL && npu_registry_find_kind(registry, 0x00020fff) == NULL);
     npu_registry_destroy(registry);
 }
 
@@ -86,9 +86,9 @@ static void test_aten_rows_are_native_lines(void)
     file_text[1 + fread(file_text + 1, 1, sizeof file_text - 2, file)] = 0;
     fclose(file);
     registry = built_in();
-    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
-        const npu_op_def *def = npu_registry_at(registry, i);
-        npu_text text = npu_text_make(NULL);
+    for (uint32_t i = 0; i < npu_registry_num_ops(registry); i++) {
+        const npu_op_def *def = npu_registry_op(registry, i);
+        npu_text text = npu_text_init(NULL);
         npu_text_printf(&text, "\n");
         npu_schema_print(&text, def->schema);
         npu_text_printf(&text, "\n");
@@ -118,8 +118,8 @@ static void test_numbers_are_permanent(void)
 static void test_definitions(void)
 {
     npu_registry *registry = built_in();
-    const npu_op_def *conv = npu_registry_get(registry, NPU_ATEN_CONV2D),
-                     *sum = npu_registry_get(registry, NPU_AICF_REDUCE_SUM);
+    const npu_op_def *conv = npu_registry_find_kind(registry, NPU_ATEN_CONV2D),
+                     *sum = npu_registry_find_kind(registry, NPU_AICF_REDUCE_SUM);
     uint8_t blob[128];
     uint32_t size;
     NPU_CHECK_EQ(conv->num_operand_args, 3);
@@ -127,8 +127,8 @@ static void test_definitions(void)
     NPU_CHECK_STATUS(npu_blob_pack(conv->schema, NULL, 0, blob, sizeof blob, &size, NULL), NPU_OK);
     NPU_CHECK(size == conv->defaults_size && memcmp(blob, conv->defaults, size) == 0);
     NPU_CHECK(sum->defaults == NULL && sum->defaults_size == 0);
-    NPU_CHECK(npu_registry_get(registry, NPU_ATEN_MM)->defaults != NULL);
-    NPU_CHECK_EQ(npu_registry_get(registry, NPU_ATEN_MM)->defaults_size, 0);
+    NPU_CHECK(npu_registry_find_kind(registry, NPU_ATEN_MM)->defaults != NULL);
+    NPU_CHECK_EQ(npu_registry_find_kind(registry, NPU_ATEN_MM)->defaults_size, 0);
     npu_registry_destroy(registry);
 }
 
@@ -147,7 +147,7 @@ static void test_classes_of_ops(void)
     npu_registry *registry = built_in();
     NPU_ITEM("R1.28");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const npu_op_def *def = npu_registry_get(registry, rows[i].kind);
+        const npu_op_def *def = npu_registry_find_kind(registry, rows[i].kind);
         NPU_CHECK_EQ(def->traits & mask, rows[i].traits);
         NPU_CHECK_STR(def->category, rows[i].category);
     }
@@ -164,11 +164,11 @@ static void test_custom_rows(void)
                                      NULL };
     static const npu_op_row bare = { KIND_OTHER, NPU_EFFECT, NULL, "swish(Tensor x) -> Tensor", "no beta" };
     npu_registry *registry = built_in();
-    uint32_t count = npu_registry_count(registry);
+    uint32_t count = npu_registry_num_ops(registry);
     const npu_op_def *def;
     NPU_ITEM("S2.51");
     NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &mine, NULL), NPU_OK);
-    def = npu_registry_get(registry, KIND_MINE);
+    def = npu_registry_find_kind(registry, KIND_MINE);
     NPU_CHECK(def && def->is_custom && def->rule == NULL);
     NPU_CHECK_STR(def->name, "mine.swish.out");
     NPU_CHECK_STR(def->category, "custom");
@@ -180,8 +180,8 @@ static void test_custom_rows(void)
     NPU_CHECK_EQ(npu_registry_find(registry, "mine.swish")->kind, KIND_OTHER);
     NPU_CHECK(npu_registry_find(registry, "mine.swish.out") == def);
     NPU_CHECK(npu_registry_find(registry, "swish") == NULL);
-    NPU_CHECK_EQ(npu_registry_count(registry), count + 2);
-    NPU_CHECK(npu_registry_at(registry, count) == def);
+    NPU_CHECK_EQ(npu_registry_num_ops(registry), count + 2);
+    NPU_CHECK(npu_registry_op(registry, count) == def);
     npu_registry_destroy(registry);
 }
 
@@ -207,13 +207,13 @@ static void test_rows_that_are_refused(void)
     };
     static const npu_op_row first = { KIND_MINE, 0, NULL, "f(Tensor x) -> Tensor", NULL };
     npu_registry *registry = built_in();
-    uint32_t count = npu_registry_count(registry) + 1;
+    uint32_t count = npu_registry_num_ops(registry) + 1;
     NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &first, NULL), NPU_OK);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_diag diag = { 0 };
         NPU_CHECK_STATUS(npu_registry_add(registry, rows[i].space, &rows[i].row, &diag), rows[i].status);
         NPU_CHECK_STR(diag.message, rows[i].message);
-        NPU_CHECK_EQ(npu_registry_count(registry), count);
+        NPU_CHECK_EQ(npu_registry_num_ops(registry), count);
     }
     NPU_CHECK_STATUS(npu_registry_add(NULL, "mine", &first, NULL), NPU_ERR_INVALID_ARGUMENT);
     npu_registry_destroy(registry);
@@ -249,8 +249,8 @@ static void test_chosen_tables(void)
     desc.tables = &table;
     desc.num_tables = 1;
     NPU_CHECK_STATUS(npu_registry_create(&registry, &desc, NULL), NPU_OK);
-    NPU_CHECK_EQ(npu_registry_count(registry), 2);
-    NPU_CHECK_STR(npu_registry_at(registry, 1)->name, "mine.b");
+    NPU_CHECK_EQ(npu_registry_num_ops(registry), 2);
+    NPU_CHECK_STR(npu_registry_op(registry, 1)->name, "mine.b");
     NPU_CHECK(npu_registry_find(registry, "aten.relu") == NULL);
     NPU_CHECK(npu_registry_find(registry, "<built-in function getitem>") == NULL);
     npu_registry_destroy(registry);
@@ -271,7 +271,7 @@ static void test_many_custom_rows(void)
     enum { MANY = 2000 };
     static char schemas[MANY][40];
     npu_registry *registry = built_in();
-    uint32_t count = npu_registry_count(registry);
+    uint32_t count = npu_registry_num_ops(registry);
     for (uint32_t i = 0; i < MANY; i++) {
         npu_op_row row = { KIND_MINE + i, 0, NULL, schemas[i], NULL };
         snprintf(schemas[i], sizeof schemas[i], "op%u(Tensor x) -> Tensor", (unsigned)i);
@@ -280,8 +280,8 @@ static void test_many_custom_rows(void)
     for (uint32_t i = 0; i < MANY; i++) {
         char name[32];
         snprintf(name, sizeof name, "mine.op%u", (unsigned)i);
-        NPU_CHECK(npu_registry_find(registry, name) == npu_registry_at(registry, count + i));
-        NPU_CHECK(npu_registry_get(registry, KIND_MINE + i) == npu_registry_at(registry, count + i));
+        NPU_CHECK(npu_registry_find(registry, name) == npu_registry_op(registry, count + i));
+        NPU_CHECK(npu_registry_find_kind(registry, KIND_MINE + i) == npu_registry_op(registry, count + i));
     }
     NPU_CHECK_STR(npu_registry_find(registry, "gemm")->name, "aicf.gemm");
     npu_registry_destroy(registry);
@@ -291,7 +291,7 @@ static void test_many_custom_rows(void)
 static void test_out_of_memory(void)
 {
     npu_alloc_counter counter = { 0 };
-    npu_allocator allocator = npu_counting_allocator(&counter);
+    npu_allocator allocator = npu_allocator_counting(&counter);
     npu_registry_desc desc = { 0 };
     npu_registry *registry = NULL;
     npu_status status = NPU_ERR_NO_MEMORY;
@@ -387,10 +387,10 @@ static void make_op(bare_op *op, const npu_op_def *def, const npu_arg *args, uin
 
 static void check_abi_case(const npu_registry *registry, const abi_case *c)
 {
-    const npu_op_def *def = npu_registry_get(registry, c->kind);
+    const npu_op_def *def = npu_registry_find_kind(registry, c->kind);
     bare_op op;
     uint32_t num_args = 0, device_kind = 99, attr_schema = 99, size = 99, again_size = 0, n;
-    const npu_abi *abi = npu_aicf_abi();
+    const npu_abi *abi = npu_abi_aicf();
     uint8_t blob[64], packed[128];
     char hex[129];
     while (num_args < 4 && c->args[num_args].name) {
@@ -444,8 +444,8 @@ static void test_device_blobs_byte_for_byte(void)
 
 static void test_schema_ids(void)
 {
-    const npu_abi_row *rows = npu_aicf_abi()->rows;
-    uint32_t num_rows = npu_aicf_abi()->num_rows;
+    const npu_abi_row *rows = npu_abi_aicf()->rows;
+    uint32_t num_rows = npu_abi_aicf()->num_rows;
     NPU_ITEM("S2.17");
     NPU_ITEM("S2.18");
     NPU_ITEM("R2.5");
@@ -489,22 +489,22 @@ static void test_what_a_device_cannot_take(void)
     NPU_ITEM("S2.57");
     NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &op_rows[0], NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &op_rows[1], NULL), NPU_OK);
-    def = npu_registry_get(registry, KIND_MINE);
+    def = npu_registry_find_kind(registry, KIND_MINE);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         make_op(&op, def, &values[i].arg, 1);
         NPU_CHECK_STATUS(npu_abi_encode(&abi, &op.info, &kind, &schema, blob, sizeof blob, &size),
                          values[i].status);
         NPU_CHECK_EQ(size, values[i].status ? 0 : 13);
     }
-    make_op(&op, npu_registry_get(registry, KIND_OTHER), NULL, 0); /* a list has no letter */
+    make_op(&op, npu_registry_find_kind(registry, KIND_OTHER), NULL, 0); /* a list has no letter */
     NPU_CHECK_STATUS(npu_abi_encode(&abi, &op.info, &kind, &schema, blob, sizeof blob, &size),
                      NPU_ERR_NOT_FOUND);
-    def = npu_registry_get(registry, NPU_ATEN_MM);
+    def = npu_registry_find_kind(registry, NPU_ATEN_MM);
     make_op(&op, def, NULL, 0);
     NPU_CHECK_STATUS(
-        npu_abi_encode(npu_aicf_abi(), &op.info, &kind, &schema, blob, sizeof blob, &size),
+        npu_abi_encode(npu_abi_aicf(), &op.info, &kind, &schema, blob, sizeof blob, &size),
         NPU_ERR_NOT_FOUND);
-    NPU_CHECK_STATUS(npu_abi_decode(npu_aicf_abi(), def, 0, blob, 0, blob, sizeof blob, &size),
+    NPU_CHECK_STATUS(npu_abi_decode(npu_abi_aicf(), def, 0, blob, 0, blob, sizeof blob, &size),
                      NPU_ERR_NOT_FOUND);
     npu_registry_destroy(registry);
 }

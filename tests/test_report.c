@@ -41,7 +41,7 @@ static rig rig_start(const char *const *deny, uint32_t num_deny)
     desc.backends = r.backends;
     desc.num_backends = 2;
     NPU_CHECK_STATUS(npu_plan_create(&r.plan, r.graph, &desc, NULL), NPU_OK);
-    r.text = npu_text_make(NULL);
+    r.text = npu_text_init(NULL);
     return r;
 }
 
@@ -65,9 +65,9 @@ static void rig_run(rig *r)
     desc.profile = true;
     desc.clock = tick;
     ticks = 0;
-    NPU_CHECK_STATUS(npu_param_bind(r->graph, "w1", weights, 8 * 3 * 3 * 3 * sizeof(float)), NPU_OK);
-    NPU_CHECK_STATUS(npu_param_bind(r->graph, "b1", weights, 8 * sizeof(float)), NPU_OK);
-    NPU_CHECK_STATUS(npu_param_bind(r->graph, "fc", weights, 10 * 512 * sizeof(float)), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(r->graph, "w1", weights, 8 * 3 * 3 * 3 * sizeof(float)), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(r->graph, "b1", weights, 8 * sizeof(float)), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(r->graph, "fc", weights, 10 * 512 * sizeof(float)), NPU_OK);
     NPU_CHECK_STATUS(npu_program_create(&r->program, r->plan, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_create(&r->exec, r->program, &desc, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_set_input(r->exec, "image", image, sizeof image), NPU_OK);
@@ -241,14 +241,14 @@ static npu_graph *graph_of(const char *text)
 static void test_stats(void)
 {
     npu_graph *g = graph_of(model);
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_op_count rows[3] = { { NULL, 77 }, { NULL, 77 }, { NULL, 77 } };
     uint32_t num = 0;
     NPU_ITEM("R0.24");
     NPU_ITEM("R0.22");
     npu_constant(g, "c", npu_spec_tensor(NPU_F16, 1, (const int64_t[]){ 3 }), weights);
     npu_relu(g, npu_relu(g, npu_add(g, npu_graph_input(g, 0), npu_state(g, "h", npu_spec_tensor(NPU_F32, 0, NULL)))));
-    npu_graph_stats s = npu_graph_count(g);
+    npu_graph_stats s = npu_graph_get_stats(g);
     NPU_CHECK_EQ(s.num_ops, 9);
     NPU_CHECK_EQ(s.num_inputs, 1);
     NPU_CHECK_EQ(s.num_outputs, 1);
@@ -277,7 +277,7 @@ static void test_stats(void)
     NPU_CHECK(strstr(text.data, "aten.softmax.int") && !strstr(text.data, "Others"));
     npu_text_free(&text);
     npu_graph_destroy(g);
-    NPU_CHECK_EQ(npu_graph_count(NULL).num_edges, 0);
+    NPU_CHECK_EQ(npu_graph_get_stats(NULL).num_edges, 0);
     NPU_CHECK_STATUS(npu_graph_count_ops(NULL, rows, 2, &num), NPU_ERR_NO_MEMORY);
     NPU_CHECK_EQ(num, 0);
 }
@@ -320,7 +320,7 @@ static void test_compare(void)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_array got = { "got", SPEC(NPU_F64, 2), rows[i].got }, want = { "want", SPEC(NPU_F64, 2), rows[i].want };
         npu_difference d;
-        NPU_CHECK_STATUS(npu_compare(&got, &want, rows[i].tolerance, &d), rows[i].wrong ? NPU_ERR_MISMATCH : NPU_OK);
+        NPU_CHECK_STATUS(npu_array_compare(&got, &want, rows[i].tolerance, &d), rows[i].wrong ? NPU_ERR_MISMATCH : NPU_OK);
         NPU_CHECK_STATUS(d.status, rows[i].wrong ? NPU_ERR_MISMATCH : NPU_OK);
         NPU_CHECK_EQ(d.num_elements, 2);
         NPU_CHECK_EQ(d.num_wrong, rows[i].wrong);
@@ -363,7 +363,7 @@ static void test_compare_types(void)
         npu_array got = { "got", SPEC(rows[i].got_dtype, rows[i].got_len), rows[i].got };
         npu_array want = { "want", SPEC(rows[i].want_dtype, rows[i].want_len), rows[i].want };
         npu_difference d;
-        NPU_CHECK_STATUS(npu_compare(&got, &want, &exact, &d), rows[i].status);
+        NPU_CHECK_STATUS(npu_array_compare(&got, &want, &exact, &d), rows[i].status);
         NPU_CHECK_NEAR(d.max_diff, rows[i].max, 0);
         NPU_CHECK_EQ(d.worst, rows[i].worst);
     }
@@ -394,22 +394,22 @@ static void test_ranking(void)
     NPU_ITEM("R1.24");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_array got = { "got", SPEC(rows[i].dtype, 2, 3), rows[i].got };
-        NPU_CHECK_STATUS(npu_compare_ranking(&got, &want, rows[i].k, &r), NPU_OK);
+        NPU_CHECK_STATUS(npu_array_compare_ranking(&got, &want, rows[i].k, &r), NPU_OK);
         NPU_CHECK_EQ(r.num_rows, 2);
         NPU_CHECK_EQ(r.num_first, rows[i].first);
         NPU_CHECK_EQ(r.num_top, rows[i].top);
         NPU_CHECK_EQ(r.num_shared, rows[i].shared);
         NPU_CHECK_NEAR(r.correlation, rows[i].correlation, 1e-12);
     }
-    NPU_CHECK_STATUS(npu_compare_ranking(&same, &same, 1, &r), NPU_OK);
+    NPU_CHECK_STATUS(npu_array_compare_ranking(&same, &same, 1, &r), NPU_OK);
     NPU_CHECK_NEAR(r.correlation, 1, 0);
-    NPU_CHECK_STATUS(npu_compare_ranking(&none, &none, 1, &r), NPU_OK);
+    NPU_CHECK_STATUS(npu_array_compare_ranking(&none, &none, 1, &r), NPU_OK);
     NPU_CHECK_EQ(r.num_rows, 0);
-    NPU_CHECK_STATUS(npu_compare_ranking(&longer, &want, 1, &r), NPU_ERR_SHAPE);
-    NPU_CHECK_STATUS(npu_compare_ranking(&pairs, &pairs, 1, &r), NPU_ERR_DTYPE);
-    NPU_CHECK_STATUS(npu_compare_ranking(&want, &want, 0, &r), NPU_ERR_INVALID_ARGUMENT);
-    NPU_CHECK_STATUS(npu_compare_ranking(&want, &want, NPU_MAX_TOP + 1, &r), NPU_ERR_INVALID_ARGUMENT);
-    NPU_CHECK_STATUS(npu_compare_ranking(&empty, &want, 1, &r), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_array_compare_ranking(&longer, &want, 1, &r), NPU_ERR_SHAPE);
+    NPU_CHECK_STATUS(npu_array_compare_ranking(&pairs, &pairs, 1, &r), NPU_ERR_DTYPE);
+    NPU_CHECK_STATUS(npu_array_compare_ranking(&want, &want, 0, &r), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_array_compare_ranking(&want, &want, NPU_MAX_TOP + 1, &r), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_array_compare_ranking(&empty, &want, 1, &r), NPU_ERR_INVALID_ARGUMENT);
 }
 
 /* A small network in halves against the same in floats: numbers to a few hundredths, the same class on top. */
@@ -436,7 +436,7 @@ static void test_network_in_halves(void)
     }
     for (int t = 0; t < 3; t++) {
         const void *data = t ? (const void *)halves[t - 1] : numbers;
-        npu_text line = npu_text_make(NULL);
+        npu_text line = npu_text_init(NULL);
         size_t size = 0;
         for (const char *at = text; *at; at++) {
             npu_text_printf(&line, *at == '@' ? "%s" : "%.1s", *at == '@' ? npu_dtype_name(dtypes[t]) : at);
@@ -444,21 +444,21 @@ static void test_network_in_halves(void)
         NPU_CHECK_STATUS(npu_graph_parse(&graphs[t], line.data, line.len, NULL, NULL), NPU_OK);
         for (int i = 0; i < 4; i++) {
             npu_spec_size(npu_value_spec(graphs[t], npu_graph_find(graphs[t], params[i])), &size);
-            NPU_CHECK_STATUS(npu_param_bind(graphs[t], params[i], data, size), NPU_OK);
+            NPU_CHECK_STATUS(npu_graph_bind_param(graphs[t], params[i], data, size), NPU_OK);
         }
         NPU_CHECK_STATUS(npu_exec_create_simple(&execs[t], graphs[t], &cpu, 1, NULL), NPU_OK);
         npu_spec_size(npu_value_spec(graphs[t], npu_graph_input(graphs[t], 0)), &size);
         NPU_CHECK_STATUS(npu_exec_set_input(execs[t], "x", data, size), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(execs[t]), NPU_OK);
-        out[t] = (npu_array){ "y", *npu_exec_output_shape(execs[t], 0), npu_exec_output(execs[t], 0, NULL) };
+        out[t] = (npu_array){ "y", *npu_exec_output_spec(execs[t], 0), npu_exec_output(execs[t], 0, NULL) };
         npu_text_free(&line);
     }
     for (int t = 1; t < 3; t++) {
         npu_difference d;
         npu_ranking r;
-        NPU_CHECK_STATUS(npu_compare(&out[t], &out[0], &close, &d), NPU_OK);
+        NPU_CHECK_STATUS(npu_array_compare(&out[t], &out[0], &close, &d), NPU_OK);
         NPU_CHECK(d.max_diff > 0);
-        NPU_CHECK_STATUS(npu_compare_ranking(&out[t], &out[0], 5, &r), NPU_OK);
+        NPU_CHECK_STATUS(npu_array_compare_ranking(&out[t], &out[0], 5, &r), NPU_OK);
         NPU_CHECK_EQ(r.num_first, r.num_rows);
         NPU_CHECK(r.correlation > 0.99 && r.num_shared * 10 >= r.num_top * 9);
     }
@@ -604,9 +604,9 @@ static void test_no_memory(void)
     const npu_backend *cpu = npu_ref_backend();
     for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 4000; n++) {
         npu_alloc_counter counter = { .fail_at = 0 };
-        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_allocator allocator = npu_allocator_counting(&counter);
         npu_graph_desc desc = { .allocator = &allocator };
-        npu_text text = npu_text_make(&allocator);
+        npu_text text = npu_text_init(&allocator);
         npu_graph *g = NULL;
         npu_op op;
         NPU_CHECK_STATUS(npu_graph_parse(&g, chain, strlen(chain), &desc, NULL), NPU_OK);
@@ -645,7 +645,7 @@ static void test_plan_without_backend(void)
     npu_output(g, "y", npu_relu(g, npu_op_result(g, op, 0)));
     NPU_CHECK_STATUS(npu_plan_create(&plan, g, &desc, NULL), NPU_OK);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         rows[i].print(plan, &text);
         for (int k = 0; k < 2; k++) {
             if (!text.data || !strstr(text.data, rows[i].words[k])) {

@@ -14,7 +14,7 @@ static npu_graph *parse(const char *text)
 
 static void check_text(const npu_graph *g, const char *expected)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
     NPU_CHECK_STR(text.data, expected);
@@ -236,10 +236,10 @@ static void test_bound_params_and_locations(void)
     const char *file = NULL;
     float owned[2] = { 3, 4 };
     size_t size = 0;
-    NPU_CHECK_STATUS(npu_param_bind(g, "w", data, sizeof data), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(g, "w", data, sizeof data), NPU_OK);
     c = npu_constant_ref(g, "borrowed", npu_spec_tensor(NPU_F32, 1, dims), data);
     npu_constant(g, "owned", npu_spec_tensor(NPU_F32, 1, dims), owned);
-    npu_output(g, "y", npu_add(npu_graph_at(g, "model.c", 12), x, c));
+    npu_output(g, "y", npu_add(npu_graph_set_location(g, "model.c", 12), x, c));
     NPU_CHECK_STATUS(npu_graph_rewrite(&now, g, NULL, NULL, NULL), NPU_OK);
     npu_graph_destroy(g);
     NPU_CHECK(npu_value_data(now, npu_graph_find(now, "w"), &size) == data);
@@ -259,7 +259,7 @@ static void test_out_of_memory(void)
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     for (uint64_t n = 1; status && n < 5000; n++) {
         npu_alloc_counter counter = { 0, 0, 0, 0 };
-        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_allocator allocator = npu_allocator_counting(&counter);
         npu_graph_desc desc = { 0 };
         npu_graph *g = NULL, *now = NULL;
         desc.allocator = &allocator;
@@ -545,7 +545,7 @@ static void test_convert(void)
     NPU_CHECK_STATUS(npu_graph_convert(&now, g, &full, patterns, 5, NULL, NULL, &diag), NPU_ERR_NOT_LEGAL);
     NPU_CHECK(!now);
     NPU_CHECK(strstr(diag.message, "my.op (e)"));
-    NPU_CHECK_EQ(npu_target_legality(&partial, g, npu_value_producer(g, npu_graph_find(g, "c"), NULL)), NPU_ILLEGAL);
+    NPU_CHECK_EQ(npu_conversion_target_legality(&partial, g, npu_value_producer(g, npu_graph_find(g, "c"), NULL)), NPU_ILLEGAL);
     npu_graph_destroy(g);
 }
 
@@ -592,7 +592,7 @@ static void test_passes(void)
     static const char *const device[] = { "aicf", NULL };
     static npu_kind k_device = NPU_AICF_RELU;
     npu_pass passes[] = { { "clean", NULL, run_clean, NULL }, { "device", device, run_to_kind, NULL } };
-    npu_text log = npu_text_make(NULL);
+    npu_text log = npu_text_init(NULL);
     npu_pass_options options = { note, NULL, true, 0 };
     npu_graph *g = parse(
         "graph main\ninput x : f32[2]\nb = aten.clone.default(x)\nd = aten.leaky_relu.default(b)\noutput y = d\n");
@@ -626,7 +626,7 @@ static void test_patterns_out_of_memory(void)
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     for (uint64_t n = 1; status && n < 5000; n++) {
         npu_alloc_counter counter = { 0, 0, 0, 0 };
-        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_allocator allocator = npu_allocator_counting(&counter);
         static const char text[] = CONVERTIBLE "e = aten.leaky_relu.default(c, 0)\noutput y = d\noutput z = e\n";
         npu_graph_desc desc = { 0 };
         npu_graph *g = NULL, *now = NULL;

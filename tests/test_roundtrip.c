@@ -56,7 +56,7 @@ static bool has_no_place(npu_status status) { return status == NPU_ERR_UNSUPPORT
 /* Returns whether it was written. */
 static bool check_form(const npu_graph *g, const struct form *f, const char *label)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_graph *again = NULL;
     npu_diag diag = { 0 };
     npu_status status = f->print(g, &text);
@@ -213,8 +213,8 @@ static void test_calls(void)
     NPU_ITEM("F13");
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
     with_registry.registry = registry;
-    for (uint32_t i = 0; i < npu_registry_count(registry); i++) {
-        const npu_op_def *def = npu_registry_at(registry, i);
+    for (uint32_t i = 0; i < npu_registry_num_ops(registry); i++) {
+        const npu_op_def *def = npu_registry_op(registry, i);
         bool writes = false;
         for (uint32_t a = 0; a < def->schema->num_args; a++) { /* JSON reads those as others */
             writes = writes || (def->schema->args[a].type.alias && strchr(def->schema->args[a].type.alias, '!'));
@@ -233,7 +233,7 @@ static void test_calls(void)
    place for. */
 static void test_every_op(void)
 {
-    npu_text golden = npu_text_make(NULL), text = npu_text_make(NULL);
+    npu_text golden = npu_text_init(NULL), text = npu_text_init(NULL);
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
     bool in_child = false;

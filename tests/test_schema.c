@@ -100,7 +100,7 @@ static int round_trips(const char *line)
     size_t len = strlen(line);
     char *copy = malloc(len + 1);
     npu_schema *schema = NULL;
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     int same = 0;
     memcpy(copy, line, len + 1);
     if (npu_schema_parse(&schema, copy, NULL, NULL) == NPU_OK) {
@@ -222,7 +222,7 @@ static void test_mutated_lines(void)
     for (int round = 0; round < 20000; round++) {
         char line[256];
         npu_schema *schema = NULL;
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         snprintf(line, sizeof line, "%s", lines[npu_test_random(&seed) % (sizeof lines / sizeof lines[0])]);
         for (uint64_t n = 1 + npu_test_random(&seed) % 3; n > 0; n--) {
             static const char bytes[] = "(),*-> =[]?!.'\"\\0123456789aTNe\x01\xff";
@@ -239,7 +239,7 @@ static void test_mutated_lines(void)
 
 static void test_number_of_arguments_is_bounded(void)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_schema *schema = NULL;
     npu_text_printf(&text, "f(");
     for (int i = 0; i < NPU_MAX_ARGS; i++) {
@@ -255,7 +255,7 @@ static void test_number_of_arguments_is_bounded(void)
 static void test_one_block_per_schema(void)
 {
     npu_alloc_counter counter = { 0 };
-    npu_allocator allocator = npu_counting_allocator(&counter);
+    npu_allocator allocator = npu_allocator_counting(&counter);
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         npu_schema *schema = NULL;
         counter.num_calls = counter.fail_at = 0;
@@ -444,7 +444,7 @@ static void check_bind(const npu_schema *schema, const blob_row *row, const uint
 {
     npu_bound_arg args[NPU_MAX_ARGS];
     npu_op_info op = { 0 };
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_diag diag = { 0 };
     uint8_t *copy;
     npu_text_append(&text, "", 0);
@@ -785,7 +785,7 @@ static void test_struct_layouts(void)
         const layout_row *row = &layout_rows[i];
         npu_attr_slot slots[8];
         size_t size = 0;
-        NPU_CHECK_EQ(npu_schema_attrs_layout(npu_registry_get(registry, row->kind)->schema, slots, 8, &size),
+        NPU_CHECK_EQ(npu_schema_attrs_layout(npu_registry_find_kind(registry, row->kind)->schema, slots, 8, &size),
                      row->count);
         NPU_CHECK_EQ(size, row->size);
         for (uint32_t m = 0; m < row->count; m++) {
@@ -800,7 +800,7 @@ static void test_struct_layouts(void)
 static void check_struct(npu_registry *registry, npu_kind kind, const void *attrs, size_t struct_size,
                          const char *same_as)
 {
-    const npu_schema *schema = npu_registry_get(registry, kind)->schema;
+    const npu_schema *schema = npu_registry_find_kind(registry, kind)->schema;
     uint8_t got[128], want[128];
     char got_hex[257], want_hex[257];
     uint32_t got_size = 0, want_size = 0;

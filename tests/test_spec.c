@@ -240,7 +240,7 @@ static void test_printing(void)
     specs[2] = npu_spec_scalar(NPU_I64);
     specs[3] = npu_spec_tensor(NPU_F64, 0, NULL);
     for (size_t i = 0; i < COUNT(specs); i++) {
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_spec_print(&text, &specs[i]);
         NPU_CHECK_STR(text.data, expected[i]);
         npu_text_free(&text);
@@ -259,7 +259,7 @@ static void test_promotion_of_the_tensor_namespace(void)
         { NPU_BOOL, NPU_U8, NPU_U8 },   { NPU_BOOL, NPU_BOOL, NPU_BOOL }, { NPU_NONE, NPU_F32, NPU_NONE },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        NPU_CHECK_EQ(npu_promote_tensor(rows[i].a, rows[i].b), rows[i].expected);
+        NPU_CHECK_EQ(npu_dtype_promote_tensor(rows[i].a, rows[i].b), rows[i].expected);
     }
 }
 
@@ -288,7 +288,7 @@ static void test_broadcasting(void)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int64_t out[3] = { 0 };
         uint32_t rank = 99, bad = 99;
-        NPU_CHECK_STATUS(npu_broadcast(rows[i].a, rows[i].rank_a, rows[i].b, rows[i].rank_b, out, &rank, &bad), rows[i].status);
+        NPU_CHECK_STATUS(npu_dims_broadcast(rows[i].a, rows[i].rank_a, rows[i].b, rows[i].rank_b, out, &rank, &bad), rows[i].status);
         if (rows[i].status) {
             NPU_CHECK_EQ(bad, rows[i].bad);
             continue;

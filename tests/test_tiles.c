@@ -9,7 +9,7 @@
 /* A graph whose child 0 is the tile program `body`; NULL where it does not parse, and why in *status. */
 static npu_graph *parse_program(const char *body, npu_status *status)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
     npu_text_printf(&text, "graph main\nchild program tile\n%send\n", body);
@@ -28,7 +28,7 @@ static npu_status parse_status(const char *body)
 /* Appends `line` to a program with a tensor x f32[8,16], its tile t, two registers and an i32 tile. */
 static npu_status line_status(const char *line)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_status status;
     npu_text_printf(&text, "input x : f32[8,16]\ninput n : i32[4]\nb = block.get_block_idx()\nt = block.load(x, [0, 0], [4, 16])\n"
                            "u = block.load(n, [0], [4])\nf = arith.constant(value=0.5, dtype=f32)\n%s\n", line);
@@ -81,7 +81,7 @@ static const struct {
 /* The spec of y where "y = line" ends the program of line_status, as it is printed; "error" where it is rejected. */
 static void check_type(const char *line, const char *spec)
 {
-    npu_text body = npu_text_make(NULL), out = npu_text_make(NULL);
+    npu_text body = npu_text_init(NULL), out = npu_text_init(NULL);
     npu_status status;
     npu_text_printf(&body, "input x : f32[8,16]\ninput n : i32[4]\nb = block.get_block_idx()\nt = block.load(x, [0, 0], [4, 16])\n"
                            "u = block.load(n, [0], [4])\nf = arith.constant(value=0.5, dtype=f32)\n"
@@ -94,7 +94,7 @@ static void check_type(const char *line, const char *spec)
         at = at ? strstr(at, ") : ") : NULL;
         NPU_CHECK(at && strncmp(at + 4, spec, strlen(spec)) == 0 && at[4 + strlen(spec)] == '\n');
         NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
-        NPU_CHECK_EQ(npu_graph_level(npu_graph_child_at(g, 0)), NPU_LEVEL_TILE);
+        NPU_CHECK_EQ(npu_graph_level(npu_graph_child(g, 0)), NPU_LEVEL_TILE);
     } else {
         NPU_CHECK_STR("error", spec);
     }
@@ -133,7 +133,7 @@ static void test_reduction_rules(void)
 /* What must be given and is not, by its name. */
 static void test_missing_keyword(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *program = npu_graph_child(g, "p", NPU_LEVEL_TILE, NULL);
+    npu_graph *g = npu_graph_create(NULL), *program = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
     npu_arg tile = npu_arg_tensor("tile", npu_block_create_tile(program, NPU_F32, 1, DIMS(8), NPU_SPACE_UB));
     NPU_ITEM("R3.10");
     NPU_CHECK(!npu_emit_name(program, "block.sum", &tile, 1).id);
@@ -193,11 +193,11 @@ static void test_pipes(void)
         { "y = block.create_tile([4], dtype=f32)", NPU_PIPE_NONE }, { "y = my.op(t)", NPU_PIPE_V },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        npu_text body = npu_text_make(NULL);
+        npu_text body = npu_text_init(NULL);
         npu_status status;
         npu_text_printf(&body, "input x : f32[8,16]\nb = block.get_block_idx()\nt = block.load(x, [0, 0], [4, 16])\n%s%s\n", rows[i].line,
                         strstr(rows[i].line, "my.") ? " : tile f32[4,16]" : "");
-        npu_graph *g = parse_program(body.data, &status), *p = npu_graph_child_at(g, 0);
+        npu_graph *g = parse_program(body.data, &status), *p = npu_graph_child(g, 0);
         NPU_CHECK_STATUS(status, NPU_OK);
         NPU_CHECK_EQ(npu_tile_pipe(p, npu_value_producer(p, npu_graph_find(p, "y"), NULL)), rows[i].pipe);
         npu_graph_destroy(g);
@@ -206,7 +206,7 @@ static void test_pipes(void)
     NPU_CHECK_EQ(npu_tile_pipe(NULL, (npu_op){ 1 }), NPU_PIPE_NONE);
 }
 
-static npu_status deduce_tile(npu_deduce *d) { return npu_deduce_result(d, npu_deduce_spec(d, "tile")); }
+static npu_status deduce_tile(npu_deduce *d) { return npu_deduce_add_result(d, npu_deduce_spec(d, "tile")); }
 
 /* An op from outside goes to the pipe that it was registered with. */
 static void test_registered_pipe(void)
@@ -226,7 +226,7 @@ static void test_registered_pipe(void)
     NPU_CHECK_STATUS(npu_register_end(&r, NULL), NPU_OK);
     desc.registry = registry;
     g = npu_graph_create(&desc);
-    p = npu_graph_child(g, "p", NPU_LEVEL_TILE, NULL);
+    p = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
     t = npu_block_create_tile(p, NPU_F32, 1, DIMS(8), NPU_SPACE_UB);
     npu_op op = npu_emit_name(p, "test.scan", (npu_arg[]){ npu_arg_tensor("tile", t) }, 1);
     NPU_CHECK_STATUS(npu_graph_status(p), NPU_OK);
@@ -354,7 +354,7 @@ static void test_sync_ops(void)
     npu_status status;
     npu_graph *g = parse_program("system.bar_all()\nsystem.bar_v()\nsystem.bar_m()\nsystem.sync_src(set_pipe=2, wait_pipe=4, event_id=0)\n"
                                  "system.sync_dst(set_pipe=2, wait_pipe=4, event_id=0)\n", &status);
-    npu_graph *program = npu_graph_child_at(g, 0);
+    npu_graph *program = npu_graph_child(g, 0);
     NPU_ITEM("S3.62");
     NPU_ITEM("S3.63");
     NPU_ITEM("S3.66");
@@ -370,7 +370,7 @@ static void test_sync_ops(void)
 
 static void test_flags(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *program = npu_graph_child(g, "p", NPU_LEVEL_TILE, NULL);
+    npu_graph *g = npu_graph_create(NULL), *program = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
     npu_op set = npu_system_sync_src(program, NPU_PIPE_MTE3, NPU_PIPE_V, 0);
     npu_op wait = npu_system_sync_dst(program, NPU_PIPE_MTE3, NPU_PIPE_V, 0);
     npu_op_storage storage = { 0 };
@@ -419,7 +419,7 @@ static const char program_text[] =
 static void test_text(void)
 {
     npu_graph *g = NULL, *copy = NULL;
-    npu_text text = npu_text_make(NULL), again = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL), again = npu_text_init(NULL);
     npu_diag diag = { 0 };
     NPU_CHECK_STATUS(npu_graph_parse(&g, program_text, sizeof program_text - 1, NULL, &diag), NPU_OK);
     NPU_CHECK_STR(diag.message, "");
@@ -456,7 +456,7 @@ static void test_builders(void)
     npu_graph *g = npu_graph_create(&(npu_graph_desc){ .level = NPU_LEVEL_TILE });
     npu_value a = npu_input(g, "a", npu_spec_tensor(NPU_F32, 2, dims)), b = npu_input(g, "b", npu_spec_tensor(NPU_F32, 2, dims));
     npu_index zero[2] = { { 0 } };
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_block_get_block_num(g);
     npu_value x = npu_block_load(g, a, zero, dims, 2, NPU_SPACE_UB);
     npu_value y = npu_block_full(g, NPU_F32, 2, dims, npu_scalar_float(2.5));
@@ -488,8 +488,8 @@ static void test_builders(void)
     npu_system_bar_m(g);
     npu_system_bar_v(g);
     npu_value stored = npu_block_store(g, x, zero, dims, 2, npu_block_store(g, y, zero, dims, 2, b));
-    NPU_CHECK_EQ(npu_tile_root(g, stored).id, b.id);
-    NPU_CHECK_EQ(npu_tile_root(g, x).id, x.id);
+    NPU_CHECK_EQ(npu_value_tile_root(g, stored).id, b.id);
+    NPU_CHECK_EQ(npu_value_tile_root(g, x).id, x.id);
     npu_output(g, "out", stored);
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
     npu_graph_print(g, &text);
@@ -500,15 +500,15 @@ static void test_builders(void)
 
 static void test_place(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *program = npu_graph_child(g, "p", NPU_LEVEL_TILE, NULL);
+    npu_graph *g = npu_graph_create(NULL), *program = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
     npu_value t = npu_block_create_tile(program, NPU_F32, 1, DIMS(8), NPU_SPACE_UB);
     npu_value l = npu_block_create_tile(program, NPU_F32, 1, DIMS(8), NPU_SPACE_L1);
-    NPU_CHECK_STATUS(npu_value_place(program, t, NPU_SPACE_UB, 64), NPU_OK);
+    NPU_CHECK_STATUS(npu_value_set_place(program, t, NPU_SPACE_UB, 64), NPU_OK);
     NPU_CHECK_EQ(npu_value_spec(program, t)->offset, 64);
-    NPU_CHECK_STATUS(npu_value_place(program, t, NPU_SPACE_UB, -1), NPU_ERR_RANGE);
-    NPU_CHECK_STATUS(npu_value_place(program, t, NPU_SPACE_L1, 0), NPU_ERR_SHAPE);
-    NPU_CHECK_STATUS(npu_value_place(program, l, NPU_SPACE_L1, 0), NPU_OK);
-    NPU_CHECK_STATUS(npu_value_place(program, npu_block_get_block_idx(program), NPU_SPACE_UB, 0), NPU_ERR_CLASS);
+    NPU_CHECK_STATUS(npu_value_set_place(program, t, NPU_SPACE_UB, -1), NPU_ERR_RANGE);
+    NPU_CHECK_STATUS(npu_value_set_place(program, t, NPU_SPACE_L1, 0), NPU_ERR_SHAPE);
+    NPU_CHECK_STATUS(npu_value_set_place(program, l, NPU_SPACE_L1, 0), NPU_OK);
+    NPU_CHECK_STATUS(npu_value_set_place(program, npu_block_get_block_idx(program), NPU_SPACE_UB, 0), NPU_ERR_CLASS);
     npu_graph_clear_error(program);
     NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
     npu_graph_destroy(g);
@@ -539,7 +539,7 @@ static const struct {
 static void test_launch_rejections(void)
 {
     for (size_t i = 0; i < sizeof launches / sizeof launches[0]; i++) {
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_graph *g = NULL;
         npu_text_printf(&text, "graph main\nchild program tile\ninput a : f32[4]\ninput b : f32[4]\nt = block.load(a, [0], [4])\n%send\n"
                                "child other\nend\ninput p : f32[4]\ninput q : f32[4]\ninput r : f32[5]\nz = %s\noutput z = z\n",
@@ -609,7 +609,7 @@ static void test_document_example(void)
     NPU_ITEM("S3.59");
     NPU_ITEM("S3.60");
     NPU_ITEM("S3.61");
-    p = npu_graph_child(g, "block_computation", NPU_LEVEL_TILE, &body);
+    p = npu_graph_add_child(g, "block_computation", NPU_LEVEL_TILE, &body);
     npu_value pa = npu_input(p, "input_a", F32(128, 128)), pb = npu_input(p, "input_b", F32(128, 128));
     npu_value po = npu_input(p, "output", F32(128, 1));
     npu_index zero[] = { { 0, { 0 } }, { 0, { 0 } } };
@@ -620,7 +620,7 @@ static void test_document_example(void)
     NPU_CHECK_EQ(npu_value_spec(p, ta)->cls, NPU_CLASS_TILE);
     NPU_CHECK_EQ(npu_value_spec(p, sum)->dims[1], 1);
     NPU_CHECK_EQ(npu_value_spec(p, npu_graph_output(p, 0))->cls, NPU_CLASS_TENSOR);
-    npu_output(g, "result", npu_op_result(g, npu_launch_tiles(g, (npu_value[]){ a, b, out }, 3, 1, 0, body), 0));
+    npu_output(g, "result", npu_op_result(g, npu_tile_launch(g, (npu_value[]){ a, b, out }, 3, 1, 0, body), 0));
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_OK);
     for (int i = 0; i < 128 * 128; i++) {
         xa[i] = (float)(i % 7 + 1);
@@ -749,7 +749,7 @@ static npu_graph *tile_op_graph(const char *line, size_t *len)
         "one = arith.constant(value=1, dtype=u8)\nf = arith.constant(value=0.25, dtype=f32)\nn = arith.sitofp(r, dtype=f32)\nq = arith.mulf(n, f)\nl = block.move(t, target_memory=4)\nw = block.move(t, target_memory=5, transpose=true)\nm = block.matmul(l, w)\nt2 = block.muls(t, 2)\n"
         "l2 = block.reshape(l, [2, 2, 8])\n"
         "w2 = block.move(t2, target_memory=5, transpose=true)\ny = %s\n";
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
     npu_text_printf(&text, "graph main\n");
@@ -757,7 +757,7 @@ static npu_graph *tile_op_graph(const char *line, size_t *len)
     npu_text_printf(&text, "end\n");
     NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, &diag), NPU_OK);
     NPU_CHECK_STR(diag.message, "");
-    npu_spec_len(npu_value_spec(npu_graph_child_at(g, 0), npu_graph_find(npu_graph_child_at(g, 0), "y")), len);
+    npu_spec_len(npu_value_spec(npu_graph_child(g, 0), npu_graph_find(npu_graph_child(g, 0), "y")), len);
     npu_graph_destroy(g);
     npu_text_free(&text);
     npu_text_printf(&text, "graph main\n");
@@ -774,7 +774,7 @@ static npu_graph *tile_op_graph(const char *line, size_t *len)
 
 /* ---- a tile op of the program's own, with a kernel of its own beside the built-in ones ---- */
 
-static npu_status type_tile(npu_deduce *d) { return npu_deduce_result(d, npu_deduce_spec(d, "tile")); }
+static npu_status type_tile(npu_deduce *d) { return npu_deduce_add_result(d, npu_deduce_spec(d, "tile")); }
 
 static npu_status launch_square(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -939,7 +939,7 @@ static void test_examples(void)
     int64_t cols = 32;
     npu_value v[5] = { npu_input(g, "x", F32(60, 32)), npu_input(g, "out", F32(60, 32)) };
     build_softmax(g, 5, 3, 4, 32, false, &body);
-    npu_output(g, "y", npu_op_result(g, npu_launch_tiles(g, v, 2, 5, 0, body), 0));
+    npu_output(g, "y", npu_op_result(g, npu_tile_launch(g, v, 2, 5, 0, body), 0));
     npu_output(g, "z", npu_softmax(g, v[0], 1));
     check_example(g, 2);
     g = npu_graph_create(NULL);
@@ -947,7 +947,7 @@ static void test_examples(void)
     v[1] = npu_input(g, "b", F32(48, 32));
     v[2] = npu_input(g, "c", F32(40, 32));
     build_matmul(g, 5, 3, 8, 16, 32, &body);
-    npu_output(g, "y", npu_op_result(g, npu_launch_tiles(g, v, 3, 5, 0, body), 0));
+    npu_output(g, "y", npu_op_result(g, npu_tile_launch(g, v, 3, 5, 0, body), 0));
     npu_output(g, "z", npu_matmul(g, v[0], v[1]));
     check_example(g, 3);
     g = npu_graph_create(NULL);
@@ -955,7 +955,7 @@ static void test_examples(void)
         v[i] = npu_input(g, NULL, i == 2 || i == 3 ? F32(1, 32) : F32(20, 32));
     }
     build_add_layer_norm(g, 5, 4, 32, true, &body);
-    npu_output(g, "y", npu_op_result(g, npu_launch_tiles(g, v, 5, 5, 0, body), 0));
+    npu_output(g, "y", npu_op_result(g, npu_tile_launch(g, v, 5, 5, 0, body), 0));
     npu_output(g, "z", npu_layer_norm(g, npu_add(g, v[0], v[1]), npu_reshape(g, v[2], &cols, 1), npu_reshape(g, v[3], &cols, 1), 1, 1e-5));
     check_example(g, 5);
 }
@@ -967,7 +967,7 @@ static void test_manual(void)
     uint32_t body;
     npu_spec spec = F32(12, 8);
     int64_t rows = 12, blocks = 4, shape[2] = { 3, 8 };
-    npu_graph *p = npu_graph_child(g, "double", NPU_LEVEL_TILE, &body);
+    npu_graph *p = npu_graph_add_child(g, "double", NPU_LEVEL_TILE, &body);
     npu_value x = npu_input(p, "x", spec), y = npu_input(p, "y", spec);
     npu_value step = npu_arith_constant(p, NPU_U64, npu_scalar_int(rows / blocks));
     npu_value row = npu_arith_binary(p, NPU_ARITH_MULI, npu_block_get_block_idx(p), step);
@@ -980,7 +980,7 @@ static void test_manual(void)
     npu_system_sync_dst(p, NPU_PIPE_V, NPU_PIPE_MTE3, 0);
     npu_output(p, "y", npu_block_store(p, t, at, shape, 2, y));
     npu_value args[2] = { npu_input(g, "x", spec), npu_input(g, "y", spec) };
-    npu_output(g, "y", npu_op_result(g, npu_launch_tiles(g, args, 2, blocks, 0, body), 0));
+    npu_output(g, "y", npu_op_result(g, npu_tile_launch(g, args, 2, blocks, 0, body), 0));
     npu_output(g, "z", npu_add(g, args[0], args[0]));
     npu_tile_desc desc = { .blocks = blocks };
     NPU_CHECK_STATUS(npu_tile_check(p, &desc, NULL, NULL), NPU_OK);
@@ -1005,9 +1005,9 @@ static void test_blocks_in_order(void)
     NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 4 }), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
     for (uint32_t op = 3; op <= 6; op++) {
-        NPU_CHECK_EQ(npu_op_definition(npu_graph_child_at(g, 0), (npu_op){ op })->pipe, NPU_PIPE_S);
+        NPU_CHECK_EQ(npu_op_definition(npu_graph_child(g, 0), (npu_op){ op })->pipe, NPU_PIPE_S);
     }
-    NPU_CHECK_EQ(npu_tile_pipe(npu_graph_child_at(g, 0), (npu_op){ 5 }), NPU_PIPE_S);
+    NPU_CHECK_EQ(npu_tile_pipe(npu_graph_child(g, 0), (npu_op){ 5 }), NPU_PIPE_S);
     for (int run = 0; run < 3; run++) {
         run_graph(g, npu_ref_backend(), run ? threads : NULL, in);
         NPU_CHECK_STR(result.message, "");
@@ -1050,7 +1050,7 @@ static void test_small_door(void)
     uint32_t body, reason = 0;
     npu_value v[2] = { npu_input(g, "x", F32(24, 32)), npu_input(g, "out", F32(24, 32)) };
     build_softmax(g, 2, 3, 4, 32, false, &body);
-    npu_op launch = npu_launch_tiles(g, v, 2, 2, 0, body), relu = npu_value_producer(g, npu_relu(g, npu_op_result(g, launch, 0)), NULL);
+    npu_op launch = npu_tile_launch(g, v, 2, 2, 0, body), relu = npu_value_producer(g, npu_relu(g, npu_op_result(g, launch, 0)), NULL);
     npu_output(g, "y", npu_op_result(g, relu, 0));
     NPU_CHECK_STATUS(npu_accel_create(&door, &accel, NULL), NPU_OK);
     const npu_backend *backends[] = { door, npu_ref_backend() };
@@ -1081,7 +1081,7 @@ static void test_run_failures(void)
     static float x[16], y[16];
     float *in[] = { x, y };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_graph *g = NULL;
         npu_text_printf(&text, "graph main\nchild p tile\ninput x : f32[16]\ninput o : f32[16]\nb = block.get_block_idx()\n%s\n"
                                "y = block.store(t, [0], [8], o)\noutput y = y\nend\ninput x : f32[16]\ninput o : f32[16]\n"
@@ -1105,7 +1105,7 @@ static void test_plan(void)
     npu_tile_desc desc = { .sizes = { [NPU_SPACE_UB] = 512 } };
     npu_diag diag = { 0 };
     npu_status status;
-    npu_graph *g = parse_program(body, &status), *program = npu_graph_child_at(g, 0);
+    npu_graph *g = parse_program(body, &status), *program = npu_graph_child(g, 0);
     NPU_CHECK_STATUS(npu_tile_plan(program, NULL, p, &diag), NPU_OK);
     NPU_CHECK_STATUS(npu_tile_plan(program, &desc, q, &diag), NPU_OK);
     NPU_CHECK_EQ(p[1].space, 0);
@@ -1122,9 +1122,9 @@ static void test_plan(void)
     desc.sizes[NPU_SPACE_UB] = 511;
     NPU_CHECK_STATUS(npu_tile_plan(program, &desc, q, &diag), NPU_ERR_OVERFLOW);
     NPU_CHECK_EQ(diag.op, 2);
-    NPU_CHECK_STATUS(npu_value_place(program, npu_graph_find(program, "b"), NPU_SPACE_UB, 8), NPU_OK);
+    NPU_CHECK_STATUS(npu_value_set_place(program, npu_graph_find(program, "b"), NPU_SPACE_UB, 8), NPU_OK);
     NPU_CHECK_STATUS(npu_tile_plan(program, NULL, q, NULL), NPU_ERR_INVALID_ARGUMENT);
-    NPU_CHECK_STATUS(npu_value_place(program, npu_graph_find(program, "b"), NPU_SPACE_UB, 196608), NPU_OK);
+    NPU_CHECK_STATUS(npu_value_set_place(program, npu_graph_find(program, "b"), NPU_SPACE_UB, 196608), NPU_OK);
     NPU_CHECK_STATUS(npu_tile_plan(program, NULL, q, NULL), NPU_ERR_OVERFLOW);
     NPU_CHECK_STATUS(npu_tile_plan(g, NULL, q, NULL), NPU_ERR_CLASS);
     npu_graph_destroy(g);
@@ -1232,16 +1232,16 @@ static void test_hazard_of_overlapping_ops(void)
     };
     for (int i = 0; i < 2; i++) {
         npu_tile_desc desc = { .overlapping = 1u << NPU_PIPE_V };
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_status status;
         findings f = { 0 };
         npu_text_printf(&text, "input x : f32[8,16]\n%s", bodies[i]);
         npu_graph *g = parse_program(text.data, &status);
         NPU_CHECK_STATUS(status, NPU_OK);
-        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child_at(g, 0), &desc, find, &f), i ? NPU_OK : NPU_ERR_GRAPH);
+        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child(g, 0), &desc, find, &f), i ? NPU_OK : NPU_ERR_GRAPH);
         NPU_CHECK_EQ(f.count, i ? 0 : 1);
         NPU_CHECK(i || (f.list[0].kind == NPU_HAZARD_OVERWRITE && f.list[0].op.id == 4 && f.list[0].other.id == 3));
-        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child_at(g, 0), NULL, NULL, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child(g, 0), NULL, NULL, NULL), NPU_OK);
         npu_graph_destroy(g);
         npu_text_free(&text);
     }
@@ -1252,13 +1252,13 @@ static void test_hazards(void)
 {
     for (size_t i = 0; i < sizeof hazard_cases / sizeof hazard_cases[0]; i++) {
         const struct hazard_case *c = &hazard_cases[i];
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_status status;
         findings f = { 0 };
         npu_text_printf(&text, "input x : f32[8,16]\ninput o : f32[8,16]\n%s", c->body);
         npu_graph *g = parse_program(text.data, &status);
         NPU_CHECK_STATUS(status, NPU_OK);
-        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child_at(g, 0), NULL, find, &f), c->kind ? NPU_ERR_GRAPH : NPU_OK);
+        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child(g, 0), NULL, find, &f), c->kind ? NPU_ERR_GRAPH : NPU_OK);
         if (f.count == 0 ? c->kind != 0 : f.list[0].kind != c->kind || f.list[0].op.id != c->op || f.list[0].other.id != c->other) {
             printf("%sfound: %s\n", c->body, f.list[0].message);
             NPU_CHECK_EQ(f.list[0].kind, c->kind);
@@ -1266,7 +1266,7 @@ static void test_hazards(void)
             NPU_CHECK_EQ(f.list[0].other.id, c->other);
         }
         for (int k = 0; k < f.count && k < MOST_FOUND; k++) { /* both ops by name */
-            const npu_graph *p = npu_graph_child_at(g, 0);
+            const npu_graph *p = npu_graph_child(g, 0);
             NPU_CHECK(strstr(f.list[k].message, npu_op_definition(p, f.list[k].op)->name) != NULL);
             NPU_CHECK(!f.list[k].other.id || strstr(f.list[k].message, npu_op_definition(p, f.list[k].other)->name) != NULL);
         }
@@ -1277,10 +1277,10 @@ static void test_hazards(void)
 
 static void test_check_arguments(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *p = npu_graph_child(g, "p", NPU_LEVEL_TILE, NULL);
+    npu_graph *g = npu_graph_create(NULL), *p = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
     npu_tile_desc negative = { .blocks = -1 }, events = { .num_events = 65 }, canary = { ._canary = 1 };
     npu_alloc_counter counter = { 0 };
-    npu_allocator allocator = npu_counting_allocator(&counter);
+    npu_allocator allocator = npu_allocator_counting(&counter);
     npu_tile_desc desc = { .allocator = &allocator, .blocks = 2 };
     NPU_CHECK_STATUS(npu_tile_check(g, NULL, NULL, NULL), NPU_ERR_CLASS);
     NPU_CHECK_STATUS(npu_tile_check(NULL, NULL, NULL, NULL), NPU_ERR_CLASS);
@@ -1317,7 +1317,7 @@ static void test_blocks(void)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         for (int columns = 0; columns < 2; columns++) { /* along rows, or along columns */
-            npu_text text = npu_text_make(NULL);
+            npu_text text = npu_text_init(NULL);
             npu_status status;
             findings f = { 0 };
             npu_tile_desc desc = { .blocks = rows[i].blocks };
@@ -1330,7 +1330,7 @@ static void test_blocks(void)
             (void)at;
             npu_graph *g = parse_program(text.data, &status);
             NPU_CHECK_STATUS(status, NPU_OK);
-            NPU_CHECK_STATUS(npu_tile_check(npu_graph_child_at(g, 0), &desc, find, &f), rows[i].kind ? NPU_ERR_GRAPH : NPU_OK);
+            NPU_CHECK_STATUS(npu_tile_check(npu_graph_child(g, 0), &desc, find, &f), rows[i].kind ? NPU_ERR_GRAPH : NPU_OK);
             NPU_CHECK_EQ(f.count ? f.list[0].kind : 0, rows[i].kind);
             if (rows[i].kind == NPU_HAZARD_BLOCKS) {
                 NPU_CHECK(f.list[0].block != f.list[0].other_block);
@@ -1515,7 +1515,7 @@ static int full_slot(random_program *r)
 static void fill_slot(random_program *r, npu_value tile)
 {
     int slot = any(r, SLOTS);
-    npu_value_place(r->g, tile, NPU_SPACE_UB, slot * 32);
+    npu_value_set_place(r->g, tile, NPU_SPACE_UB, slot * 32);
     for (int i = slot > 0 ? slot - 1 : 0; i <= slot + 1 && i < SLOTS; i++) {
         r->slots[i].id = 0;
     }
@@ -1576,7 +1576,7 @@ static npu_graph *random_graph(random_program *r, int care, int num_ops)
     r->care = care;
     r->event = 0;
     r->scalar.id = 0;
-    r->g = npu_graph_child(g, "random", NPU_LEVEL_TILE, NULL);
+    r->g = npu_graph_add_child(g, "random", NPU_LEVEL_TILE, NULL);
     r->in = npu_input(r->g, "x", F32(8, 8));
     r->out = npu_input(r->g, "o", F32(8, 8));
     for (int op = 0; op < num_ops; op++) {
@@ -1613,7 +1613,7 @@ static void test_random_programs(void)
         clean += status == NPU_OK;
         wrong += !agrees;
         if (!agrees && status == NPU_OK) {
-            npu_text text = npu_text_make(NULL);
+            npu_text text = npu_text_init(NULL);
             npu_graph_print(g, &text);
             NPU_CHECK_THAT(agrees, "no hazard is reported, but another order gives another result:\n%s", text.data);
             npu_text_free(&text);
@@ -1656,7 +1656,7 @@ static npu_graph *check_sync(const npu_graph *g, uint32_t overlapping, uint32_t 
     npu_graph *now = NULL, *again = NULL;
     npu_diag diag = { 0 };
     findings f = { 0 };
-    npu_text a = npu_text_make(NULL), b = npu_text_make(NULL);
+    npu_text a = npu_text_init(NULL), b = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_tile_sync(&now, g, &desc, &diag), NPU_OK);
     NPU_CHECK_STR(diag.message, "");
     NPU_CHECK_STATUS(npu_tile_sync(&again, now, &desc, NULL), NPU_OK);
@@ -1664,7 +1664,7 @@ static npu_graph *check_sync(const npu_graph *g, uint32_t overlapping, uint32_t 
     npu_graph_print(now, &a);
     npu_graph_print(again, &b);
     NPU_CHECK_STR(b.data, a.data);
-    npu_tile_check(npu_graph_child_at(now, 0), &desc, find, &f);
+    npu_tile_check(npu_graph_child(now, 0), &desc, find, &f);
     for (int i = 0; i < f.count && i < (int)(sizeof f.list / sizeof f.list[0]); i++) {
         NPU_CHECK(allowed >> f.list[i].kind & 1u);
     }
@@ -1692,7 +1692,7 @@ static void test_sync(void)
             : rows[i].which == 1 ? build_matmul(g, 2, 3, 4, 4, 8, &body)
                                  : build_add_layer_norm(g, 2, 2, 8, false, &body);
         now = check_sync(g, rows[i].overlapping, rows[i].events, 0);
-        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child_at(now, 0), &desc, NULL, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_tile_check(npu_graph_child(now, 0), &desc, NULL, NULL), NPU_OK);
         memset(&sw, 0, sizeof sw);
         sw.num_inputs = npu_graph_num_inputs(p);
         for (uint32_t k = 0; k < sw.num_inputs; k++) {
@@ -1701,12 +1701,12 @@ static void test_sync(void)
         pipes_decode(&sw.p, p, 0);
         NPU_CHECK(sweep_run(0));
         memcpy(sw.expected, sw.tensors[sw.num_inputs - 1], sizeof sw.expected);
-        pipes_decode(&sw.p, npu_graph_child_at(now, 0), rows[i].overlapping);
+        pipes_decode(&sw.p, npu_graph_child(now, 0), rows[i].overlapping);
         for (uint64_t seed = 1; seed <= SWEEP_SEEDS; seed++) {
             NPU_CHECK(sweep_agrees(seed));
         }
-        NPU_CHECK(count_sync(npu_graph_child_at(now, 0), 0) <= rows[i].num);
-        NPU_CHECK_EQ(count_sync(npu_graph_child_at(now, 0), NPU_SYSTEM_BAR_ALL) > 0, rows[i].has_barrier);
+        NPU_CHECK(count_sync(npu_graph_child(now, 0), 0) <= rows[i].num);
+        NPU_CHECK_EQ(count_sync(npu_graph_child(now, 0), NPU_SYSTEM_BAR_ALL) > 0, rows[i].has_barrier);
         npu_graph_destroy(now);
         npu_graph_destroy(g);
     }
@@ -1723,7 +1723,7 @@ static void test_random_sync(void)
         bool agrees = true;
         /* the program is made for one block, and may overwrite what it still reads in its own order */
         now = check_sync(g, overlapping, 1 + (uint32_t)i % 4, 1u << NPU_HAZARD_BLOCKS | 1u << NPU_HAZARD_CLOBBERED);
-        pipes_decode(&sw.p, npu_graph_child_at(now, 0), overlapping);
+        pipes_decode(&sw.p, npu_graph_child(now, 0), overlapping);
         sweep_run(0);
         memcpy(sw.expected, sw.tensors[1], sizeof sw.expected);
         for (uint64_t seed = 1; seed <= RANDOM_SEEDS && agrees; seed++) {
@@ -1757,7 +1757,7 @@ static void test_sync_arguments(void)
     npu_graph_destroy(g);
     for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 2000; n++) {
         npu_alloc_counter counter = { 0 };
-        npu_allocator allocator = npu_counting_allocator(&counter);
+        npu_allocator allocator = npu_allocator_counting(&counter);
         npu_graph_desc desc = { .allocator = &allocator };
         g = npu_graph_create(&desc);
         build_softmax(g, 2, 3, 2, 8, false, &body);
@@ -1786,7 +1786,7 @@ static void test_large_program(void)
     uint32_t body;
     clock_t begin, checked, made, end;
     p = build_softmax(g, BLOCKS, TILES, ROWS, COLS, false, &body);
-    npu_output(g, "y", npu_op_result(g, npu_launch_tiles(g, (npu_value[]){ x, out }, 2, BLOCKS, 0, body), 0));
+    npu_output(g, "y", npu_op_result(g, npu_tile_launch(g, (npu_value[]){ x, out }, 2, BLOCKS, 0, body), 0));
     NPU_CHECK(npu_graph_num_ops(p) >= 10000 && data);
     begin = clock();
     NPU_CHECK_STATUS(npu_tile_check(p, &desc, NULL, NULL), NPU_OK);

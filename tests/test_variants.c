@@ -227,7 +227,7 @@ static npu_backend *plain;
 static npu_graph *build(const row *r, const char *dtype)
 {
     static const char names[] = "yzw";
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_diag diag;
     npu_graph *g = NULL;
     npu_text_printf(&text, "npu_ir 1\ngraph main\n");
@@ -629,8 +629,8 @@ static void test_choice(void)
         npu_tensor in, out;
         desc.variant = rows[i].variant;
         NPU_CHECK_STATUS(npu_ref_create(&backend, &desc), NPU_OK);
-        npu_tensor_host(&in, &buffers[0], NPU_F32, 1, &rows[i].len, x);
-        npu_tensor_host(&out, &buffers[1], NPU_F32, 1, &rows[i].len, y);
+        npu_tensor_init_host(&in, &buffers[0], NPU_F32, 1, &rows[i].len, x);
+        npu_tensor_init_host(&out, &buffers[1], NPU_F32, 1, &rows[i].len, y);
         NPU_CHECK_STATUS(npu_op_call(backend, NPU_ATEN_RELU, &in, 1, &out, 1, 0, NULL, 0, 0, NULL), NPU_OK);
         NPU_CHECK_NEAR(y[0], rows[i].number, 0);
         npu_ref_destroy(backend);

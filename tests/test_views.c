@@ -229,7 +229,7 @@ static npu_exec *make_exec(npu_graph **g, const npu_backend *cpu, const npu_text
 static bool check_graph(const npu_text *text, unsigned view, const npu_backend *cpu)
 {
     npu_graph *g[2] = { NULL, NULL };
-    npu_text made = npu_text_make(NULL);
+    npu_text made = npu_text_init(NULL);
     npu_diag diag;
     char name[16];
     snprintf(name, sizeof name, "t%u", view);
@@ -272,7 +272,7 @@ static void test_random(void)
     NPU_CHECK_STATUS(npu_ref_create(&plain, &desc), NPU_OK);
     int num_views = 0;
     for (int i = 0; i < ROUNDS && plain; i++) {
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         unsigned view = random_graph(&text, dtypes[below((uint32_t)COUNT(dtypes))]);
         num_views += check_graph(&text, view, i % 4 ? npu_ref_backend() : plain);
         npu_text_free(&text);
@@ -302,7 +302,7 @@ static void test_kept(void)
           "output y = y\n", true }
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        npu_text text = npu_text_make(NULL);
+        npu_text text = npu_text_init(NULL);
         npu_text_printf(&text, "%s", rows[i].text);
         NPU_CHECK_EQ(check_graph(&text, 1, npu_ref_backend()), rows[i].is_view);
         npu_text_free(&text);

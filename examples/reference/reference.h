@@ -78,7 +78,7 @@ static size_t reference_bind(npu_graph *g, const char *(*torch_name)(const char 
             continue;
         }
         data = reference_make(torch_name ? torch_name(name, buf, sizeof buf) : name, npu_value_spec(g, v), is_norm(name));
-        if (!data || npu_param_bind(g, name, data, size)) {
+        if (!data || npu_graph_bind_param(g, name, data, size)) {
             return 0;
         }
         total += size;

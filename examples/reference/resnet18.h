@@ -5,8 +5,8 @@
 static npu_value conv_bn(npu_model *m, npu_value x, const char *conv, const char *bn, int64_t in,
                          int64_t out, int64_t kernel, int64_t stride)
 {
-    npu_layer_conv2d c = npu_conv2d_layer(conv, in, out, kernel);
-    npu_layer_batch_norm n = npu_batch_norm_layer(bn, out);
+    npu_layer_conv2d c = npu_layer_conv2d_init(conv, in, out, kernel);
+    npu_layer_batch_norm n = npu_layer_batch_norm_init(bn, out);
     c.no_bias = true;
     c.attrs.stride[0] = c.attrs.stride[1] = stride;
     c.attrs.padding[0] = c.attrs.padding[1] = kernel / 2;

@@ -23,7 +23,7 @@ static inline void wait_flag(tile_program *p, npu_pipe from, npu_pipe to, int64_
 
 static inline npu_value put(tile_program *p, npu_value tile, npu_space space, int64_t offset)
 {
-    npu_value_place(p->g, tile, space, offset);
+    npu_value_set_place(p->g, tile, space, offset);
     return tile;
 }
 
@@ -63,7 +63,7 @@ static inline npu_graph *build_softmax(npu_graph *g, int64_t blocks, int64_t til
 {
     tile_program program = { 0 }, *p = &program;
     int64_t shape[2], size = (rows * cols * 4 + 31) / 32 * 32, column = (rows * 4 + 31) / 32 * 32;
-    p->g = npu_graph_child(g, "softmax", NPU_LEVEL_TILE, body);
+    p->g = npu_graph_add_child(g, "softmax", NPU_LEVEL_TILE, body);
     p->barriers = barriers;
     shape[0] = rows;
     shape[1] = cols;
@@ -110,7 +110,7 @@ static inline npu_graph *build_matmul(npu_graph *g, int64_t blocks, int64_t step
     tile_program program = { 0 }, *p = &program;
     int64_t a_shape[2], b_shape[2], c_shape[2], b_place = (m * k * 4 + 31) / 32 * 32;
     npu_value acc = { 0 };
-    p->g = npu_graph_child(g, "matmul", NPU_LEVEL_TILE, body);
+    p->g = npu_graph_add_child(g, "matmul", NPU_LEVEL_TILE, body);
     a_shape[0] = c_shape[0] = m;
     a_shape[1] = b_shape[0] = k;
     b_shape[1] = c_shape[1] = n;
@@ -160,7 +160,7 @@ static inline npu_graph *build_add_layer_norm(npu_graph *g, int64_t blocks, int6
     tile_program program = { 0 }, *p = &program;
     int64_t shape[2], vector[2], size = (rows * cols * 4 + 31) / 32 * 32, row = (cols * 4 + 31) / 32 * 32;
     npu_index at[2] = { { 0, { 0 } }, { 0, { 0 } } }, zero[2] = { { 0, { 0 } }, { 0, { 0 } } };
-    p->g = npu_graph_child(g, "add_layer_norm", NPU_LEVEL_TILE, body);
+    p->g = npu_graph_add_child(g, "add_layer_norm", NPU_LEVEL_TILE, body);
     p->barriers = barriers;
     shape[0] = rows;
     vector[0] = 1;

@@ -255,7 +255,7 @@ typedef struct v02_dynamic {
     uint32_t size;
     void *ctx;
     v02_status (*describe)(void *ctx, uint32_t op, const void *const *data, const v02_op_info **info);
-    v02_status (*settle)(void *ctx, uint32_t op, const int64_t (*dims)[8]);
+    v02_status (*set_result_dims)(void *ctx, uint32_t op, const int64_t (*dims)[8]);
     V02_MORE
 } v02_dynamic;
 typedef uint64_t v02_fence;

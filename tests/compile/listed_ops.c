@@ -23,7 +23,7 @@ int main(void)
     static const float weight[2] = { 3, -2 };
     const int64_t dims[2] = { 1, 2 };
     npu_alloc_counter counter = { 0, 0, 0, 0 };
-    npu_allocator allocator = npu_counting_allocator(&counter);
+    npu_allocator allocator = npu_allocator_counting(&counter);
     npu_graph_desc desc = { 0 };
     npu_value none = { 0 };
     desc.allocator = &allocator;
@@ -32,7 +32,7 @@ int main(void)
     npu_value w = npu_constant(g, "w", npu_spec_tensor(NPU_F32, 2, dims), weight);
     npu_output(g, "y", npu_relu(g, npu_linear(g, x, w, none)));
     bool ok = npu_graph_status(g) == NPU_OK && runs(g) && counter.live_bytes < 40000 &&
-              npu_registry_count(npu_graph_registry(g)) == 2 && !npu_registry_find(npu_graph_registry(g), "aten.tanh");
+              npu_registry_num_ops(npu_graph_registry(g)) == 2 && !npu_registry_find(npu_graph_registry(g), "aten.tanh");
     ok = ok && npu_tanh(g, x).id == 0 && npu_graph_status(g) == NPU_ERR_NOT_FOUND;
     npu_graph_destroy(g);
     return !ok || counter.live_bytes != 0;

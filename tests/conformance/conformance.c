@@ -55,7 +55,7 @@ static int64_t make_dim(built *b, int64_t dim)
 {
     char name[32];
     snprintf(name, sizeof name, "s%lld", (long long)dim);
-    return b->symbols && dim > 1 ? npu_graph_symbol(b->graph, name, 0, dim + 3) : dim;
+    return b->symbols && dim > 1 ? npu_graph_add_symbol(b->graph, name, 0, dim + 3) : dim;
 }
 
 static npu_value make_value(built *b, const conf_tensor *t, const char *name, bool constant)
@@ -140,7 +140,7 @@ static bool check_spec(const npu_spec *spec, const conf_out *out, uint32_t i, ch
     if (same || out->form == CONF_OUT_SKIP || out->form == CONF_OUT_NONE) {
         return true;
     }
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_spec expected = npu_spec_tensor(t->dtype, t->rank, t->dims);
     npu_text_printf(&text, "result %u is ", (unsigned)i);
     npu_spec_print(&text, spec);
@@ -171,7 +171,7 @@ static bool check_shapes(const npu_exec *exec, const conf_case *c, char *why, si
 {
     bool ok = true;
     for (uint32_t i = 0; i < c->num_outs && ok; i++) {
-        ok = check_spec(npu_exec_output_shape(exec, i), &c->outs[i], i, why, size);
+        ok = check_spec(npu_exec_output_spec(exec, i), &c->outs[i], i, why, size);
     }
     return ok;
 }
@@ -274,7 +274,7 @@ static bool run_narrow(const npu_graph *g, const conf_case *c, int widest, char 
 /* On a CPU backend whose nth allocation fails; what is expected is that status, or the result where there were fewer. */
 static bool run_without(const npu_graph *g, const conf_case *c, uint64_t n, npu_alloc_counter *counter, char *why, size_t size)
 {
-    npu_allocator a = npu_counting_allocator(counter);
+    npu_allocator a = npu_allocator_counting(counter);
     npu_backend *cpu = NULL;
     npu_ref_desc desc;
     memset(&desc, 0, sizeof desc);
@@ -361,7 +361,7 @@ static const form form_json = { npu_graph_print_json, npu_graph_parse_json };
 /* JSON has no place for unknown dims, and reads an op that writes to an operand as another one. */
 static bool has_json(const npu_graph *g)
 {
-    npu_text text = npu_text_make(NULL);
+    npu_text text = npu_text_init(NULL);
     npu_status status = npu_graph_print_json(g, &text);
     bool writes = false;
     for (uint32_t i = 1; i <= npu_graph_num_ops(g); i++) {
@@ -376,7 +376,7 @@ static bool has_json(const npu_graph *g)
 
 static bool run_form(const npu_graph *g, const form *f, const conf_case *c, char *why, size_t size)
 {
-    npu_text first = npu_text_make(NULL), second = npu_text_make(NULL);
+    npu_text first = npu_text_init(NULL), second = npu_text_init(NULL);
     npu_diag diag = { 0 };
     npu_graph *again = NULL;
     bool ok = false;

@@ -40,11 +40,11 @@ static void bind(const npu_op_def *def, const uint8_t *blob, uint32_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static npu_registry *registry; /* made once: it is the same for every input */
-    const npu_abi *abi = npu_aicf_abi();
+    const npu_abi *abi = npu_abi_aicf();
     if (size < 6 || (!registry && npu_registry_create(&registry, NULL, NULL) != NPU_OK)) {
         return 0;
     }
-    const npu_op_def *def = npu_registry_at(registry, (uint32_t)(data[0] | data[1] << 8) % npu_registry_count(registry));
+    const npu_op_def *def = npu_registry_op(registry, (uint32_t)(data[0] | data[1] << 8) % npu_registry_num_ops(registry));
     uint8_t *blob = (uint8_t *)malloc(size - 1); /* its own block: reading past its end is seen */
     FUZZ_REQUIRE(blob);
     memcpy(blob, data + 2, size - 2);
@@ -53,9 +53,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t packed_size = 0, schema_id = NPU_FOURCC(data[2], data[3], data[4], data[5]);
     for (uint32_t i = 0; i < abi->num_rows; i++) {
         uint32_t id = data[0] & 1 ? abi->rows[i].attr_schema : schema_id;
-        if (npu_abi_decode(abi, npu_registry_get(registry, abi->rows[i].kind), id, blob, (uint32_t)(size - 2), packed, sizeof packed,
+        if (npu_abi_decode(abi, npu_registry_find_kind(registry, abi->rows[i].kind), id, blob, (uint32_t)(size - 2), packed, sizeof packed,
                            &packed_size) == NPU_OK) {
-            bind(npu_registry_get(registry, abi->rows[i].kind), packed, packed_size);
+            bind(npu_registry_find_kind(registry, abi->rows[i].kind), packed, packed_size);
         }
     }
     free(blob);

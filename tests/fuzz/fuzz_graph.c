@@ -11,7 +11,7 @@ static void check_tiles(const npu_graph *g, const npu_allocator *allocator, int 
     desc.allocator = allocator;
     FUZZ_REQUIRE((npu_tile_check(g, &desc, NULL, NULL) == NPU_ERR_CLASS) == (npu_graph_level(g) != NPU_LEVEL_TILE));
     for (uint32_t i = 0; i < npu_graph_num_children(g) && depth < 4; i++) {
-        check_tiles(npu_graph_child_at(g, i), allocator, depth + 1);
+        check_tiles(npu_graph_child(g, i), allocator, depth + 1);
     }
 }
 
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_REQUIRE((status == NPU_OK) == (g != NULL) && diag.status == status);
     FUZZ_REQUIRE(status == NPU_OK || (diag.line > 0 && diag.column > 0 && diag.message[0]));
     if (g) {
-        npu_text first = npu_text_make(&allocator), second = npu_text_make(&allocator);
+        npu_text first = npu_text_init(&allocator), second = npu_text_init(&allocator);
         FUZZ_REQUIRE(npu_graph_validate(g, NULL, NULL) == NPU_OK);
         FUZZ_REQUIRE(npu_graph_print(g, &first) == NPU_OK);
         status = npu_graph_parse(&again, first.data, first.len, &desc, &diag);

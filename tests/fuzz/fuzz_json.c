@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_REQUIRE((status == NPU_OK) == (g != NULL) && diag.status == status);
     FUZZ_REQUIRE(status == NPU_OK || (diag.line > 0 && diag.column > 0 && diag.message[0]));
     if (g) {
-        npu_text first = npu_text_make(&allocator), second = npu_text_make(&allocator);
+        npu_text first = npu_text_init(&allocator), second = npu_text_init(&allocator);
         FUZZ_REQUIRE(needs == NPU_OK || needs == NPU_ERR_NOT_FOUND || needs == NPU_ERR_NOT_IMPLEMENTED);
         FUZZ_REQUIRE(npu_graph_validate(g, NULL, NULL) == NPU_OK);
         FUZZ_REQUIRE(npu_graph_print_mermaid(g, NULL, &second) == NPU_OK);

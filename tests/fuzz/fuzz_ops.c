@@ -90,7 +90,7 @@ static void print_counts(const ops_world *w, bool all)
 {
     uint32_t num = 0, ran = 0;
     for (uint32_t i = 0; i < w->num_ops; i++) {
-        const npu_op_def *def = npu_registry_at(w->registry, i);
+        const npu_op_def *def = npu_registry_op(w->registry, i);
         bool runs = has_kernel(def->kind);
         num += runs;
         ran += runs && w->ran[i];

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     npu_status status = npu_schema_parse(&schema, line, &allocator, &diag);
     FUZZ_REQUIRE((status == NPU_OK) == (schema != NULL) && diag.status == status);
     if (schema) {
-        npu_text first = npu_text_make(&allocator), second = npu_text_make(&allocator);
+        npu_text first = npu_text_init(&allocator), second = npu_text_init(&allocator);
         npu_attr_slot slots[64];
         size_t struct_size;
         npu_schema_attrs_layout(schema, slots, 64, &struct_size);

@@ -167,7 +167,7 @@ static void ops_make_symbols(ops_case *c, npu_graph *g, npu_spec *spec)
             snprintf(symbol->name, sizeof symbol->name, "s%u", (unsigned)k);
             symbol->value = value;
             symbol->other = ops_between(&c->r, max - min > 3 ? max - 3 : min, max);
-            symbol->dim = npu_graph_symbol(g, symbol->name, min, ops_chance(&c->r, 90) ? max : 0);
+            symbol->dim = npu_graph_add_symbol(g, symbol->name, min, ops_chance(&c->r, 90) ? max : 0);
             if (!symbol->dim) {
                 npu_graph_clear_error(g);
                 continue;
@@ -232,7 +232,7 @@ static npu_value ops_new_value(ops_case *c, ops_scope *s, npu_spec spec, const v
     if (k < 28) {
         npu_value v = npu_param(s->g, name, spec);
         if (ops_chance(&c->r, c->hostile ? 90 : 99)) {
-            npu_param_bind(s->g, name, bytes, size);
+            npu_graph_bind_param(s->g, name, bytes, size);
         } else {
             c->no_data = true;
         }
@@ -487,7 +487,7 @@ static npu_arg ops_arg(ops_case *c, ops_scope *s, const npu_schema_arg *a, ops_c
 static uint32_t ops_index_of(const ops_world *w, const npu_op_def *def)
 {
     uint32_t i = 0;
-    while (i < w->num_ops && npu_registry_at(w->registry, i) != def) {
+    while (i < w->num_ops && npu_registry_op(w->registry, i) != def) {
         i++;
     }
     return i;
@@ -667,7 +667,7 @@ static uint32_t ops_child(ops_case *c, ops_scope *s, npu_level level, const npu_
     uint32_t index = 0;
     memset(&child, 0, sizeof child);
     snprintf(name, sizeof name, "c%u", (unsigned)npu_graph_num_children(s->g));
-    child.g = npu_graph_child(s->g, name, level, &index);
+    child.g = npu_graph_add_child(s->g, name, level, &index);
     child.level = level;
     child.depth = s->depth + 1;
     for (uint32_t i = 0; i < num_args; i++) {
@@ -704,7 +704,7 @@ static uint32_t ops_tile_child(ops_case *c, ops_scope *s, const npu_value *args,
     npu_value in = { 0 };
     memset(&child, 0, sizeof child);
     memset(at, 0, sizeof at);
-    child.g = npu_graph_child_at(s->g, index);
+    child.g = npu_graph_child(s->g, index);
     child.level = NPU_LEVEL_TILE;
     child.depth = s->depth + 1;
     for (uint32_t i = 0; i < num_args; i++) {
@@ -825,10 +825,10 @@ static const npu_op_def *ops_any_def(ops_case *c, npu_level level)
 {
     static const npu_kind with_body[] = { NPU_NPU_CALL, NPU_NPU_FUSED, NPU_NPU_LAUNCH, NPU_LINALG_GENERIC };
     if (level == NPU_LEVEL_TENSOR && !c->w->only && ops_chance(&c->r, 5)) { /* many ops are in bodies only */
-        return npu_registry_get(c->w->registry, OPS_PICK(&c->r, with_body));
+        return npu_registry_find_kind(c->w->registry, OPS_PICK(&c->r, with_body));
     }
     for (;;) {
-        const npu_op_def *def = npu_registry_at(c->w->registry, ops_below(&c->r, c->w->num_ops));
+        const npu_op_def *def = npu_registry_op(c->w->registry, ops_below(&c->r, c->w->num_ops));
         bool wanted = !c->w->only || level != NPU_LEVEL_TENSOR || strstr(def->name, c->w->only) || ops_chance(&c->r, 1);
         if (wanted && ops_fits_level(c, def, level)) {
             return def;

@@ -82,7 +82,7 @@ static void ops_result_take(ops_result *r, const npu_exec *exec, uint32_t num)
     for (r->num = 0; r->num < num && r->num < OPS_MAX_OUTS; r->num++) {
         uint32_t i = r->num;
         const void *data = npu_exec_output(exec, i, &r->outs[i].size);
-        r->outs[i].spec = *npu_exec_output_shape(exec, i);
+        r->outs[i].spec = *npu_exec_output_spec(exec, i);
         r->outs[i].spec.quant = NULL;
         r->outs[i].data = (uint8_t *)malloc(r->outs[i].size + 1);
         if (r->outs[i].size) {
@@ -163,7 +163,7 @@ static ops_way ops_way_of(const npu_backend *const *backends, uint32_t num)
 
 static void ops_print_plan(ops_case *c, const npu_plan *plan)
 {
-    npu_text text = npu_text_make(&c->w->allocator);
+    npu_text text = npu_text_init(&c->w->allocator);
     npu_plan_print(plan, &text);
     npu_plan_print_ops(plan, &text);
     npu_plan_print_memory(plan, &text);
@@ -217,7 +217,7 @@ static void ops_run_captured(ops_case *c, npu_exec *exec, const ops_result *firs
     ops_result r;
     memset(&r, 0, sizeof r);
     npu_exec_reset_state(exec);
-    npu_status status = npu_exec_capture(exec, &capture);
+    npu_status status = npu_capture_create(&capture, exec);
     if (status == NPU_ERR_UNSUPPORTED || !ops_must(c, status, npu_exec_diag(exec))) {
         return;
     }
@@ -254,7 +254,7 @@ static void ops_run_ways(ops_case *c, const ops_way *way, npu_exec *exec, const 
         ops_run_other(c, exec, r);
     }
     if (way->profile) {
-        npu_text text = npu_text_make(&c->w->allocator);
+        npu_text text = npu_text_init(&c->w->allocator);
         npu_exec_print_profile(exec, &text);
         npu_exec_print_trace(exec, &text);
         npu_text_free(&text);
@@ -340,7 +340,7 @@ static void ops_bind_params(ops_case *c, npu_graph *g)
         size_t size = 0;
         const void *data = npu_value_data(c->g, v, &size);
         if (data && npu_value_role(c->g, v) == NPU_ROLE_PARAM) {
-            npu_param_bind(g, npu_value_name(c->g, v), data, size);
+            npu_graph_bind_param(g, npu_value_name(c->g, v), data, size);
         }
     }
     npu_graph_clear_error(g);
@@ -352,7 +352,7 @@ typedef npu_status (*ops_parse_fn)(npu_graph **out, const char *text, size_t len
 static void ops_round_trip(ops_case *c, ops_print_fn print, ops_parse_fn parse, const ops_result *want)
 {
     npu_graph_desc desc = ops_graph_desc(c);
-    npu_text first = npu_text_make(&c->w->allocator), second = npu_text_make(&c->w->allocator);
+    npu_text first = npu_text_init(&c->w->allocator), second = npu_text_init(&c->w->allocator);
     npu_graph *again = NULL;
     npu_diag diag;
     memset(&diag, 0, sizeof diag);
@@ -392,7 +392,7 @@ static void ops_round_trip(ops_case *c, ops_print_fn print, ops_parse_fn parse, 
 static void ops_in_place(ops_case *c)
 {
     npu_graph_desc desc = ops_graph_desc(c);
-    npu_text json = npu_text_make(&c->w->allocator), changed = npu_text_make(&c->w->allocator);
+    npu_text json = npu_text_init(&c->w->allocator), changed = npu_text_init(&c->w->allocator);
     npu_graph *g = NULL;
     npu_diag diag;
     memset(&diag, 0, sizeof diag);
@@ -422,11 +422,11 @@ static void ops_in_place(ops_case *c)
 
 static void ops_print_all(ops_case *c)
 {
-    npu_text text = npu_text_make(&c->w->allocator);
+    npu_text text = npu_text_init(&c->w->allocator);
     npu_op_storage storage;
     npu_op_info info;
     memset(&storage, 0, sizeof storage);
-    npu_graph_dump(c->g, &text);
+    npu_graph_print_short(c->g, &text);
     npu_graph_print_dot(c->g, &text);
     npu_graph_print_mermaid(c->g, NULL, &text);
     npu_graph_print_stats(c->g, &text);
@@ -437,7 +437,7 @@ static void ops_print_all(ops_case *c)
         if (npu_op_describe(c->g, op, &info, &storage) == NPU_OK) {
             uint8_t blob[64];
             uint32_t kind, schema, size;
-            npu_abi_encode(npu_aicf_abi(), &info, &kind, &schema, blob, sizeof blob, &size);
+            npu_abi_encode(npu_abi_aicf(), &info, &kind, &schema, blob, sizeof blob, &size);
         }
     }
     npu_op_storage_free(&storage);
@@ -490,7 +490,7 @@ static void ops_count_ran(ops_case *c, const npu_graph *g)
         }
     }
     for (uint32_t i = 0; i < npu_graph_num_children(g); i++) {
-        ops_count_ran(c, npu_graph_child_at(g, i));
+        ops_count_ran(c, npu_graph_child(g, i));
     }
 }
 
@@ -575,7 +575,7 @@ static void ops_tiles(ops_case *c)
     desc.allocator = &c->w->allocator;
     desc.overlapping = ops_below(&c->r, 128);
     for (uint32_t i = 0; i < npu_graph_num_children(c->g); i++) {
-        npu_tile_check(npu_graph_child_at(c->g, i), &desc, NULL, NULL);
+        npu_tile_check(npu_graph_child(c->g, i), &desc, NULL, NULL);
     }
     if (npu_graph_num_children(c->g) && ops_is_ok(c, npu_tile_sync(&g, c->g, &desc, &diag), &diag)) {
         npu_graph_validate(g, ops_report, c);
@@ -705,8 +705,8 @@ static void ops_cache(ops_case *c)
     desc.allocator = plan.allocator = &c->w->allocator;
     plan.backends = &cpu;
     plan.num_backends = 1;
-    if (npu_program_cache_create(&cache, &desc) == NPU_OK && ops_is_ok(c, npu_program_cache_get(cache, &first, c->g, &plan, &diag), &diag)) {
-        if (ops_must(c, npu_program_cache_get(cache, &second, c->g, &plan, &diag), &diag) && first != second) {
+    if (npu_program_cache_create(&cache, &desc) == NPU_OK && ops_is_ok(c, npu_program_cache_acquire(cache, &first, c->g, &plan, &diag), &diag)) {
+        if (ops_must(c, npu_program_cache_acquire(cache, &second, c->g, &plan, &diag), &diag) && first != second) {
             ops_finding("the cache made two programs");
         }
         npu_program_cache_release(cache, second);
@@ -744,7 +744,7 @@ static void ops_check_json(ops_case *c)
 {
     const npu_backend *cpu = c->w->cpu;
     npu_graph_desc desc = ops_graph_desc(c);
-    npu_text json = npu_text_make(&c->w->allocator);
+    npu_text json = npu_text_init(&c->w->allocator);
     if (npu_graph_print_json(c->g, &json) == NPU_OK) {
         npu_graph_check_json(json.data, json.len, &desc, &cpu, 1, NULL, NULL, NULL);
     }
@@ -812,7 +812,7 @@ static void ops_one(ops_world *w, uint64_t seed)
     ops_now.stage = "make";
     if (ops_make(&c, w, seed)) {
         if (w->verbose) {
-            npu_text text = npu_text_make(NULL);
+            npu_text text = npu_text_init(NULL);
             npu_graph_print(c.g, &text);
             printf("%s\nhostile %d, tame %d, huge %d\n", text.data ? text.data : "", c.hostile, c.tame, c.is_huge);
             npu_text_free(&text);

@@ -60,7 +60,7 @@ static bool ops_world_make(ops_world *w)
     if (!ok) {
         return false;
     }
-    w->num_ops = npu_registry_count(w->registry);
+    w->num_ops = npu_registry_num_ops(w->registry);
     w->tried = (uint64_t *)conf_grow(NULL, 3 * w->num_ops * sizeof *w->tried);
     memset(w->tried, 0, 3 * w->num_ops * sizeof *w->tried);
     w->accepted = w->tried + w->num_ops;
@@ -68,7 +68,7 @@ static bool ops_world_make(ops_world *w)
     w->first_vector = (uint32_t *)conf_grow(NULL, (w->num_ops + 1) * sizeof *w->first_vector);
     for (uint32_t i = 0; i < w->num_ops; i++) {
         w->first_vector[i] = w->num_vectors;
-        ops_read_vectors(w, npu_registry_at(w->registry, i)->name);
+        ops_read_vectors(w, npu_registry_op(w->registry, i)->name);
     }
     w->first_vector[w->num_ops] = w->num_vectors;
     return true;

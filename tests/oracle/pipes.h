@@ -56,7 +56,7 @@ static inline void pipes_decode_op(pipes *p, const npu_graph *g, uint32_t id, np
     o->pipe = npu_tile_pipe(g, op);
     o->number = npu_op_float(&info, info.kind == NPU_ARITH_CONSTANT ? "value" : "rhs", 0);
     if (info.kind == NPU_BLOCK_MULS || info.kind == NPU_BLOCK_ADDS) {
-        int fed = npu_op_fed(&info, "rhs", 0);
+        int fed = npu_op_dynamic_operand(&info, "rhs", 0);
         o->scalar = fed < 0 ? 0 : npu_op_operand_value(g, op, (uint32_t)fed).id;
     }
     o->axis = npu_op_int(&info, "axis", 0);
@@ -70,7 +70,7 @@ static inline void pipes_decode_op(pipes *p, const npu_graph *g, uint32_t id, np
               : info.kind == NPU_SYSTEM_BAR_M ? (uint32_t)NPU_PIPE_M
                                               : o->pipe;
     for (uint32_t i = 0; i < 2 && (info.kind == NPU_BLOCK_LOAD || info.kind == NPU_BLOCK_STORE); i++) {
-        int fed = npu_op_fed(&info, "offsets", i);
+        int fed = npu_op_dynamic_operand(&info, "offsets", i);
         o->offsets[i] = npu_op_int_at(&info, "offsets", i);
         o->shape[i] = npu_op_int_at(&info, "shapes", i);
         o->fed[i] = fed < 0 ? 0 : npu_op_operand_value(g, op, (uint32_t)fed).id;
