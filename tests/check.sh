@@ -1,6 +1,7 @@
 #!/bin/bash
 # The whole matrix, run by `make check`. Each step prints ok, FAIL or SKIP with a reason; logs are in $BUILD/check.
-# STEPS="lint docs" on the command line of make runs only these functions.
+# STEPS="lint docs" on the command line of make runs only these parts. JOBS parts run at a time: most of their time goes
+# into compiling one file.
 # The environment of make is not wanted in the makes that are started here.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 BUILD=${BUILD:-build} CC=${CC:-cc} MAKE=${MAKE:-make} JOBS=${JOBS:-2}
@@ -24,12 +25,11 @@ step() { # name, command...: passes when the command does
     shift
     log=$OUT/$(echo "$name" | tr -c 'a-zA-Z0-9\n' '_').log
     if "$@" > "$log" 2>&1; then
-        echo "ok   $name ($((SECONDS - begin)) s)"
-        grep '^SKIP' "$log"
+        echo "ok   $name ($((SECONDS - begin)) s)$(grep '^SKIP' "$log" | sed '1s/^/\n/')"
         passed=$((passed + 1))
     else
-        tail -n 40 "$log"
-        echo "FAIL $name ($((SECONDS - begin)) s, log in $log)"
+        echo "$(tail -n 40 "$log")
+FAIL $name ($((SECONDS - begin)) s, log in $log)"
         failed=$((failed + 1))
     fi
 }
@@ -196,23 +196,28 @@ tests_with() { # build folder, compiler, flags, emulator, ways, tests
 }
 
 sanitizer() { # name, flags, runner, ways, tests
-    echo 'int main(void) { return 0; }' > "$OUT/empty.c"
-    if ! $CC -fsanitize="$1" "$OUT/empty.c" -o "$OUT/empty" 2> /dev/null || ! $3 "$OUT/empty" > /dev/null 2>&1; then
+    local empty="$OUT/empty_$1"
+    echo 'int main(void) { return 0; }' > "$empty.c"
+    if ! $CC -fsanitize="$1" "$empty.c" -o "$empty" 2> /dev/null || ! $3 "$empty" > /dev/null 2>&1; then
         skip "tests under $1 sanitizer" "$CC cannot build or run it here"
         return
     fi
     step "tests under $1 sanitizer ($CC)" tests_with "$1" "$CC" "-std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=$1 $2" "$3" "$4" "$5"
 }
 
-sanitizers() {
-    local threaded
-    threaded=$(grep -lE 'npu_threads_create|npu_parallel|npu_sim_create|rig_start|pthread_create' tests/test_*.c | xargs -n 1 basename -s .c | xargs)
-    sanitizer address -DNPU_IR_DEBUG "" all
+address() { sanitizer address -DNPU_IR_DEBUG "" all; }
+
+undefined_behaviour() {
     if has clang; then # it finds more than gcc, and takes minutes to compile when it optimises
         CC=clang sanitizer undefined,float-cast-overflow "-fno-sanitize-recover=all -O0" ""
     else
         sanitizer undefined,float-cast-overflow -fno-sanitize-recover=all ""
     fi
+}
+
+threads() {
+    local threaded
+    threaded=$(grep -lE 'npu_threads_create|npu_parallel|npu_sim_create|rig_start|pthread_create' tests/test_*.c | xargs -n 1 basename -s .c | xargs)
     if has setarch && setarch -R true 2> /dev/null; then # some kernels place memory where this sanitizer does not expect it
         sanitizer thread "" "setarch -R" none "$threaded"
     else
@@ -226,12 +231,13 @@ other_compiler() {
 }
 
 runs() { # compiler, flags, emulator: whether a program can be built and run
+    local try="$OUT/try_$BASHPID"
     echo '#include <math.h>
-int main(int argc, char **argv) { (void)argv; return sqrt((double)argc) > 2; }' > "$OUT/try.c"
-    has "${1%% *}" && $1 $2 "$OUT/try.c" -o "$OUT/try" -lm 2> /dev/null && $3 "$OUT/try" 2> /dev/null
+int main(int argc, char **argv) { (void)argv; return sqrt((double)argc) > 2; }' > "$try.c"
+    has "${1%% *}" && $1 $2 "$try.c" -o "$try" -lm 2> /dev/null && $3 "$try" 2> /dev/null
 }
 
-machines() {
+bits32() {
     if runs gcc -m32 ""; then
         step "tests on 32 bits (-m32)" tests_with m32 gcc "-std=c99 -O1 -m32 -msse2 -mfpmath=sse" ""
     elif runs i686-linux-gnu-gcc -static ""; then
@@ -241,11 +247,17 @@ machines() {
     else
         skip "tests on 32 bits" "neither gcc -m32 nor i686-linux-gnu-gcc works here"
     fi
+}
+
+big_endian() {
     if runs s390x-linux-gnu-gcc -static qemu-s390x; then
         step "tests on a big-endian machine (s390x, qemu)" tests_with s390x s390x-linux-gnu-gcc "-std=c99 -O1 -static -fexcess-precision=fast" qemu-s390x
     else
         skip "tests on a big-endian machine" "s390x-linux-gnu-gcc or qemu-s390x is missing"
     fi
+}
+
+aarch64() {
     if runs aarch64-linux-gnu-gcc -static qemu-aarch64; then
         step "tests on aarch64 (qemu)" tests_with aarch64 aarch64-linux-gnu-gcc "-std=c99 -O1 -static" qemu-aarch64
     else
@@ -466,8 +478,30 @@ TIDY=$TIDY'-misc-include-cleaner,-misc-static-assert,-clang-analyzer-security.in
 
 all_tests() { step "tests with $CC" tests_with . "$CC" "-std=c99 -O2" "" all; }
 
-PARTS="languages symbols macros sanitizers other_compiler machines windows firmware fuzzing docs examples opencl lint"
-rest() { for part in $PARTS; do $part; done; } # where make test has run already
+# Longest first, so that no core waits for the last one.
+PARTS="address aarch64 big_endian languages threads undefined_behaviour fuzzing bits32 other_compiler examples windows firmware
+    symbols macros lint docs opencl"
+
+run_part() { # part: in a shell of its own, which leaves its counts
+    "$1"
+    echo "$passed $failed $skipped" > "$OUT/counts_$1"
+}
+
+rest() { # where make test has run already: JOBS parts at a time
+    local part running=0
+    $MAKE BUILD="$BUILD" "$BUILD/conformance" > "$OUT/conformance.log" 2>&1 # several parts need it
+    for part in $PARTS; do
+        echo "0 1 0" > "$OUT/counts_$part" # if it dies
+        [ $running -lt "$JOBS" ] || { wait -n; running=$((running - 1)); }
+        (run_part "$part") &
+        running=$((running + 1))
+    done
+    wait
+    for part in $PARTS; do
+        set -- $(cat "$OUT/counts_$part")
+        passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+    done
+}
 
 for part in ${*:-all_tests rest}; do
     $part
