@@ -912,7 +912,12 @@ enum {
     NPU_DATA = 1u << 6,        /* the type rule reads operand data where it is constant */
     NPU_VARIADIC = 1u << 7,    /* the number of results depends on the arguments */
     NPU_NO_KERNEL = 1u << 8,   /* structural: nothing executes it */
-    NPU_DESTINATION = 1u << 9  /* the last operands are destinations: result i may take the memory of the i-th */
+    NPU_DESTINATION = 1u << 9, /* the last operands are destinations: result i may take the memory of the i-th */
+    NPU_SCRATCH = 1u << 10,    /* the last operand is memory to work in, and overwritten */
+    /* The pipe of a core that it runs on in a tile program: npu_pipe + 1 from bit 20 on. None of these: V. */
+    NPU_ON_MTE2 = 2u << 20, NPU_ON_MTE3 = 3u << 20, NPU_ON_M = 4u << 20, NPU_ON_V = 5u << 20, NPU_ON_S = 6u << 20,
+    NPU_ON_NONE = 15u << 20,   /* nothing runs: it gives a name to memory */
+    NPU_ON = 15u << 20         /* which bits say it */
 };
 
 struct npu_deduce;
@@ -2755,201 +2760,221 @@ typedef struct npu_op_table {
    move goes between on-chip memories (target_memory is an npu_space). Offsets are elements; each may come
    from a register. */
 #define NPU_IR_OPS_BLOCK_MEMORY(X)                                                                           \
-    X(0x0001, NPU_BLOCK_GET_BLOCK_IDX, NPU_NO_KERNEL, npu__type_block_index,                                 \
+    X(0x0001, NPU_BLOCK_GET_BLOCK_IDX, NPU_NO_KERNEL | NPU_ON_S, npu__type_block_index,                      \
       "get_block_idx() -> Scalar", "the number of this block, from 0")                                       \
-    X(0x0002, NPU_BLOCK_GET_BLOCK_NUM, NPU_NO_KERNEL, npu__type_block_index,                                 \
+    X(0x0002, NPU_BLOCK_GET_BLOCK_NUM, NPU_NO_KERNEL | NPU_ON_S, npu__type_block_index,                      \
       "get_block_num() -> Scalar", "how many blocks the launch has")                                         \
-    X(0x0003, NPU_BLOCK_CREATE_TILE, 0, npu__type_tile_create,                                               \
+    X(0x0003, NPU_BLOCK_CREATE_TILE, NPU_ON_NONE, npu__type_tile_create,                                     \
       "create_tile(int[] shape, *, ScalarType dtype, int target_memory=2) -> Tile", "a tile not yet written") \
-    X(0x0004, NPU_BLOCK_FULL, 0, npu__type_tile_create,                                                      \
+    X(0x0004, NPU_BLOCK_FULL, NPU_ON_V, npu__type_tile_create,                                               \
       "full(int[] shape, Scalar value, *, ScalarType dtype) -> Tile", "a tile of one number")                \
-    X(0x0005, NPU_BLOCK_LOAD, NPU_EFFECT, npu__type_tile_load,                                               \
+    X(0x0005, NPU_BLOCK_LOAD, NPU_EFFECT | NPU_ON_MTE2, npu__type_tile_load,                                 \
       "load(Tensor tensor, SymInt[] offsets, int[] shapes, *, int target_memory=2) -> Tile",                 \
       "part of a tensor, from device memory")                                                                \
-    X(0x0006, NPU_BLOCK_STORE, NPU_EFFECT, npu__type_tile_store,                                             \
+    X(0x0006, NPU_BLOCK_STORE, NPU_EFFECT | NPU_ON_MTE3, npu__type_tile_store,                               \
       "store(Tile tile, SymInt[] offsets, int[] shapes, Tensor output_tensor) -> Tensor",                    \
       "a tile into part of a tensor, which is the result")                                                   \
-    X(0x0007, NPU_BLOCK_MOVE, 0, npu__type_tile_move,                                                        \
+    X(0x0007, NPU_BLOCK_MOVE, NPU_ON_V, npu__type_tile_move,                                                 \
       "move(Tile tile, *, int target_memory, bool transpose=False) -> Tile", "to another on-chip memory")    \
-    X(0x0008, NPU_BLOCK_UB_COPY, 0, npu__type_tile_same,                                                     \
+    X(0x0008, NPU_BLOCK_UB_COPY, NPU_ON_V, npu__type_tile_same,                                              \
       "ub_copy(Tile tile) -> Tile", "a copy in the unified buffer")                                          \
-    X(0x0009, NPU_BLOCK_RESHAPE, NPU_NO_KERNEL, npu__type_tile_reshape,                                      \
+    X(0x0009, NPU_BLOCK_RESHAPE, NPU_NO_KERNEL | NPU_ON_NONE, npu__type_tile_reshape,                        \
       "reshape(Tile tile, int[] shape) -> Tile", "the same memory under other dims")                         \
-    X(0x000a, NPU_BLOCK_TRANSPOSE, 0, npu__type_tile_transpose,                                              \
+    X(0x000a, NPU_BLOCK_TRANSPOSE, NPU_ON_V, npu__type_tile_transpose,                                       \
       "transpose(Tile tile, int axis1, int axis2) -> Tile", "two dims swapped")                              \
-    X(0x000b, NPU_BLOCK_VIEW, 0, npu__type_tile_view,                                                        \
+    X(0x000b, NPU_BLOCK_VIEW, NPU_ON_V, npu__type_tile_view,                                                 \
       "view(Tile tile, int[] shape, SymInt[] offset) -> Tile", "part of a tile, copied")
 
 /* Broadcasting and promotion are those of the tensor namespace; functions of one tile keep its dtype. */
 #define NPU_IR_OPS_BLOCK_ELEMENTWISE(X)                                                                      \
-    X(0x0010, NPU_BLOCK_ADD, 0, npu__type_tensor_binary, "add(Tile lhs, Tile rhs) -> Tile", "lhs + rhs")     \
-    X(0x0011, NPU_BLOCK_SUB, 0, npu__type_tensor_binary, "sub(Tile lhs, Tile rhs) -> Tile", "lhs - rhs")     \
-    X(0x0012, NPU_BLOCK_MUL, 0, npu__type_tensor_binary, "mul(Tile lhs, Tile rhs) -> Tile", "lhs rhs")       \
-    X(0x0013, NPU_BLOCK_DIV, 0, npu__type_tensor_binary,                                                     \
+    X(0x0010, NPU_BLOCK_ADD, NPU_INPLACE | NPU_ON_V, npu__type_tensor_binary,                                \
+      "add(Tile lhs, Tile rhs) -> Tile", "lhs + rhs")                                                        \
+    X(0x0011, NPU_BLOCK_SUB, NPU_INPLACE | NPU_ON_V, npu__type_tensor_binary,                                \
+      "sub(Tile lhs, Tile rhs) -> Tile", "lhs - rhs")                                                        \
+    X(0x0012, NPU_BLOCK_MUL, NPU_INPLACE | NPU_ON_V, npu__type_tensor_binary,                                \
+      "mul(Tile lhs, Tile rhs) -> Tile", "lhs rhs")                                                          \
+    X(0x0013, NPU_BLOCK_DIV, NPU_INPLACE | NPU_ON_V, npu__type_tensor_binary,                                \
       "div(Tile lhs, Tile rhs) -> Tile", "lhs / rhs; integers truncate")                                     \
-    X(0x0014, NPU_BLOCK_MAXIMUM, 0, npu__type_tensor_binary,                                                 \
+    X(0x0014, NPU_BLOCK_MAXIMUM, NPU_INPLACE | NPU_ON_V, npu__type_tensor_binary,                            \
       "maximum(Tile lhs, Tile rhs) -> Tile", "the larger of lhs and rhs")                                    \
-    X(0x0015, NPU_BLOCK_MINIMUM, 0, npu__type_tensor_binary,                                                 \
+    X(0x0015, NPU_BLOCK_MINIMUM, NPU_INPLACE | NPU_ON_V, npu__type_tensor_binary,                            \
       "minimum(Tile lhs, Tile rhs) -> Tile", "the smaller of lhs and rhs")                                   \
-    X(0x0016, NPU_BLOCK_CMP, 0, npu__type_tile_compare,                                                      \
+    X(0x0016, NPU_BLOCK_CMP, NPU_INPLACE | NPU_ON_V, npu__type_tile_compare,                                 \
       "cmp(Tile lhs, Tile rhs, *, int cmp_type) -> Tile",                                                    \
       "1 where it holds, else 0; cmp_type 0 ==, 1 !=, 2 <, 3 <=, 4 >, 5 >=")                                 \
-    X(0x0020, NPU_BLOCK_ADDS, 0, npu__type_tile_scalar, "adds(Tile lhs, Scalar rhs) -> Tile", "lhs + rhs")   \
-    X(0x0021, NPU_BLOCK_SUBS, 0, npu__type_tile_scalar, "subs(Tile lhs, Scalar rhs) -> Tile", "lhs - rhs")   \
-    X(0x0022, NPU_BLOCK_MULS, 0, npu__type_tile_scalar, "muls(Tile lhs, Scalar rhs) -> Tile", "lhs rhs")     \
-    X(0x0023, NPU_BLOCK_DIVS, 0, npu__type_tile_scalar,                                                      \
+    X(0x0020, NPU_BLOCK_ADDS, NPU_INPLACE | NPU_ON_V, npu__type_tile_scalar,                                 \
+      "adds(Tile lhs, Scalar rhs) -> Tile", "lhs + rhs")                                                     \
+    X(0x0021, NPU_BLOCK_SUBS, NPU_INPLACE | NPU_ON_V, npu__type_tile_scalar,                                 \
+      "subs(Tile lhs, Scalar rhs) -> Tile", "lhs - rhs")                                                     \
+    X(0x0022, NPU_BLOCK_MULS, NPU_INPLACE | NPU_ON_V, npu__type_tile_scalar,                                 \
+      "muls(Tile lhs, Scalar rhs) -> Tile", "lhs rhs")                                                       \
+    X(0x0023, NPU_BLOCK_DIVS, NPU_INPLACE | NPU_ON_V, npu__type_tile_scalar,                                 \
       "divs(Tile lhs, Scalar rhs) -> Tile", "lhs / rhs; integers truncate")                                  \
-    X(0x0024, NPU_BLOCK_MAXIMUMS, 0, npu__type_tile_scalar,                                                  \
+    X(0x0024, NPU_BLOCK_MAXIMUMS, NPU_INPLACE | NPU_ON_V, npu__type_tile_scalar,                             \
       "maximums(Tile lhs, Scalar rhs) -> Tile", "the larger of lhs and rhs")                                 \
-    X(0x0025, NPU_BLOCK_MINIMUMS, 0, npu__type_tile_scalar,                                                  \
+    X(0x0025, NPU_BLOCK_MINIMUMS, NPU_INPLACE | NPU_ON_V, npu__type_tile_scalar,                             \
       "minimums(Tile lhs, Scalar rhs) -> Tile", "the smaller of lhs and rhs")                                \
-    X(0x0026, NPU_BLOCK_CMPS, 0, npu__type_tile_compare,                                                     \
+    X(0x0026, NPU_BLOCK_CMPS, NPU_INPLACE | NPU_ON_V, npu__type_tile_compare,                                \
       "cmps(Tile lhs, Scalar rhs, *, int cmp_type) -> Tile", "1 where it holds, else 0; cmp_type as in cmp") \
-    X(0x0030, NPU_BLOCK_SQRT, 0, npu__type_tile_same, "sqrt(Tile tile) -> Tile", "square root")              \
-    X(0x0031, NPU_BLOCK_RSQRT, 0, npu__type_tile_same, "rsqrt(Tile tile) -> Tile", "1 / square root")        \
-    X(0x0032, NPU_BLOCK_EXP, 0, npu__type_tile_same, "exp(Tile tile) -> Tile", "e to the power of it")       \
-    X(0x0033, NPU_BLOCK_LOG, 0, npu__type_tile_same, "log(Tile tile) -> Tile", "natural logarithm")          \
-    X(0x0034, NPU_BLOCK_NEG, 0, npu__type_tile_same, "neg(Tile tile) -> Tile", "- it")                       \
-    X(0x0035, NPU_BLOCK_ABS, 0, npu__type_tile_same, "abs(Tile tile) -> Tile", "its magnitude")              \
-    X(0x0036, NPU_BLOCK_RECIP, 0, npu__type_tile_same, "recip(Tile tile) -> Tile", "1 / it")                 \
-    X(0x0037, NPU_BLOCK_RELU, 0, npu__type_tile_same,                                                        \
+    X(0x0030, NPU_BLOCK_SQRT, NPU_INPLACE | NPU_ON_V, npu__type_tile_same,                                   \
+      "sqrt(Tile tile) -> Tile", "square root")                                                              \
+    X(0x0031, NPU_BLOCK_RSQRT, NPU_INPLACE | NPU_ON_V, npu__type_tile_same,                                  \
+      "rsqrt(Tile tile) -> Tile", "1 / square root")                                                         \
+    X(0x0032, NPU_BLOCK_EXP, NPU_INPLACE | NPU_ON_V, npu__type_tile_same,                                    \
+      "exp(Tile tile) -> Tile", "e to the power of it")                                                      \
+    X(0x0033, NPU_BLOCK_LOG, NPU_INPLACE | NPU_ON_V, npu__type_tile_same,                                    \
+      "log(Tile tile) -> Tile", "natural logarithm")                                                         \
+    X(0x0034, NPU_BLOCK_NEG, NPU_INPLACE | NPU_ON_V, npu__type_tile_same, "neg(Tile tile) -> Tile", "- it")  \
+    X(0x0035, NPU_BLOCK_ABS, NPU_INPLACE | NPU_ON_V, npu__type_tile_same,                                    \
+      "abs(Tile tile) -> Tile", "its magnitude")                                                             \
+    X(0x0036, NPU_BLOCK_RECIP, NPU_INPLACE | NPU_ON_V, npu__type_tile_same,                                  \
+      "recip(Tile tile) -> Tile", "1 / it")                                                                  \
+    X(0x0037, NPU_BLOCK_RELU, NPU_INPLACE | NPU_ON_V, npu__type_tile_same,                                   \
       "relu(Tile tile) -> Tile", "it, or 0 where it is negative")                                            \
-    X(0x0040, NPU_BLOCK_CAST, 0, npu__type_tile_cast,                                                        \
+    X(0x0040, NPU_BLOCK_CAST, NPU_ON_V, npu__type_tile_cast,                                                 \
       "cast(Tile tile, *, ScalarType target_type, int mode=2) -> Tile",                                      \
       "to another dtype; mode 0 none, 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd")
 
 #define NPU_IR_OPS_BLOCK_REDUCTION(X)                                                                        \
-    X(0x0050, NPU_BLOCK_SUM, 0, npu__type_tile_reduce,                                                       \
+    X(0x0050, NPU_BLOCK_SUM, NPU_ON_V, npu__type_tile_reduce,                                                \
       "sum(Tile tile, *, int axis, bool keepdim=False) -> Tile",                                             \
       "sum along an axis; a register where no dim is left")                                                  \
-    X(0x0051, NPU_BLOCK_MAX, 0, npu__type_tile_reduce,                                                       \
+    X(0x0051, NPU_BLOCK_MAX, NPU_ON_V, npu__type_tile_reduce,                                                \
       "max(Tile tile, *, int axis, bool keepdim=False) -> Tile", "maximum along an axis")                    \
-    X(0x0052, NPU_BLOCK_MIN, 0, npu__type_tile_reduce,                                                       \
+    X(0x0052, NPU_BLOCK_MIN, NPU_ON_V, npu__type_tile_reduce,                                                \
       "min(Tile tile, *, int axis, bool keepdim=False) -> Tile", "minimum along an axis")                    \
-    X(0x0053, NPU_BLOCK_ROW_SUM, 0, npu__type_tile_row_reduce,                                               \
+    X(0x0053, NPU_BLOCK_ROW_SUM, NPU_SCRATCH | NPU_ON_V, npu__type_tile_row_reduce,                          \
       "row_sum(Tile tile, Tile tmp_tile) -> Tile", "sum of the last dim, [...,1]; tmp_tile is overwritten")  \
-    X(0x0054, NPU_BLOCK_ROW_MAX, 0, npu__type_tile_row_reduce,                                               \
+    X(0x0054, NPU_BLOCK_ROW_MAX, NPU_SCRATCH | NPU_ON_V, npu__type_tile_row_reduce,                          \
       "row_max(Tile tile, Tile tmp_tile) -> Tile", "maximum of the last dim")                                \
-    X(0x0055, NPU_BLOCK_ROW_MIN, 0, npu__type_tile_row_reduce,                                               \
+    X(0x0055, NPU_BLOCK_ROW_MIN, NPU_SCRATCH | NPU_ON_V, npu__type_tile_row_reduce,                          \
       "row_min(Tile tile, Tile tmp_tile) -> Tile", "minimum of the last dim")
 
 /* Rows [...,M,N] with a vector of a number per row [...,M,1], or per column [...,1,N]. */
 #define NPU_IR_OPS_BLOCK_BROADCAST(X)                                                                        \
-    X(0x0060, NPU_BLOCK_ROW_EXPAND, 0, npu__type_tile_row_expand,                                            \
+    X(0x0060, NPU_BLOCK_ROW_EXPAND, NPU_ON_V, npu__type_tile_row_expand,                                     \
       "row_expand(Tile target, Tile row_vec) -> Tile", "row_vec under the dims of target")                   \
-    X(0x0061, NPU_BLOCK_ROW_EXPAND_ADD, 0, npu__type_tile_row_with,                                          \
+    X(0x0061, NPU_BLOCK_ROW_EXPAND_ADD, NPU_ON_V, npu__type_tile_row_with,                                   \
       "row_expand_add(Tile tile, Tile row_vec) -> Tile", "tile + row_vec")                                   \
-    X(0x0062, NPU_BLOCK_ROW_EXPAND_SUB, 0, npu__type_tile_row_with,                                          \
+    X(0x0062, NPU_BLOCK_ROW_EXPAND_SUB, NPU_ON_V, npu__type_tile_row_with,                                   \
       "row_expand_sub(Tile tile, Tile row_vec) -> Tile", "tile - row_vec")                                   \
-    X(0x0063, NPU_BLOCK_ROW_EXPAND_MUL, 0, npu__type_tile_row_with,                                          \
+    X(0x0063, NPU_BLOCK_ROW_EXPAND_MUL, NPU_ON_V, npu__type_tile_row_with,                                   \
       "row_expand_mul(Tile tile, Tile row_vec) -> Tile", "tile row_vec")                                     \
-    X(0x0064, NPU_BLOCK_ROW_EXPAND_DIV, 0, npu__type_tile_row_with,                                          \
+    X(0x0064, NPU_BLOCK_ROW_EXPAND_DIV, NPU_ON_V, npu__type_tile_row_with,                                   \
       "row_expand_div(Tile tile, Tile row_vec) -> Tile", "tile / row_vec")                                   \
-    X(0x0068, NPU_BLOCK_COL_EXPAND, 0, npu__type_tile_col_expand,                                            \
+    X(0x0068, NPU_BLOCK_COL_EXPAND, NPU_ON_V, npu__type_tile_col_expand,                                     \
       "col_expand(Tile target, Tile col_tile) -> Tile", "col_tile under the dims of target")                 \
-    X(0x0069, NPU_BLOCK_COL_EXPAND_ADD, 0, npu__type_tile_col_with,                                          \
+    X(0x0069, NPU_BLOCK_COL_EXPAND_ADD, NPU_ON_V, npu__type_tile_col_with,                                   \
       "col_expand_add(Tile target, Tile col_tile) -> Tile", "target + col_tile")                             \
-    X(0x006a, NPU_BLOCK_COL_EXPAND_SUB, 0, npu__type_tile_col_with,                                          \
+    X(0x006a, NPU_BLOCK_COL_EXPAND_SUB, NPU_ON_V, npu__type_tile_col_with,                                   \
       "col_expand_sub(Tile target, Tile col_tile) -> Tile", "target - col_tile")                             \
-    X(0x006b, NPU_BLOCK_COL_EXPAND_MUL, 0, npu__type_tile_col_with,                                          \
+    X(0x006b, NPU_BLOCK_COL_EXPAND_MUL, NPU_ON_V, npu__type_tile_col_with,                                   \
       "col_expand_mul(Tile target, Tile col_tile) -> Tile", "target col_tile")                               \
-    X(0x006c, NPU_BLOCK_COL_EXPAND_DIV, 0, npu__type_tile_col_with,                                          \
+    X(0x006c, NPU_BLOCK_COL_EXPAND_DIV, NPU_ON_V, npu__type_tile_col_with,                                   \
       "col_expand_div(Tile target, Tile col_tile) -> Tile", "target / col_tile")                             \
-    X(0x0070, NPU_BLOCK_EXPANDS, 0, npu__type_tile_expands,                                                  \
+    X(0x0070, NPU_BLOCK_EXPANDS, NPU_ON_V, npu__type_tile_expands,                                           \
       "expands(Tile target, Scalar scalar) -> Tile", "scalar under the dims of target")
 
 #define NPU_IR_OPS_BLOCK_MATRIX(X)                                                                           \
-    X(0x0080, NPU_BLOCK_MATMUL, 0, npu__type_tile_matmul,                                                    \
+    X(0x0080, NPU_BLOCK_MATMUL, NPU_ON_M, npu__type_tile_matmul,                                             \
       "matmul(Tile lhs, Tile rhs) -> Tile", "[M,K] [K,N] in L0A and L0B -> f32 or i32 [M,N] in L0C")         \
-    X(0x0081, NPU_BLOCK_MATMUL_ACC, 0, npu__type_tile_matmul,                                                \
+    X(0x0081, NPU_BLOCK_MATMUL_ACC, NPU_INPLACE | NPU_ON_M, npu__type_tile_matmul,                           \
       "matmul_acc(Tile acc, Tile lhs, Tile rhs) -> Tile", "acc + lhs rhs, in the memory of acc")             \
-    X(0x0082, NPU_BLOCK_BATCH_MATMUL, 0, npu__type_tile_batch_matmul,                                        \
+    X(0x0082, NPU_BLOCK_BATCH_MATMUL, NPU_ON_M, npu__type_tile_batch_matmul,                                 \
       "batch_matmul(Tile lhs, Tile rhs) -> Tile", "[..,M,K] [..,K,N] -> [..,M,N]; the dims before broadcast")
 
 /* ---- system: order between the pipes of a core; see >>tiles ---- */
 #define NPU_IR_OPS_SYSTEM(X)                                                                                 \
-    X(0x0001, NPU_SYSTEM_BAR_ALL, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing,                             \
+    X(0x0001, NPU_SYSTEM_BAR_ALL, NPU_EFFECT | NPU_NO_KERNEL | NPU_ON_S, npu__type_nothing,                  \
       "bar_all() -> ()", "all pipes finish what was issued before it")                                       \
-    X(0x0002, NPU_SYSTEM_BAR_V, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing,                               \
+    X(0x0002, NPU_SYSTEM_BAR_V, NPU_EFFECT | NPU_NO_KERNEL | NPU_ON_S, npu__type_nothing,                    \
       "bar_v() -> ()", "the vector unit finishes its earlier ops")                                           \
-    X(0x0003, NPU_SYSTEM_BAR_M, NPU_EFFECT | NPU_NO_KERNEL, npu__type_nothing,                               \
+    X(0x0003, NPU_SYSTEM_BAR_M, NPU_EFFECT | NPU_NO_KERNEL | NPU_ON_S, npu__type_nothing,                    \
       "bar_m() -> ()", "the matrix unit finishes its earlier ops")                                           \
-    X(0x0004, NPU_SYSTEM_SYNC_SRC, NPU_EFFECT | NPU_NO_KERNEL, npu__type_flag,                               \
+    X(0x0004, NPU_SYSTEM_SYNC_SRC, NPU_EFFECT | NPU_NO_KERNEL | NPU_ON_S, npu__type_flag,                    \
       "sync_src(*, Pipe set_pipe, Pipe wait_pipe, int event_id) -> ()",                                      \
       "set_pipe sets a flag when its earlier ops are done")                                                  \
-    X(0x0005, NPU_SYSTEM_SYNC_DST, NPU_EFFECT | NPU_NO_KERNEL, npu__type_flag,                               \
+    X(0x0005, NPU_SYSTEM_SYNC_DST, NPU_EFFECT | NPU_NO_KERNEL | NPU_ON_S, npu__type_flag,                    \
       "sync_dst(*, Pipe set_pipe, Pipe wait_pipe, int event_id) -> ()",                                      \
       "wait_pipe waits for that flag and clears it")
 
 /* ---- arith: integers in registers, such as block numbers. Both operands have one dtype; results wrap; u64 counts as
    signed where that matters. ---- */
 #define NPU_IR_OPS_ARITH_INTEGER(X)                                                                          \
-    X(0x0100, NPU_ARITH_CONSTANT, 0, npu__type_register_constant,                                            \
+    X(0x0100, NPU_ARITH_CONSTANT, NPU_ON_S, npu__type_register_constant,                                     \
       "constant(*, Scalar value, ScalarType dtype) -> Tensor", "a number in a register")                     \
-    X(0x0101, NPU_ARITH_ADDI, 0, npu__type_register_integer,                                                 \
+    X(0x0101, NPU_ARITH_ADDI, NPU_ON_S, npu__type_register_integer,                                          \
       "addi(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs")                                                 \
-    X(0x0102, NPU_ARITH_SUBI, 0, npu__type_register_integer,                                                 \
+    X(0x0102, NPU_ARITH_SUBI, NPU_ON_S, npu__type_register_integer,                                          \
       "subi(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs")                                                 \
-    X(0x0103, NPU_ARITH_MULI, 0, npu__type_register_integer,                                                 \
+    X(0x0103, NPU_ARITH_MULI, NPU_ON_S, npu__type_register_integer,                                          \
       "muli(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs")                                                   \
-    X(0x0104, NPU_ARITH_DIVSI, 0, npu__type_register_integer,                                                \
+    X(0x0104, NPU_ARITH_DIVSI, NPU_ON_S, npu__type_register_integer,                                         \
       "divsi(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs, truncated")                                     \
-    X(0x0105, NPU_ARITH_REMSI, 0, npu__type_register_integer,                                                \
+    X(0x0105, NPU_ARITH_REMSI, NPU_ON_S, npu__type_register_integer,                                         \
       "remsi(Tensor lhs, Tensor rhs) -> Tensor", "what divsi leaves; the sign of lhs")                  \
-    X(0x0106, NPU_ARITH_MINSI, 0, npu__type_register_integer,                                                \
+    X(0x0106, NPU_ARITH_MINSI, NPU_ON_S, npu__type_register_integer,                                         \
       "minsi(Tensor lhs, Tensor rhs) -> Tensor", "the smaller of lhs and rhs")                               \
-    X(0x0107, NPU_ARITH_MAXSI, 0, npu__type_register_integer,                                                \
+    X(0x0107, NPU_ARITH_MAXSI, NPU_ON_S, npu__type_register_integer,                                         \
       "maxsi(Tensor lhs, Tensor rhs) -> Tensor", "the larger of lhs and rhs")
 /* ---- arith: on registers, in the bodies of loops and in tile programs ---- */
 #define NPU_IR_OPS_ARITH(X)                                                                                  \
-    X(0x0001, NPU_ARITH_ADDF, 0, npu__type_arith_float, "addf(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs") \
-    X(0x0002, NPU_ARITH_SUBF, 0, npu__type_arith_float, "subf(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs") \
-    X(0x0003, NPU_ARITH_MULF, 0, npu__type_arith_float, "mulf(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs") \
-    X(0x0004, NPU_ARITH_DIVF, 0, npu__type_arith_float, "divf(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs") \
-    X(0x0005, NPU_ARITH_REMF, 0, npu__type_arith_float, "remf(Tensor lhs, Tensor rhs) -> Tensor", "fmod(lhs, rhs)") \
-    X(0x0006, NPU_ARITH_MAXIMUMF, 0, npu__type_arith_float,                                                  \
+    X(0x0001, NPU_ARITH_ADDF, NPU_ON_S, npu__type_arith_float,                                               \
+      "addf(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs")                                                 \
+    X(0x0002, NPU_ARITH_SUBF, NPU_ON_S, npu__type_arith_float,                                               \
+      "subf(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs")                                                 \
+    X(0x0003, NPU_ARITH_MULF, NPU_ON_S, npu__type_arith_float,                                               \
+      "mulf(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs")                                                   \
+    X(0x0004, NPU_ARITH_DIVF, NPU_ON_S, npu__type_arith_float,                                               \
+      "divf(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs")                                                 \
+    X(0x0005, NPU_ARITH_REMF, NPU_ON_S, npu__type_arith_float,                                               \
+      "remf(Tensor lhs, Tensor rhs) -> Tensor", "fmod(lhs, rhs)")                                            \
+    X(0x0006, NPU_ARITH_MAXIMUMF, NPU_ON_S, npu__type_arith_float,                                           \
       "maximumf(Tensor lhs, Tensor rhs) -> Tensor", "NaN if either is")                                      \
-    X(0x0007, NPU_ARITH_MINIMUMF, 0, npu__type_arith_float,                                                  \
+    X(0x0007, NPU_ARITH_MINIMUMF, NPU_ON_S, npu__type_arith_float,                                           \
       "minimumf(Tensor lhs, Tensor rhs) -> Tensor", "NaN if either is")                                      \
-    X(0x0008, NPU_ARITH_MAXNUMF, 0, npu__type_arith_float,                                                   \
+    X(0x0008, NPU_ARITH_MAXNUMF, NPU_ON_S, npu__type_arith_float,                                            \
       "maxnumf(Tensor lhs, Tensor rhs) -> Tensor", "a number before NaN")                                    \
-    X(0x0009, NPU_ARITH_MINNUMF, 0, npu__type_arith_float,                                                   \
+    X(0x0009, NPU_ARITH_MINNUMF, NPU_ON_S, npu__type_arith_float,                                            \
       "minnumf(Tensor lhs, Tensor rhs) -> Tensor", "a number before NaN")                                    \
-    X(0x000a, NPU_ARITH_NEGF, 0, npu__type_arith_float, "negf(Tensor operand) -> Tensor", "-x")              \
-    X(0x0014, NPU_ARITH_FLOORDIVSI, 0, npu__type_arith_integer,                                              \
+    X(0x000a, NPU_ARITH_NEGF, NPU_ON_S, npu__type_arith_float, "negf(Tensor operand) -> Tensor", "-x")       \
+    X(0x0014, NPU_ARITH_FLOORDIVSI, NPU_ON_S, npu__type_arith_integer,                                       \
       "floordivsi(Tensor lhs, Tensor rhs) -> Tensor", "quotient rounded down")                               \
-    X(0x0015, NPU_ARITH_CEILDIVSI, 0, npu__type_arith_integer,                                               \
+    X(0x0015, NPU_ARITH_CEILDIVSI, NPU_ON_S, npu__type_arith_integer,                                        \
       "ceildivsi(Tensor lhs, Tensor rhs) -> Tensor", "quotient rounded up")                                  \
-    X(0x0019, NPU_ARITH_ANDI, 0, npu__type_arith_bits, "andi(Tensor lhs, Tensor rhs) -> Tensor", "bits in both") \
-    X(0x001a, NPU_ARITH_ORI, 0, npu__type_arith_bits, "ori(Tensor lhs, Tensor rhs) -> Tensor", "bits in either") \
-    X(0x001b, NPU_ARITH_XORI, 0, npu__type_arith_bits, "xori(Tensor lhs, Tensor rhs) -> Tensor", "bits in one") \
-    X(0x001c, NPU_ARITH_SHLI, 0, npu__type_arith_integer,                                                    \
+    X(0x0019, NPU_ARITH_ANDI, NPU_ON_S, npu__type_arith_bits,                                                \
+      "andi(Tensor lhs, Tensor rhs) -> Tensor", "bits in both")                                              \
+    X(0x001a, NPU_ARITH_ORI, NPU_ON_S, npu__type_arith_bits,                                                 \
+      "ori(Tensor lhs, Tensor rhs) -> Tensor", "bits in either")                                             \
+    X(0x001b, NPU_ARITH_XORI, NPU_ON_S, npu__type_arith_bits,                                                \
+      "xori(Tensor lhs, Tensor rhs) -> Tensor", "bits in one")                                               \
+    X(0x001c, NPU_ARITH_SHLI, NPU_ON_S, npu__type_arith_integer,                                             \
       "shli(Tensor lhs, Tensor rhs) -> Tensor", "lhs times 2 to the rhs")                                    \
-    X(0x001d, NPU_ARITH_SHRSI, 0, npu__type_arith_integer,                                                   \
+    X(0x001d, NPU_ARITH_SHRSI, NPU_ON_S, npu__type_arith_integer,                                            \
       "shrsi(Tensor lhs, Tensor rhs) -> Tensor", "lhs shifted, sign kept")                                   \
-    X(0x0020, NPU_ARITH_CMPF, 0, npu__type_arith_compare,                                                    \
+    X(0x0020, NPU_ARITH_CMPF, NPU_ON_S, npu__type_arith_compare,                                             \
       "cmpf(Tensor lhs, Tensor rhs, *, str predicate) -> Tensor", "bool; oeq, une, olt, ole, ogt or oge")    \
-    X(0x0021, NPU_ARITH_CMPI, 0, npu__type_arith_compare,                                                    \
+    X(0x0021, NPU_ARITH_CMPI, NPU_ON_S, npu__type_arith_compare,                                             \
       "cmpi(Tensor lhs, Tensor rhs, *, str predicate) -> Tensor", "bool; eq, ne, slt, sle, sgt or sge")      \
-    X(0x0022, NPU_ARITH_SELECT, 0, npu__type_arith_select,                                                   \
+    X(0x0022, NPU_ARITH_SELECT, NPU_ON_S, npu__type_arith_select,                                            \
       "select(Tensor condition, Tensor true_value, Tensor false_value) -> Tensor", "by a bool")              \
-    X(0x0030, NPU_ARITH_EXTF, 0, npu__type_arith_cast,                                                       \
+    X(0x0030, NPU_ARITH_EXTF, NPU_ON_S, npu__type_arith_cast,                                                \
       "extf(Tensor input, *, ScalarType dtype) -> Tensor", "a wider float")                                  \
-    X(0x0031, NPU_ARITH_TRUNCF, 0, npu__type_arith_cast,                                                     \
+    X(0x0031, NPU_ARITH_TRUNCF, NPU_ON_S, npu__type_arith_cast,                                              \
       "truncf(Tensor input, *, ScalarType dtype) -> Tensor", "a narrower float")                             \
-    X(0x0032, NPU_ARITH_EXTSI, 0, npu__type_arith_cast,                                                      \
+    X(0x0032, NPU_ARITH_EXTSI, NPU_ON_S, npu__type_arith_cast,                                               \
       "extsi(Tensor input, *, ScalarType dtype) -> Tensor", "a wider integer")                               \
-    X(0x0033, NPU_ARITH_EXTUI, 0, npu__type_arith_cast,                                                      \
+    X(0x0033, NPU_ARITH_EXTUI, NPU_ON_S, npu__type_arith_cast,                                               \
       "extui(Tensor input, *, ScalarType dtype) -> Tensor", "a wider integer from an unsigned one or bool")  \
-    X(0x0034, NPU_ARITH_TRUNCI, 0, npu__type_arith_cast,                                                     \
+    X(0x0034, NPU_ARITH_TRUNCI, NPU_ON_S, npu__type_arith_cast,                                              \
       "trunci(Tensor input, *, ScalarType dtype) -> Tensor", "low bits")                                     \
-    X(0x0035, NPU_ARITH_SITOFP, 0, npu__type_arith_cast,                                                     \
+    X(0x0035, NPU_ARITH_SITOFP, NPU_ON_S, npu__type_arith_cast,                                              \
       "sitofp(Tensor input, *, ScalarType dtype) -> Tensor", "integer to float")                             \
-    X(0x0036, NPU_ARITH_UITOFP, 0, npu__type_arith_cast,                                                     \
+    X(0x0036, NPU_ARITH_UITOFP, NPU_ON_S, npu__type_arith_cast,                                              \
       "uitofp(Tensor input, *, ScalarType dtype) -> Tensor", "unsigned integer or bool to float")            \
-    X(0x0037, NPU_ARITH_FPTOSI, 0, npu__type_arith_cast,                                                     \
+    X(0x0037, NPU_ARITH_FPTOSI, NPU_ON_S, npu__type_arith_cast,                                              \
       "fptosi(Tensor input, *, ScalarType dtype) -> Tensor", "float to integer, towards zero")               \
-    X(0x0038, NPU_ARITH_FPTOUI, 0, npu__type_arith_cast,                                                     \
+    X(0x0038, NPU_ARITH_FPTOUI, NPU_ON_S, npu__type_arith_cast,                                              \
       "fptoui(Tensor input, *, ScalarType dtype) -> Tensor", "float to unsigned integer, towards zero")
 
 /* ---- linalg: structured loops. outs is written in place: the result is its new content ---- */
@@ -8564,6 +8589,12 @@ static bool npu__def_defaults(npu__arena *arena, npu_op_def *def)
     return true;
 }
 
+static uint32_t npu__row_pipe(uint32_t traits)
+{
+    uint32_t on = traits & NPU_ON;
+    return on && on != NPU_ON_NONE ? (on >> 20) - 1 : (uint32_t)NPU_PIPE_NONE;
+}
+
 static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, const npu_op_row *row,
                                 npu_op_def **out, npu_diag *diag)
 {
@@ -8581,7 +8612,7 @@ static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, co
         def->space = table->space;
         def->category = table->category;
         def->doc = row->doc ? row->doc : "";
-        def->pipe = NPU_KIND_NAMESPACE(row->kind) == NPU_NS_SYSTEM ? NPU_PIPE_S : NPU_PIPE_NONE;
+        def->pipe = npu__row_pipe(row->traits);
         def->schema = schema;
         for (uint32_t i = 0; i < schema->num_args; i++) {
             def->num_operand_args += npu__is_operand(&schema->args[i]);
@@ -8631,7 +8662,7 @@ static bool npu__register_notes(const npu_registration *r, npu_op_def *def)
     def->arg_docs = docs;
     def->attributes = attributes;
     def->num_attributes = r->num_attributes;
-    def->pipe = r->pipe;
+    def->pipe = r->pipe != NPU_PIPE_NONE ? r->pipe : def->pipe;
     return true;
 }
 
@@ -39240,25 +39271,15 @@ enum { NPU__TILE_ALIGN = 32, NPU__NUM_SPACES = NPU_SPACE_L0C + 1 };
 NPU__COLD NPU_IR_API uint32_t npu_tile_pipe(const npu_graph *program, npu_op op)
 {
     const npu__op *o = npu__op_at(program, op);
-    uint32_t space = o ? NPU_KIND_NAMESPACE(o->def->kind) : 0, from = 0;
-    if (!o || space == NPU_NS_SYSTEM || space == NPU_NS_ARITH) {
-        return o ? (uint32_t)NPU_PIPE_S : (uint32_t)NPU_PIPE_NONE;
-    }
-    if (space != NPU_NS_BLOCK) {
-        return o->def->pipe <= NPU_PIPE_FIX ? o->def->pipe : (uint32_t)NPU_PIPE_V;
+    uint32_t from = 0;
+    if (!o || (o->def->traits & NPU_ON) == NPU_ON_NONE) {
+        return NPU_PIPE_NONE;
     }
     if (o->num_operands) {
         from = program->specs[program->values[program->uses[o->first_operand].value].spec]->space;
     }
-    switch ((int)o->def->kind) {
-    case NPU_BLOCK_GET_BLOCK_IDX:
-    case NPU_BLOCK_GET_BLOCK_NUM: return NPU_PIPE_S;
-    case NPU_BLOCK_CREATE_TILE:
-    case NPU_BLOCK_RESHAPE: return NPU_PIPE_NONE;
-    case NPU_BLOCK_LOAD: return NPU_PIPE_MTE2;
+    switch ((int)o->def->kind) { /* which pipe moves data depends on where it lies */
     case NPU_BLOCK_STORE: return from == NPU_SPACE_L0C ? NPU_PIPE_FIX : NPU_PIPE_MTE3;
-    case NPU_BLOCK_MATMUL: case NPU_BLOCK_BATCH_MATMUL:
-    case NPU_BLOCK_MATMUL_ACC: return NPU_PIPE_M;
     case NPU_BLOCK_MOVE:
         return from == NPU_SPACE_L0C  ? NPU_PIPE_FIX
                : from == NPU_SPACE_L1 ? NPU_PIPE_MTE1
@@ -39266,7 +39287,7 @@ NPU__COLD NPU_IR_API uint32_t npu_tile_pipe(const npu_graph *program, npu_op op)
                        program->specs[program->values[o->first_result].spec]->space > NPU_SPACE_UB
                    ? NPU_PIPE_MTE3
                    : NPU_PIPE_V;
-    default: return NPU_PIPE_V;
+    default: return o->def->pipe <= NPU_PIPE_FIX ? o->def->pipe : (uint32_t)NPU_PIPE_V;
     }
 }
 
@@ -39874,19 +39895,17 @@ static void npu__tiles_use(npu__tiles *t, uint32_t op, uint32_t value, bool is_w
 static bool npu__tiles_reaches(const npu__tiles *t, uint32_t op, uint32_t operand, uint32_t space)
 {
     const npu__op *o = &t->g->ops[op];
-    uint32_t to = o->num_results ? t->places[o->first_result].space : 0;
+    uint32_t to = o->num_results ? t->places[o->first_result].space : 0, behind = o->num_operands - operand;
+    if ((o->def->traits & NPU_ON) == NPU_ON_M) { /* the factors come last */
+        return space == (behind == 1 ? NPU_SPACE_L0B : behind == 2 ? NPU_SPACE_L0A : NPU_SPACE_L0C);
+    }
     switch ((int)o->def->kind) {
     case NPU_BLOCK_STORE: return space == NPU_SPACE_UB || space == NPU_SPACE_L1 || space == NPU_SPACE_L0C;
-    case NPU_BLOCK_MATMUL: case NPU_BLOCK_BATCH_MATMUL:
-        return space == (operand == 0 ? NPU_SPACE_L0A : NPU_SPACE_L0B);
-    case NPU_BLOCK_MATMUL_ACC:
-        return space == (operand == 0 ? NPU_SPACE_L0C : operand == 1 ? NPU_SPACE_L0A : NPU_SPACE_L0B);
     case NPU_BLOCK_MOVE:
         return space == NPU_SPACE_L1    ? to != NPU_SPACE_L0C
                : space == NPU_SPACE_UB  ? to == NPU_SPACE_UB || to == NPU_SPACE_L1
                : space == NPU_SPACE_L0C ? to == NPU_SPACE_UB || to == NPU_SPACE_L1
                                         : false;
-    case NPU_BLOCK_RESHAPE: return true;
     default: return space == NPU_SPACE_UB;
     }
 }
@@ -39894,15 +39913,14 @@ static bool npu__tiles_reaches(const npu__tiles *t, uint32_t op, uint32_t operan
 static void npu__tiles_operands(npu__tiles *t, uint32_t op)
 {
     const npu__op *o = &t->g->ops[op];
-    bool has_scratch =
-        o->def->kind >= (npu_kind)NPU_BLOCK_ROW_SUM && o->def->kind <= (npu_kind)NPU_BLOCK_ROW_MIN;
+    bool has_scratch = (o->def->traits & NPU_SCRATCH) != 0;
     for (uint32_t i = 0; i < o->num_operands; i++) {
         uint32_t value = t->g->uses[o->first_operand + i].value;
         if (t->places[value].space && !npu__tiles_reaches(t, op, i, t->places[value].space)) {
             npu__tiles_report(t, NPU_HAZARD_SPACE, op, npu__tiles_writer(t, value), -1, -1,
                               npu__spaces[t->places[value].space]);
         }
-        npu__tiles_use(t, op, value, has_scratch && i == 1);
+        npu__tiles_use(t, op, value, has_scratch && i + 1 == o->num_operands);
     }
 }
 
@@ -40197,10 +40215,7 @@ static void npu__tiles_where(const npu__tiles *t, const npu__box *box, char wher
 /* Whether an op may write its result over an operand: element by element, in the very same place. */
 static bool npu__tiles_in_place(const npu__tiles *t, const npu__access *a, const npu__last *last)
 {
-    npu_kind kind = t->g->ops[a->op].def->kind;
-    return last == &t->lasts[a->box] &&
-           ((kind >= (npu_kind)NPU_BLOCK_ADD && kind <= (npu_kind)NPU_BLOCK_RELU) ||
-            kind == (npu_kind)NPU_BLOCK_MATMUL_ACC);
+    return last == &t->lasts[a->box] && (t->g->ops[a->op].def->traits & NPU_INPLACE) != 0;
 }
 
 /* Notes that an access comes after an op. The ops of a pipe come one after the other unless they overlap. */

@@ -1247,6 +1247,41 @@ static void test_hazard_of_overlapping_ops(void)
     }
 }
 
+/* What the checker knows of an op stands in its row, that of one from outside, too. */
+static void test_traits_of_tile_ops(void)
+{
+    static const char in_place[] = "a = block.full([4], 1, dtype=f32) : tile f32[4] space=ub offset=0\n"
+                                   "b = block.full([4], 1, dtype=f32) : tile f32[4] space=ub offset=64\n"
+                                   "c = my.fold(a, b) : tile f32[4] space=ub offset=0\nd = block.neg(c)\n";
+    static const char reads[] = "a = block.full([4], 1, dtype=f32)\nb = block.full([4], 1, dtype=f32)\nc = my.fold(a, b)\nd = block.neg(b)\n";
+    static const struct { const char *body; uint32_t traits, pipe, hazard; } cases[] = {
+        { in_place, 0, NPU_PIPE_V, NPU_HAZARD_CLOBBERED },    { in_place, NPU_INPLACE, NPU_PIPE_V, 0 },
+        { reads, NPU_ON_V, NPU_PIPE_V, 0 },                   { reads, NPU_SCRATCH, NPU_PIPE_V, NPU_HAZARD_CLOBBERED },
+        { in_place, NPU_ON_M, NPU_PIPE_M, NPU_HAZARD_SPACE }, { reads, NPU_ON_NONE, NPU_PIPE_NONE, 0 },
+    };
+    NPU_ITEM("F49");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        npu_op_row row = { NPU_NS_USER << 16, cases[i].traits, type_tile, "fold(Tile tile, Tile other) -> Tile", "folded" };
+        npu_graph_desc desc = { 0 };
+        npu_registry *registry = NULL;
+        npu_graph *g = NULL;
+        npu_diag diag;
+        findings f = { 0 };
+        npu_text text = npu_text_init(NULL);
+        NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, &diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_registry_add(registry, "my", &row, &diag), NPU_OK);
+        desc.registry = registry;
+        npu_text_printf(&text, "graph main\nchild program tile\n%send\n", cases[i].body);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, &desc, &diag), NPU_OK);
+        NPU_CHECK_EQ(npu_tile_pipe(npu_graph_child(g, 0), (npu_op){ 3 }), cases[i].pipe);
+        npu_tile_check(npu_graph_child(g, 0), NULL, find, &f);
+        NPU_CHECK_EQ(f.count ? f.list[0].kind : 0, cases[i].hazard);
+        npu_graph_destroy(g);
+        npu_registry_destroy(registry);
+        npu_text_free(&text);
+    }
+}
+
 /* The op of line `line` of a body; lines without a result count, too. */
 static void test_hazards(void)
 {
@@ -1844,6 +1879,7 @@ int main(void)
     NPU_RUN(test_small_door);
     NPU_RUN(test_plan);
     NPU_RUN(test_hazards);
+    NPU_RUN(test_traits_of_tile_ops);
     NPU_RUN(test_hazard_of_overlapping_ops);
     NPU_RUN(test_check_arguments);
     NPU_RUN(test_blocks);
