@@ -4920,7 +4920,7 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
 NPU_IR_API void npu_program_destroy(npu_program *program); /* after its execs */
 /* the plan that runs: rejected groups moved, memory exact */
 NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program);
-/* The kernel that runs an op, by the name that its backend gives it ("plain", "avx2"); NULL = the backend does not say,
+/* The kernel that runs an op, by the name that its backend gives it ("plain", "fast"); NULL = the backend does not say,
    or nothing has to run. Belongs to the program. */
 NPU_IR_API const char *npu_program_op_variant(const npu_program *program, npu_op op);
 

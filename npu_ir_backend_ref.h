@@ -64,6 +64,7 @@ typedef struct npu_prepare {
     const struct npu_kernel_table *tables; /* of the backend, for kernels that run other ops */
     uint32_t num_tables;
     const char *variant;          /* of the backend's desc, NULL = by priority */
+    uint32_t isa;                 /* number of the backend's instruction set, for built-in kernels; 0 = "base" */
     void *blocks;           /* of npu_prepare_alloc */
 } npu_prepare;
 
@@ -84,6 +85,7 @@ typedef struct npu_launch {
        which are the largest that there is room for. launch writes what they are, and results are dense with
        the dims that it wrote. */
     int64_t (*dims)[NPU_MAX_RANK];
+    uint32_t isa;           /* as in npu_prepare */
 } npu_launch;
 
 /* What the operands and results of an op may be for a kernel: an op with another dtype is never given to it. */
@@ -96,7 +98,7 @@ typedef enum npu_kernel_dtypes {
 
 typedef struct npu_kernel {
     npu_kind kind;
-    const char *variant;    /* "plain", "avx2" ... */
+    const char *variant;    /* "plain", "fast" ... */
     int32_t priority;       /* higher is tried first; plain is 0 */
     /* NULL = whatever the type rule accepts of `dtypes`; also asks the CPU for features */
     bool (*supported)(const npu_op_info *op);
@@ -146,12 +148,17 @@ typedef struct npu_ref_desc {
     const npu_allocator *allocator;
     bool with_built_in;             /* npu_ref_kernels() come after `tables` */
     npu_diag *diag;                 /* where a failure is explained; NULL = nowhere */
+    const char *isa;                /* instruction set of the kernels: a name of npu_ref_isa; NULL = npu_ref_isa(0) */
     uint32_t _canary;
 } npu_ref_desc;
 /* A CPU backend with chosen kernels. Errors: INVALID_ARGUMENT (a table is not sorted), VERSION (of a table),
-   NO_MEMORY. */
+   UNSUPPORTED (this machine has no such instruction set; the message lists those it has), NO_MEMORY. */
 NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc);
 NPU_IR_API void npu_ref_destroy(npu_backend *backend);
+/* Names of the instruction sets that kernels are compiled for and this machine has, the best one first: "avx512",
+   "avx2", "neon", and always "base", what every machine of its kind has. NULL past the last one. npu_ref_backend()
+   takes the first. Static strings; thread-safe. */
+NPU_IR_API const char *npu_ref_isa(uint32_t index);
 
 /* -----------------------------------------------------------------------------------------------------------
    A SMALL DOOR FOR ACCELERATORS                                                                       >>accel
@@ -297,8 +304,31 @@ typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 
-/* Functions that are compiled a second time for AVX2, from the same text; only called where the CPU has it.
-   gcc makes vector code of loops of any length at -O3 only. */
+/* ---- instruction sets ----
+
+   Loops that gain by it are compiled once for each set of this list, from the same text. A backend has one set, as a
+   number that prepare and launch get, and each family of loops has a table of what a set takes, which only the
+   kernels of that family name: where kernels are listed, the loops of the others are not linked. No kernel asks the
+   processor.
+
+   X(set, narrow, wide): `narrow` is the set whose loops it takes in families that do not gain by this one, `wide` in
+   those that gain by wide registers alone. A set has all that the ones before it have. */
+#if defined(__x86_64__) || defined(__i386__)
+#define NPU__REF_ISAS(X) X(base, base, base) X(avx2, avx2, avx2) X(avx512, avx2, avx512)
+#elif defined(__aarch64__)
+#define NPU__REF_ISAS(X) X(base, base, base) X(neon, base, base)
+#else
+#define NPU__REF_ISAS(X) X(base, base, base)
+#endif
+enum {
+#define NPU_X(set, narrow, wide) NPU__REF_ISA_##set,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+    NPU__REF_ISA_COUNT,
+    NPU__REF_ISA_BEST = NPU__REF_ISA_COUNT /* of a backend that did not choose */
+};
+
+/* gcc makes vector code of loops of any length at -O3 only. */
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
 #define NPU__REF_HAS_AVX2
 #if defined(__clang__)
@@ -2797,26 +2827,33 @@ static const npu__ref_map_fn npu__ref_map_avx512[NPU__REF_OP_COUNT] = {
 #undef NPU_X
 };
 
-/* Functions are for AVX2 or AVX-512 where the CPU has it; tests define this as a variable, to go through the lower sets
-   too: 0 = what every CPU has, 1 = AVX2. */
-#ifndef NPU__REF_WIDEST
-#define NPU__REF_WIDEST 2
 #endif
 
-/* Every CPU with AVX2 has F16C. */
-static bool npu__ref_has_avx2(void)
-{
-    return NPU__REF_WIDEST >= 1 && (!!__builtin_cpu_supports("avx2") & !!__builtin_cpu_supports("fma"));
-}
+/* What elements go through, for float and for any class. */
+#define NPU__REF_LOADS_base npu__ref_load_f32, npu__ref_store_f32
+#define NPU__REF_LOADS_avx2 npu__ref_load_f32_avx2, npu__ref_store_f32_avx2
+#define NPU__REF_CLASSES_base npu__ref_load_class, npu__ref_store_class
+#define NPU__REF_CLASSES_avx2 npu__ref_load_class_avx2, npu__ref_store_class_avx2
 
-static bool npu__ref_has_avx512(void)
-{
-    return NPU__REF_WIDEST >= 2 &&
-           (npu__ref_has_avx2() & !!__builtin_cpu_supports("avx512f") & !!__builtin_cpu_supports("avx512bw") &
-            !!__builtin_cpu_supports("avx512dq") & !!__builtin_cpu_supports("avx512vl"));
-}
-#endif
+/* Loops over elements. */
+typedef struct npu__ref_element_loops {
+    void (*load_f32)(float *to, const void *from, uint32_t dtype, int64_t first, int64_t stride, size_t n);
+    void (*store_f32)(void *to, uint32_t dtype, int64_t first, int64_t stride, const float *from, size_t n);
+    npu__ref_load_fn load;
+    npu__ref_store_fn store;
+    const npu__ref_map_fn *maps[5]; /* of a class, by op; no table, or none for an op = that of the set before */
+} npu__ref_element_loops;
 
+#define NPU__REF_MAPS_base { NULL, NULL, NULL, NULL, NULL }
+#define NPU__REF_MAPS_neon NPU__REF_MAPS_base
+#define NPU__REF_MAPS_avx2 \
+    { npu__ref_map_avx2, npu__ref_map_f64_avx2, NULL, npu__ref_map_narrow_avx2[0], npu__ref_map_narrow_avx2[1] }
+#define NPU__REF_MAPS_avx512 { npu__ref_map_avx512, NULL, NULL, NULL, NULL }
+static const npu__ref_element_loops npu__ref_element_loops_of[] = {
+#define NPU_X(set, narrow, wide) { NPU__REF_LOADS_##narrow, NPU__REF_CLASSES_##narrow, NPU__REF_MAPS_##set },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
 
 /* ---- prepare: everything is decided here ---- */
 
@@ -2842,7 +2879,7 @@ typedef struct npu__ref_operand {
 
 typedef struct npu__ref_map_state {
     npu__ref_map_fn fn;    /* NULL = the elements of operand 0 themselves */
-    npu__ref_load_fn load; /* plain, or for AVX2 */
+    npu__ref_load_fn load;
     npu__ref_store_fn store;
     uint32_t op, num_operands;
     int cls;
@@ -3187,61 +3224,31 @@ static const npu__ref_map_row *npu__ref_map_find(npu_kind kind)
     return NULL;
 }
 
-/* The loop for an op in a class; `fast` also takes those for this CPU. NULL = none. */
-static npu__ref_map_fn npu__ref_map_loop(uint32_t op, int cls, bool fast)
+/* The loop for an op in a class; NULL = none. */
+static npu__ref_map_fn npu__ref_map_loop(uint32_t op, int cls, uint32_t isa)
 {
-#ifdef NPU__REF_HAS_AVX2
-    if (fast && cls == NPU__F32 && npu__ref_map_avx512[op] && npu__ref_has_avx512()) {
-        return npu__ref_map_avx512[op];
+    for (; isa > NPU__REF_ISA_base; isa--) {
+        const npu__ref_map_fn *maps = npu__ref_element_loops_of[isa].maps[cls];
+        if (maps && maps[op]) {
+            return maps[op];
+        }
     }
-    if (fast && cls == NPU__F32 && npu__ref_map_avx2[op]) {
-        return npu__ref_map_avx2[op];
-    }
-    if (fast && cls == NPU__F64 && npu__ref_map_f64_avx2[op]) {
-        return npu__ref_map_f64_avx2[op];
-    }
-    if (cls >= NPU__I32) {
-        return npu__ref_map_narrow_avx2[cls - NPU__I32][op];
-    }
-#else
-    (void)fast;
-#endif
-    return npu__ref_map_fns[op][cls];
-}
-
-static npu__ref_load_fn npu__ref_map_load(bool fast)
-{
-#ifdef NPU__REF_HAS_AVX2
-    return fast ? npu__ref_load_class_avx2 : npu__ref_load_class;
-#else
-    (void)fast;
-    return npu__ref_load_class;
-#endif
-}
-
-static npu__ref_store_fn npu__ref_map_store(bool fast)
-{
-#ifdef NPU__REF_HAS_AVX2
-    return fast ? npu__ref_store_class_avx2 : npu__ref_store_class;
-#else
-    (void)fast;
-    return npu__ref_store_class;
-#endif
+    return cls <= NPU__I64 ? npu__ref_map_fns[op][cls] : NULL;
 }
 
 /* Double where there is no loop for float. */
-static int npu__ref_map_class(const npu__ref_map_state *s, bool fast)
+static int npu__ref_map_class(const npu__ref_map_state *s, uint32_t isa)
 {
-    bool single = s->cls == NPU__F32 && npu__ref_map_loop(s->op, NPU__F32, fast);
+    bool single = s->cls == NPU__F32 && npu__ref_map_loop(s->op, NPU__F32, isa);
     return s->cls == NPU__F32 && !single && npu__ref_map_fns[s->op][NPU__F64] ? NPU__F64 : s->cls;
 }
 
 /* Narrow integers as they are, where all tensors are of one dtype or bool and there is a loop. */
-static int npu__ref_map_narrow(const npu__ref_map_state *s, const npu_prepare *p, bool fast)
+static int npu__ref_map_narrow(const npu__ref_map_state *s, const npu_prepare *p, uint32_t isa)
 {
     size_t size = npu__ref_size(s->dtype);
     int cls = s->dtype == NPU_U8 || s->dtype == NPU_BOOL ? NPU__U8 : NPU__I32;
-    bool fits = fast && s->cls == NPU__I64 && s->dtype != NPU_U32 && size <= 4 && npu__ref_map_loop(s->op, cls, fast) &&
+    bool fits = s->cls == NPU__I64 && s->dtype != NPU_U32 && size <= 4 && npu__ref_map_loop(s->op, cls, isa) &&
                 (p->out[0].dtype == s->dtype || p->out[0].dtype == NPU_BOOL);
     for (uint32_t k = 0; k < s->num_operands; k++) {
         const npu__ref_operand *o = &s->operands[k];
@@ -3251,7 +3258,7 @@ static int npu__ref_map_narrow(const npu__ref_map_state *s, const npu_prepare *p
     return fits ? cls : s->cls;
 }
 
-static npu_status npu__ref_map_create(npu_prepare *p, bool fast)
+static npu_status npu__ref_map_create(npu_prepare *p, uint32_t isa)
 {
     const npu__ref_map_row *row = npu__ref_map_find(p->op->kind);
     npu__ref_map_state *s = (npu__ref_map_state *)npu_prepare_alloc(p, sizeof *s);
@@ -3270,11 +3277,11 @@ static npu_status npu__ref_map_create(npu_prepare *p, bool fast)
     if (s->op == NPU__REF_OP_pow && s->cls == NPU__I64 && npu__ref_is_negative(&s->operands[1])) {
         return NPU_ERR_RANGE; /* as torch: integers to negative integer powers are not allowed */
     }
-    s->cls = npu__ref_map_class(s, fast);
-    s->cls = npu__ref_map_narrow(s, p, fast);
-    s->fn = npu__ref_map_loop(s->op, s->cls, fast);
-    s->load = npu__ref_map_load(fast);
-    s->store = npu__ref_map_store(fast);
+    s->cls = npu__ref_map_class(s, isa);
+    s->cls = npu__ref_map_narrow(s, p, isa);
+    s->fn = npu__ref_map_loop(s->op, s->cls, isa);
+    s->load = npu__ref_element_loops_of[isa].load;
+    s->store = npu__ref_element_loops_of[isa].store;
     if (!s->fn && s->op != NPU__REF_OP_copy) {
         return NPU_ERR_NOT_IMPLEMENTED;
     }
@@ -3291,11 +3298,8 @@ static npu_status npu__ref_map_create(npu_prepare *p, bool fast)
     return npu__ref_map_operands(p, s);
 }
 
-static npu_status npu__ref_map_prepare(npu_prepare *p) { return npu__ref_map_create(p, false); }
-
-#ifdef NPU__REF_HAS_AVX2
-static npu_status npu__ref_map_prepare_avx2(npu_prepare *p) { return npu__ref_map_create(p, true); }
-#endif
+static npu_status npu__ref_map_prepare(npu_prepare *p) { return npu__ref_map_create(p, NPU__REF_ISA_base); }
+static npu_status npu__ref_map_prepare_fast(npu_prepare *p) { return npu__ref_map_create(p, p->isa); }
 
 /* Operands are read along the result: long rows of neighbours, or of one element, are as good as dense ones. */
 static bool npu__ref_map_takes(const npu_op_info *op, uint32_t operand, const npu_tensor *x)
@@ -3315,14 +3319,6 @@ static bool npu__ref_map_takes(const npu_op_info *op, uint32_t operand, const np
     }
     return row >= NPU__STRIP && (stride == 0 || stride == 1);
 }
-
-#ifdef NPU__REF_HAS_AVX2
-static bool npu__ref_avx2_supported(const npu_op_info *op)
-{
-    (void)op;
-    return npu__ref_has_avx2();
-}
-#endif
 
 /* ---- launch ---- */
 
@@ -3727,12 +3723,10 @@ static npu_status npu__ref_fused_create(npu_prepare *p, npu__ref_prepare_fn prep
 
 static npu_status npu__ref_fused_prepare(npu_prepare *p) { return npu__ref_fused_create(p, npu__ref_map_prepare); }
 
-#ifdef NPU__REF_HAS_AVX2
-static npu_status npu__ref_fused_prepare_avx2(npu_prepare *p)
+static npu_status npu__ref_fused_prepare_fast(npu_prepare *p)
 {
-    return npu__ref_fused_create(p, npu__ref_map_prepare_avx2);
+    return npu__ref_fused_create(p, npu__ref_map_prepare_fast);
 }
-#endif
 
 /* Outputs are results of ops, each once. */
 static bool npu__ref_fused_outputs_supported(const npu_graph *body)
@@ -3773,13 +3767,6 @@ static bool npu__ref_fused_supported(const npu_op_info *op)
     const npu_graph *body = npu_op_body(op, 0);
     return body && npu__ref_fused_outputs_supported(body) && npu__ref_fused_steps_supported(body);
 }
-
-#ifdef NPU__REF_HAS_AVX2
-static bool npu__ref_fused_supported_avx2(const npu_op_info *op)
-{
-    return npu__ref_has_avx2() && npu__ref_fused_supported(op);
-}
-#endif
 
 /* Where a value is for the block that begins at `pos`: its element there if it is `dense`, else its first. */
 static char *npu__ref_fused_address(const npu__ref_fused *f, const npu_launch *l, char *buffers, uint32_t id,
@@ -3862,7 +3849,7 @@ static npu_status npu__ref_fused_launch(const npu_launch *l, uint32_t part, uint
 /* ---- prelu, glu: expressions whose operands lie otherwise ---- */
 
 /* The weight broadcasts along dim 1: seen as [C,1,..]. */
-static npu_status npu__ref_prelu_create(npu_prepare *p, bool fast)
+static npu_status npu__ref_prelu_create(npu_prepare *p, uint32_t isa)
 {
     const npu_tensor *in = p->in;
     npu_tensor *seen = (npu_tensor *)npu_prepare_alloc(p, 2 * sizeof *seen);
@@ -3880,12 +3867,13 @@ static npu_status npu__ref_prelu_create(npu_prepare *p, bool fast)
         seen[1].rank = 0;
     }
     p->in = seen;
-    status = npu__ref_map_create(p, fast);
+    status = npu__ref_map_create(p, isa);
     p->in = in;
     return status;
 }
 
-static npu_status npu__ref_prelu_prepare(npu_prepare *p) { return npu__ref_prelu_create(p, false); }
+static npu_status npu__ref_prelu_prepare(npu_prepare *p) { return npu__ref_prelu_create(p, NPU__REF_ISA_base); }
+static npu_status npu__ref_prelu_prepare_fast(npu_prepare *p) { return npu__ref_prelu_create(p, p->isa); }
 
 typedef struct npu__ref_glu_state {
     int cls;
@@ -3895,7 +3883,7 @@ typedef struct npu__ref_glu_state {
     npu__ref_store_fn store;
 } npu__ref_glu_state;
 
-static npu_status npu__ref_glu_create(npu_prepare *p, bool fast)
+static npu_status npu__ref_glu_create(npu_prepare *p, uint32_t isa)
 {
     npu__ref_glu_state *s = (npu__ref_glu_state *)npu_prepare_alloc(p, sizeof *s);
     int64_t dim = npu_op_int(p->op, "dim", -1);
@@ -3908,20 +3896,16 @@ static npu_status npu__ref_glu_create(npu_prepare *p, bool fast)
     for (uint32_t i = (uint32_t)(dim < 0 ? dim + rank : dim); i < rank; i++) {
         s->run *= (size_t)p->out[0].dims[i];
     }
-    s->fn = npu__ref_map_loop(NPU__REF_OP_glu, s->cls, fast);
-    s->load = npu__ref_map_load(fast);
-    s->store = npu__ref_map_store(fast);
+    s->fn = npu__ref_map_loop(NPU__REF_OP_glu, s->cls, isa);
+    s->load = npu__ref_element_loops_of[isa].load;
+    s->store = npu__ref_element_loops_of[isa].store;
     p->state = s;
     p->parts = npu__ref_parts((size_t)npu__ref_len(&p->out[0]), NPU__REF_GRAIN);
     return NPU_OK;
 }
 
-static npu_status npu__ref_glu_prepare(npu_prepare *p) { return npu__ref_glu_create(p, false); }
-
-#ifdef NPU__REF_HAS_AVX2
-static npu_status npu__ref_prelu_prepare_avx2(npu_prepare *p) { return npu__ref_prelu_create(p, true); }
-static npu_status npu__ref_glu_prepare_avx2(npu_prepare *p) { return npu__ref_glu_create(p, true); }
-#endif
+static npu_status npu__ref_glu_prepare(npu_prepare *p) { return npu__ref_glu_create(p, NPU__REF_ISA_base); }
+static npu_status npu__ref_glu_prepare_fast(npu_prepare *p) { return npu__ref_glu_create(p, p->isa); }
 
 static npu_status npu__ref_glu_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -4342,6 +4326,7 @@ typedef struct npu__ref_strided {
     int64_t tile;                 /* elements along both dims, a cache line if possible */
     int64_t tiled_dim, tiled_from, tiled_to;
     size_t rows;                  /* product of all dims but the last: what parts divide */
+    uint32_t isa;
 } npu__ref_strided;
 
 typedef struct npu__ref_copies {
@@ -4431,7 +4416,7 @@ NPU__REF_AVX2 static void npu__ref_transpose_8(char *square, const char *from, i
     }
 }
 
-static void npu__ref_transpose_16(char *square, const char *from, int64_t from_stride)
+static void npu__ref_transpose_16_avx2(char *square, const char *from, int64_t from_stride)
 {
     for (int k = 0; k < 4; k++) {
         npu__ref_transpose_8(square + k % 2 * 8 * NPU__REF_LINE + k / 2 * 32,
@@ -4462,16 +4447,25 @@ static void npu__ref_transpose_square(char *square, const char *from, int64_t fr
     }
 }
 
-static void npu__ref_move_square(char *to, int64_t to_stride, const char *from, int64_t from_stride,
+static void npu__ref_transpose_16_base(char *square, const char *from, int64_t from_stride)
+{
+    npu__ref_transpose_square(square, from, from_stride, 4);
+}
+
+/* A square of elements of 4 bytes, by set. */
+static void (*const npu__ref_transpose_16_of[])(char *square, const char *from, int64_t from_stride) = {
+#define NPU_X(set, narrow, wide) npu__ref_transpose_16_##narrow,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static void npu__ref_move_square(uint32_t isa, char *to, int64_t to_stride, const char *from, int64_t from_stride,
                                  size_t size)
 {
     char square[NPU__REF_LINE * NPU__REF_LINE];
-#ifdef NPU__REF_HAS_AVX2
-    if (size == 4 && npu__ref_has_avx2()) {
-        npu__ref_transpose_16(square, from, from_stride);
-    } else
-#endif
-    {
+    if (size == 4) {
+        npu__ref_transpose_16_of[isa](square, from, from_stride);
+    } else {
         npu__ref_transpose_square(square, from, from_stride, size);
     }
     for (int64_t i = 0; i < NPU__REF_LINE / (int64_t)size; i++) {
@@ -4488,7 +4482,7 @@ static void npu__ref_copy_tile(const npu__ref_strided *c, char *to, const char *
     for (int64_t j = 0; j < n; j += c->tile, to += c->tile * to_stride, from += c->tile * from_stride) {
         int64_t width = n - j < c->tile ? n - j : c->tile;
         if (whole && width == c->tile) {
-            npu__ref_move_square(to, c->tiled_to, from, from_stride, c->to_size);
+            npu__ref_move_square(c->isa, to, c->tiled_to, from, from_stride, c->to_size);
             continue;
         }
         for (int64_t i = 0; width >= height && i < height; i++) {
@@ -4701,6 +4695,7 @@ static npu__ref_strided *npu__ref_copies_add(const npu_prepare *p, npu__ref_copi
     npu__ref_strided *c = &s->copies[s->num_copies++];
     c->in = in;
     c->out = out;
+    c->isa = p->isa;
     c->from_dtype = p->in[in].dtype;
     c->to_dtype = p->out[out].dtype;
     c->from_size = npu_dtype_bits((npu_dtype)c->from_dtype) / 8;
@@ -5521,15 +5516,10 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
 
 /* ---- tables ---- */
 
-/* Two variants, `name`_prepare_avx2 before `name`_prepare. */
-#ifdef NPU__REF_HAS_AVX2
+/* Two variants, `name`_prepare_fast before `name`_prepare. */
 #define NPU__REF_ELEMENT_KERNELS(kind, name, launch, takes)                                        \
-    NPU__REF_ROW_TAKES(kind, "avx2", 10, npu__ref_avx2_supported, npu__ref_##name##_prepare_avx2, launch, takes), \
+    NPU__REF_ROW_TAKES(kind, "fast", 10, NULL, npu__ref_##name##_prepare_fast, launch, takes),     \
     NPU__REF_ROW_TAKES(kind, "plain", 0, NULL, npu__ref_##name##_prepare, launch, takes),
-#else
-#define NPU__REF_ELEMENT_KERNELS(kind, name, launch, takes) \
-    NPU__REF_ROW_TAKES(kind, "plain", 0, NULL, npu__ref_##name##_prepare, launch, takes),
-#endif
 #define NPU__REF_MAP_KERNEL(kind, op, num_operands) \
     NPU__REF_ELEMENT_KERNELS(kind, map, npu__ref_map_launch, npu__ref_map_takes)
 #define NPU__REF_MOVE_KERNEL(kind, prepare, launch, takes) \
@@ -5733,10 +5723,8 @@ static const npu_kernel npu__ref_kernels_alias[] = {
 
 static const npu_kernel npu__ref_kernels_npu[] = {
     NPU__REF_COPY_KERNEL(NPU_NPU_GETITEM, npu__ref_same_prepare),
-#ifdef NPU__REF_HAS_AVX2
-    NPU__REF_ROW_TAKES(NPU_NPU_FUSED, "avx2", 10, npu__ref_fused_supported_avx2, npu__ref_fused_prepare_avx2,
+    NPU__REF_ROW_TAKES(NPU_NPU_FUSED, "fast", 10, npu__ref_fused_supported, npu__ref_fused_prepare_fast,
                       npu__ref_fused_launch, npu__ref_map_takes),
-#endif
     NPU__REF_ROW_TAKES(NPU_NPU_FUSED, "plain", 0, npu__ref_fused_supported, npu__ref_fused_prepare,
                       npu__ref_fused_launch, npu__ref_map_takes)
 };
@@ -5773,6 +5761,7 @@ typedef struct npu__ref_product {
     void *workspace;      /* npu__ref_gemm_workspace bytes for every part, 64-byte aligned; unused where 0 */
     bool plain;           /* the naive loop */
     bool onto;            /* C0 lies as C does, and may be C: sums are not taken there */
+    uint32_t isa;         /* of its loops */
 } npu__ref_product;
 
 /* ---- matrix product: the naive one ---- */
@@ -6089,13 +6078,13 @@ typedef struct npu__ref_tile_loops {
 #define NPU__REF_SCALAR_STORE(p, x) (*(p) = (x))
 #define NPU__REF_SCALAR_SET(x) (x)
 #define NPU__REF_SCALAR_FMA(a, b, c) ((a) * (b) + (c))
-NPU__REF_TILE_DEFINE(portable_f32, , float, float, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE,
+NPU__REF_TILE_DEFINE(base_f32, , float, float, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE,
                      NPU__REF_SCALAR_SET,
                  NPU__REF_SCALAR_FMA)
-NPU__REF_TILE_DEFINE(portable_f64, , double, double, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE,
+NPU__REF_TILE_DEFINE(base_f64, , double, double, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE,
                  NPU__REF_SCALAR_SET, NPU__REF_SCALAR_FMA)
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
 #define NPU__REF_TILE_AVX512 __attribute__((target("avx512f")))
 #define NPU__REF_TILE_AVX2 __attribute__((target("avx2,fma")))
 NPU__REF_TILE_DEFINE(avx512_f32, NPU__REF_TILE_AVX512, float, __m512, 16, 12, 2, _mm512_loadu_ps, _mm512_storeu_ps,
@@ -6115,21 +6104,16 @@ NPU__REF_TILE_DEFINE(neon_f64, , double, float64x2_t, 2, 8, 2, vld1q_f64, vst1q_
                  NPU__REF_NEON_FMA_F64)
 #endif
 
-/* The best tile of this machine; the same for the life of the process. */
-static const npu__ref_tile_loops *npu__ref_tile(uint32_t dtype)
+/* By set: for float and for double. */
+static const npu__ref_tile_loops *const npu__ref_tiles_of[][2] = {
+#define NPU_X(set, narrow, wide) { &npu__ref_tile_##set##_f32, &npu__ref_tile_##set##_f64 },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static const npu__ref_tile_loops *npu__ref_tile(const npu__ref_product *g)
 {
-    bool single = npu__ref_compute_class(dtype) == NPU__F32;
-#if defined(__GNUC__) && defined(__x86_64__)
-    if (npu__ref_has_avx512()) {
-        return single ? &npu__ref_tile_avx512_f32 : &npu__ref_tile_avx512_f64;
-    }
-    if (npu__ref_has_avx2()) {
-        return single ? &npu__ref_tile_avx2_f32 : &npu__ref_tile_avx2_f64;
-    }
-#elif defined(__GNUC__) && defined(__aarch64__)
-    return single ? &npu__ref_tile_neon_f32 : &npu__ref_tile_neon_f64;
-#endif
-    return single ? &npu__ref_tile_portable_f32 : &npu__ref_tile_portable_f64;
+    return npu__ref_tiles_of[g->isa][npu__ref_compute_class(g->a.dtype) != NPU__F32];
 }
 
 /* ---- matrix product: blocks ---- */
@@ -6148,36 +6132,24 @@ static const void *npu__ref_address(const void *x, uint32_t dtype, int64_t i)
 }
 
 /* n elements as numbers of their compute class, float or double. */
-static void npu__ref_load_numbers(void *to, const void *from, uint32_t dtype, int64_t first, int64_t stride,
+static void npu__ref_load_numbers(uint32_t isa, void *to, const void *from, uint32_t dtype, int64_t first, int64_t stride,
                                   size_t n)
 {
     if (npu__ref_compute_class(dtype) != NPU__F32) {
         npu__ref_load_f64(to, from, dtype, first, stride, n);
         return;
     }
-#ifdef NPU__REF_HAS_AVX2
-    if (dtype != NPU_F32 && npu__ref_has_avx2()) {
-        npu__ref_load_f32_avx2(to, from, dtype, first, stride, n);
-        return;
-    }
-#endif
-    npu__ref_load_f32(to, from, dtype, first, stride, n);
+    npu__ref_element_loops_of[dtype == NPU_F32 ? NPU__REF_ISA_base : isa].load_f32(to, from, dtype, first, stride, n);
 }
 
-static void npu__ref_store_numbers(void *to, uint32_t dtype, int64_t first, int64_t stride, const void *from,
+static void npu__ref_store_numbers(uint32_t isa, void *to, uint32_t dtype, int64_t first, int64_t stride, const void *from,
                                    size_t n)
 {
     if (npu__ref_compute_class(dtype) != NPU__F32) {
         npu__ref_store_f64(to, dtype, first, stride, from, n);
         return;
     }
-#ifdef NPU__REF_HAS_AVX2
-    if (npu__ref_has_avx2()) {
-        npu__ref_store_f32_avx2(to, dtype, first, stride, from, n);
-        return;
-    }
-#endif
-    npu__ref_store_f32(to, dtype, first, stride, from, n);
+    npu__ref_element_loops_of[isa].store_f32(to, dtype, first, stride, from, n);
 }
 
 /* The dtype that holds sums, and its size. */
@@ -6192,20 +6164,21 @@ static size_t npu__ref_sum_size(uint32_t dtype)
 }
 
 /* sums = alpha sums + beta m, n of row `row` from column col on. */
-static void npu__ref_gemm_add(const npu__ref_tile_loops *tile, const npu__ref_matrix_view *m, int64_t row, int64_t col,
+static void npu__ref_gemm_add(const npu__ref_product *g, const npu__ref_matrix_view *m, int64_t row, int64_t col,
                               double alpha, double beta, void *sums, int64_t n)
 {
+    const npu__ref_tile_loops *tile = npu__ref_tile(g);
     npu__ref_scalars strip;
     size_t size = npu__ref_sum_size(m->dtype);
     int64_t first = row * m->row + col * m->col;
     if (m->col == 0) {
-        npu__ref_load_numbers(&strip, m->x, m->dtype, first, 1, 1);
+        npu__ref_load_numbers(g->isa, &strip, m->x, m->dtype, first, 1, 1);
         tile->combine(n, alpha, sums, beta, &strip, 0);
         return;
     }
     for (int64_t j = 0; j < n; j += NPU__STRIP) {
         int64_t len = npu__ref_min(n - j, NPU__STRIP);
-        npu__ref_load_numbers(&strip, m->x, m->dtype, first + j * m->col, m->col, (size_t)len);
+        npu__ref_load_numbers(g->isa, &strip, m->x, m->dtype, first + j * m->col, m->col, (size_t)len);
         tile->combine(len, alpha, (char *)sums + (size_t)j * size, beta, &strip, 1);
     }
 }
@@ -6220,25 +6193,25 @@ static bool npu__ref_gemm_in_place(const npu__ref_product *g)
 static void npu__ref_gemm_finish_at(const npu__ref_product *g, int64_t row, int64_t col, int64_t at, void *sums,
                                     int64_t n)
 {
-    const npu__ref_tile_loops *tile = npu__ref_tile(g->a.dtype);
+    const npu__ref_tile_loops *tile = npu__ref_tile(g);
     npu__ref_scalar zero = { 0 };
     double alpha = g->alpha;
     if (g->c0.x && g->beta != 0) {
         npu__ref_matrix_view onto = g->c0;
         onto.row = at, onto.col = g->c_col;
-        npu__ref_gemm_add(tile, g->onto ? &onto : &g->c0, g->onto ? 1 : row, g->onto ? 0 : col, alpha, g->beta,
+        npu__ref_gemm_add(g, g->onto ? &onto : &g->c0, g->onto ? 1 : row, g->onto ? 0 : col, alpha, g->beta,
                           sums, n);
         alpha = 1;
     }
     if (g->bias.x) {
-        npu__ref_gemm_add(tile, &g->bias, row, col, alpha, 1, sums, n);
+        npu__ref_gemm_add(g, &g->bias, row, col, alpha, 1, sums, n);
         alpha = 1;
     }
     if (alpha != 1) {
         tile->combine(n, alpha, sums, 0, &zero, 0);
     }
     if (sums != (char *)g->c + at * (int64_t)npu__ref_size(g->c_dtype)) {
-        npu__ref_store_numbers(g->c, g->c_dtype, at, g->c_col, sums, (size_t)n);
+        npu__ref_store_numbers(g->isa, g->c, g->c_dtype, at, g->c_col, sums, (size_t)n);
     }
 }
 
@@ -6307,7 +6280,7 @@ static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
     npu__ref_product_plan plan = { 0 };
     int64_t rows;
     size_t block_cols;
-    plan.tile = npu__ref_tile(g->a.dtype);
+    plan.tile = npu__ref_tile(g);
     plan.size = npu__ref_sum_size(g->a.dtype);
     plan.panels = npu__ref_ceil_div(g->n, plan.tile->cols);
     npu__ref_gemm_cut(g, &plan);
@@ -6418,7 +6391,7 @@ static void npu__ref_gemm_pack_columns(const npu__ref_product *g, int64_t first,
         for (int64_t j = 0; j < cols; j += single ? 4 : 1) {
             int64_t some = single ? npu__ref_min(4, cols - j) : 1, at = k * b->row + (first + j) * b->col;
             for (int64_t i = 0; single && i < some; i++) {
-                npu__ref_load_numbers(strips + i * NPU__STRIP, b->x, b->dtype, at + i * b->col, b->row,
+                npu__ref_load_numbers(g->isa, strips + i * NPU__STRIP, b->x, b->dtype, at + i * b->col, b->row,
                                       (size_t)n);
             }
             if (single) {
@@ -6446,12 +6419,12 @@ static void npu__ref_gemm_pack_panel(const npu__ref_product *g, int64_t first, i
         return;
     }
     if (direct && cols == width) {
-        npu__ref_tile(g->a.dtype)->copy(g->k, (const char *)g->b.x + first * (int64_t)size, g->b.row, to);
+        npu__ref_tile(g)->copy(g->k, (const char *)g->b.x + first * (int64_t)size, g->b.row, to);
         return;
     }
     for (int64_t k = 0; k < g->k; k++) {
         char *row = (char *)to + (size_t)(k * width) * size;
-        npu__ref_load_numbers(row, g->b.x, g->b.dtype, k * g->b.row + first, 1, (size_t)cols);
+        npu__ref_load_numbers(g->isa, row, g->b.x, g->b.dtype, k * g->b.row + first, 1, (size_t)cols);
     }
 }
 
@@ -6468,7 +6441,7 @@ static void npu__ref_gemm_pack_panels(const npu__ref_product *g, int64_t width, 
    sets packed_b. Errors: NO_MEMORY, OVERFLOW. */
 static npu_status npu__ref_gemm_pack(npu_prepare *p, npu__ref_product *g)
 {
-    const npu__ref_tile_loops *tile = npu__ref_tile(g->a.dtype);
+    const npu__ref_tile_loops *tile = npu__ref_tile(g);
     int64_t panels = npu__ref_ceil_div(g->n, tile->cols);
     size_t bytes, size = npu__ref_sum_size(g->a.dtype) * (size_t)tile->cols;
     char *packed;
@@ -6534,7 +6507,7 @@ static const char *npu__ref_gemm_copy_a(const npu__ref_product_sum *s, int64_t r
     }
     *stride = s->plan->block_k + (int64_t)(64 / size);
     for (int64_t i = 0; i < rows; i++) {
-        npu__ref_load_numbers(s->a + (size_t)(i * *stride) * size, a->x, a->dtype,
+        npu__ref_load_numbers(s->g->isa, s->a + (size_t)(i * *stride) * size, a->x, a->dtype,
                               (row + i) * a->row + k * a->col, a->col, (size_t)depth);
     }
     return s->a;
@@ -6702,12 +6675,12 @@ static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_lo
     int32_t group = direct || size == sizeof(float) ? 8 : 4;
     for (int64_t k = 0; k < g->k; k += NPU__STRIP) {
         size_t n = g->k - k < NPU__STRIP ? (size_t)(g->k - k) : NPU__STRIP;
-        npu__ref_load_numbers(&x, g->a.x, g->a.dtype, k * g->a.col, g->a.col, n);
+        npu__ref_load_numbers(g->isa, &x, g->a.x, g->a.dtype, k * g->a.col, g->a.col, n);
         for (int32_t j = 0; j < count; j += group) {
             int32_t some = count - j < group ? count - j : group;
             const void *from = (const char *)g->b.x + (k + (col + j) * g->b.col) * (int64_t)size;
             for (int32_t i = 0; !direct && i < some; i++) {
-                npu__ref_load_numbers((char *)b + (size_t)i * NPU__STRIP * size, g->b.x, g->b.dtype,
+                npu__ref_load_numbers(g->isa, (char *)b + (size_t)i * NPU__STRIP * size, g->b.x, g->b.dtype,
                                      k * g->b.row + (col + j + i) * g->b.col, g->b.row, n);
             }
             tile->dots(some, (int64_t)n, &x, direct ? from : b, direct ? g->b.col : NPU__STRIP,
@@ -6726,14 +6699,14 @@ static void npu__ref_gemv_rows(const npu__ref_product *g, const npu__ref_tile_lo
     bool direct = g->b.dtype == npu__ref_sum_dtype(g->b.dtype);
     for (int64_t k = 0; k < g->k; k += direct ? 4 : 1) {
         int64_t rows = direct ? npu__ref_min(4, g->k - k) : 1;
-        npu__ref_load_numbers(&x, g->a.x, g->a.dtype, k * g->a.col, g->a.col, (size_t)rows);
+        npu__ref_load_numbers(g->isa, &x, g->a.x, g->a.dtype, k * g->a.col, g->a.col, (size_t)rows);
         if (direct) {
             tile->add_rows((int32_t)rows, cols, &x,
                            (const char *)g->b.x + (k * g->b.row + col) * (int64_t)size, g->b.row, sums);
         }
         for (int64_t j = 0; !direct && j < cols; j += NPU__STRIP) {
             int64_t n = npu__ref_min(NPU__STRIP, cols - j);
-            npu__ref_load_numbers(&b, g->b.x, g->b.dtype, k * g->b.row + col + j, 1, (size_t)n);
+            npu__ref_load_numbers(g->isa, &b, g->b.x, g->b.dtype, k * g->b.row + col + j, 1, (size_t)n);
             tile->add_rows(1, n, &x, &b, 0, (char *)sums + (size_t)j * size);
         }
     }
@@ -6742,7 +6715,7 @@ static void npu__ref_gemv_rows(const npu__ref_product *g, const npu__ref_tile_lo
 static void npu__ref_gemv(const npu__ref_product *g, uint32_t part, uint32_t parts)
 {
     union { double f64[NPU__REF_GEMM_VECTOR]; float f32[NPU__REF_GEMM_VECTOR]; } sums;
-    const npu__ref_tile_loops *tile = npu__ref_tile(g->a.dtype);
+    const npu__ref_tile_loops *tile = npu__ref_tile(g);
     size_t size = npu__ref_sum_size(g->a.dtype), first, end;
     npu__ref_split((size_t)g->n, part, parts, &first, &end);
     for (int64_t col = (int64_t)first; col < (int64_t)end; col += NPU__REF_GEMM_VECTOR) {
@@ -6988,6 +6961,7 @@ static npu_status npu__ref_matmul_state(npu_prepare *p, bool plain)
     s->b_index = 1, s->c0_index = s->bias_index = NPU_NO_INDEX, s->batch = 1;
     s->gemm.plain = plain;
     s->gemm.alpha = 1;
+    s->gemm.isa = p->isa;
     switch (p->op->kind) {
     case NPU_ATEN_LINEAR: npu__ref_linear_shape(p, s); break;
     case NPU_ATEN_ADDMM: case NPU_ATEN_BADDBMM: case NPU_ATEN_ADDMV: npu__ref_addmm_shape(p, s); break;
@@ -7140,6 +7114,7 @@ typedef struct npu__ref_conv_shape {
     uint32_t dtype;
     const npu_tensor *bias; /* NULL = none */
     bool onto;              /* sums are added to operand 2, which lies as the result does and may be it */
+    uint32_t isa;           /* of the loops */
 } npu__ref_conv_shape;
 
 /* Spatial dims at the end of a tensor, the last one at [2]. */
@@ -7185,6 +7160,7 @@ static npu__ref_conv_shape npu__ref_loop_conv(const npu_prepare *p)
     npu__ref_conv_shape c = { 0 };
     const npu_tensor *x = &p->in[0], *w = &p->in[1];
     uint32_t grouped = p->op->kind == NPU_LINALG_CONV_2D_NGCHW_GFCHW, dims = x->rank - 2 - grouped;
+    c.isa = p->isa;
     c.groups = grouped ? x->dims[1] : 1;
     c.images = x->dims[0];
     c.in_channels = x->dims[1 + grouped];
@@ -7209,6 +7185,7 @@ static npu__ref_conv_shape npu__ref_conv(const npu_prepare *p)
     if (NPU_KIND_NAMESPACE(op->kind) == NPU_NS_LINALG) {
         return npu__ref_loop_conv(p);
     }
+    c.isa = p->isa;
     if (op->kind == NPU_ATEN_CONVOLUTION_BACKWARD) { /* the convolution's result is what comes in */
         x = &p->in[1], w = &p->in[2], out = &p->in[0];
     }
@@ -7381,6 +7358,7 @@ static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
     }
     g->c_dtype = c.dtype, g->c_row = g->n, g->c_col = 1;
     g->alpha = 1;
+    g->isa = p->isa;
     s->batch = c.images;
     s->b.rank = s->a.rank = 1;
     s->b.dims[0] = s->a.dims[0] = c.images;
@@ -7573,7 +7551,7 @@ static void npu__ref_conv_pack_taps(const npu__ref_conv_blocked *s, const void *
         for (int64_t k1 = 0; k1 < d[1].taps; k1++) {
             int64_t row =
                 (d[0].tap_first + k0 * d[0].tap_step) * c->kernel[1] + d[1].tap_first + k1 * d[1].tap_step;
-            npu__ref_load_numbers(*to, from, c->dtype, first + row * c->kernel[2] + d[2].tap_first,
+            npu__ref_load_numbers(c->isa, *to, from, c->dtype, first + row * c->kernel[2] + d[2].tap_first,
                                   d[2].tap_step, (size_t)d[2].taps);
             *to += (size_t)d[2].taps * s->plan.size;
         }
@@ -7633,6 +7611,7 @@ static void npu__ref_conv_gemm(npu__ref_conv_blocked *s)
     g->bias.dtype = c->dtype, g->bias.row = 1;
     g->c_dtype = c->dtype, g->c_row = g->n, g->c_col = s->dim[2].out_step;
     g->alpha = 1;
+    g->isa = c->isa;
     g->c0.dtype = c->dtype, g->beta = 1, g->onto = c->onto;
     g->packed_b = s; /* the slab takes its place */
     s->plan = npu__ref_gemm_plan(g);
@@ -7737,24 +7716,25 @@ static npu_status npu__ref_conv_prepare(npu_prepare *p)
             to[i] = from[2 * i];                                                                    \
         }                                                                                           \
     }
-NPU__REF_EVERY_SECOND(, npu__ref_every_second)
+NPU__REF_EVERY_SECOND(, npu__ref_every_second_base)
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_EVERY_SECOND(NPU__REF_AVX2, npu__ref_every_second_avx2)
 #endif
 
-static void npu__ref_conv_load(char *to, const void *x, uint32_t dtype, int64_t first, int64_t step, size_t n)
+static void (*const npu__ref_every_second_of[])(float *to, const float *from, size_t n) = {
+#define NPU_X(set, narrow, wide) npu__ref_every_second_##narrow,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static void npu__ref_conv_load(const npu__ref_conv_shape *c, char *to, const void *x, int64_t first, int64_t step,
+                               size_t n)
 {
-    if (dtype != NPU_F32 || step != 2) {
-        npu__ref_load_numbers(to, x, dtype, first, step, n);
+    if (c->dtype != NPU_F32 || step != 2) {
+        npu__ref_load_numbers(c->isa, to, x, c->dtype, first, step, n);
         return;
     }
-#ifdef NPU__REF_HAS_AVX2
-    if (npu__ref_has_avx2()) {
-        npu__ref_every_second_avx2((float *)(void *)to, (const float *)x + first, n);
-        return;
-    }
-#endif
-    npu__ref_every_second((float *)(void *)to, (const float *)x + first, n);
+    npu__ref_every_second_of[c->isa]((float *)(void *)to, (const float *)x + first, n);
 }
 
 /* A phase plane of the slab: what outputs from row `row` on read in the input plane that begins at x_first.
@@ -7772,7 +7752,7 @@ static void npu__ref_conv_fill_plane(const npu__ref_conv_blocked *s, char *to, c
         memset(to, 0, (size_t)(s->rows * s->row * size));
     }
     for (int64_t i = begin; left < right && i < end; i++) {
-        npu__ref_conv_load(to + (i * s->row + left) * size, x, s->conv->dtype,
+        npu__ref_conv_load(s->conv, to + (i * s->row + left) * size, x,
                            x_first + (y + i * d1->step) * d2->in + z + left * d2->step, d2->step,
                            (size_t)(right - left));
     }
@@ -7852,7 +7832,7 @@ static void npu__ref_conv_single(const npu__ref_conv_blocked *s, const npu__ref_
     int64_t n = (place->rows - 1) * s->row + s->dim[2].out;
     npu__ref_scalar bias = { 0 };
     if (g->bias.x) {
-        npu__ref_load_numbers(&bias, g->bias.x, g->bias.dtype, 0, 1, 1);
+        npu__ref_load_numbers(g->isa, &bias, g->bias.x, g->bias.dtype, 0, 1, 1);
     }
     s->plan.tile->row(g->k, n, g->a.x, slab, s->offsets, sums, false, &bias);
     if (g->onto) {
@@ -7860,7 +7840,7 @@ static void npu__ref_conv_single(const npu__ref_conv_blocked *s, const npu__ref_
         return;
     }
     for (int64_t i = 0; i < place->rows; i++) {
-        npu__ref_store_numbers(g->c, g->c_dtype, place->at + i * place->step, g->c_col,
+        npu__ref_store_numbers(g->isa, g->c, g->c_dtype, place->at + i * place->step, g->c_col,
                                sums + i * s->row * (int64_t)s->plan.size, (size_t)s->dim[2].out);
     }
 }
@@ -8820,6 +8800,7 @@ static npu_status npu__ref_power_prepare(npu_prepare *p)
     s->gemm.a.row = s->gemm.b.row = s->gemm.c_row = 2 * n;
     s->gemm.a.col = s->gemm.b.col = s->gemm.c_col = 1;
     s->gemm.alpha = 1;
+    s->gemm.isa = p->isa;
     s->gemm_bytes = npu__ref_gemm_workspace(&s->gemm);
     status = npu__ref_linalg_parts(p, &s->square, 4 * n, s->gemm_bytes);
     p->state = s;
@@ -8931,7 +8912,9 @@ static npu_status npu__ref_chain_prepare(npu_prepare *p)
     s->from_right = costs[1] < costs[0];
     for (uint32_t i = 0; i < count - 1; i++) {
         npu__ref_product g = npu__ref_chain_step(p->in, count, p->out, s->from_right, i, &first);
-        size_t bytes = npu__ref_gemm_workspace(&g), size;
+        size_t bytes, size;
+        g.isa = p->isa;
+        bytes = npu__ref_gemm_workspace(&g);
         if (!npu_size_mul((size_t)g.m * sizeof(double), (size_t)g.n, &size) ||
             !npu_size_add(size, 63, &size)) {
             return NPU_ERR_OVERFLOW;
@@ -8953,6 +8936,7 @@ static npu_status npu__ref_chain_launch(const npu_launch *l, uint32_t part, uint
     for (uint32_t step = 0; step + 1 < l->num_in; step++) {
         uint32_t first;
         npu__ref_product g = npu__ref_chain_step(l->in, l->num_in, l->out, s->from_right, step, &first);
+        g.isa = l->isa;
         g.a.x = done && !s->from_right ? done : l->x[first];
         g.b.x = done && s->from_right ? done : l->x[first + 1];
         done = step + 2 == l->num_in ? (char *)l->y[0] : workspace + step % 2 * s->buffer;
@@ -9280,6 +9264,7 @@ typedef struct npu__ref_rnn {
     uint32_t dtype, number;               /* of the operands, of sums */
     size_t size;                          /* of a number */
     size_t from_input, from_state, h, c, wide, line[2], gemm; /* offsets in the workspace */
+    uint32_t isa;
 } npu__ref_rnn;
 
 /* c [m,n] = a [m,k] times the weights [n,k] transposed, plus a bias */
@@ -9292,6 +9277,7 @@ static npu__ref_product npu__ref_rnn_gemm(const npu__ref_rnn *s, uint32_t a_dtyp
     g.bias.dtype = s->dtype, g.bias.col = 1;
     g.c_dtype = s->number, g.c_row = n, g.c_col = 1;
     g.alpha = 1;
+    g.isa = s->isa;
     return g;
 }
 
@@ -9338,6 +9324,7 @@ static npu_status npu__ref_rnn_prepare(npu_prepare *p)
         return NPU_ERR_NO_MEMORY;
     }
     p->state = s;
+    s->isa = p->isa;
     npu__ref_rnn_sizes(s, p);
     rows = s->steps * s->batch, width = s->directions * s->state;
     s->from_input = npu__ref_rnn_reserve(s, &p->workspace, rows, s->gates * s->cell);
@@ -9445,9 +9432,9 @@ static void npu__ref_rnn_direction(const npu__ref_rnn *s, const npu_launch *l, c
     npu__ref_product g = npu__ref_rnn_gemm(s, first ? s->dtype : s->number, s->steps * s->batch, s->gates * s->cell,
                                     first ? s->input : width);
     npu__ref_rnn_product(s, l, &g, x, weights, s->per_cell >= 4 ? weights + 2 : 0, s->from_input);
-    npu__ref_load_numbers(base + s->h, l->x[1], s->dtype, cell * n, 1, (size_t)n);
+    npu__ref_load_numbers(s->isa, base + s->h, l->x[1], s->dtype, cell * n, 1, (size_t)n);
     if (s->gates == 4) {
-        npu__ref_load_numbers(base + s->c, l->x[2], s->dtype, cell * s->batch * s->cell, 1,
+        npu__ref_load_numbers(s->isa, base + s->c, l->x[2], s->dtype, cell * s->batch * s->cell, 1,
                               (size_t)(s->batch * s->cell));
     }
     for (int64_t t = 0; t < s->steps; t++) {
@@ -9458,9 +9445,9 @@ static void npu__ref_rnn_direction(const npu__ref_rnn *s, const npu_launch *l, c
                    base + s->h + (size_t)(b * s->state) * s->size, (size_t)s->state * s->size);
         }
     }
-    npu__ref_store_numbers(l->y[s->sequence], s->dtype, cell * n, 1, base + s->h, (size_t)n);
+    npu__ref_store_numbers(s->isa, l->y[s->sequence], s->dtype, cell * n, 1, base + s->h, (size_t)n);
     if (s->gates == 4) {
-        npu__ref_store_numbers(l->y[s->sequence + 1], s->dtype, cell * s->batch * s->cell, 1, base + s->c,
+        npu__ref_store_numbers(s->isa, l->y[s->sequence + 1], s->dtype, cell * s->batch * s->cell, 1, base + s->c,
                                (size_t)(s->batch * s->cell));
     }
 }
@@ -9478,7 +9465,7 @@ static npu_status npu__ref_rnn_launch(const npu_launch *l, uint32_t part, uint32
         x = (char *)l->workspace + to;
     }
     if (s->sequence) {
-        npu__ref_store_numbers(l->y[0], s->dtype, 0, 1, x,
+        npu__ref_store_numbers(s->isa, l->y[0], s->dtype, 0, 1, x,
                                (size_t)(s->steps * s->batch * s->directions * s->state));
     }
     return NPU_OK;
@@ -9659,35 +9646,29 @@ enum {
         *(number *)r->sum = *(number *)r->sum * *(number *)r->factor + sum;                                  \
         *(number *)r->largest = top;                                                                         \
     }
-NPU__REF_ATTENTION_WEIGH(, f32, float, expf)
+NPU__REF_ATTENTION_WEIGH(, f32_base, float, expf)
 NPU__REF_ATTENTION_WEIGH(, f64, double, exp)
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_ATTENTION_WEIGH(NPU__REF_AVX2, f32_avx2, float, npu__ref_fast_expf)
 #endif
 
 typedef void (*npu__ref_attention_weigh_fn)(const npu__ref_attention_row *r);
-static npu__ref_attention_weigh_fn npu__ref_attention_weigh(uint32_t dtype)
-{
-    if (npu__ref_compute_class(dtype) == NPU__F64) {
-        return npu__ref_attention_weigh_f64;
-    }
-#ifdef NPU__REF_HAS_AVX2
-    if (npu__ref_has_avx2()) {
-        return npu__ref_attention_weigh_f32_avx2;
-    }
-#endif
-    return npu__ref_attention_weigh_f32;
-}
+static const npu__ref_attention_weigh_fn npu__ref_attention_weigh_of[] = {
+#define NPU_X(set, narrow, wide) npu__ref_attention_weigh_f32_##narrow,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
 
 /* All rows of a block: scores to keys first .. first + n become weights. */
 static void npu__ref_attention_weights(const npu__ref_attention_block *b, int64_t first, int64_t n)
 {
     const npu__ref_attention *s = b->s;
     const npu__ref_matrix_view *mask = &s->mask_of;
-    npu__ref_attention_weigh_fn weigh = npu__ref_attention_weigh(s->scores.a.dtype);
     int64_t size = (int64_t)npu__ref_sum_size(s->scores.a.dtype);
     int64_t start = npu__ref_batch_start(&s->mask, b->item) + first * mask->col;
     bool single = npu__ref_compute_class(s->scores.a.dtype) == NPU__F32;
+    npu__ref_attention_weigh_fn weigh =
+        single ? npu__ref_attention_weigh_of[s->scores.isa] : npu__ref_attention_weigh_f64;
     union { double f64[NPU__REF_ATTENTION_KEYS]; float f32[NPU__REF_ATTENTION_KEYS]; } strip;
     npu__ref_attention_row r = { 0 };
     r.mask = mask->dtype ? &strip : NULL;
@@ -9713,7 +9694,7 @@ static void npu__ref_attention_weights(const npu__ref_attention_block *b, int64_
 static void npu__ref_attention_keys(const npu__ref_attention_block *b, int64_t first, int64_t n, void *workspace)
 {
     const npu__ref_attention *s = b->s;
-    const npu__ref_tile_loops *tile = npu__ref_tile(s->scores.a.dtype);
+    const npu__ref_tile_loops *tile = npu__ref_tile(&s->scores);
     npu__ref_product scores = s->scores, mix = s->mix;
     int64_t size = (int64_t)npu__ref_sum_size(scores.a.dtype);
     scores.m = mix.m = b->rows, scores.n = mix.k = n;
@@ -9757,7 +9738,7 @@ static void npu__ref_attention_sums(const npu__ref_attention_block *b)
 static void npu__ref_attention_finish(const npu__ref_attention_block *b)
 {
     const npu__ref_product *mix = &b->s->mix;
-    const npu__ref_tile_loops *tile = npu__ref_tile(mix->a.dtype);
+    const npu__ref_tile_loops *tile = npu__ref_tile(mix);
     int64_t size = (int64_t)npu__ref_sum_size(mix->a.dtype), at = (b->item * b->s->rows + b->first) * mix->n;
     for (int64_t i = 0; i < b->rows; i++) {
         npu__ref_scalar zero = { 0 };
@@ -9765,7 +9746,7 @@ static void npu__ref_attention_finish(const npu__ref_attention_block *b)
         npu__ref_load_f64(&sum, b->sum, mix->a.dtype, i, 1, 1);
         tile->combine(mix->n, sum == 0 ? 0 : 1 / sum, b->result + i * mix->n * size, 0, &zero, 0);
     }
-    npu__ref_store_numbers(b->l->y[0], b->l->out[0].dtype, at, 1, b->result, (size_t)(b->rows * mix->n));
+    npu__ref_store_numbers(mix->isa, b->l->y[0], b->l->out[0].dtype, at, 1, b->result, (size_t)(b->rows * mix->n));
     if (b->l->num_out > 1) {
         npu__ref_attention_sums(b);
     }
@@ -9876,6 +9857,7 @@ static npu_status npu__ref_attention_state(npu_prepare *p, bool plain)
     }
     npu__ref_attention_products(p, s);
     s->scores.plain = s->mix.plain = plain;
+    s->scores.isa = s->mix.isa = p->isa;
     s->gemm_bytes = npu__ref_gemm_workspace(&s->scores) + npu__ref_gemm_workspace(&s->mix);
     numbers = (size_t)s->scores.m * (NPU__REF_ATTENTION_KEYS + 2 * (size_t)s->mix.n + 3);
     s->part_bytes = (s->gemm_bytes + numbers * size + 63) / 64 * 64;
@@ -9920,7 +9902,7 @@ static inline int64_t npu__ref_index(const void *x, uint32_t dtype, size_t i)
 /* What becomes of an element that another is placed on. */
 enum { NPU__PLACE_SET, NPU__PLACE_ADD, NPU__PLACE_MUL, NPU__PLACE_MAX, NPU__PLACE_MIN };
 
-/* Loops over many indices; there are faster ones where the CPU has AVX2. */
+/* Loops over many indices. */
 typedef struct npu__ref_index_loops {
     /* whether an index is less than -wrap or more than last */
     bool (*outside)(const void *index, uint32_t dtype, size_t n, uint64_t wrap, uint64_t last);
@@ -9972,7 +9954,7 @@ typedef struct npu__ref_index_loops {
     attribute NPU__REF_DEFINE_PLACE(npu__ref_place_i64_##suffix, int64_t, NPU__REF_WRAP(a, +, b),  \
                                     NPU__REF_WRAP(a, *, b))
 
-#define NPU__REF_INDEX_LOOPS(attribute, suffix, rest, load, store)                                 \
+#define NPU__REF_INDEX_LOOPS(attribute, suffix)                                                    \
     attribute static bool npu__ref_outside_##suffix(const void *index, uint32_t dtype, size_t n, uint64_t wrap, \
                                                     uint64_t last)                                 \
     {                                                                                              \
@@ -9990,38 +9972,34 @@ typedef struct npu__ref_index_loops {
         for (size_t i = 0; i < n; i++) {                                                           \
             index[i] = (index[i] + (index[i] < 0 ? wrap : 0)) * axis + (int64_t)i * far;           \
         }                                                                                          \
-    }                                                                                              \
-    static const npu__ref_index_loops npu__ref_index_loops_##suffix = {                            \
-        npu__ref_outside_##suffix, npu__ref_offsets_##suffix,                                      \
-        { npu__ref_place_f32_##rest, npu__ref_place_f64_##rest, npu__ref_place_i64_##rest }, load, store \
-    };
+    }
 
 NPU__REF_PLACE_LOOPS(, base)
-NPU__REF_INDEX_LOOPS(, base, base, npu__ref_load_class, npu__ref_store_class)
+NPU__REF_INDEX_LOOPS(, base)
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_PLACE_LOOPS(NPU__REF_AVX2, avx2)
-NPU__REF_INDEX_LOOPS(NPU__REF_AVX2, avx2, avx2, npu__ref_load_class_avx2, npu__ref_store_class_avx2)
-NPU__REF_INDEX_LOOPS(NPU__REF_AVX512, avx512, avx2, npu__ref_load_class_avx2, npu__ref_store_class_avx2)
+NPU__REF_INDEX_LOOPS(NPU__REF_AVX2, avx2)
+NPU__REF_INDEX_LOOPS(NPU__REF_AVX512, avx512)
 #endif
 
-static const npu__ref_index_loops *npu__ref_index_loops_here(void)
-{
-#ifdef NPU__REF_HAS_AVX2
-    if (npu__ref_has_avx2()) {
-        return npu__ref_has_avx512() ? &npu__ref_index_loops_avx512 : &npu__ref_index_loops_avx2;
-    }
-#endif
-    return &npu__ref_index_loops_base;
-}
+static const npu__ref_index_loops npu__ref_index_loops_of[] = {
+#define NPU_X(set, narrow, wide)                                                                   \
+    { npu__ref_outside_##wide, npu__ref_offsets_##wide,                                            \
+      { npu__ref_place_f32_##narrow, npu__ref_place_f64_##narrow, npu__ref_place_i64_##narrow },   \
+      NPU__REF_CLASSES_##narrow },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
 
 /* Everything is checked before anything is read or written through an index: they are i64 or i32, and
    -wrap <= index < limit. An operand without indices has any dtype. */
-static npu_status npu__ref_check_indices(const void *x, uint32_t dtype, size_t n, int64_t wrap, int64_t limit)
+static npu_status npu__ref_check_indices(uint32_t isa, const void *x, uint32_t dtype, size_t n, int64_t wrap,
+                                         int64_t limit)
 {
     if (n == 0 || (dtype != NPU_I64 && dtype != NPU_I32)) {
         return n == 0 ? NPU_OK : NPU_ERR_DTYPE;
     }
-    bool outside = npu__ref_index_loops_here()->outside(x, dtype, n, (uint64_t)wrap, (uint64_t)limit - 1);
+    bool outside = npu__ref_index_loops_of[isa].outside(x, dtype, n, (uint64_t)wrap, (uint64_t)limit - 1);
     return outside ? NPU_ERR_RANGE : NPU_OK;
 }
 
@@ -10149,8 +10127,8 @@ typedef struct npu__ref_runs {
 } npu__ref_runs;
 
 /* Positions begin .. end of a walk. */
-static void npu__ref_runs_start(npu__ref_runs *r, const npu__ref_walk *w, const void *index, uint32_t dtype,
-                                size_t begin, size_t end, int64_t most)
+static void npu__ref_runs_start(npu__ref_runs *r, uint32_t isa, const npu__ref_walk *w, const void *index,
+                                uint32_t dtype, size_t begin, size_t end, int64_t most)
 {
     npu__ref_place_of none = { 0, 0, 0 };
     r->w = w;
@@ -10160,7 +10138,7 @@ static void npu__ref_runs_start(npu__ref_runs *r, const npu__ref_walk *w, const 
     r->left = (int64_t)(end - begin);
     r->n = 0;
     r->first = none;
-    r->loops = npu__ref_index_loops_here();
+    r->loops = &npu__ref_index_loops_of[isa];
     for (uint32_t i = w->rank; i-- > 0 && r->left > 0; begin /= (size_t)w->dims[i]) {
         int64_t k = r->row[i] = (int64_t)(begin % (size_t)w->dims[i]);
         r->first.far += i + 1 < w->rank ? k * w->far[i] : 0;
@@ -10271,11 +10249,11 @@ static void npu__ref_put_run(const npu__ref_runs *r, char *far, const char *near
 }
 
 /* Positions begin .. end of the walk; the indices are checked. */
-static void npu__ref_walk_pick(const npu__ref_walk *w, void *y, const void *x, size_t size, const void *index,
-                               uint32_t dtype, size_t begin, size_t end)
+static void npu__ref_walk_pick(uint32_t isa, const npu__ref_walk *w, void *y, const void *x, size_t size,
+                               const void *index, uint32_t dtype, size_t begin, size_t end)
 {
     npu__ref_runs r;
-    npu__ref_runs_start(&r, w, index, dtype, begin, end, INT64_MAX);
+    npu__ref_runs_start(&r, isa, w, index, dtype, begin, end, INT64_MAX);
     while (npu__ref_runs_next(&r)) {
         npu__ref_pick_run(&r, (char *)y, (const char *)x, size);
     }
@@ -10323,7 +10301,7 @@ static npu_status npu__ref_pick_check(const npu_launch *l)
     int64_t room;
     uint32_t dtype;
     const void *index = npu__ref_pick_index(l, &room, &dtype);
-    return npu__ref_check_indices(index, dtype, (size_t)npu__ref_len(&l->in[1]), w->wrap, w->limit);
+    return npu__ref_check_indices(l->isa, index, dtype, (size_t)npu__ref_len(&l->in[1]), w->wrap, w->limit);
 }
 
 static npu_status npu__ref_pick_finish(npu_prepare *p, npu__ref_walk *w)
@@ -10369,7 +10347,7 @@ static npu_status npu__ref_pick_launch(const npu_launch *l, uint32_t part, uint3
     uint32_t dtype;
     const void *index = npu__ref_pick_index(l, &room, &dtype);
     npu__ref_share(npu__ref_walk_len(w), part, parts, &begin, &end);
-    npu__ref_walk_pick(w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), index, dtype, begin, end);
+    npu__ref_walk_pick(l->isa, w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), index, dtype, begin, end);
     return NPU_OK;
 }
 
@@ -10429,7 +10407,7 @@ static npu_status npu__ref_repeat_launch(const npu_launch *l, uint32_t part, uin
     if (!status && l->num_in == 1) {
         npu__ref_store_i64(l->y[0], l->out[0].dtype, 0, 1, list, (size_t)len);
     } else if (!status) {
-        npu__ref_walk_pick(w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), list, NPU_I64, 0,
+        npu__ref_walk_pick(l->isa, w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), list, NPU_I64, 0,
                            npu__ref_walk_len(w));
     }
     return status;
@@ -10491,8 +10469,8 @@ static void npu__ref_offsets_of_mask(const npu_tensor *t, const uint8_t *mask, i
 }
 
 /* Adds what an index of a dim, of which self has a stride, contributes to the offsets. */
-static npu_status npu__ref_offsets_of_index(const npu_tensor *t, const void *x, int64_t dim, int64_t stride,
-                                            const npu__ref_common *c, int64_t *offsets)
+static npu_status npu__ref_offsets_of_index(uint32_t isa, const npu_tensor *t, const void *x, int64_t dim,
+                                            int64_t stride, const npu__ref_common *c, int64_t *offsets)
 {
     npu__ref_walk w = { 0, { 0 }, { 0 }, { 0 }, { 0 }, stride, dim, dim, 1 };
     npu__ref_runs r;
@@ -10505,8 +10483,8 @@ static npu_status npu__ref_offsets_of_index(const npu_tensor *t, const void *x, 
         npu__ref_walk_dim(&w, c->dims[i], 0, npu__ref_spread(t, i, c->rank), near);
     }
     npu__ref_walk_finish(&w);
-    npu__ref_runs_start(&r, &w, x, t->dtype, 0, npu__ref_walk_len(&w), NPU__STRIP);
-    if (npu__ref_check_indices(x, t->dtype, (size_t)npu__ref_len(t), w.wrap, w.limit)) {
+    npu__ref_runs_start(&r, isa, &w, x, t->dtype, 0, npu__ref_walk_len(&w), NPU__STRIP);
+    if (npu__ref_check_indices(isa, x, t->dtype, (size_t)npu__ref_len(t), w.wrap, w.limit)) {
         return NPU_ERR_RANGE;
     }
     while (npu__ref_runs_next(&r)) {
@@ -10587,8 +10565,8 @@ static npu_status npu__ref_index_walk(const npu_launch *l, uint32_t first, uint3
             npu__ref_offsets_of_mask(t, (const uint8_t *)l->x[first + i],
                                      t->rank ? self->strides[dim - 1] : 0, &c, counts[i], offsets);
         } else {
-            status = npu__ref_offsets_of_index(t, l->x[first + i], self->dims[dim], self->strides[dim], &c,
-                                               offsets);
+            status = npu__ref_offsets_of_index(l->isa, t, l->x[first + i], self->dims[dim], self->strides[dim],
+                                               &c, offsets);
             dim++;
         }
     }
@@ -10639,7 +10617,7 @@ static npu_status npu__ref_index_launch(const npu_launch *l, uint32_t part, uint
     (void)parts;
     if (!status) {
         npu__ref_walk_unite(&w);
-        npu__ref_walk_pick(&w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), offsets, NPU_I64, 0,
+        npu__ref_walk_pick(l->isa, &w, l->y[0], l->x[0], npu__ref_size(l->in[0].dtype), offsets, NPU_I64, 0,
                            npu__ref_walk_len(&w));
     }
     return status;
@@ -10843,7 +10821,7 @@ static npu_status npu__ref_place_walk(const npu__ref_placing *s, const npu_launc
         x = offsets;
         dtype = NPU_I64;
     } else {
-        status = npu__ref_check_indices(x, dtype, (size_t)npu__ref_len(index), w->wrap, w->limit);
+        status = npu__ref_check_indices(l->isa, x, dtype, (size_t)npu__ref_len(index), w->wrap, w->limit);
     }
     if (status) {
         return status;
@@ -10851,7 +10829,7 @@ static npu_status npu__ref_place_walk(const npu__ref_placing *s, const npu_launc
     if (moves) {
         npu__ref_walk_unite(w);
     }
-    npu__ref_runs_start(r, w, x, dtype, 0, npu__ref_walk_len(w), moves ? INT64_MAX : NPU__STRIP);
+    npu__ref_runs_start(r, l->isa, w, x, dtype, 0, npu__ref_walk_len(w), moves ? INT64_MAX : NPU__STRIP);
     return NPU_OK;
 }
 
@@ -11948,12 +11926,12 @@ NPU__REF_INLINE void npu__ref_minus_body(float *y, const float *x, const float *
 
 #define NPU__REF_SUM_NAME(attribute, suffix, name, term) npu__ref_sum_##name##_##suffix,
 #define NPU__REF_ADD_NAME(attribute, suffix, name, term) npu__ref_add_##name##_##suffix,
-#define NPU__REF_FLOATS(suffix, widest, load, store)                                               \
+#define NPU__REF_FLOATS(suffix, widest, ...)                                                       \
     { { npu__ref_sum_value_##widest, NPU__REF_OTHER_TERMS(NPU__REF_SUM_NAME, , suffix, ) }, { NPU__REF_TERMS(NPU__REF_ADD_NAME, , suffix, ) }, \
       npu__ref_fold_runs_##widest, npu__ref_fold_into_##suffix, npu__ref_find_##suffix,            \
       npu__ref_fold_rows_##suffix, npu__ref_arg_extreme_rows_##suffix, npu__ref_affine_##suffix,          \
       npu__ref_affine_each_##suffix, npu__ref_times_##suffix, npu__ref_minus_##suffix,             \
-      npu__ref_exp_sum_##widest, npu__ref_exp_each_##widest, load, store }
+      npu__ref_exp_sum_##widest, npu__ref_exp_each_##widest, __VA_ARGS__ }
 
 NPU__REF_FLOAT_LOOPS(, base, expf)
 #ifdef NPU__REF_HAS_AVX2
@@ -12035,21 +12013,11 @@ NPU__REF_AVX512 static double npu__ref_sum_value_avx512(const float *x, size_t n
 }
 #endif
 
-/* The loops for this CPU. */
-static const npu__ref_floats *npu__ref_float_loops(void)
-{
-    static const npu__ref_floats base = NPU__REF_FLOATS(base, base, npu__ref_load_f32, npu__ref_store_f32);
-#ifdef NPU__REF_HAS_AVX2
-    static const npu__ref_floats avx2 = NPU__REF_FLOATS(avx2, avx2, npu__ref_load_f32_avx2,
-                                                        npu__ref_store_f32_avx2);
-    static const npu__ref_floats avx512 = NPU__REF_FLOATS(avx2, avx512, npu__ref_load_f32_avx2,
-                                                          npu__ref_store_f32_avx2);
-    if (npu__ref_has_avx2()) {
-        return npu__ref_has_avx512() ? &avx512 : &avx2;
-    }
-#endif
-    return &base;
-}
+static const npu__ref_floats npu__ref_floats_of[] = {
+#define NPU_X(set, narrow, wide) NPU__REF_FLOATS(narrow, wide, NPU__REF_LOADS_##narrow),
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
 
 /* Where every tensor computes in float, the variant "f32" applies. */
 static bool npu__ref_all_f32(const npu_op_info *op)
@@ -12542,7 +12510,7 @@ static npu_status npu__ref_norm_backward_prepare(npu_prepare *p)
 static npu_status npu__ref_norm_in_f32(npu_prepare *p, npu_status status)
 {
     if (!status) {
-        ((npu__ref_norm *)p->state)->floats = npu__ref_float_loops();
+        ((npu__ref_norm *)p->state)->floats = &npu__ref_floats_of[p->isa];
     }
     return status;
 }
@@ -13035,7 +13003,7 @@ static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
         columns[o] = npu__ref_window(pool, 2, o);
     }
     pool->columns = columns;
-    pool->floats = npu__ref_float_loops();
+    pool->floats = &npu__ref_floats_of[p->isa];
     return NPU_OK;
 }
 
@@ -13348,7 +13316,7 @@ static void npu__ref_pass_parts(npu_prepare *p, const npu__ref_reduction *r)
 
 static void npu__ref_pass_start(npu_prepare *p, npu__ref_reduction *r)
 {
-    r->floats = npu__ref_float_loops();
+    r->floats = &npu__ref_floats_of[p->isa];
     npu__ref_pass_parts(p, r);
 }
 
@@ -13550,12 +13518,14 @@ typedef struct npu__ref_wide {
     NPU__REF_WIDE_ROWS(attribute, suffix, T, U)                                                    \
     NPU__REF_WIDE_SCAN(attribute, suffix, T, U)                                                    \
     NPU__REF_WIDE_PEAKS(attribute, suffix, T)
-#define NPU__REF_WIDE(type, load, store, rows, suffix)                                             \
-    { NPU__##type, NPU_##type, load, store, npu__ref_wide_rows_##rows, npu__ref_wide_scan_##suffix,     \
+#define NPU__REF_WIDE(type, elements, rows, suffix)                                                \
+    { NPU__##type, NPU_##type, elements, npu__ref_wide_rows_##rows, npu__ref_wide_scan_##suffix,   \
       npu__ref_wide_peaks_##suffix, npu__ref_wide_peak_row_##suffix }
 
-NPU__REF_WIDE_LOOPS(, f64, double, double)
-NPU__REF_WIDE_LOOPS(, i64, int64_t, uint64_t)
+NPU__REF_WIDE_LOOPS(, f64_base, double, double)
+NPU__REF_WIDE_LOOPS(, i64_base, int64_t, uint64_t)
+/* Not worth loops of their own without instructions for them. */
+#define npu__ref_wide_rows_i32_base NULL
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_WIDE_LOOPS(NPU__REF_AVX2, f64_avx2, double, double)
 NPU__REF_WIDE_LOOPS(NPU__REF_AVX2, i64_avx2, int64_t, uint64_t)
@@ -13563,41 +13533,26 @@ NPU__REF_WIDE_ROWS(NPU__REF_AVX512, i64_avx512, int64_t, uint64_t)
 NPU__REF_WIDE_ROWS(NPU__REF_AVX2, i32_avx2, int32_t, uint32_t)
 #endif
 
-/* The loops for this CPU. */
-static const npu__ref_wide *npu__ref_wide_loops(bool integer)
-{
-    static const npu__ref_wide base[] = {
-        NPU__REF_WIDE(F64, npu__ref_load_class, npu__ref_store_class, f64, f64),
-        NPU__REF_WIDE(I64, npu__ref_load_class, npu__ref_store_class, i64, i64)
-    };
-#ifdef NPU__REF_HAS_AVX2
-    static const npu__ref_wide avx2[] = {
-        NPU__REF_WIDE(F64, npu__ref_load_class_avx2, npu__ref_store_class_avx2, f64_avx2, f64_avx2),
-        NPU__REF_WIDE(I64, npu__ref_load_class_avx2, npu__ref_store_class_avx2, i64_avx2, i64_avx2)
-    };
-    static const npu__ref_wide avx512 =
-        NPU__REF_WIDE(I64, npu__ref_load_class_avx2, npu__ref_store_class_avx2, i64_avx512, i64_avx2);
-    if (npu__ref_has_avx2()) {
-        return integer && npu__ref_has_avx512() ? &avx512 : &avx2[integer];
-    }
-#endif
-    return &base[integer];
-}
+/* For double and for int64. */
+static const npu__ref_wide npu__ref_wide_of[][2] = {
+#define NPU_X(set, narrow, wide)                                                                   \
+    { NPU__REF_WIDE(F64, NPU__REF_CLASSES_##narrow, f64_##narrow, f64_##narrow),                   \
+      NPU__REF_WIDE(I64, NPU__REF_CLASSES_##narrow, i64_##wide, i64_##narrow) },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
 
 /* Maxima and minima of integers that fit half the width need no more; NULL = the wide loops do them. */
-static const npu__ref_wide *npu__ref_narrow_loops(uint32_t fold, uint32_t dtype)
+static const npu__ref_wide *npu__ref_narrow_loops(uint32_t fold, uint32_t dtype, uint32_t isa)
 {
-#ifdef NPU__REF_HAS_AVX2
-    static const npu__ref_wide narrow = { NPU__I32, NPU_I32, npu__ref_load_class_avx2, npu__ref_store_class_avx2,
-                                          npu__ref_wide_rows_i32_avx2, NULL, NULL, NULL };
+    static const npu__ref_wide narrow_of[] = {
+#define NPU_X(set, narrow, wide) \
+        { NPU__I32, NPU_I32, NPU__REF_CLASSES_##narrow, npu__ref_wide_rows_i32_##narrow, NULL, NULL, NULL },
+        NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+    };
     bool fits = npu__ref_is_integer(dtype) && (npu__ref_size(dtype) < 4 || dtype == NPU_I32);
-    if (fits && (fold == NPU__MAX || fold == NPU__MIN) && npu__ref_has_avx2()) {
-        return &narrow;
-    }
-#endif
-    (void)fold;
-    (void)dtype;
-    return NULL;
+    return fits && (fold == NPU__MAX || fold == NPU__MIN) && narrow_of[isa].rows ? &narrow_of[isa] : NULL;
 }
 
 /* n elements where they are, or converted in `strip`. */
@@ -13712,8 +13667,8 @@ static npu_status npu__ref_reduce_prepare_wide(npu_prepare *p)
     npu_status status = npu__ref_reduce_prepare(p);
     if (!status) {
         npu__ref_reduction *r = (npu__ref_reduction *)p->state;
-        r->wide = npu__ref_narrow_loops(r->fold, p->in[0].dtype);
-        r->wide = r->wide ? r->wide : npu__ref_wide_loops(npu__ref_is_integer(p->out[0].dtype));
+        r->wide = npu__ref_narrow_loops(r->fold, p->in[0].dtype, p->isa);
+        r->wide = r->wide ? r->wide : &npu__ref_wide_of[p->isa][npu__ref_is_integer(p->out[0].dtype)];
         npu__ref_pass_parts(p, r);
     }
     return status;
@@ -14512,7 +14467,7 @@ static npu_status npu__ref_along_prepare_f32(npu_prepare *p)
     npu__ref_along *a = (npu__ref_along *)p->state;
     if (!status) {
         size_t width = a->inner < NPU__STRIP ? a->inner : NPU__STRIP;
-        a->floats = npu__ref_float_loops();
+        a->floats = &npu__ref_floats_of[p->isa];
         p->parts = npu__ref_item_parts(a->outer * npu__ref_along_blocks(a), a->n * width);
     }
     return status;
@@ -14672,15 +14627,29 @@ static npu_status npu__ref_softmax_launch_f32(const npu_launch *l, uint32_t part
     return NPU_OK;
 }
 
-#ifdef NPU__REF_HAS_AVX2
 /* ---- the variant "wide" of softmax: doubles, rows at a time ----
 
    Where elements that belong together are neighbours, a row is a few of them, and its lanes are joined. */
 
 static bool npu__ref_softmax_supported_wide(const npu_op_info *op)
 {
-    return npu__ref_has_avx2() && op->in[0]->dtype == NPU_F64 && op->out[0]->dtype == NPU_F64;
+    return op->in[0]->dtype == NPU_F64 && op->out[0]->dtype == NPU_F64;
 }
+
+/* What it takes of the elementwise loops for double. */
+typedef struct npu__ref_softmax_loops {
+    npu__ref_map_fn sub, exp, log, div;
+} npu__ref_softmax_loops;
+
+#define NPU__REF_SOFTMAX_base \
+    { npu__ref_map_sub_f64, npu__ref_map_exp_f64, npu__ref_map_log_f64, npu__ref_map_div_f64 }
+#define NPU__REF_SOFTMAX_avx2 \
+    { npu__ref_map_sub_f64_avx2, npu__ref_map_exp_f64_avx2, npu__ref_map_log_f64_avx2, npu__ref_map_div_f64_avx2 }
+static const npu__ref_softmax_loops npu__ref_softmax_loops_of[] = {
+#define NPU_X(set, narrow, wide) NPU__REF_SOFTMAX_##narrow,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
 
 static void npu__ref_map_two(npu__ref_map_fn fn, double *y, const double *a, const double *b, size_t n)
 {
@@ -14691,10 +14660,11 @@ static void npu__ref_map_two(npu__ref_map_fn fn, double *y, const double *a, con
 }
 
 /* `lanes` columns of n elements in rows that are `stride` apart; in lines, all n are one softmax. */
-static void npu__ref_softmax_wide(bool is_log, const double *x, double *y, size_t lanes, size_t n, size_t stride,
+static void npu__ref_softmax_wide(uint32_t isa, bool is_log, const double *x, double *y, size_t lanes, size_t n, size_t stride,
                                   bool in_line)
 {
-    const npu__ref_wide *w = npu__ref_wide_loops(false);
+    const npu__ref_wide *w = &npu__ref_wide_of[isa][0];
+    const npu__ref_softmax_loops *f = &npu__ref_softmax_loops_of[isa];
     npu__ref_wide_strip max, sum, strip;
     size_t rows = in_line ? n / lanes : n, tail = in_line ? n % lanes : 0;
     npu__ref_wide_fill(w, &max, NPU__MAX, lanes);
@@ -14708,8 +14678,8 @@ static void npu__ref_softmax_wide(bool is_log, const double *x, double *y, size_
     for (size_t i = 0; i < rows + (tail > 0); i++) {
         double *e = is_log ? strip.f64 : y + i * stride;
         size_t len = i < rows ? lanes : tail;
-        npu__ref_map_two(npu__ref_map_sub_f64_avx2, e, x + i * stride, max.f64, len);
-        npu__ref_map_two(npu__ref_map_exp_f64_avx2, e, e, e, len);
+        npu__ref_map_two(f->sub, e, x + i * stride, max.f64, len);
+        npu__ref_map_two(f->exp, e, e, e, len);
         w->rows(NPU__SUM, &sum, e, len, 1, 0);
     }
     if (in_line) {
@@ -14717,15 +14687,15 @@ static void npu__ref_softmax_wide(bool is_log, const double *x, double *y, size_
         npu__ref_repeat(&sum, sizeof sum.f64[0], lanes);
     }
     if (is_log) {
-        npu__ref_map_two(npu__ref_map_log_f64_avx2, sum.f64, sum.f64, sum.f64, lanes);
+        npu__ref_map_two(f->log, sum.f64, sum.f64, sum.f64, lanes);
     }
     for (size_t i = 0; i < rows + (tail > 0); i++) {
         double *to = y + i * stride;
         size_t len = i < rows ? lanes : tail;
         if (is_log) {
-            npu__ref_map_two(npu__ref_map_sub_f64_avx2, to, x + i * stride, max.f64, len);
+            npu__ref_map_two(f->sub, to, x + i * stride, max.f64, len);
         }
-        npu__ref_map_two(is_log ? npu__ref_map_sub_f64_avx2 : npu__ref_map_div_f64_avx2, to, to, sum.f64, len);
+        npu__ref_map_two(is_log ? f->sub : f->div, to, to, sum.f64, len);
     }
 }
 
@@ -14737,7 +14707,7 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
     for (size_t i = begin; i < end; i++) {
         size_t first = npu__ref_along_item(a, i, &width);
         bool in_line = a->inner == 1;
-        npu__ref_softmax_wide(a->log, (const double *)l->x[0] + first, (double *)l->y[0] + first,
+        npu__ref_softmax_wide(l->isa, a->log, (const double *)l->x[0] + first, (double *)l->y[0] + first,
                               in_line ? NPU__REF_WIDE_LANES : width, a->n, in_line ? NPU__REF_WIDE_LANES : a->inner,
                               in_line);
     }
@@ -14748,10 +14718,6 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
     NPU__REF_ROW(kind, "wide", 2, npu__ref_softmax_supported_wide, npu__ref_along_prepare_f32,      \
                 npu__ref_softmax_launch_wide),                                                     \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
-#else
-#define NPU__REF_SOFTMAX_KERNELS(kind) \
-    NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
-#endif
 
 #define NPU__REF_WIDE_KERNEL(kind, launch) \
     NPU__REF_ROW_TAKES(kind, "wide", 1, npu__ref_wide_supported, npu__ref_reduce_prepare_wide, launch, \
@@ -15018,7 +14984,7 @@ static npu_status npu__ref_scan_prepare_wide(npu_prepare *p)
     npu__ref_order *s = (npu__ref_order *)p->state;
     if (!status) {
         size_t most = s->along.outer * s->along.inner / NPU__STRIP + 1;
-        s->wide = npu__ref_wide_loops(npu__ref_is_integer(p->out[0].dtype));
+        s->wide = &npu__ref_wide_of[p->isa][npu__ref_is_integer(p->out[0].dtype)];
         p->parts = npu__ref_scan_in_columns(s) && p->parts > most ? (uint32_t)most : p->parts;
     }
     return status;
@@ -17892,7 +17858,7 @@ static npu_status npu__ref_aicf_mse_loss_launch(const npu_launch *l, uint32_t pa
 static npu_status npu__ref_aicf_cross_entropy_fwd_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     size_t rows = (size_t)l->in[0].dims[0], n = (size_t)l->in[0].dims[1];
-    npu_status status = npu__ref_check_indices(l->x[1], l->in[1].dtype, rows, 0, (int64_t)n);
+    npu_status status = npu__ref_check_indices(l->isa, l->x[1], l->in[1].dtype, rows, 0, (int64_t)n);
     double loss = 0.0;
     (void)part;
     (void)parts;
@@ -17913,7 +17879,7 @@ static npu_status npu__ref_aicf_cross_entropy_fwd_launch(const npu_launch *l, ui
 static npu_status npu__ref_aicf_cross_entropy_bwd_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     size_t rows = (size_t)l->in[0].dims[0], len = (size_t)l->in[0].dims[1];
-    npu_status status = npu__ref_check_indices(l->x[1], l->in[1].dtype, rows, 0, (int64_t)len);
+    npu_status status = npu__ref_check_indices(l->isa, l->x[1], l->in[1].dtype, rows, 0, (int64_t)len);
     double d[NPU__STRIP];
     (void)part;
     (void)parts;
@@ -17968,6 +17934,7 @@ static npu_status npu__ref_aicf_gemm_prepare(npu_prepare *p)
     g->c_row = g->n;
     g->c_col = 1;
     g->alpha = 1.0;
+    g->isa = p->isa;
     if (p->op->num_in > 2) {
         g->bias.dtype = p->in[2].dtype;
         g->bias.col = 1;
@@ -18268,12 +18235,10 @@ static npu_status npu__ref_nest_create(npu_prepare *p, npu__ref_prepare_fn prepa
 
 static npu_status npu__ref_nest_prepare(npu_prepare *p) { return npu__ref_nest_create(p, npu__ref_map_prepare); }
 
-#ifdef NPU__REF_HAS_AVX2
-static npu_status npu__ref_nest_prepare_avx2(npu_prepare *p)
+static npu_status npu__ref_nest_prepare_fast(npu_prepare *p)
 {
-    return npu__ref_nest_create(p, npu__ref_map_prepare_avx2);
+    return npu__ref_nest_create(p, npu__ref_map_prepare_fast);
 }
-#endif
 
 static bool npu__ref_nest_supported(const npu_op_info *op)
 {
@@ -18285,13 +18250,6 @@ static bool npu__ref_nest_supported(const npu_op_info *op)
     return op->num_in + op->num_out <= NPU__REF_NEST_TENSORS && npu_op_body(op, 0) &&
            npu__ref_fused_steps_supported(npu_op_body(op, 0));
 }
-
-#ifdef NPU__REF_HAS_AVX2
-static bool npu__ref_nest_supported_avx2(const npu_op_info *op)
-{
-    return npu__ref_has_avx2() && npu__ref_nest_supported(op);
-}
-#endif
 
 /* ---- launch of the nest ---- */
 
@@ -18556,10 +18514,8 @@ static const npu_kernel npu__ref_kernels_loops[] = {
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCW_SUM),
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_MAX),
     NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_SUM),
-#ifdef NPU__REF_HAS_AVX2
-    NPU__REF_ROW(NPU_LINALG_GENERIC, "avx2", 10, npu__ref_nest_supported_avx2, npu__ref_nest_prepare_avx2,
+    NPU__REF_ROW(NPU_LINALG_GENERIC, "fast", 10, npu__ref_nest_supported, npu__ref_nest_prepare_fast,
                 npu__ref_nest_launch),
-#endif
     NPU__REF_ROW(NPU_LINALG_GENERIC, "plain", 0, npu__ref_nest_supported, npu__ref_nest_prepare,
                 npu__ref_nest_launch)
 };
@@ -18581,7 +18537,48 @@ typedef struct npu__ref {
     const char *variant; /* NULL = by priority */
     const npu_registry *registry;
     npu_allocator allocator;
+    uint32_t isa;
 } npu__ref;
+
+/* Every processor with AVX2 has F16C. */
+static bool npu__ref_has_isa(uint32_t isa)
+{
+    switch (isa) {
+#ifdef NPU__REF_HAS_AVX2
+    case NPU__REF_ISA_avx512:
+        return npu__ref_has_isa(NPU__REF_ISA_avx2) &&
+               (!!__builtin_cpu_supports("avx512f") & !!__builtin_cpu_supports("avx512bw") &
+                !!__builtin_cpu_supports("avx512dq") & !!__builtin_cpu_supports("avx512vl"));
+    case NPU__REF_ISA_avx2: return !!__builtin_cpu_supports("avx2") & !!__builtin_cpu_supports("fma");
+#endif
+    default: return isa < NPU__REF_ISA_COUNT;
+    }
+}
+
+static uint32_t npu__ref_isa(const npu__ref *ref)
+{
+    uint32_t isa = ref->isa == NPU__REF_ISA_BEST ? NPU__REF_ISA_COUNT - 1 : ref->isa;
+    while (!npu__ref_has_isa(isa)) {
+        isa--;
+    }
+    return isa;
+}
+
+static const char *const npu__ref_isa_names[] = {
+#define NPU_X(set, narrow, wide) #set,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+NPU_IR_API const char *npu_ref_isa(uint32_t index)
+{
+    for (uint32_t isa = NPU__REF_ISA_COUNT; isa-- > 0;) {
+        if (npu__ref_has_isa(isa) && index-- == 0) {
+            return npu__ref_isa_names[isa];
+        }
+    }
+    return NULL;
+}
 
 /* The static instance has no allocator of its own: it takes the core's default one. */
 static npu_allocator npu__ref_allocator(const npu__ref *ref)
@@ -19041,6 +19038,7 @@ static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel
     p->tables = ref->tables;
     p->num_tables = ref->num_tables;
     p->variant = ref->variant;
+    p->isa = npu__ref_isa(ref);
     p->op = op;
     p->in = tensors;
     p->out = tensors + op->num_in;
@@ -19606,6 +19604,7 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
         l.worker_workspace = NULL;
         l.state = ready.prepare.state;
         l.workspace = ready.workspace;
+        l.isa = ready.prepare.isa;
         l.dims = info->dynamic & NPU_DYNAMIC_RESULTS ? ready.dims : NULL;
         now.launch = ready.kernel->launch;
         now.before = ready.prepare.before;
@@ -19632,6 +19631,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     npu__ref_addresses(p, b, table, 0, p->num_refs);
     l.workspace = scratch + p->table_size;
     l.worker_workspace = NULL;
+    l.isa = npu__ref_isa((const npu__ref *)ctx);
     l.dims = NULL;
     for (uint32_t i = 0; i < p->num_ops && status == NPU_OK; i++) {
         const npu__ref_op *o = &p->ops[i];
@@ -19687,6 +19687,7 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
         l.x = (const void *const *)table;
         l.y = table + op->num_in;
         l.state = prepare.state;
+        l.isa = prepare.isa;
         status = prepare.before ? prepare.before(&l) : NPU_OK;
         for (uint32_t i = 0; i < prepare.parts && status == NPU_OK; i++) {
             status = kernel->launch(&l, i, prepare.parts);
@@ -19875,6 +19876,7 @@ static npu_status npu__ref_tile_matmul_prepare(npu_prepare *p)
     g->c_row = g->n;
     g->c_col = 1;
     g->alpha = 1;
+    g->isa = p->isa;
     if (p->op->num_in == 3) {
         g->c0 = npu__ref_aicf_matrix(&p->in[0], false);
         g->beta = 1;
@@ -19969,6 +19971,7 @@ typedef struct npu__ref_tiles {
     int64_t blocks;
     size_t registers, local; /* bytes: where registers start, and where they and the memories end */
     size_t part_size;
+    uint32_t isa;
 } npu__ref_tiles;
 
 static size_t npu__ref_round_up(size_t n) { return (n + 63) & ~(size_t)63; }
@@ -20193,6 +20196,7 @@ static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
     m.ref.registry = p->registry;
     m.ref.tables = p->tables;
     m.ref.num_tables = p->num_tables;
+    m.ref.isa = p->isa;
     desc.blocks = npu_op_int(p->op, "blocks", 1);
     desc.sizes[NPU_SPACE_UB] = (uint64_t)npu_op_int(p->op, "buffer_size", 0);
     desc.allocator = p->allocator;
@@ -20209,6 +20213,7 @@ static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
         p->parts = npu__ref_tiles_parts(m.body, &desc);
         p->workspace = p->parts * m.s->part_size;
         p->before = npu__ref_tiles_before;
+        m.s->isa = p->isa;
         p->state = m.s;
     }
     npu__ref_free(p->allocator, m.places);
@@ -20237,6 +20242,7 @@ static npu_status npu__ref_tiles_block(const npu__ref_tiles *s, char *memory)
     npu_launch l;
     l.workspace = memory + s->local;
     l.dims = NULL;
+    l.isa = s->isa;
     for (uint32_t i = 0; i < s->num_steps && !status; i++) {
         const npu__ref_step *step = &s->steps[i];
         l.in = step->tensors;
@@ -20347,7 +20353,7 @@ static npu_status npu__ref_cast_first_launch(const npu_launch *l, uint32_t part,
 static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
 {
     npu__ref_cast_first *s = (npu__ref_cast_first *)npu_prepare_alloc(p, sizeof *s);
-    npu__ref ref = { p->tables, p->num_tables, p->variant, NULL, { NULL, NULL } };
+    npu__ref ref = { p->tables, p->num_tables, p->variant, NULL, { NULL, NULL }, p->isa };
     npu_op_info op = *p->op;
     npu_spec x = *op.in[0];
     const npu_spec *in = &x;
@@ -20437,7 +20443,8 @@ static const npu_region npu__ref_regions[] = { { sizeof(npu_region), 0, "host", 
                                                  NPU__REF_ALIGN, 1, 0 } };
 
 static const npu__ref npu__ref_default = {
-    npu__ref_tables, (uint32_t)(sizeof npu__ref_tables / sizeof npu__ref_tables[0]), NULL, NULL, { NULL, NULL }
+    npu__ref_tables, (uint32_t)(sizeof npu__ref_tables / sizeof npu__ref_tables[0]), NULL, NULL, { NULL, NULL },
+    NPU__REF_ISA_BEST
 };
 
 NPU_IR_API const npu_backend *npu_ref_backend(void)
@@ -20510,12 +20517,32 @@ static void npu__ref_join_tables(npu__ref_instance *instance, const npu_ref_desc
     }
 }
 
+/* The set of a name; NULL = the best one. */
+static bool npu__ref_find_isa(const char *name, uint32_t *isa)
+{
+    *isa = NPU__REF_ISA_BEST;
+    for (uint32_t i = 0; name && i < NPU__REF_ISA_COUNT; i++) {
+        *isa = strcmp(name, npu__ref_isa_names[i]) == 0 && npu__ref_has_isa(i) ? i : *isa;
+    }
+    return !name || *isa != NPU__REF_ISA_BEST;
+}
+
+static npu_status npu__ref_no_isa(const npu_ref_desc *d)
+{
+    char names[64];
+    for (uint32_t i = 0, len = 0; npu_ref_isa(i); i++) {
+        len += (uint32_t)snprintf(names + len, sizeof names - len, i ? ", %s" : "%s", npu_ref_isa(i));
+    }
+    return npu__ref_fail(d->diag, NPU_ERR_UNSUPPORTED, "cpu: this machine has no instruction set \"%.40s\", but %s",
+                         d->isa, names);
+}
+
 NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc)
 {
     npu_ref_desc d;
     npu_allocator a;
     npu__ref_instance *instance;
-    uint32_t num_more = 0;
+    uint32_t num_more = 0, isa;
     size_t size;
     if (!out) {
         return NPU_ERR_INVALID_ARGUMENT;
@@ -20546,6 +20573,9 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
                                  "cpu: kernel table %u is not sorted by kind, then by falling priority", (unsigned)i);
         }
     }
+    if (!npu__ref_find_isa(d.isa, &isa)) {
+        return npu__ref_no_isa(&d);
+    }
     npu_ref_kernels(&num_more);
     if (!npu_size_mul((size_t)d.num_tables + num_more, sizeof d.tables[0], &size) ||
         !npu_size_add(size, sizeof *instance, &size)) {
@@ -20561,6 +20591,7 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
         npu__ref_join_tables(instance, &d);
     }
     instance->ref.variant = d.variant;
+    instance->ref.isa = isa;
     instance->ref.registry = d.registry;
     instance->ref.allocator = a;
     snprintf(instance->name, sizeof instance->name, "%s", d.name ? d.name : "cpu");

@@ -1,5 +1,5 @@
 /* Elements, expressions and strided copies of the CPU backend, from inside: conversions against the public
-   ones, the AVX2 functions against the plain ones, broadcasting and copies against loops over indices. */
+   ones, the loops of every instruction set against the plain ones, broadcasting and copies against loops over indices. */
 static unsigned long num_asserted, num_broken;
 #define NPU_IR_ASSERT(x) ((x) ? (void)num_asserted++ : (void)num_broken++)
 #define NPU_IR_IMPLEMENTATION
@@ -91,19 +91,16 @@ static void test_all_dtypes_survive_memory(void)
 {
     for (size_t i = 0; i < NPU__REF_COUNT(all_dtypes); i++) {
         for (int64_t stride = 1; stride <= 3; stride++) {
-            check_round_trip(all_dtypes[i], stride, npu__ref_load_class, npu__ref_store_class);
-#ifdef NPU__REF_HAS_AVX2
-            if (npu__ref_has_avx2()) {
-                check_round_trip(all_dtypes[i], stride, npu__ref_load_class_avx2, npu__ref_store_class_avx2);
+            for (uint32_t isa = 0; npu__ref_has_isa(isa); isa++) {
+                const npu__ref_element_loops *loops = &npu__ref_element_loops_of[isa];
+                check_round_trip(all_dtypes[i], stride, loops->load, loops->store);
             }
-#endif
         }
     }
 }
 
-/* ---- AVX2 ---- */
+/* ---- the loops of every instruction set ---- */
 
-#ifdef NPU__REF_HAS_AVX2
 static const float edges[] = {
     0.0f, -0.0f, 1.0f, -1.0f, 0.5f, 3.0f, -3.0f, 1e-40f, -1e-40f, 1.17549435e-38f, 1e-20f, 88.0f, 88.8f,
     89.5f, -87.5f, -90.0f, -103.0f, -105.0f, 1e10f, -1e10f, 3.4e38f, -3.4e38f, INFINITY, -INFINITY, NAN, 4.0f,
@@ -182,23 +179,19 @@ static void check_all_fast(const npu__ref_map_fn *fast)
         }
     }
 }
-#endif
 
-static void test_avx2_agrees_with_plain(void)
+static void test_sets_agree_with_plain(void)
 {
     NPU_ITEM("S0.29");
-#ifdef NPU__REF_HAS_AVX2
-    if (npu__ref_has_avx2()) {
-        check_all_fast(npu__ref_map_avx2);
-        return;
+    for (uint32_t isa = 0; npu__ref_has_isa(isa); isa++) {
+        if (npu__ref_element_loops_of[isa].maps[NPU__F32]) {
+            check_all_fast(npu__ref_element_loops_of[isa].maps[NPU__F32]);
+        }
     }
-#endif
-    NPU_SKIP("no AVX2 here");
 }
 
-#ifdef NPU__REF_HAS_AVX2
 /* The low bits of what int64 computes, the numbers being those of the dtype. */
-static void check_narrow(uint32_t op, int cls, npu_dtype dtype)
+static void check_narrow(npu__ref_map_fn narrow_fn, uint32_t op, npu_dtype dtype)
 {
     static int64_t wide[4][300], want[300];
     static int32_t narrow[4][300], got[300], low[300];
@@ -215,34 +208,21 @@ static void check_narrow(uint32_t op, int cls, npu_dtype dtype)
     }
     npu__ref_map_fns[op][NPU__I64](want, wide_from, 300);
     npu__ref_store_i64(low, dtype, 0, 1, want, 300);
-    npu__ref_map_narrow_avx2[cls - NPU__I32][op](got, from, 300);
+    narrow_fn(got, from, 300);
     NPU_CHECK_BYTES(got, low, 300 * npu__ref_size(dtype));
 }
-#endif
 
 static void test_narrow_integers_agree_with_wide(void)
 {
-#ifdef NPU__REF_HAS_AVX2
-    for (uint32_t op = 0; op < NPU__REF_OP_COUNT && npu__ref_has_avx2(); op++) {
-        if (npu__ref_map_narrow_avx2[0][op]) {
-            check_narrow(op, NPU__I32, NPU_I32);
-            check_narrow(op, NPU__U8, NPU_U8);
+    for (uint32_t op = 0; op < NPU__REF_OP_COUNT; op++) {
+        for (uint32_t isa = 0; npu__ref_has_isa(isa); isa++) {
+            const npu__ref_map_fn *const *maps = npu__ref_element_loops_of[isa].maps;
+            if (maps[NPU__I32] && maps[NPU__I32][op]) {
+                check_narrow(maps[NPU__I32][op], op, NPU_I32);
+                check_narrow(maps[NPU__U8][op], op, NPU_U8);
+            }
         }
     }
-#else
-    NPU_SKIP("no AVX2 here");
-#endif
-}
-
-static void test_avx512_agrees_with_plain(void)
-{
-#ifdef NPU__REF_HAS_AVX2
-    if (npu__ref_has_avx512()) {
-        check_all_fast(npu__ref_map_avx512);
-        return;
-    }
-#endif
-    NPU_SKIP("no AVX-512 here");
 }
 
 /* ---- copies: every byte where a loop over indices puts it ---- */
@@ -439,6 +419,12 @@ static void check_mul(npu_dtype a, npu_dtype b, prepare_fn prepare)
     NPU_CHECK_EQ(wrong, 0);
 }
 
+static npu_status prepare_best(npu_prepare *p)
+{
+    p->isa = npu__ref_isa(&npu__ref_default);
+    return npu__ref_map_prepare_fast(p);
+}
+
 static void test_broadcasting_of_random_shapes(void)
 {
     uint32_t n = NPU__REF_COUNT(all_dtypes);
@@ -449,11 +435,7 @@ static void test_broadcasting_of_random_shapes(void)
             continue;
         }
         check_mul(a, b, npu__ref_map_prepare);
-#ifdef NPU__REF_HAS_AVX2
-        if (npu__ref_has_avx2()) {
-            check_mul(a, b, npu__ref_map_prepare_avx2);
-        }
-#endif
+        check_mul(a, b, prepare_best);
     }
 }
 
@@ -522,8 +504,7 @@ int main(void)
     NPU_RUN(test_floats_become_halves_as_published);
     NPU_RUN(test_floats_become_integers_as_on_x86);
     NPU_RUN(test_all_dtypes_survive_memory);
-    NPU_RUN(test_avx2_agrees_with_plain);
-    NPU_RUN(test_avx512_agrees_with_plain);
+    NPU_RUN(test_sets_agree_with_plain);
     NPU_RUN(test_narrow_integers_agree_with_wide);
     NPU_RUN(test_permutations_of_random_shapes);
     NPU_RUN(test_broadcasting_of_random_shapes);

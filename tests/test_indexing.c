@@ -1,10 +1,10 @@
 /* Ops that pick and place by index against one loop over positions, for elements of every size, around the limits of
    strips and in several dims, under every instruction set; and what indices outside give. */
-#include "../npu_ir_backend_ref.h"
+#include "isa.h"
 #include "npu_test.h"
 
 enum { MAX_LEN = 9500 };
-extern int npu_test_widest; /* instruction set, tests/npu_impl.c */
+static uint32_t isa; /* number of the instruction set, as isa_cpu counts */
 
 /* What a position does: y = the element of self that its index says, or is placed on it. */
 enum { PICK, SET, ADD, MOST };
@@ -168,7 +168,7 @@ static void random_numbers(const row *r, npu_dtype dtype, npu_dtype index)
 /* The row on these numbers, its result bound to data_y, which holds something else before; NULL = it failed. */
 static npu_exec *start(npu_graph *g, size_t *size)
 {
-    const npu_backend *cpu = npu_ref_backend();
+    const npu_backend *cpu = isa_cpu(isa) ? isa_cpu(isa) : npu_ref_backend();
     const void *data[] = { m.data_a, m.data_i, m.data_b };
     npu_exec *e = NULL;
     NPU_CHECK_STATUS(npu_exec_create_simple(&e, g, &cpu, 1, NULL), NPU_OK);
@@ -188,18 +188,17 @@ static void check_row(const row *r, npu_dtype dtype, npu_dtype index)
     random_numbers(r, dtype, index);
     memcpy(m.y, m.a, sizeof m.y);
     expect(r, m.y, m.a, m.i, m.b);
-    for (npu_test_widest = 2; npu_test_widest >= 0; npu_test_widest--) {
+    for (isa = 0; isa_cpu(isa); isa++) {
         size_t size = 0;
         npu_exec *e = g ? start(g, &size) : NULL;
         NPU_CHECK_STATUS(e ? npu_exec_run(e) : NPU_ERR_PARSE, NPU_OK);
         for (size_t i = 0; i < size * 8 / npu_dtype_bits(dtype); i++) {
             store(m.want_y, dtype, i, m.y[i]);
         }
-        NPU_CHECK_THAT(memcmp(m.data_y, m.want_y, size) == 0, "%s of %s under set %d", r->op, npu_dtype_name(dtype),
-                       npu_test_widest);
+        NPU_CHECK_THAT(memcmp(m.data_y, m.want_y, size) == 0, "%s of %s under set %s", r->op, npu_dtype_name(dtype),
+                       npu_ref_isa(isa));
         npu_exec_destroy(e);
     }
-    npu_test_widest = 2;
     npu_graph_destroy(g);
 }
 
@@ -402,5 +401,6 @@ int main(void)
     NPU_RUN(test_edges);
     NPU_RUN(test_nonzero);
     NPU_RUN(test_repeated_rows);
+    isa_free();
     return npu_test_done();
 }

@@ -1,13 +1,13 @@
 /* Every fast variant of a kernel against the plain one, on sizes around the limits of strips, lanes and parts, with and
    without NaN and infinities, under every instruction set. The plain variants themselves are held against PyTorch by the
    conformance vectors. */
-#include "../npu_ir_backend_ref.h"
+#include "isa.h"
 #include "npu_test.h"
 #include <float.h>
 
 enum { MAX_INPUTS = 5 };
+static uint32_t isa; /* number of the instruction set, as isa_cpu counts */
 #define COUNT(a) (sizeof a / sizeof a[0])
-extern int npu_test_widest; /* instruction set, tests/npu_impl.c */
 
 /* '@' is the dtype under test; x is the operand that gets NaN and infinities. */
 typedef struct row {
@@ -332,7 +332,7 @@ static void compare(const row *r, const npu_spec *spec, const void *got, const v
         double a = element(got, dtype, i), b = element(expected, dtype, i);
         bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= unit * (spread + fabs(b));
         if (!same) {
-            NPU_CHECK_THAT(same, "%s%s: set %d: element %u is %.9g, expected %.9g", r->inputs, r->op, npu_test_widest,
+            NPU_CHECK_THAT(same, "%s%s: set %s: element %u is %.9g, expected %.9g", r->inputs, r->op, npu_ref_isa(isa),
                            (unsigned)i, a, b);
             return;
         }
@@ -348,15 +348,14 @@ static void check_row(const row *r, npu_dtype dtype, bool poisoned)
     }
     make_data(g, dtype, poisoned, data);
     npu_exec *slow = run(g, plain, data);
-    for (npu_test_widest = 2; npu_test_widest >= 0; npu_test_widest--) {
-        npu_exec *fast = run(g, npu_ref_backend(), data);
+    for (isa = 0; isa_cpu(isa); isa++) {
+        npu_exec *fast = run(g, isa_cpu(isa), data);
         for (uint32_t i = 0; i < r->num_outputs && fast && slow; i++) {
             const npu_spec *spec = npu_value_spec(g, npu_graph_output(g, i));
             compare(r, spec, npu_exec_output(fast, i, NULL), npu_exec_output(slow, i, NULL));
         }
         npu_exec_destroy(fast);
     }
-    npu_test_widest = 2;
     npu_exec_destroy(slow);
     npu_graph_destroy(g);
     for (size_t i = 0; i < MAX_INPUTS; i++) {
@@ -423,7 +422,7 @@ static void check_doubles(size_t k, const double *x, const double *y, const doub
         double cancels = double_rows[k].cancels ? double_rows[k].cancels * fabs(x[i]) : 0;
         double size = double_rows[k].units * fabs(b) + cancels;
         bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= DBL_EPSILON * size + 2 * 5e-324;
-        NPU_CHECK_THAT(same, "%s: set %d: of %.17g: %.17g, expected %.17g", double_rows[k].op, npu_test_widest, x[i], a, b);
+        NPU_CHECK_THAT(same, "%s: set %s: of %.17g: %.17g, expected %.17g", double_rows[k].op, npu_ref_isa(isa), x[i], a, b);
     }
 }
 
@@ -439,12 +438,11 @@ static void test_doubles(void)
         npu_graph *g = build(&r, "f64");
         void *data[] = { x };
         npu_exec *slow = run(g, plain, data);
-        for (npu_test_widest = 2; npu_test_widest >= 0; npu_test_widest--) {
-            npu_exec *fast = run(g, npu_ref_backend(), data);
+        for (isa = 0; isa_cpu(isa); isa++) {
+            npu_exec *fast = run(g, isa_cpu(isa), data);
             check_doubles(k, x, npu_exec_output(fast, 0, NULL), npu_exec_output(slow, 0, NULL), LEN);
             npu_exec_destroy(fast);
         }
-        npu_test_widest = 2;
         npu_exec_destroy(slow);
         npu_graph_destroy(g);
     }
@@ -530,7 +528,7 @@ static void check_magnitudes(size_t k, const float *y, const float *expected, si
     for (size_t i = 0; i < len; i++) {
         double a = (double)y[i], b = (double)expected[i];
         if (a != b && !(isnan(a) && isnan(b)) && !(fabs(a - b) <= 2e-5 * most)) {
-            fprintf(stderr, "%s: set %d: element %u is %.9g, expected %.9g\n", magnitude_rows[k].r.op, npu_test_widest,
+            fprintf(stderr, "%s: set %s: element %u is %.9g, expected %.9g\n", magnitude_rows[k].r.op, npu_ref_isa(isa),
                     (unsigned)i, a, b);
             NPU_CHECK(a == b);
             return;
@@ -554,15 +552,14 @@ static void test_magnitudes(void)
             ((float *)data[0])[i] *= (float)magnitude_rows[k].scale;
         }
         npu_exec *slow = run(g, plain, data);
-        for (npu_test_widest = 2; npu_test_widest >= 0; npu_test_widest--) {
-            npu_exec *fast = run(g, npu_ref_backend(), data);
+        for (isa = 0; isa_cpu(isa); isa++) {
+            npu_exec *fast = run(g, isa_cpu(isa), data);
             for (uint32_t i = 0; i < r->num_outputs && fast && slow; i++) {
                 npu_spec_len(npu_value_spec(g, npu_graph_output(g, i)), &len);
                 check_magnitudes(k, npu_exec_output(fast, i, NULL), npu_exec_output(slow, i, NULL), len);
             }
             npu_exec_destroy(fast);
         }
-        npu_test_widest = 2;
         npu_exec_destroy(slow);
         npu_graph_destroy(g);
         free(data[0]);
@@ -687,6 +684,54 @@ static void test_cast_first(void)
     npu_graph_destroy(g);
 }
 
+/* A set that this machine lacks is refused, by a message that lists those it has. */
+static void check_isa(const char *name)
+{
+    npu_ref_desc desc = { 0 };
+    npu_backend *cpu = NULL;
+    npu_diag diag;
+    bool found = false;
+    for (uint32_t i = 0; npu_ref_isa(i); i++) {
+        found = found || strcmp(npu_ref_isa(i), name) == 0;
+    }
+    desc.isa = name;
+    desc.diag = &diag;
+    NPU_CHECK_STATUS(npu_ref_create(&cpu, &desc), found ? NPU_OK : NPU_ERR_UNSUPPORTED);
+    NPU_CHECK(found || strstr(diag.message, npu_ref_isa(0)));
+    npu_ref_destroy(cpu);
+    if (!found) {
+        NPU_SKIP("this machine does not have it");
+    }
+}
+
+static void test_base(void)
+{
+    uint32_t last = 0;
+    NPU_ITEM("F50");
+    while (npu_ref_isa(last + 1)) {
+        last++;
+    }
+    NPU_CHECK_STR(npu_ref_isa(last), "base");
+    NPU_CHECK(!npu_ref_isa(last + 2));
+    check_isa("base");
+}
+
+static void test_avx2(void) { check_isa("avx2"); }
+static void test_avx512(void) { check_isa("avx512"); }
+static void test_neon(void) { check_isa("neon"); }
+
+static void test_unknown_isa(void)
+{
+    npu_ref_desc desc = { 0 };
+    npu_backend *cpu = NULL;
+    npu_diag diag;
+    NPU_ITEM("F50");
+    desc.isa = "avx9";
+    desc.diag = &diag;
+    NPU_CHECK_STATUS(npu_ref_create(&cpu, &desc), NPU_ERR_UNSUPPORTED);
+    NPU_CHECK(strstr(diag.message, "avx9") && strstr(diag.message, "base"));
+}
+
 int main(void)
 {
     npu_ref_desc desc;
@@ -710,6 +755,12 @@ int main(void)
     NPU_RUN(test_transposed_convolution);
     NPU_RUN(test_choice);
     NPU_RUN(test_cast_first);
+    NPU_RUN(test_base);
+    NPU_RUN(test_avx2);
+    NPU_RUN(test_avx512);
+    NPU_RUN(test_neon);
+    NPU_RUN(test_unknown_isa);
+    isa_free();
     npu_ref_destroy(plain);
     return npu_test_done();
 }

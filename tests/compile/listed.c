@@ -12,6 +12,4 @@
 #endif
 #define NPU_IR_IMPLEMENTATION
 #include "../../npu_ir.h"
-int npu_test_widest = 2;
-#define NPU__REF_WIDEST npu_test_widest
 #include "../../npu_ir_backend_ref.h"
