@@ -22,7 +22,8 @@
        int main(void)
        {
            npu_graph *g = npu_graph_create(NULL);
-           npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 2, 3 }));
+           npu_spec spec = npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 2, 3 });
+           npu_value x = npu_input(g, "x", spec);
            npu_value y = npu_softmax(g, npu_relu(g, x), -1);
            npu_output(g, "y", y);
 
@@ -34,7 +35,7 @@
                return 1;
            }
            float in[6] = { 1, 2, 3, -1, 0, 1 }, out[6];
-           npu_exec_set_input(exec, "x", in, sizeof in);
+           npu_exec_set_input(exec, &(npu_array){ "x", spec, in });
            npu_exec_set_output(exec, "y", out, sizeof out);
            if (npu_exec_run(exec)) {
                fprintf(stderr, "%s\n", npu_exec_diag(exec)->message);
@@ -4078,7 +4079,8 @@ NPU_IR_API void npu_model_destroy(npu_model *m);                    /* and its g
 NPU_IR_API npu_graph *npu_model_graph(npu_model *m);                /* borrowed: the builder below the model */
 NPU_IR_API npu_value npu_model_input(npu_model *m, const char *name, npu_spec spec);
 NPU_IR_API npu_value npu_model_add(npu_model *m, const npu_layer *layer, npu_value x);
-NPU_IR_API npu_value npu_model_add2(npu_model *m, const npu_layer *layer, npu_value x, npu_value y);
+/* Layers with another number of inputs than one. */
+NPU_IR_API npu_value npu_model_add_list(npu_model *m, const npu_layer *layer, const npu_value *x, uint32_t num_x);
 NPU_IR_API npu_status npu_model_output(npu_model *m, const char *name, npu_value v);
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -4564,13 +4566,8 @@ typedef struct npu_op_call_desc {
 } npu_op_call_desc;
 /* Runs it. Result specs are deduced, from the operands' data too where the op's sizes depend on it and the backend is
    host memory, and compared with `out`. Errors: NOT_FOUND (kind), BAD_SCHEMA, BAD_ATTR_SIZE, ARITY, UNSUPPORTED (an
-   op with a child graph), those of the type rule, NOT_IMPLEMENTED (no kernel). */
-NPU_IR_API npu_status npu_op_call_with(const npu_backend *backend, const npu_op_call_desc *desc, npu_diag *diag);
-/* The same for ops with at most one tensor list. Source: document 002, op_call. */
-NPU_IR_API npu_status npu_op_call(const npu_backend *backend, npu_kind kind, const npu_tensor *in,
-                                  uint32_t num_in, const npu_tensor *out, uint32_t num_out,
-                                  uint32_t attr_schema, const void *blob, uint32_t blob_size, uint64_t stream,
-                                  npu_diag *diag);
+   op with a child graph), those of the type rule, NOT_IMPLEMENTED (no kernel).          Source: document 002, op_call. */
+NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_desc *desc, npu_diag *diag);
 /* A dense tensor over host memory, for backends with NPU_BACKEND_HOST: fills `buffer` and `tensor` (which
    points to it). */
 NPU_IR_API npu_status npu_tensor_init_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
@@ -4903,7 +4900,7 @@ NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text);
    one thread at a time. A run allocates nothing. Order: compile each group (a refused group goes to the next
    backend and makes a new plan) -> memory plan -> weights -> bind -> run.
 
-   Symbols among the dims get their values in each run: those of inputs from npu_exec_set_input_shape, those
+   Symbols among the dims get their values in each run: those of inputs from npu_exec_set_input, those
    of results when their op is reached. Such an op, or one with a number that a value feeds, is deduced and
    prepared anew in every run, weights that its kernel packs included, which costs half a microsecond or more,
    and no allocation; all others run as ever. A value that nothing bounds has a buffer of its own, named after
@@ -4975,23 +4972,20 @@ NPU_IR_API npu_status npu_exec_create_simple(npu_exec **out, const npu_graph *g,
 NPU_IR_API void npu_exec_destroy(npu_exec *exec);
 NPU_IR_API const npu_program *npu_exec_program(const npu_exec *exec);
 
-/* Binds the caller's memory, borrowed until it is bound again or the exec is destroyed; used without a copy
-   by host backends when it is aligned to the element. size must be the exact bytes. An output may stand in
-   the memory of an input only where the op that makes it reads the input last and may write there
-   (npu_op_may_alias): an optimiser's step does; the next run says INVALID_ARGUMENT for other overlaps.
-   Errors: NOT_FOUND (name, index), SHAPE (size), NO_MEMORY (staging for unaligned memory). */
-NPU_IR_API npu_status npu_exec_set_input(npu_exec *exec, const char *name, const void *data, size_t size);
-NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *exec, uint32_t index, const void *data, size_t size);
+/* Binds the caller's memory, borrowed until it is bound again or the exec is destroyed; used without a copy by host
+   backends when it is aligned to the element. An input is data with its type, which must be that of the graph; dims with
+   a symbol have any number inside its bounds, until the input is bound again, and inputs that share a symbol are compared
+   by the run: SHAPE. npu_exec_set_input finds the input by input->name; by index the name is not read. Errors:
+   NOT_FOUND (name, index), CLASS, DTYPE, RANK, SHAPE, RANGE (a symbol's bounds), DYNAMIC_SHAPE (a dim that is no
+   number), INVALID_ARGUMENT (no data), NO_MEMORY (staging for unaligned memory). */
+NPU_IR_API npu_status npu_exec_set_input(npu_exec *exec, const npu_array *input);
+NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *exec, uint32_t index, const npu_array *input);
+/* An output is room to be written: size must be the exact bytes, and anything where it has runtime dims; a run that makes
+   more is an error then. It may stand in the memory of an input only where the op that makes it reads the input last and
+   may write there (npu_op_may_alias): an optimiser's step does; the next run says INVALID_ARGUMENT for other overlaps.
+   Errors: NOT_FOUND (name, index), SHAPE (size), INVALID_ARGUMENT (no data), NO_MEMORY. */
 NPU_IR_API npu_status npu_exec_set_output(npu_exec *exec, const char *name, void *data, size_t size);
 NPU_IR_API npu_status npu_exec_set_output_at(npu_exec *exec, uint32_t index, void *data, size_t size);
-/* An input with symbols among its dims is bound together with the dims that it has until it is bound again.
-   An output with such dims takes memory of any size, and a run that makes more is an error. Errors:
-   NOT_FOUND, RANK, SHAPE (a dim, or size is not that of dims), RANGE (a symbol's bounds), NO_MEMORY. Inputs
-   that share a symbol are compared by the run: SHAPE. By npu_exec_set_input such an input is DYNAMIC_SHAPE. */
-NPU_IR_API npu_status npu_exec_set_input_shape(npu_exec *exec, const char *name, uint32_t rank,
-                                               const int64_t *dims, const void *data, size_t size);
-NPU_IR_API npu_status npu_exec_set_input_shape_at(npu_exec *exec, uint32_t index, uint32_t rank,
-                                                  const int64_t *dims, const void *data, size_t size);
 /* Type and dims of an output after the last run that succeeded; with symbols before. NULL for a bad index. Of
    the exec; valid until the next run. */
 NPU_IR_API const npu_spec *npu_exec_output_spec(const npu_exec *exec, uint32_t index);
@@ -21846,11 +21840,12 @@ NPU_IR_API npu_status npu_model_output(npu_model *m, const char *name, npu_value
     return npu_output(npu_model_graph(m), name, v);
 }
 
-static npu_value npu__model_add(npu_model *m, const npu_layer *layer, const npu_value *x, uint32_t num_x)
+NPU_IR_API npu_value npu_model_add_list(npu_model *m, const npu_layer *layer, const npu_value *x, uint32_t num_x)
 {
     npu_graph *g = npu_model_graph(m);
-    if (!g || !layer || !layer->emit) {
-        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "model: the layer has no emit function");
+    if (!g || !layer || !layer->emit || (num_x && !x)) {
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, layer && layer->emit ? "model: the list of inputs is NULL"
+                                                                          : "model: the layer has no emit function");
         return npu__make_value(0);
     }
     for (uint32_t i = 0; i < num_x; i++) {
@@ -21867,15 +21862,7 @@ static npu_value npu__model_add(npu_model *m, const npu_layer *layer, const npu_
 
 NPU_IR_API npu_value npu_model_add(npu_model *m, const npu_layer *layer, npu_value x)
 {
-    return npu__model_add(m, layer, &x, 1);
-}
-
-NPU_IR_API npu_value npu_model_add2(npu_model *m, const npu_layer *layer, npu_value x, npu_value y)
-{
-    npu_value both[2];
-    both[0] = x;
-    both[1] = y;
-    return npu__model_add(m, layer, both, 2);
+    return npu_model_add_list(m, layer, &x, 1);
 }
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -28500,7 +28487,7 @@ static npu_status npu__query_support(const npu_backend *b, npu_op_info *info, np
     return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
 }
 
-NPU_IR_API npu_status npu_op_call_with(const npu_backend *backend, const npu_op_call_desc *d, npu_diag *diag)
+NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_desc *d, npu_diag *diag)
 {
     npu_diag local;
     npu_backend older;
@@ -28533,24 +28520,6 @@ NPU_IR_API npu_status npu_op_call_with(const npu_backend *backend, const npu_op_
     npu_registry_destroy(registry);
     npu__free(&a, c, sizeof *c);
     return status;
-}
-
-NPU_IR_API npu_status npu_op_call(const npu_backend *b, npu_kind kind, const npu_tensor *in, uint32_t num_in,
-                                  const npu_tensor *out, uint32_t num_out, uint32_t attr_schema,
-                                  const void *blob, uint32_t blob_size, uint64_t stream, npu_diag *diag)
-{
-    npu_op_call_desc d;
-    memset(&d, 0, sizeof d);
-    d.kind = kind;
-    d.in = in;
-    d.num_in = num_in;
-    d.out = out;
-    d.num_out = num_out;
-    d.attr_schema = attr_schema;
-    d.blob = blob;
-    d.blob_size = blob_size;
-    d.stream = stream;
-    return npu_op_call_with(b, &d, diag);
 }
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -37434,100 +37403,89 @@ static npu__slot *npu__slot_named(npu_exec *e, bool is_output, const char *name)
     return NULL;
 }
 
-static npu_status npu__bind_input(npu_exec *e, npu__slot *slot, const void *data, size_t size)
+/* What is said where the data of an input is of another type than the graph has. */
+static npu_status npu__input_mismatch(npu_exec *e, npu_status status, const npu_array *input, uint32_t index)
 {
-    npu_status status;
-    if (!slot) {
-        return npu_exec_diag(e)->status;
-    }
-    if (slot->is_dynamic) {
-        char label[64];
-        status = npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE,
-                                "%s: a run tells its dims: bind it with npu_exec_set_input_shape",
-                                npu__slot_label(e, false, (uint32_t)(slot - e->inputs), label));
-    } else {
-        status = npu__slot_bind(e, slot, false, (uint32_t)(slot - e->inputs), data, size);
-    }
-    if (status == NPU_OK) {
-        npu__exec_rebind(e, slot->value, slot->staged ? slot->own : (void *)(uintptr_t)data, size);
-    }
-    return npu__slot_result(e, false, slot, status);
+    char label[64], given[64], expected[64];
+    return npu__exec_fail(e, status, "%s: %s given, expected %s", npu__slot_label(e, false, index, label),
+                          npu__spec_label(NULL, &input->spec, given),
+                          npu__value_spec_label(e, e->inputs[index].value, expected));
 }
 
-NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *e, uint32_t index, const void *data, size_t size)
+/* One dim of an input, which a symbol leaves open between bounds. */
+static npu_status npu__input_dim(npu_exec *e, const npu_array *input, uint32_t index, uint32_t i, int64_t dim)
 {
-    return npu__bind_input(e, npu__slot_at(e, false, index), data, size);
+    int64_t given = input->spec.dims[i], min, max;
+    bool is_bounded = npu_graph_dim_bounds(npu__exec_graph(e), dim, &min, &max);
+    char label[64];
+    if (given >= min && (!is_bounded || given <= max)) {
+        return NPU_OK;
+    }
+    if (given < 0 || dim >= 0) {
+        return npu__input_mismatch(e, given < 0 ? NPU_ERR_DYNAMIC_SHAPE : NPU_ERR_SHAPE, input, index);
+    }
+    return npu__exec_fail(e, NPU_ERR_RANGE, "%s: dim %u is %lld, expected %lld to %lld",
+                          npu__slot_label(e, false, index, label), (unsigned)i, (long long)given, (long long)min,
+                          (long long)(is_bounded ? max : INT64_MAX));
 }
 
-NPU_IR_API npu_status npu_exec_set_input(npu_exec *e, const char *name, const void *data, size_t size)
-{
-    return npu__bind_input(e, npu__slot_named(e, false, name), data, size);
-}
-
-/* The spec of an input with these dims. */
-static npu_status npu__input_spec(npu_exec *e, uint32_t index, uint32_t rank, const int64_t *dims,
-                                  npu_spec *spec)
+/* The spec of an input in the runs to come: the graph's, with the dims given. */
+static npu_status npu__input_spec(npu_exec *e, const npu_array *input, uint32_t index, npu_spec *spec)
 {
     const npu_graph *g = e->program->plan->graph;
-    char label[64];
+    npu_status status = NPU_OK;
     *spec = *g->specs[g->values[g->inputs[index]].spec];
-    if (rank != spec->rank || (rank && !dims)) {
-        return npu__exec_fail(e, NPU_ERR_RANK, "%s: %u dims given, expected %u",
-                              npu__slot_label(e, false, index, label), (unsigned)rank, (unsigned)spec->rank);
+    if (input->spec.cls != spec->cls || input->spec.dtype != spec->dtype || input->spec.rank != spec->rank) {
+        return npu__input_mismatch(e, input->spec.cls != spec->cls       ? NPU_ERR_CLASS
+                                      : input->spec.dtype != spec->dtype ? NPU_ERR_DTYPE
+                                                                         : NPU_ERR_RANK, input, index);
     }
-    for (uint32_t i = 0; i < rank; i++) {
-        int64_t min, max;
-        bool is_bounded = npu_graph_dim_bounds(g, spec->dims[i], &min, &max);
-        if (dims[i] < min || (is_bounded && dims[i] > max)) {
-            npu__slot_label(e, false, index, label);
-            return spec->dims[i] >= 0
-                ? npu__exec_fail(e, NPU_ERR_SHAPE, "%s: dim %u is %lld, expected %lld", label, (unsigned)i,
-                                 (long long)dims[i], (long long)min)
-                : npu__exec_fail(e, NPU_ERR_RANGE, "%s: dim %u is %lld, expected %lld to %lld", label, (unsigned)i,
-                                 (long long)dims[i], (long long)min, (long long)(is_bounded ? max : INT64_MAX));
-        }
-        spec->dims[i] = dims[i];
+    for (uint32_t i = 0; i < spec->rank && status == NPU_OK; i++) {
+        status = npu__input_dim(e, input, index, i, spec->dims[i]);
+        spec->dims[i] = input->spec.dims[i];
     }
-    return NPU_OK;
+    return status;
 }
 
-static npu_status npu__bind_input_shape(npu_exec *e, npu__slot *slot, uint32_t rank, const int64_t *dims,
-                                        const void *data,
-                                        size_t size)
+static npu_status npu__bind_input(npu_exec *e, npu__slot *slot, const npu_array *input)
 {
     uint32_t index;
     npu_spec spec;
-    size_t expected;
+    size_t size = 0;
     npu_status status;
     if (!slot) {
         return npu_exec_diag(e)->status;
     }
     index = (uint32_t)(slot - e->inputs);
-    status = npu__input_spec(e, index, rank, dims, &spec);
-    if (status == NPU_OK && (npu_spec_size(&spec, &expected) || size != expected)) {
-        char label[64], words[64];
-        status = npu__exec_fail(e, NPU_ERR_SHAPE, "%s: %llu bytes given, expected %llu for %s",
-                                npu__slot_label(e, false, index, label), (unsigned long long)size,
-                                (unsigned long long)expected, npu__spec_label(NULL, &spec, words));
+    status = npu__input_spec(e, input, index, &spec);
+    if (status == NPU_OK && npu_spec_size(&spec, &size)) {
+        status = npu__input_mismatch(e, NPU_ERR_OVERFLOW, input, index);
     }
-    status = status ? status : npu__slot_bind(e, slot, false, index, data, size);
+    status = status ? status : npu__slot_bind(e, slot, false, index, input->data, size);
     if (status == NPU_OK) {
         slot->actual = spec;
-        npu__exec_rebind(e, slot->value, slot->staged ? slot->own : (void *)(uintptr_t)data, size);
+        npu__exec_rebind(e, slot->value, slot->staged ? slot->own : (void *)(uintptr_t)input->data, size);
     }
     return npu__slot_result(e, false, slot, status);
 }
 
-NPU_IR_API npu_status npu_exec_set_input_shape_at(npu_exec *e, uint32_t index, uint32_t rank,
-                                                  const int64_t *dims, const void *data, size_t size)
+/* No slot where there is no array, and the exec says so. */
+static bool npu__has_array(npu_exec *e, const npu_array *input)
 {
-    return npu__bind_input_shape(e, npu__slot_at(e, false, index), rank, dims, data, size);
+    if (e && !input) {
+        npu__slot_result(e, false, NULL, npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT, "input: the array is NULL"));
+    }
+    return input != NULL;
 }
 
-NPU_IR_API npu_status npu_exec_set_input_shape(npu_exec *e, const char *name, uint32_t rank,
-                                               const int64_t *dims, const void *data, size_t size)
+NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *e, uint32_t index, const npu_array *input)
 {
-    return npu__bind_input_shape(e, npu__slot_named(e, false, name), rank, dims, data, size);
+    return npu__bind_input(e, npu__has_array(e, input) ? npu__slot_at(e, false, index) : NULL, input);
+}
+
+NPU_IR_API npu_status npu_exec_set_input(npu_exec *e, const npu_array *input)
+{
+    return npu__bind_input(e, npu__has_array(e, input) ? npu__slot_named(e, false, input->name) : NULL, input);
 }
 
 NPU_IR_API const npu_spec *npu_exec_output_spec(const npu_exec *e, uint32_t index)
@@ -37934,11 +37892,7 @@ static npu_status npu__fail_unbound(npu_exec *e, uint32_t input)
                               e->refused.message);
     }
     npu__value_spec_label(e, e->inputs[input].value, spec);
-    return e->inputs[input].is_dynamic
-        ? npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound: npu_exec_set_input_shape gives %s its dims", label,
-                         spec)
-        : npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound: npu_exec_set_input with %llu bytes, %s", label,
-                         (unsigned long long)e->inputs[input].size, spec);
+    return npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound: npu_exec_set_input with %s", label, spec);
 }
 
 static npu_status npu__run_inputs(npu_exec *e)
@@ -39187,10 +39141,7 @@ static npu_status npu__probe_exec(npu_exec **exec, const npu_graph *g, const npu
 {
     npu_status status = npu_exec_create_simple(exec, g, backends, num_backends, diag);
     for (uint32_t i = 0; i < npu_graph_num_inputs(g) && status == NPU_OK; i++) {
-        const npu_spec *spec = &inputs[i].spec;
-        size_t size = 0;
-        npu_spec_size(spec, &size);
-        status = npu_exec_set_input_shape_at(*exec, i, spec->rank, spec->dims, inputs[i].data, size);
+        status = npu_exec_set_input_at(*exec, i, &inputs[i]);
     }
     status = status || !*exec ? status : npu_exec_run(*exec);
     if (status && *exec && diag) {

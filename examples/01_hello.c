@@ -11,7 +11,8 @@ int main(void)
     float in[3] = { 1, 2, 3 }, out[2];
 
     npu_graph *g = npu_graph_create(NULL);
-    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 1, 3 }));
+    npu_spec row = npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 1, 3 });
+    npu_value x = npu_input(g, "x", row);
     npu_value w = npu_constant(g, "w", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 2, 3 }), weight);
     npu_value b = npu_constant(g, "b", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 2 }), bias);
     npu_output(g, "y", npu_softmax(g, npu_relu(g, npu_linear(g, x, w, b)), -1));
@@ -23,7 +24,7 @@ int main(void)
         fprintf(stderr, "%s\n", diag.message);
         return 1;
     }
-    npu_exec_set_input(exec, "x", in, sizeof in);
+    npu_exec_set_input(exec, &(npu_array){ "x", row, in });
     npu_exec_set_output(exec, "y", out, sizeof out);
     if (npu_exec_run(exec)) {
         fprintf(stderr, "%s\n", npu_exec_diag(exec)->message);

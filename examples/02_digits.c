@@ -136,6 +136,12 @@ typedef struct session {
     float image[PIXELS], score[CLASSES];
 } session;
 
+static void bind_image(session *s)
+{
+    npu_spec spec = npu_spec_tensor(NPU_F32, 4, (int64_t[]){ BATCH, 1, SIDE, SIDE });
+    npu_exec_set_input(s->exec, &(npu_array){ "image", spec, s->image });
+}
+
 static int classify(session *s, const uint8_t *pixels)
 {
     int best = 0;
@@ -182,7 +188,7 @@ static int measure(const npu_graph *g)
         free(set);
         return 1;
     }
-    npu_exec_set_input(s.exec, "image", s.image, sizeof s.image);
+    bind_image(&s);
     npu_exec_set_output(s.exec, "digit", s.score, sizeof s.score);
     clock_t start = clock();
     if (count == 0 || size < 16 + (size_t)count * (1 + PIXELS)) {
@@ -235,7 +241,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", diag.message);
         return 1;
     }
-    npu_exec_set_input(s.exec, "image", s.image, sizeof s.image);
+    bind_image(&s);
     npu_exec_set_output(s.exec, "digit", s.score, sizeof s.score);
 
     npu_plan_print(npu_program_plan(program), &text);

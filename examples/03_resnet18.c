@@ -28,7 +28,7 @@ int main(int argc, char **argv)
         return 1;
     }
     in = reference_make("input", npu_value_spec(g, npu_graph_input(g, 0)), 0);
-    npu_exec_set_input(exec, "input", in, 3 * 224 * 224 * sizeof(float));
+    npu_exec_set_input(exec, &(npu_array){ "input", npu_spec_tensor(NPU_F32, 4, (int64_t[]){ 1, 3, 224, 224 }), in });
     npu_exec_set_output(exec, "output", out, sizeof out);
     start = clock();
     if (npu_exec_run(exec)) {

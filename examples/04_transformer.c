@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < TOKENS; i++) {
         tokens[i] = (i * 37 + 11) % 100;
     }
-    npu_exec_set_input(exec, "tokens", tokens, sizeof tokens);
+    npu_exec_set_input(exec, &(npu_array){ "tokens", npu_spec_tensor(NPU_I64, 2, (int64_t[]){ 1, TOKENS }), tokens });
     if (npu_exec_run(exec)) {
         fprintf(stderr, "%s\n", npu_exec_diag(exec)->message);
         return 1;

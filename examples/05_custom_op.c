@@ -74,7 +74,8 @@ int main(void)
         return 1;
     }
     npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = registry });
-    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 4 }));
+    npu_spec four = npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 4 });
+    npu_value x = npu_input(g, "x", four);
     npu_arg args[] = { npu_arg_tensor("x", x), npu_arg_float("scale", 10), npu_arg_float("shift", -1) };
     npu_output(g, "y", npu_relu(g, npu_op_result(g, npu_emit_name(g, "my.scale_shift", args, 3), 0)));
 
@@ -88,7 +89,7 @@ int main(void)
     npu_text text = npu_text_init(NULL);
     npu_graph_print(g, &text);
     npu_plan_print(npu_program_plan(npu_exec_program(exec)), &text);
-    npu_exec_set_input(exec, "x", in, sizeof in);
+    npu_exec_set_input(exec, &(npu_array){ "x", four, in });
     npu_exec_set_output(exec, "y", out, sizeof out);
     if (npu_exec_run(exec)) {
         fprintf(stderr, "%s\n", npu_exec_diag(exec)->message);

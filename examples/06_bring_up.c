@@ -106,10 +106,12 @@ static double compare(const npu_graph *g, const npu_backend *const *backends)
     npu_status status = npu_exec_create_simple(&device_exec, g, backends, 2, &diag);
     status = status ? status : npu_exec_create_simple(&cpu_exec, g, backends + 1, 1, &diag);
     if (status == NPU_OK) {
-        npu_exec_set_input(device_exec, "a", a, sizeof a);
-        npu_exec_set_input(device_exec, "b", b, sizeof b);
-        npu_exec_set_input(cpu_exec, "a", a, sizeof a);
-        npu_exec_set_input(cpu_exec, "b", b, sizeof b);
+        npu_array inputs[2] = { { "a", npu_spec_tensor(NPU_F32, 2, DIMS(3, 4)), a },
+                                { "b", npu_spec_tensor(NPU_F32, 2, DIMS(2, 4)), b } };
+        for (int i = 0; i < 2; i++) {
+            npu_exec_set_input(device_exec, &inputs[i]);
+            npu_exec_set_input(cpu_exec, &inputs[i]);
+        }
         status = npu_exec_compare(device_exec, cpu_exec, NULL, NULL, &total, &diag);
     }
     printf("%s%s", diag.message, status ? "\n" : "");

@@ -24,10 +24,14 @@ static const char detector[] =
 static npu_status detect(npu_exec *exec, int64_t n, const float *boxes, const float *scores, const int64_t *classes)
 {
     int64_t dims[2] = { n, 4 };
-    size_t num = (size_t)n, bytes;
-    npu_status status = npu_exec_set_input_shape(exec, "boxes", 2, dims, boxes, num * 4 * sizeof *boxes);
-    status = status ? status : npu_exec_set_input_shape(exec, "scores", 1, dims, scores, num * sizeof *scores);
-    status = status ? status : npu_exec_set_input_shape(exec, "classes", 1, dims, classes, num * sizeof *classes);
+    size_t bytes;
+    npu_array inputs[3] = { { "boxes", npu_spec_tensor(NPU_F32, 2, dims), boxes },
+                            { "scores", npu_spec_tensor(NPU_F32, 1, dims), scores },
+                            { "classes", npu_spec_tensor(NPU_I64, 1, dims), classes } };
+    npu_status status = NPU_OK;
+    for (int i = 0; i < 3; i++) {
+        status = status ? status : npu_exec_set_input(exec, &inputs[i]);
+    }
     status = status ? status : npu_exec_run(exec);
     if (status) {
         printf("%s\n", npu_exec_diag(exec)->message);

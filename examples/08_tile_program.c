@@ -35,8 +35,7 @@ static int compare(npu_graph *g, const npu_parallel *threads)
         return 1;
     }
     for (uint32_t i = 0; i < npu_graph_num_inputs(g); i++) {
-        npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
-        npu_exec_set_input_at(exec, i, data + 97 * i, size);
+        npu_exec_set_input_at(exec, i, &(npu_array){ NULL, *npu_value_spec(g, npu_graph_input(g, i)), data + 97 * i });
     }
     if (npu_exec_run(exec)) {
         printf("%s\n", npu_exec_diag(exec)->message);

@@ -60,7 +60,7 @@ int main(void)
         fprintf(stderr, "%s\n", diag.message);
         return 1;
     }
-    npu_exec_set_input(exec, "x", x, sizeof x);
+    npu_exec_set_input(exec, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 1, 3 }), x });
     npu_exec_set_output(exec, "swap", y, sizeof y);
     if (npu_exec_run(exec)) {
         fprintf(stderr, "%s\n", npu_exec_diag(exec)->message);

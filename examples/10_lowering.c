@@ -61,7 +61,7 @@ static npu_status run(const npu_graph *g, const float *in, float *out)
     npu_exec *exec = NULL;
     npu_diag diag = { 0 };
     npu_status status = npu_exec_create_simple(&exec, g, &cpu, 1, &diag);
-    status = status ? status : npu_exec_set_input(exec, "x", in, IN * sizeof *in);
+    status = status ? status : npu_exec_set_input(exec, &(npu_array){ "x", *npu_value_spec(g, npu_graph_input(g, 0)), in });
     status = status ? status : npu_exec_set_output(exec, "y", out, OUT * sizeof *out);
     status = status ? status : npu_exec_run(exec);
     npu_exec_destroy(exec);

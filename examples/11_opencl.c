@@ -34,7 +34,7 @@ static int classify(const npu_graph *g, const npu_backend *const *backends, uint
     double start = 0, difference = -1;
     npu_status status = npu_exec_create_simple(&exec, g, backends, num_backends, &diag);
     if (!status) {
-        npu_exec_set_input(exec, "input", in, PIXELS * sizeof *in);
+        npu_exec_set_input(exec, &(npu_array){ "input", *npu_value_spec(g, npu_graph_input(g, 0)), in });
         npu_exec_set_output(exec, "output", out, sizeof out);
         status = npu_exec_run(exec);
         start = seconds();

@@ -144,7 +144,8 @@ static int run(npu_exec *exec)
 {
     static float sound[FRAMES * COEFFICIENTS], words[WORDS];
     double sum = 0;
-    npu_exec_set_input(exec, "sound", sound, sizeof sound);
+    int64_t dims[4] = { 1, 1, FRAMES, COEFFICIENTS };
+    npu_exec_set_input(exec, &(npu_array){ "sound", npu_spec_tensor(NPU_F32, 4, dims), sound });
     npu_exec_set_output(exec, "words", words, sizeof words);
     size_t before = most_in_use = in_use;
     for (int n = 0; n < 3; n++) {

@@ -107,7 +107,7 @@ static npu_exec *make_exec(const npu_graph *g)
             npu_graph_dim_bounds(g, spec.dims[k], &min, &spec.dims[k]);
         }
         npu_spec_len(&spec, &len);
-        require(npu_exec_set_input_shape_at(exec, i, spec.rank, spec.dims, numbers(len), len * sizeof(float)), "input");
+        require(npu_exec_set_input_at(exec, i, &(npu_array){ NULL, spec, numbers(len) }), "input");
     }
     return exec;
 }
@@ -486,7 +486,7 @@ static double time_row(npu_graph *g, const int *operands)
         npu_spec_size(spec, &size);
         data[i] = take(size);
         fill(data[i], spec, bench_operands[operands[i]].values);
-        require(npu_exec_set_input_at(exec, i, data[i], size), "input");
+        require(npu_exec_set_input_at(exec, i, &(npu_array){ NULL, *spec, data[i] }), "input");
     }
     seconds = measure(run_exec, exec, 0.005);
     npu_exec_destroy(exec);

@@ -69,7 +69,8 @@ static npu_exec *exec_of(const npu_graph *g, bool no_inplace)
         size_t len = 0, size = 0;
         npu_spec_len(spec, &len);
         npu_spec_size(spec, &size);
-        require(npu_exec_set_input_at(exec, i, spec->dtype == NPU_F32 ? (void *)numbers(len) : take(size), size), "input");
+        npu_array input = { NULL, *spec, spec->dtype == NPU_F32 ? (void *)numbers(len) : take(size) };
+        require(npu_exec_set_input_at(exec, i, &input), "input");
     }
     return exec;
 }

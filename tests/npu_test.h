@@ -75,6 +75,51 @@ static inline void npu_test_bytes(const char *file, int line, const char *what, 
     }
 }
 
+/* One op standalone, in the members' order. */
+#define NPU_TEST_CALL(kind_, in_, num_in_, out_, num_out_, schema_, blob_, blob_size_)                                  \
+    &(npu_op_call_desc){ .kind = (kind_), .in = (in_), .num_in = (num_in_), .out = (out_), .num_out = (num_out_),       \
+                         .attr_schema = (schema_), .blob = (blob_), .blob_size = (blob_size_) }
+
+/* Input i of an exec with the spec that its graph says, for tests of other things than types: `size` bytes, or dims. What
+   has another size is bound as so many bytes, which no input is. */
+static inline npu_array npu_test_array(const npu_exec *exec, npu_value v, const void *data, size_t size)
+{
+    const npu_graph *g = npu_plan_graph(npu_program_plan(npu_exec_program(exec)));
+    const npu_spec *spec = npu_value_spec(g, v);
+    int64_t bytes = (int64_t)size;
+    size_t expected = size;
+    npu_array a = { NULL, npu_spec_tensor(NPU_U8, 1, &bytes), data };
+    if (spec && (npu_spec_size(spec, &expected) || expected == size)) {
+        a.spec = *spec;
+    }
+    return a;
+}
+
+static inline npu_status npu_test_input(npu_exec *exec, const char *name, const void *data, size_t size)
+{
+    const npu_graph *g = npu_plan_graph(npu_program_plan(npu_exec_program(exec)));
+    npu_array a = npu_test_array(exec, npu_graph_find(g, name), data, size);
+    a.name = name;
+    return npu_exec_set_input(exec, &a);
+}
+
+static inline npu_status npu_test_input_at(npu_exec *exec, uint32_t i, const void *data, size_t size)
+{
+    const npu_graph *g = npu_plan_graph(npu_program_plan(npu_exec_program(exec)));
+    npu_array a = npu_test_array(exec, npu_graph_input(g, i), data, size);
+    return npu_exec_set_input_at(exec, i, &a);
+}
+
+static inline npu_status npu_test_input_dims(npu_exec *exec, const char *name, uint32_t rank, const int64_t *dims,
+                                             const void *data)
+{
+    const npu_graph *g = npu_plan_graph(npu_program_plan(npu_exec_program(exec)));
+    const npu_spec *spec = npu_value_spec(g, npu_graph_find(g, name));
+    npu_array a = { name, npu_spec_tensor(spec ? (npu_dtype)spec->dtype : NPU_F32, rank, dims), data };
+    a.spec.cls = spec ? spec->cls : a.spec.cls;
+    return npu_exec_set_input(exec, &a);
+}
+
 static inline void npu_test_int(const char *file, int line, const char *what, long long got, long long expected)
 {
     if (!npu_test_ok(got == expected, file, line, what)) {

@@ -172,7 +172,7 @@ static const float expected[8] = { 6.5f, 4.5f, 0, 16, 0, 4.5f, 13, 0 };
 static npu_status run(npu_exec *exec, float *y, size_t size)
 {
     memset(y, 0, size);
-    npu_exec_set_input(exec, "x", input, sizeof input);
+    npu_test_input(exec, "x", input, sizeof input);
     npu_exec_set_output(exec, "y", y, size);
     return npu_exec_run(exec);
 }
@@ -314,7 +314,9 @@ static void test_forms(void)
     buffer_upload(b, &buffers[0], 0, input, sizeof input);
     buffer_upload(b, &buffers[1], 0, bias, 12);
     uint32_t badd = NPU_FOURCC('B', 'A', 'D', 'D');
-    NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_BIAS_ADD, in, 2, &out, 1, badd, axis, 8, 5, NULL), NPU_OK);
+    npu_op_call_desc call = { .kind = NPU_AICF_BIAS_ADD, .num_in = 2, .num_out = 1, .in = in, .out = &out,
+                              .attr_schema = badd, .blob_size = 8, .blob = axis, .stream = 5 };
+    NPU_CHECK_STATUS(npu_op_call(b, &call, NULL), NPU_OK);
     NPU_CHECK_EQ(d.kind, 3);
     NPU_CHECK_EQ(d.schema, badd);
     NPU_CHECK_EQ(d.blob_size, 8);
@@ -322,14 +324,14 @@ static void test_forms(void)
     NPU_CHECK_EQ(d.stream, 5);
     buffer_download(b, y, &buffers[2], 0, sizeof y);
     NPU_CHECK_NEAR(y[5], -2, 0);
-    NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_BIAS_ADD, in, 2, &out, 1, 0, axis, 8, 0, NULL),
+    NPU_CHECK_STATUS(npu_op_call(b, NPU_TEST_CALL(NPU_AICF_BIAS_ADD, in, 2, &out, 1, 0, axis, 8), NULL),
                      NPU_ERR_BAD_SCHEMA);
-    NPU_CHECK_STATUS(npu_op_call(b, NPU_ATEN_ADD, in, 2, &out, 1, 0, packed_alpha, 9, 0, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_op_call(b, NPU_TEST_CALL(NPU_ATEN_ADD, in, 2, &out, 1, 0, packed_alpha, 9), NULL), NPU_OK);
     NPU_CHECK_EQ(d.kind, NPU_ATEN_ADD);
     NPU_CHECK_EQ(d.blob_size, 9);
     NPU_CHECK_BYTES(d.blob, packed_alpha, 9);
     int calls = d.calls;
-    NPU_CHECK_STATUS(npu_op_call(b, NPU_ATEN_CLONE, in, 1, &out, 1, 0, NULL, 0, 0, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_op_call(b, NPU_TEST_CALL(NPU_ATEN_CLONE, in, 1, &out, 1, 0, NULL, 0), NULL), NPU_OK);
     NPU_CHECK_EQ(d.calls, calls); /* a view: copied by the door */
     buffer_download(b, y, &buffers[2], 0, sizeof y);
     NPU_CHECK_BYTES(y, input, sizeof y);
@@ -568,7 +570,7 @@ static void run_lstm(const npu_graph *g, const npu_backend *first, float y[40])
     for (int i = 0; i < LSTM_IN; i++) {
         size_t size = 0;
         npu_spec_size(npu_value_spec(g, npu_graph_input(g, (uint32_t)i)), &size);
-        npu_exec_set_input(exec, lstm_names[i], lstm_data[i], size);
+        npu_test_input(exec, lstm_names[i], lstm_data[i], size);
     }
     npu_exec_set_output(exec, "y", y, 40 * sizeof *y);
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
@@ -619,7 +621,7 @@ static void test_two_lists(void)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         call.list_sizes = rows[i].num ? sizes[rows[i].row] : NULL;
         call.num_lists = rows[i].num;
-        NPU_CHECK_STATUS(npu_op_call_with(npu_ref_backend(), &call, &diag), rows[i].status);
+        NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), &call, &diag), rows[i].status);
         NPU_CHECK(strstr(diag.message, rows[i].words));
     }
     NPU_CHECK_BYTES(lstm_data[LSTM_IN], expect, sizeof expect);

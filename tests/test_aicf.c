@@ -172,7 +172,7 @@ static npu_status call(npu_kind kind, uint32_t num_in, uint32_t num_out, uint32_
     for (uint32_t i = 0; i < num_out; i++) {
         results[i] = out[i].t;
     }
-    status = npu_op_call(npu_ref_backend(), kind, operands, num_in, results, num_out, schema, b->bytes, size, 0, &diag);
+    status = npu_op_call(npu_ref_backend(), NPU_TEST_CALL(kind, operands, num_in, results, num_out, schema, b->bytes, size), &diag);
     for (uint32_t i = 0; i < num_out && !status; i++) {
         read_back(&out[i]);
     }
@@ -714,15 +714,14 @@ static void test_sums_of_halves(void)
         npu_tensor_init_host(&x[0], &buffers[0], dtypes[t], 2, row, ones);
         npu_tensor_init_host(&x[1], &buffers[1], dtypes[t], 2, col, ones);
         npu_tensor_init_host(&sum, &buffers[2], dtypes[t], 2, one, &y);
-        NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_AICF_GEMM, x, 2, &sum, 1, 0, plain, 8, 0, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_TEST_CALL(NPU_AICF_GEMM, x, 2, &sum, 1, 0, plain, 8), NULL), NPU_OK);
         NPU_CHECK_NEAR(t ? npu_bf16_to_f32(y) : npu_f16_to_f32(y), LEN, 0);
         npu_tensor_init_host(&sum, &buffers[2], dtypes[t], 1, one, &y);
-        NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_AICF_REDUCE_SUM, &x[1], 1, &sum, 1,
-                                     NPU_FOURCC('R', 'S', 'U', 'M'), axis, 8, 0, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_TEST_CALL(NPU_AICF_REDUCE_SUM, &x[1], 1, &sum, 1, NPU_FOURCC('R', 'S', 'U', 'M'), axis, 8), NULL), NPU_OK);
         NPU_CHECK_NEAR(t ? npu_bf16_to_f32(y) : npu_f16_to_f32(y), LEN, 0);
         npu_tensor_init_host(&x[0], &buffers[0], dtypes[t], 0, NULL, ones);
         npu_tensor_init_host(&sum, &buffers[2], dtypes[t], 0, NULL, &y);
-        NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_AICF_COPY, x, 1, &sum, 1, 0, NULL, 0, 0, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_TEST_CALL(NPU_AICF_COPY, x, 1, &sum, 1, 0, NULL, 0), NULL), NPU_OK);
         NPU_CHECK_EQ(y, ones[0]);
     }
 }

@@ -78,7 +78,7 @@ static npu_status build(npu_model *m)
     npu_value x = npu_model_input(m, "x", F32(2, 4));
     npu_value y = npu_model_add(m, &act.base, npu_model_add(m, &fc.base, x));
     npu_value s = npu_state(g, "s", F32(2, 3)), both[2];
-    both[0] = y = npu_model_add2(m, &add.base, y, s);
+    both[0] = y = npu_model_add_list(m, &add.base, (npu_value[]){ y, s }, 2);
     both[1] = npu_op_result(g, npu_emit_name(g, "mine.twice", (npu_arg[]){ npu_arg_tensor("x", y) }, 1), 0);
     npu_update(g, s, y);
     npu_value joined = npu_cat(NPU_AT(g), both, 2, 1);
@@ -131,7 +131,7 @@ static npu_status run_on(npu_exec *exec)
 {
     static char unaligned[4 * 8 + 1];
     static float y[12];
-    npu_status status = npu_exec_set_input(exec, "x", unaligned + 1, 32);
+    npu_status status = npu_test_input(exec, "x", unaligned + 1, 32);
     status = status ? status : npu_exec_set_output(exec, "y", y, sizeof y);
     return status ? status : npu_exec_run(exec);
 }
@@ -328,8 +328,8 @@ static void test_simple(void)
 static npu_status run_repeats(npu_exec *exec, const float *x, int64_t n, const int64_t *repeats)
 {
     static float out[64];
-    npu_status status = npu_exec_set_input_shape(exec, "x", 2, DIMS(n, 2), x, (size_t)n * 8);
-    status = status ? status : npu_exec_set_input_shape(exec, "r", 1, &n, repeats, (size_t)n * 8);
+    npu_status status = npu_test_input_dims(exec, "x", 2, DIMS(n, 2), x);
+    status = status ? status : npu_test_input_dims(exec, "r", 1, &n, repeats);
     status = status ? status : npu_exec_set_output(exec, "y", out, sizeof out);
     return status ? status : npu_exec_run(exec);
 }
@@ -415,7 +415,7 @@ static npu_status kernels(const npu_allocator *a)
     for (uint32_t i = 0; i < npu_graph_num_inputs(g) && !status; i++) {
         size_t size = 0;
         npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
-        status = npu_exec_set_input_at(exec, i, zeros, size);
+        status = npu_test_input_at(exec, i, zeros, size);
     }
     status = status ? status : npu_exec_run(exec);
     npu_exec_destroy(exec);

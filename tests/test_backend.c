@@ -120,11 +120,11 @@ static npu_status run_example(rig *r, uint32_t seed, bool *right)
     fill(x, EXAMPLE_IN, seed);
     memset(y, 0, sizeof y);
     NPU_CHECK_STATUS(npu_exec_create_simple(&cpu, r->graph, &r->backends[1], 1, NULL), NPU_OK);
-    npu_exec_set_input(cpu, "x", x, sizeof x);
+    npu_test_input(cpu, "x", x, sizeof x);
     npu_exec_set_output(cpu, "y", expected, sizeof expected);
     NPU_CHECK_STATUS(npu_exec_run(cpu), NPU_OK);
     npu_exec_destroy(cpu);
-    NPU_CHECK_STATUS(npu_exec_set_input(r->exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r->exec, "x", x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_set_output(r->exec, "y", y, sizeof y), NPU_OK);
     npu_status status = npu_exec_run(r->exec);
     *right = true;
@@ -385,7 +385,7 @@ static void test_failed_op(void)
         b.submit = blaming_submit;
         b.compile = npu_ref_backend()->compile;
         NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backends, 1, NULL), NPU_OK);
-        npu_exec_set_input(exec, "x", in, sizeof in);
+        npu_test_input(exec, "x", in, sizeof in);
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_ERR_RANGE);
         NPU_CHECK_EQ(npu_exec_diag(exec)->op, rows[i].taken);
         NPU_CHECK_EQ(strstr(npu_exec_diag(exec)->message, "aten.") != NULL, rows[i].taken != 0);
@@ -497,7 +497,7 @@ static void test_streams(void)
     streams.current = 5;
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backends, 1, NULL), NPU_OK);
     NPU_CHECK_EQ(streams.seen[0], 5);
-    npu_exec_set_input(exec, "x", in, sizeof in);
+    npu_test_input(exec, "x", in, sizeof in);
     npu_exec_set_output(exec, "y", out, sizeof out);
     for (streams.current = 6; streams.current < 8; streams.current++) { /* each run has its own */
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
@@ -592,7 +592,7 @@ static void test_free_ops(void)
     for (uint32_t op = 1; op <= npu_graph_num_ops(r.graph); op++) {
         NPU_CHECK_EQ(npu_plan_op_backend(r.plan, (npu_op){ op }, NULL, NULL), 0);
     }
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "y", y, sizeof y), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     NPU_CHECK_EQ(npu_sim_count(r.sim).ops, 3); /* relu, neg, and the cast, which may change a dtype */
@@ -707,9 +707,9 @@ static void test_layers_of_the_cpu(void)
     }
     fill(data, 24, 9);
     NPU_CHECK_STATUS(npu_exec_create_simple(&cpu, g, &r.backends[1], 1, NULL), NPU_OK);
-    npu_exec_set_input(cpu, "x", data, sizeof data);
+    npu_test_input(cpu, "x", data, sizeof data);
     npu_exec_set_output(cpu, "y", expected, sizeof expected);
-    npu_exec_set_input(r.exec, "x", data, sizeof data);
+    npu_test_input(r.exec, "x", data, sizeof data);
     NPU_CHECK_STATUS(npu_exec_run(cpu), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     const float *got = (const float *)npu_exec_output(r.exec, 0, NULL);
@@ -914,8 +914,8 @@ static void check_row(const op_row *row, const npu_sim_desc *desc, double tolera
     } else {
         uint32_t reason = 0;
         int backend = npu_plan_op_backend(r.plan, npu_value_producer(r.graph, y, NULL), &reason, NULL);
-        npu_exec_set_input(r.exec, "x", x, sizeof x);
-        npu_exec_set_input(cpu, "x", x, sizeof x);
+        npu_test_input(r.exec, "x", x, sizeof x);
+        npu_test_input(cpu, "x", x, sizeof x);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(cpu), NPU_OK);
         if (backend != (row->reason ? 1 : 0) || reason != row->reason) {
@@ -1025,15 +1025,15 @@ static void test_blobs(void)
     NPU_CHECK_STATUS(buffer_alloc(b, 0, sizeof x, &buffer[0]), NPU_OK);
     NPU_CHECK_STATUS(buffer_alloc(b, 0, sizeof y, &buffer[1]), NPU_OK);
     NPU_CHECK_STATUS(buffer_upload(b, &buffer[0], 0, x, sizeof x), NPU_OK);
-    NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum, axis, 8, 0, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_op_call(b, NPU_TEST_CALL(NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum, axis, 8), &diag), NPU_OK);
     NPU_CHECK_STATUS(buffer_download(b, y, &buffer[1], 0, sizeof y), NPU_OK);
     NPU_CHECK_NEAR(y[0], 5, 0);
     NPU_CHECK_NEAR(y[2], 9, 0);
-    NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum + 1, axis, 8, 0, &diag),
+    NPU_CHECK_STATUS(npu_op_call(b, NPU_TEST_CALL(NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum + 1, axis, 8), &diag),
                      NPU_ERR_BAD_SCHEMA);
-    NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum, axis, 9, 0, &diag),
+    NPU_CHECK_STATUS(npu_op_call(b, NPU_TEST_CALL(NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum, axis, 9), &diag),
                      NPU_ERR_BAD_ATTR_SIZE);
-    NPU_CHECK_STATUS(npu_op_call(b, NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum, axis, 7, 0, &diag),
+    NPU_CHECK_STATUS(npu_op_call(b, NPU_TEST_CALL(NPU_AICF_REDUCE_SUM, &in, 1, &out, 1, rsum, axis, 7), &diag),
                      NPU_ERR_BAD_ATTR_SIZE);
     b->free(b->ctx, &buffer[0]);
     b->free(b->ctx, &buffer[1]);
@@ -1131,12 +1131,12 @@ static void test_named(void)
     npu_output(r.graph, "difference", npu_sub(r.graph, a, b));
     float x[3] = { 1, 2, 3 }, y[3] = { 10, 20, 30 }, difference[3];
     NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "b", y, sizeof y), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "b", y, sizeof y), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_MISSING_FEED);
     NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "'a'"));
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "a", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "a", x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "difference", difference, sizeof difference), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "c", x, sizeof x), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "c", x, sizeof x), NPU_ERR_NOT_FOUND);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     size_t size = 0;
     const float *sum = npu_exec_find_output(r.exec, "sum", &size);
@@ -1191,7 +1191,7 @@ static void test_bf16(void)
     }
     NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
     NPU_CHECK_EQ(npu_plan_num_steps(r.plan), 5); /* accelerator, CPU, accelerator */
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     npu_exec_set_output(r.exec, "y", y, sizeof y);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     NPU_CHECK_BYTES(x, y, sizeof x);
@@ -1244,7 +1244,7 @@ static void test_every_dtype(void)
         NPU_CHECK_EQ(npu_plan_num_steps(r.plan), is_narrow ? 1 : 5);
         NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, &r.diag), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_create(&r.exec, r.program, NULL, &r.diag), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, size), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, size), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "y", y, size), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         NPU_CHECK_BYTES(x, y, size);
@@ -1536,7 +1536,7 @@ static void *work(void *arg)
     fill(x, EXAMPLE_IN, w->seed);
     w->status = npu_exec_create(&exec, w->program, NULL, NULL);
     if (!w->status) {
-        npu_exec_set_input(exec, "x", x, sizeof x);
+        npu_test_input(exec, "x", x, sizeof x);
         npu_exec_set_output(exec, "y", w->y, sizeof w->y);
     }
     for (int i = 0; i < 20 && !w->status; i++) {

@@ -483,12 +483,12 @@ static void test_relu_and_add_layers(void)
     NPU_ITEM("R2.14");
     relu.save_for_backward = true;
     y = npu_model_add(m, &relu.base, x);
-    y = npu_model_add2(m, &add.base, y, y);
+    y = npu_model_add_list(m, &add.base, (npu_value[]){ y, y }, 2);
     check_text(
         npu_model_graph(m),
         "input x : f32[3]\nr.out = aicf.relu(x=x) : f32[3]\na.out = aicf.add(a=r.out, c=r.out) : f32[3]\n"
         "save r.out = r.out\n");
-    NPU_CHECK(!npu_model_add2(m, &add.base, y, npu_model_input(m, "z", f32(1, 1, 0, 0, 0)))
+    NPU_CHECK(!npu_model_add_list(m, &add.base, (npu_value[]){ y, npu_model_input(m, "z", f32(1, 1, 0, 0, 0)) }, 2)
                    .id); /* no broadcasting here */
     NPU_CHECK_STATUS(npu_graph_status(npu_model_graph(m)), NPU_ERR_SHAPE);
     npu_model_destroy(m);
@@ -508,7 +508,7 @@ static void test_dialects(void)
     y = npu_model_add(m, &fc.base, x);
     y = npu_model_add(m, &relu.base, y);
     y = npu_model_add(m, &plain.base, y);
-    y = npu_model_add2(m, &add.base, y, z);
+    y = npu_model_add_list(m, &add.base, (npu_value[]){ y, z }, 2);
     check_text(npu_model_graph(m),
                "input x : f32[2,3]\ninput z : f32[1]\nparam fc.W : f32[4,3]\nparam fc.b : f32[4]\n"
                "fc.out = aten.linear.default(input=x, weight=fc.W, bias=fc.b) : f32[2,4]\n"
@@ -637,7 +637,7 @@ static void test_model_rejections(void)
     NPU_CHECK(!npu_model_add(m, &fc.base, x).id); /* last dim is 5, not 3 */
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_SHAPE);
     npu_graph_clear_error(g);
-    NPU_CHECK(!npu_model_add2(m, &fc.base, x, x).id);
+    NPU_CHECK(!npu_model_add_list(m, &fc.base, (npu_value[]){ x, x }, 2).id);
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_ARITY);
     npu_graph_clear_error(g);
     NPU_CHECK(!npu_model_add(m, &fc.base, missing).id);

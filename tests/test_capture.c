@@ -43,7 +43,7 @@ static void test_replay(void)
         NPU_CHECK(!capture);
         for (int i = 0; i < 2; i++) {
             npu_exec *e = i ? other : r.exec;
-            npu_exec_set_input(e, "x", x, sizeof x);
+            npu_test_input(e, "x", x, sizeof x);
             npu_exec_set_output(e, "y", y[i], sizeof y[i]);
             npu_exec_set_output(e, "z", z[i], sizeof z[i]);
         }
@@ -57,7 +57,7 @@ static void test_replay(void)
             NPU_CHECK(memcmp(y[0], y[1], sizeof y[0]) == 0 && memcmp(z[0], z[1], sizeof z[0]) == 0);
         }
         NPU_CHECK(npu_capture_num_actions(capture) >= 3); /* the CPU alone: a submit, and the state in two moves */
-        npu_exec_set_input(r.exec, "x", x, sizeof x);
+        npu_test_input(r.exec, "x", x, sizeof x);
         NPU_CHECK_STATUS(npu_capture_replay(capture), NPU_ERR_STATE);
         npu_capture_destroy(capture);
         npu_capture_destroy(NULL);
@@ -79,7 +79,7 @@ static void test_no_allocation(void)
     fill(x, 12, 1);
     r.exec_desc.allocator = &a;
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     NPU_CHECK_STATUS(npu_capture_create(&capture, r.exec), NPU_OK);
     calls = counter.num_calls;
     buffers = npu_sim_count(r.sims[0]).calls[NPU_SIM_ALLOC];
@@ -105,7 +105,7 @@ static void test_capture_out_of_memory(void)
     fill(x, 12, 1);
     r.exec_desc.allocator = &a;
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     for (uint64_t n = 1; status == NPU_ERR_NO_MEMORY && n < 100; n++) {
         counter.num_calls = 0;
         counter.fail_at = n;
@@ -128,7 +128,7 @@ static void test_replay_failures(void)
     float x[12];
     fill(x, 12, 1);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     NPU_CHECK_STATUS(npu_capture_create(&capture, r.exec), NPU_OK);
     npu_sim_fail(r.sims[0], NPU_SIM_SUBMIT, 1, NPU_ERR_BACKEND);
     NPU_CHECK_STATUS(npu_capture_replay(capture), NPU_ERR_BACKEND);
@@ -211,7 +211,7 @@ static void test_backend_slots(void)
     backend.submit = record_submit;
     r.backends[0] = &backend;
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     npu_exec_set_output(r.exec, "z", z, sizeof z);
     NPU_CHECK_STATUS(npu_capture_create(&capture, r.exec), NPU_OK);
     NPU_CHECK_EQ(recorder.captures, 1);
@@ -352,10 +352,10 @@ static void test_overlap(void)
         npu_output(r.graph, NULL, npu_op_result(r.graph, op, i));
     }
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    npu_exec_set_input(r.exec, "bc1", &one, sizeof one);
-    npu_exec_set_input(r.exec, "bc2", &one, sizeof one);
+    npu_test_input(r.exec, "bc1", &one, sizeof one);
+    npu_test_input(r.exec, "bc2", &one, sizeof one);
     for (uint32_t i = 0; i < 4; i++) {
-        npu_exec_set_input_at(r.exec, i, data[i], sizeof data[i]);
+        npu_test_input_at(r.exec, i, data[i], sizeof data[i]);
     }
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     for (uint32_t i = 0; i < 3; i++) {
@@ -401,7 +401,7 @@ static float run_first(npu_program *program)
     float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
     npu_exec *exec = NULL;
     NPU_CHECK_STATUS(npu_exec_create(&exec, program, NULL, NULL), NPU_OK);
-    npu_exec_set_input(exec, "x", x, sizeof x);
+    npu_test_input(exec, "x", x, sizeof x);
     npu_exec_set_output(exec, "y", y, sizeof y);
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
     npu_exec_destroy(exec);

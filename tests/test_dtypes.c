@@ -147,7 +147,7 @@ static npu_status run(const attempt *a, const npu_graph *g, bool random, uint8_t
         const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, i));
         npu_spec_size(spec, &size);
         fill(data[i], size, (npu_dtype)spec->dtype, random, i);
-        status = npu_exec_set_input_at(e, i, data[i], size);
+        status = npu_test_input_at(e, i, data[i], size);
     }
     status = status ? status : npu_exec_run(e);
     *sums = 0;
@@ -327,7 +327,7 @@ static bool move(const char *lines, npu_dtype dtype, const uint8_t *a, uint8_t *
     NPU_CHECK_STATUS(npu_graph_parse(&g, text, (size_t)len, NULL, NULL), NPU_OK);
     npu_status status = npu_exec_create_simple(&e, g, &cpu, 1, NULL);
     if (!status) {
-        NPU_CHECK_STATUS(npu_exec_set_input_at(e, 0, a, (size_t)MOVED * npu_dtype_bits(dtype) / 8), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_at(e, 0, a, (size_t)MOVED * npu_dtype_bits(dtype) / 8), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
         const void *got = npu_exec_output(e, 0, &bytes);
         memcpy(y, got, bytes < size ? bytes : size);

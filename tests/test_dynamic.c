@@ -269,8 +269,8 @@ static void test_rows_of_a_mask(void)
     uint8_t m[6];
     fill(&x[0][0], 24, 3);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "m", m, sizeof m), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "m", m, sizeof m), NPU_OK);
     for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
         float p[24], q[12], s[2] = { 0 }, t[12];
         char dims[32];
@@ -309,7 +309,7 @@ static void test_indices(void)
                      "output a = a\noutput b = b\noutput g = g\noutput both = both\noutput num = num\n", 0);
     float x[6], picked[6], twice[12];
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
     for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
         char dims[32];
         size_t n = 0;
@@ -346,9 +346,9 @@ static void test_unique(void)
     float x[6], y[2][6];
     int64_t numbers[6];
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "y", y, sizeof y), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "i", numbers, sizeof numbers), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "y", y, sizeof y), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "i", numbers, sizeof numbers), NPU_OK);
     for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
         float values[2], columns[4], num[2], bins[5] = { 0 };
         char dims[32];
@@ -392,7 +392,7 @@ static void test_pieces(void)
     float x[5], d[5];
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     fill(x, 5, 9);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
     for (size_t k = 0; k < sizeof cuts / sizeof cuts[0]; k++) {
         char dims[32];
         int64_t at[2];
@@ -403,7 +403,7 @@ static void test_pieces(void)
         for (size_t i = 0; i < n; i++) {
             d[i] = -x[(size_t)at[0] + i];
         }
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "i", cuts[k], sizeof cuts[k]), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "i", cuts[k], sizeof cuts[k]), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         check_output(&r, "a", format(dims, "f32[%u]", (size_t)at[0]), x, (size_t)at[0]);
         check_output(&r, "d", format(dims, "f32[%u]", n), d, n);
@@ -426,7 +426,7 @@ static void test_repeats(void)
     npu_memory memory;
     float x[3] = { 0.5f, -1, 2 };
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
     for (size_t k = 0; k < sizeof repeats / sizeof repeats[0]; k++) {
         char dims[32];
         size_t n = 0;
@@ -437,7 +437,7 @@ static void test_repeats(void)
                 c[n++] = sum;
             }
         }
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "r", repeats[k], sizeof repeats[k]), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "r", repeats[k], sizeof repeats[k]), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         check_output(&r, "c", format(dims, "f32[%u]", n), c, n);
         check_output(&r, "s", "f32[]", &sum, 1);
@@ -473,7 +473,7 @@ static void test_classes(void)
             n[classes[k][i]]++;
             num = (size_t)classes[k][i] + 1 > num ? (size_t)classes[k][i] + 1 : num;
         }
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "i", classes[k], sizeof classes[k]), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "i", classes[k], sizeof classes[k]), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         check_output(&r, "n", format(dims, "f32[%u]", num), n, num);
     }
@@ -557,7 +557,7 @@ static void test_kernel_tells(void)
                 z[n++] = 2 * rows[k][i];
             }
         }
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", rows[k], sizeof rows[k]), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "x", rows[k], sizeof rows[k]), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         check_output(&r, "z", format(dims, "f32[%u]", n), z, n);
         check_output(&r, "back", "f32[6]", rows[k], 6);
@@ -584,7 +584,7 @@ static void test_fed(void)
     npu_op op = npu_value_producer(r.graph, npu_graph_find(r.graph, "a"), NULL);
     NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op, &reason, NULL), 1); /* although its dims are all known */
     NPU_CHECK_EQ(reason, NPU_REASON_DYNAMIC);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
         int32_t end = (int32_t)rows[k][1];
         int64_t from = rows[k][0] < 0 ? rows[k][0] + 5 : rows[k][0], to = end > 5 ? 5 : end;
@@ -598,8 +598,8 @@ static void test_fed(void)
                 s[d] += x[(size_t)from + i][d];
             }
         }
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "i", &rows[k][0], 8), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "j", &end, 4), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "i", &rows[k][0], 8), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "j", &end, 4), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         check_output(&r, "a", "f32[3]", x[from], 3);
         check_output(&r, "c", format(dims, "f32[%u,3]", n), c, 3 * n);
@@ -607,7 +607,7 @@ static void test_fed(void)
         check_output(&r, "s", "f32[3]", s, 3);
     }
     int64_t outside = 5;
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "i", &outside, 8), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "i", &outside, 8), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_RANGE);
     NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "select"));
     rig_end(&r);
@@ -655,8 +655,8 @@ static void run_layers(rig *r)
         dims[1] = 3;
         float *unaligned = k % 2 ? (float *)(void *)((char *)y + 1) : y; /* staged */
         memmove(unaligned, y, 27 * sizeof *y);
-        NPU_CHECK_STATUS(npu_exec_set_input_shape(r->exec, "x", 2, dims, x, (size_t)n * 12), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_set_input_shape(r->exec, "y", 2, dims, unaligned, (size_t)n * 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_dims(r->exec, "x", 2, dims, x), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_dims(r->exec, "y", 2, dims, unaligned), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r->exec), NPU_OK);
         float copy[27];
         memcpy(copy, unaligned, sizeof copy);
@@ -706,8 +706,8 @@ static void *run_many(void *arg)
         dims[1] = 3;
         size_t bytes = 0;
         float sum = 0;
-        npu_status status = npu_exec_set_input_shape(r->exec, "x", 2, dims, x, (size_t)n * 12);
-        status = status ? status : npu_exec_set_input_shape(r->exec, "y", 2, dims, y, (size_t)n * 12);
+        npu_status status = npu_test_input_dims(r->exec, "x", 2, dims, x);
+        status = status ? status : npu_test_input_dims(r->exec, "y", 2, dims, y);
         status = status ? status : npu_exec_run(r->exec);
         const float *f = npu_exec_output(r->exec, 0, &bytes);
         for (int64_t i = 0; i < 2 * n && bytes == (size_t)n * 8; i++) {
@@ -738,11 +738,11 @@ static void test_two_threads(void)
 
 static void test_bad_bindings(void)
 {
-    static const struct { const char *name; uint32_t rank; int64_t dims[2]; size_t size; npu_status status; } rows[] = {
-        { "z", 2, { 2, 3 }, 24, NPU_ERR_NOT_FOUND },  { "x", 1, { 2, 3 }, 24, NPU_ERR_RANK },
-        { "x", 2, { 2, 4 }, 32, NPU_ERR_SHAPE },      { "x", 2, { 10, 3 }, 120, NPU_ERR_RANGE },
-        { "x", 2, { -1, 3 }, 0, NPU_ERR_RANGE },      { "x", 2, { 2, 3 }, 20, NPU_ERR_SHAPE },
-        { "x", 2, { 2, 3 }, 28, NPU_ERR_SHAPE },      { "x", 2, { 2, 3 }, 24, NPU_OK },
+    static const struct { const char *name; npu_dtype dtype; uint32_t rank; int64_t dims[2]; npu_status status; } rows[] = {
+        { "z", NPU_F32, 2, { 2, 3 }, NPU_ERR_NOT_FOUND },  { "x", NPU_F32, 1, { 2, 3 }, NPU_ERR_RANK },
+        { "x", NPU_F32, 2, { 2, 4 }, NPU_ERR_SHAPE },      { "x", NPU_F32, 2, { 10, 3 }, NPU_ERR_RANGE },
+        { "x", NPU_F32, 2, { -1, 3 }, NPU_ERR_DYNAMIC_SHAPE }, { "x", NPU_I32, 2, { 2, 3 }, NPU_ERR_DTYPE },
+        { "x", NPU_NONE, 2, { 2, 3 }, NPU_ERR_CLASS },     { "x", NPU_F32, 2, { 2, 3 }, NPU_OK },
     };
     float x[40] = { 0 }, f[18];
     rig r = rig_text(layers, 0);
@@ -750,18 +750,22 @@ static void test_bad_bindings(void)
     NPU_CHECK(npu_exec_output_spec(r.exec, 0)->dims[0] < NPU_DYNAMIC_DIM); /* a symbol, before the first run */
     NPU_CHECK(!npu_exec_output_spec(r.exec, 3));
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, rows[i].name, rows[i].rank, rows[i].dims, x, rows[i].size),
-                         rows[i].status);
+        npu_array input = { rows[i].name, npu_spec_tensor(rows[i].dtype, rows[i].rank, rows[i].dims), x };
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, &input), rows[i].status);
+        input.name = "nobody"; /* by index it is not read */
+        NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 0, &input), i ? rows[i].status : NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 2, &input), NPU_ERR_NOT_FOUND);
     }
-    NPU_CHECK_STATUS(npu_exec_set_input_shape_at(r.exec, 2, 2, DIMS(2, 3), x, 24), NPU_ERR_NOT_FOUND);
-    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "y", 2, DIMS(2, 3), NULL, 24), NPU_ERR_INVALID_ARGUMENT);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "y", x, 24), NPU_ERR_DYNAMIC_SHAPE);
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "y", 2, DIMS(2, 3), NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "y", x, 24), NPU_ERR_DYNAMIC_SHAPE);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_MISSING_FEED);
     /* two inputs share n */
-    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "y", 2, DIMS(3, 3), x, 36), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "y", 2, DIMS(3, 3), x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_SHAPE);
     NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "y") && strstr(npu_exec_diag(r.exec)->message, "expected 2"));
-    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "y", 2, DIMS(2, 3), x, 24), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "y", 2, DIMS(2, 3), x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     /* memory of an output: too small for one run, enough for the next */
     NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "f", f, 12), NPU_OK);
@@ -807,7 +811,7 @@ static void test_refused_by_the_run(void)
         npu_status status = rig_make(&r);
         const npu_diag *diag = &r.diag;
         if (status == NPU_OK) {
-            NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+            NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
             status = npu_exec_run(r.exec);
             diag = npu_exec_diag(r.exec);
             NPU_CHECK(diag->op != 0);
@@ -818,7 +822,7 @@ static void test_refused_by_the_run(void)
             fprintf(stderr, "%s\n", diag->message);
         }
         if (r.exec && i != 2) { /* the exec stays usable */
-            NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", zero, sizeof zero), NPU_OK);
+            NPU_CHECK_STATUS(npu_test_input(r.exec, "x", zero, sizeof zero), NPU_OK);
             NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         }
         rig_end(&r);
@@ -933,8 +937,8 @@ static void compare_split(rig *r, int64_t n)
     float x[27];
     fill(x, 27, (uint32_t)n);
     NPU_CHECK_STATUS(rig_make(&cpu), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input_shape(cpu.exec, "x", 2, DIMS(n, 3), x, (size_t)n * 12), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input_shape(r->exec, "x", 2, DIMS(n, 3), x, (size_t)n * 12), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_dims(cpu.exec, "x", 2, DIMS(n, 3), x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_dims(r->exec, "x", 2, DIMS(n, 3), x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(cpu.exec), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r->exec), NPU_OK);
     for (uint32_t i = 0; i < npu_graph_num_outputs(r->graph); i++) {
@@ -998,14 +1002,14 @@ static void test_unbounded_split(void)
     r.backends[2] = npu_ref_backend();
     r.desc.num_backends = 3;
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
     for (size_t k = 0; k < sizeof repeats / sizeof repeats[0]; k++) {
         char dims[32];
         size_t n = (size_t)(repeats[k][0] + repeats[k][1]);
         for (size_t i = 0; i < n; i++) {
             y[i] = i < (size_t)repeats[k][0] ? 0 : 4;
         }
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "r", repeats[k], sizeof repeats[k]), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "r", repeats[k], sizeof repeats[k]), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         check_output(&r, "y", format(dims, "f32[%u]", n), y, n);
     }
@@ -1072,8 +1076,8 @@ static void test_runs_do_not_allocate(void)
         uint64_t before = counter.num_calls, grown = 0;
         for (int64_t n = 0; n <= 64; n++) {
             int64_t repeats[2] = { round ? 500 : 1, 0 }; /* more than before in the first run of a round */
-            NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 2, DIMS(n, 32), x, (size_t)n * 128), NPU_OK);
-            NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "k", repeats, sizeof repeats), NPU_OK);
+            NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "x", 2, DIMS(n, 32), x), NPU_OK);
+            NPU_CHECK_STATUS(npu_test_input(r.exec, "k", repeats, sizeof repeats), NPU_OK);
             NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
             grown = n == 0 ? counter.num_calls - before : grown;
         }
@@ -1105,7 +1109,7 @@ static void test_sizes_of_symbols(void)
     float x[2 * 5 * 4];
     fill(x, 40, 1);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 3, DIMS(2, 5, 4), x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "x", 3, DIMS(2, 5, 4), x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     check_output(&r, "r", "f32[5,4,2]", x, 40);
     rig_end(&r);
@@ -1124,16 +1128,16 @@ static void test_symbols_of_others(void)
     fill(x, 27, 8);
     fill(z, 6, 9);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "z", z, sizeof z), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "z", z, sizeof z), NPU_OK);
     for (int64_t n = 1; n <= 3; n++) {
-        NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 2, DIMS(n, 3), x, (size_t)n * 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "x", 2, DIMS(n, 3), x), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), n == 2 ? NPU_OK : NPU_ERR_SHAPE); /* z has two rows of 3 */
         NPU_CHECK(n == 2 || strstr(npu_exec_diag(r.exec)->message, "view: size has"));
     }
     for (int i = 0; i < 6; i++) {
         y[i] = x[i] + (float)(i % 3 + 1) + 1;
     }
-    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 2, DIMS(2, 3), x, 24), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "x", 2, DIMS(2, 3), x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     check_output(&r, "y", "f32[2,3]", y, 6);
     check_output(&r, "w", "f32[2,3]", z, 6);
@@ -1163,7 +1167,7 @@ static void test_asked_sizes(void)
         p[i] = x[i] + (float)(i % 3 + 1);
     }
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 2, DIMS(2, 3), x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "x", 2, DIMS(2, 3), x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     check_output(&r, "p", "f32[2,3]", p, 6);
     check_output(&r, "y", "f32[2,2]", y, 4);

@@ -482,7 +482,7 @@ static void test_invariants_are_stated(void)
     npu_exec *exec = NULL;
     NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(exec, "x", x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
     NPU_CHECK(num_asserted > before + 30);
     NPU_CHECK_EQ(num_broken, 0);

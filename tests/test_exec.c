@@ -29,7 +29,7 @@ static void test_quick_start(void)
     npu_diag diag;
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, backends, 2, &diag), NPU_OK);
     float x[3] = { 1, 0, 1 }, out[2];
-    NPU_CHECK_STATUS(npu_exec_set_input(exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(exec, "x", x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_set_output(exec, "y", out, sizeof out), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
     NPU_CHECK_NEAR(out[0], 0, 0);
@@ -111,7 +111,7 @@ static void test_quick_start_from_text(void)
     NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "fc.W", w, sizeof w), NPU_OK);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     float x[3] = { 1, 0, 1 };
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     const float *y = npu_exec_output(r.exec, 0, NULL);
     NPU_CHECK(y && y[0] == 4 && y[1] == 10);
@@ -140,11 +140,11 @@ static void test_bindings(void)
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         NPU_CHECK(npu_exec_output(r.exec, 0, &size) == NULL); /* before the first run */
         NPU_CHECK_EQ(size, 0);
-        NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 0, a, sizeof a), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_at(r.exec, 0, a, sizeof a), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_MISSING_FEED);
         NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "'b'"));
         NPU_CHECK(npu_exec_output(r.exec, 0, NULL) == NULL); /* nor after one that failed */
-        NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 1, b, sizeof b), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_at(r.exec, 1, b, sizeof b), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_set_output_at(r.exec, 1, difference, sizeof difference), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         const float *own = npu_exec_find_output(r.exec, "sum", &size);
@@ -158,7 +158,7 @@ static void test_bindings(void)
         a[0] = 5;
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         NPU_CHECK(sum[0] == 15 && difference[0] == -5 && own[0] == 11);
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "b", a, sizeof a), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "b", a, sizeof a), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         NPU_CHECK(sum[0] == 10 && difference[1] == 0);
         rig_end(&r);
@@ -172,16 +172,16 @@ static void test_bad_bindings(void)
     build_two(r.graph);
     NPU_ITEM("R0.9");
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "c", x, 12), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "c", x, 12), NPU_ERR_NOT_FOUND);
     NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "'c'"));
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, NULL, x, 12), NPU_ERR_NOT_FOUND);
-    NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 2, x, 12), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, NULL, x, 12), NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STATUS(npu_test_input_at(r.exec, 2, x, 12), NPU_ERR_NOT_FOUND);
     NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "a", x, 12), NPU_ERR_NOT_FOUND);
     NPU_CHECK_STATUS(npu_exec_set_output_at(r.exec, 2, x, 12), NPU_ERR_NOT_FOUND);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "a", x, 16), NPU_ERR_SHAPE);
-    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "16 bytes given, expected 12"));
+    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, &(npu_array){ "a", F32(4), x }), NPU_ERR_SHAPE);
+    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "f32[4] given, expected f32[3]"));
     NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "sum", x, 8), NPU_ERR_SHAPE);
-    NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "a", NULL, 12), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_test_input(r.exec, "a", NULL, 12), NPU_ERR_INVALID_ARGUMENT);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_MISSING_FEED); /* none of these was bound */
     npu_exec_desc bad = r.exec_desc;
     bad._canary = 1;
@@ -209,8 +209,8 @@ static void test_unaligned(void)
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         char *odd_in = in + ((uintptr_t)in % 2 == 0), *odd_out = out + ((uintptr_t)out % 2 == 0);
         memcpy(odd_in, a, sizeof a);
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "a", odd_in, 12), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "b", b, 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "a", odd_in, 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "b", b, 12), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "sum", odd_out, 12), NPU_OK);
         for (int i = 0; i < 2; i++) {
             a[0] = (float)i;
@@ -221,7 +221,7 @@ static void test_unaligned(void)
             NPU_CHECK(npu_exec_output(r.exec, 0, NULL) == odd_out);
         }
         NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "sum", sum, 12), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "a", b, 12), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "a", b, 12), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         NPU_CHECK(sum[0] == 20 && sum[2] == 60);
         rig_end(&r);
@@ -250,7 +250,7 @@ static void test_odd_outputs(void)
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         float in[8] = { 1, -2, 3, -4, 5, -6, 7, -8 }, twice[8], copy[8], row[2];
         memcpy(copy, in, sizeof in);
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", in, sizeof in), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "x", in, sizeof in), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "twice", twice, sizeof twice), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "row", row, sizeof row), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
@@ -284,9 +284,9 @@ static void test_empty_tensors(void)
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         float in[6] = { 1, 2, 3, 4, 5, 6 };
         size_t size = 9;
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", in, sizeof in), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "x", in, sizeof in), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK); /* nothing to bind for e */
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "e", NULL, 0), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "e", NULL, 0), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         NPU_CHECK(memcmp(npu_exec_find_output(r.exec, "cat", &size), in, sizeof in) == 0 && size == sizeof in);
         NPU_CHECK(npu_exec_find_output(r.exec, "relu", &size) && size == 0);
@@ -315,7 +315,7 @@ static void test_states(void)
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         float in[2] = { 1, 10 };
         static const float as[6] = { 0, 0, 1, 1, 2, 2 }, bs[6] = { 0, 1, 1, 2, 2, 3 };
-        npu_exec_set_input(r.exec, "x", in, sizeof in);
+        npu_test_input(r.exec, "x", in, sizeof in);
         for (int again = 0; again < 2; again++) {
             for (int i = 0; i < 6; i++) {
                 NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
@@ -344,7 +344,7 @@ static void test_state_errors(void)
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     float in[2] = { 3, 4 };
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_MISSING_FEED); /* leaves the state alone */
-    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    npu_test_input(r.exec, "x", in, sizeof in);
     for (int i = 1; i <= 2; i++) {
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 0, NULL))[1], i == 1 ? 4 : 8, 0);
@@ -385,7 +385,7 @@ static void test_cancel(void)
     r.exec_desc.poll = poll_step;
     r.exec_desc.poll_ctx = &w;
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_CANCELLED);
     NPU_CHECK_STR(npu_exec_diag(r.exec)->message, "cancelled before step 2 of 5");
     NPU_CHECK_EQ(w.calls, 3);
@@ -407,14 +407,14 @@ static void test_timeout(void)
     fill(x, EXAMPLE_IN, 1);
     r.exec_desc.timeout_ns = 20000000; /* 20 ms */
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     npu_sim_hang(r.sims[0], 2, 60000000);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_TIMEOUT);
     NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "step 4"));
     r.exec_desc.timeout_ns = 0; /* the default is enough */
     npu_exec_destroy(r.exec);
     NPU_CHECK_STATUS(npu_exec_create(&r.exec, r.program, &r.exec_desc, NULL), NPU_OK);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     npu_sim_hang(r.sims[0], 1, 60000000);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     rig_end(&r);
@@ -433,11 +433,11 @@ static void test_kernel_errors(void)
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     int64_t bad[2][2] = { { 0, 4 }, { -1, 2 } }, good[2] = { 3, 0 };
     for (int k = 0; k < 2; k++) {
-        npu_exec_set_input(r.exec, "i", bad[k], sizeof bad[k]);
+        npu_test_input(r.exec, "i", bad[k], sizeof bad[k]);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_RANGE);
         NPU_CHECK_EQ(npu_exec_diag(r.exec)->op, 1);
         NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "aten.embedding.default"));
-        npu_exec_set_input(r.exec, "i", good, sizeof good);
+        npu_test_input(r.exec, "i", good, sizeof good);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         NPU_CHECK(npu_exec_output(r.exec, 0, NULL) != NULL);
     }
@@ -458,7 +458,7 @@ static void test_profile(void)
     r.exec_desc.profile = true;
     r.exec_desc.clock = fake_clock;
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     for (int run = 0; run < 3; run++) {
         uint32_t n = 0, ops = 0, steps = 0, borders = 0;
         uint64_t seen_ops = 0, last_end = 0;
@@ -566,7 +566,7 @@ static void test_trace(void)
     r.exec_desc.profile = true;
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     float in[4] = { 1, 2, 3, 4 };
-    npu_exec_set_input_at(r.exec, 0, in, sizeof in);
+    npu_test_input_at(r.exec, 0, in, sizeof in);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     npu_text trace = npu_text_init(NULL), profile = npu_text_init(NULL);
     npu_exec_print_trace(r.exec, &trace);
@@ -598,7 +598,7 @@ static void test_weights_once(void)
     for (int i = 0; i < 6; i++) {
         npu_exec *e = i % 2 ? other : r.exec;
         fill(x, EXAMPLE_IN, (uint32_t)i / 2);
-        npu_exec_set_input(e, "x", x, sizeof x);
+        npu_test_input(e, "x", x, sizeof x);
         npu_exec_set_output(e, "y", y[i % 2], sizeof y[0]);
         NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
         NPU_CHECK(i % 2 == 0 || memcmp(y[0], y[1], sizeof y[0]) == 0);
@@ -636,7 +636,7 @@ static void test_weights_bound_again(void)
         for (int i = 0; i < 2; i++) {
             npu_exec *e = i ? other : r.exec;
             float y[4] = { 0 };
-            npu_exec_set_input(e, "x", x, sizeof x);
+            npu_test_input(e, "x", x, sizeof x);
             npu_exec_set_output(e, "y", y, sizeof y);
             NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
             NPU_CHECK_BYTES(y, w[i], sizeof y);
@@ -659,7 +659,7 @@ static void test_partitions_alone(void)
     int parts = 0;
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     fill(x, EXAMPLE_IN, 1);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     for (uint32_t i = 0; i < npu_plan_num_steps(r.plan); i++) {
         const npu_step *s = npu_plan_step(r.plan, i);
@@ -672,9 +672,9 @@ static void test_partitions_alone(void)
         NPU_CHECK_EQ(npu_graph_num_ops(part), s->num_ops);
         NPU_CHECK_EQ(npu_graph_num_outputs(part), s->num_outputs);
         NPU_CHECK_STATUS(npu_exec_create_simple(&exec, part, &cpu, 1, &r.diag), NPU_OK);
-        npu_exec_set_input(exec, "x", x, sizeof x);
+        npu_test_input(exec, "x", x, sizeof x);
         for (int k = 0; k < parts; k++) {
-            npu_exec_set_input(exec, names[k], made[k], sizes[k]);
+            npu_test_input(exec, names[k], made[k], sizes[k]);
         }
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
         size_t size = 0;
@@ -730,7 +730,7 @@ static void test_widths(void)
         NPU_CHECK(widths[i] == 0 || npu_threads_create(&threads, &(npu_threads_desc){ .width = widths[i] }) == NPU_OK);
         r.exec_desc.parallel = threads;
         NPU_CHECK_STATUS(npu_exec_create(&r.exec, r.program, &r.exec_desc, NULL), NPU_OK);
-        npu_exec_set_input(r.exec, "x", x, sizeof x);
+        npu_test_input(r.exec, "x", x, sizeof x);
         npu_exec_set_output(r.exec, "y", y, sizeof y);
         for (int run = 0; run < 3; run++) {
             memset(y, 0, sizeof y);
@@ -764,7 +764,7 @@ static void *run_often(void *arg)
     fill(x, MIXED_IN, 1);
     w->status = npu_exec_create(&exec, w->program, &desc, NULL);
     if (w->status == NPU_OK) {
-        npu_exec_set_input(exec, "x", x, sizeof x);
+        npu_test_input(exec, "x", x, sizeof x);
         npu_exec_set_output(exec, "y", w->y, sizeof w->y);
     }
     for (int i = 0; i < 10 && w->status == NPU_OK; i++) {
@@ -847,8 +847,8 @@ static void test_graph_goes_first(void)
             NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         }
         float x[2] = { 1, 2 }, z[4] = { 0 };
-        NPU_CHECK_STATUS(npu_exec_set_input_shape(r.exec, "x", 2, DIMS(1, 2), x, sizeof x), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "z", z, sizeof z), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "x", 2, DIMS(1, 2), x), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "z", z, sizeof z), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         npu_graph_destroy(r.graph);
         r.graph = NULL;
@@ -896,7 +896,7 @@ static void test_no_allocation(void)
         static char x[MIXED_IN * 4 + 1];
         exec_desc.parallel = threaded ? threads : NULL;
         NPU_CHECK_STATUS(npu_exec_create(&exec, program, &exec_desc, NULL), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_set_input(exec, "x", x + 1, MIXED_IN * 4), NPU_OK); /* staged, too */
+        NPU_CHECK_STATUS(npu_test_input(exec, "x", x + 1, MIXED_IN * 4), NPU_OK); /* staged, too */
         uint64_t before = c.num_calls;
         size_t live = c.live_bytes;
         for (int i = 0; i < 5; i++) {
@@ -919,7 +919,7 @@ static void test_no_allocation(void)
 static npu_status call(npu_kind kind, npu_tensor *in, uint32_t num_in, npu_tensor *out, uint32_t num_out,
                        const void *blob, uint32_t size, npu_diag *diag)
 {
-    return npu_op_call(npu_ref_backend(), kind, in, num_in, out, num_out, 0, blob, size, 0, diag);
+    return npu_op_call(npu_ref_backend(), NPU_TEST_CALL(kind, in, num_in, out, num_out, 0, blob, size), diag);
 }
 
 static void test_op_call(void)
@@ -941,9 +941,9 @@ static void test_op_call(void)
     NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 2, out, 1, twice, 9, &diag), NPU_OK);
     NPU_CHECK(y[2] == 203 && y[3] == -2);
     NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 2, out, 1, twice, 8, &diag), NPU_ERR_BAD_ATTR_SIZE);
-    NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_ATEN_ADD, in, 2, out, 1, 5, twice, 9, 0, &diag),
+    NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_TEST_CALL(NPU_ATEN_ADD, in, 2, out, 1, 5, twice, 9), &diag),
                      NPU_ERR_BAD_SCHEMA);
-    NPU_CHECK_STATUS(npu_op_call(NULL, NPU_ATEN_ADD, in, 2, out, 1, 0, twice, 9, 0, &diag), NPU_ERR_VERSION);
+    NPU_CHECK_STATUS(npu_op_call(NULL, NPU_TEST_CALL(NPU_ATEN_ADD, in, 2, out, 1, 0, twice, 9), &diag), NPU_ERR_VERSION);
     NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_ARITY);
     static const uint8_t last[9] = { 255, 255, 255, 255, 255, 255, 255, 255, 0 }; /* softmax: dim -1, no dtype */
     NPU_CHECK_STATUS(call(NPU_ATEN_SOFTMAX, in, 1, out, 1, last, 9, &diag), NPU_OK);
@@ -991,7 +991,7 @@ static void test_op_call_by_group(void)
     memset(&in[2], 0, sizeof in[2]); /* no bias */
     for (int i = 0; i < 2; i++) {
         npu_tensor_init_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 2), y[i]);
-        NPU_CHECK_STATUS(npu_op_call(&b, NPU_ATEN_LINEAR, in, 3, out, 1, 0, NULL, 0, 0, &diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_op_call(&b, NPU_TEST_CALL(NPU_ATEN_LINEAR, in, 3, out, 1, 0, NULL, 0), &diag), NPU_OK);
         b.op_call = NULL;
     }
     NPU_CHECK(y[0][0] == 1 && y[0][1] == 1 && y[0][2] == -4 && y[0][3] == -1);
@@ -1008,7 +1008,7 @@ static void test_op_call_by_group(void)
         NPU_CHECK_STATUS(buffer_alloc(&device, 0, 24, &buffers[i ? 3 : 0]), NPU_OK);
     }
     buffer_upload(&device, &buffers[0], 0, x, sizeof x);
-    NPU_CHECK_STATUS(npu_op_call(&device, NPU_ATEN_RELU, in, 1, out, 1, 0, NULL, 0, 0, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_op_call(&device, NPU_TEST_CALL(NPU_ATEN_RELU, in, 1, out, 1, 0, NULL, 0), &diag), NPU_OK);
     float back[6];
     buffer_download(&device, back, &buffers[3], 0, sizeof back);
     NPU_CHECK(back[0] == 1 && back[1] == 0 && back[4] == 5);
@@ -1058,7 +1058,7 @@ static void test_debug_order(void)
     const npu_backend *cpu = npu_ref_backend();
     npu_exec *exec = NULL;
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
-    npu_exec_set_input(exec, "x", x, sizeof x);
+    npu_test_input(exec, "x", x, sizeof x);
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
     NPU_CHECK(memcmp(npu_exec_output(exec, 0, NULL), y, sizeof y) == 0 && y[1] == 0 && y[4] == 5);
     npu_exec_destroy(exec);

@@ -19,7 +19,7 @@ static npu_exec *exec_of(const char *text, npu_graph **g)
     for (uint32_t i = 0; i < npu_graph_num_inputs(*g); i++) {
         size_t size = 0;
         npu_spec_size(npu_value_spec(*g, npu_graph_input(*g, i)), &size);
-        NPU_CHECK_STATUS(npu_exec_set_input_at(exec, i, numbers + i, size), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_at(exec, i, numbers + i, size), NPU_OK);
     }
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
     return exec;
@@ -297,8 +297,8 @@ static void test_complex_transfers(void)
     for (size_t i = 0; i < 24; i++) {
         x[i] = (double)numbers[i] / 3;
     }
-    NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 0, x, sizeof x), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input_at(whole, 0, x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_at(r.exec, 0, x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_at(whole, 0, x, sizeof x), NPU_OK);
     NPU_CHECK(npu_plan_num_steps(npu_program_plan(r.program)) >= 9); /* five partitions and what moves between them */
     NPU_CHECK_STATUS(npu_exec_compare(r.exec, whole, &exact, NULL, &total, &r.diag), NPU_OK);
     NPU_CHECK_EQ(total.num_elements, 24 + 16);

@@ -78,7 +78,7 @@ static void run(const npu_graph *g, const npu_backend *const *backends, uint32_t
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, backends, num, &diag), NPU_OK);
     for (int i = 0; exec && i < 2; i++) {
         memset(y, 0, 6 * sizeof *y);
-        NPU_CHECK_STATUS(npu_exec_set_input(exec, "x", x, sizeof x), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(exec, "x", x, sizeof x), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_set_output(exec, "y", y, 6 * sizeof *y), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
         if (variant) {

@@ -821,7 +821,7 @@ static void test_finished(void)
     g = editable(&child);
     NPU_CHECK_STATUS(npu_graph_bind_param(g, "w", x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(exec, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(exec, "x", x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_set_output(exec, "y", y, sizeof y), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_set_output(exec, "w", w, sizeof w), NPU_OK);
     for (int i = 0; i < NUM_EDITS; i++) {

@@ -174,7 +174,7 @@ static npu_exec *start(npu_graph *g, size_t *size)
     NPU_CHECK_STATUS(npu_exec_create_simple(&e, g, &cpu, 1, NULL), NPU_OK);
     for (uint32_t i = 0; e && i < npu_graph_num_inputs(g); i++) {
         npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), size);
-        NPU_CHECK_STATUS(npu_exec_set_input_at(e, i, data[i], *size), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_at(e, i, data[i], *size), NPU_OK);
     }
     npu_spec_size(npu_value_spec(g, npu_graph_output(g, 0)), size);
     memset(m.data_y, 0x5a, sizeof m.data_y);
@@ -261,7 +261,7 @@ static void test_nonzero(void)
     NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(g ? npu_exec_create_simple(&e, g, &cpu, 1, NULL) : NPU_ERR_PARSE, NPU_OK);
     if (e) {
-        NPU_CHECK_STATUS(npu_exec_set_input_at(e, 0, a, sizeof a), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_at(e, 0, a, sizeof a), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
         const int64_t *y = npu_exec_output(e, 0, &size);
         for (int64_t i = 0; y && i < LEN; i++) {
@@ -293,7 +293,7 @@ static void test_repeated_rows(void)
     NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(g ? npu_exec_create_simple(&e, g, &cpu, 1, NULL) : NPU_ERR_PARSE, NPU_OK);
     if (e) {
-        NPU_CHECK_STATUS(npu_exec_set_input_at(e, 0, a, sizeof a), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_at(e, 0, a, sizeof a), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
         const float *y = npu_exec_output(e, 0, &size);
         NPU_CHECK_EQ(size, sizeof a * 50);
@@ -376,7 +376,7 @@ static void check_edge(const edge *r)
         size_t size = 0;
         npu_spec_size(spec, &size);
         const void *from = spec->dtype == NPU_I64 ? (void *)whole : spec->dtype == NPU_I32 ? (void *)narrow : ones;
-        status = npu_exec_set_input_at(e, i, from, size);
+        status = npu_test_input_at(e, i, from, size);
     }
     status = status ? status : npu_exec_run(e);
     NPU_CHECK_THAT(status == r->status, "%s: %s, expected %s", r->op, npu_status_name(status), npu_status_name(r->status));

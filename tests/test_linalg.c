@@ -48,7 +48,7 @@ static npu_status bind(npu_exec *exec, const npu_graph *g, const double *in, int
             int64_t whole = spec->dtype == NPU_I64 ? (int64_t)in[k] : 0;
             memcpy(&memory[i][k], spec->dtype == NPU_I64 ? (const void *)&whole : (const void *)&in[k], 8);
         }
-        status = npu_exec_set_input(exec, name, memory[i], len * 8);
+        status = npu_test_input(exec, name, memory[i], len * 8);
         in += len;
     }
     return status;
@@ -222,7 +222,7 @@ static void test_batches(void)
         npu_exec *exec = NULL;
         size_t size = 0, wrong = 0;
         NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
-        npu_exec_set_input(exec, "a", in, sizeof in);
+        npu_test_input(exec, "a", in, sizeof in);
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
         const double *y = npu_exec_output(exec, 0, &size);
         size_t item = size / BATCH;

@@ -39,7 +39,7 @@ static void run(const npu_graph *g, const void *const *in, void *out, size_t out
         for (uint32_t i = 0; exec && i < npu_graph_num_inputs(g); i++) {
             size_t size = 0;
             npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
-            NPU_CHECK_STATUS(npu_exec_set_input(exec, npu_value_name(g, npu_graph_input(g, i)), in[i], size), NPU_OK);
+            NPU_CHECK_STATUS(npu_test_input(exec, npu_value_name(g, npu_graph_input(g, i)), in[i], size), NPU_OK);
         }
         if (exec) {
             memset(out, 0xee, out_size);

@@ -94,7 +94,7 @@ static size_t run(const npu_graph *g, bool plain, void *out)
     NPU_CHECK(exec);
     for (uint32_t i = 0; exec && i < npu_graph_num_inputs(g); i++) {
         npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
-        NPU_CHECK_STATUS(npu_exec_set_input(exec, npu_value_name(g, npu_graph_input(g, i)), inputs[i], size), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(exec, npu_value_name(g, npu_graph_input(g, i)), inputs[i], size), NPU_OK);
     }
     npu_spec_size(npu_value_spec(g, npu_graph_output(g, 0)), &size);
     NPU_CHECK(size <= MAX_BYTES);

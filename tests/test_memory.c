@@ -264,8 +264,8 @@ static bool run_three(npu_exec *e, const npu_graph *g, char *out, size_t capacit
     static float x[24], w[24];
     bool ok = true;
     *len = 0;
-    npu_exec_set_input(e, "x", x, sizeof x);
-    npu_exec_set_input(e, "w", w, sizeof w);
+    npu_test_input(e, "x", x, sizeof x);
+    npu_test_input(e, "w", w, sizeof w);
     for (uint32_t run = 0; run < 3 && ok; run++) {
         fill(x, 24, run);
         fill(w, 24, run + 7);
@@ -431,7 +431,7 @@ static void test_views(void)
             float v = in[i] > 0 ? in[i] : 0;
             expected += v * (float)((i >= 12 && i < 18) + (i % 6 >= 3) + (i >= 12 && i < 18));
         }
-        npu_exec_set_input(r.exec, "x", in, sizeof in);
+        npu_test_input(r.exec, "x", in, sizeof in);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         NPU_CHECK_NEAR(*(const float *)npu_exec_output(r.exec, 0, NULL), expected, 1e-4);
         rig_end(&r);
@@ -465,7 +465,7 @@ static void test_extracted_parts(void)
         NPU_CHECK(!inside || p.offset - b.offset == (uint64_t)rows[i].at * sizeof(float));
         float in[48];
         fill(in, 48, 1);
-        npu_exec_set_input(r.exec, "x", in, sizeof in);
+        npu_test_input(r.exec, "x", in, sizeof in);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         const float *y = (const float *)npu_exec_output(r.exec, 0, NULL);
         for (int64_t a = 0; a < rows[i].sizes[0]; a++) {
@@ -488,7 +488,7 @@ static void test_split_of_an_input(void)
     npu_output(r.graph, "first", npu_op_result(r.graph, pieces, 0));
     npu_output(r.graph, "second", npu_neg(r.graph, npu_op_result(r.graph, pieces, 1)));
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    npu_test_input(r.exec, "x", in, sizeof in);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 0, NULL))[1], 2, 0);
     NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 1, NULL))[1], -4, 0);
@@ -554,7 +554,7 @@ static void test_inputs_stay(void)
         npu_output(g, "b", npu_neg(g, npu_relu(g, p)));
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         memcpy(copy, x, sizeof x);
-        npu_exec_set_input(r.exec, "x", x, sizeof x);
+        npu_test_input(r.exec, "x", x, sizeof x);
         for (int run = 0; run < 2; run++) {
             NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
             for (uint32_t i = 0; i < 2; i++) {
@@ -581,7 +581,7 @@ static void test_in_place_of_a_piece(void)
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     float x[12];
     fill(x, 12, 1);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     oracle_check(npu_program_plan(r.program), 0);
     rig_end(&r);
@@ -776,7 +776,7 @@ static void test_many_values(void)
     NPU_CHECK(m.lower_bound <= m.activations && m.activations <= m.lower_bound + 4096);
     NPU_CHECK(m.exact);
     float in[8] = { 0 };
-    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    npu_test_input(r.exec, "x", in, sizeof in);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 0, NULL))[5], 3000, 0.1);
     rig_end(&r);

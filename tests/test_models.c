@@ -183,7 +183,7 @@ static verdict run_model(rig *r, const entry *e, const char *way, void *copy)
     for (int i = 0; i < e->num_inputs && status == NPU_OK; i++) {
         size_t size = 0;
         npu_spec_size(npu_value_spec(r->graph, npu_graph_input(r->graph, (uint32_t)i)), &size);
-        status = npu_exec_set_input_at(r->exec, (uint32_t)i, f.inputs[i], size);
+        status = npu_test_input_at(r->exec, (uint32_t)i, f.inputs[i], size);
     }
     status = status ? status : npu_exec_run(r->exec);
     if (status) {

@@ -23,7 +23,7 @@ static void check_text(const char *label, const char *text, const char *name, co
         fprintf(stderr, "%s: %s: line %d: %s\n", label, npu_status_name(diag.status), (int)diag.line, diag.message);
         NPU_CHECK(exec);
     } else {
-        npu_exec_set_input(exec, "x", x, sizeof x);
+        npu_test_input(exec, "x", x, sizeof x);
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
         const float *got = (const float *)npu_exec_find_output(exec, name, &size);
         NPU_CHECK_EQ(size, len * sizeof(float));
@@ -505,7 +505,7 @@ static void test_marked_arguments(void)
     npu_graph_bind_param(g, "m", m, sizeof m);
     npu_graph_bind_param(g, "v", v, sizeof v);
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_OK);
-    npu_exec_set_input(exec, "x", x, sizeof x);
+    npu_test_input(exec, "x", x, sizeof x);
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
     const float *r = (const float *)npu_exec_output(exec, 0, NULL);
     const float *moved = (const float *)npu_exec_find_output(exec, "m.new", NULL);

@@ -744,8 +744,8 @@ static void check_product(const product *p)
         size_t bytes_a = 0, bytes_b = 0;
         npu_spec_size(&sa, &bytes_a);
         npu_spec_size(&sb, &bytes_b);
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "a", a, bytes_a), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "b", b, bytes_b), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "a", a, bytes_a), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "b", b, bytes_b), NPU_OK);
     }
     NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "y", y, (size_t)(batches * m * n) * sizeof *y), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
@@ -795,8 +795,8 @@ static void test_matmul_dtypes(void)
                           npu_op_result(r.graph, npu_emit_name(r.graph, "tensor.matmul", args, rows[i].out ? 3 : 2), 0),
                           NPU_F32));
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-        npu_exec_set_input(r.exec, "a", a, sizeof a);
-        npu_exec_set_input(r.exec, "b", b, sizeof b);
+        npu_test_input(r.exec, "a", a, sizeof a);
+        npu_test_input(r.exec, "b", b, sizeof b);
         npu_exec_set_output(r.exec, "y", y, sizeof y);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         for (int k = 0; k < 4; k++) {
@@ -824,8 +824,8 @@ static void test_elementwise_results(void)
                   w = npu_input(r.graph, "b", npu_spec_tensor(NPU_F32, 1, DIMS(2)));
         npu_output(r.graph, "y", tensor_op(r.graph, rows[i].name, x, w));
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-        npu_exec_set_input(r.exec, "a", a, sizeof a);
-        npu_exec_set_input(r.exec, "b", b, sizeof b);
+        npu_test_input(r.exec, "a", a, sizeof a);
+        npu_test_input(r.exec, "b", b, sizeof b);
         npu_exec_set_output(r.exec, "y", y, sizeof y);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         for (int k = 0; k < 4; k++) {
@@ -869,7 +869,7 @@ static void test_functions_of_one(void)
         npu_spec_print(&spec, npu_value_spec(r.graph, npu_graph_find(r.graph, "r")));
         NPU_CHECK_STR(spec.data, rows[i].spec);
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-        npu_exec_set_input(r.exec, "d", x, sizeof x);
+        npu_test_input(r.exec, "d", x, sizeof x);
         npu_exec_set_output(r.exec, "y", y, (size_t)rows[i].len * sizeof *y);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         for (int64_t k = 0; k < rows[i].len; k++) {
@@ -929,7 +929,7 @@ static void test_cast_modes(void)
         NPU_CHECK_EQ(npu_value_spec(r.graph, v)->dtype, casts[i].to);
         npu_output(r.graph, "y", npu_to(r.graph, v, NPU_F64));
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-        npu_exec_set_input(r.exec, "x", &x, sizeof x);
+        npu_test_input(r.exec, "x", &x, sizeof x);
         npu_exec_set_output(r.exec, "y", &y, sizeof y);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         NPU_CHECK_NEAR(y, casts[i].y, 0.0);

@@ -287,7 +287,7 @@ static void test_borders(void)
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         NPU_CHECK_STR(steps_of(r.plan), rows[i].steps);
         float x[6] = { -1, 2, -3, 4, -5, 6 };
-        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, "x", x, sizeof x), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         rig_end(&r);
     }
@@ -349,7 +349,7 @@ static void test_transfers_once(void)
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     NPU_CHECK_STR(steps_of(r.plan), "P0(1) T0>1(2) P1(2) T1>0(3) P0(3) P1(4) P0(5) T0>1(4 6) P1(6 7)");
     float in[6] = { -1, 2, -3, 4, -5, 6 };
-    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    npu_test_input(r.exec, "x", in, sizeof in);
     npu_sim_counters before = npu_sim_count(r.sims[0]);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     const float *y = npu_exec_output(r.exec, 1, NULL); /* 0 is x itself */
@@ -457,7 +457,7 @@ static void test_override(void)
             NPU_CHECK_EQ(reason, (int)id == op ? NPU_REASON_REQUESTED : NPU_REASON_CLAIMED);
         }
         NPU_CHECK_EQ(npu_plan_num_steps(r.plan), op == 0 ? 1 : op == 1 || op == 7 ? 3 : 5);
-        npu_exec_set_input(r.exec, "x", x, sizeof x);
+        npu_test_input(r.exec, "x", x, sizeof x);
         npu_exec_set_output(r.exec, "y", y, sizeof y);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         for (int i = 0; i < EXAMPLE_OUT; i++) {
@@ -547,7 +547,7 @@ static void test_priority(void)
     NPU_CHECK_STR(words, "not in this dtype");     /* of the last that refused */
     NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(99), &reason, &words), -1);
     float in[4] = { 1, -1, 0.5f, 3 };
-    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    npu_test_input(r.exec, "x", in, sizeof in);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     const float *y = npu_exec_output(r.exec, 0, NULL);
     for (int i = 0; i < 4; i++) {
@@ -728,7 +728,7 @@ static void test_refused(void)
     NPU_CHECK_EQ(npu_plan_op_backend(plan, op_id(4), &reason, &words), 0);
     NPU_CHECK_EQ(reason, NPU_REASON_CLAIMED);
     float in[4] = { 1, -1, 0.5f, 3 };
-    npu_exec_set_input(r.exec, "x", in, sizeof in);
+    npu_test_input(r.exec, "x", in, sizeof in);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 0, NULL))[3], exp(-3), 1e-6);
     rig_end(&r);
@@ -984,7 +984,7 @@ static void test_delegate(void)
     build_example(r.graph);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     NPU_CHECK(s.weights_at_compile && s.program);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     for (int i = 0; i < 3; i++) {
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     }
@@ -1010,7 +1010,7 @@ static void test_transfers_run(void)
     r.backends[1] = spy_start(&cpu, "cpu");
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     NPU_CHECK_STR(steps_of(r.plan), "P0(1) T0>1(2) P1(2) T1>0(3) P0(3)");
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     npu_sim_counters c = npu_sim_count(r.sims[0]);
     NPU_CHECK_EQ(c.calls[NPU_SIM_SUBMIT], 2);
@@ -1105,7 +1105,7 @@ static void test_scratch_alignment(void)
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     float x[EXAMPLE_IN];
     fill(x, EXAMPLE_IN, 1);
-    npu_exec_set_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "x", x, sizeof x);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
     NPU_CHECK_EQ(s.submitted, 1);
     NPU_CHECK_EQ(s.misaligned, 0);

@@ -172,7 +172,7 @@ static size_t run_graph(const npu_graph *g, const setting *s, uint8_t **out)
             npu_spec_size(spec, &size);
             inputs[i] = calloc(1, size + 1);
             fill_input(inputs[i], spec, i + 1);
-            NPU_CHECK_STATUS(npu_exec_set_input_at(exec, i, inputs[i], size), NPU_OK);
+            NPU_CHECK_STATUS(npu_test_input_at(exec, i, inputs[i], size), NPU_OK);
         }
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
         for (uint32_t i = 0; i < npu_graph_num_outputs(g); i++) {

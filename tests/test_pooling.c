@@ -98,7 +98,7 @@ static void check_pool(const window *w, bool is_max, int n, int m)
     NPU_CHECK_THAT(none == (status != NPU_OK), "%s: %s %s", call, npu_status_name(status), diag.message);
     if (status == NPU_OK) {
         status = npu_exec_create_simple(&exec, g, &cpu, 1, &diag);
-        status = status ? status : npu_exec_set_input(exec, "x", x, (size_t)(CHANNELS * n * m) * sizeof x[0]);
+        status = status ? status : npu_test_input(exec, "x", x, (size_t)(CHANNELS * n * m) * sizeof x[0]);
         status = status ? status : npu_exec_run(exec);
         NPU_CHECK_THAT(status == NPU_OK, "%s: %s", call, npu_status_name(status));
         check_values(exec, call, w, is_max, x, dims);

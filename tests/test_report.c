@@ -70,7 +70,7 @@ static void rig_run(rig *r)
     NPU_CHECK_STATUS(npu_graph_bind_param(r->graph, "fc", weights, 10 * 512 * sizeof(float)), NPU_OK);
     NPU_CHECK_STATUS(npu_program_create(&r->program, r->plan, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_create(&r->exec, r->program, &desc, NULL), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input(r->exec, "image", image, sizeof image), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(r->exec, "image", image, sizeof image), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r->exec), NPU_OK);
 }
 
@@ -448,7 +448,7 @@ static void test_network_in_halves(void)
         }
         NPU_CHECK_STATUS(npu_exec_create_simple(&execs[t], graphs[t], &cpu, 1, NULL), NPU_OK);
         npu_spec_size(npu_value_spec(graphs[t], npu_graph_input(graphs[t], 0)), &size);
-        NPU_CHECK_STATUS(npu_exec_set_input(execs[t], "x", data, size), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(execs[t], "x", data, size), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(execs[t]), NPU_OK);
         out[t] = (npu_array){ "y", *npu_exec_output_spec(execs[t], 0), npu_exec_output(execs[t], 0, NULL) };
         npu_text_free(&line);
@@ -513,7 +513,7 @@ static npu_exec *exec_of(const npu_graph *g, const npu_backend *backend)
 {
     npu_exec *exec = NULL;
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backend, 1, NULL), NPU_OK);
-    NPU_CHECK_STATUS(npu_exec_set_input_at(exec, 0, chain_x, sizeof chain_x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_at(exec, 0, chain_x, sizeof chain_x), NPU_OK);
     return exec;
 }
 

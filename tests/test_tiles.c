@@ -576,7 +576,7 @@ static void run_graph(const npu_graph *g, const npu_backend *backend, const npu_
     for (uint32_t i = 0; result.status == NPU_OK && i < npu_graph_num_inputs(g); i++) {
         size_t size;
         npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
-        result.status = npu_exec_set_input_at(exec, i, in[i], size);
+        result.status = npu_test_input_at(exec, i, in[i], size);
     }
     if (result.status == NPU_OK) {
         size_t size = 0;
@@ -824,8 +824,8 @@ static void test_own_tile_op(void)
     NPU_CHECK_STATUS(npu_ref_create(&own, &ref), NPU_OK);
     backend = own;
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backend, 1, &diag), NPU_OK);
-    npu_exec_set_input(exec, "x", x, sizeof x);
-    npu_exec_set_input(exec, "y", y, sizeof y);
+    npu_test_input(exec, "x", x, sizeof x);
+    npu_test_input(exec, "y", y, sizeof y);
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
     const float *z = (const float *)npu_exec_output(exec, 0, NULL);
     NPU_CHECK(z != NULL);
@@ -1831,8 +1831,8 @@ static void test_large_program(void)
     for (int i = 0; data && i < LEN; i++) {
         data[i] = (float)(i % 13);
     }
-    npu_exec_set_input_at(exec, 0, data, LEN * sizeof *data);
-    npu_exec_set_input_at(exec, 1, data + LEN, LEN * sizeof *data);
+    npu_test_input_at(exec, 0, data, LEN * sizeof *data);
+    npu_test_input_at(exec, 1, data + LEN, LEN * sizeof *data);
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
     end = clock();
     const float *y = npu_exec_output(exec, 0, NULL);

@@ -297,7 +297,7 @@ static npu_exec *run(const npu_graph *g, const npu_backend *backend, void **data
     for (uint32_t i = 0; e && i < npu_graph_num_inputs(g); i++) {
         size_t size = 0;
         npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
-        NPU_CHECK_STATUS(npu_exec_set_input_at(e, i, data[i], size), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_at(e, i, data[i], size), NPU_OK);
     }
     if (e) {
         NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
@@ -628,7 +628,7 @@ static void test_choice(void)
         NPU_CHECK_STATUS(npu_ref_create(&backend, &desc), NPU_OK);
         npu_tensor_init_host(&in, &buffers[0], NPU_F32, 1, &rows[i].len, x);
         npu_tensor_init_host(&out, &buffers[1], NPU_F32, 1, &rows[i].len, y);
-        NPU_CHECK_STATUS(npu_op_call(backend, NPU_ATEN_RELU, &in, 1, &out, 1, 0, NULL, 0, 0, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_op_call(backend, NPU_TEST_CALL(NPU_ATEN_RELU, &in, 1, &out, 1, 0, NULL, 0), NULL), NPU_OK);
         NPU_CHECK_NEAR(y[0], rows[i].number, 0);
         npu_ref_destroy(backend);
     }
@@ -671,7 +671,7 @@ static void test_cast_first(void)
         const npu_backend *backend = cpu;
         NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backend, 1, &diag), count == 1 ? NPU_ERR_NOT_IMPLEMENTED : NPU_OK);
         if (exec) {
-            npu_exec_set_input(exec, "x", x, sizeof x);
+            npu_test_input(exec, "x", x, sizeof x);
             npu_exec_set_output(exec, "y", &y, sizeof y);
             NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
             NPU_CHECK_NEAR(y, 0.1f, 0);

@@ -216,7 +216,7 @@ static npu_exec *make_exec(npu_graph **g, const npu_backend *cpu, const npu_text
     memset(&diag, 0, sizeof diag);
     npu_status status = npu_graph_parse(g, text->data, text->len, NULL, &diag);
     status = status ? status : npu_exec_create_simple(&exec, *g, &cpu, 1, &diag);
-    status = status ? status : npu_exec_set_input_at(exec, 0, data, size);
+    status = status ? status : npu_test_input_at(exec, 0, data, size);
     status = status ? status : npu_exec_run(exec);
     if (status) {
         fprintf(stderr, "%s%s\n", text->data, diag.message);
@@ -323,7 +323,7 @@ static void test_bound_memory(void)
     for (size_t i = 0; i < 600; i++) {
         x[i] = (float)i;
     }
-    NPU_CHECK_STATUS(npu_exec_set_input_at(exec, 0, x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_at(exec, 0, x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_set_output_at(exec, 0, x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_ERR_INVALID_ARGUMENT);
     NPU_CHECK_STATUS(npu_exec_set_output_at(exec, 0, y, sizeof y), NPU_OK);
@@ -355,7 +355,7 @@ static void test_huge_steps(void)
         snprintf(text, sizeof text, "graph g\ninput x : f32[3,4]\n%s\noutput y = y\n", rows[i].op);
         NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), NULL, &diag), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_set_input(exec, "x", x, sizeof x), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(exec, "x", x, sizeof x), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
         const float *y = (const float *)npu_exec_output(exec, 0, &size);
         NPU_CHECK(y && memcmp(y, rows[i].want, size) == 0);

@@ -11,7 +11,7 @@ static bool runs(npu_graph *g)
     npu_diag diag;
     float in[2] = { 1, -2 }, out[1] = { 0 };
     bool ok = npu_exec_create_simple(&exec, g, &cpu, 1, &diag) == NPU_OK &&
-              npu_exec_set_input(exec, "x", in, sizeof in) == NPU_OK &&
+              npu_exec_set_input(exec, &(npu_array){ "x", *npu_value_spec(g, npu_graph_input(g, 0)), in }) == NPU_OK &&
               npu_exec_set_output(exec, "y", out, sizeof out) == NPU_OK && npu_exec_run(exec) == NPU_OK &&
               out[0] == 7;
     npu_exec_destroy(exec);

@@ -212,7 +212,8 @@ static npu_status feed(npu_exec *exec, const conf_case *c)
             char name[80];
             snprintf(name, sizeof name, a->arg.form == NPU_ARG_TENSORS ? "%s.%u" : "%s", a->arg.name, (unsigned)k);
             const conf_tensor *t = &a->tensors[k];
-            npu_status status = t->absent ? NPU_OK : npu_exec_set_input_shape(exec, name, t->rank, t->dims, t->data, t->size);
+            npu_array input = { name, npu_spec_tensor(t->dtype, t->rank, t->dims), t->data };
+            npu_status status = t->absent ? NPU_OK : npu_exec_set_input(exec, &input);
             if (status && status != NPU_ERR_NOT_FOUND) {
                 return status;
             }

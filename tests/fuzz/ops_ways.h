@@ -191,7 +191,7 @@ static npu_status ops_feed(ops_case *c, npu_exec *exec, bool other)
             data = (uint8_t *)ops_take(&c->keep, size);
             ops_fill(&c->r, (npu_dtype)now.dtype, data, size, c->tame);
         }
-        status = npu_exec_set_input_shape(exec, in->name, now.rank, now.dims, data, size);
+        status = npu_exec_set_input(exec, &(npu_array){ in->name, now, data });
         status = status == NPU_ERR_NOT_FOUND ? NPU_OK : status;
     }
     return status;
