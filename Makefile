@@ -10,9 +10,9 @@ WARN = -pedantic -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Wcast-qual 
 LIBS = -lm -lpthread
 JOBS := $(shell getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 RUN =
-# One short line for each compilation; the files with the implementation in them say that they take their time.
-COMPILE = $(if $(V),,@echo "CC $<$(if $(SLOW), (with both headers: about half a minute at -O2))";)$(CC) $(CFLAGS) $(WARN)
-SLOW = $(shell grep -l '^\#define NPU_IR_IMPLEMENTATION' $<)
+# One short line for each compilation; the files with an implementation in them say that they take their time.
+COMPILE = $(if $(V),,@echo "CC $<$(if $(SLOW), (with an implementation: up to half a minute at -O2))";)$(CC) $(CFLAGS) $(WARN)
+SLOW = $(shell grep -lE '^\#define NPU_IR_(BACKEND_REF_)?IMPLEMENTATION' $<)
 # The make that a user starts compiles JOBS files at a time; those that it starts share them.
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS := -j$(JOBS) $(MAKEFLAGS)
@@ -21,7 +21,8 @@ endif
 HEADERS = npu_ir.h npu_ir_backend_ref.h
 TEST_HEADERS = $(HEADERS) tests/npu_test.h $(wildcard tests/rig.h tests/oracle/*.h tests/conformance/*.h examples/sim/*.h examples/tiles/*.h)
 TESTS = $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
-# Tests of internals include the implementation themselves and are not linked with the common object.
+# The implementations are two objects, which are compiled side by side. Tests of internals include them themselves.
+IMPL = $(BUILD)/npu_impl.o $(BUILD)/npu_ref_impl.o
 INNER = $(patsubst tests/%.c,%,$(shell grep -l '^\#define NPU_IR_IMPLEMENTATION' /dev/null tests/test_*.c 2> /dev/null))
 EXAMPLES = $(patsubst examples/%.c,%,$(wildcard examples/*.c))
 DIGITS = $(firstword $(filter %digits,$(EXAMPLES)) digits)
@@ -89,12 +90,14 @@ fuzz: ## random graphs of every op under sanitizers: make fuzz [N=1000] [SEED=1]
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
-$(BUILD)/npu_impl.o: tests/npu_impl.c $(HEADERS)
+$(BUILD)/npu_impl.o: npu_ir.h
+$(BUILD)/npu_ref_impl.o: $(HEADERS)
+$(IMPL): $(BUILD)/%.o: tests/%.c
 	@mkdir -p $(@D)
-	$(COMPILE) -c tests/npu_impl.c -o $@
+	$(COMPILE) -c $< -o $@
 
-$(filter-out $(INNER:%=$(BUILD)/%),$(TESTS:%=$(BUILD)/%)): $(BUILD)/%: tests/%.c $(BUILD)/npu_impl.o $(TEST_HEADERS)
-	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
+$(filter-out $(INNER:%=$(BUILD)/%),$(TESTS:%=$(BUILD)/%)): $(BUILD)/%: tests/%.c $(IMPL) $(TEST_HEADERS)
+	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
 
 $(INNER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(TEST_HEADERS)
 	@mkdir -p $(@D)
@@ -106,20 +109,20 @@ $(BUILD)/test_frozen: $(FROZEN) tests/compile/frozen_0_2.h
 $(BUILD)/test_frozen: LIBS += $(FROZEN)
 $(BUILD)/test_fuzz: $(wildcard tests/fuzz/*.[ch] tests/fuzz/*.txt)
 
-$(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h $(TEST_HEADERS) $(BUILD)/npu_impl.o
-	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
+$(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h $(TEST_HEADERS) $(IMPL)
+	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
 
-$(BUILD)/conformance_opencl: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h examples/opencl/npu_opencl.h $(BUILD)/npu_impl.o
-	$(COMPILE) -DHAVE_OPENCL -I. $< $(BUILD)/npu_impl.o -lOpenCL $(LIBS) -o $@
+$(BUILD)/conformance_opencl: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h examples/opencl/npu_opencl.h $(IMPL)
+	$(COMPILE) -DHAVE_OPENCL -I. $< $(IMPL) -lOpenCL $(LIBS) -o $@
 
-$(BUILD)/ops: tests/ops.c tests/conformance/cases.h $(BUILD)/npu_impl.o
-	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
+$(BUILD)/ops: tests/ops.c tests/conformance/cases.h $(IMPL)
+	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
 
-$(BUILD)/bench: tests/bench.c tests/bench_kernels.h tests/bench_passes.h $(BUILD)/npu_impl.o
-	$(COMPILE) -I. $< $(BUILD)/npu_impl.o $(LIBS) -ldl -o $@
+$(BUILD)/bench: tests/bench.c tests/bench_kernels.h tests/bench_passes.h $(IMPL)
+	$(COMPILE) -I. $< $(IMPL) $(LIBS) -ldl -o $@
 
-$(BUILD)/fuzz_ops: $(wildcard tests/fuzz/*.[ch]) tests/conformance/cases.h examples/sim/npu_sim.h $(BUILD)/npu_impl.o
-	$(COMPILE) tests/fuzz/fuzz_ops.c $(BUILD)/npu_impl.o $(LIBS) -o $@
+$(BUILD)/fuzz_ops: $(wildcard tests/fuzz/*.[ch]) tests/conformance/cases.h examples/sim/npu_sim.h $(IMPL)
+	$(COMPILE) tests/fuzz/fuzz_ops.c $(IMPL) $(LIBS) -o $@
 
 $(EXAMPLES:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(TEST_HEADERS)
 	@mkdir -p $(@D)

@@ -3,13 +3,15 @@
 
    Do this:
 
-       #define NPU_IR_IMPLEMENTATION
+       #define NPU_IR_IMPLEMENTATION               // in one C file
        #include "npu_ir.h"
-       #include "npu_ir_backend_ref.h"        // the CPU kernels
 
-   before you include the two headers in *one* C file, to create the implementation; everywhere else
-   include them without the #define. The implementation is C (C99 or later): compile it in a .c file.
-   The declarations also compile as C++11. Link with -lm and -lpthread (not on Windows, which has threads of its own,
+       #define NPU_IR_BACKEND_REF_IMPLEMENTATION   // in another one: the CPU kernels
+       #include "npu_ir_backend_ref.h"
+
+   to create the implementations, which take a while to compile and never change; everywhere else include the headers
+   without a #define. NPU_IR_IMPLEMENTATION before both headers in one file gives both. The implementations are C (C99
+   or later): compile them in .c files. The declarations also compile as C++11. Link with -lm and -lpthread (not on Windows, which has threads of its own,
    and not with NPU_IR_NO_THREADS).
 
    A complete program (make check compiles and runs it):

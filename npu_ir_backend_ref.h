@@ -1,8 +1,8 @@
 /* npu_ir_backend_ref.h - CPU kernels for npu_ir.h as an npu_backend like any other device, and npu_accel, the
    small struct by which an accelerator is plugged in.
 
-   Include it after npu_ir.h. The implementation comes with NPU_IR_IMPLEMENTATION, or alone with
-   NPU_IR_BACKEND_REF_IMPLEMENTATION; C99, it uses the public API of npu_ir.h only.
+   The implementation comes with NPU_IR_BACKEND_REF_IMPLEMENTATION, in a file of its own: it uses the public API of
+   npu_ir.h only. In the file with NPU_IR_IMPLEMENTATION it comes, too, where this header is included there. C99.
 
    CONTENTS                               declarations   implementation
      kernel interface                     >>kernel

@@ -50,7 +50,7 @@ languages() {
         has $compiler || { skip "languages with $compiler" "not installed"; continue; }
         level="-O2 -Wframe-larger-than=16384" # frames, and some warnings, mean something only when optimised; once is enough
         for std in c99 c11 gnu17; do
-            step "$compiler $std implementation" $compiler -std=$std $level $WARN -c tests/npu_impl.c -o $OUT/$compiler-$std.o
+            step "$compiler $std implementation" $compiler -std=$std $level $WARN -c tests/compile/one_file.c -o $OUT/$compiler-$std.o
             step "$compiler $std declarations" compile_and_run $OUT/$compiler-$std \
                 $compiler -std=$std $WARN tests/compile/declarations.c $OUT/$compiler-$std.o
             level=-O0
@@ -58,17 +58,28 @@ languages() {
         step "$compiler npu_ir.h with -Wconversion" $compiler -std=c99 $WARN -Wconversion -Wsign-conversion \
             -fsyntax-only tests/compile/core_only.c
         step "$compiler without a warning for users" quiet_for_users $compiler
-        step "$compiler -O3 without a warning" $compiler -std=c99 -O3 $WARN -c tests/npu_impl.c -o $OUT/o3.o
+        step "$compiler -O3 without a warning" $compiler -std=c99 -O3 $WARN -c tests/compile/one_file.c -o $OUT/o3.o
+        step "$compiler two files" two_files $compiler
         step "$compiler one file, headers twice" compile_and_run $OUT/one $compiler -std=c99 -O0 $WARN tests/compile/implementation.c
         step "$compiler two static copies" compile_and_run $OUT/static $compiler -std=c99 -O0 $WARN \
             tests/compile/static_a.c tests/compile/static_b.c
         step "$compiler own allocator" compile_and_run $OUT/allocator $compiler -std=c99 -O0 $WARN tests/compile/allocator.c
         step "$compiler a lone NPU_IR_MALLOC is refused" \
-            fails $compiler -std=c99 '-DNPU_IR_MALLOC(n)=malloc(n)' -fsyntax-only tests/npu_impl.c
-        step "$compiler -ffast-math is refused" fails $compiler -std=c99 -ffast-math -fsyntax-only tests/npu_impl.c
+            fails $compiler -std=c99 '-DNPU_IR_MALLOC(n)=malloc(n)' -fsyntax-only tests/compile/one_file.c
+        step "$compiler -ffast-math is refused" fails $compiler -std=c99 -ffast-math -fsyntax-only tests/compile/one_file.c
     done
     cxx g++ gcc
     cxx clang++ clang
+}
+
+# The implementations compile apart, and nothing but declared functions joins them.
+two_files() { # compiler
+    local name
+    for name in npu_impl npu_ref_impl; do
+        $1 -std=c99 -O0 $WARN -c tests/$name.c -o $OUT/$1-$name.o || return 1
+    done
+    ! nm -u $OUT/$1-npu_ref_impl.o | grep npu__ && ! nm -u $OUT/$1-npu_impl.o | grep -E ' npu_' &&
+        compile_and_run $OUT/$1-two $1 -std=c99 $WARN tests/compile/declarations.c $OUT/$1-npu_impl.o $OUT/$1-npu_ref_impl.o
 }
 
 # What a careful project compiles its files with, those with and those without the implementation.
@@ -76,7 +87,7 @@ quiet_for_users() { # compiler
     local users="$1 -Wall -Wextra -pedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-align -Wformat=2 -Werror -fsyntax-only"
     $users -std=c99 tests/compile/declarations.c && $users tests/compile/types_only.c &&
         $users -DNPU_IR_STATIC tests/compile/types_only.c && $users tests/compile/static_a.c &&
-        $users tests/npu_impl.c
+        $users tests/npu_impl.c && $users tests/npu_ref_impl.c
 }
 
 cxx() { # C++ compiler, C compiler
@@ -86,7 +97,7 @@ cxx() { # C++ compiler, C compiler
         step "$1 $std declarations" compile_and_run "$OUT/$1" "$1" -std=$std -pedantic -Wall -Wextra -Wshadow -Werror \
             tests/compile/declarations.cc "$OUT/$2-c99.o"
     done
-    step "$1 implementation is refused" fails "$1" -x c++ -std=c++17 -fsyntax-only tests/npu_impl.c
+    step "$1 implementation is refused" fails "$1" -x c++ -std=c++17 -fsyntax-only tests/compile/one_file.c
 }
 
 # ---- configuration macros and symbols -----------------------------------------------------------------------------
@@ -125,7 +136,7 @@ no_variables() {
 }
 
 symbols() {
-    step "implementation without -fpic" gcc -std=c99 -O1 -fno-pic -fno-pie -c tests/npu_impl.c -o $OUT/plain.o
+    step "implementation without -fpic" gcc -std=c99 -O1 -fno-pic -fno-pie -c tests/compile/one_file.c -o $OUT/plain.o
     step "exports only npu_ symbols" only_npu_symbols $OUT/plain.o
     step "no variables" no_variables $OUT/plain.o
     step "no printing, abort or exit" lacks $OUT/plain.o "$PRINTS" "printf, abort or exit"
@@ -142,9 +153,9 @@ grown_core() { # what a later version does: more members at the end of every str
     mkdir -p $OUT/grown/tests/compile &&
     sed -E "s/^\\} npu_($types);/    uint64_t later[3];\n&/" npu_ir.h > $OUT/grown/npu_ir.h &&
     [ "$(grep -c '^    uint64_t later\[3\];' $OUT/grown/npu_ir.h)" = "$(echo "$types" | tr '|' '\n' | wc -l)" ] &&
-    cp npu_ir_backend_ref.h $OUT/grown && cp tests/test_frozen.c tests/npu_test.h tests/npu_impl.c $OUT/grown/tests &&
+    cp npu_ir_backend_ref.h $OUT/grown && cp tests/test_frozen.c tests/npu_test.h tests/npu*_impl.c $OUT/grown/tests &&
     cp tests/compile/frozen_0_2.h tests/compile/backend_*.c $OUT/grown/tests/compile &&
-    (cd $OUT/grown && gcc -std=c99 -O0 tests/test_frozen.c tests/npu_impl.c tests/compile/backend_*.c $LIBS -o frozen && ./frozen)
+    (cd $OUT/grown && gcc -std=c99 -O0 tests/test_frozen.c tests/npu*_impl.c tests/compile/backend_*.c $LIBS -o frozen && ./frozen)
 }
 
 only_listed_kernels() { # object: three kernels are listed, one of them elementwise
@@ -175,7 +186,7 @@ macro() { # name suffix, -D...
     local name=$1
     shift
     step "macros: $*" compile_and_run "$OUT/macro$name" gcc -std=c99 -O0 $WARN "$@" tests/compile/implementation.c
-    gcc -std=c99 -O1 "$@" -c tests/npu_impl.c -o "$OUT/macro$name.o" 2> /dev/null
+    gcc -std=c99 -O1 "$@" -c tests/compile/one_file.c -o "$OUT/macro$name.o" 2> /dev/null
     case "$*" in *NO_STDIO*) step "nm: no stdio with $*" lacks "$OUT/macro$name.o" "$STDIO" stdio ;; esac
     case "$*" in *NO_THREADS*) step "nm: no threads with $*" lacks "$OUT/macro$name.o" "$THREADS" threads ;; esac
 }
@@ -270,7 +281,7 @@ aarch64() {
 windows() {
     local cc=x86_64-w64-mingw32-gcc tests
     has $cc || { skip "Windows" "$cc is not installed"; return; }
-    step "$cc without a warning" $cc -std=c99 -O2 $WARN -c tests/npu_impl.c -o $OUT/mingw.o
+    step "$cc without a warning" $cc -std=c99 -O2 $WARN -c tests/compile/one_file.c -o $OUT/mingw.o
     tests=$(grep -LE 'rig\.h|npu_sim|fuzz/|sys/|unistd|dirent|pthread|define NPU_IR_IMPLEMENTATION' tests/test_*.c | xargs -n 1 basename -s .c |
         grep -vE "test_(variants|frozen)" | xargs)
     has wine || { skip "tests on Windows" "wine is not installed"; return; }
@@ -299,7 +310,7 @@ firmware() {
         skip "firmware compiler" "arm-none-eabi-gcc or its C library is missing"
         return
     fi
-    step "firmware compiler, no frame over 16 KB" arm-none-eabi-gcc $flags $WARN -c tests/npu_impl.c -o $OUT/firmware.o
+    step "firmware compiler, no frame over 16 KB" arm-none-eabi-gcc $flags $WARN -c tests/compile/one_file.c -o $OUT/firmware.o
     step "firmware compiler, listed ops, no strings" arm-none-eabi-gcc $flags $WARN -DNPU_IR_NO_STRINGS \
         -c tests/compile/listed_ops.c -o $OUT/firmware_listed.o
     has qemu-system-arm || { skip "firmware on a Cortex-M4" "qemu-system-arm is not installed"; return; }
@@ -392,12 +403,16 @@ fuzzing() {
 # ---- documents and lint -------------------------------------------------------------------------------------------
 
 run_examples_of() { # file, awk program that prints programs separated by a line "//// next"
-    local n=0 file
-    rm -f "$OUT"/doc_*.c
+    local n=0 file impl=
+    rm -f "$OUT"/doc_*.[co]
     awk "$2" "$1" | awk -v prefix="$OUT/doc_" 'BEGIN { file = prefix "0.c" } /^\/\/\/\/ next/ { file = prefix (++n) ".c"; next } { print > file }'
-    for file in "$OUT"/doc_*.c; do
-        grep -q 'int main(' "$file" || continue
-        gcc -std=c99 -O1 -Wall -Wextra -Werror -I. "$file" -o "$OUT/doc" $LIBS && "$OUT/doc" || return 1
+    for file in $(grep -LF 'int main(' "$OUT"/doc_*.c | xargs grep -lE '^#include "npu_ir.*h"$' | xargs grep -l _IMPLEMENTATION); do
+        gcc -std=c99 -O0 -Wall -Wextra -Werror -I. -c "$file" -o "$file.o" || return 1 # a file with an implementation alone
+        impl="$impl $file.o"
+    done
+    for file in $(grep -lF 'int main(' "$OUT"/doc_*.c); do
+        gcc -std=c99 -O1 -Wall -Wextra -Werror -I. "$file" $(grep -q _IMPLEMENTATION "$file" || echo $impl) -o "$OUT/doc" $LIBS &&
+            "$OUT/doc" || return 1
         n=$((n + 1))
     done
     [ $n -gt 0 ] || { echo "no program found in $1"; return 1; }
@@ -461,7 +476,7 @@ lint() {
         skip "cppcheck" "not installed"
     fi
     if has clang-tidy; then
-        step "clang-tidy" clang-tidy --quiet --warnings-as-errors='*' --header-filter='npu_ir.*' --checks="$TIDY" tests/npu_impl.c -- -std=c99
+        step "clang-tidy" clang-tidy --quiet --warnings-as-errors='*' --header-filter='npu_ir.*' --checks="$TIDY" tests/compile/one_file.c -- -std=c99
     else
         skip "clang-tidy" "not installed"
     fi
