@@ -29917,7 +29917,7 @@ static bool npu__fusible(const npu_graph *g, const npu__op *o)
     const uint32_t bad = NPU_EFFECT | NPU_RANDOM | NPU_VIEW | NPU_SLICE | NPU_DATA | NPU_VARIADIC | NPU_NO_KERNEL;
     uint32_t space = NPU_KIND_NAMESPACE(o->def->kind), dtype = NPU_NONE;
     if (!(o->def->traits & NPU_ELEMENTWISE) || (o->def->traits & bad) || o->num_results != 1 ||
-        !o->num_operands || (space != NPU_NS_ATEN && space != NPU_NS_TENSOR) ||
+        !o->num_operands || (space != NPU_NS_ATEN && space != NPU_NS_TENSOR) || npu__has_dynamic_args(g, o) ||
         !npu__fusible_spec(g->specs[g->values[o->first_result].spec])) {
         return false;
     }

@@ -3744,6 +3744,17 @@ static bool npu__ref_fused_outputs_supported(const npu_graph *body)
     return npu_graph_num_outputs(body) > 0;
 }
 
+/* Operands that feed numbers stand beside those that the schema of an op without lists names. */
+static bool npu__ref_has_dynamic_args(const npu_graph *body, npu_op op)
+{
+    const npu_schema *schema = npu_op_definition(body, op)->schema;
+    uint32_t tensors = 0;
+    for (uint32_t i = 0; i < schema->num_args; i++) {
+        tensors += schema->args[i].type.base == NPU_T_TENSOR;
+    }
+    return npu_op_num_operands(body, op) > tensors;
+}
+
 /* Asks the graph itself, not for a description of the op, for which memory can be out. */
 static bool npu__ref_fused_steps_supported(const npu_graph *body)
 {
@@ -3752,7 +3763,8 @@ static bool npu__ref_fused_steps_supported(const npu_graph *body)
         npu_op id = { i };
         npu_kind kind = npu_op_definition(body, id)->kind;
         uint32_t num_in = npu_op_num_operands(body, id), num_out = npu_op_num_results(body, id);
-        ok = num_in > 0 && num_in <= NPU__REF_OPERANDS && npu__ref_map_find(kind) && kind != NPU_ATEN_PRELU;
+        ok = num_in > 0 && num_in <= NPU__REF_OPERANDS && npu__ref_map_find(kind) && kind != NPU_ATEN_PRELU &&
+             !npu__ref_has_dynamic_args(body, id);
         for (uint32_t k = 0; ok && k < num_in + num_out; k++) {
             const npu_spec *x = npu_value_spec(body, k < num_in ? npu_op_operand_value(body, id, k)
                                                                : npu_op_result(body, id, k - num_in));
@@ -18802,15 +18814,15 @@ static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info 
     return NULL;
 }
 
-static npu_status npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op, bool *ok);
+static npu_status npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op, npu_support *answer);
 
 static npu_status npu__ref_supports(void *ctx, const npu_op_info *op, npu_support *answer)
 {
     npu_status status = NPU_OK;
-    bool kind_known, ok = true;
+    bool kind_known;
     if (op->kind == NPU_NPU_CALL) { /* no kernel: compile takes it apart */
-        status = op->args ? npu__ref_call_supported((const npu__ref *)ctx, op, &ok) : NPU_OK;
-        answer->reason = ok ? NPU_REASON_CLAIMED : NPU_REASON_OP;
+        answer->reason = NPU_REASON_CLAIMED;
+        status = op->args ? npu__ref_call_supported((const npu__ref *)ctx, op, answer) : NPU_OK;
     } else if (!npu__ref_choose((const npu__ref *)ctx, op, &kind_known)) {
         const npu_spec *misfit = op->args ? npu__ref_misfit(NPU_KERNEL_NUMBERS, op) : NULL;
         answer->reason = kind_known ? NPU_REASON_DTYPE : NPU_REASON_OP;
@@ -19340,9 +19352,30 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
 
 enum { NPU__REF_CALL_TENSORS = 64 }; /* operands and results of one op of a body */
 
+/* What only a run tells: a number that a value feeds, or a dim. The run tells it of ops, not of those in a body. */
+static bool npu__ref_waits(const npu_op_info *op, const npu_schema *schema)
+{
+    for (uint32_t i = 0; i < schema->num_args; i++) {
+        const npu_schema_arg *arg = &schema->args[i];
+        bool is_int = arg->type.base == NPU_T_INT || arg->type.base == NPU_T_SYMINT;
+        for (uint32_t k = 0; is_int && (k == 0 || k < npu_op_list_len(op, arg->name)); k++) {
+            if (npu_op_dynamic_operand(op, arg->name, k) >= 0) {
+                return true;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < op->num_in + op->num_out; i++) {
+        const npu_spec *x = i < op->num_in ? op->in[i] : op->out[i - op->num_in];
+        if (x && !npu_spec_is_static(x)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Every output is the result of an op, each once, and every op has a kernel. Random numbers follow from the id of the
    op, which two calls of one body share: there are none. */
-static npu_status npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op, bool *supported)
+static npu_status npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op, npu_support *answer)
 {
     const npu_graph *body = npu_op_body(op, 0);
     npu_op_storage storage;
@@ -19356,6 +19389,11 @@ static npu_status npu__ref_call_supported(const npu__ref *ref, const npu_op_info
         status = npu_op_describe(body, id, &info, &storage);
         ok = status == NPU_OK && info.num_in + info.num_out <= NPU__REF_CALL_TENSORS &&
              !(info.traits & NPU_RANDOM) && npu__ref_choose(ref, &info, &known);
+        if (ok && npu__ref_waits(&info, npu_op_definition(body, id)->schema)) {
+            snprintf(answer->text, sizeof answer->text, "in its body only a run tells dims or numbers of %.40s", info.name);
+            answer->reason = NPU_REASON_DYNAMIC;
+            ok = false;
+        }
     }
     for (uint32_t i = 1; ok && i <= npu_graph_num_values(body); i++) {
         npu_value v = { i };
@@ -19363,7 +19401,7 @@ static npu_status npu__ref_call_supported(const npu__ref *ref, const npu_op_info
         ok = role == NPU_ROLE_INPUT || role == NPU_ROLE_TEMPORARY || npu_value_data(body, v, NULL);
     }
     npu_op_storage_free(&storage);
-    *supported = ok;
+    answer->reason = ok ? NPU_REASON_CLAIMED : answer->reason ? answer->reason : NPU_REASON_OP;
     return status;
 }
 

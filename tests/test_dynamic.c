@@ -800,6 +800,17 @@ static void test_refused_by_the_run(void)
         /* a dim that turns out to be 1, and counted as none */
         { "input x : f32[4]\nh = aten.ge.Scalar(x, 4)\np = aten.masked_select.default(x, h)\n"
           "q = aten.squeeze.default(p)\noutput q = q\n", "0 dims in this run, planned are 1", NPU_ERR_SHAPE },
+        /* one status for what its words say */
+        { "input x : f32[4]\na = aten.to.dtype(x, i64)\ni = aten.neg.default(a)\no = aten.one_hot.default(i)\noutput o = o\n",
+          "one_hot: self has an element -1", NPU_ERR_RANGE },
+        /* more numbers than one feed one */
+        { "input x : f32[4]\na = aten.to.dtype(x, i64)\nu, v, w = aten._unique2.default(a)\ns = aten.select.int(x, 0, u)\n"
+          "output s = s\n", "feeds index is no number", NPU_ERR_DYNAMIC_SHAPE },
+        /* a body whose ops only a run could describe */
+        { "child c\n  input a : f32[3]\n  const k : i64[] {2}\n  v, i = aten.kthvalue.default(a, k, 0)\n  output v = v\nend\n"
+          "input x : f32[3]\ny = npu.call([x], body=graph 0)\noutput y = y\n", "aten.kthvalue.default", NPU_ERR_NOT_IMPLEMENTED },
+        { "child c\n  input a : f32[3]\n  n = aten.nonzero.default(a)\n  s = aten.sum.default(n)\n  output s = s\nend\n"
+          "input x : f32[3]\ny = npu.call([x], body=graph 0)\noutput y = y\n", "aten.nonzero.default", NPU_ERR_NOT_IMPLEMENTED },
         /* an op of nobody's that makes what nothing bounds */
         { "symbol u 0 0\ninput x : f32[4]\nn = my.op(x) : f32[u]\noutput n = n\n", "my.op", NPU_ERR_NOT_IMPLEMENTED },
     };
