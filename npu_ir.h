@@ -10610,14 +10610,14 @@ static bool npu__has_dynamic_args(const npu_graph *g, const npu__op *o)
     return o->num_operands > tensors;
 }
 
-/* An integer or bool without dims; false where it is not known. */
+/* An integer or bool, of whatever rank, but one; false where it is not known. */
 static bool npu__read_dynamic_arg(const npu_spec *spec, const void *data, int64_t *value)
 {
     uint32_t bytes = npu_dtype_bits((npu_dtype)spec->dtype) / 8;
     int16_t i16;
     int32_t i32;
     size_t len = 0;
-    if (!data || bytes == 0 || bytes > 8 || npu_spec_len(spec, &len) || len == 0) { /* an empty tensor feeds nothing */
+    if (!data || bytes == 0 || bytes > 8 || npu_spec_len(spec, &len) || len != 1) {
         return false;
     }
     *value = 0;
@@ -11116,6 +11116,11 @@ static npu_status npu__check_dynamic_item(npu_deduce *d, const npu_bound_arg *ar
         return npu_deduce_fail(d, NPU_ERR_DTYPE, arg->name, "what feeds %s is %s, expected an integer", arg->name,
                                npu_dtype_name((npu_dtype)x->dtype));
     }
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (x->dims[i] == 0 || x->dims[i] > 1) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, arg->name, "what feeds %s has dims, expected one number", arg->name);
+        }
+    }
     return NPU_OK;
 }
 
@@ -11309,6 +11314,9 @@ static npu_status npu__check_equal(npu_deduce *d, const char *name, const char *
 
 static npu_status npu__check_attribute(npu_deduce *d, const char *name, int64_t value, int64_t min)
 {
+    if (value == INT64_MIN && npu_op_dynamic_operand(d->op, name, 0) >= 0) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is fed by a value, expected a number", name);
+    }
     return value >= min ? NPU_OK
                         : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is %lld, expected at least %lld",
                                           name, (long long)value, (long long)min);
@@ -36992,7 +37000,7 @@ static npu_status npu__deduce_again(npu__dims *d, const npu__op *o, const void *
     }
     unknown = is_fed ? npu__info_feed(&d->info, &d->storage, d->storage.data) : NULL;
     if (unknown) {
-        return npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE, "%s (op %u): the value that feeds %s is not in host memory",
+        return npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE, "%s (op %u): the value that feeds %s is no number in host memory",
                               o->def->name, (unsigned)d->info.op, unknown);
     }
     memset(&d->diag, 0, sizeof d->diag);

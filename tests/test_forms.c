@@ -415,7 +415,13 @@ static const struct { npu_status status; int line; const char *text; } rejection
     { NPU_ERR_DYNAMIC_SHAPE, 2, "graph main\nconst x : f32[?] {1.0}\n" },
     { NPU_ERR_INVALID_ARGUMENT, 3, "graph main\ninput x : f32[2]\nupdate x = x\n" },
     { NPU_ERR_SHAPE, 4, "graph main\ninput x : f32[2]\nstate h : f32[3]\nupdate h = x\n" },
-    { NPU_ERR_INVALID_ARGUMENT, 3, "graph main\ninput x : f32[2]\nsave op 7 = x\n" }
+    { NPU_ERR_INVALID_ARGUMENT, 3, "graph main\ninput x : f32[2]\nsave op 7 = x\n" },
+    { NPU_ERR_ATTRIBUTE, 3, "graph main\ninput x : f32[1,1,2]\ny = aten.upsample_nearest1d.vec(x, none, [-inf])\n" },
+    { NPU_ERR_ATTRIBUTE, 3, "graph main\ninput x : f32[1,1,2]\ny = aten.upsample_nearest1d.vec(x, none, [nan])\n" },
+    /* what feeds one number */
+    { NPU_ERR_SHAPE, 4, "graph main\ninput x : f32[2]\ninput i : i64[3]\ny = aten.select.int(x, 0, i)\n" },
+    { NPU_ERR_SHAPE, 4, "graph main\ninput x : f32[2]\ninput i : i64[0]\ny = aten.select.int(x, 0, i)\n" },
+    { NPU_ERR_ATTRIBUTE, 4, "graph main\ninput x : f32[2]\ninput i : i64[]\ny = aten.repeat_interleave.self_int(x, i)\n" }
 };
 
 static void test_rejections(void)
