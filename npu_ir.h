@@ -14461,7 +14461,7 @@ static npu_status npu__type_one_hot(npu_deduce *d)
     status = status ? status : npu__check_attribute(d, "num_classes", classes, -1);
     if (!status && classes == -1) {
         status = npu__largest_class(d, "self", &largest);
-        if (largest == -1) {
+        if (!status && largest == -1) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self is empty, so num_classes must be given");
         }
         classes = largest < 0 ? npu_deduce_data_dim(0, -1) : largest + 1;
