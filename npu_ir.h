@@ -16512,7 +16512,7 @@ static npu_status npu__resize_dim(npu_deduce *d, uint32_t i, int64_t in, int64_t
         *out = npu_op_int_at(d->op, "output_size", i);
     } else {
         double size = (double)in * npu_op_float_at(d->op, "scale_factors", i);
-        *out = in < 0 ? NPU_DYNAMIC_DIM : size < 9e15 ? (int64_t)size : -1;
+        *out = in < 0 ? NPU_DYNAMIC_DIM : size > -9e15 && size < 9e15 ? (int64_t)size : -1;
         if (in < 0) {
             return NPU_OK;
         }

@@ -16120,10 +16120,9 @@ enum { NPU__NEAREST, NPU__NEAREST_EXACT, NPU__LINEAR, NPU__CUBIC };
 static npu__ref_taps npu__ref_nearest_tap(int mode, int64_t in, int64_t out, double scale, int64_t o)
 {
     float step = scale > 0.0 ? (float)(1.0 / scale) : (float)in / (float)out;
-    if (mode == NPU__NEAREST_EXACT) {
-        return npu__ref_tap(npu__ref_clamp_index((int64_t)floorf(((float)o + 0.5f) * step), in));
-    }
-    return npu__ref_tap(npu__ref_clamp_index((int64_t)floorf((float)o * step), in));
+    float at = ((float)o + (mode == NPU__NEAREST_EXACT ? 0.5f : 0.0f)) * step;
+    /* A tiny factor has an infinite step, and 0 such steps are no number. */
+    return npu__ref_tap(at < (float)in ? npu__ref_clamp_index((int64_t)floorf(at), in) : in - 1);
 }
 
 static npu__ref_taps npu__ref_resize_taps(int mode, bool align, int64_t in, int64_t out, double scale,
