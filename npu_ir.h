@@ -11206,6 +11206,9 @@ static npu_dtype npu__part_dtype(npu_dtype dtype)
 static npu_status npu__result(npu_deduce *d, npu_dtype dtype, uint32_t rank, const int64_t *dims)
 {
     npu_spec spec = npu_spec_tensor(dtype, rank, dims);
+    if (dtype == NPU_NONE) {
+        return npu_deduce_fail(d, NPU_ERR_DTYPE, NULL, "the operands have no common dtype");
+    }
     return npu_deduce_add_result(d, &spec);
 }
 
@@ -16203,7 +16206,7 @@ static const char *npu__conv_input(const npu_deduce *d) { return npu__conv_is_de
 static npu_status npu__conv_channels(npu_deduce *d, bool is_transposed, int64_t channels, int64_t *out)
 {
     const npu_spec *w = npu_deduce_spec(d, "weight");
-    int64_t groups = npu_op_int(d->op, "groups", npu__conv_is_depthwise(d) && channels > 0 ? channels : 1),
+    int64_t groups = npu_op_int(d->op, "groups", npu__conv_is_depthwise(d) && channels >= 0 ? channels : 1),
             filters = w->dims[0];
     npu_status status = npu__check_attribute(d, "groups", groups, 1);
     *out = is_transposed ? NPU_DYNAMIC_DIM : filters;
