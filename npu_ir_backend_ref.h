@@ -19023,7 +19023,8 @@ static npu__ref_program *npu__ref_program_new(const npu_allocator *a, const npu_
     return p;
 }
 
-/* The description of a dense tensor of a spec; NULL = a hole. */
+/* The description of a dense tensor of a spec; NULL = a hole. Nothing leads from one element to the next where there
+   are none: the product of dims beside a 0 may not fit. */
 static void npu__ref_describe(npu_tensor *t, const npu_spec *spec)
 {
     int64_t stride = 1;
@@ -19034,11 +19035,14 @@ static void npu__ref_describe(npu_tensor *t, const npu_spec *spec)
     }
     t->dtype = spec->dtype;
     t->rank = spec->rank;
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        stride = spec->dims[i] == 0 ? 0 : stride;
+    }
     for (uint32_t i = spec->rank; i-- > 0;) {
         t->dims[i] = spec->dims[i];
         t->strides[i] = stride;
-        stride = spec->dims[i] > 0 ? (int64_t)((uint64_t)stride * (uint64_t)spec->dims[i]) : stride;
-    } /* it wraps around only where an outer dim is 0 */
+        stride *= spec->dims[i] > 0 ? spec->dims[i] : 1;
+    }
 }
 
 static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel, const npu_op_info *op,
@@ -19582,7 +19586,8 @@ static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, 
     return (npu_status)NPU__REF_ATOMIC_LOAD(&task.status);
 }
 
-/* Fills `count` addresses of the table from `first` on, in the order of refs. */
+/* Fills `count` addresses of the table from `first` on, in the order of refs. What has no bytes may have no memory; but
+   NULL would be a hole, and no address to copy from. */
 static void npu__ref_addresses(const npu__ref_program *p, const npu_binding *b, void **table, uint32_t first,
                                uint32_t count)
 {
@@ -19591,12 +19596,11 @@ static void npu__ref_addresses(const npu__ref_program *p, const npu_binding *b, 
         if (v == NPU_NO_INDEX) {
             table[i] = NULL;
         } else if (p->places[v].buffer == NPU_NO_INDEX) {
-            table[i] = p->data[v] ? (char *)(uintptr_t)p->data[v] + p->tensors[i].offset : NULL;
+            table[i] = p->data[v] ? (char *)(uintptr_t)p->data[v] + p->tensors[i].offset : (void *)table;
         } else if (p->places[v].buffer == NPU__REF_IN_SCRATCH) {
             table[i] = (char *)table + p->table_size + p->workspace + p->places[v].offset;
         } else {
             char *base = (char *)b->buffers[p->places[v].buffer]->handle;
-            /* no bytes, no memory; but NULL would be a hole */
             table[i] = base ? base + p->places[v].offset + p->tensors[i].offset : (void *)table;
         }
     }
@@ -19709,7 +19713,10 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
     memset(&l, 0, sizeof l);
     for (size_t i = 0; status == NPU_OK && i < n; i++) {
         tensors[i] = i < op->num_in ? *call->in[i] : *call->out[i - op->num_in];
-        table[i] = tensors[i].dtype ? (char *)tensors[i].buffer->handle + tensors[i].offset : NULL;
+        if (tensors[i].dtype) { /* without bytes, perhaps without memory */
+            char *base = (char *)tensors[i].buffer->handle;
+            table[i] = base ? base + tensors[i].offset : (void *)table;
+        }
     }
     if (status == NPU_OK) {
         status = npu__ref_prepare(ref, kernel, op, tensors, &a, &prepare, NULL);
