@@ -31504,12 +31504,6 @@ static npu_value npu__lower_emit(const npu__lower *l, npu_kind kind, const npu_a
     return npu_op_result(l->to, npu_emit(l->to, kind, args, num_args), 0);
 }
 
-static npu_status npu__lower_replace(const npu__lower *l, npu_value v)
-{
-    npu_rewrite_replace(l->rw, npu_op_result(l->rw->from, l->op, 0), v);
-    return NPU_OK;
-}
-
 /* ---- destinations, borders, shapes ---- */
 
 static npu_value npu__lower_empty(const npu__lower *l, uint32_t dtype, uint32_t rank, const int64_t *dims)
@@ -31847,6 +31841,20 @@ static npu_value npu__lower_copy(const npu__lower *l, npu__nest_desc *n, uint32_
     }
     npu__nest_add(n, npu__lower_empty(l, dtype, rank, dims), NULL, rank);
     return npu__nest_emit(l, n, b.index);
+}
+
+/* A wrapped number promotes as no tensor does: where its value is the result, that is a copy. */
+static npu_status npu__lower_replace(const npu__lower *l, npu_value v)
+{
+    npu_spec spec = npu__lower_spec(l, v);
+    npu__nest_desc n;
+    if (spec.wrapped && !l->y.wrapped) {
+        npu__nest_start(&n, spec.rank, 0);
+        npu__nest_add(&n, v, NULL, spec.rank);
+        v = npu__lower_copy(l, &n, spec.dtype, spec.rank, spec.dims);
+    }
+    npu_rewrite_replace(l->rw, npu_op_result(l->rw->from, l->op, 0), v);
+    return NPU_OK;
 }
 
 /* The dtype that sums of a dtype are taken in. */

@@ -1152,7 +1152,7 @@ static void test_odd_operands(void)
     static const char *const graphs[] = {
         "input x : f32[]\ninput y : i32[1]\nr = aten.type_as(x, y)", "input x : f32[2]\ninput y : bool[3,2]\nr = aten.type_as(x, y)",
         "input x : i32[2,3]\ninput y : f16[]\nr = aten.type_as(x, y)", "input x : f32[]\nr = aten.flip(x, [-1])",
-        "input x : f32[]\nr = aten.flip(x, [])", "input x : f32[2,3]\nr = aten.flip(x, [])",
+        "input x : f32[]\nr = aten.flip(x, [])", "input x : f32[] wrapped\nr = aten.flip(x, [])", "input x : f32[2,3]\nr = aten.flip(x, [])",
         "input x : f32[]\nr = aten.softmax.int(x, -1)", "input x : f32[]\nr = aten._softmax(x, -1, false)",
         "input x : f32[]\nr = aten.sum.dim_IntList(x, [-1])", "input x : f32[]\nr = aten.transpose.int(x, -1, 0)",
     };
