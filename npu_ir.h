@@ -917,6 +917,14 @@ enum {
     NPU_NO_KERNEL = 1u << 8,   /* structural: nothing executes it */
     NPU_DESTINATION = 1u << 9, /* the last operands are destinations: result i may take the memory of the i-th */
     NPU_SCRATCH = 1u << 10,    /* the last operand is memory to work in, and overwritten */
+    NPU_KEEPS = 1u << 11,      /* a result of operand 0's spec has its elements, too, as that of a view or slice has */
+    /* The operands whose memory results may take, in the order of the results. None of these: see npu_op_may_alias. */
+    NPU_REUSES_0 = 1u << 12, NPU_REUSES_1 = 1u << 13, NPU_REUSES_2 = 1u << 14, NPU_REUSES_3 = 1u << 15,
+    NPU_REUSES = 15u << 12,
+    /* What a fold with it begins with: the identity of npu_kind_identity. */
+    NPU_IDENTITY_ZERO = 1u << 16, NPU_IDENTITY_ONE = 2u << 16,
+    NPU_IDENTITY_LOWEST = 3u << 16, NPU_IDENTITY_HIGHEST = 4u << 16, /* of the dtype: -inf, inf where it has them */
+    NPU_IDENTITY = 7u << 16,
     /* The pipe of a core that it runs on in a tile program: npu_pipe + 1 from bit 20 on. None of these: V. */
     NPU_ON_MTE2 = 2u << 20, NPU_ON_MTE3 = 3u << 20, NPU_ON_M = 4u << 20, NPU_ON_V = 5u << 20, NPU_ON_S = 6u << 20,
     NPU_ON_NONE = 15u << 20,   /* nothing runs: it gives a name to memory */
@@ -1759,10 +1767,10 @@ typedef struct npu_op_table {
 
 /* ---- aten: type and memory ---- */
 #define NPU_IR_OPS_ATEN_MEMORY(X)                                                                            \
-    X(0x0200, NPU_ATEN_TO_DTYPE, NPU_ELEMENTWISE, npu__type_cast,                                            \
+    X(0x0200, NPU_ATEN_TO_DTYPE, NPU_ELEMENTWISE | NPU_KEEPS, npu__type_cast,                                \
       "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "                \
       "MemoryFormat? memory_format=None) -> Tensor(a)", "converted to another dtype")                        \
-    X(0x0201, NPU_ATEN_TO_COPY, NPU_ELEMENTWISE, npu__type_cast,                                             \
+    X(0x0201, NPU_ATEN_TO_COPY, NPU_ELEMENTWISE | NPU_KEEPS, npu__type_cast,                                 \
       "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "          \
       "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",         \
       "copied, and converted where dtype is given")                                                          \
@@ -1912,7 +1920,7 @@ typedef struct npu_op_table {
       "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", "listed dims removed if they are 1")           \
     X(0x0148, NPU_ATEN_UNSQUEEZE, NPU_VIEW, npu__type_unsqueeze,                                             \
       "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", "a dim of 1 inserted")                              \
-    X(0x0149, NPU_ATEN_EXPAND, 0, npu__type_expand,                                                          \
+    X(0x0149, NPU_ATEN_EXPAND, NPU_KEEPS, npu__type_expand,                                                  \
       "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "dims of 1 repeated; -1 keeps a dim") \
     X(0x014a, NPU_ATEN_REPEAT, 0, npu__type_repeat, "repeat(Tensor self, SymInt[] repeats) -> Tensor", "tiled copies") \
     X(0x014b, NPU_ATEN_CAT, 0, npu__type_cat, "cat(Tensor[] tensors, int dim=0) -> Tensor", "joined along a dim") \
@@ -1958,7 +1966,7 @@ typedef struct npu_op_table {
     X(0x015c, NPU_ATEN_BROADCAST_TO, 0, npu__type_expand,                                                    \
       "broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",                                            \
       "dims of 1 repeated; -1 keeps a dim")                                                                  \
-    X(0x015d, NPU_ATEN_EXPAND_AS, 0, npu__type_expand_as,                                                    \
+    X(0x015d, NPU_ATEN_EXPAND_AS, NPU_KEEPS, npu__type_expand_as,                                            \
       "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", "expand to the dims of other")                 \
     X(0x015e, NPU_ATEN_VIEW_AS, NPU_VIEW, npu__type_view_as,                                                 \
       "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", "the dims of other")                             \
@@ -2626,7 +2634,7 @@ typedef struct npu_op_table {
     X(0x0353, NPU_ATEN_COPY, 0, npu__type_copy,                                                    \
       "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",                          \
       "src, broadcast and converted to the spec of self")                                          \
-    X(0x0354, NPU_ATEN_TYPE_AS, 0, npu__type_type_as,                                              \
+    X(0x0354, NPU_ATEN_TYPE_AS, NPU_KEEPS, npu__type_type_as,                                      \
       "type_as(Tensor self, Tensor other) -> Tensor", "converted to the dtype of other")           \
     X(0x0355, NPU_ATEN_LOCAL_SCALAR_DENSE, 0, npu__type_number,                                    \
       "_local_scalar_dense(Tensor self) -> Scalar",                                                \
@@ -2667,7 +2675,7 @@ typedef struct npu_op_table {
     X(1, NPU_AICF_RELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same, "relu(Tensor x) -> Tensor", "max(x, 0)") \
     X(2, NPU_AICF_GEMM, 0, npu__type_aicf_gemm,                                                              \
       "gemm(Tensor a, Tensor b, *, bool transA=False, bool transB=False) -> Tensor", "A B, either operand transposed") \
-    X(3, NPU_AICF_BIAS_ADD, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_aicf_bias_add,                          \
+    X(3, NPU_AICF_BIAS_ADD, NPU_ELEMENTWISE | NPU_INPLACE | NPU_REUSES_0, npu__type_aicf_bias_add,           \
       "bias_add(Tensor x, Tensor bias, *, int axis=-1) -> Tensor", "x + bias along the last dim")            \
     X(4, NPU_AICF_REDUCE_SUM, 0, npu__type_aicf_reduce_sum,                                                  \
       "reduce_sum(Tensor x, *, int axis) -> Tensor", "sum over one axis")                                    \
@@ -2675,11 +2683,11 @@ typedef struct npu_op_table {
       "mse_grad(Tensor pred, Tensor target, *, float? scale=None) -> Tensor", "scale (pred - target), scale 2 / elements") \
     X(6, NPU_AICF_RELU_BWD, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_equal,                                  \
       "relu_bwd(Tensor dout, Tensor x) -> Tensor", "dout where x > 0")                                       \
-    X(7, NPU_AICF_SGD_STEP, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_equal,                                  \
+    X(7, NPU_AICF_SGD_STEP, NPU_ELEMENTWISE | NPU_INPLACE | NPU_REUSES_0, npu__type_equal,                   \
       "sgd_step(Tensor p, Tensor g, *, float lr) -> Tensor", "p - lr g")                                     \
     X(8, NPU_AICF_COPY, NPU_VIEW, npu__type_same, "copy(Tensor x) -> Tensor", "the same elements")           \
     X(9, NPU_AICF_GRAD_ZERO, 0, npu__type_same, "grad_zero(Tensor g) -> Tensor", "zeros like g")             \
-    X(10, NPU_AICF_ADAM_STEP, 0, npu__type_aicf_adam_step,                                                   \
+    X(10, NPU_AICF_ADAM_STEP, NPU_REUSES_0 | NPU_REUSES_2 | NPU_REUSES_3, npu__type_aicf_adam_step,          \
       "adam_step(Tensor p, Tensor g, Tensor m, Tensor v, Tensor bc1, Tensor bc2, *, float lr=0.001, float beta1=0.9, " \
       "float beta2=0.999, float eps=1e-08) -> (Tensor, Tensor, Tensor)", "one Adam step; bc are 1 / (1 - beta^t)") \
     X(11, NPU_AICF_STEP_INC, NPU_INPLACE, npu__type_aicf_step, "step_inc(Tensor step) -> Tensor", "step + 1, i32 scalar") \
@@ -2906,39 +2914,39 @@ typedef struct npu_op_table {
 #define NPU_IR_OPS_ARITH_INTEGER(X)                                                                          \
     X(0x0100, NPU_ARITH_CONSTANT, NPU_ON_S, npu__type_register_constant,                                     \
       "constant(*, Scalar value, ScalarType dtype) -> Tensor", "a number in a register")                     \
-    X(0x0101, NPU_ARITH_ADDI, NPU_ON_S, npu__type_register_integer,                                          \
+    X(0x0101, NPU_ARITH_ADDI, NPU_ON_S | NPU_IDENTITY_ZERO, npu__type_register_integer,                      \
       "addi(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs")                                                 \
     X(0x0102, NPU_ARITH_SUBI, NPU_ON_S, npu__type_register_integer,                                          \
       "subi(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs")                                                 \
-    X(0x0103, NPU_ARITH_MULI, NPU_ON_S, npu__type_register_integer,                                          \
+    X(0x0103, NPU_ARITH_MULI, NPU_ON_S | NPU_IDENTITY_ONE, npu__type_register_integer,                       \
       "muli(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs")                                                   \
     X(0x0104, NPU_ARITH_DIVSI, NPU_ON_S, npu__type_register_integer,                                         \
       "divsi(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs, truncated")                                     \
     X(0x0105, NPU_ARITH_REMSI, NPU_ON_S, npu__type_register_integer,                                         \
       "remsi(Tensor lhs, Tensor rhs) -> Tensor", "what divsi leaves; the sign of lhs")                  \
-    X(0x0106, NPU_ARITH_MINSI, NPU_ON_S, npu__type_register_integer,                                         \
+    X(0x0106, NPU_ARITH_MINSI, NPU_ON_S | NPU_IDENTITY_HIGHEST, npu__type_register_integer,                  \
       "minsi(Tensor lhs, Tensor rhs) -> Tensor", "the smaller of lhs and rhs")                               \
-    X(0x0107, NPU_ARITH_MAXSI, NPU_ON_S, npu__type_register_integer,                                         \
+    X(0x0107, NPU_ARITH_MAXSI, NPU_ON_S | NPU_IDENTITY_LOWEST, npu__type_register_integer,                   \
       "maxsi(Tensor lhs, Tensor rhs) -> Tensor", "the larger of lhs and rhs")
 /* ---- arith: on registers, in the bodies of loops and in tile programs ---- */
 #define NPU_IR_OPS_ARITH(X)                                                                                  \
-    X(0x0001, NPU_ARITH_ADDF, NPU_ON_S, npu__type_arith_float,                                               \
+    X(0x0001, NPU_ARITH_ADDF, NPU_ON_S | NPU_IDENTITY_ZERO, npu__type_arith_float,                           \
       "addf(Tensor lhs, Tensor rhs) -> Tensor", "lhs + rhs")                                                 \
     X(0x0002, NPU_ARITH_SUBF, NPU_ON_S, npu__type_arith_float,                                               \
       "subf(Tensor lhs, Tensor rhs) -> Tensor", "lhs - rhs")                                                 \
-    X(0x0003, NPU_ARITH_MULF, NPU_ON_S, npu__type_arith_float,                                               \
+    X(0x0003, NPU_ARITH_MULF, NPU_ON_S | NPU_IDENTITY_ONE, npu__type_arith_float,                            \
       "mulf(Tensor lhs, Tensor rhs) -> Tensor", "lhs rhs")                                                   \
     X(0x0004, NPU_ARITH_DIVF, NPU_ON_S, npu__type_arith_float,                                               \
       "divf(Tensor lhs, Tensor rhs) -> Tensor", "lhs / rhs")                                                 \
     X(0x0005, NPU_ARITH_REMF, NPU_ON_S, npu__type_arith_float,                                               \
       "remf(Tensor lhs, Tensor rhs) -> Tensor", "fmod(lhs, rhs)")                                            \
-    X(0x0006, NPU_ARITH_MAXIMUMF, NPU_ON_S, npu__type_arith_float,                                           \
+    X(0x0006, NPU_ARITH_MAXIMUMF, NPU_ON_S | NPU_IDENTITY_LOWEST, npu__type_arith_float,                     \
       "maximumf(Tensor lhs, Tensor rhs) -> Tensor", "NaN if either is")                                      \
-    X(0x0007, NPU_ARITH_MINIMUMF, NPU_ON_S, npu__type_arith_float,                                           \
+    X(0x0007, NPU_ARITH_MINIMUMF, NPU_ON_S | NPU_IDENTITY_HIGHEST, npu__type_arith_float,                    \
       "minimumf(Tensor lhs, Tensor rhs) -> Tensor", "NaN if either is")                                      \
-    X(0x0008, NPU_ARITH_MAXNUMF, NPU_ON_S, npu__type_arith_float,                                            \
+    X(0x0008, NPU_ARITH_MAXNUMF, NPU_ON_S | NPU_IDENTITY_LOWEST, npu__type_arith_float,                      \
       "maxnumf(Tensor lhs, Tensor rhs) -> Tensor", "a number before NaN")                                    \
-    X(0x0009, NPU_ARITH_MINNUMF, NPU_ON_S, npu__type_arith_float,                                            \
+    X(0x0009, NPU_ARITH_MINNUMF, NPU_ON_S | NPU_IDENTITY_HIGHEST, npu__type_arith_float,                     \
       "minnumf(Tensor lhs, Tensor rhs) -> Tensor", "a number before NaN")                                    \
     X(0x000a, NPU_ARITH_NEGF, NPU_ON_S, npu__type_arith_float, "negf(Tensor operand) -> Tensor", "-x")       \
     X(0x0014, NPU_ARITH_FLOORDIVSI, NPU_ON_S, npu__type_arith_integer,                                       \
@@ -2982,17 +2990,17 @@ typedef struct npu_op_table {
 
 /* ---- linalg: structured loops. outs is written in place: the result is its new content ---- */
 #define NPU_IR_OPS_LINALG(X)                                                                                 \
-    X(0x0001, NPU_LINALG_ADD, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
+    X(0x0001, NPU_LINALG_ADD, NPU_ELEMENTWISE | NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_number,  \
       "add(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "lhs + rhs, equal specs")                        \
     X(0x0002, NPU_LINALG_SUB, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
       "sub(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "lhs - rhs")                                     \
-    X(0x0003, NPU_LINALG_MUL, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
+    X(0x0003, NPU_LINALG_MUL, NPU_ELEMENTWISE | NPU_DESTINATION | NPU_IDENTITY_ONE, npu__type_loop_number,   \
       "mul(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "lhs rhs")                                       \
     X(0x0004, NPU_LINALG_DIV, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
       "div(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "lhs / rhs; integers truncate towards zero")     \
-    X(0x0005, NPU_LINALG_MAX, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
+    X(0x0005, NPU_LINALG_MAX, NPU_ELEMENTWISE | NPU_DESTINATION | NPU_IDENTITY_LOWEST, npu__type_loop_number, \
       "max(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "the larger one, NaN if either is")              \
-    X(0x0006, NPU_LINALG_MIN, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_number,                      \
+    X(0x0006, NPU_LINALG_MIN, NPU_ELEMENTWISE | NPU_DESTINATION | NPU_IDENTITY_HIGHEST, npu__type_loop_number, \
       "min(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "the smaller one, NaN if either is")             \
     X(0x0010, NPU_LINALG_EXP, NPU_ELEMENTWISE | NPU_DESTINATION, npu__type_loop_float,                       \
       "exp(Tensor input, Tensor outs) -> Tensor", "e to the x")                                              \
@@ -3025,48 +3033,48 @@ typedef struct npu_op_table {
     X(0x0021, NPU_LINALG_TRANSPOSE, NPU_DESTINATION, npu__type_loop_transpose,                               \
       "transpose(Tensor input, Tensor outs, *, int[] permutation) -> Tensor",                                \
       "dim i of the result is dim permutation[i]")                                                           \
-    X(0x0030, NPU_LINALG_MATMUL, NPU_DESTINATION, npu__type_loop_matmul,                                     \
+    X(0x0030, NPU_LINALG_MATMUL, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_matmul,                 \
       "matmul(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "outs + [M,K] [K,N]")                         \
-    X(0x0031, NPU_LINALG_MATMUL_TRANSPOSE_B, NPU_DESTINATION, npu__type_loop_matmul,                         \
+    X(0x0031, NPU_LINALG_MATMUL_TRANSPOSE_B, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_matmul,     \
       "matmul_transpose_b(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "outs + [M,K] [N,K]")             \
-    X(0x0032, NPU_LINALG_BATCH_MATMUL, NPU_DESTINATION, npu__type_loop_matmul,                               \
+    X(0x0032, NPU_LINALG_BATCH_MATMUL, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_matmul,           \
       "batch_matmul(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "outs + [B,M,K] [B,K,N]")               \
-    X(0x0040, NPU_LINALG_CONV_1D_NCW_FCW, NPU_DESTINATION, npu__type_loop_conv,                              \
+    X(0x0040, NPU_LINALG_CONV_1D_NCW_FCW, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_conv,          \
       "conv_1d_ncw_fcw(Tensor input, Tensor filter, Tensor outs, *, int[1] strides=1, int[1] dilations=1) -> Tensor", \
       "outs + convolution of [N,C,W] with [F,C,KW]; nothing is padded")                                      \
-    X(0x0041, NPU_LINALG_CONV_2D_NCHW_FCHW, NPU_DESTINATION, npu__type_loop_conv,                            \
+    X(0x0041, NPU_LINALG_CONV_2D_NCHW_FCHW, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_conv,        \
       "conv_2d_nchw_fchw(Tensor input, Tensor filter, Tensor outs, *, int[2] strides=1, "                    \
       "int[2] dilations=1) -> Tensor",                                                                       \
       "outs + convolution of [N,C,H,W] with [F,C,KH,KW]; nothing is padded")                                 \
-    X(0x0042, NPU_LINALG_CONV_3D_NCDHW_FCDHW, NPU_DESTINATION, npu__type_loop_conv,                          \
+    X(0x0042, NPU_LINALG_CONV_3D_NCDHW_FCDHW, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_conv,      \
       "conv_3d_ncdhw_fcdhw(Tensor input, Tensor filter, Tensor outs, *, int[3] strides=1, "                  \
       "int[3] dilations=1) -> Tensor",                                                                       \
       "outs + convolution of [N,C,D,H,W] with [F,C,KD,KH,KW]; nothing is padded")                            \
-    X(0x0043, NPU_LINALG_CONV_2D_NGCHW_GFCHW, NPU_DESTINATION, npu__type_loop_conv,                          \
+    X(0x0043, NPU_LINALG_CONV_2D_NGCHW_GFCHW, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_conv,      \
       "conv_2d_ngchw_gfchw(Tensor input, Tensor filter, Tensor outs, *, int[2] strides=1, "                  \
       "int[2] dilations=1) -> Tensor",                                                                       \
       "the same in groups: [N,G,C,H,W] with [G,F,C,KH,KW] to [N,G,F,OH,OW]")                                 \
-    X(0x0050, NPU_LINALG_POOLING_NCHW_MAX, NPU_DESTINATION, npu__type_loop_pool,                             \
+    X(0x0050, NPU_LINALG_POOLING_NCHW_MAX, NPU_DESTINATION | NPU_IDENTITY_LOWEST, npu__type_loop_pool,       \
       "pooling_nchw_max(Tensor input, Tensor outs, *, int[2] kernel_size, int[2] strides=1, "                \
       "int[2] dilations=1) -> Tensor",                                                                       \
       "maximum of outs and the windows of [N,C,H,W]; nothing is padded")                                     \
-    X(0x0051, NPU_LINALG_POOLING_NCHW_SUM, NPU_DESTINATION, npu__type_loop_pool,                             \
+    X(0x0051, NPU_LINALG_POOLING_NCHW_SUM, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_pool,         \
       "pooling_nchw_sum(Tensor input, Tensor outs, *, int[2] kernel_size, int[2] strides=1, "                \
       "int[2] dilations=1) -> Tensor",                                                                       \
       "outs + sums of the windows of [N,C,H,W]; nothing is padded")                                          \
-    X(0x0052, NPU_LINALG_POOLING_NCW_MAX, NPU_DESTINATION, npu__type_loop_pool,                              \
+    X(0x0052, NPU_LINALG_POOLING_NCW_MAX, NPU_DESTINATION | NPU_IDENTITY_LOWEST, npu__type_loop_pool,        \
       "pooling_ncw_max(Tensor input, Tensor outs, *, int[1] kernel_size, int[1] strides=1, "                 \
       "int[1] dilations=1) -> Tensor",                                                                       \
       "the same for [N,C,W]")                                                                                \
-    X(0x0053, NPU_LINALG_POOLING_NCW_SUM, NPU_DESTINATION, npu__type_loop_pool,                              \
+    X(0x0053, NPU_LINALG_POOLING_NCW_SUM, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_pool,          \
       "pooling_ncw_sum(Tensor input, Tensor outs, *, int[1] kernel_size, int[1] strides=1, "                 \
       "int[1] dilations=1) -> Tensor",                                                                       \
       "the same for [N,C,W]")                                                                                \
-    X(0x0054, NPU_LINALG_POOLING_NCDHW_MAX, NPU_DESTINATION, npu__type_loop_pool,                            \
+    X(0x0054, NPU_LINALG_POOLING_NCDHW_MAX, NPU_DESTINATION | NPU_IDENTITY_LOWEST, npu__type_loop_pool,      \
       "pooling_ncdhw_max(Tensor input, Tensor outs, *, int[3] kernel_size, int[3] strides=1, "               \
       "int[3] dilations=1) -> Tensor",                                                                       \
       "the same for [N,C,D,H,W]")                                                                            \
-    X(0x0055, NPU_LINALG_POOLING_NCDHW_SUM, NPU_DESTINATION, npu__type_loop_pool,                            \
+    X(0x0055, NPU_LINALG_POOLING_NCDHW_SUM, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_pool,        \
       "pooling_ncdhw_sum(Tensor input, Tensor outs, *, int[3] kernel_size, int[3] strides=1, "               \
       "int[3] dilations=1) -> Tensor",                                                                       \
       "the same for [N,C,D,H,W]")                                                                            \
@@ -4510,15 +4518,10 @@ typedef struct npu_backend {
 } npu_backend;
 
 /* ---- which operand's memory a result may take ----
-   A kind with rules has these pairs and no others; else a result may take its destination (trait DESTINATION),
-   and result 0 of an op with the trait INPLACE operand 0, or any operand where it is elementwise. Dtypes and
-   dims are equal always. Backends offer such pairs in compile; the memory planner uses them where liveness
-   allows. */
-typedef struct npu_alias_rule {
-    npu_kind kind;
-    uint32_t result, operand;
-} npu_alias_rule;
-NPU_IR_API const npu_alias_rule *npu_alias_rules(uint32_t *num_rules); /* static data */
+   The traits of its row say it. REUSES_0 .. REUSES_3 name operands, one per result and in the same order, and no
+   others may be taken: adam_step's p, m and v, never g. Else a result may take its destination (DESTINATION), and
+   result 0 of an op that is INPLACE operand 0, or any operand where it is elementwise. Dtypes and dims are equal
+   always. Backends offer such pairs in compile; the memory planner uses them where liveness allows. */
 NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_t operand);
 /* May a result stand in its operand's memory where the op stands in this graph? Nothing may need the operand
    afterwards: it is no input, parameter, constant, state or output, has no views, and no later user. Errors:
@@ -8401,6 +8404,19 @@ static bool npu__kind_is_built_in(npu_kind kind)
         return true;
     default: return false;
     }
+}
+
+/* NULL = no such kind, or one that is left out. */
+static const npu_op_row *npu__built_in_row(npu_kind kind)
+{
+    for (size_t t = 0; t < NPU__COUNT(npu__op_tables); t++) {
+        for (uint32_t i = 0; i < npu__op_tables[t].num_rows; i++) {
+            if (npu__op_tables[t].rows[i].kind == kind && kind) {
+                return &npu__op_tables[t].rows[i];
+            }
+        }
+    }
+    return NULL;
 }
 
 NPU_IR_API const char *npu_pipe_name(uint32_t pipe)
@@ -19067,7 +19083,8 @@ static npu_status npu__type_gawee(npu_deduce *d)
 
 /* ---- identities ---- */
 
-NPU_IR_API bool npu_kind_identity(npu_kind kind, npu_dtype dtype, npu_scalar *out)
+/* Of a row with these traits. */
+static bool npu__identity(uint32_t traits, npu_dtype dtype, npu_scalar *out)
 {
     bool is_float = npu__is_float(dtype), is_signed = npu_dtype_is_signed(dtype);
     uint32_t bits = npu_dtype_bits(dtype);
@@ -19075,25 +19092,21 @@ NPU_IR_API bool npu_kind_identity(npu_kind kind, npu_dtype dtype, npu_scalar *ou
     if (!is_float && !npu__is_integer(dtype)) {
         return false;
     }
-    switch (kind) {
-    case NPU_LINALG_MAX: case NPU_LINALG_POOLING_NCHW_MAX: case NPU_LINALG_POOLING_NCW_MAX:
-    case NPU_LINALG_POOLING_NCDHW_MAX: case NPU_ARITH_MAXIMUMF: case NPU_ARITH_MAXNUMF: case NPU_ARITH_MAXSI:
+    switch (traits & NPU_IDENTITY) {
+    case NPU_IDENTITY_ZERO: *out = is_float ? npu_scalar_float(0) : npu_scalar_int(0); return true;
+    case NPU_IDENTITY_ONE: *out = is_float ? npu_scalar_float(1) : npu_scalar_int(1); return true;
+    case NPU_IDENTITY_LOWEST:
         *out = is_float ? npu_scalar_float(-(double)INFINITY) : npu_scalar_int(is_signed ? -max - 1 : 0);
         return true;
-    case NPU_LINALG_MIN: case NPU_ARITH_MINIMUMF: case NPU_ARITH_MINNUMF: case NPU_ARITH_MINSI:
-        *out = is_float ? npu_scalar_float((double)INFINITY) : npu_scalar_int(max);
-        return true;
-    case NPU_LINALG_MUL: case NPU_ARITH_MULF: case NPU_ARITH_MULI:
-        *out = is_float ? npu_scalar_float(1) : npu_scalar_int(1);
-        return true;
-    case NPU_LINALG_ADD: case NPU_LINALG_POOLING_NCHW_SUM: case NPU_LINALG_POOLING_NCW_SUM:
-    case NPU_LINALG_POOLING_NCDHW_SUM: case NPU_ARITH_ADDF: case NPU_ARITH_ADDI: case NPU_LINALG_MATMUL:
-    case NPU_LINALG_MATMUL_TRANSPOSE_B: case NPU_LINALG_BATCH_MATMUL: case NPU_LINALG_CONV_1D_NCW_FCW:
-    case NPU_LINALG_CONV_2D_NCHW_FCHW: case NPU_LINALG_CONV_3D_NCDHW_FCDHW: case NPU_LINALG_CONV_2D_NGCHW_GFCHW:
-        *out = is_float ? npu_scalar_float(0) : npu_scalar_int(0);
-        return true;
+    case NPU_IDENTITY_HIGHEST: *out = is_float ? npu_scalar_float((double)INFINITY) : npu_scalar_int(max); return true;
     default: return false;
     }
+}
+
+NPU_IR_API bool npu_kind_identity(npu_kind kind, npu_dtype dtype, npu_scalar *out)
+{
+    const npu_op_row *row = npu__built_in_row(kind);
+    return row && npu__identity(row->traits, dtype, out);
 }
 
 /* ---- validation ---- */
@@ -19233,7 +19246,7 @@ static void npu__validate_identity(npu__validation *v, uint32_t id, const npu_op
     static const char *const what[2] = { "the border of its input", "what its destination is filled with" };
     npu_scalar identity, value = { 0, 0, 0, 0 };
     if (NPU_KIND_NAMESPACE(info->kind) != NPU_NS_LINALG || (info->traits & NPU_ELEMENTWISE) || info->num_in < 2 ||
-        !npu_kind_identity(info->kind, (npu_dtype)info->in[0]->dtype, &identity)) {
+        !npu__identity(info->traits, (npu_dtype)info->in[0]->dtype, &identity)) {
         return;
     }
     for (uint32_t i = 0; i < 2; i++) {
@@ -27675,15 +27688,14 @@ NPU_IR_API const char *npu_reason_text(uint32_t reason)
 
 /* ---- which operand's memory a result may take ---- */
 
-static const npu_alias_rule npu__alias_rules[] = {
-    { NPU_AICF_BIAS_ADD, 0, 0 },  { NPU_AICF_SGD_STEP, 0, 0 },  { NPU_AICF_STEP_INC, 0, 0 },
-    { NPU_AICF_ADAM_STEP, 0, 0 }, { NPU_AICF_ADAM_STEP, 1, 2 }, { NPU_AICF_ADAM_STEP, 2, 3 }, /* p, m, v: never g */
-};
-
-NPU_IR_API const npu_alias_rule *npu_alias_rules(uint32_t *num_rules)
+/* Whether operand `operand` is the one that traits name for a result. */
+static bool npu__reuses(uint32_t traits, uint32_t result, uint32_t operand)
 {
-    *num_rules = (uint32_t)NPU__COUNT(npu__alias_rules);
-    return npu__alias_rules;
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < operand && i < 4; i++) {
+        before += (traits & (uint32_t)NPU_REUSES_0 << i) != 0;
+    }
+    return operand < 4 && (traits & (uint32_t)NPU_REUSES_0 << operand) && before == result;
 }
 
 NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_t operand)
@@ -27691,16 +27703,9 @@ NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_
     const npu_spec *x = operand < op->num_in ? op->in[operand] : NULL;
     const npu_spec *y = result < op->num_out ? op->out[result] : NULL;
     bool allowed = (op->traits & NPU_DESTINATION) && operand == op->num_in - op->num_out + result;
-    bool has_rules = false;
     allowed = allowed ||
               ((op->traits & NPU_INPLACE) && result == 0 && (operand == 0 || (op->traits & NPU_ELEMENTWISE)));
-    for (size_t i = 0; i < NPU__COUNT(npu__alias_rules); i++) {
-        const npu_alias_rule *rule = &npu__alias_rules[i];
-        if (rule->kind == op->kind) {
-            allowed = (has_rules && allowed) || (rule->result == result && rule->operand == operand);
-            has_rules = true;
-        }
-    }
+    allowed = op->traits & NPU_REUSES ? npu__reuses(op->traits, result, operand) : allowed;
     return allowed && x && y && x->dtype == y->dtype && npu__same_dims(x, y);
 }
 
@@ -30127,13 +30132,11 @@ static bool npu__is_no_op(const npu_graph *g, const npu__op *o)
 {
     uint32_t traits = o->def->traits, x = o->num_operands ? g->uses[o->first_operand].value : 0;
     const npu_spec *spec = g->specs[g->values[x].spec];
-    npu_kind kind = o->def->kind;
-    bool keeps = (traits & (NPU_VIEW | NPU_SLICE)) || kind == NPU_ATEN_TO_DTYPE || kind == NPU_ATEN_TO_COPY ||
-                 kind == NPU_ATEN_TYPE_AS || kind == NPU_ATEN_EXPAND || kind == NPU_ATEN_EXPAND_AS;
+    bool keeps = (traits & (NPU_VIEW | NPU_SLICE | NPU_KEEPS)) != 0;
     for (uint32_t i = 0; i < spec->rank; i++) {
         keeps = keeps && spec->dims[i] != NPU_DYNAMIC_DIM; /* two of them need not be equal */
     }
-    return keeps && x && o->num_results == 1 && kind != NPU_NPU_GETITEM &&
+    return keeps && x && o->num_results == 1 && o->def->kind != NPU_NPU_GETITEM &&
            !(traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL)) &&
            g->values[x].spec == g->values[o->first_result].spec;
 }

@@ -854,6 +854,7 @@ static void test_identity_table(void)
     npu_scalar value;
     NPU_ITEM("S4.29");
     NPU_ITEM("S4.28");
+    NPU_ITEM("F49");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         NPU_CHECK(npu_kind_identity(rows[i].kind, rows[i].dtype, &value));
         NPU_CHECK_NEAR(npu_scalar_value(value), rows[i].value, 0);

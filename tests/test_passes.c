@@ -1187,6 +1187,32 @@ static void test_spellings(void)
     }
 }
 
+static npu_status type_self(npu_deduce *d) { return npu_deduce_add_result(d, npu_deduce_spec(d, "self")); }
+
+/* An op from outside is a no-op where its row says that it keeps what it does not change. */
+static void test_keeping_row(void)
+{
+    static const uint32_t traits[] = { 0, NPU_KEEPS, NPU_VIEW, NPU_KEEPS | NPU_EFFECT };
+    NPU_ITEM("F49");
+    for (uint32_t i = 0; i < 4; i++) {
+        npu_op_row row = { NPU_NS_USER << 16, traits[i], type_self, "same(Tensor self) -> Tensor", "itself" };
+        npu_graph_desc desc = { 0 };
+        npu_registry *registry = NULL;
+        npu_graph *now = NULL;
+        NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_registry_add(registry, "my", &row, NULL), NPU_OK);
+        desc.registry = registry;
+        npu_graph *g = npu_graph_create(&desc);
+        npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 4 }));
+        npu_output(g, "y", npu_op_result(g, npu_emit_name(g, "my.same", (npu_arg[]){ npu_arg_tensor("self", npu_neg(g, x)) }, 1), 0));
+        NPU_CHECK_STATUS(npu_graph_optimize(&now, g, NULL, NULL, NULL), NPU_OK);
+        NPU_CHECK_EQ(npu_graph_num_ops(now), i % 3 ? 1 : 2);
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+        npu_registry_destroy(registry);
+    }
+}
+
 int main(void)
 {
     NPU_RUN(test_split);
@@ -1207,5 +1233,6 @@ int main(void)
     NPU_RUN(test_fused_numbers);
     NPU_RUN(test_passes);
     NPU_RUN(test_inline_symbols);
+    NPU_RUN(test_keeping_row);
     return npu_test_done();
 }
