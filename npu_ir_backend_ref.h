@@ -328,17 +328,18 @@ enum {
     NPU__REF_ISA_BEST = NPU__REF_ISA_COUNT /* of a backend that did not choose */
 };
 
-/* gcc makes vector code of loops of any length at -O3 only. */
+/* gcc makes vector code of loops of any length at -O3 only. Without optimisation that would be most of a build that was
+   to be done soon. */
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
 #define NPU__REF_HAS_AVX2
-#if defined(__clang__)
-#define NPU__REF_AVX2 __attribute__((target("avx2,fma,f16c")))
-#define NPU__REF_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
-#else
+#if !defined(__clang__) && defined(__OPTIMIZE__)
 #define NPU__REF_FAST optimize("O3", "no-trapping-math", "no-math-errno")
 #define NPU__REF_AVX2 __attribute__((target("avx2,fma,f16c"), NPU__REF_FAST))
 #define NPU__REF_AVX512 \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,prefer-vector-width=512"), NPU__REF_FAST))
+#else
+#define NPU__REF_AVX2 __attribute__((target("avx2,fma,f16c")))
+#define NPU__REF_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #endif
 #endif
 
