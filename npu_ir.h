@@ -100,8 +100,7 @@
    WRITING A BACKEND    see >>backend: fill an npu_backend in call order, or start with npu_accel in
                         npu_ir_backend_ref.h (alloc, free, upload, download, op_call).
    ADDING AN OP         a row in its family's table (>>registry), a type rule if none fits (>>impl-deduce), a
-                        kernel in npu_ir_backend_ref.h, test rows. From outside: npu_registry_add, or
-                        npu_register_op, fact by fact.
+                        kernel in npu_ir_backend_ref.h, test rows. From outside: npu_registry_add.
 
    OPERATORS
      No op has code of its own for being read, checked against its schema, printed or placed: a call is put
@@ -935,12 +934,23 @@ struct npu_deduce;
 /* Fills the result specs of one op; see >>deduce for what it may call. */
 typedef npu_status (*npu_type_rule)(struct npu_deduce *d);
 
+typedef struct npu_op_attribute { const char *key, *value; } npu_op_attribute;
+
+/* What else may be said of an op. All zero = nothing. */
+typedef struct npu_op_facts {
+    const char *category;               /* NULL = that of its table, "custom" for a row that is added alone */
+    const char *const *arg_docs;        /* one per argument of the schema; NULL = none */
+    const npu_op_attribute *attributes; /* of the op itself, the same for every call: see npu_op_def_attribute */
+    uint32_t num_attributes;
+} npu_op_facts;
+
 typedef struct npu_op_row {
-    npu_kind kind;
+    npu_kind kind;             /* 0 in a row that is added alone = the first free number of NPU_NS_USER */
     uint32_t traits;
-    npu_type_rule rule; /* NULL: results must be given with npu_emit_typed */
-    const char *schema; /* borrowed; must outlive the registry */
-    const char *doc;    /* one line */
+    npu_type_rule rule;        /* NULL: results must be given with npu_emit_typed */
+    const char *schema;
+    const char *doc;           /* one line */
+    const npu_op_facts *facts; /* NULL = none */
 } npu_op_row;
 
 /* One family of rows. All pointers are borrowed and must outlive the registry. */
@@ -3321,8 +3331,6 @@ typedef enum npu_pipe {
 } npu_pipe;
 NPU_IR_API const char *npu_pipe_name(uint32_t pipe); /* "MTE2"; "" = no pipe */
 
-typedef struct npu_op_attribute { const char *key, *value; } npu_op_attribute;
-
 /* What the registry knows of one kind. Immutable; belongs to the registry. */
 typedef struct npu_op_def {
     npu_kind kind;
@@ -3342,8 +3350,8 @@ typedef struct npu_op_def {
     const npu_op_attribute *attributes; /* of the op itself, the same for every call: see npu_op_def_attribute */
     uint32_t num_attributes;
 } npu_op_def;
-/* A fact about an op that no call changes: "category", "description", "pipe" ("S"), and what was added by
-   npu_register_attribute. NULL = it has none of that name. The string belongs to the registry. */
+/* A fact about an op that no call changes: "category", "description", "pipe" ("S"), and the attributes of its row.
+   NULL = it has none of that name. */
 NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *key);
 
 typedef struct npu_registry npu_registry;
@@ -3359,55 +3367,23 @@ NPU_IR_API const npu_op_table *npu_op_tables(uint32_t *num_tables);
 /* Errors: PARSE (a schema), DUPLICATE (a kind or a name), NO_MEMORY. */
 NPU_IR_API npu_status npu_registry_create(npu_registry **out, const npu_registry_desc *desc, npu_diag *diag);
 NPU_IR_API void npu_registry_destroy(npu_registry *registry); /* after all graphs that use it; NULL is fine */
-/* Adds one row; `space` and the row's strings are borrowed. Give kinds in a namespace >= NPU_NS_USER. Errors:
-   DUPLICATE, PARSE, STATE (frozen by a graph), NO_MEMORY. */
+/* Adds one row, which is how any op is declared: built-in ones are rows of the families above, others rows of tables in
+   the desc, or added one by one:
+
+       static const npu_op_attribute units[] = { { "unit", "vector" } };
+       static const char *const docs[] = { "what is scaled", "by how much" };
+       static const npu_op_facts facts = { .category = "TensorOp", .arg_docs = docs, .attributes = units,
+                                           .num_attributes = 1 };
+       static const npu_op_row scale = { 0, NPU_ELEMENTWISE | NPU_ON_V, deduce_scale,
+                                         "scale(Tensor lhs, *, float? factor=None) -> Tensor", "lhs times factor", &facts };
+       status = npu_registry_add(registry, "tensor", &scale, &diag);
+
+   `space` and all that the row points to are borrowed and must outlive the registry; the row itself is read in the
+   call. Kinds belong into a namespace >= NPU_NS_USER. The pipe of a tile op is a trait (NPU_ON_). An op without
+   arguments says so: "barrier() -> ()". Errors: DUPLICATE (kind, name, an attribute given twice), INVALID_ARGUMENT (no
+   schema, no namespace, an attribute without key or value), PARSE, STATE (frozen by a graph), NO_MEMORY. */
 NPU_IR_API npu_status npu_registry_add(npu_registry *registry, const char *space, const npu_op_row *row,
                                        npu_diag *diag);
-/* The chained form of a row, fact by fact, as the operator document's REGISTER_OP:
-
-       npu_registration r = npu_register_op(registry, "tensor.scale");
-       npu_register_category(&r, "TensorOp");
-       npu_register_description(&r, "lhs times factor");
-       npu_register_argument(&r, "lhs", "Tensor", "what is scaled");
-       npu_register_keyword(&r, "factor", "float");
-       npu_register_deduce(&r, deduce_scale);
-       status = npu_register_end(&r, &diag);
-
-   Facts come in any order and nothing is registered before npu_register_end, which copies all strings; an
-   abandoned registration holds no memory. The first mistake is kept and what follows does nothing. Each
-   function returns its argument, so that calls may be nested.
-   Errors, from npu_register_end: DUPLICATE (the op, or a fact that was given before), INVALID_ARGUMENT (a
-   name without a namespace, or no description, category, argument or rule), STATE (an argument after
-   npu_register_no_argument or the reverse; a frozen registry), PARSE (a type that the schema grammar does not
-   have), ATTRIBUTE (a keyword of another type than bool, int, float, str, ScalarType), OVERFLOW (too many
-   facts), NO_MEMORY. */
-#define NPU_MAX_FACTS 16 /* arguments with keywords; attributes */
-typedef struct npu_registration {
-    npu_registry *registry;
-    const char *name, *category, *description, *results;
-    npu_type_rule rule;
-    uint32_t pipe, traits, num_arguments, num_keywords, num_attributes;
-    bool no_argument;
-    struct { const char *name, *type, *doc; } arguments[NPU_MAX_FACTS], keywords[NPU_MAX_FACTS];
-    npu_op_attribute attributes[NPU_MAX_FACTS];
-    npu_diag diag;
-} npu_registration;
-NPU_IR_API npu_registration npu_register_op(npu_registry *registry, const char *name);
-NPU_IR_API npu_registration *npu_register_category(npu_registration *r, const char *category);
-NPU_IR_API npu_registration *npu_register_description(npu_registration *r, const char *description);
-/* A positional argument; type in the schema grammar: "Tensor", "Tile", "Scalar", "SymInt[]", "Tensor?" ... */
-NPU_IR_API npu_registration *npu_register_argument(npu_registration *r, const char *name, const char *type,
-                                                   const char *doc);
-NPU_IR_API npu_registration *npu_register_no_argument(npu_registration *r);
-/* A keyword argument of each call; optional: a rule that needs it says so (npu_op_has). */
-NPU_IR_API npu_registration *npu_register_keyword(npu_registration *r, const char *name, const char *type);
-NPU_IR_API npu_registration *npu_register_attribute(npu_registration *r, const char *key, const char *value);
-NPU_IR_API npu_registration *npu_register_pipe(npu_registration *r, npu_pipe pipe);
-NPU_IR_API npu_registration *npu_register_traits(npu_registration *r, uint32_t traits);
-/* What it returns, in the schema grammar; "Tensor" where nothing is said, "()" for an op without a value. */
-NPU_IR_API npu_registration *npu_register_results(npu_registration *r, const char *results);
-NPU_IR_API npu_registration *npu_register_deduce(npu_registration *r, npu_type_rule rule);
-NPU_IR_API npu_status npu_register_end(npu_registration *r, npu_diag *diag);
 
 /* Accepts "aten.conv2d.default", "aten.conv2d" (its first overload), "aten::conv2d",
    "torch.ops.aten.conv2d.padding", "gemm" (an aicf kind) and "<built-in function getitem>". NULL = unknown;
@@ -8374,7 +8350,7 @@ NPU_IR_FAMILIES(NPU__FAMILY)
 #define NPU__ROW(number, symbol, traits, rule, schema, doc)                                        \
     { NPU_IR_HAS_OP(symbol) ? (npu_kind)(symbol) : 0, NPU_IR_HAS_OP(symbol) ? (uint32_t)(traits) : 0, \
       NPU_IR_HAS_OP(symbol) ? rule : (npu_type_rule)0, NPU_IR_HAS_OP(symbol) ? schema : NULL,      \
-      NPU_IR_HAS_OP(symbol) ? NPU__DOC(doc) : NULL },
+      NPU_IR_HAS_OP(symbol) ? NPU__DOC(doc) : NULL, NULL },
 NPU_IR_FAMILIES(NPU__FAMILY)
 #undef NPU__FAMILY
 #undef NPU__ROW
@@ -8636,51 +8612,30 @@ static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, co
     return status == NPU_ERR_NO_MEMORY ? npu__fail(diag, status, "registry: out of memory") : status;
 }
 
-static const char *npu__arena_copy(npu__arena *arena, const char *text, size_t len)
+static npu_status npu__def_facts(npu_op_def *def, const npu_op_facts *facts, npu_diag *diag)
 {
-    char *copy = (char *)npu__arena_alloc(arena, len + 1);
-    if (copy) {
-        memcpy(copy, text, len);
-        copy[len] = 0;
-    }
-    return copy;
-}
-
-/* Copies what the definition keeps beside its schema; false = out of memory. */
-static bool npu__register_notes(const npu_registration *r, npu_op_def *def)
-{
-    npu__arena *arena = &r->registry->arena;
-    const char **docs = (const char **)npu__arena_alloc(arena, (def->schema->num_args + 1u) * sizeof *docs);
-    npu_op_attribute *attributes =
-        (npu_op_attribute *)npu__arena_alloc(arena, (r->num_attributes + 1u) * sizeof *attributes);
-    if (!docs || !attributes) {
-        return false;
-    }
-    for (uint32_t i = 0; i < def->schema->num_args; i++) {
-        const char *doc = i < r->num_arguments ? r->arguments[i].doc : "";
-        docs[i] = npu__arena_copy(arena, doc, strlen(doc));
-        if (!docs[i]) {
-            return false;
+    for (uint32_t i = 0; i < facts->num_attributes; i++) {
+        const npu_op_attribute *a = &facts->attributes[i];
+        if (!a->key || !a->value) {
+            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: attribute %u has no key or no value", def->name,
+                             (unsigned)i);
+        }
+        for (uint32_t k = 0; k < i; k++) {
+            if (strcmp(facts->attributes[k].key, a->key) == 0) {
+                return npu__fail(diag, NPU_ERR_DUPLICATE, "%s: attribute '%s' is given twice", def->name, a->key);
+            }
         }
     }
-    for (uint32_t i = 0; i < r->num_attributes; i++) {
-        const char *key = r->attributes[i].key, *value = r->attributes[i].value;
-        attributes[i].key = npu__arena_copy(arena, key, strlen(key));
-        attributes[i].value = npu__arena_copy(arena, value, strlen(value));
-        if (!attributes[i].key || !attributes[i].value) {
-            return false;
-        }
-    }
-    def->arg_docs = docs;
-    def->attributes = attributes;
-    def->num_attributes = r->num_attributes;
-    def->pipe = r->pipe != NPU_PIPE_NONE ? r->pipe : def->pipe;
-    return true;
+    def->category = facts->category ? facts->category : def->category;
+    def->arg_docs = facts->arg_docs;
+    def->attributes = facts->attributes;
+    def->num_attributes = facts->num_attributes;
+    return NPU_OK;
 }
 
 /* On failure the registry is as it was, but for memory that it keeps until it is destroyed. */
 static npu_status npu__registry_insert(npu_registry *r, const npu_op_table *table, const npu_op_row *row,
-                                       bool is_custom, const npu_registration *notes, npu_diag *diag)
+                                       bool is_custom, npu_diag *diag)
 {
     npu_op_def *def = NULL;
     npu_status status;
@@ -8697,8 +8652,9 @@ static npu_status npu__registry_insert(npu_registry *r, const npu_op_table *tabl
         return status;
     }
     def->is_custom = is_custom;
-    if (notes && !npu__register_notes(notes, def)) {
-        return npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
+    status = row->facts ? npu__def_facts(def, row->facts, diag) : NPU_OK;
+    if (status) {
+        return status;
     }
     taken = *npu__kind_slot(r, def->kind);
     if (taken || (is_custom && npu__kind_is_built_in(def->kind))) {
@@ -8734,7 +8690,7 @@ static npu_status npu__registry_fill(npu_registry *r, const npu_op_table *tables
     for (uint32_t t = 0; t < num_tables; t++) {
         for (uint32_t i = 0; status == NPU_OK && i < tables[t].num_rows; i++) {
             const npu_op_row *row = &tables[t].rows[i];
-            status = npu__row_is_left_out(row) ? NPU_OK : npu__registry_insert(r, &tables[t], row, false, NULL, diag);
+            status = npu__row_is_left_out(row) ? NPU_OK : npu__registry_insert(r, &tables[t], row, false, diag);
         }
     }
     return status;
@@ -8785,22 +8741,33 @@ NPU_IR_API void npu_registry_destroy(npu_registry *registry)
     npu__free(&a, registry, sizeof *registry);
 }
 
+/* The first free number for an op that has none of its own. */
+static npu_kind npu__free_kind(npu_registry *r)
+{
+    uint32_t number = r->num_defs;
+    while (r->num_defs && *npu__kind_slot(r, (npu_kind)NPU_NS_USER << 16 | (number & 0xffffu))) {
+        number++;
+    }
+    return (npu_kind)NPU_NS_USER << 16 | (number & 0xffffu);
+}
+
 NPU_IR_API npu_status npu_registry_add(npu_registry *registry, const char *space, const npu_op_row *row,
                                        npu_diag *diag)
 {
     npu_op_table table = { NULL, "custom", NULL, 1 };
+    npu_op_row numbered;
     if (!registry || !row) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "registry: no registry or row to add");
     }
     if (registry->is_frozen) {
         return npu__fail(diag, NPU_ERR_STATE, "registry: a graph uses it, no row can be added");
     }
+    numbered = *row;
+    numbered.kind = row->kind ? row->kind : npu__free_kind(registry);
     table.space = space;
-    table.rows = row;
-    return npu__registry_insert(registry, &table, row, true, NULL, diag);
+    table.rows = &numbered;
+    return npu__registry_insert(registry, &table, &numbered, true, diag);
 }
-
-/* ---- the chained form of a row ---- */
 
 NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *key)
 {
@@ -8814,245 +8781,6 @@ NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *k
         : strcmp(key, "description") == 0    ? def->doc
         : strcmp(key, "pipe") == 0 && pipe[0] ? pipe
                                               : NULL;
-}
-
-static npu_registration *npu__register_fail(npu_registration *r, npu_status status, const char *what,
-                                            const char *name)
-{
-    if (r->diag.status == NPU_OK) {
-        npu__fail(&r->diag, status, "%s: %s%s%s%s", r->name ? r->name : "registration", what, name ? " '" : "",
-                  name ? name : "", name ? "'" : "");
-    }
-    return r;
-}
-
-/* A fact that is given once. */
-static npu_registration *npu__register_once(npu_registration *r, const char **fact, const char *value,
-                                            const char *what)
-{
-    if (*fact || !value) {
-        return npu__register_fail(r, *fact ? NPU_ERR_DUPLICATE : NPU_ERR_INVALID_ARGUMENT,
-                                  *fact ? "given before:" : "NULL as", what);
-    }
-    *fact = value;
-    return r;
-}
-
-NPU_IR_API npu_registration npu_register_op(npu_registry *registry, const char *name)
-{
-    npu_registration r;
-    const char *dot = name ? strchr(name, '.') : NULL;
-    memset(&r, 0, sizeof r);
-    r.registry = registry;
-    r.name = name;
-    r.pipe = NPU_PIPE_NONE;
-    if (!registry || !dot || dot == name || !dot[1]) {
-        npu__register_fail(&r, NPU_ERR_INVALID_ARGUMENT, "a registry and a name like tensor.add are required", NULL);
-    } else if (npu_registry_find(registry, name)) {
-        npu__register_fail(&r, NPU_ERR_DUPLICATE, "the op is already registered", NULL);
-    }
-    return r;
-}
-
-NPU_IR_API npu_registration *npu_register_category(npu_registration *r, const char *category)
-{
-    return npu__register_once(r, &r->category, category, "category");
-}
-
-NPU_IR_API npu_registration *npu_register_description(npu_registration *r, const char *description)
-{
-    return npu__register_once(r, &r->description, description, "description");
-}
-
-NPU_IR_API npu_registration *npu_register_results(npu_registration *r, const char *results)
-{
-    return npu__register_once(r, &r->results, results, "results");
-}
-
-NPU_IR_API npu_registration *npu_register_argument(npu_registration *r, const char *name, const char *type,
-                                                   const char *doc)
-{
-    if (r->no_argument) {
-        return npu__register_fail(r, NPU_ERR_STATE, "it has no arguments, but is given", name);
-    }
-    if (!name || !type || r->num_arguments == NPU_MAX_FACTS) {
-        return npu__register_fail(r, name && type ? NPU_ERR_OVERFLOW : NPU_ERR_INVALID_ARGUMENT,
-                                  name && type ? "too many arguments:" : "an argument without name or type", name);
-    }
-    r->arguments[r->num_arguments].name = name;
-    r->arguments[r->num_arguments].type = type;
-    r->arguments[r->num_arguments++].doc = doc ? doc : "";
-    return r;
-}
-
-NPU_IR_API npu_registration *npu_register_no_argument(npu_registration *r)
-{
-    if (r->num_arguments) {
-        return npu__register_fail(r, NPU_ERR_STATE, "said to have no arguments after", r->arguments[0].name);
-    }
-    r->no_argument = true;
-    return r;
-}
-
-NPU_IR_API npu_registration *npu_register_keyword(npu_registration *r, const char *name, const char *type)
-{
-    static const char *const types[] = { "bool", "int", "float", "str", "ScalarType" };
-    bool known = false;
-    for (size_t i = 0; type && i < NPU__COUNT(types); i++) {
-        known = known || strcmp(type, types[i]) == 0;
-    }
-    for (uint32_t i = 0; name && i < r->num_keywords; i++) {
-        if (strcmp(r->keywords[i].name, name) == 0) {
-            return npu__register_fail(r, NPU_ERR_DUPLICATE, "given before:", name);
-        }
-    }
-    if (!name || !known || r->num_keywords == NPU_MAX_FACTS) {
-        return npu__register_fail(r, name && known ? NPU_ERR_OVERFLOW : NPU_ERR_ATTRIBUTE,
-                                  name && known ? "too many keywords:" : "no type of a keyword:", type);
-    }
-    r->keywords[r->num_keywords].name = name;
-    r->keywords[r->num_keywords++].type = type;
-    return r;
-}
-
-NPU_IR_API npu_registration *npu_register_attribute(npu_registration *r, const char *key, const char *value)
-{
-    for (uint32_t i = 0; key && i < r->num_attributes; i++) {
-        if (strcmp(r->attributes[i].key, key) == 0) {
-            return npu__register_fail(r, NPU_ERR_DUPLICATE, "given before:", key);
-        }
-    }
-    if (!key || !value || r->num_attributes == NPU_MAX_FACTS) {
-        return npu__register_fail(r, key && value ? NPU_ERR_OVERFLOW : NPU_ERR_INVALID_ARGUMENT,
-                                  key && value ? "too many attributes:" : "an attribute without key or value", key);
-    }
-    r->attributes[r->num_attributes].key = key;
-    r->attributes[r->num_attributes++].value = value;
-    return r;
-}
-
-NPU_IR_API npu_registration *npu_register_pipe(npu_registration *r, npu_pipe pipe)
-{
-    if (r->pipe != NPU_PIPE_NONE || !npu_pipe_name(pipe)[0]) {
-        return npu__register_fail(r, r->pipe != NPU_PIPE_NONE ? NPU_ERR_DUPLICATE : NPU_ERR_INVALID_ARGUMENT,
-                                  r->pipe != NPU_PIPE_NONE ? "given before:" : "no such", "pipe");
-    }
-    r->pipe = (uint32_t)pipe;
-    return r;
-}
-
-NPU_IR_API npu_registration *npu_register_traits(npu_registration *r, uint32_t traits)
-{
-    r->traits |= traits;
-    return r;
-}
-
-NPU_IR_API npu_registration *npu_register_deduce(npu_registration *r, npu_type_rule rule)
-{
-    if (r->rule || !rule) {
-        return npu__register_fail(r, r->rule ? NPU_ERR_DUPLICATE : NPU_ERR_INVALID_ARGUMENT,
-                                  r->rule ? "given before:" : "NULL as", "deduction rule");
-    }
-    r->rule = rule;
-    return r;
-}
-
-static npu_status npu__register_check(npu_registration *r)
-{
-    if (!r->description) {
-        npu__register_fail(r, NPU_ERR_INVALID_ARGUMENT, "it has no description", NULL);
-    } else if (!r->category) {
-        npu__register_fail(r, NPU_ERR_INVALID_ARGUMENT, "it has no category", NULL);
-    } else if (!r->num_arguments && !r->no_argument) {
-        npu__register_fail(r, NPU_ERR_INVALID_ARGUMENT, "it has no arguments; say so with npu_register_no_argument",
-                           NULL);
-    } else if (!r->rule) {
-        npu__register_fail(r, NPU_ERR_INVALID_ARGUMENT, "it has no deduction rule", NULL);
-    }
-    return r->diag.status;
-}
-
-/* Writes the pieces one after the other; `to` NULL only counts. Returns the length. */
-static size_t npu__join_text(char *to, const char *const *pieces, size_t count)
-{
-    size_t len = 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t n = strlen(pieces[i]);
-        if (to) {
-            memcpy(to + len, pieces[i], n + 1);
-        }
-        len += n;
-    }
-    return len;
-}
-
-/* "scale(Tensor lhs, *, float? factor=None) -> Tensor" */
-static char *npu__register_schema(npu_registration *r, const char *name)
-{
-    const char *pieces[8 * NPU_MAX_FACTS + 6];
-    size_t n = 0;
-    char *text;
-    pieces[n++] = name;
-    pieces[n++] = "(";
-    for (uint32_t i = 0; i < r->num_arguments; i++) {
-        pieces[n++] = i ? ", " : "";
-        pieces[n++] = r->arguments[i].type;
-        pieces[n++] = " ";
-        pieces[n++] = r->arguments[i].name;
-    }
-    for (uint32_t i = 0; i < r->num_keywords; i++) {
-        pieces[n++] = i ? ", " : r->num_arguments ? ", *, " : "*, ";
-        pieces[n++] = r->keywords[i].type;
-        pieces[n++] = "? ";
-        pieces[n++] = r->keywords[i].name;
-        pieces[n++] = "=None";
-    }
-    pieces[n++] = ") -> ";
-    pieces[n++] = r->results ? r->results : "Tensor";
-    text = (char *)npu__arena_alloc(&r->registry->arena, npu__join_text(NULL, pieces, n) + 1);
-    if (text) {
-        npu__join_text(text, pieces, n);
-    }
-    return text;
-}
-
-/* The first free number for an op that has none of its own. */
-static npu_kind npu__register_kind(npu_registry *r)
-{
-    uint32_t number = r->num_defs;
-    while (*npu__kind_slot(r, (npu_kind)NPU_NS_USER << 16 | (number & 0xffffu))) {
-        number++;
-    }
-    return (npu_kind)NPU_NS_USER << 16 | (number & 0xffffu);
-}
-
-NPU_IR_API npu_status npu_register_end(npu_registration *r, npu_diag *diag)
-{
-    const char *dot = r->diag.status || npu__register_check(r) ? NULL : strchr(r->name, '.');
-    npu_registry *registry = r->registry;
-    npu_op_table table = { NULL, NULL, NULL, 1 };
-    npu_op_row row;
-    if (dot && registry->is_frozen) {
-        npu__register_fail(r, NPU_ERR_STATE, "a graph uses the registry, nothing can be added", NULL);
-    }
-    if (r->diag.status) {
-        if (diag && diag->status == NPU_OK) {
-            *diag = r->diag;
-        }
-        return r->diag.status;
-    }
-    memset(&row, 0, sizeof row);
-    row.kind = npu__register_kind(registry);
-    row.traits = r->traits;
-    row.rule = r->rule;
-    row.schema = npu__register_schema(r, dot + 1);
-    row.doc = npu__arena_copy(&registry->arena, r->description, strlen(r->description));
-    table.space = npu__arena_copy(&registry->arena, r->name, (size_t)(dot - r->name));
-    table.category = npu__arena_copy(&registry->arena, r->category, strlen(r->category));
-    if (!row.schema || !row.doc || !table.space || !table.category) {
-        return npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
-    }
-    return npu__registry_insert(registry, &table, &row, true, r, diag);
 }
 
 NPU_IR_API const npu_op_def *npu_registry_find(const npu_registry *registry, const char *name)

@@ -19,7 +19,7 @@ static npu_status type_scale_shift(npu_deduce *d)
 }
 
 static const npu_op_row my_rows[] = {
-    { MY_SCALE_SHIFT, NPU_ELEMENTWISE | NPU_INPLACE, type_scale_shift, "scale_shift(Tensor x, *, float scale=1.0, float shift=0.0) -> Tensor", "x scale + shift" }
+    { MY_SCALE_SHIFT, NPU_ELEMENTWISE | NPU_INPLACE, type_scale_shift, "scale_shift(Tensor x, *, float scale=1.0, float shift=0.0) -> Tensor", "x scale + shift", NULL }
 };
 
 typedef struct scale_shift {

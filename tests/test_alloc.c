@@ -39,7 +39,7 @@ enum { MINE_TWICE = NPU_NS_USER << 16 | 1 };
 static npu_status type_twice(npu_deduce *d) { return npu_deduce_add_result(d, npu_deduce_spec(d, "x")); }
 
 static const npu_op_row twice_row = { MINE_TWICE, NPU_ELEMENTWISE, type_twice,
-                                      "twice(Tensor x, *, float[] extra=[]) -> Tensor", "x + x" };
+                                      "twice(Tensor x, *, float[] extra=[]) -> Tensor", "x + x", NULL };
 
 static npu_status run_twice(const npu_launch *l, uint32_t part, uint32_t parts)
 {

@@ -494,7 +494,7 @@ static npu_status type_distinct(npu_deduce *d)
 }
 
 static const npu_op_row distinct_row = { MINE_DISTINCT, NPU_DATA, type_distinct, "distinct(Tensor x) -> (Tensor, Tensor)",
-                                         "runs of equal elements, and the run of each" };
+                                         "runs of equal elements, and the run of each", NULL };
 
 static npu_status run_distinct(const npu_launch *l, uint32_t part, uint32_t parts)
 {

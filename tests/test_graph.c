@@ -688,7 +688,7 @@ static npu_status nine_results(struct npu_deduce *d)
 /* Each says how many there are. */
 static void test_rank_nine(void)
 {
-    static const npu_op_row row = { 0x01000001, 0, nine_results, "nine(Tensor x) -> Tensor", "a wrong rule" };
+    static const npu_op_row row = { 0x01000001, 0, nine_results, "nine(Tensor x) -> Tensor", "a wrong rule", NULL };
     static const int64_t ones[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
     static const float data[9] = { 0 };
     npu_registry *registry = NULL;

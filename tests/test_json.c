@@ -212,7 +212,7 @@ static void test_schema_alone(void)
 {
     static const npu_op_row row = {
         NPU_NS_USER << 16 | 1, 0, NULL,
-        "axpy(Tensor a, Tensor? b=None, *, float alpha=1.5, int[] axes=[0,1]) -> (Tensor, Tensor)", ""
+        "axpy(Tensor a, Tensor? b=None, *, float alpha=1.5, int[] axes=[0,1]) -> (Tensor, Tensor)", "", NULL
     };
     npu_registry *registry = NULL;
     npu_graph_desc desc = { .name = NULL };
@@ -241,7 +241,7 @@ static void test_lists_and_keywords(void)
 {
     static const npu_op_row row = {
         NPU_NS_USER << 16 | 1, 0, NULL,
-        "two(Tensor?[] a, Tensor?[] b, *, Tensor weight, Tensor? bias=None) -> Tensor", ""
+        "two(Tensor?[] a, Tensor?[] b, *, Tensor weight, Tensor? bias=None) -> Tensor", "", NULL
     };
     static const struct { const char *attrs; const char *operands; } rows[] = {
         { "'_tensor_list_sizes': [1, 1], '_tensor_list_none_masks': [[], [true, false]]", "x-yw" },
@@ -1662,7 +1662,7 @@ static void test_needs(void)
                      "e | aten.relu.default | x x | a=float32[3] | ", "f | <built-in function getitem> | x | | ",
                      "g | aten.bogus_.default | x | | ", "h | my.bare | x | | ", "i | aten.relu.bogus | x | | ",
                      "j | taken | x | | ", "k | aten.add.out | x x x | | " } };
-    static const npu_op_row bare = { NPU_NS_USER << 16 | 1, 0, NULL, "bare(Tensor x) -> Tensor", "" };
+    static const npu_op_row bare = { NPU_NS_USER << 16 | 1, 0, NULL, "bare(Tensor x) -> Tensor", "", NULL };
     npu_executor taken = { "taken", run_scale, NULL, 0 };
     npu_graph_desc desc = { .name = NULL };
     static needs n;

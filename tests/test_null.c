@@ -76,7 +76,6 @@ static void test_objects(void)
     NOTHING(npu_registry_destroy(NULL));
     STATUS(npu_registry_add(NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_registry_add(NULL, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
-    STRUCT(npu_register_op(NULL, NULL));
     NO_POINTER(npu_registry_find(NULL, NULL));
     NO_POINTER(npu_registry_find_kind(NULL, 0));
     NUMBER(npu_registry_num_ops(NULL), 0);

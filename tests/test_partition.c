@@ -1034,7 +1034,7 @@ static void test_new_kind(void)
     NPU_ITEM("S2.52");
     enum { SCALE = NPU_NS_USER << 16 | 7 };
     static const npu_op_row row = { SCALE, 0, type_scale,
-                                    "scale(Tensor x, *, float by, int times=1) -> Tensor", "x by" };
+                                    "scale(Tensor x, *, float by, int times=1) -> Tensor", "x by", NULL };
     static const npu_abi_row old_rows[] = { { SCALE, 40, NPU_FOURCC('S', 'C', 'A', 'L'), "<f" } };
     static const npu_abi_row rows[] = { { SCALE, 40, NPU_FOURCC('S', 'C', 'A', 'L'), "<fi" } };
     static const npu_abi abi = NPU_ABI(rows), old_abi = NPU_ABI(old_rows);

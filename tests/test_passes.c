@@ -921,7 +921,7 @@ static void test_folding(void)
 /* Ops with effects stay, all of them, in order, and see the values that they saw. */
 static void test_effects(void)
 {
-    static const npu_op_row row = { 0x01000001, NPU_EFFECT, NULL, "show(Tensor x, *, int n=0) -> ()", "prints x" };
+    static const npu_op_row row = { 0x01000001, NPU_EFFECT, NULL, "show(Tensor x, *, int n=0) -> ()", "prints x", NULL };
     static const char before[] =
         "npu_ir 1\ngraph main\ninput x : f32[4]\na = aten.exp.default(self=x) : f32[4]\nmine.show(x=a)\n"
         "mine.show(x=a)\n"

@@ -161,8 +161,8 @@ enum { KIND_MINE = NPU_NS_USER << 16 | 1, KIND_OTHER = NPU_NS_USER << 16 | 2 };
 static void test_custom_rows(void)
 {
     static const npu_op_row mine = { KIND_MINE, 0, NULL, "swish.out(Tensor x, *, float beta=1.0) -> Tensor",
-                                     NULL };
-    static const npu_op_row bare = { KIND_OTHER, NPU_EFFECT, NULL, "swish(Tensor x) -> Tensor", "no beta" };
+                                     NULL, NULL };
+    static const npu_op_row bare = { KIND_OTHER, NPU_EFFECT, NULL, "swish(Tensor x) -> Tensor", "no beta", NULL };
     npu_registry *registry = built_in();
     uint32_t count = npu_registry_num_ops(registry);
     const npu_op_def *def;
@@ -188,24 +188,24 @@ static void test_custom_rows(void)
 static void test_rows_that_are_refused(void)
 {
     static const struct { npu_op_row row; const char *space; npu_status status; const char *message; } rows[] = {
-        { { KIND_MINE, 0, NULL, "g(Tensor x) -> Tensor", NULL }, "mine", NPU_ERR_DUPLICATE,
+        { { KIND_MINE, 0, NULL, "g(Tensor x) -> Tensor", NULL, NULL }, "mine", NPU_ERR_DUPLICATE,
           "mine.g: kind 0x01000001 is that of mine.f" },
-        { { KIND_OTHER, 0, NULL, "f(Tensor x) -> Tensor", NULL }, "mine", NPU_ERR_DUPLICATE,
+        { { KIND_OTHER, 0, NULL, "f(Tensor x) -> Tensor", NULL, NULL }, "mine", NPU_ERR_DUPLICATE,
           "mine.f: the name is that of kind 0x01000001" },
-        { { NPU_ATEN_RELU, 0, NULL, "g(Tensor x) -> Tensor", NULL }, "mine", NPU_ERR_DUPLICATE,
+        { { NPU_ATEN_RELU, 0, NULL, "g(Tensor x) -> Tensor", NULL, NULL }, "mine", NPU_ERR_DUPLICATE,
           "mine.g: kind 0x00020040 is that of aten.relu.default" },
-        { { KIND_OTHER, 0, NULL, "relu(Tensor self) -> Tensor", NULL }, "aten", NPU_ERR_DUPLICATE,
+        { { KIND_OTHER, 0, NULL, "relu(Tensor self) -> Tensor", NULL, NULL }, "aten", NPU_ERR_DUPLICATE,
           "aten.relu.default: the name is that of kind 0x00020040" },
-        { { KIND_OTHER, 0, NULL, "g(Tensor x -> Tensor", NULL }, "mine", NPU_ERR_PARSE,
+        { { KIND_OTHER, 0, NULL, "g(Tensor x -> Tensor", NULL, NULL }, "mine", NPU_ERR_PARSE,
           "schema column 11: expected ', ' or ')' in \"g(Tensor x -> Tensor\"" },
-        { { 7, 0, NULL, "g() -> ()", NULL }, "mine", NPU_ERR_INVALID_ARGUMENT,
+        { { 7, 0, NULL, "g() -> ()", NULL, NULL }, "mine", NPU_ERR_INVALID_ARGUMENT,
           "registry: kind 0x00000007 lacks a namespace or schema" },
-        { { KIND_OTHER, 0, NULL, NULL, NULL }, "mine", NPU_ERR_INVALID_ARGUMENT,
+        { { KIND_OTHER, 0, NULL, NULL, NULL, NULL }, "mine", NPU_ERR_INVALID_ARGUMENT,
           "registry: kind 0x01000002 lacks a namespace or schema" },
-        { { KIND_OTHER, 0, NULL, "g() -> ()", NULL }, "", NPU_ERR_INVALID_ARGUMENT,
+        { { KIND_OTHER, 0, NULL, "g() -> ()", NULL, NULL }, "", NPU_ERR_INVALID_ARGUMENT,
           "registry: kind 0x01000002 lacks a namespace or schema" },
     };
-    static const npu_op_row first = { KIND_MINE, 0, NULL, "f(Tensor x) -> Tensor", NULL };
+    static const npu_op_row first = { KIND_MINE, 0, NULL, "f(Tensor x) -> Tensor", NULL, NULL };
     npu_registry *registry = built_in();
     uint32_t count = npu_registry_num_ops(registry) + 1;
     NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &first, NULL), NPU_OK);
@@ -221,7 +221,7 @@ static void test_rows_that_are_refused(void)
 
 static void test_a_graph_freezes(void)
 {
-    static const npu_op_row row = { KIND_MINE, 0, NULL, "f(Tensor x) -> Tensor", NULL };
+    static const npu_op_row row = { KIND_MINE, 0, NULL, "f(Tensor x) -> Tensor", NULL, NULL };
     npu_registry *registry = built_in();
     npu_graph_desc desc = { 0 };
     npu_graph *graph;
@@ -235,12 +235,12 @@ static void test_a_graph_freezes(void)
 static void test_chosen_tables(void)
 {
     static const npu_op_row rows[] = {
-        { KIND_MINE, 0, NULL, "a(Tensor x) -> Tensor", "first" }, { KIND_OTHER, 0, NULL,
-          "b(Tensor x) -> Tensor", "second" }
+        { KIND_MINE, 0, NULL, "a(Tensor x) -> Tensor", "first", NULL }, { KIND_OTHER, 0, NULL,
+          "b(Tensor x) -> Tensor", "second", NULL }
     };
     static const npu_op_row twice[] = {
-        { KIND_MINE, 0, NULL, "a(Tensor x) -> Tensor", "first" }, { KIND_MINE, 0, NULL,
-          "b(Tensor x) -> Tensor", "second" }
+        { KIND_MINE, 0, NULL, "a(Tensor x) -> Tensor", "first", NULL }, { KIND_MINE, 0, NULL,
+          "b(Tensor x) -> Tensor", "second", NULL }
     };
     npu_op_table table = { "mine", "tests", rows, 2 };
     npu_registry_desc desc = { 0 };
@@ -273,7 +273,7 @@ static void test_many_custom_rows(void)
     npu_registry *registry = built_in();
     uint32_t count = npu_registry_num_ops(registry);
     for (uint32_t i = 0; i < MANY; i++) {
-        npu_op_row row = { KIND_MINE + i, 0, NULL, schemas[i], NULL };
+        npu_op_row row = { KIND_MINE + i, 0, NULL, schemas[i], NULL, NULL };
         snprintf(schemas[i], sizeof schemas[i], "op%u(Tensor x) -> Tensor", (unsigned)i);
         NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &row, NULL), NPU_OK);
     }
@@ -467,8 +467,8 @@ static void test_what_a_device_cannot_take(void)
     };
     static const npu_abi abi = NPU_ABI(rows);
     static const npu_op_row op_rows[] = {
-        { KIND_MINE, 0, NULL, "f(int i=0, int u=0, int b=0, float f=0.0) -> ()", NULL },
-        { KIND_OTHER, 0, NULL, "g(int[1] xs=[]) -> ()", NULL }
+        { KIND_MINE, 0, NULL, "f(int i=0, int u=0, int b=0, float f=0.0) -> ()", NULL, NULL },
+        { KIND_OTHER, 0, NULL, "g(int[1] xs=[]) -> ()", NULL, NULL }
     };
     static const struct { npu_arg arg; npu_status status; } values[] = {
         { INT("i", 2147483647), NPU_OK }, { INT("i", 2147483648), NPU_ERR_OVERFLOW }, { INT("i",

@@ -72,7 +72,7 @@ static void test_dead_ops(void)
 /* An op whose row has the trait NPU_EFFECT stays, and what it needs. */
 static void test_effects(void)
 {
-    static const npu_op_row row = { 0x01000001, NPU_EFFECT, NULL, "store(Tensor x) -> ()", "keeps x" };
+    static const npu_op_row row = { 0x01000001, NPU_EFFECT, NULL, "store(Tensor x) -> ()", "keeps x", NULL };
     npu_registry *registry = NULL;
     npu_graph_desc desc = { 0 };
     npu_graph *g, *now = NULL;

@@ -211,19 +211,15 @@ static npu_status deduce_tile(npu_deduce *d) { return npu_deduce_add_result(d, n
 /* An op from outside goes to the pipe that it was registered with. */
 static void test_registered_pipe(void)
 {
+    static const npu_op_row row = { 0, NPU_ON_MTE3, deduce_tile, "scan(Tile tile) -> Tile", "running sums", NULL };
     npu_registry *registry = NULL;
-    npu_registration r;
     npu_graph_desc desc;
     npu_graph *g, *p;
     npu_value t;
     NPU_ITEM("R3.25");
     memset(&desc, 0, sizeof desc);
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
-    r = npu_register_op(registry, "test.scan");
-    npu_register_description(npu_register_category(&r, "BlockOp"), "running sums");
-    npu_register_pipe(npu_register_argument(&r, "tile", "Tile", "what is summed"), NPU_PIPE_MTE3);
-    npu_register_results(npu_register_deduce(&r, deduce_tile), "Tile");
-    NPU_CHECK_STATUS(npu_register_end(&r, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(registry, "test", &row, NULL), NPU_OK);
     desc.registry = registry;
     g = npu_graph_create(&desc);
     p = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
@@ -798,6 +794,7 @@ static const char square_program[] =
 
 static void test_own_tile_op(void)
 {
+    static const npu_op_row square_row = { 0, NPU_ON_V, type_tile, "square(Tile tile) -> Tile", "tile times itself", NULL };
     static float x[32], y[32];
     npu_registry *registry = NULL;
     npu_backend *own = NULL;
@@ -808,11 +805,7 @@ static void test_own_tile_op(void)
     npu_ref_desc ref = { 0 };
     fill(x, 32, 3);
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, &diag), NPU_OK);
-    npu_registration r = npu_register_op(registry, "my.square");
-    npu_register_category(npu_register_description(&r, "tile times itself"), "TileOp");
-    npu_register_results(npu_register_argument(&r, "tile", "Tile", "what is squared"), "Tile");
-    npu_register_deduce(npu_register_pipe(&r, NPU_PIPE_V), type_tile);
-    NPU_CHECK_STATUS(npu_register_end(&r, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(registry, "my", &square_row, &diag), NPU_OK);
     npu_kernel kernel = { 0 };
     kernel.kind = npu_registry_find(registry, "my.square")->kind, kernel.variant = "plain", kernel.launch = launch_square;
     npu_kernel_table table = { &kernel, 1, NPU_IR_VERSION };
@@ -1261,7 +1254,7 @@ static void test_traits_of_tile_ops(void)
     };
     NPU_ITEM("F49");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        npu_op_row row = { NPU_NS_USER << 16, cases[i].traits, type_tile, "fold(Tile tile, Tile other) -> Tile", "folded" };
+        npu_op_row row = { NPU_NS_USER << 16, cases[i].traits, type_tile, "fold(Tile tile, Tile other) -> Tile", "folded", NULL };
         npu_graph_desc desc = { 0 };
         npu_registry *registry = NULL;
         npu_graph *g = NULL;
