@@ -939,6 +939,1193 @@ static void npu__ref_round(int cls, uint32_t dtype, void *strip, size_t n)
     npu__ref_load_class(cls, strip, &memory, dtype, 0, 1, n);
 }
 
+/* ---- functions of libm, written out ----
+
+   The same bits on every machine: sums, products, quotients, roots and integers alone, each rounded once, no fused
+   multiply-add, no call of <math.h>. Errors are in units in the last place of the result, as tests/test_math.c measures
+   them. Arguments are reduced by tables and by sums and products in two parts (Dekker, Knuth), polynomials are
+   near-minimax ones, fitted for the interval that is left. NaN gives NaN; no errno, no exceptions are promised. */
+
+/* high + low, which is at most half a unit of high */
+typedef struct npu__math_pair { double high, low; } npu__math_pair;
+
+NPU__REF_INLINE uint64_t npu__ref_bits_f64(double x)
+{
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+NPU__REF_INLINE double npu__ref_from_bits_f64(uint64_t u)
+{
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* 2^n of a normal number */
+NPU__REF_INLINE double npu__math_power_of_2(int n) { return npu__ref_from_bits_f64((uint64_t)(n + 1023) << 52); }
+
+/* a + b, exactly; |a| >= |b| or a is 0 */
+NPU__REF_INLINE npu__math_pair npu__math_sum(double a, double b)
+{
+    npu__math_pair y = { a + b, 0 };
+    y.low = a - y.high + b;
+    return y;
+}
+
+/* the upper 26 bits, whose products are exact */
+NPU__REF_INLINE double npu__math_upper(double x)
+{
+    return npu__ref_from_bits_f64(npu__ref_bits_f64(x) & ~0x7ffffffull);
+}
+
+/* a * b, but for what is below 2^-105 of it */
+NPU__REF_INLINE npu__math_pair npu__math_product(double a, double b)
+{
+    double upper_a = npu__math_upper(a), lower_a = a - upper_a, upper_b = npu__math_upper(b), lower_b = b - upper_b;
+    npu__math_pair y = { a * b, 0 };
+    y.low = upper_a * upper_b - y.high + upper_a * lower_b + lower_a * upper_b + lower_a * lower_b;
+    return y;
+}
+
+/* a * b + c, rounded once but for some ties that lie below 2^-105 of it */
+static double npu__math_fma(double a, double b, double c)
+{
+    npu__math_pair product = npu__math_product(a, b);
+    double sum = product.high + c, more = sum - product.high;
+    double lost = product.high - (sum - more) + (c - more) + product.low;
+    return lost < 0 || lost > 0 ? sum + lost : sum;
+}
+
+/* sum of c[i] x^i in two chains, since every step of one waits for the last */
+NPU__REF_INLINE double npu__math_polynomial(const double *c, int count, double x)
+{
+    double square = x * x, a = c[count - 1], b = c[count - 2];
+    NPU__REF_UNROLL
+    for (int i = count - 3; i >= 0; i -= 2) {
+        a = a * square + c[i];
+        b = i > 0 ? b * square + c[i - 1] : b;
+    }
+    return count % 2 ? b * x + a : a * x + b;
+}
+
+/* ---- roots and whole numbers: exact, or rounded once ---- */
+
+/* Where roots set no errno they are an instruction. */
+extern float sqrtf(float x) __attribute__((const));
+extern double sqrt(double x) __attribute__((const));
+
+/* Adding and taking away what has units of 1 rounds; what is larger has no fraction. */
+#define NPU__MATH_ROUNDING(T, M, UNITS)                                                            \
+    NPU__REF_INLINE T M(rint)(T x)                                                                 \
+    {                                                                                              \
+        T size = M(fabs)(x), y = size + UNITS - UNITS;                                             \
+        return size < UNITS ? M(copysign)(y, x) : x;                                               \
+    }                                                                                              \
+    NPU__REF_INLINE T M(floor)(T x)                                                                \
+    {                                                                                              \
+        T y = M(rint)(x);                                                                          \
+        return y - (y > x ? 1 : 0);                                                                \
+    }                                                                                              \
+    NPU__REF_INLINE T M(ceil)(T x)                                                                 \
+    {                                                                                              \
+        T y = M(rint)(x);                                                                          \
+        return M(copysign)(y + (y < x ? 1 : 0), x);                                                \
+    }                                                                                              \
+    NPU__REF_INLINE T M(trunc)(T x) { return M(copysign)(M(floor)(M(fabs)(x)), x); }               \
+    NPU__REF_INLINE T M(round)(T x) /* halves away from 0 */                                       \
+    {                                                                                              \
+        T y = M(trunc)(x);                                                                         \
+        return M(copysign)(M(fabs)(y) + (M(fabs)(x - y) >= (T)0.5 ? 1 : 0), x);                    \
+    }
+
+#define npu__math_sqrt sqrt
+#define npu__math_sqrtf sqrtf
+#define npu__math_fabs __builtin_fabs
+#define npu__math_fabsf __builtin_fabsf
+#define npu__math_copysign __builtin_copysign
+#define npu__math_copysignf __builtin_copysignf
+#define NPU__MATH_F32(name) npu__math_##name##f
+#define NPU__MATH_F64(name) npu__math_##name
+NPU__MATH_ROUNDING(float, NPU__MATH_F32, 8388608.0f)
+NPU__MATH_ROUNDING(double, NPU__MATH_F64, 0x1p52)
+
+/* x 2^n, rounded once: only the last product can leave the range. */
+static double npu__math_ldexp(double x, int n)
+{
+    uint64_t fraction;
+    int exponent = (int)(npu__ref_bits_f64(x) >> 52 & 0x7ff);
+    if (exponent == 0 || exponent == 0x7ff) {
+        return exponent || x == 0 ? x + x : npu__math_ldexp(x * 0x1p54, n < -10000 ? -10000 : n - 54);
+    }
+    n = n < -10000 ? -10000 : n > 10000 ? 10000 : n;
+    fraction = npu__ref_bits_f64(x) & 0x800fffffffffffffu;
+    exponent += n;
+    if (exponent > 0x7fe) {
+        return npu__math_copysign(HUGE_VAL, x);
+    }
+    if (exponent > 0) {
+        return npu__ref_from_bits_f64(fraction | (uint64_t)exponent << 52);
+    }
+    exponent = exponent < -60 ? -60 : exponent;
+    return npu__ref_from_bits_f64(fraction | (uint64_t)(exponent + 64) << 52) * 0x1p-64;
+}
+
+/* x = y 2^n, 1/2 <= |y| < 1; what is no such number is y. */
+static double npu__math_frexp(double x, int *n)
+{
+    double scaled = npu__math_fabs(x) < DBL_MIN ? x * 0x1p54 : x;
+    uint64_t u = npu__ref_bits_f64(scaled);
+    if (x == 0 || x - x != 0) {
+        *n = 0;
+        return x;
+    }
+    *n = (int)(u >> 52 & 0x7ff) - 1022 - (scaled != x ? 54 : 0);
+    return npu__ref_from_bits_f64((u & 0x800fffffffffffffu) | 0x3fe0000000000000u);
+}
+
+/* Numbers of one sign are in the order of their bits. */
+static double npu__math_nextafter(double x, double y)
+{
+    uint64_t u = npu__ref_bits_f64(x), away = (y > x) == (x > 0);
+    if (x != x || y != y || x == y) {
+        return x == y ? y : x + y;
+    }
+    return npu__ref_from_bits_f64(x == 0 ? (npu__ref_bits_f64(y) & 1ull << 63) | 1 : away ? u + 1 : u - 1);
+}
+
+static float npu__math_nextafterf(float x, float y)
+{
+    uint32_t u = npu__ref_bits(x), away = (y > x) == (x > 0);
+    if (x != x || y != y || x == y) {
+        return x == y ? y : x + y;
+    }
+    return npu__ref_from_bits(x == 0 ? (npu__ref_bits(y) & 1u << 31) | 1 : away ? u + 1 : u - 1);
+}
+
+/* |x| = y 2^n with whole y of at most 53 bits, of 53 where n is not the least */
+static uint64_t npu__math_whole(double x, int *n)
+{
+    uint64_t u = npu__ref_bits_f64(x), fraction = u & 0xfffffffffffffu;
+    int exponent = (int)(u >> 52 & 0x7ff);
+    *n = (exponent ? exponent : 1) - 1075;
+    return exponent ? fraction | 1ull << 52 : fraction;
+}
+
+/* The rest of a division in whole numbers, 11 bits of the quotient at a time; exact. */
+static double npu__math_fmod(double x, double y)
+{
+    int n, least;
+    uint64_t rest = npu__math_whole(x, &n), divisor = npu__math_whole(y, &least);
+    if (!(x - x == 0) || y != y || y == 0) {
+        return (double)NAN;
+    }
+    if (npu__math_fabs(x) < npu__math_fabs(y)) {
+        return x;
+    }
+    for (n -= least; n > 11; n -= 11) {
+        rest = (rest << 11) % divisor;
+    }
+    rest = (rest << n) % divisor;
+    return npu__math_copysign(npu__math_ldexp((double)rest, least), x);
+}
+
+/* ---- exponentials ---- */
+
+static const npu__math_pair npu__math_powers[64] = { /* 2^(i / 64) */
+    { 1.0, 0.0 }, { 1.0108892860517005, -1.5234778603368577e-17 }, { 1.0218971486541166, 5.109225028973444e-17 },
+    { 1.0330248790212284, 7.600838874027088e-18 }, { 1.0442737824274138, 8.551889705537965e-17 },
+    { 1.0556451783605572, 1.759325738772092e-18 }, { 1.0671404006768237, -7.899853966841582e-17 },
+    { 1.0787607977571199, -6.656660436056593e-17 }, { 1.0905077326652577, -3.046782079812471e-17 },
+    { 1.102382583307841, 5.2660368715706944e-17 }, { 1.1143867425958924, 1.0410278456845571e-16 },
+    { 1.1265216186082418, 5.165856758795457e-17 }, { 1.1387886347566916, 8.912812676025408e-17 },
+    { 1.1511892299529827, 3.250710218863827e-17 }, { 1.1637248587775775, 3.8292048369240935e-17 },
+    { 1.1763969916502812, 5.554203254218079e-17 }, { 1.189207115002721, 3.982015231465646e-17 },
+    { 1.202156731452703, 6.644981499252301e-17 }, { 1.215247359980469, -7.712630692681488e-17 },
+    { 1.22848053610687, -1.89878163130253e-17 }, { 1.241857812073484, 4.658027591836937e-17 },
+    { 1.255380757024691, -6.7113898212968784e-18 }, { 1.2690509571917332, 2.667932131342186e-18 },
+    { 1.2828700160787783, 1.713594918243561e-17 }, { 1.2968395546510096, 2.5382502794888315e-17 },
+    { 1.3109612115247644, -7.181536135519454e-17 }, { 1.3252366431597413, -2.8587312100388614e-17 },
+    { 1.339667524053303, 8.927282594831732e-17 }, { 1.3542555469368927, 7.70094837980299e-17 },
+    { 1.3690024229745905, 9.593797919118849e-17 }, { 1.383909881963832, -6.770511658794786e-17 },
+    { 1.3989796725383112, -9.614213209051323e-17 }, { 1.4142135623730951, -9.667293313452913e-17 },
+    { 1.42961333839197, -1.2031642489053655e-17 }, { 1.4451808069770467, -3.0237581349939873e-17 },
+    { 1.460917794180647, -5.600377186075216e-17 }, { 1.4768261459394993, -3.483994556892796e-17 },
+    { 1.4929077282912648, 1.4192920154284036e-17 }, { 1.5091644275934228, -1.016455327754295e-16 },
+    { 1.5255981507445384, -1.1024941712342561e-16 }, { 1.5422108254079407, 7.949834809697621e-17 },
+    { 1.559004400237837, 3.7812070533575275e-17 }, { 1.5759808451078865, -1.0136916471278304e-17 },
+    { 1.593142151342267, -1.0094406542311964e-16 }, { 1.6104903319492543, 2.4707192569797888e-17 },
+    { 1.6280274218573478, -6.712955084707084e-17 }, { 1.645755478153965, -1.0125679913674773e-16 },
+    { 1.6636765803267364, 5.8909926967131e-17 }, { 1.681792830507429, 8.199010020581497e-17 },
+    { 1.7001063537185235, -8.0237193703977e-18 }, { 1.718619298122478, -1.851380418263111e-17 },
+    { 1.7373338352737062, 3.164389299292957e-17 }, { 1.7562521603732995, 2.960140695448873e-17 },
+    { 1.7753764925265212, 6.429731796556572e-17 }, { 1.7947090750031072, 1.8227458427912087e-17 },
+    { 1.8142521755003989, -9.969531538920349e-17 }, { 1.8340080864093424, 3.283107224245627e-17 },
+    { 1.8539791250833855, 9.761887490727594e-17 }, { 1.8741676341103, -6.122763413004143e-17 },
+    { 1.8945759815869656, 3.4034035352165297e-17 }, { 1.9152065613971474, -1.0619946056195963e-16 },
+    { 1.9360617934922943, 1.0332385960676326e-16 }, { 1.9571441241754002, 8.960767791036668e-17 },
+    { 1.978456026387951, 4.0388753109278167e-17 }
+};
+
+/* 2^(whole / 64) e^rest without the factor 2^n. Error 2^-60 of it. */
+NPU__REF_INLINE npu__math_pair npu__math_exp_of(uint64_t whole, double rest, int *n)
+{
+    static const double c[] = { 0.5, 0.16666666666664448, 0.041666666666663896, 0.008333339268642579,
+                                0.0013888896308024907 };
+    npu__math_pair power = npu__math_powers[whole & 63];
+    double tail = rest + rest * rest * npu__math_polynomial(c, 5, rest);
+    *n = (int)((int64_t)whole >> 6);
+    return npu__math_sum(power.high, power.low + power.high * tail);
+}
+
+#define NPU__MATH_ROUNDER 6755399441055744.0 /* 1.5 * 2^52: what is added to it is rounded, and ends its bits */
+
+/* e^(x + low) = 2^n times the pair; |x| < 800, |low| is small. By 64ths of ln 2. */
+NPU__REF_INLINE npu__math_pair npu__math_exp_pair(double x, double low, int *n)
+{
+    double rounded = x * 92.33248261689366 + NPU__MATH_ROUNDER, whole = rounded - NPU__MATH_ROUNDER;
+    double rest = x - whole * 0.010830424696223417 - (whole * 2.572804622327669e-14 - low);
+    return npu__math_exp_of(npu__ref_bits_f64(rounded) - npu__ref_bits_f64(NPU__MATH_ROUNDER), rest, n);
+}
+
+/* (high + low) 2^n */
+NPU__REF_INLINE double npu__math_scaled(npu__math_pair x, int n)
+{
+    if (n > -1022 && n < 1023) {
+        return x.high * npu__math_power_of_2(n);
+    }
+    return npu__math_ldexp(x.high, n);
+}
+
+/* Error 0.51, of subnormal results 1. */
+static double npu__math_exp(double x)
+{
+    int n;
+    npu__math_pair y;
+    if (!(npu__math_fabs(x) < 746)) {
+        return x > 0 ? HUGE_VAL : x < 0 ? 0 : x;
+    }
+    y = npu__math_exp_pair(x, 0, &n);
+    return npu__math_scaled(y, n);
+}
+
+/* Error 0.51, of subnormal results 1. */
+static double npu__math_exp2(double x)
+{
+    int n;
+    double rounded = x * 64 + NPU__MATH_ROUNDER, rest = x - (rounded - NPU__MATH_ROUNDER) * 0x1p-6;
+    npu__math_pair y;
+    if (!(npu__math_fabs(x) < 1100)) {
+        return x > 0 ? HUGE_VAL : x < 0 ? 0 : x;
+    }
+    y = npu__math_exp_of(npu__ref_bits_f64(rounded) - npu__ref_bits_f64(NPU__MATH_ROUNDER),
+                         rest * 0.6931471805599453, &n);
+    return npu__math_scaled(y, n);
+}
+
+/* e^x - 1, near 0 by a polynomial. Error 0.7. */
+static double npu__math_expm1(double x)
+{
+    static const double c[] = { 0.5, 0.16666666666666669, 0.041666666666666664, 0.008333333333328903,
+                                0.0013888888888885724, 0.0001984126986862009, 2.4801587321119614e-05,
+                                2.755726014240448e-06, 2.755727702983205e-07, 2.510419190091969e-08,
+                                2.0913954834682796e-09 };
+    int n;
+    npu__math_pair y, sum;
+    double scale;
+    if (npu__math_fabs(x) < 0x1p-54) {
+        return x;
+    }
+    if (npu__math_fabs(x) < 0.36) {
+        return x + x * x * npu__math_polynomial(c, 11, x);
+    }
+    if (!(npu__math_fabs(x) < 40)) {
+        return x < 0 ? -1 : npu__math_exp(x);
+    }
+    y = npu__math_exp_pair(x, 0, &n);
+    scale = npu__math_power_of_2(n);
+    sum = n < 0 ? npu__math_sum(-1, y.high * scale) : npu__math_sum(y.high * scale, -1);
+    return sum.high + (sum.low + y.low * scale);
+}
+
+/* ---- logarithms ---- */
+
+static const double npu__math_logs[64][3] = { /* c, about 1 / z, and -log(c) in two parts */
+    { 1.447265625, -0.36967600025650427, -7.483583060028752e-14 },
+    { 1.4296875, -0.35745588892177693, -2.6842260285856373e-14 },
+    { 1.4140625, -0.3464667673461008, -1.077574303757264e-13 },
+    { 1.3984375, -0.3353555419212171, 7.925157831386559e-14 },
+    { 1.3828125, -0.32411946865431673, 1.0475750058776541e-13 },
+    { 1.369140625, -0.31418326199514013, 5.78226744752067e-14 },
+    { 1.35546875, -0.30414733546740536, 1.0863828679707913e-13 },
+    { 1.33984375, -0.29255300268641804, 4.0599978860151284e-14 },
+    { 1.326171875, -0.28229650251910243, -8.591005116461382e-14 },
+    { 1.3125, -0.2719337154835557, -8.604306772808733e-14 },
+    { 1.298828125, -0.26146241561627903, -6.732357717676106e-14 },
+    { 1.287109375, -0.2523989094629542, -4.525483213977917e-14 },
+    { 1.2734375, -0.2417199368871934, 4.8230289429940886e-14 },
+    { 1.26171875, -0.23247487874300532, -8.874507297974632e-14 },
+    { 1.248046875, -0.22157982933799758, -2.943906849595697e-14 },
+    { 1.236328125, -0.21214579710476755, 9.915042767736755e-14 },
+    { 1.224609375, -0.2026219155934541, 4.119425349421142e-14 },
+    { 1.212890625, -0.19300645689395424, -1.6743362111260996e-14 },
+    { 1.201171875, -0.1832976427670019, -8.195810871501334e-15 },
+    { 1.19140625, -0.17513433212775453, -9.461516580665081e-14 },
+    { 1.1796875, -0.16524957289539088, 8.372091099235912e-14 },
+    { 1.169921875, -0.15693697307597176, 3.0199991588728915e-14 },
+    { 1.158203125, -0.1468697739583149, 9.72408768682066e-14 },
+    { 1.1484375, -0.13840232285906495, -5.4183331379008994e-14 },
+    { 1.138671875, -0.1298625613110289, 4.431886289018848e-14 },
+    { 1.126953125, -0.11951764146851929, -7.249000326669549e-14 },
+    { 1.1171875, -0.11081436634026431, -2.5799991283069902e-14 },
+    { 1.107421875, -0.10203467868814187, -1.0241934414218483e-13 },
+    { 1.099609375, -0.09495500310026728, 8.467950419828151e-14 },
+    { 1.08984375, -0.0860343373417436, -5.955922987625643e-14 },
+    { 1.080078125, -0.07703337648285924, 3.222480823739624e-14 },
+    { 1.0703125, -0.06795066190852594, 1.8195060030168815e-14 },
+    { 1.0625, -0.06062462181648698, 5.213620639136504e-14 },
+    { 1.052734375, -0.051390945869570714, 8.134490401032933e-14 },
+    { 1.044921875, -0.04394212185638935, -1.0941417282366671e-13 },
+    { 1.037109375, -0.03643739620247288, 4.183392669768346e-14 },
+    { 1.02734375, -0.026976587698300136, 9.806050516843177e-14 },
+    { 1.01953125, -0.019342962843211353, 8.041853850522586e-14 },
+    { 1.01171875, -0.011650617220084314, 1.0903974971735932e-13 }, { 1.0, 0.0, 0.0 }, { 1.0, 0.0, 0.0 },
+    { 0.9765625, 0.023716526617363343, -4.730054772033249e-14 },
+    { 0.962890625, 0.03781545099673167, 8.600744742060645e-14 },
+    { 0.947265625, 0.05417573410204568, -2.1092591481336484e-14 },
+    { 0.93359375, 0.06871389254797577, 7.603386951772729e-14 },
+    { 0.919921875, 0.08346653102307755, 1.2485591229479935e-14 },
+    { 0.908203125, 0.09628721945205143, 1.0004154004618119e-13 },
+    { 0.89453125, 0.11145544092528326, 3.957125899799804e-14 },
+    { 0.8828125, 0.12464244520720058, 7.601671269852866e-14 },
+    { 0.87109375, 0.1380056730195065, -6.278619479555556e-14 },
+    { 0.859375, 0.151549898127314, -1.1307104809870373e-13 },
+    { 0.84765625, 0.16528009093917717, -7.424679100316254e-14 },
+    { 0.8359375, 0.17920142945763473, 7.626153677429339e-14 },
+    { 0.826171875, 0.19095244599316175, 6.806942496762734e-14 },
+    { 0.814453125, 0.20523840324062803, 7.830497219227196e-14 },
+    { 0.8046875, 0.21730127569003344, -5.204008743405884e-14 },
+    { 0.794921875, 0.22951143959699039, -7.75890005756947e-14 },
+    { 0.78515625, 0.24187253642048745, -7.252318953240293e-16 },
+    { 0.775390625, 0.25438834435226454, 5.28323330087437e-14 },
+    { 0.765625, 0.2670627852489815, 6.371947269815667e-14 },
+    { 0.7578125, 0.27731928541629713, -6.279055732660844e-14 },
+    { 0.748046875, 0.290289635858926, -6.418144637660116e-14 },
+    { 0.740234375, 0.30078841995714356, -6.212323048084214e-14 },
+    { 0.73046875, 0.3140688276250785, -1.0263280755261064e-13 }
+};
+
+/* log x = whole + low + log(1 + rest + rest_low), |rest| <= 1/64; whole is exact */
+typedef struct npu__math_log_parts { double whole, low, rest, rest_low; } npu__math_log_parts;
+
+/* x = 2^n z, 11/16 <= z < 11/8; c z - 1 is exact in two parts. x is normal, and multiplied by 2^more. */
+NPU__REF_INLINE npu__math_log_parts npu__math_log_reduce(double x, int more)
+{
+    uint64_t u = npu__ref_bits_f64(x), above = u - 0x3fe6000000000000u;
+    const double *row = npu__math_logs[above >> 46 & 63];
+    double n = (double)((int)((int64_t)above >> 52) + more), z = npu__ref_from_bits_f64(u - (above & 0xfffull << 52));
+    double upper = npu__ref_from_bits_f64(npu__ref_bits_f64(z) & ~0x1fffffull);
+    double first = upper * row[0] - 1, second = (z - upper) * row[0];
+    npu__math_pair rest = npu__math_sum(first, second);
+    npu__math_log_parts y = { n * 0.6931471805598903 + row[1], n * 5.497923018708371e-14 + row[2], 0, 0 };
+    y.rest = rest.high;
+    y.rest_low = rest.low;
+    return y;
+}
+
+/* (log(1 + x) - x + x x / 2) / x^3 for |x| <= 1/64 */
+NPU__REF_INLINE double npu__math_log_tail(double x)
+{
+    static const double c[] = { 0.3333333333333333, -0.2500000000001592, 0.20000000000014476, -0.16666666144953557,
+                                0.14285713811427228, -0.1250427354773067, 0.111149961697051 };
+    return npu__math_polynomial(c, 7, x);
+}
+
+/* log x, where x is no positive normal number */
+static double npu__math_log_special(double x, double (*log_of)(double, int))
+{
+    return x > 0 ? x > DBL_MAX ? x : log_of(x * 0x1p54, -54) : x == 0 ? -HUGE_VAL : x != x ? x : (double)NAN;
+}
+
+NPU__REF_INLINE bool npu__math_is_special(double x)
+{
+    return npu__ref_bits_f64(x) - 0x0010000000000000u >= 0x7fe0000000000000u;
+}
+
+/* log(x 2^more) and what `lost` of it adds */
+NPU__REF_INLINE double npu__math_log_of(double x, int more, double lost)
+{
+    npu__math_log_parts p = npu__math_log_reduce(x, more);
+    npu__math_pair sum = npu__math_sum(p.whole, p.rest);
+    double square = p.rest * p.rest, tail = square * p.rest * npu__math_log_tail(p.rest) - 0.5 * square;
+    return sum.high + (sum.low + (p.low + p.rest_low + lost) + tail);
+}
+
+static double npu__math_log_scaled(double x, int more) { return npu__math_log_of(x, more, 0); }
+
+/* Error 0.52. */
+static double npu__math_log(double x)
+{
+    return npu__math_is_special(x) ? npu__math_log_special(x, npu__math_log_scaled) : npu__math_log_of(x, 0, 0);
+}
+
+/* log(x + low), which what 1 + x loses is worth by the derivative */
+static double npu__math_log1p_pair(double x, double low)
+{
+    npu__math_pair u = npu__math_fabs(x) < 1 ? npu__math_sum(1, x) : npu__math_sum(x, 1);
+    return npu__math_log_of(u.high, 0, (u.low + low) / u.high);
+}
+
+/* Error 0.6. */
+static double npu__math_log1p(double x)
+{
+    if (!(x > -1) || x > 0x1p53) {
+        return x > 0 ? npu__math_log(x) : x == -1 ? -HUGE_VAL : x != x ? x : (double)NAN;
+    }
+    return npu__math_fabs(x) < 0x1p-54 ? x : npu__math_log1p_pair(x, 0);
+}
+
+/* log(x 2^more) to 2^-65 of it: half the square of the rest in two parts, too. */
+NPU__REF_INLINE npu__math_pair npu__math_log_pair(double x, int more)
+{
+    npu__math_log_parts p = npu__math_log_reduce(x, more);
+    npu__math_pair sum = npu__math_sum(p.whole, p.rest), y;
+    double upper = npu__math_upper(p.rest), half = 0.5 * upper * upper;
+    double rest_half = 0.5 * (p.rest - upper) * (p.rest + upper) + p.rest * p.rest_low;
+    double tail = p.rest * p.rest * p.rest * npu__math_log_tail(p.rest);
+    y = npu__math_sum(sum.high, -half);
+    y.low += sum.low + (p.low + p.rest_low - rest_half + tail);
+    return npu__math_sum(y.high, y.low);
+}
+
+/* x (high + low) */
+NPU__REF_INLINE double npu__math_times(npu__math_pair x, double high, double low)
+{
+    npu__math_pair y = npu__math_product(x.high, high);
+    return y.high + (y.low + (x.high * low + x.low * high));
+}
+
+static double npu__math_log2_scaled(double x, int more)
+{
+    return npu__math_times(npu__math_log_pair(x, more), 1.4426950408889634, 2.0355273740931033e-17);
+}
+
+static double npu__math_log10_scaled(double x, int more)
+{
+    return npu__math_times(npu__math_log_pair(x, more), 0.4342944819032518, 1.098319650216765e-17);
+}
+
+/* Error 0.51; whole where it is. */
+static double npu__math_log2(double x)
+{
+    return npu__math_is_special(x) ? npu__math_log_special(x, npu__math_log2_scaled) : npu__math_log2_scaled(x, 0);
+}
+
+/* Error 0.51; whole where it is. */
+static double npu__math_log10(double x)
+{
+    return npu__math_is_special(x) ? npu__math_log_special(x, npu__math_log10_scaled) : npu__math_log10_scaled(x, 0);
+}
+
+/* ---- powers ---- */
+
+/* x^y for x > 0, both finite: e^(y log x) with y log x in two parts. */
+static double npu__math_power(double x, double y)
+{
+    npu__math_pair log = npu__math_is_special(x) ? npu__math_log_pair(x * 0x1p54, -54) : npu__math_log_pair(x, 0), p;
+    double about = y * log.high;
+    int n;
+    if (!(npu__math_fabs(about) < 746)) {
+        return about > 0 ? HUGE_VAL : 0;
+    }
+    if (npu__math_fabs(about) < 0x1p-55) {
+        return 1;
+    }
+    p = npu__math_product(y, log.high);
+    p = npu__math_exp_pair(p.high, p.low + y * log.low, &n);
+    return npu__math_scaled(p, n);
+}
+
+/* 1 = odd, 0 = even, -1 = not whole */
+static int npu__math_parity(double y)
+{
+    double half = 0.5 * y;
+    return npu__math_floor(y) != y ? -1 : npu__math_floor(half) != half;
+}
+
+/* The cases of x^y by C99's Annex F; a float needs no more of the logarithm than a double holds. */
+NPU__REF_INLINE double npu__math_power_of(double x, double y, bool is_single)
+{
+    double a = npu__math_fabs(x), size;
+    int parity;
+    if (y == 0 || x == 1) {
+        return 1;
+    }
+    if (x != x || y != y) {
+        return x + y;
+    }
+    if (a == 1 && y - y != 0) {
+        return 1;
+    }
+    parity = x > 0 ? 0 : npu__math_parity(y);
+    if (a == 0 || a > DBL_MAX || y - y != 0) {
+        size = (a > 1) == (y > 0) ? HUGE_VAL : 0;
+    } else if (parity < 0) {
+        return (double)NAN;
+    } else {
+        size = is_single ? npu__math_exp(y * npu__math_log(a)) : npu__math_power(a, y);
+    }
+    return parity == 1 && npu__ref_bits_f64(x) >> 63 ? -size : size;
+}
+
+/* Error 0.6, of subnormal results 1.1. */
+static double npu__math_pow(double x, double y) { return npu__math_power_of(x, y, false); }
+
+/* The root of the sum of squares, each in two parts, corrected once. Error 0.52. */
+static double npu__math_hypot(double x, double y)
+{
+    double a = npu__math_fabs(x), b = npu__math_fabs(y), large = a > b ? a : b, small = a > b ? b : a;
+    double scale = large > 0x1p500 ? 0x1p600 : large < 0x1p-450 ? 0x1p-600 : 1, root;
+    npu__math_pair first, second, sum, square;
+    if (a > DBL_MAX || b > DBL_MAX) {
+        return HUGE_VAL;
+    }
+    if (!(small > 0) || large > small * 0x1p60) {
+        return a + b;
+    }
+    first = npu__math_product(large / scale, large / scale);
+    second = npu__math_product(small / scale, small / scale);
+    sum = npu__math_sum(first.high, second.high);
+    root = npu__math_sqrt(sum.high);
+    square = npu__math_product(root, root);
+    return (root + (sum.high - square.high - square.low + (sum.low + first.low + second.low)) / (2 * root)) * scale;
+}
+
+/* ---- sine, cosine, tangent ---- */
+
+/* 64 bits of a number, the lowest of which is bit `at` */
+static uint64_t npu__math_bits_at(const uint32_t *limbs, int at)
+{
+    const uint32_t *limb = limbs + at / 32;
+    uint64_t low = limb[0] | (uint64_t)limb[1] << 32;
+    return at % 32 ? low >> at % 32 | (uint64_t)limb[2] << (64 - at % 32) : low;
+}
+
+/* p = m times seven digits, the last one first; what leaves the ten limbs is a multiple of a full turn. */
+static void npu__math_multiply_digits(uint64_t m, const uint32_t *digits, uint32_t p[10])
+{
+    memset(p, 0, 10 * sizeof *p);
+    for (int k = 0; k < 2; k++) {
+        uint64_t carry = 0, factor = k ? m >> 32 : m & 0xffffffffu;
+        for (int i = 0; i < 7; i++) {
+            carry += factor * digits[6 - i] + p[i + k];
+            p[i + k] = (uint32_t)carry;
+            carry >>= 32;
+        }
+        p[7 + k] = (uint32_t)carry;
+    }
+}
+
+/* A fraction of 128 bits times pi / 2 */
+static npu__math_pair npu__math_fraction(uint64_t high, uint64_t low)
+{
+    npu__math_pair x, y;
+    int zeros;
+    if (high == 0) {
+        high = low;
+        low = 0;
+        return npu__math_fraction(high ? high : 1, low); /* no double is as near: Payne and Hanek */
+    }
+    zeros = __builtin_clzll(high);
+    if (zeros) {
+        high = high << zeros | low >> (64 - zeros);
+        low <<= zeros;
+    }
+    x.high = (double)(high >> 11) * npu__math_power_of_2(-53 - zeros);
+    x.low = (double)((high & 0x7ff) << 42 | low >> 22) * npu__math_power_of_2(-106 - zeros);
+    y = npu__math_product(x.high, 1.5707963267948966);
+    return npu__math_sum(y.high, y.low + (x.high * 6.123233995736766e-17 + x.low * 1.5707963267948966));
+}
+
+/* After Payne and Hanek: of the product with 2 / pi only the bits that are worth less than a turn, and 128 behind. */
+static int npu__math_reduce_large(double x, npu__math_pair *rest)
+{
+    /* 2 / pi after the point */
+    static const uint32_t digits[40] = {
+        0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu, 0xdebbc561u,
+        0xb7246e3au, 0x424dd2e0u, 0x06492eeau, 0x09d1921cu, 0xfe1deb1cu, 0xb129a73eu, 0xe88235f5u, 0x2ebb4484u,
+        0xe99c7026u, 0xb45f7e41u, 0x3991d639u, 0x835339f4u, 0x9c845f8bu, 0xbdf9283bu, 0x1ff897ffu, 0xde05980fu,
+        0xef2f118bu, 0x5a0a6d1fu, 0x6d367ecfu, 0x27cb09b7u, 0x4f463f66u, 0x9e5fea2du, 0x7527bac7u, 0xebe5f17bu,
+        0x3d0739f7u, 0x8a5292eau, 0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u, 0xfc7b6babu, 0xf0cfbc20u, 0x9af4361du
+    };
+    uint32_t p[10];
+    int n, first, point;
+    uint64_t m = npu__math_whole(x, &n), quarter, high, low;
+    bool is_above;
+    first = n >= 2 ? (n - 2) / 32 : 0;
+    npu__math_multiply_digits(m, digits + first, p);
+    point = 224 - (n - 32 * first);
+    quarter = npu__math_bits_at(p, point);
+    high = npu__math_bits_at(p, point - 64);
+    low = npu__math_bits_at(p, point - 128);
+    is_above = high >> 63;
+    if (is_above) {
+        high = ~high + (low == 0);
+        low = 0 - low;
+    }
+    *rest = npu__math_fraction(high, low);
+    if (is_above != (x < 0)) {
+        rest->high = -rest->high;
+        rest->low = -rest->low;
+    }
+    quarter += is_above;
+    return (int)(x < 0 ? 0 - quarter : quarter) & 3;
+}
+
+/* x = rest + quarter pi / 2, |rest| <= pi / 4 and a little; x is finite. After Cody and Waite where that is enough. */
+NPU__REF_INLINE int npu__math_reduce(double x, npu__math_pair *rest)
+{
+    double rounded = x * 0.6366197723675814 + NPU__MATH_ROUNDER, n = rounded - NPU__MATH_ROUNDER;
+    double first = x - n * 1.5707963267341256, second = n * 6.077100506303966e-11, high = first - second;
+    double low = first - high - second, third = n * 2.0222662487959506e-21;
+    if (npu__math_fabs(x) > 1e6 || (npu__math_fabs(high) < 0x1p-30 && n != 0)) {
+        return npu__math_reduce_large(x, rest);
+    }
+    rest->high = high + (low - third);
+    rest->low = high - rest->high + (low - third);
+    return (int)(npu__ref_bits_f64(rounded) & 3);
+}
+
+/* sin and cos of |x| <= pi / 4, but for the last rounding */
+NPU__REF_INLINE npu__math_pair npu__math_sin_pair(npu__math_pair x)
+{
+    static const double c[] = { -0.16666666666666666, 0.0083333333333307, -0.00019841269836385435, 2.7557315910939e-06,
+                                -2.5051092308431318e-08, 1.5915309183057952e-10 };
+    double square = x.high * x.high, tail = square * x.high * npu__math_polynomial(c, 6, square);
+    return npu__math_sum(x.high, tail + (x.low - 0.5 * square * x.low));
+}
+
+NPU__REF_INLINE npu__math_pair npu__math_cos_pair(npu__math_pair x)
+{
+    static const double c[] = { 0.041666666666666664, -0.0013888888888887241, 2.480158729853226e-05,
+                                -2.7557317151858866e-07, 2.0876121534608454e-09, -1.1380868171449914e-11 };
+    double square = x.high * x.high, tail = square * square * npu__math_polynomial(c, 6, square);
+    npu__math_pair y = npu__math_sum(1, -0.5 * square);
+    return npu__math_sum(y.high, y.low + (tail - x.high * x.low));
+}
+
+/* The sine of x + quarters pi / 2. */
+NPU__REF_INLINE double npu__math_wave(double x, int quarters)
+{
+    npu__math_pair rest;
+    double y;
+    if (!(npu__math_fabs(x) <= DBL_MAX)) {
+        return (double)NAN;
+    }
+    quarters += npu__math_reduce(x, &rest);
+    y = quarters & 1 ? npu__math_cos_pair(rest).high : npu__math_sin_pair(rest).high;
+    return quarters & 2 ? -y : y;
+}
+
+/* Error 0.55. */
+static double npu__math_sin(double x) { return npu__math_fabs(x) < 0x1p-27 ? x : npu__math_wave(x, 0); }
+
+/* Error 0.55. */
+static double npu__math_cos(double x) { return npu__math_wave(x, 1); }
+
+/* (a / b) of pairs, corrected once */
+NPU__REF_INLINE double npu__math_ratio(npu__math_pair a, npu__math_pair b)
+{
+    double y = a.high / b.high;
+    npu__math_pair back = npu__math_product(y, b.high);
+    return y + (a.high - back.high - back.low + (a.low - y * b.low)) / b.high;
+}
+
+/* Error 0.6. */
+static double npu__math_tan(double x)
+{
+    npu__math_pair rest, sine, cosine;
+    int quarters;
+    if (!(npu__math_fabs(x) <= DBL_MAX)) {
+        return (double)NAN;
+    }
+    if (npu__math_fabs(x) < 0x1p-27) {
+        return x;
+    }
+    quarters = npu__math_reduce(x, &rest);
+    sine = npu__math_sin_pair(rest);
+    cosine = npu__math_cos_pair(rest);
+    return quarters & 1 ? -npu__math_ratio(cosine, sine) : npu__math_ratio(sine, cosine);
+}
+
+/* ---- their inverses ---- */
+
+#define NPU__MATH_HALF_PI 1.5707963267948966
+#define NPU__MATH_HALF_PI_LOW 6.123233995736766e-17
+
+/* asin(x) - x for |x| <= 1/2, of x and its square */
+NPU__REF_INLINE double npu__math_asin_tail(double x, double square)
+{
+    static const double c[] = { 0.16666666666666669, 0.07499999999998425, 0.04464285714637338, 0.030381944137085216,
+                                0.022372173002005596, 0.017352391265909227, 0.013971235301124539, 0.011478952690257387,
+                                0.010324318288744113, 0.00545087818772055, 0.017419357964884856, -0.014881409392818066,
+                                0.02877844261259304 };
+    return square * x * npu__math_polynomial(c, 13, square);
+}
+
+/* asin(root of x) for 0 <= x <= 1/4 */
+static npu__math_pair npu__math_half_angle(double x)
+{
+    double root = npu__math_sqrt(x);
+    npu__math_pair square = npu__math_product(root, root), y = { root, 0 };
+    y.low = npu__math_asin_tail(root, x) + (root > 0 ? (x - square.high - square.low) / (2 * root) : 0);
+    return y;
+}
+
+/* Past 1/2 by the half angle. Error 0.6. */
+static double npu__math_asin(double x)
+{
+    double a = npu__math_fabs(x);
+    npu__math_pair half, y;
+    if (!(a <= 1)) {
+        return (double)NAN;
+    }
+    if (a <= 0.5) {
+        return x + npu__math_asin_tail(x, x * x);
+    }
+    half = npu__math_half_angle((1 - a) * 0.5);
+    y = npu__math_sum(NPU__MATH_HALF_PI, -2 * half.high);
+    return npu__math_copysign(y.high + (y.low + (NPU__MATH_HALF_PI_LOW - 2 * half.low)), x);
+}
+
+/* Error 0.6. */
+static double npu__math_acos(double x)
+{
+    double a = npu__math_fabs(x);
+    npu__math_pair half, y;
+    if (!(a <= 1)) {
+        return (double)NAN;
+    }
+    if (a <= 0.5) {
+        y = npu__math_sum(NPU__MATH_HALF_PI, -x);
+        return y.high + (y.low + (NPU__MATH_HALF_PI_LOW - npu__math_asin_tail(x, x * x)));
+    }
+    half = npu__math_half_angle((1 - a) * 0.5);
+    if (x > 0) {
+        return 2 * (half.high + half.low);
+    }
+    y = npu__math_sum(2 * NPU__MATH_HALF_PI, -2 * half.high);
+    return y.high + (y.low + 2 * (NPU__MATH_HALF_PI_LOW - half.low));
+}
+
+/* atan(y / x) for 0 <= y <= x, neither 0 nor extreme: seen from the nearest sixteenth. */
+NPU__REF_INLINE npu__math_pair npu__math_angle(double y, double x)
+{
+    static const npu__math_pair angles[] = { /* atan(i / 16) */
+        { 0.0, 0.0 }, { 0.06241880999595735, -1.5490756308295046e-18 },
+        { 0.12435499454676144, -3.1253241424539383e-18 }, { 0.18534794999569476, 4.180692268843079e-18 },
+        { 0.24497866312686414, 1.0698755618734451e-17 }, { 0.3028848683749714, -1.1010827903001369e-17 },
+        { 0.35877067027057225, -2.4623815582638635e-17 }, { 0.4124104415973873, -1.587652227770689e-17 },
+        { 0.4636476090008061, 2.2698777452961687e-17 }, { 0.5123894603107377, -2.5462781472855804e-17 },
+        { 0.5585993153435624, -5.4556305485916264e-18 }, { 0.6022873461349642, 2.950430737228402e-17 },
+        { 0.6435011087932844, 1.5834785051444286e-17 }, { 0.6823165548747481, 6.943223671560008e-18 },
+        { 0.7188299996216245, -2.1478388444456983e-17 }, { 0.7531512809621944, -2.4256934659182068e-17 },
+        { 0.7853981633974483, 3.061616997868383e-17 }
+    };
+    static const double c[] = {
+        -0.3333333333333333, 0.19999999999999976, -0.14285714285606452, 0.11111110927746473, -0.09090768113628679,
+        0.0764231524785676
+    };
+    double t = y / x, square;
+    int i = t < 0.05 ? 0 : (int)(t * 16 + 0.5);
+    npu__math_pair from = angles[i], sum;
+    if (i) {
+        double at = i * 0.0625, upper = npu__math_upper(x);
+        t = (y - at * upper - at * (x - upper)) / (x + at * y);
+    }
+    square = t * t;
+    sum = npu__math_sum(from.high, t);
+    sum.low += from.low + square * t * npu__math_polynomial(c, 6, square);
+    return sum;
+}
+
+/* Error 0.6. */
+static double npu__math_atan(double x)
+{
+    double a = npu__math_fabs(x);
+    npu__math_pair y, sum;
+    if (!(a < 0x1p60)) {
+        return a > 0 ? npu__math_copysign(NPU__MATH_HALF_PI, x) : x;
+    }
+    if (a <= 1) {
+        y = npu__math_angle(a, 1);
+        return npu__math_copysign(y.high + y.low, x);
+    }
+    y = npu__math_angle(1, a);
+    sum = npu__math_sum(NPU__MATH_HALF_PI, -y.high);
+    return npu__math_copysign(sum.high + (sum.low + (NPU__MATH_HALF_PI_LOW - y.low)), x);
+}
+
+/* The angle of (x, y) with y >= 0, in two parts */
+static npu__math_pair npu__math_direction(double y, double x)
+{
+    double a = npu__math_fabs(x), large = a > y ? a : y, small = a > y ? y : a;
+    double scale = large > 0x1p900 ? 0x1p-120 : large < 0x1p-900 ? 0x1p120 : 1;
+    npu__math_pair angle = { 0, 0 }, from = { NPU__MATH_HALF_PI, NPU__MATH_HALF_PI_LOW }, sum;
+    if (large > DBL_MAX && large == small) {
+        large = small = scale = 1;
+    }
+    if (large <= small * 0x1p70 && large > 0) {
+        angle = npu__math_angle(small * scale, large * scale);
+    } else if (large > 0) {
+        angle.high = small / large;
+    }
+    if (y > a) { /* from the other axis */
+        sum = npu__math_sum(from.high, x < 0 ? angle.high : -angle.high);
+        sum.low += from.low + (x < 0 ? angle.low : -angle.low);
+        return sum;
+    }
+    if (npu__ref_bits_f64(x) >> 63) {
+        sum = npu__math_sum(2 * from.high, -angle.high);
+        sum.low += 2 * from.low - angle.low;
+        return sum;
+    }
+    return angle;
+}
+
+/* Error 0.9. */
+static double npu__math_atan2(double y, double x)
+{
+    npu__math_pair angle;
+    if (x != x || y != y) {
+        return (double)NAN;
+    }
+    angle = npu__math_direction(npu__math_fabs(y), x);
+    return npu__math_copysign(angle.high + angle.low, y);
+}
+
+/* ---- hyperbolic functions and their inverses ---- */
+
+/* (e^x + sign e^-x) / 2, x >= 0 */
+NPU__REF_INLINE double npu__math_half_sum(double x, double sign)
+{
+    int n;
+    npu__math_pair y, sum;
+    double scale;
+    if (!(x < 40)) {
+        y = npu__math_exp_pair(x < 711 ? x : 711, 0, &n);
+        return x < 711 ? npu__math_ldexp(y.high, n - 1) : x + HUGE_VAL;
+    }
+    y = npu__math_exp_pair(x, 0, &n);
+    scale = npu__math_power_of_2(n - 1);
+    sum = npu__math_sum(y.high * scale, sign * (0.25 / (y.high * scale)));
+    return sum.high + (sum.low + y.low * scale);
+}
+
+/* Below 1 by a polynomial. Error 0.7. */
+static double npu__math_sinh(double x)
+{
+    static const double c[] = { 0.16666666666666666, 0.008333333333333297, 0.00019841269841326976,
+                                2.7557319190054655e-06, 2.5052117978908062e-08, 1.6057652088360194e-10,
+                                7.747174966629771e-13 };
+    double square = x * x;
+    if (square < 1) {
+        return x + square * x * npu__math_polynomial(c, 7, square);
+    }
+    return x != x ? x : npu__math_copysign(npu__math_half_sum(npu__math_fabs(x), -1), x);
+}
+
+/* Error 0.9. */
+static double npu__math_cosh(double x) { return x != x ? x : npu__math_half_sum(npu__math_fabs(x), 1); }
+
+/* Near 0 by a polynomial, else 1 - 2 / (e^2x + 1). Error 0.8. */
+static double npu__math_tanh(double x)
+{
+    static const double c[] = { -0.3333333333333333, 0.13333333333332428, -0.053968253967103065, 0.021869488478873076,
+                                -0.008863234063748662, 0.00359210606550411, -0.00145562806274959, 0.000588773007678345,
+                                -0.00023416047091407078, 8.435145290516582e-05, -2.008415219519237e-05 };
+    double a = npu__math_fabs(x), square = x * x, scale;
+    npu__math_pair y, sum;
+    int n;
+    if (a < 0x1p-28) {
+        return x;
+    }
+    if (a < 0.56) {
+        return x + square * x * npu__math_polynomial(c, 11, square);
+    }
+    if (!(a < 20)) {
+        return x != x ? x : npu__math_copysign(1, x);
+    }
+    y = npu__math_exp_pair(2 * a, 0, &n);
+    scale = npu__math_power_of_2(n);
+    sum = npu__math_sum(y.high * scale, 1);
+    a = 2 / sum.high;
+    return npu__math_copysign(1 - (a - a * ((sum.low + y.low * scale) / sum.high)), x);
+}
+
+/* log1p(a + a a / (1 + root(1 + a a))). Error 1.5. */
+static double npu__math_asinh(double x)
+{
+    double a = npu__math_fabs(x);
+    npu__math_pair sum;
+    if (!(a < 0x1p28)) {
+        return npu__math_copysign(npu__math_log(a) + 0.6931471805599453, x);
+    }
+    if (a < 0x1p-28) {
+        return x;
+    }
+    sum = npu__math_sum(a, a * a / (1 + npu__math_sqrt(1 + a * a)));
+    return npu__math_copysign(npu__math_log1p_pair(sum.high, sum.low), x);
+}
+
+/* log1p(t + root(2 t + t t)), t = x - 1. Error 1.6. */
+static double npu__math_acosh(double x)
+{
+    double t = x - 1, root = npu__math_sqrt(2 * t + t * t);
+    npu__math_pair sum;
+    if (!(x >= 1)) {
+        return (double)NAN;
+    }
+    if (x > 0x1p28) {
+        return npu__math_log(x) + 0.6931471805599453;
+    }
+    sum = t < root ? npu__math_sum(root, t) : npu__math_sum(t, root);
+    return npu__math_log1p_pair(sum.high, sum.low);
+}
+
+/* log1p(2 a / (1 - a)) / 2. Error 1.5. */
+static double npu__math_atanh(double x)
+{
+    double a = npu__math_fabs(x), twice = 2 * a, more = twice * a / (1 - a);
+    npu__math_pair sum;
+    if (!(a < 1)) {
+        return a == 1 ? npu__math_copysign(HUGE_VAL, x) : (double)NAN;
+    }
+    if (a < 0x1p-28) {
+        return x;
+    }
+    sum = twice > more ? npu__math_sum(twice, more) : npu__math_sum(more, twice);
+    return npu__math_copysign(0.5 * npu__math_log1p_pair(sum.high, sum.low), x);
+}
+
+/* ---- error function, gamma ---- */
+
+/* erf(x) - x for |x| <= 1 */
+NPU__REF_INLINE double npu__math_erf_tail(double x)
+{
+    static const double c[] = { 0.1283791670955126, -0.3761263890318375, 0.11283791670954879, -0.026866170645076792,
+                                0.0052239776248180145, -0.000854832698083379, 0.0001205533111164271,
+                                -1.4925595266831182e-05, 1.6461000484121368e-06, -1.6350312701054695e-07,
+                                1.4659775274047436e-08, -1.1372848856791674e-09, 5.957176147748911e-11 };
+    return x * npu__math_polynomial(c, 13, x * x);
+}
+
+/* e^(x x) erfc(x) for 1/2 <= x < 9/2, a polynomial for each quarter */
+NPU__REF_INLINE double npu__math_erfc_factor(double x)
+{
+    static const double c[16][11] = {
+        {
+          0.5568138808733625, -0.4323618160038115, 0.28658774587098235, -0.16882964988695542, 0.09053460734403923,
+          -0.04489820907817136, 0.020824409427611986, -0.009109274826109574, 0.0037827068272243487,
+          -0.0015078921876836157, 0.0005723403374459536 },
+        {
+          0.464311583202669, -0.3158338964908426, 0.18795692377318265, -0.1009143921252508, 0.04982841533105707,
+          -0.022925811826342957, 0.009922776875309684, -0.00406948767777393, 0.0015904660842271697,
+          -0.0005982771210689716, 0.00021502790820934295 },
+        {
+          0.3956980795529959, -0.2380584881012721, 0.12788228043906522, -0.06279394840452464, 0.028619544241672224,
+          -0.012238784581326163, 0.004950303951521765, -0.001905607700912119, 0.0007016125657343616,
+          -0.00024926641973208914, 8.489048941743461e-05 },
+        {
+          0.3432958898621254, -0.18431546997466788, 0.08986211864695721, -0.0405033712232605, 0.017084991607347656,
+          -0.0068046031556782665, 0.002576220794496157, -0.0009320782135416252, 0.0003236485398748151,
+          -0.00010870798967450373, 3.510804933945712e-05 },
+        {
+          0.30226120936348594, -0.14603023666418338, 0.064962074784188, -0.02697791009319414, 0.010561485441310105,
+          -0.0039261985211393674, 0.0013938042986928185, -0.00047464455124503267, 0.00015562461872444875,
+          -4.9472750827735275e-05, 1.5165382393619986e-05 },
+        {
+          0.2694299851646704, -0.1180167227279984, 0.04814863004967349, -0.018492027589882314, 0.006738039159292052,
+          -0.0023432816753552904, 0.0007814620139901888, -0.00025086738756981413, 7.777044943882684e-05,
+          -2.3427026333027326e-05, 6.823005521763463e-06 },
+        {
+          0.24267036461265454, -0.09703011749173077, 0.036481364942726704, -0.013004811325613323,
+          0.0044230704378845865, -0.0014423146619940196, 0.00045271726422007263, -0.00013722527218092565,
+          4.027793111112062e-05, -1.1511363559153676e-05, 3.1887110439165964e-06 },
+        {
+          0.22050569220490668, -0.08097712912220592, 0.028185010539667613, -0.009358486060325136,
+          0.002979303073190383, -0.0009130565064238737, 0.0002702646253810058, -7.74791676644018e-05,
+          2.1562674955207998e-05, -5.854377974339838e-06, 1.5441153853125706e-06 },
+        {
+          0.201887554546017, -0.06846950572892327, 0.022155102007593415, -0.006874908639324606,
+          0.002054233414679384, -0.0005930183711885773, 0.0001658533977424329, -4.504364444862743e-05,
+          1.19033433797722e-05, -3.0742476823398073e-06, 7.729381433181611e-07 },
+        {
+          0.1860549346844711, -0.05856329265980373, 0.01768546828753539, -0.0051450475554251215,
+          0.00144672828284208, -0.00039428149733201825, 0.0001043896598489202, -2.6903144258658387e-05,
+          6.760720292806784e-06, -1.6631571129360924e-06, 3.990726573289239e-07 },
+        {
+          0.1724443521021736, -0.05060196645692752, 0.014313206924275092, -0.0039154632123779625,
+          0.0010386921927958918, -0.0002678200441751566, 6.725151852568319e-05, -1.64739819230593e-05,
+          3.942549188098599e-06, -9.250525426171009e-07, 2.1208418353528852e-07 },
+        {
+          0.1606310681265444, -0.044119457241337846, 0.011727899937029176, -0.0030251966359092653,
+          0.0007589306454170964, -0.00018552228316506925, 4.426431339792736e-05, -1.0322904813854125e-05,
+          2.3561097484927855e-06, -5.279681041258452e-07, 1.1579323359221605e-07 },
+        {
+          0.15028972247426936, -0.03877867915705971, 0.009717010529927907, -0.002369677324047195,
+          0.0005634651151280667, -0.00013084651274462462, 2.9715502229641297e-05, -6.607938771838426e-06,
+          1.4404210760272527e-06, -3.0866694550747915e-07, 6.483448168209408e-08 },
+        {
+          0.1411674197630518, -0.034331663931861184, 0.0081322220270897, -0.0018795357179256396,
+          0.0004245105600637216, -9.382291910529804e-05, 2.031558289382581e-05, -4.314290879935021e-06,
+          8.994206777518136e-07, -1.845467417457034e-07, 3.716746206637958e-08 },
+        {
+          0.13306497124120825, -0.03059315435554446, 0.006868209524587355, -0.0015078600444143624,
+          0.00032414342068893566, -6.830737364804074e-05, 1.412516816000467e-05, -2.8688700683492296e-06,
+          5.727663874440305e-07, -1.1266909717499688e-07, 2.178176678117445e-08 },
+        {
+          0.12582358819498807, -0.02742277038936697, 0.005848967741507582, -0.0012223576801808343,
+          0.0002505764453581436, -5.043429270653897e-05, 9.97547160696763e-06, -1.9404568045789063e-06,
+          3.714912293174609e-07, -7.014318171927962e-08, 1.3031241273570106e-08 }
+    };
+    int i = (int)(x * 4) - 2;
+    return npu__math_polynomial(c[i], 11, x - (0.625 + i * 0.25));
+}
+
+/* The same for 9/2 <= x <= 28: v = 1 / (x + 2) times a polynomial of v. */
+static double npu__math_erfc_factor_large(double x)
+{
+    static const double c[] = {
+        0.6887519506671358, 1.577316631906545, 2.88902923267805, 3.643746617358062, 1.2661657361652097,
+        -6.285136253351866, -12.03203938319427, 6.401242063999768, 52.05309011229563, 17.61857735845003,
+        -233.46095758220562, -221.54340619513903, 1132.4031006766968, 1540.452591853319
+    };
+    double v = 1 / (x + 2);
+    return v * npu__math_polynomial(c, 14, v - 0.09305210918114144);
+}
+
+/* 1/2 <= x <= 28: the square of x is exact in two parts. */
+static double npu__math_erfc_above(double x)
+{
+    double upper = npu__math_upper(x), factor = x < 4.5 ? npu__math_erfc_factor(x) : npu__math_erfc_factor_large(x);
+    int n;
+    npu__math_pair y = npu__math_exp_pair(-upper * upper, -(x - upper) * (x + upper), &n);
+    y.high = y.high * factor + y.low * factor;
+    return npu__math_scaled(y, n);
+}
+
+/* Error 0.8. */
+static double npu__math_erf(double x)
+{
+    double a = npu__math_fabs(x);
+    if (a <= 1) {
+        return x + npu__math_erf_tail(x);
+    }
+    return a < 6 ? npu__math_copysign(1 - npu__math_erfc_above(a), x) : x != x ? x : npu__math_copysign(1, x);
+}
+
+/* Error 2, of subnormal results 2.5. */
+static double npu__math_erfc(double x)
+{
+    npu__math_pair y;
+    if (npu__math_fabs(x) < 0.5) {
+        y = npu__math_sum(1, -x);
+        return y.high + (y.low - npu__math_erf_tail(x));
+    }
+    if (x < 0) {
+        return 1 + npu__math_erf(-x);
+    }
+    return x < 28 ? npu__math_erfc_above(x) : x != x ? x : 0;
+}
+
+/* log gamma(x) / ((x - 1) (x - 2)) of x = 1 + t, 0 <= t < 2, a polynomial for each quarter */
+NPU__REF_INLINE double npu__math_lgamma_factor(double t)
+{
+    static const double c[8][13] = {
+        {
+          0.5487833977237905, -0.21115323425817553, 0.11960320844256102, -0.07892681966523822, 0.05628216876935787,
+          -0.041994855689663706, 0.03226388690043447, -0.025296617973335114, 0.020132898935918356,
+          -0.016201532928678576, 0.013164427584110617, -0.011164994302930963, 0.00920222648002204 },
+        {
+          0.5024224884952694, -0.16329915582013632, 0.07643313760047472, -0.041423694373900574, 0.024222189261802,
+          -0.014816926988934102, 0.009333111417704456, -0.005999892417753237, 0.003914536312536682,
+          -0.0025838144236312627, 0.0017583856015960984, -0.0011802253345604568 },
+        {
+          0.46580963736232694, -0.13157899128683392, 0.05257942622043733, -0.024194436430702505,
+          0.011991915954447036, -0.0062154504120659265, 0.0033172715547177666, -0.001807064424933633,
+          0.0009991870913359081, -0.0005589003427995616, 0.00032035221273626826, -0.00018218461969721583 },
+        {
+          0.43586455222115017, -0.10918086531277577, 0.03812250298427669, -0.015252472846050509,
+          0.006561971241116774, -0.0029506372008202366, 0.0013661089939039413, -0.0006455971157876218,
+          0.0003097173445531369, -0.00015031059175940218, 7.446754805959398e-05, -3.6742741496521696e-05 },
+        {
+          0.41073672199355643, -0.0926199246144818, 0.02875148710045416, -0.010181689504895218,
+          0.003870695253927324, -0.00153704509285046, 0.0006283509762057361, -0.00026219667491598277,
+          0.00011107402100867173, -4.760306110098066e-05, 2.077396388022855e-05, -9.051811706260705e-06 },
+        {
+          0.38923337770173255, -0.07993806775035653, 0.022358674946393976, -0.007105905590302951,
+          0.0024204947168202677, -0.0008606734821590562, 0.00031498831267558485, -0.000117663613074035,
+          4.462397204533481e-05, -1.712176426432311e-05, 6.677796467605261e-06, -2.6051498331659677e-06 },
+        {
+          0.3705439330706761, -0.0699549524686498, 0.017818765861370763, -0.0051388526902859215,
+          0.0015859969236439472, -0.0005106229391468014, 0.0001691627420018596, -5.7196052957061885e-05,
+          1.9634040287619542e-05, -6.818990185520176e-06, 2.4042876389754197e-06, -8.49070416984356e-07 },
+        {
+          0.3540943079760371, -0.06191905053947195, 0.01448844998579914, -0.0038260020077346903,
+          0.0010796664605456116, -0.00031761925226818236, 9.611746392638334e-05, -2.9682881111717975e-05,
+          9.30644575562709e-06, -2.9521233361832446e-06, 9.497948555248986e-07, -3.063738283116532e-07 }
+    };
+    int i = (int)(t * 4);
+    return npu__math_polynomial(c[i], 13, t - (0.125 + i * 0.25));
+}
+
+/* x >= 8, after Stirling: the last sum is a polynomial of 1 / (x x). */
+static double npu__math_lgamma_large(double x)
+{
+    static const double c[] = { 0.08333333333333333, -0.002777777777773988, 0.0007936507897524059,
+                                -0.0005952365845057049, 0.0008414700852503147, -0.001890382993887715,
+                                0.005065905360156132 };
+    double tail = npu__math_polynomial(c, 7, 1 / x / x) / x + 0.4189385332046727;
+    return (x - 0.5) * (npu__math_log(x) - 1) + tail;
+}
+
+/* Error 4; of x < -2, 4 units of the larger of 1 and the terms that cancel near its zeros. Between 1 and 3 a polynomial
+   with both zeros taken out, up to 8 by the recurrence, below 0 by reflection. */
+static double npu__math_lgamma(double x)
+{
+    double product = 1, sine;
+    if (!(x > 0)) {
+        if (npu__math_floor(x) == x) {
+            return HUGE_VAL;
+        }
+        sine = npu__math_sin(2 * NPU__MATH_HALF_PI * (x - npu__math_rint(x))) * x;
+        return x != x ? x : npu__math_log(2 * NPU__MATH_HALF_PI / npu__math_fabs(sine)) - npu__math_lgamma(-x);
+    }
+    if (x < 1) {
+        return (x < 0x1p-60 ? 0 : x * (x - 1) * npu__math_lgamma_factor(x)) - npu__math_log(x);
+    }
+    if (x >= 8) {
+        return x <= DBL_MAX ? npu__math_lgamma_large(x) : x;
+    }
+    for (; x >= 3; x -= 1) {
+        product *= x - 1;
+    }
+    return (x - 1) * (x - 2) * npu__math_lgamma_factor(x - 1) + (product > 1 ? npu__math_log(product) : 0);
+}
+
+/* ---- of floats: those of double, rounded again, which errs by 0.51 ---- */
+
+static float npu__math_expf(float x) { return (float)npu__math_exp((double)x); }
+static float npu__math_expm1f(float x) { return (float)npu__math_expm1((double)x); }
+static float npu__math_logf(float x) { return (float)npu__math_log((double)x); }
+static float npu__math_sinf(float x) { return (float)npu__math_sin((double)x); }
+static float npu__math_tanhf(float x) { return (float)npu__math_tanh((double)x); }
+static float npu__math_erff(float x) { return (float)npu__math_erf((double)x); }
+static float npu__math_fmodf(float x, float y) { return (float)npu__math_fmod((double)x, (double)y); }
+static float npu__math_powf(float x, float y) { return (float)npu__math_power_of((double)x, (double)y, true); }
+
 /* ---- expressions ----
 
    One row per function: the name, the value for float and double, the value for int64. a, b, c, d are
@@ -951,7 +2138,7 @@ static void npu__ref_round(int cls, uint32_t dtype, void *strip, size_t n)
 
 /* torch's floor division: the quotient of what fmod leaves, so that it agrees with the remainder. */
 #define NPU__REF_FLOAT_HELPERS(T, M)                                                               \
-    static inline T M(npu__ref_div_floor)(T a, T b)                                                \
+    static inline T M(div_floor)(T a, T b)                                                         \
     {                                                                                              \
         T rest = M(fmod)(a, b), quotient = (a - rest) / b, whole;                                  \
         if (b == 0) {                                                                              \
@@ -967,11 +2154,8 @@ static void npu__ref_round(int cls, uint32_t dtype, void *strip, size_t n)
         return quotient - whole > (T)0.5 ? whole + 1 : whole;                                      \
     }
 
-#define NPU__REF_M_F32(name) name##f
-#define NPU__REF_M_F64(name) name
-#define NPU__REF_M_I64(name) name
-NPU__REF_FLOAT_HELPERS(float, NPU__REF_M_F32)
-NPU__REF_FLOAT_HELPERS(double, NPU__REF_M_F64)
+NPU__REF_FLOAT_HELPERS(float, NPU__MATH_F32)
+NPU__REF_FLOAT_HELPERS(double, NPU__MATH_F64)
 
 /* The divisor is not 0: npu__ref_has_zero looked. -1 goes apart because the smallest number has no negative.
    */
@@ -1016,14 +2200,14 @@ static inline int64_t npu__ref_remainder_i64(int64_t a, int64_t b)
 
 static inline double npu__ref_remainder(double a, double b)
 {
-    double rest = fmod(a, b);
+    double rest = npu__math_fmod(a, b);
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 /* log(1 + exp(x)), which neither overflows nor cancels. */
 static inline double npu__ref_softplus(double x)
 {
-    return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+    return (x > 0 ? x : 0) + npu__math_log1p(npu__math_exp(-fabs(x)));
 }
 
 /* ---- special functions, in double ---- */
@@ -1051,17 +2235,17 @@ static double npu__ref_digamma(double x)
         return copysign(HUGE_VAL, -x);
     }
     if (x < 0) {
-        if (x == floor(x)) {
+        if (x == npu__math_floor(x)) {
             return (double)NAN;
         }
-        y = -NPU__REF_PI / tan(NPU__REF_PI * (x - trunc(x)));
+        y = -NPU__REF_PI / npu__math_tan(NPU__REF_PI * (x - npu__math_trunc(x)));
         x = 1 - x;
     }
     for (; x < 10; x += 1) {
         y -= 1 / x;
     }
     square = 1 / (x * x);
-    return y + log(x) - 0.5 / x - square * npu__ref_polynomial(series, 7, square);
+    return y + npu__math_log(x) - 0.5 / x - square * npu__ref_polynomial(series, 7, square);
 }
 
 /* sum of 1 / (q + k)^x over k >= 0, by Euler and Maclaurin after the first terms. */
@@ -1076,16 +2260,16 @@ static double npu__ref_zeta(double x, double q)
         return x == 1 ? HUGE_VAL : (double)NAN;
     }
     /* poles, even those of no number; undefined; more terms than are summed */
-    if (q <= 0 && (q == floor(q) || x != floor(x) || q < -1e7)) {
-        return q == floor(q) ? HUGE_VAL : (double)NAN;
+    if (q <= 0 && (q == npu__math_floor(q) || x != npu__math_floor(x) || q < -1e7)) {
+        return q == npu__math_floor(q) ? HUGE_VAL : (double)NAN;
     }
     if (x != x || q != q) {
         return (double)NAN;
     }
-    sum = term = pow(q, -x);
+    sum = term = npu__math_pow(q, -x);
     for (int i = 0; i < 9 || q <= 9; i++) {
         q += 1;
-        term = pow(q, -x);
+        term = npu__math_pow(q, -x);
         sum += term;
         if (fabs(term) < 1e-17 * fabs(sum)) {
             return sum;
@@ -1118,14 +2302,14 @@ static double npu__ref_polygamma(double n, double x, double sine)
     if (n == 1 && x < 0.5) {
         return NPU__REF_PI * NPU__REF_PI / (sine * sine) - npu__ref_zeta(2, 1 - x);
     }
-    return (fmod(n, 2) != 0 ? 1 : -1) * exp(lgamma(n + 1)) * npu__ref_zeta(n + 1, x);
+    return (npu__math_fmod(n, 2) != 0 ? 1 : -1) * npu__math_exp(npu__math_lgamma(n + 1)) * npu__ref_zeta(n + 1, x);
 }
 
 static double npu__ref_mvlgamma(double x, double p)
 {
-    double sum = p * (p - 1) / 4 * log(NPU__REF_PI);
+    double sum = p * (p - 1) / 4 * npu__math_log(NPU__REF_PI);
     for (double i = 0; i < p; i++) {
-        sum += lgamma(x - i / 2);
+        sum += npu__math_lgamma(x - i / 2);
     }
     return sum;
 }
@@ -1138,7 +2322,7 @@ static double npu__ref_igamma_series(double a, double x)
         term *= x / (a + k);
         sum += term;
     }
-    return sum * exp(a * log(x) - x - lgamma(a + 1));
+    return sum * npu__math_exp(a * npu__math_log(x) - x - npu__math_lgamma(a + 1));
 }
 
 /* The upper one as a continued fraction, by Lentz. */
@@ -1158,7 +2342,7 @@ static double npu__ref_igammac_fraction(double a, double x)
             break;
         }
     }
-    return y * exp(a * log(x) - x - lgamma(a));
+    return y * npu__math_exp(a * npu__math_log(x) - x - npu__math_lgamma(a));
 }
 
 /* Either one of a large a: Temme's uniform expansion, whose next term is below 1e-10. */
@@ -1166,10 +2350,11 @@ static double npu__ref_igamma_large(double a, double x, bool upper)
 {
     static const double roots[] = { 1, -2.0 / 3, 2.0 / 4, -2.0 / 5, 2.0 / 6, -2.0 / 7, 2.0 / 8 };
     double d = (x - a) / a, half, rest;
-    double eta = fabs(d) < 0.01 ? d * sqrt(npu__ref_polynomial(roots, 7, d)) : copysign(sqrt(2 * (d - log1p(d))), d);
+    double eta = fabs(d) < 0.01 ? d * sqrt(npu__ref_polynomial(roots, 7, d))
+                                : copysign(sqrt(2 * (d - npu__math_log1p(d))), d);
     rest = fabs(eta) < 0.01 ? -1.0 / 3 + eta / 12 - 2 * eta * eta / 135 : 1 / d - 1 / eta;
-    rest *= exp(-a * eta * eta / 2) / sqrt(2 * NPU__REF_PI * a);
-    half = erfc((upper ? eta : -eta) * sqrt(a / 2)) / 2;
+    rest *= npu__math_exp(-a * eta * eta / 2) / sqrt(2 * NPU__REF_PI * a);
+    half = npu__math_erfc((upper ? eta : -eta) * sqrt(a / 2)) / 2;
     return upper ? half + rest : half - rest;
 }
 
@@ -1212,7 +2397,7 @@ static double npu__ref_bessel_i(int order, double x)
             term *= a / 2 * (a / 2) / (k * (double)(k + order));
             sum += term;
         }
-        sum *= exp(-a);
+        sum *= npu__math_exp(-a);
     }
     return order && x < 0 ? -sum : sum;
 }
@@ -1222,7 +2407,7 @@ static double npu__ref_erfcx(double x)
 {
     double y = x;
     if (x < 10) {
-        return exp(x * x) * erfc(x);
+        return npu__math_exp(x * x) * npu__math_erfc(x);
     }
     for (int k = 40; k > 0; k--) {
         y = x + k / 2.0 / y;
@@ -1233,7 +2418,7 @@ static double npu__ref_erfcx(double x)
 static double npu__ref_log_ndtr(double x)
 {
     double t = x / NPU__REF_SQRT2;
-    return x < -1 ? log(npu__ref_erfcx(-t) / 2) - t * t : log1p(-erfc(t) / 2);
+    return x < -1 ? npu__math_log(npu__ref_erfcx(-t) / 2) - t * t : npu__math_log1p(-npu__math_erfc(t) / 2);
 }
 
 /* |y| with erf(y) = x, about, from log(1 - x x); after Winitzki. */
@@ -1246,9 +2431,9 @@ static double npu__ref_erfinv_guess(double log_rest)
 /* y with erfc(y) = x, 0 < x <= 1: three of Halley's steps. */
 static double npu__ref_erfcinv(double x)
 {
-    double y = npu__ref_erfinv_guess(log(2 * x) + log1p(-x / 2));
+    double y = npu__ref_erfinv_guess(npu__math_log(2 * x) + npu__math_log1p(-x / 2));
     for (int i = 0; i < 3; i++) {
-        double error = (x - erfc(y)) * (sqrt(NPU__REF_PI) / 2) * exp(y * y);
+        double error = (x - npu__math_erfc(y)) * (sqrt(NPU__REF_PI) / 2) * npu__math_exp(y * y);
         y -= error / (1 + y * error);
     }
     return y;
@@ -1257,7 +2442,7 @@ static double npu__ref_erfcinv(double x)
 /* Each end of the range has its own form, so that no digits are lost. */
 static double npu__ref_erfinv(double x)
 {
-    double y = npu__ref_erfinv_guess(log1p(-x * x)), a = fabs(x);
+    double y = npu__ref_erfinv_guess(npu__math_log1p(-x * x)), a = fabs(x);
     if (!(a < 1)) {
         return a == 1 ? copysign(HUGE_VAL, x) : (double)NAN;
     }
@@ -1265,7 +2450,7 @@ static double npu__ref_erfinv(double x)
         return copysign(npu__ref_erfcinv(1 - a), x);
     }
     for (int i = 0; i < 3; i++) {
-        double error = (erf(y) - a) * (sqrt(NPU__REF_PI) / 2) * exp(y * y);
+        double error = (npu__math_erf(y) - a) * (sqrt(NPU__REF_PI) / 2) * npu__math_exp(y * y);
         y -= error / (1 + y * error);
     }
     return copysign(y, x);
@@ -1285,7 +2470,7 @@ static double npu__ref_ndtri(double p)
 static double npu__ref_logaddexp(double a, double b, double scale)
 {
     double most = a > b || a != a ? a : b;
-    return a == b && a - a != 0 ? a : most + log1p(exp(-fabs(a - b) * scale)) / scale;
+    return a == b && a - a != 0 ? a : most + npu__math_log1p(npu__math_exp(-fabs(a - b) * scale)) / scale;
 }
 
 /* From the nearer end, so that both are met exactly; between infinities lies nothing. */
@@ -1312,7 +2497,7 @@ static double npu__ref_logit(double x, double eps, bool is_single)
         double low = is_single ? (double)(float)eps : eps, high = is_single ? (double)(1.0f - (float)eps) : 1 - eps;
         x = x < low ? low : x > high ? high : x;
     }
-    return log(x / (1 - x));
+    return npu__math_log(x / (1 - x));
 }
 
 static bool npu__ref_is_close(double a, double b, double relative, double absolute)
@@ -1324,12 +2509,12 @@ static bool npu__ref_is_close(double a, double b, double relative, double absolu
 /* Derivative of gelu: distribution function + x density. */
 static double npu__ref_gelu_slope(double x)
 {
-    return 0.5 * erfc(-x / NPU__REF_SQRT2) + x * exp(-x * x / 2) / sqrt(2 * NPU__REF_PI);
+    return 0.5 * npu__math_erfc(-x / NPU__REF_SQRT2) + x * npu__math_exp(-x * x / 2) / sqrt(2 * NPU__REF_PI);
 }
 
 static double npu__ref_gelu_tanh_slope(double x)
 {
-    double scale = sqrt(2 / NPU__REF_PI), t = tanh(scale * (x + 0.044715 * x * x * x));
+    double scale = sqrt(2 / NPU__REF_PI), t = npu__math_tanh(scale * (x + 0.044715 * x * x * x));
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
 }
 
@@ -1395,7 +2580,7 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b, int64_t least)
 /* Those that no compiler makes good vector code of. */
 #define NPU__REF_SLOW_OPS(X)                                                                       \
     X(clamp, NPU__REF_LEAST(NPU__REF_MOST(a, b), c), NPU__REF_LEAST(NPU__REF_MOST(a, b), c))       \
-    X(div_floor, M(npu__ref_div_floor)(a, b), npu__ref_div_floor_i64(a, b))                        \
+    X(div_floor, M(div_floor)(a, b), npu__ref_div_floor_i64(a, b))                                 \
     X(pow, M(pow)(a, b), npu__ref_pow_i64(a, b))
 
 #define NPU__REF_FLOAT_OPS(X)                                                                      \
@@ -1425,28 +2610,28 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b, int64_t least)
 
 /* Floating point of any width is computed in double here: one loop serves f16, bf16, f32 and f64. */
 #define NPU__REF_WIDE_OPS(X)                                                                       \
-    X(acos, acos(a))                                                                               \
-    X(acosh, acosh(a))                                                                             \
-    X(asin, asin(a))                                                                               \
-    X(asinh, asinh(a))                                                                             \
-    X(atan, atan(a))                                                                               \
-    X(atanh, atanh(a))                                                                             \
-    X(cos, cos(a))                                                                                 \
-    X(cosh, cosh(a))                                                                               \
-    X(sin, sin(a))                                                                                 \
-    X(sinh, sinh(a))                                                                               \
-    X(tan, tan(a))                                                                                 \
-    X(atan2, atan2(a, b))                                                                          \
-    X(erf, erf(a))                                                                                 \
-    X(erfc, erfc(a))                                                                               \
-    X(exp2, exp2(a))                                                                               \
-    X(expm1, expm1(a))                                                                             \
-    X(log10, log10(a))                                                                             \
-    X(log1p, log1p(a))                                                                             \
-    X(log2, log2(a))                                                                               \
-    X(celu, a > 0 ? a : b * expm1(a / b))                                                          \
-    X(selu, 1.0507009873554805 * (a > 0 ? a : 1.6732632423543773 * expm1(a)))                      \
-    X(mish, a * tanh(npu__ref_softplus(a)))                                                        \
+    X(acos, npu__math_acos(a))                                                                     \
+    X(acosh, npu__math_acosh(a))                                                                   \
+    X(asin, npu__math_asin(a))                                                                     \
+    X(asinh, npu__math_asinh(a))                                                                   \
+    X(atan, npu__math_atan(a))                                                                     \
+    X(atanh, npu__math_atanh(a))                                                                   \
+    X(cos, npu__math_cos(a))                                                                       \
+    X(cosh, npu__math_cosh(a))                                                                     \
+    X(sin, npu__math_sin(a))                                                                       \
+    X(sinh, npu__math_sinh(a))                                                                     \
+    X(tan, npu__math_tan(a))                                                                       \
+    X(atan2, npu__math_atan2(a, b))                                                                \
+    X(erf, npu__math_erf(a))                                                                       \
+    X(erfc, npu__math_erfc(a))                                                                     \
+    X(exp2, npu__math_exp2(a))                                                                     \
+    X(expm1, npu__math_expm1(a))                                                                   \
+    X(log10, npu__math_log10(a))                                                                   \
+    X(log1p, npu__math_log1p(a))                                                                   \
+    X(log2, npu__math_log2(a))                                                                     \
+    X(celu, a > 0 ? a : b * npu__math_expm1(a / b))                                                \
+    X(selu, 1.0507009873554805 * (a > 0 ? a : 1.6732632423543773 * npu__math_expm1(a)))            \
+    X(mish, a * npu__math_tanh(npu__ref_softplus(a)))                                              \
     X(softplus, a * b > c ? a : npu__ref_softplus(a * b) / b)                                      \
     X(log_sigmoid, -npu__ref_softplus(-a))                                                         \
     X(addcdiv, a + d * b / c)                                                                      \
@@ -1457,34 +2642,34 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b, int64_t least)
     X(deg2rad, a * (NPU__REF_PI / 180))                                                            \
     X(rad2deg, a * (180 / NPU__REF_PI))                                                            \
     X(digamma, npu__ref_digamma(a))                                                                \
-    X(lgamma, lgamma(a))                                                                           \
-    X(polygamma, npu__ref_polygamma(a, b, sin(NPU__REF_PI * b)))                                   \
-    X(polygamma_single, npu__ref_polygamma(a, b, (double)sinf((float)NPU__REF_PI * (float)b)))     \
+    X(lgamma, npu__math_lgamma(a))                                                                 \
+    X(polygamma, npu__ref_polygamma(a, b, npu__math_sin(NPU__REF_PI * b)))                         \
+    X(polygamma_single, npu__ref_polygamma(a, b, (double)npu__math_sinf((float)NPU__REF_PI * (float)b))) \
     X(mvlgamma, npu__ref_mvlgamma(a, b))                                                           \
-    X(float_power, pow(a, b))                                                                      \
-    X(frac, a - trunc(a))                                                                          \
-    X(hypot, hypot(a, b))                                                                          \
+    X(float_power, npu__math_pow(a, b))                                                            \
+    X(frac, a - npu__math_trunc(a))                                                                \
+    X(hypot, npu__math_hypot(a, b))                                                                \
     X(logaddexp, npu__ref_logaddexp(a, b, 1))                                                      \
     X(logaddexp2, npu__ref_logaddexp(a, b, 0.69314718055994530942))                                \
     X(igamma, npu__ref_igamma(a, b, false))                                                        \
     X(igammac, npu__ref_igamma(a, b, true))                                                        \
-    X(ldexp, a * exp2(b))                                                                          \
-    X(ldexp_single, a * (double)(float)exp2(b))                                                    \
-    X(xlogy, a == 0 && b == b ? 0 : a * log(b))                                                    \
-    X(xlog1py, a == 0 && b == b ? 0 : a * log1p(b))                                                \
+    X(ldexp, a * npu__math_exp2(b))                                                                \
+    X(ldexp_single, a * (double)(float)npu__math_exp2(b))                                          \
+    X(xlogy, a == 0 && b == b ? 0 : a * npu__math_log(b))                                          \
+    X(xlog1py, a == 0 && b == b ? 0 : a * npu__math_log1p(b))                                      \
     X(zeta, npu__ref_zeta(a, b))                                                                   \
     X(logit, npu__ref_logit(a, b, false))                                                          \
     X(logit_single, npu__ref_logit(a, b, true))                                                    \
-    X(sinc, a == 0 ? 1 : sin(NPU__REF_PI * a) / (NPU__REF_PI * a))                                 \
+    X(sinc, a == 0 ? 1 : npu__math_sin(NPU__REF_PI * a) / (NPU__REF_PI * a))                       \
     X(angle, a < 0 ? NPU__REF_PI : a != a ? a : 0)                                                 \
     X(erfinv, npu__ref_erfinv(a))                                                                  \
-    X(i0, npu__ref_bessel_i(0, a) * exp(fabs(a)))                                                  \
+    X(i0, npu__ref_bessel_i(0, a) * npu__math_exp(fabs(a)))                                        \
     X(i0e, npu__ref_bessel_i(0, a))                                                                \
-    X(i1, npu__ref_bessel_i(1, a) * exp(fabs(a)))                                                  \
+    X(i1, npu__ref_bessel_i(1, a) * npu__math_exp(fabs(a)))                                        \
     X(i1e, npu__ref_bessel_i(1, a))                                                                \
-    X(entr, a > 0 ? -a * log(a) : a == 0 ? 0 : a != a ? a : -HUGE_VAL)                             \
+    X(entr, a > 0 ? -a * npu__math_log(a) : a == 0 ? 0 : a != a ? a : -HUGE_VAL)                   \
     X(erfcx, npu__ref_erfcx(a))                                                                    \
-    X(ndtr, 0.5 * erfc(-a / NPU__REF_SQRT2))                                                       \
+    X(ndtr, 0.5 * npu__math_erfc(-a / NPU__REF_SQRT2))                                             \
     X(log_ndtr, npu__ref_log_ndtr(a))                                                              \
     X(ndtri, npu__ref_ndtri(a))                                                                    \
     X(hardshrink, a >= -b && a <= b ? 0 : a)                                                       \
@@ -1494,7 +2679,7 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b, int64_t least)
 
 /* The same with a value for int64. */
 #define NPU__REF_WIDE_NUMBER_OPS(X)                                                                \
-    X(fmod, fmod(a, b), npu__ref_fmod_i64(a, b))                                                   \
+    X(fmod, npu__math_fmod(a, b), npu__ref_fmod_i64(a, b))                                         \
     X(remainder, npu__ref_remainder(a, b), npu__ref_remainder_i64(a, b))                           \
     X(addcmul, a + d * b * c, NPU__REF_WRAP(a, +, NPU__REF_WRAP(NPU__REF_WRAP(d, *, b), *, c)))    \
     X(fmax, a > b || b != b ? a : b, a > b ? a : b)                                                \
@@ -1552,7 +2737,7 @@ NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X) NPU__REF_WIDE_NUMBER_OPS(NPU
 NPU__REF_INTEGER_OPS(NPU_X)
 #undef NPU_X
 #define T float
-#define M NPU__REF_M_F32
+#define M NPU__MATH_F32
 #define NPU_X(name, real, integer) NPU__REF_MAP(npu__ref_map_##name##_f32, float, real)
 NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X)
 #undef NPU_X
@@ -1562,7 +2747,7 @@ NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X)
 #undef T
 #undef M
 #define T double
-#define M NPU__REF_M_F64
+#define M NPU__MATH_F64
 #define NPU_X(name, real, integer) NPU__REF_MAP(npu__ref_map_##name##_f64, double, real)
 NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X) NPU__REF_WIDE_NUMBER_OPS(NPU_X)
 #undef NPU_X
@@ -1579,10 +2764,6 @@ NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X) NPU__REF_WIDE_OPS(NPU_X
    Chebyshev fits. NaN goes through: every bound is written so that NaN fails the comparison. */
 
 NPU__REF_INLINE float npu__ref_power_of_2(uint32_t biased) { return npu__ref_from_bits(biased << 23); }
-
-/* Where roots set no errno they are an instruction. */
-extern float sqrtf(float x) __attribute__((const));
-extern double sqrt(double x) __attribute__((const));
 
 /* sum of c[i] x^i in two chains, since every step of one waits for the last */
 NPU__REF_INLINE float npu__ref_horner(const float *c, int count, float x)
@@ -2032,13 +3213,13 @@ NPU__REF_FLOAT_OPS(NPU_X)
 
 /* Fast where it fits, else as exact as anywhere: the name, where it fits, the values. A NaN never fits. */
 #define NPU__REF_GUARDED_OPS(X)                                                                    \
-    X(sin, fabsf(a) < 30000, npu__ref_fast_sinf(a), sin((double)a))                                \
-    X(cos, fabsf(a) < 30000, npu__ref_fast_cosf(a), cos((double)a))                                \
-    X(tan, fabsf(a) < 30000, npu__ref_fast_tanf(a), tan((double)a))                                \
-    X(fmod, npu__ref_divides_fast(a, b), npu__ref_fast_fmodf(a, b), fmod((double)a, (double)b))    \
+    X(sin, fabsf(a) < 30000, npu__ref_fast_sinf(a), npu__math_sin((double)a))                      \
+    X(cos, fabsf(a) < 30000, npu__ref_fast_cosf(a), npu__math_cos((double)a))                      \
+    X(tan, fabsf(a) < 30000, npu__ref_fast_tanf(a), npu__math_tan((double)a))                      \
+    X(fmod, npu__ref_divides_fast(a, b), npu__ref_fast_fmodf(a, b), npu__math_fmod((double)a, (double)b)) \
     X(remainder, npu__ref_divides_fast(a, b), npu__ref_fast_remainder(a, b),                       \
       npu__ref_remainder((double)a, (double)b))                                                    \
-    X(div_floor, npu__ref_divides_fast(a, b), npu__ref_fast_div_floor(a, b), npu__ref_div_floorf(a, b))
+    X(div_floor, npu__ref_divides_fast(a, b), npu__ref_fast_div_floor(a, b), npu__math_div_floorf(a, b))
 
 /* The quotient is a number that float holds with its units. */
 NPU__REF_INLINE bool npu__ref_divides_fast(float a, float b)
@@ -2084,22 +3265,6 @@ NPU__REF_GUARDED_OPS(NPU_X)
    that is left of the range they need one or two terms more than the best ones. AVX2 has no conversion to 64-bit
    integers: adding 1.5 * 2^52 rounds, and leaves the integer in the low bits. */
 
-#define NPU__REF_ROUNDER 6755399441055744.0
-
-NPU__REF_INLINE uint64_t npu__ref_bits_f64(double x)
-{
-    uint64_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-NPU__REF_INLINE double npu__ref_from_bits_f64(uint64_t u)
-{
-    double x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
 NPU__REF_INLINE double npu__ref_power_of_2_f64(uint64_t biased) { return npu__ref_from_bits_f64(biased << 52); }
 
 /* npu__ref_horner */
@@ -2118,9 +3283,9 @@ NPU__REF_INLINE double npu__ref_exp_parts_f64(double x, uint64_t *n)
 {
     static const double c[] = { 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
                                 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800 };
-    double rounded = fma(x, 1.4426950408889634, NPU__REF_ROUNDER), whole = rounded - NPU__REF_ROUNDER;
+    double rounded = fma(x, 1.4426950408889634, NPU__MATH_ROUNDER), whole = rounded - NPU__MATH_ROUNDER;
     double rest = fma(whole, -2.3190468138462996e-17, fma(whole, -0.69314718055994531, x));
-    *n = npu__ref_bits_f64(rounded) - npu__ref_bits_f64(NPU__REF_ROUNDER);
+    *n = npu__ref_bits_f64(rounded) - npu__ref_bits_f64(NPU__MATH_ROUNDER);
     return fma(rest * rest, npu__ref_horner_f64(c, 12, rest), rest);
 }
 
@@ -2208,15 +3373,15 @@ NPU__REF_INLINE double npu__ref_sin_tail_f64(double x)
 
 NPU__REF_INLINE double npu__ref_fast_sin(double x)
 {
-    double rounded = fma(x, 0.31830988618379067, NPU__REF_ROUNDER);
-    double y = npu__ref_sin_tail_f64(npu__ref_less_pi_f64(x, rounded - NPU__REF_ROUNDER));
+    double rounded = fma(x, 0.31830988618379067, NPU__MATH_ROUNDER);
+    double y = npu__ref_sin_tail_f64(npu__ref_less_pi_f64(x, rounded - NPU__MATH_ROUNDER));
     return npu__ref_from_bits_f64(npu__ref_bits_f64(y) ^ npu__ref_bits_f64(rounded) << 63);
 }
 
 NPU__REF_INLINE double npu__ref_fast_cos(double x)
 {
-    double rounded = fma(x, 0.31830988618379067, -0.5) + NPU__REF_ROUNDER;
-    double y = npu__ref_sin_tail_f64(-npu__ref_less_pi_f64(x, rounded - NPU__REF_ROUNDER + 0.5));
+    double rounded = fma(x, 0.31830988618379067, -0.5) + NPU__MATH_ROUNDER;
+    double y = npu__ref_sin_tail_f64(-npu__ref_less_pi_f64(x, rounded - NPU__MATH_ROUNDER + 0.5));
     return npu__ref_from_bits_f64(npu__ref_bits_f64(y) ^ npu__ref_bits_f64(rounded) << 63);
 }
 
@@ -2225,8 +3390,8 @@ NPU__REF_INLINE double npu__ref_fast_tan(double x)
 {
     static const double c[] = { -1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600,
                                 -1.0 / 87178291200, 1.0 / 20922789888000 };
-    double rounded = fma(x, 0.63661977236758134, NPU__REF_ROUNDER);
-    double rest = npu__ref_less_pi_f64(x, (rounded - NPU__REF_ROUNDER) * 0.5), square = rest * rest;
+    double rounded = fma(x, 0.63661977236758134, NPU__MATH_ROUNDER);
+    double rest = npu__ref_less_pi_f64(x, (rounded - NPU__MATH_ROUNDER) * 0.5), square = rest * rest;
     double sine = npu__ref_sin_tail_f64(rest), cosine = fma(square, npu__ref_horner_f64(c, 8, square), 1);
     return npu__ref_bits_f64(rounded) & 1 ? -cosine / sine : sine / cosine;
 }
@@ -2291,9 +3456,9 @@ NPU__REF_FLOAT_OPS(NPU_X)
     X(atan, npu__ref_fast_atan(a))                                                                 \
     X(atan2, npu__ref_fast_atan2(a, b))
 #define NPU__REF_GUARDED_OPS_F64(X)                                                                \
-    X(sin, fabs(a) < 1e9, npu__ref_fast_sin(a), sin(a))                                            \
-    X(cos, fabs(a) < 1e9, npu__ref_fast_cos(a), cos(a))                                            \
-    X(tan, fabs(a) < 1e9, npu__ref_fast_tan(a), tan(a))
+    X(sin, fabs(a) < 1e9, npu__ref_fast_sin(a), npu__math_sin(a))                                  \
+    X(cos, fabs(a) < 1e9, npu__ref_fast_cos(a), npu__math_cos(a))                                  \
+    X(tan, fabs(a) < 1e9, npu__ref_fast_tan(a), npu__math_tan(a))
 #define NPU_X(name, real) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_f64_avx2, double, real)
 NPU__REF_FAST_OPS_F64(NPU_X)
 #undef NPU_X
@@ -3053,7 +4218,7 @@ static uint32_t npu__ref_map_choose(npu__ref_map_state *s, const npu_op_info *op
     case NPU__REF_OP_isclose: return npu_op_int(op, "equal_nan", 0) ? NPU__REF_OP_isclose_nan : s->op;
     case NPU__REF_OP_round_decimals: {
         int64_t decimals = npu_op_int(op, "decimals", 0);
-        s->operands[1].number = npu_scalar_float(pow(10, fabs((double)decimals)));
+        s->operands[1].number = npu_scalar_float(npu__math_pow(10, fabs((double)decimals)));
         return decimals < 0 ? NPU__REF_OP_round_tens : decimals > 0 ? s->op : NPU__REF_OP_round;
     }
     case NPU__REF_OP_gcd: case NPU__REF_OP_lcm: /* unsigned numbers have none to keep */
@@ -3948,7 +5113,7 @@ static npu_status npu__ref_frexp_launch(const npu_launch *l, uint32_t part, uint
         int exponent = 0;
         double x;
         npu__ref_load_f64(&x, l->x[0], l->in[0].dtype, (int64_t)i, 0, 1);
-        x = x - x == 0 ? frexp(x, &exponent) : x;
+        x = x - x == 0 ? npu__math_frexp(x, &exponent) : x;
         npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)i, 1, &x, 1);
         ((int32_t *)l->y[1])[i] = exponent;
     }
@@ -3963,7 +5128,7 @@ static npu_status npu__ref_log_sigmoid_forward_launch(const npu_launch *l, uint3
         double x, y[2];
         npu__ref_load_f64(&x, l->x[0], l->in[0].dtype, (int64_t)i, 0, 1);
         y[0] = -npu__ref_softplus(-x);
-        y[1] = exp(-fabs(x));
+        y[1] = npu__math_exp(-fabs(x));
         for (int k = 0; k < 2; k++) {
             npu__ref_store_f64(l->y[k], l->out[k].dtype, (int64_t)i, 1, &y[k], 1);
         }
@@ -4002,7 +5167,7 @@ static uint64_t npu__ref_random(uint64_t stream, uint64_t counter)
 static double npu__ref_uniform(uint64_t stream, uint64_t counter, uint32_t dtype)
 {
     int digits = dtype == NPU_F64 ? 53 : dtype == NPU_F32 ? 24 : dtype == NPU_F16 ? 11 : 8;
-    return ldexp((double)(npu__ref_random(stream, counter) >> (64 - digits)), -digits);
+    return npu__math_ldexp((double)(npu__ref_random(stream, counter) >> (64 - digits)), -digits);
 }
 
 static void npu__ref_create_constant(const npu__ref_create *s, npu__ref_strip *y, size_t pos, size_t n)
@@ -4035,7 +5200,7 @@ static void npu__ref_create_spaced(const npu__ref_create *s, npu__ref_strip *y, 
         size_t at = pos + i;
         y->f64[i] = at < s->len / 2 || s->len == 1 ? s->start + s->step * (double)at
                                                    : s->end - s->step * (double)(s->len - 1 - at);
-        y->f64[i] = s->base != 0 ? pow(s->base, y->f64[i]) : y->f64[i];
+        y->f64[i] = s->base != 0 ? npu__math_pow(s->base, y->f64[i]) : y->f64[i];
     }
 }
 
@@ -4064,7 +5229,7 @@ static void npu__ref_create_normal(const npu__ref_create *s, npu__ref_strip *y, 
     for (size_t i = 0; i < n; i++) {
         double u = 1 - npu__ref_uniform(s->stream, 2 * (pos + i), NPU_F64);
         double angle = 6.283185307179586 * npu__ref_uniform(s->stream, 2 * (pos + i) + 1, NPU_F64);
-        y->f64[i] = sqrt(-2 * log(u)) * cos(angle);
+        y->f64[i] = sqrt(-2 * npu__math_log(u)) * npu__math_cos(angle);
     }
 }
 
@@ -7041,13 +8206,13 @@ static const npu_kernel npu__ref_kernels_matrix[] = {
 /* A whole number by the rounding modes of the operator document: 1 rint, 2 round, 3 floor, 4 ceil, 5 trunc, 6 odd. */
 static double npu__ref_round_mode(double x, int64_t mode)
 {
-    double whole = trunc(x);
+    double whole = npu__math_trunc(x);
     switch (mode) {
-    case 1: return nearbyint(x);
-    case 2: return round(x);
-    case 3: return floor(x);
-    case 4: return ceil(x);
-    case 6: return whole == x || fmod(whole, 2.0) != 0.0 ? whole : whole + copysign(1.0, x);
+    case 1: return npu__math_rint(x);
+    case 2: return npu__math_round(x);
+    case 3: return npu__math_floor(x);
+    case 4: return npu__math_ceil(x);
+    case 6: return whole == x || npu__math_fmod(whole, 2.0) != 0.0 ? whole : whole + copysign(1.0, x);
     default: return whole;
     }
 }
@@ -7059,9 +8224,9 @@ static double npu__ref_round_digits(double x, int digits, int lowest, int64_t mo
     if (x == 0.0 || !isfinite(x)) {
         return x;
     }
-    frexp(x, &exponent);
+    npu__math_frexp(x, &exponent);
     exponent = exponent - digits < lowest ? lowest : exponent - digits;
-    return ldexp(npu__ref_round_mode(ldexp(x, -exponent), mode), exponent);
+    return npu__math_ldexp(npu__ref_round_mode(npu__math_ldexp(x, -exponent), mode), exponent);
 }
 
 static double npu__ref_cast_mode(double x, uint32_t dtype, int64_t mode)
@@ -8568,7 +9733,7 @@ static void npu__ref_determinant(const npu__ref_linalg *s, const npu_launch *l, 
 {
     double sign = npu__ref_eliminate(a, s->n, s->n), log_size = 0, det, first;
     for (int64_t i = 0; i < s->n; i++) {
-        log_size += log(fabs(a[i * s->n + i]));
+        log_size += npu__math_log(fabs(a[i * s->n + i]));
         sign = a[i * s->n + i] < 0 ? -sign : sign;
     }
     det = sign;
@@ -9104,8 +10269,8 @@ static npu_status npu__ref_fft_roots(npu_prepare *p, npu__ref_fft_dim *dim, bool
     size_t size;
     dim->roots = npu_size_mul((size_t)dim->len, 2 * sizeof *dim->roots, &size) ? npu_prepare_alloc(p, size) : NULL;
     for (int64_t i = 0; dim->roots && i < dim->len; i++) {
-        dim->roots[2 * i] = cos(turn * (double)i / (double)dim->len);
-        dim->roots[2 * i + 1] = sin(turn * (double)i / (double)dim->len);
+        dim->roots[2 * i] = npu__math_cos(turn * (double)i / (double)dim->len);
+        dim->roots[2 * i + 1] = npu__math_sin(turn * (double)i / (double)dim->len);
     }
     return dim->roots ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
@@ -9362,22 +10527,22 @@ static npu_status npu__ref_rnn_prepare(npu_prepare *p)
     return npu_size_add(p->workspace, product, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
-static double npu__ref_rnn_sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double npu__ref_rnn_sigmoid(double x) { return 1 / (1 + npu__math_exp(-x)); }
 
 /* One number of a cell: x and h are the gates' sums of input and state; the new state is returned. */
 static double npu__ref_rnn_number(const npu__ref_rnn *s, const double *x, const double *h, double state,
                                   double *c)
 {
     if (s->gates == 4) {
-        *c = npu__ref_rnn_sigmoid(x[1] + h[1]) * *c + npu__ref_rnn_sigmoid(x[0] + h[0]) * tanh(x[2] + h[2]);
-        return npu__ref_rnn_sigmoid(x[3] + h[3]) * tanh(*c);
+        *c = npu__ref_rnn_sigmoid(x[1] + h[1]) * *c + npu__ref_rnn_sigmoid(x[0] + h[0]) * npu__math_tanh(x[2] + h[2]);
+        return npu__ref_rnn_sigmoid(x[3] + h[3]) * npu__math_tanh(*c);
     }
     if (s->gates == 3) {
         double update = npu__ref_rnn_sigmoid(x[1] + h[1]);
-        double fresh = tanh(x[2] + npu__ref_rnn_sigmoid(x[0] + h[0]) * h[2]);
+        double fresh = npu__math_tanh(x[2] + npu__ref_rnn_sigmoid(x[0] + h[0]) * h[2]);
         return (state - fresh) * update + fresh;
     }
-    return !s->relu ? tanh(x[0] + h[0]) : x[0] + h[0] < 0 ? 0 : x[0] + h[0];
+    return !s->relu ? npu__math_tanh(x[0] + h[0]) : x[0] + h[0] < 0 ? 0 : x[0] + h[0];
 }
 
 /* One row of the batch: x and h are rows of gates, c the cell's row, `to` the new state's, which may be
@@ -9514,14 +10679,14 @@ static void npu__ref_cdist_fold(double p, const double *a, const double *b, size
         } else if (p > 1e300) { /* infinite */
             *sum = x > *sum || x != x ? x : *sum;
         } else {
-            *sum += p == 1 ? x : pow(x, p);
+            *sum += p == 1 ? x : npu__math_pow(x, p);
         }
     }
 }
 
 static double npu__ref_cdist_finish(double p, double sum)
 {
-    return p == 2 ? sqrt(sum) : p == 0 || p == 1 || p > 1e300 ? sum : pow(sum, 1 / p);
+    return p == 2 ? sqrt(sum) : p == 0 || p == 1 || p > 1e300 ? sum : npu__math_pow(sum, 1 / p);
 }
 
 static npu_status npu__ref_cdist_prepare(npu_prepare *p)
@@ -9659,8 +10824,8 @@ enum {
         *(number *)r->sum = *(number *)r->sum * *(number *)r->factor + sum;                                  \
         *(number *)r->largest = top;                                                                         \
     }
-NPU__REF_ATTENTION_WEIGH(, f32_base, float, expf)
-NPU__REF_ATTENTION_WEIGH(, f64, double, exp)
+NPU__REF_ATTENTION_WEIGH(, f32_base, float, npu__math_expf)
+NPU__REF_ATTENTION_WEIGH(, f64, double, npu__math_exp)
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_ATTENTION_WEIGH(NPU__REF_AVX2, f32_avx2, float, npu__ref_fast_expf)
 #endif
@@ -9742,7 +10907,7 @@ static void npu__ref_attention_sums(const npu__ref_attention_block *b)
             npu__ref_load_f64(&sum, b->sum, dtype, i - b->first, 1, 1);
             npu__ref_load_f64(&largest, b->largest, dtype, i - b->first, 1, 1);
         }
-        sum = sum == 0 ? 0 : largest + log(sum);
+        sum = sum == 0 ? 0 : largest + npu__math_log(sum);
         npu__ref_store_f64(b->l->y[1], out->dtype, b->item * width + i, 1, &sum, 1);
     }
 }
@@ -11946,7 +13111,7 @@ NPU__REF_INLINE void npu__ref_minus_body(float *y, const float *x, const float *
       npu__ref_affine_each_##suffix, npu__ref_times_##suffix, npu__ref_minus_##suffix,             \
       npu__ref_exp_sum_##widest, npu__ref_exp_each_##widest, __VA_ARGS__ }
 
-NPU__REF_FLOAT_LOOPS(, base, expf)
+NPU__REF_FLOAT_LOOPS(, base, npu__math_expf)
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_FLOAT_LOOPS(NPU__REF_AVX2, avx2, npu__ref_fast_expf)
 NPU__REF_EXP_LOOPS(NPU__REF_AVX512, avx512, npu__ref_fast_expf)
@@ -13739,19 +14904,19 @@ NPU__REF_STEP(sum, s->first += a)
 NPU__REF_STEP(present, s->first += isnan(a) ? 0 : a; s->second += !isnan(a))
 NPU__REF_STEP(deviations, double d = npu__ref_central(s, a); s->second += d * d)
 NPU__REF_STEP(max, s->first = NPU__REF_MOST(s->first, a))
-NPU__REF_STEP(exp, s->second += exp(a - npu__ref_finite(s->first)))
+NPU__REF_STEP(exp, s->second += npu__math_exp(a - npu__ref_finite(s->first)))
 NPU__REF_STEP(max_abs, double b = fabs(a); s->first = NPU__REF_MOST(s->first, b))
 NPU__REF_STEP(min_abs, double b = fabs(a); s->first = NPU__REF_LEAST(s->first, b))
 NPU__REF_STEP(abs, s->first += fabs(a))
 NPU__REF_STEP(squares, s->first += a * a)
-NPU__REF_STEP(powers, s->first += pow(fabs(a), s->p))
+NPU__REF_STEP(powers, s->first += npu__math_pow(fabs(a), s->p))
 
 static double npu__ref_finish_first(const npu__ref_sums *s) { return s->first; }
 static double npu__ref_finish_any(const npu__ref_sums *s) { return s->first != 0; } /* u8 has a u8 result */
 static double npu__ref_finish_all(const npu__ref_sums *s) { return s->second == 0 && s->first != 0; }
 static double npu__ref_finish_mean(const npu__ref_sums *s) { return s->first / s->second; }
 static double npu__ref_finish_root(const npu__ref_sums *s) { return sqrt(s->first); }
-static double npu__ref_finish_power(const npu__ref_sums *s) { return pow(s->first, 1.0 / s->p); }
+static double npu__ref_finish_power(const npu__ref_sums *s) { return npu__math_pow(s->first, 1.0 / s->p); }
 static double npu__ref_finish_variance(const npu__ref_sums *s)
 {
     return s->second / (s->count > s->p && s->count > 0 ? s->count - s->p : 0.0); /* of nothing: NaN */
@@ -13760,7 +14925,7 @@ static double npu__ref_finish_variance(const npu__ref_sums *s)
 static double npu__ref_finish_deviation(const npu__ref_sums *s) { return sqrt(npu__ref_finish_variance(s)); }
 static double npu__ref_finish_logsumexp(const npu__ref_sums *s)
 {
-    return npu__ref_finite(s->first) + log(s->second);
+    return npu__ref_finite(s->first) + npu__math_log(s->second);
 }
 
 static const npu__ref_statistic *npu__ref_norm_statistic(double p)
@@ -14091,8 +15256,8 @@ static bool npu__ref_orthogonalize(double *a, double *b, size_t n)
         return false;
     }
     zeta = (bb - aa) / (2.0 * ab);
-    t = copysign(1.0, zeta) / (fabs(zeta) + hypot(1.0, zeta));
-    c = 1.0 / hypot(1.0, t);
+    t = copysign(1.0, zeta) / (fabs(zeta) + npu__math_hypot(1.0, zeta));
+    c = 1.0 / npu__math_hypot(1.0, t);
     for (size_t i = 0; i < n; i++) {
         double x = a[i];
         a[i] = c * (x - t * b[i]);
@@ -14425,7 +15590,7 @@ static npu__ref_softmax npu__ref_softmax_sum(const void *x, uint32_t dtype, size
         size_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
         npu__ref_load_f64(strip, x, dtype, (int64_t)(first + i * stride), (int64_t)stride, len);
         for (size_t j = 0; j < len; j++) {
-            strip[j] = exp(strip[j] - row.max);
+            strip[j] = npu__math_exp(strip[j] - row.max);
             row.sum += strip[j];
         }
         if (exps) {
@@ -14441,13 +15606,13 @@ static void npu__ref_softmax_run(const npu_launch *l, void *y, uint32_t y_dtype,
 {
     double *exps = !log_of && y_dtype == NPU_F64 ? (double *)y : NULL;
     npu__ref_softmax row = npu__ref_softmax_sum(l->x[0], l->in[0].dtype, first, n, stride, exps);
-    double strip[NPU__STRIP], log_sum = log(row.sum);
+    double strip[NPU__STRIP], log_sum = npu__math_log(row.sum);
     for (size_t i = 0; i < n; i += NPU__STRIP) {
         size_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
         int64_t at = (int64_t)(first + i * stride);
         npu__ref_load_f64(strip, exps ? exps : l->x[0], exps ? NPU_F64 : l->in[0].dtype, at, (int64_t)stride, len);
         for (size_t j = 0; j < len; j++) {
-            double d = strip[j] - row.max, e = exps ? strip[j] : log_of ? 0.0 : exp(d);
+            double d = strip[j] - row.max, e = exps ? strip[j] : log_of ? 0.0 : npu__math_exp(d);
             strip[j] = safe && row.max == -(double)INFINITY ? 0.0 : log_of ? d - log_sum : e / row.sum;
         }
         npu__ref_store_f64(y, y_dtype, at, (int64_t)stride, strip, len);
@@ -14566,7 +15731,7 @@ static void npu__ref_softmax_row_f32(const npu_launch *l, const npu__ref_along *
             } else if (pass == 1) {
                 sum += f->exp_sum(exps, x, n, max);
             } else if (a->log) {
-                f->affine(y, x, n, max, 1.0f, (float)-log(sum));
+                f->affine(y, x, n, max, 1.0f, (float)-npu__math_log(sum));
                 npu__ref_floats_put(f, l->y[0], out, at, y, n);
             } else {
                 if (a->n > NPU__REF_FLOAT_STRIP) { /* else they are still there */
@@ -14619,7 +15784,7 @@ static void npu__ref_softmax_columns_f32(const npu_launch *l, const npu__ref_alo
             }
         }
         for (size_t j = 0; j < width && pass == 1; j++) {
-            sum[j] = a->log ? logf(sum[j]) : 1.0f / sum[j];
+            sum[j] = a->log ? npu__math_logf(sum[j]) : 1.0f / sum[j];
         }
     }
 }
@@ -14833,7 +15998,7 @@ typedef struct npu__ref_scan {
 static double npu__ref_log_add_exp(double a, double b)
 {
     double max = NPU__REF_MOST(a, b);
-    return isinf(max) || isnan(max) ? max : max + log1p(exp((a < b ? a : b) - max));
+    return isinf(max) || isnan(max) ? max : max + npu__math_log1p(npu__math_exp((a < b ? a : b) - max));
 }
 
 /* Replaces each element by what has run up to it. */
@@ -15261,10 +16426,10 @@ static double npu__ref_quantile_of(const npu_launch *l, const npu__ref_order *s,
     }
     position = q * (double)(present - 1);
     position = l->in[0].dtype == NPU_F32 ? (double)(float)position : position;
-    position = s->way[0] == 'n' ? nearbyint(position) : s->way[1] == 'o' ? floor(position)
-             : s->way[0] == 'h' ? ceil(position) : position;
+    position = s->way[0] == 'n' ? npu__math_rint(position) : s->way[1] == 'o' ? npu__math_floor(position)
+             : s->way[0] == 'h' ? npu__math_ceil(position) : position;
     at = (size_t)position;
-    next = (size_t)ceil(position);
+    next = (size_t)npu__math_ceil(position);
     weight = s->way[0] == 'm' ? 0.5 : position - (double)at;
     npu__ref_load_f64(&low, l->x[0], l->in[0].dtype,
                       (int64_t)(first + (size_t)row[at].index * s->along.inner), 1, 1);
@@ -15830,7 +16995,7 @@ static npu_status npu__ref_histogram_edges(const npu_launch *l, const npu__ref_h
     for (size_t i = 0; i <= s->bins; i++) { /* from both ends, so that both are met; rounded once */
         bool lower = i < (s->bins + 1) / 2;
         double steps = (double)(lower ? i : s->bins - i);
-        edges[i] = npu__ref_in_class(dtype, fma(lower ? step : -step, steps, lower ? low.f : high.f));
+        edges[i] = npu__ref_in_class(dtype, npu__math_fma(lower ? step : -step, steps, lower ? low.f : high.f));
     }
     return NPU_OK;
 }
@@ -16123,7 +17288,7 @@ static npu__ref_taps npu__ref_nearest_tap(int mode, int64_t in, int64_t out, dou
     float step = scale > 0.0 ? (float)(1.0 / scale) : (float)in / (float)out;
     float at = ((float)o + (mode == NPU__NEAREST_EXACT ? 0.5f : 0.0f)) * step;
     /* A tiny factor has an infinite step, and 0 such steps are no number. */
-    return npu__ref_tap(at < (float)in ? npu__ref_clamp_index((int64_t)floorf(at), in) : in - 1);
+    return npu__ref_tap(at < (float)in ? npu__ref_clamp_index((int64_t)npu__math_floorf(at), in) : in - 1);
 }
 
 static npu__ref_taps npu__ref_resize_taps(int mode, bool align, int64_t in, int64_t out, double scale,
@@ -16142,7 +17307,7 @@ static npu__ref_taps npu__ref_resize_taps(int mode, bool align, int64_t in, int6
     }
     at = NPU__REF_LEAST(at, (double)in + 4.0); /* far outside there is nothing else */
     at = NPU__REF_MOST(at, mode == NPU__LINEAR ? 0.0 : -4.0);
-    first = (int64_t)floor(at);
+    first = (int64_t)npu__math_floor(at);
     first = mode == NPU__LINEAR ? npu__ref_clamp_index(first, in) : first;
     at -= (double)first;
     t.count = mode == NPU__LINEAR ? 2 : 4;
@@ -16201,12 +17366,12 @@ static int npu__ref_round_taps(npu__ref_taps *taps, int64_t count)
             most = taps[o].weight[i] > most ? taps[o].weight[i] : most;
         }
     }
-    while (bits < 22 && floor(0.5 + ldexp(most, bits + 1)) < 32768) {
+    while (bits < 22 && npu__math_floor(0.5 + npu__math_ldexp(most, bits + 1)) < 32768) {
         bits++;
     }
     for (int64_t o = 0; o < count; o++) {
         for (int i = 0; i < taps[o].count; i++) {
-            taps[o].weight[i] = round(ldexp(taps[o].weight[i], bits));
+            taps[o].weight[i] = npu__math_round(npu__math_ldexp(taps[o].weight[i], bits));
         }
     }
     return bits;
@@ -16215,7 +17380,7 @@ static int npu__ref_round_taps(npu__ref_taps *taps, int64_t count)
 /* A sum of bytes times such weights as a byte. */
 static double npu__ref_byte_of(double sum, int bits)
 {
-    double y = floor(ldexp(sum, -bits) + 0.5);
+    double y = npu__math_floor(npu__math_ldexp(sum, -bits) + 0.5);
     return y < 0 ? 0 : y > 255 ? 255 : y;
 }
 
@@ -16312,9 +17477,9 @@ static double npu__ref_reflect(double x, double low, double high)
         return 0.0;
     }
     x = fabs(x - min);
-    rest = fmod(x, span);
-    flips = floor(x / span);
-    return fmod(flips, 2.0) == 0.0 ? rest + min : span - rest + min;
+    rest = npu__math_fmod(x, span);
+    flips = npu__math_floor(x / span);
+    return npu__math_fmod(flips, 2.0) == 0.0 ? rest + min : span - rest + min;
 }
 
 /* The padding mode's answer to a coordinate outside of 0 .. n - 1. What is no number becomes far outside. */
@@ -16342,7 +17507,7 @@ static npu__ref_taps npu__ref_grid_taps(const npu__ref_grid *g, double x, int64_
     } else if (!(fabs(x) < 1e15)) {
         x = -100.0;
     }
-    first = g->interpolation == 1 ? nearbyint(x) : floor(x);
+    first = g->interpolation == 1 ? npu__math_rint(x) : npu__math_floor(x);
     t.count = g->interpolation == 1 ? 1 : g->interpolation == 0 ? 2 : 4;
     for (int i = 0; i < t.count; i++) {
         double at = first + i - (g->interpolation == 2);
@@ -16739,7 +17904,7 @@ static double npu__ref_wrapped(uint32_t dtype, double x)
     return (double)i;
 }
 
-static double npu__ref_x_log_x(double x) { return x == 0.0 ? 0.0 : x * log(x); }
+static double npu__ref_x_log_x(double x) { return x == 0.0 ? 0.0 : x * npu__math_log(x); }
 static double npu__ref_log_100(double x)
 {
     return NPU__REF_MOST(x, -100.0);
@@ -16747,14 +17912,14 @@ static double npu__ref_log_100(double x)
 
 static double npu__ref_poisson_loss(const npu__ref_loss *s, double x, double t)
 {
-    double y = s->flag ? exp(x) - t * x : x - t * log(x + s->eps);
-    return y + (s->full && t > 1.0 ? t * log(t) - t + 0.5 * log(6.283185307179586 * t) : 0.0);
+    double y = s->flag ? npu__math_exp(x) - t * x : x - t * npu__math_log(x + s->eps);
+    return y + (s->full && t > 1.0 ? t * npu__math_log(t) - t + 0.5 * npu__math_log(6.283185307179586 * t) : 0.0);
 }
 
 /* weight of the classes that are 1. */
 static double npu__ref_logits_loss(double x, double t, double weight)
 {
-    return (1.0 - t) * x + (1.0 + (weight - 1.0) * t) * (log1p(exp(-fabs(x))) + (x < 0.0 ? -x : 0.0));
+    return (1.0 - t) * x + (1.0 + (weight - 1.0) * t) * (npu__math_log1p(npu__math_exp(-fabs(x))) + (x < 0.0 ? -x : 0.0));
 }
 
 /* x are the operands; those that are not there are 1. */
@@ -16766,11 +17931,11 @@ static double npu__ref_loss_of(const npu__ref_loss *s, const double *x)
     case NPU_ATEN_MSE_LOSS: return d * d;
     case NPU_ATEN_SMOOTH_L1_LOSS: return d < s->p ? 0.5 * d * d / s->p : d - 0.5 * s->p;
     case NPU_ATEN_HUBER_LOSS: return d <= s->p ? 0.5 * d * d : s->p * (d - 0.5 * s->p);
-    case NPU_ATEN_KL_DIV: return s->flag ? exp(t) * (t - a) : npu__ref_x_log_x(t) - t * a;
+    case NPU_ATEN_KL_DIV: return s->flag ? npu__math_exp(t) * (t - a) : npu__ref_x_log_x(t) - t * a;
     case NPU_ATEN_BINARY_CROSS_ENTROPY:
-        return x[2] * ((t - 1.0) * npu__ref_log_100(log1p(-a)) - t * npu__ref_log_100(log(a)));
+        return x[2] * ((t - 1.0) * npu__ref_log_100(npu__math_log1p(-a)) - t * npu__ref_log_100(npu__math_log(a)));
     case NPU_ATEN_BINARY_CROSS_ENTROPY_WITH_LOGITS: return x[2] * npu__ref_logits_loss(a, t, x[3]);
-    case NPU_ATEN_SOFT_MARGIN_LOSS: return log1p(exp(-t * a));
+    case NPU_ATEN_SOFT_MARGIN_LOSS: return npu__math_log1p(npu__math_exp(-t * a));
     case NPU_ATEN_POISSON_NLL_LOSS: return npu__ref_poisson_loss(s, a, t);
     case NPU_ATEN_HINGE_EMBEDDING_LOSS:
         hinge = npu__ref_wrapped(s->wraps, npu__ref_wrapped(s->wraps, s->p) - a);
@@ -16854,7 +18019,7 @@ static double npu__ref_nll_shift(const npu_launch *l, const npu__ref_nll *s, siz
         return 0.0;
     }
     row = npu__ref_softmax_sum(l->x[0], l->in[0].dtype, first, s->along.n, s->along.inner, NULL);
-    return row.max + log(row.sum);
+    return row.max + npu__math_log(row.sum);
 }
 
 /* Loss of one row, whose classes have the given share in it besides that of class `target` (-1 = that of
@@ -17229,7 +18394,7 @@ static npu_status npu__ref_softmax_backward_launch(const npu_launch *l, uint32_t
         for (size_t i = 0; i < a->n; i++) {
             size_t at = first + i * a->inner;
             double g = npu__ref_element(l, 0, at), y = npu__ref_element(l, 1, at);
-            double x = a->log ? g - exp(y) * sum : y * (g - sum);
+            double x = a->log ? g - npu__math_exp(y) * sum : y * (g - sum);
             npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)at, 1, &x, 1);
         }
     }
@@ -17680,8 +18845,8 @@ static npu_status npu__ref_aicf_bias_corr_launch(const npu_launch *l, uint32_t p
     (void)part;
     (void)parts;
     npu__ref_load_f64(&step, l->x[0], l->in[0].dtype, 0, 1, 1);
-    bc1 = 1.0 / (1.0 - pow((double)adam->beta1, step));
-    bc2 = 1.0 / (1.0 - pow((double)adam->beta2, step));
+    bc1 = 1.0 / (1.0 - npu__math_pow((double)adam->beta1, step));
+    bc2 = 1.0 / (1.0 - npu__math_pow((double)adam->beta2, step));
     npu__ref_store_f64(l->y[0], l->out[0].dtype, 0, 1, &bc1, 1);
     npu__ref_store_f64(l->y[1], l->out[1].dtype, 0, 1, &bc2, 1);
     return NPU_OK;
@@ -17880,7 +19045,7 @@ static npu_status npu__ref_aicf_cross_entropy_fwd_launch(const npu_launch *l, ui
     for (size_t r = 0; r < rows; r++) {
         npu__ref_softmax row = npu__ref_softmax_sum(l->x[0], l->in[0].dtype, r * n, n, 1, NULL);
         size_t target = (size_t)npu__ref_index(l->x[1], l->in[1].dtype, r);
-        loss += log(row.sum) + row.max - npu__ref_element(l, 0, r * n + target);
+        loss += npu__math_log(row.sum) + row.max - npu__ref_element(l, 0, r * n + target);
         npu__ref_softmax_run(l, l->y[1], l->out[1].dtype, r * n, n, 1, false, false);
     }
     loss /= (double)rows;
