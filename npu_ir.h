@@ -3627,6 +3627,10 @@ NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, 
    >>impl-deduce. It runs when the op is built, with symbols among the dims, and again in every run of an op
    whose dims are not all known before (>>exec): then with this run's dims, and for NPU_DATA with the data of
    all operands.
+
+   npu_deduce keeps the first failure. After it npu_deduce_fail says no more, npu_deduce_add_result adds nothing, and both
+   return its status: a rule may call them one after the other and end with `return d->status`, or return early.
+   A rule fails by the status that it returns, or else by the one that d keeps.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_deduce {
@@ -3642,11 +3646,13 @@ typedef struct npu_deduce {
     uint32_t num_symbols;    /* of the graph: a size from -2 on down is one of them */
     const npu_graph *graph;  /* for messages: whose values the operands are; NULL = there is none */
     const npu_value *operands; /* while the op is built; later the graph knows them */
+    npu_status status;       /* of the first failure, NPU_OK = there was none; npu_deduce_fail sets it */
 } npu_deduce;
 
+/* Adds a copy of spec. Errors: RANK, OVERFLOW, NO_MEMORY. */
 NPU_IR_API npu_status npu_deduce_add_result(npu_deduce *d, const npu_spec *spec);
-/* Writes "<op>: <message>", then names, dtypes and dims of the operands, and returns status. operand: the argument
-   that is wrong, may be NULL. */
+/* Writes "<op>: <message>", then names, dtypes and dims of the operands, keeps status and returns it; after an earlier
+   failure it does nothing and returns the status of that. operand: the argument that is wrong, may be NULL. */
 NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const char *operand,
                                       const char *format, ...) NPU_IR_PRINTF(4, 5);
 /* Spec of a tensor argument by name, NULL = a hole. */
@@ -10555,8 +10561,8 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
    6  TYPE DEDUCTION                                                                             >>impl-deduce
 
    A rule reads specs, bound arguments and data of constants, and adds a spec per result; it keeps nothing. Checks come
-   before what relies on them: a rank before a dim is looked at, a dim before it is divided by. Most rules
-   serve many ops. Validation stands last, because it deduces every op again.
+   before what relies on them: a rank before a dim is looked at, a dim before it is divided by. The first that fails is
+   the one that is told, so they stand in a row. Most rules serve many ops. Validation stands last, because it deduces every op again.
    -------------------------------------------------------------------------------------------------------- */
 
 /* The rules. type(..) is ATen's result_type: tensors with dims beat 0-d tensors, which beat numbers, within
@@ -10741,6 +10747,10 @@ NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const ch
                                       const char *format, ...)
 {
     npu_diag *diag = d->diag;
+    if (d->status) {
+        return d->status;
+    }
+    d->status = status;
     if (!diag || diag->status != NPU_OK) {
         return status;
     }
@@ -10771,6 +10781,9 @@ NPU_IR_API npu_status npu_deduce_add_result(npu_deduce *d, const npu_spec *spec)
     npu_allocator allocator = npu__allocator(&d->allocator);
     void *results = d->results;
     size_t size;
+    if (d->status) {
+        return d->status;
+    }
     if (spec->rank > NPU_MAX_RANK) {
         return npu_deduce_fail(d, NPU_ERR_RANK, NULL, "result %u has %u dims, at most %d are possible",
                                (unsigned)d->num_results, (unsigned)spec->rank, NPU_MAX_RANK);
@@ -10897,36 +10910,55 @@ static npu_status npu__check_class(npu_deduce *d, const npu_bound_arg *arg, uint
     return NPU_OK;
 }
 
+/* A rule fails by what it returns, or by a check that failed in it. */
+static npu_status npu__run_rule(npu_deduce *d)
+{
+    npu_status status = d->def->rule(d);
+    d->status = status ? status : d->status;
+    return d->status;
+}
+
 /* Runs the type rule of an op whose operands are there, once they are of the class that its schema wants. */
 static npu_status npu__deduce(npu_deduce *d)
 {
-    npu_status status = npu__check_level(d);
-    for (uint32_t i = 0; status == NPU_OK && i < d->op->num_args; i++) {
+    d->status = NPU_OK;
+    npu__check_level(d);
+    for (uint32_t i = 0; i < d->op->num_args && !d->status; i++) {
         const npu_bound_arg *arg = &d->op->args[i];
         const npu_schema_arg *declared = &d->def->schema->args[i];
-        status = npu__is_operand(declared) ? npu__check_class(d, arg, declared->type.base)
-                                           : npu__check_dynamic_arg(d, arg);
+        d->status = npu__is_operand(declared) ? npu__check_class(d, arg, declared->type.base)
+                                              : npu__check_dynamic_arg(d, arg);
     }
-    status = status ? status : d->def->rule(d);
-    for (uint32_t i = 0; status == NPU_OK && i < d->num_results; i++) {
+    if (!d->status) {
+        npu__run_rule(d);
+    }
+    for (uint32_t i = 0; i < d->num_results && !d->status; i++) {
         d->results[i].cls = npu__result_class(d, i);
     }
-    return status;
+    return d->status;
 }
 
-/* ---- what the rules share: sizes, axes, checks ---- */
+/* ---- what the rules share: sizes, axes, checks ----
 
-/* Sizes are never negative here. False when the result does not fit. */
+   What returns a status returns that of the deduction so far. After a failure a rule may go on: nothing more is
+   said, axes are 0, and results are left out. npu__dim and npu__tail_dim read dims where a check of the rank may
+   have failed; what else could harm returns before. */
+
+/* Dim i of x, and dim i counted from its end, the last being 1. 0 where there is none. */
+static int64_t npu__dim(const npu_spec *x, uint32_t i) { return i < x->rank ? x->dims[i] : 0; }
+static int64_t npu__tail_dim(const npu_spec *x, uint32_t i) { return i <= x->rank ? x->dims[x->rank - i] : 0; }
+
+/* False when the result does not fit, or where, after a failure, a size is negative. */
 static bool npu__dim_mul(int64_t a, int64_t b, int64_t *out)
 {
-    bool fits = b == 0 || a <= INT64_MAX / b;
+    bool fits = b == 0 || (a >= 0 && b > 0 && a <= INT64_MAX / b);
     *out = fits ? a * b : 0;
     return fits;
 }
 
 static bool npu__dim_add(int64_t a, int64_t b, int64_t *out)
 {
-    bool fits = a <= INT64_MAX - b;
+    bool fits = b >= 0 && a <= INT64_MAX - b;
     *out = fits ? a + b : 0;
     return fits;
 }
@@ -10949,7 +10981,7 @@ static npu_dtype npu__part_dtype(npu_dtype dtype)
 
 static npu_status npu__result(npu_deduce *d, npu_dtype dtype, uint32_t rank, const int64_t *dims)
 {
-    npu_spec spec = npu_spec_tensor(dtype, rank, dims);
+    npu_spec spec = npu_spec_tensor(dtype, d->status ? 0 : rank, dims);
     if (dtype == NPU_NONE) {
         return npu_deduce_fail(d, NPU_ERR_DTYPE, NULL, "the operands have no common dtype");
     }
@@ -10964,7 +10996,7 @@ static npu_status npu__result_like(npu_deduce *d, const npu_spec *x, npu_dtype d
 static npu_status npu__check_dtype(npu_deduce *d, const char *name, npu_dtype dtype, bool is_right,
                                    const char *expected)
 {
-    return is_right ? NPU_OK
+    return is_right ? d->status
                     : npu_deduce_fail(d, NPU_ERR_DTYPE, name, "%s is %s, expected %s", name,
                                       npu_dtype_name(dtype), expected);
 }
@@ -10992,7 +11024,7 @@ static npu_status npu__check_same_dtype(npu_deduce *d, const char *name, const c
 {
     const npu_spec *x = npu_deduce_spec(d, name), *y = npu_deduce_spec(d, like);
     if (!x || x->dtype == y->dtype) {
-        return NPU_OK;
+        return d->status;
     }
     return npu_deduce_fail(d, NPU_ERR_DTYPE, name, "%s is %s, expected %s like %s", name,
                            npu_dtype_name(npu__dtype_of(x)), npu_dtype_name(npu__dtype_of(y)), like);
@@ -11002,7 +11034,7 @@ static npu_status npu__check_rank(npu_deduce *d, const char *name, uint32_t min,
 {
     uint32_t rank = npu_deduce_spec(d, name)->rank;
     if (rank >= min && rank <= max) {
-        return NPU_OK;
+        return d->status;
     }
     if (min == max) {
         return npu_deduce_fail(d, NPU_ERR_RANK, name, "%s has %u dims, expected %u", name, (unsigned)rank,
@@ -11016,10 +11048,10 @@ static npu_status npu__check_dim(npu_deduce *d, const char *name, uint32_t axis,
                                  const char *what)
 {
     const npu_spec *x = npu_deduce_spec(d, name);
-    int64_t dim = x->dims[axis];
-    NPU_IR_ASSERT(axis < x->rank);
+    int64_t dim = npu__dim(x, axis);
+    NPU_IR_ASSERT(d->status || axis < x->rank);
     if (npu__dims_agree(dim, expected)) {
-        return NPU_OK;
+        return d->status;
     }
     return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s dim %u is %lld, expected %s = %lld", name,
                            (unsigned)axis, (long long)dim, what, (long long)expected);
@@ -11028,12 +11060,11 @@ static npu_status npu__check_dim(npu_deduce *d, const char *name, uint32_t axis,
 /* The operand, if it is there, is [len]. */
 static npu_status npu__check_vector(npu_deduce *d, const char *name, int64_t len, const char *what)
 {
-    npu_status status;
     if (!npu_deduce_spec(d, name)) {
-        return NPU_OK;
+        return d->status;
     }
-    status = npu__check_rank(d, name, 1, 1);
-    return status ? status : npu__check_dim(d, name, 0, len, what);
+    npu__check_rank(d, name, 1, 1);
+    return npu__check_dim(d, name, 0, len, what);
 }
 
 /* Two operands have the same dims. */
@@ -11045,18 +11076,17 @@ static npu_status npu__check_same_dims(npu_deduce *d, const char *name, const ch
                                (unsigned)x->rank, (unsigned)y->rank, like);
     }
     for (uint32_t i = 0; i < x->rank; i++) {
-        npu_status status = npu__check_dim(d, name, i, y->dims[i], like);
-        if (status) {
-            return status;
+        if (npu__check_dim(d, name, i, y->dims[i], like)) {
+            return d->status;
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__check_equal(npu_deduce *d, const char *name, const char *like)
 {
-    npu_status status = npu__check_same_dtype(d, name, like);
-    return status ? status : npu__check_same_dims(d, name, like);
+    npu__check_same_dtype(d, name, like);
+    return npu__check_same_dims(d, name, like);
 }
 
 static npu_status npu__check_attribute(npu_deduce *d, const char *name, int64_t value, int64_t min)
@@ -11064,7 +11094,7 @@ static npu_status npu__check_attribute(npu_deduce *d, const char *name, int64_t 
     if (value == INT64_MIN && npu_op_dynamic_operand(d->op, name, 0) >= 0) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is fed by a value, expected a number", name);
     }
-    return value >= min ? NPU_OK
+    return value >= min ? d->status
                         : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is %lld, expected at least %lld",
                                           name, (long long)value, (long long)min);
 }
@@ -11073,7 +11103,7 @@ static npu_status npu__check_attribute(npu_deduce *d, const char *name, int64_t 
 static npu_status npu__check_result_rank(npu_deduce *d, uint32_t rank)
 {
     return rank <= NPU_MAX_RANK
-               ? NPU_OK
+               ? d->status
                : npu_deduce_fail(d, NPU_ERR_RANK, NULL, "result has %u dims, expected at most %d",
                                  (unsigned)rank, NPU_MAX_RANK);
 }
@@ -11088,12 +11118,15 @@ static npu_status npu__axis(npu_deduce *d, const char *name, int64_t value, uint
 {
     int64_t count = rank ? rank : 1;
     *axis = 0;
+    if (d->status) {
+        return d->status;
+    }
     if (value < -count || value >= count) {
         return npu_deduce_fail(d, NPU_ERR_AXIS, name, "%s is %lld, expected %lld to %lld", name,
                                (long long)value, (long long)-count, (long long)(count - 1));
     }
     *axis = (uint32_t)(value < 0 ? value + count : value);
-    return NPU_OK;
+    return d->status;
 }
 
 /* A dim that must be there: elsewhere -1 and 0 are dims of a 0-d tensor too. */
@@ -11118,16 +11151,15 @@ static npu_status npu__axes(npu_deduce *d, const char *name, uint32_t rank, uint
     *mask = 0;
     for (uint32_t i = 0; i < count; i++) {
         int64_t value = is_list ? npu_op_int_at(d->op, name, i) : npu_op_int(d->op, name, 0);
-        npu_status status = npu__axis(d, name, value, rank, &axis);
-        if (status) {
-            return status;
+        if (npu__axis(d, name, value, rank, &axis)) {
+            return d->status;
         }
         if (*mask >> axis & 1u) {
             return npu_deduce_fail(d, NPU_ERR_AXIS, name, "%s names %u twice", name, (unsigned)axis);
         }
         *mask |= 1u << axis;
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* The dtype argument, or what stands for an absent one. */
@@ -11140,7 +11172,7 @@ static npu_status npu__dtype_arg(npu_deduce *d, npu_dtype fallback, npu_dtype *d
                                (long long)code);
     }
     *dtype = (npu_dtype)code;
-    return NPU_OK;
+    return d->status;
 }
 
 /* Elements of a spec as a product of the sizes that are known and a number of dims that are not. */
@@ -11214,8 +11246,8 @@ static npu_status npu__join_dims(npu_deduce *d, npu__join *j, const char *name, 
     int64_t had[NPU_MAX_RANK];
     uint32_t rank = j->rank;
     memcpy(had, j->dims, sizeof had);
-    if (!npu_dims_broadcast(j->dims, j->rank, x->dims, x->rank, j->dims, &j->rank, &bad)) {
-        return NPU_OK;
+    if (d->status || !npu_dims_broadcast(j->dims, j->rank, x->dims, x->rank, j->dims, &j->rank, &bad)) {
+        return d->status;
     }
     if (x->dims[x->rank - 1 - bad] < 0 || had[rank - 1 - bad] < 0) {
         return npu_deduce_fail(d, NPU_ERR_DYNAMIC_SHAPE, name,
@@ -11247,24 +11279,22 @@ static npu_status npu__join_arg(npu_deduce *d, npu__join *j, const char *name)
     if (arg && (arg->form == NPU_ARG_BOOL || arg->form == NPU_ARG_INT || arg->form == NPU_ARG_FLOAT)) {
         j->numbers = npu__promote_given(j->numbers, arg->form == NPU_ARG_FLOAT ? NPU_F32 : NPU_I64);
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* Joins up to three arguments (NULL = no more) and finds the common dtype. */
 static npu_status npu__join_args(npu_deduce *d, npu__join *j, const char *a, const char *b, const char *c,
                                  npu_dtype *dtype)
 {
-    npu_status status;
     memset(j, 0, sizeof *j);
     *dtype = NPU_NONE;
-    status = npu__join_arg(d, j, a);
-    status = status ? status : npu__join_arg(d, j, b);
-    status = status || !c ? status : npu__join_arg(d, j, c);
-    if (status) {
-        return status;
+    npu__join_arg(d, j, a);
+    npu__join_arg(d, j, b);
+    if (c) {
+        npu__join_arg(d, j, c);
     }
-    *dtype = npu__join_dtype(j);
-    return *dtype != NPU_NONE ? NPU_OK
+    *dtype = d->status ? NPU_NONE : npu__join_dtype(j);
+    return *dtype != NPU_NONE ? d->status
                               : npu_deduce_fail(d, NPU_ERR_DTYPE, b, "%s and %s have no common dtype", a, b);
 }
 
@@ -11307,7 +11337,6 @@ enum { NPU__MAX_WINDOW = 1 << 24 };
 static npu_status npu__window_arg(npu_deduce *d, const char *name, uint32_t rank, int64_t min, int64_t *out)
 {
     uint32_t len = npu_op_list_len(d->op, name);
-    npu_status status = NPU_OK;
     if (len > 1 && len != rank) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s has %u numbers, expected %u", name,
                                (unsigned)len, (unsigned)rank);
@@ -11315,14 +11344,14 @@ static npu_status npu__window_arg(npu_deduce *d, const char *name, uint32_t rank
     if (len) {
         npu_op_ints(d->op, name, out, rank);
     }
-    for (uint32_t i = 0; i < rank && !status; i++) {
-        status = npu__check_attribute(d, name, out[i], min);
-        if (!status && out[i] > NPU__MAX_WINDOW) {
-            status = npu_deduce_fail(d, NPU_ERR_OVERFLOW, name, "%s is %lld, expected at most %d", name,
-                                     (long long)out[i], NPU__MAX_WINDOW);
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
+        npu__check_attribute(d, name, out[i], min);
+        if (out[i] > NPU__MAX_WINDOW) {
+            npu_deduce_fail(d, NPU_ERR_OVERFLOW, name, "%s is %lld, expected at most %d", name, (long long)out[i],
+                            NPU__MAX_WINDOW);
         }
     }
-    return status;
+    return d->status;
 }
 
 /* What the window covers of dim i: dilation (kernel - 1) + 1. */
@@ -11334,7 +11363,7 @@ static npu_status npu__window_reach(npu_deduce *d, const npu__window *w, uint32_
                                (unsigned)i, (long long)w->kernel[i]);
     }
     return npu__dim_mul(w->dilation[i], w->kernel[i] - 1, reach) && npu__dim_add(*reach, 1, reach)
-               ? NPU_OK
+               ? d->status
                : npu__too_large(d, "dilation");
 }
 
@@ -11342,13 +11371,12 @@ static npu_status npu__window_reach(npu_deduce *d, const npu__window *w, uint32_
 static npu_status npu__window_steps(npu_deduce *d, const npu__window *w, uint32_t i, int64_t in, int64_t *out)
 {
     int64_t reach, padded, room, stride = w->stride[i], padding = w->padding[i];
-    npu_status status = npu__window_reach(d, w, i, &reach);
-    if (status) {
-        return status;
+    if (npu__window_reach(d, w, i, &reach)) {
+        return d->status;
     }
     if (in < 0) {
         *out = stride == 1 && (reach - 1) / 2 == padding && reach % 2 == 1 ? in : NPU_DYNAMIC_DIM;
-        return NPU_OK;
+        return d->status;
     }
     if (!npu__dim_mul(padding, 2, &padded) || !npu__dim_add(padded, in, &padded) ||
         !npu__dim_add(padded, stride, &room)) {
@@ -11364,7 +11392,7 @@ static npu_status npu__window_steps(npu_deduce *d, const npu__window *w, uint32_
     if (w->ceil_mode && (*out - 1) * stride >= in + padding) {
         *out -= 1;
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* The size whose window positions are `in`. */
@@ -11372,10 +11400,10 @@ static npu_status npu__window_spread(npu_deduce *d, const npu__window *w, uint32
                                      int64_t *out)
 {
     int64_t reach, padded, size;
-    npu_status status = npu__window_reach(d, w, i, &reach);
-    if (status || in < 0) {
+    npu__window_reach(d, w, i, &reach);
+    if (d->status || in < 0) {
         *out = NPU_DYNAMIC_DIM;
-        return status;
+        return d->status;
     }
     if (w->output_padding[i] >= w->stride[i] && w->output_padding[i] >= w->dilation[i]) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_padding",
@@ -11391,7 +11419,7 @@ static npu_status npu__window_spread(npu_deduce *d, const npu__window *w, uint32
                                (unsigned)i);
     }
     *out = size - padded;
-    return NPU_OK;
+    return d->status;
 }
 
 /* ---- rules: elementwise ---- */
@@ -11426,12 +11454,13 @@ static npu_status npu__check_fits(npu_deduce *d, const char *name, npu_dtype t)
     const npu_bound_arg *arg = npu_op_arg(d->op, name);
     bool is_number = arg && (arg->form == NPU_ARG_INT || arg->form == NPU_ARG_FLOAT);
     npu_scalar zero = npu_scalar_int(0);
-    double most = npu__largest(t), x = is_number ? npu_scalar_value(npu_op_scalar(d->op, name, zero)) : 0;
+    double most = d->status ? 0 : npu__largest(t);
+    double x = is_number ? npu_scalar_value(npu_op_scalar(d->op, name, zero)) : 0;
     bool may_wrap = npu__is_float(t) || (is_number && arg->form == NPU_ARG_INT);
     double least = npu_dtype_is_signed(t) ? -most - 1 : may_wrap ? -most : 0;
     bool is_infinite = npu__is_float(t) && x - x != 0;
-    if (t == NPU_BOOL || is_infinite || (x >= least && x <= most)) {
-        return NPU_OK;
+    if (d->status || t == NPU_BOOL || is_infinite || (x >= least && x <= most)) {
+        return d->status;
     }
     return npu_deduce_fail(d, NPU_ERR_OVERFLOW, name, "%s is %g, which does not fit %s", name, x,
                            npu_dtype_name(t));
@@ -11443,22 +11472,22 @@ static npu_status npu__type_same_number(npu_deduce *d)
     static const char *const numbers[] = { "min_val", "max_val", "threshold", "value" };
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
-    npu_status status = npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
-    if (!status && npu_dtype_is_integer(t) && !npu_dtype_is_signed(t) && npu_op_has(d->op, "min_val")) {
-        status = npu__check_attribute(d, "min_val", npu_op_int(d->op, "min_val", 0), 0);
-        status = status ? status : npu__check_attribute(d, "max_val", npu_op_int(d->op, "max_val", 0), 0);
+    npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
+    if (npu_dtype_is_integer(t) && !npu_dtype_is_signed(t) && npu_op_has(d->op, "min_val")) {
+        npu__check_attribute(d, "min_val", npu_op_int(d->op, "min_val", 0), 0);
+        npu__check_attribute(d, "max_val", npu_op_int(d->op, "max_val", 0), 0);
     }
-    for (uint32_t i = 0; i < NPU__COUNT(numbers) && !status; i++) {
-        status = npu__check_fits(d, numbers[i], t);
+    for (uint32_t i = 0; i < NPU__COUNT(numbers); i++) {
+        npu__check_fits(d, numbers[i], t);
     }
-    return status ? status : npu__result_like(d, x, t);
+    return npu__result_like(d, x, t);
 }
 
 static npu_status npu__type_same_float(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__check_float(d, "self", npu__dtype_of(x));
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__check_float(d, "self", npu__dtype_of(x));
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 static npu_status npu__type_softshrink(npu_deduce *d)
@@ -11472,14 +11501,14 @@ static npu_status npu__check_approximate(npu_deduce *d)
 {
     bool known = !npu_op_has(d->op, "approximate") || npu_op_str_is(d->op, "approximate", "none") ||
                  npu_op_str_is(d->op, "approximate", "tanh");
-    return known ? NPU_OK
+    return known ? d->status
                  : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "approximate", "approximate is neither 'none' nor 'tanh'");
 }
 
 static npu_status npu__type_gelu(npu_deduce *d)
 {
-    npu_status status = npu__check_approximate(d);
-    return status ? status : npu__type_same_float(d);
+    npu__check_approximate(d);
+    return npu__type_same_float(d);
 }
 
 static npu_status npu__type_celu(npu_deduce *d)
@@ -11494,8 +11523,8 @@ static npu_status npu__type_promote_float(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
-    npu_status status = npu__check_arithmetic(d, t);
-    return status ? status : npu__result_like(d, x, npu__float_of(t));
+    npu__check_arithmetic(d, t);
+    return npu__result_like(d, x, npu__float_of(t));
 }
 
 /* Complex numbers have a real angle. */
@@ -11503,8 +11532,8 @@ static npu_status npu__type_angle(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
-    npu_status status = npu__check_arithmetic(d, t);
-    return status ? status : npu__result_like(d, x, npu__part_dtype(npu__float_of(t)));
+    npu__check_arithmetic(d, t);
+    return npu__result_like(d, x, npu__part_dtype(npu__float_of(t)));
 }
 
 /* alpha may not be of a higher category than the result. */
@@ -11523,22 +11552,22 @@ static npu_status npu__type_binary(npu_deduce *d)
 {
     npu__join j;
     npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
-    status = status ? status : npu__check_arithmetic(d, t);
-    status = status ? status : npu__check_alpha(d, t);
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    npu__join_args(d, &j, "self", "other", NULL, &t);
+    npu__check_arithmetic(d, t);
+    npu__check_alpha(d, t);
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 static npu_status npu__type_binary_number(npu_deduce *d)
 {
     static const char *const names[] = { "self", "other" };
-    npu_status status = NPU_OK;
-    for (uint32_t i = 0; i < NPU__COUNT(names) && !status; i++) {
+    for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
         const npu_spec *x = npu_deduce_spec(d, names[i]);
-        status =
-            x ? npu__check_dtype(d, names[i], npu__dtype_of(x), x->dtype != NPU_BOOL, "a number") : NPU_OK;
+        if (x) {
+            npu__check_dtype(d, names[i], npu__dtype_of(x), x->dtype != NPU_BOOL, "a number");
+        }
     }
-    return status ? status : npu__type_binary(d);
+    return npu__type_binary(d);
 }
 
 static npu_status npu__type_divide(npu_deduce *d)
@@ -11546,17 +11575,17 @@ static npu_status npu__type_divide(npu_deduce *d)
     npu__join j;
     npu_dtype t;
     bool is_rounded = npu_op_has(d->op, "rounding_mode");
-    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
-    status = status ? status : npu__check_arithmetic(d, t);
-    if (!status && is_rounded) {
+    npu__join_args(d, &j, "self", "other", NULL, &t);
+    npu__check_arithmetic(d, t);
+    if (!d->status && is_rounded) {
         if (!npu_op_str_is(d->op, "rounding_mode", "floor") &&
             !npu_op_str_is(d->op, "rounding_mode", "trunc")) {
             return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "rounding_mode",
                                    "rounding_mode is neither 'floor' nor 'trunc'");
         }
-        status = npu__check_dtype(d, "self", t, npu__is_number(t), "a number to round");
+        npu__check_dtype(d, "self", t, npu__is_number(t), "a number to round");
     }
-    return status ? status : npu__result(d, is_rounded ? t : npu__float_of(t), j.rank, j.dims);
+    return npu__result(d, is_rounded ? t : npu__float_of(t), j.rank, j.dims);
 }
 
 static npu_status npu__type_power(npu_deduce *d)
@@ -11564,15 +11593,17 @@ static npu_status npu__type_power(npu_deduce *d)
     npu__join j;
     npu_dtype t;
     const npu_bound_arg *exponent = npu_op_arg(d->op, "exponent");
-    npu_status status = npu__join_args(d, &j, "self", "exponent", NULL, &t);
-    if (!status && exponent->form == NPU_ARG_INT && exponent->i < 0 && npu__is_integer(t)) {
+    npu__join_args(d, &j, "self", "exponent", NULL, &t);
+    if (exponent->form == NPU_ARG_INT && exponent->i < 0 && npu__is_integer(t)) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "exponent",
                                "exponent is %lld, integers have no negative powers", (long long)exponent->i);
     }
-    status = status ? status : npu__check_arithmetic(d, t);
-    status = status ? status : npu__check_dtype(d, "self", t, t != NPU_BOOL, "a number");
-    status = status || !npu__is_integer(t) ? status : npu__check_fits(d, "exponent", t);
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    npu__check_arithmetic(d, t);
+    npu__check_dtype(d, "self", t, t != NPU_BOOL, "a number");
+    if (npu__is_integer(t)) {
+        npu__check_fits(d, "exponent", t);
+    }
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 /* With one bound clamp is maximum or minimum, which take bool. */
@@ -11581,24 +11612,24 @@ static npu_status npu__type_clamp(npu_deduce *d)
     npu__join j;
     npu_dtype t;
     bool has_min = npu_op_has(d->op, "min"), has_max = npu_op_has(d->op, "max");
-    npu_status status = npu__join_args(d, &j, "self", "min", "max", &t);
+    npu__join_args(d, &j, "self", "min", "max", &t);
     if (!has_min && !has_max) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "min", "neither min nor max is given");
     }
-    if (!status && (has_min == has_max || t != NPU_BOOL)) {
-        status = npu__check_dtype(d, "self", t, npu__is_number(t), "a number");
+    if (has_min == has_max || t != NPU_BOOL) {
+        npu__check_dtype(d, "self", t, npu__is_number(t), "a number");
     }
-    status = status ? status : npu__check_fits(d, "min", t);
-    status = status ? status : npu__check_fits(d, "max", t);
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    npu__check_fits(d, "min", t);
+    npu__check_fits(d, "max", t);
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 static npu_status npu__type_compare(npu_deduce *d)
 {
     npu__join j;
     npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
-    return status ? status : npu__result(d, NPU_BOOL, j.rank, j.dims);
+    npu__join_args(d, &j, "self", "other", NULL, &t);
+    return npu__result(d, NPU_BOOL, j.rank, j.dims);
 }
 
 static npu_status npu__type_where(npu_deduce *d)
@@ -11607,12 +11638,12 @@ static npu_status npu__type_where(npu_deduce *d)
     npu_dtype t;
     const npu_spec *condition = npu_deduce_spec(d, "condition");
     bool is_mask = condition->dtype == NPU_BOOL || condition->dtype == NPU_U8;
-    npu_status status = npu__check_dtype(d, "condition", npu__dtype_of(condition), is_mask, "bool or u8");
-    status = status ? status : npu__join_args(d, &j, "self", "other", NULL, &t);
-    status = status ? status : npu__join_dims(d, &j, "condition", condition);
-    status = status ? status : npu__check_fits(d, "self", t);
-    status = status ? status : npu__check_fits(d, "other", t);
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    npu__check_dtype(d, "condition", npu__dtype_of(condition), is_mask, "bool or u8");
+    npu__join_args(d, &j, "self", "other", NULL, &t);
+    npu__join_dims(d, &j, "condition", condition);
+    npu__check_fits(d, "self", t);
+    npu__check_fits(d, "other", t);
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 /* Element i of data as it lies in memory. */
@@ -11659,19 +11690,18 @@ static npu_status npu__type_where_indices(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "condition");
     int64_t count = npu__count_true(d, 0);
-    npu_status status = NPU_OK;
-    for (uint32_t i = 0; i < (x->rank ? x->rank : 1u) && !status; i++) {
-        status = npu__result(d, NPU_I64, 1, &count);
+    for (uint32_t i = 0; i < (x->rank ? x->rank : 1u) && !d->status; i++) {
+        npu__result(d, NPU_I64, 1, &count);
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_cast(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t;
-    npu_status status = npu__dtype_arg(d, npu__dtype_of(x), &t);
-    return status ? status : npu__result_like(d, x, t);
+    npu__dtype_arg(d, npu__dtype_of(x), &t);
+    return npu__result_like(d, x, t);
 }
 
 static npu_status npu__type_dropout(npu_deduce *d)
@@ -11704,22 +11734,19 @@ static npu_status npu__type_tensor_binary(npu_deduce *d)
     const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
     npu_dtype t = npu__promote_operands(a, b);
     npu__join j;
-    npu_status status;
     memset(&j, 0, sizeof j);
-    status = npu__join_dims(d, &j, "lhs", a);
-    status = status ? status : npu__join_dims(d, &j, "rhs", b);
-    status = status ? status
-                    : npu__check_dtype(d, "rhs", npu__dtype_of(b), t != NPU_NONE,
-                                       "a dtype that lhs promotes with");
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    npu__join_dims(d, &j, "lhs", a);
+    npu__join_dims(d, &j, "rhs", b);
+    npu__check_dtype(d, "rhs", npu__dtype_of(b), t != NPU_NONE, "a dtype that lhs promotes with");
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 static npu_status npu__type_tensor_exp(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     npu_dtype t = npu__dtype_of(x);
-    npu_status status = npu__check_dtype(d, "input", t, npu__is_number(t), "a number");
-    return status ? status : npu__result_like(d, x, npu__is_float(t) ? t : NPU_F32);
+    npu__check_dtype(d, "input", t, npu__is_number(t), "a number");
+    return npu__result_like(d, x, npu__is_float(t) ? t : NPU_F32);
 }
 
 static npu_status npu__type_tensor_row(npu_deduce *d)
@@ -11727,11 +11754,10 @@ static npu_status npu__type_tensor_row(npu_deduce *d)
     npu_spec y = *npu_deduce_spec(d, "input");
     npu_dtype t = npu__dtype_of(&y);
     uint32_t axis = 0;
-    npu_status status = npu__check_rank(d, "input", 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_dtype(d, "input", t, npu__is_number(t), "a number");
-    status = status ? status : npu__axis_arg(d, "axis", y.rank, &axis);
-    if (status) {
-        return status;
+    npu__check_rank(d, "input", 1, NPU_MAX_RANK);
+    npu__check_dtype(d, "input", t, npu__is_number(t), "a number");
+    if (npu__axis_arg(d, "axis", y.rank, &axis)) {
+        return d->status;
     }
     y.dims[axis] = 1;
     if (!npu_op_int(d->op, "keep_dim", 1)) {
@@ -11746,16 +11772,15 @@ static npu_status npu__type_tensor_cast(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "input");
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "target_type", 0);
     int64_t mode = npu_op_int(d->op, "mode", 0);
-    npu_status status =
-        npu__check_dtype(d, "input", npu__dtype_of(x), npu__is_real(npu__dtype_of(x)), "a number or bool");
-    if (!status && !npu__is_real(t)) {
-        status = npu_deduce_fail(d, NPU_ERR_DTYPE, "target_type", "target_type is %s, expected a number or bool",
-                                 npu_dtype_name(t));
+    npu__check_dtype(d, "input", npu__dtype_of(x), npu__is_real(npu__dtype_of(x)), "a number or bool");
+    if (!npu__is_real(t)) {
+        npu_deduce_fail(d, NPU_ERR_DTYPE, "target_type", "target_type is %s, expected a number or bool",
+                        npu_dtype_name(t));
     }
-    if (!status && (mode < 0 || mode > 6)) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is %lld, expected 0 to 6", (long long)mode);
+    if (mode < 0 || mode > 6) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is %lld, expected 0 to 6", (long long)mode);
     }
-    return status ? status : npu__result_like(d, x, t);
+    return npu__result_like(d, x, t);
 }
 
 static npu_status npu__type_getitem(npu_deduce *d)
@@ -11784,47 +11809,46 @@ static npu_status npu__check_body(npu_deduce *d, const char *operands)
                                (unsigned)d->op->num_in, npu_graph_name(body),
                                (unsigned)npu_graph_num_inputs(body));
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* Results are the outputs of a child graph whose inputs are the operands, in order. */
 static npu_status npu__type_body(npu_deduce *d)
 {
     const npu_graph *body = npu_op_body(d->op, 0);
-    npu_status status = npu__check_body(d, "args");
-    for (uint32_t i = 0; status == NPU_OK && i < d->op->num_in; i++) {
+    npu__check_body(d, "args");
+    for (uint32_t i = 0; !d->status && i < d->op->num_in; i++) {
         if (!npu_spec_equal(d->op->in[i], npu_value_spec(body, npu_graph_input(body, i)))) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "args", "operand %u differs from input '%s' of '%s'", (unsigned)i,
                                    npu_value_name(body, npu_graph_input(body, i)), npu_graph_name(body));
         }
     }
-    for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_outputs(body); i++) {
-        status = npu_deduce_add_result(d, npu_value_spec(body, npu_graph_output(body, i)));
+    for (uint32_t i = 0; !d->status && i < npu_graph_num_outputs(body); i++) {
+        npu_deduce_add_result(d, npu_value_spec(body, npu_graph_output(body, i)));
     }
-    return status;
+    return d->status;
 }
 
 /* Results have the shape that the operands broadcast to and the dtypes that a scalar graph gives for theirs. */
 static npu_status npu__type_fused(npu_deduce *d)
 {
     const npu_graph *body = npu_op_body(d->op, 0);
-    npu_status status = npu__check_body(d, "inputs");
     npu__join j;
+    npu__check_body(d, "inputs");
     memset(&j, 0, sizeof j);
-    if (status == NPU_OK && body->level != NPU_LEVEL_SCALAR) {
+    if (!d->status && body->level != NPU_LEVEL_SCALAR) {
         return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "the child graph '%s' is no scalar graph",
                                npu_graph_name(body));
     }
-    for (uint32_t i = 0; status == NPU_OK && i < d->op->num_in; i++) {
+    for (uint32_t i = 0; !d->status && i < d->op->num_in; i++) {
         const npu_spec *x = d->op->in[i], *wanted = npu_value_spec(body, npu_graph_input(body, i));
-        status = npu__check_dtype(d, "inputs", npu__dtype_of(x), x->dtype == wanted->dtype,
-                                  "the dtype that the body takes");
-        status = status ? status : npu__join_dims(d, &j, "inputs", x);
+        npu__check_dtype(d, "inputs", npu__dtype_of(x), x->dtype == wanted->dtype, "the dtype that the body takes");
+        npu__join_dims(d, &j, "inputs", x);
     }
-    for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_outputs(body); i++) {
-        status = npu__result(d, npu__dtype_of(npu_value_spec(body, npu_graph_output(body, i))), j.rank, j.dims);
+    for (uint32_t i = 0; !d->status && i < npu_graph_num_outputs(body); i++) {
+        npu__result(d, npu__dtype_of(npu_value_spec(body, npu_graph_output(body, i))), j.rank, j.dims);
     }
-    return status;
+    return d->status;
 }
 
 /* ---- rules: special functions, comparisons of tensors ---- */
@@ -11833,63 +11857,63 @@ static npu_status npu__type_binary_float(npu_deduce *d)
 {
     npu__join j;
     npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
-    status = status ? status : npu__check_float(d, "self", t);
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    npu__join_args(d, &j, "self", "other", NULL, &t);
+    npu__check_float(d, "self", t);
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 static npu_status npu__type_integer(npu_deduce *d)
 {
     npu__join j;
     npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_integer(t), "an integer");
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    npu__join_args(d, &j, "self", "other", NULL, &t);
+    npu__check_dtype(d, "self", t, npu__is_integer(t), "an integer");
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 static npu_status npu__type_isclose(npu_deduce *d)
 {
-    npu_status status = npu__check_same_dtype(d, "other", "self");
-    if (!status && !(npu_op_float(d->op, "rtol", 0) >= 0 && npu_op_float(d->op, "atol", 0) >= 0)) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "rtol", "rtol or atol is negative");
+    npu__check_same_dtype(d, "other", "self");
+    if (!(npu_op_float(d->op, "rtol", 0) >= 0 && npu_op_float(d->op, "atol", 0) >= 0)) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "rtol", "rtol or atol is negative");
     }
-    return status ? status : npu__type_compare(d);
+    return npu__type_compare(d);
 }
 
 static npu_status npu__type_allclose(npu_deduce *d)
 {
     uint32_t first = d->num_results;
-    npu_status status = npu__type_isclose(d);
-    if (!status) {
+    npu__type_isclose(d);
+    if (!d->status) {
         d->results[first].rank = 0;
     }
-    return status;
+    return d->status;
 }
 
 /* Dims that differ make the result false; elements compare as their common dtype. */
 static npu_status npu__type_equal_whole(npu_deduce *d)
 {
-    npu_status status = npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "self")));
-    status = status ? status : npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "other")));
-    return status ? status : npu__result(d, NPU_BOOL, 0, NULL);
+    npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "self")));
+    npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "other")));
+    return npu__result(d, NPU_BOOL, 0, NULL);
 }
 
 static npu_status npu__type_heaviside(npu_deduce *d)
 {
     npu__join j;
     npu_dtype t;
-    npu_status status = npu__check_same_dtype(d, "values", "self");
-    status = status ? status : npu__join_args(d, &j, "self", "values", NULL, &t);
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    npu__check_same_dtype(d, "values", "self");
+    npu__join_args(d, &j, "self", "values", NULL, &t);
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 static npu_status npu__type_float_power(npu_deduce *d)
 {
     npu__join j;
     npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "exponent", NULL, &t);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    return status ? status : npu__result(d, NPU_F64, j.rank, j.dims);
+    npu__join_args(d, &j, "self", "exponent", NULL, &t);
+    npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
+    return npu__result(d, NPU_F64, j.rank, j.dims);
 }
 
 /* All tensors broadcast and promote; a number takes their dtype. ATen has no quotients (tensor1 / tensor2) of
@@ -11900,38 +11924,37 @@ static npu_status npu__type_pointwise(npu_deduce *d)
          is_gelu = d->op->kind == (uint32_t)NPU_ATEN_GELU_BACKWARD;
     npu__join j;
     npu_dtype t;
-    npu_status status = NPU_OK;
     memset(&j, 0, sizeof j);
-    for (uint32_t i = 0; i < d->op->num_args && !status; i++) {
+    for (uint32_t i = 0; i < d->op->num_args && !d->status; i++) {
         if (d->op->args[i].form == NPU_ARG_TENSOR) {
-            status = npu__join_arg(d, &j, d->op->args[i].name);
+            npu__join_arg(d, &j, d->op->args[i].name);
         }
     }
     t = npu__join_dtype(&j);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
-    if (!status && is_gelu) {
-        status = npu__check_float(d, "self", t);
-        status = status ? status : npu__check_approximate(d);
+    npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
+    if (is_gelu) {
+        npu__check_float(d, "self", t);
+        npu__check_approximate(d);
     }
-    if (!status && is_quotient) { /* of two integers it is none */
-        status = npu__check_float(d, d->op->args[1].name,
-                                  npu_dtype_promote(npu__dtype_of(d->op->in[1]), npu__dtype_of(d->op->in[2])));
+    if (!d->status && is_quotient) { /* of two integers it is none */
+        npu__check_float(d, d->op->args[1].name, npu_dtype_promote(npu__dtype_of(d->op->in[1]),
+                                                                   npu__dtype_of(d->op->in[2])));
     }
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 static npu_status npu__type_lerp(npu_deduce *d)
 {
-    npu_status status = npu__check_float(d, "self", npu__dtype_of(npu_deduce_spec(d, "self")));
-    status = status ? status : npu__check_same_dtype(d, "end", "self");
-    status = status ? status : npu__check_same_dtype(d, "weight", "self");
-    return status ? status : npu__type_pointwise(d);
+    npu__check_float(d, "self", npu__dtype_of(npu_deduce_spec(d, "self")));
+    npu__check_same_dtype(d, "end", "self");
+    npu__check_same_dtype(d, "weight", "self");
+    return npu__type_pointwise(d);
 }
 
 static npu_status npu__type_polygamma(npu_deduce *d)
 {
-    npu_status status = npu__check_attribute(d, "n", npu_op_int(d->op, "n", 0), 0);
-    return status ? status : npu__type_promote_float(d);
+    npu__check_attribute(d, "n", npu_op_int(d->op, "n", 0), 0);
+    return npu__type_promote_float(d);
 }
 
 enum { NPU__MAX_GAMMA_ORDER = 10000 }; /* as many logarithms of gamma are summed for each element */
@@ -11939,27 +11962,27 @@ enum { NPU__MAX_GAMMA_ORDER = 10000 }; /* as many logarithms of gamma are summed
 static npu_status npu__type_mvlgamma(npu_deduce *d)
 {
     int64_t p = npu_op_int(d->op, "p", 1);
-    npu_status status = npu__check_attribute(d, "p", p, 1);
-    if (!status && p > NPU__MAX_GAMMA_ORDER) {
-        status = npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "p", "p is %lld, which is more than %d", (long long)p,
-                                 NPU__MAX_GAMMA_ORDER);
+    npu__check_attribute(d, "p", p, 1);
+    if (p > NPU__MAX_GAMMA_ORDER) {
+        npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "p", "p is %lld, which is more than %d", (long long)p,
+                        NPU__MAX_GAMMA_ORDER);
     }
-    status = status ? status : npu__check_number(d, "self");
-    return status ? status : npu__type_promote_float(d);
+    npu__check_number(d, "self");
+    return npu__type_promote_float(d);
 }
 
 static npu_status npu__type_frexp(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__type_same_float(d);
-    return status ? status : npu__result_like(d, x, NPU_I32);
+    npu__type_same_float(d);
+    return npu__result_like(d, x, NPU_I32);
 }
 
 static npu_status npu__type_log_sigmoid_forward(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__type_same_float(d);
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__type_same_float(d);
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* Probabilities are floating point; with a number for all, self only gives dims and dtype. */
@@ -11982,31 +12005,31 @@ static npu_status npu__check_real(npu_deduce *d, npu_dtype t)
 static npu_status npu__type_same_real(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__check_real(d, npu__dtype_of(x));
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__check_real(d, npu__dtype_of(x));
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 static npu_status npu__type_test(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__check_arithmetic(d, npu__dtype_of(x));
-    return status ? status : npu__result_like(d, x, NPU_BOOL);
+    npu__check_arithmetic(d, npu__dtype_of(x));
+    return npu__result_like(d, x, NPU_BOOL);
 }
 
 static npu_status npu__type_square(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__check_arithmetic(d, npu__dtype_of(x));
-    return status ? status : npu__result_like(d, x, x->dtype == NPU_BOOL ? NPU_I64 : npu__dtype_of(x));
+    npu__check_arithmetic(d, npu__dtype_of(x));
+    return npu__result_like(d, x, x->dtype == NPU_BOOL ? NPU_I64 : npu__dtype_of(x));
 }
 
 static npu_status npu__type_arithmetic(npu_deduce *d)
 {
     npu__join j;
     npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    npu__join_args(d, &j, "self", "other", NULL, &t);
+    npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 /* Also of one operand. */
@@ -12014,11 +12037,9 @@ static npu_status npu__type_bitwise(npu_deduce *d)
 {
     npu__join j;
     npu_dtype t;
-    npu_status status = npu__join_args(d, &j, "self", "other", NULL, &t);
-    status = status
-        ? status
-        : npu__check_dtype(d, "self", t, npu__is_integer(t) || t == NPU_BOOL, "an integer or bool");
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    npu__join_args(d, &j, "self", "other", NULL, &t);
+    npu__check_dtype(d, "self", t, npu__is_integer(t) || t == NPU_BOOL, "an integer or bool");
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 /* A number has no dims; a tensor that stands for one must have none either. */
@@ -12027,27 +12048,27 @@ static npu_status npu__type_masked_fill(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self"), *mask = npu_deduce_spec(d, "mask");
     npu__join j;
     npu_dtype t;
-    npu_status status = npu__check_dtype(d, "mask", npu__dtype_of(mask), mask->dtype == NPU_BOOL, "bool");
-    status = status ? status : npu__join_args(d, &j, "self", "value", NULL, &t);
-    status = status ? status : npu__join_dims(d, &j, "mask", mask);
-    if (!status && npu_deduce_spec(d, "value")) {
-        status = npu__check_rank(d, "value", 0, 0);
+    npu__check_dtype(d, "mask", npu__dtype_of(mask), mask->dtype == NPU_BOOL, "bool");
+    npu__join_args(d, &j, "self", "value", NULL, &t);
+    npu__join_dims(d, &j, "mask", mask);
+    if (npu_deduce_spec(d, "value")) {
+        npu__check_rank(d, "value", 0, 0);
     }
-    status = status ? status : npu__check_fits(d, "value", npu__dtype_of(x));
-    return status ? status : npu__result(d, npu__dtype_of(x), j.rank, j.dims);
+    npu__check_fits(d, "value", npu__dtype_of(x));
+    return npu__result(d, npu__dtype_of(x), j.rank, j.dims);
 }
 
 /* One weight for all, or one per channel: dim 1, where there is one. */
 static npu_status npu__type_prelu(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *w = npu_deduce_spec(d, "weight");
-    npu_status status = npu__check_float(d, "self", npu__dtype_of(x));
-    status = status ? status : npu__check_same_dtype(d, "weight", "self");
-    status = status ? status : npu__check_rank(d, "weight", 0, 1);
-    if (!status && w->rank == 1 && w->dims[0] != 1) {
-        status = npu__check_dim(d, "weight", 0, x->rank > 1 ? x->dims[1] : 1, "channels");
+    npu__check_float(d, "self", npu__dtype_of(x));
+    npu__check_same_dtype(d, "weight", "self");
+    npu__check_rank(d, "weight", 0, 1);
+    if (w->rank == 1 && w->dims[0] != 1) {
+        npu__check_dim(d, "weight", 0, x->rank > 1 ? x->dims[1] : 1, "channels");
     }
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 static npu_status npu__type_glu(npu_deduce *d)
@@ -12055,15 +12076,15 @@ static npu_status npu__type_glu(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_spec y = *x;
     uint32_t axis;
-    npu_status status = npu__check_float(d, "self", npu__dtype_of(x));
-    status = status ? status : npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "dim", x->rank, &axis);
-    if (!status && x->dims[axis] > 0 && x->dims[axis] % 2) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is %lld, expected an even number",
-                                 (unsigned)axis, (long long)x->dims[axis]);
+    npu__check_float(d, "self", npu__dtype_of(x));
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    if (!d->status && x->dims[axis] > 0 && x->dims[axis] % 2) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is %lld, expected an even number", (unsigned)axis,
+                        (long long)x->dims[axis]);
     }
-    if (status) {
-        return status;
+    if (d->status) {
+        return d->status;
     }
     y.dims[axis] = x->dims[axis] < 0 ? NPU_DYNAMIC_DIM : x->dims[axis] / 2;
     return npu__result_like(d, &y, npu__dtype_of(x));
@@ -12073,7 +12094,7 @@ static npu_status npu__type_glu(npu_deduce *d)
 static npu_status npu__size_arg(npu_deduce *d, const char *name, int64_t value, int64_t *dim)
 {
     *dim = value == INT64_MIN ? NPU_DYNAMIC_DIM : value;
-    return value == INT64_MIN ? NPU_OK : npu__check_attribute(d, name, value, 0);
+    return value == INT64_MIN ? d->status : npu__check_attribute(d, name, value, 0);
 }
 
 /* True for an element of a list named size or shape that is a symbol, though no operand may have it. */
@@ -12086,25 +12107,25 @@ static bool npu__is_symbol(const npu_deduce *d, int64_t size)
 static npu_status npu__create_dims(npu_deduce *d, npu_spec *y)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = NPU_OK;
     memset(y, 0, sizeof *y);
     if (!npu_op_arg(d->op, "size")) {
         y->rank = x ? x->rank : 0;
         memcpy(y->dims, x ? x->dims : y->dims, sizeof y->dims);
-        return NPU_OK;
+        return d->status;
     }
-    status = npu__check_result_rank(d, npu_op_list_len(d->op, "size"));
-    y->rank = (uint8_t)(status ? 0 : npu_op_list_len(d->op, "size"));
-    for (uint32_t i = 0; i < y->rank && !status; i++) {
+    npu__check_result_rank(d, npu_op_list_len(d->op, "size"));
+    y->rank = (uint8_t)(d->status ? 0 : npu_op_list_len(d->op, "size"));
+    for (uint32_t i = 0; i < y->rank && !d->status; i++) {
         y->dims[i] = npu_op_int_at(d->op, "size", i);
-        status = npu__is_symbol(d, y->dims[i]) ? NPU_OK : npu__size_arg(d, "size", y->dims[i], &y->dims[i]);
+        if (!npu__is_symbol(d, y->dims[i])) {
+            npu__size_arg(d, "size", y->dims[i], &y->dims[i]);
+        }
     }
-    if (!status && npu_op_arg(d->op, "stride") && npu_op_list_len(d->op, "stride") != y->rank) {
-        status =
-            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "stride", "stride has %u numbers, expected %u like size",
-                            (unsigned)npu_op_list_len(d->op, "stride"), (unsigned)y->rank);
+    if (npu_op_arg(d->op, "stride") && npu_op_list_len(d->op, "stride") != y->rank) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "stride", "stride has %u numbers, expected %u like size",
+                        (unsigned)npu_op_list_len(d->op, "stride"), (unsigned)y->rank);
     }
-    return status;
+    return d->status;
 }
 
 /* The dtype where none is given: that of self, of the number for all, else f32. A bool counts as an integer.
@@ -12114,16 +12135,16 @@ static npu_status npu__create_dtype(npu_deduce *d, npu_dtype *t)
     const npu_spec *x = npu_deduce_spec(d, "self");
     const npu_bound_arg *number = npu_op_arg(d->op, "fill_value");
     npu_dtype fallback = number && number->form != NPU_ARG_FLOAT ? NPU_I64 : NPU_F32;
-    npu_status status = npu__dtype_arg(d, x ? npu__dtype_of(x) : fallback, t);
-    return status ? status : npu__check_dtype(d, "dtype", *t, npu__is_real(*t), "a number or bool");
+    npu__dtype_arg(d, x ? npu__dtype_of(x) : fallback, t);
+    return npu__check_dtype(d, "dtype", *t, npu__is_real(*t), "a number or bool");
 }
 
 /* A value tensor (fill.Tensor) has no dims. */
 static npu_status npu__type_new_size(npu_deduce *d)
 {
     npu_spec y;
-    npu_status status = npu__create_dims(d, &y);
-    return status ? status : npu__result(d, npu__dtype_of(npu_deduce_spec(d, "self")), y.rank, y.dims);
+    npu__create_dims(d, &y);
+    return npu__result(d, npu__dtype_of(npu_deduce_spec(d, "self")), y.rank, y.dims);
 }
 
 static npu_status npu__type_create(npu_deduce *d)
@@ -12131,33 +12152,33 @@ static npu_status npu__type_create(npu_deduce *d)
     static const char *const numbers[] = { "value", "fill_value", "s" };
     npu_spec y;
     npu_dtype t;
-    npu_status status = npu__create_dims(d, &y);
-    status = status ? status : npu__create_dtype(d, &t);
-    if (!status && npu_deduce_spec(d, "value")) {
-        status = npu__check_rank(d, "value", 0, 0);
+    npu__create_dims(d, &y);
+    npu__create_dtype(d, &t);
+    if (npu_deduce_spec(d, "value")) {
+        npu__check_rank(d, "value", 0, 0);
     }
-    for (uint32_t i = 0; i < NPU__COUNT(numbers) && !status; i++) {
-        status = npu__check_fits(d, numbers[i], t);
+    for (uint32_t i = 0; i < NPU__COUNT(numbers); i++) {
+        npu__check_fits(d, numbers[i], t);
     }
-    return status ? status : npu__result(d, t, y.rank, y.dims);
+    return npu__result(d, t, y.rank, y.dims);
 }
 
 static npu_status npu__type_random(npu_deduce *d)
 {
     npu_dtype t;
-    npu_status status = npu__create_dtype(d, &t);
-    status = status ? status : npu__check_float(d, "dtype", t);
-    return status ? status : npu__type_create(d);
+    npu__create_dtype(d, &t);
+    npu__check_float(d, "dtype", t);
+    return npu__type_create(d);
 }
 
 static npu_status npu__type_randperm(npu_deduce *d)
 {
     int64_t n;
     npu_dtype t;
-    npu_status status = npu__size_arg(d, "n", npu_op_int(d->op, "n", 0), &n);
-    status = status ? status : npu__dtype_arg(d, NPU_I64, &t);
-    status = status ? status : npu__check_dtype(d, "dtype", t, npu__is_number(t), "a number");
-    return status ? status : npu__result(d, t, 1, &n);
+    npu__size_arg(d, "n", npu_op_int(d->op, "n", 0), &n);
+    npu__dtype_arg(d, NPU_I64, &t);
+    npu__check_dtype(d, "dtype", t, npu__is_number(t), "a number");
+    return npu__result(d, t, 1, &n);
 }
 
 static npu_status npu__type_eye(npu_deduce *d)
@@ -12165,10 +12186,10 @@ static npu_status npu__type_eye(npu_deduce *d)
     int64_t dims[2];
     npu_dtype t;
     int64_t n = npu_op_int(d->op, "n", 0);
-    npu_status status = npu__size_arg(d, "n", n, &dims[0]);
-    status = status ? status : npu__size_arg(d, "m", npu_op_int(d->op, "m", n), &dims[1]);
-    status = status ? status : npu__create_dtype(d, &t);
-    return status ? status : npu__result(d, t, 2, dims);
+    npu__size_arg(d, "n", n, &dims[0]);
+    npu__size_arg(d, "m", npu_op_int(d->op, "m", n), &dims[1]);
+    npu__create_dtype(d, &t);
+    return npu__result(d, t, 2, dims);
 }
 
 /* Elements on and below diagonal `offset` of a matrix whose size fits: rows of first, first + 1 .. of them,
@@ -12193,15 +12214,15 @@ static npu_status npu__type_triangle_indices(npu_deduce *d)
     int64_t offset = npu_op_int(d->op, "offset", 0);
     bool is_upper = d->op->kind == (uint32_t)NPU_ATEN_TRIU_INDICES;
     npu_dtype t;
-    npu_status status = npu__check_attribute(d, "row", rows, 0);
-    status = status ? status : npu__check_attribute(d, "col", cols, 0);
-    status = status ? status : npu__dtype_arg(d, NPU_I64, &t);
-    status = status ? status : npu__check_dtype(d, "dtype", t, npu__is_number(t), "a number");
-    if (!status && !npu__dim_mul(rows, cols, &dims[1])) {
-        status = npu__too_large(d, "row");
+    npu__check_attribute(d, "row", rows, 0);
+    npu__check_attribute(d, "col", cols, 0);
+    npu__dtype_arg(d, NPU_I64, &t);
+    npu__check_dtype(d, "dtype", t, npu__is_number(t), "a number");
+    if (!npu__dim_mul(rows, cols, &dims[1])) {
+        npu__too_large(d, "row");
     }
-    if (status) {
-        return status;
+    if (d->status) {
+        return d->status;
     }
     offset -= is_upper && offset > INT64_MIN;
     dims[1] = is_upper ? dims[1] - npu__triangle_len(rows, cols, offset)
@@ -12244,7 +12265,7 @@ static npu_status npu__range_len(npu_deduce *d, npu_dtype t, int64_t *len)
         *len = t != NPU_I64 ? *len
                             : (int64_t)npu__range_len_int(npu__scalar_whole(start), npu__scalar_whole(end), by);
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_arange(npu_deduce *d)
@@ -12252,25 +12273,24 @@ static npu_status npu__type_arange(npu_deduce *d)
     static const char *const names[] = { "start", "end", "step" };
     npu_dtype t = NPU_I64;
     int64_t len = 0;
-    npu_status status;
     for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
         const npu_bound_arg *arg = npu_op_arg(d->op, names[i]);
         t = arg && arg->form == NPU_ARG_FLOAT ? NPU_F32 : t;
     }
-    status = npu__dtype_arg(d, t, &t);
-    status = status ? status : npu__check_dtype(d, "dtype", t, npu__is_number(t), "a number");
-    status = status ? status : npu__range_len(d, t, &len);
-    return status ? status : npu__result(d, t, 1, &len);
+    npu__dtype_arg(d, t, &t);
+    npu__check_dtype(d, "dtype", t, npu__is_number(t), "a number");
+    npu__range_len(d, t, &len);
+    return npu__result(d, t, 1, &len);
 }
 
 static npu_status npu__type_spaced(npu_deduce *d)
 {
     int64_t steps;
     npu_dtype t;
-    npu_status status = npu__size_arg(d, "steps", npu_op_int(d->op, "steps", 0), &steps);
-    status = status ? status : npu__create_dtype(d, &t);
-    status = status ? status : npu__check_dtype(d, "dtype", t, npu__is_number(t), "a number");
-    return status ? status : npu__result(d, t, 1, &steps);
+    npu__size_arg(d, "steps", npu_op_int(d->op, "steps", 0), &steps);
+    npu__create_dtype(d, &t);
+    npu__check_dtype(d, "dtype", t, npu__is_number(t), "a number");
+    return npu__result(d, t, 1, &steps);
 }
 
 /* With two results the second says what was kept. */
@@ -12278,15 +12298,15 @@ static npu_status npu__type_random_dropout(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     double p = npu_op_float(d->op, "p", 0.0);
-    npu_status status = npu__check_float(d, "input", npu__dtype_of(x));
-    if (!status && !(p >= 0.0 && p <= 1.0)) {
+    npu__check_float(d, "input", npu__dtype_of(x));
+    if (!(p >= 0.0 && p <= 1.0)) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected 0 to 1", p);
     }
-    if (!status && d->op->kind == (uint32_t)NPU_ATEN_FEATURE_DROPOUT && npu_op_int(d->op, "train", 0)) {
-        status = npu__check_rank(d, "input", 2, NPU_MAX_RANK);
+    if (d->op->kind == (uint32_t)NPU_ATEN_FEATURE_DROPOUT && npu_op_int(d->op, "train", 0)) {
+        npu__check_rank(d, "input", 2, NPU_MAX_RANK);
     }
-    status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
-    return status || d->def->schema->num_returns < 2 ? status : npu__result_like(d, x, NPU_BOOL);
+    npu__result_like(d, x, npu__dtype_of(x));
+    return d->def->schema->num_returns < 2 ? d->status : npu__result_like(d, x, NPU_BOOL);
 }
 
 /* ---- rules: copies and numbers ---- */
@@ -12294,17 +12314,16 @@ static npu_status npu__type_random_dropout(npu_deduce *d)
 static npu_status npu__type_copy(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *src = npu_deduce_spec(d, "src");
-    npu_status status = NPU_OK;
     if (src->rank > x->rank) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "src", "src has %u dims, expected at most %u like self",
-                                 (unsigned)src->rank, (unsigned)x->rank);
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "src", "src has %u dims, expected at most %u like self",
+                               (unsigned)src->rank, (unsigned)x->rank);
     }
-    for (uint32_t i = 0; i < src->rank && !status; i++) {
-        status = src->dims[i] == 1
-            ? NPU_OK
-            : npu__check_dim(d, "src", i, x->dims[x->rank - src->rank + i], "dim of self");
+    for (uint32_t i = 0; i < src->rank; i++) {
+        if (src->dims[i] != 1) {
+            npu__check_dim(d, "src", i, x->dims[x->rank - src->rank + i], "dim of self");
+        }
     }
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 static npu_status npu__type_type_as(npu_deduce *d)
@@ -12318,18 +12337,17 @@ static npu_status npu__type_number(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = d->op->kind == (uint32_t)NPU_ATEN_SYM_IS_CONTIGUOUS ? NPU_BOOL : NPU_I64;
     uint32_t axis;
-    npu_status status = NPU_OK;
     if (d->op->kind == (uint32_t)NPU_ATEN_LOCAL_SCALAR_DENSE) {
         t = x->dtype == NPU_BOOL ? NPU_BOOL : npu__is_float(npu__dtype_of(x)) ? NPU_F64 : NPU_I64;
-        status = npu__check_real(d, npu__dtype_of(x));
-        for (uint32_t i = 0; i < x->rank && !status; i++) {
-            status = npu__check_dim(d, "self", i, 1, "one element");
+        npu__check_real(d, npu__dtype_of(x));
+        for (uint32_t i = 0; i < x->rank; i++) {
+            npu__check_dim(d, "self", i, 1, "one element");
         }
     } else if (npu_op_arg(d->op, "dim")) {
-        status = npu__axis_arg(d, "dim", x->rank, &axis);
-        status = status ? status : npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+        npu__axis_arg(d, "dim", x->rank, &axis);
+        npu__check_rank(d, "self", 1, NPU_MAX_RANK);
     }
-    return status ? status : npu__result(d, t, 0, NULL);
+    return npu__result(d, t, 0, NULL);
 }
 
 /* ---- rules: shape ---- */
@@ -12363,39 +12381,39 @@ static npu_status npu__reshape_size(npu_deduce *d, npu__reshape *r, const char *
             return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s has more than one -1", name);
         }
         r->inferred = i;
-        return NPU_OK;
+        return d->status;
     }
     if (npu__take_symbol(x, size, taken)) {
-        return NPU_OK;
+        return d->status;
     }
     if (size < 0 && size != INT64_MIN && !npu__is_symbol(d, size)) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s dim %u is %lld", name, (unsigned)i,
                                (long long)size);
     }
     r->dims[i] = size == INT64_MIN ? NPU_DYNAMIC_DIM : size;
-    return npu__extent_add(&r->wanted, r->dims[i]) ? NPU_OK : npu__too_large(d, name);
+    return npu__extent_add(&r->wanted, r->dims[i]) ? d->status : npu__too_large(d, name);
 }
 
 static npu_status npu__reshape_read(npu_deduce *d, npu__reshape *r, const char *name, const npu_spec *x)
 {
     uint32_t taken = 0;
-    npu_status status = npu__check_result_rank(d, npu_op_list_len(d->op, name));
+    npu__check_result_rank(d, npu_op_list_len(d->op, name));
     memset(r, 0, sizeof *r);
     r->have.known = r->wanted.known = 1;
-    if (status) {
-        return status;
+    if (d->status) {
+        return d->status;
     }
     r->rank = r->inferred = npu_op_list_len(d->op, name);
-    for (uint32_t i = 0; i < r->rank && !status; i++) {
+    for (uint32_t i = 0; i < r->rank && !d->status; i++) {
         r->dims[i] = npu_op_int_at(d->op, name, i);
-        status = npu__reshape_size(d, r, name, x, i, &taken);
+        npu__reshape_size(d, r, name, x, i, &taken);
     }
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
+    for (uint32_t i = 0; i < x->rank; i++) {
         if (!(taken >> i & 1u) && !npu__extent_add(&r->have, x->dims[i])) {
-            status = npu__too_large(d, "self");
+            npu__too_large(d, "self");
         }
     }
-    return status;
+    return d->status;
 }
 
 /* Finds the -1, or checks that the products agree where they are known. */
@@ -12405,7 +12423,7 @@ static npu_status npu__reshape_solve(npu_deduce *d, npu__reshape *r, const char 
     bool is_known = have->num_unknown == 0 && wanted->num_unknown == 0;
     if (r->inferred == r->rank) {
         return !is_known || have->known == wanted->known
-                   ? NPU_OK
+                   ? d->status
                    : npu_deduce_fail(d, NPU_ERR_SHAPE, name,
                                      "%s has %lld elements, expected those of self = %lld", name,
                                      (long long)wanted->known, (long long)have->known);
@@ -12420,7 +12438,7 @@ static npu_status npu__reshape_solve(npu_deduce *d, npu__reshape *r, const char 
         bool is_kept = have->num_unknown == 1 && wanted->num_unknown == 0 && have->known == wanted->known;
         r->dims[r->inferred] = is_kept ? have->unknown : NPU_DYNAMIC_DIM;
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_reshape(npu_deduce *d)
@@ -12428,9 +12446,9 @@ static npu_status npu__type_reshape(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, d->op->args[0].name);
     const char *name = npu_op_arg(d->op, "size") ? "size" : "shape";
     npu__reshape r;
-    npu_status status = npu__reshape_read(d, &r, name, x);
-    status = status ? status : npu__reshape_solve(d, &r, name);
-    return status ? status : npu__result(d, npu__dtype_of(x), r.rank, r.dims);
+    npu__reshape_read(d, &r, name, x);
+    npu__reshape_solve(d, &r, name);
+    return npu__result(d, npu__dtype_of(x), r.rank, r.dims);
 }
 
 static npu_status npu__type_permute(npu_deduce *d)
@@ -12438,17 +12456,16 @@ static npu_status npu__type_permute(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t mask, axis, len = npu_op_list_len(d->op, "dims");
     int64_t dims[NPU_MAX_RANK];
-    npu_status status;
     if (len != x->rank) {
         return npu_deduce_fail(d, NPU_ERR_RANK, "dims", "dims has %u numbers, expected %u", (unsigned)len,
                                (unsigned)x->rank);
     }
-    status = npu__axes(d, "dims", x->rank, &mask);
-    for (uint32_t i = 0; i < len && !status; i++) {
-        status = npu__axis(d, "dims", npu_op_int_at(d->op, "dims", i), x->rank, &axis);
+    npu__axes(d, "dims", x->rank, &mask);
+    for (uint32_t i = 0; i < len && !d->status; i++) {
+        npu__axis(d, "dims", npu_op_int_at(d->op, "dims", i), x->rank, &axis);
         dims[i] = x->dims[axis];
     }
-    return status ? status : npu__result(d, npu__dtype_of(x), x->rank, dims);
+    return npu__result(d, npu__dtype_of(x), x->rank, dims);
 }
 
 static npu_status npu__type_transpose(npu_deduce *d)
@@ -12456,10 +12473,9 @@ static npu_status npu__type_transpose(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_spec y = *x;
     uint32_t a, b;
-    npu_status status = npu__axis_arg(d, "dim0", x->rank, &a);
-    status = status ? status : npu__axis_arg(d, "dim1", x->rank, &b);
-    if (status) {
-        return status;
+    npu__axis_arg(d, "dim0", x->rank, &a);
+    if (npu__axis_arg(d, "dim1", x->rank, &b)) {
+        return d->status;
     }
     y.dims[a] = x->dims[b];
     y.dims[b] = x->dims[a];
@@ -12473,10 +12489,9 @@ static npu_status npu__type_flatten(npu_deduce *d)
     npu__extent merged = { 1, 0, 0 };
     int64_t dims[NPU_MAX_RANK] = { 1 };
     uint32_t first, last, rank = 0;
-    npu_status status = npu__axis_arg(d, "start_dim", x->rank, &first);
-    status = status ? status : npu__axis(d, "end_dim", npu_op_int(d->op, "end_dim", -1), x->rank, &last);
-    if (status) {
-        return status;
+    npu__axis_arg(d, "start_dim", x->rank, &first);
+    if (npu__axis(d, "end_dim", npu_op_int(d->op, "end_dim", -1), x->rank, &last)) {
+        return d->status;
     }
     if (first > last) {
         return npu_deduce_fail(d, NPU_ERR_AXIS, "start_dim", "start_dim %u comes after end_dim %u",
@@ -12500,13 +12515,15 @@ static npu_status npu__type_squeeze(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t dims[NPU_MAX_RANK];
     uint32_t mask = UINT32_MAX, rank = 0;
-    npu_status status = npu_op_arg(d->op, "dim") ? npu__axes(d, "dim", x->rank, &mask) : NPU_OK;
+    if (npu_op_arg(d->op, "dim")) {
+        npu__axes(d, "dim", x->rank, &mask);
+    }
     for (uint32_t i = 0; i < x->rank; i++) {
         if (x->dims[i] != 1 || !(mask >> i & 1u)) {
             dims[rank++] = x->dims[i];
         }
     }
-    return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
+    return npu__result(d, npu__dtype_of(x), rank, dims);
 }
 
 /* The dims of x with one more before `axis`. */
@@ -12514,19 +12531,19 @@ static npu_status npu__result_with_dim(npu_deduce *d, const npu_spec *x, npu_dty
                                        int64_t dim)
 {
     int64_t dims[NPU_MAX_RANK + 1];
-    npu_status status = npu__check_result_rank(d, x->rank + 1u);
+    npu__check_result_rank(d, x->rank + 1u);
     for (uint32_t i = 0; i <= x->rank; i++) {
         dims[i] = i < axis ? x->dims[i] : i == axis ? dim : x->dims[i - 1];
     }
-    return status ? status : npu__result(d, dtype, x->rank + 1u, dims);
+    return npu__result(d, dtype, x->rank + 1u, dims);
 }
 
 static npu_status npu__type_unsqueeze(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t axis;
-    npu_status status = npu__axis_arg(d, "dim", x->rank + 1u, &axis);
-    return status ? status : npu__result_with_dim(d, x, npu__dtype_of(x), axis, 1);
+    npu__axis_arg(d, "dim", x->rank + 1u, &axis);
+    return npu__result_with_dim(d, x, npu__dtype_of(x), axis, 1);
 }
 
 /* One dim of expand: have (1 where self has none) to the size asked for. */
@@ -12544,7 +12561,7 @@ static npu_status npu__expand_dim(npu_deduce *d, uint32_t i, bool is_new, int64_
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "size", "size dim %u is %lld, expected that of self = %lld",
                                (unsigned)i, (long long)*size, (long long)have);
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_expand(npu_deduce *d)
@@ -12552,17 +12569,17 @@ static npu_status npu__type_expand(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t rank = npu_op_list_len(d->op, "size");
     int64_t dims[NPU_MAX_RANK];
-    npu_status status = npu__check_result_rank(d, rank);
-    if (!status && rank < x->rank) {
-        status = npu_deduce_fail(d, NPU_ERR_RANK, "size", "size has %u dims, expected at least %u",
-                                 (unsigned)rank, (unsigned)x->rank);
+    npu__check_result_rank(d, rank);
+    if (rank < x->rank) {
+        npu_deduce_fail(d, NPU_ERR_RANK, "size", "size has %u dims, expected at least %u", (unsigned)rank,
+                        (unsigned)x->rank);
     }
-    for (uint32_t i = 0; i < rank && !status; i++) {
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
         bool is_new = i < rank - x->rank;
         dims[i] = npu_op_int_at(d->op, "size", i);
-        status = npu__expand_dim(d, i, is_new, is_new ? 1 : x->dims[i - (rank - x->rank)], &dims[i]);
+        npu__expand_dim(d, i, is_new, is_new ? 1 : x->dims[i - (rank - x->rank)], &dims[i]);
     }
-    return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
+    return npu__result(d, npu__dtype_of(x), rank, dims);
 }
 
 /* dim times count; a dim that is not known stays what it is when it is taken once. */
@@ -12582,20 +12599,22 @@ static npu_status npu__type_repeat(npu_deduce *d)
     const char *name = npu_op_arg(d->op, "repeats") ? "repeats" : "dims";
     uint32_t len = npu_op_list_len(d->op, name), rank = len < x->rank ? x->rank : len;
     int64_t dims[NPU_MAX_RANK];
-    npu_status status = npu__check_result_rank(d, rank);
-    if (!status && rank != len && npu_op_arg(d->op, "repeats")) {
-        status = npu_deduce_fail(d, NPU_ERR_RANK, name, "%s has %u numbers, expected at least %u", name,
-                                 (unsigned)len, (unsigned)rank);
+    npu__check_result_rank(d, rank);
+    if (rank != len && npu_op_arg(d->op, "repeats")) {
+        npu_deduce_fail(d, NPU_ERR_RANK, name, "%s has %u numbers, expected at least %u", name, (unsigned)len,
+                        (unsigned)rank);
     }
-    for (uint32_t i = 0; i < rank && !status; i++) {
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
         int64_t count = i < rank - len ? 1 : npu_op_int_at(d->op, name, i - (rank - len));
-        status = count == INT64_MIN ? NPU_OK : npu__check_attribute(d, name, count, 0);
-        if (!status &&
+        if (count != INT64_MIN) {
+            npu__check_attribute(d, name, count, 0);
+        }
+        if (!d->status &&
             !npu__repeat_dim(i < rank - x->rank ? 1 : x->dims[i - (rank - x->rank)], count, &dims[i])) {
-            status = npu__too_large(d, name);
+            npu__too_large(d, name);
         }
     }
-    return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
+    return npu__result(d, npu__dtype_of(x), rank, dims);
 }
 
 /* ---- rules: lists of tensors, parts of tensors ---- */
@@ -12643,7 +12662,7 @@ static npu_status npu__list_dtype(npu_deduce *d, const npu_bound_arg *list, npu_
     }
     *dtype = npu__join_dtype(&j);
     return *dtype != NPU_NONE
-               ? NPU_OK
+               ? d->status
                : npu_deduce_fail(d, NPU_ERR_DTYPE, list->name, "%s have no common dtype", list->name);
 }
 
@@ -12662,7 +12681,7 @@ static npu_status npu__list_dims(npu_deduce *d, const npu_bound_arg *list, uint3
                                    (long long)first->dims[k]);
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* ATen lets cat skip empty 1-D tensors whatever the rank of the others. */
@@ -12686,10 +12705,10 @@ static npu_status npu__cat_axis(npu_deduce *d, const npu_bound_arg *list, const 
 {
     *axis = 0;
     switch (d->op->kind) {
-    case NPU_ATEN_VSTACK: return NPU_OK;
-    case NPU_ATEN_DSTACK: *axis = 2; return NPU_OK;
-    case NPU_ATEN_COLUMN_STACK: *axis = 1; return NPU_OK;
-    case NPU_ATEN_HSTACK: *axis = d->op->in[list->first]->rank > 1; return NPU_OK;
+    case NPU_ATEN_VSTACK: return d->status;
+    case NPU_ATEN_DSTACK: *axis = 2; return d->status;
+    case NPU_ATEN_COLUMN_STACK: *axis = 1; return d->status;
+    case NPU_ATEN_HSTACK: *axis = d->op->in[list->first]->rank > 1; return d->status;
     default: return npu__axis_arg(d, "dim", first->rank, axis);
     }
 }
@@ -12699,9 +12718,9 @@ static npu_status npu__sum_dim(npu_deduce *d, const char *name, int64_t dim, int
 {
     if (*sum < 0 || dim < 0) {
         *sum = *sum == 0 ? dim : NPU_DYNAMIC_DIM;
-        return NPU_OK;
+        return d->status;
     }
-    return npu__dim_add(*sum, dim, sum) ? NPU_OK : npu__too_large(d, name);
+    return npu__dim_add(*sum, dim, sum) ? d->status : npu__too_large(d, name);
 }
 
 /* Adds an operand to the dim that cat sums, and its other dims where the result does not know them yet. */
@@ -12720,24 +12739,22 @@ static npu_status npu__type_cat(npu_deduce *d)
     npu_dtype t;
     uint32_t axis;
     int64_t sum = 0;
-    npu_status status = npu__list_dtype(d, list, &t);
-    if (status) {
-        return status;
+    if (npu__list_dtype(d, list, &t)) {
+        return d->status;
     }
     first = y = npu__cat_first(d, list);
-    status = npu__cat_axis(d, list, &first, &axis);
-    for (uint32_t i = 0; i < list->count && !status; i++) {
+    npu__cat_axis(d, list, &first, &axis);
+    for (uint32_t i = 0; i < list->count && !d->status; i++) {
         npu_spec x = npu__list_item(d, list, i);
         if (x.rank == 0) {
-            status = npu_deduce_fail(d, NPU_ERR_RANK, "tensors", "tensors %u has 0 dims, expected at least 1",
-                                     (unsigned)i);
+            npu_deduce_fail(d, NPU_ERR_RANK, "tensors", "tensors %u has 0 dims, expected at least 1", (unsigned)i);
         } else if (!npu__cat_skips(&x)) {
-            status = npu__list_dims(d, list, i, &x, &first, axis);
-            status = status ? status : npu__cat_add(d, &x, axis, &sum, &y);
+            npu__list_dims(d, list, i, &x, &first, axis);
+            npu__cat_add(d, &x, axis, &sum, &y);
         }
     }
     y.dims[axis] = sum;
-    return status ? status : npu__result(d, t, y.rank, y.dims);
+    return npu__result(d, t, y.rank, y.dims);
 }
 
 static npu_status npu__type_stack(npu_deduce *d)
@@ -12745,12 +12762,14 @@ static npu_status npu__type_stack(npu_deduce *d)
     const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
     npu_dtype t;
     uint32_t axis = 0;
-    npu_status status = npu__list_dtype(d, list, &t);
-    for (uint32_t i = 1; i < list->count && !status; i++) {
-        status = npu__list_dims(d, list, i, d->op->in[list->first + i], d->op->in[list->first], NPU_MAX_RANK);
+    if (npu__list_dtype(d, list, &t)) {
+        return d->status;
     }
-    status = status ? status : npu__axis_arg(d, "dim", d->op->in[list->first]->rank + 1u, &axis);
-    return status ? status : npu__result_with_dim(d, d->op->in[list->first], t, axis, list->count);
+    for (uint32_t i = 1; i < list->count; i++) {
+        npu__list_dims(d, list, i, d->op->in[list->first + i], d->op->in[list->first], NPU_MAX_RANK);
+    }
+    npu__axis_arg(d, "dim", d->op->in[list->first]->rank + 1u, &axis);
+    return npu__result_with_dim(d, d->op->in[list->first], t, axis, list->count);
 }
 
 static npu_status npu__split_piece(npu_deduce *d, const npu_spec *x, uint32_t axis, int64_t len)
@@ -12763,50 +12782,50 @@ static npu_status npu__split_piece(npu_deduce *d, const npu_spec *x, uint32_t ax
 static npu_status npu__split_by_sizes(npu_deduce *d, const npu_spec *x, const char *name, uint32_t axis)
 {
     int64_t sum = 0;
-    npu_status status = NPU_OK;
-    for (uint32_t i = 0; i < npu_op_list_len(d->op, name) && !status; i++) {
+    for (uint32_t i = 0; i < npu_op_list_len(d->op, name) && !d->status; i++) {
         int64_t size = npu_op_int_at(d->op, name, i);
-        status = npu__check_attribute(d, name, size, 0);
-        if (!status && !npu__dim_add(sum, size, &sum)) {
-            status = npu__too_large(d, name);
+        npu__check_attribute(d, name, size, 0);
+        if (!npu__dim_add(sum, size, &sum)) {
+            npu__too_large(d, name);
         }
-        status = status ? status : npu__split_piece(d, x, axis, size);
+        npu__split_piece(d, x, axis, size);
     }
-    if (!status && !npu__dims_agree(sum, x->dims[axis])) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s sums to %lld, expected dim %u of self = %lld",
-                                 name, (long long)sum, (unsigned)axis, (long long)x->dims[axis]);
+    if (!npu__dims_agree(sum, x->dims[axis])) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s sums to %lld, expected dim %u of self = %lld", name,
+                        (long long)sum, (unsigned)axis, (long long)x->dims[axis]);
     }
-    return status;
+    return d->status;
 }
 
 /* Pieces of `size`, the last one smaller; at least one. */
 static npu_status npu__split_by_size(npu_deduce *d, const npu_spec *x, uint32_t axis, int64_t size)
 {
     int64_t rest = x->dims[axis];
-    npu_status status = NPU_OK;
     if (size == 0 && rest != 0) {
         return npu__check_attribute(d, "split_size", size, 1);
     }
     do {
         int64_t len = rest < size ? rest : size;
-        status = npu__split_piece(d, x, axis, len);
+        npu__split_piece(d, x, axis, len);
         rest -= len;
-    } while (rest > 0 && !status);
-    return status;
+    } while (rest > 0 && !d->status);
+    return d->status;
 }
 
 /* chunk makes pieces of ceil(dim / chunks); of an empty dim it makes all its chunks. */
 static npu_status npu__split_by_count(npu_deduce *d, const npu_spec *x, uint32_t axis, int64_t count)
 {
     int64_t dim = x->dims[axis];
-    npu_status status = npu__check_attribute(d, "chunks", count, 1);
-    if (status || dim > 0) {
-        return status ? status : npu__split_by_size(d, x, axis, dim / count + (dim % count != 0));
+    if (npu__check_attribute(d, "chunks", count, 1)) {
+        return d->status;
     }
-    for (int64_t i = 0; i < count && !status; i++) {
-        status = npu__split_piece(d, x, axis, 0);
+    if (dim > 0) {
+        return npu__split_by_size(d, x, axis, dim / count + (dim % count != 0));
     }
-    return status;
+    for (int64_t i = 0; i < count && !d->status; i++) {
+        npu__split_piece(d, x, axis, 0);
+    }
+    return d->status;
 }
 
 static npu_status npu__type_split(npu_deduce *d)
@@ -12815,10 +12834,10 @@ static npu_status npu__type_split(npu_deduce *d)
     const char *name = npu_op_arg(d->op, "split_sizes") ? "split_sizes" : "split_size";
     const npu_bound_arg *size = npu_op_arg(d->op, name);
     uint32_t axis;
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "dim", x->rank, &axis);
-    if (status || (size && size->form == NPU_ARG_INTS)) {
-        return status ? status : npu__split_by_sizes(d, x, name, axis);
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    if (d->status || (size && size->form == NPU_ARG_INTS)) {
+        return npu__split_by_sizes(d, x, name, axis);
     }
     if (x->dims[axis] < 0) {
         return npu_deduce_fail(d, NPU_ERR_DYNAMIC_SHAPE, "self",
@@ -12827,8 +12846,7 @@ static npu_status npu__type_split(npu_deduce *d)
     if (!size) {
         return npu__split_by_count(d, x, axis, npu_op_int(d->op, "chunks", 0));
     }
-    status = npu__check_attribute(d, "split_size", size->i, 0);
-    return status ? status : npu__split_by_size(d, x, axis, size->i);
+    return npu__check_attribute(d, "split_size", size->i, 0) ? d->status : npu__split_by_size(d, x, axis, size->i);
 }
 
 /* The dims of x without those in mask, or with 1 in their place. */
@@ -12851,10 +12869,9 @@ static npu_status npu__type_select(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t index = npu_op_int(d->op, "index", 0);
     uint32_t axis;
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "dim", x->rank, &axis);
-    if (status) {
-        return status;
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    if (npu__axis_arg(d, "dim", x->rank, &axis)) {
+        return d->status;
     }
     if (x->dims[axis] >= 0 && index != INT64_MIN && (index < -x->dims[axis] || index >= x->dims[axis])) {
         return npu_deduce_fail(d, NPU_ERR_RANGE, "index",
@@ -12878,11 +12895,10 @@ static npu_status npu__type_slice(npu_deduce *d)
             step = npu_op_int(d->op, "step", 1);
     npu_spec y = *x;
     uint32_t axis;
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "dim", x->rank, &axis);
-    status = status ? status : npu__check_attribute(d, "step", step, 1);
-    if (status) {
-        return status;
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    if (npu__check_attribute(d, "step", step, 1)) {
+        return d->status;
     }
     if (start == INT64_MIN || end == INT64_MIN) { /* a value decides how much of it */
         y.dims[axis] = npu_deduce_data_dim(0, x->dims[axis] > 0 ? (x->dims[axis] - 1) / step + 1 : x->dims[axis]);
@@ -12913,8 +12929,8 @@ static uint32_t npu__int_count(const npu_deduce *d, const char *name)
 /* A number of which size is a multiple, where size is known. */
 static npu_status npu__check_multiple(npu_deduce *d, const char *name, int64_t size, int64_t of)
 {
-    return size < 0 || size % of == 0
-               ? NPU_OK
+    return d->status || size < 0 || size % of == 0
+               ? d->status
                : npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s is %lld, expected a multiple of %lld", name,
                                  (long long)size, (long long)of);
 }
@@ -12929,8 +12945,8 @@ static npu_status npu__type_matrix_transpose(npu_deduce *d)
         return npu__check_rank(d, "self", 2, NPU_MAX_RANK);
     }
     if (x->rank >= 2) {
-        y.dims[x->rank - 1] = x->dims[x->rank - 2];
-        y.dims[x->rank - 2] = x->dims[x->rank - 1];
+        y.dims[x->rank - 1] = npu__tail_dim(x, 2);
+        y.dims[x->rank - 2] = npu__tail_dim(x, 1);
     }
     return !is_batched && x->rank > 2 ? npu__check_rank(d, "self", 0, 2)
                                       : npu__result_like(d, &y, npu__dtype_of(x));
@@ -12942,20 +12958,18 @@ static npu_status npu__type_movedim(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t from, to, from_mask, to_mask, count = npu__int_count(d, "source"), next = 0;
     int64_t dims[NPU_MAX_RANK] = { 0 };
-    npu_status status = npu__axes(d, "source", x->rank, &from_mask);
-    status = status ? status : npu__axes(d, "destination", x->rank, &to_mask);
-    if (!status && count != npu__int_count(d, "destination")) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "destination",
-                                 "destination has %u numbers, expected %u like source",
-                                 (unsigned)npu__int_count(d, "destination"), (unsigned)count);
+    npu__axes(d, "source", x->rank, &from_mask);
+    npu__axes(d, "destination", x->rank, &to_mask);
+    if (count != npu__int_count(d, "destination")) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "destination", "destination has %u numbers, expected %u like source",
+                        (unsigned)npu__int_count(d, "destination"), (unsigned)count);
     }
-    for (uint32_t i = 0; i < count && !status; i++) {
-        status = npu__axis(d, "source", npu__int_item(d, "source", i), x->rank, &from);
-        status =
-            status ? status : npu__axis(d, "destination", npu__int_item(d, "destination", i), x->rank, &to);
+    for (uint32_t i = 0; i < count && !d->status; i++) {
+        npu__axis(d, "source", npu__int_item(d, "source", i), x->rank, &from);
+        npu__axis(d, "destination", npu__int_item(d, "destination", i), x->rank, &to);
         dims[to] = x->dims[from];
     }
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
+    for (uint32_t i = 0; i < x->rank && !d->status; i++) {
         if (from_mask >> i & 1u) {
             continue;
         }
@@ -12964,19 +12978,19 @@ static npu_status npu__type_movedim(npu_deduce *d)
         }
         dims[next++] = x->dims[i];
     }
-    return status ? status : npu__result(d, npu__dtype_of(x), x->rank, dims);
+    return npu__result(d, npu__dtype_of(x), x->rank, dims);
 }
 
 static npu_status npu__type_expand_as(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *other = npu_deduce_spec(d, "other");
-    npu_status status = npu__check_rank(d, "self", 0, other->rank);
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
+    npu__check_rank(d, "self", 0, other->rank);
+    for (uint32_t i = 0; i < x->rank && !d->status; i++) {
         if (x->dims[i] != 1) {
-            status = npu__check_dim(d, "self", i, other->dims[other->rank - x->rank + i], "dim of other");
+            npu__check_dim(d, "self", i, other->dims[other->rank - x->rank + i], "dim of other");
         }
     }
-    return status ? status : npu__result_like(d, other, npu__dtype_of(x));
+    return npu__result_like(d, other, npu__dtype_of(x));
 }
 
 static npu_status npu__type_view_as(npu_deduce *d)
@@ -13012,7 +13026,7 @@ static npu_status npu__unflatten_sizes(npu_deduce *d, int64_t dim, int64_t *size
     if (inferred < count) {
         sizes[inferred] = dim < 0 ? (known == 1 ? dim : NPU_DYNAMIC_DIM) : dim / known;
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_unflatten(npu_deduce *d)
@@ -13020,15 +13034,17 @@ static npu_status npu__type_unflatten(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t axis, count = npu_op_list_len(d->op, "sizes"), rank = x->rank + count - 1;
     int64_t sizes[NPU_MAX_RANK], dims[NPU_MAX_RANK];
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_attribute(d, "sizes", count, 1);
-    status = status ? status : npu__check_result_rank(d, rank);
-    status = status ? status : npu__axis_arg(d, "dim", x->rank, &axis);
-    status = status ? status : npu__unflatten_sizes(d, x->dims[axis], sizes, count);
-    for (uint32_t i = 0; i < rank && !status; i++) {
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    npu__check_attribute(d, "sizes", count, 1);
+    npu__check_result_rank(d, rank);
+    if (npu__axis_arg(d, "dim", x->rank, &axis)) {
+        return d->status;
+    }
+    npu__unflatten_sizes(d, x->dims[axis], sizes, count);
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
         dims[i] = i < axis ? x->dims[i] : i < axis + count ? sizes[i - axis] : x->dims[i - count + 1];
     }
-    return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
+    return npu__result(d, npu__dtype_of(x), rank, dims);
 }
 
 /* narrow takes start as a number or, where a tensor holds it, checks it when it runs. */
@@ -13038,16 +13054,16 @@ static npu_status npu__type_narrow(npu_deduce *d)
     int64_t start = npu_op_int(d->op, "start", 0), length = npu_op_int(d->op, "length", 0), dim;
     npu_spec y = *x;
     uint32_t axis;
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "dim", x->rank, &axis);
-    status = status ? status : npu__check_attribute(d, "length", length, 0);
-    if (!status && at) {
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    npu__check_attribute(d, "length", length, 0);
+    if (!d->status && at) {
         npu_dtype t = npu__dtype_of(at);
-        status = npu__check_rank(d, "start", 0, 0);
-        status = status ? status : npu__check_dtype(d, "start", t, npu__is_integer(t), "an integer");
+        npu__check_rank(d, "start", 0, 0);
+        npu__check_dtype(d, "start", t, npu__is_integer(t), "an integer");
     }
-    if (status) {
-        return status;
+    if (d->status) {
+        return d->status;
     }
     dim = x->dims[axis];
     start = start < 0 && dim >= 0 ? start + dim : start;
@@ -13064,15 +13080,14 @@ static npu_status npu__type_roll(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t axis, count = npu_op_list_len(d->op, "dims"), expected = count ? count : 1;
-    npu_status status = NPU_OK;
     if (npu_op_list_len(d->op, "shifts") != expected) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "shifts", "shifts has %u numbers, expected %u",
                                (unsigned)npu_op_list_len(d->op, "shifts"), (unsigned)expected);
     }
-    for (uint32_t i = 0; i < count && !status; i++) {
-        status = npu__real_axis(d, "dims", npu_op_int_at(d->op, "dims", i), x->rank, &axis);
+    for (uint32_t i = 0; i < count && !d->status; i++) {
+        npu__real_axis(d, "dims", npu_op_int_at(d->op, "dims", i), x->rank, &axis);
     }
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* flip, fliplr, flipud: the last two turn a dim that must be there. */
@@ -13080,10 +13095,9 @@ static npu_status npu__type_flip(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t mask, kind = d->op->kind;
-    npu_status status = npu__check_rank(d, "self", kind == NPU_ATEN_FLIPLR ? 2 : kind == NPU_ATEN_FLIPUD,
-                                        NPU_MAX_RANK);
-    status = status ? status : npu__axes(d, "dims", x->rank, &mask);
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__check_rank(d, "self", kind == NPU_ATEN_FLIPLR ? 2 : kind == NPU_ATEN_FLIPUD, NPU_MAX_RANK);
+    npu__axes(d, "dims", x->rank, &mask);
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 static npu_status npu__type_rot90(npu_deduce *d)
@@ -13091,19 +13105,19 @@ static npu_status npu__type_rot90(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_spec y = *x;
     uint32_t mask, a, b;
-    npu_status status = npu__check_rank(d, "self", 2, NPU_MAX_RANK);
-    status = status ? status : npu__axes(d, "dims", x->rank, &mask);
-    if (!status && npu_op_list_len(d->op, "dims") != 2) {
+    npu__check_rank(d, "self", 2, NPU_MAX_RANK);
+    npu__axes(d, "dims", x->rank, &mask);
+    if (npu_op_list_len(d->op, "dims") != 2) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dims", "dims has %u numbers, expected 2",
                                (unsigned)npu_op_list_len(d->op, "dims"));
     }
-    status = status ? status : npu__axis(d, "dims", npu_op_int_at(d->op, "dims", 0), x->rank, &a);
-    status = status ? status : npu__axis(d, "dims", npu_op_int_at(d->op, "dims", 1), x->rank, &b);
-    if (!status && npu_op_int(d->op, "k", 1) % 2) {
+    npu__axis(d, "dims", npu_op_int_at(d->op, "dims", 0), x->rank, &a);
+    npu__axis(d, "dims", npu_op_int_at(d->op, "dims", 1), x->rank, &b);
+    if (!d->status && npu_op_int(d->op, "k", 1) % 2) {
         y.dims[a] = x->dims[b];
         y.dims[b] = x->dims[a];
     }
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(x));
+    return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
 /* Elements of the diagonal of rows x columns that lies `offset` to the right. */
@@ -13124,11 +13138,10 @@ static int64_t npu__diagonal_len(int64_t rows, int64_t columns, int64_t offset)
 static npu_status npu__diagonal_of(npu_deduce *d, const npu_spec *x, npu_spec *y)
 {
     uint32_t a, b, rank = 0;
-    npu_status status = npu__check_rank(d, "self", 2, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "dim1", x->rank, &a);
-    status = status ? status : npu__axis(d, "dim2", npu_op_int(d->op, "dim2", 1), x->rank, &b);
-    if (status) {
-        return status;
+    npu__check_rank(d, "self", 2, NPU_MAX_RANK);
+    npu__axis_arg(d, "dim1", x->rank, &a);
+    if (npu__axis(d, "dim2", npu_op_int(d->op, "dim2", 1), x->rank, &b)) {
+        return d->status;
     }
     if (a == b) {
         return npu_deduce_fail(d, NPU_ERR_AXIS, "dim2", "dim1 and dim2 are both %u", (unsigned)a);
@@ -13141,14 +13154,14 @@ static npu_status npu__diagonal_of(npu_deduce *d, const npu_spec *x, npu_spec *y
     }
     y->dims[rank++] = npu__diagonal_len(x->dims[a], x->dims[b], npu_op_int(d->op, "offset", 0));
     y->rank = (uint8_t)rank;
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_diagonal(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "self");
-    npu_status status = npu__diagonal_of(d, npu_deduce_spec(d, "self"), &y);
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(&y));
+    npu__diagonal_of(d, npu_deduce_spec(d, "self"), &y);
+    return npu__result_like(d, &y, npu__dtype_of(&y));
 }
 
 /* Rows and columns of a matrix with a diagonal of len at `offset`. */
@@ -13166,19 +13179,23 @@ static npu_status npu__type_diag(npu_deduce *d)
     bool is_flat = d->op->kind == (uint32_t)NPU_ATEN_DIAGFLAT;
     int64_t offset = npu_op_int(d->op, is_flat ? "offset" : "diagonal", 0), dims[2];
     npu__extent len = { 1, 0, 0 };
-    npu_status status = is_flat ? NPU_OK : npu__check_rank(d, "self", 1, 2);
-    if (!status && !is_flat && x->rank == 2) {
+    if (!is_flat) {
+        npu__check_rank(d, "self", 1, 2);
+    }
+    if (!d->status && !is_flat && x->rank == 2) {
         dims[0] = npu__diagonal_len(x->dims[0], x->dims[1], offset);
         return npu__result(d, npu__dtype_of(x), 1, dims);
     }
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
-        status = npu__extent_add(&len, x->dims[i]) ? NPU_OK : npu__too_large(d, "self");
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (!npu__extent_add(&len, x->dims[i])) {
+            npu__too_large(d, "self");
+        }
     }
-    if (!status && !npu__diagonal_size(npu__extent_dim(&len), offset, &dims[0])) {
-        status = npu__too_large(d, "offset");
+    if (!npu__diagonal_size(npu__extent_dim(&len), offset, &dims[0])) {
+        npu__too_large(d, "offset");
     }
     dims[1] = dims[0];
-    return status ? status : npu__result(d, npu__dtype_of(x), 2, dims);
+    return npu__result(d, npu__dtype_of(x), 2, dims);
 }
 
 /* The last dim becomes the diagonal of two. */
@@ -13187,19 +13204,19 @@ static npu_status npu__type_diag_embed(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t a, b, k = 0, rank = x->rank + 1u;
     int64_t size, dims[NPU_MAX_RANK + 1];
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK - 1);
-    status = status ? status : npu__axis(d, "dim1", npu_op_int(d->op, "dim1", -2), rank, &a);
-    status = status ? status : npu__axis(d, "dim2", npu_op_int(d->op, "dim2", -1), rank, &b);
-    if (!status && a == b) {
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK - 1);
+    npu__axis(d, "dim1", npu_op_int(d->op, "dim1", -2), rank, &a);
+    npu__axis(d, "dim2", npu_op_int(d->op, "dim2", -1), rank, &b);
+    if (a == b) {
         return npu_deduce_fail(d, NPU_ERR_AXIS, "dim2", "dim1 and dim2 are both %u", (unsigned)a);
     }
-    if (!status && !npu__diagonal_size(x->dims[x->rank - 1], npu_op_int(d->op, "offset", 0), &size)) {
+    if (!npu__diagonal_size(npu__tail_dim(x, 1), npu_op_int(d->op, "offset", 0), &size)) {
         return npu__too_large(d, "offset");
     }
-    for (uint32_t i = 0; i < rank && !status; i++) {
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
         dims[i] = i == a || i == b ? size : x->dims[k++];
     }
-    return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
+    return npu__result(d, npu__dtype_of(x), rank, dims);
 }
 
 /* Windows of `size` along a dim become a last dim. */
@@ -13209,11 +13226,10 @@ static npu_status npu__type_unfold(npu_deduce *d)
     int64_t size = npu_op_int(d->op, "size", 0), step = npu_op_int(d->op, "step", 1), dim;
     npu_spec y = *x;
     uint32_t axis;
-    npu_status status = npu__axis_arg(d, "dimension", x->rank, &axis);
-    status = status ? status : npu__check_attribute(d, "size", size, 0);
-    status = status ? status : npu__check_attribute(d, "step", step, 1);
-    if (status) {
-        return status;
+    npu__axis_arg(d, "dimension", x->rank, &axis);
+    npu__check_attribute(d, "size", size, 0);
+    if (npu__check_attribute(d, "step", step, 1)) {
+        return d->status;
     }
     dim = x->rank ? x->dims[axis] : 1;
     if (dim >= 0 && size > dim) {
@@ -13240,7 +13256,7 @@ static npu_status npu__check_strided(npu_deduce *d, const npu_spec *x, uint32_t 
                (is_empty || (npu__dim_mul(dims[i] - 1, stride, &reach) && npu__dim_add(last, reach, &last)));
     }
     if (fits && (is_empty || npu_spec_len(x, &len) || (uint64_t)last < len)) {
-        return NPU_OK;
+        return d->status;
     }
     return npu_deduce_fail(d, NPU_ERR_RANGE, "stride", "size, stride and storage_offset reach outside self");
 }
@@ -13248,25 +13264,24 @@ static npu_status npu__check_strided(npu_deduce *d, const npu_spec *x, uint32_t 
 /* The dims of as_strided, checked against self. */
 static npu_status npu__strided_dims(npu_deduce *d, uint32_t *rank, int64_t *dims)
 {
-    npu_status status = npu__check_result_rank(d, *rank = npu_op_list_len(d->op, "size"));
-    if (!status && *rank != npu_op_list_len(d->op, "stride")) {
-        status =
-            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "stride", "stride has %u numbers, expected %u like size",
-                            (unsigned)npu_op_list_len(d->op, "stride"), (unsigned)*rank);
+    npu__check_result_rank(d, *rank = npu_op_list_len(d->op, "size"));
+    if (*rank != npu_op_list_len(d->op, "stride")) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "stride", "stride has %u numbers, expected %u like size",
+                        (unsigned)npu_op_list_len(d->op, "stride"), (unsigned)*rank);
     }
-    for (uint32_t i = 0; i < *rank && !status; i++) {
+    for (uint32_t i = 0; i < *rank && !d->status; i++) {
         dims[i] = npu_op_int_at(d->op, "size", i);
-        status = npu__check_attribute(d, "size", dims[i], 0);
+        npu__check_attribute(d, "size", dims[i], 0);
     }
-    return status ? status : npu__check_strided(d, npu_deduce_spec(d, "self"), *rank, dims);
+    return d->status ? d->status : npu__check_strided(d, npu_deduce_spec(d, "self"), *rank, dims);
 }
 
 static npu_status npu__type_as_strided(npu_deduce *d)
 {
     uint32_t rank;
     int64_t dims[NPU_MAX_RANK];
-    npu_status status = npu__strided_dims(d, &rank, dims);
-    return status ? status : npu__result(d, npu__dtype_of(npu_deduce_spec(d, "self")), rank, dims);
+    npu__strided_dims(d, &rank, dims);
+    return npu__result(d, npu__dtype_of(npu_deduce_spec(d, "self")), rank, dims);
 }
 
 /* pixel_shuffle and back: channels to squares of factor x factor. */
@@ -13277,40 +13292,42 @@ static npu_status npu__type_pixel_shuffle(npu_deduce *d)
     const char *name = is_up ? "upscale_factor" : "downscale_factor";
     int64_t factor = npu_op_int(d->op, name, 1), square = 1;
     npu_spec y = *x;
-    npu_status status = npu__check_rank(d, "self", 3, NPU_MAX_RANK);
-    status = status ? status : npu__check_attribute(d, name, factor, 1);
-    if (!status && !npu__dim_mul(factor, factor, &square)) {
-        status = npu__too_large(d, name);
+    npu__check_rank(d, "self", 3, NPU_MAX_RANK);
+    npu__check_attribute(d, name, factor, 1);
+    if (!npu__dim_mul(factor, factor, &square)) {
+        npu__too_large(d, name);
     }
-    for (uint32_t i = 0; i < 3 && !status; i++) {
+    for (uint32_t i = 0; i < 3 && !d->status; i++) {
         uint32_t at = x->rank - 3u + i;
         int64_t dim = x->dims[at], by = i ? factor : square;
         bool shrinks = is_up == (i == 0);
-        status = shrinks ? npu__check_multiple(d, "self", dim, by) : NPU_OK;
+        if (shrinks) {
+            npu__check_multiple(d, "self", dim, by);
+        }
         if (dim < 0) {
             y.dims[at] = factor == 1 ? dim : NPU_DYNAMIC_DIM;
         } else if (shrinks) {
             y.dims[at] = dim / by;
         } else if (!npu__dim_mul(dim, by, &y.dims[at])) {
-            status = npu__too_large(d, name);
+            npu__too_large(d, name);
         }
     }
-    for (uint32_t i = 0; i < x->rank && !is_up && !status; i++) {
+    for (uint32_t i = 0; i < x->rank && !is_up && !d->status; i++) {
         if (x->dims[i] == 0) { /* ATen leaves what is empty as it is */
             return npu__result_like(d, x, npu__dtype_of(x));
         }
     }
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(x));
+    return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
 static npu_status npu__type_channel_shuffle(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t groups = npu_op_int(d->op, "groups", 1);
-    npu_status status = npu__check_rank(d, "self", 3, NPU_MAX_RANK);
-    status = status ? status : npu__check_attribute(d, "groups", groups, 1);
-    status = status ? status : npu__check_multiple(d, "self", x->dims[1], groups);
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__check_rank(d, "self", 3, NPU_MAX_RANK);
+    npu__check_attribute(d, "groups", groups, 1);
+    npu__check_multiple(d, "self", x->dims[1], groups);
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* Vectors (scalars count as such) that span a grid; 'xy' swaps the first two dims of it. */
@@ -13320,12 +13337,12 @@ static npu_status npu__type_meshgrid(npu_deduce *d)
     bool is_swapped = npu_op_str_is(d->op, "indexing", "xy");
     int64_t dims[NPU_MAX_RANK];
     npu_dtype t;
-    npu_status status = npu__list_dtype(d, list, &t);
-    status = status ? status : npu__check_result_rank(d, list->count);
-    if (!status && !is_swapped && !npu_op_str_is(d->op, "indexing", "ij")) {
+    npu__list_dtype(d, list, &t);
+    npu__check_result_rank(d, list->count);
+    if (!is_swapped && !npu_op_str_is(d->op, "indexing", "ij")) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "indexing", "indexing is neither 'ij' nor 'xy'");
     }
-    for (uint32_t i = 0; i < list->count && !status; i++) {
+    for (uint32_t i = 0; i < list->count && !d->status; i++) {
         const npu_spec *x = d->op->in[list->first + i];
         uint32_t at = is_swapped && i < 2 && list->count > 1 ? 1 - i : i;
         if (x->rank > 1 || npu__dtype_of(x) != t) {
@@ -13334,10 +13351,10 @@ static npu_status npu__type_meshgrid(npu_deduce *d)
         }
         dims[at] = x->rank ? x->dims[0] : 1;
     }
-    for (uint32_t i = 0; i < list->count && !status; i++) {
-        status = npu__result(d, t, list->count, dims);
+    for (uint32_t i = 0; i < list->count && !d->status; i++) {
+        npu__result(d, t, list->count, dims);
     }
-    return status;
+    return d->status;
 }
 
 /* Every element repeated in place; without a dim of all elements in a row. */
@@ -13349,19 +13366,23 @@ static npu_status npu__type_repeat_interleave(npu_deduce *d)
     npu__extent len = { 1, 0, 0 };
     npu_spec y = *x;
     uint32_t axis = 0;
-    npu_status status = npu__check_attribute(d, "repeats", repeats, 0);
-    status = status || is_flat ? status : npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, &axis);
-    for (uint32_t i = 0; is_flat && i < x->rank && !status; i++) {
-        status = npu__extent_add(&len, x->dims[i]) ? NPU_OK : npu__too_large(d, "self");
+    npu__check_attribute(d, "repeats", repeats, 0);
+    if (!is_flat) {
+        npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, &axis);
+    }
+    for (uint32_t i = 0; is_flat && i < x->rank && !d->status; i++) {
+        if (!npu__extent_add(&len, x->dims[i])) {
+            npu__too_large(d, "self");
+        }
     }
     if (is_flat || x->rank == 0) {
         y.rank = 1;
         y.dims[0] = npu__extent_dim(&len);
     }
-    if (!status && !npu__repeat_dim(y.dims[axis], repeats, &y.dims[axis])) {
-        status = npu__too_large(d, "repeats");
+    if (!npu__repeat_dim(y.dims[axis], repeats, &y.dims[axis])) {
+        npu__too_large(d, "repeats");
     }
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(x));
+    return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
 /* One result per index of a dim, without it. */
@@ -13369,16 +13390,16 @@ static npu_status npu__type_unbind(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t axis;
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "dim", x->rank, &axis);
-    if (!status && x->dims[axis] < 0) {
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    if (x->dims[axis] < 0) {
         return npu_deduce_fail(d, NPU_ERR_DYNAMIC_SHAPE, "self",
                                "self dim %u is not known, so the number of results is not", (unsigned)axis);
     }
-    for (int64_t i = 0; !status && i < x->dims[axis]; i++) {
-        status = npu__result_reduced(d, x, 1u << axis, npu__dtype_of(x));
+    for (int64_t i = 0; !d->status && i < x->dims[axis]; i++) {
+        npu__result_reduced(d, x, 1u << axis, npu__dtype_of(x));
     }
-    return status;
+    return d->status;
 }
 
 /* The dim that tensor_split names; hsplit, vsplit and dsplit have theirs, which must be there. */
@@ -13395,8 +13416,8 @@ static npu_status npu__split_axis(npu_deduce *d, const npu_spec *x, uint32_t *ax
         *axis = 2;
         return npu__check_rank(d, "self", 3, NPU_MAX_RANK);
     default: {
-        npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-        return status ? status : npu__axis_arg(d, "dim", x->rank, axis);
+        npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+        return npu__axis_arg(d, "dim", x->rank, axis);
     }
     }
 }
@@ -13405,14 +13426,14 @@ static npu_status npu__split_axis(npu_deduce *d, const npu_spec *x, uint32_t *ax
 static npu_status npu__split_sections(npu_deduce *d, const npu_spec *x, uint32_t axis, int64_t count)
 {
     int64_t dim = x->dims[axis];
-    npu_status status = npu__check_attribute(d, "sections", count, 1);
-    if (!status && !npu_op_arg(d->op, "dim")) {
-        status = npu__check_multiple(d, "self", dim, count);
+    npu__check_attribute(d, "sections", count, 1);
+    if (!npu_op_arg(d->op, "dim")) {
+        npu__check_multiple(d, "self", dim, count);
     }
-    for (int64_t i = 0; i < count && !status; i++) {
-        status = npu__split_piece(d, x, axis, dim < 0 ? NPU_DYNAMIC_DIM : dim / count + (i < dim % count));
+    for (int64_t i = 0; i < count && !d->status; i++) {
+        npu__split_piece(d, x, axis, dim < 0 ? NPU_DYNAMIC_DIM : dim / count + (i < dim % count));
     }
-    return status;
+    return d->status;
 }
 
 /* Index i of the places where tensor_split cuts: an attribute, or an element of data. */
@@ -13425,25 +13446,23 @@ static npu_status npu__split_indices(npu_deduce *d, const npu_spec *x, uint32_t 
                                      int64_t count)
 {
     int64_t dim = x->dims[axis], from = 0;
-    npu_status status = NPU_OK;
-    for (int64_t i = 0; i <= count && !status; i++) {
+    for (int64_t i = 0; i <= count && !d->status; i++) {
         int64_t to = dim < 0 ? 0
             : i < count      ? npu__slice_bound(npu__split_index(d, data, (uint32_t)i), dim)
                              : dim;
-        status = npu__split_piece(d, x, axis, dim < 0 ? NPU_DYNAMIC_DIM : to > from ? to - from : 0);
+        npu__split_piece(d, x, axis, dim < 0 ? NPU_DYNAMIC_DIM : to > from ? to - from : 0);
         from = to;
     }
-    return status;
+    return d->status;
 }
 
 /* Pieces between indices that are not known: each may be the whole. */
 static npu_status npu__split_unknown(npu_deduce *d, const npu_spec *x, uint32_t axis, int64_t count)
 {
-    npu_status status = NPU_OK;
-    for (int64_t i = 0; i <= count && !status; i++) {
-        status = npu__split_piece(d, x, axis, npu_deduce_data_dim((uint32_t)i, x->dims[axis]));
+    for (int64_t i = 0; i <= count && !d->status; i++) {
+        npu__split_piece(d, x, axis, npu_deduce_data_dim((uint32_t)i, x->dims[axis]));
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_tensor_split(npu_deduce *d)
@@ -13452,23 +13471,21 @@ static npu_status npu__type_tensor_split(npu_deduce *d)
     const npu_bound_arg *sections = npu_op_arg(d->op, "sections"), *indices = npu_op_arg(d->op, "indices");
     const int64_t *data = at && d->op->in_data ? (const int64_t *)d->op->in_data[1] : NULL;
     uint32_t axis;
-    npu_status status = npu__split_axis(d, x, &axis);
-    if (status || !at) {
-        return status     ? status
-               : indices  ? npu__split_indices(d, x, axis, NULL, indices->count)
-                          : npu__split_sections(d, x, axis, sections->i);
+    npu__split_axis(d, x, &axis);
+    if (!at) {
+        return indices ? npu__split_indices(d, x, axis, NULL, indices->count)
+                       : npu__split_sections(d, x, axis, sections->i);
     }
-    status = npu__check_rank(d, "tensor_indices_or_sections", 0, 1);
-    status = status
-        ? status
-        : npu__check_dtype(d, "tensor_indices_or_sections", npu__dtype_of(at), at->dtype == NPU_I64, "i64");
-    if (!status && (at->rank ? at->dims[0] < 0 : !data)) {
+    npu__check_rank(d, "tensor_indices_or_sections", 0, 1);
+    if (npu__check_dtype(d, "tensor_indices_or_sections", npu__dtype_of(at), at->dtype == NPU_I64, "i64")) {
+        return d->status;
+    }
+    if (at->rank ? at->dims[0] < 0 : !data) {
         return npu_deduce_fail(d, NPU_ERR_DYNAMIC_SHAPE, "tensor_indices_or_sections",
                                "tensor_indices_or_sections is not constant, so the number of results is not "
                                "known");
     }
-    return status     ? status
-           : !data    ? npu__split_unknown(d, x, axis, at->dims[0])
+    return !data      ? npu__split_unknown(d, x, axis, at->dims[0])
            : at->rank ? npu__split_indices(d, x, axis, data, at->dims[0])
                       : npu__split_sections(d, x, axis, data[0]);
 }
@@ -13484,26 +13501,24 @@ static uint32_t npu__at_least_rank(uint32_t kind)
 
 static npu_status npu__type_atleast(npu_deduce *d)
 {
-    npu_status status = NPU_OK;
-    for (uint32_t i = 0; i < d->op->num_in && !status; i++) {
+    for (uint32_t i = 0; i < d->op->num_in && !d->status; i++) {
         npu_spec y = npu__at_least(d->op->in[i], npu__at_least_rank(d->op->kind));
-        status = npu_deduce_add_result(d, &y);
+        npu_deduce_add_result(d, &y);
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_broadcast_tensors(npu_deduce *d)
 {
     npu__join j;
-    npu_status status = NPU_OK;
     memset(&j, 0, sizeof j);
-    for (uint32_t i = 0; i < d->op->num_in && !status; i++) {
-        status = npu__join_dims(d, &j, "tensors", d->op->in[i]);
+    for (uint32_t i = 0; i < d->op->num_in && !d->status; i++) {
+        npu__join_dims(d, &j, "tensors", d->op->in[i]);
     }
-    for (uint32_t i = 0; i < d->op->num_in && !status; i++) {
-        status = npu__result(d, npu__dtype_of(d->op->in[i]), j.rank, j.dims);
+    for (uint32_t i = 0; i < d->op->num_in && !d->status; i++) {
+        npu__result(d, npu__dtype_of(d->op->in[i]), j.rank, j.dims);
     }
-    return status;
+    return d->status;
 }
 
 /* No tensors at all make a row of nothing. */
@@ -13512,17 +13527,19 @@ static npu_status npu__type_block_diag(npu_deduce *d)
     const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
     int64_t dims[2] = { list->count == 0, 0 };
     npu_dtype t = NPU_F32;
-    npu_status status = list->count ? npu__list_dtype(d, list, &t) : NPU_OK;
-    for (uint32_t i = 0; i < list->count && !status; i++) {
+    if (list->count) {
+        npu__list_dtype(d, list, &t);
+    }
+    for (uint32_t i = 0; i < list->count && !d->status; i++) {
         npu_spec x = npu__at_least(d->op->in[list->first + i], 2);
         if (x.rank > 2) {
             return npu_deduce_fail(d, NPU_ERR_RANK, "tensors", "tensors %u has %u dims, expected at most 2",
                                    (unsigned)i, (unsigned)x.rank);
         }
-        status = npu__sum_dim(d, "tensors", x.dims[0], &dims[0]);
-        status = status ? status : npu__sum_dim(d, "tensors", x.dims[1], &dims[1]);
+        npu__sum_dim(d, "tensors", x.dims[0], &dims[0]);
+        npu__sum_dim(d, "tensors", x.dims[1], &dims[1]);
     }
-    return status ? status : npu__result(d, t, 2, dims);
+    return npu__result(d, t, 2, dims);
 }
 
 /* One vector alone is the result. */
@@ -13532,18 +13549,20 @@ static npu_status npu__type_cartesian_prod(npu_deduce *d)
     npu__extent rows = { 1, 0, 0 };
     int64_t dims[2];
     npu_dtype t;
-    npu_status status = npu__list_dtype(d, list, &t);
-    for (uint32_t i = 0; i < list->count && !status; i++) {
+    npu__list_dtype(d, list, &t);
+    for (uint32_t i = 0; i < list->count && !d->status; i++) {
         const npu_spec *x = d->op->in[list->first + i];
         if (x->rank != 1 || npu__dtype_of(x) != t) {
             return npu_deduce_fail(d, x->rank != 1 ? NPU_ERR_RANK : NPU_ERR_DTYPE, "tensors",
                                    "tensors %u is no vector of the dtype of the others", (unsigned)i);
         }
-        status = npu__extent_add(&rows, x->dims[0]) ? NPU_OK : npu__too_large(d, "tensors");
+        if (!npu__extent_add(&rows, x->dims[0])) {
+            npu__too_large(d, "tensors");
+        }
     }
     dims[0] = npu__extent_dim(&rows);
     dims[1] = list->count;
-    return status ? status : npu__result(d, t, list->count > 1 ? 2 : 1, dims);
+    return npu__result(d, t, list->count > 1 ? 2 : 1, dims);
 }
 
 /* n over r. False when it does not fit; no step is larger than the result times r. */
@@ -13566,10 +13585,10 @@ static npu_status npu__type_combinations(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t r = npu_op_int(d->op, "r", 2), dims[2] = { 0, r }, n;
-    npu_status status = npu__check_rank(d, "self", 1, 1);
-    status = status ? status : npu__check_attribute(d, "r", r, 0);
-    if (status || r == 0) {
-        return status ? status : npu__result(d, npu__dtype_of(x), 1, dims);
+    npu__check_rank(d, "self", 1, 1);
+    npu__check_attribute(d, "r", r, 0);
+    if (d->status || r == 0) {
+        return npu__result(d, npu__dtype_of(x), 1, dims);
     }
     n = x->dims[0];
     if (n > 0 && npu_op_int(d->op, "with_replacement", 0) && !npu__dim_add(n, r - 1, &n)) {
@@ -13594,10 +13613,10 @@ static npu_status npu__pad_dim(npu_deduce *d, const char *name, const int64_t *b
     }
     if (*dim < 0) {
         *dim = by[0] || by[1] ? NPU_DYNAMIC_DIM : *dim;
-        return NPU_OK;
+        return d->status;
     }
     *dim += by[0] + by[1];
-    return *dim >= min ? NPU_OK
+    return *dim >= min ? d->status
                        : npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s leaves %lld elements of a dim", name,
                                          (long long)*dim);
 }
@@ -13609,12 +13628,11 @@ static npu_status npu__pad_dims(npu_deduce *d, const char *name, int64_t reach, 
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t pairs = npu_op_list_len(d->op, name) / 2;
     npu_spec y = *x;
-    npu_status status = NPU_OK;
     if (npu_op_list_len(d->op, name) % 2 || pairs > x->rank) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s has %u numbers, expected pairs for %u dims",
                                name, (unsigned)npu_op_list_len(d->op, name), (unsigned)x->rank);
     }
-    for (uint32_t i = 0; i < pairs && !status; i++) {
+    for (uint32_t i = 0; i < pairs && !d->status; i++) {
         int64_t dim = x->dims[x->rank - 1 - i], by[2];
         by[0] = npu_op_int_at(d->op, name, 2 * i);
         by[1] = npu_op_int_at(d->op, name, 2 * i + 1);
@@ -13622,9 +13640,9 @@ static npu_status npu__pad_dims(npu_deduce *d, const char *name, int64_t reach, 
             return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s goes beyond the dim's %lld elements", name,
                                    (long long)dim);
         }
-        status = npu__pad_dim(d, name, by, min, &y.dims[x->rank - 1 - i]);
+        npu__pad_dim(d, name, by, min, &y.dims[x->rank - 1 - i]);
     }
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(x));
+    return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
 static npu_status npu__type_constant_pad(npu_deduce *d) { return npu__pad_dims(d, "pad", INT64_MAX, 0); }
@@ -13634,13 +13652,13 @@ static npu_status npu__type_constant_pad(npu_deduce *d) { return npu__pad_dims(d
 static npu_status npu__border_pad(npu_deduce *d, const char *name, uint32_t count, int64_t reach)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__check_rank(d, "self", count + 1, count + 2);
-    for (uint32_t i = x->rank == count + 2; i < x->rank && !status; i++) {
+    npu__check_rank(d, "self", count + 1, count + 2);
+    for (uint32_t i = x->rank == count + 2; i < x->rank && !d->status; i++) {
         if (x->dims[i] == 0) {
-            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is empty", (unsigned)i);
+            npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is empty", (unsigned)i);
         }
     }
-    return status ? status : npu__pad_dims(d, name, reach, reach != 0);
+    return npu__pad_dims(d, name, reach, reach != 0);
 }
 
 static npu_status npu__type_reflection_pad(npu_deduce *d)
@@ -13681,32 +13699,32 @@ static npu_status npu__type_pad(npu_deduce *d)
 static npu_status npu__type_triangle(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__check_rank(d, "self", 2, NPU_MAX_RANK);
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__check_rank(d, "self", 2, NPU_MAX_RANK);
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* The windows that fit into rows x columns, as im2col and col2im count them. */
 static npu_status npu__column_count(npu_deduce *d, const int64_t *size, int64_t *kernel, int64_t *count)
 {
     npu__window w;
-    npu_status status;
     memset(&w, 0, sizeof w);
     w.rank = 2;
-    status = npu__window_arg(d, "kernel_size", 2, 1, w.kernel);
-    status = status ? status : npu__window_arg(d, "stride", 2, 1, w.stride);
-    status = status ? status : npu__window_arg(d, "padding", 2, 0, w.padding);
-    status = status ? status : npu__window_arg(d, "dilation", 2, 1, w.dilation);
+    npu__window_arg(d, "kernel_size", 2, 1, w.kernel);
+    npu__window_arg(d, "stride", 2, 1, w.stride);
+    npu__window_arg(d, "padding", 2, 0, w.padding);
+    npu__window_arg(d, "dilation", 2, 1, w.dilation);
     *count = *kernel = 1;
-    for (uint32_t i = 0; i < 2 && !status; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         int64_t steps = NPU_DYNAMIC_DIM;
-        status = size[i] < 0 ? NPU_OK : npu__window_steps(d, &w, i, size[i], &steps);
+        if (size[i] >= 0) {
+            npu__window_steps(d, &w, i, size[i], &steps);
+        }
         *count = *count < 0 || steps < 0 ? NPU_DYNAMIC_DIM : *count;
-        if (!status && (!npu__dim_mul(*kernel, w.kernel[i], kernel) ||
-                        (*count >= 0 && !npu__dim_mul(*count, steps, count)))) {
-            status = npu__too_large(d, "kernel_size");
+        if (!npu__dim_mul(*kernel, w.kernel[i], kernel) || (*count >= 0 && !npu__dim_mul(*count, steps, count))) {
+            npu__too_large(d, "kernel_size");
         }
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__check_float_or_bool(npu_deduce *d, npu_dtype t)
@@ -13721,11 +13739,12 @@ static npu_status npu__type_im2col(npu_deduce *d)
     uint32_t c = x->rank - 3u;
     npu_spec y = *x;
     int64_t kernel, count;
-    npu_status status = npu__check_rank(d, "self", 3, 4);
-    status = status ? status : npu__check_float_or_bool(d, npu__dtype_of(x));
-    status = status ? status : npu__column_count(d, x->dims + c + 1, &kernel, &count);
-    if (status) {
-        return status;
+    if (npu__check_rank(d, "self", 3, 4)) {
+        return d->status;
+    }
+    npu__check_float_or_bool(d, npu__dtype_of(x));
+    if (npu__column_count(d, x->dims + c + 1, &kernel, &count)) {
+        return d->status;
     }
     if (x->dims[c] == 0) {
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has no channels");
@@ -13743,15 +13762,16 @@ static npu_status npu__type_col2im(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t c = x->rank - 2u;
     npu_spec y = *x;
-    int64_t kernel, count, size[2];
-    npu_status status = npu__check_rank(d, "self", 2, 3);
-    status = status ? status : npu__check_float_or_bool(d, npu__dtype_of(x));
-    status = status ? status : npu__window_arg(d, "output_size", 2, 1, size);
-    status = status ? status : npu__column_count(d, size, &kernel, &count);
-    status = status ? status : npu__check_multiple(d, "self", x->dims[c], kernel);
-    status = status ? status : npu__check_dim(d, "self", c + 1, count, "windows of output_size");
-    if (status) {
-        return status;
+    int64_t kernel, count, size[2] = { 0, 0 };
+    if (npu__check_rank(d, "self", 2, 3)) {
+        return d->status;
+    }
+    npu__check_float_or_bool(d, npu__dtype_of(x));
+    npu__window_arg(d, "output_size", 2, 1, size);
+    npu__column_count(d, size, &kernel, &count);
+    npu__check_multiple(d, "self", x->dims[c], kernel);
+    if (npu__check_dim(d, "self", c + 1, count, "windows of output_size")) {
+        return d->status;
     }
     y.dims[c] = x->dims[c] < 0 ? NPU_DYNAMIC_DIM : x->dims[c] / kernel;
     y.dims[c + 1] = size[0];
@@ -13779,23 +13799,21 @@ static npu_status npu__type_index_select(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self"), *index = npu_deduce_spec(d, "index");
     npu_spec y = *x;
     uint32_t axis;
-    npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
-    status = status ? status : npu__check_index(d, "index");
-    status = status ? status : npu__check_rank(d, "index", 0, 1);
-    if (!status && x->rank == 0 && index->rank) {
-        status = npu__check_dim(d, "index", 0, 1, "the elements of a scalar");
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    npu__check_index(d, "index");
+    npu__check_rank(d, "index", 0, 1);
+    if (x->rank == 0 && index->rank) {
+        npu__check_dim(d, "index", 0, 1, "the elements of a scalar");
     }
     y.dims[axis] = x->rank == 0 ? 0 : index->rank ? index->dims[0] : 1;
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(x));
+    return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
 static npu_status npu__type_take(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "index"));
-    npu_status status = npu__check_dtype(d, "index", t, t == NPU_I64, "i64");
-    return status
-        ? status
-        : npu__result_like(d, npu_deduce_spec(d, "index"), npu__dtype_of(npu_deduce_spec(d, "self")));
+    npu__check_dtype(d, "index", t, t == NPU_I64, "i64");
+    return npu__result_like(d, npu_deduce_spec(d, "index"), npu__dtype_of(npu_deduce_spec(d, "self")));
 }
 
 /* Off the dim self and indices broadcast; without a dim both are flat. */
@@ -13806,26 +13824,28 @@ static npu_status npu__type_take_along_dim(npu_deduce *d)
     npu_spec a = *x, b = *index;
     npu__join j;
     uint32_t axis;
-    npu_status status = npu__check_dtype(d, "indices", npu__dtype_of(index), index->dtype == NPU_I64, "i64");
+    npu__check_dtype(d, "indices", npu__dtype_of(index), index->dtype == NPU_I64, "i64");
     memset(&j, 0, sizeof j);
-    if (!status && !npu_op_has(d->op, "dim")) {
-        for (uint32_t i = 0; i < index->rank && !status; i++) {
-            status = npu__extent_add(&len, index->dims[i]) ? NPU_OK : npu__too_large(d, "indices");
+    if (!d->status && !npu_op_has(d->op, "dim")) {
+        for (uint32_t i = 0; i < index->rank; i++) {
+            if (!npu__extent_add(&len, index->dims[i])) {
+                npu__too_large(d, "indices");
+            }
         }
         j.dims[0] = npu__extent_dim(&len);
-        return status ? status : npu__result(d, npu__dtype_of(x), 1, j.dims);
+        return npu__result(d, npu__dtype_of(x), 1, j.dims);
     }
-    status = status ? status : npu__check_rank(d, "indices", x->rank, x->rank);
-    status = status ? status : npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, &axis);
-    if (!status && x->rank) {
+    npu__check_rank(d, "indices", x->rank, x->rank);
+    npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, &axis);
+    if (!d->status && x->rank) {
         a.dims[axis] = b.dims[axis] = 1;
     }
-    status = status ? status : npu__join_dims(d, &j, "self", &a);
-    status = status ? status : npu__join_dims(d, &j, "indices", &b);
-    if (!status && x->rank) {
+    npu__join_dims(d, &j, "self", &a);
+    npu__join_dims(d, &j, "indices", &b);
+    if (!d->status && x->rank) {
         j.dims[axis] = index->dims[axis];
     }
-    return status ? status : npu__result(d, npu__dtype_of(x), x->rank, j.dims);
+    return npu__result(d, npu__dtype_of(x), x->rank, j.dims);
 }
 
 /* What a list of index tensors with holes selects: dims of self that an index takes become the dims that all
@@ -13857,7 +13877,7 @@ static npu_status npu__indexing_meet(npu_deduce *d, int64_t a, int64_t b, int64_
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "indices", "a mask has %lld true elements, expected %lld or 1",
                                (long long)b, (long long)a);
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__indexing_mask(npu_deduce *d, npu__indexing *s, const npu_spec *x, const npu_spec *mask,
@@ -13883,7 +13903,7 @@ static npu_status npu__indexing_add(npu_deduce *d, npu__indexing *s, const npu_s
             return npu_deduce_fail(d, NPU_ERR_RANK, "indices", "more indices than self has dims");
         }
         s->kept[s->rank++] = x->dims[s->taken++];
-        return NPU_OK;
+        return d->status;
     }
     s->is_split = s->is_split || (s->used && s->last != s->rank);
     s->first = s->used ? s->first : s->rank;
@@ -13906,23 +13926,20 @@ static npu_status npu__indexing_read(npu_deduce *d, npu__indexing *s)
     const npu_bound_arg *list = npu_op_arg(d->op, "indices");
     uint32_t at, rank = 0;
     int64_t dims[NPU_MAX_RANK];
-    npu_status status = NPU_OK;
     memset(s, 0, sizeof *s);
     s->masked = s->common.dims[0] = 1;
-    for (uint32_t i = 0; i < list->count && !status; i++) {
-        status = npu__indexing_add(d, s, x, list->first + i);
+    for (uint32_t i = 0; i < list->count && !d->status; i++) {
+        npu__indexing_add(d, s, x, list->first + i);
     }
-    if (!status && s->has_masks) { /* they stand at the last of the dims that the other indices have */
+    if (!d->status && s->has_masks) { /* they stand at the last of the dims that the other indices have */
         s->common.rank += s->common.rank == 0;
-        status = npu__indexing_meet(d, s->common.dims[s->common.rank - 1], s->masked,
-                                    &s->common.dims[s->common.rank - 1]);
+        npu__indexing_meet(d, s->common.dims[s->common.rank - 1], s->masked, &s->common.dims[s->common.rank - 1]);
     }
-    while (!status && s->taken < x->rank) {
+    while (!d->status && s->taken < x->rank) {
         s->kept[s->rank++] = x->dims[s->taken++];
     }
-    status = status ? status : npu__check_result_rank(d, s->rank + s->common.rank);
-    if (status) {
-        return status;
+    if (npu__check_result_rank(d, s->rank + s->common.rank)) {
+        return d->status;
     }
     at = s->is_split ? 0 : s->first;
     for (uint32_t i = 0; i <= s->rank; i++) {
@@ -13934,14 +13951,14 @@ static npu_status npu__indexing_read(npu_deduce *d, npu__indexing *s)
         }
     }
     s->result = npu_spec_tensor(npu__dtype_of(x), rank, dims);
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_index(npu_deduce *d)
 {
     npu__indexing s;
-    npu_status status = npu__indexing_read(d, &s);
-    return status ? status : npu__result_like(d, &s.result, npu__dtype_of(&s.result));
+    npu__indexing_read(d, &s);
+    return npu__result_like(d, &s.result, npu__dtype_of(&s.result));
 }
 
 /* values broadcast to what the indices select. */
@@ -13949,16 +13966,16 @@ static npu_status npu__type_index_put(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *values = npu_deduce_spec(d, "values");
     npu__indexing s;
-    npu_status status = npu__check_same_dtype(d, "values", "self");
-    status = status ? status : npu__indexing_read(d, &s);
-    status = status ? status : npu__check_rank(d, "values", 0, s.result.rank);
-    for (uint32_t i = 0; !status && i < values->rank; i++) {
+    npu__check_same_dtype(d, "values", "self");
+    npu__indexing_read(d, &s);
+    npu__check_rank(d, "values", 0, s.result.rank);
+    for (uint32_t i = 0; !d->status && i < values->rank; i++) {
         if (values->dims[i] != 1) {
-            status = npu__check_dim(d, "values", i, s.result.dims[s.result.rank - values->rank + i],
-                                    "the dim that is selected");
+            npu__check_dim(d, "values", i, s.result.dims[s.result.rank - values->rank + i],
+                           "the dim that is selected");
         }
     }
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* nonzero and argwhere: one row of indices per element that is not zero. */
@@ -13976,34 +13993,34 @@ static npu_status npu__type_masked_select(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self"), *mask = npu_deduce_spec(d, "mask");
     int64_t count = npu__count_true(d, 1), all = npu__dim_bound(count), most = all;
     npu__join j;
-    npu_status status = npu__check_dtype(d, "mask", npu__dtype_of(mask), mask->dtype == NPU_BOOL, "bool");
+    npu__check_dtype(d, "mask", npu__dtype_of(mask), mask->dtype == NPU_BOOL, "bool");
     memset(&j, 0, sizeof j);
-    status = status ? status : npu__join_dims(d, &j, "self", x);
-    status = status ? status : npu__join_dims(d, &j, "mask", mask);
-    for (uint32_t i = 0; i < j.rank && !status && most >= 0; i++) { /* the mask is spread to these places */
+    npu__join_dims(d, &j, "self", x);
+    npu__join_dims(d, &j, "mask", mask);
+    for (uint32_t i = 0; i < j.rank && !d->status && most >= 0; i++) { /* the mask is spread to these places */
         bool is_there = i >= j.rank - mask->rank && mask->dims[i - (j.rank - mask->rank)] != 1;
         if (!is_there && j.dims[i] < 0) {
             most = NPU_DYNAMIC_DIM;
         } else if (!is_there && !npu__dim_mul(most, j.dims[i], &most)) {
-            status = npu__too_large(d, "mask");
+            npu__too_large(d, "mask");
         }
     }
     if (most != all) {
         count = npu__is_unknown(count) ? npu_deduce_data_dim(0, most) : most;
     }
-    return status ? status : npu__result(d, npu__dtype_of(x), 1, &count);
+    return npu__result(d, npu__dtype_of(x), 1, &count);
 }
 
 static npu_status npu__type_masked_scatter(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *mask = npu_deduce_spec(d, "mask");
     npu__join j;
-    npu_status status = npu__check_dtype(d, "mask", npu__dtype_of(mask), mask->dtype == NPU_BOOL, "bool");
+    npu__check_dtype(d, "mask", npu__dtype_of(mask), mask->dtype == NPU_BOOL, "bool");
     memset(&j, 0, sizeof j);
-    status = status ? status : npu__check_same_dtype(d, "source", "self");
-    status = status ? status : npu__join_dims(d, &j, "self", x);
-    status = status ? status : npu__join_dims(d, &j, "mask", mask);
-    return status ? status : npu__result(d, npu__dtype_of(x), j.rank, j.dims);
+    npu__check_same_dtype(d, "source", "self");
+    npu__join_dims(d, &j, "self", x);
+    npu__join_dims(d, &j, "mask", mask);
+    return npu__result(d, npu__dtype_of(x), j.rank, j.dims);
 }
 
 /* index has no more elements than `name` along any dim but `skip`. */
@@ -14021,19 +14038,19 @@ static npu_status npu__check_index_fits(npu_deduce *d, const char *name, uint32_
                                    (long long)index->dims[i], name, (long long)most);
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__check_reduce(npu_deduce *d, const char *const *words)
 {
     for (; *words; words++) {
         if (npu_op_str_is(d->op, "reduce", *words)) {
-            return NPU_OK;
+            return d->status;
         }
     }
     return npu_op_arg(d->op, "reduce")
                ? npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "reduce", "reduce is no reduction of this op")
-               : NPU_OK;
+               : d->status;
 }
 
 /* scatter writes src at an index along a dim; an empty index may be anything. */
@@ -14045,18 +14062,22 @@ static npu_status npu__type_scatter(npu_deduce *d)
     bool has_src = npu_deduce_spec(d, "src") != NULL;
     size_t len;
     uint32_t axis;
-    npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
-    status = status ? status : npu__check_reduce(d, npu_op_arg(d->op, "include_self") ? words : short_words);
-    status = status || !has_src ? status : npu__check_same_dtype(d, "src", "self");
-    if (!status && npu_op_str_is(d->op, "reduce", "mean")) {
-        status = npu__check_number(d, "self");
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    npu__check_reduce(d, npu_op_arg(d->op, "include_self") ? words : short_words);
+    if (has_src) {
+        npu__check_same_dtype(d, "src", "self");
     }
-    if (!status && (npu_spec_len(index, &len) || len)) {
-        status = npu__check_index(d, "index");
-        status = status ? status : npu__check_index_fits(d, "self", axis);
-        status = status || !has_src ? status : npu__check_index_fits(d, "src", NPU_MAX_RANK);
+    if (npu_op_str_is(d->op, "reduce", "mean")) {
+        npu__check_number(d, "self");
     }
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    if (!d->status && (npu_spec_len(index, &len) || len)) {
+        npu__check_index(d, "index");
+        npu__check_index_fits(d, "self", axis);
+        if (has_src) {
+            npu__check_index_fits(d, "src", NPU_MAX_RANK);
+        }
+    }
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* index_add, index_copy, index_reduce: slices of source go where a vector of indices says. */
@@ -14067,29 +14088,31 @@ static npu_status npu__type_index_slices(npu_deduce *d)
                    *source = npu_deduce_spec(d, "source");
     int64_t count = index->rank ? index->dims[0] : 1;
     uint32_t axis;
-    npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
-    status = status ? status : npu__check_index(d, "index");
-    if (!status && d->op->kind == (uint32_t)NPU_ATEN_INDEX_COPY) {
-        status = npu__check_dtype(d, "index", npu__dtype_of(index), index->dtype == NPU_I64, "i64");
-    } else if (!status && d->op->kind == (uint32_t)NPU_ATEN_INDEX_REDUCE) {
-        status = npu__check_number(d, "self");
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    npu__check_index(d, "index");
+    if (d->op->kind == (uint32_t)NPU_ATEN_INDEX_COPY) {
+        npu__check_dtype(d, "index", npu__dtype_of(index), index->dtype == NPU_I64, "i64");
+    } else if (!d->status && d->op->kind == (uint32_t)NPU_ATEN_INDEX_REDUCE) {
+        npu__check_number(d, "self");
     }
-    status = status ? status : npu__check_rank(d, "index", 0, 1);
-    status = status ? status : npu__check_same_dtype(d, "source", "self");
-    status = status ? status : npu__check_reduce(d, words);
-    status = status || !npu_op_arg(d->op, "alpha") ? status : npu__check_alpha(d, npu__dtype_of(x));
-    if (!status && (x->rank == 0 || source->rank == 0)) {
+    npu__check_rank(d, "index", 0, 1);
+    npu__check_same_dtype(d, "source", "self");
+    npu__check_reduce(d, words);
+    if (npu_op_arg(d->op, "alpha")) {
+        npu__check_alpha(d, npu__dtype_of(x));
+    }
+    if (!d->status && (x->rank == 0 || source->rank == 0)) {
         size_t len;
         return npu_spec_len(source, &len) || (int64_t)len == count
                    ? npu__result_like(d, x, npu__dtype_of(x))
                    : npu_deduce_fail(d, NPU_ERR_SHAPE, "source", "source has %lu elements, expected %lld",
                                      (unsigned long)len, (long long)count);
     }
-    status = status ? status : npu__check_rank(d, "source", x->rank, x->rank);
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
-        status = npu__check_dim(d, "source", i, i == axis ? count : x->dims[i], "that of self or index");
+    npu__check_rank(d, "source", x->rank, x->rank);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        npu__check_dim(d, "source", i, i == axis ? count : x->dims[i], "that of self or index");
     }
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 static npu_status npu__type_index_fill(npu_deduce *d)
@@ -14097,33 +14120,32 @@ static npu_status npu__type_index_fill(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "index"));
     uint32_t axis;
-    npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
-    status = status ? status : npu__check_rank(d, "index", 0, 1);
-    status = status ? status : npu__check_dtype(d, "index", t, t == NPU_I64, "i64");
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    npu__check_rank(d, "index", 0, 1);
+    npu__check_dtype(d, "index", t, t == NPU_I64, "i64");
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 static npu_status npu__type_put(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *index = npu_deduce_spec(d, "index");
     size_t have, wanted;
-    npu_status status = npu__check_dtype(d, "index", npu__dtype_of(index), index->dtype == NPU_I64, "i64");
-    status = status ? status : npu__check_same_dtype(d, "source", "self");
-    if (!status && !npu_spec_len(npu_deduce_spec(d, "source"), &have) && !npu_spec_len(index, &wanted) &&
-        have != wanted) {
+    npu__check_dtype(d, "index", npu__dtype_of(index), index->dtype == NPU_I64, "i64");
+    npu__check_same_dtype(d, "source", "self");
+    if (!npu_spec_len(npu_deduce_spec(d, "source"), &have) && !npu_spec_len(index, &wanted) && have != wanted) {
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "source", "source has %lu elements, expected %lu like index",
                                (unsigned long)have, (unsigned long)wanted);
     }
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* The rule of the part says what src must look like; its result becomes that of the whole. */
 static npu_status npu__type_part_scatter(npu_deduce *d, npu_type_rule part)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *src = npu_deduce_spec(d, "src");
-    npu_status status = part(d);
-    if (status) {
-        return status;
+    part(d);
+    if (d->status) {
+        return d->status;
     }
     d->num_results = 0;
     for (uint32_t i = 0; i < src->rank || src->rank != d->results[0].rank; i++) {
@@ -14159,15 +14181,15 @@ static npu_status npu__type_embedding_backward(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "grad_output"), *index = npu_deduce_spec(d, "indices");
     int64_t dims[2];
-    npu_status status = npu__check_index(d, "indices");
-    status = status ? status : npu__check_rank(d, "grad_output", index->rank + 1u, index->rank + 1u);
-    for (uint32_t i = 0; i < index->rank && !status; i++) {
-        status = npu__check_dim(d, "grad_output", i, index->dims[i], "dim of indices");
+    npu__check_index(d, "indices");
+    npu__check_rank(d, "grad_output", index->rank + 1u, index->rank + 1u);
+    for (uint32_t i = 0; i < index->rank; i++) {
+        npu__check_dim(d, "grad_output", i, index->dims[i], "dim of indices");
     }
     dims[0] = npu_op_int(d->op, "num_weights", 0);
-    status = status ? status : npu__check_attribute(d, "num_weights", dims[0], 0);
-    dims[1] = status ? 0 : x->dims[index->rank];
-    return status ? status : npu__result(d, npu__dtype_of(x), 2, dims);
+    npu__check_attribute(d, "num_weights", dims[0], 0);
+    dims[1] = d->status ? 0 : x->dims[index->rank];
+    return npu__result(d, npu__dtype_of(x), 2, dims);
 }
 
 /* Element i of integers; those of u64 wrap. */
@@ -14185,8 +14207,8 @@ static npu_status npu__largest_class(npu_deduce *d, const char *name, int64_t *l
     const void *data = npu__known_data(d, name);
     size_t len;
     *largest = -2;
-    if (!data || npu_spec_len(x, &len)) {
-        return NPU_OK;
+    if (d->status || !data || npu_spec_len(x, &len)) {
+        return d->status;
     }
     *largest = -1;
     for (size_t i = 0; i < len; i++) {
@@ -14197,23 +14219,23 @@ static npu_status npu__largest_class(npu_deduce *d, const char *name, int64_t *l
         }
         *largest = number > *largest ? number : *largest;
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_one_hot(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t classes = npu_op_int(d->op, "num_classes", -1), largest;
-    npu_status status = npu__check_dtype(d, "self", npu__dtype_of(x), x->dtype == NPU_I64, "i64");
-    status = status ? status : npu__check_attribute(d, "num_classes", classes, -1);
-    if (!status && classes == -1) {
-        status = npu__largest_class(d, "self", &largest);
-        if (!status && largest == -1) {
+    npu__check_dtype(d, "self", npu__dtype_of(x), x->dtype == NPU_I64, "i64");
+    npu__check_attribute(d, "num_classes", classes, -1);
+    if (!d->status && classes == -1) {
+        npu__largest_class(d, "self", &largest);
+        if (!d->status && largest == -1) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self is empty, so num_classes must be given");
         }
         classes = largest < 0 ? npu_deduce_data_dim(0, -1) : largest + 1;
     }
-    return status ? status : npu__result_with_dim(d, x, NPU_I64, x->rank, classes);
+    return npu__result_with_dim(d, x, NPU_I64, x->rank, classes);
 }
 
 /* Sum of constant repeats, i32 or i64, of which each counts `times`; else what output_size says, or nothing. */
@@ -14223,8 +14245,8 @@ static npu_status npu__sum_repeats(npu_deduce *d, int64_t times, int64_t *sum)
     const void *data = npu__known_data(d, "repeats");
     size_t len;
     *sum = npu_op_int(d->op, "output_size", data ? NPU_DYNAMIC_DIM : npu_deduce_data_dim(0, -1));
-    if (!data || npu_spec_len(x, &len) || times < 0) {
-        return NPU_OK;
+    if (d->status || !data || npu_spec_len(x, &len) || times < 0) {
+        return d->status;
     }
     *sum = 0;
     for (size_t i = 0; i < len; i++) {
@@ -14233,17 +14255,17 @@ static npu_status npu__sum_repeats(npu_deduce *d, int64_t times, int64_t *sum)
             return npu_deduce_fail(d, NPU_ERR_RANGE, "repeats", "repeats are negative or too large");
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_repeat_indices(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "repeats"));
     int64_t sum;
-    npu_status status = npu__check_index(d, "repeats");
-    status = status ? status : npu__check_rank(d, "repeats", 1, 1);
-    status = status ? status : npu__sum_repeats(d, 1, &sum);
-    return status ? status : npu__result(d, t, 1, &sum);
+    npu__check_index(d, "repeats");
+    npu__check_rank(d, "repeats", 1, 1);
+    npu__sum_repeats(d, 1, &sum);
+    return npu__result(d, t, 1, &sum);
 }
 
 /* repeat_interleave with a count per index of the dim, or one for all. */
@@ -14256,20 +14278,25 @@ static npu_status npu__type_repeat_tensor(npu_deduce *d)
     npu_spec y = *x;
     uint32_t axis = 0;
     int64_t sum;
-    npu_status status = npu__check_index(d, "repeats");
-    status = status ? status : npu__check_rank(d, "repeats", 0, 1);
-    status = status || is_flat ? status : npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, &axis);
-    for (uint32_t i = 0; is_flat && i < x->rank && !status; i++) {
-        status = npu__extent_add(&len, x->dims[i]) ? NPU_OK : npu__too_large(d, "self");
+    npu__check_index(d, "repeats");
+    npu__check_rank(d, "repeats", 0, 1);
+    if (!is_flat) {
+        npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, &axis);
+    }
+    for (uint32_t i = 0; is_flat && i < x->rank && !d->status; i++) {
+        if (!npu__extent_add(&len, x->dims[i])) {
+            npu__too_large(d, "self");
+        }
     }
     if (is_flat || x->rank == 0) {
         y.rank = 1;
         y.dims[0] = npu__extent_dim(&len);
     }
-    status = status || is_one ? status : npu__check_dim(d, "repeats", 0, y.dims[axis], "that of self");
-    status = status ? status : npu__sum_repeats(d, is_one ? y.dims[axis] : 1, &sum);
-    if (status) {
-        return status;
+    if (!is_one) {
+        npu__check_dim(d, "repeats", 0, y.dims[axis], "that of self");
+    }
+    if (npu__sum_repeats(d, is_one ? y.dims[axis] : 1, &sum)) {
+        return d->status;
     }
     y.dims[axis] = sum;
     return npu__result_like(d, &y, npu__dtype_of(x));
@@ -14280,9 +14307,9 @@ static npu_status npu__type_repeat_tensor(npu_deduce *d)
 /* Axes that an op reduces: those of `dim`, all where it names none. */
 static npu_status npu__reduced_axes(npu_deduce *d, const npu_spec *x, uint32_t *mask)
 {
-    npu_status status = npu__axes(d, "dim", x->rank, mask);
+    npu__axes(d, "dim", x->rank, mask);
     *mask = *mask ? *mask : UINT32_MAX;
-    return status;
+    return d->status;
 }
 
 /* What has no neutral element cannot reduce nothing. */
@@ -14295,13 +14322,13 @@ static npu_status npu__check_not_empty(npu_deduce *d, const npu_spec *x, uint32_
                                    (unsigned)i);
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* The norms that are an extreme. */
 static npu_status npu__check_norm_not_empty(npu_deduce *d, const npu_spec *x, uint32_t mask, double p)
 {
-    return p < 0.0 || isinf(p) ? npu__check_not_empty(d, x, mask) : NPU_OK;
+    return p < 0.0 || isinf(p) ? npu__check_not_empty(d, x, mask) : d->status;
 }
 
 static npu_status npu__type_mean(npu_deduce *d)
@@ -14309,11 +14336,13 @@ static npu_status npu__type_mean(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
     uint32_t mask;
-    npu_status status = npu__reduced_axes(d, x, &mask);
-    status = status || d->op->kind != (uint32_t)NPU_ATEN_NANMEAN ? status : npu__check_float(d, "self", t);
-    status = status ? status : npu__dtype_arg(d, t, &t);
-    status = status ? status : npu__check_float(d, npu_op_has(d->op, "dtype") ? "dtype" : "self", t);
-    return status ? status : npu__result_reduced(d, x, mask, t);
+    npu__reduced_axes(d, x, &mask);
+    if (d->op->kind == (uint32_t)NPU_ATEN_NANMEAN) {
+        npu__check_float(d, "self", t);
+    }
+    npu__dtype_arg(d, t, &t);
+    npu__check_float(d, npu_op_has(d->op, "dtype") ? "dtype" : "self", t);
+    return npu__result_reduced(d, x, mask, t);
 }
 
 static npu_status npu__type_sum(npu_deduce *d)
@@ -14321,13 +14350,13 @@ static npu_status npu__type_sum(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
     uint32_t mask;
-    npu_status status = npu__reduced_axes(d, x, &mask);
-    status = status ? status : npu__dtype_arg(d, npu__is_integer(t) || t == NPU_BOOL ? NPU_I64 : t, &t);
-    status = status ? status : npu__check_arithmetic(d, t);
-    if (!status && d->op->kind == (uint32_t)NPU_ATEN_NANSUM && npu__is_float(npu__dtype_of(x))) {
-        status = npu__check_float(d, "dtype", t);
+    npu__reduced_axes(d, x, &mask);
+    npu__dtype_arg(d, npu__is_integer(t) || t == NPU_BOOL ? NPU_I64 : t, &t);
+    npu__check_arithmetic(d, t);
+    if (d->op->kind == (uint32_t)NPU_ATEN_NANSUM && npu__is_float(npu__dtype_of(x))) {
+        npu__check_float(d, "dtype", t);
     }
-    return status ? status : npu__result_reduced(d, x, mask, t);
+    return npu__result_reduced(d, x, mask, t);
 }
 
 /* Dim i of size is that of self or 1; leading dims may be missing. What is not summed keeps its dtype. */
@@ -14338,30 +14367,30 @@ static npu_status npu__type_sum_to_size(npu_deduce *d)
     uint32_t rank = npu_op_list_len(d->op, "size");
     bool sums = rank == 0 || rank < x->rank;
     int64_t dims[NPU_MAX_RANK];
-    npu_status status = npu__check_arithmetic(d, t);
-    if (!status && rank > x->rank) {
-        status = npu_deduce_fail(d, NPU_ERR_RANK, "size", "size has %u dims, expected at most %u", (unsigned)rank,
-                                 (unsigned)x->rank);
+    npu__check_arithmetic(d, t);
+    if (rank > x->rank) {
+        npu_deduce_fail(d, NPU_ERR_RANK, "size", "size has %u dims, expected at most %u", (unsigned)rank,
+                        (unsigned)x->rank);
     }
-    for (uint32_t i = 0; i < rank && !status; i++) {
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
         int64_t have = x->dims[x->rank - rank + i];
-        status = npu__size_arg(d, "size", npu_op_int_at(d->op, "size", i), &dims[i]);
-        if (!status && dims[i] != 1 && !npu__dims_agree(dims[i], have)) {
-            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "size", "size dim %u is %lld, expected 1 or %lld",
-                                     (unsigned)i, (long long)dims[i], (long long)have);
+        npu__size_arg(d, "size", npu_op_int_at(d->op, "size", i), &dims[i]);
+        if (dims[i] != 1 && !npu__dims_agree(dims[i], have)) {
+            npu_deduce_fail(d, NPU_ERR_SHAPE, "size", "size dim %u is %lld, expected 1 or %lld", (unsigned)i,
+                            (long long)dims[i], (long long)have);
         }
         sums = sums || (dims[i] == 1 && have != 1);
     }
     t = sums && !npu__is_float(t) && !npu_dtype_is_complex(t) ? NPU_I64 : t;
-    return status ? status : npu__result(d, t, rank, dims);
+    return npu__result(d, t, rank, dims);
 }
 
 static npu_status npu__type_trace(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
-    npu_status status = npu__check_number(d, "self");
-    status = status ? status : npu__check_rank(d, "self", 2, 2);
-    return status ? status : npu__result(d, npu__is_integer(t) ? NPU_I64 : t, 0, NULL);
+    npu__check_number(d, "self");
+    npu__check_rank(d, "self", 2, 2);
+    return npu__result(d, npu__is_integer(t) ? NPU_I64 : t, 0, NULL);
 }
 
 static npu_status npu__type_renorm(npu_deduce *d)
@@ -14370,15 +14399,15 @@ static npu_status npu__type_renorm(npu_deduce *d)
     double p = npu_scalar_value(npu_op_scalar(d->op, "p", none)),
            most = npu_scalar_value(npu_op_scalar(d->op, "maxnorm", none));
     uint32_t axis;
-    npu_status status = npu__check_rank(d, "self", 2, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "dim", npu_deduce_spec(d, "self")->rank, &axis);
-    if (!status && !(p > 0.0)) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected more than 0", p);
+    npu__check_rank(d, "self", 2, NPU_MAX_RANK);
+    npu__axis_arg(d, "dim", npu_deduce_spec(d, "self")->rank, &axis);
+    if (!(p > 0.0)) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected more than 0", p);
     }
-    if (!status && !(most >= 0.0)) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "maxnorm", "maxnorm is %g, expected at least 0", most);
+    if (!(most >= 0.0)) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "maxnorm", "maxnorm is %g, expected at least 0", most);
     }
-    return status ? status : npu__type_same_float(d);
+    return npu__type_same_float(d);
 }
 
 static npu_status npu__type_reduce_same(npu_deduce *d)
@@ -14386,29 +14415,29 @@ static npu_status npu__type_reduce_same(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
     uint32_t mask;
-    npu_status status = npu__reduced_axes(d, x, &mask);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    status = status ? status : npu__check_not_empty(d, x, mask);
-    return status ? status : npu__result_reduced(d, x, mask, t);
+    npu__reduced_axes(d, x, &mask);
+    npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
+    npu__check_not_empty(d, x, mask);
+    return npu__result_reduced(d, x, mask, t);
 }
 
 static npu_status npu__type_reduce_index(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t mask;
-    npu_status status = npu__type_reduce_same(d);
-    status = status ? status : npu__reduced_axes(d, x, &mask);
-    return status ? status : npu__result_reduced(d, x, mask, NPU_I64);
+    npu__type_reduce_same(d);
+    npu__reduced_axes(d, x, &mask);
+    return npu__result_reduced(d, x, mask, NPU_I64);
 }
 
 static npu_status npu__type_arg_reduce(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t mask;
-    npu_status status = npu__reduced_axes(d, x, &mask);
-    status = status ? status : npu__check_number(d, "self");
-    status = status ? status : npu__check_not_empty(d, x, mask);
-    return status ? status : npu__result_reduced(d, x, mask, NPU_I64);
+    npu__reduced_axes(d, x, &mask);
+    npu__check_number(d, "self");
+    npu__check_not_empty(d, x, mask);
+    return npu__result_reduced(d, x, mask, NPU_I64);
 }
 
 static npu_status npu__type_softmax(npu_deduce *d)
@@ -14416,14 +14445,14 @@ static npu_status npu__type_softmax(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
     uint32_t axis;
-    npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
-    status = status ? status : npu__dtype_arg(d, t, &t);
-    status = status ? status : npu__check_float(d, npu_op_has(d->op, "dtype") ? "dtype" : "self", t);
-    if (!status && npu_op_int(d->op, "half_to_float", 0)) {
-        status = npu__check_dtype(d, "self", t, t == NPU_F16, "f16 for half_to_float");
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    npu__dtype_arg(d, t, &t);
+    npu__check_float(d, npu_op_has(d->op, "dtype") ? "dtype" : "self", t);
+    if (!d->status && npu_op_int(d->op, "half_to_float", 0)) {
+        npu__check_dtype(d, "self", t, t == NPU_F16, "f16 for half_to_float");
         t = NPU_F32;
     }
-    return status ? status : npu__result_like(d, x, t);
+    return npu__result_like(d, x, t);
 }
 
 /* u8 stands for bool and stays u8. An empty list reduces nothing where the op says so by "dims". */
@@ -14434,9 +14463,9 @@ static npu_status npu__type_any(npu_deduce *d)
     uint32_t mask;
     bool none = strcmp(d->def->schema->overload, "dims") == 0 && npu_op_has(d->op, "dim") &&
                 npu_op_list_len(d->op, "dim") == 0;
-    npu_status status = npu__reduced_axes(d, x, &mask);
-    status = status ? status : npu__check_arithmetic(d, npu__dtype_of(x));
-    return status ? status : npu__result_reduced(d, x, none ? 0 : mask, t);
+    npu__reduced_axes(d, x, &mask);
+    npu__check_arithmetic(d, npu__dtype_of(x));
+    return npu__result_reduced(d, x, none ? 0 : mask, t);
 }
 
 /* var, std, and with a second result the mean. */
@@ -14444,34 +14473,32 @@ static npu_status npu__type_variance(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t mask;
-    npu_status status = npu__reduced_axes(d, x, &mask);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
-    for (uint32_t i = 0; i < d->def->schema->num_returns && !status; i++) {
-        status = npu__result_reduced(d, x, mask, npu__dtype_of(x));
+    npu__reduced_axes(d, x, &mask);
+    npu__check_float(d, "self", npu__dtype_of(x));
+    for (uint32_t i = 0; i < d->def->schema->num_returns && !d->status; i++) {
+        npu__result_reduced(d, x, mask, npu__dtype_of(x));
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_logsumexp(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t mask;
-    npu_status status = npu__reduced_axes(d, x, &mask);
-    status = status ? status : npu__check_dtype(d, "self", npu__dtype_of(x), npu__is_real(npu__dtype_of(x)),
-                                                "a number or bool");
-    return status ? status : npu__result_reduced(d, x, mask, npu__float_of(npu__dtype_of(x)));
+    npu__reduced_axes(d, x, &mask);
+    npu__check_dtype(d, "self", npu__dtype_of(x), npu__is_real(npu__dtype_of(x)), "a number or bool");
+    return npu__result_reduced(d, x, mask, npu__float_of(npu__dtype_of(x)));
 }
 
 /* The dtype of a norm: that of self or a wider one. */
 static npu_status npu__norm_dtype(npu_deduce *d, npu_dtype *dtype)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
-    npu_status status = npu__check_float(d, "self", t);
-    status = status ? status : npu__dtype_arg(d, t, dtype);
-    status = status ? status : npu__check_float(d, "dtype", *dtype);
-    return status ? status
-                  : npu__check_dtype(d, "dtype", *dtype, npu_dtype_promote(t, *dtype) == *dtype,
-                                     "no narrower dtype than that of self");
+    npu__check_float(d, "self", t);
+    npu__dtype_arg(d, t, dtype);
+    npu__check_float(d, "dtype", *dtype);
+    return npu__check_dtype(d, "dtype", *dtype, npu_dtype_promote(t, *dtype) == *dtype,
+                            "no narrower dtype than that of self");
 }
 
 /* Norms of nothing are 0, but for those that are an extreme. */
@@ -14482,29 +14509,28 @@ static npu_status npu__type_norm(npu_deduce *d)
     double p = npu_scalar_value(npu_op_scalar(d->op, name, npu_scalar_int(2)));
     npu_dtype t;
     uint32_t mask;
-    npu_status status = npu__reduced_axes(d, x, &mask);
-    status = status ? status : npu__norm_dtype(d, &t);
-    if (!status && d->op->kind == (uint32_t)NPU_ATEN_FROBENIUS_NORM_DIM && npu_op_list_len(d->op, "dim") > 2) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim has more than 2 dims");
+    npu__reduced_axes(d, x, &mask);
+    npu__norm_dtype(d, &t);
+    if (d->op->kind == (uint32_t)NPU_ATEN_FROBENIUS_NORM_DIM && npu_op_list_len(d->op, "dim") > 2) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim has more than 2 dims");
     }
-    status = status ? status : npu__check_norm_not_empty(d, x, mask, p);
-    return status ? status : npu__result_reduced(d, x, mask, t);
+    npu__check_norm_not_empty(d, x, mask, p);
+    return npu__result_reduced(d, x, mask, t);
 }
 
 /* The two dims of a matrix, rows first. */
 static npu_status npu__matrix_axes(npu_deduce *d, uint32_t rank, uint32_t *axes)
 {
     uint32_t count = npu_op_list_len(d->op, "dim"), mask;
-    npu_status status = npu__axes(d, "dim", rank, &mask);
+    npu__axes(d, "dim", rank, &mask);
     axes[0] = 0, axes[1] = 1;
-    if (!status && npu_op_has(d->op, "dim") && count != 2) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim names %u dims, expected 2",
-                                 (unsigned)count);
+    if (npu_op_has(d->op, "dim") && count != 2) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim names %u dims, expected 2", (unsigned)count);
     }
-    for (uint32_t i = 0; i < count && !status; i++) {
-        status = npu__axis(d, "dim", npu_op_int_at(d->op, "dim", i), rank, &axes[i]);
+    for (uint32_t i = 0; i < count && !d->status; i++) {
+        npu__axis(d, "dim", npu_op_int_at(d->op, "dim", i), rank, &axes[i]);
     }
-    return status;
+    return d->status;
 }
 
 /* The extreme of nothing is an error: of no sums, or no singular values. */
@@ -14516,25 +14542,23 @@ static npu_status npu__type_matrix_norm(npu_deduce *d)
     double order = fabs(npu_scalar_value(npu_op_scalar(d->op, "ord", npu_scalar_int(0))));
     uint32_t axes[2], empty = 0;
     npu_dtype t;
-    npu_status status = npu__check_rank(d, "self", 2, NPU_MAX_RANK);
-    status = status ? status : npu__norm_dtype(d, &t);
-    if (!status && (is_word ? !is_nuclear && !npu_op_str_is(d->op, "ord", "fro")
+    npu__check_rank(d, "self", 2, NPU_MAX_RANK);
+    npu__norm_dtype(d, &t);
+    if ((is_word ? !is_nuclear && !npu_op_str_is(d->op, "ord", "fro")
                             : order != 1.0 && order != 2.0 && !isinf(order))) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "ord",
-                                 "ord is none of fro, nuc, 1, -1, 2, -2, inf, -inf");
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "ord", "ord is none of fro, nuc, 1, -1, 2, -2, inf, -inf");
     }
-    if (!status && (is_nuclear || order == 2.0)) {
-        status = npu__check_factored(d, "self");
+    if (is_nuclear || order == 2.0) {
+        npu__check_factored(d, "self");
     }
-    status = status ? status : npu__matrix_axes(d, x->rank, axes);
-    if (status) {
-        return status;
+    if (npu__matrix_axes(d, x->rank, axes)) {
+        return d->status;
     }
     if (!is_word) {
         empty = (isinf(order) ? 0 : 1u << axes[1]) | (order == 1.0 ? 0 : 1u << axes[0]);
     }
-    status = npu__check_not_empty(d, x, empty);
-    return status ? status : npu__result_reduced(d, x, 1u << axes[0] | 1u << axes[1], t);
+    npu__check_not_empty(d, x, empty);
+    return npu__result_reduced(d, x, 1u << axes[0] | 1u << axes[1], t);
 }
 
 /* Without dims an order is one of a vector or of a matrix. */
@@ -14547,9 +14571,8 @@ static npu_status npu__type_linalg_norm(npu_deduce *d)
                                (unsigned)count);
     }
     if (!has_dim && has_order) {
-        npu_status status = npu__check_rank(d, "self", 1, 2);
-        if (status) {
-            return status;
+        if (npu__check_rank(d, "self", 1, 2)) {
+            return d->status;
         }
     }
     if (npu_op_arg(d->op, "ord")->form == NPU_ARG_STR || (has_order && (has_dim ? count : rank) == 2)) {
@@ -14562,9 +14585,9 @@ static npu_status npu__type_count(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t mask;
-    npu_status status = npu__reduced_axes(d, x, &mask);
-    status = status ? status : npu__check_arithmetic(d, npu__dtype_of(x));
-    return status ? status : npu__result_reduced(d, x, mask, NPU_I64);
+    npu__reduced_axes(d, x, &mask);
+    npu__check_arithmetic(d, npu__dtype_of(x));
+    return npu__result_reduced(d, x, mask, NPU_I64);
 }
 
 /* A 0-d tensor that keeps its dim gets one, as in ATen. */
@@ -14573,13 +14596,13 @@ static npu_status npu__type_aminmax(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool grows = x->rank == 0 && npu_op_has(d->op, "dim") && npu_op_int(d->op, "keepdim", 0);
     uint32_t first = d->num_results;
-    npu_status status = npu__type_reduce_same(d);
-    status = status ? status : npu__type_reduce_same(d);
+    npu__type_reduce_same(d);
+    npu__type_reduce_same(d);
     for (uint32_t i = first; i < d->num_results && grows; i++) {
         d->results[i].rank = 1;
         d->results[i].dims[0] = 1;
     }
-    return status;
+    return d->status;
 }
 
 /* ---- rules: statistics ---- */
@@ -14589,19 +14612,17 @@ static npu_status npu__check_observations(npu_deduce *d, const char *name, bool 
 {
     const npu_spec *w = npu_deduce_spec(d, name);
     npu_dtype t = w ? npu__dtype_of(w) : NPU_NONE;
-    npu_status status;
     if (!w) {
-        return NPU_OK;
+        return d->status;
     }
-    status = npu__check_rank(d, name, 0, 1);
-    status = status ? status
-                    : npu__check_dtype(d, name, t, is_float ? npu__is_float(t) : npu__is_integer(t),
-                                       is_float ? "floating point" : "an integer");
-    if (!status && !npu__dims_agree(w->rank ? w->dims[0] : 1, n)) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has %lld elements, expected observations = %lld",
-                                 name, (long long)(w->rank ? w->dims[0] : 1), (long long)n);
+    npu__check_rank(d, name, 0, 1);
+    npu__check_dtype(d, name, t, is_float ? npu__is_float(t) : npu__is_integer(t),
+                     is_float ? "floating point" : "an integer");
+    if (!npu__dims_agree(w->rank ? w->dims[0] : 1, n)) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has %lld elements, expected observations = %lld", name,
+                        (long long)(w->rank ? w->dims[0] : 1), (long long)n);
     }
-    return status;
+    return d->status;
 }
 
 /* One observation with one kind of weight has no deviations, whatever the dtype of the weight. */
@@ -14622,13 +14643,13 @@ static npu_dtype npu__covariance_dtype(const npu_deduce *d, int64_t n)
 static npu_status npu__type_covariance(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    int64_t n = x->rank ? x->dims[x->rank - 1] : 1, dims[2];
-    npu_status status = npu__check_rank(d, "self", 0, 2);
-    status = status ? status : npu__check_number(d, "self");
-    status = status ? status : npu__check_observations(d, "fweights", false, n);
-    status = status ? status : npu__check_observations(d, "aweights", true, n);
+    int64_t n = x->rank ? npu__tail_dim(x, 1) : 1, dims[2];
+    npu__check_rank(d, "self", 0, 2);
+    npu__check_number(d, "self");
+    npu__check_observations(d, "fweights", false, n);
+    npu__check_observations(d, "aweights", true, n);
     dims[0] = dims[1] = x->rank == 2 ? x->dims[0] : 1;
-    return status ? status : npu__result(d, npu__covariance_dtype(d, n), dims[0] == 1 ? 0 : 2, dims);
+    return npu__result(d, npu__covariance_dtype(d, n), dims[0] == 1 ? 0 : 2, dims);
 }
 
 /* The operand with as many dims as y at least, new ones in front, and along the axis with the pieces between
@@ -14655,29 +14676,31 @@ static npu_status npu__result_trapezoid(npu_deduce *d, bool is_running)
     npu__join j;
     uint32_t axis;
     npu_dtype t;
-    npu_status status = npu__check_rank(d, "y", 1, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "dim", y->rank, &axis);
-    status = status ? status : npu__check_number(d, "y");
-    if (!status && !is_running && y->dims[axis] == 0) {
+    npu__check_rank(d, "y", 1, NPU_MAX_RANK);
+    npu__axis_arg(d, "dim", y->rank, &axis);
+    npu__check_number(d, "y");
+    if (!d->status && !is_running && y->dims[axis] == 0) {
         return npu__result_reduced(d, y, 1u << axis, npu__dtype_of(y));
     }
-    status = status || !x ? status : npu__check_number(d, "x");
-    if (!status && x && x->rank == 1) {
-        status = npu__check_dim(d, "x", 0, y->dims[axis], "samples of y");
+    if (x) {
+        npu__check_number(d, "x");
     }
-    if (status) {
-        return status;
+    if (x && x->rank == 1) {
+        npu__check_dim(d, "x", 0, y->dims[axis], "samples of y");
+    }
+    if (d->status) {
+        return d->status;
     }
     memset(&j, 0, sizeof j);
     pieces = npu__trapezoid_pieces(d, "y", axis);
-    status = npu__join_dims(d, &j, "y", &pieces);
-    if (!status && x) {
+    npu__join_dims(d, &j, "y", &pieces);
+    if (!d->status && x) {
         pieces = npu__trapezoid_pieces(d, "x", axis);
-        status = npu__join_dims(d, &j, "x", &pieces);
+        npu__join_dims(d, &j, "x", &pieces);
     }
     t = npu__float_of(x ? npu_dtype_promote(npu__dtype_of(y), npu__dtype_of(x)) : npu__dtype_of(y));
     pieces = npu_spec_tensor(t, j.rank, j.dims);
-    return status ? status : npu__result_reduced(d, &pieces, is_running ? 0 : 1u << axis, t);
+    return npu__result_reduced(d, &pieces, is_running ? 0 : 1u << axis, t);
 }
 
 static npu_status npu__type_trapezoid(npu_deduce *d) { return npu__result_trapezoid(d, false); }
@@ -14691,39 +14714,40 @@ static npu_status npu__type_scan(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
     uint32_t axis;
-    npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
-    status = status ? status : npu__dtype_arg(d, npu__is_integer(t) || t == NPU_BOOL ? NPU_I64 : t, &t);
-    status = status ? status : npu__check_arithmetic(d, t);
-    status = status || !x->rank ? status : npu__check_dtype(d, "dtype", t, t != NPU_BOOL, "a number");
-    return status ? status : npu__result_like(d, x, t);
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    npu__dtype_arg(d, npu__is_integer(t) || t == NPU_BOOL ? NPU_I64 : t, &t);
+    npu__check_arithmetic(d, t);
+    if (x->rank) {
+        npu__check_dtype(d, "dtype", t, t != NPU_BOOL, "a number");
+    }
+    return npu__result_like(d, x, t);
 }
 
 static npu_status npu__type_scan_float(npu_deduce *d)
 {
     uint32_t axis;
-    npu_status status = npu__axis_arg(d, "dim", npu_deduce_spec(d, "self")->rank, &axis);
-    return status ? status : npu__type_same_float(d);
+    npu__axis_arg(d, "dim", npu_deduce_spec(d, "self")->rank, &axis);
+    return npu__type_same_float(d);
 }
 
 /* Values like self and their i64 indices, `dim` of them along the axis. */
 static npu_status npu__result_ordered(npu_deduce *d, const npu_spec *x, uint32_t axis, int64_t dim)
 {
     npu_spec y = *x;
-    npu_status status = npu__check_dtype(d, "self", npu__dtype_of(x), npu__is_real(npu__dtype_of(x)),
-                                         "a number or bool");
+    npu__check_dtype(d, "self", npu__dtype_of(x), npu__is_real(npu__dtype_of(x)), "a number or bool");
     if (x->rank) {
         y.dims[axis] = dim;
     }
-    status = status ? status : npu__result_like(d, &y, npu__dtype_of(x));
-    return status || d->def->schema->num_returns < 2 ? status : npu__result_like(d, &y, NPU_I64);
+    npu__result_like(d, &y, npu__dtype_of(x));
+    return d->def->schema->num_returns < 2 ? d->status : npu__result_like(d, &y, NPU_I64);
 }
 
 static npu_status npu__type_scan_index(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t axis;
-    npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
-    return status ? status : npu__result_ordered(d, x, axis, x->dims[axis]);
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    return npu__result_ordered(d, x, axis, x->dims[axis]);
 }
 
 /* msort has no dim, argsort gives the indices alone. */
@@ -14732,12 +14756,13 @@ static npu_status npu__type_sort(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool is_msort = npu_op_arg(d->op, "dim") == NULL;
     uint32_t axis = 0;
-    npu_status status =
-        is_msort ? NPU_OK : npu__axis(d, "dim", npu_op_int(d->op, "dim", -1), x->rank, &axis);
-    if (!status && !is_msort && d->def->schema->num_returns == 1) {
+    if (!is_msort) {
+        npu__axis(d, "dim", npu_op_int(d->op, "dim", -1), x->rank, &axis);
+    }
+    if (!d->status && !is_msort && d->def->schema->num_returns == 1) {
         return npu__result_like(d, x, NPU_I64);
     }
-    return status ? status : npu__result_ordered(d, x, axis, x->dims[axis]);
+    return npu__result_ordered(d, x, axis, x->dims[axis]);
 }
 
 /* k is at least `min` and at most the length of the axis. */
@@ -14745,10 +14770,10 @@ static npu_status npu__order_k(npu_deduce *d, int64_t min, uint32_t *axis, int64
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t len;
-    npu_status status = npu__axis(d, "dim", npu_op_int(d->op, "dim", -1), x->rank, axis);
+    npu__axis(d, "dim", npu_op_int(d->op, "dim", -1), x->rank, axis);
     *k = npu_op_int(d->op, "k", 1);
-    if (status) {
-        return status;
+    if (d->status) {
+        return d->status;
     }
     len = x->rank ? x->dims[*axis] : 1;
     if (*k == INT64_MIN) { /* fed by a value */
@@ -14758,37 +14783,37 @@ static npu_status npu__order_k(npu_deduce *d, int64_t min, uint32_t *axis, int64
                                "k is %lld, expected %lld to the length of dim %u = %lld", (long long)*k,
                                (long long)min, (unsigned)*axis, (long long)len);
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_topk(npu_deduce *d)
 {
     uint32_t axis;
     int64_t k;
-    npu_status status = npu__order_k(d, 0, &axis, &k);
-    status = status ? status : npu__check_number(d, "self");
-    return status ? status : npu__result_ordered(d, npu_deduce_spec(d, "self"), axis, k);
+    npu__order_k(d, 0, &axis, &k);
+    npu__check_number(d, "self");
+    return npu__result_ordered(d, npu_deduce_spec(d, "self"), axis, k);
 }
 
 static npu_status npu__type_kth(npu_deduce *d)
 {
     uint32_t axis;
     int64_t k;
-    npu_status status = npu__order_k(d, 1, &axis, &k);
-    status = status ? status : npu__check_number(d, "self");
-    return status ? status : npu__type_reduce_index(d);
+    npu__order_k(d, 1, &axis, &k);
+    npu__check_number(d, "self");
+    return npu__type_reduce_index(d);
 }
 
 /* The median of nothing at all is NaN. */
 static npu_status npu__type_median(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_status status = npu__check_number(d, "self");
-    if (!status && d->def->schema->num_returns < 2) {
+    npu__check_number(d, "self");
+    if (!d->status && d->def->schema->num_returns < 2) {
         return npu__is_float(npu__dtype_of(x)) ? npu__result(d, npu__dtype_of(x), 0, NULL)
                                                : npu__type_reduce_same(d);
     }
-    return status ? status : npu__type_reduce_index(d);
+    return npu__type_reduce_index(d);
 }
 
 /* q is a number in 0..1, or a tensor of up to one dim, which becomes the first of the result. */
@@ -14798,18 +14823,19 @@ static npu_status npu__quantile_arguments(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self"), *q = npu_deduce_spec(d, "q");
     double value = npu_op_float(d->op, "q", 0.0);
     bool known = false;
-    npu_status status = npu__check_dtype(d, "self", npu__dtype_of(x),
-                                         x->dtype == NPU_F32 || x->dtype == NPU_F64, "f32 or f64");
-    status = status || !q ? status : npu__check_same_dtype(d, "q", "self");
-    status = status || !q ? status : npu__check_rank(d, "q", 0, 1);
-    if (!status && !(value >= 0.0 && value <= 1.0)) {
-        status = npu_deduce_fail(d, NPU_ERR_RANGE, "q", "q is %g, expected 0 to 1", value);
+    npu__check_dtype(d, "self", npu__dtype_of(x), x->dtype == NPU_F32 || x->dtype == NPU_F64, "f32 or f64");
+    if (q) {
+        npu__check_same_dtype(d, "q", "self");
+        npu__check_rank(d, "q", 0, 1);
+    }
+    if (!(value >= 0.0 && value <= 1.0)) {
+        npu_deduce_fail(d, NPU_ERR_RANGE, "q", "q is %g, expected 0 to 1", value);
     }
     for (uint32_t i = 0; i < NPU__COUNT(ways); i++) {
         known = known || npu_op_str_is(d->op, "interpolation", ways[i]);
     }
-    return status || known ? status : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "interpolation",
-                                                      "interpolation is none of those known");
+    return known ? d->status : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "interpolation",
+                                               "interpolation is none of those known");
 }
 
 static npu_status npu__type_quantile(npu_deduce *d)
@@ -14817,12 +14843,12 @@ static npu_status npu__type_quantile(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self"), *q = npu_deduce_spec(d, "q");
     uint32_t mask, first = d->num_results;
     npu_spec y;
-    npu_status status = npu__quantile_arguments(d);
-    status = status ? status : npu__reduced_axes(d, x, &mask);
-    status = status ? status : npu__check_not_empty(d, x, UINT32_MAX);
-    status = status ? status : npu__result_reduced(d, x, mask, npu__dtype_of(x));
-    if (status || !q || q->rank == 0) {
-        return status;
+    npu__quantile_arguments(d);
+    npu__reduced_axes(d, x, &mask);
+    npu__check_not_empty(d, x, UINT32_MAX);
+    npu__result_reduced(d, x, mask, npu__dtype_of(x));
+    if (d->status || !q || q->rank == 0) {
+        return d->status;
     }
     y = d->results[first];
     d->num_results = first;
@@ -14833,12 +14859,16 @@ static npu_status npu__type_quantile(npu_deduce *d)
 static npu_status npu__diff_add(npu_deduce *d, const char *name, uint32_t axis, npu__join *j, npu_spec *y)
 {
     const npu_spec *x = npu_deduce_spec(d, name);
-    npu_status status = x ? npu__check_rank(d, name, y->rank, y->rank) : NPU_OK;
-    for (uint32_t i = 0; x && i < y->rank && !status; i++) {
-        status = i == axis ? NPU_OK : npu__check_dim(d, name, i, y->dims[i], "that of self");
+    if (x) {
+        npu__check_rank(d, name, y->rank, y->rank);
     }
-    if (!x || status) {
-        return status;
+    for (uint32_t i = 0; x && i < y->rank && !d->status; i++) {
+        if (i != axis) {
+            npu__check_dim(d, name, i, y->dims[i], "that of self");
+        }
+    }
+    if (!x || d->status) {
+        return d->status;
     }
     npu__join_type(j, x);
     return npu__sum_dim(d, name, x->dims[axis], &y->dims[axis]);
@@ -14852,15 +14882,15 @@ static npu_status npu__type_diff(npu_deduce *d)
     npu_spec y = *x;
     npu__join j;
     uint32_t axis;
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK);
     memset(&j, 0, sizeof j);
     npu__join_type(&j, x);
-    status = status ? status : npu__check_attribute(d, "n", n, 0);
-    status = status ? status : npu__axis(d, "dim", npu_op_int(d->op, "dim", -1), x->rank, &axis);
-    status = status ? status : npu__diff_add(d, "prepend", axis, &j, &y);
-    status = status ? status : npu__diff_add(d, "append", axis, &j, &y);
-    if (status || n == 0) {
-        return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__check_attribute(d, "n", n, 0);
+    npu__axis(d, "dim", npu_op_int(d->op, "dim", -1), x->rank, &axis);
+    npu__diff_add(d, "prepend", axis, &j, &y);
+    npu__diff_add(d, "append", axis, &j, &y);
+    if (d->status || n == 0) {
+        return npu__result_like(d, x, npu__dtype_of(x));
     }
     y.dims[axis] = y.dims[axis] < 0 ? NPU_DYNAMIC_DIM : y.dims[axis] > n ? y.dims[axis] - n : 0;
     return npu__result_like(d, &y, npu__join_dtype(&j));
@@ -14871,23 +14901,25 @@ static npu_status npu__type_vander(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "x");
     bool is_linalg = d->op->kind == (uint32_t)NPU_ATEN_LINALG_VANDER;
-    int64_t len = x->rank ? x->dims[x->rank - 1] : 1;
+    int64_t len = x->rank ? npu__tail_dim(x, 1) : 1;
     npu_dtype t = npu__dtype_of(x);
     npu_spec y = *x;
     bool fits = is_linalg ? npu__is_integer(t) || t == NPU_F32 || t == NPU_F64 : npu__is_real(t);
-    npu_status status = npu__check_dtype(d, "x", t, fits, is_linalg ? "an integer, f32 or f64" : "a number");
-    status = status || is_linalg ? status : npu__check_rank(d, "x", 1, 1);
-    if (!status && npu_op_has(d->op, "N")) {
-        status = npu__size_arg(d, "N", npu_op_int(d->op, "N", 0), &len);
+    npu__check_dtype(d, "x", t, fits, is_linalg ? "an integer, f32 or f64" : "a number");
+    if (!is_linalg) {
+        npu__check_rank(d, "x", 1, 1);
     }
-    if (!status && is_linalg && len >= 0) {
-        status = npu__check_attribute(d, "N", len, 2);
+    if (!d->status && npu_op_has(d->op, "N")) {
+        npu__size_arg(d, "N", npu_op_int(d->op, "N", 0), &len);
+    }
+    if (is_linalg && len >= 0) {
+        npu__check_attribute(d, "N", len, 2);
     }
     if (x->rank == 0) {
         y.rank = 1;
         y.dims[0] = 1;
     }
-    return status ? status : npu__result_with_dim(d, &y, npu__is_float(t) ? t : NPU_I64, y.rank, len);
+    return npu__result_with_dim(d, &y, npu__is_float(t) ? t : NPU_I64, y.rank, len);
 }
 
 /* ---- rules: search ---- */
@@ -14896,15 +14928,15 @@ static npu_status npu__type_vander(npu_deduce *d)
 static npu_status npu__search_rows(npu_deduce *d, const char *name)
 {
     const npu_spec *sorted = npu_deduce_spec(d, name);
-    npu_status status = npu__check_rank(d, name, 1, npu_op_arg(d->op, "sorter") ? NPU_MAX_RANK : 1);
-    if (status || sorted->rank == 1) {
-        return status;
+    npu__check_rank(d, name, 1, npu_op_arg(d->op, "sorter") ? NPU_MAX_RANK : 1);
+    if (d->status || sorted->rank == 1) {
+        return d->status;
     }
-    status = npu__check_rank(d, "self", sorted->rank, sorted->rank);
-    for (uint32_t i = 0; i + 1u < sorted->rank && !status; i++) {
-        status = npu__check_dim(d, "self", i, sorted->dims[i], "that of the sorted rows");
+    npu__check_rank(d, "self", sorted->rank, sorted->rank);
+    for (uint32_t i = 0; i + 1u < sorted->rank && !d->status; i++) {
+        npu__check_dim(d, "self", i, sorted->dims[i], "that of the sorted rows");
     }
-    return status;
+    return d->status;
 }
 
 /* searchsorted has two ways to say on which side of equal elements a place is; they must not differ. */
@@ -14914,28 +14946,26 @@ static npu_status npu__type_search(npu_deduce *d)
     const npu_spec *sorter = npu_deduce_spec(d, "sorter");
     bool is_left = npu_op_str_is(d->op, "side", "left"), is_small = npu_op_int(d->op, "out_int32", 0) != 0;
     npu_dtype t = npu_dtype_promote(npu__dtype_of(npu_deduce_spec(d, "self")), npu__dtype_of(npu_deduce_spec(d, name)));
-    npu_status status = npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
-    status = status ? status : npu__search_rows(d, name);
-    if (!status && npu_op_has(d->op, "side") && !is_left && !npu_op_str_is(d->op, "side", "right")) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "side", "side is neither 'left' nor 'right'");
+    npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
+    npu__search_rows(d, name);
+    if (npu_op_has(d->op, "side") && !is_left && !npu_op_str_is(d->op, "side", "right")) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "side", "side is neither 'left' nor 'right'");
     }
-    if (!status && is_left && npu_op_int(d->op, "right", 0)) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "right", "right is true, but side is 'left'");
+    if (is_left && npu_op_int(d->op, "right", 0)) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "right", "right is true, but side is 'left'");
     }
-    if (!status && sorter) {
-        status = npu__check_same_dims(d, "sorter", name);
-        status = status
-            ? status
-            : npu__check_dtype(d, "sorter", npu__dtype_of(sorter), sorter->dtype == NPU_I64, "i64");
+    if (sorter) {
+        npu__check_same_dims(d, "sorter", name);
+        npu__check_dtype(d, "sorter", npu__dtype_of(sorter), sorter->dtype == NPU_I64, "i64");
     }
-    return status ? status : npu__result_like(d, npu_deduce_spec(d, "self"), is_small ? NPU_I32 : NPU_I64);
+    return npu__result_like(d, npu_deduce_spec(d, "self"), is_small ? NPU_I32 : NPU_I64);
 }
 
 static npu_status npu__type_isin(npu_deduce *d)
 {
-    npu_status status = npu__check_number(d, "elements");
-    status = status ? status : npu__check_number(d, "test_elements");
-    return status ? status : npu__result_like(d, npu_deduce_spec(d, "elements"), NPU_BOOL);
+    npu__check_number(d, "elements");
+    npu__check_number(d, "test_elements");
+    return npu__result_like(d, npu_deduce_spec(d, "elements"), NPU_BOOL);
 }
 
 /* Weights are added in their own dtype where it is f32, else in f64; nothing to count is counted in i64. */
@@ -14944,13 +14974,12 @@ static npu_status npu__type_bincount(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self"), *weights = npu_deduce_spec(d, "weights");
     int64_t least, bins;
     npu_dtype t = npu__dtype_of(x);
-    npu_status status = npu__check_dtype(d, "self", t, npu__is_integer(t), "an integer");
-    status = status ? status : npu__check_rank(d, "self", 1, 1);
-    status = status ? status : npu__check_vector(d, "weights", x->dims[0], "the length of self");
-    status = status ? status : npu__size_arg(d, "minlength", npu_op_int(d->op, "minlength", 0), &least);
-    status = status ? status : npu__largest_class(d, "self", &bins);
-    if (status) {
-        return status;
+    npu__check_dtype(d, "self", t, npu__is_integer(t), "an integer");
+    npu__check_rank(d, "self", 1, 1);
+    npu__check_vector(d, "weights", x->dims[0], "the length of self");
+    npu__size_arg(d, "minlength", npu_op_int(d->op, "minlength", 0), &least);
+    if (npu__largest_class(d, "self", &bins)) {
+        return d->status;
     }
     bins = bins == -2 || least < 0 ? npu_deduce_data_dim(0, -1) : bins >= least ? bins + 1 : least;
     t = !weights || x->dims[0] == 0 ? NPU_I64 : weights->dtype == NPU_F32 ? NPU_F32 : NPU_F64;
@@ -14961,7 +14990,7 @@ static npu_status npu__type_bincount(npu_deduce *d)
 static npu_status npu__check_range(npu_deduce *d, const char *name, double low, double high)
 {
     return low <= high && high - high == 0 && low - low == 0
-               ? NPU_OK
+               ? d->status
                : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "a range from %g to %g", low, high);
 }
 
@@ -14970,12 +14999,11 @@ static npu_status npu__type_histc(npu_deduce *d)
     npu_scalar none = npu_scalar_int(0);
     int64_t bins = npu_op_int(d->op, "bins", 100);
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
-    npu_status status = npu__check_float(d, "self", t);
-    status = status ? status : npu__check_attribute(d, "bins", bins, 1);
-    status = status ? status
-                    : npu__check_range(d, "max", npu_scalar_value(npu_op_scalar(d->op, "min", none)),
-                                       npu_scalar_value(npu_op_scalar(d->op, "max", none)));
-    return status ? status : npu__result(d, t, 1, &bins);
+    npu__check_float(d, "self", t);
+    npu__check_attribute(d, "bins", bins, 1);
+    npu__check_range(d, "max", npu_scalar_value(npu_op_scalar(d->op, "min", none)),
+                     npu_scalar_value(npu_op_scalar(d->op, "max", none)));
+    return npu__result(d, t, 1, &bins);
 }
 
 /* A weight for each element, whatever the dims of both. */
@@ -14996,29 +15024,28 @@ static npu_status npu__type_histogram(npu_deduce *d)
     const npu_spec *edges = npu_deduce_spec(d, "bins");
     int64_t bins = npu_op_int(d->op, "bins", 100), num;
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
-    npu_status status = npu__check_float(d, "self", t);
-    status = status ? status : npu__histogram_weight(d);
-    if (!status && edges) {
-        status = npu__check_rank(d, "bins", 1, 1);
-        status = status ? status : npu__check_same_dtype(d, "bins", "self");
+    npu__check_float(d, "self", t);
+    npu__histogram_weight(d);
+    if (!d->status && edges) {
+        npu__check_rank(d, "bins", 1, 1);
+        npu__check_same_dtype(d, "bins", "self");
         bins = edges->dims[0] < 0 ? NPU_DYNAMIC_DIM : edges->dims[0] - 1;
     }
-    if (!status && (edges ? edges->dims[0] >= 0 : bins != NPU_DYNAMIC_DIM)) {
-        status = npu__check_attribute(d, "bins", bins, 1);
+    if (edges ? edges->dims[0] >= 0 : bins != NPU_DYNAMIC_DIM) {
+        npu__check_attribute(d, "bins", bins, 1);
     }
-    if (!status && npu_op_has(d->op, "range") && npu_op_list_len(d->op, "range") != 2) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "range", "range has %u numbers, expected 2",
-                                 (unsigned)npu_op_list_len(d->op, "range"));
-    } else if (!status && npu_op_has(d->op, "range")) {
-        status = npu__check_range(d, "range", npu_op_float_at(d->op, "range", 0),
-                                  npu_op_float_at(d->op, "range", 1));
+    if (npu_op_has(d->op, "range") && npu_op_list_len(d->op, "range") != 2) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "range", "range has %u numbers, expected 2",
+                        (unsigned)npu_op_list_len(d->op, "range"));
+    } else if (!d->status && npu_op_has(d->op, "range")) {
+        npu__check_range(d, "range", npu_op_float_at(d->op, "range", 0), npu_op_float_at(d->op, "range", 1));
     }
-    if (!status && !npu__dim_add(bins, 1, &num)) {
-        status = npu__too_large(d, "bins");
+    if (!npu__dim_add(bins, 1, &num)) {
+        npu__too_large(d, "bins");
     }
     num = edges ? edges->dims[0] : num;
-    status = status ? status : npu__result(d, t, 1, &bins);
-    return status ? status : npu__result(d, t, 1, &num);
+    npu__result(d, t, 1, &bins);
+    return npu__result(d, t, 1, &num);
 }
 
 /* ---- rules: sets ---- */
@@ -15115,9 +15142,9 @@ static npu_status npu__count_unique(npu_deduce *d, uint32_t axis, bool is_flat, 
     npu_allocator allocator = npu__allocator(&d->allocator);
     npu__slice *slices;
     size_t len, size;
-    if (npu_spec_len(x, &len)) {
+    if (d->status || npu_spec_len(x, &len)) {
         *count = npu_deduce_data_dim(0, is_flat ? -1 : x->dims[axis]);
-        return NPU_OK;
+        return d->status;
     }
     for (uint32_t i = 0; i < x->rank && !is_flat; i++) {
         *(i < axis ? &s.outer : i == axis ? &s.n : &s.inner) *= (size_t)x->dims[i];
@@ -15125,11 +15152,11 @@ static npu_status npu__count_unique(npu_deduce *d, uint32_t axis, bool is_flat, 
     s.n = is_flat ? len : s.n;
     *count = npu_deduce_data_dim(0, (int64_t)s.n);
     if (!s.data || d->op->dynamic) {
-        return NPU_OK;
+        return d->status;
     }
     if (d->op->kind == (uint32_t)NPU_ATEN_UNIQUE_CONSECUTIVE) {
         *count = (int64_t)npu__count_runs(&s);
-        return NPU_OK;
+        return d->status;
     }
     slices = npu_size_mul(s.n, sizeof *slices, &size) ? (npu__slice *)npu__alloc(&allocator, size) : NULL;
     if (!slices && s.n) {
@@ -15137,7 +15164,7 @@ static npu_status npu__count_unique(npu_deduce *d, uint32_t axis, bool is_flat, 
     }
     *count = (int64_t)npu__count_groups(&s, slices);
     npu__free(&allocator, slices, s.n * sizeof *slices);
-    return NPU_OK;
+    return d->status;
 }
 
 /* Nothing can be sliced along a dim where another dim is 0. */
@@ -15150,7 +15177,7 @@ static npu_status npu__check_slices(npu_deduce *d, uint32_t axis)
                                    (unsigned)i);
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* Without a dim self is a vector; where its elements went has its dims all the same. What is not asked for is
@@ -15162,11 +15189,13 @@ static npu_status npu__type_unique(npu_deduce *d)
     int64_t count = 0, none = 0;
     uint32_t axis = 0;
     npu_spec y = *x, places = *x;
-    npu_status status = npu__check_real(d, npu__dtype_of(x));
-    status = status || is_flat ? status : npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status || is_flat ? status : npu__axis_arg(d, "dim", x->rank, &axis);
-    status = status || is_flat ? status : npu__check_slices(d, axis);
-    status = status ? status : npu__count_unique(d, axis, is_flat, &count);
+    npu__check_real(d, npu__dtype_of(x));
+    if (!is_flat) {
+        npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+        npu__axis_arg(d, "dim", x->rank, &axis);
+        npu__check_slices(d, axis);
+    }
+    npu__count_unique(d, axis, is_flat, &count);
     if (is_flat || x->rank == 1) {
         y.rank = 1;
     }
@@ -15175,9 +15204,9 @@ static npu_status npu__type_unique(npu_deduce *d)
         places.rank = 1;
         places.dims[0] = npu_op_int(d->op, "return_inverse", 0) ? x->dims[axis] : 0;
     }
-    status = status ? status : npu__result_like(d, &y, npu__dtype_of(x));
-    status = status ? status : npu__result_like(d, &places, NPU_I64);
-    return status ? status : npu__result(d, NPU_I64, 1, is_counted ? &count : &none);
+    npu__result_like(d, &y, npu__dtype_of(x));
+    npu__result_like(d, &places, NPU_I64);
+    return npu__result(d, NPU_I64, 1, is_counted ? &count : &none);
 }
 
 /* ---- rules: matrix products ---- */
@@ -15187,23 +15216,25 @@ static npu_status npu__type_linear(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input"), *w = npu_deduce_spec(d, "weight"),
                    *b = npu_deduce_spec(d, "bias");
-    npu_status status = npu__check_rank(d, "input", 1, NPU_MAX_RANK);
     npu_spec y = *x;
-    status = status ? status : npu__check_rank(d, "weight", 1, 2);
-    status = status ? status : npu__check_number(d, "input");
-    status = status ? status : npu__check_same_dtype(d, "weight", "input");
-    status = status ? status : npu__check_same_dtype(d, "bias", "input");
-    status = status ? status
-                    : npu__check_dim(d, "weight", w->rank - 1u, x->dims[x->rank - 1], "last dim of input");
-    if (!status && b) {
-        status = w->rank == 2 ? npu__check_vector(d, "bias", w->dims[0], "weight dim 0")
-                              : npu__check_rank(d, "bias", 0, 0);
-        if (!status && w->rank == 1 && (x->rank == 2 || x->rank == 3)) {
-            status = npu_deduce_fail(d, NPU_ERR_RANK, "weight", "weight has 1 dim, with bias expected 2");
+    npu__check_rank(d, "input", 1, NPU_MAX_RANK);
+    npu__check_rank(d, "weight", 1, 2);
+    npu__check_number(d, "input");
+    npu__check_same_dtype(d, "weight", "input");
+    npu__check_same_dtype(d, "bias", "input");
+    npu__check_dim(d, "weight", w->rank - 1u, npu__tail_dim(x, 1), "last dim of input");
+    if (!d->status && b) {
+        if (w->rank == 2) {
+            npu__check_vector(d, "bias", w->dims[0], "weight dim 0");
+        } else {
+            npu__check_rank(d, "bias", 0, 0);
+        }
+        if (w->rank == 1 && (x->rank == 2 || x->rank == 3)) {
+            npu_deduce_fail(d, NPU_ERR_RANK, "weight", "weight has 1 dim, with bias expected 2");
         }
     }
     y.dims[(x->rank ? x->rank : 1u) - 1] = w->dims[0];
-    return status ? status : npu__result(d, npu__dtype_of(x), w->rank == 2 ? x->rank : x->rank - 1u, y.dims);
+    return npu__result(d, npu__dtype_of(x), w->rank == 2 ? x->rank : x->rank - 1u, y.dims);
 }
 
 /* Where the dims of a product are: K of an operand, and its M or N. A vector has K alone. */
@@ -15232,13 +15263,12 @@ static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, bool a_
     const npu_spec *a = fa.spec, *b = fb.spec;
     uint32_t batch_a = a->rank > 2 ? a->rank - 2u : 0, batch_b = b->rank > 2 ? b->rank - 2u : 0, rank = 0;
     int64_t dims[NPU_MAX_RANK + 2];
-    npu_status status = npu__check_dim(d, b_name, fb.inner, a->dims[fa.inner], "inner dim of the first");
-    if (!status && npu_dims_broadcast(a->dims, batch_a, b->dims, batch_b, dims, &rank, NULL)) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, b_name, "the batch dims of %s and %s do not broadcast",
-                                 a_name, b_name);
+    npu__check_dim(d, b_name, fb.inner, npu__dim(a, fa.inner), "inner dim of the first");
+    if (!d->status && npu_dims_broadcast(a->dims, batch_a, b->dims, batch_b, dims, &rank, NULL)) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, b_name, "the batch dims of %s and %s do not broadcast", a_name, b_name);
     }
-    if (status) {
-        return status;
+    if (d->status) {
+        return d->status;
     }
     if (a->rank > 1) {
         dims[rank++] = a->dims[fa.outer];
@@ -15246,8 +15276,8 @@ static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, bool a_
     if (b->rank > 1) {
         dims[rank++] = b->dims[fb.outer];
     }
-    status = npu__check_result_rank(d, rank);
-    return status ? status : npu__result(d, dtype, rank, dims);
+    npu__check_result_rank(d, rank);
+    return npu__result(d, dtype, rank, dims);
 }
 
 /* Vectors meet vectors and matrices; a batch meets a batch or a matrix. */
@@ -15256,18 +15286,16 @@ static npu_status npu__type_tensor_matmul(npu_deduce *d)
     const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
     npu_dtype t = npu_dtype_promote_tensor(npu__dtype_of(a), npu__dtype_of(b));
     bool has_batch = a->rank > 2 || b->rank > 2;
-    npu_status status = npu__check_rank(d, "lhs", has_batch ? 2 : 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "rhs", has_batch ? 2 : 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_number(d, "lhs");
-    status = status ? status : npu__check_number(d, "rhs");
+    npu__check_rank(d, "lhs", has_batch ? 2 : 1, NPU_MAX_RANK);
+    npu__check_rank(d, "rhs", has_batch ? 2 : 1, NPU_MAX_RANK);
+    npu__check_number(d, "lhs");
+    npu__check_number(d, "rhs");
     t = (npu_dtype)npu_op_int(d->op, "out_dtype", (int64_t)t);
-    if (!status && (!npu__is_real(t) || t == NPU_BOOL)) {
-        status = npu_deduce_fail(d, NPU_ERR_DTYPE, "out_dtype", "out_dtype is %s, expected a number",
-                                 npu_dtype_name(t));
+    if (!npu__is_real(t) || t == NPU_BOOL) {
+        npu_deduce_fail(d, NPU_ERR_DTYPE, "out_dtype", "out_dtype is %s, expected a number", npu_dtype_name(t));
     }
-    return status ? status
-                  : npu__matrix_product(d, "lhs", npu_op_int(d->op, "a_trans", 0) != 0, "rhs",
-                                        npu_op_int(d->op, "b_trans", 0) != 0, t);
+    return npu__matrix_product(d, "lhs", npu_op_int(d->op, "a_trans", 0) != 0, "rhs", npu_op_int(d->op, "b_trans",
+                                                                                                 0) != 0, t);
 }
 
 /* Where the schema fixes a product: names and ranks of its operands. */
@@ -15291,14 +15319,14 @@ static npu_status npu__fixed_product(npu_deduce *d, const npu__product_form *for
 {
     const char *a = form->a, *b = form->b;
     uint32_t max = form->a_rank ? 0 : NPU_MAX_RANK, min = form->a_rank ? 0 : 1;
-    npu_status status = npu__check_rank(d, a, form->a_rank + min, form->a_rank + max);
-    status = status ? status : npu__check_rank(d, b, form->b_rank + min, form->b_rank + max);
-    status = status ? status : npu__check_number(d, a);
-    status = status ? status : npu__check_same_dtype(d, b, a);
-    if (!status && form->a_rank == 3) {
-        status = npu__check_dim(d, b, 0, npu_deduce_spec(d, a)->dims[0], "batch of the first");
+    npu__check_rank(d, a, form->a_rank + min, form->a_rank + max);
+    npu__check_rank(d, b, form->b_rank + min, form->b_rank + max);
+    npu__check_number(d, a);
+    npu__check_same_dtype(d, b, a);
+    if (form->a_rank == 3) {
+        npu__check_dim(d, b, 0, npu_deduce_spec(d, a)->dims[0], "batch of the first");
     }
-    return status ? status : npu__matrix_product(d, a, false, b, false, npu__dtype_of(npu_deduce_spec(d, a)));
+    return npu__matrix_product(d, a, false, b, false, npu__dtype_of(npu_deduce_spec(d, a)));
 }
 
 static const npu__product_form *npu__find_product(npu_kind kind)
@@ -15319,34 +15347,39 @@ static npu_status npu__type_matmul(npu_deduce *d)
 static npu_status npu__check_expands(npu_deduce *d, const char *name, const npu_spec *y)
 {
     const npu_spec *c = npu_deduce_spec(d, name);
-    npu_status status = npu__check_rank(d, name, 0, y->rank);
-    for (uint32_t i = 0; i < c->rank && !status; i++) {
+    npu__check_rank(d, name, 0, y->rank);
+    for (uint32_t i = 0; i < c->rank && !d->status; i++) {
         int64_t expected = y->dims[y->rank - c->rank + i];
-        status = c->dims[i] == 1 ? NPU_OK : npu__check_dim(d, name, i, expected, "dim of the product, or 1,");
+        if (c->dims[i] != 1) {
+            npu__check_dim(d, name, i, expected, "dim of the product, or 1,");
+        }
     }
-    return status;
+    return d->status;
 }
 
 /* What addmm and its like add to their product, and the factors of both. */
-static npu_status npu__check_addend(npu_deduce *d, npu_status status)
+static npu_status npu__check_addend(npu_deduce *d)
 {
-    const npu_spec *y = d->results; /* NULL where there is no product */
-    status = status ? status : npu__check_fits(d, "alpha", npu__dtype_of(y));
-    status = status ? status : npu__check_fits(d, "beta", npu__dtype_of(y));
-    return status ? status : npu__check_expands(d, "self", y);
+    if (!d->status) {
+        const npu_spec *y = d->results;
+        npu__check_fits(d, "alpha", npu__dtype_of(y));
+        npu__check_fits(d, "beta", npu__dtype_of(y));
+        npu__check_expands(d, "self", y);
+    }
+    return d->status;
 }
 
 static npu_status npu__type_addmm(npu_deduce *d)
 {
     const npu__product_form *form = npu__find_product(d->op->kind);
-    npu_status status = npu__fixed_product(d, form);
-    status = status ? status : npu__check_same_dtype(d, "self", form->a);
-    if (!status && d->op->kind == (uint32_t)NPU_ATEN_ADDBMM) { /* the batch is summed */
+    npu__fixed_product(d, form);
+    npu__check_same_dtype(d, "self", form->a);
+    if (!d->status && d->op->kind == (uint32_t)NPU_ATEN_ADDBMM) { /* the batch is summed */
         npu_spec *y = &d->results[0];
         y->dims[0] = y->dims[1], y->dims[1] = y->dims[2], y->rank = 2;
         *y = npu_spec_tensor(npu__dtype_of(y), 2, y->dims);
     }
-    return npu__check_addend(d, status);
+    return npu__check_addend(d);
 }
 
 /* ---- rules: contractions ---- */
@@ -15401,7 +15434,7 @@ static npu_status npu__einsum_join(npu_deduce *d, uint32_t k, const uint8_t *axe
                                    (long long)x->dims[i], (long long)*dim);
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* What ATen sums in one tensor before or instead of a product is that of aten.sum: integers become i64. Whether a
@@ -15447,7 +15480,6 @@ static npu_status npu__type_einsum(npu_deduce *d)
     int64_t dims[NPU_EINSUM_AXES];
     uint32_t owners[NPU_EINSUM_AXES] = { 0 };
     int ellipsis = 0, beyond;
-    npu_status status = NPU_OK;
     for (uint32_t i = 0; i < NPU_EINSUM_AXES; i++) {
         dims[i] = 1;
     }
@@ -15460,7 +15492,7 @@ static npu_status npu__type_einsum(npu_deduce *d)
         return npu_deduce_fail(d, NPU_ERR_ARITY, "tensors", "equation has not a term for each of %u tensors",
                                (unsigned)tensors->count);
     }
-    for (uint32_t k = 0; k < tensors->count && !status; k++) {
+    for (uint32_t k = 0; k < tensors->count && !d->status; k++) {
         const npu_spec *x = d->op->in[k];
         int n = npu__einsum_operand(d, k, axes, &ellipsis);
         if (n < 0) {
@@ -15470,14 +15502,12 @@ static npu_status npu__type_einsum(npu_deduce *d)
         for (int i = 0; i < n; i++) {
             uses[axes[i]] = (uint8_t)(uses[axes[i]] < 2 ? uses[axes[i]] + 1 : 2);
         }
-        status = npu__check_dtype(d, "tensors", npu__dtype_of(x), npu__is_number(npu__dtype_of(x)),
-                                  "a number, not bool");
-        status = status ? status
-                        : npu__check_dtype(d, "tensors", npu__dtype_of(x), x->dtype == d->op->in[0]->dtype,
-                                           npu_dtype_name(npu__dtype_of(d->op->in[0])));
-        status = status ? status : npu__einsum_join(d, k, axes, dims, owners);
+        npu__check_dtype(d, "tensors", npu__dtype_of(x), npu__is_number(npu__dtype_of(x)), "a number, not bool");
+        npu__check_dtype(d, "tensors", npu__dtype_of(x), x->dtype == d->op->in[0]->dtype,
+                         npu_dtype_name(npu__dtype_of(d->op->in[0])));
+        npu__einsum_join(d, k, axes, dims, owners);
     }
-    return status ? status : npu__einsum_result(d, uses, dims, owners, ellipsis);
+    return npu__einsum_result(d, uses, dims, owners, ellipsis);
 }
 
 static npu_status npu__type_outer(npu_deduce *d)
@@ -15485,11 +15515,11 @@ static npu_status npu__type_outer(npu_deduce *d)
     const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "vec2");
     int64_t dims[2];
     npu_dtype t = npu__promote_pair(a, b, NULL);
-    npu_status status = npu__check_rank(d, "self", 1, 1);
-    status = status ? status : npu__check_rank(d, "vec2", 1, 1);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
+    npu__check_rank(d, "self", 1, 1);
+    npu__check_rank(d, "vec2", 1, 1);
+    npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
     dims[0] = a->dims[0], dims[1] = b->dims[0];
-    return status ? status : npu__result(d, t, 2, dims);
+    return npu__result(d, t, 2, dims);
 }
 
 static npu_status npu__type_addr(npu_deduce *d)
@@ -15497,12 +15527,13 @@ static npu_status npu__type_addr(npu_deduce *d)
     const npu_spec *a = npu_deduce_spec(d, "vec1"), *b = npu_deduce_spec(d, "vec2");
     int64_t dims[2];
     npu_dtype t = npu__promote_pair(a, b, npu_deduce_spec(d, "self"));
-    npu_status status = npu__check_rank(d, "vec1", 1, 1);
-    status = status ? status : npu__check_rank(d, "vec2", 1, 1);
-    status = status ? status : npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    status = status ? status : npu__check_alpha(d, t);
+    npu__check_rank(d, "vec1", 1, 1);
+    npu__check_rank(d, "vec2", 1, 1);
+    npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
+    npu__check_alpha(d, t);
     dims[0] = a->dims[0], dims[1] = b->dims[0];
-    return npu__check_addend(d, status ? status : npu__result(d, t, 2, dims));
+    npu__result(d, t, 2, dims);
+    return npu__check_addend(d);
 }
 
 /* With a 0-d operand this is a product of elements. */
@@ -15511,22 +15542,20 @@ static npu_status npu__type_inner(npu_deduce *d)
     const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
     int64_t dims[2 * NPU_MAX_RANK];
     uint32_t rank = 0;
-    npu_status status = NPU_OK;
     if (a->rank == 0 || b->rank == 0) {
         return npu__type_binary(d);
     }
-    status = npu__check_number(d, "self");
-    status = status ? status : npu__check_same_dtype(d, "other", "self");
-    status =
-        status ? status : npu__check_dim(d, "other", b->rank - 1u, a->dims[a->rank - 1], "last dim of self");
-    status = status ? status : npu__check_result_rank(d, a->rank + b->rank - 2u);
+    npu__check_number(d, "self");
+    npu__check_same_dtype(d, "other", "self");
+    npu__check_dim(d, "other", b->rank - 1u, npu__tail_dim(a, 1), "last dim of self");
+    npu__check_result_rank(d, a->rank + b->rank - 2u);
     for (uint32_t i = 0; i + 1 < a->rank; i++) {
         dims[rank++] = a->dims[i];
     }
     for (uint32_t i = 0; i + 1 < b->rank; i++) {
         dims[rank++] = b->dims[i];
     }
-    return status ? status : npu__result(d, npu__dtype_of(a), rank, dims);
+    return npu__result(d, npu__dtype_of(a), rank, dims);
 }
 
 /* Appends the dims of x that the mask does not name. */
@@ -15544,29 +15573,27 @@ static npu_status npu__type_tensordot(npu_deduce *d)
     const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
     uint32_t a_mask, b_mask, rank = 0, count = npu_op_list_len(d->op, "dims_self"), i_axis, j_axis;
     int64_t dims[2 * NPU_MAX_RANK];
-    npu_status status = npu__check_number(d, "self");
-    status = status ? status : npu__check_same_dtype(d, "other", "self");
-    status = status ? status : npu__axes(d, "dims_self", a->rank, &a_mask);
-    status = status ? status : npu__axes(d, "dims_other", b->rank, &b_mask);
-    if (!status && count != npu_op_list_len(d->op, "dims_other")) {
-        status =
-            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dims_other", "dims_self and dims_other differ in length");
+    npu__check_number(d, "self");
+    npu__check_same_dtype(d, "other", "self");
+    npu__axes(d, "dims_self", a->rank, &a_mask);
+    npu__axes(d, "dims_other", b->rank, &b_mask);
+    if (count != npu_op_list_len(d->op, "dims_other")) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dims_other", "dims_self and dims_other differ in length");
     }
-    for (uint32_t i = 0; i < count && !status; i++) {
-        status = npu__real_axis(d, "dims_self", npu_op_int_at(d->op, "dims_self", i), a->rank, &i_axis);
-        status = status ? status
-                        : npu__real_axis(d, "dims_other", npu_op_int_at(d->op, "dims_other", i), b->rank, &j_axis);
-        if (!status && a->dims[i_axis] != 1 && b->dims[j_axis] != 1) {
-            status = npu__check_dim(d, "other", j_axis, a->dims[i_axis], "dim of self");
+    for (uint32_t i = 0; i < count && !d->status; i++) {
+        npu__real_axis(d, "dims_self", npu_op_int_at(d->op, "dims_self", i), a->rank, &i_axis);
+        npu__real_axis(d, "dims_other", npu_op_int_at(d->op, "dims_other", i), b->rank, &j_axis);
+        if (a->dims[i_axis] != 1 && b->dims[j_axis] != 1) {
+            npu__check_dim(d, "other", j_axis, a->dims[i_axis], "dim of self");
         }
     }
-    if (status) {
-        return status;
+    if (d->status) {
+        return d->status;
     }
     npu__free_dims(a, a_mask, dims, &rank);
     npu__free_dims(b, b_mask, dims, &rank);
-    status = npu__check_result_rank(d, rank);
-    return status ? status : npu__result(d, npu__dtype_of(a), rank, dims);
+    npu__check_result_rank(d, rank);
+    return npu__result(d, npu__dtype_of(a), rank, dims);
 }
 
 static npu_status npu__type_kron(npu_deduce *d)
@@ -15575,17 +15602,17 @@ static npu_status npu__type_kron(npu_deduce *d)
     uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
     npu_dtype t = npu_dtype_promote(npu__dtype_of(a), npu__dtype_of(b));
     int64_t dims[NPU_MAX_RANK];
-    npu_status status = npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    for (uint32_t i = 0; i < rank && !status; i++) {
+    npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
         int64_t x = i + a->rank < rank ? 1 : a->dims[i + a->rank - rank];
         int64_t y = i + b->rank < rank ? 1 : b->dims[i + b->rank - rank];
         if (x < 0 || y < 0) {
             dims[i] = NPU_DYNAMIC_DIM;
         } else if (!npu__dim_mul(x, y, &dims[i])) {
-            status = npu__too_large(d, "other");
+            npu__too_large(d, "other");
         }
     }
-    return status ? status : npu__result(d, t, rank, dims);
+    return npu__result(d, t, rank, dims);
 }
 
 static npu_status npu__type_bilinear(npu_deduce *d)
@@ -15593,21 +15620,21 @@ static npu_status npu__type_bilinear(npu_deduce *d)
     const npu_spec *a = npu_deduce_spec(d, "input1"), *b = npu_deduce_spec(d, "input2"),
                    *w = npu_deduce_spec(d, "weight");
     npu_spec y = *a;
-    npu_status status = npu__check_rank(d, "weight", 3, 3);
-    status = status ? status : npu__check_rank(d, "input1", 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "input2", a->rank, a->rank);
-    status = status ? status : npu__check_number(d, "input1");
-    status = status ? status : npu__check_same_dtype(d, "input2", "input1");
-    status = status ? status : npu__check_same_dtype(d, "weight", "input1");
-    status = status ? status : npu__check_same_dtype(d, "bias", "input1");
-    for (uint32_t i = 0; i + 1 < a->rank && !status; i++) {
-        status = npu__check_dim(d, "input2", i, a->dims[i], "dim of input1");
+    npu__check_rank(d, "weight", 3, 3);
+    npu__check_rank(d, "input1", 1, NPU_MAX_RANK);
+    npu__check_rank(d, "input2", a->rank, a->rank);
+    npu__check_number(d, "input1");
+    npu__check_same_dtype(d, "input2", "input1");
+    npu__check_same_dtype(d, "weight", "input1");
+    npu__check_same_dtype(d, "bias", "input1");
+    for (uint32_t i = 0; i + 1 < a->rank && !d->status; i++) {
+        npu__check_dim(d, "input2", i, a->dims[i], "dim of input1");
     }
-    status = status ? status : npu__check_dim(d, "weight", 1, a->dims[a->rank - 1], "last dim of input1");
-    status = status ? status : npu__check_dim(d, "weight", 2, b->dims[a->rank - 1], "last dim of input2");
-    status = status ? status : npu__check_vector(d, "bias", w->dims[0], "weight dim 0");
+    npu__check_dim(d, "weight", 1, npu__tail_dim(a, 1), "last dim of input1");
+    npu__check_dim(d, "weight", 2, npu__tail_dim(b, 1), "last dim of input2");
+    npu__check_vector(d, "bias", w->dims[0], "weight dim 0");
     y.dims[(y.rank ? y.rank : 1u) - 1] = w->dims[0];
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(a));
+    return npu__result_like(d, &y, npu__dtype_of(a));
 }
 
 static npu_status npu__type_vecdot(npu_deduce *d)
@@ -15615,12 +15642,12 @@ static npu_status npu__type_vecdot(npu_deduce *d)
     npu__join j;
     uint32_t axis;
     npu_dtype t;
-    npu_status status = npu__check_float(d, "x", npu__dtype_of(npu_deduce_spec(d, "x")));
-    status = status ? status : npu__check_same_dtype(d, "y", "x");
-    status = status ? status : npu__join_args(d, &j, "x", "y", NULL, &t);
-    status = status ? status : npu__axis_arg(d, "dim", j.rank, &axis);
-    if (status || j.rank == 0) {
-        return status ? status : npu__result(d, t, 0, NULL);
+    npu__check_float(d, "x", npu__dtype_of(npu_deduce_spec(d, "x")));
+    npu__check_same_dtype(d, "y", "x");
+    npu__join_args(d, &j, "x", "y", NULL, &t);
+    npu__axis_arg(d, "dim", j.rank, &axis);
+    if (d->status || j.rank == 0) {
+        return npu__result(d, t, 0, NULL);
     }
     j.rank--;
     memmove(&j.dims[axis], &j.dims[axis + 1], (j.rank - axis) * sizeof j.dims[0]);
@@ -15633,35 +15660,34 @@ static npu_status npu__type_vecdot(npu_deduce *d)
 static npu_status npu__check_square(npu_deduce *d, const char *name)
 {
     const npu_spec *a = npu_deduce_spec(d, name);
-    npu_status status = npu__check_rank(d, name, 2, NPU_MAX_RANK);
-    return status ? status : npu__check_dim(d, name, a->rank - 1u, a->dims[a->rank - 2], "number of rows");
+    npu__check_rank(d, name, 2, NPU_MAX_RANK);
+    return npu__check_dim(d, name, a->rank - 1u, npu__tail_dim(a, 2), "number of rows");
 }
 
 /* Operand 0 is a batch of square matrices that are factored. */
 static npu_status npu__check_first_square(npu_deduce *d)
 {
-    npu_status status = npu__check_square(d, d->op->args[0].name);
-    return status ? status : npu__check_factored(d, d->op->args[0].name);
+    npu__check_square(d, d->op->args[0].name);
+    return npu__check_factored(d, d->op->args[0].name);
 }
 
 /* As many numbers for each matrix as the schema has results. */
 static npu_status npu__type_determinant(npu_deduce *d)
 {
     const npu_spec *a = d->op->in[0];
-    npu_status status = npu__check_first_square(d);
-    for (uint32_t i = 0; i < d->def->schema->num_returns && !status; i++) {
-        status = npu__result(d, npu__dtype_of(a), a->rank - 2u, a->dims);
+    npu__check_first_square(d);
+    for (uint32_t i = 0; i < d->def->schema->num_returns && !d->status; i++) {
+        npu__result(d, npu__dtype_of(a), a->rank - 2u, a->dims);
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_factor(npu_deduce *d)
 {
     const npu_spec *a = d->op->in[0];
-    npu_status status = npu__check_first_square(d);
-    status = status ? status : npu__result_like(d, a, npu__dtype_of(a));
-    return status || d->def->schema->num_returns < 2 ? status
-                                                     : npu__result(d, NPU_I32, a->rank - 2u, a->dims);
+    npu__check_first_square(d);
+    npu__result_like(d, a, npu__dtype_of(a));
+    return d->def->schema->num_returns < 2 ? d->status : npu__result(d, NPU_I32, a->rank - 2u, a->dims);
 }
 
 /* X of A X = B, or of X A = B. The last `inner` dims of B, 1 or 2, are a vector or a matrix; those before
@@ -15671,14 +15697,15 @@ static npu_status npu__result_solved(npu_deduce *d, const char *a_name, const ch
 {
     npu_spec a = *npu_deduce_spec(d, a_name), b = *npu_deduce_spec(d, b_name);
     npu__join j;
-    npu_status status =
-        npu__check_dim(d, b_name, b.rank - (is_left ? inner : 1u), a.dims[a.rank - 1], "number of rows");
+    if (npu__check_dim(d, b_name, b.rank - (is_left ? inner : 1u), npu__tail_dim(&a, 1), "number of rows")) {
+        return d->status;
+    }
     memset(&j, 0, sizeof j);
     a.rank = (uint8_t)(a.rank - 2), b.rank = (uint8_t)(b.rank - inner);
-    status = status ? status : npu__join_dims(d, &j, a_name, &a);
-    status = status ? status : npu__join_dims(d, &j, b_name, &b);
+    npu__join_dims(d, &j, a_name, &a);
+    npu__join_dims(d, &j, b_name, &b);
     memcpy(&j.dims[j.rank], &b.dims[b.rank], inner * sizeof b.dims[0]);
-    return status ? status : npu__result(d, npu__dtype_of(&a), j.rank + inner, j.dims);
+    return npu__result(d, npu__dtype_of(&a), j.rank + inner, j.dims);
 }
 
 /* B is one vector, or one for each matrix, where its dims are those of A without the last. */
@@ -15686,11 +15713,10 @@ static npu_status npu__type_solve(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "A"), *b = npu_deduce_spec(d, "B");
     bool is_vector = b->rank == 1, is_left = npu_op_int(d->op, "left", 1) != 0;
-    npu_status status = npu__check_first_square(d);
-    status = status ? status : npu__check_same_dtype(d, "B", "A");
-    status = status ? status : npu__check_rank(d, "B", 1, NPU_MAX_RANK);
-    if (status) {
-        return status;
+    npu__check_first_square(d);
+    npu__check_same_dtype(d, "B", "A");
+    if (npu__check_rank(d, "B", 1, NPU_MAX_RANK)) {
+        return d->status;
     }
     is_vector =
         is_vector || (b->rank + 1 == a->rank && memcmp(b->dims, a->dims, b->rank * sizeof b->dims[0]) == 0);
@@ -15705,11 +15731,11 @@ static npu_status npu__type_solve_factored(npu_deduce *d)
 {
     bool is_cholesky = d->op->kind == NPU_ATEN_CHOLESKY_SOLVE;
     const char *a = is_cholesky ? "input2" : "self", *b = is_cholesky ? "self" : "B";
-    npu_status status = npu__check_square(d, a);
-    status = status ? status : npu__check_factored(d, a);
-    status = status ? status : npu__check_same_dtype(d, b, a);
-    status = status ? status : npu__check_rank(d, b, 2, NPU_MAX_RANK);
-    return status ? status : npu__result_solved(d, a, b, 2, npu_op_int(d->op, "left", 1) != 0);
+    npu__check_square(d, a);
+    npu__check_factored(d, a);
+    npu__check_same_dtype(d, b, a);
+    npu__check_rank(d, b, 2, NPU_MAX_RANK);
+    return npu__result_solved(d, a, b, 2, npu_op_int(d->op, "left", 1) != 0);
 }
 
 /* The product of some dims is *size, or becomes that where it is not known yet. */
@@ -15729,7 +15755,7 @@ static npu_status npu__check_product(npu_deduce *d, const char *name, const int6
                                (long long)product, (long long)*size);
     }
     *size = *size < 0 ? product : *size;
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_tensorinv(npu_deduce *d)
@@ -15737,18 +15763,17 @@ static npu_status npu__type_tensorinv(npu_deduce *d)
     const npu_spec *a = npu_deduce_spec(d, "self");
     int64_t ind = npu_op_int(d->op, "ind", 2), size = NPU_DYNAMIC_DIM;
     npu_spec y = *a;
-    npu_status status = npu__check_factored(d, "self");
-    if (!status && (ind < 1 || ind > a->rank)) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "ind", "ind is %lld, expected 1 to %u",
-                                 (long long)ind, (unsigned)a->rank);
+    npu__check_factored(d, "self");
+    if (ind < 1 || ind > a->rank) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "ind", "ind is %lld, expected 1 to %u", (long long)ind,
+                               (unsigned)a->rank);
     }
-    status = status ? status : npu__check_product(d, "self", a->dims, (uint32_t)ind, &size);
-    status = status ? status
-                    : npu__check_product(d, "self", a->dims + ind, a->rank - (uint32_t)ind, &size);
-    for (uint32_t i = 0; i < a->rank && !status; i++) {
+    npu__check_product(d, "self", a->dims, (uint32_t)ind, &size);
+    npu__check_product(d, "self", a->dims + ind, a->rank - (uint32_t)ind, &size);
+    for (uint32_t i = 0; i < a->rank && !d->status; i++) {
         y.dims[i] = a->dims[(i + (uint32_t)ind) % a->rank];
     }
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(a));
+    return npu__result_like(d, &y, npu__dtype_of(a));
 }
 
 /* The dims of self that are listed move to the end; then its first dims are rows, and the others those of
@@ -15758,34 +15783,33 @@ static npu_status npu__type_tensorsolve(npu_deduce *d)
     const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
     int64_t dims[NPU_MAX_RANK], size = NPU_DYNAMIC_DIM;
     uint32_t mask, rank = 0, axis, kept = a->rank - (uint32_t)b->rank;
-    npu_status status = npu__check_factored(d, "self");
-    status = status ? status : npu__check_same_dtype(d, "other", "self");
-    status = status ? status : npu__check_rank(d, "other", 0, a->rank);
-    status = status ? status : npu__axes(d, "dims", a->rank, &mask);
-    if (status) {
-        return status;
+    npu__check_factored(d, "self");
+    npu__check_same_dtype(d, "other", "self");
+    npu__check_rank(d, "other", 0, a->rank);
+    if (npu__axes(d, "dims", a->rank, &mask)) {
+        return d->status;
     }
     npu__free_dims(a, mask, dims, &rank);
     for (uint32_t i = 0; rank < a->rank; i++) {
         npu__axis(d, "dims", npu_op_int_at(d->op, "dims", i), a->rank, &axis);
         dims[rank++] = a->dims[axis];
     }
-    status = npu__check_product(d, "other", b->dims, b->rank, &size);
-    status = status ? status : npu__check_product(d, "self", dims, b->rank, &size);
-    status = status ? status : npu__check_product(d, "self", dims + b->rank, kept, &size);
-    return status ? status : npu__result(d, npu__dtype_of(a), kept, dims + b->rank);
+    npu__check_product(d, "other", b->dims, b->rank, &size);
+    npu__check_product(d, "self", dims, b->rank, &size);
+    npu__check_product(d, "self", dims + b->rank, kept, &size);
+    return npu__result(d, npu__dtype_of(a), kept, dims + b->rank);
 }
 
 /* A negative power is one of the inverse. */
 static npu_status npu__type_matrix_power(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "self");
-    npu_status status = npu__check_square(d, "self");
-    status = status ? status : npu__check_number(d, "self");
-    if (!status && npu_op_int(d->op, "n", 0) < 0) {
-        status = npu__check_factored(d, "self");
+    npu__check_square(d, "self");
+    npu__check_number(d, "self");
+    if (npu_op_int(d->op, "n", 0) < 0) {
+        npu__check_factored(d, "self");
     }
-    return status ? status : npu__result_like(d, a, npu__dtype_of(a));
+    return npu__result_like(d, a, npu__dtype_of(a));
 }
 
 /* Matrix i of a chain: the first may be a row and the last a column, of one dim each. */
@@ -15802,14 +15826,14 @@ static npu_status npu__check_chain(npu_deduce *d, const npu_bound_arg *list, uin
                                list->name, (unsigned)i, npu_dtype_name(npu__dtype_of(x)));
     }
     if (i == 0) {
-        return NPU_OK;
+        return d->status;
     }
     last = d->op->in[list->first + i - 1];
-    return npu__dims_agree(x->dims[0], last->dims[last->rank - 1])
-               ? NPU_OK
+    return npu__dims_agree(x->dims[0], npu__tail_dim(last, 1))
+               ? d->status
                : npu_deduce_fail(d, NPU_ERR_SHAPE, list->name, "%s %u has %lld rows, expected %lld",
                                  list->name, (unsigned)i, (long long)x->dims[0],
-                                 (long long)last->dims[last->rank - 1]);
+                                 (long long)npu__tail_dim(last, 1));
 }
 
 static npu_status npu__type_multi_dot(npu_deduce *d)
@@ -15818,13 +15842,12 @@ static npu_status npu__type_multi_dot(npu_deduce *d)
     const npu_spec *first, *last;
     int64_t dims[2];
     uint32_t rank = 0;
-    npu_status status = NPU_OK;
     if (list->count < 2) {
         return npu_deduce_fail(d, NPU_ERR_ARITY, "tensors", "%u tensors, expected at least 2",
                                (unsigned)list->count);
     }
-    for (uint32_t i = 0; i < list->count && !status; i++) {
-        status = npu__check_chain(d, list, i);
+    for (uint32_t i = 0; i < list->count && !d->status; i++) {
+        npu__check_chain(d, list, i);
     }
     first = d->op->in[list->first], last = d->op->in[list->first + list->count - 1];
     if (first->rank == 2) {
@@ -15833,7 +15856,7 @@ static npu_status npu__type_multi_dot(npu_deduce *d)
     if (last->rank == 2) {
         dims[rank++] = last->dims[1];
     }
-    return status ? status : npu__result(d, npu__dtype_of(first), rank, dims);
+    return npu__result(d, npu__dtype_of(first), rank, dims);
 }
 
 static npu_status npu__type_cross(npu_deduce *d)
@@ -15842,21 +15865,21 @@ static npu_status npu__type_cross(npu_deduce *d)
     npu__join j;
     npu_dtype t;
     uint32_t axis = 0;
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "other", a->rank, a->rank);
-    status = status ? status : npu__check_number(d, "self");
-    status = status ? status : npu__check_same_dtype(d, "other", "self");
-    if (!status && npu_op_has(d->op, "dim")) {
-        status = npu__axis_arg(d, "dim", a->rank, &axis);
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    npu__check_rank(d, "other", a->rank, a->rank);
+    npu__check_number(d, "self");
+    npu__check_same_dtype(d, "other", "self");
+    if (!d->status && npu_op_has(d->op, "dim")) {
+        npu__axis_arg(d, "dim", a->rank, &axis);
     } else {
         while (axis + 1 < a->rank && a->dims[axis] != 3) {
             axis++;
         }
     }
-    status = status ? status : npu__check_dim(d, "self", axis, 3, "size of a vector");
-    status = status ? status : npu__check_dim(d, "other", axis, 3, "size of a vector");
-    status = status ? status : npu__join_args(d, &j, "self", "other", NULL, &t);
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    npu__check_dim(d, "self", axis, 3, "size of a vector");
+    npu__check_dim(d, "other", axis, 3, "size of a vector");
+    npu__join_args(d, &j, "self", "other", NULL, &t);
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 /* ---- rules: Fourier transforms ---- */
@@ -15867,26 +15890,26 @@ static npu_status npu__fft_last(npu_deduce *d, npu_spec *y)
     uint32_t kind = d->op->kind, count = npu_op_list_len(d->op, "dim"), axis = 0;
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t size;
-    npu_status status;
     if (kind == NPU_ATEN_FFT_C2C) {
-        return NPU_OK;
+        return d->status;
     }
     if (count == 0) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "dim", "dim is empty");
     }
-    status = npu__axis(d, "dim", npu_op_int_at(d->op, "dim", count - 1), x->rank, &axis);
+    npu__axis(d, "dim", npu_op_int_at(d->op, "dim", count - 1), x->rank, &axis);
     size = x->dims[axis];
     if (kind == NPU_ATEN_FFT_R2C && npu_op_int(d->op, "onesided", 0)) {
         y->dims[axis] = size < 0 ? NPU_DYNAMIC_DIM : size / 2 + 1;
     }
-    if (kind == NPU_ATEN_FFT_C2R && !status) {
-        status = npu__size_arg(d, "last_dim_size", npu_op_int(d->op, "last_dim_size", 0), &y->dims[axis]);
+    if (kind == NPU_ATEN_FFT_C2R && !d->status) {
+        npu__size_arg(d, "last_dim_size", npu_op_int(d->op, "last_dim_size", 0), &y->dims[axis]);
         size = y->dims[axis];
-        status = status || size < 0 ? status : npu__check_attribute(d, "last_dim_size", size, 1);
-        status = status ? status
-                        : npu__check_dim(d, "self", axis, size < 0 ? size : size / 2 + 1, "last_dim_size / 2 + 1");
+        if (size >= 0) {
+            npu__check_attribute(d, "last_dim_size", size, 1);
+        }
+        npu__check_dim(d, "self", axis, size < 0 ? size : size / 2 + 1, "last_dim_size / 2 + 1");
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_fft(npu_deduce *d)
@@ -15897,22 +15920,22 @@ static npu_status npu__type_fft(npu_deduce *d)
     npu_spec y = npu_spec_tensor(from_real ? whole : to_real ? real : t, x->rank, x->dims);
     int64_t normalization = npu_op_int(d->op, "normalization", 0);
     uint32_t mask = 0;
-    npu_status status = npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_dtype(d, "self", t, from_real ? t == NPU_F32 || t == NPU_F64 : real != t,
-                                                from_real ? "f32 or f64" : "complex");
-    status = status ? status : npu__axes(d, "dim", x->rank, &mask);
-    status = status ? status : npu__check_attribute(d, "normalization", normalization, 0);
-    if (!status && normalization > 2) {
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    npu__check_dtype(d, "self", t, from_real ? t == NPU_F32 || t == NPU_F64 : real != t,
+                     from_real ? "f32 or f64" : "complex");
+    npu__axes(d, "dim", x->rank, &mask);
+    npu__check_attribute(d, "normalization", normalization, 0);
+    if (normalization > 2) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "normalization", "normalization is %lld, expected 0 to 2",
                                (long long)normalization);
     }
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
+    for (uint32_t i = 0; i < x->rank; i++) {
         if ((mask >> i & 1u) && x->dims[i] == 0) {
-            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "dim %u of self is 0, expected at least 1", (unsigned)i);
+            npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "dim %u of self is 0, expected at least 1", (unsigned)i);
         }
     }
-    status = status ? status : npu__fft_last(d, &y);
-    return status ? status : npu_deduce_add_result(d, &y);
+    npu__fft_last(d, &y);
+    return npu_deduce_add_result(d, &y);
 }
 
 static npu_status npu__type_view_complex(npu_deduce *d)
@@ -15921,19 +15944,18 @@ static npu_status npu__type_view_complex(npu_deduce *d)
     npu_dtype t = npu__dtype_of(x);
     bool to_real = d->op->kind == (uint32_t)NPU_ATEN_VIEW_AS_REAL;
     npu_spec y = npu_spec_tensor(t, x->rank, x->dims);
-    npu_status status = npu__check_rank(d, "self", to_real ? 0 : 1, to_real ? NPU_MAX_RANK - 1 : NPU_MAX_RANK);
-    status = status ? status
-                    : npu__check_dtype(d, "self", t, to_real ? npu_dtype_is_complex(t) : t == NPU_F32 || t == NPU_F64,
-                                       to_real ? "complex" : "f32 or f64");
-    if (!status && !to_real) {
-        status = npu__check_dim(d, "self", x->rank - 1u, 2, "the two parts");
+    npu__check_rank(d, "self", to_real ? 0 : 1, to_real ? NPU_MAX_RANK - 1 : NPU_MAX_RANK);
+    npu__check_dtype(d, "self", t, to_real ? npu_dtype_is_complex(t) : t == NPU_F32 || t == NPU_F64,
+                     to_real ? "complex" : "f32 or f64");
+    if (!d->status && !to_real) {
+        npu__check_dim(d, "self", x->rank - 1u, 2, "the two parts");
         y.dtype = (uint8_t)(t == NPU_F64 ? NPU_C128 : NPU_C64);
         y.dims[--y.rank] = 0;
-    } else if (!status) {
+    } else if (!d->status) {
         y.dtype = (uint8_t)npu__part_dtype(t);
         y.dims[y.rank++] = 2;
     }
-    return status ? status : npu_deduce_add_result(d, &y);
+    return npu_deduce_add_result(d, &y);
 }
 
 /* ---- rules: convolution ---- */
@@ -15952,10 +15974,10 @@ static npu_status npu__conv_channels(npu_deduce *d, bool is_transposed, int64_t 
     const npu_spec *w = npu_deduce_spec(d, "weight");
     int64_t groups = npu_op_int(d->op, "groups", npu__conv_is_depthwise(d) && channels >= 0 ? channels : 1),
             filters = w->dims[0];
-    npu_status status = npu__check_attribute(d, "groups", groups, 1);
+    npu__check_attribute(d, "groups", groups, 1);
     *out = is_transposed ? NPU_DYNAMIC_DIM : filters;
-    if (status) {
-        return status;
+    if (d->status) {
+        return d->status;
     }
     if ((channels > 0 && channels % groups) || (filters > 0 && filters % groups)) {
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "groups",
@@ -15989,22 +16011,21 @@ static npu_status npu__conv_padding(npu_deduce *d, npu__window *w, bool *is_same
                                    "padding 'same' expects stride 1, not %lld", (long long)w->stride[i]);
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__conv_window(npu_deduce *d, npu__window *w, uint32_t rank, bool *is_same)
 {
-    npu_status status;
     memset(w, 0, sizeof *w);
     w->rank = rank;
     for (uint32_t i = 0; i < rank; i++) {
         w->kernel[i] = npu_deduce_spec(d, "weight")->dims[2 + i];
         w->stride[i] = w->dilation[i] = 1;
     }
-    status = npu__window_arg(d, "stride", rank, 1, w->stride);
-    status = status ? status : npu__window_arg(d, "dilation", rank, 1, w->dilation);
-    status = status ? status : npu__window_arg(d, "output_padding", rank, 0, w->output_padding);
-    return status ? status : npu__conv_padding(d, w, is_same);
+    npu__window_arg(d, "stride", rank, 1, w->stride);
+    npu__window_arg(d, "dilation", rank, 1, w->dilation);
+    npu__window_arg(d, "output_padding", rank, 0, w->output_padding);
+    return npu__conv_padding(d, w, is_same);
 }
 
 /* Dtypes and ranks; *rank is the number of spatial dims, which the schema fixes or the weight tells. */
@@ -16013,14 +16034,12 @@ static npu_status npu__conv_operands(npu_deduce *d, uint32_t *rank)
     const char *x = npu__conv_input(d);
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, x));
     uint32_t fixed = npu__schema_list_size(d, "stride"), weight_rank = npu_deduce_spec(d, "weight")->rank;
-    npu_status status = npu__check_rank(d, "weight", fixed ? fixed + 2 : 3, fixed ? fixed + 2 : 5);
+    npu__check_rank(d, "weight", fixed ? fixed + 2 : 3, fixed ? fixed + 2 : 5);
     *rank = weight_rank >= 3 ? weight_rank - 2 : 1;
-    status = status ? status : npu__check_rank(d, x, *rank + 1, *rank + 2);
-    status = status
-                 ? status
-                 : npu__check_dtype(d, x, t, npu__is_float(t) || t == NPU_I64, "floating point or i64");
-    status = status ? status : npu__check_same_dtype(d, "weight", x);
-    return status ? status : npu__check_same_dtype(d, "bias", x);
+    npu__check_rank(d, x, *rank + 1, *rank + 2);
+    npu__check_dtype(d, x, t, npu__is_float(t) || t == NPU_I64, "floating point or i64");
+    npu__check_same_dtype(d, "weight", x);
+    return npu__check_same_dtype(d, "bias", x);
 }
 
 /* *y becomes the result of the convolution; *channels is where its channels are among the dims. */
@@ -16031,44 +16050,44 @@ static npu_status npu__conv_result(npu_deduce *d, npu_spec *y, uint32_t *channel
          is_same = false;
     npu__window w;
     uint32_t rank, first;
-    npu_status status = npu__conv_operands(d, &rank);
     *channels = 0;
-    if (status) {
-        return status;
+    *y = npu_spec_tensor(npu__dtype_of(x), x->rank, x->dims);
+    if (npu__conv_operands(d, &rank)) {
+        return d->status;
     }
     first = x->rank - rank;
     *channels = first - 1;
-    *y = npu_spec_tensor(npu__dtype_of(x), x->rank, x->dims);
-    status = npu__conv_window(d, &w, rank, &is_same);
-    status = status ? status : npu__conv_channels(d, is_transposed, x->dims[first - 1], &y->dims[first - 1]);
-    for (uint32_t i = 0; i < rank && !status && !is_same; i++) {
+    npu__conv_window(d, &w, rank, &is_same);
+    npu__conv_channels(d, is_transposed, x->dims[first - 1], &y->dims[first - 1]);
+    for (uint32_t i = 0; i < rank && !d->status && !is_same; i++) {
         if (w.kernel[i] < 0) {
             y->dims[first + i] = NPU_DYNAMIC_DIM;
+        } else if (is_transposed) {
+            npu__window_spread(d, &w, i, x->dims[first + i], &y->dims[first + i]);
         } else {
-            status = is_transposed ? npu__window_spread(d, &w, i, x->dims[first + i], &y->dims[first + i])
-                                   : npu__window_steps(d, &w, i, x->dims[first + i], &y->dims[first + i]);
+            npu__window_steps(d, &w, i, x->dims[first + i], &y->dims[first + i]);
         }
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_conv(npu_deduce *d)
 {
     npu_spec y;
     uint32_t channels;
-    npu_status status = npu__conv_result(d, &y, &channels);
-    status = status ? status : npu__check_vector(d, "bias", y.dims[channels], "output channels");
-    return status ? status : npu_deduce_add_result(d, &y);
+    npu__conv_result(d, &y, &channels);
+    npu__check_vector(d, "bias", y.dims[channels], "output channels");
+    return npu_deduce_add_result(d, &y);
 }
 
 /* kernel_size says once more what weight does. */
 static npu_status npu__type_conv_depthwise(npu_deduce *d)
 {
-    npu_status status = npu__check_rank(d, "weight", 4, 4);
-    for (uint32_t i = 0; i < 2 && !status; i++) {
-        status = npu__check_dim(d, "weight", 2 + i, npu_op_int_at(d->op, "kernel_size", i), "kernel_size");
+    npu__check_rank(d, "weight", 4, 4);
+    for (uint32_t i = 0; i < 2 && !d->status; i++) {
+        npu__check_dim(d, "weight", 2 + i, npu_op_int_at(d->op, "kernel_size", i), "kernel_size");
     }
-    return status ? status : npu__type_conv(d);
+    return npu__type_conv(d);
 }
 
 /* A result that the mask turns off is there, but empty. */
@@ -16087,48 +16106,47 @@ static npu_status npu__type_conv_backward(npu_deduce *d)
                    *g = npu_deduce_spec(d, "grad_output");
     npu_spec y;
     uint32_t channels;
-    npu_status status = npu__conv_result(d, &y, &channels);
-    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
-    status = status ? status : npu__check_rank(d, "input", w->rank, w->rank);
-    status = status ? status : npu__check_rank(d, "grad_output", x->rank, x->rank);
-    status = status ? status : npu__check_same_dtype(d, "grad_output", "input");
-    for (uint32_t i = 0; i < g->rank && !status; i++) {
-        status = npu__check_dim(d, "grad_output", i, y.dims[i], "dim of the convolution");
+    npu__conv_result(d, &y, &channels);
+    npu__check_float(d, "input", npu__dtype_of(x));
+    npu__check_rank(d, "input", w->rank, w->rank);
+    npu__check_rank(d, "grad_output", x->rank, x->rank);
+    npu__check_same_dtype(d, "grad_output", "input");
+    for (uint32_t i = 0; i < g->rank; i++) {
+        npu__check_dim(d, "grad_output", i, y.dims[i], "dim of the convolution");
     }
-    status = status ? status : npu__result_masked(d, 0, npu__dtype_of(x), x->rank, x->dims);
-    status = status ? status : npu__result_masked(d, 1, npu__dtype_of(x), w->rank, w->dims);
-    return status ? status : npu__result_masked(d, 2, npu__dtype_of(x), 1, &y.dims[channels]);
+    npu__result_masked(d, 0, npu__dtype_of(x), x->rank, x->dims);
+    npu__result_masked(d, 1, npu__dtype_of(x), w->rank, w->dims);
+    return npu__result_masked(d, 2, npu__dtype_of(x), 1, &y.dims[channels]);
 }
 
 /* ---- rules: pooling ---- */
 
 static npu_status npu__pool_window(npu_deduce *d, npu__window *w, uint32_t rank)
 {
-    npu_status status;
     memset(w, 0, sizeof *w);
     w->rank = rank;
     w->ceil_mode = npu_op_int(d->op, "ceil_mode", 0) != 0;
     w->dilation[0] = w->dilation[1] = w->dilation[2] = 1;
-    status = npu__window_arg(d, "kernel_size", rank, 1, w->kernel);
+    npu__window_arg(d, "kernel_size", rank, 1, w->kernel);
     memcpy(w->stride, w->kernel, sizeof w->stride);
-    status = status ? status : npu__window_arg(d, "stride", rank, 1, w->stride);
-    status = status ? status : npu__window_arg(d, "padding", rank, 0, w->padding);
-    status = status ? status : npu__window_arg(d, "dilation", rank, 1, w->dilation);
-    for (uint32_t i = 0; i < rank && !status; i++) {
+    npu__window_arg(d, "stride", rank, 1, w->stride);
+    npu__window_arg(d, "padding", rank, 0, w->padding);
+    npu__window_arg(d, "dilation", rank, 1, w->dilation);
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
         if (w->padding[i] > w->kernel[i] / 2) {
-            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "padding",
-                                     "padding is %lld, expected at most kernel_size / 2 = %lld",
-                                     (long long)w->padding[i], (long long)(w->kernel[i] / 2));
+            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "padding",
+                            "padding is %lld, expected at most kernel_size / 2 = %lld", (long long)w->padding[i],
+                            (long long)(w->kernel[i] / 2));
         }
     }
-    return status;
+    return d->status;
 }
 
 /* A pool's schema with two results gives the i64 indices too. */
 static npu_status npu__pool_results(npu_deduce *d, const npu_spec *x, const int64_t *dims)
 {
-    npu_status status = npu__result(d, npu__dtype_of(x), x->rank, dims);
-    return status || d->def->schema->num_returns < 2 ? status : npu__result(d, NPU_I64, x->rank, dims);
+    npu__result(d, npu__dtype_of(x), x->rank, dims);
+    return d->def->schema->num_returns < 2 ? d->status : npu__result(d, NPU_I64, x->rank, dims);
 }
 
 /* Averages are the pools without dilation; they take i64 too, maxima any number. The batch alone may be empty. */
@@ -16140,28 +16158,29 @@ static npu_status npu__type_pool(npu_deduce *d)
     npu_dtype t = npu__dtype_of(x);
     npu_spec y = *x;
     npu__window w;
-    npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
-    status = status ? status
-             : is_float ? npu__check_float(d, "self", t)
-                    : npu__check_dtype(d, "self", t,
-                                       npu__is_float(t) || (is_average ? t == NPU_I64 : npu__is_integer(t)),
-                                       is_average ? "floating point or i64" : "a number");
-    status = status ? status : npu__pool_window(d, &w, rank);
-    if (!status && npu_op_has(d->op, "divisor_override") && npu_op_int(d->op, "divisor_override", 0) == 0) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "divisor_override", "divisor_override is 0");
+    npu__check_rank(d, "self", rank + 1, rank + 2);
+    if (is_float) {
+        npu__check_float(d, "self", t);
+    } else {
+        npu__check_dtype(d, "self", t, npu__is_float(t) || (is_average ? t == NPU_I64 : npu__is_integer(t)),
+                         is_average ? "floating point or i64" : "a number");
     }
-    if (!status && x->dims[x->rank - rank - 1] == 0) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has no channels");
+    npu__pool_window(d, &w, rank);
+    if (npu_op_has(d->op, "divisor_override") && npu_op_int(d->op, "divisor_override", 0) == 0) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "divisor_override", "divisor_override is 0");
     }
-    for (uint32_t i = 0; i < rank && !status; i++) {
+    if (!d->status && x->dims[x->rank - rank - 1] == 0) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has no channels");
+    }
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
         int64_t dim = x->dims[x->rank - rank + i];
         if (is_average && rank == 3 && dim >= 0 && dim < w.kernel[i]) { /* ATen counts no padding here */
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "spatial dim %u is %lld, expected at least %lld",
                                    (unsigned)i, (long long)dim, (long long)w.kernel[i]);
         }
-        status = npu__window_steps(d, &w, i, dim, &y.dims[x->rank - rank + i]);
+        npu__window_steps(d, &w, i, dim, &y.dims[x->rank - rank + i]);
     }
-    return status ? status : npu__pool_results(d, x, y.dims);
+    return npu__pool_results(d, x, y.dims);
 }
 
 static npu_status npu__type_adaptive_pool(npu_deduce *d)
@@ -16169,19 +16188,20 @@ static npu_status npu__type_adaptive_pool(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t rank = npu__schema_list_size(d, "output_size");
     npu_spec y = *x;
-    npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
-    if (!status && npu_op_list_len(d->op, "output_size") == 0) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_size", "output_size is empty");
+    if (npu__check_rank(d, "self", rank + 1, rank + 2)) {
+        return d->status;
     }
-    status = status ? status : npu__window_arg(d, "output_size", rank, 0, &y.dims[x->rank - rank]);
-    for (uint32_t i = x->rank - rank; i < x->rank && !status; i++) {
+    npu__check_float(d, "self", npu__dtype_of(x));
+    if (npu_op_list_len(d->op, "output_size") == 0) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_size", "output_size is empty");
+    }
+    npu__window_arg(d, "output_size", rank, 0, &y.dims[x->rank - rank]);
+    for (uint32_t i = x->rank - rank; i < x->rank && !d->status; i++) {
         if (x->dims[i] == 0) {
-            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is 0, expected at least 1",
-                                     (unsigned)i);
+            npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is 0, expected at least 1", (unsigned)i);
         }
     }
-    return status ? status : npu__pool_results(d, x, y.dims);
+    return npu__pool_results(d, x, y.dims);
 }
 
 /* For each plane a random number along each dim; there may be more of them in front. */
@@ -16189,16 +16209,16 @@ static npu_status npu__check_samples(npu_deduce *d, const npu_spec *x, uint32_t 
 {
     const npu_spec *r = npu_deduce_spec(d, "random_samples");
     int64_t batch = x->rank == rank + 2 ? x->dims[0] : 1, channels = x->dims[x->rank - rank - 1];
-    npu_status status = npu__check_same_dtype(d, "random_samples", "self");
-    status = status ? status : npu__check_rank(d, "random_samples", 3, 3);
-    status = status ? status : npu__check_dim(d, "random_samples", 1, channels, "channels");
-    status = status ? status : npu__check_dim(d, "random_samples", 2, rank, "spatial dims");
-    if (!status && r->dims[0] >= 0 && r->dims[0] < batch) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "random_samples",
-                                 "random_samples dim 0 is %lld, expected at least batch = %lld",
-                                 (long long)r->dims[0], (long long)batch);
+    npu__check_same_dtype(d, "random_samples", "self");
+    npu__check_rank(d, "random_samples", 3, 3);
+    npu__check_dim(d, "random_samples", 1, channels, "channels");
+    npu__check_dim(d, "random_samples", 2, rank, "spatial dims");
+    if (r->dims[0] >= 0 && r->dims[0] < batch) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, "random_samples",
+                        "random_samples dim 0 is %lld, expected at least batch = %lld", (long long)r->dims[0],
+                        (long long)batch);
     }
-    return status;
+    return d->status;
 }
 
 /* In three dims, as in torch, a window must have room to move. */
@@ -16208,20 +16228,22 @@ static npu_status npu__type_fractional_pool(npu_deduce *d)
     uint32_t rank = npu__schema_list_size(d, "kernel_size");
     int64_t kernel[3] = { 0 };
     npu_spec y = *x;
-    npu_status status = npu__check_rank(d, "self", rank + 1, rank + 2);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
-    status = status ? status : npu__window_arg(d, "kernel_size", rank, 1, kernel);
-    status = status ? status : npu__window_arg(d, "output_size", rank, 1, &y.dims[x->rank - rank]);
-    status = status ? status : npu__check_samples(d, x, rank);
-    for (uint32_t i = x->rank - rank; i < x->rank && !status; i++) {
+    if (npu__check_rank(d, "self", rank + 1, rank + 2)) {
+        return d->status;
+    }
+    npu__check_float(d, "self", npu__dtype_of(x));
+    npu__window_arg(d, "kernel_size", rank, 1, kernel);
+    npu__window_arg(d, "output_size", rank, 1, &y.dims[x->rank - rank]);
+    npu__check_samples(d, x, rank);
+    for (uint32_t i = x->rank - rank; i < x->rank && !d->status; i++) {
         int64_t k = kernel[i + rank - x->rank], most = x->dims[i] - y.dims[i] + (rank < 3);
         if (x->dims[i] >= 0 && k > most) {
-            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "kernel_size",
-                                     "kernel_size is %lld, expected at most %lld in self dim %u",
-                                     (long long)k, (long long)most, (unsigned)i);
+            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "kernel_size",
+                            "kernel_size is %lld, expected at most %lld in self dim %u", (long long)k,
+                            (long long)most, (unsigned)i);
         }
     }
-    return status ? status : npu__pool_results(d, x, y.dims);
+    return npu__pool_results(d, x, y.dims);
 }
 
 /* grad_output has the dims that the pool makes of self, which become those of the result again. */
@@ -16230,24 +16252,26 @@ static npu_status npu__type_pool_backward(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self"), *g = npu_deduce_spec(d, "grad_output");
     bool is_adaptive = npu_op_arg(d->op, "kernel_size") == NULL;
     npu__window w;
-    npu_status status = npu__check_rank(d, "self", 3, 4);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
-    status = status ? status : npu__check_same_dtype(d, "grad_output", "self");
-    status = status ? status : npu__check_rank(d, "grad_output", x->rank, x->rank);
-    status = status || is_adaptive ? status : npu__pool_window(d, &w, 2);
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
+    npu__check_rank(d, "self", 3, 4);
+    npu__check_float(d, "self", npu__dtype_of(x));
+    npu__check_same_dtype(d, "grad_output", "self");
+    npu__check_rank(d, "grad_output", x->rank, x->rank);
+    if (!is_adaptive) {
+        npu__pool_window(d, &w, 2);
+    }
+    for (uint32_t i = 0; i < x->rank && !d->status; i++) {
         int64_t expected = i + 2 < x->rank ? x->dims[i] : g->dims[i];
         if (i + 2 >= x->rank && !is_adaptive) {
-            status = npu__window_steps(d, &w, i + 2 - x->rank, x->dims[i], &expected);
+            npu__window_steps(d, &w, i + 2 - x->rank, x->dims[i], &expected);
         }
-        status = status ? status : npu__check_dim(d, "grad_output", i, expected, "windows of self");
+        npu__check_dim(d, "grad_output", i, expected, "windows of self");
     }
-    if (!status && npu_op_has(d->op, "indices")) {
+    if (!d->status && npu_op_has(d->op, "indices")) {
         npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "indices"));
-        status = npu__check_dtype(d, "indices", t, t == NPU_I64, "i64");
-        status = status ? status : npu__check_same_dims(d, "indices", "grad_output");
+        npu__check_dtype(d, "indices", t, t == NPU_I64, "i64");
+        npu__check_same_dims(d, "indices", "grad_output");
     }
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* ---- rules: resize, distance, bags ---- */
@@ -16261,12 +16285,12 @@ static npu_status npu__resize_dim(npu_deduce *d, uint32_t i, int64_t in, int64_t
         double size = (double)in * npu_op_float_at(d->op, "scale_factors", i);
         *out = in < 0 ? NPU_DYNAMIC_DIM : size > -9e15 && size < 9e15 ? (int64_t)size : -1;
         if (in < 0) {
-            return NPU_OK;
+            return d->status;
         }
     }
     *out = *out == INT64_MIN ? NPU_DYNAMIC_DIM : *out;
     return *out == NPU_DYNAMIC_DIM && npu_op_list_len(d->op, "output_size")
-               ? NPU_OK : npu__check_attribute(d, "output_size", *out, 1);
+               ? d->status : npu__check_attribute(d, "output_size", *out, 1);
 }
 
 /* [N,C,in..] -> [N,C,out..]; the number of spatial dims is in the name: upsample_linear1d. */
@@ -16279,23 +16303,22 @@ static npu_status npu__type_resize(npu_deduce *d)
     bool takes_bytes = strstr(name, "nearest") || strstr(name, "_bi"); /* of the others images only */
     npu_dtype t = npu__dtype_of(x);
     npu_spec y = *x;
-    npu_status status = npu__check_rank(d, self, dims + 2, dims + 2);
-    status = status ? status : npu__check_dtype(d, self, t, npu__is_float(t) || (takes_bytes && t == NPU_U8),
-                                                takes_bytes ? "floating point or u8" : "floating point");
-    if (!status && (sizes ? sizes != dims || scales : scales != dims)) {
-        status =
-            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_size",
-                            "expected %u numbers in either output_size or scale_factors", (unsigned)dims);
+    npu__check_rank(d, self, dims + 2, dims + 2);
+    npu__check_dtype(d, self, t, npu__is_float(t) || (takes_bytes && t == NPU_U8),
+                     takes_bytes ? "floating point or u8" : "floating point");
+    if (sizes ? sizes != dims || scales : scales != dims) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_size",
+                        "expected %u numbers in either output_size or scale_factors", (unsigned)dims);
     }
-    for (uint32_t i = 0; i < dims && !status; i++) {
-        status = npu__resize_dim(d, i, x->dims[2 + i], &y.dims[2 + i]);
+    for (uint32_t i = 0; i < dims && !d->status; i++) {
+        npu__resize_dim(d, i, x->dims[2 + i], &y.dims[2 + i]);
     }
-    for (uint32_t i = 1; i < dims + 2 && !status; i++) {
-        status = x->dims[i] == 0
-                     ? npu_deduce_fail(d, NPU_ERR_SHAPE, self, "%s dim %u is 0", self, (unsigned)i)
-                     : NPU_OK;
+    for (uint32_t i = 1; i < dims + 2 && !d->status; i++) {
+        if (x->dims[i] == 0) {
+            npu_deduce_fail(d, NPU_ERR_SHAPE, self, "%s dim %u is 0", self, (unsigned)i);
+        }
     }
-    return status ? status : npu__result_like(d, &y, t);
+    return npu__result_like(d, &y, t);
 }
 
 /* [N,C,in..] [N,out..,dims] -> [N,C,out..] */
@@ -16307,31 +16330,31 @@ static npu_status npu__type_grid(npu_deduce *d)
     int64_t interpolation = npu_op_int(d->op, "interpolation_mode", 0),
             padding = npu_op_int(d->op, "padding_mode", 0);
     npu_spec y = *x;
-    npu_status status = npu__check_rank(d, "input", fixed ? fixed : 4, fixed ? fixed : 5);
-    status = status ? status : npu__check_rank(d, "grid", x->rank, x->rank);
-    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
-    status = status ? status : npu__check_same_dtype(d, "grid", "input");
-    status = status ? status : npu__check_dim(d, "grid", 0, x->dims[0], "batch of input");
-    status = status ? status : npu__check_dim(d, "grid", x->rank - 1u, x->rank - 2, "spatial dims");
-    if (!status &&
+    npu__check_rank(d, "input", fixed ? fixed : 4, fixed ? fixed : 5);
+    npu__check_rank(d, "grid", x->rank, x->rank);
+    npu__check_float(d, "input", npu__dtype_of(x));
+    npu__check_same_dtype(d, "grid", "input");
+    npu__check_dim(d, "grid", 0, x->dims[0], "batch of input");
+    npu__check_dim(d, "grid", x->rank - 1u, x->rank - 2, "spatial dims");
+    if (!d->status &&
         (interpolation < 0 || interpolation > (x->rank == 4 ? 2 : 1) || padding < 0 || padding > 2)) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "interpolation_mode",
-                                 "interpolation_mode %lld or padding_mode %lld is not known for %u dims",
-                                 (long long)interpolation, (long long)padding, (unsigned)(x->rank - 2));
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "interpolation_mode",
+                        "interpolation_mode %lld or padding_mode %lld is not known for %u dims",
+                        (long long)interpolation, (long long)padding, (unsigned)(x->rank - 2));
     }
-    for (uint32_t i = 2; i < x->rank && !status; i++) {
-        status = x->dims[i] == 0
-                     ? npu_deduce_fail(d, NPU_ERR_SHAPE, "input", "input dim %u is 0", (unsigned)i)
-                     : NPU_OK;
+    for (uint32_t i = 2; i < x->rank && !d->status; i++) {
+        if (x->dims[i] == 0) {
+            npu_deduce_fail(d, NPU_ERR_SHAPE, "input", "input dim %u is 0", (unsigned)i);
+        }
         y.dims[i] = grid->dims[i - 1];
     }
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(x));
+    return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
 static npu_status npu__check_distance_p(npu_deduce *d)
 {
     double p = npu_op_float(d->op, "p", 2.0);
-    return p >= 0.0 ? NPU_OK : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected at least 0", p);
+    return p >= 0.0 ? d->status : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected at least 0", p);
 }
 
 /* [b..,P,M] [b..,R,M] -> [b..,P,R] */
@@ -16340,20 +16363,20 @@ static npu_status npu__type_distances(npu_deduce *d)
     const npu_spec *a = npu_deduce_spec(d, "x1"), *b = npu_deduce_spec(d, "x2");
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank;
-    npu_status status = npu__check_rank(d, "x1", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "x2", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_float(d, "x1", npu__dtype_of(a));
-    status = status ? status : npu__check_same_dtype(d, "x2", "x1");
-    status = status ? status : npu__check_dim(d, "x2", b->rank - 1u, a->dims[a->rank - 1], "last dim of x1");
-    status = status ? status : npu__check_distance_p(d);
-    if (!status && npu_dims_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "x2", "the batch dims of x1 and x2 do not broadcast");
+    npu__check_rank(d, "x1", 2, NPU_MAX_RANK);
+    npu__check_rank(d, "x2", 2, NPU_MAX_RANK);
+    npu__check_float(d, "x1", npu__dtype_of(a));
+    npu__check_same_dtype(d, "x2", "x1");
+    npu__check_dim(d, "x2", b->rank - 1u, npu__tail_dim(a, 1), "last dim of x1");
+    npu__check_distance_p(d);
+    if (!d->status && npu_dims_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, "x2", "the batch dims of x1 and x2 do not broadcast");
     }
-    if (status) {
-        return status;
+    if (d->status) {
+        return d->status;
     }
-    dims[rank] = a->dims[a->rank - 2];
-    dims[rank + 1] = b->dims[b->rank - 2];
+    dims[rank] = npu__tail_dim(a, 2);
+    dims[rank + 1] = npu__tail_dim(b, 2);
     return npu__result(d, npu__dtype_of(a), rank + 2, dims);
 }
 
@@ -16362,37 +16385,34 @@ static npu_status npu__type_pdist(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t n = x->dims[0], pairs = NPU_DYNAMIC_DIM;
-    npu_status status = npu__check_rank(d, "self", 2, 2);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
-    status = status ? status : npu__check_distance_p(d);
-    if (!status && n >= 0 && !npu__dim_mul(n, n ? n - 1 : 0, &pairs)) {
+    npu__check_rank(d, "self", 2, 2);
+    npu__check_float(d, "self", npu__dtype_of(x));
+    npu__check_distance_p(d);
+    if (n >= 0 && !npu__dim_mul(n, n ? n - 1 : 0, &pairs)) {
         return npu__too_large(d, "self");
     }
     pairs = pairs < 0 ? pairs : pairs / 2;
-    return status ? status : npu__result(d, npu__dtype_of(x), 1, &pairs);
+    return npu__result(d, npu__dtype_of(x), 1, &pairs);
 }
 
 static npu_status npu__embedding_bag_operands(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "indices"), *offsets = npu_deduce_spec(d, "offsets");
     int64_t mode = npu_op_int(d->op, "mode", 0);
-    npu_status status = npu__check_rank(d, "weight", 2, 2);
-    status = status ? status : npu__check_float(d, "weight", npu__dtype_of(npu_deduce_spec(d, "weight")));
-    status = status ? status : npu__check_rank(d, "indices", 1, 1);
-    status = status ? status : npu__check_rank(d, "offsets", 1, 1);
-    status = status ? status : npu__check_dtype(d, "indices", npu__dtype_of(x),
-                                                x->dtype == NPU_I32 || x->dtype == NPU_I64, "i32 or i64");
-    status = status ? status
-                    : npu__check_dtype(d, "offsets", npu__dtype_of(offsets),
-                                       offsets->dtype == NPU_I32 || offsets->dtype == NPU_I64, "i32 or i64");
-    status = status ? status : npu__check_vector(d, "per_sample_weights", x->dims[0], "indices");
-    status = status ? status : npu__check_same_dtype(d, "per_sample_weights", "weight");
-    if (!status && (mode < 0 || mode > 2 || (mode && npu_op_has(d->op, "per_sample_weights")))) {
-        status =
-            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode",
-                            "mode is %lld, expected 0 to 2, and 0 with per_sample_weights", (long long)mode);
+    npu__check_rank(d, "weight", 2, 2);
+    npu__check_float(d, "weight", npu__dtype_of(npu_deduce_spec(d, "weight")));
+    npu__check_rank(d, "indices", 1, 1);
+    npu__check_rank(d, "offsets", 1, 1);
+    npu__check_dtype(d, "indices", npu__dtype_of(x), x->dtype == NPU_I32 || x->dtype == NPU_I64, "i32 or i64");
+    npu__check_dtype(d, "offsets", npu__dtype_of(offsets), offsets->dtype == NPU_I32 || offsets->dtype == NPU_I64,
+                     "i32 or i64");
+    npu__check_vector(d, "per_sample_weights", x->dims[0], "indices");
+    npu__check_same_dtype(d, "per_sample_weights", "weight");
+    if (mode < 0 || mode > 2 || (mode && npu_op_has(d->op, "per_sample_weights"))) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode",
+                        "mode is %lld, expected 0 to 2, and 0 with per_sample_weights", (long long)mode);
     }
-    return status;
+    return d->status;
 }
 
 /* Bags [B,D], the bag of each index, the sizes of bags, and the indices of maxima. */
@@ -16401,9 +16421,8 @@ static npu_status npu__type_embedding_bag(npu_deduce *d)
     const npu_spec *w = npu_deduce_spec(d, "weight"), *x = npu_deduce_spec(d, "indices");
     bool has_last = npu_op_int(d->op, "include_last_offset", 0) != 0;
     int64_t dims[2];
-    npu_status status = npu__embedding_bag_operands(d);
-    if (status) {
-        return status;
+    if (npu__embedding_bag_operands(d)) {
+        return d->status;
     }
     dims[0] = npu_deduce_spec(d, "offsets")->dims[0];
     if (has_last && dims[0] == 0) {
@@ -16411,11 +16430,10 @@ static npu_status npu__type_embedding_bag(npu_deduce *d)
     }
     dims[0] = dims[0] < 0 ? NPU_DYNAMIC_DIM : dims[0] - has_last;
     dims[1] = w->dims[1];
-    status = npu__result(d, npu__dtype_of(w), 2, dims);
-    status = status ? status : npu__result(d, npu__dtype_of(x), 1, x->dims);
-    status = status ? status : npu__result(d, npu__dtype_of(x), 1, dims);
-    return status ? status
-                  : npu__result(d, npu__dtype_of(x), npu_op_int(d->op, "mode", 0) == 2 ? 2 : 1, dims);
+    npu__result(d, npu__dtype_of(w), 2, dims);
+    npu__result(d, npu__dtype_of(x), 1, x->dims);
+    npu__result(d, npu__dtype_of(x), 1, dims);
+    return npu__result(d, npu__dtype_of(x), npu_op_int(d->op, "mode", 0) == 2 ? 2 : 1, dims);
 }
 
 /* ---- rules: normalisation ---- */
@@ -16424,28 +16442,28 @@ static npu_status npu__type_embedding_bag(npu_deduce *d)
 static npu_status npu__norm_dtype_of(npu_deduce *d, npu_dtype *dtype)
 {
     static const char *const names[] = { "weight", "bias", "running_mean", "running_var" };
-    npu_status status = NPU_OK;
     *dtype = npu__dtype_of(npu_deduce_spec(d, "input"));
     for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
         const npu_spec *p = npu_deduce_spec(d, names[i]);
         *dtype = p && p->dtype == NPU_F32 && npu_dtype_bits(*dtype) == 16 ? NPU_F32 : *dtype;
     }
-    for (uint32_t i = 0; i < NPU__COUNT(names) && !status; i++) {
+    for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
         const npu_spec *p = npu_deduce_spec(d, names[i]);
-        status = !p ? NPU_OK
-                    : npu__check_dtype(d, names[i], npu__dtype_of(p), p->dtype == *dtype, npu_dtype_name(*dtype));
+        if (p) {
+            npu__check_dtype(d, names[i], npu__dtype_of(p), p->dtype == *dtype, npu_dtype_name(*dtype));
+        }
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__batch_norm_parameters(npu_deduce *d, int64_t channels)
 {
     npu_dtype t;
-    npu_status status = npu__check_vector(d, "weight", channels, "channels");
-    status = status ? status : npu__check_vector(d, "bias", channels, "channels");
-    status = status ? status : npu__check_vector(d, "running_mean", channels, "channels");
-    status = status ? status : npu__check_vector(d, "running_var", channels, "channels");
-    return status ? status : npu__norm_dtype_of(d, &t);
+    npu__check_vector(d, "weight", channels, "channels");
+    npu__check_vector(d, "bias", channels, "channels");
+    npu__check_vector(d, "running_mean", channels, "channels");
+    npu__check_vector(d, "running_var", channels, "channels");
+    return npu__norm_dtype_of(d, &t);
 }
 
 /* What a schema returns besides the result: mean and reciprocal deviation, empty where they were given, then
@@ -16456,11 +16474,10 @@ static npu_status npu__batch_norm_statistics(npu_deduce *d, int64_t channels)
                    *running = npu_deduce_spec(d, "running_mean");
     const npu_spec *like = weight ? weight : running ? running : x;
     int64_t saved = npu_op_int(d->op, "training", 0) ? channels : 0;
-    npu_status status = NPU_OK;
-    for (uint32_t i = 1; i < d->def->schema->num_returns && !status; i++) {
-        status = npu__result(d, npu__dtype_of(like), 1, i < 3 ? &saved : &channels);
+    for (uint32_t i = 1; i < d->def->schema->num_returns && !d->status; i++) {
+        npu__result(d, npu__dtype_of(like), 1, i < 3 ? &saved : &channels);
     }
-    return status;
+    return d->status;
 }
 
 /* ATen takes an empty 1-D input, which has no channels. */
@@ -16468,46 +16485,45 @@ static npu_status npu__type_batch_norm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     bool is_empty = x->rank == 1 && x->dims[0] == 0;
-    npu_status status = npu__check_rank(d, "input", is_empty ? 1 : 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
-    if (!status && !npu_op_int(d->op, "training", 0) &&
+    npu__check_rank(d, "input", is_empty ? 1 : 2, NPU_MAX_RANK);
+    npu__check_float(d, "input", npu__dtype_of(x));
+    if (!npu_op_int(d->op, "training", 0) &&
         (!npu_op_has(d->op, "running_mean") || !npu_op_has(d->op, "running_var"))) {
         return npu_deduce_fail(d, NPU_ERR_ARITY, "running_mean",
                                "running_mean and running_var are missing, expected in evaluation mode");
     }
-    status = status ? status : npu__batch_norm_parameters(d, is_empty ? 0 : x->dims[1]);
-    status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
-    return status ? status : npu__batch_norm_statistics(d, is_empty ? 0 : x->dims[1]);
+    npu__batch_norm_parameters(d, is_empty ? 0 : x->dims[1]);
+    npu__result_like(d, x, npu__dtype_of(x));
+    return npu__batch_norm_statistics(d, is_empty ? 0 : x->dims[1]);
 }
 
 /* use_input_stats stands for training. */
 static npu_status npu__type_instance_norm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
-    npu_status status = npu__check_rank(d, "input", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
-    if (!status && !npu_op_int(d->op, "use_input_stats", 0) &&
+    npu__check_rank(d, "input", 2, NPU_MAX_RANK);
+    npu__check_float(d, "input", npu__dtype_of(x));
+    if (!npu_op_int(d->op, "use_input_stats", 0) &&
         (!npu_op_has(d->op, "running_mean") || !npu_op_has(d->op, "running_var"))) {
         return npu_deduce_fail(d, NPU_ERR_ARITY, "running_mean",
                                "running_mean and running_var are missing, expected without use_input_stats");
     }
-    status = status ? status : npu__batch_norm_parameters(d, x->dims[1]);
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__batch_norm_parameters(d, x->dims[1]);
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* weight and bias have the dims that are normalised. */
 static npu_status npu__layer_norm_parameter(npu_deduce *d, const char *name, const npu_spec *x,
                                             uint32_t count)
 {
-    npu_status status = NPU_OK;
     if (!npu_deduce_spec(d, name)) {
-        return NPU_OK;
+        return d->status;
     }
-    status = npu__check_rank(d, name, count, count);
-    for (uint32_t i = 0; i < count && !status; i++) {
-        status = npu__check_dim(d, name, i, x->dims[x->rank - count + i], "normalised dim");
+    npu__check_rank(d, name, count, count);
+    for (uint32_t i = 0; i < count && !d->status; i++) {
+        npu__check_dim(d, name, i, x->dims[x->rank - count + i], "normalised dim");
     }
-    return status;
+    return d->status;
 }
 
 /* native_layer_norm gives mean and reciprocal deviation too, the normalised dims kept as 1. */
@@ -16517,27 +16533,28 @@ static npu_status npu__type_layer_norm(npu_deduce *d)
     uint32_t count = npu_op_list_len(d->op, "normalized_shape"), num_results = d->def->schema->num_returns;
     npu_spec statistics = *x;
     npu_dtype t;
-    npu_status status = npu__check_float(d, "input", npu__dtype_of(x));
-    status = status ? status : npu__check_attribute(d, "normalized_shape", count, 1);
-    status = status ? status : npu__check_rank(d, "input", count, NPU_MAX_RANK);
-    for (uint32_t i = 0; i < count && !status; i++) {
+    npu__check_float(d, "input", npu__dtype_of(x));
+    npu__check_attribute(d, "normalized_shape", count, 1);
+    npu__check_rank(d, "input", count, NPU_MAX_RANK);
+    for (uint32_t i = 0; i < count && !d->status; i++) {
         int64_t expected = npu_op_int_at(d->op, "normalized_shape", i);
-        status = expected == INT64_MIN ? NPU_OK : npu__check_attribute(d, "normalized_shape", expected, 0);
-        status = status ? status
-                        : npu__check_dim(d, "input", x->rank - count + i, expected, "normalized_shape");
+        if (expected != INT64_MIN) {
+            npu__check_attribute(d, "normalized_shape", expected, 0);
+        }
+        npu__check_dim(d, "input", x->rank - count + i, expected, "normalized_shape");
         statistics.dims[x->rank - count + i] = 1;
     }
-    status = status ? status : npu__layer_norm_parameter(d, "weight", x, count);
-    status = status ? status : npu__layer_norm_parameter(d, "bias", x, count);
-    status = status ? status : npu__norm_dtype_of(d, &t);
-    if (!status && d->op->kind == (uint32_t)NPU_ATEN_RMS_NORM) {
-        status = npu__check_same_dtype(d, "weight", "input");
+    npu__layer_norm_parameter(d, "weight", x, count);
+    npu__layer_norm_parameter(d, "bias", x, count);
+    npu__norm_dtype_of(d, &t);
+    if (d->op->kind == (uint32_t)NPU_ATEN_RMS_NORM) {
+        npu__check_same_dtype(d, "weight", "input");
     }
-    status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
-    for (uint32_t i = 1; i < num_results && !status; i++) {
-        status = npu__result_like(d, &statistics, t);
+    npu__result_like(d, x, npu__dtype_of(x));
+    for (uint32_t i = 1; i < num_results && !d->status; i++) {
+        npu__result_like(d, &statistics, t);
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_group_norm(npu_deduce *d)
@@ -16545,18 +16562,18 @@ static npu_status npu__type_group_norm(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "input");
     npu_dtype t;
     int64_t groups = npu_op_int(d->op, "num_groups", 1);
-    npu_status status = npu__check_rank(d, "input", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_float(d, "input", npu__dtype_of(x));
-    status = status ? status : npu__check_attribute(d, "num_groups", groups, 1);
-    if (!status && x->dims[1] > 0 && x->dims[1] % groups) {
+    npu__check_rank(d, "input", 2, NPU_MAX_RANK);
+    npu__check_float(d, "input", npu__dtype_of(x));
+    npu__check_attribute(d, "num_groups", groups, 1);
+    if (!d->status && x->dims[1] > 0 && x->dims[1] % groups) {
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "input",
                                "input dim 1 is %lld, expected a multiple of num_groups = %lld",
                                (long long)x->dims[1], (long long)groups);
     }
-    status = status ? status : npu__check_vector(d, "weight", x->dims[1], "channels");
-    status = status ? status : npu__check_vector(d, "bias", x->dims[1], "channels");
-    status = status ? status : npu__norm_dtype_of(d, &t);
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__check_vector(d, "weight", x->dims[1], "channels");
+    npu__check_vector(d, "bias", x->dims[1], "channels");
+    npu__norm_dtype_of(d, &t);
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* N, C, HxW and group are numbers that must fit input, whose dims but the first two are free. */
@@ -16565,19 +16582,19 @@ static npu_status npu__native_group_norm(npu_deduce *d, int64_t *n, int64_t *gro
     const npu_spec *x = npu_deduce_spec(d, "input");
     int64_t c = npu_op_int(d->op, "C", 1), size = npu_op_int(d->op, "HxW", 1), wanted;
     size_t len;
-    npu_status status = npu__check_float(d, "input", npu__dtype_of(x));
+    npu__check_float(d, "input", npu__dtype_of(x));
     *n = npu_op_int(d->op, "N", 1);
     *group = npu_op_int(d->op, "group", 1);
-    status = status ? status : npu__check_attribute(d, "N", *n, 0);
-    status = status ? status : npu__check_attribute(d, "C", c, 0);
-    status = status ? status : npu__check_attribute(d, "HxW", size, 0);
-    status = status ? status : npu__check_attribute(d, "group", *group, 1);
-    if (!status && (c % *group || !npu__dim_mul(*n, c, &wanted) || !npu__dim_mul(wanted, size, &wanted) ||
+    npu__check_attribute(d, "N", *n, 0);
+    npu__check_attribute(d, "C", c, 0);
+    npu__check_attribute(d, "HxW", size, 0);
+    npu__check_attribute(d, "group", *group, 1);
+    if (!d->status && (c % *group || !npu__dim_mul(*n, c, &wanted) || !npu__dim_mul(wanted, size, &wanted) ||
                     (!npu_spec_len(x, &len) && len != (uint64_t)wanted))) {
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "input",
                                "input is not N C HxW, or C no multiple of group = %lld", (long long)*group);
     }
-    return status ? status : npu__check_vector(d, "weight", c, "C");
+    return npu__check_vector(d, "weight", c, "C");
 }
 
 static npu_status npu__type_native_group_norm(npu_deduce *d)
@@ -16585,31 +16602,31 @@ static npu_status npu__type_native_group_norm(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "input");
     int64_t dims[2];
     npu_dtype t;
-    npu_status status = npu__native_group_norm(d, &dims[0], &dims[1]);
-    status = status ? status : npu__check_vector(d, "bias", npu_op_int(d->op, "C", 1), "C");
-    status = status ? status : npu__norm_dtype_of(d, &t);
-    status = status ? status : npu__result_like(d, x, npu__dtype_of(x));
-    status = status ? status : npu__result(d, t, 2, dims);
-    return status ? status : npu__result(d, t, 2, dims);
+    npu__native_group_norm(d, &dims[0], &dims[1]);
+    npu__check_vector(d, "bias", npu_op_int(d->op, "C", 1), "C");
+    npu__norm_dtype_of(d, &t);
+    npu__result_like(d, x, npu__dtype_of(x));
+    npu__result(d, t, 2, dims);
+    return npu__result(d, t, 2, dims);
 }
 
 /* The normalised dims of input, and a mean for each row of them. */
 static npu_status npu__layer_norm_rows(npu_deduce *d, const npu_spec *x, uint32_t count, int64_t *dims)
 {
-    npu_status status = npu__check_attribute(d, "normalized_shape", count, 1);
-    status = status ? status : npu__check_rank(d, "input", count, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "mean", x->rank, x->rank);
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
+    npu__check_attribute(d, "normalized_shape", count, 1);
+    npu__check_rank(d, "input", count, NPU_MAX_RANK);
+    npu__check_rank(d, "mean", x->rank, x->rank);
+    for (uint32_t i = 0; i < x->rank && !d->status; i++) {
         bool is_row = i < x->rank - count;
         int64_t expected =
             is_row ? x->dims[i] : npu_op_int_at(d->op, "normalized_shape", i - (x->rank - count));
-        status = npu__check_dim(d, "input", i, expected, "normalized_shape");
-        status = status ? status : npu__check_dim(d, "mean", i, is_row ? expected : 1, "row");
+        npu__check_dim(d, "input", i, expected, "normalized_shape");
+        npu__check_dim(d, "mean", i, is_row ? expected : 1, "row");
         if (!is_row) {
             dims[i - (x->rank - count)] = expected;
         }
     }
-    return status ? status : npu__layer_norm_parameter(d, "weight", x, count);
+    return npu__layer_norm_parameter(d, "weight", x, count);
 }
 
 /* Gradients of layer and group norm. There is one mean per group of a sample, or per normalised row. */
@@ -16620,22 +16637,22 @@ static npu_status npu__type_norm_backward(npu_deduce *d)
     uint32_t count = npu_op_list_len(d->op, "normalized_shape");
     bool is_layer = npu_op_arg(d->op, "normalized_shape") != NULL;
     npu_dtype t;
-    npu_status status = npu__check_equal(d, "grad_out", "input");
-    status = status ? status : npu__check_same_dims(d, "rstd", "mean");
-    if (!status && is_layer) {
-        status = npu__layer_norm_rows(d, x, count, dims);
-    } else if (!status) {
+    npu__check_equal(d, "grad_out", "input");
+    npu__check_same_dims(d, "rstd", "mean");
+    if (!d->status && is_layer) {
+        npu__layer_norm_rows(d, x, count, dims);
+    } else if (!d->status) {
         count = 1;
         dims[0] = npu_op_int(d->op, "C", 1);
-        status = npu__native_group_norm(d, &n, &group);
-        status = status ? status : npu__check_rank(d, "mean", 2, 2);
-        status = status ? status : npu__check_dim(d, "mean", 0, n, "N");
-        status = status ? status : npu__check_dim(d, "mean", 1, group, "group");
+        npu__native_group_norm(d, &n, &group);
+        npu__check_rank(d, "mean", 2, 2);
+        npu__check_dim(d, "mean", 0, n, "N");
+        npu__check_dim(d, "mean", 1, group, "group");
     }
-    status = status ? status : npu__norm_dtype_of(d, &t);
-    status = status ? status : npu__result_masked(d, 0, npu__dtype_of(x), x->rank, x->dims);
-    status = status ? status : npu__result_masked(d, 1, t, count, dims);
-    return status ? status : npu__result_masked(d, 2, t, count, dims);
+    npu__norm_dtype_of(d, &t);
+    npu__result_masked(d, 0, npu__dtype_of(x), x->rank, x->dims);
+    npu__result_masked(d, 1, t, count, dims);
+    return npu__result_masked(d, 2, t, count, dims);
 }
 
 /* ---- rules: attention and lookup ---- */
@@ -16646,24 +16663,22 @@ static npu_status npu__attention_mask(npu_deduce *d, const npu_spec *scores)
     const char *name = npu_deduce_spec(d, "attn_bias") ? "attn_bias" : "attn_mask";
     const npu_spec *mask = npu_deduce_spec(d, name);
     npu__join j;
-    npu_status status;
     if (!mask) {
-        return NPU_OK;
+        return d->status;
     }
     if (npu_op_int(d->op, "is_causal", 0)) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is given, expected none with is_causal", name);
     }
-    status = npu__check_dtype(d, name, npu__dtype_of(mask),
-                              mask->dtype == NPU_BOOL || mask->dtype == scores->dtype,
-                              "bool or the dtype of query");
+    npu__check_dtype(d, name, npu__dtype_of(mask), mask->dtype == NPU_BOOL || mask->dtype == scores->dtype,
+                     "bool or the dtype of query");
     memset(&j, 0, sizeof j);
     j.rank = scores->rank;
     memcpy(j.dims, scores->dims, sizeof j.dims);
-    status = status ? status : npu__join_dims(d, &j, name, mask);
-    if (!status && (j.rank != scores->rank || memcmp(j.dims, scores->dims, j.rank * sizeof j.dims[0]) != 0)) {
+    npu__join_dims(d, &j, name, mask);
+    if (!d->status && (j.rank != scores->rank || memcmp(j.dims, scores->dims, j.rank * sizeof j.dims[0]) != 0)) {
         return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s is larger than the scores", name);
     }
-    return status;
+    return d->status;
 }
 
 /* Joins the batch dims of key or value; with enable_gqa one of their heads serves several of query. */
@@ -16672,7 +16687,7 @@ static npu_status npu__attention_batch(npu_deduce *d, npu__join *batch, const ch
     const npu_spec *q = npu_deduce_spec(d, "query");
     npu_spec x = *npu_deduce_spec(d, name);
     if (npu_op_int(d->op, "enable_gqa", 0)) {
-        int64_t heads = x.rank > 2 ? x.dims[x.rank - 3] : 0, wanted = q->rank > 2 ? q->dims[q->rank - 3] : 0;
+        int64_t heads = x.rank > 2 ? npu__tail_dim(&x, 3) : 0, wanted = q->rank > 2 ? npu__tail_dim(q, 3) : 0;
         if (heads == 0 || (heads > 0 && wanted > 0 && wanted % heads)) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, name,
                                    "%s has %lld heads, expected a divisor of query's %lld", name,
@@ -16686,17 +16701,17 @@ static npu_status npu__attention_batch(npu_deduce *d, npu__join *batch, const ch
 
 static npu_status npu__attention_operands(npu_deduce *d)
 {
-    npu_status status = npu__check_rank(d, "query", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "key", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "value", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_float(d, "query", npu__dtype_of(npu_deduce_spec(d, "query")));
-    status = status ? status : npu__check_same_dtype(d, "key", "query");
-    status = status ? status : npu__check_same_dtype(d, "value", "query");
-    if (!status && !(npu_op_float(d->op, "dropout_p", 0.0) == 0.0)) {
-        status = npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "dropout_p",
-                                 "dropout_p is not 0, only the evaluation mode is there");
+    npu__check_rank(d, "query", 2, NPU_MAX_RANK);
+    npu__check_rank(d, "key", 2, NPU_MAX_RANK);
+    npu__check_rank(d, "value", 2, NPU_MAX_RANK);
+    npu__check_float(d, "query", npu__dtype_of(npu_deduce_spec(d, "query")));
+    npu__check_same_dtype(d, "key", "query");
+    npu__check_same_dtype(d, "value", "query");
+    if (!(npu_op_float(d->op, "dropout_p", 0.0) == 0.0)) {
+        npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "dropout_p",
+                        "dropout_p is not 0, only the evaluation mode is there");
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_attention(npu_deduce *d)
@@ -16705,30 +16720,27 @@ static npu_status npu__type_attention(npu_deduce *d)
                    *v = npu_deduce_spec(d, "value");
     npu__join j;
     npu_spec scores;
-    npu_status status = npu__attention_operands(d);
-    if (status) {
-        return status;
+    if (npu__attention_operands(d)) {
+        return d->status;
     }
     memset(&j, 0, sizeof j);
     j.rank = q->rank - 2u;
     memcpy(j.dims, q->dims, j.rank * sizeof j.dims[0]);
-    status = npu__check_dim(d, "key", k->rank - 1u, q->dims[q->rank - 1], "last dim of query");
-    status =
-        status ? status : npu__check_dim(d, "value", v->rank - 2u, k->dims[k->rank - 2], "length of key");
-    status = status ? status : npu__attention_batch(d, &j, "key");
-    if (status) {
-        return status;
+    npu__check_dim(d, "key", k->rank - 1u, npu__tail_dim(q, 1), "last dim of query");
+    npu__check_dim(d, "value", v->rank - 2u, npu__tail_dim(k, 2), "length of key");
+    if (npu__attention_batch(d, &j, "key")) {
+        return d->status;
     }
     scores = npu_spec_tensor(npu__dtype_of(q), j.rank + 2, j.dims);
-    scores.dims[j.rank] = q->dims[q->rank - 2];
-    scores.dims[j.rank + 1] = k->dims[k->rank - 2];
-    status = npu__attention_mask(d, &scores);
-    status = status ? status : npu__attention_batch(d, &j, "value");
+    scores.dims[j.rank] = npu__tail_dim(q, 2);
+    scores.dims[j.rank + 1] = npu__tail_dim(k, 2);
+    npu__attention_mask(d, &scores);
+    npu__attention_batch(d, &j, "value");
     scores.rank = (uint8_t)(j.rank + 2);
     memcpy(scores.dims, j.dims, j.rank * sizeof j.dims[0]);
-    scores.dims[j.rank] = q->dims[q->rank - 2];
-    scores.dims[j.rank + 1] = v->dims[v->rank - 1];
-    return status ? status : npu_deduce_add_result(d, &scores);
+    scores.dims[j.rank] = npu__tail_dim(q, 2);
+    scores.dims[j.rank + 1] = npu__tail_dim(v, 1);
+    return npu_deduce_add_result(d, &scores);
 }
 
 /* Attention as backends of torch spell it: the sums of its rows, [b..,L], then what only they need. */
@@ -16736,40 +16748,36 @@ static npu_status npu__type_attention_parts(npu_deduce *d)
 {
     static const int64_t none[1] = { 0 }, two[1] = { 2 };
     uint32_t num_results = d->def->schema->num_returns;
-    npu_status status = npu__type_attention(d);
     npu_spec sums;
     npu_dtype t;
-    if (status) {
-        return status;
+    if (npu__type_attention(d)) {
+        return d->status;
     }
     sums = d->results[d->num_results - 1];
     t = npu__dtype_of(&sums);
-    if (num_results == 4 && sums.dims[sums.rank - 2] >= 0) {
+    if (num_results == 4 && npu__tail_dim(&sums, 2) >= 0) {
         sums.dims[sums.rank - 2] =
-            npu_op_int(d->op, "compute_log_sumexp", 0) ? (sums.dims[sums.rank - 2] + 31) / 32 * 32 : 0;
+            npu_op_int(d->op, "compute_log_sumexp", 0) ? (npu__tail_dim(&sums, 2) + 31) / 32 * 32 : 0;
     }
-    status = npu__result(d, t == NPU_F64 ? NPU_F64 : NPU_F32, sums.rank - 1u, sums.dims);
-    for (uint32_t i = 2; i < num_results && !status; i++) {
-        status = num_results == 4   ? npu__result(d, NPU_I64, 0, NULL)      /* seed, offset */
+    npu__result(d, t == NPU_F64 ? NPU_F64 : NPU_F32, sums.rank - 1u, sums.dims);
+    for (uint32_t i = 2; i < num_results && !d->status; i++) {
+        d->status = num_results == 4   ? npu__result(d, NPU_I64, 0, NULL)      /* seed, offset */
                  : i < 4            ? npu__result(d, NPU_I32, 1, none)      /* cum_seq_q, cum_seq_k: None */
                  : i < 6            ? npu__result(d, NPU_I64, 0, NULL)      /* max_q, max_k */
                  : i < 8            ? npu__result(d, NPU_U64, i == 6, two)  /* rng_state, unused */
                                     : npu__result(d, t, 1, none);           /* debug_attn_mask */
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_embedding(npu_deduce *d)
 {
     const npu_spec *w = npu_deduce_spec(d, "weight"), *x = npu_deduce_spec(d, "indices");
-    npu_status status = npu__check_rank(d, "weight", 2, 2);
     npu_spec y = *x;
-    status = status ? status
-                    : npu__check_dtype(d, "indices", npu__dtype_of(x),
-                                       x->dtype == NPU_I32 || x->dtype == NPU_I64, "i32 or i64");
-    status = status ? status : npu__check_result_rank(d, x->rank + 1u);
-    if (status) {
-        return status;
+    npu__check_rank(d, "weight", 2, 2);
+    npu__check_dtype(d, "indices", npu__dtype_of(x), x->dtype == NPU_I32 || x->dtype == NPU_I64, "i32 or i64");
+    if (npu__check_result_rank(d, x->rank + 1u)) {
+        return d->status;
     }
     y.dims[x->rank] = w->dims[1];
     return npu__result(d, npu__dtype_of(w), x->rank + 1u, y.dims);
@@ -16782,21 +16790,21 @@ static npu_status npu__type_gather(npu_deduce *d)
     size_t len;
     uint32_t axis;
     bool is_empty = !npu_spec_len(index, &len) && len == 0;
-    npu_status status = npu__axis_arg(d, "dim", x->rank, &axis);
-    if (status || is_empty) {
-        return status ? status : npu__result_like(d, index, npu__dtype_of(x));
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    if (d->status || is_empty) {
+        return npu__result_like(d, index, npu__dtype_of(x));
     }
-    status = npu__check_dtype(d, "index", npu__dtype_of(index), index->dtype == NPU_I64, "i64");
-    if (!status && x->rank + (x->rank == 0) != index->rank + (index->rank == 0)) {
-        status = npu__check_rank(d, "index", x->rank, x->rank);
+    npu__check_dtype(d, "index", npu__dtype_of(index), index->dtype == NPU_I64, "i64");
+    if (x->rank + (x->rank == 0) != index->rank + (index->rank == 0)) {
+        npu__check_rank(d, "index", x->rank, x->rank);
     }
-    for (uint32_t i = 0; i < x->rank && i < index->rank && !status; i++) {
+    for (uint32_t i = 0; i < x->rank && i < index->rank && !d->status; i++) {
         if (i != axis && index->dims[i] > x->dims[i] && x->dims[i] >= 0) {
-            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "index", "index dim %u is %lld, expected at most %lld",
-                                     (unsigned)i, (long long)index->dims[i], (long long)x->dims[i]);
+            npu_deduce_fail(d, NPU_ERR_SHAPE, "index", "index dim %u is %lld, expected at most %lld", (unsigned)i,
+                            (long long)index->dims[i], (long long)x->dims[i]);
         }
     }
-    return status ? status : npu__result_like(d, index, npu__dtype_of(x));
+    return npu__result_like(d, index, npu__dtype_of(x));
 }
 
 /* ---- rules: recurrent layers, distances ---- */
@@ -16816,7 +16824,7 @@ static npu__rnn_sizes npu__rnn_sizes_of(const npu_deduce *d)
     const npu_spec *h = d->op->in[1];
     s.is_lstm = kind == NPU_ATEN_LSTM || kind == NPU_ATEN_LSTM_CELL;
     s.gates = s.is_lstm ? 4 : kind == NPU_ATEN_GRU || kind == NPU_ATEN_GRU_CELL ? 3 : 1;
-    s.state = h->dims[h->rank - 1];
+    s.state = npu__tail_dim(h, 1);
     s.cell = s.is_lstm ? d->op->in[2]->dims[h->rank - 1] : s.state;
     s.cells = npu_op_int(d->op, "num_layers", 1) * (npu_op_int(d->op, "bidirectional", 0) ? 2 : 1);
     s.first = s.is_lstm ? 3 : 2;
@@ -16833,7 +16841,7 @@ static npu_status npu__check_operand(npu_deduce *d, uint32_t i, const char *name
     int64_t dims[3];
     dims[0] = dim0, dims[1] = dim1, dims[2] = dim2;
     if (!x) {
-        return NPU_OK;
+        return d->status;
     }
     if (x->dtype != d->op->in[0]->dtype) {
         return npu_deduce_fail(d, NPU_ERR_DTYPE, name, "operand %u is %s, expected %s like input",
@@ -16846,7 +16854,7 @@ static npu_status npu__check_operand(npu_deduce *d, uint32_t i, const char *name
                                    (unsigned)k, (unsigned)i, (long long)x->dims[k], (long long)dims[k]);
         }
     }
-    return x->rank == rank ? NPU_OK
+    return x->rank == rank ? d->status
                            : npu_deduce_fail(d, NPU_ERR_RANK, name, "operand %u has %u dims, expected %u",
                                              (unsigned)i, (unsigned)x->rank, (unsigned)rank);
 }
@@ -16856,18 +16864,16 @@ static npu_status npu__check_rnn_cell(npu_deduce *d, const npu__rnn_sizes *s, ui
 {
     int64_t rows = s->cell;
     uint32_t biases = s->per_cell - 2 - s->has_projection;
-    npu_status status;
     if (rows >= 0 && !npu__dim_mul(rows, s->gates, &rows)) {
         return npu__too_large(d, "hx");
     }
-    status = npu__check_operand(d, first, "w_ih", 2, rows, input, 0);
-    status = status ? status : npu__check_operand(d, first + 1, "w_hh", 2, rows, s->state, 0);
-    for (uint32_t i = 0; i < biases && !status; i++) {
-        status = npu__check_operand(d, first + 2 + i, "bias", 1, rows, 0, 0);
+    npu__check_operand(d, first, "w_ih", 2, rows, input, 0);
+    npu__check_operand(d, first + 1, "w_hh", 2, rows, s->state, 0);
+    for (uint32_t i = 0; i < biases && !d->status; i++) {
+        npu__check_operand(d, first + 2 + i, "bias", 1, rows, 0, 0);
     }
-    return status || !s->has_projection
-               ? status
-               : npu__check_operand(d, first + s->per_cell - 1, "w_hr", 2, s->state, s->cell, 0);
+    return !s->has_projection ? d->status : npu__check_operand(d, first + s->per_cell - 1, "w_hr", 2, s->state,
+                                                               s->cell, 0);
 }
 
 /* hx is there, once or, for LSTM, twice, with `rank` dims. */
@@ -16875,18 +16881,18 @@ static npu_status npu__check_rnn_states(npu_deduce *d, uint32_t rank)
 {
     const npu_bound_arg *hx = npu_op_arg(d->op, "hx");
     bool is_list = hx->form == NPU_ARG_TENSORS;
-    npu_status status = npu__check_rank(d, "input", rank, rank);
-    status = status ? status : npu__check_float(d, "input", npu__dtype_of(d->op->in[0]));
-    if (!status && is_list && hx->count != 2) {
+    npu__check_rank(d, "input", rank, rank);
+    npu__check_float(d, "input", npu__dtype_of(d->op->in[0]));
+    if (is_list && hx->count != 2) {
         return npu_deduce_fail(d, NPU_ERR_ARITY, "hx", "hx has %u tensors, expected 2", (unsigned)hx->count);
     }
-    for (uint32_t i = 0; i < (is_list ? 2u : 1u) && !status; i++) {
+    for (uint32_t i = 0; i < (is_list ? 2u : 1u) && !d->status; i++) {
         const npu_spec *x = d->op->in[hx->first + i];
         if (!x || x->rank != rank) {
-            status = npu_deduce_fail(d, NPU_ERR_RANK, "hx", "hx has not %u dims", (unsigned)rank);
+            npu_deduce_fail(d, NPU_ERR_RANK, "hx", "hx has not %u dims", (unsigned)rank);
         }
     }
-    return status;
+    return d->status;
 }
 
 /* Input [steps, batch, n], or with batch_first [batch, steps, n]; states [cells, batch, n]. rnn_relu and rnn_tanh
@@ -16896,17 +16902,16 @@ static npu_status npu__rnn_input(npu_deduce *d, uint32_t *rank, int64_t *batch)
     const npu_spec *x = d->op->in[0];
     npu_kind kind = d->op->kind;
     bool is_batch_first = npu_op_int(d->op, "batch_first", 0) != 0;
-    npu_status status;
     *rank = x->rank == 2 && (kind == NPU_ATEN_RNN_RELU || kind == NPU_ATEN_RNN_TANH) ? 2 : 3;
     *batch = *rank == 2 ? 1 : x->dims[is_batch_first ? 0 : 1];
-    status = npu__check_rnn_states(d, *rank);
-    if (!status && *rank == 2 && is_batch_first) {
+    npu__check_rnn_states(d, *rank);
+    if (*rank == 2 && is_batch_first) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "batch_first", "batch_first is set, but input has no batch");
     }
-    if (!status && x->dims[is_batch_first ? 1 : 0] == 0) {
+    if (x->dims[is_batch_first ? 1 : 0] == 0) {
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "input", "input has no steps, expected at least 1");
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_rnn(npu_deduce *d)
@@ -16917,14 +16922,14 @@ static npu_status npu__type_rnn(npu_deduce *d)
     int64_t batch, width;
     uint32_t rank;
     npu__rnn_sizes s;
-    npu_status status = npu__check_attribute(d, "num_layers", layers, 1);
-    status = status ? status : npu__rnn_input(d, &rank, &batch);
-    if (!status && npu_op_int(d->op, "train", 0) && npu_op_float(d->op, "dropout", 0) != 0 && layers > 1) {
+    npu__check_attribute(d, "num_layers", layers, 1);
+    npu__rnn_input(d, &rank, &batch);
+    if (npu_op_int(d->op, "train", 0) && npu_op_float(d->op, "dropout", 0) != 0 && layers > 1) {
         return npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, "dropout",
                                "dropout is set for training, only the evaluation mode is there");
     }
-    if (status || layers > NPU__MAX_RESULTS) {
-        return status ? status : npu__too_large(d, "num_layers");
+    if (d->status || layers > NPU__MAX_RESULTS) {
+        return npu__too_large(d, "num_layers");
     }
     s = npu__rnn_sizes_of(d);
     width = s.state >= 0 ? s.state * directions : NPU_DYNAMIC_DIM;
@@ -16934,33 +16939,38 @@ static npu_status npu__type_rnn(npu_deduce *d)
                                (unsigned)npu_op_arg(d->op, "params")->count, (unsigned)s.per_cell,
                                (long long)s.cells);
     }
-    status = rank == 2 ? npu__check_operand(d, 1, "hx", 2, s.cells, s.state, 0)
-                       : npu__check_operand(d, 1, "hx", 3, s.cells, batch, s.state);
-    status = status || !s.is_lstm ? status : npu__check_operand(d, 2, "hx", 3, s.cells, batch, s.cell);
-    for (uint32_t i = 0; i < (uint32_t)s.cells && !status; i++) {
-        status = npu__check_rnn_cell(d, &s, s.first + i * s.per_cell,
-                                     i < (uint32_t)directions ? y.dims[rank - 1] : width);
+    if (rank == 2) {
+        npu__check_operand(d, 1, "hx", 2, s.cells, s.state, 0);
+    } else {
+        npu__check_operand(d, 1, "hx", 3, s.cells, batch, s.state);
+    }
+    if (s.is_lstm) {
+        npu__check_operand(d, 2, "hx", 3, s.cells, batch, s.cell);
+    }
+    for (uint32_t i = 0; i < (uint32_t)s.cells && !d->status; i++) {
+        npu__check_rnn_cell(d, &s, s.first + i * s.per_cell, i < (uint32_t)directions ? y.dims[rank - 1] : width);
     }
     y.dims[rank - 1] = width;
-    status = status ? status : npu__result_like(d, &y, npu__dtype_of(&y));
-    status = status ? status : npu__result_like(d, d->op->in[1], npu__dtype_of(&y));
-    return status || !s.is_lstm ? status : npu__result_like(d, d->op->in[2], npu__dtype_of(&y));
+    npu__result_like(d, &y, npu__dtype_of(&y));
+    npu__result_like(d, d->op->in[1], npu__dtype_of(&y));
+    return !s.is_lstm ? d->status : npu__result_like(d, d->op->in[2], npu__dtype_of(&y));
 }
 
 static npu_status npu__type_rnn_cell(npu_deduce *d)
 {
     const npu_spec *x = d->op->in[0];
     npu__rnn_sizes s;
-    npu_status status = npu__check_rnn_states(d, 2);
-    if (status) {
-        return status;
+    if (npu__check_rnn_states(d, 2)) {
+        return d->status;
     }
     s = npu__rnn_sizes_of(d);
-    status = npu__check_operand(d, 1, "hx", 2, x->dims[0], s.state, 0);
-    status = status || !s.is_lstm ? status : npu__check_operand(d, 2, "hx", 2, x->dims[0], s.state, 0);
-    status = status ? status : npu__check_rnn_cell(d, &s, s.first, x->dims[1]);
-    status = status ? status : npu__result_like(d, d->op->in[1], npu__dtype_of(x));
-    return status || !s.is_lstm ? status : npu__result_like(d, d->op->in[2], npu__dtype_of(x));
+    npu__check_operand(d, 1, "hx", 2, x->dims[0], s.state, 0);
+    if (s.is_lstm) {
+        npu__check_operand(d, 2, "hx", 2, x->dims[0], s.state, 0);
+    }
+    npu__check_rnn_cell(d, &s, s.first, x->dims[1]);
+    npu__result_like(d, d->op->in[1], npu__dtype_of(x));
+    return !s.is_lstm ? d->status : npu__result_like(d, d->op->in[2], npu__dtype_of(x));
 }
 
 /* x1 [..,P,M], x2 [..,R,M] -> [..,P,R] */
@@ -16970,21 +16980,20 @@ static npu_status npu__type_cdist(npu_deduce *d)
     double p = npu_op_float(d->op, "p", 2);
     int64_t mode = npu_op_int(d->op, "compute_mode", 0);
     npu__join j;
-    npu_status status = npu__check_rank(d, "x1", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, "x2", 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_float(d, "x1", npu__dtype_of(&a));
-    status = status ? status : npu__check_same_dtype(d, "x2", "x1");
-    status = status ? status : npu__check_dim(d, "x2", b.rank - 1u, a.dims[a.rank - 1], "last dim of x1");
-    if (!status && (!(p >= 0) || mode < 0 || mode > 2)) {
+    npu__check_rank(d, "x1", 2, NPU_MAX_RANK);
+    npu__check_rank(d, "x2", 2, NPU_MAX_RANK);
+    npu__check_float(d, "x1", npu__dtype_of(&a));
+    npu__check_same_dtype(d, "x2", "x1");
+    npu__check_dim(d, "x2", b.rank - 1u, npu__tail_dim(&a, 1), "last dim of x1");
+    if (!(p >= 0) || mode < 0 || mode > 2) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p",
                                "p is %g, expected at least 0; compute_mode is 0 to 2", p);
     }
     memset(&j, 0, sizeof j);
     a.rank = (uint8_t)(a.rank - 2), b.rank = (uint8_t)(b.rank - 2);
-    status = status ? status : npu__join_dims(d, &j, "x1", &a);
-    status = status ? status : npu__join_dims(d, &j, "x2", &b);
-    if (status) {
-        return status;
+    npu__join_dims(d, &j, "x1", &a);
+    if (npu__join_dims(d, &j, "x2", &b)) {
+        return d->status;
     }
     j.dims[j.rank] = a.dims[a.rank], j.dims[j.rank + 1] = b.dims[b.rank];
     return npu__result(d, npu__dtype_of(&a), j.rank + 2, j.dims);
@@ -17009,7 +17018,7 @@ static npu_status npu__check_loss_dtype(npu_deduce *d, const char *name, npu_dty
 {
     bool whole = d->op->kind == NPU_ATEN_L1_LOSS || d->op->kind == NPU_ATEN_HINGE_EMBEDDING_LOSS;
     bool mean = npu_op_int(d->op, "reduction", 1) == 1;
-    return whole && !mean && npu__is_integer(t) ? NPU_OK : npu__check_float(d, name, t);
+    return whole && !mean && npu__is_integer(t) ? d->status : npu__check_float(d, name, t);
 }
 
 /* All operands broadcast. binary_cross_entropy has a number for each element of self. */
@@ -17020,7 +17029,6 @@ static npu_status npu__loss_owner(npu_deduce *d, const npu__join *j, npu_dtype *
          keeps_dims = by_target || d->op->kind == NPU_ATEN_SOFT_MARGIN_LOSS;
     const char *name = by_target ? "target" : "self";
     const npu_spec *owner = npu_deduce_spec(d, name);
-    npu_status status;
     if (d->op->kind == NPU_ATEN_KL_DIV || d->op->kind == NPU_ATEN_L1_LOSS) { /* no integer; no bool */
         npu_dtype a = npu__dtype_of(d->op->in[0]), b = npu__dtype_of(d->op->in[1]);
         bool is_divergence = d->op->kind == NPU_ATEN_KL_DIV;
@@ -17029,15 +17037,17 @@ static npu_status npu__loss_owner(npu_deduce *d, const npu__join *j, npu_dtype *
                                 is_divergence ? "floating point" : "a number");
     }
     if (!keeps_dims && d->op->kind != NPU_ATEN_HUBER_LOSS && d->op->kind != NPU_ATEN_HINGE_EMBEDDING_LOSS) {
-        return NPU_OK;
+        return d->status;
     }
     *t = npu__dtype_of(owner);
-    status = npu__check_loss_dtype(d, "self", npu__dtype_of(d->op->in[0]));
-    status = status || !keeps_dims ? status : npu__check_rank(d, name, j->rank, j->rank);
-    for (uint32_t i = 0; keeps_dims && i < j->rank && !status; i++) {
-        status = npu__check_dim(d, name, i, j->dims[i], "that of the result");
+    npu__check_loss_dtype(d, "self", npu__dtype_of(d->op->in[0]));
+    if (keeps_dims) {
+        npu__check_rank(d, name, j->rank, j->rank);
     }
-    return status ? status : npu__check_loss_dtype(d, name, *t);
+    for (uint32_t i = 0; keeps_dims && i < j->rank && !d->status; i++) {
+        npu__check_dim(d, name, i, j->dims[i], "that of the result");
+    }
+    return npu__check_loss_dtype(d, name, *t);
 }
 
 static npu_status npu__type_loss(npu_deduce *d)
@@ -17048,24 +17058,26 @@ static npu_status npu__type_loss(npu_deduce *d)
     bool any_number = d->op->kind == NPU_ATEN_POISSON_NLL_LOSS || d->op->kind == NPU_ATEN_MARGIN_RANKING_LOSS;
     npu__join j;
     npu_dtype t;
-    npu_status status = npu__join_args(d, &j, a, b, c, &t);
-    status = status || !more ? status : npu__join_dims(d, &j, "pos_weight", more);
-    if (!status && d->op->kind == NPU_ATEN_POISSON_NLL_LOSS && (d->op->in[0]->rank || j.rank == 0)) {
+    npu__join_args(d, &j, a, b, c, &t);
+    if (more) {
+        npu__join_dims(d, &j, "pos_weight", more);
+    }
+    if (!d->status && d->op->kind == NPU_ATEN_POISSON_NLL_LOSS && (d->op->in[0]->rank || j.rank == 0)) {
         t = npu_dtype_promote(t, npu__float_of(npu__dtype_of(d->op->in[0]))); /* that of the exponential */
     }
     t = any_number ? npu__float_of(t) : t;
-    status = status ? status : npu__check_loss_dtype(d, a, t);
-    status = status ? status : npu__loss_owner(d, &j, &t);
-    for (uint32_t i = 0; d->op->kind == NPU_ATEN_MARGIN_RANKING_LOSS && i < 3 && !status; i++) {
-        status = npu__check_number(d, d->op->args[i].name);
+    npu__check_loss_dtype(d, a, t);
+    npu__loss_owner(d, &j, &t);
+    for (uint32_t i = 0; d->op->kind == NPU_ATEN_MARGIN_RANKING_LOSS && i < 3 && !d->status; i++) {
+        npu__check_number(d, d->op->args[i].name);
     }
-    if (!status && d->op->kind == NPU_ATEN_BINARY_CROSS_ENTROPY) {
-        status = npu__check_equal(d, "target", "self");
+    if (d->op->kind == NPU_ATEN_BINARY_CROSS_ENTROPY) {
+        npu__check_equal(d, "target", "self");
     }
-    if (!status && (!(npu_op_float(d->op, "beta", 0.0) >= 0.0) || !(npu_op_float(d->op, "delta", 1.0) > 0.0))) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "beta", "beta is negative, or delta is not positive");
+    if (!(npu_op_float(d->op, "beta", 0.0) >= 0.0) || !(npu_op_float(d->op, "delta", 1.0) > 0.0)) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "beta", "beta is negative, or delta is not positive");
     }
-    return status ? status : npu__result_loss(d, t, j.rank, j.dims);
+    return npu__result_loss(d, t, j.rank, j.dims);
 }
 
 /* Scores [C], [N,C] or [N,C,d..]; a class for each, or with cross_entropy_loss probabilities like self. */
@@ -17080,32 +17092,34 @@ static npu_status npu__type_nll(npu_deduce *d)
     double smoothing = npu_op_float(d->op, "label_smoothing", 0.0);
     uint32_t axis = x->rank > 1;
     int64_t dims[NPU_MAX_RANK];
-    npu_status status = npu__check_rank(d, "self", is_2d ? 4 : 1, is_2d ? 4 : is_free ? NPU_MAX_RANK : 2);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
-    status = status ? status : npu__check_vector(d, "weight", x->dims[axis], "classes");
-    status = status ? status : npu__check_same_dtype(d, "weight", "self");
-    if (status || !has_classes) {
-        status = status ? status : npu__check_same_dims(d, "target", "self");
-        if (!status && npu_op_int(d->op, "ignore_index", -100) >= 0) {
-            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "ignore_index", "ignore_index is given, but no classes");
+    npu__check_rank(d, "self", is_2d ? 4 : 1, is_2d ? 4 : is_free ? NPU_MAX_RANK : 2);
+    npu__check_float(d, "self", npu__dtype_of(x));
+    npu__check_vector(d, "weight", x->dims[axis], "classes");
+    npu__check_same_dtype(d, "weight", "self");
+    if (d->status || !has_classes) {
+        npu__check_same_dims(d, "target", "self");
+        if (npu_op_int(d->op, "ignore_index", -100) >= 0) {
+            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "ignore_index", "ignore_index is given, but no classes");
         }
     } else {
-        status = npu__check_dtype(d, "target", npu__dtype_of(target),
-                                  target->dtype == NPU_I64 || target->dtype == NPU_U8, "i64 or u8");
-        status = status ? status : npu__check_rank(d, "target", x->rank - 1u, x->rank - 1u);
+        npu__check_dtype(d, "target", npu__dtype_of(target), target->dtype == NPU_I64 || target->dtype == NPU_U8,
+                         "i64 or u8");
+        npu__check_rank(d, "target", x->rank - 1u, x->rank - 1u);
     }
-    for (uint32_t i = 0, k = 0; i < x->rank && !status; i++) {
+    for (uint32_t i = 0, k = 0; i < x->rank && !d->status; i++) {
         if (i != axis) {
             dims[k++] = x->dims[i];
-            status = has_classes ? npu__check_dim(d, "target", k - 1, x->dims[i], "dim of self") : NPU_OK;
+            if (has_classes) {
+                npu__check_dim(d, "target", k - 1, x->dims[i], "dim of self");
+            }
         }
     }
-    if (!status && !(smoothing >= 0 && smoothing <= 1)) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "label_smoothing", "label_smoothing is %g, expected 0 to 1",
-                                 smoothing);
+    if (!(smoothing >= 0 && smoothing <= 1)) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "label_smoothing", "label_smoothing is %g, expected 0 to 1",
+                        smoothing);
     }
-    status = status ? status : npu__result_loss(d, t, x->rank - 1u, dims);
-    return status || d->def->schema->num_returns < 2 ? status : npu__result(d, npu__dtype_of(x), 0, NULL);
+    npu__result_loss(d, t, x->rank - 1u, dims);
+    return d->def->schema->num_returns < 2 ? d->status : npu__result(d, npu__dtype_of(x), 0, NULL);
 }
 
 static npu_status npu__type_cosine(npu_deduce *d)
@@ -17114,11 +17128,11 @@ static npu_status npu__type_cosine(npu_deduce *d)
     npu_dtype t;
     npu_spec y;
     uint32_t axis;
-    npu_status status = npu__join_args(d, &j, "x1", "x2", NULL, &t);
-    status = status ? status : npu__check_float(d, "x1", t);
-    status = status ? status : npu__axis(d, "dim", npu_op_int(d->op, "dim", 1), j.rank, &axis);
+    npu__join_args(d, &j, "x1", "x2", NULL, &t);
+    npu__check_float(d, "x1", t);
+    npu__axis(d, "dim", npu_op_int(d->op, "dim", 1), j.rank, &axis);
     y = npu_spec_tensor(t, j.rank, j.dims);
-    return status ? status : npu__result_reduced(d, &y, 1u << axis, t);
+    return npu__result_reduced(d, &y, 1u << axis, t);
 }
 
 /* A gradient in f32 of an f16 input goes back to f16. */
@@ -17127,11 +17141,11 @@ static npu_status npu__type_softmax_backward(npu_deduce *d)
     const npu_spec *g = npu_deduce_spec(d, "grad_output");
     npu_dtype t = npu__dtype_of(g);
     uint32_t axis;
-    npu_status status = npu__check_float(d, "grad_output", t);
-    status = status ? status : npu__check_equal(d, "output", "grad_output");
-    status = status ? status : npu__axis_arg(d, "dim", g->rank, &axis);
+    npu__check_float(d, "grad_output", t);
+    npu__check_equal(d, "output", "grad_output");
+    npu__axis_arg(d, "dim", g->rank, &axis);
     t = t == NPU_F32 && npu_op_int(d->op, "input_dtype", NPU_F32) == NPU_F16 ? NPU_F16 : t;
-    return status ? status : npu__result_like(d, g, t);
+    return npu__result_like(d, g, t);
 }
 
 /* pairwise_distance takes the norm along the last dim, if there is one, and adds a float, dist that of all. */
@@ -17144,17 +17158,17 @@ static npu_status npu__type_difference(npu_deduce *d)
     npu__join j;
     npu_dtype t;
     npu_spec y;
-    npu_status status = npu__join_args(d, &j, a, is_pairwise ? "x2" : "other", NULL, &t);
+    npu__join_args(d, &j, a, is_pairwise ? "x2" : "other", NULL, &t);
     t = is_pairwise ? npu__float_of(t) : t;
-    for (uint32_t i = 0; i < 2 && !status; i++) {
-        status = npu__check_number(d, d->op->args[i].name);
+    for (uint32_t i = 0; i < 2; i++) {
+        npu__check_number(d, d->op->args[i].name);
     }
-    status = status ? status : npu__check_float(d, a, t);
+    npu__check_float(d, a, t);
     y = npu_spec_tensor(t, j.rank, j.dims);
     mask = !is_pairwise ? UINT32_MAX : j.rank ? 1u << (j.rank - 1) : 0;
     p = npu_scalar_value(npu_op_scalar(d->op, "p", npu_scalar_int(2)));
-    status = status ? status : npu__check_norm_not_empty(d, &y, mask, p);
-    return status ? status : npu__result_reduced(d, &y, mask, t);
+    npu__check_norm_not_empty(d, &y, mask, p);
+    return npu__result_reduced(d, &y, mask, t);
 }
 
 /* Rows with a target each, or one row with a 0-d target. */
@@ -17164,29 +17178,29 @@ static npu_status npu__type_cosine_embedding(npu_deduce *d)
                    *target = npu_deduce_spec(d, "target");
     npu_dtype t = npu__float_of(npu_dtype_promote(npu__dtype_of(a), npu__dtype_of(b)));
     npu__join j;
-    npu_status status = npu__check_rank(d, "target", 0, 1);
-    status = status ? status : npu__check_rank(d, "input1", target->rank + 1u, target->rank + 1u);
-    status = status ? status : npu__check_rank(d, "input2", target->rank + 1u, target->rank + 1u);
-    status = status ? status : npu__check_float(d, "input1", t);
-    status = status ? status : npu__check_real(d, npu__dtype_of(target));
+    npu__check_rank(d, "target", 0, 1);
+    npu__check_rank(d, "input1", target->rank + 1u, target->rank + 1u);
+    npu__check_rank(d, "input2", target->rank + 1u, target->rank + 1u);
+    npu__check_float(d, "input1", t);
+    npu__check_real(d, npu__dtype_of(target));
     memset(&j, 0, sizeof j);
-    status = status ? status : npu__join_dims(d, &j, "input1", a);
-    status = status ? status : npu__join_dims(d, &j, "input2", b);
+    npu__join_dims(d, &j, "input1", a);
+    npu__join_dims(d, &j, "input2", b);
     j.rank = target->rank;
-    status = status ? status : npu__join_dims(d, &j, "target", target);
-    return status ? status : npu__result_loss(d, t, j.rank, j.dims);
+    npu__join_dims(d, &j, "target", target);
+    return npu__result_loss(d, t, j.rank, j.dims);
 }
 
 /* A vector of `len` numbers, which may be 0-d where that is 1. */
 static npu_status npu__check_numbers(npu_deduce *d, const char *name, int64_t len, const char *what)
 {
     const npu_spec *x = npu_deduce_spec(d, name);
-    npu_status status = npu__check_rank(d, name, 0, 1);
-    if (status || x->rank == 1) {
-        return status ? status : npu__check_dim(d, name, 0, len, what);
+    npu__check_rank(d, name, 0, 1);
+    if (d->status || x->rank == 1) {
+        return npu__check_dim(d, name, 0, len, what);
     }
     return npu__dims_agree(len, 1)
-               ? NPU_OK
+               ? d->status
                : npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s is 0-d, expected %s = %lld", name, what,
                                  (long long)len);
 }
@@ -17197,30 +17211,29 @@ static npu_status npu__type_margin(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *target = npu_deduce_spec(d, "target");
     bool is_single = d->op->kind == NPU_ATEN_MULTI_MARGIN_LOSS;
-    int64_t rows = x->rank > 1 ? x->dims[0] : 1, classes = x->rank ? x->dims[x->rank - 1] : 1;
+    int64_t rows = x->rank > 1 ? x->dims[0] : 1, classes = x->rank ? npu__tail_dim(x, 1) : 1;
     npu_dtype t = npu__dtype_of(target);
-    npu_status status = npu__check_rank(d, "self", 0, 2);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(x));
-    status = status ? status : npu__check_dtype(d, "target", t, t == NPU_I64, "i64");
-    if (!status && classes == 0) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has no classes");
+    npu__check_rank(d, "self", 0, 2);
+    npu__check_float(d, "self", npu__dtype_of(x));
+    npu__check_dtype(d, "target", t, t == NPU_I64, "i64");
+    if (classes == 0) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has no classes");
     }
-    if (!status && (is_single || x->rank < 2)) {
-        status = npu__check_numbers(d, "target", is_single ? rows : classes, is_single ? "rows" : "classes");
+    if (is_single || x->rank < 2) {
+        npu__check_numbers(d, "target", is_single ? rows : classes, is_single ? "rows" : "classes");
     } else {
-        status = status ? status : npu__check_same_dims(d, "target", "self");
+        npu__check_same_dims(d, "target", "self");
     }
-    if (!status && npu_op_has(d->op, "weight")) {
-        status = npu__check_same_dtype(d, "weight", "self");
-        status = status ? status : npu__check_numbers(d, "weight", classes, "classes");
+    if (npu_op_has(d->op, "weight")) {
+        npu__check_same_dtype(d, "weight", "self");
+        npu__check_numbers(d, "weight", classes, "classes");
     }
-    if (!status && is_single && npu_op_int(d->op, "p", 1) != 1 && npu_op_int(d->op, "p", 1) != 2) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %lld, expected 1 or 2",
-                                 (long long)npu_op_int(d->op, "p", 1));
+    if (is_single && npu_op_int(d->op, "p", 1) != 1 && npu_op_int(d->op, "p", 1) != 2) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %lld, expected 1 or 2", (long long)npu_op_int(d->op, "p",
+                                                                                                       1));
     }
-    status = status ? status
-                    : npu__result_loss(d, npu__dtype_of(x), target->rank / (is_single ? 1u : 2u), &rows);
-    return status || d->def->schema->num_returns < 2 ? status : npu__result_like(d, target, npu__dtype_of(x));
+    npu__result_loss(d, npu__dtype_of(x), target->rank / (is_single ? 1u : 2u), &rows);
+    return d->def->schema->num_returns < 2 ? d->status : npu__result_like(d, target, npu__dtype_of(x));
 }
 
 /* Rows of up to the last dim; 0-d operands are one row of one number. */
@@ -17233,18 +17246,17 @@ static npu_status npu__type_triplet(npu_deduce *d)
     uint32_t rows;
     npu_spec all;
     npu__join j;
-    npu_status status = NPU_OK;
     memset(&j, 0, sizeof j);
-    for (uint32_t i = 0; i < 3 && !status; i++) {
+    for (uint32_t i = 0; i < 3; i++) {
         const char *name = d->op->args[i].name;
-        status = npu__check_rank(d, name, a->rank, a->rank);
-        status = status ? status : npu__check_number(d, name);
-        status = status ? status : npu__join_dims(d, &j, name, d->op->in[i]);
+        npu__check_rank(d, name, a->rank, a->rank);
+        npu__check_number(d, name);
+        npu__join_dims(d, &j, name, d->op->in[i]);
     }
     rows = j.rank ? j.rank - 1 : 0;
     all = npu_spec_tensor(near, j.rank, j.dims);
-    status = status ? status : npu__check_norm_not_empty(d, &all, 1u << rows, npu_op_float(d->op, "p", 2));
-    return status ? status : npu__result_loss(d, npu_dtype_promote(near, far), rows, j.dims);
+    npu__check_norm_not_empty(d, &all, 1u << rows, npu_op_float(d->op, "p", 2));
+    return npu__result_loss(d, npu_dtype_promote(near, far), rows, j.dims);
 }
 
 /* ---- rules: aicf ---- */
@@ -17259,17 +17271,17 @@ static npu_status npu__check_device_float(npu_deduce *d, const char *name)
 static npu_status npu__check_scalar(npu_deduce *d, const char *name, npu_dtype dtype)
 {
     const npu_spec *x = npu_deduce_spec(d, name);
-    npu_status status = npu__check_dtype(d, name, npu__dtype_of(x), x->dtype == dtype, npu_dtype_name(dtype));
-    return status ? status : npu__check_rank(d, name, 0, 0);
+    npu__check_dtype(d, name, npu__dtype_of(x), x->dtype == dtype, npu_dtype_name(dtype));
+    return npu__check_rank(d, name, 0, 0);
 }
 
 /* A parameter [len] of x's dtype or f32, or a hole. */
 static npu_status npu__check_parameter(npu_deduce *d, const char *name, npu_dtype dtype, int64_t len)
 {
     const npu_spec *p = npu_deduce_spec(d, name);
-    npu_status status = npu__check_vector(d, name, len, "normalised dim or channels");
-    if (status || !p) {
-        return status;
+    npu__check_vector(d, name, len, "normalised dim or channels");
+    if (d->status || !p) {
+        return d->status;
     }
     return npu__check_dtype(d, name, npu__dtype_of(p), p->dtype == dtype || p->dtype == NPU_F32,
                             "the dtype of x or f32");
@@ -17277,13 +17289,12 @@ static npu_status npu__check_parameter(npu_deduce *d, const char *name, npu_dtyp
 
 static npu_status npu__type_equal(npu_deduce *d)
 {
-    npu_status status = NPU_OK;
-    for (uint32_t i = 1; i < d->op->num_args && !status; i++) {
+    for (uint32_t i = 1; i < d->op->num_args && !d->status; i++) {
         if (d->op->args[i].form == NPU_ARG_TENSOR) {
-            status = npu__check_equal(d, d->op->args[i].name, d->op->args[0].name);
+            npu__check_equal(d, d->op->args[i].name, d->op->args[0].name);
         }
     }
-    return status ? status : npu__type_same(d);
+    return npu__type_same(d);
 }
 
 /* gemm and gemm_epilogue. Leading dims of a stand for more rows, which a transposed a does not have. */
@@ -17291,16 +17302,15 @@ static npu_status npu__type_aicf_gemm(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "a"), *b = npu_deduce_spec(d, "b");
     uint32_t trans_a = npu_op_int(d->op, "transA", 0) != 0, trans_b = npu_op_int(d->op, "transB", 0) != 0;
-    npu_status status = npu__check_rank(d, "a", 2, trans_a ? 2 : NPU_MAX_RANK);
     npu_spec y = *a;
-    status = status ? status : npu__check_rank(d, "b", 2, 2);
-    status = status ? status : npu__check_device_float(d, "a");
-    status = status ? status : npu__check_same_dtype(d, "b", "a");
-    status = status ? status : npu__check_same_dtype(d, "bias", "a");
-    status = status ? status : npu__check_dim(d, "b", trans_b, a->dims[trans_a ? 0 : a->rank - 1u], "K of a");
-    status = status ? status : npu__check_vector(d, "bias", b->dims[1 - trans_b], "N of b");
-    if (status) {
-        return status;
+    npu__check_rank(d, "a", 2, trans_a ? 2 : NPU_MAX_RANK);
+    npu__check_rank(d, "b", 2, 2);
+    npu__check_device_float(d, "a");
+    npu__check_same_dtype(d, "b", "a");
+    npu__check_same_dtype(d, "bias", "a");
+    npu__check_dim(d, "b", trans_b, trans_a ? a->dims[0] : npu__tail_dim(a, 1), "K of a");
+    if (npu__check_vector(d, "bias", b->dims[1 - trans_b], "N of b")) {
+        return d->status;
     }
     y.dims[0] = trans_a ? a->dims[1] : a->dims[0];
     y.dims[a->rank - 1] = b->dims[1 - trans_b];
@@ -17311,62 +17321,62 @@ static npu_status npu__type_aicf_bias_add(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "x");
     int64_t axis = npu_op_int(d->op, "axis", -1);
-    npu_status status = npu__check_rank(d, "x", 2, NPU_MAX_RANK);
-    if (!status && axis != -1 && axis != x->rank - 1) {
+    npu__check_rank(d, "x", 2, NPU_MAX_RANK);
+    if (!d->status && axis != -1 && axis != x->rank - 1) {
         return npu_deduce_fail(d, NPU_ERR_AXIS, "axis", "axis is %lld, expected -1 or %d", (long long)axis,
                                x->rank - 1);
     }
-    status = status ? status : npu__check_same_dtype(d, "bias", "x");
-    status = status ? status : npu__check_vector(d, "bias", x->dims[x->rank - 1], "last dim of x");
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__check_same_dtype(d, "bias", "x");
+    npu__check_vector(d, "bias", npu__tail_dim(x, 1), "last dim of x");
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 static npu_status npu__type_aicf_reduce_sum(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "x");
     uint32_t axis;
-    npu_status status = npu__check_rank(d, "x", 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_device_float(d, "x");
-    status = status ? status : npu__axis_arg(d, "axis", x->rank, &axis);
-    return status ? status : npu__result_reduced(d, x, 1u << axis, npu__dtype_of(x));
+    npu__check_rank(d, "x", 1, NPU_MAX_RANK);
+    npu__check_device_float(d, "x");
+    npu__axis_arg(d, "axis", x->rank, &axis);
+    return npu__result_reduced(d, x, 1u << axis, npu__dtype_of(x));
 }
 
 /* Results p, m and v of a step. */
 static npu_status npu__type_aicf_adam_step(npu_deduce *d)
 {
     static const char *const names[] = { "p", "m", "v" };
-    npu_status status = npu__check_equal(d, "g", "p");
-    status = status ? status : npu__check_equal(d, "m", "p");
-    status = status ? status : npu__check_equal(d, "v", "p");
-    status = status ? status : npu__check_device_float(d, "p");
-    status = status ? status : npu__check_scalar(d, "bc1", NPU_F32);
-    status = status ? status : npu__check_scalar(d, "bc2", NPU_F32);
-    for (uint32_t i = 0; i < NPU__COUNT(names) && !status; i++) {
+    npu__check_equal(d, "g", "p");
+    npu__check_equal(d, "m", "p");
+    npu__check_equal(d, "v", "p");
+    npu__check_device_float(d, "p");
+    npu__check_scalar(d, "bc1", NPU_F32);
+    npu__check_scalar(d, "bc2", NPU_F32);
+    for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
         const npu_spec *x = npu_deduce_spec(d, names[i]);
-        status = npu__result_like(d, x, npu__dtype_of(x));
+        npu__result_like(d, x, npu__dtype_of(x));
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_aicf_step(npu_deduce *d)
 {
-    npu_status status = npu__check_scalar(d, "step", NPU_I32);
-    return status ? status : npu__result(d, NPU_I32, 0, NULL);
+    npu__check_scalar(d, "step", NPU_I32);
+    return npu__result(d, NPU_I32, 0, NULL);
 }
 
 static npu_status npu__type_aicf_bias_corr(npu_deduce *d)
 {
-    npu_status status = npu__check_scalar(d, "step", NPU_I32);
-    status = status ? status : npu__result(d, NPU_F32, 0, NULL);
-    return status ? status : npu__result(d, NPU_F32, 0, NULL);
+    npu__check_scalar(d, "step", NPU_I32);
+    npu__result(d, NPU_F32, 0, NULL);
+    return npu__result(d, NPU_F32, 0, NULL);
 }
 
 /* What a normalisation returns: y like x, then the two statistics [len] in f32. */
 static npu_status npu__result_statistics(npu_deduce *d, const npu_spec *x, int64_t len)
 {
-    npu_status status = npu__result_like(d, x, npu__dtype_of(x));
-    status = status ? status : npu__result(d, NPU_F32, 1, &len);
-    return status ? status : npu__result(d, NPU_F32, 1, &len);
+    npu__result_like(d, x, npu__dtype_of(x));
+    npu__result(d, NPU_F32, 1, &len);
+    return npu__result(d, NPU_F32, 1, &len);
 }
 
 /* What its gradient returns: dx like x, then those of gamma and beta [len] in the dtype of gamma. */
@@ -17374,101 +17384,101 @@ static npu_status npu__result_gradients(npu_deduce *d, const npu_spec *x, int64_
 {
     const npu_spec *gamma = npu_deduce_spec(d, "gamma");
     npu_dtype t = npu__dtype_of(gamma ? gamma : x);
-    npu_status status = npu__result_like(d, x, npu__dtype_of(x));
-    status = status ? status : npu__result(d, t, 1, &len);
-    return status ? status : npu__result(d, t, 1, &len);
+    npu__result_like(d, x, npu__dtype_of(x));
+    npu__result(d, t, 1, &len);
+    return npu__result(d, t, 1, &len);
 }
 
 /* x of a normalisation and its gamma and beta [channels]. */
 static npu_status npu__aicf_norm(npu_deduce *d, uint32_t rank, uint32_t axis)
 {
     const npu_spec *x = npu_deduce_spec(d, "x");
-    npu_status status = npu__check_rank(d, "x", rank, rank);
-    status = status ? status : npu__check_device_float(d, "x");
-    status = status ? status : npu__check_parameter(d, "gamma", npu__dtype_of(x), x->dims[axis]);
-    return status ? status : npu__check_parameter(d, "beta", npu__dtype_of(x), x->dims[axis]);
+    npu__check_rank(d, "x", rank, rank);
+    npu__check_device_float(d, "x");
+    npu__check_parameter(d, "gamma", npu__dtype_of(x), x->dims[axis]);
+    return npu__check_parameter(d, "beta", npu__dtype_of(x), x->dims[axis]);
 }
 
 /* The operands that a gradient has besides: dy like x and the saved statistics [len] in f32. */
 static npu_status npu__aicf_norm_saved(npu_deduce *d, const char *mean, const char *rstd, int64_t len)
 {
     const char *const names[] = { mean, rstd };
-    npu_status status = npu__check_equal(d, "dy", "x");
-    for (uint32_t i = 0; i < 2 && !status; i++) {
+    npu__check_equal(d, "dy", "x");
+    for (uint32_t i = 0; i < 2; i++) {
         npu_dtype t = npu__dtype_of(npu_deduce_spec(d, names[i]));
-        status = npu__check_dtype(d, names[i], t, t == NPU_F32, "f32");
-        status = status ? status : npu__check_vector(d, names[i], len, "statistics");
+        npu__check_dtype(d, names[i], t, t == NPU_F32, "f32");
+        npu__check_vector(d, names[i], len, "statistics");
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_aicf_layernorm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "x");
-    npu_status status = npu__aicf_norm(d, 2, 1);
-    return status ? status : npu__result_statistics(d, x, x->dims[0]);
+    npu__aicf_norm(d, 2, 1);
+    return npu__result_statistics(d, x, x->dims[0]);
 }
 
 static npu_status npu__type_aicf_layernorm_bwd(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "x");
-    npu_status status = npu__aicf_norm(d, 2, 1);
-    status = status ? status : npu__aicf_norm_saved(d, "mean", "rstd", x->dims[0]);
-    return status ? status : npu__result_gradients(d, x, x->dims[1]);
+    npu__aicf_norm(d, 2, 1);
+    npu__aicf_norm_saved(d, "mean", "rstd", x->dims[0]);
+    return npu__result_gradients(d, x, x->dims[1]);
 }
 
 static npu_status npu__type_aicf_batchnorm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "x");
-    npu_status status = npu__aicf_norm(d, 4, 1);
-    status = status ? status : npu__check_parameter(d, "running_mean", npu__dtype_of(x), x->dims[1]);
-    status = status ? status : npu__check_parameter(d, "running_var", npu__dtype_of(x), x->dims[1]);
-    if (!status && (npu_op_int(d->op, "flags", 0) & 1) &&
+    npu__aicf_norm(d, 4, 1);
+    npu__check_parameter(d, "running_mean", npu__dtype_of(x), x->dims[1]);
+    npu__check_parameter(d, "running_var", npu__dtype_of(x), x->dims[1]);
+    if ((npu_op_int(d->op, "flags", 0) & 1) &&
         (!npu_op_has(d->op, "running_mean") || !npu_op_has(d->op, "running_var"))) {
         return npu_deduce_fail(d, NPU_ERR_ARITY, "running_mean",
                                "running_mean and running_var are missing, flags asks for them");
     }
-    return status ? status : npu__result_statistics(d, x, x->dims[1]);
+    return npu__result_statistics(d, x, x->dims[1]);
 }
 
 static npu_status npu__type_aicf_batchnorm_bwd(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "x");
-    npu_status status = npu__aicf_norm(d, 4, 1);
-    status = status ? status : npu__aicf_norm_saved(d, "save_mean", "save_rstd", x->dims[1]);
-    return status ? status : npu__result_gradients(d, x, x->dims[1]);
+    npu__aicf_norm(d, 4, 1);
+    npu__aicf_norm_saved(d, "save_mean", "save_rstd", x->dims[1]);
+    return npu__result_gradients(d, x, x->dims[1]);
 }
 
 static npu_status npu__type_aicf_loss(npu_deduce *d)
 {
-    npu_status status = npu__check_device_float(d, "pred");
-    status = status ? status : npu__check_equal(d, "target", "pred");
-    return status ? status : npu__result(d, npu__dtype_of(npu_deduce_spec(d, "pred")), 0, NULL);
+    npu__check_device_float(d, "pred");
+    npu__check_equal(d, "target", "pred");
+    return npu__result(d, npu__dtype_of(npu_deduce_spec(d, "pred")), 0, NULL);
 }
 
 /* Scores [M,N] and one class index per row. */
 static npu_status npu__aicf_classes(npu_deduce *d, const char *name)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "target"));
-    npu_status status = npu__check_rank(d, name, 2, 2);
-    status = status ? status : npu__check_device_float(d, name);
-    status = status ? status : npu__check_dtype(d, "target", t, t == NPU_I32 || t == NPU_I64, "i32 or i64");
-    return status ? status : npu__check_vector(d, "target", npu_deduce_spec(d, name)->dims[0], "rows");
+    npu__check_rank(d, name, 2, 2);
+    npu__check_device_float(d, name);
+    npu__check_dtype(d, "target", t, t == NPU_I32 || t == NPU_I64, "i32 or i64");
+    return npu__check_vector(d, "target", npu_deduce_spec(d, name)->dims[0], "rows");
 }
 
 static npu_status npu__type_aicf_cross_entropy(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "logits");
-    npu_status status = npu__aicf_classes(d, "logits");
-    status = status ? status : npu__result(d, npu__dtype_of(x), 0, NULL);
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__aicf_classes(d, "logits");
+    npu__result(d, npu__dtype_of(x), 0, NULL);
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 static npu_status npu__type_aicf_cross_entropy_bwd(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "softmax");
-    npu_status status = npu__aicf_classes(d, "softmax");
-    return status ? status : npu__result_like(d, x, npu__dtype_of(x));
+    npu__aicf_classes(d, "softmax");
+    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* ---- rules: destinations, borders, reassociations ---- */
@@ -17478,13 +17488,13 @@ static npu_status npu__type_tensor_empty(npu_deduce *d)
     npu_dtype dtype;
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank = npu_op_list_len(d->op, "size");
-    npu_status status = npu__check_result_rank(d, rank);
-    status = status ? status : npu__dtype_arg(d, NPU_NONE, &dtype);
-    for (uint32_t i = 0; i < rank && !status; i++) {
+    npu__check_result_rank(d, rank);
+    npu__dtype_arg(d, NPU_NONE, &dtype);
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
         dims[i] = npu_op_int_at(d->op, "size", i);
-        status = npu__check_attribute(d, "size", dims[i], 0);
+        npu__check_attribute(d, "size", dims[i], 0);
     }
-    return status ? status : npu__result(d, dtype, rank, dims);
+    return npu__result(d, dtype, rank, dims);
 }
 
 /* A number for every element of a dtype: of its kind, and in its range. */
@@ -17494,41 +17504,40 @@ static npu_status npu__check_value(npu_deduce *d, npu_dtype t)
     uint32_t bits = npu_dtype_bits(t);
     bool is_signed = npu_dtype_is_signed(t);
     int64_t max = t == NPU_BOOL ? 1 : bits >= 63 ? INT64_MAX : ((int64_t)1 << (is_signed ? bits - 1 : bits)) - 1;
-    if (npu__is_float(t)) {
-        return NPU_OK;
+    if (d->status || npu__is_float(t)) {
+        return d->status;
     }
     if (value.is_float || value.i > max || value.i < (is_signed ? -max - 1 : 0)) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "value", "value is no %s", npu_dtype_name(t));
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_tensor_pad(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "source");
     npu_dtype t = npu__dtype_of(&y);
-    npu_status status = npu__check_dtype(d, "source", t, npu__is_real(t), "a number or bool");
+    npu__check_dtype(d, "source", t, npu__is_real(t), "a number or bool");
     if (npu_op_list_len(d->op, "low") != y.rank || npu_op_list_len(d->op, "high") != y.rank) {
         return npu_deduce_fail(d, NPU_ERR_RANK, "low", "low and high have %u and %u numbers, expected %u like source",
                                (unsigned)npu_op_list_len(d->op, "low"), (unsigned)npu_op_list_len(d->op, "high"),
                                (unsigned)y.rank);
     }
-    status = status ? status : npu__check_value(d, t);
-    for (uint32_t i = 0; i < y.rank && !status; i++) {
+    npu__check_value(d, t);
+    for (uint32_t i = 0; i < y.rank && !d->status; i++) {
         int64_t by[2];
         by[0] = npu_op_int_at(d->op, "low", i);
         by[1] = npu_op_int_at(d->op, "high", i);
-        status = npu__check_attribute(d, by[0] < 0 ? "low" : "high", by[0] < by[1] ? by[0] : by[1], 0);
-        status = status ? status : npu__pad_dim(d, "low", by, 0, &y.dims[i]);
+        npu__check_attribute(d, by[0] < 0 ? "low" : "high", by[0] < by[1] ? by[0] : by[1], 0);
+        npu__pad_dim(d, "low", by, 0, &y.dims[i]);
     }
-    return status ? status : npu__result_like(d, &y, t);
+    return npu__result_like(d, &y, t);
 }
 
 static npu_status npu__type_extract_slice(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "source");
     uint32_t num_strides = npu_op_list_len(d->op, "strides");
-    npu_status status = NPU_OK;
     if (npu_op_list_len(d->op, "offsets") != y.rank || npu_op_list_len(d->op, "sizes") != y.rank ||
         (num_strides && num_strides != y.rank)) {
         return npu_deduce_fail(d, NPU_ERR_RANK, "offsets",
@@ -17536,20 +17545,20 @@ static npu_status npu__type_extract_slice(npu_deduce *d)
                                (unsigned)npu_op_list_len(d->op, "offsets"), (unsigned)npu_op_list_len(d->op, "sizes"),
                                (unsigned)num_strides, (unsigned)y.rank);
     }
-    for (uint32_t i = 0; i < y.rank && !status; i++) {
+    for (uint32_t i = 0; i < y.rank && !d->status; i++) {
         int64_t offset = npu_op_int_at(d->op, "offsets", i), size = npu_op_int_at(d->op, "sizes", i), dim = y.dims[i];
         int64_t stride = num_strides ? npu_op_int_at(d->op, "strides", i) : 1;
-        status = npu__check_attribute(d, "offsets", offset, 0);
-        status = status ? status : npu__check_attribute(d, "sizes", size, 0);
-        status = status ? status : npu__check_attribute(d, "strides", stride, 1);
-        if (!status && dim >= 0 && size > 0 && (offset >= dim || (dim - 1 - offset) / stride < size - 1)) {
-            status = npu_deduce_fail(d, NPU_ERR_RANGE, "offsets",
-                                     "%lld elements from %lld by %lld leave dim %u of source = %lld", (long long)size,
-                                     (long long)offset, (long long)stride, (unsigned)i, (long long)dim);
+        npu__check_attribute(d, "offsets", offset, 0);
+        npu__check_attribute(d, "sizes", size, 0);
+        npu__check_attribute(d, "strides", stride, 1);
+        if (!d->status && dim >= 0 && size > 0 && (offset >= dim || (dim - 1 - offset) / stride < size - 1)) {
+            npu_deduce_fail(d, NPU_ERR_RANGE, "offsets",
+                            "%lld elements from %lld by %lld leave dim %u of source = %lld", (long long)size,
+                            (long long)offset, (long long)stride, (unsigned)i, (long long)dim);
         }
         y.dims[i] = size;
     }
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(&y));
+    return npu__result_like(d, &y, npu__dtype_of(&y));
 }
 
 /* The groups of a reassociation of `rank` dims. */
@@ -17560,28 +17569,30 @@ static npu_status npu__groups_arg(npu_deduce *d, uint32_t rank, uint32_t *sizes,
     npu_status status;
     memset(&diag, 0, sizeof diag);
     status = npu_reassociation_parse(sizes, num_groups, rank, (const char *)arg->data, arg->count, &diag);
-    return status ? npu_deduce_fail(d, status, "reassociation", "reassociation %.160s", diag.message) : NPU_OK;
+    return status ? npu_deduce_fail(d, status, "reassociation", "reassociation %.160s", diag.message) : d->status;
 }
 
 /* Products of groups of dims. Without a group, all dims are 1. */
 static npu_status npu__collapse(npu_deduce *d, const npu_spec *x, int64_t *dims, uint32_t *rank)
 {
     uint32_t sizes[NPU_MAX_RANK], at = 0;
-    npu_status status = npu__groups_arg(d, x->rank, sizes, rank);
-    for (uint32_t i = 0; i < *rank && !status; i++) {
+    npu__groups_arg(d, x->rank, sizes, rank);
+    for (uint32_t i = 0; i < *rank && !d->status; i++) {
         npu__extent product = { 1, 0, 0 };
-        for (uint32_t end = at + sizes[i]; at < end && !status; at++) {
-            status = npu__extent_add(&product, x->dims[at]) ? NPU_OK : npu__too_large(d, "src");
+        for (uint32_t end = at + sizes[i]; at < end && !d->status; at++) {
+            if (!npu__extent_add(&product, x->dims[at])) {
+                npu__too_large(d, "src");
+            }
         }
         dims[i] = npu__extent_dim(&product);
     }
-    for (uint32_t i = 0; *rank == 0 && i < x->rank && !status; i++) {
+    for (uint32_t i = 0; *rank == 0 && i < x->rank && !d->status; i++) {
         if (x->dims[i] != 1) {
-            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "reassociation", "no group for dim %u, which is %lld, not 1",
-                                     (unsigned)i, (long long)x->dims[i]);
+            npu_deduce_fail(d, NPU_ERR_SHAPE, "reassociation", "no group for dim %u, which is %lld, not 1",
+                            (unsigned)i, (long long)x->dims[i]);
         }
     }
-    return status;
+    return d->status;
 }
 
 static npu_status npu__type_collapse_shape(npu_deduce *d)
@@ -17589,8 +17600,8 @@ static npu_status npu__type_collapse_shape(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "src");
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank;
-    npu_status status = npu__collapse(d, x, dims, &rank);
-    return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
+    npu__collapse(d, x, dims, &rank);
+    return npu__result(d, npu__dtype_of(x), rank, dims);
 }
 
 /* The way back: groups of the result are the dims of src. */
@@ -17600,25 +17611,26 @@ static npu_status npu__type_expand_shape(npu_deduce *d)
     npu_spec y = npu_spec_tensor(npu__dtype_of(x), 0, NULL);
     uint32_t len = npu_op_list_len(d->op, "output_shape"), rank;
     int64_t dims[NPU_MAX_RANK];
-    npu_status status = npu__check_result_rank(d, len);
-    y.rank = (uint8_t)len;
-    for (uint32_t i = 0; i < len && !status; i++) {
-        y.dims[i] = npu_op_int_at(d->op, "output_shape", i);
-        status = npu__check_attribute(d, "output_shape", y.dims[i], 0);
+    if (npu__check_result_rank(d, len)) {
+        return d->status;
     }
-    status = status ? status : npu__collapse(d, &y, dims, &rank);
-    if (status == NPU_OK && rank != x->rank) {
+    y.rank = (uint8_t)len;
+    for (uint32_t i = 0; i < len && !d->status; i++) {
+        y.dims[i] = npu_op_int_at(d->op, "output_shape", i);
+        npu__check_attribute(d, "output_shape", y.dims[i], 0);
+    }
+    npu__collapse(d, &y, dims, &rank);
+    if (rank != x->rank) {
         return npu_deduce_fail(d, NPU_ERR_RANK, "reassociation", "%u groups, expected %u, one per dim of src",
                                (unsigned)rank, (unsigned)x->rank);
     }
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
+    for (uint32_t i = 0; i < x->rank; i++) {
         if (!npu__dims_agree(x->dims[i], dims[i])) {
-            status = npu_deduce_fail(d, NPU_ERR_SHAPE, "output_shape",
-                                     "group %u has %lld elements, expected dim %u = %lld",
-                                     (unsigned)i, (long long)dims[i], (unsigned)i, (long long)x->dims[i]);
+            npu_deduce_fail(d, NPU_ERR_SHAPE, "output_shape", "group %u has %lld elements, expected dim %u = %lld",
+                            (unsigned)i, (long long)dims[i], (unsigned)i, (long long)x->dims[i]);
         }
     }
-    return status ? status : npu_deduce_add_result(d, &y);
+    return npu_deduce_add_result(d, &y);
 }
 
 /* ---- rules: block ids, tiles, order between pipes ---- */
@@ -17634,24 +17646,23 @@ static npu_status npu__type_block_index(npu_deduce *d) { return npu__register(d,
 static npu_status npu__type_register_constant(npu_deduce *d)
 {
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
-    npu_status status =
-        npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
-    return status ? status : npu__register(d, t);
+    npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    return npu__register(d, t);
 }
 
 static npu_status npu__type_register_integer(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "lhs"));
-    npu_status status = npu__check_dtype(d, "lhs", t, npu__is_integer(t), "an integer of at least 8 bits");
-    status = status ? status : npu__check_equal(d, "rhs", "lhs");
-    return status ? status : npu__register(d, t);
+    npu__check_dtype(d, "lhs", t, npu__is_integer(t), "an integer of at least 8 bits");
+    npu__check_equal(d, "rhs", "lhs");
+    return npu__register(d, t);
 }
 
 /* A tile in a memory, not yet at a place in it. */
 static npu_status npu__result_tile(npu_deduce *d, npu_dtype dtype, uint32_t rank, const int64_t *dims,
                                    uint32_t space)
 {
-    npu_spec y = npu_spec_tile(dtype, rank, dims);
+    npu_spec y = npu_spec_tile(dtype, d->status ? 0 : rank, dims);
     bool is_default = space == NPU_SPACE_UB || space == NPU_SPACE_DEFAULT;
     y.space = (uint8_t)(is_default ? NPU_SPACE_DEFAULT : space);
     y.offset = is_default ? 0 : NPU_UNPLACED;
@@ -17678,7 +17689,7 @@ static npu_status npu__tile_dims(npu_deduce *d, const char *name, int64_t *dims,
                                    (unsigned)i, dims[i] == INT64_MIN ? "a value" : "not positive");
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* The memory that a tile goes to: UB, or on-chip ones where `any` is set. */
@@ -17687,7 +17698,7 @@ static npu_status npu__tile_target(npu_deduce *d, uint32_t *space)
     int64_t target = npu_op_int(d->op, "target_memory", NPU_SPACE_UB);
     *space = (uint32_t)target;
     return target >= NPU_SPACE_UB && target <= NPU_SPACE_L0C
-               ? NPU_OK
+               ? d->status
                : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory",
                                  "target_memory is %lld, expected 2 (UB) to 6 (L0C)", (long long)target);
 }
@@ -17699,9 +17710,8 @@ static npu_status npu__tile_region(npu_deduce *d, const char *whole, int64_t *di
     bool is_view = d->op->kind == (uint32_t)NPU_BLOCK_VIEW;
     const char *offsets = is_view ? "offset" : "offsets";
     uint32_t num_offsets = npu_op_list_len(d->op, offsets);
-    npu_status status = npu__tile_dims(d, is_view ? "shape" : "shapes", dims, rank);
-    if (status) {
-        return status;
+    if (npu__tile_dims(d, is_view ? "shape" : "shapes", dims, rank)) {
+        return d->status;
     }
     if (num_offsets != *rank || *rank != x->rank) {
         return npu_deduce_fail(d, NPU_ERR_RANK, offsets,
@@ -17716,7 +17726,7 @@ static npu_status npu__tile_region(npu_deduce *d, const char *whole, int64_t *di
                 (long long)first, (long long)dims[i], (unsigned)i, whole, (long long)x->dims[i]);
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_tile_create(npu_deduce *d)
@@ -17724,33 +17734,30 @@ static npu_status npu__type_tile_create(npu_deduce *d)
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank, space;
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
-    npu_status status = npu__tile_dims(d, "shape", dims, &rank);
-    status = status ? status
-                    : npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
-    status = status ? status : npu__tile_target(d, &space);
-    return status ? status : npu__result_tile(d, t, rank, dims, space);
+    npu__tile_dims(d, "shape", dims, &rank);
+    npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    npu__tile_target(d, &space);
+    return npu__result_tile(d, t, rank, dims, space);
 }
 
 static npu_status npu__type_tile_load(npu_deduce *d)
 {
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank, space;
-    npu_status status = npu__tile_region(d, "tensor", dims, &rank);
-    status = status ? status : npu__tile_target(d, &space);
-    if (status == NPU_OK && space > NPU_SPACE_L1) {
+    npu__tile_region(d, "tensor", dims, &rank);
+    npu__tile_target(d, &space);
+    if (space > NPU_SPACE_L1) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "target_memory", "load reaches 2 (UB) and 3 (L1) only");
     }
-    return status ? status
-                  : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tensor")), rank, dims, space);
+    return npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tensor")), rank, dims, space);
 }
 
 static npu_status npu__type_tile_view(npu_deduce *d)
 {
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank;
-    npu_status status = npu__tile_region(d, "tile", dims, &rank);
-    return status ? status
-                  : npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tile")), rank, dims, NPU_SPACE_UB);
+    npu__tile_region(d, "tile", dims, &rank);
+    return npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tile")), rank, dims, NPU_SPACE_UB);
 }
 
 static npu_status npu__type_tile_store(npu_deduce *d)
@@ -17759,14 +17766,16 @@ static npu_status npu__type_tile_store(npu_deduce *d)
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank;
     size_t len = 0, stored = 0;
-    npu_status status = npu__tile_region(d, "output_tensor", dims, &rank);
-    npu_spec part = npu_spec_tile(npu__dtype_of(tile), status ? 0 : rank, dims);
-    status = status ? status : npu__check_same_dtype(d, "output_tensor", "tile");
-    if (status == NPU_OK && (npu_spec_len(tile, &len) || npu_spec_len(&part, &stored) || len != stored)) {
+    npu_spec part;
+    if (npu__tile_region(d, "output_tensor", dims, &rank) || npu__check_same_dtype(d, "output_tensor", "tile")) {
+        return d->status;
+    }
+    part = npu_spec_tile(npu__dtype_of(tile), rank, dims);
+    if (npu_spec_len(tile, &len) || npu_spec_len(&part, &stored) || len != stored) {
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "shapes", "shapes hold %lu elements, tile has %lu",
                                (unsigned long)stored, (unsigned long)len);
     }
-    return status ? status : npu_deduce_add_result(d, y);
+    return npu_deduce_add_result(d, y);
 }
 
 static npu_status npu__type_tile_same(npu_deduce *d)
@@ -17779,16 +17788,16 @@ static npu_status npu__type_tile_move(npu_deduce *d)
 {
     npu_spec x = *npu_deduce_spec(d, "tile");
     uint32_t space;
-    npu_status status = npu__tile_target(d, &space);
-    if (status == NPU_OK && npu_op_int(d->op, "transpose", 0)) {
-        int64_t last = x.rank < 2 ? 0 : x.dims[x.rank - 1];
-        status = npu__check_rank(d, "tile", 2, NPU_MAX_RANK);
-        if (status == NPU_OK) {
-            x.dims[x.rank - 1] = x.dims[x.rank - 2];
+    npu__tile_target(d, &space);
+    if (!d->status && npu_op_int(d->op, "transpose", 0)) {
+        int64_t last = x.rank < 2 ? 0 : npu__tail_dim(&x, 1);
+        npu__check_rank(d, "tile", 2, NPU_MAX_RANK);
+        if (!d->status) {
+            x.dims[x.rank - 1] = npu__tail_dim(&x, 2);
             x.dims[x.rank - 2] = last;
         }
     }
-    return status ? status : npu__result_tile(d, npu__dtype_of(&x), x.rank, x.dims, space);
+    return npu__result_tile(d, npu__dtype_of(&x), x.rank, x.dims, space);
 }
 
 static npu_status npu__type_tile_reshape(npu_deduce *d)
@@ -17798,9 +17807,8 @@ static npu_status npu__type_tile_reshape(npu_deduce *d)
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank;
     size_t len = 0, now = 0;
-    npu_status status = npu__tile_dims(d, "shape", dims, &rank);
-    if (status) {
-        return status;
+    if (npu__tile_dims(d, "shape", dims, &rank)) {
+        return d->status;
     }
     y = npu_spec_tile(npu__dtype_of(x), rank, dims);
     if (npu_spec_len(x, &len) || npu_spec_len(&y, &now) || len != now) {
@@ -17817,19 +17825,19 @@ static npu_status npu__type_tile_transpose(npu_deduce *d)
     npu_spec y = *npu_deduce_spec(d, name);
     uint32_t a = 0, b = 0;
     int64_t dim;
-    npu_status status = npu__check_rank(d, name, 2, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "axis1", y.rank, &a);
-    status = status ? status : npu__axis_arg(d, "axis2", y.rank, &b);
-    if (status == NPU_OK && a == b) {
+    npu__check_rank(d, name, 2, NPU_MAX_RANK);
+    npu__axis_arg(d, "axis1", y.rank, &a);
+    npu__axis_arg(d, "axis2", y.rank, &b);
+    if (a == b) {
         return npu_deduce_fail(d, NPU_ERR_AXIS, "axis2", "axis1 and axis2 are both %u", (unsigned)a);
     }
     dim = y.dims[a];
     y.dims[a] = y.dims[b];
     y.dims[b] = dim;
-    if (status == NPU_OK && y.cls == NPU_CLASS_TENSOR) {
+    if (!d->status && y.cls == NPU_CLASS_TENSOR) {
         return npu__result_like(d, &y, npu__dtype_of(&y));
     }
-    return status ? status : npu__result_tile_like(d, &y, npu__dtype_of(&y));
+    return npu__result_tile_like(d, &y, npu__dtype_of(&y));
 }
 
 /* A number takes the dtype of the tile, unless that is an integer and the number is not; a register has its
@@ -17861,23 +17869,21 @@ static npu_status npu__type_tile_cast(npu_deduce *d)
 {
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "target_type", NPU_NONE);
     int64_t mode = npu_op_int(d->op, "mode", 2);
-    npu_status status =
-        npu__check_dtype(d, "target_type", t, npu__is_real(t), "a number or bool of at least 8 bits");
+    npu__check_dtype(d, "target_type", t, npu__is_real(t), "a number or bool of at least 8 bits");
     if (mode < 0 || mode > 6) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is %lld, expected 0 to 6",
                                (long long)mode);
     }
-    return status ? status : npu__result_tile_like(d, npu_deduce_spec(d, "tile"), t);
+    return npu__result_tile_like(d, npu_deduce_spec(d, "tile"), t);
 }
 
 static npu_status npu__type_tile_reduce(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "tile");
     uint32_t axis = 0;
-    npu_status status = npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "axis", y.rank, &axis);
-    if (status) {
-        return status;
+    npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
+    if (npu__axis_arg(d, "axis", y.rank, &axis)) {
+        return d->status;
     }
     if (npu_op_int(d->op, "keepdim", 0)) {
         y.dims[axis] = 1;
@@ -17891,10 +17897,9 @@ static npu_status npu__type_tile_reduce(npu_deduce *d)
 static npu_status npu__type_tile_row_reduce(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "tile");
-    npu_status status = npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
-    status = status ? status : npu__check_same_dtype(d, "tmp_tile", "tile");
-    if (status) {
-        return status;
+    npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
+    if (npu__check_same_dtype(d, "tmp_tile", "tile")) {
+        return d->status;
     }
     y.dims[y.rank - 1] = 1;
     return npu__result_tile_like(d, &y, npu__dtype_of(&y));
@@ -17906,14 +17911,13 @@ static npu_status npu__result_tile_expand(npu_deduce *d, uint32_t one, bool is_c
     const char *first = d->def->schema->args[0].name, *second = d->def->schema->args[1].name;
     const npu_spec *x = npu_deduce_spec(d, first), *v = npu_deduce_spec(d, second);
     npu_dtype t = is_copy ? npu__dtype_of(v) : npu_dtype_promote_tensor(npu__dtype_of(x), npu__dtype_of(v));
-    npu_status status = npu__check_rank(d, first, 2, NPU_MAX_RANK);
-    status = status ? status : npu__check_rank(d, second, x->rank, x->rank);
-    for (uint32_t i = 0; status == NPU_OK && i < x->rank; i++) {
-        status = npu__check_dim(d, second, i, i + one == x->rank ? 1 : x->dims[i], i + one == x->rank ? "one" : first);
+    npu__check_rank(d, first, 2, NPU_MAX_RANK);
+    npu__check_rank(d, second, x->rank, x->rank);
+    for (uint32_t i = 0; i < x->rank && !d->status; i++) {
+        npu__check_dim(d, second, i, i + one == x->rank ? 1 : x->dims[i], i + one == x->rank ? "one" : first);
     }
-    status = status ? status
-                    : npu__check_dtype(d, second, npu__dtype_of(v), t != NPU_NONE, "a dtype that promotes");
-    return status ? status : npu__result_tile_like(d, x, t);
+    npu__check_dtype(d, second, npu__dtype_of(v), t != NPU_NONE, "a dtype that promotes");
+    return npu__result_tile_like(d, x, t);
 }
 
 static npu_status npu__type_tile_row_expand(npu_deduce *d) { return npu__result_tile_expand(d, 1, true); }
@@ -17931,15 +17935,13 @@ static npu_status npu__type_tile_expands(npu_deduce *d)
 static npu_status npu__check_tile_factors(npu_deduce *d, uint32_t max_rank, npu_dtype *sums)
 {
     const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
-    npu_status status = npu__check_rank(d, "lhs", 2, max_rank);
-    status = status ? status : npu__check_rank(d, "rhs", 2, max_rank);
-    status = status ? status : npu__check_same_dtype(d, "rhs", "lhs");
-    status = status ? status
-                    : npu__check_dtype(d, "lhs", npu__dtype_of(a),
-                                       npu__is_number(npu__dtype_of(a)) && a->dtype != NPU_F64,
-                                       "a number of 8 to 32 bits");
+    npu__check_rank(d, "lhs", 2, max_rank);
+    npu__check_rank(d, "rhs", 2, max_rank);
+    npu__check_same_dtype(d, "rhs", "lhs");
+    npu__check_dtype(d, "lhs", npu__dtype_of(a), npu__is_number(npu__dtype_of(a)) && a->dtype != NPU_F64,
+                     "a number of 8 to 32 bits");
     *sums = npu_dtype_is_float(npu__dtype_of(a)) ? NPU_F32 : NPU_I32;
-    return status ? status : npu__check_dim(d, "rhs", b->rank - 2u, a->dims[a->rank - 1], "columns of lhs");
+    return npu__check_dim(d, "rhs", b->rank - 2u, npu__tail_dim(a, 1), "columns of lhs");
 }
 
 static npu_status npu__type_tile_batch_matmul(npu_deduce *d)
@@ -17948,15 +17950,15 @@ static npu_status npu__type_tile_batch_matmul(npu_deduce *d)
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank = 0;
     npu_dtype t;
-    npu_status status = npu__check_tile_factors(d, NPU_MAX_RANK, &t);
-    if (!status && npu_dims_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
-        status = npu_deduce_fail(d, NPU_ERR_SHAPE, "rhs", "the batch dims of lhs and rhs do not broadcast");
+    npu__check_tile_factors(d, NPU_MAX_RANK, &t);
+    if (!d->status && npu_dims_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, "rhs", "the batch dims of lhs and rhs do not broadcast");
     }
-    if (status) {
-        return status;
+    if (d->status) {
+        return d->status;
     }
-    dims[rank++] = a->dims[a->rank - 2];
-    dims[rank++] = b->dims[b->rank - 1];
+    dims[rank++] = npu__tail_dim(a, 2);
+    dims[rank++] = npu__tail_dim(b, 1);
     return npu__result_tile(d, t, rank, dims, NPU_SPACE_L0C);
 }
 
@@ -17965,21 +17967,20 @@ static npu_status npu__type_tile_matmul(npu_deduce *d)
     const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs"),
                    *acc = npu_deduce_spec(d, "acc");
     npu_dtype t;
-    npu_status status = npu__check_tile_factors(d, 2, &t);
-    if (acc && status == NPU_OK) {
-        status = npu__check_dtype(d, "acc", npu__dtype_of(acc), acc->dtype == t,
-                                  "f32 for floats, i32 for integers");
-        status = status ? status : npu__check_rank(d, "acc", 2, 2);
-        status = status ? status : npu__check_dim(d, "acc", 0, a->dims[0], "rows of lhs");
-        status = status ? status : npu__check_dim(d, "acc", 1, b->dims[1], "columns of rhs");
+    npu__check_tile_factors(d, 2, &t);
+    if (acc && !d->status) {
+        npu__check_dtype(d, "acc", npu__dtype_of(acc), acc->dtype == t, "f32 for floats, i32 for integers");
+        npu__check_rank(d, "acc", 2, 2);
+        npu__check_dim(d, "acc", 0, a->dims[0], "rows of lhs");
+        npu__check_dim(d, "acc", 1, b->dims[1], "columns of rhs");
     }
-    if (status == NPU_OK) {
+    if (!d->status) {
         int64_t dims[2];
         dims[0] = a->dims[0];
         dims[1] = b->dims[1];
         return npu__result_tile(d, t, 2, dims, NPU_SPACE_L0C);
     }
-    return status;
+    return d->status;
 }
 
 /* No results: what an exporter saw must be what is here. */
@@ -17997,13 +17998,13 @@ static npu_status npu__type_assert_metadata(npu_deduce *d)
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "a", "dim %u of a is not as expected", (unsigned)i);
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_nothing(npu_deduce *d)
 {
     (void)d;
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_flag(npu_deduce *d)
@@ -18022,7 +18023,7 @@ static npu_status npu__type_flag(npu_deduce *d)
                                npu_pipe_name((uint32_t)pipes[0]));
     }
     return event >= 0 && event < NPU_MAX_EVENTS
-               ? NPU_OK
+               ? d->status
                : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "event_id", "event_id is %lld, expected 0 to %d",
                                  (long long)event, NPU_MAX_EVENTS - 1);
 }
@@ -18051,7 +18052,7 @@ static npu_status npu__check_stores(npu_deduce *d, const npu_graph *body)
                                    npu_graph_name(body), npu_value_name(body, to));
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* Outputs are different tensors that came in. */
@@ -18071,41 +18072,43 @@ static npu_status npu__check_tile_outputs(npu_deduce *d, const npu_graph *body)
             }
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__type_launch(npu_deduce *d)
 {
     const npu_graph *body = npu_op_body(d->op, 0);
     int64_t blocks = npu_op_int(d->op, "blocks", 0);
-    npu_status status = npu__check_attribute(d, "blocks", blocks, 1);
+    npu__check_attribute(d, "blocks", blocks, 1);
     if (blocks > INT32_MAX) { /* more than any device counts, and than anyone waits for */
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "blocks", "blocks is %lld, expected at most %lld",
                                (long long)blocks, (long long)INT32_MAX);
     }
-    status = status ? status : npu__check_attribute(d, "buffer_size", npu_op_int(d->op, "buffer_size", 0), 1);
-    if (status == NPU_OK && npu_graph_level(body) != NPU_LEVEL_TILE) {
+    npu__check_attribute(d, "buffer_size", npu_op_int(d->op, "buffer_size", 0), 1);
+    if (!d->status && npu_graph_level(body) != NPU_LEVEL_TILE) {
         return npu_deduce_fail(d, NPU_ERR_CLASS, "body", "'%s' is no graph of level tile",
                                npu_graph_name(body));
     }
-    status = status ? status : npu__type_body(d);
-    status = status ? status : npu__check_tile_outputs(d, body);
-    return status ? status : npu__check_stores(d, body);
+    if (npu__type_body(d)) {
+        return d->status;
+    }
+    npu__check_tile_outputs(d, body);
+    return npu__check_stores(d, body);
 }
 
 /* ---- rules: arith ---- */
 
 static npu_status npu__type_arith_float(npu_deduce *d)
 {
-    npu_status status = npu__check_float(d, d->op->args[0].name, npu__dtype_of(d->op->in[0]));
-    return status ? status : npu__type_equal(d);
+    npu__check_float(d, d->op->args[0].name, npu__dtype_of(d->op->in[0]));
+    return npu__type_equal(d);
 }
 
 static npu_status npu__type_arith_integer(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(d->op->in[0]);
-    npu_status status = npu__check_dtype(d, d->op->args[0].name, t, npu__is_integer(t), "an integer");
-    return status ? status : npu__type_equal(d);
+    npu__check_dtype(d, d->op->args[0].name, t, npu__is_integer(t), "an integer");
+    return npu__type_equal(d);
 }
 
 static npu_status npu__type_arith_bits(npu_deduce *d)
@@ -18119,24 +18122,28 @@ static npu_status npu__type_arith_compare(npu_deduce *d)
                                                   { "eq", "ne", "slt", "sle", "sgt", "sge" } };
     bool integer = d->op->kind == (uint32_t)NPU_ARITH_CMPI, known = false;
     npu_spec y = npu_spec_scalar(NPU_BOOL);
-    npu_status status = integer ? npu__type_arith_bits(d) : npu__type_arith_float(d);
+    if (integer) {
+        npu__type_arith_bits(d);
+    } else {
+        npu__type_arith_float(d);
+    }
     for (uint32_t i = 0; i < 6; i++) {
         known = known || npu_op_str_is(d->op, "predicate", predicates[integer][i]);
     }
-    if (status == NPU_OK && !known) {
+    if (!known) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "predicate", "predicate is none of %s, %s, %s ...",
                                predicates[integer][0], predicates[integer][1], predicates[integer][2]);
     }
     d->num_results = 0; /* not what the operands' rule gives */
-    return status ? status : npu_deduce_add_result(d, &y);
+    return npu_deduce_add_result(d, &y);
 }
 
 static npu_status npu__type_arith_select(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "condition"));
-    npu_status status = npu__check_dtype(d, "condition", t, t == NPU_BOOL, "bool");
-    status = status ? status : npu__check_equal(d, "false_value", "true_value");
-    return status ? status : npu_deduce_add_result(d, npu_deduce_spec(d, "true_value"));
+    npu__check_dtype(d, "condition", t, t == NPU_BOOL, "bool");
+    npu__check_equal(d, "false_value", "true_value");
+    return npu_deduce_add_result(d, npu_deduce_spec(d, "true_value"));
 }
 
 /* Does the kind of cast lead from one dtype to the other? s signed, u unsigned or bool, i either, f float; `wider`
@@ -18168,16 +18175,17 @@ static npu_status npu__type_arith_cast(npu_deduce *d)
         { NPU_ARITH_UITOFP, 'u', 'f', 0 },  { NPU_ARITH_FPTOSI, 'f', 's', 0 },  { NPU_ARITH_FPTOUI, 'f', 'u', 0 }
     };
     npu_dtype from = npu__dtype_of(d->op->in[0]), to = NPU_NONE;
-    npu_status status = npu__dtype_arg(d, NPU_NONE, &to);
-    npu_spec y = npu_spec_scalar(to);
-    for (size_t i = 0; i < NPU__COUNT(rows) && status == NPU_OK; i++) {
+    npu_spec y;
+    npu__dtype_arg(d, NPU_NONE, &to);
+    y = npu_spec_scalar(to);
+    for (size_t i = 0; i < NPU__COUNT(rows) && !d->status; i++) {
         if ((uint32_t)rows[i].kind == d->op->kind &&
             !npu__cast_fits(rows[i].from, rows[i].to, rows[i].wider, from, to)) {
             return npu_deduce_fail(d, NPU_ERR_DTYPE, "input", "%s to %s is another cast", npu_dtype_name(from),
                                    npu_dtype_name(to));
         }
     }
-    return status ? status : npu_deduce_add_result(d, &y);
+    return npu_deduce_add_result(d, &y);
 }
 
 /* ---- rules: structured loops ---- */
@@ -18191,33 +18199,33 @@ static npu_status npu__result_outs(npu_deduce *d)
 
 static npu_status npu__type_loop_number(npu_deduce *d)
 {
-    npu_status status = npu__check_number(d, d->op->args[0].name);
-    return status ? status : npu__type_equal(d);
+    npu__check_number(d, d->op->args[0].name);
+    return npu__type_equal(d);
 }
 
 static npu_status npu__type_loop_float(npu_deduce *d)
 {
-    npu_status status = npu__check_float(d, d->op->args[0].name, npu__dtype_of(d->op->in[0]));
-    return status ? status : npu__type_equal(d);
+    npu__check_float(d, d->op->args[0].name, npu__dtype_of(d->op->in[0]));
+    return npu__type_equal(d);
 }
 
 static npu_status npu__type_loop_fill(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "outs"));
-    npu_status status = npu__check_dtype(d, "outs", t, npu__is_real(t), "a number or bool");
-    status = status ? status : npu__check_value(d, t);
-    return status ? status : npu__result_outs(d);
+    npu__check_dtype(d, "outs", t, npu__is_real(t), "a number or bool");
+    npu__check_value(d, t);
+    return npu__result_outs(d);
 }
 
 /* outs has the rank and dims that the operands ask for, and the dtype of `like`. */
 static npu_status npu__check_outs(npu_deduce *d, const char *like, uint32_t rank, const int64_t *dims)
 {
-    npu_status status = npu__check_same_dtype(d, "outs", like);
-    status = status ? status : npu__check_rank(d, "outs", rank, rank);
-    for (uint32_t i = 0; i < rank && !status; i++) {
-        status = npu__check_dim(d, "outs", i, dims[i], "dim of the result");
+    npu__check_same_dtype(d, "outs", like);
+    npu__check_rank(d, "outs", rank, rank);
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
+        npu__check_dim(d, "outs", i, dims[i], "dim of the result");
     }
-    return status ? status : npu__result_outs(d);
+    return npu__result_outs(d);
 }
 
 static npu_status npu__type_loop_transpose(npu_deduce *d)
@@ -18225,16 +18233,16 @@ static npu_status npu__type_loop_transpose(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "input");
     int64_t dims[NPU_MAX_RANK];
     uint32_t mask, axis;
-    npu_status status = npu__axes(d, "permutation", x->rank, &mask);
+    npu__axes(d, "permutation", x->rank, &mask);
     if (npu_op_list_len(d->op, "permutation") != x->rank) {
         return npu_deduce_fail(d, NPU_ERR_RANK, "permutation", "permutation has %u numbers, expected %u",
                                (unsigned)npu_op_list_len(d->op, "permutation"), (unsigned)x->rank);
     }
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
-        status = npu__axis(d, "permutation", npu_op_int_at(d->op, "permutation", i), x->rank, &axis);
+    for (uint32_t i = 0; i < x->rank && !d->status; i++) {
+        npu__axis(d, "permutation", npu_op_int_at(d->op, "permutation", i), x->rank, &axis);
         dims[i] = x->dims[axis];
     }
-    return status ? status : npu__check_outs(d, "input", x->rank, dims);
+    return npu__check_outs(d, "input", x->rank, dims);
 }
 
 static npu_status npu__type_loop_matmul(npu_deduce *d)
@@ -18243,14 +18251,15 @@ static npu_status npu__type_loop_matmul(npu_deduce *d)
     uint32_t batch = d->op->kind == (uint32_t)NPU_LINALG_BATCH_MATMUL;
     bool transposed = d->op->kind == (uint32_t)NPU_LINALG_MATMUL_TRANSPOSE_B;
     int64_t dims[3];
-    npu_status status = npu__check_number(d, "lhs");
-    status = status ? status : npu__check_same_dtype(d, "rhs", "lhs");
-    status = status ? status : npu__check_rank(d, "lhs", batch + 2, batch + 2);
-    status = status ? status : npu__check_rank(d, "rhs", batch + 2, batch + 2);
-    status = status || !batch ? status : npu__check_dim(d, "rhs", 0, a->dims[0], "batch of lhs");
-    status = status ? status : npu__check_dim(d, "rhs", batch + transposed, a->dims[batch + 1], "columns of lhs");
-    if (status) {
-        return status;
+    npu__check_number(d, "lhs");
+    npu__check_same_dtype(d, "rhs", "lhs");
+    npu__check_rank(d, "lhs", batch + 2, batch + 2);
+    npu__check_rank(d, "rhs", batch + 2, batch + 2);
+    if (batch) {
+        npu__check_dim(d, "rhs", 0, a->dims[0], "batch of lhs");
+    }
+    if (npu__check_dim(d, "rhs", batch + transposed, a->dims[batch + 1], "columns of lhs")) {
+        return d->status;
     }
     dims[0] = a->dims[0];
     dims[batch] = a->dims[batch];
@@ -18261,17 +18270,16 @@ static npu_status npu__type_loop_matmul(npu_deduce *d)
 /* Spatial dims of the result at dims + first, for windows of kernel[] that stay inside. */
 static npu_status npu__loop_windows(npu_deduce *d, npu__window *w, const npu_spec *x, uint32_t first, int64_t *dims)
 {
-    npu_status status;
     w->rank = x->rank - first;
     for (uint32_t i = 0; i < w->rank; i++) {
         w->stride[i] = w->dilation[i] = 1;
     }
-    status = npu__window_arg(d, "strides", w->rank, 1, w->stride);
-    status = status ? status : npu__window_arg(d, "dilations", w->rank, 1, w->dilation);
-    for (uint32_t i = 0; i < w->rank && !status; i++) {
-        status = npu__window_steps(d, w, i, x->dims[first + i], &dims[first + i]);
+    npu__window_arg(d, "strides", w->rank, 1, w->stride);
+    npu__window_arg(d, "dilations", w->rank, 1, w->dilation);
+    for (uint32_t i = 0; i < w->rank; i++) {
+        npu__window_steps(d, w, i, x->dims[first + i], &dims[first + i]);
     }
-    return status;
+    return d->status;
 }
 
 /* [N,C,..] with [F,C,..], or in groups [N,G,C,..] with [G,F,C,..]. */
@@ -18282,15 +18290,17 @@ static npu_status npu__type_loop_conv(npu_deduce *d)
     uint32_t first = 2 + groups, rank = first + npu__schema_list_size(d, "strides");
     int64_t dims[NPU_MAX_RANK];
     npu__window w;
-    npu_status status = npu__check_number(d, "input");
+    npu__check_number(d, "input");
     memset(&w, 0, sizeof w);
-    status = status ? status : npu__check_same_dtype(d, "filter", "input");
-    status = status ? status : npu__check_rank(d, "input", rank, rank);
-    status = status ? status : npu__check_rank(d, "filter", rank, rank);
-    status = status ? status : npu__check_dim(d, "filter", first - 1, x->dims[first - 1], "channels of input");
-    status = status || !groups ? status : npu__check_dim(d, "filter", 0, x->dims[1], "groups of input");
-    if (status) {
-        return status;
+    npu__check_same_dtype(d, "filter", "input");
+    npu__check_rank(d, "input", rank, rank);
+    npu__check_rank(d, "filter", rank, rank);
+    npu__check_dim(d, "filter", first - 1, x->dims[first - 1], "channels of input");
+    if (groups) {
+        npu__check_dim(d, "filter", 0, x->dims[1], "groups of input");
+    }
+    if (d->status) {
+        return d->status;
     }
     dims[0] = x->dims[0];
     dims[1] = f->dims[0];
@@ -18298,8 +18308,8 @@ static npu_status npu__type_loop_conv(npu_deduce *d)
     for (uint32_t i = first; i < rank; i++) {
         w.kernel[i - first] = f->dims[i];
     }
-    status = npu__loop_windows(d, &w, x, first, dims);
-    return status ? status : npu__check_outs(d, "input", rank, dims);
+    npu__loop_windows(d, &w, x, first, dims);
+    return npu__check_outs(d, "input", rank, dims);
 }
 
 static npu_status npu__type_loop_pool(npu_deduce *d)
@@ -18308,14 +18318,16 @@ static npu_status npu__type_loop_pool(npu_deduce *d)
     uint32_t rank = 2 + npu__schema_list_size(d, "strides");
     int64_t dims[NPU_MAX_RANK];
     npu__window w;
-    npu_status status = npu__check_number(d, "input");
+    npu__check_number(d, "input");
     memset(&w, 0, sizeof w);
-    status = status ? status : npu__check_rank(d, "input", rank, rank);
-    status = status ? status : npu__window_arg(d, "kernel_size", rank - 2, 1, w.kernel);
+    if (npu__check_rank(d, "input", rank, rank)) {
+        return d->status;
+    }
+    npu__window_arg(d, "kernel_size", rank - 2, 1, w.kernel);
     dims[0] = x->dims[0];
     dims[1] = x->dims[1];
-    status = status ? status : npu__loop_windows(d, &w, x, 2, dims);
-    return status ? status : npu__check_outs(d, "input", rank, dims);
+    npu__loop_windows(d, &w, x, 2, dims);
+    return npu__check_outs(d, "input", rank, dims);
 }
 
 /* ---- rules: the loop nest ---- */
@@ -18345,7 +18357,7 @@ static npu_status npu__nest_iterators(npu_deduce *d, npu__nest *nest)
         }
         nest->reductions |= (uint32_t)is_reduction << i;
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* The map of operand i, which has a result for each of its dims. */
@@ -18368,7 +18380,7 @@ static npu_status npu__nest_map(npu_deduce *d, const npu__nest *nest, uint32_t i
         return npu_deduce_fail(d, NPU_ERR_RANK, "maps", "map %u has %u results, expected %u, one per dim of operand %u",
                                (unsigned)i, (unsigned)map->num_results, (unsigned)d->op->in[i]->rank, (unsigned)i);
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* A loop is as long as the dims that it alone indexes; they agree. */
@@ -18390,7 +18402,7 @@ static npu_status npu__nest_extents(npu_deduce *d, npu__nest *nest, uint32_t i, 
             nest->known |= 1u << dim;
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* No iteration reads beside operand i. What is not known, and a nest without iterations, is not looked at. */
@@ -18415,7 +18427,7 @@ static npu_status npu__nest_bounds(npu_deduce *d, const npu__nest *nest, uint32_
                                    (unsigned)i, (long long)low, (long long)high, (unsigned)k, (long long)size);
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* Each element of a destination belongs to one iteration of the parallel loops: its dims are such loops, each once,
@@ -18444,7 +18456,7 @@ static npu_status npu__nest_destination(npu_deduce *d, const npu__nest *nest, ui
                                    (unsigned)dim);
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 /* The body has an input for each operand and an output for each destination, of the same dtypes. */
@@ -18472,35 +18484,39 @@ static npu_status npu__nest_body(npu_deduce *d, const npu__nest *nest)
                                    npu_dtype_name(npu__dtype_of(d->op->in[operand])), (unsigned)operand);
         }
     }
-    return NPU_OK;
+    return d->status;
 }
 
 static npu_status npu__nest_check(npu_deduce *d, npu__nest *nest)
 {
     npu_affine_map map;
-    npu_status status = npu__nest_iterators(d, nest);
-    for (uint32_t i = 0; i < d->op->num_in && !status; i++) {
-        status = npu__nest_map(d, nest, i, &map);
-        status = status ? status : npu__nest_extents(d, nest, i, &map);
-    }
-    for (uint32_t i = 0; i < nest->num_dims && !status; i++) {
-        if (!(nest->known >> i & 1u)) {
-            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "maps", "no operand says how long loop %u is", (unsigned)i);
+    npu__nest_iterators(d, nest);
+    for (uint32_t i = 0; i < d->op->num_in && !d->status; i++) {
+        if (!npu__nest_map(d, nest, i, &map)) {
+            npu__nest_extents(d, nest, i, &map);
         }
     }
-    for (uint32_t i = 0; i < d->op->num_in && !status; i++) {
-        status = npu__nest_map(d, nest, i, &map);
-        status = status ? status : npu__nest_bounds(d, nest, i, &map);
-        status = status || i < nest->num_ins ? status : npu__nest_destination(d, nest, i, &map);
+    for (uint32_t i = 0; i < nest->num_dims && !d->status; i++) {
+        if (!(nest->known >> i & 1u)) {
+            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "maps", "no operand says how long loop %u is", (unsigned)i);
+        }
     }
-    return status;
+    for (uint32_t i = 0; i < d->op->num_in && !d->status; i++) {
+        if (npu__nest_map(d, nest, i, &map)) {
+            return d->status;
+        }
+        npu__nest_bounds(d, nest, i, &map);
+        if (i >= nest->num_ins) {
+            npu__nest_destination(d, nest, i, &map);
+        }
+    }
+    return d->status;
 }
 
 static npu_status npu__type_generic(npu_deduce *d)
 {
     const npu_bound_arg *outs = npu_op_arg(d->op, "outs");
     npu__nest nest;
-    npu_status status;
     memset(&nest, 0, sizeof nest);
     nest.num_ins = npu_op_arg(d->op, "ins")->count;
     if (outs->count == 0) {
@@ -18515,12 +18531,12 @@ static npu_status npu__type_generic(npu_deduce *d)
             return npu_deduce_fail(d, NPU_ERR_ARITY, "ins", "operand %u is missing", (unsigned)i);
         }
     }
-    status = npu__nest_check(d, &nest);
-    status = status ? status : npu__nest_body(d, &nest);
-    for (uint32_t i = nest.num_ins; i < d->op->num_in && !status; i++) {
-        status = npu__result_like(d, d->op->in[i], npu__dtype_of(d->op->in[i]));
+    npu__nest_check(d, &nest);
+    npu__nest_body(d, &nest);
+    for (uint32_t i = nest.num_ins; i < d->op->num_in && !d->status; i++) {
+        npu__result_like(d, d->op->in[i], npu__dtype_of(d->op->in[i]));
     }
-    return status;
+    return d->status;
 }
 
 /* ---- rules: gawee ----
@@ -18542,12 +18558,12 @@ static npu_status npu__type_unsqueeze_dims(npu_deduce *d)
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t rank = x->rank + npu_op_list_len(d->op, "dim"), mask, from = 0;
     int64_t dims[NPU_MAX_RANK];
-    npu_status status = npu__check_result_rank(d, rank);
-    status = status ? status : npu__axes(d, "dim", rank, &mask);
-    for (uint32_t i = 0; i < rank && !status; i++) {
+    npu__check_result_rank(d, rank);
+    npu__axes(d, "dim", rank, &mask);
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
         dims[i] = mask >> i & 1u ? 1 : x->dims[from++];
     }
-    return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
+    return npu__result(d, npu__dtype_of(x), rank, dims);
 }
 
 /* start .. end of the dims, both counted from the end where negative, and clamped. */
@@ -18572,15 +18588,14 @@ static npu_status npu__type_extremum(npu_deduce *d)
     const npu_bound_arg *list = npu_op_arg(d->op, "inputs");
     npu__join j;
     npu_dtype t;
-    npu_status status = npu__list_dtype(d, list, &t);
+    npu__list_dtype(d, list, &t);
     memset(&j, 0, sizeof j);
-    for (uint32_t i = 0; i < list->count && !status; i++) {
+    for (uint32_t i = 0; i < list->count && !d->status; i++) {
         const npu_spec *x = d->op->in[list->first + i];
-        status = npu__check_dtype(d, "inputs", npu__dtype_of(x), x->dtype == t && npu__is_number(t),
-                                  "numbers of one dtype");
-        status = status ? status : npu__join_dims(d, &j, "inputs", x);
+        npu__check_dtype(d, "inputs", npu__dtype_of(x), x->dtype == t && npu__is_number(t), "numbers of one dtype");
+        npu__join_dims(d, &j, "inputs", x);
     }
-    return status ? status : npu__result(d, t, j.rank, j.dims);
+    return npu__result(d, t, j.rank, j.dims);
 }
 
 static npu_status npu__type_gather_slices(npu_deduce *d)
@@ -18589,11 +18604,11 @@ static npu_status npu__type_gather_slices(npu_deduce *d)
     npu_dtype t = npu__dtype_of(index);
     uint32_t axis = 0, rank = 0;
     int64_t dims[2 * NPU_MAX_RANK];
-    npu_status status = npu__check_rank(d, "data", 1, NPU_MAX_RANK);
-    status = status ? status : npu__axis_arg(d, "axis", x->rank, &axis);
-    status = status ? status : npu__check_dtype(d, "indices", t, t == NPU_I32 || t == NPU_I64, "i32 or i64");
-    status = status ? status : npu__check_result_rank(d, x->rank + index->rank - 1u);
-    for (uint32_t i = 0; i < x->rank && !status; i++) {
+    npu__check_rank(d, "data", 1, NPU_MAX_RANK);
+    npu__axis_arg(d, "axis", x->rank, &axis);
+    npu__check_dtype(d, "indices", t, t == NPU_I32 || t == NPU_I64, "i32 or i64");
+    npu__check_result_rank(d, x->rank + index->rank - 1u);
+    for (uint32_t i = 0; i < x->rank && !d->status; i++) {
         if (i != axis) {
             dims[rank++] = x->dims[i];
         } else {
@@ -18601,27 +18616,26 @@ static npu_status npu__type_gather_slices(npu_deduce *d)
             rank += index->rank;
         }
     }
-    return status ? status : npu__result(d, npu__dtype_of(x), rank, dims);
+    return npu__result(d, npu__dtype_of(x), rank, dims);
 }
 
 /* Dims times factors, rounded down. */
 static npu_status npu__type_scale(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "self");
-    npu_status status = NPU_OK;
     if (npu_op_list_len(d->op, "scales") != y.rank) {
         return npu_deduce_fail(d, NPU_ERR_RANK, "scales", "scales has %u numbers, expected %u",
                                (unsigned)npu_op_list_len(d->op, "scales"), (unsigned)y.rank);
     }
-    for (uint32_t i = 0; i < y.rank && !status; i++) {
+    for (uint32_t i = 0; i < y.rank && !d->status; i++) {
         double size = (double)y.dims[i] * npu_op_float_at(d->op, "scales", i);
         if (y.dims[i] >= 0 && !(size >= 1 && size < 9e15)) {
-            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "scales", "scales makes %g elements of dim %u", size,
-                                     (unsigned)i);
+            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "scales", "scales makes %g elements of dim %u", size,
+                            (unsigned)i);
         }
-        y.dims[i] = y.dims[i] < 0 || status ? NPU_DYNAMIC_DIM : (int64_t)size;
+        y.dims[i] = y.dims[i] < 0 || d->status ? NPU_DYNAMIC_DIM : (int64_t)size;
     }
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(&y));
+    return npu__result_like(d, &y, npu__dtype_of(&y));
 }
 
 /* What entry k of starts, ends, axes and steps takes of a dim that is known. */
@@ -18636,7 +18650,7 @@ static npu__cut npu__cut_of(const npu_op_info *op, const npu_spec *x, uint32_t k
     npu__cut c;
     c.axis = (uint32_t)(axis < 0 ? axis + x->rank : axis);
     c.step = npu_op_list_len(op, "steps") ? npu_op_int_at(op, "steps", k) : 1;
-    dim = x->dims[c.axis];
+    dim = x->dims[c.axis] > 0 ? x->dims[c.axis] : 0;
     if (c.step > 0) {
         c.first = npu__slice_bound(npu_op_int_at(op, "starts", k), dim);
         end = npu__slice_bound(npu_op_int_at(op, "ends", k), dim);
@@ -18657,33 +18671,33 @@ static npu_status npu__check_cuts(npu_deduce *d, uint32_t rank)
 {
     static const char *const names[] = { "ends", "axes", "steps" };
     uint32_t n = npu_op_list_len(d->op, "starts"), mask;
-    npu_status status = npu__axes(d, "axes", rank, &mask);
-    for (size_t i = 0; i < NPU__COUNT(names) && !status; i++) {
+    npu__axes(d, "axes", rank, &mask);
+    for (size_t i = 0; i < NPU__COUNT(names); i++) {
         uint32_t len = npu_op_list_len(d->op, names[i]);
         if (len != n && (i == 0 || len)) {
-            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, names[i], "%s has %u numbers, expected %u like starts",
-                                     names[i], (unsigned)len, (unsigned)n);
+            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, names[i], "%s has %u numbers, expected %u like starts", names[i],
+                            (unsigned)len, (unsigned)n);
         }
     }
-    for (uint32_t i = 0; i < npu_op_list_len(d->op, "steps") && !status; i++) {
+    for (uint32_t i = 0; i < npu_op_list_len(d->op, "steps") && !d->status; i++) {
         int64_t step = npu_op_int_at(d->op, "steps", i);
         if (step == 0 || step == INT64_MIN) {
-            status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "steps", "steps %u is %lld", (unsigned)i, (long long)step);
+            npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "steps", "steps %u is %lld", (unsigned)i, (long long)step);
         }
     }
-    return status || n <= rank ? status : npu__check_rank(d, "self", n, NPU_MAX_RANK);
+    return n <= rank ? d->status : npu__check_rank(d, "self", n, NPU_MAX_RANK);
 }
 
 static npu_status npu__type_cuts(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_spec y = *x;
-    npu_status status = npu__check_cuts(d, x->rank);
-    for (uint32_t i = 0; i < npu_op_list_len(d->op, "starts") && !status; i++) {
+    npu__check_cuts(d, x->rank);
+    for (uint32_t i = 0; i < npu_op_list_len(d->op, "starts") && !d->status; i++) {
         npu__cut c = npu__cut_of(d->op, x, i);
         y.dims[c.axis] = x->dims[c.axis] < 0 ? NPU_DYNAMIC_DIM : c.count;
     }
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(x));
+    return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
 /* Elements before each dim, then those behind each. */
@@ -18691,33 +18705,33 @@ static npu_status npu__type_border(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(&y);
-    npu_status status = npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    status = status ? status : npu__check_value(d, t);
-    if (!status && npu_op_list_len(d->op, "pads") != 2u * y.rank) {
-        status = npu_deduce_fail(d, NPU_ERR_RANK, "pads", "pads has %u numbers, expected %u",
-                                 (unsigned)npu_op_list_len(d->op, "pads"), 2u * (unsigned)y.rank);
+    npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
+    npu__check_value(d, t);
+    if (npu_op_list_len(d->op, "pads") != 2u * y.rank) {
+        npu_deduce_fail(d, NPU_ERR_RANK, "pads", "pads has %u numbers, expected %u",
+                        (unsigned)npu_op_list_len(d->op, "pads"), 2u * (unsigned)y.rank);
     }
-    if (!status && !npu_op_str_is(d->op, "mode", "constant")) {
-        status = npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is not 'constant', the only one that is there");
+    if (!npu_op_str_is(d->op, "mode", "constant")) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is not 'constant', the only one that is there");
     }
-    for (uint32_t i = 0; i < y.rank && !status; i++) {
+    for (uint32_t i = 0; i < y.rank && !d->status; i++) {
         int64_t by[2];
         by[0] = npu_op_int_at(d->op, "pads", i);
         by[1] = npu_op_int_at(d->op, "pads", i + y.rank);
-        status = npu__check_attribute(d, "pads", by[0] < by[1] ? by[0] : by[1], 0);
-        status = status ? status : npu__pad_dim(d, "pads", by, 0, &y.dims[i]);
+        npu__check_attribute(d, "pads", by[0] < by[1] ? by[0] : by[1], 0);
+        npu__pad_dim(d, "pads", by, 0, &y.dims[i]);
     }
-    return status ? status : npu__result_like(d, &y, t);
+    return npu__result_like(d, &y, t);
 }
 
 /* [N,C,H,W] -> [N,C,1,1] */
 static npu_status npu__type_global_pool(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "self");
-    npu_status status = npu__check_rank(d, "self", 4, 4);
-    status = status ? status : npu__check_float(d, "self", npu__dtype_of(&y));
+    npu__check_rank(d, "self", 4, 4);
+    npu__check_float(d, "self", npu__dtype_of(&y));
     y.dims[2] = y.dims[3] = 1;
-    return status ? status : npu__result_like(d, &y, npu__dtype_of(&y));
+    return npu__result_like(d, &y, npu__dtype_of(&y));
 }
 
 static const npu__alias npu__aliases[] = {
@@ -18794,19 +18808,17 @@ static const npu__alias *npu__alias_view(npu_op_info *op, npu_bound_arg *args)
 
 static npu_status npu__type_gawee(npu_deduce *d)
 {
-    npu_deduce inner = *d;
-    npu_op_info op = *d->op;
+    const npu_op_info *own = d->op;
+    npu_op_info op = *own;
     npu_bound_arg args[NPU__ALIAS_ARGS];
     const npu__alias *alias = npu__alias_view(&op, args);
-    npu_status status = NPU_ERR_INTERNAL;
-    if (alias) {
-        inner.op = &op;
-        status = alias->rule(&inner);
-        d->results = inner.results;
-        d->num_results = inner.num_results;
-        d->capacity = inner.capacity;
+    if (!alias) {
+        return NPU_ERR_INTERNAL;
     }
-    return status;
+    d->op = &op; /* cppcheck-suppress autoVariables ; until the rule has run */
+    alias->rule(d);
+    d->op = own;
+    return d->status;
 }
 
 /* ---- identities ---- */
@@ -28107,7 +28119,7 @@ static npu_status npu__call_check_results(npu__call *c, const npu_op_def *def, n
     d.def = def;
     d.diag = diag;
     d.allocator = npu__allocator(NULL);
-    status = def->rule ? def->rule(&d) : NPU_OK;
+    status = def->rule ? npu__run_rule(&d) : NPU_OK;
     if (status == NPU_OK && def->rule) {
         if (d.num_results != c->info.num_out) {
             status = npu__fail(diag, NPU_ERR_ARITY, "%s: %u results given, expected %u", def->name,

@@ -1915,6 +1915,46 @@ static void test_messages(void)
     check_message("relu", "self=bool[2]", "self", "relu: self is bool, expected a number, not bool (self %1 bool[2])");
 }
 
+/* Fails twice, adds a result in between, and returns no status, or one of its own. */
+static npu_status type_fails_twice(npu_deduce *d)
+{
+    int64_t n = npu_op_int(d->op, "n", 0);
+    if (n > 1) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu_deduce_fail(d, NPU_ERR_RANGE, "n", "n is %lld, expected another", (long long)n);
+    NPU_CHECK_STATUS(npu_deduce_add_result(d, npu_deduce_spec(d, "x")), NPU_ERR_RANGE);
+    NPU_CHECK_STATUS(npu_deduce_fail(d, NPU_ERR_DTYPE, "x", "x too"), NPU_ERR_RANGE);
+    NPU_CHECK_STATUS(d->status, NPU_ERR_RANGE);
+    NPU_CHECK_EQ(d->num_results, 0);
+    return n ? d->status : NPU_OK;
+}
+
+/* A rule that goes on after a failed check fails with it; one that only returns a status fails, too. */
+static void test_first_failure(void)
+{
+    static const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, type_fails_twice, "twice(Tensor x, int n) -> Tensor", "", NULL };
+    int64_t dims[1] = { 2 };
+    npu_registry *registry = NULL;
+    npu_graph_desc desc = { 0 };
+    npu_arg args[2];
+    NPU_ITEM("F52");
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &row, NULL), NPU_OK);
+    desc.registry = registry;
+    for (int n = 0; n < 3; n++) {
+        npu_graph *g = npu_graph_create(&desc);
+        args[0] = npu_arg_tensor("x", npu_input(g, NULL, npu_spec_tensor(NPU_F32, 1, dims)));
+        args[1] = npu_arg_int("n", n);
+        NPU_CHECK_EQ(npu_emit_name(g, "mine.twice", args, 2).id, 0);
+        NPU_CHECK_STATUS(npu_graph_status(g), n < 2 ? NPU_ERR_RANGE : NPU_ERR_UNSUPPORTED);
+        NPU_CHECK_STR(npu_graph_diag(g)->operand, n < 2 ? "n" : "");
+        NPU_CHECK(n == 2 || strstr(npu_graph_diag(g)->message, "expected another"));
+        npu_graph_destroy(g);
+    }
+    npu_registry_destroy(registry);
+}
+
 /* Operands of another class than the schema's. */
 static void test_classes(void)
 {
@@ -2109,6 +2149,7 @@ int main(void)
     NPU_RUN(test_spectral);
     NPU_RUN(test_every_rank);
     NPU_RUN(test_messages);
+    NPU_RUN(test_first_failure);
     NPU_RUN(test_classes);
     NPU_RUN(test_every_family_rejects);
     return npu_test_done();
