@@ -3681,6 +3681,11 @@ NPU_IR_API bool npu_kind_identity(npu_kind kind, npu_dtype dtype, npu_scalar *ou
    operands and dims are parameters; options are one attrs struct last, NULL = all defaults. Attrs structs are
    the schema's non-tensor arguments in order: a nonzero member always counts; where zero is legal but not the
    default, `bool has_x` follows x and is needed only to pass zero. Any op can also be emitted by name.
+
+   Which ATen ops have a typed builder: those that a model of tests/models calls, and what completes their families
+   (convolutions and pools of 1 to 3 dims, all comparisons, the recurrent networks, rms_norm, argmin). Left out is what
+   another builder says: view and t (reshape, transpose), contiguous, detach and the forms that write in place.
+   tests/test_builder.c compares the list with the declarations.
    -------------------------------------------------------------------------------------------------------- */
 
 /* Values without a producer. Names are copied and must be unique in the graph (NULL = unnamed). Errors:
@@ -3747,7 +3752,8 @@ NPU_IR_API npu_op npu_emit_struct(npu_graph *g, npu_kind kind, const npu_value *
 /* ---- convolution ----
    x [N,C,H,W] or [C,H,W], w [O,C/groups,R,S], b [O] or none; all one float dtype (or i64).
    result [N,O,H',W'] with H' = (H + 2 padding - dilation (R - 1) - 1) / stride + 1.
-   Errors: RANK, SHAPE, DTYPE.                                               Source: ATen conv1d, conv2d, conv_transpose2d. */
+   1-D and 3-D: the same with one and three such dims. convolution: any of them, lists as long as there are such dims.
+   Errors: RANK, SHAPE, DTYPE. Source: ATen conv1d .. conv_transpose3d, convolution. */
 typedef struct npu_conv1d_attrs {
     int64_t stride[1];   /* >= 1, default 1 */
     int64_t padding[1];  /* >= 0 */
@@ -3766,17 +3772,47 @@ typedef struct npu_conv_transpose2d_attrs {
     int64_t groups;            /* w is [C,O/groups,R,S] */
     int64_t dilation[2];
 } npu_conv_transpose2d_attrs;
+typedef struct npu_conv3d_attrs {
+    int64_t stride[3];   /* depth, rows, columns; >= 1, default 1 */
+    int64_t padding[3];  /* >= 0 */
+    int64_t dilation[3]; /* >= 1, default 1 */
+    int64_t groups;      /* >= 1, default 1 */
+} npu_conv3d_attrs;
+typedef struct npu_conv_transpose1d_attrs {
+    int64_t stride[1], padding[1], output_padding[1];
+    int64_t groups;
+    int64_t dilation[1];
+} npu_conv_transpose1d_attrs;
+typedef struct npu_conv_transpose3d_attrs {
+    int64_t stride[3], padding[3], output_padding[3];
+    int64_t groups;
+    int64_t dilation[3];
+} npu_conv_transpose3d_attrs;
+typedef struct npu_convolution_attrs { /* nothing has a default: attrs is required */
+    npu_ints stride, padding, dilation;
+    bool transposed;
+    npu_ints output_padding; /* zeros where it is not transposed */
+    int64_t groups;
+} npu_convolution_attrs;
 NPU_IR_API npu_value npu_conv1d(npu_graph *g, npu_value x, npu_value w, npu_value b,
                                 const npu_conv1d_attrs *attrs);
 NPU_IR_API npu_value npu_conv2d(npu_graph *g, npu_value x, npu_value w, npu_value b,
                                 const npu_conv2d_attrs *attrs);
 NPU_IR_API npu_value npu_conv_transpose2d(npu_graph *g, npu_value x, npu_value w, npu_value b,
                                           const npu_conv_transpose2d_attrs *attrs);
+NPU_IR_API npu_value npu_conv3d(npu_graph *g, npu_value x, npu_value w, npu_value b, const npu_conv3d_attrs *attrs);
+NPU_IR_API npu_value npu_conv_transpose1d(npu_graph *g, npu_value x, npu_value w, npu_value b,
+                                          const npu_conv_transpose1d_attrs *attrs);
+NPU_IR_API npu_value npu_conv_transpose3d(npu_graph *g, npu_value x, npu_value w, npu_value b,
+                                          const npu_conv_transpose3d_attrs *attrs);
+NPU_IR_API npu_value npu_convolution(npu_graph *g, npu_value x, npu_value w, npu_value b,
+                                     const npu_convolution_attrs *attrs);
 
 /* ---- matrix ----
    linear: x [...,K], w [N,K], b [N] or none -> [...,N].   mm: [M,K] [K,N].   bmm: [B,M,K] [B,K,N].
    matmul: 1-D to N-D, batch dims broadcast.               addmm: beta c + alpha a b, c broadcast to [M,N].
-   All operands have one dtype.  Errors: RANK, SHAPE, DTYPE.                                       Source: ATen. */
+   baddbmm: the same of [B,M,K] [B,K,N].                   einsum: "bij,bjk->bik", n tensors.
+   All operands have one dtype.  Errors: RANK, SHAPE, DTYPE. Source: ATen. */
 typedef struct npu_addmm_attrs {
     npu_scalar beta;  bool has_beta;  /* default 1 */
     npu_scalar alpha; bool has_alpha; /* default 1 */
@@ -3787,8 +3823,12 @@ NPU_IR_API npu_value npu_bmm(npu_graph *g, npu_value a, npu_value b);
 NPU_IR_API npu_value npu_matmul(npu_graph *g, npu_value a, npu_value b);
 NPU_IR_API npu_value npu_addmm(npu_graph *g, npu_value c, npu_value a, npu_value b,
                                const npu_addmm_attrs *attrs);
+NPU_IR_API npu_value npu_baddbmm(npu_graph *g, npu_value c, npu_value a, npu_value b, const npu_addmm_attrs *attrs);
+NPU_IR_API npu_value npu_einsum(npu_graph *g, const char *equation, const npu_value *xs, uint32_t n);
 
-/* ---- activation ----   x [...]: result has its spec (sigmoid and tanh of integers give f32). Errors: DTYPE. Source: ATen. */
+/* ---- activation ----
+   x [...]: result has its spec (sigmoid and tanh of integers give f32). prelu: weight [C] of x's dim 1, or [1]. glu:
+   the first half of dim times the sigmoid of the second. Errors: DTYPE, SHAPE, AXIS. Source: ATen. */
 typedef struct npu_gelu_attrs { const char *approximate; /* "none" (default) or "tanh" */ } npu_gelu_attrs;
 typedef struct npu_leaky_relu_attrs {
     npu_scalar negative_slope;
@@ -3803,6 +3843,10 @@ typedef struct npu_elu_attrs {
     npu_scalar scale; bool has_scale;             /* default 1 */
     npu_scalar input_scale; bool has_input_scale; /* default 1 */
 } npu_elu_attrs;
+typedef struct npu_softplus_attrs {
+    npu_scalar beta; bool has_beta;           /* default 1 */
+    npu_scalar threshold; bool has_threshold; /* default 20: x itself above it */
+} npu_softplus_attrs;
 NPU_IR_API npu_value npu_relu(npu_graph *g, npu_value x);
 NPU_IR_API npu_value npu_silu(npu_graph *g, npu_value x);
 NPU_IR_API npu_value npu_sigmoid(npu_graph *g, npu_value x);
@@ -3812,19 +3856,34 @@ NPU_IR_API npu_value npu_gelu(npu_graph *g, npu_value x, const npu_gelu_attrs *a
 NPU_IR_API npu_value npu_leaky_relu(npu_graph *g, npu_value x, const npu_leaky_relu_attrs *attrs);
 NPU_IR_API npu_value npu_hardtanh(npu_graph *g, npu_value x, const npu_hardtanh_attrs *attrs);
 NPU_IR_API npu_value npu_elu(npu_graph *g, npu_value x, const npu_elu_attrs *attrs);
+NPU_IR_API npu_value npu_relu6(npu_graph *g, npu_value x);
+NPU_IR_API npu_value npu_selu(npu_graph *g, npu_value x);
+NPU_IR_API npu_value npu_mish(npu_graph *g, npu_value x);
+NPU_IR_API npu_value npu_hardsigmoid(npu_graph *g, npu_value x);
+NPU_IR_API npu_value npu_log_sigmoid(npu_graph *g, npu_value x);
+NPU_IR_API npu_value npu_softplus(npu_graph *g, npu_value x, const npu_softplus_attrs *attrs);
+NPU_IR_API npu_value npu_prelu(npu_graph *g, npu_value x, npu_value weight);
+NPU_IR_API npu_value npu_glu(npu_graph *g, npu_value x, int64_t dim);
 
 /* ---- normalisation ----
    batch_norm: x [N,C,...], weight, bias, mean, var [C]; evaluation mode (running statistics), eps > 0.
    layer_norm: over the trailing num_dims dims of x, weight and bias of that shape or none.
-   group_norm: x [N,C,...], weight, bias [C] or none.     Errors: RANK, SHAPE, DTYPE.     Source: ATen; eps default 1e-5. */
+   group_norm: x [N,C,...], weight, bias [C] or none.     instance_norm: each channel of each sample, as group_norm.
+   rms_norm: as layer_norm, by the root of the mean of squares, without bias.
+   Errors: RANK, SHAPE, DTYPE. Source: ATen; eps default 1e-5. */
 NPU_IR_API npu_value npu_batch_norm(npu_graph *g, npu_value x, npu_value weight, npu_value bias,
                                     npu_value mean, npu_value var, double eps);
 NPU_IR_API npu_value npu_layer_norm(npu_graph *g, npu_value x, npu_value weight, npu_value bias,
                                     uint32_t num_dims, double eps);
 NPU_IR_API npu_value npu_group_norm(npu_graph *g, npu_value x, int64_t num_groups, npu_value weight,
                                     npu_value bias, double eps);
+NPU_IR_API npu_value npu_instance_norm(npu_graph *g, npu_value x, npu_value weight, npu_value bias, double eps);
+NPU_IR_API npu_value npu_rms_norm(npu_graph *g, npu_value x, npu_value weight, uint32_t num_dims, double eps);
 
-/* ---- pooling ----   x [N,C,H,W] or [C,H,W]; kernel rows, columns. Errors: RANK, SHAPE, DTYPE. Source: ATen. */
+/* ---- pooling and resizing ----
+   x [N,C,H,W] or [C,H,W]; kernel rows, columns; 1-D and 3-D with one and three such dims. adaptive_max_pool2d returns
+   the op: result 0 values, result 1 indices (i64). upsample: x [N,C,H,W], to rows and columns.
+   Errors: RANK, SHAPE, DTYPE. Source: ATen. */
 typedef struct npu_max_pool2d_attrs {
     int64_t kernel_size[2]; /* >= 1, required */
     npu_ints stride;        /* 1 or 2 numbers, empty = kernel_size */
@@ -3840,11 +3899,50 @@ typedef struct npu_avg_pool2d_attrs {
     bool count_include_pad; bool has_count_include_pad;   /* default true */
     int64_t divisor_override; bool has_divisor_override;  /* not 0 */
 } npu_avg_pool2d_attrs;
+typedef struct npu_max_pool1d_attrs {
+    npu_ints kernel_size;   /* one number >= 1, required */
+    npu_ints stride;        /* empty = kernel_size */
+    int64_t padding[1];
+    int64_t dilation[1];    /* default 1 */
+    bool ceil_mode;
+} npu_max_pool1d_attrs;
+typedef struct npu_max_pool3d_attrs {
+    int64_t kernel_size[3]; /* >= 1, required */
+    npu_ints stride;        /* empty = kernel_size */
+    int64_t padding[3];
+    int64_t dilation[3];    /* default 1 */
+    bool ceil_mode;
+} npu_max_pool3d_attrs;
+typedef struct npu_avg_pool1d_attrs {
+    npu_ints kernel_size;   /* one number >= 1, required */
+    npu_ints stride;        /* empty = kernel_size */
+    int64_t padding[1];
+    bool ceil_mode;
+    bool count_include_pad; bool has_count_include_pad;   /* default true */
+} npu_avg_pool1d_attrs;
+typedef struct npu_avg_pool3d_attrs {
+    int64_t kernel_size[3]; /* >= 1, required */
+    npu_ints stride;        /* empty = kernel_size */
+    int64_t padding[3];
+    bool ceil_mode;
+    bool count_include_pad; bool has_count_include_pad;   /* default true */
+    int64_t divisor_override; bool has_divisor_override;  /* not 0 */
+} npu_avg_pool3d_attrs;
 NPU_IR_API npu_value npu_max_pool2d(npu_graph *g, npu_value x, const npu_max_pool2d_attrs *attrs);
 NPU_IR_API npu_value npu_avg_pool2d(npu_graph *g, npu_value x, const npu_avg_pool2d_attrs *attrs);
 NPU_IR_API npu_value npu_adaptive_avg_pool2d(npu_graph *g, npu_value x, int64_t rows, int64_t columns);
+NPU_IR_API npu_value npu_max_pool1d(npu_graph *g, npu_value x, const npu_max_pool1d_attrs *attrs);
+NPU_IR_API npu_value npu_max_pool3d(npu_graph *g, npu_value x, const npu_max_pool3d_attrs *attrs);
+NPU_IR_API npu_value npu_avg_pool1d(npu_graph *g, npu_value x, const npu_avg_pool1d_attrs *attrs);
+NPU_IR_API npu_value npu_avg_pool3d(npu_graph *g, npu_value x, const npu_avg_pool3d_attrs *attrs);
+NPU_IR_API npu_op npu_adaptive_max_pool2d(npu_graph *g, npu_value x, int64_t rows, int64_t columns);
+NPU_IR_API npu_value npu_upsample_nearest2d(npu_graph *g, npu_value x, int64_t rows, int64_t columns);
+NPU_IR_API npu_value npu_upsample_bilinear2d(npu_graph *g, npu_value x, int64_t rows, int64_t columns,
+                                             bool align_corners);
 
-/* ---- elementwise ----   operands broadcast and promote as ATen does. Errors: SHAPE, DTYPE. Source: ATen. */
+/* ---- elementwise ----
+   operands broadcast and promote as ATen does. rsub: b - a. lerp: a + weight (b - a). addcmul: x + value a b; addcdiv:
+   x + value a / b. masked_fill: value where mask (bool) is true. Errors: SHAPE, DTYPE. Source: ATen. */
 NPU_IR_API npu_value npu_add(npu_graph *g, npu_value a, npu_value b);
 NPU_IR_API npu_value npu_sub(npu_graph *g, npu_value a, npu_value b);
 NPU_IR_API npu_value npu_mul(npu_graph *g, npu_value a, npu_value b);
@@ -3866,9 +3964,22 @@ NPU_IR_API npu_value npu_le(npu_graph *g, npu_value a, npu_value b);
 NPU_IR_API npu_value npu_gt(npu_graph *g, npu_value a, npu_value b);
 NPU_IR_API npu_value npu_ge(npu_graph *g, npu_value a, npu_value b);
 NPU_IR_API npu_value npu_where(npu_graph *g, npu_value condition, npu_value a, npu_value b);
+NPU_IR_API npu_value npu_cos(npu_graph *g, npu_value x);
+NPU_IR_API npu_value npu_sin(npu_graph *g, npu_value x);
+NPU_IR_API npu_value npu_logical_not(npu_graph *g, npu_value x);
+NPU_IR_API npu_value npu_logical_and(npu_graph *g, npu_value a, npu_value b);
+NPU_IR_API npu_value npu_logical_or(npu_graph *g, npu_value a, npu_value b);
+NPU_IR_API npu_value npu_rsub(npu_graph *g, npu_value a, npu_value b);
+NPU_IR_API npu_value npu_lerp(npu_graph *g, npu_value a, npu_value b, npu_value weight);
+NPU_IR_API npu_value npu_addcmul(npu_graph *g, npu_value x, npu_value a, npu_value b, npu_scalar value);
+NPU_IR_API npu_value npu_addcdiv(npu_graph *g, npu_value x, npu_value a, npu_value b, npu_scalar value);
+NPU_IR_API npu_value npu_masked_fill(npu_graph *g, npu_value x, npu_value mask, npu_scalar value);
 
-/* ---- shape ----   negative dims count from the end; one size may be -1 (what is left). Errors: SHAPE, RANK, AXIS, RANGE. Source: ATen.
-   split and chunk return the op: its pieces are npu_op_result(g, op, i). */
+/* ---- shape ----
+   negative dims count from the end; one size may be -1 (what is left). split, split_with_sizes, chunk and unbind return
+   the op: its pieces are npu_op_result(g, op, i). pad: two numbers for each dim from the last one on, filled with value.
+   tril, triu: zeros above or below that diagonal of the last two dims. pixel_shuffle: [N,C f f,H,W] -> [N,C,H f,W f].
+   Errors: SHAPE, RANK, AXIS, RANGE. Source: ATen. */
 NPU_IR_API npu_value npu_reshape(npu_graph *g, npu_value x, const int64_t *dims, uint32_t rank);
 NPU_IR_API npu_value npu_permute(npu_graph *g, npu_value x, const int64_t *dims, uint32_t rank);
 NPU_IR_API npu_value npu_transpose(npu_graph *g, npu_value x, int64_t dim0, int64_t dim1);
@@ -3884,11 +3995,20 @@ NPU_IR_API npu_op npu_chunk(npu_graph *g, npu_value x, int64_t chunks, int64_t d
 NPU_IR_API npu_value npu_select(npu_graph *g, npu_value x, int64_t dim, int64_t index);
 NPU_IR_API npu_value npu_slice(npu_graph *g, npu_value x, int64_t dim, int64_t start, int64_t end,
                                int64_t step);
+NPU_IR_API npu_value npu_flip(npu_graph *g, npu_value x, const int64_t *dims, uint32_t n);
+NPU_IR_API npu_value npu_roll(npu_graph *g, npu_value x, const int64_t *shifts, const int64_t *dims, uint32_t n);
+NPU_IR_API npu_value npu_pad(npu_graph *g, npu_value x, const int64_t *pad, uint32_t n, double value);
+NPU_IR_API npu_value npu_pixel_shuffle(npu_graph *g, npu_value x, int64_t factor);
+NPU_IR_API npu_value npu_tril(npu_graph *g, npu_value x, int64_t diagonal);
+NPU_IR_API npu_value npu_triu(npu_graph *g, npu_value x, int64_t diagonal);
+NPU_IR_API npu_op npu_unbind(npu_graph *g, npu_value x, int64_t dim);
+NPU_IR_API npu_op npu_split_with_sizes(npu_graph *g, npu_value x, const int64_t *sizes, uint32_t n, int64_t dim);
 
-/* ---- reduction, softmax, attention, lookup, memory ----
-   dims NULL with n 0 = all dims. max_dim returns the op: result 0 values, result 1 indices (i64). attention:
+/* ---- reduction, order, softmax, attention, lookup, memory ----
+   dims NULL with n 0 = all dims. max_dim, min_dim, topk and sort return the op: result 0 values, result 1 indices
+   (i64). max, min: one number of all. var, std: sums of squares over count - correction (1 = PyTorch's default). attention:
    q [...,L,E], k [...,S,E],
-   v [...,S,V], mask broadcast to [...,L,S], bool or q's dtype, or none.            Errors: AXIS, DTYPE, SHAPE. Source: ATen. */
+   v [...,S,V], mask broadcast to [...,L,S], bool or q's dtype, or none. Errors: AXIS, DTYPE, SHAPE. Source: ATen. */
 typedef struct npu_attention_attrs {
     double dropout_p;                /* must be 0: evaluation only */
     bool is_causal;
@@ -3900,6 +4020,21 @@ NPU_IR_API npu_value npu_mean(npu_graph *g, npu_value x, const int64_t *dims, ui
 NPU_IR_API npu_value npu_amax(npu_graph *g, npu_value x, const int64_t *dims, uint32_t n, bool keepdim);
 NPU_IR_API npu_value npu_amin(npu_graph *g, npu_value x, const int64_t *dims, uint32_t n, bool keepdim);
 NPU_IR_API npu_op npu_max_dim(npu_graph *g, npu_value x, int64_t dim, bool keepdim);
+NPU_IR_API npu_value npu_max(npu_graph *g, npu_value x);
+NPU_IR_API npu_value npu_min(npu_graph *g, npu_value x);
+NPU_IR_API npu_op npu_min_dim(npu_graph *g, npu_value x, int64_t dim, bool keepdim);
+NPU_IR_API npu_value npu_argmin(npu_graph *g, npu_value x, int64_t dim, bool keepdim);
+NPU_IR_API npu_value npu_prod(npu_graph *g, npu_value x, int64_t dim, bool keepdim);
+NPU_IR_API npu_value npu_var(npu_graph *g, npu_value x, const int64_t *dims, uint32_t n, double correction,
+                             bool keepdim);
+NPU_IR_API npu_value npu_std(npu_graph *g, npu_value x, const int64_t *dims, uint32_t n, double correction,
+                             bool keepdim);
+NPU_IR_API npu_value npu_frobenius_norm(npu_graph *g, npu_value x, const int64_t *dims, uint32_t n, bool keepdim);
+NPU_IR_API npu_value npu_cumsum(npu_graph *g, npu_value x, int64_t dim);
+NPU_IR_API npu_op npu_topk(npu_graph *g, npu_value x, int64_t k, int64_t dim, bool largest);
+NPU_IR_API npu_op npu_sort(npu_graph *g, npu_value x, int64_t dim, bool descending);
+NPU_IR_API npu_value npu_argsort(npu_graph *g, npu_value x, int64_t dim, bool descending);
+NPU_IR_API npu_value npu_cosine_similarity(npu_graph *g, npu_value a, npu_value b, int64_t dim, double eps);
 NPU_IR_API npu_value npu_argmax(npu_graph *g, npu_value x, int64_t dim, bool keepdim);
 NPU_IR_API npu_value npu_softmax(npu_graph *g, npu_value x, int64_t dim);
 NPU_IR_API npu_value npu_log_softmax(npu_graph *g, npu_value x, int64_t dim);
@@ -3910,6 +4045,47 @@ NPU_IR_API npu_value npu_gather(npu_graph *g, npu_value x, int64_t dim, npu_valu
 NPU_IR_API npu_value npu_to(npu_graph *g, npu_value x, npu_dtype dtype);
 NPU_IR_API npu_value npu_clone(npu_graph *g, npu_value x);
 NPU_IR_API npu_value npu_dropout(npu_graph *g, npu_value x, double p); /* evaluation: the identity */
+
+/* ---- indexing ----
+   index i64. index_select and index_copy: [n] along dim. index, index_put: one index tensor per leading dim, id 0 = the
+   whole dim, as x[i, :, j]; indices broadcast. scatter_add: index and source of one shape.
+   Errors: AXIS, DTYPE, SHAPE, and RANGE in a run. Source: ATen. */
+NPU_IR_API npu_value npu_index(npu_graph *g, npu_value x, const npu_value *indices, uint32_t n);
+NPU_IR_API npu_value npu_index_put(npu_graph *g, npu_value x, const npu_value *indices, uint32_t n, npu_value values,
+                                   bool accumulate);
+NPU_IR_API npu_value npu_index_select(npu_graph *g, npu_value x, int64_t dim, npu_value index);
+NPU_IR_API npu_value npu_index_copy(npu_graph *g, npu_value x, int64_t dim, npu_value index, npu_value source);
+NPU_IR_API npu_value npu_scatter_add(npu_graph *g, npu_value x, int64_t dim, npu_value index, npu_value source);
+
+/* ---- creation ----
+   dims of a new tensor; arange [ceil((end - start) / step)]. Errors: DTYPE, SHAPE, RANGE. Source: ATen. */
+NPU_IR_API npu_value npu_zeros(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims);
+NPU_IR_API npu_value npu_ones(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims);
+NPU_IR_API npu_value npu_full(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims, npu_scalar x);
+NPU_IR_API npu_value npu_zeros_like(npu_graph *g, npu_value x);
+NPU_IR_API npu_value npu_ones_like(npu_graph *g, npu_value x);
+NPU_IR_API npu_value npu_arange(npu_graph *g, npu_dtype dtype, npu_scalar start, npu_scalar end, npu_scalar step);
+
+/* ---- recurrent ----
+   x [L,N,I], or [N,L,I] with batch_first; h and c [layers * directions,N,H]. weights: for each layer and direction
+   w_ih [G H,I], w_hh [G H,H] and, with has_biases, b_ih and b_hh [G H]; G = 4 for lstm, 3 for gru, 1 else. Returns the
+   op: result 0 [L,N,directions H], then the last h and, of lstm, c. Errors: RANK, SHAPE, DTYPE, ARITY, INVALID_ARGUMENT (no
+   attrs). Source: ATen lstm, gru, rnn. */
+typedef struct npu_rnn_attrs {
+    bool has_biases;
+    int64_t num_layers;  /* >= 1, required */
+    double dropout;      /* read in training only */
+    bool train;          /* must be false */
+    bool bidirectional, batch_first;
+} npu_rnn_attrs;
+NPU_IR_API npu_op npu_lstm(npu_graph *g, npu_value x, npu_value h, npu_value c, const npu_value *weights,
+                           uint32_t num_weights, const npu_rnn_attrs *attrs);
+NPU_IR_API npu_op npu_gru(npu_graph *g, npu_value x, npu_value h, const npu_value *weights, uint32_t num_weights,
+                          const npu_rnn_attrs *attrs);
+NPU_IR_API npu_op npu_rnn_tanh(npu_graph *g, npu_value x, npu_value h, const npu_value *weights, uint32_t num_weights,
+                               const npu_rnn_attrs *attrs);
+NPU_IR_API npu_op npu_rnn_relu(npu_graph *g, npu_value x, npu_value h, const npu_value *weights, uint32_t num_weights,
+                               const npu_rnn_attrs *attrs);
 
 /* ---- aicf ---- device kinds with byte-exact attributes: equal specs, no broadcasting. Source: aicf op
    contracts. */
@@ -3922,23 +4098,23 @@ NPU_IR_API npu_value npu_aicf_reduce_sum(npu_graph *g, npu_value x, int64_t axis
 
 /* ---- tile programs ----   see >>tiles; g is a graph of NPU_LEVEL_TILE, a child of the one that launches it.
    Tiles are [...] of any rank, most often [rows,columns]; binary functions broadcast and promote as the
-   tensor namespace does. Numbers given as an npu_index may come from registers: scalar values, such as the
+   tensor namespace does. Numbers given as an npu_tile_index may come from registers: scalar values, such as the
    block's number and what arith makes of it. Errors: CLASS, RANK, SHAPE, DTYPE, RANGE, ATTRIBUTE. Source:
    operator document. */
-typedef struct npu_index {
+typedef struct npu_tile_index {
     int64_t number;
     npu_value value; /* a register; id 0 = the number counts */
-} npu_index;
+} npu_tile_index;
 NPU_IR_API npu_value npu_block_get_block_idx(npu_graph *g); /* register u64 */
 NPU_IR_API npu_value npu_block_get_block_num(npu_graph *g);
 NPU_IR_API npu_value npu_arith_constant(npu_graph *g, npu_dtype dtype, npu_scalar x); /* a register */
 /* kind: NPU_ARITH_ADDI ... NPU_ARITH_MAXSI; both registers of one integer dtype. */
 NPU_IR_API npu_value npu_arith_binary(npu_graph *g, npu_kind kind, npu_value lhs, npu_value rhs);
 /* rank offsets and shapes for a tensor of that rank. space: NPU_SPACE_UB or NPU_SPACE_L1. */
-NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_index *offsets,
+NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_tile_index *offsets,
                                     const int64_t *shapes, uint32_t rank, npu_space space);
 /* The result stands for the whole tensor after the store: make it an output of the program. */
-NPU_IR_API npu_value npu_block_store(npu_graph *g, npu_value tile, const npu_index *offsets,
+NPU_IR_API npu_value npu_block_store(npu_graph *g, npu_value tile, const npu_tile_index *offsets,
                                      const int64_t *shapes, uint32_t rank, npu_value output_tensor);
 NPU_IR_API npu_value npu_block_create_tile(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims,
                                            npu_space space);
@@ -4553,7 +4729,7 @@ typedef struct npu_op_call_desc {
 } npu_op_call_desc;
 /* Runs it. Result specs are deduced, from the operands' data too where the op's sizes depend on it and the backend is
    host memory, and compared with `out`. Errors: NOT_FOUND (kind), BAD_SCHEMA, BAD_ATTR_SIZE, ARITY, UNSUPPORTED (an
-   op with a child graph), those of the type rule, NOT_IMPLEMENTED (no kernel).          Source: document 002, op_call. */
+   op with a child graph), those of the type rule, NOT_IMPLEMENTED (no kernel). Source: document 002, op_call. */
 NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_desc *desc, npu_diag *diag);
 /* A dense tensor over host memory, for backends with NPU_BACKEND_HOST: fills `buffer` and `tensor` (which
    points to it). */
@@ -5139,7 +5315,7 @@ NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_back
        npu_value x = npu_input(p, "x", spec), y = npu_input(p, "y", spec);
        npu_value step = npu_arith_constant(p, NPU_U64, npu_scalar_int(rows / blocks));
        npu_value row = npu_arith_binary(p, NPU_ARITH_MULI, npu_block_get_block_idx(p), step);
-       npu_index at[2] = { { 0, row }, { 0 } };
+       npu_tile_index at[2] = { { 0, row }, { 0 } };
        npu_value t = npu_block_load(p, x, at, shape, 2, NPU_SPACE_UB);
        npu_system_sync_src(p, NPU_PIPE_MTE2, NPU_PIPE_V, 0);
        npu_system_sync_dst(p, NPU_PIPE_MTE2, NPU_PIPE_V, 0);
@@ -5243,6 +5419,15 @@ NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const n
 NPU_X(conv1d, (npu_value x, npu_value w, npu_value b), (x, w, b))
 NPU_X(conv2d, (npu_value x, npu_value w, npu_value b), (x, w, b))
 NPU_X(conv_transpose2d, (npu_value x, npu_value w, npu_value b), (x, w, b))
+NPU_X(conv3d, (npu_value x, npu_value w, npu_value b), (x, w, b))
+NPU_X(conv_transpose1d, (npu_value x, npu_value w, npu_value b), (x, w, b))
+NPU_X(conv_transpose3d, (npu_value x, npu_value w, npu_value b), (x, w, b))
+NPU_X(convolution, (npu_value x, npu_value w, npu_value b), (x, w, b))
+NPU_X(softplus, (npu_value x), (x))
+NPU_X(max_pool1d, (npu_value x), (x))
+NPU_X(max_pool3d, (npu_value x), (x))
+NPU_X(avg_pool1d, (npu_value x), (x))
+NPU_X(avg_pool3d, (npu_value x), (x))
 NPU_X(addmm, (npu_value c, npu_value a, npu_value b), (c, a, b))
 NPU_X(gelu, (npu_value x), (x))
 NPU_X(leaky_relu, (npu_value x), (x))
@@ -20577,23 +20762,43 @@ NPU_IR_API npu_value npu_batch_norm(npu_graph *g, npu_value x, npu_value weight,
     return npu__first(g, npu_emit(g, NPU_ATEN_BATCH_NORM, a, 9));
 }
 
+/* The trailing dims that a norm goes over; false = there are not so many. */
+static bool npu__norm_dims(npu_graph *g, const char *op, npu_value x, uint32_t num_dims, npu_arg *out)
+{
+    const npu_spec *spec = npu_value_spec(g, x);
+    if (spec && (num_dims == 0 || num_dims > spec->rank)) {
+        npu__graph_fail(g, NPU_ERR_RANK, "%s: num_dims is %u, expected 1..%u", op, (unsigned)num_dims,
+                        (unsigned)spec->rank);
+        return false;
+    }
+    *out = npu_arg_ints("normalized_shape", spec ? spec->dims + spec->rank - num_dims : NULL, spec ? num_dims : 0);
+    return true;
+}
+
 NPU_IR_API npu_value npu_layer_norm(npu_graph *g, npu_value x, npu_value weight, npu_value bias,
                                     uint32_t num_dims, double eps)
 {
-    const npu_spec *spec = npu_value_spec(g, x);
     npu_arg a[5];
-    if (spec && (num_dims == 0 || num_dims > spec->rank)) {
-        npu__graph_fail(g, NPU_ERR_RANK, "layer_norm: num_dims is %u, expected 1..%u", (unsigned)num_dims,
-                        (unsigned)spec->rank);
+    if (!npu__norm_dims(g, "layer_norm", x, num_dims, &a[1])) {
         return npu__make_value(0);
     }
     a[0] = npu_arg_tensor("input", x);
-    a[1] = npu_arg_ints("normalized_shape", spec ? spec->dims + spec->rank - num_dims : NULL,
-                        spec ? num_dims : 0);
     a[2] = npu_arg_tensor("weight", weight);
     a[3] = npu_arg_tensor("bias", bias);
     a[4] = npu_arg_float("eps", eps);
     return npu__first(g, npu_emit(g, NPU_ATEN_LAYER_NORM, a, 5));
+}
+
+NPU_IR_API npu_value npu_rms_norm(npu_graph *g, npu_value x, npu_value weight, uint32_t num_dims, double eps)
+{
+    npu_arg a[4];
+    if (!npu__norm_dims(g, "rms_norm", x, num_dims, &a[1])) {
+        return npu__make_value(0);
+    }
+    a[0] = npu_arg_tensor("input", x);
+    a[2] = npu_arg_tensor("weight", weight);
+    a[3] = npu_arg_float("eps", eps);
+    return npu__first(g, npu_emit(g, NPU_ATEN_RMS_NORM, a, 4));
 }
 
 NPU_IR_API npu_value npu_group_norm(npu_graph *g, npu_value x, int64_t num_groups, npu_value weight,
@@ -20921,6 +21126,564 @@ NPU_IR_API npu_value npu_dropout(npu_graph *g, npu_value x, double p)
                                      npu_arg_bool("train", false)));
 }
 
+static npu_arg npu__number_arg(const char *name, npu_scalar x)
+{
+    npu_arg a = npu__scalar_arg(x);
+    a.name = name;
+    return a;
+}
+
+/* ---- typed builders: convolution ---- */
+
+NPU_IR_API npu_value npu_conv3d(npu_graph *g, npu_value x, npu_value w, npu_value b, const npu_conv3d_attrs *attrs)
+{
+    return npu__emit3(g, NPU_ATEN_CONV3D, x, w, b, NPU__ATTRS(attrs));
+}
+
+NPU_IR_API npu_value npu_conv_transpose1d(npu_graph *g, npu_value x, npu_value w, npu_value b,
+                                          const npu_conv_transpose1d_attrs *attrs)
+{
+    return npu__emit3(g, NPU_ATEN_CONV_TRANSPOSE1D, x, w, b, NPU__ATTRS(attrs));
+}
+
+NPU_IR_API npu_value npu_conv_transpose3d(npu_graph *g, npu_value x, npu_value w, npu_value b,
+                                          const npu_conv_transpose3d_attrs *attrs)
+{
+    return npu__emit3(g, NPU_ATEN_CONV_TRANSPOSE3D, x, w, b, NPU__ATTRS(attrs));
+}
+
+NPU_IR_API npu_value npu_convolution(npu_graph *g, npu_value x, npu_value w, npu_value b,
+                                     const npu_convolution_attrs *attrs)
+{
+    return npu__emit3(g, NPU_ATEN_CONVOLUTION, x, w, b, NPU__ATTRS(attrs));
+}
+
+/* ---- typed builders: matrix ---- */
+
+NPU_IR_API npu_value npu_baddbmm(npu_graph *g, npu_value c, npu_value a, npu_value b, const npu_addmm_attrs *attrs)
+{
+    return npu__emit3(g, NPU_ATEN_BADDBMM, c, a, b, NPU__ATTRS(attrs));
+}
+
+NPU_IR_API npu_value npu_einsum(npu_graph *g, const char *equation, const npu_value *xs, uint32_t n)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_str("equation", equation);
+    args[1] = npu_arg_tensors("tensors", xs, n);
+    return npu__first(g, npu_emit(g, NPU_ATEN_EINSUM, args, 2));
+}
+
+/* ---- typed builders: activation ---- */
+
+NPU_IR_API npu_value npu_relu6(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_RELU6, x, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_selu(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_SELU, x, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_mish(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_MISH, x, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_hardsigmoid(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_HARDSIGMOID, x, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_log_sigmoid(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_LOG_SIGMOID, x, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_softplus(npu_graph *g, npu_value x, const npu_softplus_attrs *attrs)
+{
+    return npu__emit1(g, NPU_ATEN_SOFTPLUS, x, NPU__ATTRS(attrs));
+}
+
+NPU_IR_API npu_value npu_prelu(npu_graph *g, npu_value x, npu_value weight)
+{
+    return npu__emit2(g, NPU_ATEN_PRELU, x, weight, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_glu(npu_graph *g, npu_value x, int64_t dim)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", dim);
+    return npu__first(g, npu_emit(g, NPU_ATEN_GLU, args, 2));
+}
+
+/* ---- typed builders: normalisation ---- */
+
+NPU_IR_API npu_value npu_instance_norm(npu_graph *g, npu_value x, npu_value weight, npu_value bias, double eps)
+{
+    npu_arg args[7];
+    args[0] = npu_arg_tensor("input", x);
+    args[1] = npu_arg_tensor("weight", weight);
+    args[2] = npu_arg_tensor("bias", bias);
+    args[3] = npu_arg_bool("use_input_stats", true);
+    args[4] = npu_arg_float("momentum", 0.1);
+    args[5] = npu_arg_float("eps", eps);
+    args[6] = npu_arg_bool("cudnn_enabled", false);
+    return npu__first(g, npu_emit(g, NPU_ATEN_INSTANCE_NORM, args, 7));
+}
+
+/* ---- typed builders: pooling and resizing ---- */
+
+NPU_IR_API npu_value npu_max_pool1d(npu_graph *g, npu_value x, const npu_max_pool1d_attrs *attrs)
+{
+    return npu__emit1(g, NPU_ATEN_MAX_POOL1D, x, NPU__ATTRS(attrs));
+}
+
+NPU_IR_API npu_value npu_max_pool3d(npu_graph *g, npu_value x, const npu_max_pool3d_attrs *attrs)
+{
+    return npu__emit1(g, NPU_ATEN_MAX_POOL3D, x, NPU__ATTRS(attrs));
+}
+
+NPU_IR_API npu_value npu_avg_pool1d(npu_graph *g, npu_value x, const npu_avg_pool1d_attrs *attrs)
+{
+    return npu__emit1(g, NPU_ATEN_AVG_POOL1D, x, NPU__ATTRS(attrs));
+}
+
+NPU_IR_API npu_value npu_avg_pool3d(npu_graph *g, npu_value x, const npu_avg_pool3d_attrs *attrs)
+{
+    return npu__emit1(g, NPU_ATEN_AVG_POOL3D, x, NPU__ATTRS(attrs));
+}
+
+/* x and sizes of rows and columns */
+static npu_op npu__emit_rows_columns(npu_graph *g, npu_kind kind, npu_value x, int64_t rows, int64_t columns)
+{
+    int64_t size[2];
+    size[0] = rows;
+    size[1] = columns;
+    return npu__emit_with(g, kind, x, npu_arg_ints("output_size", size, 2), npu_arg_none(NULL));
+}
+
+NPU_IR_API npu_op npu_adaptive_max_pool2d(npu_graph *g, npu_value x, int64_t rows, int64_t columns)
+{
+    return npu__emit_rows_columns(g, NPU_ATEN_ADAPTIVE_MAX_POOL2D, x, rows, columns);
+}
+
+NPU_IR_API npu_value npu_upsample_nearest2d(npu_graph *g, npu_value x, int64_t rows, int64_t columns)
+{
+    return npu__first(g, npu__emit_rows_columns(g, NPU_ATEN_UPSAMPLE_NEAREST2D, x, rows, columns));
+}
+
+NPU_IR_API npu_value npu_upsample_bilinear2d(npu_graph *g, npu_value x, int64_t rows, int64_t columns, bool align_corners)
+{
+    int64_t size[2];
+    size[0] = rows;
+    size[1] = columns;
+    return npu__first(g, npu__emit_with(g, NPU_ATEN_UPSAMPLE_BILINEAR2D, x, npu_arg_ints("output_size", size, 2),
+                                        npu_arg_bool("align_corners", align_corners)));
+}
+
+/* ---- typed builders: elementwise ---- */
+
+NPU_IR_API npu_value npu_cos(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_COS, x, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_sin(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_SIN, x, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_logical_not(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_LOGICAL_NOT, x, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_logical_and(npu_graph *g, npu_value a, npu_value b)
+{
+    return npu__emit2(g, NPU_ATEN_LOGICAL_AND, a, b, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_logical_or(npu_graph *g, npu_value a, npu_value b)
+{
+    return npu__emit2(g, NPU_ATEN_LOGICAL_OR, a, b, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_rsub(npu_graph *g, npu_value a, npu_value b)
+{
+    return npu__emit2(g, NPU_ATEN_RSUB_TENSOR, a, b, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_lerp(npu_graph *g, npu_value a, npu_value b, npu_value weight)
+{
+    return npu__emit3(g, NPU_ATEN_LERP_TENSOR, a, b, weight, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_addcmul(npu_graph *g, npu_value x, npu_value a, npu_value b, npu_scalar value)
+{
+    npu_arg args[4];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_tensor("tensor1", a);
+    args[2] = npu_arg_tensor("tensor2", b);
+    args[3] = npu__number_arg("value", value);
+    return npu__first(g, npu_emit(g, NPU_ATEN_ADDCMUL, args, 4));
+}
+
+NPU_IR_API npu_value npu_addcdiv(npu_graph *g, npu_value x, npu_value a, npu_value b, npu_scalar value)
+{
+    npu_arg args[4];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_tensor("tensor1", a);
+    args[2] = npu_arg_tensor("tensor2", b);
+    args[3] = npu__number_arg("value", value);
+    return npu__first(g, npu_emit(g, NPU_ATEN_ADDCDIV, args, 4));
+}
+
+NPU_IR_API npu_value npu_masked_fill(npu_graph *g, npu_value x, npu_value mask, npu_scalar value)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_tensor("mask", mask);
+    args[2] = npu__number_arg("value", value);
+    return npu__first(g, npu_emit(g, NPU_ATEN_MASKED_FILL_SCALAR, args, 3));
+}
+
+/* ---- typed builders: shape ---- */
+
+NPU_IR_API npu_value npu_flip(npu_graph *g, npu_value x, const int64_t *dims, uint32_t n)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_ints("dims", dims, n);
+    return npu__first(g, npu_emit(g, NPU_ATEN_FLIP, args, 2));
+}
+
+NPU_IR_API npu_value npu_roll(npu_graph *g, npu_value x, const int64_t *shifts, const int64_t *dims, uint32_t n)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_ints("shifts", shifts, n);
+    args[2] = npu_arg_ints("dims", dims, n);
+    return npu__first(g, npu_emit(g, NPU_ATEN_ROLL, args, 3));
+}
+
+NPU_IR_API npu_value npu_pad(npu_graph *g, npu_value x, const int64_t *pad, uint32_t n, double value)
+{
+    npu_arg args[4];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_ints("pad", pad, n);
+    args[2] = npu_arg_str("mode", "constant");
+    args[3] = npu_arg_float("value", value);
+    return npu__first(g, npu_emit(g, NPU_ATEN_PAD, args, 4));
+}
+
+NPU_IR_API npu_value npu_pixel_shuffle(npu_graph *g, npu_value x, int64_t factor)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("upscale_factor", factor);
+    return npu__first(g, npu_emit(g, NPU_ATEN_PIXEL_SHUFFLE, args, 2));
+}
+
+NPU_IR_API npu_value npu_tril(npu_graph *g, npu_value x, int64_t diagonal)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("diagonal", diagonal);
+    return npu__first(g, npu_emit(g, NPU_ATEN_TRIL, args, 2));
+}
+
+NPU_IR_API npu_value npu_triu(npu_graph *g, npu_value x, int64_t diagonal)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("diagonal", diagonal);
+    return npu__first(g, npu_emit(g, NPU_ATEN_TRIU, args, 2));
+}
+
+NPU_IR_API npu_op npu_unbind(npu_graph *g, npu_value x, int64_t dim)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", dim);
+    return npu_emit(g, NPU_ATEN_UNBIND, args, 2);
+}
+
+NPU_IR_API npu_op npu_split_with_sizes(npu_graph *g, npu_value x, const int64_t *sizes, uint32_t n, int64_t dim)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_ints("split_sizes", sizes, n);
+    args[2] = npu_arg_int("dim", dim);
+    return npu_emit(g, NPU_ATEN_SPLIT_WITH_SIZES, args, 3);
+}
+
+/* ---- typed builders: reduction and order ---- */
+
+NPU_IR_API npu_value npu_max(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_MAX, x, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_min(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_MIN, x, NULL, 0);
+}
+
+NPU_IR_API npu_op npu_min_dim(npu_graph *g, npu_value x, int64_t dim, bool keepdim)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", dim);
+    args[2] = npu_arg_bool("keepdim", keepdim);
+    return npu_emit(g, NPU_ATEN_MIN_DIM, args, 3);
+}
+
+NPU_IR_API npu_value npu_argmin(npu_graph *g, npu_value x, int64_t dim, bool keepdim)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", dim);
+    args[2] = npu_arg_bool("keepdim", keepdim);
+    return npu__first(g, npu_emit(g, NPU_ATEN_ARGMIN, args, 3));
+}
+
+NPU_IR_API npu_value npu_prod(npu_graph *g, npu_value x, int64_t dim, bool keepdim)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", dim);
+    args[2] = npu_arg_bool("keepdim", keepdim);
+    return npu__first(g, npu_emit(g, NPU_ATEN_PROD_DIM_INT, args, 3));
+}
+
+NPU_IR_API npu_value npu_var(npu_graph *g, npu_value x, const int64_t *dims, uint32_t n, double correction,
+                             bool keepdim)
+{
+    npu_arg args[4];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_ints("dim", dims, n);
+    args[2] = npu_arg_float("correction", correction);
+    args[3] = npu_arg_bool("keepdim", keepdim);
+    return npu__first(g, npu_emit(g, NPU_ATEN_VAR_CORRECTION, args, 4));
+}
+
+NPU_IR_API npu_value npu_std(npu_graph *g, npu_value x, const int64_t *dims, uint32_t n, double correction,
+                             bool keepdim)
+{
+    npu_arg args[4];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_ints("dim", dims, n);
+    args[2] = npu_arg_float("correction", correction);
+    args[3] = npu_arg_bool("keepdim", keepdim);
+    return npu__first(g, npu_emit(g, NPU_ATEN_STD_CORRECTION, args, 4));
+}
+
+NPU_IR_API npu_value npu_frobenius_norm(npu_graph *g, npu_value x, const int64_t *dims, uint32_t n, bool keepdim)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_ints("dim", dims, n);
+    args[2] = npu_arg_bool("keepdim", keepdim);
+    return npu__first(g, npu_emit(g, NPU_ATEN_FROBENIUS_NORM_DIM, args, 3));
+}
+
+NPU_IR_API npu_value npu_cumsum(npu_graph *g, npu_value x, int64_t dim)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", dim);
+    return npu__first(g, npu_emit(g, NPU_ATEN_CUMSUM, args, 2));
+}
+
+NPU_IR_API npu_op npu_topk(npu_graph *g, npu_value x, int64_t k, int64_t dim, bool largest)
+{
+    npu_arg args[4];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("k", k);
+    args[2] = npu_arg_int("dim", dim);
+    args[3] = npu_arg_bool("largest", largest);
+    return npu_emit(g, NPU_ATEN_TOPK, args, 4);
+}
+
+NPU_IR_API npu_op npu_sort(npu_graph *g, npu_value x, int64_t dim, bool descending)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", dim);
+    args[2] = npu_arg_bool("descending", descending);
+    return npu_emit(g, NPU_ATEN_SORT, args, 3);
+}
+
+NPU_IR_API npu_value npu_argsort(npu_graph *g, npu_value x, int64_t dim, bool descending)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", dim);
+    args[2] = npu_arg_bool("descending", descending);
+    return npu__first(g, npu_emit(g, NPU_ATEN_ARGSORT, args, 3));
+}
+
+NPU_IR_API npu_value npu_cosine_similarity(npu_graph *g, npu_value a, npu_value b, int64_t dim, double eps)
+{
+    npu_arg args[4];
+    args[0] = npu_arg_tensor("x1", a);
+    args[1] = npu_arg_tensor("x2", b);
+    args[2] = npu_arg_int("dim", dim);
+    args[3] = npu_arg_float("eps", eps);
+    return npu__first(g, npu_emit(g, NPU_ATEN_COSINE_SIMILARITY, args, 4));
+}
+
+/* ---- typed builders: indexing ---- */
+
+NPU_IR_API npu_value npu_index(npu_graph *g, npu_value x, const npu_value *indices, uint32_t n)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_tensors("indices", indices, n);
+    return npu__first(g, npu_emit(g, NPU_ATEN_INDEX, args, 2));
+}
+
+NPU_IR_API npu_value npu_index_put(npu_graph *g, npu_value x, const npu_value *indices, uint32_t n, npu_value values,
+                                   bool accumulate)
+{
+    npu_arg args[4];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_tensors("indices", indices, n);
+    args[2] = npu_arg_tensor("values", values);
+    args[3] = npu_arg_bool("accumulate", accumulate);
+    return npu__first(g, npu_emit(g, NPU_ATEN_INDEX_PUT, args, 4));
+}
+
+NPU_IR_API npu_value npu_index_select(npu_graph *g, npu_value x, int64_t dim, npu_value index)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", dim);
+    args[2] = npu_arg_tensor("index", index);
+    return npu__first(g, npu_emit(g, NPU_ATEN_INDEX_SELECT, args, 3));
+}
+
+NPU_IR_API npu_value npu_index_copy(npu_graph *g, npu_value x, int64_t dim, npu_value index, npu_value source)
+{
+    npu_arg args[4];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", dim);
+    args[2] = npu_arg_tensor("index", index);
+    args[3] = npu_arg_tensor("source", source);
+    return npu__first(g, npu_emit(g, NPU_ATEN_INDEX_COPY, args, 4));
+}
+
+NPU_IR_API npu_value npu_scatter_add(npu_graph *g, npu_value x, int64_t dim, npu_value index, npu_value source)
+{
+    npu_arg args[4];
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", dim);
+    args[2] = npu_arg_tensor("index", index);
+    args[3] = npu_arg_tensor("src", source);
+    return npu__first(g, npu_emit(g, NPU_ATEN_SCATTER_ADD, args, 4));
+}
+
+/* ---- typed builders: creation ---- */
+
+NPU_IR_API npu_value npu_zeros(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_ints("size", dims, rank);
+    args[1] = npu_arg_dtype("dtype", dtype);
+    return npu__first(g, npu_emit(g, NPU_ATEN_ZEROS, args, 2));
+}
+
+NPU_IR_API npu_value npu_ones(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims)
+{
+    npu_arg args[2];
+    args[0] = npu_arg_ints("size", dims, rank);
+    args[1] = npu_arg_dtype("dtype", dtype);
+    return npu__first(g, npu_emit(g, NPU_ATEN_ONES, args, 2));
+}
+
+NPU_IR_API npu_value npu_full(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims, npu_scalar x)
+{
+    npu_arg args[3];
+    args[0] = npu_arg_ints("size", dims, rank);
+    args[1] = npu__number_arg("fill_value", x);
+    args[2] = npu_arg_dtype("dtype", dtype);
+    return npu__first(g, npu_emit(g, NPU_ATEN_FULL, args, 3));
+}
+
+NPU_IR_API npu_value npu_zeros_like(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_ZEROS_LIKE, x, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_ones_like(npu_graph *g, npu_value x)
+{
+    return npu__emit1(g, NPU_ATEN_ONES_LIKE, x, NULL, 0);
+}
+
+NPU_IR_API npu_value npu_arange(npu_graph *g, npu_dtype dtype, npu_scalar start, npu_scalar end, npu_scalar step)
+{
+    npu_arg args[4];
+    args[0] = npu__number_arg("start", start);
+    args[1] = npu__number_arg("end", end);
+    args[2] = npu__number_arg("step", step);
+    args[3] = npu_arg_dtype("dtype", dtype);
+    return npu__first(g, npu_emit(g, NPU_ATEN_ARANGE_START_STEP, args, 4));
+}
+
+/* ---- typed builders: recurrent ---- */
+
+/* The network of one kind; its state is a list for an LSTM and one tensor else. */
+static npu_op npu__emit_rnn(npu_graph *g, npu_kind kind, npu_value x, npu_arg state, const npu_value *weights,
+                            uint32_t num_weights, const npu_rnn_attrs *attrs)
+{
+    npu_arg a[9];
+    if (!attrs) {
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "recurrent: attrs is NULL: num_layers must be given");
+        return npu__make_op(0);
+    }
+    a[0] = npu_arg_tensor("input", x);
+    a[1] = state;
+    a[2] = npu_arg_tensors("params", weights, num_weights);
+    a[3] = npu_arg_bool("has_biases", attrs->has_biases);
+    a[4] = npu_arg_int("num_layers", attrs->num_layers);
+    a[5] = npu_arg_float("dropout", attrs->dropout);
+    a[6] = npu_arg_bool("train", attrs->train);
+    a[7] = npu_arg_bool("bidirectional", attrs->bidirectional);
+    a[8] = npu_arg_bool("batch_first", attrs->batch_first);
+    return npu_emit(g, kind, a, 9);
+}
+
+NPU_IR_API npu_op npu_lstm(npu_graph *g, npu_value x, npu_value h, npu_value c, const npu_value *weights,
+                           uint32_t num_weights, const npu_rnn_attrs *attrs)
+{
+    npu_value state[2];
+    state[0] = h;
+    state[1] = c;
+    return npu__emit_rnn(g, NPU_ATEN_LSTM, x, npu_arg_tensors("hx", state, 2), weights, num_weights, attrs);
+}
+
+NPU_IR_API npu_op npu_gru(npu_graph *g, npu_value x, npu_value h, const npu_value *weights, uint32_t num_weights,
+                          const npu_rnn_attrs *attrs)
+{
+    return npu__emit_rnn(g, NPU_ATEN_GRU, x, npu_arg_tensor("hx", h), weights, num_weights, attrs);
+}
+
+NPU_IR_API npu_op npu_rnn_tanh(npu_graph *g, npu_value x, npu_value h, const npu_value *weights, uint32_t num_weights,
+                               const npu_rnn_attrs *attrs)
+{
+    return npu__emit_rnn(g, NPU_ATEN_RNN_TANH, x, npu_arg_tensor("hx", h), weights, num_weights, attrs);
+}
+
+NPU_IR_API npu_op npu_rnn_relu(npu_graph *g, npu_value x, npu_value h, const npu_value *weights, uint32_t num_weights,
+                               const npu_rnn_attrs *attrs)
+{
+    return npu__emit_rnn(g, NPU_ATEN_RNN_RELU, x, npu_arg_tensor("hx", h), weights, num_weights, attrs);
+}
+
+/* ---- typed builders: aicf ---- */
+
 NPU_IR_API npu_value npu_aicf_add(npu_graph *g, npu_value a, npu_value c)
 {
     return npu__emit2(g, NPU_AICF_ADD, a, c, NULL, 0);
@@ -20965,13 +21728,6 @@ NPU_IR_API npu_value npu_block_get_block_num(npu_graph *g)
     return npu__emit_args1(g, NPU_BLOCK_GET_BLOCK_NUM, NULL, 0);
 }
 
-static npu_arg npu__number_arg(const char *name, npu_scalar x)
-{
-    npu_arg a = npu__scalar_arg(x);
-    a.name = name;
-    return a;
-}
-
 NPU_IR_API npu_value npu_arith_constant(npu_graph *g, npu_dtype dtype, npu_scalar x)
 {
     npu_arg args[2];
@@ -20986,7 +21742,7 @@ NPU_IR_API npu_value npu_arith_binary(npu_graph *g, npu_kind kind, npu_value lhs
 }
 
 /* offsets as arguments: numbers, and the registers that feed some. */
-static void npu__index_args(npu_arg *out, const npu_index *offsets, uint32_t rank)
+static void npu__index_args(npu_arg *out, const npu_tile_index *offsets, uint32_t rank)
 {
     for (uint32_t i = 0; i < rank && i < NPU_MAX_RANK; i++) {
         out[i] = offsets[i].value.id ? npu_arg_tensor(NULL, offsets[i].value)
@@ -20994,7 +21750,7 @@ static void npu__index_args(npu_arg *out, const npu_index *offsets, uint32_t ran
     }
 }
 
-NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_index *offsets,
+NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_tile_index *offsets,
                                     const int64_t *shapes, uint32_t rank, npu_space space)
 {
     npu_arg items[NPU_MAX_RANK], args[4];
@@ -21006,7 +21762,7 @@ NPU_IR_API npu_value npu_block_load(npu_graph *g, npu_value tensor, const npu_in
     return npu__emit_args1(g, NPU_BLOCK_LOAD, args, 4);
 }
 
-NPU_IR_API npu_value npu_block_store(npu_graph *g, npu_value tile, const npu_index *offsets,
+NPU_IR_API npu_value npu_block_store(npu_graph *g, npu_value tile, const npu_tile_index *offsets,
                                      const int64_t *shapes, uint32_t rank, npu_value output_tensor)
 {
     npu_arg items[NPU_MAX_RANK], args[4];

@@ -157,6 +157,171 @@ static void test_shape_builders(void)
     npu_graph_destroy(g);
 }
 
+/* The builders that models of PyTorch ask for, beside those above. */
+static void test_more_unary_builders(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, NULL, f32(2, 2, 6, 0, 0)), y = npu_input(g, NULL, f32(1, 6, 0, 0, 0));
+    npu_value mask = npu_gt(g, x, y);
+    NPU_BUILDS(npu_cos(g, x), "aten.cos.default");
+    NPU_BUILDS(npu_sin(g, x), "aten.sin.default");
+    NPU_BUILDS(npu_relu6(g, x), "aten.relu6.default");
+    NPU_BUILDS(npu_selu(g, x), "aten.selu.default");
+    NPU_BUILDS(npu_mish(g, x), "aten.mish.default");
+    NPU_BUILDS(npu_hardsigmoid(g, x), "aten.hardsigmoid.default");
+    NPU_BUILDS(npu_log_sigmoid(g, x), "aten.log_sigmoid.default");
+    NPU_BUILDS(npu_softplus(g, x, NULL), "aten.softplus.default");
+    NPU_BUILDS(npu_prelu(g, x, y), "aten.prelu.default");
+    NPU_BUILDS(npu_glu(g, x, -1), "aten.glu.default");
+    NPU_BUILDS(npu_logical_and(g, mask, mask), "aten.logical_and.default");
+    NPU_BUILDS(npu_logical_or(g, mask, mask), "aten.logical_or.default");
+    NPU_BUILDS(npu_logical_not(g, mask), "aten.logical_not.default");
+    NPU_BUILDS(npu_rsub(g, x, y), "aten.rsub.Tensor");
+    NPU_BUILDS(npu_lerp(g, x, x, y), "aten.lerp.Tensor");
+    NPU_BUILDS(npu_addcmul(g, x, x, y, npu_scalar_float(0.5)), "aten.addcmul.default");
+    NPU_BUILDS(npu_addcdiv(g, x, x, y, npu_scalar_float(0.5)), "aten.addcdiv.default");
+    NPU_BUILDS(npu_masked_fill(g, x, mask, npu_scalar_float(-1e9)), "aten.masked_fill.Scalar");
+    NPU_BUILDS(npu_max(g, x), "aten.max.default");
+    NPU_BUILDS(npu_min(g, x), "aten.min.default");
+    check_kind(g, npu_min_dim(g, x, 1, false), "aten.min.dim", __LINE__);
+    NPU_BUILDS(npu_argmin(g, x, 1, false), "aten.argmin.default");
+    NPU_BUILDS(npu_prod(g, x, 1, false), "aten.prod.dim_int");
+    NPU_BUILDS(npu_var(g, x, (int64_t[]){ 1 }, 1, 1, true), "aten.var.correction");
+    NPU_BUILDS(npu_std(g, x, (int64_t[]){ 1 }, 1, 0, true), "aten.std.correction");
+    NPU_BUILDS(npu_frobenius_norm(g, x, (int64_t[]){ 1 }, 1, false), "aten.frobenius_norm.dim");
+    NPU_BUILDS(npu_cumsum(g, x, 1), "aten.cumsum.default");
+    check_kind(g, npu_topk(g, x, 2, -1, true), "aten.topk.default", __LINE__);
+    check_kind(g, npu_sort(g, x, -1, true), "aten.sort.default", __LINE__);
+    NPU_BUILDS(npu_argsort(g, x, -1, true), "aten.argsort.default");
+    NPU_BUILDS(npu_cosine_similarity(g, x, x, 1, 1e-8), "aten.cosine_similarity.default");
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    npu_graph_destroy(g);
+}
+
+static void test_more_shape_builders(void)
+{
+    static const int64_t two[] = { 2, 3 }, pad[] = { 1, 1 }, sizes[] = { 1, 5 }, line[] = { 2 };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, NULL, f32(2, 2, 6, 0, 0)), index = npu_input(g, NULL, npu_spec_tensor(NPU_I64, 1, line));
+    npu_value rows = npu_input(g, NULL, f32(2, 2, 6, 0, 0)), image = npu_input(g, NULL, f32(4, 1, 4, 8, 8));
+    npu_value index2 = npu_input(g, NULL, npu_spec_tensor(NPU_I64, 2, (int64_t[]){ 2, 6 })), holes[2] = { { 0 }, index };
+    npu_value column = npu_input(g, NULL, f32(2, 2, 2, 0, 0));
+    NPU_BUILDS(npu_flip(g, x, line, 0), "aten.flip.default");
+    NPU_BUILDS(npu_roll(g, x, pad, (int64_t[]){ 0, 1 }, 2), "aten.roll.default");
+    NPU_BUILDS(npu_pad(g, x, pad, 2, 0.5), "aten.pad.default");
+    NPU_BUILDS(npu_pixel_shuffle(g, image, 2), "aten.pixel_shuffle.default");
+    NPU_BUILDS(npu_tril(g, x, 0), "aten.tril.default");
+    NPU_BUILDS(npu_triu(g, x, 1), "aten.triu.default");
+    check_kind(g, npu_unbind(g, x, 0), "aten.unbind.int", __LINE__);
+    check_kind(g, npu_split_with_sizes(g, x, sizes, 2, 1), "aten.split_with_sizes.default", __LINE__);
+    NPU_BUILDS(npu_index(g, x, holes, 2), "aten.index.Tensor");
+    NPU_BUILDS(npu_index_put(g, x, holes, 2, column, true), "aten.index_put.default");
+    NPU_BUILDS(npu_index_select(g, x, 1, index), "aten.index_select.default");
+    NPU_BUILDS(npu_index_copy(g, x, 0, index, rows), "aten.index_copy.default");
+    NPU_BUILDS(npu_scatter_add(g, x, 1, index2, rows), "aten.scatter_add.default");
+    NPU_BUILDS(npu_zeros(g, NPU_F32, 2, two), "aten.zeros.default");
+    NPU_BUILDS(npu_ones(g, NPU_I64, 2, two), "aten.ones.default");
+    NPU_BUILDS(npu_full(g, NPU_F16, 2, two, npu_scalar_float(7)), "aten.full.default");
+    NPU_BUILDS(npu_zeros_like(g, x), "aten.zeros_like.default");
+    NPU_BUILDS(npu_ones_like(g, x), "aten.ones_like.default");
+    NPU_BUILDS(npu_arange(g, NPU_I64, npu_scalar_int(2), npu_scalar_int(9), npu_scalar_int(3)), "aten.arange.start_step");
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    npu_graph_destroy(g);
+}
+
+static void test_more_layer_builders(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value line = npu_input(g, NULL, f32(3, 1, 4, 8, 0)), image = npu_input(g, NULL, f32(4, 1, 4, 8, 8)),
+              c = npu_input(g, NULL, f32(1, 4, 0, 0, 0)), w1 = npu_input(g, NULL, f32(3, 4, 4, 3, 0)), a, w3, volume;
+    int64_t cube[5] = { 1, 4, 4, 4, 4 }, ones[2] = { 1, 1 }, zeros[2] = { 0, 0 }, two[1] = { 2 };
+    npu_convolution_attrs attrs = { { ones, 2 }, { zeros, 2 }, { ones, 2 }, false, { zeros, 2 }, 1 };
+    npu_value rnn[4] = { npu_input(g, NULL, f32(2, 4, 8, 0, 0)), npu_input(g, NULL, f32(2, 4, 4, 0, 0)), c, c }, gates[4];
+    volume = npu_input(g, NULL, npu_spec_tensor(NPU_F32, 5, cube));
+    cube[0] = 4;
+    w3 = npu_input(g, NULL, npu_spec_tensor(NPU_F32, 5, cube));
+    a = npu_input(g, NULL, f32(3, 2, 3, 3, 0));
+    NPU_BUILDS(npu_conv3d(g, volume, w3, c, NULL), "aten.conv3d.default");
+    NPU_BUILDS(npu_conv_transpose1d(g, line, w1, c, NULL), "aten.conv_transpose1d.default");
+    NPU_BUILDS(npu_conv_transpose3d(g, volume, w3, c, NULL), "aten.conv_transpose3d.input");
+    NPU_BUILDS(npu_convolution(g, image, npu_input(g, NULL, f32(4, 2, 4, 3, 3)), none, &attrs), "aten.convolution.default");
+    NPU_BUILDS(npu_baddbmm(g, a, a, a, NULL), "aten.baddbmm.default");
+    NPU_BUILDS(npu_einsum(g, "bij,bjk->bik", (npu_value[]){ a, a }, 2), "aten.einsum.default");
+    NPU_BUILDS(npu_instance_norm(g, image, c, c, 1e-5), "aten.instance_norm.default");
+    NPU_BUILDS(npu_rms_norm(g, line, none, 1, 1e-6), "aten.rms_norm.default");
+    NPU_BUILDS(npu_max_pool1d(g, line, &(npu_max_pool1d_attrs){ .kernel_size = { two, 1 } }), "aten.max_pool1d.default");
+    NPU_BUILDS(npu_avg_pool1d(g, line, &(npu_avg_pool1d_attrs){ .kernel_size = { two, 1 } }), "aten.avg_pool1d.default");
+    NPU_BUILDS(npu_max_pool3d(g, volume, &(npu_max_pool3d_attrs){ .kernel_size = { 2, 2, 2 } }), "aten.max_pool3d.default");
+    NPU_BUILDS(npu_avg_pool3d(g, volume, &(npu_avg_pool3d_attrs){ .kernel_size = { 2, 2, 2 } }), "aten.avg_pool3d.default");
+    check_kind(g, npu_adaptive_max_pool2d(g, image, 2, 2), "aten.adaptive_max_pool2d.default", __LINE__);
+    NPU_BUILDS(npu_upsample_nearest2d(g, image, 16, 16), "aten.upsample_nearest2d.default");
+    NPU_BUILDS(npu_upsample_bilinear2d(g, image, 16, 16, true), "aten.upsample_bilinear2d.default");
+    npu_value h = npu_input(g, NULL, f32(3, 1, 4, 4, 0)), steps = npu_input(g, NULL, f32(3, 5, 4, 8, 0));
+    npu_rnn_attrs net = { true, 1, 0, false, false, false };
+    check_kind(g, npu_rnn_tanh(g, steps, h, rnn, 4, &net), "aten.rnn_tanh.input", __LINE__);
+    check_kind(g, npu_rnn_relu(g, steps, h, rnn, 4, &net), "aten.rnn_relu.input", __LINE__);
+    for (int64_t n = 3; n <= 4; n++) {
+        gates[0] = npu_input(g, NULL, f32(2, 4 * n, 8, 0, 0));
+        gates[1] = npu_input(g, NULL, f32(2, 4 * n, 4, 0, 0));
+        gates[2] = gates[3] = npu_input(g, NULL, f32(1, 4 * n, 0, 0, 0));
+        check_kind(g, n == 3 ? npu_gru(g, steps, h, gates, 4, &net) : npu_lstm(g, steps, h, h, gates, 4, &net),
+                   n == 3 ? "aten.gru.input" : "aten.lstm.input", __LINE__);
+    }
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    NPU_CHECK(!npu_gru(g, steps, h, gates, 4, NULL).id);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_INVALID_ARGUMENT);
+    npu_graph_destroy(g);
+    g = npu_graph_create(NULL);
+    NPU_CHECK(!npu_rms_norm(g, npu_input(g, "x", f32(2, 2, 3, 0, 0)), none, 3, 1e-6).id);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_RANK);
+    npu_graph_destroy(g);
+}
+
+/* "aten.add_.Tensor", "torch.ops.aten.add" and "aten::add" as "add"; false = it is no ATen op, or an inner one. */
+static bool base_name(const char *type, char out[64])
+{
+    const char *at = strstr(type, "aten");
+    size_t n = 0;
+    if (!at || at - type > 10) {
+        return false;
+    }
+    at += at[4] == ':' ? 6 : 5;
+    n = strcspn(at, ".\"");
+    n -= n > 1 && at[n - 1] == '_';
+    snprintf(out, 64, "%.*s", (int)n, at);
+    return out[0] != '_';
+}
+
+/* What >>builder says of which ops have a builder, from the models. */
+static void test_which_ops_have_builders(void)
+{
+    static const char *const other_words[] = { "view", "t", "contiguous", "detach", "copy", "fill", "zero" };
+    static char header[1 << 22], line[1 << 20], name[64], wanted[128];
+    FILE *file = fopen("npu_ir.h", "rb"), *models = fopen("tests/models/models.txt", "rb");
+    size_t len = file ? fread(header, 1, sizeof header - 1, file) : 0;
+    uint32_t num_ops = 0;
+    NPU_ITEM("F56");
+    NPU_CHECK(len > 0 && models);
+    while (models && fgets(line, sizeof line, models)) {
+        for (char *p = line; (p = strstr(p, "\"op_type\":\"")); p += 11) {
+            bool is_other = !base_name(p + 11, name);
+            for (size_t i = 0; i < sizeof other_words / sizeof other_words[0]; i++) {
+                is_other = is_other || strcmp(name, other_words[i]) == 0;
+            }
+            snprintf(wanted, sizeof wanted, " npu_%s(npu_graph *g, ", name);
+            num_ops += !is_other;
+            NPU_CHECK_THAT(is_other || strstr(header, wanted), "models call aten.%s, and there is no npu_%s", name, name);
+        }
+    }
+    NPU_CHECK(num_ops > 400);
+    if (file) {
+        fclose(file);
+    }
+    if (models) {
+        fclose(models);
+    }
+}
+
 /* ---- attrs structs ---- */
 
 /* A member of an attrs struct; sizes and order come with it. */
@@ -169,6 +334,51 @@ typedef struct member {
 #define NPU_OPTION(op, type, name) { op, sizeof(type), offsetof(type, name), offsetof(type, has_##name) }
 
 static const member members[] = {
+    NPU_MEMBER("aten.conv3d.default", npu_conv3d_attrs, stride),
+    NPU_MEMBER("aten.conv3d.default", npu_conv3d_attrs, padding),
+    NPU_MEMBER("aten.conv3d.default", npu_conv3d_attrs, dilation),
+    NPU_MEMBER("aten.conv3d.default", npu_conv3d_attrs, groups),
+    NPU_MEMBER("aten.conv_transpose1d.default", npu_conv_transpose1d_attrs, stride),
+    NPU_MEMBER("aten.conv_transpose1d.default", npu_conv_transpose1d_attrs, padding),
+    NPU_MEMBER("aten.conv_transpose1d.default", npu_conv_transpose1d_attrs, output_padding),
+    NPU_MEMBER("aten.conv_transpose1d.default", npu_conv_transpose1d_attrs, groups),
+    NPU_MEMBER("aten.conv_transpose1d.default", npu_conv_transpose1d_attrs, dilation),
+    NPU_MEMBER("aten.conv_transpose3d.input", npu_conv_transpose3d_attrs, stride),
+    NPU_MEMBER("aten.conv_transpose3d.input", npu_conv_transpose3d_attrs, padding),
+    NPU_MEMBER("aten.conv_transpose3d.input", npu_conv_transpose3d_attrs, output_padding),
+    NPU_MEMBER("aten.conv_transpose3d.input", npu_conv_transpose3d_attrs, groups),
+    NPU_MEMBER("aten.conv_transpose3d.input", npu_conv_transpose3d_attrs, dilation),
+    NPU_MEMBER("aten.convolution.default", npu_convolution_attrs, stride),
+    NPU_MEMBER("aten.convolution.default", npu_convolution_attrs, padding),
+    NPU_MEMBER("aten.convolution.default", npu_convolution_attrs, dilation),
+    NPU_MEMBER("aten.convolution.default", npu_convolution_attrs, transposed),
+    NPU_MEMBER("aten.convolution.default", npu_convolution_attrs, output_padding),
+    NPU_MEMBER("aten.convolution.default", npu_convolution_attrs, groups),
+    NPU_OPTION("aten.softplus.default", npu_softplus_attrs, beta),
+    NPU_OPTION("aten.softplus.default", npu_softplus_attrs, threshold),
+    NPU_OPTION("aten.baddbmm.default", npu_addmm_attrs, beta),
+    NPU_OPTION("aten.baddbmm.default", npu_addmm_attrs, alpha),
+    NPU_MEMBER("aten.max_pool1d.default", npu_max_pool1d_attrs, kernel_size),
+    NPU_MEMBER("aten.max_pool1d.default", npu_max_pool1d_attrs, stride),
+    NPU_MEMBER("aten.max_pool1d.default", npu_max_pool1d_attrs, padding),
+    NPU_MEMBER("aten.max_pool1d.default", npu_max_pool1d_attrs, dilation),
+    NPU_MEMBER("aten.max_pool1d.default", npu_max_pool1d_attrs, ceil_mode),
+    NPU_MEMBER("aten.avg_pool1d.default", npu_avg_pool1d_attrs, kernel_size),
+    NPU_MEMBER("aten.avg_pool1d.default", npu_avg_pool1d_attrs, stride),
+    NPU_MEMBER("aten.avg_pool1d.default", npu_avg_pool1d_attrs, padding),
+    NPU_MEMBER("aten.avg_pool1d.default", npu_avg_pool1d_attrs, ceil_mode),
+    NPU_OPTION("aten.avg_pool1d.default", npu_avg_pool1d_attrs, count_include_pad),
+    NPU_MEMBER("aten.max_pool3d.default", npu_max_pool3d_attrs, kernel_size),
+    NPU_MEMBER("aten.max_pool3d.default", npu_max_pool3d_attrs, stride),
+    NPU_MEMBER("aten.max_pool3d.default", npu_max_pool3d_attrs, padding),
+    NPU_MEMBER("aten.max_pool3d.default", npu_max_pool3d_attrs, dilation),
+    NPU_MEMBER("aten.max_pool3d.default", npu_max_pool3d_attrs, ceil_mode),
+    NPU_MEMBER("aten.avg_pool3d.default", npu_avg_pool3d_attrs, kernel_size),
+    NPU_MEMBER("aten.avg_pool3d.default", npu_avg_pool3d_attrs, stride),
+    NPU_MEMBER("aten.avg_pool3d.default", npu_avg_pool3d_attrs, padding),
+    NPU_MEMBER("aten.avg_pool3d.default", npu_avg_pool3d_attrs, ceil_mode),
+    NPU_OPTION("aten.avg_pool3d.default", npu_avg_pool3d_attrs, count_include_pad),
+    NPU_OPTION("aten.avg_pool3d.default", npu_avg_pool3d_attrs, divisor_override),
     NPU_MEMBER("aten.conv1d.default", npu_conv1d_attrs, stride),
     NPU_MEMBER("aten.conv1d.default", npu_conv1d_attrs, padding),
     NPU_MEMBER("aten.conv1d.default", npu_conv1d_attrs, dilation),
@@ -669,6 +879,10 @@ int main(void)
     NPU_RUN(test_matrix_builders);
     NPU_RUN(test_elementwise_builders);
     NPU_RUN(test_shape_builders);
+    NPU_RUN(test_more_unary_builders);
+    NPU_RUN(test_more_shape_builders);
+    NPU_RUN(test_more_layer_builders);
+    NPU_RUN(test_which_ops_have_builders);
     NPU_RUN(test_attrs_layouts);
     NPU_RUN(test_options);
     NPU_RUN(test_struct_size_is_checked);

@@ -335,7 +335,7 @@ static void test_levels(void)
 {
     npu_graph *g = npu_graph_create(NULL);
     npu_value x = npu_input(g, "x", F32(8, 16));
-    npu_index at[] = { { 0, { 0 } }, { 0, { 0 } } };
+    npu_tile_index at[] = { { 0, { 0 } }, { 0, { 0 } } };
     NPU_CHECK(!npu_block_load(g, x, at, DIMS(8, 16), 2, NPU_SPACE_UB).id);
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_CLASS);
     npu_graph_clear_error(g);
@@ -451,7 +451,7 @@ static void test_builders(void)
     const int64_t dims[] = { 32, 32, 1 }, batches[] = { 2, 4, 8 };
     npu_graph *g = npu_graph_create(&(npu_graph_desc){ .level = NPU_LEVEL_TILE });
     npu_value a = npu_input(g, "a", npu_spec_tensor(NPU_F32, 2, dims)), b = npu_input(g, "b", npu_spec_tensor(NPU_F32, 2, dims));
-    npu_index zero[2] = { { 0 } };
+    npu_tile_index zero[2] = { { 0 } };
     npu_text text = npu_text_init(NULL);
     npu_block_get_block_num(g);
     npu_value x = npu_block_load(g, a, zero, dims, 2, NPU_SPACE_UB);
@@ -608,7 +608,7 @@ static void test_document_example(void)
     p = npu_graph_add_child(g, "block_computation", NPU_LEVEL_TILE, &body);
     npu_value pa = npu_input(p, "input_a", F32(128, 128)), pb = npu_input(p, "input_b", F32(128, 128));
     npu_value po = npu_input(p, "output", F32(128, 1));
-    npu_index zero[] = { { 0, { 0 } }, { 0, { 0 } } };
+    npu_tile_index zero[] = { { 0, { 0 } }, { 0, { 0 } } };
     npu_value ta = npu_block_load(p, pa, zero, DIMS(32, 128), 2, NPU_SPACE_UB);
     npu_value tb = npu_block_load(p, pb, zero, DIMS(32, 128), 2, NPU_SPACE_UB);
     npu_value sum = npu_block_sum(p, npu_block_sqrt(p, npu_block_mul(p, ta, tb)), 1, true);
@@ -964,7 +964,7 @@ static void test_manual(void)
     npu_value x = npu_input(p, "x", spec), y = npu_input(p, "y", spec);
     npu_value step = npu_arith_constant(p, NPU_U64, npu_scalar_int(rows / blocks));
     npu_value row = npu_arith_binary(p, NPU_ARITH_MULI, npu_block_get_block_idx(p), step);
-    npu_index at[2] = { { 0, row }, { 0, { 0 } } };
+    npu_tile_index at[2] = { { 0, row }, { 0, { 0 } } };
     npu_value t = npu_block_load(p, x, at, shape, 2, NPU_SPACE_UB);
     npu_system_sync_src(p, NPU_PIPE_MTE2, NPU_PIPE_V, 0);
     npu_system_sync_dst(p, NPU_PIPE_MTE2, NPU_PIPE_V, 0);
@@ -1574,7 +1574,7 @@ static void random_order(random_program *r)
 
 static void random_op(random_program *r)
 {
-    npu_index at[2] = { { any(r, 7), { 0 } }, { 0, { 0 } } };
+    npu_tile_index at[2] = { { any(r, 7), { 0 } }, { 0, { 0 } } };
     int a = full_slot(r), b = full_slot(r), kind = a < 0 ? 0 : any(r, 9);
     switch (kind) {
     case 7: /* a register from the vector unit, for later */

@@ -38,11 +38,11 @@ static inline npu_value made(tile_program *p, npu_value tile, int64_t offset)
 }
 
 /* The register b * step + plus, as an offset. */
-static inline npu_index at_block(tile_program *p, npu_value block, int64_t step, int64_t plus)
+static inline npu_tile_index at_block(tile_program *p, npu_value block, int64_t step, int64_t plus)
 {
     npu_value scaled = npu_arith_binary(p->g, NPU_ARITH_MULI, block,
                                         npu_arith_constant(p->g, NPU_U64, npu_scalar_int(step)));
-    npu_index at = { 0, { 0 } };
+    npu_tile_index at = { 0, { 0 } };
     at.value = npu_arith_binary(p->g, NPU_ARITH_ADDI, scaled,
                                 npu_arith_constant(p->g, NPU_U64, npu_scalar_int(plus)));
     return at;
@@ -72,7 +72,7 @@ static inline npu_graph *build_softmax(npu_graph *g, int64_t blocks, int64_t til
     npu_value block = npu_block_get_block_idx(p->g);
     for (int64_t i = 0; i < tiles; i++) {
         int64_t turn = i % 2;
-        npu_index at[2] = { { 0, { 0 } }, { 0, { 0 } } };
+        npu_tile_index at[2] = { { 0, { 0 } }, { 0, { 0 } } };
         at[0] = at_block(p, block, tiles * rows, i * rows);
         if (i >= 2) {
             wait_flag(p, NPU_PIPE_V, NPU_PIPE_MTE2, turn); /* tile i - 2 is used up */
@@ -117,9 +117,9 @@ static inline npu_graph *build_matmul(npu_graph *g, int64_t blocks, int64_t step
     npu_value a = npu_input(p->g, "a", matrix(blocks * m, k * steps)),
               b = npu_input(p->g, "b", matrix(k * steps, n));
     npu_value c = npu_input(p->g, "c", matrix(blocks * m, n)), block = npu_block_get_block_idx(p->g);
-    npu_index row = at_block(p, block, m, 0);
+    npu_tile_index row = at_block(p, block, m, 0);
     for (int64_t i = 0; i < steps; i++) {
-        npu_index a_at[2] = { { 0, { 0 } }, { 0, { 0 } } }, b_at[2] = { { 0, { 0 } }, { 0, { 0 } } };
+        npu_tile_index a_at[2] = { { 0, { 0 } }, { 0, { 0 } } }, b_at[2] = { { 0, { 0 } }, { 0, { 0 } } };
         a_at[0] = row;
         a_at[1].number = b_at[0].number = i * k;
         if (i) {
@@ -147,7 +147,7 @@ static inline npu_graph *build_matmul(npu_graph *g, int64_t blocks, int64_t step
     }
     set_flag(p, NPU_PIPE_M, NPU_PIPE_FIX, 0);
     wait_flag(p, NPU_PIPE_M, NPU_PIPE_FIX, 0);
-    npu_index c_at[2] = { { 0, { 0 } }, { 0, { 0 } } };
+    npu_tile_index c_at[2] = { { 0, { 0 } }, { 0, { 0 } } };
     c_at[0] = row;
     npu_output(p->g, "y", npu_block_store(p->g, acc, c_at, c_shape, 2, c));
     return p->g;
@@ -159,7 +159,7 @@ static inline npu_graph *build_add_layer_norm(npu_graph *g, int64_t blocks, int6
 {
     tile_program program = { 0 }, *p = &program;
     int64_t shape[2], vector[2], size = (rows * cols * 4 + 31) / 32 * 32, row = (cols * 4 + 31) / 32 * 32;
-    npu_index at[2] = { { 0, { 0 } }, { 0, { 0 } } }, zero[2] = { { 0, { 0 } }, { 0, { 0 } } };
+    npu_tile_index at[2] = { { 0, { 0 } }, { 0, { 0 } } }, zero[2] = { { 0, { 0 } }, { 0, { 0 } } };
     p->g = npu_graph_add_child(g, "add_layer_norm", NPU_LEVEL_TILE, body);
     p->barriers = barriers;
     shape[0] = rows;

@@ -689,7 +689,7 @@ static uint32_t ops_child(ops_case *c, ops_scope *s, npu_level level, const npu_
 
 static npu_value ops_zero_offsets_store(ops_scope *child, npu_value tile, npu_value to)
 {
-    npu_index at[NPU_MAX_RANK];
+    npu_tile_index at[NPU_MAX_RANK];
     const npu_spec *spec = npu_value_spec(child->g, to);
     memset(at, 0, sizeof at);
     return npu_block_store(child->g, tile, at, spec->dims, spec->rank, to);
@@ -700,7 +700,7 @@ static uint32_t ops_tile_child(ops_case *c, ops_scope *s, const npu_value *args,
 {
     uint32_t index = ops_child(c, s, NPU_LEVEL_TILE, NULL, 0, 0);
     ops_scope child;
-    npu_index at[NPU_MAX_RANK];
+    npu_tile_index at[NPU_MAX_RANK];
     npu_value in = { 0 };
     memset(&child, 0, sizeof child);
     memset(at, 0, sizeof at);
