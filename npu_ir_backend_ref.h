@@ -227,6 +227,12 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 #if !defined(__GNUC__) && !defined(__clang__)
 #error "npu_ir_backend_ref.h: compile the implementation with gcc or clang"
 #endif
+/* A product rounds before a sum takes it, whatever the machine has: an op that another one stands for, and the same text
+   for another instruction set, give the same bits. Products of matrices say fma where they want it. gcc does so by
+   -std=c99, and where functions are for a machine by their attribute. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
 
 #include <float.h>
 #include <math.h>
@@ -333,7 +339,7 @@ enum {
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
 #define NPU__REF_HAS_AVX2
 #if !defined(__clang__) && defined(__OPTIMIZE__)
-#define NPU__REF_FAST optimize("O3", "no-trapping-math", "no-math-errno")
+#define NPU__REF_FAST optimize("O3", "no-trapping-math", "no-math-errno", "fp-contract=off")
 #define NPU__REF_AVX2 __attribute__((target("avx2,fma,f16c"), NPU__REF_FAST))
 #define NPU__REF_AVX512 \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,prefer-vector-width=512"), NPU__REF_FAST))
@@ -22285,6 +22291,7 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend)
 }
 
 #if defined(__clang__)
+#pragma STDC FP_CONTRACT DEFAULT
 #pragma clang diagnostic pop
 #endif
 #endif

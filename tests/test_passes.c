@@ -440,6 +440,10 @@ static const struct {
       "n = aten.layer_norm.default(input=s, normalized_shape=[3], weight=w, bias=w) : f32[4,3]\n"
       "t = aten.sum.dim_IntList(self=n, dim=[0]) : f32[3]\nz = aten.zeros_like.default(self=t) : f32[3]\n"
       "output t = t\noutput z = z\n" },
+    { "a step has the bits of the difference that stands for it", PASS(AICF_TO_ATEN), 0, /* no product is contracted */
+      "input p : f32[64,5]\ninput g : f32[64,5]\ny = aicf.sgd_step(p=p, g=g, lr=0.3) : f32[64,5]\noutput y = y\n",
+      "input p : f32[64,5]\ninput g : f32[64,5]\n"
+      "y = aten.sub.Tensor(self=p, other=g, alpha=0.3) : f32[64,5]\noutput y = y\n" },
     { "a norm whose mean is needed stays aicf", PASS(AICF_TO_ATEN), 0,
       "input x : f32[4,3]\n"
       "n, m, r = aicf.layernorm_fwd(x=x, gamma=none, beta=none) : f32[4,3], f32[4], f32[4]\noutput n = n\n"
