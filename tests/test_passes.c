@@ -1199,7 +1199,7 @@ static void test_keeping_row(void)
     static const uint32_t traits[] = { 0, NPU_KEEPS, NPU_VIEW, NPU_KEEPS | NPU_EFFECT };
     NPU_ITEM("F49");
     for (uint32_t i = 0; i < 4; i++) {
-        npu_op_row row = { NPU_NS_USER << 16, traits[i], type_self, "same(Tensor self) -> Tensor", "itself" };
+        npu_op_row row = { NPU_NS_USER << 16, traits[i], type_self, "same(Tensor self) -> Tensor", "itself", NULL };
         npu_graph_desc desc = { 0 };
         npu_registry *registry = NULL;
         npu_graph *now = NULL;
