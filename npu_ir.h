@@ -173,6 +173,7 @@ extern "C" {
    NPU_IR_NO_THREADS       undefined        implementation file: npu_threads_create returns NPU_ERR_UNSUPPORTED
    NPU_IR_NO_STRINGS       undefined        implementation file: messages and op documentation are empty strings
    NPU_IR_HAS_OP(kind)     1                implementation file: a constant expression, which built-in ops there are
+   NPU_IR_NO_TEXT ...      undefined        every file: parts that are left out, see below
    NPU_IR_RUNTIME_ONLY     undefined        reserved: the profile that runs planned-model files
 
    A program for a small machine lists its ops before it includes the implementation. The rows, type rules and
@@ -183,6 +184,20 @@ extern "C" {
    (npu_ir_backend_ref.h).
 
        #define NPU_IR_HAS_OP(kind) ((kind) == NPU_ATEN_LINEAR || (kind) == NPU_ATEN_RELU)
+
+   Parts that a program does not use are left out by macros, which it defines wherever it includes the headers. Their
+   functions are not declared, so that the compiler names what is missing; ops are left out by listing the others.
+
+   macro                left out                                        and with it
+   NPU_IR_NO_TEXT       the text form, the short dump, keywords         program caches, whose keys are text
+   NPU_IR_NO_DIAGRAMS   Graphviz, Mermaid, pies
+   NPU_IR_NO_JSON       the JSON form, npu_graph_check_json
+   NPU_IR_NO_REWRITE    >>rewrite: patterns, conversion, passes, all    npu_graph_specialize, npu_graph_find_wrong_op,
+                        lowering                                        npu_tile_sync
+   NPU_IR_NO_LOWERING   >>lowering to structured loops                  its two passes are names that nobody knows
+   NPU_IR_NO_REPORT     >>report, but npu_exec_profile
+   NPU_IR_NO_TILES      >>tiles: builders, plans and checks             the ops of block and system, npu.launch
+   NPU_IR_NO_LAYERS     layers and models
 
    No function has a stack frame over 16 KB; that example needs 19 KB of stack from its first call to its last.
    -------------------------------------------------------------------------------------------------------- */
@@ -3614,10 +3629,12 @@ NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim);
 /* Bounds of a dim, which may be a number; false where it has none above: an unbounded symbol, or
    NPU_DYNAMIC_DIM. */
 NPU_IR_API bool npu_graph_dim_bounds(const npu_graph *g, int64_t dim, int64_t *min, int64_t *max);
+#ifndef NPU_IR_NO_REWRITE
 /* A new graph in which every listed symbol has its value; all specs are deduced again. Errors: NOT_FOUND, RANGE
    (outside min..max), DYNAMIC_SHAPE (the size of a result, which only a run tells), those of emit. */
 NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, const char *const *names,
                                            const int64_t *dims, uint32_t count, npu_diag *diag);
+#endif /* NPU_IR_NO_REWRITE */
 
 /* -----------------------------------------------------------------------------------------------------------
    6  TYPE DEDUCTION                                                                                  >>deduce
@@ -4096,6 +4113,7 @@ NPU_IR_API npu_value npu_aicf_gemm(npu_graph *g, npu_value a, npu_value b, const
 NPU_IR_API npu_value npu_aicf_bias_add(npu_graph *g, npu_value x, npu_value bias);
 NPU_IR_API npu_value npu_aicf_reduce_sum(npu_graph *g, npu_value x, int64_t axis);
 
+#ifndef NPU_IR_NO_TILES
 /* ---- tile programs ----   see >>tiles; g is a graph of NPU_LEVEL_TILE, a child of the one that launches it.
    Tiles are [...] of any rank, most often [rows,columns]; binary functions broadcast and promote as the
    tensor namespace does. Numbers given as an npu_tile_index may come from registers: scalar values, such as the
@@ -4167,7 +4185,9 @@ NPU_IR_API npu_op npu_system_sync_dst(npu_graph *g, npu_pipe set_pipe, npu_pipe 
    stored into that is no output, or an output is none that came in), ATTRIBUTE. */
 NPU_IR_API npu_op npu_tile_launch(npu_graph *g, const npu_value *args, uint32_t num_args, int64_t blocks,
                                    int64_t buffer_size, uint32_t body);
+#endif /* NPU_IR_NO_TILES */
 
+#ifndef NPU_IR_NO_LAYERS
 /* ---- layers and models ----
    A model is the user's view of a graph: inputs, layers, outputs. A layer is a plain struct with an emit
    function; it adds its parameters (named "<layer>.W") and ops to the graph and returns the result. Layers
@@ -4250,6 +4270,7 @@ NPU_IR_API npu_value npu_model_add(npu_model *m, const npu_layer *layer, npu_val
 /* Layers with another number of inputs than one. */
 NPU_IR_API npu_value npu_model_add_list(npu_model *m, const npu_layer *layer, const npu_value *x, uint32_t num_x);
 NPU_IR_API npu_status npu_model_output(npu_model *m, const char *name, npu_value v);
+#endif /* NPU_IR_NO_LAYERS */
 
 /* -----------------------------------------------------------------------------------------------------------
    8  GRAPH FORMS                                                                                      >>forms
@@ -4268,6 +4289,7 @@ NPU_IR_API npu_status npu_model_output(npu_model *m, const char *name, npu_value
        output y = %3
    -------------------------------------------------------------------------------------------------------- */
 
+#ifndef NPU_IR_NO_TEXT
 NPU_IR_API npu_status npu_graph_print(const npu_graph *g, npu_text *text);
 /* Parses the text form. On failure *out is NULL and diag has the line. Errors: PARSE, NOT_FOUND (a value
    before its definition: a cycle, too), DUPLICATE, and those of emit. Unknown ops load with the printed
@@ -4279,6 +4301,8 @@ NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t 
 NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_text *text);
 /* The short dump of the device-kind document: "[Graph] inputs=[x] outputs=[y] ops=1", then one line per op. */
 NPU_IR_API npu_status npu_graph_print_short(const npu_graph *g, npu_text *text);
+#endif /* NPU_IR_NO_TEXT */
+#ifndef NPU_IR_NO_DIAGRAMS
 NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text); /* Graphviz */
 typedef struct npu_mermaid_desc {
     uint32_t max_nodes;   /* the first ops are shown; the rest is one node with their number; 0 = 30 */
@@ -4287,7 +4311,9 @@ typedef struct npu_mermaid_desc {
 /* A Mermaid flowchart, for Markdown; desc NULL = all defaults. */
 NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_mermaid_desc *desc,
                                               npu_text *text);
+#endif /* NPU_IR_NO_DIAGRAMS */
 
+#ifndef NPU_IR_NO_JSON
 /* The JSON that PyTorch exporters write: operator calls by ATen name, tensors as a flat list, the other
    arguments by name. Each call is put back together by its schema; no op needs code of its own.
 
@@ -4332,6 +4358,7 @@ NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, si
    DYNAMIC_SHAPE, UNSUPPORTED (children, states, tiles, quantised or placed specs, names and texts that are no
    UTF-8: the form has no place for them). */
 NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
+#endif /* NPU_IR_NO_JSON */
 
 /* -----------------------------------------------------------------------------------------------------------
    9  BACKEND INTERFACE                                                                              >>backend
@@ -4696,6 +4723,7 @@ NPU_IR_API npu_status npu_backend_check(const npu_backend *backend, npu_diag *di
 NPU_IR_API bool npu_backend_supports(const npu_backend *backend, const npu_registry *registry,
                                     const char *name);
 
+#ifndef NPU_IR_NO_JSON
 /* An op type of a JSON file. */
 typedef struct npu_op_need {
     const char *op_type; /* as the file has it; valid during the call */
@@ -4711,6 +4739,7 @@ NPU_IR_API npu_status npu_graph_check_json(const char *text, size_t len, const n
                                            const npu_backend *const *backends, uint32_t num_backends,
                                            void (*report)(void *ctx, const npu_op_need *need), void *ctx,
                                            npu_diag *diag);
+#endif /* NPU_IR_NO_JSON */
 
 /* One op to run standalone on a backend, with tensors in that backend's buffers (see alloc). */
 typedef struct npu_op_call_desc {
@@ -4736,6 +4765,7 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
 NPU_IR_API npu_status npu_tensor_init_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
                                       const int64_t *dims, const void *data);
 
+#ifndef NPU_IR_NO_REWRITE
 /* -----------------------------------------------------------------------------------------------------------
   10  REWRITING                                                                                      >>rewrite
 
@@ -4850,6 +4880,7 @@ typedef struct npu_pass_options {
 NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, const npu_pass *passes,
                                            uint32_t num_passes, const npu_pass_options *options, npu_diag *diag);
 
+#ifndef NPU_IR_NO_LOWERING
 /* ---- lowering to structured loops ----                                                           >>lowering
    Layers and ATen ops become linalg.*, arith.* and tensor.* in destination-passing style: tensor.empty makes the
    destination, linalg.fill puts the identity into it (npu_kind_identity), tensor.pad makes borders, and generic nests with a
@@ -4877,6 +4908,7 @@ NPU_IR_API uint32_t npu_lowering_patterns(npu_namespace from, npu_pattern *out, 
 /* "convert-gawee-to-linalg": gawee must go (NOT_LEGAL names what is left), anything else may stay.
    "convert-aten-to-linalg": what can be converted is. NULL = another name. Static data. */
 NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
+#endif /* NPU_IR_NO_LOWERING */
 
 /* ---- optimising passes ----                                                                       >>passes
    Each is optional and works alone. All keep effects and their order, states, saved values and the names of
@@ -4966,6 +4998,7 @@ NPU_IR_API npu_pass npu_pass_get(npu_pass_id id, const npu_optimize_desc *desc);
    Errors: INVALID_ARGUMENT (desc is not zeroed, an unknown bit), those of the passes. */
 NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, const npu_optimize_desc *desc,
                                          const npu_pass_options *options, npu_diag *diag);
+#endif /* NPU_IR_NO_REWRITE */
 
 /* -----------------------------------------------------------------------------------------------------------
   11  PARTITIONER                                                                                  >>partition
@@ -5084,6 +5117,7 @@ NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program);
    or nothing has to run. Belongs to the program. */
 NPU_IR_API const char *npu_program_op_variant(const npu_program *program, npu_op op);
 
+#ifndef NPU_IR_NO_TEXT
 /* Programs by what they are made from, so that the same graph is compiled once: the text of the graph (ops,
    attributes, specs, names, constants by content), the address and size of every parameter's data, the
    backends and the other members of the plan's desc. The cache keeps a graph of its own for each program;
@@ -5112,6 +5146,7 @@ NPU_IR_API npu_status npu_program_cache_acquire(npu_program_cache *cache, npu_pr
 NPU_IR_API void npu_program_cache_release(npu_program_cache *cache, npu_program *program);
 NPU_IR_API void npu_program_cache_clear(npu_program_cache *cache); /* drops what nobody uses */
 NPU_IR_API npu_program_cache_stats npu_program_cache_get_stats(npu_program_cache *cache);
+#endif /* NPU_IR_NO_TEXT */
 
 typedef struct npu_exec_desc {
     const npu_parallel *parallel; /* borrowed; NULL = serial */
@@ -5184,6 +5219,7 @@ NPU_IR_API void npu_capture_destroy(npu_capture *capture); /* NULL is fine */
 NPU_IR_API const npu_diag *npu_exec_diag(const npu_exec *exec); /* of the last call that failed; never NULL */
 NPU_IR_API npu_status npu_exec_reset_state(npu_exec *exec);     /* all states to zero */
 
+#ifndef NPU_IR_NO_REPORT
 /* -----------------------------------------------------------------------------------------------------------
   14  PLAN FORMS, PROFILE, TRACE, VERIFY                                                              >>report
 
@@ -5194,7 +5230,10 @@ NPU_IR_API npu_status npu_exec_reset_state(npu_exec *exec);     /* all states to
 NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text);
 NPU_IR_API void npu_plan_print_ops(const npu_plan *plan, npu_text *text); /* a line per op: backend, reason, words */
 NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *text);
+#ifndef NPU_IR_NO_DIAGRAMS
 NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text); /* Graphviz, ops coloured by backend */
+#endif /* NPU_IR_NO_DIAGRAMS */
+#endif /* NPU_IR_NO_REPORT */
 
 typedef struct npu_profile_step {
     uint32_t step;      /* index in the plan; NPU_NO_INDEX = moving graph inputs or outputs */
@@ -5203,6 +5242,7 @@ typedef struct npu_profile_step {
 } npu_profile_step;
 /* Of the last run with desc.profile set; belongs to the exec. */
 NPU_IR_API const npu_profile_step *npu_exec_profile(const npu_exec *exec, uint32_t *count);
+#ifndef NPU_IR_NO_REPORT
 NPU_IR_API void npu_exec_print_profile(const npu_exec *exec, npu_text *text);
 /* Chrome trace JSON: load in chrome://tracing or Perfetto */
 NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text);
@@ -5225,8 +5265,10 @@ typedef struct npu_op_count {
 NPU_IR_API npu_status npu_graph_count_ops(const npu_graph *g, npu_op_count *rows, uint32_t capacity,
                                           uint32_t *num_rows);
 NPU_IR_API npu_status npu_graph_print_stats(const npu_graph *g, npu_text *text); /* both of them */
+#ifndef NPU_IR_NO_DIAGRAMS
 /* A Mermaid pie chart of the `top` most frequent ops (0 = 10) and of all "Others". Errors: NO_MEMORY. */
 NPU_IR_API npu_status npu_graph_print_pie(const npu_graph *g, uint32_t top, npu_text *text);
+#endif /* NPU_IR_NO_DIAGRAMS */
 
 /* ---- verify ----
    Numbers are close where |got - want| <= atol + rtol * |want|, as in torch.allclose; of complex numbers both parts
@@ -5274,6 +5316,7 @@ NPU_IR_API npu_status npu_exec_verify(npu_exec *exec, const npu_array *expected,
 /* The same with the outputs of another exec, which runs on its own inputs, as what is expected. */
 NPU_IR_API npu_status npu_exec_compare(npu_exec *exec, npu_exec *reference, const npu_tolerance *tolerance,
                                        npu_difference *outputs, npu_difference *total, npu_diag *diag);
+#ifndef NPU_IR_NO_REWRITE
 /* Finds the op that a device gets wrong: runs the graph once on `backends` and once on `reference` with every result
    as an output, and stores the first op, in order, with a result that differs; what that op reads agrees. inputs[i]
    is for input i, with the dims that it has in these runs. *op is 0 and the status OK where all results agree, which
@@ -5285,7 +5328,10 @@ NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_back
                                               const npu_array *inputs, uint32_t num_inputs,
                                               const npu_tolerance *tolerance, npu_op *op,
                                               npu_difference *difference, npu_diag *diag);
+#endif /* NPU_IR_NO_REWRITE */
+#endif /* NPU_IR_NO_REPORT */
 
+#ifndef NPU_IR_NO_TILES
 /* -----------------------------------------------------------------------------------------------------------
   15  TILE PROGRAMS                                                                                   >>tiles
 
@@ -5396,6 +5442,7 @@ typedef struct npu_hazard {
    INVALID_ARGUMENT (desc), NO_MEMORY. */
 NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const npu_tile_desc *desc,
                                      void (*report)(void *ctx, const npu_hazard *hazard), void *ctx);
+#ifndef NPU_IR_NO_REWRITE
 /* A copy of g in which the tile programs among its children have the flags and barriers that they need on the core of
    desc, so that every timing gives the result of program order: a flag is set behind the earlier of two ops and
    waited for before the later one; bar_v and bar_m stand between ops of an overlapping pipe, bar_all where no event is
@@ -5405,6 +5452,8 @@ NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const npu_tile_de
    order) it still finds. Errors: INVALID_ARGUMENT (desc), OVERFLOW (the memory is too small for the tiles), GRAPH (g
    has failed), NO_MEMORY. */
 NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const npu_tile_desc *desc, npu_diag *diag);
+#endif /* NPU_IR_NO_REWRITE */
+#endif /* NPU_IR_NO_TILES */
 
 #ifdef __cplusplus
 }
@@ -5448,6 +5497,13 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
    */
 #if defined(NPU_IR_IMPLEMENTATION) && !defined(NPU_IR_IMPLEMENTATION_DONE)
 #define NPU_IR_IMPLEMENTATION_DONE
+#if defined(NPU_IR_NO_TEXT) || defined(NPU_IR_NO_DIAGRAMS) || defined(NPU_IR_NO_JSON) || defined(NPU_IR_NO_REWRITE) || \
+    defined(NPU_IR_NO_LOWERING) || defined(NPU_IR_NO_REPORT) || defined(NPU_IR_NO_TILES) || defined(NPU_IR_NO_LAYERS)
+#define NPU__PARTIAL /* what only the parts left out call is there, unused, and compilers drop it: no reason to warn */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#endif
 
 #ifdef NPU__STATIC_TOO_LATE
 #error "npu_ir.h: with NPU_IR_STATIC, define NPU_IR_IMPLEMENTATION before the first #include of the file"
@@ -8534,7 +8590,12 @@ NPU_IR_FAMILIES(NPU__FAMILY)
 #endif
 /* The compiler leaves out the rules and strings of a row that is not listed; what is left is all zero. */
 #ifndef NPU_IR_HAS_OP
+#ifdef NPU_IR_NO_TILES
+#define NPU_IR_HAS_OP(kind) \
+    ((int)(kind) >> 16 != NPU_NS_BLOCK && (int)(kind) >> 16 != NPU_NS_SYSTEM && (int)(kind) != NPU_NPU_LAUNCH)
+#else
 #define NPU_IR_HAS_OP(kind) 1
+#endif
 #endif
 #define NPU__FAMILY(space_number, space, category, ops) \
     static const npu_op_row npu__rows_##ops[] = { ops(NPU__ROW) };
@@ -21711,6 +21772,7 @@ NPU_IR_API npu_value npu_aicf_reduce_sum(npu_graph *g, npu_value x, int64_t axis
                                      npu_arg_none(NULL)));
 }
 
+#ifndef NPU_IR_NO_TILES
 /* ---- typed builders: tile programs ---- */
 
 static npu_value npu__emit_args1(npu_graph *g, npu_kind kind, const npu_arg *args, uint32_t num_args)
@@ -21998,7 +22060,9 @@ NPU_IR_API npu_op npu_tile_launch(npu_graph *g, const npu_value *args, uint32_t 
     a[3] = npu_arg_graph("body", body);
     return npu_emit(g, NPU_NPU_LAUNCH, a, 4);
 }
+#endif /* NPU_IR_NO_TILES */
 
+#ifndef NPU_IR_NO_LAYERS
 /* ---- layers ---- */
 
 /* "<layer>.<what>" in buf; an unnamed layer gives "<what>". */
@@ -22386,6 +22450,7 @@ NPU_IR_API npu_value npu_model_add(npu_model *m, const npu_layer *layer, npu_val
 {
     return npu_model_add_list(m, layer, &x, 1);
 }
+#endif /* NPU_IR_NO_LAYERS */
 
 /* -----------------------------------------------------------------------------------------------------------
    8  GRAPH FORMS                                                                                 >>impl-forms
@@ -23083,6 +23148,7 @@ static npu_status npu__print_graph(npu_text *text, const npu_graph *g, uint32_t 
     return status;
 }
 
+#ifndef NPU_IR_NO_TEXT
 NPU__COLD NPU_IR_API npu_status npu_graph_print(const npu_graph *g, npu_text *text)
 {
     npu_status status;
@@ -23094,6 +23160,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print(const npu_graph *g, npu_text *te
     status = npu__print_graph(text, g, 0);
     return status ? status : text->status;
 }
+#endif /* NPU_IR_NO_TEXT */
 
 /* ---- the short dump ---- */
 
@@ -23123,6 +23190,7 @@ static void npu__text_keyword(npu_text *text, const npu_graph *g, const npu__op 
     }
 }
 
+#ifndef NPU_IR_NO_TEXT
 NPU__COLD NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op op, npu_text *text)
 {
     const npu__op *o = g ? npu__op_at(g, op) : NULL;
@@ -23144,6 +23212,7 @@ NPU__COLD NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op
     npu__text_str(text, "}");
     return text->status;
 }
+#endif /* NPU_IR_NO_TEXT */
 
 static npu_status npu__dump_attrs(npu_text *text, const npu_graph *g, const npu__op *o)
 {
@@ -23193,6 +23262,7 @@ static npu_status npu__dump_op(npu_text *text, const npu_graph *g, uint32_t id)
     return status;
 }
 
+#ifndef NPU_IR_NO_TEXT
 NPU__COLD NPU_IR_API npu_status npu_graph_print_short(const npu_graph *g, npu_text *text)
 {
     npu_status status = NPU_OK;
@@ -23207,6 +23277,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_short(const npu_graph *g, npu_te
     }
     return status ? status : text->status;
 }
+#endif /* NPU_IR_NO_TEXT */
 
 /* ---- Graphviz ---- */
 
@@ -23328,6 +23399,7 @@ static void npu__dot_outputs(npu_text *text, const npu_graph *g)
     }
 }
 
+#ifndef NPU_IR_NO_DIAGRAMS
 NPU__COLD NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text)
 {
     if (!g) {
@@ -23343,6 +23415,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text
     npu__text_str(text, "}\n");
     return text->status;
 }
+#endif /* NPU_IR_NO_DIAGRAMS */
 
 /* ---- Mermaid ---- */
 
@@ -23438,6 +23511,7 @@ static void npu__mermaid_op(const npu__mermaid *m, uint32_t id)
     }
 }
 
+#ifndef NPU_IR_NO_DIAGRAMS
 NPU__COLD NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_mermaid_desc *desc,
                                               npu_text *text)
 {
@@ -23468,6 +23542,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, cons
     }
     return text->status;
 }
+#endif /* NPU_IR_NO_DIAGRAMS */
 
 /* ---- reading: writes ----
 
@@ -25695,6 +25770,7 @@ static npu_status npu__parse_lines(npu__parser *p)
     return status;
 }
 
+#ifndef NPU_IR_NO_TEXT
 NPU__COLD NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *text, size_t len,
                                       const npu_graph_desc *desc, npu_diag *diag)
 {
@@ -25729,6 +25805,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *tex
     npu__arena_free(&p.scratch);
     return status;
 }
+#endif /* NPU_IR_NO_TEXT */
 
 /* ---- JSON: documents ---- */
 
@@ -27532,6 +27609,7 @@ static void npu__loader_release(npu__loader *l)
     npu__arena_free(&l->tree);
 }
 
+#ifndef NPU_IR_NO_JSON
 NPU__COLD NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
                                            const npu_graph_desc *desc, npu_diag *diag)
 {
@@ -27556,6 +27634,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char
     npu__loader_release(&l);
     return status;
 }
+#endif /* NPU_IR_NO_JSON */
 
 /* ---- JSON: printing ---- */
 
@@ -28147,6 +28226,7 @@ static npu_status npu__json_print(npu__json_writer *w)
     return status;
 }
 
+#ifndef NPU_IR_NO_JSON
 NPU__COLD NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text)
 {
     npu__json_writer w;
@@ -28163,6 +28243,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_tex
     npu__arena_free(&w.arena);
     return status ? status : text->status;
 }
+#endif /* NPU_IR_NO_JSON */
 
 /* -----------------------------------------------------------------------------------------------------------
    9  BACKEND INTERFACE                                                                         >>impl-backend
@@ -28376,6 +28457,7 @@ NPU_IR_API bool npu_backend_supports(const npu_backend *backend, const npu_regis
     return def && npu_backend_check(backend, NULL) == NPU_OK && npu__is_supported(backend, def);
 }
 
+#ifndef NPU_IR_NO_JSON
 /* ---- which ops a file needs ---- */
 
 static npu_status npu__need_status(npu__loader *l, const npu__name_entry *entry,
@@ -28462,6 +28544,7 @@ NPU_IR_API npu_status npu_graph_check_json(const char *text, size_t len, const n
     npu__loader_release(&l);
     return status;
 }
+#endif /* NPU_IR_NO_JSON */
 
 /* ---- calls ---- */
 
@@ -29036,6 +29119,7 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
     return status;
 }
 
+#ifndef NPU_IR_NO_REWRITE
 /* -----------------------------------------------------------------------------------------------------------
   10  REWRITING                                                                                 >>impl-rewrite
 
@@ -30067,7 +30151,11 @@ static npu_status npu__pass_named(const char *name, npu_pass *out, npu_diag *dia
 {
     static const char *const conversions[] = { "convert-gawee-to-linalg", "convert-aten-to-linalg" };
     npu__nearest nearest = { name, NULL, 0 };
+#ifndef NPU_IR_NO_LOWERING
     const npu_pass *conversion = npu_conversion_pass(name);
+#else
+    const npu_pass *conversion = NULL;
+#endif
     for (uint32_t i = 0; i < 32; i++) {
         *out = npu_pass_get((npu_pass_id)i, NULL);
         if (out->run && npu__nearest_offer(&nearest, out->name, out->name)) {
@@ -31969,6 +32057,7 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
     return npu_graph_run_passes(out, g, passes, num_passes, options, diag);
 }
 
+#ifndef NPU_IR_NO_LOWERING
 /* ---- lowering to structured loops ------------------------------------------------------------- >>impl-lowering
 
    Every result has a destination: tensor.empty, filled where the op folds into it. gawee ops are lowered as the
@@ -34222,6 +34311,7 @@ NPU__COLD NPU_IR_API const npu_pass *npu_conversion_pass(const char *name)
     }
     return NULL;
 }
+#endif /* NPU_IR_NO_LOWERING */
 
 /* ---- specialisation ---- */
 
@@ -34257,6 +34347,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_
     }
     return status;
 }
+#endif /* NPU_IR_NO_REWRITE */
 
 /* -----------------------------------------------------------------------------------------------------------
   11  PARTITIONER                                                                             >>impl-partition
@@ -36828,6 +36919,7 @@ NPU_IR_API const char *npu_program_op_variant(const npu_program *program, npu_op
     return variants && i < s->num_ops ? variants[i] : NULL;
 }
 
+#ifndef NPU_IR_NO_TEXT
 /* ---- cache of programs ---- */
 
 typedef struct npu__cached {
@@ -37075,6 +37167,7 @@ NPU_IR_API npu_program_cache_stats npu_program_cache_get_stats(npu_program_cache
     npu__mutex_unlock(&c->lock);
     return stats;
 }
+#endif /* NPU_IR_NO_TEXT */
 
 /* ---- exec ---- */
 
@@ -38671,6 +38764,7 @@ NPU_IR_API const npu_profile_step *npu_exec_profile(const npu_exec *e, uint32_t 
     return e ? e->profile : NULL;
 }
 
+#ifndef NPU_IR_NO_REPORT
 /* -----------------------------------------------------------------------------------------------------------
   14  PLAN FORMS, PROFILE, TRACE, VERIFY                                                         >>impl-report
 
@@ -38982,6 +39076,7 @@ static void npu__dot_step(npu_text *text, const npu_plan *plan, uint32_t i)
     npu__text_str(text, "    }\n");
 }
 
+#ifndef NPU_IR_NO_DIAGRAMS
 NPU__COLD NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text)
 {
     const npu_graph *g = npu_plan_graph(plan);
@@ -39004,6 +39099,7 @@ NPU__COLD NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *tex
     npu__dot_outputs(text, g);
     npu__text_str(text, "}\n");
 }
+#endif /* NPU_IR_NO_DIAGRAMS */
 
 /* ---- profile ---- */
 
@@ -39277,6 +39373,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_stats(const npu_graph *g, npu_te
     return status ? status : text->status;
 }
 
+#ifndef NPU_IR_NO_DIAGRAMS
 NPU__COLD NPU_IR_API npu_status npu_graph_print_pie(const npu_graph *g, uint32_t top, npu_text *text)
 {
     npu__name_map map;
@@ -39302,6 +39399,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_pie(const npu_graph *g, uint32_t
     npu__map_free(&map);
     return status ? status : text->status;
 }
+#endif /* NPU_IR_NO_DIAGRAMS */
 
 /* ---- verify: two tensors ---- */
 
@@ -39635,6 +39733,7 @@ NPU__COLD NPU_IR_API npu_status npu_exec_compare(npu_exec *exec, npu_exec *refer
     return npu__verify_end(&v, total);
 }
 
+#ifndef NPU_IR_NO_REWRITE
 /* ---- verify: the first wrong op ---- */
 
 /* Copies an op and lists its results as outputs, which come before those of the graph; their names are the op's id
@@ -39728,7 +39827,10 @@ NPU__COLD NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, cons
     npu_graph_destroy(probed);
     return status;
 }
+#endif /* NPU_IR_NO_REWRITE */
+#endif /* NPU_IR_NO_REPORT */
 
+#ifndef NPU_IR_NO_TILES
 /* -----------------------------------------------------------------------------------------------------------
   15  TILE PROGRAMS                                                                               >>impl-tiles
 
@@ -41016,6 +41118,7 @@ NPU__COLD NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const n
     return status ? status : t.no_memory ? NPU_ERR_NO_MEMORY : t.num_found ? NPU_ERR_GRAPH : NPU_OK;
 }
 
+#ifndef NPU_IR_NO_REWRITE
 /* ---- synchronising tile programs ----
 
    Ops are taken in program order, with the clocks of the checker: entries are numbered without sync ops, and the start
@@ -41270,7 +41373,12 @@ NPU__COLD NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *
     npu_graph_destroy(bare);
     return status;
 }
+#endif /* NPU_IR_NO_REWRITE */
+#endif /* NPU_IR_NO_TILES */
 
+#ifdef NPU__PARTIAL
+#pragma GCC diagnostic pop
+#endif
 #endif /* NPU_IR_IMPLEMENTATION */
 
 /* -----------------------------------------------------------------------------------------------------------

@@ -20916,6 +20916,9 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
     return status;
 }
 
+static size_t npu__ref_round_up(size_t n) { return (n + 63) & ~(size_t)63; }
+
+#ifndef NPU_IR_NO_TILES
 /* ---- tile programs --------------------------------------------------------------------------- >>kernels-tiles
 
    npu.launch prepares every op of its program once, as if it stood alone, and lists what is left to do as
@@ -21189,8 +21192,6 @@ typedef struct npu__ref_tiles {
     size_t part_size;
     uint32_t isa;
 } npu__ref_tiles;
-
-static size_t npu__ref_round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 
 /* Everything that prepare needs besides. */
 typedef struct npu__ref_tiles_making {
@@ -21495,6 +21496,7 @@ static const npu_kernel npu__ref_kernels_launch[] = {
     NPU__REF_ROW(NPU_NPU_LAUNCH, "fast", 10, NULL, npu__ref_tiles_prepare, npu__ref_tiles_launch),
     NPU__REF_ROW(NPU_NPU_LAUNCH, "plain", 0, NULL, npu__ref_tiles_prepare_plain, npu__ref_tiles_launch)
 };
+#endif /* NPU_IR_NO_TILES */
 
 /* ---- results of a lesser dtype: what takes `dtype` casts its operand first, and computes with what is left ---- */
 
@@ -21643,8 +21645,10 @@ static const npu_kernel_table npu__ref_tables[] = {
     NPU_KERNEL_TABLE(npu__ref_kernels_order),         NPU_KERNEL_TABLE(npu__ref_kernels_resize),
     NPU_KERNEL_TABLE(npu__ref_kernels_vectors),       NPU_KERNEL_TABLE(npu__ref_kernels_loss),
     NPU_KERNEL_TABLE(npu__ref_kernels_statistics),
+#ifndef NPU_IR_NO_TILES
     NPU_KERNEL_TABLE(npu__ref_kernels_block),         NPU_KERNEL_TABLE(npu__ref_kernels_arith),
     NPU_KERNEL_TABLE(npu__ref_kernels_launch),
+#endif
     NPU_KERNEL_TABLE(npu__ref_kernels_search),        NPU_KERNEL_TABLE(npu__ref_kernels_spectral),
     NPU_KERNEL_TABLE(npu__ref_kernels_loops),         NPU_KERNEL_TABLE(npu__ref_kernels_structure),
 };

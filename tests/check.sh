@@ -182,6 +182,8 @@ listed_ops() { # the program checks what is there; the object has no rule or ker
     ! nm $OUT/listed_ops | grep -E 'npu__type_(index|rnn|einsum|sort)|npu__ref_(conv_|pool|rnn|sort|gather|svd|tiles|fused)'
 }
 
+PARTS_BY_MACRO="TEXT DIAGRAMS JSON REWRITE LOWERING REPORT TILES LAYERS"
+
 macro() { # name suffix, -D...
     local name=$1
     shift
@@ -191,7 +193,31 @@ macro() { # name suffix, -D...
     case "$*" in *NO_THREADS*) step "nm: no threads with $*" lacks "$OUT/macro$name.o" "$THREADS" threads ;; esac
 }
 
+# The functions that the headers declare, those that an object has.
+declared() { # flags
+    printf '#include "npu_ir.h"\n#include "npu_ir_backend_ref.h"\n' | gcc -E -P "$@" -I. -x c - | tr '\n' ' ' | tr ';' '\n' |
+        sed -nE 's/^.*\bextern [^(]*\b(npu_[a-z0-9_]+) *\(.*/\1/p' | sort
+}
+exported() { nm -g --defined-only "$1" | awk '{ print $NF }' | sort; }
+
+part() { # suffixes of the macros that leave parts out: what is declared is there, nothing else is, and a program runs
+    local flags object=$OUT/part_$1$#.o cc=gcc
+    flags=$(printf -- '-DNPU_IR_NO_%s ' "$@")
+    has clang && cc=clang # in half the time
+    $cc -std=c99 -O0 $WARN $flags -c tests/compile/one_file.c -o "$object" &&
+        compile_and_run "${object%.o}" $cc -std=c99 $WARN $flags tests/compile/declarations.c "$object" || return 1
+    declared $flags > "$object.declared"
+    exported "$object" | diff "$object.declared" -
+}
+
 macros() {
+    local name
+    for name in $PARTS_BY_MACRO; do
+        step "without $name" part $name
+    done
+    step "without all of these" part $PARTS_BY_MACRO
+    step "gcc without all of these" gcc -std=c99 -O1 $WARN $(printf -- '-DNPU_IR_NO_%s ' $PARTS_BY_MACRO) \
+        -c tests/compile/one_file.c -o $OUT/bare.o
     macro 1 -DNPU_IR_NO_STDIO
     macro 2 -DNPU_IR_NO_THREADS
     macro 3 -DNPU_IR_NO_STRINGS
