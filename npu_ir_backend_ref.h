@@ -64,6 +64,7 @@ typedef struct npu_prepare {
     const struct npu_kernel_table *tables; /* of the backend, for kernels that run other ops */
     uint32_t num_tables;
     const char *variant;          /* of the backend's desc, NULL = by priority */
+    uint32_t mode;                /* of the kernel's row */
     uint32_t isa;                 /* number of the backend's instruction set, for built-in kernels; 0 = "base" */
     void *blocks;           /* of npu_prepare_alloc */
 } npu_prepare;
@@ -107,6 +108,7 @@ typedef struct npu_kernel {
     /* NULL = operands are dense. Else: does launch read an operand that lies at the strides of x? */
     bool (*takes)(const npu_op_info *op, uint32_t operand, const npu_tensor *x);
     npu_kernel_dtypes dtypes; /* 0 = numbers */
+    uint32_t mode;            /* for prepare, as p->mode: what kinds that share functions differ in; 0 = nothing */
 } npu_kernel;
 
 /* Rows sorted by kind, then by falling priority. Borrowed; must outlive the backend. Make one of an array with
@@ -272,11 +274,15 @@ typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const
     NPU__REF_ROW_TAKES(kind, variant, priority, supported, prepare, launch, (npu__ref_takes_fn)0)
 #define NPU__REF_ROW_TAKES(kind, variant, priority, supported, prepare, launch, takes) \
     NPU__REF_ROW_OF(NPU_KERNEL_NUMBERS, kind, variant, priority, supported, prepare, launch, takes)
-#define NPU__REF_ROW_OF(dtypes, kind, variant, priority, supported, prepare, launch, takes)         \
+#define NPU__REF_ROW_MODE(mode, kind, variant, priority, supported, prepare, launch) \
+    NPU__REF_ROW_ALL(NPU_KERNEL_NUMBERS, mode, kind, variant, priority, supported, prepare, launch, (npu__ref_takes_fn)0)
+#define NPU__REF_ROW_OF(dtypes, kind, variant, priority, supported, prepare, launch, takes) \
+    NPU__REF_ROW_ALL(dtypes, 0, kind, variant, priority, supported, prepare, launch, takes)
+#define NPU__REF_ROW_ALL(dtypes, mode, kind, variant, priority, supported, prepare, launch, takes)     \
     { kind, variant, priority, NPU_IR_HAS_KERNEL(kind) ? supported : (npu__ref_supported_fn)0,         \
       NPU_IR_HAS_KERNEL(kind) ? prepare : (npu__ref_prepare_op_fn)0,                                      \
       NPU_IR_HAS_KERNEL(kind) ? launch : (npu__ref_launch_op_fn)0,                                        \
-      NPU_IR_HAS_KERNEL(kind) ? takes : (npu__ref_takes_fn)0, dtypes }
+      NPU_IR_HAS_KERNEL(kind) ? takes : (npu__ref_takes_fn)0, dtypes, mode }
 
 /* ---- elements, strips, elementwise ------------------------------------------------- >>kernels-elementwise
 
@@ -13721,10 +13727,14 @@ static npu_status npu__ref_instance_norm_prepare_f32(npu_prepare *p)
 
 /* The two variants of a kind whose plain one computes in double. */
 #define NPU__REF_F32_KERNELS(kind, supported, prepare, launch, launch_f32) \
-    NPU__REF_F32_KERNELS_TAKE(kind, supported, prepare, launch, launch_f32, (npu__ref_takes_fn)0)
-#define NPU__REF_F32_KERNELS_TAKE(kind, supported, prepare, launch, launch_f32, takes)             \
-    NPU__REF_ROW_TAKES(kind, "f32", 1, supported, npu__ref_##prepare##_prepare_f32, npu__ref_##launch_f32, takes), \
-    NPU__REF_ROW_TAKES(kind, "plain", 0, NULL, npu__ref_##prepare##_prepare, npu__ref_##launch, takes)
+    NPU__REF_F32_KERNELS_MODE(0, kind, supported, prepare, launch, launch_f32)
+#define NPU__REF_F32_KERNELS_MODE(mode, kind, supported, prepare, launch, launch_f32) \
+    NPU__REF_F32_KERNELS_TAKE(mode, kind, supported, prepare, launch, launch_f32, (npu__ref_takes_fn)0)
+#define NPU__REF_F32_KERNELS_TAKE(mode, kind, supported, prepare, launch, launch_f32, takes)       \
+    NPU__REF_ROW_ALL(NPU_KERNEL_NUMBERS, mode, kind, "f32", 1, supported, npu__ref_##prepare##_prepare_f32, \
+                     npu__ref_##launch_f32, takes),                                                \
+    NPU__REF_ROW_ALL(NPU_KERNEL_NUMBERS, mode, kind, "plain", 0, NULL, npu__ref_##prepare##_prepare, npu__ref_##launch, \
+                     takes)
 #define NPU__REF_NORM_KERNELS(kind, prepare) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, prepare, norm_launch, norm_launch)
 
@@ -13890,8 +13900,7 @@ static npu_status npu__ref_pool_init(npu_prepare *p, const npu_tensor *x, const 
         npu__ref_pool_list(p->op, "strides", dims, ones, pool->stride);
         npu__ref_pool_list(p->op, "dilations", dims, ones, pool->dilation);
         pool->onto = true;
-        pool->mean = p->op->kind == NPU_LINALG_POOLING_NCW_SUM || p->op->kind == NPU_LINALG_POOLING_NCHW_SUM ||
-                     p->op->kind == NPU_LINALG_POOLING_NCDHW_SUM;
+        pool->mean = (p->op->traits & NPU_IDENTITY) == NPU_IDENTITY_ZERO;
     }
     p->state = pool;
     work = (size_t)(pool->out[2] * pool->kernel[0] * pool->kernel[1] * pool->kernel[2]);
@@ -14286,22 +14295,21 @@ static void npu__ref_collapse(npu__ref_reduction *r, const npu_tensor *x, const 
     }
 }
 
-/* Marks the dims an op reduces: a list or one number; none or an empty list means all. sum_to_size reduces
+/* Marks the dims an op reduces: a list or one number; an empty list means all. Without such an argument it reduces
    those that its result has not, or has once. */
 static void npu__ref_reduced_dims(const npu_op_info *op, uint32_t rank, bool *is_reduced)
 {
     const char *name = npu_op_arg(op, "axis") ? "axis" : "dim";
     const npu_bound_arg *arg = npu_op_arg(op, name);
     uint32_t n = npu_op_list_len(op, name), missing = rank - op->out[0]->rank;
-    bool to_size = op->kind == NPU_ATEN_SUM_TO_SIZE || (op->kind >= NPU_BLOCK_ROW_SUM && op->kind <= NPU_BLOCK_ROW_MIN);
     memset(is_reduced, 0, NPU_MAX_RANK * sizeof *is_reduced);
-    for (uint32_t i = 0; i < rank && to_size; i++) {
+    for (uint32_t i = 0; i < rank && !arg; i++) {
         is_reduced[i] = i < missing || op->out[0]->dims[i - missing] == 1;
     }
-    if (to_size) {
+    if (!arg) {
         return;
     }
-    if (arg && arg->form == NPU_ARG_INT) {
+    if (arg->form == NPU_ARG_INT) {
         is_reduced[npu__ref_axis(arg->i, rank)] = true;
         return;
     }
@@ -14312,6 +14320,9 @@ static void npu__ref_reduced_dims(const npu_op_info *op, uint32_t rank, bool *is
         is_reduced[i] = true;
     }
 }
+
+/* The mode of a reduction is what it folds into, or this: a sum that is divided. */
+enum { NPU__REF_MEAN = NPU__MIN + 1 };
 
 /* Neighbours are reduced, or are neighbours in the result: any other operand is better copied first. */
 static bool npu__ref_reduce_takes(const npu_op_info *op, uint32_t operand, const npu_tensor *x)
@@ -14335,15 +14346,8 @@ static npu_status npu__ref_reduce_prepare(npu_prepare *p)
     if (!r) {
         return NPU_ERR_NO_MEMORY;
     }
-    switch (p->op->kind) {
-    case NPU_ATEN_MEAN: case NPU_ATEN_MEAN_DIM: r->mean = true; break;
-    case NPU_BLOCK_MAX: case NPU_BLOCK_ROW_MAX: case NPU_TENSOR_ROW_MAX:
-    case NPU_ATEN_AMAX: case NPU_ATEN_MAX: r->fold = NPU__MAX; break;
-    case NPU_BLOCK_MIN: case NPU_BLOCK_ROW_MIN:
-    case NPU_ATEN_AMIN: case NPU_ATEN_MIN: r->fold = NPU__MIN; break;
-    case NPU_ATEN_PROD: case NPU_ATEN_PROD_DIM_INT: r->fold = NPU__PRODUCT; break;
-    default: break;
-    }
+    r->mean = p->mode == NPU__REF_MEAN;
+    r->fold = r->mean ? NPU__SUM : p->mode;
     npu__ref_reduced_dims(p->op, p->in[0].rank, is_reduced);
     npu__ref_collapse(r, &p->in[0], is_reduced);
     p->state = r;
@@ -14966,67 +14970,65 @@ typedef struct npu__ref_statistics {
     double p;
 } npu__ref_statistics;
 
-/* The statistic of a kind; *p is set where it has a number. */
-static const npu__ref_statistic *npu__ref_statistic_of(const npu_op_info *op, double *p)
-{
-    static const npu__ref_statistic any = {
+/* The modes of statistics; a norm has the statistic of its order. */
+enum {
+    NPU__REF_ANY, NPU__REF_ALL, NPU__REF_COUNT_NONZERO, NPU__REF_NANSUM, NPU__REF_NANMEAN, NPU__REF_LOGSUMEXP,
+    NPU__REF_VARIANCE, NPU__REF_DEVIATION, NPU__REF_NORM,
+    NPU__REF_KEEPS_ALL = 16 /* beside another: an empty list of dims means none */
+};
+
+static const npu__ref_statistic npu__ref_statistic_modes[] = {
+    [NPU__REF_ANY] = {
         0.0, { npu__ref_step_any, NULL }, npu__ref_finish_any, { NPU__REF_TERM(nonzero), 0 }
-    };
-    static const npu__ref_statistic all = {
+    },
+    [NPU__REF_ALL] = {
         1.0, { npu__ref_step_all, NULL }, npu__ref_finish_all, { 0, NPU__REF_TERM(zero) }
-    };
-    static const npu__ref_statistic count = {
+    },
+    [NPU__REF_COUNT_NONZERO] = {
         0.0, { npu__ref_step_count, NULL }, npu__ref_finish_first, { NPU__REF_TERM(nonzero), 0 }
-    };
-    static const npu__ref_statistic nansum = {
+    },
+    [NPU__REF_NANSUM] = {
         0.0, { npu__ref_step_present, NULL }, npu__ref_finish_first, { NPU__REF_TERM(present), 0 }
-    };
-    static const npu__ref_statistic nanmean = {
+    },
+    [NPU__REF_NANMEAN] = {
         0.0, { npu__ref_step_present, NULL }, npu__ref_finish_mean, { NPU__REF_TERM(present), NPU__REF_TERM(number) }
-    };
-    static const npu__ref_statistic logsumexp = {
+    },
+    [NPU__REF_LOGSUMEXP] = {
         -(double)INFINITY, { npu__ref_step_max, npu__ref_step_exp }, npu__ref_finish_logsumexp,
         { NPU__REF_TERM_MAX, NPU__REF_TERM(exp) }
-    };
-    static const npu__ref_statistic variance = {
+    },
+    [NPU__REF_VARIANCE] = {
         0.0, { npu__ref_step_sum, npu__ref_step_deviations }, npu__ref_finish_variance,
         { NPU__REF_TERM(value), NPU__REF_TERM(deviation) }
-    };
-    static const npu__ref_statistic deviation = {
+    },
+    [NPU__REF_DEVIATION] = {
         0.0, { npu__ref_step_sum, npu__ref_step_deviations }, npu__ref_finish_deviation,
         { NPU__REF_TERM(value), NPU__REF_TERM(deviation) }
-    };
-    switch (op->kind) {
-    case NPU_ATEN_ANY: case NPU_ATEN_ANY_DIM: case NPU_ATEN_ANY_DIMS: return &any;
-    case NPU_ATEN_ALL: case NPU_ATEN_ALL_DIM: case NPU_ATEN_ALL_DIMS: return &all;
-    case NPU_ATEN_COUNT_NONZERO: case NPU_ATEN_COUNT_NONZERO_DIM_INTLIST: return &count;
-    case NPU_ATEN_NANSUM: return &nansum;
-    case NPU_ATEN_NANMEAN: return &nanmean;
-    case NPU_ATEN_LOGSUMEXP: return &logsumexp;
-    case NPU_ATEN_LINALG_VECTOR_NORM: case NPU_ATEN_NORM_SCALAR: case NPU_ATEN_NORM_SCALAROPT_DIM:
-    case NPU_ATEN_FROBENIUS_NORM_DIM: case NPU_ATEN_LINALG_NORM: case NPU_ATEN_LINALG_NORM_ORD_STR:
-    case NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD:
-        *p = npu_scalar_value(npu_op_scalar(op, npu_op_arg(op, "ord") ? "ord" : "p", npu_scalar_int(2)));
-        return npu__ref_norm_statistic(*p);
-    default: break;
     }
-    *p = npu_op_arg(op, "unbiased") ? (double)npu_op_int(op, "unbiased", 1)
-                                    : npu_scalar_value(npu_op_scalar(op, "correction", npu_scalar_int(1)));
-    return op->kind >= NPU_ATEN_STD && op->kind != NPU_ATEN_VAR_MEAN && op->kind != NPU_ATEN_VAR_MEAN_DIM &&
-                   op->kind != NPU_ATEN_VAR_MEAN_CORRECTION ? &deviation : &variance;
+};
+
+/* The number in a statistic: the order of a norm, else what a variance takes off the count. */
+static double npu__ref_statistic_param(const npu_op_info *op, uint32_t mode)
+{
+    if (mode == NPU__REF_NORM) {
+        return npu_scalar_value(npu_op_scalar(op, npu_op_arg(op, "ord") ? "ord" : "p", npu_scalar_int(2)));
+    }
+    return npu_op_arg(op, "unbiased") ? (double)npu_op_int(op, "unbiased", 1)
+                                      : npu_scalar_value(npu_op_scalar(op, "correction", npu_scalar_int(1)));
 }
 
 static npu_status npu__ref_statistic_prepare(npu_prepare *p)
 {
     npu__ref_statistics *s = (npu__ref_statistics *)npu_prepare_alloc(p, sizeof *s);
-    bool is_reduced[NPU_MAX_RANK],
-        by_dims = p->op->kind == NPU_ATEN_ANY_DIMS || p->op->kind == NPU_ATEN_ALL_DIMS;
+    uint32_t mode = p->mode & ~(uint32_t)NPU__REF_KEEPS_ALL;
+    bool is_reduced[NPU_MAX_RANK];
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
-    s->statistic = npu__ref_statistic_of(p->op, &s->p);
+    s->p = npu__ref_statistic_param(p->op, mode);
+    s->statistic = mode == NPU__REF_NORM ? npu__ref_norm_statistic(s->p) : &npu__ref_statistic_modes[mode];
     npu__ref_reduced_dims(p->op, p->in[0].rank, is_reduced);
-    if (by_dims && npu_op_has(p->op, "dim") && npu_op_list_len(p->op, "dim") == 0) {
+    if (mode != p->mode && npu_op_has(p->op, "dim") && npu_op_list_len(p->op, "dim") == 0) {
         memset(is_reduced, 0, sizeof is_reduced);
     }
     npu__ref_collapse(&s->r, &p->in[0], is_reduced);
@@ -15172,15 +15174,22 @@ static npu_status npu__ref_statistic_prepare_f32(npu_prepare *p)
 }
 
 /* Floats, or what is only asked for zeros: no number but a double becomes a zero in float. */
+/* Statistics that ask whether elements are 0. */
+static bool npu__ref_truths_supported_f32(const npu_op_info *op)
+{
+    int cls = npu__ref_compute_class(op->in[0]->dtype);
+    return cls == NPU__F32 || cls == NPU__I64;
+}
+
 static bool npu__ref_statistic_supported_f32(const npu_op_info *op)
 {
-    double p = 0;
-    const npu__ref_statistic *t = npu__ref_statistic_of(op, &p);
-    uint32_t term = t->terms[0] ? t->terms[0] : t->terms[1];
-    bool asks = term == NPU__REF_TERM(nonzero) || term == NPU__REF_TERM(zero);
-    int cls = npu__ref_compute_class(op->in[0]->dtype);
-    return term && (asks ? cls == NPU__F32 || cls == NPU__I64
-                         : npu__ref_all_f32(op) && (op->num_out < 2 || op->out[1]->dtype == op->out[0]->dtype));
+    return npu__ref_all_f32(op) && (op->num_out < 2 || op->out[1]->dtype == op->out[0]->dtype);
+}
+
+static bool npu__ref_norm_supported_f32(const npu_op_info *op)
+{
+    uint32_t term = npu__ref_norm_statistic(npu__ref_statistic_param(op, NPU__REF_NORM))->terms[0];
+    return term == NPU__REF_TERM(nonzero) ? npu__ref_truths_supported_f32(op) : term && npu__ref_all_f32(op);
 }
 
 /* ---- norms of matrices: an extreme of sums along one dim, or what the singular values come to ---- */
@@ -15323,16 +15332,7 @@ static npu_status npu__ref_matrix_norm_launch(const npu_launch *l, uint32_t part
 }
 
 /* Integers have no NaN, and do not fit doubles. */
-static npu_status npu__ref_nansum_prepare(npu_prepare *p)
-{
-    return npu__ref_is_integer(p->out[0].dtype) ? npu__ref_reduce_prepare(p) : npu__ref_statistic_prepare(p);
-}
-
-static npu_status npu__ref_nansum_launch(const npu_launch *l, uint32_t part, uint32_t parts)
-{
-    return npu__ref_is_integer(l->out[0].dtype) ? npu__ref_reduce_launch(l, part, parts)
-                                                : npu__ref_statistic_launch(l, part, parts);
-}
+static bool npu__ref_to_integer(const npu_op_info *op) { return npu__ref_is_integer(op->out[0]->dtype); }
 
 /* Minimum and maximum are results 0 and 1. */
 static npu_status npu__ref_aminmax(const npu_launch *l, uint32_t part, uint32_t parts, npu__ref_launch_op_fn reduce)
@@ -15450,6 +15450,8 @@ typedef struct npu__ref_along {
     const npu__ref_floats *floats; /* NULL = in double */
 } npu__ref_along;
 
+enum { NPU__REF_ALONG_LOG = 1, NPU__REF_ALONG_SAFE, NPU__REF_ALONG_LEAST }; /* modes */
+
 /* All dims as one, or those before, at and after an axis. */
 static void npu__ref_along_init(npu__ref_along *a, const npu_tensor *x, bool all, int64_t dim)
 {
@@ -15474,10 +15476,9 @@ static npu_status npu__ref_along_prepare(npu_prepare *p)
     }
     npu__ref_along_init(a, x, dim && dim->form == NPU_ARG_NONE,
                         npu_op_int(p->op, "dim", -1)); /* argmax of all */
-    a->log = p->op->kind == NPU_ATEN_LOG_SOFTMAX || p->op->kind == NPU_ATEN_LOG_SOFTMAX_RAW ||
-             p->op->kind == NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA;
-    a->safe = p->op->kind == NPU_ATEN_SAFE_SOFTMAX;
-    a->least = p->op->kind == NPU_ATEN_ARGMIN || p->op->kind == NPU_ATEN_MIN_DIM;
+    a->log = p->mode == NPU__REF_ALONG_LOG;
+    a->safe = p->mode == NPU__REF_ALONG_SAFE;
+    a->least = p->mode == NPU__REF_ALONG_LEAST;
     p->state = a;
     p->parts = npu__ref_item_parts(a->outer * a->inner, a->n);
     return NPU_OK;
@@ -15898,92 +15899,96 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
     return NPU_OK;
 }
 
-#define NPU__REF_SOFTMAX_KERNELS(kind)                                                             \
-    NPU__REF_ROW(kind, "wide", 2, npu__ref_softmax_supported_wide, npu__ref_along_prepare_f32,      \
-                npu__ref_softmax_launch_wide),                                                     \
-    NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
+#define NPU__REF_SOFTMAX_KERNELS(kind, mode)                                                             \
+    NPU__REF_ROW_MODE(mode, kind, "wide", 2, npu__ref_softmax_supported_wide, npu__ref_along_prepare_f32, \
+                      npu__ref_softmax_launch_wide),                                           \
+    NPU__REF_F32_KERNELS_MODE(mode, kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
 
-#define NPU__REF_WIDE_KERNEL(kind, launch) \
-    NPU__REF_ROW_TAKES(kind, "wide", 1, npu__ref_wide_supported, npu__ref_reduce_prepare_wide, launch, \
-                      npu__ref_reduce_takes)
-#define NPU__REF_REDUCE_KERNELS(kind) \
-    NPU__REF_WIDE_KERNEL(kind, npu__ref_reduce_launch_wide), \
-    NPU__REF_F32_KERNELS_TAKE(kind, npu__ref_all_f32, reduce, reduce_launch, reduce_launch_f32, npu__ref_reduce_takes)
-#define NPU__REF_ARG_MAX_KERNELS(kind) \
-    NPU__REF_F32_KERNELS(kind, npu__ref_arg_max_supported_f32, along, arg_max_launch, arg_max_launch_f32)
+#define NPU__REF_WIDE_KERNEL(mode, kind, launch) \
+    NPU__REF_ROW_ALL(NPU_KERNEL_NUMBERS, mode, kind, "wide", 1, npu__ref_wide_supported, npu__ref_reduce_prepare_wide, \
+                     launch, npu__ref_reduce_takes)
+#define NPU__REF_REDUCE_KERNELS(kind, mode) \
+    NPU__REF_WIDE_KERNEL(mode, kind, npu__ref_reduce_launch_wide), \
+    NPU__REF_F32_KERNELS_TAKE(mode, kind, npu__ref_all_f32, reduce, reduce_launch, reduce_launch_f32, npu__ref_reduce_takes)
+#define NPU__REF_ARG_MAX_KERNELS(kind, mode) \
+    NPU__REF_F32_KERNELS_MODE(mode, kind, npu__ref_arg_max_supported_f32, along, arg_max_launch, arg_max_launch_f32)
 
-#define NPU__REF_STATISTIC_KERNEL(kind)                                                            \
-    NPU__REF_F32_KERNELS_TAKE(kind, npu__ref_statistic_supported_f32, statistic, statistic_launch, \
+#define NPU__REF_STATISTIC_KERNEL(kind, mode, supported) \
+    NPU__REF_F32_KERNELS_TAKE(mode, kind, npu__ref_##supported##_supported_f32, statistic, statistic_launch, \
                               statistic_launch_f32, npu__ref_reduce_takes)
 
 static const npu_kernel npu__ref_kernels_reduction[] = {
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN_DIM),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_DIM),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_AMAX),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_AMIN),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MAX),
-    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_MAX_DIM),
-    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_ARGMAX),
-    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX),
-    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY_DIM),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY_DIMS),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIM),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIMS),
-    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_ARGMIN),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MIN),
-    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_MIN_DIM),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD_DIM_INT),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_DIM),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_CORRECTION),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_DIM),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_CORRECTION),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN_DIM),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN_CORRECTION),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN_DIM),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN_CORRECTION),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_LOGSUMEXP),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_LINALG_VECTOR_NORM),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NORM_SCALAR),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NORM_SCALAROPT_DIM),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_FROBENIUS_NORM_DIM),
-    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX_RAW),
-    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX_RAW),
-    NPU__REF_ROW(NPU_ATEN_SAFE_SOFTMAX, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_softmax_launch),
-    NPU__REF_ROW(NPU_ATEN_NANSUM, "f32", 1, npu__ref_statistic_supported_f32, npu__ref_statistic_prepare_f32,
-                npu__ref_statistic_launch_f32),
-    NPU__REF_ROW(NPU_ATEN_NANSUM, "plain", 0, NULL, npu__ref_nansum_prepare, npu__ref_nansum_launch),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NANMEAN),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST),
-    NPU__REF_WIDE_KERNEL(NPU_ATEN_AMINMAX, npu__ref_aminmax_launch_wide),
-    NPU__REF_F32_KERNELS_TAKE(NPU_ATEN_AMINMAX, npu__ref_all_f32, reduce, aminmax_launch, aminmax_launch_f32,
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN, NPU__REF_MEAN),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN_DIM, NPU__REF_MEAN),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM, NPU__SUM),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_DIM, NPU__SUM),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_AMAX, NPU__MAX),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_AMIN, NPU__MIN),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MAX, NPU__MAX),
+    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_MAX_DIM, 0),
+    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_ARGMAX, 0),
+    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX, 0),
+    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX, NPU__REF_ALONG_LOG),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY, NPU__REF_ANY, truths),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY_DIM, NPU__REF_ANY, truths),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY_DIMS, NPU__REF_ANY | NPU__REF_KEEPS_ALL, truths),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL, NPU__REF_ALL, truths),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIM, NPU__REF_ALL, truths),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIMS, NPU__REF_ALL | NPU__REF_KEEPS_ALL, truths),
+    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_ARGMIN, NPU__REF_ALONG_LEAST),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MIN, NPU__MIN),
+    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_MIN_DIM, NPU__REF_ALONG_LEAST),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD, NPU__PRODUCT),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD_DIM_INT, NPU__PRODUCT),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR, NPU__REF_VARIANCE, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_DIM, NPU__REF_VARIANCE, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_CORRECTION, NPU__REF_VARIANCE, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD, NPU__REF_DEVIATION, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_DIM, NPU__REF_DEVIATION, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_CORRECTION, NPU__REF_DEVIATION, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN, NPU__REF_VARIANCE, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN_DIM, NPU__REF_VARIANCE, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN_CORRECTION, NPU__REF_VARIANCE, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN, NPU__REF_DEVIATION, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN_DIM, NPU__REF_DEVIATION, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN_CORRECTION, NPU__REF_DEVIATION, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_LOGSUMEXP, NPU__REF_LOGSUMEXP, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_LINALG_VECTOR_NORM, NPU__REF_NORM, norm),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NORM_SCALAR, NPU__REF_NORM, norm),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NORM_SCALAROPT_DIM, NPU__REF_NORM, norm),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_FROBENIUS_NORM_DIM, NPU__REF_NORM, norm),
+    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX_RAW, 0),
+    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX_RAW, NPU__REF_ALONG_LOG),
+    NPU__REF_ROW_MODE(NPU__REF_ALONG_SAFE, NPU_ATEN_SAFE_SOFTMAX, "plain", 0, NULL, npu__ref_along_prepare,
+                      npu__ref_softmax_launch),
+    NPU__REF_ROW_MODE(NPU__REF_NANSUM, NPU_ATEN_NANSUM, "f32", 1, npu__ref_statistic_supported_f32,
+                      npu__ref_statistic_prepare_f32, npu__ref_statistic_launch_f32),
+    NPU__REF_ROW_MODE(NPU__SUM, NPU_ATEN_NANSUM, "plain", 0, npu__ref_to_integer, npu__ref_reduce_prepare,
+                      npu__ref_reduce_launch),
+    NPU__REF_ROW_MODE(NPU__REF_NANSUM, NPU_ATEN_NANSUM, "plain", 0, NULL, npu__ref_statistic_prepare,
+                      npu__ref_statistic_launch),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NANMEAN, NPU__REF_NANMEAN, statistic),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO, NPU__REF_COUNT_NONZERO, truths),
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST, NPU__REF_COUNT_NONZERO, truths),
+    NPU__REF_WIDE_KERNEL(0, NPU_ATEN_AMINMAX, npu__ref_aminmax_launch_wide),
+    NPU__REF_F32_KERNELS_TAKE(0, NPU_ATEN_AMINMAX, npu__ref_all_f32, reduce, aminmax_launch, aminmax_launch_f32,
                               npu__ref_reduce_takes),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE),
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE, NPU__SUM),
     NPU__REF_ROW(NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch),
     NPU__REF_ROW(NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch)
 };
 
 static bool npu__ref_vector_norm_supported_f32(const npu_op_info *op)
 {
-    return !npu__ref_is_matrix_norm(op) && npu__ref_statistic_supported_f32(op);
+    return !npu__ref_is_matrix_norm(op) && npu__ref_norm_supported_f32(op);
 }
 
 #define NPU__REF_MATRIX_NORM_KERNELS(kind)                                                         \
-    NPU__REF_ROW(kind, "f32", 1, npu__ref_vector_norm_supported_f32, npu__ref_statistic_prepare_f32, \
-                npu__ref_statistic_launch_f32),                                                    \
+    NPU__REF_ROW_MODE(NPU__REF_NORM, kind, "f32", 1, npu__ref_vector_norm_supported_f32,             \
+                      npu__ref_statistic_prepare_f32, npu__ref_statistic_launch_f32),                \
     NPU__REF_ROW(kind, "plain", 0, npu__ref_is_matrix_norm, npu__ref_matrix_norm_prepare,           \
                 npu__ref_matrix_norm_launch),                                                      \
-    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_statistic_prepare, npu__ref_statistic_launch)
+    NPU__REF_ROW_MODE(NPU__REF_NORM, kind, "plain", 0, NULL, npu__ref_statistic_prepare, npu__ref_statistic_launch)
 
 static const npu_kernel npu__ref_kernels_norm[] = {
     NPU__REF_ROW(NPU_ATEN_LINALG_MATRIX_NORM, "plain", 0, NULL, npu__ref_matrix_norm_prepare,
@@ -16007,28 +16012,35 @@ static double npu__ref_log_add_exp(double a, double b)
     return isinf(max) || isnan(max) ? max : max + npu__math_log1p(npu__math_exp((a < b ? a : b) - max));
 }
 
+/* What a row says of its op: a scan folds into NPU__SUM .. NPU__MIN, or this; others order. */
+enum {
+    NPU__REF_LOG_ADD_EXP = NPU__MIN + 1,
+    NPU__REF_SORT = 0, NPU__REF_ARGSORT, NPU__REF_TOPK, NPU__REF_KTHVALUE, NPU__REF_MEDIAN, NPU__REF_NANMEDIAN,
+    NPU__REF_MODE, NPU__REF_QUANTILE, NPU__REF_NANQUANTILE
+};
+
 /* Replaces each element by what has run up to it. */
-static void npu__ref_scan_f64(uint32_t kind, double *carry, double *x, size_t n)
+static void npu__ref_scan_f64(uint32_t mode, double *carry, double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        *carry = kind == NPU_ATEN_CUMSUM    ? *carry + x[i]
-                 : kind == NPU_ATEN_CUMPROD ? *carry * x[i]
-                                            : npu__ref_log_add_exp(*carry, x[i]);
+        *carry = mode == NPU__SUM       ? *carry + x[i]
+                 : mode == NPU__PRODUCT ? *carry * x[i]
+                                        : npu__ref_log_add_exp(*carry, x[i]);
         x[i] = *carry;
     }
 }
 
-static void npu__ref_scan_i64(uint32_t kind, int64_t *carry, int64_t *x, size_t n)
+static void npu__ref_scan_i64(uint32_t mode, int64_t *carry, int64_t *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        *carry = kind == NPU_ATEN_CUMSUM ? NPU__REF_WRAP(*carry, +, x[i]) : NPU__REF_WRAP(*carry, *, x[i]);
+        *carry = mode == NPU__SUM ? NPU__REF_WRAP(*carry, +, x[i]) : NPU__REF_WRAP(*carry, *, x[i]);
         x[i] = *carry;
     }
 }
 
 typedef struct npu__ref_order {
     npu__ref_along along;
-    uint32_t kind;
+    uint32_t mode;
     int64_t k;
     bool descending;
     double q;           /* of the quantile kinds without a tensor */
@@ -16041,15 +16053,14 @@ static npu_status npu__ref_order_prepare(npu_prepare *p)
     npu__ref_order *s = (npu__ref_order *)npu_prepare_alloc(p, sizeof *s);
     const npu_op_info *op = p->op;
     const npu_bound_arg *dim = npu_op_arg(op, "dim");
-    bool all = (!dim || dim->form == NPU_ARG_NONE) && op->kind != NPU_ATEN_MSORT;
+    bool all = dim ? dim->form == NPU_ARG_NONE : p->mode != NPU__REF_SORT; /* msort goes along dim 0 */
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
     npu__ref_along_init(&s->along, &p->in[0], all, dim ? npu_op_int(op, "dim", -1) : 0);
-    s->kind = op->kind;
+    s->mode = p->mode;
     s->k = npu_op_int(op, "k", 1);
-    s->descending = op->kind == NPU_ATEN_TOPK ? npu_op_int(op, "largest", 1) != 0
-                                              : npu_op_int(op, "descending", 0) != 0;
+    s->descending = npu_op_int(op, npu_op_arg(op, "largest") ? "largest" : "descending", 0) != 0;
     s->q = npu_op_float(op, "q", 0.0);
     p->state = s;
     p->parts = npu__ref_item_parts(s->along.outer * s->along.inner, s->along.n);
@@ -16057,31 +16068,23 @@ static npu_status npu__ref_order_prepare(npu_prepare *p)
 }
 
 /* What a scan folds its elements into; logarithms of sums start as maxima do. */
-static uint32_t npu__ref_scan_fold(uint32_t kind)
-{
-    switch (kind) {
-    case NPU_ATEN_CUMSUM: return NPU__SUM;
-    case NPU_ATEN_CUMPROD: return NPU__PRODUCT;
-    case NPU_ATEN_CUMMIN: return NPU__MIN;
-    default: return NPU__MAX;
-    }
-}
+static uint32_t npu__ref_scan_fold(uint32_t mode) { return mode == NPU__REF_LOG_ADD_EXP ? NPU__MAX : mode; }
 
 static void npu__ref_scan_row(const npu_launch *l, const npu__ref_order *s, size_t first)
 {
     bool integer = npu__ref_is_integer(l->out[0].dtype);
     int cls = integer ? NPU__I64 : NPU__F64;
     int64_t stride = (int64_t)s->along.inner;
-    npu__ref_number carry = npu__ref_fold_start(npu__ref_scan_fold(s->kind));
+    npu__ref_number carry = npu__ref_fold_start(npu__ref_scan_fold(s->mode));
     npu__ref_strip strip;
     for (size_t i = 0; i < s->along.n; i += NPU__STRIP) {
         size_t n = s->along.n - i < NPU__STRIP ? s->along.n - i : NPU__STRIP;
         int64_t at = (int64_t)first + (int64_t)i * stride;
         npu__ref_load_class(cls, &strip, l->x[0], l->in[0].dtype, at, stride, n);
         if (integer) {
-            npu__ref_scan_i64(s->kind, &carry.i, strip.i64, n);
+            npu__ref_scan_i64(s->mode, &carry.i, strip.i64, n);
         } else {
-            npu__ref_scan_f64(s->kind, &carry.f, strip.f64, n);
+            npu__ref_scan_f64(s->mode, &carry.f, strip.f64, n);
         }
         npu__ref_store_class(cls, l->y[0], l->out[0].dtype, at, stride, &strip, n);
     }
@@ -16135,7 +16138,7 @@ static npu_status npu__ref_scan_index_launch(const npu_launch *l, uint32_t part,
 {
     const npu__ref_order *s = (const npu__ref_order *)l->state;
     size_t begin, end, size = npu__ref_size(l->in[0].dtype);
-    bool least = s->kind == NPU_ATEN_CUMMIN, real = !npu__ref_is_integer(l->in[0].dtype);
+    bool least = s->mode == NPU__MIN, real = !npu__ref_is_integer(l->in[0].dtype);
     npu__ref_share(s->along.outer * s->along.inner, part, parts, &begin, &end);
     for (size_t o = begin; o < end; o++) {
         size_t first = npu__ref_along_first(&s->along, o), inner = s->along.inner;
@@ -16183,7 +16186,7 @@ static void npu__ref_scan_sums(const npu_launch *l, const npu__ref_order *s, siz
     size_t most = direct ? len : inner == 1 ? NPU__REF_SCAN_STRIP : NPU__REF_WIDE_COLUMNS / inner;
     npu__ref_wide_strip strip;
     npu__ref_strip acc;
-    npu__ref_wide_fill(w, &acc, npu__ref_scan_fold(s->kind), lanes);
+    npu__ref_wide_fill(w, &acc, npu__ref_scan_fold(s->mode), lanes);
     for (size_t i = 0; i < len; i += most) {
         size_t n = len - i < most ? len - i : most, first = npu__ref_along_first(&s->along, o) + i * inner;
         const void *x = direct ? (const char *)l->x[0] + first * 8 : (const void *)&strip;
@@ -16191,7 +16194,7 @@ static void npu__ref_scan_sums(const npu_launch *l, const npu__ref_order *s, siz
         for (size_t j = 0; j < rows && !direct; j++) {
             w->load(w->cls, strip.i64 + j * most, l->x[0], l->in[0].dtype, (int64_t)(first + j * len), 1, n * inner);
         }
-        w->scan(s->kind == NPU_ATEN_CUMPROD, &acc, x, y, lanes, inner == 1 ? most : 1, n, inner);
+        w->scan(s->mode == NPU__PRODUCT, &acc, x, y, lanes, inner == 1 ? most : 1, n, inner);
         for (size_t j = 0; j < rows && !direct; j++) {
             w->store(w->cls, l->y[0], l->out[0].dtype, (int64_t)(first + j * len), 1, strip.i64 + j * most, n * inner);
         }
@@ -16206,7 +16209,7 @@ static void npu__ref_scan_peaks(const npu_launch *l, const npu__ref_order *s, si
     npu__ref_strip best;
     int64_t at = 0, index[NPU__REF_WIDE_COLUMNS], stride = (int64_t)s->along.inner;
     bool direct = l->in[0].dtype == w->own && stride == 1;
-    npu__ref_wide_fill(w, &best, npu__ref_scan_fold(s->kind), 1);
+    npu__ref_wide_fill(w, &best, npu__ref_scan_fold(s->mode), 1);
     for (size_t i = 0; i < s->along.n; i += NPU__REF_WIDE_COLUMNS) {
         size_t n = s->along.n - i < NPU__REF_WIDE_COLUMNS ? s->along.n - i : NPU__REF_WIDE_COLUMNS;
         int64_t first = (int64_t)npu__ref_along_first(&s->along, o) + (int64_t)i * stride;
@@ -16216,7 +16219,7 @@ static void npu__ref_scan_peaks(const npu_launch *l, const npu__ref_order *s, si
         if (!direct) {
             w->load(w->cls, &strip, l->x[0], l->in[0].dtype, first, stride, n);
         }
-        w->peaks(s->kind == NPU_ATEN_CUMMIN, &best, &at, x, y, where, n, (int64_t)i);
+        w->peaks(s->mode == NPU__MIN, &best, &at, x, y, where, n, (int64_t)i);
         if (!direct) {
             w->store(w->cls, l->y[0], l->out[0].dtype, first, stride, &strip, n);
         }
@@ -16233,15 +16236,15 @@ static void npu__ref_scan_columns(const npu_launch *l, const npu__ref_order *s, 
     npu__ref_wide_strip strip;
     npu__ref_strip acc;
     int64_t at[NPU__STRIP], first = (int64_t)npu__ref_along_first(&s->along, o);
-    npu__ref_wide_fill(w, &acc, npu__ref_scan_fold(s->kind), width);
+    npu__ref_wide_fill(w, &acc, npu__ref_scan_fold(s->mode), width);
     memset(at, 0, sizeof at);
     for (size_t row = 0; row < s->along.n; row++, first += (int64_t)s->along.inner) {
         const void *x = npu__ref_wide_at(w, &strip, l, first, width);
         if (l->num_out == 2) {
-            w->peak_row(s->kind == NPU_ATEN_CUMMIN, &acc, at, x, width, (int64_t)row);
+            w->peak_row(s->mode == NPU__MIN, &acc, at, x, width, (int64_t)row);
             npu__ref_store_i64(l->y[1], l->out[1].dtype, first, 1, at, width);
         } else {
-            w->rows(npu__ref_scan_fold(s->kind), &acc, x, width, 1, 0);
+            w->rows(npu__ref_scan_fold(s->mode), &acc, x, width, 1, 0);
         }
         w->store(w->cls, l->y[0], l->out[0].dtype, first, 1, &acc, width);
     }
@@ -16360,7 +16363,7 @@ static npu__ref_entry *npu__ref_sort_row(const npu_launch *l, const npu__ref_ord
                                          npu__ref_entry *work)
 {
     size_t first = npu__ref_along_first(&s->along, o), n = s->along.n;
-    if ((s->kind == NPU_ATEN_TOPK || s->kind == NPU_ATEN_KTHVALUE) && s->k <= NPU__REF_FEW) {
+    if ((s->mode == NPU__REF_TOPK || s->mode == NPU__REF_KTHVALUE) && s->k <= NPU__REF_FEW) {
         npu__ref_first_few(l, s, first, work);
         return work;
     }
@@ -16374,10 +16377,10 @@ static void npu__ref_put_entry(const npu_launch *l, const npu__ref_order *s, siz
 {
     size_t size = npu__ref_size(l->in[0].dtype);
     size_t from = npu__ref_along_first(&s->along, o) + (size_t)e.index * s->along.inner;
-    if (s->kind != NPU_ATEN_ARGSORT) {
+    if (s->mode != NPU__REF_ARGSORT) {
         memcpy((char *)l->y[0] + to * size, (const char *)l->x[0] + from * size, size);
     }
-    if (s->kind == NPU_ATEN_ARGSORT || l->num_out == 2) {
+    if (s->mode == NPU__REF_ARGSORT || l->num_out == 2) {
         ((int64_t *)l->y[l->num_out - 1])[to] = e.index;
     }
 }
@@ -16405,14 +16408,14 @@ static size_t npu__ref_count_present(const npu_launch *l, const npu__ref_entry *
     return n;
 }
 
-/* The one element of a sorted row that a kind wants. */
+/* The one element of a sorted row that is wanted. */
 static npu__ref_entry npu__ref_pick(const npu_launch *l, const npu__ref_order *s, const npu__ref_entry *row)
 {
     size_t n = s->along.n, present = npu__ref_count_present(l, row, n);
-    switch (s->kind) {
-    case NPU_ATEN_KTHVALUE: return row[s->k - 1];
-    case NPU_ATEN_MODE: return npu__ref_mode_of(row, n);
-    case NPU_ATEN_NANMEDIAN: case NPU_ATEN_NANMEDIAN_DIM: return row[present ? (present - 1) / 2 : 0];
+    switch (s->mode) {
+    case NPU__REF_KTHVALUE: return row[s->k - 1];
+    case NPU__REF_MODE: return npu__ref_mode_of(row, n);
+    case NPU__REF_NANMEDIAN: return row[present ? (present - 1) / 2 : 0];
     default: return row[present < n ? present : (n - 1) / 2]; /* the first NaN wins */
     }
 }
@@ -16423,7 +16426,7 @@ static double npu__ref_quantile_of(const npu_launch *l, const npu__ref_order *s,
 {
     size_t n = s->along.n, present = npu__ref_count_present(l, row, n),
            first = npu__ref_along_first(&s->along, o);
-    bool skips = s->kind == NPU_ATEN_NANQUANTILE || s->kind == NPU_ATEN_NANQUANTILE_SCALAR;
+    bool skips = s->mode == NPU__REF_NANQUANTILE;
     double position, weight, low, high;
     size_t at, next;
     bool between = s->way[0] == 'm' || strcmp(s->way, "linear") == 0;
@@ -16442,12 +16445,6 @@ static double npu__ref_quantile_of(const npu_launch *l, const npu__ref_order *s,
     npu__ref_load_f64(&high, l->x[0], l->in[0].dtype,
                       (int64_t)(first + (size_t)row[next].index * s->along.inner), 1, 1);
     return between ? npu__ref_lerp(low, high, weight) : low;
-}
-
-static bool npu__ref_is_quantile(uint32_t kind)
-{
-    return kind == NPU_ATEN_QUANTILE || kind == NPU_ATEN_QUANTILE_SCALAR || kind == NPU_ATEN_NANQUANTILE ||
-           kind == NPU_ATEN_NANQUANTILE_SCALAR;
 }
 
 /* All quantiles of row o; q is the first dim of the result. */
@@ -16475,12 +16472,12 @@ static npu_status npu__ref_put_row(const npu_launch *l, const npu__ref_order *s,
                                    const npu__ref_entry *row)
 {
     size_t inner = s->along.inner, first = o / inner * (size_t)s->k * inner + o % inner;
-    if (npu__ref_is_quantile(s->kind)) {
-        return npu__ref_put_quantiles(l, s, o, row);
-    }
-    if (s->kind >= NPU_ATEN_KTHVALUE) {
+    switch (s->mode) {
+    case NPU__REF_QUANTILE: case NPU__REF_NANQUANTILE: return npu__ref_put_quantiles(l, s, o, row);
+    case NPU__REF_KTHVALUE: case NPU__REF_MEDIAN: case NPU__REF_NANMEDIAN: case NPU__REF_MODE:
         npu__ref_put_entry(l, s, o, npu__ref_pick(l, s, row), o);
         return NPU_OK;
+    default: break;
     }
     for (size_t i = 0; i < (size_t)s->k; i++) {
         npu__ref_put_entry(l, s, o, row[i], first + i * inner);
@@ -16496,7 +16493,7 @@ static npu_status npu__ref_sort_launch(const npu_launch *l, uint32_t part, uint3
     size_t begin, end;
     if (s->along.n == 0) { /* only the median of nothing has a result */
         double nan = (double)NAN;
-        if (s->kind == NPU_ATEN_MEDIAN || s->kind == NPU_ATEN_NANMEDIAN) {
+        if (l->num_out == 1 && (s->mode == NPU__REF_MEDIAN || s->mode == NPU__REF_NANMEDIAN)) {
             npu__ref_store_f64(l->y[0], l->out[0].dtype, 0, 1, &nan, 1);
         }
         return NPU_OK;
@@ -16520,7 +16517,7 @@ static npu_status npu__ref_sort_prepare(npu_prepare *p)
     for (uint32_t i = 0; i < NPU__REF_COUNT(ways); i++) {
         s->way = npu_op_str_is(p->op, "interpolation", ways[i]) ? ways[i] : s->way;
     }
-    if (p->in[0].rank == 0 || (p->op->kind != NPU_ATEN_TOPK && p->op->kind != NPU_ATEN_KTHVALUE)) {
+    if (p->in[0].rank == 0 || (p->mode != NPU__REF_TOPK && p->mode != NPU__REF_KTHVALUE)) {
         s->k = (int64_t)s->along.n; /* a number is its own topk, whatever k is */
     }
     p->parts = p->parts < 8 ? p->parts : 8;
@@ -16664,35 +16661,37 @@ static npu_status npu__ref_vander_launch(const npu_launch *l, uint32_t part, uin
     return NPU_OK;
 }
 
-#define NPU__REF_SORT_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_sort_prepare, npu__ref_sort_launch)
-#define NPU__REF_SCAN_KERNEL(kind, launch) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_order_prepare, launch)
-#define NPU__REF_SCAN_KERNELS(kind, launch)                                                        \
-    NPU__REF_ROW(kind, "wide", 1, npu__ref_scan_supported_wide, npu__ref_scan_prepare_wide, \
-                 npu__ref_scan_launch_wide), \
-    NPU__REF_SCAN_KERNEL(kind, launch)
+#define NPU__REF_SORT_KERNEL(kind, mode)                                                           \
+    NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_sort_prepare, npu__ref_sort_launch)
+#define NPU__REF_SCAN_KERNEL(kind, mode, launch)                                                   \
+    NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_order_prepare, launch)
+#define NPU__REF_SCAN_KERNELS(kind, mode, launch)                                                  \
+    NPU__REF_ROW_MODE(mode, kind, "wide", 1, npu__ref_scan_supported_wide, npu__ref_scan_prepare_wide, \
+                      npu__ref_scan_launch_wide),                                                  \
+    NPU__REF_SCAN_KERNEL(kind, mode, launch)
 
 static const npu_kernel npu__ref_kernels_order[] = {
-    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMSUM, npu__ref_scan_launch),
-    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMPROD, npu__ref_scan_launch),
-    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMMAX, npu__ref_scan_index_launch),
-    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMMIN, npu__ref_scan_index_launch),
-    NPU__REF_SCAN_KERNEL(NPU_ATEN_LOGCUMSUMEXP, npu__ref_scan_launch),
-    NPU__REF_SCAN_KERNEL(NPU_ATEN_LOGCUMSUMEXP_RAW, npu__ref_scan_launch),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_SORT),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_SORT_STABLE),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_ARGSORT),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_MSORT),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_TOPK),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_KTHVALUE),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_MEDIAN),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_MEDIAN_DIM),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_NANMEDIAN),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_NANMEDIAN_DIM),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_MODE),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE_SCALAR),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE_SCALAR),
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMSUM, NPU__SUM, npu__ref_scan_launch),
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMPROD, NPU__PRODUCT, npu__ref_scan_launch),
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMMAX, NPU__MAX, npu__ref_scan_index_launch),
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMMIN, NPU__MIN, npu__ref_scan_index_launch),
+    NPU__REF_SCAN_KERNEL(NPU_ATEN_LOGCUMSUMEXP, NPU__REF_LOG_ADD_EXP, npu__ref_scan_launch),
+    NPU__REF_SCAN_KERNEL(NPU_ATEN_LOGCUMSUMEXP_RAW, NPU__REF_LOG_ADD_EXP, npu__ref_scan_launch),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_SORT, NPU__REF_SORT),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_SORT_STABLE, NPU__REF_SORT),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_ARGSORT, NPU__REF_ARGSORT),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_MSORT, NPU__REF_SORT),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_TOPK, NPU__REF_TOPK),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_KTHVALUE, NPU__REF_KTHVALUE),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_MEDIAN, NPU__REF_MEDIAN),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_MEDIAN_DIM, NPU__REF_MEDIAN),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_NANMEDIAN, NPU__REF_NANMEDIAN),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_NANMEDIAN_DIM, NPU__REF_NANMEDIAN),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_MODE, NPU__REF_MODE),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE, NPU__REF_QUANTILE),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE_SCALAR, NPU__REF_QUANTILE),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE, NPU__REF_NANQUANTILE),
+    NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE_SCALAR, NPU__REF_NANQUANTILE),
     NPU__REF_ROW(NPU_ATEN_DIFF, "plain", 0, NULL, npu__ref_diff_prepare, npu__ref_diff_launch),
     NPU__REF_ROW(NPU_ATEN_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch),
     NPU__REF_ROW(NPU_ATEN_LINALG_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch)
@@ -17331,12 +17330,11 @@ static npu__ref_taps npu__ref_resize_taps(int mode, bool align, int64_t in, int6
 }
 
 /* The factor given for spatial dim d of `dims`: in a list, or one argument per dim. */
-static double npu__ref_resize_scale(const npu_op_info *op, uint32_t d, uint32_t dims)
+static double npu__ref_resize_scale(const npu_op_info *op, int mode, uint32_t d, uint32_t dims)
 {
     static const char *const names[] = { "scales_d", "scales_h", "scales_w" };
     int64_t in = op->in[0]->dims[2 + d], out = op->out[0]->dims[2 + d];
-    if ((op->kind == NPU_ATEN_UPSAMPLE_NEAREST2D || op->kind == NPU_ATEN_UPSAMPLE_NEAREST2D_VEC) &&
-        (out == in || out == 2 * in)) { /* here ATen's loop for images goes by the sizes */
+    if (mode == NPU__NEAREST && dims == 2 && (out == in || out == 2 * in)) { /* ATen's loop for images goes by sizes */
         return 0.0;
     }
     if (npu_op_list_len(op, "scale_factors")) {
@@ -17409,11 +17407,9 @@ static double npu__ref_tap_bytes(const npu_launch *l, const npu__ref_resize *r, 
 static npu_status npu__ref_resize_prepare(npu_prepare *p)
 {
     npu__ref_resize *r = (npu__ref_resize *)npu_prepare_alloc(p, sizeof *r);
-    uint32_t dims = p->in[0].rank - 2, kind = p->op->kind;
+    uint32_t dims = p->in[0].rank - 2;
     bool align = npu_op_int(p->op, "align_corners", 0) != 0;
-    int mode = kind < NPU_ATEN_UPSAMPLE_LINEAR1D ? NPU__NEAREST
-               : kind < NPU_ATEN_UPSAMPLE_BICUBIC2D ? NPU__LINEAR
-               : kind < NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC ? NPU__CUBIC : NPU__NEAREST_EXACT;
+    int mode = (int)p->mode;
     if (!r) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -17432,7 +17428,7 @@ static npu_status npu__ref_resize_prepare(npu_prepare *p)
             taps[o] = d + dims < 3
                           ? npu__ref_tap(0)
                           : npu__ref_resize_taps(mode, align, r->in[d], r->out[d],
-                                                 npu__ref_resize_scale(p->op, d + dims - 3, dims), o);
+                                                 npu__ref_resize_scale(p->op, mode, d + dims - 3, dims), o);
         }
         r->bits[d] = r->is_bytes ? npu__ref_round_taps(taps, r->out[d]) : 0;
         r->taps[d] = taps;
@@ -17569,28 +17565,28 @@ static npu_status npu__ref_grid_launch(const npu_launch *l, uint32_t part, uint3
     return NPU_OK;
 }
 
-#define NPU__REF_RESIZE_KERNEL(kind)                                                                         \
-    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_resize_prepare, npu__ref_resize_launch)
+#define NPU__REF_RESIZE_KERNEL(kind, mode)                                                                   \
+    NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_resize_prepare, npu__ref_resize_launch)
 #define NPU__REF_GRID_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_grid_prepare, npu__ref_grid_launch)
 
 static const npu_kernel npu__ref_kernels_resize[] = {
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D_VEC),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D_VEC),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D_VEC),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_LINEAR1D),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_LINEAR1D_VEC),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BILINEAR2D),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BILINEAR2D_VEC),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_TRILINEAR3D),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_TRILINEAR3D_VEC),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D_VEC),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D, NPU__NEAREST),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D_VEC, NPU__NEAREST),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D, NPU__NEAREST),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, NPU__NEAREST),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D, NPU__NEAREST),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D_VEC, NPU__NEAREST),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_LINEAR1D, NPU__LINEAR),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_LINEAR1D_VEC, NPU__LINEAR),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BILINEAR2D, NPU__LINEAR),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BILINEAR2D_VEC, NPU__LINEAR),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_TRILINEAR3D, NPU__LINEAR),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_TRILINEAR3D_VEC, NPU__LINEAR),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D, NPU__CUBIC),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D_VEC, NPU__CUBIC),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC, NPU__NEAREST_EXACT),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC, NPU__NEAREST_EXACT),
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC, NPU__NEAREST_EXACT),
     NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER),
     NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER_2D),
     NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER_3D)
@@ -18523,6 +18519,8 @@ static npu_status npu__ref_covariance_launch(const npu_launch *l, uint32_t part,
 
 /* ---- integrals by the trapezoid rule: sums over pieces, between neighbours along one dim ---- */
 
+enum { NPU__REF_RUNNING = 1 }; /* mode: sums up to each piece */
+
 typedef struct npu__ref_trapezoid {
     npu__ref_along along;   /* the pieces */
     npu__ref_batches pieces[2];   /* where those of y and x begin */
@@ -18555,7 +18553,7 @@ static npu_status npu__ref_trapezoid_prepare(npu_prepare *p)
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
-    s->running = p->op->kind >= (uint32_t)NPU_ATEN_CUMULATIVE_TRAPEZOID_X;
+    s->running = p->mode == NPU__REF_RUNNING;
     s->over_x = npu_op_arg(p->op, "x") != NULL;
     s->dx = npu_scalar_value(npu_op_scalar(p->op, "dx", npu_scalar_int(1)));
     s->samples = p->in[0].dims[axis];
@@ -18661,18 +18659,18 @@ static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, 
     return NPU_OK;
 }
 
-#define NPU__REF_TRAPEZOID_KERNEL(kind) \
-    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_trapezoid_prepare, npu__ref_trapezoid_launch)
+#define NPU__REF_TRAPEZOID_KERNEL(kind, mode)                                                      \
+    NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_trapezoid_prepare, npu__ref_trapezoid_launch)
 
 static const npu_kernel npu__ref_kernels_statistics[] = {
     NPU__REF_ROW(NPU_ATEN_COV, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),
     NPU__REF_ROW(NPU_ATEN_CORRCOEF, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_X),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_DX),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_X),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_DX),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_X),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_DX)
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_X, 0),
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_DX, 0),
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_X, 0),
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_DX, 0),
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_X, NPU__REF_RUNNING),
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_DX, NPU__REF_RUNNING)
 };
 
 #define NPU__REF_LOSS_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_loss_prepare, npu__ref_loss_launch)
@@ -18700,8 +18698,8 @@ static const npu_kernel npu__ref_kernels_loss[] = {
     NPU__REF_ROW(NPU_ATEN_COSINE_SIMILARITY, "plain", 0, NULL, npu__ref_cosine_prepare, npu__ref_cosine_launch),
     NPU__REF_ROW(NPU_ATEN_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
       npu__ref_softmax_backward_launch),
-    NPU__REF_ROW(NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
-      npu__ref_softmax_backward_launch),
+    NPU__REF_ROW_MODE(NPU__REF_ALONG_LOG, NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
+                      npu__ref_softmax_backward_launch),
     NPU__REF_ROW(NPU_ATEN_PAIRWISE_DISTANCE, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),
     NPU__REF_ROW(NPU_ATEN_DIST, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_COSINE_EMBEDDING_LOSS),
@@ -19172,7 +19170,7 @@ static const npu_kernel npu__ref_kernels_aicf[] = {
     NPU__REF_MAP_KERNEL(NPU_AICF_RELU, 0, 0)
     NPU__REF_ROW(NPU_AICF_GEMM, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),
     NPU__REF_MAP_KERNEL(NPU_AICF_BIAS_ADD, 0, 0)
-    NPU__REF_REDUCE_KERNELS(NPU_AICF_REDUCE_SUM),
+    NPU__REF_REDUCE_KERNELS(NPU_AICF_REDUCE_SUM, NPU__SUM),
     NPU__REF_ROW(NPU_AICF_MSE_GRAD, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
     NPU__REF_MAP_KERNEL(NPU_AICF_RELU_BWD, 0, 0)
     NPU__REF_ROW(NPU_AICF_SGD_STEP, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
@@ -19188,7 +19186,7 @@ static const npu_kernel npu__ref_kernels_aicf[] = {
     NPU__REF_ROW(NPU_AICF_BATCHNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,
       npu__ref_aicf_batchnorm_bwd_launch),
     NPU__REF_ROW(NPU_AICF_GEMM_EPILOGUE, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),
-    NPU__REF_SOFTMAX_KERNELS(NPU_AICF_SOFTMAX),
+    NPU__REF_SOFTMAX_KERNELS(NPU_AICF_SOFTMAX, 0),
     NPU__REF_ROW(NPU_AICF_SOFTMAX_BWD, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_aicf_softmax_bwd_launch),
     NPU__REF_ROW(NPU_AICF_MSE_LOSS, "plain", 0, NULL, NULL, npu__ref_aicf_mse_loss_launch),
     NPU__REF_ROW(NPU_AICF_CROSS_ENTROPY_FWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_fwd_launch),
@@ -19671,8 +19669,8 @@ static npu_status npu__ref_nest_launch(const npu_launch *l, uint32_t part, uint3
 /* ---- tables ---- */
 
 static const npu_kernel npu__ref_kernels_structure[] = {
-    NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_SUM),
-    NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_MAX),
+    NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_SUM, NPU__SUM),
+    NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_MAX, NPU__MAX),
     NPU__REF_ROW(NPU_TENSOR_EMPTY, "plain", 0, NULL, NULL, npu__ref_empty_launch),
     NPU__REF_ROW(NPU_TENSOR_PAD, "plain", 0, NULL, npu__ref_tensor_pad_prepare,
                 npu__ref_border_launch),
@@ -19845,13 +19843,16 @@ static uint64_t npu__ref_sum_blocks(const void *blocks)
 
 /* ---- choosing a kernel ---- */
 
+/* Tables are sorted by the numbers of kinds: here alone their order means something. */
+static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b; }
+
 /* First row of a kind in a sorted table, or NULL. */
 static const npu_kernel *npu__ref_first(const npu_kernel_table *table, npu_kind kind)
 {
     uint32_t low = 0, high = table->num_kernels;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (table->kernels[middle].kind < kind) {
+        if (npu__ref_compare(table->kernels[middle].kind, kind) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -19951,7 +19952,7 @@ static npu_status npu__ref_execute_launch(const npu_launch *l, uint32_t part, ui
 }
 
 static const npu_kernel npu__ref_execute = {
-    0, "executor", 0, NULL, npu__ref_execute_prepare, npu__ref_execute_launch, NULL, NPU_KERNEL_ANY
+    0, "executor", 0, NULL, npu__ref_execute_prepare, npu__ref_execute_launch, NULL, NPU_KERNEL_ANY, 0
 };
 
 static bool npu__ref_accepts(const npu_kernel *k, const npu_op_info *op)
@@ -20232,6 +20233,7 @@ static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel
     p->parts = 1;
     p->allocator = a;
     p->blocks = blocks;
+    p->mode = kernel->mode;
     return kernel->prepare ? kernel->prepare(p) : NPU_OK;
 }
 
@@ -21141,12 +21143,12 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_BLOCK(NPU__REF_MAP_KERNEL)
     NPU__REF_ROW(NPU_BLOCK_CAST, "plain", 0, NULL, npu__ref_cast_prepare,
                 npu__ref_cast_launch),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_SUM),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MAX),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MIN),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_SUM),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MAX),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MIN),
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_SUM, NPU__SUM),
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MAX, NPU__MAX),
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MIN, NPU__MIN),
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_SUM, NPU__SUM),
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MAX, NPU__MAX),
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MIN, NPU__MIN),
     NPU__REF_BLOCK_EXPAND(NPU__REF_MAP_KERNEL)
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_EXPANDS),
     NPU__REF_ROW(NPU_BLOCK_MATMUL, "plain", 0, NULL, npu__ref_tile_matmul_prepare,
@@ -21593,6 +21595,7 @@ static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
     }
     p->op = &op;
     p->in = &s->x;
+    p->mode = kernel->mode;
     status = kernel->prepare ? kernel->prepare(p) : NPU_OK;
     p->op = outer.op;
     p->in = outer.in;
@@ -21718,7 +21721,8 @@ static bool npu__ref_sorted(const npu_kernel_table *table)
 {
     for (uint32_t i = 1; i < table->num_kernels; i++) {
         const npu_kernel *a = &table->kernels[i - 1], *b = &table->kernels[i];
-        if (a->kind > b->kind || (a->kind == b->kind && a->priority < b->priority)) {
+        int order = npu__ref_compare(a->kind, b->kind);
+        if (order > 0 || (order == 0 && a->priority < b->priority)) {
             return false;
         }
     }

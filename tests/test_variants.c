@@ -599,14 +599,14 @@ static bool is_long(const npu_op_info *op) { return op->in[0]->dims[0] > 1; }
 static void test_choice(void)
 {
     static const npu_kernel kernels[] = {
-        { NPU_ATEN_RELU, "first", 20, is_long, NULL, launch_first, NULL, NPU_KERNEL_NUMBERS },
-        { NPU_ATEN_RELU, "second", 10, NULL, NULL, launch_second, NULL, NPU_KERNEL_NUMBERS },
-        { NPU_ATEN_RELU, "same", 10, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS },
-        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS }
+        { NPU_ATEN_RELU, "first", 20, is_long, NULL, launch_first, NULL, NPU_KERNEL_NUMBERS, 0 },
+        { NPU_ATEN_RELU, "second", 10, NULL, NULL, launch_second, NULL, NPU_KERNEL_NUMBERS, 0 },
+        { NPU_ATEN_RELU, "same", 10, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS, 0 },
+        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS, 0 }
     };
     static const npu_kernel unsorted[] = {
-        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS },
-        { NPU_ATEN_RELU, "first", 20, NULL, NULL, launch_first, NULL, NPU_KERNEL_NUMBERS }
+        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS, 0 },
+        { NPU_ATEN_RELU, "first", 20, NULL, NULL, launch_first, NULL, NPU_KERNEL_NUMBERS, 0 }
     };
     static const struct { const char *variant; int64_t len; float number; } rows[] = {
         { NULL, 2, 1 }, { NULL, 1, 2 }, { "plain", 2, 3 }, { "second", 2, 2 }, { "avx9", 2, 1 }, { "first", 1, 2 }
@@ -634,6 +634,48 @@ static void test_choice(void)
     }
 }
 
+static npu_status prepare_mode(npu_prepare *p)
+{
+    p->state = npu_prepare_alloc(p, sizeof(float));
+    *(float *)p->state = (float)p->mode;
+    return NPU_OK;
+}
+static npu_status launch_mode(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    (void)part;
+    (void)parts;
+    return launch_one(l, *(const float *)l->state);
+}
+
+/* Kinds that share functions differ in the mode of their rows, variants of one kind in theirs. */
+static void test_mode(void)
+{
+    static const npu_kernel kernels[] = {
+        { NPU_ATEN_RELU, "long", 1, is_long, prepare_mode, launch_mode, NULL, NPU_KERNEL_NUMBERS, 9 },
+        { NPU_ATEN_RELU, "plain", 0, NULL, prepare_mode, launch_mode, NULL, NPU_KERNEL_NUMBERS, 7 },
+        { NPU_ATEN_NEG, "plain", 0, NULL, prepare_mode, launch_mode, NULL, NPU_KERNEL_NUMBERS, 0 }
+    };
+    static const struct { npu_kind kind; int64_t len; float number; } rows[] = {
+        { NPU_ATEN_RELU, 2, 9 }, { NPU_ATEN_RELU, 1, 7 }, { NPU_ATEN_NEG, 1, 0 }
+    };
+    npu_kernel_table table = NPU_KERNEL_TABLE(kernels);
+    npu_ref_desc desc = { 0 };
+    npu_backend *backend = NULL;
+    NPU_ITEM("F49");
+    desc.tables = &table, desc.num_tables = 1;
+    NPU_CHECK_STATUS(npu_ref_create(&backend, &desc), NPU_OK);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        float x[2] = { 5, 6 }, y[2] = { -1, -1 };
+        npu_buffer buffers[2];
+        npu_tensor in, out;
+        npu_tensor_init_host(&in, &buffers[0], NPU_F32, 1, &rows[i].len, x);
+        npu_tensor_init_host(&out, &buffers[1], NPU_F32, 1, &rows[i].len, y);
+        NPU_CHECK_STATUS(npu_op_call(backend, NPU_TEST_CALL(rows[i].kind, &in, 1, &out, 1, 0, NULL, 0), NULL), NPU_OK);
+        NPU_CHECK_NEAR(y[0], rows[i].number, 0);
+    }
+    npu_ref_destroy(backend);
+}
+
 static npu_status launch_dtype(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     (void)part;
@@ -647,7 +689,7 @@ static npu_status launch_dtype(const npu_launch *l, uint32_t part, uint32_t part
 static void test_cast_first(void)
 {
     static const char text[] = "graph main\ninput x : f64[2]\ny = aten.sum.default(x, dtype=f32)\noutput y = y\n";
-    static const npu_kernel own[] = { { NPU_ATEN_SUM, "own", 0, NULL, NULL, launch_dtype, NULL, NPU_KERNEL_NUMBERS } };
+    static const npu_kernel own[] = { { NPU_ATEN_SUM, "own", 0, NULL, NULL, launch_dtype, NULL, NPU_KERNEL_NUMBERS, 0 } };
     static const double x[] = { 0.1, 5 };
     uint32_t num = 0;
     const npu_kernel_table *built_in = npu_ref_kernels(&num);
@@ -754,6 +796,7 @@ int main(void)
     NPU_RUN(test_pooling);
     NPU_RUN(test_transposed_convolution);
     NPU_RUN(test_choice);
+    NPU_RUN(test_mode);
     NPU_RUN(test_cast_first);
     NPU_RUN(test_base);
     NPU_RUN(test_avx2);
