@@ -3257,7 +3257,7 @@ NPU__REF_INLINE bool npu__ref_divides_fast(float a, float b)
             for (size_t i = 0; i < len && misfits; i++) {                                          \
                 T a = xa[k + i], b = xb[k + i];                                                    \
                 (void)b;                                                                           \
-                block[i] = fits ? block[i] : (T)(exact);                                           \
+                block[i] = (fits) ? block[i] : (T)(exact);                                         \
             }                                                                                      \
             memcpy((T *)to + k, block, len * sizeof *block);                                       \
         }                                                                                          \
@@ -3433,6 +3433,89 @@ NPU__REF_INLINE double npu__ref_fast_atan2(double y, double x)
     return x != x || y != y ? (double)NAN : copysign(angle, y);
 }
 
+/* log x in two parts, to 2^-62 of it: s and its cube, the first terms of the series, in two parts, too. x is normal. */
+NPU__REF_INLINE double npu__ref_log_pair_f64(double x, double *low)
+{
+    static const double c[] = { 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21,
+                                2.0 / 23 };
+    uint64_t above = npu__ref_bits_f64(x) - 0x3fe6a09e667f3bcdu + 0x3ff0000000000000u;
+    double n = npu__ref_from_bits_f64(above >> 52 | 0x4330000000000000u) - 0x1p52 - 1023;
+    double f = npu__ref_from_bits_f64((above & 0xfffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1;
+    double d = 2 + f, s = f / d, s_low = (fma(-s, d, f) - s * (f - (d - 2))) / d, square = s * s, cube = square * s;
+    double cube_low = fma(square, s, -cube) + fma(s, s, -square) * s + 3 * square * s_low;
+    double third = cube * 0.66666666666666663, tail = cube * square * npu__ref_horner_f64(c, 10, square);
+    double third_low = fma(cube, 0.66666666666666663, -third) + cube * 3.7007434154171886e-17 + cube_low * (2.0 / 3);
+    double whole = n * 0.6931471805598903, first = whole + 2 * s, second = first + third, high;
+    double rest = (whole - first + 2 * s) + (first - second + third);
+    rest += 2 * s_low + third_low + tail + n * 5.497923018708371e-14;
+    high = second + rest;
+    *low = second - high + rest;
+    return high;
+}
+
+/* x > 0 is normal, y log x is a number. */
+NPU__REF_INLINE double npu__ref_fast_pow(double x, double y)
+{
+    uint64_t n, half;
+    double log_low, log = npu__ref_log_pair_f64(x, &log_low), p = y * log, low = fma(y, log, -p) + y * log_low;
+    double less = npu__ref_exp_parts_f64(p < -746 ? -746 : p > 710 ? 710 : p, &n), z = 1 + (less + fma(low, less, low));
+    half = (n + 2048) >> 1;
+    return z * npu__ref_power_of_2_f64(half - 1) * npu__ref_power_of_2_f64(n + 2048 - half - 1);
+}
+
+/* Of floats only, as exact as those are: x x must not overflow, terms cancel, polynomials have few terms. */
+NPU__REF_INLINE double npu__ref_fast_asinh(double x)
+{
+    double a = fabs(x), square = a * a;
+    return copysign(npu__ref_fast_log1p(a + square / (1 + sqrt(1 + square))), x);
+}
+
+NPU__REF_INLINE double npu__ref_fast_acosh(double x)
+{
+    double t = x - 1;
+    return npu__ref_fast_log1p(t + sqrt(t * (t + 2)));
+}
+
+NPU__REF_INLINE double npu__ref_fast_atanh(double x)
+{
+    return copysign(0.5 * npu__ref_fast_log1p(2 * x / (1 - x)), x);
+}
+
+/* e^(-a a) v times a polynomial of v = 1 / (a + 2) */
+NPU__REF_INLINE double npu__ref_fast_erfc(double x)
+{
+    static const double c[] = { 0.5641988965251699, 1.1277998243948302, 1.990561396718505, 2.566617206009696,
+                                5.317844749314568, -18.90136377999119, 83.66697504248259, -317.5714692221994,
+                                659.1202144863028, -766.655724374054, 482.99475835533867, -130.09267529337944 };
+    double a = fabs(x) > 10.6 ? 10.6 : fabs(x), v = 1 / (a + 2);
+    double y = npu__ref_fast_exp(-a * a) * v * npu__ref_horner_f64(c, 12, v);
+    return x < 0 ? 2 - y : y;
+}
+
+/* After Stirling, from x + 8 where x < 8; x > 0 */
+NPU__REF_INLINE double npu__ref_fast_lgamma(double x)
+{
+    static const double c[] = { 0.08333333333333333, -0.002777777777773988, 0.0007936507897524059,
+                                -0.0005952365845057049, 0.0008414700852503147, -0.001890382993887715,
+                                0.005065905360156132 };
+    double t = x * (x + 7), product = t * (t + 6) * (t + 10) * (t + 12), y = x < 8 ? x + 8 : x;
+    double tail = npu__ref_horner_f64(c, 7, 1 / y / y) / y + 0.4189385332046727;
+    return (y - 0.5) * (npu__ref_fast_log(y) - 1) + tail - npu__ref_fast_log(x < 8 ? product : 1);
+}
+
+/* npu__ref_digamma of x > 0: the sum of 1 / (x + k) for k < 10 is the slope of the product of those over the product. */
+NPU__REF_INLINE double npu__ref_fast_digamma(double x)
+{
+    static const double c[] = { 1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
+                                1.0 / 132, -691.0 / 32760, 1.0 / 12 };
+    double product = x, slope = 1, y = x < 10 ? x + 10 : x, square = 1 / (y * y);
+    for (int k = 1; k < 10; k++) {
+        slope = slope * (x + k) + product;
+        product *= x + k;
+    }
+    return npu__ref_fast_log(y) - 0.5 / y - square * npu__ref_horner_f64(c, 7, square) - (x < 10 ? slope / product : 0);
+}
+
 /* npu__ref_fast_clamp */
 NPU__REF_INLINE double npu__ref_fast_clamp_f64(double x, double low, double high)
 {
@@ -3470,13 +3553,30 @@ NPU__REF_FLOAT_OPS(NPU_X)
 #define NPU__REF_GUARDED_OPS_F64(X)                                                                \
     X(sin, fabs(a) < 1e9, npu__ref_fast_sin(a), npu__math_sin(a))                                  \
     X(cos, fabs(a) < 1e9, npu__ref_fast_cos(a), npu__math_cos(a))                                  \
-    X(tan, fabs(a) < 1e9, npu__ref_fast_tan(a), npu__math_tan(a))
+    X(tan, fabs(a) < 1e9, npu__ref_fast_tan(a), npu__math_tan(a))                                  \
+    X(pow, (a >= DBL_MIN) & (a <= DBL_MAX) & (fabs(b) < 0x1p50), npu__ref_fast_pow(a, b), npu__math_pow(a, b))
 #define NPU_X(name, real) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_f64_avx2, double, real)
 NPU__REF_FAST_OPS_F64(NPU_X)
 #undef NPU_X
 #define NPU_X(name, fits, fast, exact) \
     NPU__REF_AVX2 NPU__REF_GUARDED_MAP(npu__ref_map_##name##_f64_avx2, double, fits, fast, exact)
 NPU__REF_GUARDED_OPS_F64(NPU_X)
+#undef NPU_X
+
+/* Of floats, in double. */
+#define NPU__REF_WIDENED_OPS(X)                                                                    \
+    X(pow, (a > 0) & (a <= FLT_MAX) & (fabsf(b) <= FLT_MAX),                                       \
+      (float)npu__ref_fast_exp((double)b * npu__ref_fast_log((double)a)), npu__math_powf(a, b))    \
+    X(asinh, fabsf(a) <= FLT_MAX, (float)npu__ref_fast_asinh((double)a), npu__math_asinh((double)a)) \
+    X(acosh, (a >= 1) & (a <= FLT_MAX), (float)npu__ref_fast_acosh((double)a), npu__math_acosh((double)a)) \
+    X(atanh, fabsf(a) < 1, (float)npu__ref_fast_atanh((double)a), npu__math_atanh((double)a))      \
+    X(erfc, a == a, (float)npu__ref_fast_erfc((double)a), a)                                       \
+    X(lgamma, (a > 0) & (a <= FLT_MAX) & (a != 1) & (a != 2), (float)npu__ref_fast_lgamma((double)a), \
+      npu__math_lgamma((double)a))                                                                 \
+    X(digamma, (a > 0) & (a <= FLT_MAX), (float)npu__ref_fast_digamma((double)a), npu__ref_digamma((double)a))
+#define NPU_X(name, fits, fast, exact) \
+    NPU__REF_AVX2 NPU__REF_GUARDED_MAP(npu__ref_map_##name##_avx2, float, fits, fast, exact)
+NPU__REF_WIDENED_OPS(NPU_X)
 #undef NPU_X
 
 /* Narrow integers, T of the unsigned type U: the same low bits as of int64. IS_NEGATIVE is 0 of an unsigned T. */
@@ -3974,6 +4074,7 @@ static const npu__ref_map_fn npu__ref_map_avx2[NPU__REF_OP_COUNT] = {
     NPU__REF_FLOAT_OPS(NPU_X)
     NPU__REF_FAST_OPS(NPU_X)
     NPU__REF_GUARDED_OPS(NPU_X)
+    NPU__REF_WIDENED_OPS(NPU_X)
 #undef NPU_X
 };
 

@@ -273,11 +273,88 @@ static void test_special_values(void)
     }
 }
 
+/* ---- loops of a wider instruction set, whose text is another ------------------------------------------------------ */
+
+#ifdef NPU__REF_HAS_AVX2
+enum { STRIP_LEN = 512 };
+
+typedef struct loop_row {
+    const char *name;
+    npu__ref_map_fn loop;
+    one_fn own;
+    two_fn own_of_two;
+    double low, high;
+} loop_row;
+
+static const loop_row float_rows[] = {
+    { "pow", npu__ref_map_pow_avx2, NULL, npu__math_pow, 0, 9 }, { "pow", npu__ref_map_pow_avx2, NULL, npu__math_pow, -3, 3 },
+    { "asinh", npu__ref_map_asinh_avx2, npu__math_asinh, NULL, -5, 5 }, { "asinh", npu__ref_map_asinh_avx2, npu__math_asinh, NULL, -3e38, 3e38 },
+    { "acosh", npu__ref_map_acosh_avx2, npu__math_acosh, NULL, 0.9, 4 }, { "acosh", npu__ref_map_acosh_avx2, npu__math_acosh, NULL, 1, 3e38 },
+    { "atanh", npu__ref_map_atanh_avx2, npu__math_atanh, NULL, -1.1, 1.1 }, { "atanh", npu__ref_map_atanh_avx2, npu__math_atanh, NULL, -1e-6, 1e-6 },
+    { "erfc", npu__ref_map_erfc_avx2, npu__math_erfc, NULL, -5, 9 }, { "erfc", npu__ref_map_erfc_avx2, npu__math_erfc, NULL, 0, 1e-3 },
+    { "lgamma", npu__ref_map_lgamma_avx2, npu__math_lgamma, NULL, -2, 9 }, { "lgamma", npu__ref_map_lgamma_avx2, npu__math_lgamma, NULL, 0.999, 1.001 },
+    { "lgamma", npu__ref_map_lgamma_avx2, npu__math_lgamma, NULL, 1e3, 1e30 }, { "digamma", npu__ref_map_digamma_avx2, npu__ref_digamma, NULL, 0, 20 },
+    { "digamma", npu__ref_map_digamma_avx2, npu__ref_digamma, NULL, 1.46, 1.463 }
+};
+
+static void test_loops_of_floats(void)
+{
+    NPU_ITEM("F50");
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+        NPU_SKIP("this processor has no AVX2");
+        return;
+    }
+    for (size_t i = 0; i < COUNT(float_rows); i++) {
+        const loop_row *r = &float_rows[i];
+        float x[STRIP_LEN], y[STRIP_LEN], z[STRIP_LEN];
+        const void *operands[4] = { x, y, x, x };
+        for (int k = 0; k < STRIP_LEN; k++) {
+            x[k] = k < (int)COUNT(special) ? (float)special[k] : (float)between(r->low, r->high);
+            y[k] = (float)between(-9, 9);
+        }
+        r->loop(z, operands, STRIP_LEN);
+        for (int k = 0; k < STRIP_LEN; k++) {
+            double exact = r->own ? r->own((double)x[k]) : r->own_of_two((double)x[k], (double)y[k]);
+            float nearest = (float)exact, unit = nextafterf(fabsf(nearest), INFINITY) - fabsf(nearest);
+            bool ok = z[k] == nearest || (z[k] != z[k] && exact != exact) || fabs((double)z[k] - exact) <= 2 * (double)unit;
+            NPU_CHECK_THAT(ok, "%s %.9g, %.9g: %.9g, expected %.9g", r->name, (double)x[k], (double)y[k], (double)z[k], exact);
+        }
+    }
+}
+
+static void test_loop_of_powers(void)
+{
+    NPU_ITEM("F50");
+    double x[STRIP_LEN], y[STRIP_LEN], z[STRIP_LEN], worst = 0;
+    const void *operands[4] = { x, y, x, x };
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+        NPU_SKIP("this processor has no AVX2");
+        return;
+    }
+    for (int round = 0; round < 100; round++) {
+        for (int k = 0; k < STRIP_LEN; k++) {
+            x[k] = k < (int)COUNT(special) ? special[k] : round % 2 ? between(0, 100) : between(0.9, 1.1);
+            y[k] = k < (int)COUNT(special) ? special[round % COUNT(special)] : round % 2 ? between(-150, 150) : between(-6000, 6000);
+        }
+        npu__ref_map_pow_f64_avx2(z, operands, STRIP_LEN);
+        for (int k = 0; k < STRIP_LEN; k++) {
+            double error = units(z[k], (long double)npu__math_pow(x[k], y[k]));
+            worst = error > worst ? error : worst;
+        }
+    }
+    NPU_CHECK_THAT(worst <= 2, "%g units in the last place", worst);
+}
+#endif
+
 int main(void)
 {
     NPU_RUN(test_functions_of_one_number);
     NPU_RUN(test_functions_of_two_numbers);
     NPU_RUN(test_exact_functions);
     NPU_RUN(test_special_values);
+#ifdef NPU__REF_HAS_AVX2
+    NPU_RUN(test_loops_of_floats);
+    NPU_RUN(test_loop_of_powers);
+#endif
     return npu_test_done();
 }
