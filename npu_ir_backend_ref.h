@@ -1524,10 +1524,11 @@ static uint64_t npu__math_bits_at(const uint32_t *limbs, int at)
     return at % 32 ? low >> at % 32 | (uint64_t)limb[2] << (64 - at % 32) : low;
 }
 
-/* p = m times seven digits, the last one first; what leaves the ten limbs is a multiple of a full turn. */
-static void npu__math_multiply_digits(uint64_t m, const uint32_t *digits, uint32_t p[10])
+/* p = m times seven digits, the last one first; what leaves the limbs is a multiple of a full turn. The last two are 0:
+   of small numbers the quarters stand high, and 64 bits from there are looked at. */
+static void npu__math_multiply_digits(uint64_t m, const uint32_t *digits, uint32_t p[11])
 {
-    memset(p, 0, 10 * sizeof *p);
+    memset(p, 0, 11 * sizeof *p);
     for (int k = 0; k < 2; k++) {
         uint64_t carry = 0, factor = k ? m >> 32 : m & 0xffffffffu;
         for (int i = 0; i < 7; i++) {
@@ -1571,7 +1572,7 @@ static int npu__math_reduce_large(double x, npu__math_pair *rest)
         0xef2f118bu, 0x5a0a6d1fu, 0x6d367ecfu, 0x27cb09b7u, 0x4f463f66u, 0x9e5fea2du, 0x7527bac7u, 0xebe5f17bu,
         0x3d0739f7u, 0x8a5292eau, 0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u, 0xfc7b6babu, 0xf0cfbc20u, 0x9af4361du
     };
-    uint32_t p[10];
+    uint32_t p[11];
     int n, first, point;
     uint64_t m = npu__math_whole(x, &n), quarter, high, low;
     bool is_above;
