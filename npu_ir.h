@@ -3377,7 +3377,7 @@ typedef struct npu_registry_desc {
     uint32_t _canary;               /* must be 0 */
 } npu_registry_desc;
 
-/* The built-in families. Static data. Rows that NPU_IR_HAS_OP leaves out are all zero; registries pass over those. */
+/* The built-in families, with the rows that NPU_IR_HAS_OP lists. Static data. */
 NPU_IR_API const npu_op_table *npu_op_tables(uint32_t *num_tables);
 /* Errors: PARSE (a schema), DUPLICATE (a kind or a name), NO_MEMORY. */
 NPU_IR_API npu_status npu_registry_create(npu_registry **out, const npu_registry_desc *desc, npu_diag *diag);
@@ -8588,7 +8588,6 @@ NPU_IR_FAMILIES(NPU__FAMILY)
 #else
 #define NPU__DOC(doc) ""
 #endif
-/* The compiler leaves out the rules and strings of a row that is not listed; what is left is all zero. */
 #ifndef NPU_IR_HAS_OP
 #ifdef NPU_IR_NO_TILES
 #define NPU_IR_HAS_OP(kind) \
@@ -8597,19 +8596,35 @@ NPU_IR_FAMILIES(NPU__FAMILY)
 #define NPU_IR_HAS_OP(kind) 1
 #endif
 #endif
+/* Where each row goes: listed ones stand one after the other. One that is not listed is all zero, without a rule or
+   strings, and goes where the next listed one overwrites it; behind the last it is not counted. */
+#define NPU__FAMILY(space_number, space, category, ops) enum { NPU__BEGIN_##ops = -1, ops(NPU__ROW) NPU__NUM_##ops };
+#define NPU__ROW(number, symbol, traits, rule, schema, doc) \
+    NPU__PLACE_##symbol, NPU__LAST_##symbol = NPU__PLACE_##symbol - (NPU_IR_HAS_OP(symbol) ? 0 : 1),
+NPU_IR_FAMILIES(NPU__FAMILY)
+#undef NPU__FAMILY
+#undef NPU__ROW
+
+#pragma GCC diagnostic push
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Winitializer-overrides"
+#else
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
 #define NPU__FAMILY(space_number, space, category, ops) \
     static const npu_op_row npu__rows_##ops[] = { ops(NPU__ROW) };
 #define NPU__ROW(number, symbol, traits, rule, schema, doc)                                        \
-    { NPU_IR_HAS_OP(symbol) ? (npu_kind)(symbol) : 0, NPU_IR_HAS_OP(symbol) ? (uint32_t)(traits) : 0, \
+    [NPU__PLACE_##symbol] = {                                                                      \
+      NPU_IR_HAS_OP(symbol) ? (npu_kind)(symbol) : 0, NPU_IR_HAS_OP(symbol) ? (uint32_t)(traits) : 0, \
       NPU_IR_HAS_OP(symbol) ? rule : (npu_type_rule)0, NPU_IR_HAS_OP(symbol) ? schema : NULL,      \
       NPU_IR_HAS_OP(symbol) ? NPU__DOC(doc) : NULL, NULL },
 NPU_IR_FAMILIES(NPU__FAMILY)
 #undef NPU__FAMILY
 #undef NPU__ROW
+#pragma GCC diagnostic pop
 
 static const npu_op_table npu__op_tables[] = {
-#define NPU__FAMILY(space_number, space, category, ops) \
-    { space, category, npu__rows_##ops, (uint32_t)NPU__COUNT(npu__rows_##ops) },
+#define NPU__FAMILY(space_number, space, category, ops) { space, category, npu__rows_##ops, NPU__NUM_##ops },
     NPU_IR_FAMILIES(NPU__FAMILY)
 #undef NPU__FAMILY
 };
@@ -8639,7 +8654,7 @@ static const npu_op_row *npu__built_in_row(npu_kind kind)
 {
     for (size_t t = 0; t < NPU__COUNT(npu__op_tables); t++) {
         for (uint32_t i = 0; i < npu__op_tables[t].num_rows; i++) {
-            if (npu__op_tables[t].rows[i].kind == kind && kind) {
+            if (npu__op_tables[t].rows[i].kind == kind) {
                 return &npu__op_tables[t].rows[i];
             }
         }
@@ -8923,26 +8938,20 @@ static npu_status npu__registry_insert(npu_registry *r, const npu_op_table *tabl
     return NPU_OK;
 }
 
-/* By NPU_IR_HAS_OP. */
-static bool npu__row_is_left_out(const npu_op_row *row) { return !row->kind && !row->schema; }
-
 static npu_status npu__registry_fill(npu_registry *r, const npu_op_table *tables, uint32_t num_tables,
                                      npu_diag *diag)
 {
     npu_status status = NPU_OK;
     uint64_t count = 0;
     for (uint32_t t = 0; t < num_tables; t++) {
-        for (uint32_t i = 0; i < tables[t].num_rows; i++) {
-            count += !npu__row_is_left_out(&tables[t].rows[i]);
-        }
+        count += tables[t].num_rows;
     }
     if (count > NPU_NO_INDEX / 64 || !npu__registry_reserve(r, (uint32_t)count)) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
     }
     for (uint32_t t = 0; t < num_tables; t++) {
         for (uint32_t i = 0; status == NPU_OK && i < tables[t].num_rows; i++) {
-            const npu_op_row *row = &tables[t].rows[i];
-            status = npu__row_is_left_out(row) ? NPU_OK : npu__registry_insert(r, &tables[t], row, false, diag);
+            status = npu__registry_insert(r, &tables[t], &tables[t].rows[i], false, diag);
         }
     }
     return status;
