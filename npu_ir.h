@@ -957,12 +957,13 @@ typedef struct npu_op_facts {
     const char *const *arg_docs;        /* one per argument of the schema; NULL = none */
     const npu_op_attribute *attributes; /* of the op itself, the same for every call: see npu_op_def_attribute */
     uint32_t num_attributes;
+    const char *shapes;                 /* pattern of operands and results: see npu_deduce_shapes; NULL = none */
 } npu_op_facts;
 
 typedef struct npu_op_row {
     npu_kind kind;             /* 0 in a row that is added alone = the first free number of NPU_NS_USER */
     uint32_t traits;
-    npu_type_rule rule;        /* NULL: results must be given with npu_emit_typed */
+    npu_type_rule rule;        /* NULL: the shapes of facts say all; without them npu_emit_typed gives the results */
     const char *schema;
     const char *doc;           /* one line */
     const npu_op_facts *facts; /* NULL = none */
@@ -1760,7 +1761,7 @@ typedef struct npu_op_table {
       "exclusive or of the bits with a number")                                                    \
     X(0x0305, NPU_ATEN_BITWISE_XOR_TENSOR, NPU_ELEMENTWISE, npu__type_bitwise,                     \
       "bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", "exclusive or of the bits")       \
-    X(0x0306, NPU_ATEN_BITWISE_NOT, NPU_ELEMENTWISE, npu__type_bitwise,                            \
+    X(0x0306, NPU_ATEN_BITWISE_NOT, NPU_ELEMENTWISE, npu__type_bits,                               \
       "bitwise_not(Tensor self) -> Tensor", "complement of the bits; of a bool its negation")      \
     X(0x0307, NPU_ATEN_LOGICAL_AND, NPU_ELEMENTWISE, npu__type_compare,                            \
       "logical_and(Tensor self, Tensor other) -> Tensor", "both are not 0")                        \
@@ -3060,9 +3061,9 @@ typedef struct npu_op_table {
       "dim i of the result is dim permutation[i]")                                                           \
     X(0x0030, NPU_LINALG_MATMUL, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_matmul,                 \
       "matmul(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "outs + [M,K] [K,N]")                         \
-    X(0x0031, NPU_LINALG_MATMUL_TRANSPOSE_B, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_matmul,     \
+    X(0x0031, NPU_LINALG_MATMUL_TRANSPOSE_B, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_matmul_transpose, \
       "matmul_transpose_b(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "outs + [M,K] [N,K]")             \
-    X(0x0032, NPU_LINALG_BATCH_MATMUL, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_matmul,           \
+    X(0x0032, NPU_LINALG_BATCH_MATMUL, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_batch_matmul, \
       "batch_matmul(Tensor lhs, Tensor rhs, Tensor outs) -> Tensor", "outs + [B,M,K] [B,K,N]")               \
     X(0x0040, NPU_LINALG_CONV_1D_NCW_FCW, NPU_DESTINATION | NPU_IDENTITY_ZERO, npu__type_loop_conv,          \
       "conv_1d_ncw_fcw(Tensor input, Tensor filter, Tensor outs, *, int[1] strides=1, int[1] dilations=1) -> Tensor", \
@@ -3364,8 +3365,9 @@ typedef struct npu_op_def {
     const char *const *arg_docs; /* one per argument of the schema; NULL = none were given */
     const npu_op_attribute *attributes; /* of the op itself, the same for every call: see npu_op_def_attribute */
     uint32_t num_attributes;
+    const char *shapes;        /* the pattern that says its type rule, or a part of it; NULL = code alone does */
 } npu_op_def;
-/* A fact about an op that no call changes: "category", "description", "pipe" ("S"), and the attributes of its row.
+/* A fact about an op that no call changes: "category", "description", "pipe" ("S"), "shapes", and the attributes of its row.
    NULL = it has none of that name. */
 NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *key);
 
@@ -3672,6 +3674,23 @@ NPU_IR_API npu_status npu_deduce_add_result(npu_deduce *d, const npu_spec *spec)
    failure it does nothing and returns the status of that. operand: the argument that is wrong, may be NULL. */
 NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const char *operand,
                                       const char *format, ...) NPU_IR_PRINTF(4, 5);
+/* Checks operands and adds results by a pattern, a term for each operand and each result, in the order of the schema:
+
+       number[..,K] =[N,K] =[N]? -> =[..,N]           linear
+
+   Operands are the Tensors, and the Scalars that may stand in their place; lists have no pattern. A term is a dtype,
+   dims in brackets, and ? where the operand may be missing; a dtype or dims left out may be anything.
+     dims     A capital letter is a size, the same wherever it stands; a digit is that size; first of all there may be
+              .. (any dims, alike in all operands) or * (any dims, which broadcast). [] has no dims.
+     dtypes   f32, i64 ...; = that of the first operand, =2 of the second; one of several: f32|f64; or a class:
+              float, integer, number (no bool), bits (integer, bool), real (number, bool), arith (real, complex), type.
+     results  Dims are those that operands named; without brackets those of the operand of =. A dtype is a name, =, or the common dtype of the operands if it is of
+              a class; f64(real) checks that and gives another, float(=) and float(arith) make f32 of integers and
+              bool. The last term stands for all further results.
+   A row says its pattern in npu_op_facts; it is checked when the row is added, and read before the rule, if there is
+   one, which may check attributes then. Rules may call this themselves. Errors: RANK, DTYPE, SHAPE, DYNAMIC_SHAPE,
+   and what npu_deduce_add_result says; INVALID_ARGUMENT for a malformed pattern. */
+NPU_IR_API npu_status npu_deduce_shapes(npu_deduce *d, const char *pattern);
 /* Spec of a tensor argument by name, NULL = a hole. */
 NPU_IR_API const npu_spec *npu_deduce_spec(const npu_deduce *d, const char *name);
 /* What a rule makes of a dim that data decides, where it does not see the data: a negative number that stands
@@ -8850,6 +8869,8 @@ static uint32_t npu__row_pipe(uint32_t traits)
     return on && on != NPU_ON_NONE ? (on >> 20) - 1 : (uint32_t)NPU_PIPE_NONE;
 }
 
+static const char *npu__shapes_of(npu_type_rule rule); /* section 6 */
+
 static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, const npu_op_row *row,
                                 npu_op_def **out, npu_diag *diag)
 {
@@ -8864,6 +8885,7 @@ static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, co
         def->kind = row->kind;
         def->traits = row->traits;
         def->rule = row->rule;
+        def->shapes = npu__shapes_of(row->rule);
         def->space = table->space;
         def->category = table->category;
         def->doc = row->doc ? row->doc : "";
@@ -8878,6 +8900,8 @@ static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, co
     }
     return status == NPU_ERR_NO_MEMORY ? npu__fail(diag, status, "registry: out of memory") : status;
 }
+
+static npu_status npu__shapes_check(const npu_op_def *def, const char *pattern, npu_diag *diag); /* section 6 */
 
 static npu_status npu__def_facts(npu_op_def *def, const npu_op_facts *facts, npu_diag *diag)
 {
@@ -8897,7 +8921,9 @@ static npu_status npu__def_facts(npu_op_def *def, const npu_op_facts *facts, npu
     def->arg_docs = facts->arg_docs;
     def->attributes = facts->attributes;
     def->num_attributes = facts->num_attributes;
-    return NPU_OK;
+    def->shapes = facts->shapes;
+    def->rule = def->shapes && !def->rule ? npu__type_nothing : def->rule;
+    return def->shapes ? npu__shapes_check(def, def->shapes, diag) : NPU_OK;
 }
 
 /* On failure the registry is as it was, but for memory that it keeps until it is destroyed. */
@@ -9040,6 +9066,7 @@ NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *k
     }
     return strcmp(key, "category") == 0      ? def->category
         : strcmp(key, "description") == 0    ? def->doc
+        : strcmp(key, "shapes") == 0         ? def->shapes
         : strcmp(key, "pipe") == 0 && pipe[0] ? pipe
                                               : NULL;
 }
@@ -10820,117 +10847,104 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
    the one that is told, so they stand in a row. Most rules serve many ops. Validation stands last, because it deduces every op again.
    -------------------------------------------------------------------------------------------------------- */
 
-/* The rules. type(..) is ATen's result_type: tensors with dims beat 0-d tensors, which beat numbers, within
-   one category (bool < integer < float < complex); float(t) is t, or f32 for integers and bool.
+/* The rules that are code; NPU__PATTERN_RULES has the others. type(..) is ATen's result_type: tensors with dims beat
+   0-d tensors, which beat numbers, within one category (bool < integer < float < complex); float(t) is t, or f32 for
+   integers and bool.
 
      conv           [N,C,in..] w [O,C/g,k..] -> [N,O,out..], out = (in + 2 pad - dilation (k - 1) - 1) / stride + 1;
                     transposed: w [C,O/g,k..], out = (in - 1) stride - 2 pad + dilation (k - 1) +
                     output_padding + 1
-     conv_backward  dims of input, weight, [O]
-     einsum         dims of the labels of the result        outer, addr    [M] [N] -> [M,N], type(..)
-     inner          all dims but the last ones              tensordot      all dims but those listed
-     kron           dims multiplied, type(..)               bilinear       [..,I] [..,J] w [N,I,J] -> [..,N]
-     vecdot         broadcast, without dim                 determinant    [b..,N,N] -> [b..]
-     factor         same, square                           solve          [b..,N,N] B [b..,N,K] -> [b..,N,K]
-     solve_factored as solve, B a matrix                   matrix_power   same, square
-     tensorinv      [a..,b..] -> [b..,a..]                 tensorsolve    [a..,b..] [a..] -> [b..]
-     multi_dot      [M,..] .. [..,N] -> [M,N]              cross          broadcast, 3 along dim
-     matrix_norm    two reduced dims, dtype                linalg_norm    norm or matrix_norm
-     covariance     [M,N] -> [M,M], 0-d where M is 1       trapezoid      broadcast, one dim less, or less by 1
-     rnn            [T,N,I] [cells,N,H] -> [T,N,H], states  rnn_cell       [N,I] [N,H] -> states
-     cdist          [b..,P,M] [b..,R,M] -> [b..,P,R]
-     pool           as conv, or rounded up                  adaptive_pool  [N,C,output_size..]
+     conv_backward  dims of input, weight, [O]               einsum         dims of the labels of the result
+     addr           [M] [N] -> [M,N], type(..)               inner          all dims but the last ones
+     tensordot      all dims but those listed                kron           dims multiplied, type(..)
+     bilinear       [..,I] [..,J] w [N,I,J] -> [..,N]        vecdot         broadcast, without dim
+     solve          [b..,N,N] B [b..,N,K] -> [b..,N,K]       solve_factored as solve, B a matrix
+     matrix_power   same, square                             tensorinv      [a..,b..] -> [b..,a..]
+     tensorsolve    [a..,b..] [a..] -> [b..]                 multi_dot      [M,..] .. [..,N] -> [M,N]
+     cross          broadcast, 3 along dim                   matrix_norm    two reduced dims, dtype
+     linalg_norm    norm or matrix_norm                      covariance     [M,N] -> [M,M], 0-d where M is 1
+     trapezoid      broadcast, one dim less, or less by 1    rnn            [T,N,I] [cells,N,H] -> [T,N,H], states
+     rnn_cell       [N,I] [N,H] -> states                    cdist          [b..,P,M] [b..,R,M] -> [b..,P,R]
+     pool           as conv, or rounded up                   adaptive_pool  [N,C,output_size..]
      fractional_pool [N,C,output_size..] and indices, a random number for each plane and dim
-     linear         [..,K] w [N,K] -> [..,N]                matmul         [b..,M,K] [b..,K,N] -> [b..,M,N]
-     addmm          c, a product -> its dims                attention      [b..,L,E] [b..,S,E] [b..,S,V] -> [b..,L,V]
-     new_size       size, dtype of self                     attention_parts attention, then [b..,L] and what torch adds
-     fft            [..,N] real <-> [..,N/2+1] complex       view_complex   [..] complex <-> [..,2] real
-     same           spec of the operand                     equal          all operands alike, that spec
-     same_number    same, bool is an error                  same_float     same, floating point only
-     promote_float  same dims, float(t)                     batch_norm     same, parameters [dim 1]
-     layer_norm     same, parameters of the trailing dims   group_norm     same, parameters [dim 1]
-     binary         broadcast, type(..)                     binary_number  binary, bool is an error
-     divide         binary, float(..) unless rounded        power          binary, no negative integer powers
-     clamp          binary with the bounds that are given   compare        broadcast, bool
-     where          binary, condition bool or u8            where_indices  i64 [true elements], one per dim
-     reshape        new dims, one may be -1                 flatten        dims start..end multiplied
-     permute        dims reordered                          transpose      two dims swapped
-     squeeze        dims of 1 removed                       unsqueeze      a dim of 1 inserted
-     expand         dims of 1 enlarged                      repeat         dims times repeats
-     cat            type(..), one dim summed                stack          type(..), a new dim
-     block_diag     type(..), rows and columns summed       cartesian_prod [product of the lengths, tensors]
-     combinations   [n] -> [n over r, r]                    triangle_indices [2, elements of the triangle]
-     sum_to_size    size, i64 for integers where it sums    trace          0-d, i64 for integers and bool
-     renorm         same_float, from rank 2                 equal_whole, allclose  0-d bool
-     diff           type(..), joined, n less along the dim  vander         [.., N], i64 for integers and bool
-     search         dims of self, i64 or i32                isin           dims of elements, bool
-     bincount       [largest element + 1] i64, or weights   histc          [bins]
-     histogram      [bins] [bins + 1]                       unique         [different ones], places, counts
-     split          pieces along a dim                      select, slice  one index, a range of a dim
-     mean           reduced dims, floating point            sum            reduced dims, i64 for integers and bool
-     reduce_same    reduced dims, same dtype                reduce_index   values and i64 indices
-     arg_reduce     reduced dims, i64                       softmax        same, or dtype
-     any            reduced dims, bool, u8 for u8           variance       reduced dims, floating point
-     logsumexp      reduced dims, float(t)                  norm           reduced dims, dtype
-     count          reduced dims, i64                       aminmax        reduce_same, twice
-     scan_float     same_float, along a dim
-     scan           same, i64 for integers and bool         scan_index     same, and i64 indices
-     sort           same and i64 indices, or one of them    topk           as sort, k along the dim
-     norm_backward  gradients, empty where masked           pool_backward  spec of self
-     resize         [N,C,in..] -> [N,C,output_size..]       grid           [N,C,in..] [N,out..,dims] -> [N,C,out..]
-     distances      [b..,P,M] [b..,R,M] -> [b..,P,R]        embedding_bag  [V,D] [indices] [B] -> [B,D]
-     loss           0-d, or broadcast without reduction     nll            0-d, or the dims of target
-     cosine         broadcast, one dim reduced             cosine_embedding loss of [N,D] [N,D] [N]
-     margin         loss of [N,C] and targets              triplet        loss of all dims but the last
-     kth, median    as reduce_index                         quantile       [q] and the reduced dims
-     embedding      [V,D] [..] -> [..,D]                    gather         dims of index
-     movedim        dims reordered                          unfold         windows of a dim as last dim
-     tensor_split   pieces between indices                  unbind         one piece per index
-     index          kept dims and those of the indices      index_put      same, values broadcast to what index gives
-     scatter        same, index within src and self         index_slices   same, source like self along other dims
-     nonzero        [true elements, rank] i64               masked_select  [true elements]
-     constant_pad   dims with borders                       im2col         [N,C k..,windows], col2im back
-     cast           same dims, dtype                        dropout        same, training is an error
-     tensor_binary  broadcast, npu_dtype_promote_tensor           getitem        operand number index
-     tensor_matmul  [..,M,K] [..,K,N] -> [..,M,N]           tensor_cast    same dims, target_type
-     body           outputs of the child graph
-     same_real      same, a number or bool                  test           same dims, bool
-     arithmetic     binary, the common dtype no bool        bitwise        binary, integers and bool
-     square         same, i64 for bool                      masked_fill    self and mask broadcast, dtype of self
-     prelu          same, weight [dim 1] or one             glu            one dim halved
-     create         size or dims of self, dtype or self's   random         create, floating point
-     arange         [ceil((end - start) / step)]            spaced         [steps]
-     eye            [n,m]                                   randperm       [n]
-     random_dropout same_float, and bool of the same dims   number         0-d f64, i64 or bool
-     copy           same as self, src broadcasts            type_as        same dims, dtype of other
-     celu           same_float, alpha not 0                softshrink     same_float, lambd from 0
-     binary_float   binary, floating point only             integer        binary, integers only
-     gelu           same_float, approximate as named       isclose        compare, one dtype
-     heaviside      binary, one dtype                       float_power    broadcast, f64
-     pointwise      all tensors broadcast, type(..)
-     lerp           pointwise, one floating dtype           polygamma      promote_float, n from 0
-     mvlgamma       promote_float, p from 1                 frexp          same_float, and i32
-     log_sigmoid_forward same_float, twice
-     bernoulli      same; probabilities floating point
-     tile_create    tile of shape                           tile_load      tile of shapes, dtype of tensor
-     tile_store     spec of output_tensor                   tile_move      same, or two dims swapped; in target_memory
-     tile_same      same                                    tile_scalar    same, or npu_dtype_promote_tensor with a register
-     tile_reshape   new dims                                tile_transpose two dims swapped
-     tile_view      tile of shape                           tile_compare   as tensor_binary, tile_scalar
-     tile_cast      same dims, target_type                  tile_reduce    without the axis, or 1 there
-     tile_row_reduce  last dim 1                            tile_expand    dims of the first, npu_dtype_promote_tensor
-     tile_expands   same                                    tile_matmul    [M,K] [K,N] -> [M,N], f32 or i32, in L0C
-     block_index    register u64                            register_*     a register
-     nothing, flag  no result                               launch         outputs of a tile program
-     aicf_*         the contracts of the device: see their schemas
-     arith_*        equal registers; compare bool, cast dtype
-     tensor_empty   size, dtype                             tensor_pad     dims + low + high
-     collapse_shape products of groups of dims              expand_shape   output_shape, the other way round
-     gawee          those of the ATen op that it means, global_pool [N,C,1,1]
-     loop_number    equal, a number                         loop_float     equal, floating point
-     loop_fill      spec of outs                            loop_transpose dims permuted, as outs
-     loop_matmul    [M,K] [K,N] -> [M,N], as outs           loop_conv      [N,C,in..] [F,C,k..] -> [N,F,out..], as outs
-     loop_pool      [N,C,in..] -> [N,C,out..], as outs      generic        specs of outs; maps, iterators, body checked
+     linear         [..,K] w [N,K] -> [..,N]
+     matmul         [b..,M,K] [b..,K,N] -> [b..,M,N]         addmm          c, a product -> its dims
+     attention      [b..,L,E] [b..,S,E] [b..,S,V] -> [b..,L,V] new_size       size, dtype of self
+     attention_parts attention, then [b..,L] and what torch adds fft            [..,N] real <-> [..,N/2+1] complex
+     view_complex   [..] complex <-> [..,2] real             same           spec of the operand
+     equal          all operands alike, that spec            same_number    same, bool is an error
+     batch_norm     same, parameters [dim 1]                 layer_norm     same, parameters of the trailing dims
+     group_norm     same, parameters [dim 1]                 binary         broadcast, type(..)
+     binary_number  binary, bool is an error                 divide         binary, float(..) unless rounded
+     power          binary, no negative integer powers       clamp          binary with the bounds that are given
+     where          binary, condition bool or u8             where_indices  i64 [true elements], one per dim
+     reshape        new dims, one may be -1                  flatten        dims start..end multiplied
+     permute        dims reordered                           transpose      two dims swapped
+     squeeze        dims of 1 removed                        unsqueeze      a dim of 1 inserted
+     expand         dims of 1 enlarged                       repeat         dims times repeats
+     cat            type(..), one dim summed                 stack          type(..), a new dim
+     block_diag     type(..), rows and columns summed        cartesian_prod [product of the lengths, tensors]
+     combinations   [n] -> [n over r, r]                     triangle_indices [2, elements of the triangle]
+     sum_to_size    size, i64 for integers where it sums     trace          0-d, i64 for integers and bool
+     renorm         same_float, from rank 2                  allclose       0-d bool
+     diff           type(..), joined, n less along the dim   vander         [.., N], i64 for integers and bool
+     search         dims of self, i64 or i32                 bincount       [largest element + 1] i64, or weights
+     histc          [bins]                                   histogram      [bins] [bins + 1]
+     unique         [different ones], places, counts         split          pieces along a dim
+     select, slice  one index, a range of a dim              mean           reduced dims, floating point
+     sum            reduced dims, i64 for integers and bool  reduce_same    reduced dims, same dtype
+     reduce_index   values and i64 indices                   arg_reduce     reduced dims, i64
+     softmax        same, or dtype                           any            reduced dims, bool, u8 for u8
+     variance       reduced dims, floating point             logsumexp      reduced dims, float(t)
+     norm           reduced dims, dtype                      count          reduced dims, i64
+     aminmax        reduce_same, twice                       scan_float     same_float, along a dim
+     scan           same, i64 for integers and bool          scan_index     same, and i64 indices
+     sort           same and i64 indices, or one of them     topk           as sort, k along the dim
+     norm_backward  gradients, empty where masked            pool_backward  spec of self
+     resize         [N,C,in..] -> [N,C,output_size..]        grid           [N,C,in..] [N,out..,dims] -> [N,C,out..]
+     distances      [b..,P,M] [b..,R,M] -> [b..,P,R]         embedding_bag  [V,D] [indices] [B] -> [B,D]
+     loss           0-d, or broadcast without reduction      nll            0-d, or the dims of target
+     cosine         broadcast, one dim reduced               cosine_embedding loss of [N,D] [N,D] [N]
+     margin         loss of [N,C] and targets                triplet        loss of all dims but the last
+     kth, median    as reduce_index                          quantile       [q] and the reduced dims
+     gather         dims of index                            movedim        dims reordered
+     unfold         windows of a dim as last dim             tensor_split   pieces between indices
+     unbind         one piece per index                      index          kept dims and those of the indices
+     index_put      same, values broadcast to what index gives scatter        same, index within src and self
+     index_slices   same, source like self along other dims  nonzero        [true elements, rank] i64
+     masked_select  [true elements]                          constant_pad   dims with borders
+     im2col         [N,C k..,windows], col2im back           cast           same dims, dtype
+     dropout        same, training is an error               tensor_binary  broadcast, npu_dtype_promote_tensor
+     getitem        operand number index                     tensor_matmul  [..,M,K] [..,K,N] -> [..,M,N]
+     tensor_cast    same dims, target_type                   body           outputs of the child graph
+     square         same, i64 for bool                       masked_fill    self and mask broadcast, dtype of self
+     prelu          same, weight [dim 1] or one              glu            one dim halved
+     create         size or dims of self, dtype or self's    random         create, floating point
+     arange         [ceil((end - start) / step)]             spaced         [steps]
+     eye            [n,m]                                    randperm       [n]
+     random_dropout same_float, and bool of the same dims    number         0-d f64, i64 or bool
+     copy           same as self, src broadcasts             celu           same_float, alpha not 0
+     softshrink     same_float, lambd from 0                 gelu           same_float, approximate as named
+     isclose        compare, one dtype                       pointwise      all tensors broadcast, type(..)
+     polygamma      promote_float, n from 0                  mvlgamma       promote_float, p from 1
+     bernoulli      same; probabilities floating point       tile_create    tile of shape
+     tile_load      tile of shapes, dtype of tensor          tile_store     spec of output_tensor
+     tile_move      same, or two dims swapped; in target_memory tile_same      same
+     tile_scalar    same, or npu_dtype_promote_tensor with a register tile_reshape   new dims
+     tile_transpose two dims swapped                         tile_view      tile of shape
+     tile_compare   as tensor_binary, tile_scalar            tile_cast      same dims, target_type
+     tile_reduce    without the axis, or 1 there             tile_row_reduce last dim 1
+     tile_expand    dims of the first, npu_dtype_promote_tensor tile_expands   same
+     tile_matmul    [M,K] [K,N] -> [M,N], f32 or i32, in L0C block_index    register u64
+     register_*     a register                               nothing, flag  no result
+     launch         outputs of a tile program                aicf_*         the contracts of the device: see their schemas
+     arith_*        equal registers; compare bool, cast dtype tensor_empty   size, dtype
+     tensor_pad     dims + low + high                        collapse_shape products of groups of dims
+     expand_shape   output_shape, the other way round        gawee          those of the ATen op that it means
+     loop_number    equal, a number                          loop_float     equal, floating point
+     loop_fill      spec of outs                             loop_transpose dims permuted, as outs
+     loop_conv      [N,C,in..] [F,C,k..] -> [N,F,out..], as outs loop_pool      [N,C,in..] -> [N,C,out..], as outs
+     generic        specs of outs; maps, iterators, body checked
 
    A dim that is not known agrees with any other where sizes must be equal: an op is deduced again when its
    symbols get values. Where a size must be computed from one, the result is NPU_DYNAMIC_DIM, and where data
@@ -11168,7 +11182,9 @@ static npu_status npu__check_class(npu_deduce *d, const npu_bound_arg *arg, uint
 /* A rule fails by what it returns, or by a check that failed in it. */
 static npu_status npu__run_rule(npu_deduce *d)
 {
-    npu_status status = d->def->rule(d);
+    bool has_pattern = d->def->is_custom && d->def->shapes; /* built-in rules have read theirs */
+    npu_status status = has_pattern ? npu_deduce_shapes(d, d->def->shapes) : NPU_OK;
+    status = status ? status : d->def->rule(d);
     d->status = status ? status : d->status;
     return d->status;
 }
@@ -11568,6 +11584,429 @@ static npu_dtype npu__promote_pair(const npu_spec *a, const npu_spec *b, const n
     return npu__join_dtype(&j);
 }
 
+/* ---- shapes: rules that a pattern says ----
+
+   npu_deduce_shapes describes them. A pattern is read in each call: it has some 30 letters. Ranks are checked first,
+   then dtypes, then dims, each in the order of the operands. */
+
+enum { NPU__MAX_TERMS = 16 };
+
+/* One operand or result. */
+typedef struct npu__term {
+    const char *type;            /* "=", "number", "f32|f64", "float(arith)" */
+    uint32_t type_len, num_dims; /* type_len 0: the pattern names no dtype */
+    char dims[NPU_MAX_RANK];     /* letters, digits, '.' = leading dims that are alike, '*' = that broadcast */
+    bool has_dims, is_optional;
+} npu__term;
+
+typedef struct npu__shapes {
+    npu__term terms[NPU__MAX_TERMS]; /* operands, then results */
+    uint32_t num_ins, num;
+} npu__shapes;
+
+/* What the names in a pattern stand for in one call. */
+typedef struct npu__sizes_of {
+    int64_t dims[128];           /* by letter */
+    bool is_bound[128];          /* '.' too */
+    npu_spec lead;               /* of ".." */
+    npu__join join;              /* of "*", and the dtypes of all operands */
+} npu__sizes_of;
+
+static bool npu__is_bits(npu_dtype t) { return npu__is_integer(t) || t == NPU_BOOL; }
+static bool npu__is_arith(npu_dtype t) { return npu__is_real(t) || npu_dtype_is_complex(t); }
+static bool npu__is_typed(npu_dtype t) { return t != NPU_NONE; }
+
+static const struct npu__type_class {
+    const char *word, *text;
+    bool (*has)(npu_dtype);
+} npu__type_classes[] = {
+    { "float", "floating point", npu__is_float },
+    { "integer", "an integer", npu__is_integer },
+    { "number", "a number, not bool", npu__is_number },
+    { "bits", "an integer or bool", npu__is_bits },
+    { "real", "a number or bool", npu__is_real },
+    { "arith", "a number or bool of at least 8 bits", npu__is_arith },
+    { "type", "a dtype", npu__is_typed },
+};
+
+static const struct npu__type_class *npu__type_class(const char *word, uint32_t len)
+{
+    for (size_t i = 0; i < NPU__COUNT(npu__type_classes); i++) {
+        const char *have = npu__type_classes[i].word;
+        if (strlen(have) == len && memcmp(have, word, len) == 0) {
+            return &npu__type_classes[i];
+        }
+    }
+    return NULL;
+}
+
+/* The dtype of that name; NPU_NONE = there is none. */
+static npu_dtype npu__type_named(const char *word, uint32_t len)
+{
+    char name[16];
+    npu__copy_head(name, len < sizeof name ? len + 1 : sizeof name, word);
+    return npu_dtype_parse(name);
+}
+
+static uint32_t npu__until(const char *text, uint32_t len, char c)
+{
+    const char *at = (const char *)memchr(text, c, len);
+    return at ? (uint32_t)(at - text) : len;
+}
+
+/* Dims from the '[' on; NULL = malformed. */
+static const char *npu__term_dims(const char *at, npu__term *t)
+{
+    t->has_dims = true;
+    if (at[1] == ']') {
+        return at + 2;
+    }
+    while (*at == '[' || *at == ',') {
+        bool is_lead = at[1] == '.' && at[2] == '.';
+        char c = at[1];
+        if (!(is_lead || c == '*' || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) || t->num_dims == NPU_MAX_RANK ||
+            ((is_lead || c == '*') && t->num_dims)) {
+            return NULL;
+        }
+        t->dims[t->num_dims++] = c;
+        at += is_lead ? 3 : 2;
+    }
+    return *at == ']' ? at + 1 : NULL;
+}
+
+static const char *npu__term_parse(const char *at, npu__term *t)
+{
+    const char *begin = at;
+    memset(t, 0, sizeof *t);
+    t->type = at;
+    t->type_len = (uint32_t)strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789=|()");
+    at += t->type_len;
+    at = *at == '[' ? npu__term_dims(at, t) : at;
+    if (at && *at == '?') {
+        t->is_optional = true;
+        at++;
+    }
+    return at && at != begin && (*at == ' ' || *at == 0) ? at : NULL;
+}
+
+/* NULL, or the place where the pattern is malformed. */
+static const char *npu__shapes_parse(const char *at, npu__shapes *s)
+{
+    bool has_arrow = false;
+    memset(s, 0, sizeof *s);
+    for (at += strspn(at, " "); *at; at += strspn(at, " ")) {
+        bool is_arrow = !has_arrow && at[0] == '-' && at[1] == '>';
+        const char *next = is_arrow ? at + 2 : s->num < NPU__MAX_TERMS ? npu__term_parse(at, &s->terms[s->num]) : NULL;
+        if (!next) {
+            return at;
+        }
+        s->num += !is_arrow;
+        s->num_ins = is_arrow ? s->num : s->num_ins;
+        has_arrow = has_arrow || is_arrow;
+        at = next;
+    }
+    return has_arrow ? NULL : at;
+}
+
+/* The argument of term k: those are tensors, and numbers that may stand in their place. */
+static int npu__term_arg(const npu_schema *schema, uint32_t k)
+{
+    for (uint32_t i = 0; i < schema->num_args; i++) {
+        bool is_operand = npu__is_operand(&schema->args[i]) || schema->args[i].type.base == NPU_T_SCALAR;
+        if (is_operand && k-- == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static bool npu__type_is_known(const npu__term *t, bool is_result)
+{
+    uint32_t len = is_result ? npu__until(t->type, t->type_len, '(') : t->type_len, at = 0;
+    bool has_class = len < t->type_len;
+    if (has_class && (t->type[t->type_len - 1] != ')' || t->type_len < len + 3 ||
+                      !(t->type[len + 1] == '=' || npu__type_class(t->type + len + 1, t->type_len - len - 2)))) {
+        return false;
+    }
+    while (at < len) {
+        uint32_t n = npu__until(t->type + at, len - at, '|');
+        bool is_like = t->type[at] == '=' && (n == 1 || (n == 2 && t->type[at + 1] >= '1' && t->type[at + 1] <= '9'));
+        if (!is_like && !npu__type_class(t->type + at, n) && !npu__type_named(t->type + at, n)) {
+            return false;
+        }
+        at += n + 1;
+    }
+    return true;
+}
+
+/* A pattern that fits the schema: a term for each tensor, known dtypes, and results made of what operands name. */
+static npu_status npu__shapes_check(const npu_op_def *def, const char *pattern, npu_diag *diag)
+{
+    npu__shapes s;
+    const char *bad = npu__shapes_parse(pattern, &s);
+    bool is_bound[128] = { false };
+    if (bad) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: shapes are malformed at '%.20s'", def->name, bad);
+    }
+    for (uint32_t i = 0; i < def->schema->num_args; i++) {
+        const npu_schema_arg *arg = &def->schema->args[i];
+        bool is_named = false;
+        for (uint32_t k = 0; k < s.num_ins; k++) {
+            is_named = is_named || npu__term_arg(def->schema, k) == (int)i;
+        }
+        if (npu__is_operand(arg) && (arg->type.list || !is_named)) {
+            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: shapes have no term for %s", def->name, arg->name);
+        }
+    }
+    for (uint32_t k = 0; k < s.num; k++) {
+        const npu__term *t = &s.terms[k];
+        bool is_result = k >= s.num_ins, is_known = npu__type_is_known(t, is_result);
+        for (uint32_t i = 0; i < t->num_dims; i++) {
+            bool is_digit = t->dims[i] >= '0' && t->dims[i] <= '9';
+            is_known = is_known && (!is_result || is_digit || is_bound[(uint8_t)t->dims[i]]);
+            is_bound[(uint8_t)t->dims[i]] |= !is_result && !t->is_optional;
+        }
+        if (!is_known || (!is_result && npu__term_arg(def->schema, k) < 0)) {
+            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: shapes, term %u: unknown dtype, dim or operand",
+                             def->name, (unsigned)k);
+        }
+    }
+    return NPU_OK;
+}
+
+static const npu_bound_arg *npu__shapes_arg(const npu_deduce *d, uint32_t k)
+{
+    int i = npu__term_arg(d->def->schema, k);
+    return i < 0 ? NULL : &d->op->args[i];
+}
+
+/* The operand that "=" or "=2" says; the first where that is a hole. */
+static const npu_bound_arg *npu__shapes_like(const npu_deduce *d, const char *word, uint32_t len)
+{
+    const npu_bound_arg *arg = npu__shapes_arg(d, len > 1 ? (uint32_t)(word[1] - '1') : 0);
+    return arg && npu_deduce_spec(d, arg->name) ? arg : npu__shapes_arg(d, 0);
+}
+
+/* Whether one of the dtypes in the word is t; the text says all of them. */
+static bool npu__shapes_type_fits(const npu_deduce *d, const npu__term *t, npu_dtype dtype, char *text, size_t size)
+{
+    bool fits = false;
+    for (uint32_t at = 0, n; at < t->type_len; at += n + 1) {
+        const char *word = t->type + at;
+        const struct npu__type_class *c;
+        n = npu__until(word, t->type_len - at, '|');
+        c = npu__type_class(word, n);
+        npu__append(text, size, "%s", at == 0 ? "" : at + n == t->type_len ? " or " : ", ");
+        if (*word == '=') {
+            const char *like = npu__shapes_like(d, word, n)->name;
+            fits = fits || npu__dtype_of(npu_deduce_spec(d, like)) == dtype;
+            npu__append(text, size, "that of %s", like);
+        } else {
+            fits = fits || (c ? c->has(dtype) : npu__type_named(word, n) == dtype);
+            npu__append(text, size, "%.*s", (int)(c ? strlen(c->text) : n), c ? c->text : word);
+        }
+    }
+    return fits;
+}
+
+static void npu__shapes_check_type(npu_deduce *d, const npu__term *t, const char *name, const npu_spec *x)
+{
+    char text[96] = "";
+    bool is_like = t->type_len && memchr(t->type, '|', t->type_len) == NULL && t->type[0] == '=';
+    if (is_like) {
+        npu__check_same_dtype(d, name, npu__shapes_like(d, t->type, t->type_len)->name);
+    } else if (t->type_len) {
+        bool fits = npu__shapes_type_fits(d, t, npu__dtype_of(x), text, sizeof text);
+        npu__check_dtype(d, name, npu__dtype_of(x), fits, text);
+    }
+}
+
+/* Leading dims of x, all but `fixed`: alike in all operands, or broadcast. */
+static void npu__shapes_lead(npu_deduce *d, npu__sizes_of *m, char c, const char *name, const npu_spec *x, uint32_t fixed)
+{
+    npu_spec lead = npu_spec_tensor(npu__dtype_of(x), x->rank - fixed, x->dims);
+    if (c == '*') {
+        npu__join_dims(d, &m->join, name, &lead);
+    } else if (!m->is_bound['.']) {
+        m->lead = lead;
+        m->is_bound['.'] = true;
+    } else if (lead.rank != m->lead.rank) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has %u dims, expected %u like %s", name, (unsigned)x->rank,
+                        (unsigned)(m->lead.rank + fixed), npu__shapes_arg(d, 0)->name);
+    }
+    for (uint32_t i = 0; i < m->lead.rank && c == '.'; i++) {
+        npu__check_dim(d, name, i, m->lead.dims[i], npu__shapes_arg(d, 0)->name);
+    }
+}
+
+static void npu__shapes_check_dims(npu_deduce *d, npu__sizes_of *m, const npu__term *t, const char *name, const npu_spec *x)
+{
+    for (uint32_t i = 0; i < t->num_dims && !d->status; i++) {
+        char what[2] = { t->dims[i], 0 };
+        uint8_t c = (uint8_t)t->dims[i];
+        uint32_t at = i + (x->rank - t->num_dims) * (i > 0); /* right for the dims behind a leading "..", and without one */
+        if (c == '.' || c == '*') {
+            npu__shapes_lead(d, m, (char)c, name, x, t->num_dims - 1);
+        } else if (c <= '9') {
+            npu__check_dim(d, name, at, c - '0', "size");
+        } else if (m->is_bound[c]) {
+            npu__check_dim(d, name, at, m->dims[c], what);
+        } else {
+            m->is_bound[c] = true;
+            m->dims[c] = x->dims[at];
+        }
+    }
+}
+
+static bool npu__term_has_lead(const npu__term *t) { return t->num_dims && (t->dims[0] == '.' || t->dims[0] == '*'); }
+
+static void npu__shapes_operands(npu_deduce *d, const npu__shapes *s, npu__sizes_of *m)
+{
+    for (uint32_t pass = 0; pass < 3; pass++) {
+        for (uint32_t k = 0; k < s->num_ins && !d->status; k++) {
+            const npu__term *t = &s->terms[k];
+            const npu_bound_arg *arg = npu__shapes_arg(d, k);
+            const npu_spec *x = arg ? npu_deduce_spec(d, arg->name) : NULL;
+            uint32_t lead = npu__term_has_lead(t), fixed = t->num_dims - lead;
+            if (pass == 0 && x && t->has_dims) {
+                npu__check_rank(d, arg->name, fixed, lead ? NPU_MAX_RANK : fixed);
+            } else if (pass == 1 && x) {
+                npu__shapes_check_type(d, t, arg->name, x);
+            } else if (pass == 2 && x) {
+                npu__join_type(&m->join, x);
+                npu__shapes_check_dims(d, m, t, arg->name, x);
+            } else if (pass == 2 && arg) {
+                npu__join_arg(d, &m->join, arg->name); /* a number */
+            }
+        }
+    }
+}
+
+/* The dtype of a result: that of an operand, one by name, or what all operands have in common. */
+static npu_dtype npu__shapes_dtype(npu_deduce *d, const npu__term *t, const npu__sizes_of *m)
+{
+    const char *first = npu__shapes_arg(d, 0)->name;
+    uint32_t len = npu__until(t->type, t->type_len, '('), at = len < t->type_len ? len + 1 : 0;
+    const char *of = t->type + at; /* what is in the brackets, or all */
+    uint32_t of_len = at ? t->type_len - at - 1 : len;
+    const struct npu__type_class *c = npu__type_class(of, of_len);
+    npu_dtype common = npu__join_dtype(&m->join);
+    if (of_len == 0 || of[0] == '=') {
+        common = npu__dtype_of(npu_deduce_spec(d, npu__shapes_like(d, of, of_len)->name));
+    } else if (c && common == NPU_NONE) {
+        const npu_bound_arg *second = npu__shapes_arg(d, 1);
+        npu_deduce_fail(d, NPU_ERR_DTYPE, second ? second->name : first, "%s and %s have no common dtype", first,
+                        second ? second->name : first);
+    } else if (c) {
+        npu__check_dtype(d, first, common, c->has(common), c->text);
+    }
+    return at == 0 && (c || of_len == 0 || of[0] == '=') ? common
+           : npu__type_class(t->type, len)               ? npu__float_of(common)
+                                                         : npu__type_named(t->type, len);
+}
+
+static void npu__shapes_result(npu_deduce *d, const npu__term *t, const npu__sizes_of *m)
+{
+    npu_dtype dtype = npu__shapes_dtype(d, t, m);
+    int64_t dims[2 * NPU_MAX_RANK];
+    uint32_t rank = 0;
+    if (!t->has_dims) {
+        bool is_like = t->type_len && t->type[0] == '=';
+        npu__result_like(d, npu_deduce_spec(d, npu__shapes_like(d, t->type, is_like ? t->type_len : 0)->name), dtype);
+        return;
+    }
+    for (uint32_t i = 0; i < t->num_dims; i++) {
+        uint8_t c = (uint8_t)t->dims[i];
+        const int64_t *lead = c == '*' ? m->join.dims : m->lead.dims;
+        uint32_t num_lead = c == '*' ? m->join.rank : c == '.' ? m->lead.rank : 0;
+        memcpy(dims + rank, lead, num_lead * sizeof *lead);
+        rank += num_lead;
+        if (c >= '0') {
+            dims[rank++] = c <= '9' ? c - '0' : m->dims[c];
+        }
+    }
+    npu__check_result_rank(d, rank);
+    npu__result(d, dtype, rank, dims);
+}
+
+NPU_IR_API npu_status npu_deduce_shapes(npu_deduce *d, const char *pattern)
+{
+    npu__shapes s;
+    npu__sizes_of m;
+    memset(&m, 0, sizeof m);
+    if (npu__shapes_parse(pattern, &s)) {
+        return npu_deduce_fail(d, NPU_ERR_INVALID_ARGUMENT, NULL, "shapes are malformed: %.100s", pattern);
+    }
+    npu__shapes_operands(d, &s, &m);
+    for (uint32_t i = 0; i < d->def->schema->num_returns && !d->status; i++) {
+        npu__shapes_result(d, &s.terms[s.num_ins + i < s.num ? s.num_ins + i : s.num - 1], &m);
+    }
+    return d->status;
+}
+
+/* The rules that are a pattern and nothing else. */
+#define NPU__PATTERN_RULES(X) \
+    X(npu__type_same_float, "float[..] -> =[..]") \
+    X(npu__type_same_real, "real[..] -> =[..]") \
+    X(npu__type_test, "arith[..] -> bool[..]") \
+    X(npu__type_promote_float, "arith[..] -> float(=)[..]") \
+    X(npu__type_tensor_exp, "number[..] -> float(=)[..]") \
+    X(npu__type_frexp, "float[..] -> =[..] i32[..]") \
+    X(npu__type_log_sigmoid_forward, "float[..] -> =[..] =[..]") \
+    X(npu__type_type_as, "[..] type -> =2[..]") \
+    X(npu__type_triangle, "[..,M,N] -> =") \
+    X(npu__type_arithmetic, "[*] [*] -> number[*]") \
+    X(npu__type_bitwise, "[*] [*] -> bits[*]") \
+    X(npu__type_bits, "bits[..] -> =") \
+    X(npu__type_binary_float, "[*] [*] -> float[*]") \
+    X(npu__type_integer, "[*] [*] -> integer[*]") \
+    X(npu__type_compare, "[*] [*] -> bool(type)[*]") \
+    X(npu__type_heaviside, "[*] =[*] -> type[*]") \
+    X(npu__type_float_power, "[*] [*] -> f64(real)[*]") \
+    X(npu__type_lerp, "float[*] =[*] =[*] -> number[*]") \
+    X(npu__type_equal_whole, "arith arith -> bool[]") \
+    X(npu__type_outer, "[M] [N] -> real[M,N]") \
+    X(npu__type_determinant, "f32|f64[..,N,N] -> =[..]") \
+    X(npu__type_factor, "f32|f64[..,N,N] -> = i32[..]") \
+    X(npu__type_embedding, "[V,D] i32|i64[..] -> =[..,D]") \
+    X(npu__type_take, "type i64[..] -> =[..]") \
+    X(npu__type_isin, "number[..] number -> bool[..]") \
+    X(npu__type_masked_scatter, "[*] bool[*] = -> =[*]") \
+    X(npu__type_aicf_adam_step, "f16|bf16|f32[..] =[..] =[..] =[..] f32[] f32[] -> =[..]") \
+    X(npu__type_aicf_step, "i32[] -> i32[]") \
+    X(npu__type_aicf_bias_corr, "i32[] -> f32[]") \
+    X(npu__type_aicf_layernorm, "f16|bf16|f32[M,N] =|f32[N]? =|f32[N]? -> = f32[M]") \
+    X(npu__type_aicf_layernorm_bwd, "f16|bf16|f32[M,N] =[M,N] =|f32[N]? f32[M] f32[M] -> = =3[N]") \
+    X(npu__type_aicf_batchnorm_bwd, "f16|bf16|f32[N,C,H,W] =[N,C,H,W] =|f32[C]? f32[C] f32[C] -> = =3[C]") \
+    X(npu__type_aicf_loss, "f16|bf16|f32[..] =[..] -> =[]") \
+    X(npu__type_aicf_cross_entropy, "f16|bf16|f32[M,N] i32|i64[M] -> =[] =") \
+    X(npu__type_aicf_cross_entropy_bwd, "f16|bf16|f32[M,N] i32|i64[M] -> =") \
+    X(npu__type_arith_select, "bool[] [] =2[] -> =2") \
+    X(npu__type_loop_matmul, "number[M,K] =[K,N] =[M,N] -> =3") \
+    X(npu__type_loop_matmul_transpose, "number[M,K] =[N,K] =[M,N] -> =3") \
+    X(npu__type_loop_batch_matmul, "number[B,M,K] =[B,K,N] =[B,M,N] -> =3") \
+    X(npu__type_global_pool, "float[N,C,H,W] -> =[N,C,1,1]")
+
+#define NPU_X(rule, pattern) \
+    static npu_status rule(npu_deduce *d) { return npu_deduce_shapes(d, pattern); }
+NPU__PATTERN_RULES(NPU_X)
+#undef NPU_X
+
+static const char *npu__shapes_of(npu_type_rule rule)
+{
+    static const struct { npu_type_rule rule; const char *pattern; } rows[] = {
+#define NPU_X(rule, pattern) { rule, pattern },
+        NPU__PATTERN_RULES(NPU_X)
+#undef NPU_X
+    };
+    for (size_t i = 0; i < NPU__COUNT(rows); i++) {
+        if (rows[i].rule == rule) {
+            return rows[i].pattern;
+        }
+    }
+    return NULL;
+}
+
 /* ---- rules: windows of convolutions, pools and columns ---- */
 
 /* A window that moves over up to three dims. */
@@ -11738,13 +12177,6 @@ static npu_status npu__type_same_number(npu_deduce *d)
     return npu__result_like(d, x, t);
 }
 
-static npu_status npu__type_same_float(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu__check_float(d, "self", npu__dtype_of(x));
-    return npu__result_like(d, x, npu__dtype_of(x));
-}
-
 static npu_status npu__type_softshrink(npu_deduce *d)
 {
     double lambd = npu_scalar_value(npu_op_scalar(d->op, "lambd", npu_scalar_float(0.5)));
@@ -11772,14 +12204,6 @@ static npu_status npu__type_celu(npu_deduce *d)
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "alpha", "alpha is 0");
     }
     return npu__type_same_float(d);
-}
-
-static npu_status npu__type_promote_float(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu_dtype t = npu__dtype_of(x);
-    npu__check_arithmetic(d, t);
-    return npu__result_like(d, x, npu__float_of(t));
 }
 
 /* Complex numbers have a real angle. */
@@ -11877,14 +12301,6 @@ static npu_status npu__type_clamp(npu_deduce *d)
     npu__check_fits(d, "min", t);
     npu__check_fits(d, "max", t);
     return npu__result(d, t, j.rank, j.dims);
-}
-
-static npu_status npu__type_compare(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu__join_args(d, &j, "self", "other", NULL, &t);
-    return npu__result(d, NPU_BOOL, j.rank, j.dims);
 }
 
 static npu_status npu__type_where(npu_deduce *d)
@@ -11996,14 +12412,6 @@ static npu_status npu__type_tensor_binary(npu_deduce *d)
     return npu__result(d, t, j.rank, j.dims);
 }
 
-static npu_status npu__type_tensor_exp(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "input");
-    npu_dtype t = npu__dtype_of(x);
-    npu__check_dtype(d, "input", t, npu__is_number(t), "a number");
-    return npu__result_like(d, x, npu__is_float(t) ? t : NPU_F32);
-}
-
 static npu_status npu__type_tensor_row(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "input");
@@ -12108,24 +12516,6 @@ static npu_status npu__type_fused(npu_deduce *d)
 
 /* ---- rules: special functions, comparisons of tensors ---- */
 
-static npu_status npu__type_binary_float(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu__join_args(d, &j, "self", "other", NULL, &t);
-    npu__check_float(d, "self", t);
-    return npu__result(d, t, j.rank, j.dims);
-}
-
-static npu_status npu__type_integer(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu__join_args(d, &j, "self", "other", NULL, &t);
-    npu__check_dtype(d, "self", t, npu__is_integer(t), "an integer");
-    return npu__result(d, t, j.rank, j.dims);
-}
-
 static npu_status npu__type_isclose(npu_deduce *d)
 {
     npu__check_same_dtype(d, "other", "self");
@@ -12143,32 +12533,6 @@ static npu_status npu__type_allclose(npu_deduce *d)
         d->results[first].rank = 0;
     }
     return d->status;
-}
-
-/* Dims that differ make the result false; elements compare as their common dtype. */
-static npu_status npu__type_equal_whole(npu_deduce *d)
-{
-    npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "self")));
-    npu__check_arithmetic(d, npu__dtype_of(npu_deduce_spec(d, "other")));
-    return npu__result(d, NPU_BOOL, 0, NULL);
-}
-
-static npu_status npu__type_heaviside(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu__check_same_dtype(d, "values", "self");
-    npu__join_args(d, &j, "self", "values", NULL, &t);
-    return npu__result(d, t, j.rank, j.dims);
-}
-
-static npu_status npu__type_float_power(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu__join_args(d, &j, "self", "exponent", NULL, &t);
-    npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    return npu__result(d, NPU_F64, j.rank, j.dims);
 }
 
 /* All tensors broadcast and promote; a number takes their dtype. ATen has no quotients (tensor1 / tensor2) of
@@ -12198,14 +12562,6 @@ static npu_status npu__type_pointwise(npu_deduce *d)
     return npu__result(d, t, j.rank, j.dims);
 }
 
-static npu_status npu__type_lerp(npu_deduce *d)
-{
-    npu__check_float(d, "self", npu__dtype_of(npu_deduce_spec(d, "self")));
-    npu__check_same_dtype(d, "end", "self");
-    npu__check_same_dtype(d, "weight", "self");
-    return npu__type_pointwise(d);
-}
-
 static npu_status npu__type_polygamma(npu_deduce *d)
 {
     npu__check_attribute(d, "n", npu_op_int(d->op, "n", 0), 0);
@@ -12226,20 +12582,6 @@ static npu_status npu__type_mvlgamma(npu_deduce *d)
     return npu__type_promote_float(d);
 }
 
-static npu_status npu__type_frexp(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu__type_same_float(d);
-    return npu__result_like(d, x, NPU_I32);
-}
-
-static npu_status npu__type_log_sigmoid_forward(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu__type_same_float(d);
-    return npu__result_like(d, x, npu__dtype_of(x));
-}
-
 /* Probabilities are floating point; with a number for all, self only gives dims and dtype. */
 static npu_status npu__type_bernoulli(npu_deduce *d)
 {
@@ -12257,44 +12599,11 @@ static npu_status npu__check_real(npu_deduce *d, npu_dtype t)
     return npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
 }
 
-static npu_status npu__type_same_real(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu__check_real(d, npu__dtype_of(x));
-    return npu__result_like(d, x, npu__dtype_of(x));
-}
-
-static npu_status npu__type_test(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu__check_arithmetic(d, npu__dtype_of(x));
-    return npu__result_like(d, x, NPU_BOOL);
-}
-
 static npu_status npu__type_square(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu__check_arithmetic(d, npu__dtype_of(x));
     return npu__result_like(d, x, x->dtype == NPU_BOOL ? NPU_I64 : npu__dtype_of(x));
-}
-
-static npu_status npu__type_arithmetic(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu__join_args(d, &j, "self", "other", NULL, &t);
-    npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
-    return npu__result(d, t, j.rank, j.dims);
-}
-
-/* Also of one operand. */
-static npu_status npu__type_bitwise(npu_deduce *d)
-{
-    npu__join j;
-    npu_dtype t;
-    npu__join_args(d, &j, "self", "other", NULL, &t);
-    npu__check_dtype(d, "self", t, npu__is_integer(t) || t == NPU_BOOL, "an integer or bool");
-    return npu__result(d, t, j.rank, j.dims);
 }
 
 /* A number has no dims; a tensor that stands for one must have none either. */
@@ -12579,11 +12888,6 @@ static npu_status npu__type_copy(npu_deduce *d)
         }
     }
     return npu__result_like(d, x, npu__dtype_of(x));
-}
-
-static npu_status npu__type_type_as(npu_deduce *d)
-{
-    return npu__result_like(d, npu_deduce_spec(d, "self"), npu__dtype_of(npu_deduce_spec(d, "other")));
 }
 
 /* What is a number in ATen is a tensor without dims here: f64, i64 or bool. */
@@ -13951,13 +14255,6 @@ static npu_status npu__type_pad(npu_deduce *d)
                : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is no way of padding");
 }
 
-static npu_status npu__type_triangle(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self");
-    npu__check_rank(d, "self", 2, NPU_MAX_RANK);
-    return npu__result_like(d, x, npu__dtype_of(x));
-}
-
 /* The windows that fit into rows x columns, as im2col and col2im count them. */
 static npu_status npu__column_count(npu_deduce *d, const int64_t *size, int64_t *kernel, int64_t *count)
 {
@@ -14062,13 +14359,6 @@ static npu_status npu__type_index_select(npu_deduce *d)
     }
     y.dims[axis] = x->rank == 0 ? 0 : index->rank ? index->dims[0] : 1;
     return npu__result_like(d, &y, npu__dtype_of(x));
-}
-
-static npu_status npu__type_take(npu_deduce *d)
-{
-    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "index"));
-    npu__check_dtype(d, "index", t, t == NPU_I64, "i64");
-    return npu__result_like(d, npu_deduce_spec(d, "index"), npu__dtype_of(npu_deduce_spec(d, "self")));
 }
 
 /* Off the dim self and indices broadcast; without a dim both are flat. */
@@ -14264,18 +14554,6 @@ static npu_status npu__type_masked_select(npu_deduce *d)
         count = npu__is_unknown(count) ? npu_deduce_data_dim(0, most) : most;
     }
     return npu__result(d, npu__dtype_of(x), 1, &count);
-}
-
-static npu_status npu__type_masked_scatter(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "self"), *mask = npu_deduce_spec(d, "mask");
-    npu__join j;
-    npu__check_dtype(d, "mask", npu__dtype_of(mask), mask->dtype == NPU_BOOL, "bool");
-    memset(&j, 0, sizeof j);
-    npu__check_same_dtype(d, "source", "self");
-    npu__join_dims(d, &j, "self", x);
-    npu__join_dims(d, &j, "mask", mask);
-    return npu__result(d, npu__dtype_of(x), j.rank, j.dims);
 }
 
 /* index has no more elements than `name` along any dim but `skip`. */
@@ -15216,13 +15494,6 @@ static npu_status npu__type_search(npu_deduce *d)
     return npu__result_like(d, npu_deduce_spec(d, "self"), is_small ? NPU_I32 : NPU_I64);
 }
 
-static npu_status npu__type_isin(npu_deduce *d)
-{
-    npu__check_number(d, "elements");
-    npu__check_number(d, "test_elements");
-    return npu__result_like(d, npu_deduce_spec(d, "elements"), NPU_BOOL);
-}
-
 /* Weights are added in their own dtype where it is f32, else in f64; nothing to count is counted in i64. */
 static npu_status npu__type_bincount(npu_deduce *d)
 {
@@ -15765,18 +16036,6 @@ static npu_status npu__type_einsum(npu_deduce *d)
     return npu__einsum_result(d, uses, dims, owners, ellipsis);
 }
 
-static npu_status npu__type_outer(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "vec2");
-    int64_t dims[2];
-    npu_dtype t = npu__promote_pair(a, b, NULL);
-    npu__check_rank(d, "self", 1, 1);
-    npu__check_rank(d, "vec2", 1, 1);
-    npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    dims[0] = a->dims[0], dims[1] = b->dims[0];
-    return npu__result(d, t, 2, dims);
-}
-
 static npu_status npu__type_addr(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "vec1"), *b = npu_deduce_spec(d, "vec2");
@@ -15924,25 +16183,6 @@ static npu_status npu__check_first_square(npu_deduce *d)
 {
     npu__check_square(d, d->op->args[0].name);
     return npu__check_factored(d, d->op->args[0].name);
-}
-
-/* As many numbers for each matrix as the schema has results. */
-static npu_status npu__type_determinant(npu_deduce *d)
-{
-    const npu_spec *a = d->op->in[0];
-    npu__check_first_square(d);
-    for (uint32_t i = 0; i < d->def->schema->num_returns && !d->status; i++) {
-        npu__result(d, npu__dtype_of(a), a->rank - 2u, a->dims);
-    }
-    return d->status;
-}
-
-static npu_status npu__type_factor(npu_deduce *d)
-{
-    const npu_spec *a = d->op->in[0];
-    npu__check_first_square(d);
-    npu__result_like(d, a, npu__dtype_of(a));
-    return d->def->schema->num_returns < 2 ? d->status : npu__result(d, NPU_I32, a->rank - 2u, a->dims);
 }
 
 /* X of A X = B, or of X A = B. The last `inner` dims of B, 1 or 2, are a vector or a matrix; those before
@@ -17025,19 +17265,6 @@ static npu_status npu__type_attention_parts(npu_deduce *d)
     return d->status;
 }
 
-static npu_status npu__type_embedding(npu_deduce *d)
-{
-    const npu_spec *w = npu_deduce_spec(d, "weight"), *x = npu_deduce_spec(d, "indices");
-    npu_spec y = *x;
-    npu__check_rank(d, "weight", 2, 2);
-    npu__check_dtype(d, "indices", npu__dtype_of(x), x->dtype == NPU_I32 || x->dtype == NPU_I64, "i32 or i64");
-    if (npu__check_result_rank(d, x->rank + 1u)) {
-        return d->status;
-    }
-    y.dims[x->rank] = w->dims[1];
-    return npu__result(d, npu__dtype_of(w), x->rank + 1u, y.dims);
-}
-
 /* Off the axis index must fit into self. An empty index may be anything, as in ATen. */
 static npu_status npu__type_gather(npu_deduce *d)
 {
@@ -17522,14 +17749,6 @@ static npu_status npu__check_device_float(npu_deduce *d, const char *name)
     return npu__check_dtype(d, name, t, t == NPU_F16 || t == NPU_BF16 || t == NPU_F32, "f16, bf16 or f32");
 }
 
-/* A 0-d operand of one dtype. */
-static npu_status npu__check_scalar(npu_deduce *d, const char *name, npu_dtype dtype)
-{
-    const npu_spec *x = npu_deduce_spec(d, name);
-    npu__check_dtype(d, name, npu__dtype_of(x), x->dtype == dtype, npu_dtype_name(dtype));
-    return npu__check_rank(d, name, 0, 0);
-}
-
 /* A parameter [len] of x's dtype or f32, or a hole. */
 static npu_status npu__check_parameter(npu_deduce *d, const char *name, npu_dtype dtype, int64_t len)
 {
@@ -17596,52 +17815,12 @@ static npu_status npu__type_aicf_reduce_sum(npu_deduce *d)
     return npu__result_reduced(d, x, 1u << axis, npu__dtype_of(x));
 }
 
-/* Results p, m and v of a step. */
-static npu_status npu__type_aicf_adam_step(npu_deduce *d)
-{
-    static const char *const names[] = { "p", "m", "v" };
-    npu__check_equal(d, "g", "p");
-    npu__check_equal(d, "m", "p");
-    npu__check_equal(d, "v", "p");
-    npu__check_device_float(d, "p");
-    npu__check_scalar(d, "bc1", NPU_F32);
-    npu__check_scalar(d, "bc2", NPU_F32);
-    for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
-        const npu_spec *x = npu_deduce_spec(d, names[i]);
-        npu__result_like(d, x, npu__dtype_of(x));
-    }
-    return d->status;
-}
-
-static npu_status npu__type_aicf_step(npu_deduce *d)
-{
-    npu__check_scalar(d, "step", NPU_I32);
-    return npu__result(d, NPU_I32, 0, NULL);
-}
-
-static npu_status npu__type_aicf_bias_corr(npu_deduce *d)
-{
-    npu__check_scalar(d, "step", NPU_I32);
-    npu__result(d, NPU_F32, 0, NULL);
-    return npu__result(d, NPU_F32, 0, NULL);
-}
-
 /* What a normalisation returns: y like x, then the two statistics [len] in f32. */
 static npu_status npu__result_statistics(npu_deduce *d, const npu_spec *x, int64_t len)
 {
     npu__result_like(d, x, npu__dtype_of(x));
     npu__result(d, NPU_F32, 1, &len);
     return npu__result(d, NPU_F32, 1, &len);
-}
-
-/* What its gradient returns: dx like x, then those of gamma and beta [len] in the dtype of gamma. */
-static npu_status npu__result_gradients(npu_deduce *d, const npu_spec *x, int64_t len)
-{
-    const npu_spec *gamma = npu_deduce_spec(d, "gamma");
-    npu_dtype t = npu__dtype_of(gamma ? gamma : x);
-    npu__result_like(d, x, npu__dtype_of(x));
-    npu__result(d, t, 1, &len);
-    return npu__result(d, t, 1, &len);
 }
 
 /* x of a normalisation and its gamma and beta [channels]. */
@@ -17652,34 +17831,6 @@ static npu_status npu__aicf_norm(npu_deduce *d, uint32_t rank, uint32_t axis)
     npu__check_device_float(d, "x");
     npu__check_parameter(d, "gamma", npu__dtype_of(x), x->dims[axis]);
     return npu__check_parameter(d, "beta", npu__dtype_of(x), x->dims[axis]);
-}
-
-/* The operands that a gradient has besides: dy like x and the saved statistics [len] in f32. */
-static npu_status npu__aicf_norm_saved(npu_deduce *d, const char *mean, const char *rstd, int64_t len)
-{
-    const char *const names[] = { mean, rstd };
-    npu__check_equal(d, "dy", "x");
-    for (uint32_t i = 0; i < 2; i++) {
-        npu_dtype t = npu__dtype_of(npu_deduce_spec(d, names[i]));
-        npu__check_dtype(d, names[i], t, t == NPU_F32, "f32");
-        npu__check_vector(d, names[i], len, "statistics");
-    }
-    return d->status;
-}
-
-static npu_status npu__type_aicf_layernorm(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "x");
-    npu__aicf_norm(d, 2, 1);
-    return npu__result_statistics(d, x, x->dims[0]);
-}
-
-static npu_status npu__type_aicf_layernorm_bwd(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "x");
-    npu__aicf_norm(d, 2, 1);
-    npu__aicf_norm_saved(d, "mean", "rstd", x->dims[0]);
-    return npu__result_gradients(d, x, x->dims[1]);
 }
 
 static npu_status npu__type_aicf_batchnorm(npu_deduce *d)
@@ -17694,46 +17845,6 @@ static npu_status npu__type_aicf_batchnorm(npu_deduce *d)
                                "running_mean and running_var are missing, flags asks for them");
     }
     return npu__result_statistics(d, x, x->dims[1]);
-}
-
-static npu_status npu__type_aicf_batchnorm_bwd(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "x");
-    npu__aicf_norm(d, 4, 1);
-    npu__aicf_norm_saved(d, "save_mean", "save_rstd", x->dims[1]);
-    return npu__result_gradients(d, x, x->dims[1]);
-}
-
-static npu_status npu__type_aicf_loss(npu_deduce *d)
-{
-    npu__check_device_float(d, "pred");
-    npu__check_equal(d, "target", "pred");
-    return npu__result(d, npu__dtype_of(npu_deduce_spec(d, "pred")), 0, NULL);
-}
-
-/* Scores [M,N] and one class index per row. */
-static npu_status npu__aicf_classes(npu_deduce *d, const char *name)
-{
-    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "target"));
-    npu__check_rank(d, name, 2, 2);
-    npu__check_device_float(d, name);
-    npu__check_dtype(d, "target", t, t == NPU_I32 || t == NPU_I64, "i32 or i64");
-    return npu__check_vector(d, "target", npu_deduce_spec(d, name)->dims[0], "rows");
-}
-
-static npu_status npu__type_aicf_cross_entropy(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "logits");
-    npu__aicf_classes(d, "logits");
-    npu__result(d, npu__dtype_of(x), 0, NULL);
-    return npu__result_like(d, x, npu__dtype_of(x));
-}
-
-static npu_status npu__type_aicf_cross_entropy_bwd(npu_deduce *d)
-{
-    const npu_spec *x = npu_deduce_spec(d, "softmax");
-    npu__aicf_classes(d, "softmax");
-    return npu__result_like(d, x, npu__dtype_of(x));
 }
 
 /* ---- rules: destinations, borders, reassociations ---- */
@@ -18393,14 +18504,6 @@ static npu_status npu__type_arith_compare(npu_deduce *d)
     return npu_deduce_add_result(d, &y);
 }
 
-static npu_status npu__type_arith_select(npu_deduce *d)
-{
-    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "condition"));
-    npu__check_dtype(d, "condition", t, t == NPU_BOOL, "bool");
-    npu__check_equal(d, "false_value", "true_value");
-    return npu_deduce_add_result(d, npu_deduce_spec(d, "true_value"));
-}
-
 /* Does the kind of cast lead from one dtype to the other? s signed, u unsigned or bool, i either, f float; `wider`
    is the sign of the change in size, 0 = any. */
 static bool npu__cast_fits(char from, char to, int wider, npu_dtype a, npu_dtype b)
@@ -18498,28 +18601,6 @@ static npu_status npu__type_loop_transpose(npu_deduce *d)
         dims[i] = x->dims[axis];
     }
     return npu__check_outs(d, "input", x->rank, dims);
-}
-
-static npu_status npu__type_loop_matmul(npu_deduce *d)
-{
-    const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
-    uint32_t batch = d->op->kind == (uint32_t)NPU_LINALG_BATCH_MATMUL;
-    bool transposed = d->op->kind == (uint32_t)NPU_LINALG_MATMUL_TRANSPOSE_B;
-    int64_t dims[3];
-    npu__check_number(d, "lhs");
-    npu__check_same_dtype(d, "rhs", "lhs");
-    npu__check_rank(d, "lhs", batch + 2, batch + 2);
-    npu__check_rank(d, "rhs", batch + 2, batch + 2);
-    if (batch) {
-        npu__check_dim(d, "rhs", 0, a->dims[0], "batch of lhs");
-    }
-    if (npu__check_dim(d, "rhs", batch + transposed, a->dims[batch + 1], "columns of lhs")) {
-        return d->status;
-    }
-    dims[0] = a->dims[0];
-    dims[batch] = a->dims[batch];
-    dims[batch + 1] = b->dims[batch + !transposed];
-    return npu__check_outs(d, "lhs", batch + 2, dims);
 }
 
 /* Spatial dims of the result at dims + first, for windows of kernel[] that stay inside. */
@@ -18977,16 +19058,6 @@ static npu_status npu__type_border(npu_deduce *d)
         npu__pad_dim(d, "pads", by, 0, &y.dims[i]);
     }
     return npu__result_like(d, &y, t);
-}
-
-/* [N,C,H,W] -> [N,C,1,1] */
-static npu_status npu__type_global_pool(npu_deduce *d)
-{
-    npu_spec y = *npu_deduce_spec(d, "self");
-    npu__check_rank(d, "self", 4, 4);
-    npu__check_float(d, "self", npu__dtype_of(&y));
-    y.dims[2] = y.dims[3] = 1;
-    return npu__result_like(d, &y, npu__dtype_of(&y));
 }
 
 static const npu__alias npu__aliases[] = {

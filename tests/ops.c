@@ -2,7 +2,7 @@
 
        ops [-o PART] [TEST FILE...]     `make ops` gives all tests/test_*.c; PART: only ops with that in their name
 
-   dtypes: those that the type rule and the CPU backend take for the first tensor of a case of tests/vectors, and for the
+   shapes: the pattern of operands and results, where it says the type rule. dtypes: those that the type rule and the CPU backend take for the first tensor of a case of tests/vectors, and for the
    operands of the same dtype. kernels: the variants of the CPU backend, "view" where none is needed, "-" where none exists. tests: cases of tests/vectors and
    the test files that name the op or its symbol. */
 #include "../npu_ir.h"
@@ -177,8 +177,12 @@ static void print_op(const npu_op_def *def)
 {
     npu_text schema = npu_text_init(NULL);
     npu_schema_print(&schema, def->schema);
-    printf("%s  0x%08x  %s\n    %s\n    %s\n    kernels: ", def->name, (unsigned)def->kind, def->category, schema.data ? schema.data : "", def->doc);
+    printf("%s  0x%08x  %s\n    %s\n    %s\n    ", def->name, (unsigned)def->kind, def->category, schema.data ? schema.data : "", def->doc);
     npu_text_free(&schema);
+    if (def->shapes) {
+        printf("shapes: %s\n    ", def->shapes);
+    }
+    printf("kernels: ");
     print_kernels(def);
     printf("   dtypes:");
     print_dtypes(def);

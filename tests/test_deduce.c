@@ -134,6 +134,8 @@ static void print_spec(const call *c, npu_text *text, const npu_spec *spec)
     npu_text_printf(text, "]");
 }
 
+static npu_registry *deduce_registry; /* NULL = the built-in one */
+
 /* The results of a call as text, or the name of its status; *diag (may be NULL) is that of the graph. */
 static npu_text deduce(const char *op, const char *args, npu_diag *diag)
 {
@@ -142,7 +144,7 @@ static npu_text deduce(const char *op, const char *args, npu_diag *diag)
     char name[64];
     npu_op emitted;
     memset(&c, 0, sizeof c);
-    c.graph = npu_graph_create(NULL);
+    c.graph = npu_graph_create(&(npu_graph_desc){ .registry = deduce_registry });
     c.symbol = npu_graph_add_symbol(c.graph, "s", 0, 0);
     read_args(&c, args);
     snprintf(name, sizeof name, "%s%s", strchr(op, '.') ? "" : "aten.", op);
@@ -1955,6 +1957,134 @@ static void test_first_failure(void)
     npu_registry_destroy(registry);
 }
 
+/* ---- patterns ---- */
+
+/* Rows of ops whose type rule is a pattern alone; want as in other rows, or the status that the registry gives. */
+static const struct pattern {
+    const char *schema, *shapes, *args, *want, *message;
+} patterns[] = {
+    { "f(Tensor x, Tensor w, Tensor? b=None) -> Tensor", "number[..,K] =[N,K] =[N]? -> =[..,N]",
+      "x=f32[2,3,4] w=f32[5,4] b=f32[5]", "f32[2,3,5]", NULL },
+    { "f(Tensor x, Tensor w, Tensor? b=None) -> Tensor", "number[..,K] =[N,K] =[N]? -> =[..,N]",
+      "x=f32[4] w=f32[5,4]", "f32[5]", NULL },
+    { "f(Tensor x, Tensor w, Tensor? b=None) -> Tensor", "number[..,K] =[N,K] =[N]? -> =[..,N]",
+      "x=f32[2,s] w=f32[?,4]", "f32[2,?]", NULL },
+    { "f(Tensor x, Tensor w, Tensor? b=None) -> Tensor", "number[..,K] =[N,K] =[N]? -> =[..,N]",
+      "x=f32[2,3] w=f32[5,4]", "SHAPE", "w dim 1 is 4, expected K = 3" },
+    { "f(Tensor x, Tensor w, Tensor? b=None) -> Tensor", "number[..,K] =[N,K] =[N]? -> =[..,N]",
+      "x=f32[2,4] w=f16[5,4]", "DTYPE", "w is f16, expected f32 like x" },
+    { "f(Tensor x, Tensor w, Tensor? b=None) -> Tensor", "number[..,K] =[N,K] =[N]? -> =[..,N]",
+      "x=f32[] w=f32[5,4]", "RANK", "x has 0 dims, expected 1 to 8" },
+    { "f(Tensor x, Tensor y) -> Tensor", "[..,M] [..,N] -> [..,M,N]", "x=f32[2,3] y=i8[2,4]", "f32[2,3,4]", NULL },
+    { "f(Tensor x, Tensor y) -> Tensor", "[..,M] [..,N] -> [..,M,N]", "x=f32[2,3] y=i8[3,4]", "SHAPE", "y dim 0 is 3, expected x = 2" },
+    { "f(Tensor x, Tensor y) -> Tensor", "[..,M] [..,N] -> [..,M,N]", "x=f32[2,3] y=i8[4]", "SHAPE", "y has 1 dims, expected 2 like x" },
+    { "f(Tensor x, Tensor y) -> Tensor", "[*,M,K] [*,K,N] -> number[*,M,N]", "x=f16[5,1,2,3] y=f32[4,3,6]", "f32[5,4,2,6]", NULL },
+    { "f(Tensor x, Tensor y) -> Tensor", "[*] [*] -> bool(real)[*]", "x=f32[2,1] y=i32[3]", "bool[2,3]", NULL },
+    { "f(Tensor x, Scalar y) -> Tensor", "[*] [*] -> real[*]", "x=i32[2] y=0.5", "f32[2]", NULL },
+    { "f(Tensor x) -> (Tensor, Tensor, Tensor)", "bits[N,3] -> float(=)[N] i64[] ", "x=i8[7,3]", "f32[7] i64[] i64[]", NULL },
+    { "f(Tensor x) -> Tensor", "bits[N,3] -> =[N]", "x=i8[7,4]", "SHAPE", "x dim 1 is 4, expected size = 3" },
+    { "f(Tensor x, Tensor y) -> Tensor", "type f16|=|i64 -> =2", "x=f32[2] y=i64[3,4]", "i64[3,4]", NULL },
+    { "f(Tensor x, Tensor y) -> Tensor", "type f16|=|i64 -> =2", "x=f32[2] y=i32[3]", "DTYPE", "y is i32, expected f16, that of x or i64" },
+    { "f(Tensor x) -> Tensor", "[..,1,2,3,4,5,6,7] -> [..,2,2,1]", "x=f32[8,1,2,3,4,5,6,7]", "f32[8,2,2,1]", NULL },
+    { "f(Tensor x) -> Tensor", "[..] -> [..,2]", "x=f32[1,1,1,1,1,1,1,1]", "RANK", "result has 9 dims" },
+};
+
+static void test_patterns(void)
+{
+    NPU_ITEM("F52");
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        const struct pattern *p = &patterns[i];
+        const npu_op_facts facts = { .shapes = p->shapes };
+        const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, NULL, p->schema, "", &facts };
+        npu_diag diag = { 0 };
+        npu_text got;
+        NPU_CHECK_STATUS(npu_registry_create(&deduce_registry, NULL, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_registry_add(deduce_registry, "mine", &row, &diag), NPU_OK);
+        NPU_CHECK_STR(diag.message, "");
+        got = deduce("mine.f", p->args, &diag);
+        NPU_CHECK_STR(got.data, p->want);
+        NPU_CHECK_THAT(!p->message || strstr(diag.message, p->message), "message: %s", diag.message);
+        npu_text_free(&got);
+        npu_registry_destroy(deduce_registry);
+        deduce_registry = NULL;
+    }
+}
+
+/* Patterns that a registry refuses, with the words that say why. */
+static void test_malformed_patterns(void)
+{
+    static const struct { const char *schema, *shapes, *message; } rows[] = {
+        { "f(Tensor x) -> Tensor", "[..]", "malformed at ''" },
+        { "f(Tensor x) -> Tensor", "[N -> [N]", "malformed at '[N -> [N]'" },
+        { "f(Tensor x) -> Tensor", "[n] -> [n]", "malformed at '[n] -> [n]'" },
+        { "f(Tensor x) -> Tensor", "[N,..] -> [N]", "malformed at" },
+        { "f(Tensor x) -> Tensor", "[N] -> -> [N]", "malformed at '-> [N]'" },
+        { "f(Tensor x) -> Tensor", "[A,B,C,D,E,F,G,H,I] -> [A]", "malformed at" },
+        { "f(Tensor x) -> Tensor", "[N] [N] -> [N]", "term 1: unknown dtype, dim or operand" },
+        { "f(Tensor x) -> Tensor", "[N] -> [M]", "term 1: unknown dtype, dim or operand" },
+        { "f(Tensor x) -> Tensor", "[N]? -> [N]", "term 1: unknown dtype, dim or operand" },
+        { "f(Tensor x) -> Tensor", "f33[N] -> [N]", "term 0: unknown dtype, dim or operand" },
+        { "f(Tensor x) -> Tensor", "float(=)[N] -> [N]", "term 0: unknown dtype, dim or operand" },
+        { "f(Tensor x) -> Tensor", "[N] -> float()[N]", "term 1: unknown dtype, dim or operand" },
+        { "f(Tensor x, Tensor y) -> Tensor", "[N] -> [N]", "no term for y" },
+        { "f(Tensor[] x) -> Tensor", "[N] -> [N]", "no term for x" },
+    };
+    NPU_ITEM("F52");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const npu_op_facts facts = { .shapes = rows[i].shapes };
+        const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, NULL, rows[i].schema, "", &facts };
+        npu_registry *registry = NULL;
+        npu_diag diag = { 0 };
+        NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &row, &diag), NPU_ERR_INVALID_ARGUMENT);
+        NPU_CHECK_THAT(strstr(diag.message, rows[i].message), "%s: %s", rows[i].shapes, diag.message);
+        npu_registry_destroy(registry);
+    }
+}
+
+static npu_status type_checks_n(npu_deduce *d)
+{
+    return npu_op_int(d->op, "n", 0) < 0 ? npu_deduce_fail(d, NPU_ERR_RANGE, "n", "n is negative") : d->status;
+}
+
+/* A rule beside a pattern checks what that cannot say; the patterns of built-in rows fit their schemas. */
+static void test_pattern_and_rule(void)
+{
+    static const npu_op_facts facts = { .shapes = "[N,N] -> [N]" };
+    static const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, type_checks_n, "f(Tensor x, int n) -> Tensor", "", &facts };
+    static const char *const args[] = { "x=f32[3,3] n=1", "x=f32[3,3] n=-1", "x=f32[3,4] n=-1" };
+    static const char *const want[] = { "f32[3]", "RANGE", "SHAPE" };
+    uint32_t num = 0;
+    NPU_ITEM("F52");
+    NPU_CHECK_STATUS(npu_registry_create(&deduce_registry, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(deduce_registry, "mine", &row, NULL), NPU_OK);
+    for (size_t i = 0; i < 3; i++) {
+        npu_text got = deduce("mine.f", args[i], NULL);
+        NPU_CHECK_STR(got.data, want[i]);
+        npu_text_free(&got);
+    }
+    for (uint32_t i = 0; i < npu_registry_num_ops(deduce_registry); i++) {
+        const npu_op_def *def = npu_registry_op(deduce_registry, i);
+        const npu_op_facts same = { .shapes = def->shapes };
+        npu_op_row again = { 0, 0, NULL, NULL, "", &same };
+        npu_text schema = npu_text_init(NULL);
+        npu_diag diag = { 0 };
+        npu_registry *registry = NULL;
+        npu_schema_print(&schema, def->schema);
+        again.schema = schema.data;
+        if (def->shapes && npu_registry_create(&registry, NULL, NULL) == NPU_OK) {
+            NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &again, &diag), NPU_OK);
+            NPU_CHECK_STR(diag.message, "");
+            npu_registry_destroy(registry);
+            num++;
+        }
+        npu_text_free(&schema);
+    }
+    NPU_CHECK(num > 100);
+    npu_registry_destroy(deduce_registry);
+    deduce_registry = NULL;
+}
+
 /* Operands of another class than the schema's. */
 static void test_classes(void)
 {
@@ -2150,6 +2280,9 @@ int main(void)
     NPU_RUN(test_every_rank);
     NPU_RUN(test_messages);
     NPU_RUN(test_first_failure);
+    NPU_RUN(test_patterns);
+    NPU_RUN(test_malformed_patterns);
+    NPU_RUN(test_pattern_and_rule);
     NPU_RUN(test_classes);
     NPU_RUN(test_every_family_rejects);
     return npu_test_done();
