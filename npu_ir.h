@@ -3551,8 +3551,12 @@ NPU_IR_API uint32_t npu_graph_num_values(const npu_graph *g); /* ids 1 .. n */
 NPU_IR_API uint32_t npu_graph_num_ops(const npu_graph *g);    /* ids 1 .. n, in topological order */
 NPU_IR_API uint32_t npu_graph_num_inputs(const npu_graph *g);
 NPU_IR_API uint32_t npu_graph_num_outputs(const npu_graph *g);
+NPU_IR_API uint32_t npu_graph_num_params(const npu_graph *g);
 NPU_IR_API npu_value npu_graph_input(const npu_graph *g, uint32_t i);
 NPU_IR_API npu_value npu_graph_output(const npu_graph *g, uint32_t i);
+/* Parameter i in order of creation, so that weights can be bound in a loop: npu_value_name, npu_value_other_name,
+   npu_value_spec and npu_value_data say the rest. */
+NPU_IR_API npu_value npu_graph_param(const npu_graph *g, uint32_t i);
 NPU_IR_API const char *npu_graph_output_name(const npu_graph *g, uint32_t i);
 NPU_IR_API npu_value npu_graph_find(const npu_graph *g, const char *name); /* by value name; id 0 = none */
 NPU_IR_API size_t npu_graph_memory(const npu_graph *g); /* bytes it holds */
@@ -3562,6 +3566,8 @@ NPU_IR_API const npu_spec *npu_value_spec(const npu_graph *g, npu_value v);
    for an unnamed value. */
 NPU_IR_API const char *npu_value_name(const npu_graph *g, npu_value v);
 NPU_IR_API bool npu_value_has_name(const npu_graph *g, npu_value v);
+/* The i-th of the names that npu_value_add_name gave it; NULL = there are no more. O(number of such names). */
+NPU_IR_API const char *npu_value_other_name(const npu_graph *g, npu_value v, uint32_t i);
 /* Gives a tile its place: bytes from the start of the memory that it lies in. Errors: CLASS (no tile), SHAPE
    (another memory), RANGE (offset below 0). */
 NPU_IR_API npu_status npu_value_set_place(npu_graph *g, npu_value v, npu_space space, int64_t offset);
@@ -4212,7 +4218,12 @@ NPU_IR_API npu_op npu_tile_launch(npu_graph *g, const npu_value *args, uint32_t 
    function; it adds its parameters (named "<layer>.W") and ops to the graph and returns the result. Layers
    are read during npu_model_add only. A layer added again shares its parameters, as a PyTorch module called
    again does; of layers without a name only one may have them (DUPLICATE: the next would share by accident).
-   Put your own members behind `npu_layer base` for a custom layer. */
+   Parameters have the names of PyTorch's modules. Layers inside another one (sequential, residual) have its name and a
+   point before theirs; one without a name in a sequential is called by its index: "block.0.weight"; "" adds nothing.
+   npu_layer_x_init fills an npu_layer_x with what is required; set other members before it is added. dtype 0 is f32,
+   eps 0 what PyTorch takes. Put your own members behind `npu_layer base` for a custom layer, and name its parameters with
+   npu_layer_param. Errors, kept by the graph: ARITY (inputs), SHAPE, RANK, INVALID_ARGUMENT (what the init function
+   takes, a layer without a function), OVERFLOW (a name over 127 characters), those of the ops. */
 typedef struct npu_model npu_model;
 /* Which ops layers emit where there is a choice. ATEN: aten.linear, aten.relu, aten.add. AICF: the kinds of a device,
    each with attributes in its own bytes, linear as aicf.gemm and aicf.bias_add; aicf.relu, aicf.add of equal specs. Ops by
@@ -4262,6 +4273,48 @@ typedef struct npu_layer_attention { /* x [N,L,E] -> [N,L,E]; linear layers <nam
     bool is_causal;
     npu_dtype dtype;
 } npu_layer_attention;
+/* The same layers over what came before, too: inputs x [N,L,E] and positions i64 [L], 0 .. max_len - 1, of its L rows.
+   Keys and values are written to the states <name>.k_cache and .v_cache [N,heads,max_len,E/heads] at these positions;
+   each row attends to those up to its own. N is a number. Zero the states (npu_exec_reset_state) before another text. */
+typedef struct npu_layer_cached_attention {
+    npu_layer base;
+    int64_t features, num_heads, max_len;
+    npu_dtype dtype;
+} npu_layer_cached_attention;
+typedef struct npu_layer_rms_norm {  /* param <name>.weight [features], the last dim of x */
+    npu_layer base;
+    int64_t features;
+    double eps;
+    npu_dtype dtype;
+} npu_layer_rms_norm;
+/* Layers without parameters. unary: any op of one tensor with its defaults (NPU_ATEN_GELU, NPU_ATEN_SILU ...). */
+typedef struct npu_layer_unary { npu_layer base; npu_kind kind; } npu_layer_unary;
+typedef struct npu_layer_softmax { npu_layer base; int64_t dim; } npu_layer_softmax;
+typedef struct npu_layer_flatten { npu_layer base; int64_t start_dim, end_dim; } npu_layer_flatten; /* init: 1, -1 */
+typedef struct npu_layer_max_pool2d { npu_layer base; npu_max_pool2d_attrs attrs; } npu_layer_max_pool2d;
+typedef struct npu_layer_avg_pool2d { npu_layer base; npu_avg_pool2d_attrs attrs; } npu_layer_avg_pool2d;
+typedef struct npu_layer_adaptive_avg_pool2d { npu_layer base; int64_t rows, columns; } npu_layer_adaptive_avg_pool2d;
+/* Recurrent layers (>>builder, recurrent): x [L,N,I], or [N,L,I] with batch_first, and, where they are given, h and, of
+   an LSTM, c, else zeros. The result is that of all steps; the last states are the other results of its producer. Params
+   of layer k: <name>.weight_ih_l<k> [G H,I], .weight_hh_l<k> [G H,H], .bias_ih_l<k> .bias_hh_l<k> [G H], and those of
+   the other direction with _reverse behind. */
+#define NPU_MAX_RNN_LAYERS 16
+typedef struct npu_layer_rnn {
+    npu_layer base;
+    npu_kind kind;                   /* NPU_ATEN_LSTM, NPU_ATEN_GRU, NPU_ATEN_RNN_TANH, NPU_ATEN_RNN_RELU */
+    int64_t input_size, hidden_size;
+    int64_t num_layers;              /* 1 .. NPU_MAX_RNN_LAYERS, default 1 */
+    bool no_bias, bidirectional, batch_first;
+    npu_dtype dtype;
+} npu_layer_rnn;
+/* Layers one after the other, and x + inner(x), where shortcut is not NULL shortcut(x) + inner(x). Borrowed until the
+   layer is added. */
+typedef struct npu_layer_sequential {
+    npu_layer base;
+    const npu_layer *const *layers;
+    uint32_t num_layers;
+} npu_layer_sequential;
+typedef struct npu_layer_residual { npu_layer base; const npu_layer *inner, *shortcut; } npu_layer_residual;
 
 NPU_IR_API npu_layer_linear npu_layer_linear_init(const char *name, int64_t in_features, int64_t out_features);
 NPU_IR_API npu_layer_relu npu_layer_relu_init(const char *name);
@@ -4273,6 +4326,24 @@ NPU_IR_API npu_layer_layer_norm npu_layer_layer_norm_init(const char *name, int6
 NPU_IR_API npu_layer_embedding npu_layer_embedding_init(const char *name, int64_t num_embeddings,
                                                    int64_t features);
 NPU_IR_API npu_layer_attention npu_layer_attention_init(const char *name, int64_t features, int64_t num_heads);
+NPU_IR_API npu_layer_cached_attention npu_layer_cached_attention_init(const char *name, int64_t features,
+                                                                      int64_t num_heads, int64_t max_len);
+NPU_IR_API npu_layer_rms_norm npu_layer_rms_norm_init(const char *name, int64_t features);
+NPU_IR_API npu_layer_unary npu_layer_unary_init(const char *name, npu_kind kind);
+NPU_IR_API npu_layer_softmax npu_layer_softmax_init(const char *name, int64_t dim);
+NPU_IR_API npu_layer_flatten npu_layer_flatten_init(const char *name);
+NPU_IR_API npu_layer_max_pool2d npu_layer_max_pool2d_init(const char *name, int64_t kernel_size);
+NPU_IR_API npu_layer_avg_pool2d npu_layer_avg_pool2d_init(const char *name, int64_t kernel_size);
+NPU_IR_API npu_layer_adaptive_avg_pool2d npu_layer_adaptive_avg_pool2d_init(const char *name, int64_t rows,
+                                                                            int64_t columns);
+NPU_IR_API npu_layer_rnn npu_layer_rnn_init(const char *name, npu_kind kind, int64_t input_size,
+                                            int64_t hidden_size);
+NPU_IR_API npu_layer_sequential npu_layer_sequential_init(const char *name, const npu_layer *const *layers,
+                                                          uint32_t num_layers);
+NPU_IR_API npu_layer_residual npu_layer_residual_init(const char *name, const npu_layer *inner);
+/* A parameter of a layer under its whole name; the same again is the same parameter. what: "weight". dtype 0 = f32. */
+NPU_IR_API npu_value npu_layer_param(npu_graph *g, const npu_layer *layer, const char *what, npu_dtype dtype,
+                                     uint32_t rank, const int64_t *dims);
 
 typedef struct npu_model_desc {
     const npu_graph_desc *graph; /* read in create; NULL = all defaults */
@@ -9557,6 +9628,7 @@ struct npu_graph {
     NPU__ARRAY(npu__data, data);      /* [0] unused */
     NPU__ARRAY(npu__location, locations);
     NPU__ARRAY(uint32_t, inputs);
+    NPU__ARRAY(uint32_t, params);
     NPU__ARRAY(npu__pair, outputs);   /* value, name */
     NPU__ARRAY(npu__pair, saved);     /* op, value */
     NPU__ARRAY(npu__pair, updates);   /* state, next */
@@ -9574,6 +9646,7 @@ struct npu_graph {
     uint32_t last_spec;
     const char *at_file;
     int at_line;
+    const struct npu__scope *scope;   /* of the layers that are being emitted: of those inside them */
     npu_diag diag;
     char unnamed[16];
     /* scratch of emit, kept so that building does not allocate per op */
@@ -9754,6 +9827,7 @@ NPU_IR_API void npu_graph_destroy(npu_graph *g)
     NPU__RELEASE(g, data);
     NPU__RELEASE(g, locations);
     NPU__RELEASE(g, inputs);
+    NPU__RELEASE(g, params);
     NPU__RELEASE(g, outputs);
     NPU__RELEASE(g, saved);
     NPU__RELEASE(g, updates);
@@ -10083,6 +10157,22 @@ static npu_op npu__make_op(uint32_t id)
 
 NPU_IR_API uint32_t npu_graph_num_values(const npu_graph *g) { return g ? g->num_values - 1 : 0; }
 NPU_IR_API uint32_t npu_graph_num_ops(const npu_graph *g) { return g ? g->num_ops - 1 : 0; }
+NPU_IR_API uint32_t npu_graph_num_params(const npu_graph *g) { return g ? g->num_params : 0; }
+NPU_IR_API npu_value npu_graph_param(const npu_graph *g, uint32_t i)
+{
+    return npu__make_value(g && i < g->num_params ? g->params[i] : 0);
+}
+
+NPU_IR_API const char *npu_value_other_name(const npu_graph *g, npu_value v, uint32_t i)
+{
+    for (uint32_t k = 0; g && v.id && k < g->num_aliases; k++) {
+        if (g->aliases[k].a == v.id && i-- == 0) {
+            return g->names[g->aliases[k].b];
+        }
+    }
+    return NULL;
+}
+
 NPU_IR_API uint32_t npu_graph_num_inputs(const npu_graph *g) { return g ? g->num_inputs : 0; }
 NPU_IR_API uint32_t npu_graph_num_outputs(const npu_graph *g) { return g ? g->num_outputs : 0; }
 NPU_IR_API npu_value npu_graph_input(const npu_graph *g, uint32_t i)
@@ -19489,7 +19579,15 @@ NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec)
                         npu__spec_label(g, &spec, given), npu__spec_label(g, npu_value_spec(g, old), had));
         return npu__make_value(0);
     }
-    return npu__source(g, "param", name, &spec, NPU_ROLE_PARAM);
+    if (!NPU__RESERVE(g, params, 1)) {
+        npu__graph_no_memory(g);
+        return npu__make_value(0);
+    }
+    old = npu__source(g, "param", name, &spec, NPU_ROLE_PARAM);
+    if (old.id) {
+        g->params[g->num_params++] = old.id;
+    }
+    return old;
 }
 
 static npu_status npu__data_set(npu_graph *g, uint32_t id, const void *data, size_t size)
@@ -22145,19 +22243,53 @@ NPU_IR_API npu_op npu_tile_launch(npu_graph *g, const npu_value *args, uint32_t 
 #ifndef NPU_IR_NO_LAYERS
 /* ---- layers ---- */
 
-/* "<layer>.<what>" in buf; an unnamed layer gives "<what>". */
-static const char *npu__layer_name(char *buf, size_t size, const npu_layer *layer, const char *what)
+/* What stands before the names of a layer: those of the layers that it is in. */
+typedef struct npu__scope {
+    const struct npu__scope *outer;
+    const char *name;
+} npu__scope;
+
+enum { NPU__LAYER_NAME = 128 };
+
+/* Adds a part to a name; false = it gets too long. */
+static bool npu__name_join(char buf[NPU__LAYER_NAME], size_t *len, const char *part)
 {
-    snprintf(buf, size, "%s%s%s", layer->name ? layer->name : "", layer->name ? "." : "", what);
-    return buf;
+    int n = snprintf(buf + *len, NPU__LAYER_NAME - *len, "%s%s", *len && part[0] ? "." : "", part);
+    *len += (size_t)n;
+    return *len < NPU__LAYER_NAME;
 }
 
-static npu_value npu__layer_param(npu_graph *g, const npu_layer *layer, const char *what, npu_dtype dtype,
-                                  uint32_t rank, const int64_t *dims)
+static bool npu__scope_print(const npu__scope *scope, char buf[NPU__LAYER_NAME], size_t *len)
 {
-    char name[128];
-    npu__layer_name(name, sizeof name, layer, what);
-    if (!layer->name && npu_graph_find(g, name).id) {
+    return !scope || (npu__scope_print(scope->outer, buf, len) && npu__name_join(buf, len, scope->name));
+}
+
+/* "<outer>.<layer>.<what>" in buf; what has no name is left out. False = it is too long, and the graph says so. */
+static bool npu__layer_name(npu_graph *g, char buf[NPU__LAYER_NAME], const npu_layer *layer, const char *what)
+{
+    size_t len = 0;
+    if (npu__scope_print(g->scope, buf, &len) && (!layer->name || npu__name_join(buf, &len, layer->name)) &&
+        npu__name_join(buf, &len, what)) {
+        return true;
+    }
+    npu__graph_fail(g, NPU_ERR_OVERFLOW, "layer: the name of '%s' is too long: %.40s...", what, buf);
+    return false;
+}
+
+static bool npu__layer_has_name(const npu_graph *g, const npu_layer *layer) { return layer->name || g->scope; }
+
+NPU_IR_API npu_value npu_layer_param(npu_graph *g, const npu_layer *layer, const char *what, npu_dtype dtype,
+                                     uint32_t rank, const int64_t *dims)
+{
+    char name[NPU__LAYER_NAME];
+    if (!g || !layer || !what) {
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "layer: a parameter needs a layer and a name");
+        return npu__make_value(0);
+    }
+    if (!npu__layer_name(g, name, layer, what)) {
+        return npu__make_value(0);
+    }
+    if (!npu__layer_has_name(g, layer) && npu_graph_find(g, name).id) {
         npu__graph_fail(g, NPU_ERR_DUPLICATE, "a layer without a name would share the parameter '%s' of another one: "
                         "give it a name", name);
         return npu__make_value(0);
@@ -22168,19 +22300,47 @@ static npu_value npu__layer_param(npu_graph *g, const npu_layer *layer, const ch
 /* One more name, unless something has it: a layer that is added again has its parameters already. */
 static void npu__layer_alias(npu_graph *g, const npu_layer *layer, npu_value param, const char *what)
 {
-    char name[128];
-    if (param.id && layer->name && !npu_graph_find(g, npu__layer_name(name, sizeof name, layer, what)).id) {
+    char name[NPU__LAYER_NAME];
+    if (param.id && npu__layer_has_name(g, layer) && npu__layer_name(g, name, layer, what) &&
+        !npu_graph_find(g, name).id) {
         npu_value_add_name(g, param, name);
     }
 }
 
 static npu_value npu__layer_result(npu_graph *g, const npu_layer *layer, const char *what, npu_value v)
 {
-    char name[128];
-    if (v.id && layer->name && !npu_graph_find(g, npu__layer_name(name, sizeof name, layer, what)).id) {
+    char name[NPU__LAYER_NAME];
+    if (v.id && npu__layer_has_name(g, layer) && npu__layer_name(g, name, layer, what) &&
+        !npu_graph_find(g, name).id) {
         npu_value_set_name(g, v, name);
     }
     return v;
+}
+
+/* A layer inside another one; `name` is its own where it has none, NULL = it has none then either. */
+static npu_value npu__layer_inside(npu_graph *g, const npu_layer *outer, const npu_layer *inner, const char *name,
+                                   npu_value x)
+{
+    const npu__scope *before = g->scope;
+    npu__scope scope, own;
+    if (!inner || !inner->emit) {
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "layer %s: a layer inside it has no emit function",
+                        outer->name ? outer->name : "");
+        return npu__make_value(0);
+    }
+    if (outer->name) {
+        scope.outer = before;
+        scope.name = outer->name;
+        g->scope = &scope;
+    }
+    if (name && !inner->name) {
+        own.outer = g->scope;
+        own.name = name;
+        g->scope = &own;
+    }
+    x = x.id ? inner->emit(inner, g, &x, 1) : x;
+    g->scope = before;
+    return x;
 }
 
 static bool npu__layer_arity(npu_graph *g, const npu_layer *layer, uint32_t got, uint32_t want)
@@ -22221,13 +22381,13 @@ static npu_value npu__emit_layer_linear(const npu_layer *base, npu_graph *g, con
     }
     dims[0] = l->out_features;
     dims[1] = l->in_features;
-    w = npu__layer_param(g, base, "W", l->dtype, 2, dims);
+    w = npu_layer_param(g, base, "W", l->dtype, 2, dims);
     npu__layer_alias(g, base, w, "weight");
     if (g->is_aicf) {
         y = npu__layer_kind(g, base, "out", NPU_HINT_PREFER_EPILOGUE, npu_aicf_gemm(g, x[0], w, &attrs));
     }
     if (!l->no_bias) {
-        b = npu__layer_param(g, base, "b", l->dtype, 1, dims);
+        b = npu_layer_param(g, base, "b", l->dtype, 1, dims);
         npu__layer_alias(g, base, b, "bias");
         if (g->is_aicf || !b.id) {
             return npu__layer_kind(g, base, "out_bias", NPU_CONSTRAINT_INPLACE_OK, npu_aicf_bias_add(g, y, b));
@@ -22270,9 +22430,9 @@ static npu_value npu__emit_layer_conv2d(const npu_layer *base, npu_graph *g, con
     dims[1] = groups > 0 ? l->in_channels / groups : 0;
     dims[2] = l->kernel_size[0];
     dims[3] = l->kernel_size[1];
-    w = npu__layer_param(g, base, "weight", l->dtype, 4, dims);
+    w = npu_layer_param(g, base, "weight", l->dtype, 4, dims);
     if (!l->no_bias) {
-        b = npu__layer_param(g, base, "bias", l->dtype, 1, dims);
+        b = npu_layer_param(g, base, "bias", l->dtype, 1, dims);
     }
     return npu__layer_result(g, base, "out", npu_conv2d(g, x[0], w, b, &l->attrs));
 }
@@ -22287,7 +22447,7 @@ static npu_value npu__emit_layer_batch_norm(const npu_layer *base, npu_graph *g,
         return npu__make_value(0);
     }
     for (uint32_t i = 0; i < 4; i++) {
-        p[i] = npu__layer_param(g, base, names[i], l->dtype, 1, &l->num_features);
+        p[i] = npu_layer_param(g, base, names[i], l->dtype, 1, &l->num_features);
     }
     return npu__layer_result(g, base, "out",
                              npu_batch_norm(g, x[0], p[0], p[1], p[2], p[3], l->eps > 0 ? l->eps : 1e-5));
@@ -22301,8 +22461,8 @@ static npu_value npu__emit_layer_layer_norm(const npu_layer *base, npu_graph *g,
     if (!npu__layer_arity(g, base, num_x, 1)) {
         return npu__make_value(0);
     }
-    w = npu__layer_param(g, base, "weight", l->dtype, 1, &l->features);
-    b = npu__layer_param(g, base, "bias", l->dtype, 1, &l->features);
+    w = npu_layer_param(g, base, "weight", l->dtype, 1, &l->features);
+    b = npu_layer_param(g, base, "bias", l->dtype, 1, &l->features);
     return npu__layer_result(g, base, "out", npu_layer_norm(g, x[0], w, b, 1, l->eps > 0 ? l->eps : 1e-5));
 }
 
@@ -22317,60 +22477,297 @@ static npu_value npu__emit_layer_embedding(const npu_layer *base, npu_graph *g, 
     dims[0] = l->num_embeddings;
     dims[1] = l->features;
     return npu__layer_result(g, base, "out",
-                             npu_embedding(g, npu__layer_param(g, base, "weight", l->dtype, 2, dims), x[0]));
+                             npu_embedding(g, npu_layer_param(g, base, "weight", l->dtype, 2, dims), x[0]));
 }
 
-/* One projection of attention, split into heads: [N,L,E] -> [N,heads,L,E/heads]. */
-static npu_value npu__attention_heads(const npu_layer_attention *l, npu_graph *g, const char *what,
-                                      npu_value x, const npu_spec *spec)
+/* One of the four linear layers of attention. */
+static npu_value npu__projection(npu_graph *g, const npu_layer *base, const char *what, int64_t features,
+                                 npu_dtype dtype, npu_value x)
+{
+    npu_layer_linear projection = npu_layer_linear_init(what, features, features);
+    projection.dtype = dtype;
+    return npu__layer_inside(g, base, &projection.base, NULL, x);
+}
+
+/* A projection split into heads: [N,L,E] -> [N,heads,L,E/heads]. */
+static npu_value npu__attention_heads(npu_graph *g, const npu_layer_attention *l, const char *what, npu_value x)
 {
     static const int64_t order[4] = { 0, 2, 1, 3 };
-    char name[128];
-    npu_layer_linear projection;
+    const npu_spec *spec = npu_value_spec(g, x);
     int64_t dims[4];
-    npu__layer_name(name, sizeof name, &l->base, what);
-    projection = npu_layer_linear_init(name, l->features, l->features);
-    projection.dtype = l->dtype;
     dims[0] = spec->dims[0];
     dims[1] = spec->dims[1];
     dims[2] = l->num_heads;
     dims[3] = l->features / l->num_heads;
-    x = projection.base.emit(&projection.base, g, &x, 1);
+    x = npu__projection(g, &l->base, what, l->features, l->dtype, x);
     return npu_permute(g, npu_reshape(g, x, dims, 4), order, 4);
+}
+
+static npu_value npu__attention_out(npu_graph *g, const npu_layer_attention *l, npu_value x, npu_value y)
+{
+    static const int64_t order[4] = { 0, 2, 1, 3 };
+    y = npu_reshape(g, npu_permute(g, y, order, 4), npu_value_spec(g, x)->dims, 3);
+    return npu__projection(g, &l->base, "out_proj", l->features, l->dtype, y);
+}
+
+static bool npu__attention_check(npu_graph *g, const npu_layer_attention *l, npu_value x)
+{
+    const npu_spec *spec = npu_value_spec(g, x);
+    if (spec && spec->rank == 3 && l->num_heads > 0 && l->features % l->num_heads == 0) {
+        return true;
+    }
+    npu__graph_fail(g, NPU_ERR_SHAPE, "attention %s: x has rank %u, expected 3; %lld heads must divide %lld features",
+                    l->base.name ? l->base.name : "", spec ? (unsigned)spec->rank : 0, (long long)l->num_heads,
+                    (long long)l->features);
+    return false;
 }
 
 static npu_value npu__emit_layer_attention(const npu_layer *base, npu_graph *g, const npu_value *x,
                                            uint32_t num_x)
 {
     const npu_layer_attention *l = (const npu_layer_attention *)(const void *)base;
-    const npu_spec *spec = num_x == 1 ? npu_value_spec(g, x[0]) : NULL;
-    static const int64_t order[4] = { 0, 2, 1, 3 };
     npu_attention_attrs attrs;
-    npu_layer_linear projection;
-    npu_value q, k, v, y, none = { 0 };
-    char name[128];
-    if (!npu__layer_arity(g, base, num_x, 1) || !spec) {
-        return none;
-    }
-    if (spec->rank != 3 || l->num_heads <= 0 || l->features % l->num_heads) {
-        npu__graph_fail(g, NPU_ERR_SHAPE,
-                        "attention %s: x has rank %u, expected 3; %lld heads must divide %lld features",
-                        base->name ? base->name : "", (unsigned)spec->rank, (long long)l->num_heads,
-                        (long long)l->features);
+    npu_value q, k, v, none = { 0 };
+    if (!npu__layer_arity(g, base, num_x, 1) || !npu__attention_check(g, l, x[0])) {
         return none;
     }
     memset(&attrs, 0, sizeof attrs);
     attrs.is_causal = l->is_causal;
-    q = npu__attention_heads(l, g, "q_proj", x[0], spec);
-    k = npu__attention_heads(l, g, "k_proj", x[0], spec);
-    v = npu__attention_heads(l, g, "v_proj", x[0], spec);
-    y = npu_permute(g, npu_scaled_dot_product_attention(g, q, k, v, none, &attrs), order, 4);
-    y = npu_reshape(g, y, spec->dims, 3);
-    npu__layer_name(name, sizeof name, base, "out_proj");
-    projection = npu_layer_linear_init(name, l->features, l->features);
-    projection.dtype = l->dtype;
-    return projection.base.emit(&projection.base, g, &y, 1);
+    q = npu__attention_heads(g, l, "q_proj", x[0]);
+    k = npu__attention_heads(g, l, "k_proj", x[0]);
+    v = npu__attention_heads(g, l, "v_proj", x[0]);
+    return npu__attention_out(g, l, x[0], npu_scaled_dot_product_attention(g, q, k, v, none, &attrs));
 }
+
+/* Writes the new rows into the state of that name, which has them in the next run, too. */
+static npu_value npu__attention_cache(npu_graph *g, const npu_layer_cached_attention *l, const char *what,
+                                      npu_value rows, npu_value positions)
+{
+    const npu_spec *spec = npu_value_spec(g, rows);
+    npu_value state, next;
+    npu_spec cache;
+    char name[NPU__LAYER_NAME];
+    if (!spec || !npu__layer_name(g, name, &l->base, what)) {
+        return npu__make_value(0);
+    }
+    cache = *spec;
+    cache.dims[2] = l->max_len;
+    state = npu_state(g, name, cache);
+    next = npu_index_copy(g, state, 2, positions, rows);
+    return npu_update(g, state, next) ? npu__make_value(0) : next;
+}
+
+/* Which rows of the cache each new row attends to: bool [L,max_len]. */
+static npu_value npu__cache_mask(npu_graph *g, int64_t max_len, npu_value positions)
+{
+    npu_value all = npu_arange(g, NPU_I64, npu_scalar_int(0), npu_scalar_int(max_len), npu_scalar_int(1));
+    return npu_le(g, all, npu_unsqueeze(g, positions, 1));
+}
+
+static npu_value npu__emit_layer_cached_attention(const npu_layer *base, npu_graph *g, const npu_value *x,
+                                                  uint32_t num_x)
+{
+    const npu_layer_cached_attention *l = (const npu_layer_cached_attention *)(const void *)base;
+    const npu_spec *positions = num_x == 2 ? npu_value_spec(g, x[1]) : NULL;
+    npu_layer_attention plain;
+    npu_value q, k, v, none = { 0 };
+    memset(&plain, 0, sizeof plain);
+    plain.base = l->base;
+    plain.features = l->features;
+    plain.num_heads = l->num_heads;
+    plain.dtype = l->dtype;
+    if (!npu__layer_arity(g, base, num_x, 2) || !npu__attention_check(g, &plain, x[0])) {
+        return none;
+    }
+    if (!positions || positions->rank != 1 || l->max_len <= 0) {
+        npu__graph_fail(g, positions && l->max_len > 0 ? NPU_ERR_RANK : NPU_ERR_INVALID_ARGUMENT,
+                        "attention %s: positions have rank %u, expected 1; max_len is %lld, expected 1 or more",
+                        base->name ? base->name : "", positions ? (unsigned)positions->rank : 0,
+                        (long long)l->max_len);
+        return none;
+    }
+    q = npu__attention_heads(g, &plain, "q_proj", x[0]);
+    k = npu__attention_heads(g, &plain, "k_proj", x[0]);
+    v = npu__attention_heads(g, &plain, "v_proj", x[0]);
+    k = npu__attention_cache(g, l, "k_cache", k, x[1]);
+    v = npu__attention_cache(g, l, "v_cache", v, x[1]);
+    q = npu_scaled_dot_product_attention(g, q, k, v, npu__cache_mask(g, l->max_len, x[1]), NULL);
+    return npu__attention_out(g, &plain, x[0], q);
+}
+
+static npu_value npu__emit_layer_rms_norm(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    const npu_layer_rms_norm *l = (const npu_layer_rms_norm *)(const void *)base;
+    npu_arg args[4];
+    if (!npu__layer_arity(g, base, num_x, 1)) {
+        return npu__make_value(0);
+    }
+    args[0] = npu_arg_tensor("input", x[0]);
+    args[1] = npu_arg_ints("normalized_shape", &l->features, 1);
+    args[2] = npu_arg_tensor("weight", npu_layer_param(g, base, "weight", l->dtype, 1, &l->features));
+    args[3] = npu_arg_float("eps", l->eps);
+    return npu__layer_result(g, base, "out", npu__first(g, npu_emit(g, NPU_ATEN_RMS_NORM, args, l->eps > 0 ? 4 : 3)));
+}
+
+/* ---- layers without parameters ---- */
+
+static npu_value npu__emit_layer_unary(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    const npu_layer_unary *l = (const npu_layer_unary *)(const void *)base;
+    return npu__layer_arity(g, base, num_x, 1)
+        ? npu__layer_result(g, base, "out", npu__emit1(g, l->kind, x[0], NULL, 0)) : npu__make_value(0);
+}
+
+static npu_value npu__emit_layer_softmax(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    const npu_layer_softmax *l = (const npu_layer_softmax *)(const void *)base;
+    return npu__layer_arity(g, base, num_x, 1)
+        ? npu__layer_result(g, base, "out", npu_softmax(g, x[0], l->dim)) : npu__make_value(0);
+}
+
+static npu_value npu__emit_layer_flatten(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    const npu_layer_flatten *l = (const npu_layer_flatten *)(const void *)base;
+    return npu__layer_arity(g, base, num_x, 1)
+        ? npu__layer_result(g, base, "out", npu_flatten(g, x[0], l->start_dim, l->end_dim)) : npu__make_value(0);
+}
+
+static npu_value npu__emit_layer_max_pool2d(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    const npu_layer_max_pool2d *l = (const npu_layer_max_pool2d *)(const void *)base;
+    return npu__layer_arity(g, base, num_x, 1)
+        ? npu__layer_result(g, base, "out", npu_max_pool2d(g, x[0], &l->attrs)) : npu__make_value(0);
+}
+
+static npu_value npu__emit_layer_avg_pool2d(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    const npu_layer_avg_pool2d *l = (const npu_layer_avg_pool2d *)(const void *)base;
+    return npu__layer_arity(g, base, num_x, 1)
+        ? npu__layer_result(g, base, "out", npu_avg_pool2d(g, x[0], &l->attrs)) : npu__make_value(0);
+}
+
+static npu_value npu__emit_layer_adaptive_avg_pool2d(const npu_layer *base, npu_graph *g, const npu_value *x,
+                                                     uint32_t num_x)
+{
+    const npu_layer_adaptive_avg_pool2d *l = (const npu_layer_adaptive_avg_pool2d *)(const void *)base;
+    return npu__layer_arity(g, base, num_x, 1)
+        ? npu__layer_result(g, base, "out", npu_adaptive_avg_pool2d(g, x[0], l->rows, l->columns))
+        : npu__make_value(0);
+}
+
+/* ---- recurrent layers ---- */
+
+static int64_t npu__rnn_gates(npu_kind kind)
+{
+    return kind == (npu_kind)NPU_ATEN_LSTM ? 4 : kind == (npu_kind)NPU_ATEN_GRU ? 3 : 1;
+}
+
+/* The parameters of one layer in one direction; returns how many there are. */
+static uint32_t npu__rnn_weights(npu_graph *g, const npu_layer_rnn *l, int64_t layer, bool is_reverse, npu_value *out)
+{
+    static const char *const words[] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
+    int64_t dims[2], input = layer == 0 ? l->input_size : l->hidden_size * (l->bidirectional ? 2 : 1);
+    char what[32];
+    uint32_t n = 0;
+    dims[0] = npu__rnn_gates(l->kind) * l->hidden_size;
+    for (; n < (l->no_bias ? 2u : 4u); n++) {
+        dims[1] = n == 0 ? input : l->hidden_size;
+        snprintf(what, sizeof what, "%s_l%d%s", words[n], (int)layer, is_reverse ? "_reverse" : "");
+        out[n] = npu_layer_param(g, &l->base, what, l->dtype, n < 2 ? 2 : 1, dims);
+    }
+    return n;
+}
+
+static bool npu__rnn_check(npu_graph *g, const npu_layer_rnn *l, npu_value x, uint32_t num_x)
+{
+    const npu_spec *spec = npu_value_spec(g, x);
+    uint32_t states = l->kind == (npu_kind)NPU_ATEN_LSTM ? 2 : 1;
+    bool is_known = states == 2 || l->kind == (npu_kind)NPU_ATEN_GRU || l->kind == (npu_kind)NPU_ATEN_RNN_TANH ||
+                    l->kind == (npu_kind)NPU_ATEN_RNN_RELU;
+    if (!is_known || l->hidden_size <= 0 || l->num_layers < 1 || l->num_layers > NPU_MAX_RNN_LAYERS) {
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "recurrent %s: kind 0x%08x, %lld features, %lld layers; expected "
+                        "a recurrent kind, 1 or more and 1 to %d", l->base.name ? l->base.name : "", (unsigned)l->kind,
+                        (long long)l->hidden_size, (long long)l->num_layers, NPU_MAX_RNN_LAYERS);
+        return false;
+    }
+    if (num_x != 1 && !npu__layer_arity(g, &l->base, num_x, 1 + states)) {
+        return false;
+    }
+    if (!spec || spec->rank != 3) {
+        npu__graph_fail(g, NPU_ERR_RANK, "recurrent %s: x has rank %u, expected 3", l->base.name ? l->base.name : "",
+                        spec ? (unsigned)spec->rank : 0);
+        return false;
+    }
+    return true;
+}
+
+static npu_value npu__emit_layer_rnn(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    const npu_layer_rnn *l = (const npu_layer_rnn *)(const void *)base;
+    npu_value weights[NPU_MAX_RNN_LAYERS * 8], h, c;
+    npu_rnn_attrs attrs;
+    uint32_t n = 0;
+    int64_t dims[3];
+    npu_op op;
+    if (!npu__rnn_check(g, l, num_x ? x[0] : npu__make_value(0), num_x)) {
+        return npu__make_value(0);
+    }
+    for (int64_t i = 0; i < l->num_layers; i++) {
+        n += npu__rnn_weights(g, l, i, false, weights + n);
+        n += l->bidirectional ? npu__rnn_weights(g, l, i, true, weights + n) : 0;
+    }
+    dims[0] = l->num_layers * (l->bidirectional ? 2 : 1);
+    dims[1] = npu_value_spec(g, x[0])->dims[l->batch_first ? 0 : 1];
+    dims[2] = l->hidden_size;
+    h = c = num_x == 1 ? npu_zeros(g, l->dtype ? l->dtype : NPU_F32, 3, dims) : x[1];
+    c = num_x == 3 ? x[2] : c;
+    memset(&attrs, 0, sizeof attrs);
+    attrs.has_biases = !l->no_bias;
+    attrs.num_layers = l->num_layers;
+    attrs.bidirectional = l->bidirectional;
+    attrs.batch_first = l->batch_first;
+    op = l->kind == (npu_kind)NPU_ATEN_LSTM
+        ? npu_lstm(g, x[0], h, c, weights, n, &attrs)
+        : npu__emit_rnn(g, l->kind, x[0], npu_arg_tensor("hx", h), weights, n, &attrs);
+    return npu__layer_result(g, base, "out", npu__first(g, op));
+}
+
+/* ---- layers of layers ---- */
+
+static npu_value npu__emit_layer_sequential(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    const npu_layer_sequential *l = (const npu_layer_sequential *)(const void *)base;
+    npu_value y = { 0 };
+    char index[16];
+    if (!npu__layer_arity(g, base, num_x, 1)) {
+        return y;
+    }
+    if (l->num_layers && !l->layers) {
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "sequential %s: the list of layers is NULL",
+                        base->name ? base->name : "");
+        return y;
+    }
+    y = x[0];
+    for (uint32_t i = 0; i < l->num_layers && y.id; i++) {
+        snprintf(index, sizeof index, "%u", (unsigned)i);
+        y = npu__layer_inside(g, base, l->layers[i], index, y);
+    }
+    return y;
+}
+
+static npu_value npu__emit_layer_residual(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    const npu_layer_residual *l = (const npu_layer_residual *)(const void *)base;
+    npu_value y, shortcut;
+    if (!npu__layer_arity(g, base, num_x, 1)) {
+        return npu__make_value(0);
+    }
+    y = npu__layer_inside(g, base, l->inner, NULL, x[0]);
+    shortcut = l->shortcut ? npu__layer_inside(g, base, l->shortcut, NULL, x[0]) : x[0];
+    return npu__layer_result(g, base, "out", g->is_aicf ? npu_aicf_add(g, shortcut, y) : npu_add(g, shortcut, y));
+}
+
+/* ---- layers: what is required ---- */
 
 NPU_IR_API npu_layer_linear npu_layer_linear_init(const char *name, int64_t in_features, int64_t out_features)
 {
@@ -22455,6 +22852,127 @@ NPU_IR_API npu_layer_attention npu_layer_attention_init(const char *name, int64_
     return l;
 }
 
+NPU_IR_API npu_layer_cached_attention npu_layer_cached_attention_init(const char *name, int64_t features,
+                                                                      int64_t num_heads, int64_t max_len)
+{
+    npu_layer_cached_attention l;
+    memset(&l, 0, sizeof l);
+    l.base.name = name;
+    l.base.emit = npu__emit_layer_cached_attention;
+    l.features = features;
+    l.num_heads = num_heads;
+    l.max_len = max_len;
+    return l;
+}
+
+NPU_IR_API npu_layer_rms_norm npu_layer_rms_norm_init(const char *name, int64_t features)
+{
+    npu_layer_rms_norm l;
+    memset(&l, 0, sizeof l);
+    l.base.name = name;
+    l.base.emit = npu__emit_layer_rms_norm;
+    l.features = features;
+    return l;
+}
+
+NPU_IR_API npu_layer_unary npu_layer_unary_init(const char *name, npu_kind kind)
+{
+    npu_layer_unary l;
+    memset(&l, 0, sizeof l);
+    l.base.name = name;
+    l.base.emit = npu__emit_layer_unary;
+    l.kind = kind;
+    return l;
+}
+
+NPU_IR_API npu_layer_softmax npu_layer_softmax_init(const char *name, int64_t dim)
+{
+    npu_layer_softmax l;
+    memset(&l, 0, sizeof l);
+    l.base.name = name;
+    l.base.emit = npu__emit_layer_softmax;
+    l.dim = dim;
+    return l;
+}
+
+NPU_IR_API npu_layer_flatten npu_layer_flatten_init(const char *name)
+{
+    npu_layer_flatten l;
+    memset(&l, 0, sizeof l);
+    l.base.name = name;
+    l.base.emit = npu__emit_layer_flatten;
+    l.start_dim = 1;
+    l.end_dim = -1;
+    return l;
+}
+
+NPU_IR_API npu_layer_max_pool2d npu_layer_max_pool2d_init(const char *name, int64_t kernel_size)
+{
+    npu_layer_max_pool2d l;
+    memset(&l, 0, sizeof l);
+    l.base.name = name;
+    l.base.emit = npu__emit_layer_max_pool2d;
+    l.attrs.kernel_size[0] = l.attrs.kernel_size[1] = kernel_size;
+    return l;
+}
+
+NPU_IR_API npu_layer_avg_pool2d npu_layer_avg_pool2d_init(const char *name, int64_t kernel_size)
+{
+    npu_layer_avg_pool2d l;
+    memset(&l, 0, sizeof l);
+    l.base.name = name;
+    l.base.emit = npu__emit_layer_avg_pool2d;
+    l.attrs.kernel_size[0] = l.attrs.kernel_size[1] = kernel_size;
+    return l;
+}
+
+NPU_IR_API npu_layer_adaptive_avg_pool2d npu_layer_adaptive_avg_pool2d_init(const char *name, int64_t rows,
+                                                                            int64_t columns)
+{
+    npu_layer_adaptive_avg_pool2d l;
+    memset(&l, 0, sizeof l);
+    l.base.name = name;
+    l.base.emit = npu__emit_layer_adaptive_avg_pool2d;
+    l.rows = rows;
+    l.columns = columns;
+    return l;
+}
+
+NPU_IR_API npu_layer_rnn npu_layer_rnn_init(const char *name, npu_kind kind, int64_t input_size, int64_t hidden_size)
+{
+    npu_layer_rnn l;
+    memset(&l, 0, sizeof l);
+    l.base.name = name;
+    l.base.emit = npu__emit_layer_rnn;
+    l.kind = kind;
+    l.input_size = input_size;
+    l.hidden_size = hidden_size;
+    l.num_layers = 1;
+    return l;
+}
+
+NPU_IR_API npu_layer_sequential npu_layer_sequential_init(const char *name, const npu_layer *const *layers,
+                                                          uint32_t num_layers)
+{
+    npu_layer_sequential l;
+    memset(&l, 0, sizeof l);
+    l.base.name = name;
+    l.base.emit = npu__emit_layer_sequential;
+    l.layers = layers;
+    l.num_layers = num_layers;
+    return l;
+}
+
+NPU_IR_API npu_layer_residual npu_layer_residual_init(const char *name, const npu_layer *inner)
+{
+    npu_layer_residual l;
+    memset(&l, 0, sizeof l);
+    l.base.name = name;
+    l.base.emit = npu__emit_layer_residual;
+    l.inner = inner;
+    return l;
+}
+
 /* ---- models ---- */
 
 struct npu_model {
@@ -22509,6 +23027,8 @@ NPU_IR_API npu_status npu_model_output(npu_model *m, const char *name, npu_value
 NPU_IR_API npu_value npu_model_add_list(npu_model *m, const npu_layer *layer, const npu_value *x, uint32_t num_x)
 {
     npu_graph *g = npu_model_graph(m);
+    bool had_failed;
+    npu_value y;
     if (!g || !layer || !layer->emit || (num_x && !x)) {
         npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, layer && layer->emit ? "model: the list of inputs is NULL"
                                                                           : "model: the layer has no emit function");
@@ -22523,7 +23043,10 @@ NPU_IR_API npu_value npu_model_add_list(npu_model *m, const npu_layer *layer, co
                    npu__make_value(0));
         }
     }
-    return layer->emit(layer, g, x, num_x);
+    had_failed = g->diag.status != NPU_OK;
+    y = layer->emit(layer, g, x, num_x);
+    /* a parameter that could not be made is a hole, which some ops take */
+    return had_failed || g->diag.status == NPU_OK ? y : npu__make_value(0);
 }
 
 NPU_IR_API npu_value npu_model_add(npu_model *m, const npu_layer *layer, npu_value x)

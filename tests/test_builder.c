@@ -781,6 +781,160 @@ static void test_attention_layer(void)
     npu_model_destroy(m);
 }
 
+/* What layers emit that PyTorch's numbers do not show (test_models.c has those), and names inside layers. */
+static void test_more_layers(void)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_rms_norm norm = npu_layer_rms_norm_init("norm", 8), exact = norm;
+    npu_layer_avg_pool2d avg = npu_layer_avg_pool2d_init("avg", 2);
+    npu_layer_adaptive_avg_pool2d one = npu_layer_adaptive_avg_pool2d_init("one", 1, 1);
+    npu_layer_linear fc = npu_layer_linear_init("fc", 8, 8);
+    npu_layer_sequential path = npu_layer_sequential_init("path", (const npu_layer *[]){ &fc.base }, 1);
+    npu_layer_residual sum = npu_layer_residual_init("block", &path.base);
+    npu_value x = npu_model_input(m, "x", f32(4, 1, 4, 8, 8));
+    exact.eps = 1e-6;
+    exact.base.name = "exact";
+    npu_model_add(m, &one.base, npu_model_add(m, &avg.base, x));
+    npu_model_add(m, &exact.base, npu_model_add(m, &norm.base, x));
+    sum.shortcut = &norm.base;
+    npu_model_add(m, &sum.base, x);
+    check_text(npu_model_graph(m),
+        "input x : f32[1,4,8,8]\n"
+        "avg.out = aten.avg_pool2d.default(self=x, kernel_size=[2, 2]) : f32[1,4,4,4]\n"
+        "one.out = aten.adaptive_avg_pool2d.default(self=avg.out, output_size=[1, 1]) : f32[1,4,1,1]\n"
+        "param norm.weight : f32[8]\n"
+        "norm.out = aten.rms_norm.default(input=x, normalized_shape=[8], weight=norm.weight) : f32[1,4,8,8]\n"
+        "param exact.weight : f32[8]\n"
+        "exact.out = aten.rms_norm.default(input=norm.out, normalized_shape=[8], weight=exact.weight, eps=1e-06) : f32[1,4,8,8]\n"
+        "param block.path.fc.W : f32[8,8]\nparam block.path.fc.b : f32[8]\n"
+        "block.path.fc.out = aten.linear.default(input=x, weight=block.path.fc.W, bias=block.path.fc.b) : f32[1,4,8,8]\n"
+        "param block.norm.weight : f32[8]\n"
+        "block.norm.out = aten.rms_norm.default(input=x, normalized_shape=[8], weight=block.norm.weight) : f32[1,4,8,8]\n"
+        "block.out = aten.add.Tensor(self=block.norm.out, other=block.path.fc.out) : f32[1,4,8,8]\n"
+        "alias block.path.fc.weight = block.path.fc.W\nalias block.path.fc.bias = block.path.fc.b\n");
+    npu_model_destroy(m);
+}
+
+/* One mistake each. */
+static npu_value no_inner(npu_model *m, npu_value x)
+{
+    npu_layer_residual l = npu_layer_residual_init("r", NULL);
+    return npu_model_add(m, &l.base, x);
+}
+
+static npu_value no_list(npu_model *m, npu_value x)
+{
+    npu_layer_sequential l = npu_layer_sequential_init("s", NULL, 2);
+    return npu_model_add(m, &l.base, x);
+}
+
+static npu_value two_inputs(npu_model *m, npu_value x)
+{
+    npu_layer_flatten l = npu_layer_flatten_init("f");
+    return npu_model_add_list(m, &l.base, (npu_value[]){ x, x }, 2);
+}
+
+static npu_value no_recurrent_kind(npu_model *m, npu_value x)
+{
+    npu_layer_rnn l = npu_layer_rnn_init("n", NPU_ATEN_RELU, 8, 4);
+    return npu_model_add(m, &l.base, x);
+}
+
+static npu_value too_many_layers(npu_model *m, npu_value x)
+{
+    npu_layer_rnn l = npu_layer_rnn_init("n", NPU_ATEN_GRU, 8, 4);
+    l.num_layers = NPU_MAX_RNN_LAYERS + 1;
+    return npu_model_add(m, &l.base, x);
+}
+
+static npu_value rnn_of_matrix(npu_model *m, npu_value x)
+{
+    npu_layer_rnn l = npu_layer_rnn_init("n", NPU_ATEN_GRU, 8, 4);
+    return npu_model_add(m, &l.base, npu_flatten(npu_model_graph(m), x, 0, 1));
+}
+
+static npu_value lstm_of_one_state(npu_model *m, npu_value x)
+{
+    npu_layer_rnn l = npu_layer_rnn_init("n", NPU_ATEN_LSTM, 8, 4);
+    return npu_model_add_list(m, &l.base, (npu_value[]){ x, x }, 2);
+}
+
+static npu_value rnn_of_other_features(npu_model *m, npu_value x)
+{
+    npu_layer_rnn l = npu_layer_rnn_init("n", NPU_ATEN_GRU, 7, 4);
+    return npu_model_add(m, &l.base, x);
+}
+
+static npu_value no_positions(npu_model *m, npu_value x)
+{
+    npu_layer_cached_attention l = npu_layer_cached_attention_init("a", 8, 2, 16);
+    return npu_model_add(m, &l.base, x);
+}
+
+static npu_value positions_of_rank_3(npu_model *m, npu_value x)
+{
+    npu_layer_cached_attention l = npu_layer_cached_attention_init("a", 8, 2, 16);
+    return npu_model_add_list(m, &l.base, (npu_value[]){ x, x }, 2);
+}
+
+static npu_value no_room(npu_model *m, npu_value x)
+{
+    npu_layer_cached_attention l = npu_layer_cached_attention_init("a", 8, 2, 0);
+    npu_value at = npu_model_input(m, "at", npu_spec_tensor(NPU_I64, 1, (int64_t[]){ 5 }));
+    return npu_model_add_list(m, &l.base, (npu_value[]){ x, at }, 2);
+}
+
+static npu_value heads_that_do_not_divide(npu_model *m, npu_value x)
+{
+    npu_layer_cached_attention l = npu_layer_cached_attention_init("a", 8, 3, 16);
+    return npu_model_add_list(m, &l.base, (npu_value[]){ x, x }, 2);
+}
+
+static npu_value norm_of_other_features(npu_model *m, npu_value x)
+{
+    npu_layer_rms_norm l = npu_layer_rms_norm_init("n", 7);
+    return npu_model_add(m, &l.base, x);
+}
+
+static npu_value long_name(npu_model *m, npu_value x)
+{
+    char name[130];
+    npu_layer_rms_norm l = npu_layer_rms_norm_init(name, 8);
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    return npu_model_add(m, &l.base, x);
+}
+
+static void test_layer_mistakes(void)
+{
+    static const struct { npu_value (*add)(npu_model *m, npu_value x); npu_status status; const char *words; } rows[] = {
+        { no_inner, NPU_ERR_INVALID_ARGUMENT, "layer r: a layer inside it has no emit function" },
+        { no_list, NPU_ERR_INVALID_ARGUMENT, "sequential s: the list of layers is NULL" },
+        { two_inputs, NPU_ERR_ARITY, "layer f: 2 inputs, expected 1" },
+        { no_recurrent_kind, NPU_ERR_INVALID_ARGUMENT, "recurrent n: kind 0x00020040" },
+        { too_many_layers, NPU_ERR_INVALID_ARGUMENT, "17 layers" },
+        { rnn_of_matrix, NPU_ERR_RANK, "recurrent n: x has rank 2, expected 3" },
+        { lstm_of_one_state, NPU_ERR_ARITY, "layer n: 2 inputs, expected 3" },
+        { rnn_of_other_features, NPU_ERR_SHAPE, "gru" },
+        { no_positions, NPU_ERR_ARITY, "layer a: 1 inputs, expected 2" },
+        { positions_of_rank_3, NPU_ERR_RANK, "attention a: positions have rank 3, expected 1" },
+        { no_room, NPU_ERR_INVALID_ARGUMENT, "max_len is 0" },
+        { heads_that_do_not_divide, NPU_ERR_SHAPE, "3 heads must divide 8 features" },
+        { norm_of_other_features, NPU_ERR_SHAPE, "rms_norm" },
+        { long_name, NPU_ERR_OVERFLOW, "the name of 'weight' is too long" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_model *m = npu_model_create(NULL);
+        npu_graph *g = npu_model_graph(m);
+        NPU_CHECK(!rows[i].add(m, npu_model_input(m, "x", f32(3, 2, 5, 8, 0))).id);
+        NPU_CHECK_STATUS(npu_graph_status(g), rows[i].status);
+        NPU_CHECK_THAT(strstr(npu_graph_diag(g)->message, rows[i].words) != NULL, "'%s' is not in '%s'", rows[i].words,
+                       npu_graph_diag(g)->message);
+        npu_model_destroy(m);
+    }
+    NPU_CHECK(!npu_layer_param(NULL, NULL, NULL, NPU_F32, 0, NULL).id);
+}
+
 /* The model is the user's view of a graph that stays reachable: layers and builders mix. */
 static void test_model_wraps_a_graph(void)
 {
@@ -900,6 +1054,8 @@ int main(void)
     NPU_RUN(test_dialects);
     NPU_RUN(test_other_layers);
     NPU_RUN(test_attention_layer);
+    NPU_RUN(test_more_layers);
+    NPU_RUN(test_layer_mistakes);
     NPU_RUN(test_model_wraps_a_graph);
     NPU_RUN(test_custom_layer);
     NPU_RUN(test_model_rejections);

@@ -491,6 +491,213 @@ static void test_free_attacks_and_registered_models(void)
                  "experts", "gated_mlp", "rotary");
 }
 
+/* ---- the same models, built of layers ---- */
+
+static void build_rnn(npu_model *m, npu_value x, npu_layer_rnn net)
+{
+    npu_model_output(m, "y", npu_model_add(m, &net.base, x));
+}
+
+static void build_gru(npu_model *m, npu_value x) { build_rnn(m, x, npu_layer_rnn_init("net", NPU_ATEN_GRU, 3, 4)); }
+static void build_lstm(npu_model *m, npu_value x) { build_rnn(m, x, npu_layer_rnn_init("net", NPU_ATEN_LSTM, 3, 4)); }
+
+static void build_gru_bidirectional(npu_model *m, npu_value x)
+{
+    npu_layer_rnn net = npu_layer_rnn_init("net", NPU_ATEN_GRU, 3, 2);
+    net.bidirectional = net.batch_first = true;
+    build_rnn(m, x, net);
+}
+
+static void build_lstm_two_layers(npu_model *m, npu_value x)
+{
+    npu_layer_rnn net = npu_layer_rnn_init("net", NPU_ATEN_LSTM, 3, 2);
+    net.num_layers = 2;
+    net.no_bias = net.batch_first = true;
+    build_rnn(m, x, net);
+}
+
+static void build_sequential(npu_model *m, npu_value x, const npu_layer *const *layers, uint32_t num_layers)
+{
+    npu_layer_sequential all = npu_layer_sequential_init(NULL, layers, num_layers);
+    npu_model_output(m, "y", npu_model_add(m, &all.base, x));
+}
+
+static void build_mlp(npu_model *m, npu_value x)
+{
+    npu_layer_linear a = npu_layer_linear_init(NULL, 6, 8), b = npu_layer_linear_init(NULL, 8, 8), c = npu_layer_linear_init(NULL, 8, 3);
+    npu_layer_unary relu = npu_layer_unary_init(NULL, NPU_ATEN_RELU), tanh_ = npu_layer_unary_init(NULL, NPU_ATEN_TANH);
+    build_sequential(m, x, (const npu_layer *[]){ &a.base, &relu.base, &b.base, &tanh_.base, &c.base }, 5);
+}
+
+static void build_conv_bn_relu(npu_model *m, npu_value x)
+{
+    npu_layer_conv2d conv = npu_layer_conv2d_init(NULL, 3, 4, 3);
+    npu_layer_batch_norm bn = npu_layer_batch_norm_init(NULL, 4);
+    npu_layer_relu relu = npu_layer_relu_init(NULL);
+    conv.no_bias = true;
+    build_sequential(m, x, (const npu_layer *[]){ &conv.base, &bn.base, &relu.base }, 3);
+}
+
+static void build_pool_flatten_linear(npu_model *m, npu_value x)
+{
+    npu_layer_max_pool2d pool = npu_layer_max_pool2d_init(NULL, 2);
+    npu_layer_flatten flatten = npu_layer_flatten_init(NULL);
+    npu_layer_linear fc = npu_layer_linear_init(NULL, 12, 3);
+    build_sequential(m, x, (const npu_layer *[]){ &pool.base, &flatten.base, &fc.base }, 3);
+}
+
+static void build_linear_softmax(npu_model *m, npu_value x)
+{
+    npu_layer_linear fc = npu_layer_linear_init(NULL, 32, 32); /* each a layer of its own, by its index */
+    npu_layer_softmax softmax = npu_layer_softmax_init(NULL, -1);
+    build_sequential(m, x, (const npu_layer *[]){ &fc.base, &softmax.base, &fc.base, &softmax.base, &fc.base, &softmax.base }, 6);
+}
+
+/* relu(x + n(b(relu(a(x))))), three times: "0.a.weight" .. "2.n.running_var". */
+static void build_deep_residual(npu_model *m, npu_value x)
+{
+    npu_layer_conv2d a = npu_layer_conv2d_init("a", 3, 3, 3), b = npu_layer_conv2d_init("b", 3, 3, 3);
+    npu_layer_batch_norm n = npu_layer_batch_norm_init("n", 3);
+    npu_layer_relu relu = npu_layer_relu_init(NULL);
+    a.attrs.padding[0] = a.attrs.padding[1] = b.attrs.padding[0] = b.attrs.padding[1] = 1;
+    const npu_layer *path[] = { &a.base, &relu.base, &b.base, &n.base };
+    npu_layer_sequential inner = npu_layer_sequential_init("", path, 4);
+    npu_layer_residual sum = npu_layer_residual_init("", &inner.base);
+    npu_layer_sequential block = npu_layer_sequential_init(NULL, (const npu_layer *[]){ &sum.base, &relu.base }, 2);
+    build_sequential(m, x, (const npu_layer *[]){ &block.base, &block.base, &block.base }, 3);
+}
+
+static const struct { const char *name; void (*build)(npu_model *m, npu_value x); } of_layers[] = {
+    { "gru", build_gru }, { "gru_batch_first_bidirectional", build_gru_bidirectional }, { "lstm", build_lstm },
+    { "lstm_two_layers_no_bias", build_lstm_two_layers }, { "mlp", build_mlp }, { "conv_bn_relu", build_conv_bn_relu },
+    { "pool_flatten_linear", build_pool_flatten_linear }, { "linear_softmax_3", build_linear_softmax },
+    { "deep_residual", build_deep_residual },
+};
+
+static bool find_entry(const char *name, entry *e)
+{
+    const char *at = models;
+    while (next_entry(&at, e)) {
+        if (strcmp(e->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One of the names of a parameter is that of a weight in the state dict. */
+static bool is_weight(const entry *e, const npu_graph *g, npu_value v)
+{
+    const char *name = npu_value_name(g, v);
+    for (uint32_t i = 0; name; name = npu_value_other_name(g, v, i++)) {
+        for (int k = 0; k < e->num_weights; k++) {
+            if (strcmp(e->weights[k], name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The parameters that layers make, walked by index, are those of the state dict, and what they compute is PyTorch's. */
+static void test_layers(void)
+{
+    NPU_ITEM("F56");
+    for (size_t i = 0; i < sizeof of_layers / sizeof of_layers[0]; i++) {
+        entry e;
+        npu_model *m = npu_model_create(NULL);
+        NPU_CHECK(find_entry(of_layers[i].name, &e));
+        npu_graph *g = npu_model_graph(m), *json = from_json(e.json, e.json_len, e.name);
+        of_layers[i].build(m, npu_model_input(m, "x", *npu_value_spec(json, npu_graph_input(json, 0))));
+        NPU_CHECK_STR(npu_graph_diag(g)->message, "");
+        NPU_CHECK_EQ(npu_graph_num_params(g), npu_graph_num_params(json));
+        NPU_CHECK(npu_graph_num_params(g) > 0 && !npu_graph_param(g, npu_graph_num_params(g)).id);
+        for (uint32_t k = 0; k < npu_graph_num_params(g); k++) {
+            npu_value v = npu_graph_param(g, k);
+            NPU_CHECK_EQ(npu_value_role(g, v), NPU_ROLE_PARAM);
+            NPU_CHECK_THAT(is_weight(&e, g, v), "%s: '%s' is no weight of the model", e.name, npu_value_name(g, v));
+        }
+        rig r = rig_start(NULL, 0);
+        npu_graph *none = r.graph;
+        r.graph = g;
+        NPU_CHECK_EQ(run_model(&r, &e, "of layers", NULL), PASS);
+        r.graph = none;
+        rig_end(&r);
+        npu_graph_destroy(json);
+        npu_model_destroy(m);
+    }
+}
+
+static void bind_params(npu_graph *g, float *data)
+{
+    for (uint32_t i = 0; i < npu_graph_num_params(g); i++) {
+        size_t size = 0;
+        npu_value v = npu_graph_param(g, i);
+        npu_spec_size(npu_value_spec(g, v), &size);
+        fill(data, size / sizeof *data, i);
+        for (size_t k = 0; k < size / sizeof *data; k++) {
+            data[k] /= 4;
+        }
+        NPU_CHECK_STATUS(npu_graph_bind_param(g, npu_value_name(g, v), data, size), NPU_OK);
+        data += size / sizeof *data;
+    }
+}
+
+/* Rows one by one, or some at once, over a cache are what causal attention gives of all of them, also behind a norm. */
+static void test_attention_with_a_cache(void)
+{
+    enum { N = 2, L = 5, E = 8 };
+    static float weights[2][512], x[N * L * E], part[N * L * E];
+    static const int64_t cuts[] = { 0, 1, 2, 5 };
+    npu_model *all = npu_model_create(NULL), *steps = npu_model_create(NULL);
+    npu_layer_attention plain = npu_layer_attention_init("att", E, 2);
+    npu_layer_cached_attention cached = npu_layer_cached_attention_init("att", E, 2, 7);
+    npu_layer_rms_norm norm = npu_layer_rms_norm_init("norm", E);
+    npu_graph *g = npu_model_graph(steps);
+    int64_t n = npu_graph_add_symbol(g, "rows", 1, L);
+    npu_value in = npu_model_input(steps, "x", F32(N, n, E)), at = npu_model_input(steps, "at", npu_spec_tensor(NPU_I64, 1, &n));
+    NPU_ITEM("F56");
+    plain.is_causal = true;
+    npu_model_output(all, "y", npu_model_add(all, &plain.base, npu_model_add(all, &norm.base, npu_model_input(all, "x", F32(N, L, E)))));
+    in = npu_model_add(steps, &norm.base, in);
+    npu_model_output(steps, "y", npu_model_add_list(steps, &cached.base, (npu_value[]){ in, at }, 2));
+    NPU_CHECK_STR(npu_graph_diag(g)->message, "");
+    NPU_CHECK_EQ(npu_graph_num_params(g), 9);
+    bind_params(npu_model_graph(all), weights[0]);
+    bind_params(g, weights[1]);
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *whole = NULL, *exec = NULL;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&whole, npu_model_graph(all), &cpu, 1, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
+    fill(x, N * L * E, 3);
+    NPU_CHECK_STATUS(npu_test_input(whole, "x", x, sizeof x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(whole), NPU_OK);
+    const float *want = (const float *)npu_exec_output(whole, 0, NULL);
+    for (int again = 0; again < 2; again++) { /* another text, over the same states */
+        for (int step = 0; step < 3; step++) {
+            int64_t first = cuts[step], rows = cuts[step + 1] - first, positions[L];
+            for (int64_t k = 0; k < rows; k++) {
+                positions[k] = first + k;
+                for (int64_t b = 0; b < N; b++) {
+                    memcpy(part + (b * rows + k) * E, x + (b * L + first + k) * E, E * sizeof *x);
+                }
+            }
+            NPU_CHECK_STATUS(npu_test_input_dims(exec, "x", 3, DIMS(N, rows, E), part), NPU_OK);
+            NPU_CHECK_STATUS(npu_test_input_dims(exec, "at", 1, &rows, positions), NPU_OK);
+            NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+            const float *got = (const float *)npu_exec_output(exec, 0, NULL);
+            for (int64_t k = 0; got && k < N * rows * E; k++) {
+                int64_t b = k / (rows * E), row = k / E % rows + first;
+                NPU_CHECK_NEAR(got[k], want[(b * L + row) * E + k % E], 1e-5);
+            }
+        }
+    }
+    npu_exec_destroy(whole);
+    npu_exec_destroy(exec);
+    npu_model_destroy(all);
+    npu_model_destroy(steps);
+}
+
 int main(void)
 {
     read_models();
@@ -514,6 +721,8 @@ int main(void)
     NPU_RUN(test_attacks);
     NPU_RUN(test_chains);
     NPU_RUN(test_free_attacks_and_registered_models);
+    NPU_RUN(test_layers);
+    NPU_RUN(test_attention_with_a_cache);
     free(models);
     return npu_test_done();
 }

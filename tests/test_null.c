@@ -223,6 +223,12 @@ static void test_builders(void)
     NPU_ITEM("F15");
     HANDLE(npu_graph_input(NULL, 0));
     HANDLE(npu_graph_output(NULL, 0));
+    NUMBER(npu_graph_num_params(NULL), 0);
+    HANDLE(npu_graph_param(NULL, 0));
+    NO_POINTER(npu_value_other_name(NULL, v, 0));
+    STRUCT(npu_layer_sequential_init(NULL, NULL, 2));
+    STRUCT(npu_layer_residual_init(NULL, NULL));
+    HANDLE(npu_layer_param(NULL, NULL, NULL, (npu_dtype)0, 0, NULL));
     HANDLE(npu_graph_find(NULL, NULL));
     NUMBER(npu_value_tile_root(NULL, v).id, v.id);
     HANDLE(npu_value_producer(NULL, v, NULL));
