@@ -342,10 +342,12 @@ enum {
 
 /* gcc makes vector code of loops of any length at -O3 only. Without optimisation that would be most of a build that was
    to be done soon. */
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
-#define NPU__REF_HAS_AVX2
 #if !defined(__clang__) && defined(__OPTIMIZE__)
 #define NPU__REF_FAST optimize("O3", "no-trapping-math", "no-math-errno", "fp-contract=off")
+#endif
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#define NPU__REF_HAS_AVX2
+#ifdef NPU__REF_FAST
 #define NPU__REF_AVX2 __attribute__((target("avx2,fma,f16c"), NPU__REF_FAST))
 #define NPU__REF_AVX512 \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,prefer-vector-width=512"), NPU__REF_FAST))
@@ -353,6 +355,12 @@ enum {
 #define NPU__REF_AVX2 __attribute__((target("avx2,fma,f16c")))
 #define NPU__REF_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #endif
+#define NPU__REF_TARGET_FAST NPU__REF_AVX2
+#define NPU__REF_TARGET_WIDEST NPU__REF_AVX512
+#elif defined(__aarch64__) && defined(NPU__REF_FAST)
+#define NPU__REF_TARGET_FAST __attribute__((NPU__REF_FAST))
+#elif defined(__aarch64__)
+#define NPU__REF_TARGET_FAST
 #endif
 
 /* Inlined even into functions that are compiled for another machine. Without optimisation nothing is gained by it, and
@@ -2131,44 +2139,42 @@ static double npu__math_lgamma(double x)
 /* ---- of floats: those of double, rounded again, which errs by 0.51 ---- */
 
 static float npu__math_expf(float x) { return (float)npu__math_exp((double)x); }
-static float npu__math_expm1f(float x) { return (float)npu__math_expm1((double)x); }
 static float npu__math_logf(float x) { return (float)npu__math_log((double)x); }
 static float npu__math_sinf(float x) { return (float)npu__math_sin((double)x); }
-static float npu__math_tanhf(float x) { return (float)npu__math_tanh((double)x); }
-static float npu__math_erff(float x) { return (float)npu__math_erf((double)x); }
-static float npu__math_fmodf(float x, float y) { return (float)npu__math_fmod((double)x, (double)y); }
-static float npu__math_powf(float x, float y) { return (float)npu__math_power_of((double)x, (double)y, true); }
 
-/* ---- expressions ----
-
-   One row per function: the name, the value for float and double, the value for int64. a, b, c, d are
-   elements of the operands, T is the type, M(exp) the <math.h> function for it. Comparisons give 1 or 0. A
-   tensor operand and a number are the same to an expression. */
+/* ---- expressions: what they call ---- */
 
 #define NPU__REF_WRAP(a, op, b) ((int64_t)((uint64_t)(a) op (uint64_t)(b)))
 #define NPU__REF_MOST(a, b) ((a) > (b) || (a) != (a) ? (a) : (b)) /* a NaN on either side wins */
 #define NPU__REF_LEAST(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+/* npu__math_<function> for the type of x. */
+#define NPU__REF_MATH(function, x)                                                                 \
+    __builtin_choose_expr(sizeof(x) == sizeof(float), npu__math_##function##f((float)(x)),         \
+                          npu__math_##function((double)(x)))
 
-/* torch's floor division: the quotient of what fmod leaves, so that it agrees with the remainder. */
-#define NPU__REF_FLOAT_HELPERS(T, M)                                                               \
-    static inline T M(div_floor)(T a, T b)                                                         \
-    {                                                                                              \
-        T rest = M(fmod)(a, b), quotient = (a - rest) / b, whole;                                  \
-        if (b == 0) {                                                                              \
-            return a / b;                                                                          \
-        }                                                                                          \
-        if (rest != 0 && (b < 0) != (rest < 0)) {                                                  \
-            quotient -= 1;                                                                         \
-        }                                                                                          \
-        if (quotient == 0) {                                                                       \
-            return M(copysign)(0, a / b);                                                          \
-        }                                                                                          \
-        whole = M(floor)(quotient);                                                                \
-        return quotient - whole > (T)0.5 ? whole + 1 : whole;                                      \
+/* Of an unsigned operand the answer is known, and nothing to warn of. */
+NPU__REF_INLINE bool npu__ref_is_negative(int64_t x) { return x < 0; }
+
+static inline double npu__ref_round_to(double x, bool is_single) { return is_single ? (double)(float)x : x; }
+
+/* torch's floor division: the quotient of what fmod leaves, so that it agrees with the remainder. Floats are divided in
+   steps that float rounds. */
+static inline double npu__ref_div_floor(double a, double b, bool is_single)
+{
+    double rest = npu__math_fmod(a, b), whole = npu__ref_round_to(a - rest, is_single);
+    double quotient = npu__ref_round_to(whole / b, is_single);
+    if (b == 0) {
+        return a / b;
     }
-
-NPU__REF_FLOAT_HELPERS(float, NPU__MATH_F32)
-NPU__REF_FLOAT_HELPERS(double, NPU__MATH_F64)
+    if (rest != 0 && (b < 0) != (rest < 0)) {
+        quotient = npu__ref_round_to(quotient - 1, is_single);
+    }
+    if (quotient == 0) {
+        return npu__math_copysign(0, a / b);
+    }
+    whole = npu__math_floor(quotient);
+    return quotient - whole > 0.5 ? whole + 1 : whole;
+}
 
 /* The divisor is not 0: npu__ref_has_zero looked. -1 goes apart because the smallest number has no negative.
    */
@@ -2558,220 +2564,8 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b, int64_t least)
     return y < 0 ? NPU__REF_WRAP(0, -, y) : y;
 }
 
-#define NPU__REF_NUMBER_OPS(X)                                                                     \
-    X(add, a + b, NPU__REF_WRAP(a, +, b))                                                          \
-    X(add_scaled, a + c * b, NPU__REF_WRAP(a, +, NPU__REF_WRAP(c, *, b)))                          \
-    X(sub, a - b, NPU__REF_WRAP(a, -, b))                                                          \
-    X(sub_scaled, a - c * b, NPU__REF_WRAP(a, -, NPU__REF_WRAP(c, *, b)))                          \
-    X(mul, a * b, NPU__REF_WRAP(a, *, b))                                                          \
-    X(div_trunc, M(trunc)(a / b), npu__ref_div_trunc_i64(a, b))                                    \
-    X(square, a * a, NPU__REF_WRAP(a, *, a))                                                       \
-    X(cube, a * a * a, NPU__REF_WRAP(NPU__REF_WRAP(a, *, a), *, a))                                \
-    X(neg, -a, NPU__REF_WRAP(0, -, a))                                                             \
-    X(abs, M(fabs)(a), a < 0 ? NPU__REF_WRAP(0, -, a) : a)                                         \
-    X(relu, a < 0 ? 0 : a, a < 0 ? 0 : a)                                                          \
-    X(relu_bwd, b > 0 ? a : 0, b > 0 ? a : 0)                                                      \
-    X(maximum, NPU__REF_MOST(a, b), NPU__REF_MOST(a, b))                                           \
-    X(minimum, NPU__REF_LEAST(a, b), NPU__REF_LEAST(a, b))                                         \
-    X(eq, (T)(a == b), a == b)                                                                     \
-    X(ne, (T)(a != b), a != b)                                                                     \
-    X(lt, (T)(a < b), a < b)                                                                       \
-    X(le, (T)(a <= b), a <= b)                                                                     \
-    X(gt, (T)(a > b), a > b)                                                                       \
-    X(ge, (T)(a >= b), a >= b)                                                                     \
-    X(where, a != 0 ? b : c, a != 0 ? b : c)                                                       \
-    X(masked_fill, b != 0 ? c : a, b != 0 ? c : a)                                                 \
-    X(rsub, b - a, NPU__REF_WRAP(b, -, a))                                                         \
-    X(rsub_scaled, b - c * a, NPU__REF_WRAP(b, -, NPU__REF_WRAP(c, *, a)))                         \
-    X(relu6, a < 0 ? 0 : a > 6 ? 6 : a, a < 0 ? 0 : a > 6 ? 6 : a)                                 \
-    X(sign, (T)((a > 0) - (a < 0)), (a > 0) - (a < 0))                                             \
-    X(ceil, M(ceil)(a), a)                                                                         \
-    X(floor, M(floor)(a), a)                                                                       \
-    X(round, M(rint)(a), a)                                                                        \
-    X(trunc, M(trunc)(a), a)
-
-/* Those that no compiler makes good vector code of. */
-#define NPU__REF_SLOW_OPS(X)                                                                       \
-    X(clamp, NPU__REF_LEAST(NPU__REF_MOST(a, b), c), NPU__REF_LEAST(NPU__REF_MOST(a, b), c))       \
-    X(div_floor, M(div_floor)(a, b), npu__ref_div_floor_i64(a, b))                                 \
-    X(pow, M(pow)(a, b), npu__ref_pow_i64(a, b))
-
-#define NPU__REF_FLOAT_OPS(X)                                                                      \
-    X(div, a / b)                                                                                  \
-    X(sqrt, M(sqrt)(a))                                                                            \
-    X(rsqrt, 1 / M(sqrt)(a))                                                                       \
-    X(reciprocal_square, 1 / (a * a))                                                              \
-    X(exp, M(exp)(a))                                                                              \
-    X(log, M(log)(a))                                                                              \
-    X(gelu_tanh, (T)0.5 * a * (1 + M(tanh)((T)0.79788456080286536 * (a + (T)0.044715 * a * a * a)))) \
-    X(leaky_relu, a > 0 ? a : a * b)                                                               \
-    X(silu, a / (1 + M(exp)(-a)))                                                                  \
-    X(sigmoid, 1 / (1 + M(exp)(-a)))                                                               \
-    X(tanh, M(tanh)(a))                                                                            \
-    X(hardswish, a * (a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6)                                         \
-    X(elu, a < 0 ? b * c * M(expm1)(a * d) : a * c)                                                \
-    X(reciprocal, 1 / a)                                                                           \
-    X(prelu, a > 0 ? a : a * b)                                                                    \
-    X(glu, a / (1 + M(exp)(-b)))                                                                   \
-    X(hardsigmoid, (a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6)                                           \
-    X(round_decimals, M(rint)(a * b) / b)                                                          \
-    X(round_tens, M(rint)(a / b) * b)
-
-#define NPU__REF_SLOW_FLOAT_OPS(X)                                                                 \
-    X(gelu, (T)0.5 * a * (1 + M(erf)(a * (T)0.70710678118654752)))                                 \
-    X(nextafter, M(nextafter)(a, b))
-
-/* Floating point of any width is computed in double here: one loop serves f16, bf16, f32 and f64. */
-#define NPU__REF_WIDE_OPS(X)                                                                       \
-    X(acos, npu__math_acos(a))                                                                     \
-    X(acosh, npu__math_acosh(a))                                                                   \
-    X(asin, npu__math_asin(a))                                                                     \
-    X(asinh, npu__math_asinh(a))                                                                   \
-    X(atan, npu__math_atan(a))                                                                     \
-    X(atanh, npu__math_atanh(a))                                                                   \
-    X(cos, npu__math_cos(a))                                                                       \
-    X(cosh, npu__math_cosh(a))                                                                     \
-    X(sin, npu__math_sin(a))                                                                       \
-    X(sinh, npu__math_sinh(a))                                                                     \
-    X(tan, npu__math_tan(a))                                                                       \
-    X(atan2, npu__math_atan2(a, b))                                                                \
-    X(erf, npu__math_erf(a))                                                                       \
-    X(erfc, npu__math_erfc(a))                                                                     \
-    X(exp2, npu__math_exp2(a))                                                                     \
-    X(expm1, npu__math_expm1(a))                                                                   \
-    X(log10, npu__math_log10(a))                                                                   \
-    X(log1p, npu__math_log1p(a))                                                                   \
-    X(log2, npu__math_log2(a))                                                                     \
-    X(celu, a > 0 ? a : b * npu__math_expm1(a / b))                                                \
-    X(selu, 1.0507009873554805 * (a > 0 ? a : 1.6732632423543773 * npu__math_expm1(a)))            \
-    X(mish, a * npu__math_tanh(npu__ref_softplus(a)))                                              \
-    X(softplus, a * b > c ? a : npu__ref_softplus(a * b) / b)                                      \
-    X(log_sigmoid, -npu__ref_softplus(-a))                                                         \
-    X(addcdiv, a + d * b / c)                                                                      \
-    X(lerp, npu__ref_lerp(a, b, c))                                                                \
-    X(copysign, copysign(a, b))                                                                    \
-    X(nextafter_f16, npu__ref_nextafter_half(a, b, false))                                         \
-    X(nextafter_bf16, npu__ref_nextafter_half(a, b, true))                                         \
-    X(deg2rad, a * (NPU__REF_PI / 180))                                                            \
-    X(rad2deg, a * (180 / NPU__REF_PI))                                                            \
-    X(digamma, npu__ref_digamma(a))                                                                \
-    X(lgamma, npu__math_lgamma(a))                                                                 \
-    X(polygamma, npu__ref_polygamma(a, b, npu__math_sin(NPU__REF_PI * b)))                         \
-    X(polygamma_single, npu__ref_polygamma(a, b, (double)npu__math_sinf((float)NPU__REF_PI * (float)b))) \
-    X(mvlgamma, npu__ref_mvlgamma(a, b))                                                           \
-    X(float_power, npu__math_pow(a, b))                                                            \
-    X(frac, a - npu__math_trunc(a))                                                                \
-    X(hypot, npu__math_hypot(a, b))                                                                \
-    X(logaddexp, npu__ref_logaddexp(a, b, 1))                                                      \
-    X(logaddexp2, npu__ref_logaddexp(a, b, 0.69314718055994530942))                                \
-    X(igamma, npu__ref_igamma(a, b, false))                                                        \
-    X(igammac, npu__ref_igamma(a, b, true))                                                        \
-    X(ldexp, a * npu__math_exp2(b))                                                                \
-    X(ldexp_single, a * (double)(float)npu__math_exp2(b))                                          \
-    X(xlogy, a == 0 && b == b ? 0 : a * npu__math_log(b))                                          \
-    X(xlog1py, a == 0 && b == b ? 0 : a * npu__math_log1p(b))                                      \
-    X(zeta, npu__ref_zeta(a, b))                                                                   \
-    X(logit, npu__ref_logit(a, b, false))                                                          \
-    X(logit_single, npu__ref_logit(a, b, true))                                                    \
-    X(sinc, a == 0 ? 1 : npu__math_sin(NPU__REF_PI * a) / (NPU__REF_PI * a))                       \
-    X(angle, a < 0 ? NPU__REF_PI : a != a ? a : 0)                                                 \
-    X(erfinv, npu__ref_erfinv(a))                                                                  \
-    X(i0, npu__ref_bessel_i(0, a) * npu__math_exp(fabs(a)))                                        \
-    X(i0e, npu__ref_bessel_i(0, a))                                                                \
-    X(i1, npu__ref_bessel_i(1, a) * npu__math_exp(fabs(a)))                                        \
-    X(i1e, npu__ref_bessel_i(1, a))                                                                \
-    X(entr, a > 0 ? -a * npu__math_log(a) : a == 0 ? 0 : a != a ? a : -HUGE_VAL)                   \
-    X(erfcx, npu__ref_erfcx(a))                                                                    \
-    X(ndtr, 0.5 * npu__math_erfc(-a / NPU__REF_SQRT2))                                             \
-    X(log_ndtr, npu__ref_log_ndtr(a))                                                              \
-    X(ndtri, npu__ref_ndtri(a))                                                                    \
-    X(hardshrink, a >= -b && a <= b ? 0 : a)                                                       \
-    X(softshrink, a > b ? a - b : a < -b ? a + b : a * 0)                                          \
-    X(gelu_backward, a * npu__ref_gelu_slope(b))                                                   \
-    X(gelu_tanh_backward, a * npu__ref_gelu_tanh_slope(b))
-
-/* The same with a value for int64. */
-#define NPU__REF_WIDE_NUMBER_OPS(X)                                                                \
-    X(fmod, npu__math_fmod(a, b), npu__ref_fmod_i64(a, b))                                         \
-    X(remainder, npu__ref_remainder(a, b), npu__ref_remainder_i64(a, b))                           \
-    X(addcmul, a + d * b * c, NPU__REF_WRAP(a, +, NPU__REF_WRAP(NPU__REF_WRAP(d, *, b), *, c)))    \
-    X(fmax, a > b || b != b ? a : b, a > b ? a : b)                                                \
-    X(fmin, a < b || b != b ? a : b, a < b ? a : b)                                                \
-    X(heaviside, a == 0 ? b : a > 0, a == 0 ? b : a > 0)                                           \
-    X(threshold, a <= b ? c : a, a <= b ? c : a)                                                   \
-    X(threshold_backward, b <= c ? 0 : a, b <= c ? 0 : a)                                          \
-    X(nan_to_num, a != a ? b : a > DBL_MAX ? c : a < -DBL_MAX ? d : a, a)                          \
-    X(logical_and, a != 0 && b != 0, a != 0 && b != 0)                                             \
-    X(logical_or, a != 0 || b != 0, a != 0 || b != 0)                                              \
-    X(logical_xor, (a != 0) != (b != 0), (a != 0) != (b != 0))                                     \
-    X(logical_not, a == 0, a == 0)                                                                 \
-    X(isneginf, a < -DBL_MAX, 0)                                                                   \
-    X(isposinf, a > DBL_MAX, 0)                                                                    \
-    X(isreal, 1, 1)                                                                                \
-    X(signbit, signbit(a) != 0, a < 0)                                                             \
-    X(isclose, a == b || npu__ref_is_close(a, b, c, d), a == b)                                    \
-    X(isclose_nan, a == b || npu__ref_is_close(a, b, c, d) || (a != a && b != b), a == b)          \
-    X(isnan, a != a, 0)                                                                            \
-    X(isinf, a - a != 0 && a == a, 0)                                                              \
-    X(isfinite, a - a == 0, 1)
-
-/* Integers and bool only. */
-#define NPU__REF_INTEGER_OPS(X)                                                                    \
-    X(bitwise_and, a & b)                                                                          \
-    X(bitwise_or, a | b)                                                                           \
-    X(bitwise_xor, a ^ b)                                                                          \
-    X(bitwise_not, ~a)                                                                             \
-    X(gcd, npu__ref_gcd_i64(a, b, c))                                                              \
-    X(lcm, npu__ref_lcm_i64(a, b, c))                                                              \
-    X(div_ceil, npu__ref_div_ceil_i64(a, b))                                                       \
-    X(shift_left, b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b))                               \
-    X(shift_right, a >> (b < 0 || b > 63 ? 63 : b))
-
-/* y[i] = expression of x[k][i] for n elements; y may be one of the x. Absent operands repeat operand 0. */
-typedef void (*npu__ref_map_fn)(void *y, const void *const *x, size_t n);
-
-#define NPU__REF_MAP(name, T, expression)                                                          \
-    static void name(void *to, const void *const *x, size_t n)                                     \
-    {                                                                                              \
-        T *y = (T *)to;                                                                            \
-        const T *xa = (const T *)x[0], *xb = (const T *)x[1], *xc = (const T *)x[2], *xd = (const T *)x[3]; \
-        NPU__REF_VECTORIZE                                                                         \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            T a = xa[i], b = xb[i], c = xc[i], d = xd[i];                                          \
-            (void)a, (void)b, (void)c, (void)d;                                                    \
-            y[i] = expression;                                                                     \
-        }                                                                                          \
-    }
-
-#define NPU_X(name, real, integer) NPU__REF_MAP(npu__ref_map_##name##_i64, int64_t, integer)
-NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X) NPU__REF_WIDE_NUMBER_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, integer) NPU__REF_MAP(npu__ref_map_##name##_i64, int64_t, integer)
-NPU__REF_INTEGER_OPS(NPU_X)
-#undef NPU_X
-#define T float
-#define M NPU__MATH_F32
-#define NPU_X(name, real, integer) NPU__REF_MAP(npu__ref_map_##name##_f32, float, real)
-NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, real) NPU__REF_MAP(npu__ref_map_##name##_f32, float, real)
-NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X)
-#undef NPU_X
-#undef T
-#undef M
-#define T double
-#define M NPU__MATH_F64
-#define NPU_X(name, real, integer) NPU__REF_MAP(npu__ref_map_##name##_f64, double, real)
-NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X) NPU__REF_WIDE_NUMBER_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, real) NPU__REF_MAP(npu__ref_map_##name##_f64, double, real)
-NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X) NPU__REF_WIDE_OPS(NPU_X)
-#undef NPU_X
-#undef T
-#undef M
-
-#ifdef NPU__REF_HAS_AVX2
-/* ---- the same expressions eight floats at a time ----
+#ifdef NPU__REF_TARGET_FAST
+/* ---- functions in float, many at a time ----
 
    Functions of <math.h> without branches, right to 1 to 4 units in the last place. The polynomials are
    Chebyshev fits. NaN goes through: every bound is written so that NaN fails the comparison. */
@@ -3151,128 +2945,13 @@ NPU__REF_INLINE float npu__ref_fast_softshrink(float x, float width)
     return x > width ? above : rest;
 }
 
-#define npu__ref_fast_sqrtf sqrtf
-#define npu__ref_fast_fabsf fabsf
-#define npu__ref_fast_truncf truncf
-#define npu__ref_fast_ceilf ceilf
-#define npu__ref_fast_floorf floorf
-#define npu__ref_fast_rintf rintf
-#define T float
-#define M(name) npu__ref_fast_##name##f
-#define NPU_X(name, real, integer) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_avx2, float, real)
-NPU__REF_NUMBER_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, real) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_avx2, float, real)
-NPU__REF_FLOAT_OPS(NPU_X)
-#undef NPU_X
-#undef T
-#undef M
-
-/* The rest has its own text: the name, the value in float. */
-#define NPU__REF_FAST_OPS(X)                                                                       \
-    X(gelu, npu__ref_fast_geluf(a))                                                                \
-    X(nextafter, npu__ref_fast_nextafterf(a, b))                                                   \
-    X(clamp, npu__ref_fast_clamp(a, b, c))                                                         \
-    X(acos, npu__ref_fast_acosf(a))                                                                \
-    X(asin, npu__ref_fast_asinf(a))                                                                \
-    X(atan, npu__ref_fast_atanf(a))                                                                \
-    X(cosh, npu__ref_fast_coshf(a))                                                                \
-    X(sinh, npu__ref_fast_sinhf(a))                                                                \
-    X(atan2, npu__ref_fast_atan2f(a, b))                                                           \
-    X(erf, npu__ref_fast_erff(a))                                                                  \
-    X(exp2, npu__ref_fast_exp2f(a))                                                                \
-    X(expm1, npu__ref_fast_expm1f(a))                                                              \
-    X(log10, npu__ref_fast_log10f(a))                                                              \
-    X(log1p, npu__ref_fast_log1pf(a))                                                              \
-    X(log2, npu__ref_fast_log2f(a))                                                                \
-    X(celu, a > 0 ? a : b * npu__ref_fast_expm1f(a / b))                                        \
-    X(selu, 1.05070099f * (a > 0 ? a : 1.67326324f * npu__ref_fast_expm1f(a)))                  \
-    X(mish, npu__ref_fast_mish(a))                                                                 \
-    X(softplus, a * b > c ? a : npu__ref_fast_softplus(a * b) / b)                                 \
-    X(log_sigmoid, -npu__ref_fast_softplus(-a))                                                    \
-    X(addcdiv, a + d * b / c)                                                                      \
-    X(addcmul, a + d * b * c)                                                                      \
-    X(lerp, fabsf(c) < 0.5f ? a + c * (b - a) : b - (b - a) * (1 - c))                             \
-    X(copysign, copysignf(a, b))                                                                   \
-    X(deg2rad, a * 0.0174532925f)                                                                  \
-    X(rad2deg, a * 57.2957795f)                                                                    \
-    X(frac, a - truncf(a))                                                                         \
-    X(hypot, npu__ref_fast_hypotf(a, b))                                                           \
-    X(logaddexp, npu__ref_fast_logaddexp(a, b))                                                    \
-    X(xlogy, ((a == 0) & (b == b)) ? 0 : a * npu__ref_fast_logf(b))                                \
-    X(logit_single, npu__ref_fast_logit(a, b))                                                            \
-    X(sinc, npu__ref_fast_sinc(a))                                                                 \
-    X(angle, a < 0 ? 3.14159265f : a != a ? a : 0)                                                 \
-    X(erfinv, npu__ref_fast_erfinvf(a))                                                            \
-    X(i0, npu__ref_fast_i0(a))                                                                     \
-    X(hardshrink, ((a >= -b) & (a <= b)) ? 0 : a)                                                  \
-    X(softshrink, npu__ref_fast_softshrink(a, b))                                                  \
-    X(fmax, ((a > b) | (b != b)) ? a : b)                                                          \
-    X(fmin, ((a < b) | (b != b)) ? a : b)                                                          \
-    X(heaviside, a == 0 ? b : a > 0 ? 1.0f : 0.0f)                                                 \
-    X(threshold, a <= b ? c : a)                                                                   \
-    X(threshold_backward, b <= c ? 0 : a)                                                          \
-    X(nan_to_num, a != a ? b : a > FLT_MAX ? c : a < -FLT_MAX ? d : a)                             \
-    X(logical_and, (float)((a != 0) & (b != 0)))                                                   \
-    X(logical_or, (float)((a != 0) | (b != 0)))                                                    \
-    X(logical_xor, (float)((a != 0) ^ (b != 0)))                                                   \
-    X(logical_not, (float)(a == 0))                                                                \
-    X(isneginf, (float)(a < -FLT_MAX))                                                             \
-    X(isposinf, (float)(a > FLT_MAX))                                                              \
-    X(signbit, (float)(npu__ref_bits(a) >> 31))                                                    \
-    X(isnan, (float)(a != a))                                                                      \
-    X(isinf, (float)(fabsf(a) > FLT_MAX))                                                          \
-    X(isfinite, (float)(fabsf(a) <= FLT_MAX))
-
-/* Fast where it fits, else as exact as anywhere: the name, where it fits, the values. A NaN never fits. */
-#define NPU__REF_GUARDED_OPS(X)                                                                    \
-    X(sin, fabsf(a) < 30000, npu__ref_fast_sinf(a), npu__math_sin((double)a))                      \
-    X(cos, fabsf(a) < 30000, npu__ref_fast_cosf(a), npu__math_cos((double)a))                      \
-    X(tan, fabsf(a) < 30000, npu__ref_fast_tanf(a), npu__math_tan((double)a))                      \
-    X(fmod, npu__ref_divides_fast(a, b), npu__ref_fast_fmodf(a, b), npu__math_fmod((double)a, (double)b)) \
-    X(remainder, npu__ref_divides_fast(a, b), npu__ref_fast_remainder(a, b),                       \
-      npu__ref_remainder((double)a, (double)b))                                                    \
-    X(div_floor, npu__ref_divides_fast(a, b), npu__ref_fast_div_floor(a, b), npu__math_div_floorf(a, b))
-
 /* The quotient is a number that float holds with its units. */
 NPU__REF_INLINE bool npu__ref_divides_fast(float a, float b)
 {
     return (fabsf(a) < fabsf(b) * 4194304.0f) & (fabsf(b) <= FLT_MAX);
 }
 
-#define NPU__REF_GUARDED_MAP(name, T, fits, fast, exact)                                           \
-    static void name(void *to, const void *const *x, size_t n)                                     \
-    {                                                                                              \
-        const T *xa = (const T *)x[0], *xb = (const T *)x[1];                                      \
-        for (size_t k = 0; k < n; k += 64) {                                                       \
-            size_t len = n - k < 64 ? n - k : 64;                                                  \
-            T block[64];                                                                           \
-            int32_t misfits = 0;                                                                   \
-            NPU__REF_VECTORIZE                                                                     \
-            for (size_t i = 0; i < len; i++) {                                                     \
-                T a = xa[k + i], b = xb[k + i];                                                    \
-                (void)b;                                                                           \
-                misfits |= !(fits);                                                                \
-                block[i] = fast;                                                                   \
-            }                                                                                      \
-            for (size_t i = 0; i < len && misfits; i++) {                                          \
-                T a = xa[k + i], b = xb[k + i];                                                    \
-                (void)b;                                                                           \
-                block[i] = (fits) ? block[i] : (T)(exact);                                         \
-            }                                                                                      \
-            memcpy((T *)to + k, block, len * sizeof *block);                                       \
-        }                                                                                          \
-    }
-
-#define NPU_X(name, real) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_avx2, float, real)
-NPU__REF_FAST_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, fits, fast, exact) \
-    NPU__REF_AVX2 NPU__REF_GUARDED_MAP(npu__ref_map_##name##_avx2, float, fits, fast, exact)
-NPU__REF_GUARDED_OPS(NPU_X)
-#undef NPU_X
-
-/* ---- and four doubles at a time ----
+/* ---- functions in double, many at a time ----
 
    The same functions in double, right to 1 to 3 units in the last place. Polynomials are Taylor's: past the interval
    that is left of the range they need one or two terms more than the best ones. AVX2 has no conversion to 64-bit
@@ -3542,590 +3221,466 @@ NPU__REF_INLINE double npu__ref_fast_clamp_f64(double x, double low, double high
     return ((low != low) | (high != high)) ? (double)NAN : inside;
 }
 
-#define npu__ref_fast_sqrt sqrt
-#define npu__ref_fast_fabs fabs
-#define npu__ref_fast_trunc trunc
-#define npu__ref_fast_ceil ceil
-#define npu__ref_fast_floor floor
-#define npu__ref_fast_rint rint
-#define T double
-#define M(name) npu__ref_fast_##name
-#define NPU_X(name, real, integer) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_f64_avx2, double, real)
-NPU__REF_NUMBER_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, real) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_f64_avx2, double, real)
-NPU__REF_FLOAT_OPS(NPU_X)
-#undef NPU_X
-#undef T
-#undef M
-
-#define NPU__REF_FAST_OPS_F64(X)                                                                   \
-    X(clamp, npu__ref_fast_clamp_f64(a, b, c))                                                     \
-    X(expm1, npu__ref_fast_expm1(a))                                                               \
-    X(log1p, npu__ref_fast_log1p(a))                                                               \
-    X(softplus, a * b > c ? a : npu__ref_fast_softplus_f64(a * b) / b)                             \
-    X(log_sigmoid, -npu__ref_fast_softplus_f64(-a))                                                \
-    X(sinh, npu__ref_fast_sinh(a))                                                                 \
-    X(cosh, npu__ref_fast_cosh(a))                                                                 \
-    X(atan, npu__ref_fast_atan(a))                                                                 \
-    X(atan2, npu__ref_fast_atan2(a, b))                                                            \
-    X(erf, npu__ref_fast_erf(a))
-#define NPU__REF_GUARDED_OPS_F64(X)                                                                \
-    X(sin, fabs(a) < 1e9, npu__ref_fast_sin(a), npu__math_sin(a))                                  \
-    X(cos, fabs(a) < 1e9, npu__ref_fast_cos(a), npu__math_cos(a))                                  \
-    X(tan, fabs(a) < 1e9, npu__ref_fast_tan(a), npu__math_tan(a))                                  \
-    X(pow, (a >= DBL_MIN) & (a <= DBL_MAX) & (fabs(b) < 0x1p50), npu__ref_fast_pow(a, b), npu__math_pow(a, b))
-#define NPU_X(name, real) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_f64_avx2, double, real)
-NPU__REF_FAST_OPS_F64(NPU_X)
-#undef NPU_X
-#define NPU_X(name, fits, fast, exact) \
-    NPU__REF_AVX2 NPU__REF_GUARDED_MAP(npu__ref_map_##name##_f64_avx2, double, fits, fast, exact)
-NPU__REF_GUARDED_OPS_F64(NPU_X)
-#undef NPU_X
-
-/* Of floats, in double. */
-#define NPU__REF_WIDENED_OPS(X)                                                                    \
-    X(pow, (a > 0) & (a <= FLT_MAX) & (fabsf(b) <= FLT_MAX),                                       \
-      (float)npu__ref_fast_exp((double)b * npu__ref_fast_log((double)a)), npu__math_powf(a, b))    \
-    X(asinh, fabsf(a) <= FLT_MAX, (float)npu__ref_fast_asinh((double)a), npu__math_asinh((double)a)) \
-    X(acosh, (a >= 1) & (a <= FLT_MAX), (float)npu__ref_fast_acosh((double)a), npu__math_acosh((double)a)) \
-    X(atanh, fabsf(a) < 1, (float)npu__ref_fast_atanh((double)a), npu__math_atanh((double)a))      \
-    X(erfc, a == a, (float)npu__ref_fast_erfc((double)a), a)                                       \
-    X(lgamma, (a > 0) & (a <= FLT_MAX) & (a != 1) & (a != 2), (float)npu__ref_fast_lgamma((double)a), \
-      npu__math_lgamma((double)a))                                                                 \
-    X(digamma, (a > 0) & (a <= FLT_MAX), (float)npu__ref_fast_digamma((double)a), npu__ref_digamma((double)a))
-#define NPU_X(name, fits, fast, exact) \
-    NPU__REF_AVX2 NPU__REF_GUARDED_MAP(npu__ref_map_##name##_avx2, float, fits, fast, exact)
-NPU__REF_WIDENED_OPS(NPU_X)
-#undef NPU_X
-
-/* Narrow integers, T of the unsigned type U: the same low bits as of int64. IS_NEGATIVE is 0 of an unsigned T. */
-#define NPU__REF_NARROW_OPS(X)                                                                     \
-    X(add, (T)((U)a + (U)b))                                                                       \
-    X(add_scaled, (T)((U)a + (U)c * (U)b))                                                         \
-    X(sub, (T)((U)a - (U)b))                                                                       \
-    X(sub_scaled, (T)((U)a - (U)c * (U)b))                                                         \
-    X(rsub, (T)((U)b - (U)a))                                                                      \
-    X(rsub_scaled, (T)((U)b - (U)c * (U)a))                                                        \
-    X(mul, (T)((U)a * (U)b))                                                                       \
-    X(square, (T)((U)a * (U)a))                                                                    \
-    X(neg, (T)(0u - (U)a))                                                                         \
-    X(abs, IS_NEGATIVE(a) ? (T)(0u - (U)a) : a)                                                    \
-    X(relu, IS_NEGATIVE(a) ? 0 : a)                                                                \
-    X(sign, (T)((a > 0) - IS_NEGATIVE(a)))                                                         \
-    X(maximum, a > b ? a : b)                                                                      \
-    X(minimum, a < b ? a : b)                                                                      \
-    X(clamp, (a > b ? a : b) < c ? (a > b ? a : b) : c)                                            \
-    X(eq, a == b)                                                                                  \
-    X(ne, a != b)                                                                                  \
-    X(lt, a < b)                                                                                   \
-    X(le, a <= b)                                                                                  \
-    X(gt, a > b)                                                                                   \
-    X(ge, a >= b)                                                                                  \
-    X(where, a ? b : c)                                                                            \
-    X(masked_fill, b ? c : a)                                                                      \
-    X(logical_and, (a != 0) & (b != 0))                                                            \
-    X(logical_or, (a | b) != 0)                                                                    \
-    X(logical_xor, (a != 0) ^ (b != 0))                                                            \
-    X(logical_not, a == 0)                                                                         \
-    X(bitwise_and, a & b)                                                                          \
-    X(bitwise_or, a | b)                                                                           \
-    X(bitwise_xor, a ^ b)                                                                          \
-    X(bitwise_not, (T)~a)
-
-#define T int32_t
-#define U uint32_t
-#define IS_NEGATIVE(x) ((x) < 0)
-#define NPU_X(name, integer) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_i32_avx2, int32_t, integer)
-NPU__REF_NARROW_OPS(NPU_X)
-#undef NPU_X
-#undef T
-#undef U
-#undef IS_NEGATIVE
-#define T uint8_t
-#define U uint8_t
-#define IS_NEGATIVE(x) 0
-#define NPU_X(name, integer) NPU__REF_AVX2 NPU__REF_MAP(npu__ref_map_##name##_u8_avx2, uint8_t, (uint8_t)(integer))
-NPU__REF_NARROW_OPS(NPU_X)
-#undef NPU_X
-#undef T
-#undef U
-#undef IS_NEGATIVE
-
-/* Worth twice the width. */
-#define NPU__REF_WIDEST_OPS(X)                                                                     \
-    X(gelu, npu__ref_fast_geluf(a))
-#define NPU_X(name, real) NPU__REF_AVX512 NPU__REF_MAP(npu__ref_map_##name##_avx512, float, real)
-NPU__REF_WIDEST_OPS(NPU_X)
-#undef NPU_X
 #endif
 
+/* ---- loops over expressions ----
+
+   A row of the table below is one expression; its columns are what computes it:
+
+     exact          in double, right on every machine: the oracle of the others
+     fast float     as many floats at a time as the machine takes
+     fast double    the same of doubles
+     integer        in int64, wrapping
+
+   A column is one of these words. An expression is C: a, b, c, d are elements of the operands, comparisons are 1 or 0.
+
+     REAL(e)        exact: e serves float and double alike, which are loops of their own
+     DOUBLE(e)      exact: e is in double, for float too
+     FAST(e)        a loop for "avx2" and "neon"
+     WIDEST(e)      another one for "avx512": what it gains by the width is worth it
+     GUARD(fits, e) FAST where `fits`, exact elsewhere; a NaN never fits
+     SAME           FAST, of the exact column's e
+     ALL(e)         integer: the low bits of e depend on those of the operands alone, so narrow integers stay narrow
+     LONG(e)        integer: any other
+     NONE           there is no such loop */
+
+/* y[i] = expression of x[k][i] for n elements; y may be one of the x. Absent operands repeat operand 0. */
+typedef void (*npu__ref_map_fn)(void *y, const void *const *x, size_t n);
+typedef double (*npu__ref_exact_fn)(double a, double b, double c, double d);
+
+/* What is to be known of an expression beside its value. */
 enum {
-    NPU__REF_OP_copy,
-#define NPU_X(name, real, integer) NPU__REF_OP_##name,
-    NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X) NPU__REF_WIDE_NUMBER_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, real) NPU__REF_OP_##name,
-    NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X) NPU__REF_WIDE_OPS(NPU_X)
-    NPU__REF_INTEGER_OPS(NPU_X)
-#undef NPU_X
-    NPU__REF_OP_COUNT
+    NPU__REF_COMPARES = 1,       /* computes in the dtype of the operands */
+    NPU__REF_DIVIDES = 2,        /* integers: a divisor of 0 is an error */
+    NPU__REF_ASKS_A = 4,         /* only whether operand a is 0 */
+    NPU__REF_ASKS_B = 8,
+    NPU__REF_MEASURES = 16,      /* integers: distances are fractions */
+    NPU__REF_FILLS = 32,         /* bool: a fraction that fills is true */
+    NPU__REF_LIMITS = 64,        /* an absent number is what NaN and the infinities become */
+    NPU__REF_UNBOUNDED = 128,    /* an absent number is no bound */
+    NPU__REF_PER_CHANNEL = 256,  /* operand b lies along dim 1 of operand a */
+    NPU__REF_MOVES = 512         /* the element itself */
 };
+
+typedef struct npu__ref_expression npu__ref_expression;
+struct npu__ref_map_state;
+/* The expression that the attributes ask for, one of `others`; NULL = operands that it is not defined for. */
+typedef const npu__ref_expression *(*npu__ref_choose_fn)(struct npu__ref_map_state *s, const npu_op_info *op,
+                                                         uint32_t present);
+
+struct npu__ref_expression {
+    uint32_t traits;
+    npu__ref_exact_fn exact; /* NULL = there are loops for float and double, or none */
+    npu__ref_map_fn loops[NPU__REF_ISA_COUNT][5]; /* by class; NULL = that of the set before */
+    npu__ref_choose_fn choose; /* NULL = this one */
+    const npu__ref_expression *const *others;
+    uint32_t num_others;
+};
+
+#define NPU__REF_LOOP(name, T, text)                                                               \
+    static void name(void *to, const void *const *x, size_t n)                                     \
+    {                                                                                              \
+        const T *xa = (const T *)x[0], *xb = (const T *)x[1], *xc = (const T *)x[2], *xd = (const T *)x[3]; \
+        NPU__REF_VECTORIZE                                                                         \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const T a = xa[i], b = xb[i], c = xc[i], d = xd[i];                                    \
+            ((T *)to)[i] = ((void)a, (void)b, (void)c, (void)d, (T)(text));                        \
+        }                                                                                          \
+    }
+
+static void npu__ref_map_exact(npu__ref_exact_fn exact, void *to, const void *const *x, size_t n)
+{
+    double *y = (double *)to;
+    const double *a = (const double *)x[0], *b = (const double *)x[1];
+    const double *c = (const double *)x[2], *d = (const double *)x[3];
+    for (size_t i = 0; i < n; i++) {
+        y[i] = exact(a[i], b[i], c[i], d[i]);
+    }
+}
+
+#ifdef NPU__REF_TARGET_FAST
+/* A block of a loop under guard: what does not fit becomes NaN. Returns whether there is any. */
+#define NPU__REF_GUARDED(name, T, fits, text)                                                      \
+    static bool name(T *to, const T *xa, const T *xb, size_t n)                                    \
+    {                                                                                              \
+        int32_t misfits = 0;                                                                       \
+        NPU__REF_VECTORIZE                                                                         \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const T a = xa[i], b = xb[i];                                                          \
+            int32_t misfit = ((void)b, !(fits));                                                   \
+            misfits |= misfit;                                                                     \
+            to[i] = misfit ? (T)NAN : (T)(text);                                                   \
+        }                                                                                          \
+        return misfits;                                                                            \
+    }
+
+static void npu__ref_guard_f32(bool (*guarded)(float *, const float *, const float *, size_t),
+                               npu__ref_exact_fn exact, float *y, const void *const *x, size_t n)
+{
+    const float *a = (const float *)x[0], *b = (const float *)x[1];
+    float block[NPU__STRIP];
+    for (size_t k = 0; k < n; k += NPU__STRIP) {
+        size_t len = n - k < NPU__STRIP ? n - k : NPU__STRIP;
+        bool misfits = guarded(block, a + k, b + k, len);
+        for (size_t i = 0; i < len && misfits; i++) {
+            block[i] = block[i] == block[i] ? block[i] : (float)exact((double)a[k + i], (double)b[k + i], 0, 0);
+        }
+        memcpy(y + k, block, len * sizeof *block); /* which may be an operand */
+    }
+}
+
+static void npu__ref_guard_f64(bool (*guarded)(double *, const double *, const double *, size_t),
+                               npu__ref_exact_fn exact, double *y, const void *const *x, size_t n)
+{
+    const double *a = (const double *)x[0], *b = (const double *)x[1];
+    double block[NPU__STRIP];
+    for (size_t k = 0; k < n; k += NPU__STRIP) {
+        size_t len = n - k < NPU__STRIP ? n - k : NPU__STRIP;
+        bool misfits = guarded(block, a + k, b + k, len);
+        for (size_t i = 0; i < len && misfits; i++) {
+            block[i] = block[i] == block[i] ? block[i] : exact(a[k + i], b[k + i], 0, 0);
+        }
+        memcpy(y + k, block, len * sizeof *block);
+    }
+}
+#endif
+
+/* What a column defines: NPU__REF_<column>_<word>(name, text of the word, text of the exact column). A loop that there
+   is not is a constant 0. */
+#define NPU__REF_WORD_REAL(...) REAL, (__VA_ARGS__)
+#define NPU__REF_WORD_DOUBLE(...) DOUBLE, (__VA_ARGS__)
+#define NPU__REF_WORD_FAST(...) FAST, (__VA_ARGS__)
+#define NPU__REF_WORD_WIDEST(...) WIDEST, (__VA_ARGS__)
+#define NPU__REF_WORD_GUARD(...) GUARD, (__VA_ARGS__)
+#define NPU__REF_WORD_ALL(...) ALL, (__VA_ARGS__)
+#define NPU__REF_WORD_LONG(...) LONG, (__VA_ARGS__)
+#define NPU__REF_WORD_SAME SAME, ()
+#define NPU__REF_WORD_NONE NONE, ()
+#define NPU__REF_COLUMN(...) NPU__REF_COLUMN_(__VA_ARGS__)
+#define NPU__REF_COLUMN_(column, name, word, text, exact_word, exact_text) \
+    NPU__REF_##column##_##word(name, text, exact_text)
+#define NPU__REF_FIRST(first, second) first
+#define NPU__REF_SECOND(first, second) second
+
+#define NPU__REF_EXACT_REAL(name, text, exact)                                                     \
+    enum { npu__ref_map_##name##_exact };                                                          \
+    NPU__REF_LOOP(npu__ref_map_##name##_f32, float, text)                                          \
+    NPU__REF_LOOP(npu__ref_map_##name##_f64, double, text)
+#define NPU__REF_EXACT_DOUBLE(name, text, exact)                                                   \
+    enum { npu__ref_map_##name##_f32, npu__ref_map_##name##_f64 = 0 };                             \
+    static double npu__ref_map_##name##_exact(double a, double b, double c, double d)              \
+    {                                                                                              \
+        return ((void)a, (void)b, (void)c, (void)d, text);                                         \
+    }
+#define NPU__REF_EXACT_NONE(name, text, exact) \
+    enum { npu__ref_map_##name##_exact, npu__ref_map_##name##_f32 = 0, npu__ref_map_##name##_f64 = 0 };
+
+#define NPU__REF_F32_FAST(name, text, exact)                                                       \
+    enum { npu__ref_map_##name##_widest_f32 };                                                     \
+    NPU__REF_TARGET_FAST NPU__REF_LOOP(npu__ref_map_##name##_fast_f32, float, text)
+#define NPU__REF_F32_SAME(name, text, exact) NPU__REF_F32_FAST(name, exact, exact)
+#ifdef NPU__REF_TARGET_WIDEST
+#define NPU__REF_F32_WIDEST(name, text, exact)                                                     \
+    NPU__REF_TARGET_FAST NPU__REF_LOOP(npu__ref_map_##name##_fast_f32, float, text)                \
+    NPU__REF_TARGET_WIDEST NPU__REF_LOOP(npu__ref_map_##name##_widest_f32, float, text)
+#else
+#define NPU__REF_F32_WIDEST NPU__REF_F32_FAST
+#endif
+#define NPU__REF_F32_GUARD(name, text, exact)                                                      \
+    enum { npu__ref_map_##name##_widest_f32 };                                                     \
+    NPU__REF_TARGET_FAST                                                                           \
+    NPU__REF_GUARDED(npu__ref_guarded_##name##_f32, float, NPU__REF_FIRST text, NPU__REF_SECOND text) \
+    static void npu__ref_map_##name##_fast_f32(void *y, const void *const *x, size_t n)            \
+    {                                                                                              \
+        npu__ref_guard_f32(npu__ref_guarded_##name##_f32, npu__ref_map_##name##_exact, (float *)y, x, n); \
+    }
+#define NPU__REF_F32_NONE(name, text, exact) \
+    enum { npu__ref_map_##name##_fast_f32, npu__ref_map_##name##_widest_f32 = 0 };
+
+#define NPU__REF_F64_FAST(name, text, exact) \
+    NPU__REF_TARGET_FAST NPU__REF_LOOP(npu__ref_map_##name##_fast_f64, double, text)
+#define NPU__REF_F64_SAME(name, text, exact) NPU__REF_F64_FAST(name, exact, exact)
+#define NPU__REF_F64_GUARD(name, text, exact)                                                      \
+    NPU__REF_TARGET_FAST                                                                           \
+    NPU__REF_GUARDED(npu__ref_guarded_##name##_f64, double, NPU__REF_FIRST text, NPU__REF_SECOND text) \
+    static void npu__ref_map_##name##_fast_f64(void *y, const void *const *x, size_t n)            \
+    {                                                                                              \
+        npu__ref_guard_f64(npu__ref_guarded_##name##_f64, npu__ref_map_##name##_exact, (double *)y, x, n); \
+    }
+#define NPU__REF_F64_NONE(name, text, exact) enum { npu__ref_map_##name##_fast_f64 };
+
+#define NPU__REF_INTEGER_LONG(name, text, exact)                                                   \
+    enum { npu__ref_map_##name##_fast_i32, npu__ref_map_##name##_fast_u8 = 0 };                    \
+    NPU__REF_LOOP(npu__ref_map_##name##_i64, int64_t, text)
+#define NPU__REF_INTEGER_NONE(name, text, exact) \
+    enum { npu__ref_map_##name##_i64, npu__ref_map_##name##_fast_i32 = 0, npu__ref_map_##name##_fast_u8 = 0 };
+
+#define NPU__REF_NAMED(name) (npu__ref_map_fn)npu__ref_map_##name
+#define NPU__REF_BASE_LOOPS(name) { NPU__REF_NAMED(name##_f32), NPU__REF_NAMED(name##_f64), NPU__REF_NAMED(name##_i64) }
+#ifdef NPU__REF_TARGET_FAST
+#define NPU__REF_FAST_COLUMN NPU__REF_COLUMN
+#else
+#define NPU__REF_FAST_COLUMN(...)
+#endif
+#ifdef NPU__REF_HAS_AVX2 /* whose loads and stores know narrow integers */
+#define NPU__REF_INTEGER_ALL(name, text, exact)                                                    \
+    NPU__REF_LOOP(npu__ref_map_##name##_i64, int64_t, text)                                        \
+    NPU__REF_TARGET_FAST NPU__REF_LOOP(npu__ref_map_##name##_fast_i32, int32_t, text)              \
+    NPU__REF_TARGET_FAST NPU__REF_LOOP(npu__ref_map_##name##_fast_u8, uint8_t, text)
+#else
+#define NPU__REF_INTEGER_ALL NPU__REF_INTEGER_LONG
+#endif
+#define NPU__REF_FAST_LOOPS(name)                                                                  \
+    { NPU__REF_NAMED(name##_fast_f32), NPU__REF_NAMED(name##_fast_f64), NULL, NPU__REF_NAMED(name##_fast_i32), \
+      NPU__REF_NAMED(name##_fast_u8) }
+#if defined(NPU__REF_TARGET_WIDEST)
+#define NPU__REF_LOOPS_OF(name) \
+    { NPU__REF_BASE_LOOPS(name), NPU__REF_FAST_LOOPS(name), { NPU__REF_NAMED(name##_widest_f32) } }
+#elif defined(NPU__REF_TARGET_FAST)
+#define NPU__REF_LOOPS_OF(name) { NPU__REF_BASE_LOOPS(name), NPU__REF_FAST_LOOPS(name) }
+#else
+#define NPU__REF_LOOPS_OF(name) { NPU__REF_BASE_LOOPS(name) }
+#endif
+
+#define NPU__REF_OP(name, traits, exact, f32, f64, integer)                                        \
+    NPU__REF_COLUMN(EXACT, name, NPU__REF_WORD_##exact, NPU__REF_WORD_##exact)                     \
+    NPU__REF_FAST_COLUMN(F32, name, NPU__REF_WORD_##f32, NPU__REF_WORD_##exact)                    \
+    NPU__REF_FAST_COLUMN(F64, name, NPU__REF_WORD_##f64, NPU__REF_WORD_##exact)                    \
+    NPU__REF_COLUMN(INTEGER, name, NPU__REF_WORD_##integer, NPU__REF_WORD_##exact)                 \
+    static const npu__ref_expression npu__ref_op_##name = {                                        \
+        traits, (npu__ref_exact_fn)npu__ref_map_##name##_exact, NPU__REF_LOOPS_OF(name), NULL, NULL, 0 \
+    };
+
+/* ---- the expressions: exact, fast float, fast double, integer ---- */
+
+/* arithmetic */
+NPU__REF_OP(add, 0, REAL(a + b), SAME, SAME, ALL(NPU__REF_WRAP(a, +, b)))
+NPU__REF_OP(add_scaled, 0, REAL(a + c * b), SAME, SAME, ALL(NPU__REF_WRAP(a, +, NPU__REF_WRAP(c, *, b))))
+NPU__REF_OP(sub, 0, REAL(a - b), SAME, SAME, ALL(NPU__REF_WRAP(a, -, b)))
+NPU__REF_OP(sub_scaled, 0, REAL(a - c * b), SAME, SAME, ALL(NPU__REF_WRAP(a, -, NPU__REF_WRAP(c, *, b))))
+NPU__REF_OP(rsub, 0, REAL(b - a), SAME, SAME, ALL(NPU__REF_WRAP(b, -, a)))
+NPU__REF_OP(rsub_scaled, 0, REAL(b - c * a), SAME, SAME, ALL(NPU__REF_WRAP(b, -, NPU__REF_WRAP(c, *, a))))
+NPU__REF_OP(mul, 0, REAL(a * b), SAME, SAME, ALL(NPU__REF_WRAP(a, *, b)))
+NPU__REF_OP(addcmul, 0, DOUBLE(a + d * b * c), FAST(a + d * b * c), NONE,
+            LONG(NPU__REF_WRAP(a, +, NPU__REF_WRAP(NPU__REF_WRAP(d, *, b), *, c))))
+NPU__REF_OP(addcdiv, 0, DOUBLE(a + d * b / c), FAST(a + d * b / c), NONE, NONE)
+NPU__REF_OP(lerp, 0, DOUBLE(npu__ref_lerp(a, b, c)), FAST(fabsf(c) < 0.5f ? a + c * (b - a) : b - (b - a) * (1 - c)),
+            NONE, NONE)
+NPU__REF_OP(neg, 0, REAL(-a), SAME, SAME, ALL(NPU__REF_WRAP(0, -, a)))
+NPU__REF_OP(abs, 0, REAL(NPU__REF_MATH(fabs, a)), SAME, SAME,
+            ALL(npu__ref_is_negative(a) ? NPU__REF_WRAP(0, -, a) : a))
+NPU__REF_OP(sign, 0, REAL((a > 0) - (a < 0)), SAME, SAME, ALL((a > 0) - npu__ref_is_negative(a)))
+NPU__REF_OP(copysign, 0, DOUBLE(copysign(a, b)), FAST(copysignf(a, b)), NONE, NONE)
+NPU__REF_OP(square, 0, REAL(a * a), SAME, SAME, ALL(NPU__REF_WRAP(a, *, a)))
+NPU__REF_OP(cube, 0, REAL(a * a * a), SAME, SAME, LONG(NPU__REF_WRAP(NPU__REF_WRAP(a, *, a), *, a)))
+NPU__REF_OP(sqrt, 0, REAL(NPU__REF_MATH(sqrt, a)), SAME, SAME, NONE)
+NPU__REF_OP(rsqrt, 0, REAL(1 / NPU__REF_MATH(sqrt, a)), SAME, SAME, NONE)
+NPU__REF_OP(reciprocal, 0, REAL(1 / a), SAME, SAME, NONE)
+NPU__REF_OP(reciprocal_square, 0, REAL(1 / (a * a)), SAME, SAME, NONE)
+NPU__REF_OP(hypot, 0, DOUBLE(npu__math_hypot(a, b)), FAST(npu__ref_fast_hypotf(a, b)), NONE, NONE)
+NPU__REF_OP(nextafter, 0, DOUBLE(npu__math_nextafter(a, b)), NONE, NONE, NONE)
+NPU__REF_OP(nextafter_single, 0, DOUBLE((double)npu__math_nextafterf((float)a, (float)b)),
+            FAST(npu__ref_fast_nextafterf(a, b)), NONE, NONE)
+NPU__REF_OP(nextafter_f16, 0, DOUBLE(npu__ref_nextafter_half(a, b, false)), NONE, NONE, NONE)
+NPU__REF_OP(nextafter_bf16, 0, DOUBLE(npu__ref_nextafter_half(a, b, true)), NONE, NONE, NONE)
+
+/* division, rounding */
+NPU__REF_OP(div, 0, REAL(a / b), SAME, SAME, NONE)
+NPU__REF_OP(div_trunc, NPU__REF_DIVIDES, REAL(NPU__REF_MATH(trunc, a / b)), FAST(truncf(a / b)), FAST(trunc(a / b)),
+            LONG(npu__ref_div_trunc_i64(a, b)))
+NPU__REF_OP(div_floor, NPU__REF_DIVIDES, DOUBLE(npu__ref_div_floor(a, b, false)), NONE, NONE,
+            LONG(npu__ref_div_floor_i64(a, b)))
+NPU__REF_OP(div_floor_single, 0, DOUBLE(npu__ref_div_floor(a, b, true)),
+            GUARD(npu__ref_divides_fast(a, b), npu__ref_fast_div_floor(a, b)), NONE, NONE)
+NPU__REF_OP(div_ceil, NPU__REF_DIVIDES, NONE, NONE, NONE, LONG(npu__ref_div_ceil_i64(a, b)))
+NPU__REF_OP(fmod, NPU__REF_DIVIDES, DOUBLE(npu__math_fmod(a, b)),
+            GUARD(npu__ref_divides_fast(a, b), npu__ref_fast_fmodf(a, b)), NONE, LONG(npu__ref_fmod_i64(a, b)))
+NPU__REF_OP(remainder, NPU__REF_DIVIDES, DOUBLE(npu__ref_remainder(a, b)),
+            GUARD(npu__ref_divides_fast(a, b), npu__ref_fast_remainder(a, b)), NONE,
+            LONG(npu__ref_remainder_i64(a, b)))
+NPU__REF_OP(ceil, 0, REAL(NPU__REF_MATH(ceil, a)), FAST(ceilf(a)), FAST(ceil(a)), LONG(a))
+NPU__REF_OP(floor, 0, REAL(NPU__REF_MATH(floor, a)), FAST(floorf(a)), FAST(floor(a)), LONG(a))
+NPU__REF_OP(round, 0, REAL(NPU__REF_MATH(rint, a)), FAST(rintf(a)), FAST(rint(a)), LONG(a))
+NPU__REF_OP(round_decimals, 0, REAL(NPU__REF_MATH(rint, a * b) / b), FAST(rintf(a * b) / b), FAST(rint(a * b) / b),
+            NONE)
+NPU__REF_OP(round_tens, 0, REAL(NPU__REF_MATH(rint, a / b) * b), FAST(rintf(a / b) * b), FAST(rint(a / b) * b), NONE)
+NPU__REF_OP(trunc, 0, REAL(NPU__REF_MATH(trunc, a)), FAST(truncf(a)), FAST(trunc(a)), LONG(a))
+NPU__REF_OP(frac, 0, DOUBLE(a - npu__math_trunc(a)), FAST(a - truncf(a)), NONE, NONE)
+
+/* extremes, choice */
+NPU__REF_OP(maximum, 0, REAL(NPU__REF_MOST(a, b)), SAME, SAME, ALL(a > b ? a : b))
+NPU__REF_OP(minimum, 0, REAL(NPU__REF_LEAST(a, b)), SAME, SAME, ALL(a < b ? a : b))
+NPU__REF_OP(fmax, 0, DOUBLE(a > b || b != b ? a : b), FAST(((a > b) | (b != b)) ? a : b), NONE, LONG(a > b ? a : b))
+NPU__REF_OP(fmin, 0, DOUBLE(a < b || b != b ? a : b), FAST(((a < b) | (b != b)) ? a : b), NONE, LONG(a < b ? a : b))
+NPU__REF_OP(clamp, 0, REAL(NPU__REF_LEAST(NPU__REF_MOST(a, b), c)), FAST(npu__ref_fast_clamp(a, b, c)),
+            FAST(npu__ref_fast_clamp_f64(a, b, c)), ALL((a > b ? a : b) < c ? (a > b ? a : b) : c))
+NPU__REF_OP(nan_to_num, NPU__REF_LIMITS, DOUBLE(a != a ? b : a > DBL_MAX ? c : a < -DBL_MAX ? d : a),
+            FAST(a != a ? b : a > FLT_MAX ? c : a < -FLT_MAX ? d : a), NONE, LONG(a))
+NPU__REF_OP(where, NPU__REF_ASKS_A, REAL(a != 0 ? b : c), SAME, SAME, ALL(a ? b : c))
+NPU__REF_OP(masked_fill, NPU__REF_ASKS_B | NPU__REF_FILLS, REAL(b != 0 ? c : a), SAME, SAME, ALL(b ? c : a))
+NPU__REF_OP(threshold, 0, DOUBLE(a <= b ? c : a), FAST(a <= b ? c : a), NONE, LONG(a <= b ? c : a))
+NPU__REF_OP(threshold_backward, 0, DOUBLE(b <= c ? 0 : a), FAST(b <= c ? 0 : a), NONE, LONG(b <= c ? 0 : a))
+
+/* comparison, logic */
+NPU__REF_OP(eq, NPU__REF_COMPARES, REAL(a == b), SAME, SAME, ALL(a == b))
+NPU__REF_OP(ne, NPU__REF_COMPARES, REAL(a != b), SAME, SAME, ALL(a != b))
+NPU__REF_OP(lt, NPU__REF_COMPARES, REAL(a < b), SAME, SAME, ALL(a < b))
+NPU__REF_OP(le, NPU__REF_COMPARES, REAL(a <= b), SAME, SAME, ALL(a <= b))
+NPU__REF_OP(gt, NPU__REF_COMPARES, REAL(a > b), SAME, SAME, ALL(a > b))
+NPU__REF_OP(ge, NPU__REF_COMPARES, REAL(a >= b), SAME, SAME, ALL(a >= b))
+NPU__REF_OP(isclose, NPU__REF_COMPARES, DOUBLE(a == b || npu__ref_is_close(a, b, c, d)), NONE,
+            FAST((a == b) | ((fabs(a - b) <= DBL_MAX) & (fabs(a - b) <= d + fabs(c * b)))), LONG(a == b))
+NPU__REF_OP(isclose_nan, NPU__REF_COMPARES, DOUBLE(a == b || npu__ref_is_close(a, b, c, d) || (a != a && b != b)),
+            NONE,
+            FAST((a == b) | ((fabs(a - b) <= DBL_MAX) & (fabs(a - b) <= d + fabs(c * b))) | ((a != a) & (b != b))),
+            LONG(a == b))
+NPU__REF_OP(isnan, NPU__REF_COMPARES, DOUBLE(a != a), FAST(a != a), NONE, LONG(0))
+NPU__REF_OP(isinf, NPU__REF_COMPARES, DOUBLE(a - a != 0 && a == a), FAST(fabsf(a) > FLT_MAX), NONE, LONG(0))
+NPU__REF_OP(isfinite, NPU__REF_COMPARES, DOUBLE(a - a == 0), FAST(fabsf(a) <= FLT_MAX), NONE, LONG(1))
+NPU__REF_OP(isneginf, NPU__REF_COMPARES, DOUBLE(a < -DBL_MAX), FAST(a < -FLT_MAX), NONE, LONG(0))
+NPU__REF_OP(isposinf, NPU__REF_COMPARES, DOUBLE(a > DBL_MAX), FAST(a > FLT_MAX), NONE, LONG(0))
+NPU__REF_OP(isreal, NPU__REF_COMPARES, DOUBLE(1), NONE, NONE, LONG(1))
+NPU__REF_OP(signbit, NPU__REF_COMPARES, DOUBLE(signbit(a) != 0), FAST(npu__ref_bits(a) >> 31), NONE, LONG(a < 0))
+NPU__REF_OP(heaviside, 0, DOUBLE(a == 0 ? b : a > 0), FAST(a == 0 ? b : a > 0 ? 1.0f : 0.0f), NONE,
+            LONG(a == 0 ? b : a > 0))
+NPU__REF_OP(logical_and, NPU__REF_COMPARES | NPU__REF_ASKS_A | NPU__REF_ASKS_B, DOUBLE(a != 0 && b != 0),
+            FAST((a != 0) & (b != 0)), NONE, ALL((a != 0) & (b != 0)))
+NPU__REF_OP(logical_or, NPU__REF_COMPARES | NPU__REF_ASKS_A | NPU__REF_ASKS_B, DOUBLE(a != 0 || b != 0),
+            FAST((a != 0) | (b != 0)), NONE, ALL((a | b) != 0))
+NPU__REF_OP(logical_xor, NPU__REF_COMPARES | NPU__REF_ASKS_A | NPU__REF_ASKS_B, DOUBLE((a != 0) != (b != 0)),
+            FAST((a != 0) ^ (b != 0)), NONE, ALL((a != 0) ^ (b != 0)))
+NPU__REF_OP(logical_not, NPU__REF_COMPARES | NPU__REF_ASKS_A | NPU__REF_ASKS_B, DOUBLE(a == 0), FAST(a == 0), NONE,
+            ALL(a == 0))
+
+/* bits, whole numbers */
+NPU__REF_OP(bitwise_and, 0, NONE, NONE, NONE, ALL(a & b))
+NPU__REF_OP(bitwise_or, 0, NONE, NONE, NONE, ALL(a | b))
+NPU__REF_OP(bitwise_xor, 0, NONE, NONE, NONE, ALL(a ^ b))
+NPU__REF_OP(bitwise_not, 0, NONE, NONE, NONE, ALL(~a))
+NPU__REF_OP(shift_left, 0, NONE, NONE, NONE, LONG(b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b)))
+NPU__REF_OP(shift_right, 0, NONE, NONE, NONE, LONG(a >> (b < 0 || b > 63 ? 63 : b)))
+NPU__REF_OP(gcd, 0, NONE, NONE, NONE, LONG(npu__ref_gcd_i64(a, b, c)))
+NPU__REF_OP(lcm, 0, NONE, NONE, NONE, LONG(npu__ref_lcm_i64(a, b, c)))
+
+/* powers, logarithms */
+NPU__REF_OP(exp, 0, DOUBLE(npu__math_exp(a)), FAST(npu__ref_fast_expf(a)), FAST(npu__ref_fast_exp(a)), NONE)
+NPU__REF_OP(exp2, 0, DOUBLE(npu__math_exp2(a)), FAST(npu__ref_fast_exp2f(a)), NONE, NONE)
+NPU__REF_OP(expm1, 0, DOUBLE(npu__math_expm1(a)), FAST(npu__ref_fast_expm1f(a)), FAST(npu__ref_fast_expm1(a)), NONE)
+NPU__REF_OP(log, 0, DOUBLE(npu__math_log(a)), FAST(npu__ref_fast_logf(a)), FAST(npu__ref_fast_log(a)), NONE)
+NPU__REF_OP(log2, 0, DOUBLE(npu__math_log2(a)), FAST(npu__ref_fast_log2f(a)), NONE, NONE)
+NPU__REF_OP(log10, 0, DOUBLE(npu__math_log10(a)), FAST(npu__ref_fast_log10f(a)), NONE, NONE)
+NPU__REF_OP(log1p, 0, DOUBLE(npu__math_log1p(a)), FAST(npu__ref_fast_log1pf(a)), FAST(npu__ref_fast_log1p(a)), NONE)
+NPU__REF_OP(pow, 0, DOUBLE(npu__math_pow(a, b)),
+            GUARD((a > 0) & (a <= FLT_MAX) & (fabsf(b) <= FLT_MAX),
+                  npu__ref_fast_exp((double)b * npu__ref_fast_log((double)a))),
+            GUARD((a >= DBL_MIN) & (a <= DBL_MAX) & (fabs(b) < 0x1p50), npu__ref_fast_pow(a, b)),
+            LONG(npu__ref_pow_i64(a, b)))
+NPU__REF_OP(float_power, 0, DOUBLE(npu__math_pow(a, b)), NONE, NONE, NONE)
+NPU__REF_OP(ldexp, 0, DOUBLE(a * npu__math_exp2(b)), NONE, NONE, NONE)
+NPU__REF_OP(ldexp_single, 0, DOUBLE(a * (double)(float)npu__math_exp2(b)), NONE, NONE, NONE)
+NPU__REF_OP(logaddexp, 0, DOUBLE(npu__ref_logaddexp(a, b, 1)), FAST(npu__ref_fast_logaddexp(a, b)), NONE, NONE)
+NPU__REF_OP(logaddexp2, 0, DOUBLE(npu__ref_logaddexp(a, b, 0.69314718055994530942)), NONE, NONE, NONE)
+NPU__REF_OP(xlogy, 0, DOUBLE(a == 0 && b == b ? 0 : a * npu__math_log(b)),
+            FAST(((a == 0) & (b == b)) ? 0 : a * npu__ref_fast_logf(b)), NONE, NONE)
+NPU__REF_OP(xlog1py, 0, DOUBLE(a == 0 && b == b ? 0 : a * npu__math_log1p(b)), NONE, NONE, NONE)
+NPU__REF_OP(logit, 0, DOUBLE(npu__ref_logit(a, b, false)), NONE, NONE, NONE)
+NPU__REF_OP(logit_single, 0, DOUBLE(npu__ref_logit(a, b, true)), FAST(npu__ref_fast_logit(a, b)), NONE, NONE)
+NPU__REF_OP(entr, 0, DOUBLE(a > 0 ? -a * npu__math_log(a) : a == 0 ? 0 : a != a ? a : -HUGE_VAL), NONE, NONE, NONE)
+
+/* angles, hyperbolic functions */
+NPU__REF_OP(sin, 0, DOUBLE(npu__math_sin(a)), GUARD(fabsf(a) < 30000, npu__ref_fast_sinf(a)),
+            GUARD(fabs(a) < 1e9, npu__ref_fast_sin(a)), NONE)
+NPU__REF_OP(cos, 0, DOUBLE(npu__math_cos(a)), GUARD(fabsf(a) < 30000, npu__ref_fast_cosf(a)),
+            GUARD(fabs(a) < 1e9, npu__ref_fast_cos(a)), NONE)
+NPU__REF_OP(tan, 0, DOUBLE(npu__math_tan(a)), GUARD(fabsf(a) < 30000, npu__ref_fast_tanf(a)),
+            GUARD(fabs(a) < 1e9, npu__ref_fast_tan(a)), NONE)
+NPU__REF_OP(asin, 0, DOUBLE(npu__math_asin(a)), FAST(npu__ref_fast_asinf(a)), NONE, NONE)
+NPU__REF_OP(acos, 0, DOUBLE(npu__math_acos(a)), FAST(npu__ref_fast_acosf(a)), NONE, NONE)
+NPU__REF_OP(atan, 0, DOUBLE(npu__math_atan(a)), FAST(npu__ref_fast_atanf(a)), FAST(npu__ref_fast_atan(a)), NONE)
+NPU__REF_OP(atan2, 0, DOUBLE(npu__math_atan2(a, b)), FAST(npu__ref_fast_atan2f(a, b)),
+            FAST(npu__ref_fast_atan2(a, b)), NONE)
+NPU__REF_OP(sinh, 0, DOUBLE(npu__math_sinh(a)), FAST(npu__ref_fast_sinhf(a)), FAST(npu__ref_fast_sinh(a)), NONE)
+NPU__REF_OP(cosh, 0, DOUBLE(npu__math_cosh(a)), FAST(npu__ref_fast_coshf(a)), FAST(npu__ref_fast_cosh(a)), NONE)
+NPU__REF_OP(tanh, 0, DOUBLE(npu__math_tanh(a)), FAST(npu__ref_fast_tanhf(a)), FAST(npu__ref_fast_tanh(a)), NONE)
+NPU__REF_OP(asinh, 0, DOUBLE(npu__math_asinh(a)), GUARD(fabsf(a) <= FLT_MAX, npu__ref_fast_asinh((double)a)), NONE,
+            NONE)
+NPU__REF_OP(acosh, 0, DOUBLE(npu__math_acosh(a)), GUARD((a >= 1) & (a <= FLT_MAX), npu__ref_fast_acosh((double)a)),
+            NONE, NONE)
+NPU__REF_OP(atanh, 0, DOUBLE(npu__math_atanh(a)), GUARD(fabsf(a) < 1, npu__ref_fast_atanh((double)a)), NONE, NONE)
+NPU__REF_OP(sinc, 0, DOUBLE(a == 0 ? 1 : npu__math_sin(NPU__REF_PI * a) / (NPU__REF_PI * a)),
+            FAST(npu__ref_fast_sinc(a)), NONE, NONE)
+NPU__REF_OP(deg2rad, 0, DOUBLE(a * (NPU__REF_PI / 180)), FAST(a * 0.0174532925f), NONE, NONE)
+NPU__REF_OP(rad2deg, 0, DOUBLE(a * (180 / NPU__REF_PI)), FAST(a * 57.2957795f), NONE, NONE)
+NPU__REF_OP(angle, 0, DOUBLE(a < 0 ? NPU__REF_PI : a != a ? a : 0), FAST(a < 0 ? 3.14159265f : a != a ? a : 0), NONE,
+            NONE)
+
+/* activations */
+NPU__REF_OP(relu, 0, REAL(a < 0 ? 0 : a), SAME, SAME, ALL(npu__ref_is_negative(a) ? 0 : a))
+NPU__REF_OP(relu_bwd, 0, REAL(b > 0 ? a : 0), SAME, SAME, LONG(b > 0 ? a : 0))
+NPU__REF_OP(relu6, 0, REAL(a < 0 ? 0 : a > 6 ? 6 : a), SAME, SAME, LONG(a < 0 ? 0 : a > 6 ? 6 : a))
+NPU__REF_OP(leaky_relu, 0, REAL(a > 0 ? a : a * b), SAME, SAME, NONE)
+NPU__REF_OP(prelu, NPU__REF_PER_CHANNEL, REAL(a > 0 ? a : a * b), SAME, SAME, NONE)
+NPU__REF_OP(elu, 0, DOUBLE(a < 0 ? b * c * npu__math_expm1(a * d) : a * c),
+            FAST(a < 0 ? b * c * npu__ref_fast_expm1f(a * d) : a * c),
+            FAST(a < 0 ? b * c * npu__ref_fast_expm1(a * d) : a * c), NONE)
+NPU__REF_OP(celu, 0, DOUBLE(a > 0 ? a : b * npu__math_expm1(a / b)),
+            FAST(a > 0 ? a : b * npu__ref_fast_expm1f(a / b)), NONE, NONE)
+NPU__REF_OP(selu, 0, DOUBLE(1.0507009873554805 * (a > 0 ? a : 1.6732632423543773 * npu__math_expm1(a))),
+            FAST(1.05070099f * (a > 0 ? a : 1.67326324f * npu__ref_fast_expm1f(a))), NONE, NONE)
+NPU__REF_OP(gelu, 0, DOUBLE(0.5 * a * (1 + npu__math_erf(a * 0.70710678118654752))), WIDEST(npu__ref_fast_geluf(a)),
+            NONE, NONE)
+NPU__REF_OP(gelu_tanh, 0, DOUBLE(0.5 * a * (1 + npu__math_tanh(0.79788456080286536 * (a + 0.044715 * a * a * a)))),
+            FAST(0.5f * a * (1 + npu__ref_fast_tanhf(0.79788456080286536f * (a + 0.044715f * a * a * a)))),
+            FAST(0.5 * a * (1 + npu__ref_fast_tanh(0.79788456080286536 * (a + 0.044715 * a * a * a)))), NONE)
+NPU__REF_OP(gelu_backward, 0, DOUBLE(a * npu__ref_gelu_slope(b)), NONE, NONE, NONE)
+NPU__REF_OP(gelu_tanh_backward, 0, DOUBLE(a * npu__ref_gelu_tanh_slope(b)), NONE, NONE, NONE)
+NPU__REF_OP(silu, 0, DOUBLE(a / (1 + npu__math_exp(-a))), FAST(a / (1 + npu__ref_fast_expf(-a))),
+            FAST(a / (1 + npu__ref_fast_exp(-a))), NONE)
+NPU__REF_OP(glu, 0, DOUBLE(a / (1 + npu__math_exp(-b))), FAST(a / (1 + npu__ref_fast_expf(-b))),
+            FAST(a / (1 + npu__ref_fast_exp(-b))), NONE)
+NPU__REF_OP(mish, 0, DOUBLE(a * npu__math_tanh(npu__ref_softplus(a))), FAST(npu__ref_fast_mish(a)), NONE, NONE)
+NPU__REF_OP(sigmoid, 0, DOUBLE(1 / (1 + npu__math_exp(-a))), FAST(1 / (1 + npu__ref_fast_expf(-a))),
+            FAST(1 / (1 + npu__ref_fast_exp(-a))), NONE)
+NPU__REF_OP(log_sigmoid, 0, DOUBLE(-npu__ref_softplus(-a)), FAST(-npu__ref_fast_softplus(-a)),
+            FAST(-npu__ref_fast_softplus_f64(-a)), NONE)
+NPU__REF_OP(softplus, 0, DOUBLE(a * b > c ? a : npu__ref_softplus(a * b) / b),
+            FAST(a * b > c ? a : npu__ref_fast_softplus(a * b) / b),
+            FAST(a * b > c ? a : npu__ref_fast_softplus_f64(a * b) / b), NONE)
+NPU__REF_OP(hardswish, 0, REAL(a * (a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6), SAME, SAME, NONE)
+NPU__REF_OP(hardsigmoid, 0, REAL((a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6), SAME, SAME, NONE)
+NPU__REF_OP(hardshrink, 0, DOUBLE(a >= -b && a <= b ? 0 : a), FAST(((a >= -b) & (a <= b)) ? 0 : a), NONE, NONE)
+NPU__REF_OP(softshrink, 0, DOUBLE(a > b ? a - b : a < -b ? a + b : a * 0), FAST(npu__ref_fast_softshrink(a, b)), NONE,
+            NONE)
+
+/* special functions */
+NPU__REF_OP(erf, 0, DOUBLE(npu__math_erf(a)), FAST(npu__ref_fast_erff(a)), FAST(npu__ref_fast_erf(a)), NONE)
+NPU__REF_OP(erfc, 0, DOUBLE(npu__math_erfc(a)), GUARD(a == a, npu__ref_fast_erfc((double)a)), NONE, NONE)
+NPU__REF_OP(erfinv, 0, DOUBLE(npu__ref_erfinv(a)), FAST(npu__ref_fast_erfinvf(a)), NONE, NONE)
+NPU__REF_OP(erfcx, 0, DOUBLE(npu__ref_erfcx(a)), NONE, NONE, NONE)
+NPU__REF_OP(ndtr, 0, DOUBLE(0.5 * npu__math_erfc(-a / NPU__REF_SQRT2)), NONE, NONE, NONE)
+NPU__REF_OP(log_ndtr, 0, DOUBLE(npu__ref_log_ndtr(a)), NONE, NONE, NONE)
+NPU__REF_OP(ndtri, 0, DOUBLE(npu__ref_ndtri(a)), NONE, NONE, NONE)
+NPU__REF_OP(lgamma, 0, DOUBLE(npu__math_lgamma(a)),
+            GUARD((a > 0) & (a <= FLT_MAX) & (a != 1) & (a != 2), npu__ref_fast_lgamma((double)a)), NONE, NONE)
+NPU__REF_OP(digamma, 0, DOUBLE(npu__ref_digamma(a)),
+            GUARD((a > 0) & (a <= FLT_MAX), npu__ref_fast_digamma((double)a)), NONE, NONE)
+NPU__REF_OP(polygamma, 0, DOUBLE(npu__ref_polygamma(a, b, npu__math_sin(NPU__REF_PI * b))), NONE, NONE, NONE)
+NPU__REF_OP(polygamma_single, 0,
+            DOUBLE(npu__ref_polygamma(a, b, (double)npu__math_sinf((float)NPU__REF_PI * (float)b))), NONE, NONE, NONE)
+NPU__REF_OP(mvlgamma, 0, DOUBLE(npu__ref_mvlgamma(a, b)), NONE, NONE, NONE)
+NPU__REF_OP(igamma, 0, DOUBLE(npu__ref_igamma(a, b, false)), NONE, NONE, NONE)
+NPU__REF_OP(igammac, 0, DOUBLE(npu__ref_igamma(a, b, true)), NONE, NONE, NONE)
+NPU__REF_OP(zeta, 0, DOUBLE(npu__ref_zeta(a, b)), NONE, NONE, NONE)
+NPU__REF_OP(i0, 0, DOUBLE(npu__ref_bessel_i(0, a) * npu__math_exp(fabs(a))), FAST(npu__ref_fast_i0(a)), NONE, NONE)
+NPU__REF_OP(i0e, 0, DOUBLE(npu__ref_bessel_i(0, a)), NONE, NONE, NONE)
+NPU__REF_OP(i1, 0, DOUBLE(npu__ref_bessel_i(1, a) * npu__math_exp(fabs(a))), NONE, NONE, NONE)
+NPU__REF_OP(i1e, 0, DOUBLE(npu__ref_bessel_i(1, a)), NONE, NONE, NONE)
+
+/* The element itself: a cast, or a copy. */
+static const npu__ref_expression npu__ref_op_copy = { NPU__REF_MOVES, NULL, { { NULL } }, NULL, NULL, 0 };
 
 #if defined(__clang__)
 #pragma clang diagnostic pop
-#endif
-
-/* ---- the kinds: which expression, and how many leading arguments of the schema are its operands ---- */
-
-#define NPU__REF_ACTIVATION(X)                                                                     \
-    X(NPU_ATEN_RELU, relu, 1)                                                                      \
-    X(NPU_ATEN_GELU, gelu, 1)                                                                      \
-    X(NPU_ATEN_LEAKY_RELU, leaky_relu, 2)                                                          \
-    X(NPU_ATEN_SILU, silu, 1)                                                                      \
-    X(NPU_ATEN_SIGMOID, sigmoid, 1)                                                                \
-    X(NPU_ATEN_TANH, tanh, 1)                                                                      \
-    X(NPU_ATEN_HARDSWISH, hardswish, 1)                                                            \
-    X(NPU_ATEN_HARDTANH, clamp, 3)                                                                 \
-    X(NPU_ATEN_ELU, elu, 4)
-
-#define NPU__REF_ELEMENTWISE(X)                                                                    \
-    X(NPU_ATEN_ADD, add_scaled, 3)                                                                 \
-    X(NPU_ATEN_ADD_SCALAR, add_scaled, 3)                                                          \
-    X(NPU_ATEN_SUB, sub_scaled, 3)                                                                 \
-    X(NPU_ATEN_SUB_SCALAR, sub_scaled, 3)                                                          \
-    X(NPU_ATEN_MUL, mul, 2)                                                                        \
-    X(NPU_ATEN_MUL_SCALAR, mul, 2)                                                                 \
-    X(NPU_ATEN_DIV, div, 2)                                                                        \
-    X(NPU_ATEN_DIV_SCALAR, div, 2)                                                                 \
-    X(NPU_ATEN_DIV_MODE, div, 2)                                                                   \
-    X(NPU_ATEN_DIV_SCALAR_MODE, div, 2)                                                            \
-    X(NPU_ATEN_POW, pow, 2)                                                                        \
-    X(NPU_ATEN_POW_TENSOR_SCALAR, pow, 2)                                                          \
-    X(NPU_ATEN_POW_SCALAR, pow, 2)                                                                 \
-    X(NPU_ATEN_SQRT, sqrt, 1)                                                                      \
-    X(NPU_ATEN_RSQRT, rsqrt, 1)                                                                    \
-    X(NPU_ATEN_NEG, neg, 1)                                                                        \
-    X(NPU_ATEN_ABS, abs, 1)                                                                        \
-    X(NPU_ATEN_EXP, exp, 1)                                                                        \
-    X(NPU_ATEN_LOG, log, 1)                                                                        \
-    X(NPU_ATEN_CLAMP, clamp, 3)                                                                    \
-    X(NPU_ATEN_CLAMP_TENSOR, clamp, 3)                                                             \
-    X(NPU_ATEN_MAXIMUM, maximum, 2)                                                                \
-    X(NPU_ATEN_MINIMUM, minimum, 2)                                                                \
-    X(NPU_ATEN_ACOS, acos, 1)                                                                      \
-    X(NPU_ATEN_ACOSH, acosh, 1)                                                                    \
-    X(NPU_ATEN_ASIN, asin, 1)                                                                      \
-    X(NPU_ATEN_ASINH, asinh, 1)                                                                    \
-    X(NPU_ATEN_ATAN, atan, 1)                                                                      \
-    X(NPU_ATEN_ATANH, atanh, 1)                                                                    \
-    X(NPU_ATEN_COS, cos, 1)                                                                        \
-    X(NPU_ATEN_COSH, cosh, 1)                                                                      \
-    X(NPU_ATEN_SIN, sin, 1)                                                                        \
-    X(NPU_ATEN_SINH, sinh, 1)                                                                      \
-    X(NPU_ATEN_TAN, tan, 1)                                                                        \
-    X(NPU_ATEN_ERF, erf, 1)                                                                        \
-    X(NPU_ATEN_EXPM1, expm1, 1)                                                                    \
-    X(NPU_ATEN_LOG10, log10, 1)                                                                    \
-    X(NPU_ATEN_LOG1P, log1p, 1)                                                                    \
-    X(NPU_ATEN_LOG2, log2, 1)                                                                      \
-    X(NPU_ATEN_RECIPROCAL, reciprocal, 1)                                                          \
-    X(NPU_ATEN_ATAN2, atan2, 2)                                                                    \
-    X(NPU_ATEN_CEIL, ceil, 1)                                                                      \
-    X(NPU_ATEN_FLOOR, floor, 1)                                                                    \
-    X(NPU_ATEN_ROUND, round, 1)                                                                    \
-    X(NPU_ATEN_TRUNC, trunc, 1)                                                                    \
-    X(NPU_ATEN_SIGN, sign, 1)                                                                      \
-    X(NPU_ATEN_FMOD_SCALAR, fmod, 2)                                                               \
-    X(NPU_ATEN_FMOD_TENSOR, fmod, 2)                                                               \
-    X(NPU_ATEN_REMAINDER_SCALAR, remainder, 2)                                                     \
-    X(NPU_ATEN_REMAINDER_TENSOR, remainder, 2)                                                     \
-    X(NPU_ATEN_CLAMP_MAX, minimum, 2)                                                              \
-    X(NPU_ATEN_CLAMP_MAX_TENSOR, minimum, 2)                                                       \
-    X(NPU_ATEN_CLAMP_MIN, maximum, 2)                                                              \
-    X(NPU_ATEN_CLAMP_MIN_TENSOR, maximum, 2)                                                       \
-    X(NPU_ATEN_FLOOR_DIVIDE, div_floor, 2)                                                         \
-    X(NPU_ATEN_FLOOR_DIVIDE_SCALAR, div_floor, 2)                                                  \
-    X(NPU_ATEN_RSUB_SCALAR, rsub_scaled, 3)                                                        \
-    X(NPU_ATEN_RSUB_TENSOR, rsub_scaled, 3)                                                        \
-    X(NPU_ATEN_ERFC, erfc, 1)                                                                      \
-    X(NPU_ATEN_EXP2, exp2, 1)                                                                      \
-    X(NPU_ATEN_SQUARE, square, 1)                                                                  \
-    X(NPU_ATEN_HARDSIGMOID, hardsigmoid, 1)                                                        \
-    X(NPU_ATEN_CELU, celu, 2)                                                                      \
-    X(NPU_ATEN_SELU, selu, 1)                                                                      \
-    X(NPU_ATEN_MISH, mish, 1)                                                                      \
-    X(NPU_ATEN_SOFTPLUS, softplus, 3)                                                              \
-    X(NPU_ATEN_RELU6, relu6, 1)                                                                    \
-    X(NPU_ATEN_LOG_SIGMOID, log_sigmoid, 1)                                                        \
-    X(NPU_ATEN_MASKED_FILL_SCALAR, masked_fill, 3)                                                 \
-    X(NPU_ATEN_MASKED_FILL_TENSOR, masked_fill, 3)
-
-#define NPU__REF_LOGIC(X)                                                                          \
-    X(NPU_ATEN_BITWISE_AND_SCALAR, bitwise_and, 2)                                                 \
-    X(NPU_ATEN_BITWISE_AND_TENSOR, bitwise_and, 2)                                                 \
-    X(NPU_ATEN_BITWISE_OR_SCALAR, bitwise_or, 2)                                                   \
-    X(NPU_ATEN_BITWISE_OR_TENSOR, bitwise_or, 2)                                                   \
-    X(NPU_ATEN_BITWISE_XOR_SCALAR, bitwise_xor, 2)                                                 \
-    X(NPU_ATEN_BITWISE_XOR_TENSOR, bitwise_xor, 2)                                                 \
-    X(NPU_ATEN_BITWISE_NOT, bitwise_not, 1)                                                        \
-    X(NPU_ATEN_LOGICAL_AND, logical_and, 2)                                                        \
-    X(NPU_ATEN_LOGICAL_OR, logical_or, 2)                                                          \
-    X(NPU_ATEN_LOGICAL_XOR, logical_xor, 2)                                                        \
-    X(NPU_ATEN_LOGICAL_NOT, logical_not, 1)                                                        \
-    X(NPU_ATEN_ISINF, isinf, 1)                                                                    \
-    X(NPU_ATEN_ISNAN, isnan, 1)                                                                    \
-    X(NPU_ATEN_ISFINITE, isfinite, 1)                                                              \
-    X(NPU_ATEN_AND___TENSOR, bitwise_and, 2)                                                       \
-    X(NPU_ATEN_ISNEGINF, isneginf, 1)                                                              \
-    X(NPU_ATEN_ISPOSINF, isposinf, 1)                                                              \
-    X(NPU_ATEN_ISREAL, isreal, 1)                                                                  \
-    X(NPU_ATEN_SIGNBIT, signbit, 1)                                                                \
-    X(NPU_ATEN_ISCLOSE, isclose, 4)
-
-#define NPU__REF_SPECIAL(X)                                                                        \
-    X(NPU_ATEN_ADDCDIV, addcdiv, 4)                                                                \
-    X(NPU_ATEN_ADDCMUL, addcmul, 4)                                                                \
-    X(NPU_ATEN_LERP_SCALAR, lerp, 3)                                                               \
-    X(NPU_ATEN_LERP_TENSOR, lerp, 3)                                                               \
-    X(NPU_ATEN_COPYSIGN_SCALAR, copysign, 2)                                                       \
-    X(NPU_ATEN_COPYSIGN_TENSOR, copysign, 2)                                                       \
-    X(NPU_ATEN_DEG2RAD, deg2rad, 1)                                                                \
-    X(NPU_ATEN_RAD2DEG, rad2deg, 1)                                                                \
-    X(NPU_ATEN_DIGAMMA, digamma, 1)                                                                \
-    X(NPU_ATEN_LGAMMA, lgamma, 1)                                                                  \
-    X(NPU_ATEN_POLYGAMMA, polygamma, 2)                                                            \
-    X(NPU_ATEN_SPECIAL_POLYGAMMA, polygamma, 2)                                                    \
-    X(NPU_ATEN_MVLGAMMA, mvlgamma, 2)                                                              \
-    X(NPU_ATEN_DIVIDE_TENSOR, div, 2)                                                              \
-    X(NPU_ATEN_TRUE_DIVIDE_TENSOR, div, 2)                                                         \
-    X(NPU_ATEN_MULTIPLY_TENSOR, mul, 2)                                                            \
-    X(NPU_ATEN_SUBTRACT_SCALAR, sub_scaled, 3)                                                     \
-    X(NPU_ATEN_SUBTRACT_TENSOR, sub_scaled, 3)                                                     \
-    X(NPU_ATEN_FLOAT_POWER_TENSOR_TENSOR, float_power, 2)                                          \
-    X(NPU_ATEN_FMAX, fmax, 2)                                                                      \
-    X(NPU_ATEN_FMIN, fmin, 2)                                                                      \
-    X(NPU_ATEN_FRAC, frac, 1)                                                                      \
-    X(NPU_ATEN_GCD, gcd, 2)                                                                        \
-    X(NPU_ATEN_LCM, lcm, 2)                                                                        \
-    X(NPU_ATEN_BITWISE_LEFT_SHIFT_TENSOR, shift_left, 2)                                           \
-    X(NPU_ATEN_BITWISE_RIGHT_SHIFT_TENSOR, shift_right, 2)                                         \
-    X(NPU_ATEN_HEAVISIDE, heaviside, 2)                                                            \
-    X(NPU_ATEN_HYPOT, hypot, 2)                                                                    \
-    X(NPU_ATEN_LOGADDEXP, logaddexp, 2)                                                            \
-    X(NPU_ATEN_LOGADDEXP2, logaddexp2, 2)                                                          \
-    X(NPU_ATEN_NEXTAFTER, nextafter, 2)                                                            \
-    X(NPU_ATEN_IGAMMA, igamma, 2)                                                                  \
-    X(NPU_ATEN_IGAMMAC, igammac, 2)                                                                \
-    X(NPU_ATEN_LDEXP_TENSOR, ldexp, 2)                                                             \
-    X(NPU_ATEN_XLOGY_SCALAR_OTHER, xlogy, 2)                                                       \
-    X(NPU_ATEN_XLOGY_TENSOR, xlogy, 2)                                                             \
-    X(NPU_ATEN_SPECIAL_XLOG1PY, xlog1py, 2)                                                        \
-    X(NPU_ATEN_SPECIAL_ZETA, zeta, 2)                                                              \
-    X(NPU_ATEN_LOGIT, logit, 2)                                                                    \
-    X(NPU_ATEN_NAN_TO_NUM, nan_to_num, 4)                                                          \
-    X(NPU_ATEN_ROUND_DECIMALS, round_decimals, 2)                                                  \
-    X(NPU_ATEN_SGN, sign, 1)                                                                       \
-    X(NPU_ATEN_SINC, sinc, 1)                                                                      \
-    X(NPU_ATEN_ANGLE, angle, 1)                                                                    \
-    X(NPU_ATEN_ERFINV, erfinv, 1)                                                                  \
-    X(NPU_ATEN_I0, i0, 1)                                                                          \
-    X(NPU_ATEN_SPECIAL_I0E, i0e, 1)                                                                \
-    X(NPU_ATEN_SPECIAL_I1, i1, 1)                                                                  \
-    X(NPU_ATEN_SPECIAL_I1E, i1e, 1)                                                                \
-    X(NPU_ATEN_SPECIAL_ENTR, entr, 1)                                                              \
-    X(NPU_ATEN_SPECIAL_ERFCX, erfcx, 1)                                                            \
-    X(NPU_ATEN_SPECIAL_NDTR, ndtr, 1)                                                              \
-    X(NPU_ATEN_SPECIAL_LOG_NDTR, log_ndtr, 1)                                                      \
-    X(NPU_ATEN_SPECIAL_NDTRI, ndtri, 1)                                                            \
-    X(NPU_ATEN_HARDSHRINK, hardshrink, 2)                                                          \
-    X(NPU_ATEN_SOFTSHRINK, softshrink, 2)                                                          \
-    X(NPU_ATEN_THRESHOLD, threshold, 3)                                                            \
-    X(NPU_ATEN_THRESHOLD_BACKWARD, threshold_backward, 3)                                          \
-    X(NPU_ATEN_GELU_BACKWARD, gelu_backward, 2)
-
-#define NPU__REF_COMPARISON(X)                                                                     \
-    X(NPU_ATEN_EQ, eq, 2)                                                                          \
-    X(NPU_ATEN_EQ_SCALAR, eq, 2)                                                                   \
-    X(NPU_ATEN_NE, ne, 2)                                                                          \
-    X(NPU_ATEN_NE_SCALAR, ne, 2)                                                                   \
-    X(NPU_ATEN_LT, lt, 2)                                                                          \
-    X(NPU_ATEN_LT_SCALAR, lt, 2)                                                                   \
-    X(NPU_ATEN_LE, le, 2)                                                                          \
-    X(NPU_ATEN_LE_SCALAR, le, 2)                                                                   \
-    X(NPU_ATEN_GT, gt, 2)                                                                          \
-    X(NPU_ATEN_GT_SCALAR, gt, 2)                                                                   \
-    X(NPU_ATEN_GE, ge, 2)                                                                          \
-    X(NPU_ATEN_GE_SCALAR, ge, 2)                                                                   \
-    X(NPU_ATEN_WHERE, where, 3)                                                                    \
-    X(NPU_ATEN_WHERE_SCALAR_SELF, where, 3)                                                        \
-    X(NPU_ATEN_WHERE_SCALAR_OTHER, where, 3)                                                       \
-    X(NPU_ATEN_WHERE_SCALAR, where, 3)
-
-#define NPU__REF_CAST(X)                                                                           \
-    X(NPU_ATEN_TO_DTYPE, copy, 1)                                                                  \
-    X(NPU_ATEN_TO_COPY, copy, 1)
-#define NPU__REF_CAST_TO(X)                                                                        \
-    X(NPU_ATEN_TO_DEVICE, copy, 1)                                                                 \
-    X(NPU_ATEN_TO_DTYPE_LAYOUT, copy, 1)
-
-#define NPU__REF_TENSOR(X)                                                                         \
-    X(NPU_TENSOR_ADD, add, 2)                                                                      \
-    X(NPU_TENSOR_SUB, sub, 2)                                                                      \
-    X(NPU_TENSOR_MUL, mul, 2)                                                                      \
-    X(NPU_TENSOR_DIV, div, 2)                                                                      \
-    X(NPU_TENSOR_MAXIMUM, maximum, 2)                                                              \
-    X(NPU_TENSOR_EXP, exp, 1)
-
-#define NPU__REF_AICF(X)                                                                           \
-    X(NPU_AICF_ADD, add, 2)                                                                        \
-    X(NPU_AICF_RELU, relu, 1)                                                                      \
-    X(NPU_AICF_BIAS_ADD, add, 2)                                                                   \
-    X(NPU_AICF_RELU_BWD, relu_bwd, 2)
-
-/* Tile ops, and integers in registers. */
-#define NPU__REF_BLOCK(X)                                                                          \
-    X(NPU_BLOCK_ADD, add, 2)                                                                       \
-    X(NPU_BLOCK_SUB, sub, 2)                                                                       \
-    X(NPU_BLOCK_MUL, mul, 2)                                                                       \
-    X(NPU_BLOCK_DIV, div, 2)                                                                       \
-    X(NPU_BLOCK_MAXIMUM, maximum, 2)                                                               \
-    X(NPU_BLOCK_MINIMUM, minimum, 2)                                                               \
-    X(NPU_BLOCK_CMP, eq, 2)                                                                        \
-    X(NPU_BLOCK_ADDS, add, 2)                                                                      \
-    X(NPU_BLOCK_SUBS, sub, 2)                                                                      \
-    X(NPU_BLOCK_MULS, mul, 2)                                                                      \
-    X(NPU_BLOCK_DIVS, div, 2)                                                                      \
-    X(NPU_BLOCK_MAXIMUMS, maximum, 2)                                                              \
-    X(NPU_BLOCK_MINIMUMS, minimum, 2)                                                              \
-    X(NPU_BLOCK_CMPS, eq, 2)                                                                       \
-    X(NPU_BLOCK_SQRT, sqrt, 1)                                                                     \
-    X(NPU_BLOCK_RSQRT, rsqrt, 1)                                                                   \
-    X(NPU_BLOCK_EXP, exp, 1)                                                                       \
-    X(NPU_BLOCK_LOG, log, 1)                                                                       \
-    X(NPU_BLOCK_NEG, neg, 1)                                                                       \
-    X(NPU_BLOCK_ABS, abs, 1)                                                                       \
-    X(NPU_BLOCK_RECIP, reciprocal, 1)                                                              \
-    X(NPU_BLOCK_RELU, relu, 1)
-#define NPU__REF_BLOCK_EXPAND(X)                                                                   \
-    X(NPU_BLOCK_ROW_EXPAND, copy, 2)                                                               \
-    X(NPU_BLOCK_ROW_EXPAND_ADD, add, 2)                                                            \
-    X(NPU_BLOCK_ROW_EXPAND_SUB, sub, 2)                                                            \
-    X(NPU_BLOCK_ROW_EXPAND_MUL, mul, 2)                                                            \
-    X(NPU_BLOCK_ROW_EXPAND_DIV, div, 2)                                                            \
-    X(NPU_BLOCK_COL_EXPAND, copy, 2)                                                               \
-    X(NPU_BLOCK_COL_EXPAND_ADD, add, 2)                                                            \
-    X(NPU_BLOCK_COL_EXPAND_SUB, sub, 2)                                                            \
-    X(NPU_BLOCK_COL_EXPAND_MUL, mul, 2)                                                            \
-    X(NPU_BLOCK_COL_EXPAND_DIV, div, 2)
-#define NPU__REF_ARITH(X)                                                                          \
-    X(NPU_ARITH_ADDI, add, 2)                                                                      \
-    X(NPU_ARITH_SUBI, sub, 2)                                                                      \
-    X(NPU_ARITH_MULI, mul, 2)                                                                      \
-    X(NPU_ARITH_DIVSI, div_trunc, 2)                                                               \
-    X(NPU_ARITH_REMSI, fmod, 2)                                                                    \
-    X(NPU_ARITH_MINSI, minimum, 2)                                                                 \
-    X(NPU_ARITH_MAXSI, maximum, 2)
-
-#define NPU__REF_LOOPS(X)                                                                          \
-    X(NPU_LINALG_ADD, add, 2)                                                                      \
-    X(NPU_LINALG_SUB, sub, 2)                                                                      \
-    X(NPU_LINALG_MUL, mul, 2)                                                                      \
-    X(NPU_LINALG_DIV, div, 2)                                                                      \
-    X(NPU_LINALG_MAX, maximum, 2)                                                                  \
-    X(NPU_LINALG_MIN, minimum, 2)                                                                  \
-    X(NPU_LINALG_EXP, exp, 1)                                                                      \
-    X(NPU_LINALG_LOG, log, 1)                                                                      \
-    X(NPU_LINALG_ABS, abs, 1)                                                                      \
-    X(NPU_LINALG_CEIL, ceil, 1)                                                                    \
-    X(NPU_LINALG_FLOOR, floor, 1)                                                                  \
-    X(NPU_LINALG_NEGF, neg, 1)                                                                     \
-    X(NPU_LINALG_RECIPROCAL, reciprocal, 1)                                                        \
-    X(NPU_LINALG_ROUND, round, 1)                                                                  \
-    X(NPU_LINALG_SQRT, sqrt, 1)                                                                    \
-    X(NPU_LINALG_RSQRT, rsqrt, 1)                                                                  \
-    X(NPU_LINALG_SQUARE, square, 1)                                                                \
-    X(NPU_LINALG_TANH, tanh, 1)                                                                    \
-    X(NPU_LINALG_ERF, erf, 1)                                                                      \
-    X(NPU_LINALG_FILL, copy, 1)
-
-/* Registers: only bodies hold them. */
-#define NPU__REF_REGISTERS(X)                                                                      \
-    X(NPU_ARITH_ADDF, add, 2)                                                                      \
-    X(NPU_ARITH_SUBF, sub, 2)                                                                      \
-    X(NPU_ARITH_MULF, mul, 2)                                                                      \
-    X(NPU_ARITH_DIVF, div, 2)                                                                      \
-    X(NPU_ARITH_REMF, fmod, 2)                                                                     \
-    X(NPU_ARITH_MAXIMUMF, maximum, 2)                                                              \
-    X(NPU_ARITH_MINIMUMF, minimum, 2)                                                              \
-    X(NPU_ARITH_MAXNUMF, fmax, 2)                                                                  \
-    X(NPU_ARITH_MINNUMF, fmin, 2)                                                                  \
-    X(NPU_ARITH_NEGF, neg, 1)                                                                      \
-    X(NPU_ARITH_FLOORDIVSI, div_floor, 2)                                                          \
-    X(NPU_ARITH_CEILDIVSI, div_ceil, 2)                                                            \
-    X(NPU_ARITH_ANDI, bitwise_and, 2)                                                              \
-    X(NPU_ARITH_ORI, bitwise_or, 2)                                                                \
-    X(NPU_ARITH_XORI, bitwise_xor, 2)                                                              \
-    X(NPU_ARITH_SHLI, shift_left, 2)                                                               \
-    X(NPU_ARITH_SHRSI, shift_right, 2)                                                             \
-    X(NPU_ARITH_CMPF, eq, 2)                                                                       \
-    X(NPU_ARITH_CMPI, eq, 2)                                                                       \
-    X(NPU_ARITH_SELECT, where, 3)                                                                  \
-    X(NPU_ARITH_EXTF, copy, 1)                                                                     \
-    X(NPU_ARITH_TRUNCF, copy, 1)                                                                   \
-    X(NPU_ARITH_EXTSI, copy, 1)                                                                    \
-    X(NPU_ARITH_EXTUI, copy, 1)                                                                    \
-    X(NPU_ARITH_TRUNCI, copy, 1)                                                                   \
-    X(NPU_ARITH_SITOFP, copy, 1)                                                                   \
-    X(NPU_ARITH_UITOFP, copy, 1)                                                                   \
-    X(NPU_ARITH_FPTOSI, copy, 1)                                                                   \
-    X(NPU_ARITH_FPTOUI, copy, 1)
-
-typedef struct npu__ref_map_row {
-    npu_kind kind;
-    uint32_t op, num_operands;
-} npu__ref_map_row;
-
-#define NPU__REF_MAP_ROWS(X)                                                                       \
-    NPU__REF_ACTIVATION(X) NPU__REF_ELEMENTWISE(X) NPU__REF_COMPARISON(X) NPU__REF_CAST(X)         \
-    NPU__REF_CAST_TO(X) NPU__REF_TENSOR(X) NPU__REF_AICF(X) NPU__REF_LOGIC(X)                      \
-    NPU__REF_SPECIAL(X) NPU__REF_BLOCK(X) NPU__REF_BLOCK_EXPAND(X) NPU__REF_ARITH(X)               \
-    NPU__REF_LOOPS(X) NPU__REF_REGISTERS(X)                                                        \
-    X(NPU_ATEN_FILL_TENSOR, copy, 2)                                                               \
-    X(NPU_ATEN_PRELU, prelu, 2)                                                                    \
-    X(NPU_ATEN_MAX_OTHER, maximum, 2)                                                              \
-    X(NPU_ATEN_MIN_OTHER, minimum, 2)                                                              \
-    X(NPU_ATEN_TYPE_AS, copy, 1)                                                                   \
-    X(NPU_ATEN_COPY, copy, 2)                                                                      \
-    X(NPU_ATEN_LOCAL_SCALAR_DENSE, copy, 1)
-
-static const npu__ref_map_row npu__ref_map_rows[] = {
-#define NPU_X(kind, op, num_operands) { kind, NPU__REF_OP_##op, num_operands },
-    NPU__REF_MAP_ROWS(NPU_X)
-#undef NPU_X
-};
-
-/* What npu__ref_map_choose may take instead of an op, and ops of kernels that are no rows. */
-#define NPU__REF_CHOICES(X, word)                                                                  \
-    X(word, add_scaled, add) X(word, sub_scaled, sub) X(word, rsub_scaled, rsub)                   \
-    X(word, gelu, gelu_tanh) X(word, gelu_backward, gelu_tanh_backward)                            \
-    X(word, polygamma, polygamma_single) X(word, isclose, isclose_nan) X(word, ldexp, ldexp_single) \
-    X(word, logit, logit_single)                                                                   \
-    X(word, round_decimals, round_tens) X(word, round_decimals, round)                             \
-    X(word, nextafter, nextafter_f16) X(word, nextafter, nextafter_bf16)                           \
-    X(word, bitwise_not, logical_not) X(word, clamp, maximum) X(word, clamp, minimum)              \
-    X(word, div, div_floor) X(word, div, div_trunc)                                                \
-    X(word, pow, sqrt) X(word, pow, rsqrt) X(word, pow, square) X(word, pow, cube)                 \
-    X(word, pow, reciprocal_square)
-
-/* ---- the loops that are linked: those of the kernels that NPU_IR_HAS_KERNEL lists ----
-
-   A constant cannot be looked up in a table, so the ops in use are bits of enumerators, 31 to a word: first those of
-   the rows, then also those that may be taken instead. */
-#define NPU__REF_BIT(word, op) ((op) / 31 == (word) ? 1 << (op) % 31 : 0)
-#define NPU__REF_IS_IN(set, op)                                                                    \
-    (((op) / 31 == 0   ? set##0                                                                    \
-      : (op) / 31 == 1 ? set##1                                                                    \
-      : (op) / 31 == 2 ? set##2                                                                    \
-      : (op) / 31 == 3 ? set##3                                                                    \
-      : (op) / 31 == 4 ? set##4                                                                    \
-      : (op) / 31 == 5 ? set##5                                                                    \
-      : (op) / 31 == 6 ? set##6                                                                    \
-      : (op) / 31 == 7 ? set##7                                                                    \
-      : (op) / 31 == 8 ? set##8                                                                    \
-                       : set##9) >> (op) % 31 & 1)
-#define NPU__REF_OF_ROW(word, kind, op)                                                            \
-    | (NPU_IR_HAS_KERNEL(kind) ? NPU__REF_BIT(word, NPU__REF_OP_##op) : 0)
-#define NPU__REF_ROW_0(kind, op, n) NPU__REF_OF_ROW(0, kind, op)
-#define NPU__REF_ROW_1(kind, op, n) NPU__REF_OF_ROW(1, kind, op)
-#define NPU__REF_ROW_2(kind, op, n) NPU__REF_OF_ROW(2, kind, op)
-#define NPU__REF_ROW_3(kind, op, n) NPU__REF_OF_ROW(3, kind, op)
-#define NPU__REF_ROW_4(kind, op, n) NPU__REF_OF_ROW(4, kind, op)
-#define NPU__REF_ROW_5(kind, op, n) NPU__REF_OF_ROW(5, kind, op)
-#define NPU__REF_ROW_6(kind, op, n) NPU__REF_OF_ROW(6, kind, op)
-#define NPU__REF_ROW_7(kind, op, n) NPU__REF_OF_ROW(7, kind, op)
-#define NPU__REF_ROW_8(kind, op, n) NPU__REF_OF_ROW(8, kind, op)
-#define NPU__REF_ROW_9(kind, op, n) NPU__REF_OF_ROW(9, kind, op)
-#define NPU__REF_NAMED(word)                                                                       \
-    npu__ref_named_##word = 0 NPU__REF_MAP_ROWS(NPU__REF_ROW_##word)                               \
-                              NPU__REF_ROW_##word(NPU_ATEN_GLU, glu, 1)
-#define NPU__REF_OF_CHOICE(word, op, other)                                                        \
-    | (NPU__REF_IS_IN(npu__ref_named_, NPU__REF_OP_##op) ? NPU__REF_BIT(word, NPU__REF_OP_##other) : 0)
-#define NPU__REF_USED(word)                                                                        \
-    npu__ref_used_##word = npu__ref_named_##word NPU__REF_CHOICES(NPU__REF_OF_CHOICE, word)
-enum {
-    NPU__REF_NAMED(0), NPU__REF_NAMED(1), NPU__REF_NAMED(2), NPU__REF_NAMED(3), NPU__REF_NAMED(4),
-    NPU__REF_NAMED(5), NPU__REF_NAMED(6), NPU__REF_NAMED(7), NPU__REF_NAMED(8), NPU__REF_NAMED(9)
-};
-enum {
-    NPU__REF_USED(0), NPU__REF_USED(1), NPU__REF_USED(2), NPU__REF_USED(3), NPU__REF_USED(4),
-    NPU__REF_USED(5), NPU__REF_USED(6), NPU__REF_USED(7), NPU__REF_USED(8), NPU__REF_USED(9)
-};
-typedef char npu__ref_words_hold_all_ops[NPU__REF_OP_COUNT <= 10 * 31 ? 1 : -1];
-#define NPU__REF_LOOP(name, cls) \
-    (NPU__REF_IS_IN(npu__ref_used_, NPU__REF_OP_##name) ? npu__ref_map_##name##_##cls : NULL)
-
-/* By op and class; NULL = not for this class, or nothing to compute. */
-static const npu__ref_map_fn npu__ref_map_fns[NPU__REF_OP_COUNT][3] = {
-    { NULL, NULL, NULL },
-#define NPU_X(name, real, integer) \
-    { NPU__REF_LOOP(name, f32), NPU__REF_LOOP(name, f64), NPU__REF_LOOP(name, i64) },
-    NPU__REF_NUMBER_OPS(NPU_X) NPU__REF_SLOW_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, real, integer) { NULL, NPU__REF_LOOP(name, f64), NPU__REF_LOOP(name, i64) },
-    NPU__REF_WIDE_NUMBER_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, real) { NPU__REF_LOOP(name, f32), NPU__REF_LOOP(name, f64), NULL },
-    NPU__REF_FLOAT_OPS(NPU_X) NPU__REF_SLOW_FLOAT_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, real) { NULL, NPU__REF_LOOP(name, f64), NULL },
-    NPU__REF_WIDE_OPS(NPU_X)
-#undef NPU_X
-#define NPU_X(name, integer) { NULL, NULL, NPU__REF_LOOP(name, i64) },
-    NPU__REF_INTEGER_OPS(NPU_X)
-#undef NPU_X
-};
-
-#ifdef NPU__REF_HAS_AVX2
-/* For float; NULL = the plain one. */
-static const npu__ref_map_fn npu__ref_map_avx2[NPU__REF_OP_COUNT] = {
-#define NPU_X(name, ...) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, avx2),
-    NPU__REF_NUMBER_OPS(NPU_X)
-    NPU__REF_FLOAT_OPS(NPU_X)
-    NPU__REF_FAST_OPS(NPU_X)
-    NPU__REF_GUARDED_OPS(NPU_X)
-    NPU__REF_WIDENED_OPS(NPU_X)
-#undef NPU_X
-};
-
-/* For double. */
-static const npu__ref_map_fn npu__ref_map_f64_avx2[NPU__REF_OP_COUNT] = {
-#define NPU_X(name, ...) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, f64_avx2),
-    NPU__REF_NUMBER_OPS(NPU_X)
-    NPU__REF_FLOAT_OPS(NPU_X)
-    NPU__REF_FAST_OPS_F64(NPU_X)
-    NPU__REF_GUARDED_OPS_F64(NPU_X)
-#undef NPU_X
-};
-
-/* For NPU__I32 and NPU__U8. */
-static const npu__ref_map_fn npu__ref_map_narrow_avx2[2][NPU__REF_OP_COUNT] = { {
-#define NPU_X(name, integer) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, i32_avx2),
-    NPU__REF_NARROW_OPS(NPU_X)
-#undef NPU_X
-}, {
-#define NPU_X(name, integer) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, u8_avx2),
-    NPU__REF_NARROW_OPS(NPU_X)
-#undef NPU_X
-} };
-
-/* Those that are better than for AVX2. */
-static const npu__ref_map_fn npu__ref_map_avx512[NPU__REF_OP_COUNT] = {
-#define NPU_X(name, ...) [NPU__REF_OP_##name] = NPU__REF_LOOP(name, avx512),
-    NPU__REF_WIDEST_OPS(NPU_X)
-#undef NPU_X
-};
-
 #endif
 
 /* What elements go through, for float and for any class. */
@@ -4140,16 +3695,10 @@ typedef struct npu__ref_element_loops {
     void (*store_f32)(void *to, uint32_t dtype, int64_t first, int64_t stride, const float *from, size_t n);
     npu__ref_load_fn load;
     npu__ref_store_fn store;
-    const npu__ref_map_fn *maps[5]; /* of a class, by op; no table, or none for an op = that of the set before */
 } npu__ref_element_loops;
 
-#define NPU__REF_MAPS_base { NULL, NULL, NULL, NULL, NULL }
-#define NPU__REF_MAPS_neon NPU__REF_MAPS_base
-#define NPU__REF_MAPS_avx2 \
-    { npu__ref_map_avx2, npu__ref_map_f64_avx2, NULL, npu__ref_map_narrow_avx2[0], npu__ref_map_narrow_avx2[1] }
-#define NPU__REF_MAPS_avx512 { npu__ref_map_avx512, NULL, NULL, NULL, NULL }
 static const npu__ref_element_loops npu__ref_element_loops_of[] = {
-#define NPU_X(set, narrow, wide) { NPU__REF_LOADS_##narrow, NPU__REF_CLASSES_##narrow, NPU__REF_MAPS_##set },
+#define NPU_X(set, narrow, wide) { NPU__REF_LOADS_##narrow, NPU__REF_CLASSES_##narrow },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -4164,6 +3713,46 @@ enum {
     NPU__REF_NUMBER    /* an attribute */
 };
 
+/* What computes an expression in a class: a loop, or a function for one double at a time; neither = it moves. */
+typedef struct npu__ref_code {
+    npu__ref_map_fn loop;
+    npu__ref_exact_fn exact;
+} npu__ref_code;
+
+/* The loop of the best set up to `isa`; NULL = none. */
+static npu__ref_map_fn npu__ref_map_loop(const npu__ref_expression *op, int cls, uint32_t isa)
+{
+    while (isa > NPU__REF_ISA_base && !op->loops[isa][cls]) {
+        isa--;
+    }
+    return op->loops[isa][cls];
+}
+
+static npu__ref_code npu__ref_map_code(const npu__ref_expression *op, int cls, uint32_t isa)
+{
+    npu__ref_code code = { npu__ref_map_loop(op, cls, isa), NULL };
+    code.exact = !code.loop && cls == NPU__F64 ? op->exact : NULL;
+    return code;
+}
+
+/* Floats are computed in double where there is no loop for them. */
+static int npu__ref_map_class(const npu__ref_expression *op, int cls, uint32_t isa)
+{
+    bool is_wide = cls == NPU__F32 && !npu__ref_map_loop(op, NPU__F32, isa);
+    return is_wide && (op->exact || npu__ref_map_loop(op, NPU__F64, isa)) ? NPU__F64 : cls;
+}
+
+static inline bool npu__ref_map_computes(npu__ref_code code) { return code.loop || code.exact; }
+
+static inline void npu__ref_map_compute(npu__ref_code code, void *y, const void *const *x, size_t n)
+{
+    if (code.loop) {
+        code.loop(y, x, n);
+    } else {
+        npu__ref_map_exact(code.exact, y, x, n);
+    }
+}
+
 typedef struct npu__ref_operand {
     uint32_t mode;
     uint32_t index;      /* among the operands of the op */
@@ -4177,10 +3766,11 @@ typedef struct npu__ref_operand {
 } npu__ref_operand;
 
 typedef struct npu__ref_map_state {
-    npu__ref_map_fn fn;    /* NULL = the elements of operand 0 themselves */
+    const npu__ref_expression *op;
+    npu__ref_code code;
     npu__ref_load_fn load;
     npu__ref_store_fn store;
-    uint32_t op, num_operands;
+    uint32_t num_operands;
     int cls;
     uint32_t dtype;        /* of the computation */
     uint32_t out_dtype;
@@ -4193,10 +3783,12 @@ typedef struct npu__ref_map_state {
     npu__ref_operand operands[NPU__REF_OPERANDS];
 } npu__ref_map_state;
 
-static bool npu__ref_op_compares(uint32_t op)
+static inline bool npu__ref_op_is(const npu__ref_map_state *s, uint32_t trait) { return (s->op->traits & trait) != 0; }
+
+/* Whether only what is not 0 counts of operand k. */
+static inline bool npu__ref_map_asks(const npu__ref_map_state *s, uint32_t k)
 {
-    return (op >= NPU__REF_OP_eq && op <= NPU__REF_OP_ge) ||
-           (op >= NPU__REF_OP_logical_and && op <= NPU__REF_OP_isfinite);
+    return k < 2 && npu__ref_op_is(s, k == 0 ? NPU__REF_ASKS_A : NPU__REF_ASKS_B);
 }
 
 static uint32_t npu__ref_promote(uint32_t a, uint32_t b)
@@ -4233,17 +3825,17 @@ static uint32_t npu__ref_result_type(const npu__ref_map_state *s, const npu_op_i
 }
 
 /* What an absent number stands for, where it stands for one. */
-static bool npu__ref_map_default(uint32_t op, uint32_t arg, uint32_t dtype, npu_scalar *number)
+static bool npu__ref_map_default(const npu__ref_map_state *s, uint32_t arg, uint32_t dtype, npu_scalar *number)
 {
     double most = dtype == NPU_F16    ? 65504.0
                   : dtype == NPU_BF16 ? 3.3895313892515355e38
                   : dtype == NPU_F32  ? (double)FLT_MAX : DBL_MAX;
-    if (op == NPU__REF_OP_nan_to_num) {
+    if (npu__ref_op_is(s, NPU__REF_LIMITS)) {
         *number = npu_scalar_float(arg == 2 ? most : arg == 3 ? -most : 0);
-    } else if (op == NPU__REF_OP_logit) {
-        *number = npu_scalar_float(-1); /* no bound */
+    } else if (npu__ref_op_is(s, NPU__REF_UNBOUNDED)) {
+        *number = npu_scalar_float(-1);
     }
-    return op == NPU__REF_OP_nan_to_num || op == NPU__REF_OP_logit;
+    return npu__ref_op_is(s, NPU__REF_LIMITS | NPU__REF_UNBOUNDED);
 }
 
 /* The leading arguments of the schema become operands; absent ones are left out. `present` has a bit for each
@@ -4256,7 +3848,7 @@ static void npu__ref_map_bind(npu__ref_map_state *s, const npu_op_info *op, uint
         const npu_bound_arg *arg = &op->args[i];
         npu__ref_operand *o = &s->operands[s->num_operands];
         bool tensor = arg->form == NPU_ARG_TENSOR;
-        if (npu__ref_map_default(s->op, i, op->out[0]->dtype, &o->number) && arg->form == NPU_ARG_NONE) {
+        if (npu__ref_map_default(s, i, op->out[0]->dtype, &o->number) && arg->form == NPU_ARG_NONE) {
             o->mode = NPU__REF_NUMBER;
             s->num_operands++;
             continue;
@@ -4272,7 +3864,7 @@ static void npu__ref_map_bind(npu__ref_map_state *s, const npu_op_info *op, uint
         *present |= 1u << i;
         s->num_operands++;
     }
-    if (s->op == NPU__REF_OP_copy && s->num_operands == 2) { /* of what is copied over another operand */
+    if (npu__ref_op_is(s, NPU__REF_MOVES) && s->num_operands == 2) { /* of what is copied over another operand */
         s->operands[0] = s->operands[1];
         s->num_operands = 1;
     }
@@ -4283,41 +3875,119 @@ static bool npu__ref_is_number(const npu__ref_operand *o, double x)
     return o->mode == NPU__REF_NUMBER && npu_scalar_value(o->number) == x;
 }
 
-static bool npu__ref_is_negative(const npu__ref_operand *o)
+static bool npu__ref_is_negative_number(const npu__ref_operand *o)
 {
     return o->mode == NPU__REF_NUMBER && npu_scalar_value(o->number) < 0;
 }
 
-static uint32_t npu__ref_choose_power(npu__ref_map_state *s)
+/* ---- choices: expressions that attributes decide between ---- */
+
+/* The second one where the first one's last operand is the number 1. */
+static const npu__ref_expression *npu__ref_choose_scaled(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
 {
-    static const struct { double exponent; uint32_t op; bool integers; } rows[] = {
-        { 0.5, NPU__REF_OP_sqrt, false }, { -0.5, NPU__REF_OP_rsqrt, false }, { 2, NPU__REF_OP_square, true },
-        { 3, NPU__REF_OP_cube, true }, { -2, NPU__REF_OP_reciprocal_square, false }
+    bool is_one = npu__ref_is_number(&s->operands[2], 1);
+    (void)op, (void)present;
+    s->num_operands = is_one ? 2 : s->num_operands;
+    return s->op->others[is_one];
+}
+
+/* The second one for what is less than double. */
+static const npu__ref_expression *npu__ref_choose_single(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
+{
+    (void)op, (void)present;
+    return s->op->others[s->cls == NPU__F32];
+}
+
+/* The power of 2 is a tensor of its own. */
+static const npu__ref_expression *npu__ref_choose_ldexp(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
+{
+    (void)present;
+    return s->op->others[s->dtype != NPU_F64 || op->in[1]->dtype == NPU_F32];
+}
+
+static const npu__ref_expression *npu__ref_choose_next(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
+{
+    (void)op, (void)present;
+    return s->op->others[s->dtype == NPU_F64 ? 0 : s->dtype == NPU_F16 ? 2 : s->dtype == NPU_BF16 ? 3 : 1];
+}
+
+static const npu__ref_expression *npu__ref_choose_tanh(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
+{
+    (void)present;
+    return s->op->others[npu_op_str_is(op, "approximate", "tanh")];
+}
+
+static const npu__ref_expression *npu__ref_choose_equal_nan(npu__ref_map_state *s, const npu_op_info *op,
+                                                            uint32_t present)
+{
+    (void)present;
+    return s->op->others[npu_op_int(op, "equal_nan", 0) != 0];
+}
+
+static const npu__ref_expression *npu__ref_choose_rounding(npu__ref_map_state *s, const npu_op_info *op,
+                                                           uint32_t present)
+{
+    int64_t decimals = npu_op_int(op, "decimals", 0);
+    (void)present;
+    s->operands[1].number = npu_scalar_float(npu__math_pow(10, fabs((double)decimals)));
+    return s->op->others[decimals < 0 ? 0 : decimals > 0 ? 2 : 1];
+}
+
+static const npu__ref_expression *npu__ref_choose_bool(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
+{
+    (void)op, (void)present;
+    return s->op->others[s->dtype == NPU_BOOL];
+}
+
+/* By the bounds that there are. */
+static const npu__ref_expression *npu__ref_choose_bounds(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
+{
+    (void)op;
+    return s->op->others[present == 7 ? 0 : present == 3 ? 1 : 2];
+}
+
+static const npu__ref_expression *npu__ref_choose_division(npu__ref_map_state *s, const npu_op_info *op,
+                                                           uint32_t present)
+{
+    (void)present;
+    if (npu_op_str_is(op, "rounding_mode", "floor")) {
+        return s->op->others[s->cls == NPU__F32 ? 3 : 2];
+    }
+    return s->op->others[npu_op_str_is(op, "rounding_mode", "trunc") || s->cls == NPU__I64];
+}
+
+/* As torch: integers to negative integer powers are not allowed. */
+static const npu__ref_expression *npu__ref_choose_power(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
+{
+    static const struct { double exponent; bool integers; } rows[] = {
+        { 2, true }, { 3, true }, { 0.5, false }, { -0.5, false }, { -2, false }
     };
-    for (size_t i = 0; i < NPU__REF_COUNT(rows); i++) {
-        if (npu__ref_is_number(&s->operands[1], rows[i].exponent) &&
-            (rows[i].integers || s->cls != NPU__I64)) {
+    (void)op, (void)present;
+    if (s->cls == NPU__I64 && npu__ref_is_negative_number(&s->operands[1])) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < NPU__REF_COUNT(rows); i++) {
+        if (npu__ref_is_number(&s->operands[1], rows[i].exponent) && (rows[i].integers || s->cls != NPU__I64)) {
             s->num_operands = 1;
-            return rows[i].op;
+            return s->op->others[i + 1];
         }
     }
-    return NPU__REF_OP_pow;
+    return s->op->others[0];
 }
 
 /* The comparison that a predicate names: "olt", "slt" and "ule" end like their ops. */
-static uint32_t npu__ref_choose_compare(const npu_op_info *op)
+static const npu__ref_expression *npu__ref_choose_compare(npu__ref_map_state *s, const npu_op_info *op,
+                                                          uint32_t present)
 {
-    static const struct { char name[4]; uint32_t op; } rows[] = {
-        { "eq", NPU__REF_OP_eq }, { "ne", NPU__REF_OP_ne }, { "lt", NPU__REF_OP_lt },
-        { "le", NPU__REF_OP_le }, { "gt", NPU__REF_OP_gt }, { "ge", NPU__REF_OP_ge }
-    };
+    static const char names[][3] = { "eq", "ne", "lt", "le", "gt", "ge" };
     const npu_bound_arg *arg = npu_op_arg(op, "predicate");
-    for (size_t i = 0; arg && i < NPU__REF_COUNT(rows); i++) {
-        if (memcmp(arg->data + arg->count - 2, rows[i].name, 2) == 0) {
-            return rows[i].op;
+    (void)present;
+    for (uint32_t i = 0; arg && i < NPU__REF_COUNT(names); i++) {
+        if (memcmp(arg->data + arg->count - 2, names[i], 2) == 0) {
+            return s->op->others[i];
         }
     }
-    return NPU__REF_OP_eq + (uint32_t)npu_op_int(op, "cmp_type", 0); /* of tiles: a number in the order of the rows */
+    return s->op->others[npu_op_int(op, "cmp_type", 0)]; /* of tiles: a number in this order */
 }
 
 static int64_t npu__ref_least_signed(uint32_t dtype)
@@ -4326,54 +3996,366 @@ static int64_t npu__ref_least_signed(uint32_t dtype)
     return npu_dtype_is_signed((npu_dtype)dtype) ? INT64_MIN / above : 0;
 }
 
-/* The cheaper or other expression that the attributes ask for. */
-static uint32_t npu__ref_map_choose(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
+/* Operand c is the least number of the dtype; unsigned numbers have none to keep. */
+static const npu__ref_expression *npu__ref_choose_least(npu__ref_map_state *s, const npu_op_info *op, uint32_t present)
 {
-    bool whole;
-    switch (s->op) {
-    case NPU__REF_OP_add_scaled: case NPU__REF_OP_sub_scaled: case NPU__REF_OP_rsub_scaled:
-        if (npu__ref_is_number(&s->operands[2], 1)) {
-            s->num_operands = 2;
-            return s->op == NPU__REF_OP_add_scaled   ? NPU__REF_OP_add
-                   : s->op == NPU__REF_OP_sub_scaled ? NPU__REF_OP_sub : NPU__REF_OP_rsub;
-        }
-        return s->op;
-    case NPU__REF_OP_eq: return npu__ref_choose_compare(op);
-    case NPU__REF_OP_gelu_backward:
-        return npu_op_str_is(op, "approximate", "tanh") ? NPU__REF_OP_gelu_tanh_backward : s->op;
-    case NPU__REF_OP_polygamma: return s->dtype == NPU_F64 ? s->op : NPU__REF_OP_polygamma_single;
-    case NPU__REF_OP_logit: return s->dtype == NPU_F64 ? s->op : NPU__REF_OP_logit_single;
-    case NPU__REF_OP_ldexp: /* the power of 2 is a tensor of its own */
-        return s->dtype == NPU_F64 && op->in[1]->dtype != NPU_F32 ? s->op : NPU__REF_OP_ldexp_single;
-    case NPU__REF_OP_nextafter:
-        return s->dtype == NPU_F16    ? NPU__REF_OP_nextafter_f16
-               : s->dtype == NPU_BF16 ? NPU__REF_OP_nextafter_bf16 : s->op;
-    case NPU__REF_OP_isclose: return npu_op_int(op, "equal_nan", 0) ? NPU__REF_OP_isclose_nan : s->op;
-    case NPU__REF_OP_round_decimals: {
-        int64_t decimals = npu_op_int(op, "decimals", 0);
-        s->operands[1].number = npu_scalar_float(npu__math_pow(10, fabs((double)decimals)));
-        return decimals < 0 ? NPU__REF_OP_round_tens : decimals > 0 ? s->op : NPU__REF_OP_round;
-    }
-    case NPU__REF_OP_gcd: case NPU__REF_OP_lcm: /* unsigned numbers have none to keep */
-        s->operands[2].mode = NPU__REF_NUMBER;
-        s->operands[2].number = npu_scalar_int(npu__ref_least_signed(s->dtype));
-        s->num_operands = 3;
-        return s->op;
-    case NPU__REF_OP_bitwise_not: return s->dtype == NPU_BOOL ? NPU__REF_OP_logical_not : s->op;
-    case NPU__REF_OP_clamp:
-        return present == 7 ? NPU__REF_OP_clamp : present == 3 ? NPU__REF_OP_maximum : NPU__REF_OP_minimum;
-    case NPU__REF_OP_div:
-        if (npu_op_str_is(op, "rounding_mode", "floor")) {
-            return NPU__REF_OP_div_floor;
-        }
-        whole = npu_op_str_is(op, "rounding_mode", "trunc") || s->cls == NPU__I64;
-        return whole ? NPU__REF_OP_div_trunc : NPU__REF_OP_div;
-    case NPU__REF_OP_gelu:
-        return npu_op_str_is(op, "approximate", "tanh") ? NPU__REF_OP_gelu_tanh : s->op;
-    case NPU__REF_OP_pow: return npu__ref_choose_power(s);
-    default: return s->op;
-    }
+    (void)op, (void)present;
+    s->operands[2].mode = NPU__REF_NUMBER;
+    s->operands[2].number = npu_scalar_int(npu__ref_least_signed(s->dtype));
+    s->num_operands = 3;
+    return s->op->others[0];
 }
+
+#define NPU__REF_CHOICE(name, traits, choose, ...)                                                 \
+    static const npu__ref_expression *const npu__ref_others_##name[] = { __VA_ARGS__ };            \
+    static const npu__ref_expression npu__ref_op_##name = {                                        \
+        traits, NULL, { { NULL } }, choose, npu__ref_others_##name, NPU__REF_COUNT(npu__ref_others_##name) \
+    };
+NPU__REF_CHOICE(add_alpha, 0, npu__ref_choose_scaled, &npu__ref_op_add_scaled, &npu__ref_op_add)
+NPU__REF_CHOICE(sub_alpha, 0, npu__ref_choose_scaled, &npu__ref_op_sub_scaled, &npu__ref_op_sub)
+NPU__REF_CHOICE(rsub_alpha, 0, npu__ref_choose_scaled, &npu__ref_op_rsub_scaled, &npu__ref_op_rsub)
+NPU__REF_CHOICE(divide, 0, npu__ref_choose_division, &npu__ref_op_div, &npu__ref_op_div_trunc, &npu__ref_op_div_floor,
+                &npu__ref_op_div_floor_single)
+NPU__REF_CHOICE(floor_divide, 0, npu__ref_choose_single, &npu__ref_op_div_floor, &npu__ref_op_div_floor_single)
+NPU__REF_CHOICE(power, 0, npu__ref_choose_power, &npu__ref_op_pow, &npu__ref_op_square, &npu__ref_op_cube,
+                &npu__ref_op_sqrt, &npu__ref_op_rsqrt, &npu__ref_op_reciprocal_square)
+NPU__REF_CHOICE(bounds, 0, npu__ref_choose_bounds, &npu__ref_op_clamp, &npu__ref_op_maximum, &npu__ref_op_minimum)
+NPU__REF_CHOICE(compare, NPU__REF_COMPARES, npu__ref_choose_compare, &npu__ref_op_eq, &npu__ref_op_ne, &npu__ref_op_lt,
+                &npu__ref_op_le, &npu__ref_op_gt, &npu__ref_op_ge)
+NPU__REF_CHOICE(close, NPU__REF_COMPARES | NPU__REF_MEASURES, npu__ref_choose_equal_nan, &npu__ref_op_isclose,
+                &npu__ref_op_isclose_nan)
+NPU__REF_CHOICE(gelu_form, 0, npu__ref_choose_tanh, &npu__ref_op_gelu, &npu__ref_op_gelu_tanh)
+NPU__REF_CHOICE(gelu_slope, 0, npu__ref_choose_tanh, &npu__ref_op_gelu_backward, &npu__ref_op_gelu_tanh_backward)
+NPU__REF_CHOICE(round_to, 0, npu__ref_choose_rounding, &npu__ref_op_round_tens, &npu__ref_op_round,
+                &npu__ref_op_round_decimals)
+NPU__REF_CHOICE(invert, 0, npu__ref_choose_bool, &npu__ref_op_bitwise_not, &npu__ref_op_logical_not)
+NPU__REF_CHOICE(common_divisor, 0, npu__ref_choose_least, &npu__ref_op_gcd)
+NPU__REF_CHOICE(common_multiple, 0, npu__ref_choose_least, &npu__ref_op_lcm)
+NPU__REF_CHOICE(next, 0, npu__ref_choose_next, &npu__ref_op_nextafter, &npu__ref_op_nextafter_single,
+                &npu__ref_op_nextafter_f16, &npu__ref_op_nextafter_bf16)
+NPU__REF_CHOICE(load_exponent, 0, npu__ref_choose_ldexp, &npu__ref_op_ldexp, &npu__ref_op_ldexp_single)
+NPU__REF_CHOICE(log_odds, NPU__REF_UNBOUNDED, npu__ref_choose_single, &npu__ref_op_logit, &npu__ref_op_logit_single)
+NPU__REF_CHOICE(gamma_derivative, 0, npu__ref_choose_single, &npu__ref_op_polygamma, &npu__ref_op_polygamma_single)
+
+/* ---- the kinds: which expression, and how many leading arguments of the schema are its operands ----
+
+   Sorted by kind. A kind that is not listed has no expression, so that the compiler leaves its loops out. */
+
+#define NPU__REF_MAP_KINDS(X)                                                                      \
+    X(NPU_AICF_ADD, add, 2)                                                                        \
+    X(NPU_AICF_RELU, relu, 1)                                                                      \
+    X(NPU_AICF_BIAS_ADD, add, 2)                                                                   \
+    X(NPU_AICF_RELU_BWD, relu_bwd, 2)                                                              \
+    X(NPU_ATEN_RELU, relu, 1)                                                                      \
+    X(NPU_ATEN_GELU, gelu_form, 1)                                                                 \
+    X(NPU_ATEN_LEAKY_RELU, leaky_relu, 2)                                                          \
+    X(NPU_ATEN_SILU, silu, 1)                                                                      \
+    X(NPU_ATEN_SIGMOID, sigmoid, 1)                                                                \
+    X(NPU_ATEN_TANH, tanh, 1)                                                                      \
+    X(NPU_ATEN_HARDSWISH, hardswish, 1)                                                            \
+    X(NPU_ATEN_HARDTANH, bounds, 3)                                                                \
+    X(NPU_ATEN_ELU, elu, 4)                                                                        \
+    X(NPU_ATEN_ADD, add_alpha, 3)                                                                  \
+    X(NPU_ATEN_ADD_SCALAR, add_alpha, 3)                                                           \
+    X(NPU_ATEN_SUB, sub_alpha, 3)                                                                  \
+    X(NPU_ATEN_SUB_SCALAR, sub_alpha, 3)                                                           \
+    X(NPU_ATEN_MUL, mul, 2)                                                                        \
+    X(NPU_ATEN_MUL_SCALAR, mul, 2)                                                                 \
+    X(NPU_ATEN_DIV, divide, 2)                                                                     \
+    X(NPU_ATEN_DIV_SCALAR, divide, 2)                                                              \
+    X(NPU_ATEN_DIV_MODE, divide, 2)                                                                \
+    X(NPU_ATEN_DIV_SCALAR_MODE, divide, 2)                                                         \
+    X(NPU_ATEN_POW, power, 2)                                                                      \
+    X(NPU_ATEN_POW_TENSOR_SCALAR, power, 2)                                                        \
+    X(NPU_ATEN_POW_SCALAR, power, 2)                                                               \
+    X(NPU_ATEN_SQRT, sqrt, 1)                                                                      \
+    X(NPU_ATEN_RSQRT, rsqrt, 1)                                                                    \
+    X(NPU_ATEN_NEG, neg, 1)                                                                        \
+    X(NPU_ATEN_ABS, abs, 1)                                                                        \
+    X(NPU_ATEN_EXP, exp, 1)                                                                        \
+    X(NPU_ATEN_LOG, log, 1)                                                                        \
+    X(NPU_ATEN_CLAMP, bounds, 3)                                                                   \
+    X(NPU_ATEN_CLAMP_TENSOR, bounds, 3)                                                            \
+    X(NPU_ATEN_MAXIMUM, maximum, 2)                                                                \
+    X(NPU_ATEN_MINIMUM, minimum, 2)                                                                \
+    X(NPU_ATEN_ACOS, acos, 1)                                                                      \
+    X(NPU_ATEN_ACOSH, acosh, 1)                                                                    \
+    X(NPU_ATEN_ASIN, asin, 1)                                                                      \
+    X(NPU_ATEN_ASINH, asinh, 1)                                                                    \
+    X(NPU_ATEN_ATAN, atan, 1)                                                                      \
+    X(NPU_ATEN_ATANH, atanh, 1)                                                                    \
+    X(NPU_ATEN_COS, cos, 1)                                                                        \
+    X(NPU_ATEN_COSH, cosh, 1)                                                                      \
+    X(NPU_ATEN_SIN, sin, 1)                                                                        \
+    X(NPU_ATEN_SINH, sinh, 1)                                                                      \
+    X(NPU_ATEN_TAN, tan, 1)                                                                        \
+    X(NPU_ATEN_ERF, erf, 1)                                                                        \
+    X(NPU_ATEN_EXPM1, expm1, 1)                                                                    \
+    X(NPU_ATEN_LOG10, log10, 1)                                                                    \
+    X(NPU_ATEN_LOG1P, log1p, 1)                                                                    \
+    X(NPU_ATEN_LOG2, log2, 1)                                                                      \
+    X(NPU_ATEN_RECIPROCAL, reciprocal, 1)                                                          \
+    X(NPU_ATEN_ATAN2, atan2, 2)                                                                    \
+    X(NPU_ATEN_CEIL, ceil, 1)                                                                      \
+    X(NPU_ATEN_FLOOR, floor, 1)                                                                    \
+    X(NPU_ATEN_ROUND, round, 1)                                                                    \
+    X(NPU_ATEN_TRUNC, trunc, 1)                                                                    \
+    X(NPU_ATEN_SIGN, sign, 1)                                                                      \
+    X(NPU_ATEN_FMOD_SCALAR, fmod, 2)                                                               \
+    X(NPU_ATEN_FMOD_TENSOR, fmod, 2)                                                               \
+    X(NPU_ATEN_REMAINDER_SCALAR, remainder, 2)                                                     \
+    X(NPU_ATEN_REMAINDER_TENSOR, remainder, 2)                                                     \
+    X(NPU_ATEN_CLAMP_MAX, minimum, 2)                                                              \
+    X(NPU_ATEN_CLAMP_MAX_TENSOR, minimum, 2)                                                       \
+    X(NPU_ATEN_CLAMP_MIN, maximum, 2)                                                              \
+    X(NPU_ATEN_CLAMP_MIN_TENSOR, maximum, 2)                                                       \
+    X(NPU_ATEN_FLOOR_DIVIDE, floor_divide, 2)                                                      \
+    X(NPU_ATEN_FLOOR_DIVIDE_SCALAR, floor_divide, 2)                                               \
+    X(NPU_ATEN_RSUB_SCALAR, rsub_alpha, 3)                                                         \
+    X(NPU_ATEN_RSUB_TENSOR, rsub_alpha, 3)                                                         \
+    X(NPU_ATEN_ERFC, erfc, 1)                                                                      \
+    X(NPU_ATEN_EXP2, exp2, 1)                                                                      \
+    X(NPU_ATEN_SQUARE, square, 1)                                                                  \
+    X(NPU_ATEN_HARDSIGMOID, hardsigmoid, 1)                                                        \
+    X(NPU_ATEN_CELU, celu, 2)                                                                      \
+    X(NPU_ATEN_SELU, selu, 1)                                                                      \
+    X(NPU_ATEN_MISH, mish, 1)                                                                      \
+    X(NPU_ATEN_SOFTPLUS, softplus, 3)                                                              \
+    X(NPU_ATEN_RELU6, relu6, 1)                                                                    \
+    X(NPU_ATEN_LOG_SIGMOID, log_sigmoid, 1)                                                        \
+    X(NPU_ATEN_MASKED_FILL_SCALAR, masked_fill, 3)                                                 \
+    X(NPU_ATEN_MASKED_FILL_TENSOR, masked_fill, 3)                                                 \
+    X(NPU_ATEN_PRELU, prelu, 2)                                                                    \
+    X(NPU_ATEN_EQ, eq, 2)                                                                          \
+    X(NPU_ATEN_EQ_SCALAR, eq, 2)                                                                   \
+    X(NPU_ATEN_NE, ne, 2)                                                                          \
+    X(NPU_ATEN_NE_SCALAR, ne, 2)                                                                   \
+    X(NPU_ATEN_LT, lt, 2)                                                                          \
+    X(NPU_ATEN_LT_SCALAR, lt, 2)                                                                   \
+    X(NPU_ATEN_LE, le, 2)                                                                          \
+    X(NPU_ATEN_LE_SCALAR, le, 2)                                                                   \
+    X(NPU_ATEN_GT, gt, 2)                                                                          \
+    X(NPU_ATEN_GT_SCALAR, gt, 2)                                                                   \
+    X(NPU_ATEN_GE, ge, 2)                                                                          \
+    X(NPU_ATEN_GE_SCALAR, ge, 2)                                                                   \
+    X(NPU_ATEN_WHERE, where, 3)                                                                    \
+    X(NPU_ATEN_WHERE_SCALAR_SELF, where, 3)                                                        \
+    X(NPU_ATEN_WHERE_SCALAR_OTHER, where, 3)                                                       \
+    X(NPU_ATEN_WHERE_SCALAR, where, 3)                                                             \
+    X(NPU_ATEN_MAX_OTHER, maximum, 2)                                                              \
+    X(NPU_ATEN_MIN_OTHER, minimum, 2)                                                              \
+    X(NPU_ATEN_TO_DTYPE, copy, 1)                                                                  \
+    X(NPU_ATEN_TO_COPY, copy, 1)                                                                   \
+    X(NPU_ATEN_TO_DEVICE, copy, 1)                                                                 \
+    X(NPU_ATEN_TO_DTYPE_LAYOUT, copy, 1)                                                           \
+    X(NPU_ATEN_BITWISE_AND_SCALAR, bitwise_and, 2)                                                 \
+    X(NPU_ATEN_BITWISE_AND_TENSOR, bitwise_and, 2)                                                 \
+    X(NPU_ATEN_BITWISE_OR_SCALAR, bitwise_or, 2)                                                   \
+    X(NPU_ATEN_BITWISE_OR_TENSOR, bitwise_or, 2)                                                   \
+    X(NPU_ATEN_BITWISE_XOR_SCALAR, bitwise_xor, 2)                                                 \
+    X(NPU_ATEN_BITWISE_XOR_TENSOR, bitwise_xor, 2)                                                 \
+    X(NPU_ATEN_BITWISE_NOT, invert, 1)                                                             \
+    X(NPU_ATEN_LOGICAL_AND, logical_and, 2)                                                        \
+    X(NPU_ATEN_LOGICAL_OR, logical_or, 2)                                                          \
+    X(NPU_ATEN_LOGICAL_XOR, logical_xor, 2)                                                        \
+    X(NPU_ATEN_LOGICAL_NOT, logical_not, 1)                                                        \
+    X(NPU_ATEN_ISINF, isinf, 1)                                                                    \
+    X(NPU_ATEN_ISNAN, isnan, 1)                                                                    \
+    X(NPU_ATEN_ISFINITE, isfinite, 1)                                                              \
+    X(NPU_ATEN_AND___TENSOR, bitwise_and, 2)                                                       \
+    X(NPU_ATEN_ISNEGINF, isneginf, 1)                                                              \
+    X(NPU_ATEN_ISPOSINF, isposinf, 1)                                                              \
+    X(NPU_ATEN_ISREAL, isreal, 1)                                                                  \
+    X(NPU_ATEN_SIGNBIT, signbit, 1)                                                                \
+    X(NPU_ATEN_ISCLOSE, close, 4)                                                                  \
+    X(NPU_ATEN_FILL_TENSOR, copy, 2)                                                               \
+    X(NPU_ATEN_COPY, copy, 2)                                                                      \
+    X(NPU_ATEN_TYPE_AS, copy, 1)                                                                   \
+    X(NPU_ATEN_LOCAL_SCALAR_DENSE, copy, 1)                                                        \
+    X(NPU_ATEN_ADDCDIV, addcdiv, 4)                                                                \
+    X(NPU_ATEN_ADDCMUL, addcmul, 4)                                                                \
+    X(NPU_ATEN_LERP_SCALAR, lerp, 3)                                                               \
+    X(NPU_ATEN_LERP_TENSOR, lerp, 3)                                                               \
+    X(NPU_ATEN_COPYSIGN_SCALAR, copysign, 2)                                                       \
+    X(NPU_ATEN_COPYSIGN_TENSOR, copysign, 2)                                                       \
+    X(NPU_ATEN_DEG2RAD, deg2rad, 1)                                                                \
+    X(NPU_ATEN_RAD2DEG, rad2deg, 1)                                                                \
+    X(NPU_ATEN_DIGAMMA, digamma, 1)                                                                \
+    X(NPU_ATEN_LGAMMA, lgamma, 1)                                                                  \
+    X(NPU_ATEN_POLYGAMMA, gamma_derivative, 2)                                                     \
+    X(NPU_ATEN_SPECIAL_POLYGAMMA, gamma_derivative, 2)                                             \
+    X(NPU_ATEN_MVLGAMMA, mvlgamma, 2)                                                              \
+    X(NPU_ATEN_DIVIDE_TENSOR, divide, 2)                                                           \
+    X(NPU_ATEN_TRUE_DIVIDE_TENSOR, divide, 2)                                                      \
+    X(NPU_ATEN_MULTIPLY_TENSOR, mul, 2)                                                            \
+    X(NPU_ATEN_SUBTRACT_SCALAR, sub_alpha, 3)                                                      \
+    X(NPU_ATEN_SUBTRACT_TENSOR, sub_alpha, 3)                                                      \
+    X(NPU_ATEN_FLOAT_POWER_TENSOR_TENSOR, float_power, 2)                                          \
+    X(NPU_ATEN_FMAX, fmax, 2)                                                                      \
+    X(NPU_ATEN_FMIN, fmin, 2)                                                                      \
+    X(NPU_ATEN_FRAC, frac, 1)                                                                      \
+    X(NPU_ATEN_GCD, common_divisor, 2)                                                             \
+    X(NPU_ATEN_LCM, common_multiple, 2)                                                            \
+    X(NPU_ATEN_BITWISE_LEFT_SHIFT_TENSOR, shift_left, 2)                                           \
+    X(NPU_ATEN_BITWISE_RIGHT_SHIFT_TENSOR, shift_right, 2)                                         \
+    X(NPU_ATEN_HEAVISIDE, heaviside, 2)                                                            \
+    X(NPU_ATEN_HYPOT, hypot, 2)                                                                    \
+    X(NPU_ATEN_LOGADDEXP, logaddexp, 2)                                                            \
+    X(NPU_ATEN_LOGADDEXP2, logaddexp2, 2)                                                          \
+    X(NPU_ATEN_NEXTAFTER, next, 2)                                                                 \
+    X(NPU_ATEN_IGAMMA, igamma, 2)                                                                  \
+    X(NPU_ATEN_IGAMMAC, igammac, 2)                                                                \
+    X(NPU_ATEN_LDEXP_TENSOR, load_exponent, 2)                                                     \
+    X(NPU_ATEN_XLOGY_SCALAR_OTHER, xlogy, 2)                                                       \
+    X(NPU_ATEN_XLOGY_TENSOR, xlogy, 2)                                                             \
+    X(NPU_ATEN_SPECIAL_XLOG1PY, xlog1py, 2)                                                        \
+    X(NPU_ATEN_SPECIAL_ZETA, zeta, 2)                                                              \
+    X(NPU_ATEN_LOGIT, log_odds, 2)                                                                 \
+    X(NPU_ATEN_NAN_TO_NUM, nan_to_num, 4)                                                          \
+    X(NPU_ATEN_ROUND_DECIMALS, round_to, 2)                                                        \
+    X(NPU_ATEN_SGN, sign, 1)                                                                       \
+    X(NPU_ATEN_SINC, sinc, 1)                                                                      \
+    X(NPU_ATEN_ANGLE, angle, 1)                                                                    \
+    X(NPU_ATEN_ERFINV, erfinv, 1)                                                                  \
+    X(NPU_ATEN_I0, i0, 1)                                                                          \
+    X(NPU_ATEN_SPECIAL_I0E, i0e, 1)                                                                \
+    X(NPU_ATEN_SPECIAL_I1, i1, 1)                                                                  \
+    X(NPU_ATEN_SPECIAL_I1E, i1e, 1)                                                                \
+    X(NPU_ATEN_SPECIAL_ENTR, entr, 1)                                                              \
+    X(NPU_ATEN_SPECIAL_ERFCX, erfcx, 1)                                                            \
+    X(NPU_ATEN_SPECIAL_NDTR, ndtr, 1)                                                              \
+    X(NPU_ATEN_SPECIAL_LOG_NDTR, log_ndtr, 1)                                                      \
+    X(NPU_ATEN_SPECIAL_NDTRI, ndtri, 1)                                                            \
+    X(NPU_ATEN_HARDSHRINK, hardshrink, 2)                                                          \
+    X(NPU_ATEN_SOFTSHRINK, softshrink, 2)                                                          \
+    X(NPU_ATEN_THRESHOLD, threshold, 3)                                                            \
+    X(NPU_ATEN_THRESHOLD_BACKWARD, threshold_backward, 3)                                          \
+    X(NPU_ATEN_GELU_BACKWARD, gelu_slope, 2)                                                       \
+    X(NPU_TENSOR_ADD, add, 2)                                                                      \
+    X(NPU_TENSOR_SUB, sub, 2)                                                                      \
+    X(NPU_TENSOR_MUL, mul, 2)                                                                      \
+    X(NPU_TENSOR_DIV, divide, 2)                                                                   \
+    X(NPU_TENSOR_MAXIMUM, maximum, 2)                                                              \
+    X(NPU_TENSOR_EXP, exp, 1)                                                                      \
+    X(NPU_BLOCK_ADD, add, 2)                                                                       \
+    X(NPU_BLOCK_SUB, sub, 2)                                                                       \
+    X(NPU_BLOCK_MUL, mul, 2)                                                                       \
+    X(NPU_BLOCK_DIV, divide, 2)                                                                    \
+    X(NPU_BLOCK_MAXIMUM, maximum, 2)                                                               \
+    X(NPU_BLOCK_MINIMUM, minimum, 2)                                                               \
+    X(NPU_BLOCK_CMP, compare, 2)                                                                   \
+    X(NPU_BLOCK_ADDS, add, 2)                                                                      \
+    X(NPU_BLOCK_SUBS, sub, 2)                                                                      \
+    X(NPU_BLOCK_MULS, mul, 2)                                                                      \
+    X(NPU_BLOCK_DIVS, divide, 2)                                                                   \
+    X(NPU_BLOCK_MAXIMUMS, maximum, 2)                                                              \
+    X(NPU_BLOCK_MINIMUMS, minimum, 2)                                                              \
+    X(NPU_BLOCK_CMPS, compare, 2)                                                                  \
+    X(NPU_BLOCK_SQRT, sqrt, 1)                                                                     \
+    X(NPU_BLOCK_RSQRT, rsqrt, 1)                                                                   \
+    X(NPU_BLOCK_EXP, exp, 1)                                                                       \
+    X(NPU_BLOCK_LOG, log, 1)                                                                       \
+    X(NPU_BLOCK_NEG, neg, 1)                                                                       \
+    X(NPU_BLOCK_ABS, abs, 1)                                                                       \
+    X(NPU_BLOCK_RECIP, reciprocal, 1)                                                              \
+    X(NPU_BLOCK_RELU, relu, 1)                                                                     \
+    X(NPU_BLOCK_ROW_EXPAND, copy, 2)                                                               \
+    X(NPU_BLOCK_ROW_EXPAND_ADD, add, 2)                                                            \
+    X(NPU_BLOCK_ROW_EXPAND_SUB, sub, 2)                                                            \
+    X(NPU_BLOCK_ROW_EXPAND_MUL, mul, 2)                                                            \
+    X(NPU_BLOCK_ROW_EXPAND_DIV, divide, 2)                                                         \
+    X(NPU_BLOCK_COL_EXPAND, copy, 2)                                                               \
+    X(NPU_BLOCK_COL_EXPAND_ADD, add, 2)                                                            \
+    X(NPU_BLOCK_COL_EXPAND_SUB, sub, 2)                                                            \
+    X(NPU_BLOCK_COL_EXPAND_MUL, mul, 2)                                                            \
+    X(NPU_BLOCK_COL_EXPAND_DIV, divide, 2)                                                         \
+    X(NPU_LINALG_ADD, add, 2)                                                                      \
+    X(NPU_LINALG_SUB, sub, 2)                                                                      \
+    X(NPU_LINALG_MUL, mul, 2)                                                                      \
+    X(NPU_LINALG_DIV, divide, 2)                                                                   \
+    X(NPU_LINALG_MAX, maximum, 2)                                                                  \
+    X(NPU_LINALG_MIN, minimum, 2)                                                                  \
+    X(NPU_LINALG_EXP, exp, 1)                                                                      \
+    X(NPU_LINALG_LOG, log, 1)                                                                      \
+    X(NPU_LINALG_ABS, abs, 1)                                                                      \
+    X(NPU_LINALG_CEIL, ceil, 1)                                                                    \
+    X(NPU_LINALG_FLOOR, floor, 1)                                                                  \
+    X(NPU_LINALG_NEGF, neg, 1)                                                                     \
+    X(NPU_LINALG_RECIPROCAL, reciprocal, 1)                                                        \
+    X(NPU_LINALG_ROUND, round, 1)                                                                  \
+    X(NPU_LINALG_SQRT, sqrt, 1)                                                                    \
+    X(NPU_LINALG_RSQRT, rsqrt, 1)                                                                  \
+    X(NPU_LINALG_SQUARE, square, 1)                                                                \
+    X(NPU_LINALG_TANH, tanh, 1)                                                                    \
+    X(NPU_LINALG_ERF, erf, 1)                                                                      \
+    X(NPU_LINALG_FILL, copy, 1)                                                                    \
+    X(NPU_ARITH_ADDF, add, 2)                                                                      \
+    X(NPU_ARITH_SUBF, sub, 2)                                                                      \
+    X(NPU_ARITH_MULF, mul, 2)                                                                      \
+    X(NPU_ARITH_DIVF, divide, 2)                                                                   \
+    X(NPU_ARITH_REMF, fmod, 2)                                                                     \
+    X(NPU_ARITH_MAXIMUMF, maximum, 2)                                                              \
+    X(NPU_ARITH_MINIMUMF, minimum, 2)                                                              \
+    X(NPU_ARITH_MAXNUMF, fmax, 2)                                                                  \
+    X(NPU_ARITH_MINNUMF, fmin, 2)                                                                  \
+    X(NPU_ARITH_NEGF, neg, 1)                                                                      \
+    X(NPU_ARITH_FLOORDIVSI, div_floor, 2)                                                          \
+    X(NPU_ARITH_CEILDIVSI, div_ceil, 2)                                                            \
+    X(NPU_ARITH_ANDI, bitwise_and, 2)                                                              \
+    X(NPU_ARITH_ORI, bitwise_or, 2)                                                                \
+    X(NPU_ARITH_XORI, bitwise_xor, 2)                                                              \
+    X(NPU_ARITH_SHLI, shift_left, 2)                                                               \
+    X(NPU_ARITH_SHRSI, shift_right, 2)                                                             \
+    X(NPU_ARITH_CMPF, compare, 2)                                                                  \
+    X(NPU_ARITH_CMPI, compare, 2)                                                                  \
+    X(NPU_ARITH_SELECT, where, 3)                                                                  \
+    X(NPU_ARITH_EXTF, copy, 1)                                                                     \
+    X(NPU_ARITH_TRUNCF, copy, 1)                                                                   \
+    X(NPU_ARITH_EXTSI, copy, 1)                                                                    \
+    X(NPU_ARITH_EXTUI, copy, 1)                                                                    \
+    X(NPU_ARITH_TRUNCI, copy, 1)                                                                   \
+    X(NPU_ARITH_SITOFP, copy, 1)                                                                   \
+    X(NPU_ARITH_UITOFP, copy, 1)                                                                   \
+    X(NPU_ARITH_FPTOSI, copy, 1)                                                                   \
+    X(NPU_ARITH_FPTOUI, copy, 1)                                                                   \
+    X(NPU_ARITH_ADDI, add, 2)                                                                      \
+    X(NPU_ARITH_SUBI, sub, 2)                                                                      \
+    X(NPU_ARITH_MULI, mul, 2)                                                                      \
+    X(NPU_ARITH_DIVSI, div_trunc, 2)                                                               \
+    X(NPU_ARITH_REMSI, fmod, 2)                                                                    \
+    X(NPU_ARITH_MINSI, minimum, 2)                                                                 \
+    X(NPU_ARITH_MAXSI, maximum, 2)
+
+typedef struct npu__ref_map_row {
+    npu_kind kind;
+    const npu__ref_expression *op;
+    uint32_t num_operands;
+} npu__ref_map_row;
+
+static const npu__ref_map_row npu__ref_map_rows[] = {
+#define NPU_X(kind, op, num_operands) { kind, NPU_IR_HAS_KERNEL(kind) ? &npu__ref_op_##op : NULL, num_operands },
+    NPU__REF_MAP_KINDS(NPU_X)
+#undef NPU_X
+};
+
+/* NULL = no kind of this table, or not listed. */
+static const npu__ref_map_row *npu__ref_map_find(npu_kind kind)
+{
+    size_t low = 0, high = NPU__REF_COUNT(npu__ref_map_rows);
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (npu__ref_map_rows[middle].kind < kind) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < NPU__REF_COUNT(npu__ref_map_rows) && npu__ref_map_rows[low].kind == kind && npu__ref_map_rows[low].op
+               ? &npu__ref_map_rows[low]
+               : NULL;
+}
+
+/* ---- prepare: operands ---- */
 
 /* Strides of every operand for the result's dims, dims of 1 left out and neighbours merged where all operands
    allow it. */
@@ -4416,10 +4398,10 @@ static uint32_t npu__ref_map_mode(const npu__ref_map_state *s, const npu__ref_op
 static bool npu__ref_map_rounds(const npu__ref_map_state *s, uint32_t k, uint32_t dtype, bool single)
 {
     if (dtype == s->dtype || s->dtype == npu__ref_class_dtype[s->cls] || s->cls >= NPU__I32 ||
-        (s->op == NPU__REF_OP_where && k == 0)) {
+        (npu__ref_map_asks(s, k) && !npu__ref_op_is(s, NPU__REF_COMPARES))) {
         return false;
     }
-    return s->cls == NPU__I64 || npu__ref_op_compares(s->op) || !(single && k > 0);
+    return s->cls == NPU__I64 || npu__ref_op_is(s, NPU__REF_COMPARES) || !(single && k > 0);
 }
 
 /* A number as a strip of equal elements. */
@@ -4454,7 +4436,7 @@ static npu_status npu__ref_map_number(npu_prepare *p, npu__ref_map_state *s, npu
 /* May one call do n elements? Numbers are strips of `numbers` equal elements. */
 static bool npu__ref_map_is_dense(const npu__ref_map_state *s, size_t n, size_t numbers)
 {
-    bool dense = s->out_direct && s->fn && !s->divides;
+    bool dense = s->out_direct && npu__ref_map_computes(s->code) && !s->divides;
     for (uint32_t k = 0; k < s->num_operands; k++) {
         const npu__ref_operand *o = &s->operands[k];
         dense = dense && o->direct &&
@@ -4466,9 +4448,7 @@ static bool npu__ref_map_is_dense(const npu__ref_map_state *s, size_t n, size_t 
 /* A bool whose bytes the expression takes as they are, since it asks for zeros only. */
 static bool npu__ref_map_is_truth(const npu__ref_map_state *s, uint32_t k)
 {
-    bool asks = (s->op == NPU__REF_OP_where && k == 0) || (s->op == NPU__REF_OP_masked_fill && k == 1) ||
-                (s->op >= NPU__REF_OP_logical_and && s->op <= NPU__REF_OP_logical_not);
-    return s->cls == NPU__U8 && s->operands[k].dtype == NPU_BOOL && asks;
+    return s->cls == NPU__U8 && s->operands[k].dtype == NPU_BOOL && npu__ref_map_asks(s, k);
 }
 
 static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
@@ -4501,45 +4481,16 @@ static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
 static uint32_t npu__ref_map_dtype(const npu__ref_map_state *s, const npu_prepare *p)
 {
     uint32_t in = p->in[s->operands[0].index].dtype, out = p->out[0].dtype;
-    if (s->op == NPU__REF_OP_copy) {
+    if (npu__ref_op_is(s, NPU__REF_MOVES)) {
         return npu__ref_class_dtype[npu__ref_compute_class(npu_dtype_is_float((npu_dtype)in) ? in : out)];
     }
-    if (s->op == NPU__REF_OP_isclose && npu__ref_compute_class(in) == NPU__I64) {
+    if (npu__ref_op_is(s, NPU__REF_MEASURES) && npu__ref_compute_class(in) == NPU__I64) {
         return NPU_F64; /* of i64, which no float holds */
     }
-    if (s->op == NPU__REF_OP_masked_fill && out == NPU_BOOL) {
+    if (npu__ref_op_is(s, NPU__REF_FILLS) && out == NPU_BOOL) {
         return NPU_F64; /* a fraction that fills is true */
     }
-    return npu__ref_op_compares(s->op) ? npu__ref_result_type(s, p->op) : out;
-}
-
-static const npu__ref_map_row *npu__ref_map_find(npu_kind kind)
-{
-    for (size_t i = 0; i < NPU__REF_COUNT(npu__ref_map_rows); i++) {
-        if (npu__ref_map_rows[i].kind == kind) {
-            return &npu__ref_map_rows[i];
-        }
-    }
-    return NULL;
-}
-
-/* The loop for an op in a class; NULL = none. */
-static npu__ref_map_fn npu__ref_map_loop(uint32_t op, int cls, uint32_t isa)
-{
-    for (; isa > NPU__REF_ISA_base; isa--) {
-        const npu__ref_map_fn *maps = npu__ref_element_loops_of[isa].maps[cls];
-        if (maps && maps[op]) {
-            return maps[op];
-        }
-    }
-    return cls <= NPU__I64 ? npu__ref_map_fns[op][cls] : NULL;
-}
-
-/* Double where there is no loop for float. */
-static int npu__ref_map_class(const npu__ref_map_state *s, uint32_t isa)
-{
-    bool single = s->cls == NPU__F32 && npu__ref_map_loop(s->op, NPU__F32, isa);
-    return s->cls == NPU__F32 && !single && npu__ref_map_fns[s->op][NPU__F64] ? NPU__F64 : s->cls;
+    return npu__ref_op_is(s, NPU__REF_COMPARES) ? npu__ref_result_type(s, p->op) : out;
 }
 
 /* Narrow integers as they are, where all tensors are of one dtype or bool and there is a loop. */
@@ -4557,13 +4508,12 @@ static int npu__ref_map_narrow(const npu__ref_map_state *s, const npu_prepare *p
     return fits ? cls : s->cls;
 }
 
-static npu_status npu__ref_map_create(npu_prepare *p, uint32_t isa)
+static npu_status npu__ref_map_decide(npu_prepare *p, const npu__ref_map_row *row, uint32_t isa)
 {
-    const npu__ref_map_row *row = npu__ref_map_find(p->op->kind);
     npu__ref_map_state *s = (npu__ref_map_state *)npu_prepare_alloc(p, sizeof *s);
     uint32_t present;
-    if (!s || !row) {
-        return s ? NPU_ERR_NOT_IMPLEMENTED : NPU_ERR_NO_MEMORY;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
     }
     s->op = row->op;
     npu__ref_map_bind(s, p->op, row->num_operands, &present);
@@ -4572,29 +4522,56 @@ static npu_status npu__ref_map_create(npu_prepare *p, uint32_t isa)
     if (s->cls < 0) {
         return NPU_ERR_DTYPE;
     }
-    s->op = npu__ref_map_choose(s, p->op, present);
-    if (s->op == NPU__REF_OP_pow && s->cls == NPU__I64 && npu__ref_is_negative(&s->operands[1])) {
-        return NPU_ERR_RANGE; /* as torch: integers to negative integer powers are not allowed */
+    s->op = s->op->choose ? s->op->choose(s, p->op, present) : s->op;
+    if (!s->op) {
+        return NPU_ERR_RANGE;
     }
-    s->cls = npu__ref_map_class(s, isa);
+    s->cls = npu__ref_map_class(s->op, s->cls, isa);
     s->cls = npu__ref_map_narrow(s, p, isa);
-    s->fn = npu__ref_map_loop(s->op, s->cls, isa);
+    s->code = npu__ref_map_code(s->op, s->cls, isa);
     s->load = npu__ref_element_loops_of[isa].load;
     s->store = npu__ref_element_loops_of[isa].store;
-    if (!s->fn && s->op != NPU__REF_OP_copy) {
+    if (!npu__ref_map_computes(s->code) && !npu__ref_op_is(s, NPU__REF_MOVES)) {
         return NPU_ERR_NOT_IMPLEMENTED;
     }
-    s->divides = s->cls == NPU__I64 && (s->op == NPU__REF_OP_div_floor || s->op == NPU__REF_OP_div_trunc ||
-                                        s->op == NPU__REF_OP_div_ceil ||
-                                        s->op == NPU__REF_OP_fmod || s->op == NPU__REF_OP_remainder);
+    s->divides = s->cls == NPU__I64 && npu__ref_op_is(s, NPU__REF_DIVIDES);
     s->out_dtype = p->out[0].dtype;
     s->out_direct = s->out_dtype == npu__ref_class_dtype[s->cls] ||
-                    (s->cls == NPU__U8 && s->out_dtype == NPU_BOOL && npu__ref_op_compares(s->op));
+                    (s->cls == NPU__U8 && s->out_dtype == NPU_BOOL && npu__ref_op_is(s, NPU__REF_COMPARES));
     s->len = (size_t)npu__ref_len(&p->out[0]);
     npu__ref_map_collapse(s, p->in, p->out);
     p->state = s;
     p->parts = npu__ref_parts(s->len, NPU__REF_GRAIN);
     return npu__ref_map_operands(p, s);
+}
+
+/* Operand b as it lies under operand a when it belongs to dim 1: seen as [C,1,..]. */
+static void npu__ref_map_per_channel(const npu_tensor *a, npu_tensor *b)
+{
+    bool all = b->rank == 1 && a->rank > 1;
+    b->rank = all ? a->rank - 1 : 0;
+    for (uint32_t i = 1; i < b->rank; i++) {
+        b->dims[i] = b->strides[i] = 1;
+    }
+}
+
+static npu_status npu__ref_map_create(npu_prepare *p, uint32_t isa)
+{
+    const npu__ref_map_row *row = npu__ref_map_find(p->op->kind);
+    const npu_tensor *in = p->in;
+    npu_status status;
+    if (row && (row->op->traits & NPU__REF_PER_CHANNEL)) {
+        npu_tensor *seen = (npu_tensor *)npu_prepare_alloc(p, 2 * sizeof *seen);
+        if (!seen) {
+            return NPU_ERR_NO_MEMORY;
+        }
+        memcpy(seen, in, 2 * sizeof *seen);
+        npu__ref_map_per_channel(&seen[0], &seen[1]);
+        p->in = seen;
+    }
+    status = row ? npu__ref_map_decide(p, row, isa) : NPU_ERR_NOT_IMPLEMENTED;
+    p->in = in;
+    return status;
 }
 
 static npu_status npu__ref_map_prepare(npu_prepare *p) { return npu__ref_map_create(p, NPU__REF_ISA_base); }
@@ -4719,6 +4696,7 @@ static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const void *c
 {
     npu__ref_strip strips[NPU__REF_OPERANDS], result;
     size_t size = npu__ref_class_size[s->cls], most = npu__ref_strip_len(s->cls), n;
+    bool computes = npu__ref_map_computes(s->code);
     for (uint32_t k = 0; k < s->num_operands; k++) {
         if (s->operands[k].mode == NPU__REF_REPEATED) {
             npu__ref_map_repeat(s, &s->operands[k], from[k], &strips[k], len < most ? len : most);
@@ -4737,11 +4715,11 @@ static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const void *c
         if (s->divides && npu__ref_has_zero((const int64_t *)x[1], n)) {
             return NPU_ERR_RANGE;
         }
-        if (s->fn) {
-            s->fn(y, x, n);
+        if (computes) {
+            npu__ref_map_compute(s->code, y, x, n);
         }
-        if (!s->fn || !s->out_direct) {
-            s->store(s->cls, to, s->out_dtype, (int64_t)pos, 1, s->fn ? y : x[0], n);
+        if (!computes || !s->out_direct) {
+            s->store(s->cls, to, s->out_dtype, (int64_t)pos, 1, computes ? y : x[0], n);
         }
     }
     return NPU_OK;
@@ -4753,7 +4731,7 @@ static npu_status npu__ref_map_run(const npu__ref_map_state *s, const void *cons
 {
     const void *all[NPU__REF_OPERANDS];
     const npu__ref_operand *first = &s->operands[0];
-    bool moves = !s->fn && first->mode == NPU__REF_DENSE && !first->round;
+    bool moves = !npu__ref_map_computes(s->code) && first->mode == NPU__REF_DENSE && !first->round;
     if (moves && first->direct) { /* a cast in one step */
         s->store(s->cls, y, s->out_dtype, 0, 1, x[0], n);
         return NPU_OK;
@@ -4769,7 +4747,7 @@ static npu_status npu__ref_map_run(const npu__ref_map_state *s, const void *cons
         const npu__ref_operand *o = &s->operands[k < s->num_operands ? k : 0];
         all[k] = o->mode == NPU__REF_NUMBER ? (const void *)o->strip : x[k < s->num_operands ? k : 0];
     }
-    s->fn(y, all, n);
+    npu__ref_map_compute(s->code, y, all, n);
     return NPU_OK;
 }
 
@@ -5060,9 +5038,9 @@ static bool npu__ref_fused_steps_supported(const npu_graph *body)
     bool ok = true;
     for (uint32_t i = 1; ok && i <= npu_graph_num_ops(body); i++) {
         npu_op id = { i };
-        npu_kind kind = npu_op_definition(body, id)->kind;
+        const npu__ref_map_row *row = npu__ref_map_find(npu_op_definition(body, id)->kind);
         uint32_t num_in = npu_op_num_operands(body, id), num_out = npu_op_num_results(body, id);
-        ok = num_in > 0 && num_in <= NPU__REF_OPERANDS && npu__ref_map_find(kind) && kind != NPU_ATEN_PRELU &&
+        ok = num_in > 0 && num_in <= NPU__REF_OPERANDS && row && !(row->op->traits & NPU__REF_PER_CHANNEL) &&
              !npu__ref_has_dynamic_args(body, id);
         for (uint32_t k = 0; ok && k < num_in + num_out; k++) {
             const npu_spec *x = npu_value_spec(body, k < num_in ? npu_op_operand_value(body, id, k)
@@ -5129,7 +5107,7 @@ static npu_status npu__ref_fused_block(const npu__ref_fused *f, const npu_launch
             for (uint32_t k = step->map->num_operands; k < NPU__REF_OPERANDS; k++) {
                 x[k] = x[0];
             }
-            step->map->fn(y, x, n);
+            npu__ref_map_compute(step->map->code, y, x, n);
         } else {
             status = npu__ref_map_strips(step->map, x, y, pos, n);
         }
@@ -5157,39 +5135,12 @@ static npu_status npu__ref_fused_launch(const npu_launch *l, uint32_t part, uint
     return status;
 }
 
-/* ---- prelu, glu: expressions whose operands lie otherwise ---- */
-
-/* The weight broadcasts along dim 1: seen as [C,1,..]. */
-static npu_status npu__ref_prelu_create(npu_prepare *p, uint32_t isa)
-{
-    const npu_tensor *in = p->in;
-    npu_tensor *seen = (npu_tensor *)npu_prepare_alloc(p, 2 * sizeof *seen);
-    npu_status status;
-    if (!seen) {
-        return NPU_ERR_NO_MEMORY;
-    }
-    memcpy(seen, in, 2 * sizeof *seen);
-    if (in[1].rank == 1 && in[0].rank > 1) {
-        seen[1].rank = in[0].rank - 1;
-        for (uint32_t i = 1; i < seen[1].rank; i++) {
-            seen[1].dims[i] = seen[1].strides[i] = 1;
-        }
-    } else {
-        seen[1].rank = 0;
-    }
-    p->in = seen;
-    status = npu__ref_map_create(p, isa);
-    p->in = in;
-    return status;
-}
-
-static npu_status npu__ref_prelu_prepare(npu_prepare *p) { return npu__ref_prelu_create(p, NPU__REF_ISA_base); }
-static npu_status npu__ref_prelu_prepare_fast(npu_prepare *p) { return npu__ref_prelu_create(p, p->isa); }
+/* ---- glu, frexp, log_sigmoid_forward: operands in one tensor, or two results ---- */
 
 typedef struct npu__ref_glu_state {
     int cls;
     size_t run; /* elements of one half that lie together */
-    npu__ref_map_fn fn;
+    npu__ref_code code;
     npu__ref_load_fn load;
     npu__ref_store_fn store;
 } npu__ref_glu_state;
@@ -5202,12 +5153,12 @@ static npu_status npu__ref_glu_create(npu_prepare *p, uint32_t isa)
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
-    s->cls = npu__ref_compute_class(p->out[0].dtype);
+    s->cls = npu__ref_map_class(&npu__ref_op_glu, npu__ref_compute_class(p->out[0].dtype), isa);
     s->run = 1;
     for (uint32_t i = (uint32_t)(dim < 0 ? dim + rank : dim); i < rank; i++) {
         s->run *= (size_t)p->out[0].dims[i];
     }
-    s->fn = npu__ref_map_loop(NPU__REF_OP_glu, s->cls, isa);
+    s->code = npu__ref_map_code(&npu__ref_op_glu, s->cls, isa);
     s->load = npu__ref_element_loops_of[isa].load;
     s->store = npu__ref_element_loops_of[isa].store;
     p->state = s;
@@ -5232,7 +5183,7 @@ static npu_status npu__ref_glu_launch(const npu_launch *l, uint32_t part, uint32
         n = n < left ? n : left;
         s->load(s->cls, &a, l->x[0], dtype, (int64_t)from, 1, n);
         s->load(s->cls, &b, l->x[0], dtype, (int64_t)(from + s->run), 1, n);
-        s->fn(&a, x, n);
+        npu__ref_map_compute(s->code, &a, x, n);
         s->store(s->cls, l->y[0], dtype, (int64_t)pos, 1, &a, n);
     }
     return NPU_OK;
@@ -6844,24 +6795,12 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
 #define NPU__REF_CUT_KERNEL(kind) \
     NPU__REF_MOVE_KERNEL(kind, npu__ref_cuts_prepare, npu__ref_cuts_launch, NULL)
 
-static const npu_kernel npu__ref_kernels_activation[] = { NPU__REF_ACTIVATION(NPU__REF_MAP_KERNEL) };
-static const npu_kernel npu__ref_kernels_special[] = {
-    NPU__REF_SPECIAL(NPU__REF_MAP_KERNEL)
-    NPU__REF_ROW(NPU_ATEN_FREXP_TENSOR, "plain", 0, NULL, NULL, npu__ref_frexp_launch),
-    NPU__REF_ROW(NPU_ATEN_LOG_SIGMOID_FORWARD, "plain", 0, NULL, NULL,
-      npu__ref_log_sigmoid_forward_launch)
-};
-static const npu_kernel npu__ref_kernels_logic[] = { NPU__REF_LOGIC(NPU__REF_MAP_KERNEL) };
-static const npu_kernel npu__ref_kernels_elementwise[] = {
-    NPU__REF_ELEMENTWISE(NPU__REF_MAP_KERNEL)
-    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_PRELU, prelu, npu__ref_map_launch, (npu__ref_takes_fn)0)
+static const npu_kernel npu__ref_kernels_elementwise[] = { NPU__REF_MAP_KINDS(NPU__REF_MAP_KERNEL) };
+static const npu_kernel npu__ref_kernels_pairs[] = {
     NPU__REF_ELEMENT_KERNELS(NPU_ATEN_GLU, glu, npu__ref_glu_launch, (npu__ref_takes_fn)0)
-    NPU__REF_MAP_KERNEL(NPU_ATEN_MAX_OTHER, maximum, 2)
-    NPU__REF_MAP_KERNEL(NPU_ATEN_MIN_OTHER, minimum, 2)
-};
-static const npu_kernel npu__ref_kernels_comparison[] = {
-    NPU__REF_COMPARISON(NPU__REF_MAP_KERNEL)
-    NPU__REF_ROW(NPU_ATEN_WHERE_INDICES, "plain", 0, NULL, NULL, npu__ref_where_indices_launch)
+    NPU__REF_ROW(NPU_ATEN_WHERE_INDICES, "plain", 0, NULL, NULL, npu__ref_where_indices_launch),
+    NPU__REF_ROW(NPU_ATEN_FREXP_TENSOR, "plain", 0, NULL, NULL, npu__ref_frexp_launch),
+    NPU__REF_ROW(NPU_ATEN_LOG_SIGMOID_FORWARD, "plain", 0, NULL, NULL, npu__ref_log_sigmoid_forward_launch)
 };
 
 static const npu_kernel npu__ref_kernels_shape[] = {
@@ -6948,11 +6887,11 @@ static const npu_kernel npu__ref_kernels_arrangement[] = {
 };
 
 static const npu_kernel npu__ref_kernels_memory[] = {
-    NPU__REF_CAST(NPU__REF_MAP_KERNEL)
+
     NPU__REF_COPY_KERNEL(NPU_ATEN_CLONE, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_CONTIGUOUS, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_DROPOUT, npu__ref_same_prepare),
-    NPU__REF_CAST_TO(NPU__REF_MAP_KERNEL)
+
     NPU__REF_ZEROS_KERNEL(NPU_ATEN_RESIZE, npu__ref_new_size_prepare)
 };
 
@@ -6986,7 +6925,6 @@ static const npu_kernel npu__ref_kernels_creation[] = {
       npu__ref_randperm_launch),
     NPU__REF_ROW(NPU_ATEN_NATIVE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
       npu__ref_dropout_launch),
-    NPU__REF_MAP_KERNEL(NPU_ATEN_FILL_TENSOR, copy, 2)
     NPU__REF_CREATE_KERNEL(NPU_ATEN_EMPTY_LIKE),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RAND_LIKE),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_RANDN_LIKE),
@@ -7013,9 +6951,6 @@ static const npu_kernel npu__ref_kernels_alias[] = {
     NPU__REF_COPY_KERNEL(NPU_ATEN_ALIAS, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_DETACH, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_ATEN_LIFT_FRESH_COPY, npu__ref_same_prepare),
-    NPU__REF_MAP_KERNEL(NPU_ATEN_COPY, copy, 1)
-    NPU__REF_MAP_KERNEL(NPU_ATEN_TYPE_AS, copy, 1)
-    NPU__REF_MAP_KERNEL(NPU_ATEN_LOCAL_SCALAR_DENSE, copy, 1)
     NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_NUMEL),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_SIZE_INT),
     NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_STRIDE_INT),
@@ -8408,7 +8343,6 @@ static npu_status npu__ref_cast_launch(const npu_launch *l, uint32_t part, uint3
 }
 
 static const npu_kernel npu__ref_kernels_tensor[] = {
-    NPU__REF_TENSOR(NPU__REF_MAP_KERNEL)
     NPU__REF_MATMUL_ROWS(NPU_TENSOR_MATMUL),
     NPU__REF_ROW(NPU_TENSOR_CAST, "plain", 0, NULL, npu__ref_cast_prepare, npu__ref_cast_launch),
     NPU__REF_COPY_KERNEL(NPU_TENSOR_RESHAPE, npu__ref_same_prepare),
@@ -15944,25 +15878,27 @@ static bool npu__ref_softmax_supported_wide(const npu_op_info *op)
 
 /* What it takes of the elementwise loops for double. */
 typedef struct npu__ref_softmax_loops {
-    npu__ref_map_fn sub, exp, log, div;
+    npu__ref_code sub, exp, log, div;
 } npu__ref_softmax_loops;
 
-#define NPU__REF_SOFTMAX_base \
-    { npu__ref_map_sub_f64, npu__ref_map_exp_f64, npu__ref_map_log_f64, npu__ref_map_div_f64 }
-#define NPU__REF_SOFTMAX_avx2 \
-    { npu__ref_map_sub_f64_avx2, npu__ref_map_exp_f64_avx2, npu__ref_map_log_f64_avx2, npu__ref_map_div_f64_avx2 }
+#define NPU__REF_SOFTMAX_base                                                                      \
+    { { npu__ref_map_sub_f64, NULL }, { NULL, npu__ref_map_exp_exact }, { NULL, npu__ref_map_log_exact }, \
+      { npu__ref_map_div_f64, NULL } }
+#define NPU__REF_SOFTMAX_avx2                                                                      \
+    { { npu__ref_map_sub_fast_f64, NULL }, { npu__ref_map_exp_fast_f64, NULL },                    \
+      { npu__ref_map_log_fast_f64, NULL }, { npu__ref_map_div_fast_f64, NULL } }
 static const npu__ref_softmax_loops npu__ref_softmax_loops_of[] = {
 #define NPU_X(set, narrow, wide) NPU__REF_SOFTMAX_##narrow,
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
 
-static void npu__ref_map_two(npu__ref_map_fn fn, double *y, const double *a, const double *b, size_t n)
+static void npu__ref_map_two(npu__ref_code code, double *y, const double *a, const double *b, size_t n)
 {
     const void *x[NPU__REF_OPERANDS] = { NULL };
     x[0] = x[2] = x[3] = a;
     x[1] = b;
-    fn(y, x, n);
+    npu__ref_map_compute(code, y, x, n);
 }
 
 /* `lanes` columns of n elements in rows that are `stride` apart; in lines, all n are one softmax. */
@@ -19287,13 +19223,9 @@ static npu_status npu__ref_aicf_gemm_launch(const npu_launch *l, uint32_t part, 
 }
 
 static const npu_kernel npu__ref_kernels_aicf[] = {
-    NPU__REF_MAP_KERNEL(NPU_AICF_ADD, 0, 0)
-    NPU__REF_MAP_KERNEL(NPU_AICF_RELU, 0, 0)
     NPU__REF_ROW(NPU_AICF_GEMM, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),
-    NPU__REF_MAP_KERNEL(NPU_AICF_BIAS_ADD, 0, 0)
     NPU__REF_REDUCE_KERNELS(NPU_AICF_REDUCE_SUM, NPU__SUM),
     NPU__REF_ROW(NPU_AICF_MSE_GRAD, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
-    NPU__REF_MAP_KERNEL(NPU_AICF_RELU_BWD, 0, 0)
     NPU__REF_ROW(NPU_AICF_SGD_STEP, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
     NPU__REF_COPY_KERNEL(NPU_AICF_COPY, npu__ref_same_prepare),
     NPU__REF_ROW(NPU_AICF_GRAD_ZERO, "plain", 0, NULL, NULL, npu__ref_aicf_grad_zero_launch),
@@ -19362,7 +19294,8 @@ typedef struct npu__ref_nest {
     size_t len, rounds;    /* iterations of the parallel loops, and of the reductions in each */
     size_t part_size;
     bool folds;            /* strips go along the reductions, and are folded in order by the last step of the body */
-    uint32_t fold, folded; /* its op, and the value of the body that it folds */
+    const npu__ref_expression *fold;
+    uint32_t folded;       /* the value of the body that it folds */
     npu__ref_fused before; /* the body without that step */
 } npu__ref_nest;
 
@@ -19484,8 +19417,8 @@ static bool npu__ref_nest_is_fold(const npu_prepare *p, npu__ref_nest *s)
     const npu_graph *body = npu_op_body(p->op, 0);
     const npu__ref_fused_step *last = &s->body->steps[s->body->num_steps ? s->body->num_steps - 1 : 0];
     npu_value destination = s->num_in ? npu_graph_input(body, s->num_in - 1) : npu_graph_output(body, 0);
-    uint32_t op = s->body->num_steps ? last->map->op : NPU__REF_OP_copy;
-    if (s->num_out != 1 || (op != NPU__REF_OP_add && op != NPU__REF_OP_maximum && op != NPU__REF_OP_minimum) ||
+    const npu__ref_expression *op = s->body->num_steps ? last->map->op : NULL;
+    if (s->num_out != 1 || (op != &npu__ref_op_add && op != &npu__ref_op_maximum && op != &npu__ref_op_minimum) ||
         last->y != npu_graph_output(body, 0).id || npu_value_num_users(body, destination) != 1 ||
         last->map->cls > NPU__I32 || !npu__ref_map_is_dense(last->map, NPU__REF_BLOCK, NPU__REF_BLOCK)) {
         return false;
@@ -19702,13 +19635,13 @@ static npu_status npu__ref_nest_run(npu__ref_nest_strip *at, const npu_launch *l
     {                                                                                              \
         T a = *(T *)acc;                                                                           \
         const T *v = (const T *)x;                                                                 \
-        for (size_t i = 0; i < n && op == NPU__REF_OP_add; i++) {                                  \
+        for (size_t i = 0; i < n && op == &npu__ref_op_add; i++) {                                  \
             a = NPU__REF_FOLD_##member(a, v[i]);                                                   \
         }                                                                                          \
-        for (size_t i = 0; i < n && op == NPU__REF_OP_maximum; i++) {                              \
+        for (size_t i = 0; i < n && op == &npu__ref_op_maximum; i++) {                              \
             a = NPU__REF_MOST(a, v[i]);                                                            \
         }                                                                                          \
-        for (size_t i = 0; i < n && op == NPU__REF_OP_minimum; i++) {                              \
+        for (size_t i = 0; i < n && op == &npu__ref_op_minimum; i++) {                              \
             a = NPU__REF_LEAST(a, v[i]);                                                           \
         }                                                                                          \
         *(T *)acc = a;                                                                             \
@@ -19719,7 +19652,7 @@ static npu_status npu__ref_nest_run(npu__ref_nest_strip *at, const npu_launch *l
 #define NPU__REF_FOLD_i64(a, b) NPU__REF_WRAP(a, +, b)
 #define NPU__REF_FOLD_i32(a, b) (int32_t)((uint32_t)(a) + (uint32_t)(b))
 
-static void npu__ref_nest_fold_strip(int cls, uint32_t op, void *acc, const void *x, size_t n)
+static void npu__ref_nest_fold_strip(int cls, const npu__ref_expression *op, void *acc, const void *x, size_t n)
 {
     switch (cls) {
     case NPU__F32: NPU__REF_FOLD_LOOP(float, f32)
@@ -19802,7 +19735,7 @@ static const npu_kernel npu__ref_kernels_structure[] = {
 };
 
 static const npu_kernel npu__ref_kernels_loops[] = {
-    NPU__REF_LOOPS(NPU__REF_MAP_KERNEL) NPU__REF_COPY_KERNEL(NPU_LINALG_TRANSPOSE, npu__ref_copy_prepare),
+    NPU__REF_COPY_KERNEL(NPU_LINALG_TRANSPOSE, npu__ref_copy_prepare),
     NPU__REF_MATMUL_ROWS(NPU_LINALG_MATMUL),
     NPU__REF_MATMUL_ROWS(NPU_LINALG_MATMUL_TRANSPOSE_B),
     NPU__REF_MATMUL_ROWS(NPU_LINALG_BATCH_MATMUL),
@@ -21261,7 +21194,6 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_COPY_KERNEL(NPU_BLOCK_UB_COPY, npu__ref_same_prepare),
     NPU__REF_COPY_KERNEL(NPU_BLOCK_TRANSPOSE, npu__ref_copy_prepare),
     NPU__REF_ROW(NPU_BLOCK_VIEW, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),
-    NPU__REF_BLOCK(NPU__REF_MAP_KERNEL)
     NPU__REF_ROW(NPU_BLOCK_CAST, "plain", 0, NULL, npu__ref_cast_prepare,
                 npu__ref_cast_launch),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_SUM, NPU__SUM),
@@ -21270,7 +21202,7 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_SUM, NPU__SUM),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MAX, NPU__MAX),
     NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MIN, NPU__MIN),
-    NPU__REF_BLOCK_EXPAND(NPU__REF_MAP_KERNEL)
+
     NPU__REF_SPLAT_KERNEL(NPU_BLOCK_EXPANDS),
     NPU__REF_ROW(NPU_BLOCK_MATMUL, "plain", 0, NULL, npu__ref_tile_matmul_prepare,
                 npu__ref_tile_matmul_launch),
@@ -21279,11 +21211,7 @@ static const npu_kernel npu__ref_kernels_block[] = {
     NPU__REF_ROW(NPU_BLOCK_BATCH_MATMUL, "plain", 0, NULL, npu__ref_matmul_prepare_plain,
                 npu__ref_matmul_launch)
 };
-static const npu_kernel npu__ref_kernels_arith[] = {
-    NPU__REF_REGISTERS(NPU__REF_MAP_KERNEL)
-    NPU__REF_SPLAT_KERNEL(NPU_ARITH_CONSTANT),
-    NPU__REF_ARITH(NPU__REF_MAP_KERNEL)
-};
+static const npu_kernel npu__ref_kernels_arith[] = { NPU__REF_SPLAT_KERNEL(NPU_ARITH_CONSTANT) };
 
 /* ---- tile programs: the launch ---- */
 
@@ -21751,10 +21679,9 @@ static const npu_kernel npu__ref_kernels_cast_first[] = {
 };
 
 static const npu_kernel_table npu__ref_tables[] = {
-    NPU_KERNEL_TABLE(npu__ref_kernels_activation),    NPU_KERNEL_TABLE(npu__ref_kernels_elementwise),
-    NPU_KERNEL_TABLE(npu__ref_kernels_comparison),    NPU_KERNEL_TABLE(npu__ref_kernels_shape),
-    NPU_KERNEL_TABLE(npu__ref_kernels_logic),         NPU_KERNEL_TABLE(npu__ref_kernels_creation),
-    NPU_KERNEL_TABLE(npu__ref_kernels_alias),         NPU_KERNEL_TABLE(npu__ref_kernels_special),
+    NPU_KERNEL_TABLE(npu__ref_kernels_elementwise),   NPU_KERNEL_TABLE(npu__ref_kernels_pairs),
+    NPU_KERNEL_TABLE(npu__ref_kernels_shape),         NPU_KERNEL_TABLE(npu__ref_kernels_creation),
+    NPU_KERNEL_TABLE(npu__ref_kernels_alias),
     NPU_KERNEL_TABLE(npu__ref_kernels_memory),        NPU_KERNEL_TABLE(npu__ref_kernels_tensor),
     NPU_KERNEL_TABLE(npu__ref_kernels_npu),           NPU_KERNEL_TABLE(npu__ref_kernels_matrix),
     NPU_KERNEL_TABLE(npu__ref_kernels_convolution),   NPU_KERNEL_TABLE(npu__ref_kernels_lookup),

@@ -124,27 +124,28 @@ static bool is_close(float got, float want)
 }
 
 /* The plain variant in float, or in double where it has no other. */
-static void run_plain(uint32_t op, float *y, float x[4][2048 + 8], size_t shift, size_t n)
+static void run_plain(const npu__ref_expression *op, float *y, float x[4][2048 + 8], size_t shift, size_t n)
 {
     static double wide[4][2048], result[2048];
+    npu__ref_map_fn loop = npu__ref_map_loop(op, NPU__F32, 0);
     const void *from[4];
     for (uint32_t k = 0; k < 4; k++) {
-        from[k] = npu__ref_map_fns[op][NPU__F32] ? (const void *)(x[k] + shift) : wide[k];
+        from[k] = loop ? (const void *)(x[k] + shift) : wide[k];
         for (size_t i = 0; i < n; i++) {
             wide[k][i] = (double)x[k][i + shift];
         }
     }
-    if (npu__ref_map_fns[op][NPU__F32]) {
-        npu__ref_map_fns[op][NPU__F32](y + shift, from, n);
+    if (loop) {
+        loop(y + shift, from, n);
         return;
     }
-    npu__ref_map_fns[op][NPU__F64](result, from, n);
+    npu__ref_map_compute(npu__ref_map_code(op, NPU__F64, 0), result, from, n);
     for (size_t i = 0; i < n; i++) {
         y[i + shift] = (float)result[i];
     }
 }
 
-static void check_fast(npu__ref_map_fn fast, uint32_t op, size_t n, size_t shift)
+static void check_fast(npu__ref_map_fn fast, const npu__ref_expression *op, npu_kind kind, size_t n, size_t shift)
 {
     static float x[4][2048 + 8], plain[2048 + 8];
     const void *from[4];
@@ -160,7 +161,7 @@ static void check_fast(npu__ref_map_fn fast, uint32_t op, size_t n, size_t shift
     for (size_t i = 0; i < n; i++) {
         if (!is_close(x[0][i + shift], plain[i + shift])) {
             wrong++;
-            fprintf(stderr, "op %u, element %u: %.9g instead of %.9g\n", op, (unsigned)i,
+            fprintf(stderr, "kind %u.%u, element %u: %.9g instead of %.9g\n", kind >> 16, kind & 0xffffu, (unsigned)i,
                     (double)x[0][i + shift],
                     (double)plain[i + shift]);
         }
@@ -168,15 +169,30 @@ static void check_fast(npu__ref_map_fn fast, uint32_t op, size_t n, size_t shift
     NPU_CHECK_EQ(wrong, 0);
 }
 
-static void check_all_fast(const npu__ref_map_fn *fast)
+/* The expressions that the kinds of the table may compute. */
+typedef void (*visit_fn)(const npu__ref_expression *op, npu_kind kind, uint32_t isa);
+
+static void visit_expressions(visit_fn visit, uint32_t isa)
 {
-    for (uint32_t op = 0; op < NPU__REF_OP_COUNT; op++) {
-        for (size_t n = 0; fast[op] && n < 20; n++) {
-            check_fast(fast[op], op, n, n % 7);
+    for (size_t i = 0; i < NPU__REF_COUNT(npu__ref_map_rows); i++) {
+        const npu__ref_map_row *row = &npu__ref_map_rows[i];
+        for (uint32_t k = 0; row->op->choose && k < row->op->num_others; k++) {
+            visit(row->op->others[k], row->kind, isa);
         }
-        if (fast[op]) {
-            check_fast(fast[op], op, 2048, 0);
+        if (!row->op->choose) {
+            visit(row->op, row->kind, isa);
         }
+    }
+}
+
+static void visit_fast(const npu__ref_expression *op, npu_kind kind, uint32_t isa)
+{
+    npu__ref_map_fn fast = op->loops[isa][NPU__F32];
+    for (size_t n = 0; fast && n < 20; n++) {
+        check_fast(fast, op, kind, n, n % 7);
+    }
+    if (fast) {
+        check_fast(fast, op, kind, 2048, 0);
     }
 }
 
@@ -184,14 +200,12 @@ static void test_sets_agree_with_plain(void)
 {
     NPU_ITEM("S0.29");
     for (uint32_t isa = 0; npu__ref_has_isa(isa); isa++) {
-        if (npu__ref_element_loops_of[isa].maps[NPU__F32]) {
-            check_all_fast(npu__ref_element_loops_of[isa].maps[NPU__F32]);
-        }
+        visit_expressions(visit_fast, isa);
     }
 }
 
 /* The low bits of what int64 computes, the numbers being those of the dtype. */
-static void check_narrow(npu__ref_map_fn narrow_fn, uint32_t op, npu_dtype dtype)
+static void check_narrow(npu__ref_map_fn narrow_fn, npu__ref_map_fn wide_fn, npu_dtype dtype)
 {
     static int64_t wide[4][300], want[300];
     static int32_t narrow[4][300], got[300], low[300];
@@ -206,22 +220,38 @@ static void check_narrow(npu__ref_map_fn narrow_fn, uint32_t op, npu_dtype dtype
         from[k] = narrow[k];
         wide_from[k] = wide[k];
     }
-    npu__ref_map_fns[op][NPU__I64](want, wide_from, 300);
+    wide_fn(want, wide_from, 300);
     npu__ref_store_i64(low, dtype, 0, 1, want, 300);
     narrow_fn(got, from, 300);
     NPU_CHECK_BYTES(got, low, 300 * npu__ref_size(dtype));
 }
 
+static void visit_narrow(const npu__ref_expression *op, npu_kind kind, uint32_t isa)
+{
+    (void)kind;
+    if (op->loops[isa][NPU__I32]) {
+        check_narrow(op->loops[isa][NPU__I32], op->loops[0][NPU__I64], NPU_I32);
+        check_narrow(op->loops[isa][NPU__U8], op->loops[0][NPU__I64], NPU_U8);
+    }
+}
+
 static void test_narrow_integers_agree_with_wide(void)
 {
-    for (uint32_t op = 0; op < NPU__REF_OP_COUNT; op++) {
-        for (uint32_t isa = 0; npu__ref_has_isa(isa); isa++) {
-            const npu__ref_map_fn *const *maps = npu__ref_element_loops_of[isa].maps;
-            if (maps[NPU__I32] && maps[NPU__I32][op]) {
-                check_narrow(maps[NPU__I32][op], op, NPU_I32);
-                check_narrow(maps[NPU__U8][op], op, NPU_U8);
-            }
-        }
+    uint32_t isa = 0;
+    for (; npu__ref_has_isa(isa); isa++) {
+        visit_expressions(visit_narrow, isa);
+    }
+    if (!npu__ref_op_add.loops[isa > 1][NPU__I32]) {
+        NPU_SKIP("no instruction set here has loops of narrow integers");
+    }
+}
+
+/* Binary search finds a row of any kind. */
+static void test_kinds_are_sorted(void)
+{
+    NPU_ITEM("F51");
+    for (size_t i = 1; i < NPU__REF_COUNT(npu__ref_map_rows); i++) {
+        NPU_CHECK(npu__ref_map_rows[i - 1].kind < npu__ref_map_rows[i].kind);
     }
 }
 
@@ -506,6 +536,7 @@ int main(void)
     NPU_RUN(test_all_dtypes_survive_memory);
     NPU_RUN(test_sets_agree_with_plain);
     NPU_RUN(test_narrow_integers_agree_with_wide);
+    NPU_RUN(test_kinds_are_sorted);
     NPU_RUN(test_permutations_of_random_shapes);
     NPU_RUN(test_broadcasting_of_random_shapes);
     NPU_RUN(test_integer_division);
