@@ -60,7 +60,7 @@ conformance: $(BUILD)/conformance ## run ATen vectors: make conformance VECTORS=
 bench: $(BUILD)/bench ## measure executor, graphs, kernels beside PyTorch's: make bench [BENCH="kernels softmax"]
 	@$(RUN) $(BUILD)/bench $(BENCH)
 
-ops: $(BUILD)/ops ## every op: name, category, schema, shapes, kernels, dtypes, where it is tested: make ops [OP=conv]
+ops: $(BUILD)/ops ## every op: name, category, schema, shapes, kernels, traits, dtypes, where it is tested: make ops [OP=conv]
 	@$(RUN) $(BUILD)/ops $(OP:%=-o "%") $(wildcard tests/test_*.c)
 
 sections: ## the outline of both headers: line, lines and functions of each section and of its parts

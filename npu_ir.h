@@ -99,8 +99,8 @@
 
    WRITING A BACKEND    see >>backend: fill an npu_backend in call order, or start with npu_accel in
                         npu_ir_backend_ref.h (alloc, free, upload, download, op_call).
-   ADDING AN OP         a row in its family's table (>>registry), a type rule if none fits (>>impl-deduce), a
-                        kernel in npu_ir_backend_ref.h, test rows. From outside: npu_registry_add.
+   ADDING AN OP         a row in its family's table (>>registry) with all its traits, a type rule if none fits
+                        (>>impl-deduce), a kernel in npu_ir_backend_ref.h, test rows. From outside: npu_registry_add.
 
    OPERATORS
      No op has code of its own for being read, checked against its schema, printed or placed: a call is put
@@ -901,8 +901,11 @@ NPU_IR_API npu_status npu_reassociation_parse(uint32_t *sizes, uint32_t *num_gro
    4  OP ROWS AND REGISTRY                                                                          >>registry
 
    An op is declared once, as a row of its family's table below: permanent number, symbol, traits, type rule,
-   schema, one line of documentation. `make ops` prints them all. A registry holds the tables wanted, custom
-   rows and their parsed schemas; it is frozen by its first graph and may then be shared between threads.
+   schema, one line of documentation. `make ops` prints them all. What passes, planner, readers and checkers know of
+   an op is a trait, in its row; only a pattern that matches an op names it. What a kernel does of several things
+   stands in the kernel's row (npu_kernel). Numbers of kinds are equal or not and mean nothing else.
+   A registry holds the tables wanted, custom rows and their parsed schemas; it is frozen by its first graph and may
+   then be shared between threads.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef uint32_t npu_kind; /* namespace << 16 | number; 0 = none */
@@ -918,31 +921,55 @@ typedef enum npu_namespace {
 #define NPU_KIND_NAMESPACE(kind) ((kind) >> 16)
 #define NPU_KIND_NUMBER(kind) ((kind) & 0xffffu)
 
-/* Traits of a row. */
+/* Traits of a row: what passes, planner, executor, readers and checkers know of an op besides its type, of one from
+   outside, too. Where several stand for one thing, such as a pipe, an op has at most one of them. */
+#define NPU_IR_TRAITS(X)                                                                                     \
+    X(NPU_ELEMENTWISE, 1u << 0)     /* result element i depends on operand elements i (after broadcasting) only */ \
+    X(NPU_VIEW, 1u << 1)            /* result 0 is operand 0's elements in the same dense order: free everywhere */ \
+    X(NPU_SLICE, 1u << 2)           /* results are parts of operand 0: a view when the part is leading */    \
+    X(NPU_INPLACE, 1u << 3)         /* result 0 may overwrite an operand of the same size that dies here */  \
+    X(NPU_EFFECT, 1u << 4)          /* kept, in order; never dropped, merged or moved */                     \
+    X(NPU_RANDOM, 1u << 5)          /* other numbers in each run: never folded or merged */                  \
+    X(NPU_DATA, 1u << 6)            /* the type rule reads operand data where it is constant */              \
+    X(NPU_VARIADIC, 1u << 7)        /* the number of results depends on the arguments */                     \
+    X(NPU_NO_KERNEL, 1u << 8)       /* structural: nothing executes it */                                    \
+    X(NPU_DESTINATION, 1u << 9)     /* the last operands are destinations: result i may take the i-th one's memory */ \
+    X(NPU_SCRATCH, 1u << 10)        /* the last operand is memory to work in, and overwritten */             \
+    X(NPU_KEEPS, 1u << 11)          /* a result of operand 0's spec has its elements, too, as a view or slice has */ \
+    X(NPU_REUSES_0, 1u << 12)       /* the operands whose memory results may take, in the order of the results */ \
+    X(NPU_REUSES_1, 1u << 13)       /* (where none is named: see npu_op_may_alias) */                        \
+    X(NPU_REUSES_2, 1u << 14)                                                                                \
+    X(NPU_REUSES_3, 1u << 15)                                                                                \
+    X(NPU_IDENTITY_ZERO, 1u << 16)  /* what a fold with it begins with: see npu_kind_identity */             \
+    X(NPU_IDENTITY_ONE, 2u << 16)                                                                            \
+    X(NPU_IDENTITY_LOWEST, 3u << 16) /* of the dtype: -inf where it has one */                               \
+    X(NPU_IDENTITY_HIGHEST, 4u << 16)                                                                        \
+    X(NPU_STORAGE, 1u << 19)        /* reads the memory of operand 0, whatever its dims and strides are */   \
+    X(NPU_ON_MTE2, 2u << 20)        /* its pipe in a tile program, npu_pipe + 1; V where none is named */    \
+    X(NPU_ON_MTE3, 3u << 20)                                                                                 \
+    X(NPU_ON_M, 4u << 20)                                                                                    \
+    X(NPU_ON_V, 5u << 20)                                                                                    \
+    X(NPU_ON_S, 6u << 20)                                                                                    \
+    X(NPU_ON_NONE, 15u << 20)       /* nothing runs: it gives a name to memory */                            \
+    X(NPU_ALIAS_ORDER, 1u << 24)    /* a result Tensor(a) is these of operand 0: its elements in their order */ \
+    X(NPU_ALIAS_PACKED, 2u << 24)   /* that, where it is dense; else nobody knows whether torch made a copy */ \
+    X(NPU_ALIAS_COPIED, 3u << 24)   /* itself where it is dense, else a copy */                              \
+    X(NPU_ALIAS_DTYPE, 4u << 24)    /* itself where it has that dtype, else a copy */                        \
+    X(NPU_ALIAS_SWAPPED, 5u << 24)  /* dims dim0 and dim1 swapped, or the last two */                        \
+    X(NPU_ALIAS_PERMUTED, 6u << 24) /* the dims that `dims` lists */                                         \
+    X(NPU_ALIAS_SELECTED, 7u << 24) /* element `index` of dim */                                             \
+    X(NPU_ALIAS_SLICED, 8u << 24)   /* start, start + step .. before end of dim */                           \
+    X(NPU_ALIAS_NARROWED, 9u << 24) /* `length` elements of dim from start on */                             \
+    X(NPU_ALIAS_PARTS, 10u << 24)   /* dim cut into the results */                                           \
+    X(NPU_ALIAS_UNBOUND, 11u << 24) /* element i of dim is result i */                                       \
+    X(NPU_ALIAS_DIAGONAL, 12u << 24) /* where two dims have equal indices */                                 \
+    X(NPU_ALIAS_STRIDED, 13u << 24) /* what size, stride and storage_offset say */
 enum {
-    NPU_ELEMENTWISE = 1u << 0, /* result element i depends on operand elements i (after broadcasting) only */
-    NPU_VIEW = 1u << 1,        /* result 0 has operand 0's elements in the same dense order: free on every backend */
-    NPU_SLICE = 1u << 2,       /* results are parts of operand 0: a view when the part is leading */
-    NPU_INPLACE = 1u << 3,     /* result 0 may overwrite an operand of the same size that dies here */
-    NPU_EFFECT = 1u << 4,      /* kept, in order; never dropped, merged or moved */
-    NPU_RANDOM = 1u << 5,
-    NPU_DATA = 1u << 6,        /* the type rule reads operand data where it is constant */
-    NPU_VARIADIC = 1u << 7,    /* the number of results depends on the arguments */
-    NPU_NO_KERNEL = 1u << 8,   /* structural: nothing executes it */
-    NPU_DESTINATION = 1u << 9, /* the last operands are destinations: result i may take the memory of the i-th */
-    NPU_SCRATCH = 1u << 10,    /* the last operand is memory to work in, and overwritten */
-    NPU_KEEPS = 1u << 11,      /* a result of operand 0's spec has its elements, too, as that of a view or slice has */
-    /* The operands whose memory results may take, in the order of the results. None of these: see npu_op_may_alias. */
-    NPU_REUSES_0 = 1u << 12, NPU_REUSES_1 = 1u << 13, NPU_REUSES_2 = 1u << 14, NPU_REUSES_3 = 1u << 15,
-    NPU_REUSES = 15u << 12,
-    /* What a fold with it begins with: the identity of npu_kind_identity. */
-    NPU_IDENTITY_ZERO = 1u << 16, NPU_IDENTITY_ONE = 2u << 16,
-    NPU_IDENTITY_LOWEST = 3u << 16, NPU_IDENTITY_HIGHEST = 4u << 16, /* of the dtype: -inf, inf where it has them */
-    NPU_IDENTITY = 7u << 16,
-    /* The pipe of a core that it runs on in a tile program: npu_pipe + 1 from bit 20 on. None of these: V. */
-    NPU_ON_MTE2 = 2u << 20, NPU_ON_MTE3 = 3u << 20, NPU_ON_M = 4u << 20, NPU_ON_V = 5u << 20, NPU_ON_S = 6u << 20,
-    NPU_ON_NONE = 15u << 20,   /* nothing runs: it gives a name to memory */
-    NPU_ON = 15u << 20         /* which bits say it */
+#define NPU_X(symbol, bits) symbol = bits,
+    NPU_IR_TRAITS(NPU_X)
+#undef NPU_X
+    /* the bits of those of which an op has at most one, and those of REUSES */
+    NPU_REUSES = 15u << 12, NPU_IDENTITY = 7u << 16, NPU_ON = 15u << 20, NPU_ALIAS = 15u << 24
 };
 
 struct npu_deduce;
@@ -1793,7 +1820,7 @@ typedef struct npu_op_table {
 
 /* ---- aten: type and memory ---- */
 #define NPU_IR_OPS_ATEN_MEMORY(X)                                                                            \
-    X(0x0200, NPU_ATEN_TO_DTYPE, NPU_ELEMENTWISE | NPU_KEEPS, npu__type_cast,                                \
+    X(0x0200, NPU_ATEN_TO_DTYPE, NPU_ELEMENTWISE | NPU_KEEPS | NPU_ALIAS_DTYPE, npu__type_cast,              \
       "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "                \
       "MemoryFormat? memory_format=None) -> Tensor(a)", "converted to another dtype")                        \
     X(0x0201, NPU_ATEN_TO_COPY, NPU_ELEMENTWISE | NPU_KEEPS, npu__type_cast,                                 \
@@ -1802,18 +1829,18 @@ typedef struct npu_op_table {
       "copied, and converted where dtype is given")                                                          \
     X(0x0202, NPU_ATEN_CLONE, NPU_VIEW, npu__type_same,                                                      \
       "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", "the same elements")              \
-    X(0x0203, NPU_ATEN_CONTIGUOUS, NPU_VIEW, npu__type_same,                                                 \
+    X(0x0203, NPU_ATEN_CONTIGUOUS, NPU_VIEW | NPU_ALIAS_COPIED, npu__type_same,                              \
       "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", "the same elements") \
     X(0x0204, NPU_ATEN_DROPOUT, NPU_VIEW, npu__type_dropout,                                                 \
       "dropout(Tensor input, float p, bool train) -> Tensor", "the same elements; training is an error")    \
-    X(0x0205, NPU_ATEN_TO_DEVICE, NPU_ELEMENTWISE, npu__type_cast,                                           \
+    X(0x0205, NPU_ATEN_TO_DEVICE, NPU_ELEMENTWISE | NPU_ALIAS_DTYPE, npu__type_cast,                         \
       "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, " \
       "MemoryFormat? memory_format=None) -> Tensor(a)", "converted to another dtype; the plan says where")   \
-    X(0x0206, NPU_ATEN_TO_DTYPE_LAYOUT, NPU_ELEMENTWISE, npu__type_cast,                                     \
+    X(0x0206, NPU_ATEN_TO_DTYPE_LAYOUT, NPU_ELEMENTWISE | NPU_ALIAS_DTYPE, npu__type_cast,                   \
       "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, " \
       "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) "  \
       "-> Tensor(a)", "converted where dtype is given")                                                      \
-    X(0x0207, NPU_ATEN_RESIZE, 0, npu__type_new_size,                                                        \
+    X(0x0207, NPU_ATEN_RESIZE, NPU_STORAGE, npu__type_new_size,                                              \
       "resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor",                   \
       "the first elements in another shape; new ones are 0")
 
@@ -1930,59 +1957,61 @@ typedef struct npu_op_table {
 
 /* ---- aten: shape ---- */
 #define NPU_IR_OPS_ATEN_SHAPE(X)                                                                             \
-    X(0x0140, NPU_ATEN_VIEW, NPU_VIEW, npu__type_reshape, "view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "new dims") \
-    X(0x0141, NPU_ATEN_RESHAPE, NPU_VIEW, npu__type_reshape,                                                 \
+    X(0x0140, NPU_ATEN_VIEW, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_reshape,                                  \
+      "view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "new dims")                                        \
+    X(0x0141, NPU_ATEN_RESHAPE, NPU_VIEW | NPU_ALIAS_PACKED, npu__type_reshape,                              \
       "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", "new dims")                                    \
-    X(0x0142, NPU_ATEN_PERMUTE, 0, npu__type_permute,                                                        \
+    X(0x0142, NPU_ATEN_PERMUTE, NPU_ALIAS_PERMUTED, npu__type_permute,                                       \
       "permute(Tensor(a) self, int[] dims) -> Tensor(a)", "dims reordered")                                  \
-    X(0x0143, NPU_ATEN_TRANSPOSE, 0, npu__type_transpose,                                                    \
+    X(0x0143, NPU_ATEN_TRANSPOSE, NPU_ALIAS_SWAPPED, npu__type_transpose,                                    \
       "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", "two dims swapped")                  \
-    X(0x0144, NPU_ATEN_FLATTEN, NPU_VIEW, npu__type_flatten,                                                 \
+    X(0x0144, NPU_ATEN_FLATTEN, NPU_VIEW | NPU_ALIAS_PACKED, npu__type_flatten,                              \
       "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", "dims start..end merged") \
-    X(0x0145, NPU_ATEN_SQUEEZE, NPU_VIEW, npu__type_squeeze, "squeeze(Tensor(a) self) -> Tensor(a)", "dims of 1 removed") \
-    X(0x0146, NPU_ATEN_SQUEEZE_DIM, NPU_VIEW, npu__type_squeeze,                                             \
+    X(0x0145, NPU_ATEN_SQUEEZE, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_squeeze,                               \
+      "squeeze(Tensor(a) self) -> Tensor(a)", "dims of 1 removed")                                           \
+    X(0x0146, NPU_ATEN_SQUEEZE_DIM, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_squeeze,                           \
       "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", "one dim removed if it is 1")                     \
-    X(0x0147, NPU_ATEN_SQUEEZE_DIMS, NPU_VIEW, npu__type_squeeze,                                            \
+    X(0x0147, NPU_ATEN_SQUEEZE_DIMS, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_squeeze,                          \
       "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", "listed dims removed if they are 1")           \
-    X(0x0148, NPU_ATEN_UNSQUEEZE, NPU_VIEW, npu__type_unsqueeze,                                             \
+    X(0x0148, NPU_ATEN_UNSQUEEZE, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_unsqueeze,                           \
       "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", "a dim of 1 inserted")                              \
     X(0x0149, NPU_ATEN_EXPAND, NPU_KEEPS, npu__type_expand,                                                  \
       "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "dims of 1 repeated; -1 keeps a dim") \
     X(0x014a, NPU_ATEN_REPEAT, 0, npu__type_repeat, "repeat(Tensor self, SymInt[] repeats) -> Tensor", "tiled copies") \
     X(0x014b, NPU_ATEN_CAT, 0, npu__type_cat, "cat(Tensor[] tensors, int dim=0) -> Tensor", "joined along a dim") \
     X(0x014c, NPU_ATEN_STACK, 0, npu__type_stack, "stack(Tensor[] tensors, int dim=0) -> Tensor", "joined along a new dim") \
-    X(0x014d, NPU_ATEN_SPLIT, NPU_SLICE | NPU_VARIADIC, npu__type_split,                                     \
+    X(0x014d, NPU_ATEN_SPLIT, NPU_SLICE | NPU_VARIADIC | NPU_ALIAS_PARTS, npu__type_split,                   \
       "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", "pieces of one size") \
-    X(0x014e, NPU_ATEN_SPLIT_SIZES, NPU_SLICE | NPU_VARIADIC, npu__type_split,                               \
+    X(0x014e, NPU_ATEN_SPLIT_SIZES, NPU_SLICE | NPU_VARIADIC | NPU_ALIAS_PARTS, npu__type_split,             \
       "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", "pieces of given sizes") \
-    X(0x014f, NPU_ATEN_CHUNK, NPU_SLICE | NPU_VARIADIC, npu__type_split,                                     \
+    X(0x014f, NPU_ATEN_CHUNK, NPU_SLICE | NPU_VARIADIC | NPU_ALIAS_PARTS, npu__type_split,                   \
       "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", "about equal pieces")              \
-    X(0x0150, NPU_ATEN_SELECT, NPU_SLICE, npu__type_select,                                                  \
+    X(0x0150, NPU_ATEN_SELECT, NPU_SLICE | NPU_ALIAS_SELECTED, npu__type_select,                             \
       "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", "one index of a dim")                \
-    X(0x0151, NPU_ATEN_SLICE, NPU_SLICE, npu__type_slice,                                                    \
+    X(0x0151, NPU_ATEN_SLICE, NPU_SLICE | NPU_ALIAS_SLICED, npu__type_slice,                                 \
       "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", \
       "start..end by step; bounds are clamped")                                                              \
-    X(0x0152, NPU_ATEN_SPLIT_WITH_SIZES, NPU_SLICE | NPU_VARIADIC, npu__type_split,                          \
+    X(0x0152, NPU_ATEN_SPLIT_WITH_SIZES, NPU_SLICE | NPU_VARIADIC | NPU_ALIAS_PARTS, npu__type_split,        \
       "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> "                           \
       "Tensor(a)[]", "pieces of given sizes")                                                                \
-    X(0x0153, NPU_ATEN_UNBIND, NPU_VARIADIC, npu__type_unbind,                                               \
+    X(0x0153, NPU_ATEN_UNBIND, NPU_VARIADIC | NPU_ALIAS_UNBOUND, npu__type_unbind,                           \
       "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",                                           \
       "one piece per index of a dim, without the dim")                                                       \
-    X(0x0154, NPU_ATEN_TENSOR_SPLIT, NPU_SLICE | NPU_VARIADIC, npu__type_tensor_split,                       \
+    X(0x0154, NPU_ATEN_TENSOR_SPLIT, NPU_SLICE | NPU_VARIADIC | NPU_ALIAS_PARTS, npu__type_tensor_split,     \
       "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> "                           \
       "Tensor(a)[]", "pieces of sizes that differ by one")                                                   \
-    X(0x0155, NPU_ATEN_TENSOR_SPLIT_INDICES, NPU_VARIADIC, npu__type_tensor_split,                           \
+    X(0x0155, NPU_ATEN_TENSOR_SPLIT_INDICES, NPU_VARIADIC | NPU_ALIAS_PARTS, npu__type_tensor_split,         \
       "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> "                           \
       "Tensor(a)[]", "pieces between indices")                                                               \
-    X(0x0156, NPU_ATEN_TENSOR_SPLIT_TENSOR, NPU_VARIADIC | NPU_DATA, npu__type_tensor_split,                 \
+    X(0x0156, NPU_ATEN_TENSOR_SPLIT_TENSOR, NPU_VARIADIC | NPU_DATA | NPU_ALIAS_PARTS, npu__type_tensor_split, \
       "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor "                                 \
       "tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",                                               \
       "tensor_split by the elements of a constant")                                                          \
-    X(0x0157, NPU_ATEN_T, 0, npu__type_matrix_transpose,                                                     \
+    X(0x0157, NPU_ATEN_T, NPU_ALIAS_SWAPPED, npu__type_matrix_transpose,                                     \
       "t(Tensor(a) self) -> Tensor(a)", "matrix transposed")                                                 \
-    X(0x0158, NPU_ATEN_MATRIX_TRANSPOSE, 0, npu__type_matrix_transpose,                                      \
+    X(0x0158, NPU_ATEN_MATRIX_TRANSPOSE, NPU_ALIAS_SWAPPED, npu__type_matrix_transpose,                      \
       "mT(Tensor(a) self) -> Tensor(a)", "last two dims swapped")                                            \
-    X(0x0159, NPU_ATEN_MATRIX_ADJOINT, 0, npu__type_matrix_transpose,                                        \
+    X(0x0159, NPU_ATEN_MATRIX_ADJOINT, NPU_ALIAS_SWAPPED, npu__type_matrix_transpose,                        \
       "mH(Tensor(a) self) -> Tensor(a)", "last two dims swapped")                                            \
     X(0x015a, NPU_ATEN_MOVEDIM, 0, npu__type_movedim,                                                        \
       "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", "one dim moved")              \
@@ -1994,15 +2023,15 @@ typedef struct npu_op_table {
       "dims of 1 repeated; -1 keeps a dim")                                                                  \
     X(0x015d, NPU_ATEN_EXPAND_AS, NPU_KEEPS, npu__type_expand_as,                                            \
       "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", "expand to the dims of other")                 \
-    X(0x015e, NPU_ATEN_VIEW_AS, NPU_VIEW, npu__type_view_as,                                                 \
+    X(0x015e, NPU_ATEN_VIEW_AS, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_view_as,                               \
       "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", "the dims of other")                             \
-    X(0x015f, NPU_ATEN_UNFLATTEN, NPU_VIEW, npu__type_unflatten,                                             \
+    X(0x015f, NPU_ATEN_UNFLATTEN, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_unflatten,                           \
       "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",                                 \
       "one dim to several")                                                                                  \
-    X(0x0160, NPU_ATEN_NARROW, NPU_SLICE, npu__type_narrow,                                                  \
+    X(0x0160, NPU_ATEN_NARROW, NPU_SLICE | NPU_ALIAS_NARROWED, npu__type_narrow,                             \
       "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",                           \
       "length indices of a dim from start on")                                                               \
-    X(0x0161, NPU_ATEN_NARROW_TENSOR, 0, npu__type_narrow,                                                   \
+    X(0x0161, NPU_ATEN_NARROW_TENSOR, NPU_ALIAS_NARROWED, npu__type_narrow,                                  \
       "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",                    \
       "narrow that starts where a tensor says")                                                              \
     X(0x0162, NPU_ATEN_TILE, 0, npu__type_repeat,                                                            \
@@ -2012,13 +2041,13 @@ typedef struct npu_op_table {
       "elements moved along dims, round the end")                                                            \
     X(0x0164, NPU_ATEN_FLIP, 0, npu__type_flip,                                                              \
       "flip(Tensor self, int[] dims) -> Tensor", "dims in reverse order")                                    \
-    X(0x0165, NPU_ATEN_DIAGONAL, 0, npu__type_diagonal,                                                      \
+    X(0x0165, NPU_ATEN_DIAGONAL, NPU_ALIAS_DIAGONAL, npu__type_diagonal,                                     \
       "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",                         \
       "a diagonal of two dims as last dim")                                                                  \
     X(0x0166, NPU_ATEN_UNFOLD, 0, npu__type_unfold,                                                          \
       "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",                              \
       "windows of a dim as last dim")                                                                        \
-    X(0x0167, NPU_ATEN_AS_STRIDED, 0, npu__type_as_strided,                                                  \
+    X(0x0167, NPU_ATEN_AS_STRIDED, NPU_ALIAS_STRIDED | NPU_STORAGE, npu__type_as_strided,                    \
       "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? "                                  \
       "storage_offset=None) -> Tensor(a)", "elements at strides of the dense operand")                       \
     X(0x0168, NPU_ATEN_PIXEL_SHUFFLE, 0, npu__type_pixel_shuffle,                                            \
@@ -2030,13 +2059,13 @@ typedef struct npu_op_table {
     X(0x016a, NPU_ATEN_REPEAT_INTERLEAVE_INT, 0, npu__type_repeat_interleave,                                \
       "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? "                   \
       "output_size=None) -> Tensor", "each element repeated in place")                                       \
-    X(0x016b, NPU_ATEN_RESHAPE_ALIAS, NPU_VIEW, npu__type_reshape,                                           \
+    X(0x016b, NPU_ATEN_RESHAPE_ALIAS, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_reshape,                         \
       "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", "new dims")             \
     X(0x016c, NPU_ATEN_UNSAFE_VIEW, NPU_VIEW, npu__type_reshape,                                             \
       "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", "new dims")                                      \
-    X(0x016d, NPU_ATEN_RAVEL, NPU_VIEW, npu__type_flatten,                                                   \
+    X(0x016d, NPU_ATEN_RAVEL, NPU_VIEW | NPU_ALIAS_PACKED, npu__type_flatten,                                \
       "ravel(Tensor(a) self) -> Tensor(a)", "one dim")                                                       \
-    X(0x016e, NPU_ATEN_RESHAPE_AS, NPU_VIEW, npu__type_view_as,                                              \
+    X(0x016e, NPU_ATEN_RESHAPE_AS, NPU_VIEW | NPU_ALIAS_PACKED, npu__type_view_as,                           \
       "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", "the dims of other")                          \
     X(0x016f, NPU_ATEN_NARROW_COPY, NPU_SLICE, npu__type_narrow,                                             \
       "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",                            \
@@ -2210,7 +2239,7 @@ typedef struct npu_op_table {
     X(0x0414, NPU_ATEN_DIAGONAL_SCATTER, 0, npu__type_diagonal_scatter,                           \
       "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> "       \
       "Tensor", "a diagonal replaced")                                                            \
-    X(0x0415, NPU_ATEN_AS_STRIDED_SCATTER, 0, npu__type_as_strided_scatter,                       \
+    X(0x0415, NPU_ATEN_AS_STRIDED_SCATTER, NPU_STORAGE, npu__type_as_strided_scatter,             \
       "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "      \
       "storage_offset=None) -> Tensor", "elements at strides replaced")                           \
     X(0x0416, NPU_ATEN_MASKED_SCATTER, 0, npu__type_masked_scatter,                               \
@@ -2651,9 +2680,9 @@ typedef struct npu_op_table {
 
 /* ---- aten: aliases and numbers ---- */
 #define NPU_IR_OPS_ATEN_ALIAS(X)                                                                   \
-    X(0x0350, NPU_ATEN_ALIAS, NPU_VIEW, npu__type_same,                                            \
+    X(0x0350, NPU_ATEN_ALIAS, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_same,                          \
       "alias(Tensor(a) self) -> Tensor(a)", "the same elements")                                   \
-    X(0x0351, NPU_ATEN_DETACH, NPU_VIEW, npu__type_same,                                           \
+    X(0x0351, NPU_ATEN_DETACH, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_same,                         \
       "detach(Tensor(a) self) -> Tensor(a)", "the same elements")                                  \
     X(0x0352, NPU_ATEN_LIFT_FRESH_COPY, NPU_VIEW, npu__type_same,                                  \
       "lift_fresh_copy(Tensor self) -> Tensor", "the same elements")                               \
@@ -2677,11 +2706,11 @@ typedef struct npu_op_table {
     X(0x035a, NPU_ATEN_SYM_IS_CONTIGUOUS, 0, npu__type_number,                                     \
       "sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool",   \
       "true: results are dense")                                                                   \
-    X(0x035b, NPU_ATEN_POSITIVE, NPU_VIEW, npu__type_same_number,                                  \
+    X(0x035b, NPU_ATEN_POSITIVE, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_same_number,                \
       "positive(Tensor(a) self) -> Tensor(a)", "the same elements")                                \
-    X(0x035c, NPU_ATEN_RESOLVE_CONJ, NPU_VIEW, npu__type_same,                                     \
+    X(0x035c, NPU_ATEN_RESOLVE_CONJ, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_same,                   \
       "resolve_conj(Tensor(a) self) -> Tensor(a)", "the same elements")                            \
-    X(0x035d, NPU_ATEN_RESOLVE_NEG, NPU_VIEW, npu__type_same,                                      \
+    X(0x035d, NPU_ATEN_RESOLVE_NEG, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_same,                    \
       "resolve_neg(Tensor(a) self) -> Tensor(a)", "the same elements")                             \
     X(0x035e, NPU_ATEN_ALPHA_DROPOUT, NPU_RANDOM, npu__type_random_dropout,                        \
       "alpha_dropout(Tensor input, float p, bool train) -> Tensor",                                \
@@ -24155,36 +24184,12 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, cons
    whoever names an object reads its newest content, views made again from the newest content of their base.
    Without writes nothing is kept. */
 
-typedef enum npu__view_how {
-    NPU__VIEW_NONE,   /* no view: a root */
-    NPU__VIEW_ORDER,  /* the elements of the base in their order */
-    NPU__VIEW_PACKED, /* that, where the base is dense; else nobody knows whether torch made a copy */
-    NPU__VIEW_COPIED, /* the base where it is dense, else a copy */
-    NPU__VIEW_DTYPE,  /* the base where it has that dtype, else a copy */
-    NPU__VIEW_AGAIN,  /* the op undoes itself */
-    NPU__VIEW_PERMUTE, NPU__VIEW_SELECT, NPU__VIEW_SLICE, NPU__VIEW_NARROW, NPU__VIEW_PARTS,
-    NPU__VIEW_UNBIND, NPU__VIEW_DIAGONAL, NPU__VIEW_STRIDED,
-    NPU__VIEW_OTHER,  /* can be made again, not written through */
-    NPU__VIEW_UNSURE  /* may be a view or a copy */
-} npu__view_how;
-
-static const struct {
-    const char *name; /* of the schema */
-    uint8_t how;
-} npu__views[] = {
-    { "view", NPU__VIEW_ORDER }, { "view_as", NPU__VIEW_ORDER }, { "squeeze", NPU__VIEW_ORDER },
-    { "unsqueeze", NPU__VIEW_ORDER }, { "alias", NPU__VIEW_ORDER }, { "detach", NPU__VIEW_ORDER },
-    { "positive", NPU__VIEW_ORDER }, { "resolve_conj", NPU__VIEW_ORDER },
-    { "resolve_neg", NPU__VIEW_ORDER }, { "unflatten", NPU__VIEW_ORDER },
-    { "_reshape_alias", NPU__VIEW_ORDER }, { "reshape", NPU__VIEW_PACKED },
-    { "reshape_as", NPU__VIEW_PACKED }, { "flatten", NPU__VIEW_PACKED }, { "ravel", NPU__VIEW_PACKED },
-    { "contiguous", NPU__VIEW_COPIED }, { "to", NPU__VIEW_DTYPE }, { "t", NPU__VIEW_AGAIN },
-    { "mT", NPU__VIEW_AGAIN }, { "mH", NPU__VIEW_AGAIN }, { "transpose", NPU__VIEW_AGAIN },
-    { "permute", NPU__VIEW_PERMUTE }, { "select", NPU__VIEW_SELECT }, { "slice", NPU__VIEW_SLICE },
-    { "narrow", NPU__VIEW_NARROW }, { "split", NPU__VIEW_PARTS }, { "chunk", NPU__VIEW_PARTS },
-    { "split_with_sizes", NPU__VIEW_PARTS }, { "tensor_split", NPU__VIEW_PARTS },
-    { "unbind", NPU__VIEW_UNBIND }, { "diagonal", NPU__VIEW_DIAGONAL },
-    { "as_strided", NPU__VIEW_STRIDED }
+/* How an object lies in its base: one of NPU_ALIAS_ORDER .. NPU_ALIAS_STRIDED, or these. */
+typedef uint32_t npu__view_how;
+enum {
+    NPU__VIEW_NONE = 0,         /* no view: a root */
+    NPU__VIEW_OTHER = 14u << 24, /* can be made again, not written through */
+    NPU__VIEW_UNSURE = 15u << 24 /* may be a view or a copy */
 };
 
 #define NPU__MAX_VIEWS 64 /* of views of views: no recursion is deeper */
@@ -24249,7 +24254,7 @@ static npu__view_how npu__view_named(const npu_graph *g, uint32_t object, uint32
     const npu__op *o = &g->ops[v->producer];
     npu_bound_arg args[NPU_MAX_ARGS];
     npu_op_info info;
-    npu__view_how how = NPU__VIEW_OTHER;
+    npu__view_how how;
     *base = 0;
     if (!v->producer || o->num_operands == 0) {
         return NPU__VIEW_NONE;
@@ -24258,19 +24263,16 @@ static npu__view_how npu__view_named(const npu_graph *g, uint32_t object, uint32
     if (o->def->kind == NPU_NPU_GETITEM) {
         info = npu__view_info(g, o, args);
         *base = g->uses[o->first_operand + (uint32_t)npu_op_int(&info, "index", 0)].value;
-        return NPU__VIEW_ORDER;
+        return NPU_ALIAS_ORDER;
     }
     if (!*base || o->def->schema->num_returns == 0 || !o->def->schema->returns[0].type.alias ||
         npu__is_written(&o->def->schema->returns[0])) {
         return NPU__VIEW_NONE;
     }
-    for (size_t i = 0; i < NPU__COUNT(npu__views) && strcmp(o->def->space, "aten") == 0; i++) {
-        how =
-            strcmp(npu__views[i].name, o->def->schema->name) == 0 ? (npu__view_how)npu__views[i].how : how;
-    }
-    if (how == NPU__VIEW_DTYPE) {
+    how = o->def->traits & NPU_ALIAS ? o->def->traits & NPU_ALIAS : (uint32_t)NPU__VIEW_OTHER;
+    if (how == NPU_ALIAS_DTYPE) {
         info = npu__view_info(g, o, args);
-        return g->values[*base].spec == v->spec && !npu_op_int(&info, "copy", 0) ? NPU__VIEW_ORDER
+        return g->values[*base].spec == v->spec && !npu_op_int(&info, "copy", 0) ? NPU_ALIAS_ORDER
                                                                                  : NPU__VIEW_NONE;
     }
     return how;
@@ -24380,26 +24382,26 @@ static bool npu__strides_view(const npu_graph *g, uint32_t object, npu__view_how
     npu_bound_arg args[NPU_MAX_ARGS];
     npu_op_info info = npu__view_info(g, o, args);
     int64_t dim = npu__view_axis(&info, base), start = npu_op_int(&info, "start", 0);
-    bool is_matrix = how == NPU__VIEW_AGAIN && npu_op_arg(&info, "dim0") == NULL;
+    bool is_matrix = how == NPU_ALIAS_SWAPPED && npu_op_arg(&info, "dim0") == NULL;
     switch (how) {
-    case NPU__VIEW_ORDER: return base->dtype == spec->dtype && npu__strides_order(s, spec);
-    case NPU__VIEW_AGAIN:
+    case NPU_ALIAS_ORDER: return base->dtype == spec->dtype && npu__strides_order(s, spec);
+    case NPU_ALIAS_SWAPPED:
         npu__strides_swap(s, is_matrix ? -2 : npu_op_int(&info, "dim0", 0),
                           is_matrix ? -1 : npu_op_int(&info, "dim1", 0));
         return true;
-    case NPU__VIEW_PERMUTE: npu__strides_permute(s, &info); return true;
-    case NPU__VIEW_SELECT: npu__strides_part(s, dim, npu_op_int(&info, "index", 0), 1, spec); return true;
-    case NPU__VIEW_UNBIND: npu__strides_part(s, dim, v->result, 1, spec); return true;
-    case NPU__VIEW_NARROW:
-    case NPU__VIEW_SLICE: npu__strides_part(s, dim, start, npu_op_int(&info, "step", 1), spec); return true;
-    case NPU__VIEW_PARTS:
+    case NPU_ALIAS_PERMUTED: npu__strides_permute(s, &info); return true;
+    case NPU_ALIAS_SELECTED: npu__strides_part(s, dim, npu_op_int(&info, "index", 0), 1, spec); return true;
+    case NPU_ALIAS_UNBOUND: npu__strides_part(s, dim, v->result, 1, spec); return true;
+    case NPU_ALIAS_NARROWED:
+    case NPU_ALIAS_SLICED: npu__strides_part(s, dim, start, npu_op_int(&info, "step", 1), spec); return true;
+    case NPU_ALIAS_PARTS:
         start = 0;
         for (uint32_t i = 0; i < v->result; i++) {
             start += g->specs[g->values[o->first_result + i].spec]->dims[dim];
         }
         npu__strides_part(s, dim, start, 1, spec);
         return true;
-    case NPU__VIEW_STRIDED:
+    case NPU_ALIAS_STRIDED:
         if (!npu__strides_is_dense(s)) {
             return false;
         }
@@ -24434,13 +24436,13 @@ static bool npu__strides_of(const npu_graph *g, uint32_t object, npu__strides *s
         const npu_spec *spec = g->specs[g->values[chain[num_views]].spec];
         bool is_dense = npu__strides_is_dense(s);
         how = npu__view_named(g, chain[num_views], &base);
-        if (how == NPU__VIEW_COPIED && !is_dense) {
+        if (how == NPU_ALIAS_COPIED && !is_dense) {
             s->root = chain[num_views];
             s->offset = 0;
             npu__strides_dense(s, spec);
         }
-        how = (how == NPU__VIEW_PACKED || how == NPU__VIEW_COPIED) && is_dense ? NPU__VIEW_ORDER : how;
-        if (!npu_spec_is_static(spec) || (how != NPU__VIEW_COPIED && !npu__strides_view(g, chain[num_views], how, s))) {
+        how = (how == NPU_ALIAS_PACKED || how == NPU_ALIAS_COPIED) && is_dense ? NPU_ALIAS_ORDER : how;
+        if (!npu_spec_is_static(spec) || (how != NPU_ALIAS_COPIED && !npu__strides_view(g, chain[num_views], how, s))) {
             return false;
         }
     }
@@ -24489,17 +24491,6 @@ static bool npu__is_made_dense(const npu_graph *g, uint32_t root, uint32_t *queu
     return true;
 }
 
-/* Ops whose meaning is the memory of their operand: here a dense tensor, in PyTorch that of which it is a view. */
-static bool npu__reads_storage(const npu_op_def *def)
-{
-    static const char *const names[] = { "as_strided", "as_strided_scatter", "resize" };
-    bool reads = false;
-    for (size_t i = 0; i < NPU__COUNT(names) && strcmp(def->space, "aten") == 0; i++) {
-        reads = reads || strcmp(names[i], def->schema->name) == 0;
-    }
-    return reads;
-}
-
 /* Where an object lies in memory, if PyTorch lays it out so, too. Errors: UNSUPPORTED, NO_MEMORY. */
 static npu_status npu__find_storage(const npu_graph *g, uint32_t object, npu__arena *arena, npu__strides *s)
 {
@@ -24518,8 +24509,8 @@ static int npu__is_dense(const npu_graph *g, uint32_t object)
     npu__strides s;
     uint32_t at = object, base = 0;
     npu__view_how how = npu__view_named(g, at, &base);
-    for (int depth = 0; depth < NPU__MAX_VIEWS && (how == NPU__VIEW_ORDER || how == NPU__VIEW_PACKED ||
-                                                   how == NPU__VIEW_COPIED); depth++) {
+    for (int depth = 0; depth < NPU__MAX_VIEWS && (how == NPU_ALIAS_ORDER || how == NPU_ALIAS_PACKED ||
+                                                   how == NPU_ALIAS_COPIED); depth++) {
         at = npu__object(g, base);
         how = npu__view_named(g, at, &base);
     }
@@ -24533,10 +24524,10 @@ static int npu__is_dense(const npu_graph *g, uint32_t object)
 static npu__view_how npu__view_of(const npu_graph *g, uint32_t object, uint32_t *base)
 {
     npu__view_how how = npu__view_named(g, object, base);
-    if (how == NPU__VIEW_PACKED || how == NPU__VIEW_COPIED) {
+    if (how == NPU_ALIAS_PACKED || how == NPU_ALIAS_COPIED) {
         int dense = npu__is_dense(g, npu__object(g, *base));
-        how = dense == 1                              ? NPU__VIEW_ORDER
-              : dense == 0 && how == NPU__VIEW_COPIED ? NPU__VIEW_NONE
+        how = dense == 1                              ? NPU_ALIAS_ORDER
+              : dense == 0 && how == NPU_ALIAS_COPIED ? NPU__VIEW_NONE
                                                       : NPU__VIEW_UNSURE;
     }
     return how;
@@ -24600,7 +24591,7 @@ static npu_status npu__check_view(npu_graph *g, uint32_t object, npu__view_how h
     npu__strides s;
     memset(&arena, 0, sizeof arena);
     arena.allocator = g->allocator;
-    if (status == NPU_OK && (named == NPU__VIEW_PACKED || named == NPU__VIEW_COPIED) &&
+    if (status == NPU_OK && (named == NPU_ALIAS_PACKED || named == NPU_ALIAS_COPIED) &&
         npu_spec_is_static(g->specs[g->values[base].spec])) {
         status = npu__find_storage(g, npu__object(g, base), &arena, &s);
         npu__arena_free(&arena);
@@ -24709,37 +24700,37 @@ static uint32_t npu__write_back(npu_graph *g, uint32_t object, npu__view_how how
     int64_t size[2][NPU_MAX_RANK];
     npu_arg rest[3];
     switch (how) {
-    case NPU__VIEW_ORDER:
+    case NPU_ALIAS_ORDER:
         return npu_spec_equal(spec, view)
                    ? part
                    : npu__emit_ints(g, NPU_ATEN_VIEW, npu__make_value(part), "size", spec->dims, spec->rank)
                          .id;
-    case NPU__VIEW_AGAIN: return npu__view_again(g, object, g->uses[o->first_operand].value, part);
-    case NPU__VIEW_PERMUTE: return npu__unpermute(g, &info, part, view->rank);
-    case NPU__VIEW_SELECT:
-    case NPU__VIEW_UNBIND:
+    case NPU_ALIAS_SWAPPED: return npu__view_again(g, object, g->uses[o->first_operand].value, part);
+    case NPU_ALIAS_PERMUTED: return npu__unpermute(g, &info, part, view->rank);
+    case NPU_ALIAS_SELECTED:
+    case NPU_ALIAS_UNBOUND:
         rest[0] = npu_arg_int("dim", dim);
         rest[1] =
-            npu_arg_int("index", how == NPU__VIEW_UNBIND ? (int64_t)result : npu_op_int(&info, "index", 0));
+            npu_arg_int("index", how == NPU_ALIAS_UNBOUND ? (int64_t)result : npu_op_int(&info, "index", 0));
         return npu__write_part(g, NPU_ATEN_SELECT_SCATTER, base, part, rest, 2);
-    case NPU__VIEW_SLICE:
+    case NPU_ALIAS_SLICED:
         return npu__write_slice(g, base, part, dim, npu_op_int(&info, "start", 0),
                                 npu_op_int(&info, "end", INT64_MAX), npu_op_int(&info, "step", 1));
-    case NPU__VIEW_NARROW:
+    case NPU_ALIAS_NARROWED:
         start = npu_op_int(&info, "start", 0);
         start += start < 0 ? spec->dims[dim] : 0;
         return npu__write_slice(g, base, part, dim, start, start + npu_op_int(&info, "length", 0), 1);
-    case NPU__VIEW_PARTS:
+    case NPU_ALIAS_PARTS:
         for (uint32_t i = 0; i < result; i++) {
             offset += g->specs[g->values[o->first_result + i].spec]->dims[dim];
         }
         return npu__write_slice(g, base, part, dim, offset, offset + view->dims[dim], 1);
-    case NPU__VIEW_DIAGONAL:
+    case NPU_ALIAS_DIAGONAL:
         rest[0] = npu_arg_int("offset", npu_op_int(&info, "offset", 0));
         rest[1] = npu_arg_int("dim1", npu_op_int(&info, "dim1", 0));
         rest[2] = npu_arg_int("dim2", npu_op_int(&info, "dim2", 1));
         return npu__write_part(g, NPU_ATEN_DIAGONAL_SCATTER, base, part, rest, 3);
-    case NPU__VIEW_STRIDED:
+    case NPU_ALIAS_STRIDED:
         rest[0] = npu_arg_ints("size", size[0], npu_op_ints(&info, "size", size[0], NPU_MAX_RANK));
         rest[1] = npu_arg_ints("stride", size[1], npu_op_ints(&info, "stride", size[1], NPU_MAX_RANK));
         rest[2] = npu_arg_int("storage_offset", npu_op_int(&info, "storage_offset", 0));
@@ -24921,8 +24912,6 @@ static const npu_op_def *npu__out_twin(const npu_registry *r, const npu__op_name
 static bool npu__resolve_mutation(const npu_registry *registry, const char *op_type, const char *const *attrs,
                                   uint32_t num_attrs, bool is_own_form, npu__mutation *m)
 {
-    static const char *const moving[] = { "squeeze_",  "unsqueeze_", "t_",     "transpose_",
-                                          "swapaxes_", "swapdims_",  "resize_", "as_strided_" };
     const npu_op_def *def = npu_registry_find(registry, op_type);
     npu__op_name name;
     bool is_inplace, is_out;
@@ -24953,9 +24942,7 @@ static bool npu__resolve_mutation(const npu_registry *registry, const char *op_t
     }
     m->is_zero = is_inplace && strcmp(name.base, "zero_") == 0;
     m->written = strcmp(name.base, "detach_") == 0 ? 0 : m->written; /* nothing to write: gradients only */
-    for (size_t i = 0; i < NPU__COUNT(moving); i++) {
-        m->moves = m->moves || strcmp(moving[i], name.base) == 0;
-    }
+    m->moves = is_inplace && m->written && m->def && (m->def->traits & (NPU_ALIAS | NPU_STORAGE));
     m->def = m->num_returned > NPU_MAX_ARGS ? NULL : m->def;
     return m->def || (!def && strcmp(name.space, "aten") != 0) || (!is_inplace && !is_out && !def);
 }
@@ -27905,7 +27892,7 @@ static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__jso
     call.attrs = attrs;
     call.def = npu_registry_find(l->p.g->registry, op_type);
     l->is_listed = !call.def || !call.def->rule;
-    if (call.def && npu__reads_storage(call.def) && npu__json_storage(l, call.def, true, &call.attrs)) {
+    if (call.def && (call.def->traits & NPU_STORAGE) && npu__json_storage(l, call.def, true, &call.attrs)) {
         return op;
     }
     if (!call.def) {
@@ -27998,7 +27985,7 @@ static npu_status npu__node_bind_mutation(npu__loader *l, const npu__mutation *m
     }
     l->num_in -= num_out;
     c->def = m->def;
-    status = npu__reads_storage(m->def) ? npu__json_storage(l, m->def, false, &c->attrs) : NPU_OK;
+    status = m->def->traits & NPU_STORAGE ? npu__json_storage(l, m->def, false, &c->attrs) : NPU_OK;
     status = status ? status : npu__node_bind(l, c);
     for (uint32_t i = 0; status == NPU_OK && i < c->num_args; i++) {
         int a = npu_schema_find_arg(m->def->schema, c->args[i].name);
@@ -28787,7 +28774,7 @@ static npu_status npu__json_mark_operands(npu__json_writer *w)
     for (uint32_t i = 1; i < g->num_ops; i++) {
         const npu__op *o = &g->ops[i];
         npu_status status = npu__bind_args(g, o, args);
-        if (status == NPU_OK && npu__reads_storage(o->def)) { /* read back, it must mean the same */
+        if (status == NPU_OK && (o->def->traits & NPU_STORAGE)) { /* read back, it must mean the same */
             npu__strides s;
             status = npu__find_storage(g, g->uses[o->first_operand].value, &w->arena, &s);
             status = status || (s.offset == 0 && npu__strides_is_dense(&s)) ? status : NPU_ERR_UNSUPPORTED;

@@ -2,9 +2,10 @@
 
        ops [-o PART] [TEST FILE...]     `make ops` gives all tests/test_*.c; PART: only ops with that in their name
 
-   shapes: the pattern of operands and results, where it says the type rule. dtypes: those that the type rule and the CPU backend take for the first tensor of a case of tests/vectors, and for the
-   operands of the same dtype. kernels: the variants of the CPU backend, "view" where none is needed, "-" where none exists. tests: cases of tests/vectors and
-   the test files that name the op or its symbol. */
+   shapes: the pattern of operands and results, where it says the type rule. kernels: the variants of the CPU backend,
+   "view" where none is needed, "-" where none exists. traits: those of its row, NPU_IR_TRAITS. dtypes: those that the
+   type rule and the CPU backend take for the first tensor of a case of tests/vectors, and for the operands of the same
+   dtype. tests: cases of tests/vectors and the test files that name the op or its symbol. */
 #include "../npu_ir.h"
 #include "../npu_ir_backend_ref.h"
 #include "conformance/cases.h"
@@ -173,6 +174,23 @@ static bool print_tests(const npu_op_def *def, char **files, char **texts, int n
     return found;
 }
 
+static void print_traits(const npu_op_def *def)
+{
+#define NPU_X(symbol, bits) { symbol, #symbol },
+    static const struct { uint32_t bits; const char *name; } traits[] = { NPU_IR_TRAITS(NPU_X) };
+#undef NPU_X
+    static const uint32_t one_of[] = { NPU_IDENTITY, NPU_ON, NPU_ALIAS };
+    for (size_t i = 0; i < sizeof traits / sizeof traits[0]; i++) {
+        uint32_t mask = traits[i].bits;
+        for (size_t k = 0; k < sizeof one_of / sizeof one_of[0]; k++) {
+            mask = traits[i].bits & one_of[k] ? one_of[k] : mask;
+        }
+        if ((def->traits & mask) == traits[i].bits) {
+            printf(" %s", traits[i].name);
+        }
+    }
+}
+
 static void print_op(const npu_op_def *def)
 {
     npu_text schema = npu_text_init(NULL);
@@ -184,6 +202,8 @@ static void print_op(const npu_op_def *def)
     }
     printf("kernels: ");
     print_kernels(def);
+    printf("   traits:");
+    print_traits(def);
     printf("   dtypes:");
     print_dtypes(def);
     printf("   tests:");

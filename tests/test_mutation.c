@@ -515,6 +515,40 @@ static void test_marked_arguments(void)
     npu_graph_destroy(g);
 }
 
+static npu_status deduce_row(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_spec y = npu_spec_tensor((npu_dtype)x->dtype, 1, x->dims + 1);
+    return npu_deduce_add_result(d, &y);
+}
+
+/* A write goes through a view that an op from outside made, where its row says which part of its operand that is. */
+static void test_registered_view(void)
+{
+    static const char text[] = HEAD "a = aten.neg(x)\nv = my.row(a, 0, 1)\nb = aten.add_.Tensor(v, 10)\noutput y = a\n";
+    static const struct { uint32_t traits; npu_status status; const char *op; } cases[] = {
+        { 0, NPU_ERR_UNSUPPORTED, "" }, { NPU_ALIAS_SELECTED, NPU_OK, "aten.select_scatter.default" }
+    };
+    NPU_ITEM("F49");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        npu_op_row row = { NPU_NS_USER << 16, cases[i].traits, deduce_row, "row(Tensor(a) self, int dim, int index) -> Tensor(a)",
+                           "a row", NULL };
+        npu_graph_desc desc = { 0 };
+        npu_registry *registry = NULL;
+        npu_graph *g = NULL;
+        NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_registry_add(registry, "my", &row, NULL), NPU_OK);
+        desc.registry = registry;
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, &desc, NULL), cases[i].status);
+        if (g) {
+            npu_op last = { npu_graph_num_ops(g) };
+            NPU_CHECK_STR(npu_op_definition(g, last)->name, cases[i].op);
+        }
+        npu_graph_destroy(g);
+        npu_registry_destroy(registry);
+    }
+}
+
 int main(void)
 {
     NPU_RUN(test_programs);
@@ -523,5 +557,6 @@ int main(void)
     NPU_RUN(test_refused);
     NPU_RUN(test_state);
     NPU_RUN(test_marked_arguments);
+    NPU_RUN(test_registered_view);
     return npu_test_done();
 }
