@@ -3721,7 +3721,7 @@ NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const ch
               float, integer, number (no bool), bits (integer, bool), real (number, bool), arith (real, complex), type.
      results  Dims are those that operands named; without brackets those of the operand of =. A dtype is a name, =, or the common dtype of the operands if it is of
               a class; f64(real) checks that and gives another, float(=) and float(arith) make f32 of integers and
-              bool. The last term stands for all further results.
+              bool. The last term stands for all further results; without one the rule adds them.
    A row says its pattern in npu_op_facts; it is checked when the row is added, and read before the rule, if there is
    one, which may check attributes then. Rules may call this themselves. Errors: RANK, DTYPE, SHAPE, DYNAMIC_SHAPE,
    and what npu_deduce_add_result says; INVALID_ARGUMENT for a malformed pattern. */
@@ -11466,9 +11466,7 @@ static npu_status npu__check_same_dims(npu_deduce *d, const char *name, const ch
                                (unsigned)x->rank, (unsigned)y->rank, like);
     }
     for (uint32_t i = 0; i < x->rank; i++) {
-        if (npu__check_dim(d, name, i, y->dims[i], like)) {
-            return d->status;
-        }
+        npu__check_dim(d, name, i, y->dims[i], like);
     }
     return d->status;
 }
@@ -11867,6 +11865,9 @@ static npu_status npu__shapes_check(const npu_op_def *def, const char *pattern, 
     if (bad) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: shapes are malformed at '%.20s'", def->name, bad);
     }
+    if (s.num == s.num_ins && def->schema->num_returns && def->rule == npu__type_nothing) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: neither shapes nor a rule give results", def->name);
+    }
     for (uint32_t i = 0; i < def->schema->num_args; i++) {
         const npu_schema_arg *arg = &def->schema->args[i];
         bool is_named = false;
@@ -12057,7 +12058,7 @@ NPU_IR_API npu_status npu_deduce_shapes(npu_deduce *d, const char *pattern)
         return npu_deduce_fail(d, NPU_ERR_INVALID_ARGUMENT, NULL, "shapes are malformed: %.100s", pattern);
     }
     npu__shapes_operands(d, &s, &m);
-    for (uint32_t i = 0; i < d->def->schema->num_returns && !d->status; i++) {
+    for (uint32_t i = 0; i < d->def->schema->num_returns && s.num > s.num_ins && !d->status; i++) {
         npu__shapes_result(d, &s.terms[s.num_ins + i < s.num ? s.num_ins + i : s.num - 1], &m);
     }
     return d->status;
@@ -12538,9 +12539,7 @@ static npu_status npu__type_tensor_row(npu_deduce *d)
     uint32_t axis = 0;
     npu__check_rank(d, "input", 1, NPU_MAX_RANK);
     npu__check_dtype(d, "input", t, npu__is_number(t), "a number");
-    if (npu__axis_arg(d, "axis", y.rank, &axis)) {
-        return d->status;
-    }
+    npu__axis_arg(d, "axis", y.rank, &axis);
     y.dims[axis] = 1;
     if (!npu_op_int(d->op, "keep_dim", 1)) {
         memmove(&y.dims[axis], &y.dims[axis + 1], (NPU_MAX_RANK - 1 - axis) * sizeof y.dims[0]);
@@ -12762,12 +12761,9 @@ static npu_status npu__type_glu(npu_deduce *d)
     npu__check_float(d, "self", npu__dtype_of(x));
     npu__check_rank(d, "self", 1, NPU_MAX_RANK);
     npu__axis_arg(d, "dim", x->rank, &axis);
-    if (!d->status && x->dims[axis] > 0 && x->dims[axis] % 2) {
+    if (x->dims[axis] > 0 && x->dims[axis] % 2) {
         npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is %lld, expected an even number", (unsigned)axis,
                         (long long)x->dims[axis]);
-    }
-    if (d->status) {
-        return d->status;
     }
     y.dims[axis] = x->dims[axis] < 0 ? NPU_DYNAMIC_DIM : x->dims[axis] / 2;
     return npu__result_like(d, &y, npu__dtype_of(x));
@@ -13152,9 +13148,7 @@ static npu_status npu__type_transpose(npu_deduce *d)
     npu_spec y = *x;
     uint32_t a, b;
     npu__axis_arg(d, "dim0", x->rank, &a);
-    if (npu__axis_arg(d, "dim1", x->rank, &b)) {
-        return d->status;
-    }
+    npu__axis_arg(d, "dim1", x->rank, &b);
     y.dims[a] = x->dims[b];
     y.dims[b] = x->dims[a];
     return npu__result(d, npu__dtype_of(x), x->rank, y.dims);
@@ -13168,9 +13162,7 @@ static npu_status npu__type_flatten(npu_deduce *d)
     int64_t dims[NPU_MAX_RANK] = { 1 };
     uint32_t first, last, rank = 0;
     npu__axis_arg(d, "start_dim", x->rank, &first);
-    if (npu__axis(d, "end_dim", npu_op_int(d->op, "end_dim", -1), x->rank, &last)) {
-        return d->status;
-    }
+    npu__axis(d, "end_dim", npu_op_int(d->op, "end_dim", -1), x->rank, &last);
     if (first > last) {
         return npu_deduce_fail(d, NPU_ERR_AXIS, "start_dim", "start_dim %u comes after end_dim %u",
                                (unsigned)first, (unsigned)last);
@@ -13548,9 +13540,7 @@ static npu_status npu__type_select(npu_deduce *d)
     int64_t index = npu_op_int(d->op, "index", 0);
     uint32_t axis;
     npu__check_rank(d, "self", 1, NPU_MAX_RANK);
-    if (npu__axis_arg(d, "dim", x->rank, &axis)) {
-        return d->status;
-    }
+    npu__axis_arg(d, "dim", x->rank, &axis);
     if (x->dims[axis] >= 0 && index != INT64_MIN && (index < -x->dims[axis] || index >= x->dims[axis])) {
         return npu_deduce_fail(d, NPU_ERR_RANGE, "index",
                                "index is %lld, expected less than dim %u of self = %lld", (long long)index,
@@ -13740,9 +13730,6 @@ static npu_status npu__type_narrow(npu_deduce *d)
         npu__check_rank(d, "start", 0, 0);
         npu__check_dtype(d, "start", t, npu__is_integer(t), "an integer");
     }
-    if (d->status) {
-        return d->status;
-    }
     dim = x->dims[axis];
     start = start < 0 && dim >= 0 ? start + dim : start;
     if (dim >= 0 && (start < 0 || start > dim || length > dim - start)) {
@@ -13818,9 +13805,7 @@ static npu_status npu__diagonal_of(npu_deduce *d, const npu_spec *x, npu_spec *y
     uint32_t a, b, rank = 0;
     npu__check_rank(d, "self", 2, NPU_MAX_RANK);
     npu__axis_arg(d, "dim1", x->rank, &a);
-    if (npu__axis(d, "dim2", npu_op_int(d->op, "dim2", 1), x->rank, &b)) {
-        return d->status;
-    }
+    npu__axis(d, "dim2", npu_op_int(d->op, "dim2", 1), x->rank, &b);
     if (a == b) {
         return npu_deduce_fail(d, NPU_ERR_AXIS, "dim2", "dim1 and dim2 are both %u", (unsigned)a);
     }
@@ -14947,9 +14932,7 @@ static npu_status npu__type_repeat_tensor(npu_deduce *d)
     if (!is_one) {
         npu__check_dim(d, "repeats", 0, y.dims[axis], "that of self");
     }
-    if (npu__sum_repeats(d, is_one ? y.dims[axis] : 1, &sum)) {
-        return d->status;
-    }
+    npu__sum_repeats(d, is_one ? y.dims[axis] : 1, &sum);
     y.dims[axis] = sum;
     return npu__result_like(d, &y, npu__dtype_of(x));
 }
@@ -15223,9 +15206,7 @@ static npu_status npu__type_linalg_norm(npu_deduce *d)
                                (unsigned)count);
     }
     if (!has_dim && has_order) {
-        if (npu__check_rank(d, "self", 1, 2)) {
-            return d->status;
-        }
+        npu__check_rank(d, "self", 1, 2);
     }
     if (npu_op_arg(d->op, "ord")->form == NPU_ARG_STR || (has_order && (has_dim ? count : rank) == 2)) {
         return npu__type_matrix_norm(d);
@@ -15623,9 +15604,7 @@ static npu_status npu__type_bincount(npu_deduce *d)
     npu__check_rank(d, "self", 1, 1);
     npu__check_vector(d, "weights", x->dims[0], "the length of self");
     npu__size_arg(d, "minlength", npu_op_int(d->op, "minlength", 0), &least);
-    if (npu__largest_class(d, "self", &bins)) {
-        return d->status;
-    }
+    npu__largest_class(d, "self", &bins);
     bins = bins == -2 || least < 0 ? npu_deduce_data_dim(0, -1) : bins >= least ? bins + 1 : least;
     t = !weights || x->dims[0] == 0 ? NPU_I64 : weights->dtype == NPU_F32 ? NPU_F32 : NPU_F64;
     return npu__result(d, t, 1, &bins);
@@ -15912,9 +15891,6 @@ static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, bool a_
     if (!d->status && npu_dims_broadcast(a->dims, batch_a, b->dims, batch_b, dims, &rank, NULL)) {
         npu_deduce_fail(d, NPU_ERR_SHAPE, b_name, "the batch dims of %s and %s do not broadcast", a_name, b_name);
     }
-    if (d->status) {
-        return d->status;
-    }
     if (a->rank > 1) {
         dims[rank++] = a->dims[fa.outer];
     }
@@ -16157,15 +16133,10 @@ static npu_status npu__type_einsum(npu_deduce *d)
 
 static npu_status npu__type_addr(npu_deduce *d)
 {
-    const npu_spec *a = npu_deduce_spec(d, "vec1"), *b = npu_deduce_spec(d, "vec2");
-    int64_t dims[2];
-    npu_dtype t = npu__promote_pair(a, b, npu_deduce_spec(d, "self"));
-    npu__check_rank(d, "vec1", 1, 1);
-    npu__check_rank(d, "vec2", 1, 1);
-    npu__check_dtype(d, "self", t, npu__is_real(t), "a number or bool");
-    npu__check_alpha(d, t);
-    dims[0] = a->dims[0], dims[1] = b->dims[0];
-    npu__result(d, t, 2, dims);
+    if (npu_deduce_shapes(d, "type [M] [N] -> real[M,N]")) {
+        return d->status;
+    }
+    npu__check_alpha(d, npu__dtype_of(d->results));
     return npu__check_addend(d);
 }
 
@@ -16219,9 +16190,6 @@ static npu_status npu__type_tensordot(npu_deduce *d)
         if (a->dims[i_axis] != 1 && b->dims[j_axis] != 1) {
             npu__check_dim(d, "other", j_axis, a->dims[i_axis], "dim of self");
         }
-    }
-    if (d->status) {
-        return d->status;
     }
     npu__free_dims(a, a_mask, dims, &rank);
     npu__free_dims(b, b_mask, dims, &rank);
@@ -16329,9 +16297,7 @@ static npu_status npu__type_solve(npu_deduce *d)
     bool is_vector = b->rank == 1, is_left = npu_op_int(d->op, "left", 1) != 0;
     npu__check_first_square(d);
     npu__check_same_dtype(d, "B", "A");
-    if (npu__check_rank(d, "B", 1, NPU_MAX_RANK)) {
-        return d->status;
-    }
+    npu__check_rank(d, "B", 1, NPU_MAX_RANK);
     is_vector =
         is_vector || (b->rank + 1 == a->rank && memcmp(b->dims, a->dims, b->rank * sizeof b->dims[0]) == 0);
     if (is_vector && !is_left) {
@@ -16417,13 +16383,7 @@ static npu_status npu__type_tensorsolve(npu_deduce *d)
 /* A negative power is one of the inverse. */
 static npu_status npu__type_matrix_power(npu_deduce *d)
 {
-    const npu_spec *a = npu_deduce_spec(d, "self");
-    npu__check_square(d, "self");
-    npu__check_number(d, "self");
-    if (npu_op_int(d->op, "n", 0) < 0) {
-        npu__check_factored(d, "self");
-    }
-    return npu__result_like(d, a, npu__dtype_of(a));
+    return npu_deduce_shapes(d, npu_op_int(d->op, "n", 0) < 0 ? "f32|f64[..,N,N] -> =" : "number[..,N,N] -> =");
 }
 
 /* Matrix i of a chain: the first may be a row and the last a column, of one dim each. */
@@ -16976,7 +16936,7 @@ static npu_status npu__type_distances(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "x1"), *b = npu_deduce_spec(d, "x2");
     int64_t dims[NPU_MAX_RANK];
-    uint32_t rank;
+    uint32_t rank = 0;
     npu__check_rank(d, "x1", 2, NPU_MAX_RANK);
     npu__check_rank(d, "x2", 2, NPU_MAX_RANK);
     npu__check_float(d, "x1", npu__dtype_of(a));
@@ -16985,9 +16945,6 @@ static npu_status npu__type_distances(npu_deduce *d)
     npu__check_distance_p(d);
     if (!d->status && npu_dims_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
         npu_deduce_fail(d, NPU_ERR_SHAPE, "x2", "the batch dims of x1 and x2 do not broadcast");
-    }
-    if (d->status) {
-        return d->status;
     }
     dims[rank] = npu__tail_dim(a, 2);
     dims[rank + 1] = npu__tail_dim(b, 2);
@@ -17011,17 +16968,8 @@ static npu_status npu__type_pdist(npu_deduce *d)
 
 static npu_status npu__embedding_bag_operands(npu_deduce *d)
 {
-    const npu_spec *x = npu_deduce_spec(d, "indices"), *offsets = npu_deduce_spec(d, "offsets");
     int64_t mode = npu_op_int(d->op, "mode", 0);
-    npu__check_rank(d, "weight", 2, 2);
-    npu__check_float(d, "weight", npu__dtype_of(npu_deduce_spec(d, "weight")));
-    npu__check_rank(d, "indices", 1, 1);
-    npu__check_rank(d, "offsets", 1, 1);
-    npu__check_dtype(d, "indices", npu__dtype_of(x), x->dtype == NPU_I32 || x->dtype == NPU_I64, "i32 or i64");
-    npu__check_dtype(d, "offsets", npu__dtype_of(offsets), offsets->dtype == NPU_I32 || offsets->dtype == NPU_I64,
-                     "i32 or i64");
-    npu__check_vector(d, "per_sample_weights", x->dims[0], "indices");
-    npu__check_same_dtype(d, "per_sample_weights", "weight");
+    npu_deduce_shapes(d, "float[V,D] i32|i64[N] i32|i64[B] =[N]? ->");
     if (mode < 0 || mode > 2 || (mode && npu_op_has(d->op, "per_sample_weights"))) {
         npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode",
                         "mode is %lld, expected 0 to 2, and 0 with per_sample_weights", (long long)mode);
@@ -17035,9 +16983,7 @@ static npu_status npu__type_embedding_bag(npu_deduce *d)
     const npu_spec *w = npu_deduce_spec(d, "weight"), *x = npu_deduce_spec(d, "indices");
     bool has_last = npu_op_int(d->op, "include_last_offset", 0) != 0;
     int64_t dims[2];
-    if (npu__embedding_bag_operands(d)) {
-        return d->status;
-    }
+    npu__embedding_bag_operands(d);
     dims[0] = npu_deduce_spec(d, "offsets")->dims[0];
     if (has_last && dims[0] == 0) {
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "offsets", "offsets is empty, expected the last offset");
@@ -17577,27 +17523,12 @@ static npu_status npu__type_rnn_cell(npu_deduce *d)
 /* x1 [..,P,M], x2 [..,R,M] -> [..,P,R] */
 static npu_status npu__type_cdist(npu_deduce *d)
 {
-    npu_spec a = *npu_deduce_spec(d, "x1"), b = *npu_deduce_spec(d, "x2");
     double p = npu_op_float(d->op, "p", 2);
     int64_t mode = npu_op_int(d->op, "compute_mode", 0);
-    npu__join j;
-    npu__check_rank(d, "x1", 2, NPU_MAX_RANK);
-    npu__check_rank(d, "x2", 2, NPU_MAX_RANK);
-    npu__check_float(d, "x1", npu__dtype_of(&a));
-    npu__check_same_dtype(d, "x2", "x1");
-    npu__check_dim(d, "x2", b.rank - 1u, npu__tail_dim(&a, 1), "last dim of x1");
-    if (!(p >= 0) || mode < 0 || mode > 2) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p",
-                               "p is %g, expected at least 0; compute_mode is 0 to 2", p);
+    if (!npu_deduce_shapes(d, "float[*,P,M] =[*,R,M] -> =[*,P,R]") && (!(p >= 0) || mode < 0 || mode > 2)) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected at least 0; compute_mode is 0 to 2", p);
     }
-    memset(&j, 0, sizeof j);
-    a.rank = (uint8_t)(a.rank - 2), b.rank = (uint8_t)(b.rank - 2);
-    npu__join_dims(d, &j, "x1", &a);
-    if (npu__join_dims(d, &j, "x2", &b)) {
-        return d->status;
-    }
-    j.dims[j.rank] = a.dims[a.rank], j.dims[j.rank + 1] = b.dims[b.rank];
-    return npu__result(d, npu__dtype_of(&a), j.rank + 2, j.dims);
+    return d->status;
 }
 
 /* ---- rules: losses ---- */
@@ -17868,18 +17799,6 @@ static npu_status npu__check_device_float(npu_deduce *d, const char *name)
     return npu__check_dtype(d, name, t, t == NPU_F16 || t == NPU_BF16 || t == NPU_F32, "f16, bf16 or f32");
 }
 
-/* A parameter [len] of x's dtype or f32, or a hole. */
-static npu_status npu__check_parameter(npu_deduce *d, const char *name, npu_dtype dtype, int64_t len)
-{
-    const npu_spec *p = npu_deduce_spec(d, name);
-    npu__check_vector(d, name, len, "normalised dim or channels");
-    if (d->status || !p) {
-        return d->status;
-    }
-    return npu__check_dtype(d, name, npu__dtype_of(p), p->dtype == dtype || p->dtype == NPU_F32,
-                            "the dtype of x or f32");
-}
-
 static npu_status npu__type_equal(npu_deduce *d)
 {
     for (uint32_t i = 1; i < d->op->num_args && !d->status; i++) {
@@ -17912,16 +17831,11 @@ static npu_status npu__type_aicf_gemm(npu_deduce *d)
 
 static npu_status npu__type_aicf_bias_add(npu_deduce *d)
 {
-    const npu_spec *x = npu_deduce_spec(d, "x");
-    int64_t axis = npu_op_int(d->op, "axis", -1);
-    npu__check_rank(d, "x", 2, NPU_MAX_RANK);
-    if (!d->status && axis != -1 && axis != x->rank - 1) {
-        return npu_deduce_fail(d, NPU_ERR_AXIS, "axis", "axis is %lld, expected -1 or %d", (long long)axis,
-                               x->rank - 1);
+    int64_t axis = npu_op_int(d->op, "axis", -1), last = npu_deduce_spec(d, "x")->rank - 1;
+    if (axis != -1 && axis != last) {
+        return npu_deduce_fail(d, NPU_ERR_AXIS, "axis", "axis is %lld, expected -1 or %d", (long long)axis, (int)last);
     }
-    npu__check_same_dtype(d, "bias", "x");
-    npu__check_vector(d, "bias", npu__tail_dim(x, 1), "last dim of x");
-    return npu__result_like(d, x, npu__dtype_of(x));
+    return npu_deduce_shapes(d, "[..,M,N] =[N] -> =");
 }
 
 static npu_status npu__type_aicf_reduce_sum(npu_deduce *d)
@@ -17934,36 +17848,14 @@ static npu_status npu__type_aicf_reduce_sum(npu_deduce *d)
     return npu__result_reduced(d, x, 1u << axis, npu__dtype_of(x));
 }
 
-/* What a normalisation returns: y like x, then the two statistics [len] in f32. */
-static npu_status npu__result_statistics(npu_deduce *d, const npu_spec *x, int64_t len)
-{
-    npu__result_like(d, x, npu__dtype_of(x));
-    npu__result(d, NPU_F32, 1, &len);
-    return npu__result(d, NPU_F32, 1, &len);
-}
-
-/* x of a normalisation and its gamma and beta [channels]. */
-static npu_status npu__aicf_norm(npu_deduce *d, uint32_t rank, uint32_t axis)
-{
-    const npu_spec *x = npu_deduce_spec(d, "x");
-    npu__check_rank(d, "x", rank, rank);
-    npu__check_device_float(d, "x");
-    npu__check_parameter(d, "gamma", npu__dtype_of(x), x->dims[axis]);
-    return npu__check_parameter(d, "beta", npu__dtype_of(x), x->dims[axis]);
-}
-
 static npu_status npu__type_aicf_batchnorm(npu_deduce *d)
 {
-    const npu_spec *x = npu_deduce_spec(d, "x");
-    npu__aicf_norm(d, 4, 1);
-    npu__check_parameter(d, "running_mean", npu__dtype_of(x), x->dims[1]);
-    npu__check_parameter(d, "running_var", npu__dtype_of(x), x->dims[1]);
     if ((npu_op_int(d->op, "flags", 0) & 1) &&
         (!npu_op_has(d->op, "running_mean") || !npu_op_has(d->op, "running_var"))) {
         return npu_deduce_fail(d, NPU_ERR_ARITY, "running_mean",
                                "running_mean and running_var are missing, flags asks for them");
     }
-    return npu__result_statistics(d, x, x->dims[1]);
+    return npu_deduce_shapes(d, "f16|bf16|f32[N,C,H,W] =|f32[C]? =|f32[C]? =|f32[C]? =|f32[C]? -> = f32[C]");
 }
 
 /* ---- rules: destinations, borders, reassociations ---- */
@@ -18367,9 +18259,7 @@ static npu_status npu__type_tile_reduce(npu_deduce *d)
     npu_spec y = *npu_deduce_spec(d, "tile");
     uint32_t axis = 0;
     npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
-    if (npu__axis_arg(d, "axis", y.rank, &axis)) {
-        return d->status;
-    }
+    npu__axis_arg(d, "axis", y.rank, &axis);
     if (npu_op_int(d->op, "keepdim", 0)) {
         y.dims[axis] = 1;
     } else {
@@ -18438,9 +18328,6 @@ static npu_status npu__type_tile_batch_matmul(npu_deduce *d)
     npu__check_tile_factors(d, NPU_MAX_RANK, &t);
     if (!d->status && npu_dims_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
         npu_deduce_fail(d, NPU_ERR_SHAPE, "rhs", "the batch dims of lhs and rhs do not broadcast");
-    }
-    if (d->status) {
-        return d->status;
     }
     dims[rank++] = npu__tail_dim(a, 2);
     dims[rank++] = npu__tail_dim(b, 1);

@@ -2028,6 +2028,7 @@ static void test_malformed_patterns(void)
         { "f(Tensor x) -> Tensor", "[N] -> float()[N]", "term 1: unknown dtype, dim or operand" },
         { "f(Tensor x, Tensor y) -> Tensor", "[N] -> [N]", "no term for y" },
         { "f(Tensor[] x) -> Tensor", "[N] -> [N]", "no term for x" },
+        { "f(Tensor x) -> Tensor", "[N] ->", "neither shapes nor a rule" },
     };
     NPU_ITEM("F52");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
