@@ -278,11 +278,24 @@ typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const
     NPU__REF_ROW_ALL(NPU_KERNEL_NUMBERS, mode, kind, variant, priority, supported, prepare, launch, (npu__ref_takes_fn)0)
 #define NPU__REF_ROW_OF(dtypes, kind, variant, priority, supported, prepare, launch, takes) \
     NPU__REF_ROW_ALL(dtypes, 0, kind, variant, priority, supported, prepare, launch, takes)
-#define NPU__REF_ROW_ALL(dtypes, mode, kind, variant, priority, supported, prepare, launch, takes)     \
+#define NPU__REF_ROW_VALUE(dtypes, mode, kind, variant, priority, supported, prepare, launch, takes)     \
     { kind, variant, priority, NPU_IR_HAS_KERNEL(kind) ? supported : (npu__ref_supported_fn)0,         \
       NPU_IR_HAS_KERNEL(kind) ? prepare : (npu__ref_prepare_op_fn)0,                                      \
       NPU_IR_HAS_KERNEL(kind) ? launch : (npu__ref_launch_op_fn)0,                                        \
       NPU_IR_HAS_KERNEL(kind) ? takes : (npu__ref_takes_fn)0, dtypes, mode }
+/* Tables are lists of rows that are read twice. First for places, an enumerator each: listed rows stand one after the
+   other, and one that is not goes where the next listed one overwrites it. Then for what is put there. */
+#define NPU__REF_ROW_PLACE(dtypes, mode, kind, variant, priority, supported, prepare, launch, takes)             \
+    NPU__REF_PLACE_##kind##_##priority##_##launch,                                                               \
+    NPU__REF_LAST_##kind##_##priority##_##launch = NPU__REF_PLACE_##kind##_##priority##_##launch -               \
+                                                   (NPU_IR_HAS_KERNEL(kind) ? 0 : 1)
+#define NPU__REF_ROW_PLACED(dtypes, mode, kind, variant, priority, supported, prepare, launch, takes)            \
+    [NPU__REF_PLACE_##kind##_##priority##_##launch] =                                                            \
+        NPU__REF_ROW_VALUE(dtypes, mode, kind, variant, priority, supported, prepare, launch, takes)
+#define NPU__REF_ROW_ALL NPU__REF_ROW_VALUE
+#define NPU__REF_PLACES(name, rows) enum { NPU__REF_BEGIN_##name = -1, rows NPU__REF_NUM_##name };
+#define NPU__REF_ROWS(name, rows) static const npu_kernel npu__ref_kernels_##name[] = { rows };
+#define NPU__REF_TABLE(name) { npu__ref_kernels_##name, NPU__REF_NUM_##name, NPU_IR_VERSION }
 
 /* ---- elements, strips, elementwise ------------------------------------------------- >>kernels-elementwise
 
@@ -6795,149 +6808,144 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
 #define NPU__REF_CUT_KERNEL(kind) \
     NPU__REF_MOVE_KERNEL(kind, npu__ref_cuts_prepare, npu__ref_cuts_launch, NULL)
 
-static const npu_kernel npu__ref_kernels_elementwise[] = { NPU__REF_MAP_KINDS(NPU__REF_MAP_KERNEL) };
-static const npu_kernel npu__ref_kernels_pairs[] = {
-    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_GLU, glu, npu__ref_glu_launch, (npu__ref_takes_fn)0)
-    NPU__REF_ROW(NPU_ATEN_WHERE_INDICES, "plain", 0, NULL, NULL, npu__ref_where_indices_launch),
-    NPU__REF_ROW(NPU_ATEN_FREXP_TENSOR, "plain", 0, NULL, NULL, npu__ref_frexp_launch),
-    NPU__REF_ROW(NPU_ATEN_LOG_SIGMOID_FORWARD, "plain", 0, NULL, NULL, npu__ref_log_sigmoid_forward_launch)
-};
+#define NPU__REF_KERNELS_ELEMENTWISE        \
+    NPU__REF_MAP_KINDS(NPU__REF_MAP_KERNEL)
+#define NPU__REF_KERNELS_PAIRS                                                                               \
+    NPU__REF_ELEMENT_KERNELS(NPU_ATEN_GLU, glu, npu__ref_glu_launch, (npu__ref_takes_fn)0)                   \
+    NPU__REF_ROW(NPU_ATEN_WHERE_INDICES, "plain", 0, NULL, NULL, npu__ref_where_indices_launch),             \
+    NPU__REF_ROW(NPU_ATEN_FREXP_TENSOR, "plain", 0, NULL, NULL, npu__ref_frexp_launch),                      \
+    NPU__REF_ROW(NPU_ATEN_LOG_SIGMOID_FORWARD, "plain", 0, NULL, NULL, npu__ref_log_sigmoid_forward_launch),
 
-static const npu_kernel npu__ref_kernels_shape[] = {
-    NPU__REF_COPY_KERNEL(NPU_ATEN_VIEW, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_RESHAPE, npu__ref_same_prepare),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_PERMUTE),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_TRANSPOSE),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_FLATTEN, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_SQUEEZE, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_SQUEEZE_DIM, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_SQUEEZE_DIMS, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_UNSQUEEZE, npu__ref_same_prepare),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_EXPAND),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_REPEAT, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_CAT, npu__ref_cat_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_STACK, npu__ref_cat_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_SPLIT, npu__ref_split_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_SPLIT_SIZES, npu__ref_split_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_CHUNK, npu__ref_split_prepare),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_SELECT),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_SLICE),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_SPLIT_WITH_SIZES, npu__ref_split_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_UNBIND, npu__ref_unbind_prepare),
-    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT),
-    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_INDICES),
-    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_TENSOR),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_T),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_MATRIX_TRANSPOSE),
-    NPU__REF_ROW_TAKES(NPU_ATEN_MATRIX_ADJOINT, "plain", 0, NULL, npu__ref_copy_prepare, npu__ref_copy_launch,
-                      npu__ref_view_takes), /* of numbers alone: complex ones would change */
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_MOVEDIM),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_MOVEDIM_LIST),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_BROADCAST_TO),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_EXPAND_AS),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_VIEW_AS, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_UNFLATTEN, npu__ref_same_prepare),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_NARROW),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_TILE, npu__ref_copy_prepare),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_FLIP),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_DIAGONAL),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_UNFOLD),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_AS_STRIDED, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_PIXEL_SHUFFLE, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_MESHGRID, npu__ref_each_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_REPEAT_INTERLEAVE_INT, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_RESHAPE_ALIAS, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_UNSAFE_VIEW, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_RAVEL, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_RESHAPE_AS, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_NARROW_COPY, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_UNSAFE_CHUNK, npu__ref_split_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_UNSAFE_SPLIT, npu__ref_split_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_PIXEL_UNSHUFFLE, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_CHANNEL_SHUFFLE, npu__ref_copy_prepare),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_FLIPLR),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_FLIPUD),
-    NPU__REF_VIEW_KERNEL(NPU_ATEN_ROT90)
-};
+#define NPU__REF_KERNELS_SHAPE                                                                                 \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_VIEW, npu__ref_same_prepare),                                                \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_RESHAPE, npu__ref_same_prepare),                                             \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_PERMUTE),                                                                    \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_TRANSPOSE),                                                                  \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_FLATTEN, npu__ref_same_prepare),                                             \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_SQUEEZE, npu__ref_same_prepare),                                             \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_SQUEEZE_DIM, npu__ref_same_prepare),                                         \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_SQUEEZE_DIMS, npu__ref_same_prepare),                                        \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_UNSQUEEZE, npu__ref_same_prepare),                                           \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_EXPAND),                                                                     \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_REPEAT, npu__ref_copy_prepare),                                              \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_CAT, npu__ref_cat_prepare),                                                  \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_STACK, npu__ref_cat_prepare),                                                \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_SPLIT, npu__ref_split_prepare),                                              \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_SPLIT_SIZES, npu__ref_split_prepare),                                        \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_CHUNK, npu__ref_split_prepare),                                              \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_SELECT),                                                                     \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_SLICE),                                                                      \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_SPLIT_WITH_SIZES, npu__ref_split_prepare),                                   \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_UNBIND, npu__ref_unbind_prepare),                                            \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT),                                                                \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_INDICES),                                                        \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_TENSOR),                                                         \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_T),                                                                          \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_MATRIX_TRANSPOSE),                                                           \
+    NPU__REF_ROW_TAKES(NPU_ATEN_MATRIX_ADJOINT, "plain", 0, NULL, npu__ref_copy_prepare, npu__ref_copy_launch, \
+                      npu__ref_view_takes), /* of numbers alone: complex ones would change */                  \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_MOVEDIM),                                                                    \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_MOVEDIM_LIST),                                                               \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_BROADCAST_TO),                                                               \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_EXPAND_AS),                                                                  \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_VIEW_AS, npu__ref_same_prepare),                                             \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_UNFLATTEN, npu__ref_same_prepare),                                           \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_NARROW),                                                                     \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_TILE, npu__ref_copy_prepare),                                                \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_FLIP),                                                                       \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_DIAGONAL),                                                                   \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_UNFOLD),                                                                     \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_AS_STRIDED, npu__ref_copy_prepare),                                          \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_PIXEL_SHUFFLE, npu__ref_copy_prepare),                                       \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_MESHGRID, npu__ref_each_prepare),                                            \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_REPEAT_INTERLEAVE_INT, npu__ref_copy_prepare),                               \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_RESHAPE_ALIAS, npu__ref_same_prepare),                                       \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_UNSAFE_VIEW, npu__ref_same_prepare),                                         \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_RAVEL, npu__ref_same_prepare),                                               \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_RESHAPE_AS, npu__ref_same_prepare),                                          \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_NARROW_COPY, npu__ref_copy_prepare),                                         \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_UNSAFE_CHUNK, npu__ref_split_prepare),                                       \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_UNSAFE_SPLIT, npu__ref_split_prepare),                                       \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_PIXEL_UNSHUFFLE, npu__ref_copy_prepare),                                     \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_CHANNEL_SHUFFLE, npu__ref_copy_prepare),                                     \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_FLIPLR),                                                                     \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_FLIPUD),                                                                     \
+    NPU__REF_VIEW_KERNEL(NPU_ATEN_ROT90),
 
-static const npu_kernel npu__ref_kernels_arrangement[] = {
-    NPU__REF_CUT_KERNEL(NPU_ATEN_HSPLIT),
-    NPU__REF_CUT_KERNEL(NPU_ATEN_HSPLIT_ARRAY),
-    NPU__REF_CUT_KERNEL(NPU_ATEN_VSPLIT),
-    NPU__REF_CUT_KERNEL(NPU_ATEN_VSPLIT_ARRAY),
-    NPU__REF_CUT_KERNEL(NPU_ATEN_DSPLIT),
-    NPU__REF_CUT_KERNEL(NPU_ATEN_DSPLIT_ARRAY),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_1D, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_2D, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_3D, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_1D_SEQUENCE, npu__ref_sames_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_2D_SEQUENCE, npu__ref_sames_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_3D_SEQUENCE, npu__ref_sames_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_BROADCAST_TENSORS, npu__ref_each_prepare),
-    NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAG, npu__ref_diagonal_prepare),
-    NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAGFLAT, npu__ref_diagonal_prepare),
-    NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAG_EMBED, npu__ref_diagonal_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_HSTACK, npu__ref_cat_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_VSTACK, npu__ref_cat_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_DSTACK, npu__ref_cat_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_COLUMN_STACK, npu__ref_cat_prepare),
-    NPU__REF_ZEROS_KERNEL(NPU_ATEN_BLOCK_DIAG, npu__ref_blocks_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_CARTESIAN_PROD, npu__ref_product_prepare),
-    NPU__REF_MOVE_KERNEL(NPU_ATEN_COMBINATIONS, npu__ref_combinations_prepare, npu__ref_combinations_launch, NULL)
-};
+#define NPU__REF_KERNELS_ARRANGEMENT                                                                                \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_HSPLIT),                                                                           \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_HSPLIT_ARRAY),                                                                     \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_VSPLIT),                                                                           \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_VSPLIT_ARRAY),                                                                     \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_DSPLIT),                                                                           \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_DSPLIT_ARRAY),                                                                     \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_1D, npu__ref_same_prepare),                                               \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_2D, npu__ref_same_prepare),                                               \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_3D, npu__ref_same_prepare),                                               \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_1D_SEQUENCE, npu__ref_sames_prepare),                                     \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_2D_SEQUENCE, npu__ref_sames_prepare),                                     \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_3D_SEQUENCE, npu__ref_sames_prepare),                                     \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_BROADCAST_TENSORS, npu__ref_each_prepare),                                        \
+    NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAG, npu__ref_diagonal_prepare),                                                \
+    NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAGFLAT, npu__ref_diagonal_prepare),                                            \
+    NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAG_EMBED, npu__ref_diagonal_prepare),                                          \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_HSTACK, npu__ref_cat_prepare),                                                    \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_VSTACK, npu__ref_cat_prepare),                                                    \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_DSTACK, npu__ref_cat_prepare),                                                    \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_COLUMN_STACK, npu__ref_cat_prepare),                                              \
+    NPU__REF_ZEROS_KERNEL(NPU_ATEN_BLOCK_DIAG, npu__ref_blocks_prepare),                                            \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_CARTESIAN_PROD, npu__ref_product_prepare),                                        \
+    NPU__REF_MOVE_KERNEL(NPU_ATEN_COMBINATIONS, npu__ref_combinations_prepare, npu__ref_combinations_launch, NULL),
 
-static const npu_kernel npu__ref_kernels_memory[] = {
-
-    NPU__REF_COPY_KERNEL(NPU_ATEN_CLONE, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_CONTIGUOUS, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_DROPOUT, npu__ref_same_prepare),
-
-    NPU__REF_ZEROS_KERNEL(NPU_ATEN_RESIZE, npu__ref_new_size_prepare)
-};
+#define NPU__REF_KERNELS_MEMORY                                        \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_CLONE, npu__ref_same_prepare),       \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_CONTIGUOUS, npu__ref_same_prepare),  \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_DROPOUT, npu__ref_same_prepare),     \
+                                                                       \
+    NPU__REF_ZEROS_KERNEL(NPU_ATEN_RESIZE, npu__ref_new_size_prepare),
 
 #define NPU__REF_CREATE_KERNEL(kind) \
     NPU__REF_ROW_OF(NPU_KERNEL_ANY, kind, "plain", 0, npu__ref_create_supported, npu__ref_create_prepare, \
                    npu__ref_create_launch, NULL)
 
-static const npu_kernel npu__ref_kernels_creation[] = {
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_FILL_SCALAR),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_FULL),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_FULL_LIKE),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_NEW_FULL),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_SCALAR_TENSOR),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_ONES),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_ONES_LIKE),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_NEW_ONES),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_ZEROS),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_ZEROS_LIKE),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_NEW_ZEROS),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_EMPTY_MEMORY_FORMAT),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_EMPTY_STRIDED),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_ARANGE),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_ARANGE_START),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_ARANGE_START_STEP),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_LINSPACE),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_EYE),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_EYE_M),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_RAND),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_RANDN),
-    NPU__REF_ROW(NPU_ATEN_RANDPERM, "plain", 0, NULL, npu__ref_randperm_prepare,
-      npu__ref_randperm_launch),
-    NPU__REF_ROW(NPU_ATEN_NATIVE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
-      npu__ref_dropout_launch),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_EMPTY_LIKE),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_RAND_LIKE),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_RANDN_LIKE),
-    NPU__REF_ROW(NPU_ATEN_BERNOULLI, "plain", 0, NULL, npu__ref_create_prepare,
-      npu__ref_bernoulli_launch),
-    NPU__REF_ROW(NPU_ATEN_BERNOULLI_P, "plain", 0, NULL, npu__ref_create_prepare,
-      npu__ref_bernoulli_launch),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_LOGSPACE),
-    NPU__REF_ROW(NPU_ATEN_TRIL_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,
+#define NPU__REF_KERNELS_CREATION                                                     \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_FILL_SCALAR),                                     \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_FULL),                                            \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_FULL_LIKE),                                       \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_NEW_FULL),                                        \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_SCALAR_TENSOR),                                   \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_ONES),                                            \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_ONES_LIKE),                                       \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_NEW_ONES),                                        \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_ZEROS),                                           \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_ZEROS_LIKE),                                      \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_NEW_ZEROS),                                       \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_EMPTY_MEMORY_FORMAT),                             \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_EMPTY_STRIDED),                                   \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_ARANGE),                                          \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_ARANGE_START),                                    \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_ARANGE_START_STEP),                               \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_LINSPACE),                                        \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_EYE),                                             \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_EYE_M),                                           \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_RAND),                                            \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_RANDN),                                           \
+    NPU__REF_ROW(NPU_ATEN_RANDPERM, "plain", 0, NULL, npu__ref_randperm_prepare,      \
+      npu__ref_randperm_launch),                                                      \
+    NPU__REF_ROW(NPU_ATEN_NATIVE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare, \
+      npu__ref_dropout_launch),                                                       \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_EMPTY_LIKE),                                      \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_RAND_LIKE),                                       \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_RANDN_LIKE),                                      \
+    NPU__REF_ROW(NPU_ATEN_BERNOULLI, "plain", 0, NULL, npu__ref_create_prepare,       \
+      npu__ref_bernoulli_launch),                                                     \
+    NPU__REF_ROW(NPU_ATEN_BERNOULLI_P, "plain", 0, NULL, npu__ref_create_prepare,     \
+      npu__ref_bernoulli_launch),                                                     \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_LOGSPACE),                                        \
+    NPU__REF_ROW(NPU_ATEN_TRIL_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,   \
+      npu__ref_indices_launch),                                                       \
+    NPU__REF_ROW(NPU_ATEN_TRIU_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,   \
       npu__ref_indices_launch),
-    NPU__REF_ROW(NPU_ATEN_TRIU_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,
-      npu__ref_indices_launch)
-};
 
 static npu_status npu__ref_nothing_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -6947,33 +6955,31 @@ static npu_status npu__ref_nothing_launch(const npu_launch *l, uint32_t part, ui
     return NPU_OK;
 }
 
-static const npu_kernel npu__ref_kernels_alias[] = {
-    NPU__REF_COPY_KERNEL(NPU_ATEN_ALIAS, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_DETACH, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_LIFT_FRESH_COPY, npu__ref_same_prepare),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_NUMEL),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_SIZE_INT),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_STRIDE_INT),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_STORAGE_OFFSET),
-    NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_IS_CONTIGUOUS),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_POSITIVE, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_RESOLVE_CONJ, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_RESOLVE_NEG, npu__ref_same_prepare),
-    NPU__REF_ROW(NPU_ATEN_ALPHA_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
-      npu__ref_dropout_launch),
-    NPU__REF_ROW(NPU_ATEN_FEATURE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,
-      npu__ref_dropout_launch),
-    NPU__REF_ROW_OF(NPU_KERNEL_ANY, NPU_ATEN_ASSERT_TENSOR_METADATA, "plain", 0, NULL, NULL, npu__ref_nothing_launch,
-                   NULL)
-};
+#define NPU__REF_KERNELS_ALIAS                                                                                        \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_ALIAS, npu__ref_same_prepare),                                                      \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_DETACH, npu__ref_same_prepare),                                                     \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_LIFT_FRESH_COPY, npu__ref_same_prepare),                                            \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_NUMEL),                                                                       \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_SIZE_INT),                                                                    \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_STRIDE_INT),                                                                  \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_STORAGE_OFFSET),                                                              \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_SYM_IS_CONTIGUOUS),                                                               \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_POSITIVE, npu__ref_same_prepare),                                                   \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_RESOLVE_CONJ, npu__ref_same_prepare),                                               \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_RESOLVE_NEG, npu__ref_same_prepare),                                                \
+    NPU__REF_ROW(NPU_ATEN_ALPHA_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,                                  \
+      npu__ref_dropout_launch),                                                                                       \
+    NPU__REF_ROW(NPU_ATEN_FEATURE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,                                \
+      npu__ref_dropout_launch),                                                                                       \
+    NPU__REF_ROW_OF(NPU_KERNEL_ANY, NPU_ATEN_ASSERT_TENSOR_METADATA, "plain", 0, NULL, NULL, npu__ref_nothing_launch, \
+                   NULL),
 
-static const npu_kernel npu__ref_kernels_npu[] = {
-    NPU__REF_COPY_KERNEL(NPU_NPU_GETITEM, npu__ref_same_prepare),
-    NPU__REF_ROW_TAKES(NPU_NPU_FUSED, "fast", 10, npu__ref_fused_supported, npu__ref_fused_prepare_fast,
+#define NPU__REF_KERNELS_NPU                                                                             \
+    NPU__REF_COPY_KERNEL(NPU_NPU_GETITEM, npu__ref_same_prepare),                                        \
+    NPU__REF_ROW_TAKES(NPU_NPU_FUSED, "fast", 10, npu__ref_fused_supported, npu__ref_fused_prepare_fast, \
+                      npu__ref_fused_launch, npu__ref_map_takes),                                        \
+    NPU__REF_ROW_TAKES(NPU_NPU_FUSED, "plain", 0, npu__ref_fused_supported, npu__ref_fused_prepare,      \
                       npu__ref_fused_launch, npu__ref_map_takes),
-    NPU__REF_ROW_TAKES(NPU_NPU_FUSED, "plain", 0, npu__ref_fused_supported, npu__ref_fused_prepare,
-                      npu__ref_fused_launch, npu__ref_map_takes)
-};
 
 /* ---- matrix product, convolution -------------------------------------------------------- >>kernels-matrix
 
@@ -8262,12 +8268,12 @@ static bool npu__ref_is_float_op(const npu_op_info *op)
     NPU__REF_ROW(kind, "packed", 10, npu__ref_is_float_op, npu__ref_matmul_prepare, npu__ref_matmul_launch),  \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_matmul_prepare_plain, npu__ref_matmul_launch)
 
-static const npu_kernel npu__ref_kernels_matrix[] = {
-    NPU__REF_MATMUL_ROWS(NPU_ATEN_LINEAR), NPU__REF_MATMUL_ROWS(NPU_ATEN_MM), NPU__REF_MATMUL_ROWS(NPU_ATEN_BMM),
-    NPU__REF_MATMUL_ROWS(NPU_ATEN_MATMUL), NPU__REF_MATMUL_ROWS(NPU_ATEN_ADDMM), NPU__REF_MATMUL_ROWS(NPU_ATEN_BADDBMM),
-    NPU__REF_MATMUL_ROWS(NPU_ATEN_MV), NPU__REF_MATMUL_ROWS(NPU_ATEN_DOT), NPU__REF_MATMUL_ROWS(NPU_ATEN_VDOT),
-    NPU__REF_MATMUL_ROWS(NPU_ATEN_ADDMV)
-};
+#define NPU__REF_KERNELS_MATRIX                                                                                   \
+    NPU__REF_MATMUL_ROWS(NPU_ATEN_LINEAR), NPU__REF_MATMUL_ROWS(NPU_ATEN_MM), NPU__REF_MATMUL_ROWS(NPU_ATEN_BMM), \
+    NPU__REF_MATMUL_ROWS(NPU_ATEN_MATMUL), NPU__REF_MATMUL_ROWS(NPU_ATEN_ADDMM),                                  \
+        NPU__REF_MATMUL_ROWS(NPU_ATEN_BADDBMM),                                                                   \
+    NPU__REF_MATMUL_ROWS(NPU_ATEN_MV), NPU__REF_MATMUL_ROWS(NPU_ATEN_DOT), NPU__REF_MATMUL_ROWS(NPU_ATEN_VDOT),   \
+    NPU__REF_MATMUL_ROWS(NPU_ATEN_ADDMV),
 
 /* ---- tensor.cast ---- */
 
@@ -8342,12 +8348,11 @@ static npu_status npu__ref_cast_launch(const npu_launch *l, uint32_t part, uint3
     return NPU_OK;
 }
 
-static const npu_kernel npu__ref_kernels_tensor[] = {
-    NPU__REF_MATMUL_ROWS(NPU_TENSOR_MATMUL),
-    NPU__REF_ROW(NPU_TENSOR_CAST, "plain", 0, NULL, npu__ref_cast_prepare, npu__ref_cast_launch),
-    NPU__REF_COPY_KERNEL(NPU_TENSOR_RESHAPE, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_TENSOR_TRANSPOSE, npu__ref_copy_prepare)
-};
+#define NPU__REF_KERNELS_TENSOR                                                                   \
+    NPU__REF_MATMUL_ROWS(NPU_TENSOR_MATMUL),                                                      \
+    NPU__REF_ROW(NPU_TENSOR_CAST, "plain", 0, NULL, npu__ref_cast_prepare, npu__ref_cast_launch), \
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_RESHAPE, npu__ref_same_prepare),                              \
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_TRANSPOSE, npu__ref_copy_prepare),
 
 /* ---- convolution ---- */
 
@@ -9308,20 +9313,21 @@ static npu_status npu__ref_conv_back_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_ROW(kind, "blocked", 10, npu__ref_conv_is_blocked, npu__ref_conv_prepare, npu__ref_conv_launch), \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_conv_prepare_plain, npu__ref_conv_launch_plain)
 
-static const npu_kernel npu__ref_kernels_convolution[] = { NPU__REF_CONV_ROWS(NPU_ATEN_CONV1D),
-                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV1D_PADDING),
-                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV2D),
-                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV2D_PADDING),
-                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE2D),
-                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONVOLUTION),
-                                                           NPU__REF_ROW(NPU_ATEN_CONVOLUTION_BACKWARD, "plain", 0, NULL,
-                                                             npu__ref_conv_back_prepare,
-                                                             npu__ref_conv_back_launch),
-                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV3D),
-                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV3D_PADDING),
-                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE1D),
-                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE3D),
-                                                           NPU__REF_CONV_ROWS(NPU_ATEN_CONV_DEPTHWISE2D) };
+#define NPU__REF_KERNELS_CONVOLUTION                              \
+    NPU__REF_CONV_ROWS(NPU_ATEN_CONV1D),                          \
+    NPU__REF_CONV_ROWS(NPU_ATEN_CONV1D_PADDING),                  \
+    NPU__REF_CONV_ROWS(NPU_ATEN_CONV2D),                          \
+    NPU__REF_CONV_ROWS(NPU_ATEN_CONV2D_PADDING),                  \
+    NPU__REF_CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE2D),                \
+    NPU__REF_CONV_ROWS(NPU_ATEN_CONVOLUTION),                     \
+    NPU__REF_ROW(NPU_ATEN_CONVOLUTION_BACKWARD, "plain", 0, NULL, \
+    npu__ref_conv_back_prepare,                                   \
+    npu__ref_conv_back_launch),                                   \
+    NPU__REF_CONV_ROWS(NPU_ATEN_CONV3D),                          \
+    NPU__REF_CONV_ROWS(NPU_ATEN_CONV3D_PADDING),                  \
+    NPU__REF_CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE1D),                \
+    NPU__REF_CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE3D),                \
+    NPU__REF_CONV_ROWS(NPU_ATEN_CONV_DEPTHWISE2D),
 
 /* ---- contractions ----
 
@@ -9705,13 +9711,12 @@ static npu_status npu__ref_contract_prepare(npu_prepare *p)
 #define NPU__REF_CONTRACT_ROW(kind) \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_contract_prepare, npu__ref_contract_launch)
 
-static const npu_kernel npu__ref_kernels_contraction[] = {
-    NPU__REF_CONTRACT_ROW(NPU_ATEN_EINSUM),       NPU__REF_CONTRACT_ROW(NPU_ATEN_OUTER),
-    NPU__REF_CONTRACT_ROW(NPU_ATEN_INNER),        NPU__REF_CONTRACT_ROW(NPU_ATEN_TENSORDOT),
-    NPU__REF_CONTRACT_ROW(NPU_ATEN_KRON),         NPU__REF_CONTRACT_ROW(NPU_ATEN_BILINEAR),
-    NPU__REF_CONTRACT_ROW(NPU_ATEN_ADDBMM),       NPU__REF_CONTRACT_ROW(NPU_ATEN_ADDR),
-    NPU__REF_CONTRACT_ROW(NPU_ATEN_LINALG_VECDOT)
-};
+#define NPU__REF_KERNELS_CONTRACTION                                                         \
+    NPU__REF_CONTRACT_ROW(NPU_ATEN_EINSUM),       NPU__REF_CONTRACT_ROW(NPU_ATEN_OUTER),     \
+    NPU__REF_CONTRACT_ROW(NPU_ATEN_INNER),        NPU__REF_CONTRACT_ROW(NPU_ATEN_TENSORDOT), \
+    NPU__REF_CONTRACT_ROW(NPU_ATEN_KRON),         NPU__REF_CONTRACT_ROW(NPU_ATEN_BILINEAR),  \
+    NPU__REF_CONTRACT_ROW(NPU_ATEN_ADDBMM),       NPU__REF_CONTRACT_ROW(NPU_ATEN_ADDR),      \
+    NPU__REF_CONTRACT_ROW(NPU_ATEN_LINALG_VECDOT),
 
 /* ---- linear algebra ----
 
@@ -10250,26 +10255,25 @@ static npu_status npu__ref_cross_launch(const npu_launch *l, uint32_t part, uint
 
 #define NPU__REF_LINALG_ROW(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_linalg_prepare, npu__ref_linalg_launch)
 
-static const npu_kernel npu__ref_kernels_linalg[] = {
-    NPU__REF_LINALG_ROW(NPU_ATEN_DET),
-    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_DET),
-    NPU__REF_LINALG_ROW(NPU_ATEN_LOGDET),
-    NPU__REF_LINALG_ROW(NPU_ATEN_SLOGDET),
-    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_SLOGDET),
-    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_INV),
-    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY),
-    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY_EX),
-    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_SOLVE),
-    NPU__REF_LINALG_ROW(NPU_ATEN_CHOLESKY_SOLVE),
-    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_SOLVE_TRIANGULAR),
-    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_TENSORINV),
-    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_TENSORSOLVE),
-    NPU__REF_ROW(NPU_ATEN_LINALG_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch),
-    NPU__REF_ROW(NPU_ATEN_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch),
-    NPU__REF_ROW(NPU_ATEN_LINALG_MULTI_DOT, "plain", 0, NULL, npu__ref_chain_prepare, npu__ref_chain_launch),
-    NPU__REF_ROW(NPU_ATEN_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch),
-    NPU__REF_ROW(NPU_ATEN_LINALG_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch)
-};
+#define NPU__REF_KERNELS_LINALG                                                                                  \
+    NPU__REF_LINALG_ROW(NPU_ATEN_DET),                                                                           \
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_DET),                                                                    \
+    NPU__REF_LINALG_ROW(NPU_ATEN_LOGDET),                                                                        \
+    NPU__REF_LINALG_ROW(NPU_ATEN_SLOGDET),                                                                       \
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_SLOGDET),                                                                \
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_INV),                                                                    \
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY),                                                               \
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_CHOLESKY_EX),                                                            \
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_SOLVE),                                                                  \
+    NPU__REF_LINALG_ROW(NPU_ATEN_CHOLESKY_SOLVE),                                                                \
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_SOLVE_TRIANGULAR),                                                       \
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_TENSORINV),                                                              \
+    NPU__REF_LINALG_ROW(NPU_ATEN_LINALG_TENSORSOLVE),                                                            \
+    NPU__REF_ROW(NPU_ATEN_LINALG_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch), \
+    NPU__REF_ROW(NPU_ATEN_MATRIX_POWER, "plain", 0, NULL, npu__ref_power_prepare, npu__ref_power_launch),        \
+    NPU__REF_ROW(NPU_ATEN_LINALG_MULTI_DOT, "plain", 0, NULL, npu__ref_chain_prepare, npu__ref_chain_launch),    \
+    NPU__REF_ROW(NPU_ATEN_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch),               \
+    NPU__REF_ROW(NPU_ATEN_LINALG_CROSS, "plain", 0, NULL, npu__ref_cross_prepare, npu__ref_cross_launch),
 
 /* ---- Fourier transforms ----
 
@@ -10487,13 +10491,12 @@ static npu_status npu__ref_view_complex_launch(const npu_launch *l, uint32_t par
 #define NPU__REF_COMPLEX_KERNEL(kind, prepare, launch) \
     NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, kind, "plain", 0, NULL, prepare, launch, NULL)
 
-static const npu_kernel npu__ref_kernels_spectral[] = {
-    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_R2C, npu__ref_fft_prepare, npu__ref_fft_launch),
-    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2R, npu__ref_fft_prepare, npu__ref_fft_launch),
-    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2C, npu__ref_fft_prepare, npu__ref_fft_launch),
-    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_REAL, NULL, npu__ref_view_complex_launch),
-    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_COMPLEX, NULL, npu__ref_view_complex_launch)
-};
+#define NPU__REF_KERNELS_SPECTRAL                                                          \
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_R2C, npu__ref_fft_prepare, npu__ref_fft_launch),  \
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2R, npu__ref_fft_prepare, npu__ref_fft_launch),  \
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2C, npu__ref_fft_prepare, npu__ref_fft_launch),  \
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_REAL, NULL, npu__ref_view_complex_launch),    \
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_COMPLEX, NULL, npu__ref_view_complex_launch),
 
 /* ---- recurrent layers ----
 
@@ -10718,12 +10721,11 @@ static npu_status npu__ref_rnn_launch(const npu_launch *l, uint32_t part, uint32
 
 #define NPU__REF_RNN_ROW(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_rnn_prepare, npu__ref_rnn_launch)
 
-static const npu_kernel npu__ref_kernels_recurrent[] = {
-    NPU__REF_RNN_ROW(NPU_ATEN_GRU),           NPU__REF_RNN_ROW(NPU_ATEN_GRU_CELL),
-    NPU__REF_RNN_ROW(NPU_ATEN_LSTM),          NPU__REF_RNN_ROW(NPU_ATEN_LSTM_CELL),
-    NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU),      NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH),
-    NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU_CELL), NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH_CELL)
-};
+#define NPU__REF_KERNELS_RECURRENT                                                      \
+    NPU__REF_RNN_ROW(NPU_ATEN_GRU),           NPU__REF_RNN_ROW(NPU_ATEN_GRU_CELL),      \
+    NPU__REF_RNN_ROW(NPU_ATEN_LSTM),          NPU__REF_RNN_ROW(NPU_ATEN_LSTM_CELL),     \
+    NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU),      NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH),      \
+    NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU_CELL), NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH_CELL),
 
 /* ---- distances ---- */
 
@@ -10798,9 +10800,8 @@ static npu_status npu__ref_cdist_launch(const npu_launch *l, uint32_t part, uint
     return NPU_OK;
 }
 
-static const npu_kernel npu__ref_kernels_distance[] = {
-    NPU__REF_ROW(NPU_ATEN_CDIST, "plain", 0, NULL, npu__ref_cdist_prepare, npu__ref_cdist_launch)
-};
+#define NPU__REF_KERNELS_DISTANCE                                                                  \
+    NPU__REF_ROW(NPU_ATEN_CDIST, "plain", 0, NULL, npu__ref_cdist_prepare, npu__ref_cdist_launch),
 
 /* -----------------------------------------------------------------------------------------------------------
    ATTENTION, LOOKUP                                                                          >>kernels-lookup
@@ -12359,45 +12360,44 @@ static npu_status npu__ref_masked_launch(const npu_launch *l, uint32_t part, uin
 #define NPU__REF_PLACE_KERNEL(kind, prepare) \
     NPU__REF_ROW(kind, "plain", 0, NULL, prepare, npu__ref_placing_launch)
 
-static const npu_kernel npu__ref_kernels_indexing[] = {
-    NPU__REF_ROW(NPU_ATEN_INDEX, "plain", 0, NULL, npu__ref_index_prepare, npu__ref_index_launch),
-    NPU__REF_ROW(NPU_ATEN_UNSAFE_INDEX, "plain", 0, NULL, npu__ref_index_prepare,
-      npu__ref_index_launch),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_PUT, npu__ref_index_put_prepare),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_UNSAFE_INDEX_PUT, npu__ref_index_put_prepare),
-    NPU__REF_ROW(NPU_ATEN_INDEX_SELECT, "plain", 0, NULL, npu__ref_pick_prepare,
-      npu__ref_pick_launch),
-    NPU__REF_ROW(NPU_ATEN_TAKE, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch),
-    NPU__REF_ROW(NPU_ATEN_TAKE_ALONG_DIM, "plain", 0, NULL, npu__ref_pick_prepare,
-      npu__ref_pick_launch),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER, npu__ref_scatter_prepare),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_VALUE, npu__ref_scatter_prepare),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_REDUCE_WORD, npu__ref_scatter_prepare),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_VALUE_REDUCE, npu__ref_scatter_prepare),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_ADD, npu__ref_scatter_prepare),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_REDUCE, npu__ref_scatter_prepare),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_ADD, npu__ref_scatter_prepare),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_COPY, npu__ref_scatter_prepare),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_FILL, npu__ref_scatter_prepare),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_REDUCE, npu__ref_scatter_prepare),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_PUT, npu__ref_put_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_SELECT_SCATTER, npu__ref_replace_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_SLICE_SCATTER, npu__ref_replace_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_DIAGONAL_SCATTER, npu__ref_replace_prepare),
-    NPU__REF_COPY_KERNEL(NPU_ATEN_AS_STRIDED_SCATTER, npu__ref_replace_prepare),
-    NPU__REF_ROW(NPU_ATEN_MASKED_SCATTER, "plain", 0, NULL, npu__ref_masked_prepare,
-      npu__ref_masked_launch),
-    NPU__REF_ROW(NPU_ATEN_MASKED_SELECT, "plain", 0, NULL, npu__ref_masked_prepare,
-      npu__ref_masked_launch),
-    NPU__REF_ROW(NPU_ATEN_NONZERO, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),
-    NPU__REF_ROW(NPU_ATEN_ARGWHERE, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_ONE_HOT, npu__ref_one_hot_prepare),
-    NPU__REF_ROW(NPU_ATEN_REPEAT_INTERLEAVE, "plain", 0, NULL, npu__ref_repeat_prepare,
-      npu__ref_repeat_launch),
-    NPU__REF_ROW(NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, "plain", 0, NULL, npu__ref_repeat_prepare,
-      npu__ref_repeat_launch),
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_EMBEDDING_DENSE_BACKWARD, npu__ref_embedding_backward_prepare)
-};
+#define NPU__REF_KERNELS_INDEXING                                                                  \
+    NPU__REF_ROW(NPU_ATEN_INDEX, "plain", 0, NULL, npu__ref_index_prepare, npu__ref_index_launch), \
+    NPU__REF_ROW(NPU_ATEN_UNSAFE_INDEX, "plain", 0, NULL, npu__ref_index_prepare,                  \
+      npu__ref_index_launch),                                                                      \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_PUT, npu__ref_index_put_prepare),                         \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_UNSAFE_INDEX_PUT, npu__ref_index_put_prepare),                  \
+    NPU__REF_ROW(NPU_ATEN_INDEX_SELECT, "plain", 0, NULL, npu__ref_pick_prepare,                   \
+      npu__ref_pick_launch),                                                                       \
+    NPU__REF_ROW(NPU_ATEN_TAKE, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch),    \
+    NPU__REF_ROW(NPU_ATEN_TAKE_ALONG_DIM, "plain", 0, NULL, npu__ref_pick_prepare,                 \
+      npu__ref_pick_launch),                                                                       \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER, npu__ref_scatter_prepare),                             \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_VALUE, npu__ref_scatter_prepare),                       \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_REDUCE_WORD, npu__ref_scatter_prepare),                 \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_VALUE_REDUCE, npu__ref_scatter_prepare),                \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_ADD, npu__ref_scatter_prepare),                         \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_REDUCE, npu__ref_scatter_prepare),                      \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_ADD, npu__ref_scatter_prepare),                           \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_COPY, npu__ref_scatter_prepare),                          \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_FILL, npu__ref_scatter_prepare),                          \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_REDUCE, npu__ref_scatter_prepare),                        \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_PUT, npu__ref_put_prepare),                                     \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_SELECT_SCATTER, npu__ref_replace_prepare),                       \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_SLICE_SCATTER, npu__ref_replace_prepare),                        \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_DIAGONAL_SCATTER, npu__ref_replace_prepare),                     \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_AS_STRIDED_SCATTER, npu__ref_replace_prepare),                   \
+    NPU__REF_ROW(NPU_ATEN_MASKED_SCATTER, "plain", 0, NULL, npu__ref_masked_prepare,               \
+      npu__ref_masked_launch),                                                                     \
+    NPU__REF_ROW(NPU_ATEN_MASKED_SELECT, "plain", 0, NULL, npu__ref_masked_prepare,                \
+      npu__ref_masked_launch),                                                                     \
+    NPU__REF_ROW(NPU_ATEN_NONZERO, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),               \
+    NPU__REF_ROW(NPU_ATEN_ARGWHERE, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),              \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_ONE_HOT, npu__ref_one_hot_prepare),                             \
+    NPU__REF_ROW(NPU_ATEN_REPEAT_INTERLEAVE, "plain", 0, NULL, npu__ref_repeat_prepare,            \
+      npu__ref_repeat_launch),                                                                     \
+    NPU__REF_ROW(NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, "plain", 0, NULL, npu__ref_repeat_prepare,     \
+      npu__ref_repeat_launch),                                                                     \
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_EMBEDDING_DENSE_BACKWARD, npu__ref_embedding_backward_prepare),
 
 /* ---- borders: pads and roll ----
 
@@ -12696,44 +12696,41 @@ static npu_status npu__ref_col2im_launch(const npu_launch *l, uint32_t part, uin
 #define NPU__REF_BORDER_KERNEL(kind, prepare) \
     NPU__REF_ROW(kind, "plain", 0, NULL, prepare, npu__ref_border_launch)
 
-static const npu_kernel npu__ref_kernels_border[] = {
-    NPU__REF_BORDER_KERNEL(NPU_ATEN_CONSTANT_PAD_ND, npu__ref_pad_prepare),
-    NPU__REF_BORDER_KERNEL(NPU_ATEN_REFLECTION_PAD1D, npu__ref_pad_prepare),
-    NPU__REF_BORDER_KERNEL(NPU_ATEN_REFLECTION_PAD2D, npu__ref_pad_prepare),
-    NPU__REF_BORDER_KERNEL(NPU_ATEN_REFLECTION_PAD3D, npu__ref_pad_prepare),
-    NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD1D, npu__ref_pad_prepare),
-    NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD2D, npu__ref_pad_prepare),
-    NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD3D, npu__ref_pad_prepare),
-    NPU__REF_BORDER_KERNEL(NPU_ATEN_PAD, npu__ref_pad_prepare),
-    NPU__REF_ROW(NPU_ATEN_TRIL, "plain", 0, NULL, npu__ref_triangle_prepare,
-      npu__ref_triangle_launch),
-    NPU__REF_ROW(NPU_ATEN_TRIU, "plain", 0, NULL, npu__ref_triangle_prepare,
-      npu__ref_triangle_launch),
-    NPU__REF_ROW(NPU_ATEN_IM2COL, "plain", 0, NULL, npu__ref_columns_prepare,
-      npu__ref_im2col_launch),
-    NPU__REF_ROW(NPU_ATEN_COL2IM, "plain", 0, NULL, npu__ref_columns_prepare, npu__ref_col2im_launch)
-};
+#define NPU__REF_KERNELS_BORDER                                                                        \
+    NPU__REF_BORDER_KERNEL(NPU_ATEN_CONSTANT_PAD_ND, npu__ref_pad_prepare),                            \
+    NPU__REF_BORDER_KERNEL(NPU_ATEN_REFLECTION_PAD1D, npu__ref_pad_prepare),                           \
+    NPU__REF_BORDER_KERNEL(NPU_ATEN_REFLECTION_PAD2D, npu__ref_pad_prepare),                           \
+    NPU__REF_BORDER_KERNEL(NPU_ATEN_REFLECTION_PAD3D, npu__ref_pad_prepare),                           \
+    NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD1D, npu__ref_pad_prepare),                          \
+    NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD2D, npu__ref_pad_prepare),                          \
+    NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD3D, npu__ref_pad_prepare),                          \
+    NPU__REF_BORDER_KERNEL(NPU_ATEN_PAD, npu__ref_pad_prepare),                                        \
+    NPU__REF_ROW(NPU_ATEN_TRIL, "plain", 0, NULL, npu__ref_triangle_prepare,                           \
+      npu__ref_triangle_launch),                                                                       \
+    NPU__REF_ROW(NPU_ATEN_TRIU, "plain", 0, NULL, npu__ref_triangle_prepare,                           \
+      npu__ref_triangle_launch),                                                                       \
+    NPU__REF_ROW(NPU_ATEN_IM2COL, "plain", 0, NULL, npu__ref_columns_prepare,                          \
+      npu__ref_im2col_launch),                                                                         \
+    NPU__REF_ROW(NPU_ATEN_COL2IM, "plain", 0, NULL, npu__ref_columns_prepare, npu__ref_col2im_launch),
 
 /* roll is a border that wraps; narrow.Tensor picks. */
-static const npu_kernel npu__ref_kernels_moved[] = {
-    NPU__REF_ROW(NPU_ATEN_NARROW_TENSOR, "plain", 0, NULL, npu__ref_pick_prepare,
-      npu__ref_pick_launch),
-    NPU__REF_BORDER_KERNEL(NPU_ATEN_ROLL, npu__ref_roll_prepare)
-};
+#define NPU__REF_KERNELS_MOVED                                                    \
+    NPU__REF_ROW(NPU_ATEN_NARROW_TENSOR, "plain", 0, NULL, npu__ref_pick_prepare, \
+      npu__ref_pick_launch),                                                      \
+    NPU__REF_BORDER_KERNEL(NPU_ATEN_ROLL, npu__ref_roll_prepare),
 
 #define NPU__REF_ATTENTION_KERNELS(kind)                                                                     \
     NPU__REF_ROW(kind, "packed", 10, NULL, npu__ref_attention_prepare, npu__ref_attention_launch),            \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_attention_prepare_plain, npu__ref_attention_launch)
 
-static const npu_kernel npu__ref_kernels_lookup[] = {
-    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION),
-    NPU__REF_ROW(NPU_ATEN_EMBEDDING, "plain", 0, NULL, npu__ref_embedding_prepare,
-      npu__ref_pick_launch),
-    NPU__REF_ROW(NPU_ATEN_GATHER, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch),
-    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION_FOR_CPU),
-    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_EFFICIENT_ATTENTION),
-    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION)
-};
+#define NPU__REF_KERNELS_LOOKUP                                                                   \
+    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION),                            \
+    NPU__REF_ROW(NPU_ATEN_EMBEDDING, "plain", 0, NULL, npu__ref_embedding_prepare,                \
+      npu__ref_pick_launch),                                                                      \
+    NPU__REF_ROW(NPU_ATEN_GATHER, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch), \
+    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION_FOR_CPU),                                 \
+    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_EFFICIENT_ATTENTION),                                     \
+    NPU__REF_ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION),
 
 /* -----------------------------------------------------------------------------------------------------------
    NORMALISATION, POOLING                                                              >>kernels-normalization
@@ -13793,24 +13790,23 @@ static npu_status npu__ref_instance_norm_prepare_f32(npu_prepare *p)
 #define NPU__REF_NORM_KERNELS(kind, prepare) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, prepare, norm_launch, norm_launch)
 
-static const npu_kernel npu__ref_kernels_normalization[] = {
-    NPU__REF_NORM_KERNELS(NPU_ATEN_BATCH_NORM, batch_norm),
-    NPU__REF_NORM_KERNELS(NPU_ATEN_LAYER_NORM, layer_norm),
-    NPU__REF_NORM_KERNELS(NPU_ATEN_GROUP_NORM, group_norm),
-    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_LAYER_NORM, layer_norm),
-    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_BATCH_NORM_LEGIT, batch_norm),
-    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_STATS, batch_norm),
-    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, batch_norm),
-    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_FUNCTIONAL, batch_norm),
-    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_BATCH_NORM, batch_norm),
-    NPU__REF_NORM_KERNELS(NPU_ATEN_INSTANCE_NORM, instance_norm),
-    NPU__REF_NORM_KERNELS(NPU_ATEN_RMS_NORM, layer_norm),
-    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_GROUP_NORM, group_norm),
-    NPU__REF_ROW(NPU_ATEN_NATIVE_LAYER_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare,
+#define NPU__REF_KERNELS_NORMALIZATION                                                                  \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_BATCH_NORM, batch_norm),                                             \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_LAYER_NORM, layer_norm),                                             \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_GROUP_NORM, group_norm),                                             \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_LAYER_NORM, layer_norm),                                      \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_BATCH_NORM_LEGIT, batch_norm),                                \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_STATS, batch_norm),                       \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, batch_norm),                    \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_FUNCTIONAL, batch_norm),                     \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_BATCH_NORM, batch_norm),                                      \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_INSTANCE_NORM, instance_norm),                                       \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_RMS_NORM, layer_norm),                                               \
+    NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_GROUP_NORM, group_norm),                                      \
+    NPU__REF_ROW(NPU_ATEN_NATIVE_LAYER_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare, \
+      npu__ref_norm_backward_launch),                                                                   \
+    NPU__REF_ROW(NPU_ATEN_NATIVE_GROUP_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare, \
       npu__ref_norm_backward_launch),
-    NPU__REF_ROW(NPU_ATEN_NATIVE_GROUP_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare,
-      npu__ref_norm_backward_launch)
-};
 
 /* ---- pooling: windows over one, two or three dims, the missing ones in front being 1 ---- */
 
@@ -14260,33 +14256,34 @@ static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
 #define NPU__REF_POOL_INDEX_KERNEL(kind)                                                                     \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_pool_index_launch)
 
-static const npu_kernel npu__ref_kernels_pooling[] = {
-    NPU__REF_POOL_KERNELS(NPU_ATEN_MAX_POOL2D),
-    NPU__REF_POOL_KERNELS(NPU_ATEN_AVG_POOL2D),
-    NPU__REF_POOL_KERNELS(NPU_ATEN_ADAPTIVE_AVG_POOL2D),
-    NPU__REF_POOL_KERNELS(NPU_ATEN_AVG_POOL1D),
-    NPU__REF_POOL_KERNELS(NPU_ATEN_AVG_POOL3D),
-    NPU__REF_POOL_KERNELS(NPU_ATEN_ADAPTIVE_AVG_POOL1D),
-    NPU__REF_POOL_KERNELS(NPU_ATEN_ADAPTIVE_AVG_POOL3D),
-    NPU__REF_POOL_KERNELS(NPU_ATEN_ADAPTIVE_AVG_POOL2D_RAW),
-    NPU__REF_POOL_KERNELS(NPU_ATEN_ADAPTIVE_AVG_POOL3D_RAW),
-    NPU__REF_POOL_KERNELS(NPU_ATEN_MAX_POOL1D),
-    NPU__REF_POOL_KERNELS(NPU_ATEN_MAX_POOL3D),
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_MAX_POOL1D_WITH_INDICES),
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_MAX_POOL2D_WITH_INDICES),
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_MAX_POOL3D_WITH_INDICES),
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL1D),
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL2D),
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL3D),
-    NPU__REF_ROW(NPU_ATEN_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
-      npu__ref_pool_backward_launch),
-    NPU__REF_ROW(NPU_ATEN_MAX_POOL2D_WITH_INDICES_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
-      npu__ref_pool_backward_launch),
-    NPU__REF_ROW(NPU_ATEN_ADAPTIVE_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,
-      npu__ref_pool_backward_launch),
-    NPU__REF_ROW(NPU_ATEN_FRACTIONAL_MAX_POOL2D, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_fractional_launch),
-    NPU__REF_ROW(NPU_ATEN_FRACTIONAL_MAX_POOL3D, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_fractional_launch)
-};
+#define NPU__REF_KERNELS_POOLING                                                                              \
+    NPU__REF_POOL_KERNELS(NPU_ATEN_MAX_POOL2D),                                                               \
+    NPU__REF_POOL_KERNELS(NPU_ATEN_AVG_POOL2D),                                                               \
+    NPU__REF_POOL_KERNELS(NPU_ATEN_ADAPTIVE_AVG_POOL2D),                                                      \
+    NPU__REF_POOL_KERNELS(NPU_ATEN_AVG_POOL1D),                                                               \
+    NPU__REF_POOL_KERNELS(NPU_ATEN_AVG_POOL3D),                                                               \
+    NPU__REF_POOL_KERNELS(NPU_ATEN_ADAPTIVE_AVG_POOL1D),                                                      \
+    NPU__REF_POOL_KERNELS(NPU_ATEN_ADAPTIVE_AVG_POOL3D),                                                      \
+    NPU__REF_POOL_KERNELS(NPU_ATEN_ADAPTIVE_AVG_POOL2D_RAW),                                                  \
+    NPU__REF_POOL_KERNELS(NPU_ATEN_ADAPTIVE_AVG_POOL3D_RAW),                                                  \
+    NPU__REF_POOL_KERNELS(NPU_ATEN_MAX_POOL1D),                                                               \
+    NPU__REF_POOL_KERNELS(NPU_ATEN_MAX_POOL3D),                                                               \
+    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_MAX_POOL1D_WITH_INDICES),                                             \
+    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_MAX_POOL2D_WITH_INDICES),                                             \
+    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_MAX_POOL3D_WITH_INDICES),                                             \
+    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL1D),                                                 \
+    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL2D),                                                 \
+    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL3D),                                                 \
+    NPU__REF_ROW(NPU_ATEN_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,              \
+      npu__ref_pool_backward_launch),                                                                         \
+    NPU__REF_ROW(NPU_ATEN_MAX_POOL2D_WITH_INDICES_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare, \
+      npu__ref_pool_backward_launch),                                                                         \
+    NPU__REF_ROW(NPU_ATEN_ADAPTIVE_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,     \
+      npu__ref_pool_backward_launch),                                                                         \
+    NPU__REF_ROW(NPU_ATEN_FRACTIONAL_MAX_POOL2D, "plain", 0, NULL, npu__ref_pool_prepare,                     \
+        npu__ref_fractional_launch),                                                                          \
+    NPU__REF_ROW(NPU_ATEN_FRACTIONAL_MAX_POOL3D, "plain", 0, NULL, npu__ref_pool_prepare,                     \
+        npu__ref_fractional_launch),
 
 /* -----------------------------------------------------------------------------------------------------------
    REDUCTION, SOFTMAX, ORDER                                                               >>kernels-reduction
@@ -15974,66 +15971,65 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
     NPU__REF_F32_KERNELS_TAKE(mode, kind, npu__ref_##supported##_supported_f32, statistic, statistic_launch, \
                               statistic_launch_f32, npu__ref_reduce_takes)
 
-static const npu_kernel npu__ref_kernels_reduction[] = {
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN, NPU__REF_MEAN),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN_DIM, NPU__REF_MEAN),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM, NPU__SUM),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_DIM, NPU__SUM),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_AMAX, NPU__MAX),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_AMIN, NPU__MIN),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MAX, NPU__MAX),
-    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_MAX_DIM, 0),
-    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_ARGMAX, 0),
-    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX, 0),
-    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX, NPU__REF_ALONG_LOG),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY, NPU__REF_ANY, truths),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY_DIM, NPU__REF_ANY, truths),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY_DIMS, NPU__REF_ANY | NPU__REF_KEEPS_ALL, truths),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL, NPU__REF_ALL, truths),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIM, NPU__REF_ALL, truths),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIMS, NPU__REF_ALL | NPU__REF_KEEPS_ALL, truths),
-    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_ARGMIN, NPU__REF_ALONG_LEAST),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MIN, NPU__MIN),
-    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_MIN_DIM, NPU__REF_ALONG_LEAST),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD, NPU__PRODUCT),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD_DIM_INT, NPU__PRODUCT),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR, NPU__REF_VARIANCE, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_DIM, NPU__REF_VARIANCE, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_CORRECTION, NPU__REF_VARIANCE, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD, NPU__REF_DEVIATION, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_DIM, NPU__REF_DEVIATION, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_CORRECTION, NPU__REF_DEVIATION, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN, NPU__REF_VARIANCE, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN_DIM, NPU__REF_VARIANCE, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN_CORRECTION, NPU__REF_VARIANCE, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN, NPU__REF_DEVIATION, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN_DIM, NPU__REF_DEVIATION, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN_CORRECTION, NPU__REF_DEVIATION, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_LOGSUMEXP, NPU__REF_LOGSUMEXP, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_LINALG_VECTOR_NORM, NPU__REF_NORM, norm),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NORM_SCALAR, NPU__REF_NORM, norm),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NORM_SCALAROPT_DIM, NPU__REF_NORM, norm),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_FROBENIUS_NORM_DIM, NPU__REF_NORM, norm),
-    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX_RAW, 0),
-    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX_RAW, NPU__REF_ALONG_LOG),
-    NPU__REF_ROW_MODE(NPU__REF_ALONG_SAFE, NPU_ATEN_SAFE_SOFTMAX, "plain", 0, NULL, npu__ref_along_prepare,
-                      npu__ref_softmax_launch),
-    NPU__REF_ROW_MODE(NPU__REF_NANSUM, NPU_ATEN_NANSUM, "f32", 1, npu__ref_statistic_supported_f32,
-                      npu__ref_statistic_prepare_f32, npu__ref_statistic_launch_f32),
-    NPU__REF_ROW_MODE(NPU__SUM, NPU_ATEN_NANSUM, "plain", 0, npu__ref_to_integer, npu__ref_reduce_prepare,
-                      npu__ref_reduce_launch),
-    NPU__REF_ROW_MODE(NPU__REF_NANSUM, NPU_ATEN_NANSUM, "plain", 0, NULL, npu__ref_statistic_prepare,
-                      npu__ref_statistic_launch),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NANMEAN, NPU__REF_NANMEAN, statistic),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO, NPU__REF_COUNT_NONZERO, truths),
-    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST, NPU__REF_COUNT_NONZERO, truths),
-    NPU__REF_WIDE_KERNEL(0, NPU_ATEN_AMINMAX, npu__ref_aminmax_launch_wide),
-    NPU__REF_F32_KERNELS_TAKE(0, NPU_ATEN_AMINMAX, npu__ref_all_f32, reduce, aminmax_launch, aminmax_launch_f32,
-                              npu__ref_reduce_takes),
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE, NPU__SUM),
-    NPU__REF_ROW(NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch),
-    NPU__REF_ROW(NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch)
-};
+#define NPU__REF_KERNELS_REDUCTION                                                                               \
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN, NPU__REF_MEAN),                                                       \
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN_DIM, NPU__REF_MEAN),                                                   \
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM, NPU__SUM),                                                             \
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_DIM, NPU__SUM),                                                         \
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_AMAX, NPU__MAX),                                                            \
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_AMIN, NPU__MIN),                                                            \
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MAX, NPU__MAX),                                                             \
+    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_MAX_DIM, 0),                                                               \
+    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_ARGMAX, 0),                                                                \
+    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX, 0),                                                               \
+    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX, NPU__REF_ALONG_LOG),                                          \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY, NPU__REF_ANY, truths),                                               \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY_DIM, NPU__REF_ANY, truths),                                           \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ANY_DIMS, NPU__REF_ANY | NPU__REF_KEEPS_ALL, truths),                     \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL, NPU__REF_ALL, truths),                                               \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIM, NPU__REF_ALL, truths),                                           \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIMS, NPU__REF_ALL | NPU__REF_KEEPS_ALL, truths),                     \
+    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_ARGMIN, NPU__REF_ALONG_LEAST),                                             \
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MIN, NPU__MIN),                                                             \
+    NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_MIN_DIM, NPU__REF_ALONG_LEAST),                                            \
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD, NPU__PRODUCT),                                                        \
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD_DIM_INT, NPU__PRODUCT),                                                \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR, NPU__REF_VARIANCE, statistic),                                       \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_DIM, NPU__REF_VARIANCE, statistic),                                   \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_CORRECTION, NPU__REF_VARIANCE, statistic),                            \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD, NPU__REF_DEVIATION, statistic),                                      \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_DIM, NPU__REF_DEVIATION, statistic),                                  \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_CORRECTION, NPU__REF_DEVIATION, statistic),                           \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN, NPU__REF_VARIANCE, statistic),                                  \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN_DIM, NPU__REF_VARIANCE, statistic),                              \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_VAR_MEAN_CORRECTION, NPU__REF_VARIANCE, statistic),                       \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN, NPU__REF_DEVIATION, statistic),                                 \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN_DIM, NPU__REF_DEVIATION, statistic),                             \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_STD_MEAN_CORRECTION, NPU__REF_DEVIATION, statistic),                      \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_LOGSUMEXP, NPU__REF_LOGSUMEXP, statistic),                                \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_LINALG_VECTOR_NORM, NPU__REF_NORM, norm),                                 \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NORM_SCALAR, NPU__REF_NORM, norm),                                        \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NORM_SCALAROPT_DIM, NPU__REF_NORM, norm),                                 \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_FROBENIUS_NORM_DIM, NPU__REF_NORM, norm),                                 \
+    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX_RAW, 0),                                                           \
+    NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX_RAW, NPU__REF_ALONG_LOG),                                      \
+    NPU__REF_ROW_MODE(NPU__REF_ALONG_SAFE, NPU_ATEN_SAFE_SOFTMAX, "plain", 0, NULL, npu__ref_along_prepare,      \
+                      npu__ref_softmax_launch),                                                                  \
+    NPU__REF_ROW_MODE(NPU__REF_NANSUM, NPU_ATEN_NANSUM, "f32", 1, npu__ref_statistic_supported_f32,              \
+                      npu__ref_statistic_prepare_f32, npu__ref_statistic_launch_f32),                            \
+    NPU__REF_ROW_MODE(NPU__SUM, NPU_ATEN_NANSUM, "plain", 0, npu__ref_to_integer, npu__ref_reduce_prepare,       \
+                      npu__ref_reduce_launch),                                                                   \
+    NPU__REF_ROW_MODE(NPU__REF_NANSUM, NPU_ATEN_NANSUM, "plain", 0, NULL, npu__ref_statistic_prepare,            \
+                      npu__ref_statistic_launch),                                                                \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NANMEAN, NPU__REF_NANMEAN, statistic),                                    \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO, NPU__REF_COUNT_NONZERO, truths),                           \
+    NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST, NPU__REF_COUNT_NONZERO, truths),               \
+    NPU__REF_WIDE_KERNEL(0, NPU_ATEN_AMINMAX, npu__ref_aminmax_launch_wide),                                     \
+    NPU__REF_F32_KERNELS_TAKE(0, NPU_ATEN_AMINMAX, npu__ref_all_f32, reduce, aminmax_launch, aminmax_launch_f32, \
+                              npu__ref_reduce_takes),                                                            \
+    NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE, NPU__SUM),                                                     \
+    NPU__REF_ROW(NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch),                                 \
+    NPU__REF_ROW(NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch),
 
 static bool npu__ref_vector_norm_supported_f32(const npu_op_info *op)
 {
@@ -16047,13 +16043,12 @@ static bool npu__ref_vector_norm_supported_f32(const npu_op_info *op)
                 npu__ref_matrix_norm_launch),                                                      \
     NPU__REF_ROW_MODE(NPU__REF_NORM, kind, "plain", 0, NULL, npu__ref_statistic_prepare, npu__ref_statistic_launch)
 
-static const npu_kernel npu__ref_kernels_norm[] = {
-    NPU__REF_ROW(NPU_ATEN_LINALG_MATRIX_NORM, "plain", 0, NULL, npu__ref_matrix_norm_prepare,
-      npu__ref_matrix_norm_launch),
-    NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD),
-    NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_NORM),
-    NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_NORM_ORD_STR)
-};
+#define NPU__REF_KERNELS_NORM                                                                 \
+    NPU__REF_ROW(NPU_ATEN_LINALG_MATRIX_NORM, "plain", 0, NULL, npu__ref_matrix_norm_prepare, \
+      npu__ref_matrix_norm_launch),                                                           \
+    NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD),                        \
+    NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_NORM),                                       \
+    NPU__REF_MATRIX_NORM_KERNELS(NPU_ATEN_LINALG_NORM_ORD_STR),
 
 /* ---- order: scans and sorts along one dim ---- */
 
@@ -16727,32 +16722,31 @@ static npu_status npu__ref_vander_launch(const npu_launch *l, uint32_t part, uin
                       npu__ref_scan_launch_wide),                                                  \
     NPU__REF_SCAN_KERNEL(kind, mode, launch)
 
-static const npu_kernel npu__ref_kernels_order[] = {
-    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMSUM, NPU__SUM, npu__ref_scan_launch),
-    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMPROD, NPU__PRODUCT, npu__ref_scan_launch),
-    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMMAX, NPU__MAX, npu__ref_scan_index_launch),
-    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMMIN, NPU__MIN, npu__ref_scan_index_launch),
-    NPU__REF_SCAN_KERNEL(NPU_ATEN_LOGCUMSUMEXP, NPU__REF_LOG_ADD_EXP, npu__ref_scan_launch),
-    NPU__REF_SCAN_KERNEL(NPU_ATEN_LOGCUMSUMEXP_RAW, NPU__REF_LOG_ADD_EXP, npu__ref_scan_launch),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_SORT, NPU__REF_SORT),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_SORT_STABLE, NPU__REF_SORT),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_ARGSORT, NPU__REF_ARGSORT),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_MSORT, NPU__REF_SORT),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_TOPK, NPU__REF_TOPK),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_KTHVALUE, NPU__REF_KTHVALUE),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_MEDIAN, NPU__REF_MEDIAN),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_MEDIAN_DIM, NPU__REF_MEDIAN),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_NANMEDIAN, NPU__REF_NANMEDIAN),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_NANMEDIAN_DIM, NPU__REF_NANMEDIAN),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_MODE, NPU__REF_MODE),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE, NPU__REF_QUANTILE),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE_SCALAR, NPU__REF_QUANTILE),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE, NPU__REF_NANQUANTILE),
-    NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE_SCALAR, NPU__REF_NANQUANTILE),
-    NPU__REF_ROW(NPU_ATEN_DIFF, "plain", 0, NULL, npu__ref_diff_prepare, npu__ref_diff_launch),
-    NPU__REF_ROW(NPU_ATEN_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch),
-    NPU__REF_ROW(NPU_ATEN_LINALG_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch)
-};
+#define NPU__REF_KERNELS_ORDER                                                                               \
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMSUM, NPU__SUM, npu__ref_scan_launch),                                  \
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMPROD, NPU__PRODUCT, npu__ref_scan_launch),                             \
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMMAX, NPU__MAX, npu__ref_scan_index_launch),                            \
+    NPU__REF_SCAN_KERNELS(NPU_ATEN_CUMMIN, NPU__MIN, npu__ref_scan_index_launch),                            \
+    NPU__REF_SCAN_KERNEL(NPU_ATEN_LOGCUMSUMEXP, NPU__REF_LOG_ADD_EXP, npu__ref_scan_launch),                 \
+    NPU__REF_SCAN_KERNEL(NPU_ATEN_LOGCUMSUMEXP_RAW, NPU__REF_LOG_ADD_EXP, npu__ref_scan_launch),             \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_SORT, NPU__REF_SORT),                                                      \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_SORT_STABLE, NPU__REF_SORT),                                               \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_ARGSORT, NPU__REF_ARGSORT),                                                \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_MSORT, NPU__REF_SORT),                                                     \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_TOPK, NPU__REF_TOPK),                                                      \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_KTHVALUE, NPU__REF_KTHVALUE),                                              \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_MEDIAN, NPU__REF_MEDIAN),                                                  \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_MEDIAN_DIM, NPU__REF_MEDIAN),                                              \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_NANMEDIAN, NPU__REF_NANMEDIAN),                                            \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_NANMEDIAN_DIM, NPU__REF_NANMEDIAN),                                        \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_MODE, NPU__REF_MODE),                                                      \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE, NPU__REF_QUANTILE),                                              \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE_SCALAR, NPU__REF_QUANTILE),                                       \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE, NPU__REF_NANQUANTILE),                                        \
+    NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE_SCALAR, NPU__REF_NANQUANTILE),                                 \
+    NPU__REF_ROW(NPU_ATEN_DIFF, "plain", 0, NULL, npu__ref_diff_prepare, npu__ref_diff_launch),              \
+    NPU__REF_ROW(NPU_ATEN_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch),        \
+    NPU__REF_ROW(NPU_ATEN_LINALG_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch),
 
 /* ---- whole tensors compared ---- */
 
@@ -17250,21 +17244,20 @@ static npu_status npu__ref_unique_launch(const npu_launch *l, uint32_t part, uin
     return NPU_OK;
 }
 
-static const npu_kernel npu__ref_kernels_search[] = {
-    NPU__REF_ROW(NPU_ATEN_EQUAL, "plain", 0, NULL, npu__ref_equal_prepare, npu__ref_equal_launch),
-    NPU__REF_ROW(NPU_ATEN_ALLCLOSE, "plain", 0, NULL, npu__ref_close_prepare, npu__ref_close_launch),
-    NPU__REF_ROW(NPU_ATEN_SEARCHSORTED, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),
-    NPU__REF_ROW(NPU_ATEN_BUCKETIZE, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),
-    NPU__REF_ROW(NPU_ATEN_ISIN, "plain", 0, NULL, npu__ref_isin_prepare, npu__ref_isin_launch),
-    NPU__REF_ROW(NPU_ATEN_BINCOUNT, "plain", 0, NULL, NULL, npu__ref_bincount_launch),
-    NPU__REF_ROW(NPU_ATEN_HISTC, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch),
-    NPU__REF_ROW(NPU_ATEN_HISTOGRAM_BINS_TENSOR, "plain", 0, NULL, npu__ref_histogram_prepare,
-      npu__ref_histogram_launch),
-    NPU__REF_ROW(NPU_ATEN_HISTOGRAM_BIN_CT, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch),
-    NPU__REF_ROW(NPU_ATEN_UNIQUE2, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),
-    NPU__REF_ROW(NPU_ATEN_UNIQUE_CONSECUTIVE, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),
-    NPU__REF_ROW(NPU_ATEN_UNIQUE_DIM, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch)
-};
+#define NPU__REF_KERNELS_SEARCH                                                                                       \
+    NPU__REF_ROW(NPU_ATEN_EQUAL, "plain", 0, NULL, npu__ref_equal_prepare, npu__ref_equal_launch),                    \
+    NPU__REF_ROW(NPU_ATEN_ALLCLOSE, "plain", 0, NULL, npu__ref_close_prepare, npu__ref_close_launch),                 \
+    NPU__REF_ROW(NPU_ATEN_SEARCHSORTED, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),           \
+    NPU__REF_ROW(NPU_ATEN_BUCKETIZE, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),              \
+    NPU__REF_ROW(NPU_ATEN_ISIN, "plain", 0, NULL, npu__ref_isin_prepare, npu__ref_isin_launch),                       \
+    NPU__REF_ROW(NPU_ATEN_BINCOUNT, "plain", 0, NULL, NULL, npu__ref_bincount_launch),                                \
+    NPU__REF_ROW(NPU_ATEN_HISTC, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch),            \
+    NPU__REF_ROW(NPU_ATEN_HISTOGRAM_BINS_TENSOR, "plain", 0, NULL, npu__ref_histogram_prepare,                        \
+      npu__ref_histogram_launch),                                                                                     \
+    NPU__REF_ROW(NPU_ATEN_HISTOGRAM_BIN_CT, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch), \
+    NPU__REF_ROW(NPU_ATEN_UNIQUE2, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),                \
+    NPU__REF_ROW(NPU_ATEN_UNIQUE_CONSECUTIVE, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),     \
+    NPU__REF_ROW(NPU_ATEN_UNIQUE_DIM, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),
 
 /* ---- resize: every result is a sum over taps, which are the product of those of its dims ---- */
 
@@ -17626,28 +17619,27 @@ static npu_status npu__ref_grid_launch(const npu_launch *l, uint32_t part, uint3
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_resize_prepare, npu__ref_resize_launch)
 #define NPU__REF_GRID_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_grid_prepare, npu__ref_grid_launch)
 
-static const npu_kernel npu__ref_kernels_resize[] = {
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D, NPU__NEAREST),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D_VEC, NPU__NEAREST),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D, NPU__NEAREST),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, NPU__NEAREST),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D, NPU__NEAREST),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D_VEC, NPU__NEAREST),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_LINEAR1D, NPU__LINEAR),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_LINEAR1D_VEC, NPU__LINEAR),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BILINEAR2D, NPU__LINEAR),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BILINEAR2D_VEC, NPU__LINEAR),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_TRILINEAR3D, NPU__LINEAR),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_TRILINEAR3D_VEC, NPU__LINEAR),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D, NPU__CUBIC),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D_VEC, NPU__CUBIC),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC, NPU__NEAREST_EXACT),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC, NPU__NEAREST_EXACT),
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC, NPU__NEAREST_EXACT),
-    NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER),
-    NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER_2D),
-    NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER_3D)
-};
+#define NPU__REF_KERNELS_RESIZE                                                        \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D, NPU__NEAREST),                 \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D_VEC, NPU__NEAREST),             \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D, NPU__NEAREST),                 \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, NPU__NEAREST),             \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D, NPU__NEAREST),                 \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D_VEC, NPU__NEAREST),             \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_LINEAR1D, NPU__LINEAR),                   \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_LINEAR1D_VEC, NPU__LINEAR),               \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BILINEAR2D, NPU__LINEAR),                 \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BILINEAR2D_VEC, NPU__LINEAR),             \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_TRILINEAR3D, NPU__LINEAR),                \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_TRILINEAR3D_VEC, NPU__LINEAR),            \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D, NPU__CUBIC),                   \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D_VEC, NPU__CUBIC),               \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC, NPU__NEAREST_EXACT), \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC, NPU__NEAREST_EXACT), \
+    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC, NPU__NEAREST_EXACT), \
+    NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER),                                       \
+    NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER_2D),                                    \
+    NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER_3D),
 
 /* ---- distances and bags ---- */
 
@@ -17858,15 +17850,14 @@ static npu_status npu__ref_bags_launch(const npu_launch *l, uint32_t part, uint3
     return status;
 }
 
-static const npu_kernel npu__ref_kernels_vectors[] = {
-    NPU__REF_ROW(NPU_ATEN_CDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),
-    NPU__REF_ROW(NPU_ATEN_EUCLIDEAN_DIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),
-    NPU__REF_ROW(NPU_ATEN_PDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),
-    NPU__REF_ROW(NPU_ATEN_PDIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),
-    NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG_RAW, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),
-    NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),
-    NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG_PADDING_IDX, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch)
-};
+#define NPU__REF_KERNELS_VECTORS                                                                                     \
+    NPU__REF_ROW(NPU_ATEN_CDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),   \
+    NPU__REF_ROW(NPU_ATEN_EUCLIDEAN_DIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),  \
+    NPU__REF_ROW(NPU_ATEN_PDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),       \
+    NPU__REF_ROW(NPU_ATEN_PDIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),               \
+    NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG_RAW, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),         \
+    NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),             \
+    NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG_PADDING_IDX, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),
 
 /* ---- losses of elements: all operands broadcast to one shape ---- */
 
@@ -18719,52 +18710,52 @@ static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, 
 #define NPU__REF_TRAPEZOID_KERNEL(kind, mode)                                                      \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_trapezoid_prepare, npu__ref_trapezoid_launch)
 
-static const npu_kernel npu__ref_kernels_statistics[] = {
-    NPU__REF_ROW(NPU_ATEN_COV, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),
-    NPU__REF_ROW(NPU_ATEN_CORRCOEF, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_X, 0),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_DX, 0),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_X, 0),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_DX, 0),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_X, NPU__REF_RUNNING),
-    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_DX, NPU__REF_RUNNING)
-};
+#define NPU__REF_KERNELS_STATISTICS                                                                             \
+    NPU__REF_ROW(NPU_ATEN_COV, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),      \
+    NPU__REF_ROW(NPU_ATEN_CORRCOEF, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch), \
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_X, 0),                                                         \
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_DX, 0),                                                        \
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_X, 0),                                                             \
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPZ_DX, 0),                                                            \
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_X, NPU__REF_RUNNING),                               \
+    NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_DX, NPU__REF_RUNNING),
 
 #define NPU__REF_LOSS_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_loss_prepare, npu__ref_loss_launch)
 #define NPU__REF_ROW_LOSS_KERNEL(kind) \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_row_loss_prepare, npu__ref_row_loss_launch)
 #define NPU__REF_NLL_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_nll_prepare, npu__ref_nll_launch)
 
-static const npu_kernel npu__ref_kernels_loss[] = {
-    NPU__REF_LOSS_KERNEL(NPU_ATEN_L1_LOSS),
-    NPU__REF_LOSS_KERNEL(NPU_ATEN_MSE_LOSS),
-    NPU__REF_LOSS_KERNEL(NPU_ATEN_SMOOTH_L1_LOSS),
-    NPU__REF_LOSS_KERNEL(NPU_ATEN_HUBER_LOSS),
-    NPU__REF_LOSS_KERNEL(NPU_ATEN_KL_DIV),
-    NPU__REF_LOSS_KERNEL(NPU_ATEN_BINARY_CROSS_ENTROPY),
-    NPU__REF_LOSS_KERNEL(NPU_ATEN_BINARY_CROSS_ENTROPY_WITH_LOGITS),
-    NPU__REF_LOSS_KERNEL(NPU_ATEN_SOFT_MARGIN_LOSS),
-    NPU__REF_LOSS_KERNEL(NPU_ATEN_POISSON_NLL_LOSS),
-    NPU__REF_LOSS_KERNEL(NPU_ATEN_HINGE_EMBEDDING_LOSS),
-    NPU__REF_LOSS_KERNEL(NPU_ATEN_MARGIN_RANKING_LOSS),
-    NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS),
-    NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS_ND),
-    NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS_FORWARD),
-    NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS2D_FORWARD),
-    NPU__REF_NLL_KERNEL(NPU_ATEN_CROSS_ENTROPY_LOSS),
-    NPU__REF_ROW(NPU_ATEN_COSINE_SIMILARITY, "plain", 0, NULL, npu__ref_cosine_prepare, npu__ref_cosine_launch),
-    NPU__REF_ROW(NPU_ATEN_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
-      npu__ref_softmax_backward_launch),
-    NPU__REF_ROW_MODE(NPU__REF_ALONG_LOG, NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,
-                      npu__ref_softmax_backward_launch),
-    NPU__REF_ROW(NPU_ATEN_PAIRWISE_DISTANCE, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),
-    NPU__REF_ROW(NPU_ATEN_DIST, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),
-    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_COSINE_EMBEDDING_LOSS),
-    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTI_MARGIN_LOSS),
-    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS),
-    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS_FORWARD),
-    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_TRIPLET_MARGIN_LOSS)
-};
+#define NPU__REF_KERNELS_LOSS                                                                                    \
+    NPU__REF_LOSS_KERNEL(NPU_ATEN_L1_LOSS),                                                                      \
+    NPU__REF_LOSS_KERNEL(NPU_ATEN_MSE_LOSS),                                                                     \
+    NPU__REF_LOSS_KERNEL(NPU_ATEN_SMOOTH_L1_LOSS),                                                               \
+    NPU__REF_LOSS_KERNEL(NPU_ATEN_HUBER_LOSS),                                                                   \
+    NPU__REF_LOSS_KERNEL(NPU_ATEN_KL_DIV),                                                                       \
+    NPU__REF_LOSS_KERNEL(NPU_ATEN_BINARY_CROSS_ENTROPY),                                                         \
+    NPU__REF_LOSS_KERNEL(NPU_ATEN_BINARY_CROSS_ENTROPY_WITH_LOGITS),                                             \
+    NPU__REF_LOSS_KERNEL(NPU_ATEN_SOFT_MARGIN_LOSS),                                                             \
+    NPU__REF_LOSS_KERNEL(NPU_ATEN_POISSON_NLL_LOSS),                                                             \
+    NPU__REF_LOSS_KERNEL(NPU_ATEN_HINGE_EMBEDDING_LOSS),                                                         \
+    NPU__REF_LOSS_KERNEL(NPU_ATEN_MARGIN_RANKING_LOSS),                                                          \
+    NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS),                                                                      \
+    NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS_ND),                                                                   \
+    NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS_FORWARD),                                                              \
+    NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS2D_FORWARD),                                                            \
+    NPU__REF_NLL_KERNEL(NPU_ATEN_CROSS_ENTROPY_LOSS),                                                            \
+    NPU__REF_ROW(NPU_ATEN_COSINE_SIMILARITY, "plain", 0, NULL, npu__ref_cosine_prepare, npu__ref_cosine_launch), \
+    NPU__REF_ROW(NPU_ATEN_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,                       \
+      npu__ref_softmax_backward_launch),                                                                         \
+    NPU__REF_ROW_MODE(NPU__REF_ALONG_LOG, NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL,                  \
+        npu__ref_along_prepare,                                                                                  \
+                      npu__ref_softmax_backward_launch),                                                         \
+    NPU__REF_ROW(NPU_ATEN_PAIRWISE_DISTANCE, "plain", 0, NULL, npu__ref_difference_prepare,                      \
+        npu__ref_difference_launch),                                                                             \
+    NPU__REF_ROW(NPU_ATEN_DIST, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),      \
+    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_COSINE_EMBEDDING_LOSS),                                                    \
+    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTI_MARGIN_LOSS),                                                        \
+    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS),                                                   \
+    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS_FORWARD),                                           \
+    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_TRIPLET_MARGIN_LOSS),
 
 /* -----------------------------------------------------------------------------------------------------------
    AICF                                                                                         >>kernels-aicf
@@ -19222,29 +19213,28 @@ static npu_status npu__ref_aicf_gemm_launch(const npu_launch *l, uint32_t part, 
     return NPU_OK;
 }
 
-static const npu_kernel npu__ref_kernels_aicf[] = {
-    NPU__REF_ROW(NPU_AICF_GEMM, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),
-    NPU__REF_REDUCE_KERNELS(NPU_AICF_REDUCE_SUM, NPU__SUM),
-    NPU__REF_ROW(NPU_AICF_MSE_GRAD, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
-    NPU__REF_ROW(NPU_AICF_SGD_STEP, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),
-    NPU__REF_COPY_KERNEL(NPU_AICF_COPY, npu__ref_same_prepare),
-    NPU__REF_ROW(NPU_AICF_GRAD_ZERO, "plain", 0, NULL, NULL, npu__ref_aicf_grad_zero_launch),
-    NPU__REF_ROW(NPU_AICF_ADAM_STEP, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_adam_launch),
-    NPU__REF_ROW(NPU_AICF_STEP_INC, "plain", 0, NULL, NULL, npu__ref_aicf_step_inc_launch),
-    NPU__REF_ROW(NPU_AICF_BIAS_CORR, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_bias_corr_launch),
-    NPU__REF_NORM_KERNELS(NPU_AICF_LAYERNORM_FWD, layer_norm),
-    NPU__REF_ROW(NPU_AICF_LAYERNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,
-      npu__ref_aicf_layernorm_bwd_launch),
-    NPU__REF_NORM_KERNELS(NPU_AICF_BATCHNORM_FWD, batch_norm),
-    NPU__REF_ROW(NPU_AICF_BATCHNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,
-      npu__ref_aicf_batchnorm_bwd_launch),
-    NPU__REF_ROW(NPU_AICF_GEMM_EPILOGUE, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),
-    NPU__REF_SOFTMAX_KERNELS(NPU_AICF_SOFTMAX, 0),
-    NPU__REF_ROW(NPU_AICF_SOFTMAX_BWD, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_aicf_softmax_bwd_launch),
-    NPU__REF_ROW(NPU_AICF_MSE_LOSS, "plain", 0, NULL, NULL, npu__ref_aicf_mse_loss_launch),
-    NPU__REF_ROW(NPU_AICF_CROSS_ENTROPY_FWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_fwd_launch),
-    NPU__REF_ROW(NPU_AICF_CROSS_ENTROPY_BWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_bwd_launch)
-};
+#define NPU__REF_KERNELS_AICF                                                                                       \
+    NPU__REF_ROW(NPU_AICF_GEMM, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),           \
+    NPU__REF_REDUCE_KERNELS(NPU_AICF_REDUCE_SUM, NPU__SUM),                                                         \
+    NPU__REF_ROW(NPU_AICF_MSE_GRAD, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),   \
+    NPU__REF_ROW(NPU_AICF_SGD_STEP, "plain", 0, NULL, npu__ref_aicf_scaled_prepare, npu__ref_aicf_scaled_launch),   \
+    NPU__REF_COPY_KERNEL(NPU_AICF_COPY, npu__ref_same_prepare),                                                     \
+    NPU__REF_ROW(NPU_AICF_GRAD_ZERO, "plain", 0, NULL, NULL, npu__ref_aicf_grad_zero_launch),                       \
+    NPU__REF_ROW(NPU_AICF_ADAM_STEP, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_adam_launch),      \
+    NPU__REF_ROW(NPU_AICF_STEP_INC, "plain", 0, NULL, NULL, npu__ref_aicf_step_inc_launch),                         \
+    NPU__REF_ROW(NPU_AICF_BIAS_CORR, "plain", 0, NULL, npu__ref_aicf_adam_prepare, npu__ref_aicf_bias_corr_launch), \
+    NPU__REF_NORM_KERNELS(NPU_AICF_LAYERNORM_FWD, layer_norm),                                                      \
+    NPU__REF_ROW(NPU_AICF_LAYERNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,                          \
+      npu__ref_aicf_layernorm_bwd_launch),                                                                          \
+    NPU__REF_NORM_KERNELS(NPU_AICF_BATCHNORM_FWD, batch_norm),                                                      \
+    NPU__REF_ROW(NPU_AICF_BATCHNORM_BWD, "plain", 0, NULL, npu__ref_aicf_norm_bwd_prepare,                          \
+      npu__ref_aicf_batchnorm_bwd_launch),                                                                          \
+    NPU__REF_ROW(NPU_AICF_GEMM_EPILOGUE, "plain", 0, NULL, npu__ref_aicf_gemm_prepare, npu__ref_aicf_gemm_launch),  \
+    NPU__REF_SOFTMAX_KERNELS(NPU_AICF_SOFTMAX, 0),                                                                  \
+    NPU__REF_ROW(NPU_AICF_SOFTMAX_BWD, "plain", 0, NULL, npu__ref_along_prepare, npu__ref_aicf_softmax_bwd_launch), \
+    NPU__REF_ROW(NPU_AICF_MSE_LOSS, "plain", 0, NULL, NULL, npu__ref_aicf_mse_loss_launch),                         \
+    NPU__REF_ROW(NPU_AICF_CROSS_ENTROPY_FWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_fwd_launch),       \
+    NPU__REF_ROW(NPU_AICF_CROSS_ENTROPY_BWD, "plain", 0, NULL, NULL, npu__ref_aicf_cross_entropy_bwd_launch),
 
 /* ---- structured loops ------------------------------------------------------------------------ >>kernels-loops
 
@@ -19722,38 +19712,36 @@ static npu_status npu__ref_nest_launch(const npu_launch *l, uint32_t part, uint3
 
 /* ---- tables ---- */
 
-static const npu_kernel npu__ref_kernels_structure[] = {
-    NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_SUM, NPU__SUM),
-    NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_MAX, NPU__MAX),
-    NPU__REF_ROW(NPU_TENSOR_EMPTY, "plain", 0, NULL, NULL, npu__ref_empty_launch),
-    NPU__REF_ROW(NPU_TENSOR_PAD, "plain", 0, NULL, npu__ref_tensor_pad_prepare,
-                npu__ref_border_launch),
-    NPU__REF_COPY_KERNEL(NPU_TENSOR_COLLAPSE_SHAPE, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_TENSOR_EXPAND_SHAPE, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_TENSOR_CONCAT, npu__ref_cat_prepare),
-    NPU__REF_COPY_KERNEL(NPU_TENSOR_EXTRACT_SLICE, npu__ref_copy_prepare)
-};
+#define NPU__REF_KERNELS_STRUCTURE                                                 \
+    NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_SUM, NPU__SUM),                         \
+    NPU__REF_REDUCE_KERNELS(NPU_TENSOR_ROW_MAX, NPU__MAX),                         \
+    NPU__REF_ROW(NPU_TENSOR_EMPTY, "plain", 0, NULL, NULL, npu__ref_empty_launch), \
+    NPU__REF_ROW(NPU_TENSOR_PAD, "plain", 0, NULL, npu__ref_tensor_pad_prepare,    \
+                npu__ref_border_launch),                                           \
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_COLLAPSE_SHAPE, npu__ref_same_prepare),        \
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_EXPAND_SHAPE, npu__ref_same_prepare),          \
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_CONCAT, npu__ref_cat_prepare),                 \
+    NPU__REF_COPY_KERNEL(NPU_TENSOR_EXTRACT_SLICE, npu__ref_copy_prepare),
 
-static const npu_kernel npu__ref_kernels_loops[] = {
-    NPU__REF_COPY_KERNEL(NPU_LINALG_TRANSPOSE, npu__ref_copy_prepare),
-    NPU__REF_MATMUL_ROWS(NPU_LINALG_MATMUL),
-    NPU__REF_MATMUL_ROWS(NPU_LINALG_MATMUL_TRANSPOSE_B),
-    NPU__REF_MATMUL_ROWS(NPU_LINALG_BATCH_MATMUL),
-    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_1D_NCW_FCW),
-    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_2D_NCHW_FCHW),
-    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_3D_NCDHW_FCDHW),
-    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_2D_NGCHW_GFCHW),
-    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCHW_MAX),
-    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCHW_SUM),
-    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCW_MAX),
-    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCW_SUM),
-    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_MAX),
-    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_SUM),
-    NPU__REF_ROW(NPU_LINALG_GENERIC, "fast", 10, npu__ref_nest_supported, npu__ref_nest_prepare_fast,
+#define NPU__REF_KERNELS_LOOPS                                                                        \
+    NPU__REF_COPY_KERNEL(NPU_LINALG_TRANSPOSE, npu__ref_copy_prepare),                                \
+    NPU__REF_MATMUL_ROWS(NPU_LINALG_MATMUL),                                                          \
+    NPU__REF_MATMUL_ROWS(NPU_LINALG_MATMUL_TRANSPOSE_B),                                              \
+    NPU__REF_MATMUL_ROWS(NPU_LINALG_BATCH_MATMUL),                                                    \
+    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_1D_NCW_FCW),                                                   \
+    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_2D_NCHW_FCHW),                                                 \
+    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_3D_NCDHW_FCDHW),                                               \
+    NPU__REF_CONV_ROWS(NPU_LINALG_CONV_2D_NGCHW_GFCHW),                                               \
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCHW_MAX),                                               \
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCHW_SUM),                                               \
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCW_MAX),                                                \
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCW_SUM),                                                \
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_MAX),                                              \
+    NPU__REF_POOL_KERNELS(NPU_LINALG_POOLING_NCDHW_SUM),                                              \
+    NPU__REF_ROW(NPU_LINALG_GENERIC, "fast", 10, npu__ref_nest_supported, npu__ref_nest_prepare_fast, \
+                npu__ref_nest_launch),                                                                \
+    NPU__REF_ROW(NPU_LINALG_GENERIC, "plain", 0, npu__ref_nest_supported, npu__ref_nest_prepare,      \
                 npu__ref_nest_launch),
-    NPU__REF_ROW(NPU_LINALG_GENERIC, "plain", 0, npu__ref_nest_supported, npu__ref_nest_prepare,
-                npu__ref_nest_launch)
-};
 
 /* -----------------------------------------------------------------------------------------------------------
    THE BACKEND                                                                                      >>impl-ref
@@ -19912,7 +19900,7 @@ static const npu_kernel *npu__ref_first(const npu_kernel_table *table, npu_kind 
             high = middle;
         }
     }
-    /* a kind that NPU_IR_HAS_KERNEL left out has rows without functions */
+    /* a row that NPU_IR_HAS_KERNEL leaves out may stand there without functions: those outside NPU__REF_TABLES */
     return low < table->num_kernels && table->kernels[low].kind == kind && table->kernels[low].launch
                ? &table->kernels[low]
                : NULL;
@@ -20972,6 +20960,42 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
     return status;
 }
 
+/* ---- tables ---- */
+
+#define NPU__REF_TABLES(X)                                                                                            \
+    X(elementwise, NPU__REF_KERNELS_ELEMENTWISE)              X(pairs, NPU__REF_KERNELS_PAIRS)                        \
+    X(shape, NPU__REF_KERNELS_SHAPE)                          X(arrangement, NPU__REF_KERNELS_ARRANGEMENT)            \
+    X(memory, NPU__REF_KERNELS_MEMORY)                        X(creation, NPU__REF_KERNELS_CREATION)                  \
+    X(alias, NPU__REF_KERNELS_ALIAS)                          X(npu, NPU__REF_KERNELS_NPU)                            \
+    X(matrix, NPU__REF_KERNELS_MATRIX)                        X(tensor, NPU__REF_KERNELS_TENSOR)                      \
+    X(convolution, NPU__REF_KERNELS_CONVOLUTION)              X(contraction, NPU__REF_KERNELS_CONTRACTION)            \
+    X(linalg, NPU__REF_KERNELS_LINALG)                        X(spectral, NPU__REF_KERNELS_SPECTRAL)                  \
+    X(recurrent, NPU__REF_KERNELS_RECURRENT)                  X(distance, NPU__REF_KERNELS_DISTANCE)                  \
+    X(indexing, NPU__REF_KERNELS_INDEXING)                    X(border, NPU__REF_KERNELS_BORDER)                      \
+    X(moved, NPU__REF_KERNELS_MOVED)                          X(lookup, NPU__REF_KERNELS_LOOKUP)                      \
+    X(normalization, NPU__REF_KERNELS_NORMALIZATION)          X(pooling, NPU__REF_KERNELS_POOLING)                    \
+    X(reduction, NPU__REF_KERNELS_REDUCTION)                  X(norm, NPU__REF_KERNELS_NORM)                          \
+    X(order, NPU__REF_KERNELS_ORDER)                          X(search, NPU__REF_KERNELS_SEARCH)                      \
+    X(resize, NPU__REF_KERNELS_RESIZE)                        X(vectors, NPU__REF_KERNELS_VECTORS)                    \
+    X(statistics, NPU__REF_KERNELS_STATISTICS)                X(loss, NPU__REF_KERNELS_LOSS)                          \
+    X(aicf, NPU__REF_KERNELS_AICF)                            X(structure, NPU__REF_KERNELS_STRUCTURE)                \
+    X(loops, NPU__REF_KERNELS_LOOPS)
+#undef NPU__REF_ROW_ALL
+#define NPU__REF_ROW_ALL NPU__REF_ROW_PLACE
+NPU__REF_TABLES(NPU__REF_PLACES)
+#undef NPU__REF_ROW_ALL
+#define NPU__REF_ROW_ALL NPU__REF_ROW_PLACED
+#pragma GCC diagnostic push
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Winitializer-overrides"
+#else
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
+NPU__REF_TABLES(NPU__REF_ROWS)
+#pragma GCC diagnostic pop
+#undef NPU__REF_ROW_ALL
+#define NPU__REF_ROW_ALL NPU__REF_ROW_VALUE
+
 static size_t npu__ref_round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 
 #ifndef NPU_IR_NO_TILES
@@ -21185,33 +21209,51 @@ static npu_status npu__ref_tile_matmul_launch(const npu_launch *l, uint32_t part
 #define NPU__REF_SPLAT_KERNEL(kind) \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_splat_prepare, npu__ref_splat_launch)
 /* What the ops of a program run; sync ops, block numbers and reshape need nothing. */
-static const npu_kernel npu__ref_kernels_block[] = {
-    NPU__REF_SPLAT_KERNEL(NPU_BLOCK_CREATE_TILE),
-    NPU__REF_SPLAT_KERNEL(NPU_BLOCK_FULL),
-    NPU__REF_ROW(NPU_BLOCK_LOAD, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),
-    NPU__REF_ROW(NPU_BLOCK_STORE, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_store_launch),
-    NPU__REF_COPY_KERNEL(NPU_BLOCK_MOVE, npu__ref_copy_prepare),
-    NPU__REF_COPY_KERNEL(NPU_BLOCK_UB_COPY, npu__ref_same_prepare),
-    NPU__REF_COPY_KERNEL(NPU_BLOCK_TRANSPOSE, npu__ref_copy_prepare),
-    NPU__REF_ROW(NPU_BLOCK_VIEW, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),
-    NPU__REF_ROW(NPU_BLOCK_CAST, "plain", 0, NULL, npu__ref_cast_prepare,
-                npu__ref_cast_launch),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_SUM, NPU__SUM),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MAX, NPU__MAX),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MIN, NPU__MIN),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_SUM, NPU__SUM),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MAX, NPU__MAX),
-    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MIN, NPU__MIN),
+#define NPU__REF_KERNELS_BLOCK                                                                       \
+    NPU__REF_SPLAT_KERNEL(NPU_BLOCK_CREATE_TILE),                                                    \
+    NPU__REF_SPLAT_KERNEL(NPU_BLOCK_FULL),                                                           \
+    NPU__REF_ROW(NPU_BLOCK_LOAD, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),   \
+    NPU__REF_ROW(NPU_BLOCK_STORE, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_store_launch), \
+    NPU__REF_COPY_KERNEL(NPU_BLOCK_MOVE, npu__ref_copy_prepare),                                     \
+    NPU__REF_COPY_KERNEL(NPU_BLOCK_UB_COPY, npu__ref_same_prepare),                                  \
+    NPU__REF_COPY_KERNEL(NPU_BLOCK_TRANSPOSE, npu__ref_copy_prepare),                                \
+    NPU__REF_ROW(NPU_BLOCK_VIEW, "plain", 0, NULL, npu__ref_region_prepare, npu__ref_load_launch),   \
+    NPU__REF_ROW(NPU_BLOCK_CAST, "plain", 0, NULL, npu__ref_cast_prepare,                            \
+                npu__ref_cast_launch),                                                               \
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_SUM, NPU__SUM),                                                \
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MAX, NPU__MAX),                                                \
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_MIN, NPU__MIN),                                                \
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_SUM, NPU__SUM),                                            \
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MAX, NPU__MAX),                                            \
+    NPU__REF_REDUCE_KERNELS(NPU_BLOCK_ROW_MIN, NPU__MIN),                                            \
+                                                                                                     \
+    NPU__REF_SPLAT_KERNEL(NPU_BLOCK_EXPANDS),                                                        \
+    NPU__REF_ROW(NPU_BLOCK_MATMUL, "plain", 0, NULL, npu__ref_tile_matmul_prepare,                   \
+                npu__ref_tile_matmul_launch),                                                        \
+    NPU__REF_ROW(NPU_BLOCK_MATMUL_ACC, "plain", 0, NULL, npu__ref_tile_matmul_prepare,               \
+                npu__ref_tile_matmul_launch),                                                        \
+    NPU__REF_ROW(NPU_BLOCK_BATCH_MATMUL, "plain", 0, NULL, npu__ref_matmul_prepare_plain,            \
+                npu__ref_matmul_launch),
+#define NPU__REF_KERNELS_ARITH                 \
+    NPU__REF_SPLAT_KERNEL(NPU_ARITH_CONSTANT),
 
-    NPU__REF_SPLAT_KERNEL(NPU_BLOCK_EXPANDS),
-    NPU__REF_ROW(NPU_BLOCK_MATMUL, "plain", 0, NULL, npu__ref_tile_matmul_prepare,
-                npu__ref_tile_matmul_launch),
-    NPU__REF_ROW(NPU_BLOCK_MATMUL_ACC, "plain", 0, NULL, npu__ref_tile_matmul_prepare,
-                npu__ref_tile_matmul_launch),
-    NPU__REF_ROW(NPU_BLOCK_BATCH_MATMUL, "plain", 0, NULL, npu__ref_matmul_prepare_plain,
-                npu__ref_matmul_launch)
-};
-static const npu_kernel npu__ref_kernels_arith[] = { NPU__REF_SPLAT_KERNEL(NPU_ARITH_CONSTANT) };
+#define NPU__REF_TILE_TABLES(X)                                                                                       \
+    X(block, NPU__REF_KERNELS_BLOCK)                          X(arith, NPU__REF_KERNELS_ARITH)
+#undef NPU__REF_ROW_ALL
+#define NPU__REF_ROW_ALL NPU__REF_ROW_PLACE
+NPU__REF_TILE_TABLES(NPU__REF_PLACES)
+#undef NPU__REF_ROW_ALL
+#define NPU__REF_ROW_ALL NPU__REF_ROW_PLACED
+#pragma GCC diagnostic push
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Winitializer-overrides"
+#else
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
+NPU__REF_TILE_TABLES(NPU__REF_ROWS)
+#pragma GCC diagnostic pop
+#undef NPU__REF_ROW_ALL
+#define NPU__REF_ROW_ALL NPU__REF_ROW_VALUE
 
 /* ---- tile programs: the launch ---- */
 
@@ -21328,8 +21370,8 @@ static const npu_kernel *npu__ref_tiles_find(const npu__ref_tiles_making *m, con
 static const npu_kernel *npu__ref_tiles_kernel(const npu__ref_tiles_making *m, const npu_op_info *op)
 {
     static const npu_kernel_table tables[] = {
-        NPU_KERNEL_TABLE(npu__ref_kernels_block),
-        NPU_KERNEL_TABLE(npu__ref_kernels_arith)
+        NPU__REF_TABLE(block),
+        NPU__REF_TABLE(arith)
     };
     const npu_kernel *k = npu__ref_tiles_find(m, tables, (uint32_t)NPU__REF_COUNT(tables), op);
     return k ? k : npu__ref_tiles_find(m, m->ref.tables, m->ref.num_tables, op);
@@ -21679,29 +21721,29 @@ static const npu_kernel npu__ref_kernels_cast_first[] = {
 };
 
 static const npu_kernel_table npu__ref_tables[] = {
-    NPU_KERNEL_TABLE(npu__ref_kernels_elementwise),   NPU_KERNEL_TABLE(npu__ref_kernels_pairs),
-    NPU_KERNEL_TABLE(npu__ref_kernels_shape),         NPU_KERNEL_TABLE(npu__ref_kernels_creation),
-    NPU_KERNEL_TABLE(npu__ref_kernels_alias),
-    NPU_KERNEL_TABLE(npu__ref_kernels_memory),        NPU_KERNEL_TABLE(npu__ref_kernels_tensor),
-    NPU_KERNEL_TABLE(npu__ref_kernels_npu),           NPU_KERNEL_TABLE(npu__ref_kernels_matrix),
-    NPU_KERNEL_TABLE(npu__ref_kernels_convolution),   NPU_KERNEL_TABLE(npu__ref_kernels_lookup),
-    NPU_KERNEL_TABLE(npu__ref_kernels_normalization), NPU_KERNEL_TABLE(npu__ref_kernels_pooling),
+    NPU__REF_TABLE(elementwise),   NPU__REF_TABLE(pairs),
+    NPU__REF_TABLE(shape),         NPU__REF_TABLE(creation),
+    NPU__REF_TABLE(alias),
+    NPU__REF_TABLE(memory),        NPU__REF_TABLE(tensor),
+    NPU__REF_TABLE(npu),           NPU__REF_TABLE(matrix),
+    NPU__REF_TABLE(convolution),   NPU__REF_TABLE(lookup),
+    NPU__REF_TABLE(normalization), NPU__REF_TABLE(pooling),
     NPU_KERNEL_TABLE(npu__ref_kernels_cast_first),
-    NPU_KERNEL_TABLE(npu__ref_kernels_reduction),     NPU_KERNEL_TABLE(npu__ref_kernels_aicf),
-    NPU_KERNEL_TABLE(npu__ref_kernels_contraction),
-    NPU_KERNEL_TABLE(npu__ref_kernels_arrangement),   NPU_KERNEL_TABLE(npu__ref_kernels_indexing),
-    NPU_KERNEL_TABLE(npu__ref_kernels_border),        NPU_KERNEL_TABLE(npu__ref_kernels_moved),
-    NPU_KERNEL_TABLE(npu__ref_kernels_linalg),        NPU_KERNEL_TABLE(npu__ref_kernels_norm),
-    NPU_KERNEL_TABLE(npu__ref_kernels_recurrent),     NPU_KERNEL_TABLE(npu__ref_kernels_distance),
-    NPU_KERNEL_TABLE(npu__ref_kernels_order),         NPU_KERNEL_TABLE(npu__ref_kernels_resize),
-    NPU_KERNEL_TABLE(npu__ref_kernels_vectors),       NPU_KERNEL_TABLE(npu__ref_kernels_loss),
-    NPU_KERNEL_TABLE(npu__ref_kernels_statistics),
+    NPU__REF_TABLE(reduction),     NPU__REF_TABLE(aicf),
+    NPU__REF_TABLE(contraction),
+    NPU__REF_TABLE(arrangement),   NPU__REF_TABLE(indexing),
+    NPU__REF_TABLE(border),        NPU__REF_TABLE(moved),
+    NPU__REF_TABLE(linalg),        NPU__REF_TABLE(norm),
+    NPU__REF_TABLE(recurrent),     NPU__REF_TABLE(distance),
+    NPU__REF_TABLE(order),         NPU__REF_TABLE(resize),
+    NPU__REF_TABLE(vectors),       NPU__REF_TABLE(loss),
+    NPU__REF_TABLE(statistics),
 #ifndef NPU_IR_NO_TILES
-    NPU_KERNEL_TABLE(npu__ref_kernels_block),         NPU_KERNEL_TABLE(npu__ref_kernels_arith),
+    NPU__REF_TABLE(block),         NPU__REF_TABLE(arith),
     NPU_KERNEL_TABLE(npu__ref_kernels_launch),
 #endif
-    NPU_KERNEL_TABLE(npu__ref_kernels_search),        NPU_KERNEL_TABLE(npu__ref_kernels_spectral),
-    NPU_KERNEL_TABLE(npu__ref_kernels_loops),         NPU_KERNEL_TABLE(npu__ref_kernels_structure),
+    NPU__REF_TABLE(search),        NPU__REF_TABLE(spectral),
+    NPU__REF_TABLE(loops),         NPU__REF_TABLE(structure),
 };
 
 NPU_IR_API const npu_kernel_table *npu_ref_kernels(uint32_t *num_tables)
