@@ -90,6 +90,18 @@
      NULL is a status (a graph: NO_MEMORY, as it could not be made), 0, NULL or an empty string; printing or
      destroying it does nothing.
 
+   NAMES
+     A function begins with the type of what it works on, which is its first argument (npu_graph_print, npu_exec_run);
+     what makes an object returns it through `out`, the first one then, but for graphs and models, which keep their own
+     diagnostic. Builders have the name of their op alone (npu_relu), outside ATen with its namespace (npu_block_load).
+       create, destroy   an object behind a pointer       add             one more of what an object has
+       init, free        a struct of yours: init returns  set_x, x        what it has exactly once, and reading it
+                         it, free gives back what it      num_x, x(i)     how many it has, and the i-th
+                         came to hold                     find            by name or kind; NULL or id 0 = none
+       print, parse      text, DOT, JSON                  is, has, may    bool
+       load, save        files                            name, text      an identifier; words for people
+     set_x by name has a twin set_x_at by index; elements of lists are read by x_at; get_x where x is a type, too.
+
    THREADS, OWNERSHIP, MEMORY
      There are no globals. Objects may be used by one thread at a time, except that a frozen registry, a
      finished graph, a plan and a program are immutable and may be shared. Names, attributes and small data
@@ -4881,7 +4893,7 @@ typedef struct npu_op_call_desc {
 NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_desc *desc, npu_diag *diag);
 /* A dense tensor over host memory, for backends with NPU_BACKEND_HOST: fills `buffer` and `tensor` (which
    points to it). */
-NPU_IR_API npu_status npu_tensor_init_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
+NPU_IR_API npu_status npu_tensor_set_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
                                       const int64_t *dims, const void *data);
 
 #ifndef NPU_IR_NO_REWRITE
@@ -5110,7 +5122,7 @@ typedef struct npu_optimize_desc {
 
 /* One pass, for npu_graph_run_passes. desc (NULL = defaults; its `passes` and `skip` are not read) is
    borrowed. A number that is none gives a pass without a function. */
-NPU_IR_API npu_pass npu_pass_get(npu_pass_id id, const npu_optimize_desc *desc);
+NPU_IR_API npu_pass npu_pass_init(npu_pass_id id, const npu_optimize_desc *desc);
 /* Runs the passes that desc asks for, in the order of the table, and dead-code once more at the end; options (NULL =
    none) as for npu_graph_run_passes. To find the pass that changes a result, leave them out one by one with `skip`.
    A pass that would make known a size that some op then refuses leaves the graph as it is: its report says why.
@@ -29025,7 +29037,7 @@ NPU_IR_API npu_status npu_graph_check_json(const char *text, size_t len, const n
 
 /* ---- calls ---- */
 
-NPU_IR_API npu_status npu_tensor_init_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
+NPU_IR_API npu_status npu_tensor_set_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
                                       const int64_t *dims, const void *data)
 {
     npu_spec spec = npu_spec_tensor(dtype, rank, dims);
@@ -30634,7 +30646,7 @@ static npu_status npu__pass_named(const char *name, npu_pass *out, npu_diag *dia
     const npu_pass *conversion = NULL;
 #endif
     for (uint32_t i = 0; i < 32; i++) {
-        *out = npu_pass_get((npu_pass_id)i, NULL);
+        *out = npu_pass_init((npu_pass_id)i, NULL);
         if (out->run && npu__nearest_offer(&nearest, out->name, out->name)) {
             return NPU_OK;
         }
@@ -31424,7 +31436,7 @@ static npu_status npu__fold_run(npu__folding *f, const npu_graph *to, const npu_
             status = status ? status : data ? NPU_OK : NPU_ERR_NO_MEMORY;
         }
         if (s && status == NPU_OK) {
-            status = npu_tensor_init_host(&tensors[i], &buffers[i], (npu_dtype)s->dtype, s->rank, s->dims, data);
+            status = npu_tensor_set_host(&tensors[i], &buffers[i], (npu_dtype)s->dtype, s->rank, s->dims, data);
         }
     }
     if (status == NPU_OK) {
@@ -32438,7 +32450,7 @@ static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, co
     c.desc = ctx ? *(const npu_optimize_desc *)ctx : c.desc;
     c.report.size = (uint32_t)sizeof c.report;
     c.report.id = (uint32_t)id;
-    c.report.name = npu_pass_get(id, NULL).name;
+    c.report.name = npu_pass_init(id, NULL).name;
     c.report.reason = "";
     for (size_t i = 0; i < NPU__COUNT(npu__pass_rows) && g->level == NPU_LEVEL_TENSOR; i++) {
         const npu__pass_row *row = &npu__pass_rows[i];
@@ -32479,7 +32491,7 @@ static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, co
 NPU_IR_PASSES(NPU_X)
 #undef NPU_X
 
-NPU_IR_API npu_pass npu_pass_get(npu_pass_id id, const npu_optimize_desc *desc)
+NPU_IR_API npu_pass npu_pass_init(npu_pass_id id, const npu_optimize_desc *desc)
 {
     npu_pass pass;
     memset(&pass, 0, sizeof pass);
@@ -32525,10 +32537,10 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
     }
     for (size_t i = 0; i < NPU__COUNT(order); i++) {
         if ((wanted & ~(desc ? desc->skip : 0)) >> order[i] & 1u) {
-            passes[num_passes++] = npu_pass_get(order[i], desc);
+            passes[num_passes++] = npu_pass_init(order[i], desc);
         }
     }
-    if (num_passes > 1 && passes[0].run == npu_pass_get(NPU_PASS_DEAD_CODE, desc).run) {
+    if (num_passes > 1 && passes[0].run == npu_pass_init(NPU_PASS_DEAD_CODE, desc).run) {
         passes[num_passes++] = passes[0]; /* once more: what the others have left behind */
     }
     return npu_graph_run_passes(out, g, passes, num_passes, options, diag);

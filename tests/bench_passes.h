@@ -152,7 +152,7 @@ static void bench_large(uint32_t num_ops)
     printf("  all passes, %u ops to %u: %.0f ms:", (unsigned)npu_graph_num_ops(g), (unsigned)npu_graph_num_ops(after), total * 1e3);
     npu_graph_destroy(after);
     for (uint32_t id = 1; id < 32; id++) {
-        npu_pass pass = npu_pass_get((npu_pass_id)id, NULL);
+        npu_pass pass = npu_pass_init((npu_pass_id)id, NULL);
         begin = now();
         if (pass.run) {
             after = optimized(g, 1u << id);

@@ -304,9 +304,9 @@ static void test_forms(void)
     npu_tensor in[3], out;
     static const uint8_t packed_alpha[9] = { 1, 1 }, axis[8] = { 255, 255, 255, 255, 255, 255, 255, 255 };
     NPU_CHECK_STATUS(npu_accel_create(&b, &a, NULL), NPU_OK);
-    npu_tensor_init_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), NULL);
-    npu_tensor_init_host(&in[1], &buffers[1], NPU_F32, 1, DIMS(3), NULL);
-    npu_tensor_init_host(&out, &buffers[2], NPU_F32, 2, DIMS(2, 3), NULL);
+    npu_tensor_set_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), NULL);
+    npu_tensor_set_host(&in[1], &buffers[1], NPU_F32, 1, DIMS(3), NULL);
+    npu_tensor_set_host(&out, &buffers[2], NPU_F32, 2, DIMS(2, 3), NULL);
     for (int i = 0; i < 3; i++) {
         NPU_CHECK_STATUS(buffer_alloc(b, 0, 24, &buffers[i]), NPU_OK);
     }
@@ -594,7 +594,7 @@ static void test_two_lists(void)
         for (int k = 0; k < 64; k++) {
             lstm_data[i][k] = (float)((k * 7 + i * 13) % 11) / 8.0f - 0.6f;
         }
-        NPU_CHECK_STATUS(npu_tensor_init_host(&tensors[i], &buffers[i], NPU_F32, lstm_ranks[i], lstm_dims[i], lstm_data[i]),
+        NPU_CHECK_STATUS(npu_tensor_set_host(&tensors[i], &buffers[i], NPU_F32, lstm_ranks[i], lstm_dims[i], lstm_data[i]),
                          NPU_OK);
     }
     run_lstm(g, npu_ref_backend(), expect);

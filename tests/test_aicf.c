@@ -91,7 +91,7 @@ static tensor *make(tensor *x, npu_dtype dtype, int64_t d0, int64_t d1, int64_t 
         x->len *= (size_t)dims[rank++];
     }
     NPU_CHECK(x->len <= CAPACITY);
-    NPU_CHECK_STATUS(npu_tensor_init_host(&x->t, &x->buffer, dtype, rank, dims, x->memory.bytes), NPU_OK);
+    NPU_CHECK_STATUS(npu_tensor_set_host(&x->t, &x->buffer, dtype, rank, dims, x->memory.bytes), NPU_OK);
     for (size_t i = 0; i < x->len; i++) {
         x->v[i] = random_number(-2, 2);
     }
@@ -711,16 +711,16 @@ static void test_sums_of_halves(void)
         for (int i = 0; i < LEN; i++) {
             ones[i] = t ? npu_f32_to_bf16(1) : npu_f32_to_f16(1);
         }
-        npu_tensor_init_host(&x[0], &buffers[0], dtypes[t], 2, row, ones);
-        npu_tensor_init_host(&x[1], &buffers[1], dtypes[t], 2, col, ones);
-        npu_tensor_init_host(&sum, &buffers[2], dtypes[t], 2, one, &y);
+        npu_tensor_set_host(&x[0], &buffers[0], dtypes[t], 2, row, ones);
+        npu_tensor_set_host(&x[1], &buffers[1], dtypes[t], 2, col, ones);
+        npu_tensor_set_host(&sum, &buffers[2], dtypes[t], 2, one, &y);
         NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_TEST_CALL(NPU_AICF_GEMM, x, 2, &sum, 1, 0, plain, 8), NULL), NPU_OK);
         NPU_CHECK_NEAR(t ? npu_bf16_to_f32(y) : npu_f16_to_f32(y), LEN, 0);
-        npu_tensor_init_host(&sum, &buffers[2], dtypes[t], 1, one, &y);
+        npu_tensor_set_host(&sum, &buffers[2], dtypes[t], 1, one, &y);
         NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_TEST_CALL(NPU_AICF_REDUCE_SUM, &x[1], 1, &sum, 1, NPU_FOURCC('R', 'S', 'U', 'M'), axis, 8), NULL), NPU_OK);
         NPU_CHECK_NEAR(t ? npu_bf16_to_f32(y) : npu_f16_to_f32(y), LEN, 0);
-        npu_tensor_init_host(&x[0], &buffers[0], dtypes[t], 0, NULL, ones);
-        npu_tensor_init_host(&sum, &buffers[2], dtypes[t], 0, NULL, &y);
+        npu_tensor_set_host(&x[0], &buffers[0], dtypes[t], 0, NULL, ones);
+        npu_tensor_set_host(&sum, &buffers[2], dtypes[t], 0, NULL, &y);
         NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_TEST_CALL(NPU_AICF_COPY, x, 1, &sum, 1, 0, NULL, 0), NULL), NPU_OK);
         NPU_CHECK_EQ(y, ones[0]);
     }

@@ -1020,8 +1020,8 @@ static void test_blobs(void)
     const npu_backend *b = r.backends[0];
     const uint32_t rsum = NPU_FOURCC('R', 'S', 'U', 'M');
     NPU_ITEM("R2.6");
-    npu_tensor_init_host(&in, &buffer[0], NPU_F32, 2, DIMS(2, 3), x);
-    npu_tensor_init_host(&out, &buffer[1], NPU_F32, 1, DIMS(3), y);
+    npu_tensor_set_host(&in, &buffer[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_set_host(&out, &buffer[1], NPU_F32, 1, DIMS(3), y);
     NPU_CHECK_STATUS(buffer_alloc(b, 0, sizeof x, &buffer[0]), NPU_OK);
     NPU_CHECK_STATUS(buffer_alloc(b, 0, sizeof y, &buffer[1]), NPU_OK);
     NPU_CHECK_STATUS(buffer_upload(b, &buffer[0], 0, x, sizeof x), NPU_OK);

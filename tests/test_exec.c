@@ -930,11 +930,11 @@ static void test_op_call(void)
     npu_buffer buffers[4];
     npu_tensor in[3], out[1];
     npu_diag diag;
-    npu_tensor_init_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
-    npu_tensor_init_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 3), y);
+    npu_tensor_set_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_set_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 3), y);
     NPU_CHECK_STATUS(call(NPU_ATEN_RELU, in, 1, out, 1, NULL, 0, &diag), NPU_OK);
     NPU_CHECK(y[0] == 1 && y[1] == 0 && y[4] == 5);
-    npu_tensor_init_host(&in[1], &buffers[1], NPU_F32, 1, DIMS(3), w);
+    npu_tensor_set_host(&in[1], &buffers[1], NPU_F32, 1, DIMS(3), w);
     NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 2, out, 1, NULL, 0, &diag), NPU_OK); /* no attributes: the defaults */
     NPU_CHECK(y[2] == 103 && y[3] == -3);
     static const uint8_t twice[9] = { 1, 2 };                                     /* alpha: int 2 */
@@ -948,12 +948,12 @@ static void test_op_call(void)
     static const uint8_t last[9] = { 255, 255, 255, 255, 255, 255, 255, 255, 0 }; /* softmax: dim -1, no dtype */
     NPU_CHECK_STATUS(call(NPU_ATEN_SOFTMAX, in, 1, out, 1, last, 9, &diag), NPU_OK);
     NPU_CHECK_NEAR(y[0] + y[1] + y[2], 1, 1e-6);
-    npu_tensor_init_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(4, 3), c);
+    npu_tensor_set_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(4, 3), c);
     in[1] = in[0];
     NPU_CHECK_STATUS(call(NPU_ATEN_CAT, in, 2, out, 1, NULL, 0, &diag), NPU_OK); /* a list of two */
     NPU_CHECK(c[0] == 1 && c[6] == 1 && c[11] == -6);
     NPU_CHECK_STATUS(call(NPU_ATEN_CAT, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_SHAPE);
-    npu_tensor_init_host(&out[0], &buffers[3], NPU_I32, 2, DIMS(2, 3), c);
+    npu_tensor_set_host(&out[0], &buffers[3], NPU_I32, 2, DIMS(2, 3), c);
     NPU_CHECK_STATUS(call(NPU_ATEN_RELU, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_DTYPE);
     NPU_CHECK(strstr(diag.message, "aten.relu"));
     NPU_CHECK_STATUS(call(0x7777, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_NOT_FOUND);
@@ -970,9 +970,9 @@ static void test_op_call_message(void)
     static const uint8_t plain[8] = { 0 };
     NPU_ITEM("R2.22");
     memset(&diag, 0, sizeof diag);
-    npu_tensor_init_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_set_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
     in[1] = in[0];
-    npu_tensor_init_host(&out[0], &buffers[1], NPU_F32, 2, DIMS(2, 2), y);
+    npu_tensor_set_host(&out[0], &buffers[1], NPU_F32, 2, DIMS(2, 2), y);
     NPU_CHECK_STATUS(call(NPU_AICF_GEMM, in, 2, out, 1, plain, sizeof plain, &diag), NPU_ERR_SHAPE);
     NPU_CHECK(strstr(diag.message, "gemm") && strstr(diag.message, "b dim 0 is 2"));
     NPU_CHECK_STR(npu_status_name(diag.status), "NPU_ERR_SHAPE");
@@ -986,11 +986,11 @@ static void test_op_call_by_group(void)
     npu_buffer buffers[4];
     npu_tensor in[3], out[1];
     npu_diag diag;
-    npu_tensor_init_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
-    npu_tensor_init_host(&in[1], &buffers[1], NPU_F32, 2, DIMS(2, 3), w);
+    npu_tensor_set_host(&in[0], &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_set_host(&in[1], &buffers[1], NPU_F32, 2, DIMS(2, 3), w);
     memset(&in[2], 0, sizeof in[2]); /* no bias */
     for (int i = 0; i < 2; i++) {
-        npu_tensor_init_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 2), y[i]);
+        npu_tensor_set_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 2), y[i]);
         NPU_CHECK_STATUS(npu_op_call(&b, NPU_TEST_CALL(NPU_ATEN_LINEAR, in, 3, out, 1, 0, NULL, 0), &diag), NPU_OK);
         b.op_call = NULL;
     }
@@ -1003,7 +1003,7 @@ static void test_op_call_by_group(void)
     npu_sim_create(&sim, &desc);
     npu_backend device = *npu_sim_backend(sim);
     device.op_call = NULL;
-    npu_tensor_init_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 3), y);
+    npu_tensor_set_host(&out[0], &buffers[3], NPU_F32, 2, DIMS(2, 3), y);
     for (int i = 0; i < 2; i++) {
         NPU_CHECK_STATUS(buffer_alloc(&device, 0, 24, &buffers[i ? 3 : 0]), NPU_OK);
     }
@@ -1052,8 +1052,8 @@ static void test_debug_order(void)
     NPU_CHECK_STATUS(npu_graph_print_short(g, &dump), NPU_OK);
     NPU_CHECK(dump.data && strstr(dump.data, "relu(x) -> "));
     npu_text_free(&dump);
-    npu_tensor_init_host(&in, &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
-    npu_tensor_init_host(&out, &buffers[1], NPU_F32, 2, DIMS(2, 3), y);
+    npu_tensor_set_host(&in, &buffers[0], NPU_F32, 2, DIMS(2, 3), x);
+    npu_tensor_set_host(&out, &buffers[1], NPU_F32, 2, DIMS(2, 3), y);
     NPU_CHECK_STATUS(call(NPU_AICF_RELU, &in, 1, &out, 1, NULL, 0, NULL), NPU_OK);
     const npu_backend *cpu = npu_ref_backend();
     npu_exec *exec = NULL;

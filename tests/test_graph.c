@@ -739,7 +739,7 @@ static void test_rank_nine(void)
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_RANK);
     NPU_CHECK_STATUS(npu_spec_len(&nine, &size), NPU_ERR_RANK);
     NPU_CHECK_STATUS(npu_spec_size(&nine, &size), NPU_ERR_RANK);
-    NPU_CHECK_STATUS(npu_tensor_init_host(&tensor, &buffer, NPU_F32, 9, ones, data), NPU_ERR_RANK);
+    NPU_CHECK_STATUS(npu_tensor_set_host(&tensor, &buffer, NPU_F32, 9, ones, data), NPU_ERR_RANK);
     npu_spec_print(&text, &nine);
     NPU_CHECK(!npu_spec_equal(&nine, &nine));
     npu_graph_clear_error(g);

@@ -539,7 +539,7 @@ static void test_lists(void)
     STATUS(npu_graph_specialize(&made.graph, g, NULL, NULL, 1, &diag), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_op_call(cpu, NPU_TEST_CALL(NPU_ATEN_RELU, NULL, 1, NULL, 1, 0, NULL, 0), &diag), NPU_ERR_INVALID_ARGUMENT);
     /* dims that reach beyond the buffer */
-    NPU_CHECK_STATUS(npu_tensor_init_host(&tensor, &buffer, NPU_F32, 1, four, numbers), NPU_OK);
+    NPU_CHECK_STATUS(npu_tensor_set_host(&tensor, &buffer, NPU_F32, 1, four, numbers), NPU_OK);
     tensor.dims[0] = 100000;
     STATUS(npu_op_call(cpu, NPU_TEST_CALL(NPU_ATEN_RELU, &tensor, 1, &tensor, 1, 0, NULL, 0), &diag), NPU_ERR_SHAPE);
     tensor.dims[0] = 4;

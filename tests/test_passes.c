@@ -660,7 +660,7 @@ static void test_skip(void)
         npu_graph *now = NULL;
         desc.backends = &cpu;
         desc.num_backends = 1;
-        desc.skip = npu_pass_get((npu_pass_id)id, NULL).run ? 1u << id : 0;
+        desc.skip = npu_pass_init((npu_pass_id)id, NULL).run ? 1u << id : 0;
         NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_OK);
         NPU_CHECK_EQ(count_kind(now, NPU_NPU_FUSED), id != NPU_PASS_FUSE);
         check_numbers("skip", g, now, 1e-6);
@@ -1024,7 +1024,7 @@ static void test_optimize_rejections(void)
     npu_graph *g = parse(SPLIT, NPU_OK), *now = NULL;
     npu_optimize_desc desc = { 0 };
     npu_diag diag = { 0 };
-    npu_pass none = npu_pass_get(NPU_PASS_NONE, NULL);
+    npu_pass none = npu_pass_init(NPU_PASS_NONE, NULL);
     desc.passes = 1u << 31;
     NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     NPU_CHECK(!now);

@@ -626,8 +626,8 @@ static void test_choice(void)
         npu_tensor in, out;
         desc.variant = rows[i].variant;
         NPU_CHECK_STATUS(npu_ref_create(&backend, &desc), NPU_OK);
-        npu_tensor_init_host(&in, &buffers[0], NPU_F32, 1, &rows[i].len, x);
-        npu_tensor_init_host(&out, &buffers[1], NPU_F32, 1, &rows[i].len, y);
+        npu_tensor_set_host(&in, &buffers[0], NPU_F32, 1, &rows[i].len, x);
+        npu_tensor_set_host(&out, &buffers[1], NPU_F32, 1, &rows[i].len, y);
         NPU_CHECK_STATUS(npu_op_call(backend, NPU_TEST_CALL(NPU_ATEN_RELU, &in, 1, &out, 1, 0, NULL, 0), NULL), NPU_OK);
         NPU_CHECK_NEAR(y[0], rows[i].number, 0);
         npu_ref_destroy(backend);
@@ -668,8 +668,8 @@ static void test_mode(void)
         float x[2] = { 5, 6 }, y[2] = { -1, -1 };
         npu_buffer buffers[2];
         npu_tensor in, out;
-        npu_tensor_init_host(&in, &buffers[0], NPU_F32, 1, &rows[i].len, x);
-        npu_tensor_init_host(&out, &buffers[1], NPU_F32, 1, &rows[i].len, y);
+        npu_tensor_set_host(&in, &buffers[0], NPU_F32, 1, &rows[i].len, x);
+        npu_tensor_set_host(&out, &buffers[1], NPU_F32, 1, &rows[i].len, y);
         NPU_CHECK_STATUS(npu_op_call(backend, NPU_TEST_CALL(rows[i].kind, &in, 1, &out, 1, 0, NULL, 0), NULL), NPU_OK);
         NPU_CHECK_NEAR(y[0], rows[i].number, 0);
     }
