@@ -30,7 +30,8 @@ static npu_status deduce_nothing(npu_deduce *d)
 
 static const npu_op_attribute test_attributes_of_op[] = { { "device", "npu0" } };
 static const char *const test_arg_docs[] = { "first", "second", "", "", "", "", "" };
-static const npu_op_facts test_facts = { "TestOp", test_arg_docs, test_attributes_of_op, 1 };
+static const npu_op_facts test_facts = { .category = "TestOp", .arg_docs = test_arg_docs,
+                                         .attributes = test_attributes_of_op, .num_attributes = 1 };
 static const npu_op_row test_row = { 0, 0, deduce_first,
     "op(Tensor arg1, Tensor arg2, *, int? int_attr=None, str? string_attr=None, bool? bool_attr=None, "
     "ScalarType? dtype_attr=None, float? double_attr=None) -> Tensor", "an op for tests", &test_facts };
@@ -204,7 +205,8 @@ static void test_rule_is_called(void)
 static void test_bad_registrations(void)
 {
     static const npu_op_attribute twice[] = { { "k", "v" }, { "k", "w" } }, no_key[] = { { NULL, "v" } }, no_value[] = { { "k", NULL } };
-    static const npu_op_facts facts[] = { { NULL, NULL, twice, 2 }, { NULL, NULL, no_key, 1 }, { NULL, NULL, no_value, 1 } };
+    static const npu_op_facts facts[] = { { .attributes = twice, .num_attributes = 2 }, { .attributes = no_key, .num_attributes = 1 },
+                                          { .attributes = no_value, .num_attributes = 1 } };
     static const struct { const char *space, *schema; const npu_op_facts *facts; npu_status status; } rows[] = {
         { "tensor", "add(Tensor lhs, Tensor rhs) -> Tensor", NULL, NPU_ERR_DUPLICATE },
         { "test", "op(Tensor x) -> Tensor", &facts[0], NPU_ERR_DUPLICATE },
