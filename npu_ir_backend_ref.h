@@ -337,13 +337,21 @@ typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const
    processor.
 
    X(set, narrow, wide): `narrow` is the set whose loops it takes in families that do not gain by this one, `wide` in
-   those that gain by wide registers alone. A set has all that the ones before it have. */
+   those that gain by wide registers alone. A set has all that the ones before it have. The functions of a family are
+   stamped for all sets that stand in a column by NPU__REF_ON_NARROW and NPU__REF_ON_WIDE, as calls of a body that is
+   inlined: NPU__REF_LOOP_OF(set, name, parameters, arguments), or NPU__REF_VALUE_OF where it returns something. */
 #if defined(__x86_64__) || defined(__i386__)
 #define NPU__REF_ISAS(X) X(base, base, base) X(avx2, avx2, avx2) X(avx512, avx2, avx512)
+#define NPU__REF_ON_NARROW(X, ...) X(base, __VA_ARGS__) X(avx2, __VA_ARGS__)
+#define NPU__REF_ON_WIDE(X, ...) NPU__REF_ON_NARROW(X, __VA_ARGS__) X(avx512, __VA_ARGS__)
 #elif defined(__aarch64__)
-#define NPU__REF_ISAS(X) X(base, base, base) X(neon, base, base)
+#define NPU__REF_ISAS(X) X(base, base, base) X(neon, neon, neon)
+#define NPU__REF_ON_NARROW(X, ...) X(base, __VA_ARGS__) X(neon, __VA_ARGS__)
+#define NPU__REF_ON_WIDE(X, ...) NPU__REF_ON_NARROW(X, __VA_ARGS__)
 #else
 #define NPU__REF_ISAS(X) X(base, base, base)
+#define NPU__REF_ON_NARROW(X, ...) X(base, __VA_ARGS__)
+#define NPU__REF_ON_WIDE(X, ...) X(base, __VA_ARGS__)
 #endif
 enum {
 #define NPU_X(set, narrow, wide) NPU__REF_ISA_##set,
@@ -353,27 +361,44 @@ enum {
     NPU__REF_ISA_BEST = NPU__REF_ISA_COUNT /* of a backend that did not choose */
 };
 
+#define NPU__REF_AT_base
+#define NPU__REF_AT_neon NPU__REF_NEON
+#define NPU__REF_AT_avx2 NPU__REF_AVX2
+#define NPU__REF_AT_avx512 NPU__REF_AVX512
+#define NPU__REF_LOOP_OF(set, name, parameters, arguments) \
+    NPU__REF_AT_##set static void npu__ref_##name##_##set parameters { npu__ref_##name##_body arguments; }
+#define NPU__REF_VALUE_OF(set, type, name, parameters, arguments) \
+    NPU__REF_AT_##set static type npu__ref_##name##_##set parameters { return npu__ref_##name##_body arguments; }
+/* Whether it takes the exponential that vectors are good at. */
+enum {
+    NPU__REF_IS_FAST_base = false, NPU__REF_IS_FAST_neon = true,
+    NPU__REF_IS_FAST_avx2 = true, NPU__REF_IS_FAST_avx512 = true
+};
+
+/* What is done for every i < n, element i depending on elements i only. */
+#define NPU__REF_EACH(n, ...)                                                                      \
+    NPU__REF_VECTORIZE                                                                             \
+    for (size_t i = 0; i < (n); i++) { __VA_ARGS__; }
+
 /* gcc makes vector code of loops of any length at -O3 only. Without optimisation that would be most of a build that was
    to be done soon. */
 #if !defined(__clang__) && defined(__OPTIMIZE__)
 #define NPU__REF_FAST optimize("O3", "no-trapping-math", "no-math-errno", "fp-contract=off")
-#endif
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
-#define NPU__REF_HAS_AVX2
-#ifdef NPU__REF_FAST
+#define NPU__REF_NEON __attribute__((NPU__REF_FAST))
 #define NPU__REF_AVX2 __attribute__((target("avx2,fma,f16c"), NPU__REF_FAST))
 #define NPU__REF_AVX512 \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,prefer-vector-width=512"), NPU__REF_FAST))
 #else
+#define NPU__REF_NEON
 #define NPU__REF_AVX2 __attribute__((target("avx2,fma,f16c")))
 #define NPU__REF_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #endif
+#if defined(__x86_64__) || defined(__i386__)
+#define NPU__REF_HAS_AVX2
 #define NPU__REF_TARGET_FAST NPU__REF_AVX2
 #define NPU__REF_TARGET_WIDEST NPU__REF_AVX512
-#elif defined(__aarch64__) && defined(NPU__REF_FAST)
-#define NPU__REF_TARGET_FAST __attribute__((NPU__REF_FAST))
 #elif defined(__aarch64__)
-#define NPU__REF_TARGET_FAST
+#define NPU__REF_TARGET_FAST NPU__REF_NEON
 #endif
 
 /* Inlined even into functions that are compiled for another machine. Without optimisation nothing is gained by it, and
@@ -3698,8 +3723,10 @@ static const npu__ref_expression npu__ref_op_copy = { NPU__REF_MOVES, NULL, { { 
 
 /* What elements go through, for float and for any class. */
 #define NPU__REF_LOADS_base npu__ref_load_f32, npu__ref_store_f32
+#define NPU__REF_LOADS_neon NPU__REF_LOADS_base
 #define NPU__REF_LOADS_avx2 npu__ref_load_f32_avx2, npu__ref_store_f32_avx2
 #define NPU__REF_CLASSES_base npu__ref_load_class, npu__ref_store_class
+#define NPU__REF_CLASSES_neon NPU__REF_CLASSES_base
 #define NPU__REF_CLASSES_avx2 npu__ref_load_class_avx2, npu__ref_store_class_avx2
 
 /* Loops over elements. */
@@ -5722,6 +5749,7 @@ static void npu__ref_transpose_square(char *square, const char *from, int64_t fr
     }
 }
 
+#define npu__ref_transpose_16_neon npu__ref_transpose_16_base
 static void npu__ref_transpose_16_base(char *square, const char *from, int64_t from_stride)
 {
     npu__ref_transpose_square(square, from, from_stride, 4);
@@ -7384,8 +7412,8 @@ static const void *npu__ref_address(const void *x, uint32_t dtype, int64_t i)
 }
 
 /* n elements as numbers of their compute class, float or double. */
-static void npu__ref_load_numbers(uint32_t isa, void *to, const void *from, uint32_t dtype, int64_t first, int64_t stride,
-                                  size_t n)
+static void npu__ref_load_numbers(uint32_t isa, void *to, const void *from, uint32_t dtype, int64_t first,
+                                  int64_t stride, size_t n)
 {
     if (npu__ref_compute_class(dtype) != NPU__F32) {
         npu__ref_load_f64(to, from, dtype, first, stride, n);
@@ -7394,8 +7422,8 @@ static void npu__ref_load_numbers(uint32_t isa, void *to, const void *from, uint
     npu__ref_element_loops_of[dtype == NPU_F32 ? NPU__REF_ISA_base : isa].load_f32(to, from, dtype, first, stride, n);
 }
 
-static void npu__ref_store_numbers(uint32_t isa, void *to, uint32_t dtype, int64_t first, int64_t stride, const void *from,
-                                   size_t n)
+static void npu__ref_store_numbers(uint32_t isa, void *to, uint32_t dtype, int64_t first, int64_t stride,
+                                   const void *from, size_t n)
 {
     if (npu__ref_compute_class(dtype) != NPU__F32) {
         npu__ref_store_f64(to, dtype, first, stride, from, n);
@@ -8958,18 +8986,11 @@ static npu_status npu__ref_conv_prepare(npu_prepare *p)
 }
 
 /* Every second float: what a stride of 2 reads. */
-#define NPU__REF_EVERY_SECOND(attribute, name)                                                          \
-    attribute static void name(float *to, const float *from, size_t n)                              \
-    {                                                                                               \
-        NPU__REF_VECTORIZE                                                                          \
-        for (size_t i = 0; i < n; i++) {                                                            \
-            to[i] = from[2 * i];                                                                    \
-        }                                                                                           \
-    }
-NPU__REF_EVERY_SECOND(, npu__ref_every_second_base)
-#ifdef NPU__REF_HAS_AVX2
-NPU__REF_EVERY_SECOND(NPU__REF_AVX2, npu__ref_every_second_avx2)
-#endif
+NPU__REF_INLINE void npu__ref_every_second_body(float *to, const float *from, size_t n)
+{
+    NPU__REF_EACH(n, to[i] = from[2 * i])
+}
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, every_second, (float *to, const float *from, size_t n), (to, from, n))
 
 static void (*const npu__ref_every_second_of[])(float *to, const float *from, size_t n) = {
 #define NPU_X(set, narrow, wide) npu__ref_every_second_##narrow,
@@ -10851,52 +10872,88 @@ enum {
     NPU__REF_ATTENTION_LANES = 16
 }; /* sums and maxima go to lanes, so that a compiler uses vectors without reordering */
 
-#define NPU__REF_ATTENTION_WEIGH(attribute, suffix, number, EXP)                                             \
-    attribute static void npu__ref_attention_weigh_##suffix(const npu__ref_attention_row *r)                 \
-    {                                                                                                        \
-        number lanes[NPU__REF_ATTENTION_LANES], *score = (number *)r->score, top = *(number *)r->largest, base, sum = 0; \
-        const number *mask = (const number *)r->mask;                                                        \
-        const int64_t width = NPU__REF_ATTENTION_LANES, n = (r->n + width - 1) / width * width;              \
-        for (int64_t j = 0; mask && r->is_choice && j < r->n; j++) {                                         \
-            score[j] = mask[j] != 0 ? score[j] : (number)-INFINITY;                                          \
-        }                                                                                                    \
-        for (int64_t j = 0; mask && !r->is_choice && j < r->n; j++) {                                        \
-            score[j] += mask[j];                                                                             \
-        }                                                                                                    \
-        for (int64_t j = r->visible; j < n; j++) {                                                           \
-            score[j] = (number)-INFINITY;                                                                    \
-        }                                                                                                    \
-        for (int64_t j = 0; j < width; j++) {                                                                \
-            lanes[j] = top;                                                                                  \
-        }                                                                                                    \
-        for (int64_t i = 0; i < n; i += width) {                                                             \
-            for (int64_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) {                                         \
-                lanes[j] = score[i + j] > lanes[j] ? score[i + j] : lanes[j];                                \
-            }                                                                                                \
-        }                                                                                                    \
-        for (int64_t j = 0; j < width; j++) {                                                                \
-            top = lanes[j] > top ? lanes[j] : top;                                                           \
-            lanes[j] = 0;                                                                                    \
-        }                                                                                                    \
-        base = top == (number)-INFINITY ? 0 : top; /* nothing but masked keys so far */                      \
-        for (int64_t i = 0; i < n; i += width) {                                                             \
-            for (int64_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) {                                         \
-                score[i + j] = EXP(score[i + j] - base);                                                     \
-                lanes[j] += score[i + j];                                                                    \
-            }                                                                                                \
-        }                                                                                                    \
-        for (int64_t j = 0; j < width; j++) {                                                                \
-            sum += lanes[j];                                                                                 \
-        }                                                                                                    \
-        *(number *)r->factor = EXP(*(number *)r->largest - base);                                            \
-        *(number *)r->sum = *(number *)r->sum * *(number *)r->factor + sum;                                  \
-        *(number *)r->largest = top;                                                                         \
-    }
-NPU__REF_ATTENTION_WEIGH(, f32_base, float, npu__math_expf)
-NPU__REF_ATTENTION_WEIGH(, f64, double, npu__math_exp)
-#ifdef NPU__REF_HAS_AVX2
-NPU__REF_ATTENTION_WEIGH(NPU__REF_AVX2, f32_avx2, float, npu__ref_fast_expf)
+/* e^x; `fast` is right to a few units in the last place, and made of what vectors have. */
+NPU__REF_INLINE float npu__ref_exp_f32(bool fast, float x)
+{
+#ifdef NPU__REF_TARGET_FAST
+    return fast ? npu__ref_fast_expf(x) : npu__math_expf(x);
+#else
+    (void)fast;
+    return npu__math_expf(x);
 #endif
+}
+
+NPU__REF_INLINE double npu__ref_exp_f64(bool fast, double x)
+{
+    (void)fast;
+    return npu__math_exp(x);
+}
+
+/* The mask, and what fills the last lanes. */
+#define NPU__REF_ATTENTION_MASK(type, number)                                                      \
+    NPU__REF_INLINE void npu__ref_attention_mask_##type(const npu__ref_attention_row *r, number *score, size_t padded) \
+    {                                                                                              \
+        const number *mask = (const number *)r->mask;                                              \
+        size_t n = mask ? (size_t)r->n : 0, choices = r->is_choice ? n : 0, addends = n - choices; \
+        NPU__REF_EACH(choices, score[i] = mask[i] != 0 ? score[i] : (number)-INFINITY)             \
+        NPU__REF_EACH(addends, score[i] += mask[i])                                                \
+        for (size_t j = (size_t)r->visible; j < padded; j++) { score[j] = (number)-INFINITY; }     \
+    }
+
+#define NPU__REF_ATTENTION_MOST(type, number)                                                      \
+    NPU__REF_INLINE number npu__ref_attention_most_##type(const number *score, size_t n, number most) \
+    {                                                                                              \
+        number lanes[NPU__REF_ATTENTION_LANES];                                                    \
+        for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) { lanes[j] = most; }                 \
+        for (size_t i = 0; i < n; i += NPU__REF_ATTENTION_LANES) {                                 \
+            for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) {                                \
+                lanes[j] = score[i + j] > lanes[j] ? score[i + j] : lanes[j];                      \
+            }                                                                                      \
+        }                                                                                          \
+        for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) { most = lanes[j] > most ? lanes[j] : most; } \
+        return most;                                                                               \
+    }
+
+/* Scores become exponentials; their sum. */
+#define NPU__REF_ATTENTION_SUM(type, number)                                                       \
+    NPU__REF_INLINE number npu__ref_attention_sum_##type(bool fast, number *score, size_t n, number base) \
+    {                                                                                              \
+        number lanes[NPU__REF_ATTENTION_LANES] = { 0 }, sum = 0;                                   \
+        for (size_t i = 0; i < n; i += NPU__REF_ATTENTION_LANES) {                                 \
+            for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) {                                \
+                score[i + j] = npu__ref_exp_##type(fast, score[i + j] - base);                     \
+            }                                                                                      \
+            for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) { lanes[j] += score[i + j]; }    \
+        }                                                                                          \
+        for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) { sum += lanes[j]; }                 \
+        return sum;                                                                                \
+    }
+
+#define NPU__REF_ATTENTION_WEIGH(type, number)                                                     \
+    NPU__REF_INLINE void npu__ref_attention_weigh_##type##_body(bool fast, const npu__ref_attention_row *r) \
+    {                                                                                              \
+        const size_t lanes = NPU__REF_ATTENTION_LANES, n = ((size_t)r->n + lanes - 1) / lanes * lanes; \
+        number *score = (number *)r->score, *most = (number *)r->largest, *sum = (number *)r->sum, base, top; \
+        npu__ref_attention_mask_##type(r, score, n);                                               \
+        top = npu__ref_attention_most_##type(score, n, *most);                                     \
+        base = top == (number)-INFINITY ? 0 : top; /* nothing but masked keys so far */            \
+        *(number *)r->factor = npu__ref_exp_##type(fast, *most - base);                            \
+        *sum = *sum * *(number *)r->factor + npu__ref_attention_sum_##type(fast, score, n, base);  \
+        *most = top;                                                                               \
+    }
+
+#define NPU__REF_ATTENTION_LOOPS(X, type, number) \
+    X##_MASK(type, number) X##_MOST(type, number) X##_SUM(type, number) X##_WEIGH(type, number)
+NPU__REF_ATTENTION_LOOPS(NPU__REF_ATTENTION, f32, float)
+NPU__REF_ATTENTION_LOOPS(NPU__REF_ATTENTION, f64, double)
+#define NPU_X(set, row) \
+    NPU__REF_LOOP_OF(set, attention_weigh_f32, (const npu__ref_attention_row *row), (NPU__REF_IS_FAST_##set, row))
+NPU__REF_ON_NARROW(NPU_X, r)
+#undef NPU_X
+static void npu__ref_attention_weigh_f64(const npu__ref_attention_row *r)
+{
+    npu__ref_attention_weigh_f64_body(false, r);
+}
 
 typedef void (*npu__ref_attention_weigh_fn)(const npu__ref_attention_row *r);
 static const npu__ref_attention_weigh_fn npu__ref_attention_weigh_of[] = {
@@ -11160,13 +11217,6 @@ typedef struct npu__ref_index_loops {
     npu__ref_store_fn store;
 } npu__ref_index_loops;
 
-/* The first bit of `outside`: an index and wrap, or what it leaves of the last one, was negative. */
-#define NPU__REF_OUTSIDE(type)                                                                     \
-    for (size_t i = 0; i < n; i++) {                                                               \
-        uint64_t k = (uint64_t)(int64_t)((const type *)index)[i];                                  \
-        outside |= (k + wrap) | (last - k);                                                        \
-    }
-
 #define NPU__REF_PLACE_EACH(code, T, both)                                                         \
     case code:                                                                                     \
         if (at) {                                                                                  \
@@ -11174,16 +11224,13 @@ typedef struct npu__ref_index_loops {
             for (size_t i = 0; i < n; i++) { T a = y[at[i]], b = x[i]; y[at[i]] = both; (void)a; } \
             return;                                                                                \
         }                                                                                          \
-        NPU__REF_VECTORIZE                                                                         \
-        for (size_t i = 0; i < n; i++) { T a = y[i], b = x[i]; y[i] = both; (void)a; }             \
+        NPU__REF_EACH(n, T a = y[i]; T b = x[i]; y[i] = both; (void)a)                             \
         return;
 
 /* A NaN on either side wins. */
-#define NPU__REF_DEFINE_PLACE(name, T, SUM, PRODUCT)                                               \
-    static void name(uint32_t fold, void *to, const int64_t *at, const void *from, size_t n)       \
+#define NPU__REF_PLACE(type, T, SUM, PRODUCT)                                                      \
+    NPU__REF_INLINE void npu__ref_place_##type##_body(uint32_t fold, T *y, const int64_t *at, const T *x, size_t n) \
     {                                                                                              \
-        T *y = (T *)to;                                                                            \
-        const T *x = (const T *)from;                                                              \
         switch (fold) {                                                                            \
         NPU__REF_PLACE_EACH(NPU__PLACE_ADD, T, SUM)                                                \
         NPU__REF_PLACE_EACH(NPU__PLACE_MUL, T, PRODUCT)                                            \
@@ -11194,39 +11241,43 @@ typedef struct npu__ref_index_loops {
         }                                                                                          \
     }
 
-#define NPU__REF_PLACE_LOOPS(attribute, suffix)                                                    \
-    attribute NPU__REF_DEFINE_PLACE(npu__ref_place_f32_##suffix, float, a + b, a * b)              \
-    attribute NPU__REF_DEFINE_PLACE(npu__ref_place_f64_##suffix, double, a + b, a * b)             \
-    attribute NPU__REF_DEFINE_PLACE(npu__ref_place_i64_##suffix, int64_t, NPU__REF_WRAP(a, +, b),  \
-                                    NPU__REF_WRAP(a, *, b))
+#define NPU__REF_PLACE_OF(set, type, T)                                                            \
+    NPU__REF_LOOP_OF(set, place_##type, (uint32_t fold, void *to, const int64_t *at, const void *x, size_t n), \
+                     (fold, (T *)to, at, (const T *)x, n))
+NPU__REF_PLACE(f32, float, a + b, a * b)
+NPU__REF_PLACE(f64, double, a + b, a * b)
+NPU__REF_PLACE(i64, int64_t, NPU__REF_WRAP(a, +, b), NPU__REF_WRAP(a, *, b))
+NPU__REF_ON_NARROW(NPU__REF_PLACE_OF, f32, float)
+NPU__REF_ON_NARROW(NPU__REF_PLACE_OF, f64, double)
+NPU__REF_ON_NARROW(NPU__REF_PLACE_OF, i64, int64_t)
 
-#define NPU__REF_INDEX_LOOPS(attribute, suffix)                                                    \
-    attribute static bool npu__ref_outside_##suffix(const void *index, uint32_t dtype, size_t n, uint64_t wrap, \
-                                                    uint64_t last)                                 \
-    {                                                                                              \
-        uint64_t outside = 0;                                                                      \
-        if (dtype == NPU_I32) {                                                                    \
-            NPU__REF_OUTSIDE(int32_t)                                                              \
-        } else {                                                                                   \
-            NPU__REF_OUTSIDE(int64_t)                                                              \
-        }                                                                                          \
-        return outside >> 63;                                                                      \
-    }                                                                                              \
-    attribute static void npu__ref_offsets_##suffix(int64_t *index, size_t n, int64_t wrap, int64_t axis, \
-                                                    int64_t far)                                   \
-    {                                                                                              \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            index[i] = (index[i] + (index[i] < 0 ? wrap : 0)) * axis + (int64_t)i * far;           \
-        }                                                                                          \
+/* The first bit of `outside`: an index and wrap, or what it leaves of the last one, was negative. */
+#define NPU__REF_OUTSIDE(type)                                                                     \
+    for (size_t i = 0; i < n; i++) {                                                               \
+        uint64_t k = (uint64_t)(int64_t)((const type *)index)[i];                                  \
+        outside |= (k + wrap) | (last - k);                                                        \
     }
 
-NPU__REF_PLACE_LOOPS(, base)
-NPU__REF_INDEX_LOOPS(, base)
-#ifdef NPU__REF_HAS_AVX2
-NPU__REF_PLACE_LOOPS(NPU__REF_AVX2, avx2)
-NPU__REF_INDEX_LOOPS(NPU__REF_AVX2, avx2)
-NPU__REF_INDEX_LOOPS(NPU__REF_AVX512, avx512)
-#endif
+NPU__REF_INLINE bool npu__ref_outside_body(const void *index, uint32_t dtype, size_t n, uint64_t wrap, uint64_t last)
+{
+    uint64_t outside = 0;
+    if (dtype == NPU_I32) {
+        NPU__REF_OUTSIDE(int32_t)
+    } else {
+        NPU__REF_OUTSIDE(int64_t)
+    }
+    return outside >> 63;
+}
+
+NPU__REF_INLINE void npu__ref_offsets_body(int64_t *index, size_t n, int64_t wrap, int64_t axis, int64_t far)
+{
+    NPU__REF_EACH(n, index[i] = (index[i] + (index[i] < 0 ? wrap : 0)) * axis + (int64_t)i * far)
+}
+NPU__REF_ON_WIDE(NPU__REF_VALUE_OF, bool, outside,
+                 (const void *index, uint32_t dtype, size_t n, uint64_t wrap, uint64_t last),
+                 (index, dtype, n, wrap, last))
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, offsets, (int64_t *index, size_t n, int64_t wrap, int64_t axis, int64_t far),
+                 (index, n, wrap, axis, far))
 
 static const npu__ref_index_loops npu__ref_index_loops_of[] = {
 #define NPU_X(set, narrow, wide)                                                                   \
@@ -12815,25 +12866,33 @@ static inline void npu__ref_store_number(void *y, uint32_t dtype, size_t at, boo
 /* Elements of a converted strip; of a run that is folded where it lies. */
 enum { NPU__REF_LANES = 32, NPU__REF_FLOAT_STRIP = 1024, NPU__REF_FLOAT_RUN = 4096 };
 
-/* What sums may add up: the name, the term of an element e and its column's number m. */
-#define NPU__REF_TERMS(X, attribute, suffix, exp_of)                                               \
-    X(attribute, suffix, value, e) NPU__REF_OTHER_TERMS(X, attribute, suffix, exp_of)
-#define NPU__REF_OTHER_TERMS(X, attribute, suffix, exp_of)                                         \
-    X(attribute, suffix, present, e == e ? e : 0)                                                  \
-    X(attribute, suffix, number, (float)(e == e))                                                  \
-    X(attribute, suffix, nonzero, (float)(e != 0))                                                 \
-    X(attribute, suffix, zero, (float)(e == 0))                                                    \
-    X(attribute, suffix, size, fabsf(e))                                                           \
-    X(attribute, suffix, square, e * e)                                                            \
-    X(attribute, suffix, deviation, (e - m) * (e - m))                                             \
-    X(attribute, suffix, exp, exp_of(e - m))
+/* What sums may add up, of an element e and its column's number m. */
+#define NPU__REF_TERMS(X, ...) X(value, __VA_ARGS__) NPU__REF_OTHER_TERMS(X, __VA_ARGS__)
+#define NPU__REF_OTHER_TERMS(X, ...)                                                               \
+    X(present, __VA_ARGS__) X(number, __VA_ARGS__) X(nonzero, __VA_ARGS__)                         \
+    X(zero, __VA_ARGS__) X(size, __VA_ARGS__) X(square, __VA_ARGS__) X(deviation, __VA_ARGS__) X(exp, __VA_ARGS__)
 
 enum {
-#define NPU_X(attribute, suffix, name, term) NPU__REF_TERM_##name,
-    NPU__REF_TERMS(NPU_X, , , )
+#define NPU_X(name, unused) NPU__REF_TERM_##name,
+    NPU__REF_TERMS(NPU_X, 0)
 #undef NPU_X
     NPU__REF_TERM_COUNT
 };
+
+NPU__REF_INLINE float npu__ref_term(int term, bool fast, float e, float m)
+{
+    switch (term) {
+    case NPU__REF_TERM_present: return e == e ? e : 0;
+    case NPU__REF_TERM_number: return (float)(e == e);
+    case NPU__REF_TERM_nonzero: return (float)(e != 0);
+    case NPU__REF_TERM_zero: return (float)(e == 0);
+    case NPU__REF_TERM_size: return fabsf(e);
+    case NPU__REF_TERM_square: return e * e;
+    case NPU__REF_TERM_deviation: return (e - m) * (e - m);
+    case NPU__REF_TERM_exp: return npu__ref_exp_f32(fast, e - m);
+    default: return e;
+    }
+}
 
 typedef double (*npu__ref_sum_fn)(const float *x, size_t n, float m);
 /* acc[i] += term of x[i] of every row, the rows `stride` apart */
@@ -12968,8 +13027,7 @@ NPU__REF_INLINE void npu__ref_fold_runs_body(uint32_t fold, double *acc, const f
 
 NPU__REF_INLINE void npu__ref_fold_into_body(uint32_t fold, double *acc, const float *x, size_t n)
 {
-    NPU__REF_VECTORIZE
-    for (size_t i = 0; i < n; i++) { acc[i] = npu__ref_fold_wide(fold, acc[i], (double)x[i]); }
+    NPU__REF_EACH(n, acc[i] = npu__ref_fold_wide(fold, acc[i], (double)x[i]))
 }
 
 NPU__REF_INLINE size_t npu__ref_find_body(const float *x, size_t n, float value)
@@ -12995,16 +13053,12 @@ NPU__REF_INLINE void npu__ref_fold_four(uint32_t fold, float *acc, const float *
 {
     for (; rows >= 4; rows -= 4, x += 4 * stride) {
         const float *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
-        NPU__REF_VECTORIZE
-        for (size_t i = 0; i < n; i++) {
-            int64_t at = (int64_t)i * step;
-            float a = npu__ref_fold_two(fold, x[at], x1[at]), b = npu__ref_fold_two(fold, x2[at], x3[at]);
-            acc[i] = npu__ref_fold_two(fold, acc[i], npu__ref_fold_two(fold, a, b));
-        }
+        NPU__REF_EACH(n, int64_t at = (int64_t)i * step; float a = npu__ref_fold_two(fold, x[at], x1[at]);
+                      float b = npu__ref_fold_two(fold, x2[at], x3[at]);
+                      acc[i] = npu__ref_fold_two(fold, acc[i], npu__ref_fold_two(fold, a, b)))
     }
     for (; rows > 0; rows--, x += stride) {
-        NPU__REF_VECTORIZE
-        for (size_t i = 0; i < n; i++) { acc[i] = npu__ref_fold_two(fold, acc[i], x[(int64_t)i * step]); }
+        NPU__REF_EACH(n, acc[i] = npu__ref_fold_two(fold, acc[i], x[(int64_t)i * step]))
     }
 }
 
@@ -13033,34 +13087,25 @@ NPU__REF_INLINE void npu__ref_fold_rows_body(uint32_t fold, float *acc, const fl
 }
 
 /* The first NaN beats all. */
-NPU__REF_INLINE void npu__ref_arg_extreme_rows_body(bool least, float *best, int32_t *index, const float *x, size_t n,
+NPU__REF_INLINE void npu__ref_arg_extreme_of(bool least, float *best, int32_t *index, const float *x, size_t n,
                                              int32_t row)
 {
-    NPU__REF_VECTORIZE
-    for (size_t i = 0; i < n; i++) {
-        float b = best[i], e = x[i];
-        int32_t beats = (least ? e < b : e > b) | ((e != e) & (b == b));
-        index[i] = beats ? row : index[i];
-        best[i] = beats ? e : b;
-    }
+    NPU__REF_EACH(n, float b = best[i]; float e = x[i];
+                  int32_t beats = (least ? e < b : e > b) | ((e != e) & (b == b));
+                  index[i] = beats ? row : index[i];
+                  best[i] = beats ? e : b)
 }
 
 NPU__REF_INLINE void npu__ref_affine_body(float *y, const float *x, size_t n, float mean, float scale,
                                           float shift)
 {
-    NPU__REF_VECTORIZE
-    for (size_t i = 0; i < n; i++) {
-        y[i] = (x[i] - mean) * scale + shift;
-    }
+    NPU__REF_EACH(n, y[i] = (x[i] - mean) * scale + shift)
 }
 
 NPU__REF_INLINE void npu__ref_affine_each_body(float *y, const float *x, size_t n, float mean, float rstd,
                                                const float *w, const float *b)
 {
-    NPU__REF_VECTORIZE
-    for (size_t i = 0; i < n; i++) {
-        y[i] = (x[i] - mean) * rstd * w[i] + b[i];
-    }
+    NPU__REF_EACH(n, y[i] = (x[i] - mean) * rstd * w[i] + b[i])
 }
 
 NPU__REF_INLINE double npu__ref_sum_floats(const float *x, size_t n)
@@ -13073,114 +13118,96 @@ NPU__REF_INLINE double npu__ref_sum_floats(const float *x, size_t n)
 
 NPU__REF_INLINE void npu__ref_times_body(float *y, const float *x, const float *w, size_t n)
 {
-    NPU__REF_VECTORIZE
-    for (size_t i = 0; i < n; i++) { y[i] = x[i] * w[i]; }
+    NPU__REF_EACH(n, y[i] = x[i] * w[i])
 }
 
 NPU__REF_INLINE void npu__ref_minus_body(float *y, const float *x, const float *a, const float *b, size_t n)
 {
-    NPU__REF_VECTORIZE
-    for (size_t i = 0; i < n; i++) { y[i] = x[i] - a[i] - b[i]; }
+    NPU__REF_EACH(n, y[i] = x[i] - a[i] - b[i])
 }
 
-/* The exponentials of both texts differ, so they are named by the macro. */
-#define NPU__REF_EXP_LOOPS(attribute, suffix, exp_of)                                              \
-    attribute static double npu__ref_exp_sum_##suffix(float *y, const float *x, size_t n, float max) \
-    {                                                                                              \
-        for (size_t i = 0; i < n; i++) { y[i] = exp_of(x[i] - max); }                              \
-        return npu__ref_sum_floats(y, n);                                                          \
-    }                                                                                              \
-    attribute static void npu__ref_exp_each_##suffix(float *y, const float *x, const float *max, size_t n) \
-    {                                                                                              \
-        for (size_t i = 0; i < n; i++) { y[i] = exp_of(x[i] - max[i]); }                           \
+NPU__REF_INLINE void npu__ref_exp_each_body(bool fast, float *y, const float *x, const float *max, size_t n)
+{
+    NPU__REF_EACH(n, y[i] = npu__ref_exp_f32(fast, x[i] - max[i]))
+}
+
+NPU__REF_INLINE double npu__ref_exp_sum_body(bool fast, float *y, const float *x, size_t n, float max)
+{
+    NPU__REF_EACH(n, y[i] = npu__ref_exp_f32(fast, x[i] - max))
+    return npu__ref_sum_floats(y, n);
+}
+
+NPU__REF_INLINE double npu__ref_sum_term_body(int term, bool fast, const float *x, size_t n, float m)
+{
+    float lanes[NPU__REF_LANES];
+    for (size_t j = 0; j < NPU__REF_LANES; j++) { lanes[j] = 0; }
+    NPU__REF_IN_LANES(lanes[j] += npu__ref_term(term, fast, x[i + j], m))
+    return npu__ref_add_lanes(lanes);
+}
+
+NPU__REF_INLINE void npu__ref_add_term_body(int term, bool fast, float *acc, const float *x, size_t n, const float *m,
+                                            size_t rows, int64_t stride)
+{
+    for (; rows > 0; rows--, x += stride) {
+        NPU__REF_EACH(n, acc[i] += npu__ref_term(term, fast, x[i], m[i]))
     }
+}
 
-#define NPU__REF_TERM_LOOPS(attribute, suffix, name, term)                                         \
-    attribute static double npu__ref_sum_##name##_##suffix(const float *x, size_t n, float m)      \
-    {                                                                                              \
-        float lanes[NPU__REF_LANES];                                                               \
-        (void)m;                                                                                   \
-        for (size_t j = 0; j < NPU__REF_LANES; j++) { lanes[j] = 0; }                              \
-        NPU__REF_IN_LANES(float e = x[i + j]; lanes[j] += term)                                    \
-        return npu__ref_add_lanes(lanes);                                                          \
-    }                                                                                              \
-    attribute static void npu__ref_add_##name##_##suffix(float *acc, const float *x, size_t n,     \
-                                                         const float *ms, size_t rows, int64_t stride) \
-    {                                                                                              \
-        for (; rows > 0; rows--, x += stride) {                                                    \
-            NPU__REF_VECTORIZE                                                                     \
-            for (size_t i = 0; i < n; i++) {                                                       \
-                float e = x[i], m = ms[i];                                                         \
-                (void)m;                                                                           \
-                acc[i] += term;                                                                    \
-            }                                                                                      \
-        }                                                                                          \
+/* The kinds of extremes are constants to the compiler. */
+NPU__REF_INLINE void npu__ref_arg_extreme_rows_body(bool least, float *best, int32_t *index, const float *x, size_t n,
+                                             int32_t row)
+{
+    if (least) {
+        npu__ref_arg_extreme_of(true, best, index, x, n, row);
+    } else {
+        npu__ref_arg_extreme_of(false, best, index, x, n, row);
     }
+}
 
-#define NPU__REF_FLOAT_LOOPS(attribute, suffix, exp_of)                                            \
-    NPU__REF_EXP_LOOPS(attribute, suffix, exp_of)                                                  \
-    NPU__REF_TERMS(NPU__REF_TERM_LOOPS, attribute, suffix, exp_of)                                 \
-    attribute static void npu__ref_fold_runs_##suffix(uint32_t fold, double *acc, const float *x, size_t n, \
-                                                      size_t runs, int64_t stride)                 \
+#define NPU__REF_TERM_LOOPS(name, set)                                                             \
+    NPU__REF_AT_##set static double npu__ref_sum_##name##_##set(const float *x, size_t n, float m) \
     {                                                                                              \
-        npu__ref_fold_runs_body(fold, acc, x, n, runs, stride);                                    \
+        return npu__ref_sum_term_body(NPU__REF_TERM_##name, NPU__REF_IS_FAST_##set, x, n, m);      \
     }                                                                                              \
-    attribute static void npu__ref_fold_into_##suffix(uint32_t fold, double *acc, const float *x, size_t n) \
+    NPU__REF_AT_##set static void npu__ref_add_##name##_##set(float *acc, const float *x, size_t n, const float *m, \
+                                                              size_t rows, int64_t stride)         \
     {                                                                                              \
-        npu__ref_fold_into_body(fold, acc, x, n);                                                  \
-    }                                                                                              \
-    attribute static size_t npu__ref_find_##suffix(const float *x, size_t n, float value)          \
-    {                                                                                              \
-        return npu__ref_find_body(x, n, value);                                                    \
-    }                                                                                              \
-    attribute static void npu__ref_fold_rows_##suffix(uint32_t fold, float *acc, const float *x, size_t n, \
-                                                      int64_t step, size_t rows, int64_t stride)   \
-    {                                                                                              \
-        npu__ref_fold_rows_body(fold, acc, x, n, step, rows, stride);                              \
-    }                                                                                              \
-    attribute static void npu__ref_arg_extreme_rows_##suffix(bool least, float *best, int32_t *index, const float *x, \
-                                                      size_t n, int32_t row)                       \
-    {                                                                                              \
-        if (least) {                                                                               \
-            npu__ref_arg_extreme_rows_body(true, best, index, x, n, row);                                 \
-        } else {                                                                                   \
-            npu__ref_arg_extreme_rows_body(false, best, index, x, n, row);                                \
-        }                                                                                          \
-    }                                                                                              \
-    attribute static void npu__ref_affine_##suffix(float *y, const float *x, size_t n, float mean, float scale, \
-                                                   float shift)                                    \
-    {                                                                                              \
-        npu__ref_affine_body(y, x, n, mean, scale, shift);                                         \
-    }                                                                                              \
-    attribute static void npu__ref_affine_each_##suffix(float *y, const float *x, size_t n, float mean, \
-                                                        float rstd, const float *w, const float *b) \
-    {                                                                                              \
-        npu__ref_affine_each_body(y, x, n, mean, rstd, w, b);                                      \
-    }                                                                                              \
-    attribute static void npu__ref_times_##suffix(float *y, const float *x, const float *w, size_t n) \
-    {                                                                                              \
-        npu__ref_times_body(y, x, w, n);                                                           \
-    }                                                                                              \
-    attribute static void npu__ref_minus_##suffix(float *y, const float *x, const float *a, const float *b, size_t n) \
-    {                                                                                              \
-        npu__ref_minus_body(y, x, a, b, n);                                                        \
+        npu__ref_add_term_body(NPU__REF_TERM_##name, NPU__REF_IS_FAST_##set, acc, x, n, m, rows, stride); \
     }
+#define NPU_X(set, unused) NPU__REF_TERMS(NPU__REF_TERM_LOOPS, set)
+NPU__REF_ON_NARROW(NPU_X, 0)
+#undef NPU_X
+#define NPU_X(set, unused)                                                                         \
+    NPU__REF_VALUE_OF(set, double, exp_sum, (float *y, const float *x, size_t n, float max),       \
+                      (NPU__REF_IS_FAST_##set, y, x, n, max))                                      \
+    NPU__REF_LOOP_OF(set, exp_each, (float *y, const float *x, const float *max, size_t n),        \
+                     (NPU__REF_IS_FAST_##set, y, x, max, n))
+NPU__REF_ON_WIDE(NPU_X, 0)
+#undef NPU_X
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, fold_runs,
+                   (uint32_t fold, double *acc, const float *x, size_t n, size_t runs, int64_t stride),
+                   (fold, acc, x, n, runs, stride))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, fold_into, (uint32_t fold, double *acc, const float *x, size_t n),
+                   (fold, acc, x, n))
+NPU__REF_ON_NARROW(NPU__REF_VALUE_OF, size_t, find, (const float *x, size_t n, float value), (x, n, value))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, fold_rows,
+                   (uint32_t fold, float *acc, const float *x, size_t n, int64_t step, size_t rows, int64_t stride),
+                   (fold, acc, x, n, step, rows, stride))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, arg_extreme_rows,
+                   (bool least, float *best, int32_t *index, const float *x, size_t n, int32_t row),
+                   (least, best, index, x, n, row))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, affine,
+                   (float *y, const float *x, size_t n, float mean, float scale, float shift),
+                   (y, x, n, mean, scale, shift))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, affine_each,
+                   (float *y, const float *x, size_t n, float mean, float rstd, const float *w, const float *b),
+                   (y, x, n, mean, rstd, w, b))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, times, (float *y, const float *x, const float *w, size_t n), (y, x, w, n))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, minus, (float *y, const float *x, const float *a, const float *b, size_t n),
+                   (y, x, a, b, n))
 
-#define NPU__REF_SUM_NAME(attribute, suffix, name, term) npu__ref_sum_##name##_##suffix,
-#define NPU__REF_ADD_NAME(attribute, suffix, name, term) npu__ref_add_##name##_##suffix,
-#define NPU__REF_FLOATS(suffix, widest, ...)                                                       \
-    { { npu__ref_sum_value_##widest, NPU__REF_OTHER_TERMS(NPU__REF_SUM_NAME, , suffix, ) }, { NPU__REF_TERMS(NPU__REF_ADD_NAME, , suffix, ) }, \
-      npu__ref_fold_runs_##widest, npu__ref_fold_into_##suffix, npu__ref_find_##suffix,            \
-      npu__ref_fold_rows_##suffix, npu__ref_arg_extreme_rows_##suffix, npu__ref_affine_##suffix,          \
-      npu__ref_affine_each_##suffix, npu__ref_times_##suffix, npu__ref_minus_##suffix,             \
-      npu__ref_exp_sum_##widest, npu__ref_exp_each_##widest, __VA_ARGS__ }
-
-NPU__REF_FLOAT_LOOPS(, base, npu__math_expf)
 #ifdef NPU__REF_HAS_AVX2
-NPU__REF_FLOAT_LOOPS(NPU__REF_AVX2, avx2, npu__ref_fast_expf)
-NPU__REF_EXP_LOOPS(NPU__REF_AVX512, avx512, npu__ref_fast_expf)
-
-NPU__REF_INLINE NPU__REF_AVX512 __m512 npu__ref_fold_two_avx512(uint32_t fold, __m512 a, __m512 b)
+NPU__REF_INLINE NPU__REF_AT_avx512 __m512 npu__ref_fold_two_avx512(uint32_t fold, __m512 a, __m512 b)
 {
     switch (fold) { /* a maximum is its second operand where one is NaN */
     case NPU__SUM: return _mm512_add_ps(a, b);
@@ -13190,7 +13217,7 @@ NPU__REF_INLINE NPU__REF_AVX512 __m512 npu__ref_fold_two_avx512(uint32_t fold, _
     }
 }
 
-NPU__REF_INLINE NPU__REF_AVX512 double npu__ref_fold_lanes_avx512(uint32_t fold, __m512 *lanes)
+NPU__REF_INLINE NPU__REF_AT_avx512 double npu__ref_fold_lanes_avx512(uint32_t fold, __m512 *lanes)
 {
     __m512d wide = _mm512_set1_pd(1.0);
     __m512 all;
@@ -13210,7 +13237,7 @@ NPU__REF_INLINE NPU__REF_AVX512 double npu__ref_fold_lanes_avx512(uint32_t fold,
 }
 
 /* Short runs are all about their ends, which masks make cheap. */
-NPU__REF_INLINE NPU__REF_AVX512 double npu__ref_fold_run_avx512(uint32_t fold, const float *x, size_t n)
+NPU__REF_INLINE NPU__REF_AT_avx512 double npu__ref_fold_run_avx512(uint32_t fold, const float *x, size_t n)
 {
     __m512 start = _mm512_set1_ps(fold == NPU__SUM       ? 0
                                   : fold == NPU__PRODUCT ? 1 : fold == NPU__MAX ? -INFINITY : INFINITY);
@@ -13229,16 +13256,16 @@ NPU__REF_INLINE NPU__REF_AVX512 double npu__ref_fold_run_avx512(uint32_t fold, c
     return npu__ref_fold_lanes_avx512(fold, lanes);
 }
 
-NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_fold_runs_of_avx512(uint32_t fold, double *acc, const float *x, size_t n,
-                                                                  size_t runs, int64_t stride)
+NPU__REF_INLINE NPU__REF_AT_avx512 void npu__ref_fold_runs_of_avx512(uint32_t fold, double *acc, const float *x,
+                                                                     size_t n, size_t runs, int64_t stride)
 {
     for (size_t j = 0; j < runs; j++, x += stride) {
         acc[j] = npu__ref_fold_wide(fold, acc[j], npu__ref_fold_run_avx512(fold, x, n));
     }
 }
 
-NPU__REF_AVX512 static void npu__ref_fold_runs_avx512(uint32_t fold, double *acc, const float *x, size_t n, size_t runs,
-                                                      int64_t stride)
+NPU__REF_AT_avx512 static void npu__ref_fold_runs_avx512(uint32_t fold, double *acc, const float *x, size_t n,
+                                                         size_t runs, int64_t stride)
 {
     switch (fold) {
     case NPU__SUM: npu__ref_fold_runs_of_avx512(NPU__SUM, acc, x, n, runs, stride); break;
@@ -13248,15 +13275,23 @@ NPU__REF_AVX512 static void npu__ref_fold_runs_avx512(uint32_t fold, double *acc
     }
 }
 
-NPU__REF_AVX512 static double npu__ref_sum_value_avx512(const float *x, size_t n, float m)
+NPU__REF_AT_avx512 static double npu__ref_sum_value_avx512(const float *x, size_t n, float m)
 {
     (void)m;
     return npu__ref_fold_run_avx512(NPU__SUM, x, n);
 }
 #endif
 
+#define NPU__REF_SUM_NAME(name, set) npu__ref_sum_##name##_##set,
+#define NPU__REF_ADD_NAME(name, set) npu__ref_add_##name##_##set,
 static const npu__ref_floats npu__ref_floats_of[] = {
-#define NPU_X(set, narrow, wide) NPU__REF_FLOATS(narrow, wide, NPU__REF_LOADS_##narrow),
+#define NPU_X(set, narrow, wide)                                                                   \
+    { { npu__ref_sum_value_##wide, NPU__REF_OTHER_TERMS(NPU__REF_SUM_NAME, narrow) },              \
+      { NPU__REF_TERMS(NPU__REF_ADD_NAME, narrow) },                                               \
+      npu__ref_fold_runs_##wide, npu__ref_fold_into_##narrow, npu__ref_find_##narrow,              \
+      npu__ref_fold_rows_##narrow, npu__ref_arg_extreme_rows_##narrow, npu__ref_affine_##narrow,   \
+      npu__ref_affine_each_##narrow, npu__ref_times_##narrow, npu__ref_minus_##narrow,             \
+      npu__ref_exp_sum_##wide, npu__ref_exp_each_##wide, NPU__REF_LOADS_##narrow },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -14653,13 +14688,7 @@ typedef struct npu__ref_wide {
 #define NPU__REF_WIDE_FOLD(code, T, two)                                                           \
     case code:                                                                                     \
         for (; rows >= 2; rows -= 2, x += 2 * stride) {                                            \
-            NPU__REF_VECTORIZE                                                                     \
-            for (size_t i = 0; i < n; i++) {                                                       \
-                T b = x[i], a = acc[i];                                                            \
-                a = two;                                                                           \
-                b = x[(int64_t)i + stride];                                                        \
-                acc[i] = two;                                                                      \
-            }                                                                                      \
+            NPU__REF_EACH(n, T b = x[i]; T a = acc[i]; a = two; b = x[(int64_t)i + stride]; acc[i] = two) \
         }                                                                                          \
         for (size_t i = 0; i < n && rows; i++) {                                                   \
             T b = x[i], a = acc[i];                                                                \
@@ -14668,60 +14697,56 @@ typedef struct npu__ref_wide {
         break;
 
 /* NaN wins; integers wrap. */
-#define NPU__REF_WIDE_ROWS(attribute, suffix, T, U)                                                \
-    attribute static void npu__ref_wide_rows_##suffix(uint32_t fold, void *to, const void *from, size_t n, \
-                                                      size_t rows, int64_t stride)                 \
+#define NPU__REF_WIDE_ROWS(type, T, U)                                                             \
+    NPU__REF_INLINE void npu__ref_wide_rows_##type##_body(uint32_t fold, T *acc, const T *x, size_t n, size_t rows, \
+                                                          int64_t stride)                          \
     {                                                                                              \
-        T *acc = (T *)to;                                                                          \
-        const T *x = (const T *)from;                                                              \
         switch (fold) {                                                                            \
         NPU__REF_WIDE_FOLD(NPU__SUM, T, (T)((U)a + (U)b))                                          \
         NPU__REF_WIDE_FOLD(NPU__PRODUCT, T, (T)((U)a * (U)b))                                      \
-        NPU__REF_WIDE_FOLD(NPU__MAX, T, ((b > a) | (b != b)) ? b : a)                                \
-        NPU__REF_WIDE_FOLD(NPU__MIN, T, ((b < a) | (b != b)) ? b : a)                                \
-        default: break;                                                                            \
+        NPU__REF_WIDE_FOLD(NPU__MAX, T, ((b > a) | (b != b)) ? b : a)                              \
+        default:                                                                                   \
+        NPU__REF_WIDE_FOLD(NPU__MIN, T, ((b < a) | (b != b)) ? b : a)                              \
         }                                                                                          \
     }
 
 /* A sum waits for the one before it: lanes side by side wait at the same time. */
-#define NPU__REF_WIDE_SCAN(attribute, suffix, T, U)                                                \
-    NPU__REF_INLINE void npu__ref_wide_scan_of_##suffix(bool product, T *acc, const T *x, T *y, const size_t lanes, \
-                                                        size_t lane, size_t n, size_t step)        \
+#define NPU__REF_WIDE_SCAN_LANES(type, T, U)                                                       \
+    NPU__REF_INLINE void npu__ref_wide_scan_lanes_##type(bool product, T *acc, const T *x, T *y, const size_t lanes, \
+                                                         size_t lane, size_t n, size_t step)       \
     {                                                                                              \
         T a[NPU__REF_SCAN_LANES];                                                                  \
         for (size_t j = 0; j < lanes; j++) { a[j] = acc[j]; }                                      \
         for (size_t i = 0; i < n; i++, x += step, y += step) {                                     \
             NPU__REF_UNROLL                                                                        \
             for (size_t j = 0; j < lanes; j++) {                                                   \
-                a[j] = product ? (T)((U)a[j] * (U)x[j * lane]) : (T)((U)a[j] + (U)x[j * lane]);    \
-                y[j * lane] = a[j];                                                                \
+                y[j * lane] = a[j] = product ? (T)((U)a[j] * (U)x[j * lane]) : (T)((U)a[j] + (U)x[j * lane]); \
             }                                                                                      \
         }                                                                                          \
         for (size_t j = 0; j < lanes; j++) { acc[j] = a[j]; }                                      \
-    }                                                                                              \
-    attribute static void npu__ref_wide_scan_##suffix(bool product, void *acc, const void *x, void *y, size_t lanes, \
-                                                      size_t lane, size_t n, size_t step)          \
+    }
+#define NPU__REF_WIDE_SCAN(type, T, U)                                                             \
+    NPU__REF_INLINE void npu__ref_wide_scan_##type##_body(bool product, T *acc, const T *x, T *y, size_t lanes, \
+                                                          size_t lane, size_t n, size_t step)      \
     {                                                                                              \
         size_t j = 0;                                                                              \
         for (; j + NPU__REF_SCAN_LANES <= lanes; j += NPU__REF_SCAN_LANES) {                       \
-            npu__ref_wide_scan_of_##suffix(product, (T *)acc + j, (const T *)x + j * lane, (T *)y + j * lane, \
-                                           NPU__REF_SCAN_LANES, lane, n, step);                    \
+            npu__ref_wide_scan_lanes_##type(product, acc + j, x + j * lane, y + j * lane, NPU__REF_SCAN_LANES, lane, \
+                                            n, step);                                              \
         }                                                                                          \
         for (; j < lanes; j++) {                                                                   \
-            npu__ref_wide_scan_of_##suffix(product, (T *)acc + j, (const T *)x + j * lane, (T *)y + j * lane, \
-                                           1, lane, n, step);                                      \
+            npu__ref_wide_scan_lanes_##type(product, acc + j, x + j * lane, y + j * lane, 1, lane, n, step); \
         }                                                                                          \
     }
 
 /* Of equal elements the last one counts, and so does every NaN. Few elements of most rows beat those before them:
    blocks without one are filled. */
 #define NPU__REF_WIDE_TAKES(least, x, best) (((least) ? (x) <= (best) : (x) >= (best)) | ((x) != (x)))
-#define NPU__REF_WIDE_PEAKS(attribute, suffix, T)                                                  \
-    attribute static void npu__ref_wide_peaks_##suffix(bool least, void *best, int64_t *at, const void *from, void *to, \
-                                                       int64_t *index, size_t n, int64_t first)    \
+#define NPU__REF_WIDE_PEAKS(type, T)                                                               \
+    NPU__REF_INLINE void npu__ref_wide_peaks_##type##_body(bool least, T *best, int64_t *at, const T *x, T *y, \
+                                                           int64_t *index, size_t n, int64_t first) \
     {                                                                                              \
-        const T *x = (const T *)from;                                                              \
-        T *y = (T *)to, b = *(T *)best;                                                            \
+        T b = *best;                                                                               \
         int64_t a = *at;                                                                           \
         for (size_t i = 0, end; i < n; i = end) {                                                  \
             int64_t some = 0;                                                                      \
@@ -14738,40 +14763,50 @@ typedef struct npu__ref_wide {
             for (size_t j = i; j < end && !some; j++) { y[j] = b; }                                \
             for (size_t j = i; j < end && !some; j++) { index[j] = a; }                            \
         }                                                                                          \
-        *(T *)best = b;                                                                            \
-        *at = a;                                                                                   \
-    }                                                                                              \
-    attribute static void npu__ref_wide_peak_row_##suffix(bool least, void *to, int64_t *at, const void *from, \
-                                                          size_t n, int64_t row)                   \
+        *best = b, *at = a;                                                                        \
+    }
+#define NPU__REF_WIDE_PEAK_ROW(type, T)                                                            \
+    NPU__REF_INLINE void npu__ref_wide_peak_row_##type##_body(bool least, T *best, int64_t *at, const T *x, size_t n, \
+                                                              int64_t row)                         \
     {                                                                                              \
-        const T *x = (const T *)from;                                                              \
-        T *best = (T *)to;                                                                         \
-        NPU__REF_VECTORIZE                                                                         \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            int64_t takes = NPU__REF_WIDE_TAKES(least, x[i], best[i]);                             \
-            best[i] = takes ? x[i] : best[i];                                                      \
-            at[i] = takes ? row : at[i];                                                           \
-        }                                                                                          \
+        NPU__REF_EACH(n, int64_t takes = NPU__REF_WIDE_TAKES(least, x[i], best[i]);                \
+                      best[i] = takes ? x[i] : best[i];                                            \
+                      at[i] = takes ? row : at[i])                                                 \
     }
 
-#define NPU__REF_WIDE_LOOPS(attribute, suffix, T, U)                                               \
-    NPU__REF_WIDE_ROWS(attribute, suffix, T, U)                                                    \
-    NPU__REF_WIDE_SCAN(attribute, suffix, T, U)                                                    \
-    NPU__REF_WIDE_PEAKS(attribute, suffix, T)
-#define NPU__REF_WIDE(type, elements, rows, suffix)                                                \
-    { NPU__##type, NPU_##type, elements, npu__ref_wide_rows_##rows, npu__ref_wide_scan_##suffix,   \
-      npu__ref_wide_peaks_##suffix, npu__ref_wide_peak_row_##suffix }
-
-NPU__REF_WIDE_LOOPS(, f64_base, double, double)
-NPU__REF_WIDE_LOOPS(, i64_base, int64_t, uint64_t)
-/* Not worth loops of their own without instructions for them. */
-#define npu__ref_wide_rows_i32_base NULL
+#define NPU__REF_WIDE_LOOPS(type, T, U)                                                            \
+    NPU__REF_WIDE_ROWS(type, T, U) NPU__REF_WIDE_SCAN_LANES(type, T, U) NPU__REF_WIDE_SCAN(type, T, U) \
+    NPU__REF_WIDE_PEAKS(type, T) NPU__REF_WIDE_PEAK_ROW(type, T)
+NPU__REF_WIDE_LOOPS(f64, double, double)
+NPU__REF_WIDE_LOOPS(i64, int64_t, uint64_t)
+#define NPU__REF_WIDE_ROWS_OF(set, type, T)                                                        \
+    NPU__REF_LOOP_OF(set, wide_rows_##type,                                                        \
+                     (uint32_t fold, void *acc, const void *x, size_t n, size_t rows, int64_t stride), \
+                     (fold, (T *)acc, (const T *)x, n, rows, stride))
+#define NPU__REF_WIDE_OF(set, type, T)                                                             \
+    NPU__REF_LOOP_OF(set, wide_scan_##type,                                                        \
+                     (bool product, void *acc, const void *x, void *y, size_t lanes, size_t lane, size_t n,        \
+                      size_t step),                                                                \
+                     (product, (T *)acc, (const T *)x, (T *)y, lanes, lane, n, step))              \
+    NPU__REF_LOOP_OF(set, wide_peaks_##type,                                                       \
+                     (bool least, void *best, int64_t *at, const void *x, void *y, int64_t *index, size_t n,       \
+                      int64_t first),                                                              \
+                     (least, (T *)best, at, (const T *)x, (T *)y, index, n, first))                \
+    NPU__REF_LOOP_OF(set, wide_peak_row_##type,                                                    \
+                     (bool least, void *best, int64_t *at, const void *x, size_t n, int64_t row),  \
+                     (least, (T *)best, at, (const T *)x, n, row))
+NPU__REF_ON_NARROW(NPU__REF_WIDE_ROWS_OF, f64, double)
+NPU__REF_ON_WIDE(NPU__REF_WIDE_ROWS_OF, i64, int64_t)
 #ifdef NPU__REF_HAS_AVX2
-NPU__REF_WIDE_LOOPS(NPU__REF_AVX2, f64_avx2, double, double)
-NPU__REF_WIDE_LOOPS(NPU__REF_AVX2, i64_avx2, int64_t, uint64_t)
-NPU__REF_WIDE_ROWS(NPU__REF_AVX512, i64_avx512, int64_t, uint64_t)
-NPU__REF_WIDE_ROWS(NPU__REF_AVX2, i32_avx2, int32_t, uint32_t)
+NPU__REF_WIDE_ROWS(i32, int32_t, uint32_t)
+NPU__REF_WIDE_ROWS_OF(avx2, i32, int32_t)
 #endif
+NPU__REF_ON_NARROW(NPU__REF_WIDE_OF, f64, double)
+NPU__REF_ON_NARROW(NPU__REF_WIDE_OF, i64, int64_t)
+
+#define NPU__REF_WIDE(type, elements, rows, set)                                                   \
+    { NPU__##type, NPU_##type, elements, npu__ref_wide_rows_##rows, npu__ref_wide_scan_##set,      \
+      npu__ref_wide_peaks_##set, npu__ref_wide_peak_row_##set }
 
 /* For double and for int64. */
 static const npu__ref_wide npu__ref_wide_of[][2] = {
@@ -14782,12 +14817,17 @@ static const npu__ref_wide npu__ref_wide_of[][2] = {
 #undef NPU_X
 };
 
+/* Where elements come in the class of 32-bit integers. */
+#define NPU__REF_NARROW_ROWS_base NULL
+#define NPU__REF_NARROW_ROWS_neon NULL
+#define NPU__REF_NARROW_ROWS_avx2 npu__ref_wide_rows_i32_avx2
+
 /* Maxima and minima of integers that fit half the width need no more; NULL = the wide loops do them. */
 static const npu__ref_wide *npu__ref_narrow_loops(uint32_t fold, uint32_t dtype, uint32_t isa)
 {
     static const npu__ref_wide narrow_of[] = {
 #define NPU_X(set, narrow, wide) \
-        { NPU__I32, NPU_I32, NPU__REF_CLASSES_##narrow, npu__ref_wide_rows_i32_##narrow, NULL, NULL, NULL },
+        { NPU__I32, NPU_I32, NPU__REF_CLASSES_##narrow, NPU__REF_NARROW_ROWS_##narrow, NULL, NULL, NULL },
         NPU__REF_ISAS(NPU_X)
 #undef NPU_X
     };
@@ -15881,6 +15921,7 @@ typedef struct npu__ref_softmax_loops {
 #define NPU__REF_SOFTMAX_base                                                                      \
     { { npu__ref_map_sub_f64, NULL }, { NULL, npu__ref_map_exp_exact }, { NULL, npu__ref_map_log_exact }, \
       { npu__ref_map_div_f64, NULL } }
+#define NPU__REF_SOFTMAX_neon NPU__REF_SOFTMAX_avx2
 #define NPU__REF_SOFTMAX_avx2                                                                      \
     { { npu__ref_map_sub_fast_f64, NULL }, { npu__ref_map_exp_fast_f64, NULL },                    \
       { npu__ref_map_log_fast_f64, NULL }, { npu__ref_map_div_fast_f64, NULL } }
@@ -15899,8 +15940,8 @@ static void npu__ref_map_two(npu__ref_code code, double *y, const double *a, con
 }
 
 /* `lanes` columns of n elements in rows that are `stride` apart; in lines, all n are one softmax. */
-static void npu__ref_softmax_wide(uint32_t isa, bool is_log, const double *x, double *y, size_t lanes, size_t n, size_t stride,
-                                  bool in_line)
+static void npu__ref_softmax_wide(uint32_t isa, bool is_log, const double *x, double *y, size_t lanes, size_t n,
+                                  size_t stride, bool in_line)
 {
     const npu__ref_wide *w = &npu__ref_wide_of[isa][0];
     const npu__ref_softmax_loops *f = &npu__ref_softmax_loops_of[isa];
