@@ -159,7 +159,13 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
 NPU_IR_API void npu_ref_destroy(npu_backend *backend);
 /* Names of the instruction sets that kernels are compiled for and this machine has, the best one first: "avx512",
    "avx2", "neon", and always "base", what every machine of its kind has. NULL past the last one. npu_ref_backend()
-   takes the first. Static strings; thread-safe. */
+   takes the first. Static strings; thread-safe.
+
+   "base" gives the same bits on every machine, of either byte order, with any C library and any number of threads: its
+   functions are its own (errors stand at each npu__math function), its sums have one order. A NaN is a NaN, but its sign
+   and payload are the machine's. It needs numbers that are rounded to their type after each operation: on 32-bit x86
+   -msse2 -mfpmath=sse, on s390x -fexcess-precision=fast, and with gcc on machines with fused multiply-add -std=c99 or
+   -ffp-contract=off. tests/test_reproducible.c compares digests of all ops. */
 NPU_IR_API const char *npu_ref_isa(uint32_t index);
 
 /* -----------------------------------------------------------------------------------------------------------
