@@ -112,7 +112,8 @@
    WRITING A BACKEND    see >>backend: fill an npu_backend in call order, or start with npu_accel in
                         npu_ir_backend_ref.h (alloc, free, upload, download, op_call).
    ADDING AN OP         a row in its family's table (>>registry) with all its traits, a type rule if none fits
-                        (>>impl-deduce), a kernel in npu_ir_backend_ref.h, test rows. From outside: npu_registry_add.
+                        (>>impl-deduce), which may be a pattern (npu_deduce_shapes), a kernel in npu_ir_backend_ref.h,
+                        test rows. From outside: npu_registry_add.
 
    OPERATORS
      No op has code of its own for being read, checked against its schema, printed or placed: a call is put
@@ -3408,7 +3409,8 @@ typedef struct npu_op_def {
     uint32_t num_attributes;
     const char *shapes;        /* the pattern that says its type rule, or a part of it; NULL = code alone does */
 } npu_op_def;
-/* A fact about an op that no call changes: "category", "description", "pipe" ("S"), "shapes", and the attributes of its row.
+/* A fact about an op that no call changes: "category", "description", "pipe" ("S"), "shapes", and what else its row
+   has for attributes.
    NULL = it has none of that name. */
 NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *key);
 
@@ -3694,9 +3696,9 @@ NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, 
    whose dims are not all known before (>>exec): then with this run's dims, and for NPU_DATA with the data of
    all operands.
 
-   npu_deduce keeps the first failure. After it npu_deduce_fail says no more, npu_deduce_add_result adds nothing, and both
-   return its status: a rule may call them one after the other and end with `return d->status`, or return early.
-   A rule fails by the status that it returns, or else by the one that d keeps.
+   npu_deduce keeps the first failure. After it npu_deduce_fail says no more, npu_deduce_add_result adds nothing, and
+   both return its status: a rule may call them one after the other and end with `return d->status`, or return early.
+   It fails by the status that it returns, or else by the one that d keeps.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_deduce {
@@ -3717,8 +3719,8 @@ typedef struct npu_deduce {
 
 /* Adds a copy of spec. Errors: RANK, OVERFLOW, NO_MEMORY. */
 NPU_IR_API npu_status npu_deduce_add_result(npu_deduce *d, const npu_spec *spec);
-/* Writes "<op>: <message>", then names, dtypes and dims of the operands, keeps status and returns it; after an earlier
-   failure it does nothing and returns the status of that. operand: the argument that is wrong, may be NULL. */
+/* Writes "<op>: <message>", then names, dtypes and dims of the operands, keeps status and returns it. After an earlier
+   failure it does nothing but return the status of that. operand: the argument that is wrong, may be NULL. */
 NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const char *operand,
                                       const char *format, ...) NPU_IR_PRINTF(4, 5);
 /* Checks operands and adds results by a pattern, a term for each operand and each result, in the order of the schema:
@@ -3731,9 +3733,10 @@ NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const ch
               .. (any dims, alike in all operands) or * (any dims, which broadcast). [] has no dims.
      dtypes   f32, i64 ...; = that of the first operand, =2 of the second; one of several: f32|f64; or a class:
               float, integer, number (no bool), bits (integer, bool), real (number, bool), arith (real, complex), type.
-     results  Dims are those that operands named; without brackets those of the operand of =. A dtype is a name, =, or the common dtype of the operands if it is of
-              a class; f64(real) checks that and gives another, float(=) and float(arith) make f32 of integers and
-              bool. The last term stands for all further results; without one the rule adds them.
+     results  Dims are those that operands named; without brackets those of the operand of =. A dtype is a name, =, or
+              a class: the common dtype of the operands, which must be of it. f64(real) checks that and gives another,
+              float(=) and float(arith) make f32 of integers and bool. The last term stands for all further results;
+              without one the rule adds them.
    A row says its pattern in npu_op_facts; it is checked when the row is added, and read before the rule, if there is
    one, which may check attributes then. Rules may call this themselves. Errors: RANK, DTYPE, SHAPE, DYNAMIC_SHAPE,
    and what npu_deduce_add_result says; INVALID_ARGUMENT for a malformed pattern. */
@@ -10974,8 +10977,9 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
    6  TYPE DEDUCTION                                                                             >>impl-deduce
 
    A rule reads specs, bound arguments and data of constants, and adds a spec per result; it keeps nothing. Checks come
-   before what relies on them: a rank before a dim is looked at, a dim before it is divided by. The first that fails is
-   the one that is told, so they stand in a row. Most rules serve many ops. Validation stands last, because it deduces every op again.
+   before what relies on them: a rank before a dim is looked at, a dim before it is divided by. The first that fails
+   is told, so they stand in a row. What checks shapes alone is a pattern. Most rules serve many ops. Validation
+   stands last, because it deduces every op again.
    -------------------------------------------------------------------------------------------------------- */
 
 /* The rules that are code; NPU__PATTERN_RULES has the others. type(..) is ATen's result_type: tensors with dims beat
@@ -11068,7 +11072,7 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
      tile_expand    dims of the first, npu_dtype_promote_tensor tile_expands   same
      tile_matmul    [M,K] [K,N] -> [M,N], f32 or i32, in L0C block_index    register u64
      register_*     a register                               nothing, flag  no result
-     launch         outputs of a tile program                aicf_*         the contracts of the device: see their schemas
+     launch         outputs of a tile program                aicf_*         what the device asks for: see their schemas
      arith_*        equal registers; compare bool, cast dtype tensor_empty   size, dtype
      tensor_pad     dims + low + high                        collapse_shape products of groups of dims
      expand_shape   output_shape, the other way round        gawee          those of the ATen op that it means
@@ -11954,7 +11958,8 @@ static void npu__shapes_check_type(npu_deduce *d, const npu__term *t, const char
 }
 
 /* Leading dims of x, all but `fixed`: alike in all operands, or broadcast. */
-static void npu__shapes_lead(npu_deduce *d, npu__sizes_of *m, char c, const char *name, const npu_spec *x, uint32_t fixed)
+static void npu__shapes_lead(npu_deduce *d, npu__sizes_of *m, char c, const char *name, const npu_spec *x,
+                             uint32_t fixed)
 {
     npu_spec lead = npu_spec_tensor(npu__dtype_of(x), x->rank - fixed, x->dims);
     if (c == '*') {
@@ -11971,12 +11976,13 @@ static void npu__shapes_lead(npu_deduce *d, npu__sizes_of *m, char c, const char
     }
 }
 
-static void npu__shapes_check_dims(npu_deduce *d, npu__sizes_of *m, const npu__term *t, const char *name, const npu_spec *x)
+static void npu__shapes_check_dims(npu_deduce *d, npu__sizes_of *m, const npu__term *t, const char *name,
+                                   const npu_spec *x)
 {
     for (uint32_t i = 0; i < t->num_dims && !d->status; i++) {
         char what[2] = { t->dims[i], 0 };
         uint8_t c = (uint8_t)t->dims[i];
-        uint32_t at = i + (x->rank - t->num_dims) * (i > 0); /* right for the dims behind a leading "..", and without one */
+        uint32_t at = i ? i + x->rank - t->num_dims : 0; /* the last dims stand behind those that lead */
         if (c == '.' || c == '*') {
             npu__shapes_lead(d, m, (char)c, name, x, t->num_dims - 1);
         } else if (c <= '9') {
