@@ -31985,25 +31985,14 @@ static const npu_pattern npu__patterns_silu_gate[] = { { "silu-gate", NPU_ATEN_M
 
 /* ---- regions that a device may know: convolution and activation, sum and layer norm ---- */
 
-typedef struct npu__activation {
-    npu_kind kind;
-    const char *name; /* of the body */
-} npu__activation;
-
-static const npu__activation npu__conv_activations[] = {
-    { NPU_ATEN_RELU, "conv_relu" },           { NPU_ATEN_RELU6, "conv_relu6" },       { NPU_ATEN_SILU, "conv_silu" },
-    { NPU_ATEN_HARDSWISH, "conv_hardswish" }, { NPU_ATEN_SIGMOID, "conv_sigmoid" },   { NPU_ATEN_GELU, "conv_gelu" },
-    { NPU_ATEN_LEAKY_RELU, "conv_leaky_relu" }, { NPU_ATEN_HARDTANH, "conv_hardtanh" },
-};
-
 static npu_status npu__fuse_conv_activation(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu_op conv = npu_value_producer(from, npu_op_operand_value(from, op, 0), NULL);
+    char name[48]; /* of the body: conv_relu */
     npu__region r;
     memset(&r, 0, sizeof r);
-    for (size_t i = 0; i < NPU__COUNT(npu__conv_activations); i++) {
-        r.name = npu__conv_activations[i].kind == npu_op_kind(from, op) ? npu__conv_activations[i].name : r.name;
-    }
+    snprintf(name, sizeof name, "conv_%s", from->ops[op.id].def->schema->name);
+    r.name = name;
     if (!conv.id || !npu__is_conv(rw, conv) || !npu__inner(from, op, 0, npu_op_kind(from, conv)).id) {
         return npu_rewrite_no_match(rw, "no convolution of its own");
     }

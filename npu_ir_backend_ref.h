@@ -6407,16 +6407,10 @@ static bool npu__ref_view_takes(const npu_op_info *op, uint32_t operand, const n
 
 /* ---- ops with several operands or results ---- */
 
-/* The dim of the result along which operands follow each other. */
-static uint32_t npu__ref_cat_dim(const npu_prepare *p)
+/* The dim along which an op of `rank` dims joins or cuts: its argument, or where it has none, mode - 1, or the last one. */
+static uint32_t npu__ref_mode_dim(const npu_prepare *p, uint32_t rank)
 {
-    switch (p->op->kind) {
-    case NPU_ATEN_VSTACK: return 0;
-    case NPU_ATEN_DSTACK: return 2;
-    case NPU_ATEN_COLUMN_STACK: return 1;
-    case NPU_ATEN_HSTACK: return p->in[0].rank > 1;
-    default: return npu__ref_dim(npu_op_int(p->op, "dim", 0), p->out[0].rank);
-    }
+    return p->mode ? (p->mode < rank ? p->mode : rank) - 1 : npu__ref_dim(npu_op_int(p->op, "dim", 0), rank);
 }
 
 /* Joins operands along a dim, perhaps a new one. Each has as many elements there as its size tells, whatever
@@ -6424,7 +6418,7 @@ static uint32_t npu__ref_cat_dim(const npu_prepare *p)
 static npu_status npu__ref_cat_prepare(npu_prepare *p)
 {
     const npu_tensor *out = &p->out[0];
-    uint32_t dim = npu__ref_cat_dim(p);
+    uint32_t dim = npu__ref_mode_dim(p, p->out[0].rank);
     npu__ref_copies *s = npu__ref_copies_create(p, p->op->num_in);
     int64_t outer = 1, inner = 1, at = 0;
     if (!s) {
@@ -6571,16 +6565,6 @@ typedef struct npu__ref_cuts {
     int64_t *starts; /* else where they begin, before it is clamped; NULL = operand 1 says */
 } npu__ref_cuts;
 
-static uint32_t npu__ref_cut_dim(const npu_op_info *op, uint32_t rank)
-{
-    switch (op->kind) {
-    case NPU_ATEN_HSPLIT: case NPU_ATEN_HSPLIT_ARRAY: return rank > 1;
-    case NPU_ATEN_VSPLIT: case NPU_ATEN_VSPLIT_ARRAY: return 0;
-    case NPU_ATEN_DSPLIT: case NPU_ATEN_DSPLIT_ARRAY: return 2;
-    default: return npu__ref_dim(npu_op_int(op, "dim", 0), rank);
-    }
-}
-
 static npu_status npu__ref_cuts_prepare(npu_prepare *p)
 {
     npu__ref_cuts *s = (npu__ref_cuts *)npu_prepare_alloc(p, sizeof *s);
@@ -6589,7 +6573,7 @@ static npu_status npu__ref_cuts_prepare(npu_prepare *p)
         return NPU_ERR_NO_MEMORY;
     }
     p->state = s;
-    s->dim = npu__ref_cut_dim(p->op, p->in[0].rank);
+    s->dim = npu__ref_mode_dim(p, p->in[0].rank);
     s->follow = npu_op_has(p->op, "sections") || (p->op->num_in > 1 && p->in[1].rank == 0);
     if (s->follow || p->op->num_in > 1) {
         return NPU_OK;
@@ -6839,8 +6823,10 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
     NPU__REF_MOVE_KERNEL(kind, npu__ref_copy_prepare, npu__ref_copy_launch, npu__ref_view_takes)
 #define NPU__REF_ZEROS_KERNEL(kind, prepare) \
     NPU__REF_MOVE_KERNEL(kind, prepare, npu__ref_place_launch, NULL)
-#define NPU__REF_CUT_KERNEL(kind) \
-    NPU__REF_MOVE_KERNEL(kind, npu__ref_cuts_prepare, npu__ref_cuts_launch, NULL)
+#define NPU__REF_JOIN_KERNEL(kind, mode) \
+    NPU__REF_ROW_ALL(NPU_KERNEL_MOVES, mode, kind, "plain", 0, NULL, npu__ref_cat_prepare, npu__ref_copy_launch, NULL)
+#define NPU__REF_CUT_KERNEL(kind, mode) \
+    NPU__REF_ROW_ALL(NPU_KERNEL_MOVES, mode, kind, "plain", 0, NULL, npu__ref_cuts_prepare, npu__ref_cuts_launch, NULL)
 
 #define NPU__REF_KERNELS_ELEMENTWISE        \
     NPU__REF_MAP_KINDS(NPU__REF_MAP_KERNEL)
@@ -6871,9 +6857,9 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
     NPU__REF_VIEW_KERNEL(NPU_ATEN_SLICE),                                                                      \
     NPU__REF_COPY_KERNEL(NPU_ATEN_SPLIT_WITH_SIZES, npu__ref_split_prepare),                                   \
     NPU__REF_COPY_KERNEL(NPU_ATEN_UNBIND, npu__ref_unbind_prepare),                                            \
-    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT),                                                                \
-    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_INDICES),                                                        \
-    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_TENSOR),                                                         \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT, 0),                                                             \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_INDICES, 0),                                                     \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_TENSOR_SPLIT_TENSOR, 0),                                                      \
     NPU__REF_VIEW_KERNEL(NPU_ATEN_T),                                                                          \
     NPU__REF_VIEW_KERNEL(NPU_ATEN_MATRIX_TRANSPOSE),                                                           \
     NPU__REF_ROW_TAKES(NPU_ATEN_MATRIX_ADJOINT, "plain", 0, NULL, npu__ref_copy_prepare, npu__ref_copy_launch, \
@@ -6907,12 +6893,12 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
     NPU__REF_VIEW_KERNEL(NPU_ATEN_ROT90),
 
 #define NPU__REF_KERNELS_ARRANGEMENT                                                                                \
-    NPU__REF_CUT_KERNEL(NPU_ATEN_HSPLIT),                                                                           \
-    NPU__REF_CUT_KERNEL(NPU_ATEN_HSPLIT_ARRAY),                                                                     \
-    NPU__REF_CUT_KERNEL(NPU_ATEN_VSPLIT),                                                                           \
-    NPU__REF_CUT_KERNEL(NPU_ATEN_VSPLIT_ARRAY),                                                                     \
-    NPU__REF_CUT_KERNEL(NPU_ATEN_DSPLIT),                                                                           \
-    NPU__REF_CUT_KERNEL(NPU_ATEN_DSPLIT_ARRAY),                                                                     \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_HSPLIT, 2),                                                                        \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_HSPLIT_ARRAY, 2),                                                                  \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_VSPLIT, 1),                                                                        \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_VSPLIT_ARRAY, 1),                                                                  \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_DSPLIT, 3),                                                                        \
+    NPU__REF_CUT_KERNEL(NPU_ATEN_DSPLIT_ARRAY, 3),                                                                  \
     NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_1D, npu__ref_same_prepare),                                               \
     NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_2D, npu__ref_same_prepare),                                               \
     NPU__REF_COPY_KERNEL(NPU_ATEN_ATLEAST_3D, npu__ref_same_prepare),                                               \
@@ -6923,10 +6909,10 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
     NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAG, npu__ref_diagonal_prepare),                                                \
     NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAGFLAT, npu__ref_diagonal_prepare),                                            \
     NPU__REF_ZEROS_KERNEL(NPU_ATEN_DIAG_EMBED, npu__ref_diagonal_prepare),                                          \
-    NPU__REF_COPY_KERNEL(NPU_ATEN_HSTACK, npu__ref_cat_prepare),                                                    \
-    NPU__REF_COPY_KERNEL(NPU_ATEN_VSTACK, npu__ref_cat_prepare),                                                    \
-    NPU__REF_COPY_KERNEL(NPU_ATEN_DSTACK, npu__ref_cat_prepare),                                                    \
-    NPU__REF_COPY_KERNEL(NPU_ATEN_COLUMN_STACK, npu__ref_cat_prepare),                                              \
+    NPU__REF_JOIN_KERNEL(NPU_ATEN_HSTACK, 2),                                                                       \
+    NPU__REF_JOIN_KERNEL(NPU_ATEN_VSTACK, 1),                                                                       \
+    NPU__REF_JOIN_KERNEL(NPU_ATEN_DSTACK, 3),                                                                       \
+    NPU__REF_JOIN_KERNEL(NPU_ATEN_COLUMN_STACK, 2),                                                                 \
     NPU__REF_ZEROS_KERNEL(NPU_ATEN_BLOCK_DIAG, npu__ref_blocks_prepare),                                            \
     NPU__REF_COPY_KERNEL(NPU_ATEN_CARTESIAN_PROD, npu__ref_product_prepare),                                        \
     NPU__REF_MOVE_KERNEL(NPU_ATEN_COMBINATIONS, npu__ref_combinations_prepare, npu__ref_combinations_launch, NULL),
@@ -10556,14 +10542,15 @@ static npu__ref_product npu__ref_rnn_gemm(const npu__ref_rnn *s, uint32_t a_dtyp
     return g;
 }
 
+enum { NPU__REF_RNN_TANH, NPU__REF_RNN_RELU, NPU__REF_GRU, NPU__REF_LSTM }; /* modes */
+
 static void npu__ref_rnn_sizes(npu__ref_rnn *s, const npu_prepare *p)
 {
-    npu_kind kind = p->op->kind;
     const npu_tensor *x = &p->in[0], *h = &p->in[1];
-    bool lstm = kind == NPU_ATEN_LSTM || kind == NPU_ATEN_LSTM_CELL;
+    bool lstm = p->mode == NPU__REF_LSTM;
     s->sequence = npu_op_arg(p->op, "params") != NULL;
-    s->relu = kind == NPU_ATEN_RNN_RELU || kind == NPU_ATEN_RNN_RELU_CELL;
-    s->gates = lstm ? 4 : kind == NPU_ATEN_GRU || kind == NPU_ATEN_GRU_CELL ? 3 : 1;
+    s->relu = p->mode == NPU__REF_RNN_RELU;
+    s->gates = lstm ? 4 : p->mode == NPU__REF_GRU ? 3 : 1;
     s->batch_first = npu_op_int(p->op, "batch_first", 0) != 0;
     s->layers = npu_op_int(p->op, "num_layers", 1);
     s->directions = npu_op_int(p->op, "bidirectional", 0) ? 2 : 1;
@@ -10746,13 +10733,18 @@ static npu_status npu__ref_rnn_launch(const npu_launch *l, uint32_t part, uint32
     return NPU_OK;
 }
 
-#define NPU__REF_RNN_ROW(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_rnn_prepare, npu__ref_rnn_launch)
+#define NPU__REF_RNN_ROW(kind, mode) \
+    NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_rnn_prepare, npu__ref_rnn_launch)
 
 #define NPU__REF_KERNELS_RECURRENT                                                      \
-    NPU__REF_RNN_ROW(NPU_ATEN_GRU),           NPU__REF_RNN_ROW(NPU_ATEN_GRU_CELL),      \
-    NPU__REF_RNN_ROW(NPU_ATEN_LSTM),          NPU__REF_RNN_ROW(NPU_ATEN_LSTM_CELL),     \
-    NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU),      NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH),      \
-    NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU_CELL), NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH_CELL),
+    NPU__REF_RNN_ROW(NPU_ATEN_GRU, NPU__REF_GRU),                           \
+    NPU__REF_RNN_ROW(NPU_ATEN_GRU_CELL, NPU__REF_GRU),                      \
+    NPU__REF_RNN_ROW(NPU_ATEN_LSTM, NPU__REF_LSTM),                         \
+    NPU__REF_RNN_ROW(NPU_ATEN_LSTM_CELL, NPU__REF_LSTM),                    \
+    NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU, NPU__REF_RNN_RELU),                 \
+    NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH, NPU__REF_RNN_TANH),                 \
+    NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU_CELL, NPU__REF_RNN_RELU),            \
+    NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH_CELL, NPU__REF_RNN_TANH),
 
 /* ---- distances ---- */
 
@@ -21461,12 +21453,6 @@ static npu_status npu__ref_tiles_step(npu__ref_tiles_making *m, npu_op id, const
     return NPU_OK;
 }
 
-static bool npu__ref_tiles_has_step(npu_kind kind)
-{
-    return NPU_KIND_NAMESPACE(kind) != NPU_NS_SYSTEM && kind != NPU_BLOCK_GET_BLOCK_IDX &&
-           kind != NPU_BLOCK_GET_BLOCK_NUM && kind != NPU_BLOCK_RESHAPE;
-}
-
 static npu_status npu__ref_tiles_steps(npu__ref_tiles_making *m)
 {
     npu_op_storage storage;
@@ -21475,7 +21461,7 @@ static npu_status npu__ref_tiles_steps(npu__ref_tiles_making *m)
     for (uint32_t op = 1; op <= npu_graph_num_ops(m->body) && !status; op++) {
         npu_op id = { op };
         npu_op_info info;
-        if (npu__ref_tiles_has_step(npu_op_kind(m->body, id))) {
+        if (!(npu_op_definition(m->body, id)->traits & NPU_NO_KERNEL)) {
             status = npu_op_describe(m->body, id, &info, &storage);
             status = status ? status : npu__ref_tiles_step(m, id, &info);
         }
