@@ -37827,10 +37827,12 @@ static npu_buffer *npu__exec_buffer(const npu_exec *e, uint32_t backend, uint32_
 /* Points every host buffer of a bound value to memory. */
 static void npu__exec_rebind(npu_exec *e, uint32_t value, void *memory, size_t size)
 {
-    const npu_program *p = e->program;
-    for (uint32_t i = 0; i < p->num_bound; i++) {
-        if (p->bound[i].value == value && !p->bound[i].grows) {
-            npu_buffer *b = npu__exec_buffer(e, p->bound[i].backend, p->bound[i].index);
+    const npu_plan *plan = e->program->plan;
+    for (uint32_t backend = 0; backend < plan->desc.num_backends; backend++) {
+        uint32_t i = npu__storage_find(plan, value, backend);
+        uint32_t kind = i == NPU_NO_INDEX ? NPU__ARENA : plan->storage[i].kind;
+        if (kind == NPU__BOUND_INPUT || kind == NPU__BOUND_OUTPUT) {
+            npu_buffer *b = npu__exec_buffer(e, backend, (uint32_t)plan->storage[i].offset); /* as it was numbered */
             b->size = (uint32_t)sizeof *b;
             b->handle = memory;
             b->bytes = size;
