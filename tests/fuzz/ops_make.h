@@ -8,6 +8,7 @@
 #include "ops_random.h"
 #include <dirent.h>
 
+#define OPS_WIDE UINT64_C(10000000000)
 enum { OPS_MAX_POOL = 128, OPS_MAX_INPUTS = 40, OPS_MAX_SYMBOLS = 12, OPS_MAX_DEPTH = 3, OPS_MAX_LEN = 1 << 12 };
 
 /* The arguments of one vector. */
@@ -60,6 +61,8 @@ typedef struct ops_case {
     uint32_t rank;
     npu_dtype dtype;
     bool hostile, symbolic, tame; /* tame: no infinite, huge or wrong numbers */
+    bool wide; /* also views before ops, longer dims, numbers fed by one element: from seed OPS_WIDE on, so that the graphs
+                  of the seeds before stay what they were */
     bool is_random, is_huge, has_state, no_data;
     bool not_typed; /* a call with its results said was refused */
     bool writes;    /* a JSON file reads as another graph: an op writes to an operand */
@@ -71,6 +74,9 @@ typedef struct ops_case {
 static int64_t ops_dim(ops_case *c)
 {
     uint32_t k = ops_below(&c->r, 100);
+    if (c->wide && ops_chance(&c->r, 6)) {
+        return ops_between(&c->r, 15, 70);
+    }
     if (c->hostile && k < 6) {
         int64_t x = ops_hostile_int(&c->r);
         return ops_chance(&c->r, 70) && x < 0 ? 2 : x;
@@ -281,6 +287,41 @@ static npu_value ops_operand(ops_case *c, ops_scope *s, npu_class cls, const cha
     return ops_new_value(c, s, ops_spec(c, name), NULL);
 }
 
+/* v again, as a view of something else: kernels meet strides, steps and offsets. A hostile one also has other dims. */
+static npu_value ops_view(ops_case *c, ops_scope *s, npu_value v)
+{
+    npu_graph *g = s->g;
+    const npu_spec *spec = ops_spec_of(s, v);
+    npu_value y = v, two[2];
+    if (!c->wide || !spec || !spec->rank || s->level != NPU_LEVEL_TENSOR || ops_chance(&c->r, 75)) {
+        return v;
+    }
+    int64_t at = ops_below(&c->r, spec->rank), other = ops_below(&c->r, spec->rank), len = spec->dims[at];
+    switch (ops_below(&c->r, 6)) {
+    case 0: y = npu_transpose(g, npu_clone(g, npu_transpose(g, v, at, other)), at, other); break;
+    case 1: y = c->hostile ? npu_transpose(g, v, at, other) : v; break;
+    case 2:
+        two[0] = two[1] = v;
+        y = npu_slice(g, npu_cat(g, two, 2, at), at, len > 0 ? len : 0, INT64_MAX, 1);
+        break;
+    case 3:
+        two[0] = two[1] = npu_unsqueeze(g, v, -1);
+        y = npu_select(g, npu_cat(g, two, 2, -1), -1, ops_below(&c->r, 2));
+        break;
+    case 4: y = npu_select(g, npu_unsqueeze(g, v, at), at, 0); break;
+    default: y = npu_flip(g, npu_flip(g, v, &at, 1), &at, 1); break;
+    }
+    npu_graph_clear_error(g);
+    return y.id ? ops_add(s, y) : v;
+}
+
+/* The number n as one element. */
+static npu_value ops_number(ops_case *c, ops_scope *s, int64_t n)
+{
+    int64_t one = 1;
+    return ops_new_value(c, s, npu_spec_tensor(NPU_I64, ops_chance(&c->r, 20), &one), &n);
+}
+
 /* ---- arguments ---- */
 
 /* One call in the making. */
@@ -377,7 +418,7 @@ static npu_arg ops_tensor_arg(ops_case *c, ops_scope *s, const npu_schema_arg *a
         if (ops_chance(&c->r, 2)) {
             return ops_chance(&c->r, 50) ? npu_arg_int(a->name, ops_hostile_int(&c->r)) : npu_arg_float(a->name, ops_hostile_float(&c->r));
         }
-        npu_arg arg = npu_arg_tensor(a->name, ops_operand(c, s, cls, a->name, like));
+        npu_arg arg = npu_arg_tensor(a->name, ops_view(c, s, ops_operand(c, s, cls, a->name, like)));
         if (!call->has_first && ops_spec_of(s, arg.as.value)) {
             call->first = *ops_spec_of(s, arg.as.value);
             call->has_first = true;
@@ -400,6 +441,9 @@ static npu_arg ops_tensor_arg(ops_case *c, ops_scope *s, const npu_schema_arg *a
 static npu_arg ops_int_arg(ops_case *c, ops_scope *s, const npu_schema_arg *a, const npu_spec *ref)
 {
     bool fed = (a->type.base == NPU_T_SYMINT || a->type.base == NPU_T_INT) && ops_chance(&c->r, 2);
+    if (c->wide && !a->type.list && s->level == NPU_LEVEL_TENSOR && ops_chance(&c->r, 5)) {
+        return npu_arg_tensor(a->name, ops_number(c, s, ops_int(c, a->name, ref)));
+    }
     if (!a->type.list) {
         return fed ? npu_arg_tensor(a->name, ops_operand(c, s, NPU_CLASS_TENSOR, "index", NULL)) : npu_arg_int(a->name, ops_int(c, a->name, ref));
     }
@@ -602,7 +646,7 @@ static npu_value ops_vector_value(ops_case *c, ops_scope *s, const conf_tensor *
         }
     }
     npu_value old = ops_chance(&c->r, 35) ? ops_old_value(c, s, NPU_CLASS_TENSOR, &spec) : none;
-    return old.id ? old : ops_new_value(c, s, spec, changed && ops_chance(&c->r, 20) ? NULL : data);
+    return ops_view(c, s, old.id ? old : ops_new_value(c, s, spec, changed && ops_chance(&c->r, 20) ? NULL : data));
 }
 
 static void ops_change_arg(ops_case *c, npu_arg *a)
@@ -643,6 +687,9 @@ static npu_op ops_call_vector(ops_case *c, ops_scope *s, const npu_op_def *def, 
             args[i].as.values = values;
         } else if (changed && ops_chance(&c->r, 15)) {
             ops_change_arg(c, &args[i]);
+        }
+        if (c->wide && args[i].form == NPU_ARG_INT && ops_chance(&c->r, 4)) {
+            args[i] = npu_arg_tensor(args[i].name, ops_number(c, s, args[i].as.i));
         }
     }
     return ops_emit(c, s, def, args, call->num_args);
@@ -937,6 +984,7 @@ static bool ops_make(ops_case *c, ops_world *w, uint64_t seed)
     memset(&s, 0, sizeof s);
     c->w = w;
     c->r.state = seed * 0x2545f4914f6cdd1du + 99;
+    c->wide = seed >= OPS_WIDE;
     c->hostile = ops_chance(&c->r, 25);
     c->tame = !c->hostile && ops_chance(&c->r, 60);
     c->symbolic = ops_chance(&c->r, 15);
