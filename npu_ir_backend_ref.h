@@ -1288,7 +1288,7 @@ static double npu__math_exp2(double x)
     return npu__math_scaled(y, n);
 }
 
-/* e^x - 1, near 0 by a polynomial. Error 0.7. */
+/* e^x - 1, near 0 by a polynomial. Error 1. */
 static double npu__math_expm1(double x)
 {
     static const double c[] = { 0.5, 0.16666666666666669, 0.041666666666666664, 0.008333333333328903,
@@ -1441,7 +1441,7 @@ static double npu__math_log1p_pair(double x, double low)
     return npu__math_log_of(u.high, 0, (u.low + low) / u.high);
 }
 
-/* Error 0.6. */
+/* Error 0.7. */
 static double npu__math_log1p(double x)
 {
     if (!(x > -1) || x > 0x1p53) {
@@ -1693,10 +1693,10 @@ NPU__REF_INLINE double npu__math_wave(double x, int quarters)
     return quarters & 2 ? -y : y;
 }
 
-/* Error 0.55. */
+/* Error 0.95. */
 static double npu__math_sin(double x) { return npu__math_fabs(x) < 0x1p-27 ? x : npu__math_wave(x, 0); }
 
-/* Error 0.55. */
+/* Error 0.95. */
 static double npu__math_cos(double x) { return npu__math_wave(x, 1); }
 
 /* (a / b) of pairs, corrected once */
@@ -1707,7 +1707,7 @@ NPU__REF_INLINE double npu__math_ratio(npu__math_pair a, npu__math_pair b)
     return y + (a.high - back.high - back.low + (a.low - y * b.low)) / b.high;
 }
 
-/* Error 0.6. */
+/* Error 1.25. */
 static double npu__math_tan(double x)
 {
     npu__math_pair rest, sine, cosine;
@@ -1748,7 +1748,7 @@ static npu__math_pair npu__math_half_angle(double x)
     return y;
 }
 
-/* Past 1/2 by the half angle. Error 0.6. */
+/* Past 1/2 by the half angle. Error 0.7. */
 static double npu__math_asin(double x)
 {
     double a = npu__math_fabs(x);
@@ -1764,7 +1764,7 @@ static double npu__math_asin(double x)
     return npu__math_copysign(y.high + (y.low + (NPU__MATH_HALF_PI_LOW - 2 * half.low)), x);
 }
 
-/* Error 0.6. */
+/* Error 0.7. */
 static double npu__math_acos(double x)
 {
     double a = npu__math_fabs(x);
@@ -1815,7 +1815,7 @@ NPU__REF_INLINE npu__math_pair npu__math_angle(double y, double x)
     return sum;
 }
 
-/* Error 0.6. */
+/* Error 0.9. */
 static double npu__math_atan(double x)
 {
     double a = npu__math_fabs(x);
@@ -1859,7 +1859,7 @@ static npu__math_pair npu__math_direction(double y, double x)
     return angle;
 }
 
-/* Error 0.9. */
+/* Error 1. */
 static double npu__math_atan2(double y, double x)
 {
     npu__math_pair angle;
@@ -1888,7 +1888,7 @@ NPU__REF_INLINE double npu__math_half_sum(double x, double sign)
     return sum.high + (sum.low + y.low * scale);
 }
 
-/* Below 1 by a polynomial. Error 0.7. */
+/* Below 1 by a polynomial. Error 0.9. */
 static double npu__math_sinh(double x)
 {
     static const double c[] = { 0.16666666666666666, 0.008333333333333297, 0.00019841269841326976,
@@ -1904,7 +1904,7 @@ static double npu__math_sinh(double x)
 /* Error 0.9. */
 static double npu__math_cosh(double x) { return x != x ? x : npu__math_half_sum(npu__math_fabs(x), 1); }
 
-/* Near 0 by a polynomial, else 1 - 2 / (e^2x + 1). Error 0.8. */
+/* Near 0 by a polynomial, else 1 - 2 / (e^2x + 1). Error 1. */
 static double npu__math_tanh(double x)
 {
     static const double c[] = { -0.3333333333333333, 0.13333333333332428, -0.053968253967103065, 0.021869488478873076,
@@ -2081,7 +2081,7 @@ static double npu__math_erfc_above(double x)
     return npu__math_scaled(y, n);
 }
 
-/* Error 0.8. */
+/* Error 1.4. */
 static double npu__math_erf(double x)
 {
     double a = npu__math_fabs(x);
@@ -2091,7 +2091,7 @@ static double npu__math_erf(double x)
     return a < 6 ? npu__math_copysign(1 - npu__math_erfc_above(a), x) : x != x ? x : npu__math_copysign(1, x);
 }
 
-/* Error 2, of subnormal results 2.5. */
+/* Error 5. */
 static double npu__math_erfc(double x)
 {
     npu__math_pair y;
@@ -2156,8 +2156,8 @@ static double npu__math_lgamma_large(double x)
     return (x - 0.5) * (npu__math_log(x) - 1) + tail;
 }
 
-/* Error 4; of x < -2, 4 units of the larger of 1 and the terms that cancel near its zeros. Between 1 and 3 a polynomial
-   with both zeros taken out, up to 8 by the recurrence, below 0 by reflection. */
+/* Error 4.5; of x < 0, as many units of the largest of 1 and the terms that cancel near its zeros. Between 1 and 3 a
+   polynomial with both zeros taken out, up to 8 by the recurrence, below 0 by reflection. */
 static double npu__math_lgamma(double x)
 {
     double product = 1, sine;
