@@ -76,7 +76,7 @@
      op       one call of a kind: operands, packed attributes, results. Handle: npu_op, id 0 = none.
      spec     class (tensor, tile, scalar, none), dtype, rank, dims, optional memory reference, quantisation.
      symbol   a dim with a name and bounds instead of a number: of an input, or of a result whose size depends on
-              data. Equal symbols are equal dims. Plans hold the largest, runs tell the size (>>exec).
+              data. Equal symbols are equal dims. Plans hold the largest; each run has its own (>>exec).
      kind     namespace << 16 | number, permanent: NPU_ATEN_RELU, NPU_AICF_GEMM.
      row      the one place where an op is declared: number, symbol, traits, type rule, schema, documentation.
      level    of a graph: tensors, a tile program for the cores of a device (>>tiles), or scalars.
@@ -529,11 +529,11 @@ typedef struct npu_array {
                                default is not "[]"; else k is ATen's hint that one number may stand for the
                                list
      X? (optional)             1 byte present, then the value where it is 1
-     Scalar                    1 tag byte (0 bool, 1 int, 2 float, 3 fed by a value: that is an operand), then 8
+     Scalar                    1 tag byte (0 bool, 1 int, 2 float, 3 dynamic: an operand says it), then 8
                                bytes (q or d)
      str, AffineMap            u32 length, then the bytes
      Graph                     u32 index of a child graph
-     SymInt fed by a value     INT64_MIN, and the value is an operand, in schema order; so is each such element of a list
+     dynamic SymInt            INT64_MIN: a value says it, an operand in schema order; so each element of a list
    Device, Layout, MemoryFormat, Generator, Storage and Stream arguments take part as enumerations (default
    0). Their words ("cuda:1", "torch.strided") become the numbers of c10; a device is its type plus 256 times
    its index. An optional argument that has no default and is not given is none.
@@ -650,7 +650,7 @@ typedef struct npu_arg {
         const double *floats;
         const bool *bools;
         const npu_scalar *scalars;
-        const struct npu_arg *items; /* ITEMS: a list of INT, some of them fed by a value: TENSOR */
+        const struct npu_arg *items; /* ITEMS: a list of INT, dynamic ones among them: TENSOR */
         const char *str;
         const char *const *strs;
     } as;
@@ -780,10 +780,10 @@ static inline npu_arg npu_arg_graph(const char *name, uint32_t index)
    schema argument, defaults filled in. */
 typedef struct npu_bound_arg {
     const char *name;     /* of the schema */
-    /* npu_arg_form; NONE = an absent optional; a Scalar is INT, FLOAT, BOOL, or TENSOR: fed by a value */
+    /* npu_arg_form; NONE = an absent optional; a Scalar is INT, FLOAT, BOOL, or TENSOR: dynamic */
     uint32_t form;
-    uint32_t first;       /* TENSOR(S), what values feed: index of the first operand in npu_op_info.in */
-    uint32_t count;       /* TENSORS and other lists, STR: elements; INT: 1 = fed by a value */
+    uint32_t first;       /* TENSOR(S), dynamic arguments: index of the first operand in npu_op_info.in */
+    uint32_t count;       /* TENSORS and other lists, STR: elements; INT: 1 = dynamic */
     int64_t i;            /* INT, BOOL, DTYPE; for FLOAT the truncated value */
     double f;             /* FLOAT; for INT and BOOL the same number */
     const uint8_t *data;  /* lists and STR: packed little-endian elements inside the blob, unaligned */
@@ -800,7 +800,7 @@ typedef struct npu_op_info {
     uint32_t arg_size;            /* bytes from one of args to the next: npu_op_arg_at; 0 = sizeof(npu_bound_arg) */
     uint32_t spec_size;           /* sizeof(npu_spec) of the core: of a spec no more is there */
     uint32_t attrs_size;          /* bytes */
-    uint32_t dynamic;             /* NPU_DYNAMIC_: dims that a run tells are at their largest here; 0 = all known */
+    uint32_t dynamic;             /* NPU_DYNAMIC_: runtime dims are at their largest here; 0 = all known */
     const char *name;             /* "aten.conv2d.default" */
     const npu_bound_arg *args;
     const npu_spec *const *in;    /* num_in operand specs; NULL = a hole (absent optional tensor) */
@@ -841,8 +841,8 @@ NPU_IR_API const char *npu_op_str_at(const npu_op_info *op, const char *name, ui
 /* Copies a list of int into out[capacity], a list of one element filling all of them; returns the length in
    the blob. */
 NPU_IR_API uint32_t npu_op_ints(const npu_op_info *op, const char *name, int64_t *out, uint32_t capacity);
-/* Index into op->in of the value that feeds element i of a list of int, or, i = 0, an int or Scalar; -1 = it is
-   a number. */
+/* Index into op->in of the value that a dynamic argument is: element i of a list of int, or, i = 0, an int or Scalar;
+   -1 = it is a number. */
 NPU_IR_API int npu_op_dynamic_operand(const npu_op_info *op, const char *name, uint32_t i);
 /* Child graph i of the op; NULL = it has no such. */
 static inline const struct npu_graph *npu_op_body(const npu_op_info *op, uint32_t i)
@@ -3652,7 +3652,7 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
 NPU_IR_API void npu_op_storage_free(npu_op_storage *storage);
 
 /* Notes on an op for backends: kept, printed, carried along by passes, and in npu_op_info. The core itself needs
-   neither: results take an operand's memory wherever nobody can tell, and passes fuse wherever they may.
+   neither: results take an operand's memory wherever it makes no difference, and passes fuse wherever they may.
      INPLACE_OK       the device may write the result over the first operand
      PREFER_EPILOGUE  what follows is meant to be the op's epilogue */
 enum { NPU_CONSTRAINT_INPLACE_OK = 1u << 0, NPU_HINT_PREFER_EPILOGUE = 1u << 1 };
@@ -3672,7 +3672,7 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
 
 /* Symbolic dims: dims equal to the returned value (below -1) are equal. max 0 = unbounded. Errors: 0 is
    returned. The value is also a size for reshape, expand and what makes new tensors. A dim of a result that
-   cannot be told from the operands' specs gets a symbol of its own: "d0" .., at least 0, at most what the op
+   does not follow from the operands' specs gets a symbol of its own: "d0" .., at least 0, at most what the op
    gives where all its operands' dims are at their largest. npu_emit_typed gives such a dim a symbol of the
    caller's, with a bound of the caller's. */
 NPU_IR_API int64_t npu_graph_add_symbol(npu_graph *g, const char *name, int64_t min, int64_t max);
@@ -3682,7 +3682,7 @@ NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim);
 NPU_IR_API bool npu_graph_dim_bounds(const npu_graph *g, int64_t dim, int64_t *min, int64_t *max);
 #ifndef NPU_IR_NO_REWRITE
 /* A new graph in which every listed symbol has its value; all specs are deduced again. Errors: NOT_FOUND, RANGE
-   (outside min..max), DYNAMIC_SHAPE (the size of a result, which only a run tells), those of emit. */
+   (outside min..max), DYNAMIC_SHAPE (the size of a result, which is known at run time only), those of emit. */
 NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, const char *const *names,
                                            const int64_t *dims, uint32_t count, npu_diag *diag);
 #endif /* NPU_IR_NO_REWRITE */
@@ -4469,13 +4469,13 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
                 listed; of an op without a schema, outputs named "<node>_<i>" say which are.
    attrs        by the names of the schema; missing ones take its defaults, unknown ones are an error. A
                 number for a Tensor is a wrapped number (x * 0.5); a record of a tensor for a number, or for an
-                element of a list, feeds it (>>schema). The device "meta" is read as "cpu".
+                element of a list, makes it dynamic (>>schema). The device "meta" is read as "cpu".
      _tensor_list_sizes        tensors of each list argument, holes not counted
      _tensor_list_none_masks   per list argument, [] where it has no holes: true = None stands here
      _optional_tensor_mask     per Tensor? argument: true = it is given. Needed where fewer are given than
                                the schema has, and its type rule would take them in more than one way.
    as_strided, as_strided_scatter and resize address the memory of which their operand is a view, where this library
-                addresses a dense operand: their operand becomes that memory where the views tell it, else they are
+                addresses a dense operand: their operand becomes that memory where the views say which, else they are
                 UNSUPPORTED, in reading and in writing.
    weights      parameters, bound by npu_graph_bind_param under either name of weight_name_mapping; constants where
                 "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex; the
@@ -4501,7 +4501,7 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
    In call order:
 
      1 supports   asked once per op while partitioning: yes, or a reason code and words; about an op with dims
-                  that only a run tells only with NPU_BACKEND_DYNAMIC, and then they are at their largest.
+                  of run time only with NPU_BACKEND_DYNAMIC, and then they are at their largest.
                   A failure is a no, but for NO_MEMORY, with which planning and optimising end
      2 compile    once per group of ops: makes a program from host memory only; says scratch, in-place pairs, inner
                   values that it reads where their operand is, whether the core plans the memory of the others, and
@@ -4509,9 +4509,9 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
                   the next backend, with the reason REJECTED.
      3 stream     (optional) before whatever follows, and again in every run: the stream of these calls
      4 alloc      one buffer for all planned values, one for weights; upload for each of the other weights, once
-     5 place      (optional) tells a program where its values were planned
+     5 place      (optional) says to a program where its values were planned
      6 upload     graph inputs and transfers in          } every run; with `fence` non-NULL they may return at once
-     7 submit     runs a program                         } and set *fence; wait tells when it is done. fence NULL =
+     7 submit     runs a program                         } and set *fence; wait says when it is done. fence NULL =
      8 download   graph outputs and transfers out        } synchronous: so the core calls all of them but submit.
      9 release    the program; free: the buffers
 
@@ -4527,7 +4527,7 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
    fills in (`out`, `answer`) comes zeroed, with its size: set members, never the whole struct. All that is not named in
    this section (npu_ functions, descs with a canary, kernels, executors) is compiled with the header that serves it.
 
-   Dims that only a run tells: such an op has info.dynamic set while planning and compiling, its memory is
+   Runtime dims: such an op has info.dynamic set while planning and compiling, its memory is
    planned at the largest dims, and submit asks binding.dynamic for what the op is in this run, op by op in
    order, before it runs it. What was prepared for other dims must be prepared anew.
 
@@ -4571,7 +4571,7 @@ typedef struct npu_support {
 
 enum { /* traits of a backend */
     NPU_BACKEND_HOST = 1u << 0,    /* buffers are host memory: handle is the address, no copies are needed */
-    NPU_BACKEND_DYNAMIC = 1u << 1, /* takes ops whose dims a run tells: uses npu_binding.dynamic */
+    NPU_BACKEND_DYNAMIC = 1u << 1, /* takes ops with runtime dims: uses npu_binding.dynamic */
     NPU_BACKEND_EVERYTHING = 1u << 2 /* worth asking for any op; set by the CPU backend */
 };
 
@@ -4735,16 +4735,16 @@ static inline const npu_place *npu_place_at(const npu_places *places, uint32_t v
 }
 /* npu_op_info.dynamic */
 enum {
-    NPU_DYNAMIC_DIMS = 1,   /* a run tells dims of operands or results */
-    /* While planning: sizes of results, or attributes, depend on data. From describe: only the op itself can
-       tell the sizes of its results, which are at their largest. */
+    NPU_DYNAMIC_DIMS = 1,   /* runtime dims among operands or results */
+    /* While planning: sizes of results, or attributes, depend on data. From describe: only the op itself
+       knows the sizes of its results, which are at their largest. */
     NPU_DYNAMIC_RESULTS = 2,
-    /* While planning: the largest dims do not fit together (an op that halves a dim, an odd largest one), or a value
-       feeds an attribute. They say how much memory there is; nothing can be prepared for them. */
+    /* While planning: the largest dims do not fit together (an op that halves a dim, an odd largest one), or an
+       attribute is dynamic. They say how much memory there is; nothing can be prepared for them. */
     NPU_DYNAMIC_MISFIT = 4
 };
 
-/* What submit calls for the ops of a group whose dims a run tells, from the thread that called submit and
+/* What submit calls for the ops of a group with runtime dims, from the thread that called submit and
    before it returns. Both fail with SHAPE (dims that do not fit together), RANGE (more than was planned) and
    what the type rule says; NO_MEMORY only where a result has no bound. Return such a status from submit. */
 typedef struct npu_dynamic {
@@ -5199,8 +5199,8 @@ NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *re
   12  MEMORY PLANNER                                                                                  >>memory
 
    Gives each temporary a lifetime and (region, offset, size). Views and permitted in-place results share
-   memory only when liveness allows. Sizes are exact before anything is allocated. A value with dims that only
-   a run tells is planned at its largest; one that nothing bounds is not part of the plan (>>exec).
+   memory only when liveness allows. Sizes are exact before anything is allocated. A value with runtime
+   dims is planned at its largest; one that nothing bounds is not part of the plan (>>exec).
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_memory {        /* bytes, of one backend */
@@ -5212,7 +5212,7 @@ typedef struct npu_memory {        /* bytes, of one backend */
     uint64_t state;
     uint64_t lower_bound;          /* peak of live bytes: no plan can be smaller */
     uint64_t no_reuse;             /* what activations would take if nothing shared memory */
-    bool exact;                    /* false in a dry run: compile tells scratch, in-place pairs and what is prepared */
+    bool exact;                    /* false in a dry run: compile says scratch, in-place pairs and what is prepared */
 } npu_memory;
 NPU_IR_API npu_status npu_plan_memory(const npu_plan *plan, uint32_t backend, npu_memory *out);
 /* Place of a value in the arena of a backend; size 0 = it has none there. first and last are positions of ops
@@ -5231,7 +5231,7 @@ NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text);
    backend and makes a new plan) -> memory plan -> weights -> bind -> run.
 
    Symbols among the dims get their values in each run: those of inputs from npu_exec_set_input, those
-   of results when their op is reached. Such an op, or one with a number that a value feeds, is deduced and
+   of results when their op is reached. Such an op, or one with a dynamic attribute, is deduced and
    prepared anew in every run, weights that its kernel packs included, which costs half a microsecond or more,
    and no allocation; all others run as ever. A value that nothing bounds has a buffer of its own, named after
    it, which grows when a run needs more than any run before: the one thing that a run allocates.
@@ -5305,16 +5305,17 @@ NPU_IR_API void npu_exec_destroy(npu_exec *exec);
 NPU_IR_API const npu_program *npu_exec_program(const npu_exec *exec);
 
 /* Binds the caller's memory, borrowed until it is bound again or the exec is destroyed; used without a copy by host
-   backends when it is aligned to the element. An input is data with its type, which must be that of the graph; dims with
-   a symbol have any number inside its bounds, until the input is bound again, and inputs that share a symbol are compared
-   by the run: SHAPE. npu_exec_set_input finds the input by input->name; by index the name is not read. Errors:
+   backends when it is aligned to the element. An input is data with its type, which must be that of the graph; dims
+   with a symbol have any number inside its bounds, until the input is bound again, and inputs that share a symbol are
+   compared by the run: SHAPE. npu_exec_set_input finds the input by input->name; by index the name is not read. Errors:
    NOT_FOUND (name, index), CLASS, DTYPE, RANK, SHAPE, RANGE (a symbol's bounds), DYNAMIC_SHAPE (a dim that is no
    number), INVALID_ARGUMENT (no data), NO_MEMORY (staging for unaligned memory). */
 NPU_IR_API npu_status npu_exec_set_input(npu_exec *exec, const npu_array *input);
 NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *exec, uint32_t index, const npu_array *input);
-/* An output is room to be written: size must be the exact bytes, and anything where it has runtime dims; a run that makes
-   more is an error then. It may stand in the memory of an input only where the op that makes it reads the input last and
-   may write there (npu_op_may_alias): an optimiser's step does; the next run says INVALID_ARGUMENT for other overlaps.
+/* An output is room to be written: size must be the exact bytes, and anything where it has runtime dims; a run that
+   makes more is an error then. It may stand in the memory of an input only where the op that makes it reads the input
+   last and may write there (npu_op_may_alias): an optimiser's step does; the next run says INVALID_ARGUMENT for other
+   overlaps.
    Errors: NOT_FOUND (name, index), SHAPE (size), INVALID_ARGUMENT (no data), NO_MEMORY. */
 NPU_IR_API npu_status npu_exec_set_output(npu_exec *exec, const char *name, void *data, size_t size);
 NPU_IR_API npu_status npu_exec_set_output_at(npu_exec *exec, uint32_t index, void *data, size_t size);
@@ -5343,7 +5344,7 @@ NPU_IR_API const void *npu_exec_value_address(const npu_exec *exec, npu_value v,
    now. Replaying it looks nothing up and allocates nothing; contents of inputs and states may differ every
    time. A backend with capture slots records its submits itself, for the others the core submits them again.
    Use it between set_input and set_output: after those, capture anew. Destroy it before the exec. Errors of
-   capture: MISSING_FEED, UNSUPPORTED (dims that a run tells, tensors without a bound), NO_MEMORY, those of
+   capture: MISSING_FEED, UNSUPPORTED (runtime dims, tensors without a bound), NO_MEMORY, those of
    the backend; of replay: STATE (bound anew), and those of a run. */
 typedef struct npu_capture npu_capture;
 NPU_IR_API npu_status npu_capture_create(npu_capture **out, npu_exec *exec);
@@ -5580,7 +5581,7 @@ NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const npu_tile_de
 /* A copy of g in which the tile programs among its children have the flags and barriers that they need on the core of
    desc, so that every timing gives the result of program order: a flag is set behind the earlier of two ops and
    waited for before the later one; bar_v and bar_m stand between ops of an overlapping pipe, bar_all where no event is
-   free. What the order so far tells already needs nothing. Synchronisation that was there is replaced. blocks and the
+   free. What the order so far implies needs nothing. Synchronisation that was there is replaced. blocks and the
    unified buffer of desc (NULL = the defaults), where they are 0, are the largest and the smallest of the launches. It
    orders pipes only: what else npu_tile_check finds (blocks that meet, tiles that overwrite one another in program
    order) it still finds. Errors: INVALID_ARGUMENT (desc), OVERFLOW (the memory is too small for the tiles), GRAPH (g
@@ -11267,19 +11268,19 @@ static npu_status npu__check_dynamic_item(npu_deduce *d, const npu_bound_arg *ar
 {
     bool is_scalar = arg->form == NPU_ARG_TENSOR;
     if (is_scalar && !d->is_tile) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, arg->name, "%s is fed by a value, which tile programs alone allow",
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, arg->name, "%s is dynamic, which tile programs alone allow",
                                arg->name);
     }
     if (!x || (x->cls != NPU_CLASS_SCALAR && (d->is_tile || x->cls != NPU_CLASS_TENSOR))) {
-        return npu_deduce_fail(d, NPU_ERR_CLASS, arg->name, "what feeds %s is no scalar", arg->name);
+        return npu_deduce_fail(d, NPU_ERR_CLASS, arg->name, "dynamic %s is no scalar", arg->name);
     }
     if (!is_scalar && !npu_dtype_is_integer((npu_dtype)x->dtype) && x->dtype != NPU_BOOL) {
-        return npu_deduce_fail(d, NPU_ERR_DTYPE, arg->name, "what feeds %s is %s, expected an integer", arg->name,
+        return npu_deduce_fail(d, NPU_ERR_DTYPE, arg->name, "dynamic %s is %s, expected an integer", arg->name,
                                npu_dtype_name((npu_dtype)x->dtype));
     }
     for (uint32_t i = 0; i < x->rank; i++) {
         if (x->dims[i] == 0 || x->dims[i] > 1) {
-            return npu_deduce_fail(d, NPU_ERR_SHAPE, arg->name, "what feeds %s has dims, expected one number", arg->name);
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, arg->name, "dynamic %s has dims, expected one number", arg->name);
         }
     }
     return NPU_OK;
@@ -11496,7 +11497,7 @@ static npu_status npu__check_equal(npu_deduce *d, const char *name, const char *
 static npu_status npu__check_attribute(npu_deduce *d, const char *name, int64_t value, int64_t min)
 {
     if (value == INT64_MIN && npu_op_dynamic_operand(d->op, name, 0) >= 0) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is fed by a value, expected a number", name);
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is dynamic, expected a number", name);
     }
     return value >= min ? d->status
                         : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is %lld, expected at least %lld",
@@ -24419,7 +24420,7 @@ static int npu__is_dense(const npu_graph *g, uint32_t object)
         at = npu__object(g, base);
         how = npu__view_named(g, at, &base);
     }
-    if (how == NPU__VIEW_NONE) { /* of whatever dims, those that a run tells, too */
+    if (how == NPU__VIEW_NONE) { /* of whatever dims, runtime dims, too */
         return 1;
     }
     return !npu__strides_of(g, object, &s) ? -1 : npu__strides_is_dense(&s);
@@ -29773,7 +29774,7 @@ static void npu__rewrite_settle(npu_rewrite *rw, uint32_t old, uint32_t now)
             *meaning = is->dims[k];
         } else if (s && *meaning >= 0 && is->dims[k] < 0) {
             npu__graph_fail(rw->to, NPU_ERR_DYNAMIC_SHAPE,
-                            "symbol %s is the size of a result: it cannot be %lld before a run tells it",
+                            "symbol %s is the size of a result: it cannot be %lld before a run",
                             s->name, (long long)*meaning);
         }
     }
@@ -34930,7 +34931,7 @@ static bool npu__info_is_static(const npu_op_info *info)
     return true;
 }
 
-/* Bytes of a value, at most where a run tells its dims; 0 where nothing bounds it. */
+/* Bytes of a value, at most where it has runtime dims; 0 where it is unbounded. */
 static uint64_t npu__value_size(const npu_graph *g, uint32_t value)
 {
     npu_spec largest = npu__spec_at(g, &npu__largest_sizes, g->specs[g->values[value].spec]);
@@ -37663,12 +37664,12 @@ typedef struct npu__slot {
     size_t own_size, given_size;
     uint32_t value;
     bool staged;         /* the backend uses own, and the caller's is copied to or from it */
-    bool is_dynamic;     /* a run tells its dims */
+    bool is_dynamic;     /* it has runtime dims */
     bool is_bound;
     npu_spec actual;     /* where is_dynamic: of an input as bound, of an output after a run */
 } npu__slot;
 
-/* What an exec needs for dims that a run tells. */
+/* What an exec needs for runtime dims. */
 typedef struct npu__dims {
     npu_exec *exec;
     npu_dynamic dynamic;
@@ -37840,7 +37841,7 @@ static void npu__exec_rebind(npu_exec *e, uint32_t value, void *memory, size_t s
     }
 }
 
-/* ---- dims that a run tells ---- */
+/* ---- runtime dims ---- */
 
 static bool npu__op_is_dynamic(const npu_graph *g, uint32_t id)
 {
@@ -38089,7 +38090,7 @@ static npu_status npu__deduce_again(npu__dims *d, const npu__op *o, const void *
     }
     unknown = is_fed ? npu__info_feed(&d->info, &d->storage, d->storage.data) : NULL;
     if (unknown) {
-        return npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE, "%s (op %u): the value that feeds %s is no number in host memory",
+        return npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE, "%s (op %u): dynamic %s is no number in host memory",
                               o->def->name, (unsigned)d->info.op, unknown);
     }
     memset(&d->diag, 0, sizeof d->diag);
@@ -39162,7 +39163,7 @@ NPU_IR_API npu_status npu_capture_create(npu_capture **out, npu_exec *e)
     }
     *out = NULL;
     if (e->dims) {
-        return npu__exec_fail(e, NPU_ERR_UNSUPPORTED, "capture: the dims of this model are told by each run");
+        return npu__exec_fail(e, NPU_ERR_UNSUPPORTED, "capture: this model has runtime dims");
     }
     c = (npu_capture *)npu__alloc_zero(&e->allocator, sizeof *c);
     if (!c) {
@@ -39485,7 +39486,7 @@ NPU__COLD NPU_IR_API void npu_plan_print_ops(const npu_plan *plan, npu_text *tex
     }
 }
 
-/* What the figures are worth where a run tells sizes. */
+/* What the figures are worth where there are runtime dims. */
 static void npu__print_bounds(npu_text *text, const npu_graph *g)
 {
     uint32_t bounded = 0, unbounded = 0;
@@ -39502,8 +39503,7 @@ static void npu__print_bounds(npu_text *text, const npu_graph *g)
     if (bounded || unbounded) {
         npu_text_printf(
             text,
-            "  A run tells the sizes of %u values, which count at their largest, and of %u that nothing "
-            "bounds, which do not count.\n",
+            "  %u values with runtime dims count at their largest, and %u unbounded ones do not count.\n",
             (unsigned)bounded, (unsigned)unbounded);
     }
 }

@@ -39,9 +39,9 @@ extern "C" {
    Kernels are compiled with the header that runs them, which a table says: another one's are refused. A member that
    says "not filled yet" is 0 or NULL.
 
-   Where a run tells the dims of an op (info.dynamic), prepare runs before each launch, for the dims of that
+   Where an op has runtime dims (info.dynamic), prepare runs before each launch, for the dims of that
    launch, and what it made is forgotten afterwards. A kernel needs to do nothing about it, unless its results'
-   sizes are more than the type rule can tell from the operands' data: then launch says them in `dims`.
+   sizes are more than the type rule finds from the operands' data: then launch says them in `dims`.
    -------------------------------------------------------------------------------------------------------- */
 
 struct npu_launch;
@@ -69,8 +69,8 @@ typedef struct npu_prepare {
     void *blocks;           /* of npu_prepare_alloc */
 } npu_prepare;
 
-/* Zeroed memory, 64-byte aligned, that lives as long as the program, or until after the launch where a run
-   tells the op's dims. NULL = out of memory. */
+/* Zeroed memory, 64-byte aligned, that lives as long as the program, or until after the launch where the op has
+   runtime dims. NULL = out of memory. */
 NPU_IR_API void *npu_prepare_alloc(npu_prepare *p, size_t size);
 
 typedef struct npu_launch {
@@ -82,7 +82,7 @@ typedef struct npu_launch {
     void *state;
     void *workspace;
     void *worker_workspace; /* not filled yet: that of the worker which runs this part */
-    /* NULL, or where only the kernel can tell how large its results are: dims[r], at first those of out[r],
+    /* NULL, or where only the kernel knows how large its results are: dims[r], at first those of out[r],
        which are the largest that there is room for. launch writes what they are, and results are dense with
        the dims that it wrote. */
     int64_t (*dims)[NPU_MAX_RANK];
@@ -192,7 +192,7 @@ typedef struct npu_accel {
     const npu_abi *abi;          /* the device's own form of kinds; npu_abi_aicf() if it speaks AICF */
     const char *const *ops;      /* whole names: "aten.relu.default" */
     uint32_t num_ops;
-    /* 1 = op_call takes an op with other dims in each run: ops whose dims a run tells are offered, unless data decides
+    /* 1 = op_call takes an op with other dims in each run: ops with runtime dims are offered, unless data decides
        the sizes of their results. `supports` sees the largest dims. */
     uint32_t dynamic;
     npu_status (*supports)(void *ctx, const npu_op_info *op, npu_support *answer);
@@ -20175,7 +20175,7 @@ typedef struct npu__ref_op {
     uint32_t first_ref;         /* index of its operands and results in refs */
     uint32_t parts;
     uint32_t id;                /* of the op in the graph */
-    bool is_dynamic;            /* a run tells its dims: nothing of it is prepared */
+    bool is_dynamic;            /* it has runtime dims: nothing of it is prepared */
 } npu__ref_op;
 
 #define NPU__REF_IN_SCRATCH (NPU_NO_INDEX - 1u) /* the buffer of a place that compile chose itself */
@@ -20194,7 +20194,7 @@ typedef struct npu__ref_program {
     const char **variants;      /* per op of the group */
     void *blocks;
     size_t table_size;          /* bytes of the address table at the start of the scratch */
-    size_t workspace;           /* bytes behind it: of launch, or all that an op takes whose dims a run tells */
+    size_t workspace;           /* bytes behind it: of launch, or all that an op with runtime dims takes */
     size_t inner;               /* bytes behind that: of values inside calls */
 } npu__ref_program;
 
@@ -20461,7 +20461,7 @@ static void npu__ref_add_inplace(npu__ref_program *p, const npu_op_info *op, con
     }
 }
 
-/* ---- ops whose dims a run tells: prepared for one launch, in the program's scratch ---- */
+/* ---- ops with runtime dims: prepared for one launch, in the program's scratch ---- */
 
 /* Memory from the scratch until it is full, then from the heap: what an op takes at its largest dims is known
    from compile, and few take more at smaller ones. */
@@ -20610,7 +20610,7 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
 
 enum { NPU__REF_CALL_TENSORS = 64 }; /* operands and results of one op of a body */
 
-/* What only a run tells: a number that a value feeds, or a dim. The run tells it of ops, not of those in a body. */
+/* Dynamic attributes and runtime dims. Runs describe ops again, not those in a body. */
 static bool npu__ref_waits(const npu_op_info *op, const npu_schema *schema)
 {
     for (uint32_t i = 0; i < schema->num_args; i++) {
@@ -20648,7 +20648,7 @@ static npu_status npu__ref_call_supported(const npu__ref *ref, const npu_op_info
         ok = status == NPU_OK && info.num_in + info.num_out <= NPU__REF_CALL_TENSORS &&
              !(info.traits & NPU_RANDOM) && npu__ref_choose(ref, &info, &known);
         if (ok && npu__ref_waits(&info, npu_op_definition(body, id)->schema)) {
-            snprintf(answer->text, sizeof answer->text, "in its body only a run tells dims or numbers of %.40s", info.name);
+            snprintf(answer->text, sizeof answer->text, "in its body %.40s has runtime dims or dynamic attributes", info.name);
             answer->reason = NPU_REASON_DYNAMIC;
             ok = false;
         }
@@ -21976,7 +21976,7 @@ typedef struct npu__accel {
 typedef struct npu__accel_op {
     const npu_op_info *info;   /* kept; of the run where is_dynamic */
     uint32_t view; /* operand that result 0 is a view of; NPU_NO_INDEX = none, op_call is needed */
-    bool is_dynamic;           /* a run tells its dims: info and tensors are made then */
+    bool is_dynamic;           /* it has runtime dims: info and tensors are made then */
     const npu_tensor *tensors; /* operands, then results, not yet bound to buffers */
     const uint32_t *values;    /* indices into the places, in the same order; NPU_NO_INDEX = a hole */
 } npu__accel_op;

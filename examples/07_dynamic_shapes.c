@@ -1,4 +1,4 @@
-/* 07_dynamic_shapes: sizes that only a run tells. A detector's last step: of n boxes, n different from call to call, those
+/* 07_dynamic_shapes: sizes that are known at run time only. A detector's last step: of n boxes, n different from call to call, those
    with a score over one half, and how many of each class there are. Memory is planned for the largest sizes, a run
    allocates nothing, and the outputs say how large they came out.
    cc -O2 -I.. 07_dynamic_shapes.c -lm -lpthread */

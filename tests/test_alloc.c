@@ -323,7 +323,7 @@ static void test_simple(void)
     NPU_CHECK(fail_each(simple) > 30);
 }
 
-/* ---- dims that a run tells: planned ones, and a buffer that grows twice -------------------------------------- */
+/* ---- runtime dims: planned ones, and a buffer that grows twice -------------------------------------- */
 
 static npu_status run_repeats(npu_exec *exec, const float *x, int64_t n, const int64_t *repeats)
 {

@@ -382,7 +382,7 @@ static void test_unique(void)
     rig_end(&r);
 }
 
-/* Pieces between indices that a run tells. */
+/* Pieces between indices of run time. */
 static void test_pieces(void)
 {
     static const int64_t cuts[][2] = { { 0, 0 }, { 2, 4 }, { 5, 9 }, { 3, 1 }, { -1, 5 } };
@@ -451,7 +451,7 @@ static void test_repeats(void)
     }
     npu_text text = npu_text_init(NULL);
     npu_plan_print_memory(npu_program_plan(r.program), &text);
-    NPU_CHECK(strstr(text.data, "sizes of 0 values") && strstr(text.data, "of 3 that nothing bounds"));
+    NPU_CHECK(strstr(text.data, "  0 values with runtime dims") && strstr(text.data, "and 3 unbounded ones"));
     npu_text_free(&text);
     /* and no part of the plan */
     NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(r.program), 0, &memory), NPU_OK);
@@ -805,7 +805,7 @@ static void test_refused_by_the_run(void)
           "one_hot: self has an element -1", NPU_ERR_RANGE },
         /* more numbers than one feed one */
         { "input x : f32[4]\na = aten.to.dtype(x, i64)\nu, v, w = aten._unique2.default(a)\ns = aten.select.int(x, 0, u)\n"
-          "output s = s\n", "feeds index is no number", NPU_ERR_DYNAMIC_SHAPE },
+          "output s = s\n", "dynamic index is no number", NPU_ERR_DYNAMIC_SHAPE },
         /* a body whose ops only a run could describe */
         { "child c\n  input a : f32[3]\n  const k : i64[] {2}\n  v, i = aten.kthvalue.default(a, k, 0)\n  output v = v\nend\n"
           "input x : f32[3]\ny = npu.call([x], body=graph 0)\noutput y = y\n", "aten.kthvalue.default", NPU_ERR_NOT_IMPLEMENTED },
@@ -1185,7 +1185,7 @@ static void test_asked_sizes(void)
     rig_end(&r);
 }
 
-/* A size that only a run tells takes no value, whether the graph named its symbol or the caller did. */
+/* A size of run time takes no value, whether the graph named its symbol or the caller did. */
 static void test_specialize_rejections(void)
 {
     static const struct { const char *name; npu_status status; } rows[] = {

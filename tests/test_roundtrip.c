@@ -159,7 +159,7 @@ static void check_numbers(const char *op, conf_case *c)
             npu_arg fed = npu_arg_none(a->name);
             fed.form = is_list ? NPU_ARG_ITEMS : NPU_ARG_TENSOR;
             fed.count = is_list ? a->count : 0;
-            num_fed += check_call(op, c, i, &fed, "fed by a value");
+            num_fed += check_call(op, c, i, &fed, "dynamic");
         }
     }
 }

@@ -1,7 +1,6 @@
 /* frozen_0_2.h - what npu_ir.h of version 0.2 declares for backends, and no more: a copy without comments, in which
    npu_ is v02_ so that both can be included. A backend compiled with it must work with every later core; the test of
-   that is tests/test_frozen.c. The names of 0.2 are not final yet: until they are, this file is copied anew when one
-   of them changes (never a member's place), and from then on it stays as it is.
+   that is tests/test_frozen.c. The names are those of 1.0, and the file stays as it is.
 
    V02_MORE, where it is defined before, adds members at the end of every struct: a backend of some later version. */
 #ifndef FROZEN_0_2_H
