@@ -3343,28 +3343,27 @@ static void npu__ref_map_exact(npu__ref_exact_fn exact, void *to, const void *co
 }
 
 #ifdef NPU__REF_TARGET_FAST
-/* A block of a loop under guard: what does not fit becomes NaN. Returns whether there is any. */
+/* A block of a loop under guard: what does not fit becomes NaN. Returns whether there is any, which is rare. */
+#define NPU__REF_TWO(T) const T a = xa[i], b = xb[i]; (void)b;
 #define NPU__REF_GUARDED(name, T, fits, text)                                                      \
     static bool name(T *to, const T *xa, const T *xb, size_t n)                                    \
     {                                                                                              \
         int32_t misfits = 0;                                                                       \
         NPU__REF_VECTORIZE                                                                         \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            const T a = xa[i], b = xb[i];                                                          \
-            int32_t misfit = ((void)b, !(fits));                                                   \
-            misfits |= misfit;                                                                     \
-            to[i] = misfit ? (T)NAN : (T)(text);                                                   \
-        }                                                                                          \
+        for (size_t i = 0; i < n; i++) { NPU__REF_TWO(T) misfits |= !(fits); to[i] = (T)(text); }  \
+        for (size_t i = 0; i < n && misfits; i++) { NPU__REF_TWO(T) to[i] = (fits) ? to[i] : (T)NAN; } \
         return misfits;                                                                            \
     }
+
+enum { NPU__REF_GUARD = 64 }; /* elements of a block */
 
 static void npu__ref_guard_f32(bool (*guarded)(float *, const float *, const float *, size_t),
                                npu__ref_exact_fn exact, float *y, const void *const *x, size_t n)
 {
     const float *a = (const float *)x[0], *b = (const float *)x[1];
-    float block[NPU__STRIP];
-    for (size_t k = 0; k < n; k += NPU__STRIP) {
-        size_t len = n - k < NPU__STRIP ? n - k : NPU__STRIP;
+    float block[NPU__REF_GUARD];
+    for (size_t k = 0; k < n; k += NPU__REF_GUARD) {
+        size_t len = n - k < NPU__REF_GUARD ? n - k : NPU__REF_GUARD;
         bool misfits = guarded(block, a + k, b + k, len);
         for (size_t i = 0; i < len && misfits; i++) {
             block[i] = block[i] == block[i] ? block[i] : (float)exact((double)a[k + i], (double)b[k + i], 0, 0);
@@ -3377,9 +3376,9 @@ static void npu__ref_guard_f64(bool (*guarded)(double *, const double *, const d
                                npu__ref_exact_fn exact, double *y, const void *const *x, size_t n)
 {
     const double *a = (const double *)x[0], *b = (const double *)x[1];
-    double block[NPU__STRIP];
-    for (size_t k = 0; k < n; k += NPU__STRIP) {
-        size_t len = n - k < NPU__STRIP ? n - k : NPU__STRIP;
+    double block[NPU__REF_GUARD];
+    for (size_t k = 0; k < n; k += NPU__REF_GUARD) {
+        size_t len = n - k < NPU__REF_GUARD ? n - k : NPU__REF_GUARD;
         bool misfits = guarded(block, a + k, b + k, len);
         for (size_t i = 0; i < len && misfits; i++) {
             block[i] = block[i] == block[i] ? block[i] : exact(a[k + i], b[k + i], 0, 0);
