@@ -448,7 +448,12 @@ run_examples_of() { # file, awk program that prints programs separated by a line
     [ $n -gt 0 ] || { echo "no program found in $1"; return 1; }
 }
 
+every_op_has_a_test() { # and one that had none would be found: without the test files there are some
+    $MAKE -s BUILD="$BUILD" ops > $OUT/ops.txt && tail -n 1 $OUT/ops.txt && ! "$BUILD/ops" > /dev/null
+}
+
 docs() {
+    step "every op has a test" every_op_has_a_test
     step "the program in npu_ir.h" run_examples_of npu_ir.h \
         '/A complete program/ { on = 1; next } /What it does not do/ { exit } on { sub(/^       /, ""); print }'
     if [ -f README.md ]; then
