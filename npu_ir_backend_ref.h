@@ -7376,7 +7376,7 @@ NPU__REF_TILE_DEFINE(neon_f64, , double, float64x2_t, 2, 8, 2, vld1q_f64, vst1q_
 #endif
 
 /* By set: for float and for double. */
-static const npu__ref_tile_loops *const npu__ref_tiles_of[][2] = {
+static const npu__ref_tile_loops *const npu__ref_product_loops_of[][2] = {
 #define NPU_X(set, narrow, wide) { &npu__ref_tile_##set##_f32, &npu__ref_tile_##set##_f64 },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
@@ -7384,7 +7384,7 @@ static const npu__ref_tile_loops *const npu__ref_tiles_of[][2] = {
 
 static const npu__ref_tile_loops *npu__ref_tile(const npu__ref_product *g)
 {
-    return npu__ref_tiles_of[g->isa][npu__ref_compute_class(g->a.dtype) != NPU__F32];
+    return npu__ref_product_loops_of[g->isa][npu__ref_compute_class(g->a.dtype) != NPU__F32];
 }
 
 /* ---- matrix product: blocks ---- */
