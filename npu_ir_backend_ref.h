@@ -303,6 +303,9 @@ typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const
 #define NPU__REF_ROWS(name, rows) static const npu_kernel npu__ref_kernels_##name[] = { rows };
 #define NPU__REF_TABLE(name) { npu__ref_kernels_##name, NPU__REF_NUM_##name, NPU_IR_VERSION }
 
+/* Tables are sorted by the numbers of kinds: here alone their order means something. */
+static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b; }
+
 /* ---- elements, strips, elementwise ------------------------------------------------- >>kernels-elementwise
 
    Every kernel computes in one of three classes: float (f16, bf16, f32), double (f64) or int64 (bool and
@@ -4389,7 +4392,7 @@ static const npu__ref_map_row *npu__ref_map_find(npu_kind kind)
     size_t low = 0, high = NPU__REF_COUNT(npu__ref_map_rows);
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (npu__ref_map_rows[middle].kind < kind) {
+        if (npu__ref_compare(npu__ref_map_rows[middle].kind, kind) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -19922,9 +19925,6 @@ static uint64_t npu__ref_sum_blocks(const void *blocks)
 }
 
 /* ---- choosing a kernel ---- */
-
-/* Tables are sorted by the numbers of kinds: here alone their order means something. */
-static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b; }
 
 /* First row of a kind in a sorted table, or NULL. */
 static const npu_kernel *npu__ref_first(const npu_kernel_table *table, npu_kind kind)
