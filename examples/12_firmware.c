@@ -1,6 +1,6 @@
-/* 12_firmware: a keyword spotter as a microcontroller runs it. Only its six kinds of ops are linked, no part that
-   it does not use, there are no files and no threads, and all memory comes from one static pool: nothing can reach malloc. What it takes is printed
-   as it is taken, and the runs take nothing.
+/* 12_firmware: a keyword spotter as a microcontroller runs it. Only its six kinds of ops are linked, and no part that it
+   does not use; there are no files and no threads, and all memory comes from one static pool: nothing can reach malloc.
+   What it takes is printed as it is taken, and the runs take nothing.
    cc -Os -I.. 12_firmware.c -lm
    For a Cortex-M4 (-mcpu=cortex-m4 -mthumb -ffunction-sections -fdata-sections -Wl,--gc-sections) it links 207 KB of
    code and constants, C library included; with all ops it would be 586 KB, and 453 KB of memory for the graph instead
