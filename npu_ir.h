@@ -11,8 +11,8 @@
 
    to create the implementations, which take a while to compile and never change; everywhere else include the headers
    without a #define. NPU_IR_IMPLEMENTATION before both headers in one file gives both. The implementations are C (C99
-   or later): compile them in .c files. The declarations also compile as C++11. Link with -lm and -lpthread (not on Windows, which has threads of its own,
-   and not with NPU_IR_NO_THREADS).
+   or later): compile them in .c files. The declarations also compile as C++11. Link with -lm and -lpthread (not on
+   Windows, which has threads of its own, and not with NPU_IR_NO_THREADS).
 
    A complete program (make check compiles and runs it):
 
@@ -146,7 +146,8 @@
        npu_executor mine = { "my_custom_op", run, NULL, 0 };
        npu_registry_add_executor(registry, &mine, &diag);       // before the first graph
        npu_ref_create(&cpu, &(npu_ref_desc){ .registry = registry });
-       npu_registry_num_extensions(registry, NPU_EXTENSION_EXECUTOR);    // 2: getitem and yours; NPU_EXTENSION_CONVERTER: 0
+       npu_registry_num_extensions(registry, NPU_EXTENSION_EXECUTOR);    // 2: getitem and yours;
+   NPU_EXTENSION_CONVERTER: 0
 
      Limits, each with a status: nothing is cast for you where an op wants equal dtypes (NPU_ERR_DTYPE: half
      activations with float weights); a file with symbolic dims is refused (NPU_ERR_DYNAMIC_SHAPE); a tensor
@@ -427,7 +428,7 @@ NPU_IR_API npu_dtype npu_dtype_parse(const char *text);
 /* ATen promotion of two *types* (torch.promote_types): i8 + u8 = i16, f16 + bf16 = f32, bool + i64 = i64.
    NPU_NONE when the pair has no common type. Source: torch/csrc ScalarType promotion table. */
 NPU_IR_API npu_dtype npu_dtype_promote(npu_dtype a, npu_dtype b);
-/* The rule of the `tensor` namespace: float beats int, larger beats smaller, signed beats unsigned at equal
+/* The rule of the `tensor` namespace: float wins over int, larger over smaller, signed over unsigned at equal
    size, else the first; bool loses to every number. Source: operator document, "Type Promotion". */
 NPU_IR_API npu_dtype npu_dtype_promote_tensor(npu_dtype a, npu_dtype b);
 
@@ -525,9 +526,9 @@ typedef struct npu_array {
      bool                      1 byte
      ScalarType                1 byte, an npu_dtype code
      X[k], fixed               k elements; one number given for it fills all k
-     X[], X[k] as a hint       u32 count, then the elements. X[k] is fixed where its default is one number, or k >= 2 and the
-                               default is not "[]"; else k is ATen's hint that one number may stand for the
-                               list
+     X[], X[k] as a hint       u32 count, then the elements. X[k] is fixed where its default is one number, or
+                               k >= 2 and the default is not "[]"; else k is ATen's hint that one number may
+                               stand for the list
      X? (optional)             1 byte present, then the value where it is 1
      Scalar                    1 tag byte (0 bool, 1 int, 2 float, 3 dynamic: an operand says it), then 8
                                bytes (q or d)
@@ -3435,7 +3436,8 @@ NPU_IR_API void npu_registry_destroy(npu_registry *registry); /* after all graph
        static const npu_op_facts facts = { .category = "TensorOp", .arg_docs = docs, .attributes = units,
                                            .num_attributes = 1 };
        static const npu_op_row scale = { 0, NPU_ELEMENTWISE | NPU_ON_V, deduce_scale,
-                                         "scale(Tensor lhs, *, float? factor=None) -> Tensor", "lhs times factor", &facts };
+                                         "scale(Tensor lhs, *, float? factor=None) -> Tensor", "lhs times factor",
+   &facts };
        status = npu_registry_add(registry, "tensor", &scale, &diag);
 
    `space` and all that the row points to are borrowed and must outlive the registry; the row itself is read in the
@@ -3454,10 +3456,10 @@ NPU_IR_API uint32_t npu_registry_num_ops(const npu_registry *registry);
 NPU_IR_API const npu_op_def *npu_registry_op(const npu_registry *registry, uint32_t i); /* in table order */
 
 /* ---- extension: converters and executors ----
-   ATen ops need neither: their schemas say how they are read, and backends have their kernels. A converter replaces what a node of a
-   JSON file becomes; an executor runs an op on the host, before any kernel, where npu_ref_desc.registry names
-   the registry. Patterns are tried from the most special on: the whole name ("aten.conv2d.padding"), the name
-   without its overload ("aten.conv2d"), any pattern of an op with that name. */
+   ATen ops need neither: their schemas say how they are read, and backends have their kernels. A converter replaces
+   what a node of a JSON file becomes; an executor runs an op on the host, before any kernel, where
+   npu_ref_desc.registry names the registry. Patterns are tried from the most special on: the whole name
+   ("aten.conv2d.padding"), the name without its overload ("aten.conv2d"), any pattern of an op with that name. */
 struct npu_graph;
 
 /* One call of a JSON file. Everything is valid during the call only. */
@@ -3781,8 +3783,8 @@ NPU_IR_API npu_value npu_input(npu_graph *g, const char *name, npu_spec spec);
    npu_graph_bind_param. */
 NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec);
 /* Binds host data of exactly `size` bytes to a parameter; borrowed until everything made from the graph is
-   destroyed. Programs have what was bound when they were made: after binding anew, make a new one. Errors: SHAPE (size),
-   NOT_FOUND, INVALID_ARGUMENT (not a parameter). */
+   destroyed. Programs have what was bound when they were made: after binding anew, make a new one. Errors: SHAPE
+   (size), NOT_FOUND, INVALID_ARGUMENT (not a parameter). */
 NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *name, const void *data, size_t size);
 /* Compares the tensors of a checkpoint with the parameters, by either of their names, and calls report (may be
    NULL) for each difference, with the parameter in diag->value: first of the parameters MISSING_WEIGHT (it is
@@ -3791,8 +3793,8 @@ NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *name, const
    status of the first, so NOT_FOUND where nothing else is wrong. Errors: NO_MEMORY. */
 NPU_IR_API npu_status npu_graph_check_weights(const npu_graph *g, const npu_array *weights, uint32_t count,
                                               void (*report)(void *ctx, const npu_diag *diag), void *ctx);
-/* Checks them in the same way and binds them (see npu_graph_bind_param), all or none; a weight without data counts as not
-   given. What is unexpected is reported and left out, and is no error. The graph keeps the first error. */
+/* Checks them in the same way and binds them (see npu_graph_bind_param), all or none; a weight without data counts as
+   not given. What is unexpected is reported and left out, and is no error. The graph keeps the first error. */
 NPU_IR_API npu_status npu_graph_bind_weights(npu_graph *g, const npu_array *weights, uint32_t count,
                                              void (*report)(void *ctx, const npu_diag *diag), void *ctx);
 /* copies the data */
@@ -4063,9 +4065,9 @@ NPU_IR_API npu_value npu_masked_fill(npu_graph *g, npu_value x, npu_value mask, 
 
 /* ---- shape ----
    negative dims count from the end; one size may be -1 (what is left). split, split_with_sizes, chunk and unbind return
-   the op: its pieces are npu_op_result(g, op, i). pad: two numbers for each dim from the last one on, filled with value.
-   tril, triu: zeros above or below that diagonal of the last two dims. pixel_shuffle: [N,C f f,H,W] -> [N,C,H f,W f].
-   Errors: SHAPE, RANK, AXIS, RANGE. Source: ATen. */
+   the op: its pieces are npu_op_result(g, op, i). pad: two numbers for each dim from the last one on, filled with
+   value. tril, triu: zeros above or below that diagonal of the last two dims. pixel_shuffle: [N,C f f,H,W] -> [N,C,H
+   f,W f]. Errors: SHAPE, RANK, AXIS, RANGE. Source: ATen. */
 NPU_IR_API npu_value npu_reshape(npu_graph *g, npu_value x, const int64_t *dims, uint32_t rank);
 NPU_IR_API npu_value npu_permute(npu_graph *g, npu_value x, const int64_t *dims, uint32_t rank);
 NPU_IR_API npu_value npu_transpose(npu_graph *g, npu_value x, int64_t dim0, int64_t dim1);
@@ -4092,8 +4094,8 @@ NPU_IR_API npu_op npu_split_with_sizes(npu_graph *g, npu_value x, const int64_t 
 
 /* ---- reduction, order, softmax, attention, lookup, memory ----
    dims NULL with n 0 = all dims. max_dim, min_dim, topk and sort return the op: result 0 values, result 1 indices
-   (i64). max, min: one number of all. var, std: sums of squares over count - correction (1 = PyTorch's default). attention:
-   q [...,L,E], k [...,S,E],
+   (i64). max, min: one number of all. var, std: sums of squares over count - correction (1 = PyTorch's default).
+   attention: q [...,L,E], k [...,S,E],
    v [...,S,V], mask broadcast to [...,L,S], bool or q's dtype, or none. Errors: AXIS, DTYPE, SHAPE. Source: ATen. */
 typedef struct npu_attention_attrs {
     double dropout_p;                /* must be 0: evaluation only */
@@ -4155,8 +4157,8 @@ NPU_IR_API npu_value npu_arange(npu_graph *g, npu_dtype dtype, npu_scalar start,
 /* ---- recurrent ----
    x [L,N,I], or [N,L,I] with batch_first; h and c [layers * directions,N,H]. weights: for each layer and direction
    w_ih [G H,I], w_hh [G H,H] and, with has_biases, b_ih and b_hh [G H]; G = 4 for lstm, 3 for gru, 1 else. Returns the
-   op: result 0 [L,N,directions H], then the last h and, of lstm, c. Errors: RANK, SHAPE, DTYPE, ARITY, INVALID_ARGUMENT (no
-   attrs). Source: ATen lstm, gru, rnn. */
+   op: result 0 [L,N,directions H], then the last h and, of lstm, c. Errors: RANK, SHAPE, DTYPE, ARITY,
+   INVALID_ARGUMENT (no attrs). Source: ATen lstm, gru, rnn. */
 typedef struct npu_rnn_attrs {
     bool has_biases;
     int64_t num_layers;  /* >= 1, required */
@@ -4265,13 +4267,13 @@ NPU_IR_API npu_op npu_tile_launch(npu_graph *g, const npu_value *args, uint32_t 
    Parameters have the names of PyTorch's modules. Layers inside another one (sequential, residual) have its name and a
    point before theirs; one without a name in a sequential is called by its index: "block.0.weight"; "" adds nothing.
    npu_layer_x_init fills an npu_layer_x with what is required; set other members before it is added. dtype 0 is f32,
-   eps 0 what PyTorch takes. Put your own members behind `npu_layer base` for a custom layer, and name its parameters with
-   npu_layer_param. Errors, kept by the graph: ARITY (inputs), SHAPE, RANK, INVALID_ARGUMENT (what the init function
-   takes, a layer without a function), OVERFLOW (a name over 127 characters), those of the ops. */
+   eps 0 what PyTorch takes. Put your own members behind `npu_layer base` for a custom layer, and name its parameters
+   with npu_layer_param. Errors, kept by the graph: ARITY (inputs), SHAPE, RANK, INVALID_ARGUMENT (what the init
+   function takes, a layer without a function), OVERFLOW (a name over 127 characters), those of the ops. */
 typedef struct npu_model npu_model;
 /* Which ops layers emit where there is a choice. ATEN: aten.linear, aten.relu, aten.add. AICF: the kinds of a device,
-   each with attributes in its own bytes, linear as aicf.gemm and aicf.bias_add; aicf.relu, aicf.add of equal specs. Ops by
-   name are what their names say: bare ones ("gemm", "add") are aicf in either. */
+   each with attributes in its own bytes, linear as aicf.gemm and aicf.bias_add; aicf.relu, aicf.add of equal specs.
+   Ops by name are what their names say: bare ones ("gemm", "add") are aicf in either. */
 typedef enum npu_dialect { NPU_DIALECT_ATEN = 0, NPU_DIALECT_AICF = 1 } npu_dialect;
 typedef struct npu_layer {
     const char *name; /* prefix of everything it emits; NULL = unnamed */
@@ -4319,7 +4321,8 @@ typedef struct npu_layer_attention { /* x [N,L,E] -> [N,L,E]; linear layers <nam
 } npu_layer_attention;
 /* The same layers over what came before, too: inputs x [N,L,E] and positions i64 [L], 0 .. max_len - 1, of its L rows.
    Keys and values are written to the states <name>.k_cache and .v_cache [N,heads,max_len,E/heads] at these positions;
-   each row attends to those up to its own. N is a number. Zero the states (npu_exec_reset_state) before another text. */
+   each row attends to those up to its own. N is a number. Zero the states (npu_exec_reset_state) before another
+   text. */
 typedef struct npu_layer_cached_attention {
     npu_layer base;
     int64_t features, num_heads, max_len;
@@ -4339,9 +4342,9 @@ typedef struct npu_layer_max_pool2d { npu_layer base; npu_max_pool2d_attrs attrs
 typedef struct npu_layer_avg_pool2d { npu_layer base; npu_avg_pool2d_attrs attrs; } npu_layer_avg_pool2d;
 typedef struct npu_layer_adaptive_avg_pool2d { npu_layer base; int64_t rows, columns; } npu_layer_adaptive_avg_pool2d;
 /* Recurrent layers (>>builder, recurrent): x [L,N,I], or [N,L,I] with batch_first, and, where they are given, h and, of
-   an LSTM, c, else zeros. The result is that of all steps; the last states are the other results of its producer. Params
-   of layer k: <name>.weight_ih_l<k> [G H,I], .weight_hh_l<k> [G H,H], .bias_ih_l<k> .bias_hh_l<k> [G H], and those of
-   the other direction with _reverse behind. */
+   an LSTM, c, else zeros. The result is that of all steps; the last states are the other results of its producer.
+   Params of layer k: <name>.weight_ih_l<k> [G H,I], .weight_hh_l<k> [G H,H], .bias_ih_l<k> .bias_hh_l<k> [G H], and
+   those of the other direction with _reverse behind. */
 #define NPU_MAX_RNN_LAYERS 16
 typedef struct npu_layer_rnn {
     npu_layer base;
@@ -4962,8 +4965,8 @@ typedef struct npu_pattern_stats {
     uint32_t *counts;    /* rewrites of each pattern, an array of the caller; NULL = not wanted */
 } npu_pattern_stats;
 
-/* Applies patterns until none matches. Every op of a sweep is rewritten by at most one. Errors: NO_FIXED_POINT (something
-   still matched in the last sweep: names the pattern and the op), those of the patterns, NO_MEMORY. */
+/* Applies patterns until none matches. Every op of a sweep is rewritten by at most one. Errors: NO_FIXED_POINT
+   (something still matched in the last sweep: names the pattern and the op), those of the patterns, NO_MEMORY. */
 NPU_IR_API npu_status npu_graph_apply_patterns(npu_graph **out, const npu_graph *g, const npu_pattern *patterns,
                                                uint32_t num_patterns, const npu_pattern_options *options,
                                                npu_pattern_stats *stats, npu_diag *diag);
@@ -4985,9 +4988,9 @@ typedef struct npu_conversion_target {
 } npu_conversion_target;
 NPU_IR_API npu_legality npu_conversion_target_legality(const npu_conversion_target *target, const npu_graph *g, npu_op op);
 
-/* Applies patterns until no op matches that is not legal: legal ops stay, illegal ones must go, unknown ones are converted
-   where a pattern matches and stay otherwise (partial conversion). Errors: NOT_LEGAL (names the op that is left and why
-   no pattern matched), and those of npu_graph_apply_patterns. */
+/* Applies patterns until no op matches that is not legal: legal ops stay, illegal ones must go, unknown ones are
+   converted where a pattern matches and stay otherwise (partial conversion). Errors: NOT_LEGAL (names the op that is
+   left and why no pattern matched), and those of npu_graph_apply_patterns. */
 NPU_IR_API npu_status npu_graph_convert(npu_graph **out, const npu_graph *g, const npu_conversion_target *target,
                                         const npu_pattern *patterns, uint32_t num_patterns,
                                         const npu_pattern_options *options, npu_pattern_stats *stats,
@@ -5017,8 +5020,8 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
 #ifndef NPU_IR_NO_LOWERING
 /* ---- lowering to structured loops ----                                                           >>lowering
    Layers and ATen ops become linalg.*, arith.* and tensor.* in destination-passing style: tensor.empty makes the
-   destination, linalg.fill puts the identity into it (npu_kind_identity), tensor.pad makes borders, and generic nests with a
-   scalar body do the rest. One pattern per kind; an op whose sizes are not known, or that is empty, is left.
+   destination, linalg.fill puts the identity into it (npu_kind_identity), tensor.pad makes borders, and generic nests
+   with a scalar body do the rest. One pattern per kind; an op whose sizes are not known, or that is empty, is left.
      convolutions      any stride, padding, dilation, groups, 1 to 3 dims, transposed: conv_* or a nest, then the
                        bias, at which sums of f16 and bf16 begin, to be rounded once. The zeros of a border, and
                        those between the elements that a transposed one reads, are multiplied like data: where a
@@ -6893,7 +6896,7 @@ static bool npu__is_operand(const npu_schema_arg *arg)
     return npu__bases[arg->type.base].form == NPU_ARG_TENSOR;
 }
 
-/* An integer that a value can feed: INT64_MIN stands for it. */
+/* An integer that may be read from a value: INT64_MIN stands for it. */
 static bool npu__is_feedable(const npu_schema_arg *arg)
 {
     return arg->type.base == NPU_T_INT || arg->type.base == NPU_T_SYMINT;
@@ -8399,7 +8402,7 @@ static npu_arg npu__arg_element(const npu_arg *v, uint32_t i)
     }
 }
 
-/* A number, or what stands for one that a value feeds. */
+/* A number, or what stands for one read from a value. */
 static bool npu__write_number(npu__writer *w, const npu_schema_arg *arg, const npu_arg *v)
 {
     if (v->form != NPU_ARG_TENSOR) {
@@ -9588,7 +9591,8 @@ NPU_IR_API npu_status npu_abi_decode(const npu_abi *abi, const npu_op_def *def,
 
    Values, ops and operand slots are arrays addressed by id, specs are interned, names are hashed; names,
    specs and data lie in the graph's arena. A change is checked whole before its first write, so a failed call leaves
-   the graph as it was, with its first diagnostic. The functions that emit stand in section 7, validation behind the rules in 6.
+   the graph as it was, with its first diagnostic. The functions that emit stand in section 7, validation behind the
+   rules in 6.
    -------------------------------------------------------------------------------------------------------- */
 
 /* An operand slot of an op; the slots that hold one value form a list, in order of emission. */
@@ -10764,7 +10768,7 @@ static npu_status npu__info_sizes_at(const npu_graph *g, const npu_schema *schem
     return npu_blob_bind(schema, info->attrs, info->attrs_size, groups, info->num_in, s->args, NULL);
 }
 
-/* True for an op with numbers among its attributes that values feed: it has more operands than tensors. */
+/* True for an op with numbers among its attributes read from values: it has more operands than tensors. */
 static bool npu__has_dynamic_args(const npu_graph *g, const npu__op *o)
 {
     const npu_schema *schema = o->def->schema;
@@ -10800,7 +10804,7 @@ static bool npu__read_dynamic_arg(const npu_spec *spec, const void *data, int64_
     return true;
 }
 
-/* Replaces the numbers that values feed by what these hold; info is bound to s->args and s->blob. The argument
+/* Replaces the numbers read from values by what these hold; info is bound to s->args and s->blob. The argument
    that has a value which is not known, or NULL. */
 static const char *npu__info_feed(const npu_op_info *info, npu_op_storage *s, const void *const *data)
 {
@@ -10983,9 +10987,9 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
    stands last, because it deduces every op again.
    -------------------------------------------------------------------------------------------------------- */
 
-/* The rules that are code; NPU__PATTERN_RULES has the others. type(..) is ATen's result_type: tensors with dims beat
-   0-d tensors, which beat numbers, within one category (bool < integer < float < complex); float(t) is t, or f32 for
-   integers and bool.
+/* The rules that are code; NPU__PATTERN_RULES has the others. type(..) is ATen's result_type: tensors with dims win
+   over 0-d tensors, those over numbers, within one category (bool < integer < float < complex); float(t) is t, or f32
+   for integers and bool.
 
      conv           [N,C,in..] w [O,C/g,k..] -> [N,O,out..], out = (in + 2 pad - dilation (k - 1) - 1) / stride + 1;
                     transposed: w [C,O/g,k..], out = (in - 1) stride - 2 pad + dilation (k - 1) +
@@ -11263,7 +11267,7 @@ static npu_status npu__check_level(npu_deduce *d)
                            is_of_tiles ? "belongs into a graph" : "is no op of graphs");
 }
 
-/* What feeds one number: an integer for an int, a register for a Scalar, which tile programs alone allow. */
+/* What one number is read from: an integer for an int, a register for a Scalar, which tile programs alone allow. */
 static npu_status npu__check_dynamic_item(npu_deduce *d, const npu_bound_arg *arg, const npu_spec *x)
 {
     bool is_scalar = arg->form == NPU_ARG_TENSOR;
@@ -13064,7 +13068,7 @@ static bool npu__take_symbol(const npu_spec *x, int64_t symbol, uint32_t *taken)
     return false;
 }
 
-/* INT64_MIN is a size that a value feeds: it is not known here. */
+/* INT64_MIN is a size read from a value: it is not known here. */
 static npu_status npu__reshape_size(npu_deduce *d, npu__reshape *r, const char *name, const npu_spec *x,
                                     uint32_t i, uint32_t *taken)
 {
@@ -15428,7 +15432,7 @@ static npu_status npu__order_k(npu_deduce *d, int64_t min, uint32_t *axis, int64
         return d->status;
     }
     len = x->rank ? x->dims[*axis] : 1;
-    if (*k == INT64_MIN) { /* fed by a value */
+    if (*k == INT64_MIN) { /* read from a value */
         *k = NPU_DYNAMIC_DIM;
     } else if (*k < min || (len >= 0 && *k > len)) {
         return npu_deduce_fail(d, NPU_ERR_RANGE, "k",
@@ -18299,7 +18303,8 @@ static npu_status npu__type_tile_row_reduce(npu_deduce *d)
     return npu__result_tile_like(d, &y, npu__dtype_of(&y));
 }
 
-/* [...,M,N] and a vector whose dim `one` from the end is 1: [...,M,1] or [...,1,N]. A copy has the dtype of the vector. */
+/* [...,M,N] and a vector whose dim `one` from the end is 1: [...,M,1] or [...,1,N]. A copy has the dtype of the
+   vector. */
 static npu_status npu__result_tile_expand(npu_deduce *d, uint32_t one, bool is_copy)
 {
     const char *first = d->def->schema->args[0].name, *second = d->def->schema->args[1].name;
@@ -20057,7 +20062,7 @@ typedef struct npu__opening {
     int64_t last, last_symbol; /* equal unknown dims follow one another */
 } npu__opening;
 
-/* True where a dim is -1: no symbol will ever tell. */
+/* True where a dim is -1: no symbol stands for it. */
 static bool npu__is_anonymous(const npu_op_info *info)
 {
     for (uint32_t i = 0; i < info->num_in; i++) {
@@ -20484,7 +20489,7 @@ static npu_status npu__operand_missing(npu_graph *g, const npu_op_def *def, cons
                            unknown ? ", and there is no argument '" : "", unknown ? unknown : "", unknown ? "'" : "");
 }
 
-/* Pushes the values that feed an argument that is no operand itself. */
+/* Pushes the values that an argument is read from, which is no operand itself. */
 static bool npu__collect_dynamic_args(npu_graph *g, const npu_arg *value)
 {
     bool is_list = value->form == NPU_ARG_ITEMS || value->form == NPU_ARG_TENSORS, ok = true;
@@ -20496,7 +20501,7 @@ static bool npu__collect_dynamic_args(npu_graph *g, const npu_arg *value)
     return ok;
 }
 
-/* Operands in schema order: tensor arguments, and numbers that are fed by a value. */
+/* Operands in schema order: tensor arguments, and numbers read from a value. */
 static npu_status npu__collect_operands(npu_graph *g, const npu_op_def *def, const npu_arg *values,
                                         uint32_t num_values)
 {
@@ -20574,7 +20579,7 @@ static int64_t npu__sym_size_dim(const npu_graph *g, npu_value v)
     return x->dims[axis < 0 ? axis + x->rank : axis];
 }
 
-/* A size that a value feeds and that is the dim of another value is that dim: its number or symbol takes the place
+/* A size read from a value and that is the dim of another value is that dim: its number or symbol takes the place
    of the value. The emission is packed, in the graph's scratch. */
 static void npu__emit_sizes(npu_graph *g, npu__emission *e)
 {
@@ -21916,7 +21921,7 @@ NPU_IR_API npu_value npu_arith_binary(npu_graph *g, npu_kind kind, npu_value lhs
     return npu__emit2(g, kind, lhs, rhs, NULL, 0);
 }
 
-/* offsets as arguments: numbers, and the registers that feed some. */
+/* offsets as arguments: numbers, and the registers that some are read from. */
 static void npu__index_args(npu_arg *out, const npu_tile_index *offsets, uint32_t rank)
 {
     for (uint32_t i = 0; i < rank && i < NPU_MAX_RANK; i++) {
@@ -27189,7 +27194,7 @@ static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const
         return NPU_OK;
     default: break;
     }
-    if (arg && json->type == NPU__JSON_OBJECT) { /* a number that a value feeds */
+    if (arg && json->type == NPU__JSON_OBJECT) { /* a number read from a value */
         *out = npu_arg_tensor(name, npu__make_value(0));
         return npu__json_resolve(l, json, &out->as.value);
     }
@@ -28351,7 +28356,7 @@ static void npu__json_print_list_arg(npu__json_writer *w, const npu__op *o, cons
     npu__text_str(w->text, "]");
 }
 
-/* A number that a value feeds is the record of that value. False = JSON has no form for it. */
+/* A number read from a value is the record of that value. False = JSON has no form for it. */
 static bool npu__json_print_arg(npu__json_writer *w, const npu__op *o, const npu_schema_arg *schema,
                                 const npu_bound_arg *arg)
 {
@@ -28662,7 +28667,7 @@ static npu_status npu__json_print_alias(npu__json_writer *w, uint32_t i)
     return NPU_OK;
 }
 
-/* Elements of a list that values feed. */
+/* Elements of a list that are read from values. */
 static uint32_t npu__num_dynamic_items(const npu_bound_arg *arg)
 {
     uint32_t fed = 0;
@@ -32426,7 +32431,7 @@ static npu_status npu__pass_match(const npu__pass_row *row, npu__pass_call *c, n
     return status;
 }
 
-/* Is the refusal one of a size that the pass made known, and that only a run could tell before? The graph, valid as it
+/* Is the refusal one of a size that the pass made known, and known at run time only before? The graph, valid as it
    was, then stays: a run refuses it. */
 static bool npu__pass_gives_way(const npu_graph *g, npu_status status)
 {
@@ -34940,7 +34945,7 @@ static uint64_t npu__value_size(const npu_graph *g, uint32_t value)
     return size;
 }
 
-/* True where a dim is -1: there is no symbol for it, so that nothing bounds it and no run can tell it. */
+/* True where a dim is -1: there is no symbol for it, so it has no bound and no value at run time either. */
 static bool npu__info_has_anonymous(const npu_op_info *info)
 {
     for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
@@ -36634,7 +36639,7 @@ typedef struct npu__move {
     bool is_dynamic;
 } npu__move;
 
-/* Caller's memory that a host backend uses in place, or a buffer that grows. */
+/* Caller's memory that a host backend uses in place, or an unbounded buffer. */
 typedef struct npu__bound {
     uint32_t value, backend, index;      /* index: of the buffer in the backend's table */
     bool grows;
@@ -38012,7 +38017,7 @@ static npu_status npu__grow(npu_exec *e, uint32_t value, uint32_t backend, npu_b
                   : NPU_OK;
 }
 
-/* Makes room for a value of this run where the plan has none: in a buffer that grows, or in an output. */
+/* Makes room for a value of this run where the plan has none: in an unbounded buffer, or in an output. */
 static npu_status npu__reserve_value(npu_exec *e, uint32_t value, uint32_t backend, uint64_t bytes)
 {
     const npu_plan *plan = e->program->plan;

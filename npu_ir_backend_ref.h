@@ -162,10 +162,10 @@ NPU_IR_API void npu_ref_destroy(npu_backend *backend);
    takes the first. Static strings; thread-safe.
 
    "base" gives the same bits on every machine, of either byte order, with any C library and any number of threads: its
-   functions are its own (errors stand at each npu__math function), its sums have one order. A NaN is a NaN, but its sign
-   and payload are the machine's. It needs numbers that are rounded to their type after each operation: on 32-bit x86
-   -msse2 -mfpmath=sse, on s390x -fexcess-precision=fast, and with gcc on machines with fused multiply-add -std=c99 or
-   -ffp-contract=off. tests/test_reproducible.c compares digests of all ops. */
+   functions are its own (errors stand at each npu__math function), its sums have one order. A NaN is a NaN, but its
+   sign and payload are the machine's. It needs numbers that are rounded to their type after each operation: on 32-bit
+   x86 -msse2 -mfpmath=sse, on s390x -fexcess-precision=fast, and with gcc on machines with fused multiply-add
+   -std=c99 or -ffp-contract=off. tests/test_reproducible.c compares digests of all ops. */
 NPU_IR_API const char *npu_ref_isa(uint32_t index);
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -235,8 +235,8 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 #if !defined(__GNUC__) && !defined(__clang__)
 #error "npu_ir_backend_ref.h: compile the implementation with gcc or clang"
 #endif
-/* A product rounds before a sum takes it, whatever the machine has: an op that another one stands for, and the same text
-   for another instruction set, give the same bits. Products of matrices say fma where they want it. gcc does so by
+/* A product rounds before a sum takes it, whatever the machine has: an op that another one stands for, and the same
+   text for another instruction set, give the same bits. Products of matrices say fma where they want it. gcc does so by
    -std=c99, and where functions are for a machine by their attribute. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
@@ -3248,7 +3248,8 @@ NPU__REF_INLINE double npu__ref_fast_lgamma(double x)
     return (y - 0.5) * (npu__ref_fast_log(y) - 1) + tail - npu__ref_fast_log(x < 8 ? product : 1);
 }
 
-/* npu__ref_digamma of x > 0: the sum of 1 / (x + k) for k < 10 is the slope of the product of those over the product. */
+/* npu__ref_digamma of x > 0: the sum of 1 / (x + k) for k < 10 is the slope of the product of those over the
+   product. */
 NPU__REF_INLINE double npu__ref_fast_digamma(double x)
 {
     static const double c[] = { 1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
@@ -6409,7 +6410,8 @@ static bool npu__ref_view_takes(const npu_op_info *op, uint32_t operand, const n
 
 /* ---- ops with several operands or results ---- */
 
-/* The dim along which an op of `rank` dims joins or cuts: its argument, or where it has none, mode - 1, or the last one. */
+/* The dim along which an op of `rank` dims joins or cuts: its argument, or where it has none, mode - 1, or the last
+   one. */
 static uint32_t npu__ref_mode_dim(const npu_prepare *p, uint32_t rank)
 {
     return p->mode ? (p->mode < rank ? p->mode : rank) - 1 : npu__ref_dim(npu_op_int(p->op, "dim", 0), rank);
@@ -13086,7 +13088,7 @@ NPU__REF_INLINE void npu__ref_fold_rows_body(uint32_t fold, float *acc, const fl
     }
 }
 
-/* The first NaN beats all. */
+/* The first NaN wins. */
 NPU__REF_INLINE void npu__ref_arg_extreme_of(bool least, float *best, int32_t *index, const float *x, size_t n,
                                              int32_t row)
 {
@@ -15582,7 +15584,7 @@ static inline size_t npu__ref_along_first(const npu__ref_along *a, size_t o)
 }
 
 /* Where the maximum of strip[0 .. n-1] is first, if it beats *best, which it becomes; else n. The first NaN
-   beats all. In most blocks nothing does, which one look without branches tells. */
+   wins. In most blocks nothing does, which one look without branches tells. */
 static size_t npu__ref_arg_extreme_f64(double *best, const double *strip, size_t n)
 {
     size_t index = n;
