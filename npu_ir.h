@@ -6762,6 +6762,13 @@ NPU_IR_API bool npu_spec_is_static(const npu_spec *spec)
     return true;
 }
 
+/* The stride of the next dim of a dense tensor. Beside a dim of 0 products may not fit: they wrap, and nobody follows
+   them. A dim that is not known counts as 1. */
+static int64_t npu__next_stride(int64_t stride, int64_t dim)
+{
+    return (int64_t)((uint64_t)stride * (uint64_t)(dim > 0 ? dim : 1));
+}
+
 NPU_IR_API npu_status npu_spec_len(const npu_spec *spec, size_t *out)
 {
     size_t n = 1;
@@ -24203,7 +24210,7 @@ static void npu__strides_dense(npu__strides *s, const npu_spec *spec)
     for (uint32_t i = spec->rank; i-- > 0;) {
         s->dims[i] = spec->dims[i];
         s->strides[i] = stride;
-        stride *= spec->dims[i] > 0 ? spec->dims[i] : 1;
+        stride = npu__next_stride(stride, spec->dims[i]);
     }
 }
 
@@ -24215,7 +24222,7 @@ static bool npu__strides_is_dense(const npu__strides *s)
     for (uint32_t i = s->rank; i-- > 0;) {
         dense = dense && (s->dims[i] == 1 || s->strides[i] == stride);
         empty = empty || s->dims[i] == 0;
-        stride *= s->dims[i];
+        stride = npu__next_stride(stride, s->dims[i]);
     }
     return dense || empty;
 }
@@ -29071,7 +29078,7 @@ NPU_IR_API npu_status npu_tensor_set_host(npu_tensor *tensor, npu_buffer *buffer
     for (uint32_t i = rank; i-- > 0;) {
         tensor->dims[i] = dims[i];
         tensor->strides[i] = stride;
-        stride *= dims[i] > 0 ? dims[i] : 1;
+        stride = npu__next_stride(stride, dims[i]);
     }
     return NPU_OK;
 }

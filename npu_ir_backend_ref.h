@@ -467,6 +467,13 @@ static const npu_spec *npu__ref_misfit(npu_kernel_dtypes set, const npu_op_info 
     return same ? NULL : misfit;
 }
 
+/* The stride of the next dim of a dense tensor. Beside a dim of 0 products may not fit: they wrap, and nobody follows
+   them. A dim that is not known counts as 1. */
+static inline int64_t npu__ref_next_stride(int64_t stride, int64_t dim)
+{
+    return (int64_t)((uint64_t)stride * (uint64_t)(dim > 0 ? dim : 1));
+}
+
 /* Elements of a tensor, whose product is known to fit. */
 static inline int64_t npu__ref_len(const npu_tensor *t)
 {
@@ -4435,7 +4442,7 @@ static uint32_t npu__ref_map_mode(const npu__ref_map_state *s, const npu__ref_op
 {
     bool dense = true, repeated = true;
     int64_t stride = 1;
-    for (uint32_t i = s->rank; i-- > 0; stride *= s->dims[i]) {
+    for (uint32_t i = s->rank; i-- > 0; stride = npu__ref_next_stride(stride, s->dims[i])) {
         dense = dense && o->strides[i] == stride;
         repeated = repeated && o->strides[i] == 0;
     }
@@ -5399,7 +5406,7 @@ static int64_t npu__ref_create_size(const npu_prepare *p)
     }
     dim = npu_op_int(p->op, "dim", 0) < 0 ? dim + x->rank : dim;
     for (uint32_t i = dim + 1; i < x->rank; i++) {
-        stride *= x->dims[i] > 1 ? x->dims[i] : 1;
+        stride = npu__ref_next_stride(stride, x->dims[i]);
     }
     return p->op->kind == NPU_ATEN_SYM_SIZE_INT ? x->dims[dim] : stride;
 }
@@ -12363,7 +12370,7 @@ static npu_status npu__ref_walk_both(npu__ref_walk *w, const npu_tensor *a, cons
         return NPU_ERR_SHAPE;
     }
     w->rank = rank;
-    for (uint32_t i = rank; i-- > 0; stride *= dims[i]) {
+    for (uint32_t i = rank; i-- > 0; stride = npu__ref_next_stride(stride, dims[i])) {
         w->dims[i] = dims[i];
         w->far[i] = npu__ref_spread(a, i, rank);
         w->index[i] = npu__ref_spread(b, i, rank);
@@ -17730,7 +17737,7 @@ static npu_status npu__ref_distances_prepare(npu_prepare *p)
         for (uint32_t i = 0; i + 2 < x->rank; i++) {
             uint32_t from = x->rank - 3 - i, to = s->batch_rank - 1 - i;
             s->strides[k][to] = x->dims[from] == 1 ? 0 : stride;
-            stride *= x->dims[from];
+            stride = npu__ref_next_stride(stride, x->dims[from]);
         }
     }
     p->state = s;
@@ -17949,7 +17956,7 @@ static void npu__ref_loss_shape(npu_prepare *p, npu__ref_loss *s)
         for (uint32_t i = 0; i < p->in[k].rank && p->in[k].dtype; i++) {
             int64_t dim = p->in[k].dims[p->in[k].rank - 1 - i];
             s->strides[k][i] = dim == 1 ? 0 : stride;
-            stride *= dim;
+            stride = npu__ref_next_stride(stride, dim);
         }
     }
 }
@@ -20296,7 +20303,7 @@ static void npu__ref_describe(npu_tensor *t, const npu_spec *spec)
     for (uint32_t i = spec->rank; i-- > 0;) {
         t->dims[i] = spec->dims[i];
         t->strides[i] = stride;
-        stride *= spec->dims[i] > 0 ? spec->dims[i] : 1;
+        stride = npu__ref_next_stride(stride, spec->dims[i]);
     }
 }
 
@@ -20405,7 +20412,7 @@ static bool npu__ref_views_taken(const npu__ref *ref, const npu__ref_views *v, u
 static bool npu__ref_is_dense(const npu_tensor *t)
 {
     int64_t stride = 1;
-    for (uint32_t i = t->rank; i-- > 0; stride *= t->dims[i] > 0 ? t->dims[i] : 1) {
+    for (uint32_t i = t->rank; i-- > 0; stride = npu__ref_next_stride(stride, t->dims[i])) {
         if (t->dims[i] > 1 && t->strides[i] != stride) {
             return false;
         }

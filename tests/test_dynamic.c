@@ -863,6 +863,15 @@ static void test_refused_by_the_plan(void)
     }
 }
 
+/* A dim that is always 0 stands beside dims whose product fits nowhere. */
+static void test_nothing_beside_large_dims(void)
+{
+    rig r = rig_text("graph main\nsymbol s 0 0\ninput x : f32[1,s,4,5]\n"
+                     "y = aten.upsample_bilinear2d.vec(x, [3, 9223372036854775807], false, none)\noutput y = y\n", 0);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    rig_end(&r);
+}
+
 /* ---- accelerators ---- */
 
 /* A device whose memory is the heap and whose kernels are the CPU's; it counts the bytes that pass. */
@@ -1224,6 +1233,7 @@ int main(void)
     NPU_RUN(test_bad_bindings);
     NPU_RUN(test_refused_by_the_run);
     NPU_RUN(test_refused_by_the_plan);
+    NPU_RUN(test_nothing_beside_large_dims);
     NPU_RUN(test_split);
     NPU_RUN(test_unbounded_split);
     NPU_RUN(test_planned_bytes);
