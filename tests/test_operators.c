@@ -216,6 +216,8 @@ static void test_bad_registrations(void)
         { NULL, "op(Tensor x) -> Tensor", NULL, NPU_ERR_INVALID_ARGUMENT },
         { "test", NULL, NULL, NPU_ERR_INVALID_ARGUMENT },
         { "test", "op(Matrix x) -> Tensor", NULL, NPU_ERR_PARSE },
+        { "test", "op(Tensor x, *, vector k) -> Tensor", NULL, NPU_ERR_PARSE }, /* keywords: bool, int, str, float (a double) */
+        { "test", "op(Tensor x, *, double k) -> Tensor", NULL, NPU_ERR_PARSE }, /* and ScalarType, by these names */
         { "test", "op(Tensor) -> Tensor", NULL, NPU_ERR_PARSE },
         { "test", "op(Tensor x)", NULL, NPU_ERR_PARSE },
         { "test", "(Tensor x) -> Tensor", NULL, NPU_ERR_PARSE },
