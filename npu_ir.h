@@ -5079,7 +5079,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "* convolution and activation: one npu.call whose body is called conv_relu, conv_silu ...")  \
     X(8, NPU_PASS_ADD_NORM, "add-layer-norm",                                                      \
       "* sum and layer norm of it: one npu.call whose body is called add_layer_norm")              \
-    X(6, NPU_PASS_GEMM, "gemm-epilogue", "aicf gemm, bias_add and then relu or not: one gemm_epilogue") \
+    X(6, NPU_PASS_GEMM, "gemm-epilogue",                                                             \
+      "aicf gemm, bias_add and then relu or not: one gemm_epilogue; f16 and bf16 are rounded once")  \
     X(10, NPU_PASS_SILU_GATE, "silu-gate",                                                         \
       "silu(g) u, or g sigmoid(g) u: one npu.fused whose body is called silu_gate")                \
     X(20, NPU_PASS_FUSE, "fuse-elementwise", "connected elementwise ops of one shape become one npu.fused")
