@@ -11607,7 +11607,13 @@ static npu_status npu__ref_pick_check(const npu_launch *l)
     int64_t room;
     uint32_t dtype;
     const void *index = npu__ref_pick_index(l, &room, &dtype);
-    return npu__ref_check_indices(l->isa, index, dtype, (size_t)npu__ref_len(&l->in[1]), w->wrap, w->limit);
+    npu_status status =
+        npu__ref_check_indices(l->isa, index, dtype, (size_t)npu__ref_len(&l->in[1]), w->wrap, w->limit);
+    if (!status && w->wrap > w->limit) { /* narrow: from a start near the end a part would stick out */
+        npu__ref_load_i64(&room, index, dtype, 0, 1, 1);
+        status = room < 0 && room + w->wrap >= w->limit ? NPU_ERR_RANGE : NPU_OK;
+    }
+    return status;
 }
 
 static npu_status npu__ref_pick_finish(npu_prepare *p, npu__ref_walk *w)
