@@ -3778,10 +3778,11 @@ typedef struct npu__ref_code {
 /* The loop of the best set up to `isa`; NULL = none. */
 static npu__ref_map_fn npu__ref_map_loop(const npu__ref_expression *op, int cls, uint32_t isa)
 {
-    while (isa > NPU__REF_ISA_base && !op->loops[isa][cls]) {
-        isa--;
+    npu__ref_map_fn loop = op->loops[NPU__REF_ISA_base][cls];
+    for (uint32_t i = NPU__REF_ISA_base + 1; i < NPU__REF_ISA_COUNT && i <= isa; i++) {
+        loop = op->loops[i][cls] ? op->loops[i][cls] : loop;
     }
-    return op->loops[isa][cls];
+    return loop;
 }
 
 static npu__ref_code npu__ref_map_code(const npu__ref_expression *op, int cls, uint32_t isa)
