@@ -299,8 +299,8 @@ typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const
     [NPU__REF_PLACE_##kind##_##priority##_##launch] =                                                            \
         NPU__REF_ROW_VALUE(dtypes, mode, kind, variant, priority, supported, prepare, launch, takes)
 #define NPU__REF_ROW_ALL NPU__REF_ROW_VALUE
-#define NPU__REF_PLACES(name, rows) enum { NPU__REF_BEGIN_##name = -1, rows NPU__REF_NUM_##name };
-#define NPU__REF_ROWS(name, rows) static const npu_kernel npu__ref_kernels_##name[] = { rows };
+#define NPU__REF_PLACES(name, ...) enum { NPU__REF_BEGIN_##name = -1, __VA_ARGS__ NPU__REF_NUM_##name };
+#define NPU__REF_ROWS(name, ...) static const npu_kernel npu__ref_kernels_##name[] = { __VA_ARGS__ };
 #define NPU__REF_TABLE(name) { npu__ref_kernels_##name, NPU__REF_NUM_##name, NPU_IR_VERSION }
 
 /* Tables are sorted by the numbers of kinds: here alone their order means something. */
@@ -14820,15 +14820,13 @@ NPU__REF_WIDE_ROWS_OF(avx2, i32, int32_t)
 NPU__REF_ON_NARROW(NPU__REF_WIDE_OF, f64, double)
 NPU__REF_ON_NARROW(NPU__REF_WIDE_OF, i64, int64_t)
 
-#define NPU__REF_WIDE(type, elements, rows, set)                                                   \
-    { NPU__##type, NPU_##type, elements, npu__ref_wide_rows_##rows, npu__ref_wide_scan_##set,      \
-      npu__ref_wide_peaks_##set, npu__ref_wide_peak_row_##set }
-
 /* For double and for int64. */
 static const npu__ref_wide npu__ref_wide_of[][2] = {
 #define NPU_X(set, narrow, wide)                                                                   \
-    { NPU__REF_WIDE(F64, NPU__REF_CLASSES_##narrow, f64_##narrow, f64_##narrow),                   \
-      NPU__REF_WIDE(I64, NPU__REF_CLASSES_##narrow, i64_##wide, i64_##narrow) },
+    { { NPU__F64, NPU_F64, NPU__REF_CLASSES_##narrow, npu__ref_wide_rows_f64_##narrow,             \
+        npu__ref_wide_scan_f64_##narrow, npu__ref_wide_peaks_f64_##narrow, npu__ref_wide_peak_row_f64_##narrow }, \
+      { NPU__I64, NPU_I64, NPU__REF_CLASSES_##narrow, npu__ref_wide_rows_i64_##wide,               \
+        npu__ref_wide_scan_i64_##narrow, npu__ref_wide_peaks_i64_##narrow, npu__ref_wide_peak_row_i64_##narrow } },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
