@@ -306,7 +306,9 @@ static void test_distances_and_norms(void)
         { "f64[1,1,2,2] f64[1,1,1,2]", "y = grid_sampler_2d(a, b, 2, 0, true)", NPU_OK,
           { 1, 2, 3, 4, NO_NUMBER, 0 }, { 0 } },
         { "f64[1,1,2]", "y = upsample_nearest1d(a, [3], 1e-300)", NPU_OK, { 7, 8 }, { 8, 8, 8 } },
+#if SIZE_MAX > UINT32_MAX /* where elements beside the 0 are as many as a size can hold */
         { "f64[0,2531812678995821025]", "y = repeat_interleave.self_int(a, 4, 0)", NPU_OK, { 0 }, { 0 } },
+#endif
     };
     NPU_ITEM("F59");
     CHECK_ROWS(rows);
