@@ -736,84 +736,85 @@ static void test_none_results(void)
 
 /* ---- ops that read the memory of their operand ---- */
 
-/* PyTorch's as_strided sees the memory of which its operand is a view: that where the views tell it, else refused. */
-static void test_storage(void)
-{
 #define T "t | aten.t.default | x | t=float32[3,2] | "
 #define FLAT "y=float32[6] | 'size': [6], 'stride': [1]"
 #define STRIDED "y | aten.as_strided.default | "
 #define FULL { 1, 2, 3, 4, 5, 6 }
-    static const struct { const char *nodes[4], *out; npu_status status; float want[6]; } rows[] = {
-        { { STRIDED "x | y=float32[3,2] | 'size': [3, 2], 'stride': [1, 3]" }, "[3,2]", NPU_OK, { 1, 4, 2, 5, 3, 6 } },
-        { { T, STRIDED "t | y=float32[3,2] | 'size': [3, 2], 'stride': [1, 3], 'storage_offset': 0" }, "[3,2]", NPU_OK,
-          { 1, 4, 2, 5, 3, 6 } },
-        { { T, STRIDED "t | " FLAT }, "[6]", NPU_OK, FULL },
-        { { T, "u | aten.unsqueeze.default | t | u=float32[3,1,2] | 'dim': 1", STRIDED "u | " FLAT }, "[6]", NPU_OK, FULL },
-        { { "t | aten.permute.default | x | t=float32[3,2] | 'dims': [-1, 0]", STRIDED "t | " FLAT }, "[6]", NPU_OK, FULL },
-        { { "s | aten.select.int | x | s=float32[3] | 'dim': 0, 'index': -1", STRIDED "s | y=float32[2] | 'size': [2], "
-            "'stride': [1]" }, "[2]", NPU_OK, { 4, 5 } },
-        { { "s | aten.select.int | x | s=float32[3] | 'dim': 0, 'index': 1", STRIDED "s | y=float32[2] | 'size': [2], "
-            "'stride': [1], 'storage_offset': null" }, "[2]", NPU_OK, { 4, 5 } },
-        { { "s | aten.select.int | x | s=float32[3] | 'dim': 0, 'index': 1", STRIDED "s | y=float32[2] | 'size': [2], "
-            "'stride': [2], 'storage_offset': 1" }, "[2]", NPU_OK, { 2, 4 } }, /* from the start of the memory */
-        { { "s | aten.slice.Tensor | x | s=float32[2,2] | 'dim': 1, 'start': 1", STRIDED "s | y=float32[2] | 'size': [2],"
-            " 'stride': [3]" }, "[2]", NPU_OK, { 2, 5 } },
-        { { "p | aten.split.Tensor | x | p_0=float32[2,2] p_1=float32[2,1] | 'split_size': 2, 'dim': 1",
-            "s | <built-in function getitem> | p.0 | s=float32[2,1] | 'index': 1",
-            STRIDED "s | y=float32[2] | 'size': [2], 'stride': [3]" }, "[2]", NPU_OK, { 3, 6 } },
-        { { T, "v | aten.as_strided.default | t | v=float32[3] | 'size': [3], 'stride': [2]", STRIDED "v | " FLAT },
-          "[6]", NPU_OK, FULL },
-        { { "r | aten.relu.default | x | r=float32[2,3] | ", STRIDED "r | " FLAT }, "[6]", NPU_OK, FULL },
-        { { T, "c | aten.contiguous.default | t | c=float32[3,2] | ", STRIDED "c | " FLAT }, "[6]", NPU_OK,
-          { 1, 4, 2, 5, 3, 6 } },
-        { { T, "c | aten.clone.default | t | c=float32[3,2] | 'memory_format': 'torch.contiguous_format'",
-            STRIDED "c | " FLAT }, "[6]", NPU_OK, { 1, 4, 2, 5, 3, 6 } },
-        /* a write reaches the memory */
-        { { "a | aten.clone.default | x | a=float32[2,3] | ", "t | aten.t.default | a | t=float32[3,2] | ",
-            "w | aten.add_.Tensor | a | w=float32[2,3] | 'other': 1", STRIDED "t | " FLAT }, "[6]", NPU_OK,
-          { 2, 3, 4, 5, 6, 7 } },
-        { { "a | aten.clone.default | x | a=float32[2,3] | ",
-            "b | aten.as_strided_.default | a | b=float32[3,2] | 'size': [3, 2], 'stride': [1, 3]",
-            "y | aten.relu.default | a | y=float32[3,2] | " }, "[3,2]", NPU_OK, { 1, 4, 2, 5, 3, 6 } },
-        /* elementwise ops keep strides; of others nobody knows, or more would be needed than another operand */
-        { { T, "r | aten.relu.default | t | r=float32[3,2] | ", STRIDED "r | " FLAT }, "[6]", NPU_ERR_UNSUPPORTED, { 0 } },
-        { { T, "r | aten.relu.default | t | r=float32[3,2] | ", "n | aten.neg.default | r | n=float32[3,2] | ",
-            STRIDED "n | " FLAT }, "[6]", NPU_ERR_UNSUPPORTED, { 0 } },
-        { { T, "c | aten.clone.default | t | c=float32[3,2] | ", STRIDED "c | " FLAT }, "[6]", NPU_ERR_UNSUPPORTED, { 0 } },
-        { { T, "r | aten.reshape.default | t | r=float32[6] | 'shape': [6]", STRIDED "r | " FLAT }, "[6]",
-          NPU_ERR_UNSUPPORTED, { 0 } },
-        { { "e | aten.expand.default | x | e=float32[2,2,3] | 'size': [2, 2, 3]", STRIDED "e | " FLAT }, "[6]",
-          NPU_ERR_UNSUPPORTED, { 0 } },
-        { { "s | aten.select.int | x | s=float32[3] | 'dim': 0, 'index': 1", STRIDED "s | " FLAT }, "[6]", NPU_ERR_RANGE,
-          { 0 } },
-        { { T, "y | aten.as_strided_scatter.default | t z | y=float32[3,2] | 'size': [2], 'stride': [1]" }, "[3,2]",
-          NPU_ERR_UNSUPPORTED, { 0 } },
-        { { "y | aten.as_strided_scatter.default | x z | y=float32[2,3] | 'size': [2], 'stride': [1]" }, "[2,3]", NPU_OK,
-          { 1, 2, 3, 4, 5, 6 } },
-        { { T, "y | aten.resize_.default | t | y=float32[2] | 'size': [2]" }, "[2]", NPU_ERR_UNSUPPORTED, { 0 } },
-        { { T, "y | aten.as_strided_.default | t | y=float32[2] | 'size': [2], 'stride': [1]" }, "[2]",
-          NPU_ERR_UNSUPPORTED, { 0 } },
-        { { "y | aten.set_.source_Tensor | x z | y=float32[2] | " }, "[2]", NPU_ERR_UNSUPPORTED, { 0 } },
-    };
+static const struct { const char *nodes[4], *out; npu_status status; float want[6]; } storage_rows[] = {
+    { { STRIDED "x | y=float32[3,2] | 'size': [3, 2], 'stride': [1, 3]" }, "[3,2]", NPU_OK, { 1, 4, 2, 5, 3, 6 } },
+    { { T, STRIDED "t | y=float32[3,2] | 'size': [3, 2], 'stride': [1, 3], 'storage_offset': 0" }, "[3,2]", NPU_OK,
+      { 1, 4, 2, 5, 3, 6 } },
+    { { T, STRIDED "t | " FLAT }, "[6]", NPU_OK, FULL },
+    { { T, "u | aten.unsqueeze.default | t | u=float32[3,1,2] | 'dim': 1", STRIDED "u | " FLAT }, "[6]", NPU_OK, FULL },
+    { { "t | aten.permute.default | x | t=float32[3,2] | 'dims': [-1, 0]", STRIDED "t | " FLAT }, "[6]", NPU_OK, FULL },
+    { { "s | aten.select.int | x | s=float32[3] | 'dim': 0, 'index': -1", STRIDED "s | y=float32[2] | 'size': [2], "
+        "'stride': [1]" }, "[2]", NPU_OK, { 4, 5 } },
+    { { "s | aten.select.int | x | s=float32[3] | 'dim': 0, 'index': 1", STRIDED "s | y=float32[2] | 'size': [2], "
+        "'stride': [1], 'storage_offset': null" }, "[2]", NPU_OK, { 4, 5 } },
+    { { "s | aten.select.int | x | s=float32[3] | 'dim': 0, 'index': 1", STRIDED "s | y=float32[2] | 'size': [2], "
+        "'stride': [2], 'storage_offset': 1" }, "[2]", NPU_OK, { 2, 4 } }, /* from the start of the memory */
+    { { "s | aten.slice.Tensor | x | s=float32[2,2] | 'dim': 1, 'start': 1", STRIDED "s | y=float32[2] | 'size': [2],"
+        " 'stride': [3]" }, "[2]", NPU_OK, { 2, 5 } },
+    { { "p | aten.split.Tensor | x | p_0=float32[2,2] p_1=float32[2,1] | 'split_size': 2, 'dim': 1",
+        "s | <built-in function getitem> | p.0 | s=float32[2,1] | 'index': 1",
+        STRIDED "s | y=float32[2] | 'size': [2], 'stride': [3]" }, "[2]", NPU_OK, { 3, 6 } },
+    { { T, "v | aten.as_strided.default | t | v=float32[3] | 'size': [3], 'stride': [2]", STRIDED "v | " FLAT },
+      "[6]", NPU_OK, FULL },
+    { { "r | aten.relu.default | x | r=float32[2,3] | ", STRIDED "r | " FLAT }, "[6]", NPU_OK, FULL },
+    { { T, "c | aten.contiguous.default | t | c=float32[3,2] | ", STRIDED "c | " FLAT }, "[6]", NPU_OK,
+      { 1, 4, 2, 5, 3, 6 } },
+    { { T, "c | aten.clone.default | t | c=float32[3,2] | 'memory_format': 'torch.contiguous_format'",
+        STRIDED "c | " FLAT }, "[6]", NPU_OK, { 1, 4, 2, 5, 3, 6 } },
+    /* a write reaches the memory */
+    { { "a | aten.clone.default | x | a=float32[2,3] | ", "t | aten.t.default | a | t=float32[3,2] | ",
+        "w | aten.add_.Tensor | a | w=float32[2,3] | 'other': 1", STRIDED "t | " FLAT }, "[6]", NPU_OK,
+      { 2, 3, 4, 5, 6, 7 } },
+    { { "a | aten.clone.default | x | a=float32[2,3] | ",
+        "b | aten.as_strided_.default | a | b=float32[3,2] | 'size': [3, 2], 'stride': [1, 3]",
+        "y | aten.relu.default | a | y=float32[3,2] | " }, "[3,2]", NPU_OK, { 1, 4, 2, 5, 3, 6 } },
+    /* elementwise ops keep strides; of others nobody knows, or more would be needed than another operand */
+    { { T, "r | aten.relu.default | t | r=float32[3,2] | ", STRIDED "r | " FLAT }, "[6]", NPU_ERR_UNSUPPORTED, { 0 } },
+    { { T, "r | aten.relu.default | t | r=float32[3,2] | ", "n | aten.neg.default | r | n=float32[3,2] | ",
+        STRIDED "n | " FLAT }, "[6]", NPU_ERR_UNSUPPORTED, { 0 } },
+    { { T, "c | aten.clone.default | t | c=float32[3,2] | ", STRIDED "c | " FLAT }, "[6]", NPU_ERR_UNSUPPORTED, { 0 } },
+    { { T, "r | aten.reshape.default | t | r=float32[6] | 'shape': [6]", STRIDED "r | " FLAT }, "[6]",
+      NPU_ERR_UNSUPPORTED, { 0 } },
+    { { "e | aten.expand.default | x | e=float32[2,2,3] | 'size': [2, 2, 3]", STRIDED "e | " FLAT }, "[6]",
+      NPU_ERR_UNSUPPORTED, { 0 } },
+    { { "s | aten.select.int | x | s=float32[3] | 'dim': 0, 'index': 1", STRIDED "s | " FLAT }, "[6]", NPU_ERR_RANGE,
+      { 0 } },
+    { { T, "y | aten.as_strided_scatter.default | t z | y=float32[3,2] | 'size': [2], 'stride': [1]" }, "[3,2]",
+      NPU_ERR_UNSUPPORTED, { 0 } },
+    { { "y | aten.as_strided_scatter.default | x z | y=float32[2,3] | 'size': [2], 'stride': [1]" }, "[2,3]", NPU_OK,
+      { 1, 2, 3, 4, 5, 6 } },
+    { { T, "y | aten.resize_.default | t | y=float32[2] | 'size': [2]" }, "[2]", NPU_ERR_UNSUPPORTED, { 0 } },
+    { { T, "y | aten.as_strided_.default | t | y=float32[2] | 'size': [2], 'stride': [1]" }, "[2]",
+      NPU_ERR_UNSUPPORTED, { 0 } },
+    { { "y | aten.set_.source_Tensor | x z | y=float32[2] | " }, "[2]", NPU_ERR_UNSUPPORTED, { 0 } },
+};
+
+/* PyTorch's as_strided sees the memory of which its operand is a view: that where the views tell it, else refused. */
+static void test_storage(void)
+{
     static const float z[] = { 1, 2 };
     NPU_ITEM("F21");
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof storage_rows / sizeof storage_rows[0]; i++) {
         char out[40];
         document d = { "x=float32[2,3] z=float32[2]", "", out, NULL, { NULL } };
         npu_graph *g;
         run r;
-        size_t len = rows[i].out[1] == '2' && rows[i].out[2] == ']' ? 2 : 6;
-        snprintf(out, sizeof out, "y=float32%s", rows[i].out);
+        size_t len = storage_rows[i].out[1] == '2' && storage_rows[i].out[2] == ']' ? 2 : 6;
+        snprintf(out, sizeof out, "y=float32%s", storage_rows[i].out);
         for (int n = 0; n < 4; n++) {
-            d.nodes[n] = rows[i].nodes[n];
+            d.nodes[n] = storage_rows[i].nodes[n];
         }
-        if (rows[i].status) {
-            refuse(&d, rows[i].status, "");
+        if (storage_rows[i].status) {
+            refuse(&d, storage_rows[i].status, "");
             continue;
         }
         g = load(&d);
         r = run_graph(g, DATA(x6, z));
-        check_floats(&r, 0, rows[i].want, len);
+        check_floats(&r, 0, storage_rows[i].want, len);
         npu_exec_destroy(r.exec);
         npu_graph_destroy(g);
     }

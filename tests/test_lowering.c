@@ -811,88 +811,90 @@ static void test_linear(void)
     npu_graph_destroy(g);
 }
 
+/* gawee ops beside what computes the same in ATen. */
+static const struct { const char *x, *gawee, *aten; } gawee_cases[] = {
+    { "input a : f32[2,3,7,6]\n", "average_pool(a, kernelSize=[3, 2], strides=[2, 1], padding=[1, 1])",
+      "avg_pool2d(a, [3, 2], [2, 1], [1, 1])" },
+    { "input a : f32[2,3,7,6]\n", "average_pool(a, kernelSize=[3, 2], padding=[1, "
+        "1], ceilMode=true, countIncludePad=false)",
+      "avg_pool2d(a, [3, 2], [], [1, 1], true, false)" },
+    { "input a : f32[2,3,7,6]\n", "max_pool(a, kernelSize=[3, 2], dilation=[2, 1], ceilMode=true)",
+      "max_pool2d(a, [3, 2], [], [0, 0], [2, 1], true)" },
+    { "input a : f32[2,3,7,6]\n", "global_average_pool(a)", "adaptive_avg_pool2d(a, [1, 1])" },
+    { "input a : f32[2,4,7,6]\ninput w : f32[6,2,3,3]\n", "conv(a, w, groups=2)", "conv2d(a, "
+        "w, none, [1, 1], [0, 0], [1, 1], 2)" },
+    { "input a : f32[2,3]\ninput b : f32[3]\n", "sub(a, b)", "sub.Tensor(a, b)" },
+    { "input a : f32[2,3]\ninput b : f32[2,1]\n", "mul(a, b)", "mul.Tensor(a, b)" },
+    { "input a : f32[2,3]\ninput b : f32[2,3]\n", "div(a, b)", "div.Tensor(a, b)" },
+    { "input a : f32[2,3,4]\ninput b : f32[4,5]\n", "matmul(a, b)", "matmul(a, b)" },
+    { "input a : f32[2,3,4]\n", "reduce_mean(a, axes=[1])", "mean.dim(a, [1], true)" },
+    { "input a : f32[2,3,4]\n", "reduce_sum(a, axes=[0, -1], keepDims=false)", "sum.dim_IntList(a, [0, -1])" },
+    { "input a : f32[2,3,4]\n", "transpose(a, perm=[2, 0, 1])", "permute(a, [2, 0, 1])" },
+    { "input a : f32[2,1,4]\n", "squeeze(a, axes=[1])", "squeeze.dim(a, 1)" },
+    { "input a : f32[2,3,4]\n", "softmax(a, axis=1)", "softmax.int(a, 1)" }, { "input a : f32[2,3,4]\n",
+      "tanh(a)", "tanh(a)" },
+    { "input a : f32[2,3,4]\n", "erf(a)", "erf(a)" }, { "input a : f32[2,3,4]\n", "sqrt(a)", "sqrt(a)" },
+    { "input x : f32[2,3,4,2]\ninput w : f32[3]\ninput b : f32[3]\ninput m : f32[3]\ninput v : f32[3]\n",
+      "batch_norm(x, w, b, m, v, eps=5)", "batch_norm(x, w, b, m, v, false, 0.1, 5, false)" },
+    { "input x : f32[2,3,4,2]\ninput w : f32[3]\ninput b : f32[3]\ninput m : f32[3]\ninput v : f32[3]\n",
+      "batch_norm(x, w, b, m, v, affine=false, eps=5)", "batch_norm(x, none, none, m, v, false, 0.1, 5, false)" },
+    { "input a : i32[2,3]\ninput b : i32[3]\n", "add(a, b)", "add.Tensor(a, b)" },
+    { "input a : i32[2,3]\n", "relu(a)", "relu(a)" },
+    { "input a : f32[2,3]\ninput b : f32[2,1]\n", "cat([a, b], axis=-1)", "cat([a, b], 1)" },
+    { "input a : f32[2,3,4]\n", "reshape(a, [6, -1])", "reshape(a, [6, -1])" },
+    { "input a : f32[2,3]\n", "unsqueeze(a, axes=[-1, 0])", "reshape(a, [1, 2, 3, 1])" },
+    { "input a : f32[2,3,4]\n", "shape(a, start=1)", "arange.start_step(3, 5, 1)" },
+    { "input a : f32[2,3]\n", "sigmoid(a)", "sigmoid(a)" },
+    { "input a : f32[2,3]\n", "hard_sigmoid(a, alpha=0.16666666666666666)", "hardsigmoid(a)" },
+    { "input a : f16[2,3]\n", "hard_swish(a)", "hardswish(a)" },
+    { "input a : f32[2,3]\n", "leaky_relu(a, alpha=0.3)", "leaky_relu(a, 0.3)" },
+    { "input a : f32[2,3]\n", "gelu(a)", "gelu(a)" },
+    { "input a : i32[5,3]\ninput b : i32[3]\n", "equal(a, b)", "eq.Tensor(a, b)" },
+    { "input c : bool[2,3]\ninput a : f32[2,3]\ninput b : f32[3]\n", "where(c, a, b)", "where.self(c, a, b)" },
+    { "input a : f32[2,3]\ninput b : f32[2,1]\n", "max([a, b, a])", "maximum(a, b)" },
+    { "input a : i32[2,3]\ninput b : i32[3]\n", "min([a, b])", "minimum(a, b)" },
+    { "input a : f32[3,1]\n", "expand(a, [2, 3, 4])", "expand(a, [2, 3, 4])" },
+    { "input a : f32[2,4,3]\nconst i : i64[2,2] {0, -1, 3, -4}\n", "gather(a, i, axis=1)",
+      "index.Tensor(a, [none, i])" },
+    { "input a : i32[4]\nconst i : i32[3] {-2, 0, 3}\nj = aten.to.dtype(i, i64)\n", "gather(a, i)",
+      "index.Tensor(a, [j])" },
+    { "input a : f32[3,4]\nconst i : i64[2,2] {0, 3, 1, 1}\n", "gather_elements(a, i, axis=-1)",
+      "gather(a, 1, i)" },
+    { "", "range(1, 10, 3)", "arange.start_step(1, 10, 3)" },
+    { "", "range(1.0, 0.0, -0.25)", "arange.start_step(1.0, 0.0, -0.25)" },
+    { "input a : f32[1,2,3,2]\n", "resize(a, [1.0, 1.0, 2.0, 3.0])", "upsample_nearest2d(a, [6, 6])" },
+    { "input a : f32[4,9]\n", "slice(a, [-3], [9223372036854775807], [1], [2])", "slice.Tensor(a, 1, -3, 99, 2)" },
+    { "input a : f32[4,9]\n", "slice(a, [-1], [-9], [0], [-1])", "flip(a, [0])" },
+    { "input a : f32[5,4]\nconst i : i64[2] {3, 1}\nb = aten.slice.Tensor(a, 1, 1, 3)\n",
+      "slice(a, [3, 1], [0, 3], steps=[-2, 1])", "index.Tensor(b, [i])" },
+    { "input a : f32[2,3]\n", "pad(a, [1, 0, 0, 2], 5)", "constant_pad_nd(a, [0, 2, 1, 0], 5)" },
+    { "input a : f32[2,3]\n", "tile(a, [2, 3])", "repeat(a, [2, 3])" },
+    { "input a : f32[2,3]\n", "cast(a, toType=f16)", "to.dtype(a, f16)" },
+    { "input a : f32[2,3]\n", "cast(a, toType=bool)", "to.dtype(a, bool)" },
+    { "input a : bool[2,3]\n", "cast(a, toType=f32)", "to.dtype(a, f32)" },
+    { "const a : f32[3] {0, 2.75, 255}\n", "cast(a, toType=u8)", "to.dtype(a, u8)" },
+    { "input a : bool[2,3]\ninput b : bool[3]\n", "equal(a, b)", "eq.Tensor(a, b)" },
+    { "input a : bool[4]\nconst i : i64[2] {1, -1}\n", "gather(a, i)", "index.Tensor(a, [i])" },
+};
+
 /* Every gawee op computes what its ATen op does. */
 static void test_gawee_numbers(void)
 {
-    static const struct { const char *x, *gawee, *aten; } cases[] = {
-        { "input a : f32[2,3,7,6]\n", "average_pool(a, kernelSize=[3, 2], strides=[2, 1], padding=[1, 1])",
-          "avg_pool2d(a, [3, 2], [2, 1], [1, 1])" },
-        { "input a : f32[2,3,7,6]\n", "average_pool(a, kernelSize=[3, 2], padding=[1, "
-            "1], ceilMode=true, countIncludePad=false)",
-          "avg_pool2d(a, [3, 2], [], [1, 1], true, false)" },
-        { "input a : f32[2,3,7,6]\n", "max_pool(a, kernelSize=[3, 2], dilation=[2, 1], ceilMode=true)",
-          "max_pool2d(a, [3, 2], [], [0, 0], [2, 1], true)" },
-        { "input a : f32[2,3,7,6]\n", "global_average_pool(a)", "adaptive_avg_pool2d(a, [1, 1])" },
-        { "input a : f32[2,4,7,6]\ninput w : f32[6,2,3,3]\n", "conv(a, w, groups=2)", "conv2d(a, "
-            "w, none, [1, 1], [0, 0], [1, 1], 2)" },
-        { "input a : f32[2,3]\ninput b : f32[3]\n", "sub(a, b)", "sub.Tensor(a, b)" },
-        { "input a : f32[2,3]\ninput b : f32[2,1]\n", "mul(a, b)", "mul.Tensor(a, b)" },
-        { "input a : f32[2,3]\ninput b : f32[2,3]\n", "div(a, b)", "div.Tensor(a, b)" },
-        { "input a : f32[2,3,4]\ninput b : f32[4,5]\n", "matmul(a, b)", "matmul(a, b)" },
-        { "input a : f32[2,3,4]\n", "reduce_mean(a, axes=[1])", "mean.dim(a, [1], true)" },
-        { "input a : f32[2,3,4]\n", "reduce_sum(a, axes=[0, -1], keepDims=false)", "sum.dim_IntList(a, [0, -1])" },
-        { "input a : f32[2,3,4]\n", "transpose(a, perm=[2, 0, 1])", "permute(a, [2, 0, 1])" },
-        { "input a : f32[2,1,4]\n", "squeeze(a, axes=[1])", "squeeze.dim(a, 1)" },
-        { "input a : f32[2,3,4]\n", "softmax(a, axis=1)", "softmax.int(a, 1)" }, { "input a : f32[2,3,4]\n",
-          "tanh(a)", "tanh(a)" },
-        { "input a : f32[2,3,4]\n", "erf(a)", "erf(a)" }, { "input a : f32[2,3,4]\n", "sqrt(a)", "sqrt(a)" },
-        { "input x : f32[2,3,4,2]\ninput w : f32[3]\ninput b : f32[3]\ninput m : f32[3]\ninput v : f32[3]\n",
-          "batch_norm(x, w, b, m, v, eps=5)", "batch_norm(x, w, b, m, v, false, 0.1, 5, false)" },
-        { "input x : f32[2,3,4,2]\ninput w : f32[3]\ninput b : f32[3]\ninput m : f32[3]\ninput v : f32[3]\n",
-          "batch_norm(x, w, b, m, v, affine=false, eps=5)", "batch_norm(x, none, none, m, v, false, 0.1, 5, false)" },
-        { "input a : i32[2,3]\ninput b : i32[3]\n", "add(a, b)", "add.Tensor(a, b)" },
-        { "input a : i32[2,3]\n", "relu(a)", "relu(a)" },
-        { "input a : f32[2,3]\ninput b : f32[2,1]\n", "cat([a, b], axis=-1)", "cat([a, b], 1)" },
-        { "input a : f32[2,3,4]\n", "reshape(a, [6, -1])", "reshape(a, [6, -1])" },
-        { "input a : f32[2,3]\n", "unsqueeze(a, axes=[-1, 0])", "reshape(a, [1, 2, 3, 1])" },
-        { "input a : f32[2,3,4]\n", "shape(a, start=1)", "arange.start_step(3, 5, 1)" },
-        { "input a : f32[2,3]\n", "sigmoid(a)", "sigmoid(a)" },
-        { "input a : f32[2,3]\n", "hard_sigmoid(a, alpha=0.16666666666666666)", "hardsigmoid(a)" },
-        { "input a : f16[2,3]\n", "hard_swish(a)", "hardswish(a)" },
-        { "input a : f32[2,3]\n", "leaky_relu(a, alpha=0.3)", "leaky_relu(a, 0.3)" },
-        { "input a : f32[2,3]\n", "gelu(a)", "gelu(a)" },
-        { "input a : i32[5,3]\ninput b : i32[3]\n", "equal(a, b)", "eq.Tensor(a, b)" },
-        { "input c : bool[2,3]\ninput a : f32[2,3]\ninput b : f32[3]\n", "where(c, a, b)", "where.self(c, a, b)" },
-        { "input a : f32[2,3]\ninput b : f32[2,1]\n", "max([a, b, a])", "maximum(a, b)" },
-        { "input a : i32[2,3]\ninput b : i32[3]\n", "min([a, b])", "minimum(a, b)" },
-        { "input a : f32[3,1]\n", "expand(a, [2, 3, 4])", "expand(a, [2, 3, 4])" },
-        { "input a : f32[2,4,3]\nconst i : i64[2,2] {0, -1, 3, -4}\n", "gather(a, i, axis=1)",
-          "index.Tensor(a, [none, i])" },
-        { "input a : i32[4]\nconst i : i32[3] {-2, 0, 3}\nj = aten.to.dtype(i, i64)\n", "gather(a, i)",
-          "index.Tensor(a, [j])" },
-        { "input a : f32[3,4]\nconst i : i64[2,2] {0, 3, 1, 1}\n", "gather_elements(a, i, axis=-1)",
-          "gather(a, 1, i)" },
-        { "", "range(1, 10, 3)", "arange.start_step(1, 10, 3)" },
-        { "", "range(1.0, 0.0, -0.25)", "arange.start_step(1.0, 0.0, -0.25)" },
-        { "input a : f32[1,2,3,2]\n", "resize(a, [1.0, 1.0, 2.0, 3.0])", "upsample_nearest2d(a, [6, 6])" },
-        { "input a : f32[4,9]\n", "slice(a, [-3], [9223372036854775807], [1], [2])", "slice.Tensor(a, 1, -3, 99, 2)" },
-        { "input a : f32[4,9]\n", "slice(a, [-1], [-9], [0], [-1])", "flip(a, [0])" },
-        { "input a : f32[5,4]\nconst i : i64[2] {3, 1}\nb = aten.slice.Tensor(a, 1, 1, 3)\n",
-          "slice(a, [3, 1], [0, 3], steps=[-2, 1])", "index.Tensor(b, [i])" },
-        { "input a : f32[2,3]\n", "pad(a, [1, 0, 0, 2], 5)", "constant_pad_nd(a, [0, 2, 1, 0], 5)" },
-        { "input a : f32[2,3]\n", "tile(a, [2, 3])", "repeat(a, [2, 3])" },
-        { "input a : f32[2,3]\n", "cast(a, toType=f16)", "to.dtype(a, f16)" },
-        { "input a : f32[2,3]\n", "cast(a, toType=bool)", "to.dtype(a, bool)" },
-        { "input a : bool[2,3]\n", "cast(a, toType=f32)", "to.dtype(a, f32)" },
-        { "const a : f32[3] {0, 2.75, 255}\n", "cast(a, toType=u8)", "to.dtype(a, u8)" },
-        { "input a : bool[2,3]\ninput b : bool[3]\n", "equal(a, b)", "eq.Tensor(a, b)" },
-        { "input a : bool[4]\nconst i : i64[2] {1, -1}\n", "gather(a, i)", "index.Tensor(a, [i])" },
-    };
     NPU_ITEM("R4.2");
     NPU_ITEM("R4.9");
     NPU_ITEM("R4.11");
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof gawee_cases / sizeof gawee_cases[0]; i++) {
         char text[600];
         npu_graph *g, *now, *same;
-        snprintf(text, sizeof text, "graph main\n%sy = gawee.%s\noutput y = y\n", cases[i].x, cases[i].gawee);
+        snprintf(text, sizeof text, "graph main\n%sy = gawee.%s\noutput y = y\n", gawee_cases[i].x, gawee_cases[i].gawee);
         g = parse(text);
         now = lower(g, gawee);
-        snprintf(text, sizeof text, "graph main\n%sy = aten.%s\noutput y = y\n", cases[i].x, cases[i].aten);
+        snprintf(text, sizeof text, "graph main\n%sy = aten.%s\noutput y = y\n", gawee_cases[i].x, gawee_cases[i].aten);
         same = parse(text);
         fill_inputs(g, -2, 2);
         if (now) {
             NPU_CHECK_EQ(count_ops(now, "gawee") + count_ops(now, "aten"), 0);
-            check_same(same, now, 1e-5, cases[i].gawee);
+            check_same(same, now, 1e-5, gawee_cases[i].gawee);
         }
         npu_graph_destroy(same);
         npu_graph_destroy(now);

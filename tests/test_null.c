@@ -166,6 +166,12 @@ static void test_graphs(void)
     STATUS(npu_graph_bind_param(NULL, NULL, NULL, 0), NPU_ERR_NO_MEMORY);
     STATUS(npu_graph_check_weights(NULL, NULL, 0, NULL, NULL), NPU_ERR_NO_MEMORY);
     STATUS(npu_graph_bind_weights(NULL, NULL, 0, NULL, NULL), NPU_ERR_NO_MEMORY);
+}
+
+/* What a graph is written to and made into. */
+static void test_graph_forms(void)
+{
+    NPU_ITEM("F15");
     STATUS(npu_update(NULL, v, v), NPU_ERR_NO_MEMORY);
     STATUS(npu_output(NULL, NULL, v), NPU_ERR_NO_MEMORY);
     STATUS(npu_value_set_name(NULL, v, NULL), NPU_ERR_NO_MEMORY);
@@ -247,6 +253,12 @@ static void test_builders(void)
     HANDLE(npu_emit_name(NULL, NULL, NULL, 0));
     HANDLE(npu_emit_typed(NULL, NULL, NULL, 0, &spec, 0));
     HANDLE(npu_emit_struct(NULL, 0, NULL, 0, NULL, NULL, 0));
+}
+
+/* Convolutions, products, activations. */
+static void test_builders_of_matrices_and_activations(void)
+{
+    NPU_ITEM("F15");
     HANDLE(npu_conv1d(NULL, v, v, v, NULL));
     HANDLE(npu_conv2d(NULL, v, v, v, NULL));
     HANDLE(npu_conv_transpose2d(NULL, v, v, v, NULL));
@@ -270,6 +282,12 @@ static void test_builders(void)
     HANDLE(npu_convolution(NULL, v, v, v, NULL));
     HANDLE(npu_baddbmm(NULL, v, v, v, NULL));
     HANDLE(npu_einsum(NULL, NULL, NULL, 0));
+}
+
+/* Functions of one operand. */
+static void test_builders_of_functions(void)
+{
+    NPU_ITEM("F15");
     HANDLE(npu_relu6(NULL, v));
     HANDLE(npu_selu(NULL, v));
     HANDLE(npu_mish(NULL, v));
@@ -333,6 +351,12 @@ static void test_builders(void)
     HANDLE(npu_rnn_tanh(NULL, v, v, NULL, 0, NULL));
     HANDLE(npu_rnn_relu(NULL, v, v, NULL, 0, NULL));
     HANDLE(npu_rms_norm(NULL, v, v, 0, 0));
+}
+
+/* Norms, pools, elementwise ops. */
+static void test_builders_of_norms_and_elements(void)
+{
+    NPU_ITEM("F15");
     HANDLE(npu_batch_norm(NULL, v, v, v, v, v, 0));
     HANDLE(npu_layer_norm(NULL, v, v, v, 0, 0));
     HANDLE(npu_group_norm(NULL, v, 0, v, v, 0));
@@ -360,6 +384,12 @@ static void test_builders(void)
     HANDLE(npu_gt(NULL, v, v));
     HANDLE(npu_ge(NULL, v, v));
     HANDLE(npu_where(NULL, v, v, v));
+}
+
+/* Shapes, reductions, lookup, memory. */
+static void test_builders_of_shapes_and_reductions(void)
+{
+    NPU_ITEM("F15");
     HANDLE(npu_reshape(NULL, v, NULL, 0));
     HANDLE(npu_permute(NULL, v, NULL, 0));
     HANDLE(npu_transpose(NULL, v, 0, 0));
@@ -388,6 +418,12 @@ static void test_builders(void)
     HANDLE(npu_to(NULL, v, (npu_dtype)0));
     HANDLE(npu_clone(NULL, v));
     HANDLE(npu_dropout(NULL, v, 0));
+}
+
+/* Device kinds, tile programs, models. */
+static void test_builders_of_tiles_and_models(void)
+{
+    NPU_ITEM("F15");
     HANDLE(npu_aicf_add(NULL, v, v));
     HANDLE(npu_aicf_relu(NULL, v));
     HANDLE(npu_aicf_gemm(NULL, v, v, NULL));
@@ -724,7 +760,13 @@ int main(void)
     v.id = op.id = 1;
     NPU_RUN(test_objects);
     NPU_RUN(test_graphs);
+    NPU_RUN(test_graph_forms);
     NPU_RUN(test_builders);
+    NPU_RUN(test_builders_of_matrices_and_activations);
+    NPU_RUN(test_builders_of_functions);
+    NPU_RUN(test_builders_of_norms_and_elements);
+    NPU_RUN(test_builders_of_shapes_and_reductions);
+    NPU_RUN(test_builders_of_tiles_and_models);
     NPU_RUN(test_runs);
     NPU_RUN(test_lists);
     NPU_RUN(test_all_are_here);
