@@ -19,7 +19,7 @@ MAKEFLAGS := -j$(JOBS) $(MAKEFLAGS)
 endif
 
 HEADERS = npu_ir.h npu_ir_backend_ref.h
-TEST_HEADERS = $(HEADERS) tests/npu_test.h $(wildcard tests/rig.h tests/oracle/*.h tests/conformance/*.h examples/sim/*.h examples/tiles/*.h)
+TEST_HEADERS = $(HEADERS) tests/npu_test.h $(wildcard tests/rig.h tests/oracle/*.h tests/conformance/*.h examples/sim/*.h examples/tiles/*.h examples/files/*.h examples/onnx/*.h)
 TESTS = $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 # The implementations are two objects, which are compiled side by side. Tests of internals include them themselves.
 IMPL = $(BUILD)/npu_impl.o $(BUILD)/npu_ref_impl.o
@@ -27,6 +27,7 @@ INNER = $(patsubst tests/%.c,%,$(shell grep -l '^\#define NPU_IR_IMPLEMENTATION'
 EXAMPLES = $(patsubst examples/%.c,%,$(wildcard examples/*.c))
 DIGITS = $(firstword $(filter %digits,$(EXAMPLES)) digits)
 VECTORS = tests/vectors
+NODES = /usr/share/libonnx-testdata/data/node
 WAYS =
 OPS =
 OP =
@@ -62,6 +63,9 @@ bench: $(BUILD)/bench ## measure executor, graphs, kernels beside PyTorch's: mak
 
 ops: $(BUILD)/ops ## every op: name, category, schema, shapes, kernels, traits, dtypes, where it is tested: make ops [OP=conv]
 	@$(RUN) $(BUILD)/ops $(OP:%=-o "%") $(wildcard tests/test_*.c)
+
+onnx: $(BUILD)/onnx_nodes ## the ONNX project's node tests through examples/onnx: make onnx [NODES=dir]
+	@$(RUN) $(BUILD)/onnx_nodes $(NODES)
 
 sections: ## the outline of both headers: line, lines and functions of each section and of its parts
 	@awk -f tests/sections.awk $(HEADERS)
@@ -112,10 +116,13 @@ $(BUILD)/test_fuzz: $(wildcard tests/fuzz/*.[ch] tests/fuzz/*.txt)
 $(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h $(TEST_HEADERS) $(IMPL)
 	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
 
-$(BUILD)/conformance_opencl: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h examples/opencl/npu_opencl.h $(IMPL)
+$(BUILD)/conformance_opencl: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/npu_backend_test.h tests/conformance/accelerator.h examples/opencl/npu_opencl.h $(IMPL)
 	$(COMPILE) -DHAVE_OPENCL -I. $< $(IMPL) -lOpenCL $(LIBS) -o $@
 
 $(BUILD)/ops: tests/ops.c tests/conformance/cases.h $(IMPL)
+	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
+
+$(BUILD)/onnx_nodes: tests/onnx_nodes.c examples/onnx/npu_onnx.h $(IMPL)
 	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
 
 $(BUILD)/bench: tests/bench.c tests/bench_kernels.h tests/bench_passes.h $(IMPL)
@@ -131,5 +138,5 @@ $(EXAMPLES:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(TEST_HEAD
 $(BUILD)/examples/11_opencl: examples/opencl/npu_opencl.h
 $(BUILD)/examples/11_opencl: LIBS += $(if $(OPENCL),-DHAVE_OPENCL -lOpenCL)
 
-.PHONY: help all test check run conformance bench ops sections record asan ubsan tsan coverage fuzz clean
+.PHONY: help all test check run conformance bench ops onnx sections record asan ubsan tsan coverage fuzz clean
 .DEFAULT_GOAL = help

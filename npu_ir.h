@@ -60,12 +60,13 @@
      5 graph                         >>graph        >>impl-graph     tests/test_graph.c
      6 type deduction                >>deduce       >>impl-deduce    tests/test_deduce.c, test_rejection.c
      7 builder, layers, models       >>builder      >>impl-builder   tests/test_builder.c
-     8 graph forms: text, JSON, DOT  >>forms        >>impl-forms     tests/test_forms.c, test_json.c, test_roundtrip.c
-     9 backend interface             >>backend      >>impl-backend   tests/test_backend.c
+     8 graph forms: text, JSON, DOT  >>forms        >>impl-forms     tests/test_forms.c, test_json.c, test_roundtrip.c,
+                                                                     test_safetensors.c
+     9 backend interface             >>backend      >>impl-backend   tests/test_backend.c, test_slots.c
     10 rewriting                     >>rewrite      >>impl-rewrite   tests/test_rewrite.c
     11 partitioner                   >>partition    >>impl-partition tests/test_partition.c
     12 memory planner                >>memory       >>impl-memory    tests/test_memory.c
-    13 program and executor          >>exec         >>impl-exec      tests/test_exec.c, test_dynamic.c
+    13 program and executor          >>exec         >>impl-exec      tests/test_exec.c, test_dynamic.c, test_overlap.c
     14 plan forms, profile, verify   >>report       >>impl-report    tests/test_report.c
     15 tile programs                 >>tiles        >>impl-tiles     tests/test_tiles.c
 
@@ -135,7 +136,8 @@
      Kernels for aten, by category (`make ops` lists the ops, their schemas, kernels and tests): convolution,
      matrix, contraction, linalg, recurrent, distance, activation, normalisation, pooling, elementwise,
      comparison, shape, reduction, lookup, indexing, border, arrangement, memory, logic, creation, alias, order,
-     search, set, loss, statistics, vectors, resize, special, spectral. An op that is no ATen op and is built in:
+     search, set, loss, statistics, vectors, resize, special, spectral, quantisation. An op that is no ATen op and is
+     built in:
 
        <built-in function getitem>     one result of an op with several: index, 0 where it is not given
 
@@ -152,7 +154,10 @@
      Limits, each with a status: nothing is cast for you where an op wants equal dtypes (NPU_ERR_DTYPE: half
      activations with float weights); a file with symbolic dims is refused (NPU_ERR_DYNAMIC_SHAPE); a tensor
      made in forward() of a model without data has none (NPU_ERR_CONVERSION: register a buffer instead, and
-     bind it with npu_graph_bind_param). To extend the library: ADDING AN OP, examples/05_custom_op.c and
+     bind it with npu_graph_bind_param). Refused by name (NPU_ERR_NOT_FOUND) are ops on opaque or quantised tensors
+     (mkldnn_*, mkldnn_rnn_layer, quantized_lstm, quantize_per_tensor, dequantize.self, _scaled_mm), those that draw
+     random numbers as data (multinomial, normal, randint, rrelu_with_noise) and set_, which changes what a tensor is
+     a view of. To extend the library: ADDING AN OP, examples/05_custom_op.c and
      examples/09_exported_model.c.
 */
 #ifndef NPU_IR_H
@@ -182,7 +187,7 @@ extern "C" {
    NPU_IR_REALLOC(p, n)    realloc          implementation file
    NPU_IR_FREE(p)          free             implementation file
    NPU_IR_ASSERT(x)        nothing          implementation file; with NPU_IR_DEBUG it defaults to assert()
-   NPU_IR_DEBUG            undefined        implementation file: check broken invariants
+   NPU_IR_DEBUG            undefined        implementation file: check broken invariants, and memory in overlapped runs
    NPU_IR_NO_STDIO         undefined        implementation file: no files (npu_text_load, npu_text_save)
    NPU_IR_NO_THREADS       undefined        implementation file: npu_threads_create returns NPU_ERR_UNSUPPORTED
    NPU_IR_NO_STRINGS       undefined        implementation file: messages and op documentation are empty strings
@@ -205,7 +210,7 @@ extern "C" {
    macro                left out                                        and with it
    NPU_IR_NO_TEXT       the text form, the short dump, keywords         program caches, whose keys are text
    NPU_IR_NO_DIAGRAMS   Graphviz, Mermaid, pies
-   NPU_IR_NO_JSON       the JSON form, npu_graph_check_json
+   NPU_IR_NO_JSON       the JSON form, npu_graph_check_json, safetensors
    NPU_IR_NO_REWRITE    >>rewrite: patterns, conversion, passes, all    npu_graph_specialize, npu_graph_find_wrong_op,
                         lowering                                        npu_tile_sync
    NPU_IR_NO_LOWERING   >>lowering to structured loops                  its two passes are names that nobody knows
@@ -817,6 +822,8 @@ typedef struct npu_op_info {
     uint32_t device_size;
     uint32_t constraints;         /* notes on the op: NPU_CONSTRAINT_, NPU_HINT_ bits */
     const uint8_t *device_attrs;
+    struct npu_registry *registry; /* that of the op's graph; NULL = not known */
+    const char *category;         /* of its row: "convolution"; NULL from a core that knows none */
 } npu_op_info;
 
 /* Reading bound arguments by name. A name the schema does not have, or an absent optional, gives the stated
@@ -930,6 +937,7 @@ typedef enum npu_namespace {
     NPU_NS_TENSOR = 3, /* tensor ops of the operator document; empty, pad, concat, slices, reassociation */
     NPU_NS_BLOCK = 4, NPU_NS_SYSTEM = 5, NPU_NS_LINALG = 6, NPU_NS_ARITH = 7, NPU_NS_GAWEE = 8,
     NPU_NS_NPU = 9,    /* transfer, getitem, call, fused ... */
+    NPU_NS_QUANTIZED = 10, /* quantized_decomposed: rounding to integers and back, as PyTorch exports it */
     NPU_NS_USER = 0x0100 /* first number free for custom namespaces */
 } npu_namespace;
 #define NPU_KIND_NAMESPACE(kind) ((kind) >> 16)
@@ -977,7 +985,8 @@ typedef enum npu_namespace {
     X(NPU_ALIAS_PARTS, 10u << 24)   /* dim cut into the results */                                           \
     X(NPU_ALIAS_UNBOUND, 11u << 24) /* element i of dim is result i */                                       \
     X(NPU_ALIAS_DIAGONAL, 12u << 24) /* where two dims have equal indices */                                 \
-    X(NPU_ALIAS_STRIDED, 13u << 24) /* what size, stride and storage_offset say */
+    X(NPU_ALIAS_STRIDED, 13u << 24) /* what size, stride and storage_offset say */                          \
+    X(NPU_COMPOSITE, 1u << 28)      /* stands for other ops, where nobody has a kernel for it: npu_op_expand */
 enum {
 #define NPU_X(symbol, bits) symbol = bits,
     NPU_IR_TRAITS(NPU_X)
@@ -1033,11 +1042,13 @@ typedef struct npu_op_table {
       "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, str padding=\"valid\", " \
       "SymInt[2] dilation=1, SymInt groups=1) -> Tensor", "2-D convolution with padding 'same' or 'valid'")  \
     X(0x0005, NPU_ATEN_CONV_TRANSPOSE2D, 0, npu__type_conv,                                                  \
-      "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, " \
-      "SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor", "transposed 2-D convolution") \
+      "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, "          \
+      "SymInt[2] padding=0, SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor",   \
+      "transposed 2-D convolution")                                                                          \
     X(0x0006, NPU_ATEN_CONVOLUTION, 0, npu__type_conv,                                                       \
       "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, " \
-      "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor", "convolution in 1, 2 or 3 dims, or transposed") \
+      "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",                                  \
+      "convolution in 1, 2 or 3 dims, or transposed")                                                        \
     X(0x0007, NPU_ATEN_CONVOLUTION_BACKWARD, 0, npu__type_conv_backward,                                     \
       "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? "                     \
       "bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "                  \
@@ -1061,29 +1072,50 @@ typedef struct npu_op_table {
       "dilation=1) -> Tensor", "transposed 3-D convolution")                                                 \
     X(0x000c, NPU_ATEN_CONV_DEPTHWISE2D, 0, npu__type_conv_depthwise,                                        \
       "_conv_depthwise2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] "        \
-      "stride, SymInt[2] padding, SymInt[2] dilation) -> Tensor", "2-D convolution with a group per channel")
+      "stride, SymInt[2] padding, SymInt[2] dilation) -> Tensor", "2-D convolution with a group per channel") \
+    X(0x0900, NPU_ATEN_CONVOLUTION_RAW, NPU_COMPOSITE, npu__type_composite, \
+      "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, " \
+      "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, " \
+      "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor", "convolution; its flags choose libraries") \
+    X(0x0901, NPU_ATEN_CONVOLUTION_DEPRECATED, NPU_COMPOSITE, npu__type_composite, \
+      "_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, " \
+      "SymInt[] padding, SymInt[] dilation, bool transposed, int[] output_padding, SymInt groups, " \
+      "bool benchmark, bool deterministic, bool cudnn_enabled) -> Tensor", "the same, with fewer flags") \
+    X(0x0902, NPU_ATEN_CONVOLUTION_MODE, NPU_COMPOSITE, npu__type_composite, \
+      "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, " \
+      "SymInt[] dilation, SymInt groups) -> Tensor", "convolution with padding same or valid")
 
 /* ---- aten: matrix ---- */
 #define NPU_IR_OPS_ATEN_MATRIX(X)                                                                            \
-    X(0x0020, NPU_ATEN_LINEAR, 0, npu__type_linear,                                                          \
+    X(0x0020, NPU_ATEN_LINEAR, NPU_COMPOSITE, \
+      npu__type_linear, \
       "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", "input times weight transposed, plus bias") \
-    X(0x0021, NPU_ATEN_MM, 0, npu__type_matmul, "mm(Tensor self, Tensor mat2) -> Tensor", "matrix product [M,K] [K,N]") \
-    X(0x0022, NPU_ATEN_BMM, 0, npu__type_matmul, "bmm(Tensor self, Tensor mat2) -> Tensor", "batched matrix product") \
-    X(0x0023, NPU_ATEN_MATMUL, 0, npu__type_matmul,                                                          \
+    X(0x0021, NPU_ATEN_MM, NPU_COMPOSITE, npu__type_matmul, "mm(Tensor self, Tensor mat2) -> Tensor", \
+      "matrix product [M,K] [K,N]") \
+    X(0x0022, NPU_ATEN_BMM, NPU_COMPOSITE, npu__type_matmul, "bmm(Tensor self, Tensor mat2) -> Tensor", \
+      "batched matrix product") \
+    X(0x0023, NPU_ATEN_MATMUL, NPU_COMPOSITE, \
+      npu__type_matmul, \
       "matmul(Tensor self, Tensor other) -> Tensor", "matrix product of 1-D to N-D operands, batch dims broadcast") \
-    X(0x0024, NPU_ATEN_ADDMM, 0, npu__type_addmm,                                                            \
+    X(0x0024, NPU_ATEN_ADDMM, NPU_COMPOSITE, \
+      npu__type_addmm, \
       "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",            \
       "beta self + alpha mat1 mat2")                                                                         \
-    X(0x0025, NPU_ATEN_BADDBMM, 0, npu__type_addmm,                                                          \
+    X(0x0025, NPU_ATEN_BADDBMM, NPU_COMPOSITE, \
+      npu__type_addmm, \
       "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> "             \
       "Tensor", "beta self + alpha batch1 batch2")                                                           \
-    X(0x0026, NPU_ATEN_MV, 0, npu__type_matmul,                                                              \
+    X(0x0026, NPU_ATEN_MV, NPU_COMPOSITE, \
+      npu__type_matmul, \
       "mv(Tensor self, Tensor vec) -> Tensor", "matrix [M,K] times vector [K]")                              \
-    X(0x0027, NPU_ATEN_DOT, 0, npu__type_matmul,                                                             \
+    X(0x0027, NPU_ATEN_DOT, NPU_COMPOSITE, \
+      npu__type_matmul, \
       "dot(Tensor self, Tensor tensor) -> Tensor", "inner product of two vectors")                           \
-    X(0x0028, NPU_ATEN_VDOT, 0, npu__type_matmul,                                                            \
+    X(0x0028, NPU_ATEN_VDOT, NPU_COMPOSITE, \
+      npu__type_matmul, \
       "vdot(Tensor self, Tensor other) -> Tensor", "dot, of real vectors")                                   \
-    X(0x0029, NPU_ATEN_ADDMV, 0, npu__type_addmm,                                                            \
+    X(0x0029, NPU_ATEN_ADDMV, NPU_COMPOSITE, \
+      npu__type_addmm, \
       "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",              \
       "beta self + alpha mat vec")
 
@@ -1112,7 +1144,12 @@ typedef struct npu_op_table {
       "beta self + alpha times the outer product")                                                 \
     X(0x0628, NPU_ATEN_LINALG_VECDOT, 0, npu__type_vecdot,                                         \
       "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",                                \
-      "inner products along a dim, the others broadcast")
+      "inner products along a dim, the others broadcast") \
+    X(0x0903, NPU_ATEN_GER, NPU_COMPOSITE, npu__type_composite, \
+      "ger(Tensor self, Tensor vec2) -> Tensor", "products of all pairs of two vectors") \
+    X(0x0904, NPU_ATEN_TRILINEAR, NPU_COMPOSITE, npu__type_composite, \
+      "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, " \
+      "int[] sumdim, int unroll_dim=1) -> Tensor", "sums of products of three tensors")
 
 /* ---- aten: linear algebra ---- */
 #define NPU_IR_OPS_ATEN_LINALG(X)                                                                  \
@@ -1182,7 +1219,48 @@ typedef struct npu_op_table {
       "linalg_matrix_norm with an order over two dims, else linalg_vector_norm")                   \
     X(0x0655, NPU_ATEN_LINALG_NORM_ORD_STR, 0, npu__type_linalg_norm,                              \
       "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, "        \
-      "ScalarType? dtype=None) -> Tensor", "linalg_matrix_norm.str_ord")
+      "ScalarType? dtype=None) -> Tensor", "linalg_matrix_norm.str_ord") \
+    X(0x0905, NPU_ATEN_CHAIN_MATMUL, NPU_COMPOSITE, npu__type_composite, \
+      "chain_matmul(Tensor[] matrices) -> Tensor", "product of many matrices") \
+    X(0x0906, NPU_ATEN_INVERSE, NPU_COMPOSITE, npu__type_composite, \
+      "inverse(Tensor self) -> Tensor", "inverse matrices") \
+    X(0x0907, NPU_ATEN_NUCLEAR_NORM, NPU_COMPOSITE, npu__type_composite, \
+      "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", "sum of the singular values") \
+    X(0x0908, NPU_ATEN_NUCLEAR_NORM_DIM, NPU_COMPOSITE, npu__type_composite, \
+      "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", \
+      "the same, of the matrices along two dims") \
+    X(0x0909, NPU_ATEN_TRIANGULAR_SOLVE, NPU_COMPOSITE, npu__type_composite, \
+      "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, " \
+      "bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)", \
+      "X with A X = self, A a triangle; and A") \
+    X(0x0966, NPU_ATEN_LINALG_LU_FACTOR_EX, 0, npu__type_lu_factor, \
+      "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, " \
+      "Tensor pivots, Tensor info)", "L and U in one, pivots, and where U is singular") \
+    X(0x0967, NPU_ATEN_LU_UNPACK, 0, npu__type_lu_unpack, \
+      "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, " \
+      "bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)", "P, L and U of them") \
+    X(0x0968, NPU_ATEN_LINALG_LU, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", "P, L and U") \
+    X(0x0969, NPU_ATEN_LINALG_DET_RAW, NPU_COMPOSITE, npu__type_composite, \
+      "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", \
+      "determinant, and factors of the transpose") \
+    X(0x096a, NPU_ATEN_LINALG_SLOGDET_RAW, NPU_COMPOSITE, npu__type_composite, \
+      "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", \
+      "slogdet, and factors of the transpose") \
+    X(0x096b, NPU_ATEN_LINALG_SOLVE_EX, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, " \
+      "bool check_errors=False) -> (Tensor result, Tensor info)", "linalg_solve, and 0 for each that has a solution") \
+    X(0x096c, NPU_ATEN_LINALG_SOLVE_EX_RAW, NPU_COMPOSITE, npu__type_composite, \
+      "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, " \
+      "bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", \
+      "the same, and factors of the transpose") \
+    X(0x096d, NPU_ATEN_LINALG_INV_EX, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", \
+      "linalg_inv, and 0 for each that has an inverse") \
+    X(0x096e, NPU_ATEN_MATRIX_EXP, NPU_COMPOSITE, npu__type_composite, \
+      "matrix_exp(Tensor self) -> Tensor", "powers of e") \
+    X(0x096f, NPU_ATEN_LINALG_MATRIX_EXP, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_matrix_exp(Tensor self) -> Tensor", "powers of e")
 
 /* ---- aten: Fourier transforms, over all dims listed ----
    normalization 0: as they are, 1: over the square root of the number of elements, 2: over it. The one-sided half of
@@ -1200,7 +1278,72 @@ typedef struct npu_op_table {
     X(0x06a3, NPU_ATEN_VIEW_AS_REAL, 0, npu__type_view_complex,                                              \
       "view_as_real(Tensor(a) self) -> Tensor(a)", "real and imaginary parts along a new last dim")          \
     X(0x06a4, NPU_ATEN_VIEW_AS_COMPLEX, 0, npu__type_view_complex,                                           \
-      "view_as_complex(Tensor(a) self) -> Tensor(a)", "complex numbers from the pairs of the last dim")
+      "view_as_complex(Tensor(a) self) -> Tensor(a)", "complex numbers from the pairs of the last dim") \
+    X(0x094a, NPU_ATEN_POLAR, 0, npu__type_complex, \
+      "polar(Tensor abs, Tensor angle) -> Tensor", "abs exp(i angle)") \
+    X(0x094b, NPU_ATEN_COMPLEX, 0, npu__type_complex, \
+      "complex(Tensor real, Tensor imag) -> Tensor", "real + i imag") \
+    X(0x094c, NPU_ATEN_REAL, 0, npu__type_part, \
+      "real(Tensor(a) self) -> Tensor(a)", "real parts") \
+    X(0x094d, NPU_ATEN_IMAG, 0, npu__type_part, \
+      "imag(Tensor(a) self) -> Tensor(a)", "imaginary parts") \
+    X(0x094e, NPU_ATEN_CONJ, 0, npu__type_same_arith, \
+      "conj(Tensor(a) self) -> Tensor(a)", "conjugates") \
+    X(0x094f, NPU_ATEN_CONJ_RAW, 0, npu__type_same_arith, \
+      "_conj(Tensor(a) self) -> Tensor(a)", "conjugates") \
+    X(0x0950, NPU_ATEN_CONJ_PHYSICAL, 0, npu__type_same_arith, \
+      "conj_physical(Tensor self) -> Tensor", "conjugates") \
+    X(0x0951, NPU_ATEN_FFT_FFT, NPU_COMPOSITE, npu__type_composite, \
+      "fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", "transform along a dim") \
+    X(0x0952, NPU_ATEN_FFT_IFFT, NPU_COMPOSITE, npu__type_composite, \
+      "fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", "its inverse") \
+    X(0x0953, NPU_ATEN_FFT_FFT2, NPU_COMPOSITE, npu__type_composite, \
+      "fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor", \
+      "transform along two dims") \
+    X(0x0954, NPU_ATEN_FFT_IFFT2, NPU_COMPOSITE, npu__type_composite, \
+      "fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor", "its inverse") \
+    X(0x0955, NPU_ATEN_FFT_FFTN, NPU_COMPOSITE, npu__type_composite, \
+      "fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", \
+      "transform along several dims") \
+    X(0x0956, NPU_ATEN_FFT_IFFTN, NPU_COMPOSITE, npu__type_composite, \
+      "fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", "its inverse") \
+    X(0x0957, NPU_ATEN_FFT_RFFT, NPU_COMPOSITE, npu__type_composite, \
+      "fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", \
+      "transform of real numbers, the first half") \
+    X(0x0958, NPU_ATEN_FFT_IRFFT, NPU_COMPOSITE, npu__type_composite, \
+      "fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", "its inverse") \
+    X(0x0959, NPU_ATEN_FFT_RFFT2, NPU_COMPOSITE, npu__type_composite, \
+      "fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor", \
+      "transform of real numbers along two dims") \
+    X(0x095a, NPU_ATEN_FFT_IRFFT2, NPU_COMPOSITE, npu__type_composite, \
+      "fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor", "its inverse") \
+    X(0x095b, NPU_ATEN_FFT_RFFTN, NPU_COMPOSITE, npu__type_composite, \
+      "fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", \
+      "transform of real numbers along several dims") \
+    X(0x095c, NPU_ATEN_FFT_IRFFTN, NPU_COMPOSITE, npu__type_composite, \
+      "fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", "its inverse") \
+    X(0x095d, NPU_ATEN_FFT_HFFT, NPU_COMPOSITE, npu__type_composite, \
+      "fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", \
+      "transform of what is Hermitian: real numbers") \
+    X(0x095e, NPU_ATEN_FFT_IHFFT, NPU_COMPOSITE, npu__type_composite, \
+      "fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", "its inverse") \
+    X(0x095f, NPU_ATEN_FFT_FFTSHIFT, NPU_COMPOSITE, npu__type_composite, \
+      "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", "frequency 0 to the middle") \
+    X(0x0960, NPU_ATEN_FFT_IFFTSHIFT, NPU_COMPOSITE, npu__type_composite, \
+      "fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", "and back") \
+    X(0x0961, NPU_ATEN_STFT, NPU_COMPOSITE, npu__type_composite, \
+      "stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, " \
+      "bool normalized=False, bool? onesided=None, bool? return_complex=None, " \
+      "bool? align_to_window=None) -> Tensor", "transforms of windows, hop_length apart") \
+    X(0x0962, NPU_ATEN_STFT_CENTER, NPU_COMPOSITE, npu__type_composite, \
+      "stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, " \
+      "Tensor? window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False, " \
+      "bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor", \
+      "the same, with borders around self") \
+    X(0x0963, NPU_ATEN_ISTFT, NPU_COMPOSITE, npu__type_composite, \
+      "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, " \
+      "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, " \
+      "bool return_complex=False) -> Tensor", "the signal of such transforms")
 
 /* ---- aten: distance ---- */
 #define NPU_IR_OPS_ATEN_DISTANCE(X)                                                                \
@@ -1234,7 +1377,12 @@ typedef struct npu_op_table {
       "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool "             \
       "scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool "               \
       "include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",                \
-      "the same; padding_idx does not count")
+      "the same; padding_idx does not count") \
+    X(0x090a, NPU_ATEN_EMBEDDING_BAG_FORWARD_ONLY, NPU_COMPOSITE, npu__type_composite, \
+      "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, " \
+      "bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, " \
+      "bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)", \
+      "_embedding_bag, without gradients")
 
 /* ---- aten: normalisation ---- */
 #define NPU_IR_OPS_ATEN_NORMALIZATION(X)                                                                     \
@@ -1289,7 +1437,15 @@ typedef struct npu_op_table {
     X(0x006d, NPU_ATEN_NATIVE_GROUP_NORM_BACKWARD, 0, npu__type_norm_backward,                               \
       "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, "                 \
       "Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> "                  \
-      "(Tensor, Tensor, Tensor)", "gradients of input, weight, bias; masked ones are empty")
+      "(Tensor, Tensor, Tensor)", "gradients of input, weight, bias; masked ones are empty") \
+    X(0x090b, NPU_ATEN_WEIGHT_NORM, NPU_COMPOSITE, npu__type_composite, \
+      "_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", "v with the norms g, along all dims but one") \
+    X(0x090c, NPU_ATEN_WEIGHT_NORM_INTERFACE, NPU_COMPOSITE, npu__type_composite, \
+      "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)", \
+      "the same, and the norms that v had") \
+    X(0x090d, NPU_ATEN_FUSED_RMS_NORM, NPU_COMPOSITE, npu__type_composite, \
+      "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, " \
+      "Tensor)", "rms_norm, and 1 / the root mean square")
 
 /* ---- aten: pooling ---- */
 #define NPU_IR_OPS_ATEN_POOLING(X)                                                                           \
@@ -1364,7 +1520,10 @@ typedef struct npu_op_table {
       "random_samples) -> (Tensor, Tensor)", "maximum over windows that random_samples place, and its index")\
     X(0x0095, NPU_ATEN_FRACTIONAL_MAX_POOL3D, 0, npu__type_fractional_pool,                                  \
       "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor "                   \
-      "random_samples) -> (Tensor, Tensor)", "fractional_max_pool2d over three dims")
+      "random_samples) -> (Tensor, Tensor)", "fractional_max_pool2d over three dims") \
+    X(0x0937, NPU_ATEN_MAX_UNPOOL2D, NPU_COMPOSITE, npu__type_composite, \
+      "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", \
+      "elements where max_pool2d found them, 0 elsewhere")
 
 /* ---- aten: resize: upsampling and sampling at given points ---- */
 #define NPU_IR_OPS_ATEN_RESIZE(X)                                                                  \
@@ -1428,7 +1587,10 @@ typedef struct npu_op_table {
       "bool align_corners) -> Tensor", "values at the points of grid, -1 to 1 along each dim")     \
     X(0x0553, NPU_ATEN_GRID_SAMPLER_3D, 0, npu__type_grid,                                         \
       "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "      \
-      "bool align_corners) -> Tensor", "values at the points of grid, -1 to 1 along each dim")
+      "bool align_corners) -> Tensor", "values at the points of grid, -1 to 1 along each dim") \
+    X(0x0939, NPU_ATEN_AFFINE_GRID_GENERATOR, NPU_COMPOSITE, npu__type_composite, \
+      "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", \
+      "the points of theta times a regular grid")
 
 /* ---- aten: elementwise ---- */
 #define NPU_IR_OPS_ATEN_ELEMENTWISE(X)                                                                       \
@@ -1463,9 +1625,9 @@ typedef struct npu_op_table {
       "sqrt(Tensor self) -> Tensor", "square root")                                                          \
     X(0x00ae, NPU_ATEN_RSQRT, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float,                        \
       "rsqrt(Tensor self) -> Tensor", "1 / square root")                                                     \
-    X(0x00af, NPU_ATEN_NEG, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_number,                            \
+    X(0x00af, NPU_ATEN_NEG, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_field,                            \
       "neg(Tensor self) -> Tensor", "-x")                                                                    \
-    X(0x00b0, NPU_ATEN_ABS, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_number,                            \
+    X(0x00b0, NPU_ATEN_ABS, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_field,                            \
       "abs(Tensor self) -> Tensor", "absolute value")                                                        \
     X(0x00b1, NPU_ATEN_EXP, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float,                          \
       "exp(Tensor self) -> Tensor", "e to the x")                                                            \
@@ -1586,7 +1748,45 @@ typedef struct npu_op_table {
       "x where x > 0, else weight of the channel times x")                                                   \
     X(0x00e7, NPU_ATEN_GLU, 0, npu__type_glu,                                                                \
       "glu(Tensor self, int dim=-1) -> Tensor",                                                              \
-      "first half along a dim times the sigmoid of the second")
+      "first half along a dim times the sigmoid of the second") \
+    X(0x0910, NPU_ATEN_SPECIAL_EXPIT, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float, \
+      "special_expit(Tensor self) -> Tensor", "1 / (1 + exp(-x))") \
+    X(0x0911, NPU_ATEN_SPECIAL_I0, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float, \
+      "special_i0(Tensor self) -> Tensor", "modified Bessel function of order 0") \
+    X(0x0912, NPU_ATEN_BITWISE_LEFT_SHIFT_TENSOR_SCALAR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_integer, \
+      "bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", \
+      "self times 2 to the other; 0 when all bits are out") \
+    X(0x0913, NPU_ATEN_BITWISE_LEFT_SHIFT_SCALAR_TENSOR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_integer, \
+      "bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "the same of a number") \
+    X(0x0914, NPU_ATEN_BITWISE_RIGHT_SHIFT_TENSOR_SCALAR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_integer, \
+      "bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", \
+      "self by 2 to the other, rounded down") \
+    X(0x0915, NPU_ATEN_BITWISE_RIGHT_SHIFT_SCALAR_TENSOR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_integer, \
+      "bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "the same of a number") \
+    X(0x0916, NPU_ATEN_LSHIFT___SCALAR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_integer, \
+      "__lshift__.Scalar(Tensor self, Scalar other) -> Tensor", "self times 2 to the other; 0 when all bits are out") \
+    X(0x0917, NPU_ATEN_LSHIFT___TENSOR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_integer, \
+      "__lshift__.Tensor(Tensor self, Tensor other) -> Tensor", "self times 2 to the other; 0 when all bits are out") \
+    X(0x0918, NPU_ATEN_RSHIFT___SCALAR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_integer, \
+      "__rshift__.Scalar(Tensor self, Scalar other) -> Tensor", "self by 2 to the other, rounded down") \
+    X(0x0919, NPU_ATEN_RSHIFT___TENSOR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_integer, \
+      "__rshift__.Tensor(Tensor self, Tensor other) -> Tensor", "self by 2 to the other, rounded down") \
+    X(0x091a, NPU_ATEN_FOREACH_ADD_LIST, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", \
+      "add of each tensor of a list") \
+    X(0x091b, NPU_ATEN_FOREACH_ADD_SCALAR, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "_foreach_add.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "add of each tensor of a list") \
+    X(0x091c, NPU_ATEN_FOREACH_ADD_SCALARLIST, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "_foreach_add.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", "add of each tensor of a list") \
+    X(0x091d, NPU_ATEN_FOREACH_SUB_LIST, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "_foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", \
+      "sub of each tensor of a list") \
+    X(0x091e, NPU_ATEN_FOREACH_SUB_SCALAR, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "sub of each tensor of a list") \
+    X(0x091f, NPU_ATEN_FOREACH_MUL_LIST, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]", "mul of each tensor of a list") \
+    X(0x0920, NPU_ATEN_FOREACH_MUL_SCALAR, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "_foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "mul of each tensor of a list")
 
 /* ---- aten: special functions: gamma, error, Bessel, powers and logarithms ---- */
 #define NPU_IR_OPS_ATEN_SPECIAL(X)                                                                 \
@@ -1689,7 +1889,7 @@ typedef struct npu_op_table {
     X(0x0398, NPU_ATEN_ROUND_DECIMALS, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,        \
       "round.decimals(Tensor self, *, int decimals) -> Tensor",                                    \
       "rounded to decimals, ties to even")                                                         \
-    X(0x0399, NPU_ATEN_SGN, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_real,                    \
+    X(0x0399, NPU_ATEN_SGN, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_arith,                    \
       "sgn(Tensor self) -> Tensor", "-1, 0 or 1")                                                  \
     X(0x039a, NPU_ATEN_SINC, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_promote_float,               \
       "sinc(Tensor self) -> Tensor", "sin(pi x) / (pi x)")                                         \
@@ -1755,7 +1955,12 @@ typedef struct npu_op_table {
       "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", "clamp(x, min_val, max_val)")  \
     X(0x0048, NPU_ATEN_ELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                             \
       "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",                    \
-      "scale x where x > 0, else scale alpha (exp(input_scale x) - 1)")
+      "scale x where x > 0, else scale alpha (exp(input_scale x) - 1)") \
+    X(0x090e, NPU_ATEN_RRELU, NPU_COMPOSITE, npu__type_composite, \
+      "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, " \
+      "Generator? generator=None) -> Tensor", "leaky_relu with the mean of both slopes: training is an error") \
+    X(0x090f, NPU_ATEN_PRELU_KERNEL, NPU_COMPOSITE, npu__type_composite, \
+      "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", "x where x > 0, else weight times x, broadcast")
 
 /* ---- aten: comparison and selection ---- */
 #define NPU_IR_OPS_ATEN_COMPARISON(X)                                                                        \
@@ -1785,7 +1990,9 @@ typedef struct npu_op_table {
       "equal(Tensor self, Tensor other) -> bool", "true where dims and all elements are equal")              \
     X(0x0112, NPU_ATEN_ALLCLOSE, 0, npu__type_allclose,                                                      \
       "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) "       \
-      "-> bool", "true where isclose is true of all elements")
+      "-> bool", "true where isclose is true of all elements") \
+    X(0x0970, NPU_ATEN_NONZERO_NUMPY, NPU_DATA | NPU_VARIADIC, npu__type_where_indices, \
+      "nonzero_numpy(Tensor self) -> Tensor[]", "indices of what is not 0, one tensor per dim")
 
 /* ---- aten: bits, truth and tests ---- */
 #define NPU_IR_OPS_ATEN_LOGIC(X)                                                                   \
@@ -1825,12 +2032,24 @@ typedef struct npu_op_table {
     X(0x0310, NPU_ATEN_ISPOSINF, NPU_ELEMENTWISE, npu__type_test,                                  \
       "isposinf(Tensor self) -> Tensor", "is +infinity")                                           \
     X(0x0311, NPU_ATEN_ISREAL, NPU_ELEMENTWISE, npu__type_test,                                    \
-      "isreal(Tensor self) -> Tensor", "true: no kernel takes complex numbers")                    \
+      "isreal(Tensor self) -> Tensor", "has no imaginary part")                                             \
     X(0x0312, NPU_ATEN_SIGNBIT, NPU_ELEMENTWISE, npu__type_test,                                   \
       "signbit(Tensor self) -> Tensor", "the sign bit is set")                                     \
     X(0x0313, NPU_ATEN_ISCLOSE, NPU_ELEMENTWISE, npu__type_isclose,                                \
       "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool "               \
-      "equal_nan=False) -> Tensor", "|self - other| is at most atol + |rtol other|")
+      "equal_nan=False) -> Tensor", "|self - other| is at most atol + |rtol other|") \
+    X(0x0921, NPU_ATEN_AND___SCALAR, NPU_ELEMENTWISE, npu__type_bitwise, \
+      "__and__.Scalar(Tensor self, Scalar other) -> Tensor", "and of the bits with a number") \
+    X(0x0922, NPU_ATEN_OR___SCALAR, NPU_ELEMENTWISE, npu__type_bitwise, \
+      "__or__.Scalar(Tensor self, Scalar other) -> Tensor", "or of the bits with a number") \
+    X(0x0923, NPU_ATEN_OR___TENSOR, NPU_ELEMENTWISE, npu__type_bitwise, \
+      "__or__.Tensor(Tensor self, Tensor other) -> Tensor", "or of the bits") \
+    X(0x0924, NPU_ATEN_XOR___SCALAR, NPU_ELEMENTWISE, npu__type_bitwise, \
+      "__xor__.Scalar(Tensor self, Scalar other) -> Tensor", "exclusive or of the bits with a number") \
+    X(0x0925, NPU_ATEN_XOR___TENSOR, NPU_ELEMENTWISE, npu__type_bitwise, \
+      "__xor__.Tensor(Tensor self, Tensor other) -> Tensor", "exclusive or of the bits") \
+    X(0x0926, NPU_ATEN_IS_NONZERO, NPU_COMPOSITE, npu__type_composite, \
+      "is_nonzero(Tensor self) -> bool", "whether the only element is not 0")
 
 /* ---- aten: type and memory ---- */
 #define NPU_IR_OPS_ATEN_MEMORY(X)                                                                            \
@@ -1856,7 +2075,14 @@ typedef struct npu_op_table {
       "-> Tensor(a)", "converted where dtype is given")                                                      \
     X(0x0207, NPU_ATEN_RESIZE, NPU_STORAGE, npu__type_new_size,                                              \
       "resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor",                   \
-      "the first elements in another shape; new ones are 0")
+      "the first elements in another shape; new ones are 0") \
+    X(0x0927, NPU_ATEN_TO_OTHER, NPU_KEEPS | NPU_ALIAS_DTYPE, npu__type_type_as, \
+      "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, " \
+      "MemoryFormat? memory_format=None) -> Tensor(a)", "converted to the dtype of other") \
+    X(0x0928, NPU_ATEN_LIFT_FRESH, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_same, \
+      "lift_fresh(Tensor(a) self) -> Tensor(a)", "the same elements") \
+    X(0x0929, NPU_ATEN_ITEM, NPU_COMPOSITE, npu__type_composite, \
+      "item(Tensor self) -> Scalar", "the only element, as a 0-d f64, i64 or bool")
 
 /* ---- aten: creation ---- */
 #define NPU_IR_OPS_ATEN_CREATION(X)                                                                \
@@ -1967,7 +2193,54 @@ typedef struct npu_op_table {
     X(0x033f, NPU_ATEN_TRIU_INDICES, 0, npu__type_triangle_indices,                                \
       "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? "           \
       "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",                        \
-      "rows and columns of an upper triangle")
+      "rows and columns of an upper triangle") \
+    X(0x093b, NPU_ATEN_HANN_WINDOW, NPU_COMPOSITE, npu__type_composite, \
+      "hann_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, " \
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "Hann window of that length") \
+    X(0x093c, NPU_ATEN_HANN_WINDOW_PERIODIC, NPU_COMPOSITE, npu__type_composite, \
+      "hann_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, " \
+      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", "Hann window of that length") \
+    X(0x093d, NPU_ATEN_HAMMING_WINDOW, NPU_COMPOSITE, npu__type_composite, \
+      "hamming_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, " \
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "Hamming window of that length") \
+    X(0x093e, NPU_ATEN_HAMMING_WINDOW_PERIODIC, NPU_COMPOSITE, npu__type_composite, \
+      "hamming_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, " \
+      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", "Hamming window of that length") \
+    X(0x093f, NPU_ATEN_HAMMING_WINDOW_PERIODIC_ALPHA, NPU_COMPOSITE, npu__type_composite, \
+      "hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, " \
+      "ScalarType? dtype=None, Layout? layout=None, Device? device=None, " \
+      "bool? pin_memory=None) -> Tensor", "Hamming window of that length") \
+    X(0x0940, NPU_ATEN_HAMMING_WINDOW_PERIODIC_ALPHA_BETA, NPU_COMPOSITE, npu__type_composite, \
+      "hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, " \
+      "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, " \
+      "bool? pin_memory=None) -> Tensor", "Hamming window of that length") \
+    X(0x0941, NPU_ATEN_BLACKMAN_WINDOW, NPU_COMPOSITE, npu__type_composite, \
+      "blackman_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, " \
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "Blackman window of that length") \
+    X(0x0942, NPU_ATEN_BLACKMAN_WINDOW_PERIODIC, NPU_COMPOSITE, npu__type_composite, \
+      "blackman_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, " \
+      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", "Blackman window of that length") \
+    X(0x0943, NPU_ATEN_BARTLETT_WINDOW, NPU_COMPOSITE, npu__type_composite, \
+      "bartlett_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, " \
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "Bartlett window of that length") \
+    X(0x0944, NPU_ATEN_BARTLETT_WINDOW_PERIODIC, NPU_COMPOSITE, npu__type_composite, \
+      "bartlett_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, " \
+      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", "Bartlett window of that length") \
+    X(0x0945, NPU_ATEN_KAISER_WINDOW, NPU_COMPOSITE, npu__type_composite, \
+      "kaiser_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, " \
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "Kaiser window of that length") \
+    X(0x0946, NPU_ATEN_KAISER_WINDOW_PERIODIC, NPU_COMPOSITE, npu__type_composite, \
+      "kaiser_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, " \
+      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", "Kaiser window of that length") \
+    X(0x0947, NPU_ATEN_KAISER_WINDOW_BETA, NPU_COMPOSITE, npu__type_composite, \
+      "kaiser_window.beta(int window_length, bool periodic, float beta, *, ScalarType? dtype=None, " \
+      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", "Kaiser window of that length") \
+    X(0x0948, NPU_ATEN_FFT_FFTFREQ, NPU_COMPOSITE, npu__type_composite, \
+      "fft_fftfreq(int n, float d=1.0, *, ScalarType? dtype=None, Layout? layout=None, " \
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "frequencies of fft_fft") \
+    X(0x0949, NPU_ATEN_FFT_RFFTFREQ, NPU_COMPOSITE, npu__type_composite, \
+      "fft_rfftfreq(int n, float d=1.0, *, ScalarType? dtype=None, Layout? layout=None, " \
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "frequencies of fft_rfft")
 
 /* ---- aten: shape ---- */
 #define NPU_IR_OPS_ATEN_SHAPE(X)                                                                             \
@@ -2099,7 +2372,31 @@ typedef struct npu_op_table {
     X(0x0175, NPU_ATEN_FLIPUD, 0, npu__type_flip,                                                            \
       "flipud(Tensor self) -> Tensor", "dim 0 in reverse order")                                             \
     X(0x0176, NPU_ATEN_ROT90, 0, npu__type_rot90,                                                            \
-      "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", "two dims turned by quarters")
+      "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", "two dims turned by quarters") \
+    X(0x092a, NPU_ATEN_VIEW_DTYPE, 0, npu__type_view_dtype, \
+      "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", \
+      "the same bytes as elements of another dtype; the last dim takes up the difference") \
+    X(0x092b, NPU_ATEN_SWAPAXES, NPU_COMPOSITE, npu__type_composite, \
+      "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", "two dims swapped") \
+    X(0x092c, NPU_ATEN_SWAPDIMS, NPU_COMPOSITE, npu__type_composite, \
+      "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", "two dims swapped") \
+    X(0x092d, NPU_ATEN_MOVEAXIS_INT, NPU_COMPOSITE, npu__type_composite, \
+      "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", "one dim moved") \
+    X(0x092e, NPU_ATEN_MOVEAXIS_INTLIST, NPU_COMPOSITE, npu__type_composite, \
+      "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", "dims moved") \
+    X(0x092f, NPU_ATEN_AS_STRIDED_COPY, NPU_COMPOSITE, npu__type_composite, \
+      "as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, " \
+      "SymInt? storage_offset=None) -> Tensor", "elements at the strides given") \
+    X(0x0930, NPU_ATEN_UNFOLD_COPY, NPU_COMPOSITE, npu__type_composite, \
+      "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", "windows of a dim as last dim") \
+    X(0x0931, NPU_ATEN_SPLIT_COPY_TENSOR, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", "pieces of a dim") \
+    X(0x0932, NPU_ATEN_SPLIT_WITH_SIZES_COPY, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", "pieces of a dim") \
+    X(0x0933, NPU_ATEN_UNBIND_COPY_INT, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", "one piece per index") \
+    X(0x0934, NPU_ATEN_MESHGRID_XY, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "meshgrid(Tensor[] tensors) -> Tensor[]", "coordinates of a grid")
 
 /* ---- aten: arrangements of whole tensors ---- */
 #define NPU_IR_OPS_ATEN_ARRANGEMENT(X)                                                            \
@@ -2189,7 +2486,9 @@ typedef struct npu_op_table {
       "stride) -> Tensor", "windows as columns")                                                  \
     X(0x044b, NPU_ATEN_COL2IM, 0, npu__type_col2im,                                               \
       "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, "          \
-      "int[2] padding, int[2] stride) -> Tensor", "columns added up where their windows were")
+      "int[2] padding, int[2] stride) -> Tensor", "columns added up where their windows were") \
+    X(0x0935, NPU_ATEN_PAD_CIRCULAR, NPU_COMPOSITE, npu__type_composite, \
+      "_pad_circular(Tensor self, SymInt[] pad) -> Tensor", "borders that repeat the other end")
 
 /* ---- aten: picking and placing elements ---- */
 #define NPU_IR_OPS_ATEN_INDEXING(X)                                                               \
@@ -2276,15 +2575,22 @@ typedef struct npu_op_table {
       "SymInt? output_size=None) -> Tensor", "each index of a dim repeated by its own count")     \
     X(0x041d, NPU_ATEN_EMBEDDING_DENSE_BACKWARD, 0, npu__type_embedding_backward,                 \
       "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "         \
-      "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor", "gradient rows added per index")
+      "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor", "gradient rows added per index") \
+    X(0x0938, NPU_ATEN_UNSAFE_MASKED_INDEX, NPU_COMPOSITE, npu__type_composite, \
+      "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor", \
+      "index where mask, fill elsewhere")
 
 /* ---- aten: reduction ---- */
 #define NPU_IR_OPS_ATEN_REDUCTION(X)                                                                         \
-    X(0x0180, NPU_ATEN_MEAN, 0, npu__type_mean, "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", "mean of all") \
-    X(0x0181, NPU_ATEN_MEAN_DIM, 0, npu__type_mean,                                                          \
+    X(0x0180, NPU_ATEN_MEAN, NPU_COMPOSITE, npu__type_mean, "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", \
+      "mean of all") \
+    X(0x0181, NPU_ATEN_MEAN_DIM, NPU_COMPOSITE, \
+      npu__type_mean, \
       "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", "mean over dims") \
-    X(0x0182, NPU_ATEN_SUM, 0, npu__type_sum, "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", "sum of all") \
-    X(0x0183, NPU_ATEN_SUM_DIM, 0, npu__type_sum,                                                            \
+    X(0x0182, NPU_ATEN_SUM, NPU_COMPOSITE, npu__type_sum, "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", \
+      "sum of all") \
+    X(0x0183, NPU_ATEN_SUM_DIM, NPU_COMPOSITE, \
+      npu__type_sum, \
       "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",  \
       "sum over dims; integers sum in i64")                                                                  \
     X(0x0184, NPU_ATEN_AMAX, 0, npu__type_reduce_same,                                                       \
@@ -2367,7 +2673,8 @@ typedef struct npu_op_table {
     X(0x01a2, NPU_ATEN_LOGSUMEXP, 0, npu__type_logsumexp,                                                    \
       "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",                                    \
       "logarithm of the sum of exponentials")                                                                \
-    X(0x01a3, NPU_ATEN_LINALG_VECTOR_NORM, 0, npu__type_norm,                                                \
+    X(0x01a3, NPU_ATEN_LINALG_VECTOR_NORM, NPU_COMPOSITE, \
+      npu__type_norm, \
       "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "              \
       "ScalarType? dtype=None) -> Tensor", "p-norm over dims; inf and -inf are the extremes")                \
     X(0x01a4, NPU_ATEN_NORM_SCALAR, 0, npu__type_norm,                                                       \
@@ -2436,11 +2743,14 @@ typedef struct npu_op_table {
       "trapezoid.x up to each place but the first")                                                \
     X(0x0687, NPU_ATEN_CUMULATIVE_TRAPEZOID_DX, 0, npu__type_cumulative_trapezoid,                 \
       "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",                   \
-      "trapezoid.dx up to each place but the first")
+      "trapezoid.dx up to each place but the first") \
+    X(0x093a, NPU_ATEN_GRADIENT_SCALARINT, NPU_COMPOSITE | NPU_VARIADIC, npu__type_composite, \
+      "gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, " \
+      "int edge_order=1) -> Tensor[]", "slopes by central differences")
 
 /* ---- aten: order: along one dim, scans and sorts ---- */
 #define NPU_IR_OPS_ATEN_ORDER(X)                                                                   \
-    X(0x0500, NPU_ATEN_CUMSUM, 0, npu__type_scan,                                                  \
+    X(0x0500, NPU_ATEN_CUMSUM, NPU_COMPOSITE, npu__type_scan,                                                  \
       "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", "running sum")          \
     X(0x0501, NPU_ATEN_CUMPROD, 0, npu__type_scan,                                                 \
       "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", "running product")     \
@@ -2505,7 +2815,10 @@ typedef struct npu_op_table {
       "powers of each element, a row each; the highest first unless increasing")                   \
     X(0x0517, NPU_ATEN_LINALG_VANDER, 0, npu__type_vander,                                         \
       "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",                                      \
-      "powers 0 .. N - 1 of each element along a new last dim")
+      "powers 0 .. N - 1 of each element along a new last dim") \
+    X(0x0936, NPU_ATEN_ARGSORT_STABLE, NPU_COMPOSITE, npu__type_composite, \
+      "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", \
+      "indices that sort, equal elements in order")
 
 /* ---- aten: search: places among sorted numbers, membership, histograms ---- */
 #define NPU_IR_OPS_ATEN_SEARCH(X)                                                                  \
@@ -2573,7 +2886,18 @@ typedef struct npu_op_table {
       "_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "    \
       "bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor " \
       "logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state, Tensor " \
-      "unused, Tensor debug_attn_mask)", "the same; what is None or off in torch is empty, seeds are 0")
+      "unused, Tensor debug_attn_mask)", "the same; what is None or off in torch is empty, seeds are 0") \
+    X(0x0964, NPU_ATEN_NATIVE_MULTI_HEAD_ATTENTION, NPU_COMPOSITE, npu__type_composite, \
+      "_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, " \
+      "int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, " \
+      "Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, " \
+      "int? mask_type=None) -> (Tensor, Tensor)", "attention by heads of [B,T,D], and its weights") \
+    X(0x0965, NPU_ATEN_TRANSFORMER_ENCODER_LAYER_FWD, NPU_COMPOSITE, npu__type_composite, \
+      "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, " \
+      "Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, " \
+      "float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, " \
+      "Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, " \
+      "Tensor? mask=None, int? mask_type=None) -> Tensor", "a whole encoder layer")
 
 /* ---- aten: recurrent ---- */
 #define NPU_IR_OPS_ATEN_RECURRENT(X)                                                               \
@@ -2692,6 +3016,56 @@ typedef struct npu_op_table {
       "float p=2, float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",                \
       "max(0, margin + distance of anchor to positive - to negative)")
 
+/* ---- aten: quantisation ----
+   fake_quantize rounds to the integers quant_min .. quant_max of a scale and goes back at once: (clamp(round(x /
+   scale) + zero_point) - zero_point) scale, in f32; the mask says what was not clamped. The scale is a number, one
+   element, or an f32 per index of axis, zero points are integers, f32 or f16; those that are f32 or f16 are added
+   before rounding. NaN counts as quant_min.
+
+   Weights of linear as small integers: int8pack_mm takes i8 rows and a scale each. int4pack_mm_for_cpu takes rows of
+   4 bits, each group of qGroupSize elements with a scale and a value: (bits - 8) scale + value. convert_weight makes
+   them of i32 0..15 as torch does on AVX-512: of 64 rows, byte i of a column is row i and, in the high half, row i +
+   32; rows beyond whole blocks of 64 go in pairs. dyn_quant_matmul_4bit rounds each row of its operand to 8 bits
+   first, with halves away from 0; dyn_quant_pack_4bit_weight makes its weight, f32 as torch does without KleidiAI:
+   bytes of two columns (the low half first), the scales, the bias. A bias is added, which torch forgets there. ---- */
+#define NPU_IR_OPS_ATEN_QUANTIZATION(X)                                                            \
+    X(0x0700, NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE, 0, npu__type_fake_quantize,                \
+      "fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, "  \
+      "int quant_max) -> Tensor", "rounded to integers of a scale and back")                       \
+    X(0x0701, NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_TENSOR_QPARAMS, 0, npu__type_fake_quantize, \
+      "fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, " \
+      "int quant_min, int quant_max) -> Tensor", "rounded to integers of a scale and back")        \
+    X(0x0702, NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK, 0, npu__type_fake_quantize,      \
+      "fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, int quant_min, " \
+      "int quant_max) -> (Tensor output, Tensor mask)", "the same, and what was not clamped")      \
+    X(0x0703, NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK_TENSOR_QPARAMS, 0, npu__type_fake_quantize, \
+      "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, " \
+      "Tensor fake_quant_enabled, int quant_min, int quant_max) -> (Tensor output, Tensor mask)",  \
+      "the same; self where fake_quant_enabled is 0")                                              \
+    X(0x0704, NPU_ATEN_FAKE_QUANTIZE_PER_CHANNEL_AFFINE, 0, npu__type_fake_quantize,               \
+      "fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, " \
+      "int quant_max) -> Tensor", "rounded to integers of a scale per index of axis and back")     \
+    X(0x0705, NPU_ATEN_FAKE_QUANTIZE_PER_CHANNEL_AFFINE_CACHEMASK, 0, npu__type_fake_quantize,     \
+      "fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, " \
+      "int quant_min, int quant_max) -> (Tensor output, Tensor mask)", "the same, and what was not clamped") \
+    X(0x0710, NPU_ATEN_INT_MM, 0, npu__type_int_mm,                                                \
+      "_int_mm(Tensor self, Tensor mat2) -> Tensor", "matrix product of i8 in i32, which wraps")   \
+    X(0x0711, NPU_ATEN_WEIGHT_INT8PACK_MM, 0, npu__type_int8pack_mm,                               \
+      "_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor",                    \
+      "self times i8 rows transposed, times a scale for each")                                     \
+    X(0x0712, NPU_ATEN_CONVERT_WEIGHT_TO_INT4PACK_FOR_CPU, 0, npu__type_convert_int4pack,          \
+      "_convert_weight_to_int4pack_for_cpu(Tensor self, int innerKTiles) -> Tensor",               \
+      "4-bit weights of int4pack_mm_for_cpu, of rows of i32")                                      \
+    X(0x0713, NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU, 0, npu__type_int4pack_mm,                       \
+      "_weight_int4pack_mm_for_cpu(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros) -> Tensor", \
+      "self times 4-bit rows transposed, with scale and zero per group")                           \
+    X(0x0714, NPU_ATEN_DYN_QUANT_PACK_4BIT_WEIGHT, 0, npu__type_dyn_quant_pack,                    \
+      "_dyn_quant_pack_4bit_weight(Tensor weights, Tensor scales_zeros, Tensor? bias, int block_size, " \
+      "int in_features, int out_features) -> Tensor", "the weight of dyn_quant_matmul_4bit")       \
+    X(0x0715, NPU_ATEN_DYN_QUANT_MATMUL_4BIT, 0, npu__type_dyn_quant_matmul,                       \
+      "_dyn_quant_matmul_4bit(Tensor inp, Tensor packed_weights, int block_size, int in_features, " \
+      "int out_features) -> Tensor", "8-bit rounded rows times 4-bit rows transposed")
+
 /* ---- aten: aliases and numbers ---- */
 #define NPU_IR_OPS_ATEN_ALIAS(X)                                                                   \
     X(0x0350, NPU_ATEN_ALIAS, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_same,                          \
@@ -2720,7 +3094,7 @@ typedef struct npu_op_table {
     X(0x035a, NPU_ATEN_SYM_IS_CONTIGUOUS, 0, npu__type_number,                                     \
       "sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool",   \
       "true: results are dense")                                                                   \
-    X(0x035b, NPU_ATEN_POSITIVE, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_same_number,                \
+    X(0x035b, NPU_ATEN_POSITIVE, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_field,                \
       "positive(Tensor(a) self) -> Tensor(a)", "the same elements")                                \
     X(0x035c, NPU_ATEN_RESOLVE_CONJ, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_same,                   \
       "resolve_conj(Tensor(a) self) -> Tensor(a)", "the same elements")                            \
@@ -3276,6 +3650,152 @@ typedef struct npu_op_table {
       "launch(Tensor[] args, *, int blocks, int buffer_size=196608, Graph body) -> Tensor[]",                \
       "runs a tile program once per block, each with a unified buffer of its own; see >>tiles")
 
+/* ---- npu: quantised: ops on 8 bits that stand for (stored - zero) scale ----
+
+   Activations are i8 or u8; weights are i8 with zeros of 0 and one scale, or one per output channel; biases are i32 in
+   units of in_scale w_scale. in_scales and in_zeros have an entry for each operand that is an activation, in their
+   order. scale and zero are the result's, which lies from low to high (None: as far as its dtype goes): an activation
+   that is folded in. rounding says how a sum of products becomes a result, by the factor in_scale w_scale / scale as
+   m 2^(s - 31), m of 31 bits:
+     single   sum m 2^(s - 31) is rounded once, to even
+     double   the upper half of 2 sum m is rounded, then divided by 2^-s and rounded again, halves away from 0: bit for
+              bit what TensorFlow Lite for Microcontrollers and CMSIS-NN make by default
+   What is no sum of products (qsigmoid .. qgelu, qlayer_norm, resizing, qsoftmax with `single`) gives the number
+   nearest to the real result, computed in double. A sum that 32 bits might not hold is refused where the op is built; a bias
+   that takes one beyond them saturates it. */
+#define NPU_IR_SCALES "float[] in_scales, int[] in_zeros, float scale, int zero, int? low=None, int? high=None, " \
+                      "str rounding='single'"
+#define NPU_IR_OPS_NPU_QUANTISED(X)                                                                          \
+    X(0x0030, NPU_NPU_QCONV, 0, npu__type_qconv,                                                             \
+      "qconv(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, " \
+      "bool transposed, SymInt[] output_padding, SymInt groups, *, float[] w_scales, " NPU_IR_SCALES ") -> Tensor", \
+      "convolution in 1, 2 or 3 dims, or transposed; what is padded is real 0")                              \
+    X(0x0031, NPU_NPU_QLINEAR, 0, npu__type_qlinear,                                                         \
+      "qlinear(Tensor input, Tensor weight, Tensor? bias=None, *, float[] w_scales, " NPU_IR_SCALES ") -> Tensor", \
+      "input times the transpose of weight, plus bias")                                                      \
+    X(0x0032, NPU_NPU_QADD, 0, npu__type_qpair,                                                              \
+      "qadd(Tensor self, Tensor other, *, " NPU_IR_SCALES ") -> Tensor", "sum, broadcast")                   \
+    X(0x0033, NPU_NPU_QMUL, 0, npu__type_qpair,                                                              \
+      "qmul(Tensor self, Tensor other, *, " NPU_IR_SCALES ") -> Tensor", "product, broadcast")               \
+    X(0x0034, NPU_NPU_QMAX_POOL, 0, npu__type_qmax_pool,                                                     \
+      "qmax_pool(Tensor self, SymInt[] kernel_size, SymInt[] stride=[], SymInt[] padding=[], "                \
+      "SymInt[] dilation=[], bool ceil_mode=False, *, " NPU_IR_SCALES ") -> Tensor",                          \
+      "largest of each window; scale and zero are those of self")                                            \
+    X(0x0035, NPU_NPU_QAVG_POOL, 0, npu__type_qpool,                                                         \
+      "qavg_pool(Tensor self, SymInt[] kernel_size, SymInt[] stride=[], SymInt[] padding=[], "                \
+      "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, " NPU_IR_SCALES     \
+      ") -> Tensor", "mean of each window")                                                                  \
+    X(0x0036, NPU_NPU_QADAPTIVE_AVG_POOL, 0, npu__type_qadaptive_pool,                                       \
+      "qadaptive_avg_pool(Tensor self, SymInt[] output_size, *, " NPU_IR_SCALES ") -> Tensor",               \
+      "mean of windows that divide self evenly")                                                             \
+    X(0x0037, NPU_NPU_QMEAN, 0, npu__type_qmean,                                                             \
+      "qmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, " NPU_IR_SCALES ") -> Tensor", "mean along dims") \
+    X(0x0038, NPU_NPU_QCAT, 0, npu__type_qcat,                                                               \
+      "qcat(Tensor[] tensors, int dim=0, *, " NPU_IR_SCALES ") -> Tensor", "joined along a dim")             \
+    X(0x0039, NPU_NPU_QSOFTMAX, 0, npu__type_qsoftmax,                                                       \
+      "qsoftmax(Tensor self, int dim, *, " NPU_IR_SCALES ") -> Tensor",                                      \
+      "softmax; with 'double' scale is 1/256 and zero the least")                                            \
+    X(0x003a, NPU_NPU_QLAYER_NORM, 0, npu__type_qlayer_norm,                                                 \
+      "qlayer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "        \
+      "float eps=1e-05, *, " NPU_IR_SCALES ") -> Tensor", "layer norm; weight and bias are f32")             \
+    X(0x003b, NPU_NPU_QUPSAMPLE_NEAREST2D, 0, npu__type_qresize,                                             \
+      "qupsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None, *, " \
+      NPU_IR_SCALES ") -> Tensor", "nearest element")                                                        \
+    X(0x003c, NPU_NPU_QUPSAMPLE_BILINEAR2D, 0, npu__type_qresize,                                            \
+      "qupsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, "  \
+      "float? scales_w=None, *, " NPU_IR_SCALES ") -> Tensor", "linear along two dims")                      \
+    X(0x0040, NPU_NPU_REQUANTISE, NPU_INPLACE, npu__type_requantise,                                         \
+      "requantise(Tensor self, *, ScalarType? dtype=None, " NPU_IR_SCALES ") -> Tensor",                     \
+      "the same numbers, stored otherwise")                                                                  \
+    X(0x0041, NPU_NPU_QSIGMOID, NPU_INPLACE, npu__type_qmap,                                                 \
+      "qsigmoid(Tensor self, *, " NPU_IR_SCALES ") -> Tensor", "1 / (1 + exp(-x))")                          \
+    X(0x0042, NPU_NPU_QTANH, NPU_INPLACE, npu__type_qmap,                                                    \
+      "qtanh(Tensor self, *, " NPU_IR_SCALES ") -> Tensor", "hyperbolic tangent")                            \
+    X(0x0043, NPU_NPU_QHARDSWISH, NPU_INPLACE, npu__type_qmap,                                               \
+      "qhardswish(Tensor self, *, " NPU_IR_SCALES ") -> Tensor", "x min(max(x + 3, 0), 6) / 6")              \
+    X(0x0044, NPU_NPU_QHARDSIGMOID, NPU_INPLACE, npu__type_qmap,                                             \
+      "qhardsigmoid(Tensor self, *, " NPU_IR_SCALES ") -> Tensor", "min(max(x + 3, 0), 6) / 6")              \
+    X(0x0045, NPU_NPU_QSILU, NPU_INPLACE, npu__type_qmap,                                                    \
+      "qsilu(Tensor self, *, " NPU_IR_SCALES ") -> Tensor", "x / (1 + exp(-x))")                             \
+    X(0x0046, NPU_NPU_QGELU, NPU_INPLACE, npu__type_qmap,                                                    \
+      "qgelu(Tensor self, *, " NPU_IR_SCALES ") -> Tensor", "x times the normal distribution up to x")
+
+/* ---- quantized_decomposed: as PyTorch exports quantised models ----
+   quantize: clamp(round(x * (1 / scale)) + zero_point, quant_min, quant_max) as dtype: i8, u8, i16, u16 or i32.
+   Halves to even. Per token and per group the zero point is added before rounding. A scale that is a number, or one
+   element, is inverted in f64, and x is f32 (f16 and bf16 become that); else 1 / scale has the scales' type, and
+   each step the type(..) of its operands. Past the range of dtype results saturate; NaN becomes 0.
+   dequantize: (x - zero_point) * scale as out_dtype, f32 where none is given. Per tensor each step is in out_dtype;
+   else the difference has the type(..) of both, in which integers wrap, and the product that of the difference and
+   scales.
+   Scales are positive and finite, and zero points fit the integers: ATTRIBUTE and RANGE where they are known when
+   the op is built. Nothing is checked in runs: a scale of 0 has the inverse inf. Per token there is one of each for
+   every row of the last dim, under dims that broadcast; per group for every group_size elements of a row of a
+   matrix, or one for all.
+   choose_qparams finds them: of all elements, f64[1] and i64[1], or per token. NaN among the elements makes a scale of
+   NaN, which leaves the zero point at quant_min, per token at 0.
+   Source: torch.ao.quantization.fx._decomposed. ---- */
+#define NPU_IR_OPS_QUANTIZED(X)                                                                    \
+    X(0x0001, NPU_QUANTIZED_QUANTIZE_PER_TENSOR, 0, npu__type_quantize,                            \
+      "quantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, " \
+      "ScalarType dtype) -> Tensor", "rounded to integers of a scale")                             \
+    X(0x0002, NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR, 0, npu__type_quantize,                     \
+      "quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, " \
+      "ScalarType dtype) -> Tensor", "the same; scale and zero point are in tensors of one element") \
+    X(0x0003, NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR2, 0, npu__type_quantize,                    \
+      "quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, " \
+      "Tensor quant_max, ScalarType dtype) -> Tensor", "the same; the range is, too")              \
+    X(0x0004, NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, 0, npu__type_dequantize,                        \
+      "dequantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, " \
+      "ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor", "integers times a scale")       \
+    X(0x0005, NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR, 0, npu__type_dequantize,                 \
+      "dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, " \
+      "ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",                                \
+      "the same; scale and zero point are in tensors of one element")                              \
+    X(0x0006, NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR2, 0, npu__type_dequantize,                \
+      "dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, " \
+      "Tensor quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor", "the same; the range is, too") \
+    X(0x0007, NPU_QUANTIZED_CHOOSE_QPARAMS, 0, npu__type_choose_qparams,                           \
+      "choose_qparams.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) " \
+      "-> (Tensor, Tensor)", "scale and zero point for all values and 0; at least eps")            \
+    X(0x0008, NPU_QUANTIZED_CHOOSE_QPARAMS_SYMMETRIC, 0, npu__type_choose_qparams,                 \
+      "choose_qparams_symmetric.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) " \
+      "-> (Tensor, Tensor)", "the same with zero point 0, or 128 for u8")                          \
+    X(0x0009, NPU_QUANTIZED_QUANTIZE_PER_CHANNEL, 0, npu__type_quantize,                           \
+      "quantize_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, " \
+      "ScalarType dtype) -> Tensor", "rounded to integers of a scale per index of axis")           \
+    X(0x000a, NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL, 0, npu__type_dequantize,                       \
+      "dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, " \
+      "int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",                 \
+      "integers times a scale per index of axis")                                                  \
+    X(0x000b, NPU_QUANTIZED_CHOOSE_QPARAMS_PER_TOKEN, 0, npu__type_choose_qparams_per_token,       \
+      "choose_qparams_per_token(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",              \
+      "scales of rows for i8, symmetric: largest / 127, and zeros")                                \
+    X(0x000c, NPU_QUANTIZED_CHOOSE_QPARAMS_PER_TOKEN_ASYMMETRIC_IMPL, 0, npu__type_choose_qparams_per_token, \
+      "_choose_qparams_per_token_asymmetric_impl(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", \
+      "scales and zero points of rows for -128 .. 127, whatever dtype says")                       \
+    X(0x000d, NPU_QUANTIZED_CHOOSE_QPARAMS_PER_TOKEN_ASYMMETRIC, 0, npu__type_choose_qparams_per_token, \
+      "choose_qparams_per_token_asymmetric(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",   \
+      "scales and zero points of rows for -128 .. 127, whatever dtype says")                       \
+    X(0x000e, NPU_QUANTIZED_QUANTIZE_PER_TOKEN, 0, npu__type_quantize,                             \
+      "quantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, " \
+      "ScalarType dtype) -> Tensor", "rounded to integers of a scale per row")                     \
+    X(0x000f, NPU_QUANTIZED_DEQUANTIZE_PER_TOKEN, 0, npu__type_dequantize,                         \
+      "dequantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, " \
+      "ScalarType dtype, ScalarType output_dtype) -> Tensor", "integers times a scale per row")    \
+    X(0x0010, NPU_QUANTIZED_QUANTIZE_PER_CHANNEL_GROUP, 0, npu__type_quantize,                     \
+      "quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, " \
+      "ScalarType dtype, int group_size) -> Tensor", "rounded to integers of a scale per group of a row") \
+    X(0x0011, NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL_GROUP, 0, npu__type_dequantize,                 \
+      "dequantize_per_channel_group(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, int quant_max, " \
+      "ScalarType dtype, int group_size, ScalarType output_dtype) -> Tensor",                      \
+      "integers times a scale per group of a row")                                                 \
+    X(0x0012, NPU_QUANTIZED_FAKE_QUANT_PER_CHANNEL, 0, npu__type_fake_quantize,                    \
+      "fake_quant_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, " \
+      "int quant_max) -> Tensor", "rounded to integers of a scale per index of axis and back; NaN stays") \
+    X(0x0013, NPU_QUANTIZED_CONVERT_ELEMENT_TYPE, NPU_ELEMENTWISE | NPU_KEEPS, npu__type_cast,     \
+      "convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor", "converted to another dtype")
+
 /* Every family: namespace, name, category, rows. A new family is one line here. */
 #define NPU_IR_FAMILIES(X)                                                                                   \
     X(NPU_NS_ATEN, "aten", "convolution", NPU_IR_OPS_ATEN_CONVOLUTION)                                       \
@@ -3308,6 +3828,7 @@ typedef struct npu_op_table {
     X(NPU_NS_ATEN, "aten", "resize", NPU_IR_OPS_ATEN_RESIZE)                                                 \
     X(NPU_NS_ATEN, "aten", "special", NPU_IR_OPS_ATEN_SPECIAL)                                               \
     X(NPU_NS_ATEN, "aten", "spectral", NPU_IR_OPS_ATEN_SPECTRAL)                                             \
+    X(NPU_NS_ATEN, "aten", "quantisation", NPU_IR_OPS_ATEN_QUANTIZATION)                                             \
     X(NPU_NS_AICF, "aicf", "device", NPU_IR_OPS_AICF)                                                        \
     X(NPU_NS_TENSOR, "tensor", "TensorOp", NPU_IR_OPS_TENSOR)                                                \
     X(NPU_NS_BLOCK, "block", "BlockOp", NPU_IR_OPS_BLOCK_MEMORY)                                             \
@@ -3321,7 +3842,9 @@ typedef struct npu_op_table {
     X(NPU_NS_LINALG, "linalg", "loops", NPU_IR_OPS_LINALG)                                                   \
     X(NPU_NS_ARITH, "arith", "registers", NPU_IR_OPS_ARITH)                                                  \
     X(NPU_NS_GAWEE, "gawee", "layers", NPU_IR_OPS_GAWEE)                                                     \
-    X(NPU_NS_NPU, "npu", "structure", NPU_IR_OPS_NPU)
+    X(NPU_NS_NPU, "npu", "structure", NPU_IR_OPS_NPU)                                                        \
+    X(NPU_NS_NPU, "npu", "quantised", NPU_IR_OPS_NPU_QUANTISED)                                              \
+    X(NPU_NS_QUANTIZED, "quantized_decomposed", "quantisation", NPU_IR_OPS_QUANTIZED)
 
 /* The symbols of all rows: NPU_ATEN_RELU == 0x00020040. */
 enum {
@@ -3340,6 +3863,7 @@ enum {
     NPU_IR_OPS_ATEN_VECTORS(NPU_X)
     NPU_IR_OPS_ATEN_RESIZE(NPU_X)
     NPU_IR_OPS_ATEN_SPECIAL(NPU_X) NPU_IR_OPS_ATEN_SPECTRAL(NPU_X)
+    NPU_IR_OPS_ATEN_QUANTIZATION(NPU_X)
 #undef NPU_X
 #define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_AICF) << 16 | (number),
     NPU_IR_OPS_AICF(NPU_X)
@@ -3367,7 +3891,10 @@ enum {
     NPU_IR_OPS_ARITH_INTEGER(NPU_X)
 #undef NPU_X
 #define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_NPU) << 16 | (number),
-    NPU_IR_OPS_NPU(NPU_X)
+    NPU_IR_OPS_NPU(NPU_X) NPU_IR_OPS_NPU_QUANTISED(NPU_X)
+#undef NPU_X
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_QUANTIZED) << 16 | (number),
+    NPU_IR_OPS_QUANTIZED(NPU_X)
 #undef NPU_X
     NPU_KIND_NONE = 0
 };
@@ -3397,7 +3924,7 @@ typedef struct npu_op_def {
     npu_type_rule rule;
     const char *space;      /* "aten" */
     const char *category;
-    const char *name;       /* "aten.conv2d.default"; "aicf.gemm" where the schema has no overload outside aten */
+    const char *name;       /* "aten.conv2d.default"; "aicf.gemm" where it has no overload and is none of PyTorch's */
     const char *doc;
     const npu_schema *schema;
     const uint8_t *defaults;   /* the blob of all defaults; NULL where an argument is required */
@@ -3831,6 +4358,10 @@ NPU_IR_API npu_op npu_emit_name(npu_graph *g, const char *name, const npu_arg *a
    gets a synthesised row, so that graphs with unknown ops load, print and partition. */
 NPU_IR_API npu_op npu_emit_typed(npu_graph *g, const char *name, const npu_arg *args, uint32_t num_args,
                                  const npu_spec *results, uint32_t num_results);
+/* The ops that an op with the trait NPU_COMPOSITE stands for: a graph with an input for each operand that is there and
+   an output for each result, in their order. It owns its memory, and dims must be numbers. NULL = failed, and diag
+   (may be NULL) says why: NOT_FOUND (it stands for no others), those of the ops' type rules, NO_MEMORY. */
+NPU_IR_API npu_graph *npu_op_expand(const npu_op_info *op, const npu_allocator *allocator, npu_diag *diag);
 /* The core of every builder: operands in schema order (holes have id 0), `groups` the lengths of tensor
    lists, attrs a typed struct or NULL. */
 NPU_IR_API npu_op npu_emit_struct(npu_graph *g, npu_kind kind, const npu_value *operands,
@@ -4495,6 +5026,27 @@ NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, si
    DYNAMIC_SHAPE, UNSUPPORTED (children, states, tiles, quantised or placed specs, names and texts that are no
    UTF-8: the form has no place for them). */
 NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
+/* The weights of safetensors files, the shards of one checkpoint, lie in memory that the caller has or maps: they are
+   bound where they lie, and borrowed as with npu_graph_bind_param. Copied, into the graph, are only the tensors of its
+   parameters that do not lie at a multiple of their elements' size, and, on a big-endian host, all larger than a byte:
+   the format is little-endian. examples/files/npu_map.h maps a file on POSIX, else it reads it.
+   report (may be NULL) hears of all that is missing, of another shape or dtype, there twice, or unexpected, as with
+   npu_graph_bind_weights: nothing is bound unless all is. A file that is malformed is the one thing that it then
+   hears; the diagnostic names the tensor and the byte of the file. Errors, which the graph keeps: those of
+   npu_graph_bind_weights; PARSE (truncated, a header that is no JSON or not of the format, offsets that lie outside the
+   data or are not the size of the tensor, tensors that overlap or leave a gap, a name twice), DTYPE (one that the
+   library does not have), RANK, OVERFLOW. Source: the safetensors format, its README of version 0.4. */
+typedef struct npu_bytes {
+    const char *name; /* of the file, for messages; NULL = "safetensors" */
+    const void *data;
+    size_t size;
+} npu_bytes;
+NPU_IR_API npu_status npu_graph_bind_safetensors(npu_graph *g, const npu_bytes *files, uint32_t num_files,
+                                                 void (*report)(void *ctx, const npu_diag *diag), void *ctx);
+/* Appends a whole safetensors file to text (npu_text_save writes it): larger elements first, so that all lie at
+   multiples of their size. Errors: INVALID_ARGUMENT (no name, a name that is no UTF-8, no data), DUPLICATE (name),
+   DTYPE (the format has none like it), DYNAMIC_SHAPE, OVERFLOW, NO_MEMORY; text is then as it was. */
+NPU_IR_API npu_status npu_array_print_safetensors(const npu_array *arrays, uint32_t count, npu_text *text);
 #endif /* NPU_IR_NO_JSON */
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -4508,19 +5060,28 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
                   A failure is a no, but for NO_MEMORY, with which planning and optimising end
      2 compile    once per group of ops: makes a program from host memory only; says scratch, in-place pairs, inner
                   values that it reads where their operand is, whether the core plans the memory of the others, and
-                  which weights it has put into a layout of its own. A failure is no error: the group is offered to
-                  the next backend, with the reason REJECTED.
+                  which weights it has put into a layout of its own. A failure is no error: the op in failed_op, or
+                  that which some more compiles show to be the cause, goes to the next backend that takes it, with
+                  the reason REJECTED, and what is left is compiled anew.
      3 stream     (optional) before whatever follows, and again in every run: the stream of these calls
-     4 alloc      one buffer for all planned values, one for weights; upload for each of the other weights, once
+     4 alloc      in each region one buffer for all planned values, one for weights; upload for each of the other
+                  weights, once
      5 place      (optional) says to a program where its values were planned
      6 upload     graph inputs and transfers in          } every run; with `fence` non-NULL they may return at once
      7 submit     runs a program                         } and set *fence; wait says when it is done. fence NULL =
-     8 download   graph outputs and transfers out        } synchronous: so the core calls all of them but submit.
+     8 download   graph outputs and transfers out        } synchronous: so all are called but submit, in runs in order.
      9 release    the program; free: the buffers
 
-   The core does not call cost, copy, map, unmap, poll, save and load yet. They may stay NULL, and are there for
-   programs that use a backend directly. A member that says "not filled yet" is 0 or NULL; leave it so where you
-   fill the struct.
+   Runs that overlap (npu_exec_desc.overlap) give a fence to upload, download, copy and submit of every backend that has
+   wait. The backend does what it was asked for, by one exec on one stream, in the order of the calls, and need not be
+   waited for in between. A fence belongs to one call and is not given again while that is under way; one that stays 0
+   says that the call is done. poll is asked before wait where something else could be done meanwhile; without it, wait
+   with a timeout of 0. How the work ended is told by wait alone. A backend without wait works in the thread that runs
+   the exec.
+
+   copy moves what is bound as a buffer of the backend (npu_exec_set_input_tensor). Between two devices one of which
+   has map, or memory that is shared with the host, a value moves once instead of through memory of the exec.
+   A member that says "not filled yet" is 0 or NULL; leave it so where you fill the struct.
 
    Structs grow at their end, and both sides may be compiled with another version of this header, from 0.2 on. So
    each starts with its size, written by the one who makes it, and nothing past it is read: compare with NPU_HAS
@@ -4542,6 +5103,7 @@ NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
 
 #define NPU_BACKEND_API 2u /* of version 0.2; 1 was that of 0.1 */
 #define NPU_NO_INDEX 0xffffffffu
+#define NPU_MAX_REGIONS 8u
 /* Is that member inside the size that the struct states? */
 #define NPU_HAS(p, member) ((size_t)(p)->size >= (size_t)((const char *)(&(p)->member + 1) - (const char *)(p)))
 
@@ -4582,11 +5144,11 @@ typedef struct npu_region {
     uint32_t size;       /* sizeof(npu_region), and the way to the next one */
     uint32_t id;
     const char *name;
-    uint64_t capacity;   /* bytes, 0 = unlimited */
+    uint64_t capacity;   /* bytes, 0 = unlimited; what plans take of it, slack included, is never more */
     uint32_t alignment;  /* bytes, power of two */
-    uint32_t slack;      /* bytes that kernels may read past the end */
+    uint32_t slack;      /* bytes that kernels may read past the end of a buffer */
     uint32_t shared_with_host; /* 1 = the host may use handles as addresses */
-    uint32_t priority;   /* not read yet: the highest is filled first (on-chip before DRAM) */
+    uint32_t priority;   /* the highest is filled first (on-chip before DRAM); among equals the first */
 } npu_region;
 static inline const npu_region *npu_region_at(const npu_region *regions, uint32_t i)
 {
@@ -4609,7 +5171,7 @@ typedef struct npu_allocation {
 /* What upload, download and copy move. */
 typedef struct npu_transfer {
     uint32_t size;
-    uint32_t form;        /* not filled yet: 0 = bytes as they are; else an npu_form.id, to be converted on the way */
+    uint32_t form;        /* 0 = bytes as they are; else an npu_form.id: of the buffer's side, to be converted */
     npu_buffer *to;       /* NULL = to host memory: a download */
     npu_buffer *from;     /* NULL = from host memory: an upload */
     void *to_host;
@@ -4645,7 +5207,7 @@ typedef struct npu_group_value {
     uint32_t size;
     uint32_t value;        /* id in the graph */
     uint32_t role;         /* NPU_GROUP_ */
-    uint32_t form;         /* not filled yet: the npu_form.id that another group of this backend gave it; 0 = dense */
+    uint32_t form;         /* the npu_form.id that another group of this backend gave it; 0 = dense, or not said yet */
     const npu_spec *spec;  /* of the graph: symbols are not replaced */
     const char *name;      /* "" = unnamed; during compile only */
     const void *data;      /* weights: host memory, valid as long as the program; else NULL */
@@ -4679,15 +5241,26 @@ typedef struct npu_scratch {
     uint32_t alignment;
     uint32_t _reserved;
     uint64_t bytes;            /* once */
-    uint64_t worker_bytes;     /* once more for each worker of npu_parallel */
+    /* Behind that, each a multiple of the alignment from the one before: once for each of the num_workers that the
+       plan's desc says. */
+    uint64_t worker_bytes;
 } npu_scratch;
-/* How a value of the group lies in memory where that is not dense row-major. */
+enum {
+    NPU_FORM_BY_SLOTS = 0, /* upload and download convert: they get npu_transfer.form and the dense value's bytes */
+    NPU_FORM_BY_CORE = 1   /* the core pads with 0 and orders before upload, and crops after download: never a cast */
+};
+/* How a value of the group lies in memory where that is not dense row-major. Of dims that are known, and no weight (see
+   own_weights); of a host backend inner values only. All groups of the backend have the value in this form: the first
+   that has it gives it, the others are told by npu_group_value.form and give the same or none. Nothing is converted
+   between them. Views of such a value are not made by the core: their ops run. */
 typedef struct npu_form {
     uint32_t size;
     uint32_t value;            /* index in the group */
-    uint32_t id;               /* the backend's own; equal ids of one backend need no conversion */
-    uint32_t conversion;       /* 0 = upload and download convert */
+    uint32_t id;               /* the backend's own, not 0; equal ids of one backend need no conversion */
+    uint32_t conversion;       /* NPU_FORM_ */
     uint64_t bytes;            /* that it takes */
+    const int64_t *dims;       /* BY_CORE: row-major of these, as many as the value has, none smaller than its own */
+    const uint32_t *order;     /* BY_CORE: which dim of the value each of them is; NULL = 0, 1, 2 ... */
 } npu_form;
 /* What compile gives back, zeroed before the call. Its arrays are read right after compile and belong to the program.
    An answer that makes no sense (an index that is none, an array without its size) is BACKEND, and says what came. */
@@ -4695,7 +5268,7 @@ typedef struct npu_compiled {
     uint32_t size;
     uint32_t scratch_alignment;
     void *program;             /* the backend's; given to place, submit, release */
-    uint64_t scratch;          /* bytes needed while the group runs */
+    uint64_t scratch;          /* bytes needed as long as the group runs; what one op needs: scratches */
     uint64_t prepared;         /* bytes that the program keeps until release, packed weights above all; 0 = not said */
     uint32_t plans_inner;      /* 0 = the core plans inner values, 1 = the program needs none from the core */
     uint32_t failed_op;        /* where compile fails: npu_op_info.op of the op that is to blame; 0 = not said */
@@ -4711,8 +5284,8 @@ typedef struct npu_compiled {
        one looks at them through a view. */
     const uint32_t *own_weights;
     const char *const *variants;  /* per op of the group the name of its kernel, or NULL; NULL = not said */
-    const npu_scratch *scratches; /* not read yet, must be NULL: by rising op, beside `scratch` */
-    const npu_form *forms;        /* not read yet, must be NULL */
+    const npu_scratch *scratches; /* by rising op, one for each that needs it; beside `scratch` */
+    const npu_form *forms;        /* of values that are not dense row-major */
 } npu_compiled;
 
 /* Where a value of a group is: buffers[buffer] + offset. A view shares its base's place. */
@@ -4730,11 +5303,15 @@ typedef struct npu_places {
     uint32_t num_scratches;
     const npu_place *values;  /* of the group, in its order: npu_place_at */
     const npu_place *scratch; /* never NULL */
-    const npu_place *scratches; /* not filled yet: NULL; else as in npu_compiled */
+    const npu_place *scratches; /* as in npu_compiled, place_size apart */
 } npu_places;
 static inline const npu_place *npu_place_at(const npu_places *places, uint32_t value)
 {
     return (const npu_place *)(const void *)((const char *)places->values + (size_t)value * places->place_size);
+}
+static inline const npu_place *npu_place_scratch_at(const npu_places *places, uint32_t scratch)
+{
+    return (const npu_place *)(const void *)((const char *)places->scratches + (size_t)scratch * places->place_size);
 }
 /* npu_op_info.dynamic */
 enum {
@@ -4793,13 +5370,17 @@ typedef struct npu_backend {
     const char *name;     /* "cpu", "npu0" */
     void *ctx;            /* first argument of every function */
     uint32_t traits;      /* NPU_BACKEND_ */
-    uint32_t num_regions; /* at least 1; [0] holds planned values and weights, the others are not used yet */
+    /* At least 1; of more than NPU_MAX_REGIONS the first are used. Planned values and weights lie in any of them, those
+       that are read and written most per byte and time in the first by priority. */
+    uint32_t num_regions;
     const npu_region *regions;
     const npu_abi *abi;   /* the device's form of kinds; NULL = none */
 
     /* planning: required. op->args NULL and no operands: only the kind is asked about */
     npu_status (*supports)(void *ctx, const npu_op_info *op, npu_support *answer);
-    npu_status (*cost)(void *ctx, const npu_op_info *op, npu_cost *answer); /* optional: what one op takes */
+    /* optional: what one op that it takes lasts, for placement by cost (>>partition). A failure is unknown, but for
+       NO_MEMORY; more than eleven days are NPU_ERR_BACKEND */
+    npu_status (*cost)(void *ctx, const npu_op_info *op, npu_cost *answer);
 
     /* optional: the current stream, 0 = default, for all calls until it is asked again */
     uint64_t (*stream)(void *ctx);
@@ -4819,7 +5400,9 @@ typedef struct npu_backend {
     npu_status (*place)(void *ctx, void *program, const npu_places *places); /* optional */
     npu_status (*submit)(void *ctx, void *program, const npu_binding *binding, npu_fence *fence);
     void (*release)(void *ctx, void *program);
-    /* optional: the program as bytes, for a file; bytes NULL asks for *size. load: for the same group */
+    /* Optional, both or none: a program as bytes, for a file (npu_program_save). bytes NULL asks for *size;
+       UNSUPPORTED = not this program. load gets the same group again, with other ids perhaps, and bytes as they were saved, and does
+       all that compile does; where it fails the group is compiled. */
     npu_status (*save)(void *ctx, void *program, void *bytes, uint64_t *size);
     npu_status (*load)(void *ctx, const npu_group *group, const void *bytes, uint64_t size, npu_compiled *out);
 
@@ -4827,7 +5410,7 @@ typedef struct npu_backend {
     /* TIMEOUT when it is not done by then: the same fence is waited for again before the memory is used by the next
        run, and once more before it is freed. Any other status: it is over, and may not touch memory any more. */
     npu_status (*wait)(void *ctx, npu_fence fence, uint64_t timeout_ns);
-    npu_status (*poll)(void *ctx, npu_fence fence, uint32_t *done);      /* optional */
+    npu_status (*poll)(void *ctx, npu_fence fence, uint32_t *done);      /* optional: is it done? */
     /* optional, all four or none: between begin and end, submits on this thread are recorded instead of run; replay
        runs them again on the same buffers, without allocating */
     npu_status (*capture_begin)(void *ctx, uint64_t stream);
@@ -4837,6 +5420,9 @@ typedef struct npu_backend {
 
     /* optional: one op standalone on this backend's buffers. NULL = compile and submit a group of one. */
     npu_status (*op_call)(void *ctx, const npu_call *call);
+
+    /* Of the device, its compiler and the format of save: a program is loaded only where it is the same. NULL = "". */
+    const char *version;
 } npu_backend;
 
 /* ---- which operand's memory a result may take ----
@@ -4859,6 +5445,15 @@ NPU_IR_API npu_status npu_backend_check(const npu_backend *backend, npu_diag *di
    and add)? Outside any graph: specs and attributes may still be more than it takes. */
 NPU_IR_API bool npu_backend_supports(const npu_backend *backend, const npu_registry *registry,
                                     const char *name);
+
+/* ---- what ops cost ---- */
+
+/* What an op has to do, from its specs alone: multiply-adds of convolutions and matrix products, else one per element
+   of its largest tensor; bytes read and written. Views do nothing. For cost slots, and for npu_rates. */
+typedef struct npu_work {
+    double macs, bytes;
+} npu_work;
+NPU_IR_API npu_work npu_op_work(const npu_op_info *op); /* NULL: nothing */
 
 #ifndef NPU_IR_NO_JSON
 /* An op type of a JSON file. */
@@ -5064,6 +5659,9 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "views, copies and casts that change nothing go; outputs then name what they copied")        \
     X(3, NPU_PASS_COMMON, "common-subexpressions",                                                 \
       "of equal ops on equal operands the first stays; random ops all stay")                       \
+    X(15, NPU_PASS_INTEGER, "integer-ops",                                                         \
+      "* dequantise, op, quantise of quantized_decomposed: one op of npu on 8 bits, see desc.rounding; the report " \
+      "lists what stays, with the reason. Constants folded before it are dequantised weights")     \
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
       "convolution and batch norm of given statistics, weights known, f32 or f64, no larger than " \
       "max_constant_bytes: one convolution; rounds otherwise") \
@@ -5074,7 +5672,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
     X(11, NPU_PASS_ATTENTION, "attention",                                                         \
       "softmax(q k' [times or over a number] [+ mask]) v: aten.scaled_dot_product_attention; rounds otherwise") \
     X(13, NPU_PASS_ATEN_TO_AICF, "aten-to-aicf",                                                   \
-      "* add of equal specs or of a bias, relu, mm, linear of matrices, addmm with a bias, softmax of the last dim") \
+      "* add of equal specs or of a bias, relu, mm, linear of matrices, addmm with a bias, softmax of the last dim; " \
+      "f16 and bf16 are rounded before a bias, too")                                               \
     X(7, NPU_PASS_CONV_ACTIVATION, "conv-activation",                                              \
       "* convolution and activation: one npu.call whose body is called conv_relu, conv_silu ...")  \
     X(8, NPU_PASS_ADD_NORM, "add-layer-norm",                                                      \
@@ -5099,6 +5698,20 @@ typedef enum npu_frozen {
     NPU_FROZEN_NONE = 2     /* only constants are */
 } npu_frozen;
 
+/* How sums of products become results of 8 bits: the attribute `rounding` of the ops, see NPU_IR_OPS_NPU_QUANTISED. */
+typedef enum npu_rounding {
+    NPU_ROUNDING_SINGLE = 0, /* within a step of PyTorch's */
+    NPU_ROUNDING_DOUBLE = 1  /* TensorFlow Lite for Microcontrollers', CMSIS-NN's */
+} npu_rounding;
+
+/* An op that a pass left as it was, of the graph that the pass made. */
+typedef struct npu_pass_refusal {
+    npu_op op;
+    const char *name;       /* of the op: "aten.conv2d.default" */
+    const char *value;      /* of its first result; "" = it has none */
+    const char *reason;     /* static */
+} npu_pass_refusal;
+
 /* What one pass did. The words are static. */
 typedef struct npu_pass_report {
     uint32_t size;          /* sizeof(npu_pass_report) */
@@ -5108,6 +5721,8 @@ typedef struct npu_pass_report {
     uint32_t num_changes;
     uint32_t num_ops_before, num_ops_after;
     const char *reason;     /* what kept it from doing more or, with no changes, anything; "" = nothing */
+    const npu_pass_refusal *refusals; /* of integer-ops, by op; valid during the call */
+    uint32_t num_refusals;
 } npu_pass_report;
 
 /* All zero = the default passes, for any backend. Constants are computed by the first of the backends that is host
@@ -5124,6 +5739,7 @@ typedef struct npu_optimize_desc {
     bool keep_unused;           /* parameters and constants that nothing uses stay */
     void (*report)(void *ctx, const npu_pass_report *report); /* called after each pass that ran; NULL = not wanted */
     void *report_ctx;
+    uint32_t rounding;          /* npu_rounding, of the ops that integer-ops makes */
     uint32_t _canary;           /* must be 0 */
 } npu_optimize_desc;
 
@@ -5141,12 +5757,41 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
 /* -----------------------------------------------------------------------------------------------------------
   11  PARTITIONER                                                                                  >>partition
 
-   Tags each op with the first backend in priority order that supports it, groups maximal runs of ops with one
-   target in topological order, and lists the transfers between them. A plan is pure data; no device is
+   Tags each op with the first backend in priority order that supports it, groups ops with one target, and lists the
+   transfers between the groups. A group takes all ops of its backend that are ready, wherever they were emitted: so
+   there are as few groups as the targets allow. Ops with effects keep their order. A plan is pure data; no device is
    touched. Every op carries a reason. The last backend is the fallback, usually npu_ref_backend().
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_plan npu_plan;
+
+/* What a device costs. An op takes fixed_ns plus the longer one of its multiply-adds and its bytes (npu_op_work). */
+#define NPU_MAX_RATES 32
+typedef struct npu_rate {
+    const char *what;       /* an op by its name, "aten.softmax.int", or a category, "matrix"; NULL = any op */
+    double fixed_ns;
+    double mac_ns, byte_ns; /* per multiply-add; per byte read or written */
+} npu_rate;
+/* All zero: launches and transfers take no time, and ops are asked about with npu_backend.cost, else guessed. */
+typedef struct npu_rates {
+    double launch_ns;       /* of one group */
+    double transfer_ns;     /* of one value moved to the device or from it */
+    double up, down;        /* bytes per second; 0 = at once */
+    uint32_t num_rows;
+    npu_rate rows[NPU_MAX_RATES]; /* the first that fits an op counts, and goes before npu_backend.cost */
+} npu_rates;
+
+/* What must be true of a plan, for tests of a product: else planning (or npu_program_create, after a refused compile)
+   fails with BUDGET, and names the kinds of ops to blame. 0 = anything, but where has_x is set. */
+typedef struct npu_expect {
+    uint32_t max_groups;     /* on any but the last backend */
+    uint32_t max_last_ops;   /* on the last backend */
+    bool has_max_last_ops;
+    uint64_t max_bytes;      /* moved to devices and from them in a run */
+    bool has_max_bytes;
+    double max_predicted_ns; /* of a run; without costs it fails */
+} npu_expect;
+
 typedef struct npu_plan_desc {
     const npu_backend *const *backends; /* by falling priority; required, borrowed */
     uint32_t num_backends;              /* 1 .. 32 */
@@ -5156,12 +5801,36 @@ typedef struct npu_plan_desc {
     const char *const *force_last;      /* kinds ("aten.relu.default"), or op names, that go to the last backend */
     uint32_t num_force_last;
     /* smaller groups (views not counted) of any but the last backend are given up, those that a refused compile
-       leaves, too; 0 = no limit */
+       leaves, too: they join a group beside them on another backend that takes them, else go to the last one;
+       0 = no limit */
     uint32_t min_group_ops;
-    uint32_t max_groups;                /* on any but the last backend; the smallest are given up first; 0 = no limit */
+    /* on any but the last backend; the smallest are given up first, with costs those that save least; 0 = no limit */
+    uint32_t max_groups;
     uint64_t max_transfer_bytes;        /* of the whole plan: more is NPU_ERR_BUDGET; 0 = no limit */
     bool no_fallback;                   /* an op on the last backend is NPU_ERR_BUDGET */
     bool no_inplace;                    /* results never take an operand's memory */
+    /* groups are the longest runs of ops with one target in the order of emission, as document 001 says */
+    bool contiguous;
+    /* For runs that overlap (npu_exec_desc.overlap): steps that may meet there share no memory, which would keep them
+       apart; and what the calling thread runs is parted by what it waits for, but not with contiguous. */
+    bool overlap;
+    uint32_t num_execs;                 /* that a program will have at once: capacities hold so many; default 1 */
+    /* Weights that do not fit into a device stay on the host, and every run uploads them before their step; groups are
+       cut so that few are there at once. False, or with overlap: their ops go to the next backend. */
+    bool stream_weights;
+    uint32_t num_workers;               /* threads for which backends that ask have scratch each; default 1 */
+    /* Compiles that a program may spend on finding the op for which a backend refuses a group, where that does not say
+       npu_compiled.failed_op: then that op alone goes to another backend, else the whole group. 0 = 32, 1 = none. */
+    uint32_t max_compiles;
+    /* One per backend, each may be NULL; borrowed while planning. With rates or a cost slot of any but the last backend
+       cost decides: the sum of what all steps are predicted to take, which is then never more than on the backends of
+       lowest priority alone (no_fallback, and capacities that a program finds too small, are kept first). Without, each
+       op goes to the first backend that takes it. */
+    const npu_rates *const *rates;
+    /* all placements are tried where so many ops may choose between backends (runs of ops alike count once), and not
+       more than 4096 placements; 0 = 12, 1 = never */
+    uint32_t max_exhaustive_ops;
+    const npu_expect *expect;           /* NULL = nothing; copied */
     const npu_allocator *allocator;
     uint32_t _canary;
 } npu_plan_desc;
@@ -5173,7 +5842,7 @@ typedef struct npu_step {
     uint32_t backend;      /* partition: where it runs, 255 = no backend takes its ops; transfer: destination */
     uint32_t from;         /* transfer: source backend */
     uint32_t num_ops;      /* partition */
-    const npu_op *ops;     /* in order */
+    const npu_op *ops;     /* in the order in which they run, by rising id */
     uint32_t num_inputs;   /* partition: values made outside, graph inputs and weights included */
     const npu_value *inputs;
     uint32_t num_outputs;  /* partition: values used outside or by the graph; transfer: the values moved */
@@ -5181,10 +5850,24 @@ typedef struct npu_step {
     uint64_t bytes;        /* transfer: moved */
     uint32_t num_dependencies; /* steps that must be done before */
     const uint32_t *dependencies;
+    double predicted_ns;   /* 0 = the plan has no costs */
 } npu_step;
 
+/* What a plan is predicted to take and to move in one run. */
+typedef struct npu_prediction {
+    bool has_times;            /* there were rates or a cost slot; else the times are 0 */
+    double ns;                 /* all steps in order, graph inputs and outputs included */
+    double last_ns;            /* the same with each op on the last backend that takes it; not below ns */
+    double ops_ns, launch_ns, transfer_ns; /* what ns is the sum of */
+    /* moved to devices and from them; host backends need no moves. Values with runtime dims count at their largest. */
+    uint32_t num_up, num_down;
+    uint64_t up_bytes, down_bytes;
+    uint64_t weight_bytes;     /* uploaded once, not in ns */
+} npu_prediction;
+
 /* Errors: INVALID_ARGUMENT, GRAPH (the graph has failed), DYNAMIC_SHAPE (a dim without a symbol, or one of a
-   state or parameter that is not known), BUDGET, NO_MEMORY. An op that no backend takes is no error here; it
+   state or parameter that is not known), BUDGET (a limit of the desc; or the capacity of a region: names the largest
+   values and the smallest capacity that would do), NO_MEMORY. An op that no backend takes is no error here; it
    is listed with its reason and npu_program_create refuses. Ops with symbols among their dims are offered to
    backends with NPU_BACKEND_DYNAMIC only; the others refuse them with NPU_REASON_DYNAMIC. */
 NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
@@ -5198,6 +5881,18 @@ NPU_IR_API const npu_backend *npu_plan_backend(const npu_plan *plan, uint32_t i)
 /* Where an op went: index of the backend, or -1; why: the reason that the first-choice backend did not get it
    (CLAIMED when it did), and the words of the backend that refused it last. Strings belong to the plan. */
 NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *reason, const char **words);
+/* Why a backend does not take an op, as it said itself: an npu_reason; CLAIMED where it takes it, or was not asked,
+   since one before it took the op. words may be NULL; they belong to the plan. */
+NPU_IR_API uint32_t npu_plan_op_refusal(const npu_plan *plan, npu_op op, uint32_t backend, const char **words);
+/* What an op is predicted to take on a backend; 0 = it does not take it, or the plan has no costs. */
+NPU_IR_API double npu_plan_op_ns(const npu_plan *plan, npu_op op, uint32_t backend);
+/* Errors: INVALID_ARGUMENT. */
+NPU_IR_API npu_status npu_plan_predict(const npu_plan *plan, npu_prediction *out);
+/* Checks a plan from what it says alone: each op once, after what it reads, on a backend where that was made or moved
+   to, with dependencies that name who did; effects in order; transfers of values that are there, with their bytes;
+   values alive as long as they are read, none in another's memory, arenas inside their regions. Programs do so with
+   NPU_IR_DEBUG. Errors: INVALID_ARGUMENT, INTERNAL (diag names the first thing that is wrong), NO_MEMORY. */
+NPU_IR_API npu_status npu_plan_validate(const npu_plan *plan, npu_diag *diag);
 
 /* -----------------------------------------------------------------------------------------------------------
   12  MEMORY PLANNER                                                                                  >>memory
@@ -5205,11 +5900,19 @@ NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *re
    Gives each temporary a lifetime and (region, offset, size). Views and permitted in-place results share
    memory only when liveness allows. Sizes are exact before anything is allocated. A value with runtime
    dims is planned at its largest; one that nothing bounds is not part of the plan (>>exec).
+
+   No plan takes more of a region than its capacity: num_execs arenas, the weights (not those of a host backend, which
+   stay where they are), what programs keep (in the region of least priority), and the slack of each buffer. Where ops
+   need more, those at the peak go to the next backend that takes them, or those that touch the largest value where
+   these are fewer; where weights do, the ops from the first on whose weights do not fit. Their reason is
+   NPU_REASON_BUDGET, with the numbers. With desc.stream_weights those weights stay on the host instead, and runs upload
+   them. What compile says may make a program move more; so may a device that has less memory than it says. Where
+   there is no next backend, the plan fails with BUDGET.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_memory {        /* bytes, of one backend */
     uint64_t activations;          /* the planned arena, scratch included */
-    uint64_t scratch;              /* the largest scratch of a group, part of activations */
+    uint64_t scratch;              /* the most that a group has at one time, part of activations */
     uint64_t weights;              /* uploaded once, or borrowed on a host backend */
     uint64_t prepared;             /* what compiled groups keep as well: weights that kernels packed, tables */
     uint64_t inputs, outputs;      /* bound by the caller */
@@ -5217,13 +5920,28 @@ typedef struct npu_memory {        /* bytes, of one backend */
     uint64_t lower_bound;          /* peak of live bytes: no plan can be smaller */
     uint64_t no_reuse;             /* what activations would take if nothing shared memory */
     bool exact;                    /* false in a dry run: compile says scratch, in-place pairs and what is prepared */
+    uint64_t required;             /* what counts against capacities, of all regions */
+    uint64_t values_bound;         /* as lower_bound, of values alone: the rest of it is scratch */
+    uint64_t streamed;             /* weights that every run uploads, part of activations while they are there */
+    uint64_t in_order;             /* what activations would take without npu_plan_desc.overlap */
 } npu_memory;
 NPU_IR_API npu_status npu_plan_memory(const npu_plan *plan, uint32_t backend, npu_memory *out);
+typedef struct npu_region_memory { /* bytes, of one region */
+    const char *name;              /* the backend's, "" = it has none */
+    uint64_t capacity;             /* 0 = unlimited */
+    uint64_t activations, weights, prepared; /* as in npu_memory */
+    uint64_t required;             /* what counts against the capacity */
+} npu_region_memory;
+/* Errors: RANGE (no such backend or region), INVALID_ARGUMENT. */
+NPU_IR_API npu_status npu_plan_region_memory(const npu_plan *plan, uint32_t backend, uint32_t region,
+                                             npu_region_memory *out);
 /* Place of a value in the arena of a backend; size 0 = it has none there. first and last are positions of ops
-   in plan order. */
+   in plan order. Each region has an arena: npu_plan_value_region. */
 NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, uint32_t backend,
                                             uint64_t *offset, uint64_t *size, uint32_t *first,
                                             uint32_t *last);
+/* Index of the region of a backend in which a value lies, weights too; NPU_NO_INDEX = in none. */
+NPU_IR_API uint32_t npu_plan_value_region(const npu_plan *plan, npu_value v, uint32_t backend);
 /* A line per value and backend: where it lies, its bytes, when it lives, and whose memory it shares. */
 NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text);
 
@@ -5251,6 +5969,21 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
 NPU_IR_API void npu_program_destroy(npu_program *program); /* after its execs */
 /* the plan that runs: rejected groups moved, memory exact */
 NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program);
+/* All compiled groups of backends with save slots as bytes, for a file: bytes NULL asks for *size, else *size says how
+   many there is room for and becomes how many were written. Errors: INVALID_ARGUMENT, RANGE (room: *size says what is
+   needed), those of save. Thread-safe. */
+NPU_IR_API npu_status npu_program_save(const npu_program *program, void *bytes, uint64_t *size);
+/* What became of saved bytes. */
+typedef struct npu_load_report {
+    uint32_t num_loaded, num_compiled; /* groups of backends with save slots */
+    char text[200];                    /* why not all were loaded, "" = all were: the first that was not */
+} npu_load_report;
+/* npu_program_create, but what was saved is not compiled: groups with the same ops, attributes, types and weights, for a
+   device with the same name and version. What is missing, stale, damaged, cut off or of another device is refused in
+   words and compiled anew: never an error. bytes is borrowed during the call; report may be NULL. Errors: those of
+   npu_program_create. */
+NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_plan *plan, const void *bytes, uint64_t size,
+                                       npu_load_report *report, npu_diag *diag);
 /* The kernel that runs an op, by the name that its backend gives it ("plain", "fast"); NULL = the backend does not say,
    or nothing has to run. Belongs to the program. */
 NPU_IR_API const char *npu_program_op_variant(const npu_program *program, npu_op op);
@@ -5293,11 +6026,18 @@ typedef struct npu_exec_desc {
     void *poll_ctx;
     uint64_t timeout_ns;          /* of one wait for a device; 0 = 10 s */
     bool profile;                 /* record times, see >>report */
+    /* Work of several backends side by side: transfers and submits of those that set a fence return at once, and what
+       does not wait for them goes on. The same numbers as without. The thread that calls is the only one: two steps
+       of backends without fences never run at once. Best with a plan for it (npu_plan_desc.overlap): what shares
+       memory waits. Runtime dims: in order all the same. */
+    bool overlap;
     /* nanoseconds that only grow; NULL = the best clock that the C library's headers show */
     uint64_t (*clock)(void);
     const npu_allocator *allocator;
     uint32_t _canary;
 } npu_exec_desc;
+/* Errors: INVALID_ARGUMENT (canary; more threads than num_workers of the plan where a backend has scratch for each),
+   VERSION (parallel), NO_MEMORY (of a device: names the region, the bytes, the largest values). */
 NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
                                       npu_diag *diag);
 /* Plan, program and exec in one call, for programs that need only one: all three are destroyed with the exec.
@@ -5323,6 +6063,21 @@ NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *exec, uint32_t index, cons
    Errors: NOT_FOUND (name, index), SHAPE (size), INVALID_ARGUMENT (no data), NO_MEMORY. */
 NPU_IR_API npu_status npu_exec_set_output(npu_exec *exec, const char *name, void *data, size_t size);
 NPU_IR_API npu_status npu_exec_set_output_at(npu_exec *exec, uint32_t index, void *data, size_t size);
+/* Binds a buffer of one of the plan's backends, by its index there: a camera's frame, what another program has left on
+   the device. It is borrowed, the tensor is not; the tensor is dense, and its type that of the graph. Between the
+   buffer and that device nothing passes through host memory: the backend's own copy brings an input to its place and
+   an output from it; what others read or make is transferred once more. Of a host backend it is its address that is
+   bound. npu_exec_output of an output bound so is NULL. A buffer is rewritten, or read, between runs only.
+   Errors: as for host memory; NOT_FOUND (backend), RANGE (outside of the buffer), UNSUPPORTED (strides, an offset that
+   its elements cannot have, a device without copy). */
+NPU_IR_API npu_status npu_exec_set_input_tensor(npu_exec *exec, const char *name, uint32_t backend,
+                                                const npu_tensor *tensor);
+NPU_IR_API npu_status npu_exec_set_input_tensor_at(npu_exec *exec, uint32_t index, uint32_t backend,
+                                                   const npu_tensor *tensor);
+NPU_IR_API npu_status npu_exec_set_output_tensor(npu_exec *exec, const char *name, uint32_t backend,
+                                                 const npu_tensor *tensor);
+NPU_IR_API npu_status npu_exec_set_output_tensor_at(npu_exec *exec, uint32_t index, uint32_t backend,
+                                                    const npu_tensor *tensor);
 /* Type and dims of an output after the last run that succeeded; with symbols before. NULL for a bad index. Of
    the exec; valid until the next run. */
 NPU_IR_API const npu_spec *npu_exec_output_spec(const npu_exec *exec, uint32_t index);
@@ -5365,9 +6120,45 @@ NPU_IR_API npu_status npu_exec_reset_state(npu_exec *exec);     /* all states to
    What people look at: plans, times and graphs in figures, and whether two ways to run a graph agree.
    -------------------------------------------------------------------------------------------------------- */
 
-/* steps, one line each; then ops that were refused, and why */
+/* steps, one line each, with costs what they are predicted to take; then ops that were refused, and why */
 NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text);
-NPU_IR_API void npu_plan_print_ops(const npu_plan *plan, npu_text *text); /* a line per op: backend, reason, words */
+/* a line per op: backend, reason, words, with costs what it takes on each backend */
+NPU_IR_API void npu_plan_print_ops(const npu_plan *plan, npu_text *text);
+/* All of a plan for programs: prediction, backends, steps, ops with each backend's time and refusal, memory of values.
+   Ops and values are ids of the graph, backends and steps count from 0; times are nanoseconds. */
+NPU_IR_API void npu_plan_print_json(const npu_plan *plan, npu_text *text);
+/* What implementing a kind of op on a backend would bring: a plan as if it took all ops of the kind. */
+typedef struct npu_advice {
+    uint32_t backend;                   /* index in the desc */
+    const char *kind;                   /* "aten.softmax.int"; of the graph's registry */
+    uint32_t count;                     /* ops of the kind that the backend refuses */
+    uint32_t groups_before, groups_after; /* on all but the last backend */
+    uint64_t bytes_before, bytes_after; /* moved in a run */
+    double ns_before, ns_after;         /* predicted; 0 without costs */
+} npu_advice;
+/* What to implement next: plans once for each kind (of at most 64) that one of the backends but the last refuses, and
+   sorts by time saved, then groups, then bytes. What the op would take there is said by the rates, else by the cost
+   slot if it answers. Fills at most `capacity` rows; *num_rows is how many there are. Limits and expectations of the
+   desc do not count. Errors: those of npu_plan_create. */
+NPU_IR_API npu_status npu_plan_advise(const npu_graph *g, const npu_plan_desc *desc, npu_advice *rows,
+                                      uint32_t capacity, uint32_t *num_rows, npu_diag *diag);
+/* Finds what a backend costs by running small graphs on it, three times each: transfers of three sizes, launches, and
+   eight kinds of ops at up to three sizes: the most frequent ones of `g` that the backend takes, or with NULL some of
+   the library's own. Of each category there is a row, and a last one for all others. clock: nanoseconds that only
+   grow, NULL as in npu_exec_desc. residual, if not NULL: the largest part by which a time that was measured differs
+   from what the rates say. Runs for milliseconds, on devices that compile slowly for longer. Names of rows belong to
+   the registry. Errors: INVALID_ARGUMENT, UNSUPPORTED (the backend takes none of the ops), NO_MEMORY, those of running;
+   *rates is left as it was. */
+NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_backend *backend, const npu_graph *g,
+                                          uint64_t (*clock)(void), double *residual, npu_diag *diag);
+/* Corrects rates by the last run of an exec with desc.profile, on backend i of its plan: what its steps and transfers
+   took, against what the rates say; the median counts. Errors: INVALID_ARGUMENT, STATE (no profile), NO_MEMORY. */
+NPU_IR_API npu_status npu_rates_refine(npu_rates *rates, const npu_exec *exec, uint32_t backend);
+/* As an initialiser in C: "{ .launch_ns = 20000.0, ... }". */
+NPU_IR_API void npu_rates_print(const npu_rates *rates, npu_text *text);
+/* "npu0: aten.softmax.int x 12: groups 13 -> 1, saves 1800.0 us of 9200.0 us": a line per row. */
+NPU_IR_API void npu_plan_print_advice(const npu_plan_desc *desc, const npu_advice *rows, uint32_t num_rows,
+                                      npu_text *text);
 NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *text);
 #ifndef NPU_IR_NO_DIAGRAMS
 NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text); /* Graphviz, ops coloured by backend */
@@ -8962,10 +9753,11 @@ static bool npu__registry_reserve(npu_registry *r, uint32_t count)
     return true;
 }
 
-/* "space.name.overload"; outside aten an empty overload is left out. */
+/* "space.name.overload"; where PyTorch does not name the op an empty overload is left out. */
 static const char *npu__def_name(npu__arena *arena, const char *space, const npu_schema *schema)
 {
-    const char *overload = schema->overload[0] || strcmp(space, "aten") != 0 ? schema->overload : "default";
+    bool is_torch = strcmp(space, "aten") == 0 || strcmp(space, "quantized_decomposed") == 0;
+    const char *overload = schema->overload[0] || !is_torch ? schema->overload : "default";
     size_t size = strlen(space) + strlen(schema->name) + strlen(overload) + 3;
     char *name = (char *)npu__arena_alloc(arena, size);
     if (name) {
@@ -10505,6 +11297,7 @@ static void npu__info_start(npu_op_info *info, const npu_op_def *def)
     info->kind = def->kind;
     info->traits = def->traits;
     info->name = def->name;
+    info->category = def->category;
 }
 
 /* Finds the child graphs that Graph arguments name. Returns the first one that is not there, NULL = all are. */
@@ -10542,6 +11335,7 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
     NPU_IR_ASSERT(o->first_result + o->num_results <= g->num_values);
     npu__info_start(info, o->def);
     info->op = op.id;
+    info->registry = g->registry;
     info->constraints = o->constraints;
     info->num_args = o->def->schema->num_args;
     info->num_in = o->num_operands;
@@ -11054,6 +11848,11 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
      loss           0-d, or broadcast without reduction      nll            0-d, or the dims of target
      cosine         broadcast, one dim reduced               cosine_embedding loss of [N,D] [N,D] [N]
      margin         loss of [N,C] and targets                triplet        loss of all dims but the last
+     quantize       dims of the first, dtype                 dequantize     dims of the first, out_dtype or f32
+     fake_quantize  same, and bool of the same dims          choose_qparams f64[1] i64[1]
+     choose_qparams_per_token [..,K] -> [..,1] twice         convert_int4pack [N,K] -> u8 [N,K/2]
+     int4pack_mm    [M,K] [N,K/2] [K/group,N,2] -> [M,N]     dyn_quant_pack f32 [N K / 2 + scales + bias]
+     dyn_quant_matmul [M,K] -> [M,N]
      kth, median    as reduce_index                          quantile       [q] and the reduced dims
      gather         dims of index                            movedim        dims reordered
      unfold         windows of a dim as last dim             tensor_split   pieces between indices
@@ -11089,6 +11888,7 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
      arith_*        equal registers; compare bool, cast dtype tensor_empty   size, dtype
      tensor_pad     dims + low + high                        collapse_shape products of groups of dims
      expand_shape   output_shape, the other way round        gawee          those of the ATen op that it means
+     qconv, qlinear .. as their floating-point twins, of i8 or u8: scales, zeros and accumulators are checked
      loop_number    equal, a number                          loop_float     equal, floating point
      loop_fill      spec of outs                             loop_transpose dims permuted, as outs
      loop_conv      [N,C,in..] [F,C,k..] -> [N,F,out..], as outs loop_pool      [N,C,in..] -> [N,C,out..], as outs
@@ -11275,10 +12075,20 @@ static npu_status npu__check_level(npu_deduce *d)
                            is_of_tiles ? "belongs into a graph" : "is no op of graphs");
 }
 
+/* ATen tells sizes, SymInt, from other numbers, int: dims, modes, counts, which rules and kernels must know. */
+static bool npu__is_fixed_number(const npu_deduce *d, const npu_bound_arg *arg)
+{
+    return d->def->schema->args[arg - d->op->args].type.base == NPU_T_INT &&
+           NPU_KIND_NAMESPACE(d->def->kind) == NPU_NS_ATEN;
+}
+
 /* What one number is read from: an integer for an int, a register for a Scalar, which tile programs alone allow. */
 static npu_status npu__check_dynamic_item(npu_deduce *d, const npu_bound_arg *arg, const npu_spec *x)
 {
     bool is_scalar = arg->form == NPU_ARG_TENSOR;
+    if (npu__is_fixed_number(d, arg)) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, arg->name, "%s is dynamic, expected a number", arg->name);
+    }
     if (is_scalar && !d->is_tile) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, arg->name, "%s is dynamic, which tile programs alone allow",
                                arg->name);
@@ -11420,15 +12230,30 @@ static npu_status npu__check_dtype(npu_deduce *d, const char *name, npu_dtype dt
                                       npu_dtype_name(dtype), expected);
 }
 
+/* Ops of the category quantised share the rules of those they stand for: activations are bytes there. */
+static bool npu__has_scales(const npu_deduce *d) { return npu_op_arg(d->op, "in_scales") != NULL; }
+
+static npu_status npu__check_byte(npu_deduce *d, const char *name, npu_dtype dtype)
+{
+    return npu__check_dtype(d, name, dtype, dtype == NPU_I8 || dtype == NPU_U8, "i8 or u8");
+}
+
 static npu_status npu__check_float(npu_deduce *d, const char *name, npu_dtype dtype)
 {
-    return npu__check_dtype(d, name, dtype, npu__is_float(dtype), "floating point");
+    return npu__has_scales(d) ? npu__check_byte(d, name, dtype)
+                                : npu__check_dtype(d, name, dtype, npu__is_float(dtype), "floating point");
 }
 
 static npu_status npu__check_number(npu_deduce *d, const char *name)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, name));
     return npu__check_dtype(d, name, t, npu__is_number(t), "a number, not bool");
+}
+
+/* The same, or complex. */
+static npu_status npu__check_field(npu_deduce *d, const char *name)
+{
+    return npu_dtype_is_complex(npu__dtype_of(npu_deduce_spec(d, name))) ? d->status : npu__check_number(d, name);
 }
 
 /* bool counts as a number here, as it does in sums. */
@@ -12099,6 +12924,7 @@ NPU_IR_API npu_status npu_deduce_shapes(npu_deduce *d, const char *pattern)
 #define NPU__PATTERN_RULES(X) \
     X(npu__type_same_float, "float[..] -> =[..]") \
     X(npu__type_same_real, "real[..] -> =[..]") \
+    X(npu__type_same_arith, "arith[..] -> =[..]") \
     X(npu__type_test, "arith[..] -> bool[..]") \
     X(npu__type_promote_float, "arith[..] -> float(=)[..]") \
     X(npu__type_tensor_exp, "number[..] -> float(=)[..]") \
@@ -12136,7 +12962,9 @@ NPU_IR_API npu_status npu_deduce_shapes(npu_deduce *d, const char *pattern)
     X(npu__type_loop_matmul, "number[M,K] =[K,N] =[M,N] -> =3") \
     X(npu__type_loop_matmul_transpose, "number[M,K] =[N,K] =[M,N] -> =3") \
     X(npu__type_loop_batch_matmul, "number[B,M,K] =[B,K,N] =[B,M,N] -> =3") \
-    X(npu__type_global_pool, "float[N,C,H,W] -> =[N,C,1,1]")
+    X(npu__type_global_pool, "float[N,C,H,W] -> =[N,C,1,1]") \
+    X(npu__type_int_mm, "i8[M,K] i8[K,N] -> i32[M,N]") \
+    X(npu__type_int8pack_mm, "f16|bf16|f32[M,K] i8[N,K] =[N] -> =[M,N]")
 
 #define NPU_X(rule, pattern) \
     static npu_status rule(npu_deduce *d) { return npu_deduce_shapes(d, pattern); }
@@ -12177,6 +13005,13 @@ static uint32_t npu__schema_list_size(const npu_deduce *d, const char *name)
 
 /* Longer windows than this fit no memory; below it products of what a window says stay far from overflow. */
 enum { NPU__MAX_WINDOW = 1 << 24 };
+
+/* The dims that a list is for: as many as the schema says, else as it has numbers. */
+static uint32_t npu__list_rank(const npu_deduce *d, const char *name)
+{
+    uint32_t fixed = npu__schema_list_size(d, name), len = npu_op_list_len(d->op, name);
+    return fixed ? fixed : len < 1 ? 1 : len < 4 ? len : 3;
+}
 
 /* A list of one number per dim, or of one for all; where it is absent or empty, out stays as it is. */
 static npu_status npu__window_arg(npu_deduce *d, const char *name, uint32_t rank, int64_t min, int64_t *out)
@@ -12301,9 +13136,9 @@ static npu_status npu__check_fits(npu_deduce *d, const char *name, npu_dtype t)
     npu_scalar zero = npu_scalar_int(0);
     double most = d->status ? 0 : npu__largest(t);
     double x = is_number ? npu_scalar_value(npu_op_scalar(d->op, name, zero)) : 0;
-    bool may_wrap = npu__is_float(t) || (is_number && arg->form == NPU_ARG_INT);
+    bool is_float = npu__is_float(npu__part_dtype(t)), may_wrap = is_float || (is_number && arg->form == NPU_ARG_INT);
     double least = npu_dtype_is_signed(t) ? -most - 1 : may_wrap ? -most : 0;
-    bool is_infinite = npu__is_float(t) && x - x != 0;
+    bool is_infinite = is_float && x - x != 0;
     if (d->status || t == NPU_BOOL || is_infinite || (x >= least && x <= most)) {
         return d->status;
     }
@@ -12326,6 +13161,38 @@ static npu_status npu__type_same_number(npu_deduce *d)
         npu__check_fits(d, numbers[i], t);
     }
     return npu__result_like(d, x, t);
+}
+
+/* Real or complex, but no bool; lengths of complex numbers are real. */
+static npu_status npu__type_field(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_dtype t = npu__dtype_of(x);
+    npu__check_field(d, "self");
+    return npu__result_like(d, x, d->op->kind == (uint32_t)NPU_ATEN_ABS ? npu__part_dtype(t) : t);
+}
+
+/* Two reals of one dtype become a complex number. */
+static npu_status npu__type_complex(npu_deduce *d)
+{
+    bool is_polar = d->op->kind == (uint32_t)NPU_ATEN_POLAR;
+    const char *a = is_polar ? "abs" : "real", *b = is_polar ? "angle" : "imag";
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, a));
+    npu__join j;
+    npu__check_factored(d, a);
+    npu__check_same_dtype(d, b, a);
+    npu__join_args(d, &j, a, b, NULL, &t);
+    return npu__result(d, npu__dtype_of(npu_deduce_spec(d, a)) == NPU_F64 ? NPU_C128 : NPU_C64, j.rank, j.dims);
+}
+
+/* Of a real number there is a real part alone. */
+static npu_status npu__type_part(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_dtype t = npu__dtype_of(x);
+    bool is_real = d->op->kind == (uint32_t)NPU_ATEN_REAL;
+    npu__check_dtype(d, "self", t, npu_dtype_is_complex(t) || is_real, "complex");
+    return npu__result_like(d, x, npu__part_dtype(t));
 }
 
 static npu_status npu__type_softshrink(npu_deduce *d)
@@ -12485,6 +13352,37 @@ static uint64_t npu__element_bits(const void *data, size_t bytes, size_t i)
     return u;
 }
 
+/* Element i of integers; those of u64 wrap. */
+static int64_t npu__element_int(npu_dtype t, const void *data, size_t i)
+{
+    uint32_t bits = npu_dtype_bits(t);
+    uint64_t u = npu__element_bits(data, bits / 8, i), sign = (uint64_t)1 << (bits - 1);
+    return (int64_t)(npu_dtype_is_signed(t) ? (u ^ sign) - sign : u);
+}
+
+/* A float from its bits, of 16 bits or more. */
+static double npu__float_value(npu_dtype dtype, uint64_t bits)
+{
+    uint32_t word = (uint32_t)bits;
+    float x;
+    switch ((int)dtype) {
+    case NPU_F16: return (double)npu_f16_to_f32((uint16_t)bits);
+    case NPU_BF16: return (double)npu_bf16_to_f32((uint16_t)bits);
+    case NPU_F32: memcpy(&x, &word, 4); return (double)x;
+    default: return npu__bits_double(bits);
+    }
+}
+
+/* One number as a double; integers past 2^53 are rounded. */
+static double npu__element_value(npu_dtype dtype, const void *data, size_t i)
+{
+    if (npu_dtype_is_float(dtype)) {
+        return npu__float_value(dtype, npu__element_bits(data, (npu_dtype_bits(dtype) + 7) / 8, i));
+    }
+    return dtype == NPU_U64 ? (double)(uint64_t)npu__element_int(dtype, data, i)
+                            : (double)npu__element_int(dtype, data, i);
+}
+
 /* Elements of an operand that are not zero: at most all of them where the data is not known. -0.0 is zero: a
    sign bit does not count. */
 static int64_t npu__count_true(const npu_deduce *d, uint32_t operand)
@@ -12510,7 +13408,7 @@ static int64_t npu__count_true(const npu_deduce *d, uint32_t operand)
 
 static npu_status npu__type_where_indices(npu_deduce *d)
 {
-    const npu_spec *x = npu_deduce_spec(d, "condition");
+    const npu_spec *x = d->op->in[0];
     int64_t count = npu__count_true(d, 0);
     for (uint32_t i = 0; i < (x->rank ? x->rank : 1u) && !d->status; i++) {
         npu__result(d, NPU_I64, 1, &count);
@@ -12520,7 +13418,7 @@ static npu_status npu__type_where_indices(npu_deduce *d)
 
 static npu_status npu__type_cast(npu_deduce *d)
 {
-    const npu_spec *x = npu_deduce_spec(d, "self");
+    const npu_spec *x = d->op->in[0];
     npu_dtype t;
     npu__dtype_arg(d, npu__dtype_of(x), &t);
     return npu__result_like(d, x, t);
@@ -12846,7 +13744,7 @@ static npu_status npu__create_dtype(npu_deduce *d, npu_dtype *t)
     const npu_bound_arg *number = npu_op_arg(d->op, "fill_value");
     npu_dtype fallback = number && number->form != NPU_ARG_FLOAT ? NPU_I64 : NPU_F32;
     npu__dtype_arg(d, x ? npu__dtype_of(x) : fallback, t);
-    return npu__check_dtype(d, "dtype", *t, npu__is_real(*t), "a number or bool");
+    return npu__check_dtype(d, "dtype", *t, npu__is_real(*t) || npu_dtype_is_complex(*t), "a number or bool");
 }
 
 /* A value tensor (fill.Tensor) has no dims. */
@@ -13746,11 +14644,12 @@ static npu_status npu__type_unflatten(npu_deduce *d)
     return npu__result(d, npu__dtype_of(x), rank, dims);
 }
 
-/* narrow takes start as a number or, where a tensor holds it, checks it when it runs. */
+/* narrow takes start as a number or, where a tensor holds or feeds it, checks it when it runs. */
 static npu_status npu__type_narrow(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *at = npu_deduce_spec(d, "start");
     int64_t start = npu_op_int(d->op, "start", 0), length = npu_op_int(d->op, "length", 0), dim;
+    bool is_fed = start == INT64_MIN;
     npu_spec y = *x;
     uint32_t axis;
     npu__check_rank(d, "self", 1, NPU_MAX_RANK);
@@ -13763,7 +14662,7 @@ static npu_status npu__type_narrow(npu_deduce *d)
     }
     dim = x->dims[axis];
     start = start < 0 && dim >= 0 ? start + dim : start;
-    if (dim >= 0 && (start < 0 || start > dim || length > dim - start)) {
+    if (!d->status && dim >= 0 && !is_fed && (start < 0 || start > dim || length > dim - start)) {
         return npu_deduce_fail(d, NPU_ERR_RANGE, "start",
                                "start + length is %lld + %lld, expected within dim %u of self = %lld",
                                (long long)start, (long long)length, (unsigned)axis, (long long)dim);
@@ -13942,14 +14841,15 @@ static npu_status npu__check_strided(npu_deduce *d, const npu_spec *x, uint32_t 
 {
     int64_t last = npu_op_int(d->op, "storage_offset", 0), reach;
     size_t len;
-    bool fits = last >= 0, is_empty = false;
-    for (uint32_t i = 0; i < rank; i++) {
+    bool fits = true, is_empty = false;
+    npu__check_attribute(d, "storage_offset", last, 0);
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
         int64_t stride = npu_op_int_at(d->op, "stride", i);
         is_empty = is_empty || dims[i] == 0;
         fits = fits && stride >= 0 &&
                (is_empty || (npu__dim_mul(dims[i] - 1, stride, &reach) && npu__dim_add(last, reach, &last)));
     }
-    if (fits && (is_empty || npu_spec_len(x, &len) || (uint64_t)last < len)) {
+    if (d->status || (fits && (is_empty || npu_spec_len(x, &len) || (uint64_t)last < len))) {
         return d->status;
     }
     return npu_deduce_fail(d, NPU_ERR_RANGE, "stride", "size, stride and storage_offset reach outside self");
@@ -14860,14 +15760,6 @@ static npu_status npu__type_embedding_backward(npu_deduce *d)
     return npu__result(d, npu__dtype_of(x), 2, dims);
 }
 
-/* Element i of integers; those of u64 wrap. */
-static int64_t npu__element_int(npu_dtype t, const void *data, size_t i)
-{
-    uint32_t bits = npu_dtype_bits(t);
-    uint64_t u = npu__element_bits(data, bits / 8, i), sign = (uint64_t)1 << (bits - 1);
-    return (int64_t)(npu_dtype_is_signed(t) ? (u ^ sign) - sign : u);
-}
-
 /* The largest of numbers that count from 0; -1 = there are none, -2 = they are not known. */
 static npu_status npu__largest_class(npu_deduce *d, const char *name, int64_t *largest)
 {
@@ -15007,7 +15899,9 @@ static npu_status npu__type_mean(npu_deduce *d)
         npu__check_float(d, "self", t);
     }
     npu__dtype_arg(d, t, &t);
-    npu__check_float(d, npu_op_has(d->op, "dtype") ? "dtype" : "self", t);
+    if (!npu_dtype_is_complex(t)) {
+        npu__check_float(d, npu_op_has(d->op, "dtype") ? "dtype" : "self", t);
+    }
     return npu__result_reduced(d, x, mask, t);
 }
 
@@ -15160,11 +16054,17 @@ static npu_status npu__type_logsumexp(npu_deduce *d)
 static npu_status npu__norm_dtype(npu_deduce *d, npu_dtype *dtype)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
-    npu__check_float(d, "self", t);
+    bool is_complex = npu_dtype_is_complex(t);
     npu__dtype_arg(d, t, dtype);
-    npu__check_float(d, "dtype", *dtype);
-    return npu__check_dtype(d, "dtype", *dtype, npu_dtype_promote(t, *dtype) == *dtype,
-                            "no narrower dtype than that of self");
+    if (!is_complex) {
+        npu__check_float(d, "self", t);
+        npu__check_float(d, "dtype", *dtype);
+    }
+    npu__check_dtype(d, "dtype", *dtype, npu_dtype_is_complex(*dtype) == is_complex, is_complex ? "complex"
+                     : "floating point");
+    npu__check_dtype(d, "dtype", *dtype, npu_dtype_promote(t, *dtype) == *dtype, "no narrower dtype than that of self");
+    *dtype = npu__part_dtype(*dtype);
+    return d->status;
 }
 
 /* Norms of nothing are 0, but for those that are an extreme. */
@@ -15874,7 +16774,7 @@ static npu_status npu__type_linear(npu_deduce *d)
     npu_spec y = *x;
     npu__check_rank(d, "input", 1, NPU_MAX_RANK);
     npu__check_rank(d, "weight", 1, 2);
-    npu__check_number(d, "input");
+    npu__check_field(d, "input");
     npu__check_same_dtype(d, "weight", "input");
     npu__check_same_dtype(d, "bias", "input");
     npu__check_dim(d, "weight", w->rank - 1u, npu__tail_dim(x, 1), "last dim of input");
@@ -15973,7 +16873,7 @@ static npu_status npu__fixed_product(npu_deduce *d, const npu__product_form *for
     uint32_t max = form->a_rank ? 0 : NPU_MAX_RANK, min = form->a_rank ? 0 : 1;
     npu__check_rank(d, a, form->a_rank + min, form->a_rank + max);
     npu__check_rank(d, b, form->b_rank + min, form->b_rank + max);
-    npu__check_number(d, a);
+    npu__check_field(d, a);
     npu__check_same_dtype(d, b, a);
     if (form->a_rank == 3) {
         npu__check_dim(d, b, 0, npu_deduce_spec(d, a)->dims[0], "batch of the first");
@@ -16337,6 +17237,50 @@ static npu_status npu__type_solve(npu_deduce *d)
     return npu__result_solved(d, "A", "B", is_vector ? 1 : 2, is_left);
 }
 
+/* [..,M,N] in one tensor, [..,min(M,N)] rows and an info for each. */
+static npu_status npu__type_lu_factor(npu_deduce *d)
+{
+    npu_spec x = *npu_deduce_spec(d, "A");
+    int64_t m, n;
+    npu__check_factored(d, "A");
+    npu__check_rank(d, "A", 2, NPU_MAX_RANK);
+    m = npu__tail_dim(&x, 2), n = npu__tail_dim(&x, 1);
+    npu__result_like(d, &x, npu__dtype_of(&x));
+    if (!d->status) {
+        x.dims[x.rank - 2] = m < 0 || n < 0 ? NPU_DYNAMIC_DIM : m < n ? m : n;
+    }
+    npu__result(d, NPU_I32, x.rank - 1u, x.dims);
+    return npu__result(d, NPU_I32, x.rank - 2u, x.dims);
+}
+
+/* P [..,M,M], L [..,M,K] and U [..,K,N], K = min(M,N); [0] where they are not asked for. */
+static npu_status npu__type_lu_unpack(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "LU_data"), *pivots = npu_deduce_spec(d, "LU_pivots");
+    bool data = npu_op_int(d->op, "unpack_data", 1) != 0, swaps = npu_op_int(d->op, "unpack_pivots", 1) != 0;
+    static const int64_t none = 0;
+    int64_t m, n, least;
+    npu__check_factored(d, "LU_data");
+    npu__check_rank(d, "LU_data", 2, NPU_MAX_RANK);
+    npu__check_dtype(d, "LU_pivots", npu__dtype_of(pivots), pivots->dtype == NPU_I32, "i32");
+    npu__check_rank(d, "LU_pivots", x->rank - 1u, x->rank - 1u);
+    m = npu__tail_dim(x, 2), n = npu__tail_dim(x, 1), least = m < 0 || n < 0 ? NPU_DYNAMIC_DIM : m < n ? m : n;
+    for (uint32_t i = 0; i + 1 < x->rank && !d->status; i++) {
+        npu__check_dim(d, "LU_pivots", i, i + 2 == x->rank ? least : x->dims[i], "what LU_data has");
+    }
+    for (uint32_t i = 0; i < 3 && !d->status; i++) {
+        npu_spec y = *x;
+        y.dims[y.rank - 2] = i == 2 ? least : m;
+        y.dims[y.rank - 1] = i == 0 ? m : i == 1 ? least : n;
+        if (i ? data : swaps) {
+            npu__result_like(d, &y, npu__dtype_of(x));
+        } else {
+            npu__result(d, npu__dtype_of(x), 1, &none);
+        }
+    }
+    return d->status;
+}
+
 /* The matrix comes as a triangle. */
 static npu_status npu__type_solve_factored(npu_deduce *d)
 {
@@ -16543,6 +17487,33 @@ static npu_status npu__type_fft(npu_deduce *d)
     return npu_deduce_add_result(d, &y);
 }
 
+/* The last dim of wider elements is shorter, of narrower ones longer; it must come out even. */
+static npu_status npu__type_view_dtype(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    uint32_t from = npu_dtype_bits(npu__dtype_of(x)), to;
+    npu_spec y = *x;
+    npu_dtype t;
+    npu__dtype_arg(d, npu__dtype_of(x), &t);
+    to = npu_dtype_bits(t);
+    npu__check_dtype(d, "dtype", t, from % 8 == 0 && to % 8 == 0 && to, "elements of whole bytes");
+    if (d->status || from == to) {
+        return npu__result_like(d, x, t);
+    }
+    npu__check_rank(d, "self", 1, NPU_MAX_RANK);
+    if (!d->status && y.dims[y.rank - 1] >= 0) {
+        int64_t bytes;
+        if (!npu__dim_mul(y.dims[y.rank - 1], from / 8, &bytes) || bytes % (to / 8)) {
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is no whole number of %s", y.rank - 1u,
+                                   npu_dtype_name(t));
+        }
+        y.dims[y.rank - 1] = bytes / (to / 8);
+    } else if (!d->status) {
+        y.dims[y.rank - 1] = NPU_DYNAMIC_DIM;
+    }
+    return npu__result_like(d, &y, t);
+}
+
 static npu_status npu__type_view_complex(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
@@ -16642,6 +17613,9 @@ static npu_status npu__conv_operands(npu_deduce *d, uint32_t *rank)
     npu__check_rank(d, "weight", fixed ? fixed + 2 : 3, fixed ? fixed + 2 : 5);
     *rank = weight_rank >= 3 ? weight_rank - 2 : 1;
     npu__check_rank(d, x, *rank + 1, *rank + 2);
+    if (npu__has_scales(d)) {
+        return d->status;
+    }
     npu__check_dtype(d, x, t, npu__is_float(t) || t == NPU_I64, "floating point or i64");
     npu__check_same_dtype(d, "weight", x);
     return npu__check_same_dtype(d, "bias", x);
@@ -16759,12 +17733,12 @@ static npu_status npu__type_pool(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool is_average = npu_op_arg(d->op, "dilation") == NULL, is_float = d->op->kind == (uint32_t)NPU_ATEN_MAX_POOL1D;
-    uint32_t rank = npu__schema_list_size(d, "kernel_size");
+    uint32_t rank = npu__list_rank(d, "kernel_size");
     npu_dtype t = npu__dtype_of(x);
     npu_spec y = *x;
     npu__window w;
     npu__check_rank(d, "self", rank + 1, rank + 2);
-    if (is_float) {
+    if (is_float || npu__has_scales(d)) {
         npu__check_float(d, "self", t);
     } else {
         npu__check_dtype(d, "self", t, npu__is_float(t) || (is_average ? t == NPU_I64 : npu__is_integer(t)),
@@ -16791,7 +17765,7 @@ static npu_status npu__type_pool(npu_deduce *d)
 static npu_status npu__type_adaptive_pool(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    uint32_t rank = npu__schema_list_size(d, "output_size");
+    uint32_t rank = npu__list_rank(d, "output_size");
     npu_spec y = *x;
     if (npu__check_rank(d, "self", rank + 1, rank + 2)) {
         return d->status;
@@ -16909,7 +17883,7 @@ static npu_status npu__type_resize(npu_deduce *d)
     npu_dtype t = npu__dtype_of(x);
     npu_spec y = *x;
     npu__check_rank(d, self, dims + 2, dims + 2);
-    npu__check_dtype(d, self, t, npu__is_float(t) || (takes_bytes && t == NPU_U8),
+    npu__check_dtype(d, self, t, npu__is_float(t) || (takes_bytes && t == NPU_U8) || npu__has_scales(d),
                      takes_bytes ? "floating point or u8" : "floating point");
     if (sizes ? sizes != dims || scales : scales != dims) {
         npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "output_size",
@@ -17033,7 +18007,7 @@ static npu_status npu__type_embedding_bag(npu_deduce *d)
 static npu_status npu__norm_dtype_of(npu_deduce *d, npu_dtype *dtype)
 {
     static const char *const names[] = { "weight", "bias", "running_mean", "running_var" };
-    *dtype = npu__dtype_of(npu_deduce_spec(d, "input"));
+    *dtype = npu__has_scales(d) ? NPU_F32 : npu__dtype_of(npu_deduce_spec(d, "input"));
     for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
         const npu_spec *p = npu_deduce_spec(d, names[i]);
         *dtype = p && p->dtype == NPU_F32 && npu_dtype_bits(*dtype) == 16 ? NPU_F32 : *dtype;
@@ -17383,6 +18357,245 @@ static npu_status npu__type_gather(npu_deduce *d)
         }
     }
     return npu__result_like(d, index, npu__dtype_of(x));
+}
+
+/* ---- rules: quantised ops ---- */
+
+static npu_status npu__check_one_scale(npu_deduce *d, const char *name, double scale)
+{
+    return scale > 0.0 && !isinf(scale) ? d->status
+                                        : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name,
+                                                          "%s is %g, expected a finite number above 0", name, scale);
+}
+
+/* A number that is stored in `dtype`: a zero point, a bound of results. */
+static npu_status npu__check_stored(npu_deduce *d, const char *name, int64_t value, npu_dtype dtype)
+{
+    int64_t least = dtype == NPU_I8 ? -128 : 0;
+    return value >= least && value <= least + 255
+               ? d->status
+               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is %lld, expected %lld to %lld of %s", name,
+                                 (long long)value, (long long)least, (long long)least + 255, npu_dtype_name(dtype));
+}
+
+static npu_status npu__check_list_len(npu_deduce *d, const char *name, uint32_t expected, const char *what)
+{
+    uint32_t len = npu_op_list_len(d->op, name);
+    return len == expected ? d->status
+                           : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s has %u numbers, expected %s = %u", name,
+                                             (unsigned)len, what, (unsigned)expected);
+}
+
+/* Scales and zeros of `num` operands, the first ones, and of the result. */
+static npu_status npu__check_scales(npu_deduce *d, uint32_t num, npu_dtype result)
+{
+    bool is_known = npu_op_str_is(d->op, "rounding", "single") || npu_op_str_is(d->op, "rounding", "double");
+    npu__check_list_len(d, "in_scales", num, "operands");
+    npu__check_list_len(d, "in_zeros", num, "operands");
+    for (uint32_t i = 0; i < num && !d->status; i++) {
+        npu_dtype t = npu__dtype_of(d->op->in[i]);
+        npu__check_byte(d, npu_op_arg(d->op, "tensors") ? "tensors" : d->op->args[i].name, t);
+        npu__check_one_scale(d, "in_scales", npu_op_float_at(d->op, "in_scales", i));
+        npu__check_stored(d, "in_zeros", npu_op_int_at(d->op, "in_zeros", i), t);
+    }
+    npu__check_byte(d, "dtype", result);
+    npu__check_one_scale(d, "scale", npu_op_float(d->op, "scale", 0.0));
+    npu__check_stored(d, "zero", npu_op_int(d->op, "zero", 0), result);
+    npu__check_stored(d, "low", npu_op_int(d->op, "low", npu_op_int(d->op, "zero", 0)), result);
+    npu__check_stored(d, "high", npu_op_int(d->op, "high", npu_op_int(d->op, "zero", 0)), result);
+    if (npu_op_int(d->op, "low", INT64_MIN) > npu_op_int(d->op, "high", INT64_MAX)) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "low", "low is more than high");
+    }
+    return is_known ? d->status
+                    : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "rounding", "rounding is neither 'single' nor 'double'");
+}
+
+/* An op whose first `num` operands are activations, and whose result is one of their dtype. */
+static npu_status npu__check_quantised(npu_deduce *d, uint32_t num)
+{
+    return npu__check_scales(d, num, npu__dtype_of(d->op->in[0]));
+}
+
+/* A sum of `count` activations less their zero point, each times a weight of at most `weight`, fits 32 bits. */
+static npu_status npu__check_accumulator(npu_deduce *d, const char *name, int64_t count, int64_t weight)
+{
+    int64_t least = d->op->in[0]->dtype == NPU_U8 ? 0 : -128, zero = npu_op_int_at(d->op, "in_zeros", 0);
+    int64_t most = zero - least > least + 255 - zero ? zero - least : least + 255 - zero;
+    int64_t limit = INT32_MAX / (most * weight);
+    return d->status || count <= limit
+               ? d->status
+               : npu_deduce_fail(d, NPU_ERR_OVERFLOW, name,
+                                 "a sum of %lld products may exceed the 32 bits of its accumulator, expected at most "
+                                 "%lld", (long long)count, (long long)limit);
+}
+
+/* weight is i8 with its scales, bias i32; a sum has as many products as weight has elements for each of `channels`. */
+static npu_status npu__check_weight(npu_deduce *d, int64_t channels, int64_t count)
+{
+    const npu_spec *w = npu_deduce_spec(d, "weight"), *b = npu_deduce_spec(d, "bias");
+    uint32_t num_scales = npu_op_list_len(d->op, "w_scales");
+    npu__check_dtype(d, "weight", npu__dtype_of(w), w->dtype == NPU_I8, "i8");
+    if (b) {
+        npu__check_dtype(d, "bias", npu__dtype_of(b), b->dtype == NPU_I32, "i32");
+    }
+    if (num_scales != 1 && channels >= 0) {
+        npu__check_list_len(d, "w_scales", (uint32_t)channels, "1, or output channels");
+    }
+    for (uint32_t i = 0; i < num_scales && !d->status; i++) {
+        npu__check_one_scale(d, "w_scales", npu_op_float_at(d->op, "w_scales", i));
+    }
+    return npu__check_accumulator(d, "weight", count, 128);
+}
+
+static npu_status npu__type_qconv(npu_deduce *d)
+{
+    const npu_spec *w = npu_deduce_spec(d, "weight");
+    int64_t count = 1;
+    npu_spec y;
+    uint32_t channels;
+    npu__check_quantised(d, 1);
+    npu__conv_result(d, &y, &channels);
+    npu__check_vector(d, "bias", y.dims[channels], "output channels");
+    for (uint32_t i = npu_op_int(d->op, "transposed", 0) != 0 ? 0 : 1; i < w->rank && !d->status; i++) {
+        int64_t dim = i == 0 ? w->dims[0] / npu_op_int(d->op, "groups", 1) : w->dims[i];
+        bool is_summed = i != 1 || npu_op_int(d->op, "transposed", 0) == 0;
+        if (is_summed && dim > 0 && !npu__dim_mul(count, dim, &count)) {
+            return npu__too_large(d, "weight");
+        }
+    }
+    npu__check_weight(d, y.dims[channels], count);
+    return npu_deduce_add_result(d, &y);
+}
+
+static npu_status npu__type_qlinear(npu_deduce *d)
+{
+    const npu_spec *w = npu_deduce_spec(d, "weight");
+    npu__check_quantised(d, 1);
+    npu_deduce_shapes(d, "i8|u8[..,K] i8[N,K] i32[N]? -> =[..,N]");
+    return d->status ? d->status : npu__check_weight(d, w->dims[0], w->dims[1]);
+}
+
+static npu_status npu__type_qpair(npu_deduce *d)
+{
+    npu__check_quantised(d, 2);
+    return npu_deduce_shapes(d, "i8|u8[*] =[*] -> =[*]");
+}
+
+static npu_status npu__type_qpool(npu_deduce *d)
+{
+    int64_t count = 1;
+    uint32_t rank = npu__list_rank(d, "kernel_size");
+    npu__check_quantised(d, 1);
+    npu__type_pool(d);
+    for (uint32_t i = 0; i < rank && !d->status; i++) {
+        if (!npu__dim_mul(count, npu_op_int_at(d->op, "kernel_size", i), &count)) {
+            return npu__too_large(d, "kernel_size");
+        }
+    }
+    return npu__check_accumulator(d, "kernel_size", count, 1);
+}
+
+static npu_status npu__check_unscaled(npu_deduce *d)
+{
+    bool is_same = npu_op_float_at(d->op, "in_scales", 0) == npu_op_float(d->op, "scale", 0.0) &&
+                   npu_op_int_at(d->op, "in_zeros", 0) == npu_op_int(d->op, "zero", 0);
+    return is_same ? d->status
+                   : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "scale", "scale and zero are not those of the operand");
+}
+
+static npu_status npu__type_qmax_pool(npu_deduce *d)
+{
+    npu__check_quantised(d, 1);
+    npu__check_unscaled(d);
+    return npu__type_pool(d);
+}
+
+/* Elements of the dims of a mask; those that are not known count once. */
+static int64_t npu__masked_len(const npu_spec *x, uint32_t mask)
+{
+    int64_t count = 1;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if ((mask >> i & 1u) && x->dims[i] > 0 && !npu__dim_mul(count, x->dims[i], &count)) {
+            return INT64_MAX;
+        }
+    }
+    return count;
+}
+
+static npu_status npu__type_qadaptive_pool(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    uint32_t rank = npu__list_rank(d, "output_size");
+    npu__check_quantised(d, 1);
+    npu__type_adaptive_pool(d);
+    return npu__check_accumulator(d, "self", npu__masked_len(x, d->status ? 0 : UINT32_MAX << (x->rank - rank)), 1);
+}
+
+static npu_status npu__type_qmean(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    uint32_t mask;
+    npu__check_quantised(d, 1);
+    npu__reduced_axes(d, x, &mask);
+    npu__check_not_empty(d, x, mask);
+    npu__check_accumulator(d, "self", npu__masked_len(x, mask), 1);
+    return npu__type_mean(d);
+}
+
+static npu_status npu__type_qcat(npu_deduce *d)
+{
+    npu__check_quantised(d, d->op->num_in);
+    return npu__type_cat(d);
+}
+
+/* Twice rounded, it is TFLite's: a result of 1/256, and exponentials summed with 12 digits before the point. */
+static npu_status npu__type_qsoftmax(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    int64_t least = x->dtype == NPU_U8 ? 0 : -128;
+    uint32_t axis;
+    npu__check_quantised(d, 1);
+    npu__axis_arg(d, "dim", x->rank, &axis);
+    if (d->status || npu_op_str_is(d->op, "rounding", "single")) {
+        return npu__type_softmax(d);
+    }
+    if (npu_op_float(d->op, "scale", 0.0) != 1.0 / 256 || npu_op_int(d->op, "zero", 0) != least) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "scale",
+                        "scale is %g and zero %lld, expected 1/256 and %lld for 'double'",
+                        npu_op_float(d->op, "scale", 0.0), (long long)npu_op_int(d->op, "zero", 0), (long long)least);
+    }
+    if (npu__dim(x, axis) > 4095) {
+        npu_deduce_fail(d, NPU_ERR_OVERFLOW, "self", "a sum of %lld exponentials may exceed the 32 bits of its "
+                        "accumulator, expected at most 4095 for 'double'", (long long)npu__dim(x, axis));
+    }
+    return npu__type_softmax(d);
+}
+
+static npu_status npu__type_qlayer_norm(npu_deduce *d)
+{
+    npu__check_quantised(d, 1);
+    return npu__type_layer_norm(d);
+}
+
+static npu_status npu__type_qresize(npu_deduce *d)
+{
+    npu__check_quantised(d, 1);
+    return npu__type_resize(d);
+}
+
+static npu_status npu__type_qmap(npu_deduce *d)
+{
+    npu__check_quantised(d, 1);
+    return npu_deduce_shapes(d, "i8|u8[..] -> =[..]");
+}
+
+static npu_status npu__type_requantise(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    npu_dtype t = npu__dtype_of(x);
+    npu__dtype_arg(d, t, &t);
+    npu__check_scales(d, 1, t);
+    return npu__result_like(d, x, t);
 }
 
 /* ---- rules: recurrent layers, distances ---- */
@@ -17820,6 +19033,434 @@ static npu_status npu__type_triplet(npu_deduce *d)
     all = npu_spec_tensor(near, j.rank, j.dims);
     npu__check_norm_not_empty(d, &all, 1u << rows, npu_op_float(d->op, "p", 2));
     return npu__result_loss(d, npu_dtype_promote(near, far), rows, j.dims);
+}
+
+/* ---- rules: quantisation ---- */
+
+/* What scales and zero points belong to. */
+typedef enum npu__grain { NPU__PER_TENSOR, NPU__PER_CHANNEL, NPU__PER_TOKEN, NPU__PER_GROUP } npu__grain;
+
+static npu__grain npu__quant_grain(const npu_deduce *d)
+{
+    return npu_op_arg(d->op, "group_size") ? NPU__PER_GROUP
+           : npu_op_arg(d->op, "axis")     ? NPU__PER_CHANNEL
+           : npu_op_arg(d->op, "scales")   ? NPU__PER_TOKEN
+                                           : NPU__PER_TENSOR;
+}
+
+/* Integers that quantised values are stored as. */
+static bool npu__is_quantised(npu_dtype t)
+{
+    return t == NPU_I8 || t == NPU_U8 || t == NPU_I16 || t == NPU_U16 || t == NPU_I32;
+}
+
+static int64_t npu__integer_max(npu_dtype t) { return (int64_t)npu__largest(t); }
+static int64_t npu__integer_min(npu_dtype t) { return npu_dtype_is_signed(t) ? -npu__integer_max(t) - 1 : 0; }
+
+static npu_status npu__check_positive(npu_deduce *d, const char *name, double scale)
+{
+    return scale > 0.0 && scale <= npu__largest(NPU_F64)
+               ? d->status
+               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is %g, expected a positive number", name, scale);
+}
+
+static npu_status npu__check_zero_point(npu_deduce *d, const char *name, double zero, int64_t min, int64_t max)
+{
+    return zero >= (double)min && zero <= (double)max
+               ? d->status
+               : npu_deduce_fail(d, NPU_ERR_RANGE, name, "%s is %g, expected %lld to %lld", name, zero, (long long)min,
+                                 (long long)max);
+}
+
+/* The range of a zero point: of the integers that are stored, which fake_quantize names alone. */
+static void npu__zero_range(const npu_deduce *d, int64_t *min, int64_t *max)
+{
+    npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
+    bool is_stored = npu__is_quantised(t);
+    *min = is_stored ? npu__integer_min(t) : npu_op_int(d->op, "quant_min", INT64_MIN);
+    *max = is_stored ? npu__integer_max(t) : npu_op_int(d->op, "quant_max", INT64_MAX);
+}
+
+/* Scales and zero points whose data is known. */
+static npu_status npu__check_known_qparams(npu_deduce *d, uint32_t scale, uint32_t zero, bool has_range)
+{
+    int64_t min, max;
+    npu__zero_range(d, &min, &max);
+    for (uint32_t i = scale; i <= zero && i < d->op->num_in && !d->status; i++) {
+        const npu_spec *x = d->op->in[i];
+        const void *data = x && d->op->in_data ? d->op->in_data[i] : NULL;
+        const char *name = d->op->args[i].name;
+        size_t len = 0;
+        if (!data || npu_spec_len(x, &len)) {
+            continue;
+        }
+        for (size_t k = 0; k < len && !d->status; k++) {
+            double number = npu__element_value(npu__dtype_of(x), data, k);
+            if (i == scale) {
+                npu__check_positive(d, name, number);
+            } else if (has_range) {
+                npu__check_zero_point(d, name, number, min, max);
+            }
+        }
+    }
+    return d->status;
+}
+
+/* A tensor of one element, under any dims. */
+static npu_status npu__check_one(npu_deduce *d, const char *name)
+{
+    const npu_spec *x = npu_deduce_spec(d, name);
+    for (uint32_t i = 0; x && i < x->rank; i++) {
+        npu__check_dim(d, name, i, 1, "one element");
+    }
+    return d->status;
+}
+
+/* Operand k per channel: [C], or one for all. */
+static npu_status npu__check_per_channel(npu_deduce *d, uint32_t k)
+{
+    const npu_spec *x = d->op->in[0], *q = d->op->in[k];
+    const char *name = d->op->args[k].name;
+    bool is_exact = NPU_KIND_NAMESPACE(d->def->kind) == NPU_NS_ATEN;
+    uint32_t axis;
+    npu__real_axis(d, "axis", npu_op_int(d->op, "axis", 0), x->rank, &axis);
+    npu__check_rank(d, name, 1, 1);
+    return d->status || (!is_exact && q->dims[0] == 1)
+               ? d->status
+               : npu__check_dim(d, name, 0, x->dims[axis], "the dim of axis");
+}
+
+/* Elements of a spec, -1 = not known. */
+static int64_t npu__known_len(const npu_spec *x)
+{
+    size_t len;
+    uint64_t known = npu_spec_len(x, &len) ? UINT64_MAX : len;
+    return known > INT64_MAX ? -1 : (int64_t)known;
+}
+
+/* Operand k per token: one for each row of the last dim, in dims that broadcast. */
+static npu_status npu__check_per_token(npu_deduce *d, uint32_t k)
+{
+    const npu_spec *x = d->op->in[0], *q = d->op->in[k];
+    const char *name = d->op->args[k].name;
+    npu_spec rows = *x;
+    int64_t tokens, len;
+    npu__check_rank(d, name, 0, x->rank);
+    for (uint32_t i = 1; i <= q->rank && !d->status; i++) {
+        if (npu__tail_dim(q, i) != 1) {
+            npu__check_dim(d, name, q->rank - i, npu__tail_dim(x, i), "that of input");
+        }
+    }
+    rows.rank = (uint8_t)(x->rank ? x->rank - 1u : 0);
+    tokens = npu__known_len(&rows), len = npu__known_len(q);
+    return d->status || npu__dims_agree(len, tokens)
+               ? d->status
+               : npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s has %lld elements, expected one for each of %lld rows",
+                                 name, (long long)len, (long long)tokens);
+}
+
+/* Elements of a group: all of a row where one scale is to serve for less than a group. */
+static npu_status npu__group_size(npu_deduce *d, int64_t *size)
+{
+    const npu_spec *x = d->op->in[0], *scales = d->op->in[1];
+    *size = npu_op_int(d->op, "group_size", 0);
+    npu__check_attribute(d, "group_size", *size, 2);
+    npu__check_rank(d, d->op->args[0].name, 2, 2);
+    if (d->status) {
+        return d->status;
+    }
+    if (x->dims[1] >= 0 && *size > x->dims[1] && npu__tail_dim(scales, 1) == 1) {
+        *size = x->dims[1];
+    }
+    return *size == 0 || x->dims[1] < 0 || x->dims[1] % *size == 0
+               ? d->status
+               : npu_deduce_fail(d, NPU_ERR_SHAPE, "group_size",
+                                 "group_size %lld does not divide rows of %lld elements", (long long)*size,
+                                 (long long)x->dims[1]);
+}
+
+/* Operand k per group: as many elements as groups, or one. */
+static npu_status npu__check_per_group(npu_deduce *d, uint32_t k)
+{
+    const char *name = d->op->args[k].name;
+    int64_t size, len = npu__known_len(d->op->in[k]), all = npu__known_len(d->op->in[0]);
+    if (npu__group_size(d, &size)) {
+        return d->status;
+    }
+    all = all > 0 && size > 0 ? all / size : all;
+    return len == 1 || npu__dims_agree(len, all)
+               ? d->status
+               : npu_deduce_fail(d, NPU_ERR_SHAPE, name,
+                                 "%s has %lld elements, expected one for each of %lld groups", name, (long long)len,
+                                 (long long)all);
+}
+
+/* One operand that says scales or zero points. */
+static npu_status npu__check_qparam(npu_deduce *d, uint32_t k, npu__grain grain)
+{
+    const npu_spec *q = d->op->in[k];
+    const char *name = d->op->args[k].name;
+    npu_dtype t = q ? npu__dtype_of(q) : NPU_NONE;
+    if (!q) {
+        return d->status;
+    }
+    npu__check_dtype(d, name, t, k == 1 ? npu__is_float(t) : npu__is_number(t),
+                     k == 1 ? "floating point" : "a number, not bool");
+    switch (grain) {
+    case NPU__PER_CHANNEL: return npu__check_per_channel(d, k);
+    case NPU__PER_TOKEN: return npu__check_per_token(d, k);
+    case NPU__PER_GROUP: return npu__check_per_group(d, k);
+    default: return npu__check_one(d, name);
+    }
+}
+
+/* Scales and zero points, as numbers or operands 1 and 2. */
+static npu_status npu__check_qparams(npu_deduce *d)
+{
+    npu__grain grain = npu__quant_grain(d);
+    int64_t min, max;
+    bool has_range = !npu_op_arg(d->op, "fake_quant_enabled");
+    if (npu_op_operand(d->op, "scale") < 0 && grain == NPU__PER_TENSOR) {
+        npu__zero_range(d, &min, &max);
+        npu__check_positive(d, "scale", npu_op_float(d->op, "scale", 0.0));
+        return npu__check_zero_point(d, "zero_point", (double)npu_op_int(d->op, "zero_point", 0), min, max);
+    }
+    for (uint32_t k = 1; k <= 2 && !d->status; k++) {
+        npu__check_qparam(d, k, grain);
+    }
+    return npu__check_known_qparams(d, 1, 2, has_range);
+}
+
+/* quant_min and quant_max, which lie within what `t` holds; NPU_NONE = any integer. */
+static npu_status npu__check_quant_range(npu_deduce *d, npu_dtype t)
+{
+    int64_t lowest = t ? npu__integer_min(t) : INT64_MIN, highest = t ? npu__integer_max(t) : INT64_MAX;
+    int64_t min = npu_op_int(d->op, "quant_min", lowest), max = npu_op_int(d->op, "quant_max", highest);
+    static const char *const names[] = { "quant_min", "quant_max", "zero_point", "axis", "group_size" };
+    for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
+        npu__check_attribute(d, names[i], npu_op_int(d->op, names[i], 0), INT64_MIN);
+        if (i < 2 && npu_op_operand(d->op, names[i]) >= 0) {
+            npu__check_dtype(d, names[i], npu__dtype_of(npu_deduce_spec(d, names[i])),
+                             npu__is_integer(npu__dtype_of(npu_deduce_spec(d, names[i]))), "an integer");
+            npu__check_one(d, names[i]);
+        }
+    }
+    if (min < lowest || max > highest || min > max) {
+        npu_deduce_fail(d, NPU_ERR_RANGE, "quant_min",
+                        "quant_min %lld and quant_max %lld, expected a range within %lld to %lld", (long long)min,
+                        (long long)max, (long long)lowest, (long long)highest);
+    }
+    return d->status;
+}
+
+/* The dtype of quantised values. */
+static npu_status npu__quant_dtype(npu_deduce *d, npu_dtype *t)
+{
+    npu__dtype_arg(d, NPU_NONE, t);
+    return npu__check_dtype(d, "dtype", *t, npu__is_quantised(*t), "i8, u8, i16, u16 or i32");
+}
+
+/* In f32 but where scales are tensors that may be wider. */
+static npu_status npu__type_quantize(npu_deduce *d)
+{
+    const npu_spec *x = d->op->in[0];
+    npu__grain grain = npu__quant_grain(d);
+    bool is_wide = grain == NPU__PER_TOKEN || grain == NPU__PER_GROUP;
+    npu_dtype t, from = npu__dtype_of(x);
+    npu__check_dtype(d, "input", from, npu__is_float(from) && (is_wide || from != NPU_F64),
+                     is_wide ? "floating point" : "f32, f16 or bf16");
+    if (npu__quant_dtype(d, &t)) {
+        return d->status;
+    }
+    npu__check_quant_range(d, t);
+    npu__check_qparams(d);
+    return npu__result_like(d, x, t);
+}
+
+static npu_status npu__type_dequantize(npu_deduce *d)
+{
+    const npu_spec *x = d->op->in[0];
+    npu_dtype t, out;
+    if (npu__quant_dtype(d, &t)) {
+        return d->status;
+    }
+    npu__check_dtype(d, "input", npu__dtype_of(x), npu__dtype_of(x) == t, "what dtype says");
+    out = (npu_dtype)npu_op_int(d->op, "output_dtype", npu_op_int(d->op, "out_dtype", NPU_F32));
+    npu__check_dtype(d, "out_dtype", out, npu__is_float(out), "floating point");
+    npu__check_quant_range(d, t);
+    npu__check_qparams(d);
+    return npu__result_like(d, x, out);
+}
+
+static npu_status npu__type_fake_quantize(npu_deduce *d)
+{
+    const npu_spec *x = d->op->in[0];
+    npu_dtype t = npu__dtype_of(x);
+    bool is_aten = NPU_KIND_NAMESPACE(d->def->kind) == NPU_NS_ATEN;
+    npu__check_dtype(d, d->op->args[0].name, t, is_aten ? npu__is_float(t) : t == NPU_F32,
+                     is_aten ? "floating point" : "f32");
+    npu__check_quant_range(d, NPU_NONE);
+    npu__check_qparams(d);
+    npu__check_one(d, "fake_quant_enabled");
+    npu__result_like(d, x, t);
+    return d->def->schema->num_returns == 2 ? npu__result_like(d, x, NPU_BOOL) : d->status;
+}
+
+static npu_status npu__type_choose_qparams(npu_deduce *d)
+{
+    const npu_spec *x = d->op->in[0];
+    int64_t one = 1, min = npu_op_int(d->op, "quant_min", 0), max = npu_op_int(d->op, "quant_max", 0);
+    double eps = npu_op_float(d->op, "eps", 0.0);
+    npu_dtype t;
+    npu__check_dtype(d, "input", npu__dtype_of(x), npu__is_float(npu__dtype_of(x)) && x->dtype != NPU_F64,
+                     "f32, f16 or bf16");
+    if (npu__quant_dtype(d, &t)) {
+        return d->status;
+    }
+    npu__check_quant_range(d, t);
+    if (min > 0 || max < 0 || min == max) {
+        npu_deduce_fail(d, NPU_ERR_RANGE, "quant_min", "quant_min %lld and quant_max %lld, expected a range about 0",
+                        (long long)min, (long long)max);
+    }
+    if (!(eps >= 0.0 && eps <= npu__largest(NPU_F64))) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "eps", "eps is %g, expected a number from 0", eps);
+    }
+    npu__check_not_empty(d, x, UINT32_MAX);
+    npu__result(d, NPU_F64, 1, &one);
+    return npu__result(d, NPU_I64, 1, &one);
+}
+
+static npu_status npu__type_choose_qparams_per_token(npu_deduce *d)
+{
+    const npu_spec *x = d->op->in[0];
+    npu_spec rows = *x;
+    npu_dtype t;
+    bool is_symmetric = d->op->kind == (uint32_t)NPU_QUANTIZED_CHOOSE_QPARAMS_PER_TOKEN;
+    npu__check_float(d, "input", npu__dtype_of(x));
+    if (npu__quant_dtype(d, &t)) {
+        return d->status;
+    }
+    if (is_symmetric) {
+        npu__check_dtype(d, "dtype", t, t == NPU_I8, "i8");
+    }
+    npu__check_not_empty(d, x, x->rank ? 1u << (x->rank - 1u) : 0);
+    if (x->rank) {
+        rows.dims[x->rank - 1] = 1;
+    }
+    t = x->dtype == NPU_F16 ? NPU_F32 : npu__dtype_of(x);
+    npu__result_like(d, &rows, is_symmetric ? t : NPU_F64);
+    return npu__result_like(d, &rows, is_symmetric ? t : NPU_I64);
+}
+
+static npu_status npu__type_convert_int4pack(npu_deduce *d)
+{
+    const npu_spec *x = d->op->in[0];
+    int64_t tiles = npu_op_int(d->op, "innerKTiles", 0);
+    npu_spec y = *x;
+    npu__check_dtype(d, "self", npu__dtype_of(x), x->dtype == NPU_I32, "i32");
+    npu__check_rank(d, "self", 2, 2);
+    if (tiles != 2 && tiles != 4 && tiles != 8) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "innerKTiles", "innerKTiles is %lld, expected 2, 4 or 8",
+                        (long long)tiles);
+    }
+    if (!d->status && ((x->dims[0] >= 0 && x->dims[0] % 16) || (x->dims[1] >= 0 && x->dims[1] % 2))) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self is %lld x %lld, expected multiples of 16 and 2",
+                        (long long)x->dims[0], (long long)x->dims[1]);
+    }
+    y.dims[1] = x->dims[1] < 0 ? NPU_DYNAMIC_DIM : x->dims[1] / 2;
+    return npu__result_like(d, &y, NPU_U8);
+}
+
+static npu_status npu__type_int4pack_mm(npu_deduce *d)
+{
+    int64_t group = npu_op_int(d->op, "qGroupSize", 0), dims[2];
+    const npu_spec *x = d->op->in[0], *w = d->op->in[1];
+    if (npu_deduce_shapes(d, "f16|bf16|f32[M,K] u8[N,H] =[G,N,2] ->")) {
+        return d->status;
+    }
+    if (group != 32 && group != 64 && group != 128 && group != 256) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "qGroupSize", "qGroupSize is %lld, expected 32, 64, 128 or 256",
+                               (long long)group);
+    }
+    if (x->dims[1] >= 0 && x->dims[1] % group) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "qGroupSize", "qGroupSize %lld does not divide rows of %lld elements",
+                               (long long)group, (long long)x->dims[1]);
+    }
+    if (w->dims[0] >= 0 && w->dims[0] % 16) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "mat2", "mat2 has %lld rows, expected a multiple of 16",
+                               (long long)w->dims[0]);
+    }
+    if (x->dims[1] >= 0) {
+        npu__check_dim(d, "mat2", 1, x->dims[1] / 2, "half a row of self");
+        npu__check_dim(d, "qScaleAndZeros", 0, x->dims[1] / group, "groups");
+    }
+    dims[0] = x->dims[0], dims[1] = w->dims[0];
+    return npu__result(d, npu__dtype_of(x), 2, dims);
+}
+
+/* in_features, out_features and block_size, which cuts rows into groups of whole 32 elements, or is all of a row. */
+static npu_status npu__dyn_quant_sizes(npu_deduce *d, int64_t *rows, int64_t *cols, int64_t *scales)
+{
+    int64_t block = npu_op_int(d->op, "block_size", 0);
+    *rows = npu_op_int(d->op, "out_features", 0), *cols = npu_op_int(d->op, "in_features", 0), *scales = 0;
+    npu__check_attribute(d, "in_features", *cols, 1);
+    npu__check_attribute(d, "out_features", *rows, 1);
+    npu__check_attribute(d, "block_size", block, 1);
+    if (d->status) {
+        return d->status;
+    }
+    if (*cols % 2 || *cols % block || (block != *cols && block % 32)) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "block_size",
+                               "block_size %lld does not cut %lld features into groups of whole 32", (long long)block,
+                               (long long)*cols);
+    }
+    return npu__dim_mul(*rows, *cols / block, scales) && npu__dim_mul(*rows, *cols, &block)
+               ? d->status
+               : npu__too_large(d, "out_features");
+}
+
+static npu_status npu__type_dyn_quant_pack(npu_deduce *d)
+{
+    int64_t rows, cols, scales, len;
+    const npu_spec *w = d->op->in[0], *q = d->op->in[1], *bias = d->op->in[2];
+    npu__check_dtype(d, "weights", npu__dtype_of(w), w->dtype == NPU_U8, "u8");
+    npu__check_float(d, "scales_zeros", npu__dtype_of(q));
+    if (npu__dyn_quant_sizes(d, &rows, &cols, &scales)) {
+        return d->status;
+    }
+    if (!npu__dims_agree(npu__known_len(w), rows * cols / 2)) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, "weights", "weights has %lld bytes, expected %lld",
+                        (long long)npu__known_len(w), (long long)(rows * cols / 2));
+    }
+    if (!npu__dims_agree(npu__known_len(q), scales)) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, "scales_zeros", "scales_zeros has %lld elements, expected %lld",
+                        (long long)npu__known_len(q), (long long)scales);
+    }
+    if (bias) {
+        npu__check_float(d, "bias", npu__dtype_of(bias));
+        npu__check_vector(d, "bias", rows, "out_features");
+    }
+    len = rows * cols / 2 + scales;
+    return npu__dim_add(len, bias ? rows : 0, &len) ? npu__result(d, NPU_F32, 1, &len)
+                                                    : npu__too_large(d, "out_features");
+}
+
+static npu_status npu__type_dyn_quant_matmul(npu_deduce *d)
+{
+    int64_t rows, cols, scales, dims[2], len;
+    const npu_spec *x = d->op->in[0], *w = d->op->in[1];
+    if (npu_deduce_shapes(d, "f32[M,K] f32[P] ->") || npu__dyn_quant_sizes(d, &rows, &cols, &scales)) {
+        return d->status;
+    }
+    npu__check_dim(d, "inp", 1, cols, "in_features");
+    len = rows * cols / 2 + scales;
+    if (w->dims[0] >= 0 && w->dims[0] != len && w->dims[0] - len != rows) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, "packed_weights",
+                        "packed_weights has %lld elements, expected %lld, and %lld more with bias",
+                        (long long)w->dims[0], (long long)len, (long long)rows);
+    }
+    dims[0] = x->dims[0], dims[1] = rows;
+    return npu__result(d, NPU_F32, 2, dims);
 }
 
 /* ---- rules: aicf ---- */
@@ -20781,6 +22422,1300 @@ NPU_IR_API npu_op npu_emit_typed(npu_graph *g, const char *name, const npu_arg *
     return def ? npu__emit_args(g, def, args, num_args, results, num_results) : npu__make_op(0);
 }
 
+/* ---- compositions: ops that stand for several others ---- */
+
+/* The graph that is being written, and the op that it says in others. */
+typedef struct npu__compose {
+    npu_graph *g;
+    const npu_op_info *op;
+} npu__compose;
+
+enum { NPU__COMPOSE_ARGS = 32, NPU__COMPOSE_ITEMS = 64, NPU__COMPOSE_VALUES = 256 };
+
+static npu_value npu__compose_input(const npu__compose *c, uint32_t operand)
+{
+    uint32_t index = 0;
+    for (uint32_t i = 0; i < operand; i++) {
+        index += c->op->in[i] != NULL;
+    }
+    return c->op->in[operand] ? npu_graph_input(c->g, index) : npu__make_value(0);
+}
+
+/* Element i of a tensor argument; id 0 = it is not there. */
+static npu_value npu__operand_at(const npu__compose *c, const char *name, uint32_t i)
+{
+    const npu_bound_arg *arg = npu_op_arg(c->op, name);
+    bool is_there = arg && (arg->form == NPU_ARG_TENSOR || (arg->form == NPU_ARG_TENSORS && i < arg->count));
+    return is_there ? npu__compose_input(c, arg->first + i) : npu__make_value(0);
+}
+
+static npu_value npu__operand(const npu__compose *c, const char *name) { return npu__operand_at(c, name, 0); }
+
+static const npu_spec *npu__spec_of(const npu__compose *c, npu_value v)
+{
+    static const npu_spec none = { 0 };
+    const npu_spec *x = npu_value_spec(c->g, v);
+    return x ? x : &none;
+}
+
+static npu_dtype npu__dtype_at(const npu__compose *c, npu_value v) { return npu__dtype_of(npu__spec_of(c, v)); }
+
+/* A dim that must be a number; axes count from either end. */
+static int64_t npu__dim_of(npu__compose *c, npu_value v, int64_t axis)
+{
+    const npu_spec *x = npu__spec_of(c, v);
+    int64_t dim = axis < -(int64_t)x->rank || axis >= (int64_t)x->rank ? 0 : x->dims[axis < 0 ? axis + x->rank : axis];
+    if (dim < 0) {
+        npu__graph_fail(c->g, NPU_ERR_DYNAMIC_SHAPE, "a size is computed from a dim that is not known");
+    }
+    return dim < 0 ? 0 : dim;
+}
+
+/* The memory that arguments of one emitted op point into. */
+typedef struct npu__compose_room {
+    int64_t ints[NPU__COMPOSE_ITEMS];
+    double floats[NPU__COMPOSE_ITEMS];
+    bool bools[NPU__COMPOSE_ITEMS];
+    npu_value values[NPU__COMPOSE_VALUES];
+    uint32_t num_items, num_values;
+    char text[64];
+} npu__compose_room;
+
+static bool npu__compose_values(npu__compose *c, const npu_bound_arg *from, npu_arg *to, npu__compose_room *room)
+{
+    bool fits = from->count <= NPU__COMPOSE_VALUES - room->num_values;
+    to->as.values = room->values + room->num_values;
+    for (uint32_t i = 0; fits && i < from->count; i++) {
+        room->values[room->num_values++] = npu__compose_input(c, from->first + i);
+    }
+    return fits;
+}
+
+/* An argument of the op itself, as it is. */
+static bool npu__compose_own(npu__compose *c, const char *name, npu_arg *to, npu__compose_room *room)
+{
+    const npu_bound_arg *from = npu_op_arg(c->op, name);
+    uint32_t at = room->num_items;
+    NPU_IR_ASSERT(from);
+    to->form = from->form;
+    to->count = from->count;
+    switch (from->form) {
+    case NPU_ARG_NONE: return true;
+    case NPU_ARG_TENSOR: to->as.value = npu__compose_input(c, from->first); return true;
+    case NPU_ARG_TENSORS: return npu__compose_values(c, from, to, room);
+    case NPU_ARG_FLOAT: to->as.f = from->f; return true;
+    case NPU_ARG_STR:
+        npu__copy_head(room->text, from->count < sizeof room->text ? from->count + 1 : sizeof room->text,
+                       (const char *)from->data);
+        to->as.str = room->text;
+        return from->count < sizeof room->text;
+    case NPU_ARG_INTS: case NPU_ARG_BOOLS: case NPU_ARG_FLOATS:
+        if (from->count > NPU__COMPOSE_ITEMS - at) {
+            return false;
+        }
+        for (uint32_t i = 0; i < from->count; i++, room->num_items++) {
+            room->ints[at + i] = from->form == NPU_ARG_INTS ? npu_op_int_at(c->op, name, i) : 0;
+            room->bools[at + i] = from->form == NPU_ARG_BOOLS && npu_op_int_at(c->op, name, i);
+            room->floats[at + i] = from->form == NPU_ARG_FLOATS ? npu_op_float_at(c->op, name, i) : 0;
+        }
+        to->as.ints = room->ints + at;
+        if (from->form != NPU_ARG_INTS) {
+            to->as.bools = room->bools + at;
+            to->as.floats = from->form == NPU_ARG_FLOATS ? room->floats + at : to->as.floats;
+        }
+        return true;
+    default: to->as.i = from->i; return from->form == NPU_ARG_INT || from->form == NPU_ARG_BOOL ||
+        from->form == NPU_ARG_DTYPE;
+    }
+}
+
+/* What a word that begins with '%' takes from the list. */
+static void npu__compose_given(char letter, va_list *list, npu_arg *to)
+{
+    switch (letter) {
+    case 'v': to->form = NPU_ARG_TENSOR, to->as.value = va_arg(*list, npu_value); break;
+    case 'i': to->form = NPU_ARG_INT, to->as.i = va_arg(*list, int64_t); break;
+    case 'f': to->form = NPU_ARG_FLOAT, to->as.f = va_arg(*list, double); break;
+    case 'b': to->form = NPU_ARG_BOOL, to->as.i = va_arg(*list, int); break;
+    case 't': to->form = NPU_ARG_DTYPE, to->as.i = va_arg(*list, int); break;
+    case 's': to->form = NPU_ARG_STR, to->as.str = va_arg(*list, const char *); break;
+    case 'L': to->form = NPU_ARG_INTS, to->as.ints = va_arg(*list, const int64_t *); break;
+    default: to->form = NPU_ARG_TENSORS, to->as.values = va_arg(*list, const npu_value *); break;
+    }
+    if (letter == 'L' || letter == 'V') {
+        to->count = va_arg(*list, uint32_t);
+    }
+}
+
+/* Emits an op whose arguments, by position, are words: the name of an argument of the op that is composed, a number, a
+   fraction (with a point), true, false, - for none, 'text', or what follows in the call: %v value, %i int64_t,
+       %f double,
+   %b and %t int (bool, dtype), %s text, %L int64_t list and %V list of values with their uint32_t lengths. */
+static npu_op npu__do(npu__compose *c, npu_kind kind, const char *words, ...)
+{
+    const npu_op_def *def = npu_registry_find_kind(c->g->registry, kind);
+    npu_arg args[NPU__COMPOSE_ARGS];
+    npu__compose_room room;
+    uint32_t n = 0;
+    bool fits = true;
+    va_list list;
+    room.num_items = room.num_values = 0;
+    va_start(list, words);
+    for (const char *at = words; fits && *at; n++) {
+        char word[32];
+        uint32_t len = (uint32_t)strcspn(at, " ");
+        npu_arg *to = &args[n];
+        NPU_IR_ASSERT(n < NPU__COMPOSE_ARGS && len < sizeof word);
+        npu__copy_head(word, len + 1, at);
+        *to = npu_arg_none(NULL);
+        if (word[0] == '%') {
+            npu__compose_given(word[1], &list, to);
+        } else if (word[0] == '\'') {
+            word[len - 1] = 0;
+            npu__copy_head(room.text, sizeof room.text, word + 1);
+            *to = npu_arg_str(NULL, room.text);
+        } else if (strcmp(word, "true") == 0 || strcmp(word, "false") == 0) {
+            *to = npu_arg_bool(NULL, word[0] == 't');
+        } else if ((word[0] >= '0' && word[0] <= '9') || (word[0] == '-' && word[1])) {
+            *to = strchr(word, '.') ? npu_arg_float(NULL, strtod(word, NULL)) : npu_arg_int(NULL, strtol(word, NULL,
+                                                                                                         10));
+        } else if (word[0] != '-') {
+            fits = npu__compose_own(c, word, to, &room);
+        }
+        to->name = def && n < def->schema->num_args ? def->schema->args[n].name : NULL; /* some go by name alone */
+        at += len + (at[len] == ' ');
+    }
+    va_end(list);
+    if (!fits) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "an argument is too long, or dynamic");
+        return npu__make_op(0);
+    }
+    return npu_graph_status(c->g) ? npu__make_op(0) : npu_emit(c->g, kind, args, n);
+}
+
+static npu_value npu__result_of(const npu__compose *c, npu_op op, uint32_t i)
+{
+    return op.id ? npu_op_result(c->g, op, i) : npu__make_value(0);
+}
+
+/* The first result of such an op. */
+#define NPU__MAKE(...) npu__result_of(c, npu__do(c, __VA_ARGS__), 0)
+
+/* The next result of the whole: that of an op, each once, as callers want it. */
+static void npu__yield(npu__compose *c, npu_value v)
+{
+    bool is_free = npu_value_producer(c->g, v, NULL).id != 0;
+    char name[16];
+    for (uint32_t i = 0; i < c->g->num_outputs; i++) {
+        is_free = is_free && npu_graph_output(c->g, i).id != v.id;
+    }
+    v = is_free || !v.id ? v : NPU__MAKE(NPU_ATEN_CLONE, "%v", v);
+    snprintf(name, sizeof name, "y%u", (unsigned)c->g->num_outputs);
+    if (!npu_graph_status(c->g)) {
+        npu_output(c->g, name, v);
+    }
+}
+
+static npu_value npu__cast(npu__compose *c, npu_value v, npu_dtype t)
+{
+    return npu__dtype_at(c, v) == t ? v : NPU__MAKE(NPU_ATEN_TO_DTYPE, "%v %t", v, (int)t);
+}
+
+/* Halves compute in f32, and round once. */
+static npu_dtype npu__compose_class(npu_dtype t) { return t == NPU_F16 || t == NPU_BF16 ? NPU_F32 : t; }
+
+static npu_value npu__reshaped(npu__compose *c, npu_value v, uint32_t rank, const int64_t *dims)
+{
+    return NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", v, dims, rank);
+}
+
+static npu_value npu__part(npu__compose *c, npu_value v, int64_t axis, int64_t begin, int64_t end)
+{
+    return NPU__MAKE(NPU_ATEN_SLICE, "%v %i %i %i", v, axis, begin, end);
+}
+
+static void npu__compose_convolution_mode(npu__compose *c)
+{
+    static const npu_kind kinds[] = { NPU_ATEN_CONV1D_PADDING, NPU_ATEN_CONV2D_PADDING, NPU_ATEN_CONV3D_PADDING };
+    uint32_t rank = npu__spec_of(c, npu__operand(c, "weight"))->rank;
+    if (rank < 3 || rank > 5) {
+        npu__graph_fail(c->g, NPU_ERR_RANK, "weight has %u dims, expected 3 to 5", (unsigned)rank);
+        return;
+    }
+    npu__yield(c, NPU__MAKE(kinds[rank - 3], "input weight bias stride padding dilation groups"));
+}
+
+static void npu__compose_nuclear_norm(npu__compose *c)
+{
+    static const int64_t last[] = { -2, -1 };
+    npu__yield(c, NPU__MAKE(NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD, "self 'nuc' %L keepdim", last, 2u));
+}
+
+static void npu__compose_chain_matmul(npu__compose *c)
+{
+    bool is_one = npu_op_arg(c->op, "matrices")->count == 1;
+    npu__yield(c, is_one ? npu__operand(c, "matrices") : NPU__MAKE(NPU_ATEN_LINALG_MULTI_DOT, "matrices"));
+}
+
+/* The triangle comes back as large as the solution has matrices. */
+static void npu__compose_triangular_solve(npu__compose *c)
+{
+    bool turned = npu_op_int(c->op, "transpose", 0) != 0, upper = npu_op_int(c->op, "upper", 1) != 0;
+    npu_value a = npu__operand(c, "A"), t = turned ? NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v -2 -1", a) : a;
+    npu_value x = NPU__MAKE(NPU_ATEN_LINALG_SOLVE_TRIANGULAR, "%v self %b true unitriangular", t,
+                            (int)(upper != turned));
+    npu_spec y = *npu__spec_of(c, x);
+    if (y.rank >= 2) {
+        y.dims[y.rank - 1] = y.dims[y.rank - 2];
+    }
+    npu__yield(c, x);
+    npu__yield(c, NPU__MAKE(NPU_ATEN_EXPAND, "%v %L", a, y.dims, (uint32_t)y.rank));
+}
+
+/* dim -1 is the norm of all. */
+static void npu__compose_weight_norm(npu__compose *c)
+{
+    npu_value v = npu__operand(c, "v"), norm;
+    npu_dtype t = npu__dtype_at(c, v), wide = npu__compose_class(t);
+    int64_t dims[NPU_MAX_RANK], dim = npu_op_int(c->op, "dim", 0);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < npu__spec_of(c, v)->rank; i++) {
+        dims[n] = i;
+        n += dim < 0 || i != (uint32_t)dim;
+    }
+    if (dim < -1 || dim >= (int64_t)npu__spec_of(c, v)->rank) {
+        npu__graph_fail(c->g, NPU_ERR_AXIS, "dim is %lld, expected -1 to %d", (long long)dim,
+                        (int)npu__spec_of(c, v)->rank - 1);
+        return;
+    }
+    v = npu__cast(c, v, wide);
+    norm = n ? NPU__MAKE(NPU_ATEN_LINALG_VECTOR_NORM, "%v 2 %L %b", v, dims, n, (int)(dim >= 0))
+             : NPU__MAKE(NPU_ATEN_ABS, "%v", v);
+    npu__yield(c, npu__cast(c, NPU__MAKE(NPU_ATEN_MUL, "%v %v", v,
+        NPU__MAKE(NPU_ATEN_DIV, "%v %v", npu__cast(c, npu__operand(c, "g"), wide), norm)), t));
+    if (c->op->kind == (uint32_t)NPU_ATEN_WEIGHT_NORM_INTERFACE) {
+        npu__yield(c, norm);
+    }
+}
+
+static void npu__compose_fused_rms_norm(npu__compose *c)
+{
+    uint32_t n = npu_op_list_len(c->op, "normalized_shape");
+    int64_t dims[NPU_MAX_RANK];
+    npu_value x = npu__operand(c, "input"), y = NPU__MAKE(NPU_ATEN_RMS_NORM, "input normalized_shape weight eps");
+    npu_dtype wide = npu__compose_class(npu__dtype_at(c, x));
+    double eps = npu_op_float(c->op, "eps", wide == NPU_F64 ? 2.220446049250313e-16 : 1.1920928955078125e-07);
+    for (uint32_t i = 0; i < n && i < NPU_MAX_RANK; i++) {
+        dims[i] = -1 - (int64_t)i;
+    }
+    x = NPU__MAKE(NPU_ATEN_SQUARE, "%v", npu__cast(c, x, wide));
+    x = NPU__MAKE(NPU_ATEN_MEAN_DIM, "%v %L true", x, dims, n < NPU_MAX_RANK ? n : (uint32_t)NPU_MAX_RANK);
+    npu__yield(c, y);
+    npu__yield(c, NPU__MAKE(NPU_ATEN_RSQRT, "%v", NPU__MAKE(NPU_ATEN_ADD_SCALAR, "%v %f", x, eps)));
+}
+
+static void npu__compose_rrelu(npu__compose *c)
+{
+    double lower = npu_scalar_value(npu_op_scalar(c->op, "lower", npu_scalar_float(0.125))),
+           upper = npu_scalar_value(npu_op_scalar(c->op, "upper", npu_scalar_float(1.0 / 3)));
+    if (npu_op_int(c->op, "training", 0) && lower != upper) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "training is set, and slopes would be random");
+    }
+    npu__yield(c, NPU__MAKE(NPU_ATEN_LEAKY_RELU, "self %f", (lower + upper) / 2));
+}
+
+static void npu__compose_prelu_kernel(npu__compose *c)
+{
+    npu_value slope = NPU__MAKE(NPU_ATEN_MUL, "self weight");
+    npu__yield(c, NPU__MAKE(NPU_ATEN_WHERE, "%v self %v", NPU__MAKE(NPU_ATEN_GT_SCALAR, "self 0"), slope));
+}
+
+static void npu__compose_is_nonzero(npu__compose *c)
+{
+    npu__yield(c, npu__reshaped(c, NPU__MAKE(NPU_ATEN_NE_SCALAR, "self 0"), 0, NULL));
+}
+
+/* Element i of a list of Scalars, as it lies in the blob: its kind, then eight bytes. */
+static npu_scalar npu__scalar_item(const npu_bound_arg *arg, uint32_t i)
+{
+    const uint8_t *at = arg->data + 9u * i;
+    uint64_t bits = npu__get_le(at + 1, 8);
+    double f;
+    memcpy(&f, &bits, sizeof f);
+    return at[0] == 2 ? npu_scalar_float(f) : at[0] ? npu_scalar_int((int64_t)bits) : npu_scalar_bool(bits != 0);
+}
+
+/* One result for each tensor; the other side is a list, too, or one number for all. */
+static void npu__compose_foreach(npu__compose *c)
+{
+    const npu_bound_arg *self = npu_op_arg(c->op, "self"), *other = npu_op_arg(c->op, "other"),
+                        *numbers = npu_op_arg(c->op, "scalars");
+    const char *name = c->op->name + sizeof "aten._foreach_" - 1;
+    npu_kind kind = name[0] == 'a' ? NPU_ATEN_ADD : name[0] == 's' ? NPU_ATEN_SUB : NPU_ATEN_MUL;
+    bool is_list = other && other->form == NPU_ARG_TENSORS, has_alpha = npu_op_arg(c->op, "alpha") != NULL;
+    uint32_t len = is_list ? other->count : numbers ? numbers->count : self->count;
+    if (len != self->count || self->count == 0) {
+        npu__graph_fail(c->g, NPU_ERR_ARITY, "%u tensors, and %u beside them", (unsigned)self->count, (unsigned)len);
+    }
+    for (uint32_t i = 0; i < self->count && !npu_graph_status(c->g); i++) {
+        npu_value x = npu__operand_at(c, "self", i);
+        npu_value y = is_list ? npu__operand_at(c, "other", i)
+                              : npu_number(c->g, numbers ? npu__scalar_item(numbers, i)
+                                                         : npu_op_scalar(c->op, "scalar", npu_scalar_int(1)));
+        npu__yield(c, has_alpha ? NPU__MAKE(kind, "%v %v alpha", x, y) : NPU__MAKE(kind, "%v %v", x, y));
+    }
+}
+
+static void npu__compose_argsort(npu__compose *c)
+{
+    npu__yield(c, npu__result_of(c, npu__do(c, NPU_ATEN_SORT_STABLE, "self stable dim descending"), 1));
+}
+
+static void npu__compose_max_unpool2d(npu__compose *c)
+{
+    npu_value x = npu__operand(c, "self");
+    npu_spec y = *npu__spec_of(c, x);
+    int64_t h = npu_op_int_at(c->op, "output_size", 0), w = npu_op_int_at(c->op, "output_size", 1), plane;
+    if (y.rank < 3 || npu_op_list_len(c->op, "output_size") != 2 || !npu__dim_mul(h, w, &plane) || h < 0 || w < 0) {
+        npu__graph_fail(c->g, NPU_ERR_SHAPE, "self has %u dims, expected 3 or 4, and output_size two sizes from 0",
+                        (unsigned)y.rank);
+        return;
+    }
+    y.dims[y.rank - 2] = plane;
+    x = NPU__MAKE(NPU_ATEN_SCATTER, "%v -1 %v %v",
+                  NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", y.dims, y.rank - 1u, (int)y.dtype),
+                  NPU__MAKE(NPU_ATEN_FLATTEN, "indices -2 -1"), NPU__MAKE(NPU_ATEN_FLATTEN, "self -2 -1"));
+    y.dims[y.rank - 2] = h, y.dims[y.rank - 1] = w;
+    npu__yield(c, npu__reshaped(c, x, y.rank, y.dims));
+}
+
+/* Indices are kept within self, for what they find there is not looked at. */
+static void npu__compose_masked_index(npu__compose *c)
+{
+    const npu_bound_arg *list = npu_op_arg(c->op, "indices");
+    npu_value indices[NPU_MAX_RANK], self = npu__operand(c, "self"), y;
+    uint32_t n = list->count < NPU_MAX_RANK ? list->count : NPU_MAX_RANK;
+    bool is_empty = false;
+    for (uint32_t i = 0; i < npu__spec_of(c, self)->rank; i++) {
+        is_empty = is_empty || npu__spec_of(c, self)->dims[i] == 0;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t dim = npu__dim_of(c, self, i);
+        indices[i] = npu__operand_at(c, "indices", i);
+        indices[i] = indices[i].id ? NPU__MAKE(NPU_ATEN_CLAMP, "%v %i %i", indices[i], -dim, dim - 1) : indices[i];
+    }
+    if (is_empty) {
+        const npu_spec *mask = npu__spec_of(c, npu__operand(c, "mask"));
+        npu__yield(c, NPU__MAKE(NPU_ATEN_NEW_FULL, "self %L fill", mask->dims, (uint32_t)mask->rank));
+        return;
+    }
+    y = NPU__MAKE(NPU_ATEN_INDEX, "self %V", indices, n);
+    npu__yield(c, NPU__MAKE(NPU_ATEN_MASKED_FILL_SCALAR, "%v %v fill", y, NPU__MAKE(NPU_ATEN_LOGICAL_NOT, "mask")));
+}
+
+/* Dims of 1 where the list says so, in rising order. */
+static npu_value npu__expanded(npu__compose *c, const char *name, const char *list)
+{
+    npu_value v = npu__operand(c, name);
+    for (uint32_t i = 0; i < npu_op_list_len(c->op, list); i++) {
+        v = NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v %i", v, npu_op_int_at(c->op, list, i));
+    }
+    return v;
+}
+
+static void npu__compose_trilinear(npu__compose *c)
+{
+    npu_value y = NPU__MAKE(NPU_ATEN_MUL, "%v %v", npu__expanded(c, "i1", "expand1"), npu__expanded(c, "i2",
+                                                                                                    "expand2"));
+    y = NPU__MAKE(NPU_ATEN_MUL, "%v %v", y, npu__expanded(c, "i3", "expand3"));
+    npu__yield(c, npu_op_list_len(c->op, "sumdim") ? NPU__MAKE(NPU_ATEN_SUM_DIM, "%v sumdim", y) : y);
+}
+
+/* Points from -1 to 1 of dim `axis` of a grid: the centres of its cells, or with the corners. */
+static npu_value npu__grid_line(npu__compose *c, const int64_t *size, uint32_t axis, uint32_t rank, npu_dtype t)
+{
+    int64_t dims[NPU_MAX_RANK], n = size[axis];
+    bool corners = npu_op_int(c->op, "align_corners", 0) != 0;
+    double edge = n <= 1 ? 0 : corners ? 1 : (double)(n - 1) / (double)n;
+    npu_value line = NPU__MAKE(NPU_ATEN_LINSPACE, "%f %f %i %t", -edge, edge, n, (int)t);
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i] = i == axis ? n : 1;
+    }
+    return NPU__MAKE(NPU_ATEN_EXPAND, "%v %L", npu__reshaped(c, line, rank, dims), size, rank);
+}
+
+static void npu__compose_affine_grid(npu__compose *c)
+{
+    npu_value theta = npu__operand(c, "theta"), lines[4], grid;
+    npu_dtype t = npu__dtype_at(c, theta), wide = npu__compose_class(t);
+    uint32_t rank = npu_op_list_len(c->op, "size") - 2u;
+    int64_t dims[NPU_MAX_RANK], points = 1;
+    if (rank < 2 || rank > 3) {
+        npu__graph_fail(c->g, NPU_ERR_ATTRIBUTE, "size has %u dims, expected 4 or 5", (unsigned)rank + 2);
+        return;
+    }
+    dims[0] = npu_op_int_at(c->op, "size", 0);
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i + 1] = npu_op_int_at(c->op, "size", i + 2);
+        points = dims[i + 1] < 0 || !npu__dim_mul(points, dims[i + 1], &points) ? -1 : points;
+    }
+    dims[rank + 1] = rank;
+    if (points < 0 || npu__dim_of(c, theta, -1) != rank + 1 || npu__dim_of(c, theta, -2) != rank) {
+        npu__graph_fail(c->g, NPU_ERR_SHAPE, "theta is no [N,%u,%u], or a size is negative", (unsigned)rank,
+                        (unsigned)rank + 1);
+        return;
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        lines[rank - 1 - i] = npu__grid_line(c, dims + 1, i, rank, wide);
+    }
+    lines[rank] = NPU__MAKE(NPU_ATEN_ONES, "%L %t", dims + 1, rank, (int)wide);
+    grid = NPU__MAKE(NPU_ATEN_FLATTEN, "%v 0 -2", NPU__MAKE(NPU_ATEN_STACK, "%V -1", lines, rank + 1));
+    grid = NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", grid,
+                     NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 1 2", npu__cast(c, theta, wide)));
+    npu__yield(c, npu__cast(c, npu__reshaped(c, grid, rank + 2, dims), t));
+}
+
+/* (a x[i] + b x[j] + d x[k]) for single elements along an axis: a slope at an edge. */
+static npu_value npu__edge_slope(npu__compose *c, npu_value x, int64_t axis, int64_t at, int64_t step, int order,
+                                 double h)
+{
+    static const double weights[2][3] = { { -1, 1, 0 }, { -1.5, 2, -0.5 } };
+    npu_value sum = { 0 };
+    for (int i = 0; i <= order; i++) {
+        npu_value term = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", npu__part(c, x, axis, at + i * step,
+                                                                           at + i * step + 1),
+                                   weights[order - 1][i] * (double)step / h);
+        sum = i ? NPU__MAKE(NPU_ATEN_ADD, "%v %v", sum, term) : term;
+    }
+    return sum;
+}
+
+static npu_value npu__slope(npu__compose *c, npu_value x, int64_t axis, int order, double h)
+{
+    int64_t n = npu__dim_of(c, x, axis);
+    npu_value parts[3];
+    if (order < 1 || order > 2 || n <= order) {
+        npu__graph_fail(c->g, NPU_ERR_SHAPE, "dim %lld has %lld elements, edge_order is %d", (long long)axis,
+                        (long long)n, order);
+        return npu__make_value(0);
+    }
+    parts[0] = npu__edge_slope(c, x, axis, 0, 1, order, h);
+    parts[1] = NPU__MAKE(NPU_ATEN_SUB, "%v %v", npu__part(c, x, axis, 2, n), npu__part(c, x, axis, 0, n - 2));
+    parts[1] = NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v %f", parts[1], 2 * h);
+    parts[2] = npu__edge_slope(c, x, axis, n - 1, -1, order, h);
+    return NPU__MAKE(NPU_ATEN_CAT, "%V %i", parts, 3u, axis);
+}
+
+static void npu__compose_gradient(npu__compose *c)
+{
+    npu_value x = npu__operand(c, "self");
+    double h = npu_scalar_value(npu_op_scalar(c->op, "spacing", npu_scalar_float(1)));
+    uint32_t rank = npu__spec_of(c, x)->rank;
+    int64_t dim = npu_op_int(c->op, "dim", 0);
+    if (npu_op_has(c->op, "dim") ? dim < -(int64_t)rank || dim >= (int64_t)rank : rank == 0) {
+        npu__graph_fail(c->g, NPU_ERR_AXIS, "dim is %lld, self has %u dims", (long long)dim, (unsigned)rank);
+        return;
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        if (!npu_op_has(c->op, "dim") || i == (uint32_t)(dim < 0 ? dim + rank : dim)) {
+            npu__yield(c, npu__slope(c, x, i, (int)npu_op_int(c->op, "edge_order", 1), h));
+        }
+    }
+}
+
+/* a - b cos(2 pi x) + d cos(4 pi x) where x runs from 0 to 1. */
+static npu_value npu__cosine_window(npu__compose *c, npu_value x, double a, double b, double d)
+{
+    static const double turn = 6.283185307179586476925;
+    npu_value y = NPU__MAKE(NPU_ATEN_COS, "%v", NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", x, turn));
+    y = NPU__MAKE(NPU_ATEN_ADD_SCALAR, "%v %f", NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", y, -b), a);
+    if (d != 0) {
+        x = NPU__MAKE(NPU_ATEN_COS, "%v", NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", x, 2 * turn));
+        y = NPU__MAKE(NPU_ATEN_ADD, "%v %v %f", y, x, d);
+    }
+    return y;
+}
+
+/* i0(beta sqrt(1 - (2 x - 1)^2)) / i0(beta) of x from 0 to 1. */
+static npu_value npu__kaiser_window(npu__compose *c, npu_value x, double beta)
+{
+    npu_value r = NPU__MAKE(NPU_ATEN_MUL, "%v %v", x, NPU__MAKE(NPU_ATEN_RSUB_SCALAR, "%v 1", x)), whole;
+    r = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", NPU__MAKE(NPU_ATEN_SQRT, "%v", r), 2 * beta);
+    whole = NPU__MAKE(NPU_ATEN_I0, "%v", NPU__MAKE(NPU_ATEN_SCALAR_TENSOR, "%f %t", beta, (int)npu__dtype_at(c, x)));
+    return NPU__MAKE(NPU_ATEN_DIV, "%v %v", NPU__MAKE(NPU_ATEN_I0, "%v", r), whole);
+}
+
+static npu_value npu__window_line(npu__compose *c, npu_value x)
+{
+    switch (c->op->name[5]) { /* after "aten." */
+    case 'b':
+        if (c->op->name[6] == 'l') {
+            return npu__cosine_window(c, x, 0.42, 0.5, 0.08);
+        }
+        x = NPU__MAKE(NPU_ATEN_ADD_SCALAR, "%v -1", NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v 2", x));
+        return NPU__MAKE(NPU_ATEN_RSUB_SCALAR, "%v 1", NPU__MAKE(NPU_ATEN_ABS, "%v", x));
+    case 'k': return npu__kaiser_window(c, x, npu_op_float(c->op, "beta", 12));
+    default:
+        return c->op->name[7] == 'n' ? npu__cosine_window(c, x, 0.5, 0.5, 0)
+                                     : npu__cosine_window(c, x, npu_op_float(c->op, "alpha", 0.54),
+                                                          npu_op_float(c->op, "beta", 0.46), 0);
+    }
+}
+
+/* Windows are computed in f32 or f64. A periodic one is the one that is longer by 1, without its last number. */
+static void npu__compose_window(npu__compose *c)
+{
+    npu_dtype t = (npu_dtype)npu_op_int(c->op, "dtype", NPU_F32), wide = npu__compose_class(t);
+    int64_t n = npu_op_int(c->op, "window_length", 0), whole = n - !npu_op_int(c->op, "periodic", 1);
+    npu_value x;
+    if (n < 0 || !npu__is_float(t)) {
+        npu__graph_fail(c->g, n < 0 ? NPU_ERR_ATTRIBUTE : NPU_ERR_DTYPE, "window_length is %lld, dtype %s",
+                        (long long)n,
+                        npu_dtype_name(t));
+        return;
+    }
+    if (n <= 1) {
+        npu__yield(c, NPU__MAKE(NPU_ATEN_ONES, "%L %t", &n, 1u, (int)t));
+        return;
+    }
+    x = NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v %f", NPU__MAKE(NPU_ATEN_ARANGE, "%i %t", n, (int)wide), (double)whole);
+    npu__yield(c, npu__cast(c, npu__window_line(c, x), t));
+}
+
+/* 0, 1 .. over n d; of a whole transform its second half counts from -n / 2 on. */
+static void npu__compose_frequencies(npu__compose *c)
+{
+    npu_dtype t = (npu_dtype)npu_op_int(c->op, "dtype", NPU_F32), wide = npu__compose_class(t);
+    int64_t n = npu_op_int(c->op, "n", 0);
+    bool half = c->op->kind == (uint32_t)NPU_ATEN_FFT_RFFTFREQ;
+    npu_value x, parts[2];
+    if (n < 0 || !npu__is_float(t)) {
+        npu__graph_fail(c->g, n < 0 ? NPU_ERR_ATTRIBUTE : NPU_ERR_DTYPE, "n is %lld, dtype %s", (long long)n,
+                        npu_dtype_name(t));
+        return;
+    }
+    parts[0] = NPU__MAKE(NPU_ATEN_ARANGE, "%i %t", half ? n / 2 + 1 : (n + 1) / 2, (int)wide);
+    parts[1] = half ? parts[0] : NPU__MAKE(NPU_ATEN_ARANGE_START, "%i 0 %t", -(n / 2), (int)wide);
+    x = half ? parts[0] : NPU__MAKE(NPU_ATEN_CAT, "%V", parts, 2u);
+    x = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", x, 1 / ((double)n * npu_op_float(c->op, "d", 1)));
+    npu__yield(c, npu__cast(c, x, t));
+}
+
+/* ---- complex products and sums, by those of real and imaginary parts ---- */
+
+static const npu_kind npu__part_kinds[] = { NPU_ATEN_REAL, NPU_ATEN_IMAG };
+
+static npu_value npu__part_of(npu__compose *c, npu_value v, int imag) { return NPU__MAKE(npu__part_kinds[imag], "%v",
+                                                                                         v); }
+
+/* The product that a kind makes of two tensors; the first may be conjugate. */
+static npu_value npu__complex_product(npu__compose *c, npu_kind kind, npu_value a, npu_value b, bool conjugate)
+{
+    npu_value parts[2];
+    for (int i = 0; i < 2; i++) {
+        npu_value x = NPU__MAKE(kind, "%v %v", npu__part_of(c, a, 0), npu__part_of(c, b, i)),
+                  y = NPU__MAKE(kind, "%v %v", npu__part_of(c, a, 1), npu__part_of(c, b, !i));
+        parts[i] = NPU__MAKE((i != 0) != conjugate ? NPU_ATEN_ADD : NPU_ATEN_SUB, "%v %v", x, y);
+    }
+    return NPU__MAKE(NPU_ATEN_COMPLEX, "%v %v", parts[0], parts[1]);
+}
+
+static void npu__compose_product(npu__compose *c)
+{
+    const npu__product_form *form = npu__find_product(c->op->kind);
+    npu__yield(c, npu__complex_product(c, c->op->kind, npu__operand(c, form->a), npu__operand(c, form->b),
+                                       c->op->kind == (uint32_t)NPU_ATEN_VDOT));
+}
+
+static void npu__compose_complex_linear(npu__compose *c)
+{
+    npu_value y = npu__complex_product(c, NPU_ATEN_LINEAR, npu__operand(c, "input"), npu__operand(c, "weight"), false);
+    npu__yield(c, npu_op_has(c->op, "bias") ? NPU__MAKE(NPU_ATEN_ADD, "%v bias", y) : y);
+}
+
+/* beta self + alpha times a product; where beta is 0 nobody looks at self. */
+static void npu__compose_complex_addmm(npu__compose *c)
+{
+    const npu__product_form *form = npu__find_product(c->op->kind);
+    npu_kind kind = c->op->kind == (uint32_t)NPU_ATEN_ADDMM ? NPU_ATEN_MM
+                    : c->op->kind == (uint32_t)NPU_ATEN_ADDMV ? NPU_ATEN_MV : NPU_ATEN_BMM;
+    npu_value y = npu__complex_product(c, kind, npu__operand(c, form->a), npu__operand(c, form->b), false);
+    bool adds = npu_scalar_value(npu_op_scalar(c->op, "beta", npu_scalar_int(1))) != 0;
+    npu__yield(c, adds ? NPU__MAKE(NPU_ATEN_ADD, "%v %v alpha", NPU__MAKE(NPU_ATEN_MUL_SCALAR, "self beta"), y)
+                       : NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v alpha", y));
+}
+
+/* Sums, means and running sums: of pairs of real numbers, whose dims keep their places. A real result of complex numbers
+   is that of their real parts. */
+static void npu__compose_complex_sum(npu__compose *c)
+{
+    npu_value x = npu__operand(c, "self"), y;
+    npu_dtype t = (npu_dtype)npu_op_int(c->op, "dtype", npu__dtype_at(c, x));
+    const npu_bound_arg *dim = npu_op_arg(c->op, "dim");
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank = npu__spec_of(c, x)->rank, count = dim && dim->form == NPU_ARG_INTS ? dim->count : 0;
+    bool is_complex = npu_dtype_is_complex(t), scans = c->op->kind == (uint32_t)NPU_ATEN_CUMSUM;
+    npu_kind kind = c->op->kind == (uint32_t)NPU_ATEN_MEAN ? NPU_ATEN_MEAN_DIM
+                    : c->op->kind == (uint32_t)NPU_ATEN_SUM ? NPU_ATEN_SUM_DIM : c->op->kind;
+    if (!is_complex && !npu_dtype_is_complex(npu__dtype_at(c, x))) {
+        npu__graph_fail(c->g, NPU_ERR_NOT_FOUND, "it stands for other ops where it is complex alone");
+        return;
+    }
+    for (uint32_t i = 0; i < (count && count < NPU_MAX_RANK ? count : rank); i++) {
+        dims[i] = count ? npu_op_int_at(c->op, "dim", i) : (int64_t)i;
+        dims[i] += dims[i] < 0 ? rank : 0;
+    }
+    x = npu__cast(c, x, t);
+    x = is_complex ? NPU__MAKE(NPU_ATEN_VIEW_AS_REAL, "%v", x) : x;
+    if (scans) {
+        int64_t at = npu_op_int(c->op, "dim", 0);
+        y = rank ? NPU__MAKE(kind, "%v %i", x, at < 0 ? at + rank : at) : x;
+    } else {
+        count = count ? count : rank;
+        y = rank ? NPU__MAKE(kind, "%v %L %b", x, dims, count, (int)(npu_op_int(c->op, "keepdim", 0) != 0)) : x;
+    }
+    npu__yield(c, is_complex ? NPU__MAKE(NPU_ATEN_VIEW_AS_COMPLEX, "%v", y) : y);
+}
+
+static void npu__compose_complex_norm(npu__compose *c)
+{
+    npu_dtype t = (npu_dtype)npu_op_int(c->op, "dtype", npu__dtype_at(c, npu__operand(c, "self")));
+    npu__yield(c, NPU__MAKE(NPU_ATEN_LINALG_VECTOR_NORM, "%v ord dim keepdim %t",
+                            NPU__MAKE(NPU_ATEN_ABS, "%v", npu__cast(c, npu__operand(c, "self"), t)),
+                            (int)npu__part_dtype(t)));
+}
+
+/* ---- Fourier transforms by name, over the three that are computed ---- */
+
+/* 0: nothing, 1: by the root of the length, 2: by the length, which the norm asks for in that direction. */
+static int64_t npu__fft_scale(npu__compose *c, bool is_forward)
+{
+    bool ortho = npu_op_str_is(c->op, "norm", "ortho"), whole = npu_op_str_is(c->op, "norm", "forward"),
+         none = !npu_op_has(c->op, "norm") || npu_op_str_is(c->op, "norm", "backward");
+    if (!ortho && !whole && !none) {
+        npu__graph_fail(c->g, NPU_ERR_ATTRIBUTE, "norm is none of backward, forward, ortho");
+    }
+    return ortho ? 1 : whole == is_forward ? 2 : 0;
+}
+
+/* A dim cut, or filled with zeros, to n elements. */
+static npu_value npu__fft_fit(npu__compose *c, npu_value x, int64_t axis, int64_t n)
+{
+    npu_spec more = *npu__spec_of(c, x);
+    int64_t have = npu__dim_of(c, x, axis);
+    npu_value parts[2] = { x, { 0 } };
+    if (n < 1) {
+        npu__graph_fail(c->g, NPU_ERR_ATTRIBUTE, "%lld numbers to transform, expected at least 1", (long long)n);
+    }
+    if (npu_graph_status(c->g) || n == have) {
+        return x;
+    }
+    if (n < have) {
+        return npu__part(c, x, axis, 0, n);
+    }
+    more.dims[axis] = n - have;
+    parts[1] = NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", more.dims, (uint32_t)more.rank, (int)more.dtype);
+    return NPU__MAKE(NPU_ATEN_CAT, "%V %i", parts, 2u, axis);
+}
+
+/* A transform: its kind, which of its sides are real, and the dims and sizes that the op names. */
+typedef struct npu__fft_call {
+    uint32_t num;
+    int64_t dims[NPU_MAX_RANK], sizes[NPU_MAX_RANK]; /* size 0 = as it is */
+    bool is_forward, from_real, to_real;
+    bool conjugates;                 /* hfft, ihfft: of what is conjugate */
+} npu__fft_call;
+
+/* Dims from `dim`, `s` or both; one along `dim`, or the last two, where the op has no list. */
+static void npu__fft_dims(npu__compose *c, npu__fft_call *f, uint32_t rank)
+{
+    bool is_list = npu_op_arg(c->op, "s") != NULL, has_dim = npu_op_has(c->op, "dim"), has_s = npu_op_has(c->op, "s");
+    f->num = !is_list ? 1 : has_dim ? npu_op_list_len(c->op, "dim") : has_s ? npu_op_list_len(c->op, "s") : rank;
+    if (f->num > rank || (has_s && npu_op_list_len(c->op, "s") != f->num)) {
+        npu__graph_fail(c->g, NPU_ERR_ATTRIBUTE, "dim and s name %u dims, and self has %u", (unsigned)f->num,
+                        (unsigned)rank);
+        f->num = 0;
+    }
+    for (uint32_t i = 0; i < f->num; i++) {
+        int64_t d = !is_list ? npu_op_int(c->op, "dim", -1)
+                    : has_dim ? npu_op_int_at(c->op, "dim", i) : (int64_t)rank - f->num + i;
+        f->dims[i] = d < 0 ? d + rank : d;
+        f->sizes[i] = !is_list ? npu_op_int(c->op, "n", 0) : has_s ? npu_op_int_at(c->op, "s", i) : 0;
+        f->sizes[i] = f->sizes[i] == -1 ? 0 : f->sizes[i];
+        if (f->dims[i] < 0 || f->dims[i] >= rank || (npu_op_has(c->op, "n") && f->sizes[i] < 1)) {
+            npu__graph_fail(c->g, f->dims[i] < 0 || f->dims[i] >= rank ? NPU_ERR_AXIS : NPU_ERR_ATTRIBUTE,
+                            "dim is %lld, n %lld", (long long)d, (long long)f->sizes[i]);
+        }
+    }
+}
+
+/* Integers become f32; the operand of a complex transform complex. */
+static npu_value npu__fft_operand(npu__compose *c, const npu__fft_call *f)
+{
+    npu_value x = npu__operand(c, "self");
+    npu_dtype t = npu__float_of(npu__dtype_at(c, x));
+    if ((f->from_real && npu_dtype_is_complex(t)) || npu__compose_class(t) != t) {
+        npu__graph_fail(c->g, NPU_ERR_DTYPE, "self is %s, expected %s", npu_dtype_name(t),
+                        f->from_real ? "f32, f64 or integers" : "f32, f64, complex numbers or integers");
+    }
+    return npu__cast(c, x, f->from_real || npu_dtype_is_complex(t) ? t : t == NPU_F64 ? NPU_C128 : NPU_C64);
+}
+
+static npu_value npu__fft(npu__compose *c, npu__fft_call *f)
+{
+    npu_value x = npu__fft_operand(c, f);
+    int64_t scale = npu__fft_scale(c, f->is_forward), last = 0;
+    npu__fft_dims(c, f, npu__spec_of(c, x)->rank);
+    for (uint32_t i = 0; i < f->num && !npu_graph_status(c->g); i++) {
+        int64_t have = npu__dim_of(c, x, f->dims[i]), n = f->sizes[i] ? f->sizes[i] : have;
+        if (f->to_real && i + 1 == f->num) { /* what is read is the half of what comes out */
+            last = f->sizes[i] ? f->sizes[i] : have > INT64_MAX / 2 ? 0 : 2 * (have - 1);
+            n = last / 2 + 1;
+        }
+        x = npu__fft_fit(c, x, f->dims[i], n);
+    }
+    x = f->conjugates && f->to_real ? NPU__MAKE(NPU_ATEN_CONJ_PHYSICAL, "%v", x) : x;
+    if (f->num == 0) {
+        return x;
+    }
+    if (f->to_real) {
+        return NPU__MAKE(NPU_ATEN_FFT_C2R, "%v %L %i %i", x, f->dims, f->num, scale, last);
+    }
+    if (f->from_real) {
+        x = NPU__MAKE(NPU_ATEN_FFT_R2C, "%v %L %i true", x, f->dims, f->num, scale);
+        return f->conjugates ? NPU__MAKE(NPU_ATEN_CONJ_PHYSICAL, "%v", x) : x;
+    }
+    return NPU__MAKE(NPU_ATEN_FFT_C2C, "%v %L %i %b", x, f->dims, f->num, scale, (int)f->is_forward);
+}
+
+/* The name says it all: fft_[i][r|h]fft[2|n]. What is Hermitian in time is real in frequency,
+    so hfft runs the transform to
+   real numbers backwards; scales are those of its own direction. */
+static void npu__compose_fft(npu__compose *c)
+{
+    const char *at = c->op->name + sizeof "aten.fft_" - 1;
+    npu__fft_call f;
+    memset(&f, 0, sizeof f);
+    f.is_forward = at[0] != 'i';
+    at += at[0] == 'i';
+    f.from_real = at[0] == 'r' ? f.is_forward : at[0] == 'h' && !f.is_forward;
+    f.to_real = (at[0] == 'r' || at[0] == 'h') && !f.from_real;
+    f.conjugates = at[0] == 'h';
+    npu__yield(c, npu__fft(c, &f));
+}
+
+/* Half a turn of each dim listed. */
+static void npu__compose_fft_shift(npu__compose *c)
+{
+    npu_value x = npu__operand(c, "self");
+    const npu_bound_arg *dim = npu_op_arg(c->op, "dim");
+    uint32_t rank = npu__spec_of(c, x)->rank, n = dim->form == NPU_ARG_INTS ? dim->count : rank;
+    int64_t dims[NPU_MAX_RANK], shifts[NPU_MAX_RANK];
+    for (uint32_t i = 0; i < n && i < NPU_MAX_RANK; i++) {
+        dims[i] = dim->form == NPU_ARG_INTS ? npu_op_int_at(c->op, "dim", i) : (int64_t)i;
+        shifts[i] = npu__dim_of(c, x, dims[i]);
+        shifts[i] = c->op->kind == (uint32_t)NPU_ATEN_FFT_FFTSHIFT ? shifts[i] / 2 : (shifts[i] + 1) / 2;
+    }
+    npu__yield(c, n ? NPU__MAKE(NPU_ATEN_ROLL, "%v %L %L", x, shifts, n, dims, n) : x);
+}
+
+/* What stft and istft share: lengths, and a window of n_fft numbers, or none. */
+typedef struct npu__stft_call {
+    int64_t n_fft, hop, win;
+    bool onesided, normalized;
+    npu_value window;
+} npu__stft_call;
+
+static void npu__stft_begin(npu__compose *c, npu__stft_call *s, npu_dtype t, bool onesided)
+{
+    int64_t before;
+    memset(s, 0, sizeof *s);
+    s->n_fft = npu_op_int(c->op, "n_fft", 0);
+    s->hop = npu_op_int(c->op, "hop_length", s->n_fft / 4);
+    s->win = npu_op_int(c->op, "win_length", s->n_fft);
+    s->onesided = npu_op_int(c->op, "onesided", onesided) != 0;
+    s->normalized = npu_op_int(c->op, "normalized", 0) != 0;
+    s->window = npu__operand(c, "window");
+    if (s->n_fft < 1 || s->hop < 1 || s->win < 1 || s->win > s->n_fft ||
+        (s->window.id && (npu__spec_of(c, s->window)->rank != 1 || npu__dim_of(c, s->window, 0) != s->win))) {
+        npu__graph_fail(c->g, NPU_ERR_ATTRIBUTE,
+                        "n_fft %lld, hop_length %lld, win_length %lld, or the window's length is another",
+                        (long long)s->n_fft, (long long)s->hop, (long long)s->win);
+        return;
+    }
+    before = (s->n_fft - s->win) / 2;
+    if (s->win < s->n_fft) {
+        int64_t pad[2] = { before, s->n_fft - s->win - before };
+        s->window = s->window.id ? s->window : NPU__MAKE(NPU_ATEN_ONES, "%L %t", &s->win, 1u, (int)t);
+        s->window = NPU__MAKE(NPU_ATEN_CONSTANT_PAD_ND, "%v %L 0", s->window, pad, 2u);
+    }
+}
+
+/* self with a border, by the words of `center`; [N, time]. */
+static npu_value npu__stft_signal(npu__compose *c, npu_value x, const npu__stft_call *s)
+{
+    int64_t dims[3] = { 1, 1, npu__dim_of(c, x, -1) }, pad[2] = { s->n_fft / 2, s->n_fft / 2 };
+    dims[1] = npu__spec_of(c, x)->rank == 2 ? npu__dim_of(c, x, 0) : 1;
+    if (npu_op_int(c->op, "center", 0)) {
+        x = NPU__MAKE(NPU_ATEN_PAD, "%v %L pad_mode", npu__reshaped(c, x, 3, dims), pad, 2u);
+    }
+    dims[2] = npu__dim_of(c, x, -1);
+    return npu__reshaped(c, x, 2, dims + 1);
+}
+
+static void npu__compose_stft(npu__compose *c)
+{
+    static const int64_t last = 2;
+    npu_value x = npu__operand(c, "self");
+    npu_dtype t = npu__dtype_at(c, x);
+    bool is_complex = npu_dtype_is_complex(t), has_batch = npu__spec_of(c, x)->rank == 2, returns_complex;
+    npu__stft_call s;
+    npu__stft_begin(c, &s, npu__part_dtype(t), !is_complex);
+    returns_complex = npu_op_int(c->op, "return_complex", is_complex) != 0;
+    if (npu_graph_status(c->g) || npu__spec_of(c, x)->rank < 1 || npu__spec_of(c, x)->rank > 2 || (is_complex &&
+                                                                                                   s.onesided)) {
+        npu__graph_fail(c->g, NPU_ERR_SHAPE, "self has %u dims, expected 1 or 2, and complex ones give both sides",
+                        (unsigned)npu__spec_of(c, x)->rank);
+        return;
+    }
+    x = NPU__MAKE(NPU_ATEN_UNFOLD, "%v -1 %i %i", npu__stft_signal(c, x, &s), s.n_fft, s.hop);
+    x = s.window.id ? NPU__MAKE(NPU_ATEN_MUL, "%v %v", x, s.window) : x;
+    if (npu_dtype_is_complex(npu__dtype_at(c, x))) {
+        x = NPU__MAKE(NPU_ATEN_FFT_C2C, "%v %L %i true", x, &last, 1u, (int64_t)s.normalized);
+    } else {
+        x = NPU__MAKE(NPU_ATEN_FFT_R2C, "%v %L %i %b", x, &last, 1u, (int64_t)s.normalized, (int)s.onesided);
+    }
+    x = NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 1 2", x);
+    x = has_batch ? x : NPU__MAKE(NPU_ATEN_SQUEEZE_DIM, "%v 0", x);
+    npu__yield(c, returns_complex ? x : NPU__MAKE(NPU_ATEN_VIEW_AS_REAL, "%v", x));
+}
+
+/* Frames [N, frames, n] laid over each other, hop apart: [N, time]; complex ones as pairs. */
+static npu_value npu__overlap(npu__compose *c, npu_value frames, const npu__stft_call *s)
+{
+    bool is_complex = npu_dtype_is_complex(npu__dtype_at(c, frames));
+    int64_t num = npu__dim_of(c, frames, 1), dims[3] = { npu__dim_of(c, frames, 0), 0, 2 };
+    npu_value starts = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %i", NPU__MAKE(NPU_ATEN_ARANGE, "%i", num), s->hop), index, y;
+    if (num < 1 || !npu__dim_mul(s->hop, num - 1, &dims[1]) || !npu__dim_add(dims[1], s->n_fft, &dims[1])) {
+        npu__graph_fail(c->g, NPU_ERR_OVERFLOW, "%lld frames, hop_length %lld apart", (long long)num, (long long)s->hop);
+        return npu__make_value(0);
+    }
+    index = NPU__MAKE(NPU_ATEN_ADD, "%v %v", NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v 1", starts),
+                      NPU__MAKE(NPU_ATEN_ARANGE, "%i", s->n_fft));
+    frames = is_complex ? NPU__MAKE(NPU_ATEN_VIEW_AS_REAL, "%v", frames) : frames;
+    y = NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", dims, is_complex ? 3u : 2u, (int)npu__dtype_at(c, frames));
+    y = NPU__MAKE(NPU_ATEN_INDEX_ADD, "%v 1 %v %v", y, NPU__MAKE(NPU_ATEN_FLATTEN, "%v", index),
+                  NPU__MAKE(NPU_ATEN_FLATTEN, "%v 1 2", frames));
+    return is_complex ? NPU__MAKE(NPU_ATEN_VIEW_AS_COMPLEX, "%v", y) : y;
+}
+
+/* The frames back in time, [N, frames, n_fft], windowed. */
+static npu_value npu__istft_frames(npu__compose *c, npu_value x, const npu__stft_call *s, bool returns_complex)
+{
+    static const int64_t last = 2;
+    x = NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 1 2", x);
+    if (returns_complex || !s->onesided) {
+        x = NPU__MAKE(NPU_ATEN_FFT_C2C, "%v %L %i false", x, &last, 1u, (int64_t)(s->normalized ? 1 : 2));
+        x = returns_complex ? x : NPU__MAKE(NPU_ATEN_REAL, "%v", x);
+    } else {
+        x = NPU__MAKE(NPU_ATEN_FFT_C2R, "%v %L %i %i", x, &last, 1u, (int64_t)(s->normalized ? 1 : 2), s->n_fft);
+    }
+    return s->window.id ? NPU__MAKE(NPU_ATEN_MUL, "%v %v", x, s->window) : x;
+}
+
+/* The part of a signal, or of its envelope, that was asked for, if it is that long. */
+static npu_value npu__istft_cut(npu__compose *c, npu_value y, const npu__stft_call *s)
+{
+    bool center = npu_op_int(c->op, "center", 1) != 0, has_length = npu_op_has(c->op, "length");
+    int64_t whole = npu__dim_of(c, y, 1), begin = center ? s->n_fft / 2 : 0,
+            end = has_length ? begin + npu_op_int(c->op, "length", 0) : center ? whole - s->n_fft / 2 : whole;
+    return npu__part(c, y, 1, begin, end < whole ? end : whole);
+}
+
+/* Overlapped frames over the overlapped squares of the window. */
+static void npu__compose_istft(npu__compose *c)
+{
+    npu_value x = npu__operand(c, "self"), y, envelope, square;
+    npu_dtype real = npu__part_dtype(npu__dtype_at(c, x));
+    bool has_batch = npu__spec_of(c, x)->rank == 3, returns_complex = npu_op_int(c->op, "return_complex", 0) != 0;
+    int64_t dims[3] = { 1, 1, 1 };
+    npu__stft_call s;
+    npu__stft_begin(c, &s, real, true);
+    if (npu_graph_status(c->g) || !npu_dtype_is_complex(npu__dtype_at(c, x)) || npu__spec_of(c, x)->rank < 2 ||
+        npu__spec_of(c, x)->rank > 3) {
+        npu__graph_fail(c->g, NPU_ERR_SHAPE, "self is no complex [frequencies, frames] or a batch of them");
+        return;
+    }
+    if (npu_op_arg(c->op, "onesided")->form == NPU_ARG_NONE) {
+        s.onesided = npu__dim_of(c, x, -2) != s.n_fft;
+    }
+    x = has_batch ? x : NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v 0", x);
+    dims[1] = npu__dim_of(c, x, 2), dims[2] = s.n_fft;
+    if (npu__dim_of(c, x, 1) != (s.onesided ? s.n_fft / 2 + 1 : s.n_fft)) {
+        npu__graph_fail(c->g, NPU_ERR_SHAPE, "%lld frequencies do not fit n_fft %lld", (long long)npu__dim_of(c, x, 1),
+                        (long long)s.n_fft);
+        return;
+    }
+    y = npu__overlap(c, npu__istft_frames(c, x, &s, returns_complex), &s);
+    square = s.window.id ? NPU__MAKE(NPU_ATEN_REAL, "%v", NPU__MAKE(NPU_ATEN_SQUARE, "%v", s.window))
+                         : NPU__MAKE(NPU_ATEN_ONES, "%L %t", &s.n_fft, 1u, (int)real);
+    envelope = npu__overlap(c, NPU__MAKE(NPU_ATEN_EXPAND, "%v %L", square, dims, 3u), &s);
+    y = NPU__MAKE(NPU_ATEN_DIV, "%v %v", npu__istft_cut(c, y, &s), npu__istft_cut(c, envelope, &s));
+    if (npu_op_has(c->op, "length")) {
+        y = npu__fft_fit(c, y, 1, npu_op_int(c->op, "length", 0));
+    }
+    npu__yield(c, has_batch ? y : NPU__MAKE(NPU_ATEN_SQUEEZE_DIM, "%v 0", y));
+}
+
+/* ---- attention layers that PyTorch takes for inference ---- */
+
+/* [B,T,D] times its third of the packed weights, by heads: [B,heads,T,D/heads]. */
+static npu_value npu__head_input(npu__compose *c, npu_value x, int third, int64_t heads)
+{
+    int64_t d = npu__dim_of(c, x, -1), begin = third * d, dims[4] = { npu__dim_of(c, x, 0), npu__dim_of(c, x, 1),
+                                                                     heads, 0 };
+    if (npu__spec_of(c, x)->rank != 3 || heads < 1 || d % heads) {
+        npu__graph_fail(c->g, NPU_ERR_SHAPE,
+                        "an operand is no [batch,length,embed_dim] whose last dim %lld heads divide",
+                        (long long)heads);
+        return npu__make_value(0);
+    }
+    dims[3] = d / heads;
+    x = NPU__MAKE(NPU_ATEN_LINEAR, "%v %v %v", x, npu__part(c, npu__operand(c, "qkv_weight"), 0, begin, begin + d),
+                  npu__part(c, npu__operand(c, "qkv_bias"), 0, begin, begin + d));
+    return NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 1 2", npu__reshaped(c, x, 4, dims));
+}
+
+/* A mask of [T,S] (type 0), of padding [B,S] (1), or of all scores (2); true is what is left out. */
+static npu_value npu__masked_scores(npu__compose *c, npu_value scores)
+{
+    npu_value mask = npu__operand(c, "mask");
+    bool pads = npu_op_int(c->op, "mask_type", npu__spec_of(c, mask)->rank == 2 ? 0 : 2) == 1;
+    if (!mask.id) {
+        return scores;
+    }
+    mask = pads ? NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v 1", NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v 1", mask)) : mask;
+    return npu__dtype_at(c, mask) == NPU_BOOL ? NPU__MAKE(NPU_ATEN_MASKED_FILL_SCALAR, "%v %v %f", scores, mask,
+                                                          -HUGE_VAL)
+                                              : NPU__MAKE(NPU_ATEN_ADD, "%v %v", scores, mask);
+}
+
+static npu_value npu__heads_attention(npu__compose *c, const npu_value x[3], int64_t heads, npu_value *weights)
+{
+    npu_value parts[3], y;
+    int64_t width;
+    for (int i = 0; i < 3; i++) {
+        parts[i] = npu__head_input(c, x[i], i, heads);
+    }
+    width = npu__dim_of(c, parts[0], -1);
+    y = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", parts[0], 1 / sqrt((double)(width ? width : 1)));
+    y = NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", y, NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 2 3", parts[1]));
+    *weights = NPU__MAKE(NPU_ATEN_SOFTMAX, "%v -1", npu__masked_scores(c, y));
+    y = NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 1 2", NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", *weights, parts[2]));
+    return NPU__MAKE(NPU_ATEN_LINEAR, "%v proj_weight proj_bias", NPU__MAKE(NPU_ATEN_FLATTEN, "%v 2 3", y));
+}
+
+/* Weights that nobody needs are empty. */
+static void npu__compose_multi_head(npu__compose *c)
+{
+    static const int64_t heads_dim = 1, none = 0;
+    npu_value x[3] = { npu__operand(c, "query"), npu__operand(c, "key"), npu__operand(c, "value") }, weights;
+    npu_dtype t = npu__dtype_at(c, x[0]);
+    npu__yield(c, npu__heads_attention(c, x, npu_op_int(c->op, "num_head", 1), &weights));
+    if (!npu_op_int(c->op, "need_weights", 1)) {
+        weights = NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", &none, 1u, (int)t);
+    } else if (npu_op_int(c->op, "average_attn_weights", 1)) {
+        weights = NPU__MAKE(NPU_ATEN_MEAN_DIM, "%v %L", weights, &heads_dim, 1u);
+    }
+    npu__yield(c, weights);
+}
+
+static npu_value npu__encoder_norm(npu__compose *c, npu_value x, int which)
+{
+    int64_t d = npu__dim_of(c, x, -1);
+    return which == 1 ? NPU__MAKE(NPU_ATEN_LAYER_NORM, "%v %L norm_weight_1 norm_bias_1 eps", x, &d, 1u)
+                      : NPU__MAKE(NPU_ATEN_LAYER_NORM, "%v %L norm_weight_2 norm_bias_2 eps", x, &d, 1u);
+}
+
+static void npu__compose_encoder_layer(npu__compose *c)
+{
+    bool first = npu_op_int(c->op, "norm_first", 0) != 0;
+    npu_value src = npu__operand(c, "src"), x = first ? npu__encoder_norm(c, src, 1) : src, in[3], weights, y;
+    in[0] = in[1] = in[2] = x;
+    x = NPU__MAKE(NPU_ATEN_ADD, "%v %v", npu__heads_attention(c, in, npu_op_int(c->op, "num_heads", 1), &weights), src);
+    x = first ? x : npu__encoder_norm(c, x, 1);
+    y = NPU__MAKE(NPU_ATEN_LINEAR, "%v ffn_weight_1 ffn_bias_1", first ? npu__encoder_norm(c, x, 2) : x);
+    y = npu_op_int(c->op, "use_gelu", 0) ? NPU__MAKE(NPU_ATEN_GELU, "%v", y) : NPU__MAKE(NPU_ATEN_RELU, "%v", y);
+    y = NPU__MAKE(NPU_ATEN_ADD, "%v %v", NPU__MAKE(NPU_ATEN_LINEAR, "%v ffn_weight_2 ffn_bias_2", y), x);
+    npu__yield(c, first ? y : npu__encoder_norm(c, y, 2));
+}
+
+/* ---- what is told of a factorisation ---- */
+
+static void npu__compose_lu(npu__compose *c)
+{
+    npu_op f = npu__do(c, NPU_ATEN_LINALG_LU_FACTOR_EX, "A pivot"), parts;
+    parts = npu__do(c, NPU_ATEN_LU_UNPACK, "%v %v true pivot", npu__result_of(c, f, 0), npu__result_of(c, f, 1));
+    for (uint32_t i = 0; i < 3; i++) {
+        npu__yield(c, npu__result_of(c, parts, i));
+    }
+}
+
+/* What is asked of A, then the factors of its transpose, which is how torch reads rows; infos last. */
+static void npu__compose_factored(npu__compose *c)
+{
+    bool solves = npu_op_arg(c->op, "B") != NULL, inverts = c->op->kind == (uint32_t)NPU_ATEN_LINALG_INV_EX,
+         logs = c->op->kind == (uint32_t)NPU_ATEN_LINALG_SLOGDET_RAW;
+    npu_value a = NPU__MAKE(NPU_ATEN_TRANSPOSE, "A -2 -1");
+    npu_op y = solves ? npu__do(c, NPU_ATEN_LINALG_SOLVE, "A B left")
+                      : npu__do(c, inverts ? NPU_ATEN_LINALG_INV : logs ? NPU_ATEN_LINALG_SLOGDET
+                                : NPU_ATEN_LINALG_DET, "A");
+    npu_op f = npu__do(c, NPU_ATEN_LINALG_LU_FACTOR_EX, "%v", a);
+    for (uint32_t i = 0; i < (logs ? 2u : 1u); i++) {
+        npu__yield(c, npu__result_of(c, y, i));
+    }
+    for (uint32_t i = 0; i < 2 && !inverts && c->op->kind != (uint32_t)NPU_ATEN_LINALG_SOLVE_EX; i++) {
+        npu__yield(c, npu__result_of(c, f, i));
+    }
+    if (solves || inverts) {
+        npu__yield(c, npu__result_of(c, f, 2));
+    }
+}
+
+/* e^(A/1024) by its series, in double, then squared ten times: good for norms of some hundreds. */
+static void npu__compose_matrix_exp(npu__compose *c)
+{
+    npu_value a = npu__operand(c, "self"), y, one;
+    npu_dtype t = npu__dtype_at(c, a);
+    int64_t n = npu__dim_of(c, a, -1);
+    if (npu__spec_of(c, a)->rank < 2 || npu__dim_of(c, a, -2) != n || !npu__is_float(t)) {
+        npu__graph_fail(c->g, npu__is_float(t) ? NPU_ERR_SHAPE : NPU_ERR_DTYPE, "self is no square matrix of floats");
+        return;
+    }
+    a = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", npu__cast(c, a, NPU_F64), 1.0 / 1024);
+    y = one = NPU__MAKE(NPU_ATEN_EYE, "%i %t", n, (int)NPU_F64);
+    for (int i = 12; i > 0; i--) { /* 1 + A/i (1 + A/(i + 1) (..)) */
+        y = i == 12 ? a : NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", a, y);
+        y = NPU__MAKE(NPU_ATEN_ADD, "%v %v", NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", y, 1.0 / i), one);
+    }
+    for (int i = 0; i < 10; i++) {
+        y = NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", y, y);
+    }
+    npu__yield(c, npu__cast(c, y, t));
+}
+
+/* Each composition: one op with rearranged arguments, or a function. */
+static const struct npu__composition {
+    npu_kind kind, as;
+    const char *words;
+    void (*write)(npu__compose *c);
+} npu__compositions[] = {
+    { NPU_ATEN_NATIVE_MULTI_HEAD_ATTENTION, 0, NULL, npu__compose_multi_head },
+    { NPU_ATEN_TRANSFORMER_ENCODER_LAYER_FWD, 0, NULL, npu__compose_encoder_layer },
+    { NPU_ATEN_LINALG_LU, 0, NULL, npu__compose_lu },
+    { NPU_ATEN_LINALG_DET_RAW, 0, NULL, npu__compose_factored },
+    { NPU_ATEN_LINALG_SLOGDET_RAW, 0, NULL, npu__compose_factored },
+    { NPU_ATEN_LINALG_SOLVE_EX, 0, NULL, npu__compose_factored },
+    { NPU_ATEN_LINALG_SOLVE_EX_RAW, 0, NULL, npu__compose_factored },
+    { NPU_ATEN_LINALG_INV_EX, 0, NULL, npu__compose_factored },
+    { NPU_ATEN_MATRIX_EXP, 0, NULL, npu__compose_matrix_exp },
+    { NPU_ATEN_LINALG_MATRIX_EXP, 0, NULL, npu__compose_matrix_exp },
+    { NPU_ATEN_FFT_FFT, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_IFFT, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_FFT2, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_IFFT2, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_FFTN, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_IFFTN, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_RFFT, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_IRFFT, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_RFFT2, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_IRFFT2, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_RFFTN, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_IRFFTN, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_HFFT, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_IHFFT, 0, NULL, npu__compose_fft },
+    { NPU_ATEN_FFT_FFTSHIFT, 0, NULL, npu__compose_fft_shift },
+    { NPU_ATEN_FFT_IFFTSHIFT, 0, NULL, npu__compose_fft_shift },
+    { NPU_ATEN_STFT, 0, NULL, npu__compose_stft },
+    { NPU_ATEN_STFT_CENTER, 0, NULL, npu__compose_stft },
+    { NPU_ATEN_ISTFT, 0, NULL, npu__compose_istft },
+    { NPU_ATEN_MM, 0, NULL, npu__compose_product },
+    { NPU_ATEN_BMM, 0, NULL, npu__compose_product },
+    { NPU_ATEN_MATMUL, 0, NULL, npu__compose_product },
+    { NPU_ATEN_MV, 0, NULL, npu__compose_product },
+    { NPU_ATEN_DOT, 0, NULL, npu__compose_product },
+    { NPU_ATEN_VDOT, 0, NULL, npu__compose_product },
+    { NPU_ATEN_ADDMM, 0, NULL, npu__compose_complex_addmm },
+    { NPU_ATEN_BADDBMM, 0, NULL, npu__compose_complex_addmm },
+    { NPU_ATEN_ADDMV, 0, NULL, npu__compose_complex_addmm },
+    { NPU_ATEN_LINEAR, 0, NULL, npu__compose_complex_linear },
+    { NPU_ATEN_SUM, 0, NULL, npu__compose_complex_sum },
+    { NPU_ATEN_SUM_DIM, 0, NULL, npu__compose_complex_sum },
+    { NPU_ATEN_MEAN, 0, NULL, npu__compose_complex_sum },
+    { NPU_ATEN_MEAN_DIM, 0, NULL, npu__compose_complex_sum },
+    { NPU_ATEN_CUMSUM, 0, NULL, npu__compose_complex_sum },
+    { NPU_ATEN_LINALG_VECTOR_NORM, 0, NULL, npu__compose_complex_norm },
+    { NPU_ATEN_CONVOLUTION_RAW, NPU_ATEN_CONVOLUTION,
+     "input weight bias stride padding dilation transposed output_padding groups", NULL },
+    { NPU_ATEN_CONVOLUTION_DEPRECATED, NPU_ATEN_CONVOLUTION,
+     "input weight bias stride padding dilation transposed output_padding groups", NULL },
+    { NPU_ATEN_CONVOLUTION_MODE, 0, NULL, npu__compose_convolution_mode },
+    { NPU_ATEN_GER, NPU_ATEN_OUTER, "self vec2", NULL },
+    { NPU_ATEN_CHAIN_MATMUL, 0, NULL, npu__compose_chain_matmul },
+    { NPU_ATEN_INVERSE, NPU_ATEN_LINALG_INV, "self", NULL },
+    { NPU_ATEN_NUCLEAR_NORM, 0, NULL, npu__compose_nuclear_norm },
+    { NPU_ATEN_NUCLEAR_NORM_DIM, NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD, "self 'nuc' dim keepdim", NULL },
+    { NPU_ATEN_TRIANGULAR_SOLVE, 0, NULL, npu__compose_triangular_solve },
+    { NPU_ATEN_EMBEDDING_BAG_FORWARD_ONLY, NPU_ATEN_EMBEDDING_BAG_RAW,
+     "weight indices offsets scale_grad_by_freq mode sparse per_sample_weights include_last_offset padding_idx", NULL },
+    { NPU_ATEN_WEIGHT_NORM, 0, NULL, npu__compose_weight_norm },
+    { NPU_ATEN_WEIGHT_NORM_INTERFACE, 0, NULL, npu__compose_weight_norm },
+    { NPU_ATEN_FUSED_RMS_NORM, 0, NULL, npu__compose_fused_rms_norm },
+    { NPU_ATEN_RRELU, 0, NULL, npu__compose_rrelu },
+    { NPU_ATEN_PRELU_KERNEL, 0, NULL, npu__compose_prelu_kernel },
+    { NPU_ATEN_IS_NONZERO, 0, NULL, npu__compose_is_nonzero },
+    { NPU_ATEN_ITEM, NPU_ATEN_LOCAL_SCALAR_DENSE, "self", NULL },
+    { NPU_ATEN_SWAPAXES, NPU_ATEN_TRANSPOSE, "self axis0 axis1", NULL },
+    { NPU_ATEN_SWAPDIMS, NPU_ATEN_TRANSPOSE, "self dim0 dim1", NULL },
+    { NPU_ATEN_MOVEAXIS_INT, NPU_ATEN_MOVEDIM, "self source destination", NULL },
+    { NPU_ATEN_MOVEAXIS_INTLIST, NPU_ATEN_MOVEDIM_LIST, "self source destination", NULL },
+    { NPU_ATEN_AS_STRIDED_COPY, NPU_ATEN_AS_STRIDED, "self size stride storage_offset", NULL },
+    { NPU_ATEN_UNFOLD_COPY, NPU_ATEN_UNFOLD, "self dimension size step", NULL },
+    { NPU_ATEN_PAD_CIRCULAR, NPU_ATEN_PAD, "self pad 'circular'", NULL },
+    { NPU_ATEN_SPLIT_COPY_TENSOR, NPU_ATEN_SPLIT, "self split_size dim", NULL },
+    { NPU_ATEN_SPLIT_WITH_SIZES_COPY, NPU_ATEN_SPLIT_WITH_SIZES, "self split_sizes dim", NULL },
+    { NPU_ATEN_UNBIND_COPY_INT, NPU_ATEN_UNBIND, "self dim", NULL },
+    { NPU_ATEN_MESHGRID_XY, NPU_ATEN_MESHGRID, "tensors 'ij'", NULL },
+    { NPU_ATEN_FOREACH_ADD_LIST, 0, NULL, npu__compose_foreach },
+    { NPU_ATEN_FOREACH_ADD_SCALAR, 0, NULL, npu__compose_foreach },
+    { NPU_ATEN_FOREACH_ADD_SCALARLIST, 0, NULL, npu__compose_foreach },
+    { NPU_ATEN_FOREACH_SUB_LIST, 0, NULL, npu__compose_foreach },
+    { NPU_ATEN_FOREACH_SUB_SCALAR, 0, NULL, npu__compose_foreach },
+    { NPU_ATEN_FOREACH_MUL_LIST, 0, NULL, npu__compose_foreach },
+    { NPU_ATEN_FOREACH_MUL_SCALAR, 0, NULL, npu__compose_foreach },
+    { NPU_ATEN_ARGSORT_STABLE, 0, NULL, npu__compose_argsort },
+    { NPU_ATEN_MAX_UNPOOL2D, 0, NULL, npu__compose_max_unpool2d },
+    { NPU_ATEN_UNSAFE_MASKED_INDEX, 0, NULL, npu__compose_masked_index },
+    { NPU_ATEN_TRILINEAR, 0, NULL, npu__compose_trilinear },
+    { NPU_ATEN_AFFINE_GRID_GENERATOR, 0, NULL, npu__compose_affine_grid },
+    { NPU_ATEN_GRADIENT_SCALARINT, 0, NULL, npu__compose_gradient },
+    { NPU_ATEN_HANN_WINDOW, 0, NULL, npu__compose_window },
+    { NPU_ATEN_HANN_WINDOW_PERIODIC, 0, NULL, npu__compose_window },
+    { NPU_ATEN_HAMMING_WINDOW, 0, NULL, npu__compose_window },
+    { NPU_ATEN_HAMMING_WINDOW_PERIODIC, 0, NULL, npu__compose_window },
+    { NPU_ATEN_HAMMING_WINDOW_PERIODIC_ALPHA, 0, NULL, npu__compose_window },
+    { NPU_ATEN_HAMMING_WINDOW_PERIODIC_ALPHA_BETA, 0, NULL, npu__compose_window },
+    { NPU_ATEN_BLACKMAN_WINDOW, 0, NULL, npu__compose_window },
+    { NPU_ATEN_BLACKMAN_WINDOW_PERIODIC, 0, NULL, npu__compose_window },
+    { NPU_ATEN_BARTLETT_WINDOW, 0, NULL, npu__compose_window },
+    { NPU_ATEN_BARTLETT_WINDOW_PERIODIC, 0, NULL, npu__compose_window },
+    { NPU_ATEN_KAISER_WINDOW, 0, NULL, npu__compose_window },
+    { NPU_ATEN_KAISER_WINDOW_PERIODIC, 0, NULL, npu__compose_window },
+    { NPU_ATEN_KAISER_WINDOW_BETA, 0, NULL, npu__compose_window },
+    { NPU_ATEN_FFT_FFTFREQ, 0, NULL, npu__compose_frequencies },
+    { NPU_ATEN_FFT_RFFTFREQ, 0, NULL, npu__compose_frequencies },
+};
+
+static const struct npu__composition *npu__composition_of(npu_kind kind)
+{
+    for (size_t i = 0; i < NPU__COUNT(npu__compositions); i++) {
+        if (npu__compositions[i].kind == kind) {
+            return &npu__compositions[i];
+        }
+    }
+    return NULL;
+}
+
+/* The operands as inputs "x0" .., with the symbols of the graph that they are of. */
+static void npu__compose_begin(npu__compose *c, const npu_graph *of)
+{
+    for (uint32_t i = 0; of && i < of->num_symbols; i++) {
+        npu_graph_add_symbol(c->g, of->symbols[i].name, of->symbols[i].min, of->symbols[i].max);
+    }
+    for (uint32_t i = 0; i < c->op->num_in; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "x%u", (unsigned)i);
+        if (c->op->in[i]) {
+            npu_input(c->g, name, *c->op->in[i]);
+        }
+    }
+}
+
+static npu_graph *npu__compose_graph(const npu_op_info *op, const npu_graph *of, const npu_allocator *allocator,
+                                     npu_diag *diag)
+{
+    const struct npu__composition *row = npu__composition_of(op->kind);
+    npu_graph_desc desc;
+    npu__compose c = { NULL, op };
+    memset(&desc, 0, sizeof desc);
+    desc.registry = of ? of->registry : op->registry;
+    desc.name = "composite";
+    desc.allocator = allocator;
+    desc.diag = diag;
+    if (!row) {
+        npu__fail(npu__diag_clear(diag), NPU_ERR_NOT_FOUND, "%s stands for no other ops", op->name ? op->name : "op");
+        return NULL;
+    }
+    c.g = npu_graph_create(&desc);
+    if (!c.g) {
+        return NULL;
+    }
+    npu__compose_begin(&c, of);
+    if (row->write) {
+        row->write(&c);
+    } else {
+        npu_op one = npu__do(&c, row->as, row->words);
+        for (uint32_t i = 0; one.id && i < npu_op_num_results(c.g, one); i++) {
+            npu__yield(&c, npu_op_result(c.g, one, i));
+        }
+    }
+    if (npu_graph_status(c.g)) {
+        if (diag) {
+            *diag = *npu_graph_diag(c.g);
+        }
+        npu_graph_destroy(c.g);
+        return NULL;
+    }
+    return c.g;
+}
+
+NPU_IR_API npu_graph *npu_op_expand(const npu_op_info *op, const npu_allocator *allocator, npu_diag *diag)
+{
+    if (!op || !op->args) {
+        npu__fail(npu__diag_clear(diag), NPU_ERR_INVALID_ARGUMENT, "expand: there is no op, or it is not described");
+        return NULL;
+    }
+    return npu__compose_graph(op, NULL, allocator, diag);
+}
+
+/* Results are those of the ops that it stands for. A symbol that only they have is one more dim that is not known. */
+static npu_status npu__type_composite(npu_deduce *d)
+{
+    npu_diag diag;
+    npu_graph *g;
+    memset(&diag, 0, sizeof diag);
+    for (uint32_t i = 0; i < d->op->num_args; i++) {
+        const npu_bound_arg *arg = npu_op_arg_at(d->op, i);
+        if (arg->form == NPU_ARG_INT && arg->count) {
+            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, arg->name, "%s is dynamic, expected a number", arg->name);
+        }
+    }
+    g = npu__compose_graph(d->op, d->graph, &d->allocator, &diag);
+    if (!g) {
+        return npu_deduce_fail(d, diag.status, NULL, "%s", diag.message);
+    }
+    for (uint32_t i = 0; i < npu_graph_num_outputs(g); i++) {
+        npu_spec y = *npu_value_spec(g, npu_graph_output(g, i));
+        for (uint32_t k = 0; k < y.rank; k++) {
+            y.dims[k] = y.dims[k] < -1 - (int64_t)(d->graph ? d->graph->num_symbols : 0) ? NPU_DYNAMIC_DIM : y.dims[k];
+        }
+        y.wrapped = 0;
+        npu_deduce_add_result(d, &y);
+    }
+    npu_graph_destroy(g);
+    return d->status;
+}
+
 /* ---- typed builders ---- */
 
 NPU_IR_API npu_op npu_emit_struct(npu_graph *g, npu_kind kind, const npu_value *operands,
@@ -23213,18 +26148,6 @@ static uint32_t npu__element_bytes(npu_dtype dtype)
 {
     uint32_t bits = npu_dtype_bits(dtype);
     return bits < 8 ? 1 : npu_dtype_is_complex(dtype) ? bits / 16 : bits / 8;
-}
-
-static double npu__float_value(npu_dtype dtype, uint64_t bits)
-{
-    uint32_t word = (uint32_t)bits;
-    float x;
-    switch ((int)dtype) {
-    case NPU_F16: return (double)npu_f16_to_f32((uint16_t)bits);
-    case NPU_BF16: return (double)npu_bf16_to_f32((uint16_t)bits);
-    case NPU_F32: memcpy(&x, &word, 4); return (double)x;
-    default: return npu__bits_double(bits);
-    }
 }
 
 static uint64_t npu__float_bits(npu_dtype dtype, double value)
@@ -26359,6 +29282,12 @@ typedef struct npu__name_map {
     uint32_t *table, table_size; /* open addressing: entry + 1; a power of two, at most half full */
 } npu__name_map;
 
+/* A result behind the first that the file lists with other dims: nobody may use it. */
+typedef struct npu__json_other {
+    uint32_t value, output;
+    npu_spec listed;
+} npu__json_other;
+
 typedef struct npu__loader {
     npu_allocator allocator;
     npu__parser p;             /* text, memory of one node, the list that is read, the diagnostic */
@@ -26374,6 +29303,7 @@ typedef struct npu__loader {
     npu__name_map keys;        /* placeholder: json = the state_dict key */
     NPU__ARRAY(uint32_t, results);
     NPU__ARRAY(npu_value, in); /* of the node */
+    NPU__ARRAY(npu__json_other, others);
 } npu__loader;
 
 static uint32_t *npu__map_slot(const npu__name_map *m, const char *name)
@@ -27531,9 +30461,28 @@ static npu_status npu__json_built(npu__loader *l)
     return status;
 }
 
-/* What a value that is named stands for by now. */
-static npu_status npu__json_latest(npu__loader *l, npu_value *v)
+static npu_status npu__json_other_result(npu__loader *l, const npu__json *meta, uint32_t k, const npu_spec *made,
+                                         const npu_spec *listed)
 {
+    npu_text text = npu_text_init(&l->p.allocator);
+    npu_status status;
+    npu_spec_print(&text, made);
+    npu_text_append(&text, ", the file says ", 16);
+    npu_spec_print(&text, listed);
+    status = npu__json_fail(l, meta, NPU_ERR_SHAPE, "output %u is %s", (unsigned)k, text.data ? text.data : "another");
+    npu_text_free(&text);
+    return status;
+}
+
+/* What a value that is named stands for by now, if the file says what it is; meta NULL = it is not used. */
+static npu_status npu__json_latest(npu__loader *l, const npu__json *meta, npu_value *v)
+{
+    for (uint32_t i = 0; meta && i < l->num_others; i++) {
+        const npu__json_other *other = &l->others[i];
+        if (other->value == v->id) {
+            return npu__json_other_result(l, meta, other->output, npu_value_spec(l->p.g, *v), &other->listed);
+        }
+    }
     return npu__latest(l->p.g, v) ? npu__json_built(l) : NPU_OK;
 }
 
@@ -27557,7 +30506,7 @@ static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_v
                                   (unsigned)entry->count, (long long)index->as.i);
         }
         out->id = entry->count ? l->results[entry->first + (index ? (uint32_t)index->as.i : 0)] : 0;
-        return out->id ? npu__json_latest(l, out)
+        return out->id ? npu__json_latest(l, meta, out)
                        : npu__json_fail(l, meta, NPU_ERR_RANGE, "result %u of '%.60s' is None",
                                         index ? (unsigned)index->as.i : 0, producer->as.str);
     }
@@ -27574,7 +30523,7 @@ static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_v
         return npu__json_no_data(l, meta, name);
     }
     return out->id
-               ? npu__json_latest(l, out)
+               ? npu__json_latest(l, meta, out)
                : npu__json_fail(l, meta, NPU_ERR_NOT_FOUND, "'%.60s' is no weight, input or result", name);
 }
 
@@ -27639,7 +30588,7 @@ static npu_status npu__json_results_of(npu__loader *l, const char *op_type, cons
         if (index && k == i) {
             index->as.i = l->num_in;
         }
-        status = npu__json_latest(l, &v);
+        status = npu__json_latest(l, k == i ? inputs : NULL, &v);
         l->in[l->num_in] = v;
         l->num_in += v.id != 0;
     }
@@ -27758,19 +30707,6 @@ static npu_status npu__json_name(npu__loader *l, uint32_t id, const char *name)
     return npu__value_name_set(l->p.g, id, name) ? npu__parse_built(&l->p) : NPU_OK;
 }
 
-static npu_status npu__json_other_result(npu__loader *l, const npu__json *meta, uint32_t k, const npu_spec *made,
-                                         const npu_spec *listed)
-{
-    npu_text text = npu_text_init(&l->p.allocator);
-    npu_status status;
-    npu_spec_print(&text, made);
-    npu_text_append(&text, ", the file says ", 16);
-    npu_spec_print(&text, listed);
-    status = npu__json_fail(l, meta, NPU_ERR_SHAPE, "output %u is %s", (unsigned)k, text.data ? text.data : "another");
-    npu_text_free(&text);
-    return status;
-}
-
 /* Names what a node made, after comparing it with what the file says, and lets later nodes find it. */
 static npu_status npu__json_define(npu__loader *l, const npu__json *outputs, const npu_spec *specs,
                                    const npu_value *made, uint32_t num_made)
@@ -27792,7 +30728,15 @@ static npu_status npu__json_define(npu__loader *l, const npu__json *outputs, con
     for (const npu__json *m = outputs->as.first; m && status == NPU_OK; m = m->next, k++) {
         npu_value v = made[l->is_listed ? k : places[k]];
         if (!npu_spec_equal(npu_value_spec(l->p.g, v), &specs[k])) {
-            return npu__json_other_result(l, m, k, npu_value_spec(l->p.g, v), &specs[k]);
+            if (places[k] == 0 || npu_value_spec(l->p.g, v)->dtype != specs[k].dtype) {
+                return npu__json_other_result(l, m, k, npu_value_spec(l->p.g, v), &specs[k]);
+            }
+            if (!NPU__RESERVE(l, others, 1)) {
+                return npu__parse_no_memory(&l->p);
+            }
+            l->others[l->num_others].value = v.id;
+            l->others[l->num_others].output = k;
+            l->others[l->num_others++].listed = specs[k];
         }
         ids[places[k]] = v.id;
         status = npu__json_name(l, v.id, npu__json_get(m, "name")->as.str);
@@ -28110,6 +31054,7 @@ static void npu__loader_release(npu__loader *l)
     NPU__RELEASE(&l->p, items);
     npu__free(&l->p.allocator, l->results, l->cap_results * sizeof *l->results);
     npu__free(&l->p.allocator, l->in, l->cap_in * sizeof *l->in);
+    npu__free(&l->p.allocator, l->others, l->cap_others * sizeof *l->others);
     npu__map_free(&l->producers);
     npu__map_free(&l->shadowed);
     npu__map_free(&l->constants);
@@ -28151,7 +31096,7 @@ typedef struct npu__json_writer {
     npu_text *text;
     const npu_graph *g;
     npu__arena arena;
-    npu__name_map names;   /* of inputs and nodes */
+    npu__name_map names;   /* of inputs, weights and nodes */
     const char **nodes;    /* name per op */
     bool *is_operand;      /* per value: written as a tensor, even a number */
 } npu__json_writer;
@@ -28210,8 +31155,8 @@ static npu_status npu__json_prepare(npu__json_writer *w)
         return NPU_ERR_NO_MEMORY;
     }
     memset(w->is_operand, 0, g->num_values * sizeof *w->is_operand);
-    for (uint32_t i = 0; i < g->num_inputs; i++) {
-        if (!npu__json_unique(w, npu__json_label(w, g->inputs[i]), g->inputs[i])) {
+    for (uint32_t i = 1; i < g->num_values; i++) { /* inputs and weights: ops come after them */
+        if (!g->values[i].producer && !npu__json_unique(w, npu__json_label(w, i), i)) {
             return NPU_ERR_NO_MEMORY;
         }
     }
@@ -28754,6 +31699,392 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_tex
 }
 #endif /* NPU_IR_NO_JSON */
 
+#ifndef NPU_IR_NO_JSON
+/* ---- safetensors ----
+
+   Eight bytes with the length of a JSON object, the object, and the data, to which its offsets point. */
+
+/* A header is read into a tree some times its size; nobody needs 100 MB of names. */
+#define NPU__SAFETENSORS_MAX_HEADER 100000000u
+
+static const struct { const char *name; npu_dtype dtype; } npu__safetensors_dtypes[] = {
+    { "F64", NPU_F64 }, { "F32", NPU_F32 }, { "F16", NPU_F16 }, { "BF16", NPU_BF16 }, { "F8_E4M3", NPU_F8 },
+    { "I64", NPU_I64 }, { "I32", NPU_I32 }, { "I16", NPU_I16 }, { "I8", NPU_I8 }, { "U64", NPU_U64 },
+    { "U32", NPU_U32 }, { "U16", NPU_U16 }, { "U8", NPU_U8 }, { "BOOL", NPU_BOOL }, { "C64", NPU_C64 }
+};
+
+typedef struct npu__tensor_range {
+    uint64_t begin, end;      /* in the data */
+    const npu__json *json;
+} npu__tensor_range;
+
+typedef struct npu__tensors {
+    npu__loader l;
+    npu_allocator allocator;
+    const uint8_t *file, *data; /* of the file that is read: its first byte, and that after the header */
+    uint64_t size;              /* of its data */
+    NPU__ARRAY(npu_array, arrays);
+    NPU__ARRAY(npu__tensor_range, ranges); /* of the file that is read */
+} npu__tensors;
+
+/* A failure at a place in the header, which messages give as a byte of the file. */
+static npu_status npu__tensors_fail(npu__tensors *t, const npu__json *where, npu_status status, const char *format,
+                                    ...) NPU_IR_PRINTF(4, 5);
+static npu_status npu__tensors_fail(npu__tensors *t, const npu__json *where, npu_status status, const char *format, ...)
+{
+    char message[200];
+    const char *at = where ? where->at : t->l.p.at;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    npu__json_locate(&t->l, at);
+    return npu__parse_fail(&t->l.p, status, "byte %llu: %s",
+                           (unsigned long long)((uintptr_t)at - (uintptr_t)t->file), message);
+}
+
+/* The integers of a list, none below 0; false = it holds others, or more than `capacity`. */
+static bool npu__tensor_ints(const npu__json *list, int64_t *out, uint32_t capacity)
+{
+    if (list->count > capacity) {
+        return false;
+    }
+    for (const npu__json *m = list->as.first; m; m = m->next) {
+        if (m->type != NPU__JSON_INT || m->as.i < 0) {
+            return false;
+        }
+        *out++ = m->as.i;
+    }
+    return true;
+}
+
+static npu_status npu__tensor_type(npu__tensors *t, const npu__json *entry, npu_spec *out)
+{
+    const npu__json *shape = NULL;
+    const char *name = "";
+    int64_t dims[NPU_MAX_RANK] = { 0 };
+    npu_status status = npu__json_need(&t->l, entry, "shape", NPU__JSON_ARRAY, &shape);
+    status = status ? status : npu__json_need_name(&t->l, entry, "dtype", &name);
+    if (status) {
+        return status;
+    }
+    if (shape->count > NPU_MAX_RANK) {
+        return npu__tensors_fail(t, shape, NPU_ERR_RANK, "'%.80s' has %u dims, at most %d are possible", entry->key,
+                                 (unsigned)shape->count, NPU_MAX_RANK);
+    }
+    if (!npu__tensor_ints(shape, dims, NPU_MAX_RANK)) {
+        return npu__tensors_fail(t, shape, NPU_ERR_PARSE, "the shape of '%.80s' holds what is no size", entry->key);
+    }
+    for (size_t i = 0; i < NPU__COUNT(npu__safetensors_dtypes); i++) {
+        if (strcmp(npu__safetensors_dtypes[i].name, name) == 0) {
+            *out = npu_spec_tensor(npu__safetensors_dtypes[i].dtype, shape->count, dims);
+            return NPU_OK;
+        }
+    }
+    return npu__tensors_fail(t, entry, NPU_ERR_DTYPE, "'%.80s' is of dtype \"%.40s\", which is none here", entry->key,
+                             name);
+}
+
+/* {"dtype", "shape", "data_offsets"} of one tensor. */
+static npu_status npu__tensor_read(npu__tensors *t, const npu__json *entry)
+{
+    const npu__json *place = NULL;
+    npu_array array;
+    int64_t at[2] = { 0, 0 };
+    size_t size = 0;
+    npu_status status = entry->type == NPU__JSON_OBJECT ? npu__tensor_type(t, entry, &array.spec)
+                        : npu__tensors_fail(t, entry, NPU_ERR_PARSE, "'%.80s' is no object", entry->key);
+    status = status ? status : npu__json_need(&t->l, entry, "data_offsets", NPU__JSON_ARRAY, &place);
+    if (status) {
+        return status;
+    }
+    if (place->count != 2 || !npu__tensor_ints(place, at, 2) || at[0] > at[1] || (uint64_t)at[1] > t->size) {
+        return npu__tensors_fail(t, place, NPU_ERR_PARSE, "the offsets of '%.80s' lie outside the %llu bytes of data",
+                                 entry->key, (unsigned long long)t->size);
+    }
+    status = npu_spec_size(&array.spec, &size);
+    if (status || size != (uint64_t)(at[1] - at[0])) {
+        return npu__tensors_fail(t, place, status ? status : NPU_ERR_PARSE,
+                                 "'%.80s' has %lld bytes of data, its shape and dtype take %llu", entry->key,
+                                 (long long)(at[1] - at[0]), (unsigned long long)size);
+    }
+    if (!NPU__RESERVE(t, arrays, 1) || !NPU__RESERVE(t, ranges, 1)) {
+        return npu__parse_no_memory(&t->l.p);
+    }
+    array.name = entry->key;
+    array.data = t->data + at[0];
+    t->arrays[t->num_arrays++] = array;
+    t->ranges[t->num_ranges].begin = (uint64_t)at[0];
+    t->ranges[t->num_ranges].end = (uint64_t)at[1];
+    t->ranges[t->num_ranges++].json = entry;
+    return NPU_OK;
+}
+
+static int npu__tensor_range_compare(const void *a, const void *b)
+{
+    const npu__tensor_range *x = (const npu__tensor_range *)a, *y = (const npu__tensor_range *)b;
+    return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1) : x->end != y->end ? (x->end < y->end ? -1 : 1) : 0;
+}
+
+/* The tensors lie one behind the other and fill the data: what overlaps or is left over lies about something. */
+static npu_status npu__tensors_check(npu__tensors *t, const npu__json *root)
+{
+    uint64_t end = 0;
+    if (t->num_ranges) {
+        qsort(t->ranges, t->num_ranges, sizeof *t->ranges, npu__tensor_range_compare);
+    }
+    for (uint32_t i = 0; i < t->num_ranges; i++) {
+        const npu__tensor_range *r = &t->ranges[i];
+        if (r->begin != end) {
+            return npu__tensors_fail(t, r->json, NPU_ERR_PARSE,
+                                     "'%.80s' begins at %llu of the data, the tensor before it ends at %llu", r->json->key,
+                                     (unsigned long long)r->begin, (unsigned long long)end);
+        }
+        end = r->end;
+    }
+    return end == t->size ? NPU_OK
+                          : npu__tensors_fail(t, root, NPU_ERR_PARSE, "the tensors end at %llu of %llu bytes of data",
+                                              (unsigned long long)end, (unsigned long long)t->size);
+}
+
+/* Finds the header of a file and what is behind it. */
+static npu_status npu__tensors_open(npu__tensors *t, const npu_bytes *file)
+{
+    npu__parser *p = &t->l.p;
+    uint64_t len = 0;
+    t->file = (const uint8_t *)file->data;
+    t->num_ranges = 0;
+    p->file = file->name ? file->name : "safetensors";
+    p->line = 1;
+    if (!file->data || file->size < 8) {
+        return npu__parse_fail(p, NPU_ERR_PARSE, "a safetensors file of %llu bytes has no header",
+                               (unsigned long long)(file->data ? file->size : 0));
+    }
+    len = npu__get_le(t->file, 8);
+    p->text = p->at = p->end = t->l.counted = (const char *)t->file + 8;
+    if (len > file->size - 8 || len > NPU__SAFETENSORS_MAX_HEADER) {
+        return npu__parse_fail(p, NPU_ERR_PARSE, "byte 0: a header of %llu bytes in a file of %llu",
+                               (unsigned long long)len, (unsigned long long)file->size);
+    }
+    p->end += (size_t)len;
+    t->data = (const uint8_t *)p->end;
+    t->size = file->size - 8 - len;
+    return NPU_OK;
+}
+
+static npu_status npu__tensors_read(npu__tensors *t, const npu_bytes *file)
+{
+    npu__json root;
+    npu_status status = npu__tensors_open(t, file);
+    memset(&root, 0, sizeof root);
+    status = status ? status : npu__json_value(&t->l, 0, &root);
+    npu__json_blank(&t->l.p);
+    if (status == NPU_OK && (root.type != NPU__JSON_OBJECT || t->l.p.at != t->l.p.end)) {
+        status = npu__tensors_fail(t, NULL, NPU_ERR_PARSE, "the header is more or other than one object");
+    }
+    for (const npu__json *m = status ? NULL : root.as.first; m && status == NPU_OK; m = m->next) {
+        status = strcmp(m->key, "__metadata__") == 0 ? NPU_OK : npu__tensor_read(t, m);
+    }
+    return status ? status : npu__tensors_check(t, &root);
+}
+
+/* Is an element of so many bytes the same in the file and in host memory? */
+static bool npu__is_host_order(uint32_t bytes)
+{
+    static const uint8_t one[2] = { 1, 0 };
+    return bytes == 1 || npu__element_load(one, 2) == 1;
+}
+
+/* Copies elements to or from little-endian bytes: turning them round is the same both ways. */
+static void npu__copy_le(uint8_t *out, const uint8_t *in, size_t size, uint32_t bytes)
+{
+    if (npu__is_host_order(bytes)) {
+        memcpy(out, in, size);
+        return;
+    }
+    for (size_t i = 0; i + bytes <= size; i += bytes) {
+        npu__element_store(out + i, npu__get_le(in + i, bytes), bytes);
+    }
+}
+
+/* Data that cannot be used where it lies goes to the graph's memory. */
+static npu_status npu__tensor_settle(npu_graph *g, npu_array *array)
+{
+    uint32_t bytes = npu__element_bytes((npu_dtype)array->spec.dtype);
+    size_t size = 0;
+    uint8_t *own;
+    if (npu_value_role(g, npu_graph_find(g, array->name)) != NPU_ROLE_PARAM || npu_spec_size(&array->spec, &size) ||
+        (npu__is_host_order(bytes) && (uintptr_t)array->data % bytes == 0)) {
+        return NPU_OK;
+    }
+    own = (uint8_t *)npu__arena_alloc(&g->arena, size ? size : 1);
+    if (!own) {
+        return npu__graph_no_memory(g);
+    }
+    npu__copy_le(own, (const uint8_t *)array->data, size, bytes);
+    array->data = own;
+    return NPU_OK;
+}
+
+static npu_status npu__tensors_bind(npu__tensors *t, npu_graph *g, const npu_bytes *files, uint32_t num_files,
+                                    void (*report)(void *ctx, const npu_diag *diag), void *ctx)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < num_files && status == NPU_OK; i++) {
+        status = npu__tensors_read(t, &files[i]);
+    }
+    if (status) {
+        if (report) {
+            report(ctx, &t->l.p.diag);
+        }
+        return npu__graph_adopt(g, &t->l.p.diag);
+    }
+    for (uint32_t i = 0; i < t->num_arrays && status == NPU_OK; i++) {
+        status = npu__tensor_settle(g, &t->arrays[i]);
+    }
+    return status ? status : npu_graph_bind_weights(g, t->arrays, t->num_arrays, report, ctx);
+}
+
+NPU__COLD NPU_IR_API npu_status npu_graph_bind_safetensors(npu_graph *g, const npu_bytes *files, uint32_t num_files,
+                                                           void (*report)(void *ctx, const npu_diag *diag), void *ctx)
+{
+    npu__tensors t;
+    npu_graph_desc desc;
+    npu_status status;
+    if (!g || (num_files && !files)) {
+        return npu__graph_fail(g, g ? NPU_ERR_INVALID_ARGUMENT : NPU_ERR_NO_MEMORY, "safetensors: the files are NULL");
+    }
+    memset(&t, 0, sizeof t);
+    memset(&desc, 0, sizeof desc);
+    desc.allocator = &g->allocator;
+    npu__loader_init(&t.l, NULL, 0, &desc);
+    t.allocator = g->allocator;
+    status = npu__tensors_bind(&t, g, files, num_files, report, ctx);
+    NPU__RELEASE(&t, arrays);
+    NPU__RELEASE(&t, ranges);
+    npu__loader_release(&t.l);
+    return status;
+}
+
+/* ---- safetensors: writing ---- */
+
+static const char *npu__safetensors_dtype(npu_dtype dtype)
+{
+    for (size_t i = 0; i < NPU__COUNT(npu__safetensors_dtypes); i++) {
+        if (npu__safetensors_dtypes[i].dtype == dtype) {
+            return npu__safetensors_dtypes[i].name;
+        }
+    }
+    return NULL;
+}
+
+/* What an array lacks to be written; names holds those seen. */
+static npu_status npu__array_check(const npu_array *a, npu__name_map *names, size_t *size)
+{
+    npu_status status;
+    if (!a->name || !a->name[0] || strcmp(a->name, "__metadata__") == 0 || !npu__is_utf8(a->name)) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    if (!npu__safetensors_dtype((npu_dtype)a->spec.dtype)) {
+        return NPU_ERR_DTYPE;
+    }
+    if (npu__map_find(names, a->name)) {
+        return NPU_ERR_DUPLICATE;
+    }
+    status = npu_spec_size(&a->spec, size);
+    status = status || a->data || !*size ? status : NPU_ERR_INVALID_ARGUMENT;
+    return status || npu__map_add(names, a->name) ? status : NPU_ERR_NO_MEMORY;
+}
+
+static npu_status npu__arrays_check(const npu_array *arrays, uint32_t count, const npu_allocator *allocator,
+                                    size_t *total)
+{
+    npu__name_map names;
+    npu_status status = NPU_OK;
+    memset(&names, 0, sizeof names);
+    names.allocator = *allocator;
+    for (uint32_t i = 0; i < count && status == NPU_OK; i++) {
+        size_t size = 0;
+        status = npu__array_check(&arrays[i], &names, &size);
+        status = status || npu_size_add(*total, size, total) ? status : NPU_ERR_OVERFLOW;
+    }
+    npu__map_free(&names);
+    return status;
+}
+
+static void npu__tensor_print(npu_text *text, const npu_array *a, size_t *at)
+{
+    size_t begin = *at, size = 0;
+    npu_spec_size(&a->spec, &size);
+    *at += size;
+    npu__text_json(text, a->name);
+    npu_text_printf(text, ": {\"dtype\": \"%s\", \"shape\": [", npu__safetensors_dtype((npu_dtype)a->spec.dtype));
+    for (uint32_t i = 0; i < a->spec.rank; i++) {
+        npu_text_printf(text, "%s%lld", i ? ", " : "", (long long)a->spec.dims[i]);
+    }
+    npu_text_printf(text, "], \"data_offsets\": [%llu, %llu]}", (unsigned long long)begin, (unsigned long long)*at);
+}
+
+static void npu__tensor_print_data(npu_text *text, const npu_array *a)
+{
+    size_t size = 0;
+    npu_spec_size(&a->spec, &size);
+    if (size && text->status == NPU_OK && npu__text_reserve(text, size)) {
+        npu__copy_le((uint8_t *)text->data + text->len, (const uint8_t *)a->data, size,
+                     npu__element_bytes((npu_dtype)a->spec.dtype));
+        text->len += size;
+        text->data[text->len] = 0;
+    }
+}
+
+/* The header, or (at NULL) the data, of all arrays, by falling size of their elements. */
+static void npu__tensors_print(npu_text *text, const npu_array *arrays, uint32_t count, size_t *at)
+{
+    uint32_t written = 0;
+    for (uint32_t bytes = 8; bytes; bytes /= 2) {
+        for (uint32_t i = 0; i < count; i++) {
+            if (npu__element_bytes((npu_dtype)arrays[i].spec.dtype) != bytes) {
+                continue;
+            }
+            if (at) {
+                npu__text_str(text, written++ ? ", " : "");
+                npu__tensor_print(text, &arrays[i], at);
+            } else {
+                npu__tensor_print_data(text, &arrays[i]);
+            }
+        }
+    }
+}
+
+NPU__COLD NPU_IR_API npu_status npu_array_print_safetensors(const npu_array *arrays, uint32_t count, npu_text *text)
+{
+    size_t begin, at = 0, total = 0;
+    npu_status status;
+    if (!text || (count && !arrays)) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    begin = text->len;
+    status = text->status ? text->status : npu__arrays_check(arrays, count, &text->allocator, &total);
+    if (status) {
+        return status;
+    }
+    npu_text_append(text, "\0\0\0\0\0\0\0\0{", 9);
+    npu__tensors_print(text, arrays, count, &at);
+    npu__text_str(text, "}");
+    while (text->status == NPU_OK && (text->len - begin) % 8) {
+        npu__text_str(text, " ");
+    }
+    if (text->status == NPU_OK && npu__text_reserve(text, total)) {
+        npu__put_le((uint8_t *)text->data + begin, text->len - begin - 8, 8);
+        npu__tensors_print(text, arrays, count, NULL);
+    }
+    if (text->status && text->data) {
+        text->data[text->len = begin] = 0;
+    }
+    return text->status;
+}
+#endif /* NPU_IR_NO_JSON */
+
 /* -----------------------------------------------------------------------------------------------------------
    9  BACKEND INTERFACE                                                                         >>impl-backend
 
@@ -29142,19 +32473,77 @@ static npu_spec npu__tensor_spec(const npu_tensor *t)
     return npu_spec_tensor((npu_dtype)t->dtype, t->rank, t->dims);
 }
 
+/* ---- what ops cost ---- */
+
+static double npu__len_of(const npu_spec *spec)
+{
+    double len = spec ? 1 : 0;
+    for (uint32_t i = 0; spec && i < spec->rank; i++) {
+        len *= spec->dims[i] < 0 ? 1 : (double)spec->dims[i];
+    }
+    return len;
+}
+
+/* Elements of a row, or of all but dim 0. */
+static double npu__row_of(const npu_spec *spec, bool is_last)
+{
+    return !spec || !spec->rank ? 1 : is_last ? (double)spec->dims[spec->rank - 1]
+        : spec->dims[0] > 0                   ? npu__len_of(spec) / (double)spec->dims[0]
+                                              : 0;
+}
+
+static bool npu__category_is(const npu_op_info *op, const char *category)
+{
+    return op->category && strcmp(op->category, category) == 0;
+}
+
+/* Multiply-adds of one element of the result; 1 for all that is no sum of products. */
+static double npu__macs_each(const npu_op_info *op)
+{
+    uint32_t a = op->num_in > 2 && op->in[0] && op->in[1] && op->in[0]->rank < op->in[1]->rank; /* a bias comes first */
+    if (op->num_in < 2 || !op->in[0] || !op->in[1]) {
+        return 1;
+    }
+    if (npu__category_is(op, "convolution")) {
+        return npu__row_of(op->in[1], false);
+    }
+    return npu__category_is(op, "matrix") || npu__category_is(op, "contraction") || npu__category_is(op, "recurrent") ||
+                   op->kind == NPU_AICF_GEMM
+               ? npu__row_of(op->in[a], true)
+               : 1;
+}
+
+NPU_IR_API npu_work npu_op_work(const npu_op_info *op)
+{
+    npu_work work = { 0, 0 };
+    double most = 0;
+    for (uint32_t i = 0; op && !(op->traits & NPU_VIEW) && i < op->num_in + op->num_out; i++) {
+        const npu_spec *spec = i < op->num_in ? op->in[i] : op->out[i - op->num_in];
+        double len = npu__len_of(spec);
+        work.bytes += spec ? len * npu_dtype_bits((npu_dtype)spec->dtype) / 8 : 0;
+        most = len > most ? len : most;
+    }
+    if (work.bytes > 0) {
+        double each = npu__macs_each(op);
+        work.macs = each > 1 && op->num_out ? each * npu__len_of(op->out[0]) : most;
+    }
+    return work;
+}
+
 /* ---- what the core asks of a backend ---- */
 
 static uint64_t npu__stream(const npu_backend *b) { return b->stream ? b->stream(b->ctx) : 0; }
 
-/* A buffer in region 0. Its size stays 0 where that fails. */
-static npu_status npu__buffer_alloc(const npu_backend *b, uint64_t bytes, uint64_t alignment, uint64_t stream,
-                                    npu_buffer *out)
+/* A buffer in a region. Its size stays 0 where that fails. */
+static npu_status npu__buffer_alloc(const npu_backend *b, uint32_t region, uint64_t bytes, uint64_t alignment,
+                                    uint64_t stream, npu_buffer *out)
 {
     npu_allocation a;
     npu_status status;
     memset(&a, 0, sizeof a);
     a.size = (uint32_t)sizeof a;
-    a.bytes = bytes + b->regions->slack;
+    a.region = region;
+    a.bytes = bytes + npu_region_at(b->regions, region)->slack;
     a.alignment = alignment;
     a.stream = stream;
     memset(out, 0, sizeof *out);
@@ -29162,6 +32551,7 @@ static npu_status npu__buffer_alloc(const npu_backend *b, uint64_t bytes, uint64
         return NPU_ERR_OVERFLOW;
     }
     out->size = (uint32_t)sizeof *out;
+    out->region = region;
     out->bytes = a.bytes;
     status = b->alloc(b->ctx, &a, out);
     if (status == NPU_OK && (out->bytes < a.bytes || out->region != a.region ||
@@ -29173,32 +32563,73 @@ static npu_status npu__buffer_alloc(const npu_backend *b, uint64_t bytes, uint64
     return status;
 }
 
+/* Transfers; with `fence` not NULL they may return before they are done. */
 static npu_status npu__buffer_upload(const npu_backend *b, npu_buffer *to, uint64_t offset, const void *from,
-                                     uint64_t bytes, uint64_t stream)
+                                     uint64_t bytes, uint32_t form, uint64_t stream, npu_fence *fence)
 {
     npu_transfer t;
     memset(&t, 0, sizeof t);
+    t.form = form;
     t.size = (uint32_t)sizeof t;
     t.to = to;
     t.to_offset = offset;
     t.from_host = from;
     t.bytes = bytes;
     t.stream = stream;
-    return b->upload(b->ctx, &t, NULL);
+    return b->upload(b->ctx, &t, fence);
 }
 
 static npu_status npu__buffer_download(const npu_backend *b, void *to, npu_buffer *from, uint64_t offset,
-                                       uint64_t bytes, uint64_t stream)
+                                       uint64_t bytes, uint32_t form, uint64_t stream, npu_fence *fence)
 {
     npu_transfer t;
     memset(&t, 0, sizeof t);
+    t.form = form;
     t.size = (uint32_t)sizeof t;
     t.to_host = to;
     t.from = from;
     t.from_offset = offset;
     t.bytes = bytes;
     t.stream = stream;
-    return b->download(b->ctx, &t, NULL);
+    return b->download(b->ctx, &t, fence);
+}
+
+static npu_status npu__buffer_copy(const npu_backend *b, npu_buffer *to, uint64_t to_offset, npu_buffer *from,
+                                   uint64_t from_offset, uint64_t bytes, uint64_t stream, npu_fence *fence)
+{
+    npu_transfer t;
+    memset(&t, 0, sizeof t);
+    t.size = (uint32_t)sizeof t;
+    t.to = to;
+    t.to_offset = to_offset;
+    t.from = from;
+    t.from_offset = from_offset;
+    t.bytes = bytes;
+    t.stream = stream;
+    return b->copy(b->ctx, &t, fence);
+}
+
+static bool npu__buffer_is_shared(const npu_backend *b, const npu_buffer *buffer)
+{
+    return buffer->region < b->num_regions && npu_region_at(b->regions, buffer->region)->shared_with_host;
+}
+
+/* May the host look into a buffer, at its handle or at the address that map gives? */
+static bool npu__buffer_is_seen(const npu_backend *b, const npu_buffer *buffer)
+{
+    return npu__buffer_is_shared(b, buffer) || (b->map && b->unmap);
+}
+
+static char *npu__buffer_map(const npu_backend *b, npu_buffer *buffer)
+{
+    return (char *)(npu__buffer_is_shared(b, buffer) ? buffer->handle : b->map(b->ctx, buffer));
+}
+
+static void npu__buffer_unmap(const npu_backend *b, npu_buffer *buffer)
+{
+    if (!npu__buffer_is_shared(b, buffer)) {
+        b->unmap(b->ctx, buffer);
+    }
 }
 
 /* ---- what compile gives back ---- */
@@ -29235,7 +32666,112 @@ static npu_status npu__check_pairs(const npu_backend *b, const npu_group *group,
     return NPU_OK;
 }
 
+static const npu_form *npu__form_at(const npu_form *forms, uint32_t i)
+{
+    return (const npu_form *)(const void *)((const char *)forms + (size_t)i * forms->size);
+}
+
+/* Dims that the core can convert: each dim of the value once, none smaller, all of them in the form's bytes. */
+static bool npu__form_fits(const npu_form *form, const npu_spec *spec)
+{
+    uint64_t bytes = npu_dtype_bits((npu_dtype)spec->dtype) / 8, room = form->bytes;
+    uint32_t seen = 0;
+    if (!NPU_HAS(form, order) || !form->dims || bytes == 0) {
+        return false;
+    }
+    room /= bytes;
+    for (uint32_t k = 0; k < spec->rank; k++) {
+        uint32_t dim = form->order ? form->order[k] : k;
+        if (dim >= spec->rank || (seen >> dim & 1) || form->dims[k] < spec->dims[dim] || form->dims[k] <= 0) {
+            return false;
+        }
+        seen |= 1u << dim;
+        room /= (uint64_t)form->dims[k];
+    }
+    return room != 0;
+}
+
+/* NULL = it makes sense, else what is wrong with it. */
+static const char *npu__form_wrong(const npu_backend *b, const npu_group *group, const npu_form *form)
+{
+    const npu_group_value *v = form->value < group->num_values ? group->values[form->value] : NULL;
+    bool is_inner = v && v->role == NPU_GROUP_INNER;
+    return !v                                             ? "the group has fewer values"
+        : v->role == NPU_GROUP_WEIGHT                     ? "it is a weight"
+        : !npu_spec_is_static(v->spec)                    ? "it has runtime dims"
+        : form->id == 0 || form->bytes == 0 || form->bytes > (uint64_t)1 << 60 ? "id or bytes cannot be"
+        : form->conversion > NPU_FORM_BY_CORE             ? "there is no such conversion"
+        : (b->traits & NPU_BACKEND_HOST) && !is_inner     ? "others read the memory of a host backend"
+        : v->form && v->form != form->id                  ? "another group has it in another form"
+        : form->conversion == NPU_FORM_BY_CORE && !npu__form_fits(form, v->spec)
+        ? "its dims, order and bytes do not fit"
+        : NULL;
+}
+
+static npu_status npu__check_forms(const npu_backend *b, const npu_group *group, const npu_compiled *c, npu_diag *diag)
+{
+    const npu_form *all = c->forms;
+    if (c->num_forms && (!all || all->size < NPU__SIZE_0_2(npu_form, bytes) || all->size % sizeof(void *))) {
+        return npu__fail(diag, NPU_ERR_BACKEND, "%s: compile gave %u forms, but %s %u", b->name,
+                         (unsigned)c->num_forms, all ? "their size is" : "no array: it is",
+                         all ? (unsigned)all->size : 0);
+    }
+    for (uint32_t i = 0; i < c->num_forms; i++) {
+        const npu_form *form = npu__form_at(all, i);
+        const char *wrong = form->size == all->size ? npu__form_wrong(b, group, form) : "its size is another";
+        if (wrong) {
+            return npu__fail(diag, NPU_ERR_BACKEND,
+                             "%s: compile gave forms[%u] = {size %u, value %u, id %u, conversion %u, bytes %llu}: %s",
+                             b->name, (unsigned)i, (unsigned)form->size, (unsigned)form->value, (unsigned)form->id,
+                             (unsigned)form->conversion, (unsigned long long)form->bytes, wrong);
+        }
+    }
+    return NPU_OK;
+}
+
 static bool npu__is_alignment(uint64_t n) { return n <= 4096 && (n & (n - 1)) == 0; }
+
+static const npu_scratch *npu__scratch_at(const npu_scratch *scratches, uint32_t i)
+{
+    return (const npu_scratch *)(const void *)((const char *)scratches + (size_t)i * scratches->size);
+}
+
+/* Scratch of ops: each of one of the group, in their order, aligned as a buffer can be. */
+static npu_status npu__check_scratches(const npu_backend *b, const npu_group *group, const npu_compiled *c,
+                                       npu_diag *diag)
+{
+    const uint64_t most = (uint64_t)1 << 60;
+    const npu_scratch *all = c->scratches;
+    if (c->num_scratches &&
+        (!all || all->size < NPU__SIZE_0_2(npu_scratch, worker_bytes) || all->size % sizeof(void *))) {
+        return npu__fail(diag, NPU_ERR_BACKEND, "%s: compile gave %u scratches, but %s %u", b->name,
+                         (unsigned)c->num_scratches, all ? "their size is" : "no array: it is",
+                         all ? (unsigned)all->size : 0);
+    }
+    for (uint32_t i = 0; i < c->num_scratches; i++) {
+        const npu_scratch *s = npu__scratch_at(all, i);
+        bool rises = i == 0 || s->op > npu__scratch_at(all, i - 1)->op;
+        if (s->size != all->size || s->op >= group->num_ops || !rises || !npu__is_alignment(s->alignment) ||
+            s->bytes > most || s->worker_bytes > most >> 16) {
+            return npu__fail(diag, NPU_ERR_BACKEND,
+                             "%s: compile gave scratches[%u] = {size %u, op %u, alignment %u, bytes %llu, worker_bytes "
+                             "%llu}: %s", b->name, (unsigned)i, (unsigned)s->size, (unsigned)s->op,
+                             (unsigned)s->alignment,
+                             (unsigned long long)s->bytes, (unsigned long long)s->worker_bytes,
+                             s->op >= group->num_ops ? "the group has fewer ops"
+                             : rises                 ? "no such scratch"
+                                                     : "ops must rise");
+        }
+    }
+    return NPU_OK;
+}
+
+/* Bytes of one op's scratch, that of the workers behind the rest. */
+static uint64_t npu__scratch_bytes(const npu_scratch *s, uint32_t num_workers)
+{
+    uint64_t mask = s->alignment ? s->alignment - 1 : 0;
+    return s->worker_bytes ? ((s->bytes + mask) & ~mask) + ((s->worker_bytes + mask) & ~mask) * num_workers : s->bytes;
+}
 
 /* Everything that a backend says of a group is looked at before it is used. */
 static npu_status npu__check_compiled(const npu_backend *b, const npu_group *group, const npu_compiled *c,
@@ -29260,10 +32796,8 @@ static npu_status npu__check_compiled(const npu_backend *b, const npu_group *gro
                          "prepared %llu, plans_inner %u", b->name, (unsigned long long)c->scratch,
                          (unsigned)c->scratch_alignment, (unsigned long long)c->prepared, (unsigned)c->plans_inner);
     }
-    return c->num_scratches || c->num_forms
-        ? npu__fail(diag, NPU_ERR_UNSUPPORTED, "%s: compile gave scratches or forms, which this core does not read",
-                    b->name)
-        : NPU_OK;
+    status = npu__check_scratches(b, group, c, diag);
+    return status ? status : npu__check_forms(b, group, c, diag);
 }
 
 /* ---- calls of one op ---- */
@@ -29288,8 +32822,8 @@ static void npu__info_device(npu_op_info *info, const npu_backend *b, uint8_t bl
 typedef struct npu__single {
     npu_group_value values[NPU__CALL_MAX];
     const npu_group_value *value_pointers[NPU__CALL_MAX];
-    npu_place places[NPU__CALL_MAX + 1];    /* the last is the scratch */
-    npu_buffer *buffers[NPU__CALL_MAX + 1]; /* the same */
+    npu_place places[NPU__CALL_MAX + 2];    /* the last are the scratch of the group, and that of the op */
+    npu_buffer *buffers[NPU__CALL_MAX + 1]; /* the last is that of both */
     uint32_t index[NPU__CALL_MAX];
     uint32_t failed_op;
     npu_places where;
@@ -29333,25 +32867,33 @@ static void npu__single_describe(npu__single *c, const npu_call *call)
 
 static npu_status npu__single_run(npu__single *c, const npu_backend *b, uint64_t stream)
 {
+    const npu_scratch *of_op = c->compiled.num_scratches ? c->compiled.scratches : NULL;
+    const uint64_t most = 4096; /* of an alignment */
     uint32_t n = c->group.num_values, alignment = b->regions->alignment;
+    uint64_t bytes = (c->compiled.scratch + most - 1) / most * most;
     npu_status status = NPU_OK;
-    c->places[n].buffer = NPU_NO_INDEX;
-    if (c->compiled.scratch) {
+    c->places[n].buffer = c->places[n + 1].buffer = NPU_NO_INDEX;
+    if (c->compiled.scratch || of_op) {
         alignment = c->compiled.scratch_alignment > alignment ? c->compiled.scratch_alignment : alignment;
-        status = npu__buffer_alloc(b, c->compiled.scratch, alignment, stream, &c->scratch);
+        alignment = of_op && of_op->alignment > alignment ? of_op->alignment : alignment;
+        status = npu__buffer_alloc(b, 0, of_op ? bytes + npu__scratch_bytes(of_op, 1) : c->compiled.scratch, alignment,
+                                   stream, &c->scratch);
         c->buffers[n] = &c->scratch;
-        c->places[n].buffer = n;
+        c->places[n].buffer = c->places[n + 1].buffer = n;
+        c->places[n + 1].offset = bytes;
         if (status) {
             return status;
         }
     }
+    c->where.num_scratches = c->compiled.num_scratches;
+    c->where.scratches = of_op ? &c->places[n + 1] : NULL;
     c->where.size = (uint32_t)sizeof c->where;
     c->where.num_values = n;
     c->where.place_size = (uint32_t)sizeof c->places[0];
     c->where.values = c->places;
     c->where.scratch = &c->places[n];
     c->binding.size = (uint32_t)sizeof c->binding;
-    c->binding.num_buffers = c->compiled.scratch ? n + 1 : n;
+    c->binding.num_buffers = c->compiled.scratch || of_op ? n + 1 : n;
     c->binding.buffers = c->buffers;
     c->binding.places = &c->where;
     c->binding.stream = stream;
@@ -30756,6 +34298,8 @@ NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, 
 typedef struct npu__pass_call {
     npu_optimize_desc desc; /* first: most patterns look at nothing else */
     npu_pass_report report;
+    npu_pass_refusal *refusals; /* num_refusals, until the report was given */
+    uint32_t num_refusals;
 } npu__pass_call;
 
 /* A pass that has nothing to do leaves *out NULL. */
@@ -30790,7 +34334,7 @@ static const npu_backend *npu__pass_computer(const npu_optimize_desc *desc)
 
 /* Bits of passes that run only when asked for. */
 #define NPU__PASSES_ON_DEMAND (1u << NPU_PASS_INLINE | 1u << NPU_PASS_AICF_TO_ATEN | 1u << NPU_PASS_ATEN_TO_AICF | \
-                               1u << NPU_PASS_CONV_ACTIVATION | 1u << NPU_PASS_ADD_NORM)
+                               1u << NPU_PASS_CONV_ACTIVATION | 1u << NPU_PASS_ADD_NORM | 1u << NPU_PASS_INTEGER)
 
 enum { NPU__REGION_MAX_OPS = 64, NPU__REGION_MAX_VALUES = 4 * NPU__REGION_MAX_OPS };
 
@@ -31016,7 +34560,8 @@ static uint32_t npu__fusion_find(npu__fusion *f, uint32_t op)
 
 static bool npu__fusible_spec(const npu_spec *s)
 {
-    return s->cls == NPU_CLASS_TENSOR && s->space == NPU_SPACE_DEFAULT && !s->quant && npu_spec_is_static(s);
+    return s->cls == NPU_CLASS_TENSOR && s->space == NPU_SPACE_DEFAULT && !s->quant && npu_spec_is_static(s) &&
+           !npu_dtype_is_complex(npu__dtype_of(s));
 }
 
 /* Elementwise, and with the same dtypes as registers: operands that take part in promotion have one dtype, so
@@ -32309,6 +35854,666 @@ static const npu_pattern npu__patterns_aten_to_aicf[] = {
     { "softmax", NPU_ATEN_SOFTMAX, NULL, 0, npu__aten_to_aicf, NULL },
 };
 
+/* ---- dequantise, op, quantise: one op on integers ---- */
+
+enum { NPU__INTEGER_MOST = 64 }; /* operands of a cat */
+
+/* How the operands and arguments of an ATen op become those of its twin. */
+typedef enum npu__integer_form {
+    NPU__INTEGER_PLAIN,      /* one activation, arguments of the same names */
+    NPU__INTEGER_PAIR, NPU__INTEGER_CAT, NPU__INTEGER_NORM,
+    NPU__INTEGER_PRODUCT,    /* weight and bias, too */
+    NPU__INTEGER_UNSCALED,   /* keeps scale and zero: another one follows where the result has others */
+    NPU__INTEGER_COPY        /* the same, and the op itself takes integers */
+} npu__integer_form;
+
+typedef struct npu__integer_row {
+    npu_kind from, to;
+    npu__integer_form form;
+} npu__integer_row;
+
+static const npu__integer_row npu__integer_rows[] = {
+    { NPU_ATEN_CONV1D, NPU_NPU_QCONV, NPU__INTEGER_PRODUCT },
+    { NPU_ATEN_CONV2D, NPU_NPU_QCONV, NPU__INTEGER_PRODUCT },
+    { NPU_ATEN_CONV3D, NPU_NPU_QCONV, NPU__INTEGER_PRODUCT },
+    { NPU_ATEN_CONVOLUTION, NPU_NPU_QCONV, NPU__INTEGER_PRODUCT },
+    { NPU_ATEN_CONV_TRANSPOSE1D, NPU_NPU_QCONV, NPU__INTEGER_PRODUCT },
+    { NPU_ATEN_CONV_TRANSPOSE2D, NPU_NPU_QCONV, NPU__INTEGER_PRODUCT },
+    { NPU_ATEN_CONV_TRANSPOSE3D, NPU_NPU_QCONV, NPU__INTEGER_PRODUCT },
+    { NPU_ATEN_LINEAR, NPU_NPU_QLINEAR, NPU__INTEGER_PRODUCT },
+    { NPU_ATEN_ADD, NPU_NPU_QADD, NPU__INTEGER_PAIR },
+    { NPU_ATEN_MUL, NPU_NPU_QMUL, NPU__INTEGER_PAIR },
+    { NPU_ATEN_MAX_POOL1D, NPU_NPU_QMAX_POOL, NPU__INTEGER_UNSCALED },
+    { NPU_ATEN_MAX_POOL2D, NPU_NPU_QMAX_POOL, NPU__INTEGER_UNSCALED },
+    { NPU_ATEN_MAX_POOL3D, NPU_NPU_QMAX_POOL, NPU__INTEGER_UNSCALED },
+    { NPU_ATEN_AVG_POOL1D, NPU_NPU_QAVG_POOL, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_AVG_POOL2D, NPU_NPU_QAVG_POOL, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_AVG_POOL3D, NPU_NPU_QAVG_POOL, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_ADAPTIVE_AVG_POOL1D, NPU_NPU_QADAPTIVE_AVG_POOL, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_ADAPTIVE_AVG_POOL2D, NPU_NPU_QADAPTIVE_AVG_POOL, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_ADAPTIVE_AVG_POOL2D_RAW, NPU_NPU_QADAPTIVE_AVG_POOL, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_ADAPTIVE_AVG_POOL3D, NPU_NPU_QADAPTIVE_AVG_POOL, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_ADAPTIVE_AVG_POOL3D_RAW, NPU_NPU_QADAPTIVE_AVG_POOL, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_MEAN_DIM, NPU_NPU_QMEAN, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_CAT, NPU_NPU_QCAT, NPU__INTEGER_CAT },
+    { NPU_ATEN_SOFTMAX, NPU_NPU_QSOFTMAX, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_SOFTMAX_RAW, NPU_NPU_QSOFTMAX, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_LAYER_NORM, NPU_NPU_QLAYER_NORM, NPU__INTEGER_NORM },
+    { NPU_ATEN_UPSAMPLE_NEAREST2D, NPU_NPU_QUPSAMPLE_NEAREST2D, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, NPU_NPU_QUPSAMPLE_NEAREST2D, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_UPSAMPLE_BILINEAR2D, NPU_NPU_QUPSAMPLE_BILINEAR2D, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_UPSAMPLE_BILINEAR2D_VEC, NPU_NPU_QUPSAMPLE_BILINEAR2D, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_SIGMOID, NPU_NPU_QSIGMOID, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_TANH, NPU_NPU_QTANH, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_HARDSWISH, NPU_NPU_QHARDSWISH, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_HARDSIGMOID, NPU_NPU_QHARDSIGMOID, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_SILU, NPU_NPU_QSILU, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_GELU, NPU_NPU_QGELU, NPU__INTEGER_PLAIN },
+};
+
+static const char *const npu__integer_shared = "its result is needed in floating point, too";
+static const npu__integer_row npu__integer_requantise = { 0, NPU_NPU_REQUANTISE, NPU__INTEGER_PLAIN };
+static const npu__integer_row npu__integer_copy = { 0, NPU_NPU_REQUANTISE, NPU__INTEGER_COPY };
+
+/* What one op on integers is made of; all of the old graph. */
+typedef struct npu__integer {
+    const npu_graph *g;
+    const npu_optimize_desc *desc;
+    const npu__integer_row *row;
+    const char *reason;         /* why there is none; static; NULL = there is one */
+    npu_status status;          /* NO_MEMORY */
+    npu_op op;                  /* the one that is replaced; id 0 = none: dequantise and quantise alone */
+    npu_value in[NPU__INTEGER_MOST], weight, bias; /* integers; bias as it is */
+    uint32_t num_in, num_weights;
+    double in_scales[NPU__INTEGER_MOST], scale;
+    int64_t in_zeros[NPU__INTEGER_MOST], zero, low, high;
+    double *w_scales;           /* num_weights */
+    npu_dtype dtype;            /* of the result */
+    npu_op_info info;           /* of the op last asked for */
+    npu_op_storage storage;
+} npu__integer;
+
+static const npu_op_info *npu__integer_info(npu__integer *m, npu_op op)
+{
+    npu_status status = op.id ? npu_op_describe(m->g, op, &m->info, &m->storage) : NPU_ERR_NOT_FOUND;
+    m->status = status == NPU_ERR_NO_MEMORY ? status : m->status;
+    return status == NPU_OK ? &m->info : NULL;
+}
+
+/* Keeps the reason. */
+static bool npu__integer_no(npu__integer *m, const char *reason)
+{
+    m->reason = reason;
+    return false;
+}
+
+static bool npu__is_alone(const npu_graph *g, npu_value v)
+{
+    return g->values[v.id].num_uses == 1 && !g->values[v.id].is_kept;
+}
+
+static bool npu__is_byte(npu_dtype t) { return t == NPU_I8 || t == NPU_U8; }
+
+/* A bound as quantize_per_tensor rounds it: in f32, to even. */
+static int64_t npu__integer_bound(const npu__integer *m, double bound)
+{
+    float y = nearbyintf((float)bound * (float)(1.0 / m->scale));
+    return (y > 1e6f ? 1000000 : y < -1e6f ? -1000000 : (int64_t)y) + m->zero;
+}
+
+/* The op that makes x, an activation between being folded into the bounds of the result. */
+static npu_op npu__integer_behind(npu__integer *m, npu_value x)
+{
+    npu_op op = npu_value_producer(m->g, x, NULL);
+    npu_kind kind = npu_op_kind(m->g, op);
+    bool is_clamp = kind == NPU_ATEN_HARDTANH || kind == NPU_ATEN_CLAMP || kind == NPU_ATEN_CLAMP_MIN;
+    const npu_op_info *info = is_clamp ? npu__integer_info(m, op) : NULL;
+    bool is_hardtanh = kind == NPU_ATEN_HARDTANH;
+    const char *min = is_hardtanh ? "min_val" : "min", *max = is_hardtanh ? "max_val" : "max";
+    double low = (double)-INFINITY, high = kind == NPU_ATEN_RELU6 ? 6.0 : (double)INFINITY;
+    if ((!is_clamp && kind != NPU_ATEN_RELU && kind != NPU_ATEN_RELU6) || !npu__is_alone(m->g, x)) {
+        return op;
+    }
+    low = info && npu_op_has(info, min) ? npu_scalar_value(npu_op_scalar(info, min, npu_scalar_int(0))) : low;
+    high = info && npu_op_has(info, max) ? npu_scalar_value(npu_op_scalar(info, max, npu_scalar_int(0))) : high;
+    low = is_clamp ? low : 0.0;
+    if (!(low <= high)) {
+        return op;
+    }
+    m->low = npu__integer_bound(m, low) > m->low ? npu__integer_bound(m, low) : m->low;
+    m->high = npu__integer_bound(m, high) < m->high ? npu__integer_bound(m, high) : m->high;
+    m->low = m->low < m->high ? m->low : m->high;
+    return npu_value_producer(m->g, npu_op_operand_value(m->g, op, 0), NULL);
+}
+
+/* The numbers of a quantize_per_tensor to bytes. */
+static bool npu__integer_result(npu__integer *m, npu_op quantise)
+{
+    const npu_op_info *info = npu__integer_info(m, quantise);
+    int64_t least;
+    if (!info || !npu__is_byte(npu__dtype_of(info->out[0]))) {
+        return npu__integer_no(m, "its result is neither i8 nor u8");
+    }
+    m->dtype = npu__dtype_of(info->out[0]);
+    least = m->dtype == NPU_I8 ? -128 : 0;
+    m->scale = npu_op_float(info, "scale", 0.0);
+    m->zero = npu_op_int(info, "zero_point", 0);
+    m->low = npu_op_int(info, "quant_min", least);
+    m->high = npu_op_int(info, "quant_max", least + 255);
+    m->low = m->low > least ? m->low : least;
+    m->high = m->high < least + 255 ? m->high : least + 255;
+    return true;
+}
+
+/* One more activation: what is dequantised to v. */
+static bool npu__integer_input(npu__integer *m, npu_value v)
+{
+    npu_op op = npu_value_producer(m->g, v, NULL);
+    const npu_op_info *info =
+        npu_op_kind(m->g, op) == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR ? npu__integer_info(m, op) : NULL;
+    if (!info || !npu__is_byte(npu__dtype_of(info->in[0]))) {
+        return npu__integer_no(m, "an operand is not dequantised, from i8 or u8, per tensor");
+    }
+    if (m->num_in == NPU__INTEGER_MOST) {
+        return npu__integer_no(m, "it has more operands than an op on integers");
+    }
+    m->in[m->num_in] = npu_op_operand_value(m->g, op, 0);
+    m->in_scales[m->num_in] = npu_op_float(info, "scale", 0.0);
+    m->in_zeros[m->num_in++] = npu_op_int(info, "zero_point", 0);
+    return true;
+}
+
+/* Known elements of a scale or zero point; NULL = they are not. */
+static const void *npu__integer_data(const npu__integer *m, npu_value v, size_t *len)
+{
+    const void *data = v.id ? npu__frozen_data(m->desc, m->g, v.id) : NULL;
+    return data && npu_spec_len(npu_value_spec(m->g, v), len) == NPU_OK ? data : NULL;
+}
+
+/* Room for the scales of weights. */
+static bool npu__integer_weights(npu__integer *m, size_t count)
+{
+    m->w_scales = (double *)npu__alloc_zero(&m->g->allocator, (count ? count : 1) * sizeof *m->w_scales);
+    m->num_weights = (uint32_t)count;
+    m->status = m->w_scales ? m->status : NPU_ERR_NO_MEMORY;
+    return m->w_scales ? true : npu__integer_no(m, "out of memory");
+}
+
+/* Scales of weights: one, or one per output channel, from tensors that are known. */
+static bool npu__integer_channels(npu__integer *m, npu_op dequantise)
+{
+    npu_value scales = npu_op_operand_value(m->g, dequantise, 1), zeros = npu_op_operand_value(m->g, dequantise, 2);
+    size_t len = 0, num_zeros = 0;
+    const void *s = npu__integer_data(m, scales, &len), *z = npu__integer_data(m, zeros, &num_zeros);
+    if (!s || (zeros.id && !z)) {
+        return npu__integer_no(m, "the scales of its weight are not known");
+    }
+    for (size_t i = 0; i < num_zeros; i++) {
+        if (npu__element_value(npu__value_dtype(m->g, zeros), z, i) != 0.0) {
+            return npu__integer_no(m, "its weight is not symmetric: a zero point is not 0");
+        }
+    }
+    if (!npu__integer_weights(m, len)) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        m->w_scales[i] = npu__element_value(npu__value_dtype(m->g, scales), s, i);
+    }
+    return true;
+}
+
+/* The weight of a convolution or linear: its integers, and their scales along the dim of output channels. */
+static bool npu__integer_weight(npu__integer *m)
+{
+    npu_op op = npu_value_producer(m->g, npu_op_operand_value(m->g, m->op, 1), NULL);
+    npu_kind kind = npu_op_kind(m->g, op);
+    const npu_op_info *info = npu__integer_info(m, m->op);
+    bool is_transposed = info && npu_op_int(info, "transposed", npu_op_has(info, "output_padding")) != 0;
+    bool is_whole = !is_transposed || npu_op_int(info, "groups", 1) == 1;
+    bool is_dequantised = kind == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR || kind == NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL;
+    m->weight = npu_op_operand_value(m->g, op, 0);
+    info = is_dequantised ? npu__integer_info(m, op) : NULL;
+    if (!info || info->in[0]->dtype != NPU_I8) {
+        return npu__integer_no(m, "its weight is not dequantised from i8");
+    }
+    if (kind == NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL) {
+        return npu_op_int(info, "axis", 0) == is_transposed && is_whole
+                   ? npu__integer_channels(m, op)
+                   : npu__integer_no(m, "the axis of its weight's scales is not that of output channels");
+    }
+    if (npu_op_int(info, "zero_point", 0) != 0) {
+        return npu__integer_no(m, "its weight is not symmetric: a zero point is not 0");
+    }
+    if (!npu__integer_weights(m, 1)) {
+        return false;
+    }
+    m->w_scales[0] = npu_op_float(info, "scale", 0.0);
+    return true;
+}
+
+/* Element i of a bias in units of the sum. */
+static double npu__integer_bias_at(const npu__integer *m, const void *data, size_t i)
+{
+    double unit = m->in_scales[0] * m->w_scales[m->num_weights > 1 ? i : 0];
+    return nearbyint(npu__element_value(npu__value_dtype(m->g, m->bias), data, i) / unit);
+}
+
+static bool npu__integer_bias(npu__integer *m)
+{
+    size_t len = 0;
+    const void *data;
+    m->bias = npu_op_operand_value(m->g, m->op, 2);
+    data = npu__integer_data(m, m->bias, &len);
+    if (!m->bias.id) {
+        return true;
+    }
+    if (!data || npu__value_dtype(m->g, m->bias) != NPU_F32 || (m->num_weights > 1 && m->num_weights != len)) {
+        return npu__integer_no(m, "its bias is no f32 that is known: bind parameters first");
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (!(fabs(npu__integer_bias_at(m, data, i)) <= 2147483647.0)) {
+            return npu__integer_no(m, "its bias does not fit the 32 bits of its accumulator");
+        }
+    }
+    return true;
+}
+
+/* Is there an argument that its twin has not, with another value than the one that means nothing? */
+static bool npu__integer_is_plain(npu__integer *m)
+{
+    const npu_op_info *info = npu__integer_info(m, m->op);
+    bool is_scaled = info && npu_op_has(info, "alpha") && npu_op_float(info, "alpha", 1.0) != 1.0;
+    return info && !is_scaled && !npu_op_has(info, "dtype") && !npu_op_int(info, "half_to_float", 0) &&
+           (!npu_op_has(info, "approximate") || npu_op_str_is(info, "approximate", "none"));
+}
+
+/* The operands of the op, by its form. */
+static bool npu__integer_operands(npu__integer *m)
+{
+    npu__integer_form form = m->row->form;
+    uint32_t count = m->g->ops[m->op.id].num_operands;
+    uint32_t num_in = form == NPU__INTEGER_PAIR ? 2 : form == NPU__INTEGER_CAT ? count : 1;
+    if (count < num_in || (form == NPU__INTEGER_COPY && count != 1)) {
+        return npu__integer_no(m, "an operand is a number");
+    }
+    if (!npu__integer_is_plain(m)) {
+        return npu__integer_no(m, "it has an argument that its integer twin has not");
+    }
+    for (uint32_t i = 0; i < num_in; i++) {
+        if (!npu__integer_input(m, npu_op_operand_value(m->g, m->op, i))) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < num_in; i++) {
+        npu_dtype t = npu__value_dtype(m->g, m->in[i]);
+        if (t != m->dtype && form != NPU__INTEGER_COPY && form != NPU__INTEGER_UNSCALED) {
+            return npu__integer_no(m, "operands and result are not all i8, or all u8");
+        }
+    }
+    return form != NPU__INTEGER_PRODUCT || (npu__integer_weight(m) && npu__integer_bias(m));
+}
+
+/* An op that gives elements of its operand, whatever they mean. */
+static bool npu__integer_is_copy(const npu_graph *g, npu_op op)
+{
+    const npu__op *o = &g->ops[op.id];
+    return (o->def->traits & (NPU_VIEW | NPU_SLICE | NPU_ALIAS)) && o->num_results == 1 && o->def->kind &&
+           (o->def->traits & NPU_ALIAS) != NPU_ALIAS_DTYPE;
+}
+
+static const npu__integer_row *npu__integer_find(npu_kind kind)
+{
+    for (size_t i = 0; i < NPU__COUNT(npu__integer_rows); i++) {
+        if (npu__integer_rows[i].from == kind) {
+            return &npu__integer_rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* Fills *m for the op in front of a quantize_per_tensor; false = there is none: m->reason. */
+static bool npu__integer_match(npu__integer *m, npu_op quantise)
+{
+    const npu_graph *g = m->g;
+    npu_value x = npu_op_operand_value(g, quantise, 0);
+    if (!npu__integer_result(m, quantise)) {
+        return false;
+    }
+    m->op = npu__integer_behind(m, x);
+    if (npu_op_kind(g, m->op) == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR) {
+        npu_value last = npu_op_result(g, m->op, 0);
+        m->op = npu__make_op(0);
+        m->row = &npu__integer_requantise;
+        return npu__integer_input(m, last);
+    }
+    m->row = m->op.id ? npu__integer_find(npu_op_kind(g, m->op)) : NULL;
+    m->row = !m->row && m->op.id && npu__integer_is_copy(g, m->op) ? &npu__integer_copy : m->row;
+    if (!m->row) {
+        return npu__integer_no(m, "no op on integers stands for it");
+    }
+    if (!npu__is_alone(g, x) || !npu__is_alone(g, npu_op_result(g, m->op, 0))) {
+        return npu__integer_no(m, npu__integer_shared);
+    }
+    if (m->row->to == NPU_NPU_QSOFTMAX && m->desc->rounding == NPU_ROUNDING_DOUBLE && m->scale != 1.0 / 256) {
+        return npu__integer_no(m, "its scale is not 1/256, as rounding 'double' wants");
+    }
+    return npu__integer_operands(m);
+}
+
+static void npu__integer_free(npu__integer *m)
+{
+    npu__free(&m->g->allocator, m->w_scales, (m->num_weights ? m->num_weights : 1) * sizeof *m->w_scales);
+    npu_op_storage_free(&m->storage);
+}
+
+/* Arguments of an op that is being emitted, and what lists of them point to. */
+typedef struct npu__integer_args {
+    npu_arg args[NPU_MAX_ARGS];
+    uint32_t count;
+    int64_t ints[8][NPU_MAX_RANK];
+    uint32_t num_lists;
+    npu_value tensors[NPU__INTEGER_MOST];
+} npu__integer_args;
+
+static void npu__integer_add(npu__integer_args *a, npu_arg arg)
+{
+    if (a->count < NPU_MAX_ARGS) {
+        a->args[a->count++] = arg;
+    }
+}
+
+static void npu__integer_add_ints(npu__integer_args *a, const char *name, const int64_t *ints, uint32_t count)
+{
+    if (a->num_lists < NPU__COUNT(a->ints) && count <= NPU_MAX_RANK) {
+        memcpy(a->ints[a->num_lists], ints, count * sizeof *ints);
+        npu__integer_add(a, npu_arg_ints(name, a->ints[a->num_lists++], count));
+    }
+}
+
+/* An argument of the op as one of its twin. */
+static void npu__integer_forward(npu__integer_args *a, const npu_op_info *info, const npu_bound_arg *arg)
+{
+    int64_t ints[NPU_MAX_RANK];
+    if (arg->form == NPU_ARG_INTS && arg->count <= NPU_MAX_RANK) {
+        npu_op_ints(info, arg->name, ints, arg->count);
+        npu__integer_add_ints(a, arg->name, ints, arg->count);
+    } else if (arg->form == NPU_ARG_INT) {
+        npu__integer_add(a, npu_arg_int(arg->name, arg->i));
+    } else if (arg->form == NPU_ARG_BOOL) {
+        npu__integer_add(a, npu_arg_bool(arg->name, arg->i != 0));
+    } else if (arg->form == NPU_ARG_FLOAT) {
+        npu__integer_add(a, npu_arg_float(arg->name, arg->f));
+    }
+}
+
+static bool npu__schema_has(const npu_schema *schema, const char *name)
+{
+    for (uint32_t i = 0; i < schema->num_args; i++) {
+        if (strcmp(schema->args[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What ATen's several forms of an op leave to be known from elsewhere. */
+static void npu__integer_complete(npu__integer *m, npu__integer_args *a, const npu_op_info *info)
+{
+    static const int64_t zeros[3] = { 0, 0, 0 };
+    const npu_spec *y = info->out[0];
+    if (m->row->to == NPU_NPU_QCONV && !npu_op_arg(info, "transposed")) {
+        npu__integer_add(a, npu_arg_bool("transposed", npu_op_has(info, "output_padding")));
+    }
+    if (m->row->to == NPU_NPU_QCONV && !npu_op_arg(info, "output_padding")) {
+        npu__integer_add_ints(a, "output_padding", zeros, info->in[1]->rank - 2u);
+    }
+    if (npu_op_arg(info, "scale_factors")) {
+        if (!npu_op_list_len(info, "output_size")) {
+            npu__integer_add_ints(a, "output_size", &y->dims[2], 2);
+        }
+        for (uint32_t i = 0; i < npu_op_list_len(info, "scale_factors") && i < 2; i++) {
+            npu__integer_add(a, npu_arg_float(i ? "scales_w" : "scales_h", npu_op_float_at(info, "scale_factors", i)));
+        }
+    }
+}
+
+/* Arguments of the op that its twin has, too. */
+static bool npu__integer_arguments(npu__integer *m, npu__integer_args *a, const npu_op_def *to)
+{
+    const npu_op_info *info = m->op.id && m->row->form != NPU__INTEGER_COPY ? npu__integer_info(m, m->op) : NULL;
+    for (uint32_t i = 0; info && i < info->num_args; i++) {
+        const npu_bound_arg *arg = npu_op_arg_at(info, i);
+        if (npu__schema_has(to->schema, arg->name)) {
+            npu__integer_forward(a, info, arg);
+        }
+    }
+    if (info) {
+        npu__integer_complete(m, a, info);
+    }
+    return info || !m->op.id || m->row->form == NPU__INTEGER_COPY;
+}
+
+/* Scales and zeros; those of the operand again where the op keeps them and another one follows. */
+static void npu__integer_scales(const npu__integer *m, npu__integer_args *a, bool is_kept)
+{
+    int64_t least = m->dtype == NPU_I8 ? -128 : 0;
+    npu__integer_add(a, npu_arg_floats("in_scales", m->in_scales, m->num_in));
+    npu__integer_add(a, npu_arg_ints("in_zeros", m->in_zeros, m->num_in));
+    npu__integer_add(a, npu_arg_float("scale", is_kept ? m->in_scales[0] : m->scale));
+    npu__integer_add(a, npu_arg_int("zero", is_kept ? m->in_zeros[0] : m->zero));
+    if (m->low != least && !is_kept) {
+        npu__integer_add(a, npu_arg_int("low", m->low));
+    }
+    if (m->high != least + 255 && !is_kept) {
+        npu__integer_add(a, npu_arg_int("high", m->high));
+    }
+    npu__integer_add(a, npu_arg_str("rounding", m->desc->rounding == NPU_ROUNDING_DOUBLE ? "double" : "single"));
+}
+
+/* The bias as i32, a constant of the new graph. */
+static npu_value npu__integer_new_bias(const npu__integer *m, npu_rewrite *rw)
+{
+    size_t len = 0;
+    const void *data = npu__integer_data(m, m->bias, &len);
+    int64_t dims[1];
+    int32_t *sums = data ? (int32_t *)npu__alloc_zero(&m->g->allocator, (len ? len : 1) * sizeof *sums) : NULL;
+    npu_value made = { 0 };
+    if (sums) {
+        dims[0] = (int64_t)len;
+        for (size_t i = 0; i < len; i++) {
+            sums[i] = (int32_t)npu__integer_bias_at(m, data, i);
+        }
+        made = npu_constant(rw->to, NULL, npu_spec_tensor(NPU_I32, 1, dims), sums);
+        npu__free(&m->g->allocator, sums, (len ? len : 1) * sizeof *sums);
+    } else {
+        npu__graph_no_memory(rw->to);
+    }
+    if (made.id) {
+        npu__fold_name(rw->to, npu_rewrite_value(rw, m->bias).id, made.id);
+    }
+    return made;
+}
+
+/* Tensors of the twin, by the names that its schema has for them. */
+static void npu__integer_tensors(const npu__integer *m, npu_rewrite *rw, npu__integer_args *a)
+{
+    for (uint32_t i = 0; i < m->num_in; i++) {
+        a->tensors[i] = npu_rewrite_value(rw, m->in[i]);
+    }
+    if (m->row->form == NPU__INTEGER_CAT) {
+        npu__integer_add(a, npu_arg_tensors(NULL, a->tensors, m->num_in));
+        return;
+    }
+    for (uint32_t i = 0; i < m->num_in; i++) {
+        npu__integer_add(a, npu_arg_tensor(NULL, a->tensors[i]));
+    }
+    if (m->row->form == NPU__INTEGER_PRODUCT) {
+        npu__integer_add(a, npu_arg_tensor("weight", npu_rewrite_value(rw, m->weight)));
+        npu__integer_add(a, m->bias.id ? npu_arg_tensor("bias", npu__integer_new_bias(m, rw)) : npu_arg_none("bias"));
+        npu__integer_add(a, npu_arg_floats("w_scales", m->w_scales, m->num_weights));
+    }
+    for (uint32_t i = 1; i < 3 && m->row->form == NPU__INTEGER_NORM; i++) {
+        npu_value v = npu_rewrite_operand(rw, m->op, i);
+        const char *name = i == 1 ? "weight" : "bias";
+        npu__integer_add(a, v.id ? npu_arg_tensor(name, v) : npu_arg_none(name));
+    }
+}
+
+static npu_value npu__integer_emit_as(npu__integer *m, npu_rewrite *rw, npu_kind kind, npu_value x, bool is_kept)
+{
+    npu__integer_args a;
+    npu_value none = { 0 };
+    a.count = a.num_lists = 0;
+    if (x.id) { /* a requantise of what was made of the op */
+        npu__integer_add(&a, npu_arg_tensor(NULL, x));
+    } else {
+        npu__integer_tensors(m, rw, &a);
+        if (!npu__integer_arguments(m, &a, npu_registry_find_kind(rw->to->registry, kind))) {
+            return none;
+        }
+    }
+    if (kind == NPU_NPU_REQUANTISE && m->dtype != npu__value_dtype(m->g, m->in[0])) {
+        npu__integer_add(&a, npu_arg_dtype("dtype", m->dtype));
+    }
+    npu__integer_scales(m, &a, is_kept);
+    return npu__first(rw->to, npu_emit(rw->to, kind, a.args, a.count));
+}
+
+/* The op itself on integers. */
+static npu_value npu__integer_emit_copy(const npu__integer *m, npu_rewrite *rw)
+{
+    npu_value none = { 0 };
+    rw->to->num_operands = 0;
+    return npu__push_operand(rw->to, npu_rewrite_value(rw, m->in[0]))
+               ? npu__first(rw->to, npu__rewrite_emit(rw, &m->g->ops[m->op.id], m->g->ops[m->op.id].def))
+               : none;
+}
+
+static npu_value npu__integer_emit(npu__integer *m, npu_rewrite *rw)
+{
+    int64_t least = m->dtype == NPU_I8 ? -128 : 0;
+    bool keeps = m->row->form == NPU__INTEGER_COPY || m->row->form == NPU__INTEGER_UNSCALED;
+    bool is_same = m->scale == m->in_scales[0] && m->zero == m->in_zeros[0] &&
+                   m->dtype == npu__value_dtype(m->g, m->in[0]);
+    bool is_whole = m->low == least && m->high == least + 255;
+    npu_value y = { 0 };
+    if (!keeps || (is_same && m->row->form == NPU__INTEGER_UNSCALED)) {
+        return npu__integer_emit_as(m, rw, m->row->to, y, false);
+    }
+    y = m->row->form == NPU__INTEGER_COPY ? npu__integer_emit_copy(m, rw)
+                                          : npu__integer_emit_as(m, rw, m->row->to, y, true);
+    return !y.id || (is_same && is_whole) ? y : npu__integer_emit_as(m, rw, NPU_NPU_REQUANTISE, y, false);
+}
+
+static npu__integer npu__integer_of(const npu_optimize_desc *desc, const npu_graph *g)
+{
+    npu__integer m;
+    memset(&m, 0, sizeof m);
+    m.g = g;
+    m.desc = desc;
+    return m;
+}
+
+static npu_status npu__integer_pattern(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu_optimize_desc *desc = (const npu_optimize_desc *)ctx;
+    npu__integer m = npu__integer_of(desc, from);
+    npu_status status;
+    if (npu__integer_match(&m, op)) {
+        npu_op anchor = m.op.id ? m.op : op;
+        status = npu__pass_replace(desc, rw, anchor, npu_op_result(from, op, 0), npu__integer_emit(&m, rw));
+    } else {
+        status = m.status ? m.status : npu_rewrite_no_match(rw, "%s", m.reason);
+    }
+    npu__integer_free(&m);
+    return status;
+}
+
+/* The only op that uses the first result of an op; id 0 = there is none, or an output does. */
+static npu_op npu__only_user(const npu_graph *g, npu_op op)
+{
+    npu_value v = npu_op_result(g, op, 0);
+    return npu__make_op(v.id && npu__is_alone(g, v) ? g->uses[g->values[v.id].first_use - 1].op : 0);
+}
+
+/* Why an op that reads what was dequantised is still there. */
+static const char *npu__integer_reason(const npu_optimize_desc *desc, const npu_graph *g, npu_op op)
+{
+    npu_op user = npu__only_user(g, op);
+    npu_op last = npu_op_kind(g, user) == NPU_QUANTIZED_QUANTIZE_PER_TENSOR ? user : npu__only_user(g, user);
+    npu__integer m = npu__integer_of(desc, g);
+    npu_value v = npu_op_result(g, op, 0);
+    const char *reason;
+    if (v.id && g->values[v.id].num_uses + g->values[v.id].is_kept > 1) {
+        return npu__integer_shared;
+    }
+    if (npu_op_kind(g, last) != NPU_QUANTIZED_QUANTIZE_PER_TENSOR) {
+        return "its result is not quantised, to numbers that are known, alone";
+    }
+    npu__integer_match(&m, last);
+    reason = m.op.id && m.op.id != op.id ? "what follows it is no activation that bounds stand for"
+             : m.reason                  ? m.reason
+                          : "no backend takes the op on integers, or it refuses them: its sum may exceed 32 bits";
+    npu__integer_free(&m);
+    return reason;
+}
+
+static bool npu__reads_dequantised(const npu_graph *g, npu_op op)
+{
+    bool does = false;
+    for (uint32_t i = 0; i < g->ops[op.id].num_operands && !does; i++) {
+        npu_op from = npu_value_producer(g, npu_op_operand_value(g, op, i), NULL);
+        npu_kind kind = npu_op_kind(g, from);
+        does = kind == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR || kind == NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL;
+    }
+    return does && NPU_KIND_NAMESPACE(npu_op_kind(g, op)) != NPU_NS_QUANTIZED;
+}
+
+/* Lists what stays in floating point, and why. */
+static npu_status npu__integer_refusals(npu__pass_call *c, const npu_graph *g)
+{
+    uint32_t count = 0;
+    for (uint32_t id = 1; id < g->num_ops; id++) {
+        count += npu__reads_dequantised(g, npu__make_op(id));
+    }
+    c->num_refusals = count;
+    c->refusals = count ? (npu_pass_refusal *)npu__alloc_zero(&g->allocator, count * sizeof *c->refusals) : NULL;
+    if (count && !c->refusals) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    count = 0;
+    for (uint32_t id = 1; id < g->num_ops; id++) {
+        npu_op op = npu__make_op(id);
+        if (npu__reads_dequantised(g, op)) {
+            npu_pass_refusal *r = &c->refusals[count++];
+            r->op = op;
+            r->name = g->ops[id].def->name;
+            r->value = g->ops[id].num_results ? npu_value_name(g, npu_op_result(g, op, 0)) : "";
+            r->reason = npu__integer_reason(&c->desc, g, op);
+        }
+    }
+    c->report.refusals = c->refusals;
+    c->report.num_refusals = count;
+    c->report.reason = count ? "ops stay in floating point: see refusals" : c->report.reason;
+    return NPU_OK;
+}
+
+static npu_status npu__pass_integer(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    npu_pattern pattern = { "integer", NPU_QUANTIZED_QUANTIZE_PER_TENSOR, NULL, 0, npu__integer_pattern, NULL };
+    npu_pattern_stats stats;
+    npu_status status;
+    bool any = false;
+    memset(&stats, 0, sizeof stats);
+    pattern.ctx = c;
+    for (uint32_t id = 1; id < g->num_ops && !any; id++) {
+        any = g->ops[id].def->kind == pattern.root;
+    }
+    status = any ? npu_graph_apply_patterns(out, g, &pattern, 1, NULL, &stats, diag) : NPU_OK;
+    c->report.num_changes = stats.num_rewrites;
+    return status ? status : npu__integer_refusals(c, *out ? *out : g);
+}
+
 /* ---- calls ---- */
 
 /* Can the ops of a body stand in the graph that calls it? They are known, without bodies of their own, and
@@ -32404,6 +36609,7 @@ static const npu__pass_row npu__pass_rows[] = {
     { NPU_PASS_DEAD_CODE, npu__pass_dead_code, NULL, 0 },
     { NPU_PASS_NO_OPS, npu__pass_no_ops, NULL, 0 },
     { NPU_PASS_COMMON, npu__pass_common, NULL, 0 },
+    { NPU_PASS_INTEGER, npu__pass_integer, NULL, 0 },
     { NPU_PASS_BATCH_NORM, NPU__PATTERNS(npu__patterns_batch_norm) },
     { NPU_PASS_CONSTANTS, npu__pass_constants, NULL, 0 },
     { NPU_PASS_RMS_NORM, NPU__PATTERNS(npu__patterns_rms_norm) },
@@ -32488,6 +36694,7 @@ static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, co
                        (unsigned)c.report.num_changes, (unsigned)c.report.num_ops_before,
                        (unsigned)c.report.num_ops_after, c.report.reason[0] ? ": " : "", c.report.reason);
     }
+    npu__free(&g->allocator, c.refusals, c.num_refusals * sizeof *c.refusals);
     return status;
 }
 
@@ -32534,9 +36741,10 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "optimise: out is NULL");
     }
     *out = NULL;
-    if (desc && (desc->_canary || ((desc->passes | desc->skip) & ~all) || desc->num_backends > NPU__MAX_BACKENDS)) {
+    if (desc && (desc->_canary || desc->rounding > NPU_ROUNDING_DOUBLE || ((desc->passes | desc->skip) & ~all) ||
+                 desc->num_backends > NPU__MAX_BACKENDS)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
-                         "optimize: the desc is not zeroed, or has a bit that is no pass");
+                         "optimize: the desc is not zeroed, has a bit that is no pass, or a rounding that is none");
     }
     for (uint32_t i = 0; desc && desc->backends && i < desc->num_backends; i++) {
         npu_status status = npu_backend_check(desc->backends[i], diag);
@@ -34863,12 +39071,40 @@ typedef struct npu__target {
     uint16_t words;  /* index into plan->words, 0 = none */
 } npu__target;
 
+/* A backend that did not take an op. */
+typedef struct npu__no {
+    uint32_t op;
+    uint8_t backend, reason;
+    uint16_t words; /* index into plan->words, 0 = none */
+} npu__no;
+
+/* What a backend costs besides its ops. Of host backends, nothing is moved. */
+typedef struct npu__prices {
+    double launch, up, up_byte, down, down_byte; /* nanoseconds */
+} npu__prices;
+
+/* A value that lies in a form of its backend's own. */
+typedef struct npu__formed {
+    uint32_t backend;
+    uint32_t next;              /* index + 1 of the same value's form on another backend */
+    uint32_t id, conversion;
+    uint64_t bytes;
+    int64_t dims[NPU_MAX_RANK]; /* BY_CORE */
+    uint8_t order[NPU_MAX_RANK];
+} npu__formed;
+
 /* A value that a transfer step brought to a backend. */
 typedef struct npu__moved {
     uint32_t step;
     uint32_t backend;
     uint32_t next; /* index + 1 of the next record of the same value */
 } npu__moved;
+
+/* What a plan takes of a region. */
+typedef struct npu__room {
+    uint64_t capacity;             /* what it may: less than the region says where a device did not give it */
+    uint64_t activations, weights; /* bytes of one arena, and of the weights */
+} npu__room;
 
 /* Memory of one value on one backend: see the memory planner. */
 typedef struct npu__storage npu__storage;
@@ -34883,22 +39119,35 @@ struct npu_plan {
     const npu_backend *backends[NPU__MAX_BACKENDS]; /* as this core reads them */
     npu_backend *older;                             /* one per backend; NULL = none is older than the core */
     npu__target *targets;                   /* per op id */
+    NPU__ARRAY(npu__no, refused);           /* by rising op id */
+    /* where cost decides: per op id and backend, below 0 where that does not take it; NULL = it does not */
+    float *op_ns;
+    npu__prices prices[NPU__MAX_BACKENDS];
+    double last_ns;                         /* predicted with each op on the last backend that takes it */
+    npu_expect expect;
     int64_t *planned;                       /* per symbol: the dim that is planned */
     npu__sizes sizes;                       /* the same */
     NPU__ARRAY(char *, words);              /* distinct texts of refusals; [0] unused */
     NPU__ARRAY(npu_step, steps);
-    NPU__ARRAY(npu_op, step_ops);           /* pools that steps point into once everything is known */
+    NPU__ARRAY(npu_op, step_ops);           /* pools that steps point into once everything is known; all ops in order */
     NPU__ARRAY(npu_value, step_values);
     NPU__ARRAY(uint32_t, step_dependencies);
-    uint32_t *op_step;                      /* per op id: its partition step */
+    uint32_t *op_step;                      /* per op id: its partition step; its group until steps are built */
+    NPU__ARRAY(uint32_t, groups);           /* first op of each in step_ops, and the end; none once steps are built */
     uint32_t *moved_head;                   /* per value id: index + 1 of its first npu__moved record */
     NPU__ARRAY(npu__moved, moved);
+    NPU__ARRAY(npu__formed, forms);         /* of a program's plan: what compile said */
+    uint32_t *value_form;                   /* per value id: index + 1 of its first form; NULL = there is none */
     /* memory planner */
     NPU__ARRAY(npu__storage, storage);
     uint32_t *value_storage;                /* per value id: index + 1 of its first storage record */
     npu_memory memory[NPU__MAX_BACKENDS];
     /* of everything in the arena: the region's, or more where a scratch needs it */
     uint32_t alignment[NPU__MAX_BACKENDS];
+    npu__room room[NPU__MAX_BACKENDS][NPU_MAX_REGIONS];
+    /* Weights that runs upload: per value a bit for each backend, NULL = none; and bytes of them for a group. */
+    uint32_t *streamed;
+    uint64_t stream_room[NPU__MAX_BACKENDS];
     bool exact;
 };
 
@@ -35050,11 +39299,82 @@ static int npu__requested_backend(const npu_plan_desc *desc, const npu_op_info *
     return choice;
 }
 
+/* The row of a backend's rates that fits an op, or NULL. */
+static const npu_rate *npu__rate_of(const npu_plan *plan, uint32_t backend, const npu_op_info *info)
+{
+    const npu_rates *rates = plan->desc.rates ? plan->desc.rates[backend] : NULL;
+    uint32_t i = 0;
+    while (rates && i < rates->num_rows && rates->rows[i].what && strcmp(rates->rows[i].what, info->name) != 0 &&
+           !npu__category_is(info, rates->rows[i].what)) {
+        i++;
+    }
+    return rates && i < rates->num_rows ? &rates->rows[i] : NULL;
+}
+
+#define NPU__MAX_NS 1e15 /* eleven days: what lasts longer is a mistake */
+
+/* What an op lasts on a backend that takes it. */
+static npu_status npu__price_op(const npu_plan *plan, uint32_t backend, const npu_op_info *info, float *ns,
+                                npu_diag *diag)
+{
+    static const npu_rate guess = { NULL, 200, 0.1, 0.1 }; /* a core without vectors */
+    const npu_backend *b = plan->backends[backend];
+    const npu_rate *rate = npu__rate_of(plan, backend, info);
+    npu_work work = npu_op_work(info);
+    npu_cost answer;
+    if (!rate && b->cost) {
+        npu_status status;
+        memset(&answer, 0, sizeof answer);
+        answer.size = (uint32_t)sizeof answer;
+        status = b->cost(b->ctx, info, &answer);
+        if (status == NPU_ERR_NO_MEMORY) {
+            return npu__fail(diag, status, "plan: %s is out of memory", b->name);
+        }
+        if (status == NPU_OK && (double)answer.ns > NPU__MAX_NS) {
+            return npu__fail(diag, NPU_ERR_BACKEND, "plan: %s says that %s takes %llu ns, which cannot be", b->name,
+                             info->name, (unsigned long long)answer.ns);
+        }
+        if (status == NPU_OK && answer.ns) {
+            *ns = (float)answer.ns;
+            return NPU_OK;
+        }
+    }
+    rate = rate ? rate : &guess;
+    *ns = info->traits & NPU_VIEW ? 0
+                                  : (float)(rate->fixed_ns + (work.macs * rate->mac_ns > work.bytes * rate->byte_ns
+                                                                  ? work.macs * rate->mac_ns
+                                                                  : work.bytes * rate->byte_ns));
+    return NPU_OK;
+}
+
+/* Asks one backend about an op, and keeps what it says where it is a no; with costs, what it says it takes. */
+static npu_status npu__ask(npu_plan *plan, uint32_t backend, npu_op_info *info, npu__no *no, npu_diag *diag)
+{
+    npu_support answer;
+    float *ns = plan->op_ns ? &plan->op_ns[(size_t)info->op * plan->desc.num_backends + backend] : NULL;
+    no->op = info->op;
+    no->backend = (uint8_t)backend;
+    no->words = 0;
+    if (npu__query_support(plan->backends[backend], info, &answer)) {
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: %s is out of memory", plan->backends[backend]->name);
+    }
+    no->reason = (uint8_t)answer.reason;
+    if (answer.reason == NPU_REASON_CLAIMED) {
+        return ns ? npu__price_op(plan, backend, info, ns, diag) : NPU_OK;
+    }
+    if (!NPU__RESERVE(plan, refused, 1) || (answer.text[0] && !npu__plan_words(plan, answer.text, &no->words))) {
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
+    }
+    plan->refused[plan->num_refused++] = *no;
+    return NPU_OK;
+}
+
 static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info, npu_diag *diag)
 {
     npu__target *t = &plan->targets[id];
-    npu_support answer;
+    npu_status status = NPU_OK;
     int forced = npu__requested_backend(&plan->desc, info, npu_op_name(plan->graph, npu__make_op(id)));
+    bool asks_all = plan->op_ns != NULL; /* else the first one that takes it is enough */
     t->backend = NPU__UNPLACED;
     t->reason = NPU_REASON_CLAIMED;
     t->words = 0;
@@ -35062,23 +39382,76 @@ static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info,
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: override gave backend %d of %u", info->name,
                          forced, (unsigned)plan->desc.num_backends);
     }
-    for (uint32_t b = forced >= 0 ? (uint32_t)forced : 0; b < plan->desc.num_backends; b++) {
-        if (npu__query_support(plan->backends[b], info, &answer)) {
-            return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: %s is out of memory", plan->backends[b]->name);
-        }
-        if (answer.reason == NPU_REASON_CLAIMED) {
+    for (uint32_t b = forced >= 0 ? (uint32_t)forced : 0;
+         b < plan->desc.num_backends && status == NPU_OK && (asks_all || t->backend == NPU__UNPLACED); b++) {
+        npu__no no;
+        status = npu__ask(plan, b, info, &no, diag);
+        if (status == NPU_OK && no.reason == NPU_REASON_CLAIMED && t->backend == NPU__UNPLACED) {
             t->backend = (uint8_t)b;
-            break;
-        }
-        t->reason = t->reason ? t->reason : (uint8_t)answer.reason;
-        if (answer.text[0] && !npu__plan_words(plan, answer.text, &t->words)) {
-            return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
+            asks_all = asks_all && forced < 0; /* there is no choice */
+        } else if (status == NPU_OK && t->backend == NPU__UNPLACED) {
+            t->reason = t->reason ? t->reason : no.reason;
+            t->words = no.words ? no.words : t->words;
         }
     }
     if (forced > 0 && t->backend == (uint8_t)forced) {
         t->reason = NPU_REASON_REQUESTED;
     }
+    return status;
+}
+
+static bool npu__is_rate(double x) { return x >= 0 && x <= NPU__MAX_NS; } /* false for NaN */
+
+/* Names the first number that is none. */
+static npu_status npu__check_rates(const npu_rates *r, const char *backend, npu_diag *diag)
+{
+    static const char *const names[] = { "launch_ns", "transfer_ns", "up", "down" };
+    const double numbers[] = { r->launch_ns, r->transfer_ns, r->up, r->down };
+    if (r->num_rows > NPU_MAX_RATES) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rates of %s: %u rows, at most %d are possible", backend,
+                         (unsigned)r->num_rows, NPU_MAX_RATES);
+    }
+    for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
+        if (!npu__is_rate(numbers[i]) || (i > 1 && numbers[i] > 0 && numbers[i] < 1)) {
+            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rates of %s: %s is %g", backend, names[i], numbers[i]);
+        }
+    }
+    for (uint32_t i = 0; i < r->num_rows; i++) {
+        const npu_rate *row = &r->rows[i];
+        if (!npu__is_rate(row->fixed_ns) || !npu__is_rate(row->mac_ns) || !npu__is_rate(row->byte_ns)) {
+            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rates of %s, row %u (%s): %g, %g and %g ns", backend,
+                             (unsigned)i, row->what ? row->what : "any op", row->fixed_ns, row->mac_ns, row->byte_ns);
+        }
+    }
     return NPU_OK;
+}
+
+/* Rates or a cost slot of any but the last backend make a plan one with costs. */
+static npu_status npu__plan_prices(npu_plan *plan, npu_diag *diag)
+{
+    npu_status status = NPU_OK;
+    bool is_priced = false;
+    size_t num = (size_t)plan->num_ops * plan->desc.num_backends;
+    for (uint32_t b = 0; b < plan->desc.num_backends && status == NPU_OK; b++) {
+        const npu_rates *r = plan->desc.rates ? plan->desc.rates[b] : NULL;
+        npu__prices *prices = &plan->prices[b];
+        is_priced = is_priced || r || (plan->backends[b]->cost && b + 1 < plan->desc.num_backends);
+        status = r ? npu__check_rates(r, plan->backends[b]->name, diag) : NPU_OK;
+        if (r && status == NPU_OK) {
+            prices->launch = r->launch_ns;
+            prices->up = prices->down = r->transfer_ns;
+            prices->up_byte = r->up > 0 ? 1e9 / r->up : 0;
+            prices->down_byte = r->down > 0 ? 1e9 / r->down : 0;
+        }
+    }
+    if (status || !is_priced) {
+        return status;
+    }
+    plan->op_ns = (float *)npu__alloc(&plan->allocator, num * sizeof *plan->op_ns);
+    for (size_t i = 0; plan->op_ns && i < num; i++) {
+        plan->op_ns[i] = -1;
+    }
+    return plan->op_ns ? NPU_OK : npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
 }
 
 static npu_status npu__assign_ops(npu_plan *plan, npu_diag *diag)
@@ -35105,51 +39478,521 @@ static npu_status npu__assign_ops(npu_plan *plan, npu_diag *diag)
     return status;
 }
 
+/* ---- what steps take ---- */
+
+/* The same in every locale. */
+static const char *npu__format_us(char buf[24], double ns)
+{
+    uint64_t tenths = ns > 0 && ns < NPU__MAX_NS * 1e3 ? (uint64_t)(ns / 100 + 0.5) : 0;
+    snprintf(buf, 24, "%llu.%c us", (unsigned long long)(tenths / 10 % 1000000000000000u), (int)('0' + tenths % 10));
+    return buf;
+}
+
+static bool npu__is_device(const npu_plan *plan, uint32_t backend)
+{
+    return backend < plan->desc.num_backends && !(plan->backends[backend]->traits & NPU_BACKEND_HOST);
+}
+
+/* Can the host look into the memory of a device? What another device reads from there, or writes to it, then moves
+   once. */
+static bool npu__is_seen(const npu_plan *plan, uint32_t backend)
+{
+    const npu_backend *b = plan->backends[backend];
+    return b->regions->shared_with_host || (b->map && b->unmap);
+}
+
+/* Is a value downloaded, and is it uploaded, on its way? NPU_NO_INDEX is host memory. */
+static bool npu__goes_down(const npu_plan *plan, uint32_t from, uint32_t to)
+{
+    return npu__is_device(plan, from) && !(npu__is_device(plan, to) && npu__is_seen(plan, from));
+}
+
+static bool npu__goes_up(const npu_plan *plan, uint32_t from, uint32_t to)
+{
+    bool is_copy = from < plan->desc.num_backends && !npu__is_device(plan, from); /* between two host backends */
+    return npu__is_device(plan, to) ? !npu__is_device(plan, from) || npu__is_seen(plan, from) || !npu__is_seen(plan, to)
+                                    : is_copy && to < plan->desc.num_backends;
+}
+
+/* What it takes to move a value. */
+static double npu__move_ns(const npu_plan *plan, uint32_t from, uint32_t to, uint64_t bytes)
+{
+    double ns = 0;
+    if (bytes && npu__goes_down(plan, from, to)) {
+        ns += plan->prices[from].down + plan->prices[from].down_byte * (double)bytes;
+    }
+    if (bytes && npu__goes_up(plan, from, to)) {
+        ns += plan->prices[to].up + plan->prices[to].up_byte * (double)bytes;
+    }
+    return ns;
+}
+
+static double npu__op_ns_at(const npu_plan *plan, uint32_t id, uint32_t b)
+{
+    return (double)plan->op_ns[(size_t)id * plan->desc.num_backends + b];
+}
+
+static double npu__ns_on(const npu_plan *plan, uint32_t id, uint32_t backend)
+{
+    float ns = plan->op_ns && backend < plan->desc.num_backends
+        ? plan->op_ns[(size_t)id * plan->desc.num_backends + backend]
+        : 0;
+    return ns > 0 ? (double)ns : 0;
+}
+
 /* ---- grouping ---- */
 
+/* Kahn's algorithm by colour, which is the backend: a group takes all nodes of its colour that are ready or become so.
+   With two colours nothing has fewer groups; with more, the colour with the most ready nodes is next. */
+typedef struct npu__waves {
+    npu_allocator allocator;
+    uint32_t num_nodes, last_backend;
+    const uint8_t *colour; /* per node: its backend, or more than there may be */
+    uint32_t *group;       /* per node: what is found */
+    NPU__ARRAY(uint32_t, to);  /* what each node must precede, from to[first[node]] to to[first[node + 1]] */
+    uint32_t *first;
+    uint32_t *degree;      /* per node: how many must precede it */
+    uint32_t *pending;     /* per node: those of them that have not run */
+    uint32_t *next;        /* per node: another ready one of its colour */
+    uint32_t ready[NPU__MAX_BACKENDS + 1], num_ready[NPU__MAX_BACKENDS + 1]; /* per colour, the last is nobody's */
+    uint32_t num_groups, num_offloaded; /* the latter: not on the last backend */
+    uint32_t num_of[NPU__MAX_BACKENDS + 1]; /* groups per colour */
+} npu__waves;
+
+static void npu__waves_free(npu__waves *w)
+{
+    size_t bytes = (w->num_nodes + 2u) * sizeof *w->first;
+    NPU__RELEASE(w, to);
+    npu__free(&w->allocator, w->first, bytes);
+    npu__free(&w->allocator, w->degree, bytes);
+    npu__free(&w->allocator, w->pending, bytes);
+    npu__free(&w->allocator, w->next, bytes);
+}
+
+static bool npu__waves_init(npu__waves *w, const npu_plan *plan, uint32_t num_nodes)
+{
+    size_t bytes = (num_nodes + 2u) * sizeof *w->first;
+    memset(w, 0, sizeof *w);
+    w->allocator = plan->allocator;
+    w->num_nodes = num_nodes;
+    w->last_backend = plan->desc.num_backends - 1;
+    w->first = (uint32_t *)npu__alloc_zero(&w->allocator, bytes);
+    w->degree = (uint32_t *)npu__alloc_zero(&w->allocator, bytes);
+    w->pending = (uint32_t *)npu__alloc(&w->allocator, bytes);
+    w->next = (uint32_t *)npu__alloc(&w->allocator, bytes);
+    return w->first && w->degree && w->pending && w->next;
+}
+
+/* Edges are told twice: first all are counted, from there on they are stored. */
+static void npu__waves_edge(npu__waves *w, uint32_t from, uint32_t to, bool is_counted)
+{
+    if (!is_counted) {
+        w->first[from + 2]++;
+        w->degree[to]++;
+    } else {
+        w->to[w->first[from + 1]++] = to;
+    }
+}
+
+static bool npu__waves_counted(npu__waves *w)
+{
+    for (uint32_t i = 1; i <= w->num_nodes; i++) {
+        w->first[i + 1] += w->first[i];
+    }
+    return NPU__RESERVE(w, to, w->first[w->num_nodes + 1] + 1u);
+}
+
+static void npu__waves_push(npu__waves *w, uint32_t node)
+{
+    uint32_t colour = w->colour[node] < NPU__MAX_BACKENDS ? w->colour[node] : NPU__MAX_BACKENDS;
+    w->next[node] = w->ready[colour];
+    w->ready[colour] = node;
+    w->num_ready[colour]++;
+}
+
+static uint32_t npu__waves_richest(const npu__waves *w)
+{
+    uint32_t best = 0;
+    for (uint32_t c = 1; c <= NPU__MAX_BACKENDS; c++) {
+        best = w->num_ready[c] > w->num_ready[best] ? c : best;
+    }
+    return best;
+}
+
+/* What is ready at first. */
+static void npu__waves_start(npu__waves *w)
+{
+    memcpy(w->pending, w->degree, w->num_nodes * sizeof *w->pending);
+    memset(w->ready, 0xff, sizeof w->ready);
+    memset(w->num_ready, 0, sizeof w->num_ready);
+    w->num_groups = w->num_offloaded = 0;
+    for (uint32_t node = w->num_nodes; node-- > 0;) {
+        if (w->degree[node] == 0) {
+            npu__waves_push(w, node);
+        }
+    }
+}
+
+/* Gives each node its group, the first group being of that colour. */
+static void npu__waves_run(npu__waves *w, uint32_t colour)
+{
+    npu__waves_start(w);
+    memset(w->num_of, 0, sizeof w->num_of);
+    while (w->num_ready[colour]) {
+        while (w->num_ready[colour]) {
+            uint32_t node = w->ready[colour];
+            w->ready[colour] = w->next[node];
+            w->num_ready[colour]--;
+            w->group[node] = w->num_groups;
+            for (uint32_t i = w->first[node]; i < w->first[node + 1]; i++) {
+                if (--w->pending[w->to[i]] == 0) {
+                    npu__waves_push(w, w->to[i]);
+                }
+            }
+        }
+        w->num_groups++;
+        w->num_offloaded += colour != w->last_backend;
+        w->num_of[colour]++;
+        colour = npu__waves_richest(w);
+    }
+}
+
+/* Tries each colour that may be first: fewest groups on accelerators, then fewest in all. */
+static void npu__waves_best(npu__waves *w)
+{
+    uint32_t best = NPU_NO_INDEX, last = NPU_NO_INDEX, num_groups = 0, num_offloaded = 0, first[NPU__MAX_BACKENDS + 1];
+    npu__waves_start(w);
+    memcpy(first, w->num_ready, sizeof first);
+    for (uint32_t c = 0; c <= NPU__MAX_BACKENDS; c++) {
+        if (!first[c]) {
+            continue;
+        }
+        npu__waves_run(w, c);
+        last = c;
+        if (best == NPU_NO_INDEX || w->num_offloaded < num_offloaded ||
+            (w->num_offloaded == num_offloaded && w->num_groups < num_groups)) {
+            best = c;
+            num_groups = w->num_groups;
+            num_offloaded = w->num_offloaded;
+        }
+    }
+    if (best != last) {
+        npu__waves_run(w, best);
+    }
+}
+
+static bool npu__spec_has_deduced(const npu_graph *g, const npu_spec *spec)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < spec->rank && !has; i++) {
+        has = spec->dims[i] < NPU_DYNAMIC_DIM && g->symbols[-2 - spec->dims[i]].is_deduced;
+    }
+    return has;
+}
+
+/* Must an op stay where it is among those like it? Effects are kept in order, and sizes that a run finds out are known
+   to ops after it, which need not be its users. */
+static bool npu__op_keeps_order(const npu_graph *g, const npu__op *o)
+{
+    bool keeps = (o->def->traits & NPU_EFFECT) != 0 || npu__has_dynamic_args(g, o);
+    for (uint32_t i = 0; g->num_symbols && i < o->num_operands && !keeps; i++) {
+        uint32_t v = g->uses[o->first_operand + i].value;
+        keeps = v && npu__spec_has_deduced(g, g->specs[g->values[v].spec]);
+    }
+    for (uint32_t r = 0; g->num_symbols && r < o->num_results && !keeps; r++) {
+        keeps = npu__spec_has_deduced(g, g->specs[g->values[o->first_result + r].spec]);
+    }
+    return keeps;
+}
+
+/* What each op must precede: its users, and the next one that keeps its order. Nodes are ops, by id - 1. */
+static void npu__waves_ops(npu__waves *w, const npu_graph *g, bool is_counted)
+{
+    uint32_t last = 0;
+    for (uint32_t id = 1; id < g->num_ops; id++) {
+        const npu__op *o = &g->ops[id];
+        for (uint32_t i = 0; i < o->num_operands; i++) {
+            uint32_t v = g->uses[o->first_operand + i].value;
+            if (v && g->values[v].producer) {
+                npu__waves_edge(w, g->values[v].producer - 1, id - 1, is_counted);
+            }
+        }
+        if (npu__op_keeps_order(g, o)) {
+            if (last) {
+                npu__waves_edge(w, last - 1, id - 1, is_counted);
+            }
+            last = id;
+        }
+    }
+}
+
+static bool npu__group_by_waves(npu_plan *plan, uint32_t *num_groups)
+{
+    uint32_t num_ops = plan->graph->num_ops - 1;
+    uint8_t *colour = (uint8_t *)npu__alloc(&plan->allocator, num_ops + 1u);
+    npu__waves w;
+    bool ok = npu__waves_init(&w, plan, num_ops) && colour;
+    w.colour = colour;
+    w.group = plan->op_step + 1;
+    if (ok) {
+        for (uint32_t i = 0; i < num_ops; i++) {
+            colour[i] = plan->targets[i + 1].backend;
+        }
+        npu__waves_ops(&w, plan->graph, false);
+        ok = npu__waves_counted(&w);
+    }
+    if (ok) {
+        npu__waves_ops(&w, plan->graph, true);
+        npu__waves_best(&w);
+        *num_groups = w.num_groups;
+    }
+    npu__waves_free(&w);
+    npu__free(&plan->allocator, colour, num_ops + 1u);
+    return ok;
+}
+
+/* The longest runs in the order of emission. */
+static void npu__group_by_runs(npu_plan *plan, uint32_t *num_groups)
+{
+    *num_groups = 0;
+    for (uint32_t id = 1; id < plan->graph->num_ops; id++) {
+        *num_groups += id == 1 || plan->targets[id].backend != plan->targets[id - 1].backend;
+        plan->op_step[id] = *num_groups - 1;
+    }
+}
+
+/* An op as it is sorted into the parts of its group. */
+typedef struct npu__ranked {
+    uint32_t group, rank, op;
+} npu__ranked;
+
+static int npu__ranked_compare(const void *a, const void *b)
+{
+    const npu__ranked *x = (const npu__ranked *)a, *y = (const npu__ranked *)b;
+    return x->group != y->group ? (x->group < y->group ? -1 : 1)
+        : x->rank != y->rank    ? (x->rank < y->rank ? -1 : 1)
+                                : (x->op > y->op) - (x->op < y->op);
+}
+
+/* 1 + the last group of a device that an op waits for, or ops of its own group in front of it. */
+static uint32_t npu__part_rank(const npu_plan *plan, const npu__ranked *parts, uint32_t id)
+{
+    const npu_graph *g = plan->graph;
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < g->ops[id].num_operands; i++) {
+        uint32_t v = g->uses[g->ops[id].first_operand + i].value, from = v ? g->values[v].producer : 0, one = 0;
+        if (from && plan->op_step[from] == plan->op_step[id]) {
+            one = parts[from].rank;
+        } else if (from && plan->targets[from].backend != plan->targets[id].backend) {
+            one = plan->op_step[from] + 1;
+        }
+        rank = one > rank ? one : rank;
+    }
+    return rank;
+}
+
+/* Bytes of streamed weights in the last part of a group. */
+typedef struct npu__stream_part {
+    uint32_t rank;
+    uint64_t bytes;
+} npu__stream_part;
+
+/* Groups by rank within the old ones. Returns how many. */
+static uint32_t npu__number_parts(npu_plan *plan, npu__ranked *parts)
+{
+    uint32_t num_ops = plan->graph->num_ops, num_groups = 0;
+    if (num_ops > 1) {
+        qsort(parts + 1, num_ops - 1, sizeof *parts, npu__ranked_compare);
+    }
+    for (uint32_t i = 1; i < num_ops; i++) {
+        num_groups += i == 1 || parts[i].group != parts[i - 1].group || parts[i].rank != parts[i - 1].rank;
+        plan->op_step[parts[i].op] = num_groups - 1;
+    }
+    return num_groups;
+}
+
+/* Parts groups of backends without `wait` by what they wait for: the thread that runs them has work while devices work,
+   and nothing is paid for one more submit. */
+static bool npu__group_for_overlap(npu_plan *plan, uint32_t *num_groups)
+{
+    uint32_t num_ops = plan->graph->num_ops, kept = NPU_NO_INDEX, kept_rank = 0;
+    npu__ranked *parts = (npu__ranked *)npu__alloc_zero(&plan->allocator, num_ops * sizeof *parts);
+    if (!parts) {
+        return false;
+    }
+    for (uint32_t id = 1; id < num_ops; id++) {
+        uint8_t b = plan->targets[id].backend;
+        parts[id].op = id;
+        parts[id].group = plan->op_step[id];
+        parts[id].rank = b < plan->desc.num_backends && !plan->backends[b]->wait ? npu__part_rank(plan, parts, id) : 0;
+        if (npu__op_keeps_order(plan->graph, &plan->graph->ops[id])) {
+            bool is_after = kept == parts[id].group && kept_rank > parts[id].rank;
+            kept = parts[id].group;
+            kept_rank = parts[id].rank = is_after ? kept_rank : parts[id].rank;
+        }
+    }
+    *num_groups = npu__number_parts(plan, parts);
+    npu__free(&plan->allocator, parts, num_ops * sizeof *parts);
+    return true;
+}
+
+static bool npu__is_streamed(const npu_plan *plan, uint32_t value, uint32_t backend)
+{
+    return plan->streamed && backend < NPU__MAX_BACKENDS && (plan->streamed[value] >> backend & 1u);
+}
+
+/* Bytes of the streamed weights that an op uses. */
+static uint64_t npu__streamed_bytes(const npu_plan *plan, uint32_t id)
+{
+    const npu__op *o = &plan->graph->ops[id];
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        uint32_t v = plan->graph->uses[o->first_operand + i].value;
+        bytes += v && npu__is_streamed(plan, v, plan->targets[id].backend) ? npu__value_size(plan->graph, v) : 0;
+    }
+    return bytes;
+}
+
+/* Cuts groups where the weights that they stream are more than there is room for. */
+static bool npu__group_for_streams(npu_plan *plan, uint32_t *num_groups)
+{
+    uint32_t num_ops = plan->graph->num_ops;
+    npu__ranked *parts = (npu__ranked *)npu__alloc_zero(&plan->allocator, num_ops * sizeof *parts);
+    npu__stream_part *last = (npu__stream_part *)npu__alloc_zero(&plan->allocator, *num_groups * sizeof *last);
+    bool ok = parts && last;
+    for (uint32_t id = 1; ok && id < num_ops; id++) {
+        npu__stream_part *part = &last[plan->op_step[id]];
+        uint8_t b = plan->targets[id].backend;
+        uint64_t bytes = npu__streamed_bytes(plan, id);
+        if (bytes && part->bytes && part->bytes + bytes > plan->stream_room[b]) {
+            part->rank++;
+            part->bytes = 0;
+        }
+        part->bytes += bytes;
+        parts[id].op = id;
+        parts[id].group = plan->op_step[id];
+        parts[id].rank = part->rank;
+    }
+    npu__free(&plan->allocator, last, *num_groups * sizeof *last);
+    *num_groups = ok ? npu__number_parts(plan, parts) : 0;
+    npu__free(&plan->allocator, parts, num_ops * sizeof *parts);
+    return ok;
+}
+
+/* Groups all ops by their targets: op_step, and step_ops in order of groups, inside them of emission. */
+static bool npu__group_ops(npu_plan *plan)
+{
+    uint32_t num_ops = plan->graph->num_ops, num_groups = 0;
+    plan->num_groups = plan->num_step_ops = 0;
+    if (plan->desc.contiguous) {
+        npu__group_by_runs(plan, &num_groups);
+    } else if (!npu__group_by_waves(plan, &num_groups) ||
+               (plan->desc.overlap && !npu__group_for_overlap(plan, &num_groups))) {
+        return false;
+    }
+    if (plan->streamed && !npu__group_for_streams(plan, &num_groups)) {
+        return false;
+    }
+    if (!NPU__RESERVE(plan, groups, num_groups + 2) || !NPU__RESERVE(plan, step_ops, num_ops)) {
+        return false;
+    }
+    memset(plan->groups, 0, (num_groups + 2) * sizeof *plan->groups);
+    for (uint32_t id = 1; id < num_ops; id++) { /* a counting sort: groups[k + 1] becomes the place of k's next op */
+        plan->groups[plan->op_step[id] + 2]++;
+    }
+    for (uint32_t k = 1; k < num_groups; k++) {
+        plan->groups[k + 1] += plan->groups[k];
+    }
+    for (uint32_t id = 1; id < num_ops; id++) {
+        plan->step_ops[plan->groups[plan->op_step[id] + 1]++].id = id;
+    }
+    plan->num_groups = num_groups;
+    plan->num_step_ops = num_ops - 1;
+    return true;
+}
+
+/* A group while it is looked at. */
 typedef struct npu__run {
-    uint32_t first, last; /* op ids */
+    const npu_op *ops;
+    uint32_t group, num_ops, backend;
     uint32_t weight;      /* ops that are no views */
+    double gain;          /* what it saves, compared with the last backend; the weight where there are no costs */
 } npu__run;
 
-/* The run that begins at op `first`. */
-static npu__run npu__run_at(const npu_plan *plan, uint32_t first)
+static npu__run npu__run_of(const npu_plan *plan, uint32_t group)
 {
-    npu__run run = { 0, 0, 0 };
-    run.first = first;
-    for (run.last = first;
-         run.last < plan->graph->num_ops && plan->targets[run.last].backend == plan->targets[first].backend;
-         run.last++) {
-        run.weight += !(plan->graph->ops[run.last].def->traits & NPU_VIEW);
+    npu__run run = { NULL, 0, 0, 0, 0, 0 };
+    run.group = group;
+    run.ops = plan->step_ops + plan->groups[group];
+    run.num_ops = plan->groups[group + 1] - plan->groups[group];
+    run.backend = plan->targets[run.ops[0].id].backend;
+    for (uint32_t i = 0; i < run.num_ops; i++) {
+        run.weight += !(plan->graph->ops[run.ops[i].id].def->traits & NPU_VIEW);
     }
-    run.last--;
     return run;
 }
 
-static npu_status npu__supported_by_last(const npu_plan *plan, const npu__run *run, bool *all)
+/* Does a backend take all ops of a run? */
+static npu_status npu__takes_run(const npu_plan *plan, const npu__run *run, uint32_t backend, bool *all)
 {
     npu_op_storage storage;
     npu_status status = NPU_OK;
     *all = true;
     memset(&storage, 0, sizeof storage);
-    for (uint32_t id = run->first; *all && status == NPU_OK && id <= run->last; id++) {
+    for (uint32_t i = 0; *all && status == NPU_OK && i < run->num_ops; i++) {
         npu_op_info info;
         npu_support answer;
-        status = npu__plan_describe(plan, id, &info, &storage);
-        status = status ? status : npu__query_support(plan->backends[plan->desc.num_backends - 1], &info, &answer);
+        if (plan->op_ns) {
+            *all = npu__op_ns_at(plan, run->ops[i].id, backend) >= 0;
+            continue;
+        }
+        status = npu__plan_describe(plan, run->ops[i].id, &info, &storage);
+        status = status ? status : npu__query_support(plan->backends[backend], &info, &answer);
         *all = status == NPU_OK && answer.reason == NPU_REASON_CLAIMED;
     }
     npu_op_storage_free(&storage);
     return status;
 }
 
-/* Moves a run to the last backend, unless that cannot take it; *moved says which. */
-static npu_status npu__give_up(npu_plan *plan, const npu__run *run, npu_reason reason, bool *moved)
+/* Does a run read from another backend's ops, or make what they read? */
+static bool npu__is_beside(const npu_plan *plan, const npu__run *run, uint32_t backend)
 {
-    npu_status status = npu__supported_by_last(plan, run, moved);
-    for (uint32_t id = run->first; *moved && id <= run->last; id++) {
-        npu__target *t = &plan->targets[id];
-        t->backend = (uint8_t)(plan->desc.num_backends - 1);
+    const npu_graph *g = plan->graph;
+    for (uint32_t k = 0; k < run->num_ops; k++) {
+        const npu__op *o = &g->ops[run->ops[k].id];
+        for (uint32_t i = 0; i < o->num_operands; i++) {
+            uint32_t maker = g->values[g->uses[o->first_operand + i].value].producer;
+            if (maker && plan->targets[maker].backend == backend) {
+                return true;
+            }
+        }
+        for (uint32_t r = 0; r < o->num_results; r++) {
+            for (uint32_t u = g->values[o->first_result + r].first_use; u; u = g->uses[u - 1].next) {
+                if (plan->targets[g->uses[u - 1].op].backend == backend) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+static double npu__run_ns(const npu_plan *plan, const npu__run *run, uint32_t backend)
+{
+    double ns = plan->prices[backend].launch;
+    for (uint32_t i = 0; i < run->num_ops; i++) {
+        ns += npu__ns_on(plan, run->ops[i].id, backend);
+    }
+    return ns;
+}
+
+/* Moves a run to another backend, unless that cannot take it; *moved says which. */
+static npu_status npu__give_up(npu_plan *plan, const npu__run *run, uint32_t backend, npu_reason reason, bool *moved)
+{
+    npu_status status = npu__takes_run(plan, run, backend, moved);
+    for (uint32_t i = 0; *moved && i < run->num_ops; i++) {
+        npu__target *t = &plan->targets[run->ops[i].id];
+        t->backend = (uint8_t)backend;
         if (t->reason != NPU_REASON_REJECTED) { /* that is why the first choice did not get it */
             t->reason = (uint8_t)reason;
             t->words = 0;
@@ -35158,17 +40001,37 @@ static npu_status npu__give_up(npu_plan *plan, const npu__run *run, npu_reason r
     return status;
 }
 
-static npu_status npu__give_up_small(npu_plan *plan)
+/* The best backend for a run that is too small, other than its own: one with ops beside it, which it can join; else the
+   last. Without costs it is the first one after its own. */
+static npu_status npu__next_best(npu_plan *plan, const npu__run *run, uint32_t *best)
 {
     npu_status status = NPU_OK;
-    for (uint32_t id = 1; id < plan->graph->num_ops && status == NPU_OK;) {
-        npu__run run = npu__run_at(plan, id);
-        bool moved;
-        if (plan->targets[id].backend + 1u < plan->desc.num_backends &&
-            run.weight < plan->desc.min_group_ops) {
-            status = npu__give_up(plan, &run, NPU_REASON_TOO_SMALL, &moved);
+    uint32_t last = plan->desc.num_backends - 1;
+    *best = last;
+    for (uint32_t b = plan->op_ns ? 0 : run->backend + 1; b < last && status == NPU_OK; b++) {
+        bool takes = false;
+        if (b != run->backend && npu__is_beside(plan, run, b)) {
+            status = npu__takes_run(plan, run, b, &takes);
         }
-        id = run.last + 1;
+        if (status == NPU_OK && takes && (*best == last || npu__run_ns(plan, run, b) < npu__run_ns(plan, run, *best))) {
+            *best = b;
+        }
+    }
+    return status;
+}
+
+/* Small runs join others, or with is_last go to the last backend. */
+static npu_status npu__give_up_small(npu_plan *plan, bool is_last)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t k = 0; k < plan->num_groups && status == NPU_OK; k++) {
+        npu__run run = npu__run_of(plan, k);
+        uint32_t backend = plan->desc.num_backends - 1;
+        bool moved;
+        if (run.backend + 1u < plan->desc.num_backends && run.weight < plan->desc.min_group_ops) {
+            status = is_last ? NPU_OK : npu__next_best(plan, &run, &backend);
+            status = status ? status : npu__give_up(plan, &run, backend, NPU_REASON_TOO_SMALL, &moved);
+        }
     }
     return status;
 }
@@ -35176,32 +40039,35 @@ static npu_status npu__give_up_small(npu_plan *plan)
 static int npu__run_compare(const void *a, const void *b)
 {
     const npu__run *x = (const npu__run *)a, *y = (const npu__run *)b;
-    return x->weight != y->weight ? (x->weight < y->weight ? -1 : 1) : x->first < y->first ? -1 : 1;
+    return x->gain != y->gain ? (x->gain < y->gain ? -1 : 1) : x->group < y->group ? -1 : 1;
 }
 
-/* Keeps the max_groups largest groups; each one given up joins its neighbours on the last backend. */
+/* Keeps the max_groups best groups; each one given up joins its neighbours on the last backend. */
 static npu_status npu__give_up_surplus(npu_plan *plan)
 {
     npu__run *runs = NULL;
     uint32_t num = 0, capacity = 0;
     npu_status status = NPU_OK;
-    for (uint32_t id = 1; id < plan->graph->num_ops;) {
-        npu__run run = npu__run_at(plan, id);
-        if (plan->targets[id].backend + 1u < plan->desc.num_backends) {
+    for (uint32_t k = 0; k < plan->num_groups; k++) {
+        npu__run run = npu__run_of(plan, k);
+        if (run.backend + 1u < plan->desc.num_backends) {
             if (!npu__reserve(&plan->allocator, (void **)&runs, &capacity, (uint64_t)num + 1, sizeof *runs)) {
                 npu__free(&plan->allocator, runs, capacity * sizeof *runs);
                 return NPU_ERR_NO_MEMORY;
             }
+            run.gain = run.weight;
+            if (plan->op_ns) {
+                run.gain = npu__run_ns(plan, &run, plan->desc.num_backends - 1) - npu__run_ns(plan, &run, run.backend);
+            }
             runs[num++] = run;
         }
-        id = run.last + 1;
     }
     if (num > plan->desc.max_groups) {
         uint32_t surplus = num - plan->desc.max_groups;
         qsort(runs, num, sizeof *runs, npu__run_compare);
         for (uint32_t i = 0; i < num && surplus && status == NPU_OK; i++) {
             bool moved;
-            status = npu__give_up(plan, &runs[i], NPU_REASON_BUDGET, &moved);
+            status = npu__give_up(plan, &runs[i], plan->desc.num_backends - 1, NPU_REASON_BUDGET, &moved);
             surplus -= moved;
         }
     }
@@ -35209,11 +40075,845 @@ static npu_status npu__give_up_surplus(npu_plan *plan)
     return status;
 }
 
-/* The limits of the desc, on the groups as they are now. */
+static npu_status npu__regroup(npu_plan *plan) { return npu__group_ops(plan) ? NPU_OK : NPU_ERR_NO_MEMORY; }
+
+/* Groups, and the limits of the desc on them: the groups are those that are left. */
 static npu_status npu__limit_groups(npu_plan *plan)
 {
-    npu_status status = plan->desc.min_group_ops ? npu__give_up_small(plan) : NPU_OK;
-    return status || !plan->desc.max_groups ? status : npu__give_up_surplus(plan);
+    npu_status status = npu__regroup(plan);
+    for (int is_last = 0; status == NPU_OK && plan->desc.min_group_ops && is_last < 2; is_last++) {
+        status = npu__give_up_small(plan, is_last != 0);
+        status = status ? status : npu__regroup(plan);
+    }
+    if (status == NPU_OK && plan->desc.max_groups) {
+        status = npu__give_up_surplus(plan);
+        status = status ? status : npu__regroup(plan);
+    }
+    return status;
+}
+
+/* Per value: bit 0 for a graph output, bit 1 for the next content of a state. */
+static void npu__mark_kept(const npu_graph *g, uint8_t *kept)
+{
+    for (uint32_t i = 0; i < g->num_outputs; i++) {
+        kept[g->outputs[i].a] |= 1;
+    }
+    for (uint32_t i = 0; i < g->num_updates; i++) {
+        kept[g->updates[i].b] |= 2;
+    }
+}
+
+/* ---- placing by cost ---- */
+
+/* A value that ops of several nodes need, or that comes from the host, or goes there. */
+typedef struct npu__net {
+    uint32_t from;           /* the node that makes it; NPU_NO_INDEX = it is there, in host memory */
+    uint32_t first, num;     /* nodes that read it, other than that: in readers */
+    bool is_fetched;         /* an output of the graph, or the next content of a state */
+    uint64_t bytes;
+} npu__net;
+
+/* The graph for placement: a node is an op, or several that no good placement takes apart. Labels are backends, and
+   num_backends stands for ops that nobody takes, and for the host. */
+typedef struct npu__placer {
+    npu_allocator allocator;
+    npu_plan *plan;
+    uint32_t num_nodes, num_backends, host; /* host: the first backend that is host memory */
+    uint32_t *node_of;       /* per op id */
+    uint32_t *takes;         /* per node: a bit per backend */
+    double *ns;              /* per node and backend */
+    uint8_t *label;          /* per node */
+    uint8_t *best;           /* per node: labels to come back to */
+    NPU__ARRAY(npu__net, nets);
+    NPU__ARRAY(uint32_t, readers);
+    uint32_t *first_net;     /* per node: the nets that it makes or reads, in net_of */
+    uint32_t *net_of;
+    uint32_t *stamp, now;    /* per net */
+    uint32_t *seen;          /* per node: the value that it was seen to read last */
+    npu__waves waves;
+    struct npu__mincut *flow;
+} npu__placer;
+
+static double npu__node_ns(const npu__placer *p, uint32_t node, uint32_t label)
+{
+    return label < p->num_backends ? p->ns[(size_t)node * p->num_backends + label] : 0;
+}
+
+/* What moving a value takes with the labels as they are: once to each backend that reads it, and to the host. */
+static double npu__net_ns(const npu__placer *p, const npu__net *net)
+{
+    uint32_t from = net->from == NPU_NO_INDEX ? p->num_backends : p->label[net->from];
+    uint64_t to = net->is_fetched ? (uint64_t)1 << p->host : 0;
+    double ns = 0;
+    for (uint32_t i = 0; i < net->num; i++) {
+        to |= (uint64_t)1 << p->label[p->readers[net->first + i]];
+    }
+    to &= ~((uint64_t)1 << from);
+    for (uint32_t b = 0; to; b++, to >>= 1) {
+        ns += to & 1 ? npu__move_ns(p->plan, from, b, net->bytes) : 0;
+    }
+    return ns;
+}
+
+/* What the plan would be predicted to take. */
+static double npu__placer_ns(npu__placer *p)
+{
+    double ns = 0;
+    for (uint32_t i = 0; i < p->num_nodes; i++) {
+        ns += npu__node_ns(p, i, p->label[i]);
+    }
+    for (uint32_t i = 0; i < p->num_nets; i++) {
+        ns += npu__net_ns(p, &p->nets[i]);
+    }
+    npu__waves_best(&p->waves);
+    for (uint32_t b = 0; b < p->num_backends; b++) {
+        ns += p->waves.num_of[b] * p->plan->prices[b].launch;
+    }
+    return ns;
+}
+
+/* What ops and transfers take more once these nodes, which have one label, have another. */
+static double npu__relabel_ns(npu__placer *p, const uint32_t *nodes, uint32_t num, uint32_t label, bool is_kept)
+{
+    double ns = 0;
+    uint32_t old = p->label[nodes[0]];
+    for (int after = 0; after < 2; after++) {
+        p->now++;
+        for (uint32_t k = 0; k < num; k++) {
+            double sign = after ? 1 : -1;
+            p->label[nodes[k]] = (uint8_t)(after ? label : old);
+            ns += sign * npu__node_ns(p, nodes[k], after ? label : old);
+        }
+        for (uint32_t k = 0; k < num; k++) {
+            for (uint32_t i = p->first_net[nodes[k]]; i < p->first_net[nodes[k] + 1]; i++) {
+                uint32_t net = p->net_of[i];
+                if (p->stamp[net] != p->now) {
+                    p->stamp[net] = p->now;
+                    ns += (after ? 1 : -1) * npu__net_ns(p, &p->nets[net]);
+                }
+            }
+        }
+    }
+    for (uint32_t k = 0; k < num && !is_kept; k++) {
+        p->label[nodes[k]] = (uint8_t)old;
+    }
+    return ns;
+}
+
+/* ---- placing: the contracted graph ---- */
+
+static uint32_t npu__takers(const npu_plan *plan, uint32_t id)
+{
+    uint32_t takes = 0;
+    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+        takes |= npu__op_ns_at(plan, id, b) >= 0 ? 1u << b : 0;
+    }
+    return takes;
+}
+
+/* Do two ops prefer backends in the same order? */
+static bool npu__prefer_alike(const npu_plan *plan, uint32_t x, uint32_t y)
+{
+    bool alike = true;
+    for (uint32_t b = 1; b < plan->desc.num_backends && alike; b++) {
+        for (uint32_t a = 0; a < b && alike; a++) {
+            double dx = npu__op_ns_at(plan, x, a) - npu__op_ns_at(plan, x, b);
+            double dy = npu__op_ns_at(plan, y, a) - npu__op_ns_at(plan, y, b);
+            alike = dx == 0 || dy == 0 || (dx < 0) == (dy < 0);
+        }
+    }
+    return alike;
+}
+
+static bool npu__is_moved(const npu_graph *g, uint32_t value)
+{
+    uint32_t role = g->values[value].role;
+    return value && role != NPU_ROLE_PARAM && role != NPU_ROLE_CONSTANT;
+}
+
+/* Bytes that an op reads that would have to be moved, and those that it makes. */
+static uint64_t npu__op_bytes(const npu_graph *g, const npu__op *o, bool reads)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; reads && i < o->num_operands; i++) {
+        uint32_t v = g->uses[o->first_operand + i].value;
+        bytes += npu__is_moved(g, v) ? npu__value_size(g, v) : 0;
+    }
+    for (uint32_t r = 0; !reads && r < o->num_results; r++) {
+        bytes += npu__value_size(g, o->first_result + r);
+    }
+    return bytes;
+}
+
+/* The op whose node an op can join, or 0: one makes all that the other reads and has no other reader, both prefer the
+   same backends, and the value between them is not smaller than those before and behind it: then cutting there is never
+   better than cutting in front or behind. */
+static uint32_t npu__contracts_with(const npu_plan *plan, uint32_t id, const uint8_t *kept)
+{
+    const npu_graph *g = plan->graph;
+    const npu__op *o = &g->ops[id];
+    uint32_t x = o->num_operands == 1 ? g->uses[o->first_operand].value : 0, maker = g->values[x].producer;
+    uint64_t between = maker ? npu__value_size(g, x) : 0;
+    return maker && !kept[x] && g->values[x].num_uses == 1 && g->ops[maker].num_results == 1 &&
+                   npu__takers(plan, id) == npu__takers(plan, maker) && npu__prefer_alike(plan, id, maker) &&
+                   npu__op_bytes(g, &g->ops[maker], true) <= between && npu__op_bytes(g, o, false) <= between
+               ? maker
+               : 0;
+}
+
+static void npu__placer_nodes(npu__placer *p, const uint8_t *kept)
+{
+    const npu_plan *plan = p->plan;
+    for (uint32_t id = 1; id < plan->graph->num_ops; id++) {
+        uint32_t maker = npu__contracts_with(plan, id, kept), node = maker ? p->node_of[maker] : p->num_nodes++;
+        p->node_of[id] = node;
+        p->takes[node] = npu__takers(plan, id);
+        p->label[node] = (uint8_t)p->num_backends;
+        if (plan->targets[id].backend < p->num_backends) {
+            p->label[node] = plan->targets[id].backend;
+        }
+        for (uint32_t b = 0; b < p->num_backends; b++) {
+            p->ns[(size_t)node * p->num_backends + b] += npu__ns_on(plan, id, b);
+        }
+    }
+}
+
+static bool npu__placer_net(npu__placer *p, uint32_t value, bool is_fetched)
+{
+    const npu_graph *g = p->plan->graph;
+    uint32_t maker = g->values[value].producer, from = maker ? p->node_of[maker] : NPU_NO_INDEX;
+    npu__net *net;
+    if (!NPU__RESERVE(p, nets, 1) || !NPU__RESERVE(p, readers, g->values[value].num_uses)) {
+        return false;
+    }
+    net = &p->nets[p->num_nets];
+    net->from = from;
+    net->first = p->num_readers;
+    net->is_fetched = is_fetched && maker;
+    net->bytes = npu__value_size(g, value);
+    for (uint32_t u = g->values[value].first_use; u; u = g->uses[u - 1].next) {
+        uint32_t node = p->node_of[g->uses[u - 1].op];
+        if (node != from && p->seen[node] != value) {
+            p->seen[node] = value;
+            p->readers[p->num_readers++] = node;
+        }
+    }
+    net->num = p->num_readers - net->first;
+    p->num_nets += net->num || net->is_fetched; /* else a value inside a node */
+    return true;
+}
+
+/* Which nets each node has to do with. */
+static bool npu__placer_index(npu__placer *p)
+{
+    size_t num = 0;
+    for (uint32_t i = 0; i < p->num_nets; i++) {
+        num += p->nets[i].num + (p->nets[i].from != NPU_NO_INDEX);
+    }
+    p->net_of = (uint32_t *)npu__alloc(&p->allocator, (p->num_readers + p->num_nets + 1u) * sizeof *p->net_of);
+    p->stamp = (uint32_t *)npu__alloc_zero(&p->allocator, (p->num_nets + 1u) * sizeof *p->stamp);
+    if (!p->net_of || !p->stamp) {
+        return false;
+    }
+    for (int fill = 0; fill < 2; fill++) {
+        for (uint32_t i = 0; i < p->num_nets; i++) {
+            const npu__net *net = &p->nets[i];
+            for (uint32_t k = 0; k <= net->num; k++) {
+                uint32_t node = k < net->num ? p->readers[net->first + k] : net->from;
+                if (node == NPU_NO_INDEX) {
+                    continue;
+                }
+                if (fill) {
+                    p->net_of[p->first_net[node + 1]++] = i;
+                } else {
+                    p->first_net[node + 2]++;
+                }
+            }
+        }
+        for (uint32_t i = 1; i <= p->num_nodes && !fill; i++) {
+            p->first_net[i + 1] += p->first_net[i];
+        }
+    }
+    return num <= p->num_readers + p->num_nets;
+}
+
+/* Nodes must be after what they read, and those that keep their order after one another. */
+static bool npu__placer_waves(npu__placer *p)
+{
+    const npu_graph *g = p->plan->graph;
+    bool ok = npu__waves_init(&p->waves, p->plan, p->num_nodes);
+    for (int fill = 0; fill < 2 && ok; fill++) {
+        uint32_t last = NPU_NO_INDEX;
+        for (uint32_t i = 0; i < p->num_nets; i++) {
+            for (uint32_t k = 0; k < p->nets[i].num && p->nets[i].from != NPU_NO_INDEX; k++) {
+                npu__waves_edge(&p->waves, p->nets[i].from, p->readers[p->nets[i].first + k], fill != 0);
+            }
+        }
+        for (uint32_t id = 1; id < g->num_ops; id++) {
+            uint32_t node = npu__op_keeps_order(g, &g->ops[id]) ? p->node_of[id] : NPU_NO_INDEX;
+            if (node != NPU_NO_INDEX && last != NPU_NO_INDEX && node != last) {
+                npu__waves_edge(&p->waves, last, node, fill != 0);
+            }
+            last = node != NPU_NO_INDEX ? node : last;
+        }
+        ok = fill || npu__waves_counted(&p->waves);
+    }
+    p->waves.colour = p->label;
+    p->waves.group = p->seen; /* which is not needed any more */
+    return ok;
+}
+
+static bool npu__placer_build(npu__placer *p)
+{
+    const npu_graph *g = p->plan->graph;
+    const npu_allocator *a = &p->allocator;
+    uint8_t *kept = (uint8_t *)npu__alloc_zero(a, g->num_values);
+    uint32_t n = g->num_ops + 1;
+    bool ok;
+    p->node_of = (uint32_t *)npu__alloc(a, n * sizeof *p->node_of);
+    p->takes = (uint32_t *)npu__alloc(a, n * sizeof *p->takes);
+    p->ns = (double *)npu__alloc_zero(a, (size_t)n * p->num_backends * sizeof *p->ns);
+    p->label = (uint8_t *)npu__alloc(a, n);
+    p->best = (uint8_t *)npu__alloc(a, n);
+    p->first_net = (uint32_t *)npu__alloc_zero(a, (n + 1u) * sizeof *p->first_net);
+    p->seen = (uint32_t *)npu__alloc_zero(a, n * sizeof *p->seen);
+    ok = kept && p->node_of && p->takes && p->ns && p->label && p->best && p->first_net && p->seen;
+    if (ok) {
+        npu__mark_kept(g, kept);
+        npu__placer_nodes(p, kept);
+    }
+    for (uint32_t v = 1; v < g->num_values && ok; v++) {
+        ok = !npu__is_moved(g, v) || npu__placer_net(p, v, kept[v] != 0);
+    }
+    npu__free(a, kept, g->num_values);
+    return ok && npu__placer_index(p) && npu__placer_waves(p);
+}
+
+static void npu__placer_free(npu__placer *p)
+{
+    const npu_allocator *a = &p->allocator;
+    uint32_t n = p->plan->graph->num_ops + 1;
+    npu__free(a, p->node_of, n * sizeof *p->node_of);
+    npu__free(a, p->takes, n * sizeof *p->takes);
+    npu__free(a, p->ns, (size_t)n * p->num_backends * sizeof *p->ns);
+    npu__free(a, p->label, n);
+    npu__free(a, p->best, n);
+    npu__free(a, p->first_net, (n + 1u) * sizeof *p->first_net);
+    npu__free(a, p->seen, n * sizeof *p->seen);
+    npu__free(a, p->net_of, (p->num_readers + p->num_nets + 1u) * sizeof *p->net_of);
+    npu__free(a, p->stamp, (p->num_nets + 1u) * sizeof *p->stamp);
+    if (p->waves.num_nodes) {
+        npu__waves_free(&p->waves);
+    }
+    NPU__RELEASE(p, nets);
+    NPU__RELEASE(p, readers);
+}
+
+/* ---- placing: the minimum cut ---- */
+
+/* A network of at most one window: arcs come in pairs, each the other one's way back. */
+enum { NPU__WINDOW = 96, NPU__SOURCE = 0, NPU__SINK = 1 };
+typedef struct npu__arc {
+    uint32_t to, next; /* next: index + 1 */
+    double left;
+} npu__arc;
+typedef struct npu__mincut {
+    npu_allocator allocator;
+    NPU__ARRAY(npu__arc, arcs);
+    NPU__ARRAY(uint32_t, heads);  /* per vertex: index + 1 of its first arc */
+    NPU__ARRAY(uint32_t, via);    /* per vertex: index + 1 of the arc by which it was reached */
+    NPU__ARRAY(uint32_t, queue);
+    uint32_t *vertex;             /* per node: its vertex, where it may choose; else 0 */
+    uint32_t labels[2];           /* of the source's side and of the sink's */
+    double launch;                /* added to each move to the source's side */
+    bool ok;
+} npu__mincut;
+
+static uint32_t npu__mincut_vertex(npu__mincut *f)
+{
+    f->ok = f->ok && NPU__RESERVE(f, heads, 1) && NPU__RESERVE(f, via, f->num_heads + 1u) &&
+            NPU__RESERVE(f, queue, f->num_heads + 1u);
+    if (!f->ok) {
+        return NPU__SOURCE;
+    }
+    f->heads[f->num_heads] = 0;
+    return f->num_heads++;
+}
+
+static void npu__mincut_arc(npu__mincut *f, uint32_t from, uint32_t to, double capacity)
+{
+    f->ok = f->ok && NPU__RESERVE(f, arcs, 2);
+    for (int back = 0; f->ok && back < 2 && from != to && capacity > 0; back++) {
+        npu__arc *arc = &f->arcs[f->num_arcs++];
+        uint32_t at = back ? to : from;
+        arc->to = back ? from : to;
+        arc->left = back ? 0 : capacity;
+        arc->next = f->heads[at];
+        f->heads[at] = f->num_arcs;
+    }
+}
+
+/* Finds all that can be reached from the source; true = the sink can. */
+static bool npu__mincut_reach(npu__mincut *f)
+{
+    uint32_t first = 0, num = 1;
+    memset(f->via, 0, f->num_heads * sizeof *f->via);
+    f->queue[0] = NPU__SOURCE;
+    f->via[NPU__SOURCE] = NPU_NO_INDEX;
+    while (first < num && !f->via[NPU__SINK]) {
+        for (uint32_t a = f->heads[f->queue[first++]]; a; a = f->arcs[a - 1].next) {
+            uint32_t to = f->arcs[a - 1].to;
+            if (f->arcs[a - 1].left > 1e-9 && !f->via[to]) {
+                f->via[to] = a;
+                f->queue[num++] = to;
+            }
+        }
+    }
+    return f->via[NPU__SINK] != 0;
+}
+
+/* Sends as much as possible from source to sink, each time the shortest way; afterwards via says who is on the source's
+   side. */
+static void npu__mincut_run(npu__mincut *f)
+{
+    while (npu__mincut_reach(f)) {
+        double most = NPU__MAX_NS;
+        for (uint32_t v = NPU__SINK; v != NPU__SOURCE; v = f->arcs[(f->via[v] - 1) ^ 1].to) {
+            most = f->arcs[f->via[v] - 1].left < most ? f->arcs[f->via[v] - 1].left : most;
+        }
+        for (uint32_t v = NPU__SINK; v != NPU__SOURCE; v = f->arcs[(f->via[v] - 1) ^ 1].to) {
+            f->arcs[f->via[v] - 1].left -= most;
+            f->arcs[(f->via[v] - 1) ^ 1].left += most;
+        }
+    }
+}
+
+/* The side that a label is on; NPU_NO_INDEX = on neither. */
+static uint32_t npu__mincut_side(const npu__mincut *f, uint32_t label)
+{
+    return label == f->labels[0] ? NPU__SOURCE : label == f->labels[1] ? NPU__SINK : NPU_NO_INDEX;
+}
+
+/* What a move to the label of a side takes; launches count as moves there. */
+static double npu__mincut_move(const npu__placer *p, uint32_t from, uint32_t side, uint64_t bytes)
+{
+    return npu__move_ns(p->plan, from, p->flow->labels[side], bytes) + (side == NPU__SOURCE ? p->flow->launch : 0);
+}
+
+/* A value's bytes to one side count once, whoever reads it there: a vertex of its own stands between maker and
+   readers. */
+static void npu__mincut_readers(npu__placer *p, const npu__net *net, uint32_t maker, uint32_t side, double ns)
+{
+    npu__mincut *f = p->flow;
+    uint32_t between = NPU_NO_INDEX;
+    bool is_fixed = net->is_fetched && npu__mincut_side(f, p->host) == side;
+    for (uint32_t i = 0; i < net->num && !is_fixed; i++) {
+        uint32_t reader = p->readers[net->first + i];
+        is_fixed = !f->vertex[reader] && npu__mincut_side(f, p->label[reader]) == side;
+    }
+    if (is_fixed) { /* it goes there anyhow, unless it is made there */
+        npu__mincut_arc(f, side == NPU__SINK ? maker : NPU__SOURCE, side == NPU__SINK ? NPU__SINK : maker, ns);
+        return;
+    }
+    for (uint32_t i = 0; i < net->num; i++) {
+        uint32_t reader = f->vertex[p->readers[net->first + i]];
+        if (reader && between == NPU_NO_INDEX) {
+            between = npu__mincut_vertex(f);
+            npu__mincut_arc(f, side == NPU__SINK ? maker : between, side == NPU__SINK ? between : maker, ns);
+        }
+        if (reader) {
+            npu__mincut_arc(f, side == NPU__SINK ? between : reader, side == NPU__SINK ? reader : between, NPU__MAX_NS);
+        }
+    }
+}
+
+/* What moving a value takes, as arcs. */
+static void npu__mincut_net(npu__placer *p, const npu__net *net)
+{
+    npu__mincut *f = p->flow;
+    uint32_t label = net->from == NPU_NO_INDEX ? p->num_backends : p->label[net->from];
+    uint32_t maker = net->from == NPU_NO_INDEX ? 0 : f->vertex[net->from];
+    for (uint32_t side = 0; side < 2; side++) {
+        uint32_t other = f->labels[1 - side];
+        if (maker) {
+            npu__mincut_readers(p, net, maker, side, npu__mincut_move(p, other, side, net->bytes));
+        } else if (npu__mincut_side(f, label) != side) {
+            npu__mincut_readers(p, net, 1 - side, side, npu__mincut_move(p, label, side, net->bytes));
+        }
+        /* readers elsewhere, and the host: what it takes from this side */
+        for (uint32_t b = 0; maker && b < p->num_backends; b++) {
+            bool reads = net->is_fetched && b == p->host;
+            for (uint32_t i = 0; i < net->num && !reads; i++) {
+                reads = p->label[p->readers[net->first + i]] == b;
+            }
+            if (reads && npu__mincut_side(f, b) == NPU_NO_INDEX) {
+                double ns = npu__move_ns(p->plan, f->labels[side], b, net->bytes);
+                npu__mincut_arc(f, side ? NPU__SOURCE : maker, side ? maker : NPU__SINK, ns);
+            }
+        }
+    }
+}
+
+static void npu__mincut_nets(npu__placer *p, uint32_t node)
+{
+    for (uint32_t i = p->first_net[node]; i < p->first_net[node + 1]; i++) {
+        uint32_t net = p->net_of[i];
+        if (p->stamp[net] != p->now) {
+            p->stamp[net] = p->now;
+            npu__mincut_net(p, &p->nets[net]);
+        }
+    }
+}
+
+/* Divides the nodes from `first` to `end` that may choose between two labels so that ops and transfers take least, all
+   others staying as they are. */
+static bool npu__place_window(npu__placer *p, uint32_t first, uint32_t end)
+{
+    npu__mincut *f = p->flow;
+    uint32_t both = 1u << f->labels[0] | 1u << f->labels[1];
+    f->num_arcs = f->num_heads = 0;
+    f->ok = true;
+    npu__mincut_vertex(f);
+    npu__mincut_vertex(f);
+    for (uint32_t i = first; i < end; i++) {
+        if ((p->takes[i] & both) == both && npu__mincut_side(f, p->label[i]) != NPU_NO_INDEX) {
+            f->vertex[i] = npu__mincut_vertex(f);
+            npu__mincut_arc(f, f->vertex[i], NPU__SINK, npu__node_ns(p, i, f->labels[0]));
+            npu__mincut_arc(f, NPU__SOURCE, f->vertex[i], npu__node_ns(p, i, f->labels[1]));
+        }
+    }
+    p->now++;
+    for (uint32_t i = first; i < end; i++) {
+        if (f->vertex[i]) {
+            npu__mincut_nets(p, i);
+        }
+    }
+    if (f->ok && f->num_heads > 2) {
+        npu__mincut_run(f);
+    }
+    for (uint32_t i = first; i < end; i++) {
+        if (f->vertex[i] && f->ok) {
+            p->label[i] = (uint8_t)f->labels[f->via[f->vertex[i]] ? 0 : 1];
+        }
+        f->vertex[i] = 0;
+    }
+    return f->ok;
+}
+
+/* Every pair of labels, in windows that overlap. Launches are no part of a cut: `weight` of them is added to each move
+   to an accelerator. */
+static bool npu__place_cut(npu__placer *p, double weight)
+{
+    bool ok = true;
+    for (uint32_t b = 1; b < p->num_backends && ok; b++) {
+        for (uint32_t a = 0; a < b && ok; a++) {
+            p->flow->labels[0] = a;
+            p->flow->labels[1] = b;
+            p->flow->launch = weight * p->plan->prices[a].launch;
+            for (uint32_t at = 0; at < p->num_nodes && ok; at += NPU__WINDOW / 2) {
+                ok = npu__place_window(p, at, p->num_nodes - at > NPU__WINDOW ? at + NPU__WINDOW : p->num_nodes);
+            }
+        }
+    }
+    return ok;
+}
+
+/* ---- placing: descent ---- */
+
+/* Tries a label for some nodes with one label; keeps it where all is predicted to take less. */
+static bool npu__try_label(npu__placer *p, const uint32_t *nodes, uint32_t num, uint32_t label, double *ns)
+{
+    uint32_t old = p->label[nodes[0]];
+    double now;
+    for (uint32_t i = 0; i < num; i++) {
+        if (!(p->takes[nodes[i]] >> label & 1) || p->label[nodes[i]] != old) {
+            return false;
+        }
+    }
+    if (old == label) {
+        return false;
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        p->label[nodes[i]] = (uint8_t)label;
+    }
+    now = npu__placer_ns(p);
+    if (now < *ns * (1 - 1e-9)) {
+        *ns = now;
+        return true;
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        p->label[nodes[i]] = (uint8_t)old;
+    }
+    return false;
+}
+
+/* The nodes of one group, into `nodes`; groups are those of the last evaluation. */
+static uint32_t npu__nodes_of_group(const npu__placer *p, const uint32_t *groups, uint32_t group, uint32_t *nodes)
+{
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < p->num_nodes; i++) {
+        if (groups[i] == group) {
+            nodes[num++] = i;
+        }
+    }
+    return num;
+}
+
+/* Small graphs: one node, one group, or the two ends of a value at a time, everything predicted anew each time. */
+enum { NPU__CLIMB_MAX = 96 };
+static double npu__place_climb(npu__placer *p)
+{
+    uint32_t nodes[NPU__CLIMB_MAX], groups[NPU__CLIMB_MAX], num_groups;
+    double ns = npu__placer_ns(p);
+    bool better = true;
+    for (int round = 0; better && round < 16; round++) {
+        better = false;
+        npu__placer_ns(p);
+        num_groups = p->waves.num_groups;
+        memcpy(groups, p->waves.group, p->num_nodes * sizeof *groups);
+        for (uint32_t b = 0; b < p->num_backends; b++) {
+            for (uint32_t k = 0; k < num_groups; k++) {
+                uint32_t num = npu__nodes_of_group(p, groups, k, nodes);
+                better = npu__try_label(p, nodes, num, b, &ns) || better;
+            }
+            for (uint32_t i = 0; i < p->num_nodes; i++) {
+                better = npu__try_label(p, &i, 1, b, &ns) || better;
+            }
+            for (uint32_t i = 0; i < p->num_nets; i++) {
+                for (uint32_t k = 0; k < p->nets[i].num && p->nets[i].from != NPU_NO_INDEX; k++) {
+                    nodes[0] = p->nets[i].from;
+                    nodes[1] = p->readers[p->nets[i].first + k];
+                    better = npu__try_label(p, nodes, 2, b, &ns) || better;
+                }
+            }
+        }
+    }
+    return ns;
+}
+
+/* Large graphs: gives up each group that costs more than it saves, for the label that is best then; groups that are
+   left merge. Never worse, for without a group there are not more of the others. */
+static bool npu__place_descend(npu__placer *p)
+{
+    uint32_t *nodes = (uint32_t *)npu__alloc(&p->allocator, (p->num_nodes + 1u) * sizeof *nodes);
+    uint32_t *first = (uint32_t *)npu__alloc(&p->allocator, (p->num_nodes + 2u) * sizeof *first);
+    bool better = nodes && first;
+    for (int round = 0; better && round < 8; round++) {
+        uint32_t num_groups;
+        better = false;
+        npu__waves_best(&p->waves);
+        num_groups = p->waves.num_groups;
+        memset(first, 0, (num_groups + 2u) * sizeof *first);
+        for (uint32_t i = 0; i < p->num_nodes; i++) {
+            first[p->waves.group[i] + 2]++;
+        }
+        for (uint32_t k = 1; k < num_groups; k++) {
+            first[k + 1] += first[k];
+        }
+        for (uint32_t i = 0; i < p->num_nodes; i++) {
+            nodes[first[p->waves.group[i] + 1]++] = i;
+        }
+        for (uint32_t k = 0; k < num_groups; k++) {
+            uint32_t *of = nodes + first[k], num = first[k + 1] - first[k], takes = ~0u, old = p->label[of[0]];
+            uint32_t best = old;
+            double least = 0;
+            for (uint32_t i = 0; i < num; i++) {
+                takes &= p->takes[of[i]];
+            }
+            for (uint32_t b = 0; b < p->num_backends; b++) {
+                double ns = b != old && takes >> b & 1
+                    ? npu__relabel_ns(p, of, num, b, false) + p->plan->prices[b].launch - p->plan->prices[old].launch
+                    : 0;
+                best = ns < least ? b : best;
+                least = ns < least ? ns : least;
+            }
+            if (best != old) {
+                npu__relabel_ns(p, of, num, best, true);
+                better = true;
+            }
+        }
+    }
+    npu__free(&p->allocator, nodes, (p->num_nodes + 1u) * sizeof *nodes);
+    npu__free(&p->allocator, first, (p->num_nodes + 2u) * sizeof *first);
+    return nodes && first;
+}
+
+/* ---- placing: the whole ---- */
+
+/* Keeps the labels if they are better than the best so far. */
+static void npu__keep_better(npu__placer *p, double ns, double *best)
+{
+    if (ns < *best * (1 - 1e-9)) {
+        *best = ns;
+        memcpy(p->best, p->label, p->num_nodes);
+    }
+}
+
+/* Placements of the nodes that may choose, more than 4096 counting as 4097. */
+static uint32_t npu__num_placements(const npu__placer *p, uint32_t max_nodes)
+{
+    uint32_t num = 1, num_free = 0;
+    for (uint32_t i = 0; i < p->num_nodes && num <= 4096 && num_free <= max_nodes; i++) {
+        uint32_t choices = 0;
+        for (uint32_t takes = p->takes[i]; takes; takes &= takes - 1) {
+            choices++;
+        }
+        num_free += choices > 1;
+        num *= choices ? choices : 1;
+    }
+    return num <= 4096 && num_free <= max_nodes ? num : 4097;
+}
+
+/* Counts through all placements like an odometer. */
+static void npu__place_exhaustive(npu__placer *p, uint32_t num, double *best)
+{
+    for (uint32_t i = 0; i < p->num_nodes; i++) {
+        for (uint32_t b = 0; b < p->num_backends && p->takes[i]; b++) {
+            if (p->takes[i] >> b & 1) {
+                p->label[i] = (uint8_t)b;
+                break;
+            }
+        }
+    }
+    for (uint32_t k = 0; k < num; k++) {
+        npu__keep_better(p, npu__placer_ns(p), best);
+        for (uint32_t i = 0, carry = 1; i < p->num_nodes && carry; i++) {
+            uint32_t rest = p->takes[i] >> p->label[i] >> 1, step = 1;
+            if (!p->takes[i]) {
+                continue;
+            }
+            carry = rest == 0;
+            rest = carry ? p->takes[i] : rest;
+            for (; !(rest & 1); rest >>= 1) {
+                step++;
+            }
+            p->label[i] = (uint8_t)(carry ? step - 1 : p->label[i] + step);
+        }
+    }
+}
+
+/* From the cheapest of each op, and from the labels of `start`: cut, then descend. */
+static bool npu__place_search(npu__placer *p, const uint8_t *start, double *best)
+{
+    static const double weights[] = { 1, 0.5, 0 };
+    bool ok = true, is_small = p->num_nodes <= NPU__CLIMB_MAX;
+    for (uint32_t i = 0; i < (is_small ? NPU__COUNT(weights) : 1u) && ok; i++) {
+        memcpy(p->label, start, p->num_nodes);
+        ok = npu__place_cut(p, weights[i]) && npu__place_descend(p);
+        if (ok) {
+            npu__keep_better(p, is_small ? npu__place_climb(p) : npu__placer_ns(p), best);
+        }
+    }
+    if (is_small && ok) { /* what the first choices give, and the last */
+        memcpy(p->label, start, p->num_nodes);
+        npu__keep_better(p, npu__place_climb(p), best);
+    }
+    return ok;
+}
+
+/* The labels of the last backends that take each node: what a plan must not be worse than. */
+static void npu__label_last(npu__placer *p)
+{
+    for (uint32_t i = 0; i < p->num_nodes; i++) {
+        for (uint32_t b = 0; b < p->num_backends; b++) {
+            p->label[i] = p->takes[i] >> b & 1 ? (uint8_t)b : p->label[i];
+        }
+    }
+}
+
+/* Why a node is not on the backend that would get it without costs: what moving would take, were it there, and what it
+   would save. Where that alone would pay, what stays around it would not. */
+static bool npu__cost_words(npu__placer *p, uint32_t node, uint32_t wanted, uint16_t *words)
+{
+    npu_plan *plan = p->plan;
+    double saves = npu__node_ns(p, node, p->label[node]) - npu__node_ns(p, node, wanted);
+    double moving = npu__relabel_ns(p, &node, 1, wanted, false) + saves + plan->prices[wanted].launch;
+    const char *name = plan->backends[wanted]->name;
+    char text[128], a[24], b[24];
+    if (saves < 0) {
+        snprintf(text, sizeof text, "%.30s would take %s more", name, npu__format_us(a, -saves));
+    } else if (moving > saves) {
+        snprintf(text, sizeof text, "%.30s would save %s, launch and moving cost %s more", name,
+                 npu__format_us(a, saves), npu__format_us(b, moving));
+    } else {
+        snprintf(text, sizeof text, "its group on %.30s saves less than launch and moving cost", name);
+    }
+    return npu__plan_words(plan, text, words);
+}
+
+static bool npu__placer_targets(npu__placer *p)
+{
+    npu_plan *plan = p->plan;
+    uint32_t last = NPU_NO_INDEX;
+    uint16_t words = 0;
+    bool ok = true;
+    memcpy(p->label, p->best, p->num_nodes);
+    for (uint32_t id = 1; id < plan->graph->num_ops && ok; id++) {
+        npu__target *t = &plan->targets[id];
+        uint32_t node = p->node_of[id];
+        if (p->best[node] < p->num_backends && t->backend != p->best[node]) {
+            ok = node == last || npu__cost_words(p, node, t->backend, &words);
+            last = node;
+            t->backend = p->best[node];
+            t->reason = NPU_REASON_COST;
+            t->words = words;
+        }
+    }
+    return ok;
+}
+
+static bool npu__place_all(npu__placer *p)
+{
+    uint8_t *start = (uint8_t *)npu__alloc(&p->allocator, p->num_nodes + 1u);
+    uint32_t max = p->plan->desc.max_exhaustive_ops ? p->plan->desc.max_exhaustive_ops : 12;
+    uint32_t num = npu__num_placements(p, max == 1 ? 0 : max);
+    bool ok = start != NULL;
+    double best;
+    if (!ok) {
+        return false;
+    }
+    memcpy(start, p->label, p->num_nodes);
+    memcpy(p->best, p->label, p->num_nodes);
+    best = npu__placer_ns(p);
+    npu__label_last(p);
+    p->plan->last_ns = npu__placer_ns(p);
+    npu__keep_better(p, p->plan->last_ns, &best);
+    if (num <= 4096) {
+        npu__place_exhaustive(p, num, &best);
+    } else {
+        if (p->num_nodes <= NPU__CLIMB_MAX) {
+            npu__keep_better(p, npu__place_climb(p), &best);
+        }
+        ok = npu__place_search(p, start, &best);
+    }
+    npu__free(&p->allocator, start, p->num_nodes + 1u);
+    return ok;
+}
+
+/* Changes the targets so that the plan is predicted to take least. */
+static npu_status npu__place_by_cost(npu_plan *plan, npu_diag *diag)
+{
+    npu__placer p;
+    npu__mincut flow;
+    bool ok;
+    memset(&p, 0, sizeof p);
+    memset(&flow, 0, sizeof flow);
+    p.allocator = flow.allocator = plan->allocator;
+    p.plan = plan;
+    p.num_backends = p.host = plan->desc.num_backends;
+    p.flow = &flow;
+    for (uint32_t b = plan->desc.num_backends; b-- > 0;) {
+        p.host = npu__is_device(plan, b) ? p.host : b;
+    }
+    flow.vertex = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->num_ops * sizeof *flow.vertex);
+    ok = flow.vertex && npu__placer_build(&p) && npu__place_all(&p) && npu__placer_targets(&p);
+    npu__free(&plan->allocator, flow.vertex, plan->num_ops * sizeof *flow.vertex);
+    NPU__RELEASE(&flow, arcs);
+    NPU__RELEASE(&flow, heads);
+    NPU__RELEASE(&flow, via);
+    NPU__RELEASE(&flow, queue);
+    npu__placer_free(&p);
+    return ok ? NPU_OK : npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
 }
 
 /* ---- steps ---- */
@@ -35258,13 +40958,22 @@ static bool npu__push_dependency(npu_plan *plan, npu_step *s, uint32_t step)
     return true;
 }
 
+/* What building steps needs, besides the plan. */
+typedef struct npu__build {
+    npu_plan *plan;
+    uint32_t *seen;      /* per value: group + 1 that had it as an input last */
+    uint32_t *made;      /* per group: its step, of those that are built */
+    uint8_t *kept;       /* per value: see npu__mark_kept */
+} npu__build;
+
 /* The step that made a value available on a backend; NPU_NO_INDEX = it is not there yet. Nothing is moved
    from or to ops that nobody takes. */
-static uint32_t npu__available(const npu_plan *plan, uint32_t value, uint32_t backend)
+static uint32_t npu__available(const npu__build *b, uint32_t value, uint32_t backend)
 {
+    const npu_plan *plan = b->plan;
     uint32_t producer = plan->graph->values[value].producer, home = plan->targets[producer].backend;
     if (home == backend || home == NPU__UNPLACED || backend == NPU__UNPLACED) {
-        return plan->op_step[producer];
+        return b->made[plan->op_step[producer]];
     }
     for (uint32_t i = plan->moved_head[value]; i; i = plan->moved[i - 1].next) {
         if (plan->moved[i - 1].backend == backend) {
@@ -35274,18 +40983,18 @@ static uint32_t npu__available(const npu_plan *plan, uint32_t value, uint32_t ba
     return NPU_NO_INDEX;
 }
 
-/* Collects the values that a run takes from outside into the value pool, each once. `seen` holds a stamp per
-   value. */
-static bool npu__collect_inputs(npu_plan *plan, const npu__run *run, uint32_t *seen, uint32_t *count)
+/* Collects the values that a run takes from outside into the value pool, each once. */
+static bool npu__collect_inputs(npu__build *b, const npu__run *run, uint32_t *count)
 {
+    npu_plan *plan = b->plan;
     const npu_graph *g = plan->graph;
     *count = 0;
-    for (uint32_t id = run->first; id <= run->last; id++) {
-        const npu__op *o = &g->ops[id];
+    for (uint32_t k = 0; k < run->num_ops; k++) {
+        const npu__op *o = &g->ops[run->ops[k].id];
         for (uint32_t i = 0; i < o->num_operands; i++) {
-            uint32_t v = g->uses[o->first_operand + i].value;
-            if (v && seen[v] != run->first && g->values[v].producer < run->first) {
-                seen[v] = run->first;
+            uint32_t v = g->uses[o->first_operand + i].value, producer = g->values[v].producer;
+            if (v && b->seen[v] != run->group + 1 && (!producer || plan->op_step[producer] != run->group)) {
+                b->seen[v] = run->group + 1;
                 if (!npu__push_value(plan, v)) {
                     return false;
                 }
@@ -35297,22 +41006,23 @@ static bool npu__collect_inputs(npu_plan *plan, const npu__run *run, uint32_t *s
 }
 
 /* Adds a transfer step from each backend that holds something the run needs on `to`. */
-static npu_status npu__add_transfers(npu_plan *plan, uint32_t first_input, uint32_t num_inputs, uint32_t to)
+static npu_status npu__add_transfers(npu__build *b, uint32_t first_input, uint32_t num_inputs, uint32_t to)
 {
+    npu_plan *plan = b->plan;
     for (uint32_t from = 0; from < plan->desc.num_backends; from++) {
         npu_step *s = NULL;
         for (uint32_t i = 0; i < num_inputs; i++) {
             uint32_t v = plan->step_values[first_input + i].id, producer = plan->graph->values[v].producer;
             npu__moved *m;
             if (!producer || from == to || plan->targets[producer].backend != from ||
-                npu__available(plan, v, to) != NPU_NO_INDEX) {
+                npu__available(b, v, to) != NPU_NO_INDEX) {
                 continue;
             }
             if (!s) {
                 s = npu__step_add(plan, NPU_STEP_TRANSFER, to, from);
             }
             if (!s || !NPU__RESERVE(plan, moved, 1) || !npu__push_value(plan, v) ||
-                !npu__push_dependency(plan, s, plan->op_step[producer])) {
+                !npu__push_dependency(plan, s, b->made[plan->op_step[producer]])) {
                 return NPU_ERR_NO_MEMORY;
             }
             m = &plan->moved[plan->num_moved++];
@@ -35320,45 +41030,53 @@ static npu_status npu__add_transfers(npu_plan *plan, uint32_t first_input, uint3
             m->backend = to;
             m->next = plan->moved_head[v];
             plan->moved_head[v] = plan->num_moved;
-            s->bytes += npu__value_size(plan->graph, v);
+            s->bytes += npu__value_size(plan->graph, v) *
+                (uint64_t)(npu__goes_down(plan, from, to) + npu__goes_up(plan, from, to));
+            s->predicted_ns += npu__move_ns(plan, from, to, npu__value_size(plan->graph, v));
             s->num_outputs++;
         }
     }
     return NPU_OK;
 }
 
-/* True for a value that something outside the run, or the graph itself, needs. */
-static bool npu__escapes(const npu_graph *g, uint32_t value, const npu__run *run, const uint8_t *kept)
-{
-    const npu__value *v = &g->values[value];
-    /* uses are listed in order of emission: the last one is the farthest */
-    return kept[value] || (v->last_use && g->uses[v->last_use - 1].op > run->last);
-}
-
-static npu_status npu__add_partition(npu_plan *plan, const npu__run *run, uint32_t num_inputs,
-                                     const uint8_t *kept)
+/* Is a value of an op used in another step (or group) than its own? */
+static bool npu__leaves_step(const npu_plan *plan, uint32_t value)
 {
     const npu_graph *g = plan->graph;
-    npu_step *s = npu__step_add(plan, NPU_STEP_PARTITION, plan->targets[run->first].backend, 0);
+    uint32_t home = plan->op_step[g->values[value].producer], u = g->values[value].first_use;
+    while (u && plan->op_step[g->uses[u - 1].op] == home) {
+        u = g->uses[u - 1].next;
+    }
+    return u != 0;
+}
+
+static npu_status npu__add_partition(npu__build *b, const npu__run *run, uint32_t num_inputs)
+{
+    npu_plan *plan = b->plan;
+    const npu_graph *g = plan->graph;
+    npu_step *s = npu__step_add(plan, NPU_STEP_PARTITION, run->backend, 0);
     uint32_t first_input;
-    if (!s || !NPU__RESERVE(plan, step_ops, run->last - run->first + 1)) {
+    if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
+    b->made[run->group] = plan->num_steps - 1;
+    s->predicted_ns = run->backend < plan->desc.num_backends ? plan->prices[run->backend].launch : 0;
+    for (uint32_t i = 0; i < run->num_ops; i++) {
+        s->predicted_ns += npu__ns_on(plan, run->ops[i].id, run->backend);
+    }
     s->num_inputs = num_inputs;
+    s->num_ops = run->num_ops;
     first_input = plan->num_step_values - num_inputs;
     for (uint32_t i = 0; i < num_inputs; i++) {
         uint32_t v = plan->step_values[first_input + i].id;
-        if (g->values[v].producer && !npu__push_dependency(plan, s, npu__available(plan, v, s->backend))) {
+        if (g->values[v].producer && !npu__push_dependency(plan, s, npu__available(b, v, s->backend))) {
             return NPU_ERR_NO_MEMORY;
         }
     }
-    for (uint32_t id = run->first; id <= run->last; id++) {
-        plan->step_ops[plan->num_step_ops++].id = id;
-        plan->op_step[id] = plan->num_steps - 1;
-        s->num_ops++;
-        for (uint32_t r = 0; r < g->ops[id].num_results; r++) {
-            uint32_t v = g->ops[id].first_result + r;
-            if (npu__escapes(g, v, run, kept)) {
+    for (uint32_t i = 0; i < run->num_ops; i++) {
+        const npu__op *o = &g->ops[run->ops[i].id];
+        for (uint32_t v = o->first_result; v < o->first_result + o->num_results; v++) {
+            if (b->kept[v] || npu__leaves_step(plan, v)) {
                 if (!npu__push_value(plan, v)) {
                     return NPU_ERR_NO_MEMORY;
                 }
@@ -35389,14 +41107,15 @@ static void npu__steps_point(npu_plan *plan)
 }
 
 /* One run: the transfers it needs, then the partition itself. */
-static npu_status npu__add_run(npu_plan *plan, const npu__run *run, uint32_t *seen, const uint8_t *kept)
+static npu_status npu__add_run(npu__build *b, const npu__run *run)
 {
+    npu_plan *plan = b->plan;
     uint32_t num_inputs, first = plan->num_step_values, before = plan->num_steps;
     npu_status status;
-    if (!npu__collect_inputs(plan, run, seen, &num_inputs)) {
+    if (!npu__collect_inputs(b, run, &num_inputs)) {
         return NPU_ERR_NO_MEMORY;
     }
-    status = npu__add_transfers(plan, first, num_inputs, plan->targets[run->first].backend);
+    status = npu__add_transfers(b, first, num_inputs, run->backend);
     if (status == NPU_OK && plan->num_steps > before) { /* the inputs belong behind the transfers' values */
         uint32_t moved = plan->num_step_values - first - num_inputs;
         if (!NPU__RESERVE(plan, step_values, num_inputs)) {
@@ -35407,42 +41126,48 @@ static npu_status npu__add_run(npu_plan *plan, const npu__run *run, uint32_t *se
         memmove(plan->step_values + first, plan->step_values + first + num_inputs,
                 (moved + num_inputs) * sizeof *plan->step_values);
     }
-    return status ? status : npu__add_partition(plan, run, num_inputs, kept);
+    return status ? status : npu__add_partition(b, run, num_inputs);
 }
 
-/* Per value: bit 0 for a graph output, bit 1 for the next content of a state. */
-static void npu__mark_kept(const npu_graph *g, uint8_t *kept)
+static npu_status npu__build_all(npu__build *b)
 {
-    for (uint32_t i = 0; i < g->num_outputs; i++) {
-        kept[g->outputs[i].a] |= 1;
+    npu_plan *plan = b->plan;
+    npu_status status = NPU_OK;
+    npu__mark_kept(plan->graph, b->kept);
+    for (uint32_t k = 0; status == NPU_OK && k < plan->num_groups; k++) {
+        npu__run run = npu__run_of(plan, k);
+        status = npu__add_run(b, &run);
     }
-    for (uint32_t i = 0; i < g->num_updates; i++) {
-        kept[g->updates[i].b] |= 2;
+    for (uint32_t id = 1; status == NPU_OK && id < plan->graph->num_ops; id++) {
+        plan->op_step[id] = b->made[plan->op_step[id]];
     }
+    return status;
 }
 
-/* Builds all steps from the targets; what an earlier call built is replaced. */
+/* Builds all steps from the groups; what an earlier call built is replaced. */
 static npu_status npu__build_steps(npu_plan *plan, npu_diag *diag)
 {
     const npu_graph *g = plan->graph;
-    uint32_t *seen = (uint32_t *)npu__alloc_zero(&plan->allocator, g->num_values * sizeof *seen);
-    uint8_t *kept = (uint8_t *)npu__alloc_zero(&plan->allocator, g->num_values);
-    npu_status status = seen && kept ? NPU_OK : NPU_ERR_NO_MEMORY;
+    const npu_allocator *a = &plan->allocator;
+    npu_status status = NPU_ERR_NO_MEMORY;
     uint64_t bytes = 0;
-    plan->num_steps = plan->num_step_ops = plan->num_step_values = plan->num_step_dependencies =
-        plan->num_moved = 0;
+    npu__build b;
+    b.plan = plan;
+    b.seen = (uint32_t *)npu__alloc_zero(a, g->num_values * sizeof *b.seen);
+    b.made = (uint32_t *)npu__alloc(a, (plan->num_groups + 1u) * sizeof *b.made);
+    b.kept = (uint8_t *)npu__alloc_zero(a, g->num_values);
+    plan->num_steps = plan->num_step_values = plan->num_step_dependencies = plan->num_moved = 0;
     memset(plan->moved_head, 0, g->num_values * sizeof *plan->moved_head);
-    if (status == NPU_OK) {
-        npu__mark_kept(g, kept);
+    if (b.seen && b.made && b.kept) {
+        status = npu__build_all(&b);
     }
-    for (uint32_t id = 1; status == NPU_OK && id < g->num_ops;) {
-        npu__run run = npu__run_at(plan, id);
-        status = npu__add_run(plan, &run, seen, kept);
-        id = run.last + 1;
-    }
-    npu__free(&plan->allocator, seen, g->num_values * sizeof *seen);
-    npu__free(&plan->allocator, kept, g->num_values);
+    npu__free(a, b.seen, g->num_values * sizeof *b.seen);
+    npu__free(a, b.made, (plan->num_groups + 1u) * sizeof *b.made);
+    npu__free(a, b.kept, g->num_values);
     npu__steps_point(plan);
+    NPU__RELEASE(plan, groups);
+    plan->groups = NULL;
+    plan->num_groups = plan->cap_groups = 0;
     for (uint32_t i = 0; status == NPU_OK && i < plan->num_steps; i++) {
         bytes += plan->steps[i].bytes;
     }
@@ -35557,6 +41282,21 @@ static bool npu__plan_backends(npu_plan *plan)
     return !is_older || plan->older;
 }
 
+static uint32_t npu__num_regions(const npu_backend *b)
+{
+    return b->num_regions < NPU_MAX_REGIONS ? b->num_regions : NPU_MAX_REGIONS;
+}
+
+static void npu__plan_rooms(npu_plan *plan)
+{
+    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+        for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
+            uint64_t capacity = npu_region_at(plan->backends[b]->regions, r)->capacity;
+            plan->room[b][r].capacity = capacity ? capacity : UINT64_MAX;
+        }
+    }
+}
+
 static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
 {
     npu_allocator a = npu__allocator(desc->allocator);
@@ -35572,6 +41312,9 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
     plan->num_inputs = g->num_inputs;
     plan->num_outputs = g->num_outputs;
     plan->desc = *desc;
+    if (desc->expect) {
+        plan->expect = *desc->expect;
+    }
     memcpy(plan->given, desc->backends, desc->num_backends * sizeof plan->given[0]);
     plan->targets = (npu__target *)npu__alloc_zero(&a, g->num_ops * sizeof *plan->targets);
     plan->op_step = (uint32_t *)npu__alloc_zero(&a, g->num_ops * sizeof *plan->op_step);
@@ -35588,7 +41331,39 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
         plan->planned[i] = s->max ? s->max : s->min ? s->min : 1;
     }
     plan->sizes.values = plan->planned;
+    npu__plan_rooms(plan);
     return plan;
+}
+
+static bool npu__plan_clone_costs(npu_plan *plan, const npu_plan *from)
+{
+    size_t bytes = (size_t)plan->num_ops * plan->desc.num_backends * sizeof *plan->op_ns;
+    memcpy(plan->prices, from->prices, sizeof plan->prices);
+    plan->last_ns = from->last_ns;
+    plan->expect = from->expect;
+    plan->op_ns = from->op_ns ? (float *)npu__alloc(&plan->allocator, bytes) : NULL;
+    if ((from->op_ns && !plan->op_ns) || !NPU__RESERVE(plan, refused, from->num_refused)) {
+        return false;
+    }
+    if (plan->op_ns) {
+        memcpy(plan->op_ns, from->op_ns, bytes);
+    }
+    if (from->num_refused) {
+        memcpy(plan->refused, from->refused, from->num_refused * sizeof *from->refused);
+    }
+    plan->num_refused = from->num_refused;
+    return true;
+}
+
+static bool npu__clone_streams(npu_plan *plan, const npu_plan *from)
+{
+    size_t bytes = plan->num_values * sizeof *plan->streamed;
+    memcpy(plan->stream_room, from->stream_room, sizeof plan->stream_room);
+    plan->streamed = from->streamed ? (uint32_t *)npu__alloc(&plan->allocator, bytes) : NULL;
+    if (plan->streamed) {
+        memcpy(plan->streamed, from->streamed, bytes);
+    }
+    return !from->streamed || plan->streamed;
 }
 
 /* A plan with the same targets, for a program to change. */
@@ -35607,7 +41382,8 @@ static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
     }
     if (ok) {
         memcpy(plan->targets, from->targets, from->graph->num_ops * sizeof *plan->targets);
-        ok = npu__build_steps(plan, diag) == NPU_OK;
+        ok = npu__plan_clone_costs(plan, from) && npu__clone_streams(plan, from) && npu__group_ops(plan) &&
+            npu__build_steps(plan, diag) == NPU_OK;
     }
     if (!ok) {
         npu_plan_destroy(plan);
@@ -35641,6 +41417,32 @@ NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *re
     return t && t->backend != NPU__UNPLACED ? (int)t->backend : -1;
 }
 
+NPU_IR_API uint32_t npu_plan_op_refusal(const npu_plan *plan, npu_op op, uint32_t backend, const char **words)
+{
+    uint32_t low = 0, high = plan ? plan->num_refused : 0;
+    const npu__no *no;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        no = &plan->refused[middle];
+        if (no->op < op.id || (no->op == op.id && no->backend < backend)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    no = plan && low < plan->num_refused ? &plan->refused[low] : NULL;
+    no = no && no->op == op.id && no->backend == backend ? no : NULL;
+    if (words) {
+        *words = no && no->words ? plan->words[no->words] : "";
+    }
+    return no ? no->reason : (uint32_t)NPU_REASON_CLAIMED;
+}
+
+NPU_IR_API double npu_plan_op_ns(const npu_plan *plan, npu_op op, uint32_t backend)
+{
+    return plan && op.id && op.id < plan->num_ops ? npu__ns_on(plan, op.id, backend) : 0;
+}
+
 /* -----------------------------------------------------------------------------------------------------------
   12  MEMORY PLANNER                                                                             >>impl-memory
 
@@ -35672,6 +41474,9 @@ struct npu__storage {
     uint32_t until;      /* of a root: the last tick of all that lie in it */
     uint8_t backend, kind;
     uint8_t alias;       /* a view: nothing has to be done to make it; NPU__STRIDED = its bytes are nowhere */
+    uint8_t region;      /* of a root in an arena, or of a weight: index among the backend's */
+    uint32_t touches;    /* ops and transfers that read or write it */
+    uint32_t output;     /* of NPU__BOUND_OUTPUT: the first output that lists the value; kernels write there */
     uint64_t delta, size, offset;
 };
 
@@ -35685,7 +41490,10 @@ typedef struct npu__step_memory {
     uint32_t num_own_weights, num_values;
     const uint32_t *own_weights;
     const uint32_t *values; /* of the group, which own_weights indexes */
+    uint32_t num_scratches;
+    const npu_scratch *scratches;
     uint32_t scratch_storage; /* out: index + 1 */
+    uint32_t first_scratch;   /* out: index of that of scratches[0], which the others follow */
 } npu__step_memory;
 
 static void npu__plan_free_storage(npu_plan *plan) { NPU__RELEASE(plan, storage); }
@@ -35697,6 +41505,23 @@ static uint32_t npu__storage_find(const npu_plan *plan, uint32_t value, uint32_t
         i = plan->storage[i - 1].next;
     }
     return i ? i - 1 : NPU_NO_INDEX;
+}
+
+/* Where ops write an output, NPU_NO_INDEX where it is copied when everything has run. */
+static uint32_t npu__output_storage(const npu_plan *plan, uint32_t index)
+{
+    uint32_t i = plan->value_storage[plan->graph->outputs[index].a];
+    while (i && plan->storage[i - 1].kind != NPU__BOUND_OUTPUT) {
+        i = plan->storage[i - 1].next;
+    }
+    return i ? i - 1 : NPU_NO_INDEX;
+}
+
+/* Only the first of several outputs that list one value is written by ops; the others are copied from it. */
+static bool npu__output_is_first(const npu_plan *plan, uint32_t index)
+{
+    uint32_t storage = npu__output_storage(plan, index);
+    return storage != NPU_NO_INDEX && plan->storage[storage].output == index;
 }
 
 static uint64_t npu__round_up(uint64_t n, uint64_t alignment)
@@ -35711,9 +41536,20 @@ static bool npu__is_unbounded(const npu_graph *g, uint32_t value)
     return !npu_spec_is_static(&largest);
 }
 
+/* NULL = it is dense there. */
+static const npu__formed *npu__form_of(const npu_plan *plan, uint32_t value, uint32_t backend)
+{
+    uint32_t i = plan->num_forms ? plan->value_form[value] : 0;
+    while (i && plan->forms[i - 1].backend != backend) {
+        i = plan->forms[i - 1].next;
+    }
+    return i ? &plan->forms[i - 1] : NULL;
+}
+
 static uint32_t npu__storage_add(npu_plan *plan, uint32_t value, uint32_t backend, uint32_t kind,
                                  uint32_t first, uint64_t size)
 {
+    const npu__formed *form = npu__form_of(plan, value, backend);
     npu__storage *s;
     if (!NPU__RESERVE(plan, storage, 1)) {
         return NPU_NO_INDEX;
@@ -35726,9 +41562,10 @@ static uint32_t npu__storage_add(npu_plan *plan, uint32_t value, uint32_t backen
         kind = NPU__GROWN;
     }
     s->kind = (uint8_t)kind;
+    s->touches = 1;
     s->first = s->last = first;
     s->parent = plan->num_storage;
-    s->size = size;
+    s->size = form ? form->bytes : size;
     if (value) {
         s->next = plan->value_storage[value];
         plan->value_storage[value] = plan->num_storage + 1;
@@ -35748,7 +41585,8 @@ static uint32_t npu__storage_of_operand(npu_plan *plan, uint32_t value, uint32_t
         }
         return i;
     }
-    kind = v->role == NPU_ROLE_PARAM || v->role == NPU_ROLE_CONSTANT ? (is_owned ? NPU__OWN_WEIGHT : NPU__WEIGHT)
+    kind = npu__is_streamed(plan, value, backend) ? NPU__ARENA
+        : v->role == NPU_ROLE_PARAM || v->role == NPU_ROLE_CONSTANT ? (is_owned ? NPU__OWN_WEIGHT : NPU__WEIGHT)
         : host                                                       ? NPU__BOUND_INPUT
                                                                      : NPU__ARENA;
     return npu__storage_add(plan, value, backend, kind, 0, npu__value_size(plan->graph, value));
@@ -35756,8 +41594,10 @@ static uint32_t npu__storage_of_operand(npu_plan *plan, uint32_t value, uint32_t
 
 static void npu__use_until(npu_plan *plan, uint32_t storage, uint32_t tick)
 {
-    if (storage != NPU_NO_INDEX && plan->storage[storage].last < tick) {
-        plan->storage[storage].last = tick;
+    if (storage != NPU_NO_INDEX) {
+        npu__storage *s = &plan->storage[storage];
+        s->last = s->last < tick ? tick : s->last;
+        s->touches++;
     }
 }
 
@@ -35780,11 +41620,9 @@ static void npu__mark_owned(npu__lifetimes *t, const npu__step_memory *m, uint8_
 static bool npu__lifetimes_result(npu__lifetimes *t, uint32_t value, const npu_step *s, bool inner)
 {
     npu_plan *plan = t->plan;
-    const npu__value *v = &plan->graph->values[value];
     bool host = (plan->backends[s->backend]->traits & NPU_BACKEND_HOST) != 0;
-    uint32_t last_op = s->ops[s->num_ops - 1].id, i;
-    bool escapes = t->kept[value] || (v->last_use && plan->graph->uses[v->last_use - 1].op > last_op);
-    if (inner && !escapes) {
+    uint32_t i;
+    if (inner && !t->kept[value] && !npu__leaves_step(plan, value)) {
         return true;
     }
     i = npu__storage_add(plan, value, s->backend,
@@ -35794,6 +41632,38 @@ static bool npu__lifetimes_result(npu__lifetimes *t, uint32_t value, const npu_s
         plan->storage[i].last = t->end;
     }
     return i != NPU_NO_INDEX;
+}
+
+/* Scratch of the group as long as it runs, that of an op at its tick, unless the device has an order of its own. */
+static bool npu__lifetimes_scratch(npu_plan *plan, const npu_step *s, npu__step_memory *m, uint32_t begin)
+{
+    uint32_t end = begin + s->num_ops - 1, i, workers = plan->desc.num_workers ? plan->desc.num_workers : 1;
+    uint64_t alignment = plan->alignment[s->backend], group = m->scratch, most = 0, bytes;
+    if (m->scratch) {
+        i = npu__storage_add(plan, 0, s->backend, NPU__ARENA, begin, m->scratch);
+        if (i == NPU_NO_INDEX) {
+            return false;
+        }
+        npu__use_until(plan, i, end);
+        m->scratch_storage = i + 1;
+        group = (group + alignment - 1) / alignment * alignment;
+    }
+    m->first_scratch = plan->num_storage;
+    for (uint32_t k = 0; k < m->num_scratches; k++) {
+        const npu_scratch *scratch = npu__scratch_at(m->scratches, k);
+        bytes = npu__scratch_bytes(scratch, workers);
+        i = npu__storage_add(plan, 0, s->backend, NPU__ARENA, m->plans_inner ? begin : begin + scratch->op, bytes);
+        if (i == NPU_NO_INDEX) {
+            return false;
+        }
+        npu__use_until(plan, i, m->plans_inner ? end : begin + scratch->op);
+        bytes = (bytes + alignment - 1) / alignment * alignment;
+        most = m->plans_inner ? most + bytes : bytes > most ? bytes : most;
+    }
+    most += group;
+    bytes = plan->memory[s->backend].scratch;
+    plan->memory[s->backend].scratch = most > bytes ? most : bytes;
+    return true;
 }
 
 static bool npu__lifetimes_partition(npu__lifetimes *t, const npu_step *s, npu__step_memory *m)
@@ -35811,6 +41681,9 @@ static bool npu__lifetimes_partition(npu__lifetimes *t, const npu_step *s, npu__
             if (v && storage == NPU_NO_INDEX && g->values[v].producer == 0) {
                 return false; /* out of memory: only inner values have none */
             }
+            if (v && storage >= first_storage && storage != NPU_NO_INDEX && npu__is_streamed(plan, v, s->backend)) {
+                plan->storage[storage].first = begin; /* it is uploaded then */
+            }
             npu__use_until(plan, storage, m->plans_inner ? begin + s->num_ops - 1 : t->tick);
         }
         for (uint32_t r = 0; r < o->num_results; r++) {
@@ -35825,25 +41698,22 @@ static bool npu__lifetimes_partition(npu__lifetimes *t, const npu_step *s, npu__
         plan->storage[i].first = plan->storage[i].first > begin ? begin : plan->storage[i].first;
         npu__use_until(plan, i, t->tick - 1);
     }
-    if (m->scratch) {
-        uint32_t i = npu__storage_add(plan, 0, s->backend, NPU__ARENA, begin, m->scratch);
-        if (i == NPU_NO_INDEX) {
-            return false;
-        }
-        npu__use_until(plan, i, t->tick - 1);
-        m->scratch_storage = i + 1;
-    }
-    return true;
+    return npu__lifetimes_scratch(plan, s, m, begin);
 }
 
 static bool npu__lifetimes_transfer(npu__lifetimes *t, const npu_step *s)
 {
     for (uint32_t i = 0; i < s->num_outputs; i++) {
-        uint32_t v = s->outputs[i].id;
+        uint32_t v = s->outputs[i].id, storage;
+        bool host = !npu__is_device(t->plan, s->backend) && !npu__is_unbounded(t->plan->graph, v);
         npu__use_until(t->plan, npu__storage_find(t->plan, v, s->from), t->tick);
-        if (npu__storage_add(t->plan, v, s->backend, NPU__ARENA, t->tick,
-                             npu__value_size(t->plan->graph, v)) == NPU_NO_INDEX) {
+        storage = npu__storage_add(t->plan, v, s->backend, host && (t->kept[v] & 1) ? NPU__BOUND_OUTPUT : NPU__ARENA,
+                                   t->tick, npu__value_size(t->plan->graph, v));
+        if (storage == NPU_NO_INDEX) {
             return false;
+        }
+        if (host && t->kept[v]) { /* it stays there, so that it is not moved again: npu__result_backend */
+            t->plan->storage[storage].last = t->end;
         }
     }
     t->tick++;
@@ -35871,6 +41741,7 @@ static void npu__storage_join(npu_plan *plan, uint32_t child, uint32_t root, uin
     plan->storage[child].parent = root;
     plan->storage[child].delta = delta;
     plan->storage[root].until = until > plan->storage[root].until ? until : plan->storage[root].until;
+    plan->storage[root].touches += plan->storage[child].touches;
 }
 
 /* extract_slice: in front of the dims that are whole one may be a part, and before that all have one element. */
@@ -35933,6 +41804,7 @@ static bool npu__view_offset(const npu_plan *plan, const npu_op_info *info, uint
     uint32_t to = npu__storage_find(plan, result, backend);
     *offset = 0;
     return to != NPU_NO_INDEX && plan->storage[to].kind == NPU__ARENA && plan->storage[to].parent == to &&
+        !npu__form_of(plan, result, backend) &&
         (!(info->traits & NPU_SLICE) || npu__slice_offset(info, r, offset)) &&
         *offset <= plan->storage[root].size && plan->storage[to].size <= plan->storage[root].size - *offset;
 }
@@ -35945,7 +41817,8 @@ static void npu__share_view(npu_plan *plan, const npu_op_info *info, uint32_t ba
     uint32_t x = o->num_operands == 1 ? g->uses[o->first_operand].value : 0;
     uint32_t from = x ? npu__storage_find(plan, x, backend) : NPU_NO_INDEX, root;
     uint64_t base, offset;
-    if (from == NPU_NO_INDEX || plan->storage[from].size == 0 || plan->storage[from].alias == NPU__STRIDED) {
+    if (from == NPU_NO_INDEX || plan->storage[from].size == 0 || plan->storage[from].alias == NPU__STRIDED ||
+        npu__form_of(plan, x, backend)) {
         return;
     }
     root = npu__storage_root(plan, from, &base);
@@ -36072,9 +41945,12 @@ typedef struct npu__free_range {
     uint64_t begin, end;
 } npu__free_range;
 
+#define NPU__NOWHERE UINT64_MAX /* the offset of what a region has no room for */
+
 typedef struct npu__packer {
     npu_plan *plan;
     uint64_t alignment;
+    uint64_t most;            /* bytes that the arena may have */
     uint32_t *order;          /* storage indices by first tick */
     uint32_t num;
     uint64_t *offsets;        /* per entry of order */
@@ -36117,7 +41993,8 @@ static bool npu__range_free(npu__packer *p, uint64_t begin, uint64_t end)
     return true;
 }
 
-/* The smallest free range that is large enough, else the top; a free range at the top is used first. */
+/* The smallest free range that is large enough, else the top, where there is room; a free range at the top is used
+   first. */
 static uint64_t npu__range_take(npu__packer *p, uint64_t size, uint64_t *top)
 {
     uint32_t best = NPU_NO_INDEX;
@@ -36137,8 +42014,12 @@ static uint64_t npu__range_take(npu__packer *p, uint64_t size, uint64_t *top)
         return at;
     }
     if (p->num_ranges && p->ranges[p->num_ranges - 1].end == *top) {
-        at = p->ranges[--p->num_ranges].begin;
+        at = p->ranges[p->num_ranges - 1].begin;
     }
+    if (at > p->most || size > p->most - at) {
+        return NPU__NOWHERE;
+    }
+    p->num_ranges -= at != *top;
     *top = at + size;
     return at;
 }
@@ -36167,77 +42048,102 @@ static bool npu__pack_in_time(npu__packer *p, uint32_t num_ticks, uint64_t *tota
             }
         }
         p->offsets[i] = npu__packed_size(p, i) ? npu__range_take(p, npu__packed_size(p, i), total) : 0;
-        p->chain[i] = p->ends[s->until];
-        p->ends[s->until] = i + 1;
+        if (p->offsets[i] != NPU__NOWHERE) {
+            p->chain[i] = p->ends[s->until];
+            p->ends[s->until] = i + 1;
+        }
     }
     return true;
 }
 
-typedef struct npu__sized {
-    uint64_t size;
+/* What an entry is placed by: the largest key first. */
+typedef struct npu__keyed {
+    double key;
     uint32_t entry;
-} npu__sized;
+} npu__keyed;
 
-static int npu__sized_compare(const void *a, const void *b)
+static int npu__keyed_compare(const void *a, const void *b)
 {
-    const npu__sized *x = (const npu__sized *)a, *y = (const npu__sized *)b;
-    return x->size != y->size ? (x->size > y->size ? -1 : 1) : x->entry < y->entry ? -1 : 1;
+    const npu__keyed *x = (const npu__keyed *)a, *y = (const npu__keyed *)b;
+    return x->key > y->key ? -1 : x->key < y->key ? 1 : x->entry < y->entry ? -1 : 1;
 }
 
-/* Largest first, each at the lowest gap among those alive at the same time. Quadratic, so for small plans
-   only. */
-static bool npu__pack_by_size(npu__packer *p, uint64_t *offsets, uint64_t *total)
+static double npu__key_size(const npu__packer *p, uint32_t entry) { return (double)npu__packed_size(p, entry); }
+
+/* Every touch moves all bytes of a value, which has its room as long as it lives: touches per byte and tick. */
+static double npu__key_benefit(const npu__packer *p, uint32_t entry)
 {
-    npu__sized *sized = (npu__sized *)npu__alloc(&p->plan->allocator, p->num * sizeof *sized);
+    const npu__storage *s = &p->plan->storage[p->order[entry]];
+    return (double)s->touches / ((double)s->until - (double)s->first + 1);
+}
+
+/* The lowest gap for an entry among those that are placed (by rising offset) and alive at the same time. */
+static uint64_t npu__lowest_gap(const npu__packer *p, const uint64_t *offsets, const uint32_t *placed, uint32_t num,
+                                uint32_t entry)
+{
+    const npu__storage *s = &p->plan->storage[p->order[entry]];
+    uint64_t at = 0, size = npu__packed_size(p, entry);
+    for (uint32_t k = 0; k < num; k++) {
+        const npu__storage *o = &p->plan->storage[p->order[placed[k]]];
+        if (o->first <= s->until && s->first <= o->until) {
+            uint64_t end = offsets[placed[k]] + npu__packed_size(p, placed[k]);
+            if (offsets[placed[k]] >= at + size) {
+                break;
+            }
+            at = end > at ? end : at;
+        }
+    }
+    return at > p->most || size > p->most - at ? NPU__NOWHERE : at;
+}
+
+/* In order of a key, each at the lowest gap, where there is one. Quadratic, so for small plans only. */
+static bool npu__pack_by_key(npu__packer *p, double (*key)(const npu__packer *p, uint32_t entry), uint64_t *offsets,
+                             uint64_t *total)
+{
+    npu__keyed *keyed = (npu__keyed *)npu__alloc(&p->plan->allocator, p->num * sizeof *keyed);
     /* by offset */
     uint32_t *placed = (uint32_t *)npu__alloc(&p->plan->allocator, p->num * sizeof *placed), num_placed = 0;
-    bool ok = sized && placed;
+    bool ok = keyed && placed;
     *total = 0;
     for (uint32_t i = 0; ok && i < p->num; i++) {
-        sized[i].size = npu__packed_size(p, i);
-        sized[i].entry = i;
+        keyed[i].key = key(p, i);
+        keyed[i].entry = i;
     }
     if (ok) {
-        qsort(sized, p->num, sizeof *sized, npu__sized_compare);
+        qsort(keyed, p->num, sizeof *keyed, npu__keyed_compare);
     }
     for (uint32_t i = 0; ok && i < p->num; i++) {
-        const npu__storage *s = &p->plan->storage[p->order[sized[i].entry]];
-        uint64_t at = 0;
-        uint32_t insert = num_placed;
-        for (uint32_t k = 0; k < num_placed; k++) {
-            const npu__storage *o = &p->plan->storage[p->order[placed[k]]];
-            if (o->first <= s->until && s->first <= o->until) {
-                if (offsets[placed[k]] >= at + sized[i].size) {
-                    break;
-                }
-                at = offsets[placed[k]] + npu__packed_size(p, placed[k]) > at
-                    ? offsets[placed[k]] + npu__packed_size(p, placed[k])
-                    : at;
-            }
+        uint32_t entry = keyed[i].entry, insert = num_placed;
+        uint64_t at = npu__lowest_gap(p, offsets, placed, num_placed, entry), size = npu__packed_size(p, entry);
+        offsets[entry] = at;
+        if (at == NPU__NOWHERE) {
+            continue;
         }
-        offsets[sized[i].entry] = at;
-        *total = at + sized[i].size > *total ? at + sized[i].size : *total;
+        *total = at + size > *total ? at + size : *total;
         while (insert > 0 && offsets[placed[insert - 1]] > at) {
             placed[insert] = placed[insert - 1];
             insert--;
         }
-        placed[insert] = sized[i].entry;
+        placed[insert] = entry;
         num_placed++;
     }
-    npu__free(&p->plan->allocator, sized, p->num * sizeof *sized);
+    npu__free(&p->plan->allocator, keyed, p->num * sizeof *keyed);
     npu__free(&p->plan->allocator, placed, p->num * sizeof *placed);
     return ok;
 }
 
-#define NPU__PACK_BY_SIZE_MAX 1024u
+#define NPU__PACK_BY_KEY_MAX 1024u
 
-/* Peak of live bytes: what no placement can be below. */
-static uint64_t npu__peak(const npu__packer *p, uint64_t *live, uint32_t num_ticks)
+/* Peak of live bytes: what no placement can be below; without scratch where `values`. */
+static uint64_t npu__peak(const npu__packer *p, uint64_t *live, uint32_t num_ticks, bool values)
 {
     uint64_t now = 0, peak = 0;
     memset(live, 0, ((size_t)num_ticks + 1) * sizeof *live);
     for (uint32_t i = 0; i < p->num; i++) {
         const npu__storage *s = &p->plan->storage[p->order[i]];
+        if (values && !s->value) {
+            continue;
+        }
         live[s->first] += npu__packed_size(p, i); /* differences wrap around and cancel */
         live[s->until + 1] -= npu__packed_size(p, i);
     }
@@ -36273,41 +42179,103 @@ static void npu__pack_order(npu__packer *p, uint32_t backend, uint32_t num_ticks
     }
 }
 
+/* The regions of a backend as they are filled. */
+static void npu__region_order(const npu_backend *b, uint32_t order[NPU_MAX_REGIONS])
+{
+    for (uint32_t i = 0; i < npu__num_regions(b); i++) {
+        uint32_t k = i;
+        uint32_t priority = npu_region_at(b->regions, i)->priority;
+        for (; k > 0 && npu_region_at(b->regions, order[k - 1])->priority < priority; k--) {
+            order[k] = order[k - 1];
+        }
+        order[k] = i;
+    }
+}
+
+/* The region that takes what the others have no room for, and all that nobody places. */
+static uint32_t npu__last_region(const npu_backend *b)
+{
+    uint32_t order[NPU_MAX_REGIONS] = { 0 };
+    npu__region_order(b, order);
+    return order[npu__num_regions(b) - 1];
+}
+
+static uint64_t npu__num_execs(const npu_plan *plan) { return plan->desc.num_execs ? plan->desc.num_execs : 1; }
+
+/* What is left in a region for one arena beside its weights. */
+static uint64_t npu__arena_room(const npu_plan *plan, uint32_t b, uint32_t r, uint64_t others)
+{
+    uint64_t slack = npu_region_at(plan->backends[b]->regions, r)->slack, room = plan->room[b][r].capacity, most;
+    if (room == UINT64_MAX) {
+        return UINT64_MAX;
+    }
+    most = (room > others ? room - others : 0) / npu__num_execs(plan);
+    most = most > slack ? most - slack : 0;
+    return most - most % plan->alignment[b];
+}
+
+/* Entries that have an offset go to region r, the others stay in order. */
+static void npu__pack_take(npu__packer *p, uint32_t r)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < p->num; i++) {
+        npu__storage *s = &p->plan->storage[p->order[i]];
+        if (p->offsets[i] == NPU__NOWHERE) {
+            p->order[kept++] = p->order[i];
+        } else {
+            NPU_IR_ASSERT(p->offsets[i] % p->alignment == 0);
+            s->offset = p->offsets[i];
+            s->region = (uint8_t)r;
+        }
+    }
+    p->num = kept;
+}
+
+/* All entries, as closely as one of two ways does it. */
+static bool npu__pack_closely(npu__packer *p, uint32_t num_ticks, uint64_t bound, uint64_t *total)
+{
+    uint64_t by_size, *offsets;
+    bool ok = npu__pack_in_time(p, num_ticks, total);
+    if (!ok || *total <= bound || p->num > NPU__PACK_BY_KEY_MAX) {
+        return ok;
+    }
+    offsets = (uint64_t *)npu__alloc(&p->plan->allocator, p->num * sizeof *offsets);
+    ok = offsets && npu__pack_by_key(p, npu__key_size, offsets, &by_size);
+    if (ok && by_size < *total) {
+        *total = by_size;
+        memcpy(p->offsets, offsets, p->num * sizeof *offsets);
+    }
+    npu__free(&p->plan->allocator, offsets, p->num * sizeof *offsets);
+    return ok;
+}
+
+/* The regions by priority: what does each of them most good as long as there is room, all the rest in the last one. */
 static bool npu__pack_backend(npu__packer *p, uint32_t backend, uint32_t num_ticks, uint64_t *live)
 {
     npu_plan *plan = p->plan;
     npu_memory *m = &plan->memory[backend];
-    uint64_t total, by_size;
-    uint64_t *offsets;
+    uint32_t order[NPU_MAX_REGIONS] = { 0 }, num = npu__num_regions(plan->backends[backend]);
+    bool ok = true;
+    npu__region_order(plan->backends[backend], order);
     npu__pack_order(p, backend, num_ticks, p->ends);
-    m->lower_bound = npu__peak(p, live, num_ticks);
-    if (!npu__pack_in_time(p, num_ticks, &total)) {
-        return false;
-    }
-    if (total > m->lower_bound && p->num <= NPU__PACK_BY_SIZE_MAX) {
-        offsets = (uint64_t *)npu__alloc(&plan->allocator, p->num * sizeof *offsets);
-        if (!offsets || !npu__pack_by_size(p, offsets, &by_size)) {
-            npu__free(&plan->allocator, offsets, p->num * sizeof *offsets);
-            return false;
+    m->lower_bound = npu__peak(p, live, num_ticks, false);
+    m->values_bound = m->scratch ? npu__peak(p, live, num_ticks, true) : m->lower_bound;
+    for (uint32_t i = 0; ok && i < num && (i == 0 || p->num); i++) {
+        uint64_t *total = &plan->room[backend][order[i]].activations;
+        p->most = i + 1 < num ? npu__arena_room(plan, backend, order[i], 0) : UINT64_MAX;
+        ok = p->most == UINT64_MAX || p->num > NPU__PACK_BY_KEY_MAX
+            ? npu__pack_closely(p, num_ticks, i ? npu__peak(p, live, num_ticks, false) : m->lower_bound, total)
+            : npu__pack_by_key(p, npu__key_benefit, p->offsets, total);
+        if (ok) {
+            npu__pack_take(p, order[i]);
+            m->activations += *total;
         }
-        if (by_size < total) {
-            total = by_size;
-            memcpy(p->offsets, offsets, p->num * sizeof *offsets);
-        }
-        npu__free(&plan->allocator, offsets, p->num * sizeof *offsets);
     }
-    NPU_IR_ASSERT(total >= m->lower_bound);
-    m->activations = total;
-    for (uint32_t i = 0; i < p->num; i++) {
-        NPU_IR_ASSERT(p->offsets[i] <= total && npu__packed_size(p, i) <= total - p->offsets[i]);
-        NPU_IR_ASSERT(p->offsets[i] % p->alignment == 0);
-        plan->storage[p->order[i]].offset = p->offsets[i];
-    }
-    return true;
+    NPU_IR_ASSERT(!ok || (p->num == 0 && m->activations >= m->lower_bound));
+    return ok;
 }
 
-/* Bytes by kind, and the offsets of weights in their own buffer. False when a backend's sum does not fit:
-   then no later sum can wrap. */
+/* Bytes by kind. False when a backend's sum does not fit: then no later sum can wrap. */
 static bool npu__sum_memory(npu_plan *plan)
 {
     uint64_t room[NPU__MAX_BACKENDS];
@@ -36325,20 +42293,84 @@ static bool npu__sum_memory(npu_plan *plan)
         }
         room[s->backend] -= rounded;
         if (s->kind == NPU__WEIGHT) {
-            s->offset = m->weights;
             m->weights += rounded;
         } else if (s->kind == NPU__BOUND_OUTPUT) {
             m->outputs += s->size;
         } else {
+            m->streamed += s->value && npu__is_streamed(plan, s->value, s->backend) ? s->size : 0;
             m->inputs += s->value && role == NPU_ROLE_INPUT ? s->size : 0;
             m->state += s->value && role == NPU_ROLE_STATE ? s->size : 0;
             m->no_reuse += s->kind == NPU__ARENA ? rounded : 0;
         }
-        if (s->value == 0) {
-            m->scratch = rounded > m->scratch ? rounded : m->scratch;
-        }
     }
     return true;
+}
+
+static uint64_t npu__add_clamped(uint64_t a, uint64_t b) { return b <= UINT64_MAX - a ? a + b : UINT64_MAX; }
+
+/* Bytes of a region that programs have: weights, and what is prepared. */
+static uint64_t npu__region_held(const npu_plan *plan, uint32_t b, uint32_t r)
+{
+    const npu_backend *backend = plan->backends[b];
+    uint64_t weights = backend->traits & NPU_BACKEND_HOST ? 0 : plan->room[b][r].weights;
+    return npu__add_clamped(weights ? weights + npu_region_at(backend->regions, r)->slack : 0,
+                            r == npu__last_region(backend) ? plan->memory[b].prepared : 0);
+}
+
+/* Bytes of a region that execs have. */
+static uint64_t npu__region_arenas(const npu_plan *plan, uint32_t b, uint32_t r)
+{
+    uint64_t bytes = plan->room[b][r].activations, execs = npu__num_execs(plan);
+    bytes += bytes ? npu_region_at(plan->backends[b]->regions, r)->slack : 0;
+    return bytes && execs > UINT64_MAX / bytes ? UINT64_MAX : execs * bytes;
+}
+
+/* What counts against the capacity of a region. */
+static uint64_t npu__region_required(const npu_plan *plan, uint32_t b, uint32_t r)
+{
+    return npu__add_clamped(npu__region_arenas(plan, b, r), npu__region_held(plan, b, r));
+}
+
+/* The region for a weight: the first that has room for it beside the arenas, else the last one. */
+static uint32_t npu__weight_region(const npu_plan *plan, uint32_t b, const uint32_t *order, uint64_t bytes)
+{
+    uint32_t num = npu__num_regions(plan->backends[b]), i = 0;
+    for (; i + 1 < num; i++) {
+        uint64_t used = npu__region_required(plan, b, order[i]), room = plan->room[b][order[i]].capacity;
+        uint64_t slack = npu_region_at(plan->backends[b]->regions, order[i])->slack;
+        bytes += plan->room[b][order[i]].weights ? 0 : slack;
+        if (room >= used && bytes <= room - used) {
+            break;
+        }
+        bytes -= plan->room[b][order[i]].weights ? 0 : slack;
+    }
+    return order[i];
+}
+
+/* Regions and offsets of the weights of a backend, those that are read most often first. */
+static bool npu__place_weights(npu_plan *plan, uint32_t b)
+{
+    uint32_t order[NPU_MAX_REGIONS] = { 0 }, num = 0;
+    npu__keyed *keyed = (npu__keyed *)npu__alloc(&plan->allocator, plan->num_storage * sizeof *keyed);
+    npu__region_order(plan->backends[b], order);
+    for (uint32_t i = 0; keyed && i < plan->num_storage; i++) {
+        if (plan->storage[i].backend == b && plan->storage[i].kind == NPU__WEIGHT) {
+            keyed[num].key = npu__num_regions(plan->backends[b]) > 1 ? plan->storage[i].touches : 0;
+            keyed[num++].entry = i;
+        }
+    }
+    if (num) {
+        qsort(keyed, num, sizeof *keyed, npu__keyed_compare);
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        npu__storage *s = &plan->storage[keyed[i].entry];
+        uint64_t bytes = npu__round_up(s->size, plan->alignment[b]);
+        s->region = (uint8_t)npu__weight_region(plan, b, order, bytes);
+        s->offset = plan->room[b][s->region].weights;
+        plan->room[b][s->region].weights += bytes;
+    }
+    npu__free(&plan->allocator, keyed, plan->num_storage * sizeof *keyed);
+    return keyed != NULL;
 }
 
 static bool npu__pack_all(npu_plan *plan, uint32_t num_ticks)
@@ -36356,7 +42388,7 @@ static bool npu__pack_all(npu_plan *plan, uint32_t num_ticks)
     ok = live && p.order && p.offsets && p.chain && p.ends;
     for (uint32_t b = 0; ok && b < plan->desc.num_backends; b++) {
         p.alignment = plan->alignment[b];
-        ok = npu__pack_backend(&p, b, num_ticks, live);
+        ok = npu__pack_backend(&p, b, num_ticks, live) && npu__place_weights(plan, b);
     }
     npu__free(a, live, ((size_t)num_ticks + 1) * sizeof *live);
     npu__free(a, p.order, plan->num_storage * sizeof *p.order);
@@ -36394,6 +42426,12 @@ static bool npu__plan_lifetimes(npu_plan *plan, const uint8_t *kept, npu__step_m
         }
     }
     ok = ok && t.owned;
+    for (uint32_t i = plan->graph->num_outputs; ok && i-- > 0;) {
+        uint32_t storage = npu__output_storage(plan, i);
+        if (storage != NPU_NO_INDEX) {
+            plan->storage[storage].output = i; /* backwards: the first one stays */
+        }
+    }
     npu__free(&plan->allocator, t.owned, plan->graph->num_values);
     return ok;
 }
@@ -36402,12 +42440,20 @@ static bool npu__plan_lifetimes(npu_plan *plan, const uint8_t *kept, npu__step_m
 static bool npu__plan_alignment(npu_plan *plan, const npu__step_memory *steps)
 {
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
-        plan->alignment[b] = plan->backends[b]->regions->alignment;
+        plan->alignment[b] = 1;
+        for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
+            uint32_t alignment = npu_region_at(plan->backends[b]->regions, r)->alignment;
+            plan->alignment[b] = alignment > plan->alignment[b] ? alignment : plan->alignment[b];
+        }
     }
     for (uint32_t i = 0; i < plan->num_steps; i++) {
         uint32_t wanted = steps[i].scratch ? steps[i].scratch_alignment : 0, *alignment;
         if (wanted & (wanted - 1)) {
             return false;
+        }
+        for (uint32_t k = 0; k < steps[i].num_scratches; k++) {
+            uint32_t other = npu__scratch_at(steps[i].scratches, k)->alignment;
+            wanted = other > wanted ? other : wanted;
         }
         if (wanted) {
             alignment = &plan->alignment[plan->steps[i].backend];
@@ -36417,9 +42463,145 @@ static bool npu__plan_alignment(npu_plan *plan, const npu__step_memory *steps)
     return true;
 }
 
+/* ---- lifetimes where steps overlap ---- */
+
+/* Which steps are done before a step begins, for sure: each backend with `wait` is a queue, the calling thread is one
+   more (see npu__flow), and a step waits for those it depends on. */
+typedef struct npu__order {
+    npu_plan *plan;
+    uint32_t num_queues;
+    uint32_t *known;     /* per step and queue: 1 + the last step there that is done before it */
+    uint32_t *queue_of;  /* per step */
+    uint32_t *begins;    /* per step: its first tick, and that after the last */
+    uint32_t *steps;     /* by queue, in order */
+    uint32_t first[NPU__MAX_BACKENDS + 2]; /* per queue, in `steps`, and the end */
+} npu__order;
+
+static bool npu__has_host_memory(const npu_plan *plan, uint32_t backend)
+{
+    return (plan->backends[backend]->traits & NPU_BACKEND_HOST) != 0;
+}
+
+static uint32_t npu__order_queue_of(const npu_plan *plan, uint32_t backend)
+{
+    return plan->backends[backend]->wait ? backend : plan->desc.num_backends;
+}
+
+/* The queue that does a step: of two memories the device's, of two devices the destination. */
+static uint32_t npu__order_queue(const npu_plan *plan, const npu_step *s)
+{
+    bool is_download = s->type == NPU_STEP_TRANSFER && npu__has_host_memory(plan, s->backend) &&
+        !npu__has_host_memory(plan, s->from);
+    return s->backend == NPU__UNPLACED ? plan->desc.num_backends
+                                       : npu__order_queue_of(plan, is_download ? s->from : s->backend);
+}
+
+static void npu__order_find(npu__order *o)
+{
+    const npu_plan *plan = o->plan;
+    uint32_t last[NPU__MAX_BACKENDS + 1] = { 0 }, tick = 1;
+    for (uint32_t i = 0; i < plan->num_steps; i++) {
+        const npu_step *s = &plan->steps[i];
+        uint32_t *known = o->known + (size_t)i * o->num_queues, q = npu__order_queue(plan, s);
+        if (last[q]) {
+            memcpy(known, o->known + (size_t)(last[q] - 1) * o->num_queues, o->num_queues * sizeof *known);
+        }
+        known[q] = last[q];
+        for (uint32_t k = 0; k < s->num_dependencies; k++) {
+            uint32_t d = s->dependencies[k];
+            const uint32_t *before = o->known + (size_t)d * o->num_queues;
+            for (uint32_t w = 0; w < o->num_queues; w++) {
+                uint32_t done = w == o->queue_of[d] ? d + 1 : before[w];
+                known[w] = done > known[w] ? done : known[w];
+            }
+        }
+        o->queue_of[i] = q;
+        o->begins[i] = tick;
+        tick += s->type == NPU_STEP_PARTITION ? s->num_ops : 1;
+        last[q] = i + 1;
+        o->first[q + 1]++;
+    }
+    o->begins[plan->num_steps] = tick;
+    for (uint32_t q = 0; q < o->num_queues; q++) {
+        o->first[q + 1] += o->first[q];
+        last[q] = o->first[q];
+    }
+    for (uint32_t i = 0; i < plan->num_steps; i++) {
+        o->steps[last[o->queue_of[i]]++] = i;
+    }
+}
+
+/* Until when the queue of a host backend may not write what a transfer reads from it: the first tick of the step there
+   that is the first to know that it is done. */
+static uint32_t npu__order_read_until(const npu__order *o, uint32_t transfer, uint32_t backend)
+{
+    uint32_t q = npu__order_queue_of(o->plan, backend), low = o->first[q], high = o->first[q + 1];
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2, s = o->steps[middle];
+        if (s > transfer && o->known[(size_t)s * o->num_queues + o->queue_of[transfer]] > transfer) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return o->begins[low < o->first[q + 1] ? o->steps[low] : o->plan->num_steps];
+}
+
+/* Memory of host backends that a transfer reads or writes beside steps there belongs to it as long as that may be. */
+static void npu__order_transfer(npu__order *o, uint32_t i)
+{
+    npu_plan *plan = o->plan;
+    const npu_step *s = &plan->steps[i];
+    for (uint32_t k = 0; k < s->num_outputs; k++) {
+        uint32_t from = npu__storage_find(plan, s->outputs[k].id, s->from);
+        uint32_t to = npu__storage_find(plan, s->outputs[k].id, s->backend);
+        if (from != NPU_NO_INDEX && npu__has_host_memory(plan, s->from) &&
+            npu__order_queue_of(plan, s->from) != o->queue_of[i]) {
+            npu__use_until(plan, from, npu__order_read_until(o, i, s->from));
+        }
+        if (to != NPU_NO_INDEX && npu__has_host_memory(plan, s->backend) &&
+            npu__order_queue_of(plan, s->backend) != o->queue_of[i]) {
+            uint32_t done = o->known[(size_t)i * o->num_queues + npu__order_queue_of(plan, s->backend)];
+            uint32_t first = done ? o->begins[done] : 1;
+            plan->storage[to].first = first < plan->storage[to].first ? first : plan->storage[to].first;
+        }
+    }
+}
+
+static bool npu__plan_overlap(npu_plan *plan)
+{
+    const npu_allocator *a = &plan->allocator;
+    npu__order o;
+    size_t num_known;
+    bool ok;
+    memset(&o, 0, sizeof o);
+    o.plan = plan;
+    o.num_queues = plan->desc.num_backends + 1;
+    num_known = (size_t)plan->num_steps * o.num_queues;
+    o.known = (uint32_t *)npu__alloc_zero(a, num_known * sizeof *o.known);
+    o.queue_of = (uint32_t *)npu__alloc(a, plan->num_steps * sizeof *o.queue_of);
+    o.begins = (uint32_t *)npu__alloc(a, (plan->num_steps + 1) * sizeof *o.begins);
+    o.steps = (uint32_t *)npu__alloc(a, plan->num_steps * sizeof *o.steps);
+    ok = o.known && o.queue_of && o.begins && o.steps;
+    if (ok) {
+        npu__order_find(&o);
+    }
+    for (uint32_t i = 0; ok && i < plan->num_steps; i++) {
+        if (plan->steps[i].type == NPU_STEP_TRANSFER && plan->steps[i].backend != NPU__UNPLACED &&
+            plan->steps[i].from != NPU__UNPLACED) {
+            npu__order_transfer(&o, i);
+        }
+    }
+    npu__free(a, o.known, num_known * sizeof *o.known);
+    npu__free(a, o.queue_of, plan->num_steps * sizeof *o.queue_of);
+    npu__free(a, o.begins, (plan->num_steps + 1) * sizeof *o.begins);
+    npu__free(a, o.steps, plan->num_steps * sizeof *o.steps);
+    return ok;
+}
+
 /* Plans all memory anew. `steps` is what compile said, one entry per step. Errors: NO_MEMORY, OVERFLOW,
    BACKEND (an alignment). */
-static npu_status npu__plan_memory_with(npu_plan *plan, npu__step_memory *steps)
+static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
 {
     uint8_t *kept = (uint8_t *)npu__alloc_zero(&plan->allocator, plan->graph->num_values);
     uint32_t num_ticks = 0;
@@ -36429,10 +42611,21 @@ static npu_status npu__plan_memory_with(npu_plan *plan, npu__step_memory *steps)
     plan->num_storage = 0;
     memset(plan->value_storage, 0, plan->graph->num_values * sizeof *plan->value_storage);
     memset(plan->memory, 0, sizeof plan->memory);
+    for (uint32_t i = 0; i < NPU__MAX_BACKENDS * NPU_MAX_REGIONS; i++) {
+        npu__room *room = &plan->room[i / NPU_MAX_REGIONS][i % NPU_MAX_REGIONS];
+        room->activations = room->weights = 0;
+    }
+    for (uint32_t i = 0; i < plan->num_steps; i++) {
+        uint64_t *sum = steps[i].prepared ? &plan->memory[plan->steps[i].backend].prepared : NULL;
+        if (sum) {
+            *sum = npu__add_clamped(*sum, steps[i].prepared);
+        }
+    }
     if (status == NPU_OK) {
         npu__mark_kept(plan->graph, kept);
-        status = npu__plan_lifetimes(plan, kept, steps, &num_ticks) ? npu__share_views(plan, steps)
-                                                                    : NPU_ERR_NO_MEMORY;
+        status = npu__plan_lifetimes(plan, kept, steps, &num_ticks) && (!plan->desc.overlap || npu__plan_overlap(plan))
+            ? npu__share_views(plan, steps)
+            : NPU_ERR_NO_MEMORY;
     }
     if (status == NPU_OK) {
         for (uint32_t i = 0; i < plan->num_steps && !plan->desc.no_inplace; i++) {
@@ -36445,16 +42638,54 @@ static npu_status npu__plan_memory_with(npu_plan *plan, npu__step_memory *steps)
                                              : NPU_ERR_NO_MEMORY;
     }
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
-        plan->memory[b].exact = plan->exact;
-    }
-    for (uint32_t i = 0; i < plan->num_steps; i++) {
-        uint64_t *sum = steps[i].prepared ? &plan->memory[plan->steps[i].backend].prepared : NULL;
-        if (sum) {
-            *sum = steps[i].prepared <= UINT64_MAX - *sum ? *sum + steps[i].prepared : UINT64_MAX;
+        npu_memory *m = &plan->memory[b];
+        m->exact = plan->exact;
+        for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
+            m->required = npu__add_clamped(m->required, npu__region_required(plan, b, r));
         }
     }
     npu__free(&plan->allocator, kept, plan->graph->num_values);
     return status;
+}
+
+static npu_status npu__plan_memory_with(npu_plan *plan, npu__step_memory *steps)
+{
+    uint64_t in_order[NPU__MAX_BACKENDS] = { 0 };
+    bool overlap = plan->desc.overlap;
+    npu_status status = NPU_OK;
+    plan->desc.overlap = false;
+    if (overlap) { /* for what it would take, which people are told */
+        status = npu__plan_memory_once(plan, steps);
+    }
+    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+        in_order[b] = plan->memory[b].activations;
+    }
+    plan->desc.overlap = overlap;
+    status = status ? status : npu__plan_memory_once(plan, steps);
+    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+        plan->memory[b].in_order = overlap ? in_order[b] : plan->memory[b].activations;
+    }
+    return status;
+}
+
+/* The backend on which a value is made; NPU_NO_INDEX = it has no producer. */
+static uint32_t npu__producer_backend(const npu_plan *plan, uint32_t value)
+{
+    uint32_t producer = plan->graph->values[value].producer;
+    return producer ? plan->targets[producer].backend : NPU_NO_INDEX;
+}
+
+/* Where the graph gets an output, or the next content of a state, from: a host backend that it was moved to anyhow,
+   else where it is made. */
+static uint32_t npu__result_backend(const npu_plan *plan, uint32_t value)
+{
+    uint32_t home = npu__producer_backend(plan, value);
+    for (uint32_t i = npu__is_device(plan, home) ? plan->value_storage[value] : 0; i; i = plan->storage[i - 1].next) {
+        if (!npu__is_device(plan, plan->storage[i - 1].backend) && !npu__is_unbounded(plan->graph, value)) {
+            return plan->storage[i - 1].backend;
+        }
+    }
+    return home;
 }
 
 /* A dry run: nothing is compiled, so scratch is unknown and no result is in place. */
@@ -36464,6 +42695,483 @@ static npu_status npu__plan_memory(npu_plan *plan, npu_diag *diag)
         (npu__step_memory *)npu__alloc_zero(&plan->allocator, plan->num_steps * sizeof *steps);
     npu_status status = steps ? npu__plan_memory_with(plan, steps) : NPU_ERR_NO_MEMORY;
     npu__free(&plan->allocator, steps, plan->num_steps * sizeof *steps);
+    return status ? npu__fail(diag, status, "plan of memory: %s", npu_status_text(status)) : NPU_OK;
+}
+
+/* ---- capacities: what does not fit goes to the next backend ----
+
+   A round finds a region that is too small, moves ops off its backend and plans anew. Backends come in order and ops
+   only go to later ones, so it ends. */
+
+/* The largest values in a region: "'x' 4096, 'w' 64". */
+static const char *npu__largest_values(const npu_plan *plan, uint32_t b, uint32_t r, char *buf, size_t size)
+{
+    uint32_t best[3] = { 0, 0, 0 }, num = 0; /* index + 1 */
+    char label[16];
+    for (uint32_t i = 0; i < plan->num_storage; i++) {
+        const npu__storage *s = &plan->storage[i];
+        bool is_weight = s->kind == NPU__WEIGHT && !(plan->backends[b]->traits & NPU_BACKEND_HOST);
+        uint32_t k = num;
+        if (s->backend != b || s->region != r || s->parent != i || !(is_weight || s->kind == NPU__ARENA)) {
+            continue;
+        }
+        for (; k > 0 && plan->storage[best[k - 1] - 1].size < s->size; k--) {
+            if (k < NPU__COUNT(best)) {
+                best[k] = best[k - 1];
+            }
+        }
+        if (k < NPU__COUNT(best)) {
+            best[k] = i + 1;
+            num += num < NPU__COUNT(best);
+        }
+    }
+    buf[0] = 0;
+    for (uint32_t i = 0; i < num; i++) {
+        const npu__storage *s = &plan->storage[best[i] - 1];
+        npu__append(buf, size, s->value ? "%s'%.40s' %llu" : "%s%s %llu", i ? ", " : "",
+                    s->value ? npu__value_label(plan->graph, s->value, label) : "(scratch)",
+                    (unsigned long long)s->size);
+    }
+    return buf;
+}
+
+static const char *npu__region_name(const npu_backend *b, uint32_t r)
+{
+    const char *name = npu_region_at(b->regions, r)->name;
+    return name ? name : "";
+}
+
+/* A region that is too small. */
+typedef struct npu__excess {
+    npu_plan *plan;
+    uint32_t backend, region;
+    uint64_t required;
+    uint32_t num_ticks;
+    uint32_t *op_at;  /* per tick: the op of the backend, 0 = none */
+    uint64_t *live;   /* per tick: bytes in the arena; before that differences */
+    uint8_t *leaves;  /* per op: 1 = it goes */
+    uint8_t *seen;    /* per storage: a weight that was counted */
+    uint32_t num_leaving, unplaced; /* unplaced: an op that no other backend takes */
+} npu__excess;
+
+static bool npu__find_excess(npu_plan *plan, npu__excess *e)
+{
+    memset(e, 0, sizeof *e);
+    e->plan = plan;
+    for (; e->backend < plan->desc.num_backends; e->backend++) {
+        for (e->region = 0; e->region < npu__num_regions(plan->backends[e->backend]); e->region++) {
+            e->required = npu__region_required(plan, e->backend, e->region);
+            if (e->required > plan->room[e->backend][e->region].capacity) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static uint64_t npu__excess_bytes(const npu__excess *e, const npu__storage *s)
+{
+    bool is_here = s->backend == e->backend && s->region == e->region && s->kind == NPU__ARENA;
+    return is_here && s->parent == (uint32_t)(s - e->plan->storage)
+        ? npu__round_up(s->size, e->plan->alignment[e->backend])
+        : 0;
+}
+
+/* Ops and live bytes per tick. */
+static bool npu__excess_init(npu__excess *e)
+{
+    npu_plan *plan = e->plan;
+    uint32_t tick = 1;
+    for (uint32_t i = 0; i < plan->num_steps; i++) {
+        tick += plan->steps[i].type == NPU_STEP_PARTITION ? plan->steps[i].num_ops : 1;
+    }
+    e->num_ticks = tick + 1;
+    e->op_at = (uint32_t *)npu__alloc_zero(&plan->allocator, e->num_ticks * sizeof *e->op_at);
+    e->live = (uint64_t *)npu__alloc_zero(&plan->allocator, ((size_t)e->num_ticks + 1) * sizeof *e->live);
+    e->leaves = (uint8_t *)npu__alloc_zero(&plan->allocator, plan->num_ops);
+    e->seen = (uint8_t *)npu__alloc_zero(&plan->allocator, plan->num_storage);
+    if (!e->op_at || !e->live || !e->leaves || !e->seen) {
+        return false;
+    }
+    tick = 1;
+    for (uint32_t i = 0; i < plan->num_steps; i++) {
+        const npu_step *s = &plan->steps[i];
+        for (uint32_t k = 0; k < s->num_ops; k++, tick++) {
+            e->op_at[tick] = s->backend == e->backend ? s->ops[k].id : 0;
+        }
+        tick += s->type == NPU_STEP_TRANSFER;
+    }
+    for (uint32_t i = 0; i < plan->num_storage; i++) {
+        const npu__storage *s = &plan->storage[i];
+        uint64_t bytes = npu__excess_bytes(e, s);
+        if (bytes) {
+            e->live[s->first] += bytes; /* differences wrap around and cancel */
+            e->live[s->until + 1] -= bytes;
+        }
+    }
+    for (uint32_t t = 1; t < e->num_ticks; t++) {
+        e->live[t] += e->live[t - 1];
+    }
+    return true;
+}
+
+static void npu__excess_free(npu__excess *e)
+{
+    const npu_allocator *a = &e->plan->allocator;
+    npu__free(a, e->op_at, e->num_ticks * sizeof *e->op_at);
+    npu__free(a, e->live, ((size_t)e->num_ticks + 1) * sizeof *e->live);
+    npu__free(a, e->leaves, e->plan->num_ops);
+    npu__free(a, e->seen, e->plan->num_storage);
+}
+
+static void npu__leave(npu__excess *e, uint32_t op)
+{
+    if (op) {
+        e->num_leaving += !e->leaves[op];
+        e->leaves[op] = 1;
+    }
+}
+
+/* Bytes of the weights that an op is the first of its backend to use. */
+static uint64_t npu__new_weights(npu__excess *e, uint32_t op)
+{
+    const npu_graph *g = e->plan->graph;
+    const npu__op *o = &g->ops[op];
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        uint32_t v = g->uses[o->first_operand + i].value;
+        uint32_t s = v ? npu__storage_find(e->plan, v, e->backend) : NPU_NO_INDEX;
+        uint32_t kind = s == NPU_NO_INDEX ? NPU__ARENA : e->plan->storage[s].kind;
+        if ((kind == NPU__WEIGHT || kind == NPU__OWN_WEIGHT) && !e->seen[s]) {
+            e->seen[s] = 1;
+            bytes += e->plan->storage[s].size;
+        }
+    }
+    return bytes;
+}
+
+/* An op whose weights alone are too large leaves, and all ops from the first on whose weights do not fit beside those
+   of the ops before it. What programs keep is counted by the weights that it is made of. */
+static void npu__leave_by_weights(npu__excess *e, uint64_t held, uint64_t budget)
+{
+    uint64_t sum = 0, total = 0, bytes;
+    bool is_full = false;
+    double scale;
+    for (uint32_t t = 1; t < e->num_ticks; t++) {
+        total += e->op_at[t] ? npu__new_weights(e, e->op_at[t]) : 0;
+    }
+    memset(e->seen, 0, e->plan->num_storage);
+    scale = total ? (double)held / (double)total : 0;
+    for (uint32_t t = 1; t < e->num_ticks; t++) {
+        bytes = e->op_at[t] ? npu__new_weights(e, e->op_at[t]) : 0;
+        if ((double)bytes * scale > (double)budget) {
+            npu__leave(e, e->op_at[t]);
+            continue;
+        }
+        sum += bytes;
+        is_full = is_full || (double)sum * scale > (double)budget;
+        npu__leave(e, is_full ? e->op_at[t] : 0);
+    }
+}
+
+/* Marks the ops of the backend that touch a root, or counts them. */
+static uint32_t npu__touch_root(npu__excess *e, uint32_t root, bool marks)
+{
+    const npu_graph *g = e->plan->graph;
+    uint32_t count = 0;
+    for (uint32_t t = e->plan->storage[root].first; t <= e->plan->storage[root].until && t < e->num_ticks; t++) {
+        const npu__op *o = &g->ops[e->op_at[t]];
+        bool touches = false;
+        uint64_t delta;
+        for (uint32_t i = 0; e->op_at[t] && i < o->num_operands + o->num_results && !touches; i++) {
+            uint32_t v = i < o->num_operands ? g->uses[o->first_operand + i].value
+                                             : o->first_result + i - o->num_operands;
+            uint32_t s = v ? npu__storage_find(e->plan, v, e->backend) : NPU_NO_INDEX;
+            touches = s != NPU_NO_INDEX && npu__storage_root(e->plan, s, &delta) == root;
+        }
+        count += touches;
+        npu__leave(e, touches && marks ? e->op_at[t] : 0);
+    }
+    return count;
+}
+
+/* The largest value that lives in all of first .. last; NPU_NO_INDEX = there is none. */
+static uint32_t npu__largest_root(const npu__excess *e, uint32_t first, uint32_t last)
+{
+    uint32_t best = NPU_NO_INDEX;
+    for (uint32_t i = 0; i < e->plan->num_storage; i++) {
+        const npu__storage *s = &e->plan->storage[i];
+        if (s->value && s->first <= first && s->until >= last && npu__excess_bytes(e, s) &&
+            (best == NPU_NO_INDEX || s->size > e->plan->storage[best].size)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Ticks first .. last are too full: their ops leave, or those that touch the largest value where these are fewer. */
+static void npu__leave_range(npu__excess *e, uint32_t first, uint32_t last, bool looks)
+{
+    uint32_t count = 0, root = looks ? npu__largest_root(e, first, last) : NPU_NO_INDEX, touching = 0;
+    for (uint32_t t = first; t <= last; t++) {
+        count += e->op_at[t] != 0;
+    }
+    touching = root == NPU_NO_INDEX ? 0 : npu__touch_root(e, root, false);
+    if (touching && (count == 0 || touching < count)) {
+        npu__touch_root(e, root, true);
+        return;
+    }
+    for (uint32_t t = first; t <= last; t++) {
+        npu__leave(e, e->op_at[t]);
+    }
+}
+
+enum { NPU__LOOKED_AT = 16 }; /* ranges of a round whose values are looked at, too: each takes time of its own */
+
+static void npu__leave_at_peaks(npu__excess *e, uint64_t most)
+{
+    uint64_t peak = 0;
+    uint32_t num = 0;
+    for (uint32_t t = 0; t < e->num_ticks; t++) {
+        peak = e->live[t] > peak ? e->live[t] : peak;
+    }
+    most = peak && most >= peak ? peak - 1 : most; /* gaps may be too small where the bytes would do */
+    for (uint32_t t = 0; t < e->num_ticks; t++) {
+        uint32_t first = t;
+        while (t < e->num_ticks && e->live[t] > most) {
+            t++;
+        }
+        if (t > first) {
+            npu__leave_range(e, first, t - 1, num++ < NPU__LOOKED_AT);
+        }
+    }
+}
+
+/* Weights of an op of the backend that stay where they are; new ones are marked to be streamed where `marks`. */
+static uint64_t npu__stream_op(npu__excess *e, uint32_t op, bool marks)
+{
+    npu_plan *plan = e->plan;
+    const npu__op *o = &plan->graph->ops[op];
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        uint32_t v = plan->graph->uses[o->first_operand + i].value;
+        uint32_t s = v ? npu__storage_find(plan, v, e->backend) : NPU_NO_INDEX;
+        if (s != NPU_NO_INDEX && (plan->storage[s].kind == NPU__WEIGHT || plan->storage[s].kind == NPU__OWN_WEIGHT)) {
+            bytes += npu__round_up(plan->storage[s].size, plan->alignment[e->backend]);
+            plan->streamed[v] |= marks ? 1u << e->backend : 0;
+        }
+    }
+    return bytes;
+}
+
+/* Streams the weights that do not fit: a quarter of the room beside the arenas, or what the fullest op needs, is for
+   them, and in the rest stay the weights of the first ops. False where that is not allowed, or an op needs too much. */
+static bool npu__stream_excess(npu__excess *e, uint64_t room)
+{
+    npu_plan *plan = e->plan;
+    uint64_t window = room / npu__num_execs(plan) / 4, most = 0, kept = 0, bytes, stays;
+    if (!plan->desc.stream_weights || plan->desc.overlap || (plan->backends[e->backend]->traits & NPU_BACKEND_HOST) ||
+        plan->stream_room[e->backend] || !plan->streamed) {
+        return false;
+    }
+    for (uint32_t t = 1; t < e->num_ticks; t++) {
+        bytes = e->op_at[t] ? npu__stream_op(e, e->op_at[t], false) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    window = most > window ? most : window;
+    if (!most || window > room / npu__num_execs(plan)) {
+        return false;
+    }
+    stays = room - window * npu__num_execs(plan);
+    for (uint32_t t = 1; t < e->num_ticks; t++) {
+        bytes = e->op_at[t] ? npu__stream_op(e, e->op_at[t], false) : 0;
+        if (bytes && kept + bytes > stays) {
+            npu__stream_op(e, e->op_at[t], true);
+        }
+        kept += kept + bytes <= stays ? bytes : 0;
+    }
+    plan->stream_room[e->backend] = window;
+    return true;
+}
+
+/* Which ops leave: at least one, unless weights are streamed instead. */
+static void npu__choose_leaving(npu__excess *e)
+{
+    const npu_plan *plan = e->plan;
+    uint64_t room = plan->room[e->backend][e->region].capacity;
+    uint64_t arenas = npu__region_arenas(plan, e->backend, e->region);
+    uint64_t held = npu__region_held(plan, e->backend, e->region);
+    if (arenas < room && held > room - arenas && npu__stream_excess(e, room - arenas)) {
+        return;
+    }
+    if (arenas <= room && held > room - arenas && held > room / 2) {
+        npu__leave_by_weights(e, held, room - arenas > room / 2 ? room - arenas : room / 2);
+    } else {
+        npu__leave_at_peaks(e, npu__arena_room(plan, e->backend, e->region, arenas > room ? 0 : held));
+    }
+    for (uint32_t t = 1; t < e->num_ticks && !e->num_leaving; t++) { /* tables that nobody's weights explain */
+        npu__leave(e, e->op_at[t]);
+    }
+}
+
+/* Offers an op to the backends after the one that has it, of the first `num`. */
+static npu_status npu__pass_on(npu_plan *plan, uint32_t id, uint32_t num, npu_reason reason, uint16_t words,
+                               npu_op_storage *storage)
+{
+    npu__target *t = &plan->targets[id];
+    uint32_t from = t->backend;
+    npu_op_info info;
+    npu_support answer;
+    npu_status status = npu__plan_describe(plan, id, &info, storage);
+    t->reason = (uint8_t)reason;
+    t->words = words;
+    t->backend = NPU__UNPLACED;
+    for (uint32_t b = from + 1; status == NPU_OK && b < num && t->backend == NPU__UNPLACED; b++) {
+        status = npu__query_support(plan->backends[b], &info, &answer);
+        t->backend = !status && answer.reason == NPU_REASON_CLAIMED ? (uint8_t)b : NPU__UNPLACED;
+    }
+    return status;
+}
+
+static npu_status npu__move_leaving(npu__excess *e)
+{
+    npu_plan *plan = e->plan;
+    uint32_t num = plan->desc.num_backends - (plan->desc.no_fallback && plan->desc.num_backends > 1);
+    npu_op_storage storage;
+    npu_status status = NPU_OK;
+    char text[96];
+    uint16_t words;
+    snprintf(text, sizeof text, "%.24s: %.24s needs %llu bytes, has %llu", plan->backends[e->backend]->name,
+             npu__region_name(plan->backends[e->backend], e->region), (unsigned long long)e->required,
+             (unsigned long long)plan->room[e->backend][e->region].capacity);
+    if (!npu__plan_words(plan, text, &words)) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t id = 1; id < plan->num_ops && status == NPU_OK && !e->unplaced; id++) {
+        if (e->leaves[id]) {
+            status = npu__pass_on(plan, id, num, NPU_REASON_BUDGET, words, &storage);
+            e->unplaced = plan->targets[id].backend == NPU__UNPLACED ? id : 0;
+        }
+    }
+    npu_op_storage_free(&storage);
+    return status;
+}
+
+/* Says which region is too small for what; would_do: the smallest capacity that is known to do. */
+static npu_status npu__fail_capacity(const npu__excess *e, const char *largest, uint64_t would_do, npu_diag *diag)
+{
+    const npu_plan *plan = e->plan;
+    const npu_op_def *def = npu_op_definition(plan->graph, npu__make_op(e->unplaced));
+    if (diag && diag->status == NPU_OK) {
+        npu__fail(diag, NPU_ERR_BUDGET, "%.32s: %.24s needs %llu bytes and has %llu, and nothing else takes %.40s; "
+                  "largest: %s; a capacity of %llu would do", plan->backends[e->backend]->name,
+                  npu__region_name(plan->backends[e->backend], e->region), (unsigned long long)e->required,
+                  (unsigned long long)plan->room[e->backend][e->region].capacity, def ? def->name : "its ops", largest,
+                  (unsigned long long)would_do);
+        npu__diag_op(diag, plan->graph, npu__make_op(e->unplaced));
+    }
+    return NPU_ERR_BUDGET;
+}
+
+/* Moves ops off the backend of an excess and builds the steps anew. e->unplaced: nobody takes them. */
+static npu_status npu__fit_round(npu__excess *e, npu_diag *diag)
+{
+    npu_plan *plan = e->plan;
+    npu_status status = npu__excess_init(e) ? NPU_OK : NPU_ERR_NO_MEMORY;
+    if (status == NPU_OK) {
+        npu__choose_leaving(e);
+        status = npu__move_leaving(e);
+    }
+    npu__excess_free(e);
+    if (e->unplaced) {
+        return NPU_ERR_BUDGET;
+    }
+    status = status ? status : npu__limit_groups(plan);
+    status = status ? npu__fail(diag, status, "plan: %s", npu_status_text(status)) : npu__check_fallback(plan, diag);
+    return status ? status : npu__build_steps(plan, diag);
+}
+
+/* Plans memory, and again with fewer ops per backend until it fits. The excess that nobody can take: *e. */
+static npu_status npu__fit_all(npu_plan *plan, npu__excess *e, char largest[160], npu_diag *diag)
+{
+    npu_status status = npu__plan_memory(plan, diag);
+    e->unplaced = 0;
+    while (status == NPU_OK && npu__find_excess(plan, e)) {
+        npu__largest_values(plan, e->backend, e->region, largest, 160);
+        status = npu__fit_round(e, diag);
+        status = status ? status : npu__plan_memory(plan, diag);
+    }
+    return status;
+}
+
+static void npu__stream_nothing(npu_plan *plan)
+{
+    memset(plan->stream_room, 0, sizeof plan->stream_room);
+    if (plan->streamed) {
+        memset(plan->streamed, 0, plan->num_values * sizeof *plan->streamed);
+    }
+}
+
+/* The same from targets that were kept, with another capacity for one region. */
+static bool npu__would_fit(npu_plan *plan, const npu__target *start, const npu__excess *failed, uint64_t capacity)
+{
+    npu__excess e;
+    npu_diag diag;
+    char largest[160];
+    npu_status status;
+    memset(&diag, 0, sizeof diag);
+    memcpy(plan->targets, start, plan->num_ops * sizeof *start);
+    npu__stream_nothing(plan);
+    plan->room[failed->backend][failed->region].capacity = capacity;
+    status = npu__regroup(plan);
+    status = status ? status : npu__build_steps(plan, &diag);
+    return status == NPU_OK && npu__fit_all(plan, &e, largest, &diag) == NPU_OK;
+}
+
+enum { NPU__BISECTED_OPS = 20000 }; /* planning larger graphs some fifty times takes too long for a message */
+
+/* The smallest capacity of a region with which the plan succeeds; 0 = none does. */
+static uint64_t npu__smallest_capacity(npu_plan *plan, const npu__target *start, const npu__excess *failed)
+{
+    uint64_t low = plan->room[failed->backend][failed->region].capacity, high;
+    if (!npu__would_fit(plan, start, failed, UINT64_MAX)) {
+        return 0;
+    }
+    high = npu__region_required(plan, failed->backend, failed->region);
+    while (high > low && high - low > 1 && plan->num_ops < NPU__BISECTED_OPS) {
+        uint64_t middle = low + (high - low) / 2;
+        if (npu__would_fit(plan, start, failed, middle)) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    return high;
+}
+
+/* Memory of a plan within all capacities: a dry run, as nothing is compiled. */
+static npu_status npu__fit_plan(npu_plan *plan, npu_diag *diag)
+{
+    size_t bytes = plan->num_ops * sizeof *plan->targets;
+    npu__target *start = (npu__target *)npu__alloc(&plan->allocator, bytes);
+    npu__excess e;
+    npu_status status = NPU_ERR_NO_MEMORY;
+    char largest[160] = "";
+    if (plan->desc.stream_weights && !plan->streamed) {
+        plan->streamed = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->num_values * sizeof *plan->streamed);
+    }
+    if (start && (plan->streamed || !plan->desc.stream_weights)) {
+        memcpy(start, plan->targets, bytes);
+        status = npu__fit_all(plan, &e, largest, diag);
+        if (status == NPU_ERR_BUDGET && e.unplaced) {
+            uint64_t capacity = plan->room[e.backend][e.region].capacity;
+            uint64_t would_do = npu__smallest_capacity(plan, start, &e);
+            plan->room[e.backend][e.region].capacity = capacity;
+            npu__fail_capacity(&e, largest, would_do, diag);
+        }
+    }
+    npu__free(&plan->allocator, start, bytes);
     return status ? npu__fail(diag, status, "plan of memory: %s", npu_status_text(status)) : NPU_OK;
 }
 
@@ -36485,15 +43193,501 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     NPU__RELEASE(plan, step_values);
     NPU__RELEASE(plan, step_dependencies);
     NPU__RELEASE(plan, moved);
+    NPU__RELEASE(plan, groups);
+    NPU__RELEASE(plan, refused);
+    npu__free(&a, plan->op_ns, (size_t)plan->num_ops * plan->desc.num_backends * sizeof *plan->op_ns);
     npu__plan_free_storage(plan);
     npu__free(&a, plan->targets, plan->num_ops * sizeof *plan->targets);
     npu__free(&a, plan->op_step, plan->num_ops * sizeof *plan->op_step);
     npu__free(&a, plan->moved_head, plan->num_values * sizeof *plan->moved_head);
     npu__free(&a, plan->value_storage, plan->num_values * sizeof *plan->value_storage);
+    npu__free(&a, plan->value_form, plan->num_values * sizeof *plan->value_form);
+    NPU__RELEASE(plan, forms);
     npu__free(&a, plan->planned, plan->num_symbols * sizeof *plan->planned);
+    npu__free(&a, plan->streamed, plan->streamed ? plan->num_values * sizeof *plan->streamed : 0);
     npu__free(&a, plan->older, plan->desc.num_backends * sizeof *plan->older);
     npu__free(&a, plan, sizeof *plan);
 }
+
+/* ---- what a run is predicted to take and to move ---- */
+
+/* Counts one move of one value; NPU_NO_INDEX is host memory. */
+static void npu__predict_move(const npu_plan *plan, npu_prediction *out, uint32_t value, uint32_t from, uint32_t to)
+{
+    uint64_t bytes = npu__value_size(plan->graph, value);
+    bool up = npu__is_device(plan, to) && npu__goes_up(plan, from, to), down = npu__goes_down(plan, from, to);
+    out->num_up += bytes && up;
+    out->num_down += bytes && down;
+    out->up_bytes += up ? bytes : 0;
+    out->down_bytes += down ? bytes : 0;
+    out->transfer_ns += npu__move_ns(plan, from, to, bytes);
+}
+
+static void npu__predict_step(const npu_plan *plan, npu_prediction *out, const npu_step *s)
+{
+    if (s->type == NPU_STEP_PARTITION && s->backend < plan->desc.num_backends) {
+        out->launch_ns += plan->prices[s->backend].launch;
+        out->ops_ns += s->predicted_ns - plan->prices[s->backend].launch;
+    }
+    for (uint32_t i = 0; s->type == NPU_STEP_TRANSFER && i < s->num_outputs; i++) {
+        npu__predict_move(plan, out, s->outputs[i].id, s->from, s->backend);
+    }
+}
+
+/* Inputs and states go to devices, outputs and the next content of states come back. */
+static void npu__predict_ends(const npu_plan *plan, npu_prediction *out)
+{
+    const npu_graph *g = plan->graph;
+    for (uint32_t i = 0; i < plan->num_storage; i++) {
+        const npu__storage *s = &plan->storage[i];
+        if (s->value && !g->values[s->value].producer && (s->kind == NPU__ARENA || s->kind == NPU__GROWN)) {
+            npu__predict_move(plan, out, s->value, NPU_NO_INDEX, s->backend);
+        }
+        out->weight_bytes += s->kind == NPU__WEIGHT && npu__is_device(plan, s->backend) ? s->size : 0;
+    }
+    for (uint32_t i = 0; i < g->num_outputs; i++) {
+        npu__predict_move(plan, out, g->outputs[i].a, npu__result_backend(plan, g->outputs[i].a), NPU_NO_INDEX);
+    }
+    for (uint32_t i = 0; i < g->num_updates; i++) {
+        npu__predict_move(plan, out, g->updates[i].b, npu__result_backend(plan, g->updates[i].b), NPU_NO_INDEX);
+    }
+}
+
+NPU_IR_API npu_status npu_plan_predict(const npu_plan *plan, npu_prediction *out)
+{
+    if (out) {
+        memset(out, 0, sizeof *out);
+    }
+    if (!plan || !out) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    for (uint32_t i = 0; i < plan->num_steps; i++) {
+        npu__predict_step(plan, out, &plan->steps[i]);
+    }
+    npu__predict_ends(plan, out);
+    out->has_times = plan->op_ns != NULL;
+    out->last_ns = plan->last_ns;
+    out->ns = out->ops_ns + out->launch_ns + out->transfer_ns;
+    return NPU_OK;
+}
+
+/* ---- expectations ---- */
+
+/* What an op has to do with a failed expectation. */
+typedef double (*npu__blame_fn)(const npu_plan *plan, uint32_t id);
+
+static double npu__blame_last(const npu_plan *plan, uint32_t id)
+{
+    return plan->targets[id].backend + 1u == plan->desc.num_backends;
+}
+
+static double npu__blame_ns(const npu_plan *plan, uint32_t id)
+{
+    return npu__ns_on(plan, id, plan->targets[id].backend);
+}
+
+/* Bytes of results that leave their device. */
+static double npu__blame_bytes(const npu_plan *plan, uint32_t id)
+{
+    const npu__op *o = &plan->graph->ops[id];
+    double bytes = 0;
+    for (uint32_t v = o->first_result; v < o->first_result + o->num_results; v++) {
+        bytes += npu__leaves_step(plan, v) ? (double)npu__value_size(plan->graph, v) : 0;
+    }
+    return bytes;
+}
+
+/* The kinds that weigh most: "aten.softmax.int x 12, aten.cat.default x 1". */
+static void npu__blame(const npu_plan *plan, npu__blame_fn weigh, char text[160])
+{
+    struct { const npu_op_def *def; double weight; uint32_t count; } rows[32];
+    uint32_t num = 0;
+    text[0] = 0;
+    for (uint32_t id = 1; id < plan->num_ops; id++) {
+        const npu_op_def *def = plan->graph->ops[id].def;
+        double weight = weigh(plan, id);
+        uint32_t i = 0;
+        while (i < num && rows[i].def != def) {
+            i++;
+        }
+        if (i == num && weight > 0 && num < NPU__COUNT(rows)) {
+            rows[num].def = def;
+            rows[num].weight = 0;
+            rows[num++].count = 0;
+        }
+        if (i < num && weight > 0) {
+            rows[i].weight += weight;
+            rows[i].count++;
+        }
+    }
+    for (int shown = 0; shown < 3; shown++) {
+        uint32_t best = 0;
+        for (uint32_t i = 1; i < num; i++) {
+            best = rows[i].weight > rows[best].weight ? i : best;
+        }
+        if (num && rows[best].count) {
+            npu__append(text, 160, "%s%.40s x %u", shown ? ", " : "", rows[best].def->name, (unsigned)rows[best].count);
+            rows[best].count = 0;
+            rows[best].weight = 0;
+        }
+    }
+}
+
+static npu_status npu__fail_expected(const npu_plan *plan, const char *what, double most, double is,
+                                     npu__blame_fn weigh, npu_diag *diag)
+{
+    char text[160];
+    npu__blame(plan, weigh, text);
+    return npu__fail(diag, NPU_ERR_BUDGET, "plan: expected at most %.0f %s, there are %.0f: %s", most, what, is, text);
+}
+
+static npu_status npu__check_expected(const npu_plan *plan, npu_diag *diag)
+{
+    const npu_expect *e = &plan->expect;
+    uint32_t groups = 0, last_ops = 0;
+    npu_prediction p;
+    npu_plan_predict(plan, &p);
+    for (uint32_t i = 0; i < plan->num_steps; i++) {
+        groups += plan->steps[i].type == NPU_STEP_PARTITION && plan->steps[i].backend + 1u < plan->desc.num_backends;
+    }
+    for (uint32_t id = 1; id < plan->num_ops; id++) {
+        last_ops += plan->targets[id].backend + 1u == plan->desc.num_backends;
+    }
+    if (e->max_groups && groups > e->max_groups) {
+        return npu__fail_expected(plan, "groups on accelerators", e->max_groups, groups, npu__blame_last, diag);
+    }
+    if ((e->max_last_ops || e->has_max_last_ops) && last_ops > e->max_last_ops) {
+        return npu__fail_expected(plan, "ops on the last backend", e->max_last_ops, last_ops, npu__blame_last, diag);
+    }
+    if ((e->max_bytes || e->has_max_bytes) && p.up_bytes + p.down_bytes > e->max_bytes) {
+        return npu__fail_expected(plan, "bytes moved in a run", (double)e->max_bytes,
+                                  (double)(p.up_bytes + p.down_bytes), npu__blame_bytes, diag);
+    }
+    if (e->max_predicted_ns > 0 && !p.has_times) {
+        return npu__fail(diag, NPU_ERR_BUDGET, "plan: a time is expected, and no backend has rates or a cost slot");
+    }
+    return e->max_predicted_ns > 0 && p.ns > e->max_predicted_ns
+        ? npu__fail_expected(plan, "ns predicted", e->max_predicted_ns, p.ns, npu__blame_ns, diag)
+        : NPU_OK;
+}
+
+/* Limits and capacities may have left less than launches and transfers cost: then each op goes to the last backend that
+   takes it. */
+static npu_status npu__not_slower(npu_plan *plan, npu_diag *diag)
+{
+    npu_prediction p;
+    npu_status status;
+    npu_plan_predict(plan, &p);
+    if (!plan->op_ns || plan->desc.no_fallback || p.ns <= p.last_ns * 1.000001) {
+        return NPU_OK;
+    }
+    for (uint32_t id = 1; id < plan->num_ops; id++) {
+        npu__target *t = &plan->targets[id];
+        for (uint32_t b = t->backend + 1u; b < plan->desc.num_backends; b++) {
+            if (npu__op_ns_at(plan, id, b) >= 0) {
+                t->backend = (uint8_t)b;
+                t->reason = t->reason ? t->reason : (uint8_t)NPU_REASON_COST;
+            }
+        }
+    }
+    status = npu__regroup(plan);
+    status = status ? status : npu__build_steps(plan, diag);
+    return status ? status : npu__fit_plan(plan, diag);
+}
+
+/* ---- plans: validation ---- */
+
+/* What has been seen of a plan so far; written apart from what makes plans. */
+typedef struct npu__proof {
+    const npu_plan *plan;
+    npu_diag *diag;
+    uint32_t *there;     /* per value: a bit for each backend where it is */
+    uint32_t *stamp;     /* per value: step + 1 that one of the dependencies gives it to */
+    uint32_t *position;  /* per op: tick at which it runs */
+    uint32_t *newest;    /* per storage: of a root, the member that lives longest of those seen */
+    uint32_t step, tick, last_in_order;
+} npu__proof;
+
+static npu_status npu__invalid(npu__proof *v, uint32_t op, const char *what, uint32_t value)
+{
+    char label[16];
+    const npu_graph *g = v->plan->graph;
+    if (v->diag && v->diag->status == NPU_OK) {
+        v->diag->op = op;
+        v->diag->value = value;
+    }
+    return npu__fail(v->diag, NPU_ERR_INTERNAL, "plan: step %u, op %u: %s%s%s", (unsigned)v->step, (unsigned)op, what,
+                     value ? ": value " : "", value && value < g->num_values ? npu__value_label(g, value, label) : "");
+}
+
+static uint32_t npu__backend_bit(uint32_t backend) { return backend < 32 ? 1u << backend : 0xffffffffu; }
+
+/* What the steps before give to this one. */
+static npu_status npu__prove_dependencies(npu__proof *v, const npu_step *s)
+{
+    for (uint32_t d = 0; d < s->num_dependencies; d++) {
+        const npu_step *from = &v->plan->steps[s->dependencies[d]];
+        if (s->dependencies[d] >= v->step) {
+            return npu__invalid(v, 0, "depends on a step that is not before it", 0);
+        }
+        for (uint32_t i = 0; i < from->num_outputs; i++) {
+            if (from->backend == (s->type == NPU_STEP_TRANSFER ? s->from : s->backend) || s->backend == NPU__UNPLACED ||
+                from->backend == NPU__UNPLACED) {
+                v->stamp[from->outputs[i].id] = v->step + 1;
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+/* A value that is read has memory there, which is its own as long. */
+static npu_status npu__prove_alive(npu__proof *v, uint32_t op, uint32_t value, uint32_t backend)
+{
+    const npu_plan *plan = v->plan;
+    uint32_t producer = plan->graph->values[value].producer;
+    uint32_t i = backend < plan->desc.num_backends ? npu__storage_find(plan, value, backend) : NPU_NO_INDEX;
+    uint64_t delta;
+    if (backend >= plan->desc.num_backends || (producer && plan->targets[producer].backend == NPU__UNPLACED)) {
+        return NPU_OK; /* which is never run */
+    }
+    if (i == NPU_NO_INDEX) {
+        return producer && plan->op_step[producer] == v->step ? NPU_OK : npu__invalid(v, op, "has no memory", value);
+    }
+    return plan->storage[i].first <= v->tick && plan->storage[npu__storage_root(plan, i, &delta)].until >= v->tick
+        ? NPU_OK
+        : npu__invalid(v, op, "is read when it does not live", value);
+}
+
+static npu_status npu__prove_op(npu__proof *v, const npu_step *s, uint32_t id)
+{
+    const npu_graph *g = v->plan->graph;
+    const npu__op *o = id && id < g->num_ops ? &g->ops[id] : NULL;
+    npu_status status = NPU_OK;
+    if (!o || v->position[id] || v->plan->targets[id].backend != s->backend) {
+        return npu__invalid(v, id, "is no op of this step, or runs twice", 0);
+    }
+    v->position[id] = v->tick;
+    for (uint32_t i = 0; i < o->num_operands && status == NPU_OK; i++) {
+        uint32_t x = g->uses[o->first_operand + i].value, producer = g->values[x].producer;
+        if (producer && !(v->there[x] & npu__backend_bit(s->backend))) {
+            status = npu__invalid(v, id, "reads what is not there yet", x);
+        } else if (producer && v->plan->op_step[producer] != v->step && v->stamp[x] != v->step + 1) {
+            status = npu__invalid(v, id, "reads what no dependency gives", x);
+        } else if (x) {
+            status = npu__prove_alive(v, id, x, s->backend);
+        }
+    }
+    for (uint32_t r = 0; r < o->num_results; r++) {
+        v->there[o->first_result + r] = npu__backend_bit(s->backend);
+    }
+    if (status == NPU_OK && npu__op_keeps_order(g, o)) {
+        status = id < v->last_in_order ? npu__invalid(v, id, "has effects, and runs too early or too late", 0) : NPU_OK;
+        v->last_in_order = id;
+    }
+    v->tick++;
+    return status;
+}
+
+/* The values of a step that others need are its outputs, and nothing else is. */
+static npu_status npu__prove_outputs(npu__proof *v, const npu_step *s)
+{
+    const npu_graph *g = v->plan->graph;
+    uint32_t num = 0;
+    for (uint32_t k = 0; k < s->num_ops; k++) {
+        const npu__op *o = &g->ops[s->ops[k].id];
+        for (uint32_t x = o->first_result; x < o->first_result + o->num_results; x++) {
+            bool is_needed = (g->values[x].is_kept && npu__is_output(g, x));
+            for (uint32_t i = 0; i < g->num_updates && !is_needed && g->values[x].is_kept; i++) {
+                is_needed = g->updates[i].b == x;
+            }
+            for (uint32_t u = g->values[x].first_use; u && !is_needed; u = g->uses[u - 1].next) {
+                is_needed = v->plan->op_step[g->uses[u - 1].op] != v->step;
+            }
+            if (is_needed && (num == s->num_outputs || s->outputs[num].id != x)) {
+                return npu__invalid(v, s->ops[k].id, "makes what is no output of its step", x);
+            }
+            num += is_needed;
+        }
+    }
+    return num == s->num_outputs ? NPU_OK : npu__invalid(v, 0, "has an output that nobody needs", s->outputs[num].id);
+}
+
+static npu_status npu__prove_transfer(npu__proof *v, const npu_step *s)
+{
+    uint64_t bytes = 0, hops;
+    npu_status status = NPU_OK;
+    hops = (uint64_t)npu__goes_down(v->plan, s->from, s->backend) + npu__goes_up(v->plan, s->from, s->backend);
+    for (uint32_t i = 0; i < s->num_outputs && status == NPU_OK; i++) {
+        uint32_t x = s->outputs[i].id;
+        if (!(v->there[x] & npu__backend_bit(s->from)) || v->stamp[x] != v->step + 1) {
+            status = npu__invalid(v, 0, "moves what is not there", x);
+        } else if (v->there[x] & npu__backend_bit(s->backend)) {
+            status = npu__invalid(v, 0, "moves what is there already", x);
+        } else {
+            status = npu__prove_alive(v, 0, x, s->from);
+        }
+        v->there[x] |= npu__backend_bit(s->backend);
+        bytes += hops * npu__value_size(v->plan->graph, x);
+    }
+    v->tick++;
+    return status || bytes == s->bytes ? status : npu__invalid(v, 0, "has not the bytes that it moves", 0);
+}
+
+static npu_status npu__prove_steps(npu__proof *v)
+{
+    const npu_plan *plan = v->plan;
+    npu_status status = NPU_OK;
+    v->tick = 1;
+    for (v->step = 0; v->step < plan->num_steps && status == NPU_OK; v->step++) {
+        const npu_step *s = &plan->steps[v->step];
+        status = npu__prove_dependencies(v, s);
+        for (uint32_t k = 0; k < s->num_ops && status == NPU_OK; k++) {
+            status = npu__prove_op(v, s, s->ops[k].id);
+        }
+        status = status || s->type == NPU_STEP_TRANSFER ? status : npu__prove_outputs(v, s);
+        status = status || s->type == NPU_STEP_PARTITION ? status : npu__prove_transfer(v, s);
+        v->step -= status != NPU_OK;
+    }
+    for (uint32_t id = 1; id < plan->num_ops && status == NPU_OK; id++) {
+        status = v->position[id] ? NPU_OK : npu__invalid(v, id, "runs in no step", 0);
+    }
+    return status;
+}
+
+/* What takes an operand's memory begins when nobody reads the operand any more. */
+static npu_status npu__prove_inplace(npu__proof *v)
+{
+    const npu_plan *plan = v->plan;
+    for (uint32_t i = 0; i < plan->num_storage; i++) {
+        const npu__storage *s = &plan->storage[i], *old;
+        uint64_t delta, at;
+        uint32_t root = npu__storage_root(plan, i, &delta), newest = v->newest[root];
+        old = newest ? &plan->storage[newest - 1] : NULL;
+        if (old) {
+            npu__storage_root(plan, newest - 1, &at);
+            if (!s->alias && !old->alias && s->parent != i && old->last > s->first && at < delta + s->size &&
+                delta < at + old->size) {
+                return npu__invalid(v, plan->graph->values[s->value].producer, "overwrites what is still read",
+                                    old->value);
+            }
+        }
+        v->newest[root] = !old || old->last < s->last ? i + 1 : newest;
+    }
+    return NPU_OK;
+}
+
+
+typedef struct npu__interval {
+    uint64_t begin, end;         /* bytes */
+    uint32_t storage, first, until;
+    uint32_t arena;              /* backend and region */
+} npu__interval;
+
+static int npu__interval_compare(const void *a, const void *b)
+{
+    const npu__interval *x = (const npu__interval *)a, *y = (const npu__interval *)b;
+    return x->arena != y->arena ? (x->arena < y->arena ? -1 : 1)
+        : x->first != y->first  ? (x->first < y->first ? -1 : 1)
+                                : 0;
+}
+
+/* Everything in an arena lies inside it, and apart from all else that lives at the same time. */
+static npu_status npu__prove_apart(npu__proof *v, npu__interval *all, uint32_t num)
+{
+    uint32_t num_alive = 0; /* the first ones of `all` */
+    qsort(all, num, sizeof *all, npu__interval_compare);
+    for (uint32_t i = 0; i < num; i++) {
+        npu__interval now = all[i];
+        const npu__room *room = &v->plan->room[now.arena / NPU_MAX_REGIONS][now.arena % NPU_MAX_REGIONS];
+        uint32_t kept = 0, value = v->plan->storage[now.storage].value;
+        if (now.end > room->activations) {
+            return npu__invalid(v, 0, "lies outside its arena", value);
+        }
+        for (uint32_t k = 0; k < num_alive; k++) {
+            if (all[k].arena != now.arena || all[k].until < now.first) {
+                continue;
+            }
+            if (all[k].begin < now.end && now.begin < all[k].end) {
+                return npu__invalid(v, v->plan->graph->values[value].producer, "lies in the memory of another", value);
+            }
+            all[kept++] = all[k];
+        }
+        all[kept++] = now;
+        num_alive = kept;
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__prove_memory(npu__proof *v)
+{
+    const npu_plan *plan = v->plan;
+    size_t bytes = (plan->num_storage + 1u) * sizeof(npu__interval);
+    npu__interval *all = (npu__interval *)npu__alloc(&plan->allocator, bytes);
+    npu_status status = all ? npu__prove_inplace(v) : NPU_ERR_NO_MEMORY;
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < plan->num_storage && status == NPU_OK; i++) {
+        const npu__storage *s = &plan->storage[i];
+        if (s->kind == NPU__ARENA && s->parent == i && s->size) {
+            npu__interval one = { 0, 0, 0, 0, 0, 0 };
+            one.begin = s->offset;
+            one.end = s->offset + s->size;
+            one.storage = i;
+            one.first = s->first;
+            one.until = s->until;
+            one.arena = (uint32_t)s->backend * NPU_MAX_REGIONS + s->region;
+            all[num++] = one;
+        }
+    }
+    status = status ? status : npu__prove_apart(v, all, num);
+    npu__free(&plan->allocator, all, bytes);
+    return status;
+}
+
+static npu_status npu__prove_capacity(npu__proof *v)
+{
+    const npu_plan *plan = v->plan;
+    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+        for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
+            uint64_t capacity = npu_region_at(plan->backends[b]->regions, r)->capacity;
+            if (capacity && plan->room[b][r].activations + plan->room[b][r].weights > capacity) {
+                return npu__invalid(v, 0, "a region holds more than its capacity", 0);
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_plan_validate(const npu_plan *plan, npu_diag *diag)
+{
+    const npu_allocator *a = plan ? &plan->allocator : NULL;
+    npu__proof v;
+    npu_status status = NPU_ERR_NO_MEMORY;
+    memset(&v, 0, sizeof v);
+    v.plan = plan;
+    v.diag = diag;
+    if (diag) {
+        memset(diag, 0, sizeof *diag);
+    }
+    if (!plan) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "validate: plan is NULL");
+    }
+    v.there = (uint32_t *)npu__alloc_zero(a, plan->num_values * sizeof *v.there);
+    v.stamp = (uint32_t *)npu__alloc_zero(a, plan->num_values * sizeof *v.stamp);
+    v.position = (uint32_t *)npu__alloc_zero(a, plan->num_ops * sizeof *v.position);
+    v.newest = (uint32_t *)npu__alloc_zero(a, (plan->num_storage + 1u) * sizeof *v.newest);
+    if (v.there && v.stamp && v.position && v.newest) {
+        status = npu__prove_steps(&v);
+        status = status ? status : npu__prove_memory(&v);
+        status = status ? status : npu__prove_capacity(&v);
+    }
+    npu__free(a, v.there, plan->num_values * sizeof *v.there);
+    npu__free(a, v.stamp, plan->num_values * sizeof *v.stamp);
+    npu__free(a, v.position, plan->num_ops * sizeof *v.position);
+    npu__free(a, v.newest, (plan->num_storage + 1u) * sizeof *v.newest);
+    return status ? npu__fail(diag, status, "validate: %s", npu_status_text(status)) : NPU_OK;
+}
+
+/* ---- plans: made ---- */
 
 static void npu__plan_log(const npu_plan *plan)
 {
@@ -36530,11 +43724,15 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     if (!plan) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
     }
-    status = npu__assign_ops(plan, diag);
+    status = npu__plan_prices(plan, diag);
+    status = status ? status : npu__assign_ops(plan, diag);
+    status = status || !plan->op_ns ? status : npu__place_by_cost(plan, diag);
     status = status ? status : npu__limit_groups(plan);
     status = status ? status : npu__check_fallback(plan, diag);
     status = status ? status : npu__build_steps(plan, diag);
-    status = status ? status : npu__plan_memory(plan, diag);
+    status = status ? status : npu__fit_plan(plan, diag);
+    status = status ? status : npu__not_slower(plan, diag);
+    status = status ? status : npu__check_expected(plan, diag);
     if (status) {
         npu_plan_destroy(plan);
         return npu__fail(diag, status, "plan: %s", npu_status_text(status));
@@ -36542,6 +43740,8 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     /* The callback and the lists belong to the caller and are not needed again. */
     plan->desc.backends = NULL;
     plan->desc.override = NULL;
+    plan->desc.rates = NULL;
+    plan->desc.expect = NULL;
     plan->desc.force_last = NULL;
     plan->desc.num_force_last = 0;
     npu__graph_finish(g);
@@ -36563,6 +43763,38 @@ NPU_IR_API npu_status npu_plan_memory(const npu_plan *plan, uint32_t backend, np
     return NPU_OK;
 }
 
+NPU_IR_API npu_status npu_plan_region_memory(const npu_plan *plan, uint32_t backend, uint32_t region,
+                                             npu_region_memory *out)
+{
+    const npu__room *room;
+    if (!plan || !out) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    memset(out, 0, sizeof *out);
+    out->name = "";
+    if (backend >= plan->desc.num_backends || region >= npu__num_regions(plan->backends[backend])) {
+        return NPU_ERR_RANGE;
+    }
+    room = &plan->room[backend][region];
+    out->name = npu__region_name(plan->backends[backend], region);
+    out->capacity = room->capacity == UINT64_MAX ? 0 : room->capacity;
+    out->activations = room->activations;
+    out->weights = room->weights;
+    out->prepared = region == npu__last_region(plan->backends[backend]) ? plan->memory[backend].prepared : 0;
+    out->required = npu__region_required(plan, backend, region);
+    return NPU_OK;
+}
+
+NPU_IR_API uint32_t npu_plan_value_region(const npu_plan *plan, npu_value v, uint32_t backend)
+{
+    uint32_t i = plan && npu__value_at(plan->graph, v) && backend < plan->desc.num_backends
+        ? npu__storage_find(plan, v.id, backend)
+        : NPU_NO_INDEX;
+    uint64_t delta;
+    const npu__storage *root = i == NPU_NO_INDEX ? NULL : &plan->storage[npu__storage_root(plan, i, &delta)];
+    return root && (root->kind == NPU__ARENA || root->kind == NPU__WEIGHT) ? root->region : NPU_NO_INDEX;
+}
+
 /* Where a storage is in its backend's arena. */
 static uint64_t npu__storage_offset(const npu_plan *plan, uint32_t i)
 {
@@ -36571,9 +43803,10 @@ static uint64_t npu__storage_offset(const npu_plan *plan, uint32_t i)
     return plan->storage[root].offset + delta;
 }
 
+static const char *const npu__memory_kinds[] = { "", "arena", "input", "output", "weight", "grown", "prepared" };
+
 NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text)
 {
-    static const char *const kinds[] = { "", "arena", "input", "output", "weight", "grown", "prepared" };
     if (!plan) {
         return;
     }
@@ -36586,7 +43819,7 @@ NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text)
         char label[16], other[16];
         npu_text_printf(text, "%-16s %-10s %-8s %10llu %10llu  %u..%u%s%s\n",
                         s->value ? npu__value_label(plan->graph, s->value, label) : "(scratch)",
-                        plan->backends[s->backend]->name, kinds[root->kind],
+                        plan->backends[s->backend]->name, npu__memory_kinds[root->kind],
                         (unsigned long long)(placed ? root->offset + delta : delta),
                         (unsigned long long)s->size, (unsigned)s->first, (unsigned)s->last,
                         s == root  ? ""
@@ -36628,20 +43861,36 @@ NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, u
    can be run again.
    -------------------------------------------------------------------------------------------------------- */
 
+/* 128 bits that follow from bytes. Not against those who look for equal ones: a context is the user's own file. */
+typedef struct npu__digest {
+    uint64_t a, b;
+} npu__digest;
+
+/* What npu_program_load was given; bytes NULL = nothing to load from. */
+typedef struct npu__context {
+    const uint8_t *bytes;
+    uint64_t size;
+    uint32_t num;              /* entries */
+    npu_load_report *report;
+} npu__context;
+
 /* A compiled partition. */
 typedef struct npu__group {
-    uint32_t backend, first_op, last_op; /* what it is made from: the same three give the same group */
+    uint32_t backend, num_ops;
+    npu_op *ops;                         /* what it is made from */
     uint32_t num_values;
     npu_compiled compiled;
     uint32_t *values;                    /* graph value of each group value */
     npu_places where;
-    npu_place *places;                   /* of the values, then of the scratch */
+    npu_place *places;                   /* of the values, of the scratch, of the scratch of ops */
+    uint32_t num_places;
+    npu__digest content;                 /* of what was compiled, where it can be saved */
 } npu__group;
 
 /* One value to move between memories; buffer NPU_NO_INDEX = host memory of the exec's slot `offset`. */
 typedef struct npu__move {
     uint32_t value;
-    uint32_t from, to;                   /* backends */
+    uint32_t from, to;                   /* backends; from of a streamed weight: the step that it is for */
     npu_place source, target;
     uint64_t bytes;                      /* at most, where is_dynamic */
     bool is_dynamic;
@@ -36657,14 +43906,17 @@ struct npu_program {
     npu_allocator allocator;
     npu_plan *plan;
     NPU__ARRAY(npu__group, groups);
+    uint32_t compiles_left;              /* for finding refused ops */
     uint32_t *step_group;                /* per step: index into groups */
     NPU__ARRAY(npu__bound, bound);
     NPU__ARRAY(npu__move, moves);        /* of all transfer steps, in order */
     NPU__ARRAY(npu__move, feeds);        /* graph inputs and states to devices */
+    NPU__ARRAY(npu__move, streams);      /* weights that a step uploads before it runs, in order of steps */
     NPU__ARRAY(npu__move, results);      /* per graph output, then per state: where its value or next content is */
     NPU__ARRAY(uint32_t, states);        /* values */
     uint32_t num_buffers[NPU__MAX_BACKENDS];
-    npu_buffer weights[NPU__MAX_BACKENDS];
+    npu_buffer weights[NPU__MAX_BACKENDS][NPU_MAX_REGIONS];
+    npu__context context;                /* while it is made */
 };
 
 /* ---- compiling ---- */
@@ -36686,6 +43938,7 @@ static uint32_t npu__group_value(npu__group_build *b, uint32_t value, uint32_t r
 {
     const npu_graph *g = b->plan->graph;
     const npu__value *v = &g->values[value];
+    const npu__formed *form;
     npu_group_value *gv;
     if (b->local[value]) {
         return b->local[value] - 1;
@@ -36694,9 +43947,12 @@ static uint32_t npu__group_value(npu__group_build *b, uint32_t value, uint32_t r
     gv->size = (uint32_t)sizeof *gv;
     gv->value = value;
     gv->role = role;
+    gv->form = 0;
     gv->spec = g->specs[v->spec];
     gv->name = g->names[v->name];
     gv->data = role == NPU_GROUP_WEIGHT ? g->data[v->data].data : NULL;
+    form = npu__form_of(b->plan, value, b->step->backend);
+    gv->form = form ? form->id : 0;
     b->value_pointers[b->num_values] = gv;
     b->ids[b->num_values] = value;
     b->local[value] = ++b->num_values;
@@ -36710,8 +43966,10 @@ static uint32_t npu__group_operand(npu__group_build *b, uint32_t value)
         return NPU_NO_INDEX;
     }
     return npu__group_value(b, value,
-                            role == NPU_ROLE_PARAM || role == NPU_ROLE_CONSTANT ? NPU_GROUP_WEIGHT
-                                                                                : NPU_GROUP_INPUT);
+                            (role == NPU_ROLE_PARAM || role == NPU_ROLE_CONSTANT) &&
+                                    !npu__is_streamed(b->plan, value, b->step->backend)
+                                ? NPU_GROUP_WEIGHT
+                                : NPU_GROUP_INPUT);
 }
 
 /* Specs and attributes in which symbols have values are in storage only: the group gets its own. */
@@ -36757,7 +44015,8 @@ static bool npu__group_own(npu__group_build *b, npu_op_info *info, npu_group_op 
         return false;
     }
     for (uint32_t i = 0; i < o->num_operands; i++) {
-        data[i] = info->in_data[i];
+        uint32_t v = g->uses[o->first_operand + i].value;
+        data[i] = v && npu__is_streamed(b->plan, v, b->step->backend) ? NULL : info->in_data[i];
         index[i] = npu__group_operand(b, g->uses[o->first_operand + i].value);
     }
     for (uint32_t r = 0; r < o->num_results; r++) {
@@ -36841,9 +44100,233 @@ static void npu__group_release(npu_program *p, npu__group *group)
     if (group->compiled.program) {
         b->release(b->ctx, group->compiled.program);
     }
+    npu__free(&p->allocator, group->ops, group->num_ops * sizeof *group->ops);
     npu__free(&p->allocator, group->values, group->num_values * sizeof *group->values);
-    npu__free(&p->allocator, group->places, (group->num_values + 1u) * sizeof *group->places);
+    npu__free(&p->allocator, group->places, group->num_places * sizeof *group->places);
     memset(group, 0, sizeof *group);
+}
+
+/* ---- compiled groups as bytes ----
+
+   A head, a row per group, then what backends gave. All numbers are little-endian. Head: "npu_ctx" and 0, format,
+   version of this header, rows, 0, bytes in all, digest of the head before it and of the rows. Row: content of the
+   group, device, offset and bytes of what it gave, digest of those, name of the backend. */
+
+enum { NPU__CONTEXT_FORMAT = 1, NPU__CONTEXT_HEAD = 40, NPU__CONTEXT_ROW = 64, NPU__CONTEXT_NAME = 16 };
+
+static void npu__digest_add(npu__digest *d, const void *data, size_t size)
+{
+    const uint8_t *p = (const uint8_t *)data;
+    for (; size; p += size < 8 ? size : 8, size -= size < 8 ? size : 8) {
+        uint64_t word = npu__get_le(p, size < 8 ? (uint32_t)size : 8);
+        d->a = (d->a ^ word) * 0x9e3779b97f4a7c15u;
+        d->a ^= d->a >> 32;
+        d->b = (d->b + word + (size < 8 ? size : 8)) * 0xc2b2ae3d27d4eb4fu;
+        d->b ^= d->b >> 29;
+    }
+}
+
+static void npu__digest_number(npu__digest *d, uint64_t x)
+{
+    uint8_t bytes[8];
+    npu__put_le(bytes, x, 8);
+    npu__digest_add(d, bytes, sizeof bytes);
+}
+
+static void npu__digest_text(npu__digest *d, const char *text)
+{
+    npu__digest_number(d, strlen(text));
+    npu__digest_add(d, text, strlen(text));
+}
+
+static void npu__digest_spec(npu__digest *d, const npu_spec *spec)
+{
+    npu_spec none;
+    memset(&none, 0, sizeof none);
+    spec = spec ? spec : &none;
+    npu__digest_number(d, (uint64_t)spec->cls | (uint64_t)spec->dtype << 8 | (uint64_t)spec->rank << 16 |
+                              (uint64_t)spec->wrapped << 24 | (uint64_t)spec->space << 32);
+    npu__digest_number(d, (uint64_t)spec->offset);
+    for (uint32_t i = 0; i < spec->rank && i < NPU_MAX_RANK; i++) {
+        npu__digest_number(d, (uint64_t)spec->dims[i]);
+    }
+    if (spec->quant) {
+        const npu_quant *q = spec->quant;
+        npu__digest_number(d, (uint64_t)q->scheme << 32 | (uint32_t)q->axis);
+        npu__digest_number(d, (uint64_t)q->block << 32 | q->count);
+        npu__digest_add(d, q->scales, q->scales ? q->count * sizeof *q->scales : 0);
+        npu__digest_add(d, q->zeros, q->zeros ? q->count * sizeof *q->zeros : 0);
+    }
+}
+
+/* What an op of a group is: false where it holds a graph, which has no bytes of its own. */
+static bool npu__digest_op(npu__digest *d, const npu_group_op *op)
+{
+    const npu_op_info *info = op->info;
+    npu__digest_text(d, info->name);
+    npu__digest_number(d, (uint64_t)info->num_in << 32 | info->num_out);
+    npu__digest_number(d, (uint64_t)info->dynamic << 32 | info->attrs_size);
+    npu__digest_add(d, info->attrs, info->attrs_size);
+    for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
+        npu__digest_number(d, i < info->num_in ? op->in[i] : op->out[i - info->num_in]);
+        npu__digest_spec(d, i < info->num_in ? info->in[i] : info->out[i - info->num_in]);
+    }
+    return info->num_bodies == 0;
+}
+
+/* Ops, attributes, types and weights of a group, whatever their ids are. {0, 0} = it cannot be told from others. */
+static npu__digest npu__digest_group(const npu_group *group)
+{
+    npu__digest d = { 0x243f6a8885a308d3u, 0x13198a2e03707344u };
+    const npu__digest none = { 0, 0 };
+    for (uint32_t i = 0; i < group->num_values; i++) {
+        const npu_group_value *v = group->values[i];
+        size_t size = 0;
+        npu__digest_number(&d, (uint64_t)v->role << 32 | v->form);
+        npu__digest_spec(&d, v->spec);
+        if (v->data && npu_spec_size(v->spec, &size) == NPU_OK) {
+            npu__digest_add(&d, v->data, size);
+        }
+    }
+    for (uint32_t i = 0; i < group->num_ops; i++) {
+        if (!npu__digest_op(&d, group->ops[i])) {
+            return none;
+        }
+    }
+    return d;
+}
+
+static uint64_t npu__digest_device(const npu_backend *b)
+{
+    npu__digest d = { 0xa4093822299f31d0u, 0x082efa98ec4e6c89u };
+    npu__digest_text(&d, b->name);
+    npu__digest_text(&d, b->version ? b->version : "");
+    npu__digest_number(&d, b->api_version);
+    return d.a ^ d.b;
+}
+
+static uint64_t npu__digest_bytes(const void *bytes, uint64_t size)
+{
+    npu__digest d = { 0x452821e638d01377u, 0xbe5466cf34e90c6cu };
+    npu__digest_add(&d, bytes, (size_t)size);
+    return d.a ^ d.b;
+}
+
+/* Of the head and the rows of a context. */
+static uint64_t npu__context_digest(const uint8_t *bytes, uint32_t num)
+{
+    npu__digest d = { 0, 0 };
+    npu__digest_add(&d, bytes, NPU__CONTEXT_HEAD - 8);
+    npu__digest_add(&d, bytes + NPU__CONTEXT_HEAD, (size_t)num * NPU__CONTEXT_ROW);
+    return d.a ^ d.b;
+}
+
+static const char npu__context_magic[8] = "npu_ctx";
+
+/* NULL, or what is wrong with the head. */
+static const char *npu__context_check(const uint8_t *bytes, uint64_t size, uint32_t *num)
+{
+    uint64_t rows;
+    *num = 0;
+    if (size < NPU__CONTEXT_HEAD || memcmp(bytes, npu__context_magic, sizeof npu__context_magic) != 0) {
+        return "these are no bytes of npu_program_save";
+    }
+    if (npu__get_le(bytes + 8, 4) != NPU__CONTEXT_FORMAT || npu__get_le(bytes + 12, 4) != NPU_IR_VERSION) {
+        return "saved by another version of npu_ir.h";
+    }
+    rows = npu__get_le(bytes + 16, 4);
+    if (npu__get_le(bytes + 24, 8) != size || rows > (size - NPU__CONTEXT_HEAD) / NPU__CONTEXT_ROW) {
+        return "cut off, or longer than what was saved";
+    }
+    if (npu__context_digest(bytes, (uint32_t)rows) != npu__get_le(bytes + 32, 8)) {
+        return "damaged at the head";
+    }
+    *num = (uint32_t)rows;
+    return NULL;
+}
+
+static void npu__context_open(npu__context *c, const void *bytes, uint64_t size, npu_load_report *report)
+{
+    const char *words = bytes ? npu__context_check((const uint8_t *)bytes, size, &c->num) : "no bytes were given";
+    c->bytes = words ? NULL : (const uint8_t *)bytes;
+    c->size = size;
+    c->report = report;
+    memset(report, 0, sizeof *report);
+    if (words) {
+        snprintf(report->text, sizeof report->text, "context: %s", words);
+    }
+}
+
+/* The row of a group for a device; NULL = there is none, and *other: for another device there is. */
+static const uint8_t *npu__context_find(const npu__context *c, const npu__digest *content, uint64_t device,
+                                        const uint8_t **other)
+{
+    *other = NULL;
+    for (uint32_t i = 0; i < c->num; i++) {
+        const uint8_t *row = c->bytes + NPU__CONTEXT_HEAD + (size_t)i * NPU__CONTEXT_ROW;
+        if (npu__get_le(row, 8) == content->a && npu__get_le(row + 8, 8) == content->b) {
+            if (npu__get_le(row + 16, 8) == device) {
+                return row;
+            }
+            *other = row;
+        }
+    }
+    return NULL;
+}
+
+/* NULL where a group was loaded, else why not. */
+static const char *npu__context_load(const npu__context *c, const npu_backend *backend, const npu_group *group,
+                                     const npu__digest *content, npu_compiled *out)
+{
+    const uint8_t *other, *row = npu__context_find(c, content, npu__digest_device(backend), &other);
+    uint64_t at = row ? npu__get_le(row + 24, 8) : 0, size = row ? npu__get_le(row + 32, 8) : 0;
+    if (!row) {
+        return other ? "saved for another device, or another version of it"
+                     : "not there: the model or its groups have changed";
+    }
+    if (at > c->size || size > c->size - at || npu__digest_bytes(c->bytes + at, size) != npu__get_le(row + 40, 8)) {
+        return "damaged";
+    }
+    if (backend->load(backend->ctx, group, c->bytes + at, size, out) == NPU_OK) {
+        return NULL;
+    }
+    memset(out, 0, sizeof *out);
+    out->size = (uint32_t)sizeof *out;
+    return "the backend refuses what was saved";
+}
+
+/* A group as it was saved, else compiled. */
+static npu_status npu__compile_or_load(npu_program *p, const npu_backend *backend, const npu_group *group,
+                                       npu__group *out)
+{
+    bool is_saved = backend->save && backend->load;
+    npu_load_report *report = p->context.report;
+    const char *words = NULL;
+    if (is_saved) {
+        out->content = npu__digest_group(group);
+    }
+    if (is_saved && p->context.bytes) {
+        words = npu__context_load(&p->context, backend, group, &out->content, &out->compiled);
+        if (!words) {
+            report->num_loaded++;
+            return NPU_OK;
+        }
+    }
+    if (is_saved && report) {
+        report->num_compiled++;
+        if (words && !report->text[0]) {
+            snprintf(report->text, sizeof report->text, "context: group of %u ops from %.60s on, %.32s: %s",
+                     (unsigned)group->num_ops, group->ops[0]->info->name, backend->name, words);
+        }
+    }
+    return backend->compile(backend->ctx, group, &out->compiled);
+}
+
+static bool npu__group_places(npu_program *p, npu__group *group)
+{
+    group->num_places = group->num_values + 1 + group->compiled.num_scratches;
+    group->places = (npu_place *)npu__alloc_zero(&p->allocator, group->num_places * sizeof *group->places);
+    return group->places != NULL;
 }
 
 /* Compiles one step into a new group. A status of the backend itself is told apart by *refused. */
@@ -36861,20 +44344,21 @@ static npu_status npu__compile_step(npu_program *p, const npu_step *s, uint32_t 
     b.step = s;
     b.local = local;
     group->backend = s->backend;
-    group->first_op = s->ops[0].id;
-    group->last_op = s->ops[s->num_ops - 1].id;
-    if (npu__group_describe(&b)) {
+    group->num_ops = s->num_ops;
+    group->ops = (npu_op *)npu__alloc(&p->allocator, s->num_ops * sizeof *group->ops);
+    if (group->ops && npu__group_describe(&b)) {
+        memcpy(group->ops, s->ops, s->num_ops * sizeof *group->ops);
         group->num_values = b.num_values;
         group->values = (uint32_t *)npu__alloc(&p->allocator, b.num_values * sizeof *group->values);
-        group->places = (npu_place *)npu__alloc_zero(&p->allocator, (b.num_values + 1u) * sizeof *group->places);
     }
-    if (group->values && group->places) {
+    if (group->values) {
         memcpy(group->values, b.ids, b.num_values * sizeof *group->values);
         group->compiled.size = (uint32_t)sizeof group->compiled;
-        status = backend->compile(backend->ctx, &b.group, &group->compiled);
+        status = npu__compile_or_load(p, backend, &b.group, group);
         group->compiled.text[sizeof group->compiled.text - 1] = 0;
         *refused = status != NPU_OK;
         status = status ? status : npu__check_compiled(backend, &b.group, &group->compiled, diag);
+        status = status || npu__group_places(p, group) ? status : NPU_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < b.num_values; i++) {
         local[b.ids[i]] = 0;
@@ -36883,47 +44367,121 @@ static npu_status npu__compile_step(npu_program *p, const npu_step *s, uint32_t 
     return status;
 }
 
-/* Offers the ops of a refused group to the backends after it. */
-static npu_status npu__reject(npu_program *p, const npu_step *s, const char *words)
+/* Offers ops of a refused group to the backends after it, which are not asked to take them again. */
+static npu_status npu__reject(npu_program *p, const npu_op *ops, uint32_t num_ops, const char *words)
 {
     npu_plan *plan = p->plan;
     npu_op_storage storage;
     npu_status status = NPU_OK;
     uint16_t index;
-    uint32_t backend = s->backend;
     if (!npu__plan_words(plan, words, &index)) {
         return NPU_ERR_NO_MEMORY;
     }
     memset(&storage, 0, sizeof storage);
-    for (uint32_t i = 0; i < s->num_ops && status == NPU_OK; i++) {
-        npu__target *t = &plan->targets[s->ops[i].id];
-        npu_op_info info;
-        npu_support answer;
-        status = npu__plan_describe(plan, s->ops[i].id, &info, &storage);
-        t->reason = NPU_REASON_REJECTED;
-        t->words = index;
-        t->backend = NPU__UNPLACED;
-        for (uint32_t b = backend + 1;
-             status == NPU_OK && b < plan->desc.num_backends && t->backend == NPU__UNPLACED; b++) {
-            status = npu__query_support(plan->backends[b], &info, &answer);
-            t->backend = !status && answer.reason == NPU_REASON_CLAIMED ? (uint8_t)b : NPU__UNPLACED;
+    for (uint32_t i = 0; i < num_ops && status == NPU_OK; i++) {
+        uint32_t id = ops[i].id, backend = plan->targets[id].backend;
+        if (plan->op_ns) {
+            plan->op_ns[(size_t)id * plan->desc.num_backends + backend] = -1;
         }
+        status = npu__pass_on(plan, id, plan->desc.num_backends, NPU_REASON_REJECTED, index, &storage);
     }
     npu_op_storage_free(&storage);
     return status;
 }
 
+/* Would the backend refuse the first ops of a step alone? */
+static npu_status npu__try_compile(npu_program *p, const npu_step *s, uint32_t num_ops, uint32_t *local, bool *refused)
+{
+    const npu_graph *g = p->plan->graph;
+    npu_step part = *s;
+    npu__group group;
+    npu_diag ignored;
+    uint32_t num = 0;
+    npu_value *outputs;
+    npu_status status;
+    memset(&ignored, 0, sizeof ignored);
+    for (uint32_t i = 0; i < num_ops; i++) {
+        num += g->ops[s->ops[i].id].num_results;
+    }
+    outputs = (npu_value *)npu__alloc(&p->allocator, num * sizeof *outputs);
+    if (!outputs) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    part.num_ops = num_ops;
+    part.outputs = outputs;
+    part.num_outputs = 0;
+    for (uint32_t i = 0; i < num_ops; i++) {
+        const npu__op *o = &g->ops[s->ops[i].id];
+        for (uint32_t r = 0; r < o->num_results; r++) {
+            outputs[part.num_outputs++].id = o->first_result + r;
+        }
+    }
+    status = npu__compile_step(p, &part, local, &group, refused, &ignored);
+    npu__group_release(p, &group);
+    npu__free(&p->allocator, outputs, num * sizeof *outputs);
+    return *refused ? NPU_OK : status;
+}
+
+/* The op for which a step is refused, as an index in it: the last of the fewest first ops that are refused, too.
+   NPU_NO_INDEX: that would take more compiles than there are left. */
+static npu_status npu__find_refused(npu_program *p, const npu_step *s, uint32_t *local, uint32_t *index)
+{
+    uint32_t low = 0, high = s->num_ops; /* `low` ops are compiled, `high` are refused */
+    npu_status status = NPU_OK;
+    while (high - low > 1 && status == NPU_OK && p->compiles_left) {
+        uint32_t middle = low + (high - low) / 2;
+        bool refused = false;
+        p->compiles_left--;
+        status = npu__try_compile(p, s, middle, local, &refused);
+        low = refused ? low : middle;
+        high = refused ? middle : high;
+    }
+    *index = high - low == 1 ? low : NPU_NO_INDEX;
+    return status;
+}
+
+/* Takes from a refused step what is to blame: one op, or all of them where none can be found. */
+static npu_status npu__reject_step(npu_program *p, uint32_t step, const npu_compiled *c, npu_status why, uint32_t *local)
+{
+    npu_plan *plan = p->plan;
+    const npu_step *s = &plan->steps[step];
+    const char *words = c->text[0] ? c->text : npu_status_text(why), *name = plan->backends[s->backend]->name;
+    uint32_t index = 0;
+    npu_status status = NPU_OK;
+    while (index < s->num_ops && (!c->failed_op || s->ops[index].id != c->failed_op)) {
+        index++;
+    }
+    if (index == s->num_ops) {
+        status = npu__find_refused(p, s, local, &index);
+    }
+    if (status) {
+        return status;
+    }
+    if (index == NPU_NO_INDEX) {
+        npu__graph_log(plan->graph, 1, "step %u on %s: compile refused: %s; its ops go to the backends after it",
+                       (unsigned)step, name, words);
+        return npu__reject(p, s->ops, s->num_ops, words);
+    }
+    npu__graph_log(plan->graph, 1, "step %u on %s: compile refused: %s; op %u, %s, goes to the backends after it",
+                   (unsigned)step, name, words, (unsigned)s->ops[index].id,
+                   plan->graph->ops[s->ops[index].id].def->name);
+    return npu__reject(p, &s->ops[index], 1, words);
+}
+
+static bool npu__group_is_of(const npu__group *g, const npu_step *s)
+{
+    return g->compiled.size && g->backend == s->backend && g->num_ops == s->num_ops &&
+           memcmp(g->ops, s->ops, s->num_ops * sizeof *g->ops) == 0;
+}
+
 /* The group compiled for a step, or NULL. */
 static npu__group *npu__group_of(npu_program *p, const npu_step *s)
 {
-    for (uint32_t i = 0; i < p->num_groups; i++) {
-        npu__group *g = &p->groups[i];
-        if (g->compiled.size && g->backend == s->backend && g->first_op == s->ops[0].id &&
-            g->last_op == s->ops[s->num_ops - 1].id) {
-            return g;
-        }
+    uint32_t i = 0;
+    while (i < p->num_groups && !npu__group_is_of(&p->groups[i], s)) {
+        i++;
     }
-    return NULL;
+    return i < p->num_groups ? &p->groups[i] : NULL;
 }
 
 static bool npu__kind_is_unplaced_before(const npu_plan *plan, uint32_t id)
@@ -36982,12 +44540,77 @@ static bool npu__step_has_op(const npu_step *s, uint32_t id)
     return i < s->num_ops;
 }
 
+/* Has a group of the backend that is compiled this value as dense? */
+static bool npu__has_dense(const npu_program *p, uint32_t value, uint32_t backend)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < p->num_groups && !has; i++) {
+        for (uint32_t k = 0; k < p->groups[i].num_values && p->groups[i].backend == backend && !has; k++) {
+            has = p->groups[i].values[k] == value;
+        }
+    }
+    return has;
+}
+
+/* Notes the forms that a group gave to its values, for all groups to come. */
+static npu_status npu__add_forms(npu_program *p, const npu__group *group, npu_diag *diag)
+{
+    npu_plan *plan = p->plan;
+    const npu_compiled *c = &group->compiled;
+    if (c->num_forms && !plan->value_form) {
+        plan->value_form = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->num_values * sizeof *plan->value_form);
+    }
+    if (c->num_forms && (!plan->value_form || !NPU__RESERVE(plan, forms, c->num_forms))) {
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "program: out of memory");
+    }
+    for (uint32_t i = 0; i < c->num_forms; i++) {
+        const npu_form *form = npu__form_at(c->forms, i);
+        uint32_t value = group->values[form->value], rank = plan->graph->specs[plan->graph->values[value].spec]->rank;
+        npu__formed *f = &plan->forms[plan->num_forms];
+        char label[16];
+        if (npu__form_of(plan, value, group->backend)) {
+            continue; /* the same, as npu__check_forms has found */
+        }
+        if (npu__has_dense(p, value, group->backend)) {
+            return npu__fail(diag, NPU_ERR_BACKEND,
+                             "%s: compile gave a form to value %s, which a group before has dense",
+                             plan->backends[group->backend]->name, npu__value_label(plan->graph, value, label));
+        }
+        memset(f, 0, sizeof *f);
+        f->backend = group->backend;
+        f->id = form->id;
+        f->conversion = form->conversion;
+        f->bytes = form->bytes;
+        for (uint32_t k = 0; k < rank && k < NPU_MAX_RANK && f->conversion == NPU_FORM_BY_CORE; k++) {
+            f->dims[k] = form->dims[k];
+            f->order[k] = (uint8_t)(form->order ? form->order[k] : k);
+        }
+        f->next = plan->value_form[value];
+        plan->value_form[value] = ++plan->num_forms;
+    }
+    return NPU_OK;
+}
+
+/* Another plan has other groups, for which forms are found anew. */
+static void npu__forget_forms(npu_program *p)
+{
+    if (p->plan->num_forms) {
+        for (uint32_t i = 0; i < p->num_groups; i++) {
+            npu__group_release(p, &p->groups[i]);
+        }
+        p->num_groups = 0;
+        p->plan->num_forms = 0;
+        memset(p->plan->value_form, 0, p->plan->num_values * sizeof *p->plan->value_form);
+    }
+}
+
 /* Compiles every step; a refused group changes the plan, and the steps are walked again, keeping what is
    compiled. */
 static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *diag)
 {
     npu_plan *plan = p->plan;
     npu_status status = npu__fail_unplaced(plan, diag);
+    npu__forget_forms(p);
     for (uint32_t i = 0; status == NPU_OK && i < plan->num_steps; i++) {
         const npu_step *s = &plan->steps[i];
         bool refused;
@@ -36999,6 +44622,7 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
             return npu__fail(diag, NPU_ERR_NO_MEMORY, "program: out of memory");
         }
         status = npu__compile_step(p, s, local, &group, &refused, diag);
+        status = status ? status : npu__add_forms(p, &group, diag);
         if (status == NPU_OK) {
             p->groups[p->num_groups++] = group;
             continue;
@@ -37013,15 +44637,14 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
             npu__group_release(p, &group);
             return status;
         }
-        npu__graph_log(plan->graph, 1, "step %u on %s: compile refused: %s; its ops go to the backends after it",
-                       (unsigned)i, plan->backends[s->backend]->name,
-                       group.compiled.text[0] ? group.compiled.text : npu_status_text(status));
-        status = npu__reject(p, s, group.compiled.text[0] ? group.compiled.text : npu_status_text(status));
+        status = npu__reject_step(p, i, &group.compiled, status, local);
+        status = status || !plan->op_ns ? status : npu__place_by_cost(plan, diag);
         status = status ? status : npu__limit_groups(plan);
         npu__group_release(p, &group);
         status = status ? npu__fail(diag, status, "program: out of memory") : npu__fail_unplaced(plan, diag);
         status = status ? status : npu__check_fallback(plan, diag);
         status = status ? status : npu__build_steps(plan, diag);
+        npu__forget_forms(p);
         i = NPU_NO_INDEX; /* the loop goes on with step 0 */
     }
     return status;
@@ -37040,18 +44663,14 @@ static npu_status npu__match_groups(npu_program *p)
         return NPU_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < plan->num_steps; i++) {
-        npu__group *g = NULL;
+        npu__group *g;
         if (plan->steps[i].type != NPU_STEP_PARTITION) {
             continue;
         }
         /* usually they are in step order already */
-        if (group < p->num_groups && p->groups[group].first_op == plan->steps[i].ops[0].id) {
-            g = &p->groups[group];
-        }
-        if (!g || g->last_op != plan->steps[i].ops[plan->steps[i].num_ops - 1].id ||
-            g->backend != plan->steps[i].backend) {
-            g = npu__group_of(p, &plan->steps[i]);
-        }
+        g = group < p->num_groups && npu__group_is_of(&p->groups[group], &plan->steps[i])
+            ? &p->groups[group]
+            : npu__group_of(p, &plan->steps[i]);
         NPU_IR_ASSERT(g && kept < p->num_groups); /* npu__compile_all leaves no step without */
         group = (uint32_t)(g - p->groups) + 1;
         p->step_group[i] = kept;
@@ -37083,14 +44702,16 @@ static npu_place npu__place_of(const npu_plan *plan, uint32_t value, uint32_t ba
     place.alias = plan->storage[i].alias != 0;
     switch (plan->storage[root].kind) {
     case NPU__ARENA:
-        place.buffer = 0;
+        place.buffer = 2u * plan->storage[root].region;
         place.offset = plan->storage[root].offset + delta;
-        NPU_IR_ASSERT(place.offset <= plan->memory[backend].activations);
+        NPU_IR_ASSERT(place.offset <= plan->room[backend][plan->storage[root].region].activations);
         /* not its own size: a result that is read at strides, as of expand, has more elements than lie there */
-        NPU_IR_ASSERT(place.alias || plan->storage[i].size <= plan->memory[backend].activations - place.offset);
+        NPU_IR_ASSERT(place.alias || plan->storage[i].size <=
+                                         plan->room[backend][plan->storage[root].region].activations - place.offset);
         break;
     case NPU__WEIGHT:
-        place.buffer = plan->backends[backend]->traits & NPU_BACKEND_HOST ? NPU_NO_INDEX : 1;
+        place.buffer = plan->backends[backend]->traits & NPU_BACKEND_HOST ? NPU_NO_INDEX
+                                                                          : 2u * plan->storage[root].region + 1;
         place.offset = plan->storage[root].offset;
         break;
     case NPU__OWN_WEIGHT: break;
@@ -37105,7 +44726,7 @@ static bool npu__number_bound(npu_program *p)
 {
     npu_plan *plan = p->plan;
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
-        p->num_buffers[b] = 2;
+        p->num_buffers[b] = 2 * npu__num_regions(plan->backends[b]); /* an arena and the weights of each */
     }
     for (uint32_t i = 0; i < plan->num_storage; i++) {
         npu__storage *s = &plan->storage[i];
@@ -37126,6 +44747,14 @@ static bool npu__number_bound(npu_program *p)
     return true;
 }
 
+static npu_place npu__place_of_scratch(const npu_plan *plan, uint32_t storage)
+{
+    npu_place place = { 0, 0, 0 };
+    place.buffer = 2u * plan->storage[storage].region;
+    place.offset = plan->storage[storage].offset;
+    return place;
+}
+
 static npu_status npu__place_groups(npu_program *p, const npu__step_memory *steps, npu_diag *diag)
 {
     npu_plan *plan = p->plan;
@@ -37139,8 +44768,15 @@ static npu_status npu__place_groups(npu_program *p, const npu__step_memory *step
         for (uint32_t k = 0; k < g->num_values; k++) {
             g->places[k] = npu__place_of(plan, g->values[k], g->backend);
         }
-        g->places[g->num_values].offset =
-            steps[i].scratch_storage ? npu__storage_offset(plan, steps[i].scratch_storage - 1) : 0;
+        memset(&g->places[g->num_values], 0, sizeof *g->places);
+        if (steps[i].scratch_storage) {
+            g->places[g->num_values] = npu__place_of_scratch(plan, steps[i].scratch_storage - 1);
+        }
+        for (uint32_t k = 0; k < steps[i].num_scratches; k++) {
+            g->places[g->num_values + 1 + k] = npu__place_of_scratch(plan, steps[i].first_scratch + k);
+        }
+        g->where.num_scratches = steps[i].num_scratches;
+        g->where.scratches = steps[i].num_scratches ? g->places + g->num_values + 1 : NULL;
         g->where.size = (uint32_t)sizeof g->where;
         g->where.num_values = g->num_values;
         g->where.place_size = (uint32_t)sizeof *g->places;
@@ -37155,12 +44791,55 @@ static npu_status npu__place_groups(npu_program *p, const npu__step_memory *step
     return NPU_OK;
 }
 
-static npu_status npu__plan_program_memory(npu_program *p, npu_diag *diag)
+/* A device has less memory than it said: the next plan gets less of it than this one wants. With some tries any amount
+   is found. */
+static npu_status npu__weights_failed(npu_program *p, uint32_t b, uint32_t r, npu_status status, bool *fits,
+                                      npu_diag *diag)
+{
+    npu_plan *plan = p->plan;
+    npu__room *room = &plan->room[b][r];
+    char largest[160], text[400];
+    snprintf(text, sizeof text, "%.32s: %llu bytes of %.24s for weights: %s; largest: %s", plan->backends[b]->name,
+             (unsigned long long)room->weights, npu__region_name(plan->backends[b], r), npu_status_text(status),
+             npu__largest_values(plan, b, r, largest, sizeof largest));
+    if (status != NPU_ERR_NO_MEMORY || b + 1 == plan->desc.num_backends) {
+        return npu__fail(diag, status, "%s", text);
+    }
+    npu__graph_log(plan->graph, 1, "%s; the next plan takes less", text);
+    room->capacity = room->weights - room->weights / 4 - 1;
+    *fits = false;
+    return NPU_OK;
+}
+
+/* Buffers for the weights of all regions. */
+static npu_status npu__alloc_weights(npu_program *p, bool *fits, npu_diag *diag)
+{
+    const npu_plan *plan = p->plan;
+    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+        const npu_backend *backend = plan->backends[b];
+        bool has = plan->memory[b].weights && !(backend->traits & NPU_BACKEND_HOST);
+        uint64_t stream = has ? npu__stream(backend) : 0;
+        for (uint32_t r = 0; has && r < npu__num_regions(backend); r++) {
+            uint64_t bytes = plan->room[b][r].weights;
+            npu_status status = bytes == 0 ? NPU_OK : npu__buffer_alloc(backend, r, bytes, plan->alignment[b], stream,
+                                                                        &p->weights[b][r]);
+            if (status) {
+                return npu__weights_failed(p, b, r, status, fits, diag);
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+/* Memory of the groups, buffers for weights, places. *fits: all of it; else some region is too small for this plan. */
+static npu_status npu__plan_program_memory(npu_program *p, bool *fits, npu_diag *diag)
 {
     npu_plan *plan = p->plan;
     size_t bytes = plan->num_steps * sizeof(npu__step_memory);
     npu__step_memory *steps = (npu__step_memory *)npu__alloc_zero(&p->allocator, bytes);
     npu_status status = NPU_ERR_NO_MEMORY;
+    npu__excess e;
+    *fits = false;
     if (steps) {
         for (uint32_t i = 0; i < plan->num_steps; i++) {
             if (plan->steps[i].type == NPU_STEP_PARTITION) {
@@ -37173,6 +44852,8 @@ static npu_status npu__plan_program_memory(npu_program *p, npu_diag *diag)
                 steps[i].prepared = c->prepared;
                 steps[i].num_views = c->num_views;
                 steps[i].views = c->views;
+                steps[i].num_scratches = c->num_scratches;
+                steps[i].scratches = c->scratches;
                 steps[i].num_own_weights = c->num_own_weights;
                 steps[i].own_weights = c->own_weights;
                 steps[i].values = p->groups[p->step_group[i]].values;
@@ -37181,7 +44862,9 @@ static npu_status npu__plan_program_memory(npu_program *p, npu_diag *diag)
         }
         plan->exact = true;
         status = npu__plan_memory_with(plan, steps);
-        status = status            ? status
+        *fits = status == NPU_OK && !npu__find_excess(plan, &e);
+        status = status || !*fits ? status : npu__alloc_weights(p, fits, diag);
+        status = status || !*fits  ? status
             : npu__number_bound(p) ? npu__place_groups(p, steps, diag)
                                    : NPU_ERR_NO_MEMORY;
     }
@@ -37215,13 +44898,6 @@ static bool npu__add_move(npu_allocator *a, npu__move **moves, uint32_t *num, ui
 #define NPU__ADD_MOVE(p, array, value, from, to) \
     npu__add_move(&(p)->allocator, &(p)->array, &(p)->num_##array, &(p)->cap_##array, (p)->plan, (value), (from), (to))
 
-/* The backend on which a value is made; NPU_NO_INDEX = it has no producer. */
-static uint32_t npu__producer_backend(const npu_plan *plan, uint32_t value)
-{
-    uint32_t producer = plan->graph->values[value].producer;
-    return producer ? plan->targets[producer].backend : NPU_NO_INDEX;
-}
-
 /* What a state holds in the next run: itself where no npu_update names another value. */
 static uint32_t npu__state_next(const npu_graph *g, uint32_t state)
 {
@@ -37240,7 +44916,7 @@ static bool npu__plan_states(npu_program *p)
         uint32_t next = g->values[i].role == NPU_ROLE_STATE ? npu__state_next(g, i) : 0;
         if (next &&
             (!NPU__RESERVE(p, states, 1) ||
-             !NPU__ADD_MOVE(p, results, next, npu__producer_backend(p->plan, next), NPU_NO_INDEX))) {
+             !NPU__ADD_MOVE(p, results, next, npu__result_backend(p->plan, next), NPU_NO_INDEX))) {
             return false;
         }
         if (next) {
@@ -37248,6 +44924,35 @@ static bool npu__plan_states(npu_program *p)
         }
     }
     return true;
+}
+
+static bool npu__has_stream(const npu_program *p, uint32_t value, uint32_t backend)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < p->num_streams && !has; i++) {
+        has = p->streams[i].value == value && p->streams[i].to == backend;
+    }
+    return has;
+}
+
+/* Uploads of weights before the first step of a backend that uses them. */
+static bool npu__plan_streams(npu_program *p)
+{
+    const npu_plan *plan = p->plan;
+    bool ok = true;
+    for (uint32_t i = 0; ok && plan->streamed && i < plan->num_steps; i++) {
+        const npu_step *s = &plan->steps[i];
+        for (uint32_t k = 0; ok && s->type == NPU_STEP_PARTITION && k < s->num_inputs; k++) {
+            uint32_t v = s->inputs[k].id;
+            if (npu__is_streamed(plan, v, s->backend) && !npu__has_stream(p, v, s->backend)) {
+                ok = NPU__ADD_MOVE(p, streams, v, NPU_NO_INDEX, s->backend);
+                if (ok) {
+                    p->streams[p->num_streams - 1].from = i;
+                }
+            }
+        }
+    }
+    return ok;
 }
 
 static bool npu__plan_moves(npu_program *p)
@@ -37264,14 +44969,14 @@ static bool npu__plan_moves(npu_program *p)
     for (uint32_t i = 0; ok && i < plan->num_storage; i++) {
         const npu__storage *s = &plan->storage[i];
         bool is_fed = s->kind == NPU__ARENA || s->kind == NPU__GROWN;
-        if (s->value && g->values[s->value].producer == 0 && is_fed) {
+        if (s->value && g->values[s->value].producer == 0 && is_fed && !npu__is_streamed(plan, s->value, s->backend)) {
             ok = NPU__ADD_MOVE(p, feeds, s->value, NPU_NO_INDEX, s->backend);
         }
     }
     for (uint32_t i = 0; ok && i < g->num_outputs; i++) {
-        ok = NPU__ADD_MOVE(p, results, g->outputs[i].a, npu__producer_backend(plan, g->outputs[i].a), NPU_NO_INDEX);
+        ok = NPU__ADD_MOVE(p, results, g->outputs[i].a, npu__result_backend(plan, g->outputs[i].a), NPU_NO_INDEX);
     }
-    return ok && npu__plan_states(p);
+    return ok && npu__plan_streams(p) && npu__plan_states(p);
 }
 
 /* ---- weights ---- */
@@ -37299,8 +45004,9 @@ static npu_status npu__check_weights(const npu_graph *g, npu_diag *diag)
     if (num && diag && diag->status == NPU_OK) {
         diag->value = first;
     }
-    return !num ? NPU_OK : npu__fail(diag, NPU_ERR_MISSING_WEIGHT, "%u parameter%s no data:%s: npu_graph_bind_param %s first",
-                                     (unsigned)num, num == 1 ? " has" : "s have", names, num == 1 ? "it" : "them");
+    return !num ? NPU_OK
+                : npu__fail(diag, NPU_ERR_MISSING_WEIGHT, "%u parameter%s no data:%s: npu_graph_bind_param %s first",
+                            (unsigned)num, num == 1 ? " has" : "s have", names, num == 1 ? "it" : "them");
 }
 
 static npu_status npu__load_weights(npu_program *p, npu_diag *diag)
@@ -37309,25 +45015,16 @@ static npu_status npu__load_weights(npu_program *p, npu_diag *diag)
     uint64_t streams[NPU__MAX_BACKENDS] = { 0 };
     npu_status status = NPU_OK;
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
-        const npu_backend *backend = plan->backends[b];
-        if (plan->memory[b].weights == 0 || (backend->traits & NPU_BACKEND_HOST)) {
-            continue;
-        }
-        streams[b] = npu__stream(backend);
-        status = npu__buffer_alloc(backend, plan->memory[b].weights, backend->regions->alignment, streams[b],
-                                   &p->weights[b]);
-        if (status) {
-            return npu__fail(diag, status, "%s: %llu bytes for weights: %s", backend->name,
-                             (unsigned long long)plan->memory[b].weights, npu_status_text(status));
-        }
+        bool uploads = plan->memory[b].weights && !(plan->backends[b]->traits & NPU_BACKEND_HOST);
+        streams[b] = uploads ? npu__stream(plan->backends[b]) : 0;
     }
     for (uint32_t i = 0; i < plan->num_storage && status == NPU_OK; i++) {
         const npu__storage *s = &plan->storage[i];
         const npu_backend *backend = plan->backends[s->backend];
         if (s->kind == NPU__WEIGHT && s->size && !(backend->traits & NPU_BACKEND_HOST)) {
             const npu__value *v = &plan->graph->values[s->value];
-            status = npu__buffer_upload(backend, &p->weights[s->backend], s->offset,
-                                        plan->graph->data[v->data].data, s->size, streams[s->backend]);
+            status = npu__buffer_upload(backend, &p->weights[s->backend][s->region], s->offset,
+                                        plan->graph->data[v->data].data, s->size, 0, streams[s->backend], NULL);
             if (status) {
                 npu__fail(diag, status, "%s: upload of weight '%s': %s", backend->name,
                           plan->graph->names[v->name], npu_status_text(status));
@@ -37337,7 +45034,74 @@ static npu_status npu__load_weights(npu_program *p, npu_diag *diag)
     return status;
 }
 
-NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan, npu_diag *diag)
+static void npu__free_weights(npu_program *p)
+{
+    for (uint32_t b = 0; p->plan && b < p->plan->desc.num_backends; b++) {
+        for (uint32_t r = 0; r < NPU_MAX_REGIONS; r++) {
+            if (p->weights[b][r].size) {
+                p->plan->backends[b]->free(p->plan->backends[b]->ctx, &p->weights[b][r]);
+            }
+            memset(&p->weights[b][r], 0, sizeof p->weights[b][r]);
+        }
+    }
+}
+
+/* Forgets what follows from the steps, which change. */
+static void npu__forget_steps(npu_program *p)
+{
+    if (p->step_group) {
+        npu__free(&p->allocator, p->step_group, p->plan->num_steps * sizeof *p->step_group);
+    }
+    p->step_group = NULL;
+    p->num_bound = p->num_moves = p->num_feeds = p->num_streams = p->num_results = p->num_states = 0;
+    npu__free_weights(p);
+}
+
+/* Moves ops to the next backends until no region is too small by what is known of the groups. */
+static npu_status npu__shrink(npu_program *p, npu_diag *diag)
+{
+    npu__excess e;
+    char largest[160];
+    npu_status status;
+    npu__forget_steps(p);
+    if (!npu__find_excess(p->plan, &e)) {
+        return NPU_OK;
+    }
+    npu__largest_values(p->plan, e.backend, e.region, largest, sizeof largest);
+    npu__graph_log(p->plan->graph, 1, "%s: %.24s is too small for what compile gave; ops go to the backends after it",
+                   p->plan->backends[e.backend]->name, npu__region_name(p->plan->backends[e.backend], e.region));
+    status = npu__fit_round(&e, diag);
+    return e.unplaced ? npu__fail_capacity(&e, largest, e.required, diag) : status;
+}
+
+/* Groups, their memory and weights on the devices: where memory is too small, of a plan with fewer ops there. */
+static npu_status npu__make_groups(npu_program *p, uint32_t *local, npu_diag *diag)
+{
+    for (;;) {
+        bool fits = false;
+        npu_status status = npu__compile_all(p, local, diag);
+        status = status ? status : npu__match_groups(p);
+        status = status ? status : npu__plan_program_memory(p, &fits, diag);
+#ifdef NPU_IR_DEBUG
+        status = status || !fits ? status : npu_plan_validate(p->plan, diag);
+        NPU_IR_ASSERT(status != NPU_ERR_INTERNAL);
+#endif
+        if (status == NPU_OK && fits) {
+            status = npu__check_expected(p->plan, diag);
+            if (status == NPU_OK && !npu__plan_moves(p)) {
+                status = npu__fail(diag, NPU_ERR_NO_MEMORY, "program: out of memory");
+            }
+            return status ? status : npu__load_weights(p, diag);
+        }
+        status = status ? status : npu__shrink(p, diag);
+        if (status) {
+            return status;
+        }
+    }
+}
+
+static npu_status npu__program_make(npu_program **out, const npu_plan *plan, const npu__context *context,
+                                    npu_diag *diag)
 {
     npu_diag local_diag;
     npu_program *p;
@@ -37355,13 +45119,11 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
     local = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->graph->num_values * sizeof *local);
     if (p && local) {
         p->allocator = plan->allocator;
+        p->compiles_left = !plan->desc.max_compiles ? 32 : plan->desc.max_compiles - 1;
+        p->context = *context;
         p->plan = npu__plan_clone(plan, diag);
         status = p->plan ? npu__check_weights(plan->graph, diag) : NPU_ERR_NO_MEMORY;
-        status = status ? status : npu__compile_all(p, local, diag);
-        status = status ? status : npu__match_groups(p);
-        status = status ? status : npu__plan_program_memory(p, diag);
-        status = status ? status : npu__plan_moves(p) ? NPU_OK : NPU_ERR_NO_MEMORY;
-        status = status ? status : npu__load_weights(p, diag);
+        status = status ? status : npu__make_groups(p, local, diag);
     }
     npu__free(&plan->allocator, local, plan->graph->num_values * sizeof *local);
     if (status) {
@@ -37371,7 +45133,111 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
         npu_program_destroy(p);
         return npu__fail(diag, status, "program: %s", npu_status_text(status));
     }
+    memset(&p->context, 0, sizeof p->context);
     *out = p;
+    return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan, npu_diag *diag)
+{
+    npu__context none;
+    memset(&none, 0, sizeof none);
+    return npu__program_make(out, plan, &none, diag);
+}
+
+NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_plan *plan, const void *bytes, uint64_t size,
+                                       npu_load_report *report, npu_diag *diag)
+{
+    npu__context context;
+    npu_load_report own;
+    memset(&context, 0, sizeof context);
+    npu__context_open(&context, bytes, size, report ? report : &own);
+    return npu__program_make(out, plan, &context, diag);
+}
+
+/* Bytes that a group gives; UNSUPPORTED = it is none to be saved. */
+static npu_status npu__save_group(const npu_program *p, const npu__group *g, void *bytes, uint64_t *size)
+{
+    const npu_backend *b = p->plan->backends[g->backend];
+    *size = bytes ? *size : 0;
+    return b->save && b->load && (g->content.a || g->content.b) ? b->save(b->ctx, g->compiled.program, bytes, size)
+                                                                : NPU_ERR_UNSUPPORTED;
+}
+
+/* Rows and bytes that a program takes. */
+static npu_status npu__save_size(const npu_program *p, uint32_t *num, uint64_t *total)
+{
+    *num = 0;
+    *total = NPU__CONTEXT_HEAD;
+    for (uint32_t i = 0; i < p->num_groups; i++) {
+        uint64_t size;
+        npu_status status = npu__save_group(p, &p->groups[i], NULL, &size);
+        if (status == NPU_ERR_UNSUPPORTED) {
+            continue;
+        }
+        if (status || size > INT64_MAX - NPU__CONTEXT_ROW - *total) {
+            return status ? status : NPU_ERR_OVERFLOW;
+        }
+        ++*num;
+        *total += NPU__CONTEXT_ROW + size;
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__save_row(const npu_program *p, const npu__group *g, uint8_t *bytes, uint8_t *row, uint64_t *at,
+                                uint64_t total)
+{
+    const npu_backend *b = p->plan->backends[g->backend];
+    uint64_t size = total - *at;
+    npu_status status = npu__save_group(p, g, bytes + *at, &size);
+    if (status) {
+        return status;
+    }
+    if (size > total - *at) {
+        return NPU_ERR_BACKEND; /* more than it said */
+    }
+    npu__put_le(row, g->content.a, 8);
+    npu__put_le(row + 8, g->content.b, 8);
+    npu__put_le(row + 16, npu__digest_device(b), 8);
+    npu__put_le(row + 24, *at, 8);
+    npu__put_le(row + 32, size, 8);
+    npu__put_le(row + 40, npu__digest_bytes(bytes + *at, size), 8);
+    memset(row + 48, 0, NPU__CONTEXT_NAME);
+    memcpy(row + 48, b->name, strlen(b->name) < NPU__CONTEXT_NAME ? strlen(b->name) : NPU__CONTEXT_NAME - 1);
+    *at += size;
+    return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_program_save(const npu_program *p, void *bytes, uint64_t *size)
+{
+    uint8_t *head = (uint8_t *)bytes;
+    uint64_t total, at, room = size ? *size : 0;
+    uint32_t num, row = 0;
+    npu_status status = p && size ? npu__save_size(p, &num, &total) : NPU_ERR_INVALID_ARGUMENT;
+    if (status) {
+        return status;
+    }
+    *size = total;
+    if (!bytes || room < total) {
+        return bytes ? NPU_ERR_RANGE : NPU_OK;
+    }
+    at = NPU__CONTEXT_HEAD + (uint64_t)num * NPU__CONTEXT_ROW;
+    for (uint32_t i = 0; i < p->num_groups && row < num; i++) {
+        uint8_t *to = head + NPU__CONTEXT_HEAD + (size_t)row * NPU__CONTEXT_ROW;
+        status = npu__save_row(p, &p->groups[i], head, to, &at, total);
+        if (status && status != NPU_ERR_UNSUPPORTED) {
+            return status;
+        }
+        row += status == NPU_OK;
+    }
+    memset(head, 0, NPU__CONTEXT_HEAD);
+    memcpy(head, npu__context_magic, sizeof npu__context_magic);
+    npu__put_le(head + 8, NPU__CONTEXT_FORMAT, 4);
+    npu__put_le(head + 12, NPU_IR_VERSION, 4);
+    npu__put_le(head + 16, row, 4);
+    npu__put_le(head + 24, at, 8);
+    npu__put_le(head + 32, npu__context_digest(head, row), 8);
+    *size = at;
     return NPU_OK;
 }
 
@@ -37385,18 +45251,12 @@ NPU_IR_API void npu_program_destroy(npu_program *p)
     for (uint32_t i = 0; i < p->num_groups; i++) {
         npu__group_release(p, &p->groups[i]);
     }
-    for (uint32_t b = 0; p->plan && b < p->plan->desc.num_backends; b++) {
-        if (p->weights[b].size) {
-            p->plan->backends[b]->free(p->plan->backends[b]->ctx, &p->weights[b]);
-        }
-    }
-    if (p->step_group) {
-        npu__free(&a, p->step_group, p->plan->num_steps * sizeof *p->step_group);
-    }
+    npu__forget_steps(p);
     NPU__RELEASE(p, groups);
     NPU__RELEASE(p, bound);
     NPU__RELEASE(p, moves);
     NPU__RELEASE(p, feeds);
+    NPU__RELEASE(p, streams);
     NPU__RELEASE(p, results);
     NPU__RELEASE(p, states);
     npu_plan_destroy(p->plan);
@@ -37522,8 +45382,10 @@ static npu_status npu__cache_key(const npu_graph *g, const npu_plan_desc *d, npu
     for (uint32_t i = 0; i < d->num_force_last; i++) {
         npu_text_printf(key, "\n%s", d->force_last[i]);
     }
-    npu_text_printf(key, "\n%u %u %llu %d %d", (unsigned)d->min_group_ops, (unsigned)d->max_groups,
-                    (unsigned long long)d->max_transfer_bytes, d->no_fallback, d->no_inplace);
+    npu_text_printf(key, "\n%u %u %llu %d %d %d %d %u %u", (unsigned)d->min_group_ops, (unsigned)d->max_groups,
+                    (unsigned long long)d->max_transfer_bytes, d->no_fallback, d->no_inplace, d->contiguous,
+                    d->overlap + 2 * d->stream_weights,
+                    (unsigned)d->num_execs, (unsigned)d->num_workers);
     return status ? status : key->status;
 }
 
@@ -37679,6 +45541,9 @@ typedef struct npu__slot {
     bool staged;         /* the backend uses own, and the caller's is copied to or from it */
     bool is_dynamic;     /* it has runtime dims */
     bool is_bound;
+    npu_buffer *buffer;  /* of a device, bound instead of host memory; NULL = none */
+    uint32_t backend;    /* whose buffer it is */
+    uint64_t offset;     /* in it */
     npu_spec actual;     /* where is_dynamic: of an input as bound, of an output after a run */
 } npu__slot;
 
@@ -37696,6 +45561,12 @@ typedef struct npu__dims {
     bool has_failed;                          /* and the exec's diagnostic says why */
 } npu__dims;
 
+/* Work under way after a run that failed. */
+typedef struct npu__late {
+    npu_fence fence;
+    uint32_t backend, step;
+} npu__late;
+
 struct npu_exec {
     npu_allocator allocator;
     npu_exec_desc desc;
@@ -37711,16 +45582,22 @@ struct npu_exec {
     uint64_t streams[NPU__MAX_BACKENDS];      /* of this run */
     void *staging;                            /* for moves between two devices */
     size_t staging_size;
+    void *formed;                             /* values in forms that the core converts */
+    size_t formed_size;
+    uint64_t formed_bytes;                    /* taken by those recorded so far */
     NPU__ARRAY(npu_profile_step, profile);
     uint32_t current_step;
     uint64_t origin_ns;
-    uint32_t failed_op;
-    npu_fence late;                           /* of a submit that timed out: the device may still use the buffers */
-    uint32_t late_backend, late_step;
+    uint32_t *failed_ops;                     /* per group: where its binding's failed_op points */
+    NPU__ARRAY(npu__late, lates);             /* what timed out, in order: devices may still use the buffers */
     bool ran;
+    uint32_t next_stream;                     /* index of a weight that a step uploads */
     npu_capture *recorder;                    /* not NULL: what would be done is written down */
+    npu_capture *flow;                        /* what an overlapped run does; NULL = runs are in order */
+    uint64_t staged_bytes;                    /* of staging, taken by the moves recorded so far */
     uint32_t num_bindings_made;               /* of inputs and outputs: a capture is good for one state of them */
     uint32_t num_bindings_checked;            /* for overlaps */
+    bool shares_bound;                        /* memory of the caller is an input and an output at once */
     npu_diag diag;
     npu_diag refused;                         /* the first binding that was refused and not made good since */
     const npu__slot *refused_slot;            /* whose it was, NULL = of a name or number that there is not */
@@ -37728,7 +45605,6 @@ struct npu_exec {
 };
 
 static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *format, ...) NPU_IR_PRINTF(3, 4);
-static bool npu__output_is_first(const npu_exec *e, uint32_t index);
 static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *format, ...)
 {
     va_list args;
@@ -37751,12 +45627,15 @@ static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *for
    was said by the run that it belongs to. */
 static npu_status npu__await_late(npu_exec *e)
 {
-    const npu_backend *b = e->program->plan->backends[e->late_backend];
-    if (e->late && b->wait(b->ctx, e->late, e->desc.timeout_ns) == NPU_ERR_TIMEOUT) {
-        return npu__exec_fail(e, NPU_ERR_TIMEOUT, "step %u on %s, of a run that timed out, is still not done",
-                              (unsigned)e->late_step, b->name);
+    while (e->num_lates) {
+        const npu__late *late = &e->lates[0];
+        const npu_backend *b = e->program->plan->backends[late->backend];
+        if (b->wait(b->ctx, late->fence, e->desc.timeout_ns) == NPU_ERR_TIMEOUT) {
+            return npu__exec_fail(e, NPU_ERR_TIMEOUT, "step %u on %s, of a run that timed out, is still not done",
+                                  (unsigned)late->step, b->name);
+        }
+        memmove(e->lates, e->lates + 1, --e->num_lates * sizeof *e->lates);
     }
-    e->late = 0;
     return NPU_OK;
 }
 
@@ -37798,6 +45677,33 @@ static npu_status npu__exec_slots(npu_exec *e)
     return ok ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
+/* Arenas in all regions of a backend that has something to do with the plan. */
+static npu_status npu__exec_arenas(npu_exec *e, uint32_t b, npu_diag *diag)
+{
+    const npu_plan *plan = e->program->plan;
+    const npu_backend *backend = plan->backends[b];
+    npu_buffer *buffers = &e->buffers[e->first_buffer[b]];
+    uint32_t num = npu__num_regions(backend);
+    bool is_used = plan->memory[b].activations || plan->memory[b].no_reuse || e->program->num_buffers[b] > 2 * num;
+    for (uint32_t r = 0; r < num; r++) {
+        uint64_t bytes = plan->room[b][r].activations;
+        char largest[160];
+        npu_status status;
+        buffers[2 * r + 1] = e->program->weights[b][r];
+        if (!bytes && (r || !is_used)) {
+            continue;
+        }
+        e->streams[b] = e->streams[b] ? e->streams[b] : npu__stream(backend);
+        status = npu__buffer_alloc(backend, r, bytes, plan->alignment[b], e->streams[b], &buffers[2 * r]);
+        if (status) {
+            return npu__fail(diag, status, "%s: %llu bytes of %.24s for activations: %s; largest: %s", backend->name,
+                             (unsigned long long)bytes, npu__region_name(backend, r), npu_status_text(status),
+                             npu__largest_values(plan, b, r, largest, sizeof largest));
+        }
+    }
+    return NPU_OK;
+}
+
 static npu_status npu__exec_buffers(npu_exec *e, npu_diag *diag)
 {
     const npu_program *p = e->program;
@@ -37815,18 +45721,9 @@ static npu_status npu__exec_buffers(npu_exec *e, npu_diag *diag)
         e->tables[i] = &e->buffers[i];
     }
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
-        const npu_backend *backend = plan->backends[b];
-        npu_buffer *arena = &e->buffers[e->first_buffer[b]];
-        npu_status status;
-        arena[1] = p->weights[b];
-        if (plan->memory[b].activations == 0 && plan->memory[b].no_reuse == 0 && p->num_buffers[b] == 2) {
-            continue; /* the backend has nothing to do with this plan */
-        }
-        e->streams[b] = npu__stream(backend);
-        status = npu__buffer_alloc(backend, plan->memory[b].activations, plan->alignment[b], e->streams[b], arena);
+        npu_status status = npu__exec_arenas(e, b, diag);
         if (status) {
-            return npu__fail(diag, status, "%s: %llu bytes for activations: %s", backend->name,
-                             (unsigned long long)plan->memory[b].activations, npu_status_text(status));
+            return status;
         }
     }
     return NPU_OK;
@@ -37836,6 +45733,11 @@ static npu_buffer *npu__exec_buffer(const npu_exec *e, uint32_t backend, uint32_
 {
     NPU_IR_ASSERT(backend < e->program->plan->desc.num_backends && index < e->program->num_buffers[backend]);
     return &e->buffers[e->first_buffer[backend] + index];
+}
+
+static bool npu__is_host(const npu_exec *e, uint32_t backend)
+{
+    return (e->program->plan->backends[backend]->traits & NPU_BACKEND_HOST) != 0;
 }
 
 /* Points every host buffer of a bound value to memory. */
@@ -37872,12 +45774,11 @@ static bool npu__op_is_dynamic(const npu_graph *g, uint32_t id)
 
 static bool npu__group_is_dynamic(const npu_program *p, const npu__group *group)
 {
-    for (uint32_t id = group->first_op; id <= group->last_op; id++) {
-        if (npu__op_is_dynamic(p->plan->graph, id)) {
-            return true;
-        }
+    bool is_dynamic = false;
+    for (uint32_t i = 0; i < group->num_ops && !is_dynamic; i++) {
+        is_dynamic = npu__op_is_dynamic(p->plan->graph, group->ops[i].id);
     }
-    return false;
+    return is_dynamic;
 }
 
 static bool npu__graph_is_dynamic(const npu_graph *g)
@@ -37988,7 +45889,7 @@ static npu_status npu__check_output_size(npu_exec *e, uint32_t index, size_t byt
     npu__slot *slot = &e->outputs[index];
     npu_status status = NPU_OK;
     char label[64];
-    if (slot->given && bytes > slot->given_size) {
+    if ((slot->given || slot->buffer) && bytes > slot->given_size) {
         return npu__exec_fail(e, NPU_ERR_SHAPE, "%s: %llu bytes, its memory has %llu",
                               npu__slot_label(e, true, index, label), (unsigned long long)bytes,
                               (unsigned long long)slot->given_size);
@@ -37996,7 +45897,7 @@ static npu_status npu__check_output_size(npu_exec *e, uint32_t index, size_t byt
     if (!slot->given || slot->staged) {
         void *before = slot->own;
         status = npu__slot_grow(e, slot, bytes);
-        if (status == NPU_OK && slot->own != before && npu__output_is_first(e, index)) {
+        if (status == NPU_OK && slot->own != before && npu__output_is_first(e->program->plan, index)) {
             npu__exec_rebind(e, slot->value, slot->own, slot->own_size);
         }
     }
@@ -38018,7 +45919,7 @@ static npu_status npu__grow(npu_exec *e, uint32_t value, uint32_t backend, npu_b
     if (buffer->size) {
         b->free(b->ctx, buffer);
     }
-    status = npu__buffer_alloc(b, room, plan->alignment[backend], e->streams[backend], buffer);
+    status = npu__buffer_alloc(b, 0, room, plan->alignment[backend], e->streams[backend], buffer);
     return status ? npu__exec_fail(e, status, "value %s: %llu bytes on %s: %s",
                                    npu__value_label(plan->graph, value, label), (unsigned long long)bytes,
                                    b->name, npu_status_text(status))
@@ -38035,12 +45936,9 @@ static npu_status npu__reserve_value(npu_exec *e, uint32_t value, uint32_t backe
         npu_buffer *buffer = npu__exec_buffer(e, backend, (uint32_t)plan->storage[i].offset);
         return npu__grow(e, value, backend, buffer, bytes);
     }
-    for (i = 0; kind == NPU__BOUND_OUTPUT && i < plan->graph->num_outputs; i++) {
-        if (e->outputs[i].value == value) {
-            return npu__check_output_size(e, i, (size_t)bytes); /* it comes from a spec: it fits */
-        }
-    }
-    return NPU_OK;
+    return kind == NPU__BOUND_OUTPUT
+               ? npu__check_output_size(e, plan->storage[i].output, (size_t)bytes) /* it comes from a spec: it fits */
+               : NPU_OK;
 }
 
 /* The results of the op that was described: tells their symbols and fills their specs; one that is not told
@@ -38174,7 +46072,7 @@ static void npu__exec_op_done(void *ctx, uint32_t op, uint64_t begin_ns, uint64_
     npu_exec *e = (npu_exec *)ctx;
     if (e->num_profile < e->cap_profile) {
         npu_profile_step *s = &e->profile[e->num_profile++];
-        s->step = e->current_step;
+        s->step = e->program->plan->op_step[op];
         s->op = op;
         s->begin_ns = begin_ns - e->origin_ns;
         s->end_ns = end_ns - e->origin_ns;
@@ -38185,7 +46083,8 @@ static bool npu__exec_bindings(npu_exec *e)
 {
     const npu_program *p = e->program;
     e->bindings = (npu_binding *)npu__alloc_zero(&e->allocator, p->num_groups * sizeof *e->bindings);
-    for (uint32_t i = 0; e->bindings && i < p->num_groups; i++) {
+    e->failed_ops = (uint32_t *)npu__alloc_zero(&e->allocator, p->num_groups * sizeof *e->failed_ops);
+    for (uint32_t i = 0; e->bindings && e->failed_ops && i < p->num_groups; i++) {
         npu_binding *b = &e->bindings[i];
         const npu__group *g = &p->groups[i];
         b->size = (uint32_t)sizeof *b;
@@ -38193,13 +46092,13 @@ static bool npu__exec_bindings(npu_exec *e)
         b->buffers = &e->tables[e->first_buffer[g->backend]];
         b->places = &g->where;
         b->parallel = e->desc.parallel;
-        b->failed_op = &e->failed_op;
+        b->failed_op = &e->failed_ops[i];
         b->clock = e->desc.clock;
         b->op_done = e->desc.profile ? npu__exec_op_done : NULL;
         b->op_done_ctx = e;
         b->dynamic = e->dims && npu__group_is_dynamic(p, g) ? &e->dims->dynamic : NULL;
     }
-    return e->bindings != NULL;
+    return e->bindings && e->failed_ops && NPU__RESERVE(e, lates, 1);
 }
 
 /* Everything that a run needs for dims that it tells, so that it allocates nothing: op by op what describing
@@ -38251,30 +46150,63 @@ static void npu__exec_dims_free(npu_exec *e)
     }
 }
 
+#define NPU__STAGING_ALIGN 64u
+
+/* More than a run does. */
+static uint32_t npu__most_actions(const npu_program *p)
+{
+    return p->plan->num_inputs + 2 * p->num_feeds + 4 * p->num_moves + p->plan->num_steps + 3 * p->num_results +
+        p->num_states;
+}
+
+/* Room for what moves convert: in order one after the other, else all. */
+static void npu__measure_formed(npu_exec *e, const npu__move *moves, uint32_t num)
+{
+    for (uint32_t i = 0; i < 2 * num; i++) {
+        uint32_t end = i % 2 ? moves[i / 2].to : moves[i / 2].from;
+        const npu__formed *form = end == NPU_NO_INDEX ? NULL : npu__form_of(e->program->plan, moves[i / 2].value, end);
+        bool is_ours = form && form->conversion == NPU_FORM_BY_CORE;
+        size_t bytes = is_ours ? (size_t)npu__round_up(form->bytes, NPU__STAGING_ALIGN) : 0;
+        e->formed_size = e->desc.overlap ? e->formed_size + bytes : bytes > e->formed_size ? bytes : e->formed_size;
+    }
+}
+
 static bool npu__exec_staging(npu_exec *e)
 {
     const npu_program *p = e->program;
     for (uint32_t i = 0; i < p->num_moves; i++) {
-        e->staging_size = p->moves[i].bytes > e->staging_size ? (size_t)p->moves[i].bytes : e->staging_size;
+        uint64_t bytes = p->moves[i].bytes;
+        if (e->desc.overlap) { /* they may be there at the same time */
+            e->staging_size += (size_t)npu__round_up(bytes, NPU__STAGING_ALIGN);
+        } else {
+            e->staging_size = bytes > e->staging_size ? (size_t)bytes : e->staging_size;
+        }
     }
     for (uint32_t i = 0; i < p->num_states; i++) {
         e->staging_size += e->states[i].size;
     }
+    npu__measure_formed(e, p->moves, p->num_moves);
+    npu__measure_formed(e, p->feeds, p->num_feeds);
+    npu__measure_formed(e, p->results, p->num_results);
     e->staging = npu__alloc(&e->allocator, e->staging_size);
-    return e->staging != NULL;
+    e->formed = e->formed_size ? npu__alloc(&e->allocator, e->formed_size) : NULL;
+    return e->staging && (e->formed || !e->formed_size);
 }
+
+static bool npu__exec_flow(npu_exec *e);
 
 static npu_status npu__exec_init(npu_exec *e, npu_diag *diag)
 {
     const npu_program *p = e->program;
     npu_status status = npu__exec_slots(e);
     status = status ? status : npu__exec_dims(e);
+    e->desc.overlap = e->desc.overlap && !e->dims; /* sizes that ops tell on the way are told in order */
     status = status ? status : npu__exec_buffers(e, diag);
-    if (status == NPU_OK && (!npu__exec_bindings(e) || !npu__exec_staging(e))) {
+    if (status == NPU_OK && (!npu__exec_bindings(e) || !npu__exec_staging(e) || !npu__exec_flow(e))) {
         status = NPU_ERR_NO_MEMORY;
     }
     if (status == NPU_OK && e->desc.profile &&
-        !NPU__RESERVE(e, profile, p->plan->num_steps + p->plan->graph->num_ops + 2)) {
+        !NPU__RESERVE(e, profile, npu__most_actions(p) + p->plan->graph->num_ops + 2)) {
         status = NPU_ERR_NO_MEMORY;
     }
     /* backwards: the first of equal outputs is bound */
@@ -38285,6 +46217,22 @@ static npu_status npu__exec_init(npu_exec *e, npu_diag *diag)
         npu__exec_rebind(e, e->states[i].value, e->states[i].own, e->states[i].size);
     }
     return status;
+}
+
+/* Scratch is planned for so many workers: no more of them may run. */
+static npu_status npu__check_workers(const npu_program *p, const npu_parallel *parallel, npu_diag *diag)
+{
+    uint32_t planned = p->plan->desc.num_workers ? p->plan->desc.num_workers : 1;
+    bool asks = false;
+    for (uint32_t i = 0; i < p->num_groups && parallel && parallel->width > planned; i++) {
+        const npu_compiled *c = &p->groups[i].compiled;
+        for (uint32_t k = 0; k < c->num_scratches; k++) {
+            asks = asks || npu__scratch_at(c->scratches, k)->worker_bytes;
+        }
+    }
+    return !asks ? NPU_OK
+                 : npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "exec: parallel has %u threads, but scratch is planned "
+                             "for %u: set num_workers in npu_plan_desc", (unsigned)parallel->width, (unsigned)planned);
 }
 
 NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
@@ -38305,6 +46253,10 @@ NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, cons
     if (desc && desc->parallel && desc->parallel->size < NPU__SIZE_0_2(npu_parallel, run)) {
         return npu__fail(diag, NPU_ERR_VERSION, "exec: parallel has size %u: set it to sizeof(npu_parallel)",
                          (unsigned)desc->parallel->size);
+    }
+    status = npu__check_workers(program, desc ? desc->parallel : NULL, diag);
+    if (status) {
+        return status;
     }
     a = desc && desc->allocator ? *desc->allocator : program->allocator;
     e = (npu_exec *)npu__alloc_zero(&a, sizeof *e);
@@ -38373,10 +46325,13 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
     plan = e->program->plan;
     a = e->allocator;
     npu__await_late(e);
+    npu_capture_destroy(e->flow);
     for (uint32_t b = 0; e->buffers && b < plan->desc.num_backends; b++) {
-        npu_buffer *arena = npu__exec_buffer(e, b, 0);
-        if (arena->size) {
-            plan->backends[b]->free(plan->backends[b]->ctx, arena);
+        for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
+            npu_buffer *arena = npu__exec_buffer(e, b, 2 * r);
+            if (arena->size) {
+                plan->backends[b]->free(plan->backends[b]->ctx, arena);
+            }
         }
     }
     for (uint32_t i = 0; e->buffers && i < e->program->num_bound; i++) {
@@ -38393,7 +46348,10 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
     npu__free(&a, e->buffers, e->num_all_buffers * sizeof *e->buffers);
     npu__free(&a, e->tables, e->num_all_buffers * sizeof *e->tables);
     npu__free(&a, e->bindings, e->program->num_groups * sizeof *e->bindings);
+    npu__free(&a, e->failed_ops, e->program->num_groups * sizeof *e->failed_ops);
+    NPU__RELEASE(e, lates);
     npu__free(&a, e->staging, e->staging_size);
+    npu__free(&a, e->formed, e->formed_size);
     NPU__RELEASE(e, profile);
     if (e->owns_program) {
         npu_program_destroy(e->program);
@@ -38443,6 +46401,7 @@ static npu_status npu__slot_bind(npu_exec *e, npu__slot *slot, bool is_output, u
                               npu__slot_label(e, is_output, index, label));
     }
     slot->given = data;
+    slot->buffer = NULL;
     e->num_bindings_made++;
     slot->given_size = size;
     slot->is_bound = true;
@@ -38516,46 +46475,52 @@ static npu__slot *npu__slot_named(npu_exec *e, bool is_output, const char *name)
     return NULL;
 }
 
-/* What is said where the data of an input is of another type than the graph has. */
-static npu_status npu__input_mismatch(npu_exec *e, npu_status status, const npu_array *input, uint32_t index)
+/* What is said where memory is given for another type than the graph has. */
+static npu_status npu__slot_mismatch(npu_exec *e, npu_status status, const npu_spec *given, bool is_output,
+                                     uint32_t index)
 {
-    char label[64], given[64], expected[64];
-    return npu__exec_fail(e, status, "%s: %s given, expected %s", npu__slot_label(e, false, index, label),
-                          npu__spec_label(NULL, &input->spec, given),
-                          npu__value_spec_label(e, e->inputs[index].value, expected));
+    const npu__slot *slot = is_output ? &e->outputs[index] : &e->inputs[index];
+    char label[64], words[64], expected[64];
+    return npu__exec_fail(e, status, "%s: %s given, expected %s", npu__slot_label(e, is_output, index, label),
+                          npu__spec_label(NULL, given, words), npu__value_spec_label(e, slot->value, expected));
 }
 
-/* One dim of an input, which a symbol leaves open between bounds. */
-static npu_status npu__input_dim(npu_exec *e, const npu_array *input, uint32_t index, uint32_t i, int64_t dim)
+/* One dim of what is bound, which a symbol leaves open between bounds. */
+static npu_status npu__slot_dim(npu_exec *e, const npu_spec *spec, bool is_output, uint32_t index, uint32_t i,
+                                int64_t dim)
 {
-    int64_t given = input->spec.dims[i], min, max;
+    int64_t given = spec->dims[i], min, max;
     bool is_bounded = npu_graph_dim_bounds(npu__exec_graph(e), dim, &min, &max);
     char label[64];
     if (given >= min && (!is_bounded || given <= max)) {
         return NPU_OK;
     }
     if (given < 0 || dim >= 0) {
-        return npu__input_mismatch(e, given < 0 ? NPU_ERR_DYNAMIC_SHAPE : NPU_ERR_SHAPE, input, index);
+        return npu__slot_mismatch(e, given < 0 ? NPU_ERR_DYNAMIC_SHAPE : NPU_ERR_SHAPE, spec, is_output, index);
     }
     return npu__exec_fail(e, NPU_ERR_RANGE, "%s: dim %u is %lld, expected %lld to %lld",
-                          npu__slot_label(e, false, index, label), (unsigned)i, (long long)given, (long long)min,
+                          npu__slot_label(e, is_output, index, label), (unsigned)i, (long long)given, (long long)min,
                           (long long)(is_bounded ? max : INT64_MAX));
 }
 
-/* The spec of an input in the runs to come: the graph's, with the dims given. */
-static npu_status npu__input_spec(npu_exec *e, const npu_array *input, uint32_t index, npu_spec *spec)
+/* The spec of what is bound in the runs to come: the graph's, with the dims given; and its bytes. */
+static npu_status npu__slot_spec(npu_exec *e, const npu_spec *given, bool is_output, uint32_t index, npu_spec *spec,
+                                 size_t *size)
 {
     const npu_graph *g = e->program->plan->graph;
     npu_status status = NPU_OK;
-    *spec = *g->specs[g->values[g->inputs[index]].spec];
-    if (input->spec.cls != spec->cls || input->spec.dtype != spec->dtype || input->spec.rank != spec->rank) {
-        return npu__input_mismatch(e, input->spec.cls != spec->cls       ? NPU_ERR_CLASS
-                                      : input->spec.dtype != spec->dtype ? NPU_ERR_DTYPE
-                                                                         : NPU_ERR_RANK, input, index);
+    *spec = *g->specs[g->values[is_output ? g->outputs[index].a : g->inputs[index]].spec];
+    if (given->cls != spec->cls || given->dtype != spec->dtype || given->rank != spec->rank) {
+        return npu__slot_mismatch(e, given->cls != spec->cls       ? NPU_ERR_CLASS
+                                     : given->dtype != spec->dtype ? NPU_ERR_DTYPE
+                                                                   : NPU_ERR_RANK, given, is_output, index);
     }
     for (uint32_t i = 0; i < spec->rank && status == NPU_OK; i++) {
-        status = npu__input_dim(e, input, index, i, spec->dims[i]);
-        spec->dims[i] = input->spec.dims[i];
+        status = npu__slot_dim(e, given, is_output, index, i, spec->dims[i]);
+        spec->dims[i] = given->dims[i];
+    }
+    if (status == NPU_OK && npu_spec_size(spec, size)) {
+        status = npu__slot_mismatch(e, NPU_ERR_OVERFLOW, given, is_output, index);
     }
     return status;
 }
@@ -38570,10 +46535,7 @@ static npu_status npu__bind_input(npu_exec *e, npu__slot *slot, const npu_array 
         return npu_exec_diag(e)->status;
     }
     index = (uint32_t)(slot - e->inputs);
-    status = npu__input_spec(e, input, index, &spec);
-    if (status == NPU_OK && npu_spec_size(&spec, &size)) {
-        status = npu__input_mismatch(e, NPU_ERR_OVERFLOW, input, index);
-    }
+    status = npu__slot_spec(e, &input->spec, false, index, &spec, &size);
     status = status ? status : npu__slot_bind(e, slot, false, index, input->data, size);
     if (status == NPU_OK) {
         slot->actual = spec;
@@ -38624,18 +46586,6 @@ NPU_IR_API const char *npu_exec_unbounded(const npu_exec *e, uint32_t i, uint32_
     return NULL;
 }
 
-/* Only the first of several outputs that list one value is written by kernels; the others are copied from it.
-   */
-static bool npu__output_is_first(const npu_exec *e, uint32_t index)
-{
-    for (uint32_t i = 0; i < index; i++) {
-        if (e->outputs[i].value == e->outputs[index].value) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static npu_status npu__bind_output(npu_exec *e, npu__slot *slot, void *data, size_t size)
 {
     npu_status status;
@@ -38643,8 +46593,7 @@ static npu_status npu__bind_output(npu_exec *e, npu__slot *slot, void *data, siz
         return npu_exec_diag(e)->status;
     }
     status = npu__slot_bind(e, slot, true, (uint32_t)(slot - e->outputs), data, size);
-    if (status == NPU_OK && npu__output_is_first(e, (uint32_t)(slot - e->outputs)) &&
-        npu__exec_graph(e)->values[slot->value].producer) {
+    if (status == NPU_OK && npu__output_is_first(e->program->plan, (uint32_t)(slot - e->outputs))) {
         npu__exec_rebind(e, slot->value, slot->staged ? slot->own : data, size);
     }
     return npu__slot_result(e, true, slot, status);
@@ -38660,6 +46609,143 @@ NPU_IR_API npu_status npu_exec_set_output(npu_exec *e, const char *name, void *d
     return npu__bind_output(e, npu__slot_named(e, true, name), data, size);
 }
 
+/* Do others than that device read an input: a host backend, another device, an output or state that is the input? And
+   what is bound is dense, which the device's own form is not. */
+static bool npu__host_reads(const npu_exec *e, uint32_t value, uint32_t backend)
+{
+    const npu_program *p = e->program;
+    bool reads = false;
+    for (uint32_t b = 0; b < p->plan->desc.num_backends && !reads; b++) {
+        reads = (b != backend || npu__form_of(p->plan, value, b)) &&
+            npu__storage_find(p->plan, value, b) != NPU_NO_INDEX;
+    }
+    for (uint32_t i = 0; i < p->num_results && !reads; i++) {
+        reads = p->results[i].value == value;
+    }
+    return reads;
+}
+
+static bool npu__tensor_is_dense(const npu_tensor *t)
+{
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0; stride *= t->dims[i]) {
+        if (t->dims[i] > 1 && t->strides[i] != stride) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A tensor that may be bound, its spec and bytes. */
+static npu_status npu__check_tensor(npu_exec *e, bool is_output, uint32_t index, uint32_t backend, const npu_tensor *t,
+                                    npu_spec *spec, size_t *size)
+{
+    const npu_plan *plan = e->program->plan;
+    npu__slot *slot = is_output ? &e->outputs[index] : &e->inputs[index];
+    npu_spec given;
+    npu_status status;
+    char label[64];
+    npu__slot_label(e, is_output, index, label);
+    if (backend >= plan->desc.num_backends) {
+        return npu__exec_fail(e, NPU_ERR_NOT_FOUND, "%s: backend %u, the plan has %u", label, (unsigned)backend,
+                              (unsigned)plan->desc.num_backends);
+    }
+    if (!t || t->size < NPU__SIZE_0_2(npu_tensor, strides) || t->rank > NPU_MAX_RANK || !t->buffer) {
+        return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT, "%s: needs a tensor with its size, a rank and a buffer",
+                              label);
+    }
+    given = npu__tensor_spec(t);
+    given.cls = plan->graph->specs[plan->graph->values[slot->value].spec]->cls;
+    status = npu__slot_spec(e, &given, is_output, index, spec, size);
+    if (status) {
+        return status;
+    }
+    if (t->offset > t->buffer->bytes || *size > t->buffer->bytes - t->offset) {
+        return npu__exec_fail(e, NPU_ERR_RANGE, "%s: %llu bytes at %llu, the buffer has %llu", label,
+                              (unsigned long long)*size, (unsigned long long)t->offset,
+                              (unsigned long long)t->buffer->bytes);
+    }
+    if (!npu__tensor_is_dense(t) || t->offset % npu__slot_alignment(e, slot)) {
+        return npu__exec_fail(e, NPU_ERR_UNSUPPORTED, "%s: a bound tensor is dense and aligned to its elements",
+                              label);
+    }
+    return npu__is_host(e, backend) || plan->backends[backend]->copy
+        ? NPU_OK
+        : npu__exec_fail(e, NPU_ERR_UNSUPPORTED, "%s: %s has no copy, which bound buffers need", label,
+                         plan->backends[backend]->name);
+}
+
+/* A device's buffer: the exec's own memory stands for it on the host. */
+static npu_status npu__bind_buffer(npu_exec *e, npu__slot *slot, bool is_output, uint32_t backend, const npu_tensor *t,
+                                   size_t size)
+{
+    bool staged = !is_output && npu__host_reads(e, slot->value, backend);
+    npu_status status = is_output || staged ? npu__slot_grow(e, slot, size) : NPU_OK;
+    if (status) {
+        return status;
+    }
+    slot->given = NULL;
+    slot->given_size = size;
+    slot->staged = staged;
+    slot->buffer = t->buffer;
+    slot->backend = backend;
+    slot->offset = t->offset;
+    slot->is_bound = true;
+    e->num_bindings_made++;
+    if (staged || (is_output && npu__output_is_first(e->program->plan, (uint32_t)(slot - e->outputs)))) {
+        npu__exec_rebind(e, slot->value, slot->own, size);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__bind_tensor(npu_exec *e, npu__slot *slot, bool is_output, uint32_t backend, const npu_tensor *t)
+{
+    size_t size = 0;
+    npu_spec spec;
+    npu_array host = { NULL, { 0 }, NULL };
+    npu_status status;
+    if (!slot) {
+        return npu_exec_diag(e)->status;
+    }
+    status = npu__check_tensor(e, is_output, (uint32_t)(slot - (is_output ? e->outputs : e->inputs)), backend, t, &spec,
+                               &size);
+    if (status == NPU_OK && npu__is_host(e, backend)) {
+        host.spec = spec;
+        host.data = (char *)t->buffer->handle + t->offset;
+        return is_output ? npu__bind_output(e, slot, (char *)t->buffer->handle + t->offset, size)
+                         : npu__bind_input(e, slot, &host);
+    }
+    status = status ? status : npu__bind_buffer(e, slot, is_output, backend, t, size);
+    if (status == NPU_OK && !is_output) {
+        slot->actual = spec;
+    }
+    return npu__slot_result(e, is_output, slot, status);
+}
+
+NPU_IR_API npu_status npu_exec_set_input_tensor(npu_exec *e, const char *name, uint32_t backend,
+                                                const npu_tensor *tensor)
+{
+    return npu__bind_tensor(e, npu__slot_named(e, false, name), false, backend, tensor);
+}
+
+NPU_IR_API npu_status npu_exec_set_input_tensor_at(npu_exec *e, uint32_t index, uint32_t backend,
+                                                   const npu_tensor *tensor)
+{
+    return npu__bind_tensor(e, npu__slot_at(e, false, index), false, backend, tensor);
+}
+
+NPU_IR_API npu_status npu_exec_set_output_tensor(npu_exec *e, const char *name, uint32_t backend,
+                                                 const npu_tensor *tensor)
+{
+    return npu__bind_tensor(e, npu__slot_named(e, true, name), true, backend, tensor);
+}
+
+NPU_IR_API npu_status npu_exec_set_output_tensor_at(npu_exec *e, uint32_t index, uint32_t backend,
+                                                    const npu_tensor *tensor)
+{
+    return npu__bind_tensor(e, npu__slot_at(e, true, index), true, backend, tensor);
+}
+
 NPU_IR_API const void *npu_exec_output(const npu_exec *e, uint32_t index, size_t *size)
 {
     bool valid = index < npu_graph_num_outputs(npu__exec_graph(e)) && e->ran;
@@ -38669,7 +46755,9 @@ NPU_IR_API const void *npu_exec_output(const npu_exec *e, uint32_t index, size_t
             npu_spec_size(&e->outputs[index].actual, size);
         }
     }
-    return !valid ? NULL : e->outputs[index].given ? e->outputs[index].given : e->outputs[index].own;
+    return !valid || e->outputs[index].buffer ? NULL
+        : e->outputs[index].given             ? e->outputs[index].given
+                                              : e->outputs[index].own;
 }
 
 NPU_IR_API const void *npu_exec_find_output(const npu_exec *e, const char *name, size_t *size)
@@ -38679,11 +46767,6 @@ NPU_IR_API const void *npu_exec_find_output(const npu_exec *e, const char *name,
 }
 
 /* ---- running ---- */
-
-static bool npu__is_host(const npu_exec *e, uint32_t backend)
-{
-    return (e->program->plan->backends[backend]->traits & NPU_BACKEND_HOST) != 0;
-}
 
 /* The address of a place on a host backend; weights keep their own. */
 static char *npu__host_address(const npu_exec *e, uint32_t backend, const npu_place *place, uint32_t value)
@@ -38704,7 +46787,7 @@ static bool npu__can_capture(const npu_backend *b)
     return b->capture_begin && b->capture_end && b->replay && b->release_capture;
 }
 
-enum { NPU__COPY = 1, NPU__UPLOAD, NPU__DOWNLOAD, NPU__SUBMIT };
+enum { NPU__COPY = 1, NPU__UPLOAD, NPU__DOWNLOAD, NPU__SUBMIT, NPU__DEVICE_COPY, NPU__THROUGH, NPU__CONVERT };
 
 typedef struct npu__action {
     uint32_t type;
@@ -38712,64 +46795,193 @@ typedef struct npu__action {
     uint32_t which;      /* value that moves, or step that is submitted */
     npu_buffer *buffer;  /* of the device */
     uint64_t offset, bytes;
+    npu_buffer *source;  /* of two buffers the one that is read; it is that of `other` */
+    uint64_t source_offset;
+    uint32_t other;
+    uint32_t form;       /* id for the slots; 0 = bytes as they are */
+    const npu__formed *conversion; /* of CONVERT */
+    bool packs;          /* into the form, else out of it */
+    uint64_t written;    /* bytes, where they are not those that are read */
     const void *from;    /* host memory */
     void *to;
     void *capture;       /* the backend's record of a submit; NULL = it has none */
+    uint32_t step;       /* NPU_NO_INDEX = it moves graph inputs or outputs */
+    bool is_input;       /* of those two */
 } npu__action;
+
+/* Host memory that an action reads or writes. */
+typedef struct npu__touch {
+    uintptr_t begin, end;
+    uint32_t action;
+    bool writes;
+    bool is_signed;    /* with NPU_IR_DEBUG: written in this run, when it summed up to this */
+    uint64_t sum;
+} npu__touch;
+
+/* Who waits for whom when actions overlap. Each backend that has `wait` is a queue: what it is asked to do is done in
+   that order. All others, and copies on the host, are one more queue, which is the thread that runs the exec. An action
+   begins when those that it needs in other queues are done. Those are found by the host memory that actions read and
+   write, which all that passes between two queues goes through. */
+typedef struct npu__flow {
+    npu_allocator allocator;
+    uint32_t num_queues;                      /* of backends, then the thread's */
+    NPU__ARRAY(uint32_t, need);               /* per action and queue: 1 + the last action there that must be done */
+    NPU__ARRAY(uint32_t, queue_of);           /* per action */
+    NPU__ARRAY(uint32_t, next);               /* per action: the next one of its queue, or NPU_NO_INDEX */
+    NPU__ARRAY(npu_fence, fences);            /* per action under way */
+    NPU__ARRAY(uint64_t, begins);             /* per action: when it was issued */
+    uint32_t first[NPU__MAX_BACKENDS + 1];    /* per queue */
+    /* of this run, per queue: next to issue, oldest under way, 1 + the last that is done */
+    uint32_t head[NPU__MAX_BACKENDS + 1], oldest[NPU__MAX_BACKENDS + 1], done[NPU__MAX_BACKENDS + 1];
+    uint64_t shape;                           /* of the actions that this was made for; 0 = none */
+    NPU__ARRAY(npu__touch, touches);
+    NPU__ARRAY(uintptr_t, points);            /* where touches begin and end, sorted: pieces lie between them */
+    NPU__ARRAY(uint32_t, writers);            /* per piece: 1 + the action that wrote it last */
+    NPU__ARRAY(uint32_t, readers);            /* per piece and queue: 1 + the last that has read it since */
+} npu__flow;
 
 struct npu_capture {
     npu_allocator allocator;
     npu_exec *exec;
     uint32_t num_bindings_made; /* of the exec when it was captured */
     NPU__ARRAY(npu__action, actions);
+    npu__flow *flow;            /* NULL = in order */
+    bool is_own;                /* the exec's, remade when bindings change; backends record nothing for it */
 };
 
-static npu_status npu__submit(npu_exec *e, const npu__action *a)
+/* What is said where an action fails. */
+static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status status)
 {
+    static const char *const words[] = { "", "copy", "upload", "download", "", "copy", "copy", "conversion" };
     const npu_program *p = e->program;
     const npu_backend *b = p->plan->backends[a->backend];
-    uint32_t index = p->step_group[a->which];
-    npu_fence fence = 0;
-    npu_status status;
-    e->failed_op = 0;
-    e->current_step = a->which;
-    e->bindings[index].stream = e->streams[a->backend];
-    status = a->capture ? b->replay(b->ctx, a->capture, e->streams[a->backend], b->wait ? &fence : NULL)
-                        : b->submit(b->ctx, p->groups[index].compiled.program, &e->bindings[index],
-                                    b->wait ? &fence : NULL);
-    if (status == NPU_OK && fence) {
-        status = b->wait(b->ctx, fence, e->desc.timeout_ns);
-        e->late = status == NPU_ERR_TIMEOUT ? fence : 0;
-        e->late_backend = a->backend;
-        e->late_step = a->which;
-    }
-    if (status && !(e->dims && e->dims->has_failed)) {
-        uint32_t failed = npu__step_has_op(&p->plan->steps[a->which], e->failed_op) ? e->failed_op : 0;
+    if (a->type == NPU__SUBMIT) {
+        uint32_t op = e->failed_ops[p->step_group[a->which]];
+        uint32_t failed = npu__step_has_op(&p->plan->steps[a->which], op) ? op : 0;
         const npu_op_def *def = npu_op_definition(p->plan->graph, npu__make_op(failed));
         npu__exec_fail(e, status, "step %u on %s%s%s: %s", (unsigned)a->which, b->name, def ? ": " : "",
                        def ? def->name : "", npu_status_text(status));
         npu__diag_op(&e->diag, p->plan->graph, npu__make_op(failed));
+        return status;
     }
+    return npu__exec_fail(e, status, "%s of value %u, %s: %s", words[a->type], (unsigned)a->which, b->name,
+                          npu_status_text(status));
+}
+
+/* Runs a program; where it sets *fence, it may not be done yet. */
+static npu_status npu__submit(npu_exec *e, const npu__action *a, npu_fence *fence)
+{
+    const npu_program *p = e->program;
+    const npu_backend *b = p->plan->backends[a->backend];
+    uint32_t index = p->step_group[a->which];
+    e->failed_ops[index] = 0;
+    e->bindings[index].stream = e->streams[a->backend];
+    return a->capture ? b->replay(b->ctx, a->capture, e->streams[a->backend], fence)
+                      : b->submit(b->ctx, p->groups[index].compiled.program, &e->bindings[index], fence);
+}
+
+static npu_status npu__submit_and_wait(npu_exec *e, const npu__action *a)
+{
+    const npu_backend *b = e->program->plan->backends[a->backend];
+    npu_fence fence = 0;
+    npu_status status = npu__submit(e, a, b->wait ? &fence : NULL);
+    if (status == NPU_OK && fence) {
+        status = b->wait(b->ctx, fence, e->desc.timeout_ns);
+        if (status == NPU_ERR_TIMEOUT) {
+            e->num_lates = 1;
+            e->lates[0].fence = fence;
+            e->lates[0].backend = a->backend;
+            e->lates[0].step = a->which;
+        }
+    }
+    return status && !(e->dims && e->dims->has_failed) ? npu__fail_action(e, a, status) : status;
+}
+
+/* From one device to another, of which one lets the host see its memory: one transfer instead of two. */
+static npu_status npu__perform_through(npu_exec *e, const npu__action *a)
+{
+    const npu_backend *to = e->program->plan->backends[a->backend], *from = e->program->plan->backends[a->other];
+    bool by_upload = npu__buffer_is_seen(from, a->source);
+    const npu_backend *seen = by_upload ? from : to;
+    npu_buffer *buffer = by_upload ? a->source : a->buffer;
+    char *host = npu__buffer_map(seen, buffer);
+    npu_status status;
+    if (!host) {
+        return NPU_ERR_BACKEND;
+    }
+    status = by_upload ? npu__buffer_upload(to, a->buffer, a->offset, host + a->source_offset, a->bytes, 0,
+                                            e->streams[a->backend], NULL)
+                       : npu__buffer_download(from, host + a->offset, a->source, a->source_offset, a->bytes, 0,
+                                              e->streams[a->other], NULL);
+    npu__buffer_unmap(seen, buffer);
     return status;
+}
+
+/* Between a dense value and its form: padding is 0, whatever lies there of a form is not read. */
+static void npu__convert(const npu_plan *plan, const npu__action *a)
+{
+    const npu_spec *spec = plan->graph->specs[plan->graph->values[a->which].spec];
+    const npu__formed *f = a->conversion;
+    uint32_t rank = spec->rank, last = rank ? rank - 1 : 0;
+    size_t unit = npu_dtype_bits((npu_dtype)spec->dtype) / 8;
+    int64_t dense[NPU_MAX_RANK] = { 0 }, strides[NPU_MAX_RANK] = { 0 }, n[NPU_MAX_RANK] = { 0 };
+    int64_t at[NPU_MAX_RANK] = { 0 };
+    int64_t stride = 1, x = 0, y = 0;
+    bool more = true;
+    for (uint32_t k = rank; k-- > 0; stride *= spec->dims[k]) {
+        dense[k] = stride;
+    }
+    stride = 1;
+    for (uint32_t k = rank; k-- > 0; stride *= f->dims[k]) {
+        strides[k] = stride;
+        n[k] = spec->dims[f->order[k]];
+        more = more && n[k] > 0;
+    }
+    if (a->packs) {
+        memset(a->to, 0, (size_t)f->bytes);
+    }
+    while (more) { /* a row of the form's last dim; x: in the dense value, y: in the form */
+        int64_t row = rank ? n[last] : 1, step = rank ? dense[f->order[last]] : 1;
+        for (int64_t i = 0; i < row; i += step == 1 ? row : 1) {
+            size_t dense_at = (size_t)(x + i * step) * unit, form_at = (size_t)(y + i) * unit;
+            memcpy((char *)a->to + (a->packs ? form_at : dense_at),
+                   (const char *)a->from + (a->packs ? dense_at : form_at), step == 1 ? (size_t)row * unit : unit);
+        }
+        more = false;
+        for (uint32_t k = last; k-- > 0 && !more;) {
+            more = ++at[k] < n[k];
+            x += more ? dense[f->order[k]] : -(n[k] - 1) * dense[f->order[k]];
+            y += more ? strides[k] : -(n[k] - 1) * strides[k];
+            at[k] = more ? at[k] : 0;
+        }
+    }
+}
+
+/* Does it, or with `fence` not NULL has it done: then it is under way until *fence, where that is set, is done. */
+static npu_status npu__issue(npu_exec *e, const npu__action *a, npu_fence *fence)
+{
+    const npu_backend *b = e->program->plan->backends[a->backend];
+    uint64_t stream = e->streams[a->backend];
+    switch (a->type) {
+    case NPU__COPY: memmove(a->to, a->from, (size_t)a->bytes); return NPU_OK;
+    case NPU__CONVERT: npu__convert(e->program->plan, a); return NPU_OK;
+    case NPU__UPLOAD: return npu__buffer_upload(b, a->buffer, a->offset, a->from, a->bytes, a->form, stream, fence);
+    case NPU__DOWNLOAD: return npu__buffer_download(b, a->to, a->buffer, a->offset, a->bytes, a->form, stream, fence);
+    case NPU__DEVICE_COPY:
+        return npu__buffer_copy(b, a->buffer, a->offset, a->source, a->source_offset, a->bytes, stream, fence);
+    case NPU__THROUGH: return npu__perform_through(e, a);
+    default: return npu__submit(e, a, fence);
+    }
 }
 
 static npu_status npu__perform(npu_exec *e, const npu__action *a)
 {
-    const npu_backend *b = e->program->plan->backends[a->backend];
-    npu_status status = NPU_OK;
-    switch (a->type) {
-    case NPU__COPY: memmove(a->to, a->from, (size_t)a->bytes); break;
-    case NPU__UPLOAD:
-        status = npu__buffer_upload(b, a->buffer, a->offset, a->from, a->bytes, e->streams[a->backend]);
-        break;
-    case NPU__DOWNLOAD:
-        status = npu__buffer_download(b, a->to, a->buffer, a->offset, a->bytes, e->streams[a->backend]);
-        break;
-    default: return npu__submit(e, a);
+    npu_status status;
+    if (a->type == NPU__SUBMIT) {
+        return npu__submit_and_wait(e, a);
     }
-    return status ? npu__exec_fail(e, status, "%s of value %u, %s: %s", a->type == NPU__UPLOAD ? "upload" : "download",
-                                   (unsigned)a->which, b->name, npu_status_text(status))
-                  : NPU_OK;
+    status = npu__issue(e, a, NULL);
+    return status ? npu__fail_action(e, a, status) : NPU_OK;
 }
 
 /* Writes an action down. A backend that can records the submit itself. */
@@ -38785,7 +46997,10 @@ static npu_status npu__record(npu_exec *e, const npu__action *a)
     }
     now = &c->actions[c->num_actions++];
     *now = *a;
-    if (a->type == NPU__SUBMIT && npu__can_capture(b)) {
+    now->step = e->current_step;
+    now->is_input = c->actions[0].step == NPU_NO_INDEX && (c->num_actions == 1 || now[-1].is_input) &&
+        now->step == NPU_NO_INDEX;
+    if (a->type == NPU__SUBMIT && npu__can_capture(b) && !c->is_own) {
         uint32_t index = p->step_group[a->which];
         npu_status end;
         e->bindings[index].stream = e->streams[a->backend];
@@ -38818,35 +47033,111 @@ static npu_status npu__copy(npu_exec *e, void *to, const void *from, uint32_t va
     return bytes && to != from ? npu__run_action(e, &a) : NPU_OK;
 }
 
-static npu_status npu__download(npu_exec *e, void *to, uint32_t from, const npu_place *place, uint32_t value,
-                                uint64_t bytes)
+static npu_status npu__download_from(npu_exec *e, void *to, uint32_t from, npu_buffer *buffer, uint64_t offset,
+                                     uint32_t value, uint64_t bytes, uint32_t form)
 {
     npu__action a;
-    if (npu__is_host(e, from)) {
-        return npu__copy(e, to, npu__host_address(e, from, place, value), value, bytes);
-    }
     memset(&a, 0, sizeof a);
     a.type = NPU__DOWNLOAD;
     a.backend = from;
     a.which = value;
-    a.buffer = npu__exec_buffer(e, from, place->buffer);
-    a.offset = place->offset;
+    a.buffer = buffer;
+    a.offset = offset;
     a.to = to;
     a.bytes = bytes;
+    a.form = form;
     return bytes ? npu__run_action(e, &a) : NPU_OK;
 }
 
-static npu_status npu__upload(npu_exec *e, uint32_t to, const npu_place *place, const void *from,
-                              uint32_t value, uint64_t bytes)
+/* Memory for a value in its form: of overlapped runs each has its own. */
+static void *npu__form_stage(npu_exec *e, uint64_t bytes)
+{
+    char *stage = (char *)e->formed + e->formed_bytes;
+    e->formed_bytes += e->recorder && e->desc.overlap ? npu__round_up(bytes, NPU__STAGING_ALIGN) : 0;
+    return stage;
+}
+
+static npu_status npu__run_convert(npu_exec *e, const npu__formed *form, uint32_t value, void *to, const void *from,
+                                   uint64_t bytes, bool packs)
+{
+    npu__action a;
+    memset(&a, 0, sizeof a);
+    a.type = NPU__CONVERT;
+    a.backend = form->backend;
+    a.which = value;
+    a.conversion = form;
+    a.packs = packs;
+    a.to = to;
+    a.from = from;
+    a.bytes = packs ? bytes : form->bytes;
+    a.written = packs ? form->bytes : bytes;
+    return npu__run_action(e, &a);
+}
+
+static npu_status npu__download(npu_exec *e, void *to, uint32_t from, const npu_place *place, uint32_t value,
+                                uint64_t bytes)
+{
+    const npu__formed *form = npu__form_of(e->program->plan, value, from);
+    npu_buffer *buffer;
+    npu_status status;
+    void *stage;
+    if (npu__is_host(e, from)) {
+        return npu__copy(e, to, npu__host_address(e, from, place, value), value, bytes);
+    }
+    buffer = npu__exec_buffer(e, from, place->buffer);
+    if (!form || form->conversion == NPU_FORM_BY_SLOTS) {
+        return npu__download_from(e, to, from, buffer, place->offset, value, bytes, form ? form->id : 0);
+    }
+    stage = npu__form_stage(e, form->bytes);
+    status = npu__download_from(e, stage, from, buffer, place->offset, value, form->bytes, 0);
+    return status ? status : npu__run_convert(e, form, value, to, stage, bytes, false);
+}
+
+static npu_status npu__upload_to(npu_exec *e, uint32_t to, npu_buffer *buffer, uint64_t offset, const void *from,
+                                 uint32_t value, uint64_t bytes, uint32_t form)
 {
     npu__action a;
     memset(&a, 0, sizeof a);
     a.type = NPU__UPLOAD;
     a.backend = to;
     a.which = value;
-    a.buffer = npu__exec_buffer(e, to, place->buffer);
-    a.offset = place->offset;
+    a.buffer = buffer;
+    a.offset = offset;
     a.from = from;
+    a.bytes = bytes;
+    a.form = form;
+    return bytes ? npu__run_action(e, &a) : NPU_OK;
+}
+
+static npu_status npu__upload(npu_exec *e, uint32_t to, const npu_place *place, const void *from,
+                              uint32_t value, uint64_t bytes)
+{
+    const npu__formed *form = npu__form_of(e->program->plan, value, to);
+    npu_buffer *buffer = npu__exec_buffer(e, to, place->buffer);
+    npu_status status;
+    void *stage;
+    if (!form || form->conversion == NPU_FORM_BY_SLOTS) {
+        return npu__upload_to(e, to, buffer, place->offset, from, value, bytes, form ? form->id : 0);
+    }
+    stage = npu__form_stage(e, form->bytes);
+    status = npu__run_convert(e, form, value, stage, from, bytes, true);
+    return status ? status : npu__upload_to(e, to, buffer, place->offset, stage, value, form->bytes, 0);
+}
+
+/* Between two buffers, of one device or of two. */
+static npu_status npu__copy_buffer(npu_exec *e, uint32_t to, npu_buffer *buffer, uint64_t offset, uint32_t from,
+                                   npu_buffer *source, uint64_t source_offset, uint32_t value, uint64_t bytes)
+{
+    npu__action a;
+    memset(&a, 0, sizeof a);
+    a.type = to == from ? NPU__DEVICE_COPY : NPU__THROUGH;
+    a.backend = to;
+    a.other = from;
+    a.which = value;
+    a.buffer = buffer;
+    a.offset = offset;
+    a.source = source;
+    a.source_offset = source_offset;
     a.bytes = bytes;
     return bytes ? npu__run_action(e, &a) : NPU_OK;
 }
@@ -38875,7 +47166,15 @@ static npu_status npu__move_bytes(npu_exec *e, const npu__move *m, uint64_t *byt
 /* Between two devices. */
 static npu_status npu__run_staged(npu_exec *e, const npu__move *m, uint64_t bytes)
 {
+    npu_buffer *to = npu__exec_buffer(e, m->to, m->target.buffer);
+    npu_buffer *from = npu__exec_buffer(e, m->from, m->source.buffer);
+    const npu_plan *plan = e->program->plan;
     npu_status status;
+    char *stage;
+    if (!npu__form_of(plan, m->value, m->from) && !npu__form_of(plan, m->value, m->to) &&
+        (npu__buffer_is_seen(plan->backends[m->from], from) || npu__buffer_is_seen(plan->backends[m->to], to))) {
+        return npu__copy_buffer(e, m->to, to, m->target.offset, m->from, from, m->source.offset, m->value, bytes);
+    }
     if (bytes > e->staging_size) { /* of a value that nothing bounds */
         void *staging = bytes > SIZE_MAX ? NULL : npu__alloc(&e->allocator, (size_t)bytes);
         if (!staging) {
@@ -38886,8 +47185,10 @@ static npu_status npu__run_staged(npu_exec *e, const npu__move *m, uint64_t byte
         e->staging = staging;
         e->staging_size = (size_t)bytes;
     }
-    status = npu__download(e, e->staging, m->from, &m->source, m->value, bytes);
-    return status ? status : npu__upload(e, m->to, &m->target, e->staging, m->value, bytes);
+    stage = (char *)e->staging + e->staged_bytes;
+    e->staged_bytes += e->recorder && e->desc.overlap ? npu__round_up(bytes, NPU__STAGING_ALIGN) : 0;
+    status = npu__download(e, stage, m->from, &m->source, m->value, bytes);
+    return status ? status : npu__upload(e, m->to, &m->target, stage, m->value, bytes);
 }
 
 static npu_status npu__run_move(npu_exec *e, const npu__move *m)
@@ -38930,7 +47231,7 @@ static bool npu__may_overwrite(npu_exec *e, uint32_t input, uint32_t output)
 {
     const npu_plan *plan = e->program->plan;
     const npu_graph *g = plan->graph;
-    uint32_t home = npu__producer_backend(plan, output), from, to;
+    uint32_t home = npu__result_backend(plan, output), from, to;
     const npu__op *o;
     npu_op_storage storage;
     npu_op_info info;
@@ -38942,6 +47243,9 @@ static bool npu__may_overwrite(npu_exec *e, uint32_t input, uint32_t output)
     to = npu__storage_find(plan, output, home);
     if (to == NPU_NO_INDEX || plan->storage[to].kind != NPU__BOUND_OUTPUT) {
         return true; /* it is written when everything has run */
+    }
+    if (home != npu__producer_backend(plan, output)) { /* or moved to the host while others run */
+        return from == NPU_NO_INDEX || plan->storage[from].until < plan->storage[to].first;
     }
     o = &g->ops[g->values[output].producer];
     memset(&storage, 0, sizeof storage);
@@ -38960,8 +47264,11 @@ static npu_status npu__check_overlap(npu_exec *e, const npu__slot *in, const npu
 {
     const char *x = (const char *)in->given, *y = (const char *)out->given;
     char a[64], b[64];
-    if (!x || !y || in->staged || out->staged || y >= x + in->given_size || x >= y + out->given_size ||
-        (x == y && npu__may_overwrite(e, in->value, out->value))) {
+    if (!x || !y || in->staged || out->staged || y >= x + in->given_size || x >= y + out->given_size) {
+        return NPU_OK;
+    }
+    if (x == y && npu__may_overwrite(e, in->value, out->value)) {
+        e->shares_bound = true;
         return NPU_OK;
     }
     return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT,
@@ -38978,6 +47285,7 @@ static npu_status npu__check_overlaps(npu_exec *e)
     if (e->num_bindings_checked == e->num_bindings_made) {
         return NPU_OK;
     }
+    e->shares_bound = false;
     for (uint32_t i = 0; i < g->num_inputs && status == NPU_OK; i++) {
         for (uint32_t k = 0; k < g->num_outputs && status == NPU_OK; k++) {
             status = npu__check_overlap(e, &e->inputs[i], &e->outputs[k]);
@@ -39008,6 +47316,20 @@ static npu_status npu__fail_unbound(npu_exec *e, uint32_t input)
     return npu__exec_fail(e, NPU_ERR_MISSING_FEED, "%s is not bound: npu_exec_set_input with %s", label, spec);
 }
 
+/* An input or a state to a device; a buffer of that device is copied there. */
+static npu_status npu__run_feed(npu_exec *e, const npu__move *m, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < e->program->plan->num_inputs; i++) {
+        npu__slot *slot = &e->inputs[i];
+        if (slot->value == m->value && slot->buffer && slot->backend == m->to &&
+            !npu__form_of(e->program->plan, m->value, m->to)) {
+            return npu__copy_buffer(e, m->to, npu__exec_buffer(e, m->to, m->target.buffer), m->target.offset, m->to,
+                                    slot->buffer, slot->offset, m->value, bytes);
+        }
+    }
+    return npu__upload(e, m->to, &m->target, npu__source_data(e, m->value), m->value, bytes);
+}
+
 static npu_status npu__run_inputs(npu_exec *e)
 {
     const npu_program *p = e->program;
@@ -39015,10 +47337,13 @@ static npu_status npu__run_inputs(npu_exec *e)
     npu_status status = npu__check_overlaps(e);
     for (uint32_t i = 0; i < g->num_inputs && status == NPU_OK; i++) {
         npu__slot *slot = &e->inputs[i];
-        if (!slot->given && (slot->is_dynamic ? !slot->is_bound : slot->size)) {
+        if (!slot->given && !slot->buffer && (slot->is_dynamic ? !slot->is_bound : slot->size)) {
             return npu__fail_unbound(e, i);
         }
-        status = slot->staged ? npu__copy(e, slot->own, slot->given, slot->value, slot->given_size) : NPU_OK;
+        status = !slot->staged  ? NPU_OK
+            : slot->buffer ? npu__download_from(e, slot->own, slot->backend, slot->buffer, slot->offset, slot->value,
+                                                slot->given_size, 0)
+                           : npu__copy(e, slot->own, slot->given, slot->value, slot->given_size);
     }
     if (status == NPU_OK && e->refused.status && (e->refused_slot || e->refused_output)) {
         return npu__fail_refused(e);
@@ -39028,8 +47353,7 @@ static npu_status npu__run_inputs(npu_exec *e)
         const npu__move *m = &p->feeds[i];
         uint64_t bytes;
         status = npu__move_bytes(e, m, &bytes);
-        status = status ? status
-                        : npu__upload(e, m->to, &m->target, npu__source_data(e, m->value), m->value, bytes);
+        status = status ? status : npu__run_feed(e, m, bytes);
     }
     return status;
 }
@@ -39041,6 +47365,19 @@ static npu_status npu__fetch(npu_exec *e, const npu__move *m, void *to, uint64_t
         return npu__download(e, to, m->from, &m->source, m->value, bytes);
     }
     return npu__copy(e, to, npu__source_data(e, m->value), m->value, bytes);
+}
+
+/* An output into a device's buffer: by that device where it has made the value. */
+static npu_status npu__store_output(npu_exec *e, const npu__move *m, const npu__slot *slot, uint64_t bytes)
+{
+    npu_status status;
+    if (m->from == slot->backend && !npu__form_of(e->program->plan, m->value, m->from)) {
+        return npu__copy_buffer(e, m->from, slot->buffer, slot->offset, m->from,
+                                npu__exec_buffer(e, m->from, m->source.buffer), m->source.offset, m->value, bytes);
+    }
+    status = npu__fetch(e, m, slot->own, bytes);
+    return status ? status
+                  : npu__upload_to(e, slot->backend, slot->buffer, slot->offset, slot->own, m->value, bytes, 0);
 }
 
 static npu_status npu__fetch_output(npu_exec *e, uint32_t index)
@@ -39055,8 +47392,10 @@ static npu_status npu__fetch_output(npu_exec *e, uint32_t index)
         status = status ? status : npu__check_output_size(e, index, (size_t)bytes);
         slot->actual = npu__spec_at(g, &e->dims->sizes, g->specs[g->values[m->value].spec]);
     }
-    return status ? status
-                  : npu__fetch(e, m, slot->given ? (void *)(uintptr_t)slot->given : slot->own, bytes);
+    if (status || slot->buffer) {
+        return status ? status : npu__store_output(e, m, slot, bytes);
+    }
+    return npu__fetch(e, m, slot->given ? (void *)(uintptr_t)slot->given : slot->own, bytes);
 }
 
 static npu_status npu__run_outputs(npu_exec *e)
@@ -39064,7 +47403,7 @@ static npu_status npu__run_outputs(npu_exec *e)
     const npu_program *p = e->program;
     const npu_graph *g = p->plan->graph;
     npu_status status = NPU_OK;
-    char *stage = (char *)e->staging;
+    char *stage = (char *)e->staging + e->staged_bytes;
     for (uint32_t i = 0; i < g->num_outputs && status == NPU_OK; i++) {
         status = npu__fetch_output(e, i);
     }
@@ -39073,7 +47412,7 @@ static npu_status npu__run_outputs(npu_exec *e)
         status = npu__fetch(e, &p->results[g->num_outputs + i], stage, e->states[i].size);
         stage += e->states[i].size;
     }
-    stage = (char *)e->staging;
+    stage = (char *)e->staging + e->staged_bytes;
     for (uint32_t i = 0; i < p->num_states && status == NPU_OK; i++) {
         status = npu__copy(e, e->states[i].own, stage, e->states[i].value, e->states[i].size);
         stage += e->states[i].size;
@@ -39102,6 +47441,27 @@ static void npu__profile_add(npu_exec *e, uint32_t step, uint64_t begin)
     }
 }
 
+/* Weights that wait for this step, which come in the order of steps. */
+static npu_status npu__run_streams(npu_exec *e, uint32_t step)
+{
+    const npu_program *p = e->program;
+    npu_status status = NPU_OK;
+    if (!p->num_streams) {
+        return NPU_OK;
+    }
+    if (e->next_stream >= p->num_streams || p->streams[e->next_stream].from > step) {
+        e->next_stream = 0; /* of the run before, or nothing is for this step */
+    }
+    while (e->next_stream < p->num_streams && p->streams[e->next_stream].from < step) {
+        e->next_stream++;
+    }
+    while (status == NPU_OK && e->next_stream < p->num_streams && p->streams[e->next_stream].from == step) {
+        const npu__move *m = &p->streams[e->next_stream++];
+        status = npu__upload(e, m->to, &m->target, npu__source_data(e, m->value), m->value, m->bytes);
+    }
+    return status;
+}
+
 /* One step; its moves, if it is a transfer, begin at number *move of the program's. */
 static npu_status npu__run_step(npu_exec *e, uint32_t step, uint32_t *move)
 {
@@ -39109,7 +47469,8 @@ static npu_status npu__run_step(npu_exec *e, uint32_t step, uint32_t *move)
     npu_status status = NPU_OK;
     e->current_step = step;
     if (s->type == NPU_STEP_PARTITION) {
-        return npu__run_group(e, step);
+        status = npu__run_streams(e, step);
+        return status ? status : npu__run_group(e, step);
     }
     for (uint32_t k = 0; k < s->num_outputs && status == NPU_OK; k++) {
         status = npu__run_move(e, &e->program->moves[(*move)++]);
@@ -39142,6 +47503,8 @@ static void npu__query_streams(npu_exec *e)
     }
 }
 
+static npu_status npu__run_overlapped(npu_exec *e);
+
 NPU_IR_API npu_status npu_exec_run(npu_exec *e)
 {
     npu_status status;
@@ -39153,6 +47516,9 @@ NPU_IR_API npu_status npu_exec_run(npu_exec *e)
     e->origin_ns = begin = e->desc.profile ? e->desc.clock() : 0;
     status = npu__await_late(e);
     npu__query_streams(e);
+    if (e->flow) {
+        return status ? status : npu__run_overlapped(e);
+    }
     status = status ? status : npu__run_inputs(e);
     npu__profile_add(e, NPU_NO_INDEX, begin);
     status = status ? status : npu__run_steps(e);
@@ -39165,7 +47531,611 @@ NPU_IR_API npu_status npu_exec_run(npu_exec *e)
     return status;
 }
 
-/* ---- capture and replay ---- */
+/* ---- overlap, capture and replay ---- */
+
+static uint32_t npu__queue_of(const npu_exec *e, const npu__action *a)
+{
+    const npu_plan *plan = e->program->plan;
+    bool by_thread = a->type == NPU__COPY || a->type == NPU__CONVERT || a->type == NPU__THROUGH ||
+        !plan->backends[a->backend]->wait;
+    return by_thread ? plan->desc.num_backends : a->backend;
+}
+
+static void npu__flow_free(npu__flow *f)
+{
+    npu_allocator a;
+    if (f) {
+        a = f->allocator;
+        NPU__RELEASE(f, need);
+        NPU__RELEASE(f, queue_of);
+        NPU__RELEASE(f, next);
+        NPU__RELEASE(f, fences);
+        NPU__RELEASE(f, begins);
+        NPU__RELEASE(f, touches);
+        NPU__RELEASE(f, points);
+        NPU__RELEASE(f, writers);
+        NPU__RELEASE(f, readers);
+        npu__free(&a, f, sizeof *f);
+    }
+}
+
+static bool npu__flow_note(npu__flow *f, uint32_t action, const void *memory, uint64_t bytes, bool writes)
+{
+    npu__touch *a;
+    if (!memory || !bytes) {
+        return true;
+    }
+    if (!NPU__RESERVE(f, touches, 1)) {
+        return false;
+    }
+    a = &f->touches[f->num_touches++];
+    a->begin = (uintptr_t)memory;
+    a->end = a->begin + (uintptr_t)bytes;
+    a->action = action;
+    a->writes = writes;
+    a->is_signed = false;
+    a->sum = 0;
+    return true;
+}
+
+static bool npu__flow_touch_scratch(npu_exec *e, npu__flow *f, uint32_t action, const npu__group *g)
+{
+    const npu_compiled *c = &g->compiled;
+    uint32_t planned = e->program->plan->desc.num_workers;
+    const npu_place *place = &g->places[g->num_values];
+    bool ok = !c->scratch ||
+        npu__flow_note(f, action, npu__host_address(e, g->backend, place, 0), c->scratch, true);
+    for (uint32_t k = 0; k < c->num_scratches && ok; k++) {
+        uint64_t bytes = npu__scratch_bytes(npu__scratch_at(c->scratches, k), planned ? planned : 1);
+        ok = npu__flow_note(f, action, npu__host_address(e, g->backend, place + 1 + k, 0), bytes, true);
+    }
+    return ok;
+}
+
+/* What a group on a host backend reads and writes. Weights are never written. */
+static bool npu__flow_touch_group(npu_exec *e, npu__flow *f, uint32_t action, uint32_t step)
+{
+    const npu_program *p = e->program;
+    const npu_plan *plan = p->plan;
+    const npu__group *g = &p->groups[p->step_group[step]];
+    bool ok = true;
+    for (uint32_t k = 0; k < g->num_values && ok; k++) {
+        uint32_t v = g->values[k], i = npu__storage_find(plan, v, g->backend);
+        uint32_t producer = plan->graph->values[v].producer;
+        const npu__storage *s = i == NPU_NO_INDEX ? NULL : &plan->storage[i];
+        bool is_made = producer && plan->op_step[producer] == step;
+        uint64_t delta, size;
+        if (!s || s->kind == NPU__WEIGHT || s->kind == NPU__OWN_WEIGHT || (s->alias && is_made)) {
+            continue; /* a view that is made here lies in what is touched anyway */
+        }
+        size = s->alias == NPU__STRIDED ? plan->storage[npu__storage_root(plan, i, &delta)].size : s->size;
+        ok = npu__flow_note(f, action, npu__host_address(e, g->backend, &g->places[k], v), size, is_made);
+    }
+    return ok && npu__flow_touch_scratch(e, f, action, g);
+}
+
+static bool npu__flow_touch_all(npu_exec *e, const npu_capture *c)
+{
+    npu__flow *f = c->flow;
+    bool ok = true;
+    f->num_touches = 0;
+    for (uint32_t i = 0; i < c->num_actions && ok; i++) {
+        const npu__action *a = &c->actions[i];
+        if (a->type == NPU__SUBMIT) {
+            ok = !npu__is_host(e, a->backend) || npu__flow_touch_group(e, f, i, a->which);
+        } else {
+            ok = npu__flow_note(f, i, a->from, a->bytes, false) &&
+                npu__flow_note(f, i, a->to, a->written ? a->written : a->bytes, true);
+        }
+    }
+    return ok;
+}
+
+static int npu__point_compare(const void *a, const void *b)
+{
+    uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Cuts memory where touches begin and end. */
+static bool npu__flow_cut(npu__flow *f)
+{
+    uint32_t kept = 0;
+    f->num_points = 0;
+    if (!NPU__RESERVE(f, points, 2 * f->num_touches + 1)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < f->num_touches; i++) {
+        f->points[f->num_points++] = f->touches[i].begin;
+        f->points[f->num_points++] = f->touches[i].end;
+    }
+    if (f->num_points) {
+        qsort(f->points, f->num_points, sizeof *f->points, npu__point_compare);
+    }
+    for (uint32_t i = 0; i < f->num_points; i++) {
+        if (!kept || f->points[kept - 1] != f->points[i]) {
+            f->points[kept++] = f->points[i];
+        }
+    }
+    f->num_points = kept;
+    if (!NPU__RESERVE(f, writers, kept + 1) || !NPU__RESERVE(f, readers, (kept + 1) * f->num_queues)) {
+        return false;
+    }
+    memset(f->writers, 0, (kept + 1) * sizeof *f->writers);
+    memset(f->readers, 0, (kept + 1) * f->num_queues * sizeof *f->readers);
+    return true;
+}
+
+/* `action` needs `before`, 1 + an action, or 0 for none; in its own queue it comes after it anyway. */
+static void npu__flow_need(npu__flow *f, uint32_t action, uint32_t before)
+{
+    uint32_t queue = before ? f->queue_of[before - 1] : 0;
+    uint32_t *need = &f->need[(size_t)action * f->num_queues + queue];
+    if (before && queue != f->queue_of[action] && *need < before) {
+        *need = before;
+    }
+}
+
+static void npu__flow_follow(npu__flow *f, const npu__touch *a)
+{
+    uint32_t low = 0, high = f->num_points;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (f->points[middle] < a->begin) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (; low < f->num_points && f->points[low] < a->end; low++) {
+        uint32_t *readers = &f->readers[(size_t)low * f->num_queues];
+        npu__flow_need(f, a->action, f->writers[low]);
+        for (uint32_t q = 0; q < f->num_queues && a->writes; q++) {
+            npu__flow_need(f, a->action, readers[q]);
+            readers[q] = 0;
+        }
+        if (a->writes) {
+            f->writers[low] = a->action + 1;
+        } else {
+            readers[f->queue_of[a->action]] = a->action + 1;
+        }
+    }
+}
+
+/* Puts each action into its queue. What reads one device for another by a map keeps both of them waiting. */
+static void npu__flow_queue(npu_exec *e, const npu_capture *c)
+{
+    npu__flow *f = c->flow;
+    uint32_t last[NPU__MAX_BACKENDS + 1] = { 0 }, through[NPU__MAX_BACKENDS + 1] = { 0 };
+    memset(f->need, 0, (size_t)c->num_actions * f->num_queues * sizeof *f->need);
+    for (uint32_t q = 0; q < f->num_queues; q++) {
+        f->first[q] = NPU_NO_INDEX;
+    }
+    for (uint32_t i = 0; i < c->num_actions; i++) {
+        const npu__action *a = &c->actions[i];
+        uint32_t q = f->queue_of[i] = npu__queue_of(e, a);
+        f->next[i] = NPU_NO_INDEX;
+        *(last[q] ? &f->next[last[q] - 1] : &f->first[q]) = i;
+        last[q] = i + 1;
+        npu__flow_need(f, i, through[q]);
+        if (a->type == NPU__THROUGH) {
+            npu__flow_need(f, i, last[a->backend]);
+            npu__flow_need(f, i, last[a->other]);
+            through[a->backend] = through[a->other] = i + 1;
+        }
+    }
+}
+
+/* The same for two lists of actions that wait alike, unless memory of the caller is an input and an output at once. */
+static uint64_t npu__flow_shape(const npu_exec *e, const npu_capture *c)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (uint32_t i = 0; i < c->num_actions; i++) {
+        const npu__action *a = &c->actions[i];
+        uint64_t words[4];
+        words[0] = a->type;
+        words[1] = (uint64_t)a->backend << 32 | a->other;
+        words[2] = a->which;
+        words[3] = a->step;
+        for (int k = 0; k < 4; k++) {
+            hash = (hash ^ words[k]) * 1099511628211u;
+        }
+    }
+#ifdef NPU_IR_DEBUG
+    hash = 0; /* touches are looked at in every run */
+#endif
+    return e->shares_bound || !hash ? 0 : hash | 1;
+}
+
+/* Finds what waits for what, unless it is known: addresses of what is bound do not change it. */
+static npu_status npu__flow_order(npu_exec *e, npu_capture *c)
+{
+    npu__flow *f = c->flow;
+    uint64_t shape = npu__flow_shape(e, c);
+    uint32_t n = c->num_actions;
+    if (shape && shape == f->shape) {
+        return NPU_OK;
+    }
+    f->shape = 0;
+    f->num_queues = e->program->plan->desc.num_backends + 1;
+    if (!NPU__RESERVE(f, need, (n + 1) * f->num_queues) || !NPU__RESERVE(f, queue_of, n + 1) ||
+        !NPU__RESERVE(f, next, n + 1) || !NPU__RESERVE(f, fences, n + 1) || !NPU__RESERVE(f, begins, n + 1) ||
+        !NPU__RESERVE(e, lates, n + 1)) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    npu__flow_queue(e, c);
+    if (!npu__flow_touch_all(e, c) || !npu__flow_cut(f)) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < f->num_touches; i++) {
+        npu__flow_follow(f, &f->touches[i]);
+    }
+    f->shape = shape;
+    return NPU_OK;
+}
+
+#ifdef NPU_IR_DEBUG
+/* ---- memory that changes on its way from who wrote it to who reads it ---- */
+
+static uint64_t npu__flow_sum(const npu__touch *t)
+{
+    uint64_t sum = 14695981039346656037u;
+    for (const uint8_t *p = (const uint8_t *)t->begin; p < (const uint8_t *)t->end; p++) {
+        sum = (sum ^ *p) * 1099511628211u;
+    }
+    return sum;
+}
+
+/* What an action that is done has written. */
+static void npu__flow_sign(npu__flow *f, uint32_t action)
+{
+    for (uint32_t i = 0; i < f->num_touches; i++) {
+        npu__touch *t = &f->touches[i];
+        if (t->action == action && t->writes) {
+            t->sum = npu__flow_sum(t);
+            t->is_signed = true;
+        }
+    }
+}
+
+/* Who wrote what touch i reads, just that; NULL = nobody in this run, or not as one piece. */
+static const npu__touch *npu__flow_source(const npu__flow *f, uint32_t i)
+{
+    const npu__touch *t = &f->touches[i];
+    while (i-- > 0) {
+        const npu__touch *w = &f->touches[i];
+        if (w->writes && w->action != t->action && w->begin < t->end && t->begin < w->end) {
+            return w->is_signed && w->begin == t->begin && w->end == t->end ? w : NULL;
+        }
+    }
+    return NULL;
+}
+
+static npu_status npu__flow_check(npu_exec *e, const npu_capture *c, uint32_t action)
+{
+    const npu__flow *f = c->flow;
+    for (uint32_t i = 0; i < f->num_touches; i++) {
+        const npu__touch *t = &f->touches[i], *from = NULL;
+        if (t->action == action && !t->writes) {
+            from = npu__flow_source(f, i);
+        }
+        if (from && npu__flow_sum(t) != from->sum) {
+            const npu__action *w = &c->actions[from->action], *r = &c->actions[action];
+            return npu__exec_fail(e, NPU_ERR_BACKEND,
+                                  "overlap: %s %u on %s reads memory that was changed after %s %u on %s wrote it: a "
+                                  "backend at work beside them writes where it may not",
+                                  r->type == NPU__SUBMIT ? "step" : "transfer of value", (unsigned)r->which,
+                                  e->program->plan->backends[r->backend]->name,
+                                  w->type == NPU__SUBMIT ? "step" : "transfer of value", (unsigned)w->which,
+                                  e->program->plan->backends[w->backend]->name);
+        }
+    }
+    return NPU_OK;
+}
+#endif /* NPU_IR_DEBUG */
+
+/* ---- overlapped runs ---- */
+
+static void npu__flow_done(npu_exec *e, const npu_capture *c, uint32_t i)
+{
+    const npu__action *a = &c->actions[i];
+    npu_profile_step *last = e->num_profile ? &e->profile[e->num_profile - 1] : NULL;
+    uint64_t begin = c->flow->begins[i];
+    if (!e->desc.profile) {
+        return;
+    }
+    if (last && last->op == 0 && last->step == a->step && a->type != NPU__SUBMIT) {
+        last->end_ns = e->desc.clock() - e->origin_ns; /* values of one transfer are one entry */
+    } else {
+        npu__profile_add(e, a->step, a->is_input ? e->origin_ns : begin);
+    }
+}
+
+/* Steps over what is done at the front of a queue. */
+static void npu__flow_advance(npu_exec *e, const npu_capture *c, uint32_t q)
+{
+    npu__flow *f = c->flow;
+    while (f->oldest[q] != f->head[q] && f->fences[f->oldest[q]] == 0) {
+        f->done[q] = f->oldest[q] + 1;
+#ifdef NPU_IR_DEBUG
+        npu__flow_sign(f, f->oldest[q]);
+#endif
+        npu__flow_done(e, c, f->oldest[q]);
+        f->oldest[q] = f->next[f->oldest[q]];
+    }
+}
+
+static bool npu__flow_is_busy(const npu__flow *f, uint32_t q) { return f->oldest[q] != f->head[q]; }
+
+/* Waits for the oldest action of a queue. TIMEOUT says that it is not done. */
+static npu_status npu__flow_await(npu_exec *e, const npu_capture *c, uint32_t q, uint64_t timeout_ns)
+{
+    npu__flow *f = c->flow;
+    const npu_backend *b = e->program->plan->backends[q];
+    uint32_t i = f->oldest[q];
+    npu_status status = b->wait(b->ctx, f->fences[i], timeout_ns);
+    if (status == NPU_ERR_TIMEOUT) {
+        return status;
+    }
+    f->fences[i] = 0;
+    npu__flow_advance(e, c, q);
+    return status ? npu__fail_action(e, &c->actions[i], status) : NPU_OK;
+}
+
+/* Learns what is done in a queue, without waiting. */
+static npu_status npu__flow_poll(npu_exec *e, const npu_capture *c, uint32_t q)
+{
+    npu__flow *f = c->flow;
+    npu_status status = NPU_OK;
+    while (npu__flow_is_busy(f, q) && status == NPU_OK) {
+        const npu_backend *b = e->program->plan->backends[q];
+        uint32_t done = 1;
+        status = b->poll ? b->poll(b->ctx, f->fences[f->oldest[q]], &done) : NPU_OK;
+        if (status) {
+            return npu__fail_action(e, &c->actions[f->oldest[q]], status);
+        }
+        status = done ? npu__flow_await(e, c, q, 0) : NPU_ERR_TIMEOUT;
+    }
+    return status == NPU_ERR_TIMEOUT ? NPU_OK : status;
+}
+
+/* Is all done that the next action of a queue needs? */
+static npu_status npu__flow_is_ready(npu_exec *e, const npu_capture *c, uint32_t q, bool *ready)
+{
+    npu__flow *f = c->flow;
+    const uint32_t *need = f->head[q] == NPU_NO_INDEX ? NULL : &f->need[(size_t)f->head[q] * f->num_queues];
+    npu_status status = NPU_OK;
+    *ready = need != NULL;
+    for (uint32_t k = 0; k < f->num_queues && *ready; k++) {
+        if (f->done[k] < need[k] && k + 1 < f->num_queues) {
+            status = npu__flow_poll(e, c, k);
+        }
+        *ready = status == NPU_OK && f->done[k] >= need[k];
+    }
+    return status;
+}
+
+/* The next action of a queue. A fence that is another call's, too, would say nothing of this one. */
+static npu_status npu__flow_issue(npu_exec *e, const npu_capture *c, uint32_t q)
+{
+    npu__flow *f = c->flow;
+    uint32_t i = f->head[q];
+    const npu__action *a = &c->actions[i];
+    npu_fence fence = 0;
+    npu_status status;
+    if (a->type == NPU__SUBMIT && e->desc.poll && !e->desc.poll(e->desc.poll_ctx, a->which)) {
+        return npu__exec_fail(e, NPU_ERR_CANCELLED, "cancelled before step %u of %u", (unsigned)a->which,
+                              (unsigned)e->program->plan->num_steps);
+    }
+#ifdef NPU_IR_DEBUG
+    status = npu__flow_check(e, c, i);
+    if (status) {
+        return status;
+    }
+#endif
+    f->begins[i] = e->desc.profile ? e->desc.clock() : 0;
+    status = npu__issue(e, a, q + 1 < f->num_queues ? &fence : NULL);
+    if (status) {
+        return npu__fail_action(e, a, status);
+    }
+    for (uint32_t k = f->oldest[q]; fence && k != i && k != NPU_NO_INDEX; k = f->next[k]) {
+        if (f->fences[k] == fence) {
+            return npu__exec_fail(e, NPU_ERR_BACKEND, "%s gave fence %llu twice, for value or step %u and for %u",
+                                  e->program->plan->backends[q]->name, (unsigned long long)fence,
+                                  (unsigned)c->actions[k].which, (unsigned)a->which);
+        }
+    }
+    f->fences[i] = fence;
+    f->head[q] = f->next[i];
+    npu__flow_advance(e, c, q);
+    return NPU_OK;
+}
+
+/* Issues what can be: of devices all, of the thread one action, and then looks at the devices again. */
+static npu_status npu__flow_issue_ready(npu_exec *e, const npu_capture *c, bool *any)
+{
+    npu__flow *f = c->flow;
+    npu_status status = NPU_OK;
+    *any = false;
+    for (uint32_t q = 0; q < f->num_queues && status == NPU_OK; q++) {
+        bool ready = false;
+        status = npu__flow_is_ready(e, c, q, &ready);
+        while (ready && status == NPU_OK) {
+            *any = true;
+            status = npu__flow_issue(e, c, q);
+            ready = false;
+            if (status == NPU_OK && q + 1 < f->num_queues) {
+                status = npu__flow_is_ready(e, c, q, &ready);
+            }
+        }
+    }
+    return status;
+}
+
+/* Waits until something is done. Where several devices work, for a while each: a sixteenth of what was waited, so that
+   little is lost where another one is done first. */
+static npu_status npu__flow_wait(npu_exec *e, const npu_capture *c)
+{
+    npu__flow *f = c->flow;
+    uint64_t waited = 0, limit = e->desc.timeout_ns;
+    uint32_t num_busy = 0, busy = 0;
+    npu_status status = NPU_ERR_TIMEOUT;
+    for (uint32_t q = 0; q + 1 < f->num_queues; q++) {
+        num_busy += npu__flow_is_busy(f, q);
+        busy = npu__flow_is_busy(f, q) ? q : busy;
+    }
+    if (num_busy == 1) {
+        status = npu__flow_await(e, c, busy, limit);
+        waited = limit;
+    }
+    while (num_busy && status == NPU_ERR_TIMEOUT && waited < limit) {
+        for (uint32_t q = 0; q + 1 < f->num_queues && status == NPU_ERR_TIMEOUT; q++) {
+            uint64_t slice = waited / 16 > 1000 ? waited / 16 : 1000;
+            if (npu__flow_is_busy(f, q)) {
+                status = npu__flow_await(e, c, q, slice);
+                waited += slice;
+            }
+        }
+    }
+    NPU_IR_ASSERT(num_busy); /* what waits waits for an earlier action, and the earliest for none */
+    return status == NPU_ERR_TIMEOUT ? npu__fail_action(e, &c->actions[f->oldest[busy]], status) : status;
+}
+
+/* After a failure: what is under way ends before anything else is done, or is late. */
+static void npu__flow_drain(npu_exec *e, const npu_capture *c)
+{
+    npu__flow *f = c->flow;
+    npu_diag diag = e->diag;
+    for (uint32_t q = 0; q + 1 < f->num_queues; q++) {
+        npu_status status = NPU_OK;
+        while (npu__flow_is_busy(f, q) && status != NPU_ERR_TIMEOUT) {
+            status = npu__flow_await(e, c, q, e->desc.timeout_ns);
+        }
+        for (uint32_t i = f->oldest[q]; i != f->head[q]; i = f->next[i]) {
+            if (f->fences[i]) {
+                npu__late *late = &e->lates[e->num_lates++];
+                late->fence = f->fences[i];
+                late->backend = q;
+                late->step = c->actions[i].step;
+            }
+        }
+    }
+    e->diag = diag;
+}
+
+static npu_status npu__flow_run(npu_exec *e, const npu_capture *c)
+{
+    npu__flow *f = c->flow;
+    npu_status status = NPU_OK;
+    bool busy = true;
+    memcpy(f->head, f->first, sizeof f->head);
+    memcpy(f->oldest, f->first, sizeof f->oldest);
+    memset(f->done, 0, sizeof f->done);
+#ifdef NPU_IR_DEBUG
+    for (uint32_t i = 0; i < f->num_touches; i++) {
+        f->touches[i].is_signed = false;
+    }
+#endif
+    while (busy && status == NPU_OK) {
+        bool any;
+        status = npu__flow_issue_ready(e, c, &any);
+        busy = false;
+        for (uint32_t q = 0; q < f->num_queues; q++) {
+            busy = busy || f->head[q] != NPU_NO_INDEX || npu__flow_is_busy(f, q);
+        }
+        if (busy && !any && status == NPU_OK) {
+            status = npu__flow_wait(e, c);
+        }
+    }
+    if (status) {
+        npu__flow_drain(e, c);
+    }
+    return status;
+}
+
+static npu_capture *npu__capture_new(npu_exec *e)
+{
+    npu_capture *c = (npu_capture *)npu__alloc_zero(&e->allocator, sizeof *c);
+    if (!c) {
+        return NULL;
+    }
+    c->allocator = e->allocator;
+    c->exec = e;
+    if (e->desc.overlap) {
+        c->flow = (npu__flow *)npu__alloc_zero(&e->allocator, sizeof *c->flow);
+        if (!c->flow) {
+            npu_capture_destroy(c);
+            return NULL;
+        }
+        c->flow->allocator = e->allocator;
+    }
+    return c;
+}
+
+/* All that a run does with what is bound now. */
+static npu_status npu__capture_record(npu_exec *e, npu_capture *c)
+{
+    npu_status status;
+    c->num_actions = 0;
+    c->num_bindings_made = e->num_bindings_made;
+    e->recorder = c;
+    e->staged_bytes = e->formed_bytes = 0;
+    e->current_step = NPU_NO_INDEX;
+    status = npu__run_inputs(e);
+    for (uint32_t i = 0, move = 0; i < e->program->plan->num_steps && status == NPU_OK; i++) {
+        status = npu__run_step(e, i, &move);
+    }
+    e->current_step = NPU_NO_INDEX;
+    status = status ? status : npu__run_outputs(e);
+    e->recorder = NULL;
+    e->staged_bytes = e->formed_bytes = 0;
+    if (status == NPU_OK && c->flow && npu__flow_order(e, c)) {
+        status = npu__exec_fail(e, NPU_ERR_NO_MEMORY, "overlap: out of memory");
+    }
+    return status;
+}
+
+/* Room for what a run records, so that runs allocate nothing. */
+static bool npu__exec_flow(npu_exec *e)
+{
+    const npu_program *p = e->program;
+    uint64_t values = 0;
+    uint32_t n = npu__most_actions(p) + 1;
+    npu__flow *f;
+    if (!e->desc.overlap) {
+        return true;
+    }
+    e->flow = npu__capture_new(e);
+    f = e->flow ? e->flow->flow : NULL;
+    for (uint32_t i = 0; i < p->num_groups; i++) {
+        values += npu__is_host(e, p->groups[i].backend) ? p->groups[i].num_places : 0;
+    }
+    values += 2 * n;
+    if (!f || values > UINT32_MAX / (2 * (NPU__MAX_BACKENDS + 1))) {
+        return false;
+    }
+    e->flow->is_own = true;
+    e->flow->num_bindings_made = e->num_bindings_made - 1;
+    f->num_queues = p->plan->desc.num_backends + 1;
+    return NPU__RESERVE(e->flow, actions, n) && NPU__RESERVE(f, need, n * f->num_queues) &&
+        NPU__RESERVE(f, queue_of, n) && NPU__RESERVE(f, next, n) && NPU__RESERVE(f, fences, n) &&
+        NPU__RESERVE(f, begins, n) && NPU__RESERVE(f, touches, (uint32_t)values) &&
+        NPU__RESERVE(f, points, 2 * (uint32_t)values + 1) && NPU__RESERVE(f, writers, 2 * (uint32_t)values + 1) &&
+        NPU__RESERVE(f, readers, (2 * (uint32_t)values + 1) * f->num_queues) && NPU__RESERVE(e, lates, n);
+}
+
+static npu_status npu__run_overlapped(npu_exec *e)
+{
+    npu_capture *c = e->flow;
+    npu_status status = NPU_OK;
+    if (c->num_bindings_made != e->num_bindings_made || e->refused.status) {
+        status = npu__capture_record(e, c);
+        c->num_bindings_made -= status != NPU_OK; /* what was not recorded is recorded by the next run */
+    }
+    status = status ? status : npu__flow_run(e, c);
+    e->ran = e->ran || status == NPU_OK;
+    return status;
+}
 
 NPU_IR_API npu_status npu_capture_create(npu_capture **out, npu_exec *e)
 {
@@ -39178,21 +48148,12 @@ NPU_IR_API npu_status npu_capture_create(npu_capture **out, npu_exec *e)
     if (e->dims) {
         return npu__exec_fail(e, NPU_ERR_UNSUPPORTED, "capture: this model has runtime dims");
     }
-    c = (npu_capture *)npu__alloc_zero(&e->allocator, sizeof *c);
+    c = npu__capture_new(e);
     if (!c) {
         return npu__exec_fail(e, NPU_ERR_NO_MEMORY, "capture: out of memory");
     }
-    c->allocator = e->allocator;
-    c->exec = e;
-    c->num_bindings_made = e->num_bindings_made;
-    e->recorder = c;
     npu__query_streams(e);
-    status = npu__run_inputs(e);
-    for (uint32_t i = 0, move = 0; i < e->program->plan->num_steps && status == NPU_OK; i++) {
-        status = npu__run_step(e, i, &move);
-    }
-    status = status ? status : npu__run_outputs(e);
-    e->recorder = NULL;
+    status = npu__capture_record(e, c);
     if (status) {
         npu_capture_destroy(c);
         return status;
@@ -39201,10 +48162,23 @@ NPU_IR_API npu_status npu_capture_create(npu_capture **out, npu_exec *e)
     return NPU_OK;
 }
 
+static npu_status npu__replay_in_order(npu_exec *e, const npu_capture *c)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < c->num_actions && status == NPU_OK; i++) {
+        const npu__action *a = &c->actions[i];
+        if (a->type == NPU__SUBMIT && e->desc.poll && !e->desc.poll(e->desc.poll_ctx, a->which)) {
+            return npu__exec_fail(e, NPU_ERR_CANCELLED, "cancelled before step %u", (unsigned)a->which);
+        }
+        status = npu__perform(e, a);
+    }
+    return status;
+}
+
 NPU_IR_API npu_status npu_capture_replay(npu_capture *c)
 {
     npu_exec *e = c ? c->exec : NULL;
-    npu_status status = NPU_OK;
+    npu_status status;
     if (!c) {
         return NPU_ERR_INVALID_ARGUMENT;
     }
@@ -39215,13 +48189,7 @@ NPU_IR_API npu_status npu_capture_replay(npu_capture *c)
     e->origin_ns = e->desc.profile ? e->desc.clock() : 0;
     status = npu__await_late(e);
     npu__query_streams(e);
-    for (uint32_t i = 0; i < c->num_actions && status == NPU_OK; i++) {
-        const npu__action *a = &c->actions[i];
-        if (a->type == NPU__SUBMIT && e->desc.poll && !e->desc.poll(e->desc.poll_ctx, a->which)) {
-            return npu__exec_fail(e, NPU_ERR_CANCELLED, "cancelled before step %u", (unsigned)a->which);
-        }
-        status = npu__perform(e, a);
-    }
+    status = status ? status : c->flow ? npu__flow_run(e, c) : npu__replay_in_order(e, c);
     e->ran = e->ran || status == NPU_OK;
     return status;
 }
@@ -39242,6 +48210,7 @@ NPU_IR_API void npu_capture_destroy(npu_capture *c)
         }
     }
     NPU__RELEASE(c, actions);
+    npu__flow_free(c->flow);
     npu__free(&a, c, sizeof *c);
 }
 
@@ -39370,6 +48339,9 @@ static void npu__print_step(npu_text *text, const npu_plan *plan, uint32_t i, in
              shown = count < NPU__REPORT_MAX_LABELS ? count : NPU__REPORT_MAX_LABELS;
     char size[24], label[16];
     npu__print_step_head(text, plan, i, width);
+    if (plan->op_ns) {
+        npu_text_printf(text, "  %12s", npu__format_us(size, step->predicted_ns));
+    }
     if (moves) {
         npu_text_printf(text, "  %10s  ", npu__format_bytes(size, step->bytes));
     } else {
@@ -39466,6 +48438,18 @@ static void npu__print_refusals(npu_text *text, const npu_plan *plan)
     }
 }
 
+static void npu__print_prediction(npu_text *text, const npu_plan *plan)
+{
+    npu_prediction p;
+    char b[5][24];
+    npu_plan_predict(plan, &p);
+    npu_text_printf(text, "  predicted %s: ops %s, launches %s, transfers %s; with each op on its last backend %s\n",
+                    npu__format_us(b[0], p.ns), npu__format_us(b[1], p.ops_ns), npu__format_us(b[2], p.launch_ns),
+                    npu__format_us(b[3], p.transfer_ns), npu__format_us(b[4], p.last_ns));
+    npu_text_printf(text, "  a run moves %u values to devices (%s) and %u from them (%s)\n", (unsigned)p.num_up,
+                    npu__format_bytes(b[0], p.up_bytes), (unsigned)p.num_down, npu__format_bytes(b[1], p.down_bytes));
+}
+
 NPU__COLD NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text)
 {
     const npu_graph *g = npu_plan_graph(plan);
@@ -39483,6 +48467,9 @@ NPU__COLD NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text)
     for (uint32_t i = 0; i < num_steps; i++) {
         npu__print_step(text, plan, i, width);
     }
+    if (plan->op_ns) {
+        npu__print_prediction(text, plan);
+    }
     npu__text_str(text, "\n");
     npu_plan_print_memory(plan, text);
     npu__print_refusals(text, plan);
@@ -39493,9 +48480,15 @@ NPU__COLD NPU_IR_API void npu_plan_print_ops(const npu_plan *plan, npu_text *tex
     const npu_graph *g = npu_plan_graph(plan);
     for (uint32_t op = 1; op <= npu_graph_num_ops(g); op++) {
         npu__refusal r = npu__refusal_of(plan, op);
-        npu_text_printf(text, "op %-4u %-10s  %-32s  %-20s  %s%s%s\n", (unsigned)op,
+        npu_text_printf(text, "op %-4u %-10s  %-32s  %-20s  %s%s%s", (unsigned)op,
                         npu__backend_label(plan, r.backend), r.def->name, npu__op_label(g, npu__make_op(op)),
                         npu_reason_text(r.reason), r.words[0] ? ": " : "", r.words);
+        for (uint32_t b = 0; plan->op_ns && b < npu_plan_num_backends(plan); b++) {
+            char us[24];
+            npu_text_printf(text, "  %s %s", npu__backend_label(plan, (int)b),
+                            npu__op_ns_at(plan, op, b) < 0 ? "-" : npu__format_us(us, npu__ns_on(plan, op, b)));
+        }
+        npu__text_str(text, "\n");
     }
 }
 
@@ -39521,6 +48514,39 @@ static void npu__print_bounds(npu_text *text, const npu_graph *g)
     }
 }
 
+/* A line for each region that has a capacity, or is not the only one of its backend. */
+NPU__COLD static void npu__print_regions(const npu_plan *plan, npu_text *text)
+{
+    for (uint32_t b = 0; b < npu_plan_num_backends(plan); b++) {
+        npu_region_memory m;
+        npu_memory all;
+        for (uint32_t r = 0; npu_plan_region_memory(plan, b, r, &m) == NPU_OK; r++) {
+            if (m.capacity || npu_plan_backend(plan, b)->num_regions > 1) {
+                npu_text_printf(text, "  %s, %s: %llu bytes needed", npu__backend_label(plan, (int)b), m.name,
+                                (unsigned long long)m.required);
+                npu_text_printf(text, m.capacity ? " of %llu\n" : "\n", (unsigned long long)m.capacity);
+            }
+        }
+        if (npu_plan_memory(plan, b, &all) == NPU_OK && all.streamed) {
+            npu_text_printf(text, "  %s: %llu bytes of weights are uploaded in every run\n",
+                            npu__backend_label(plan, (int)b), (unsigned long long)all.streamed);
+        }
+    }
+}
+
+/* What overlap takes more than runs in order. */
+static void npu__print_overlap(const npu_plan *plan, npu_text *text)
+{
+    for (uint32_t i = 0; i < npu_plan_num_backends(plan); i++) {
+        npu_memory m;
+        char b[24];
+        if (npu_plan_memory(plan, i, &m) == NPU_OK && m.activations > m.in_order) {
+            npu_text_printf(text, "  %-10s%12s of the activations are for overlap\n", npu__backend_label(plan, (int)i),
+                            npu__format_bytes(b, m.activations - m.in_order));
+        }
+    }
+}
+
 NPU__COLD NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *text)
 {
     bool exact = true;
@@ -39543,10 +48569,717 @@ NPU__COLD NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *
                         npu__format_bytes(b[5], m.state), npu__format_bytes(b[6], m.lower_bound),
                         npu__format_bytes(b[7], m.no_reuse));
     }
+    npu__print_overlap(plan, text);
+    npu__print_regions(plan, text);
     if (!exact) {
         npu__text_str(text, "  Scratch, what is prepared and results in place are known after compile only.\n");
     }
     npu__print_bounds(text, npu_plan_graph(plan));
+}
+
+/* ---- plan: JSON ---- */
+
+static void npu__json_ids(npu_text *text, const char *key, const uint32_t *ids, uint32_t num)
+{
+    npu_text_printf(text, ", \"%s\": [", key);
+    for (uint32_t i = 0; i < num; i++) {
+        npu_text_printf(text, "%s%u", i ? ", " : "", (unsigned)ids[i]);
+    }
+    npu__text_str(text, "]");
+}
+
+static void npu__json_step(npu_text *text, const npu_plan *plan, const npu_step *s)
+{
+    bool moves = s->type == NPU_STEP_TRANSFER;
+    npu_text_printf(text, "{\"type\": \"%s\", \"backend\": %d", moves ? "transfer" : "partition",
+                    s->backend < plan->desc.num_backends ? (int)s->backend : -1);
+    if (moves) {
+        npu_text_printf(text, ", \"from\": %u, \"bytes\": %llu", (unsigned)s->from, (unsigned long long)s->bytes);
+    }
+    npu_text_printf(text, ", \"predicted_ns\": %.0f", s->predicted_ns);
+    npu__json_ids(text, "ops", (const uint32_t *)(const void *)s->ops, s->num_ops);
+    npu__json_ids(text, "inputs", (const uint32_t *)(const void *)s->inputs, s->num_inputs);
+    npu__json_ids(text, "outputs", (const uint32_t *)(const void *)s->outputs, s->num_outputs);
+    npu__json_ids(text, "dependencies", s->dependencies, s->num_dependencies);
+    npu__text_str(text, "}");
+}
+
+static void npu__json_op(npu_text *text, const npu_plan *plan, uint32_t id)
+{
+    npu__refusal r = npu__refusal_of(plan, id);
+    npu_text_printf(text, "{\"id\": %u, \"kind\": ", (unsigned)id);
+    npu__text_json(text, r.def->name);
+    npu__text_str(text, ", \"name\": ");
+    npu__text_json(text, npu__op_label(plan->graph, npu__make_op(id)));
+    npu_text_printf(text, ", \"backend\": %d, \"reason\": ", r.backend);
+    npu__text_json(text, npu_reason_text(r.reason));
+    npu__text_str(text, ", \"words\": ");
+    npu__text_json(text, r.words);
+    npu__text_str(text, ", \"backends\": [");
+    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+        const char *words;
+        uint32_t reason = npu_plan_op_refusal(plan, npu__make_op(id), b, &words);
+        npu__text_str(text, b ? ", {\"reason\": " : "{\"reason\": ");
+        npu__text_json(text, npu_reason_text(reason));
+        npu__text_str(text, ", \"words\": ");
+        npu__text_json(text, words);
+        npu_text_printf(text, ", \"ns\": %.0f}", npu__ns_on(plan, id, b));
+    }
+    npu__text_str(text, "]}");
+}
+
+static void npu__json_slot(npu_text *text, const npu_plan *plan, uint32_t i)
+{
+    const npu__storage *s = &plan->storage[i];
+    uint64_t delta;
+    uint32_t root = npu__storage_root(plan, i, &delta);
+    char label[16];
+    npu_text_printf(text, "{\"value\": %u, \"name\": ", (unsigned)s->value);
+    npu__text_json(text, s->value ? npu__value_label(plan->graph, s->value, label) : "(scratch)");
+    npu_text_printf(text, ", \"backend\": %u, \"region\": %u, \"memory\": \"%s\", \"offset\": %llu, \"bytes\": %llu, "
+                          "\"first\": %u, \"last\": %u, \"root\": %u}",
+                    (unsigned)s->backend, (unsigned)plan->storage[root].region,
+                    npu__memory_kinds[plan->storage[root].kind],
+                    (unsigned long long)plan->storage[root].offset + delta, (unsigned long long)s->size,
+                    (unsigned)s->first, (unsigned)s->last, (unsigned)root);
+}
+
+static void npu__json_backend(npu_text *text, const npu_plan *plan, uint32_t b)
+{
+    npu_memory m;
+    npu_plan_memory(plan, b, &m);
+    npu__text_str(text, "{\"name\": ");
+    npu__text_json(text, plan->backends[b]->name);
+    npu_text_printf(text, ", \"activations\": %llu, \"weights\": %llu, \"lower_bound\": %llu, \"capacity\": %llu}",
+                    (unsigned long long)m.activations, (unsigned long long)m.weights, (unsigned long long)m.lower_bound,
+                    (unsigned long long)plan->backends[b]->regions->capacity);
+}
+
+/* An array of documents, one on each line. */
+#define NPU__JSON_LIST(text, key, begin, end, print)                                \
+    npu__text_str(text, ",\n \"" key "\": [");                                      \
+    for (uint32_t i_ = (begin); i_ < (end); i_++) {                                 \
+        npu__text_str(text, i_ > (begin) ? ",\n  " : "\n  ");                       \
+        print;                                                                      \
+    }                                                                               \
+    npu__text_str(text, "]")
+
+NPU__COLD NPU_IR_API void npu_plan_print_json(const npu_plan *plan, npu_text *text)
+{
+    npu_prediction p;
+    if (!plan) {
+        return;
+    }
+    npu_plan_predict(plan, &p);
+    npu__text_str(text, "{\"graph\": ");
+    npu__text_json(text, npu_graph_name(plan->graph));
+    npu_text_printf(text, ",\n \"predicted\": {\"ns\": %.0f, \"last_ns\": %.0f, \"ops_ns\": %.0f, \"launch_ns\": %.0f, "
+                          "\"transfer_ns\": %.0f, \"up_bytes\": %llu, \"down_bytes\": %llu, \"weight_bytes\": %llu}",
+                    p.ns, p.last_ns, p.ops_ns, p.launch_ns, p.transfer_ns, (unsigned long long)p.up_bytes,
+                    (unsigned long long)p.down_bytes, (unsigned long long)p.weight_bytes);
+    NPU__JSON_LIST(text, "backends", 0, plan->desc.num_backends, npu__json_backend(text, plan, i_));
+    NPU__JSON_LIST(text, "steps", 0, plan->num_steps, npu__json_step(text, plan, &plan->steps[i_]));
+    NPU__JSON_LIST(text, "ops", 1, plan->num_ops, npu__json_op(text, plan, i_));
+    NPU__JSON_LIST(text, "memory", 0, plan->num_storage, npu__json_slot(text, plan, i_));
+    npu__text_str(text, "}\n");
+}
+
+/* ---- plan: advice ---- */
+
+#define NPU__MAX_WISHES 64u
+
+/* A backend that takes one kind more than it does. */
+typedef struct npu__wish {
+    npu_backend backend;
+    const npu_backend *real;
+    const char *kind;
+} npu__wish;
+
+static npu_status npu__wish_supports(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    const npu__wish *w = (const npu__wish *)ctx;
+    return strcmp(op->name, w->kind) == 0 ? NPU_OK : w->real->supports(w->real->ctx, op, answer);
+}
+
+static npu_status npu__wish_cost(void *ctx, const npu_op_info *op, npu_cost *answer)
+{
+    const npu__wish *w = (const npu__wish *)ctx;
+    return w->real->cost(w->real->ctx, op, answer);
+}
+
+/* What a plan has for a row of advice. */
+static void npu__advice_of(const npu_plan *plan, uint32_t *groups, uint64_t *bytes, double *ns)
+{
+    npu_prediction p;
+    npu_plan_predict(plan, &p);
+    *ns = p.ns;
+    *bytes = p.up_bytes + p.down_bytes;
+    *groups = 0;
+    for (uint32_t i = 0; i < plan->num_steps; i++) {
+        *groups += plan->steps[i].type == NPU_STEP_PARTITION && plan->steps[i].backend + 1u < plan->desc.num_backends;
+    }
+}
+
+/* Plans as if the backend of a row took its kind. */
+static npu_status npu__advise_row(const npu_graph *g, const npu_plan_desc *desc, const npu_plan *now, npu_advice *row,
+                                  npu_diag *diag)
+{
+    const npu_backend *backends[NPU__MAX_BACKENDS];
+    npu_plan_desc wished = *desc;
+    npu_plan *plan = NULL;
+    npu__wish w;
+    npu_status status;
+    w.real = now->backends[row->backend];
+    w.kind = row->kind;
+    w.backend = *w.real;
+    w.backend.ctx = &w;
+    w.backend.supports = npu__wish_supports;
+    w.backend.cost = w.real->cost ? npu__wish_cost : NULL;
+    memcpy(backends, now->given, sizeof backends);
+    backends[row->backend] = &w.backend;
+    wished.backends = backends;
+    status = npu_plan_create(&plan, g, &wished, diag);
+    if (status == NPU_OK) {
+        npu__advice_of(plan, &row->groups_after, &row->bytes_after, &row->ns_after);
+    }
+    npu_plan_destroy(plan);
+    return status;
+}
+
+/* The kinds that some backend but the last refuses, counted. */
+static uint32_t npu__wishes(const npu_plan *plan, npu_advice rows[NPU__MAX_WISHES])
+{
+    uint32_t num = 0;
+    for (uint32_t k = 0; k < plan->num_refused; k++) {
+        const npu__no *no = &plan->refused[k];
+        const char *kind = plan->graph->ops[no->op].def->name;
+        uint32_t i = 0;
+        while (i < num && (rows[i].backend != no->backend || strcmp(rows[i].kind, kind) != 0)) {
+            i++;
+        }
+        if (no->backend + 1u == plan->desc.num_backends || i == NPU__MAX_WISHES) {
+            continue;
+        }
+        if (i == num) {
+            memset(&rows[num], 0, sizeof rows[num]);
+            rows[num].backend = no->backend;
+            rows[num++].kind = kind;
+        }
+        rows[i].count++;
+    }
+    return num;
+}
+
+static int npu__advice_compare(const void *a, const void *b)
+{
+    const npu_advice *x = (const npu_advice *)a, *y = (const npu_advice *)b;
+    double ns = (x->ns_before - x->ns_after) - (y->ns_before - y->ns_after);
+    int64_t groups = ((int64_t)x->groups_before - x->groups_after) - ((int64_t)y->groups_before - y->groups_after);
+    int64_t bytes = ((int64_t)x->bytes_before - (int64_t)x->bytes_after) -
+        ((int64_t)y->bytes_before - (int64_t)y->bytes_after);
+    return ns > 0 || ns < 0 ? (ns > 0 ? -1 : 1)
+        : groups            ? (groups > 0 ? -1 : 1)
+        : bytes             ? (bytes > 0 ? -1 : 1)
+        : x->backend != y->backend ? (x->backend < y->backend ? -1 : 1)
+                                   : strcmp(x->kind, y->kind);
+}
+
+NPU_IR_API npu_status npu_plan_advise(const npu_graph *g, const npu_plan_desc *desc, npu_advice *rows,
+                                      uint32_t capacity, uint32_t *num_rows, npu_diag *diag)
+{
+    npu_advice all[NPU__MAX_WISHES];
+    npu_plan_desc free_desc;
+    npu_plan *now = NULL;
+    npu_status status;
+    uint32_t num = 0;
+    if (num_rows) {
+        *num_rows = 0;
+    }
+    if (!g || !desc || !num_rows || (capacity && !rows)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "advise: needs a graph, a desc and room for rows");
+    }
+    free_desc = *desc;
+    free_desc.expect = NULL;
+    free_desc.no_fallback = false;
+    free_desc.max_transfer_bytes = 0;
+    status = npu_plan_create(&now, g, &free_desc, diag);
+    num = status ? 0 : npu__wishes(now, all);
+    for (uint32_t i = 0; i < num && status == NPU_OK; i++) {
+        npu__advice_of(now, &all[i].groups_before, &all[i].bytes_before, &all[i].ns_before);
+        status = npu__advise_row(g, &free_desc, now, &all[i], diag);
+    }
+    npu_plan_destroy(now);
+    if (status) {
+        return status;
+    }
+    qsort(all, num, sizeof *all, npu__advice_compare);
+    memcpy(rows ? rows : all, all, (num < capacity ? num : capacity) * sizeof *all);
+    *num_rows = num;
+    return NPU_OK;
+}
+
+NPU__COLD NPU_IR_API void npu_plan_print_advice(const npu_plan_desc *desc, const npu_advice *rows, uint32_t num_rows,
+                                                npu_text *text)
+{
+    for (uint32_t i = 0; desc && rows && i < num_rows; i++) {
+        const npu_advice *r = &rows[i];
+        char a[24], b[24];
+        npu_text_printf(text, "%s: %s x %u: groups %u -> %u, ", desc->backends[r->backend]->name, r->kind,
+                        (unsigned)r->count, (unsigned)r->groups_before, (unsigned)r->groups_after);
+        if (r->ns_before > 0) {
+            npu_text_printf(text, "saves %s of %s\n", npu__format_us(a, r->ns_before - r->ns_after),
+                            npu__format_us(b, r->ns_before));
+        } else {
+            npu_text_printf(text, "moves %s instead of %s\n", npu__format_bytes(a, r->bytes_after),
+                            npu__format_bytes(b, r->bytes_before));
+        }
+    }
+}
+
+/* ---- rates: calibration ---- */
+
+/* One thing measured: a time and what was to be done in it. */
+typedef struct npu__sample {
+    const char *category;
+    double work, ns;
+    bool by_macs; /* work: multiply-adds, else bytes */
+} npu__sample;
+
+enum { NPU__SAMPLES = 24, NPU__TIMED_RUNS = 3 };
+
+/* The least of some runs of a graph on one backend. */
+typedef struct npu__timing {
+    double step_ns, up_ns, down_ns;
+} npu__timing;
+
+static double npu__least(double a, double b) { return a < b ? a : b; }
+
+static void npu__timing_take(const npu_exec *e, npu__timing *least)
+{
+    npu__timing now = { 0, 0, 0 };
+    for (uint32_t i = 0; i < e->num_profile; i++) {
+        const npu_profile_step *s = &e->profile[i];
+        if (s->op == 0) {
+            *(s->step != NPU_NO_INDEX ? &now.step_ns : i == 0 ? &now.up_ns : &now.down_ns) +=
+                (double)(s->end_ns - s->begin_ns);
+        }
+    }
+    least->step_ns = npu__least(least->step_ns, now.step_ns);
+    least->up_ns = npu__least(least->up_ns, now.up_ns);
+    least->down_ns = npu__least(least->down_ns, now.down_ns);
+}
+
+/* Binds zeros to all inputs and runs; each input has its place in `zeros`. */
+static npu_status npu__time_exec(npu_exec *e, void *zeros, npu__timing *least)
+{
+    const npu_graph *g = e->program->plan->graph;
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < g->num_inputs && status == NPU_OK; i++) {
+        npu_array a;
+        a.name = NULL;
+        a.spec = *g->specs[g->values[g->inputs[i]].spec];
+        a.data = zeros;
+        status = npu_exec_set_input_at(e, i, &a);
+    }
+    for (uint32_t k = 0; k < NPU__TIMED_RUNS && status == NPU_OK; k++) {
+        status = npu_exec_run(e);
+        npu__timing_take(e, least);
+    }
+    return status;
+}
+
+static npu_status npu__time_graph(const npu_graph *g, const npu_backend *backend, uint64_t (*clock)(void),
+                                  npu__timing *least, npu_diag *diag)
+{
+    npu_exec_desc desc;
+    npu_plan_desc plan_desc;
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_exec *exec = NULL;
+    npu_status status;
+    size_t bytes = 1;
+    void *zeros;
+    memset(&desc, 0, sizeof desc);
+    memset(&plan_desc, 0, sizeof plan_desc);
+    plan_desc.backends = &backend;
+    plan_desc.num_backends = 1;
+    desc.profile = true;
+    desc.clock = clock;
+    least->step_ns = least->up_ns = least->down_ns = NPU__MAX_NS;
+    for (uint32_t i = 0; i < g->num_inputs; i++) {
+        size_t size = (size_t)npu__value_size(g, g->inputs[i]);
+        bytes = size > bytes ? size : bytes;
+    }
+    zeros = npu__alloc_zero(&g->allocator, bytes);
+    status = zeros ? npu_plan_create(&plan, g, &plan_desc, diag) : NPU_ERR_NO_MEMORY;
+    status = status ? status : npu_program_create(&program, plan, diag);
+    status = status ? status : npu_exec_create(&exec, program, &desc, diag);
+    status = status ? status : npu__time_exec(exec, zeros, least);
+    npu_exec_destroy(exec);
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+    npu__free(&g->allocator, zeros, bytes);
+    return status;
+}
+
+/* Least squares of ns = fixed + each * work, both at least 0. */
+static void npu__fit_line(const npu__sample *x, uint32_t num, double *fixed, double *each)
+{
+    double n = num, sw = 0, st = 0, sww = 0, swt = 0, det;
+    for (uint32_t i = 0; i < num; i++) {
+        sw += x[i].work;
+        st += x[i].ns;
+        sww += x[i].work * x[i].work;
+        swt += x[i].work * x[i].ns;
+    }
+    det = n * sww - sw * sw;
+    *each = det > 0 ? (n * swt - sw * st) / det : 0;
+    *each = *each > 0 ? *each : 0;
+    *fixed = num ? (st - *each * sw) / n : 0;
+    if (*fixed < 0) {
+        *fixed = 0;
+        *each = sww > 0 ? swt / sww : 0;
+    }
+}
+
+typedef struct npu__calibration {
+    const npu_backend *backend;
+    uint64_t (*clock)(void);
+    npu_diag *diag;
+    npu__sample samples[NPU__SAMPLES];
+    uint32_t num_samples;
+    npu_rates rates;
+} npu__calibration;
+
+static npu_value npu__sample_input(npu_graph *g, const char *name, int64_t rows, int64_t columns)
+{
+    int64_t dims[2];
+    dims[0] = rows;
+    dims[1] = columns;
+    return npu_input(g, name, npu_spec_tensor(NPU_F32, 2, dims));
+}
+
+/* One of the library's own graphs: n ops of one kind in a row. */
+enum { NPU__SAMPLE_KINDS = 6 };
+static npu_graph *npu__sample_graph(uint32_t kind, int64_t rows, int64_t columns, uint32_t num)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu__sample_input(g, "x", rows, columns), y = x;
+    for (uint32_t i = 0; i < num; i++) {
+        switch (kind) {
+        case 0: y = npu_relu(g, y); break;
+        case 1: y = npu_add(g, y, x); break;
+        case 2: y = npu_mul(g, y, x); break;
+        case 3: y = npu_softmax(g, y, -1); break;
+        case 4: y = npu_matmul(g, y, npu__sample_input(g, "w", columns, columns)); break;
+        default: y = npu_abs(g, y); break;
+        }
+    }
+    npu_output(g, "y", y);
+    return g;
+}
+
+static bool npu__takes_all(const npu_backend *b, const npu_graph *g)
+{
+    npu_op_storage storage;
+    bool takes = npu_graph_status(g) == NPU_OK;
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t id = 1; id < g->num_ops && takes; id++) {
+        npu_op_info info;
+        npu_support answer;
+        takes = npu_op_describe(g, npu__make_op(id), &info, &storage) == NPU_OK &&
+            npu__query_support(b, &info, &answer) == NPU_OK && answer.reason == NPU_REASON_CLAIMED;
+    }
+    npu_op_storage_free(&storage);
+    return takes;
+}
+
+/* Measures a graph of one op, and keeps that as a sample; what the backend does not take is left out. */
+static npu_status npu__calibrate_op(npu__calibration *c, const npu_graph *g)
+{
+    npu__sample *sample = &c->samples[c->num_samples];
+    npu_op_storage storage;
+    npu_op_info info;
+    npu__timing t;
+    npu_status status;
+    npu_work work = { 0, 0 };
+    if (c->num_samples == NPU__SAMPLES || !npu__takes_all(c->backend, g)) {
+        return NPU_OK;
+    }
+    status = npu__time_graph(g, c->backend, c->clock, &t, c->diag);
+    if (status) {
+        return status;
+    }
+    memset(&storage, 0, sizeof storage);
+    if (npu_op_describe(g, npu__make_op(1), &info, &storage) == NPU_OK) {
+        work = npu_op_work(&info);
+        sample->category = info.category;
+        sample->by_macs = npu__macs_each(&info) > 1;
+        sample->work = sample->by_macs ? work.macs : work.bytes;
+        sample->ns = t.step_ns > c->rates.launch_ns ? t.step_ns - c->rates.launch_ns : 0;
+        c->num_samples += work.bytes > 0;
+    }
+    npu_op_storage_free(&storage);
+    return NPU_OK;
+}
+
+/* Launches and transfers, from rows of one elementwise op that the backend takes: one and nine ops, three sizes. */
+static npu_status npu__calibrate_moves(npu__calibration *c, uint32_t kind)
+{
+    npu__sample up[3], down[3];
+    npu__timing one, nine, t;
+    double fixed[2], each[2];
+    npu_graph *g = npu__sample_graph(kind, 1, 16, 1);
+    npu_status status = npu__time_graph(g, c->backend, c->clock, &one, c->diag);
+    npu_graph_destroy(g);
+    g = npu__sample_graph(kind, 1, 16, 9);
+    status = status ? status : npu__time_graph(g, c->backend, c->clock, &nine, c->diag);
+    npu_graph_destroy(g);
+    for (uint32_t i = 0; i < 3 && status == NPU_OK; i++) {
+        g = npu__sample_graph(kind, 1, (int64_t)1024 << 4 * i, 1);
+        status = npu__time_graph(g, c->backend, c->clock, &t, c->diag);
+        npu_graph_destroy(g);
+        up[i].work = down[i].work = (double)((uint64_t)4096 << 4 * i);
+        up[i].ns = t.up_ns;
+        down[i].ns = t.down_ns;
+    }
+    if (status) {
+        return status;
+    }
+    c->rates.launch_ns = one.step_ns - npu__least(one.step_ns, (nine.step_ns - one.step_ns) / 8);
+    if (!(c->backend->traits & NPU_BACKEND_HOST)) {
+        npu__fit_line(up, 3, &fixed[0], &each[0]);
+        npu__fit_line(down, 3, &fixed[1], &each[1]);
+        c->rates.transfer_ns = (fixed[0] + fixed[1]) / 2;
+        c->rates.up = each[0] > 0 ? 1e9 / each[0] : 0;
+        c->rates.down = each[1] > 0 ? 1e9 / each[1] : 0;
+    }
+    return NPU_OK;
+}
+
+#ifndef NPU_IR_NO_REWRITE
+/* The k-th most frequent kind of a graph: the id of its first op; 0 = there is none. */
+static uint32_t npu__frequent_kind(const npu_graph *g, uint32_t k, uint32_t *counts)
+{
+    uint32_t best = 0;
+    memset(counts, 0, g->num_ops * sizeof *counts);
+    for (uint32_t id = 1; id < g->num_ops; id++) {
+        uint32_t first = 1; /* kinds are few: their first ops are near the beginning */
+        while (g->ops[first].def != g->ops[id].def) {
+            first++;
+        }
+        counts[first] += !(g->ops[id].def->traits & NPU_VIEW);
+    }
+    for (uint32_t i = 0; i <= k; i++) {
+        best = 0;
+        for (uint32_t id = 1; id < g->num_ops; id++) {
+            best = counts[id] > (best ? counts[best] : 0) ? id : best;
+        }
+        if (best && i < k) {
+            counts[best] = 0;
+        }
+    }
+    return best;
+}
+
+/* Ops of a graph as they are: of each of eight kinds the first three that differ in size. */
+static npu_status npu__calibrate_graph(npu__calibration *c, const npu_graph *g)
+{
+    uint32_t *counts = (uint32_t *)npu__alloc(&g->allocator, g->num_ops * sizeof *counts);
+    npu_status status = counts ? NPU_OK : NPU_ERR_NO_MEMORY;
+    for (uint32_t k = 0; k < 8 && status == NPU_OK; k++) {
+        uint32_t first = npu__frequent_kind(g, k, counts), num = 0;
+        uint64_t seen[3] = { 0, 0, 0 };
+        for (uint32_t id = first; first && id < g->num_ops && num < 3 && status == NPU_OK; id++) {
+            uint64_t bytes = npu__op_bytes(g, &g->ops[id], false);
+            npu_op op = npu__make_op(id);
+            npu_graph *part = NULL;
+            if (g->ops[id].def != g->ops[first].def || bytes == seen[0] || bytes == seen[1]) {
+                continue;
+            }
+            seen[num++] = bytes;
+            status = npu_graph_extract(&part, g, &op, 1, c->diag);
+            status = status ? status : npu__calibrate_op(c, part);
+            npu_graph_destroy(part);
+        }
+    }
+    npu__free(&g->allocator, counts, g->num_ops * sizeof *counts);
+    return status;
+}
+#endif /* NPU_IR_NO_REWRITE */
+
+static npu_status npu__calibrate_own(npu__calibration *c)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t sample = 0; sample < NPU__SAMPLE_KINDS; sample++) {
+        for (int64_t size = 32; size <= 512 && status == NPU_OK; size *= 4) {
+            npu_graph *g = npu__sample_graph(sample, size, size, 1);
+            status = npu__calibrate_op(c, g);
+            npu_graph_destroy(g);
+        }
+    }
+    return status;
+}
+
+/* A row per category, and one for what is in none; the largest difference between a sample and its row. */
+static double npu__calibrate_rows(npu__calibration *c)
+{
+    double worst = 0;
+    for (uint32_t i = 0; i <= c->num_samples && c->rates.num_rows < NPU_MAX_RATES; i++) {
+        bool is_last = i == c->num_samples;
+        npu__sample of[NPU__SAMPLES];
+        uint32_t num = 0, before = 0;
+        double fixed, each;
+        npu_rate *row;
+        while (!is_last && before < i && strcmp(c->samples[before].category, c->samples[i].category) != 0) {
+            before++;
+        }
+        if (!is_last && before < i) {
+            continue; /* it has its row */
+        }
+        for (uint32_t k = 0; k < c->num_samples; k++) {
+            if (is_last ? !c->samples[k].by_macs : strcmp(c->samples[k].category, c->samples[i].category) == 0) {
+                of[num++] = c->samples[k];
+            }
+        }
+        npu__fit_line(of, num, &fixed, &each);
+        row = &c->rates.rows[c->rates.num_rows++];
+        row->what = is_last ? NULL : c->samples[i].category;
+        row->fixed_ns = fixed;
+        *(!is_last && c->samples[i].by_macs ? &row->mac_ns : &row->byte_ns) = each;
+        for (uint32_t k = 0; k < num && !is_last; k++) {
+            double off = fixed + each * of[k].work - of[k].ns;
+            off = of[k].ns + c->rates.launch_ns > 0 ? fabs(off) / (of[k].ns + c->rates.launch_ns) : 0;
+            worst = off > worst ? off : worst;
+        }
+    }
+    return worst;
+}
+
+NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_backend *backend, const npu_graph *g,
+                                          uint64_t (*clock)(void), double *residual, npu_diag *diag)
+{
+    static const uint32_t kinds[] = { 0, 5, 1, 2 };
+    npu__calibration c;
+    npu_status status = NPU_ERR_UNSUPPORTED;
+    double worst;
+    if (!rates) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "calibrate: rates is NULL");
+    }
+    status = npu_backend_check(backend, diag);
+    if (status) {
+        return status;
+    }
+    memset(&c, 0, sizeof c);
+    c.backend = backend;
+    c.clock = clock;
+    c.diag = diag;
+    status = NPU_ERR_UNSUPPORTED;
+    for (uint32_t i = 0; i < NPU__COUNT(kinds) && status == NPU_ERR_UNSUPPORTED; i++) {
+        npu_graph *probe = npu__sample_graph(kinds[i], 1, 16, 1);
+        bool takes = npu__takes_all(backend, probe);
+        npu_graph_destroy(probe);
+        status = takes ? npu__calibrate_moves(&c, kinds[i]) : status;
+    }
+#ifndef NPU_IR_NO_REWRITE
+    status = status || !g ? status : npu__calibrate_graph(&c, g);
+#else
+    (void)g;
+#endif
+    status = status || c.num_samples ? status : npu__calibrate_own(&c);
+    if (status) {
+        return npu__fail(diag, status, "calibrate: %s: %s", backend->name, npu_status_text(status));
+    }
+    worst = npu__calibrate_rows(&c);
+    *rates = c.rates;
+    if (residual) {
+        *residual = worst;
+    }
+    return NPU_OK;
+}
+
+static int npu__double_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The median of what a profile measured over what the plan's own prices predict, of steps of a type on a backend; 0 =
+   there is nothing to compare. */
+static double npu__median_ratio(const npu_exec *e, uint32_t backend, uint32_t type, double *ratios)
+{
+    const npu_plan *plan = e->program->plan;
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < e->num_profile; i++) {
+        const npu_profile_step *p = &e->profile[i];
+        const npu_step *s = p->step < plan->num_steps ? &plan->steps[p->step] : NULL;
+        if (s && !p->op && s->type == type && s->predicted_ns > 0 &&
+            (s->backend == backend || (type == NPU_STEP_TRANSFER && s->from == backend))) {
+            ratios[num++] = (double)(p->end_ns - p->begin_ns) / s->predicted_ns;
+        }
+    }
+    qsort(ratios, num, sizeof *ratios, npu__double_compare);
+    return num ? ratios[num / 2] : 0;
+}
+
+NPU_IR_API npu_status npu_rates_refine(npu_rates *rates, const npu_exec *e, uint32_t backend)
+{
+    double *ratios, steps, moves;
+    if (!rates || !e || backend >= e->program->plan->desc.num_backends) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    if (!e->num_profile || !e->program->plan->op_ns) {
+        return NPU_ERR_STATE;
+    }
+    ratios = (double *)npu__alloc(&e->allocator, e->num_profile * sizeof *ratios);
+    if (!ratios) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    steps = npu__median_ratio(e, backend, NPU_STEP_PARTITION, ratios);
+    moves = npu__median_ratio(e, backend, NPU_STEP_TRANSFER, ratios);
+    npu__free(&e->allocator, ratios, e->num_profile * sizeof *ratios);
+    if (steps > 0) {
+        rates->launch_ns *= steps;
+        for (uint32_t i = 0; i < rates->num_rows && i < NPU_MAX_RATES; i++) {
+            rates->rows[i].fixed_ns *= steps;
+            rates->rows[i].mac_ns *= steps;
+            rates->rows[i].byte_ns *= steps;
+        }
+    }
+    if (moves > 0) {
+        rates->transfer_ns *= moves;
+        rates->up /= moves;
+        rates->down /= moves;
+    }
+    return NPU_OK;
+}
+
+static void npu__print_rate(npu_text *text, const char *name, double x)
+{
+    npu__text_str(text, name);
+    npu__text_double(text, x);
+}
+
+NPU__COLD NPU_IR_API void npu_rates_print(const npu_rates *rates, npu_text *text)
+{
+    if (!rates) {
+        return;
+    }
+    npu__print_rate(text, "{ .launch_ns = ", rates->launch_ns);
+    npu__print_rate(text, ", .transfer_ns = ", rates->transfer_ns);
+    npu__print_rate(text, ", .up = ", rates->up);
+    npu__print_rate(text, ", .down = ", rates->down);
+    npu_text_printf(text, ", .num_rows = %u,\n  .rows = {", (unsigned)rates->num_rows);
+    for (uint32_t i = 0; i < rates->num_rows && i < NPU_MAX_RATES; i++) {
+        const npu_rate *row = &rates->rows[i];
+        npu_text_printf(text, "%s{ %s%s%s", i ? ", " : " ", row->what ? "\"" : "", row->what ? row->what : "NULL",
+                        row->what ? "\"" : "");
+        npu__print_rate(text, ", ", row->fixed_ns);
+        npu__print_rate(text, ", ", row->mac_ns);
+        npu__print_rate(text, ", ", row->byte_ns);
+        npu__text_str(text, " }");
+    }
+    npu__text_str(text, " } }\n");
 }
 
 /* ---- plan: Graphviz ---- */
@@ -39901,16 +49634,6 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_pie(const npu_graph *g, uint32_t
 #endif /* NPU_IR_NO_DIAGRAMS */
 
 /* ---- verify: two tensors ---- */
-
-/* One number as a double; integers past 2^53 are rounded. */
-static double npu__element_value(npu_dtype dtype, const void *data, size_t i)
-{
-    if (npu_dtype_is_float(dtype)) {
-        return npu__float_value(dtype, npu__element_bits(data, npu__element_bytes(dtype), i));
-    }
-    return dtype == NPU_U64 ? (double)(uint64_t)npu__element_int(dtype, data, i)
-                            : (double)npu__element_int(dtype, data, i);
-}
 
 /* |x - y| of two integers of one type, exact before it is rounded. */
 static double npu__integer_distance(npu_dtype dtype, const void *x, const void *y, size_t i)

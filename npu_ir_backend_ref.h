@@ -14,6 +14,8 @@
      attention, lookup                                   >>kernels-lookup
      normalisation, pooling                              >>kernels-normalization
      reduction, softmax, order                           >>kernels-reduction
+     rounding to integers, packed weights                >>kernels-rounding
+     quantised                                           >>kernels-quantised
      aicf                                                >>kernels-aicf
      structured loops                                    >>kernels-loops
      tile programs                                       >>kernels-tiles
@@ -92,7 +94,7 @@ typedef struct npu_launch {
 /* What the operands and results of an op may be for a kernel: an op with another dtype is never given to it. */
 typedef enum npu_kernel_dtypes {
     NPU_KERNEL_NUMBERS = 0, /* bool, i8 to i64, u8 to u64, f16, bf16, f32, f64 */
-    NPU_KERNEL_MOVES = 1,   /* numbers; or one dtype of whole bytes for all, whatever its elements mean */
+    NPU_KERNEL_MOVES = 1,   /* numbers, c64, c128; or one dtype of whole bytes for all, whatever its elements mean */
     NPU_KERNEL_COMPLEX = 2, /* numbers, c64, c128 */
     NPU_KERNEL_ANY = 3      /* what the type rule and `supported` accept */
 } npu_kernel_dtypes;
@@ -151,6 +153,7 @@ typedef struct npu_ref_desc {
     bool with_built_in;             /* npu_ref_kernels() come after `tables` */
     npu_diag *diag;                 /* where a failure is explained; NULL = nowhere */
     const char *isa;                /* instruction set of the kernels: a name of npu_ref_isa; NULL = npu_ref_isa(0) */
+    uint64_t capacity;              /* bytes that plans may take for activations and what is prepared; 0 = unlimited */
     uint32_t _canary;
 } npu_ref_desc;
 /* A CPU backend with chosen kernels. Errors: INVALID_ARGUMENT (a table is not sorted), VERSION (of a table),
@@ -445,8 +448,14 @@ static inline size_t npu__ref_size(uint32_t dtype) { return npu_dtype_bits((npu_
 
 static bool npu__ref_dtype_fits(npu_kernel_dtypes set, uint32_t dtype)
 {
-    bool is_complex = set == NPU_KERNEL_COMPLEX && npu_dtype_is_complex((npu_dtype)dtype);
+    bool is_complex = (set == NPU_KERNEL_COMPLEX || set == NPU_KERNEL_MOVES) && npu_dtype_is_complex((npu_dtype)dtype);
     return set == NPU_KERNEL_ANY || is_complex || npu__ref_compute_class(dtype) >= 0;
+}
+
+/* The dtype of the numbers that an element is made of. */
+static inline uint32_t npu__ref_part_dtype(uint32_t dtype)
+{
+    return dtype == NPU_C64 ? (uint32_t)NPU_F32 : dtype == NPU_C128 ? (uint32_t)NPU_F64 : dtype;
 }
 
 /* The first operand or result that no kernel of such a set takes; NULL = all are fine. */
@@ -759,6 +768,34 @@ static void npu__ref_store_class(int cls, void *to, uint32_t dtype, int64_t firs
     case NPU__F32: npu__ref_store_f32(to, dtype, first, stride, (const float *)from, n); break;
     case NPU__F64: npu__ref_store_f64(to, dtype, first, stride, (const double *)from, n); break;
     default: npu__ref_store_i64(to, dtype, first, stride, (const int64_t *)from, n); break;
+    }
+}
+
+/* n <= NPU__STRIP elements as pairs of real and imaginary parts, which real ones have none of. */
+static void npu__ref_load_pairs(double *to, const void *from, uint32_t dtype, int64_t first, int64_t stride, size_t n)
+{
+    double part[NPU__STRIP];
+    uint32_t real = npu__ref_part_dtype(dtype), width = real == dtype ? 1 : 2;
+    for (uint32_t k = 0; k < 2; k++) {
+        if (k < width) {
+            npu__ref_load_f64(part, from, real, first * width + k, stride * width, n);
+        }
+        for (size_t i = 0; i < n; i++) {
+            to[2 * i + k] = k < width ? part[i] : 0;
+        }
+    }
+}
+
+/* Back: a real element is the real part, a bool is true where one of both is not 0. */
+static void npu__ref_store_pairs(void *to, uint32_t dtype, int64_t first, int64_t stride, const double *from, size_t n)
+{
+    double part[NPU__STRIP];
+    uint32_t real = npu__ref_part_dtype(dtype), width = real == dtype ? 1 : 2;
+    for (uint32_t k = 0; k < width; k++) {
+        for (size_t i = 0; i < n; i++) {
+            part[i] = dtype == NPU_BOOL ? from[2 * i] != 0 || from[2 * i + 1] != 0 : from[2 * i + k];
+        }
+        npu__ref_store_f64(to, real, first * width + k, stride * width, part, n);
     }
 }
 
@@ -3005,6 +3042,9 @@ NPU__REF_INLINE bool npu__ref_divides_fast(float a, float b)
     return (fabsf(a) < fabsf(b) * 4194304.0f) & (fabsf(b) <= FLT_MAX);
 }
 
+/* By 0 nothing is left but NaN. */
+NPU__REF_INLINE bool npu__ref_leaves_fast(float a, float b) { return npu__ref_divides_fast(a, b) | (b == 0); }
+
 /* ---- functions in double, many at a time ----
 
    The same functions in double, right to 1 to 3 units in the last place. Polynomials are Taylor's: past the interval
@@ -3366,7 +3406,7 @@ static void npu__ref_map_exact(npu__ref_exact_fn exact, void *to, const void *co
         return misfits;                                                                            \
     }
 
-enum { NPU__REF_GUARD = 64 }; /* elements of a block */
+enum { NPU__REF_GUARD = 256 }; /* elements of a block: enough for the constants that each one loads again */
 
 static void npu__ref_guard_f32(bool (*guarded)(float *, const float *, const float *, size_t),
                                npu__ref_exact_fn exact, float *y, const void *const *x, size_t n)
@@ -3451,17 +3491,27 @@ static void npu__ref_guard_f64(bool (*guarded)(double *, const double *, const d
 #define NPU__REF_F32_NONE(name, text, exact) \
     enum { npu__ref_map_##name##_fast_f32, npu__ref_map_##name##_widest_f32 = 0 };
 
-#define NPU__REF_F64_FAST(name, text, exact) \
+#define NPU__REF_F64_FAST(name, text, exact)                                                       \
+    enum { npu__ref_map_##name##_widest_f64 };                                                     \
     NPU__REF_TARGET_FAST NPU__REF_LOOP(npu__ref_map_##name##_fast_f64, double, text)
 #define NPU__REF_F64_SAME(name, text, exact) NPU__REF_F64_FAST(name, exact, exact)
+#ifdef NPU__REF_TARGET_WIDEST
+#define NPU__REF_F64_WIDEST(name, text, exact)                                                     \
+    NPU__REF_TARGET_FAST NPU__REF_LOOP(npu__ref_map_##name##_fast_f64, double, text)               \
+    NPU__REF_TARGET_WIDEST NPU__REF_LOOP(npu__ref_map_##name##_widest_f64, double, text)
+#else
+#define NPU__REF_F64_WIDEST NPU__REF_F64_FAST
+#endif
 #define NPU__REF_F64_GUARD(name, text, exact)                                                      \
+    enum { npu__ref_map_##name##_widest_f64 };                                                     \
     NPU__REF_TARGET_FAST                                                                           \
     NPU__REF_GUARDED(npu__ref_guarded_##name##_f64, double, NPU__REF_FIRST text, NPU__REF_SECOND text) \
     static void npu__ref_map_##name##_fast_f64(void *y, const void *const *x, size_t n)            \
     {                                                                                              \
         npu__ref_guard_f64(npu__ref_guarded_##name##_f64, npu__ref_map_##name##_exact, (double *)y, x, n); \
     }
-#define NPU__REF_F64_NONE(name, text, exact) enum { npu__ref_map_##name##_fast_f64 };
+#define NPU__REF_F64_NONE(name, text, exact) \
+    enum { npu__ref_map_##name##_fast_f64, npu__ref_map_##name##_widest_f64 = 0 };
 
 #define NPU__REF_INTEGER_LONG(name, text, exact)                                                   \
     enum { npu__ref_map_##name##_fast_i32, npu__ref_map_##name##_fast_u8 = 0 };                    \
@@ -3489,7 +3539,8 @@ static void npu__ref_guard_f64(bool (*guarded)(double *, const double *, const d
       NPU__REF_NAMED(name##_fast_u8) }
 #if defined(NPU__REF_TARGET_WIDEST)
 #define NPU__REF_LOOPS_OF(name) \
-    { NPU__REF_BASE_LOOPS(name), NPU__REF_FAST_LOOPS(name), { NPU__REF_NAMED(name##_widest_f32) } }
+    { NPU__REF_BASE_LOOPS(name), NPU__REF_FAST_LOOPS(name), \
+      { NPU__REF_NAMED(name##_widest_f32), NPU__REF_NAMED(name##_widest_f64) } }
 #elif defined(NPU__REF_TARGET_FAST)
 #define NPU__REF_LOOPS_OF(name) { NPU__REF_BASE_LOOPS(name), NPU__REF_FAST_LOOPS(name) }
 #else
@@ -3515,11 +3566,11 @@ NPU__REF_OP(sub_scaled, 0, REAL(a - c * b), SAME, SAME, ALL(NPU__REF_WRAP(a, -, 
 NPU__REF_OP(rsub, 0, REAL(b - a), SAME, SAME, ALL(NPU__REF_WRAP(b, -, a)))
 NPU__REF_OP(rsub_scaled, 0, REAL(b - c * a), SAME, SAME, ALL(NPU__REF_WRAP(b, -, NPU__REF_WRAP(c, *, a))))
 NPU__REF_OP(mul, 0, REAL(a * b), SAME, SAME, ALL(NPU__REF_WRAP(a, *, b)))
-NPU__REF_OP(addcmul, 0, DOUBLE(a + d * b * c), FAST(a + d * b * c), NONE,
+NPU__REF_OP(addcmul, 0, DOUBLE(a + d * b * c), SAME, SAME,
             LONG(NPU__REF_WRAP(a, +, NPU__REF_WRAP(NPU__REF_WRAP(d, *, b), *, c))))
-NPU__REF_OP(addcdiv, 0, DOUBLE(a + d * b / c), FAST(a + d * b / c), NONE, NONE)
+NPU__REF_OP(addcdiv, 0, DOUBLE(a + d * b / c), SAME, SAME, NONE)
 NPU__REF_OP(lerp, 0, DOUBLE(npu__ref_lerp(a, b, c)), FAST(fabsf(c) < 0.5f ? a + c * (b - a) : b - (b - a) * (1 - c)),
-            NONE, NONE)
+            FAST(fabs(c) < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c)), NONE)
 NPU__REF_OP(neg, 0, REAL(-a), SAME, SAME, ALL(NPU__REF_WRAP(0, -, a)))
 NPU__REF_OP(abs, 0, REAL(NPU__REF_MATH(fabs, a)), SAME, SAME,
             ALL(npu__ref_is_negative(a) ? NPU__REF_WRAP(0, -, a) : a))
@@ -3548,9 +3599,9 @@ NPU__REF_OP(div_floor_single, 0, DOUBLE(npu__ref_div_floor(a, b, true)),
             GUARD(npu__ref_divides_fast(a, b), npu__ref_fast_div_floor(a, b)), NONE, NONE)
 NPU__REF_OP(div_ceil, NPU__REF_DIVIDES, NONE, NONE, NONE, LONG(npu__ref_div_ceil_i64(a, b)))
 NPU__REF_OP(fmod, NPU__REF_DIVIDES, DOUBLE(npu__math_fmod(a, b)),
-            GUARD(npu__ref_divides_fast(a, b), npu__ref_fast_fmodf(a, b)), NONE, LONG(npu__ref_fmod_i64(a, b)))
+            GUARD(npu__ref_leaves_fast(a, b), npu__ref_fast_fmodf(a, b)), NONE, LONG(npu__ref_fmod_i64(a, b)))
 NPU__REF_OP(remainder, NPU__REF_DIVIDES, DOUBLE(npu__ref_remainder(a, b)),
-            GUARD(npu__ref_divides_fast(a, b), npu__ref_fast_remainder(a, b)), NONE,
+            GUARD(npu__ref_leaves_fast(a, b), npu__ref_fast_remainder(a, b)), NONE,
             LONG(npu__ref_remainder_i64(a, b)))
 NPU__REF_OP(ceil, 0, REAL(NPU__REF_MATH(ceil, a)), FAST(ceilf(a)), FAST(ceil(a)), LONG(a))
 NPU__REF_OP(floor, 0, REAL(NPU__REF_MATH(floor, a)), FAST(floorf(a)), FAST(floor(a)), LONG(a))
@@ -3682,7 +3733,7 @@ NPU__REF_OP(celu, 0, DOUBLE(a > 0 ? a : b * npu__math_expm1(a / b)),
 NPU__REF_OP(selu, 0, DOUBLE(1.0507009873554805 * (a > 0 ? a : 1.6732632423543773 * npu__math_expm1(a))),
             FAST(1.05070099f * (a > 0 ? a : 1.67326324f * npu__ref_fast_expm1f(a))), NONE, NONE)
 NPU__REF_OP(gelu, 0, DOUBLE(0.5 * a * (1 + npu__math_erf(a * 0.70710678118654752))), WIDEST(npu__ref_fast_geluf(a)),
-            NONE, NONE)
+            WIDEST(0.5 * a * (1 + npu__ref_fast_erf(a * 0.70710678118654752))), NONE)
 NPU__REF_OP(gelu_tanh, 0, DOUBLE(0.5 * a * (1 + npu__math_tanh(0.79788456080286536 * (a + 0.044715 * a * a * a)))),
             FAST(0.5f * a * (1 + npu__ref_fast_tanhf(0.79788456080286536f * (a + 0.044715f * a * a * a)))),
             FAST(0.5 * a * (1 + npu__ref_fast_tanh(0.79788456080286536 * (a + 0.044715 * a * a * a)))), NONE)
@@ -3707,7 +3758,7 @@ NPU__REF_OP(softshrink, 0, DOUBLE(a > b ? a - b : a < -b ? a + b : a * 0), FAST(
             NONE)
 
 /* special functions */
-NPU__REF_OP(erf, 0, DOUBLE(npu__math_erf(a)), FAST(npu__ref_fast_erff(a)), FAST(npu__ref_fast_erf(a)), NONE)
+NPU__REF_OP(erf, 0, DOUBLE(npu__math_erf(a)), FAST(npu__ref_fast_erff(a)), WIDEST(npu__ref_fast_erf(a)), NONE)
 NPU__REF_OP(erfc, 0, DOUBLE(npu__math_erfc(a)), GUARD(a == a, npu__ref_fast_erfc((double)a)), NONE, NONE)
 NPU__REF_OP(erfinv, 0, DOUBLE(npu__ref_erfinv(a)), FAST(npu__ref_fast_erfinvf(a)), NONE, NONE)
 NPU__REF_OP(erfcx, 0, DOUBLE(npu__ref_erfcx(a)), NONE, NONE, NONE)
@@ -4288,6 +4339,22 @@ NPU__REF_CHOICE(gamma_derivative, 0, npu__ref_choose_single, &npu__ref_op_polyga
     X(NPU_ATEN_THRESHOLD, threshold, 3)                                                            \
     X(NPU_ATEN_THRESHOLD_BACKWARD, threshold_backward, 3)                                          \
     X(NPU_ATEN_GELU_BACKWARD, gelu_slope, 2)                                                       \
+    X(NPU_ATEN_SPECIAL_EXPIT, sigmoid, 1)                                                          \
+    X(NPU_ATEN_SPECIAL_I0, i0, 1)                                                                  \
+    X(NPU_ATEN_BITWISE_LEFT_SHIFT_TENSOR_SCALAR, shift_left, 2)                                    \
+    X(NPU_ATEN_BITWISE_LEFT_SHIFT_SCALAR_TENSOR, shift_left, 2)                                    \
+    X(NPU_ATEN_BITWISE_RIGHT_SHIFT_TENSOR_SCALAR, shift_right, 2)                                  \
+    X(NPU_ATEN_BITWISE_RIGHT_SHIFT_SCALAR_TENSOR, shift_right, 2)                                  \
+    X(NPU_ATEN_LSHIFT___SCALAR, shift_left, 2)                                                     \
+    X(NPU_ATEN_LSHIFT___TENSOR, shift_left, 2)                                                     \
+    X(NPU_ATEN_RSHIFT___SCALAR, shift_right, 2)                                                    \
+    X(NPU_ATEN_RSHIFT___TENSOR, shift_right, 2)                                                    \
+    X(NPU_ATEN_AND___SCALAR, bitwise_and, 2)                                                       \
+    X(NPU_ATEN_OR___SCALAR, bitwise_or, 2)                                                         \
+    X(NPU_ATEN_OR___TENSOR, bitwise_or, 2)                                                         \
+    X(NPU_ATEN_XOR___SCALAR, bitwise_xor, 2)                                                       \
+    X(NPU_ATEN_XOR___TENSOR, bitwise_xor, 2)                                                       \
+    X(NPU_ATEN_TO_OTHER, copy, 1)                                                                  \
     X(NPU_TENSOR_ADD, add, 2)                                                                      \
     X(NPU_TENSOR_SUB, sub, 2)                                                                      \
     X(NPU_TENSOR_MUL, mul, 2)                                                                      \
@@ -4381,7 +4448,8 @@ NPU__REF_CHOICE(gamma_derivative, 0, npu__ref_choose_single, &npu__ref_op_polyga
     X(NPU_ARITH_DIVSI, div_trunc, 2)                                                               \
     X(NPU_ARITH_REMSI, fmod, 2)                                                                    \
     X(NPU_ARITH_MINSI, minimum, 2)                                                                 \
-    X(NPU_ARITH_MAXSI, maximum, 2)
+    X(NPU_ARITH_MAXSI, maximum, 2) \
+    X(NPU_QUANTIZED_CONVERT_ELEMENT_TYPE, copy, 1)
 
 typedef struct npu__ref_map_row {
     npu_kind kind;
@@ -5476,6 +5544,12 @@ static npu_status npu__ref_create_launch(const npu_launch *l, uint32_t part, uin
     for (size_t pos = begin; pos < end; pos += n) {
         n = end - pos < NPU__STRIP ? end - pos : NPU__STRIP;
         s->fn(s, &strip, pos, n);
+        if (npu_dtype_is_complex((npu_dtype)s->dtype)) { /* an imaginary part of 0 behind each */
+            double pairs[2 * NPU__STRIP];
+            npu__ref_load_pairs(pairs, &strip, NPU_F64, 0, 1, n);
+            npu__ref_store_pairs(l->y[0], s->dtype, (int64_t)pos, 1, pairs, n);
+            continue;
+        }
         npu__ref_store_class(s->cls, l->y[0], s->dtype, (int64_t)pos, 1, &strip, n);
     }
     return NPU_OK;
@@ -5484,7 +5558,7 @@ static npu_status npu__ref_create_launch(const npu_launch *l, uint32_t part, uin
 /* Of an operand only the shape counts. */
 static bool npu__ref_create_supported(const npu_op_info *op)
 {
-    return npu__ref_compute_class(op->out[0]->dtype) >= 0;
+    return npu__ref_compute_class(npu__ref_part_dtype(op->out[0]->dtype)) >= 0;
 }
 
 /* ---- tril_indices, triu_indices: rows, then columns ---- */
@@ -5630,7 +5704,7 @@ static npu_status npu__ref_dropout_launch(const npu_launch *l, uint32_t part, ui
    the first element and the strides. An op fills them; one engine runs them by element size, whatever the
    dtype. */
 
-enum { NPU__REF_COPY_RANK = 2 * NPU_MAX_RANK };
+enum { NPU__REF_COPY_RANK = 2 * NPU_MAX_RANK, NPU__REF_TILES_ABREAST = 4 };
 
 typedef struct npu__ref_strided {
     uint32_t in, out;             /* indices of operand and result */
@@ -5685,6 +5759,17 @@ static void npu__ref_move(char *to, int64_t to_stride, const char *from, int64_t
     }
 }
 
+static void npu__ref_convert_pairs(const npu__ref_strided *c, char *to, int64_t to_step, const char *from,
+                                   int64_t from_step, int64_t n)
+{
+    double pairs[2 * NPU__STRIP];
+    for (int64_t i = 0; i < n; i += NPU__STRIP) {
+        size_t count = (size_t)(n - i < NPU__STRIP ? n - i : NPU__STRIP);
+        npu__ref_load_pairs(pairs, from, c->from_dtype, i * from_step, from_step, count);
+        npu__ref_store_pairs(to, c->to_dtype, i * to_step, to_step, pairs, count);
+    }
+}
+
 /* The same between two dtypes; strides are whole elements. */
 static void npu__ref_convert(const npu__ref_strided *c, char *to, int64_t to_stride, const char *from,
                              int64_t from_stride, int64_t n)
@@ -5693,6 +5778,10 @@ static void npu__ref_convert(const npu__ref_strided *c, char *to, int64_t to_str
     uint32_t real = npu_dtype_is_float((npu_dtype)c->from_dtype) ? c->from_dtype : c->to_dtype;
     int cls = npu__ref_compute_class(real);
     int64_t to_step = to_stride / (int64_t)c->to_size, from_step = from_stride / (int64_t)c->from_size;
+    if (npu_dtype_is_complex((npu_dtype)c->to_dtype) || npu_dtype_is_complex((npu_dtype)c->from_dtype)) {
+        npu__ref_convert_pairs(c, to, to_step, from, from_step, n);
+        return;
+    }
     for (int64_t i = 0; i < n; i += NPU__STRIP) {
         size_t count = (size_t)(n - i < NPU__STRIP ? n - i : NPU__STRIP);
         npu__ref_load_class(cls, &strip, from, c->from_dtype, i * from_step, from_step, count);
@@ -5735,11 +5824,55 @@ NPU__REF_AVX2 static void npu__ref_transpose_8(char *square, const char *from, i
     }
 }
 
-static void npu__ref_transpose_16_avx2(char *square, const char *from, int64_t from_stride)
+/* Eight columns of eight elements of 2 bytes. */
+NPU__REF_AVX2 static void npu__ref_transpose_8_halves(char *square, const char *from, int64_t from_stride)
 {
-    for (int k = 0; k < 4; k++) {
-        npu__ref_transpose_8(square + k % 2 * 8 * NPU__REF_LINE + k / 2 * 32,
-                             from + k / 2 * 8 * from_stride + k % 2 * 32, from_stride);
+    __m128i x[8], y[8];
+    for (int i = 0; i < 8; i++) {
+        x[i] = _mm_loadu_si128((const __m128i *)(const void *)(from + i * from_stride));
+    }
+    for (int i = 0; i < 8; i += 2) {
+        y[i] = _mm_unpacklo_epi16(x[i], x[i + 1]);
+        y[i + 1] = _mm_unpackhi_epi16(x[i], x[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        x[i] = _mm_unpacklo_epi32(y[i], y[i + 2]);
+        x[i + 1] = _mm_unpackhi_epi32(y[i], y[i + 2]);
+        x[i + 2] = _mm_unpacklo_epi32(y[i + 1], y[i + 3]);
+        x[i + 3] = _mm_unpackhi_epi32(y[i + 1], y[i + 3]);
+    }
+    for (int i = 0; i < 4; i++, square += 2 * NPU__REF_LINE) {
+        _mm_storeu_si128((__m128i *)(void *)square, _mm_unpacklo_epi64(x[i], x[i + 4]));
+        _mm_storeu_si128((__m128i *)(void *)(square + NPU__REF_LINE), _mm_unpackhi_epi64(x[i], x[i + 4]));
+    }
+}
+
+/* Four columns of four elements of 8 bytes. */
+NPU__REF_AVX2 static void npu__ref_transpose_4(char *square, const char *from, int64_t from_stride)
+{
+    __m256d x[4], y[4];
+    for (int i = 0; i < 4; i++) {
+        x[i] = _mm256_loadu_pd((const double *)(const void *)(from + i * from_stride));
+    }
+    for (int i = 0; i < 4; i += 2) {
+        y[i] = _mm256_unpacklo_pd(x[i], x[i + 1]);
+        y[i + 1] = _mm256_unpackhi_pd(x[i], x[i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        double *low = (double *)(void *)(square + i * NPU__REF_LINE), *high = low + 2 * NPU__REF_LINE / 8;
+        _mm256_storeu_pd(low, _mm256_permute2f128_pd(y[i], y[i + 2], 0x20));
+        _mm256_storeu_pd(high, _mm256_permute2f128_pd(y[i], y[i + 2], 0x31));
+    }
+}
+
+/* By pieces of `piece` rows and columns. */
+static void npu__ref_transpose_pieces(void (*transpose)(char *, const char *, int64_t), int piece, char *square,
+                                      const char *from, int64_t from_stride, size_t size)
+{
+    int bytes = piece * (int)size, pieces = NPU__REF_LINE / bytes;
+    for (int k = 0; k < pieces * pieces; k++) {
+        transpose(square + k % pieces * piece * NPU__REF_LINE + k / pieces * bytes,
+                  from + k / pieces * piece * from_stride + k % pieces * bytes, from_stride);
     }
 }
 #endif
@@ -5755,7 +5888,7 @@ static void npu__ref_transpose_16_avx2(char *square, const char *from, int64_t f
         }                                                                                          \
     }
 
-static void npu__ref_transpose_square(char *square, const char *from, int64_t from_stride, size_t size)
+static void npu__ref_transpose_base(char *square, const char *from, int64_t from_stride, size_t size)
 {
     switch (size) {
     case 1: NPU__REF_TURN_SQUARE(uint8_t, 64) break;
@@ -5766,15 +5899,22 @@ static void npu__ref_transpose_square(char *square, const char *from, int64_t fr
     }
 }
 
-#define npu__ref_transpose_16_neon npu__ref_transpose_16_base
-static void npu__ref_transpose_16_base(char *square, const char *from, int64_t from_stride)
+#define npu__ref_transpose_neon npu__ref_transpose_base
+#ifdef NPU__REF_HAS_AVX2
+/* Lines of the square that are stored as they are read again: bytes that a load takes from several stores wait. */
+static void npu__ref_transpose_avx2(char *square, const char *from, int64_t from_stride, size_t size)
 {
-    npu__ref_transpose_square(square, from, from_stride, 4);
+    switch (size) {
+    case 2: npu__ref_transpose_pieces(npu__ref_transpose_8_halves, 8, square, from, from_stride, size); break;
+    case 4: npu__ref_transpose_pieces(npu__ref_transpose_8, 8, square, from, from_stride, size); break;
+    case 8: npu__ref_transpose_pieces(npu__ref_transpose_4, 4, square, from, from_stride, size); break;
+    default: npu__ref_transpose_base(square, from, from_stride, size); break;
+    }
 }
+#endif
 
-/* A square of elements of 4 bytes, by set. */
-static void (*const npu__ref_transpose_16_of[])(char *square, const char *from, int64_t from_stride) = {
-#define NPU_X(set, narrow, wide) npu__ref_transpose_16_##narrow,
+static void (*const npu__ref_transpose_of[])(char *square, const char *from, int64_t from_stride, size_t size) = {
+#define NPU_X(set, narrow, wide) npu__ref_transpose_##narrow,
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -5783,35 +5923,50 @@ static void npu__ref_move_square(uint32_t isa, char *to, int64_t to_stride, cons
                                  size_t size)
 {
     char square[NPU__REF_LINE * NPU__REF_LINE];
-    if (size == 4) {
-        npu__ref_transpose_16_of[isa](square, from, from_stride);
-    } else {
-        npu__ref_transpose_square(square, from, from_stride, size);
-    }
+    npu__ref_transpose_of[isa](square, from, from_stride, size);
     for (int64_t i = 0; i < NPU__REF_LINE / (int64_t)size; i++) {
         memcpy(to + i * to_stride, square + i * NPU__REF_LINE, NPU__REF_LINE);
     }
 }
 
-/* A tile of `height` along the tiled dim, square by square; what is left at the edges goes along its longer
-   side. */
-static void npu__ref_copy_tile(const npu__ref_strided *c, char *to, const char *from, int64_t height)
+/* A tile of `height` by `width` that is no square: along its longer side. */
+static void npu__ref_copy_edge(const npu__ref_strided *c, char *to, const char *from, int64_t height, int64_t width)
+{
+    int64_t to_stride = c->to[c->rank - 1], from_stride = c->from[c->rank - 1];
+    for (int64_t i = 0; width >= height && i < height; i++) {
+        npu__ref_copy_row(c, to + i * c->tiled_to, to_stride, from + i * c->tiled_from, from_stride, width);
+    }
+    for (int64_t i = 0; width < height && i < width; i++) {
+        npu__ref_copy_row(c, to + i * to_stride, c->tiled_to, from + i * from_stride, c->tiled_from, height);
+    }
+}
+
+/* What the tile after this one reads first: rows so far apart are no stream that the machine sees. */
+static void npu__ref_copy_ahead(const npu__ref_strided *c, const char *from, int64_t left)
+{
+    int64_t stride = c->from[c->rank - 1];
+    for (int64_t i = c->tile; i < 2 * c->tile && i < left; i++) {
+        NPU__REF_PREFETCH(from + i * stride);
+    }
+}
+
+/* `height` rows along the tiled dim, which are one tile or several side by side: of these the operand is read in runs
+   of more than a cache line. */
+static void npu__ref_copy_tiles(const npu__ref_strided *c, char *to, const char *from, int64_t height)
 {
     int64_t n = c->dims[c->rank - 1], to_stride = c->to[c->rank - 1], from_stride = c->from[c->rank - 1];
-    bool whole = height == c->tile && height * to_stride == 64 && c->from_dtype == c->to_dtype;
+    bool squares = c->tile * to_stride == NPU__REF_LINE && c->from_dtype == c->to_dtype;
     for (int64_t j = 0; j < n; j += c->tile, to += c->tile * to_stride, from += c->tile * from_stride) {
         int64_t width = n - j < c->tile ? n - j : c->tile;
-        if (whole && width == c->tile) {
-            npu__ref_move_square(c->isa, to, c->tiled_to, from, from_stride, c->to_size);
-            continue;
-        }
-        for (int64_t i = 0; width >= height && i < height; i++) {
-            npu__ref_copy_row(c, to + i * c->tiled_to, to_stride, from + i * c->tiled_from, from_stride,
-                              width);
-        }
-        for (int64_t i = 0; width < height && i < width; i++) {
-            npu__ref_copy_row(c, to + i * to_stride, c->tiled_to, from + i * from_stride, c->tiled_from,
-                              height);
+        for (int64_t i = 0; i < height; i += c->tile) {
+            int64_t high = height - i < c->tile ? height - i : c->tile;
+            if (squares && high == c->tile && width == c->tile) {
+                npu__ref_copy_ahead(c, from + i * c->tiled_from, n - j);
+                npu__ref_move_square(c->isa, to + i * c->tiled_to, c->tiled_to, from + i * c->tiled_from, from_stride,
+                                     c->to_size);
+            } else {
+                npu__ref_copy_edge(c, to + i * c->tiled_to, from + i * c->tiled_from, high, width);
+            }
         }
     }
 }
@@ -5860,31 +6015,44 @@ static void npu__ref_repeat_row(char *to, size_t size, size_t n)
     }
 }
 
-/* How many of `rows` rows from this one on hold the same elements, one row behind the other. */
+/* How many of `rows` rows from this one on hold the same elements, one row behind the other, or are tiles side by side
+   that are worth one pass. */
 static size_t npu__ref_copy_same(const npu__ref_strided *c, const npu__ref_cursor *at, size_t rows)
 {
     uint32_t i = c->rank - 2;
     size_t left = (size_t)(c->dims[i] - at->index[i]);
+    if (c->transposes) {
+        size_t most = c->tiled == i ? NPU__REF_TILES_ABREAST : 1;
+        left = left < most ? left : most;
+        return left < rows ? left : rows;
+    }
     bool same = c->from[i] == 0 && c->to[i + 1] == (int64_t)c->to_size && c->to[i] == c->dims[i + 1] * c->to[i + 1];
-    return !same || c->transposes ? 1 : left < rows ? left : rows;
+    return !same ? 1 : left < rows ? left : rows;
+}
+
+/* The first row of a part; tiles that are worth one pass stay together. */
+static size_t npu__ref_copy_begin(const npu__ref_strided *c, uint32_t part, uint32_t parts)
+{
+    size_t row = c->rows * part / parts;
+    return c->transposes && part < parts ? row - row % NPU__REF_TILES_ABREAST : row;
 }
 
 static void npu__ref_copy_rows(const npu__ref_strided *c, char *to, const char *from, uint32_t part,
                                uint32_t parts)
 {
-    size_t row = c->rows * part / parts, end = c->rows * (part + 1) / parts;
+    size_t row = npu__ref_copy_begin(c, part, parts), end = npu__ref_copy_begin(c, part + 1, parts);
     uint32_t last = c->rank - 1;
     npu__ref_cursor at;
     npu__ref_cursor_start(&at, c, to, from, row);
     for (size_t same; row < end; row += same) {
         same = npu__ref_copy_same(c, &at, end - row);
         if (c->transposes) {
-            int64_t left = c->tiled_dim - at.index[c->tiled] * c->tile;
-            npu__ref_copy_tile(c, at.to, at.from, left < c->tile ? left : c->tile);
+            int64_t left = c->tiled_dim - at.index[c->tiled] * c->tile, height = (int64_t)same * c->tile;
+            npu__ref_copy_tiles(c, at.to, at.from, left < height ? left : height);
         } else {
             npu__ref_copy_row(c, at.to, c->to[last], at.from, c->from[last], c->dims[last]);
         }
-        if (same > 1) {
+        if (same > 1 && !c->transposes) {
             npu__ref_repeat_row(at.to, (size_t)c->to[last - 1], same);
         }
         for (size_t i = 0; i < same; i++) {
@@ -7004,7 +7172,8 @@ static npu_status npu__ref_nothing_launch(const npu_launch *l, uint32_t part, ui
     NPU__REF_ROW(NPU_ATEN_FEATURE_DROPOUT, "plain", 0, NULL, npu__ref_dropout_prepare,                                \
       npu__ref_dropout_launch),                                                                                       \
     NPU__REF_ROW_OF(NPU_KERNEL_ANY, NPU_ATEN_ASSERT_TENSOR_METADATA, "plain", 0, NULL, NULL, npu__ref_nothing_launch, \
-                   NULL),
+                   NULL), \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_LIFT_FRESH, npu__ref_same_prepare),
 
 #define NPU__REF_KERNELS_NPU                                                                             \
     NPU__REF_COPY_KERNEL(NPU_NPU_GETITEM, npu__ref_same_prepare),                                        \
@@ -8710,6 +8879,8 @@ typedef struct npu__ref_conv_blocked {
     npu__ref_product gemm;       /* of one image and group */
     npu__ref_product_plan plan;
     const char *weights;  /* as numbers, NULL = the operand */
+    bool is_packed_late;  /* into the workspace, before every launch */
+    size_t packed_at;
     int64_t *offsets;     /* of every channel and tap in the slab */
     int64_t bands, band;  /* of rows of the result */
     int64_t rows, row;    /* of one phase plane of the slab, and elements in one */
@@ -8723,7 +8894,7 @@ typedef struct npu__ref_conv_state {
     npu__ref_conv_blocked *parts; /* phases */
     uint32_t num_parts;
     int64_t items;
-    size_t part_bytes; /* of workspace */
+    size_t packed_bytes, part_bytes; /* of workspace: weights in front, then the parts */
 } npu__ref_conv_state;
 
 static int64_t npu__ref_gcd(int64_t a, int64_t b) { return b == 0 ? a : npu__ref_gcd(b, a % b); }
@@ -8856,27 +9027,47 @@ static void npu__ref_conv_pack_weights(const npu__ref_conv_blocked *s, const voi
     }
 }
 
-/* Constant weights that are not numbers in the right order are packed once; others are converted at every
-   launch. */
-static npu_status npu__ref_conv_pack(npu_prepare *p, npu__ref_conv_blocked *s)
+/* Before each launch: packs weights that only the run knows. */
+static npu_status npu__ref_conv_before(const npu_launch *l)
+{
+    const npu__ref_conv_state *state = (const npu__ref_conv_state *)l->state;
+    for (uint32_t i = 0; i < state->num_parts; i++) {
+        if (state->parts[i].is_packed_late) {
+            npu__ref_conv_pack_weights(&state->parts[i], l->x[1], (char *)l->workspace + state->parts[i].packed_at);
+        }
+    }
+    return NPU_OK;
+}
+
+/* Weights that are not numbers in the right order are packed: constant ones once, others before every launch. */
+static npu_status npu__ref_conv_pack(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
     size_t bytes;
     const void *from = p->op->in_data ? p->op->in_data[1] : NULL;
     char *to;
-    if (!from || (!c->transposed && c->dtype == npu__ref_sum_dtype(c->dtype))) {
+    if (!c->transposed && c->dtype == npu__ref_sum_dtype(c->dtype)) {
         return NPU_OK;
     }
     if (!npu_size_mul((size_t)(c->groups * c->out_channels), (size_t)s->gemm.k, &bytes) ||
-        !npu_size_mul(bytes, s->plan.size, &bytes)) {
+        !npu_size_mul(bytes, s->plan.size, &bytes) || bytes > SIZE_MAX / 2) {
         return NPU_ERR_OVERFLOW;
     }
-    to = npu_prepare_alloc(p, bytes);
-    if (!to) {
-        return NPU_ERR_NO_MEMORY;
+    if (from) {
+        to = (char *)npu_prepare_alloc(p, bytes);
+        if (!to) {
+            return NPU_ERR_NO_MEMORY;
+        }
+        npu__ref_conv_pack_weights(s, from, to);
+        s->weights = to;
+    } else {
+        s->is_packed_late = true;
+        s->packed_at = state->packed_bytes;
+        if (!npu_size_add(state->packed_bytes, (bytes + 63) / 64 * 64, &state->packed_bytes)) {
+            return NPU_ERR_OVERFLOW;
+        }
+        p->before = npu__ref_conv_before;
     }
-    npu__ref_conv_pack_weights(s, from, to);
-    s->weights = to;
     s->gemm.a.dtype = npu__ref_sum_dtype(c->dtype);
     s->plan = npu__ref_gemm_plan(&s->gemm);
     return NPU_OK;
@@ -8932,9 +9123,11 @@ static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__ref_conv_state
         return NPU_ERR_NO_MEMORY;
     }
     npu__ref_conv_offsets(s);
-    status = npu__ref_conv_pack(p, s);
+    status = npu__ref_conv_pack(p, state, s);
     return status ? status : npu__ref_conv_workspace(s, &state->part_bytes);
 }
+
+enum { NPU__REF_CONV_PHASES = 4096 };
 
 /* An ordinary convolution has one part; a transposed one has one for every phase of its stride. */
 static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__ref_conv_state *state)
@@ -8942,7 +9135,7 @@ static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__ref_conv_state *
     const npu__ref_conv_shape *c = &state->conv;
     const int64_t *stride = c->stride;
     int64_t phases = c->transposed ? stride[0] * stride[1] * stride[2] : 1;
-    if (phases > 4096) {
+    if (phases > NPU__REF_CONV_PHASES) {
         return NPU_ERR_UNSUPPORTED;
     }
     state->num_parts = (uint32_t)phases;
@@ -8986,7 +9179,10 @@ static npu_status npu__ref_conv_prepare(npu_prepare *p)
            (double)state->parts[0].gemm.n * (double)state->parts[0].gemm.k;
     work = work * 4 / NPU__REF_GEMM_GRAIN;
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(state->items, work < 64 ? (int64_t)work : 64), 1);
-    return npu_size_mul(state->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    return npu_size_mul(state->part_bytes, p->parts, &p->workspace) &&
+                   npu_size_add(p->workspace, state->packed_bytes, &p->workspace)
+               ? NPU_OK
+               : NPU_ERR_OVERFLOW;
 }
 
 /* Every second float: what a stride of 2 reads. */
@@ -9083,12 +9279,14 @@ static void npu__ref_conv_band(const npu__ref_conv_blocked *s, npu__ref_product_
     const char *slab = sum->b;
     int64_t n = (place->rows - 1) * s->row + s->dim[2].out, size = (int64_t)s->plan.size;
     int64_t step = s->plan.block_panels * s->plan.tile->cols;
+    /* Rows follow one another, with nothing between them that is another phase's. */
+    bool is_dense = s->row == s->dim[2].out && s->row == place->step && sum->g->c_col == 1;
     for (int64_t first = 0; first < n; first += step) {
         int64_t cols = npu__ref_min(step, n - first);
         sum->b = slab + first * size;
         for (int64_t i = channel; i < end; i += s->plan.block_rows) {
             int64_t count = npu__ref_min(s->plan.block_rows, end - i);
-            if (s->row == place->step && sum->g->c_col == 1) {
+            if (is_dense) {
                 npu__ref_gemm_block(sum, i, count, place->at + first, cols, sums);
                 continue;
             }
@@ -9136,7 +9334,10 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
     place.at = ((d[0].out_first + plane * d[0].out_step) * c->out[1] + d[1].out_first) * c->out[2] +
                row * place.step + d[2].out_first;
     npu__ref_conv_fill(s, workspace, l->x[0], group * c->in_channels, plane, row);
-    g.a.x = npu__ref_address(s->weights ? s->weights : l->x[1], g.a.dtype, first * g.k);
+    const void *weights = s->is_packed_late ? (const char *)l->workspace + s->packed_at
+                          : s->weights      ? s->weights
+                                            : l->x[1];
+    g.a.x = npu__ref_address(weights, g.a.dtype, first * g.k);
     g.bias.x = c->bias ? npu__ref_address(l->x[2], g.bias.dtype, first) : NULL;
     g.c0.x = c->onto ? npu__ref_address(l->x[2], g.c0.dtype, group * g.m * g.n) : NULL;
     g.c = (char *)l->y[0] + (size_t)(group * g.m * g.n) * npu__ref_size(g.c_dtype);
@@ -9159,16 +9360,27 @@ static npu_status npu__ref_conv_launch(const npu_launch *l, uint32_t part, uint3
     for (uint32_t i = 0; i < state->num_parts; i++) {
         const npu__ref_conv_blocked *s = &state->parts[i];
         for (int64_t j = npu__ref_max(begin, first); j < npu__ref_min(end, first + s->items); j++) {
-            npu__ref_conv_item(s, l, j - first, (char *)l->workspace + part * state->part_bytes);
+            npu__ref_conv_item(s, l, j - first,
+                               (char *)l->workspace + state->packed_bytes + part * state->part_bytes);
         }
         first += s->items;
     }
     return NPU_OK;
 }
 
+/* Phases of a transposed convolution, one for every place within its stride. */
+static bool npu__ref_conv_has_few_phases(const npu_op_info *op)
+{
+    int64_t phases = 1;
+    for (uint32_t i = 0; i < npu_op_list_len(op, "stride") && phases <= NPU__REF_CONV_PHASES; i++) {
+        phases *= npu__ref_min(npu_op_int_at(op, "stride", i), NPU__REF_CONV_PHASES + 1);
+    }
+    return phases <= NPU__REF_CONV_PHASES;
+}
+
 static bool npu__ref_conv_is_blocked(const npu_op_info *op)
 {
-    return npu__ref_is_float_op(op) && (!npu__ref_conv_is_transposed(op) || (op->in_data && op->in_data[1]));
+    return npu__ref_is_float_op(op) && (!npu__ref_conv_is_transposed(op) || npu__ref_conv_has_few_phases(op));
 }
 
 /* ---- convolution: gradients ----
@@ -10043,6 +10255,130 @@ static npu_status npu__ref_linalg_launch(const npu_launch *l, uint32_t part, uin
     return status;
 }
 
+/* ---- LU factors, kept and taken apart ---- */
+
+/* Of [M,N] doubles: L below the diagonal, U on it and above; pivots are rows, counted from 1. Returns 0, or where the
+   first pivot that is 0 stands. */
+static int64_t npu__ref_lu(double *a, int64_t m, int64_t n, bool pivots, int64_t *rows)
+{
+    int64_t least = m < n ? m : n, info = 0;
+    for (int64_t k = 0; k < least; k++) {
+        int64_t pivot = k;
+        for (int64_t i = k + 1; pivots && i < m; i++) {
+            pivot = fabs(a[i * n + k]) > fabs(a[pivot * n + k]) ? i : pivot;
+        }
+        rows[k] = pivot + 1;
+        if (pivot != k) {
+            npu__ref_swap_rows(a + k * n, a + pivot * n, n);
+        }
+        info = a[k * n + k] == 0 && !info ? k + 1 : info;
+        for (int64_t i = k + 1; i < m && a[k * n + k] != 0; i++) {
+            double factor = a[i * n + k] /= a[k * n + k];
+            for (int64_t j = k + 1; j < n; j++) {
+                a[i * n + j] -= factor * a[k * n + j];
+            }
+        }
+    }
+    return info;
+}
+
+typedef struct npu__ref_lu_state {
+    int64_t batch, m, n;
+    bool pivots, check;
+} npu__ref_lu_state;
+
+static npu_status npu__ref_lu_prepare(npu_prepare *p)
+{
+    const npu_tensor *a = &p->in[0];
+    npu__ref_lu_state *s = (npu__ref_lu_state *)npu_prepare_alloc(p, sizeof *s);
+    size_t numbers;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->m = a->dims[a->rank - 2], s->n = a->dims[a->rank - 1];
+    s->batch = (int64_t)npu__ref_dims_len(a, 0, a->rank - 2);
+    s->pivots = npu_op_int(p->op, "pivot", 1) != 0;
+    s->check = npu_op_int(p->op, "check_errors", 0) != 0;
+    p->state = s;
+    return npu_size_mul((size_t)s->m + 1, (size_t)s->n + 1, &numbers) && npu_size_mul(numbers, 2 * sizeof(double),
+                                                                                      &p->workspace)
+               ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+static npu_status npu__ref_lu_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_lu_state *s = (const npu__ref_lu_state *)l->state;
+    int64_t size = s->m * s->n, least = s->m < s->n ? s->m : s->n;
+    double *a = (double *)l->workspace;
+    int64_t *rows = (int64_t *)(void *)(a + size);
+    npu_status status = NPU_OK;
+    (void)part, (void)parts;
+    for (int64_t i = 0; i < s->batch; i++) {
+        int64_t info;
+        npu__ref_load_f64(a, l->x[0], l->in[0].dtype, i * size, 1, (size_t)size);
+        info = npu__ref_lu(a, s->m, s->n, s->pivots, rows);
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, i * size, 1, a, (size_t)size);
+        npu__ref_store_i64(l->y[1], l->out[1].dtype, i * least, 1, rows, (size_t)least);
+        npu__ref_store_i64(l->y[2], l->out[2].dtype, i, 1, &info, 1);
+        status = info && s->check ? NPU_ERR_RANGE : status;
+    }
+    return status;
+}
+
+/* Rows 0 .. m after the swaps of the pivots; NPU_ERR_RANGE = one is no row. */
+static npu_status npu__ref_lu_order(const npu_launch *l, int64_t item, int64_t m, int64_t least, int64_t *rows)
+{
+    for (int64_t i = 0; i < m; i++) {
+        rows[i] = i;
+    }
+    for (int64_t k = 0; k < least; k++) {
+        int64_t pivot, kept = rows[k];
+        npu__ref_load_i64(&pivot, l->x[1], l->in[1].dtype, item * least + k, 1, 1);
+        if (pivot < 1 || pivot > m) {
+            return NPU_ERR_RANGE;
+        }
+        rows[k] = rows[pivot - 1], rows[pivot - 1] = kept;
+    }
+    return NPU_OK;
+}
+
+/* Element (i, j) of P, L or U goes to the next place of its result. */
+static npu_status npu__ref_lu_unpack_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_lu_state *s = (const npu__ref_lu_state *)l->state;
+    int64_t least = s->m < s->n ? s->m : s->n, *rows = (int64_t *)l->workspace;
+    (void)part, (void)parts;
+    for (int64_t b = 0; b < s->batch; b++) {
+        npu_status status = npu__ref_lu_order(l, b, s->m, least, rows);
+        if (status) {
+            return status;
+        }
+        for (int64_t i = 0; i < s->m * s->m && npu__ref_len(&l->out[0]); i++) {
+            double x = rows[i % s->m] == i / s->m;
+            npu__ref_store_f64(l->y[0], l->out[0].dtype, b * s->m * s->m + i, 1, &x, 1);
+        }
+        for (int64_t i = 0; i < s->m * s->n && npu__ref_len(&l->out[1]) + npu__ref_len(&l->out[2]) > 0; i++) {
+            int64_t row = i / s->n, col = i % s->n;
+            double x, one = 1, zero = 0;
+            npu__ref_load_f64(&x, l->x[0], l->in[0].dtype, b * s->m * s->n + i, 1, 1);
+            if (col < least) {
+                npu__ref_store_f64(l->y[1], l->out[1].dtype, (b * s->m + row) * least + col, 1,
+                                   row == col ? &one : row > col ? &x : &zero, 1);
+            }
+            if (row < least) {
+                npu__ref_store_f64(l->y[2], l->out[2].dtype, (b * least + row) * s->n + col, 1, row <= col ? &x
+                                   : &zero, 1);
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+#define NPU__REF_KERNELS_LU                                                                                    \
+    NPU__REF_ROW(NPU_ATEN_LINALG_LU_FACTOR_EX, "plain", 0, NULL, npu__ref_lu_prepare, npu__ref_lu_launch),     \
+    NPU__REF_ROW(NPU_ATEN_LU_UNPACK, "plain", 0, NULL, npu__ref_lu_prepare, npu__ref_lu_unpack_launch),        \
+    NPU__REF_ROW(NPU_ATEN_NONZERO_NUMPY, "plain", 0, NULL, NULL, npu__ref_where_indices_launch),
+
 /* ---- powers of matrices ---- */
 
 typedef struct npu__ref_power {
@@ -10521,7 +10857,415 @@ static npu_status npu__ref_view_complex_launch(const npu_launch *l, uint32_t par
     NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2R, npu__ref_fft_prepare, npu__ref_fft_launch),  \
     NPU__REF_COMPLEX_KERNEL(NPU_ATEN_FFT_C2C, npu__ref_fft_prepare, npu__ref_fft_launch),  \
     NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_REAL, NULL, npu__ref_view_complex_launch),    \
-    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_COMPLEX, NULL, npu__ref_view_complex_launch),
+    NPU__REF_COMPLEX_KERNEL(NPU_ATEN_VIEW_AS_COMPLEX, NULL, npu__ref_view_complex_launch), \
+    NPU__REF_ROW_OF(NPU_KERNEL_ANY, NPU_ATEN_VIEW_DTYPE, "plain", 0, NULL, NULL, npu__ref_view_complex_launch, NULL),
+
+/* ---- complex numbers, element by element: pairs of doubles ---- */
+
+typedef struct npu__ref_complex { double re, im; } npu__ref_complex;
+
+static npu__ref_complex npu__ref_pair_of(double re, double im)
+{
+    npu__ref_complex z = { re, im };
+    return z;
+}
+
+static npu__ref_complex npu__ref_complex_times(npu__ref_complex a, npu__ref_complex b)
+{
+    return npu__ref_pair_of(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+}
+
+/* The larger part of the divisor goes first, so that no square of it overflows. */
+static npu__ref_complex npu__ref_complex_over(npu__ref_complex a, npu__ref_complex b)
+{
+    bool turns = fabs(b.re) < fabs(b.im);
+    double ratio, scale;
+    if (b.re == 0 && b.im == 0) {
+        return npu__ref_pair_of(a.re / fabs(b.re), a.im / fabs(b.im));
+    }
+    ratio = turns ? b.re / b.im : b.im / b.re;
+    scale = 1 / (turns ? b.re * ratio + b.im : b.re + b.im * ratio);
+    return turns ? npu__ref_pair_of((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale)
+                 : npu__ref_pair_of((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale);
+}
+
+/* What is infinite or 0 has a direction only where the angle is finite. */
+static npu__ref_complex npu__ref_complex_exp(npu__ref_complex a)
+{
+    double r = npu__math_exp(a.re);
+    if (a.im == 0) {
+        return npu__ref_pair_of(r, a.im);
+    }
+    if (a.im - a.im != 0 && a.re - a.re != 0 && a.re == a.re) {
+        return npu__ref_pair_of(r, a.re > 0 ? a.im - a.im : 0);
+    }
+    return npu__ref_pair_of(r * npu__math_cos(a.im), r * npu__math_sin(a.im));
+}
+
+static npu__ref_complex npu__ref_complex_log(npu__ref_complex a)
+{
+    return npu__ref_pair_of(npu__math_log(npu__math_hypot(a.re, a.im)), npu__math_atan2(a.im, a.re));
+}
+
+static npu__ref_complex npu__ref_complex_sqrt(npu__ref_complex a)
+{
+    double t = sqrt((fabs(a.re) + npu__math_hypot(a.re, a.im)) / 2);
+    if (a.re == 0 && a.im == 0) {
+        return npu__ref_pair_of(0, a.im);
+    }
+    if (fabs(a.im) > DBL_MAX) {
+        return npu__ref_pair_of(fabs(a.im), a.im);
+    }
+    if (fabs(a.re) > DBL_MAX) {
+        return a.re > 0 ? npu__ref_pair_of(a.re, a.im == a.im ? copysign(0, a.im) : a.im)
+                        : npu__ref_pair_of(a.im == a.im ? 0 : a.im, copysign(-a.re, a.im));
+    }
+    return a.re >= 0 ? npu__ref_pair_of(t, a.im / (2 * t)) : npu__ref_pair_of(fabs(a.im) / (2 * t), copysign(t, a.im));
+}
+
+/* Small whole powers are products. */
+static npu__ref_complex npu__ref_complex_pow(npu__ref_complex a, npu__ref_complex b)
+{
+    npu__ref_complex square = npu__ref_complex_times(a, a), one = { 1, 0 };
+    if (b.im == 0 && (b.re == 0 || b.re == 1)) {
+        return b.re == 0 ? one : a;
+    }
+    if (b.im == 0 && (b.re == 2 || b.re == 3)) {
+        return b.re == 2 ? square : npu__ref_complex_times(square, a);
+    }
+    if (b.im == 0 && (b.re == -1 || b.re == -2)) {
+        return npu__ref_complex_over(one, b.re == -1 ? a : square);
+    }
+    return b.im == 0 && b.re == 0.5 ? npu__ref_complex_sqrt(a)
+                                    : npu__ref_complex_exp(npu__ref_complex_times(b, npu__ref_complex_log(a)));
+}
+
+/* (cosh x cos y, sinh x sin y); the sine and cosine turn it. */
+static npu__ref_complex npu__ref_complex_cosh(npu__ref_complex a)
+{
+    return npu__ref_pair_of(npu__math_cosh(a.re) * npu__math_cos(a.im), npu__math_sinh(a.re) * npu__math_sin(a.im));
+}
+
+static npu__ref_complex npu__ref_complex_sinh(npu__ref_complex a)
+{
+    return npu__ref_pair_of(npu__math_sinh(a.re) * npu__math_cos(a.im), npu__math_cosh(a.re) * npu__math_sin(a.im));
+}
+
+/* Beyond some 20 the real part is 1, and powers of e would not fit. */
+static npu__ref_complex npu__ref_complex_tanh(npu__ref_complex a)
+{
+    double e = npu__math_exp(-2 * fabs(a.re)), turn = 2 * a.im;
+    double below = 1 + 2 * e * npu__math_cos(turn) + e * e;
+    return npu__ref_pair_of(copysign((1 - e) * (1 + e) / below, a.re), 2 * e * npu__math_sin(turn) / below);
+}
+
+static npu__ref_complex npu__ref_complex_turned(npu__ref_complex a, double by) { return npu__ref_pair_of(-a.im * by,
+                                                                                                         a.re * by); }
+
+#define NPU__REF_COMPLEX(name, value)                                                              \
+    static npu__ref_complex npu__ref_complex_of_##name(const npu__ref_complex *x)                  \
+    {                                                                                              \
+        const npu__ref_complex a = x[0], b = x[1], c = x[2], d = x[3], one = { 1, 0 };             \
+        (void)a, (void)b, (void)c, (void)d, (void)one;                                             \
+        return value;                                                                              \
+    }
+#define NPU__REF_TRUTH(e) npu__ref_pair_of((e) ? 1 : 0, 0)
+
+NPU__REF_COMPLEX(plus_scaled, npu__ref_pair_of(a.re + c.re * b.re, a.im + c.re * b.im))
+NPU__REF_COMPLEX(minus_scaled, npu__ref_pair_of(a.re - c.re * b.re, a.im - c.re * b.im))
+NPU__REF_COMPLEX(rsub_scaled, npu__ref_pair_of(b.re - c.re * a.re, b.im - c.re * a.im))
+NPU__REF_COMPLEX(times, npu__ref_complex_times(a, b))
+NPU__REF_COMPLEX(over, npu__ref_complex_over(a, b))
+NPU__REF_COMPLEX(reciprocal, npu__ref_complex_over(one, a))
+NPU__REF_COMPLEX(neg, npu__ref_pair_of(-a.re, -a.im))
+NPU__REF_COMPLEX(square, npu__ref_complex_times(a, a))
+NPU__REF_COMPLEX(abs, npu__ref_pair_of(npu__math_hypot(a.re, a.im), 0))
+NPU__REF_COMPLEX(angle, npu__ref_pair_of(npu__math_atan2(a.im, a.re), 0))
+NPU__REF_COMPLEX(sgn, a.re == 0 && a.im == 0 ? npu__ref_pair_of(0, 0)
+                      : npu__ref_pair_of(a.re / npu__math_hypot(a.re, a.im), a.im / npu__math_hypot(a.re, a.im)))
+NPU__REF_COMPLEX(exp, npu__ref_complex_exp(a))
+NPU__REF_COMPLEX(log, npu__ref_complex_log(a))
+NPU__REF_COMPLEX(log2, npu__ref_complex_times(npu__ref_complex_log(a), npu__ref_pair_of(1.44269504088896340736, 0)))
+NPU__REF_COMPLEX(log10, npu__ref_complex_times(npu__ref_complex_log(a), npu__ref_pair_of(0.43429448190325182765, 0)))
+NPU__REF_COMPLEX(sqrt, npu__ref_complex_sqrt(a))
+NPU__REF_COMPLEX(rsqrt, npu__ref_complex_over(one, npu__ref_complex_sqrt(a)))
+NPU__REF_COMPLEX(pow, npu__ref_complex_pow(a, b))
+NPU__REF_COMPLEX(sinh, npu__ref_complex_sinh(a))
+NPU__REF_COMPLEX(cosh, npu__ref_complex_cosh(a))
+NPU__REF_COMPLEX(tanh, npu__ref_complex_tanh(a))
+NPU__REF_COMPLEX(sin, npu__ref_complex_turned(npu__ref_complex_sinh(npu__ref_complex_turned(a, 1)), -1))
+NPU__REF_COMPLEX(cos, npu__ref_complex_cosh(npu__ref_complex_turned(a, 1)))
+NPU__REF_COMPLEX(tan, npu__ref_complex_turned(npu__ref_complex_tanh(npu__ref_complex_turned(a, 1)), -1))
+NPU__REF_COMPLEX(sigmoid, npu__ref_complex_over(one,
+                                                npu__ref_pair_of(1 + npu__ref_complex_exp(npu__ref_pair_of(-a.re,
+                                                                                                           -a.im)).re,
+                                                                      npu__ref_complex_exp(npu__ref_pair_of(-a.re,
+                                                                                                            -a.im)).im)))
+NPU__REF_COMPLEX(eq, NPU__REF_TRUTH(a.re == b.re && a.im == b.im))
+NPU__REF_COMPLEX(ne, NPU__REF_TRUTH(a.re != b.re || a.im != b.im))
+NPU__REF_COMPLEX(where, a.re != 0 ? b : c)
+NPU__REF_COMPLEX(masked_fill, b.re != 0 ? c : a)
+NPU__REF_COMPLEX(same, a)
+NPU__REF_COMPLEX(second, b)
+NPU__REF_COMPLEX(isnan, NPU__REF_TRUTH(a.re != a.re || a.im != a.im))
+NPU__REF_COMPLEX(isinf, NPU__REF_TRUTH(fabs(a.re) > DBL_MAX || fabs(a.im) > DBL_MAX))
+NPU__REF_COMPLEX(isfinite, NPU__REF_TRUTH(a.re - a.re == 0 && a.im - a.im == 0))
+NPU__REF_COMPLEX(isreal, NPU__REF_TRUTH(a.im == 0))
+NPU__REF_COMPLEX(logical_not, NPU__REF_TRUTH(a.re == 0 && a.im == 0))
+NPU__REF_COMPLEX(addcmul, npu__ref_pair_of(a.re + d.re * npu__ref_complex_times(b, c).re,
+                                           a.im + d.re * npu__ref_complex_times(b, c).im))
+NPU__REF_COMPLEX(addcdiv, npu__ref_pair_of(a.re + d.re * npu__ref_complex_over(b, c).re,
+                                           a.im + d.re * npu__ref_complex_over(b, c).im))
+NPU__REF_COMPLEX(polar, npu__ref_pair_of(a.re * npu__math_cos(b.re), a.re * npu__math_sin(b.re)))
+NPU__REF_COMPLEX(complex, npu__ref_pair_of(a.re, b.re))
+NPU__REF_COMPLEX(imag, npu__ref_pair_of(a.im, 0))
+NPU__REF_COMPLEX(conj, npu__ref_pair_of(a.re, -a.im))
+
+/* Sorted by kind: the expression, and how many leading arguments of the schema it takes. */
+#define NPU__REF_COMPLEX_KINDS(X)                                                                  \
+    X(NPU_ATEN_SIGMOID, sigmoid, 1)                                                                \
+    X(NPU_ATEN_TANH, tanh, 1)                                                                      \
+    X(NPU_ATEN_ADD, plus_scaled, 3)                                                                \
+    X(NPU_ATEN_ADD_SCALAR, plus_scaled, 3)                                                         \
+    X(NPU_ATEN_SUB, minus_scaled, 3)                                                               \
+    X(NPU_ATEN_SUB_SCALAR, minus_scaled, 3)                                                        \
+    X(NPU_ATEN_MUL, times, 2)                                                                      \
+    X(NPU_ATEN_MUL_SCALAR, times, 2)                                                               \
+    X(NPU_ATEN_DIV, over, 2)                                                                       \
+    X(NPU_ATEN_DIV_SCALAR, over, 2)                                                                \
+    X(NPU_ATEN_POW, pow, 2)                                                                        \
+    X(NPU_ATEN_POW_TENSOR_SCALAR, pow, 2)                                                          \
+    X(NPU_ATEN_POW_SCALAR, pow, 2)                                                                 \
+    X(NPU_ATEN_SQRT, sqrt, 1)                                                                      \
+    X(NPU_ATEN_RSQRT, rsqrt, 1)                                                                    \
+    X(NPU_ATEN_NEG, neg, 1)                                                                        \
+    X(NPU_ATEN_ABS, abs, 1)                                                                        \
+    X(NPU_ATEN_EXP, exp, 1)                                                                        \
+    X(NPU_ATEN_LOG, log, 1)                                                                        \
+    X(NPU_ATEN_COS, cos, 1)                                                                        \
+    X(NPU_ATEN_COSH, cosh, 1)                                                                      \
+    X(NPU_ATEN_SIN, sin, 1)                                                                        \
+    X(NPU_ATEN_SINH, sinh, 1)                                                                      \
+    X(NPU_ATEN_TAN, tan, 1)                                                                        \
+    X(NPU_ATEN_LOG10, log10, 1)                                                                    \
+    X(NPU_ATEN_LOG2, log2, 1)                                                                      \
+    X(NPU_ATEN_RECIPROCAL, reciprocal, 1)                                                          \
+    X(NPU_ATEN_RSUB_SCALAR, rsub_scaled, 3)                                                        \
+    X(NPU_ATEN_RSUB_TENSOR, rsub_scaled, 3)                                                        \
+    X(NPU_ATEN_SQUARE, square, 1)                                                                  \
+    X(NPU_ATEN_MASKED_FILL_SCALAR, masked_fill, 3)                                                 \
+    X(NPU_ATEN_MASKED_FILL_TENSOR, masked_fill, 3)                                                 \
+    X(NPU_ATEN_EQ, eq, 2)                                                                          \
+    X(NPU_ATEN_EQ_SCALAR, eq, 2)                                                                   \
+    X(NPU_ATEN_NE, ne, 2)                                                                          \
+    X(NPU_ATEN_NE_SCALAR, ne, 2)                                                                   \
+    X(NPU_ATEN_WHERE, where, 3)                                                                    \
+    X(NPU_ATEN_WHERE_SCALAR_SELF, where, 3)                                                        \
+    X(NPU_ATEN_WHERE_SCALAR_OTHER, where, 3)                                                       \
+    X(NPU_ATEN_TO_DTYPE, same, 1)                                                                  \
+    X(NPU_ATEN_TO_COPY, same, 1)                                                                   \
+    X(NPU_ATEN_TO_DEVICE, same, 1)                                                                 \
+    X(NPU_ATEN_TO_DTYPE_LAYOUT, same, 1)                                                           \
+    X(NPU_ATEN_LOGICAL_NOT, logical_not, 1)                                                        \
+    X(NPU_ATEN_ISINF, isinf, 1)                                                                    \
+    X(NPU_ATEN_ISNAN, isnan, 1)                                                                    \
+    X(NPU_ATEN_ISFINITE, isfinite, 1)                                                              \
+    X(NPU_ATEN_ISREAL, isreal, 1)                                                                  \
+    X(NPU_ATEN_FILL_TENSOR, second, 2)                                                             \
+    X(NPU_ATEN_COPY, second, 2)                                                                    \
+    X(NPU_ATEN_TYPE_AS, same, 1)                                                                   \
+    X(NPU_ATEN_ADDCDIV, addcdiv, 4)                                                                \
+    X(NPU_ATEN_ADDCMUL, addcmul, 4)                                                                \
+    X(NPU_ATEN_DIVIDE_TENSOR, over, 2)                                                             \
+    X(NPU_ATEN_TRUE_DIVIDE_TENSOR, over, 2)                                                        \
+    X(NPU_ATEN_MULTIPLY_TENSOR, times, 2)                                                          \
+    X(NPU_ATEN_SUBTRACT_SCALAR, minus_scaled, 3)                                                   \
+    X(NPU_ATEN_SUBTRACT_TENSOR, minus_scaled, 3)                                                   \
+    X(NPU_ATEN_SGN, sgn, 1)                                                                        \
+    X(NPU_ATEN_ANGLE, angle, 1)                                                                    \
+    X(NPU_ATEN_TO_OTHER, same, 1)                                                                  \
+    X(NPU_ATEN_POLAR, polar, 2)                                                                    \
+    X(NPU_ATEN_COMPLEX, complex, 2)                                                                \
+    X(NPU_ATEN_REAL, same, 1)                                                                      \
+    X(NPU_ATEN_IMAG, imag, 1)                                                                      \
+    X(NPU_ATEN_CONJ, conj, 1)                                                                      \
+    X(NPU_ATEN_CONJ_RAW, conj, 1)                                                                  \
+    X(NPU_ATEN_CONJ_PHYSICAL, conj, 1)
+
+typedef npu__ref_complex (*npu__ref_complex_fn)(const npu__ref_complex *x);
+static const struct npu__ref_complex_row {
+    npu_kind kind;
+    npu__ref_complex_fn value;
+    uint32_t num_operands;
+} npu__ref_complex_rows[] = {
+#define NPU_X(kind, name, n) { kind, NPU_IR_HAS_KERNEL(kind) ? npu__ref_complex_of_##name : (npu__ref_complex_fn)0, n },
+    NPU__REF_COMPLEX_KINDS(NPU_X)
+#undef NPU_X
+};
+
+typedef struct npu__ref_complex_state {
+    npu__ref_map_state map; /* operands, and how they lie under the result */
+    npu__ref_complex_fn value;
+    bool single;            /* complex numbers of two floats are what is computed with */
+} npu__ref_complex_state;
+
+static bool npu__ref_complex_supported(const npu_op_info *op)
+{
+    bool any = npu_dtype_is_complex((npu_dtype)op->out[0]->dtype);
+    for (uint32_t i = 0; i < op->num_in; i++) {
+        any = any || (op->in[i] && npu_dtype_is_complex((npu_dtype)op->in[i]->dtype));
+    }
+    return any;
+}
+
+/* The width of the operands with dims, if they have one, else that of any. */
+static bool npu__ref_complex_is_single(const npu_op_info *op)
+{
+    bool wide[2] = { false, false }, any = false;
+    for (uint32_t i = 0; i < op->num_in; i++) {
+        uint32_t part = op->in[i] ? npu__ref_part_dtype(op->in[i]->dtype) : (uint32_t)NPU_NONE;
+        bool has_dims = op->in[i] && op->in[i]->rank, has_width = npu_dtype_is_float((npu_dtype)part);
+        any = any || (has_dims && has_width);
+        wide[has_dims] = wide[has_dims] || part == NPU_F64;
+    }
+    return any ? !wide[1] : !wide[0] && !wide[1];
+}
+
+static npu_status npu__ref_complex_prepare(npu_prepare *p)
+{
+    npu__ref_complex_state *s = (npu__ref_complex_state *)npu_prepare_alloc(p, sizeof *s);
+    const struct npu__ref_complex_row *row = npu__ref_complex_rows;
+    uint32_t present;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    while (row->kind != p->op->kind) {
+        row++;
+    }
+    s->value = row->value;
+    s->map.op = &npu__ref_op_add; /* no trait of it says anything of operands */
+    npu__ref_map_bind(&s->map, p->op, row->num_operands, &present);
+    npu__ref_map_collapse(&s->map, p->in, p->out);
+    for (uint32_t k = 0; k < s->map.num_operands; k++) {
+        npu__ref_operand *o = &s->map.operands[k];
+        o->dtype = o->mode == NPU__REF_NUMBER ? (uint32_t)NPU_F64 : p->in[o->index].dtype;
+    }
+    s->single = npu__ref_complex_is_single(p->op) && p->out[0].dtype == NPU_BOOL;
+    s->map.out_dtype = p->out[0].dtype;
+    s->map.len = (size_t)npu__ref_len(&p->out[0]);
+    p->state = s;
+    p->parts = npu__ref_parts(s->map.len, NPU__REF_GRAIN);
+    return NPU_OK;
+}
+
+/* Elements pos .. pos + n of an operand, as they lie under the result. */
+static void npu__ref_complex_read(const npu__ref_complex_state *s, const npu__ref_operand *o, const void *x, size_t pos,
+                                  size_t n, double *pairs)
+{
+    const npu__ref_map_state *m = &s->map;
+    int64_t index[NPU_MAX_RANK], offset = npu__ref_map_offset(m, o, pos, index);
+    size_t run;
+    for (size_t i = 0; i < n; i += run) {
+        int64_t stride = m->rank ? o->strides[m->rank - 1] : 0, left = m->rank
+            ? m->dims[m->rank - 1] - index[m->rank - 1] : 1;
+        run = (int64_t)(n - i) < left ? n - i : (size_t)left;
+        npu__ref_load_pairs(pairs + 2 * i, x, o->dtype, offset, stride, run);
+        if (i + run < n) {
+            offset += npu__ref_map_next_row(m, o, index) - index[m->rank - 1] * stride;
+            index[m->rank - 1] = 0;
+        }
+    }
+    for (size_t i = 0; s->single && i < 2 * n; i++) {
+        pairs[i] = (double)(float)pairs[i];
+    }
+}
+
+enum { NPU__REF_PAIRS = NPU__STRIP / 4 }; /* at a time: several operands of them stand on the stack */
+
+/* Absent operands are the number 1, which a factor is. */
+static void npu__ref_complex_strip(const npu__ref_complex_state *s, const npu_launch *l, size_t pos, size_t n)
+{
+    double pairs[NPU__REF_OPERANDS][2 * NPU__REF_PAIRS], y[2 * NPU__REF_PAIRS];
+    for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
+        const npu__ref_operand *o = &s->map.operands[k];
+        bool is_number = k >= s->map.num_operands || o->mode == NPU__REF_NUMBER;
+        for (size_t i = 0; is_number && i < n; i++) {
+            pairs[k][2 * i] = k < s->map.num_operands ? npu_scalar_value(o->number) : 1;
+            pairs[k][2 * i + 1] = 0;
+        }
+        if (!is_number) {
+            npu__ref_complex_read(s, o, l->x[o->index], pos, n, pairs[k]);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        npu__ref_complex x[NPU__REF_OPERANDS], z;
+        for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
+            x[k] = npu__ref_pair_of(pairs[k][2 * i], pairs[k][2 * i + 1]);
+        }
+        z = s->value(x);
+        y[2 * i] = z.re, y[2 * i + 1] = z.im;
+    }
+    npu__ref_store_pairs(l->y[0], s->map.out_dtype, (int64_t)pos, 1, y, n);
+}
+
+static npu_status npu__ref_complex_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_complex_state *s = (const npu__ref_complex_state *)l->state;
+    size_t begin, end;
+    npu__ref_split(s->map.len, part, parts, &begin, &end);
+    for (size_t pos = begin; pos < end; pos += NPU__REF_PAIRS) {
+        npu__ref_complex_strip(s, l, pos, end - pos < NPU__REF_PAIRS ? end - pos : NPU__REF_PAIRS);
+    }
+    return NPU_OK;
+}
+
+/* prod: products of the elements along one dim, or of all. */
+static npu_status npu__ref_complex_prod_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const int64_t *sizes = (const int64_t *)l->state; /* outer, n, inner */
+    (void)part, (void)parts;
+    for (int64_t i = 0; i < sizes[0] * sizes[2]; i++) {
+        npu__ref_complex y = { 1, 0 };
+        for (int64_t k = 0; k < sizes[1]; k++) {
+            double x[2];
+            npu__ref_load_pairs(x, l->x[0], l->in[0].dtype, (i / sizes[2] * sizes[1] + k) * sizes[2] + i % sizes[2],
+                                1, 1);
+            y = npu__ref_complex_times(y, npu__ref_pair_of(x[0], x[1]));
+        }
+        npu__ref_store_pairs(l->y[0], l->out[0].dtype, i, 1, &y.re, 1);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_complex_prod_prepare(npu_prepare *p)
+{
+    const npu_tensor *in = &p->in[0];
+    int64_t *sizes = (int64_t *)npu_prepare_alloc(p, 3 * sizeof *sizes);
+    uint32_t dim = npu__ref_dim(npu_op_int(p->op, "dim", 0), in->rank), all = !npu_op_arg(p->op, "dim") ||
+        in->rank == 0;
+    if (!sizes) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    sizes[0] = all ? 1 : (int64_t)npu__ref_dims_len(in, 0, dim);
+    sizes[1] = all ? npu__ref_len(in) : in->dims[dim];
+    sizes[2] = all ? 1 : (int64_t)npu__ref_dims_len(in, dim + 1, in->rank);
+    p->state = sizes;
+    return NPU_OK;
+}
+
+#define NPU__REF_COMPLEX_MAP_KERNEL(kind, name, n)                                                 \
+    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, kind, "complex", 0, npu__ref_complex_supported, npu__ref_complex_prepare, \
+                    npu__ref_complex_launch, NULL),
+#define NPU__REF_KERNELS_COMPLEX NPU__REF_COMPLEX_KINDS(NPU__REF_COMPLEX_MAP_KERNEL)
+#define NPU__REF_KERNELS_COMPLEX_PROD                                                              \
+    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, NPU_ATEN_PROD, "complex", 0, npu__ref_complex_supported,   \
+                    npu__ref_complex_prod_prepare, npu__ref_complex_prod_launch, NULL),            \
+    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, NPU_ATEN_PROD_DIM_INT, "complex", 0, npu__ref_complex_supported, \
+                    npu__ref_complex_prod_prepare, npu__ref_complex_prod_launch, NULL),            \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_REAL, npu__ref_same_prepare),                                    \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_CONJ, npu__ref_same_prepare),                                    \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_CONJ_RAW, npu__ref_same_prepare),                                \
+    NPU__REF_COPY_KERNEL(NPU_ATEN_CONJ_PHYSICAL, npu__ref_same_prepare),
 
 /* ---- recurrent layers ----
 
@@ -12433,11 +13177,14 @@ static npu_status npu__ref_masked_launch(const npu_launch *l, uint32_t part, uin
       npu__ref_index_launch),                                                                      \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_PUT, npu__ref_index_put_prepare),                         \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_UNSAFE_INDEX_PUT, npu__ref_index_put_prepare),                  \
-    NPU__REF_ROW(NPU_ATEN_INDEX_SELECT, "plain", 0, NULL, npu__ref_pick_prepare,                   \
-      npu__ref_pick_launch),                                                                       \
-    NPU__REF_ROW(NPU_ATEN_TAKE, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch),    \
-    NPU__REF_ROW(NPU_ATEN_TAKE_ALONG_DIM, "plain", 0, NULL, npu__ref_pick_prepare,                 \
-      npu__ref_pick_launch),                                                                       \
+    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, NPU_ATEN_INDEX_SELECT, "plain", 0, NULL, \
+                    npu__ref_pick_prepare, \
+      npu__ref_pick_launch, NULL),                                                                       \
+    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, NPU_ATEN_TAKE, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch, \
+                    NULL), \
+    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, NPU_ATEN_TAKE_ALONG_DIM, "plain", 0, NULL, \
+                    npu__ref_pick_prepare, \
+      npu__ref_pick_launch, NULL),                                                                       \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER, npu__ref_scatter_prepare),                             \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_VALUE, npu__ref_scatter_prepare),                       \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_REDUCE_WORD, npu__ref_scatter_prepare),                 \
@@ -12479,7 +13226,7 @@ typedef struct npu__ref_border {
     int64_t first[NPU_MAX_RANK], len[NPU_MAX_RANK]; /* what is used of the operand */
     int64_t strides[NPU_MAX_RANK];
     size_t size;
-    unsigned char number[8];
+    unsigned char number[16];
 } npu__ref_border;
 
 /* Where index i of a dim of n comes from; -1 = it is the number. */
@@ -12579,7 +13326,11 @@ static void npu__ref_border_number(const npu_prepare *p, npu__ref_border *s)
     npu_scalar value = npu_op_scalar(p->op, "value", npu_scalar_int(0));
     npu__ref_strip strip = { { 0 } };
     int cls = npu__ref_compute_class(p->in[0].dtype);
-    double f = npu_scalar_value(value);
+    double f = npu_scalar_value(value), pair[2] = { f, 0 };
+    if (npu_dtype_is_complex((npu_dtype)p->in[0].dtype)) {
+        npu__ref_store_pairs(s->number, p->in[0].dtype, 0, 1, pair, 1);
+        return;
+    }
     npu__ref_strip_set(cls, &strip, f,
                        p->in[0].dtype == NPU_BOOL ? f != 0 : value.is_float ? npu__ref_to_i64(f) : value.i);
     npu__ref_store_class(cls, s->number, p->in[0].dtype, 0, 1, &strip, 1);
@@ -12761,7 +13512,7 @@ static npu_status npu__ref_col2im_launch(const npu_launch *l, uint32_t part, uin
 }
 
 #define NPU__REF_BORDER_KERNEL(kind, prepare) \
-    NPU__REF_ROW(kind, "plain", 0, NULL, prepare, npu__ref_border_launch)
+    NPU__REF_ROW_OF(NPU_KERNEL_MOVES, kind, "plain", 0, NULL, prepare, npu__ref_border_launch, NULL)
 
 #define NPU__REF_KERNELS_BORDER                                                                        \
     NPU__REF_BORDER_KERNEL(NPU_ATEN_CONSTANT_PAD_ND, npu__ref_pad_prepare),                            \
@@ -14427,8 +15178,14 @@ static void npu__ref_reduced_dims(const npu_op_info *op, uint32_t rank, bool *is
 /* The mode of a reduction is what it folds into, or this: a sum that is divided. */
 enum { NPU__REF_MEAN = NPU__MIN + 1 };
 
+static bool npu__ref_same_group(const npu__ref_dim_group *a, const npu__ref_dim_group *b)
+{
+    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0 &&
+           (a->rank == 0 || (a->strides[0] == 1) == (b->strides[0] == 1));
+}
+
 /* Neighbours are reduced, or are neighbours in the result: any other operand is better copied first. */
-static bool npu__ref_reduce_takes(const npu_op_info *op, uint32_t operand, const npu_tensor *x)
+static bool npu__ref_extreme_takes(const npu_op_info *op, uint32_t operand, const npu_tensor *x)
 {
     bool is_reduced[NPU_MAX_RANK], is_innermost = true;
     (void)operand;
@@ -14440,6 +15197,26 @@ static bool npu__ref_reduce_takes(const npu_op_info *op, uint32_t operand, const
         is_innermost = is_innermost && (is_reduced[i] || x->dims[i] == 1);
     }
     return false;
+}
+
+/* Sums of floats depend on their order: an operand that is not taken in that of a dense one is copied first. */
+static bool npu__ref_reduce_takes(const npu_op_info *op, uint32_t operand, const npu_tensor *x)
+{
+    npu__ref_reduction given = { 0 }, dense = { 0 };
+    bool is_reduced[NPU_MAX_RANK];
+    npu_tensor packed = *x;
+    int64_t stride = 1;
+    if (!npu_dtype_is_float((npu_dtype)op->out[0]->dtype)) {
+        return npu__ref_extreme_takes(op, operand, x);
+    }
+    for (uint32_t i = x->rank; i-- > 0;) {
+        packed.strides[i] = stride;
+        stride = npu__ref_next_stride(stride, x->dims[i]);
+    }
+    npu__ref_reduced_dims(op, x->rank, is_reduced);
+    npu__ref_collapse(&given, x, is_reduced);
+    npu__ref_collapse(&dense, &packed, is_reduced);
+    return npu__ref_same_group(&given.kept, &dense.kept) && npu__ref_same_group(&given.reduced, &dense.reduced);
 }
 
 static npu_status npu__ref_reduce_prepare(npu_prepare *p)
@@ -15554,6 +16331,7 @@ typedef struct npu__ref_along {
     size_t outer, n, inner;
     bool log, safe, least; /* safe: the softmax of a row of -inf is 0; least: minimum, not maximum */
     const npu__ref_floats *floats; /* NULL = in double */
+    uint32_t isa;
 } npu__ref_along;
 
 enum { NPU__REF_ALONG_LOG = 1, NPU__REF_ALONG_SAFE, NPU__REF_ALONG_LEAST }; /* modes */
@@ -15584,6 +16362,7 @@ static npu_status npu__ref_along_prepare(npu_prepare *p)
                         npu_op_int(p->op, "dim", -1)); /* argmax of all */
     a->log = p->mode == NPU__REF_ALONG_LOG;
     a->safe = p->mode == NPU__REF_ALONG_SAFE;
+    a->isa = p->isa;
     a->least = p->mode == NPU__REF_ALONG_LEAST;
     p->state = a;
     p->parts = npu__ref_item_parts(a->outer * a->inner, a->n);
@@ -15597,36 +16376,43 @@ static inline size_t npu__ref_along_first(const npu__ref_along *a, size_t o)
 
 /* Where the maximum of strip[0 .. n-1] is first, if it beats *best, which it becomes; else n. The first NaN
    wins. In most blocks nothing does, which one look without branches tells. */
-static size_t npu__ref_arg_extreme_f64(double *best, const double *strip, size_t n)
-{
-    size_t index = n;
-    for (size_t i = 0; i < n && !isnan(*best); i += 16) {
-        size_t end = n - i < 16 ? n : i + 16;
-        int any = 0;
-        for (size_t j = i; j < end; j++) {
-            any |= !(strip[j] <= *best);
-        }
-        for (size_t j = i; j < end && any; j++) {
-            if (strip[j] > *best || (isnan(strip[j]) && !isnan(*best))) {
-                *best = strip[j];
-                index = j;
-            }
-        }
+#define NPU__REF_ARG_EXTREME(type, T)                                                              \
+    NPU__REF_INLINE size_t npu__ref_arg_extreme_##type##_body(T *best, const T *strip, size_t n)   \
+    {                                                                                              \
+        size_t index = n;                                                                          \
+        for (size_t i = 0, end; i < n && *best == *best; i = end) {                                \
+            int64_t any = 0;                                                                       \
+            end = n - i < 32 ? n : i + 32;                                                         \
+            for (size_t j = i; j < end; j++) { any |= !(strip[j] <= *best); }                      \
+            for (size_t j = i; j < end && any; j++) {                                              \
+                if (!(strip[j] <= *best) && *best == *best) {                                      \
+                    *best = strip[j];                                                              \
+                    index = j;                                                                     \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        return index;                                                                              \
     }
-    return index;
-}
+NPU__REF_ARG_EXTREME(f64, double)
+NPU__REF_ARG_EXTREME(i64, int64_t)
+#define NPU__REF_ARG_EXTREME_OF(set, type, T)                                                      \
+    NPU__REF_VALUE_OF(set, size_t, arg_extreme_##type, (void *best, const npu__ref_strip *strip, size_t n), \
+                      ((T *)best, strip->type, n))
+NPU__REF_ON_NARROW(NPU__REF_ARG_EXTREME_OF, f64, double)
+NPU__REF_ON_NARROW(NPU__REF_ARG_EXTREME_OF, i64, int64_t)
 
-static size_t npu__ref_arg_extreme_i64(int64_t *best, const int64_t *strip, size_t n)
-{
-    size_t index = n;
-    for (size_t i = 0; i < n; i++) {
-        if (strip[i] > *best) {
-            *best = strip[i];
-            index = i;
-        }
-    }
-    return index;
-}
+typedef struct npu__ref_arg_extremes {
+    npu__ref_load_fn load;
+    npu__ref_store_fn store;
+    size_t (*of[2])(void *best, const npu__ref_strip *strip, size_t n); /* doubles, integers */
+} npu__ref_arg_extremes;
+
+static const npu__ref_arg_extremes npu__ref_arg_extremes_of[] = {
+#define NPU_X(set, narrow, wide) \
+    { NPU__REF_CLASSES_##narrow, { npu__ref_arg_extreme_f64_##narrow, npu__ref_arg_extreme_i64_##narrow } },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
 
 /* Turns the order of a strip around: no two integers change their places, NaN stays NaN. */
 static void npu__ref_negate_order(bool integer, npu__ref_strip *strip, size_t n)
@@ -15643,6 +16429,7 @@ static void npu__ref_negate_order(bool integer, npu__ref_strip *strip, size_t n)
 static npu__ref_number npu__ref_arg_max(const npu_launch *l, size_t first, int64_t *index)
 {
     const npu__ref_along *a = (const npu__ref_along *)l->state;
+    const npu__ref_arg_extremes *set = &npu__ref_arg_extremes_of[a->isa];
     size_t n = a->n, stride = a->inner;
     bool integer = npu__ref_is_integer(l->in[0].dtype);
     npu__ref_number best = npu__ref_fold_start(NPU__MAX);
@@ -15650,13 +16437,12 @@ static npu__ref_number npu__ref_arg_max(const npu_launch *l, size_t first, int64
     *index = 0;
     for (size_t i = 0; i < n; i += NPU__STRIP) {
         size_t len = n - i < NPU__STRIP ? n - i : NPU__STRIP, at;
-        npu__ref_load_class(integer ? NPU__I64 : NPU__F64, &strip, l->x[0], l->in[0].dtype,
-                            (int64_t)(first + i * stride), (int64_t)stride, len);
+        set->load(integer ? NPU__I64 : NPU__F64, &strip, l->x[0], l->in[0].dtype, (int64_t)(first + i * stride),
+                  (int64_t)stride, len);
         if (a->least) {
             npu__ref_negate_order(integer, &strip, len);
         }
-        at = integer ? npu__ref_arg_extreme_i64(&best.i, strip.i64, len)
-                     : npu__ref_arg_extreme_f64(&best.f, strip.f64, len);
+        at = set->of[integer](integer ? (void *)&best.i : (void *)&best.f, &strip, len);
         *index = at < len ? (int64_t)(i + at) : *index;
     }
     if (a->least) {
@@ -16013,12 +16799,14 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
                       npu__ref_softmax_launch_wide),                                           \
     NPU__REF_F32_KERNELS_MODE(mode, kind, npu__ref_all_f32, along, softmax_launch, softmax_launch_f32)
 
-#define NPU__REF_WIDE_KERNEL(mode, kind, launch) \
+#define NPU__REF_WIDE_KERNEL(mode, kind, launch, takes) \
     NPU__REF_ROW_ALL(NPU_KERNEL_NUMBERS, mode, kind, "wide", 1, npu__ref_wide_supported, npu__ref_reduce_prepare_wide, \
-                     launch, npu__ref_reduce_takes)
-#define NPU__REF_REDUCE_KERNELS(kind, mode) \
-    NPU__REF_WIDE_KERNEL(mode, kind, npu__ref_reduce_launch_wide), \
-    NPU__REF_F32_KERNELS_TAKE(mode, kind, npu__ref_all_f32, reduce, reduce_launch, reduce_launch_f32, npu__ref_reduce_takes)
+                     launch, takes)
+#define NPU__REF_FOLD_KERNELS(kind, mode, takes) \
+    NPU__REF_WIDE_KERNEL(mode, kind, npu__ref_reduce_launch_wide, takes), \
+    NPU__REF_F32_KERNELS_TAKE(mode, kind, npu__ref_all_f32, reduce, reduce_launch, reduce_launch_f32, takes)
+#define NPU__REF_REDUCE_KERNELS(kind, mode) NPU__REF_FOLD_KERNELS(kind, mode, npu__ref_reduce_takes)
+#define NPU__REF_EXTREME_KERNELS(kind, mode) NPU__REF_FOLD_KERNELS(kind, mode, npu__ref_extreme_takes)
 #define NPU__REF_ARG_MAX_KERNELS(kind, mode) \
     NPU__REF_F32_KERNELS_MODE(mode, kind, npu__ref_arg_max_supported_f32, along, arg_max_launch, arg_max_launch_f32)
 
@@ -16031,9 +16819,9 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_MEAN_DIM, NPU__REF_MEAN),                                                   \
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM, NPU__SUM),                                                             \
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_DIM, NPU__SUM),                                                         \
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_AMAX, NPU__MAX),                                                            \
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_AMIN, NPU__MIN),                                                            \
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MAX, NPU__MAX),                                                             \
+    NPU__REF_EXTREME_KERNELS(NPU_ATEN_AMAX, NPU__MAX),                                                            \
+    NPU__REF_EXTREME_KERNELS(NPU_ATEN_AMIN, NPU__MIN),                                                            \
+    NPU__REF_EXTREME_KERNELS(NPU_ATEN_MAX, NPU__MAX),                                                             \
     NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_MAX_DIM, 0),                                                               \
     NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_ARGMAX, 0),                                                                \
     NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX, 0),                                                               \
@@ -16045,7 +16833,7 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIM, NPU__REF_ALL, truths),                                           \
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_ALL_DIMS, NPU__REF_ALL | NPU__REF_KEEPS_ALL, truths),                     \
     NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_ARGMIN, NPU__REF_ALONG_LEAST),                                             \
-    NPU__REF_REDUCE_KERNELS(NPU_ATEN_MIN, NPU__MIN),                                                             \
+    NPU__REF_EXTREME_KERNELS(NPU_ATEN_MIN, NPU__MIN),                                                             \
     NPU__REF_ARG_MAX_KERNELS(NPU_ATEN_MIN_DIM, NPU__REF_ALONG_LEAST),                                            \
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD, NPU__PRODUCT),                                                        \
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_PROD_DIM_INT, NPU__PRODUCT),                                                \
@@ -16079,9 +16867,9 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_NANMEAN, NPU__REF_NANMEAN, statistic),                                    \
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO, NPU__REF_COUNT_NONZERO, truths),                           \
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST, NPU__REF_COUNT_NONZERO, truths),               \
-    NPU__REF_WIDE_KERNEL(0, NPU_ATEN_AMINMAX, npu__ref_aminmax_launch_wide),                                     \
+    NPU__REF_WIDE_KERNEL(0, NPU_ATEN_AMINMAX, npu__ref_aminmax_launch_wide, npu__ref_extreme_takes),             \
     NPU__REF_F32_KERNELS_TAKE(0, NPU_ATEN_AMINMAX, npu__ref_all_f32, reduce, aminmax_launch, aminmax_launch_f32, \
-                              npu__ref_reduce_takes),                                                            \
+                              npu__ref_extreme_takes),                                                           \
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE, NPU__SUM),                                                     \
     NPU__REF_ROW(NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch),                                 \
     NPU__REF_ROW(NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch),
@@ -16399,7 +17187,6 @@ static void npu__ref_merge(const npu__ref_entry *a, npu__ref_entry *b, size_t ha
     }
 }
 
-/* Sorts n entries with as much room again in b; returns the one of both that holds them. */
 static npu__ref_entry *npu__ref_merge_sort(npu__ref_entry *a, npu__ref_entry *b, size_t n)
 {
     for (size_t width = 1; width < n; width *= 2) {
@@ -16410,6 +17197,44 @@ static npu__ref_entry *npu__ref_merge_sort(npu__ref_entry *a, npu__ref_entry *b,
         }
         a = b;
         b = swap;
+    }
+    return a;
+}
+
+/* Entries of a to b by 8 bits of their keys, those with the same bits in the order they were in. */
+static void npu__ref_radix_pass(const npu__ref_entry *a, npu__ref_entry *b, size_t n, uint32_t shift)
+{
+    size_t begins[256] = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        begins[a[i].key >> shift & 255]++;
+    }
+    for (size_t i = 0, at = 0, count; i < 256; i++, at += count) {
+        count = begins[i];
+        begins[i] = at;
+    }
+    for (size_t i = 0; i < n; i++) {
+        b[begins[a[i].key >> shift & 255]++] = a[i];
+    }
+}
+
+/* Sorts n entries with as much room again in b; returns the one of both that holds them. Entries of equal keys keep
+   their order. Few are merged; of many, comparisons are half the time wrong guesses, which counting does without. */
+static npu__ref_entry *npu__ref_sort_entries(npu__ref_entry *a, npu__ref_entry *b, size_t n)
+{
+    uint64_t differ = 0; /* the bits that do not do so are no work */
+    if (n < 128) {
+        return npu__ref_merge_sort(a, b, n);
+    }
+    for (size_t i = 1; i < n; i++) {
+        differ |= a[i].key ^ a[0].key;
+    }
+    for (uint32_t shift = 0; shift < 64; shift += 8) {
+        if (differ >> shift & 255) {
+            npu__ref_entry *swap = a;
+            npu__ref_radix_pass(a, b, n, shift);
+            a = b;
+            b = swap;
+        }
     }
     return a;
 }
@@ -16475,17 +17300,16 @@ static npu__ref_entry *npu__ref_sort_row(const npu_launch *l, const npu__ref_ord
         return work;
     }
     npu__ref_all_entries(l, s, first, work);
-    return npu__ref_merge_sort(work, work + n, n);
+    return npu__ref_sort_entries(work, work + n, n);
 }
 
-/* Entry e of row o as element `to` of values and indices; argsort has no values, msort no indices. */
-static void npu__ref_put_entry(const npu_launch *l, const npu__ref_order *s, size_t o, npu__ref_entry e,
+/* Entry e of the row from `first` as element `to` of values and indices; argsort has no values, msort no indices. */
+static void npu__ref_put_entry(const npu_launch *l, const npu__ref_order *s, size_t first, npu__ref_entry e,
                                size_t to)
 {
-    size_t size = npu__ref_size(l->in[0].dtype);
-    size_t from = npu__ref_along_first(&s->along, o) + (size_t)e.index * s->along.inner;
+    size_t size = npu__ref_size(l->in[0].dtype), from = first + (size_t)e.index * s->along.inner;
     if (s->mode != NPU__REF_ARGSORT) {
-        memcpy((char *)l->y[0] + to * size, (const char *)l->x[0] + from * size, size);
+        npu__ref_move((char *)l->y[0] + to * size, 0, (const char *)l->x[0] + from * size, 0, 1, size);
     }
     if (s->mode == NPU__REF_ARGSORT || l->num_out == 2) {
         ((int64_t *)l->y[l->num_out - 1])[to] = e.index;
@@ -16578,16 +17402,17 @@ static npu_status npu__ref_put_quantiles(const npu_launch *l, const npu__ref_ord
 static npu_status npu__ref_put_row(const npu_launch *l, const npu__ref_order *s, size_t o,
                                    const npu__ref_entry *row)
 {
-    size_t inner = s->along.inner, first = o / inner * (size_t)s->k * inner + o % inner;
+    size_t inner = s->along.inner, to = o / inner * (size_t)s->k * inner + o % inner;
+    size_t first = npu__ref_along_first(&s->along, o);
     switch (s->mode) {
     case NPU__REF_QUANTILE: case NPU__REF_NANQUANTILE: return npu__ref_put_quantiles(l, s, o, row);
     case NPU__REF_KTHVALUE: case NPU__REF_MEDIAN: case NPU__REF_NANMEDIAN: case NPU__REF_MODE:
-        npu__ref_put_entry(l, s, o, npu__ref_pick(l, s, row), o);
+        npu__ref_put_entry(l, s, first, npu__ref_pick(l, s, row), o);
         return NPU_OK;
     default: break;
     }
     for (size_t i = 0; i < (size_t)s->k; i++) {
-        npu__ref_put_entry(l, s, o, row[i], first + i * inner);
+        npu__ref_put_entry(l, s, first, row[i], to + i * inner);
     }
     return NPU_OK;
 }
@@ -17010,7 +17835,7 @@ static npu_status npu__ref_isin_launch(const npu_launch *l, uint32_t part, uint3
         work[i].key = npu__ref_key_as(l->x[1], l->in[1].dtype, (int64_t)i, s->dtype);
         work[i].index = 0;
     }
-    sorted = npu__ref_merge_sort(work, work + n, n);
+    sorted = npu__ref_sort_entries(work, work + n, n);
     for (size_t i = 0; i < len; i++) {
         uint64_t key = npu__ref_key_as(l->x[0], l->in[0].dtype, (int64_t)i, s->dtype);
         bool found = !(real && key == UINT64_MAX) && npu__ref_has_key(sorted, n, key);
@@ -17222,7 +18047,7 @@ static npu__ref_entry *npu__ref_sort_slices(const npu_launch *l, const npu__ref_
             int64_t at = npu__ref_slice_at(a, k, (size_t)sorted[i].index);
             sorted[i].key = npu__ref_key(l->x[0], l->in[0].dtype, at);
         }
-        sorted = npu__ref_merge_sort(sorted, other, a->n);
+        sorted = npu__ref_sort_entries(sorted, other, a->n);
     }
     return sorted;
 }
@@ -17518,7 +18343,8 @@ static npu_status npu__ref_resize_prepare(npu_prepare *p)
     if (!r) {
         return NPU_ERR_NO_MEMORY;
     }
-    r->is_bytes = p->in[0].dtype == NPU_U8 && (mode == NPU__LINEAR || mode == NPU__CUBIC);
+    r->is_bytes = p->in[0].dtype == NPU_U8 && (mode == NPU__LINEAR || mode == NPU__CUBIC) &&
+                  !npu_op_arg(p->op, "in_scales");
     npu__ref_spatial(&p->in[0], r->in);
     npu__ref_spatial(&p->out[0], r->out);
     if (npu__ref_len(&p->out[0]) == 0) {
@@ -18813,6 +19639,1762 @@ static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_TRIPLET_MARGIN_LOSS),
 
 /* -----------------------------------------------------------------------------------------------------------
+   ROUNDING TO INTEGERS, PACKED WEIGHTS                                                     >>kernels-rounding
+
+   Rounding to integers and back, and products with weights of small integers. The plain variants compute in double and
+   round each step to the dtype that torch computes it in: of two floats the product, the sum and the quotient in
+   double, rounded, are what float gives.
+   -------------------------------------------------------------------------------------------------------- */
+
+/* ---- rounding to integers and back ---- */
+
+enum { NPU__REF_QUANTIZE = 1, NPU__REF_DEQUANTIZE = 2, NPU__REF_FAKE = 3 }; /* modes */
+
+/* Runs of elements share a scale and a zero point. */
+typedef struct npu__ref_affine {
+    npu__ref_batches scale_at, zero_at; /* by the number of the run */
+    size_t run;
+    uint32_t way;
+    uint32_t inverse, zeros; /* dtypes of 1 / scale and of zero points */
+    uint32_t inner, outer;   /* of the product and the sum; of the difference and the product */
+    double scale, zero, min, max;
+    bool has_scales, has_zeros; /* as operands 1 and 2 */
+    bool zero_first, is_aten;
+} npu__ref_affine;
+
+/* What one run takes. */
+typedef struct npu__ref_affine_run { double scale, inverse, zero; } npu__ref_affine_run;
+
+static double npu__ref_rounded(uint32_t dtype, double x)
+{
+    npu__ref_round(NPU__F64, dtype, &x, 1);
+    return x;
+}
+
+/* The dtype in which numbers meet tensors of that one. */
+static uint32_t npu__ref_number_width(uint32_t dtype) { return dtype == NPU_F64 ? NPU_F64 : NPU_F32; }
+
+/* type(..) of elements of x and an operand; u16 and signed integers, which torch does not join, are i64. */
+static uint32_t npu__ref_join(uint32_t dtype, const npu_tensor *x, const npu_tensor *q)
+{
+    bool is_weaker = x->rank && !q->rank;
+    uint32_t joined = is_weaker ? npu__ref_promote_weaker(dtype, q->dtype) : npu__ref_promote(dtype, q->dtype);
+    return joined ? joined : NPU_I64;
+}
+
+/* x and a parameter of it under dims that broadcast: channels have dims of 1 about them, groups are rows. */
+static void npu__ref_affine_views(const npu_prepare *p, npu_tensor *x, npu_tensor *q)
+{
+    int64_t len = npu__ref_len(q), all = npu__ref_len(x);
+    if (npu_op_arg(p->op, "group_size")) {
+        x->rank = q->rank = 2;
+        x->dims[0] = q->dims[0] = len, q->dims[1] = 1, x->dims[1] = len ? all / len : 0;
+    } else if (npu_op_arg(p->op, "axis")) {
+        uint32_t axis = npu__ref_axis(npu_op_int(p->op, "axis", 0), x->rank);
+        q->rank = x->rank;
+        for (uint32_t i = 0; i < x->rank; i++) {
+            q->dims[i] = i == axis ? len : 1;
+        }
+    } else if (!npu_op_arg(p->op, "scales")) { /* one element */
+        q->rank = 0;
+    }
+}
+
+/* Elements at the end of x that share a parameter. */
+static size_t npu__ref_affine_shared(const npu_prepare *p, uint32_t k)
+{
+    npu_tensor x = p->in[0], q = p->in[k];
+    size_t run = 1;
+    npu__ref_affine_views(p, &x, &q);
+    for (uint32_t i = 1; i <= x.rank && (i > q.rank || q.dims[q.rank - i] == 1); i++) {
+        run *= (size_t)x.dims[x.rank - i];
+    }
+    return run;
+}
+
+/* Where runs of so many elements find it. */
+static npu__ref_batches npu__ref_affine_at(const npu_prepare *p, uint32_t k, size_t run)
+{
+    npu_tensor x = p->in[0], q = p->in[k];
+    npu__ref_affine_views(p, &x, &q);
+    while (run > 1) {
+        run /= (size_t)x.dims[--x.rank];
+        q.rank -= q.rank > 0;
+    }
+    return npu__ref_batch(&x, 0, &q, 0);
+}
+
+/* The dtypes of the steps. A scale that is one element is a number: its inverse is taken in double. */
+static void npu__ref_affine_types(const npu_prepare *p, npu__ref_affine *s)
+{
+    const npu_tensor *x = &p->in[0], *scale = &p->in[1], *zero = &p->in[2];
+    bool is_number = !npu_op_arg(p->op, "scales");
+    if (s->way == NPU__REF_FAKE) {
+        s->inverse = NPU_F32;
+        s->inner = s->outer = s->zeros = npu__ref_number_width(x->dtype);
+    } else if (is_number) {
+        s->inverse = NPU_F64;
+        s->inner = s->outer = s->way == NPU__REF_QUANTIZE ? (uint32_t)NPU_F32 : p->out[0].dtype;
+        s->zeros = npu__ref_number_width(s->outer);
+    } else if (s->way == NPU__REF_QUANTIZE) {
+        s->inverse = scale->dtype;
+        s->inner = npu__ref_join(npu_op_arg(p->op, "axis") ? (uint32_t)NPU_F32 : x->dtype, x, scale);
+        s->outer = s->zeros = npu__ref_join(s->inner, x, zero);
+    } else {
+        s->inner = s->has_zeros ? npu__ref_join(x->dtype, x, zero) : x->dtype;
+        s->outer = npu__ref_join(s->inner, x, scale);
+        s->zeros = npu__ref_is_integer(s->inner) ? (uint32_t)NPU_F64 : s->inner;
+    }
+}
+
+/* What is left of the range in the dtype of the sums and in that of the result. */
+static void npu__ref_affine_range(npu__ref_affine *s, double min, double max, uint32_t dtype)
+{
+    bool is_signed = npu_dtype_is_signed((npu_dtype)dtype);
+    double highest = (double)(UINT64_MAX >> (64 - npu_dtype_bits((npu_dtype)dtype) + is_signed));
+    double lowest = is_signed ? -highest - 1.0 : 0.0;
+    s->min = npu__ref_rounded(s->outer, min), s->max = npu__ref_rounded(s->outer, max);
+    if (s->way == NPU__REF_QUANTIZE) {
+        s->min = s->min < lowest ? lowest : s->min;
+        s->max = s->max > highest ? highest : s->max;
+    }
+}
+
+static npu_status npu__ref_affine_prepare(npu_prepare *p)
+{
+    npu__ref_affine *s = (npu__ref_affine *)npu_prepare_alloc(p, sizeof *s);
+    size_t len = (size_t)npu__ref_len(&p->in[0]);
+    bool is_aten = NPU_KIND_NAMESPACE(p->op->kind) == NPU_NS_ATEN;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->way = p->mode;
+    s->has_scales = p->op->num_in > 1;
+    s->has_zeros = p->op->num_in > 2 && p->in[2].dtype;
+    s->run = len;
+    npu__ref_affine_types(p, s);
+    for (uint32_t k = 1; k <= 2 && len && s->has_scales; k++) {
+        size_t run = k == 1 || s->has_zeros ? npu__ref_affine_shared(p, k) : len;
+        s->run = run < s->run ? run : s->run;
+    }
+    if (len && s->has_scales) {
+        s->scale_at = npu__ref_affine_at(p, 1, s->run);
+    }
+    if (len && s->has_zeros) {
+        s->zero_at = npu__ref_affine_at(p, 2, s->run);
+    }
+    s->scale = npu_op_float(p->op, "scale", 1.0);
+    s->zero = (double)npu_op_int(p->op, "zero_point", 0);
+    npu__ref_affine_range(s, (double)npu_op_int(p->op, "quant_min", 0), (double)npu_op_int(p->op, "quant_max", 0),
+                          p->out[0].dtype);
+    s->zero_first = s->way == NPU__REF_FAKE ? is_aten && s->has_zeros && npu_dtype_is_float((npu_dtype)p->in[2].dtype)
+                                            : npu_op_arg(p->op, "scales") && !npu_op_arg(p->op, "axis");
+    s->is_aten = is_aten;
+    p->state = s;
+    p->parts = npu__ref_parts(len, NPU__REF_GRAIN);
+    return NPU_OK;
+}
+
+static npu__ref_affine_run npu__ref_affine_of(const npu_launch *l, const npu__ref_affine *s, int64_t run)
+{
+    npu__ref_affine_run r = { 0 };
+    r.scale = s->has_scales ? npu__ref_element(l, 1, (size_t)npu__ref_batch_start(&s->scale_at, run)) : s->scale;
+    r.zero = s->has_zeros ? npu__ref_element(l, 2, (size_t)npu__ref_batch_start(&s->zero_at, run)) : s->zero;
+    if (s->way == NPU__REF_FAKE) {
+        r.scale = npu__ref_rounded(NPU_F32, r.scale);
+        r.zero = s->is_aten ? r.zero : npu__math_trunc(r.zero);
+    }
+    r.inverse = npu__ref_rounded(npu__ref_number_width(s->inner), npu__ref_rounded(s->inverse, 1.0 / r.scale));
+    r.scale = npu__ref_rounded(npu__ref_number_width(s->outer), r.scale);
+    r.zero = npu__ref_rounded(s->zeros, r.zero);
+    return r;
+}
+
+/* x / scale + zero point, rounded to whole numbers. */
+static void npu__ref_affine_whole(const npu__ref_affine *s, const npu__ref_affine_run *r, double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] *= r->inverse;
+    }
+    npu__ref_round(NPU__F64, s->inner, x, n);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (s->zero_first ? x[i] : npu__math_rint(x[i])) + r->zero;
+    }
+    npu__ref_round(NPU__F64, s->outer, x, n);
+    for (size_t i = 0; s->zero_first && i < n; i++) {
+        x[i] = npu__math_rint(x[i]);
+    }
+}
+
+/* NaN stays, so that those who call decide. */
+static double npu__ref_affine_clamp(const npu__ref_affine *s, double x)
+{
+    x = x < s->min ? s->min : x;
+    return x > s->max ? s->max : x;
+}
+
+static void npu__ref_quantize_run(const npu__ref_affine *s, const npu__ref_affine_run *r, double *x, size_t n)
+{
+    npu__ref_affine_whole(s, r, x, n);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = x[i] != x[i] ? 0.0 : npu__ref_affine_clamp(s, x[i]);
+    }
+}
+
+/* Differences of integers wrap. */
+static void npu__ref_dequantize_run(const npu__ref_affine *s, const npu__ref_affine_run *r, double *x, size_t n)
+{
+    bool is_whole = npu__ref_is_integer(s->inner);
+    npu__ref_round(NPU__F64, is_whole ? (uint32_t)NPU_F64 : s->inner, x, n);
+    for (size_t i = 0; i < n; i++) {
+        int64_t whole = (int64_t)(x[i] -= r->zero);
+        if (is_whole) {
+            npu__ref_round(NPU__I64, s->inner, &whole, 1);
+            x[i] = (double)whole;
+        }
+    }
+    npu__ref_round(NPU__F64, is_whole ? s->outer : s->inner, x, n);
+    npu__ref_round(NPU__F64, s->outer, x, n);
+    for (size_t i = 0; i < n; i++) {
+        x[i] *= r->scale;
+    }
+    npu__ref_round(NPU__F64, s->outer, x, n);
+}
+
+/* NaN is the lowest integer in ATen and NaN in quantized_decomposed; within no range in both. */
+static void npu__ref_fake_run(const npu__ref_affine *s, const npu__ref_affine_run *r, double *x, uint8_t *mask,
+                              size_t n)
+{
+    npu__ref_affine_whole(s, r, x, n);
+    for (size_t i = 0; i < n; i++) {
+        double q = s->is_aten && x[i] != x[i] ? s->min : npu__ref_affine_clamp(s, x[i]);
+        mask[i] = x[i] >= s->min && x[i] <= s->max;
+        x[i] = npu__ref_rounded(NPU_F32, q - r->zero) * r->scale;
+    }
+    npu__ref_round(NPU__F64, NPU_F32, x, n);
+}
+
+/* What is told by operands of one element: the range, and whether fake_quantize does anything. */
+static bool npu__ref_affine_told(const npu_launch *l, npu__ref_affine *s)
+{
+    if (l->num_in == 5) {
+        npu__ref_affine_range(s, npu__ref_element(l, 3, 0), npu__ref_element(l, 4, 0), l->out[0].dtype);
+    }
+    return l->num_in != 4 || npu__ref_element(l, 3, 0) != 0.0;
+}
+
+static npu_status npu__ref_affine_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    npu__ref_affine s = *(const npu__ref_affine *)l->state;
+    bool is_on = npu__ref_affine_told(l, &s);
+    size_t begin, end, n;
+    double x[NPU__STRIP];
+    uint8_t mask[NPU__STRIP];
+    npu__ref_split((size_t)npu__ref_len(&l->in[0]), part, parts, &begin, &end);
+    for (size_t i = begin; i < end; i += n) {
+        size_t left = s.run - i % s.run;
+        npu__ref_affine_run r = npu__ref_affine_of(l, &s, (int64_t)(i / s.run));
+        n = left < end - i ? left : end - i;
+        n = n < NPU__STRIP ? n : NPU__STRIP;
+        npu__ref_load_f64(x, l->x[0], l->in[0].dtype, (int64_t)i, 1, n);
+        memset(mask, 1, n);
+        switch (is_on ? s.way : 0) {
+        case NPU__REF_QUANTIZE: npu__ref_quantize_run(&s, &r, x, n); break;
+        case NPU__REF_DEQUANTIZE: npu__ref_dequantize_run(&s, &r, x, n); break;
+        case NPU__REF_FAKE: npu__ref_fake_run(&s, &r, x, mask, n); break;
+        default: break;
+        }
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)i, 1, x, n);
+        if (l->num_out > 1) {
+            memcpy((uint8_t *)l->y[1] + i, mask, n);
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- scales and zero points of what there is ---- */
+
+enum { NPU__REF_SYMMETRIC = 1 }; /* mode */
+
+/* The least and the largest of n elements; NaN wins. */
+static void npu__ref_extremes(const npu_launch *l, int64_t first, int64_t n, double *least, double *largest)
+{
+    double x[NPU__STRIP];
+    *least = (double)INFINITY, *largest = -(double)INFINITY;
+    for (int64_t i = 0; i < n; i += NPU__STRIP) {
+        size_t count = (size_t)npu__ref_min(NPU__STRIP, n - i);
+        npu__ref_load_f64(x, l->x[0], l->in[0].dtype, first + i, 1, count);
+        for (size_t k = 0; k < count; k++) {
+            *least = x[k] < *least || x[k] != x[k] ? x[k] : *least;
+            *largest = x[k] > *largest || x[k] != x[k] ? x[k] : *largest;
+        }
+    }
+}
+
+typedef struct npu__ref_qparams {
+    double min, max, eps;
+    uint32_t dtype; /* of what is quantised */
+    bool symmetric;
+} npu__ref_qparams;
+
+static npu_status npu__ref_qparams_prepare(npu_prepare *p)
+{
+    npu__ref_qparams *s = (npu__ref_qparams *)npu_prepare_alloc(p, sizeof *s);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->min = (double)npu_op_int(p->op, "quant_min", -128), s->max = (double)npu_op_int(p->op, "quant_max", 127);
+    s->eps = npu_op_float(p->op, "eps", 0.0);
+    s->dtype = (uint32_t)npu_op_int(p->op, "dtype", NPU_I8);
+    s->symmetric = p->mode == NPU__REF_SYMMETRIC;
+    p->state = s;
+    return NPU_OK;
+}
+
+/* Numbers beside which 0 is in the range; the steps are rounded as tensors of that dtype are. */
+static npu_status npu__ref_choose_qparams_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_qparams *s = (const npu__ref_qparams *)l->state;
+    uint32_t dtype = l->in[0].dtype;
+    double least, largest, scale, zero = s->dtype == NPU_U8 ? 128.0 : 0.0, eps = npu__ref_rounded(NPU_F32, s->eps);
+    (void)part, (void)parts;
+    npu__ref_extremes(l, 0, npu__ref_len(&l->in[0]), &least, &largest);
+    least = least > 0.0 ? 0.0 : least, largest = largest < 0.0 ? 0.0 : largest;
+    if (s->symmetric) {
+        largest = -least > largest || least != least ? -least : largest;
+        scale = npu__ref_rounded(dtype, largest / npu__ref_rounded(NPU_F32, (s->max - s->min) / 2.0));
+    } else {
+        scale = npu__ref_rounded(dtype, largest - least);
+        scale = npu__ref_rounded(dtype, scale / npu__ref_rounded(NPU_F32, s->max - s->min));
+    }
+    scale = scale < eps ? eps : scale;
+    if (!s->symmetric) {
+        double steps = npu__math_rint(npu__ref_rounded(NPU_F32, least / scale));
+        zero = s->min - (steps != steps ? 0.0 : steps);
+        zero = zero < s->min ? s->min : zero > s->max ? s->max : zero;
+    }
+    *(double *)l->y[0] = scale;
+    *(int64_t *)l->y[1] = (int64_t)zero;
+    return NPU_OK;
+}
+
+/* Of one row: the largest magnitude is 127 steps. */
+static void npu__ref_token_symmetric(const npu_launch *l, int64_t row, double least, double largest)
+{
+    uint32_t dtype = l->out[0].dtype;
+    double zero = 0.0, floor = npu__ref_rounded(dtype, 1e-5);
+    largest = -least > largest || least != least ? -least : largest;
+    largest = npu__ref_rounded(dtype, (largest < floor ? floor : largest) / 127.0);
+    npu__ref_store_f64(l->y[0], dtype, row, 1, &largest, 1);
+    npu__ref_store_f64(l->y[1], l->out[1].dtype, row, 1, &zero, 1);
+}
+
+/* The end of the range that is nearer to a whole number of steps from 0 decides. */
+static void npu__ref_token_asymmetric(const npu_launch *l, int64_t row, double least, double largest)
+{
+    uint32_t dtype = l->in[0].dtype;
+    double scale, below, above, zero, eps = npu__ref_rounded(dtype, 0x1p-23);
+    least = least > 0.0 ? 0.0 : least, largest = largest < 0.0 ? 0.0 : largest;
+    scale = npu__ref_rounded(dtype, npu__ref_rounded(dtype, largest - least) / 255.0);
+    scale = scale < eps ? eps : scale;
+    least = npu__ref_rounded(dtype, least / scale), largest = npu__ref_rounded(dtype, largest / scale);
+    below = npu__ref_rounded(dtype, -128.0 + least), above = npu__ref_rounded(dtype, 127.0 + largest);
+    zero = npu__ref_rounded(dtype, below + above) > 0.0 ? -128.0 - least : 127.0 - largest;
+    zero = npu__math_rint(npu__ref_rounded(dtype, zero));
+    zero = zero != zero ? 0.0 : zero < -128.0 ? -128.0 : zero > 127.0 ? 127.0 : zero;
+    ((double *)l->y[0])[row] = scale;
+    ((int64_t *)l->y[1])[row] = (int64_t)zero;
+}
+
+static npu_status npu__ref_token_qparams_prepare(npu_prepare *p)
+{
+    p->parts = npu__ref_item_parts((size_t)npu__ref_leading(&p->in[0]), (size_t)npu__ref_last_dim(&p->in[0]));
+    return npu__ref_qparams_prepare(p);
+}
+
+static npu_status npu__ref_token_qparams_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_qparams *s = (const npu__ref_qparams *)l->state;
+    int64_t n = npu__ref_last_dim(&l->in[0]);
+    size_t begin, end;
+    npu__ref_share((size_t)npu__ref_leading(&l->in[0]), part, parts, &begin, &end);
+    for (int64_t row = (int64_t)begin; row < (int64_t)end; row++) {
+        double least, largest;
+        npu__ref_extremes(l, row * n, n, &least, &largest);
+        (s->symmetric ? npu__ref_token_symmetric : npu__ref_token_asymmetric)(l, row, least, largest);
+    }
+    return NPU_OK;
+}
+
+/* ---- products with weights of small integers ---- */
+
+typedef struct npu__ref_lean {
+    int64_t m, n, k, group; /* rows of x, rows of the weight, elements of each, of those with one scale */
+    uint32_t kind;
+} npu__ref_lean;
+
+/* The byte that has element k of row n of 4-bit weights, and how far it is shifted there: 64 rows side by side, row i
+   in one byte with row i + 32; the rows beyond in pairs. */
+static size_t npu__ref_int4_place(int64_t rows, int64_t cols, int64_t n, int64_t k, uint32_t *shift)
+{
+    int64_t first = n / 64 * 64, some = npu__ref_min(64, rows - first), at = n - first;
+    bool is_whole = some == 64;
+    *shift = 4 * (uint32_t)(is_whole ? at / 32 : at % 2);
+    return (size_t)(first * cols / 2 + k * some / 2 + (is_whole ? at % 32 : at / 2));
+}
+
+static npu_status npu__ref_convert_int4_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    int64_t rows = l->in[0].dims[0], cols = l->in[0].dims[1];
+    const int32_t *x = (const int32_t *)l->x[0];
+    uint8_t *y = (uint8_t *)l->y[0];
+    (void)part, (void)parts;
+    memset(y, 0, (size_t)(rows * cols / 2));
+    for (int64_t i = 0; i < rows * cols; i++) {
+        uint32_t shift;
+        size_t at = npu__ref_int4_place(rows, cols, i / cols, i % cols, &shift);
+        y[at] |= (uint8_t)(((uint32_t)x[i] & 15u) << shift);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_dyn_pack_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    int64_t at = 0;
+    (void)part, (void)parts;
+    for (uint32_t k = 0; k < 3; k++) {
+        int64_t len = l->x[k] ? npu__ref_len(&l->in[k]) : 0, n;
+        float x[NPU__STRIP];
+        for (int64_t i = 0; i < len; i += n, at += n) {
+            n = npu__ref_min(NPU__STRIP, len - i);
+            npu__ref_load_f32(x, l->x[k], l->in[k].dtype, i, 1, (size_t)n);
+            npu__ref_store_f32(l->y[0], NPU_F32, at, 1, x, (size_t)n);
+        }
+    }
+    return NPU_OK;
+}
+
+/* A row as 8-bit integers. */
+typedef struct npu__ref_lean_row { float scale; int32_t zero; } npu__ref_lean_row;
+
+/* Rows start as far apart as they are long, rounded up, and their scales lie behind them. */
+static size_t npu__ref_lean_stride(int64_t k) { return ((size_t)k + 63) / 64 * 64; }
+
+static npu_status npu__ref_lean_prepare(npu_prepare *p)
+{
+    npu__ref_lean *s = (npu__ref_lean *)npu_prepare_alloc(p, sizeof *s);
+    size_t row;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->kind = p->op->kind;
+    s->m = p->in[0].dims[0], s->k = p->in[0].dims[1], s->n = p->out[0].dims[1];
+    s->group = npu_op_int(p->op, "qGroupSize", npu_op_int(p->op, "block_size", s->k));
+    p->state = s;
+    p->parts = npu__ref_item_parts((size_t)s->n, (size_t)(s->m * s->k));
+    row = npu__ref_lean_stride(s->k) + sizeof(npu__ref_lean_row);
+    return p->before && !npu_size_mul(row, (size_t)s->m, &p->workspace) ? NPU_ERR_OVERFLOW : NPU_OK;
+}
+
+/* Weight times scale; that of dyn_quant_matmul has its scales apart. */
+static double npu__ref_lean_weight(const npu_launch *l, const npu__ref_lean *s, int64_t n, int64_t k)
+{
+    uint32_t shift;
+    size_t at;
+    if (s->kind == NPU_ATEN_WEIGHT_INT8PACK_MM) {
+        return (double)((const int8_t *)l->x[1])[n * s->k + k];
+    }
+    at = npu__ref_int4_place(s->n, s->k, n, k, &shift);
+    return (double)(((const uint8_t *)l->x[1])[at] >> shift & 15) - 8.0;
+}
+
+static double npu__ref_lean_sum(const npu_launch *l, const npu__ref_lean *s, int64_t m, int64_t n)
+{
+    bool is_int8 = s->kind == NPU_ATEN_WEIGHT_INT8PACK_MM;
+    double sum = 0.0;
+    for (int64_t k = 0; k < s->k; k++) {
+        double w = npu__ref_lean_weight(l, s, n, k);
+        if (!is_int8) {
+            int64_t q = 2 * (k / s->group * s->n + n);
+            w = w * npu__ref_element(l, 2, (size_t)q) + npu__ref_element(l, 2, (size_t)q + 1);
+        }
+        sum += npu__ref_element(l, 0, (size_t)(m * s->k + k)) * w;
+    }
+    return is_int8 ? sum * npu__ref_element(l, 2, (size_t)n) : sum;
+}
+
+static npu_status npu__ref_lean_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_lean *s = (const npu__ref_lean *)l->state;
+    size_t begin, end;
+    npu__ref_share((size_t)s->n, part, parts, &begin, &end);
+    for (int64_t m = 0; m < s->m; m++) {
+        for (int64_t n = (int64_t)begin; n < (int64_t)end; n++) {
+            double sum = npu__ref_lean_sum(l, s, m, n);
+            npu__ref_store_f64(l->y[0], l->out[0].dtype, m * s->n + n, 1, &sum, 1);
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- the same as vectors: weights become floats in registers ---- */
+
+/* Of one row of the weight with up to LEAN_ROWS rows of x, which lie `step` floats apart. */
+enum { NPU__REF_LEAN_ROWS = 8 };
+/* Bytes to look ahead: what the processor foresees ends with a page, which a row may be. */
+enum { NPU__REF_LEAN_AHEAD = 2048 };
+
+/* A row of 4-bit weights: 32 of them in 16 bytes, weight i in one byte with weight i + 16; a factor for each group, and
+   what the sum of x over the group is multiplied by. */
+typedef struct npu__ref_int4_row {
+    const uint8_t *bytes;
+    const float *factors, *offsets;
+    const float *sums;      /* of x, a row of groups after the other */
+    int64_t groups, group;
+} npu__ref_int4_row;
+
+typedef struct npu__ref_lean_loops {
+    void (*int8)(float *sums, const float *x, int64_t step, int32_t rows, const int8_t *w, int64_t k);
+    void (*int4)(float *sums, const float *x, int64_t step, int32_t rows, const npu__ref_int4_row *w);
+} npu__ref_lean_loops;
+
+#define NPU__REF_LEAN_FMA_base(a, b, c) ((a) * (b) + (c))
+#define NPU__REF_LEAN_FMA_neon(a, b, c) vfmaq_f32(c, a, b)
+#define NPU__REF_LEAN_FMA_avx2(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define NPU__REF_LEAN_FMA_avx512(a, b, c) _mm512_fmadd_ps(a, b, c)
+
+/* Bytes at p as a lane each: compilers make element by element of what converts vectors. */
+NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
+{
+    uint32_t word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+#define NPU__REF_LEAN_I8_base(p) { (p)[0], (p)[1], (p)[2], (p)[3] }
+#define NPU__REF_LEAN_U8_base(p) NPU__REF_LEAN_I8_base(p)
+#define NPU__REF_LEAN_NEON(p) vreinterpret_u8_u32(vdup_n_u32(npu__ref_lean_word(p)))
+#define NPU__REF_LEAN_I8_neon(p) vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(NPU__REF_LEAN_NEON(p)))))
+#define NPU__REF_LEAN_U8_neon(p) vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(NPU__REF_LEAN_NEON(p)))))
+#define NPU__REF_LEAN_I8_avx2(p) \
+    (npu__ref_lean_i_avx2)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p)))
+#define NPU__REF_LEAN_U8_avx2(p) \
+    (npu__ref_lean_i_avx2)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p)))
+#define NPU__REF_LEAN_I8_avx512(p) \
+    (npu__ref_lean_i_avx512)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
+#define NPU__REF_LEAN_U8_avx512(p) \
+    (npu__ref_lean_i_avx512)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
+
+/* W lanes. Few rows of x have several sums each, so that an addition need not wait for the one before. */
+#define NPU__REF_LEAN_LOOPS(set, W)                                                                                \
+    typedef float npu__ref_lean_f_##set __attribute__((vector_size(4 * W)));                                       \
+    typedef float npu__ref_lean_x_##set __attribute__((vector_size(4 * W), aligned(4), may_alias));                \
+    typedef int32_t npu__ref_lean_i_##set __attribute__((vector_size(4 * W)));                                     \
+    NPU__REF_AT_##set static inline float npu__ref_lean_lanes_##set(const npu__ref_lean_f_##set *v, int32_t n)     \
+    {                                                                                                              \
+        npu__ref_lean_f_##set sum = v[0];                                                                          \
+        for (int32_t i = 1; i < n; i++) {                                                                          \
+            sum += v[i];                                                                                           \
+        }                                                                                                          \
+        for (int32_t half = W / 2; half > 0; half /= 2) {                                                          \
+            for (int32_t lane = 0; lane < half; lane++) {                                                          \
+                sum[lane] += sum[lane + half];                                                                     \
+            }                                                                                                      \
+        }                                                                                                          \
+        return sum[0];                                                                                             \
+    }                                                                                                              \
+    NPU__REF_AT_##set NPU__REF_INLINE void npu__ref_int8_rows_##set(float *sums, const float *x, int64_t step,     \
+                                                                   const int32_t rows, const int8_t *w, int64_t k) \
+    {                                                                                                              \
+        const int32_t chains = rows == 1 ? 4 : rows == 2 ? 2 : 1;                                                  \
+        npu__ref_lean_f_##set acc[NPU__REF_LEAN_ROWS] = { { 0 } };                                                 \
+        int64_t i = 0;                                                                                             \
+        for (; i + chains * W <= k; i += chains * W) {                                                             \
+            NPU__REF_PREFETCH(w + i + NPU__REF_LEAN_AHEAD);                                                        \
+            NPU__REF_UNROLL                                                                                        \
+            for (int32_t c = 0; c < chains; c++) {                                                                 \
+                const int8_t *from = w + i + c * W;                                                                \
+                npu__ref_lean_i_##set b = NPU__REF_LEAN_I8_##set(from);                                            \
+                npu__ref_lean_f_##set v = __builtin_convertvector(b, npu__ref_lean_f_##set);                       \
+                NPU__REF_UNROLL                                                                                    \
+                for (int32_t r = 0; r < rows; r++) {                                                               \
+                    npu__ref_lean_f_##set part = *(const npu__ref_lean_x_##set *)(x + r * step + i + c * W);       \
+                    acc[r * chains + c] = NPU__REF_LEAN_FMA_##set(part, v, acc[r * chains + c]);                   \
+                }                                                                                                  \
+            }                                                                                                      \
+        }                                                                                                          \
+        for (int32_t r = 0; r < rows; r++) {                                                                       \
+            sums[r] = npu__ref_lean_lanes_##set(acc + r * chains, chains);                                         \
+            for (int64_t j = i; j < k; j++) {                                                                      \
+                sums[r] += x[r * step + j] * (float)w[j];                                                          \
+            }                                                                                                      \
+        }                                                                                                          \
+    }                                                                                                              \
+    NPU__REF_AT_##set NPU__REF_INLINE void npu__ref_int4_rows_##set(float *sums, const float *x, int64_t step,     \
+                                                                   const int32_t rows, const npu__ref_int4_row *w) \
+    {                                                                                                              \
+        npu__ref_lean_f_##set all[NPU__REF_LEAN_ROWS] = { { 0 } };                                                 \
+        const uint8_t *bytes = w->bytes;                                                                           \
+        for (int64_t g = 0; g < w->groups; g++) {                                                                  \
+            npu__ref_lean_f_##set acc[NPU__REF_LEAN_ROWS] = { { 0 } }, more = { 0 };                               \
+            npu__ref_lean_f_##set factor = more;                                                                    \
+            for (int32_t h = 0; h < W; h++) {                                                                       \
+                factor[h] = w->factors[g];                                                                          \
+            }                                                                                                       \
+            for (int64_t i = g * w->group; i < (g + 1) * w->group; i += 32) {                                      \
+                NPU__REF_PREFETCH(bytes + NPU__REF_LEAN_AHEAD);                                                    \
+                NPU__REF_UNROLL                                                                                    \
+                for (int32_t h = 0; h < 16; h += W) {                                                              \
+                    npu__ref_lean_i_##set b = NPU__REF_LEAN_U8_##set(bytes + h);                                   \
+                    npu__ref_lean_f_##set low = __builtin_convertvector(b & 15, npu__ref_lean_f_##set);            \
+                    npu__ref_lean_f_##set high = __builtin_convertvector(b >> 4, npu__ref_lean_f_##set);           \
+                    NPU__REF_UNROLL                                                                                \
+                    for (int32_t r = 0; r < rows; r++) {                                                           \
+                        const float *at = x + r * step + i + h;                                                    \
+                        npu__ref_lean_f_##set *second = rows == 1 ? &more : &acc[r];                               \
+                        acc[r] = NPU__REF_LEAN_FMA_##set(*(const npu__ref_lean_x_##set *)at, low, acc[r]);         \
+                        *second = NPU__REF_LEAN_FMA_##set(*(const npu__ref_lean_x_##set *)(at + 16), high, *second); \
+                    }                                                                                              \
+                }                                                                                                  \
+                bytes += 16;                                                                                       \
+            }                                                                                                      \
+            acc[0] += more;                                                                                        \
+            NPU__REF_UNROLL                                                                                        \
+            for (int32_t r = 0; r < rows; r++) {                                                                   \
+                all[r] = NPU__REF_LEAN_FMA_##set(acc[r], factor, all[r]);                                          \
+            }                                                                                                      \
+        }                                                                                                          \
+        for (int32_t r = 0; r < rows; r++) {                                                                       \
+            const float *of_x = w->sums + r * w->groups;                                                           \
+            int64_t g = 0;                                                                                         \
+            for (; g + W <= w->groups; g += W) {                                                                   \
+                npu__ref_lean_f_##set part = *(const npu__ref_lean_x_##set *)(of_x + g);                           \
+                all[r] = NPU__REF_LEAN_FMA_##set(part, *(const npu__ref_lean_x_##set *)(w->offsets + g), all[r]);  \
+            }                                                                                                      \
+            sums[r] = npu__ref_lean_lanes_##set(all + r, 1);                                                       \
+            for (; g < w->groups; g++) {                                                                           \
+                sums[r] += of_x[g] * w->offsets[g];                                                                \
+            }                                                                                                      \
+        }                                                                                                          \
+    }                                                                                                              \
+    NPU__REF_AT_##set static void npu__ref_int8_##set(float *sums, const float *x, int64_t step, int32_t rows,     \
+                                                      const int8_t *w, int64_t k)                                  \
+    {                                                                                                              \
+        switch (rows) {                                                                                            \
+        case 1: npu__ref_int8_rows_##set(sums, x, step, 1, w, k); break;                                           \
+        case 2: npu__ref_int8_rows_##set(sums, x, step, 2, w, k); break;                                           \
+        case 4: npu__ref_int8_rows_##set(sums, x, step, 4, w, k); break;                                           \
+        default: npu__ref_int8_rows_##set(sums, x, step, 8, w, k); break;                                          \
+        }                                                                                                          \
+    }                                                                                                              \
+    NPU__REF_AT_##set static void npu__ref_int4_##set(float *sums, const float *x, int64_t step, int32_t rows,     \
+                                                      const npu__ref_int4_row *w)                                  \
+    {                                                                                                              \
+        switch (rows) {                                                                                            \
+        case 1: npu__ref_int4_rows_##set(sums, x, step, 1, w); break;                                              \
+        case 2: npu__ref_int4_rows_##set(sums, x, step, 2, w); break;                                              \
+        case 4: npu__ref_int4_rows_##set(sums, x, step, 4, w); break;                                              \
+        default: npu__ref_int4_rows_##set(sums, x, step, 8, w); break;                                             \
+        }                                                                                                          \
+    }
+NPU__REF_LEAN_LOOPS(base, 4)
+#ifdef NPU__REF_HAS_AVX2
+NPU__REF_LEAN_LOOPS(avx2, 8)
+NPU__REF_LEAN_LOOPS(avx512, 16)
+#elif defined(__aarch64__)
+NPU__REF_LEAN_LOOPS(neon, 4)
+#endif
+
+static const npu__ref_lean_loops npu__ref_lean_of[] = {
+#define NPU_X(set, narrow, wide) { npu__ref_int8_##wide, npu__ref_int4_##wide },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+typedef struct npu__ref_lean_packed {
+    npu__ref_lean lean; /* first: the plain kernel's state */
+    const npu__ref_lean_loops *loops;
+    uint8_t *bytes;     /* of 4-bit weights that are known; NULL = the plain kernel runs */
+    float *factors;     /* n rows of one for each group, then as many offsets */
+    int64_t groups;     /* of a row; 0 = weights have 8 bits */
+    int64_t rows;       /* of x, filled up to whole blocks */
+    uint32_t dtype;     /* of x and the result */
+} npu__ref_lean_packed;
+
+/* 4-bit weights as the loops read them. Sums of x over groups take the 8 that the bits are too large by. */
+static npu_status npu__ref_int4_pack(npu_prepare *p, npu__ref_lean_packed *s)
+{
+    const npu__ref_lean *l = &s->lean;
+    int64_t groups = l->k / l->group;
+    const uint8_t *from = (const uint8_t *)p->op->in_data[1];
+    s->bytes = (uint8_t *)npu_prepare_alloc(p, (size_t)(l->n * l->k / 2) + 1);
+    s->factors = (float *)npu_prepare_alloc(p, (size_t)(2 * l->n * groups) * sizeof *s->factors + 1);
+    if (!s->bytes || !s->factors) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (int64_t i = 0; i < l->n * l->k; i++) {
+        uint32_t shift;
+        size_t at = npu__ref_int4_place(l->n, l->k, i / l->k, i % l->k, &shift);
+        s->bytes[i / 32 * 16 + i % 16] |= (uint8_t)((from[at] >> shift & 15) << (i % 32 / 16 * 4));
+    }
+    for (int64_t i = 0; i < l->n * groups; i++) {
+        float q[2];
+        npu__ref_load_f32(q, p->op->in_data[2], s->dtype, 2 * (i % groups * l->n + i / groups), 1, 2);
+        s->factors[i] = q[0];
+        s->factors[l->n * groups + i] = q[1] - 8.0f * q[0];
+    }
+    return NPU_OK;
+}
+
+/* x as floats, zeros in the rows that only fill a block, and behind them the sums of its groups. */
+static npu_status npu__ref_lean_before(const npu_launch *l)
+{
+    const npu__ref_lean_packed *s = (const npu__ref_lean_packed *)l->state;
+    const npu__ref_lean *lean = &s->lean;
+    float *x = (float *)l->workspace, *sums = x + s->rows * lean->k;
+    memset(x, 0, (size_t)(s->rows * (lean->k + s->groups)) * sizeof *x);
+    npu__ref_load_f32(x, l->x[0], s->dtype, 0, 1, (size_t)(lean->m * lean->k));
+    for (int64_t i = 0; i < lean->m * s->groups; i++) {
+        double sum = 0.0;
+        for (int64_t k = 0; k < lean->group; k++) {
+            sum += (double)x[i * lean->group + k];
+        }
+        sums[i] = (float)sum;
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_lean_prepare_packed(npu_prepare *p)
+{
+    npu__ref_lean_packed *s = (npu__ref_lean_packed *)npu_prepare_alloc(p, sizeof *s);
+    npu_status status = s ? npu__ref_lean_prepare(p) : NPU_ERR_NO_MEMORY;
+    bool is_int4 = p->op->kind == NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU;
+    size_t size;
+    if (status) {
+        return status;
+    }
+    s->lean = *(const npu__ref_lean *)p->state;
+    s->loops = &npu__ref_lean_of[p->isa];
+    s->dtype = p->in[0].dtype;
+    s->groups = is_int4 ? s->lean.k / s->lean.group : 0;
+    s->rows = npu__ref_ceil_div(s->lean.m, NPU__REF_LEAN_ROWS) * NPU__REF_LEAN_ROWS;
+    if (is_int4 && p->op->in_data && p->op->in_data[1] && p->op->in_data[2]) {
+        status = npu__ref_int4_pack(p, s);
+    }
+    p->before = npu__ref_lean_before;
+    p->state = s;
+    size = (size_t)(s->lean.k + s->groups) * sizeof(float);
+    return status ? status : npu_size_mul(size, (size_t)s->rows, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+/* Rows first .. of x times row n of the weight. */
+static void npu__ref_lean_block(const npu_launch *l, const npu__ref_lean_packed *s, int64_t first, int64_t n)
+{
+    const npu__ref_lean *lean = &s->lean;
+    const float *x = (const float *)l->workspace;
+    float sums[NPU__REF_LEAN_ROWS], scale = 1.0f;
+    int32_t rows = (int32_t)npu__ref_min(NPU__REF_LEAN_ROWS, lean->m - first);
+    int32_t some = rows > 4 ? 8 : rows > 2 ? 4 : rows;
+    if (s->groups) {
+        const float *factors = s->factors + n * s->groups;
+        npu__ref_int4_row w = { s->bytes + n * lean->k / 2, factors, factors + lean->n * s->groups,
+                                x + s->rows * lean->k + first * s->groups, s->groups, lean->group };
+        s->loops->int4(sums, x + first * lean->k, lean->k, some, &w);
+    } else {
+        npu__ref_load_f32(&scale, l->x[2], s->dtype, n, 1, 1);
+        s->loops->int8(sums, x + first * lean->k, lean->k, some, (const int8_t *)l->x[1] + n * lean->k, lean->k);
+    }
+    for (int32_t r = 0; r < rows; r++) {
+        float y = sums[r] * scale;
+        npu__ref_store_f32(l->y[0], s->dtype, (first + r) * lean->n + n, 1, &y, 1);
+    }
+}
+
+static npu_status npu__ref_lean_launch_packed(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_lean_packed *s = (const npu__ref_lean_packed *)l->state;
+    size_t begin, end;
+    if (s->groups && !s->bytes) {
+        return npu__ref_lean_launch(l, part, parts);
+    }
+    npu__ref_share((size_t)s->lean.n, part, parts, &begin, &end);
+    for (int64_t n = (int64_t)begin; n < (int64_t)end; n++) {
+        for (int64_t first = 0; first < s->lean.m; first += NPU__REF_LEAN_ROWS) {
+            npu__ref_lean_block(l, s, first, n);
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- rows rounded to 8 bits before the product ---- */
+
+/* What rounds a row, and that: halves go away from 0. */
+static npu__ref_lean_row npu__ref_dyn_row(const float *x, int64_t n, int8_t *y)
+{
+    float least = 0.0f, largest = 0.0f, steps, below, above, zero;
+    npu__ref_lean_row row;
+    for (int64_t i = 0; i < n; i++) {
+        least = x[i] < least ? x[i] : least;
+        largest = x[i] > largest ? x[i] : largest;
+    }
+    steps = least == largest ? 1.0f : 255.0f / (largest - least);
+    row.scale = steps != 0.0f ? 1.0f / steps : 0.0f;
+    below = -128.0f + least * steps, above = 127.0f + largest * steps;
+    zero = below + above > 0.0f ? -128.0f - least * steps : 127.0f - largest * steps;
+    zero = zero < -128.0f ? -128.0f : zero > 127.0f ? 127.0f : zero;
+    row.zero = npu__ref_to_i32(npu__math_rint((double)zero));
+    for (int64_t i = 0; i < n; i++) {
+        float q = x[i] * steps;
+        double whole = npu__math_floor(fabs((double)q) + 0.5), nearest = q < 0.0f ? -whole : whole;
+        nearest = nearest != nearest ? -128.0 : nearest + row.zero;
+        y[i] = (int8_t)(nearest < -128.0 ? -128.0 : nearest > 127.0 ? 127.0 : nearest);
+    }
+    return row;
+}
+
+static npu__ref_lean_row *npu__ref_dyn_rows(const npu_launch *l, const npu__ref_lean *s)
+{
+    return (npu__ref_lean_row *)(void *)((char *)l->workspace + npu__ref_lean_stride(s->k) * (size_t)s->m);
+}
+
+static npu_status npu__ref_dyn_before(const npu_launch *l)
+{
+    const npu__ref_lean *s = (const npu__ref_lean *)l->state;
+    for (int64_t m = 0; m < s->m; m++) {
+        int8_t *row = (int8_t *)l->workspace + npu__ref_lean_stride(s->k) * (size_t)m;
+        npu__ref_dyn_rows(l, s)[m] = npu__ref_dyn_row((const float *)l->x[0] + m * s->k, s->k, row);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_dyn_prepare(npu_prepare *p)
+{
+    p->before = npu__ref_dyn_before;
+    return npu__ref_lean_prepare(p);
+}
+
+/* The sum of a group: integers, which wrap. */
+static int32_t npu__ref_dyn_sum(const float *bytes, const int8_t *x, int32_t zero, int64_t first, int64_t len)
+{
+    uint32_t sum = 0;
+    for (int64_t k = first; k < first + len; k++) {
+        int32_t w = ((int32_t)bytes[k / 2] >> (k % 2 ? 4 : 0) & 15) - 8;
+        sum += (uint32_t)((x[k] - zero) * w);
+    }
+    return (int32_t)sum;
+}
+
+static npu_status npu__ref_dyn_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_lean *s = (const npu__ref_lean *)l->state;
+    int64_t groups = s->k / s->group, bytes = s->k / 2;
+    const float *w = (const float *)l->x[1], *scales = w + s->n * bytes, *bias = scales + s->n * groups;
+    bool has_bias = l->in[1].dims[0] > s->n * (bytes + groups);
+    size_t begin, end;
+    npu__ref_share((size_t)s->n, part, parts, &begin, &end);
+    for (int64_t m = 0; m < s->m; m++) {
+        const int8_t *x = (const int8_t *)l->workspace + npu__ref_lean_stride(s->k) * (size_t)m;
+        npu__ref_lean_row row = npu__ref_dyn_rows(l, s)[m];
+        for (int64_t n = (int64_t)begin; n < (int64_t)end; n++) {
+            float sum = 0.0f;
+            for (int64_t g = 0; g < groups; g++) {
+                int32_t whole = npu__ref_dyn_sum(w + n * bytes, x, row.zero, g * s->group, s->group);
+                sum += (float)whole * scales[n * groups + g];
+            }
+            sum = sum * row.scale + (has_bias ? bias[n] : 0.0f);
+            sum = sum < -FLT_MAX ? -FLT_MAX : sum > FLT_MAX ? FLT_MAX : sum;
+            ((float *)l->y[0])[m * s->n + n] = sum;
+        }
+    }
+    return NPU_OK;
+}
+
+#define NPU__REF_AFFINE_KERNEL(kind, mode) \
+    NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_affine_prepare, npu__ref_affine_launch)
+#define NPU__REF_TOKEN_QPARAMS_KERNEL(kind, mode) \
+    NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_token_qparams_prepare, npu__ref_token_qparams_launch)
+
+#define NPU__REF_KERNELS_QUANTIZATION                                                                                \
+    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE, NPU__REF_FAKE),                                 \
+    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_TENSOR_QPARAMS, NPU__REF_FAKE),                  \
+    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK, NPU__REF_FAKE),                       \
+    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK_TENSOR_QPARAMS, NPU__REF_FAKE),        \
+    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_CHANNEL_AFFINE, NPU__REF_FAKE),                                \
+    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_CHANNEL_AFFINE_CACHEMASK, NPU__REF_FAKE),                      \
+    NPU__REF_ROW(NPU_ATEN_INT_MM, "plain", 0, NULL, npu__ref_matmul_prepare_plain, npu__ref_matmul_launch),          \
+    NPU__REF_ROW(NPU_ATEN_WEIGHT_INT8PACK_MM, "packed", 10, NULL, npu__ref_lean_prepare_packed,                      \
+                 npu__ref_lean_launch_packed),                                                                       \
+    NPU__REF_ROW(NPU_ATEN_WEIGHT_INT8PACK_MM, "plain", 0, NULL, npu__ref_lean_prepare, npu__ref_lean_launch),        \
+    NPU__REF_ROW(NPU_ATEN_CONVERT_WEIGHT_TO_INT4PACK_FOR_CPU, "plain", 0, NULL, NULL, npu__ref_convert_int4_launch), \
+    NPU__REF_ROW(NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU, "packed", 10, NULL, npu__ref_lean_prepare_packed,              \
+                 npu__ref_lean_launch_packed),                                                                       \
+    NPU__REF_ROW(NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU, "plain", 0, NULL, npu__ref_lean_prepare, npu__ref_lean_launch), \
+    NPU__REF_ROW(NPU_ATEN_DYN_QUANT_PACK_4BIT_WEIGHT, "plain", 0, NULL, NULL, npu__ref_dyn_pack_launch),             \
+    NPU__REF_ROW(NPU_ATEN_DYN_QUANT_MATMUL_4BIT, "plain", 0, NULL, npu__ref_dyn_prepare, npu__ref_dyn_launch),
+
+#define NPU__REF_KERNELS_QUANTIZED                                                                                   \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_TENSOR, NPU__REF_QUANTIZE),                                    \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR, NPU__REF_QUANTIZE),                             \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR2, NPU__REF_QUANTIZE),                            \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, NPU__REF_DEQUANTIZE),                                \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR, NPU__REF_DEQUANTIZE),                         \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR2, NPU__REF_DEQUANTIZE),                        \
+    NPU__REF_ROW(NPU_QUANTIZED_CHOOSE_QPARAMS, "plain", 0, NULL, npu__ref_qparams_prepare,                           \
+                 npu__ref_choose_qparams_launch),                                                                    \
+    NPU__REF_ROW_MODE(NPU__REF_SYMMETRIC, NPU_QUANTIZED_CHOOSE_QPARAMS_SYMMETRIC, "plain", 0, NULL,                  \
+                      npu__ref_qparams_prepare, npu__ref_choose_qparams_launch),                                     \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_CHANNEL, NPU__REF_QUANTIZE),                                   \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL, NPU__REF_DEQUANTIZE),                               \
+    NPU__REF_TOKEN_QPARAMS_KERNEL(NPU_QUANTIZED_CHOOSE_QPARAMS_PER_TOKEN, NPU__REF_SYMMETRIC),                       \
+    NPU__REF_TOKEN_QPARAMS_KERNEL(NPU_QUANTIZED_CHOOSE_QPARAMS_PER_TOKEN_ASYMMETRIC_IMPL, 0),                        \
+    NPU__REF_TOKEN_QPARAMS_KERNEL(NPU_QUANTIZED_CHOOSE_QPARAMS_PER_TOKEN_ASYMMETRIC, 0),                             \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_TOKEN, NPU__REF_QUANTIZE),                                     \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_TOKEN, NPU__REF_DEQUANTIZE),                                 \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_CHANNEL_GROUP, NPU__REF_QUANTIZE),                             \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL_GROUP, NPU__REF_DEQUANTIZE),                         \
+    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_FAKE_QUANT_PER_CHANNEL, NPU__REF_FAKE),
+
+/* -----------------------------------------------------------------------------------------------------------
+   QUANTISED                                                                               >>kernels-quantised
+
+   Ops of 8 bits that stand for (stored - zero) scale. All sums are of whole numbers, so that their order is free, and
+   become results in one place, npu__ref_requantise; what depends on one element alone is a table of 256 results.
+   -------------------------------------------------------------------------------------------------------- */
+
+/* ---- requantisation ---- */
+
+/* A real factor as multiplier 2^(shift - 31). */
+typedef struct npu__ref_factor {
+    int32_t multiplier; /* 2^30 to 2^31 - 1, or 0 */
+    int32_t shift;      /* -31 to 30 */
+} npu__ref_factor;
+
+/* The nearest one; below 2^-32 it is 0, from 2^30 on the largest. Source: TFLite, QuantizeMultiplier. */
+static npu__ref_factor npu__ref_factor_of(double real)
+{
+    npu__ref_factor f = { 0, 0 };
+    int shift;
+    double part = npu__math_frexp(real < 0x1p31 ? real : 0x1p31, &shift);
+    int64_t whole = (int64_t)npu__math_floor(npu__math_ldexp(part, 31) + 0.5);
+    if (whole == (int64_t)1 << 31) {
+        whole /= 2;
+        shift++;
+    }
+    if (shift >= -31) {
+        f.multiplier = shift > 30 ? INT32_MAX : (int32_t)whole;
+        f.shift = shift > 30 ? 30 : shift;
+    }
+    return f;
+}
+
+/* p 2^-shift, rounded to even; shift is 1 to 62. */
+static inline int64_t npu__ref_shift_even(int64_t p, int shift)
+{
+    int64_t whole = p >> shift, half = (int64_t)1 << (shift - 1), rest = p & (2 * half - 1);
+    return whole + (rest > half || (rest == half && (whole & 1)));
+}
+
+/* x 2^-shift, rounded, halves away from 0; shift is 0 to 31. Source: gemmlowp, RoundingDivideByPOT. */
+static inline int32_t npu__ref_shift_away(int32_t x, int shift)
+{
+    int64_t mask = ((int64_t)1 << shift) - 1, rest = x & mask;
+    return (int32_t)(((int64_t)x >> shift) + (rest > (mask >> 1) + (x < 0)));
+}
+
+/* The upper half of 2 a b, rounded, halves upwards; b is not the least number. Source: gemmlowp,
+   SaturatingRoundingDoublingHighMul. */
+static inline int32_t npu__ref_high_product(int32_t a, int32_t b)
+{
+    return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
+}
+
+/* `single`: rounded once. */
+static inline int64_t npu__ref_scale_once(int32_t x, npu__ref_factor f)
+{
+    return npu__ref_shift_even((int64_t)x * f.multiplier, 31 - f.shift);
+}
+
+/* `double`: rounded by the product and by the shift. Source: TFLite, MultiplyByQuantizedMultiplier. */
+static inline int32_t npu__ref_scale_twice(int32_t x, npu__ref_factor f)
+{
+    int32_t left = (int32_t)((uint32_t)x << (f.shift > 0 ? f.shift : 0));
+    return npu__ref_shift_away(npu__ref_high_product(left, f.multiplier), f.shift > 0 ? 0 : -f.shift);
+}
+
+/* How an op makes results of sums. */
+typedef struct npu__ref_quantised {
+    double scale;
+    int32_t zero, low, high;
+    bool is_twice; /* rounding is 'double' */
+} npu__ref_quantised;
+
+static inline uint8_t npu__ref_clamp_byte(const npu__ref_quantised *q, int64_t y)
+{
+    y += q->zero;
+    return (uint8_t)(y < q->low ? q->low : y > q->high ? q->high : y);
+}
+
+/* The result that `sum` becomes; one beyond 32 bits, which a bias can make it, saturates. */
+static inline uint8_t npu__ref_requantise(const npu__ref_quantised *q, int64_t sum, npu__ref_factor f)
+{
+    int32_t x = (int32_t)(sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum);
+    return npu__ref_clamp_byte(q, q->is_twice ? npu__ref_scale_twice(x, f) : npu__ref_scale_once(x, f));
+}
+
+/* The result nearest to a real number. */
+static inline uint8_t npu__ref_quantise(const npu__ref_quantised *q, double real)
+{
+    double y = real / q->scale;
+    y = y > 1e6 ? 1e6 : y > -1e6 ? y : -1e6; /* NaN, too */
+    return npu__ref_clamp_byte(q, (int64_t)npu__math_rint(y));
+}
+
+static npu__ref_quantised npu__ref_quantised_of(const npu_op_info *op)
+{
+    npu__ref_quantised q;
+    bool is_signed = op->out[0]->dtype == NPU_I8;
+    q.scale = npu_op_float(op, "scale", 1.0);
+    q.zero = (int32_t)npu_op_int(op, "zero", 0);
+    q.low = (int32_t)npu_op_int(op, "low", is_signed ? -128 : 0);
+    q.high = (int32_t)npu_op_int(op, "high", is_signed ? 127 : 255);
+    q.is_twice = npu_op_str_is(op, "rounding", "double");
+    return q;
+}
+
+static inline double npu__ref_in_scale(const npu_op_info *op, uint32_t i)
+{
+    return npu_op_float_at(op, "in_scales", i);
+}
+
+static inline int32_t npu__ref_in_zero(const npu_op_info *op, uint32_t i)
+{
+    return (int32_t)npu_op_int_at(op, "in_zeros", i);
+}
+
+/* Element i of bytes; is_signed: of i8. */
+static inline int32_t npu__ref_byte(const void *x, bool is_signed, size_t i)
+{
+    return is_signed ? ((const int8_t *)x)[i] : ((const uint8_t *)x)[i];
+}
+
+/* ---- tables: requantise, functions of one element, cat ---- */
+
+enum { NPU__Q_COPY, NPU__Q_SIGMOID, NPU__Q_TANH, NPU__Q_HARDSWISH, NPU__Q_HARDSIGMOID, NPU__Q_SILU, NPU__Q_GELU };
+
+static double npu__ref_quantised_function(uint32_t mode, double x)
+{
+    double ramp = x + 3.0 < 0.0 ? 0.0 : x + 3.0 > 6.0 ? 6.0 : x + 3.0;
+    switch (mode) {
+    case NPU__Q_SIGMOID: return 1.0 / (1.0 + npu__math_exp(-x));
+    case NPU__Q_TANH: return npu__math_tanh(x);
+    case NPU__Q_HARDSWISH: return x * ramp / 6.0;
+    case NPU__Q_HARDSIGMOID: return ramp / 6.0;
+    case NPU__Q_SILU: return x / (1.0 + npu__math_exp(-x));
+    default: return 0.5 * x * npu__math_erfc(-x * 0.70710678118654752440);
+    }
+}
+
+typedef struct npu__ref_byte_map {
+    npu__ref_along along;
+    uint8_t (*table)[256]; /* of each operand, by its bytes as they are stored */
+} npu__ref_byte_map;
+
+static void npu__ref_fill_table(const npu_prepare *p, uint32_t operand, uint8_t *table)
+{
+    npu__ref_quantised q = npu__ref_quantised_of(p->op);
+    double scale = npu__ref_in_scale(p->op, operand);
+    npu__ref_factor f = npu__ref_factor_of(scale / q.scale);
+    int32_t zero = npu__ref_in_zero(p->op, operand);
+    for (uint32_t i = 0; i < 256; i++) {
+        uint8_t byte = (uint8_t)i;
+        int32_t x = npu__ref_byte(&byte, p->in[operand].dtype == NPU_I8, 0) - zero;
+        table[i] = p->mode == NPU__Q_COPY ? npu__ref_requantise(&q, x, f)
+                                          : npu__ref_quantise(&q, npu__ref_quantised_function(p->mode, scale * x));
+    }
+}
+
+static npu_status npu__ref_byte_map_prepare(npu_prepare *p)
+{
+    npu__ref_byte_map *m = (npu__ref_byte_map *)npu_prepare_alloc(p, sizeof *m);
+    uint32_t num_in = p->op->num_in;
+    if (!m || (m->table = npu_prepare_alloc(p, num_in * sizeof *m->table)) == NULL) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < num_in; i++) {
+        npu__ref_fill_table(p, i, m->table[i]);
+    }
+    npu__ref_along_init(&m->along, &p->out[0], !npu_op_arg(p->op, "dim"), npu_op_int(p->op, "dim", 0));
+    p->state = m;
+    p->parts = p->op->kind == NPU_NPU_QCAT ? 1 : npu__ref_item_parts(m->along.n, 1);
+    return NPU_OK;
+}
+
+static void npu__ref_map_bytes(uint8_t *y, const uint8_t *x, size_t n, const uint8_t *table)
+{
+    for (size_t i = 0; i < n; i++) {
+        y[i] = table[x[i]];
+    }
+}
+
+static npu_status npu__ref_byte_map_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_map *m = (const npu__ref_byte_map *)l->state;
+    size_t begin, end;
+    npu__ref_split(m->along.n, part, parts, &begin, &end);
+    npu__ref_map_bytes((uint8_t *)l->y[0] + begin, (const uint8_t *)l->x[0] + begin, end - begin, m->table[0]);
+    return NPU_OK;
+}
+
+/* Operands follow one another in each run of the result. */
+static npu_status npu__ref_qcat_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_map *m = (const npu__ref_byte_map *)l->state;
+    size_t at = 0, stride = m->along.n * m->along.inner;
+    (void)part;
+    (void)parts;
+    for (uint32_t i = 0; i < l->num_in && m->along.outer; i++) {
+        size_t run = (size_t)npu__ref_len(&l->in[i]) / m->along.outer;
+        uint8_t *y = (uint8_t *)l->y[0] + at;
+        for (size_t o = 0; o < m->along.outer; o++) {
+            npu__ref_map_bytes(y + o * stride, (const uint8_t *)l->x[i] + o * run, run, m->table[i]);
+        }
+        at += run;
+    }
+    return NPU_OK;
+}
+
+/* ---- sums and products of two operands, which broadcast ---- */
+
+typedef struct npu__ref_byte_pair {
+    npu__ref_quantised q;
+    int64_t table[2][256];   /* of bytes as they are stored: less their zero, times their factor */
+    npu__ref_factor factor;  /* of products, and of sums that are rounded twice */
+    int shift;               /* of sums that are rounded once */
+    bool is_product;
+    size_t rows, n, step[2]; /* of the result, n its last dim, or all of it where nothing is broadcast */
+    npu__ref_loss broadcast; /* dims and strides, the last dim first */
+} npu__ref_byte_pair;
+
+/* Both factors get 2^-shift in common, the larger one having 31 bits. */
+static void npu__ref_sum_once(npu__ref_byte_pair *s, double a, double b)
+{
+    int shift;
+    a = a < 0x1p40 ? a : 0x1p40; /* far outside in any case */
+    b = b < 0x1p40 ? b : 0x1p40;
+    (void)npu__math_frexp(a > b ? a : b, &shift);
+    s->shift = shift > 30 ? 1 : shift < -31 ? 62 : 31 - shift;
+    for (uint32_t i = 0; i < 256; i++) {
+        s->table[0][i] *= (int64_t)npu__math_rint(npu__math_ldexp(a, s->shift));
+        s->table[1][i] *= (int64_t)npu__math_rint(npu__math_ldexp(b, s->shift));
+    }
+}
+
+/* Operands get 20 more bits, and a unit of twice the larger scale, before they are added.
+   Source: TFLite, AddElementwise. */
+static void npu__ref_sum_twice(npu__ref_byte_pair *s, double a, double b)
+{
+    double most = 2.0 * (a > b ? a : b);
+    npu__ref_factor fa = npu__ref_factor_of(a / most), fb = npu__ref_factor_of(b / most);
+    s->factor = npu__ref_factor_of(most / (1048576.0 * s->q.scale));
+    for (uint32_t i = 0; i < 256; i++) {
+        s->table[0][i] = npu__ref_scale_twice((int32_t)s->table[0][i] * 1048576, fa);
+        s->table[1][i] = npu__ref_scale_twice((int32_t)s->table[1][i] * 1048576, fb);
+    }
+}
+
+static void npu__ref_pair_rows(npu_prepare *p, npu__ref_byte_pair *s)
+{
+    npu__ref_loss *b = &s->broadcast;
+    bool is_whole;
+    npu__ref_loss_shape(p, b);
+    is_whole = b->rank == 0 || ((size_t)npu__ref_len(&p->in[0]) == b->len && (size_t)npu__ref_len(&p->in[1]) == b->len);
+    s->n = is_whole ? b->len : (size_t)b->dims[0];
+    s->rows = s->n ? b->len / s->n : 0;
+    for (uint32_t k = 0; k < 2; k++) {
+        s->step[k] = is_whole ? 1 : (size_t)b->strides[k][0];
+    }
+}
+
+static npu_status npu__ref_byte_pair_prepare(npu_prepare *p)
+{
+    npu__ref_byte_pair *s = (npu__ref_byte_pair *)npu_prepare_alloc(p, sizeof *s);
+    double a = npu__ref_in_scale(p->op, 0), b = npu__ref_in_scale(p->op, 1);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->q = npu__ref_quantised_of(p->op);
+    s->is_product = p->op->kind == NPU_NPU_QMUL;
+    for (uint32_t i = 0; i < 512; i++) {
+        uint8_t byte = (uint8_t)i;
+        s->table[i / 256][byte] =
+            npu__ref_byte(&byte, p->in[0].dtype == NPU_I8, 0) - npu__ref_in_zero(p->op, i / 256);
+    }
+    if (s->is_product) {
+        s->factor = npu__ref_factor_of(a * b / s->q.scale);
+    } else if (s->q.is_twice) {
+        npu__ref_sum_twice(s, a, b);
+    } else {
+        npu__ref_sum_once(s, a / s->q.scale, b / s->q.scale);
+    }
+    npu__ref_pair_rows(p, s);
+    p->state = s;
+    p->parts = s->rows > 1 ? npu__ref_item_parts(s->rows, s->n) : npu__ref_item_parts(s->n, 1);
+    return NPU_OK;
+}
+
+static uint8_t npu__ref_join_bytes(const npu__ref_byte_pair *s, int64_t a, int64_t b)
+{
+    return s->is_product || s->q.is_twice ? npu__ref_requantise(&s->q, s->is_product ? a * b : a + b, s->factor)
+                                          : npu__ref_clamp_byte(&s->q, npu__ref_shift_even(a + b, s->shift));
+}
+
+/* Where operand k of a row begins; the last dim is not counted. */
+static size_t npu__ref_pair_first(const npu__ref_byte_pair *s, uint32_t k, size_t row)
+{
+    size_t at = 0;
+    for (uint32_t i = 1; i < s->broadcast.rank && s->rows > 1; i++) {
+        at += row % (size_t)s->broadcast.dims[i] * (size_t)s->broadcast.strides[k][i];
+        row /= (size_t)s->broadcast.dims[i];
+    }
+    return at;
+}
+
+/* Parts are rows, or pieces of the only one. */
+static npu_status npu__ref_byte_pair_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_pair *s = (const npu__ref_byte_pair *)l->state;
+    size_t begin, end, first = 0, last = s->n;
+    bool is_one = s->rows == 1;
+    npu__ref_share(is_one ? s->n : s->rows, part, parts, &begin, &end);
+    if (is_one) {
+        first = begin, last = end, begin = 0, end = 1;
+    }
+    for (size_t row = begin; row < end; row++) {
+        const uint8_t *a = (const uint8_t *)l->x[0] + npu__ref_pair_first(s, 0, row);
+        const uint8_t *b = (const uint8_t *)l->x[1] + npu__ref_pair_first(s, 1, row);
+        uint8_t *y = (uint8_t *)l->y[0] + row * s->n;
+        for (size_t i = first; i < last; i++) {
+            y[i] = npu__ref_join_bytes(s, s->table[0][a[i * s->step[0]]], s->table[1][b[i * s->step[1]]]);
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- windows and means ---- */
+
+typedef struct npu__ref_byte_pool {
+    npu__ref_quantised q;
+    const npu__ref_pool *pool;
+    double factor;  /* of a sum, before it is divided by the number of elements */
+    int32_t zero;   /* of the operand */
+    bool is_signed, is_same; /* is_same: as the result, scale and zero */
+} npu__ref_byte_pool;
+
+static npu_status npu__ref_byte_pool_prepare(npu_prepare *p)
+{
+    npu__ref_byte_pool *s = (npu__ref_byte_pool *)npu_prepare_alloc(p, sizeof *s);
+    const char *list = npu_op_arg(p->op, "kernel_size") ? "kernel_size" : "output_size";
+    uint32_t dims = npu_op_list_len(p->op, list);
+    npu_status status = s ? npu__ref_pool_init(p, &p->in[0], &p->out[0], dims) : NPU_ERR_NO_MEMORY;
+    if (status) {
+        return status;
+    }
+    s->q = npu__ref_quantised_of(p->op);
+    s->pool = (const npu__ref_pool *)p->state;
+    s->factor = npu__ref_in_scale(p->op, 0) / s->q.scale;
+    s->zero = npu__ref_in_zero(p->op, 0);
+    s->is_signed = p->in[0].dtype == NPU_I8;
+    s->is_same = npu__ref_in_scale(p->op, 0) == s->q.scale && s->zero == s->q.zero;
+    p->state = s;
+    return NPU_OK;
+}
+
+/* The mean of `count` elements whose sum, their zeros taken off, is `sum`. Without a change of scale and twice rounded
+   it is TFLite's AveragePool: the quotient of stored numbers, halves away from 0. */
+static uint8_t npu__ref_byte_mean(const npu__ref_byte_pool *s, int64_t sum, int64_t count)
+{
+    if (s->is_same && s->q.is_twice) {
+        int64_t stored = sum + s->zero * count, half = count / 2;
+        return npu__ref_clamp_byte(&s->q, (stored > 0 ? stored + half : stored - half) / count - s->zero);
+    }
+    return npu__ref_requantise(&s->q, sum, npu__ref_factor_of(s->factor / (double)count));
+}
+
+/* Sum or maximum of a window of a plane, its zeros taken off. */
+static int64_t npu__ref_byte_window(const npu__ref_byte_pool *s, const uint8_t *x, const npu__ref_span *w)
+{
+    int64_t y = s->pool->mean ? 0 : -256;
+    for (int64_t i = 0; i < w[0].count; i++) {
+        for (int64_t j = 0; j < w[1].count; j++) {
+            const uint8_t *row = x + npu__ref_pool_at(s->pool, w, i, j, 0);
+            for (int64_t k = 0; k < w[2].count; k++) {
+                int32_t e = npu__ref_byte(row, s->is_signed, (size_t)(k * s->pool->dilation[2])) - s->zero;
+                y = s->pool->mean ? y + e : e > y ? e : y;
+            }
+        }
+    }
+    return y;
+}
+
+static uint8_t npu__ref_byte_window_mean(const npu__ref_byte_pool *s, const npu__ref_span *w, int64_t sum)
+{
+    const npu__ref_pool *pool = s->pool;
+    int64_t count = w[0].count * w[1].count * w[2].count, padded = w[0].padded * w[1].padded * w[2].padded;
+    int64_t divisor = pool->divisor ? pool->divisor : pool->include_padding ? padded : count;
+    return count == 0    ? npu__ref_clamp_byte(&s->q, 0)
+           : divisor > 0 ? npu__ref_byte_mean(s, sum, divisor)
+                         : npu__ref_byte_mean(s, -sum, -divisor);
+}
+
+/* Parts are ranges of rows of the result. */
+static npu_status npu__ref_byte_pool_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_pool *s = (const npu__ref_byte_pool *)l->state;
+    const npu__ref_pool *pool = s->pool;
+    size_t width = (size_t)pool->out[2], rows = (size_t)(pool->out[0] * pool->out[1]), begin, end;
+    size_t plane = (size_t)(pool->in[0] * pool->in[1] * pool->in[2]);
+    npu__ref_share(pool->planes * rows, part, parts, &begin, &end);
+    for (size_t o = begin * width; o < end * width; o++) {
+        npu__ref_span w[NPU__POOL_DIMS];
+        int64_t y;
+        npu__ref_pool_spans(pool, o % (rows * width), w);
+        y = npu__ref_byte_window(s, (const uint8_t *)l->x[0] + o / (rows * width) * plane, w);
+        ((uint8_t *)l->y[0])[o] =
+            pool->mean ? npu__ref_byte_window_mean(s, w, y) : npu__ref_clamp_byte(&s->q, y + s->zero - s->q.zero);
+    }
+    return NPU_OK;
+}
+
+typedef struct npu__ref_byte_reduction {
+    npu__ref_byte_pool as; /* without windows */
+    npu__ref_reduction r;
+} npu__ref_byte_reduction;
+
+static npu_status npu__ref_qmean_prepare(npu_prepare *p)
+{
+    npu__ref_byte_reduction *s = (npu__ref_byte_reduction *)npu_prepare_alloc(p, sizeof *s);
+    bool is_reduced[NPU_MAX_RANK];
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->as.q = npu__ref_quantised_of(p->op);
+    s->as.factor = npu__ref_in_scale(p->op, 0) / s->as.q.scale;
+    s->as.zero = npu__ref_in_zero(p->op, 0);
+    s->as.is_signed = p->in[0].dtype == NPU_I8;
+    npu__ref_reduced_dims(p->op, p->in[0].rank, is_reduced);
+    npu__ref_collapse(&s->r, &p->in[0], is_reduced);
+    p->state = s;
+    p->parts = npu__ref_item_parts(s->r.kept.len, s->r.reduced.len);
+    return NPU_OK;
+}
+
+static npu_status npu__ref_qmean_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_reduction *s = (const npu__ref_byte_reduction *)l->state;
+    const npu__ref_dim_group *g = &s->r.reduced;
+    size_t n = g->rank ? (size_t)g->dims[0] : 1, step = g->rank ? (size_t)g->strides[0] : 1, begin, end;
+    npu__ref_share(s->r.kept.len, part, parts, &begin, &end);
+    for (size_t o = begin; o < end; o++) {
+        const uint8_t *x = (const uint8_t *)l->x[0] + npu__ref_group_offset(&s->r.kept, 0, o);
+        int64_t sum = 0;
+        for (size_t run = 0; run < g->len / n; run++) {
+            const uint8_t *row = x + npu__ref_group_offset(g, 1, run);
+            for (size_t i = 0; i < n; i++) {
+                sum += npu__ref_byte(row, s->as.is_signed, i * step);
+            }
+        }
+        ((uint8_t *)l->y[0])[o] = npu__ref_byte_mean(&s->as, sum - (int64_t)g->len * s->as.zero, (int64_t)g->len);
+    }
+    return NPU_OK;
+}
+
+/* ---- softmax ---- */
+
+typedef struct npu__ref_byte_softmax {
+    npu__ref_quantised q;
+    npu__ref_along along;
+    double part[256];    /* exp of a difference from the largest, in double */
+    int32_t exponent[256]; /* of `double`, with 31 binary digits */
+    int most;            /* of `double`: differences beyond it count as nothing */
+    bool is_signed;
+} npu__ref_byte_softmax;
+
+/* exp(x) for x = a 2^-26 from -32 to 0, with 31 binary digits. Source: gemmlowp, exp_on_negative_values. */
+static int32_t npu__ref_fixed_exp(int32_t a)
+{
+    /* exp(-2^i), i from -2 to 4 */
+    static const int32_t powers[] = { 1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242 };
+    const int32_t quarter = 1 << 24;
+    int32_t fraction = (a & (quarter - 1)) - quarter, rest = fraction - a;
+    int32_t x = (int32_t)((uint32_t)fraction << 5) + (1 << 28), x2 = npu__ref_high_product(x, x);
+    int32_t x3 = npu__ref_high_product(x2, x), x4 = npu__ref_high_product(x2, x2), y;
+    y = npu__ref_shift_away(npu__ref_high_product(npu__ref_shift_away(x4, 2) + x3, 715827883) + x2, 1);
+    y = 1895147668 + npu__ref_high_product(1895147668, x + y); /* about exp(-1/8) */
+    for (uint32_t i = 0; i < 7; i++) {
+        y = rest >> (24 + i) & 1 ? npu__ref_high_product(y, powers[i]) : y;
+    }
+    return a == 0 ? INT32_MAX : y;
+}
+
+/* TFLite's preparation of a softmax: differences as numbers with 26 binary digits. */
+static void npu__ref_softmax_fixed(npu__ref_byte_softmax *s, double scale)
+{
+    double real = npu__math_ldexp(scale, 26), radius;
+    npu__ref_factor f = npu__ref_factor_of(real < 2147483647.0 ? real : 2147483647.0);
+    radius = 31.0 * npu__math_ldexp(1.0, 26 - f.shift); /* in 6 digits before the point, one of them the sign */
+    s->most = radius < 255 ? (int)npu__math_floor(radius) : 255;
+    for (int d = 0; d < 256; d++) {
+        s->exponent[d] = d > s->most ? 0 : npu__ref_fixed_exp(npu__ref_scale_twice(-d, f));
+    }
+}
+
+static npu_status npu__ref_qsoftmax_prepare(npu_prepare *p)
+{
+    npu__ref_byte_softmax *s = (npu__ref_byte_softmax *)npu_prepare_alloc(p, sizeof *s);
+    double scale = npu__ref_in_scale(p->op, 0);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->q = npu__ref_quantised_of(p->op);
+    s->is_signed = p->in[0].dtype == NPU_I8;
+    npu__ref_along_init(&s->along, &p->in[0], false, npu_op_int(p->op, "dim", -1));
+    for (int d = 0; d < 256; d++) {
+        s->part[d] = npu__math_exp(-scale * d);
+    }
+    npu__ref_softmax_fixed(s, scale);
+    p->state = s;
+    p->parts = npu__ref_item_parts(s->along.outer * s->along.inner, s->along.n * 4);
+    return NPU_OK;
+}
+
+/* 1 / (1 + a) for a from 0 to 1, with 31 binary digits: three steps of Newton's from 48/17 - 32/17 x.
+   Source: gemmlowp, one_over_one_plus_x_for_x_in_0_1. */
+static int32_t npu__ref_fixed_reciprocal(int32_t a)
+{
+    int64_t sum = (int64_t)a + INT32_MAX;
+    int32_t half = (int32_t)((sum + 1) / 2), x = 1515870810 + npu__ref_high_product(half, -1010580540);
+    for (int i = 0; i < 3; i++) {
+        int32_t rest = (1 << 29) - npu__ref_high_product(half, x), step = npu__ref_high_product(x, rest);
+        int64_t wide = (int64_t)step * 4;
+        x += (int32_t)(wide > INT32_MAX ? INT32_MAX : wide < INT32_MIN ? INT32_MIN : wide);
+    }
+    return x > INT32_MAX / 2 ? INT32_MAX : x * 2;
+}
+
+/* A row of `double`: exponents are added with 12 digits before the point. Source: TFLite, Softmax of 8 bits. */
+static void npu__ref_softmax_row_fixed(const npu__ref_byte_softmax *s, uint8_t *y, const uint8_t *x, int32_t most)
+{
+    int32_t sum = 0, unit;
+    int lead = 0;
+    for (size_t i = 0; i < s->along.n; i++) {
+        sum += npu__ref_shift_away(s->exponent[most - npu__ref_byte(x, s->is_signed, i * s->along.inner)], 12);
+    }
+    while (sum > 0 && !((uint32_t)sum << lead >> 31)) {
+        lead++;
+    }
+    unit = npu__ref_fixed_reciprocal((int32_t)(((uint32_t)sum << lead) - 0x80000000u));
+    for (size_t i = 0; i < s->along.n; i++) {
+        int d = most - npu__ref_byte(x, s->is_signed, i * s->along.inner);
+        int32_t p = d > s->most ? 0 : npu__ref_shift_away(npu__ref_high_product(unit, s->exponent[d]), 12 - lead + 23);
+        y[i * s->along.inner] = npu__ref_clamp_byte(&s->q, p);
+    }
+}
+
+static void npu__ref_softmax_row_real(const npu__ref_byte_softmax *s, uint8_t *y, const uint8_t *x, int32_t most)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < s->along.n; i++) {
+        sum += s->part[most - npu__ref_byte(x, s->is_signed, i * s->along.inner)];
+    }
+    for (size_t i = 0; i < s->along.n; i++) {
+        double part = s->part[most - npu__ref_byte(x, s->is_signed, i * s->along.inner)];
+        y[i * s->along.inner] = npu__ref_quantise(&s->q, part / sum);
+    }
+}
+
+static npu_status npu__ref_qsoftmax_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_softmax *s = (const npu__ref_byte_softmax *)l->state;
+    size_t begin, end;
+    npu__ref_share(s->along.outer * s->along.inner, part, parts, &begin, &end);
+    for (size_t o = begin; o < end; o++) {
+        size_t first = npu__ref_along_first(&s->along, o);
+        const uint8_t *x = (const uint8_t *)l->x[0] + first;
+        int32_t most = -128;
+        for (size_t i = 0; i < s->along.n; i++) {
+            int32_t e = npu__ref_byte(x, s->is_signed, i * s->along.inner);
+            most = e > most ? e : most;
+        }
+        if (s->q.is_twice) {
+            npu__ref_softmax_row_fixed(s, (uint8_t *)l->y[0] + first, x, most);
+        } else {
+            npu__ref_softmax_row_real(s, (uint8_t *)l->y[0] + first, x, most);
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- computed in double: layer norm, resizing ---- */
+
+typedef struct npu__ref_byte_real {
+    npu__ref_quantised q;
+    const npu__ref_resize *resize;
+    double scale, eps;
+    int32_t zero;
+    bool is_signed;
+    size_t n, rows; /* of layer norm */
+} npu__ref_byte_real;
+
+static npu__ref_byte_real *npu__ref_byte_real_create(npu_prepare *p)
+{
+    npu__ref_byte_real *s = (npu__ref_byte_real *)npu_prepare_alloc(p, sizeof *s);
+    if (s) {
+        s->q = npu__ref_quantised_of(p->op);
+        s->scale = npu__ref_in_scale(p->op, 0);
+        s->zero = npu__ref_in_zero(p->op, 0);
+        s->is_signed = p->in[0].dtype == NPU_I8;
+    }
+    return s;
+}
+
+static npu_status npu__ref_qlayer_norm_prepare(npu_prepare *p)
+{
+    npu__ref_byte_real *s = npu__ref_byte_real_create(p);
+    uint32_t lead = p->in[0].rank - npu_op_list_len(p->op, "normalized_shape");
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->eps = npu_op_float(p->op, "eps", 1e-5);
+    s->rows = npu__ref_dims_len(&p->in[0], 0, lead);
+    s->n = npu__ref_dims_len(&p->in[0], lead, p->in[0].rank);
+    p->state = s;
+    p->parts = npu__ref_item_parts(s->rows, s->n * 2);
+    return NPU_OK;
+}
+
+/* Sums are of whole numbers: nothing is lost in the variance. */
+static void npu__ref_qlayer_norm_row(const npu__ref_byte_real *s, uint8_t *y, const uint8_t *x, const float *w,
+                                     const float *b)
+{
+    int64_t sum = 0, squares = 0;
+    double mean, rstd;
+    for (size_t i = 0; i < s->n; i++) {
+        int64_t e = npu__ref_byte(x, s->is_signed, i) - s->zero;
+        sum += e;
+        squares += e * e;
+    }
+    mean = (double)sum / (double)s->n;
+    rstd = s->scale * s->scale * ((double)squares / (double)s->n - mean * mean) + s->eps;
+    rstd = s->scale / npu__math_sqrt(rstd);
+    for (size_t i = 0; i < s->n; i++) {
+        double e = ((double)(npu__ref_byte(x, s->is_signed, i) - s->zero) - mean) * rstd;
+        y[i] = npu__ref_quantise(&s->q, e * (w ? (double)w[i] : 1.0) + (b ? (double)b[i] : 0.0));
+    }
+}
+
+static npu_status npu__ref_qlayer_norm_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_real *s = (const npu__ref_byte_real *)l->state;
+    const float *w = l->num_in > 1 ? (const float *)l->x[1] : NULL, *b = l->num_in > 2 ? (const float *)l->x[2] : NULL;
+    size_t begin, end;
+    npu__ref_share(s->rows, part, parts, &begin, &end);
+    for (size_t row = begin; row < end; row++) {
+        npu__ref_qlayer_norm_row(s, (uint8_t *)l->y[0] + row * s->n, (const uint8_t *)l->x[0] + row * s->n, w, b);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_qresize_prepare(npu_prepare *p)
+{
+    npu__ref_byte_real *s = npu__ref_byte_real_create(p);
+    npu_status status = s ? npu__ref_resize_prepare(p) : NPU_ERR_NO_MEMORY;
+    if (status == NPU_OK) {
+        s->resize = (const npu__ref_resize *)p->state;
+        p->state = s;
+    }
+    return status;
+}
+
+static npu_status npu__ref_qresize_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_real *s = (const npu__ref_byte_real *)l->state;
+    const npu__ref_resize *r = s->resize;
+    size_t height = (size_t)r->out[1], width = (size_t)r->out[2], begin, end;
+    npu__ref_share(r->planes * height, part, parts, &begin, &end);
+    for (size_t o = begin * width; o < end * width; o++) {
+        npu__ref_taps w[3];
+        w[0] = r->taps[0][0], w[1] = r->taps[1][o / width % height], w[2] = r->taps[2][o % width];
+        ((uint8_t *)l->y[0])[o] =
+            npu__ref_quantise(&s->q, (npu__ref_tap_sum(l, o / width / height, r->in, w) - s->zero) * s->scale);
+    }
+    return NPU_OK;
+}
+
+/* ---- convolution, linear ---- */
+
+typedef struct npu__ref_byte_conv {
+    npu__ref_quantised q;
+    npu__ref_conv_shape c;
+    const npu__ref_factor *factors; /* of each output channel */
+    int32_t zero;
+    bool is_signed, has_bias;
+    size_t depth, part_size; /* products of a result; bytes of workspace for a part: a column, then offsets */
+} npu__ref_byte_conv;
+
+/* Rows are images of one place. */
+static npu__ref_conv_shape npu__ref_byte_linear_shape(const npu_prepare *p)
+{
+    npu__ref_conv_shape c = { 0 };
+    c.images = (int64_t)npu__ref_dims_len(&p->in[0], 0, p->in[0].rank - 1u);
+    c.groups = 1;
+    c.out_channels = p->in[1].dims[0];
+    c.in_channels = p->in[1].dims[1];
+    for (uint32_t i = 0; i < 3; i++) {
+        c.in[i] = c.out[i] = c.kernel[i] = c.stride[i] = c.dilation[i] = 1;
+    }
+    return c;
+}
+
+static npu_status npu__ref_byte_conv_prepare(npu_prepare *p)
+{
+    npu__ref_byte_conv *s = (npu__ref_byte_conv *)npu_prepare_alloc(p, sizeof *s);
+    npu__ref_factor *factors;
+    size_t channels, results;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->q = npu__ref_quantised_of(p->op);
+    s->c = p->op->kind == NPU_NPU_QLINEAR ? npu__ref_byte_linear_shape(p) : npu__ref_conv(p);
+    s->zero = npu__ref_in_zero(p->op, 0);
+    s->is_signed = p->in[0].dtype == NPU_I8;
+    s->has_bias = p->op->num_in > 2 && p->in[2].dtype;
+    s->depth = (size_t)(s->c.in_channels * npu__ref_volume(s->c.kernel));
+    channels = (size_t)(s->c.groups * s->c.out_channels);
+    s->factors = factors = (npu__ref_factor *)npu_prepare_alloc(p, channels * sizeof *factors);
+    if (!factors) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (size_t i = 0; i < channels; i++) {
+        double w = npu_op_float_at(p->op, "w_scales", npu_op_list_len(p->op, "w_scales") > 1 ? (uint32_t)i : 0);
+        factors[i] = npu__ref_factor_of(npu__ref_in_scale(p->op, 0) * w / s->q.scale);
+    }
+    results = (size_t)(s->c.images * npu__ref_volume(s->c.out)) * channels;
+    s->part_size = ((s->depth * 2 + 63) / 64 + ((size_t)npu__ref_volume(s->c.kernel) * 8 + 63) / 64) * 64;
+    p->state = s;
+    p->parts = npu__ref_item_parts(results, s->depth);
+    p->workspace = p->parts * s->part_size;
+    return NPU_OK;
+}
+
+/* The input places that the taps of an output place meet; -1 = what is padded. */
+static void npu__ref_tap_places(const npu__ref_conv_shape *c, int64_t place, int64_t *to)
+{
+    int64_t o2 = place % c->out[2], o1 = place / c->out[2] % c->out[1], o0 = place / c->out[2] / c->out[1];
+    for (int64_t k0 = 0; k0 < c->kernel[0]; k0++) {
+        int64_t i0 = npu__ref_conv_at(c, 0, o0, k0);
+        for (int64_t k1 = 0; k1 < c->kernel[1]; k1++) {
+            int64_t i1 = npu__ref_conv_at(c, 1, o1, k1);
+            for (int64_t k2 = 0; k2 < c->kernel[2]; k2++) {
+                int64_t i2 = npu__ref_conv_at(c, 2, o2, k2);
+                *to++ = i0 < 0 || i1 < 0 || i2 < 0 ? -1 : (i0 * c->in[1] + i1) * c->in[2] + i2;
+            }
+        }
+    }
+}
+
+/* What the taps of all channels of a group read, their zeros taken off. */
+static void npu__ref_byte_column(const npu__ref_byte_conv *s, const uint8_t *x, const int64_t *places, int16_t *to)
+{
+    int64_t taps = npu__ref_volume(s->c.kernel), size = npu__ref_volume(s->c.in);
+    for (int64_t channel = 0; channel < s->c.in_channels; channel++, x += size) {
+        for (int64_t t = 0; t < taps; t++) {
+            *to++ = places[t] < 0 ? 0 : (int16_t)(npu__ref_byte(x, s->is_signed, (size_t)places[t]) - s->zero);
+        }
+    }
+}
+
+/* The one loop of products: it is what a faster one may stand for. Type rules see to it that 32 bits are enough. */
+static int32_t npu__ref_byte_dot(const int8_t *w, const int16_t *x, size_t n)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += w[i] * x[i];
+    }
+    return sum;
+}
+
+/* The weights of a transposed convolution are [in, out, taps]: those of an output channel are `taps` each. */
+static int64_t npu__ref_byte_product(const npu__ref_byte_conv *s, const int8_t *w, const int16_t *x, int64_t channel)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t taps = npu__ref_volume(c->kernel), first = channel / c->out_channels * c->in_channels, sum = 0;
+    if (!c->transposed) {
+        return npu__ref_byte_dot(w + channel * (int64_t)s->depth, x, s->depth);
+    }
+    for (int64_t i = 0; i < c->in_channels; i++) {
+        int64_t at = ((first + i) * c->out_channels + channel % c->out_channels) * taps;
+        sum += npu__ref_byte_dot(w + at, x + i * taps, (size_t)taps);
+    }
+    return sum;
+}
+
+/* Results are made place by place, all channels of one from the same column. Parts are ranges of them in that order. */
+static npu_status npu__ref_byte_conv_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_conv *s = (const npu__ref_byte_conv *)l->state;
+    const npu__ref_conv_shape *c = &s->c;
+    size_t channels = (size_t)(c->groups * c->out_channels), places = (size_t)npu__ref_volume(c->out), begin, end;
+    size_t group_size = (size_t)(c->in_channels * npu__ref_volume(c->in));
+    int16_t *column = (int16_t *)(void *)((char *)l->workspace + part * s->part_size);
+    int64_t *taps = (int64_t *)(void *)((char *)column + (s->depth * 2 + 63) / 64 * 64);
+    npu__ref_share((size_t)c->images * places * channels, part, parts, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        size_t channel = i % channels, at = i / channels, image = at / places;
+        size_t group = channel / (size_t)c->out_channels;
+        int64_t sum;
+        if (i == begin || channel == 0) {
+            npu__ref_tap_places(c, (int64_t)(at % places), taps);
+        }
+        if (i == begin || channel % (size_t)c->out_channels == 0) {
+            const uint8_t *x = (const uint8_t *)l->x[0] + (image * (size_t)c->groups + group) * group_size;
+            npu__ref_byte_column(s, x, taps, column);
+        }
+        sum = npu__ref_byte_product(s, (const int8_t *)l->x[1], column, (int64_t)channel);
+        sum += s->has_bias ? ((const int32_t *)l->x[2])[channel] : 0;
+        ((uint8_t *)l->y[0])[(image * channels + channel) * places + at % places] =
+            npu__ref_requantise(&s->q, sum, s->factors[channel]);
+    }
+    return NPU_OK;
+}
+
+/* ---- table ---- */
+
+#define NPU__REF_BYTE_MAP(mode, kind) \
+    NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_byte_map_prepare, npu__ref_byte_map_launch)
+#define NPU__REF_KERNELS_QUANTISED                                                                                    \
+    NPU__REF_ROW(NPU_NPU_QCONV, "plain", 0, NULL, npu__ref_byte_conv_prepare, npu__ref_byte_conv_launch),             \
+    NPU__REF_ROW(NPU_NPU_QLINEAR, "plain", 0, NULL, npu__ref_byte_conv_prepare, npu__ref_byte_conv_launch),           \
+    NPU__REF_ROW(NPU_NPU_QADD, "plain", 0, NULL, npu__ref_byte_pair_prepare, npu__ref_byte_pair_launch),              \
+    NPU__REF_ROW(NPU_NPU_QMUL, "plain", 0, NULL, npu__ref_byte_pair_prepare, npu__ref_byte_pair_launch),              \
+    NPU__REF_ROW(NPU_NPU_QMAX_POOL, "plain", 0, NULL, npu__ref_byte_pool_prepare, npu__ref_byte_pool_launch),         \
+    NPU__REF_ROW(NPU_NPU_QAVG_POOL, "plain", 0, NULL, npu__ref_byte_pool_prepare, npu__ref_byte_pool_launch),         \
+    NPU__REF_ROW(NPU_NPU_QADAPTIVE_AVG_POOL, "plain", 0, NULL, npu__ref_byte_pool_prepare, npu__ref_byte_pool_launch), \
+    NPU__REF_ROW(NPU_NPU_QMEAN, "plain", 0, NULL, npu__ref_qmean_prepare, npu__ref_qmean_launch),                     \
+    NPU__REF_ROW(NPU_NPU_QCAT, "plain", 0, NULL, npu__ref_byte_map_prepare, npu__ref_qcat_launch),                    \
+    NPU__REF_ROW(NPU_NPU_QSOFTMAX, "plain", 0, NULL, npu__ref_qsoftmax_prepare, npu__ref_qsoftmax_launch),            \
+    NPU__REF_ROW(NPU_NPU_QLAYER_NORM, "plain", 0, NULL, npu__ref_qlayer_norm_prepare, npu__ref_qlayer_norm_launch),   \
+    NPU__REF_ROW_MODE(NPU__NEAREST, NPU_NPU_QUPSAMPLE_NEAREST2D, "plain", 0, NULL, npu__ref_qresize_prepare,          \
+      npu__ref_qresize_launch),                                                                                       \
+    NPU__REF_ROW_MODE(NPU__LINEAR, NPU_NPU_QUPSAMPLE_BILINEAR2D, "plain", 0, NULL, npu__ref_qresize_prepare,          \
+      npu__ref_qresize_launch),                                                                                       \
+    NPU__REF_BYTE_MAP(NPU__Q_COPY, NPU_NPU_REQUANTISE),                                                               \
+    NPU__REF_BYTE_MAP(NPU__Q_SIGMOID, NPU_NPU_QSIGMOID),                                                              \
+    NPU__REF_BYTE_MAP(NPU__Q_TANH, NPU_NPU_QTANH),                                                                    \
+    NPU__REF_BYTE_MAP(NPU__Q_HARDSWISH, NPU_NPU_QHARDSWISH),                                                          \
+    NPU__REF_BYTE_MAP(NPU__Q_HARDSIGMOID, NPU_NPU_QHARDSIGMOID),                                                      \
+    NPU__REF_BYTE_MAP(NPU__Q_SILU, NPU_NPU_QSILU),                                                                    \
+    NPU__REF_BYTE_MAP(NPU__Q_GELU, NPU_NPU_QGELU),
+
+/* -----------------------------------------------------------------------------------------------------------
    AICF                                                                                         >>kernels-aicf
 
    The device kinds. Results accumulate in double here, which contains the device's f32.
@@ -20049,6 +22631,8 @@ static const npu_kernel npu__ref_execute = {
     0, "executor", 0, NULL, npu__ref_execute_prepare, npu__ref_execute_launch, NULL, NPU_KERNEL_ANY, 0
 };
 
+static const npu_kernel npu__ref_composite_kernel;
+
 static bool npu__ref_accepts(const npu_kernel *k, const npu_op_info *op)
 {
     return !npu__ref_misfit(k->dtypes, op) && (!k->supported || k->supported(op));
@@ -20077,19 +22661,52 @@ static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info 
             return fallback;
         }
     }
-    return NULL;
+    *kind_known = *kind_known || (op->traits & NPU_COMPOSITE);
+    return op->traits & NPU_COMPOSITE ? &npu__ref_composite_kernel : NULL;
+}
+
+/* The kernel of an op; of a composite, where every op that it stands for has one, too. */
+static npu_status npu__ref_find_kernel(const npu__ref *ref, const npu_op_info *op, const npu_kernel **out, bool *known)
+{
+    npu_allocator a = npu__ref_allocator(ref);
+    npu_op_storage storage;
+    npu_graph *g;
+    npu_status status = NPU_OK;
+    npu_diag diag;
+    *out = npu__ref_choose(ref, op, known);
+    if (*out != &npu__ref_composite_kernel || !op->args || (op->dynamic & NPU_DYNAMIC_MISFIT)) {
+        return NPU_OK; /* dims that do not fit together: there is nothing to expand */
+    }
+    g = npu_op_expand(op, &a, &diag);
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t i = 1; *out && i <= npu_graph_num_ops(g); i++) {
+        npu_op id = { i };
+        npu_op_info info;
+        const npu_kernel *kernel = NULL;
+        bool is_known;
+        status = npu_op_describe(g, id, &info, &storage);
+        status = status ? status : npu__ref_find_kernel(ref, &info, &kernel, &is_known);
+        *out = kernel ? *out : NULL;
+    }
+    npu_op_storage_free(&storage);
+    npu_graph_destroy(g);
+    *out = g ? *out : NULL;
+    return g || diag.status != NPU_ERR_NO_MEMORY ? status : NPU_ERR_NO_MEMORY;
 }
 
 static npu_status npu__ref_call_supported(const npu__ref *ref, const npu_op_info *op, npu_support *answer);
 
 static npu_status npu__ref_supports(void *ctx, const npu_op_info *op, npu_support *answer)
 {
+    const npu_kernel *kernel;
     npu_status status = NPU_OK;
     bool kind_known;
     if (op->kind == NPU_NPU_CALL) { /* no kernel: compile takes it apart */
         answer->reason = NPU_REASON_CLAIMED;
-        status = op->args ? npu__ref_call_supported((const npu__ref *)ctx, op, answer) : NPU_OK;
-    } else if (!npu__ref_choose((const npu__ref *)ctx, op, &kind_known)) {
+        return op->args ? npu__ref_call_supported((const npu__ref *)ctx, op, answer) : NPU_OK;
+    }
+    status = npu__ref_find_kernel((const npu__ref *)ctx, op, &kernel, &kind_known);
+    if (!kernel && !status) {
         const npu_spec *misfit = op->args ? npu__ref_misfit(NPU_KERNEL_NUMBERS, op) : NULL;
         answer->reason = kind_known ? NPU_REASON_DTYPE : NPU_REASON_OP;
         if (kind_known && misfit) {
@@ -20187,6 +22804,7 @@ typedef struct npu__ref_op {
     uint32_t num_in, num_out;
     uint32_t first_ref;         /* index of its operands and results in refs */
     uint32_t parts;
+    uint32_t scratch;           /* index + 1 of that which it works in; 0 = it needs none */
     uint32_t id;                /* of the op in the graph */
     bool is_dynamic;            /* it has runtime dims: nothing of it is prepared */
 } npu__ref_op;
@@ -20205,9 +22823,11 @@ typedef struct npu__ref_program {
     npu_inplace *inplace;
     npu_inplace *views;         /* results that no op makes: those who read them read the operand at strides */
     const char **variants;      /* per op of the group */
+    npu_scratch *scratches;     /* of ops that need it: of launch, or all that an op with runtime dims takes */
+    npu_place *scratch_places;  /* of each of them */
+    uint32_t num_scratches;
     void *blocks;
-    size_t table_size;          /* bytes of the address table at the start of the scratch */
-    size_t workspace;           /* bytes behind it: of launch, or all that an op with runtime dims takes */
+    size_t table_size;          /* bytes of the address table at the start of the group's scratch */
     size_t inner;               /* bytes behind that: of values inside calls */
 } npu__ref_program;
 
@@ -20229,6 +22849,8 @@ static void npu__ref_release(void *ctx, void *program)
     npu__ref_free(&a, p->inplace);
     npu__ref_free(&a, p->views);
     npu__ref_free(&a, (void *)p->variants);
+    npu__ref_free(&a, p->scratches);
+    npu__ref_free(&a, p->scratch_places);
     npu__ref_free(&a, p);
 }
 
@@ -20282,8 +22904,10 @@ static npu__ref_program *npu__ref_program_new(const npu_allocator *a, const npu_
     p->inplace = (npu_inplace *)npu__ref_array(a, num_in, sizeof *p->inplace);
     p->views = (npu_inplace *)npu__ref_array(a, group->num_ops, sizeof *p->views);
     p->variants = (const char **)npu__ref_array(a, group->num_ops, sizeof *p->variants);
+    p->scratches = (npu_scratch *)npu__ref_array(a, group->num_ops, sizeof *p->scratches);
+    p->scratch_places = (npu_place *)npu__ref_array(a, group->num_ops, sizeof *p->scratch_places);
     if (num_refs > UINT32_MAX / 2 || !p->ops || !p->refs || !p->tensors || !p->data || !p->places ||
-        !p->inplace || !p->views || !p->variants) {
+        !p->inplace || !p->views || !p->variants || !p->scratches || !p->scratch_places) {
         npu__ref_release(NULL, p);
         return NULL;
     }
@@ -20489,14 +23113,20 @@ static void *npu__ref_arena_resize(void *ctx, void *ptr, size_t old_size, size_t
     npu__ref_arena *a = (npu__ref_arena *)ctx;
     uintptr_t at = (uintptr_t)ptr, base = (uintptr_t)a->base;
     size_t begin = a->used, mask = NPU__REF_ALIGN - 1;
+    void *to;
     if (new_size == 0) {
         return at >= base && at < base + a->size ? NULL : a->heap.resize(a->heap.ctx, ptr, old_size, 0);
     }
     NPU_IR_ASSERT((begin & mask) == 0);
-    if (ptr || new_size > SIZE_MAX - mask || !npu_size_add(begin, (new_size + mask) & ~mask, &a->used)) {
+    if (new_size > SIZE_MAX - mask || !npu_size_add(begin, (new_size + mask) & ~mask, &a->used)) {
         return NULL;
     }
-    return a->used <= a->size ? a->base + begin : a->heap.resize(a->heap.ctx, NULL, 0, new_size);
+    to = a->used <= a->size ? a->base + begin : a->heap.resize(a->heap.ctx, NULL, 0, new_size);
+    if (to && ptr) { /* what grows moves: seldom, while a composite is expanded */
+        memcpy(to, ptr, old_size < new_size ? old_size : new_size);
+        npu__ref_arena_resize(ctx, ptr, old_size, 0);
+    }
+    return to;
 }
 
 /* One op ready to be launched. */
@@ -20557,11 +23187,30 @@ static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, c
     return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
 }
 
-/* An op of the group, the index of which in it is given for results in place, or of the body of a call. `in`
-   and `out` are its values. */
+/* Scratch of op `index` of the group: the ops of a call share what its largest takes. Returns its index + 1. */
+static uint32_t npu__ref_add_scratch(npu__ref_program *p, uint32_t index, size_t bytes)
+{
+    npu_scratch *s = p->scratches + p->num_scratches;
+    if (bytes == 0) {
+        return 0;
+    }
+    if (p->num_scratches && s[-1].op == index) {
+        s--;
+    } else {
+        p->num_scratches++;
+    }
+    s->size = (uint32_t)sizeof *s;
+    s->op = index;
+    s->alignment = NPU__REF_ALIGN;
+    s->bytes = bytes > s->bytes ? bytes : s->bytes;
+    return p->num_scratches;
+}
+
+/* An op of the group, or of the body of a call, where `in_call`; `index` is that of the op or the call in the group.
+   `in` and `out` are its values. */
 static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, const npu_op_info *op,
                                       const uint32_t *in, const uint32_t *out, const npu__ref_views *views,
-                                      uint32_t index, size_t *workspace, char text[96])
+                                      uint32_t index, bool in_call, char text[96])
 {
     npu__ref_op *o = &p->ops[p->num_ops];
     npu_tensor *tensors = p->tensors + p->num_refs;
@@ -20607,11 +23256,11 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     o->first_ref = p->num_refs;
     o->parts = prepare.parts ? prepare.parts : 1;
     o->id = op->op;
-    *workspace = prepare.workspace > *workspace ? prepare.workspace : *workspace;
-    if (index != NPU_NO_INDEX) {
+    o->scratch = npu__ref_add_scratch(p, index, prepare.workspace);
+    if (!in_call) {
         p->variants[index] = kernel->variant;
     }
-    if (op->num_out && kernel != &npu__ref_execute && index != NPU_NO_INDEX) {
+    if (op->num_out && kernel != &npu__ref_execute && !in_call) {
         npu__ref_add_inplace(p, op, tensors, index);
     }
     p->num_refs += op->num_in + op->num_out;
@@ -20661,7 +23310,8 @@ static npu_status npu__ref_call_supported(const npu__ref *ref, const npu_op_info
         ok = status == NPU_OK && info.num_in + info.num_out <= NPU__REF_CALL_TENSORS &&
              !(info.traits & NPU_RANDOM) && npu__ref_choose(ref, &info, &known);
         if (ok && npu__ref_waits(&info, npu_op_definition(body, id)->schema)) {
-            snprintf(answer->text, sizeof answer->text, "in its body %.40s has runtime dims or dynamic attributes", info.name);
+            snprintf(answer->text, sizeof answer->text, "in its body %.40s has runtime dims or dynamic attributes",
+                     info.name);
             answer->reason = NPU_REASON_DYNAMIC;
             ok = false;
         }
@@ -20707,7 +23357,7 @@ static npu_status npu__ref_call_values(npu__ref_program *p, const npu_group_op *
 }
 
 static npu_status npu__ref_compile_call(const npu__ref *ref, npu__ref_program *p, const npu_group_op *call,
-                                        size_t *workspace, char text[96])
+                                        uint32_t index, char text[96])
 {
     const npu_graph *body = npu_op_body(call->info, 0);
     size_t num = (size_t)npu_graph_num_values(body) + 1;
@@ -20731,7 +23381,7 @@ static npu_status npu__ref_compile_call(const npu__ref *ref, npu__ref_program *p
         }
         status =
             status ? status
-                   : npu__ref_compile_op(ref, p, &info, of, of + info.num_in, NULL, NPU_NO_INDEX, workspace, text);
+                   : npu__ref_compile_op(ref, p, &info, of, of + info.num_in, NULL, index, true, text);
         if (status == NPU_OK) {
             p->ops[p->num_ops - 1].id = call->info->op; /* whose time and whose failure it is */
         }
@@ -20747,7 +23397,6 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     npu_allocator a = npu__ref_allocator(ref);
     npu__ref_program *p = npu__ref_program_new(&a, group);
     npu__ref_views views = { NULL, NULL, NULL, NULL, 0 };
-    size_t workspace = 0;
     npu_status status = npu__ref_views_init(&views, &a, group) && p ? NPU_OK : NPU_ERR_NO_MEMORY;
     for (uint32_t i = 0; p && i < group->num_values; i++) {
         p->data[i] = group->values[i]->role == NPU_GROUP_WEIGHT ? group->values[i]->data : NULL;
@@ -20761,8 +23410,8 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
             continue;
         }
         status = op->info->kind == NPU_NPU_CALL
-                     ? npu__ref_compile_call(ref, p, op, &workspace, out->text)
-                     : npu__ref_compile_op(ref, p, op->info, op->in, op->out, &views, i, &workspace, out->text);
+                     ? npu__ref_compile_call(ref, p, op, i, out->text)
+                     : npu__ref_compile_op(ref, p, op->info, op->in, op->out, &views, i, false, out->text);
         out->failed_op = status ? op->info->op : 0;
     }
     npu__ref_views_free(&views, &a);
@@ -20771,10 +23420,11 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
         return status;
     }
     p->table_size = (p->num_refs * sizeof(void *) + NPU__REF_ALIGN - 1) & ~(size_t)(NPU__REF_ALIGN - 1);
-    p->workspace = (workspace + NPU__REF_ALIGN - 1) & ~(size_t)(NPU__REF_ALIGN - 1);
     out->program = p;
-    out->scratch = p->table_size + p->workspace + p->inner;
+    out->scratch = p->table_size + p->inner;
     out->scratch_alignment = NPU__REF_ALIGN;
+    out->num_scratches = p->num_scratches;
+    out->scratches = p->scratches;
     out->num_inplace = p->num_inplace;
     out->inplace = p->inplace;
     out->prepared = npu__ref_sum_blocks(p->blocks);
@@ -20790,8 +23440,11 @@ static npu_status npu__ref_place(void *ctx, void *program, const npu_places *pla
     npu__ref_program *p = (npu__ref_program *)program;
     uint32_t kept = 0;
     (void)ctx;
-    if (places->num_values != p->num_values) {
+    if (places->num_values != p->num_values || places->num_scratches != p->num_scratches) {
         return NPU_ERR_INVALID_ARGUMENT;
+    }
+    for (uint32_t i = 0; i < p->num_scratches; i++) {
+        p->scratch_places[i] = *npu_place_scratch_at(places, i);
     }
     for (uint32_t i = 0; i < p->num_values; i++) {
         p->places[i] = *npu_place_at(places, i);
@@ -20866,7 +23519,7 @@ static void npu__ref_addresses(const npu__ref_program *p, const npu_binding *b, 
         } else if (p->places[v].buffer == NPU_NO_INDEX) {
             table[i] = p->data[v] ? (char *)(uintptr_t)p->data[v] + p->tensors[i].offset : (void *)table;
         } else if (p->places[v].buffer == NPU__REF_IN_SCRATCH) {
-            table[i] = (char *)table + p->table_size + p->workspace + p->places[v].offset;
+            table[i] = (char *)table + p->table_size + p->places[v].offset;
         } else {
             char *base = (char *)b->buffers[p->places[v].buffer]->handle;
             table[i] = base ? base + p->places[v].offset + p->tensors[i].offset : (void *)table;
@@ -20883,6 +23536,13 @@ static void npu__ref_launch_of(npu_launch *l, const npu__ref_op *o, const npu_te
     l->num_out = o->num_out;
     l->x = (const void *const *)(table + o->first_ref);
     l->y = table + o->first_ref + o->num_in;
+}
+
+/* Where an op works; the table where it needs no memory. */
+static void *npu__ref_workspace(const npu__ref_program *p, const npu__ref_op *o, const npu_binding *b, void **table)
+{
+    const npu_place *place = o->scratch ? &p->scratch_places[o->scratch - 1] : NULL;
+    return place ? (char *)b->buffers[place->buffer]->handle + place->offset : (void *)table;
 }
 
 static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_program *p, const npu__ref_op *o,
@@ -20903,8 +23563,8 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
         return status;
     }
     npu__ref_addresses(p, b, table, o->first_ref, num); /* results may have moved to more room */
-    arena.base = (char *)table + p->table_size;
-    arena.size = p->workspace;
+    arena.base = (char *)npu__ref_workspace(p, o, b, table);
+    arena.size = o->scratch ? (size_t)p->scratches[o->scratch - 1].bytes : 0;
     arena.heap = p->allocator;
     a.ctx = &arena;
     status = npu__ref_make_ready(ref, info, &a, &ready);
@@ -20938,7 +23598,6 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     uint64_t begin = 0;
     NPU_IR_ASSERT((uintptr_t)scratch % sizeof(void *) == 0);
     npu__ref_addresses(p, b, table, 0, p->num_refs);
-    l.workspace = scratch + p->table_size;
     l.worker_workspace = NULL;
     l.isa = npu__ref_isa((const npu__ref *)ctx);
     l.dims = NULL;
@@ -20946,6 +23605,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
         const npu__ref_op *o = &p->ops[i];
         npu__ref_launch_of(&l, o, o->tensors, table);
         l.state = o->state;
+        l.workspace = npu__ref_workspace(p, o, b, table);
         begin = b->op_done ? b->clock() : 0;
         status = o->is_dynamic  ? npu__ref_run_dynamic((const npu__ref *)ctx, p, o, b, table)
                  : o->parts == 1 && !o->before ? o->launch(&l, 0, 1)
@@ -21022,6 +23682,9 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
     X(matrix, NPU__REF_KERNELS_MATRIX)                        X(tensor, NPU__REF_KERNELS_TENSOR)                      \
     X(convolution, NPU__REF_KERNELS_CONVOLUTION)              X(contraction, NPU__REF_KERNELS_CONTRACTION)            \
     X(linalg, NPU__REF_KERNELS_LINALG)                        X(spectral, NPU__REF_KERNELS_SPECTRAL)                  \
+    X(complex, NPU__REF_KERNELS_COMPLEX)                      X(complex_prod, \
+                                                                NPU__REF_KERNELS_COMPLEX_PROD) \
+    X(lu, NPU__REF_KERNELS_LU)                                                                                        \
     X(recurrent, NPU__REF_KERNELS_RECURRENT)                  X(distance, NPU__REF_KERNELS_DISTANCE)                  \
     X(indexing, NPU__REF_KERNELS_INDEXING)                    X(border, NPU__REF_KERNELS_BORDER)                      \
     X(moved, NPU__REF_KERNELS_MOVED)                          X(lookup, NPU__REF_KERNELS_LOOKUP)                      \
@@ -21031,7 +23694,8 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
     X(resize, NPU__REF_KERNELS_RESIZE)                        X(vectors, NPU__REF_KERNELS_VECTORS)                    \
     X(statistics, NPU__REF_KERNELS_STATISTICS)                X(loss, NPU__REF_KERNELS_LOSS)                          \
     X(aicf, NPU__REF_KERNELS_AICF)                            X(structure, NPU__REF_KERNELS_STRUCTURE)                \
-    X(loops, NPU__REF_KERNELS_LOOPS)
+    X(loops, NPU__REF_KERNELS_LOOPS)                          X(quantised, NPU__REF_KERNELS_QUANTISED)                \
+    X(quantization, NPU__REF_KERNELS_QUANTIZATION)            X(quantized, NPU__REF_KERNELS_QUANTIZED)
 #undef NPU__REF_ROW_ALL
 #define NPU__REF_ROW_ALL NPU__REF_ROW_PLACE
 NPU__REF_TABLES(NPU__REF_PLACES)
@@ -21637,6 +24301,197 @@ static const npu_kernel npu__ref_kernels_launch[] = {
 };
 #endif /* NPU_IR_NO_TILES */
 
+/* ---- composites: an op without a kernel of its own, by those of the ops that it stands for ---- */
+
+typedef struct npu__ref_composite_step {
+    npu__ref_launch_op_fn launch;
+    npu_status (*before)(const npu_launch *l);
+    npu_tensor *tensors;
+    uint32_t *values; /* of operands and results, 0 = hole */
+    void *state;
+    uint32_t num_in, num_out, parts;
+} npu__ref_composite_step;
+
+/* Where a value is: an operand, a result, a constant, or in the workspace. */
+typedef struct npu__ref_composite_value {
+    const void *data;
+    size_t offset;
+    uint32_t operand, result; /* + 1 */
+} npu__ref_composite_value;
+
+typedef struct npu__ref_composite {
+    npu__ref_composite_step *steps;
+    npu__ref_composite_value *values; /* by id */
+    uint32_t num_steps, num_values, most; /* operands and results of a step */
+    size_t table, inner;              /* bytes of the workspace: addresses of values, then what lies between */
+} npu__ref_composite;
+
+static npu_status npu__ref_composite_place(npu_prepare *p, const npu_graph *g, npu__ref_composite *s)
+{
+    uint32_t input = 0;
+    for (uint32_t i = 0; i < p->op->num_in; i++) {
+        if (p->op->in[i]) {
+            s->values[npu_graph_input(g, input++).id].operand = i + 1;
+        }
+    }
+    for (uint32_t i = 0; i < npu_graph_num_outputs(g); i++) {
+        s->values[npu_graph_output(g, i).id].result = i + 1;
+    }
+    for (uint32_t id = 1; id < s->num_values; id++) {
+        npu_value v = { id };
+        npu__ref_composite_value *value = &s->values[id];
+        size_t size = 0;
+        void *copy;
+        const void *data = npu_value_data(g, v, NULL);
+        npu_status status = npu_spec_size(npu_value_spec(g, v), &size);
+        if (status || !npu_size_add(size, NPU__REF_ALIGN - 1, &size)) {
+            return status ? status : NPU_ERR_OVERFLOW;
+        }
+        if (data) { /* the graph is gone when the op runs */
+            value->data = copy = npu_prepare_alloc(p, size);
+            if (!copy) {
+                return NPU_ERR_NO_MEMORY;
+            }
+            memcpy(copy, data, size - (NPU__REF_ALIGN - 1));
+        } else if (!value->operand && !value->result) {
+            value->offset = s->inner;
+            if (!npu_size_add(s->inner, size & ~(size_t)(NPU__REF_ALIGN - 1), &s->inner)) {
+                return NPU_ERR_OVERFLOW;
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_composite_step_of(npu_prepare *p, const npu_graph *g, npu__ref_composite *s, npu_op op,
+                                             const npu_op_info *info)
+{
+    npu__ref ref = { p->tables, p->num_tables, p->variant, p->registry, *p->allocator, p->isa };
+    npu__ref_composite_step *step = &s->steps[op.id - 1];
+    uint32_t n = info->num_in + info->num_out;
+    const npu_kernel *kernel;
+    npu_prepare sub;
+    npu_op_info known = *info;
+    const void **data = (const void **)npu_prepare_alloc(p, (n + 1) * sizeof *data);
+    npu_status status;
+    bool is_known;
+    step->tensors = (npu_tensor *)npu_prepare_alloc(p, (n + 1) * sizeof *step->tensors);
+    step->values = (uint32_t *)npu_prepare_alloc(p, (n + 1) * sizeof *step->values);
+    kernel = npu__ref_choose(&ref, info, &is_known);
+    if (!kernel || !data || !step->tensors || !step->values) {
+        snprintf(p->text, sizeof p->text, "no kernel for %.60s", info->name);
+        return kernel ? NPU_ERR_NO_MEMORY : NPU_ERR_NOT_IMPLEMENTED;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        npu_value v = i < info->num_in ? npu_op_operand_value(g, op, i) : npu_op_result(g, op, i - info->num_in);
+        npu__ref_describe(&step->tensors[i], i < info->num_in ? info->in[i] : info->out[i - info->num_in]);
+        step->values[i] = v.id;
+        data[i] = s->values[v.id].data;
+    }
+    known.in_data = data;
+    status = npu__ref_prepare(&ref, kernel, &known, step->tensors, p->allocator, &sub, p->blocks);
+    p->blocks = sub.blocks;
+    memcpy(p->text, sub.text, sizeof p->text);
+    s->most = n > s->most ? n : s->most;
+    step->launch = kernel->launch;
+    step->before = sub.before;
+    step->state = sub.state;
+    step->num_in = info->num_in;
+    step->num_out = info->num_out;
+    step->parts = sub.parts ? sub.parts : 1;
+    p->workspace = sub.workspace > p->workspace ? sub.workspace : p->workspace;
+    return status;
+}
+
+static npu_status npu__ref_composite_steps(npu_prepare *p, const npu_graph *g, npu__ref_composite *s)
+{
+    npu_op_storage storage;
+    npu_status status;
+    s->num_steps = npu_graph_num_ops(g);
+    s->num_values = npu_graph_num_values(g) + 1;
+    s->steps = (npu__ref_composite_step *)npu_prepare_alloc(p, (s->num_steps + 1) * sizeof *s->steps);
+    s->values = (npu__ref_composite_value *)npu_prepare_alloc(p, s->num_values * sizeof *s->values);
+    memset(&storage, 0, sizeof storage);
+    status = s->steps && s->values ? npu__ref_composite_place(p, g, s) : NPU_ERR_NO_MEMORY;
+    for (uint32_t i = 1; i <= s->num_steps && !status; i++) {
+        npu_op op = { i };
+        npu_op_info info;
+        status = npu_op_describe(g, op, &info, &storage);
+        status = status ? status : npu__ref_composite_step_of(p, g, s, op, &info);
+    }
+    npu_op_storage_free(&storage);
+    return status;
+}
+
+static npu_status npu__ref_composite_prepare(npu_prepare *p)
+{
+    npu__ref_composite *s = (npu__ref_composite *)npu_prepare_alloc(p, sizeof *s);
+    npu_diag diag;
+    npu_graph *g = s ? npu_op_expand(p->op, p->allocator, &diag) : NULL;
+    npu_status status;
+    size_t bytes;
+    if (!g) {
+        if (s) {
+            snprintf(p->text, sizeof p->text, "%.90s", diag.message);
+        }
+        return s ? diag.status : NPU_ERR_NO_MEMORY;
+    }
+    status = npu__ref_composite_steps(p, g, s);
+    npu_graph_destroy(g);
+    s->table = npu__ref_round_up((s->num_values + (size_t)s->most) * sizeof(void *));
+    p->state = s;
+    return status ? status
+           : npu_size_add(s->table, s->inner, &bytes) && npu_size_add(p->workspace, bytes, &p->workspace)
+               ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+/* Addresses of all values; NULL = a hole, the first. What has no bytes may have no memory. */
+static void npu__ref_composite_addresses(const npu__ref_composite *s, const npu_launch *l, void **table, char *inner)
+{
+    table[0] = NULL;
+    for (uint32_t id = 1; id < s->num_values; id++) {
+        const npu__ref_composite_value *v = &s->values[id];
+        table[id] = v->operand  ? (void *)(uintptr_t)l->x[v->operand - 1]
+                    : v->result ? l->y[v->result - 1]
+                    : v->data   ? (void *)(uintptr_t)v->data : inner + v->offset;
+    }
+}
+
+static npu_status npu__ref_composite_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_composite *s = (const npu__ref_composite *)l->state;
+    void **table = (void **)l->workspace, **refs = table + s->num_values;
+    char *inner = (char *)l->workspace + s->table;
+    npu_status status = NPU_OK;
+    (void)part, (void)parts;
+    npu__ref_composite_addresses(s, l, table, inner);
+    for (uint32_t i = 0; i < s->num_steps && !status; i++) {
+        const npu__ref_composite_step *step = &s->steps[i];
+        npu_launch sub = *l;
+        for (uint32_t k = 0; k < step->num_in + step->num_out; k++) {
+            refs[k] = table[step->values[k]];
+        }
+        sub.in = step->tensors;
+        sub.out = step->tensors + step->num_in;
+        sub.num_in = step->num_in;
+        sub.num_out = step->num_out;
+        sub.x = (const void *const *)refs;
+        sub.y = refs + step->num_in;
+        sub.state = step->state;
+        sub.workspace = inner + s->inner;
+        sub.dims = NULL;
+        status = step->before ? step->before(&sub) : NPU_OK;
+        for (uint32_t k = 0; k < step->parts && !status; k++) {
+            status = step->launch(&sub, k, step->parts);
+        }
+    }
+    return status;
+}
+
+static const npu_kernel npu__ref_composite_kernel = {
+    0, "composite", 0, NULL, npu__ref_composite_prepare, npu__ref_composite_launch, NULL, NPU_KERNEL_ANY, 0
+};
+
 /* ---- results of a lesser dtype: what takes `dtype` casts its operand first, and computes with what is left ---- */
 
 /* Binary digits that numbers of a dtype have; those of any integer lie in the range of any float. */
@@ -21726,7 +24581,7 @@ static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
     op.in = &in;
     op.in_data = NULL;
     kernel = npu__ref_choose(&ref, &op, &kind_known);
-    if (!kernel) { /* tables of a program's own choice */
+    if (!kernel || kernel == &npu__ref_composite_kernel) { /* tables of a program's own choice */
         snprintf(p->text, sizeof p->text, "%.40s: no kernel for %s", op.name, npu_dtype_name((npu_dtype)x.dtype));
         return NPU_ERR_NOT_IMPLEMENTED;
     }
@@ -21772,6 +24627,7 @@ static const npu_kernel_table npu__ref_tables[] = {
     NPU__REF_TABLE(alias),
     NPU__REF_TABLE(memory),        NPU__REF_TABLE(tensor),
     NPU__REF_TABLE(npu),           NPU__REF_TABLE(matrix),
+    NPU__REF_TABLE(quantised),
     NPU__REF_TABLE(convolution),   NPU__REF_TABLE(lookup),
     NPU__REF_TABLE(normalization), NPU__REF_TABLE(pooling),
     NPU_KERNEL_TABLE(npu__ref_kernels_cast_first),
@@ -21789,7 +24645,10 @@ static const npu_kernel_table npu__ref_tables[] = {
     NPU_KERNEL_TABLE(npu__ref_kernels_launch),
 #endif
     NPU__REF_TABLE(search),        NPU__REF_TABLE(spectral),
+    NPU__REF_TABLE(complex),       NPU__REF_TABLE(complex_prod),
+    NPU__REF_TABLE(lu),
     NPU__REF_TABLE(loops),         NPU__REF_TABLE(structure),
+    NPU__REF_TABLE(quantization),  NPU__REF_TABLE(quantized),
 };
 
 NPU_IR_API const npu_kernel_table *npu_ref_kernels(uint32_t *num_tables)
@@ -21833,6 +24692,7 @@ NPU_IR_API const npu_backend *npu_ref_backend(void)
 
 typedef struct npu__ref_instance {
     npu_backend backend;
+    npu_region region;
     npu__ref ref;
     char name[32];
     npu_kernel_table tables[]; /* with_built_in: the caller's and the built-in ones */
@@ -21957,6 +24817,9 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
     snprintf(instance->name, sizeof instance->name, "%s", d.name ? d.name : "cpu");
     instance->backend = *npu_ref_backend();
     instance->backend.name = instance->name;
+    instance->region = npu__ref_regions[0];
+    instance->region.capacity = d.capacity;
+    instance->backend.regions = &instance->region;
     instance->backend.ctx = &instance->ref;
     *out = &instance->backend;
     return NPU_OK;
@@ -22094,7 +24957,10 @@ static npu_status npu__accel_supports(void *ctx, const npu_op_info *op, npu_supp
 static npu_status npu__accel_alloc(void *ctx, const npu_allocation *what, npu_buffer *out)
 {
     const npu_accel *accel = &((const npu__accel *)ctx)->desc; /* its alloc gives at least the region's alignment */
-    out->region = what->region;
+    if (what->region) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    out->region = 0;
     out->bytes = what->bytes;
     out->handle = accel->alloc(accel->ctx, what->bytes ? what->bytes : 1);
     return out->handle ? NPU_OK : NPU_ERR_NO_MEMORY;
@@ -22115,6 +24981,9 @@ static npu_status npu__accel_upload(void *ctx, const npu_transfer *t, npu_fence 
     if (fence) {
         *fence = 0;
     }
+    if (!npu__ref_inside(t->to, t->to_offset, t->bytes)) {
+        return NPU_ERR_RANGE; /* the device's own functions do not know how long a buffer is */
+    }
     return t->bytes ? accel->upload(accel->ctx, t->to->handle, t->to_offset, t->from_host, t->bytes) : NPU_OK;
 }
 
@@ -22123,6 +24992,9 @@ static npu_status npu__accel_download(void *ctx, const npu_transfer *t, npu_fenc
     const npu_accel *accel = &((const npu__accel *)ctx)->desc;
     if (fence) {
         *fence = 0;
+    }
+    if (!npu__ref_inside(t->from, t->from_offset, t->bytes)) {
+        return NPU_ERR_RANGE;
     }
     return t->bytes ? accel->download(accel->ctx, t->to_host, t->from->handle, t->from_offset, t->bytes) : NPU_OK;
 }

@@ -1,4 +1,4 @@
-/* bench.c - what the library costs: bench [PART]   parts: executor graphs gemm passes kernels; default all.
+/* bench.c - what the library costs: bench [PART]   parts: executor graphs gemm int8 passes kernels; default all.
    bench kernels [WORD]...   only ops, or groups of them, that contain a word.
 
    One thread, processor time, median of 9 repetitions of at least 20 ms each (kernels: 5 ms; graphs: of 3, 1 for a million
@@ -348,6 +348,82 @@ static void bench_gemm(void)
     }
 }
 
+/* ---- weights of small integers ----------------------------------------------------------------------------- */
+
+enum { LEAN_SIZE = 4096, LEAN_LAYERS = 6 }; /* together larger than the last cache in every form */
+typedef enum lean_form { LEAN_F32, LEAN_INT8, LEAN_INT4_128, LEAN_INT4_32, LEAN_FORMS } lean_form;
+
+static npu_value lean_constant(npu_graph *g, npu_dtype dtype, uint32_t rank, const int64_t *dims, double *bytes)
+{
+    npu_spec spec = npu_spec_tensor(dtype, rank, dims);
+    size_t size = 0;
+    npu_spec_size(&spec, &size);
+    char *data = (char *)malloc(size);
+    require(data ? NPU_OK : NPU_ERR_NO_MEMORY, "weights");
+    memset(data, 17, size); /* the numbers do not matter; zeros might all be one page */
+    *bytes += (double)size;
+    return npu_constant_ref(g, NULL, spec, data);
+}
+
+static npu_value lean_layer(npu_graph *g, npu_value x, lean_form form, double *bytes)
+{
+    const int64_t n = LEAN_SIZE, group = form == LEAN_INT4_32 ? 32 : 128;
+    npu_arg args[4] = { npu_arg_tensor("self", x) };
+    npu_value none = { 0 };
+    switch (form) {
+    case LEAN_F32: return npu_linear(g, x, lean_constant(g, NPU_F32, 2, (int64_t[]){ n, n }, bytes), none);
+    case LEAN_INT8:
+        args[1] = npu_arg_tensor("mat2", lean_constant(g, NPU_I8, 2, (int64_t[]){ n, n }, bytes));
+        args[2] = npu_arg_tensor("scales", lean_constant(g, NPU_F32, 1, &n, bytes));
+        return npu_op_result(g, npu_emit(g, NPU_ATEN_WEIGHT_INT8PACK_MM, args, 3), 0);
+    default:
+        args[1] = npu_arg_tensor("mat2", lean_constant(g, NPU_U8, 2, (int64_t[]){ n, n / 2 }, bytes));
+        args[2] = npu_arg_int("qGroupSize", group);
+        args[3] = npu_arg_tensor("qScaleAndZeros", lean_constant(g, NPU_F32, 3, (int64_t[]){ n / group, n, 2 }, bytes));
+        return npu_op_result(g, npu_emit(g, NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU, args, 4), 0);
+    }
+}
+
+/* Seconds of one linear; *rate = the bytes of its weight and scales per second, in GB. */
+static double time_lean(lean_form form, int64_t rows, double *rate)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value y = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ rows, LEAN_SIZE }));
+    double bytes = 0.0;
+    for (int i = 0; i < LEAN_LAYERS; i++) {
+        y = lean_layer(g, y, form, &bytes);
+    }
+    npu_output(g, "y", y);
+    npu_exec *exec = make_exec(g);
+    double seconds = measure(run_exec, exec, 0.1);
+    *rate = bytes / seconds * 1e-9;
+    npu_exec_destroy(exec);
+    for (uint32_t v = 1; v <= npu_graph_num_values(g); v++) {
+        if (npu_value_role(g, (npu_value){ v }) == NPU_ROLE_CONSTANT) {
+            free((void *)(uintptr_t)npu_value_data(g, (npu_value){ v }, NULL));
+        }
+    }
+    npu_graph_destroy(g);
+    return seconds / LEAN_LAYERS;
+}
+
+static void bench_int8(void)
+{
+    static const char *const names[LEAN_FORMS] = { "f32", "int8", "int4, groups of 128", "int4, groups of 32" };
+    static const int64_t rows[] = { 1, 2, 4, 8 };
+    printf("linear %d x %d, weights beyond the last cache   ms, GB/s of weights, times as fast as f32\n", LEAN_SIZE, LEAN_SIZE);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        double f32 = 0.0;
+        for (lean_form form = LEAN_F32; form < LEAN_FORMS; form = (lean_form)(form + 1)) {
+            double rate, seconds = time_lean(form, rows[i], &rate);
+            f32 = form == LEAN_F32 ? seconds : f32;
+            printf("  %lld row%s  %-20s  %8.3f  %6.1f  %6.2f\n", (long long)rows[i], rows[i] == 1 ? " " : "s", names[form],
+                   seconds * 1e3, rate, f32 / seconds);
+            fflush(stdout);
+        }
+    }
+}
+
 /* ---- kernels ----------------------------------------------------------------------------------------------- */
 
 /* A Python that has PyTorch, answering on pipes; `in` is NULL where there is none. */
@@ -577,7 +653,7 @@ static void bench_kernels(char **wanted, int num_wanted)
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } parts[] = {
-        { "executor", bench_executor }, { "graphs", bench_graphs }, { "gemm", bench_gemm }, { "passes", bench_passes }
+        { "executor", bench_executor }, { "graphs", bench_graphs }, { "gemm", bench_gemm }, { "int8", bench_int8 }, { "passes", bench_passes }
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (argc < 2 || strcmp(argv[1], parts[i].name) == 0) {

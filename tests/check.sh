@@ -433,7 +433,7 @@ malformed_vectors() { # cuts and spoils a vectors file; the runner must say so a
 
 fuzzing() {
     local name
-    for name in schema blob graph json; do
+    for name in schema blob graph json safetensors onnx; do
         step "fuzz $name" fuzz_target $name
     done
     step "fuzz graphs of all ops" fuzz_graphs
@@ -474,8 +474,48 @@ docs() {
     fi
 }
 
+# Reads, runs, writes, verifies, and says by its exit status how that went.
+run_npu_run() {
+    local run=$BUILD/examples/npu_run model=$OUT/picture.onnx
+    cp tests/fuzz/corpus/onnx/picture $model
+    "$run" --help && "$run" $model --dim batch=2 --output $OUT/y.npy --stats --plan --memory --bench 3 --profile $OUT/t.json &&
+        "$run" $model --dim batch=2 --backend sim,ref --optimize --threads 2 --verify y=$OUT/y.npy --find-wrong-op || return 1
+    { head -c -1 $OUT/y.npy; printf '\177'; } > $OUT/other.npy
+    "$run" $model --dim batch=2 --verify $OUT/other.npy
+    [ $? = 3 ] || return 1
+    "$run" $model --no-such-option
+    [ $? = 2 ] || return 1
+    "$run" $OUT/none.onnx
+    [ $? = 1 ]
+}
+
+has_torch() { # a Python with PyTorch: the system's first
+    for PYTHON in /usr/bin/python3 python3; do
+        "$PYTHON" -c 'import torch, numpy' 2> /dev/null && return
+    done
+    return 1
+}
+
+# Each net of tests/models/nets.py, exported and run by two programs of the examples; the one that fails names its module.
+exporter() {
+    local name sizes out files
+    while read -r name sizes; do
+        out=$OUT/exported_$name
+        $PYTHON examples/pytorch/export.py tests/models/nets.py:$name $sizes --check -o "$out" || return 1
+        files=$(for f in "$out".input*.npy; do echo --input "$f"; done; for f in "$out".output*.npy; do echo --verify "$f"; done)
+        "$BUILD/examples/npu_run" "$out.json" "$out.safetensors" $files || return 1
+    done << 'END'
+conv --input 2x3x16x16
+encoder --input 2x5x16
+Recurrent --input 2x5:int64 --input 2x5
+Tied --input 2x4:int64
+END
+    ! grep out.weight "$OUT/exported_Tied.json" && ! $PYTHON examples/pytorch/export.py tests/models/nets.py:Bad --input 2x4 -o "$OUT/bad" 2> "$OUT/bad.txt" &&
+        grep 'in inner (Linear)' "$OUT/bad.txt"
+}
+
 run_example() { # program
-    "$BUILD/examples/$1"
+    if [ "$1" = npu_run ]; then run_npu_run; else "$BUILD/examples/$1"; fi
 }
 
 examples() {
@@ -486,6 +526,12 @@ examples() {
         step "example $name" $MAKE BUILD="$BUILD" CFLAGS="-std=c99 -O0" "$BUILD/examples/$name"
         step "example $name runs" run_example "$name"
     done
+    if has_torch; then
+        step "models exported from PyTorch" exporter
+    else
+        skip "models exported from PyTorch" "Python has no torch and numpy (Debian: python3-torch python3-numpy)"
+    fi
+    step "node tests of ONNX" $MAKE BUILD="$BUILD" CFLAGS="-std=c99 -O0" onnx
     step "make ops" $MAKE BUILD="$BUILD" ops
     step "make ops OP=conv" $MAKE BUILD="$BUILD" OP=conv ops
 }
@@ -498,6 +544,7 @@ has_opencl() { # a library and a driver
 opencl() { # vectors on a device with a driver of its own, those ops that it has kernels for
     has_opencl || { skip "vectors on an OpenCL device" "needs ocl-icd-opencl-dev and a driver, pocl-opencl-icd for the CPU"; return; }
     step "conformance with OpenCL" $MAKE BUILD="$BUILD" CFLAGS="-std=c99 -O1" "$BUILD/conformance_opencl"
+    step "the kit for backends on an OpenCL device" "$BUILD/conformance_opencl" -k tests/vectors
     step "vectors on an OpenCL device" "$BUILD/conformance_opencl" -j 1 $(printf -- '-o aten.%s ' \
         relu.default sigmoid.default silu.default tanh.default gelu.default add.Tensor sub.Tensor mul.Tensor div.Tensor \
         conv2d.default max_pool2d.default linear.default mm.default bmm.default batch_norm.default layer_norm.default \

@@ -44,8 +44,15 @@ static inline rig rig_start(const npu_sim_desc *descs, uint32_t num_sims)
 
 static inline npu_status rig_plan(rig *r)
 {
+    npu_status status;
     r->desc.backends = r->backends;
-    return npu_plan_create(&r->plan, r->graph, &r->desc, &r->diag);
+    status = npu_plan_create(&r->plan, r->graph, &r->desc, &r->diag);
+    if (status == NPU_OK) {
+        npu_diag wrong;
+        npu_status valid = npu_plan_validate(r->plan, &wrong);
+        NPU_CHECK_THAT(valid == NPU_OK || valid == NPU_ERR_NO_MEMORY, "%s", wrong.message);
+    }
+    return status;
 }
 
 /* Plan, program, exec. */

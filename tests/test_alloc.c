@@ -554,6 +554,40 @@ static void test_optimised(void)
     NPU_CHECK(fail_each(optimised) > 500);
 }
 
+/* An exported quantised model, which becomes a convolution and a sum on integers. */
+static const char quantised[] =
+    "graph main\ninput x : f32[1,2,4,4]\nconst w : i8[2,2,1,1] {1, 2, 3, 4}\nconst s : f32[2] {0.5, 0.25}\nconst z : i64[2] {0, 0}\n"
+    "const b : f32[2] {1, 2}\nq = quantized_decomposed.quantize_per_tensor.default(x, 0.5, 1, -128, 127, i8)\n"
+    "d = quantized_decomposed.dequantize_per_tensor.default(q, 0.5, 1, -128, 127, i8)\n"
+    "v = quantized_decomposed.dequantize_per_channel.default(w, s, z, 0, -127, 127, i8)\nc = aten.conv2d.default(d, v, b)\n"
+    "r = aten.relu.default(c)\np = quantized_decomposed.quantize_per_tensor.default(r, 0.5, 1, -128, 127, i8)\n"
+    "e = quantized_decomposed.dequantize_per_tensor.default(p, 0.5, 1, -128, 127, i8)\na = aten.add.Tensor(e, d)\n"
+    "f = quantized_decomposed.quantize_per_tensor.default(a, 0.5, 1, -128, 127, i8)\n"
+    "h = quantized_decomposed.dequantize_per_tensor.default(f, 0.5, 1, -128, 127, i8)\ny = aten.exp.default(h)\noutput y = y\n";
+
+static void count_refusals(void *ctx, const npu_pass_report *report) { *(uint32_t *)ctx += report->num_refusals; }
+
+static npu_status made_integer(const npu_allocator *a)
+{
+    npu_graph_desc desc = { .registry = shared, .allocator = a };
+    uint32_t refusals = 0;
+    npu_optimize_desc optimize = { .passes = 1u << NPU_PASS_INTEGER, .report = count_refusals, .report_ctx = &refusals };
+    npu_graph *g = NULL, *now = NULL;
+    npu_diag diag = { 0 };
+    npu_status status = npu_graph_parse(&g, quantised, sizeof quantised - 1, &desc, &diag);
+    status = status ? status : npu_graph_optimize(&now, g, &optimize, NULL, &diag);
+    NPU_CHECK(status || (refusals == 1 && npu_graph_num_ops(now) == 5));
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+    return status;
+}
+
+static void test_integer(void)
+{
+    NPU_ITEM("F16");
+    NPU_CHECK(fail_each(made_integer) > 50);
+}
+
 /* ---- everything that is done with a file ------------------------------------------------------------------------ */
 
 #define PASSES(x) (1u << NPU_PASS_##x)
@@ -785,6 +819,7 @@ int main(void)
     }
     NPU_RUN(test_json);
     NPU_RUN(test_optimised);
+    NPU_RUN(test_integer);
     NPU_RUN(test_asked);
     NPU_RUN(test_whole_way);
     NPU_RUN(test_change);

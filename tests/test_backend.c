@@ -36,6 +36,7 @@ static npu_status rig_plan(rig *r)
     memset(&desc, 0, sizeof desc);
     desc.backends = r->backends;
     desc.num_backends = 2;
+    desc.max_compiles = 1; /* a refused group goes as a whole */
     return npu_plan_create(&r->plan, r->graph, &desc, &r->diag);
 }
 
@@ -197,7 +198,8 @@ static void test_versions(void)
         { 1, 0, 0, NPU_ERR_VERSION, "API 1, but 2 is needed: compile it anew" },
         { 0, 0, 0, NPU_ERR_VERSION, "API 0, but 2 is needed: compile it anew" },
         { 3, 0, 64, NPU_ERR_VERSION, "API 3, but this core has 2: compile the core" },
-        { NPU_BACKEND_API, sizeof(void *), 0, NPU_ERR_VERSION, "set it to sizeof(npu_backend)" },
+        { NPU_BACKEND_API, sizeof(npu_backend) - offsetof(npu_backend, op_call), 0, NPU_ERR_VERSION,
+          "set it to sizeof(npu_backend)" },
         { NPU_BACKEND_API, sizeof(npu_backend), 0, NPU_ERR_VERSION, "set it to sizeof(npu_backend)" },
     };
     static const npu_abi_row abi_rows[] = { { NPU_AICF_ADD, 0, 0, "" } };
@@ -233,9 +235,29 @@ static void test_versions(void)
 static struct {
     int lie;
     npu_inplace pair;
+    npu_scratch scratch[2];
     uint32_t weight;
     const char *variants[8];
 } liar;
+
+static void lying_scratch(const npu_group *group, npu_compiled *out, int lie)
+{
+    npu_scratch *s = liar.scratch;
+    for (uint32_t i = 0; i < 2; i++) {
+        npu_scratch right = { sizeof right, i, 64, 0, 100, 0 };
+        s[i] = right;
+    }
+    switch (lie) {
+    case 0: s[1].op = group->num_ops; break;
+    case 1: s[1].op = 0; break;
+    case 2: s[0].alignment = 3; break;
+    case 3: s[1].bytes = UINT64_MAX; break;
+    case 4: s[0].worker_bytes = UINT64_MAX; break;
+    default: s[1].size = 8; break;
+    }
+    out->scratches = s;
+    out->num_scratches = 2;
+}
 
 static npu_status lying_compile(void *ctx, const npu_group *group, npu_compiled *out)
 {
@@ -263,7 +285,8 @@ static npu_status lying_compile(void *ctx, const npu_group *group, npu_compiled 
     case 16: out->prepared = UINT64_MAX; break;
     case 17: out->plans_inner = 77; break;
     case 18: out->num_forms = 1; break;
-    case 19: out->num_scratches = 1; break;
+    case 19: out->scratches = NULL, out->num_scratches = 1; break;
+    case 21: case 22: case 23: case 24: case 25: case 26: lying_scratch(group, out, liar.lie - 21); break;
     case 20: memset(out->text, 'x', sizeof out->text), status = NPU_ERR_BACKEND; break;
     default: break;
     }
@@ -292,9 +315,15 @@ static void test_answers(void)
         { NPU_ERR_BACKEND, "scratch 18446744073709551615" },
         { NPU_ERR_BACKEND, "prepared 18446744073709551615" },
         { NPU_ERR_BACKEND, "plans_inner 77" },
-        { NPU_ERR_UNSUPPORTED, "forms" },
-        { NPU_ERR_UNSUPPORTED, "scratches" },
+        { NPU_ERR_BACKEND, "1 forms, but no array" },
+        { NPU_ERR_BACKEND, "1 scratches, but no array" },
         { NPU_ERR_BACKEND, "step 0 on liar: compile failed: xxxx" },
+        { NPU_ERR_BACKEND, "scratches[1] = {size 32, op 4, alignment 64, bytes 100, worker_bytes 0}: the group has fewer" },
+        { NPU_ERR_BACKEND, "ops must rise" },
+        { NPU_ERR_BACKEND, "scratches[0] = {size 32, op 0, alignment 3," },
+        { NPU_ERR_BACKEND, "bytes 18446744073709551615" },
+        { NPU_ERR_BACKEND, "worker_bytes 18446744073709551615" },
+        { NPU_ERR_BACKEND, "scratches[1] = {size 8" },
         { NPU_OK, "" },
     };
     static const float w[16] = { 1, 2, 3 };
@@ -1332,17 +1361,14 @@ static void test_capacity(void)
 {
     npu_sim_desc desc;
     memset(&desc, 0, sizeof desc);
-    desc.capacity = 1000; /* the weights fit, the activations do not */
-    rig r = example_start(&desc);
-    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_ERR_NO_MEMORY);
-    NPU_CHECK(strstr(r.diag.message, "sim"));
-    rig_end(&r);
-    desc.capacity = 100000;
-    r = example_start(&desc);
-    bool right;
-    NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
-    NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
-    rig_end(&r);
+    for (desc.capacity = 1000; desc.capacity <= 100000; desc.capacity *= 10) { /* at first the weights fit alone */
+        rig r = example_start(&desc);
+        bool right;
+        NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
+        NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);
+        NPU_CHECK_THAT(right, "%s", wrong_at);
+        rig_end(&r);
+    }
     desc.alignment = 3;
     npu_sim *sim = NULL;
     NPU_CHECK_STATUS(npu_sim_create(&sim, &desc), NPU_ERR_INVALID_ARGUMENT);
@@ -1356,7 +1382,10 @@ static void test_simulated_time(void)
     desc.transfer_ns = 5000;
     desc.submit_ns = 70000;
     rig r = example_start(&desc);
+    npu_backend plain = *r.backends[0];
     bool right;
+    plain.cost = NULL; /* it would be placed by */
+    r.backends[0] = &plain;
     NPU_CHECK_STATUS(rig_make(&r, 0), NPU_OK);
     uint64_t before = npu_sim_count(r.sim).busy_ns;
     NPU_CHECK_STATUS(run_example(&r, 1, &right), NPU_OK);

@@ -899,9 +899,10 @@ static npu_value norm_of_other_features(npu_model *m, npu_value x)
 static npu_value long_name(npu_model *m, npu_value x)
 {
     char name[130];
-    npu_layer_rms_norm l = npu_layer_rms_norm_init(name, 8);
+    npu_layer_rms_norm l;
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = 0;
+    l = npu_layer_rms_norm_init(name, 8);
     return npu_model_add(m, &l.base, x);
 }
 

@@ -141,7 +141,7 @@ static npu_text deduce(const char *op, const char *args, npu_diag *diag)
 {
     static call c;
     npu_text got = npu_text_init(NULL);
-    char name[64];
+    char name[96];
     npu_op emitted;
     memset(&c, 0, sizeof c);
     c.graph = npu_graph_create(&(npu_graph_desc){ .registry = deduce_registry });
@@ -2214,6 +2214,178 @@ static void test_spectral(void)
     CHECK_ROWS(rows);
 }
 
+/* Ops that stand for others: dims and dtypes are those of what they stand for, and so are the refusals. */
+static void test_composites(void)
+{
+    NPU_ITEM("F61");
+    static const row rows[] = {
+        { "swapaxes", "self=f32[s,3,2] axis0=0 axis1=-1", "f32[2,3,s]" },
+        { "swapaxes", "self=f32[2,3] axis0=0 axis1=2", "AXIS" },
+        { "aten.moveaxis.int", "self=i8[2,3,4] source=0 destination=2", "i8[3,4,2]" },
+        { "aten.view.dtype", "self=f32[3,4] dtype=:i16", "i16[3,8]" },
+        { "aten.view.dtype", "self=u8[3,s] dtype=:i16", "i16[3,?]" },
+        { "aten.view.dtype", "self=u8[3,5] dtype=:i16", "SHAPE" },
+        { "aten.view.dtype", "self=u8[] dtype=:i16", "RANK" },
+        { "hann_window", "window_length=5", "f32[5]" },
+        { "hann_window", "window_length=-1", "ATTRIBUTE" },
+        { "aten.kaiser_window.beta", "window_length=5 periodic=true beta=2.0 dtype=:i32", "DTYPE" },
+        { "fft_rfftfreq", "n=7 dtype=:f64", "f64[4]" },
+        { "rrelu", "self=f16[s]", "f16[s]" },
+        { "rrelu", "self=f32[2] training=true", "UNSUPPORTED" },
+        { "max_unpool2d", "self=f32[2,3,3] indices=i64[2,3,3] output_size=[6,6]", "f32[2,6,6]" },
+        { "max_unpool2d", "self=f32[3,3] indices=i64[3,3] output_size=[6,6]", "SHAPE" },
+        { "_weight_norm", "v=bf16[3,4] g=bf16[3,1]", "bf16[3,4]" },
+        { "_weight_norm", "v=f32[3,4] g=f32[3,1] dim=2", "AXIS" },
+        { "affine_grid_generator", "theta=f32[2,2,3] size=[2,1,4,5] align_corners=true", "f32[2,4,5,2]" },
+        { "affine_grid_generator", "theta=f32[2,3,3] size=[2,1,4,5] align_corners=true", "SHAPE" },
+        { "affine_grid_generator", "theta=f32[2,2,3] size=[2,1,4] align_corners=true", "ATTRIBUTE" },
+        { "_convolution_mode", "input=f32[1,3,s] weight=f32[4,3,3] stride=[1] padding='same' dilation=[1] groups=1",
+          "f32[1,4,s]" },
+        { "_convolution_mode", "input=f32[3,5] weight=f32[4,3] stride=[1] padding='same' dilation=[1] groups=1",
+          "RANK" },
+        { "is_nonzero", "self=f32[2]", "SHAPE" },
+        { "abs", "self=c128[s]", "f64[s]" },
+        { "abs", "self=bool[2]", "DTYPE" },
+        { "neg", "self=c64[2,s]", "c64[2,s]" },
+        { "sgn", "self=c64[2]", "c64[2]" },
+        { "polar", "abs=f64[3,1] angle=f64[4]", "c128[3,4]" },
+        { "polar", "abs=f32[3] angle=f64[3]", "DTYPE" },
+        { "complex", "real=f16[3] imag=f16[3]", "DTYPE" },
+        { "real", "self=i64[3]", "i64[3]" },
+        { "imag", "self=c64[3]", "f32[3]" },
+        { "imag", "self=f32[3]", "DTYPE" },
+        { "mm", "self=c64[2,s] mat2=c64[s,3]", "c64[2,3]" },
+        { "mm", "self=c64[2,3] mat2=f32[3,3]", "DTYPE" },
+        { "mean", "self=c64[3,4]", "c64[]" },
+        { "linalg_vector_norm", "self=c128[3,4] dim=[0]", "f64[4]" },
+        { "fft_fft", "self=i64[5] n=8", "c64[8]" },
+        { "fft_fft", "self=f64[5] n=0", "ATTRIBUTE" },
+        { "fft_fft", "self=f64[5] dim=1", "AXIS" },
+        { "fft_fft", "self=f64[5] norm='none'", "ATTRIBUTE" },
+        { "fft_fft", "self=f32[3,s]", "DYNAMIC_SHAPE" },
+        { "fft_fft", "self=f16[4]", "DTYPE" },
+        { "fft_rfft", "self=c64[4]", "DTYPE" },
+        { "fft_irfftn", "self=c128[3,4]", "f64[3,6]" },
+        { "fft_ihfft", "self=f32[9]", "c64[5]" },
+        { "fft_fftshift", "self=f32[3,4] dim=[2]", "AXIS" },
+        { "stft", "self=f32[2,16] n_fft=8 return_complex=true", "c64[2,5,5]" },
+        { "stft", "self=f32[2,16] n_fft=8 win_length=9", "ATTRIBUTE" },
+        { "stft", "self=f32[2,3,16] n_fft=8", "SHAPE" },
+        { "istft", "self=c64[2,5,5] n_fft=8", "f32[2,8]" },
+        { "istft", "self=c64[2,5,5] n_fft=12", "SHAPE" },
+        { "istft", "self=f32[2,5,5] n_fft=8", "SHAPE" },
+        { "linalg_lu_factor_ex", "A=f32[s,3,4]", "f32[s,3,4] i32[s,3] i32[s]" },
+        { "linalg_lu_factor_ex", "A=f16[3,4]", "DTYPE" },
+        { "lu_unpack", "LU_data=f64[2,4,3] LU_pivots=i32[2,3]", "f64[2,4,4] f64[2,4,3] f64[2,3,3]" },
+        { "lu_unpack", "LU_data=f64[4,3] LU_pivots=i32[3] unpack_data=false", "f64[4,4] f64[0] f64[0]" },
+        { "lu_unpack", "LU_data=f64[4,3] LU_pivots=i32[4]", "SHAPE" },
+        { "lu_unpack", "LU_data=f64[4,3] LU_pivots=i64[3]", "DTYPE" },
+        { "linalg_inv_ex", "A=f32[2,3,3]", "f32[2,3,3] i32[2]" },
+        { "matrix_exp", "self=f32[2,3,3]", "f32[2,3,3]" },
+        { "matrix_exp", "self=f32[2,3]", "SHAPE" },
+        { "matrix_exp", "self=i32[3,3]", "DTYPE" },
+        { "_native_multi_head_attention", "query=f32[2,5,4] key=f32[2,5,4] value=f32[2,5,4] embed_dim=4 num_head=2 "
+          "qkv_weight=f32[12,4] qkv_bias=f32[12] proj_weight=f32[4,4] proj_bias=f32[4] mask=bool[2,5] mask_type=1 "
+          "average_attn_weights=false", "f32[2,5,4] f32[2,2,5,5]" },
+        { "_native_multi_head_attention", "query=f32[2,5,4] key=f32[2,5,4] value=f32[2,5,4] embed_dim=4 num_head=3 "
+          "qkv_weight=f32[12,4] qkv_bias=f32[12] proj_weight=f32[4,4] proj_bias=f32[4]", "SHAPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
+#define QD "quantized_decomposed."
+static const row quantisation_rows[] = {
+    { QD "quantize_per_tensor.default", "input=f16[2,s] scale=0.5 zero_point=3 quant_min=-128 quant_max=127 dtype=:i8", "i8[2,s]" },
+    { QD "quantize_per_tensor.default", "input=f32[] scale=0.5 zero_point=0 quant_min=0 quant_max=65535 dtype=:u16", "u16[]" },
+    { QD "quantize_per_tensor.default", "input=f64[2] scale=0.5 zero_point=0 quant_min=0 quant_max=1 dtype=:u8", "DTYPE" },
+    { QD "quantize_per_tensor.default", "input=f32[2] scale=0.5 zero_point=0 quant_min=0 quant_max=1 dtype=:i64", "DTYPE" },
+    { QD "quantize_per_tensor.default", "input=f32[2] scale=0.0 zero_point=0 quant_min=0 quant_max=1 dtype=:u8", "ATTRIBUTE" },
+    { QD "quantize_per_tensor.default", "input=f32[2] scale=-1.0 zero_point=0 quant_min=0 quant_max=1 dtype=:u8", "ATTRIBUTE" },
+    { QD "quantize_per_tensor.default", "input=f32[2] scale=1.0 zero_point=256 quant_min=0 quant_max=1 dtype=:u8", "RANGE" },
+    { QD "quantize_per_tensor.default", "input=f32[2] scale=1.0 zero_point=-1 quant_min=0 quant_max=1 dtype=:u8", "RANGE" },
+    { QD "quantize_per_tensor.default", "input=f32[2] scale=1.0 zero_point=0 quant_min=-129 quant_max=1 dtype=:i8", "RANGE" },
+    { QD "quantize_per_tensor.default", "input=f32[2] scale=1.0 zero_point=0 quant_min=0 quant_max=128 dtype=:i8", "RANGE" },
+    { QD "quantize_per_tensor.default", "input=f32[2] scale=1.0 zero_point=0 quant_min=1 quant_max=0 dtype=:i8", "RANGE" },
+    { QD "quantize_per_tensor.tensor", "input=f32[2] scale=f64[1,1] zero_point=i32[] quant_min=0 quant_max=9 dtype=:i8", "i8[2]" },
+    { QD "quantize_per_tensor.tensor", "input=f32[2] scale=f64[2] zero_point=i32[] quant_min=0 quant_max=9 dtype=:i8", "SHAPE" },
+    { QD "quantize_per_tensor.tensor", "input=f32[2] scale=i64[] zero_point=i32[] quant_min=0 quant_max=9 dtype=:i8", "DTYPE" },
+    { QD "quantize_per_tensor.tensor", "input=f32[2] scale=f32[] zero_point=bool[] quant_min=0 quant_max=9 dtype=:i8", "DTYPE" },
+    { QD "quantize_per_tensor.tensor2", "input=f32[2] scale=f32[] zero_point=i64[] quant_min=i64[] quant_max=i32[1] dtype=:i32", "i32[2]" },
+    { QD "quantize_per_tensor.tensor2", "input=f32[2] scale=f32[] zero_point=i64[] quant_min=f32[] quant_max=i32[1] dtype=:i32", "DTYPE" },
+    { QD "quantize_per_tensor.tensor2", "input=f32[2] scale=f32[] zero_point=i64[] quant_min=i64[] quant_max=i32[2] dtype=:i32", "SHAPE" },
+    { QD "quantize_per_channel.default", "input=f32[2,3] scales=f32[3] zero_points=i32[1] axis=-1 quant_min=0 quant_max=9 dtype=:u8", "u8[2,3]" },
+    { QD "quantize_per_channel.default", "input=f32[2,3] scales=f32[3] zero_points=i32[3] axis=2 quant_min=0 quant_max=9 dtype=:u8", "AXIS" },
+    { QD "quantize_per_channel.default", "input=f32[] scales=f32[1] zero_points=i32[1] axis=0 quant_min=0 quant_max=9 dtype=:u8", "AXIS" },
+    { QD "quantize_per_channel.default", "input=f32[2,3] scales=f32[2] zero_points=i32[3] axis=1 quant_min=0 quant_max=9 dtype=:u8", "SHAPE" },
+    { QD "quantize_per_channel.default", "input=f32[2,3] scales=f32[3,1] zero_points=i32[3] axis=1 quant_min=0 quant_max=9 dtype=:u8", "RANK" },
+    { QD "quantize_per_token.default", "input=f64[2,s,4] scales=f32[2,s,1] zero_points=f32[1,1] quant_min=0 quant_max=9 dtype=:u8", "u8[2,s,4]" },
+    { QD "quantize_per_token.default", "input=f32[2,3,4] scales=f32[2,1,1] zero_points=f32[2,3,1] quant_min=0 quant_max=9 dtype=:u8", "SHAPE" },
+    { QD "quantize_per_token.default", "input=f32[2,3,4] scales=f32[3,1] zero_points=f32[2,3,1] quant_min=0 quant_max=9 dtype=:u8", "SHAPE" },
+    { QD "quantize_per_token.default", "input=f32[4] scales=f32[1,1] zero_points=f32[1] quant_min=0 quant_max=9 dtype=:u8", "RANK" },
+    { QD "quantize_per_channel_group.default", "input=f32[2,8] scales=f32[2,2] zero_points=i32[4] quant_min=0 quant_max=9 dtype=:u8 group_size=4", "u8[2,8]" },
+    { QD "quantize_per_channel_group.default", "input=f32[2,3] scales=f32[2,1] zero_points=i32[2,1] quant_min=0 quant_max=9 dtype=:u8 group_size=128", "u8[2,3]" },
+    { QD "quantize_per_channel_group.default", "input=f32[2,8] scales=f32[2,2] zero_points=i32[4] quant_min=0 quant_max=9 dtype=:u8 group_size=3", "SHAPE" },
+    { QD "quantize_per_channel_group.default", "input=f32[2,8] scales=f32[2,3] zero_points=i32[4] quant_min=0 quant_max=9 dtype=:u8 group_size=4", "SHAPE" },
+    { QD "quantize_per_channel_group.default", "input=f32[2,8] scales=f32[2,3] zero_points=i32[4] quant_min=0 quant_max=9 dtype=:u8 group_size=1", "ATTRIBUTE" },
+    { QD "quantize_per_channel_group.default", "input=f32[8] scales=f32[2] zero_points=i32[2] quant_min=0 quant_max=9 dtype=:u8 group_size=4", "RANK" },
+    { QD "dequantize_per_tensor.default", "input=i16[2] scale=0.5 zero_point=3 quant_min=-9 quant_max=9 dtype=:i16", "f32[2]" },
+    { QD "dequantize_per_tensor.default", "input=i16[2] scale=0.5 zero_point=3 quant_min=-9 quant_max=9 dtype=:i16 out_dtype=:bf16", "bf16[2]" },
+    { QD "dequantize_per_tensor.default", "input=i16[2] scale=0.5 zero_point=3 quant_min=-9 quant_max=9 dtype=:i16 out_dtype=:i32", "DTYPE" },
+    { QD "dequantize_per_tensor.default", "input=i8[2] scale=0.5 zero_point=3 quant_min=-9 quant_max=9 dtype=:i16", "DTYPE" },
+    { QD "dequantize_per_channel.default", "input=i8[2,3] scales=f64[2] axis=0 quant_min=-9 quant_max=9 dtype=:i8", "f32[2,3]" },
+    { QD "dequantize_per_channel.default", "input=i8[2,3] scales=f64[2] axis=-3 quant_min=-9 quant_max=9 dtype=:i8", "AXIS" },
+    { QD "dequantize_per_token.default", "input=i8[2,3] scales=f64[2,1] zero_points=i64[2,1] quant_min=-9 quant_max=9 dtype=:i8 output_dtype=:f16", "f16[2,3]" },
+    { QD "choose_qparams.tensor", "input=bf16[2,3] quant_min=-128 quant_max=127 eps=0.0 dtype=:i8", "f64[1] i64[1]" },
+    { QD "choose_qparams.tensor", "input=f32[2,0] quant_min=-128 quant_max=127 eps=0.1 dtype=:i8", "SHAPE" },
+    { QD "choose_qparams.tensor", "input=f32[2] quant_min=1 quant_max=127 eps=0.1 dtype=:i8", "RANGE" },
+    { QD "choose_qparams.tensor", "input=f32[2] quant_min=0 quant_max=127 eps=-0.1 dtype=:i8", "ATTRIBUTE" },
+    { QD "choose_qparams_per_token.default", "input=f16[2,3] dtype=:i8", "f32[2,1] f32[2,1]" },
+    { QD "choose_qparams_per_token.default", "input=bf16[] dtype=:i8", "bf16[] bf16[]" },
+    { QD "choose_qparams_per_token.default", "input=f32[2,3] dtype=:u8", "DTYPE" },
+    { QD "choose_qparams_per_token_asymmetric.default", "input=f16[s,3] dtype=:u8", "f64[s,1] i64[s,1]" },
+    { QD "choose_qparams_per_token_asymmetric.default", "input=f32[2,0] dtype=:i8", "SHAPE" },
+    { QD "convert_element_type.no_fuse", "input=f32[2,s] dtype=:u8", "u8[2,s]" },
+    { QD "fake_quant_per_channel.default", "input=f64[2] scales=f32[2] zero_points=i32[2] axis=0 quant_min=0 quant_max=9", "DTYPE" },
+    { "fake_quantize_per_tensor_affine", "self=f64[2] scale=0.5 zero_point=3 quant_min=0 quant_max=9", "f64[2]" },
+    { "fake_quantize_per_tensor_affine", "self=f32[2] scale=0.5 zero_point=10 quant_min=0 quant_max=9", "RANGE" },
+    { "fake_quantize_per_tensor_affine", "self=f32[2] scale=0.5 zero_point=0 quant_min=1 quant_max=0", "RANGE" },
+    { "fake_quantize_per_tensor_affine", "self=i32[2] scale=0.5 zero_point=3 quant_min=0 quant_max=9", "DTYPE" },
+    { "fake_quantize_per_tensor_affine_cachemask", "self=bf16[2] scale=0.5 zero_point=3 quant_min=0 quant_max=9", "bf16[2] bool[2]" },
+    { "fake_quantize_per_channel_affine", "self=f32[2,3] scale=f32[1] zero_point=f16[1] axis=1 quant_min=0 quant_max=9", "SHAPE" },
+    { "fake_quantize_per_channel_affine", "self=f32[2,3] scale=f32[3] zero_point=f16[3] axis=1 quant_min=0 quant_max=9", "f32[2,3]" },
+    { "_int_mm", "self=i8[2,s] mat2=i8[s,3]", "i32[2,3]" },
+    { "_int_mm", "self=u8[2,4] mat2=i8[4,3]", "DTYPE" },
+    { "_int_mm", "self=i8[2,4] mat2=i8[5,3]", "SHAPE" },
+    { "_weight_int8pack_mm", "self=bf16[s,4] mat2=i8[5,4] scales=bf16[5]", "bf16[s,5]" },
+    { "_weight_int8pack_mm", "self=f32[2,4] mat2=i8[5,4] scales=bf16[5]", "DTYPE" },
+    { "_convert_weight_to_int4pack_for_cpu", "self=i32[32,8] innerKTiles=2", "u8[32,4]" },
+    { "_convert_weight_to_int4pack_for_cpu", "self=i32[8,8] innerKTiles=2", "SHAPE" },
+    { "_convert_weight_to_int4pack_for_cpu", "self=i32[32,8] innerKTiles=3", "ATTRIBUTE" },
+    { "_convert_weight_to_int4pack_for_cpu", "self=u8[32,8] innerKTiles=2", "DTYPE" },
+    { "_weight_int4pack_mm_for_cpu", "self=f32[s,64] mat2=u8[16,32] qGroupSize=32 qScaleAndZeros=f32[2,16,2]", "f32[s,16]" },
+    { "_weight_int4pack_mm_for_cpu", "self=f32[s,64] mat2=u8[16,32] qGroupSize=48 qScaleAndZeros=f32[2,16,2]", "ATTRIBUTE" },
+    { "_weight_int4pack_mm_for_cpu", "self=f32[s,96] mat2=u8[16,48] qGroupSize=64 qScaleAndZeros=f32[2,16,2]", "SHAPE" },
+    { "_weight_int4pack_mm_for_cpu", "self=f32[s,64] mat2=u8[16,64] qGroupSize=32 qScaleAndZeros=f32[2,16,2]", "SHAPE" },
+    { "_weight_int4pack_mm_for_cpu", "self=f32[s,64] mat2=u8[8,32] qGroupSize=32 qScaleAndZeros=f32[2,8,2]", "SHAPE" },
+    { "_weight_int4pack_mm_for_cpu", "self=f32[s,64] mat2=u8[16,32] qGroupSize=32 qScaleAndZeros=f32[1,16,2]", "SHAPE" },
+    { "_dyn_quant_pack_4bit_weight", "weights=u8[3,32] scales_zeros=bf16[3,2] bias=f32[3] block_size=32 in_features=64 out_features=3", "f32[105]" },
+    { "_dyn_quant_pack_4bit_weight", "weights=u8[3,32] scales_zeros=f32[3,1] block_size=64 in_features=64 out_features=3", "f32[99]" },
+    { "_dyn_quant_pack_4bit_weight", "weights=u8[3,32] scales_zeros=f32[3,4] block_size=16 in_features=64 out_features=3", "ATTRIBUTE" },
+    { "_dyn_quant_pack_4bit_weight", "weights=u8[3,30] scales_zeros=f32[3,2] block_size=32 in_features=64 out_features=3", "SHAPE" },
+    { "_dyn_quant_pack_4bit_weight", "weights=u8[3,32] scales_zeros=f32[3] block_size=32 in_features=64 out_features=3", "SHAPE" },
+    { "_dyn_quant_pack_4bit_weight", "weights=u8[3,32] scales_zeros=f32[6] block_size=32 in_features=0 out_features=3", "ATTRIBUTE" },
+    { "_dyn_quant_matmul_4bit", "inp=f32[s,64] packed_weights=f32[105] block_size=32 in_features=64 out_features=3", "f32[s,3]" },
+    { "_dyn_quant_matmul_4bit", "inp=f32[s,64] packed_weights=f32[102] block_size=32 in_features=64 out_features=3", "f32[s,3]" },
+    { "_dyn_quant_matmul_4bit", "inp=f32[s,64] packed_weights=f32[104] block_size=32 in_features=64 out_features=3", "SHAPE" },
+    { "_dyn_quant_matmul_4bit", "inp=f32[s,32] packed_weights=f32[102] block_size=32 in_features=64 out_features=3", "SHAPE" },
+    { "_dyn_quant_matmul_4bit", "inp=f32[2,64] packed_weights=f32[102] block_size=32 in_features=64 out_features=9223372036854775807", "OVERFLOW" },
+};
+
+static void test_quantisation(void)
+{
+    CHECK_ROWS(quantisation_rows);
+}
+
 /* The last test: each family of tensor ops has had at least two calls refused. */
 static void test_every_family_rejects(void)
 {
@@ -2221,7 +2393,8 @@ static void test_every_family_rejects(void)
     const npu_op_table *tables = npu_op_tables(&num_tables);
     for (uint32_t t = 0; t < num_tables; t++) {
         int count = 0;
-        bool is_tensor_op = strcmp(tables[t].space, "aten") == 0 || strcmp(tables[t].space, "aicf") == 0;
+        bool is_tensor_op = strcmp(tables[t].space, "aten") == 0 || strcmp(tables[t].space, "aicf") == 0 ||
+                            strcmp(tables[t].space, "quantized_decomposed") == 0;
         for (size_t i = 0; rejections[i].family; i++) {
             count += strcmp(rejections[i].family, tables[t].category) == 0 ? rejections[i].count : 0;
         }
@@ -2278,6 +2451,8 @@ int main(void)
     NPU_RUN(test_device_training);
     NPU_RUN(test_where_indices);
     NPU_RUN(test_spectral);
+    NPU_RUN(test_quantisation);
+    NPU_RUN(test_composites);
     NPU_RUN(test_every_rank);
     NPU_RUN(test_messages);
     NPU_RUN(test_first_failure);

@@ -230,6 +230,35 @@ static const char *const every_op[] = {
     "g41, g42 = gawee.split(a, splitSizes=[1, 2], axis=1)\ng43 = gawee.slice(a, [0], [2], steps=[-1])\n"
     "g44 = gawee.pad(a, [0, 1, 0, 0], 0.5)\ng45 = gawee.tile(a, [2, 1])\ng46, g47 = gawee.topk(a, k=2)\n"
     "g48 = gawee.cast(a, toType=f16)\n",
+    "q = aten.zeros.default([1, 2, 4, 4], dtype=i8)\n"
+    "qw = aten.zeros.default([2, 2, 1, 1], dtype=i8)\n"
+    "ql = aten.zeros.default([3, 4], dtype=i8)\n"
+    "q1 = npu.qconv(q, qw, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, w_scales=[0.5, 1.0], in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3, rounding='double')\n"
+    "q2 = npu.qlinear(q, ql, none, w_scales=[0.5], in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q3 = npu.qadd(q, q, in_scales=[0.5, 0.25], in_zeros=[0, 1], scale=0.25, zero=-3)\n"
+    "q4 = npu.qmul(q, q, in_scales=[0.5, 0.25], in_zeros=[0, 1], scale=0.25, zero=-3)\n"
+    "q5 = npu.qmax_pool(q, [2, 2], in_scales=[0.5], in_zeros=[0], scale=0.5, zero=0)\n"
+    "q6 = npu.qavg_pool(q, [2, 2], in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3, low=-3)\n"
+    "q7 = npu.qadaptive_avg_pool(q, [1, 1], in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q8 = npu.qmean(q, [2, 3], in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3, high=100)\n"
+    "q9 = npu.qcat([q, q], 1, in_scales=[0.5, 0.25], in_zeros=[0, 1], scale=0.25, zero=-3)\n"
+    "q10 = npu.qsoftmax(q, 1, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q11 = npu.qlayer_norm(q, [4, 4], in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q12 = npu.qupsample_nearest2d(q, [8, 8], in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q13 = npu.qupsample_bilinear2d(q, [8, 8], false, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q14 = npu.requantise(q, dtype=u8, in_scales=[0.5], in_zeros=[0], scale=0.5, zero=128)\n"
+    "q15 = npu.qsigmoid(q, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q16 = npu.qtanh(q, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q17 = npu.qhardswish(q, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q18 = npu.qhardsigmoid(q, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q19 = npu.qsilu(q, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q20 = npu.qgelu(q, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n",
+    "input int4s : i32[16,32]\nquant1 = aten._convert_weight_to_int4pack_for_cpu.default(int4s, 2)\n"
+    "input q_rows : f32[2,32]\nparam q_scales : f32[1,16,2]\nparam q_bytes : u8[16,16]\nparam q_of_rows : f32[16]\n"
+    "quant2 = aten._weight_int4pack_mm_for_cpu.default(q_rows, quant1, 32, q_scales)\n"
+    "quant3 = aten._dyn_quant_pack_4bit_weight.default(q_bytes, q_of_rows, q_of_rows, 32, 32, 16)\n"
+    "quant4 = aten._dyn_quant_matmul_4bit.default(q_rows, quant3, block_size=32, in_features=32, out_features=16)\n",
+    "input square : f32[2,2]\nfactor1, factor2, factor3 = aten.linalg_lu_factor_ex.default(square)\n",
     "output y = t6\n"
 };
 

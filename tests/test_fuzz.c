@@ -12,6 +12,12 @@
 #define LLVMFuzzerTestOneInput fuzz_blob
 #include "fuzz/fuzz_blob.c"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_safetensors
+#include "fuzz/fuzz_safetensors.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_onnx
+#include "fuzz/fuzz_onnx.c"
+#undef LLVMFuzzerTestOneInput
 #include "fuzz/fuzz_mutate.h"
 #include "fuzz/ops_world.h"
 
@@ -51,6 +57,8 @@ static const target targets[] = {
     { fuzz_json, "json", "lists optional writes", 3000 },
     { fuzz_schema, "schema", "conv copy max mixed own split", 20000 },
     { fuzz_blob, "blob", "device dtype ints list scalar scalars str", 10000 },
+    { fuzz_safetensors, "safetensors", "small skewed", 10000 },
+    { fuzz_onnx, "onnx", "picture shapes loop sequence", 3000 },
 };
 
 /* The files of a target, as they are. */

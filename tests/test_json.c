@@ -688,6 +688,27 @@ static uint32_t place_read(const npu_graph *g)
                    "'N': 1, 'C': 2, 'HxW': 3, 'group': 1, 'output_mask': [false, true, true]"
 #define UNKNOWN_NODE "n | my.op | x | n_1=float32[2] n_3=float32[4] | "
 
+/* A result that nobody uses may be listed with other dims, as embedding_bag's are; one that is used, or the first, may not. */
+static void test_unused_results(void)
+{
+    static const struct { const char *listed, *reader, *out; npu_status status; } rows[] = {
+        { "n_0=float32[2] n_1=int64[7]", "r | aten.relu | n.0 | r=float32[2] | ", "r=float32[2]", NPU_OK },
+        { "n_0=float32[2] n_1=int64[7]", "r | aten.neg | n.1 | r=int64[2] | ", "r=int64[2]", NPU_ERR_SHAPE },
+        { "n_0=float32[2] n_1=int64[7]", NULL, "n_1=int64[7]", NPU_ERR_SHAPE },
+        { "n_0=float32[2] n_1=int32[2]", NULL, "n_0=float32[2]", NPU_ERR_SHAPE },
+        { "n_0=float32[7] n_1=int64[2]", NULL, "n_1=int64[2]", NPU_ERR_SHAPE },
+    };
+    NPU_ITEM("F23");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char node[128];
+        document d = { "x=float32[2,3]", "", rows[i].out, NULL, { node, rows[i].reader } };
+        npu_graph *g = NULL;
+        snprintf(node, sizeof node, "n | aten.max.dim | x | %s | 'dim': 1", rows[i].listed);
+        NPU_CHECK_STATUS(try_document(&g, &d, NULL, NULL), rows[i].status);
+        npu_graph_destroy(g);
+    }
+}
+
 /* producer_output_idx and getitem count all results of an op, those that are None and not listed, too. */
 static void test_none_results(void)
 {
@@ -1390,6 +1411,27 @@ static void test_print(void)
     npu_graph_destroy(g);
 }
 
+/* An op may be called as a constant without a name is written: it gives way, and what is printed again is the same. */
+static void test_print_names(void)
+{
+    npu_graph *g = npu_graph_create(NULL), *again = NULL;
+    npu_spec f = npu_spec_tensor(NPU_F32, 2, (const int64_t[]){ 2, 3 });
+    npu_value w = npu_constant(g, NULL, f, x6), y = npu_relu(g, npu_input(g, "x", f));
+    npu_op_set_name(g, npu_value_producer(g, y, NULL), "%1");
+    NPU_CHECK_EQ(w.id, 1);
+    npu_output(g, "y", npu_add(g, y, w));
+    npu_text first = json_of(g), second = npu_text_init(NULL);
+    NPU_CHECK_STATUS(npu_graph_parse_json(&again, first.data, first.len, NULL, NULL), NPU_OK);
+    if (again) {
+        second = json_of(again);
+        NPU_CHECK_STR(second.data, first.data);
+    }
+    npu_graph_destroy(again);
+    npu_text_free(&first);
+    npu_text_free(&second);
+    npu_graph_destroy(g);
+}
+
 static void test_print_dynamic(void)
 {
     npu_graph *g = npu_graph_create(NULL);
@@ -1813,6 +1855,7 @@ int main(void)
     NPU_RUN(test_defaults);
     NPU_RUN(test_meta_device);
     NPU_RUN(test_getitem);
+    NPU_RUN(test_unused_results);
     NPU_RUN(test_none_results);
     NPU_RUN(test_getitem_of_a_part);
     NPU_RUN(test_storage);
@@ -1833,6 +1876,7 @@ int main(void)
     NPU_RUN(test_shadowed_names);
     NPU_RUN(test_repeated_output);
     NPU_RUN(test_print);
+    NPU_RUN(test_print_names);
     NPU_RUN(test_print_dynamic);
     NPU_RUN(test_executor);
     NPU_RUN(test_executor_results);

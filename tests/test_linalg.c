@@ -109,6 +109,19 @@ static void test_solving(void)
     CHECK_ROWS(rows);
 }
 
+/* Factors keep the multipliers below the diagonal; a pivot of 0 fails where it is asked for. */
+static void test_factors(void)
+{
+    static const row rows[] = {
+        { "f64[2,2]", "y, p, i = linalg_lu_factor_ex(a)", NPU_OK, { 1, 2, 4, 4 }, { 4, 4, 0.25, 1 } },
+        { "f64[2,2]", "y, p, i = linalg_lu_factor_ex(a)", NPU_OK, { 1, 2, 2, 4 }, { 2, 4, 0.5, 0 } },
+        { "f64[2,2]", "y, p, i = linalg_lu_factor_ex(a, check_errors=true)", NPU_ERR_RANGE, { 1, 2, 2, 4 }, { 0 } },
+        { "f64[2,2]", "y, l, u = linalg_lu(a)", NPU_OK, { 1, 2, 4, 4 }, { 0, 1, 1, 0 } },
+        { "f64[2,2]", "y = matrix_exp(a)", NPU_OK, { 0, 1, 0, 0 }, { 1, 1, 0, 1 } },
+    };
+    CHECK_ROWS(rows);
+}
+
 static void test_products(void)
 {
     static const row rows[] = {
@@ -359,6 +372,7 @@ static void test_wrong_data(void)
 int main(void)
 {
     NPU_RUN(test_solving);
+    NPU_RUN(test_factors);
     NPU_RUN(test_products);
     NPU_RUN(test_norms);
     NPU_RUN(test_statistics);

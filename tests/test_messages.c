@@ -717,9 +717,9 @@ static void test_readme(void)
         ops += !seen;
     }
     snprintf(words, sizeof words, "%u overloads of %u ops", (unsigned)overloads, (unsigned)ops);
-    NPU_CHECK(strstr(readme, words));
+    NPU_CHECK_THAT(strstr(readme, words), "README lacks: %s", words);
     snprintf(words, sizeof words, "all %u,%03u cases of %u overloads", (unsigned)cases / 1000, (unsigned)cases % 1000, (unsigned)tested);
-    NPU_CHECK(strstr(readme, words));
+    NPU_CHECK_THAT(strstr(readme, words), "README lacks: %s", words);
     NPU_CHECK(!strstr(readme, "shared/")); /* a plain clone is enough */
     npu_registry_destroy(registry);
 }

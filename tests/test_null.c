@@ -191,6 +191,9 @@ static void test_graph_forms(void)
     STATUS(npu_graph_parse_json(NULL, NULL, 0, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_parse_json(&made.graph, NULL, 0, NULL, &diag), NPU_ERR_PARSE);
     STATUS(npu_graph_print_json(NULL, &text), NPU_ERR_NO_MEMORY);
+    STATUS(npu_graph_bind_safetensors(NULL, NULL, 0, NULL, NULL), NPU_ERR_NO_MEMORY);
+    STATUS(npu_array_print_safetensors(NULL, 1, &text), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_array_print_safetensors(NULL, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_check_alias(NULL, op, 0, 0, NULL), NPU_ERR_RANGE);
     STATUS(npu_graph_check_alias(NULL, op, 0, 0, &diag), NPU_ERR_RANGE);
     STATUS(npu_graph_check_json(NULL, 0, NULL, NULL, 0, NULL, NULL, NULL), NPU_ERR_PARSE);
@@ -252,6 +255,7 @@ static void test_builders(void)
     HANDLE(npu_emit(NULL, 0, NULL, 0));
     HANDLE(npu_emit_name(NULL, NULL, NULL, 0));
     HANDLE(npu_emit_typed(NULL, NULL, NULL, 0, &spec, 0));
+    NPU_CHECK(npu_op_expand(NULL, NULL, NULL) == NULL);
     HANDLE(npu_emit_struct(NULL, 0, NULL, 0, NULL, NULL, 0));
 }
 
@@ -492,14 +496,28 @@ static void test_runs(void)
     NUMBER(npu_plan_num_backends(NULL), 0);
     NO_POINTER(npu_plan_backend(NULL, 0));
     NUMBER(npu_plan_op_backend(NULL, op, NULL, NULL), -1);
+    NUMBER(npu_plan_op_refusal(NULL, op, 0, NULL), NPU_REASON_CLAIMED);
+    NUMBER(npu_plan_op_ns(NULL, op, 0), 0);
+    STATUS(npu_plan_predict(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NUMBER(npu_op_work(NULL).macs, 0);
+    STATUS(npu_rates_calibrate(NULL, NULL, NULL, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_rates_refine(NULL, NULL, 0), NPU_ERR_INVALID_ARGUMENT);
+    NOTHING(npu_rates_print(NULL, &text));
+    STATUS(npu_plan_advise(NULL, NULL, NULL, 0, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
+    NOTHING(npu_plan_print_advice(NULL, NULL, 1, &text));
+    STATUS(npu_plan_validate(NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_plan_memory(NULL, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_plan_value_memory(NULL, v, 0, NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_plan_region_memory(NULL, 0, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_EQ(npu_plan_value_region(NULL, v, 0), NPU_NO_INDEX);
     NOTHING(npu_plan_print_slots(NULL, &text));
     STATUS(npu_program_create(NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_program_create(&made.program, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_program_destroy(NULL));
     NO_POINTER(npu_program_plan(NULL));
     NO_POINTER(npu_program_op_variant(NULL, op));
+    STATUS(npu_program_save(NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_program_load(NULL, NULL, NULL, 0, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_exec_create(NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_exec_create(&made.exec, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_exec_create_simple(NULL, NULL, NULL, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
@@ -510,6 +528,10 @@ static void test_runs(void)
     STATUS(npu_exec_set_input_at(NULL, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_exec_set_output(NULL, NULL, NULL, 0), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_exec_set_output_at(NULL, 0, NULL, 0), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_exec_set_input_tensor(NULL, NULL, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_exec_set_input_tensor_at(NULL, 0, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_exec_set_output_tensor(NULL, NULL, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_exec_set_output_tensor_at(NULL, 0, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
     NO_POINTER(npu_exec_output_spec(NULL, 0));
     NO_POINTER(npu_exec_unbounded(NULL, 0, NULL, NULL));
     NO_POINTER(npu_exec_output(NULL, 0, NULL));
@@ -523,6 +545,7 @@ static void test_runs(void)
     NOTHING(npu_capture_destroy(NULL));
     NPU_CHECK(npu_exec_diag(NULL)->status != NPU_OK && npu_exec_diag(NULL)->message[0]);
     STATUS(npu_exec_reset_state(NULL), NPU_ERR_INVALID_ARGUMENT);
+    NOTHING(npu_plan_print_json(NULL, &text));
     NOTHING(npu_plan_print(NULL, &text));
     NOTHING(npu_plan_print_ops(NULL, &text));
     NOTHING(npu_plan_print_memory(NULL, &text));

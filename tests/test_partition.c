@@ -1,5 +1,7 @@
 /* The partitioner: who gets which op and why, groups, borders, transfers, limits, and what a dry run must
    not touch. */
+#include "oracle/cost.h"
+#include "oracle/groups.h"
 #include "rig.h"
 
 /* ---- a backend made to order ------------------------------------------------------------------------------------ */
@@ -12,6 +14,7 @@ typedef struct spy {
     uint32_t reason;            /* given for the others */
     const char *words;
     const char *refuse;         /* compile fails for groups with this op */
+    bool says_which;            /* and which op of the graph it was */
     uint32_t asked, compiled, allocated, moved, submitted;
     uint32_t scratch_alignment; /* asked for, and checked at submit */
     uint32_t misaligned;
@@ -86,6 +89,7 @@ static npu_status spy_compile(void *ctx, const npu_group *group, npu_compiled *o
         const npu_op_info *op = group->ops[i]->info;
         if (s->refuse && strcmp(op->name, s->refuse) == 0) {
             snprintf(out->text, sizeof out->text, "%s is not for me", op->name);
+            out->failed_op = s->says_which ? op->op : 0;
             return NPU_ERR_UNSUPPORTED;
         }
         if (s->num_seen < 8) {
@@ -284,6 +288,11 @@ static void test_borders(void)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         rig r = chain_start(rows[i].kinds);
+        r.desc.contiguous = i % 2 != 0; /* of a chain there is one way to make groups */
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        NPU_CHECK_STR(steps_of(r.plan), rows[i].steps);
+        rig_unmake(&r);
+        r.desc.contiguous = !r.desc.contiguous;
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         NPU_CHECK_STR(steps_of(r.plan), rows[i].steps);
         float x[6] = { -1, 2, -3, 4, -5, 6 };
@@ -316,6 +325,7 @@ static void test_step_values(void)
     npu_output(g, "out_a", a);
     npu_output(g, "out_d", d);
     npu_output(g, "out_e", e);
+    r.desc.contiguous = true;
     NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
     NPU_CHECK_EQ(npu_plan_num_steps(r.plan), 3);
     const npu_step *first = npu_plan_step(r.plan, 0), *move = npu_plan_step(r.plan, 1),
@@ -346,19 +356,25 @@ static void test_transfers_once(void)
     npu_value t4 = npu_relu(g, t0);          /* accelerator: 6; t0 never left */
     npu_value t5 = npu_sub(g, t3, t2);       /* CPU: 7; only t2 moves */
     npu_output(g, "z", npu_sub(g, t5, t4));  /* CPU: 8; t4 in the same group */
-    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STR(steps_of(r.plan), "P0(1) T0>1(2) P1(2) T1>0(3) P0(3) P1(4) P0(5) T0>1(4 6) P1(6 7)");
-    float in[6] = { -1, 2, -3, 4, -5, 6 };
-    npu_test_input(r.exec, "x", in, sizeof in);
-    npu_sim_counters before = npu_sim_count(r.sims[0]);
-    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
-    const float *y = npu_exec_output(r.exec, 1, NULL); /* 0 is x itself */
-    for (int i = 0; i < 6 && y; i++) { /* t0 = relu x; t1 = -t0; t2 = 0; t3 = 2 t0; t4 = t0; t5 = 2 t0; y = t0 */
-        NPU_CHECK_NEAR(y[i], in[i] > 0 ? in[i] : 0, 0);
+    static const char *const steps[] = { "P0(1 5) T0>1(2) P1(2 4) T1>0(3) P0(3) T0>1(4 6) P1(6 7)",
+                                         "P0(1) T0>1(2) P1(2) T1>0(3) P0(3) P1(4) P0(5) T0>1(4 6) P1(6 7)" };
+    for (int contiguous = 0; contiguous < 2; contiguous++) {
+        r.desc.contiguous = contiguous;
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        NPU_CHECK_STR(steps_of(r.plan), steps[contiguous]);
+        float in[6] = { -1, 2, -3, 4, -5, 6 };
+        npu_test_input(r.exec, "x", in, sizeof in);
+        npu_sim_counters before = npu_sim_count(r.sims[0]);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        const float *y = npu_exec_output(r.exec, 1, NULL); /* 0 is x itself */
+        for (int i = 0; i < 6 && y; i++) { /* t0 = relu x; t1 = -t0; t2 = 0; t3 = 2 t0; t4 = t0; t5 = 2 t0; y = t0 */
+            NPU_CHECK_NEAR(y[i], in[i] > 0 ? in[i] : 0, 0);
+        }
+        npu_sim_counters after = npu_sim_count(r.sims[0]);
+        NPU_CHECK_EQ(after.calls[NPU_SIM_UPLOAD] - before.calls[NPU_SIM_UPLOAD], 2);     /* x, t1 */
+        NPU_CHECK_EQ(after.calls[NPU_SIM_DOWNLOAD] - before.calls[NPU_SIM_DOWNLOAD], 3); /* t0, t2, t4 */
+        rig_unmake(&r);
     }
-    npu_sim_counters after = npu_sim_count(r.sims[0]);
-    NPU_CHECK_EQ(after.calls[NPU_SIM_UPLOAD] - before.calls[NPU_SIM_UPLOAD], 2);     /* x, t1 */
-    NPU_CHECK_EQ(after.calls[NPU_SIM_DOWNLOAD] - before.calls[NPU_SIM_DOWNLOAD], 3); /* t0, t2, t4 */
     rig_end(&r);
 }
 
@@ -372,6 +388,7 @@ static void test_dependencies(void)
     npu_graph *g = r.graph;
     npu_value late = npu_sub(g, value_id(2), value_id(3));
     npu_output(g, "late", npu_relu(g, late));
+    r.desc.contiguous = true; /* then ops run in the order of their ids */
     NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
     uint32_t next_op = 1;
     for (uint32_t i = 0; i < npu_plan_num_steps(r.plan); i++) {
@@ -412,6 +429,640 @@ static void test_views_weigh_nothing(void)
     NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
     NPU_CHECK_STR(steps_of(r.plan), "P0(1) T0>1(2) P1(2 3)");
     rig_end(&r);
+}
+
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
+
+enum { NET_MAX = 256 };
+
+/* Ops "o0", "o1" ... with one or two operands each, and where each of them is to run. */
+typedef struct net {
+    uint32_t num_ops;
+    uint8_t colour[NET_MAX];
+    int32_t from[NET_MAX][2]; /* ops, or -1 = the input; [1] -2 = there is none */
+} net;
+
+static uint32_t net_random(uint64_t *seed) { return (uint32_t)npu_test_random(seed); }
+
+static net random_net(uint32_t num_ops, uint32_t num_colours, uint64_t *seed)
+{
+    net n;
+    n.num_ops = num_ops;
+    for (uint32_t i = 0; i < num_ops; i++) {
+        n.colour[i] = (uint8_t)(net_random(seed) % num_colours);
+        n.from[i][0] = (int32_t)(net_random(seed) % (i + 1)) - 1;
+        n.from[i][1] = net_random(seed) % 2 ? (int32_t)(net_random(seed) % (i + 1)) - 1 : -2;
+    }
+    return n;
+}
+
+/* Emits the ops in a random order, which their edges allow; seed NULL = in their own. What nobody reads is an output. */
+static void net_emit(const net *n, npu_graph *g, uint64_t *seed)
+{
+    npu_value x = npu_input(g, "x", F32(4)), made[NET_MAX];
+    bool used[NET_MAX] = { false };
+    char name[16];
+    memset(made, 0, sizeof made);
+    for (uint32_t num = 0; num < n->num_ops;) {
+        uint32_t i = seed ? net_random(seed) % n->num_ops : num;
+        npu_value in[2] = { x, x };
+        bool ready = !made[i].id;
+        for (int k = 0; k < 2 && n->from[i][k] > -2; k++) {
+            in[k] = n->from[i][k] < 0 ? x : made[n->from[i][k]];
+            ready = ready && in[k].id;
+        }
+        if (!ready) {
+            continue;
+        }
+        for (int k = 0; k < 2; k++) {
+            used[n->from[i][k] < 0 ? i : (uint32_t)n->from[i][k]] |= n->from[i][k] >= 0;
+        }
+        made[i] = n->from[i][1] > -2 ? npu_maximum(g, in[0], in[1]) : npu_abs(g, in[0]);
+        snprintf(name, sizeof name, "o%u", (unsigned)i);
+        npu_op_set_name(g, npu_value_producer(g, made[i], NULL), name);
+        num++;
+    }
+    for (uint32_t i = 0; i < n->num_ops; i++) {
+        snprintf(name, sizeof name, "y%u", (unsigned)i);
+        if (!used[i]) {
+            npu_output(g, name, made[i]);
+        }
+    }
+}
+
+static int net_place(void *ctx, const npu_op_info *op, const char *label)
+{
+    (void)op;
+    return ((const net *)ctx)->colour[atoi(label + 1)];
+}
+
+/* Groups on accelerators (or all), of a plan made from one order of emission. */
+static uint32_t net_groups(net *n, uint32_t num_sims, bool all, bool contiguous, uint64_t *seed)
+{
+    rig r = rig_start(NULL, num_sims);
+    uint32_t num = 0;
+    net_emit(n, r.graph, seed);
+    r.desc.override = net_place;
+    r.desc.override_ctx = n;
+    r.desc.contiguous = contiguous;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    for (uint32_t i = 0; i < npu_plan_num_steps(r.plan); i++) {
+        const npu_step *s = npu_plan_step(r.plan, i);
+        num += s->type == NPU_STEP_PARTITION && (all || s->backend < num_sims);
+    }
+    rig_end(&r);
+    return num;
+}
+
+/* Two colours: never more groups than there must be, in all or on the accelerator. */
+static void test_fewest_groups(void)
+{
+    uint64_t seed = npu_test_seed();
+    for (int round = 0; round < 200; round++) {
+        uint64_t at = seed;
+        net n = random_net(1 + net_random(&seed) % 12, 2, &seed);
+        oracle_dag d;
+        memset(&d, 0, sizeof d);
+        d.num_ops = n.num_ops;
+        memcpy(d.colour, n.colour, n.num_ops);
+        for (uint32_t i = 0; i < n.num_ops; i++) {
+            for (int k = 0; k < 2; k++) {
+                d.needs[i] |= n.from[i][k] >= 0 ? 1u << n.from[i][k] : 0;
+            }
+        }
+        uint32_t all = net_groups(&n, 1, true, false, NULL), offloaded = net_groups(&n, 1, false, false, NULL);
+        uint32_t least = oracle_fewest_groups(&d, 0xff), least_offloaded = oracle_fewest_groups(&d, 0);
+        NPU_CHECK_THAT(all == least && offloaded == least_offloaded,
+                       "seed %llu: %u groups, %u on the accelerator; possible are %u and %u", (unsigned long long)at,
+                       (unsigned)all, (unsigned)offloaded, (unsigned)least, (unsigned)least_offloaded);
+    }
+}
+
+/* An accelerator that takes every second of two chains that are emitted by turns, or of 8 branches emitted one by one. */
+static void test_groups_of_shapes(void)
+{
+    net chains, branches;
+    uint64_t seed = npu_test_seed();
+    memset(&chains, 0, sizeof chains);
+    memset(&branches, 0, sizeof branches);
+    chains.num_ops = 100;
+    for (int i = 0; i < 100; i++) {
+        chains.colour[i] = (uint8_t)(i % 2);
+        chains.from[i][0] = i < 2 ? -1 : i - 2;
+        chains.from[i][1] = -2;
+    }
+    branches.num_ops = 8 * 7;
+    for (int i = 0; i < 8 * 7; i++) {
+        branches.colour[i] = (uint8_t)(i % 7 % 2);
+        branches.from[i][0] = i % 7 ? i - 1 : -1;
+        branches.from[i][1] = -2;
+    }
+    NPU_CHECK_EQ(net_groups(&chains, 1, false, true, NULL), 50);
+    NPU_CHECK_EQ(net_groups(&chains, 1, false, false, NULL), 1);
+    NPU_CHECK_EQ(net_groups(&branches, 1, false, true, NULL), 25);
+    NPU_CHECK_EQ(net_groups(&branches, 1, false, false, NULL), 4);
+    for (int round = 0; round < 10; round++) {
+        NPU_CHECK_EQ(net_groups(&branches, 1, false, false, &seed), 4);
+    }
+}
+
+/* The order of emission does not matter. */
+static void test_shuffled(void)
+{
+    uint64_t seed = npu_test_seed();
+    for (uint32_t num_sims = 1; num_sims < 3; num_sims++) {
+        net n = random_net(60, num_sims + 1, &seed);
+        uint32_t all = net_groups(&n, num_sims, true, false, NULL);
+        for (int round = 0; round < 50; round++) {
+            NPU_CHECK_EQ(net_groups(&n, num_sims, true, false, &seed), all);
+        }
+    }
+}
+
+/* Whatever the groups, the numbers are those of one backend. */
+static void test_grouped_runs(void)
+{
+    uint64_t seed = npu_test_seed();
+    for (int round = 0; round < 20; round++) {
+        net n = random_net(40, 3, &seed);
+        float x[4] = { 1, -2, 3, -4 };
+        rig r = rig_start(NULL, 2);
+        net_emit(&n, r.graph, &seed);
+        r.desc.override = net_place;
+        r.desc.override_ctx = &n;
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        npu_exec *alone = NULL;
+        npu_tolerance same = { .has_rtol = true, .has_atol = true };
+        NPU_CHECK_STATUS(npu_exec_create_simple(&alone, r.graph, r.backends + 2, 1, &r.diag), NPU_OK);
+        npu_test_input(alone, "x", x, sizeof x);
+        npu_test_input(r.exec, "x", x, sizeof x);
+        NPU_CHECK_STATUS(npu_exec_compare(r.exec, alone, &same, NULL, NULL, &r.diag), NPU_OK);
+        npu_exec_destroy(alone);
+        rig_end(&r);
+    }
+}
+
+/* ---- placement by cost ------------------------------------------------------------------------------------------- */
+
+/* A backend for plans alone: takes and costs what a table says, op by op. */
+typedef struct priced {
+    npu_backend backend;
+    const cost_graph *costs;
+    uint32_t index;
+} priced;
+
+static npu_status priced_supports(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    const priced *p = ctx;
+    answer->reason = p->costs->ns[op->op - 1][p->index] < 0 ? NPU_REASON_OP : NPU_REASON_CLAIMED;
+    return NPU_OK;
+}
+
+static npu_status priced_cost(void *ctx, const npu_op_info *op, npu_cost *answer)
+{
+    const priced *p = ctx;
+    answer->ns = (uint64_t)p->costs->ns[op->op - 1][p->index];
+    return NPU_OK;
+}
+
+static const npu_backend *priced_start(priced *p, const npu_backend *like, const cost_graph *costs, uint32_t index)
+{
+    p->backend = *like;
+    p->backend.ctx = p;
+    p->backend.supports = priced_supports;
+    p->backend.cost = priced_cost;
+    p->costs = costs;
+    p->index = index;
+    return &p->backend;
+}
+
+/* Random ops with results of random sizes, a part of which the accelerators take. Models: a fast device nearby, one far
+   away, one that is faster or slower by chance and costs much to launch. */
+static cost_graph random_costs(uint32_t num_ops, uint32_t num_backends, uint32_t percent, uint32_t model, uint64_t *seed)
+{
+    static const double launch[] = { 2000, 5000, 50000 }, transfer[] = { 500, 20000, 5000 }, byte[] = { 0.1, 1, 0.3 };
+    cost_graph g;
+    memset(&g, 0, sizeof g);
+    g.num_ops = num_ops;
+    g.num_backends = num_backends;
+    g.input_bytes = 4096;
+    g.fetched = (1u << num_ops) - 1;
+    for (uint32_t i = 0; i < num_ops; i++) {
+        double cpu = 1000 + net_random(seed) % 100000;
+        for (int k = 0; k < 2; k++) {
+            uint32_t from = net_random(seed) % (i < 4 ? i + 1 : 5);
+            if (from == 0 && k == 0) {
+                g.reads_input |= 1u << i;
+            } else if (from > 0) {
+                g.needs[i] |= 1u << (i - from);
+                g.fetched &= ~(1u << (i - from));
+            }
+        }
+        g.reads_input |= g.needs[i] ? 0 : 1u << i;
+        g.bytes[i] = 4 * (1 + net_random(seed) % 10000);
+        for (uint32_t b = 0; b + 1 < num_backends; b++) {
+            double speed = model < 2 ? 8 : 0.3 + net_random(seed) % 100 / 20.0;
+            g.ns[i][b] = net_random(seed) % 100 < percent ? floor(1 + cpu / speed) : -1;
+        }
+        g.ns[i][num_backends - 1] = cpu;
+    }
+    for (uint32_t b = 0; b + 1 < num_backends; b++) {
+        g.launch[b] = launch[model];
+        g.transfer[b] = transfer[model];
+        g.byte_ns[b] = byte[model];
+    }
+    return g;
+}
+
+static void costs_emit(const cost_graph *c, npu_graph *g)
+{
+    npu_value x = npu_input(g, "x", F32((int64_t)c->input_bytes / 4)), made[COST_MAX_OPS];
+    for (uint32_t i = 0; i < c->num_ops; i++) {
+        npu_arg args[COST_MAX_OPS + 1];
+        npu_spec spec = F32((int64_t)c->bytes[i] / 4);
+        uint32_t num = 0;
+        char name[16];
+        if (c->reads_input >> i & 1) {
+            args[num++] = npu_arg_tensor(NULL, x);
+        }
+        for (uint32_t k = 0; k < i; k++) {
+            if (c->needs[i] >> k & 1) {
+                args[num++] = npu_arg_tensor(NULL, made[k]);
+            }
+        }
+        snprintf(name, sizeof name, "mine.of%u", (unsigned)num);
+        made[i] = npu_op_result(g, npu_emit_typed(g, name, args, num, &spec, 1), 0);
+        snprintf(name, sizeof name, "y%u", (unsigned)i);
+        if (c->fetched >> i & 1) {
+            npu_output(g, name, made[i]);
+        }
+    }
+}
+
+/* What the plan says that it takes, which is what its placement costs; *last is with all on the CPU. */
+static double planned_ns(const cost_graph *c, uint32_t max_exhaustive, double *last)
+{
+    rig r = rig_start(NULL, c->num_backends - 1);
+    priced backends[COST_MAX_BACKENDS];
+    npu_rates rates[COST_MAX_BACKENDS];
+    const npu_rates *each[COST_MAX_BACKENDS] = { NULL };
+    npu_prediction predicted;
+    uint8_t where[COST_MAX_OPS];
+    costs_emit(c, r.graph);
+    NPU_CHECK_STATUS(npu_graph_status(r.graph), NPU_OK);
+    memset(rates, 0, sizeof rates);
+    for (uint32_t b = 0; b < c->num_backends; b++) {
+        r.backends[b] = priced_start(&backends[b], r.backends[b], c, b);
+        rates[b].launch_ns = c->launch[b];
+        rates[b].transfer_ns = c->transfer[b];
+        rates[b].up = rates[b].down = c->byte_ns[b] > 0 ? 1e9 / c->byte_ns[b] : 0;
+        each[b] = &rates[b];
+    }
+    r.desc.rates = each;
+    r.desc.max_exhaustive_ops = max_exhaustive;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_predict(r.plan, &predicted), NPU_OK);
+    for (uint32_t i = 0; i < c->num_ops; i++) {
+        where[i] = (uint8_t)npu_plan_op_backend(r.plan, op_id(i + 1), NULL, NULL);
+    }
+    NPU_CHECK_NEAR(predicted.ns / cost_of(c, where), 1, c->num_backends > 2 ? 0.2 : 1e-5);
+    *last = predicted.last_ns;
+    rig_end(&r);
+    return predicted.ns;
+}
+
+/* The best there is where all placements are tried, and near it by cuts and descent; never worse than the CPU alone. */
+static void test_least_cost(void)
+{
+    static const struct { uint32_t num_backends, max_exhaustive, rounds; double total, worst; } rows[] = {
+        { 2, 14, 3, 1.00001, 1.00001 }, { 2, 1, 12, 1.01, 1.2 }, { 3, 1, 3, 1.03, 1.3 }
+    };
+    uint64_t seed = npu_test_seed();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double got = 0, possible = 0, worst = 1;
+        uint32_t exact = 0, num = 0;
+        for (uint32_t round = 0; round < rows[i].rounds * 12; round++) {
+            uint32_t num_ops = rows[i].num_backends > 2 ? 9 : rows[i].max_exhaustive > 1 ? 9 + round % 4 : 9 + round % 6;
+            cost_graph c = random_costs(num_ops, rows[i].num_backends, 30 + round % 4 * 20, round % 3, &seed);
+            double least = cost_least(&c), last, ns = planned_ns(&c, rows[i].max_exhaustive, &last);
+            NPU_CHECK_THAT(ns <= last * 1.00001, "round %u: %g ns, on the CPU alone %g", (unsigned)round, ns, last);
+            got += ns;
+            possible += least;
+            worst = ns / least > worst ? ns / least : worst;
+            exact += ns < least * 1.00001;
+            num++;
+        }
+        printf("%u backends, exhaustive up to %u: %.4f of the optimum in total, %.3f at worst, exact %u of %u\n",
+               (unsigned)rows[i].num_backends, (unsigned)rows[i].max_exhaustive, got / possible, worst, (unsigned)exact, (unsigned)num);
+        NPU_CHECK(got / possible <= rows[i].total && worst <= rows[i].worst);
+    }
+}
+
+/* Rates that cannot be, and cost slots that lie, are found while planning. */
+static void test_bad_rates(void)
+{
+    static const struct { npu_rates rates; npu_status status; const char *words; } rows[] = {
+        { { .launch_ns = 1 }, NPU_OK, NULL },
+        { { .launch_ns = -1 }, NPU_ERR_INVALID_ARGUMENT, "launch_ns" },
+        { { .transfer_ns = (double)NAN }, NPU_ERR_INVALID_ARGUMENT, "transfer_ns" },
+        { { .launch_ns = (double)INFINITY }, NPU_ERR_INVALID_ARGUMENT, "launch_ns" },
+        { { .transfer_ns = 1e16 }, NPU_ERR_INVALID_ARGUMENT, "transfer_ns" },
+        { { .up = -1 }, NPU_ERR_INVALID_ARGUMENT, "up" },
+        { { .down = 1e-300 }, NPU_ERR_INVALID_ARGUMENT, "down" },
+        { { .num_rows = NPU_MAX_RATES + 1 }, NPU_ERR_INVALID_ARGUMENT, "33 rows" },
+        { { .num_rows = 1, .rows = { { "matrix", -1, 0, 0 } } }, NPU_ERR_INVALID_ARGUMENT, "matrix" },
+        { { .num_rows = 2, .rows = { { "matrix", 1, 0, 0 }, { NULL, 0, (double)NAN, 0 } } }, NPU_ERR_INVALID_ARGUMENT, "any op" },
+        { { .num_rows = 1, .rows = { { NULL, 0, 0, 1e300 } } }, NPU_ERR_INVALID_ARGUMENT, "any op" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        rig r = chain_start("rnr");
+        const npu_rates *each[2] = { &rows[i].rates, NULL };
+        r.desc.rates = each;
+        NPU_CHECK_STATUS(rig_plan(&r), rows[i].status);
+        NPU_CHECK(!rows[i].words || strstr(r.diag.message, rows[i].words));
+        rig_end(&r);
+    }
+    static const struct { double ns; npu_status status; } costs[] = { { 5, NPU_OK }, { 0, NPU_OK }, { 1.7e19, NPU_ERR_BACKEND } };
+    for (size_t i = 0; i < sizeof costs / sizeof *costs; i++) {
+        rig r = chain_start("rrr");
+        cost_graph c;
+        priced lying;
+        memset(&c, 0, sizeof c);
+        for (int k = 0; k < 3; k++) {
+            c.ns[k][0] = costs[i].ns;
+        }
+        r.backends[0] = priced_start(&lying, r.backends[0], &c, 0);
+        NPU_CHECK_STATUS(rig_plan(&r), costs[i].status);
+        NPU_CHECK(costs[i].status == NPU_OK || strstr(r.diag.message, "aten.relu"));
+        rig_end(&r);
+    }
+}
+
+/* Times of ops come from the first row that fits, by name, then category; those of views are none. */
+static void test_rate_rows(void)
+{
+    static const npu_rates npu = { .num_rows = 3, .rows = { { "aten.neg.default", 7, 0, 0 }, { "activation", 11, 1, 0 },
+                                                           { NULL, 0, 0, 2 } } };
+    const npu_rates *each[2] = { NULL, &npu };
+    rig r = chain_start("rnvn");
+    npu_output(r.graph, "z", npu_matmul(r.graph, npu_graph_find(r.graph, "x"), weights(r.graph, 2, DIMS(3, 5))));
+    r.desc.rates = each;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_op_ns(r.plan, op_id(1), 1), 11 + 6);
+    NPU_CHECK_EQ(npu_plan_op_ns(r.plan, op_id(2), 1), 7);
+    NPU_CHECK_EQ(npu_plan_op_ns(r.plan, op_id(3), 1), 0);
+    NPU_CHECK_EQ(npu_plan_op_ns(r.plan, op_id(5), 1), 2 * 4 * (6 + 15 + 10));
+    NPU_CHECK_EQ(npu_plan_op_refusal(r.plan, op_id(2), 0, NULL), NPU_REASON_OP);
+    NPU_CHECK_EQ(npu_plan_op_refusal(r.plan, op_id(1), 0, NULL), NPU_REASON_CLAIMED);
+    rig_end(&r);
+}
+
+/* Limits take first what saves least, and small groups join their neighbours before they go to the CPU. */
+static void test_limits_by_cost(void)
+{
+    static const npu_rates fast = { .num_rows = 1, .rows = { { NULL, 10, 0, 0 } } };
+    static const npu_rates slow = { .num_rows = 2, .rows = { { "aten.abs.default", 9000, 0, 0 }, { NULL, 1000, 0, 0 } } };
+    const npu_rates *each[2] = { &fast, &slow };
+    uint32_t reason = 0;
+    for (uint32_t priced = 0; priced < 2; priced++) { /* three relus, or one abs that saves more than they */
+        rig r = rig_start(NULL, 0);
+        spy first;
+        npu_value y = npu_relu(r.graph, npu_relu(r.graph, npu_relu(r.graph, npu_input(r.graph, "x", F32(4)))));
+        npu_output(r.graph, "y", npu_abs(r.graph, npu_neg(r.graph, y)));
+        r.backends[0] = spy_start(&first, "first");
+        r.backends[1] = npu_ref_backend();
+        r.desc.num_backends = 2;
+        first.only[0] = "aten.relu.default";
+        first.only[1] = "aten.abs.default";
+        r.desc.rates = priced ? each : NULL;
+        r.desc.max_groups = 1;
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+        NPU_CHECK_STR(steps_of(r.plan), priced ? "P1(1 2 3 4) T1>0(5) P0(5)" : "P0(1 2 3) T0>1(4) P1(4 5)");
+        npu_plan_op_backend(r.plan, op_id(priced ? 1 : 5), &reason, NULL);
+        NPU_CHECK_EQ(reason, NPU_REASON_BUDGET);
+        rig_end(&r);
+    }
+    static const char *const allow[2] = { "aten.relu.default", "aten.neg.default" };
+    npu_sim_desc sims[2];
+    memset(sims, 0, sizeof sims);
+    for (int i = 0; i < 2; i++) { /* the second takes both, the first relu alone */
+        sims[i].allow = allow;
+        sims[i].num_allow = (uint32_t)i + 1;
+    }
+    rig r = rig_start(sims, 2);
+    npu_value y = npu_neg(r.graph, npu_neg(r.graph, npu_input(r.graph, "x", F32(4))));
+    npu_output(r.graph, "y", npu_neg(r.graph, npu_neg(r.graph, npu_relu(r.graph, y))));
+    r.desc.min_group_ops = 2;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_STR(steps_of(r.plan), "P1(1 2 3 4 5)");
+    npu_plan_op_backend(r.plan, op_id(3), &reason, NULL);
+    NPU_CHECK_EQ(reason, NPU_REASON_TOO_SMALL);
+    rig_end(&r);
+}
+
+/* What is expected of a plan and is not true is an error that names the kinds to blame. */
+static void test_expected(void)
+{
+    static const npu_rates npu = { .launch_ns = 1 };
+    const npu_rates *each[2] = { &npu, NULL };
+    static const struct { npu_expect expect; bool has_rates; npu_status status; const char *words; } rows[] = {
+        { { 0 }, false, NPU_OK, NULL },
+        { { .max_groups = 2 }, false, NPU_OK, NULL },
+        { { .max_groups = 1 }, false, NPU_ERR_BUDGET, "at most 1 groups on accelerators, there are 2: aten.neg.default x 1" },
+        { { .max_last_ops = 1 }, false, NPU_OK, NULL },
+        { { .has_max_last_ops = true }, false, NPU_ERR_BUDGET, "ops on the last backend, there are 1: aten.neg.default x 1" },
+        { { .max_bytes = 96 }, false, NPU_OK, NULL }, /* x, two transfers, y */
+        { { .max_bytes = 95 }, false, NPU_ERR_BUDGET, "bytes moved in a run, there are 96" },
+        { { .has_max_bytes = true }, false, NPU_ERR_BUDGET, "aten.relu.default x 1, aten.neg.default x 1" },
+        { { .max_predicted_ns = 1 }, false, NPU_ERR_BUDGET, "no backend has rates" },
+        { { .max_predicted_ns = 1 }, true, NPU_ERR_BUDGET, "at most 1 ns predicted" },
+        { { .max_predicted_ns = 1e9 }, true, NPU_OK, NULL },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        rig r = chain_start("rnr");
+        r.desc.expect = &rows[i].expect;
+        r.desc.rates = rows[i].has_rates ? each : NULL;
+        NPU_CHECK_STATUS(rig_plan(&r), rows[i].status);
+        NPU_CHECK_THAT(!rows[i].words || strstr(r.diag.message, rows[i].words), "'%s'", r.diag.message);
+        rig_end(&r);
+    }
+    spy first; /* a compile that is refused makes another plan, of which the same is expected */
+    npu_expect none = { .has_max_last_ops = true };
+    rig r = rig_start(NULL, 0);
+    r.backends[0] = spy_start(&first, "first");
+    r.backends[1] = npu_ref_backend();
+    r.desc.num_backends = 2;
+    r.desc.expect = &none;
+    first.refuse = "aten.neg.default";
+    npu_output(r.graph, "y", npu_neg(r.graph, npu_relu(r.graph, npu_input(r.graph, "x", F32(4)))));
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, &r.diag), NPU_ERR_BUDGET);
+    NPU_CHECK(strstr(r.diag.message, "aten.neg.default x 1"));
+    rig_end(&r);
+}
+
+/* A plan that was tampered with, each time in another way: validation says what is wrong. */
+static void test_validate(void)
+{
+    static const char *const words[] = { "", "not before it", "has not the bytes", "what is not there", "no op of this step",
+                                         "runs in no step", "no dependency gives", "no output of its step",
+                                         "nobody needs", "there already" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        rig r = chain_start("rrnnrr");
+        npu_diag wrong;
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_OK); /* P0(1 2) T0>1(3) P1(3 4) T1>0(5) P0(5 6) */
+        npu_step *steps = (npu_step *)(uintptr_t)npu_plan_step(r.plan, 0);
+        uint32_t *dependency = (uint32_t *)(uintptr_t)steps[2].dependencies;
+        npu_op *ops = (npu_op *)(uintptr_t)steps[0].ops;
+        npu_value *moved = (npu_value *)(uintptr_t)steps[1].outputs;
+        switch (i) {
+        case 1: *dependency = 3; break;
+        case 2: steps[3].bytes /= 2; break;
+        case 3: moved->id = 5; break;
+        case 4: ops[1].id = ops[0].id; break;
+        case 5: steps[4].num_ops = 1; steps[4].num_outputs = 0; break;
+        case 6: *dependency = 0; break;
+        case 7: steps[2].num_outputs = 0; break;
+        case 8: steps[2].num_outputs = 2; break; /* the pool's next entry */
+        case 9: steps[3].from = 0; steps[3].backend = 1; moved = (npu_value *)(uintptr_t)steps[3].outputs; moved->id = 3;
+            dependency = (uint32_t *)(uintptr_t)steps[3].dependencies; *dependency = 0; break;
+        default: break;
+        }
+        NPU_CHECK_STATUS(npu_plan_validate(r.plan, &wrong), i ? NPU_ERR_INTERNAL : NPU_OK);
+        NPU_CHECK_THAT(!i || strstr(wrong.message, words[i]), "case %u: '%s'", (unsigned)i, wrong.message);
+        rig_end(&r);
+    }
+}
+
+/* What to implement next: the kind that leaves fewest groups, or with rates the one that saves most; nothing is lost where
+   fewer rows fit. */
+static void test_advise(void)
+{
+    static const npu_rates npu = { .launch_ns = 1000, .num_rows = 2, .rows = { { "aten.neg.default", 10, 0, 0 },
+                                                                              { NULL, 1000, 0, 0 } } };
+    static const npu_rates cpu = { .num_rows = 2, .rows = { { "aten.neg.default", 100000, 0, 0 }, { NULL, 5000, 0, 0 } } };
+    const npu_rates *each[2] = { &npu, &cpu };
+    for (int priced = 0; priced < 2; priced++) {
+        rig r = chain_start("rnnn");
+        npu_value y = npu_relu(r.graph, npu_graph_find(r.graph, "x"));
+        for (int i = 0; i < 3; i++) {
+            y = npu_relu(r.graph, npu_abs(r.graph, y));
+        }
+        npu_output(r.graph, "z", y);
+        npu_advice rows[4];
+        uint32_t num = 0;
+        npu_text text = npu_text_init(NULL);
+        npu_expect never = { .max_groups = 1 };
+        r.desc.backends = r.backends;
+        r.desc.rates = priced ? each : NULL;
+        r.desc.expect = &never;
+        NPU_CHECK_STATUS(npu_plan_advise(r.graph, &r.desc, rows, 4, &num, &r.diag), NPU_OK);
+        NPU_CHECK_EQ(num, 2);
+        NPU_CHECK_STR(rows[0].kind, priced ? "aten.neg.default" : "aten.abs.default");
+        NPU_CHECK_EQ(rows[0].count, 3);
+        NPU_CHECK(rows[0].groups_after <= rows[0].groups_before);
+        NPU_CHECK(!priced || (rows[0].ns_before - rows[0].ns_after >= 299000 && rows[0].ns_before - rows[0].ns_after <= 305000));
+        npu_plan_print_advice(&r.desc, rows, num, &text);
+        NPU_CHECK_THAT(strstr(text.data, priced ? "aten.neg.default x 3: groups " : "aten.abs.default x 3: groups 4 -> 1, moves"),
+                       "%s", text.data);
+        NPU_CHECK_STATUS(npu_plan_advise(r.graph, &r.desc, rows + 1, 1, &num, &r.diag), NPU_OK);
+        NPU_CHECK(num == 2 && rows[1].kind == rows[0].kind);
+        npu_text_free(&text);
+        rig_end(&r);
+    }
+}
+
+static uint64_t predicted_and_taken(rig *r, double *predicted)
+{
+    npu_prediction p;
+    float x[4] = { 1, -2, 3, -4 };
+    uint64_t begin;
+    NPU_CHECK_STATUS(rig_make(r), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_predict(r->plan, &p), NPU_OK);
+    npu_test_input(r->exec, "x", x, sizeof x);
+    begin = npu_sim_clock();
+    NPU_CHECK_STATUS(npu_exec_run(r->exec), NPU_OK);
+    *predicted = p.ns;
+    return npu_sim_clock() - begin;
+}
+
+/* A device with a clock of its own: calibration finds what it was made with, and then predicts runs of ten models. */
+static void test_calibrate(void)
+{
+    static const npu_rates cpu = { .num_rows = 1, .rows = { { NULL, 0, 0, 0 } } }; /* no virtual time passes there */
+    npu_sim_desc desc;
+    npu_rates npu;
+    double residual = 9;
+    npu_diag diag;
+    npu_text text = npu_text_init(NULL);
+    uint64_t seed = npu_test_seed();
+    memset(&desc, 0, sizeof desc);
+    memset(&npu, 0, sizeof npu);
+    desc.emulate = npu_ref_backend();
+    desc.emulate_all = true;
+    desc.virtual_time = true;
+    desc.submit_ns = 70000;
+    desc.op_ns = 3000;
+    desc.transfer_ns = 5000;
+    desc.bandwidth = 500000000;
+    rig r = rig_start(&desc, 1);
+    NPU_CHECK_STATUS(npu_rates_calibrate(&npu, r.backends[0], NULL, npu_sim_clock, &residual, &diag), NPU_OK);
+    NPU_CHECK_NEAR(npu.transfer_ns, 5000, 50);
+    NPU_CHECK_NEAR(npu.up, 5e8, 5e6);
+    NPU_CHECK_NEAR(npu.down, 5e8, 5e6);
+    NPU_CHECK_NEAR(npu.launch_ns, 70000, 700);
+    NPU_CHECK_THAT(residual < 0.15, "residual %g", residual);
+    npu_rates_print(&npu, &text);
+    NPU_CHECK(text.data && strstr(text.data, ".launch_ns = ") && strstr(text.data, "{ NULL, "));
+    npu_text_free(&text);
+    npu_rates by_graph; /* of the kinds that a graph has */
+    memset(&by_graph, 0, sizeof by_graph);
+    build_example(r.graph);
+    NPU_CHECK_STATUS(npu_rates_calibrate(&by_graph, r.backends[0], r.graph, npu_sim_clock, NULL, &diag), NPU_OK);
+    NPU_CHECK(by_graph.num_rows >= 4 && by_graph.rows[by_graph.num_rows - 1].what == NULL);
+    NPU_CHECK_NEAR(by_graph.rows[0].fixed_ns, 3000, 30);
+    static const char *const nothing[] = { "none" };
+    desc.allow = nothing;
+    desc.num_allow = 1;
+    desc.emulate = NULL;
+    desc.emulate_all = false;
+    rig none = rig_start(&desc, 1);
+    NPU_CHECK_STATUS(npu_rates_calibrate(&by_graph, none.backends[0], NULL, npu_sim_clock, NULL, &diag), NPU_ERR_UNSUPPORTED);
+    NPU_CHECK(by_graph.num_rows >= 4); /* as they were */
+    rig_end(&none);
+    desc.allow = NULL;
+    desc.emulate = npu_ref_backend();
+    desc.emulate_all = true;
+    rig_end(&r);
+    for (int model = 0; model < 10; model++) {
+        net n = random_net(10 + (uint32_t)model * 5, 2, &seed);
+        const npu_rates *rates[2] = { &npu, &cpu };
+        double predicted;
+        r = rig_start(&desc, 1);
+        net_emit(&n, r.graph, NULL);
+        r.desc.override = net_place;
+        r.desc.override_ctx = &n;
+        r.desc.rates = rates;
+        r.exec_desc.clock = npu_sim_clock;
+        r.exec_desc.profile = true;
+        uint64_t taken = predicted_and_taken(&r, &predicted);
+        NPU_CHECK_THAT(fabs(predicted / (double)taken - 1) < 0.15, "model %d: predicted %g ns, taken %g", model, predicted,
+                       (double)taken);
+        npu_rates twice = npu; /* wrong by a factor, which a profile sets right */
+        rig_unmake(&r);
+        twice.launch_ns *= 2;
+        twice.transfer_ns *= 2;
+        twice.up /= 2;
+        twice.down /= 2;
+        rates[0] = &twice;
+        predicted_and_taken(&r, &predicted);
+        NPU_CHECK_STATUS(npu_rates_refine(&twice, r.exec, 0), NPU_OK);
+        rig_unmake(&r);
+        taken = predicted_and_taken(&r, &predicted);
+        NPU_CHECK_THAT(fabs(predicted / (double)taken - 1) < 0.15, "model %d, refined: predicted %g ns, taken %g", model,
+                       predicted, (double)taken);
+        rig_end(&r);
+    }
 }
 
 /* ---- choosing by hand ------------------------------------------------------------------------------------------- */
@@ -712,6 +1363,7 @@ static void test_refused(void)
     first.only[1] = "aten.neg.default";
     first.only[2] = "aten.abs.default";
     first.refuse = "aten.neg.default";
+    r.desc.max_compiles = 1; /* the whole group goes */
     second.only[0] = "aten.relu.default";
     npu_value x = npu_input(r.graph, "x", F32(4));
     x = npu_abs(r.graph, npu_exp(r.graph, npu_neg(r.graph, npu_relu(r.graph, x))));
@@ -755,7 +1407,7 @@ static void test_logged(void)
         { "aten.relu.default", "aten.relu.default",
           "2 plan: 2 ops in 3 steps, 1 of them transfers, which move 16 bytes\n"
           "1 step 0 on first: compile refused: aten.relu.default is not for me; "
-          "its ops go to the backends after it\n" },
+          "op 1, aten.relu.default, goes to the backends after it\n" },
         { "none", NULL, "2 plan: 2 ops in 1 steps, 0 of them transfers, which move 0 bytes\n" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -804,6 +1456,7 @@ static void test_refused_within_limits(void)
         r.desc.num_backends = 3;
         r.desc.min_group_ops = rows[i].min_ops;
         r.desc.max_groups = rows[i].max_groups;
+        r.desc.max_compiles = 1; /* the whole group goes */
         first.only[0] = "aten.relu.default";
         first.only[1] = "aten.neg.default";
         first.refuse = "aten.neg.default";
@@ -816,6 +1469,46 @@ static void test_refused_within_limits(void)
         npu_plan_op_backend(npu_program_plan(r.program), op_id(4), &reason, &words);
         NPU_CHECK_EQ(reason, NPU_REASON_REJECTED);
         NPU_CHECK_STR(words, "aten.neg.default is not for me");
+        rig_end(&r);
+    }
+}
+
+/* One of 100 ops is refused: the 99 others stay, whether the backend says which it was or not, and compiles are few. */
+static void test_refused_alone(void)
+{
+    NPU_ITEM("S1.47");
+    static const struct { bool says_which; uint32_t max_compiles, at, stay, compiles; } rows[] = {
+        { true, 1, 60, 99, 3 },  { true, 0, 0, 99, 2 },  { false, 0, 60, 99, 10 }, { false, 0, 0, 99, 10 },
+        { false, 0, 99, 99, 9 }, { false, 4, 60, 0, 4 }, { false, 1, 60, 0, 1 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        spy first;
+        rig r = rig_start(NULL, 0);
+        uint32_t stay = 0, reason = 0;
+        float x[4] = { 1, -1, 2, -2 };
+        r.backends[0] = spy_start(&first, "first");
+        r.backends[1] = npu_ref_backend();
+        r.desc.num_backends = 2;
+        r.desc.max_compiles = rows[i].max_compiles;
+        first.refuse = "aten.neg.default";
+        first.says_which = rows[i].says_which;
+        npu_value y = npu_input(r.graph, "x", F32(4));
+        for (uint32_t k = 0; k < 100; k++) {
+            y = k == rows[i].at ? npu_neg(r.graph, y) : npu_abs(r.graph, y);
+        }
+        npu_output(r.graph, "y", y);
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        for (uint32_t k = 0; k < 100; k++) {
+            stay += npu_plan_op_backend(npu_program_plan(r.program), op_id(k + 1), NULL, NULL) == 0;
+        }
+        npu_plan_op_backend(npu_program_plan(r.program), op_id(rows[i].at + 1), &reason, NULL);
+        NPU_CHECK_EQ(reason, NPU_REASON_REJECTED);
+        NPU_CHECK_EQ(stay, rows[i].stay);
+        NPU_CHECK_THAT(first.compiled <= rows[i].compiles, "row %u: %u compiles, at most %u", (unsigned)i,
+                       (unsigned)first.compiled, (unsigned)rows[i].compiles);
+        npu_test_input(r.exec, "x", x, sizeof x);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK_EQ(((const float *)npu_exec_output(r.exec, 0, NULL))[3], rows[i].at == 99 ? -2 : 2);
         rig_end(&r);
     }
 }
@@ -1123,6 +1816,18 @@ int main(void)
     NPU_RUN(test_transfers_once);
     NPU_RUN(test_dependencies);
     NPU_RUN(test_views_weigh_nothing);
+    NPU_RUN(test_fewest_groups);
+    NPU_RUN(test_groups_of_shapes);
+    NPU_RUN(test_shuffled);
+    NPU_RUN(test_grouped_runs);
+    NPU_RUN(test_least_cost);
+    NPU_RUN(test_bad_rates);
+    NPU_RUN(test_rate_rows);
+    NPU_RUN(test_limits_by_cost);
+    NPU_RUN(test_expected);
+    NPU_RUN(test_validate);
+    NPU_RUN(test_advise);
+    NPU_RUN(test_calibrate);
     NPU_RUN(test_override);
     NPU_RUN(test_force_last);
     NPU_RUN(test_priority);
@@ -1133,6 +1838,7 @@ int main(void)
     NPU_RUN(test_budgets);
     NPU_RUN(test_refused_without_fallback);
     NPU_RUN(test_refused);
+    NPU_RUN(test_refused_alone);
     NPU_RUN(test_logged);
     NPU_RUN(test_refused_within_limits);
     NPU_RUN(test_nobody);

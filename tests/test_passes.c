@@ -779,7 +779,7 @@ static void keep_report(void *ctx, const npu_pass_report *report)
 /* The first report of a pass. */
 static const npu_pass_report *report_of(npu_pass_id id)
 {
-    static const npu_pass_report none = { 0, 0, "", 99, 0, 0, "" };
+    static const npu_pass_report none = { 0, 0, "", 99, 0, 0, "", NULL, 0 };
     for (uint32_t i = 0; i < num_reports; i++) {
         if (reports[i].id == id) {
             return &reports[i];
@@ -1029,6 +1029,9 @@ static void test_optimize_rejections(void)
     NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     NPU_CHECK(!now);
     desc.passes = 0;
+    desc.rounding = NPU_ROUNDING_DOUBLE + 1;
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    desc.rounding = NPU_ROUNDING_SINGLE;
     desc._canary = 1;
     NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     NPU_CHECK_STATUS(npu_graph_run_passes(&now, g, &none, 1, NULL, NULL), NPU_ERR_NOT_FOUND);

@@ -92,6 +92,28 @@ static void test_plan_ops(void)
     rig_end(&r);
 }
 
+/* With rates: predicted times beside steps and ops, words with numbers for ops that cost keeps off, and all as JSON. */
+static void test_plan_costs(void)
+{
+    static const npu_rates npu = { .launch_ns = 20000, .transfer_ns = 5000, .up = 1e9, .down = 1e9, .num_rows = 2,
+                                   .rows = { { "convolution", 1000, 0.001, 0.01 }, { NULL, 1000, 0.01, 0.01 } } };
+    static const npu_rates cpu = { .num_rows = 1, .rows = { { NULL, 1000, 1, 1 } } };
+    static const npu_rates *const rates[2] = { &npu, &cpu };
+    rig r = rig_start(denied, 2);
+    npu_plan *plan = NULL;
+    const npu_backend *backends[2] = { npu_plan_backend(r.plan, 0), npu_plan_backend(r.plan, 1) };
+    npu_plan_desc desc = { .backends = backends, .num_backends = 2, .rates = rates };
+    NPU_CHECK_STATUS(npu_plan_create(&plan, npu_plan_graph(r.plan), &desc, NULL), NPU_OK);
+    npu_plan_print(plan, &r.text);
+    npu_plan_print_ops(plan, &r.text);
+    NPU_CHECK_GOLDEN("plan_costs.txt", r.text.data);
+    r.text.len = 0;
+    npu_plan_print_json(plan, &r.text);
+    NPU_CHECK_GOLDEN("plan.json", r.text.data);
+    npu_plan_destroy(plan);
+    rig_end(&r);
+}
+
 static void test_plan_memory(void)
 {
     rig r = rig_start(denied, 2);
@@ -666,6 +688,7 @@ int main(void)
     NPU_RUN(test_plan_without_backend);
     NPU_RUN(test_plan);
     NPU_RUN(test_plan_ops);
+    NPU_RUN(test_plan_costs);
     NPU_RUN(test_plan_memory);
     NPU_RUN(test_plan_all_claimed);
     NPU_RUN(test_plan_dot);

@@ -224,7 +224,7 @@ static void test_calls(void)
         }
     }
     NPU_CHECK(num_written > 5000);
-    NPU_CHECK(num_fed > 30);
+    NPU_CHECK(num_fed > 20); /* the sizes among them; other numbers cannot be fed */
     with_registry.registry = NULL;
     npu_registry_destroy(registry);
 }

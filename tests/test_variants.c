@@ -398,7 +398,12 @@ static const struct { const char *op; double units, cancels; } double_rows[] = {
     { "y = aten.sqrt.default(x)", 0, 0 }, { "y = aten.rsqrt.default(x)", 0, 0 }, { "y = aten.round.default(x)", 0, 0 },
     { "y = aten.floor.default(x)", 0, 0 }, { "y = aten.trunc.default(x)", 0, 0 }, { "y = aten.sign.default(x)", 0, 0 },
     { "y = aten.clamp.default(x, -0.5, 20.0)", 0, 0 }, { "y = aten.reciprocal.default(x)", 0, 0 },
-    { "y = aten.hardswish.default(x)", 1, 0 }, { "y = aten.gelu.default(x, approximate='tanh')", 4, 4 }
+    { "y = aten.hardswish.default(x)", 1, 0 }, { "y = aten.gelu.default(x, approximate='tanh')", 4, 4 },
+    { "y = aten.gelu.default(x)", 4, 4 }, { "y = aten.erf.default(x)", 3, 0 },
+    { "r = aten.flip.default(x, [0])\ny = aten.lerp.Scalar(x, r, 0.3)", 0, 0 },
+    { "r = aten.flip.default(x, [0])\ny = aten.lerp.Scalar(x, r, 0.7)", 0, 0 },
+    { "r = aten.flip.default(x, [0])\ny = aten.addcmul.default(x, r, x, value=3)", 0, 0 },
+    { "r = aten.flip.default(x, [0])\ny = aten.addcdiv.default(x, r, x, value=3)", 0, 0 }
 };
 
 /* Ends of ranges, of precision and of what is computed fast; then all magnitudes, and more of the usual ones. */
@@ -456,6 +461,18 @@ static void test_scan(void)
     check_rows(scan_rows, COUNT(scan_rows), wides, COUNT(wides));
 }
 
+/* Fast where the quotient is a number that float holds, by 0 as well; other divisors go one by one. */
+static void test_division(void)
+{
+    static const row rows[] = {
+        { X("[2000]"), "d = aten.round.default(x)\ny = aten.fmod.Tensor(x, d)", 1 },
+        { X("[2000]"), "d = aten.round.default(x)\ny = aten.remainder.Tensor(x, d)", 1 },
+        { X("[2000]"), "d = aten.round.default(x)\ny = aten.div.Tensor_mode(x, d, rounding_mode='floor')", 1 },
+        { X("[2000]"), "d = aten.mul.Scalar(x, 1e-7)\ny = aten.fmod.Tensor(x, d)", 1 }
+    };
+    check_rows(rows, COUNT(rows), floats, 1);
+}
+
 /* topk of few keeps them in order, of more it sorts the row: the same elements, of equal ones the first. */
 static void test_topk_of_few(void)
 {
@@ -477,6 +494,43 @@ static void test_topk_of_few(void)
     }
 }
 
+/* Short rows are merged, long ones sorted by counting: in order, NaN last, and equal elements in the order they had. */
+static void test_sort(void)
+{
+    static const size_t lengths[] = { 1, 127, 128, 129, 1000 };
+    static const npu_dtype dtypes[] = { NPU_F32, NPU_F64, NPU_F16, NPU_I32, NPU_I64, NPU_U8 };
+    for (size_t k = 0; k < COUNT(lengths) * COUNT(dtypes) * 2; k++) {
+        const size_t n = lengths[k / 2 % COUNT(lengths)];
+        const bool descending = k % 2;
+        const npu_dtype dtype = dtypes[k / 2 / COUNT(lengths)];
+        row r = { "", descending ? "y, z = aten.sort.stable(x, stable=true, dim=1, descending=true)"
+                                 : "y, z = aten.sort.stable(x, stable=true, dim=1)", 2 };
+        char input[64];
+        void *data[MAX_INPUTS] = { NULL };
+        snprintf(input, sizeof input, "input x : @[3,%d]\n", (int)n);
+        r.inputs = input;
+        npu_graph *g = build(&r, npu_dtype_name(dtype));
+        make_data(g, dtype, true, data);
+        npu_exec *e = run(g, npu_ref_backend(), data);
+        const int64_t *from = e ? (const int64_t *)npu_exec_output(e, 1, NULL) : NULL;
+        size_t wrong = 0;
+        for (size_t i = 0; from && i < 3 * n; i++) {
+            const size_t row_begin = i / n * n, next = i + 1 < row_begin + n ? i + 1 : i;
+            double a = element(data[0], dtype, row_begin + (size_t)from[i]);
+            double b = element(data[0], dtype, row_begin + (size_t)from[next]);
+            double y = element(npu_exec_output(e, 0, NULL), dtype, i);
+            bool ahead = isnan(a) ? descending && !isnan(b) : isnan(b) ? !descending : descending ? a > b : a < b;
+            bool even = (a == b || (isnan(a) && isnan(b))) && from[i] < from[next];
+            wrong += !(a == y || (isnan(a) && isnan(y))) || (next != i && !ahead && !even);
+        }
+        NPU_CHECK_THAT(from && wrong == 0, "%s[3,%d], descending %d: %d are wrong", npu_dtype_name(dtype), (int)n,
+                       (int)descending, (int)wrong);
+        npu_exec_destroy(e);
+        npu_graph_destroy(g);
+        free(data[0]);
+    }
+}
+
 static void test_products(void)
 {
     NPU_ITEM("F59");
@@ -488,6 +542,43 @@ static void test_transposed(void)
 {
     CHECK_ROWS(transposed_rows);
     check_rows(transposed_rows, COUNT(transposed_rows), wides, COUNT(wides));
+}
+
+/* Every element where a plain loop puts it: squares, those left at both edges, and the tiles that go side by side. */
+static void test_transposed_elements(void)
+{
+    static const struct { const char *dtype; size_t size; } dtypes[] = {
+        { "u8", 1 }, { "i16", 2 }, { "f32", 4 }, { "i64", 8 }, { "c128", 16 }
+    };
+    static const size_t dims[][2] = { { 300, 413 }, { 64, 64 }, { 33, 1000 }, { 500, 17 } };
+    for (size_t k = 0; k < COUNT(dtypes) * COUNT(dims); k++) {
+        const size_t rows = dims[k % COUNT(dims)][0], cols = dims[k % COUNT(dims)][1];
+        const size_t size = dtypes[k / COUNT(dims)].size, len = rows * cols * size;
+        row r = { "", "y = aten.t.default(x)", 1 };
+        char input[64];
+        uint8_t *x = (uint8_t *)malloc(len);
+        void *data[MAX_INPUTS] = { NULL };
+        snprintf(input, sizeof input, "input x : @[%d,%d]\n", (int)rows, (int)cols);
+        r.inputs = input;
+        npu_graph *g = build(&r, dtypes[k / COUNT(dims)].dtype);
+        for (size_t i = 0; i < len; i++) {
+            x[i] = (uint8_t)npu_test_random(&seed);
+        }
+        data[0] = x;
+        for (isa = 0; g && isa_cpu(isa); isa++) {
+            npu_exec *e = run(g, isa_cpu(isa), data);
+            const uint8_t *y = e ? (const uint8_t *)npu_exec_output(e, 0, NULL) : NULL;
+            size_t wrong = 0;
+            for (size_t i = 0; y && i < rows * cols; i++) {
+                wrong += memcmp(y + (i % cols * rows + i / cols) * size, x + i * size, size) != 0;
+            }
+            NPU_CHECK_THAT(y && wrong == 0, "%d x %d of %d bytes: set %s: %d are wrong", (int)rows, (int)cols,
+                           (int)size, npu_ref_isa(isa), (int)wrong);
+            npu_exec_destroy(e);
+        }
+        npu_graph_destroy(g);
+        free(x);
+    }
 }
 
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
@@ -789,8 +880,11 @@ int main(void)
     NPU_RUN(test_wide_reduction);
     NPU_RUN(test_scan);
     NPU_RUN(test_topk_of_few);
+    NPU_RUN(test_sort);
+    NPU_RUN(test_division);
     NPU_RUN(test_products);
     NPU_RUN(test_transposed);
+    NPU_RUN(test_transposed_elements);
     NPU_RUN(test_normalization);
     NPU_RUN(test_magnitudes);
     NPU_RUN(test_pooling);

@@ -277,7 +277,7 @@ static void test_random(void)
         num_views += check_graph(&text, view, i % 4 ? npu_ref_backend() : plain);
         npu_text_free(&text);
     }
-    NPU_CHECK(num_views > ROUNDS / 10);
+    NPU_CHECK_THAT(num_views > ROUNDS / 16, "%d of %d", num_views, ROUNDS); /* most sums of floats want a copy */
     npu_ref_destroy(plain);
 }
 
@@ -295,7 +295,7 @@ static void test_kept(void)
         { FLIP "s = aten.abs.default(t1)\nu = aten.clone.default(t1)\ny = aten.add.Tensor(s, u)\noutput y = y\n", false },
         { FLIP "s = aten.softmax.int(t1, 1)\ny = aten.round.default(s)\noutput y = y\n", false },
         { TURN "y = aten.abs.default(t1)\noutput y = y\n", false },
-        { TURN "y = aten.sum.dim_IntList(t1, [1])\noutput y = y\n", true },
+        { TURN "y = aten.sum.dim_IntList(t1, [1])\noutput y = y\n", false }, /* its order would be another */
         { TURN "y = aten.amax.default(t1, [0])\noutput y = y\n", true },
         { HEAD "t1 = aten.select.int(t0, 0, 7)\ny = aten.abs.default(t1)\noutput y = y\n", false },
         { "npu_ir 1\ngraph main\ninput t0 : f32[40,300]\nt1 = aten.flip.default(t0, [0])\ny = aten.abs.default(t1)\n"

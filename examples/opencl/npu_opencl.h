@@ -446,7 +446,10 @@ static npu_status npu_opencl__alloc(void *ctx, const npu_allocation *what, npu_b
 {
     npu_opencl *d = ctx;
     cl_int error;
-    out->region = what->region;
+    if (what->region) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    out->region = 0;
     out->bytes = what->bytes; /* a cl_mem has the alignment of the region */
     out->handle = clCreateBuffer(d->context, CL_MEM_READ_WRITE, what->bytes ? (size_t)what->bytes : 1, NULL, &error);
     return npu_opencl__status(error);
@@ -537,6 +540,9 @@ static npu_status npu_opencl__step_init(npu_opencl *d, const npu_group_op *op, n
 {
     const npu_opencl__row *row = npu_opencl__find(op->info->kind);
     cl_int error;
+    if (!row) {
+        return NPU_ERR_NOT_IMPLEMENTED;
+    }
     step->op.kernel = row->kernel;
     step->id = op->info->op;
     if (row->init(op->info, &step->op)) {

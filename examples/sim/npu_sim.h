@@ -38,18 +38,33 @@ typedef struct npu_sim_desc {
     uint64_t transfer_ns;        /* fixed time of a transfer */
     uint64_t submit_ns;          /* fixed time of a submit */
     uint64_t capacity;           /* bytes of device memory; 0 = unlimited */
+    uint64_t on_chip;            /* bytes of a second region, which is to be filled first; 0 = there is none */
+    bool hides_capacity;         /* the regions do not say how large they are */
     uint32_t alignment;          /* bytes, power of two up to 4096; 0 = 64 */
     uint64_t scratch;            /* bytes that every program asks for, and overwrites before every op */
+    uint64_t op_scratch;         /* the same for every op alone */
+    uint64_t worker_scratch;     /* and as much again for each worker */
+    /* Time is that of npu_sim_clock, to be given as npu_exec_desc.clock: it passes where something is waited for, and
+       no thread is there. Work with a fence is done when it is given, or, with is_late, not before it is waited for. */
+    bool virtual_time, is_late;
+    uint64_t op_ns;              /* of each op of a submit */
+    const char *version;         /* of the device; NULL = "1" */
+    /* Values of rank 4 lie in a form of the device's own: channels last, and padded to 32 of them. The slots convert,
+       or with core_converts the core does. */
+    bool pads_channels, core_converts;
+    bool maps;                   /* has map: the host may see a buffer until unmap */
+    bool no_copy;                /* has no copy */
 } npu_sim_desc;
 
 typedef enum npu_sim_slot {
     NPU_SIM_ALLOC, NPU_SIM_UPLOAD, NPU_SIM_DOWNLOAD, NPU_SIM_COPY, NPU_SIM_COMPILE, NPU_SIM_PLACE,
-    NPU_SIM_SUBMIT, NPU_SIM_WAIT, NPU_SIM_SLOTS
+    NPU_SIM_SUBMIT, NPU_SIM_WAIT, NPU_SIM_MAP, NPU_SIM_POLL, NPU_SIM_SAVE, NPU_SIM_LOAD,
+    NPU_SIM_SLOTS
 } npu_sim_slot;
 
 typedef struct npu_sim_counters {
     uint64_t calls[NPU_SIM_SLOTS];
-    uint64_t bytes_up, bytes_down;   /* of transfers that were done */
+    uint64_t bytes_up, bytes_down, bytes_copied; /* of transfers that were done */
     uint64_t ops, ops_emulated;      /* run; views that needed no work are not counted */
     uint64_t live_buffers, live_bytes, live_programs;
     uint64_t busy_ns;                /* simulated time */
@@ -69,6 +84,10 @@ const char *npu_sim_op_name(uint32_t i);
 void npu_sim_fail(npu_sim *sim, npu_sim_slot slot, uint32_t nth_call, npu_status status);
 void npu_sim_corrupt(npu_sim *sim, uint32_t nth_op); /* its first result gets a wrong first element */
 void npu_sim_hang(npu_sim *sim, uint32_t nth_submit, uint64_t ns); /* takes that much longer, really */
+void npu_sim_vanish(npu_sim *sim, bool is_gone); /* every call fails with BACKEND while it is gone */
+/* The virtual time of all simulated devices, in nanoseconds, and the host taking some: of one thread. */
+uint64_t npu_sim_clock(void);
+void npu_sim_advance(uint64_t ns);
 
 #endif /* NPU_SIM_H */
 
@@ -95,13 +114,22 @@ typedef struct npu_sim__buffer {
     uint8_t *mapping, *start;
     size_t mapped;  /* bytes that open and close, whole pages */
     uint64_t bytes;
+    uint32_t region;
 } npu_sim__buffer;
 
 typedef struct npu_sim__job npu_sim__job;
 
+/* A shape whose values lie in a form of the device's own. */
+typedef struct npu_sim__form {
+    int64_t dims[4];    /* of the value: N C H W */
+    int64_t padded[4];  /* of the form: N H W C */
+    uint32_t element;   /* bytes */
+    uint64_t bytes;
+} npu_sim__form;
+
 struct npu_sim {
     npu_backend backend;
-    npu_region region;
+    npu_region regions[2];          /* device memory, on-chip memory */
     npu_sim_desc desc;
     npu_sim_counters counters;
     struct { uint32_t left; npu_status status; } faults[NPU_SIM_SLOTS];
@@ -114,6 +142,10 @@ struct npu_sim {
     npu_sim__job *first, **last;
     npu_fence issued, completed;
     npu_status results[1024];       /* of the latest fences */
+    npu_sim__form forms[64];        /* by npu_form.id - 1 */
+    uint32_t num_forms;
+    uint64_t ends[1024], free_at;   /* virtual time: of the latest fences, and when all is done */
+    bool is_gone;
     pthread_t thread;
     bool has_thread, quits;
 };
@@ -1628,6 +1660,10 @@ typedef struct npu_sim__program {
     uint32_t num_weights;
     npu_inplace *pairs;
     uint32_t num_pairs;
+    npu_scratch *scratches;         /* of each op, where the desc asks for any */
+    npu_form *forms;
+    uint32_t num_forms;
+    const npu_sim__form **formed;   /* per value; NULL = dense */
 } npu_sim__program;
 
 static npu_sim__program *npu_sim__program_new(const npu_group *group)
@@ -1643,9 +1679,13 @@ static npu_sim__program *npu_sim__program_new(const npu_group *group)
     p->inner = npu_sim__take(&blocks, group->num_values, sizeof *p->inner);
     p->offsets = npu_sim__take(&blocks, group->num_values, sizeof *p->offsets);
     p->weights = npu_sim__take(&blocks, group->num_values, sizeof *p->weights);
+    p->scratches = npu_sim__take(&blocks, group->num_ops, sizeof *p->scratches);
+    p->forms = npu_sim__take(&blocks, group->num_values, sizeof *p->forms);
+    p->formed = npu_sim__take(&blocks, group->num_values, sizeof *p->formed);
     p->num_values = group->num_values;
     p->blocks = blocks;
-    if (!p->ops || !p->pairs || !p->sizes || !p->inner || !p->offsets || !p->weights) {
+    if (!p->ops || !p->pairs || !p->sizes || !p->inner || !p->offsets || !p->weights
+        || !p->scratches || !p->forms || !p->formed) {
         npu_sim__blocks_free(&blocks);
         return NULL;
     }
@@ -1703,9 +1743,79 @@ static void npu_sim__add_pairs(npu_sim__program *p)
 }
 
 /* Gives every value that the program keeps a place of its own, and weights their data. */
+/* ---- forms ---- */
+
+/* The number of the form of a shape, from 1; 0 = there is no room for another one. */
+static uint32_t npu_sim__form_id(npu_sim *sim, const npu_sim__shape *shape)
+{
+    npu_sim__form f = { { 0 }, { 0 }, shape->element, shape->element };
+    uint32_t i = 0;
+    for (uint32_t k = 0; k < 4; k++) {
+        f.dims[k] = shape->dims[k];
+        f.padded[k] = k == 3 ? (shape->dims[1] + 31) / 32 * 32 : shape->dims[k ? k + 1 : 0];
+        f.bytes *= (uint64_t)f.padded[k];
+    }
+    pthread_mutex_lock(&sim->lock);
+    while (i < sim->num_forms
+           && (memcmp(sim->forms[i].dims, f.dims, sizeof f.dims) || sim->forms[i].element != f.element)) {
+        i++;
+    }
+    if (i == sim->num_forms && i < 64) {
+        sim->forms[sim->num_forms++] = f;
+    }
+    pthread_mutex_unlock(&sim->lock);
+    return i < 64 ? i + 1 : 0;
+}
+
+/* Values that may have the form: those that are no weights, and that no other group has otherwise. */
+static void npu_sim__choose_forms(npu_sim *sim, npu_sim__program *p, const npu_group *group)
+{
+    static const uint32_t order[4] = { 0, 2, 3, 1 };
+    for (uint32_t i = 0; i < group->num_values; i++) {
+        const npu_group_value *v = group->values[i];
+        npu_form *form = &p->forms[p->num_forms];
+        npu_sim__shape s;
+        npu_sim__shape_of(&s, v->spec);
+        if (v->role == NPU_GROUP_WEIGHT || s.rank != 4 || !s.is_plain || !s.len) {
+            continue;
+        }
+        form->id = npu_sim__form_id(sim, &s);
+        if (form->id) {
+            p->formed[i] = &sim->forms[form->id - 1];
+            p->sizes[i] = p->formed[i]->bytes;
+            form->size = (uint32_t)sizeof *form;
+            form->value = i;
+            form->conversion = sim->desc.core_converts ? NPU_FORM_BY_CORE : NPU_FORM_BY_SLOTS;
+            form->bytes = p->formed[i]->bytes;
+            form->dims = p->formed[i]->padded;
+            form->order = order;
+            p->num_forms++;
+        }
+    }
+}
+
+/* Between dense memory and the form, whose padding is spoiled where the device writes it. */
+static void npu_sim__reform(const npu_sim__form *f, void *to, const void *from, bool packs)
+{
+    const int64_t *d = f->dims;
+    uint32_t size = f->element;
+    if (packs) {
+        memset(to, 0xff, (size_t)f->bytes);
+    }
+    for (int64_t n = 0; n < d[0]; n++) {
+        for (int64_t c = 0; c < d[1]; c++) {
+            for (int64_t i = 0; i < d[2] * d[3]; i++) {
+                size_t dense = (size_t)((n * d[1] + c) * d[2] * d[3] + i) * size;
+                size_t form = (size_t)((n * d[2] * d[3] + i) * f->padded[3] + c) * size;
+                memcpy((char *)to + (packs ? form : dense), (const char *)from + (packs ? dense : form), size);
+            }
+        }
+    }
+}
+
 static npu_status npu_sim__plan_inner(npu_sim *sim, npu_sim__program *p, const npu_group *group)
 {
-    uint64_t total = 0, align = sim->region.alignment;
+    uint64_t total = 0, align = sim->regions[0].alignment;
     for (uint32_t i = 0; i < group->num_values; i++) {
         bool is_weight = group->values[i]->role == NPU_GROUP_WEIGHT && sim->desc.keeps_weights;
         if (is_weight || (group->values[i]->role == NPU_GROUP_INNER && sim->desc.plans_inner)) {
@@ -1716,7 +1826,7 @@ static npu_status npu_sim__plan_inner(npu_sim *sim, npu_sim__program *p, const n
             p->num_weights += is_weight;
         }
     }
-    p->memory = npu_sim__buffer_new(total, sim->region.slack, (size_t)align);
+    p->memory = npu_sim__buffer_new(total, sim->regions[0].slack, (size_t)align);
     if (!p->memory) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -1755,6 +1865,7 @@ struct npu_sim__job {
     uint8_t *to;
     const uint8_t *from;
     uint64_t bytes;
+    const npu_sim__form *form;     /* of the buffer's side; NULL = bytes as they are */
     /* submit */
     npu_sim__blocks blocks;
     const npu_sim__program *program;
@@ -1763,6 +1874,8 @@ struct npu_sim__job {
     uint8_t **values;              /* address of each */
     bool *alias;
     uint8_t *scratch;
+    uint8_t **op_scratches;        /* of each op */
+    uint64_t op_scratch_bytes;     /* 0 = there are none */
     void **pointers;               /* of one op: operands, then results */
     npu_tensor *tensors;           /* of one emulated op */
     const npu_tensor **tensor_pointers;
@@ -1832,6 +1945,37 @@ static bool npu_sim__has_work(const npu_sim__job *job, const npu_sim__op *op)
     return op->num_out == 0 && !(op->row && op->row->run == npu_sim__run_nothing);
 }
 
+/* Dense copies of what an op has in forms: operands before it runs; and afterwards results into their forms. */
+static npu_status npu_sim__run_dense(npu_sim *sim, npu_sim__job *job, const npu_sim__op *op)
+{
+    const void *const *x = (const void *const *)job->pointers;
+    void *const *y = job->pointers + op->num_in;
+    npu_sim__blocks blocks = { NULL };
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < op->num_in + op->num_out && !status; i++) {
+        uint32_t value = i < op->num_in ? op->in_value[i] : op->out_value[i - op->num_in];
+        const npu_sim__form *f = value == NPU_NO_INDEX ? NULL : job->program->formed[value];
+        if (f) {
+            job->pointers[i] = npu_sim__take(&blocks, 1, (size_t)f->bytes);
+            status = job->pointers[i] ? NPU_OK : NPU_ERR_NO_MEMORY;
+            if (!status && i < op->num_in) {
+                npu_sim__reform(f, job->pointers[i], job->values[value], false);
+            }
+        }
+    }
+    if (!status) {
+        status = op->row ? op->row->run(op, x, y) : npu_sim__run_emulated(sim, job, op);
+    }
+    for (uint32_t i = 0; i < op->num_out && !status; i++) {
+        const npu_sim__form *f = job->program->formed[op->out_value[i]];
+        if (f) {
+            npu_sim__reform(f, job->values[op->out_value[i]], y[i], true);
+        }
+    }
+    npu_sim__blocks_free(&blocks);
+    return status;
+}
+
 static npu_status npu_sim__run_op(npu_sim *sim, npu_sim__job *job, const npu_sim__op *op)
 {
     const void *const *x = (const void *const *)job->pointers;
@@ -1847,8 +1991,12 @@ static npu_status npu_sim__run_op(npu_sim *sim, npu_sim__job *job, const npu_sim
     if (job->scratch) {
         memset(job->scratch, 0xa5, (size_t)sim->desc.scratch);
     }
-    npu_status status = op->row ? op->row->run(op, x, y) : npu_sim__run_emulated(sim, job, op);
-    if (corrupt && !status && op->num_out) {
+    if (job->op_scratch_bytes) {
+        memset(job->op_scratches[op - job->program->ops], 0x5a, (size_t)job->op_scratch_bytes);
+    }
+    npu_status status = job->program->num_forms ? npu_sim__run_dense(sim, job, op)
+        : op->row ? op->row->run(op, x, y) : npu_sim__run_emulated(sim, job, op);
+    if (corrupt && !status && op->num_out && !job->program->num_forms) {
         npu_sim__spoil(&op->out[0], y[0]);
     }
     return status;
@@ -1895,6 +2043,8 @@ static npu_status npu_sim__execute(npu_sim *sim, npu_sim__job *job)
     npu_sim__open_all(job, true);
     if (!status && job->is_submit) {
         status = npu_sim__run_ops(sim, job);
+    } else if (!status && job->form) {
+        npu_sim__reform(job->form, job->to, job->from, job->to_buffer != NULL);
     } else if (!status && job->bytes) {
         memmove(job->to, job->from, (size_t)job->bytes);
     }
@@ -1904,6 +2054,7 @@ static npu_status npu_sim__execute(npu_sim *sim, npu_sim__job *job)
     sim->counters.busy_ns += job->ns + job->hang_ns;
     sim->counters.bytes_up += status || job->from_buffer ? 0 : job->bytes;
     sim->counters.bytes_down += status || job->to_buffer ? 0 : job->bytes;
+    sim->counters.bytes_copied += status || !job->to_buffer || !job->from_buffer ? 0 : job->bytes;
     pthread_mutex_unlock(&sim->lock);
     npu_sim__blocks_free(&job->blocks);
     return status;
@@ -1959,6 +2110,78 @@ static npu_status npu_sim__wait_for(npu_sim *sim, npu_fence fence, uint64_t time
     return status;
 }
 
+/* ---- virtual time ---- */
+
+static uint64_t npu_sim__now;
+
+uint64_t npu_sim_clock(void)
+{
+    return npu_sim__now;
+}
+
+void npu_sim_advance(uint64_t ns)
+{
+    npu_sim__now = ns > UINT64_MAX - npu_sim__now ? UINT64_MAX : npu_sim__now + ns;
+}
+
+static void npu_sim__advance_to(uint64_t ns)
+{
+    npu_sim__now = ns > npu_sim__now ? ns : npu_sim__now;
+}
+
+/* Does the work that is queued, up to a fence. */
+static void npu_sim__catch_up(npu_sim *sim, npu_fence fence)
+{
+    while (sim->first && sim->first->fence <= fence) {
+        npu_sim__job *job = sim->first;
+        sim->first = job->next;
+        sim->last = sim->first ? sim->last : &sim->first;
+        sim->results[job->fence % 1024] = npu_sim__execute(sim, job);
+        sim->completed = job->fence;
+        free(job);
+    }
+}
+
+static npu_status npu_sim__wait_virtually(npu_sim *sim, npu_fence fence, uint64_t timeout_ns)
+{
+    uint64_t end = sim->ends[fence % 1024];
+    if (end > npu_sim__now && end - npu_sim__now > timeout_ns) {
+        npu_sim_advance(timeout_ns);
+        return NPU_ERR_TIMEOUT;
+    }
+    npu_sim__advance_to(end);
+    npu_sim__catch_up(sim, fence);
+    return sim->results[fence % 1024];
+}
+
+/* Without a fence it is waited for. */
+static npu_status npu_sim__issue_virtually(npu_sim *sim, npu_sim__job *job, npu_fence *fence)
+{
+    npu_sim__job *queued = malloc(sizeof *queued);
+    uint64_t start = sim->free_at > npu_sim__now ? sim->free_at : npu_sim__now, ns = job->ns;
+    if (!queued) {
+        npu_sim__blocks_free(&job->blocks);
+        return NPU_ERR_NO_MEMORY;
+    }
+    ns = job->hang_ns > UINT64_MAX / 2 - ns ? UINT64_MAX / 2 : ns + job->hang_ns;
+    sim->free_at = start > UINT64_MAX / 2 ? start : start + ns;
+    *queued = *job;
+    queued->next = NULL;
+    queued->hang_ns = 0;
+    queued->fence = ++sim->issued;
+    sim->ends[queued->fence % 1024] = sim->free_at;
+    *sim->last = queued;
+    sim->last = &queued->next;
+    if (!fence) {
+        return npu_sim__wait_virtually(sim, sim->issued, UINT64_MAX);
+    }
+    *fence = sim->issued;
+    if (!sim->desc.is_late) {
+        npu_sim__catch_up(sim, *fence);
+    }
+    return NPU_OK;
+}
+
 static npu_fence npu_sim__enqueue(npu_sim *sim, npu_sim__job *job)
 {
     pthread_mutex_lock(&sim->lock);
@@ -1976,6 +2199,9 @@ static npu_status npu_sim__issue(npu_sim *sim, npu_sim__job *job, npu_fence *fen
 {
     if (fence) {
         *fence = 0;
+    }
+    if (sim->desc.virtual_time) {
+        return npu_sim__issue_virtually(sim, job, fence);
     }
     if (!sim->desc.async) {
         return npu_sim__execute(sim, job);
@@ -2001,7 +2227,7 @@ static npu_status npu_sim__call(npu_sim *sim, npu_sim_slot slot)
     pthread_mutex_lock(&sim->lock);
     sim->counters.calls[slot]++;
     bool fails = sim->faults[slot].left && --sim->faults[slot].left == 0;
-    npu_status status = fails ? sim->faults[slot].status : NPU_OK;
+    npu_status status = sim->is_gone ? NPU_ERR_BACKEND : fails ? sim->faults[slot].status : NPU_OK;
     pthread_mutex_unlock(&sim->lock);
     return status;
 }
@@ -2051,24 +2277,36 @@ static uint64_t npu_sim__transfer_time(const npu_sim *sim, uint64_t bytes)
     return d->transfer_ns + (d->bandwidth ? (uint64_t)((double)bytes * 1e9 / (double)d->bandwidth) : 0);
 }
 
+static uint64_t npu_sim__live_bytes(const npu_sim *sim, uint32_t region)
+{
+    uint64_t bytes = 0;
+    for (const npu_sim__buffer *b = sim->buffers; b; b = b->next) {
+        bytes += b->region == region ? b->bytes : 0;
+    }
+    return bytes;
+}
+
 static npu_status npu_sim__alloc(void *ctx, const npu_allocation *what, npu_buffer *out)
 {
     npu_sim *sim = ctx;
     npu_status status = npu_sim__call(sim, NPU_SIM_ALLOC);
     uint64_t bytes = what->bytes;
-    if (status || what->region || what->alignment > 4096) {
+    if (status || what->region >= sim->backend.num_regions || what->alignment > 4096) {
         return status ? status : NPU_ERR_INVALID_ARGUMENT;
     }
-    size_t align = what->alignment > sim->region.alignment ? (size_t)what->alignment : sim->region.alignment;
+    size_t align = what->alignment > sim->regions[0].alignment ? (size_t)what->alignment : sim->regions[0].alignment;
     pthread_mutex_lock(&sim->lock);
-    bool full = sim->desc.capacity && bytes > sim->desc.capacity - sim->counters.live_bytes;
-    npu_sim__buffer *b = full ? NULL : npu_sim__buffer_new(bytes, sim->region.slack, align);
+    uint64_t capacity = what->region ? sim->desc.on_chip : sim->desc.capacity;
+    bool full = capacity && bytes > capacity - npu_sim__live_bytes(sim, what->region);
+    npu_sim__buffer *b = full ? NULL : npu_sim__buffer_new(bytes, sim->regions[0].slack, align);
     if (b) {
         b->next = sim->buffers;
+        b->region = what->region;
         sim->buffers = b;
         sim->counters.live_buffers++;
         sim->counters.live_bytes += bytes;
         out->handle = b->start;
+        out->region = what->region;
         out->bytes = bytes;
     }
     pthread_mutex_unlock(&sim->lock);
@@ -2078,6 +2316,10 @@ static npu_status npu_sim__alloc(void *ctx, const npu_allocation *what, npu_buff
 /* Work that timed out may still be running: what it uses must not go away under it. */
 static void npu_sim__drain(npu_sim *sim)
 {
+    if (sim->desc.virtual_time) {
+        npu_sim__catch_up(sim, sim->issued);
+        return;
+    }
     pthread_mutex_lock(&sim->lock);
     while (sim->completed < sim->issued) {
         pthread_cond_wait(&sim->finished, &sim->lock);
@@ -2113,12 +2355,18 @@ static npu_status npu_sim__transfer(npu_sim *sim, npu_sim_slot slot, npu_sim__jo
     return npu_sim__issue(sim, job, fence);
 }
 
+static const npu_sim__form *npu_sim__form_of(npu_sim *sim, const npu_transfer *t)
+{
+    return t->form && t->form <= sim->num_forms ? &sim->forms[t->form - 1] : NULL;
+}
+
 static npu_status npu_sim__upload(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     npu_sim__job job;
     memset(&job, 0, sizeof job);
     job.to_buffer = npu_sim__buffer_find(ctx, t->to->handle);
-    if (!npu_sim__inside(job.to_buffer, t->to_offset, t->bytes)) {
+    job.form = npu_sim__form_of(ctx, t);
+    if (!npu_sim__inside(job.to_buffer, t->to_offset, job.form ? job.form->bytes : t->bytes)) {
         return NPU_ERR_RANGE;
     }
     job.to = job.to_buffer->start + t->to_offset;
@@ -2132,7 +2380,8 @@ static npu_status npu_sim__download(void *ctx, const npu_transfer *t, npu_fence 
     npu_sim__job job;
     memset(&job, 0, sizeof job);
     job.from_buffer = npu_sim__buffer_find(ctx, t->from->handle);
-    if (!npu_sim__inside(job.from_buffer, t->from_offset, t->bytes)) {
+    job.form = npu_sim__form_of(ctx, t);
+    if (!npu_sim__inside(job.from_buffer, t->from_offset, job.form ? job.form->bytes : t->bytes)) {
         return NPU_ERR_RANGE;
     }
     job.to = t->to_host;
@@ -2157,6 +2406,25 @@ static npu_status npu_sim__copy(void *ctx, const npu_transfer *t, npu_fence *fen
     return npu_sim__transfer(ctx, NPU_SIM_COPY, &job, fence);
 }
 
+/* Memory is open to the host until unmap, when all work that was queued is done. */
+static void *npu_sim__map_buffer(void *ctx, npu_buffer *buffer)
+{
+    npu_sim__buffer *b = npu_sim__call(ctx, NPU_SIM_MAP) ? NULL : npu_sim__buffer_find(ctx, buffer->handle);
+    if (b) {
+        npu_sim__drain(ctx);
+        npu_sim__open(b, true);
+    }
+    return b ? b->start : NULL;
+}
+
+static void npu_sim__unmap_buffer(void *ctx, npu_buffer *buffer)
+{
+    npu_sim__buffer *b = npu_sim__buffer_find(ctx, buffer->handle);
+    if (b) {
+        npu_sim__open(b, false);
+    }
+}
+
 static npu_status npu_sim__refused(const npu_sim *sim, const npu_group *group, char *text)
 {
     for (uint32_t i = 0; sim->desc.refuse && i < group->num_ops; i++) {
@@ -2172,6 +2440,9 @@ static npu_status npu_sim__compile_group(npu_sim *sim, npu_sim__program *p, cons
                                          char *text)
 {
     npu_status status = npu_sim__refused(sim, group, text);
+    if (sim->desc.pads_channels) {
+        npu_sim__choose_forms(sim, p, group);
+    }
     for (uint32_t i = 0; i < group->num_ops && !status; i++) {
         status = npu_sim__compile_op(sim, p, group->ops[i], text);
     }
@@ -2179,6 +2450,43 @@ static npu_status npu_sim__compile_group(npu_sim *sim, npu_sim__program *p, cons
         npu_sim__add_pairs(p);
     }
     return !status && (sim->desc.plans_inner || sim->desc.keeps_weights) ? npu_sim__plan_inner(sim, p, group) : status;
+}
+
+static void npu_sim__ask_scratch(const npu_sim *sim, npu_sim__program *p, npu_compiled *out)
+{
+    for (uint32_t i = 0; i < p->num_ops; i++) {
+        npu_scratch of_op = { .size = sizeof of_op, .op = i, .alignment = sim->regions[0].alignment,
+                              .bytes = sim->desc.op_scratch, .worker_bytes = sim->desc.worker_scratch };
+        p->scratches[i] = of_op;
+    }
+    out->scratches = p->scratches;
+    out->num_scratches = sim->desc.op_scratch || sim->desc.worker_scratch ? p->num_ops : 0;
+}
+
+/* Bytes of an op's scratch for so many workers. */
+static uint64_t npu_sim__scratch_bytes(const npu_sim *sim, uint32_t workers)
+{
+    size_t alignment = sim->regions[0].alignment, worker = npu_sim__round_up((size_t)sim->desc.worker_scratch, alignment);
+    return npu_sim__round_up((size_t)sim->desc.op_scratch, alignment) + (uint64_t)worker * workers;
+}
+
+static void npu_sim__answer(npu_sim *sim, npu_sim__program *p, npu_compiled *out)
+{
+    out->program = p;
+    out->scratch = sim->desc.scratch;
+    out->scratch_alignment = sim->regions[0].alignment;
+    npu_sim__ask_scratch(sim, p, out);
+    out->plans_inner = sim->desc.plans_inner;
+    out->num_own_weights = p->num_weights;
+    out->own_weights = p->weights;
+    out->prepared = p->memory ? p->memory->bytes : 0;
+    out->num_forms = p->num_forms;
+    out->forms = p->num_forms ? p->forms : NULL;
+    out->num_inplace = p->num_pairs;
+    out->inplace = p->pairs;
+    pthread_mutex_lock(&sim->lock);
+    sim->counters.live_programs++;
+    pthread_mutex_unlock(&sim->lock);
 }
 
 static npu_status npu_sim__compile(void *ctx, const npu_group *group, npu_compiled *out)
@@ -2194,18 +2502,58 @@ static npu_status npu_sim__compile(void *ctx, const npu_group *group, npu_compil
         npu_sim__program_free(p);
         return status;
     }
-    out->program = p;
-    out->scratch = sim->desc.scratch;
-    out->scratch_alignment = sim->region.alignment;
-    out->plans_inner = sim->desc.plans_inner;
-    out->num_own_weights = p->num_weights;
-    out->own_weights = p->weights;
-    out->prepared = p->memory ? p->memory->bytes : 0;
-    out->num_inplace = p->num_pairs;
-    out->inplace = p->pairs;
-    pthread_mutex_lock(&sim->lock);
-    sim->counters.live_programs++;
-    pthread_mutex_unlock(&sim->lock);
+    npu_sim__answer(sim, p, out);
+    return NPU_OK;
+}
+
+/* What the device was told to do, an op each: its kernel, by number, and how many tensors it has. */
+#define NPU_SIM__SAVED_OP 12
+
+static void npu_sim__saved_op(const npu_sim__op *op, uint8_t bytes[NPU_SIM__SAVED_OP])
+{
+    uint32_t row = op->row ? (uint32_t)(op->row - npu_sim__rows) : UINT32_MAX;
+    const uint32_t words[3] = { row, op->num_in, op->num_out };
+    for (int i = 0; i < NPU_SIM__SAVED_OP; i++) {
+        bytes[i] = (uint8_t)(words[i / 4] >> (8 * (i % 4)));
+    }
+}
+
+static npu_status npu_sim__save_program(void *ctx, void *program, void *bytes, uint64_t *size)
+{
+    const npu_sim__program *p = program;
+    npu_status status = npu_sim__call(ctx, NPU_SIM_SAVE);
+    uint64_t needed = (uint64_t)p->num_ops * NPU_SIM__SAVED_OP;
+    if (!status && bytes && *size < needed) {
+        return NPU_ERR_RANGE;
+    }
+    for (uint32_t i = 0; i < p->num_ops && bytes && !status; i++) {
+        npu_sim__saved_op(&p->ops[i], (uint8_t *)bytes + (size_t)i * NPU_SIM__SAVED_OP);
+    }
+    *size = needed;
+    return status;
+}
+
+/* Takes a program only if it is the one that compile would make. */
+static npu_status npu_sim__load_program(void *ctx, const npu_group *group, const void *bytes, uint64_t size, npu_compiled *out)
+{
+    npu_sim *sim = ctx;
+    npu_status status = npu_sim__call(sim, NPU_SIM_LOAD);
+    npu_sim__program *p = status ? NULL : npu_sim__program_new(group);
+    if (!p) {
+        return status ? status : NPU_ERR_NO_MEMORY;
+    }
+    status = npu_sim__compile_group(sim, p, group, out->text);
+    status = status ? status : size == (uint64_t)p->num_ops * NPU_SIM__SAVED_OP ? NPU_OK : NPU_ERR_BACKEND;
+    for (uint32_t i = 0; i < p->num_ops && !status; i++) {
+        uint8_t op[NPU_SIM__SAVED_OP];
+        npu_sim__saved_op(&p->ops[i], op);
+        status = memcmp(op, (const uint8_t *)bytes + (size_t)i * sizeof op, sizeof op) ? NPU_ERR_BACKEND : NPU_OK;
+    }
+    if (status) {
+        npu_sim__program_free(p);
+        return status;
+    }
+    npu_sim__answer(sim, p, out);
     return NPU_OK;
 }
 
@@ -2234,7 +2582,7 @@ static npu_status npu_sim__place(void *ctx, void *program, const npu_places *pla
         const npu_place *place = npu_place_at(places, i);
         bool nowhere = place->buffer == NPU_NO_INDEX;
         if ((nowhere && !p->inner[i] && p->sizes[i])
-            || (!nowhere && !place->alias && place->offset % sim->region.alignment)) {
+            || (!nowhere && !place->alias && place->offset % sim->regions[0].alignment)) {
             status = NPU_ERR_INVALID_ARGUMENT;
         }
     }
@@ -2267,6 +2615,12 @@ static npu_status npu_sim__resolve(npu_sim *sim, npu_sim__job *job, const npu_bi
     if (sim->desc.scratch) {
         job->scratch = npu_sim__address(job, binding->places->scratch, sim->desc.scratch, &ok);
     }
+    if (binding->places->num_scratches) {
+        job->op_scratch_bytes = npu_sim__scratch_bytes(sim, binding->parallel ? binding->parallel->width : 1);
+    }
+    for (uint32_t i = 0; i < binding->places->num_scratches; i++) {
+        job->op_scratches[i] = npu_sim__address(job, npu_place_scratch_at(binding->places, i), job->op_scratch_bytes, &ok);
+    }
     return ok ? NPU_OK : NPU_ERR_RANGE;
 }
 
@@ -2277,15 +2631,16 @@ static npu_status npu_sim__job_init(npu_sim *sim, npu_sim__job *job, const npu_s
     npu_sim__blocks *blocks = &job->blocks;
     job->is_submit = true;
     job->program = p;
-    job->ns = sim->desc.submit_ns;
+    job->ns = sim->desc.submit_ns + p->num_ops * sim->desc.op_ns;
     job->buffers = npu_sim__take(blocks, binding->num_buffers + 1, sizeof *job->buffers);
     job->values = npu_sim__take(blocks, p->num_values, sizeof *job->values);
     job->alias = npu_sim__take(blocks, p->num_values, sizeof *job->alias);
+    job->op_scratches = npu_sim__take(blocks, p->num_ops, sizeof *job->op_scratches);
     job->pointers = npu_sim__take(blocks, p->max_tensors, sizeof *job->pointers);
     job->tensors = npu_sim__take(blocks, p->max_tensors, sizeof *job->tensors);
     job->tensor_pointers = npu_sim__take(blocks, p->max_tensors, sizeof *job->tensor_pointers);
     job->tensor_buffers = npu_sim__take(blocks, p->max_tensors, sizeof *job->tensor_buffers);
-    if (!job->buffers || !job->values || !job->alias || !job->pointers || !job->tensors
+    if (!job->buffers || !job->values || !job->alias || !job->op_scratches || !job->pointers || !job->tensors
         || !job->tensor_pointers || !job->tensor_buffers) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -2337,16 +2692,21 @@ static npu_status npu_sim__submit(void *ctx, void *program, const npu_binding *b
 static npu_status npu_sim__wait(void *ctx, npu_fence fence, uint64_t timeout_ns)
 {
     npu_status status = npu_sim__call(ctx, NPU_SIM_WAIT);
-    return status || !fence ? status : npu_sim__wait_for(ctx, fence, timeout_ns);
+    if (status || !fence) {
+        return status;
+    }
+    return ((npu_sim *)ctx)->desc.virtual_time ? npu_sim__wait_virtually(ctx, fence, timeout_ns)
+                                               : npu_sim__wait_for(ctx, fence, timeout_ns);
 }
 
 static npu_status npu_sim__poll(void *ctx, npu_fence fence, uint32_t *done)
 {
     npu_sim *sim = ctx;
+    npu_status status = npu_sim__call(sim, NPU_SIM_POLL);
     pthread_mutex_lock(&sim->lock);
-    *done = sim->completed >= fence;
+    *done = sim->desc.virtual_time ? sim->ends[fence % 1024] <= npu_sim__now : sim->completed >= fence;
     pthread_mutex_unlock(&sim->lock);
-    return NPU_OK;
+    return status;
 }
 
 static npu_status npu_sim__cost(void *ctx, const npu_op_info *info, npu_cost *answer)
@@ -2423,17 +2783,24 @@ static npu_status npu_sim__op_call(void *ctx, const npu_call *call)
 static void npu_sim__fill(npu_sim *sim)
 {
     npu_backend *b = &sim->backend;
-    sim->region.size = (uint32_t)sizeof sim->region;
-    sim->region.name = "device";
-    sim->region.capacity = sim->desc.capacity;
-    sim->region.alignment = sim->desc.alignment ? sim->desc.alignment : 64;
-    sim->region.slack = sim->desc.emulate ? sim->desc.emulate->regions[0].slack : 0;
+    sim->regions[0].size = (uint32_t)sizeof sim->regions[0];
+    sim->regions[0].name = "device";
+    sim->regions[0].capacity = sim->desc.capacity;
+    sim->regions[0].alignment = sim->desc.alignment ? sim->desc.alignment : 64;
+    sim->regions[0].slack = sim->desc.emulate ? sim->desc.emulate->regions[0].slack : 0;
+    sim->regions[1] = sim->regions[0];
+    sim->regions[1].id = sim->regions[1].priority = 1;
+    sim->regions[1].name = "on-chip";
+    sim->regions[1].capacity = sim->desc.on_chip;
+    if (sim->desc.hides_capacity) {
+        sim->regions[0].capacity = sim->regions[1].capacity = 0;
+    }
     b->size = (uint32_t)sizeof *b;
     b->api_version = NPU_BACKEND_API;
     b->name = sim->desc.name ? sim->desc.name : "sim";
     b->ctx = sim;
-    b->num_regions = 1;
-    b->regions = &sim->region;
+    b->num_regions = sim->desc.on_chip ? 2 : 1;
+    b->regions = sim->regions;
     b->abi = &npu_sim__abi;
     b->supports = npu_sim__supports;
     b->cost = sim->desc.bandwidth ? npu_sim__cost : NULL;
@@ -2441,11 +2808,16 @@ static void npu_sim__fill(npu_sim *sim)
     b->free = npu_sim__free;
     b->upload = npu_sim__upload;
     b->download = npu_sim__download;
-    b->copy = npu_sim__copy;
+    b->copy = sim->desc.no_copy ? NULL : npu_sim__copy;
+    b->map = sim->desc.maps ? npu_sim__map_buffer : NULL;
+    b->unmap = sim->desc.maps ? npu_sim__unmap_buffer : NULL;
     b->compile = npu_sim__compile;
     b->place = npu_sim__place;
     b->submit = npu_sim__submit;
     b->release = npu_sim__release;
+    b->save = npu_sim__save_program;
+    b->load = npu_sim__load_program;
+    b->version = sim->desc.version ? sim->desc.version : "1";
     b->wait = npu_sim__wait;
     b->poll = npu_sim__poll;
     b->op_call = npu_sim__op_call;
@@ -2462,7 +2834,7 @@ npu_status npu_sim_create(npu_sim **out, const npu_sim_desc *desc)
         sim->desc = *desc;
     }
     npu_sim__fill(sim);
-    if (sim->region.alignment > 4096 || (sim->region.alignment & (sim->region.alignment - 1))
+    if (sim->regions[0].alignment > 4096 || (sim->regions[0].alignment & (sim->regions[0].alignment - 1))
         || (sim->desc.emulate && !sim->desc.emulate->op_call)) {
         free(sim);
         return NPU_ERR_INVALID_ARGUMENT;
@@ -2530,6 +2902,13 @@ void npu_sim_corrupt(npu_sim *sim, uint32_t nth_op)
 {
     pthread_mutex_lock(&sim->lock);
     sim->corrupt_left = nth_op;
+    pthread_mutex_unlock(&sim->lock);
+}
+
+void npu_sim_vanish(npu_sim *sim, bool is_gone)
+{
+    pthread_mutex_lock(&sim->lock);
+    sim->is_gone = is_gone;
     pthread_mutex_unlock(&sim->lock);
 }
 

@@ -214,7 +214,7 @@ static inline bool conf_tensor_at(conf_file *f, conf_case *c, conf_tensor *t)
     if (!conf_int(f, &offset) || offset < 0 || (uint64_t)offset > f->bin_size || t->size > f->bin_size - (size_t)offset) {
         return conf_fail(f, "the tensor lies outside the .bin file");
     }
-    t->data = conf_to_host(c, f->bin + offset, t->size, npu_dtype_bits(t->dtype) / 8);
+    t->data = conf_to_host(c, f->bin + offset, t->size, npu_dtype_bits(t->dtype) / 8 / (npu_dtype_is_complex(t->dtype) ? 2 : 1));
     return true;
 }
 
@@ -527,13 +527,27 @@ static inline npu_dtype conf_number_dtype(npu_dtype dtype)
     return dtype == NPU_C64 ? NPU_F32 : dtype == NPU_C128 ? NPU_F64 : dtype;
 }
 
+/* Of complex numbers the modulus of the difference counts, beside that of the expected one; parts that are not finite are
+   compared alone. i is the index of the real part. */
+static inline bool conf_is_near_complex(npu_dtype part, const void *got, const void *expected, size_t i, double rtol, double atol)
+{
+    double a = conf_float(part, got, i), b = conf_float(part, got, i + 1), x = conf_float(part, expected, i),
+           y = conf_float(part, expected, i + 1);
+    if (isfinite(x) && isfinite(y)) {
+        return hypot(a - x, b - y) <= atol + rtol * hypot(x, y);
+    }
+    return conf_is_near(a, x, rtol, atol) && conf_is_near(b, y, rtol, atol);
+}
+
 /* Index of the first wrong number, SIZE_MAX when all are right. */
 static inline size_t conf_compare(const conf_tensor *expected, const void *got, double rtol, double atol)
 {
     npu_dtype dtype = conf_number_dtype(expected->dtype);
+    bool is_complex = dtype != expected->dtype;
     size_t width = npu_dtype_bits(dtype) / 8, n = expected->size / width;
-    for (size_t i = 0; i < n; i++) {
-        bool same = npu_dtype_is_float(dtype)
+    for (size_t i = 0; i < n; i += is_complex ? 2 : 1) {
+        bool same = is_complex ? conf_is_near_complex(dtype, got, expected->data, i, rtol, atol)
+                    : npu_dtype_is_float(dtype)
                         ? conf_is_near(conf_float(dtype, got, i), conf_float(dtype, expected->data, i), rtol, atol)
                         : memcmp((const uint8_t *)got + i * width, (const uint8_t *)expected->data + i * width, width) == 0;
         if (!same) {

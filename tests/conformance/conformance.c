@@ -1,10 +1,11 @@
 /* conformance.c - runs ATen test vectors through the public API.
 
-       conformance [-a] [-j N] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]
+       conformance [-a] [-j N] [-k] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]
 
-       DIRECTORY  pairs of aten.<op>.cases and .bin; default tests/vectors
+       DIRECTORY  pairs of <namespace>.<op>.cases and .bin; default tests/vectors
        -a         all ways to run a case, not the first three alone
        -j N       N processes at a time (an op is a process, so that a crash costs one op); 0 = none, for a debugger
+       -k         npu_backend_test.h, on the accelerator alone
        -o OP      this op only; may be repeated
        -r         only ops that have a row
        -t FILE    a table: op, passed, failed, skipped, first message, separated by tabs
@@ -18,11 +19,13 @@
    data; and every op runs with a symbol for every dim over 1 of its operands, equal ones for equal dims, unless a rule or
    the plan says by DYNAMIC_SHAPE that it must know them. The CPU runs it with the plain kernels alone, with functions for
    less than its instruction sets, and with an allocator that fails at the first, second ... call, which must be a status
-   and leave nothing behind. Last, operands are permutations of what is stored transposed.
+   and leave nothing behind. Numbers are fed by tensors, one after the other. Last, operands are
+   constants, and permutations of what is stored transposed, which changes no bit.
    A case whose results are all `skip` counts as skipped when it ran. */
 #define _POSIX_C_SOURCE 200809L /* fork, getopt */
 #include "accelerator.h"
 #include "cases.h"
+#include "npu_backend_test.h"
 #include "../isa.h"
 #include <dirent.h>
 #include <sys/wait.h>
@@ -37,7 +40,7 @@ typedef struct tally {
 typedef struct options {
     const char *directory, *table, *ops[256];
     int num_ops, jobs;
-    bool verbose, registered_only, all_ways;
+    bool verbose, registered_only, all_ways, kit;
 } options;
 
 /* ---- building ---------------------------------------------------------------------------------------------- */
@@ -105,7 +108,7 @@ static bool depends_on_data(const npu_graph *g, const char *op)
     return def && (def->traits & NPU_DATA);
 }
 
-enum { BUILD_PLAIN, BUILD_MOVED, BUILD_INPUTS, BUILD_SYMBOLS, BUILD_STRIDED };
+enum { BUILD_PLAIN, BUILD_MOVED, BUILD_INPUTS, BUILD_SYMBOLS, BUILD_FED, BUILD_STRIDED, BUILD_CONSTANT };
 
 static npu_status build(built *b, conf_case *c, const char *op, int how)
 {
@@ -115,7 +118,7 @@ static npu_status build(built *b, conf_case *c, const char *op, int how)
     b->moved = moved;
     b->symbols = how == BUILD_SYMBOLS;
     b->strided = how == BUILD_STRIDED;
-    bool constant = how < BUILD_INPUTS && b->graph && depends_on_data(b->graph, op);
+    bool constant = how == BUILD_CONSTANT || (how < BUILD_INPUTS && b->graph && depends_on_data(b->graph, op));
     for (uint32_t i = 0; i < c->num_args; i++) {
         args[i] = make_arg(b, c, &c->args[i], constant);
     }
@@ -444,6 +447,30 @@ static bool run_unknown(conf_case *c, const char *op, int how, char *why, size_t
     return ok;
 }
 
+/* Each number of the call once by an element of a tensor, which only the run knows. A rule or the plan may say that it
+   must know it, by name; where it runs, the results are those of the number. */
+static bool run_fed(conf_case *c, const char *op, char *why, size_t size)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < c->num_args && ok; i++) {
+        conf_arg *a = &c->args[i], before = *a;
+        if (a->arg.form != NPU_ARG_INT) {
+            continue;
+        }
+        int64_t *number = conf_keep(c, sizeof *number);
+        *number = a->arg.as.i;
+        a->tensors = conf_keep(c, sizeof *a->tensors);
+        a->tensors->dtype = NPU_I64;
+        a->tensors->data = number;
+        a->tensors->size = sizeof *number;
+        a->num_tensors = 1;
+        a->arg = npu_arg_tensor(before.arg.name, (npu_value){ 0 });
+        ok = run_unknown(c, op, BUILD_FED, why, size) || strstr(why, " is dynamic, ");
+        *a = before;
+    }
+    return ok;
+}
+
 /* The operands are stored with their dims in reverse; what is smaller than a byte stays as it is. */
 static void transpose(conf_case *c, conf_tensor *t)
 {
@@ -466,9 +493,36 @@ static void transpose(conf_case *c, conf_tensor *t)
     t->data = data;
 }
 
-/* Ends the use of the case for other ways. */
-static bool run_strided(conf_case *c, const char *op, char *why, size_t size)
+/* The results of the CPU become what is expected, bit for bit. */
+static bool expect_own(conf_case *c, const npu_graph *g)
 {
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    bool ok = !npu_exec_create_simple(&exec, g, &cpu, 1, NULL) && !feed(exec, c) && !npu_exec_run(exec);
+    c->rtol = c->atol = 0;
+    for (uint32_t i = 0; i < c->num_outs && ok; i++) {
+        conf_tensor *t = &c->outs[i].tensor;
+        size_t bytes;
+        const void *own = npu_exec_output(exec, i, &bytes);
+        if (c->outs[i].form == CONF_OUT_TENSOR && bytes) {
+            t->data = memcpy(conf_keep(c, bytes), own, bytes);
+        }
+    }
+    npu_exec_destroy(exec);
+    return ok;
+}
+
+/* Neither what is known before a run nor where elements lie decides anything: the bits are those of dense inputs. Ends the
+   use of the case for other ways. */
+static bool run_strided(conf_case *c, const char *op, const npu_graph *dense, char *why, size_t size)
+{
+    if (!expect_own(c, dense)) {
+        snprintf(why, size, "dense operands do not run again");
+        return false;
+    }
+    if (!run_unknown(c, op, BUILD_CONSTANT, why, size)) {
+        return false;
+    }
     for (uint32_t i = 0; i < c->num_args; i++) {
         for (uint32_t k = 0; k < c->args[i].num_tensors; k++) {
             if (!c->args[i].tensors[k].absent && c->args[i].tensors[k].rank >= 2) {
@@ -483,11 +537,11 @@ static bool run_strided(conf_case *c, const char *op, char *why, size_t size)
 static bool run_case(const options *o, conf_case *c, const char *op, char *why, size_t size)
 {
     static const char *const stages[] = { "emit", "spec", "cpu", "split", "text", "json", "lowered", "unknown", "symbols",
-                                          "plain", "sets", "memory", "strided" };
+                                          "plain", "sets", "memory", "fed", "strided" };
     char text[300] = "";
     built b;
     bool ok = build(&b, c, op, BUILD_PLAIN) == NPU_OK;
-    int stage = 0, end = !npu_graph_num_outputs(b.graph) ? 2 : o->all_ways ? 13 : 5; /* without a result there is nothing to run */
+    int stage = 0, end = !npu_graph_num_outputs(b.graph) ? 2 : o->all_ways ? 14 : 5; /* without a result there is nothing to run */
     if (!ok) {
         snprintf(text, sizeof text, "%s: %s", npu_status_name(npu_graph_status(b.graph)), npu_graph_diag(b.graph)->message);
     }
@@ -502,7 +556,8 @@ static bool run_case(const options *o, conf_case *c, const char *op, char *why, 
              : stage == 9 ? run_plain(b.graph, c, text, sizeof text)
              : stage == 10 ? run_sets(b.graph, c, text, sizeof text)
              : stage == 11 ? run_out_of_memory(b.graph, c, text, sizeof text)
-                           : run_strided(c, op, text, sizeof text);
+             : stage == 12 ? run_fed(c, op, text, sizeof text)
+                           : run_strided(c, op, b.graph, text, sizeof text);
     }
     npu_graph_destroy(b.graph);
     if (!ok) {
@@ -654,7 +709,7 @@ static char **list_ops(const options *o, int *count)
     npu_registry_create(&registry, NULL, NULL);
     for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
         size_t len = strlen(entry->d_name);
-        if (len < 12 || strncmp(entry->d_name, "aten.", 5) != 0 || strcmp(entry->d_name + len - 6, ".cases") != 0) {
+        if (len < 12 || strcmp(entry->d_name + len - 6, ".cases") != 0) {
             continue;
         }
         char *op = conf_copy(entry->d_name, len - 6);
@@ -699,7 +754,7 @@ static bool read_options(options *o, int argc, char **argv)
     memset(o, 0, sizeof *o);
     o->directory = "tests/vectors";
     o->jobs = 1;
-    while ((letter = getopt(argc, argv, "aj:o:rt:v")) != -1) {
+    while ((letter = getopt(argc, argv, "aj:ko:rt:v")) != -1) {
         switch (letter) {
         case 'j': o->jobs = atoi(optarg); break;
         case 'o':
@@ -708,6 +763,7 @@ static bool read_options(options *o, int argc, char **argv)
             }
             break;
         case 'a': o->all_ways = true; break;
+        case 'k': o->kit = true; break;
         case 'r': o->registered_only = true; break;
         case 't': o->table = optarg; break;
         case 'v': o->verbose = true; break;
@@ -720,14 +776,25 @@ static bool read_options(options *o, int argc, char **argv)
     return true;
 }
 
+static int run_kit(const options *o)
+{
+    npu_backend_test_desc kit = { .backend = conformance_accelerator(), .vectors = o->directory, .rtol = 1e-4, .atol = 1e-4 };
+    int failed = kit.backend ? npu_backend_test(&kit) : 1;
+    printf("%s: %d checks of the kit failed\n", kit.backend ? kit.backend->name : "no accelerator", failed);
+    return failed != 0;
+}
+
 int main(int argc, char **argv)
 {
     options o;
     tally total;
     int num_ops = 0;
     if (!read_options(&o, argc, argv)) {
-        fprintf(stderr, "usage: conformance [-a] [-j N] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]\n");
+        fprintf(stderr, "usage: conformance [-a] [-j N] [-k] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]\n");
         return 2;
+    }
+    if (o.kit) {
+        return run_kit(&o);
     }
     memset(&total, 0, sizeof total);
     char **ops = list_ops(&o, &num_ops);

@@ -10,6 +10,7 @@ import re
 import sys
 
 WIDTH = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1, "bool": 1}
+SPACES = {"ATEN_": "aten", "QUANTIZED": "quantized_decomposed"}
 CASES_PER_OP = 26
 BYTES_PER_OP = 24000
 TENSOR = re.compile(r"tensor (\w+) (\d+)((?: \d+)*) @(\d+)$")
@@ -19,9 +20,9 @@ def registered_ops():
     header = os.path.join(os.path.dirname(__file__), "..", "..", "npu_ir.h")
     text = open(header).read()
     ops = []
-    for table in re.findall(r"#define NPU_IR_OPS_ATEN_\w+\(X\)(.*?)\n\n", text, re.S):
+    for space, table in re.findall(r"#define NPU_IR_OPS_(ATEN_|QUANTIZED)\w*\(X\)(.*?)\n\n", text, re.S):
         for name, overload in re.findall(r'X\(0x[0-9a-f]+,[^"]*"(\w+)(?:\.(\w+))?\(', table):
-            ops.append("aten.%s.%s" % (name, overload or "default"))
+            ops.append("%s.%s.%s" % (SPACES[space], name, overload or "default"))
     return ops
 
 

@@ -1,0 +1,46 @@
+/* groups.h - the fewest groups that a placement allows, by looking at every set of ops that may have run: at most 16 ops.
+   Knows nothing of how the partitioner groups. */
+#ifndef ORACLE_GROUPS_H
+#define ORACLE_GROUPS_H
+
+#include <stdint.h>
+#include <string.h>
+
+enum { ORACLE_MAX_OPS = 16 };
+
+typedef struct oracle_dag {
+    uint32_t num_ops;
+    uint32_t needs[ORACLE_MAX_OPS];  /* per op: a bit for each op that it reads from */
+    uint8_t colour[ORACLE_MAX_OPS];  /* where it runs */
+} oracle_dag;
+
+/* The fewest runs of one colour, in any order that the edges allow, counting those of `counted` only; 0xff counts all. */
+static inline uint32_t oracle_fewest_groups(const oracle_dag *d, uint8_t counted)
+{
+    static uint8_t best[1u << ORACLE_MAX_OPS][4]; /* what has run, the colour that ran last */
+    uint32_t all = (1u << d->num_ops) - 1, least = 0xff;
+    memset(best, 0xff, sizeof best);
+    for (uint32_t c = 0; c < 4; c++) {
+        best[0][c] = 0;
+    }
+    for (uint32_t done = 0; done <= all; done++) {
+        for (uint32_t op = 0; op < d->num_ops; op++) {
+            uint32_t c = d->colour[op], next = done | 1u << op;
+            if (next == done || (d->needs[op] & ~done)) {
+                continue;
+            }
+            for (uint32_t last = 0; last < 4; last++) {
+                uint32_t is_new = (counted == 0xff || counted == c) && (last != c || done == 0);
+                if (best[done][last] != 0xff && best[done][last] + is_new < best[next][c]) {
+                    best[next][c] = (uint8_t)(best[done][last] + is_new);
+                }
+            }
+        }
+    }
+    for (uint32_t c = 0; c < 4; c++) {
+        least = best[all][c] < least ? best[all][c] : least;
+    }
+    return least;
+}
+
+#endif

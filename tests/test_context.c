@@ -1,0 +1,238 @@
+/* Compiled groups as bytes: a second start compiles nothing; what is stale, damaged, cut off or of another device is
+   refused in words, and compiled. */
+#include "rig.h"
+
+enum { LEN = 60, MAX_BYTES = 1 << 14 };
+
+/* Two groups of the accelerator around an op that it does not take. `change` makes another model of it. */
+static void build(npu_graph *g, int change)
+{
+    npu_value x = npu_input(g, "x", change == 1 ? F32(2, 5) : F32(4, 5));
+    static const float w[5] = { 1, 2, 3, 4, 5 }, other[5] = { 1, 2, 3, 4, 6 };
+    npu_value y = npu_add(g, x, npu_constant(g, "w", F32(5), change == 2 ? other : w));
+    y = change == 3 ? npu_neg(g, y) : npu_relu(g, y);
+    npu_value both[2] = { y, y };
+    y = npu_cat(g, both, 2, 0);
+    npu_output(g, "y", npu_softmax(g, y, change == 4 ? 0 : -1));
+}
+
+static rig start(int change, npu_sim_desc desc)
+{
+    desc.deny = deny_cat;
+    desc.num_deny = 1;
+    rig r = rig_start(&desc, 1);
+    build(r.graph, change);
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    return r;
+}
+
+static uint64_t compiles(const rig *r) { return npu_sim_count(r->sims[0]).calls[NPU_SIM_COMPILE]; }
+
+static void run(rig *r, float *y)
+{
+    static float x[20];
+    fill(x, 20, 3);
+    npu_exec *exec = NULL;
+    size_t size = 0;
+    NPU_CHECK_STATUS(npu_exec_create(&exec, r->program, NULL, &r->diag), NPU_OK);
+    npu_spec_size(npu_value_spec(r->graph, npu_graph_input(r->graph, 0)), &size);
+    npu_test_input(exec, "x", x, size);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    const void *out = npu_exec_output(exec, 0, &size);
+    NPU_CHECK(out && size <= LEN * sizeof *y);
+    memcpy(y, out, size);
+    npu_exec_destroy(exec);
+}
+
+/* Bytes of the model as it is. */
+static uint64_t save(uint8_t *bytes, float *y)
+{
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    rig r = start(0, desc);
+    uint64_t size = 0, room;
+    NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, &r.diag), NPU_OK);
+    NPU_CHECK_EQ(compiles(&r), 2);
+    run(&r, y);
+    NPU_CHECK_STATUS(npu_program_save(r.program, NULL, &size), NPU_OK);
+    NPU_CHECK(size > 0 && size <= MAX_BYTES);
+    room = size - 1;
+    NPU_CHECK_STATUS(npu_program_save(r.program, bytes, &room), NPU_ERR_RANGE);
+    NPU_CHECK_EQ(room, size);
+    room = MAX_BYTES;
+    NPU_CHECK_STATUS(npu_program_save(r.program, bytes, &room), NPU_OK);
+    NPU_CHECK_EQ(room, size);
+    NPU_CHECK_STATUS(npu_program_save(r.program, bytes, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_program_save(NULL, bytes, &room), NPU_ERR_INVALID_ARGUMENT);
+    rig_end(&r);
+    return size;
+}
+
+/* Loads into a model; its result is that of the model compiled anew. Returns how many groups were loaded. */
+static uint32_t load(int change, npu_sim_desc desc, const void *bytes, uint64_t size, const char *words)
+{
+    float y[LEN], expected[LEN];
+    npu_load_report report;
+    memset(y, 0, sizeof y);
+    memset(expected, 0, sizeof expected);
+    rig r = start(change, desc);
+    NPU_CHECK_STATUS(npu_program_load(&r.program, r.plan, bytes, size, &report, &r.diag), NPU_OK);
+    NPU_CHECK_EQ(report.num_loaded + report.num_compiled, 2);
+    NPU_CHECK_EQ(compiles(&r), report.num_compiled);
+    NPU_CHECK_THAT(words ? strstr(report.text, words) != NULL : !report.text[0], "'%s', expected '%s'", report.text,
+                   words ? words : "");
+    run(&r, y);
+    rig_unmake(&r);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    run(&r, expected);
+    NPU_CHECK_BYTES(y, expected, sizeof y);
+    rig_end(&r);
+    return report.num_loaded;
+}
+
+static void test_second_start(void)
+{
+    NPU_ITEM("F54");
+    static uint8_t bytes[MAX_BYTES];
+    float y[LEN];
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    uint64_t size = save(bytes, y);
+    NPU_CHECK_EQ(load(0, desc, bytes, size, NULL), 2);
+    desc.keeps_weights = true; /* the weights are taken by load, too */
+    NPU_CHECK_EQ(load(0, desc, bytes, size, NULL), 2);
+}
+
+static void test_stale(void)
+{
+    NPU_ITEM("F54");
+    static uint8_t bytes[MAX_BYTES];
+    float y[LEN];
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    uint64_t size = save(bytes, y);
+    for (int change = 1; change <= 4; change++) { /* a dim: both groups; a weight, an op, an attribute: one */
+        NPU_CHECK_EQ(load(change, desc, bytes, size, "the model or its groups have changed"), change == 1 ? 0 : 1);
+    }
+    desc.version = "2";
+    NPU_CHECK_EQ(load(0, desc, bytes, size, "another device, or another version"), 0);
+    desc.version = "1";
+    desc.name = "other";
+    NPU_CHECK_EQ(load(0, desc, bytes, size, "another device, or another version"), 0);
+    desc.name = NULL;
+    desc.emulate = npu_ref_backend(); /* other kernels than those saved */
+    desc.emulate_all = true;
+    NPU_CHECK_EQ(load(0, desc, bytes, size, "sim: the backend refuses what was saved"), 0);
+}
+
+/* Every bit flipped, every length cut: never an error, never a wrong result, never read past the end. */
+static void test_damaged(void)
+{
+    NPU_ITEM("F54");
+    static uint8_t bytes[MAX_BYTES];
+    float y[LEN], again[LEN];
+    uint64_t size = save(bytes, y);
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    NPU_CHECK_EQ(load(0, desc, NULL, 0, "no bytes were given"), 0);
+    NPU_CHECK_EQ(load(0, desc, "something else, long enough for a head", 38, "no bytes of npu_program_save"), 0);
+    rig r = start(0, desc);
+    for (uint64_t i = 0; i < size * 8 + size; i++) {
+        npu_load_report report;
+        bool cuts = i >= size * 8;
+        uint64_t length = cuts ? i - size * 8 : size;
+        uint8_t *copy = malloc(length + !length); /* its end is the end */
+        memcpy(copy, bytes, length);
+        if (!cuts) {
+            copy[i / 8] ^= (uint8_t)(1u << i % 8);
+        }
+        NPU_CHECK_STATUS(npu_program_load(&r.program, r.plan, copy, length, &report, &r.diag), NPU_OK);
+        NPU_CHECK_THAT(report.text[0] && report.num_compiled >= 1 && (!cuts || report.num_compiled == 2), "bit or length %u: '%s'",
+                       (unsigned)i, report.text);
+        if (i % 97 == 0) {
+            run(&r, again);
+            NPU_CHECK_BYTES(again, y, 40 * sizeof *y);
+        }
+        npu_program_destroy(r.program);
+        r.program = NULL;
+        free(copy);
+    }
+    rig_end(&r);
+}
+
+/* A backend of its own: the CPU, whose programs are "saved" as a word. */
+static struct { int compiles, loads; bool lies; npu_status fails; } custom;
+
+static npu_status custom_compile(void *ctx, const npu_group *group, npu_compiled *out)
+{
+    custom.compiles++;
+    return npu_ref_backend()->compile(ctx, group, out);
+}
+
+static npu_status custom_save(void *ctx, void *program, void *bytes, uint64_t *size)
+{
+    (void)ctx, (void)program;
+    uint64_t needed = bytes && custom.lies ? 1000 : 5;
+    if (bytes && *size >= 5) {
+        memcpy(bytes, "hello", 5);
+    }
+    *size = needed;
+    return custom.fails;
+}
+
+static npu_status custom_load(void *ctx, const npu_group *group, const void *bytes, uint64_t size, npu_compiled *out)
+{
+    custom.loads++;
+    bool right = size == 5 && memcmp(bytes, "hello", 5) == 0;
+    return right ? npu_ref_backend()->compile(ctx, group, out) : NPU_ERR_BACKEND;
+}
+
+static void test_custom_backend(void)
+{
+    NPU_ITEM("F54");
+    npu_backend b = *npu_ref_backend();
+    static uint8_t bytes[MAX_BYTES];
+    uint64_t size = sizeof bytes;
+    npu_load_report report;
+    b.name = "custom";
+    b.compile = custom_compile;
+    b.save = custom_save;
+    b.load = custom_load;
+    memset(&custom, 0, sizeof custom);
+    rig r = rig_start(NULL, 0);
+    r.backends[0] = &b;
+    build(r.graph, 0);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_program_save(r.program, bytes, &size), NPU_OK);
+    NPU_CHECK_EQ(custom.compiles, 1);
+    custom.lies = true;
+    uint64_t room = sizeof bytes;
+    NPU_CHECK_STATUS(npu_program_save(r.program, bytes + size, &(uint64_t){ room - size }), NPU_ERR_BACKEND);
+    custom.fails = NPU_ERR_NO_MEMORY;
+    NPU_CHECK_STATUS(npu_program_save(r.program, NULL, &room), NPU_ERR_NO_MEMORY);
+    custom.fails = NPU_ERR_UNSUPPORTED; /* nothing to save is a context without rows */
+    NPU_CHECK_STATUS(npu_program_save(r.program, NULL, &room), NPU_OK);
+    npu_exec_destroy(r.exec);
+    npu_program_destroy(r.program);
+    r.exec = NULL;
+    r.program = NULL;
+    NPU_CHECK_STATUS(npu_program_load(&r.program, r.plan, bytes, size, &report, &r.diag), NPU_OK);
+    NPU_CHECK(custom.compiles == 1 && custom.loads == 1 && report.num_loaded == 1 && !report.text[0]);
+    float y[LEN];
+    run(&r, y);
+    npu_program_destroy(r.program);
+    b.load = NULL; /* half of the pair is none of it */
+    NPU_CHECK_STATUS(npu_program_load(&r.program, r.plan, bytes, size, &report, &r.diag), NPU_OK);
+    NPU_CHECK(custom.compiles == 2 && report.num_loaded == 0 && report.num_compiled == 0);
+    NPU_CHECK_STATUS(npu_program_load(NULL, r.plan, bytes, size, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    rig_end(&r);
+}
+
+int main(void)
+{
+    NPU_RUN(test_second_start);
+    NPU_RUN(test_stale);
+    NPU_RUN(test_damaged);
+    NPU_RUN(test_custom_backend);
+    return npu_test_done();
+}

@@ -1,0 +1,681 @@
+/* Ops on 8 bits that stand for (stored - zero) scale: every result against tests/oracle/quantised.h, for both roundings, and
+   what their type rules refuse. */
+#include "../npu_ir_backend_ref.h"
+#include "npu_test.h"
+#include "oracle/quantised.h"
+
+enum { MOST = 4096, MAX_IN = 4 };
+
+static npu_registry *registry; /* one for all graphs */
+static uint64_t rng = 1;
+
+static int pick(int low, int high) { return low + (int)(npu_test_random(&rng) % (uint64_t)(high - low + 1)); }
+/* A scale that a calibration could give: 2^-9 to 2^-2, and more of its bits. */
+static double pick_scale(void) { return (double)(float)ldexp(1.0 + pick(0, 1 << 20) / 1048576.0, pick(-9, -3)); }
+
+/* What an op says of its numbers besides its shapes. */
+typedef struct numbers {
+    bool is_signed, twice;
+    double in[MAX_IN], out;
+    int in_zero[MAX_IN], zero, low, high;
+} numbers;
+
+static numbers pick_numbers(void)
+{
+    numbers n = { .is_signed = pick(0, 1) == 1, .twice = pick(0, 1) == 1, .out = pick_scale() };
+    int least = n.is_signed ? -128 : 0;
+    for (int i = 0; i < MAX_IN; i++) {
+        n.in[i] = pick_scale();
+        n.in_zero[i] = least + pick(0, 255);
+    }
+    n.zero = least + pick(0, 255);
+    n.low = pick(0, 3) ? least : n.zero;
+    n.high = pick(0, 3) ? least + 255 : pick(n.low, least + 255);
+    return n;
+}
+
+static const char *dtype_of(const numbers *n) { return n->is_signed ? "i8" : "u8"; }
+
+/* "in_scales=[..], .., rounding='..'" for `num` operands. */
+static const char *scales_of(const numbers *n, int num)
+{
+    static char text[600];
+    int len = snprintf(text, sizeof text, "in_scales=[%.17g", n->in[0]);
+    for (int i = 1; i < num; i++) {
+        len += snprintf(text + len, sizeof text - (size_t)len, ", %.17g", n->in[i]);
+    }
+    len += snprintf(text + len, sizeof text - (size_t)len, "], in_zeros=[%d", n->in_zero[0]);
+    for (int i = 1; i < num; i++) {
+        len += snprintf(text + len, sizeof text - (size_t)len, ", %d", n->in_zero[i]);
+    }
+    snprintf(text + len, sizeof text - (size_t)len, "], scale=%.17g, zero=%d, low=%d, high=%d, rounding='%s'", n->out, n->zero,
+             n->low, n->high, n->twice ? "double" : "single");
+    return text;
+}
+
+static uint8_t bytes[MAX_IN][MOST];
+static int8_t weights[MOST];
+static int32_t bias[64];
+static int expected[MOST];
+
+static void fill_bytes(void)
+{
+    for (int i = 0; i < MAX_IN * MOST; i++) {
+        bytes[i / MOST][i % MOST] = (uint8_t)npu_test_random(&rng);
+    }
+    for (int i = 0; i < MOST; i++) {
+        weights[i] = (int8_t)pick(-127, 127);
+    }
+    for (int i = 0; i < 64; i++) {
+        bias[i] = pick(-20000, 20000);
+    }
+}
+
+/* Element i of operand k, its zero taken off. */
+static int element(const numbers *n, int k, int i)
+{
+    return (n->is_signed ? (int8_t)bytes[k][i] : bytes[k][i]) - n->in_zero[k];
+}
+
+/* Runs "y = <call>" on inputs x0 .. of those specs and holds y against expected[0 .. count-1]. */
+static void check_call(const numbers *n, const char *inputs, const char *call, const void *const *data, int count)
+{
+    static char text[3000];
+    const npu_backend *cpu = npu_ref_backend();
+    npu_graph *g = NULL;
+    npu_exec *exec = NULL;
+    npu_diag diag = { 0 };
+    size_t size = 0, bits;
+    int len = snprintf(text, sizeof text, "npu_ir 1\ngraph main\n%sy = %s\noutput y = y\n", inputs, call);
+    npu_status status = npu_graph_parse(&g, text, (size_t)len, &(npu_graph_desc){ .registry = registry }, &diag);
+    status = status ? status : npu_exec_create_simple(&exec, g, &cpu, 1, &diag);
+    for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_inputs(g); i++) {
+        npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &bits);
+        status = npu_test_input_at(exec, i, data[i], bits);
+    }
+    status = status ? status : npu_exec_run(exec);
+    const uint8_t *y = status ? NULL : (const uint8_t *)npu_exec_output(exec, 0, &size);
+    NPU_CHECK_THAT(status == NPU_OK && size == (size_t)count, "%s%s: %s %s, %lu elements, expected %d", inputs, call,
+                   npu_status_name(status), diag.message, (unsigned long)size, count);
+    for (int i = 0; y && i < count && size == (size_t)count; i++) {
+        int got = n->is_signed ? (int8_t)y[i] : y[i];
+        if (got != expected[i]) {
+            NPU_CHECK_THAT(false, "%s%s: element %d is %d, expected %d", inputs, call, i, got, expected[i]);
+            break;
+        }
+    }
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+}
+
+/* ---- requantisation ---- */
+
+enum { CHANNELS = 8192 };
+
+/* Sums are biases here, since all weights are 0; each channel has a factor of its own. */
+static void check_products(bool twice, int zero, npu_graph *g, npu_exec **exec)
+{
+    static double factors[CHANNELS];
+    static int32_t sums[CHANNELS], multiplier[CHANNELS];
+    static int8_t zeros[CHANNELS];
+    static int shift[CHANNELS];
+    const npu_backend *cpu = npu_ref_backend();
+    const double one = 1.0;
+    const int64_t none = 0;
+    int64_t dims[2] = { CHANNELS, 1 };
+    int8_t x = 0;
+    npu_diag diag = { 0 };
+    size_t size;
+    for (int i = 0; i < CHANNELS; i++) {
+        shift[i] = pick(-31, 30);
+        multiplier[i] = (1 << 30) + pick(0, (1 << 30) - 1);
+        factors[i] = ldexp(multiplier[i], shift[i] - 31);
+        /* results of all sizes around 8 bits; a product of more than 32 bits before the division is nobody's */
+        int digits = pick(0, 31 - (shift[i] > 0 ? shift[i] : 0));
+        sums[i] = (int32_t)(npu_test_random(&rng) & ((1u << digits) - 1));
+        sums[i] = pick(0, 1) ? sums[i] : -sums[i];
+        if (pick(0, 3) == 0) { /* halves */
+            multiplier[i] = 1 << 30;
+            factors[i] = ldexp(0.5, shift[i]);
+        }
+    }
+    npu_arg args[] = {
+        npu_arg_tensor("input", npu_input(g, "x", npu_spec_tensor(NPU_I8, 2, (int64_t[]){ 1, 1 }))),
+        npu_arg_tensor("weight", npu_constant(g, NULL, npu_spec_tensor(NPU_I8, 2, dims), zeros)),
+        npu_arg_tensor("bias", npu_constant(g, NULL, npu_spec_tensor(NPU_I32, 1, dims), sums)),
+        npu_arg_floats("w_scales", factors, CHANNELS), npu_arg_floats("in_scales", &one, 1), npu_arg_ints("in_zeros", &none, 1),
+        npu_arg_float("scale", 1.0), npu_arg_int("zero", zero), npu_arg_str("rounding", twice ? "double" : "single"),
+    };
+    npu_op op = npu_emit(g, NPU_NPU_QLINEAR, args, sizeof args / sizeof args[0]);
+    npu_output(g, "y", npu_op_result(g, op, 0));
+    NPU_CHECK_THAT(npu_exec_create_simple(exec, g, &cpu, 1, &diag) == NPU_OK, "%s", diag.message);
+    NPU_CHECK_STATUS(npu_test_input_at(*exec, 0, &x, 1), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(*exec), NPU_OK);
+    const int8_t *y = (const int8_t *)npu_exec_output(*exec, 0, &size);
+    for (int i = 0; y && i < CHANNELS; i++) {
+        int right = oracle_clamp(oracle_scale(sums[i], multiplier[i], shift[i], twice), zero, -128, 127);
+        if (y[i] != right) {
+            NPU_CHECK_THAT(false, "%d times %d 2^(%d - 31), zero %d, %s: %d, expected %d", (int)sums[i], (int)multiplier[i],
+                           shift[i], zero, twice ? "double" : "single", y[i], right);
+            return;
+        }
+    }
+}
+
+/* A million products: all shifts, zeros at both ends. */
+static void test_products(void)
+{
+    static const int zero[] = { -128, 127, 0 };
+    for (int i = 0; i < 1000000 / CHANNELS + 1; i++) {
+        npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = registry });
+        npu_exec *exec = NULL;
+        check_products(i % 2 == 0, zero[i / 2 % 3], g, &exec);
+        npu_exec_destroy(exec);
+        npu_graph_destroy(g);
+    }
+}
+
+/* ---- convolution, linear ---- */
+
+static int out_dim(const oracle_conv *c, int d, int extra)
+{
+    int reach = (c->k[d] - 1) * c->dilation[d] + 1;
+    return c->transposed ? (c->n[d] - 1) * c->stride[d] - 2 * c->pad[d] + reach + extra
+                         : (c->n[d] + 2 * c->pad[d] - reach) / c->stride[d] + (c->n[d] + 2 * c->pad[d] >= reach);
+}
+
+/* One that has results; *extra is the output padding. */
+static oracle_conv pick_conv(int rank, int *extra)
+{
+    for (;;) {
+        oracle_conv c = { .images = pick(1, 2), .groups = pick(1, 3), .in = pick(1, 4), .out = pick(1, 3), .transposed = pick(0, 2) == 0 };
+        bool fits = true;
+        if (pick(0, 3) == 0) { /* depthwise */
+            c.groups = pick(1, 8), c.in = 1, c.out = pick(1, 2);
+        }
+        *extra = 0;
+        for (int d = 0; d < 3; d++) {
+            bool is_there = d >= 3 - rank;
+            c.n[d] = is_there ? pick(1, 7) : 1;
+            c.k[d] = is_there ? pick(1, 3) : 1;
+            c.stride[d] = is_there ? pick(1, 3) : 1;
+            c.dilation[d] = is_there ? pick(1, 2) : 1;
+            c.pad[d] = is_there ? pick(0, 2) : 0;
+        }
+        *extra = c.transposed && c.stride[2] > 1 && pick(0, 1); /* of the last dim */
+        for (int d = 0; d < 3; d++) {
+            c.m[d] = out_dim(&c, d, d == 2 ? *extra : 0);
+            fits = fits && c.m[d] > 0;
+        }
+        fits = fits && c.images * c.groups * c.in * c.n[0] * c.n[1] * c.n[2] <= MOST;
+        if (fits && c.images * c.groups * c.out * c.m[0] * c.m[1] * c.m[2] <= MOST) {
+            return c;
+        }
+    }
+}
+
+static const char *list_of(const int *x, int rank)
+{
+    static char texts[4][40];
+    static int next;
+    char *text = texts[next++ % 4];
+    int len = snprintf(text, sizeof texts[0], "[%d", x[3 - rank]);
+    for (int d = 4 - rank; d < 3; d++) {
+        len += snprintf(text + len, sizeof texts[0] - (size_t)len, ",%d", x[d]);
+    }
+    snprintf(text + len, sizeof texts[0] - (size_t)len, "]");
+    return text;
+}
+
+/* Scales of weights as text; one for all, or one per channel. */
+static const char *weight_scales(double *scales, int channels, bool is_per_channel)
+{
+    static char text[2000];
+    int len = 0;
+    for (int i = 0; i < channels; i++) {
+        scales[i] = i == 0 || is_per_channel ? pick_scale() : scales[0];
+        if (i == 0 || is_per_channel) {
+            len += snprintf(text + len, sizeof text - (size_t)len, "%s%.17g", i ? ", " : "", scales[i]);
+        }
+    }
+    return text;
+}
+
+static void check_sums(const numbers *n, const int64_t *sums, const double *w, int channels, int places, int count)
+{
+    for (int i = 0; i < count; i++) {
+        expected[i] = oracle_requantise(sums[i], n->in[0] * w[i / places % channels] / n->out, n->zero, n->low, n->high, n->twice);
+    }
+}
+
+static void check_conv(int rank)
+{
+    static int64_t sums[MOST];
+    static int x[MOST];
+    char inputs[200], call[2800];
+    int extra, unused[3] = { 0, 0, 0 };
+    oracle_conv c = pick_conv(rank, &extra);
+    numbers n = pick_numbers();
+    double w[64];
+    int size = c.images * c.groups * c.in * c.n[0] * c.n[1] * c.n[2], places = c.m[0] * c.m[1] * c.m[2];
+    int channels = c.groups * c.out, count = c.images * channels * places;
+    n.out *= 64; /* sums are larger than elements */
+    fill_bytes();
+    for (int i = 0; i < size; i++) {
+        x[i] = element(&n, 0, i);
+    }
+    for (int i = 0; i < count; i++) {
+        sums[i] = bias[i / places % channels];
+    }
+    oracle_convolve(&c, x, weights, sums);
+    unused[2] = extra;
+    int len = snprintf(inputs, sizeof inputs, "input x : %s[%d,%d", dtype_of(&n), c.images, c.groups * c.in);
+    for (int d = 3 - rank; d < 3; d++) {
+        len += snprintf(inputs + len, sizeof inputs - (size_t)len, ",%d", c.n[d]);
+    }
+    len += snprintf(inputs + len, sizeof inputs - (size_t)len, "]\ninput w : i8[%d,%d", c.transposed ? c.groups * c.in : channels,
+                    c.transposed ? c.out : c.in);
+    for (int d = 3 - rank; d < 3; d++) {
+        len += snprintf(inputs + len, sizeof inputs - (size_t)len, ",%d", c.k[d]);
+    }
+    snprintf(inputs + len, sizeof inputs - (size_t)len, "]\ninput b : i32[%d]\n", channels);
+    const char *w_scales = weight_scales(w, channels, pick(0, 1) == 1);
+    check_sums(&n, sums, w, channels, places, count);
+    len = snprintf(call, sizeof call, "npu.qconv(x, w, b, %s, %s, ", list_of(c.stride, rank), list_of(c.pad, rank));
+    snprintf(call + len, sizeof call - (size_t)len, "%s, %s, %s, %d, w_scales=[%s], %s)", list_of(c.dilation, rank),
+             c.transposed ? "true" : "false", list_of(unused, rank), c.groups, w_scales, scales_of(&n, 1));
+    check_call(&n, inputs, call, (const void *const[]){ bytes[0], weights, bias }, count);
+}
+
+static void test_convolutions(void)
+{
+    for (int i = 0; i < 450; i++) {
+        check_conv(1 + i % 3);
+    }
+}
+
+static void test_linear(void)
+{
+    for (int i = 0; i < 150; i++) {
+        static int64_t sums[MOST];
+        char inputs[200], call[2800];
+        double w[64];
+        int rows = pick(0, 9), depth = pick(1, 60), channels = pick(1, 60);
+        numbers n = pick_numbers();
+        n.out *= 64;
+        fill_bytes();
+        for (int o = 0; o < rows * channels; o++) {
+            sums[o] = i % 2 ? bias[o % channels] : 0;
+            for (int k = 0; k < depth; k++) {
+                sums[o] += element(&n, 0, o / channels * depth + k) * weights[o % channels * depth + k];
+            }
+        }
+        snprintf(inputs, sizeof inputs, "input x : %s[%d,1,%d]\ninput w : i8[%d,%d]\ninput b : i32[%d]\n", dtype_of(&n), rows, depth,
+                 channels, depth, channels);
+        const char *w_scales = weight_scales(w, channels, i % 4 < 2);
+        check_sums(&n, sums, w, channels, 1, rows * channels);
+        snprintf(call, sizeof call, "npu.qlinear(x, w, %s, w_scales=[%s], %s)", i % 2 ? "b" : "none", w_scales, scales_of(&n, 1));
+        check_call(&n, inputs, call, (const void *const[]){ bytes[0], weights, bias }, rows * channels);
+    }
+}
+
+/* ---- two operands ---- */
+
+static void test_pairs(void)
+{
+    static const char *const dims[][2] = { { "[3,5,7]", "[3,5,7]" }, { "[3,5,7]", "[7]" }, { "[3,1,7]", "[5,1]" }, { "[3,5,1]", "[3,5,7]" },
+                                           { "[1,5,7]", "[3,1,1]" }, { "[3,5,7]", "[]" } };
+    static const int strides[][2][3] = { { { 35, 7, 1 }, { 35, 7, 1 } }, { { 35, 7, 1 }, { 0, 0, 1 } }, { { 7, 0, 1 }, { 0, 1, 0 } },
+                                         { { 5, 1, 0 }, { 35, 7, 1 } }, { { 0, 7, 1 }, { 1, 0, 0 } }, { { 35, 7, 1 }, { 0, 0, 0 } } };
+    for (int i = 0; i < 240; i++) {
+        char inputs[200], call[800];
+        bool is_sum = i % 2 == 0;
+        numbers n = pick_numbers();
+        const int(*s)[3] = strides[i / 2 % 6];
+        n.out = is_sum ? n.out : n.in[0] * n.in[1] * pick(20, 300);
+        fill_bytes();
+        for (int e = 0; e < 105; e++) {
+            int at[2];
+            for (int k = 0; k < 2; k++) {
+                at[k] = element(&n, k, e / 35 * s[k][0] + e / 7 % 5 * s[k][1] + e % 7 * s[k][2]);
+            }
+            expected[e] = is_sum ? oracle_add(at[0], at[1], n.in[0], n.in[1], n.out, n.zero, n.low, n.high, n.twice)
+                                 : oracle_requantise(at[0] * at[1], n.in[0] * n.in[1] / n.out, n.zero, n.low, n.high, n.twice);
+        }
+        snprintf(inputs, sizeof inputs, "input a : %s%s\ninput b : %s%s\n", dtype_of(&n), dims[i / 2 % 6][0], dtype_of(&n), dims[i / 2 % 6][1]);
+        snprintf(call, sizeof call, "%s(a, b, %s)", is_sum ? "npu.qadd" : "npu.qmul", scales_of(&n, 2));
+        check_call(&n, inputs, call, (const void *const[]){ bytes[0], bytes[1] }, 105);
+    }
+}
+
+/* ---- windows, means ---- */
+
+/* Sum and maximum of a window of 2 dims, and its size with padding and without. */
+static void walk_window(const numbers *n, const oracle_conv *c, int plane, int o, int *sum, int *most, int *count, int *padded)
+{
+    int y = o / c->m[2] * c->stride[1] - c->pad[1], x = o % c->m[2] * c->stride[2] - c->pad[2];
+    *sum = *count = *padded = 0;
+    *most = -1000;
+    for (int i = y; i < y + c->k[1] * c->dilation[1]; i += c->dilation[1]) {
+        for (int k = x; k < x + c->k[2] * c->dilation[2]; k += c->dilation[2]) {
+            *padded += i < c->n[1] + c->pad[1] && k < c->n[2] + c->pad[2];
+            if (i >= 0 && i < c->n[1] && k >= 0 && k < c->n[2]) {
+                int e = element(n, 0, (plane * c->n[1] + i) * c->n[2] + k);
+                *sum += e;
+                *most = e > *most ? e : *most;
+                ++*count;
+            }
+        }
+    }
+}
+
+static int mean_of(const numbers *n, int sum, int count)
+{
+    if (n->twice && n->in[0] == n->out && n->in_zero[0] == n->zero) { /* AveragePool of TFLite */
+        int stored = sum + n->zero * count;
+        stored = stored > 0 ? (stored + count / 2) / count : (stored - count / 2) / count;
+        return oracle_clamp(stored, 0, n->low, n->high);
+    }
+    return oracle_requantise(sum, n->in[0] / n->out / count, n->zero, n->low, n->high, n->twice);
+}
+
+static void check_pool(bool is_max)
+{
+    char inputs[100], call[900], last[60];
+    numbers n = pick_numbers();
+    int extra;
+    oracle_conv c = pick_conv(2, &extra);
+    bool with_padding = pick(0, 1) == 1;
+    int planes = pick(1, 5);
+    for (int d = 1; d < 3; d++) {
+        c.dilation[d] = is_max ? c.dilation[d] : 1;
+        c.n[d] += 5;
+        c.pad[d] = pick(0, c.k[d] / 2);
+        c.m[d] = (c.n[d] + 2 * c.pad[d] - (c.k[d] - 1) * c.dilation[d] - 1) / c.stride[d] + 1;
+    }
+    if (is_max || pick(0, 1)) {
+        n.out = n.in[0], n.zero = n.in_zero[0];
+        n.low = n.is_signed ? -128 : 0;
+        n.high = n.low + pick(100, 255);
+    }
+    fill_bytes();
+    for (int i = 0; i < planes * c.m[1] * c.m[2]; i++) {
+        int sum, most, count, padded;
+        walk_window(&n, &c, i / (c.m[1] * c.m[2]), i % (c.m[1] * c.m[2]), &sum, &most, &count, &padded);
+        expected[i] = is_max ? oracle_clamp(most, n.zero, n.low, n.high) : mean_of(&n, sum, with_padding ? padded : count);
+    }
+    snprintf(inputs, sizeof inputs, "input x : %s[1,%d,%d,%d]\n", dtype_of(&n), planes, c.n[1], c.n[2]);
+    snprintf(last, sizeof last, is_max ? "dilation=%s" : "count_include_pad=%s",
+             is_max ? list_of(c.dilation, 2) : with_padding ? "true" : "false");
+    snprintf(call, sizeof call, "%s(x, %s, %s, %s, %s, %s)", is_max ? "npu.qmax_pool" : "npu.qavg_pool", list_of(c.k, 2),
+             list_of(c.stride, 2), list_of(c.pad, 2), last, scales_of(&n, 1));
+    check_call(&n, inputs, call, (const void *const[]){ bytes[0] }, planes * c.m[1] * c.m[2]);
+}
+
+static void test_pools(void)
+{
+    for (int i = 0; i < 300; i++) {
+        check_pool(i % 2 == 0);
+    }
+}
+
+/* [3,4,5,6]: over the last two dims, over dims 0 and 2, over all; adaptive windows of 2 x 3. */
+static void test_means(void)
+{
+    static const char *const calls[] = { "npu.qmean(x, [2,3], ", "npu.qmean(x, [0,-2], ", "npu.qmean(x, none, ",
+                                         "npu.qadaptive_avg_pool(x, [2,4], " };
+    static const int results[] = { 12, 24, 1, 96 };
+    for (int i = 0; i < 80; i++) {
+        char inputs[100], call[900];
+        numbers n = pick_numbers();
+        int sums[96] = { 0 }, counts[96] = { 0 }, way = i % 4;
+        fill_bytes();
+        for (int e = 0; e < 360; e++) {
+            int p = e / 30, h = e / 6 % 5, w = e % 6;
+            for (int o = 0; o < (way == 3 ? 8 : 1); o++) { /* windows overlap: floor(o n / m) to ceil((o + 1) n / m) */
+                int at = way == 0 ? p : way == 1 ? p % 4 * 6 + w : way == 2 ? 0 : p * 8 + o, y = o / 4, x = o % 4;
+                if (way < 3 || (h >= y * 5 / 2 && h < ((y + 1) * 5 + 1) / 2 && w >= x * 6 / 4 && w < ((x + 1) * 6 + 3) / 4)) {
+                    sums[at] += element(&n, 0, e);
+                    counts[at]++;
+                }
+            }
+        }
+        for (int o = 0; o < results[way]; o++) {
+            expected[o] = mean_of(&n, sums[o], counts[o]);
+        }
+        snprintf(inputs, sizeof inputs, "input x : %s[3,4,5,6]\n", dtype_of(&n));
+        snprintf(call, sizeof call, "%s%s)", calls[way], scales_of(&n, 1));
+        check_call(&n, inputs, call, (const void *const[]){ bytes[0] }, results[way]);
+    }
+}
+
+/* ---- one element, joined operands ---- */
+
+static int nearest(const numbers *n, double real)
+{
+    return oracle_clamp((int64_t)nearbyint(fmax(fmin(real / n->out, 1e6), -1e6)), n->zero, n->low, n->high);
+}
+
+static double apply(int function, double x)
+{
+    switch (function) {
+    case 0: return 1 / (1 + exp(-x));
+    case 1: return tanh(x);
+    case 2: return x * fmin(fmax(x + 3, 0), 6) / 6;
+    case 3: return fmin(fmax(x + 3, 0), 6) / 6;
+    case 4: return x / (1 + exp(-x));
+    default: return x * 0.5 * (1 + erf(x / sqrt(2)));
+    }
+}
+
+static void test_maps(void)
+{
+    static const char *const names[] = { "npu.qsigmoid", "npu.qtanh", "npu.qhardswish", "npu.qhardsigmoid", "npu.qsilu",
+                                         "npu.qgelu", "npu.requantise" };
+    for (int i = 0; i < 140; i++) {
+        char inputs[100], call[800];
+        numbers n = pick_numbers();
+        for (int e = 0; e < 256; e++) {
+            bytes[0][e] = (uint8_t)e;
+            expected[e] = i % 7 == 6 ? oracle_requantise(element(&n, 0, e), n.in[0] / n.out, n.zero, n.low, n.high, n.twice)
+                                     : nearest(&n, apply(i % 7, n.in[0] * element(&n, 0, e)));
+        }
+        snprintf(inputs, sizeof inputs, "input x : %s[2,128]\n", dtype_of(&n));
+        snprintf(call, sizeof call, "%s(x, %s)", names[i % 7], scales_of(&n, 1));
+        check_call(&n, inputs, call, (const void *const[]){ bytes[0] }, 256);
+    }
+}
+
+/* i8 as u8 and back. */
+static void test_other_dtype(void)
+{
+    for (int i = 0; i < 2; i++) {
+        char inputs[100], call[800];
+        numbers n = { .is_signed = i == 0, .in = { 0.5 }, .out = 0.5, .in_zero = { i == 0 ? 3 : -125 }, .zero = i == 0 ? -125 : 3 };
+        n.low = i == 0 ? -128 : 0, n.high = n.low + 255;
+        for (int e = 0; e < 256; e++) {
+            bytes[0][e] = (uint8_t)e;
+            expected[e] = (i == 0 ? e : (int8_t)e) + n.zero - n.in_zero[0];
+        }
+        snprintf(inputs, sizeof inputs, "input x : %s[256]\n", i == 0 ? "u8" : "i8");
+        snprintf(call, sizeof call, "npu.requantise(x, dtype=%s, %s)", dtype_of(&n), scales_of(&n, 1));
+        check_call(&n, inputs, call, (const void *const[]){ bytes[0] }, 256);
+    }
+}
+
+static void test_cat(void)
+{
+    for (int i = 0; i < 30; i++) {
+        char inputs[200], call[900];
+        numbers n = pick_numbers();
+        static const int len[] = { 2, 5, 1 };
+        fill_bytes();
+        for (int e = 0; e < 3 * 8 * 4; e++) { /* [3, 2 + 5 + 1, 4] */
+            int k = e / 4 % 8 < 2 ? 0 : e / 4 % 8 < 7 ? 1 : 2, from = e / 4 % 8 - (k == 0 ? 0 : k == 1 ? 2 : 7);
+            expected[e] = oracle_requantise(element(&n, k, (e / 32 * len[k] + from) * 4 + e % 4), n.in[k] / n.out, n.zero, n.low, n.high, n.twice);
+        }
+        snprintf(inputs, sizeof inputs, "input a : %s[3,2,4]\ninput b : %s[3,5,4]\ninput c : %s[3,1,4]\n", dtype_of(&n), dtype_of(&n), dtype_of(&n));
+        snprintf(call, sizeof call, "npu.qcat([a, b, c], -2, %s)", scales_of(&n, 3));
+        check_call(&n, inputs, call, (const void *const[]){ bytes[0], bytes[1], bytes[2] }, 96);
+    }
+}
+
+/* ---- computed in double ---- */
+
+/* Rows of [2,6,3], along dim 1. What is rounded twice is held against another library's code, and here against real numbers. */
+static void test_softmax(void)
+{
+    for (int i = 0; i < 60; i++) {
+        char inputs[100], call[900];
+        numbers n = pick_numbers();
+        n.twice = false;
+        fill_bytes();
+        for (int e = 0; e < 36; e++) {
+            double sum = 0;
+            for (int k = 0; k < 6; k++) {
+                sum += exp(n.in[0] * (element(&n, 0, e / 18 * 18 + k * 3 + e % 3) - element(&n, 0, e)));
+            }
+            expected[e] = nearest(&n, 1 / sum);
+        }
+        snprintf(inputs, sizeof inputs, "input x : %s[2,6,3]\n", dtype_of(&n));
+        snprintf(call, sizeof call, "npu.qsoftmax(x, 1, %s)", scales_of(&n, 1));
+        check_call(&n, inputs, call, (const void *const[]){ bytes[0] }, 36);
+    }
+}
+
+/* Where the fixed-point softmax is within a step of real numbers for all rows of two elements a given way apart. */
+static void test_softmax_twice(void)
+{
+    static const int8_t right[] = { 0, 0, 6, -6, 31, -31, 59, -59, 85, -85, 119, -119, 127, -128 }; /* 256 / (1 + exp(-d / 10)) - 128 */
+    static const int apart[] = { 0, 1, 5, 10, 16, 33, 127 };
+    numbers n = { .is_signed = true, .twice = true, .in = { 0.1 }, .out = 1.0 / 256, .zero = -128, .low = -128, .high = 127 };
+    for (int i = 0; i < 14; i++) {
+        bytes[0][i] = i % 2 ? 0 : (uint8_t)apart[i / 2];
+        expected[i] = right[i];
+    }
+    char call[900];
+    snprintf(call, sizeof call, "npu.qsoftmax(x, -1, %s)", scales_of(&n, 1));
+    check_call(&n, "input x : i8[7,2]\n", call, (const void *const[]){ bytes[0] }, 14);
+}
+
+static void test_layer_norm(void)
+{
+    for (int i = 0; i < 60; i++) {
+        float w[10], b[10];
+        char call[900];
+        numbers n = pick_numbers();
+        fill_bytes();
+        for (int k = 0; k < 10; k++) {
+            w[k] = (float)pick(-30, 30) / 16.0f;
+            b[k] = (float)pick(-30, 30) / 64.0f;
+        }
+        for (int e = 0; e < 40; e++) {
+            double mean = 0, var = 0;
+            for (int k = 0; k < 10; k++) {
+                mean += n.in[0] * element(&n, 0, e / 10 * 10 + k) / 10;
+            }
+            for (int k = 0; k < 10; k++) {
+                double d = n.in[0] * element(&n, 0, e / 10 * 10 + k) - mean;
+                var += d * d / 10;
+            }
+            expected[e] = nearest(&n, (n.in[0] * element(&n, 0, e) - mean) / sqrt(var + 1e-5) * (double)w[e % 10] + (double)b[e % 10]);
+        }
+        char inputs[100];
+        snprintf(inputs, sizeof inputs, "input x : %s[4,2,5]\ninput w : f32[2,5]\ninput b : f32[2,5]\n", dtype_of(&n));
+        snprintf(call, sizeof call, "npu.qlayer_norm(x, [2,5], w, b, %s)", scales_of(&n, 1));
+        check_call(&n, inputs, call, (const void *const[]){ bytes[0], w, b }, 40);
+    }
+}
+
+/* One row of columns [4] to [8]: half-pixel centres, and the nearest one below. */
+static void test_resize(void)
+{
+    for (int i = 0; i < 40; i++) {
+        bool is_linear = i % 2 == 0;
+        char inputs[100], call[900];
+        numbers n = pick_numbers();
+        fill_bytes();
+        for (int e = 0; e < 3 * 2 * 8; e++) {
+            double at = fmax((e % 8 + 0.5) / 2 - 0.5, 0), y;
+            int row = e / 8 / 2 * 4, low = (int)at, high = low < 3 ? low + 1 : 3;
+            y = element(&n, 0, row + low) * (1 - (at - low)) + element(&n, 0, row + high) * (at - low);
+            expected[e] = nearest(&n, n.in[0] * (is_linear ? y : element(&n, 0, row + e % 8 / 2)));
+        }
+        snprintf(inputs, sizeof inputs, "input x : %s[1,3,1,4]\n", dtype_of(&n));
+        snprintf(call, sizeof call, "%s(x, [2,8], %s%s)", is_linear ? "npu.qupsample_bilinear2d" : "npu.qupsample_nearest2d",
+                 is_linear ? "false, " : "", scales_of(&n, 1));
+        check_call(&n, inputs, call, (const void *const[]){ bytes[0] }, 48);
+    }
+}
+
+/* ---- bad input ---- */
+
+#define GOOD "in_scales=[0.5], in_zeros=[0], scale=0.5, zero=0"
+#define PAIR "in_scales=[0.5, 0.5], in_zeros=[0, 0], scale=0.5, zero=0"
+
+static const struct { const char *inputs, *call; npu_status status; const char *words; } refused[] = {
+    { "i8[4]", "npu.requantise(x, in_scales=[0.0], in_zeros=[0], scale=0.5, zero=0)", NPU_ERR_ATTRIBUTE, "in_scales is 0, expected a finite number above 0" },
+    { "i8[4]", "npu.requantise(x, in_scales=[-1.0], in_zeros=[0], scale=0.5, zero=0)", NPU_ERR_ATTRIBUTE, "in_scales is -1, expected a finite" },
+    { "i8[4]", "npu.requantise(x, in_scales=[nan], in_zeros=[0], scale=0.5, zero=0)", NPU_ERR_ATTRIBUTE, "nan, expected a finite" },
+    { "i8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[0], scale=inf, zero=0)", NPU_ERR_ATTRIBUTE, "scale is inf, expected a finite" },
+    { "i8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[128], scale=0.5, zero=0)", NPU_ERR_ATTRIBUTE, "in_zeros is 128, expected -128 to 127 of i8" },
+    { "u8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[0], scale=0.5, zero=-1)", NPU_ERR_ATTRIBUTE, "zero is -1, expected 0 to 255 of u8" },
+    { "u8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[0], scale=0.5, zero=200, dtype=i8)", NPU_ERR_ATTRIBUTE, "zero is 200, expected -128 to 127 of i8" },
+    { "i8[4]", "npu.requantise(x, " GOOD ", low=-129)", NPU_ERR_ATTRIBUTE, "low is -129" },
+    { "i8[4]", "npu.requantise(x, " GOOD ", low=5, high=4)", NPU_ERR_ATTRIBUTE, "low is more than high" },
+    { "i8[4]", "npu.requantise(x, " GOOD ", rounding='up')", NPU_ERR_ATTRIBUTE, "rounding is neither 'single' nor 'double'" },
+    { "i8[4]", "npu.requantise(x, " GOOD ", dtype=i16)", NPU_ERR_DTYPE, "dtype is i16, expected i8 or u8" },
+    { "i8[4]", "npu.requantise(x, " PAIR ")", NPU_ERR_ATTRIBUTE, "in_scales has 2 numbers, expected operands = 1" },
+    { "i8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[], scale=0.5, zero=0)", NPU_ERR_ATTRIBUTE, "in_zeros has 0 numbers, expected operands = 1" },
+    { "f32[4]", "npu.qsigmoid(x, " GOOD ")", NPU_ERR_DTYPE, "self is f32, expected i8 or u8" },
+    { "i8[4]", "npu.qadd(x, x, " GOOD ")", NPU_ERR_ATTRIBUTE, "in_scales has 1 numbers, expected operands = 2" },
+    { "i8[4]", "npu.qcat([x, x, x], 0, " PAIR ")", NPU_ERR_ATTRIBUTE, "in_scales has 2 numbers, expected operands = 3" },
+    { "i8[1,4]\ninput w : i8[3,4]", "npu.qlinear(x, w, w_scales=[0.5, 0.5], " GOOD ")", NPU_ERR_ATTRIBUTE, "w_scales has 2 numbers, expected 1, or output channels = 3" },
+    { "i8[1,4]\ninput w : i8[3,4]", "npu.qlinear(x, w, w_scales=[0.5, -0.5, 1.0], " GOOD ")", NPU_ERR_ATTRIBUTE, "w_scales is -0.5" },
+    { "i8[1,4]\ninput w : u8[3,4]", "npu.qlinear(x, w, w_scales=[0.5], " GOOD ")", NPU_ERR_DTYPE, "weight" },
+    { "i8[1,4]\ninput w : i8[3,4]\ninput b : f32[3]", "npu.qlinear(x, w, b, w_scales=[0.5], " GOOD ")", NPU_ERR_DTYPE, "bias" },
+    { "i8[1,132000]\ninput w : i8[1,132000]", "npu.qlinear(x, w, w_scales=[0.5], " GOOD ")", NPU_ERR_OVERFLOW, "a sum of 132000 products may exceed the 32 bits of its accumulator, expected at most 131071" },
+    { "i8[1,3]\ninput w : i8[1,3]", "npu.qlinear(x, w, w_scales=[], " GOOD ")", NPU_ERR_ATTRIBUTE, "w_scales has 0 numbers" },
+    { "i8[1,70000,1,1]\ninput w : i8[1,70000,1,2]", "npu.qconv(x, w, none, [1,1], [0,1], [1,1], false, [0,0], 1, w_scales=[0.5], " GOOD ")", NPU_ERR_OVERFLOW, "a sum of 140000 products" },
+    { "f32[1,2,4]\ninput w : i8[2,2,1]", "npu.qconv(x, w, none, [1], [0], [1], false, [0], 1, w_scales=[0.5], " GOOD ")", NPU_ERR_DTYPE, "input is f32, expected i8 or u8" },
+    { "i8[1,2,4]\ninput w : f32[2,2,1]", "npu.qconv(x, w, none, [1], [0], [1], false, [0], 1, w_scales=[0.5], " GOOD ")", NPU_ERR_DTYPE, "weight is f32, expected i8" },
+    { "i8[1,2,4,4]", "npu.qmax_pool(x, [2,2], in_scales=[0.5], in_zeros=[0], scale=0.25, zero=0)", NPU_ERR_ATTRIBUTE, "scale and zero are not those of the operand" },
+    { "i8[1,8]", "npu.qsoftmax(x, 1, " GOOD ", rounding='double')", NPU_ERR_ATTRIBUTE, "expected 1/256 and -128 for 'double'" },
+    { "i8[1,5000]", "npu.qsoftmax(x, 1, in_scales=[0.5], in_zeros=[0], scale=0.00390625, zero=-128, rounding='double')", NPU_ERR_OVERFLOW, "expected at most 4095" },
+};
+
+static void test_refused(void)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        char text[1000];
+        npu_graph *g = NULL;
+        npu_diag diag = { 0 };
+        int len = snprintf(text, sizeof text, "npu_ir 1\ngraph main\ninput x : %s\ny = %s\noutput y = y\n", refused[i].inputs, refused[i].call);
+        npu_status status = npu_graph_parse(&g, text, (size_t)len, &(npu_graph_desc){ .registry = registry }, &diag);
+        NPU_CHECK_THAT(status == refused[i].status && strstr(diag.message, refused[i].words), "%s: %s: %s, expected %s: %s", refused[i].call,
+                       npu_status_name(status), diag.message, npu_status_name(refused[i].status), refused[i].words);
+        npu_graph_destroy(g);
+    }
+}
+
+int main(void)
+{
+    rng = npu_test_seed();
+    NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
+    NPU_RUN(test_products);
+    NPU_RUN(test_convolutions);
+    NPU_RUN(test_linear);
+    NPU_RUN(test_pairs);
+    NPU_RUN(test_pools);
+    NPU_RUN(test_means);
+    NPU_RUN(test_maps);
+    NPU_RUN(test_other_dtype);
+    NPU_RUN(test_cat);
+    NPU_RUN(test_softmax);
+    NPU_RUN(test_softmax_twice);
+    NPU_RUN(test_layer_norm);
+    NPU_RUN(test_resize);
+    NPU_RUN(test_refused);
+    npu_registry_destroy(registry);
+    return npu_test_done();
+}
