@@ -1,0 +1,359 @@
+/* The kit for those who write a backend: what is right passes it, and each broken backend fails it with the right words. */
+#include "rig.h"
+#include "conformance/npu_backend_test.h"
+
+/* ---- backends that are right -------------------------------------------------------------------------------------- */
+
+static int run_kit(const npu_backend *b, const char *vectors)
+{
+    npu_backend_test_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.backend = b;
+    desc.vectors = vectors;
+    desc.num_cases = 1;
+    return npu_backend_test(&desc);
+}
+
+static void test_simulated(void)
+{
+    NPU_ITEM("F54");
+    for (int i = 0; i < 6; i++) {
+        npu_sim_desc desc;
+        npu_sim *sim = NULL;
+        memset(&desc, 0, sizeof desc);
+        desc.async = i == 1;
+        desc.in_place = i == 2;
+        desc.plans_inner = i == 3;
+        desc.keeps_weights = i == 3;
+        desc.capacity = i == 4 ? 1 << 20 : 0;
+        desc.on_chip = i == 4 ? 4096 : 0;
+        desc.op_scratch = i == 5 ? 1000 : 0;
+        desc.alignment = i == 5 ? 256 : 0;
+        desc.maps = i == 2;
+        NPU_CHECK_STATUS(npu_sim_create(&sim, &desc), NPU_OK);
+        NPU_CHECK_EQ(run_kit(npu_sim_backend(sim), i == 0 ? "tests/vectors" : NULL), 0);
+        npu_sim_counters c = npu_sim_count(sim);
+        NPU_CHECK_EQ(c.live_buffers, 0);
+        NPU_CHECK_EQ(c.live_programs, 0);
+        npu_sim_destroy(sim);
+    }
+}
+
+static void test_cpu(void)
+{
+    NPU_CHECK_EQ(run_kit(npu_ref_backend(), NULL), 0);
+}
+
+/* The small door, over plain memory. */
+static void *door_alloc(void *ctx, uint64_t bytes)
+{
+    (void)ctx;
+    return bytes <= 1 << 20 ? calloc(1, (size_t)bytes + 64) : NULL;
+}
+
+static void door_free(void *ctx, void *handle)
+{
+    (void)ctx;
+    free(handle);
+}
+
+static npu_status door_upload(void *ctx, void *to, uint64_t offset, const void *from, uint64_t bytes)
+{
+    (void)ctx;
+    memcpy((char *)to + offset, from, (size_t)bytes);
+    return NPU_OK;
+}
+
+static npu_status door_download(void *ctx, void *to, void *from, uint64_t offset, uint64_t bytes)
+{
+    (void)ctx;
+    memcpy(to, (const char *)from + offset, (size_t)bytes);
+    return NPU_OK;
+}
+
+static npu_status door_call(void *ctx, const npu_call *call)
+{
+    (void)ctx;
+    return npu_ref_backend()->op_call(npu_ref_backend()->ctx, call);
+}
+
+static npu_backend *door(void)
+{
+    static const char *const ops[] = { "aten.relu.default", "aten.add.Tensor", "aten.mul.Tensor", "aten.softmax.int" };
+    npu_accel accel = { .size = sizeof accel, .name = "door", .ops = ops, .num_ops = 4, .alloc = door_alloc, .free = door_free,
+                        .upload = door_upload, .download = door_download, .op_call = door_call, .capacity = 1 << 20 };
+    npu_backend *b = NULL;
+    NPU_CHECK_STATUS(npu_accel_create(&b, &accel, NULL), NPU_OK);
+    return b;
+}
+
+static void test_door(void)
+{
+    npu_backend *b = door();
+    NPU_CHECK_EQ(run_kit(b, "tests/vectors"), 0);
+    npu_accel_destroy(b);
+}
+
+/* ---- broken ones: the simulated accelerator with one slot that is wrong ------------------------------------------- */
+
+static struct broken {
+    npu_sim *sim;
+    const npu_backend *real;
+    npu_fence latest;
+    pthread_mutex_t lock;
+} broken = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+#define REAL broken.real
+
+static npu_status takes_all(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    (void)ctx, (void)op;
+    answer->reason = NPU_REASON_CLAIMED;
+    return NPU_OK;
+}
+
+static npu_status takes_every_other(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    static int n;
+    n++;
+    npu_status status = REAL->supports(ctx, op, answer);
+    answer->reason = n % 2 ? answer->reason : NPU_REASON_OP;
+    return status;
+}
+
+static npu_status takes_nothing(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    (void)ctx, (void)op;
+    answer->reason = NPU_REASON_OP;
+    return NPU_OK;
+}
+
+static npu_status alloc_less(void *ctx, const npu_allocation *a, npu_buffer *out)
+{
+    npu_allocation less = *a;
+    less.bytes /= 2;
+    return REAL->alloc(ctx, &less, out);
+}
+
+static npu_status alloc_always(void *ctx, const npu_allocation *a, npu_buffer *out)
+{
+    npu_allocation less = *a;
+    less.bytes = a->bytes > 1 << 24 ? 64 : a->bytes;
+    npu_status status = REAL->alloc(ctx, &less, out);
+    out->bytes = a->bytes;
+    return status;
+}
+
+static npu_status upload_at_0(void *ctx, const npu_transfer *t, npu_fence *fence)
+{
+    npu_transfer wrong = *t;
+    wrong.to_offset = t->to_offset <= t->to->bytes && t->bytes <= t->to->bytes - t->to_offset ? 0 : t->to_offset;
+    return REAL->upload(ctx, &wrong, fence);
+}
+
+static npu_status upload_anywhere(void *ctx, const npu_transfer *t, npu_fence *fence)
+{
+    npu_status status = REAL->upload(ctx, t, fence);
+    return status == NPU_ERR_RANGE ? NPU_OK : status;
+}
+
+static npu_status download_anywhere(void *ctx, const npu_transfer *t, npu_fence *fence)
+{
+    npu_status status = REAL->download(ctx, t, fence);
+    return status == NPU_ERR_RANGE ? NPU_OK : status;
+}
+
+static npu_status copy_nothing(void *ctx, const npu_transfer *t, npu_fence *fence)
+{
+    (void)ctx, (void)t, (void)fence;
+    return NPU_OK;
+}
+
+static void *map_nothing(void *ctx, npu_buffer *buffer)
+{
+    (void)ctx, (void)buffer;
+    return NULL;
+}
+
+static npu_status wait_never(void *ctx, npu_fence fence, uint64_t ns)
+{
+    REAL->wait(ctx, fence, ns);
+    return NPU_ERR_TIMEOUT;
+}
+
+/* Fences that are older than the last one waited for are forgotten. */
+static npu_status wait_in_order(void *ctx, npu_fence fence, uint64_t ns)
+{
+    if (fence < broken.latest) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    broken.latest = fence;
+    return REAL->wait(ctx, fence, ns);
+}
+
+static npu_status poll_never(void *ctx, npu_fence fence, uint32_t *done)
+{
+    (void)ctx, (void)fence;
+    *done = 0;
+    return NPU_OK;
+}
+
+static npu_status refuse_groups(void *ctx, const npu_group *group, npu_compiled *out)
+{
+    npu_status status = REAL->compile(ctx, group, out);
+    if (status || group->num_ops == 1) {
+        return status;
+    }
+    REAL->release(ctx, out->program);
+    out->program = NULL;
+    snprintf(out->text, sizeof out->text, "one op at a time");
+    return NPU_ERR_NOT_IMPLEMENTED;
+}
+
+static npu_status lie_in_place(void *ctx, const npu_group *group, npu_compiled *out)
+{
+    static const npu_inplace pair = { sizeof pair, 99, 0, 0 };
+    npu_status status = REAL->compile(ctx, group, out);
+    out->inplace = &pair;
+    out->num_inplace = 1;
+    return status;
+}
+
+static npu_status submit_wrong(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
+{
+    npu_sim_corrupt(broken.sim, 1);
+    return REAL->submit(ctx, program, b, fence);
+}
+
+static npu_status submit_past_end(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
+{
+    npu_status status = REAL->submit(ctx, program, b, NULL);
+    npu_buffer *arena = b->buffers[0];
+    npu_transfer t = { .size = sizeof t, .to = arena, .to_offset = arena->bytes - NPU_BT_GUARD + 8, .from_host = "pastpast",
+                       .bytes = 8 };
+    *(fence ? fence : &(npu_fence){ 0 }) = 0;
+    return arena->bytes > NPU_BT_GUARD ? REAL->upload(ctx, &t, NULL) : status;
+}
+
+/* Remembers the buffers of a program's first exec. */
+static void *known_program;
+
+static void release_forgets(void *ctx, void *program)
+{
+    known_program = known_program == program ? NULL : known_program;
+    REAL->release(ctx, program);
+}
+
+static npu_status submit_first_buffers(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
+{
+    static npu_buffer *known[8];
+    npu_binding other = *b;
+    pthread_mutex_lock(&broken.lock);
+    if (known_program != program) {
+        known_program = program;
+        memcpy(known, b->buffers, (b->num_buffers < 8 ? b->num_buffers : 8) * sizeof *known);
+    }
+    other.buffers = known;
+    npu_status status = REAL->submit(ctx, program, &other, fence);
+    pthread_mutex_unlock(&broken.lock);
+    return status;
+}
+
+static npu_status submit_fails(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
+{
+    static int n;
+    return ++n % 3 == 0 ? NPU_ERR_BACKEND : REAL->submit(ctx, program, b, fence);
+}
+
+static npu_status load_never(void *ctx, const npu_group *group, const void *bytes, uint64_t size, npu_compiled *out)
+{
+    (void)ctx, (void)group, (void)bytes, (void)size, (void)out;
+    return NPU_ERR_BACKEND;
+}
+
+static npu_status capture_end(void *ctx, void **capture)
+{
+    (void)ctx;
+    *capture = NULL;
+    return NPU_OK;
+}
+
+static const struct {
+    const char *what, *words;
+    npu_backend slots; /* those that are not NULL replace the real ones */
+    bool no_wait, no_load, async, maps;
+} rows[] = {
+    { "no load", "struct: save without load", .slots = { 0 }, .no_load = true },
+    { "half a capture", "struct: 1 of the four slots of captures", .slots = { .capture_end = capture_end } },
+    { "a map without unmap", "struct: map without unmap", .slots = { .map = map_nothing } },
+    { "takes all", "supports: supports takes an op that it cannot know", .slots = { .supports = takes_all } },
+    { "takes every other", "supports: supports of aten.", .slots = { .supports = takes_every_other } },
+    { "takes nothing", "supports: it takes none of relu", .slots = { .supports = takes_nothing } },
+    { "gives less", "buffers: alloc gave ", .slots = { .alloc = alloc_less } },
+    { "gives what it has not", "ranges: alloc of 2^60 bytes was OK", .slots = { .alloc = alloc_always } },
+    { "uploads to the begin", "buffers: 1 bytes do not come back|buffers: 3 bytes do not come back", .slots = { .upload = upload_at_0 } },
+    { "uploads anywhere", "ranges: upload of 5 bytes at 60 of a buffer of 64 was OK", .slots = { .upload = upload_anywhere } },
+    { "downloads anywhere", "ranges: download of 5 bytes at 60", .slots = { .download = download_anywhere } },
+    { "copies nothing", "copies: copy of 80 bytes from 3 to 8 did something else", .slots = { .copy = copy_nothing } },
+    { "maps nothing", "copies: map gave NULL", .slots = { .map = map_nothing }, .maps = true },
+    { "fences without wait", "fences: upload set a fence, but there is no wait", .slots = { 0 }, .no_wait = true, .async = true },
+    { "never done", "fences: wait for fence 3 of 3", .slots = { .wait = wait_never }, .async = true },
+    { "fences in order only", "fences: wait for fence 2 of 3, the last one first", .slots = { .wait = wait_in_order }, .async = true },
+    { "polls for ever", "fences: poll says that a fence is not done", .slots = { .poll = poll_never }, .async = true },
+    { "refuses groups", "graphs: compile refuses a group of ops that supports takes: one op at a time", .slots = { .compile = refuse_groups } },
+    { "lies about places", "graphs: sim: compile gave inplace[0] = {size 16, op 99", .slots = { .compile = lie_in_place } },
+    { "wrong numbers", "graphs: wrong result: op 1, aten.", .slots = { .submit = submit_wrong } },
+    { "writes past the end", "graphs: a program wrote 8 bytes behind the end of a buffer", .slots = { .submit = submit_past_end } },
+    { "fails now and then", "graphs: run ", .slots = { .submit = submit_fails } },
+    { "one exec for all", "two execs: ", .slots = { .submit = submit_first_buffers, .release = release_forgets } },
+    { "loads nothing", "saved: load does not take what save gave", .slots = { .load = load_never } },
+};
+
+typedef struct heard { char words[800]; } heard;
+
+static void hear(void *ctx, const char *check, const char *words)
+{
+    heard *h = (heard *)ctx;
+    if (words[0] && !h->words[0]) {
+        snprintf(h->words, sizeof h->words, "%s: %s", check, words);
+    }
+}
+
+#define TAKE(slot) b.slot = rows[i].slots.slot ? rows[i].slots.slot : b.slot
+
+static void test_broken(void)
+{
+    NPU_ITEM("F54");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_sim_desc desc;
+        heard h = { "" };
+        memset(&desc, 0, sizeof desc);
+        desc.async = rows[i].async;
+        desc.maps = rows[i].maps;
+        broken.latest = 0;
+        NPU_CHECK_STATUS(npu_sim_create(&broken.sim, &desc), NPU_OK);
+        REAL = npu_sim_backend(broken.sim);
+        npu_backend b = *REAL;
+        TAKE(supports), TAKE(alloc), TAKE(upload), TAKE(download), TAKE(copy), TAKE(map), TAKE(wait), TAKE(poll), TAKE(compile);
+        TAKE(submit), TAKE(release), TAKE(load), TAKE(capture_end);
+        b.wait = rows[i].no_wait ? NULL : b.wait;
+        b.load = rows[i].no_load ? NULL : b.load;
+        npu_backend_test_desc kit = { .backend = &b, .report = hear, .ctx = &h };
+        int failed = npu_backend_test(&kit);
+        char first[200];
+        const char *other = strchr(rows[i].words, '|');
+        snprintf(first, sizeof first, "%.*s", other ? (int)(other - rows[i].words) : 199, rows[i].words);
+        NPU_CHECK_THAT(failed && (strncmp(h.words, first, strlen(first)) == 0 || (other && strncmp(h.words, other + 1, strlen(other + 1)) == 0)),
+                       "%s: %d checks fail, says '%s', expected '%s'", rows[i].what, failed, h.words, rows[i].words);
+        npu_sim_destroy(broken.sim);
+    }
+}
+
+int main(void)
+{
+    NPU_RUN(test_broken);
+    NPU_RUN(test_simulated);
+    NPU_RUN(test_cpu);
+    NPU_RUN(test_door);
+    return npu_test_done();
+}
