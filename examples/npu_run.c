@@ -1,0 +1,628 @@
+/* npu_run: a model from a file, run, looked at, checked and timed, without a program of one's own. examples/README.md has
+   its options at length; npu_run --help is the short list.
+   cc -O2 -I.. npu_run.c -lm -lpthread -o npu_run */
+#define _POSIX_C_SOURCE 200809L
+#define NPU_IR_IMPLEMENTATION
+#include "npu_ir.h"
+#include "npu_ir_backend_ref.h"
+#define NPU_ONNX_IMPLEMENTATION
+#include "onnx/npu_onnx.h"
+#define NPU_SIM_IMPLEMENTATION
+#include "sim/npu_sim.h"
+#include "files/npu_map.h"
+#include "files/npu_npy.h"
+#include <time.h>
+
+static const char help[] =
+    "npu_run MODEL.json|MODEL.onnx|MODEL.txt [WEIGHTS.safetensors ...] [OPTION ...]\n"
+    "  --input [NAME=]X.npy    an input, by name or in order; without any: numbers that are always the same\n"
+    "  --known NAME=X.npy      an ONNX input that is known while the model is read\n"
+    "  --dim NAME=N            the size of a dim with a name (ONNX)\n"
+    "  --output [NAME=]Y.npy   where an output goes, by name or in order\n"
+    "  --verify [NAME=]Y.npy   what an output must be; --rtol X and --atol X, default 1e-4 and 1e-5\n"
+    "  --backend sim,ref       who runs it, by falling priority (default ref; ref is always the last)\n"
+    "  --threads N             of the CPU backend (default 1)\n"
+    "  --optimize              fuse ops and fold constants first\n"
+    "  --find-wrong-op         the first op that the backends get wrong, against the CPU alone\n"
+    "  --bench N               the least and the middle time of N runs\n"
+    "  --profile T.json        times of all steps, for chrome://tracing or Perfetto\n"
+    "  --plan, --memory, --stats, --text, --dot   print the plan, its memory, how many ops, the graph, the plan as Graphviz\n"
+    "  --help\n"
+    "Exit: 0 done, 1 the model or a file cannot be used, 2 wrong usage, 3 a result differs.\n";
+
+enum { RUN_OK, RUN_FAILED, RUN_USAGE, RUN_DIFFERS, RUN_MAX = 64 };
+
+/* A file of an option, and the tensor in it. */
+typedef struct run_file {
+    const char *name, *path; /* of the input or output; NULL = in order */
+    npu_map map;
+    npu_array array;
+    void *own;
+} run_file;
+
+typedef struct run_list { run_file files[RUN_MAX]; uint32_t count; } run_list;
+
+typedef struct run_state {
+    const char *model, *weights[RUN_MAX], *backends, *trace;
+    uint32_t num_weights, threads, bench;
+    run_list inputs, known, outputs, expected;
+    npu_onnx_dim dims[RUN_MAX];
+    uint32_t num_dims;
+    bool plan, memory, stats, text, dot, optimizes, finds;
+    double rtol, atol;
+    npu_map model_map, weight_maps[RUN_MAX], beside[RUN_MAX]; /* beside: files that an ONNX model names */
+    uint32_t num_beside;
+    npu_graph *graph;
+    npu_sim *sim;
+    const npu_backend *list[2];
+    uint32_t num_backends;
+    npu_parallel *parallel;
+    npu_plan *made_plan;
+    npu_program *program;
+    npu_exec *exec;
+    void *filled[RUN_MAX]; /* inputs that are made up */
+    npu_diag diag;
+} run_state;
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+/* NAME=PATH, or PATH. */
+static bool add_file(run_list *list, char *text)
+{
+    char *equals = strchr(text, '=');
+    if (list->count == RUN_MAX) {
+        return false;
+    }
+    run_file *f = &list->files[list->count++];
+    f->name = equals ? text : NULL;
+    f->path = equals ? equals + 1 : text;
+    if (equals) {
+        *equals = 0;
+    }
+    return f->path[0] != 0;
+}
+
+static bool add_dim(run_state *s, char *text)
+{
+    char *equals = strchr(text, '='), *end;
+    if (!equals || s->num_dims == RUN_MAX) {
+        return false;
+    }
+    *equals = 0;
+    npu_onnx_dim dim = { text, strtoll(equals + 1, &end, 10) };
+    s->dims[s->num_dims++] = dim;
+    return *end == 0 && end > equals + 1 && dim.size >= 0;
+}
+
+static bool set_number(uint32_t *out, const char *text)
+{
+    char *end;
+    long x = strtol(text, &end, 10);
+    *out = (uint32_t)x;
+    return *end == 0 && x > 0 && x < 1000000000;
+}
+
+static bool set_real(double *out, const char *text)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return *end == 0 && end > text && *out >= 0;
+}
+
+static bool set_flag(run_state *s, const char *name)
+{
+    const struct { const char *name; bool *flag; } flags[] = {
+        { "--plan", &s->plan }, { "--memory", &s->memory }, { "--stats", &s->stats }, { "--text", &s->text },
+        { "--dot", &s->dot }, { "--optimize", &s->optimizes }, { "--find-wrong-op", &s->finds }
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (strcmp(name, flags[i].name) == 0) {
+            return *flags[i].flag = true;
+        }
+    }
+    return false;
+}
+
+/* An option with a value; false = there is none of that name, or the value is none. */
+static bool set_option(run_state *s, const char *name, char *value)
+{
+    return strcmp(name, "--input") == 0     ? add_file(&s->inputs, value)
+           : strcmp(name, "--known") == 0   ? add_file(&s->known, value)
+           : strcmp(name, "--output") == 0  ? add_file(&s->outputs, value)
+           : strcmp(name, "--verify") == 0  ? add_file(&s->expected, value)
+           : strcmp(name, "--dim") == 0     ? add_dim(s, value)
+           : strcmp(name, "--backend") == 0 ? (s->backends = value) != NULL
+           : strcmp(name, "--profile") == 0 ? (s->trace = value) != NULL
+           : strcmp(name, "--threads") == 0 ? set_number(&s->threads, value)
+           : strcmp(name, "--bench") == 0   ? set_number(&s->bench, value)
+           : strcmp(name, "--rtol") == 0    ? set_real(&s->rtol, value)
+           : strcmp(name, "--atol") == 0    ? set_real(&s->atol, value)
+                                            : false;
+}
+
+static int read_options(run_state *s, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] != '-') {
+            if (!s->model) {
+                s->model = argv[i];
+            } else if (s->num_weights < RUN_MAX) {
+                s->weights[s->num_weights++] = argv[i];
+            }
+        } else if (!set_flag(s, argv[i])) {
+            if (i + 1 == argc || !set_option(s, argv[i], argv[i + 1])) {
+                fprintf(stderr, "npu_run: %s: no such option, or no such value; npu_run --help\n", argv[i]);
+                return RUN_USAGE;
+            }
+            i++;
+        }
+    }
+    return s->model ? RUN_OK : RUN_USAGE;
+}
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
+
+static int fail(const run_state *s, const char *what)
+{
+    fprintf(stderr, "npu_run: %s: %s\n", what, s->diag.message[0] ? s->diag.message : npu_status_text(s->diag.status));
+    return RUN_FAILED;
+}
+
+static int load_files(run_state *s, run_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        run_file *f = &list->files[i];
+        s->diag.status = npu_map_open(&f->map, f->path);
+        s->diag.message[0] = 0;
+        if (s->diag.status || npu_npy_read(&f->map.bytes, &f->array, &f->own, &s->diag)) {
+            return fail(s, f->path);
+        }
+        f->array.name = f->name;
+    }
+    return RUN_OK;
+}
+
+static void say(void *ctx, const npu_diag *diag)
+{
+    (void)ctx;
+    fprintf(stderr, "  %s: %s\n", npu_status_name(diag->status), diag->message);
+}
+
+/* A file in the model's folder. */
+static npu_status open_beside(void *ctx, const char *location, npu_bytes *out)
+{
+    run_state *s = (run_state *)ctx;
+    char path[1024];
+    const char *slash = strrchr(s->model, '/');
+    npu_status status;
+    for (uint32_t i = 0; i < s->num_beside; i++) {
+        size_t len = strlen(s->beside[i].bytes.name), tail = strlen(location);
+        if (len >= tail && strcmp(s->beside[i].bytes.name + len - tail, location) == 0) {
+            *out = s->beside[i].bytes;
+            return NPU_OK;
+        }
+    }
+    int len = snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash - s->model + 1) : 0, s->model, location);
+    char *kept = len < (int)sizeof path && s->num_beside < RUN_MAX ? (char *)malloc((size_t)len + 1) : NULL;
+    if (!kept) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    memcpy(kept, path, (size_t)len + 1);
+    status = npu_map_open(&s->beside[s->num_beside++], kept);
+    *out = s->beside[s->num_beside - 1].bytes;
+    return status;
+}
+
+static npu_status read_onnx(run_state *s)
+{
+    npu_array known[RUN_MAX];
+    npu_onnx_desc desc;
+    memset(&desc, 0, sizeof desc);
+    for (uint32_t i = 0; i < s->known.count; i++) {
+        known[i] = s->known.files[i].array;
+    }
+    desc.backend = npu_ref_backend();
+    desc.dims = s->dims;
+    desc.num_dims = s->num_dims;
+    desc.inputs = known;
+    desc.num_inputs = s->known.count;
+    desc.external = open_beside;
+    desc.external_ctx = s;
+    desc.report = say;
+    return npu_onnx_read(&s->graph, s->model_map.bytes.data, s->model_map.bytes.size, &desc, &s->diag);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text), tail = strlen(end);
+    return len >= tail && strcmp(text + len - tail, end) == 0;
+}
+
+static int read_model(run_state *s)
+{
+    const npu_bytes *b = &s->model_map.bytes;
+    s->diag.status = npu_map_open(&s->model_map, s->model);
+    if (s->diag.status) {
+        return fail(s, s->model);
+    }
+    npu_status status = ends_with(s->model, ".onnx")   ? read_onnx(s)
+                        : ends_with(s->model, ".json") ? npu_graph_parse_json(&s->graph, (const char *)b->data, b->size, NULL, &s->diag)
+                                                       : npu_graph_parse(&s->graph, (const char *)b->data, b->size, NULL, &s->diag);
+    return status ? fail(s, s->model) : RUN_OK;
+}
+
+static int read_weights(run_state *s)
+{
+    npu_bytes files[RUN_MAX];
+    for (uint32_t i = 0; i < s->num_weights; i++) {
+        s->diag.status = npu_map_open(&s->weight_maps[i], s->weights[i]);
+        if (s->diag.status) {
+            return fail(s, s->weights[i]);
+        }
+        files[i] = s->weight_maps[i].bytes;
+    }
+    if (s->num_weights && npu_graph_bind_safetensors(s->graph, files, s->num_weights, say, NULL)) {
+        s->diag = *npu_graph_diag(s->graph);
+        return fail(s, s->weights[0]);
+    }
+    return RUN_OK;
+}
+
+static int optimize(run_state *s)
+{
+    npu_graph *better = NULL;
+    if (!s->optimizes) {
+        return RUN_OK;
+    }
+    npu_optimize_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.backends = s->list;
+    desc.num_backends = s->num_backends;
+    if (npu_graph_optimize(&better, s->graph, &desc, NULL, &s->diag)) {
+        return fail(s, "optimize");
+    }
+    npu_graph_destroy(s->graph);
+    s->graph = better;
+    return RUN_OK;
+}
+
+static int choose_backends(run_state *s)
+{
+    if (s->backends && strcmp(s->backends, "sim,ref") == 0) {
+        s->diag.status = npu_sim_create(&s->sim, NULL);
+        if (s->diag.status) {
+            return fail(s, "sim");
+        }
+        s->list[s->num_backends++] = npu_sim_backend(s->sim);
+    } else if (s->backends && strcmp(s->backends, "ref") != 0) {
+        fprintf(stderr, "npu_run: --backend %s: ref, or sim,ref\n", s->backends);
+        return RUN_USAGE;
+    }
+    s->list[s->num_backends++] = npu_ref_backend();
+    return RUN_OK;
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+static int make_exec(run_state *s)
+{
+    npu_plan_desc plan;
+    npu_exec_desc exec;
+    npu_threads_desc threads;
+    memset(&plan, 0, sizeof plan);
+    memset(&exec, 0, sizeof exec);
+    memset(&threads, 0, sizeof threads);
+    plan.backends = s->list;
+    plan.num_backends = s->num_backends;
+    threads.width = s->threads;
+    threads.diag = &s->diag;
+    exec.profile = s->trace != NULL;
+    if (s->threads > 1 && npu_threads_create(&s->parallel, &threads)) {
+        return fail(s, "--threads");
+    }
+    plan.num_workers = s->threads;
+    exec.parallel = s->parallel;
+    if (npu_plan_create(&s->made_plan, s->graph, &plan, &s->diag) || npu_program_create(&s->program, s->made_plan, &s->diag) ||
+        npu_exec_create(&s->exec, s->program, &exec, &s->diag)) {
+        return fail(s, "plan");
+    }
+    return RUN_OK;
+}
+
+/* The number of an input or output that a file is for; files without names are in order. */
+static uint32_t index_of(const run_state *s, const run_list *list, uint32_t i, bool is_input)
+{
+    uint32_t count = is_input ? npu_graph_num_inputs(s->graph) : npu_graph_num_outputs(s->graph);
+    for (uint32_t k = 0; k < count && list->files[i].name; k++) {
+        const char *name = is_input ? npu_value_name(s->graph, npu_graph_input(s->graph, k)) : npu_graph_output_name(s->graph, k);
+        if (strcmp(name, list->files[i].name) == 0) {
+            return k;
+        }
+    }
+    return list->files[i].name || i >= count ? UINT32_MAX : i;
+}
+
+/* Numbers between -1 and 1 for floats, 0 to 3 for all others, the same in every run. */
+static void *make_up(const npu_spec *spec)
+{
+    size_t size = 0, len = 0;
+    if (npu_spec_size(spec, &size) || npu_spec_len(spec, &len)) {
+        return NULL;
+    }
+    uint8_t *data = (uint8_t *)calloc(size ? size : 1, 1);
+    for (size_t i = 0; data && i < len; i++) {
+        float x = (float)((i * 2654435761u + 12345u) % 2001u) / 1000.0f - 1.0f;
+        double wide = (double)x;
+        uint16_t half = spec->dtype == NPU_F16 ? npu_f32_to_f16(x) : npu_f32_to_bf16(x);
+        size_t bytes = size / len;
+        switch ((int)spec->dtype) {
+        case NPU_F32: memcpy(data + i * 4, &x, 4); break;
+        case NPU_F64: memcpy(data + i * 8, &wide, 8); break;
+        case NPU_F16:
+        case NPU_BF16: memcpy(data + i * 2, &half, 2); break;
+        case NPU_BOOL: data[i] = 1; break;
+        default: data[i * bytes] = (uint8_t)(i % 4); break; /* 0 on big-endian hosts' high byte: still small there */
+        }
+    }
+    return data;
+}
+
+static int set_inputs(run_state *s, npu_array *arrays)
+{
+    uint32_t count = npu_graph_num_inputs(s->graph);
+    memset(arrays, 0, RUN_MAX * sizeof *arrays);
+    for (uint32_t i = 0; i < s->inputs.count; i++) {
+        uint32_t k = index_of(s, &s->inputs, i, true);
+        if (k >= RUN_MAX) {
+            fprintf(stderr, "npu_run: --input %s: the model has no such input\n", s->inputs.files[i].path);
+            return RUN_USAGE;
+        }
+        arrays[k] = s->inputs.files[i].array;
+    }
+    for (uint32_t k = 0; k < count && k < RUN_MAX; k++) {
+        npu_value v = npu_graph_input(s->graph, k);
+        if (!arrays[k].data) {
+            arrays[k].spec = *npu_value_spec(s->graph, v);
+            arrays[k].data = s->filled[k] = make_up(&arrays[k].spec);
+        }
+        if (!arrays[k].data) {
+            fprintf(stderr, "npu_run: input '%s' has dims that are not known: --input or --dim\n", npu_value_name(s->graph, v));
+            return RUN_USAGE;
+        }
+        if (npu_exec_set_input_at(s->exec, k, &arrays[k])) {
+            s->diag = *npu_exec_diag(s->exec);
+            return fail(s, "--input");
+        }
+    }
+    return RUN_OK;
+}
+
+static npu_array output_of(const run_state *s, uint32_t i)
+{
+    npu_array a = { NULL, *npu_exec_output_spec(s->exec, i), npu_exec_output(s->exec, i, NULL) };
+    return a;
+}
+
+static int write_outputs(run_state *s)
+{
+    for (uint32_t i = 0; i < s->outputs.count; i++) {
+        uint32_t k = index_of(s, &s->outputs, i, false);
+        npu_text text = npu_text_init(NULL);
+        npu_array a = k == UINT32_MAX ? (npu_array){ .data = NULL } : output_of(s, k);
+        s->diag.message[0] = 0;
+        s->diag.status = k == UINT32_MAX ? NPU_ERR_NOT_FOUND : npu_npy_print(&a, &text);
+        s->diag.status = s->diag.status ? s->diag.status : npu_text_save(&text, s->outputs.files[i].path);
+        npu_text_free(&text);
+        if (s->diag.status) {
+            return fail(s, s->outputs.files[i].path);
+        }
+    }
+    return RUN_OK;
+}
+
+static int verify(run_state *s)
+{
+    const npu_tolerance t = { .rtol = s->rtol, .has_rtol = true, .atol = s->atol, .has_atol = true, .equal_nan = true };
+    int result = RUN_OK;
+    for (uint32_t i = 0; i < s->expected.count; i++) {
+        uint32_t k = index_of(s, &s->expected, i, false);
+        npu_difference d;
+        if (k == UINT32_MAX) {
+            fprintf(stderr, "npu_run: --verify %s: the model has no such output\n", s->expected.files[i].path);
+            return RUN_USAGE;
+        }
+        npu_array got = output_of(s, k);
+        npu_status status = npu_array_compare(&got, &s->expected.files[i].array, &t, &d);
+        printf("%s: %s: %llu of %llu elements differ, at most by %g (element %llu: %g, expected %g)\n", npu_graph_output_name(s->graph, k),
+               status ? npu_status_text(status) : "the same", (unsigned long long)d.num_wrong, (unsigned long long)d.num_elements,
+               d.max_diff, (unsigned long long)d.worst, d.got, d.want);
+        result = status ? RUN_DIFFERS : result;
+    }
+    return result;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int bench(run_state *s)
+{
+    double *times = (double *)malloc((size_t)s->bench * sizeof *times);
+    for (uint32_t i = 0; times && i < s->bench; i++) {
+        double begin = now();
+        if (npu_exec_run(s->exec)) {
+            break;
+        }
+        times[i] = now() - begin;
+    }
+    if (times) {
+        qsort(times, s->bench, sizeof *times, compare_times);
+        printf("%u runs: least %.3f ms, middle %.3f ms\n", (unsigned)s->bench, times[0] * 1e3, times[s->bench / 2] * 1e3);
+    }
+    free(times);
+    return times ? RUN_OK : RUN_FAILED;
+}
+
+static int find_wrong_op(run_state *s, const npu_array *inputs)
+{
+    const npu_tolerance t = { .rtol = s->rtol, .has_rtol = true, .atol = s->atol, .has_atol = true };
+    npu_op op = { 0 };
+    npu_status status = npu_graph_find_wrong_op(s->graph, s->list, s->num_backends, npu_ref_backend(), inputs,
+                                                npu_graph_num_inputs(s->graph), &t, &op, NULL, &s->diag);
+    if (!status) {
+        printf("all ops agree\n");
+        return RUN_OK;
+    }
+    printf("%s\n", s->diag.message);
+    return op.id ? RUN_DIFFERS : RUN_FAILED;
+}
+
+/* ---- what is printed --------------------------------------------------------------------------------------------- */
+
+static void show(npu_text *text)
+{
+    fputs(text->data ? text->data : "", stdout);
+    npu_text_free(text);
+}
+
+static void print_graph(const run_state *s)
+{
+    npu_text text = npu_text_init(NULL);
+    if (s->stats) {
+        npu_graph_print_stats(s->graph, &text);
+    }
+    if (s->text) {
+        npu_graph_print(s->graph, &text);
+    }
+    show(&text);
+}
+
+static void print_plan(const run_state *s)
+{
+    const npu_plan *plan = npu_program_plan(s->program);
+    npu_text text = npu_text_init(NULL);
+    if (s->plan) {
+        npu_plan_print(plan, &text);
+    }
+    if (s->memory) {
+        npu_plan_print_memory(plan, &text);
+    }
+    if (s->dot) {
+        npu_plan_print_dot(plan, &text);
+    }
+    show(&text);
+}
+
+static int write_trace(run_state *s)
+{
+    npu_text text = npu_text_init(NULL);
+    if (s->trace) {
+        npu_exec_print_trace(s->exec, &text);
+        s->diag.status = npu_text_save(&text, s->trace);
+    }
+    npu_text_free(&text);
+    return s->trace && s->diag.status ? fail(s, s->trace) : RUN_OK;
+}
+
+/* Without files for them, outputs are said in a line each. */
+static void print_outputs(const run_state *s)
+{
+    for (uint32_t i = 0; i < npu_graph_num_outputs(s->graph) && !s->outputs.count && !s->expected.count; i++) {
+        npu_text text = npu_text_init(NULL);
+        npu_spec_print(&text, npu_exec_output_spec(s->exec, i));
+        npu_text_printf(&text, "\n");
+        printf("%s : ", npu_graph_output_name(s->graph, i));
+        show(&text);
+    }
+}
+
+static int run_model(run_state *s)
+{
+    npu_array inputs[RUN_MAX];
+    int result = make_exec(s);
+    result = result ? result : set_inputs(s, inputs);
+    if (result) {
+        return result;
+    }
+    print_plan(s);
+    if (npu_exec_run(s->exec)) {
+        s->diag = *npu_exec_diag(s->exec);
+        return fail(s, "run");
+    }
+    print_outputs(s);
+    result = write_outputs(s);
+    result = result ? result : verify(s);
+    result = result || !s->finds ? result : find_wrong_op(s, inputs);
+    result = result || !s->bench ? result : bench(s);
+    return result ? result : write_trace(s);
+}
+
+static void clean_list(run_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        free(list->files[i].own);
+        npu_map_close(&list->files[i].map);
+    }
+}
+
+static void clean_up(run_state *s)
+{
+    npu_exec_destroy(s->exec);
+    npu_program_destroy(s->program);
+    npu_plan_destroy(s->made_plan);
+    npu_threads_destroy(s->parallel);
+    npu_sim_destroy(s->sim);
+    npu_graph_destroy(s->graph);
+    for (uint32_t i = 0; i < RUN_MAX; i++) {
+        free(s->filled[i]);
+        npu_map_close(&s->weight_maps[i]);
+        free((void *)(uintptr_t)s->beside[i].bytes.name);
+        npu_map_close(&s->beside[i]);
+    }
+    npu_map_close(&s->model_map);
+    clean_list(&s->inputs);
+    clean_list(&s->known);
+    clean_list(&s->outputs);
+    clean_list(&s->expected);
+}
+
+int main(int argc, char **argv)
+{
+    static run_state s;
+    s.rtol = 1e-4;
+    s.atol = 1e-5;
+    s.threads = 1;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(help, stdout);
+            return RUN_OK;
+        }
+    }
+    int result = read_options(&s, argc, argv);
+    if (result) {
+        fputs(s.model ? "" : help, stderr);
+        return result;
+    }
+    result = load_files(&s, &s.inputs);
+    result = result ? result : load_files(&s, &s.known);
+    result = result ? result : load_files(&s, &s.expected);
+    result = result ? result : choose_backends(&s);
+    result = result ? result : read_model(&s);
+    result = result ? result : read_weights(&s);
+    result = result ? result : optimize(&s);
+    if (result == RUN_OK) {
+        print_graph(&s);
+        result = run_model(&s);
+    }
+    clean_up(&s);
+    return result;
+}
