@@ -1,0 +1,3870 @@
+/* npu_onnx.h - reads ONNX files, opset 7 to 21 (and of older ones what has stayed the same), through the public functions of
+   npu_ir.h alone: protobuf by hand, one row for each ONNX op, and what ONNX computes of shapes folded to numbers.
+
+       #define NPU_ONNX_IMPLEMENTATION      // in one C file
+       #include "examples/onnx/npu_onnx.h"
+
+       npu_onnx_desc desc = { .backend = npu_ref_backend(), .dims = (npu_onnx_dim[]){ { "batch", 1 } }, .num_dims = 1 };
+       npu_graph *g;
+       if (npu_onnx_read(&g, data, size, &desc, &diag)) { puts(diag.message); }
+
+   Ops are read into ops of the registry; an op whose operands are all known is computed at once, and the graph has its
+   result: shapes that an exporter computes become numbers, an If whose condition is then known one of its branches, and a
+   Loop with a known number of turns its turns one after the other. A dim with a name is what the desc says, else a symbol.
+
+   CONTENTS  reading bytes - names - messages - tensors - emitting - folding - nodes - ops by family - the table - the model
+*/
+#ifndef NPU_ONNX_H
+#define NPU_ONNX_H
+
+#include "../../npu_ir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct npu_onnx_dim {
+    const char *name;
+    int64_t size;
+} npu_onnx_dim;
+
+/* All zero = defaults. Everything is borrowed during the call. */
+typedef struct npu_onnx_desc {
+    const npu_graph_desc *graph;   /* registry, allocator ...; NULL = all defaults */
+    const npu_backend *backend;    /* computes what is known while the file is read; NULL: only what needs no computing is */
+    const npu_onnx_dim *dims;      /* sizes of dims with names; a dim without one is "<input>.<index>" */
+    uint32_t num_dims;
+    const npu_array *inputs;       /* inputs that are known: they become constants, their data is copied */
+    uint32_t num_inputs;
+    /* The content of a file beside the model, which weights lie in; it must live as long as the graph. Locations are
+       relative and do not leave the folder: others are refused before. NULL = files beside the model are refused. */
+    npu_status (*external)(void *ctx, const char *location, npu_bytes *out);
+    void *external_ctx;
+    void (*report)(void *ctx, const npu_diag *diag); /* each op that cannot be read, before anything is built */
+    void *report_ctx;
+    uint32_t _canary;              /* must be 0 */
+} npu_onnx_desc;
+
+/* Reads a model. Constants may stay where they lie in data, which must outlive the graph. On failure *out is NULL, and diag
+   says node, op and byte. Errors: PARSE (malformed: a length, a varint, a wire type, nesting), NOT_FOUND (ops that cannot be
+   read, a tensor that no node before has made: a cycle, too), DUPLICATE (two of one name), UNSUPPORTED (an attribute, a form
+   or dtype that cannot be read, a file beside the model without desc->external), VERSION (opset), CONVERSION (something must be
+   known and is not), SHAPE (data that is not of the size of its tensor), BUDGET (loops that never end), those of npu_emit. */
+npu_status npu_onnx_read(npu_graph **out, const void *data, size_t size, const npu_onnx_desc *desc, npu_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* NPU_ONNX_H */
+
+#ifdef NPU_ONNX_IMPLEMENTATION
+#ifndef NPU_ONNX_IMPLEMENTED
+#define NPU_ONNX_IMPLEMENTED
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading bytes ----------------------------------------------------------------------------------------------- */
+
+enum {
+    ONNX_MAX_DEPTH = 16,         /* of graphs in graphs */
+    ONNX_MAX_NODES = 100000,     /* that are built, turns of loops counted */
+    ONNX_MAX_LIST = 4096,        /* numbers that an op needs to know */
+    ONNX_MAX_FOLDED = 1 << 24    /* elements of a result that is computed while reading */
+};
+
+/* Bytes of the file: a message, a text, data. at NULL = there is none. */
+typedef struct onnx_span { const uint8_t *at, *end; } onnx_span;
+
+typedef struct onnx_name {
+    onnx_span name;
+    npu_value value;
+    uint32_t scope;
+} onnx_name;
+
+typedef struct onnx_block { struct onnx_block *next; size_t size; } onnx_block;
+
+typedef struct onnx_reader {
+    npu_graph *g;
+    const npu_onnx_desc *desc;
+    npu_allocator allocator;
+    npu_diag *diag;
+    npu_status status;
+    const uint8_t *file;
+    size_t file_size;
+    const uint8_t *at;            /* the message that is read, for messages */
+    int64_t opset;
+    onnx_span functions[64];      /* of the model: FunctionProto */
+    uint32_t num_functions;
+    onnx_name *names;             /* open addressing, at most half full */
+    uint32_t num_names, size_names;
+    uint32_t scopes[ONNX_MAX_DEPTH + 1], depth; /* of the graph that is built, and those around it */
+    uint32_t num_scopes, num_nodes;
+    int64_t first_symbol, last_symbol; /* falling; 0 = none */
+    onnx_block *blocks;           /* memory until the end */
+    const struct onnx_node *node; /* the one that is read; NULL = none */
+    bool has_refused;
+} onnx_reader;
+
+typedef struct onnx_field {
+    uint32_t number, wire;
+    uint64_t value;
+    onnx_span bytes;
+} onnx_field;
+
+typedef struct onnx_node onnx_node;
+typedef npu_value (*onnx_fn)(onnx_reader *r, onnx_node *n);
+
+typedef struct onnx_row {
+    const char *op;
+    onnx_fn fn;          /* NULL: text is the op that it is, see onnx_emit; without one it is refused */
+    const char *text;    /* for the function to read, or why it is refused */
+} onnx_row;
+
+/* A node; x are its operands, id 0 = not given. */
+struct onnx_node {
+    onnx_span message, op, name, domain;
+    const onnx_row *row;
+    uint32_t num_x, num_y;
+    npu_value *x;
+    onnx_span *y;                /* names of its results */
+    const onnx_node *caller;     /* of the function that it is a node of */
+};
+
+static size_t onnx_len(onnx_span s) { return (size_t)(s.end - s.at); }
+
+static bool onnx_is(onnx_span s, const char *text)
+{
+    return s.at && onnx_len(s) == strlen(text) && memcmp(s.at, text, strlen(text)) == 0;
+}
+
+#define ONNX_TEXT(span) ((span).at ? (int)(onnx_len(span) < 80 ? onnx_len(span) : 80) : 0), (span).at ? (const char *)(span).at : ""
+
+static npu_status onnx_fail(onnx_reader *r, npu_status status, const char *format, ...) NPU_IR_PRINTF(3, 4);
+/* Keeps the first failure, with the node and the byte of the file where it stands. */
+static npu_status onnx_fail(onnx_reader *r, npu_status status, const char *format, ...)
+{
+    char message[200];
+    va_list args;
+    if (r->status) {
+        return r->status;
+    }
+    r->status = status;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (!r->diag) {
+        return status;
+    }
+    memset(r->diag, 0, sizeof *r->diag);
+    r->diag->status = status;
+    if (r->node) {
+        snprintf(r->diag->message, sizeof r->diag->message, "byte %llu: %.*s '%.*s': %s",
+                 (unsigned long long)(r->node->message.at - r->file), ONNX_TEXT(r->node->op), ONNX_TEXT(r->node->name), message);
+    } else {
+        snprintf(r->diag->message, sizeof r->diag->message, "byte %llu: %s", (unsigned long long)(r->at - r->file), message);
+    }
+    return status;
+}
+
+static npu_value onnx_none(void)
+{
+    npu_value v = { 0 };
+    return v;
+}
+
+static npu_value onnx_refuse(onnx_reader *r, const char *what)
+{
+    onnx_fail(r, NPU_ERR_UNSUPPORTED, "%s", what);
+    return onnx_none();
+}
+
+static void *onnx_resize_block(void *ctx, void *ptr, size_t old_size, size_t new_size)
+{
+    (void)ctx;
+    (void)old_size;
+    if (new_size == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return realloc(ptr, new_size);
+}
+
+/* Memory until the end of reading; NULL = there is none. */
+static void *onnx_alloc(onnx_reader *r, size_t size)
+{
+    size_t whole = sizeof(onnx_block) + 16 + size;
+    onnx_block *block = whole < size ? NULL : (onnx_block *)r->allocator.resize(r->allocator.ctx, NULL, 0, whole);
+    if (!block) {
+        onnx_fail(r, NPU_ERR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    block->next = r->blocks;
+    block->size = whole;
+    r->blocks = block;
+    memset(block + 1, 0, whole - sizeof *block);
+    return (uint8_t *)block + (sizeof *block + 15) / 16 * 16;
+}
+
+static void onnx_free_blocks(onnx_reader *r)
+{
+    while (r->blocks) {
+        onnx_block *next = r->blocks->next;
+        r->allocator.resize(r->allocator.ctx, r->blocks, r->blocks->size, 0);
+        r->blocks = next;
+    }
+}
+
+static char *onnx_str(onnx_reader *r, onnx_span s)
+{
+    char *text = (char *)onnx_alloc(r, (s.at ? onnx_len(s) : 0) + 1);
+    if (text && s.at) {
+        memcpy(text, s.at, onnx_len(s));
+    }
+    return text;
+}
+
+/* False = it ends too early or has more than 64 bits. */
+static bool onnx_varint(onnx_span *s, uint64_t *out)
+{
+    *out = 0;
+    for (unsigned shift = 0; s->at < s->end && shift < 64; shift += 7) {
+        uint8_t byte = *s->at++;
+        *out |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            return shift < 63 || byte < 2;
+        }
+    }
+    return false;
+}
+
+static uint64_t onnx_little(const uint8_t *p, uint32_t bytes)
+{
+    uint64_t x = 0;
+    for (uint32_t i = 0; i < bytes; i++) {
+        x |= (uint64_t)p[i] << (8 * i);
+    }
+    return x;
+}
+
+/* What follows a key. */
+static bool onnx_payload(onnx_span *s, onnx_field *f)
+{
+    uint32_t bytes = f->wire == 1 ? 8 : 4;
+    f->bytes.at = f->bytes.end = NULL;
+    switch (f->wire) {
+    case 0: return onnx_varint(s, &f->value);
+    case 1:
+    case 5:
+        if (onnx_len(*s) < bytes) {
+            return false;
+        }
+        f->value = onnx_little(s->at, bytes);
+        s->at += bytes;
+        return true;
+    case 2:
+        if (!onnx_varint(s, &f->value) || f->value > onnx_len(*s)) {
+            return false;
+        }
+        f->bytes.at = s->at;
+        f->bytes.end = s->at += (size_t)f->value;
+        return true;
+    default: return false; /* groups: nothing writes them */
+    }
+}
+
+/* The next field of a message; false = it ends, or is malformed, which the reader then knows. */
+static bool onnx_next(onnx_reader *r, onnx_span *s, onnx_field *f)
+{
+    uint64_t key;
+    if (r->status || !s->at || s->at == s->end) {
+        return false;
+    }
+    r->at = s->at;
+    if (!onnx_varint(s, &key) || key >> 3 == 0 || key >> 3 > 0x1fffffff) {
+        onnx_fail(r, NPU_ERR_PARSE, "no field of a message begins here");
+        return false;
+    }
+    f->number = (uint32_t)(key >> 3);
+    f->wire = (uint32_t)(key & 7);
+    if (!onnx_payload(s, f)) {
+        onnx_fail(r, NPU_ERR_PARSE, "field %u is longer than what it stands in, or malformed", (unsigned)f->number);
+        return false;
+    }
+    return true;
+}
+
+/* A text, message or bytes; an int. Another wire type is malformed. */
+static onnx_span onnx_bytes(onnx_reader *r, const onnx_field *f)
+{
+    if (f->wire != 2) {
+        onnx_fail(r, NPU_ERR_PARSE, "field %u is a number, expected a text or a message", (unsigned)f->number);
+    }
+    return f->bytes;
+}
+
+static int64_t onnx_number(onnx_reader *r, const onnx_field *f)
+{
+    if (f->wire != 0) {
+        onnx_fail(r, NPU_ERR_PARSE, "field %u is no number", (unsigned)f->number);
+    }
+    return (int64_t)f->value;
+}
+
+static onnx_span onnx_member(onnx_reader *r, onnx_span message, uint32_t number)
+{
+    onnx_field f;
+    onnx_span found = { NULL, NULL };
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == number) {
+            found = onnx_bytes(r, &f);
+        }
+    }
+    return found;
+}
+
+static int64_t onnx_member_int(onnx_reader *r, onnx_span message, uint32_t number, int64_t otherwise)
+{
+    onnx_field f;
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == number) {
+            otherwise = onnx_number(r, &f);
+        }
+    }
+    return otherwise;
+}
+
+static uint32_t onnx_count(onnx_reader *r, onnx_span message, uint32_t number)
+{
+    onnx_field f;
+    uint32_t count = 0;
+    while (onnx_next(r, &message, &f)) {
+        count += f.number == number;
+    }
+    return count;
+}
+
+/* Numbers of a repeated field, packed or one by one, of `wire` where they are one by one; more than capacity fail. */
+static uint32_t onnx_repeated(onnx_reader *r, onnx_span message, uint32_t number, uint32_t wire, uint64_t *out, uint32_t capacity)
+{
+    onnx_field f, item;
+    uint32_t count = 0;
+    while (onnx_next(r, &message, &f)) {
+        onnx_span packed = f.bytes;
+        bool is_one = f.wire == wire;
+        if (f.number != number || (!is_one && f.wire != 2)) {
+            continue;
+        }
+        for (item.wire = wire, item.value = f.value; is_one || packed.at < packed.end; is_one = false) {
+            if ((!is_one && !onnx_payload(&packed, &item)) || count == capacity) {
+                onnx_fail(r, NPU_ERR_PARSE, count == capacity ? "field %u: too many numbers" : "field %u: malformed",
+                          (unsigned)number);
+                return 0;
+            }
+            out[count++] = item.value;
+            if (is_one) {
+                break;
+            }
+        }
+    }
+    return count;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static onnx_name *onnx_slot(const onnx_reader *r, onnx_span name)
+{
+    uint32_t hash = 2166136261u;
+    for (const uint8_t *p = name.at; p < name.end; p++) {
+        hash = (hash ^ *p) * 16777619u;
+    }
+    for (;; hash++) {
+        onnx_name *slot = &r->names[hash & (r->size_names - 1)];
+        if (!slot->name.at || (onnx_len(slot->name) == onnx_len(name) && memcmp(slot->name.at, name.at, onnx_len(name)) == 0)) {
+            return slot;
+        }
+    }
+}
+
+static bool onnx_names_grow(onnx_reader *r)
+{
+    onnx_name *old = r->names;
+    uint32_t old_size = r->size_names, size = old_size ? old_size * 2 : 256;
+    onnx_name *names = (onnx_name *)onnx_alloc(r, size * sizeof *names);
+    if (!names) {
+        return false;
+    }
+    r->names = names;
+    r->size_names = size;
+    for (uint32_t i = 0; i < old_size; i++) {
+        if (old[i].name.at) {
+            *onnx_slot(r, old[i].name) = old[i];
+        }
+    }
+    return true;
+}
+
+static npu_value onnx_find(const onnx_reader *r, onnx_span name)
+{
+    return r->size_names ? onnx_slot(r, name)->value : onnx_none();
+}
+
+/* Is this the scope of the graph that is built, or of one around it? */
+static bool onnx_is_open(const onnx_reader *r, uint32_t scope)
+{
+    bool is_open = false;
+    for (uint32_t i = 0; i <= r->depth; i++) {
+        is_open = is_open || r->scopes[i] == scope;
+    }
+    return is_open;
+}
+
+/* A name stands for one value, in the graphs around the one that is built, too. */
+static void onnx_set(onnx_reader *r, onnx_span name, npu_value v)
+{
+    onnx_name *slot;
+    if (r->status || !name.at || name.at == name.end || (r->num_names * 2 >= r->size_names && !onnx_names_grow(r))) {
+        return;
+    }
+    slot = onnx_slot(r, name);
+    if (slot->name.at && onnx_is_open(r, slot->scope)) {
+        onnx_fail(r, NPU_ERR_DUPLICATE, "'%.*s' is there twice", ONNX_TEXT(name));
+        return;
+    }
+    r->num_names += !slot->name.at;
+    slot->name = name;
+    slot->value = v;
+    slot->scope = r->scopes[r->depth];
+    if (v.id && !npu_value_has_name(r->g, v) && npu_value_role(r->g, v) != NPU_ROLE_CONSTANT) {
+        char *text = onnx_str(r, name);
+        if (text && strlen(text) == onnx_len(name) && !npu_graph_find(r->g, text).id) {
+            npu_value_set_name(r->g, v, text);
+        }
+    }
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
+enum { /* TensorProto */
+    ONNX_DIMS = 1, ONNX_DTYPE = 2, ONNX_FLOATS = 4, ONNX_INT32S = 5, ONNX_INT64S = 7, ONNX_TENSOR_NAME = 8, ONNX_RAW = 9,
+    ONNX_DOUBLES = 10, ONNX_UINT64S = 11, ONNX_EXTERNAL = 13, ONNX_LOCATION = 14
+};
+
+static npu_dtype onnx_dtype_of(int64_t code)
+{
+    static const uint8_t dtypes[] = { NPU_NONE, NPU_F32, NPU_U8, NPU_I8, NPU_U16, NPU_I16, NPU_I32, NPU_I64, NPU_NONE, NPU_BOOL,
+                                      NPU_F16, NPU_F64, NPU_U32, NPU_U64, NPU_C64, NPU_C128, NPU_BF16, NPU_F8, NPU_NONE, NPU_NONE,
+                                      NPU_NONE, NPU_U4, NPU_I4 };
+    return code < 0 || code >= (int64_t)sizeof dtypes ? NPU_NONE : (npu_dtype)dtypes[code];
+}
+
+static npu_dtype onnx_dtype(onnx_reader *r, int64_t code)
+{
+    npu_dtype dtype = onnx_dtype_of(code);
+    if (!dtype) {
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, code == 8 ? "tensors of strings are not supported" : "dtype %lld is not supported",
+                  (long long)code);
+    }
+    return dtype;
+}
+
+static bool onnx_tensor_spec(onnx_reader *r, onnx_span message, npu_spec *spec)
+{
+    uint64_t dims[NPU_MAX_RANK];
+    npu_dtype dtype = onnx_dtype(r, onnx_member_int(r, message, ONNX_DTYPE, 0));
+    uint32_t rank = onnx_repeated(r, message, ONNX_DIMS, 0, dims, NPU_MAX_RANK);
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dims[i] > INT64_MAX) {
+            onnx_fail(r, NPU_ERR_SHAPE, "dim %u of a tensor is below 0", (unsigned)i);
+        }
+    }
+    *spec = npu_spec_tensor(dtype, rank, (const int64_t *)dims);
+    return r->status == NPU_OK;
+}
+
+/* A value of external_data: entries of key 1 and value 2. */
+static onnx_span onnx_entry(onnx_reader *r, onnx_span message, const char *key)
+{
+    onnx_field f;
+    onnx_span found = { NULL, NULL };
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == ONNX_EXTERNAL && onnx_is(onnx_member(r, onnx_bytes(r, &f), 1), key)) {
+            found = onnx_member(r, f.bytes, 2);
+        }
+    }
+    return found;
+}
+
+static bool onnx_entry_number(onnx_reader *r, onnx_span message, const char *key, uint64_t *out)
+{
+    onnx_span text = onnx_entry(r, message, key);
+    uint64_t x = 0;
+    for (const uint8_t *p = text.at; text.at && p < text.end; p++) {
+        if (*p < '0' || *p > '9' || x > (UINT64_MAX - 9) / 10) {
+            onnx_fail(r, NPU_ERR_PARSE, "%s of data beside the model is '%.*s', which is no number", key, ONNX_TEXT(text));
+            return false;
+        }
+        x = x * 10 + (uint64_t)(*p - '0');
+    }
+    *out = text.at ? x : *out;
+    return true;
+}
+
+/* Relative, and no step upwards. */
+static bool onnx_is_inside(const char *location)
+{
+    if (!location[0] || location[0] == '/' || location[0] == '\\' || strchr(location, ':')) {
+        return false;
+    }
+    for (const char *p = location; *p; p += strcspn(p, "/\\"), p += *p != 0) {
+        if (strncmp(p, "..", 2) == 0 && strcspn(p, "/\\") == 2) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static onnx_span onnx_external(onnx_reader *r, onnx_span message, size_t size)
+{
+    onnx_span data = { NULL, NULL }, location = onnx_entry(r, message, "location");
+    uint64_t offset = 0, len = size;
+    npu_bytes file = { NULL, NULL, 0 };
+    char *path = onnx_str(r, location);
+    if (!path || !onnx_entry_number(r, message, "offset", &offset) || !onnx_entry_number(r, message, "length", &len)) {
+        return data;
+    }
+    if (strlen(path) != (location.at ? onnx_len(location) : 0) || !onnx_is_inside(path)) {
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, "data lies in '%.80s', which is outside the model's folder", path);
+    } else if (!r->desc->external) {
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, "data lies in the file '%.80s'; set external of the desc", path);
+    } else {
+        npu_status status = r->desc->external(r->desc->external_ctx, path, &file);
+        if (status) {
+            onnx_fail(r, status, "'%.80s' cannot be read", path);
+        } else if (len != size || offset > file.size || size > file.size - offset) {
+            onnx_fail(r, NPU_ERR_SHAPE, "%llu bytes from %llu of '%.80s', which has %llu, for a tensor of %llu",
+                      (unsigned long long)len, (unsigned long long)offset, path, (unsigned long long)file.size,
+                      (unsigned long long)size);
+        } else {
+            data.at = (const uint8_t *)file.data + offset;
+            data.end = data.at + size;
+        }
+    }
+    return data;
+}
+
+static void onnx_store(uint8_t *p, uint64_t bits, uint32_t bytes)
+{
+    uint16_t half = (uint16_t)bits;
+    uint32_t word = (uint32_t)bits;
+    uint8_t byte = (uint8_t)bits;
+    memcpy(p, bytes == 1 ? (const void *)&byte : bytes == 2 ? (const void *)&half : bytes == 4 ? (const void *)&word : &bits, bytes);
+}
+
+/* Bytes that the host has in its own order: an element, or half of a complex one. */
+static uint32_t onnx_element(const npu_spec *spec)
+{
+    uint32_t bits = npu_dtype_bits((npu_dtype)spec->dtype);
+    return bits < 8 ? 1 : npu_dtype_is_complex((npu_dtype)spec->dtype) ? bits / 16 : bits / 8;
+}
+
+static npu_value onnx_raw_constant(onnx_reader *r, const npu_spec *spec, onnx_span data)
+{
+    const uint16_t one = 1;
+    uint32_t bytes = onnx_element(spec);
+    bool is_little = *(const uint8_t *)&one == 1;
+    uint8_t *own;
+    if (is_little && (uintptr_t)data.at % bytes == 0) {
+        return npu_constant_ref(r->g, NULL, *spec, data.at);
+    }
+    own = (uint8_t *)onnx_alloc(r, onnx_len(data));
+    for (size_t i = 0; own && i + bytes <= onnx_len(data); i += bytes) {
+        onnx_store(own + i, onnx_little(data.at + i, bytes), bytes);
+    }
+    return own ? npu_constant(r->g, NULL, *spec, own) : onnx_none();
+}
+
+/* The field that elements of a dtype stand in where there is no raw data, and its wire type. */
+static uint32_t onnx_typed_field(npu_dtype dtype, uint32_t *wire)
+{
+    *wire = dtype == NPU_F32 || dtype == NPU_C64 ? 5 : dtype == NPU_F64 || dtype == NPU_C128 ? 1 : 0;
+    return *wire == 5 ? ONNX_FLOATS : *wire == 1 ? ONNX_DOUBLES : dtype == NPU_I64 ? ONNX_INT64S
+           : dtype == NPU_U32 || dtype == NPU_U64 ? ONNX_UINT64S : ONNX_INT32S;
+}
+
+static npu_value onnx_typed_constant(onnx_reader *r, const npu_spec *spec, onnx_span message, size_t size)
+{
+    uint32_t wire, field = onnx_typed_field((npu_dtype)spec->dtype, &wire), bytes = onnx_element(spec);
+    size_t count = size / bytes;
+    uint64_t *bits;
+    uint8_t *own;
+    if (count > onnx_len(message)) { /* a number takes a byte at least */
+        onnx_fail(r, NPU_ERR_SHAPE, "a tensor of %llu bytes has less data", (unsigned long long)size);
+        return onnx_none();
+    }
+    bits = (uint64_t *)onnx_alloc(r, count * 8);
+    own = (uint8_t *)onnx_alloc(r, size);
+    if (bits && own && onnx_repeated(r, message, field, wire, bits, (uint32_t)count) != count) {
+        onnx_fail(r, NPU_ERR_SHAPE, "a tensor of %llu bytes has less data", (unsigned long long)size);
+    }
+    for (size_t i = 0; i < count && r->status == NPU_OK; i++) {
+        onnx_store(own + i * bytes, bits[i], bytes);
+    }
+    return r->status ? onnx_none() : npu_constant(r->g, NULL, *spec, own);
+}
+
+/* The value of a TensorProto. */
+static npu_value onnx_tensor(onnx_reader *r, onnx_span message)
+{
+    npu_spec spec;
+    size_t size = 0;
+    onnx_span raw = { NULL, NULL };
+    npu_status status;
+    if (!onnx_tensor_spec(r, message, &spec)) {
+        return onnx_none();
+    }
+    status = npu_spec_size(&spec, &size);
+    if (status) {
+        onnx_fail(r, status, "a tensor: %s", npu_status_text(status));
+        return onnx_none();
+    }
+    raw = onnx_member_int(r, message, ONNX_LOCATION, 0) == 1 ? onnx_external(r, message, size)
+                                                             : onnx_member(r, message, ONNX_RAW);
+    if (r->status || (raw.at && onnx_len(raw) != size)) {
+        onnx_fail(r, NPU_ERR_SHAPE, "a tensor of %llu bytes has %llu bytes of data", (unsigned long long)size,
+                  (unsigned long long)onnx_len(raw));
+        return onnx_none();
+    }
+    return raw.at ? onnx_raw_constant(r, &spec, raw) : onnx_typed_constant(r, &spec, message, size);
+}
+
+/* ---- attributes -------------------------------------------------------------------------------------------------- */
+
+enum { ONNX_A_F = 2, ONNX_A_I = 3, ONNX_A_S = 4, ONNX_A_T = 5, ONNX_A_G = 6, ONNX_A_FLOATS = 7, ONNX_A_INTS = 8,
+       ONNX_A_STRINGS = 9, ONNX_A_REF = 21 };
+
+/* The AttributeProto of that name; of a node in a function, what its caller says for it. at NULL = not given. */
+static onnx_span onnx_attr(onnx_reader *r, const onnx_node *n, const char *name)
+{
+    onnx_span message = n->message, found = { NULL, NULL }, ref;
+    onnx_field f;
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == 5 && onnx_is(onnx_member(r, onnx_bytes(r, &f), 1), name)) {
+            found = f.bytes;
+        }
+    }
+    ref = onnx_member(r, found, ONNX_A_REF);
+    if (ref.at && n->caller) {
+        char *other = onnx_str(r, ref);
+        found = other ? onnx_attr(r, n->caller, other) : ref;
+    }
+    return found;
+}
+
+static bool onnx_has(onnx_reader *r, const onnx_node *n, const char *name) { return onnx_attr(r, n, name).at != NULL; }
+
+static int64_t onnx_i(onnx_reader *r, const onnx_node *n, const char *name, int64_t otherwise)
+{
+    return onnx_member_int(r, onnx_attr(r, n, name), ONNX_A_I, otherwise);
+}
+
+static double onnx_f(onnx_reader *r, const onnx_node *n, const char *name, double otherwise)
+{
+    onnx_span message = onnx_attr(r, n, name);
+    onnx_field f;
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == ONNX_A_F && f.wire == 5) {
+            uint32_t word = (uint32_t)f.value;
+            float x;
+            memcpy(&x, &word, 4);
+            otherwise = (double)x;
+        }
+    }
+    return otherwise;
+}
+
+static onnx_span onnx_s(onnx_reader *r, const onnx_node *n, const char *name, const char *otherwise)
+{
+    onnx_span message = onnx_attr(r, n, name), s = onnx_member(r, message, ONNX_A_S);
+    if (!s.at) {
+        s.at = (const uint8_t *)otherwise;
+        s.end = s.at + strlen(otherwise);
+    }
+    return s;
+}
+
+static bool onnx_s_is(onnx_reader *r, const onnx_node *n, const char *name, const char *otherwise, const char *text)
+{
+    return onnx_is(onnx_s(r, n, name, otherwise), text);
+}
+
+static uint32_t onnx_ints(onnx_reader *r, const onnx_node *n, const char *name, int64_t *out, uint32_t capacity)
+{
+    return onnx_repeated(r, onnx_attr(r, n, name), ONNX_A_INTS, 0, (uint64_t *)out, capacity);
+}
+
+/* The same, with `otherwise` where it is not given; else there must be `count`. */
+static void onnx_ints_or(onnx_reader *r, const onnx_node *n, const char *name, int64_t *out, uint32_t count, int64_t otherwise)
+{
+    uint32_t given = onnx_ints(r, n, name, out, count);
+    if (given && given != count) {
+        onnx_fail(r, NPU_ERR_ATTRIBUTE, "%s has %u numbers, expected %u", name, (unsigned)given, (unsigned)count);
+    }
+    for (uint32_t i = given; i < count; i++) {
+        out[i] = otherwise;
+    }
+}
+
+/* ---- what values are --------------------------------------------------------------------------------------------- */
+
+static npu_value onnx_x(const onnx_node *n, uint32_t i) { return i < n->num_x ? n->x[i] : onnx_none(); }
+static uint32_t onnx_rank(const onnx_reader *r, npu_value v) { return v.id ? npu_value_spec(r->g, v)->rank : 0; }
+static npu_dtype onnx_type(const onnx_reader *r, npu_value v) { return v.id ? (npu_dtype)npu_value_spec(r->g, v)->dtype : NPU_NONE; }
+
+/* A dim that must be a number. */
+static int64_t onnx_dim(onnx_reader *r, npu_value v, uint32_t i)
+{
+    const npu_spec *spec = v.id ? npu_value_spec(r->g, v) : NULL;
+    if (!spec || i >= spec->rank) {
+        onnx_fail(r, NPU_ERR_RANK, "an operand has no dim %u", (unsigned)i);
+        return 1;
+    }
+    if (spec->dims[i] < 0) {
+        onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "dim %u must be known: give '%.60s' a size in dims of the desc", (unsigned)i,
+                  npu_graph_symbol_name(r->g, spec->dims[i]));
+        return 1;
+    }
+    return spec->dims[i];
+}
+
+static int64_t onnx_axis(onnx_reader *r, int64_t axis, uint32_t rank)
+{
+    int64_t at = axis < 0 ? axis + (int64_t)rank : axis;
+    if (at < 0 || at >= (int64_t)(rank ? rank : 1)) {
+        onnx_fail(r, NPU_ERR_AXIS, "axis %lld of %u dims", (long long)axis, (unsigned)rank);
+        return 0;
+    }
+    return at;
+}
+
+/* Elements of a known value, from f to the host's numbers; NULL = it is not known, which the reader then says. */
+static const void *onnx_data(onnx_reader *r, npu_value v, const char *what, size_t *len)
+{
+    const void *data = v.id ? npu_value_data(r->g, v, NULL) : NULL;
+    *len = 0;
+    if (v.id) {
+        npu_spec_len(npu_value_spec(r->g, v), len);
+    }
+    if (!data || (npu_value_role(r->g, v) != NPU_ROLE_CONSTANT)) {
+        onnx_fail(r, NPU_ERR_CONVERSION, "%s must be known when the model is read; give what it comes from in inputs", what);
+        return NULL;
+    }
+    return data;
+}
+
+static bool onnx_is_known(const onnx_reader *r, npu_value v)
+{
+    return v.id && npu_value_role(r->g, v) == NPU_ROLE_CONSTANT && npu_value_data(r->g, v, NULL);
+}
+
+/* Integers of a known value; more than capacity fail. */
+static uint32_t onnx_known(onnx_reader *r, npu_value v, const char *what, int64_t *out, uint32_t capacity)
+{
+    size_t len;
+    const void *data = onnx_data(r, v, what, &len);
+    npu_dtype dtype = onnx_type(r, v);
+    if (!data || len > capacity || (dtype != NPU_I64 && dtype != NPU_I32 && dtype != NPU_BOOL && dtype != NPU_U8)) {
+        onnx_fail(r, NPU_ERR_ATTRIBUTE, "%s: %llu numbers of %s, expected at most %u integers", what, (unsigned long long)len,
+                  npu_dtype_name(dtype), (unsigned)capacity);
+        return 0;
+    }
+    for (size_t i = 0; i < len; i++) {
+        out[i] = dtype == NPU_I64 ? ((const int64_t *)data)[i] : dtype == NPU_I32 ? ((const int32_t *)data)[i]
+                                                                                  : ((const uint8_t *)data)[i];
+    }
+    return (uint32_t)len;
+}
+
+static int64_t onnx_known_int(onnx_reader *r, npu_value v, const char *what)
+{
+    int64_t x = 0;
+    onnx_known(r, v, what, &x, 1);
+    return x;
+}
+
+static double onnx_element_at(npu_dtype dtype, const void *data, size_t i)
+{
+    switch ((int)dtype) {
+    case NPU_F32: return (double)((const float *)data)[i];
+    case NPU_F64: return ((const double *)data)[i];
+    case NPU_F16: return (double)npu_f16_to_f32(((const uint16_t *)data)[i]);
+    case NPU_BF16: return (double)npu_bf16_to_f32(((const uint16_t *)data)[i]);
+    case NPU_I64: return (double)((const int64_t *)data)[i];
+    case NPU_I32: return (double)((const int32_t *)data)[i];
+    case NPU_I16: return (double)((const int16_t *)data)[i];
+    case NPU_U16: return (double)((const uint16_t *)data)[i];
+    case NPU_I8: return (double)((const int8_t *)data)[i];
+    default: return (double)((const uint8_t *)data)[i];
+    }
+}
+
+static uint32_t onnx_known_floats(onnx_reader *r, npu_value v, const char *what, double *out, uint32_t capacity)
+{
+    size_t len;
+    const void *data = onnx_data(r, v, what, &len);
+    if (data && len > capacity) {
+        onnx_fail(r, NPU_ERR_ATTRIBUTE, "%s: %llu numbers, expected at most %u", what, (unsigned long long)len, (unsigned)capacity);
+    }
+    for (size_t i = 0; data && i < len && len <= capacity; i++) {
+        out[i] = onnx_element_at(onnx_type(r, v), data, i);
+    }
+    return r->status ? 0 : (uint32_t)len;
+}
+
+/* Axes of an operand or attribute, from 0 on, none twice; the operand wins (both forms were in use). */
+static uint32_t onnx_axes(onnx_reader *r, const onnx_node *n, uint32_t operand, uint32_t rank, int64_t *out)
+{
+    uint32_t count = onnx_x(n, operand).id ? onnx_known(r, onnx_x(n, operand), "axes", out, NPU_MAX_RANK)
+                                           : onnx_ints(r, n, "axes", out, NPU_MAX_RANK);
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = onnx_axis(r, out[i], rank);
+        if (seen >> out[i] & 1) {
+            onnx_fail(r, NPU_ERR_AXIS, "axis %lld is there twice", (long long)out[i]);
+        }
+        seen |= 1u << out[i];
+    }
+    return count;
+}
+
+/* ---- folding ----------------------------------------------------------------------------------------------------- */
+
+static bool onnx_may_fold(const onnx_reader *r, npu_op op)
+{
+    for (uint32_t i = 0; i < npu_op_num_operands(r->g, op); i++) {
+        npu_value v = npu_op_operand_value(r->g, op, i);
+        if (v.id && !onnx_is_known(r, v)) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < npu_op_num_results(r->g, op); i++) {
+        const npu_spec *spec = npu_value_spec(r->g, npu_op_result(r->g, op, i));
+        size_t len = 0;
+        if ((npu_spec_is_static(spec) && npu_spec_len(spec, &len)) || len > ONNX_MAX_FOLDED || spec->cls != NPU_CLASS_TENSOR) {
+            return false;
+        }
+    }
+    return r->desc->backend != NULL;
+}
+
+/* Runs one op alone and makes constants of what it gives; what cannot be run stays in the graph. */
+static void onnx_fold(onnx_reader *r, npu_op op, npu_value *results, uint32_t count)
+{
+    npu_graph *alone = NULL;
+    npu_exec *exec = NULL;
+    npu_diag diag;
+    memset(&diag, 0, sizeof diag);
+    if (npu_graph_extract(&alone, r->g, &op, 1, &diag) == NPU_OK &&
+        npu_exec_create_simple(&exec, alone, &r->desc->backend, 1, &diag) == NPU_OK && npu_exec_run(exec) == NPU_OK &&
+        npu_graph_num_outputs(alone) == count) {
+        for (uint32_t i = 0; i < count; i++) {
+            results[i] = npu_constant(r->g, NULL, *npu_exec_output_spec(exec, i), npu_exec_output(exec, i, NULL));
+        }
+    }
+    npu_exec_destroy(exec);
+    npu_graph_destroy(alone);
+}
+
+/* ---- emitting ---------------------------------------------------------------------------------------------------- */
+
+/* Takes over what the graph says is wrong. */
+static bool onnx_check(onnx_reader *r)
+{
+    const npu_diag *d = npu_graph_diag(r->g);
+    if (d->status) {
+        onnx_fail(r, d->status, "%s", d->message);
+    }
+    return r->status == NPU_OK;
+}
+
+/* The results of an op that was made. */
+static void onnx_results(onnx_reader *r, npu_op op, npu_value *out, uint32_t count)
+{
+    uint32_t num = op.id ? npu_op_num_results(r->g, op) : 0;
+    npu_value all[16];
+    for (uint32_t i = 0; i < num && i < 16; i++) {
+        all[i] = npu_op_result(r->g, op, i);
+    }
+    if (num && num <= 16 && onnx_may_fold(r, op)) {
+        onnx_fold(r, op, all, num);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = !num ? onnx_none() : i < num && i < 16 ? all[i] : npu_op_result(r->g, op, i);
+    }
+    onnx_check(r);
+}
+
+/* An argument of a text: "name=", then what it is. */
+typedef struct onnx_spell { const char *at; char name[32], word[64]; } onnx_spell;
+
+static void onnx_word(const char **at, char *out, size_t size, const char *stop)
+{
+    size_t len = strcspn(*at, stop);
+    snprintf(out, size, "%.*s", (int)len, *at);
+    *at += len;
+}
+
+/* A default: an integer, "0.5" or "1/100", in any locale. */
+static double onnx_decimal(const char *s)
+{
+    double x = 0, unit = 1;
+    bool is_minus = *s == '-', is_behind = false;
+    for (s += is_minus; *s && *s != '/'; s++) {
+        unit *= is_behind ? 10 : 1;
+        x = *s == '.' ? x : x * 10 + (*s - '0');
+        is_behind = is_behind || *s == '.';
+    }
+    x /= *s == '/' ? onnx_decimal(s + 1) : unit;
+    return is_minus ? -x : x;
+}
+
+/* A number, an attribute of the node (axis:1, alpha:0.5, mode:'none') or an operand (0, 1 ...). */
+static npu_arg onnx_spelled(onnx_reader *r, const onnx_node *n, const char *name, char *word)
+{
+    char *colon = strchr(word, ':');
+    double otherwise;
+    if (!colon) {
+        return npu_arg_tensor(name, onnx_x(n, (uint32_t)atoi(word)));
+    }
+    *colon++ = 0;
+    if (*colon == '\'') {
+        colon[strlen(colon) - 1] = 0;
+        return npu_arg_str(name, onnx_str(r, onnx_s(r, n, word, colon + 1)));
+    }
+    otherwise = onnx_decimal(colon);
+    return strpbrk(colon, "./") ? npu_arg_float(name, onnx_f(r, n, word, otherwise))
+                                : npu_arg_int(name, onnx_i(r, n, word, (int64_t)otherwise));
+}
+
+/* What stands in the list of a C call for one letter. */
+static npu_arg onnx_listed(char letter, const char *name, va_list *list)
+{
+    npu_arg arg = npu_arg_none(name);
+    switch (letter) {
+    case 'v': arg = npu_arg_tensor(name, va_arg(*list, npu_value)); break;
+    case 'i': arg = npu_arg_int(name, va_arg(*list, int64_t)); break;
+    case 'f': arg = npu_arg_float(name, va_arg(*list, double)); break;
+    case 'b': arg = npu_arg_bool(name, va_arg(*list, int) != 0); break;
+    case 't': arg = npu_arg_dtype(name, (npu_dtype)va_arg(*list, int)); break;
+    case 's': arg = npu_arg_str(name, va_arg(*list, const char *)); break;
+    case 'I': {
+        const int64_t *ints = va_arg(*list, const int64_t *);
+        arg = npu_arg_ints(name, ints, va_arg(*list, uint32_t));
+        break;
+    }
+    case 'V': {
+        const npu_value *values = va_arg(*list, const npu_value *);
+        arg = npu_arg_tensors(name, values, va_arg(*list, uint32_t));
+        break;
+    }
+    default: break; /* '_': none */
+    }
+    return arg;
+}
+
+/* Emits the op of a text: its name, and in brackets its arguments, "name=" before those given by name. Each is
+     v i f b t s _   a value, int64_t, double, bool, dtype, text, nothing, from the list
+     V I             npu_value or int64_t pointer, and uint32_t count, from the list
+     0 1 ..          an operand of the node
+     axis:1          an attribute of the node and its default: an integer, or with '.' or '/' a float, or 'text' */
+static npu_op onnx_emit_list(onnx_reader *r, const onnx_node *n, const char *text, va_list *list)
+{
+    npu_arg args[12];
+    char names[12][32], op[64], word[64];
+    uint32_t count = 0;
+    npu_op none = { 0 };
+    onnx_word(&text, op, sizeof op, "(");
+    for (text++; *text && *text != ')' && count < 12; text += *text == ',' ? 1 + (text[1] == ' ') : 0) {
+        char *equals;
+        onnx_word(&text, word, sizeof word, ",)");
+        equals = strchr(word, '=');
+        snprintf(names[count], sizeof names[count], "%.*s", (int)(equals ? equals - word : 0), word);
+        equals = equals ? equals + 1 : word;
+        args[count] = strlen(equals) == 1 && (equals[0] < '0' || equals[0] > '9') ? onnx_listed(equals[0], NULL, list)
+                                                                                  : onnx_spelled(r, n, NULL, equals);
+        args[count].name = names[count][0] ? names[count] : NULL;
+        count++;
+    }
+    return r->status || ++r->num_nodes > ONNX_MAX_NODES ? none : npu_emit_name(r->g, op, args, count);
+}
+
+static npu_value onnx_emit(onnx_reader *r, const onnx_node *n, const char *text, ...)
+{
+    npu_value v = { 0 };
+    va_list list;
+    va_start(list, text);
+    onnx_results(r, onnx_emit_list(r, n, text, &list), &v, 1);
+    va_end(list);
+    return v;
+}
+
+/* The first results of an op with several. */
+static void onnx_emit_many(onnx_reader *r, const onnx_node *n, npu_value *out, uint32_t count, const char *text, ...)
+{
+    va_list list;
+    va_start(list, text);
+    onnx_results(r, onnx_emit_list(r, n, text, &list), out, count);
+    va_end(list);
+}
+
+static npu_value onnx_result(onnx_reader *r, onnx_node *n, uint32_t i, npu_value v)
+{
+    if (i < n->num_y) {
+        onnx_set(r, n->y[i], v);
+    }
+    return v;
+}
+
+static npu_value onnx_int_constant(onnx_reader *r, const int64_t *data, uint32_t count)
+{
+    int64_t dims = count;
+    return npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 1, &dims), data);
+}
+
+/* A number of the dtype that a value has, as a 0-d tensor. */
+static npu_value onnx_like(onnx_reader *r, npu_value v, double x)
+{
+    return onnx_emit(r, NULL, "aten.scalar_tensor.default(f, dtype=t)", x, (int)onnx_type(r, v));
+}
+
+static npu_value onnx_cast(onnx_reader *r, npu_value v, npu_dtype dtype)
+{
+    return onnx_type(r, v) == dtype ? v : onnx_emit(r, NULL, "aten._to_copy.default(v, dtype=t)", v, (int)dtype);
+}
+
+static npu_value onnx_reshape(onnx_reader *r, npu_value v, const int64_t *dims, uint32_t rank)
+{
+    return onnx_emit(r, NULL, "aten.reshape.default(v, I)", v, dims, rank);
+}
+
+static npu_value onnx_permute(onnx_reader *r, npu_value v, const int64_t *order, uint32_t rank)
+{
+    return onnx_emit(r, NULL, "aten.permute.default(v, I)", v, order, rank);
+}
+
+/* From begin on `len` elements along a dim. */
+static npu_value onnx_slice(onnx_reader *r, npu_value v, int64_t dim, int64_t begin, int64_t end)
+{
+    return onnx_emit(r, NULL, "aten.slice.Tensor(v, i, i, i)", v, dim, begin, end);
+}
+
+static npu_value onnx_select(onnx_reader *r, npu_value v, int64_t dim, const int64_t *index, uint32_t count)
+{
+    return onnx_emit(r, NULL, "aten.index_select.default(v, i, v)", v, dim, onnx_int_constant(r, index, count));
+}
+
+static npu_value onnx_binary(onnx_reader *r, const char *op, npu_value a, npu_value b)
+{
+    char text[64];
+    snprintf(text, sizeof text, "aten.%s.Tensor(v, v)", op);
+    return onnx_emit(r, NULL, text, a, b);
+}
+
+static npu_value onnx_unary(onnx_reader *r, const char *op, npu_value a)
+{
+    char text[64];
+    snprintf(text, sizeof text, "aten.%s.default(v)", op);
+    return onnx_emit(r, NULL, text, a);
+}
+
+/* ---- ops: elementwise -------------------------------------------------------------------------------------------- */
+
+/* Sum, Max, Min: any number of operands, two at a time. */
+static npu_value onnx_variadic(onnx_reader *r, onnx_node *n)
+{
+    npu_value v = onnx_x(n, 0);
+    for (uint32_t i = 1; i < n->num_x; i++) {
+        v = onnx_emit(r, n, n->row->text, v, n->x[i]);
+    }
+    return v;
+}
+
+static npu_value onnx_mean(onnx_reader *r, onnx_node *n)
+{
+    return onnx_binary(r, "div", onnx_variadic(r, n), onnx_like(r, onnx_x(n, 0), n->num_x));
+}
+
+static bool onnx_is_float(const onnx_reader *r, npu_value v) { return npu_dtype_is_float(onnx_type(r, v)); }
+
+/* Integers divide towards zero. */
+static npu_value onnx_div(onnx_reader *r, onnx_node *n)
+{
+    return onnx_is_float(r, onnx_x(n, 0)) ? onnx_emit(r, n, "aten.div.Tensor(0, 1)")
+                                          : onnx_emit(r, n, "aten.div.Tensor_mode(0, 1, rounding_mode=s)", "trunc");
+}
+
+static npu_value onnx_mod(onnx_reader *r, onnx_node *n)
+{
+    return onnx_emit(r, n, onnx_i(r, n, "fmod", 0) ? "aten.fmod.Tensor(0, 1)" : "aten.remainder.Tensor(0, 1)");
+}
+
+/* The result is of the base's dtype; the exponent may be of another. */
+static npu_value onnx_pow(onnx_reader *r, onnx_node *n)
+{
+    return onnx_cast(r, onnx_emit(r, n, "aten.pow.Tensor_Tensor(0, 1)"), onnx_type(r, onnx_x(n, 0)));
+}
+
+static npu_value onnx_shift(onnx_reader *r, onnx_node *n)
+{
+    return onnx_emit(r, n, onnx_s_is(r, n, "direction", "", "LEFT") ? "aten.bitwise_left_shift.Tensor(0, 1)"
+                                                                     : "aten.bitwise_right_shift.Tensor(0, 1)");
+}
+
+/* The bounds are attributes before opset 11. */
+static npu_value onnx_clip(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    if (r->opset < 11) {
+        return onnx_emit(r, n, "aten.clamp.default(v, f, f)", x, onnx_f(r, n, "min", -HUGE_VAL), onnx_f(r, n, "max", HUGE_VAL));
+    }
+    return onnx_x(n, 1).id || onnx_x(n, 2).id ? onnx_emit(r, n, "aten.clamp.Tensor(0, 1, 2)") : x;
+}
+
+static npu_value onnx_is_inf(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), is = onnx_unary(r, "isinf", x), zero = onnx_like(r, x, 0);
+    if (!onnx_i(r, n, "detect_negative", 1)) {
+        is = onnx_emit(r, n, "aten.logical_and.default(v, v)", is, onnx_binary(r, "gt", x, zero));
+    }
+    if (!onnx_i(r, n, "detect_positive", 1)) {
+        is = onnx_emit(r, n, "aten.logical_and.default(v, v)", is, onnx_binary(r, "lt", x, zero));
+    }
+    return is;
+}
+
+static npu_value onnx_where(onnx_reader *r, npu_value condition, npu_value a, npu_value b)
+{
+    return onnx_emit(r, NULL, "aten.where.self(v, v, v)", condition, a, b);
+}
+
+static npu_value onnx_shrink(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), bias = onnx_like(r, x, onnx_f(r, n, "bias", 0));
+    double lambd = onnx_f(r, n, "lambd", 0.5);
+    npu_value low = onnx_where(r, onnx_binary(r, "lt", x, onnx_like(r, x, -lambd)), onnx_binary(r, "add", x, bias), onnx_like(r, x, 0));
+    return onnx_where(r, onnx_binary(r, "gt", x, onnx_like(r, x, lambd)), onnx_binary(r, "sub", x, bias), low);
+}
+
+static npu_value onnx_prelu(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    return onnx_where(r, onnx_binary(r, "lt", x, onnx_like(r, x, 0)), onnx_binary(r, "mul", x, onnx_x(n, 1)), x);
+}
+
+static npu_value onnx_softsign(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    return onnx_binary(r, "div", x, onnx_emit(r, n, "aten.add.Scalar(v, f)", onnx_unary(r, "abs", x), 1.0));
+}
+
+static npu_value onnx_hard_sigmoid(onnx_reader *r, onnx_node *n)
+{
+    npu_value v = onnx_emit(r, n, "aten.mul.Scalar(0, alpha:0.2)");
+    return onnx_emit(r, n, "aten.clamp.default(v, f, f)", onnx_emit(r, n, "aten.add.Scalar(v, beta:0.5)", v), 0.0, 1.0);
+}
+
+static npu_value onnx_cast_op(onnx_reader *r, onnx_node *n)
+{
+    return onnx_cast(r, onnx_x(n, 0), onnx_dtype(r, onnx_i(r, n, "to", 0)));
+}
+
+static npu_value onnx_cast_like(onnx_reader *r, onnx_node *n) { return onnx_cast(r, onnx_x(n, 0), onnx_type(r, onnx_x(n, 1))); }
+static npu_value onnx_identity(onnx_reader *r, onnx_node *n)
+{
+    (void)r;
+    return onnx_x(n, 0);
+}
+
+/* ---- ops: softmax, reduction ------------------------------------------------------------------------------------- */
+
+static npu_value onnx_hardmax(onnx_reader *r, npu_value x, int64_t axis)
+{
+    int64_t dims[NPU_MAX_RANK];
+    npu_value best = onnx_emit(r, NULL, "aten.argmax.default(v, i, b)", x, axis, true);
+    npu_value all = onnx_emit(r, NULL, "aten.arange.default(i)", onnx_dim(r, x, (uint32_t)axis));
+    for (uint32_t i = 0; i < NPU_MAX_RANK; i++) {
+        dims[i] = i == axis ? -1 : 1;
+    }
+    return onnx_cast(r, onnx_binary(r, "eq", best, onnx_reshape(r, all, dims, onnx_rank(r, x))), onnx_type(r, x));
+}
+
+static npu_value onnx_softmax_along(onnx_reader *r, const onnx_node *n, npu_value x, int64_t axis)
+{
+    return n->row->text ? onnx_emit(r, n, n->row->text, x, axis) : onnx_hardmax(r, x, axis);
+}
+
+/* Before opset 13 all dims from the axis on are one. */
+static npu_value onnx_softmax(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    uint32_t rank = onnx_rank(r, x);
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", r->opset < 13 ? 1 : -1), rank), dims[NPU_MAX_RANK], flat[2] = { 1, 1 };
+    if (r->opset >= 13 || axis + 1 == (int64_t)rank) {
+        return onnx_softmax_along(r, n, x, axis);
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i] = onnx_dim(r, x, i);
+        flat[i >= axis] *= dims[i];
+    }
+    return onnx_reshape(r, onnx_softmax_along(r, n, onnx_reshape(r, x, flat, 2), 1), dims, rank);
+}
+
+static npu_value onnx_product(onnx_reader *r, npu_value x, const int64_t *axes, uint32_t count, bool keep)
+{
+    npu_value v = x;
+    for (uint32_t i = 0; i < count; i++) {
+        v = onnx_emit(r, NULL, "aten.prod.dim_int(v, i, b, dtype=t)", v, axes[i], true, (int)onnx_type(r, x));
+    }
+    return keep || !count ? v : onnx_emit(r, NULL, "aten.squeeze.dims(v, I)", v, axes, count);
+}
+
+static npu_value onnx_sum(onnx_reader *r, npu_value x, const int64_t *axes, uint32_t count, bool keep)
+{
+    return onnx_emit(r, NULL, "aten.sum.dim_IntList(v, I, b, dtype=t)", x, axes, count, keep, (int)onnx_type(r, x));
+}
+
+static npu_value onnx_reduce_by(onnx_reader *r, const char *how, npu_value x, const int64_t *axes, uint32_t count, bool keep)
+{
+    if (strcmp(how, "prod") == 0) {
+        return onnx_product(r, x, axes, count, keep);
+    }
+    if (strcmp(how, "l1") == 0) {
+        return onnx_sum(r, onnx_unary(r, "abs", x), axes, count, keep);
+    }
+    if (strcmp(how, "squares") == 0 || strcmp(how, "l2") == 0) {
+        npu_value v = onnx_sum(r, onnx_binary(r, "mul", x, x), axes, count, keep);
+        return how[0] == 'l' ? onnx_unary(r, "sqrt", v) : v;
+    }
+    if (strcmp(how, "sum") == 0 || strcmp(how, "log") == 0) {
+        npu_value v = onnx_sum(r, x, axes, count, keep);
+        return how[0] == 'l' ? onnx_unary(r, "log", v) : v;
+    }
+    return onnx_emit(r, NULL, how, x, axes, count, keep);
+}
+
+/* text is how: a word of onnx_reduce_by, or the op. */
+static npu_value onnx_reduce(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    uint32_t rank = onnx_rank(r, x);
+    int64_t axes[NPU_MAX_RANK];
+    uint32_t count = onnx_axes(r, n, 1, rank, axes);
+    bool keep = onnx_i(r, n, "keepdims", 1) != 0;
+    if (!count && onnx_i(r, n, "noop_with_empty_axes", 0)) {
+        return x;
+    }
+    for (uint32_t i = 0; !count && i < rank; i++) {
+        axes[i] = i;
+    }
+    return onnx_cast(r, onnx_reduce_by(r, n->row->text, x, axes, count ? count : rank, keep), onnx_type(r, x));
+}
+
+/* The last of the largest is the first one from behind. */
+static npu_value onnx_argmax(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), v;
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, x));
+    bool is_last = onnx_i(r, n, "select_last_index", 0) != 0;
+    x = is_last ? onnx_emit(r, n, "aten.flip.default(v, I)", x, &axis, (uint32_t)1) : x;
+    v = onnx_emit(r, n, n->row->text, x, axis, onnx_i(r, n, "keepdims", 1) != 0);
+    return is_last ? onnx_emit(r, n, "aten.rsub.Scalar(v, i)", v, onnx_dim(r, x, (uint32_t)axis) - 1) : v;
+}
+
+static npu_value onnx_cumsum(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), v;
+    int64_t axis = onnx_axis(r, onnx_known_int(r, onnx_x(n, 1), "the axis"), onnx_rank(r, x));
+    bool is_reverse = onnx_i(r, n, "reverse", 0) != 0;
+    x = is_reverse ? onnx_emit(r, n, "aten.flip.default(v, I)", x, &axis, (uint32_t)1) : x;
+    v = onnx_emit(r, n, "aten.cumsum.default(v, i, dtype=t)", x, axis, (int)onnx_type(r, x));
+    v = onnx_i(r, n, "exclusive", 0) ? onnx_binary(r, "sub", v, x) : v;
+    return is_reverse ? onnx_emit(r, n, "aten.flip.default(v, I)", v, &axis, (uint32_t)1) : v;
+}
+
+static npu_value onnx_topk(onnx_reader *r, onnx_node *n)
+{
+    npu_value both[2];
+    int64_t k = onnx_x(n, 1).id ? onnx_known_int(r, onnx_x(n, 1), "k") : onnx_i(r, n, "k", 0);
+    onnx_emit_many(r, n, both, 2, "aten.topk.default(0, i, axis:-1, b, b)", k, onnx_i(r, n, "largest", 1) != 0,
+                   onnx_i(r, n, "sorted", 1) != 0);
+    onnx_result(r, n, 1, both[1]);
+    return both[0];
+}
+
+/* ---- ops: windows ------------------------------------------------------------------------------------------------ */
+
+/* Of convolutions and pools: up to three dims behind batch and channels. */
+typedef struct onnx_window {
+    uint32_t rank;
+    int64_t kernel[3], stride[3], dilation[3], begin[3], end[3]; /* the last two: what is added before and behind */
+} onnx_window;
+
+static bool onnx_is_symmetric(const onnx_window *w)
+{
+    return memcmp(w->begin, w->end, w->rank * sizeof w->begin[0]) == 0;
+}
+
+static void onnx_auto_pad(onnx_reader *r, const onnx_node *n, npu_value x, onnx_window *w)
+{
+    onnx_span mode = onnx_s(r, n, "auto_pad", "NOTSET");
+    bool is_upper = onnx_is(mode, "SAME_UPPER");
+    for (uint32_t i = 0; i < w->rank && (is_upper || onnx_is(mode, "SAME_LOWER")); i++) {
+        int64_t size = onnx_dim(r, x, i + 2), out = (size + w->stride[i] - 1) / w->stride[i];
+        int64_t total = (out - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - size;
+        total = total < 0 ? 0 : total;
+        w->begin[i] = is_upper ? total / 2 : total - total / 2;
+        w->end[i] = total - w->begin[i];
+    }
+}
+
+/* The kernel's sizes are an attribute, or the last dims of weights. */
+static bool onnx_window_of(onnx_reader *r, const onnx_node *n, npu_value x, npu_value weights, onnx_window *w)
+{
+    int64_t pads[6];
+    uint32_t rank = onnx_rank(r, x);
+    memset(w, 0, sizeof *w);
+    if (rank < 3 || rank > 5) {
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, "windows over %d dims are not supported", (int)rank - 2);
+        return false;
+    }
+    w->rank = rank - 2;
+    onnx_ints_or(r, n, "kernel_shape", w->kernel, w->rank, 0);
+    onnx_ints_or(r, n, "strides", w->stride, w->rank, 1);
+    onnx_ints_or(r, n, "dilations", w->dilation, w->rank, 1);
+    onnx_ints_or(r, n, "pads", pads, 2 * w->rank, 0);
+    for (uint32_t i = 0; i < w->rank && r->status == NPU_OK; i++) {
+        w->kernel[i] = weights.id ? onnx_dim(r, weights, i + 2) : w->kernel[i];
+        w->begin[i] = pads[i];
+        w->end[i] = pads[i + w->rank];
+        if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1 || w->kernel[i] > INT32_MAX || w->stride[i] > INT32_MAX ||
+            w->dilation[i] > INT32_MAX) {
+            onnx_fail(r, NPU_ERR_ATTRIBUTE, "a window of size %lld, stride %lld, dilation %lld", (long long)w->kernel[i],
+                      (long long)w->stride[i], (long long)w->dilation[i]);
+        }
+    }
+    if (r->status == NPU_OK) {
+        onnx_auto_pad(r, n, x, w);
+    }
+    return r->status == NPU_OK;
+}
+
+/* x with what the window adds; it adds nothing then. */
+static npu_value onnx_padded(onnx_reader *r, npu_value x, onnx_window *w, double value)
+{
+    int64_t pads[6];
+    bool is_any = false;
+    for (uint32_t i = 0; i < w->rank; i++) {
+        uint32_t at = 2 * (w->rank - 1 - i);
+        pads[at] = w->begin[i];
+        pads[at + 1] = w->end[i];
+        is_any = is_any || pads[at] || pads[at + 1];
+        w->begin[i] = w->end[i] = 0;
+    }
+    if (!is_any) {
+        return x;
+    }
+    return onnx_is_float(r, x) ? onnx_emit(r, NULL, "aten.constant_pad_nd.default(v, I, f)", x, pads, 2 * w->rank, value)
+                               : onnx_emit(r, NULL, "aten.constant_pad_nd.default(v, I, i)", x, pads, 2 * w->rank, (int64_t)value);
+}
+
+static npu_value onnx_convolve(onnx_reader *r, const onnx_node *n, npu_value x, npu_value weight, npu_value bias)
+{
+    static const int64_t zeros[3];
+    onnx_window w;
+    if (!onnx_window_of(r, n, x, weight, &w)) {
+        return onnx_none();
+    }
+    x = onnx_is_symmetric(&w) ? x : onnx_padded(r, x, &w, 0);
+    return onnx_emit(r, n, "aten.convolution.default(v, v, v, I, I, I, b, I, group:1)", x, weight, bias, w.stride, w.rank, w.begin,
+                     w.rank, w.dilation, w.rank, false, zeros, w.rank);
+}
+
+static npu_value onnx_conv(onnx_reader *r, onnx_node *n) { return onnx_convolve(r, n, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2)); }
+
+/* Sizes that the result must have, and with them what is cut off. */
+static void onnx_transposed_size(onnx_reader *r, const onnx_node *n, npu_value x, onnx_window *w, int64_t *extra)
+{
+    int64_t shape[3], given = onnx_ints(r, n, "output_shape", shape, 3);
+    bool is_upper = onnx_s_is(r, n, "auto_pad", "NOTSET", "SAME_UPPER"), is_lower = onnx_s_is(r, n, "auto_pad", "", "SAME_LOWER");
+    for (uint32_t i = 0; i < w->rank && (given || is_upper || is_lower); i++) {
+        int64_t size = onnx_dim(r, x, i + 2), want = given ? shape[i] : size * w->stride[i];
+        int64_t cut = (size - 1) * w->stride[i] + extra[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - want;
+        extra[i] += cut < 0 ? -cut : 0;
+        cut = cut < 0 ? 0 : cut;
+        w->begin[i] = is_upper ? cut / 2 : cut - cut / 2;
+        w->end[i] = cut - w->begin[i];
+        if (!is_upper && !is_lower) {
+            w->begin[i] = cut / 2;
+            w->end[i] = cut - cut / 2;
+        }
+    }
+}
+
+/* Whole, with what is added behind as zeros, and then cut to size: asymmetric, and more than a stride, is possible here. */
+static npu_value onnx_conv_transpose(onnx_reader *r, onnx_node *n)
+{
+    static const int64_t zeros[3];
+    npu_value x = onnx_x(n, 0), v;
+    onnx_window w;
+    int64_t extra[3] = { 0, 0, 0 }, pads[6];
+    if (!onnx_window_of(r, n, x, onnx_x(n, 1), &w)) {
+        return onnx_none();
+    }
+    onnx_ints_or(r, n, "output_padding", extra, w.rank, 0);
+    onnx_transposed_size(r, n, x, &w, extra);
+    for (uint32_t i = 0; i < w.rank; i++) {
+        pads[2 * (w.rank - 1 - i)] = -w.begin[i];
+        pads[2 * (w.rank - 1 - i) + 1] = extra[i] - w.end[i];
+    }
+    v = onnx_emit(r, n, "aten.convolution.default(0, 1, _, I, I, I, b, I, group:1)", w.stride, w.rank, zeros, w.rank, w.dilation,
+                  w.rank, true, zeros, w.rank);
+    v = onnx_emit(r, n, "aten.constant_pad_nd.default(v, I)", v, pads, 2 * w.rank);
+    if (onnx_x(n, 2).id) {
+        int64_t dims[4] = { -1, 1, 1, 1 };
+        v = onnx_binary(r, "add", v, onnx_reshape(r, onnx_x(n, 2), dims, w.rank + 1));
+    }
+    return v;
+}
+
+static double onnx_lowest(npu_dtype dtype)
+{
+    return npu_dtype_is_float(dtype) ? -HUGE_VAL : npu_dtype_is_signed(dtype) ? -ldexp(1, (int)npu_dtype_bits(dtype) - 1) : 0;
+}
+
+/* Indices of a plane become those of the tensor; column by column where the node says so. */
+static npu_value onnx_pool_indices(onnx_reader *r, const onnx_node *n, npu_value x, npu_value at)
+{
+    uint32_t rank = onnx_rank(r, x);
+    int64_t plane = 1, dims[NPU_MAX_RANK] = { 0 }, last = onnx_dim(r, x, rank - 1), planes = onnx_dim(r, x, 0) * onnx_dim(r, x, 1);
+    npu_value first;
+    for (uint32_t i = 2; i < rank; i++) {
+        plane *= onnx_dim(r, x, i);
+        dims[i] = 1;
+    }
+    dims[0] = onnx_dim(r, x, 0);
+    dims[1] = onnx_dim(r, x, 1);
+    first = onnx_reshape(r, onnx_emit(r, NULL, "aten.arange.start_step(i, i, i)", (int64_t)0, planes * plane, plane), dims, rank);
+    if (onnx_i(r, n, "storage_order", 0)) {
+        npu_value row = onnx_emit(r, NULL, "aten.floor_divide.Scalar(v, i)", at, last);
+        npu_value column = onnx_emit(r, NULL, "aten.remainder.Scalar(v, i)", at, last);
+        at = onnx_binary(r, "add", onnx_emit(r, NULL, "aten.mul.Scalar(v, i)", column, plane / last), row);
+    }
+    return onnx_binary(r, "add", at, first);
+}
+
+static npu_value onnx_max_pool(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), both[2];
+    npu_dtype dtype = onnx_type(r, x);
+    onnx_window w;
+    char text[80];
+    bool is_plain;
+    if (!onnx_window_of(r, n, x, onnx_none(), &w)) {
+        return onnx_none();
+    }
+    is_plain = onnx_is_symmetric(&w);
+    for (uint32_t i = 0; i < w.rank; i++) {
+        is_plain = is_plain && w.begin[i] * 2 <= w.kernel[i];
+    }
+    if (!is_plain && n->num_y > 1 && n->y[1].at < n->y[1].end) {
+        return onnx_refuse(r, "indices where what is added before and behind differs are not supported");
+    }
+    x = is_plain ? x : onnx_padded(r, x, &w, onnx_lowest(dtype));
+    x = npu_dtype_is_float(dtype) ? x : onnx_cast(r, x, NPU_F32);
+    snprintf(text, sizeof text, "aten.max_pool%ud_with_indices.default(v, I, I, I, I, b)", (unsigned)w.rank);
+    onnx_emit_many(r, n, both, 2, text, x, w.kernel, w.rank, w.stride, w.rank, w.begin, w.rank, w.dilation, w.rank,
+                   onnx_i(r, n, "ceil_mode", 0) != 0);
+    if (n->num_y > 1 && n->y[1].at < n->y[1].end) {
+        onnx_result(r, n, 1, onnx_pool_indices(r, n, onnx_x(n, 0), both[1]));
+    }
+    return onnx_cast(r, both[0], dtype);
+}
+
+static npu_value onnx_average(onnx_reader *r, const onnx_node *n, npu_value x, const onnx_window *w, bool counts_added)
+{
+    char text[80];
+    snprintf(text, sizeof text, "aten.avg_pool%ud.default(v, I, I, I, b, b)", (unsigned)w->rank);
+    return onnx_emit(r, n, text, x, w->kernel, w->rank, w->stride, w->rank, w->begin, w->rank, onnx_i(r, n, "ceil_mode", 0) != 0,
+                     counts_added);
+}
+
+/* What is added counts as elements or not; where it differs before and behind, ones say how many there are. */
+static npu_value onnx_avg_pool(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), ones;
+    bool counts_added = onnx_i(r, n, "count_include_pad", 0) != 0, is_plain;
+    onnx_window w, again;
+    if (!onnx_window_of(r, n, x, onnx_none(), &w)) {
+        return onnx_none();
+    }
+    is_plain = onnx_is_symmetric(&w);
+    for (uint32_t i = 0; i < w.rank; i++) {
+        is_plain = is_plain && w.begin[i] * 2 <= w.kernel[i];
+        if (w.dilation[i] != 1) {
+            return onnx_refuse(r, "averages with dilations are not supported");
+        }
+    }
+    if (is_plain || counts_added) {
+        return onnx_average(r, n, is_plain ? x : onnx_padded(r, x, &w, 0), &w, counts_added);
+    }
+    again = w;
+    ones = onnx_padded(r, onnx_emit(r, n, "aten.ones_like.default(v)", x), &again, 0);
+    x = onnx_average(r, n, onnx_padded(r, x, &w, 0), &w, true);
+    return onnx_binary(r, "div", x, onnx_average(r, n, ones, &again, true));
+}
+
+static npu_value onnx_power(onnx_reader *r, npu_value x, double exponent)
+{
+    return onnx_emit(r, NULL, "aten.pow.Tensor_Scalar(v, f)", x, exponent);
+}
+
+static npu_value onnx_lp_pool(onnx_reader *r, onnx_node *n)
+{
+    double p = (double)onnx_i(r, n, "p", 2), len = 1;
+    onnx_window w;
+    npu_value v;
+    if (!onnx_window_of(r, n, onnx_x(n, 0), onnx_none(), &w)) {
+        return onnx_none();
+    }
+    for (uint32_t i = 0; i < w.rank; i++) {
+        len *= (double)w.kernel[i];
+    }
+    v = onnx_power(r, onnx_unary(r, "abs", onnx_x(n, 0)), p);
+    v = onnx_average(r, n, onnx_padded(r, v, &w, 0), &w, true);
+    return onnx_power(r, onnx_emit(r, n, "aten.mul.Scalar(v, f)", v, len), 1 / p);
+}
+
+/* Over all dims behind the channels. */
+static npu_value onnx_global_pool(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t count = 0;
+    double p = (double)onnx_i(r, n, "p", 2);
+    for (uint32_t i = 2; i < onnx_rank(r, x); i++) {
+        dims[count++] = i;
+    }
+    if (n->row->text) {
+        return onnx_emit(r, n, n->row->text, x, dims, count, true);
+    }
+    return onnx_power(r, onnx_sum(r, onnx_power(r, onnx_unary(r, "abs", x), p), dims, count, true), 1 / p);
+}
+
+/* Each element goes back to where its index says; sizes are those of the pool's operand, or more. */
+static npu_value onnx_max_unpool(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), v;
+    uint32_t rank = onnx_rank(r, x);
+    int64_t dims[NPU_MAX_RANK], want[NPU_MAX_RANK], pads[2 * NPU_MAX_RANK], all = 1, flat = -1;
+    onnx_window w;
+    if (!onnx_window_of(r, n, x, onnx_none(), &w)) {
+        return onnx_none();
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i] = onnx_dim(r, x, i);
+        dims[i] = i < 2 ? dims[i] : (dims[i] - 1) * w.stride[i - 2] + w.kernel[i - 2] - w.begin[i - 2] - w.end[i - 2];
+        want[i] = dims[i];
+        all *= dims[i];
+    }
+    if (onnx_x(n, 2).id && onnx_known(r, onnx_x(n, 2), "output_shape", want, rank) != rank) {
+        return onnx_refuse(r, "output_shape has another rank");
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        pads[2 * (rank - 1 - i)] = 0;
+        pads[2 * (rank - 1 - i) + 1] = want[i] - dims[i];
+    }
+    v = onnx_emit(r, n, "aten.full.default(I, f, dtype=t)", &all, (uint32_t)1, 0.0, (int)onnx_type(r, x));
+    v = onnx_emit(r, n, "aten.scatter.src(v, i, v, v)", v, (int64_t)0, onnx_reshape(r, onnx_x(n, 1), &flat, 1),
+                  onnx_reshape(r, x, &flat, 1));
+    return onnx_emit(r, n, "aten.constant_pad_nd.default(v, I)", onnx_reshape(r, v, dims, rank), pads, 2 * rank);
+}
+
+/* ---- ops: normalisation ------------------------------------------------------------------------------------------ */
+
+/* The new running statistics, of the population, too. */
+static void onnx_batch_statistics(onnx_reader *r, onnx_node *n, npu_value x)
+{
+    static const char *const ops[] = { "aten.mean.dim(v, I, b)", "aten.var.correction(v, I, correction=i)" };
+    int64_t dims[NPU_MAX_RANK], zero = 0;
+    uint32_t count = 0;
+    double momentum = onnx_f(r, n, "momentum", 0.9);
+    for (uint32_t i = 0; i < onnx_rank(r, x); i++) {
+        dims[count] = i;
+        count += i != 1;
+    }
+    for (uint32_t i = 1; i < n->num_y && i < 3; i++) {
+        npu_value now = i == 1 ? onnx_emit(r, n, ops[0], x, dims, count, false) : onnx_emit(r, n, ops[1], x, dims, count, zero);
+        npu_value old = onnx_emit(r, n, "aten.mul.Scalar(v, f)", onnx_x(n, i + 2), momentum);
+        onnx_result(r, n, i, onnx_binary(r, "add", old, onnx_emit(r, n, "aten.mul.Scalar(v, f)", now, 1 - momentum)));
+    }
+}
+
+static npu_value onnx_batch_norm(onnx_reader *r, onnx_node *n)
+{
+    bool is_training = onnx_i(r, n, "training_mode", 0) != 0;
+    if (onnx_i(r, n, "spatial", 1) != 1) {
+        return onnx_refuse(r, "spatial = 0 is not supported");
+    }
+    if (is_training) {
+        onnx_batch_statistics(r, n, onnx_x(n, 0));
+        return onnx_emit(r, n, "aten.batch_norm.default(0, 1, 2, _, _, b, f, epsilon:1/100000, b)", true, 0.0, false);
+    }
+    return onnx_emit(r, n, "aten.batch_norm.default(0, 1, 2, 3, 4, b, f, epsilon:1/100000, b)", false, 0.0, false);
+}
+
+static npu_value onnx_instance_norm(onnx_reader *r, onnx_node *n)
+{
+    return onnx_emit(r, n, "aten.instance_norm.default(0, 1, 2, _, _, b, f, epsilon:1/100000, b)", true, 0.0, false);
+}
+
+static npu_value onnx_layer_norm(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), all[3];
+    uint32_t rank = onnx_rank(r, x);
+    int64_t dims[NPU_MAX_RANK], axis = onnx_axis(r, onnx_i(r, n, "axis", -1), rank);
+    uint32_t count = 0;
+    for (uint32_t i = (uint32_t)axis; i < rank; i++) {
+        dims[count++] = onnx_dim(r, x, i);
+    }
+    onnx_emit_many(r, n, all, 3, "aten.native_layer_norm.default(0, I, 1, 2, epsilon:1/100000)", dims, count);
+    onnx_result(r, n, 1, all[1]);
+    onnx_result(r, n, 2, all[2]);
+    return all[0];
+}
+
+/* Scale and bias are of groups before opset 21. */
+static npu_value onnx_group_norm(onnx_reader *r, onnx_node *n)
+{
+    npu_value scale = onnx_x(n, 1), bias = onnx_x(n, 2);
+    int64_t groups = onnx_i(r, n, "num_groups", 1), each = groups > 0 ? onnx_dim(r, onnx_x(n, 0), 1) / groups : 1;
+    if (r->opset < 21) {
+        scale = onnx_emit(r, n, "aten.repeat_interleave.self_int(v, i)", scale, each);
+        bias = onnx_emit(r, n, "aten.repeat_interleave.self_int(v, i)", bias, each);
+    }
+    return onnx_emit(r, n, "aten.group_norm.default(0, i, v, v, epsilon:1/100000)", groups, scale, bias);
+}
+
+static npu_value onnx_lp_norm(onnx_reader *r, onnx_node *n)
+{
+    int64_t axis = onnx_i(r, n, "axis", -1);
+    return onnx_binary(r, "div", onnx_x(n, 0), onnx_emit(r, n, "aten.linalg_vector_norm.default(0, p:2, I, b)", &axis, (uint32_t)1, true));
+}
+
+static npu_value onnx_mvn(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), mean, var;
+    int64_t axes[NPU_MAX_RANK] = { 0, 2, 3 };
+    uint32_t count = onnx_has(r, n, "axes") ? onnx_axes(r, n, 9, onnx_rank(r, x), axes) : 3;
+    mean = onnx_emit(r, n, "aten.mean.dim(v, I, b)", x, axes, count, true);
+    var = onnx_emit(r, n, "aten.var.correction(v, I, correction=i, keepdim=b)", x, axes, count, (int64_t)0, true);
+    var = onnx_emit(r, n, "aten.add.Scalar(v, f)", onnx_unary(r, "sqrt", var), 1e-9);
+    return onnx_binary(r, "div", onnx_binary(r, "sub", x, mean), var);
+}
+
+/* Squares of neighbouring channels, added up one shift after the other. */
+static npu_value onnx_lrn(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), squares, sum = { 0 };
+    int64_t size = onnx_i(r, n, "size", 1), channels = onnx_dim(r, x, 1), pads[2 * NPU_MAX_RANK] = { 0 };
+    uint32_t rank = onnx_rank(r, x);
+    if (rank < 2 || size < 1 || size > ONNX_MAX_LIST) {
+        return onnx_refuse(r, "a size or rank that is not supported");
+    }
+    pads[2 * (rank - 2)] = (size - 1) / 2;
+    pads[2 * (rank - 2) + 1] = size - 1 - (size - 1) / 2;
+    squares = onnx_emit(r, n, "aten.constant_pad_nd.default(v, I)", onnx_binary(r, "mul", x, x), pads, 2 * (rank - 1));
+    for (int64_t i = 0; i < size && r->status == NPU_OK; i++) {
+        npu_value part = onnx_slice(r, squares, 1, i, i + channels);
+        sum = i ? onnx_binary(r, "add", sum, part) : part;
+    }
+    sum = onnx_emit(r, n, "aten.mul.Scalar(v, f)", sum, onnx_f(r, n, "alpha", 0.0001) / (double)size);
+    sum = onnx_emit(r, n, "aten.pow.Tensor_Scalar(v, beta:0.75)", onnx_emit(r, n, "aten.add.Scalar(v, bias:1.0)", sum));
+    return onnx_binary(r, "div", x, sum);
+}
+
+/* Only what is not random. */
+static npu_value onnx_dropout(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    double ratio = 0.5;
+    int64_t is_training = onnx_x(n, 2).id ? onnx_known_int(r, onnx_x(n, 2), "training_mode") : 0;
+    if (onnx_x(n, 1).id && is_training) {
+        onnx_known_floats(r, onnx_x(n, 1), "the ratio", &ratio, 1);
+    }
+    if (is_training && ratio != 0) {
+        return onnx_refuse(r, "training: random numbers are not supported");
+    }
+    if (n->num_y > 1) {
+        onnx_result(r, n, 1, onnx_emit(r, n, "aten.ones_like.default(v, dtype=t)", x, (int)(r->opset < 10 ? onnx_type(r, x) : NPU_BOOL)));
+    }
+    return x;
+}
+
+/* ---- ops: products ----------------------------------------------------------------------------------------------- */
+
+static npu_value onnx_transposed(onnx_reader *r, npu_value v)
+{
+    static const int64_t swap[2] = { 1, 0 };
+    return onnx_permute(r, v, swap, 2);
+}
+
+/* What PyTorch's linear layers become is one again. */
+static npu_value onnx_gemm(onnx_reader *r, onnx_node *n)
+{
+    npu_value a = onnx_x(n, 0), b = onnx_x(n, 1), c = onnx_x(n, 2);
+    double alpha = onnx_f(r, n, "alpha", 1), beta = onnx_f(r, n, "beta", 1);
+    bool is_plain = alpha == 1 && (beta == 1 || !c.id) && onnx_i(r, n, "transB", 0) && onnx_rank(r, c) <= 1;
+    a = onnx_i(r, n, "transA", 0) ? onnx_transposed(r, a) : a;
+    if (is_plain && (!c.id || (onnx_rank(r, c) == 1 && npu_value_spec(r->g, c)->dims[0] == onnx_dim(r, b, 0)))) {
+        return onnx_emit(r, n, "aten.linear.default(v, v, v)", a, b, c);
+    }
+    b = onnx_i(r, n, "transB", 0) ? onnx_transposed(r, b) : b;
+    if (!c.id) {
+        return onnx_binary(r, "mul", onnx_emit(r, n, "aten.mm.default(v, v)", a, b), onnx_like(r, a, alpha));
+    }
+    return onnx_emit(r, n, "aten.addmm.default(v, v, v, beta=f, alpha=f)", c, a, b, beta, alpha);
+}
+
+static npu_value onnx_einsum(onnx_reader *r, onnx_node *n)
+{
+    return onnx_emit(r, n, "aten.einsum.default(equation:'', V)", n->x, n->num_x);
+}
+
+/* A zero point of rows, columns or channels along a dim of a tensor of that rank. */
+static npu_value onnx_along(onnx_reader *r, npu_value v, uint32_t rank, int64_t axis)
+{
+    int64_t dims[NPU_MAX_RANK];
+    for (uint32_t i = 0; i < NPU_MAX_RANK; i++) {
+        dims[i] = i == axis ? -1 : 1;
+    }
+    return onnx_rank(r, v) == 1 && rank ? onnx_reshape(r, v, dims, rank) : v;
+}
+
+/* Stored minus zero, in integers that hold every sum. */
+static npu_value onnx_centred(onnx_reader *r, npu_value x, npu_value zero, int64_t axis)
+{
+    npu_value wide = onnx_cast(r, x, NPU_I64);
+    return zero.id ? onnx_binary(r, "sub", wide, onnx_along(r, onnx_cast(r, zero, NPU_I64), onnx_rank(r, x), axis)) : wide;
+}
+
+static npu_value onnx_matmul_integer(onnx_reader *r, onnx_node *n)
+{
+    npu_value a = onnx_centred(r, onnx_x(n, 0), onnx_x(n, 2), (int64_t)onnx_rank(r, onnx_x(n, 0)) - 2);
+    npu_value b = onnx_centred(r, onnx_x(n, 1), onnx_x(n, 3), (int64_t)onnx_rank(r, onnx_x(n, 1)) - 1);
+    return onnx_cast(r, onnx_emit(r, n, "aten.matmul.default(v, v)", a, b), NPU_I32);
+}
+
+static npu_value onnx_conv_integer(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_centred(r, onnx_x(n, 0), onnx_x(n, 2), 1), w = onnx_centred(r, onnx_x(n, 1), onnx_x(n, 3), 0);
+    return onnx_cast(r, onnx_convolve(r, n, x, w, onnx_none()), NPU_I32);
+}
+
+/* ---- ops: quantised ---------------------------------------------------------------------------------------------- */
+
+/* Rounded, moved to the zero point and held within the dtype, which is the zero point's, or u8. */
+static npu_value onnx_saturated(onnx_reader *r, npu_value scaled, npu_value zero, int64_t axis)
+{
+    npu_dtype dtype = zero.id ? onnx_type(r, zero) : NPU_U8;
+    double bits = (double)npu_dtype_bits(dtype), low = npu_dtype_is_signed(dtype) ? -ldexp(1, (int)bits - 1) : 0;
+    npu_value v = onnx_cast(r, onnx_unary(r, "round", scaled), NPU_F32);
+    if (zero.id) {
+        v = onnx_binary(r, "add", v, onnx_along(r, onnx_cast(r, zero, NPU_F32), onnx_rank(r, v), axis));
+    }
+    return onnx_cast(r, onnx_emit(r, NULL, "aten.clamp.default(v, f, f)", v, low, low + ldexp(1, (int)bits) - 1), dtype);
+}
+
+static npu_value onnx_quantize(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), scale = onnx_x(n, 1);
+    int64_t axis = onnx_rank(r, scale) ? onnx_axis(r, onnx_i(r, n, "axis", 1), onnx_rank(r, x)) : 0;
+    if (onnx_i(r, n, "block_size", 0)) {
+        return onnx_refuse(r, "scales of blocks are not supported");
+    }
+    x = onnx_binary(r, "div", onnx_cast(r, x, onnx_type(r, scale)), onnx_along(r, scale, onnx_rank(r, x), axis));
+    return onnx_saturated(r, x, onnx_x(n, 2), axis);
+}
+
+static npu_value onnx_dequantize(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), scale = onnx_x(n, 1), zero = onnx_x(n, 2), v = x;
+    int64_t axis = onnx_rank(r, scale) ? onnx_axis(r, onnx_i(r, n, "axis", 1), onnx_rank(r, x)) : 0;
+    if (onnx_i(r, n, "block_size", 0)) {
+        return onnx_refuse(r, "scales of blocks are not supported");
+    }
+    if (zero.id) {
+        v = onnx_binary(r, "sub", onnx_cast(r, x, NPU_I32), onnx_along(r, onnx_cast(r, zero, NPU_I32), onnx_rank(r, x), axis));
+    }
+    return onnx_binary(r, "mul", onnx_cast(r, v, onnx_type(r, scale)), onnx_along(r, scale, onnx_rank(r, x), axis));
+}
+
+/* The range with zero in it, over 255 steps. */
+static npu_value onnx_dynamic_quantize(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), zero = onnx_like(r, x, 0), low, high, scale, point;
+    low = onnx_emit(r, n, "aten.minimum.default(v, v)", onnx_emit(r, n, "aten.min.default(v)", x), zero);
+    high = onnx_emit(r, n, "aten.maximum.default(v, v)", onnx_emit(r, n, "aten.max.default(v)", x), zero);
+    scale = onnx_emit(r, n, "aten.div.Scalar(v, f)", onnx_binary(r, "sub", high, low), 255.0);
+    point = onnx_unary(r, "neg", onnx_binary(r, "div", low, scale));
+    point = onnx_saturated(r, point, onnx_none(), 0);
+    onnx_result(r, n, 1, scale);
+    onnx_result(r, n, 2, point);
+    return onnx_saturated(r, onnx_binary(r, "div", x, scale), point, 0);
+}
+
+/* Sums of integers times the scales of both operands over that of the result. */
+static npu_value onnx_rescaled(onnx_reader *r, npu_value sum, npu_value a, npu_value b, npu_value y, npu_value zero, int64_t axis)
+{
+    npu_value scale = onnx_binary(r, "div", onnx_binary(r, "mul", a, onnx_along(r, b, onnx_rank(r, sum), axis)), y);
+    return onnx_saturated(r, onnx_binary(r, "mul", onnx_cast(r, sum, NPU_F32), scale), zero, axis);
+}
+
+static npu_value onnx_qlinear_matmul(onnx_reader *r, onnx_node *n)
+{
+    npu_value a = onnx_centred(r, onnx_x(n, 0), onnx_x(n, 2), (int64_t)onnx_rank(r, onnx_x(n, 0)) - 2);
+    npu_value b = onnx_centred(r, onnx_x(n, 3), onnx_x(n, 5), (int64_t)onnx_rank(r, onnx_x(n, 3)) - 1);
+    npu_value sum = onnx_emit(r, n, "aten.matmul.default(v, v)", a, b);
+    return onnx_rescaled(r, sum, onnx_x(n, 1), onnx_x(n, 4), onnx_x(n, 6), onnx_x(n, 7), (int64_t)onnx_rank(r, sum) - 1);
+}
+
+static npu_value onnx_qlinear_conv(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_centred(r, onnx_x(n, 0), onnx_x(n, 2), 1), w = onnx_centred(r, onnx_x(n, 3), onnx_x(n, 5), 0);
+    npu_value bias = onnx_x(n, 8).id ? onnx_cast(r, onnx_x(n, 8), NPU_I64) : onnx_none();
+    npu_value sum = onnx_convolve(r, n, x, w, bias);
+    return onnx_rescaled(r, sum, onnx_x(n, 1), onnx_x(n, 4), onnx_x(n, 6), onnx_x(n, 7), 1);
+}
+
+/* ---- ops: shapes ------------------------------------------------------------------------------------------------- */
+
+static npu_value onnx_shape(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t rank = onnx_rank(r, x), dims[NPU_MAX_RANK], begin = onnx_i(r, n, "start", 0), end = onnx_i(r, n, "end", rank);
+    uint32_t count = 0;
+    begin = begin < 0 ? begin + rank : begin;
+    end = end < 0 ? end + rank : end > rank ? rank : end;
+    for (int64_t i = begin < 0 ? 0 : begin; i < end; i++) {
+        dims[count++] = onnx_dim(r, x, (uint32_t)i);
+    }
+    return onnx_int_constant(r, dims, count);
+}
+
+static npu_value onnx_size(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t len = 1;
+    for (uint32_t i = 0; i < onnx_rank(r, x); i++) {
+        len *= onnx_dim(r, x, i);
+    }
+    return npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &len);
+}
+
+static npu_value onnx_reshape_op(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t count = onnx_x(n, 1).id || r->opset >= 5 ? onnx_known(r, onnx_x(n, 1), "the shape", dims, NPU_MAX_RANK)
+                                                      : onnx_ints(r, n, "shape", dims, NPU_MAX_RANK);
+    bool keeps_zero = onnx_i(r, n, "allowzero", 0) != 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (dims[i] == 0 && !keeps_zero && i < onnx_rank(r, x)) {
+            dims[i] = npu_value_spec(r->g, x)->dims[i];
+        } else if (dims[i] < -1) {
+            return onnx_refuse(r, "a shape has a size below -1");
+        }
+    }
+    return onnx_reshape(r, x, dims, count);
+}
+
+static npu_value onnx_flatten(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    uint32_t rank = onnx_rank(r, x);
+    int64_t axis = onnx_i(r, n, "axis", 1), dims[2] = { 1, 1 };
+    axis = axis < 0 ? axis + rank : axis;
+    if (axis < 0 || axis > (int64_t)rank) {
+        return onnx_refuse(r, "the axis is none of the operand");
+    }
+    if (axis == 1 && npu_value_spec(r->g, x)->dims[0] < -1) {
+        dims[0] = npu_value_spec(r->g, x)->dims[0];
+        dims[1] = -1;
+        return onnx_reshape(r, x, dims, 2);
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i >= axis] *= onnx_dim(r, x, i);
+    }
+    return onnx_reshape(r, x, dims, 2);
+}
+
+static npu_value onnx_squeeze(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t axes[NPU_MAX_RANK];
+    uint32_t count = onnx_axes(r, n, 1, onnx_rank(r, x), axes);
+    for (uint32_t i = 0; i < count; i++) {
+        if (npu_value_spec(r->g, x)->dims[axes[i]] != 1) {
+            return onnx_refuse(r, "an axis to be squeezed is not 1");
+        }
+    }
+    return count ? onnx_emit(r, n, "aten.squeeze.dims(0, I)", axes, count) : onnx_emit(r, n, "aten.squeeze.default(0)");
+}
+
+static npu_value onnx_unsqueeze(onnx_reader *r, onnx_node *n)
+{
+    npu_value v = onnx_x(n, 0);
+    int64_t axes[NPU_MAX_RANK];
+    uint32_t added = onnx_x(n, 1).id ? onnx_known(r, onnx_x(n, 1), "axes", axes, NPU_MAX_RANK) : onnx_ints(r, n, "axes", axes, NPU_MAX_RANK);
+    uint32_t rank = onnx_rank(r, v) + added, is_new = 0;
+    if (rank > NPU_MAX_RANK) {
+        return onnx_refuse(r, "more dims than are possible");
+    }
+    for (uint32_t i = 0; i < added; i++) {
+        is_new |= 1u << onnx_axis(r, axes[i], rank);
+    }
+    for (uint32_t i = 0; i < rank && r->status == NPU_OK; i++) {
+        v = is_new >> i & 1 ? onnx_emit(r, n, "aten.unsqueeze.default(v, i)", v, (int64_t)i) : v;
+    }
+    return v;
+}
+
+static npu_value onnx_expand_to(onnx_reader *r, npu_value x, const int64_t *dims, uint32_t rank)
+{
+    return onnx_emit(r, NULL, "aten.expand.default(v, I)", x, dims, rank);
+}
+
+/* Sizes of 1 in the shape are the operand's. */
+static npu_value onnx_expand(onnx_reader *r, onnx_node *n)
+{
+    int64_t shape[NPU_MAX_RANK], dims[NPU_MAX_RANK];
+    uint32_t rank = 0, count = onnx_known(r, onnx_x(n, 1), "the shape", shape, NPU_MAX_RANK);
+    const npu_spec *spec = npu_value_spec(r->g, onnx_x(n, 0));
+    if (!spec || npu_dims_broadcast(spec->dims, spec->rank, shape, count, dims, &rank, NULL)) {
+        return onnx_refuse(r, "the shape does not fit the operand");
+    }
+    return onnx_expand_to(r, onnx_x(n, 0), dims, rank);
+}
+
+static npu_value onnx_tile(onnx_reader *r, onnx_node *n)
+{
+    int64_t repeats[NPU_MAX_RANK];
+    uint32_t count = onnx_known(r, onnx_x(n, 1), "repeats", repeats, NPU_MAX_RANK);
+    return onnx_emit(r, n, "aten.tile.default(0, I)", repeats, count);
+}
+
+static npu_value onnx_transpose(onnx_reader *r, onnx_node *n)
+{
+    int64_t order[NPU_MAX_RANK];
+    uint32_t rank = onnx_rank(r, onnx_x(n, 0));
+    if (onnx_ints(r, n, "perm", order, NPU_MAX_RANK) == 0) {
+        for (uint32_t i = 0; i < rank; i++) {
+            order[i] = rank - 1 - i;
+        }
+    } else if (onnx_ints(r, n, "perm", order, NPU_MAX_RANK) != rank) {
+        return onnx_refuse(r, "perm has another rank");
+    }
+    return onnx_permute(r, onnx_x(n, 0), order, rank);
+}
+
+static npu_value onnx_concat(onnx_reader *r, onnx_node *n)
+{
+    return onnx_emit(r, n, "aten.cat.default(V, axis:1)", n->x, n->num_x);
+}
+
+/* Sizes given, or equal ones of which the last may be smaller. */
+static npu_value onnx_split(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), *parts = (npu_value *)onnx_alloc(r, (n->num_y + 1) * sizeof *parts);
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, x)), *sizes = (int64_t *)onnx_alloc(r, (n->num_y + 1) * 8);
+    uint32_t count = !sizes ? 0 : onnx_x(n, 1).id ? onnx_known(r, onnx_x(n, 1), "split", sizes, n->num_y)
+                                                  : onnx_ints(r, n, "split", sizes, n->num_y);
+    if (!parts || !sizes || r->status) {
+        return onnx_none();
+    }
+    if (!count) {
+        int64_t whole = onnx_dim(r, x, (uint32_t)axis), each = (whole + n->num_y - 1) / n->num_y;
+        for (; count < n->num_y; count++) {
+            sizes[count] = each < whole ? each : whole;
+            whole -= sizes[count];
+        }
+    }
+    onnx_emit_many(r, n, parts, n->num_y, "aten.split_with_sizes.default(v, I, i)", x, sizes, count, axis);
+    for (uint32_t i = 1; i < n->num_y; i++) {
+        onnx_result(r, n, i, parts[i]);
+    }
+    return parts[0];
+}
+
+/* Operands 1 to 4, or attributes before opset 10. */
+static uint32_t onnx_slice_list(onnx_reader *r, const onnx_node *n, uint32_t operand, const char *name, int64_t *out)
+{
+    return onnx_x(n, operand).id ? onnx_known(r, onnx_x(n, operand), name, out, NPU_MAX_RANK)
+                                 : onnx_ints(r, n, name, out, NPU_MAX_RANK);
+}
+
+/* Backwards: the elements are counted out. */
+static npu_value onnx_slice_back(onnx_reader *r, npu_value x, int64_t axis, int64_t begin, int64_t end, int64_t step)
+{
+    int64_t size = onnx_dim(r, x, (uint32_t)axis), *at;
+    uint32_t count = 0;
+    begin = begin < 0 ? begin + size : begin >= size ? size - 1 : begin;
+    end = end < -size ? -1 : end < 0 ? end + size : end;
+    at = (int64_t *)onnx_alloc(r, (size_t)(size > ONNX_MAX_FOLDED ? 0 : size) * 8 + 8);
+    if (!at || size > ONNX_MAX_FOLDED) {
+        return onnx_refuse(r, "a slice backwards of so many elements is not supported");
+    }
+    for (int64_t i = begin; i > end && i >= 0; i = step < -size ? -1 : i + step) {
+        at[count++] = i;
+    }
+    return onnx_select(r, x, axis, at, count);
+}
+
+static npu_value onnx_slice_op(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t begins[NPU_MAX_RANK], ends[NPU_MAX_RANK], axes[NPU_MAX_RANK], steps[NPU_MAX_RANK];
+    uint32_t count = onnx_slice_list(r, n, 1, "starts", begins), num_axes = onnx_slice_list(r, n, 3, "axes", axes);
+    uint32_t num_ends = onnx_slice_list(r, n, 2, "ends", ends), num_steps = onnx_slice_list(r, n, 4, "steps", steps);
+    if (num_ends != count || (num_axes && num_axes != count) || (num_steps && num_steps != count)) {
+        return onnx_refuse(r, "starts, ends, axes and steps have other lengths");
+    }
+    for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
+        int64_t axis = onnx_axis(r, num_axes ? axes[i] : i, onnx_rank(r, x)), step = num_steps ? steps[i] : 1;
+        if (step == 0) {
+            return onnx_refuse(r, "a step is 0");
+        }
+        x = step < 0 ? onnx_slice_back(r, x, axis, begins[i], ends[i], step)
+                     : onnx_emit(r, n, "aten.slice.Tensor(v, i, i, i, i)", x, axis, begins[i], ends[i], step);
+    }
+    return x;
+}
+
+/* Where an element beyond the border comes from: the border, the mirror, or the other side. */
+static int64_t onnx_source(onnx_span mode, int64_t i, int64_t size)
+{
+    if (onnx_is(mode, "edge")) {
+        return i < 0 ? 0 : i >= size ? size - 1 : i;
+    }
+    if (onnx_is(mode, "wrap")) {
+        return ((i % size) + size) % size;
+    }
+    int64_t period = size > 1 ? 2 * size - 2 : 1, at = ((i % period) + period) % period;
+    return at < size ? at : period - at;
+}
+
+static npu_value onnx_pad_by_index(onnx_reader *r, npu_value x, int64_t axis, int64_t begin, int64_t end, onnx_span mode)
+{
+    int64_t size = onnx_dim(r, x, (uint32_t)axis), len = size + begin + end, *at;
+    if (size < 1 || len < 0 || len > ONNX_MAX_FOLDED) {
+        return onnx_refuse(r, "a border of that size is not supported");
+    }
+    at = (int64_t *)onnx_alloc(r, (size_t)len * 8 + 8);
+    for (int64_t i = 0; at && i < len; i++) {
+        at[i] = onnx_source(mode, i - begin, size);
+    }
+    return at ? onnx_select(r, x, axis, at, (uint32_t)len) : onnx_none();
+}
+
+/* Borders of all dims, before and behind, in pads; the axes that they are given for. */
+static bool onnx_pads(onnx_reader *r, const onnx_node *n, uint32_t rank, int64_t *begin, int64_t *end)
+{
+    int64_t pads[2 * NPU_MAX_RANK], axes[NPU_MAX_RANK];
+    uint32_t count = onnx_x(n, 1).id ? onnx_known(r, onnx_x(n, 1), "pads", pads, 2 * NPU_MAX_RANK)
+                     : onnx_has(r, n, "pads") ? onnx_ints(r, n, "pads", pads, 2 * NPU_MAX_RANK)
+                                              : onnx_ints(r, n, "paddings", pads, 2 * NPU_MAX_RANK);
+    uint32_t num_axes = onnx_x(n, 3).id ? onnx_axes(r, n, 3, rank, axes) : rank;
+    memset(begin, 0, NPU_MAX_RANK * sizeof *begin);
+    memset(end, 0, NPU_MAX_RANK * sizeof *end);
+    if (count != 2 * num_axes) {
+        onnx_fail(r, NPU_ERR_ATTRIBUTE, "pads has %u numbers, expected %u", (unsigned)count, (unsigned)(2 * num_axes));
+        return false;
+    }
+    for (uint32_t i = 0; i < num_axes; i++) {
+        uint32_t at = onnx_x(n, 3).id ? (uint32_t)axes[i] : i;
+        begin[at] = pads[i];
+        end[at] = pads[i + num_axes];
+    }
+    return r->status == NPU_OK;
+}
+
+static npu_value onnx_pad(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t begin[NPU_MAX_RANK], end[NPU_MAX_RANK], pads[2 * NPU_MAX_RANK];
+    onnx_span mode = onnx_s(r, n, "mode", "constant");
+    double value = onnx_f(r, n, "value", 0);
+    uint32_t rank = onnx_rank(r, x);
+    if (!onnx_pads(r, n, rank, begin, end)) {
+        return onnx_none();
+    }
+    for (uint32_t i = 0; i < rank && !onnx_is(mode, "constant") && r->status == NPU_OK; i++) {
+        x = begin[i] || end[i] ? onnx_pad_by_index(r, x, i, begin[i], end[i], mode) : x;
+    }
+    if (!onnx_is(mode, "constant")) {
+        return x;
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        pads[2 * (rank - 1 - i)] = begin[i];
+        pads[2 * (rank - 1 - i) + 1] = end[i];
+    }
+    if (onnx_x(n, 2).id) {
+        onnx_known_floats(r, onnx_x(n, 2), "the value of the border", &value, 1);
+    }
+    return onnx_is_float(r, x) ? onnx_emit(r, n, "aten.constant_pad_nd.default(v, I, f)", x, pads, 2 * rank, value)
+                               : onnx_emit(r, n, "aten.constant_pad_nd.default(v, I, i)", x, pads, 2 * rank, (int64_t)value);
+}
+
+static npu_value onnx_constant_of_shape(onnx_reader *r, onnx_node *n)
+{
+    onnx_span tensor = onnx_member(r, onnx_attr(r, n, "value"), ONNX_A_T);
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank = onnx_known(r, onnx_x(n, 0), "the shape", dims, NPU_MAX_RANK);
+    npu_value v = tensor.at ? onnx_reshape(r, onnx_tensor(r, tensor), NULL, 0) : onnx_none();
+    return onnx_expand_to(r, v.id ? v : onnx_emit(r, n, "aten.scalar_tensor.default(f, dtype=t)", 0.0, NPU_F32), dims, rank);
+}
+
+/* A tensor, or a number or list in one of the other attributes. */
+static npu_value onnx_constant(onnx_reader *r, onnx_node *n)
+{
+    onnx_span tensor = onnx_member(r, onnx_attr(r, n, "value"), ONNX_A_T), list;
+    int64_t ints[ONNX_MAX_LIST], i;
+    uint64_t words[ONNX_MAX_LIST];
+    float floats[ONNX_MAX_LIST];
+    uint32_t count;
+    if (tensor.at) {
+        return onnx_tensor(r, tensor);
+    }
+    if (onnx_has(r, n, "value_int")) {
+        i = onnx_i(r, n, "value_int", 0);
+        return npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &i);
+    }
+    if (onnx_has(r, n, "value_float")) {
+        floats[0] = (float)onnx_f(r, n, "value_float", 0);
+        return npu_constant(r->g, NULL, npu_spec_tensor(NPU_F32, 0, NULL), floats);
+    }
+    list = onnx_attr(r, n, "value_floats");
+    if (list.at) {
+        count = onnx_repeated(r, list, ONNX_A_FLOATS, 5, words, ONNX_MAX_LIST);
+        for (uint32_t k = 0; k < count; k++) {
+            onnx_store((uint8_t *)&floats[k], words[k], 4);
+        }
+        i = count;
+        return npu_constant(r->g, NULL, npu_spec_tensor(NPU_F32, 1, &i), floats);
+    }
+    if (onnx_has(r, n, "value_ints")) {
+        count = onnx_ints(r, n, "value_ints", ints, ONNX_MAX_LIST);
+        return onnx_int_constant(r, ints, count);
+    }
+    return onnx_refuse(r, "constants of strings and sparse ones are not supported");
+}
+
+static npu_value onnx_range(onnx_reader *r, onnx_node *n)
+{
+    npu_dtype dtype = onnx_type(r, onnx_x(n, 0));
+    double f[3] = { 0, 0, 1 };
+    for (uint32_t i = 0; i < 3; i++) {
+        onnx_known_floats(r, onnx_x(n, i), "start, limit and delta", &f[i], 1);
+    }
+    if (f[2] == 0 || (f[1] - f[0]) / f[2] > ONNX_MAX_FOLDED) {
+        return onnx_refuse(r, "a range of that length is not supported");
+    }
+    if ((f[1] - f[0]) / f[2] <= 0) {
+        int64_t none = 0;
+        return npu_constant(r->g, NULL, npu_spec_tensor(dtype, 1, &none), "");
+    }
+    return npu_dtype_is_float(dtype)
+               ? onnx_emit(r, n, "aten.arange.start_step(f, f, f, dtype=t)", f[0], f[1], f[2], (int)dtype)
+               : onnx_emit(r, n, "aten.arange.start_step(i, i, i, dtype=t)", (int64_t)f[0], (int64_t)f[1], (int64_t)f[2], (int)dtype);
+}
+
+static npu_value onnx_eye_like(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), v;
+    int64_t k = onnx_i(r, n, "k", 0), rows = onnx_dim(r, x, 0), columns = onnx_dim(r, x, 1);
+    npu_dtype dtype = onnx_has(r, n, "dtype") ? onnx_dtype(r, onnx_i(r, n, "dtype", 0)) : onnx_type(r, x);
+    npu_value row = onnx_emit(r, n, "aten.arange.default(i)", rows), column = onnx_emit(r, n, "aten.arange.default(i)", columns);
+    v = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_emit(r, n, "aten.add.Scalar(v, i)", row, k), (int64_t)1);
+    return onnx_cast(r, onnx_binary(r, "eq", v, column), dtype);
+}
+
+static npu_value onnx_trilu(onnx_reader *r, onnx_node *n)
+{
+    int64_t k = onnx_x(n, 1).id ? onnx_known_int(r, onnx_x(n, 1), "k") : 0;
+    return onnx_emit(r, n, onnx_i(r, n, "upper", 1) ? "aten.triu.default(0, i)" : "aten.tril.default(0, i)", k);
+}
+
+static npu_value onnx_depth_to_space(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t b = onnx_i(r, n, "blocksize", 1), c = onnx_dim(r, x, 1), h = onnx_dim(r, x, 2), w = onnx_dim(r, x, 3), batch = onnx_dim(r, x, 0);
+    static const int64_t order[6] = { 0, 3, 4, 1, 5, 2 };
+    if (b < 1 || b > 4096 || c % (b * b)) {
+        return onnx_refuse(r, "the channels are no multiple of the block");
+    }
+    if (onnx_s_is(r, n, "mode", "DCR", "CRD")) {
+        return onnx_emit(r, n, "aten.pixel_shuffle.default(0, i)", b);
+    }
+    const int64_t apart[6] = { batch, b, b, c / (b * b), h, w }, joined[4] = { batch, c / (b * b), h * b, w * b };
+    return onnx_reshape(r, onnx_permute(r, onnx_reshape(r, x, apart, 6), order, 6), joined, 4);
+}
+
+static npu_value onnx_space_to_depth(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t b = onnx_i(r, n, "blocksize", 1), c = onnx_dim(r, x, 1), h = onnx_dim(r, x, 2), w = onnx_dim(r, x, 3), batch = onnx_dim(r, x, 0);
+    static const int64_t order[6] = { 0, 3, 5, 1, 2, 4 };
+    if (b < 1 || b > 4096 || h % b || w % b) {
+        return onnx_refuse(r, "a size is no multiple of the block");
+    }
+    const int64_t apart[6] = { batch, c, h / b, b, w / b, b }, joined[4] = { batch, c * b * b, h / b, w / b };
+    return onnx_reshape(r, onnx_permute(r, onnx_reshape(r, x, apart, 6), order, 6), joined, 4);
+}
+
+/* ---- ops: picking and placing ------------------------------------------------------------------------------------ */
+
+static npu_value onnx_index_put(onnx_reader *r, npu_value x, const npu_value *index, uint32_t count, npu_value values, bool adds)
+{
+    return onnx_emit(r, NULL, "aten.index_put.default(v, V, v, b)", x, index, count, values, adds);
+}
+
+static npu_value onnx_gather(onnx_reader *r, onnx_node *n)
+{
+    npu_value index[NPU_MAX_RANK] = { { 0 } }, at = onnx_x(n, 1);
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, onnx_x(n, 0)));
+    if (onnx_rank(r, at) == 0 && onnx_is_known(r, at)) {
+        return onnx_emit(r, n, "aten.select.int(0, i, i)", axis, onnx_known_int(r, at, "the index"));
+    }
+    index[axis] = onnx_cast(r, at, NPU_I64);
+    return onnx_emit(r, n, "aten.index.Tensor(0, V)", index, (uint32_t)axis + 1);
+}
+
+/* Indices from the end on are counted from the front, along an axis. */
+static npu_value onnx_from_front(onnx_reader *r, npu_value index, npu_value x, int64_t axis)
+{
+    npu_value wide = onnx_cast(r, index, NPU_I64);
+    npu_value moved = onnx_emit(r, NULL, "aten.add.Scalar(v, i)", wide, onnx_dim(r, x, (uint32_t)axis));
+    return onnx_where(r, onnx_emit(r, NULL, "aten.lt.Scalar(v, i)", wide, (int64_t)0), moved, wide);
+}
+
+static npu_value onnx_gather_elements(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, x));
+    return onnx_emit(r, n, "aten.gather.default(0, i, v)", axis, onnx_from_front(r, onnx_x(n, 1), x, axis));
+}
+
+static npu_value onnx_scatter_elements(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), index;
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, x));
+    onnx_span how = onnx_s(r, n, "reduction", "none");
+    index = onnx_from_front(r, onnx_x(n, 1), x, axis);
+    return onnx_is(how, "none") ? onnx_emit(r, n, "aten.scatter.src(0, i, v, 2)", axis, index)
+                                : onnx_emit(r, n, "aten.scatter_reduce.two(0, i, v, 2, s)", axis, index,
+                                            onnx_is(how, "add") ? "sum" : onnx_is(how, "mul") ? "prod" : onnx_is(how, "max") ? "amax" : "amin");
+}
+
+/* The last dim of the indices says where, one number for each of the first dims (behind `batch` that are one by one). */
+static uint32_t onnx_index_lists(onnx_reader *r, npu_value indices, uint32_t batch, npu_value *out)
+{
+    uint32_t rank = onnx_rank(r, indices), count = rank ? (uint32_t)onnx_dim(r, indices, rank - 1) : 0;
+    int64_t dims[NPU_MAX_RANK];
+    if (!rank || count + batch > NPU_MAX_RANK) {
+        onnx_fail(r, NPU_ERR_RANK, "indices of that shape are not supported");
+        return 0;
+    }
+    indices = onnx_cast(r, indices, NPU_I64);
+    for (uint32_t i = 0; i < batch; i++) {
+        for (uint32_t k = 0; k < NPU_MAX_RANK; k++) {
+            dims[k] = k == i ? -1 : 1;
+        }
+        out[i] = onnx_reshape(r, onnx_emit(r, NULL, "aten.arange.default(i)", onnx_dim(r, indices, i)), dims, rank - 1);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        out[batch + i] = onnx_emit(r, NULL, "aten.select.int(v, i, i)", indices, (int64_t)rank - 1, (int64_t)i);
+    }
+    return batch + count;
+}
+
+static npu_value onnx_gather_nd(onnx_reader *r, onnx_node *n)
+{
+    npu_value lists[NPU_MAX_RANK];
+    int64_t batch = onnx_i(r, n, "batch_dims", 0);
+    uint32_t count;
+    if (batch < 0 || batch >= (int64_t)onnx_rank(r, onnx_x(n, 1))) {
+        return onnx_refuse(r, "batch_dims is no number of dims");
+    }
+    count = onnx_index_lists(r, onnx_x(n, 1), (uint32_t)batch, lists);
+    return onnx_emit(r, n, "aten.index.Tensor(0, V)", lists, count);
+}
+
+/* What is placed is multiplied with, or compared with, what is there: along rows of all that the indices do not say. */
+static npu_value onnx_scatter_rows(onnx_reader *r, npu_value x, const npu_value *lists, uint32_t count, npu_value values, const char *how)
+{
+    const npu_spec *spec = npu_value_spec(r->g, x);
+    int64_t dims[NPU_MAX_RANK], flat[2] = { 1, 1 }, all[2];
+    uint32_t rank = spec->rank;
+    npu_value at = { 0 };
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i] = onnx_dim(r, x, i);
+        flat[i >= count] *= dims[i];
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        npu_value next = onnx_from_front(r, lists[i], x, i);
+        at = i ? onnx_binary(r, "add", onnx_emit(r, NULL, "aten.mul.Scalar(v, i)", at, dims[i]), next) : next;
+    }
+    all[0] = -1;
+    all[1] = flat[1];
+    values = onnx_reshape(r, values, all, 2);
+    all[1] = 1;
+    all[0] = onnx_dim(r, values, 0);
+    at = onnx_reshape(r, at, all, 2);
+    all[1] = flat[1];
+    at = onnx_expand_to(r, at, all, 2);
+    x = onnx_emit(r, NULL, "aten.scatter_reduce.two(v, i, v, v, s)", onnx_reshape(r, x, flat, 2), (int64_t)0, at, values, how);
+    return onnx_reshape(r, x, dims, rank);
+}
+
+static npu_value onnx_scatter_nd(onnx_reader *r, onnx_node *n)
+{
+    npu_value lists[NPU_MAX_RANK];
+    uint32_t count = onnx_index_lists(r, onnx_x(n, 1), 0, lists);
+    onnx_span how = onnx_s(r, n, "reduction", "none");
+    if (r->status || onnx_is(how, "none") || onnx_is(how, "add")) {
+        return onnx_index_put(r, onnx_x(n, 0), lists, count, onnx_x(n, 2), onnx_is(how, "add"));
+    }
+    return onnx_scatter_rows(r, onnx_x(n, 0), lists, count, onnx_x(n, 2),
+                             onnx_is(how, "mul") ? "prod" : onnx_is(how, "max") ? "amax" : "amin");
+}
+
+static npu_value onnx_nonzero(onnx_reader *r, onnx_node *n) { return onnx_transposed(r, onnx_emit(r, n, "aten.nonzero.default(0)")); }
+
+/* As many ones as classes, at the index; an index may count from the end. */
+static npu_value onnx_one_hot(onnx_reader *r, onnx_node *n)
+{
+    npu_value index = onnx_x(n, 0), values = onnx_x(n, 2), classes, depth_value = onnx_x(n, 1);
+    double depth = 0;
+    uint32_t rank = onnx_rank(r, index) + 1;
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", -1), rank), dims[NPU_MAX_RANK];
+    onnx_known_floats(r, depth_value, "depth", &depth, 1);
+    if (depth < 1 || depth > ONNX_MAX_FOLDED || rank > NPU_MAX_RANK) {
+        return onnx_refuse(r, "a depth that is not supported");
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i] = i == axis ? -1 : 1;
+    }
+    classes = onnx_reshape(r, onnx_emit(r, n, "aten.arange.default(i)", (int64_t)depth), dims, rank);
+    index = onnx_emit(r, n, "aten.remainder.Scalar(v, i)", onnx_cast(r, index, NPU_I64), (int64_t)depth);
+    index = onnx_binary(r, "eq", onnx_emit(r, n, "aten.unsqueeze.default(v, i)", index, axis), classes);
+    return onnx_where(r, index, onnx_emit(r, n, "aten.select.int(v, i, i)", values, (int64_t)0, (int64_t)1),
+                      onnx_emit(r, n, "aten.select.int(v, i, i)", values, (int64_t)0, (int64_t)0));
+}
+
+static npu_value onnx_compress(onnx_reader *r, onnx_node *n)
+{
+    static const int64_t flat = -1;
+    npu_value x = onnx_x(n, 0), at = onnx_emit(r, n, "aten.nonzero.default(1)");
+    bool has_axis = onnx_has(r, n, "axis");
+    x = has_axis ? x : onnx_reshape(r, x, &flat, 1);
+    at = onnx_emit(r, n, "aten.select.int(v, i, i)", at, (int64_t)1, (int64_t)0);
+    return onnx_emit(r, n, "aten.index_select.default(v, axis:0, v)", x, at);
+}
+
+/* The first place of each, by which they may be ordered. */
+static npu_value onnx_unique(onnx_reader *r, onnx_node *n)
+{
+    static const int64_t flat = -1;
+    bool has_axis = onnx_has(r, n, "axis"), is_sorted = onnx_i(r, n, "sorted", 1) != 0;
+    npu_value x = onnx_x(n, 0), all[3], first, order, places;
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, x));
+    x = has_axis ? x : onnx_reshape(r, x, &flat, 1);
+    if (has_axis) {
+        onnx_emit_many(r, n, all, 3, "aten.unique_dim.default(v, i, b, b, b)", x, axis, true, true, true);
+    } else {
+        onnx_emit_many(r, n, all, 3, "aten._unique2.default(v, b, b, b)", x, true, true, true);
+    }
+    places = onnx_emit(r, n, "aten.arange.default(i)", onnx_dim(r, x, (uint32_t)(has_axis ? axis : 0)));
+    first = onnx_emit(r, n, "aten.scatter_reduce.two(v, i, v, v, s, include_self=b)", onnx_emit(r, n, "aten.zeros_like.default(v)", all[2]),
+                      (int64_t)0, all[1], places, "amin", false);
+    if (!is_sorted) {
+        order = onnx_emit(r, n, "aten.argsort.default(v)", first);
+        all[0] = onnx_emit(r, n, "aten.index_select.default(v, i, v)", all[0], has_axis ? axis : 0, order);
+        all[2] = onnx_emit(r, n, "aten.index_select.default(v, i, v)", all[2], (int64_t)0, order);
+        first = onnx_emit(r, n, "aten.index_select.default(v, i, v)", first, (int64_t)0, order);
+        order = onnx_emit(r, n, "aten.argsort.default(v)", order);
+        all[1] = onnx_emit(r, n, "aten.index_select.default(v, i, v)", order, (int64_t)0, all[1]);
+    }
+    onnx_result(r, n, 1, first);
+    onnx_result(r, n, 2, all[1]);
+    onnx_result(r, n, 3, all[2]);
+    return all[0];
+}
+
+/* Steps along the first dim, of each in a batch those before its length turned round. */
+static npu_value onnx_reversed(onnx_reader *r, npu_value x, npu_value lens)
+{
+    const npu_spec *spec = npu_value_spec(r->g, x);
+    int64_t steps = onnx_dim(r, x, 0), down[2] = { -1, 1 }, dims[NPU_MAX_RANK], whole[NPU_MAX_RANK];
+    npu_value t = onnx_reshape(r, onnx_emit(r, NULL, "aten.arange.default(i)", steps), down, 2), back;
+    lens = onnx_cast(r, lens, NPU_I64);
+    back = onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", onnx_binary(r, "sub", lens, t), (int64_t)1);
+    back = onnx_where(r, onnx_binary(r, "lt", t, lens), back, t);
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        whole[i] = onnx_dim(r, x, i);
+        dims[i] = i < 2 ? whole[i] : 1;
+    }
+    back = onnx_expand_to(r, onnx_reshape(r, back, dims, spec->rank), whole, spec->rank);
+    return onnx_emit(r, NULL, "aten.gather.default(v, i, v)", x, (int64_t)0, back);
+}
+
+static npu_value onnx_reverse_sequence(onnx_reader *r, onnx_node *n)
+{
+    static const int64_t swap[NPU_MAX_RANK] = { 1, 0, 2, 3, 4, 5, 6, 7 };
+    npu_value x = onnx_x(n, 0);
+    bool is_swapped = onnx_i(r, n, "time_axis", 0) == 1;
+    x = is_swapped ? onnx_permute(r, x, swap, onnx_rank(r, x)) : x;
+    x = onnx_reversed(r, x, onnx_x(n, 1));
+    return is_swapped ? onnx_permute(r, x, swap, onnx_rank(r, x)) : x;
+}
+
+/* ---- ops: resize ------------------------------------------------------------------------------------------------- */
+
+typedef struct onnx_resize {
+    onnx_span transform, nearest, mode;
+    double cubic, extrapolated;
+    bool excludes, antialiases;
+} onnx_resize;
+
+/* Where element i of the result lies in the operand. */
+static double onnx_position(const onnx_resize *z, double i, double size, double out, double scale, const double *roi)
+{
+    if (onnx_is(z->transform, "asymmetric")) {
+        return i / scale;
+    }
+    if (onnx_is(z->transform, "align_corners")) {
+        return out > 1 ? i * (size - 1) / (scale * size - 1) : 0; /* a size may be a fraction here: the node tests have it so */
+    }
+    if (onnx_is(z->transform, "pytorch_half_pixel")) {
+        return out > 1 ? (i + 0.5) / scale - 0.5 : 0;
+    }
+    if (onnx_is(z->transform, "tf_half_pixel_for_nn")) {
+        return (i + 0.5) / scale;
+    }
+    if (onnx_is(z->transform, "tf_crop_and_resize")) {
+        return out > 1 ? roi[0] * (size - 1) + i * (roi[1] - roi[0]) * (size - 1) / (out - 1) : 0.5 * (roi[0] + roi[1]) * (size - 1);
+    }
+    if (onnx_is(z->transform, "half_pixel_symmetric")) {
+        return size / 2 * (1 - out / (scale * size)) + (i + 0.5) / scale - 0.5;
+    }
+    return (i + 0.5) / scale - 0.5;
+}
+
+static double onnx_nearest(const onnx_resize *z, double x)
+{
+    return onnx_is(z->nearest, "floor") ? floor(x) : onnx_is(z->nearest, "ceil") ? ceil(x)
+           : onnx_is(z->nearest, "round_prefer_ceil") ? floor(x + 0.5) : ceil(x - 0.5);
+}
+
+static double onnx_kernel(const onnx_resize *z, double d)
+{
+    double a = z->cubic;
+    d = fabs(d);
+    if (onnx_is(z->mode, "linear")) {
+        return d < 1 ? 1 - d : 0;
+    }
+    return d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+/* What each element of the operand gives to one at x; elements beyond the border are those at it. */
+static void onnx_weights(const onnx_resize *z, double x, int64_t size, double scale, double *row)
+{
+    double wide = z->antialiases && scale < 1 ? scale : 1, reach = (onnx_is(z->mode, "linear") ? 1 : 2) / wide, sum = 0;
+    for (double at = floor(x - reach); at <= ceil(x + reach); at++) {
+        double w = onnx_kernel(z, (at - x) * wide);
+        bool is_beyond = at < 0 || at > (double)size - 1;
+        if (!(is_beyond && z->excludes)) {
+            row[at < 0 ? 0 : is_beyond ? size - 1 : (int64_t)at] += w;
+            sum += w;
+        }
+    }
+    for (int64_t k = 0; k < size && (z->excludes || wide < 1); k++) {
+        row[k] /= sum;
+    }
+}
+
+/* Nearest elements are picked. */
+static npu_value onnx_resize_pick(onnx_reader *r, const onnx_resize *z, npu_value x, int64_t axis, int64_t out, double scale, const double *roi)
+{
+    int64_t size = onnx_dim(r, x, (uint32_t)axis), *at = (int64_t *)onnx_alloc(r, (size_t)out * 8 + 8);
+    for (int64_t i = 0; at && i < out; i++) {
+        double from = onnx_nearest(z, onnx_position(z, (double)i, (double)size, (double)out, scale, roi));
+        at[i] = from < 0 ? 0 : from > (double)(size - 1) ? size - 1 : (int64_t)from;
+    }
+    return at ? onnx_select(r, x, axis, at, (uint32_t)out) : onnx_none();
+}
+
+/* Others are sums with weights: a product with a matrix along the axis, after which what lies outside is set. */
+static npu_value onnx_resize_mix(onnx_reader *r, const onnx_resize *z, npu_value x, int64_t axis, int64_t out, double scale, const double *roi)
+{
+    int64_t size = onnx_dim(r, x, (uint32_t)axis), dims[2], order[NPU_MAX_RANK], rank = onnx_rank(r, x);
+    double *matrix = out * size > ONNX_MAX_FOLDED ? NULL : (double *)onnx_alloc(r, (size_t)(out * size) * 8 + 8);
+    bool *is_outside = (bool *)onnx_alloc(r, (size_t)out + 1);
+    npu_value w, v;
+    if (!matrix || !is_outside) {
+        return onnx_refuse(r, "a resize of that size is not supported");
+    }
+    for (int64_t i = 0; i < out; i++) {
+        double at = onnx_position(z, (double)i, (double)size, (double)out, scale, roi);
+        is_outside[i] = onnx_is(z->transform, "tf_crop_and_resize") && (at < 0 || at > (double)(size - 1));
+        onnx_weights(z, at, size, scale, matrix + i * size);
+    }
+    dims[0] = out;
+    dims[1] = size;
+    w = onnx_cast(r, npu_constant(r->g, NULL, npu_spec_tensor(NPU_F64, 2, dims), matrix), onnx_type(r, x));
+    for (int64_t i = 0; i < rank; i++) {
+        order[i] = i == axis ? rank - 1 : i == rank - 1 ? axis : i;
+    }
+    v = onnx_emit(r, NULL, "aten.linear.default(v, v)", onnx_permute(r, x, order, (uint32_t)rank), w);
+    if (onnx_is(z->transform, "tf_crop_and_resize")) {
+        npu_value outside = npu_constant(r->g, NULL, npu_spec_tensor(NPU_BOOL, 1, dims), is_outside);
+        v = onnx_where(r, outside, onnx_like(r, v, z->extrapolated), v);
+    }
+    return onnx_permute(r, v, order, (uint32_t)rank);
+}
+
+/* One axis, where anything changes. */
+static npu_value onnx_resize_axis(onnx_reader *r, const onnx_resize *z, npu_value x, int64_t axis, int64_t out, double scale, const double *roi)
+{
+    int64_t size = onnx_dim(r, x, (uint32_t)axis);
+    if (out < 1 || size < 1 || out > ONNX_MAX_FOLDED) {
+        return onnx_refuse(r, "a resize to that size is not supported");
+    }
+    if (out == size && scale == 1 && !onnx_is(z->transform, "tf_crop_and_resize")) {
+        return x;
+    }
+    return onnx_is(z->mode, "nearest") ? onnx_resize_pick(r, z, x, axis, out, scale, roi) : onnx_resize_mix(r, z, x, axis, out, scale, roi);
+}
+
+/* Sizes, or scales, of the axes that are given; sizes may keep the ratio. */
+static void onnx_resize_sizes(onnx_reader *r, const onnx_node *n, npu_value x, npu_value scales, npu_value sizes, const int64_t *axes,
+                              uint32_t count, int64_t *out, double *scale)
+{
+    int64_t given[NPU_MAX_RANK];
+    double ratio = 0;
+    bool larger = onnx_s_is(r, n, "keep_aspect_ratio_policy", "stretch", "not_larger");
+    bool keeps = larger || onnx_s_is(r, n, "keep_aspect_ratio_policy", "stretch", "not_smaller");
+    uint32_t num = sizes.id ? onnx_known(r, sizes, "sizes", given, NPU_MAX_RANK) : onnx_known_floats(r, scales, "scales", scale, NPU_MAX_RANK);
+    if (num != count) {
+        onnx_fail(r, NPU_ERR_ATTRIBUTE, "scales or sizes: %u numbers, expected %u", (unsigned)num, (unsigned)count);
+    }
+    for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
+        int64_t size = onnx_dim(r, x, (uint32_t)axes[i]);
+        scale[i] = sizes.id ? (double)given[i] / (double)size : scale[i];
+        out[i] = sizes.id ? given[i] : (int64_t)floor((double)size * scale[i]);
+        ratio = i == 0 || (larger ? scale[i] < ratio : scale[i] > ratio) ? scale[i] : ratio;
+    }
+    for (uint32_t i = 0; i < count && sizes.id && keeps && r->status == NPU_OK; i++) {
+        out[i] = (int64_t)floor((double)onnx_dim(r, x, (uint32_t)axes[i]) * ratio + 0.5);
+        scale[i] = ratio;
+    }
+}
+
+/* Of pictures doubled, or made otherwise larger or smaller, what the registry has an op for. */
+static bool onnx_resize_image(onnx_reader *r, const onnx_resize *z, npu_value *x, const int64_t *axes, uint32_t count, const int64_t *out,
+                              const double *scale)
+{
+    bool is_spatial = onnx_rank(r, *x) == 4, is_corners = onnx_is(z->transform, "align_corners");
+    bool is_half = onnx_is(z->transform, "half_pixel") || (onnx_is(z->transform, "pytorch_half_pixel"));
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t size = onnx_dim(r, *x, (uint32_t)axes[i]);
+        is_spatial = is_spatial && (axes[i] >= 2 || out[i] == size) && (double)out[i] == (double)size * scale[i] && out[i] > 1;
+    }
+    if (!is_spatial || count < 2 || axes[count - 1] != 3 || axes[count - 2] != 2 || !onnx_is(z->mode, "linear") || z->antialiases ||
+        (!is_half && !is_corners)) {
+        return false;
+    }
+    *x = onnx_emit(r, NULL, "aten.upsample_bilinear2d.vec(v, I, b, _)", *x, out + count - 2, (uint32_t)2, is_corners);
+    return true;
+}
+
+static npu_value onnx_resize_with(onnx_reader *r, const onnx_node *n, const onnx_resize *z, npu_value scales, npu_value sizes, npu_value roi_value)
+{
+    npu_value x = onnx_x(n, 0);
+    uint32_t rank = onnx_rank(r, x);
+    int64_t axes[NPU_MAX_RANK], out[NPU_MAX_RANK];
+    double scale[NPU_MAX_RANK], roi[2 * NPU_MAX_RANK] = { 0 };
+    uint32_t count = onnx_has(r, n, "axes") ? onnx_axes(r, n, 9, rank, axes) : 0;
+    for (uint32_t i = 0; !onnx_has(r, n, "axes") && i < rank; i++) {
+        axes[count++] = i;
+    }
+    onnx_resize_sizes(r, n, x, scales, sizes, axes, count, out, scale);
+    if (onnx_is(z->transform, "tf_crop_and_resize") && onnx_known_floats(r, roi_value, "roi", roi, 2 * NPU_MAX_RANK) != 2 * count) {
+        return onnx_refuse(r, "roi has another length");
+    }
+    if (r->status == NPU_OK && onnx_resize_image(r, z, &x, axes, count, out, scale)) {
+        return x;
+    }
+    for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
+        double part[2];
+        part[0] = roi[i];
+        part[1] = roi[i + count];
+        x = onnx_resize_axis(r, z, x, axes[i], out[i], scale[i], part);
+    }
+    return x;
+}
+
+static onnx_span onnx_literal(const char *text)
+{
+    onnx_span s;
+    s.at = (const uint8_t *)text;
+    s.end = s.at + strlen(text);
+    return s;
+}
+
+static npu_value onnx_resize_op(onnx_reader *r, onnx_node *n)
+{
+    onnx_resize z;
+    npu_value scales = onnx_x(n, r->opset < 11 ? 1 : 2), sizes = onnx_x(n, 3);
+    z.transform = onnx_s(r, n, "coordinate_transformation_mode", r->opset < 11 ? "asymmetric" : "half_pixel");
+    z.nearest = onnx_s(r, n, "nearest_mode", r->opset < 11 ? "floor" : "round_prefer_floor");
+    z.mode = onnx_s(r, n, "mode", "nearest");
+    z.cubic = onnx_f(r, n, "cubic_coeff_a", -0.75);
+    z.extrapolated = onnx_f(r, n, "extrapolation_value", 0);
+    z.excludes = onnx_i(r, n, "exclude_outside", 0) != 0;
+    z.antialiases = onnx_i(r, n, "antialias", 0) != 0;
+    return onnx_resize_with(r, n, &z, scales, sizes, onnx_x(n, 1));
+}
+
+static npu_value onnx_upsample(onnx_reader *r, onnx_node *n)
+{
+    onnx_resize z = { { NULL, NULL }, { NULL, NULL }, { NULL, NULL }, -0.75, 0, false, false };
+    npu_value scales = onnx_x(n, 1);
+    z.transform = onnx_literal("asymmetric");
+    z.nearest = onnx_literal("floor");
+    z.mode = onnx_s(r, n, "mode", "nearest");
+    if (!scales.id) {
+        uint64_t words[NPU_MAX_RANK];
+        float floats[NPU_MAX_RANK];
+        int64_t count = onnx_repeated(r, onnx_attr(r, n, "scales"), ONNX_A_FLOATS, 5, words, NPU_MAX_RANK);
+        for (int64_t i = 0; i < count; i++) {
+            onnx_store((uint8_t *)&floats[i], words[i], 4);
+        }
+        scales = npu_constant(r->g, NULL, npu_spec_tensor(NPU_F32, 1, &count), floats);
+    }
+    return onnx_resize_with(r, n, &z, scales, onnx_none(), onnx_none());
+}
+
+static npu_value onnx_grid_sample(onnx_reader *r, onnx_node *n)
+{
+    onnx_span mode = onnx_s(r, n, "mode", "bilinear"), padding = onnx_s(r, n, "padding_mode", "zeros");
+    int64_t how = onnx_is(mode, "nearest") ? 1 : onnx_is(mode, "bicubic") || onnx_is(mode, "cubic") ? 2 : 0;
+    int64_t border = onnx_is(padding, "border") ? 1 : onnx_is(padding, "reflection") ? 2 : 0;
+    return onnx_emit(r, n, "aten.grid_sampler.default(0, 1, i, i, b)", how, border, onnx_i(r, n, "align_corners", 0) != 0);
+}
+
+/* ---- ops: recurrent ---------------------------------------------------------------------------------------------- */
+
+/* One direction of a layer; operands as ONNX has them: gates of W and R one behind the other, B both biases. */
+typedef struct onnx_cell {
+    npu_value w, r, bias, recurrent_bias, peepholes, lens;
+    npu_value h, c, steps;       /* steps: x W + bias of all, [T,N,G H] */
+    int64_t size;                /* H */
+    const char *acts[3];         /* ops of the gates */
+    double clip;                 /* 0 = none */
+    bool before_reset, couples;
+} onnx_cell;
+
+static npu_value onnx_act(onnx_reader *r, const onnx_cell *c, uint32_t i, npu_value v)
+{
+    v = c->clip > 0 ? onnx_emit(r, NULL, "aten.clamp.default(v, f, f)", v, -c->clip, c->clip) : v;
+    return onnx_unary(r, c->acts[i], v);
+}
+
+/* Gate i of [..,G H]. */
+static npu_value onnx_gate(onnx_reader *r, const onnx_cell *c, npu_value v, int64_t i)
+{
+    return v.id ? onnx_slice(r, v, -1, i * c->size, (i + 1) * c->size) : v;
+}
+
+static npu_value onnx_add(onnx_reader *r, npu_value a, npu_value b) { return !a.id ? b : !b.id ? a : onnx_binary(r, "add", a, b); }
+
+static npu_value onnx_peep(onnx_reader *r, const onnx_cell *c, int64_t gate, npu_value v, npu_value state)
+{
+    return c->peepholes.id ? onnx_binary(r, "add", v, onnx_binary(r, "mul", onnx_gate(r, c, c->peepholes, gate), state)) : v;
+}
+
+/* i, o, f, c */
+static void onnx_lstm_step(onnx_reader *r, onnx_cell *c, npu_value x)
+{
+    npu_value all = onnx_add(r, onnx_binary(r, "add", x, onnx_emit(r, NULL, "aten.linear.default(v, v)", c->h, c->r)), c->recurrent_bias);
+    npu_value i = onnx_act(r, c, 0, onnx_peep(r, c, 0, onnx_gate(r, c, all, 0), c->c)), f, fresh, o;
+    f = c->couples ? onnx_emit(r, NULL, "aten.rsub.Scalar(v, f)", i, 1.0) : onnx_act(r, c, 0, onnx_peep(r, c, 2, onnx_gate(r, c, all, 2), c->c));
+    fresh = onnx_act(r, c, 1, onnx_gate(r, c, all, 3));
+    c->c = onnx_binary(r, "add", onnx_binary(r, "mul", f, c->c), onnx_binary(r, "mul", i, fresh));
+    o = onnx_act(r, c, 0, onnx_peep(r, c, 1, onnx_gate(r, c, all, 1), c->c));
+    c->h = onnx_binary(r, "mul", o, onnx_unary(r, c->acts[2], c->c));
+}
+
+/* z, r, h */
+static void onnx_gru_step(onnx_reader *r, onnx_cell *c, npu_value x)
+{
+    npu_value weights = onnx_slice(r, c->r, 0, 0, 2 * c->size), own = onnx_slice(r, c->r, 0, 2 * c->size, 3 * c->size);
+    npu_value bias = c->recurrent_bias, rest = onnx_gate(r, c, bias, 2), both, z, reset, fresh;
+    both = onnx_add(r, onnx_emit(r, NULL, "aten.linear.default(v, v)", c->h, weights), bias.id ? onnx_slice(r, bias, -1, 0, 2 * c->size) : bias);
+    z = onnx_act(r, c, 0, onnx_binary(r, "add", onnx_gate(r, c, x, 0), onnx_gate(r, c, both, 0)));
+    reset = onnx_act(r, c, 0, onnx_binary(r, "add", onnx_gate(r, c, x, 1), onnx_gate(r, c, both, 1)));
+    if (c->before_reset) {
+        fresh = onnx_binary(r, "mul", reset, onnx_emit(r, NULL, "aten.linear.default(v, v, v)", c->h, own, rest));
+    } else {
+        fresh = onnx_emit(r, NULL, "aten.linear.default(v, v, v)", onnx_binary(r, "mul", reset, c->h), own, rest);
+    }
+    fresh = onnx_act(r, c, 1, onnx_binary(r, "add", onnx_gate(r, c, x, 2), fresh));
+    c->h = onnx_binary(r, "add", fresh, onnx_binary(r, "mul", z, onnx_binary(r, "sub", c->h, fresh)));
+}
+
+static void onnx_rnn_step(onnx_reader *r, onnx_cell *c, npu_value x)
+{
+    npu_value all = onnx_binary(r, "add", x, onnx_emit(r, NULL, "aten.linear.default(v, v, v)", c->h, c->r, c->recurrent_bias));
+    c->h = onnx_act(r, c, 0, all);
+}
+
+/* All steps of one direction: [T,N,H]. States beyond the length of a row stay, what is given out there is 0. */
+static npu_value onnx_run_cell(onnx_reader *r, onnx_cell *c, void (*step)(onnx_reader *, onnx_cell *, npu_value), bool is_reverse)
+{
+    int64_t count = onnx_dim(r, c->steps, 0), down[2] = { -1, 1 };
+    npu_value *out = count > ONNX_MAX_LIST ? NULL : (npu_value *)onnx_alloc(r, (size_t)(count + 1) * sizeof *out);
+    if (!out) {
+        return onnx_refuse(r, "a sequence of that length is not supported here");
+    }
+    for (int64_t k = 0; k < count && r->status == NPU_OK; k++) {
+        int64_t t = is_reverse ? count - 1 - k : k;
+        npu_value h = c->h, state = c->c;
+        step(r, c, onnx_emit(r, NULL, "aten.select.int(v, i, i)", c->steps, (int64_t)0, t));
+        out[t] = c->h;
+        if (c->lens.id) {
+            npu_value is_in = onnx_reshape(r, onnx_emit(r, NULL, "aten.gt.Scalar(v, i)", c->lens, t), down, 2);
+            out[t] = onnx_where(r, is_in, c->h, onnx_like(r, h, 0));
+            c->h = onnx_where(r, is_in, c->h, h);
+            c->c = state.id ? onnx_where(r, is_in, c->c, state) : state;
+        }
+    }
+    return onnx_emit(r, NULL, "aten.stack.default(V)", out, (uint32_t)count);
+}
+
+static const char *onnx_act_name(onnx_reader *r, onnx_span name)
+{
+    static const char *const names[][2] = { { "sigmoid", "sigmoid" }, { "Sigmoid", "sigmoid" }, { "Tanh", "tanh" }, { "tanh", "tanh" },
+                                            { "Relu", "relu" }, { "Softsign", "softsign" }, { "Softplus", "softplus" } };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (onnx_is(name, names[i][0])) {
+            return names[i][1];
+        }
+    }
+    onnx_fail(r, NPU_ERR_UNSUPPORTED, "the activation '%.*s' is not supported", ONNX_TEXT(name));
+    return "tanh";
+}
+
+/* Those of one direction, from the list of all, or as they are by default. */
+static void onnx_acts(onnx_reader *r, const onnx_node *n, onnx_cell *c, uint32_t first, uint32_t count)
+{
+    onnx_span message = onnx_attr(r, n, "activations");
+    onnx_field f;
+    uint32_t i = 0;
+    c->acts[0] = count > 1 ? "sigmoid" : "tanh";
+    c->acts[1] = c->acts[2] = "tanh";
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == ONNX_A_STRINGS) {
+            if (i >= first && i < first + count) {
+                c->acts[i - first] = onnx_act_name(r, onnx_bytes(r, &f));
+            }
+            i++;
+        }
+    }
+}
+
+static npu_value onnx_direction(onnx_reader *r, npu_value v, int64_t d)
+{
+    return v.id ? onnx_emit(r, NULL, "aten.select.int(v, i, i)", v, (int64_t)0, d) : v;
+}
+
+/* A state that is given, or zeros. */
+static npu_value onnx_first_state(onnx_reader *r, npu_value given, int64_t d, npu_value x, int64_t size)
+{
+    int64_t dims[2];
+    if (given.id) {
+        return onnx_direction(r, given, d);
+    }
+    dims[0] = npu_value_spec(r->g, x)->dims[1];
+    dims[1] = size;
+    return onnx_emit(r, NULL, "aten.full.default(I, f, dtype=t)", dims, (uint32_t)2, 0.0, (int)onnx_type(r, x));
+}
+
+typedef struct onnx_layer {
+    npu_value x, h0, c0, y[2], h[2], c[2];
+    int64_t gates, size;
+    void (*step)(onnx_reader *r, onnx_cell *c, npu_value x);
+} onnx_layer;
+
+static void onnx_run_direction(onnx_reader *r, const onnx_node *n, onnx_layer *l, uint32_t d, bool is_reverse)
+{
+    onnx_cell c;
+    npu_value biases = onnx_direction(r, onnx_x(n, 3), d);
+    int64_t half = l->gates * l->size;
+    memset(&c, 0, sizeof c);
+    onnx_acts(r, n, &c, d * (uint32_t)(l->gates == 4 ? 3 : l->gates == 3 ? 2 : 1), l->gates == 4 ? 3 : l->gates == 3 ? 2 : 1);
+    c.size = l->size;
+    c.w = onnx_direction(r, onnx_x(n, 1), d);
+    c.r = onnx_direction(r, onnx_x(n, 2), d);
+    c.bias = biases.id ? onnx_slice(r, biases, 0, 0, half) : biases;
+    c.recurrent_bias = biases.id ? onnx_slice(r, biases, 0, half, 2 * half) : biases;
+    c.lens = onnx_x(n, 4);
+    c.peepholes = onnx_direction(r, onnx_x(n, 7), d);
+    c.clip = onnx_f(r, n, "clip", 0);
+    c.before_reset = onnx_i(r, n, "linear_before_reset", 0) != 0;
+    c.couples = onnx_i(r, n, "input_forget", 0) != 0;
+    c.steps = onnx_emit(r, n, "aten.linear.default(v, v, v)", l->x, c.w, c.bias);
+    c.h = onnx_first_state(r, l->h0, d, l->x, l->size);
+    c.c = l->gates == 4 ? onnx_first_state(r, l->c0, d, l->x, l->size) : onnx_none();
+    l->y[d] = onnx_run_cell(r, &c, l->step, is_reverse);
+    l->h[d] = c.h;
+    l->c[d] = c.c;
+}
+
+/* Gates in the order of the registry's op. */
+static npu_value onnx_reorder(onnx_reader *r, npu_value v, const onnx_layer *l)
+{
+    static const int64_t lstm[4] = { 0, 2, 3, 1 }, gru[3] = { 1, 0, 2 };
+    const int64_t *order = l->gates == 4 ? lstm : gru;
+    npu_value parts[4];
+    for (int64_t i = 0; i < l->gates; i++) {
+        parts[i] = onnx_slice(r, v, 0, order[i] * l->size, (order[i] + 1) * l->size);
+    }
+    return onnx_emit(r, NULL, "aten.cat.default(V)", parts, (uint32_t)l->gates);
+}
+
+/* What PyTorch's layers become: whole sequences, default activations. */
+static bool onnx_is_plain_layer(onnx_reader *r, const onnx_node *n, const onnx_layer *l)
+{
+    return l->gates > 1 && !onnx_x(n, 4).id && !onnx_x(n, 7).id && !onnx_has(r, n, "activations") && !onnx_has(r, n, "clip") &&
+           !onnx_i(r, n, "input_forget", 0) && (l->gates == 4 || onnx_i(r, n, "linear_before_reset", 0)) &&
+           !onnx_s_is(r, n, "direction", "forward", "reverse");
+}
+
+static npu_value onnx_states(onnx_reader *r, npu_value given, npu_value x, int64_t dirs, int64_t size)
+{
+    int64_t dims[3];
+    if (given.id) {
+        return given;
+    }
+    dims[0] = dirs;
+    dims[1] = npu_value_spec(r->g, x)->dims[1];
+    dims[2] = size;
+    return onnx_emit(r, NULL, "aten.full.default(I, f, dtype=t)", dims, (uint32_t)3, 0.0, (int)onnx_type(r, x));
+}
+
+/* One op for the layer: y [T,N,dirs H] is taken apart by direction. */
+static void onnx_plain_layer(onnx_reader *r, const onnx_node *n, onnx_layer *l, uint32_t dirs, npu_value *y, npu_value *h, npu_value *c)
+{
+    npu_value params[8], all[3], hx[2];
+    int64_t half = l->gates * l->size;
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < dirs; d++) {
+        npu_value biases = onnx_direction(r, onnx_x(n, 3), d);
+        params[count++] = onnx_reorder(r, onnx_direction(r, onnx_x(n, 1), d), l);
+        params[count++] = onnx_reorder(r, onnx_direction(r, onnx_x(n, 2), d), l);
+        for (int64_t k = 0; k < 2 && biases.id; k++) {
+            params[count++] = onnx_reorder(r, onnx_slice(r, biases, 0, k * half, (k + 1) * half), l);
+        }
+    }
+    hx[0] = onnx_states(r, l->h0, l->x, dirs, l->size);
+    if (l->gates == 4) {
+        hx[1] = onnx_states(r, l->c0, l->x, dirs, l->size);
+        onnx_emit_many(r, n, all, 3, "aten.lstm.input(v, V, V, b, i, f, b, b, b)", l->x, hx, (uint32_t)2, params, count, count > 2 * dirs,
+                       (int64_t)1, 0.0, false, dirs == 2, false);
+        *c = all[2];
+    } else {
+        onnx_emit_many(r, n, all, 2, "aten.gru.input(v, v, V, b, i, f, b, b, b)", l->x, hx[0], params, count, count > 2 * dirs, (int64_t)1,
+                       0.0, false, dirs == 2, false);
+    }
+    if (r->status == NPU_OK) {
+        static const int64_t order[4] = { 0, 2, 1, 3 };
+        const int64_t dims[4] = { npu_value_spec(r->g, all[0])->dims[0], npu_value_spec(r->g, all[0])->dims[1], dirs, l->size };
+        *y = onnx_permute(r, onnx_reshape(r, all[0], dims, 4), order, 4);
+    }
+    *h = all[1];
+}
+
+static npu_value onnx_recurrent(onnx_reader *r, onnx_node *n)
+{
+    static const int64_t first[3] = { 1, 0, 2 }, last[4] = { 2, 0, 1, 3 };
+    static const struct { char letter; int64_t gates; void (*step)(onnx_reader *, onnx_cell *, npu_value); } kinds[] = {
+        { 'L', 4, onnx_lstm_step }, { 'G', 3, onnx_gru_step }, { 'R', 1, onnx_rnn_step }
+    };
+    onnx_layer l;
+    bool is_both = onnx_s_is(r, n, "direction", "forward", "bidirectional"), is_batch_first = onnx_i(r, n, "layout", 0) != 0;
+    npu_value y = { 0 }, h = { 0 }, c = { 0 };
+    uint32_t dirs = is_both ? 2 : 1, kind = n->row->op[0] == 'L' ? 0 : n->row->op[0] == 'G' ? 1 : 2;
+    memset(&l, 0, sizeof l);
+    l.gates = kinds[kind].gates;
+    l.step = kinds[kind].step;
+    l.size = onnx_dim(r, onnx_x(n, 2), 2);
+    l.x = is_batch_first ? onnx_permute(r, onnx_x(n, 0), first, 3) : onnx_x(n, 0);
+    l.h0 = is_batch_first && onnx_x(n, 5).id ? onnx_permute(r, onnx_x(n, 5), first, 3) : onnx_x(n, 5);
+    l.c0 = is_batch_first && onnx_x(n, 6).id ? onnx_permute(r, onnx_x(n, 6), first, 3) : onnx_x(n, 6);
+    if (r->status || onnx_rank(r, l.x) != 3 || onnx_rank(r, onnx_x(n, 1)) != 3 || onnx_rank(r, onnx_x(n, 2)) != 3 ||
+        onnx_dim(r, onnx_x(n, 1), 0) != dirs) {
+        return onnx_refuse(r, "operands of another rank, or another number of directions");
+    }
+    if (onnx_is_plain_layer(r, n, &l)) {
+        onnx_plain_layer(r, n, &l, dirs, &y, &h, &c);
+    } else {
+        for (uint32_t d = 0; d < dirs; d++) {
+            onnx_run_direction(r, n, &l, d, d == 1 || onnx_s_is(r, n, "direction", "forward", "reverse"));
+        }
+        y = onnx_emit(r, n, "aten.stack.default(V, i)", l.y, dirs, (int64_t)1);
+        h = onnx_emit(r, n, "aten.stack.default(V)", l.h, dirs);
+        c = l.gates == 4 ? onnx_emit(r, n, "aten.stack.default(V)", l.c, dirs) : c;
+    }
+    onnx_result(r, n, 1, is_batch_first ? onnx_permute(r, h, first, 3) : h);
+    onnx_result(r, n, 2, is_batch_first && c.id ? onnx_permute(r, c, first, 3) : c);
+    return is_batch_first ? onnx_permute(r, y, last, 4) : y;
+}
+
+/* ---- ops: losses, spectra ---------------------------------------------------------------------------------------- */
+
+static npu_value onnx_nll_of(onnx_reader *r, onnx_node *n, npu_value logs)
+{
+    onnx_span how = onnx_s(r, n, "reduction", "mean");
+    return onnx_emit(r, n, "aten.nll_loss_nd.default(v, v, 2, i, ignore_index:-100)", logs, onnx_cast(r, onnx_x(n, 1), NPU_I64),
+                     (int64_t)(onnx_is(how, "none") ? 0 : onnx_is(how, "sum") ? 2 : 1));
+}
+
+static npu_value onnx_nll(onnx_reader *r, onnx_node *n) { return onnx_nll_of(r, n, onnx_x(n, 0)); }
+
+static npu_value onnx_cross_entropy(onnx_reader *r, onnx_node *n)
+{
+    npu_value logs = onnx_emit(r, n, "aten.log_softmax.int(0, i)", (int64_t)1);
+    onnx_result(r, n, 1, logs);
+    return onnx_nll_of(r, n, logs);
+}
+
+/* [..,1] numbers or [..,2] pairs, as pairs. */
+static npu_value onnx_pairs(onnx_reader *r, npu_value x)
+{
+    npu_value both[2];
+    if (onnx_dim(r, x, onnx_rank(r, x) - 1) == 2) {
+        return x;
+    }
+    both[0] = x;
+    both[1] = onnx_emit(r, NULL, "aten.zeros_like.default(v)", x);
+    return onnx_emit(r, NULL, "aten.cat.default(V, i)", both, (uint32_t)2, (int64_t)-1);
+}
+
+/* Along an axis of pairs, cut or filled up with zeros to a length (0 = as it is). */
+static npu_value onnx_transform(onnx_reader *r, npu_value x, int64_t axis, int64_t len, bool is_inverse, bool is_onesided)
+{
+    int64_t pads[2 * NPU_MAX_RANK] = { 0 }, size = onnx_dim(r, x, (uint32_t)axis);
+    uint32_t rank = onnx_rank(r, x);
+    len = len > 0 ? len : size;
+    if (len != size) {
+        pads[2 * (rank - 1 - (uint32_t)axis) + 1] = len - size;
+        x = onnx_emit(r, NULL, "aten.constant_pad_nd.default(v, I)", x, pads, 2 * rank);
+    }
+    x = onnx_unary(r, "view_as_complex", x);
+    x = onnx_emit(r, NULL, "aten._fft_c2c.default(v, I, i, b)", x, &axis, (uint32_t)1, (int64_t)(is_inverse ? 2 : 0), !is_inverse);
+    x = onnx_unary(r, "view_as_real", x);
+    return is_onesided ? onnx_slice(r, x, axis, 0, len / 2 + 1) : x;
+}
+
+static npu_value onnx_dft(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_pairs(r, onnx_x(n, 0));
+    int64_t len = onnx_x(n, 1).id ? onnx_known_int(r, onnx_x(n, 1), "dft_length") : 0;
+    int64_t axis = onnx_x(n, 2).id ? onnx_known_int(r, onnx_x(n, 2), "the axis") : onnx_i(r, n, "axis", r->opset < 20 ? 1 : -2);
+    return onnx_transform(r, x, onnx_axis(r, axis, onnx_rank(r, x)), len, onnx_i(r, n, "inverse", 0) != 0, onnx_i(r, n, "onesided", 0) != 0);
+}
+
+/* Frames [N,F,len,2] of a signal [N,L,1 or 2], times the window. */
+static npu_value onnx_stft(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_pairs(r, onnx_x(n, 0)), window = onnx_x(n, 2), index[2] = { { 0 }, { 0 } };
+    int64_t step = onnx_known_int(r, onnx_x(n, 1), "frame_step"), size = onnx_dim(r, x, 1), down[2] = { -1, 1 };
+    int64_t len = onnx_x(n, 3).id ? onnx_known_int(r, onnx_x(n, 3), "frame_length") : window.id ? onnx_dim(r, window, 0) : size, frames;
+    if (step < 1 || len < 1 || len > size) {
+        return onnx_refuse(r, "frames of that length or step are not supported");
+    }
+    frames = (size - len) / step + 1;
+    index[1] = onnx_reshape(r, onnx_emit(r, n, "aten.arange.start_step(i, i, i)", (int64_t)0, frames * step, step), down, 2);
+    index[1] = onnx_binary(r, "add", index[1], onnx_emit(r, n, "aten.arange.default(i)", len));
+    x = onnx_emit(r, n, "aten.index.Tensor(v, V)", x, index, (uint32_t)2);
+    x = window.id ? onnx_binary(r, "mul", x, onnx_reshape(r, window, down, 2)) : x;
+    return onnx_transform(r, x, 2, 0, false, onnx_i(r, n, "onesided", 1) != 0);
+}
+
+/* text: three coefficients of cosines. */
+static npu_value onnx_window_op(onnx_reader *r, onnx_node *n)
+{
+    int64_t size = onnx_known_int(r, onnx_x(n, 0), "the size");
+    double a[3] = { 0, 0, 0 }, *w = (double *)(size < 0 || size > ONNX_MAX_FOLDED ? NULL : onnx_alloc(r, (size_t)size * 8 + 8));
+    double steps = onnx_i(r, n, "periodic", 1) ? (double)size : (double)(size - 1), turn;
+    const char *at = n->row->text;
+    if (!w) {
+        return onnx_refuse(r, "a window of that size is not supported");
+    }
+    for (int i = 0; i < 3; i++) { /* hundredths, or fractions of whole numbers */
+        char *end;
+        a[i] = (double)strtol(at, &end, 10);
+        a[i] /= (double)strtol(end + 1, &end, 10);
+        at = end;
+    }
+    for (int64_t i = 0; i < size; i++) {
+        turn = 2 * 3.14159265358979323846 * (double)i / steps;
+        w[i] = a[0] - a[1] * cos(turn) + a[2] * cos(2 * turn);
+    }
+    return onnx_cast(r, npu_constant(r->g, NULL, npu_spec_tensor(NPU_F64, 1, &size), w), onnx_dtype(r, onnx_i(r, n, "output_datatype", 1)));
+}
+
+static double onnx_to_mel(double hertz) { return 2595 * log10(1 + hertz / 700); }
+
+/* Triangles between edges that are equally far apart in mel. */
+static npu_value onnx_mel_weights(onnx_reader *r, onnx_node *n)
+{
+    int64_t bins = onnx_known_int(r, onnx_x(n, 0), "num_mel_bins"), len = onnx_known_int(r, onnx_x(n, 1), "dft_length");
+    int64_t rate = onnx_known_int(r, onnx_x(n, 2), "sample_rate"), dims[2];
+    double edge[2] = { 0, 0 }, *w, *at;
+    onnx_known_floats(r, onnx_x(n, 3), "lower_edge_hertz", &edge[0], 1);
+    onnx_known_floats(r, onnx_x(n, 4), "upper_edge_hertz", &edge[1], 1);
+    if (bins < 1 || bins > ONNX_MAX_LIST || len < 1 || len > ONNX_MAX_FOLDED / bins || rate < 1) {
+        return onnx_refuse(r, "sizes that are not supported");
+    }
+    dims[0] = len / 2 + 1;
+    dims[1] = bins;
+    w = (double *)onnx_alloc(r, (size_t)(dims[0] * bins) * 8);
+    at = (double *)onnx_alloc(r, (size_t)(bins + 2) * 8);
+    for (int64_t i = 0; w && at && i < bins + 2; i++) {
+        double low = onnx_to_mel(edge[0]), mel = low + (double)i * (onnx_to_mel(edge[1]) - low) / (double)(bins + 2);
+        at[i] = floor((double)(len + 1) * 700 * (pow(10, mel / 2595) - 1) / (double)rate);
+    }
+    for (int64_t i = 0; w && at && i < bins; i++) {
+        double low = at[i], mid = at[i + 1], high = at[i + 2];
+        for (int64_t k = 0; k < dims[0]; k++) {
+            double x = (double)k;
+            w[k * bins + i] = low == mid && x == mid ? 1 : x >= low && x <= mid && low != mid ? (x - low) / (mid - low)
+                              : x >= mid && x < high ? (high - x) / (high - mid) : 0;
+        }
+    }
+    return w && at ? onnx_cast(r, npu_constant(r->g, NULL, npu_spec_tensor(NPU_F64, 2, dims), w), onnx_dtype(r, onnx_i(r, n, "output_datatype", 1)))
+                   : onnx_none();
+}
+
+/* ---- ops: branches and loops ------------------------------------------------------------------------------------- */
+
+/* A graph that is an attribute, or a function: fields of its nodes, inputs, outputs. */
+typedef struct onnx_body {
+    onnx_span message;
+    uint32_t node, input, output, initializer;
+} onnx_body;
+
+static bool onnx_build(onnx_reader *r, const onnx_body *body, const onnx_node *caller, const npu_value *in, uint32_t num_in,
+                       npu_value *out, uint32_t num_out);
+
+static onnx_body onnx_graph_attr(onnx_reader *r, const onnx_node *n, const char *name)
+{
+    onnx_body body = { { NULL, NULL }, 1, 11, 12, 5 };
+    body.message = onnx_member(r, onnx_attr(r, n, name), ONNX_A_G);
+    if (!body.message.at) {
+        onnx_fail(r, NPU_ERR_ATTRIBUTE, "the graph '%s' is missing", name);
+    }
+    return body;
+}
+
+static npu_value *onnx_values(onnx_reader *r, size_t count) { return (npu_value *)onnx_alloc(r, (count + 1) * sizeof(npu_value)); }
+
+/* Only the branch that is taken is built. */
+static npu_value onnx_if(onnx_reader *r, onnx_node *n)
+{
+    int64_t is_true = onnx_known_int(r, onnx_x(n, 0), "the condition of an If");
+    onnx_body body = onnx_graph_attr(r, n, is_true ? "then_branch" : "else_branch");
+    npu_value *out = onnx_values(r, n->num_y);
+    if (!out || !onnx_build(r, &body, n->caller, NULL, 0, out, n->num_y)) {
+        return onnx_none();
+    }
+    for (uint32_t i = 1; i < n->num_y; i++) {
+        onnx_result(r, n, i, out[i]);
+    }
+    return out[0];
+}
+
+/* What all turns gave out, one behind the other. */
+static npu_value onnx_stacked(onnx_reader *r, const npu_value *parts, uint32_t count, int64_t axis, bool is_reverse)
+{
+    npu_value v;
+    if (!count) {
+        return onnx_refuse(r, "what a loop without a turn gives out has no shape");
+    }
+    v = onnx_emit(r, NULL, "aten.stack.default(V, i)", parts, count, axis);
+    return is_reverse ? onnx_emit(r, NULL, "aten.flip.default(v, I)", v, &axis, (uint32_t)1) : v;
+}
+
+/* Outputs given out in each turn: as many lists as there are, each with room for `turns`. */
+typedef struct onnx_scans { npu_value *parts; uint32_t count, turns, room; } onnx_scans;
+
+static bool onnx_scans_add(onnx_reader *r, onnx_scans *s, const npu_value *out)
+{
+    if (s->turns == s->room) {
+        uint32_t room = s->room * 2 + 16;
+        npu_value *parts = onnx_values(r, (size_t)room * (s->count + 1));
+        for (uint32_t i = 0; parts && i < s->count; i++) {
+            if (s->turns) {
+                memcpy(parts + (size_t)i * room, s->parts + (size_t)i * s->room, s->turns * sizeof *parts);
+            }
+        }
+        s->parts = parts;
+        s->room = parts ? room : 0;
+    }
+    for (uint32_t i = 0; s->parts && i < s->count; i++) {
+        s->parts[(size_t)i * s->room + s->turns] = out[i];
+    }
+    s->turns++;
+    return s->parts != NULL;
+}
+
+static npu_value onnx_scanned(onnx_reader *r, const onnx_scans *s, uint32_t i, int64_t axis, bool is_reverse)
+{
+    return onnx_stacked(r, s->parts ? s->parts + (size_t)i * s->room : NULL, s->turns, axis, is_reverse);
+}
+
+/* Turn by turn, while the condition is known to hold. */
+static npu_value onnx_loop(onnx_reader *r, onnx_node *n)
+{
+    static const bool is_true = true;
+    onnx_body body = onnx_graph_attr(r, n, "body");
+    int64_t most = onnx_x(n, 0).id ? onnx_known_int(r, onnx_x(n, 0), "the number of turns") : INT64_MAX, turn = 0;
+    uint32_t carried = n->num_x > 2 ? n->num_x - 2 : 0;
+    npu_value *in = onnx_values(r, (size_t)carried + 2), *out = onnx_values(r, (size_t)n->num_y + 1);
+    onnx_scans scans = { NULL, 0, 0, 0 };
+    if (!in || !out || n->num_y < carried) {
+        return onnx_refuse(r, "a loop gives out less than it carries");
+    }
+    scans.count = n->num_y - carried;
+    in[1] = onnx_x(n, 1).id ? onnx_x(n, 1) : npu_constant(r->g, NULL, npu_spec_tensor(NPU_BOOL, 0, NULL), &is_true);
+    memcpy(in + 2, n->x + 2, carried * sizeof *in);
+    for (; turn < most && r->status == NPU_OK && onnx_known_int(r, in[1], "the condition of a Loop"); turn++) {
+        in[0] = npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &turn);
+        if (turn > ONNX_MAX_NODES) {
+            onnx_fail(r, NPU_ERR_BUDGET, "a loop of more than %d turns", (int)ONNX_MAX_NODES);
+        }
+        if (!onnx_build(r, &body, n->caller, in, carried + 2, out, n->num_y + 1) || !onnx_scans_add(r, &scans, out + 1 + carried)) {
+            return onnx_none();
+        }
+        memcpy(in + 1, out, (carried + 1) * sizeof *in);
+    }
+    for (uint32_t i = 0; i < n->num_y && r->status == NPU_OK; i++) {
+        out[i] = i < carried ? in[2 + i] : n->y[i].at == n->y[i].end ? onnx_none()
+                 : onnx_scanned(r, &scans, i - carried, 0, false);
+        onnx_result(r, n, i ? i : UINT32_MAX, out[i]);
+    }
+    return r->status ? onnx_none() : out[0];
+}
+
+/* Each turn takes one slice of the last operands. */
+static npu_value onnx_scan(onnx_reader *r, onnx_node *n)
+{
+    onnx_body body = onnx_graph_attr(r, n, "body");
+    uint32_t num_scans = (uint32_t)onnx_i(r, n, "num_scan_inputs", 1), carried = n->num_x - num_scans;
+    int64_t axes[64], ways[64], out_axes[64], out_ways[64], turns;
+    npu_value *in = onnx_values(r, n->num_x), *out = onnx_values(r, n->num_y);
+    onnx_scans scans = { NULL, 0, 0, 0 };
+    if (r->opset < 9 || num_scans < 1 || num_scans > n->num_x || n->num_x > 64 || n->num_y > 64 || carried > n->num_y || !in || !out) {
+        return onnx_refuse(r, "a Scan of this form is not supported");
+    }
+    scans.count = n->num_y - carried;
+    onnx_ints_or(r, n, "scan_input_axes", axes, num_scans, 0);
+    onnx_ints_or(r, n, "scan_input_directions", ways, num_scans, 0);
+    onnx_ints_or(r, n, "scan_output_axes", out_axes, scans.count, 0);
+    onnx_ints_or(r, n, "scan_output_directions", out_ways, scans.count, 0);
+    memcpy(in, n->x, carried * sizeof *in);
+    axes[0] = onnx_axis(r, axes[0], onnx_rank(r, n->x[carried]));
+    turns = onnx_dim(r, n->x[carried], (uint32_t)axes[0]);
+    for (int64_t t = 0; t < turns && r->status == NPU_OK; t++) {
+        for (uint32_t i = 0; i < num_scans; i++) {
+            in[carried + i] = onnx_emit(r, n, "aten.select.int(v, i, i)", n->x[carried + i], axes[i], ways[i] ? turns - 1 - t : t);
+        }
+        if (!onnx_build(r, &body, n->caller, in, n->num_x, out, n->num_y) || !onnx_scans_add(r, &scans, out + carried)) {
+            return onnx_none();
+        }
+        memcpy(in, out, carried * sizeof *in);
+    }
+    for (uint32_t i = 0; i < n->num_y && r->status == NPU_OK; i++) {
+        out[i] = i < carried ? in[i] : onnx_scanned(r, &scans, i - carried, out_axes[i - carried], out_ways[i - carried] != 0);
+        onnx_result(r, n, i ? i : UINT32_MAX, out[i]);
+    }
+    return r->status ? onnx_none() : out[0];
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+/* In the order of the alphabet: it is searched by halves. */
+static const onnx_row onnx_rows[] = {
+    { "Abs", NULL, "aten.abs.default(0)" },
+    { "Acos", NULL, "aten.acos.default(0)" },
+    { "Acosh", NULL, "aten.acosh.default(0)" },
+    { "Add", NULL, "aten.add.Tensor(0, 1)" },
+    { "And", NULL, "aten.logical_and.default(0, 1)" },
+    { "ArgMax", onnx_argmax, "aten.argmax.default(v, i, b)" },
+    { "ArgMin", onnx_argmax, "aten.argmin.default(v, i, b)" },
+    { "Asin", NULL, "aten.asin.default(0)" },
+    { "Asinh", NULL, "aten.asinh.default(0)" },
+    { "Atan", NULL, "aten.atan.default(0)" },
+    { "Atanh", NULL, "aten.atanh.default(0)" },
+    { "AveragePool", onnx_avg_pool, NULL },
+    { "BatchNormalization", onnx_batch_norm, NULL },
+    { "Bernoulli", NULL, "random numbers" },
+    { "BitShift", onnx_shift, NULL },
+    { "BitwiseAnd", NULL, "aten.bitwise_and.Tensor(0, 1)" },
+    { "BitwiseNot", NULL, "aten.bitwise_not.default(0)" },
+    { "BitwiseOr", NULL, "aten.bitwise_or.Tensor(0, 1)" },
+    { "BitwiseXor", NULL, "aten.bitwise_xor.Tensor(0, 1)" },
+    { "BlackmanWindow", onnx_window_op, "42/100 50/100 8/100" },
+    { "Cast", onnx_cast_op, NULL },
+    { "CastLike", onnx_cast_like, NULL },
+    { "Ceil", NULL, "aten.ceil.default(0)" },
+    { "Celu", NULL, "aten.celu.default(0, alpha:1.0)" },
+    { "Clip", onnx_clip, NULL },
+    { "Compress", onnx_compress, NULL },
+    { "Concat", onnx_concat, NULL },
+    { "ConcatFromSequence", NULL, "sequences" },
+    { "Constant", onnx_constant, NULL },
+    { "ConstantOfShape", onnx_constant_of_shape, NULL },
+    { "Conv", onnx_conv, NULL },
+    { "ConvInteger", onnx_conv_integer, NULL },
+    { "ConvTranspose", onnx_conv_transpose, NULL },
+    { "Cos", NULL, "aten.cos.default(0)" },
+    { "Cosh", NULL, "aten.cosh.default(0)" },
+    { "CumSum", onnx_cumsum, NULL },
+    { "DFT", onnx_dft, NULL },
+    { "DepthToSpace", onnx_depth_to_space, NULL },
+    { "DequantizeLinear", onnx_dequantize, NULL },
+    { "Det", NULL, "aten.linalg_det.default(0)" },
+    { "Div", onnx_div, NULL },
+    { "Dropout", onnx_dropout, NULL },
+    { "DynamicQuantizeLinear", onnx_dynamic_quantize, NULL },
+    { "Einsum", onnx_einsum, NULL },
+    { "Elu", NULL, "aten.elu.default(0, alpha:1.0)" },
+    { "Equal", NULL, "aten.eq.Tensor(0, 1)" },
+    { "Erf", NULL, "aten.erf.default(0)" },
+    { "Exp", NULL, "aten.exp.default(0)" },
+    { "Expand", onnx_expand, NULL },
+    { "EyeLike", onnx_eye_like, NULL },
+    { "Flatten", onnx_flatten, NULL },
+    { "Floor", NULL, "aten.floor.default(0)" },
+    { "GRU", onnx_recurrent, NULL },
+    { "Gather", onnx_gather, NULL },
+    { "GatherElements", onnx_gather_elements, NULL },
+    { "GatherND", onnx_gather_nd, NULL },
+    { "Gelu", NULL, "aten.gelu.default(0, approximate=approximate:'none')" },
+    { "Gemm", onnx_gemm, NULL },
+    { "GlobalAveragePool", onnx_global_pool, "aten.mean.dim(v, I, b)" },
+    { "GlobalLpPool", onnx_global_pool, NULL },
+    { "GlobalMaxPool", onnx_global_pool, "aten.amax.default(v, I, b)" },
+    { "Greater", NULL, "aten.gt.Tensor(0, 1)" },
+    { "GreaterOrEqual", NULL, "aten.ge.Tensor(0, 1)" },
+    { "GridSample", onnx_grid_sample, NULL },
+    { "GroupNormalization", onnx_group_norm, NULL },
+    { "HammingWindow", onnx_window_op, "25/46 21/46 0/1" },
+    { "HannWindow", onnx_window_op, "1/2 1/2 0/1" },
+    { "HardSigmoid", onnx_hard_sigmoid, NULL },
+    { "HardSwish", NULL, "aten.hardswish.default(0)" },
+    { "Hardmax", onnx_softmax, NULL },
+    { "Identity", onnx_identity, NULL },
+    { "If", onnx_if, NULL },
+    { "InstanceNormalization", onnx_instance_norm, NULL },
+    { "IsInf", onnx_is_inf, NULL },
+    { "IsNaN", NULL, "aten.isnan.default(0)" },
+    { "LRN", onnx_lrn, NULL },
+    { "LSTM", onnx_recurrent, NULL },
+    { "LayerNormalization", onnx_layer_norm, NULL },
+    { "LeakyRelu", NULL, "aten.leaky_relu.default(0, alpha:1/100)" },
+    { "Less", NULL, "aten.lt.Tensor(0, 1)" },
+    { "LessOrEqual", NULL, "aten.le.Tensor(0, 1)" },
+    { "Log", NULL, "aten.log.default(0)" },
+    { "LogSoftmax", onnx_softmax, "aten.log_softmax.int(v, i)" },
+    { "Loop", onnx_loop, NULL },
+    { "LpNormalization", onnx_lp_norm, NULL },
+    { "LpPool", onnx_lp_pool, NULL },
+    { "MatMul", NULL, "aten.matmul.default(0, 1)" },
+    { "MatMulInteger", onnx_matmul_integer, NULL },
+    { "Max", onnx_variadic, "aten.maximum.default(v, v)" },
+    { "MaxPool", onnx_max_pool, NULL },
+    { "MaxUnpool", onnx_max_unpool, NULL },
+    { "Mean", onnx_mean, "aten.add.Tensor(v, v)" },
+    { "MeanVarianceNormalization", onnx_mvn, NULL },
+    { "MelWeightMatrix", onnx_mel_weights, NULL },
+    { "Min", onnx_variadic, "aten.minimum.default(v, v)" },
+    { "Mish", NULL, "aten.mish.default(0)" },
+    { "Mod", onnx_mod, NULL },
+    { "Mul", NULL, "aten.mul.Tensor(0, 1)" },
+    { "Multinomial", NULL, "random numbers" },
+    { "Neg", NULL, "aten.neg.default(0)" },
+    { "NegativeLogLikelihoodLoss", onnx_nll, NULL },
+    { "NonMaxSuppression", NULL, "boxes" },
+    { "NonZero", onnx_nonzero, NULL },
+    { "Not", NULL, "aten.logical_not.default(0)" },
+    { "OneHot", onnx_one_hot, NULL },
+    { "Optional", NULL, "optionals" },
+    { "OptionalGetElement", NULL, "optionals" },
+    { "OptionalHasElement", NULL, "optionals" },
+    { "Or", NULL, "aten.logical_or.default(0, 1)" },
+    { "PRelu", onnx_prelu, NULL },
+    { "Pad", onnx_pad, NULL },
+    { "Pow", onnx_pow, NULL },
+    { "QLinearConv", onnx_qlinear_conv, NULL },
+    { "QLinearMatMul", onnx_qlinear_matmul, NULL },
+    { "QuantizeLinear", onnx_quantize, NULL },
+    { "RNN", onnx_recurrent, NULL },
+    { "RandomNormal", NULL, "random numbers" },
+    { "RandomNormalLike", NULL, "random numbers" },
+    { "RandomUniform", NULL, "random numbers" },
+    { "RandomUniformLike", NULL, "random numbers" },
+    { "Range", onnx_range, NULL },
+    { "Reciprocal", NULL, "aten.reciprocal.default(0)" },
+    { "ReduceL1", onnx_reduce, "l1" },
+    { "ReduceL2", onnx_reduce, "l2" },
+    { "ReduceLogSum", onnx_reduce, "log" },
+    { "ReduceLogSumExp", onnx_reduce, "aten.logsumexp.default(v, I, b)" },
+    { "ReduceMax", onnx_reduce, "aten.amax.default(v, I, b)" },
+    { "ReduceMean", onnx_reduce, "aten.mean.dim(v, I, b)" },
+    { "ReduceMin", onnx_reduce, "aten.amin.default(v, I, b)" },
+    { "ReduceProd", onnx_reduce, "prod" },
+    { "ReduceSum", onnx_reduce, "sum" },
+    { "ReduceSumSquare", onnx_reduce, "squares" },
+    { "Relu", NULL, "aten.relu.default(0)" },
+    { "Reshape", onnx_reshape_op, NULL },
+    { "Resize", onnx_resize_op, NULL },
+    { "ReverseSequence", onnx_reverse_sequence, NULL },
+    { "RoiAlign", NULL, "boxes" },
+    { "Round", NULL, "aten.round.default(0)" },
+    { "STFT", onnx_stft, NULL },
+    { "Scan", onnx_scan, NULL },
+    { "Scatter", onnx_scatter_elements, NULL },
+    { "ScatterElements", onnx_scatter_elements, NULL },
+    { "ScatterND", onnx_scatter_nd, NULL },
+    { "Selu", NULL, "aten.elu.default(0, alpha:1.67326319217681884765625, gamma:1.05070102214813232421875)" },
+    { "SequenceAt", NULL, "sequences" },
+    { "SequenceConstruct", NULL, "sequences" },
+    { "SequenceEmpty", NULL, "sequences" },
+    { "SequenceErase", NULL, "sequences" },
+    { "SequenceInsert", NULL, "sequences" },
+    { "SequenceLength", NULL, "sequences" },
+    { "SequenceMap", NULL, "sequences" },
+    { "Shape", onnx_shape, NULL },
+    { "Shrink", onnx_shrink, NULL },
+    { "Sigmoid", NULL, "aten.sigmoid.default(0)" },
+    { "Sign", NULL, "aten.sign.default(0)" },
+    { "Sin", NULL, "aten.sin.default(0)" },
+    { "Sinh", NULL, "aten.sinh.default(0)" },
+    { "Size", onnx_size, NULL },
+    { "Slice", onnx_slice_op, NULL },
+    { "Softmax", onnx_softmax, "aten.softmax.int(v, i)" },
+    { "SoftmaxCrossEntropyLoss", onnx_cross_entropy, NULL },
+    { "Softplus", NULL, "aten.softplus.default(0)" },
+    { "Softsign", onnx_softsign, NULL },
+    { "SpaceToDepth", onnx_space_to_depth, NULL },
+    { "Split", onnx_split, NULL },
+    { "SplitToSequence", NULL, "sequences" },
+    { "Sqrt", NULL, "aten.sqrt.default(0)" },
+    { "Squeeze", onnx_squeeze, NULL },
+    { "StringNormalizer", NULL, "strings" },
+    { "Sub", NULL, "aten.sub.Tensor(0, 1)" },
+    { "Sum", onnx_variadic, "aten.add.Tensor(v, v)" },
+    { "Tan", NULL, "aten.tan.default(0)" },
+    { "Tanh", NULL, "aten.tanh.default(0)" },
+    { "TfIdfVectorizer", NULL, "words" },
+    { "ThresholdedRelu", NULL, "aten.threshold.default(0, alpha:1.0, value:0.0)" },
+    { "Tile", onnx_tile, NULL },
+    { "TopK", onnx_topk, NULL },
+    { "Transpose", onnx_transpose, NULL },
+    { "Trilu", onnx_trilu, NULL },
+    { "Unique", onnx_unique, NULL },
+    { "Unsqueeze", onnx_unsqueeze, NULL },
+    { "Upsample", onnx_upsample, NULL },
+    { "Where", NULL, "aten.where.self(0, 1, 2)" },
+    { "Xor", NULL, "aten.logical_xor.default(0, 1)" },
+};
+
+static bool onnx_row_is_read(const onnx_row *row) { return row->fn || strchr(row->text, '('); }
+
+static const onnx_row *onnx_row_of(onnx_span op)
+{
+    size_t low = 0, high = sizeof onnx_rows / sizeof onnx_rows[0];
+    while (low < high) {
+        size_t mid = (low + high) / 2, len = strlen(onnx_rows[mid].op), shorter = len < onnx_len(op) ? len : onnx_len(op);
+        int order = memcmp(onnx_rows[mid].op, op.at, shorter);
+        order = order ? order : len < onnx_len(op) ? -1 : len > onnx_len(op);
+        if (order == 0) {
+            return &onnx_rows[mid];
+        }
+        low = order < 0 ? mid + 1 : low;
+        high = order < 0 ? high : mid;
+    }
+    return NULL;
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
+
+enum { ONNX_N_INPUT = 1, ONNX_N_OUTPUT = 2, ONNX_N_NAME = 3, ONNX_N_OP = 4, ONNX_N_DOMAIN = 7 };
+
+static bool onnx_is_plain_domain(onnx_span domain) { return !domain.at || domain.at == domain.end || onnx_is(domain, "ai.onnx"); }
+
+static bool onnx_same(onnx_span a, onnx_span b)
+{
+    size_t len = a.at ? onnx_len(a) : 0;
+    return len == (b.at ? onnx_len(b) : 0) && (!len || memcmp(a.at, b.at, len) == 0);
+}
+
+/* The model's function of that name; at NULL = none. */
+static onnx_span onnx_function(onnx_reader *r, onnx_span op, onnx_span domain)
+{
+    onnx_span none = { NULL, NULL };
+    for (uint32_t i = 0; i < r->num_functions; i++) {
+        if (onnx_same(onnx_member(r, r->functions[i], 1), op) && onnx_same(onnx_member(r, r->functions[i], 10), domain)) {
+            return r->functions[i];
+        }
+    }
+    return none;
+}
+
+static bool onnx_node_read(onnx_reader *r, onnx_span message, const onnx_node *caller, onnx_node *n)
+{
+    onnx_field f;
+    uint32_t x = 0, y = 0;
+    memset(n, 0, sizeof *n);
+    n->message = message;
+    n->caller = caller;
+    n->op = onnx_member(r, message, ONNX_N_OP);
+    n->name = onnx_member(r, message, ONNX_N_NAME);
+    n->domain = onnx_member(r, message, ONNX_N_DOMAIN);
+    n->num_x = onnx_count(r, message, ONNX_N_INPUT);
+    n->num_y = onnx_count(r, message, ONNX_N_OUTPUT);
+    n->row = n->op.at && onnx_is_plain_domain(n->domain) ? onnx_row_of(n->op) : NULL;
+    n->x = onnx_values(r, n->num_x);
+    n->y = (onnx_span *)onnx_alloc(r, (n->num_y + 1) * sizeof *n->y);
+    r->node = n;
+    while (n->x && n->y && onnx_next(r, &message, &f)) {
+        if (f.number == ONNX_N_INPUT) {
+            onnx_span name = onnx_bytes(r, &f);
+            n->x[x] = onnx_len(name) ? onnx_find(r, name) : onnx_none();
+            if (onnx_len(name) && !n->x[x].id) {
+                onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing before it makes '%.*s'", ONNX_TEXT(name));
+            }
+            x++;
+        } else if (f.number == ONNX_N_OUTPUT) {
+            n->y[y++] = onnx_bytes(r, &f);
+        }
+    }
+    return r->status == NPU_OK;
+}
+
+static void onnx_call_function(onnx_reader *r, onnx_node *n, onnx_span function)
+{
+    onnx_body body = { { NULL, NULL }, 7, 4, 5, 0 };
+    npu_value *out = onnx_values(r, n->num_y);
+    onnx_name *names = r->names;
+    uint32_t num_names = r->num_names, size_names = r->size_names;
+    bool is_built;
+    body.message = function;
+    r->names = NULL; /* it sees its own names alone */
+    r->num_names = r->size_names = 0;
+    is_built = out && onnx_build(r, &body, n, n->x, n->num_x, out, n->num_y);
+    r->names = names;
+    r->num_names = num_names;
+    r->size_names = size_names;
+    for (uint32_t i = 0; i < n->num_y && is_built; i++) {
+        onnx_result(r, n, i, out[i]);
+    }
+}
+
+static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *caller)
+{
+    onnx_node n;
+    const onnx_node *outer = r->node;
+    onnx_span function;
+    if (!onnx_node_read(r, message, caller, &n)) {
+        return;
+    }
+    function = onnx_function(r, n.op, n.domain);
+    if (function.at) {
+        onnx_call_function(r, &n, function);
+    } else if (!n.row || !onnx_row_is_read(n.row)) {
+        onnx_fail(r, NPU_ERR_NOT_FOUND, "this op cannot be read");
+    } else if (r->opset < 7 && onnx_i(r, &n, "broadcast", 0) && onnx_has(r, &n, "axis")) {
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, "broadcasting along an axis, as before opset 7, is not supported");
+    } else {
+        npu_value v = n.row->fn ? n.row->fn(r, &n) : onnx_emit(r, &n, n.row->text);
+        if (onnx_check(r)) {
+            onnx_result(r, &n, 0, v);
+            if (!v.id && n.num_y && onnx_len(n.y[0])) {
+                onnx_fail(r, NPU_ERR_ARITY, "an operand is missing");
+            }
+        }
+    }
+    r->node = r->status ? r->node : outer;
+}
+
+/* ---- graphs ------------------------------------------------------------------------------------------------------ */
+
+static void onnx_initializers(onnx_reader *r, const onnx_body *body)
+{
+    onnx_span message = body->message;
+    onnx_field f;
+    while (body->initializer && onnx_next(r, &message, &f)) {
+        if (f.number == body->initializer) {
+            onnx_span tensor = onnx_bytes(r, &f), name = onnx_member(r, tensor, ONNX_TENSOR_NAME);
+            npu_value v = onnx_tensor(r, tensor);
+            if (onnx_check(r)) {
+                onnx_set(r, name, v);
+            }
+        } else if (f.number == 15 && body->initializer == 5) {
+            onnx_fail(r, NPU_ERR_UNSUPPORTED, "sparse tensors are not supported");
+        }
+    }
+}
+
+static void onnx_nodes(onnx_reader *r, const onnx_body *body, const onnx_node *caller)
+{
+    onnx_span message = body->message;
+    onnx_field f;
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == body->node) {
+            onnx_node_build(r, onnx_bytes(r, &f), caller);
+        }
+    }
+}
+
+/* The name in a ValueInfoProto; functions list names alone. */
+static onnx_span onnx_value_name(onnx_reader *r, const onnx_body *body, const onnx_field *f)
+{
+    onnx_span bytes = onnx_bytes(r, f);
+    return body->initializer ? onnx_member(r, bytes, 1) : bytes;
+}
+
+/* Gives inputs their values; functions may be called with fewer, or with holes. */
+static void onnx_bind_inputs(onnx_reader *r, const onnx_body *body, const npu_value *in, uint32_t num_in)
+{
+    onnx_span message = body->message;
+    onnx_field f;
+    uint32_t i = 0;
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == body->input) {
+            onnx_set(r, onnx_value_name(r, body, &f), i < num_in ? in[i] : onnx_none());
+            i++;
+        }
+    }
+    if (i < num_in) {
+        onnx_fail(r, NPU_ERR_ARITY, "%u values for a graph of %u inputs", (unsigned)num_in, (unsigned)i);
+    }
+}
+
+static void onnx_take_outputs(onnx_reader *r, const onnx_body *body, npu_value *out, uint32_t num_out)
+{
+    onnx_span message = body->message;
+    onnx_field f;
+    uint32_t i = 0;
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == body->output && i < num_out) {
+            onnx_span name = onnx_value_name(r, body, &f);
+            out[i] = name.at ? onnx_find(r, name) : onnx_none();
+            if (!out[i++].id) {
+                onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing makes the output '%.*s'", ONNX_TEXT(name));
+            }
+        }
+    }
+    if (i < num_out) {
+        onnx_fail(r, NPU_ERR_ARITY, "a graph of %u outputs, expected %u", (unsigned)i, (unsigned)num_out);
+    }
+}
+
+/* A branch, a turn of a loop, a call of a function: names of its own. */
+static bool onnx_build(onnx_reader *r, const onnx_body *body, const onnx_node *caller, const npu_value *in, uint32_t num_in,
+                       npu_value *out, uint32_t num_out)
+{
+    const onnx_node *node = r->node;
+    if (r->status || r->depth == ONNX_MAX_DEPTH) {
+        onnx_fail(r, NPU_ERR_PARSE, "more than %d graphs in graphs", (int)ONNX_MAX_DEPTH);
+        return false;
+    }
+    if (++r->num_nodes > ONNX_MAX_NODES) {
+        onnx_fail(r, NPU_ERR_BUDGET, "more than %d ops", (int)ONNX_MAX_NODES);
+    }
+    r->scopes[++r->depth] = ++r->num_scopes;
+    onnx_bind_inputs(r, body, in, num_in);
+    onnx_initializers(r, body);
+    onnx_nodes(r, body, caller);
+    onnx_take_outputs(r, body, out, num_out);
+    r->node = r->status ? r->node : node;
+    r->depth--;
+    return r->status == NPU_OK;
+}
+
+/* ---- which ops cannot be read ------------------------------------------------------------------------------------ */
+
+static void onnx_report(onnx_reader *r, const onnx_node *n)
+{
+    npu_diag d;
+    const char *why = n->row ? n->row->text : onnx_is(n->domain, "ai.onnx.preview.training") ? "training ops are not supported"
+                                                                                             : "no op of that name is known";
+    memset(&d, 0, sizeof d);
+    d.status = NPU_ERR_NOT_FOUND;
+    snprintf(d.message, sizeof d.message, "byte %llu: %.*s '%.*s': %s%s", (unsigned long long)(n->message.at - r->file), ONNX_TEXT(n->op),
+             ONNX_TEXT(n->name), why, n->row ? " are not supported" : "");
+    if (r->desc->report) {
+        r->desc->report(r->desc->report_ctx, &d);
+    }
+    if (!r->has_refused && r->diag) {
+        *r->diag = d;
+    }
+    r->has_refused = true;
+}
+
+static void onnx_check_graph(onnx_reader *r, onnx_span graph, uint32_t node_field, uint32_t depth);
+
+static void onnx_check_node(onnx_reader *r, onnx_span message, uint32_t depth)
+{
+    onnx_node n;
+    onnx_field f;
+    memset(&n, 0, sizeof n);
+    n.message = message;
+    n.op = onnx_member(r, message, ONNX_N_OP);
+    n.name = onnx_member(r, message, ONNX_N_NAME);
+    n.domain = onnx_member(r, message, ONNX_N_DOMAIN);
+    n.row = n.op.at && onnx_is_plain_domain(n.domain) ? onnx_row_of(n.op) : NULL;
+    if (r->status == NPU_OK && (!n.row || !onnx_row_is_read(n.row)) && !onnx_function(r, n.op, n.domain).at) {
+        onnx_report(r, &n);
+    }
+    while (onnx_next(r, &message, &f)) {
+        onnx_span graph = f.number == 5 ? onnx_member(r, onnx_bytes(r, &f), ONNX_A_G) : f.bytes;
+        if (f.number == 5 && graph.at) {
+            onnx_check_graph(r, graph, 1, depth + 1);
+        }
+    }
+}
+
+static void onnx_check_graph(onnx_reader *r, onnx_span graph, uint32_t node_field, uint32_t depth)
+{
+    onnx_field f;
+    if (depth > ONNX_MAX_DEPTH) {
+        onnx_fail(r, NPU_ERR_PARSE, "more than %d graphs in graphs", (int)ONNX_MAX_DEPTH);
+    }
+    while (onnx_next(r, &graph, &f)) {
+        if (f.number == node_field) {
+            onnx_check_node(r, onnx_bytes(r, &f), depth);
+        }
+    }
+}
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
+
+static int64_t onnx_named_dim(onnx_reader *r, const char *name)
+{
+    int64_t symbol;
+    for (uint32_t i = 0; i < r->desc->num_dims; i++) {
+        if (strcmp(r->desc->dims[i].name, name) == 0) {
+            return r->desc->dims[i].size;
+        }
+    }
+    for (int64_t at = r->first_symbol; at < 0 && at >= r->last_symbol; at--) {
+        if (strcmp(npu_graph_symbol_name(r->g, at), name) == 0) {
+            return at;
+        }
+    }
+    symbol = npu_graph_add_symbol(r->g, name, 0, 0);
+    r->first_symbol = r->first_symbol ? r->first_symbol : symbol;
+    r->last_symbol = symbol;
+    onnx_check(r);
+    return symbol;
+}
+
+/* A number, a name, or nothing, which is named after the input. */
+static int64_t onnx_dim_of(onnx_reader *r, onnx_span dim, const char *input, uint32_t i)
+{
+    onnx_span param = onnx_member(r, dim, 2);
+    int64_t size = onnx_member_int(r, dim, 1, INT64_MIN);
+    char name[80];
+    if (size != INT64_MIN) {
+        if (size < 0) {
+            onnx_fail(r, NPU_ERR_SHAPE, "dim %u of input '%.60s' is %lld", (unsigned)i, input, (long long)size);
+        }
+        return size;
+    }
+    if (param.at && onnx_len(param) && onnx_len(param) < sizeof name) {
+        snprintf(name, sizeof name, "%.*s", (int)onnx_len(param), (const char *)param.at);
+    } else {
+        snprintf(name, sizeof name, "%.60s.%u", input, (unsigned)i);
+    }
+    return onnx_named_dim(r, name);
+}
+
+static npu_spec onnx_input_spec(onnx_reader *r, onnx_span info, const char *name)
+{
+    onnx_span type = onnx_member(r, onnx_member(r, info, 2), 1), shape = onnx_member(r, type, 2);
+    npu_dtype dtype;
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank = 0;
+    onnx_field f;
+    if (!type.at) {
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, "input '%.60s' is no tensor: sequences, maps and optionals are not supported", name);
+    }
+    dtype = r->status ? NPU_NONE : onnx_dtype(r, onnx_member_int(r, type, 1, 0));
+    while (onnx_next(r, &shape, &f)) {
+        if (f.number == 1 && rank == NPU_MAX_RANK) {
+            onnx_fail(r, NPU_ERR_RANK, "input '%.60s' has more than %d dims", name, NPU_MAX_RANK);
+        } else if (f.number == 1) {
+            dims[rank] = onnx_dim_of(r, onnx_bytes(r, &f), name, rank);
+            rank++;
+        }
+    }
+    return npu_spec_tensor(dtype, rank, dims);
+}
+
+/* The data that is given for an input; NULL = it is one. */
+static const npu_array *onnx_given(onnx_reader *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->desc->num_inputs; i++) {
+        if (r->desc->inputs[i].name && strcmp(r->desc->inputs[i].name, name) == 0) {
+            return &r->desc->inputs[i];
+        }
+    }
+    return NULL;
+}
+
+static void onnx_input(onnx_reader *r, onnx_span info)
+{
+    onnx_span name = onnx_member(r, info, 1);
+    char *text = onnx_str(r, name);
+    const npu_array *given = text ? onnx_given(r, text) : NULL;
+    npu_spec spec;
+    npu_value v;
+    if (!text || onnx_find(r, name).id) { /* an initializer is its default */
+        return;
+    }
+    spec = onnx_input_spec(r, info, text);
+    if (given && given->spec.dtype != spec.dtype) {
+        onnx_fail(r, NPU_ERR_DTYPE, "input '%.60s' is %s, given as %s", text, npu_dtype_name((npu_dtype)spec.dtype),
+                  npu_dtype_name((npu_dtype)given->spec.dtype));
+    }
+    if (r->status == NPU_OK) {
+        v = given ? npu_constant(r->g, NULL, given->spec, given->data) : npu_input(r->g, text, spec);
+        if (onnx_check(r)) {
+            onnx_set(r, name, v);
+        }
+    }
+}
+
+static void onnx_graph(onnx_reader *r, onnx_span graph)
+{
+    onnx_body body = { { NULL, NULL }, 1, 11, 12, 5 };
+    onnx_span message = graph;
+    onnx_field f;
+    body.message = graph;
+    onnx_initializers(r, &body);
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == body.input) {
+            onnx_input(r, onnx_bytes(r, &f));
+        }
+    }
+    onnx_nodes(r, &body, NULL);
+    r->node = r->status ? r->node : NULL;
+    for (message = graph; onnx_next(r, &message, &f);) {
+        if (f.number == body.output) {
+            onnx_span name = onnx_member(r, onnx_bytes(r, &f), 1);
+            char *text = onnx_str(r, name);
+            npu_value v = name.at ? onnx_find(r, name) : onnx_none();
+            if (!v.id) {
+                onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing makes the output '%.*s'", ONNX_TEXT(name));
+            } else if (text) {
+                npu_output(r->g, text, v);
+                onnx_check(r);
+            }
+        }
+    }
+}
+
+static void onnx_model(onnx_reader *r, onnx_span model)
+{
+    onnx_span message = model, graph = { NULL, NULL };
+    onnx_field f;
+    r->opset = 0;
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == 7) {
+            graph = onnx_bytes(r, &f);
+        } else if (f.number == 8 && onnx_is_plain_domain(onnx_member(r, onnx_bytes(r, &f), 1))) {
+            r->opset = onnx_member_int(r, f.bytes, 2, 0);
+        } else if (f.number == 25 && r->num_functions < sizeof r->functions / sizeof r->functions[0]) {
+            r->functions[r->num_functions++] = onnx_bytes(r, &f);
+        }
+    }
+    r->at = model.at;
+    if (r->status == NPU_OK && !graph.at) {
+        onnx_fail(r, NPU_ERR_PARSE, "this is no ONNX model: it has no graph");
+    }
+    for (uint32_t i = 0; i < r->num_functions; i++) {
+        onnx_check_graph(r, r->functions[i], 7, 1);
+    }
+    onnx_check_graph(r, graph, 1, 0);
+    if (r->status == NPU_OK && r->has_refused) {
+        r->status = NPU_ERR_NOT_FOUND;
+    }
+    if (r->status == NPU_OK && (r->opset < 1 || r->opset > 21)) {
+        onnx_fail(r, NPU_ERR_VERSION, "opset %lld, expected 1 to 21", (long long)r->opset);
+    }
+    if (r->status == NPU_OK) {
+        onnx_graph(r, graph);
+    }
+}
+
+npu_status npu_onnx_read(npu_graph **out, const void *data, size_t size, const npu_onnx_desc *desc, npu_diag *diag)
+{
+    static const npu_onnx_desc defaults;
+    static const npu_allocator plain = { NULL, onnx_resize_block };
+    onnx_reader r;
+    onnx_span model;
+    if (!out) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    *out = NULL;
+    memset(&r, 0, sizeof r);
+    r.desc = desc ? desc : &defaults;
+    r.diag = diag;
+    r.g = npu_graph_create(r.desc->graph);
+    r.allocator = r.desc->graph && r.desc->graph->allocator ? *r.desc->graph->allocator : plain;
+    r.file = r.at = model.at = (const uint8_t *)data;
+    r.file_size = size;
+    model.end = data ? model.at + size : model.at;
+    if (!r.g || !data || r.desc->_canary) {
+        onnx_fail(&r, data ? NPU_ERR_NO_MEMORY : NPU_ERR_INVALID_ARGUMENT, "no data, or a bad desc");
+    } else {
+        onnx_model(&r, model);
+    }
+    onnx_free_blocks(&r);
+    if (r.status == NPU_OK) { /* without what was only there to be computed */
+        r.status = npu_graph_rewrite(out, r.g, NULL, NULL, diag);
+    }
+    npu_graph_destroy(r.g);
+    return r.status;
+}
+
+#endif
+#endif /* NPU_ONNX_IMPLEMENTATION */

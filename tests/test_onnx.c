@@ -1,0 +1,661 @@
+/* examples/onnx/npu_onnx.h: models written here field by field, what reading them makes, and files that lie. That each op is
+   right is said by the ONNX project's own tests (make onnx), where they are installed. */
+#define NPU_ONNX_IMPLEMENTATION
+#include "../examples/onnx/npu_onnx.h"
+#include "../npu_ir_backend_ref.h"
+#include "npu_test.h"
+
+/* ---- writing protobuf -------------------------------------------------------------------------------------------- */
+
+typedef struct pb { uint8_t at[4096]; size_t len; } pb;
+
+static void pb_byte(pb *m, unsigned byte)
+{
+    if (m->len < sizeof m->at) {
+        m->at[m->len++] = (uint8_t)byte;
+    }
+}
+
+static void pb_varint(pb *m, uint64_t x)
+{
+    for (; x > 127; x >>= 7) {
+        pb_byte(m, (unsigned)(x & 127) | 128);
+    }
+    pb_byte(m, (unsigned)x);
+}
+
+static void pb_int(pb *m, unsigned field, int64_t x)
+{
+    pb_varint(m, field << 3);
+    pb_varint(m, (uint64_t)x);
+}
+
+static void pb_bytes(pb *m, unsigned field, const void *data, size_t len)
+{
+    pb_varint(m, field << 3 | 2);
+    pb_varint(m, len);
+    for (size_t i = 0; i < len; i++) {
+        pb_byte(m, ((const uint8_t *)data)[i]);
+    }
+}
+
+static void pb_str(pb *m, unsigned field, const char *text) { pb_bytes(m, field, text, strlen(text)); }
+static void pb_put(pb *m, unsigned field, const pb *inner) { pb_bytes(m, field, inner->at, inner->len); }
+
+/* Words, one field for each. */
+static void pb_words(pb *m, unsigned field, const char *words)
+{
+    for (; *words; words += strspn(words, " ")) {
+        size_t len = strcspn(words, " ");
+        pb_bytes(m, field, words, *words == '-' ? 0 : len); /* "-" is a hole */
+        words += len;
+    }
+}
+
+static pb pb_attr_int(const char *name, int64_t x)
+{
+    pb a = { .len = 0 };
+    pb_str(&a, 1, name);
+    pb_int(&a, 3, x);
+    return a;
+}
+
+static pb pb_attr_ints(const char *name, const int64_t *x, size_t n)
+{
+    pb a = { .len = 0 };
+    pb_str(&a, 1, name);
+    for (size_t i = 0; i < n; i++) {
+        pb_int(&a, 8, x[i]);
+    }
+    return a;
+}
+
+/* A node with up to two attributes. */
+static void pb_node(pb *graph, const char *op, const char *in, const char *out, const pb *a, const pb *b)
+{
+    pb n = { .len = 0 };
+    pb_words(&n, 1, in);
+    pb_words(&n, 2, out);
+    pb_str(&n, 4, op);
+    if (a) {
+        pb_put(&n, 5, a);
+    }
+    if (b) {
+        pb_put(&n, 5, b);
+    }
+    pb_put(graph, 1, &n);
+}
+
+/* An initializer; raw data little-endian. */
+static pb pb_tensor(const char *name, int dtype, const char *dims, const void *raw, size_t len)
+{
+    pb t = { .len = 0 };
+    for (const char *d = dims; *d; d++) {
+        pb_int(&t, 1, *d - '0');
+    }
+    pb_int(&t, 2, dtype);
+    pb_str(&t, 8, name);
+    pb_bytes(&t, 9, raw, len);
+    return t;
+}
+
+static pb pb_ints(const char *name, const int64_t *x, int n)
+{
+    pb t = { .len = 0 };
+    pb_int(&t, 1, n);
+    pb_int(&t, 2, 7);
+    pb_str(&t, 8, name);
+    for (int i = 0; i < n; i++) {
+        pb_int(&t, 7, x[i]);
+    }
+    return t;
+}
+
+/* An input or output: dims are digits, or a letter for a name. */
+static void pb_value(pb *graph, unsigned field, const char *name, int dtype, const char *dims)
+{
+    pb shape = { .len = 0 }, tensor = { .len = 0 }, type = { .len = 0 }, info = { .len = 0 };
+    for (const char *d = dims; *d; d++) {
+        pb dim = { .len = 0 };
+        if (*d >= '0' && *d <= '9') {
+            pb_int(&dim, 1, *d - '0');
+        } else {
+            pb_bytes(&dim, 2, d, 1);
+        }
+        pb_put(&shape, 1, &dim);
+    }
+    pb_int(&tensor, 1, dtype);
+    pb_put(&tensor, 2, &shape);
+    pb_put(&type, 1, &tensor);
+    pb_str(&info, 1, name);
+    pb_put(&info, 2, &type);
+    pb_put(graph, field, &info);
+}
+
+static pb pb_model(const pb *graph, int64_t opset)
+{
+    pb m = { .len = 0 }, set = { .len = 0 };
+    pb_int(&set, 2, opset);
+    pb_int(&m, 1, 8);
+    pb_put(&m, 8, &set);
+    pb_put(&m, 7, graph);
+    return m;
+}
+
+/* ---- models that are read ---------------------------------------------------------------------------------------- */
+
+static npu_onnx_desc reading(void)
+{
+    npu_onnx_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.backend = npu_ref_backend();
+    return desc;
+}
+
+/* From a block of its own, so that sanitizers see a read past its end; a graph may use it until it is destroyed. */
+static npu_graph *read_from(const void *block, size_t len, const npu_onnx_desc *desc, npu_diag *diag)
+{
+    npu_graph *g = NULL;
+    memset(diag, 0, sizeof *diag);
+    npu_status status = npu_onnx_read(&g, block, len, desc, diag);
+    NPU_CHECK((status == NPU_OK) == (g != NULL));
+    NPU_CHECK_THAT(diag->status == status && (status == NPU_OK || diag->message[0]), "%s: %s", npu_status_name(status), diag->message);
+    return g;
+}
+
+/* Runs a graph on one input of f32, and gives its output. */
+static void run(const npu_graph *g, const npu_array *in, const float *want, size_t len, const char *spec)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    npu_diag diag;
+    npu_text text = npu_text_init(NULL);
+    memset(&diag, 0, sizeof diag);
+    npu_status status = npu_exec_create_simple(&exec, g, &cpu, 1, &diag);
+    NPU_CHECK_THAT(status == NPU_OK, "%s", diag.message);
+    if (status == NPU_OK) {
+        NPU_CHECK_STATUS(npu_exec_set_input(exec, in), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+        npu_spec_print(&text, npu_exec_output_spec(exec, 0));
+        NPU_CHECK_STR(text.data, spec);
+        NPU_CHECK_BYTES(npu_exec_output(exec, 0, NULL), want, len * sizeof *want);
+    }
+    npu_text_free(&text);
+    npu_exec_destroy(exec);
+}
+
+/* y = relu(x W + b) with the batch by name, W without a copy where that is possible. */
+static pb mlp(void)
+{
+    static const uint8_t w[16] = { 0, 0, 0x80, 0x3f, 0, 0, 0x80, 0xbf, 0, 0, 0, 0x40, 0, 0, 0, 0 }; /* 1 -1; 2 0 */
+    static const uint8_t b[8] = { 0, 0, 0, 0x3f, 0, 0, 0, 0 };                                      /* 0.5 0 */
+    pb g = { .len = 0 }, tw = pb_tensor("w", 1, "22", w, 16), tb = pb_tensor("b", 1, "2", b, 8);
+    pb_node(&g, "MatMul", "x w", "h", NULL, NULL);
+    pb_node(&g, "Add", "h b", "s", NULL, NULL);
+    pb_node(&g, "Relu", "s", "y", NULL, NULL);
+    pb_put(&g, 5, &tw);
+    pb_put(&g, 5, &tb);
+    pb_value(&g, 11, "x", 1, "N2");
+    pb_value(&g, 12, "y", 1, "N2");
+    return pb_model(&g, 13);
+}
+
+static void test_small_model(void)
+{
+    static const float x[4] = { 1, 2, -3, 0 }, y[4] = { 5.5f, 0, 0, 3 };
+    npu_onnx_desc desc = reading();
+    npu_onnx_dim two = { "N", 2 };
+    npu_diag diag;
+    pb m = mlp();
+    for (desc.num_dims = 0; desc.num_dims < 2; desc.num_dims++) {
+        desc.dims = &two;
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_EQ(npu_graph_num_ops(g), 3);
+        NPU_CHECK(npu_graph_find(g, "h").id && npu_graph_find(g, "s").id);
+        const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, 0));
+        NPU_CHECK(spec && (desc.num_dims ? spec->dims[0] == 2 : spec->dims[0] < -1));
+        if (desc.num_dims) {
+            run(g, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 2, 2 }), x }, y, 4, "f32[2,2]");
+        }
+        npu_graph_destroy(g);
+    }
+}
+
+/* What exporters compute of shapes is numbers: Shape, Gather, Concat leave no op that is used. */
+static pb shapes(void)
+{
+    static const int64_t zero = 0, minus = -1;
+    pb g = { .len = 0 }, t0 = pb_ints("zero", &zero, 1), t1 = pb_ints("minus", &minus, 1), axis = pb_attr_int("axis", 0);
+    pb_node(&g, "Shape", "x", "shape", NULL, NULL);
+    pb_node(&g, "Gather", "shape zero", "first", &axis, NULL);
+    pb_node(&g, "Concat", "first minus", "want", &axis, NULL);
+    pb_node(&g, "Reshape", "x want", "y", NULL, NULL);
+    pb_put(&g, 5, &t0);
+    pb_put(&g, 5, &t1);
+    pb_value(&g, 11, "x", 1, "222");
+    pb_value(&g, 12, "y", 1, "24");
+    return pb_model(&g, 17);
+}
+
+static void test_shapes(void)
+{
+    static const float x[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    npu_graph *live = NULL;
+    pb m = shapes();
+    npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+    NPU_CHECK_STATUS(npu_graph_rewrite(&live, g, NULL, NULL, &diag), NPU_OK);
+    NPU_CHECK_EQ(npu_graph_num_ops(live), 1);
+    run(g, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 3, (int64_t[]){ 2, 2, 2 }), x }, x, 8, "f32[2,4]");
+    npu_graph_destroy(live);
+    npu_graph_destroy(g);
+    desc.backend = NULL; /* nobody computes the shape */
+    NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_CONVERSION);
+    NPU_CHECK(strstr(diag.message, "Reshape '': the shape must be known") != NULL);
+}
+
+static pb branch(const char *op)
+{
+    pb g = { .len = 0 }, a = { .len = 0 };
+    pb_node(&g, op, "x", "r", NULL, NULL);
+    pb_value(&g, 12, "r", 1, "2");
+    (void)a;
+    return g;
+}
+
+static pb graph_attr(const char *name, const pb *graph)
+{
+    pb a = { .len = 0 };
+    pb_str(&a, 1, name);
+    pb_put(&a, 6, graph);
+    return a;
+}
+
+/* An If is the branch that is taken, and nothing of the other. */
+static void test_if(void)
+{
+    static const float x[2] = { -1, 4 }, want[2][2] = { { -1, 4 }, { 1, 4 } };
+    static const char *const ops[2] = { "aten.neg.default", "aten.abs.default" };
+    pb then = branch("Abs"), other = branch("Neg"), g = { .len = 0 };
+    pb a = graph_attr("then_branch", &then), b = graph_attr("else_branch", &other);
+    pb_node(&g, "If", "c", "y", &a, &b);
+    pb_value(&g, 11, "c", 9, "");
+    pb_value(&g, 11, "x", 1, "2");
+    pb_value(&g, 12, "y", 1, "2");
+    pb m = pb_model(&g, 17);
+    npu_diag diag;
+    npu_onnx_desc desc = reading();
+    NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_CONVERSION);
+    NPU_CHECK(strstr(diag.message, "the condition of an If must be known") != NULL);
+    for (int i = 0; i < 2; i++) {
+        const bool is_true = i;
+        float y[2] = { i ? want[1][0] : 1, i ? 4 : -4 };
+        npu_array known = { "c", npu_spec_tensor(NPU_BOOL, 0, NULL), &is_true };
+        desc.inputs = &known;
+        desc.num_inputs = 1;
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_EQ(npu_graph_num_ops(read), 1);
+        npu_op op = { 1 };
+        NPU_CHECK(read && strcmp(npu_op_definition(read, op)->name, ops[i]) == 0);
+        run(read, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 2 }), x }, y, 2, "f32[2]");
+        npu_graph_destroy(read);
+    }
+}
+
+/* A loop: v doubles each turn, and each turn gives it out. */
+static pb loop(int64_t turns, const char *op)
+{
+    pb body = { .len = 0 }, g = { .len = 0 }, t = pb_ints("turns", &turns, 1);
+    pb_node(&body, "Identity", "more", "again", NULL, NULL);
+    pb_node(&body, op, op[0] == 'A' ? "v v" : "v", "w", NULL, NULL);
+    pb_node(&body, "Identity", "w", "scan", NULL, NULL);
+    pb_value(&body, 11, "turn", 7, "");
+    pb_value(&body, 11, "more", 9, "");
+    pb_value(&body, 11, "v", 1, "2");
+    pb_value(&body, 12, "again", 9, "");
+    pb_value(&body, 12, "w", 1, "2");
+    pb_value(&body, 12, "scan", 1, "2");
+    pb a = graph_attr("body", &body);
+    pb_node(&g, "Loop", turns ? "turns - x" : "- - x", "last all", &a, NULL);
+    pb_put(&g, 5, &t);
+    pb_value(&g, 11, "x", 1, "2");
+    pb_value(&g, 12, "all", 1, "32");
+    return pb_model(&g, 13);
+}
+
+static void test_loop(void)
+{
+    static const float x[2] = { 1, 3 }, all[6] = { 2, 6, 4, 12, 8, 24 };
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    pb m = loop(3, "Add");
+    npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+    NPU_CHECK_THAT(g, "%s", diag.message);
+    run(g, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 2 }), x }, all, 6, "f32[3,2]");
+    npu_graph_destroy(g);
+    m = loop(0, "Identity"); /* without a number of turns or a condition that is ever false */
+    g = read_from(m.at, m.len, &desc, &diag);
+    NPU_CHECK_THAT(!g && diag.status == NPU_ERR_BUDGET, "%s", diag.message);
+}
+
+/* A function of the model, whose attribute is that of the call, and whose names are its own. */
+static void test_function(void)
+{
+    static const float x[2] = { -10, 4 }, y[2] = { -5, 4 };
+    pb f = { .len = 0 }, attr = { .len = 0 }, node = { .len = 0 }, g = { .len = 0 }, call = { .len = 0 }, half = { .len = 0 };
+    pb_str(&f, 1, "Soft");
+    pb_str(&f, 4, "y");
+    pb_str(&f, 5, "x");
+    pb_str(&f, 6, "slope");
+    pb_str(&attr, 1, "alpha");
+    pb_str(&attr, 21, "slope");
+    pb_str(&node, 1, "y");
+    pb_str(&node, 2, "x");
+    pb_str(&node, 4, "LeakyRelu");
+    pb_put(&node, 5, &attr);
+    pb_put(&f, 7, &node);
+    pb_str(&f, 10, "mine");
+    pb_str(&half, 1, "slope");
+    pb_varint(&half, 2 << 3 | 5);
+    pb_varint(&half, 0);
+    pb_byte(&half, 0);
+    pb_byte(&half, 0);
+    pb_byte(&half, 0x3f); /* 0.5 */
+    pb_str(&call, 1, "x");
+    pb_str(&call, 2, "y");
+    pb_str(&call, 4, "Soft");
+    pb_str(&call, 7, "mine");
+    pb_put(&call, 5, &half);
+    pb_put(&g, 1, &call);
+    pb_value(&g, 11, "x", 1, "2");
+    pb_value(&g, 12, "y", 1, "2");
+    pb m = pb_model(&g, 17);
+    pb_put(&m, 25, &f);
+    npu_diag diag;
+    npu_graph *read = read_from(m.at, m.len, NULL, &diag);
+    run(read, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 2 }), x }, y, 2, "f32[2]");
+    npu_graph_destroy(read);
+}
+
+/* ---- data beside the model --------------------------------------------------------------------------------------- */
+
+static const uint8_t beside[12] = { 9, 9, 9, 9, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40 };
+
+static npu_status open_beside(void *ctx, const char *location, npu_bytes *out)
+{
+    (void)ctx;
+    out->data = beside;
+    out->size = sizeof beside;
+    return strcmp(location, "sub/w.bin") == 0 ? NPU_OK : NPU_ERR_IO;
+}
+
+static pb external(const char *location, const char *offset, const char *length)
+{
+    pb g = { .len = 0 }, t = { .len = 0 };
+    const char *const entries[3][2] = { { "location", location }, { "offset", offset }, { "length", length } };
+    pb_int(&t, 1, 2);
+    pb_int(&t, 2, 1);
+    pb_str(&t, 8, "w");
+    pb_int(&t, 14, 1);
+    for (int i = 0; i < 3; i++) {
+        pb entry = { .len = 0 };
+        pb_str(&entry, 1, entries[i][0]);
+        pb_str(&entry, 2, entries[i][1]);
+        pb_put(&t, 13, &entry);
+    }
+    pb_node(&g, "Add", "x w", "y", NULL, NULL);
+    pb_put(&g, 5, &t);
+    pb_value(&g, 11, "x", 1, "2");
+    pb_value(&g, 12, "y", 1, "2");
+    return pb_model(&g, 17);
+}
+
+static void test_external(void)
+{
+    static const float x[2] = { 1, 1 }, y[2] = { 2, 3 };
+    static const struct { const char *location, *offset, *length; npu_status status; const char *words; } bad[] = {
+        { "../w.bin", "4", "8", NPU_ERR_UNSUPPORTED, "outside the model's folder" },
+        { "sub/../../w.bin", "4", "8", NPU_ERR_UNSUPPORTED, "outside the model's folder" },
+        { "/etc/passwd", "4", "8", NPU_ERR_UNSUPPORTED, "outside the model's folder" },
+        { "C:w.bin", "4", "8", NPU_ERR_UNSUPPORTED, "outside the model's folder" },
+        { "", "4", "8", NPU_ERR_UNSUPPORTED, "outside the model's folder" },
+        { "other.bin", "4", "8", NPU_ERR_IO, "'other.bin' cannot be read" },
+        { "sub/w.bin", "5", "8", NPU_ERR_SHAPE, "8 bytes from 5 of 'sub/w.bin', which has 12, for a tensor of 8" },
+        { "sub/w.bin", "18446744073709551615", "8", NPU_ERR_PARSE, "which is no number" },
+        { "sub/w.bin", "1844674407370955160", "8", NPU_ERR_SHAPE, "which has 12" },
+        { "sub/w.bin", "4", "4", NPU_ERR_SHAPE, "4 bytes from 4" },
+        { "sub/w.bin", "-4", "8", NPU_ERR_PARSE, "offset of data beside the model is '-4', which is no number" },
+    };
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    pb m = external("sub/w.bin", "4", "8");
+    NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_UNSUPPORTED && strstr(diag.message, "set external"));
+    desc.external = open_beside;
+    npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+    run(g, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 2 }), x }, y, 2, "f32[2]");
+    npu_graph_destroy(g);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        m = external(bad[i].location, bad[i].offset, bad[i].length);
+        NPU_CHECK(!read_from(m.at, m.len, &desc, &diag));
+        NPU_CHECK_THAT(diag.status == bad[i].status && strstr(diag.message, bad[i].words), "%s %s %s: %s", bad[i].location, bad[i].offset,
+                       bad[i].length, diag.message);
+    }
+}
+
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
+
+typedef struct heard { char text[512]; } heard;
+static void hear(void *ctx, const npu_diag *diag)
+{
+    heard *h = (heard *)ctx;
+    size_t len = strlen(h->text);
+    snprintf(h->text + len, sizeof h->text - len, "%s\n", strchr(diag->message, ':') ? strchr(diag->message, ':') + 2 : "");
+}
+
+/* All ops that cannot be read, those in branches, too, before anything is built. */
+static void test_all_refused(void)
+{
+    pb then = branch("Bernoulli"), other = branch("Relu"), g = { .len = 0 };
+    pb a = graph_attr("then_branch", &then), b = graph_attr("else_branch", &other);
+    heard h = { "" };
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    pb_node(&g, "Nowhere", "gone", "q", NULL, NULL);
+    pb_node(&g, "If", "c", "y", &a, &b);
+    pb_node(&g, "SequenceAt", "y", "z", NULL, NULL);
+    desc.report = hear;
+    desc.report_ctx = &h;
+    pb m = pb_model(&g, 17);
+    NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_NOT_FOUND);
+    NPU_CHECK_STR(h.text, "Nowhere '': no op of that name is known\nBernoulli '': random numbers are not supported\n"
+                          "SequenceAt '': sequences are not supported\n");
+}
+
+/* A graph of one node, or of what else the row says, with x f32[2] and k i64[1] = 1. */
+static pb one_node(const char *op, const char *in, const char *out, const pb *attr)
+{
+    static const int64_t one = 1;
+    pb g = { .len = 0 }, k = pb_ints("k", &one, 1);
+    pb_node(&g, op, in, out, attr, NULL);
+    pb_put(&g, 5, &k);
+    pb_value(&g, 11, "x", 1, "2");
+    pb_value(&g, 12, "y", 1, "2");
+    return g;
+}
+
+static void test_bad_nodes(void)
+{
+    static const int64_t two_axes[2] = { 0, 0 }, zero = 0;
+    const pb far = pb_attr_int("axis", 9), twice = pb_attr_ints("axes", two_axes, 2), strides = pb_attr_ints("strides", &zero, 1);
+    const pb string = pb_attr_int("to", 8), none = { .len = 0 };
+    const struct { const char *op, *in, *out; const pb *attr; npu_status status; const char *words; } rows[] = {
+        { "Relu", "later", "y", &none, NPU_ERR_NOT_FOUND, "Relu '': nothing before it makes 'later'" },
+        { "Relu", "y", "y", &none, NPU_ERR_NOT_FOUND, "nothing before it makes 'y'" },
+        { "Relu", "x", "x", &none, NPU_ERR_DUPLICATE, "'x' is there twice" },
+        { "Relu", "x", "z", &none, NPU_ERR_NOT_FOUND, "nothing makes the output 'y'" },
+        { "Relu", "", "y", &none, NPU_ERR_ARITY, "Relu '': " },
+        { "Softmax", "x", "y", &far, NPU_ERR_AXIS, "axis 9 of 1 dims" },
+        { "ReduceMax", "x", "y", &twice, NPU_ERR_AXIS, "axis 0 is there twice" },
+        { "Cast", "x", "y", &string, NPU_ERR_UNSUPPORTED, "tensors of strings are not supported" },
+        { "Cast", "x", "y", &none, NPU_ERR_UNSUPPORTED, "dtype 0 is not supported" },
+        { "Reshape", "x x", "y", &none, NPU_ERR_CONVERSION, "the shape must be known when the model is read" },
+        { "Conv", "x x", "y", &strides, NPU_ERR_UNSUPPORTED, "windows over -1 dims" },
+        { "TopK", "x x", "y", &none, NPU_ERR_CONVERSION, "k must be known" },
+        { "If", "k", "y", &none, NPU_ERR_ATTRIBUTE, "the graph 'then_branch' is missing" },
+        { "Add", "x k", "y", &none, NPU_OK, "" },
+    };
+    npu_onnx_desc desc = reading();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_diag diag;
+        pb g = one_node(rows[i].op, rows[i].in, rows[i].out, rows[i].attr->len ? rows[i].attr : NULL), m = pb_model(&g, 13);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(diag.status == rows[i].status && strstr(diag.message, rows[i].words), "%s: %s: %s", rows[i].op,
+                       npu_status_name(diag.status), diag.message);
+        npu_graph_destroy(read);
+    }
+}
+
+static void check_bad(const pb *m, npu_status status, const char *words)
+{
+    npu_diag diag;
+    uint8_t *copy = (uint8_t *)malloc(m->len ? m->len : 1);
+    memcpy(copy, m->at, m->len);
+    npu_graph *g = read_from(copy, m->len, NULL, &diag);
+    NPU_CHECK_THAT(!g && diag.status == status && strstr(diag.message, words), "%s: %s", npu_status_name(diag.status), diag.message);
+    npu_graph_destroy(g);
+    free(copy);
+}
+
+/* A tensor that is wrong, as the initializer w of a graph. */
+static pb with_tensor(const pb *tensor)
+{
+    pb g = { .len = 0 };
+    pb_put(&g, 5, tensor);
+    return pb_model(&g, 13);
+}
+
+static void test_bad_tensors(void)
+{
+    pb t = pb_tensor("w", 1, "3", "12345678", 8), m = with_tensor(&t);
+    check_bad(&m, NPU_ERR_SHAPE, "a tensor of 12 bytes has 8 bytes of data");
+    t = pb_tensor("w", 18, "3", "", 0);
+    m = with_tensor(&t);
+    check_bad(&m, NPU_ERR_UNSUPPORTED, "dtype 18 is not supported");
+    t = pb_tensor("w", 1, "111111111", "1234", 4);
+    m = with_tensor(&t);
+    check_bad(&m, NPU_ERR_PARSE, "field 1: too many numbers");
+    t.len = 0;
+    pb_int(&t, 1, -1);
+    pb_int(&t, 2, 1);
+    m = with_tensor(&t);
+    check_bad(&m, NPU_ERR_SHAPE, "dim 0 of a tensor is below 0");
+    t.len = 0;
+    pb_int(&t, 1, INT64_MAX);
+    pb_int(&t, 1, 8);
+    pb_int(&t, 2, 1);
+    m = with_tensor(&t);
+    check_bad(&m, NPU_ERR_OVERFLOW, "a tensor: a size does not fit");
+    t.len = 0;
+    pb_int(&t, 1, (int64_t)1 << 28); /* no data, and no memory taken for it */
+    pb_int(&t, 2, 1);
+    m = with_tensor(&t);
+    check_bad(&m, NPU_ERR_SHAPE, "has less data");
+}
+
+/* Every prefix, and single fields that lie. */
+static void test_malformed(void)
+{
+    static const struct { const char *bytes; size_t len; const char *words; } rows[] = {
+        { "", 0, "it has no graph" },
+        { "\x08", 1, "field 1 is longer" },
+        { "\x3a\x05\x0a", 3, "field 7 is longer" },
+        { "\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, "field 7 is longer" },
+        { "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "field 1 is longer" },
+        { "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11, "field 1 is longer" },
+        { "\x3b\x00", 2, "malformed" },
+        { "\x00\x00", 2, "no field of a message begins here" },
+        { "\x38\x01", 2, "field 7 is a number" },
+        { "\x3d\x00\x00\x00", 4, "field 7 is longer" },
+    };
+    pb m = mlp();
+    npu_diag diag;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pb bad = { .len = rows[i].len };
+        memcpy(bad.at, rows[i].bytes, rows[i].len);
+        check_bad(&bad, NPU_ERR_PARSE, rows[i].words);
+    }
+    for (size_t len = 0; len < m.len; len++) {
+        uint8_t *copy = (uint8_t *)malloc(len ? len : 1);
+        memcpy(copy, m.at, len);
+        NPU_CHECK(!read_from(copy, len, NULL, &diag) && (diag.status == NPU_ERR_PARSE || diag.status == NPU_ERR_NOT_FOUND));
+        free(copy);
+    }
+    pb g = { .len = 0 };
+    m = pb_model(&g, 99);
+    check_bad(&m, NPU_ERR_VERSION, "opset 99, expected 1 to 21");
+}
+
+/* Graphs in graphs have an end. */
+static void test_depth(void)
+{
+    pb g = branch("Relu");
+    npu_diag diag;
+    for (int i = 0; i < 20; i++) {
+        pb outer = { .len = 0 }, a = graph_attr("then_branch", &g);
+        pb_node(&outer, "If", "c", "y", &a, NULL);
+        g = outer;
+    }
+    pb m = pb_model(&g, 17);
+    NPU_CHECK(!read_from(m.at, m.len, NULL, &diag) && diag.status == NPU_ERR_PARSE && strstr(diag.message, "more than 16 graphs in graphs"));
+}
+
+/* What memory runs out on is said, and nothing is left. */
+static void test_memory(void)
+{
+    pb m = shapes();
+    for (uint64_t fail_at = 1, failed = 1; failed; fail_at += 1 + fail_at / 16) {
+        npu_alloc_counter counter;
+        memset(&counter, 0, sizeof counter);
+        npu_allocator a = npu_allocator_counting(&counter);
+        npu_graph_desc gd;
+        memset(&gd, 0, sizeof gd);
+        gd.allocator = &a;
+        npu_onnx_desc desc = reading();
+        desc.graph = &gd;
+        counter.fail_at = fail_at;
+        npu_diag diag;
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        failed = counter.num_calls >= fail_at;
+        NPU_CHECK(!g == (diag.status != NPU_OK));
+        npu_graph_destroy(g);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+}
+
+/* The table is searched by halves, so it must be in order. */
+static void test_table(void)
+{
+    for (size_t i = 1; i < sizeof onnx_rows / sizeof onnx_rows[0]; i++) {
+        NPU_CHECK_THAT(strcmp(onnx_rows[i - 1].op, onnx_rows[i].op) < 0, "%s, %s", onnx_rows[i - 1].op, onnx_rows[i].op);
+        NPU_CHECK(onnx_row_of(onnx_literal(onnx_rows[i].op)) == &onnx_rows[i]);
+    }
+}
+
+int main(void)
+{
+    NPU_RUN(test_small_model);
+    NPU_RUN(test_shapes);
+    NPU_RUN(test_if);
+    NPU_RUN(test_loop);
+    NPU_RUN(test_function);
+    NPU_RUN(test_external);
+    NPU_RUN(test_all_refused);
+    NPU_RUN(test_bad_nodes);
+    NPU_RUN(test_bad_tensors);
+    NPU_RUN(test_malformed);
+    NPU_RUN(test_depth);
+    NPU_RUN(test_memory);
+    NPU_RUN(test_table);
+    return npu_test_done();
+}
