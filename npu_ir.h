@@ -22966,19 +22966,19 @@ static npu_value npu__window_line(npu__compose *c, npu_value x)
 static void npu__compose_window(npu__compose *c)
 {
     npu_dtype t = (npu_dtype)npu_op_int(c->op, "dtype", NPU_F32), wide = npu__compose_class(t);
-    int64_t n = npu_op_int(c->op, "window_length", 0), whole = n - !npu_op_int(c->op, "periodic", 1);
+    int64_t n = npu_op_int(c->op, "window_length", 0);
     npu_value x;
     if (n < 0 || !npu__is_float(t)) {
         npu__graph_fail(c->g, n < 0 ? NPU_ERR_ATTRIBUTE : NPU_ERR_DTYPE, "window_length is %lld, dtype %s",
-                        (long long)n,
-                        npu_dtype_name(t));
+                        (long long)n, npu_dtype_name(t));
         return;
     }
     if (n <= 1) {
         npu__yield(c, NPU__MAKE(NPU_ATEN_ONES, "%L %t", &n, 1u, (int)t));
         return;
     }
-    x = NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v %f", NPU__MAKE(NPU_ATEN_ARANGE, "%i %t", n, (int)wide), (double)whole);
+    x = NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v %f", NPU__MAKE(NPU_ATEN_ARANGE, "%i %t", n, (int)wide),
+                  (double)(n - !npu_op_int(c->op, "periodic", 1)));
     npu__yield(c, npu__cast(c, npu__window_line(c, x), t));
 }
 
@@ -22994,7 +22994,7 @@ static void npu__compose_frequencies(npu__compose *c)
                         npu_dtype_name(t));
         return;
     }
-    parts[0] = NPU__MAKE(NPU_ATEN_ARANGE, "%i %t", half ? n / 2 + 1 : (n + 1) / 2, (int)wide);
+    parts[0] = NPU__MAKE(NPU_ATEN_ARANGE, "%i %t", half ? n / 2 + 1 : n - n / 2, (int)wide);
     parts[1] = half ? parts[0] : NPU__MAKE(NPU_ATEN_ARANGE_START, "%i 0 %t", -(n / 2), (int)wide);
     x = half ? parts[0] : NPU__MAKE(NPU_ATEN_CAT, "%V", parts, 2u);
     x = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", x, 1 / ((double)n * npu_op_float(c->op, "d", 1)));
@@ -23328,7 +23328,10 @@ static npu_value npu__istft_cut(npu__compose *c, npu_value y, const npu__stft_ca
 {
     bool center = npu_op_int(c->op, "center", 1) != 0, has_length = npu_op_has(c->op, "length");
     int64_t whole = npu__dim_of(c, y, 1), begin = center ? s->n_fft / 2 : 0,
-            end = has_length ? begin + npu_op_int(c->op, "length", 0) : center ? whole - s->n_fft / 2 : whole;
+            end = center ? whole - s->n_fft / 2 : whole;
+    if (has_length && !npu__dim_add(begin, npu_op_int(c->op, "length", 0), &end)) {
+        end = whole; /* longer than any signal, or refused where the length is made */
+    }
     return npu__part(c, y, 1, begin, end < whole ? end : whole);
 }
 
