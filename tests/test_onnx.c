@@ -378,6 +378,99 @@ static void test_function(void)
     npu_graph_destroy(read);
 }
 
+/* ---- quantised models -------------------------------------------------------------------------------------------- */
+
+/* Scales and zero points that the nodes of quantised models name: one s and z (u8 10), ones for weights of two channels. */
+static void quantised_params(pb *g)
+{
+    static const uint8_t half[4] = { 0, 0, 0, 0x3f }, two[8] = { 0, 0, 0, 0x3f, 0, 0, 0, 0x3e }, ten[1] = { 10 }, zeros[2] = { 0, 0 }, zu[2] = { 131, 128 };
+    static const uint8_t w[4] = { 1, 0xfe, 3, 100 }, bias[8] = { 4, 0, 0, 0, 0xf8, 0xff, 0xff, 0xff }, bw[2] = { 130, 126 };
+    pb params[] = { pb_tensor("s", 1, "", half, 4),  pb_tensor("z", 2, "", ten, 1),   pb_tensor("sw", 1, "2", two, 8),
+                    pb_tensor("zw", 3, "2", zeros, 2), pb_tensor("w", 3, "22", w, 4), pb_tensor("w4", 3, "2211", w, 4),
+                    pb_tensor("bias", 6, "2", bias, 8), pb_tensor("u", 2, "2", bw, 2), pb_tensor("s0", 1, "2", "\0\0\0\0\0\0\0\0", 8),
+                    pb_tensor("zu", 2, "2", zu, 2) };
+    for (size_t i = 0; i < sizeof params / sizeof params[0]; i++) {
+        pb_put(g, 5, &params[i]);
+    }
+}
+
+/* The names of the ops of a graph, "?" where there is none. */
+static void op_names(const npu_graph *g, char *out, size_t size)
+{
+    out[0] = 0;
+    for (npu_op op = { 1 }; op.id <= npu_graph_num_ops(g); op.id++) {
+        size_t len = strlen(out);
+        const char *name = npu_op_definition(g, op)->name;
+        snprintf(out + len, size - len, "%s%s", len ? " " : "", strchr(name, '.') ? strchr(name, '.') + 1 : name);
+    }
+}
+
+typedef struct qdq_node { const char *op, *in, *out; int64_t axis; } qdq_node;
+
+/* x f32, quantised by s and z as q and again as d; y is what the nodes make of it. */
+static pb qdq_model(const char *dims, const qdq_node *nodes, size_t count)
+{
+    pb g = { .len = 0 };
+    quantised_params(&g);
+    pb_node(&g, "QuantizeLinear", "x s z", "q", NULL, NULL);
+    pb_node(&g, "DequantizeLinear", "q s z", "d", NULL, NULL);
+    for (size_t i = 0; i < count && nodes[i].op; i++) {
+        pb axis = pb_attr_int("axis", nodes[i].axis);
+        pb_node(&g, nodes[i].op, nodes[i].in, nodes[i].out, nodes[i].axis >= 0 ? &axis : NULL, NULL);
+    }
+    pb_value(&g, 11, "x", 1, dims);
+    pb_value(&g, 12, "y", 1, dims);
+    return pb_model(&g, 21);
+}
+
+/* Quantised models are read as PyTorch exports them, and the pass finds its integers. Weights are [[1, -2], [3, 100]] times
+   0.5 and 0.125 along the axis; x is quantised exactly; results are u8 10 + .., times 0.5. */
+static void test_quantised(void)
+{
+    static const struct { const char *dims, *ops; float x[2], y[2]; qdq_node nodes[4]; } rows[] = {
+        /* [2, 4] W: 2 0.5 + 4 1.5, 2 (-0.25) + 4 12.5 = 49.5 */
+        { "12", "quantize_per_tensor.default qlinear dequantize_per_tensor.default", { 2, 4 }, { 7, 49.5f },
+          { { "DequantizeLinear", "w sw zw", "v", 1 }, { "MatMul", "d v", "m", -1 }, { "QuantizeLinear", "m s z", "r", -1 },
+            { "DequantizeLinear", "r s z", "y", -1 } } },
+        { "12", "quantize_per_tensor.default qlinear dequantize_per_tensor.default", { 2, 4 }, { 7, 49.5f },
+          { { "DequantizeLinear", "w sw zw", "v", 1 }, { "Gemm", "d v", "m", -1 }, { "QuantizeLinear", "m s z", "r", -1 },
+            { "DequantizeLinear", "r s z", "y", -1 } } },
+        /* rows: 2 0.5 - 4 1, 2 0.375 + 4 12.5 = 50.75, which lies between 50.5 and 51: to even */
+        { "1211", "quantize_per_tensor.default qconv dequantize_per_tensor.default", { 2, 4 }, { -3, 51 },
+          { { "DequantizeLinear", "w4 sw zw", "v", 0 }, { "Conv", "d v", "m", -1 }, { "QuantizeLinear", "m s z", "r", -1 },
+            { "DequantizeLinear", "r s z", "y", -1 } } },
+        /* the same with a bias of 4 0.25 and -8 0.0625: 50.25, to even 50 */
+        { "1211", "quantize_per_tensor.default qconv dequantize_per_tensor.default", { 2, 4 }, { -2, 50 },
+          { { "QLinearConv", "q s z w4 sw zw s z bias", "r", -1 }, { "DequantizeLinear", "r s z", "y", -1 } } },
+        { "12", "quantize_per_tensor.default qlinear dequantize_per_tensor.default", { 2, 4 }, { 7, 49.5f },
+          { { "QLinearMatMul", "q s z w sw zw s z", "r", -1 }, { "DequantizeLinear", "r s z", "y", -1 } } },
+        /* 130 - 131 and 126 - 128 are below 0, though all are u8; what is known is computed while the file is read */
+        { "2", "add.Tensor", { 2, 4 }, { 1.5f, 3.75f }, { { "DequantizeLinear", "u sw zu", "v", 0 }, { "Add", "x v", "y", -1 } } },
+        { "2", "add.Tensor", { 2, 4 }, { 2, 4 }, { { "DequantizeLinear", "u s0 zu", "v", 0 }, { "Add", "x v", "y", -1 } } },
+    };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_optimize_desc integers = { .backends = &cpu, .num_backends = 1, .passes = 1u << NPU_PASS_INTEGER | 1u << NPU_PASS_DEAD_CODE };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        npu_graph *fast = NULL;
+        char names[512];
+        uint32_t rank = (uint32_t)strlen(rows[i].dims);
+        pb m = qdq_model(rows[i].dims, rows[i].nodes, 4);
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(g, "%s", diag.message);
+        NPU_CHECK_STATUS(npu_graph_optimize(&fast, g, &integers, NULL, &diag), NPU_OK);
+        op_names(fast, names, sizeof names);
+        NPU_CHECK_STR(names, rows[i].ops);
+        npu_array x = { "x", npu_spec_tensor(NPU_F32, rank, rank > 1 ? (int64_t[]){ 1, 2, 1, 1 } : (int64_t[]){ 2 }), rows[i].x };
+        const char *spec = rank == 1 ? "f32[2]" : rank == 2 ? "f32[1,2]" : "f32[1,2,1,1]";
+        run(g, &x, rows[i].y, 2, spec);
+        run(fast, &x, rows[i].y, 2, spec);
+        npu_graph_destroy(fast);
+        npu_graph_destroy(g);
+    }
+}
+
 /* ---- data beside the model --------------------------------------------------------------------------------------- */
 
 static const uint8_t beside[12] = { 9, 9, 9, 9, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40 };
@@ -488,7 +581,7 @@ static void test_bad_nodes(void)
 {
     static const int64_t two_axes[2] = { 0, 0 }, zero = 0;
     const pb far = pb_attr_int("axis", 9), twice = pb_attr_ints("axes", two_axes, 2), strides = pb_attr_ints("strides", &zero, 1);
-    const pb string = pb_attr_int("to", 8), none = { .len = 0 };
+    const pb string = pb_attr_int("to", 8), blocks = pb_attr_int("block_size", 32), none = { .len = 0 };
     const struct { const char *op, *in, *out; const pb *attr; npu_status status; const char *words; } rows[] = {
         { "Relu", "later", "y", &none, NPU_ERR_NOT_FOUND, "Relu '': nothing before it makes 'later'" },
         { "Relu", "y", "y", &none, NPU_ERR_NOT_FOUND, "nothing before it makes 'y'" },
@@ -498,6 +591,9 @@ static void test_bad_nodes(void)
         { "Softmax", "x", "y", &far, NPU_ERR_AXIS, "axis 9 of 1 dims" },
         { "ReduceMax", "x", "y", &twice, NPU_ERR_AXIS, "axis 0 is there twice" },
         { "Cast", "x", "y", &string, NPU_ERR_UNSUPPORTED, "tensors of strings are not supported" },
+        { "QuantizeLinear", "x x", "y", &blocks, NPU_ERR_UNSUPPORTED, "scales of blocks are not supported" },
+        { "DequantizeLinear", "k x", "y", &blocks, NPU_ERR_UNSUPPORTED, "scales of blocks are not supported" },
+        { "DequantizeLinear", "k x", "y", &far, NPU_ERR_AXIS, "axis 9 of 1 dims" },
         { "Cast", "x", "y", &none, NPU_ERR_UNSUPPORTED, "dtype 0 is not supported" },
         { "Reshape", "x x", "y", &none, NPU_ERR_CONVERSION, "the shape must be known when the model is read" },
         { "Conv", "x x", "y", &strides, NPU_ERR_UNSUPPORTED, "windows over -1 dims" },
@@ -649,6 +745,7 @@ int main(void)
     NPU_RUN(test_if);
     NPU_RUN(test_loop);
     NPU_RUN(test_function);
+    NPU_RUN(test_quantised);
     NPU_RUN(test_external);
     NPU_RUN(test_all_refused);
     NPU_RUN(test_bad_nodes);

@@ -11,6 +11,8 @@
    Ops are read into ops of the registry; an op whose operands are all known is computed at once, and the graph has its
    result: shapes that an exporter computes become numbers, an If whose condition is then known one of its branches, and a
    Loop with a known number of turns its turns one after the other. A dim with a name is what the desc says, else a symbol.
+   Quantised models, with QuantizeLinear and DequantizeLinear or QLinear ops, become ops of quantized_decomposed, as PyTorch
+   exports them: the pass integer-ops makes integers of them.
 
    CONTENTS  reading bytes - names - messages - tensors - emitting - folding - nodes - ops by family - the table - the model
 */
@@ -842,6 +844,15 @@ static uint32_t onnx_axes(onnx_reader *r, const onnx_node *n, uint32_t operand, 
 
 /* ---- folding ----------------------------------------------------------------------------------------------------- */
 
+/* Weights of a quantised model stay dequantised where they are needed: passes find the integers. */
+static bool onnx_is_weight(const onnx_reader *r, npu_op op)
+{
+    const npu_spec *spec = npu_value_spec(r->g, npu_op_operand_value(r->g, op, 0));
+    npu_kind kind = npu_op_kind(r->g, op);
+    return (kind == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR || kind == NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL) && spec->rank > 1 &&
+           npu_dtype_bits((npu_dtype)spec->dtype) == 8;
+}
+
 static bool onnx_may_fold(const onnx_reader *r, npu_op op)
 {
     for (uint32_t i = 0; i < npu_op_num_operands(r->g, op); i++) {
@@ -857,7 +868,7 @@ static bool onnx_may_fold(const onnx_reader *r, npu_op op)
             return false;
         }
     }
-    return r->desc->backend != NULL;
+    return r->desc->backend != NULL && !onnx_is_weight(r, op);
 }
 
 /* Runs one op alone and makes constants of what it gives; what cannot be run stays in the graph. */
@@ -1713,37 +1724,9 @@ static npu_value onnx_dropout(onnx_reader *r, onnx_node *n)
     return x;
 }
 
-/* ---- ops: products ----------------------------------------------------------------------------------------------- */
+/* ---- ops: quantised tensors -------------------------------------------------------------------------------------- */
 
-static npu_value onnx_transposed(onnx_reader *r, npu_value v)
-{
-    static const int64_t swap[2] = { 1, 0 };
-    return onnx_permute(r, v, swap, 2);
-}
-
-/* What PyTorch's linear layers become is one again. */
-static npu_value onnx_gemm(onnx_reader *r, onnx_node *n)
-{
-    npu_value a = onnx_x(n, 0), b = onnx_x(n, 1), c = onnx_x(n, 2);
-    double alpha = onnx_f(r, n, "alpha", 1), beta = onnx_f(r, n, "beta", 1);
-    bool is_plain = alpha == 1 && (beta == 1 || !c.id) && onnx_i(r, n, "transB", 0) && onnx_rank(r, c) <= 1;
-    a = onnx_i(r, n, "transA", 0) ? onnx_transposed(r, a) : a;
-    if (is_plain && (!c.id || (onnx_rank(r, c) == 1 && npu_value_spec(r->g, c)->dims[0] == onnx_dim(r, b, 0)))) {
-        return onnx_emit(r, n, "aten.linear.default(v, v, v)", a, b, c);
-    }
-    b = onnx_i(r, n, "transB", 0) ? onnx_transposed(r, b) : b;
-    if (!c.id) {
-        return onnx_binary(r, "mul", onnx_emit(r, n, "aten.mm.default(v, v)", a, b), onnx_like(r, a, alpha));
-    }
-    return onnx_emit(r, n, "aten.addmm.default(v, v, v, beta=f, alpha=f)", c, a, b, beta, alpha);
-}
-
-static npu_value onnx_einsum(onnx_reader *r, onnx_node *n)
-{
-    return onnx_emit(r, n, "aten.einsum.default(equation:'', V)", n->x, n->num_x);
-}
-
-/* A zero point of rows, columns or channels along a dim of a tensor of that rank. */
+/* A scale or zero point of rows, columns or channels along a dim of a tensor of that rank. */
 static npu_value onnx_along(onnx_reader *r, npu_value v, uint32_t rank, int64_t axis)
 {
     int64_t dims[NPU_MAX_RANK];
@@ -1751,6 +1734,209 @@ static npu_value onnx_along(onnx_reader *r, npu_value v, uint32_t rank, int64_t 
         dims[i] = i == axis ? -1 : 1;
     }
     return onnx_rank(r, v) == 1 && rank ? onnx_reshape(r, v, dims, rank) : v;
+}
+
+static int64_t onnx_low(npu_dtype dtype) { return npu_dtype_is_signed(dtype) ? -((int64_t)1 << (npu_dtype_bits(dtype) - 1)) : 0; }
+static int64_t onnx_high(npu_dtype dtype) { return onnx_low(dtype) + ((int64_t)1 << npu_dtype_bits(dtype)) - 1; }
+
+/* May quantized_decomposed say it, as PyTorch's exporters do? Scales and zero points must be known, and positive; not 4 bits,
+   nor floats. What is only known at run time stays composed, as ONNX rounds it: x / scale, where the others round x (1 / scale). */
+static bool onnx_is_decomposed(const onnx_reader *r, npu_dtype dtype, npu_value scale, npu_value zero)
+{
+    size_t len = 0;
+    bool fits = npu_dtype_is_integer(dtype) && npu_dtype_bits(dtype) >= 8 && npu_dtype_bits(dtype) <= 32 && dtype != NPU_U32;
+    fits = fits && onnx_type(r, scale) == NPU_F32 && onnx_is_known(r, scale) && (!zero.id || onnx_is_known(r, zero));
+    for (size_t i = 0; fits && npu_spec_len(npu_value_spec(r->g, scale), &len) == NPU_OK && i < len; i++) {
+        double x = onnx_element_at(NPU_F32, npu_value_data(r->g, scale, NULL), i);
+        fits = x > 0 && x < HUGE_VAL;
+    }
+    return fits && len > 0;
+}
+
+static bool onnx_is_one(const onnx_reader *r, npu_value v)
+{
+    size_t len = 0;
+    return npu_spec_len(npu_value_spec(r->g, v), &len) == NPU_OK && len == 1;
+}
+
+/* The first number of a known zero point; none is 0. */
+static int64_t onnx_zero_point(onnx_reader *r, npu_value zero)
+{
+    size_t len;
+    const void *data = zero.id ? onnx_data(r, zero, "the zero point", &len) : NULL;
+    return data && len ? (int64_t)onnx_element_at(onnx_type(r, zero), data, 0) : 0;
+}
+
+/* Known zero points, or none, as many as scales, in integers that do not wrap. */
+static npu_value onnx_zeros(onnx_reader *r, npu_value scale, npu_value zero)
+{
+    size_t len = 0, count;
+    const void *data = zero.id ? onnx_data(r, zero, "the zero point", &count) : NULL;
+    int64_t *zeros, dim;
+    npu_spec_len(npu_value_spec(r->g, scale), &len);
+    zeros = (int64_t *)onnx_alloc(r, len * sizeof *zeros);
+    for (size_t i = 0; zeros && data && i < len && i < count; i++) {
+        zeros[i] = (int64_t)onnx_element_at(onnx_type(r, zero), data, i);
+    }
+    dim = (int64_t)len;
+    return zeros ? npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 1, &dim), zeros) : onnx_none();
+}
+
+/* x / scale rounded, moved to the zero point and held within dtype, of aten's ops. */
+static npu_value onnx_saturated(onnx_reader *r, npu_value x, npu_value scale, npu_value zero, npu_dtype dtype, int64_t axis)
+{
+    npu_value v = onnx_binary(r, "div", onnx_cast(r, x, onnx_type(r, scale)), onnx_along(r, scale, onnx_rank(r, x), axis));
+    v = onnx_cast(r, onnx_unary(r, "round", v), NPU_F32);
+    if (zero.id) {
+        v = onnx_binary(r, "add", v, onnx_along(r, onnx_cast(r, zero, NPU_F32), onnx_rank(r, v), axis));
+    }
+    v = onnx_emit(r, NULL, "aten.clamp.default(v, f, f)", v, (double)onnx_low(dtype), (double)onnx_high(dtype));
+    return onnx_cast(r, v, dtype);
+}
+
+/* Quantised by one scale, or one for each index of axis. */
+static npu_value onnx_quantised(onnx_reader *r, npu_value x, npu_value scale, npu_value zero, npu_dtype dtype, int64_t axis)
+{
+    int64_t low = onnx_low(dtype), high = onnx_high(dtype);
+    if (!onnx_is_decomposed(r, dtype, scale, zero) || onnx_type(r, x) == NPU_F64) {
+        return onnx_saturated(r, x, scale, zero, dtype, axis);
+    }
+    x = npu_dtype_is_float(onnx_type(r, x)) ? x : onnx_cast(r, x, NPU_F32);
+    if (onnx_is_one(r, scale)) {
+        return onnx_emit(r, NULL, "quantized_decomposed.quantize_per_tensor.default(v, f, i, i, i, t)", x,
+                         onnx_element_at(NPU_F32, npu_value_data(r->g, scale, NULL), 0), onnx_zero_point(r, zero), low, high, (int)dtype);
+    }
+    return onnx_emit(r, NULL, "quantized_decomposed.quantize_per_channel.default(v, v, v, i, i, i, t)", x, scale,
+                     onnx_zeros(r, scale, zero), axis, low, high, (int)dtype);
+}
+
+static npu_value onnx_dequantised_by(onnx_reader *r, npu_value x, double scale, int64_t zero, npu_dtype to)
+{
+    npu_dtype dtype = onnx_type(r, x);
+    return onnx_emit(r, NULL, "quantized_decomposed.dequantize_per_tensor.default(v, f, i, i, i, t, out_dtype=t)", x, scale, zero,
+                     onnx_low(dtype), onnx_high(dtype), (int)dtype, (int)to);
+}
+
+static npu_value onnx_dequantised_along(onnx_reader *r, npu_value x, npu_value scales, npu_value zeros, int64_t axis, npu_dtype to)
+{
+    npu_dtype dtype = onnx_type(r, x);
+    return onnx_emit(r, NULL, "quantized_decomposed.dequantize_per_channel.default(v, v, v, i, i, i, t, out_dtype=t)", x, scales, zeros,
+                     axis, onnx_low(dtype), onnx_high(dtype), (int)dtype, (int)to);
+}
+
+/* (x - zero) scale, of aten's ops. */
+static npu_value onnx_rescaled(onnx_reader *r, npu_value x, npu_value scale, npu_value zero, int64_t axis)
+{
+    npu_value v = x;
+    if (zero.id) {
+        v = onnx_binary(r, "sub", onnx_cast(r, x, NPU_I32), onnx_along(r, onnx_cast(r, zero, NPU_I32), onnx_rank(r, x), axis));
+    }
+    return onnx_binary(r, "mul", onnx_cast(r, v, onnx_type(r, scale)), onnx_along(r, scale, onnx_rank(r, x), axis));
+}
+
+/* The reals that integers stand for. */
+static npu_value onnx_dequantised(onnx_reader *r, npu_value x, npu_value scale, npu_value zero, int64_t axis)
+{
+    if (!onnx_is_decomposed(r, onnx_type(r, x), scale, zero)) {
+        return onnx_rescaled(r, x, scale, zero, axis);
+    }
+    return onnx_is_one(r, scale) ? onnx_dequantised_by(r, x, onnx_element_at(NPU_F32, npu_value_data(r->g, scale, NULL), 0),
+                                                       onnx_zero_point(r, zero), NPU_F32)
+                                 : onnx_dequantised_along(r, x, scale, onnx_zeros(r, scale, zero), axis, NPU_F32);
+}
+
+/* The axis of the scales of a QuantizeLinear or DequantizeLinear; scales of blocks are refused. */
+static int64_t onnx_scale_axis(onnx_reader *r, const onnx_node *n)
+{
+    if (onnx_i(r, n, "block_size", 0)) {
+        onnx_refuse(r, "scales of blocks are not supported");
+    }
+    return onnx_rank(r, onnx_x(n, 1)) ? onnx_axis(r, onnx_i(r, n, "axis", 1), onnx_rank(r, onnx_x(n, 0))) : 0;
+}
+
+static npu_value onnx_quantize(onnx_reader *r, onnx_node *n)
+{
+    npu_value zero = onnx_x(n, 2);
+    int64_t axis = onnx_scale_axis(r, n), to = onnx_i(r, n, "output_dtype", 0);
+    npu_dtype dtype = zero.id ? onnx_type(r, zero) : to ? onnx_dtype(r, to) : NPU_U8;
+    return r->status ? onnx_none() : onnx_quantised(r, onnx_x(n, 0), onnx_x(n, 1), zero, dtype, axis);
+}
+
+static npu_value onnx_dequantize(onnx_reader *r, onnx_node *n)
+{
+    int64_t axis = onnx_scale_axis(r, n);
+    return r->status ? onnx_none() : onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), axis);
+}
+
+/* ---- ops: products ----------------------------------------------------------------------------------------------- */
+
+/* Is this the weight of a quantised model, [K, N] or [N, K] of integers that are dequantised? */
+static bool onnx_is_dequantised(const onnx_reader *r, npu_value v)
+{
+    npu_kind kind = npu_op_kind(r->g, npu_value_producer(r->g, v, NULL));
+    return onnx_rank(r, v) == 2 && (kind == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR || kind == NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL);
+}
+
+static npu_value onnx_transposed(onnx_reader *r, npu_value v)
+{
+    static const int64_t swap[2] = { 1, 0 };
+    return onnx_permute(r, v, swap, 2);
+}
+
+/* The transpose of a weight, whose integers are transposed: an op on integers then finds them. */
+static npu_value onnx_transposed_weight(onnx_reader *r, npu_value v)
+{
+    npu_op op = npu_value_producer(r->g, v, NULL);
+    npu_op_info info = { 0 };
+    npu_op_storage storage;
+    npu_value scales = npu_op_operand_value(r->g, op, 1), zeros = npu_op_operand_value(r->g, op, 2), x;
+    if (!onnx_is_dequantised(r, v)) {
+        return onnx_transposed(r, v);
+    }
+    x = onnx_transposed(r, npu_op_operand_value(r->g, op, 0));
+    memset(&storage, 0, sizeof storage);
+    if (npu_op_describe(r->g, op, &info, &storage)) {
+        onnx_fail(r, NPU_ERR_NO_MEMORY, "out of memory");
+        v = onnx_none();
+    } else if (scales.id) {
+        v = onnx_dequantised_along(r, x, scales, zeros, 1 - npu_op_int(&info, "axis", 0), (npu_dtype)info.out[0]->dtype);
+    } else {
+        v = onnx_dequantised_by(r, x, npu_op_float(&info, "scale", 1), npu_op_int(&info, "zero_point", 0), (npu_dtype)info.out[0]->dtype);
+    }
+    npu_op_storage_free(&storage);
+    return v;
+}
+
+/* What PyTorch's linear layers become is one again. */
+static npu_value onnx_gemm(onnx_reader *r, onnx_node *n)
+{
+    npu_value a = onnx_x(n, 0), b = onnx_x(n, 1), c = onnx_x(n, 2);
+    double alpha = onnx_f(r, n, "alpha", 1), beta = onnx_f(r, n, "beta", 1);
+    bool is_transposed = onnx_i(r, n, "transB", 0) != 0;
+    bool is_plain = alpha == 1 && (beta == 1 || !c.id) && (is_transposed || onnx_is_dequantised(r, b)) && onnx_rank(r, c) <= 1;
+    a = onnx_i(r, n, "transA", 0) ? onnx_transposed(r, a) : a;
+    if (is_plain && (!c.id || (onnx_rank(r, c) == 1 && npu_value_spec(r->g, c)->dims[0] == onnx_dim(r, b, is_transposed ? 0 : 1)))) {
+        return onnx_emit(r, n, "aten.linear.default(v, v, v)", a, is_transposed ? b : onnx_transposed_weight(r, b), c);
+    }
+    b = is_transposed ? onnx_transposed(r, b) : b;
+    if (!c.id) {
+        return onnx_binary(r, "mul", onnx_emit(r, n, "aten.mm.default(v, v)", a, b), onnx_like(r, a, alpha));
+    }
+    return onnx_emit(r, n, "aten.addmm.default(v, v, v, beta=f, alpha=f)", c, a, b, beta, alpha);
+}
+
+/* By a weight of a quantised model it is a linear layer, which integers can stand for. */
+static npu_value onnx_matmul_of(onnx_reader *r, const onnx_node *n, npu_value a, npu_value b)
+{
+    return onnx_is_dequantised(r, b) ? onnx_emit(r, n, "aten.linear.default(v, v)", a, onnx_transposed_weight(r, b))
+                                     : onnx_emit(r, n, "aten.matmul.default(v, v)", a, b);
+}
+
+static npu_value onnx_matmul(onnx_reader *r, onnx_node *n) { return onnx_matmul_of(r, n, onnx_x(n, 0), onnx_x(n, 1)); }
+
+static npu_value onnx_einsum(onnx_reader *r, onnx_node *n)
+{
+    return onnx_emit(r, n, "aten.einsum.default(equation:'', V)", n->x, n->num_x);
 }
 
 /* Stored minus zero, in integers that hold every sum. */
@@ -1773,79 +1959,42 @@ static npu_value onnx_conv_integer(onnx_reader *r, onnx_node *n)
     return onnx_cast(r, onnx_convolve(r, n, x, w, onnx_none()), NPU_I32);
 }
 
-/* ---- ops: quantised ---------------------------------------------------------------------------------------------- */
-
-/* Rounded, moved to the zero point and held within the dtype, which is the zero point's, or u8. */
-static npu_value onnx_saturated(onnx_reader *r, npu_value scaled, npu_value zero, int64_t axis)
-{
-    npu_dtype dtype = zero.id ? onnx_type(r, zero) : NPU_U8;
-    double bits = (double)npu_dtype_bits(dtype), low = npu_dtype_is_signed(dtype) ? -ldexp(1, (int)bits - 1) : 0;
-    npu_value v = onnx_cast(r, onnx_unary(r, "round", scaled), NPU_F32);
-    if (zero.id) {
-        v = onnx_binary(r, "add", v, onnx_along(r, onnx_cast(r, zero, NPU_F32), onnx_rank(r, v), axis));
-    }
-    return onnx_cast(r, onnx_emit(r, NULL, "aten.clamp.default(v, f, f)", v, low, low + ldexp(1, (int)bits) - 1), dtype);
-}
-
-static npu_value onnx_quantize(onnx_reader *r, onnx_node *n)
-{
-    npu_value x = onnx_x(n, 0), scale = onnx_x(n, 1);
-    int64_t axis = onnx_rank(r, scale) ? onnx_axis(r, onnx_i(r, n, "axis", 1), onnx_rank(r, x)) : 0;
-    if (onnx_i(r, n, "block_size", 0)) {
-        return onnx_refuse(r, "scales of blocks are not supported");
-    }
-    x = onnx_binary(r, "div", onnx_cast(r, x, onnx_type(r, scale)), onnx_along(r, scale, onnx_rank(r, x), axis));
-    return onnx_saturated(r, x, onnx_x(n, 2), axis);
-}
-
-static npu_value onnx_dequantize(onnx_reader *r, onnx_node *n)
-{
-    npu_value x = onnx_x(n, 0), scale = onnx_x(n, 1), zero = onnx_x(n, 2), v = x;
-    int64_t axis = onnx_rank(r, scale) ? onnx_axis(r, onnx_i(r, n, "axis", 1), onnx_rank(r, x)) : 0;
-    if (onnx_i(r, n, "block_size", 0)) {
-        return onnx_refuse(r, "scales of blocks are not supported");
-    }
-    if (zero.id) {
-        v = onnx_binary(r, "sub", onnx_cast(r, x, NPU_I32), onnx_along(r, onnx_cast(r, zero, NPU_I32), onnx_rank(r, x), axis));
-    }
-    return onnx_binary(r, "mul", onnx_cast(r, v, onnx_type(r, scale)), onnx_along(r, scale, onnx_rank(r, x), axis));
-}
+/* ---- ops: quantised ops ------------------------------------------------------------------------------------------ */
 
 /* The range with zero in it, over 255 steps. */
 static npu_value onnx_dynamic_quantize(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0), zero = onnx_like(r, x, 0), low, high, scale, point;
+    static const float one = 1;
+    npu_value x = onnx_x(n, 0), zero = onnx_like(r, x, 0), low, high, scale, point, unit;
     low = onnx_emit(r, n, "aten.minimum.default(v, v)", onnx_emit(r, n, "aten.min.default(v)", x), zero);
     high = onnx_emit(r, n, "aten.maximum.default(v, v)", onnx_emit(r, n, "aten.max.default(v)", x), zero);
     scale = onnx_emit(r, n, "aten.div.Scalar(v, f)", onnx_binary(r, "sub", high, low), 255.0);
     point = onnx_unary(r, "neg", onnx_binary(r, "div", low, scale));
-    point = onnx_saturated(r, point, onnx_none(), 0);
+    unit = npu_constant(r->g, NULL, npu_spec_tensor(NPU_F32, 0, NULL), &one);
+    point = onnx_saturated(r, point, unit, onnx_none(), NPU_U8, 0);
     onnx_result(r, n, 1, scale);
     onnx_result(r, n, 2, point);
-    return onnx_saturated(r, onnx_binary(r, "div", x, scale), point, 0);
+    return onnx_saturated(r, x, scale, point, NPU_U8, 0);
 }
 
-/* Sums of integers times the scales of both operands over that of the result. */
-static npu_value onnx_rescaled(onnx_reader *r, npu_value sum, npu_value a, npu_value b, npu_value y, npu_value zero, int64_t axis)
-{
-    npu_value scale = onnx_binary(r, "div", onnx_binary(r, "mul", a, onnx_along(r, b, onnx_rank(r, sum), axis)), y);
-    return onnx_saturated(r, onnx_binary(r, "mul", onnx_cast(r, sum, NPU_F32), scale), zero, axis);
-}
-
+/* As what it stands for: operands dequantised, and the result quantised. */
 static npu_value onnx_qlinear_matmul(onnx_reader *r, onnx_node *n)
 {
-    npu_value a = onnx_centred(r, onnx_x(n, 0), onnx_x(n, 2), (int64_t)onnx_rank(r, onnx_x(n, 0)) - 2);
-    npu_value b = onnx_centred(r, onnx_x(n, 3), onnx_x(n, 5), (int64_t)onnx_rank(r, onnx_x(n, 3)) - 1);
-    npu_value sum = onnx_emit(r, n, "aten.matmul.default(v, v)", a, b);
-    return onnx_rescaled(r, sum, onnx_x(n, 1), onnx_x(n, 4), onnx_x(n, 6), onnx_x(n, 7), (int64_t)onnx_rank(r, sum) - 1);
+    npu_value a = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), (int64_t)onnx_rank(r, onnx_x(n, 0)) - 2);
+    npu_value b = onnx_dequantised(r, onnx_x(n, 3), onnx_x(n, 4), onnx_x(n, 5), (int64_t)onnx_rank(r, onnx_x(n, 3)) - 1);
+    npu_value y = onnx_matmul_of(r, n, a, b), zero = onnx_x(n, 7);
+    return onnx_quantised(r, y, onnx_x(n, 6), zero, onnx_type(r, zero), (int64_t)onnx_rank(r, y) - 2);
 }
 
+/* The bias is in units of a sum. */
 static npu_value onnx_qlinear_conv(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_centred(r, onnx_x(n, 0), onnx_x(n, 2), 1), w = onnx_centred(r, onnx_x(n, 3), onnx_x(n, 5), 0);
-    npu_value bias = onnx_x(n, 8).id ? onnx_cast(r, onnx_x(n, 8), NPU_I64) : onnx_none();
-    npu_value sum = onnx_convolve(r, n, x, w, bias);
-    return onnx_rescaled(r, sum, onnx_x(n, 1), onnx_x(n, 4), onnx_x(n, 6), onnx_x(n, 7), 1);
+    npu_value x = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 1), bias = onnx_x(n, 8), zero = onnx_x(n, 7);
+    npu_value w = onnx_dequantised(r, onnx_x(n, 3), onnx_x(n, 4), onnx_x(n, 5), 0);
+    if (bias.id) {
+        bias = onnx_binary(r, "mul", onnx_cast(r, bias, onnx_type(r, x)), onnx_binary(r, "mul", onnx_x(n, 1), onnx_x(n, 4)));
+    }
+    return onnx_quantised(r, onnx_convolve(r, n, x, w, bias), onnx_x(n, 6), zero, onnx_type(r, zero), 1);
 }
 
 /* ---- ops: shapes ------------------------------------------------------------------------------------------------- */
@@ -3305,7 +3454,7 @@ static const onnx_row onnx_rows[] = {
     { "Loop", onnx_loop, NULL },
     { "LpNormalization", onnx_lp_norm, NULL },
     { "LpPool", onnx_lp_pool, NULL },
-    { "MatMul", NULL, "aten.matmul.default(0, 1)" },
+    { "MatMul", onnx_matmul, NULL },
     { "MatMulInteger", onnx_matmul_integer, NULL },
     { "Max", onnx_variadic, "aten.maximum.default(v, v)" },
     { "MaxPool", onnx_max_pool, NULL },
