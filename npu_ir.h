@@ -40456,37 +40456,56 @@ static void npu__mincut_arc(npu__mincut *f, uint32_t from, uint32_t to, double c
     }
 }
 
-/* Finds all that can be reached from the source; true = the sink can. */
-static bool npu__mincut_reach(npu__mincut *f)
+/* Finds what can be reached from the source, one arc further at a time until the sink is; true = it is, and those that
+   are one arc before it are in the queue from *begin to *end. */
+static bool npu__mincut_reach(npu__mincut *f, uint32_t *begin, uint32_t *end)
 {
-    uint32_t first = 0, num = 1;
+    uint32_t num = 1;
     memset(f->via, 0, f->num_heads * sizeof *f->via);
     f->queue[0] = NPU__SOURCE;
     f->via[NPU__SOURCE] = NPU_NO_INDEX;
-    while (first < num && !f->via[NPU__SINK]) {
-        for (uint32_t a = f->heads[f->queue[first++]]; a; a = f->arcs[a - 1].next) {
-            uint32_t to = f->arcs[a - 1].to;
-            if (f->arcs[a - 1].left > 1e-9 && !f->via[to]) {
-                f->via[to] = a;
-                f->queue[num++] = to;
+    for (*end = 0; *end < num && !f->via[NPU__SINK];) {
+        *begin = *end;
+        *end = num;
+        for (uint32_t i = *begin; i < *end; i++) {
+            for (uint32_t a = f->heads[f->queue[i]]; a; a = f->arcs[a - 1].next) {
+                uint32_t to = f->arcs[a - 1].to;
+                if (f->arcs[a - 1].left > 1e-9 && !f->via[to]) {
+                    f->via[to] = a;
+                    f->queue[num++] = to;
+                }
             }
         }
     }
     return f->via[NPU__SINK] != 0;
 }
 
-/* Sends as much as possible from source to sink, each time the shortest way; afterwards via says who is on the source's
+/* Sends as much as the way to the sink has room for, perhaps nothing any more. */
+static void npu__mincut_send(npu__mincut *f)
+{
+    double most = NPU__MAX_NS;
+    for (uint32_t v = NPU__SINK; v != NPU__SOURCE; v = f->arcs[(f->via[v] - 1) ^ 1].to) {
+        most = f->arcs[f->via[v] - 1].left < most ? f->arcs[f->via[v] - 1].left : most;
+    }
+    for (uint32_t v = NPU__SINK; v != NPU__SOURCE; v = f->arcs[(f->via[v] - 1) ^ 1].to) {
+        f->arcs[f->via[v] - 1].left -= most;
+        f->arcs[(f->via[v] - 1) ^ 1].left += most;
+    }
+}
+
+/* Sends as much as possible from source to sink, by the shortest ways first; afterwards via says who is on the source's
    side. */
 static void npu__mincut_run(npu__mincut *f)
 {
-    while (npu__mincut_reach(f)) {
-        double most = NPU__MAX_NS;
-        for (uint32_t v = NPU__SINK; v != NPU__SOURCE; v = f->arcs[(f->via[v] - 1) ^ 1].to) {
-            most = f->arcs[f->via[v] - 1].left < most ? f->arcs[f->via[v] - 1].left : most;
-        }
-        for (uint32_t v = NPU__SINK; v != NPU__SOURCE; v = f->arcs[(f->via[v] - 1) ^ 1].to) {
-            f->arcs[f->via[v] - 1].left -= most;
-            f->arcs[(f->via[v] - 1) ^ 1].left += most;
+    uint32_t begin, end;
+    while (npu__mincut_reach(f, &begin, &end)) {
+        for (uint32_t i = begin; i < end; i++) {
+            for (uint32_t a = f->heads[f->queue[i]]; a; a = f->arcs[a - 1].next) {
+                if (f->arcs[a - 1].to == NPU__SINK && f->arcs[a - 1].left > 1e-9) {
+                    f->via[NPU__SINK] = a;
+                    npu__mincut_send(f);
+                }
+            }
         }
     }
 }
@@ -40580,9 +40599,10 @@ static bool npu__place_window(npu__placer *p, uint32_t first, uint32_t end)
     npu__mincut_vertex(f);
     for (uint32_t i = first; i < end; i++) {
         if ((p->takes[i] & both) == both && npu__mincut_side(f, p->label[i]) != NPU_NO_INDEX) {
+            double more = npu__node_ns(p, i, f->labels[0]) - npu__node_ns(p, i, f->labels[1]);
             f->vertex[i] = npu__mincut_vertex(f);
-            npu__mincut_arc(f, f->vertex[i], NPU__SINK, npu__node_ns(p, i, f->labels[0]));
-            npu__mincut_arc(f, NPU__SOURCE, f->vertex[i], npu__node_ns(p, i, f->labels[1]));
+            npu__mincut_arc(f, f->vertex[i], NPU__SINK, more); /* one of them has room: what both cost is no choice */
+            npu__mincut_arc(f, NPU__SOURCE, f->vertex[i], -more);
         }
     }
     p->now++;
@@ -40613,7 +40633,7 @@ static bool npu__place_cut(npu__placer *p, double weight)
             p->flow->labels[0] = a;
             p->flow->labels[1] = b;
             p->flow->launch = weight * p->plan->prices[a].launch;
-            for (uint32_t at = 0; at < p->num_nodes && ok; at += NPU__WINDOW / 2) {
+            for (uint32_t at = 0; at < p->num_nodes && ok; at += NPU__WINDOW * 2 / 3) {
                 ok = npu__place_window(p, at, p->num_nodes - at > NPU__WINDOW ? at + NPU__WINDOW : p->num_nodes);
             }
         }
