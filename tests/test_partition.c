@@ -433,7 +433,7 @@ static void test_views_weigh_nothing(void)
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-enum { NET_MAX = 256 };
+enum { NET_MAX = 10000 };
 
 /* Ops "o0", "o1" ... with one or two operands each, and where each of them is to run. */
 typedef struct net {
@@ -444,16 +444,23 @@ typedef struct net {
 
 static uint32_t net_random(uint64_t *seed) { return (uint32_t)npu_test_random(seed); }
 
-static net random_net(uint32_t num_ops, uint32_t num_colours, uint64_t *seed)
+/* Each op reads from some of the `reach` ops before it, or the input. */
+static net random_net_near(uint32_t num_ops, uint32_t num_colours, uint32_t reach, uint64_t *seed)
 {
     net n;
     n.num_ops = num_ops;
     for (uint32_t i = 0; i < num_ops; i++) {
+        uint32_t choices = i < reach ? i + 1 : reach, least = i + 1 - choices;
         n.colour[i] = (uint8_t)(net_random(seed) % num_colours);
-        n.from[i][0] = (int32_t)(net_random(seed) % (i + 1)) - 1;
-        n.from[i][1] = net_random(seed) % 2 ? (int32_t)(net_random(seed) % (i + 1)) - 1 : -2;
+        n.from[i][0] = (int32_t)(least + net_random(seed) % choices) - 1;
+        n.from[i][1] = net_random(seed) % 2 ? (int32_t)(least + net_random(seed) % choices) - 1 : -2;
     }
     return n;
+}
+
+static net random_net(uint32_t num_ops, uint32_t num_colours, uint64_t *seed)
+{
+    return random_net_near(num_ops, num_colours, num_ops, seed);
 }
 
 /* Emits the ops in a random order, which their edges allow; seed NULL = in their own. What nobody reads is an output. */
@@ -563,6 +570,64 @@ static void test_groups_of_shapes(void)
     NPU_CHECK_EQ(net_groups(&branches, 1, false, false, NULL), 4);
     for (int round = 0; round < 10; round++) {
         NPU_CHECK_EQ(net_groups(&branches, 1, false, false, &seed), 4);
+    }
+}
+
+/* Graphs too large for brute force: never more groups on the accelerator than waves from the better start. */
+static void test_groups_of_large(void)
+{
+    static const struct { uint32_t num_ops, reach; } rows[] = { { 1000, 1000 }, { 1000, 20 }, { 10000, 10000 }, { 10000, 50 } };
+    uint64_t seed = npu_test_seed();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        net n = random_net_near(rows[i].num_ops, 2, rows[i].reach, &seed);
+        uint32_t waves = oracle_waves(n.num_ops, n.colour, n.from), groups = net_groups(&n, 1, false, false, NULL);
+        NPU_CHECK_THAT(groups <= waves, "%u ops: %u groups, %u waves", (unsigned)n.num_ops, (unsigned)groups,
+                       (unsigned)waves);
+        NPU_CHECK(net_groups(&n, 1, false, true, NULL) > 2 * groups);
+    }
+}
+
+/* Self-attention of two heads and a small network behind it, layers of them; the accelerator refuses all views. */
+static npu_value transformer_layer(npu_graph *g, npu_value x)
+{
+    npu_value none = { 0 }, heads[3];
+    npu_value y = npu_layer_norm(g, x, W(8), W(8), 1, 1e-5);
+    for (int i = 0; i < 3; i++) {
+        heads[i] = npu_transpose(g, npu_reshape(g, npu_linear(g, y, W(8, 8), W(8)), DIMS(4, 2, 4), 3), 0, 1);
+    }
+    y = npu_softmax(g, npu_matmul(g, heads[0], npu_transpose(g, heads[1], 1, 2)), -1);
+    y = npu_reshape(g, npu_transpose(g, npu_matmul(g, y, heads[2]), 0, 1), DIMS(4, 8), 2);
+    x = npu_add(g, x, npu_linear(g, y, W(8, 8), none));
+    y = npu_gelu(g, npu_linear(g, npu_layer_norm(g, x, W(8), W(8), 1, 1e-5), W(16, 8), W(16)), NULL);
+    return npu_add(g, x, npu_linear(g, y, W(8, 16), W(8)));
+}
+
+static uint32_t count_groups(const npu_plan *plan, uint32_t backend)
+{
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < npu_plan_num_steps(plan); i++) {
+        const npu_step *s = npu_plan_step(plan, i);
+        num += s->type == NPU_STEP_PARTITION && s->backend == backend;
+    }
+    return num;
+}
+
+static void test_groups_of_transformer(void)
+{
+    static const char *const views[] = { "aten.reshape.default", "aten.view.default", "aten.transpose.int" };
+    npu_sim_desc desc = { .deny = views, .num_deny = 3, .emulate = npu_ref_backend() };
+    for (int contiguous = 0; contiguous < 2; contiguous++) {
+        rig r = rig_start(&desc, 1);
+        npu_value x = npu_input(r.graph, "x", F32(4, 8));
+        for (int i = 0; i < 12; i++) {
+            x = transformer_layer(r.graph, x);
+        }
+        npu_output(r.graph, "y", x);
+        r.desc.contiguous = contiguous != 0;
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+        NPU_CHECK_THAT(contiguous ? count_groups(r.plan, 0) > 48 : count_groups(r.plan, 0) <= 25, "%u groups",
+                       (unsigned)count_groups(r.plan, 0));
+        rig_end(&r);
     }
 }
 
@@ -1818,6 +1883,8 @@ int main(void)
     NPU_RUN(test_views_weigh_nothing);
     NPU_RUN(test_fewest_groups);
     NPU_RUN(test_groups_of_shapes);
+    NPU_RUN(test_groups_of_large);
+    NPU_RUN(test_groups_of_transformer);
     NPU_RUN(test_shuffled);
     NPU_RUN(test_grouped_runs);
     NPU_RUN(test_least_cost);
