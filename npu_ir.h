@@ -4094,6 +4094,7 @@ typedef struct npu_graph_desc {
     /* for npu_graph_parse_json, by either name, copied: data for constants that have none in the file, or other */
     const npu_array *constants;
     uint32_t num_constants;
+    bool static_shapes;             /* for npu_graph_parse_json: a dim that is no number is DYNAMIC_SHAPE */
     npu_diag *diag;                 /* where npu_graph_create and npu_model_create say why they fail; NULL = nowhere */
     uint32_t _canary;               /* must be 0; else nothing of it is read, diag neither */
 } npu_graph_desc;
@@ -5011,6 +5012,11 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
    as_strided, as_strided_scatter and resize address the memory of which their operand is a view, where this library
                 addresses a dense operand: their operand becomes that memory where the views say which, else they are
                 UNSUPPORTED, in reading and in writing.
+   shape        A dim of an input may be a name, equal names being equal dims: a symbol of the graph, with the bounds that
+                "range_constraints": {"s0": {"min_val": 1, "max_val": 64}} gives it; or null or -1, which makes "x.0". A
+                dim of a result may be such a name, or null or -1: what the op gives. Where data decides it, a number
+                is what was seen when the model was exported and may be another in each run, and a name that is new
+                becomes that of the graph's symbol. Names may stand where a schema has SymInt. See static_shapes.
    weights      parameters, bound by npu_graph_bind_param under either name of weight_name_mapping; constants where
                 "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex; the
                 constants of the desc come first.
@@ -5018,12 +5024,12 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
    Read a file with npu_text_load. On failure *out is NULL and diag has line, column and node. Errors: PARSE,
    NOT_FOUND (a tensor before its
    producer), RANGE (producer_output_idx), DUPLICATE, ARITY (tensors that do not add up), ATTRIBUTE,
-   DYNAMIC_SHAPE (a dim that is no number), CONVERSION (a lifted constant without data: make it a buffer, whose
+   DYNAMIC_SHAPE (a dim that no input and no op defines; with static_shapes one that is no number), CONVERSION (a lifted constant without data: make it a buffer, whose
    data is bound), SHAPE and DTYPE (a result is not what the file says), and those of emit. */
 NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
                                            const npu_graph_desc *desc, npu_diag *diag);
 /* Writes that form, which reads back to the same ops. Saved values and constraints are left out. Errors:
-   DYNAMIC_SHAPE, UNSUPPORTED (children, states, tiles, quantised or placed specs, names and texts that are no
+   DYNAMIC_SHAPE (a dim without a symbol), UNSUPPORTED (children, states, tiles, quantised or placed specs, names and texts that are no
    UTF-8: the form has no place for them). */
 NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
 /* The weights of safetensors files, the shards of one checkpoint, lie in memory that the caller has or maps: they are
@@ -29304,6 +29310,9 @@ typedef struct npu__loader {
     uint32_t num_given;
     npu__name_map constants;   /* json = the entry, first = the number of the one given, from 1 */
     npu__name_map keys;        /* placeholder: json = the state_dict key */
+    bool is_static;            /* dims must be numbers */
+    const npu__json *ranges;   /* of names of dims; NULL = the file says none */
+    npu__name_map dims;        /* names of dims that have another name in the graph: first = the symbol's index */
     NPU__ARRAY(uint32_t, results);
     NPU__ARRAY(npu_value, in); /* of the node */
     NPU__ARRAY(npu__json_other, others);
@@ -29728,10 +29737,84 @@ static npu_status npu__json_need_name(npu__loader *l, const npu__json *object, c
     return status;
 }
 
-/* {"name", "shape", "dtype"} of a tensor. */
-static npu_status npu__json_meta(npu__loader *l, const npu__json *meta, const char **name, npu_spec *spec)
+/* ---- JSON: sizes ---- */
+
+/* Which tensor a shape is of: what its dims may be. */
+typedef enum npu__json_owner { NPU__JSON_OF_WEIGHT, NPU__JSON_OF_INPUT, NPU__JSON_OF_RESULT } npu__json_owner;
+
+/* One bound of a dim; 0 = there is none. What torch.export writes for infinity is none either. */
+static npu_status npu__json_bound(npu__loader *l, const npu__json *range, const char *key, int64_t *bound)
 {
-    const npu__json *shape = NULL;
+    const npu__json *m = npu__json_get(range, key);
+    bool is_number = npu__json_is(m, NPU__JSON_INT);
+    *bound = is_number && m->as.i > 0 && m->as.i < INT64_MAX / 2 ? m->as.i : 0;
+    return !m || is_number || m->type == NPU__JSON_NULL || m->type == NPU__JSON_BIG
+               ? NPU_OK
+               : npu__json_fail(l, m, NPU_ERR_PARSE, "range_constraints: %s is no integer", key);
+}
+
+static npu_status npu__json_range(npu__loader *l, const char *name, int64_t *min, int64_t *max)
+{
+    const npu__json *range = npu__json_get(l->ranges, name);
+    npu_status status = range && range->type != NPU__JSON_OBJECT
+                            ? npu__json_fail(l, range, NPU_ERR_PARSE, "range_constraints: '%.80s' is no object", name)
+                            : npu__json_bound(l, range, "min_val", min);
+    status = status ? status : npu__json_bound(l, range, "max_val", max);
+    return status || *max == 0 || *min <= *max
+               ? status
+               : npu__json_fail(l, range, NPU_ERR_RANGE, "range_constraints: '%.80s' is from %lld to %lld", name,
+                                (long long)*min, (long long)*max);
+}
+
+/* The dim that a name stands for; 0 = no input and no result before has introduced it. */
+static int64_t npu__json_find_dim(const npu__loader *l, const char *name)
+{
+    const npu__name_entry *other = npu__map_find(&l->dims, name);
+    return other ? -2 - (int64_t)other->first : npu__find_symbol(l->p.g, name);
+}
+
+/* A dim of an input that is no number: of the name in the file, or of one made of the input's. */
+static npu_status npu__json_input_dim(npu__loader *l, const char *name, const char *input, uint32_t axis, int64_t *dim)
+{
+    char made[100];
+    int64_t min = 0, max = 0;
+    npu_status status;
+    snprintf(made, sizeof made, "%.80s.%u", input, (unsigned)axis);
+    name = name ? name : made;
+    *dim = npu__json_find_dim(l, name);
+    status = *dim ? NPU_OK : npu__json_range(l, name, &min, &max);
+    *dim = *dim || status ? *dim : npu_graph_add_symbol(l->p.g, name, min, max);
+    return status || *dim ? status : npu__parse_built(&l->p);
+}
+
+/* A dim: a number, a name, or -1 or null where it is not known. NPU_DYNAMIC_DIM = what the op gives decides. */
+static npu_status npu__json_dim(npu__loader *l, const npu__json *d, npu__json_owner owner, const char *name, uint32_t axis,
+                                int64_t *dim)
+{
+    bool is_name = d->type == NPU__JSON_STRING && d->as.str[0];
+    bool is_open = d->type == NPU__JSON_NULL || (d->type == NPU__JSON_INT && d->as.i == NPU_DYNAMIC_DIM);
+    *dim = d->type == NPU__JSON_INT ? d->as.i : NPU_DYNAMIC_DIM;
+    if (d->type == NPU__JSON_INT && d->as.i >= 0) {
+        return NPU_OK;
+    }
+    if (l->is_static || owner == NPU__JSON_OF_WEIGHT || !(is_name || is_open)) {
+        return npu__json_fail(l, d, NPU_ERR_DYNAMIC_SHAPE,
+                              "dim %u of the shape of '%.80s' is %.20s: only numbers >= 0 can be loaded", (unsigned)axis,
+                              name, d->type == NPU__JSON_STRING ? d->as.str : "no size");
+    }
+    if (owner == NPU__JSON_OF_INPUT) {
+        return npu__json_input_dim(l, is_name ? d->as.str : NULL, name, axis, dim);
+    }
+    *dim = is_name ? npu__json_find_dim(l, d->as.str) : 0;
+    *dim = *dim ? *dim : NPU_DYNAMIC_DIM;
+    return NPU_OK;
+}
+
+/* {"name", "shape", "dtype"} of a tensor. */
+static npu_status npu__json_meta(npu__loader *l, const npu__json *meta, npu__json_owner owner, const char **name,
+                                 npu_spec *spec)
+{
+    const npu__json *shape = NULL, *d;
     const char *dtype = NULL;
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank = 0;
@@ -29744,18 +29827,80 @@ static npu_status npu__json_meta(npu__loader *l, const npu__json *meta, const ch
                    : npu__json_fail(l, shape, NPU_ERR_RANK, "'%.80s' has %u dims, at most %d are possible",
                                     *name, (unsigned)shape->count, NPU_MAX_RANK);
     }
-    for (const npu__json *d = shape->as.first; d; d = d->next) {
-        if (d->type != NPU__JSON_INT || d->as.i < 0) {
-            return npu__json_fail(
-                l, d, NPU_ERR_DYNAMIC_SHAPE,
-                "dim %u of the shape of '%.80s' is %.20s: only numbers >= 0 can be loaded", (unsigned)rank,
-                *name, d->type == NPU__JSON_STRING ? d->as.str : "no size");
-        }
-        dims[rank++] = d->as.i;
+    for (d = shape->as.first; d && status == NPU_OK; d = d->next, rank++) {
+        status = npu__json_dim(l, d, owner, *name, rank, &dims[rank]);
+    }
+    if (status) {
+        return status;
     }
     *spec = npu_spec_tensor(npu_dtype_parse(dtype), rank, dims);
     spec->wrapped = npu__json_get(meta, "wrapped") != NULL && npu__json_get(meta, "wrapped")->as.i == 1;
     return spec->dtype ? NPU_OK : npu__json_fail(l, meta, NPU_ERR_DTYPE, "'%.80s' is no dtype", dtype);
+}
+
+static bool npu__json_is_deduced(const npu__loader *l, int64_t dim)
+{
+    const npu__symbol *s = npu__symbol_of(l->p.g, dim);
+    return s && s->is_deduced;
+}
+
+/* Calls a dim that data decides what the file calls it, and takes its bound: the newest symbol gets that name, an older one
+   is known by it, too. */
+static npu_status npu__json_name_dim(npu__loader *l, const char *name, int64_t dim)
+{
+    npu_graph *g = l->p.g;
+    npu__symbol *s = npu__symbol_of(g, dim);
+    bool is_newest = s == &g->symbols[g->num_symbols - 1];
+    npu__name_entry *other = is_newest ? NULL : npu__map_add(&l->dims, name);
+    const char *copy = is_newest ? npu__arena_str(&g->arena, name) : NULL;
+    int64_t min, max;
+    npu_status status = npu__json_range(l, name, &min, &max);
+    if (status || (!other && !copy)) {
+        return status ? status : npu__parse_no_memory(&l->p);
+    }
+    s->max = max && (!s->max || max < s->max) ? max : s->max;
+    if (other) {
+        other->first = (uint32_t)(s - g->symbols);
+    } else {
+        *npu__symbol_slot(g, s->name) = 0;
+        s->name = copy;
+        *npu__symbol_slot(g, copy) = g->num_symbols;
+    }
+    return NPU_OK;
+}
+
+/* Is a dim what the file says? Where data decides it, a number is what was seen when the model was exported, and a name
+   that is new becomes its name. */
+static npu_status npu__json_compare_dim(npu__loader *l, const npu__json *d, int64_t made, int64_t listed, bool *is_same)
+{
+    bool is_new = listed == NPU_DYNAMIC_DIM && d->type == NPU__JSON_STRING;
+    listed = is_new ? npu__json_find_dim(l, d->as.str) : listed;
+    if (is_new && listed == 0 && made != NPU_DYNAMIC_DIM) {
+        return npu__json_is_deduced(l, made)
+                   ? npu__json_name_dim(l, d->as.str, made)
+                   : npu__json_fail(l, d, NPU_ERR_DYNAMIC_SHAPE, "a dim is '%.40s', which no input and no op defines",
+                                    d->as.str);
+    }
+    *is_same = *is_same && (made == listed || listed == NPU_DYNAMIC_DIM || npu__json_is_deduced(l, made) ||
+                            npu__json_is_deduced(l, listed));
+    return NPU_OK;
+}
+
+/* Is a value what the file says? */
+static npu_status npu__json_compare(npu__loader *l, const npu__json *meta, npu_value v, const npu_spec *listed,
+                                    bool *is_same)
+{
+    const npu_spec *made = npu_value_spec(l->p.g, v);
+    const npu__json *d = npu__json_get(meta, "shape")->as.first;
+    npu_spec same = *listed;
+    npu_status status = NPU_OK;
+    *is_same = made->rank == listed->rank;
+    for (uint32_t i = 0; *is_same && i < made->rank && status == NPU_OK; i++, d = d->next) {
+        status = npu__json_compare_dim(l, d, made->dims[i], listed->dims[i], is_same);
+        same.dims[i] = made->dims[i];
+    }
+    *is_same = *is_same && npu_spec_equal(made, &same);
+    return status;
 }
 
 /* ---- JSON: constants ---- */
@@ -29932,7 +30077,7 @@ static npu_status npu__json_input(npu__loader *l, const npu__json *meta)
     const char *name = NULL;
     npu_spec spec;
     npu_value v;
-    npu_status status = npu__json_meta(l, meta, &name, &spec);
+    npu_status status = npu__json_meta(l, meta, NPU__JSON_OF_INPUT, &name, &spec);
     if (status) {
         return status;
     }
@@ -29946,7 +30091,7 @@ static npu_status npu__json_weight(npu__loader *l, const npu__json *meta)
     npu_spec spec;
     const npu__name_entry *key, *constant;
     npu_value old;
-    npu_status status = npu__json_meta(l, meta, &name, &spec);
+    npu_status status = npu__json_meta(l, meta, NPU__JSON_OF_WEIGHT, &name, &spec);
     if (status) {
         return status;
     }
@@ -30093,6 +30238,22 @@ static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const
 
 static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_value *out);
 
+/* Is it a name where a size is wanted? */
+static bool npu__json_is_size(const npu_schema_arg *arg, const npu__json *json)
+{
+    return arg && arg->type.base == NPU_T_SYMINT && json->type == NPU__JSON_STRING;
+}
+
+/* The dim that the name of a size stands for. */
+static npu_status npu__json_size(npu__loader *l, const npu__json *json, npu_arg *out)
+{
+    int64_t dim = l->is_static ? 0 : npu__json_find_dim(l, json->as.str);
+    *out = npu_arg_int(out->name, dim);
+    return dim ? NPU_OK
+               : npu__json_fail(l, json, NPU_ERR_DYNAMIC_SHAPE, "a size is '%.40s': expected a number%s", json->as.str,
+                                l->is_static ? "" : ", or the name of a dim of an input or of a result before");
+}
+
 /* The elements of a list into p.items; one that is a list goes with nothing, and an object where there is no schema. */
 static npu_status npu__json_items(npu__loader *l, const npu_schema_arg *arg, const npu__json *list)
 {
@@ -30101,7 +30262,7 @@ static npu_status npu__json_items(npu__loader *l, const npu_schema_arg *arg, con
     for (const npu__json *m = list->as.first; m && status == NPU_OK; m = m->next) {
         npu_arg item = npu_arg_str(NULL, NULL);
         if (m->type < NPU__JSON_ARRAY || (arg && m->type == NPU__JSON_OBJECT)) {
-            status = npu__json_arg(l, m->type == NPU__JSON_OBJECT ? arg : NULL, m, &item);
+            status = npu__json_arg(l, m->type == NPU__JSON_OBJECT || npu__json_is_size(arg, m) ? arg : NULL, m, &item);
         }
         if (status == NPU_OK && !NPU__RESERVE(&l->p, items, 1)) {
             status = npu__parse_no_memory(&l->p);
@@ -30128,6 +30289,9 @@ static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const
     case NPU__JSON_BIG: *out = npu_arg_float(name, (double)(uint64_t)json->as.i); return NPU_OK;
     case NPU__JSON_FLOAT: *out = npu_arg_float(name, json->as.f); return NPU_OK;
     case NPU__JSON_STRING: /* a model exported without data runs on what the host has */
+        if (npu__json_is_size(arg, json)) {
+            return npu__json_size(l, json, out);
+        }
         *out =
             npu_arg_str(name, arg && arg->type.base == NPU_T_DEVICE && strncmp(json->as.str, "meta", 4) == 0
                                   ? "cpu"
@@ -30658,7 +30822,7 @@ static npu_status npu__json_outputs(npu__loader *l, const npu__json *outputs, np
     npu_status status = specs ? NPU_OK : npu__parse_no_memory(&l->p);
     *out = specs;
     for (const npu__json *m = outputs->as.first; m && status == NPU_OK; m = m->next) {
-        status = npu__json_meta(l, m, &name, specs++);
+        status = npu__json_meta(l, m, NPU__JSON_OF_RESULT, &name, specs++);
     }
     return status;
 }
@@ -30730,7 +30894,12 @@ static npu_status npu__json_define(npu__loader *l, const npu__json *outputs, con
     }
     for (const npu__json *m = outputs->as.first; m && status == NPU_OK; m = m->next, k++) {
         npu_value v = made[l->is_listed ? k : places[k]];
-        if (!npu_spec_equal(npu_value_spec(l->p.g, v), &specs[k])) {
+        bool is_same = false;
+        status = npu__json_compare(l, m, v, &specs[k], &is_same);
+        if (status) {
+            return status;
+        }
+        if (!is_same) {
             if (places[k] == 0 || npu_value_spec(l->p.g, v)->dtype != specs[k].dtype) {
                 return npu__json_other_result(l, m, k, npu_value_spec(l->p.g, v), &specs[k]);
             }
@@ -30747,6 +30916,15 @@ static npu_status npu__json_define(npu__loader *l, const npu__json *outputs, con
     return status ? status : npu__json_produce(l, outputs, l->node, ids, num_results);
 }
 
+static bool npu__has_open_dim(const npu_spec *spec)
+{
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        open += spec->dims[i] == NPU_DYNAMIC_DIM;
+    }
+    return open != 0;
+}
+
 /* Emits the op of a node that no converter took. */
 static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__json *attrs,
                              const npu_spec *specs, uint32_t num_specs)
@@ -30760,6 +30938,13 @@ static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__jso
     l->is_listed = !call.def || !call.def->rule;
     if (call.def && (call.def->traits & NPU_STORAGE) && npu__json_storage(l, call.def, true, &call.attrs)) {
         return op;
+    }
+    for (uint32_t i = 0; l->is_listed && i < num_specs; i++) {
+        if (npu__has_open_dim(&specs[i])) {
+            npu__json_fail(l, NULL, NPU_ERR_DYNAMIC_SHAPE, "output %u has a dim that no input defines, and %.60s has no type "
+                           "rule", (unsigned)i, op_type);
+            return op;
+        }
     }
     if (!call.def) {
         status = npu__node_bind_unknown(l, &call);
@@ -30965,12 +31150,14 @@ static npu_status npu__json_output(npu__loader *l, const npu__json *meta)
     const char *name = NULL;
     npu_spec spec;
     npu_value v = { 0 };
-    npu_status status = npu__json_meta(l, meta, &name, &spec);
+    bool is_same = false;
+    npu_status status = npu__json_meta(l, meta, NPU__JSON_OF_RESULT, &name, &spec);
     status = status ? status : npu__json_resolve(l, meta, &v);
+    status = status ? status : npu__json_compare(l, meta, v, &spec, &is_same);
     if (status) {
         return status;
     }
-    if (!npu_spec_equal(npu_value_spec(l->p.g, v), &spec)) {
+    if (!is_same) {
         return npu__json_fail(l, meta, NPU_ERR_SHAPE,
                               "output '%.80s' is not of the shape and dtype of its value", name);
     }
@@ -31001,6 +31188,9 @@ static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
         status || !keys ? status : npu__json_need(l, root, "weight_name_mapping", NPU__JSON_OBJECT, &keys);
     status =
         status || !constants ? status : npu__json_need(l, root, "constants", NPU__JSON_OBJECT, &constants);
+    status = status || !npu__json_get(root, "range_constraints")
+                 ? status
+                 : npu__json_need(l, root, "range_constraints", NPU__JSON_OBJECT, &l->ranges);
     status = status ? status : npu__json_index(l, &l->keys, keys, NPU__JSON_STRING);
     status = status ? status : npu__json_index(l, &l->constants, constants, NPU__JSON_OBJECT);
     status = status ? status : npu__json_index_given(l);
@@ -31026,6 +31216,7 @@ static npu_status npu__json_load(npu__loader *l, const npu_graph_desc *desc, npu
     d = desc ? *desc : d;
     l->given = d.constants;
     l->num_given = d.num_constants;
+    l->is_static = d.static_shapes;
     status = npu__json_value(l, 0, root);
     npu__json_blank(&l->p);
     if (status || l->p.at != l->p.end) {
@@ -31045,7 +31236,7 @@ static void npu__loader_init(npu__loader *l, const char *text, size_t len, const
     l->allocator = l->p.allocator = l->p.scratch.allocator = l->tree.allocator =
         npu__allocator(desc ? desc->allocator : NULL);
     l->producers.allocator = l->shadowed.allocator = l->constants.allocator = l->keys.allocator =
-        l->p.allocator;
+        l->dims.allocator = l->p.allocator;
     l->p.file = "json";
     l->p.text = l->p.at = l->counted = text ? text : "";
     l->p.end = l->p.at + (text ? len : 0);
@@ -31062,6 +31253,7 @@ static void npu__loader_release(npu__loader *l)
     npu__map_free(&l->shadowed);
     npu__map_free(&l->constants);
     npu__map_free(&l->keys);
+    npu__map_free(&l->dims);
     npu__arena_free(&l->p.scratch);
     npu__arena_free(&l->tree);
 }
@@ -31191,6 +31383,17 @@ static const char *npu__json_dtype(npu_dtype dtype)
     return npu_dtype_name(dtype);
 }
 
+/* A number, or the name of a symbol. */
+static void npu__json_print_size(npu__json_writer *w, int64_t size)
+{
+    const npu__symbol *s = npu__symbol_of(w->g, size);
+    if (s) {
+        npu__text_json(w->text, s->name);
+    } else {
+        npu_text_printf(w->text, "%lld", (long long)size);
+    }
+}
+
 /* {"name": .., "shape": [..], "dtype": .., "producer_node": .., "producer_output_idx": ..}; id is the
  * value. */
 static void npu__json_print_meta(npu__json_writer *w, const char *name, uint32_t id)
@@ -31201,7 +31404,8 @@ static void npu__json_print_meta(npu__json_writer *w, const char *name, uint32_t
     npu__text_json(w->text, name);
     npu__text_str(w->text, ", \"shape\": [");
     for (uint32_t i = 0; i < spec->rank; i++) {
-        npu_text_printf(w->text, "%s%lld", i ? ", " : "", (long long)spec->dims[i]);
+        npu__text_str(w->text, i ? ", " : "");
+        npu__json_print_size(w, spec->dims[i]);
     }
     npu_text_printf(w->text, "], \"dtype\": \"%s\"%s", npu__json_dtype((npu_dtype)spec->dtype),
                     spec->wrapped ? ", \"wrapped\": true" : "");
@@ -31296,7 +31500,7 @@ static bool npu__json_print_word(npu_text *text, uint32_t base, int64_t number)
     return false;
 }
 
-static void npu__json_print_list_arg(npu__json_writer *w, const npu__op *o, const npu_bound_arg *arg)
+static void npu__json_print_list_arg(npu__json_writer *w, const npu__op *o, const npu_bound_arg *arg, bool is_size)
 {
     uint32_t fed = o->first_operand + arg->first;
     npu__text_str(w->text, "[");
@@ -31305,6 +31509,8 @@ static void npu__json_print_list_arg(npu__json_writer *w, const npu__op *o, cons
         npu__text_str(w->text, i ? ", " : "");
         if (arg->form == NPU_ARG_INTS && s.i == INT64_MIN) {
             npu__json_print_result(w, w->g->uses[fed++].value, true);
+        } else if (is_size) {
+            npu__json_print_size(w, s.i);
         } else {
             npu__json_print_scalar(w->text, s);
         }
@@ -31328,12 +31534,16 @@ static bool npu__json_print_arg(npu__json_writer *w, const npu__op *o, const npu
         if (npu__json_print_word(w->text, schema->type.base, arg->i)) {
             return true;
         }
+        if (schema->type.base == NPU_T_SYMINT) {
+            npu__json_print_size(w, arg->i);
+            return true;
+        }
         break;
     case NPU_ARG_FLOAT:
     case NPU_ARG_BOOL: break;
     case NPU_ARG_TENSORS:
     case NPU_ARG_GRAPH: return false;
-    default: npu__json_print_list_arg(w, o, arg); return true;
+    default: npu__json_print_list_arg(w, o, arg, schema->type.base == NPU_T_SYMINT); return true;
     }
     npu__json_print_scalar(w->text, npu__bound_scalar(arg));
     return true;
@@ -31532,7 +31742,7 @@ static void npu__json_print_constant(npu__json_writer *w, uint32_t id)
     npu_text_printf(w->text, ", \"dtype\": \"%s\"}", npu__json_dtype((npu_dtype)spec->dtype));
 }
 
-/* What torch's form has a place for: plain tensors of known shape, in one graph without state. */
+/* What torch's form has a place for: plain tensors, whose dims are numbers or have names, in one graph without state. */
 static npu_status npu__json_check(const npu_graph *g)
 {
     bool ok = !g->num_children && !g->num_updates && g->level == NPU_LEVEL_TENSOR && npu__is_utf8(g->name);
@@ -31544,8 +31754,10 @@ static npu_status npu__json_check(const npu_graph *g)
     }
     for (uint32_t i = 1; i < g->num_values; i++) {
         const npu_spec *spec = g->specs[g->values[i].spec];
-        if (!npu_spec_is_static(spec)) {
-            return NPU_ERR_DYNAMIC_SHAPE;
+        for (uint32_t k = 0; k < spec->rank; k++) {
+            if (spec->dims[k] < 0 && !npu__symbol_of(g, spec->dims[k])) {
+                return NPU_ERR_DYNAMIC_SHAPE;
+            }
         }
         if (spec->cls != NPU_CLASS_TENSOR || spec->quant || spec->space || spec->offset ||
             g->values[i].role == NPU_ROLE_STATE) {
@@ -31577,6 +31789,21 @@ static npu_status npu__json_print_list(npu__json_writer *w, const char *head, ui
     }
     npu_text_printf(w->text, "%s%s", line[0] == ',' ? "\n  " : "", tail);
     return status;
+}
+
+/* Bounds of a dim by name. */
+static npu_status npu__json_print_range(npu__json_writer *w, uint32_t i)
+{
+    const npu__symbol *s = &w->g->symbols[i];
+    if (s->min || s->max) {
+        npu__text_json(w->text, s->name);
+        npu_text_printf(w->text, ": {\"min_val\": %lld", (long long)s->min);
+        if (s->max) {
+            npu_text_printf(w->text, ", \"max_val\": %lld", (long long)s->max);
+        }
+        npu__text_str(w->text, "}");
+    }
+    return NPU_OK;
 }
 
 static npu_status npu__json_print_input(npu__json_writer *w, uint32_t i)
@@ -31675,6 +31902,9 @@ static npu_status npu__json_print(npu__json_writer *w)
     npu__json_print_list(w, ",\n  \"pytorch_version\": \"\",\n  \"graph_inputs\": [", 0, g->num_inputs,
                          npu__json_print_input, "],\n");
     npu__json_print_list(w, "  \"graph_outputs\": [", 0, g->num_outputs, npu__json_print_output, "],\n");
+    if (g->num_symbols) {
+        npu__json_print_list(w, "  \"range_constraints\": {", 0, g->num_symbols, npu__json_print_range, "},\n");
+    }
     npu__json_print_list(w, "  \"weights\": [", 1, g->num_values, npu__json_print_weight, "],\n");
     npu__json_print_list(w, "  \"weight_name_mapping\": {", 0, g->num_aliases, npu__json_print_alias,
                          "},\n");

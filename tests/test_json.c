@@ -90,6 +90,9 @@ static npu_text document_text(const document *d)
         put_node(&text, d->nodes[i]);
     }
     npu_text_printf(&text, "]}");
+    for (char *c = text.data; *c; c++) {
+        *c = *c == '\'' ? '"' : *c; /* names among the dims */
+    }
     return text;
 }
 
@@ -1116,25 +1119,123 @@ static void test_decoder_idioms(void)
 
 /* ---- what is refused ---- */
 
-static void test_dynamic_shape(void)
+/* A dim that is no number is refused where the desc says so. */
+static void test_static_shapes(void)
 {
-    document d = { "x=float32[s0,3]", "", "", NULL, { NULL } };
+    static const char *const inputs[] = { "x=float32['s0',3]", "x=float32[-1,3]", "x=float32[null]", "x=float32[2.5]" };
     NPU_ITEM("S0.52");
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
+    const npu_graph_desc desc = { .static_shapes = true };
     static const char symbolic[] =
         "{\"graph_inputs\": [], \"weights\": [], \"graph_outputs\": [], \"nodes\": [\n"
         "{\"name\": \"relu\", \"op_type\": \"aten.relu\", \"inputs\": [], \"outputs\": [{\"name\": \"r\", "
         "\"shape\": [\"s0\", 3], \"dtype\": \"float32\"}]}]}";
-    NPU_CHECK_STATUS(npu_graph_parse_json(&g, symbolic, sizeof symbolic - 1, NULL, &diag), NPU_ERR_DYNAMIC_SHAPE);
+    NPU_CHECK_STATUS(npu_graph_parse_json(&g, symbolic, sizeof symbolic - 1, &desc, &diag), NPU_ERR_DYNAMIC_SHAPE);
     NPU_CHECK(strstr(diag.message, "node 'relu'") && strstr(diag.message, "s0"));
     NPU_CHECK_EQ(diag.line, 2);
-    d.inputs = "x=float32[-1,3]";
-    refuse(&d, NPU_ERR_DYNAMIC_SHAPE, "'x'");
-    d.inputs = "x=float32[null]";
-    refuse(&d, NPU_ERR_DYNAMIC_SHAPE, "'x'");
-    d.inputs = "x=float32[2.5]";
-    refuse(&d, NPU_ERR_DYNAMIC_SHAPE, "'x'");
+    for (size_t i = 0; i < 4; i++) {
+        document d = { inputs[i], "", "", NULL, { NULL } };
+        NPU_CHECK_STATUS(try_document(&g, &d, &desc, &diag), NPU_ERR_DYNAMIC_SHAPE);
+        NPU_CHECK(!g && strstr(diag.message, "'x'"));
+    }
+}
+
+/* Names are symbols with their ranges, the same name the same dim; -1 and null are named after the input. */
+static void test_symbolic(void)
+{
+    document d = { "x=float32['s0',3] z=float32['s0',3] w=float32[-1,2] v=float32[null]", "", "y=float32['s0',3] r=float32[3,'s0']",
+                   "'range_constraints': {'s0': {'min_val': 2, 'max_val': 8}, 'w.0': {'max_val': 9223372036854775806}}, ",
+                   { "y | aten.add.Tensor | x z | y=float32['s0',3] | ", "r | aten.view.default | y.0 | r=float32[3,'s0'] | 'size': [3, 's0']",
+                     "q | aten.relu.default | w | q=float32[null,2] | " } };
+    npu_graph *g = load(&d);
+    int64_t min, max;
+    const npu_spec *x = npu_value_spec(g, npu_graph_find(g, "x")), *y = npu_value_spec(g, npu_graph_find(g, "y"));
+    const npu_spec *w = npu_value_spec(g, npu_graph_find(g, "w")), *r = npu_value_spec(g, npu_graph_find(g, "r"));
+    NPU_CHECK(x && y && r && w && x->dims[0] < -1 && x->dims[0] == y->dims[0] && r->dims[1] == x->dims[0]);
+    NPU_CHECK(npu_graph_dim_bounds(g, x->dims[0], &min, &max) && min == 2 && max == 8);
+    NPU_CHECK_STR(npu_graph_symbol_name(g, w->dims[0]), "w.0");
+    NPU_CHECK(!npu_graph_dim_bounds(g, w->dims[0], &min, &max));
+    NPU_CHECK_STR(npu_graph_symbol_name(g, npu_value_spec(g, npu_graph_find(g, "v"))->dims[0]), "v.0");
+    npu_graph_destroy(g);
+}
+
+/* Sizes that data decides: traced as a number, as a name, as -1 or null; what follows counts by the same symbol. */
+static void test_data_decided(void)
+{
+    static const char *const outputs[] = { "3", "'u0'", "-1", "null" };
+    static const float x[2][4] = { { 0, 2, 0, 4 }, { 1, 2, 3, 4 } };
+    static const int64_t want[2][4] = { { 1, 3 }, { 0, 1, 2, 3 } };
+    for (size_t i = 0; i < 4; i++) {
+        char outer[64], nz[96], n[96];
+        snprintf(outer, sizeof outer, "n=int64[%s]", outputs[i]);
+        snprintf(nz, sizeof nz, "z | aten.nonzero.default | x | z=int64[%s,1] | ", outputs[i]);
+        snprintf(n, sizeof n, "n | aten.squeeze.dim | z.0 | n=int64[%s] | 'dim': 1", outputs[i]);
+        document d = { "x=float32[4]", "", outer, NULL, { nz, n } };
+        npu_graph *g = load(&d);
+        const npu_spec *y = npu_value_spec(g, npu_graph_output(g, 0));
+        NPU_CHECK(y && y->dims[0] < -1);
+        NPU_CHECK(i != 1 || strcmp(npu_graph_symbol_name(g, y->dims[0]), "u0") == 0);
+        for (int k = 0; k < 2; k++) {
+            run r = run_graph(g, DATA(x[k]));
+            NPU_CHECK_EQ(npu_exec_output_spec(r.exec, 0)->dims[0], k ? 4 : 2);
+            NPU_CHECK_BYTES(npu_exec_output(r.exec, 0, NULL), want[k], k ? 32 : 16);
+            npu_exec_destroy(r.exec);
+        }
+        npu_graph_destroy(g);
+    }
+}
+
+/* What the file says of a size that data decides bounds it: more is refused in the run. */
+static void test_data_bound(void)
+{
+    static const float x[2][4] = { { 0, 2, 0, 4 }, { 1, 2, 3, 4 } };
+    document d = { "x=float32[4]", "", "z=int64['u0',1]", "'range_constraints': {'u0': {'max_val': 3}}, ",
+                   { "z | aten.nonzero.default | x | z=int64['u0',1] | " } };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    npu_graph *g = load(&d);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
+    for (int k = 0; k < 2; k++) {
+        NPU_CHECK_STATUS(npu_exec_set_input(exec, &(npu_array){ "x", *npu_value_spec(g, npu_graph_input(g, 0)), x[k] }), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(exec), k ? NPU_ERR_RANGE : NPU_OK);
+    }
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+}
+
+static void test_bad_dims(void)
+{
+    static const struct { npu_status status; const char *words, *constraints; document d; } rows[] = {
+        { NPU_ERR_DYNAMIC_SHAPE, "'s7', which no input and no op defines", "",
+          { "x=float32[2]", "", "", NULL, { "y | aten.relu | x | y=float32['s7'] | " } } },
+        { NPU_ERR_DYNAMIC_SHAPE, "'s7', which no input and no op defines", "",
+          { "x=float32[2]", "", "x=float32['s7']", NULL, { NULL } } },
+        { NPU_ERR_DYNAMIC_SHAPE, "'w' is s0: only numbers", "", { "x=float32['s0']", "w=float32['s0']", "", NULL, { NULL } } },
+        { NPU_ERR_DYNAMIC_SHAPE, "'x' is no size", "", { "x=float32[-2]", "", "", NULL, { NULL } } },
+        { NPU_ERR_DYNAMIC_SHAPE, "a dim that no input defines", "",
+          { "x=float32[2]", "", "", NULL, { "y | my.op | x | y=float32['u0'] | " } } },
+        { NPU_ERR_DYNAMIC_SHAPE, "a dim that no input defines", "",
+          { "x=float32['s0']", "", "", NULL, { "y | my.op | x | y=float32[null] | " } } },
+        { NPU_ERR_DYNAMIC_SHAPE, "a size is '2*s0'", "",
+          { "x=float32['s0',2]", "", "", NULL, { "y | aten.view.default | x | y=float32['s0',2] | 'size': ['2*s0']" } } },
+        { NPU_ERR_SHAPE, "the file says f32[3", "", { "x=float32['s0']", "", "", NULL, { "y | aten.relu | x | y=float32[3] | " } } },
+        { NPU_ERR_SHAPE, "output 0 is", "",
+          { "x=float32['s0'] z=float32['s1']", "", "", NULL, { "y | aten.relu | x | y=float32['s1'] | " } } },
+        { NPU_ERR_SHAPE, "output 0 is", "", { "x=float32[4]", "", "", NULL, { "y | aten.nonzero | x | y=int64['u0'] | " } } },
+        { NPU_ERR_SHAPE, "output 0 is", "", { "x=float32[4]", "", "", NULL, { "y | aten.nonzero | x | y=int64['u0',2] | " } } },
+        { NPU_ERR_RANGE, "'s0' is from 9 to 8", "'range_constraints': {'s0': {'min_val': 9, 'max_val': 8}}, ",
+          { "x=float32['s0']", "", "", NULL, { NULL } } },
+        { NPU_ERR_PARSE, "max_val is no integer", "'range_constraints': {'s0': {'max_val': 'big'}}, ",
+          { "x=float32['s0']", "", "", NULL, { NULL } } },
+        { NPU_ERR_PARSE, "'s0' is no object", "'range_constraints': {'s0': 3}, ", { "x=float32['s0']", "", "", NULL, { NULL } } },
+        { NPU_ERR_PARSE, "\"range_constraints\" must be", "'range_constraints': 3, ", { "x=float32['s0']", "", "", NULL, { NULL } } },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        document d = rows[i].d;
+        d.more = rows[i].constraints;
+        refuse(&d, rows[i].status, rows[i].words);
+    }
 }
 
 static void test_mixed_precision(void)
@@ -1434,13 +1535,16 @@ static void test_print_names(void)
 
 static void test_print_dynamic(void)
 {
-    npu_graph *g = npu_graph_create(NULL);
-    npu_text text = npu_text_init(NULL);
-    int64_t n = npu_graph_add_symbol(g, "N", 1, 8);
-    npu_output(g, "y", npu_relu(g, npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, &n))));
-    NPU_CHECK_STATUS(npu_graph_print_json(g, &text), NPU_ERR_DYNAMIC_SHAPE);
-    npu_text_free(&text);
-    npu_graph_destroy(g);
+    for (int i = 0; i < 2; i++) { /* a dim without a symbol has no name to be written by */
+        npu_graph *g = npu_graph_create(NULL);
+        npu_text text = npu_text_init(NULL);
+        int64_t n = i ? NPU_DYNAMIC_DIM : npu_graph_add_symbol(g, "N", 1, 8);
+        npu_output(g, "y", npu_relu(g, npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, &n))));
+        NPU_CHECK_STATUS(npu_graph_print_json(g, &text), i ? NPU_ERR_DYNAMIC_SHAPE : NPU_OK);
+        NPU_CHECK(i || (strstr(text.data, "\"shape\": [\"N\"]") && strstr(text.data, "\"N\": {\"min_val\": 1, \"max_val\": 8}")));
+        npu_text_free(&text);
+        npu_graph_destroy(g);
+    }
 }
 
 /* ---- converters and executors ---- */
@@ -1865,7 +1969,11 @@ int main(void)
     NPU_RUN(test_constant_without_data);
     NPU_RUN(test_given_constants);
     NPU_RUN(test_decoder_idioms);
-    NPU_RUN(test_dynamic_shape);
+    NPU_RUN(test_static_shapes);
+    NPU_RUN(test_symbolic);
+    NPU_RUN(test_data_decided);
+    NPU_RUN(test_data_bound);
+    NPU_RUN(test_bad_dims);
     NPU_RUN(test_mixed_precision);
     NPU_RUN(test_bad_graphs);
     NPU_RUN(test_bad_names);
