@@ -1260,7 +1260,50 @@ typedef struct npu_op_table {
     X(0x096e, NPU_ATEN_MATRIX_EXP, NPU_COMPOSITE, npu__type_composite, \
       "matrix_exp(Tensor self) -> Tensor", "powers of e") \
     X(0x096f, NPU_ATEN_LINALG_MATRIX_EXP, NPU_COMPOSITE, npu__type_composite, \
-      "linalg_matrix_exp(Tensor self) -> Tensor", "powers of e")
+      "linalg_matrix_exp(Tensor self) -> Tensor", "powers of e") \
+    X(0x0a00, NPU_ATEN_LINALG_QR, 0, npu__type_qr, \
+      "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", \
+      "orthonormal Q and triangle R of A = Q R; mode complete: Q is square, r: there is no Q") \
+    X(0x0a01, NPU_ATEN_QR, NPU_COMPOSITE, npu__type_composite, \
+      "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", "linalg_qr, complete where some is false") \
+    X(0x0a02, NPU_ATEN_CHOLESKY, NPU_COMPOSITE, npu__type_composite, \
+      "cholesky(Tensor self, bool upper=False) -> Tensor", "linalg_cholesky") \
+    X(0x0a03, NPU_ATEN_LINALG_EIGH_RAW, 0, npu__type_eigh, \
+      "_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", \
+      "rising eigenvalues of symmetric matrices, of which one triangle is read, and vectors as columns") \
+    X(0x0a04, NPU_ATEN_LINALG_EIGH, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", "_linalg_eigh") \
+    X(0x0a05, NPU_ATEN_LINALG_EIGVALSH, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", "the eigenvalues alone") \
+    X(0x0a06, NPU_ATEN_LINALG_SVD_RAW, 0, npu__type_svd, \
+      "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, " \
+      "Tensor S, Tensor Vh)", "falling singular values of A = U diag(S) Vh, whose columns and rows are orthonormal") \
+    X(0x0a07, NPU_ATEN_LINALG_SVD, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", \
+      "_linalg_svd") \
+    X(0x0a08, NPU_ATEN_LINALG_SVDVALS, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", "the singular values alone") \
+    X(0x0a09, NPU_ATEN_SVD, NPU_COMPOSITE, npu__type_composite, \
+      "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", \
+      "_linalg_svd, V transposed; zeros where compute_uv is false") \
+    X(0x0a0a, NPU_ATEN_LINALG_PINV, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", \
+      "pseudo-inverse: singular values of at most rcond times the largest count as 0") \
+    X(0x0a0b, NPU_ATEN_LINALG_PINV_FLOAT, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> " \
+      "Tensor", "the same, those of at most the larger of atol and rtol times the largest") \
+    X(0x0a0c, NPU_ATEN_LINALG_PINV_TENSOR, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> " \
+      "Tensor", "the same with a bound for each matrix") \
+    X(0x0a0d, NPU_ATEN_LINALG_PINV_RCOND_TENSOR, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor", \
+      "linalg_pinv with a bound for each matrix") \
+    X(0x0a0e, NPU_ATEN_PINVERSE, NPU_COMPOSITE, npu__type_composite, \
+      "pinverse(Tensor self, float rcond=1e-15) -> Tensor", "linalg_pinv") \
+    X(0x0a0f, NPU_ATEN_LINALG_LSTSQ, NPU_COMPOSITE, npu__type_composite, \
+      "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, " \
+      "Tensor residuals, Tensor rank, Tensor singular_values)", \
+      "shortest X with the least A X - B; what driver does not tell is empty")
 
 /* ---- aten: Fourier transforms, over all dims listed ----
    normalization 0: as they are, 1: over the square root of the number of elements, 2: over it. The one-sided half of
@@ -17259,6 +17302,83 @@ static npu_status npu__type_lu_factor(npu_deduce *d)
     return npu__result(d, NPU_I32, x.rank - 2u, x.dims);
 }
 
+/* A result that stands in place of one that is not asked for. */
+static npu_status npu__result_none(npu_deduce *d, npu_dtype t)
+{
+    static const int64_t none = 0;
+    return npu__result(d, t, 1, &none);
+}
+
+/* A result [..,m,n] for the matrices of x. */
+static npu_status npu__result_matrices(npu_deduce *d, const npu_spec *x, int64_t m, int64_t n)
+{
+    npu_spec y = *x;
+    if (!d->status) {
+        y.dims[y.rank - 2] = m, y.dims[y.rank - 1] = n;
+    }
+    return npu__result_like(d, &y, npu__dtype_of(x));
+}
+
+/* Matrices [..,M,N] that are taken apart; *least is min(M,N). */
+static npu_status npu__check_matrices(npu_deduce *d, int64_t *m, int64_t *n, int64_t *least)
+{
+    const npu_spec *x = npu_deduce_spec(d, "A");
+    npu__check_factored(d, "A");
+    npu__check_rank(d, "A", 2, NPU_MAX_RANK);
+    *m = npu__tail_dim(x, 2), *n = npu__tail_dim(x, 1);
+    *least = *m < 0 || *n < 0 ? NPU_DYNAMIC_DIM : *m < *n ? *m : *n;
+    return d->status;
+}
+
+/* Q [..,M,K] and R [..,K,N]: K = min(M,N), or M where Q is square. */
+static npu_status npu__type_qr(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "A");
+    bool is_square = npu_op_str_is(d->op, "mode", "complete"), has_none = npu_op_str_is(d->op, "mode", "r");
+    int64_t m, n, least;
+    npu__check_matrices(d, &m, &n, &least);
+    if (!is_square && !has_none && !npu_op_str_is(d->op, "mode", "reduced")) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is none of 'reduced', 'complete' and 'r'");
+    }
+    least = is_square ? m : least;
+    (void)(has_none ? npu__result_none(d, npu__dtype_of(x)) : npu__result_matrices(d, x, m, least));
+    return npu__result_matrices(d, x, least, n);
+}
+
+/* Values [..,N] and vectors [..,N,N]. */
+static npu_status npu__type_eigh(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "A");
+    const char *const uplo[] = { "L", "U", "l", "u" };
+    bool is_known = false;
+    for (uint32_t i = 0; i < NPU__COUNT(uplo); i++) {
+        is_known = is_known || npu_op_str_is(d->op, "UPLO", uplo[i]);
+    }
+    npu__check_first_square(d);
+    if (!is_known) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "UPLO", "UPLO is neither 'L' nor 'U'");
+    }
+    npu__result(d, npu__dtype_of(x), x->rank - 1u, x->dims);
+    return npu_op_int(d->op, "compute_v", 1) ? npu__result_like(d, x, npu__dtype_of(x))
+                                             : npu__result_none(d, npu__dtype_of(x));
+}
+
+/* U [..,M,K], S [..,min(M,N)] and Vh [..,K,N]: K = min(M,N), or what makes U and Vh square. */
+static npu_status npu__type_svd(npu_deduce *d)
+{
+    npu_spec x = *npu_deduce_spec(d, "A"), s = x;
+    bool is_full = npu_op_int(d->op, "full_matrices", 0) != 0, has_vectors = npu_op_int(d->op, "compute_uv", 1) != 0;
+    npu_dtype t = npu__dtype_of(&x);
+    int64_t m, n, least;
+    if (npu__check_matrices(d, &m, &n, &least)) {
+        return d->status;
+    }
+    s.dims[s.rank - 2] = least;
+    (void)(has_vectors ? npu__result_matrices(d, &x, m, is_full ? m : least) : npu__result_none(d, t));
+    npu__result(d, t, s.rank - 1u, s.dims);
+    return has_vectors ? npu__result_matrices(d, &x, is_full ? n : least, n) : npu__result_none(d, t);
+}
+
 /* P [..,M,M], L [..,M,K] and U [..,K,N], K = min(M,N); [0] where they are not asked for. */
 static npu_status npu__type_lu_unpack(npu_deduce *d)
 {
@@ -23491,6 +23611,184 @@ static void npu__compose_factored(npu__compose *c)
     }
 }
 
+static void npu__yield_all(npu__compose *c, npu_op op)
+{
+    for (uint32_t i = 0; op.id && i < npu_op_num_results(c->g, op); i++) {
+        npu__yield(c, npu__result_of(c, op, i));
+    }
+}
+
+static void npu__compose_qr(npu__compose *c)
+{
+    bool some = npu_op_int(c->op, "some", 1) != 0;
+    npu__yield_all(c, npu__do(c, NPU_ATEN_LINALG_QR, "self %s", some ? "reduced" : "complete"));
+}
+
+static void npu__compose_eigvalsh(npu__compose *c)
+{
+    npu__yield(c, NPU__MAKE(NPU_ATEN_LINALG_EIGH_RAW, "self UPLO false"));
+}
+
+static void npu__compose_svdvals(npu__compose *c)
+{
+    npu__yield(c, npu__result_of(c, npu__do(c, NPU_ATEN_LINALG_SVD_RAW, "A false false"), 1));
+}
+
+/* Zeros in the place of vectors that are not asked for. */
+static void npu__compose_svd(npu__compose *c)
+{
+    bool some = npu_op_int(c->op, "some", 1) != 0, has_vectors = npu_op_int(c->op, "compute_uv", 1) != 0;
+    npu_op f = npu__do(c, NPU_ATEN_LINALG_SVD_RAW, "self %b compute_uv", (int)!some);
+    for (uint32_t i = 0; i < 3; i++) {
+        npu_value v = npu__result_of(c, f, i);
+        int64_t n = npu__dim_of(c, npu__operand(c, "self"), i ? -1 : -2);
+        npu_spec y = *npu__spec_of(c, npu__operand(c, "self"));
+        if (i != 1 && !has_vectors && !npu_graph_status(c->g)) {
+            y.dims[y.rank - 2] = y.dims[y.rank - 1] = n;
+            v = NPU__MAKE(NPU_ATEN_NEW_ZEROS, "self %L", y.dims, (uint32_t)y.rank);
+        }
+        npu__yield(c, i == 2 && has_vectors ? NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v -2 -1", v) : v);
+    }
+}
+
+/* What counts as 0 among singular values, the larger of atol and rtol times the largest, [..,1]. */
+static npu_value npu__pinv_bound(npu__compose *c, npu_value largest, double rtol)
+{
+    npu_value atol = npu__operand(c, "atol"), r = npu__operand(c, npu_op_arg(c->op, "rcond") ? "rcond" : "rtol");
+    npu_value bound = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", largest, rtol);
+    if (r.id) {
+        r = NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v -1", npu__cast(c, r, NPU_F64));
+        bound = NPU__MAKE(NPU_ATEN_MUL, "%v %v", largest, r);
+    }
+    if (atol.id) { /* without rtol it is alone where it is above 0 */
+        atol = NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v -1", npu__cast(c, atol, NPU_F64));
+        bound = r.id ? bound : NPU__MAKE(NPU_ATEN_WHERE_SCALAR_SELF, "%v 0.0 %v",
+                                         NPU__MAKE(NPU_ATEN_GT_SCALAR, "%v 0", atol), bound);
+        return NPU__MAKE(NPU_ATEN_MAXIMUM, "%v %v", bound, atol);
+    }
+    return npu_op_float(c->op, "atol", 0) > 0
+               ? NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v %f", bound, npu_op_float(c->op, "atol", 0)) : bound;
+}
+
+/* Of a matrix in double, by singular values, or by eigenvalues where it is symmetric; *values are they. `rtol` counts
+   where the op has no tensor of its own. */
+static npu_value npu__pseudo_inverse(npu__compose *c, npu_value a, double rtol, npu_value *values, npu_value *bound)
+{
+    bool is_symmetric = npu_op_int(c->op, "hermitian", 0) != 0;
+    npu_op f = npu__do(c, is_symmetric ? NPU_ATEN_LINALG_EIGH_RAW : NPU_ATEN_LINALG_SVD_RAW, "%v", a);
+    npu_value u = npu__result_of(c, f, is_symmetric), s = npu__result_of(c, f, !is_symmetric), v, inverse;
+    v = is_symmetric ? u : NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v -2 -1", npu__result_of(c, f, 2));
+    inverse = NPU__MAKE(NPU_ATEN_RECIPROCAL, "%v", s);
+    s = is_symmetric ? NPU__MAKE(NPU_ATEN_ABS, "%v", s) : s;
+    *values = s;
+    *bound = npu__pinv_bound(c, NPU__MAKE(NPU_ATEN_AMAX, "%v -1 true", s), rtol);
+    inverse = NPU__MAKE(NPU_ATEN_WHERE_SCALAR_OTHER, "%v %v 0.0", NPU__MAKE(NPU_ATEN_GT, "%v %v", s, *bound), inverse);
+    v = NPU__MAKE(NPU_ATEN_MUL, "%v %v", v, NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v -2", inverse));
+    return NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", v, NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v -2 -1", u));
+}
+
+/* Machine precision times the larger side: below that, singular values are noise. */
+static double npu__noise_of(npu__compose *c, npu_value a)
+{
+    int64_t m = npu__dim_of(c, a, -2), n = npu__dim_of(c, a, -1);
+    return (npu__dtype_at(c, a) == NPU_F64 ? 2.220446049250313e-16 : 1.1920928955078125e-07) * (double)(m > n ? m : n);
+}
+
+static bool npu__matrices_at(npu__compose *c, npu_value a)
+{
+    npu_dtype t = npu__dtype_at(c, a);
+    uint32_t rank = npu__spec_of(c, a)->rank;
+    if (rank < 2 || (t != NPU_F32 && t != NPU_F64)) {
+        npu__graph_fail(c->g, rank < 2 ? NPU_ERR_RANK : NPU_ERR_DTYPE,
+                        "self is %s with %u dims, expected matrices of f32 or f64", npu_dtype_name(t), (unsigned)rank);
+    }
+    return npu_graph_status(c->g) == NPU_OK;
+}
+
+static void npu__compose_pinv(npu__compose *c)
+{
+    npu_value a = npu__operand(c, "self"), values, bound;
+    bool is_old = npu_op_arg(c->op, "rcond") != NULL;
+    double rtol;
+    npu_spec y;
+    if (!npu__matrices_at(c, a)) {
+        return;
+    }
+    rtol = is_old ? npu_op_float(c->op, "rcond", 0)
+                  : npu_op_float(c->op, "rtol", npu_op_float(c->op, "atol", 0) > 0 ? 0 : npu__noise_of(c, a));
+    y = *npu__spec_of(c, a);
+    if (npu__dim_of(c, a, -1) && npu__dim_of(c, a, -2)) {
+        npu__yield(c, npu__cast(c, npu__pseudo_inverse(c, npu__cast(c, a, NPU_F64), rtol, &values, &bound),
+                                npu__dtype_at(c, a)));
+        return;
+    }
+    y.dims[y.rank - 1] = npu__dim_of(c, a, -2), y.dims[y.rank - 2] = npu__dim_of(c, a, -1);
+    npu__yield(c, NPU__MAKE(NPU_ATEN_NEW_ZEROS, "self %L", y.dims, (uint32_t)y.rank));
+}
+
+/* X of the least A X - b, A and b in double; nothing to solve gives zeros. */
+static npu_value npu__least_squares(npu__compose *c, npu_value a, npu_value b, double rcond, npu_value *values,
+                                    npu_value *rank)
+{
+    npu_spec x = *npu__spec_of(c, b), r = *npu__spec_of(c, a);
+    npu_value bound, inverse;
+    if (npu__dim_of(c, a, -1) && npu__dim_of(c, a, -2)) {
+        inverse = npu__pseudo_inverse(c, a, rcond, values, &bound);
+        *rank = NPU__MAKE(NPU_ATEN_GT, "%v %v", *values, bound);
+        *rank = NPU__MAKE(NPU_ATEN_SUM_DIM, "%v -1", *rank);
+        return NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", inverse, b);
+    }
+    x.dims[x.rank - 2] = npu__dim_of(c, a, -1);
+    *values = npu__result_of(c, npu__do(c, NPU_ATEN_LINALG_SVD_RAW, "%v", a), 1);
+    *rank = NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", r.dims, r.rank - 2u, (int)NPU_I64);
+    return NPU__MAKE(NPU_ATEN_NEW_ZEROS, "%v %L", b, x.dims, (uint32_t)x.rank);
+}
+
+/* The driver says which results there are, as LAPACK's routines of these names do; b is a vector for each matrix where
+   it has a dim less. */
+static void npu__compose_lstsq(npu__compose *c)
+{
+    npu_value a = npu__operand(c, "self"), b = npu__operand(c, "b"), x, values, rank, none, rest;
+    npu_dtype t = npu__dtype_at(c, a);
+    bool is_vector = npu__spec_of(c, b)->rank + 1u == npu__spec_of(c, a)->rank, is_none = !npu_op_has(c->op, "driver"),
+         is_y = is_none || npu_op_str_is(c->op, "driver", "gelsy"), is_plain = npu_op_str_is(c->op, "driver", "gels");
+    double rcond;
+    if (!npu__matrices_at(c, a)) {
+        return;
+    }
+    if (npu__dtype_at(c, b) != t || (!is_vector && npu__spec_of(c, b)->rank != npu__spec_of(c, a)->rank)) {
+        npu__graph_fail(c->g, npu__dtype_at(c, b) != t ? NPU_ERR_DTYPE : NPU_ERR_RANK, "b is %s with %u dims, self %s "
+                        "with %u", npu_dtype_name(npu__dtype_at(c, b)), (unsigned)npu__spec_of(c, b)->rank,
+                        npu_dtype_name(t), (unsigned)npu__spec_of(c, a)->rank);
+        return;
+    }
+    if (!is_y && !is_plain && !npu_op_str_is(c->op, "driver", "gelsd") && !npu_op_str_is(c->op, "driver", "gelss")) {
+        npu__graph_fail(c->g, NPU_ERR_ATTRIBUTE, "driver is none of 'gels', 'gelsy', 'gelsd' and 'gelss'");
+        return;
+    }
+    rcond = npu_op_float(c->op, "rcond", npu__noise_of(c, a));
+    rcond = rcond < 0 ? (t == NPU_F64 ? 2.220446049250313e-16 : 1.1920928955078125e-07) : rcond;
+    a = npu__cast(c, a, NPU_F64), b = npu__cast(c, b, NPU_F64);
+    b = is_vector ? NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v -1", b) : b;
+    if (npu__dim_of(c, a, -2) != npu__dim_of(c, b, -2)) {
+        npu__graph_fail(c->g, NPU_ERR_SHAPE, "b has %lld rows, self %lld", (long long)npu__dim_of(c, b, -2),
+                        (long long)npu__dim_of(c, a, -2));
+        return;
+    }
+    x = npu__least_squares(c, a, b, is_plain ? 0 : rcond, &values, &rank);
+    none = NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", &(const int64_t){ 0 }, 1u, (int)t);
+    rest = none;
+    if (!is_y && npu__dim_of(c, a, -2) > npu__dim_of(c, a, -1)) {
+        rest = NPU__MAKE(NPU_ATEN_SUB, "%v %v", NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", a, x), b);
+        rest = npu__cast(c, NPU__MAKE(NPU_ATEN_SUM_DIM, "%v -2", NPU__MAKE(NPU_ATEN_SQUARE, "%v", rest)), t);
+    }
+    x = npu__cast(c, x, t);
+    npu__yield(c, is_vector ? NPU__MAKE(NPU_ATEN_SQUEEZE_DIM, "%v -1", x) : x);
+    npu__yield(c, rest);
+    npu__yield(c, is_plain ? npu__cast(c, none, NPU_I64) : rank);
+    npu__yield(c, is_y || is_plain ? none : npu__cast(c, values, t));
+}
+
 /* e^(A/1024) by its series, in double, then squared ten times: good for norms of some hundreds. */
 static void npu__compose_matrix_exp(npu__compose *c)
 {
@@ -23527,6 +23825,19 @@ static const struct npu__composition {
     { NPU_ATEN_LINALG_SOLVE_EX, 0, NULL, npu__compose_factored },
     { NPU_ATEN_LINALG_SOLVE_EX_RAW, 0, NULL, npu__compose_factored },
     { NPU_ATEN_LINALG_INV_EX, 0, NULL, npu__compose_factored },
+    { NPU_ATEN_QR, 0, NULL, npu__compose_qr },
+    { NPU_ATEN_CHOLESKY, NPU_ATEN_LINALG_CHOLESKY, "self upper", NULL },
+    { NPU_ATEN_LINALG_EIGH, NPU_ATEN_LINALG_EIGH_RAW, "self UPLO", NULL },
+    { NPU_ATEN_LINALG_EIGVALSH, 0, NULL, npu__compose_eigvalsh },
+    { NPU_ATEN_LINALG_SVD, NPU_ATEN_LINALG_SVD_RAW, "A full_matrices", NULL },
+    { NPU_ATEN_LINALG_SVDVALS, 0, NULL, npu__compose_svdvals },
+    { NPU_ATEN_SVD, 0, NULL, npu__compose_svd },
+    { NPU_ATEN_LINALG_PINV, 0, NULL, npu__compose_pinv },
+    { NPU_ATEN_LINALG_PINV_FLOAT, 0, NULL, npu__compose_pinv },
+    { NPU_ATEN_LINALG_PINV_TENSOR, 0, NULL, npu__compose_pinv },
+    { NPU_ATEN_LINALG_PINV_RCOND_TENSOR, 0, NULL, npu__compose_pinv },
+    { NPU_ATEN_PINVERSE, 0, NULL, npu__compose_pinv },
+    { NPU_ATEN_LINALG_LSTSQ, 0, NULL, npu__compose_lstsq },
     { NPU_ATEN_MATRIX_EXP, 0, NULL, npu__compose_matrix_exp },
     { NPU_ATEN_LINALG_MATRIX_EXP, 0, NULL, npu__compose_matrix_exp },
     { NPU_ATEN_FFT_FFT, 0, NULL, npu__compose_fft },

@@ -16075,6 +16075,384 @@ static bool npu__ref_norm_supported_f32(const npu_op_info *op)
     return term == NPU__REF_TERM(nonzero) ? npu__ref_truths_supported_f32(op) : term && npu__ref_all_f32(op);
 }
 
+/* ---- singular values, eigenvalues, Q and R: in double, all of a matrix at once ---- */
+
+/* The tangent and cosine of the turn that makes 0 of ab in the matrix ((aa, ab), (ab, bb)). */
+static double npu__ref_jacobi_turn(double aa, double bb, double ab, double *c)
+{
+    double zeta = (bb - aa) / (2.0 * ab), t = copysign(1.0, zeta) / (fabs(zeta) + npu__math_hypot(1.0, zeta));
+    *c = 1.0 / npu__math_hypot(1.0, t);
+    return t;
+}
+
+/* Two vectors of n elements, `step` apart, in their plane. */
+static void npu__ref_rotate(double *a, double *b, size_t step, size_t n, double t, double c)
+{
+    for (size_t i = 0; i < n * step; i += step) {
+        double x = a[i];
+        a[i] = c * (x - t * b[i]);
+        b[i] = c * (b[i] + t * x);
+    }
+}
+
+/* Turns two vectors in their plane until their first n elements are orthogonal. False where they are. */
+static bool npu__ref_orthogonalize(double *a, double *b, size_t n, size_t len)
+{
+    double aa = 0.0, bb = 0.0, ab = 0.0, t, c;
+    for (size_t i = 0; i < n; i++) {
+        aa += a[i] * a[i];
+        bb += b[i] * b[i];
+        ab += a[i] * b[i];
+    }
+    if (!(fabs(ab) > DBL_EPSILON * sqrt((double)n) * sqrt(aa) * sqrt(bb))) {
+        return false;
+    }
+    t = npu__ref_jacobi_turn(aa, bb, ab, &c);
+    npu__ref_rotate(a, b, 1, len, t, c);
+    return true;
+}
+
+/* One-sided Jacobi: runs become orthogonal; their lengths are the singular values then. Ten sweeps are many,
+   the limit is for numbers that never settle. What lies beyond the first n of the `len` elements of a run turns with
+   it: of a unit matrix become the vectors. */
+static void npu__ref_jacobi(double *a, size_t n, size_t len, size_t runs)
+{
+    bool turned = true;
+    for (int sweep = 0; sweep < 64 && turned; sweep++) {
+        turned = false;
+        for (size_t i = 0; i < runs; i++) {
+            for (size_t j = i + 1; j < runs; j++) {
+                turned = npu__ref_orthogonalize(a + i * len, a + j * len, n, len) || turned;
+            }
+        }
+    }
+}
+
+static double npu__ref_length(const double *x, size_t n)
+{
+    npu__ref_sums sums = { 0.0, 0.0, 0.0, 0.0 };
+    npu__ref_step_squares(&sums, x, n);
+    return sqrt(sums.first);
+}
+
+typedef struct npu__ref_factors {
+    int64_t batch, m, n;
+    bool upper, full, vectors; /* results asked for */
+    size_t part_bytes;
+} npu__ref_factors;
+
+static npu_status npu__ref_factors_prepare(npu_prepare *p)
+{
+    const npu_tensor *a = &p->in[0];
+    npu__ref_factors *s = (npu__ref_factors *)npu_prepare_alloc(p, sizeof *s);
+    size_t side, numbers;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->m = a->dims[a->rank - 2], s->n = a->dims[a->rank - 1];
+    s->batch = (int64_t)npu__ref_dims_len(a, 0, a->rank - 2);
+    s->upper = npu_op_str_is(p->op, "UPLO", "U") || npu_op_str_is(p->op, "UPLO", "u");
+    s->full = npu_op_int(p->op, "full_matrices", 0) || npu_op_str_is(p->op, "mode", "complete");
+    s->vectors = npu_op_int(p->op, "compute_uv", 1) && npu_op_int(p->op, "compute_v", 1) &&
+                 !npu_op_str_is(p->op, "mode", "r");
+    p->state = s;
+    side = (size_t)(s->m > s->n ? s->m : s->n) + 1;
+    if (!npu_size_mul(side, (size_t)(s->m < s->n ? s->m : s->n) + 2, &numbers) || /* runs with their vectors */
+        !npu_size_mul(numbers, 2 * sizeof(double), &numbers) || !npu_size_mul(side, side, &side) ||
+        !npu_size_mul(side, sizeof(double), &side) || !npu_size_add(numbers, side, &s->part_bytes)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    s->part_bytes = (s->part_bytes + 63) / 64 * 64;
+    p->parts = npu__ref_item_parts((size_t)s->batch, side);
+    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+/* Brings the largest element to between 1 and 2, so that no square is lost; *exponent turns it back. False where one
+   is not finite. */
+static bool npu__ref_scale_matrix(double *a, int64_t len, int *exponent)
+{
+    double most = 0, finite = 0;
+    for (int64_t i = 0; i < len; i++) {
+        most = fabs(a[i]) > most ? fabs(a[i]) : most;
+        finite += a[i] - a[i];
+    }
+    *exponent = 0;
+    if (finite == 0 && most > 0) {
+        (void)npu__math_frexp(most, exponent);
+        for (int64_t i = 0; i < len; i++) {
+            a[i] = npu__math_ldexp(a[i], 1 - *exponent);
+        }
+        *exponent -= 1;
+    }
+    return finite == 0;
+}
+
+/* Vector k of n elements becomes one that is orthogonal to those before it, and of length 1: what the unit vector that
+   they cover least has beside them. */
+static void npu__ref_complete(double *u, int64_t k, int64_t n)
+{
+    double *x = u + k * n, least = 2, length;
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double covered = 0;
+        for (int64_t j = 0; j < k; j++) {
+            covered += u[j * n + i] * u[j * n + i];
+        }
+        at = covered < least ? i : at;
+        least = covered < least ? covered : least;
+    }
+    memset(x, 0, (size_t)n * sizeof *x);
+    x[at] = 1;
+    for (int64_t j = 0; j < 2 * k; j++) { /* twice, for what the first time leaves of rounding */
+        const double *v = u + j % k * n;
+        double dot = 0;
+        for (int64_t i = 0; i < n; i++) {
+            dot += v[i] * x[i];
+        }
+        for (int64_t i = 0; i < n; i++) {
+            x[i] -= dot * v[i];
+        }
+    }
+    length = npu__ref_length(x, (size_t)n);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] /= length;
+    }
+}
+
+/* `count` vectors of n elements, `step` apart, as the columns of a result, or as its rows. */
+static void npu__ref_store_vectors(const npu_launch *l, uint32_t result, int64_t item, const double *v, int64_t step,
+                                   int64_t n, int64_t count, bool rows)
+{
+    for (int64_t j = 0; j < count; j++) {
+        npu__ref_store_f64(l->y[result], l->out[result].dtype, item * n * count + j * (rows ? n : 1), rows ? 1 : count,
+                           v + j * step, (size_t)n);
+    }
+}
+
+/* ---- singular values: of the columns, or of the rows where they are fewer ---- */
+
+/* Falling lengths of the runs, which become units: those without a length are completed. */
+static void npu__ref_order_runs(double *a, int64_t n, int64_t len, int64_t runs, double *sizes)
+{
+    for (int64_t j = 0; j < runs; j++) {
+        sizes[j] = npu__ref_length(a + j * len, (size_t)n);
+    }
+    for (int64_t i = 0; i < runs; i++) {
+        int64_t at = i;
+        for (int64_t j = i + 1; j < runs; j++) {
+            at = sizes[j] > sizes[at] ? j : at;
+        }
+        if (at != i) {
+            npu__ref_swap_rows(sizes + i, sizes + at, 1);
+            npu__ref_swap_rows(a + i * len, a + at * len, len);
+        }
+    }
+}
+
+/* U and Vh: one are the runs over their lengths, `whole` of them, the other what has turned with them. */
+static void npu__ref_svd_vectors(const npu__ref_factors *s, const npu_launch *l, int64_t item, const double *a,
+                                 const double *sizes, double *u)
+{
+    bool turned = s->m < s->n;
+    int64_t n = turned ? s->n : s->m, runs = turned ? s->m : s->n, len = n + runs, whole = s->full ? n : runs;
+    for (int64_t j = 0; j < whole; j++) {
+        for (int64_t i = 0; i < n && j < runs && sizes[j] > 0; i++) {
+            u[j * n + i] = a[j * len + i] / sizes[j];
+        }
+        if (j >= runs || !(sizes[j] > 0)) {
+            npu__ref_complete(u, j, n);
+        }
+    }
+    npu__ref_store_vectors(l, turned ? 2 : 0, item, u, n, n, whole, turned);
+    npu__ref_store_vectors(l, turned ? 0 : 2, item, a + n, len, runs, runs, !turned);
+}
+
+static npu_status npu__ref_svd_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_factors *s = (const npu__ref_factors *)l->state;
+    bool turned = s->m < s->n;
+    int64_t n = turned ? s->n : s->m, runs = turned ? s->m : s->n, len = n + runs;
+    double *a = (double *)(void *)((char *)l->workspace + part * s->part_bytes), *sizes = a + len * runs;
+    size_t begin, end;
+    npu__ref_share((size_t)s->batch, part, parts, &begin, &end);
+    for (size_t item = begin; item < end; item++) {
+        int exponent;
+        memset(a, 0, (size_t)(len * runs) * sizeof *a);
+        for (int64_t j = 0; j < runs; j++) {
+            npu__ref_load_f64(a + j * len, l->x[0], l->in[0].dtype, (int64_t)item * s->m * s->n + j * (turned ? n : 1),
+                              turned ? 1 : runs, (size_t)n);
+        }
+        if (!npu__ref_scale_matrix(a, len * runs, &exponent)) {
+            return NPU_ERR_RANGE;
+        }
+        for (int64_t j = 0; j < runs; j++) {
+            a[j * len + n + j] = 1;
+        }
+        npu__ref_jacobi(a, (size_t)n, (size_t)len, (size_t)runs);
+        npu__ref_order_runs(a, n, len, runs, sizes);
+        if (s->vectors) {
+            npu__ref_svd_vectors(s, l, (int64_t)item, a, sizes, sizes + runs);
+        }
+        for (int64_t j = 0; j < runs; j++) {
+            sizes[j] = npu__math_ldexp(sizes[j], exponent);
+        }
+        npu__ref_store_f64(l->y[1], l->out[1].dtype, (int64_t)item * runs, 1, sizes, (size_t)runs);
+    }
+    return NPU_OK;
+}
+
+/* ---- eigenvalues of symmetric matrices ---- */
+
+/* Two-sided Jacobi: the diagonal becomes the eigenvalues, and rows of v, which begin as those of the unit matrix, the
+   vectors. */
+static void npu__ref_eigen(double *a, double *v, int64_t n)
+{
+    double limit = npu__ref_length(a, (size_t)(n * n)) * DBL_EPSILON / 4096;
+    bool turned = true;
+    memset(v, 0, (size_t)(n * n) * sizeof *v);
+    for (int64_t i = 0; i < n; i++) {
+        v[i * n + i] = 1;
+    }
+    for (int sweep = 0; sweep < 64 && turned; sweep++) {
+        turned = false;
+        for (int64_t p = 0; p < n; p++) {
+            for (int64_t q = p + 1; q < n; q++) {
+                double t, c;
+                if (!(fabs(a[p * n + q]) > limit)) {
+                    continue;
+                }
+                t = npu__ref_jacobi_turn(a[p * n + p], a[q * n + q], a[p * n + q], &c);
+                npu__ref_rotate(a + p, a + q, (size_t)n, (size_t)n, t, c);
+                npu__ref_rotate(a + p * n, a + q * n, 1, (size_t)n, t, c);
+                npu__ref_rotate(v + p * n, v + q * n, 1, (size_t)n, t, c);
+                a[p * n + q] = a[q * n + p] = 0;
+                turned = true;
+            }
+        }
+    }
+}
+
+/* One triangle, twice. */
+static void npu__ref_load_symmetric(const npu__ref_factors *s, const npu_launch *l, int64_t item, double *a)
+{
+    int64_t n = s->n;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t first = s->upper ? i : 0;
+        npu__ref_load_f64(a + i * n + first, l->x[0], l->in[0].dtype, (item * n + i) * n + first, 1,
+                          (size_t)(s->upper ? n - i : i + 1));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < i; j++) {
+            double x = s->upper ? a[j * n + i] : a[i * n + j];
+            a[i * n + j] = a[j * n + i] = x;
+        }
+    }
+}
+
+static npu_status npu__ref_eigh_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_factors *s = (const npu__ref_factors *)l->state;
+    int64_t n = s->n;
+    double *a = (double *)(void *)((char *)l->workspace + part * s->part_bytes), *v = a + n * n;
+    size_t begin, end;
+    npu__ref_share((size_t)s->batch, part, parts, &begin, &end);
+    for (size_t item = begin; item < end; item++) {
+        int exponent;
+        npu__ref_load_symmetric(s, l, (int64_t)item, a);
+        if (!npu__ref_scale_matrix(a, n * n, &exponent)) {
+            return NPU_ERR_RANGE;
+        }
+        npu__ref_eigen(a, v, n);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t at = i;
+            for (int64_t j = i + 1; j < n; j++) {
+                at = a[j * n + j] < a[at * n + at] ? j : at;
+            }
+            npu__ref_swap_rows(a + i * n + i, a + at * n + at, at != i);
+            npu__ref_swap_rows(v + i * n, v + at * n, at != i ? n : 0);
+        }
+        for (int64_t i = 0; i < n; i++) {
+            double value = npu__math_ldexp(a[i * n + i], exponent);
+            npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)item * n + i, 1, &value, 1);
+        }
+        if (s->vectors) {
+            npu__ref_store_vectors(l, 1, (int64_t)item, v, n, n, n, false);
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- Q and R: by Householder's reflections, whose signs are those of LAPACK ---- */
+
+/* Column k of [m,n] below its diagonal becomes 0; the vector v (its first element, 1, is not kept) stands there
+   instead. Returns tau of the reflection 1 - tau v v^T. */
+static double npu__ref_householder(double *a, int64_t k, int64_t m, int64_t n)
+{
+    double alpha = a[k * n + k], beta = 0;
+    for (int64_t i = k + 1; i < m; i++) {
+        beta = npu__math_hypot(beta, a[i * n + k]);
+    }
+    if (beta == 0) {
+        return 0;
+    }
+    beta = -copysign(npu__math_hypot(alpha, beta), alpha);
+    for (int64_t i = k + 1; i < m; i++) {
+        a[i * n + k] /= alpha - beta;
+    }
+    a[k * n + k] = beta;
+    return (beta - alpha) / beta;
+}
+
+/* The reflection that stands in column k of a, applied to columns `first` .. `cols` of [m,cols]. */
+static void npu__ref_apply_reflection(const double *a, int64_t k, int64_t m, int64_t n, double tau, double *y,
+                                      int64_t first, int64_t cols)
+{
+    for (int64_t j = first; j < cols && tau != 0; j++) {
+        double dot = y[k * cols + j];
+        for (int64_t i = k + 1; i < m; i++) {
+            dot += a[i * n + k] * y[i * cols + j];
+        }
+        y[k * cols + j] -= tau * dot;
+        for (int64_t i = k + 1; i < m; i++) {
+            y[i * cols + j] -= tau * dot * a[i * n + k];
+        }
+    }
+}
+
+static npu_status npu__ref_qr_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_factors *s = (const npu__ref_factors *)l->state;
+    int64_t m = s->m, n = s->n, least = m < n ? m : n, cols = s->full ? m : least;
+    double *a = (double *)(void *)((char *)l->workspace + part * s->part_bytes), *tau = a + m * n, *q = tau + least;
+    size_t begin, end;
+    npu__ref_share((size_t)s->batch, part, parts, &begin, &end);
+    for (int64_t item = (int64_t)begin; item < (int64_t)end; item++) {
+        npu__ref_load_f64(a, l->x[0], l->in[0].dtype, item * m * n, 1, (size_t)(m * n));
+        for (int64_t k = 0; k < least; k++) {
+            tau[k] = npu__ref_householder(a, k, m, n);
+            npu__ref_apply_reflection(a, k, m, n, tau[k], a, k + 1, n);
+        }
+        memset(q, 0, (size_t)(m * cols) * sizeof *q);
+        for (int64_t i = 0; i < cols; i++) {
+            q[i * cols + i] = 1;
+        }
+        for (int64_t k = least; s->vectors && k-- > 0;) {
+            npu__ref_apply_reflection(a, k, m, n, tau[k], q, k, cols);
+        }
+        for (int64_t i = 0; i < cols; i++) {
+            memset(a + i * n, 0, (size_t)(i < n ? i : n) * sizeof *a);
+        }
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, item * m * cols, 1, q, s->vectors ? (size_t)(m * cols) : 0);
+        npu__ref_store_f64(l->y[1], l->out[1].dtype, item * cols * n, 1, a, (size_t)(cols * n));
+    }
+    return NPU_OK;
+}
+
+#define NPU__REF_KERNELS_FACTORS                                                                                  \
+    NPU__REF_ROW(NPU_ATEN_LINALG_QR, "plain", 0, NULL, npu__ref_factors_prepare, npu__ref_qr_launch),             \
+    NPU__REF_ROW(NPU_ATEN_LINALG_EIGH_RAW, "plain", 0, NULL, npu__ref_factors_prepare, npu__ref_eigh_launch),     \
+    NPU__REF_ROW(NPU_ATEN_LINALG_SVD_RAW, "plain", 0, NULL, npu__ref_factors_prepare, npu__ref_svd_launch),
+
 /* ---- norms of matrices: an extreme of sums along one dim, or what the singular values come to ---- */
 
 typedef struct npu__ref_matrix_norm {
@@ -16141,51 +16519,6 @@ static double npu__ref_run_sum(const npu_launch *l, const npu__ref_matrix_norm *
     return sums.first;
 }
 
-/* Turns two vectors in their plane until they are orthogonal. False where they are. */
-static bool npu__ref_orthogonalize(double *a, double *b, size_t n)
-{
-    double aa = 0.0, bb = 0.0, ab = 0.0, zeta, t, c;
-    for (size_t i = 0; i < n; i++) {
-        aa += a[i] * a[i];
-        bb += b[i] * b[i];
-        ab += a[i] * b[i];
-    }
-    if (!(fabs(ab) > DBL_EPSILON * sqrt((double)n) * sqrt(aa) * sqrt(bb))) {
-        return false;
-    }
-    zeta = (bb - aa) / (2.0 * ab);
-    t = copysign(1.0, zeta) / (fabs(zeta) + npu__math_hypot(1.0, zeta));
-    c = 1.0 / npu__math_hypot(1.0, t);
-    for (size_t i = 0; i < n; i++) {
-        double x = a[i];
-        a[i] = c * (x - t * b[i]);
-        b[i] = c * (b[i] + t * x);
-    }
-    return true;
-}
-
-/* One-sided Jacobi: runs become orthogonal; their lengths are the singular values then. Ten sweeps are many,
-   the limit is for numbers that never settle. */
-static void npu__ref_jacobi(double *a, size_t n, size_t runs)
-{
-    bool turned = true;
-    for (int sweep = 0; sweep < 64 && turned; sweep++) {
-        turned = false;
-        for (size_t i = 0; i < runs; i++) {
-            for (size_t j = i + 1; j < runs; j++) {
-                turned = npu__ref_orthogonalize(a + i * n, a + j * n, n) || turned;
-            }
-        }
-    }
-}
-
-static double npu__ref_length(const double *x, size_t n)
-{
-    npu__ref_sums sums = { 0.0, 0.0, 0.0, 0.0 };
-    npu__ref_step_squares(&sums, x, n);
-    return sqrt(sums.first);
-}
-
 static npu_status npu__ref_matrix_norm_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_matrix_norm *s = (const npu__ref_matrix_norm *)l->state;
@@ -16200,7 +16533,7 @@ static npu_status npu__ref_matrix_norm_launch(const npu_launch *l, uint32_t part
                               s->steps[0], n);
         }
         if (s->singular) {
-            npu__ref_jacobi(a, n, runs);
+            npu__ref_jacobi(a, n, n, runs);
         }
         for (size_t j = 0; j < runs; j++) {
             double size = s->singular ? npu__ref_length(a + j * n, n)
@@ -23684,7 +24017,7 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
     X(linalg, NPU__REF_KERNELS_LINALG)                        X(spectral, NPU__REF_KERNELS_SPECTRAL)                  \
     X(complex, NPU__REF_KERNELS_COMPLEX)                      X(complex_prod, \
                                                                 NPU__REF_KERNELS_COMPLEX_PROD) \
-    X(lu, NPU__REF_KERNELS_LU)                                                                                        \
+    X(lu, NPU__REF_KERNELS_LU)                                X(factors, NPU__REF_KERNELS_FACTORS)                    \
     X(recurrent, NPU__REF_KERNELS_RECURRENT)                  X(distance, NPU__REF_KERNELS_DISTANCE)                  \
     X(indexing, NPU__REF_KERNELS_INDEXING)                    X(border, NPU__REF_KERNELS_BORDER)                      \
     X(moved, NPU__REF_KERNELS_MOVED)                          X(lookup, NPU__REF_KERNELS_LOOKUP)                      \
@@ -24646,7 +24979,7 @@ static const npu_kernel_table npu__ref_tables[] = {
 #endif
     NPU__REF_TABLE(search),        NPU__REF_TABLE(spectral),
     NPU__REF_TABLE(complex),       NPU__REF_TABLE(complex_prod),
-    NPU__REF_TABLE(lu),
+    NPU__REF_TABLE(lu),            NPU__REF_TABLE(factors),
     NPU__REF_TABLE(loops),         NPU__REF_TABLE(structure),
     NPU__REF_TABLE(quantization),  NPU__REF_TABLE(quantized),
 };

@@ -118,6 +118,40 @@ static void test_factors(void)
         { "f64[2,2]", "y, p, i = linalg_lu_factor_ex(a, check_errors=true)", NPU_ERR_RANGE, { 1, 2, 2, 4 }, { 0 } },
         { "f64[2,2]", "y, l, u = linalg_lu(a)", NPU_OK, { 1, 2, 4, 4 }, { 0, 1, 1, 0 } },
         { "f64[2,2]", "y = matrix_exp(a)", NPU_OK, { 0, 1, 0, 0 }, { 1, 1, 0, 1 } },
+        { "f64[2,1]", "q, y = linalg_qr(a)", NPU_OK, { 3, 4 }, { -5 } },
+        { "f64[2,1]", "y, r = linalg_qr(a, mode='complete')", NPU_OK, { 3, 4 }, { -0.6, -0.8, -0.8, 0.6 } },
+        { "f64[1,2]", "y, r = qr(a)", NPU_OK, { -3, 4 }, { 1 } },
+        { "f64[2,2]", "y = cholesky(a)", NPU_OK, { 4, 2, 2, 10 }, { 2, 0, 1, 3 } },
+        { "f64[2,2]", "y = cholesky(a)", NPU_ERR_RANGE, { 1, 2, 2, 1 }, { 0 } },
+    };
+    CHECK_ROWS(rows);
+}
+
+/* Vectors have a free sign, so that what they make is compared: the matrix again, and a unit matrix, also where
+   singular values are 0 or a matrix is completed to a square one. Of eigenvalues one triangle alone is read. */
+#define SVD_AGAIN "t = aten.mul.Tensor(u, s)\ny = aten.matmul.default(t, v)"
+#define U_TIMES_U "t = aten.transpose.int(u, 0, 1)\ny = aten.matmul.default(t, u)"
+#define V_TIMES_V "t = aten.transpose.int(v, 0, 1)\ny = aten.matmul.default(v, t)"
+#define EIGEN_AGAIN "t = aten.mul.Tensor(v, e)\nw = aten.transpose.int(v, 0, 1)\ny = aten.matmul.default(t, w)"
+static void test_vectors_of_factors(void)
+{
+    static const row rows[] = {
+        { "f64[2,3]", "u, s, v = _linalg_svd(a)\n" SVD_AGAIN, NPU_OK, { 1, 2, 3, -4, 5, 7 }, { 1, 2, 3, -4, 5, 7 } },
+        { "f64[3,2]", "u, s, v = _linalg_svd(a)\n" SVD_AGAIN, NPU_OK, { 1, 2, 3, -4, 5, 7 }, { 1, 2, 3, -4, 5, 7 } },
+        { "f64[2,2]", "u, s, v = linalg_svd(a)\n" SVD_AGAIN, NPU_OK, { 1, 2, 2, 4 }, { 1, 2, 2, 4 } },
+        { "f64[3,2]", "u, s, v = linalg_svd(a)\n" U_TIMES_U, NPU_OK, { 0 }, { 1, 0, 0, 0, 1, 0, 0, 0, 1 } },
+        { "f64[3,2]", "u, s, v = linalg_svd(a)\n" U_TIMES_U, NPU_OK, { 1, 2, 2, 4, 3, 6 }, { 1, 0, 0, 0, 1, 0, 0, 0, 1 } },
+        { "f64[2,3]", "u, s, v = linalg_svd(a)\n" V_TIMES_V, NPU_OK, { 1, 2, 3, 0, 5, 0 }, { 1, 0, 0, 0, 1, 0, 0, 0, 1 } },
+        { "f64[2,3]", "u, s, v = linalg_svd(a)\n" U_TIMES_U, NPU_OK, { 1, 2, 3, 0, 5, 0 }, { 1, 0, 0, 1 } },
+        { "f64[2,2]", "y = linalg_svdvals(a)", NPU_OK, { 0, -4e200, 3e200, 0 }, { 4e200, 3e200 } },
+        { "f64[2,2]", "y = linalg_svdvals(a)", NPU_ERR_RANGE, { 0, NO_NUMBER, 3, 0 }, { 0 } },
+        { "f64[2,2]", "y = linalg_pinv(a, 0.1)", NPU_ERR_RANGE, { 0, (double)INFINITY, 3, 0 }, { 0 } },
+        { "f64[2,2]", "e, v = _linalg_eigh(a)\n" EIGEN_AGAIN, NPU_OK, { 2, NO_NUMBER, 1, 3 }, { 2, 1, 1, 3 } },
+        { "f64[3,3]", "e, v = linalg_eigh(a, UPLO='u')\n" EIGEN_AGAIN, NPU_OK, { 2, 1, 7, 0, 3, 4, 0, 0, 5 },
+          { 2, 1, 7, 1, 3, 4, 7, 4, 5 } },
+        { "f64[2,2]", "u, v = linalg_eigh(a)\n" V_TIMES_V, NPU_OK, { 2, 0, 1, 3 }, { 1, 0, 0, 1 } },
+        { "f64[2,2]", "y = linalg_eigvalsh(a)", NPU_OK, { 2, 0, 2, -1 }, { -2, 3 } },
+        { "f64[2,2]", "y = linalg_eigvalsh(a)", NPU_ERR_RANGE, { 2, 0, NO_NUMBER, -1 }, { 0 } },
     };
     CHECK_ROWS(rows);
 }
@@ -373,6 +407,7 @@ int main(void)
 {
     NPU_RUN(test_solving);
     NPU_RUN(test_factors);
+    NPU_RUN(test_vectors_of_factors);
     NPU_RUN(test_products);
     NPU_RUN(test_norms);
     NPU_RUN(test_statistics);

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-WIDTH = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1, "bool": 1}
+WIDTH = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1, "bool": 1, "c64": 8, "c128": 16}
 SPACES = {"ATEN_": "aten", "QUANTIZED": "quantized_decomposed"}
 CASES_PER_OP = 26
 BYTES_PER_OP = 24000
