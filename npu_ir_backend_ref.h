@@ -160,8 +160,8 @@ typedef struct npu_ref_desc {
    UNSUPPORTED (this machine has no such instruction set; the message lists those it has), NO_MEMORY. */
 NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc);
 NPU_IR_API void npu_ref_destroy(npu_backend *backend);
-/* Names of the instruction sets that kernels are compiled for and this machine has, the best one first: "avx512",
-   "avx2", "neon", and always "base", what every machine of its kind has. NULL past the last one. npu_ref_backend()
+/* Names of the instruction sets that kernels are compiled for and this machine has, the best one first: "avx512_vnni",
+   "avx512", "avx2_vnni", "avx2", "neon", and always "base", what every machine of its kind has. NULL past the last one. npu_ref_backend()
    takes the first. Static strings; thread-safe.
 
    "base" gives the same bits on every machine, of either byte order, with any C library and any number of threads: its
@@ -252,6 +252,7 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 #include <stdlib.h>
 #include <string.h>
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#include <cpuid.h>
 #include <immintrin.h>
 #elif defined(__GNUC__) && defined(__aarch64__)
 #include <arm_neon.h>
@@ -349,19 +350,28 @@ static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b;
    processor.
 
    X(set, narrow, wide): `narrow` is the set whose loops it takes in families that do not gain by this one, `wide` in
-   those that gain by wide registers alone. A set has all that the ones before it have. The functions of a family are
+   those that gain by wide registers alone. Sets of "_vnni" have dot products of bytes besides. The functions of a family are
    stamped for all sets that stand in a column by NPU__REF_ON_NARROW and NPU__REF_ON_WIDE, as calls of a body that is
    inlined: NPU__REF_LOOP_OF(set, name, parameters, arguments), or NPU__REF_VALUE_OF where it returns something. */
-#if defined(__x86_64__) || defined(__i386__)
+#if (defined(__x86_64__) || defined(__i386__)) && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
+#define NPU__REF_HAS_VNNI
+#define NPU__REF_ISAS(X) \
+    X(base, base, base) X(avx2, avx2, avx2) X(avx2_vnni, avx2, avx2) X(avx512, avx2, avx512) \
+    X(avx512_vnni, avx2, avx512)
+#elif defined(__x86_64__) || defined(__i386__)
 #define NPU__REF_ISAS(X) X(base, base, base) X(avx2, avx2, avx2) X(avx512, avx2, avx512)
+#elif defined(__aarch64__)
+#define NPU__REF_ISAS(X) X(base, base, base) X(neon, neon, neon)
+#else
+#define NPU__REF_ISAS(X) X(base, base, base)
+#endif
+#if defined(__x86_64__) || defined(__i386__)
 #define NPU__REF_ON_NARROW(X, ...) X(base, __VA_ARGS__) X(avx2, __VA_ARGS__)
 #define NPU__REF_ON_WIDE(X, ...) NPU__REF_ON_NARROW(X, __VA_ARGS__) X(avx512, __VA_ARGS__)
 #elif defined(__aarch64__)
-#define NPU__REF_ISAS(X) X(base, base, base) X(neon, neon, neon)
 #define NPU__REF_ON_NARROW(X, ...) X(base, __VA_ARGS__) X(neon, __VA_ARGS__)
 #define NPU__REF_ON_WIDE(X, ...) NPU__REF_ON_NARROW(X, __VA_ARGS__)
 #else
-#define NPU__REF_ISAS(X) X(base, base, base)
 #define NPU__REF_ON_NARROW(X, ...) X(base, __VA_ARGS__)
 #define NPU__REF_ON_WIDE(X, ...) X(base, __VA_ARGS__)
 #endif
@@ -7559,7 +7569,7 @@ NPU__REF_TILE_DEFINE(neon_f64, , double, float64x2_t, 2, 8, 2, vld1q_f64, vst1q_
 
 /* By set: for float and for double. */
 static const npu__ref_tile_loops *const npu__ref_product_loops_of[][2] = {
-#define NPU_X(set, narrow, wide) { &npu__ref_tile_##set##_f32, &npu__ref_tile_##set##_f64 },
+#define NPU_X(set, narrow, wide) { &npu__ref_tile_##wide##_f32, &npu__ref_tile_##wide##_f64 },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -20359,6 +20369,490 @@ static npu_status npu__ref_token_qparams_launch(const npu_launch *l, uint32_t pa
     return NPU_OK;
 }
 
+/* ---- products of bytes ----
+
+   Sums of 32 bits, which wrap, so that their order is free. The next few elements along k of a row of A or a column of B
+   are a word: as many bytes, or integers of 16 bits, as one instruction multiplies and adds up. Operand x, of i8 or u8,
+   has an integer taken off as it becomes words: its zero point, or what makes bytes of it that the instruction takes; what
+   that leaves of the zero point is taken off the sums. Operand w is i8, its words have zeros behind the last k.
+
+   A tile of sums stays in registers over all k. A is packed tile by tile, B in panels of a tile's columns. */
+
+enum {
+    NPU__REF_BYTE_COLS = 256,      /* columns that are summed before they are finished */
+    NPU__REF_BYTE_ROWS = 12,       /* of the largest tile of all sets */
+    NPU__REF_BYTE_BLOCK = 1 << 18, /* bytes of B that stay in the second-level cache */
+    NPU__REF_BYTE_GRAIN = 1 << 23  /* multiplications that are worth a part */
+};
+
+/* sums[i][j] of rows x panels of columns, with B's word w of panel p at b + p * step + offsets[w]; A is [words, rows]. */
+typedef void (*npu__ref_byte_product_fn)(int32_t rows, int64_t words, const int32_t *a, const int32_t *b,
+                                         const int64_t *offsets, int64_t step, int64_t panels, int32_t *sums);
+
+typedef struct npu__ref_byte_loops {
+    int32_t rows, cols, depth; /* of the largest tile; elements of a word */
+    int32_t least;             /* of x in words, where they are bytes */
+    npu__ref_byte_product_fn product[2]; /* [1]: x is A */
+    /* n elements of i8 or u8, `off` taken off. */
+    void (*widen)(int16_t *to, const void *from, bool is_signed, int32_t off, size_t n);
+    /* n words of every stride-th element of `depth` rows. */
+    void (*pack)(int32_t *to, const int16_t *const *rows, int64_t stride, size_t n);
+} npu__ref_byte_loops;
+
+#define NPU__REF_BYTE_TILE(NAME, TARGET, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, DOT)                   \
+    NPU__REF_INLINE TARGET void npu__ref_byte_##NAME##_rows(const int32_t rows, int64_t words, const int32_t *a, \
+        const int32_t *b, const int64_t *offsets, int32_t *sums, int64_t sums_row)                              \
+    {                                                                                                           \
+        vector sum[ROWS][VECTORS];                                                                              \
+        NPU__REF_UNROLL_LOOP                                                                                    \
+        for (int32_t i = 0; i < rows; i++) {                                                                    \
+            NPU__REF_UNROLL_LOOP                                                                                \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                             \
+                sum[i][v] = SET(0);                                                                             \
+            }                                                                                                   \
+        }                                                                                                       \
+        for (; words > 0; words--, a += rows, offsets++) {                                                      \
+            const int32_t *from = b + *offsets;                                                                 \
+            vector y[VECTORS];                                                                                  \
+            NPU__REF_UNROLL_LOOP                                                                                \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                             \
+                y[v] = LOAD(from + v * WIDTH);                                                                  \
+            }                                                                                                   \
+            NPU__REF_UNROLL_LOOP                                                                                \
+            for (int32_t i = 0; i < rows; i++) {                                                                \
+                vector x = SET(a[i]);                                                                           \
+                NPU__REF_UNROLL_LOOP                                                                            \
+                for (int32_t v = 0; v < VECTORS; v++) {                                                         \
+                    sum[i][v] = DOT(sum[i][v], x, y[v]);                                                        \
+                }                                                                                               \
+            }                                                                                                   \
+        }                                                                                                       \
+        NPU__REF_UNROLL_LOOP                                                                                    \
+        for (int32_t i = 0; i < rows; i++) {                                                                    \
+            NPU__REF_UNROLL_LOOP                                                                                \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                             \
+                STORE(sums + i * sums_row + v * WIDTH, sum[i][v]);                                              \
+            }                                                                                                   \
+        }                                                                                                       \
+    }                                                                                                           \
+    TARGET static void npu__ref_byte_##NAME##_product(int32_t rows, int64_t words, const int32_t *a, const int32_t *b, \
+        const int64_t *offsets, int64_t step, int64_t panels, int32_t *sums)                                    \
+    {                                                                                                           \
+        int64_t row = panels * (WIDTH * VECTORS);                                                               \
+        for (; panels > 0; panels--, b += step, sums += WIDTH * VECTORS) {                                      \
+            switch (rows) {                                                                                     \
+            NPU__REF_BYTE_CASE(NAME, 1)                                                                         \
+            NPU__REF_BYTE_CASE(NAME, 2)                                                                         \
+            NPU__REF_BYTE_CASE(NAME, 4)                                                                         \
+            NPU__REF_BYTE_ROWS_##ROWS(NAME)                                                                     \
+            default: break;                                                                                     \
+            }                                                                                                   \
+        }                                                                                                       \
+    }
+#define NPU__REF_BYTE_CASE(NAME, n) \
+    case n: npu__ref_byte_##NAME##_rows(n, words, a, b, offsets, sums, row); break;
+#define NPU__REF_BYTE_ROWS_4(NAME)
+#define NPU__REF_BYTE_ROWS_6(NAME) NPU__REF_BYTE_CASE(NAME, 6)
+#define NPU__REF_BYTE_ROWS_8(NAME) NPU__REF_BYTE_CASE(NAME, 8)
+#define NPU__REF_BYTE_ROWS_12(NAME) NPU__REF_BYTE_CASE(NAME, 8) NPU__REF_BYTE_CASE(NAME, 12)
+
+/* Pairs of 16 bits: exact whatever they are, unlike vpmaddubsw, whose sums of two products saturate. */
+#define NPU__REF_BYTE_DOT_base(s, a, b)                                                               \
+    (int32_t)((uint32_t)(s) + (uint32_t)((int16_t)((uint32_t)(a) & 0xffffu) * (int16_t)((uint32_t)(b) & 0xffffu)) + \
+              (uint32_t)(((a) >> 16) * ((b) >> 16)))
+#if defined(__GNUC__) && defined(__SSE2__)
+#define NPU__REF_BYTE_LOAD_sse2(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define NPU__REF_BYTE_STORE_sse2(p, x) _mm_storeu_si128((__m128i *)(void *)(p), x)
+#define NPU__REF_BYTE_DOT_sse2(s, a, b) _mm_add_epi32(s, _mm_madd_epi16(a, b))
+NPU__REF_BYTE_TILE(base, , __m128i, 4, 4, 2, NPU__REF_BYTE_LOAD_sse2, NPU__REF_BYTE_STORE_sse2, _mm_set1_epi32,
+                   NPU__REF_BYTE_DOT_sse2)
+#define NPU__REF_BYTE_OF_base 4, 8, 2, 0, { npu__ref_byte_base_product, npu__ref_byte_base_product }
+#else
+NPU__REF_BYTE_TILE(base, , int32_t, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE, NPU__REF_SCALAR_SET,
+                   NPU__REF_BYTE_DOT_base)
+#define NPU__REF_BYTE_OF_base 4, 4, 2, 0, { npu__ref_byte_base_product, npu__ref_byte_base_product }
+#endif
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#define NPU__REF_BYTE_LOAD_avx2(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define NPU__REF_BYTE_STORE_avx2(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
+#define NPU__REF_BYTE_DOT_avx2(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
+NPU__REF_BYTE_TILE(avx2, __attribute__((target("avx2"))), __m256i, 8, 6, 2, NPU__REF_BYTE_LOAD_avx2,
+                   NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, NPU__REF_BYTE_DOT_avx2)
+#define NPU__REF_BYTE_OF_avx2 6, 16, 2, 0, { npu__ref_byte_avx2_product, npu__ref_byte_avx2_product }
+#define NPU__REF_BYTE_DOT_avx512(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
+NPU__REF_BYTE_TILE(avx512, __attribute__((target("avx512f,avx512bw"))), __m512i, 16, 12, 2, _mm512_loadu_si512,
+                   _mm512_storeu_si512, _mm512_set1_epi32, NPU__REF_BYTE_DOT_avx512)
+#define NPU__REF_BYTE_OF_avx512 12, 32, 2, 0, { npu__ref_byte_avx512_product, npu__ref_byte_avx512_product }
+#endif
+#ifdef NPU__REF_HAS_VNNI /* the first factor is unsigned, sums do not saturate */
+#define NPU__REF_BYTE_SWAPPED_avx2_vnni(s, a, b) _mm256_dpbusd_avx_epi32(s, b, a)
+#define NPU__REF_BYTE_SWAPPED_avx512_vnni(s, a, b) _mm512_dpbusd_epi32(s, b, a)
+#define NPU__REF_BYTE_VNNI(set, TARGET, vector, WIDTH, ROWS, LOAD, STORE, SET, DOT)                             \
+    NPU__REF_BYTE_TILE(set##_a, TARGET, vector, WIDTH, ROWS, 2, LOAD, STORE, SET, DOT)                          \
+    NPU__REF_BYTE_TILE(set##_b, TARGET, vector, WIDTH, ROWS, 2, LOAD, STORE, SET, NPU__REF_BYTE_SWAPPED_##set)
+NPU__REF_BYTE_VNNI(avx2_vnni, __attribute__((target("avx2,avxvnni"))), __m256i, 8, 6, NPU__REF_BYTE_LOAD_avx2,
+                   NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, _mm256_dpbusd_avx_epi32)
+NPU__REF_BYTE_VNNI(avx512_vnni, __attribute__((target("avx512f,avx512bw,avx512vnni"))), __m512i, 16, 12,
+                   _mm512_loadu_si512, _mm512_storeu_si512, _mm512_set1_epi32, _mm512_dpbusd_epi32)
+#define NPU__REF_BYTE_OF_avx2_vnni 6, 16, 4, 0, { npu__ref_byte_avx2_vnni_b_product, npu__ref_byte_avx2_vnni_a_product }
+#define NPU__REF_BYTE_OF_avx512_vnni \
+    12, 32, 4, 0, { npu__ref_byte_avx512_vnni_b_product, npu__ref_byte_avx512_vnni_a_product }
+#endif
+#if defined(__GNUC__) && defined(__aarch64__)
+#ifdef __ARM_FEATURE_DOTPROD
+#define NPU__REF_BYTE_DOT_neon(s, a, b) vdotq_s32(s, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b))
+#define NPU__REF_BYTE_OF_neon 8, 8, 4, -128, { npu__ref_byte_neon_product, npu__ref_byte_neon_product }
+#else
+#define NPU__REF_BYTE_HALF(half, a) vget_##half##_s16(vreinterpretq_s16_s32(a))
+#define NPU__REF_BYTE_DOT_neon(s, a, b)                                                              \
+    vaddq_s32(s, vpaddq_s32(vmull_s16(NPU__REF_BYTE_HALF(low, a), NPU__REF_BYTE_HALF(low, b)),       \
+                            vmull_s16(NPU__REF_BYTE_HALF(high, a), NPU__REF_BYTE_HALF(high, b))))
+#define NPU__REF_BYTE_OF_neon 8, 8, 2, 0, { npu__ref_byte_neon_product, npu__ref_byte_neon_product }
+#endif
+NPU__REF_BYTE_TILE(neon, , int32x4_t, 4, 8, 2, vld1q_s32, vst1q_s32, vdupq_n_s32, NPU__REF_BYTE_DOT_neon)
+#endif
+
+NPU__REF_INLINE void npu__ref_byte_widen_body(int16_t *to, const void *from, bool is_signed, int32_t off, size_t n)
+{
+    const uint8_t *x = (const uint8_t *)from;
+    if (is_signed) {
+        NPU__REF_EACH(n, to[i] = (int16_t)((int8_t)x[i] - off))
+    } else {
+        NPU__REF_EACH(n, to[i] = (int16_t)(x[i] - off))
+    }
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_widen, (int16_t *to, const void *from, bool is_signed, int32_t off, size_t n),
+                 (to, from, is_signed, off, n))
+
+/* Elements at r[0] .. r[depth-1] as a word. */
+#define NPU__REF_BYTE_PAIR(at) (int32_t)((uint32_t)(uint16_t)a[at] | (uint32_t)(uint16_t)b[at] << 16)
+#define NPU__REF_BYTE_QUAD(at)                                                                         \
+    (int32_t)((uint32_t)(uint8_t)a[at] | (uint32_t)(uint8_t)b[at] << 8 | (uint32_t)(uint8_t)c[at] << 16 | \
+              (uint32_t)(uint8_t)d[at] << 24)
+NPU__REF_INLINE void npu__ref_byte_pack2_body(int32_t *to, const int16_t *const *rows, int64_t stride, size_t n)
+{
+    const int16_t *a = rows[0], *b = rows[1];
+    if (stride == 1) {
+        NPU__REF_EACH(n, to[i] = NPU__REF_BYTE_PAIR(i))
+    } else if (stride == 2) {
+        NPU__REF_EACH(n, to[i] = NPU__REF_BYTE_PAIR(2 * i))
+    } else {
+        for (size_t i = 0; i < n; i++, a += stride, b += stride) {
+            to[i] = NPU__REF_BYTE_PAIR(0);
+        }
+    }
+}
+NPU__REF_INLINE void npu__ref_byte_pack4_body(int32_t *to, const int16_t *const *rows, int64_t stride, size_t n)
+{
+    const int16_t *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+    if (stride == 1) {
+        NPU__REF_EACH(n, to[i] = NPU__REF_BYTE_QUAD(i))
+    } else if (stride == 2) {
+        NPU__REF_EACH(n, to[i] = NPU__REF_BYTE_QUAD(2 * i))
+    } else {
+        for (size_t i = 0; i < n; i++, a += stride, b += stride, c += stride, d += stride) {
+            to[i] = NPU__REF_BYTE_QUAD(0);
+        }
+    }
+}
+#define NPU__REF_BYTE_PACK(set, depth)                                                                        \
+    NPU__REF_LOOP_OF(set, byte_pack##depth, (int32_t *to, const int16_t *const *rows, int64_t stride, size_t n), \
+                     (to, rows, stride, n))
+NPU__REF_BYTE_PACK(base, 2)
+#define NPU__REF_BYTE_PACK_base npu__ref_byte_pack2_base
+#ifdef NPU__REF_HAS_AVX2
+NPU__REF_BYTE_PACK(avx2, 2)
+NPU__REF_BYTE_PACK(avx512, 2)
+#define NPU__REF_BYTE_PACK_avx2 npu__ref_byte_pack2_avx2
+#define NPU__REF_BYTE_PACK_avx512 npu__ref_byte_pack2_avx512
+#endif
+#ifdef NPU__REF_HAS_VNNI
+NPU__REF_BYTE_PACK(avx2, 4)
+NPU__REF_BYTE_PACK(avx512, 4)
+#define NPU__REF_BYTE_PACK_avx2_vnni npu__ref_byte_pack4_avx2
+#define NPU__REF_BYTE_PACK_avx512_vnni npu__ref_byte_pack4_avx512
+#endif
+#if defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
+NPU__REF_BYTE_PACK(neon, 4)
+#define NPU__REF_BYTE_PACK_neon npu__ref_byte_pack4_neon
+#elif defined(__aarch64__)
+NPU__REF_BYTE_PACK(neon, 2)
+#define NPU__REF_BYTE_PACK_neon npu__ref_byte_pack2_neon
+#endif
+
+static const npu__ref_byte_loops npu__ref_byte_loops_of[] = {
+#define NPU_X(set, narrow, wide) { NPU__REF_BYTE_OF_##set, npu__ref_byte_widen_##wide, NPU__REF_BYTE_PACK_##set },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* What is taken off x as it becomes words, and what is left of its zero point. */
+static int32_t npu__ref_byte_off(const npu__ref_byte_loops *l, bool is_signed, int32_t zero)
+{
+    return l->depth == 2 ? zero : (is_signed ? -128 : 0) - l->least;
+}
+
+/* Rows of the tile that begins where `left` rows are left. */
+static int32_t npu__ref_byte_tile_rows(const npu__ref_byte_loops *l, int64_t left)
+{
+    int32_t rows = 8;
+    if (left >= l->rows) {
+        return l->rows;
+    }
+    while (rows > left || rows > l->rows) {
+        rows /= 2;
+    }
+    return rows;
+}
+
+/* An operand's element k of row n is x[n * row + k * col]. */
+typedef struct npu__ref_byte_matrix {
+    const void *x;
+    int64_t n, k, row, col;
+    bool is_signed;
+    int32_t off; /* taken off */
+} npu__ref_byte_matrix;
+
+static int64_t npu__ref_byte_words(const npu__ref_byte_loops *l, int64_t k) { return npu__ref_ceil_div(k, l->depth); }
+
+/* Elements first .. first + depth of a row; zeros behind the last one. */
+static int32_t npu__ref_byte_word(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t row, int64_t first)
+{
+    uint32_t word = 0, bits = l->depth == 2 ? 16 : 8, mask = l->depth == 2 ? 0xffffu : 0xffu;
+    for (int64_t i = 0; i < l->depth && first + i < m->k && row < m->n; i++) {
+        const uint8_t *x = (const uint8_t *)m->x + row * m->row + (first + i) * m->col;
+        int32_t e = (m->is_signed ? (int32_t)(int8_t)*x : (int32_t)*x) - m->off;
+        word |= ((uint32_t)e & mask) << (bits * (uint32_t)i);
+    }
+    return (int32_t)word;
+}
+
+/* Rows as A: tile by tile, [words, rows of the tile]. */
+static void npu__ref_byte_pack_a(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int32_t *to)
+{
+    int64_t words = npu__ref_byte_words(l, m->k);
+    int32_t rows;
+    for (int64_t row = 0; row < m->n; row += rows, to += rows * words) {
+        rows = npu__ref_byte_tile_rows(l, m->n - row);
+        for (int32_t i = 0; i < rows; i++) {
+            for (int64_t w = 0; w < words; w++) {
+                to[w * rows + i] = npu__ref_byte_word(l, m, row + i, w * l->depth);
+            }
+        }
+    }
+}
+
+/* Rows as B, which has them as columns: panel by panel, [words, columns]. Those that lie side by side are read so. */
+static void npu__ref_byte_pack_b(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int32_t *to)
+{
+    int64_t words = npu__ref_byte_words(l, m->k);
+    int16_t lines[4][NPU__REF_BYTE_COLS];
+    const int16_t *rows[4] = { lines[0], lines[1], lines[2], lines[3] };
+    for (int64_t first = 0; first < m->n; first += l->cols) {
+        int64_t n = npu__ref_min(l->cols, m->n - first);
+        memset(lines, 0, sizeof lines);
+        for (int64_t w = 0; w < words; w++, to += l->cols) {
+            for (int64_t i = 0; m->row == 1 && i < l->depth; i++) {
+                int64_t k = w * l->depth + i;
+                if (k < m->k) {
+                    l->widen(lines[i], (const uint8_t *)m->x + first + k * m->col, m->is_signed, m->off, (size_t)n);
+                } else {
+                    memset(lines[i], 0, sizeof lines[i]);
+                }
+            }
+            if (m->row == 1) {
+                l->pack(to, rows, 1, (size_t)l->cols);
+            }
+            for (int64_t j = 0; m->row != 1 && j < l->cols; j++) {
+                to[j] = npu__ref_byte_word(l, m, first + j, w * l->depth);
+            }
+        }
+    }
+}
+
+/* offsets[n] -= zero times the sum of row n, which wraps. */
+static void npu__ref_byte_offsets(const npu__ref_byte_matrix *m, int32_t zero, int32_t *offsets)
+{
+    for (int64_t n = 0; n < m->n; n++) {
+        int64_t sum = 0;
+        for (int64_t k = 0; zero && k < m->k; k++) {
+            sum += ((const int8_t *)m->x)[n * m->row + k * m->col];
+        }
+        offsets[n] = (int32_t)((uint32_t)offsets[n] - (uint32_t)zero * (uint32_t)sum);
+    }
+}
+
+typedef struct npu__ref_byte_gemm {
+    const npu__ref_byte_loops *loops;
+    bool x_is_a;
+    int64_t m, words;
+    const int32_t *a, *b;   /* packed */
+    const int64_t *offsets; /* of B's words within a panel */
+    int64_t step;           /* from panel to panel */
+    /* Takes rows x cols sums from `row` and `col` on, their rows `stride` apart. */
+    void (*finish)(const struct npu__ref_byte_gemm *g, int64_t row, int32_t rows, int64_t col, int64_t cols,
+                   const int32_t *sums, int64_t stride);
+    const void *context;
+} npu__ref_byte_gemm;
+
+/* Rows row .. end, row being a multiple of the loops' rows, and columns col .. end_col, col being the first of a panel. */
+static void npu__ref_byte_gemm_run(const npu__ref_byte_gemm *g, int64_t row, int64_t end, int64_t col, int64_t end_col)
+{
+    const npu__ref_byte_loops *l = g->loops;
+    int32_t sums[NPU__REF_BYTE_ROWS * NPU__REF_BYTE_COLS];
+    int64_t fit = NPU__REF_BYTE_BLOCK / 4 / npu__ref_max(g->words, 1), cols;
+    fit = npu__ref_max(npu__ref_min(fit, NPU__REF_BYTE_COLS) / l->cols, 1) * l->cols;
+    for (; col < end_col; col += cols) {
+        int32_t rows;
+        cols = npu__ref_min(fit, end_col - col);
+        for (int64_t i = row; i < end; i += rows) {
+            int64_t panels = npu__ref_ceil_div(cols, l->cols);
+            rows = npu__ref_byte_tile_rows(l, g->m - i);
+            l->product[g->x_is_a](rows, g->words, g->a + i * g->words, g->b + col / l->cols * g->step, g->offsets,
+                                  g->step, panels, sums);
+            g->finish(g, i, rows, col, cols, sums, panels * l->cols);
+        }
+    }
+}
+
+/* x [m,k] times w [n,k], both dense or transposed: what ops that multiply matrices of bytes have in common. */
+typedef struct npu__ref_byte_linear {
+    npu__ref_byte_matrix x, w;
+    const npu__ref_byte_loops *loops;
+    int64_t words;
+    int64_t *steps;    /* of words within a panel */
+    int32_t *packed_w, *offsets; /* NULL: of a weight that is not constant, made for each launch */
+    int32_t left;      /* of x's zero point */
+    uint32_t row_parts;
+    size_t w_at, offsets_at; /* in the workspace, behind x */
+} npu__ref_byte_linear;
+
+static void npu__ref_byte_linear_pack(const npu__ref_byte_linear *s, const void *w, int32_t *packed, int32_t *offsets)
+{
+    npu__ref_byte_matrix m = s->w;
+    m.x = w;
+    npu__ref_byte_pack_b(s->loops, &m, packed);
+    memset(offsets, 0, (size_t)m.n * sizeof *offsets);
+    npu__ref_byte_offsets(&m, s->left, offsets);
+}
+
+/* Set x and w, their `off` excepted. */
+static npu_status npu__ref_byte_linear_init(npu_prepare *p, npu__ref_byte_linear *s, int32_t zero)
+{
+    int64_t panels, parts;
+    size_t x_size, w_size, n_size = (size_t)s->w.n * sizeof *s->offsets;
+    const void *w = p->op->in_data ? p->op->in_data[1] : NULL;
+    s->loops = &npu__ref_byte_loops_of[p->isa];
+    s->x.off = npu__ref_byte_off(s->loops, s->x.is_signed, zero);
+    s->left = zero - s->x.off;
+    s->words = npu__ref_byte_words(s->loops, s->x.k);
+    panels = npu__ref_ceil_div(s->w.n, s->loops->cols);
+    if (!npu_size_mul((size_t)s->words * 4, (size_t)s->x.n, &x_size) ||
+        !npu_size_mul((size_t)s->words * 4, (size_t)(panels * s->loops->cols), &w_size) ||
+        x_size > SIZE_MAX / 4 || w_size > SIZE_MAX / 4) {
+        return NPU_ERR_OVERFLOW;
+    }
+    s->steps = (int64_t *)npu_prepare_alloc(p, (size_t)s->words * sizeof *s->steps + 1);
+    s->packed_w = w ? (int32_t *)npu_prepare_alloc(p, w_size) : NULL;
+    s->offsets = w ? (int32_t *)npu_prepare_alloc(p, n_size) : NULL;
+    if (!s->steps || (w && (!s->packed_w || !s->offsets))) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (int64_t i = 0; i < s->words; i++) {
+        s->steps[i] = i * s->loops->cols;
+    }
+    if (w) {
+        npu__ref_byte_linear_pack(s, w, s->packed_w, s->offsets);
+    }
+    s->w_at = (x_size + 63) / 64 * 64;
+    s->offsets_at = s->w_at + (w ? 0 : (w_size + 63) / 64 * 64);
+    p->workspace = s->offsets_at + (w ? 0 : n_size);
+    parts = (int64_t)((double)s->x.n * (double)s->w.n * (double)s->x.k / NPU__REF_BYTE_GRAIN);
+    parts = npu__ref_max(1, npu__ref_min(parts, 64));
+    s->row_parts = (uint32_t)npu__ref_max(1, npu__ref_min(parts, s->x.n / (4 * s->loops->rows)));
+    p->parts = s->row_parts * (uint32_t)npu__ref_max(1, npu__ref_min(parts / s->row_parts, panels / 2));
+    return NPU_OK;
+}
+
+static void npu__ref_byte_linear_before(const npu__ref_byte_linear *s, const npu_launch *l)
+{
+    npu__ref_byte_matrix x = s->x;
+    char *workspace = (char *)l->workspace;
+    x.x = l->x[0];
+    npu__ref_byte_pack_a(s->loops, &x, (int32_t *)l->workspace);
+    if (!s->packed_w) {
+        npu__ref_byte_linear_pack(s, l->x[1], (int32_t *)(void *)(workspace + s->w_at),
+                                  (int32_t *)(void *)(workspace + s->offsets_at));
+    }
+}
+
+static const int32_t *npu__ref_byte_linear_offsets(const npu__ref_byte_linear *s, const npu_launch *l)
+{
+    return s->offsets ? s->offsets : (const int32_t *)(const void *)((char *)l->workspace + s->offsets_at);
+}
+
+static void npu__ref_byte_linear_run(const npu__ref_byte_linear *s, npu__ref_byte_gemm *g, const npu_launch *l,
+                                     uint32_t part, uint32_t parts)
+{
+    int64_t row = part % s->row_parts, col = part / s->row_parts, col_parts = parts / s->row_parts;
+    int64_t tiles = npu__ref_ceil_div(s->x.n, s->loops->rows), panels = npu__ref_ceil_div(s->w.n, s->loops->cols);
+    int64_t end = tiles * (row + 1) / s->row_parts * s->loops->rows, end_col = panels * (col + 1) / col_parts * s->loops->cols;
+    g->loops = s->loops, g->x_is_a = true;
+    g->m = s->x.n, g->words = s->words;
+    g->a = (const int32_t *)l->workspace;
+    g->b = s->packed_w ? s->packed_w : (const int32_t *)(const void *)((char *)l->workspace + s->w_at);
+    g->offsets = s->steps, g->step = s->words * s->loops->cols;
+    npu__ref_byte_gemm_run(g, tiles * row / s->row_parts * s->loops->rows, npu__ref_min(end, s->x.n),
+                           panels * col / col_parts * s->loops->cols, npu__ref_min(end_col, s->w.n));
+}
+
+/* ---- _int_mm: i8 times i8 ---- */
+
+static npu_status npu__ref_int_mm_before(const npu_launch *l)
+{
+    npu__ref_byte_linear_before((const npu__ref_byte_linear *)l->state, l);
+    return NPU_OK;
+}
+
+static npu_status npu__ref_int_mm_prepare(npu_prepare *p)
+{
+    npu__ref_byte_linear *s = (npu__ref_byte_linear *)npu_prepare_alloc(p, sizeof *s);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->x.is_signed = s->w.is_signed = true;
+    s->x.n = p->in[0].dims[0], s->x.k = s->w.k = p->in[0].dims[1], s->w.n = p->in[1].dims[1];
+    s->x.row = s->x.k, s->x.col = 1;
+    s->w.row = 1, s->w.col = s->w.n;
+    p->state = s;
+    p->before = npu__ref_int_mm_before;
+    return npu__ref_byte_linear_init(p, s, 0);
+}
+
+static void npu__ref_int_mm_finish(const npu__ref_byte_gemm *g, int64_t row, int32_t rows, int64_t col, int64_t cols,
+                                   const int32_t *sums, int64_t stride)
+{
+    const npu_launch *l = (const npu_launch *)g->context;
+    const npu__ref_byte_linear *s = (const npu__ref_byte_linear *)l->state;
+    const int32_t *offsets = npu__ref_byte_linear_offsets(s, l) + col;
+    for (int32_t i = 0; i < rows; i++, sums += stride) {
+        int32_t *y = (int32_t *)l->y[0] + (row + i) * s->w.n + col;
+        NPU__REF_VECTORIZE
+        for (int64_t j = 0; j < cols; j++) {
+            y[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)offsets[j]);
+        }
+    }
+}
+
+static npu_status npu__ref_int_mm_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    npu__ref_byte_gemm g = { 0 };
+    g.finish = npu__ref_int_mm_finish;
+    g.context = l;
+    npu__ref_byte_linear_run((const npu__ref_byte_linear *)l->state, &g, l, part, parts);
+    return NPU_OK;
+}
+
 /* ---- products with weights of small integers ---- */
 
 typedef struct npu__ref_lean {
@@ -20853,6 +21347,7 @@ static npu_status npu__ref_dyn_launch(const npu_launch *l, uint32_t part, uint32
     NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK_TENSOR_QPARAMS, NPU__REF_FAKE),        \
     NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_CHANNEL_AFFINE, NPU__REF_FAKE),                                \
     NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_CHANNEL_AFFINE_CACHEMASK, NPU__REF_FAKE),                      \
+    NPU__REF_ROW(NPU_ATEN_INT_MM, "packed", 10, NULL, npu__ref_int_mm_prepare, npu__ref_int_mm_launch),              \
     NPU__REF_ROW(NPU_ATEN_INT_MM, "plain", 0, NULL, npu__ref_matmul_prepare_plain, npu__ref_matmul_launch),          \
     NPU__REF_ROW(NPU_ATEN_WEIGHT_INT8PACK_MM, "packed", 10, NULL, npu__ref_lean_prepare_packed,                      \
                  npu__ref_lean_launch_packed),                                                                       \
@@ -20929,8 +21424,8 @@ static inline int64_t npu__ref_shift_even(int64_t p, int shift)
 /* x 2^-shift, rounded, halves away from 0; shift is 0 to 31. Source: gemmlowp, RoundingDivideByPOT. */
 static inline int32_t npu__ref_shift_away(int32_t x, int shift)
 {
-    int64_t mask = ((int64_t)1 << shift) - 1, rest = x & mask;
-    return (int32_t)(((int64_t)x >> shift) + (rest > (mask >> 1) + (x < 0)));
+    int32_t mask = (int32_t)((1u << shift) - 1u), rest = x & mask;
+    return (x >> shift) + (rest > (mask >> 1) + (x < 0));
 }
 
 /* The upper half of 2 a b, rounded, halves upwards; b is not the least number. Source: gemmlowp,
@@ -21699,12 +22194,495 @@ static npu_status npu__ref_byte_conv_launch(const npu_launch *l, uint32_t part, 
     return NPU_OK;
 }
 
+/* ---- convolution, linear: products of words ----
+
+   A convolution multiplies its weights, packed as A, with a slab: the inputs of a band of output rows as words, so that
+   what a tap reads lies side by side for the places of a row. A word holds one place of several channels, or, where there
+   are few channels, several taps of a row. Inputs that a stride skips lie in phases of their own. Sums between the rows of
+   a band, where the slab's rows are longer than the result's, are dropped. */
+
+/* How the sums of each channel become results. */
+typedef struct npu__ref_byte_scales {
+    double *reals; /* multiplier 2^(shift - 31) */
+    int32_t *multipliers, *shifts, *offsets;
+    const int32_t *bias;  /* NULL = none, or it is in the offsets */
+    bool is_exact;        /* in double, of all channels */
+    bool is_bias_apart;   /* sums may saturate when it is added, so set it in launch */
+} npu__ref_byte_scales;
+
+/* A product of at least 2^53 is over 2^9 after this shift: whatever a double makes of it, it is clamped. */
+enum { NPU__REF_BYTE_EXACT_SHIFT = -13 };
+/* To even, by the place of the last digit of a double. */
+#define NPU__REF_BYTE_EVEN(x) (((x) + 0x1.8p52) - 0x1.8p52)
+
+/* n sums, of one channel (step 0) or n, their offsets added, as bytes. */
+NPU__REF_INLINE void npu__ref_byte_finish_loops(uint8_t *y, const int32_t *sums, size_t n, const npu__ref_quantised *q,
+                                                const npu__ref_byte_scales *s, size_t first, bool is_exact,
+                                                const size_t step)
+{
+    const double *reals = s->reals + first;
+    const int32_t *m = s->multipliers + first, *shifts = s->shifts + first, *off = s->offsets + first;
+    const int32_t low = q->low - q->zero, high = q->high - q->zero, zero = q->zero;
+    const double least = low, most = high;
+    if (q->is_twice) {
+        NPU__REF_EACH(n, npu__ref_factor f = { m[i * step], shifts[i * step] };
+                      int32_t e = npu__ref_scale_twice((int32_t)((uint32_t)sums[i] + (uint32_t)off[i * step]), f);
+                      e = e < low ? low : e; e = e > high ? high : e; y[i] = (uint8_t)(e + zero))
+    } else if (is_exact) {
+        NPU__REF_EACH(n, double e = (double)(int32_t)((uint32_t)sums[i] + (uint32_t)off[i * step]) * reals[i * step];
+                      e = e < least ? least : e; e = e > most ? most : e;
+                      y[i] = (uint8_t)((int32_t)NPU__REF_BYTE_EVEN(e) + zero))
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            npu__ref_factor f = { m[i * step], shifts[i * step] };
+            y[i] = npu__ref_requantise(q, (int32_t)((uint32_t)sums[i] + (uint32_t)off[i * step]), f);
+        }
+    }
+}
+NPU__REF_INLINE void npu__ref_byte_finish_body(uint8_t *y, const int32_t *sums, size_t n, const npu__ref_quantised *q,
+                                               const npu__ref_byte_scales *s, size_t first, bool is_row)
+{
+    if (is_row) {
+        npu__ref_byte_finish_loops(y, sums, n, q, s, first, s->shifts[first] >= NPU__REF_BYTE_EXACT_SHIFT, 0);
+    } else {
+        npu__ref_byte_finish_loops(y, sums, n, q, s, first, s->is_exact, 1);
+    }
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_finish,
+                 (uint8_t *y, const int32_t *sums, size_t n, const npu__ref_quantised *q, const npu__ref_byte_scales *s,
+                  size_t first, bool is_row), (y, sums, n, q, s, first, is_row))
+
+typedef void (*npu__ref_byte_finish_fn)(uint8_t *y, const int32_t *sums, size_t n, const npu__ref_quantised *q,
+                                        const npu__ref_byte_scales *s, size_t first, bool is_row);
+static const npu__ref_byte_finish_fn npu__ref_byte_finish_of[] = {
+#define NPU_X(set, narrow, wide) npu__ref_byte_finish_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* Sums with a bias that the offsets do not have: the sum itself fits. */
+static void npu__ref_byte_add_bias(int32_t *to, const int32_t *sums, size_t n, const npu__ref_byte_scales *s, size_t first,
+                                   size_t step)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t off = s->offsets[first + i * step];
+        int64_t e = (int64_t)(int32_t)((uint32_t)sums[i] + (uint32_t)off) + s->bias[first + i * step];
+        e = e < INT32_MIN ? INT32_MIN : e > INT32_MAX ? INT32_MAX : e;
+        to[i] = (int32_t)((uint32_t)(int32_t)e - (uint32_t)off); /* which is added again */
+    }
+}
+
+static void npu__ref_byte_finish(const npu__ref_quantised *q, uint32_t isa, uint8_t *y, const int32_t *sums, size_t n,
+                                 const npu__ref_byte_scales *s, size_t first, bool is_row)
+{
+    int32_t with_bias[NPU__REF_BYTE_COLS];
+    if (s->bias) {
+        npu__ref_byte_add_bias(with_bias, sums, n, s, first, !is_row);
+    }
+    npu__ref_byte_finish_of[isa](y, s->bias ? with_bias : sums, n, q, s, first, is_row);
+}
+
+/* Offsets hold what is left of the zero point. The bias joins them where no sum can leave 32 bits by it. */
+static npu_status npu__ref_byte_scales_init(npu_prepare *p, npu__ref_byte_scales *s, const npu__ref_byte_conv *plain)
+{
+    size_t n = (size_t)(plain->c.groups * plain->c.out_channels);
+    const int32_t *bias = plain->has_bias && p->op->in_data ? (const int32_t *)p->op->in_data[2] : NULL;
+    int64_t room = INT32_MAX - (int64_t)npu__ref_min((int64_t)plain->depth, INT32_MAX / (255 * 128)) * 255 * 128;
+    bool fits = !plain->has_bias || bias;
+    s->reals = (double *)npu_prepare_alloc(p, n * (sizeof *s->reals + 3 * sizeof *s->offsets) + 1);
+    if (!s->reals) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->multipliers = (int32_t *)(void *)(s->reals + n), s->shifts = s->multipliers + n, s->offsets = s->shifts + n;
+    s->is_exact = true;
+    for (size_t i = 0; i < n; i++) {
+        npu__ref_factor f = plain->factors[i];
+        s->multipliers[i] = f.multiplier, s->shifts[i] = f.shift;
+        s->reals[i] = npu__math_ldexp((double)f.multiplier, f.shift - 31);
+        s->is_exact = s->is_exact && f.shift >= NPU__REF_BYTE_EXACT_SHIFT;
+        fits = fits && (!bias || (bias[i] < room && bias[i] > -room));
+    }
+    for (size_t i = 0; bias && fits && i < n; i++) {
+        s->offsets[i] = bias[i];
+    }
+    s->is_bias_apart = !fits;
+    return NPU_OK;
+}
+
+
+typedef struct npu__ref_byte_slab {
+    npu__ref_byte_conv plain; /* first: what the plain launch reads */
+    npu__ref_byte_scales scales;
+    npu__ref_conv_shape c;    /* rows that follow one another joined */
+    const npu__ref_byte_loops *loops;
+    uint32_t isa;
+    bool by_taps;             /* words hold taps, not channels */
+    int64_t words;            /* of an output channel */
+    int64_t quads;            /* words of the channels of one tap, or of the taps of a row of one channel */
+    int64_t phases[2], rows, row; /* of a plane of the slab, which is for one of the quads and one phase of rows and columns */
+    int64_t band, bands, chunk, chunks, items;
+    int64_t line, *offsets;
+    int32_t *packed;          /* weights, group by group; NULL = they are not constant */
+    int32_t off, left;
+    size_t slab_bytes, part_bytes;
+} npu__ref_byte_slab;
+
+/* Without taps and strides rows may be joined: as many as divide them and are not too long. */
+static void npu__ref_byte_join_rows(npu__ref_conv_shape *c)
+{
+    int64_t most = npu__ref_min(c->in[1], 1024 / npu__ref_max(c->in[2], 1));
+    if (npu__ref_volume(c->kernel) != 1 || npu__ref_volume(c->stride) != 1 || c->pad[1] || c->pad[2]) {
+        return;
+    }
+    while (most > 1 && c->in[1] % most) {
+        most--;
+    }
+    if (most > 1) {
+        c->in[1] = c->out[1] = c->in[1] / most;
+        c->in[2] = c->out[2] = c->in[2] * most;
+    }
+}
+
+/* Where word i of an output channel lies in the slab. */
+static void npu__ref_byte_slab_offsets(npu__ref_byte_slab *s)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t *to = s->offsets, cols = s->by_taps ? s->quads : c->kernel[2], plane = s->rows * s->row;
+    for (int64_t outer = 0; outer < (s->by_taps ? c->in_channels : s->quads); outer++) {
+        for (int64_t k1 = 0; k1 < c->kernel[1]; k1++) {
+            int64_t y = k1 * c->dilation[1];
+            for (int64_t k2 = 0; k2 < cols; k2++) {
+                int64_t x = s->by_taps ? 0 : k2 * c->dilation[2], quad = s->by_taps ? outer * s->quads + k2 : outer;
+                int64_t phase = y % c->stride[1] * s->phases[1] + x % c->stride[2];
+                *to++ = (quad * s->phases[0] * s->phases[1] + phase) * plane + y / c->stride[1] * s->row +
+                        x / c->stride[2];
+            }
+        }
+    }
+}
+
+/* The weights of an output channel, in the order of words, zeros where there are no more channels or taps. */
+static void npu__ref_byte_slab_weights(const npu__ref_byte_slab *s, const int8_t *w, int8_t *to)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t depth = s->loops->depth, taps = c->kernel[1] * c->kernel[2];
+    for (int64_t i = 0; i < s->words * depth; i++) {
+        int64_t e = i % depth, word = i / depth, channel = word / taps * depth + e, tap = word % taps, last;
+        if (s->by_taps) {
+            last = word % s->quads * depth + e;
+            channel = word / s->quads / c->kernel[1];
+            tap = last < c->kernel[2] ? word / s->quads % c->kernel[1] * c->kernel[2] + last : taps;
+        }
+        to[i] = tap < taps && channel < c->in_channels ? w[channel * taps + tap] : 0;
+    }
+}
+
+static npu_status npu__ref_byte_slab_pack(npu_prepare *p, npu__ref_byte_slab *s)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t channels = c->groups * c->out_channels, row = s->words * s->loops->depth;
+    const int8_t *w = (const int8_t *)p->op->in_data[1];
+    int8_t *ordered = (int8_t *)npu_prepare_alloc(p, (size_t)(s->loops->rows * row) + 1);
+    npu__ref_byte_matrix m = { 0 };
+    s->packed = (int32_t *)npu_prepare_alloc(p, (size_t)(channels * s->words) * sizeof *s->packed + 1);
+    if (!ordered || !s->packed) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    m.x = ordered, m.k = m.row = row, m.col = 1;
+    m.is_signed = true;
+    for (int64_t first = 0; first < channels; first += m.n) {
+        m.n = npu__ref_byte_tile_rows(s->loops, c->out_channels - first % c->out_channels);
+        for (int64_t i = 0; i < m.n; i++) {
+            npu__ref_byte_slab_weights(s, w + (first + i) * (int64_t)s->plain.depth, ordered + i * row);
+        }
+        npu__ref_byte_pack_a(s->loops, &m, s->packed + first * s->words);
+        npu__ref_byte_offsets(&m, s->left, s->scales.offsets + first);
+    }
+    return NPU_OK;
+}
+
+/* Bands of rows whose slab stays in the second-level cache, and fewer where parts are wanted; then output channels. */
+static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t reach = (c->kernel[1] - 1) * c->dilation[1] / c->stride[1], outer = c->images * c->groups;
+    int64_t row = s->quads * (s->by_taps ? c->in_channels : 1) * s->phases[0] * s->phases[1] * s->row;
+    int64_t fit = npu__ref_max(NPU__REF_GEMM_SLAB / 4 / npu__ref_max(row, 1) - reach, 1), wanted, most;
+    double work = (double)outer * (double)c->out_channels * (double)npu__ref_volume(c->out) * (double)s->plain.depth;
+    wanted = npu__ref_max(1, npu__ref_min((int64_t)(work / NPU__REF_BYTE_GRAIN), 64));
+    most = npu__ref_max(npu__ref_ceil_div(2 * s->loops->cols, npu__ref_max(s->row, 1)), reach);
+    s->band = npu__ref_ceil_div(c->out[1], npu__ref_ceil_div(wanted, npu__ref_max(outer, 1)));
+    s->band = npu__ref_min(npu__ref_min(npu__ref_max(s->band, most), fit), c->out[1]);
+    s->bands = npu__ref_ceil_div(c->out[1], s->band);
+    s->chunks = npu__ref_max(1, npu__ref_min(wanted / npu__ref_max(outer * s->bands, 1), c->out_channels / 96));
+    s->chunk = npu__ref_ceil_div(npu__ref_ceil_div(c->out_channels, s->chunks), s->loops->rows) * s->loops->rows;
+    s->chunks = npu__ref_ceil_div(c->out_channels, s->chunk);
+    s->items = outer * s->bands * s->chunks;
+    s->rows = s->band + reach;
+}
+
+static void npu__ref_byte_slab_shape(npu__ref_byte_slab *s)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t depth = s->loops->depth, taps = c->kernel[1] * c->kernel[2];
+    int64_t by_channels = npu__ref_ceil_div(c->in_channels, depth) * taps;
+    s->words = c->in_channels * c->kernel[1] * npu__ref_ceil_div(c->kernel[2], depth);
+    s->by_taps = s->words < by_channels;
+    s->words = s->by_taps ? s->words : by_channels;
+    s->quads = npu__ref_ceil_div(s->by_taps ? c->kernel[2] : c->in_channels, depth);
+    s->phases[0] = c->kernel[1] > 1 ? c->stride[1] : 1;
+    s->phases[1] = c->kernel[2] > 1 && !s->by_taps ? c->stride[2] : 1;
+    s->row = c->out[2] + (s->by_taps ? 0 : (c->kernel[2] - 1) * c->dilation[2] / c->stride[2]);
+    s->line = (s->row - 1) * c->stride[2] + (s->by_taps ? s->quads * depth * c->dilation[2] : s->phases[1]) + 1;
+}
+
+static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
+{
+    npu__ref_byte_slab *s = (npu__ref_byte_slab *)npu_prepare_alloc(p, sizeof *s);
+    npu_status status = s ? npu__ref_byte_conv_prepare(p) : NPU_ERR_NO_MEMORY;
+    size_t planes;
+    if (status) {
+        return status;
+    }
+    s->plain = *(const npu__ref_byte_conv *)p->state;
+    p->state = s;
+    if (!p->op->in_data || !p->op->in_data[1] || npu__ref_volume(s->plain.c.out) * s->plain.c.images == 0) {
+        return NPU_OK;
+    }
+    s->c = s->plain.c, s->isa = p->isa;
+    s->loops = &npu__ref_byte_loops_of[p->isa];
+    s->off = npu__ref_byte_off(s->loops, s->plain.is_signed, s->plain.zero);
+    s->left = s->plain.zero - s->off;
+    npu__ref_byte_join_rows(&s->c);
+    npu__ref_byte_slab_shape(s);
+    npu__ref_byte_slab_cut(s);
+    s->offsets = (int64_t *)npu_prepare_alloc(p, (size_t)s->words * sizeof *s->offsets + 1);
+    if (!s->offsets) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    npu__ref_byte_slab_offsets(s);
+    planes = (size_t)(s->quads * (s->by_taps ? s->c.in_channels : 1) * s->phases[0] * s->phases[1]);
+    if (!npu_size_mul(planes * (size_t)s->rows, (size_t)s->row * 4, &s->slab_bytes) || s->slab_bytes > SIZE_MAX / 256) {
+        return NPU_ERR_OVERFLOW;
+    }
+    s->slab_bytes = (s->slab_bytes + (size_t)s->loops->cols * 4 + 63) / 64 * 64;
+    s->part_bytes = (s->slab_bytes + (size_t)s->line * 4 * sizeof(int16_t) + 63) / 64 * 64;
+    p->parts = (uint32_t)npu__ref_max(1, npu__ref_min(s->items, p->parts));
+    p->workspace = p->parts * (s->part_bytes > s->plain.part_size ? s->part_bytes : s->plain.part_size);
+    status = npu__ref_byte_scales_init(p, &s->scales, &s->plain);
+    return status ? status : npu__ref_byte_slab_pack(p, s);
+}
+
+/* One row of the slab for a quad: words of every phase of columns, from the row `y` of its first channel. */
+static void npu__ref_byte_slab_row(const npu__ref_byte_slab *s, const uint8_t *x, int64_t y, int64_t quad, int16_t *lines,
+                                   int32_t *to)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t depth = s->loops->depth, first = s->by_taps ? 0 : quad * depth, size = c->in[1] * c->in[2];
+    int64_t n = npu__ref_min(c->in[2], s->line - c->pad[2]);
+    const int16_t *rows[4];
+    for (int64_t i = 0; i < depth; i++) {
+        bool is_there = s->by_taps ? i == 0 : first + i < c->in_channels;
+        rows[i] = s->by_taps ? lines + (quad * depth + i) * c->dilation[2] : lines + (is_there ? i * s->line : 0);
+        if (is_there && n > 0) {
+            s->loops->widen(lines + i * s->line + c->pad[2], x + (first + i) * size + y * c->in[2], s->plain.is_signed,
+                            s->off, (size_t)n);
+        }
+    }
+    for (int64_t phase = 0; phase < s->phases[1]; phase++, to += s->rows * s->row) {
+        s->loops->pack(to, rows, c->stride[2], (size_t)s->row);
+        for (int64_t i = 0; i < depth; i++) {
+            rows[i]++;
+        }
+    }
+}
+
+/* The slab of `rows` output rows from `row` on; x: the first channel of the group. */
+static void npu__ref_byte_slab_fill(const npu__ref_byte_slab *s, const uint8_t *x, int64_t row, int64_t rows, int32_t *to)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int16_t *lines = (int16_t *)(void *)((char *)to + s->slab_bytes);
+    int64_t reach = (c->kernel[1] - 1) * c->dilation[1] / c->stride[1], plane = s->rows * s->row;
+    int32_t outside;
+    const int16_t border[4] = { (int16_t)s->left, (int16_t)s->left, (int16_t)s->left, (int16_t)s->left };
+    const int16_t *const borders[4] = { border, border + 1, border + 2, border + 3 };
+    s->loops->pack(&outside, borders, 0, 1);
+    for (int64_t i = 0; i < s->line * s->loops->depth; i++) {
+        lines[i] = (int16_t)s->left;
+    }
+    for (int64_t quad = 0; quad < s->quads * (s->by_taps ? c->in_channels : 1); quad++) {
+        const uint8_t *from = x + (s->by_taps ? quad / s->quads * c->in[1] * c->in[2] : 0);
+        for (int64_t phase = 0; phase < s->phases[0]; phase++, to += s->phases[1] * plane) {
+            for (int64_t i = 0; i < rows + reach; i++) {
+                int64_t y = (row + i) * c->stride[1] + phase - c->pad[1];
+                if (y >= 0 && y < c->in[1]) {
+                    npu__ref_byte_slab_row(s, from, y, s->by_taps ? quad % s->quads : quad, lines, to + i * s->row);
+                    continue;
+                }
+                for (int64_t j = 0; j < s->row * s->phases[1]; j++) {
+                    to[j / s->row * plane + i * s->row + j % s->row] = outside;
+                }
+            }
+        }
+    }
+}
+
+/* A band as the product sees it. */
+typedef struct npu__ref_byte_band {
+    const npu__ref_byte_slab *s;
+    npu__ref_byte_scales scales;
+    size_t channel; /* the first of the group */
+    uint8_t *y;     /* its result at the band */
+} npu__ref_byte_band;
+
+static void npu__ref_byte_band_finish(const npu__ref_byte_gemm *g, int64_t row, int32_t rows, int64_t col, int64_t cols,
+                                      const int32_t *sums, int64_t stride)
+{
+    const npu__ref_byte_band *band = (const npu__ref_byte_band *)g->context;
+    const npu__ref_byte_slab *s = band->s;
+    int64_t width = s->c.out[2], places = npu__ref_volume(s->c.out);
+    uint8_t bytes[NPU__REF_BYTE_COLS];
+    for (int64_t i = row; i < row + rows; i++, sums += stride) {
+        uint8_t *y = band->y + i * places;
+        bool is_dense = s->row == width;
+        npu__ref_byte_finish(&s->plain.q, s->isa, is_dense ? y + col : bytes, sums, (size_t)cols, &band->scales,
+                             band->channel + (size_t)i, true);
+        for (int64_t j = 0, n; !is_dense && j < cols; j += n) {
+            int64_t at = (col + j) % s->row;
+            n = npu__ref_min(s->row - at, cols - j);
+            if (at < width) {
+                memcpy(y + (col + j) / s->row * width + at, bytes + j, (size_t)npu__ref_min(n, width - at));
+            }
+        }
+    }
+}
+
+static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launch *l, int64_t item, int32_t *slab,
+                                    int64_t *filled)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t chunk = item % s->chunks, row = item / s->chunks % s->bands * s->band, outer = item / s->chunks / s->bands;
+    int64_t group = outer % c->groups, rows = npu__ref_min(s->band, c->out[1] - row);
+    npu__ref_byte_band band = { s, s->scales, (size_t)(group * c->out_channels), (uint8_t *)l->y[0] };
+    npu__ref_byte_gemm g = { 0 };
+    if (*filled != item / s->chunks) {
+        const uint8_t *x = (const uint8_t *)l->x[0] + outer * c->in_channels * npu__ref_volume(c->in);
+        npu__ref_byte_slab_fill(s, x, row, rows, slab);
+        *filled = item / s->chunks;
+    }
+    band.scales.bias = s->scales.is_bias_apart ? (const int32_t *)l->x[2] : NULL;
+    band.y += outer * c->out_channels * npu__ref_volume(c->out) + row * c->out[2];
+    g.loops = s->loops;
+    g.m = c->out_channels, g.words = s->words;
+    g.a = s->packed + group * c->out_channels * s->words, g.b = slab;
+    g.offsets = s->offsets, g.step = s->loops->cols;
+    g.finish = npu__ref_byte_band_finish, g.context = &band;
+    npu__ref_byte_gemm_run(&g, chunk * s->chunk, npu__ref_min((chunk + 1) * s->chunk, g.m), 0,
+                           (rows - 1) * s->row + c->out[2]);
+}
+
+static npu_status npu__ref_byte_slab_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_slab *s = (const npu__ref_byte_slab *)l->state;
+    int64_t filled = -1;
+    size_t begin, end;
+    if (!s->packed) {
+        return npu__ref_byte_conv_launch(l, part, parts);
+    }
+    npu__ref_share((size_t)s->items, part, parts, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        npu__ref_byte_slab_item(s, l, (int64_t)i, (int32_t *)(void *)((char *)l->workspace + part * s->part_bytes),
+                                &filled);
+    }
+    return NPU_OK;
+}
+
+/* Over one or two dims, not transposed, and with steps that leave a slab small. */
+static bool npu__ref_byte_slab_fits(const npu_op_info *op)
+{
+    bool fits = op->in[1]->rank <= 4 && !npu__ref_conv_is_transposed(op);
+    for (uint32_t i = 0; i < 2; i++) {
+        fits = fits && npu_op_int_at(op, "stride", i) <= 16 && npu_op_int_at(op, "dilation", i) <= 64 &&
+               npu_op_int_at(op, "padding", i) <= 1024;
+    }
+    return fits;
+}
+
+typedef struct npu__ref_byte_rows {
+    npu__ref_byte_conv plain; /* first: what the plain launch reads */
+    npu__ref_byte_scales scales;
+    npu__ref_byte_linear linear;
+    uint32_t isa;
+} npu__ref_byte_rows;
+
+static npu_status npu__ref_byte_rows_before(const npu_launch *l)
+{
+    npu__ref_byte_linear_before(&((const npu__ref_byte_rows *)l->state)->linear, l);
+    return NPU_OK;
+}
+
+static npu_status npu__ref_byte_rows_prepare(npu_prepare *p)
+{
+    npu__ref_byte_rows *s = (npu__ref_byte_rows *)npu_prepare_alloc(p, sizeof *s);
+    npu_status status = s ? npu__ref_byte_conv_prepare(p) : NPU_ERR_NO_MEMORY;
+    if (status) {
+        return status;
+    }
+    s->plain = *(const npu__ref_byte_conv *)p->state;
+    p->state = s;
+    if (!p->op->in_data || !p->op->in_data[1]) {
+        return NPU_OK;
+    }
+    s->isa = p->isa;
+    s->linear.x.is_signed = s->plain.is_signed, s->linear.w.is_signed = true;
+    s->linear.x.n = s->plain.c.images, s->linear.w.n = s->plain.c.out_channels;
+    s->linear.x.k = s->linear.w.k = s->linear.x.row = s->linear.w.row = s->plain.c.in_channels;
+    s->linear.x.col = s->linear.w.col = 1;
+    status = npu__ref_byte_linear_init(p, &s->linear, s->plain.zero);
+    status = status ? status : npu__ref_byte_scales_init(p, &s->scales, &s->plain);
+    for (int64_t i = 0; status == NPU_OK && i < s->linear.w.n; i++) {
+        uint32_t sum = (uint32_t)s->scales.offsets[i] + (uint32_t)s->linear.offsets[i];
+        s->scales.offsets[i] = (int32_t)sum;
+    }
+    p->before = npu__ref_byte_rows_before;
+    return status;
+}
+
+static void npu__ref_byte_rows_finish(const npu__ref_byte_gemm *g, int64_t row, int32_t rows, int64_t col, int64_t cols,
+                                      const int32_t *sums, int64_t stride)
+{
+    const npu_launch *l = (const npu_launch *)g->context;
+    const npu__ref_byte_rows *s = (const npu__ref_byte_rows *)l->state;
+    npu__ref_byte_scales scales = s->scales;
+    scales.bias = scales.is_bias_apart ? (const int32_t *)l->x[2] : NULL;
+    for (int64_t i = row; i < row + rows; i++, sums += stride) {
+        npu__ref_byte_finish(&s->plain.q, s->isa, (uint8_t *)l->y[0] + i * s->linear.w.n + col, sums, (size_t)cols, &scales,
+                             (size_t)col, false);
+    }
+}
+
+static npu_status npu__ref_byte_rows_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_rows *s = (const npu__ref_byte_rows *)l->state;
+    npu__ref_byte_gemm g = { 0 };
+    if (!s->linear.packed_w) {
+        return npu__ref_byte_conv_launch(l, part, parts);
+    }
+    g.finish = npu__ref_byte_rows_finish;
+    g.context = l;
+    npu__ref_byte_linear_run(&s->linear, &g, l, part, parts);
+    return NPU_OK;
+}
+
 /* ---- table ---- */
 
 #define NPU__REF_BYTE_MAP(mode, kind) \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_byte_map_prepare, npu__ref_byte_map_launch)
 #define NPU__REF_KERNELS_QUANTISED                                                                                    \
+    NPU__REF_ROW(NPU_NPU_QCONV, "packed", 10, npu__ref_byte_slab_fits, npu__ref_byte_slab_prepare,                    \
+                 npu__ref_byte_slab_launch),                                                                          \
     NPU__REF_ROW(NPU_NPU_QCONV, "plain", 0, NULL, npu__ref_byte_conv_prepare, npu__ref_byte_conv_launch),             \
+    NPU__REF_ROW(NPU_NPU_QLINEAR, "packed", 10, NULL, npu__ref_byte_rows_prepare, npu__ref_byte_rows_launch),         \
     NPU__REF_ROW(NPU_NPU_QLINEAR, "plain", 0, NULL, npu__ref_byte_conv_prepare, npu__ref_byte_conv_launch),           \
     NPU__REF_ROW(NPU_NPU_QADD, "plain", 0, NULL, npu__ref_byte_pair_prepare, npu__ref_byte_pair_launch),              \
     NPU__REF_ROW(NPU_NPU_QMUL, "plain", 0, NULL, npu__ref_byte_pair_prepare, npu__ref_byte_pair_launch),              \
@@ -22733,6 +23711,15 @@ typedef struct npu__ref {
     uint32_t isa;
 } npu__ref;
 
+#ifdef NPU__REF_HAS_VNNI
+/* What compilers have no word for; AVX2 has been found, so that the system saves its registers. */
+static bool npu__ref_has_avx_vnni(void)
+{
+    unsigned a = 0, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+}
+#endif
+
 /* Every processor with AVX2 has F16C. */
 static bool npu__ref_has_isa(uint32_t isa)
 {
@@ -22742,6 +23729,11 @@ static bool npu__ref_has_isa(uint32_t isa)
         return npu__ref_has_isa(NPU__REF_ISA_avx2) &&
                (!!__builtin_cpu_supports("avx512f") & !!__builtin_cpu_supports("avx512bw") &
                 !!__builtin_cpu_supports("avx512dq") & !!__builtin_cpu_supports("avx512vl"));
+#ifdef NPU__REF_HAS_VNNI
+    case NPU__REF_ISA_avx512_vnni:
+        return npu__ref_has_isa(NPU__REF_ISA_avx512) && __builtin_cpu_supports("avx512vnni");
+    case NPU__REF_ISA_avx2_vnni: return npu__ref_has_isa(NPU__REF_ISA_avx2) && npu__ref_has_avx_vnni();
+#endif
     case NPU__REF_ISA_avx2: return !!__builtin_cpu_supports("avx2") & !!__builtin_cpu_supports("fma");
 #endif
     default: return isa < NPU__REF_ISA_COUNT;

@@ -407,6 +407,110 @@ static double time_lean(lean_form form, int64_t rows, double *rate)
     return seconds / LEAN_LAYERS;
 }
 
+/* ---- products of bytes -------------------------------------------------------------------------------------- */
+
+/* Convolutions of [1, in, size, size]; size 0: `kernel` rows of `in` times a weight of `out` rows. */
+typedef struct byte_row { const char *name; int64_t in, out, size, kernel, stride, groups; } byte_row;
+static const byte_row byte_rows[] = {
+    { "GEMM 256", 256, 256, 0, 256, 1, 1 },
+    { "GEMM 512", 512, 512, 0, 512, 1, 1 },
+    { "GEMM 1024", 1024, 1024, 0, 1024, 1, 1 },
+    { "one row of 4096 times 4096", 4096, 4096, 0, 1, 1, 1 },
+    { "ResNet-50 conv1 7x7/2", 3, 64, 224, 7, 2, 1 },
+    { "ResNet-50 3x3, 64 at 56", 64, 64, 56, 3, 1, 1 },
+    { "ResNet-50 1x1, 64 to 256 at 56", 64, 256, 56, 1, 1, 1 },
+    { "ResNet-50 3x3/2, 128 at 56", 128, 128, 56, 3, 2, 1 },
+    { "ResNet-50 3x3, 128 at 28", 128, 128, 28, 3, 1, 1 },
+    { "ResNet-50 3x3, 256 at 14", 256, 256, 14, 3, 1, 1 },
+    { "ResNet-50 1x1, 1024 to 256 at 14", 1024, 256, 14, 1, 1, 1 },
+    { "ResNet-50 3x3, 512 at 7", 512, 512, 7, 3, 1, 1 },
+    { "ResNet-50 1x1, 512 to 2048 at 7", 512, 2048, 7, 1, 1, 1 },
+    { "MobileNetV2 3x3/2, 3 to 32 at 224", 3, 32, 224, 3, 2, 1 },
+    { "MobileNetV2 depthwise 32 at 112", 32, 32, 112, 3, 1, 32 },
+    { "MobileNetV2 depthwise/2 96 at 112", 96, 96, 112, 3, 2, 96 },
+    { "MobileNetV2 depthwise 384 at 14", 384, 384, 14, 3, 1, 384 },
+    { "MobileNetV2 depthwise 960 at 7", 960, 960, 7, 3, 1, 960 },
+    { "MobileNetV2 1x1, 24 to 144 at 56", 24, 144, 56, 1, 1, 1 },
+    { "MobileNetV2 1x1, 384 to 96 at 14", 384, 96, 14, 1, 1, 1 },
+    { "MobileNetV2 1x1, 960 to 320 at 7", 960, 320, 7, 1, 1, 1 },
+};
+
+/* The row in i8 or f32, with weights that are constants. */
+static npu_graph *byte_graph(const byte_row *r, bool is_int8)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    const npu_dtype dtype = is_int8 ? NPU_I8 : NPU_F32;
+    const int64_t pad = r->kernel / 2, zero = 3;
+    const double one = 1.0, half = 0.005;
+    double unused = 0.0;
+    npu_spec x = r->size ? npu_spec_tensor(dtype, 4, (int64_t[]){ 1, r->in, r->size, r->size })
+                         : npu_spec_tensor(dtype, 2, (int64_t[]){ r->kernel, r->in });
+    npu_arg args[20] = {
+        npu_arg_tensor("input", npu_input(g, "x", x)),
+        npu_arg_tensor("weight", lean_constant(g, dtype, r->size ? 4 : 2, (int64_t[]){ r->out, r->in / r->groups, r->kernel, r->kernel }, &unused)),
+        npu_arg_tensor("bias", lean_constant(g, is_int8 ? NPU_I32 : NPU_F32, 1, &r->out, &unused)),
+    };
+    const npu_arg conv[] = {
+        npu_arg_ints("stride", (int64_t[]){ r->stride, r->stride }, 2), npu_arg_ints("padding", (int64_t[]){ pad, pad }, 2),
+        npu_arg_ints("dilation", (int64_t[]){ 1, 1 }, 2), npu_arg_bool("transposed", false),
+        npu_arg_ints("output_padding", (int64_t[]){ 0, 0 }, 2), npu_arg_int("groups", r->groups),
+    };
+    const npu_arg quantised[] = {
+        npu_arg_floats("w_scales", &half, 1), npu_arg_floats("in_scales", &one, 1), npu_arg_ints("in_zeros", &zero, 1),
+        npu_arg_float("scale", 1.0), npu_arg_int("zero", 5),
+    };
+    const uint32_t num_conv = r->size ? sizeof conv / sizeof *conv : 0, num_quantised = is_int8 ? sizeof quantised / sizeof *quantised : 0;
+    const npu_kind kinds[2][2] = { { NPU_ATEN_LINEAR, NPU_NPU_QLINEAR }, { NPU_ATEN_CONVOLUTION, NPU_NPU_QCONV } };
+    memcpy(args + 3, conv, num_conv * sizeof *conv);
+    memcpy(args + 3 + num_conv, quantised, num_quantised * sizeof *quantised);
+    npu_op op = npu_emit(g, kinds[r->size > 0][is_int8], args, 3 + num_conv + num_quantised);
+    npu_output(g, "y", npu_op_result(g, op, 0));
+    require(npu_graph_status(g), npu_graph_diag(g)->message);
+    return g;
+}
+
+static double time_byte_row(const byte_row *r, bool is_int8, const npu_backend *cpu)
+{
+    npu_graph *g = byte_graph(r, is_int8);
+    npu_exec *exec = NULL;
+    npu_diag diag = { 0 };
+    const npu_spec *x = npu_value_spec(g, npu_graph_input(g, 0));
+    size_t size = 0;
+    npu_spec_size(x, &size);
+    void *data = take(size);
+    require(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), diag.message);
+    require(npu_exec_set_input_at(exec, 0, &(npu_array){ NULL, *x, data }), "input");
+    double seconds = measure(run_exec, exec, 0.01);
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+    free(data);
+    return seconds;
+}
+
+/* Each row in 8 bits beside f32, under every instruction set of this machine. */
+static void bench_bytes(void)
+{
+    npu_backend *sets[8] = { NULL };
+    uint32_t num = 0;
+    printf("products of bytes   f32 ms, then of each set i8 ms and times as fast as f32 (%s)\n", npu_ref_isa(0));
+    for (; num < 8 && npu_ref_isa(num); num++) {
+        require(npu_ref_create(&sets[num], &(npu_ref_desc){ .isa = npu_ref_isa(num), .with_built_in = true }), "backend");
+    }
+    for (size_t i = 0; i < sizeof byte_rows / sizeof byte_rows[0]; i++) {
+        double f32 = time_byte_row(&byte_rows[i], false, sets[0]);
+        printf("  %-36s %8.3f", byte_rows[i].name, f32 * 1e3);
+        for (uint32_t k = 0; k < num; k++) {
+            double i8 = time_byte_row(&byte_rows[i], true, sets[k]);
+            printf("  %s %8.3f %5.2f", npu_ref_isa(k), i8 * 1e3, f32 / i8);
+            fflush(stdout);
+        }
+        printf("\n");
+    }
+    for (uint32_t k = 0; k < num; k++) {
+        npu_ref_destroy(sets[k]);
+    }
+}
+
 static void bench_int8(void)
 {
     static const char *const names[LEAN_FORMS] = { "f32", "int8", "int4, groups of 128", "int4, groups of 32" };
@@ -422,6 +526,7 @@ static void bench_int8(void)
             fflush(stdout);
         }
     }
+    bench_bytes();
 }
 
 /* ---- kernels ----------------------------------------------------------------------------------------------- */

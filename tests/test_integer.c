@@ -1,6 +1,7 @@
 /* Ops on 8 bits that stand for (stored - zero) scale: every result against tests/oracle/quantised.h, for both roundings, and
    what their type rules refuse. */
 #include "../npu_ir_backend_ref.h"
+#include "isa.h"
 #include "npu_test.h"
 #include "oracle/quantised.h"
 
@@ -608,6 +609,196 @@ static void test_resize(void)
     }
 }
 
+/* ---- fast variants: the bytes of the plain one, under every instruction set ---- */
+
+enum { LARGE = 1 << 18 };
+static int8_t large_w[LARGE], large_x[LARGE];
+static int32_t large_bias[512];
+static double large_scales[512];
+
+/* Sums as large as they can be, or any; biases that make them saturate; factors beside what a double holds exactly. */
+static void fill_large(numbers *n)
+{
+    int kind = pick(0, 3);
+    for (int i = 0; i < LARGE; i++) {
+        large_x[i] = kind == 0 ? (int8_t)(n->is_signed ? 127 : -1) : (int8_t)npu_test_random(&rng);
+        large_w[i] = kind == 0 ? -128 : kind == 1 ? (int8_t)(pick(0, 1) ? 127 : -128) : (int8_t)npu_test_random(&rng);
+    }
+    n->out = pick(0, 2) ? n->in[0] * ldexp(1.0, pick(0, 12)) : n->out;
+    for (int i = 0; i < 512; i++) {
+        large_bias[i] = kind == 1 ? (pick(0, 1) ? INT32_MAX : INT32_MIN) : pick(-20000, 20000);
+        large_scales[i] = pick_scale() * (kind == 3 ? ldexp(1.0, -pick(0, 9)) : 1.0);
+    }
+}
+
+static npu_exec *run_variant(const npu_graph *g, const npu_backend *cpu, const void *x)
+{
+    npu_exec *exec = NULL;
+    npu_diag diag = { 0 };
+    size_t bits;
+    npu_status status = npu_exec_create_simple(&exec, g, &cpu, 1, &diag);
+    for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_inputs(g); i++) {
+        npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &bits);
+        status = npu_test_input_at(exec, i, i ? large_w : x, bits);
+    }
+    status = status ? status : npu_exec_run(exec);
+    NPU_CHECK_THAT(status == NPU_OK, "%s: %s", npu_status_name(status), diag.message);
+    return exec;
+}
+
+/* Every set against the plain variant. */
+static void check_variants(const npu_graph *g, const char *what)
+{
+    npu_ref_desc desc = { .variant = "plain", .with_built_in = true };
+    npu_backend *plain = NULL;
+    size_t size = 0, fast_size = 0;
+    NPU_CHECK_STATUS(npu_ref_create(&plain, &desc), NPU_OK);
+    npu_exec *right = run_variant(g, plain, large_x);
+    const uint8_t *a = (const uint8_t *)npu_exec_output(right, 0, &size);
+    for (uint32_t i = 0; isa_cpu(i); i++) {
+        npu_exec *fast = run_variant(g, isa_cpu(i), large_x);
+        const uint8_t *b = (const uint8_t *)npu_exec_output(fast, 0, &fast_size);
+        size_t wrong = 0;
+        while (a && b && wrong < size && a[wrong] == b[wrong]) {
+            wrong++;
+        }
+        NPU_CHECK_THAT(size && size == fast_size && wrong == size, "%s: set %s: byte %lu of %lu is %d, expected %d", what,
+                       npu_ref_isa(i), (unsigned long)wrong, (unsigned long)size, b[wrong % size], a[wrong % size]);
+        npu_exec_destroy(fast);
+    }
+    npu_exec_destroy(right);
+    npu_ref_destroy(plain);
+}
+
+/* A graph of one op on x, with constants for weight and bias; attributes are those of `list`, then the quantised ones. */
+static void check_fast(npu_kind kind, numbers *n, npu_spec x, npu_spec w, const npu_arg *list, uint32_t num, const char *what)
+{
+    npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = registry });
+    int64_t channels = w.dims[0], zero = n->in_zero[0];
+    npu_arg args[20];
+    bool is_fed = pick(0, 7) == 0;
+    fill_large(n);
+    x.dtype = n->is_signed ? NPU_I8 : NPU_U8;
+    args[0] = npu_arg_tensor("input", npu_input(g, "x", x));
+    args[1] = npu_arg_tensor("weight", is_fed ? npu_input(g, "w", w) : npu_constant(g, NULL, w, large_w));
+    args[2] = npu_arg_tensor("bias", npu_constant(g, NULL, npu_spec_tensor(NPU_I32, 1, &channels), large_bias));
+    memcpy(args + 3, list, num * sizeof *list);
+    const npu_arg quantised[] = { npu_arg_floats("w_scales", large_scales, pick(0, 1) ? (uint32_t)channels : 1),
+                                  npu_arg_floats("in_scales", n->in, 1), npu_arg_ints("in_zeros", &zero, 1),
+                                  npu_arg_float("scale", n->out), npu_arg_int("zero", n->zero), npu_arg_int("low", n->low),
+                                  npu_arg_int("high", n->high), npu_arg_str("rounding", n->twice ? "double" : "single") };
+    memcpy(args + 3 + num, quantised, sizeof quantised);
+    npu_op op = npu_emit(g, kind, args, 3 + num + sizeof quantised / sizeof *quantised);
+    npu_output(g, "y", npu_op_result(g, op, 0));
+    NPU_CHECK_THAT(npu_graph_status(g) == NPU_OK, "%s: %s", what, npu_graph_diag(g)->message);
+    check_variants(g, what);
+    npu_graph_destroy(g);
+}
+
+/* Sums times 2^31 factors that lie so near a half of 2^shift that a double holds the half: rounded once they go to `y`. */
+static const struct { int32_t sum, multiplier; int shift, y; } near_halves[] = {
+    { 8811711, 1477376831, 47, 93 },   { 8761343, 1501933569, 47, 93 },   { 7252661, 1930792035, 47, 99 },
+    { 10656395, 1446150877, 47, 109 }, { 6090213, 1640724499, 48, 35 },   { 8866267, 1793690195, 48, 57 },
+    { 14666067, 1141939493, 48, 59 },  { 21744213, 1080892675, 48, 83 },
+};
+
+static void test_near_halves(void)
+{
+    enum { NUM = sizeof near_halves / sizeof near_halves[0] };
+    numbers n = { .is_signed = true, .in = { 1.0 }, .out = 1.0, .low = -128, .high = 127 };
+    npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = registry });
+    const double one = 1.0;
+    const int64_t none = 0, channels = NUM;
+    const npu_backend *cpu = npu_ref_backend();
+    size_t size = 0;
+    memset(large_w, 0, NUM);
+    for (int i = 0; i < NUM; i++) {
+        large_bias[i] = near_halves[i].sum;
+        large_scales[i] = ldexp(near_halves[i].multiplier, -near_halves[i].shift);
+    }
+    npu_arg args[] = {
+        npu_arg_tensor("input", npu_input(g, "x", npu_spec_tensor(NPU_I8, 2, (int64_t[]){ 1, 1 }))),
+        npu_arg_tensor("weight", npu_constant(g, NULL, npu_spec_tensor(NPU_I8, 2, (int64_t[]){ NUM, 1 }), large_w)),
+        npu_arg_tensor("bias", npu_constant(g, NULL, npu_spec_tensor(NPU_I32, 1, &channels), large_bias)),
+        npu_arg_floats("w_scales", large_scales, NUM), npu_arg_floats("in_scales", &one, 1), npu_arg_ints("in_zeros", &none, 1),
+        npu_arg_float("scale", n.out), npu_arg_int("zero", 0), npu_arg_str("rounding", "single"),
+    };
+    npu_output(g, "y", npu_op_result(g, npu_emit(g, NPU_NPU_QLINEAR, args, sizeof args / sizeof args[0]), 0));
+    npu_exec *exec = run_variant(g, cpu, large_x);
+    const int8_t *y = (const int8_t *)npu_exec_output(exec, 0, &size);
+    for (size_t i = 0; i < size; i++) {
+        NPU_CHECK_THAT(y[i] == near_halves[i].y, "%d times %d 2^-%d is %d, expected %d", (int)near_halves[i].sum,
+                       (int)near_halves[i].multiplier, near_halves[i].shift, y[i], near_halves[i].y);
+    }
+    npu_exec_destroy(exec);
+    check_variants(g, "halves");
+    npu_graph_destroy(g);
+}
+
+static void test_fast_linear(void)
+{
+    for (int i = 0; i < 60; i++) {
+        numbers n = pick_numbers();
+        int64_t m = pick(1, i % 3 ? 40 : 200), k = pick(1, i % 5 ? 200 : 1000), out = pick(1, 250);
+        char what[80];
+        snprintf(what, sizeof what, "qlinear %d x %d x %d", (int)m, (int)k, (int)out);
+        check_fast(NPU_NPU_QLINEAR, &n, npu_spec_tensor(NPU_I8, 2, (int64_t[]){ m, k }),
+                   npu_spec_tensor(NPU_I8, 2, (int64_t[]){ out, k }), NULL, 0, what);
+    }
+}
+
+static void test_fast_convolution(void)
+{
+    for (int i = 0; i < 150; i++) {
+        numbers n = pick_numbers();
+        bool is_depthwise = i % 4 == 0;
+        int64_t groups = is_depthwise ? pick(1, 40) : pick(1, 3), in = is_depthwise ? 1 : pick(1, 18);
+        int64_t out = is_depthwise ? pick(1, 2) : pick(1, 45), kernel[2] = { pick(1, 4), i % 7 ? pick(1, 4) : 7 };
+        int64_t stride[2] = { pick(1, 3), pick(1, 3) }, pad[2], dilation[2] = { pick(1, 2), pick(1, 2) }, size[2];
+        char what[200];
+        if (i % 5 == 1) {
+            kernel[0] = kernel[1] = 1;
+        }
+        for (int d = 0; d < 2; d++) {
+            stride[d] = i % 3 ? 1 : stride[d];
+            pad[d] = pick(0, 1) ? pick(0, (int)kernel[d]) : 0;
+            size[d] = pick(1, 40) + (kernel[d] - 1) * dilation[d];
+        }
+        snprintf(what, sizeof what, "qconv x %dx%d, %d groups %d to %d, kernel %dx%d stride %d,%d pad %d,%d dilation %d,%d",
+                 (int)size[0], (int)size[1], (int)groups, (int)in, (int)out, (int)kernel[0], (int)kernel[1], (int)stride[0],
+                 (int)stride[1], (int)pad[0], (int)pad[1], (int)dilation[0], (int)dilation[1]);
+        const int64_t none[2] = { 0 };
+        const npu_arg list[] = { npu_arg_ints("stride", stride, 2), npu_arg_ints("padding", pad, 2),
+                                 npu_arg_ints("dilation", dilation, 2), npu_arg_bool("transposed", false),
+                                 npu_arg_ints("output_padding", none, 2), npu_arg_int("groups", groups) };
+        check_fast(NPU_NPU_QCONV, &n, npu_spec_tensor(NPU_I8, 4, (int64_t[]){ pick(1, 2), groups * in, size[0], size[1] }),
+                   npu_spec_tensor(NPU_I8, 4, (int64_t[]){ groups * out, in, kernel[0], kernel[1] }), list,
+                   sizeof list / sizeof *list, what);
+    }
+}
+
+/* i8 times i8 in 32 bits: all sums at their limits, and any. */
+static void test_fast_int_mm(void)
+{
+    for (int i = 0; i < 40; i++) {
+        numbers n = { .is_signed = true, .in = { 1.0 }, .out = 1.0 };
+        int64_t m = pick(1, 70), k = pick(1, 300), cols = pick(1, 130);
+        npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = registry });
+        npu_spec spec = npu_spec_tensor(NPU_I8, 2, (int64_t[]){ k, cols });
+        char what[80];
+        fill_large(&n);
+        if (i % 3 == 0) {
+            memset(large_x, -128, sizeof large_x);
+        }
+        snprintf(what, sizeof what, "_int_mm %d x %d x %d", (int)m, (int)k, (int)cols);
+        npu_arg args[] = { npu_arg_tensor("self", npu_input(g, "x", npu_spec_tensor(NPU_I8, 2, (int64_t[]){ m, k }))),
+                           npu_arg_tensor("mat2", i % 2 ? npu_input(g, "w", spec) : npu_constant(g, NULL, spec, large_w)) };
+        npu_output(g, "y", npu_op_result(g, npu_emit(g, NPU_ATEN_INT_MM, args, 2), 0));
+        check_variants(g, what);
+        npu_graph_destroy(g);
+    }
+}
+
 /* ---- bad input ---- */
 
 #define GOOD "in_scales=[0.5], in_zeros=[0], scale=0.5, zero=0"
@@ -675,7 +866,12 @@ int main(void)
     NPU_RUN(test_softmax_twice);
     NPU_RUN(test_layer_norm);
     NPU_RUN(test_resize);
+    NPU_RUN(test_near_halves);
+    NPU_RUN(test_fast_linear);
+    NPU_RUN(test_fast_convolution);
+    NPU_RUN(test_fast_int_mm);
     NPU_RUN(test_refused);
+    isa_free();
     npu_registry_destroy(registry);
     return npu_test_done();
 }

@@ -851,6 +851,8 @@ static void test_base(void)
 
 static void test_avx2(void) { check_isa("avx2"); }
 static void test_avx512(void) { check_isa("avx512"); }
+static void test_avx2_vnni(void) { check_isa("avx2_vnni"); }
+static void test_avx512_vnni(void) { check_isa("avx512_vnni"); }
 static void test_neon(void) { check_isa("neon"); }
 
 static void test_unknown_isa(void)
@@ -896,6 +898,8 @@ int main(void)
     NPU_RUN(test_avx2);
     NPU_RUN(test_avx512);
     NPU_RUN(test_neon);
+    NPU_RUN(test_avx2_vnni);
+    NPU_RUN(test_avx512_vnni);
     NPU_RUN(test_unknown_isa);
     isa_free();
     npu_ref_destroy(plain);
