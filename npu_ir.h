@@ -18546,10 +18546,14 @@ static npu_status npu__check_quantised(npu_deduce *d, uint32_t num)
 static npu_status npu__check_accumulator(npu_deduce *d, const char *name, int64_t count, int64_t weight)
 {
     int64_t least = d->op->in[0]->dtype == NPU_U8 ? 0 : -128, zero = npu_op_int_at(d->op, "in_zeros", 0);
-    int64_t most = zero - least > least + 255 - zero ? zero - least : least + 255 - zero;
-    int64_t limit = INT32_MAX / (most * weight);
-    return d->status || count <= limit
-               ? d->status
+    int64_t most, limit;
+    if (d->status) {
+        return d->status; /* a zero point that is none, too */
+    }
+    most = zero - least > least + 255 - zero ? zero - least : least + 255 - zero;
+    limit = INT32_MAX / (most * weight);
+    return count <= limit
+               ? NPU_OK
                : npu_deduce_fail(d, NPU_ERR_OVERFLOW, name,
                                  "a sum of %lld products may exceed the 32 bits of its accumulator, expected at most "
                                  "%lld", (long long)count, (long long)limit);

@@ -20190,8 +20190,9 @@ static void npu__ref_dequantize_run(const npu__ref_affine *s, const npu__ref_aff
     bool is_whole = npu__ref_is_integer(s->inner);
     npu__ref_round(NPU__F64, is_whole ? (uint32_t)NPU_F64 : s->inner, x, n);
     for (size_t i = 0; i < n; i++) {
-        int64_t whole = (int64_t)(x[i] -= r->zero);
+        x[i] -= r->zero;
         if (is_whole) {
+            int64_t whole = npu__ref_to_i64(x[i]);
             npu__ref_round(NPU__I64, s->inner, &whole, 1);
             x[i] = (double)whole;
         }

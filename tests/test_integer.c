@@ -810,6 +810,7 @@ static const struct { const char *inputs, *call; npu_status status; const char *
     { "i8[4]", "npu.requantise(x, in_scales=[nan], in_zeros=[0], scale=0.5, zero=0)", NPU_ERR_ATTRIBUTE, "nan, expected a finite" },
     { "i8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[0], scale=inf, zero=0)", NPU_ERR_ATTRIBUTE, "scale is inf, expected a finite" },
     { "i8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[128], scale=0.5, zero=0)", NPU_ERR_ATTRIBUTE, "in_zeros is 128, expected -128 to 127 of i8" },
+    { "i8[1,4]\ninput w : i8[3,4]", "npu.qlinear(x, w, w_scales=[0.5], in_scales=[0.5], in_zeros=[9223372036854775807], scale=0.5, zero=0)", NPU_ERR_ATTRIBUTE, "in_zeros is 9223372036854775807, expected -128 to 127" },
     { "u8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[0], scale=0.5, zero=-1)", NPU_ERR_ATTRIBUTE, "zero is -1, expected 0 to 255 of u8" },
     { "u8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[0], scale=0.5, zero=200, dtype=i8)", NPU_ERR_ATTRIBUTE, "zero is 200, expected -128 to 127 of i8" },
     { "i8[4]", "npu.requantise(x, " GOOD ", low=-129)", NPU_ERR_ATTRIBUTE, "low is -129" },
