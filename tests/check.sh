@@ -230,8 +230,8 @@ macros() {
 
 # ---- tests on other compilers and machines ------------------------------------------------------------------------
 
-# Vectors run all their ways here and under the address sanitizer; elsewhere the first three will do. Where threads are
-# looked at, only the tests that have some run, and no vectors, because each runs on one.
+# Vectors run all their ways in make test; elsewhere the first three will do. Where threads are looked at, only the tests
+# that have some run, and no vectors, because each runs on one.
 tests_with() { # build folder, compiler, flags, emulator, ways, tests
     $MAKE -j "$JOBS" BUILD="$BUILD/$1" CC="$2" CFLAGS="$3" RUN="$4" JOBS="$JOBS" WAYS="${5:-three}" ${6:+TESTS="$6"} test
 }
@@ -246,19 +246,18 @@ sanitizer() { # name, flags, runner, ways, tests
     step "tests under $1 sanitizer ($CC)" tests_with "$1" "$CC" "-std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=$1 $2" "$3" "$4" "$5"
 }
 
-address() { sanitizer address -DNPU_IR_DEBUG "" all; }
-
-undefined_behaviour() {
-    if has clang; then # it finds more than gcc, and takes minutes to compile when it optimises
-        CC=clang sanitizer undefined,float-cast-overflow "-fno-sanitize-recover=all -O0" ""
+# Clang finds more than gcc, and takes minutes to compile this when it optimises.
+sanitizers() {
+    if has clang; then
+        CC=clang sanitizer address,undefined,float-cast-overflow "-fno-sanitize-recover=all -DNPU_IR_DEBUG -O0" ""
     else
-        sanitizer undefined,float-cast-overflow -fno-sanitize-recover=all ""
+        sanitizer address,undefined "-fno-sanitize-recover=all -DNPU_IR_DEBUG" ""
     fi
 }
 
 threads() {
     local threaded
-    threaded=$(grep -lE 'npu_threads_create|npu_parallel|npu_sim_create|rig_start|pthread_create' tests/test_*.c | xargs -n 1 basename -s .c | xargs)
+    threaded=$(grep -lE 'npu_threads_create|npu_parallel|async|pthread_create' tests/test_*.c | xargs -n 1 basename -s .c | xargs)
     if has setarch && setarch -R true 2> /dev/null; then # some kernels place memory where this sanitizer does not expect it
         sanitizer thread "" "setarch -R" none "$threaded"
     else
@@ -280,7 +279,7 @@ int main(int argc, char **argv) { (void)argv; return sqrt((double)argc) > 2; }' 
 
 # An emulator takes minutes for what is the same on every machine. It runs what depends on one: kernels, instruction sets,
 # bytes in memory and, where their order is another one, in files.
-SAME_EVERYWHERE='alloc|fuzz|loops|lowering|memory|messages|models|mutation|null|partition|passes|rejection|report|rewrite|tiles'
+SAME_EVERYWHERE='alloc|capacity|capture|fuzz|kit|loops|lowering|memory|messages|models|mutation|null|overlap|partition|passes|regions|rejection|report|rewrite|slots|tiles'
 
 tests_but() { # expression: names of tests, without test_
     ls tests/test_*.c | xargs -n 1 basename -s .c | grep -vE "^test_($1)\$" | xargs
@@ -310,7 +309,7 @@ big_endian() {
 aarch64() {
     if runs aarch64-linux-gnu-gcc -static qemu-aarch64; then
         step "tests on aarch64 (qemu)" tests_with aarch64 aarch64-linux-gnu-gcc "-std=c99 -O1 -static" qemu-aarch64 \
-            "" "$(tests_but "$SAME_EVERYWHERE|deduce|dynamic|forms|json|operators|roundtrip")"
+            "" "$(tests_but "$SAME_EVERYWHERE|context|deduce|dynamic|forms|json|npy|onnx|operators|roundtrip|safetensors")"
     else
         skip "tests on aarch64" "aarch64-linux-gnu-gcc or qemu-aarch64 is missing"
     fi
@@ -594,7 +593,7 @@ TIDY=$TIDY'-misc-include-cleaner,-misc-static-assert,-clang-analyzer-security.in
 all_tests() { step "tests with $CC" tests_with . "$CC" "-std=c99 -O2" "" all; }
 
 # Longest first, so that no core waits for the last one.
-PARTS="address aarch64 big_endian languages threads undefined_behaviour fuzzing bits32 other_compiler examples windows firmware
+PARTS="sanitizers aarch64 big_endian languages threads fuzzing bits32 other_compiler examples windows firmware
     symbols macros lint docs opencl"
 
 run_part() { # part: in a shell of its own, which leaves its counts
