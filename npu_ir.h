@@ -69,6 +69,7 @@
     13 program and executor          >>exec         >>impl-exec      tests/test_exec.c, test_dynamic.c, test_overlap.c
     14 plan forms, profile, verify   >>report       >>impl-report    tests/test_report.c
     15 tile programs                 >>tiles        >>impl-tiles     tests/test_tiles.c
+    16 quantisation                  >>quantise     >>impl-quantise  tests/test_quantize.c, test_calibration.c
 
    A section calls only sections above it. Licence (public domain or MIT, your choice) at the end.
 
@@ -212,9 +213,9 @@ extern "C" {
    NPU_IR_NO_DIAGRAMS   Graphviz, Mermaid, pies
    NPU_IR_NO_JSON       the JSON form, npu_graph_check_json, safetensors
    NPU_IR_NO_REWRITE    >>rewrite: patterns, conversion, passes, all    npu_graph_specialize, npu_graph_find_wrong_op,
-                        lowering                                        npu_tile_sync
+                        lowering                                        npu_tile_sync, npu_graph_quantize
    NPU_IR_NO_LOWERING   >>lowering to structured loops                  its two passes are names that nobody knows
-   NPU_IR_NO_REPORT     >>report, but npu_exec_profile
+   NPU_IR_NO_REPORT     >>report, but npu_exec_profile                  npu_graph_quantize
    NPU_IR_NO_TILES      >>tiles: builders, plans and checks             the ops of block and system, npu.launch
    NPU_IR_NO_LAYERS     layers and models
 
@@ -6433,6 +6434,109 @@ NPU_IR_API npu_status npu_tile_check(const npu_graph *program, const npu_tile_de
 NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const npu_tile_desc *desc, npu_diag *diag);
 #endif /* NPU_IR_NO_REWRITE */
 #endif /* NPU_IR_NO_TILES */
+
+#if !defined(NPU_IR_NO_REWRITE) && !defined(NPU_IR_NO_REPORT)
+/* -----------------------------------------------------------------------------------------------------------
+  16  QUANTISATION                                                                                 >>quantise
+
+   Makes a graph of 8 bits from one of f32, after training: it runs the graph on calibration inputs, finds the range of
+   every value, and puts quantize and dequantize ops of quantized_decomposed where ops on integers shall stand, as
+   PyTorch's export does (PT2E). integer-ops (NPU_PASS_INTEGER) then makes those of them:
+
+       npu_quantize_desc desc = { .backends = &cpu, .num_backends = 1, .inputs = images, .num_samples = 32 };
+       status = npu_graph_quantize(&q, g, &desc, &diag);
+       npu_optimize_desc integer = { .backends = &cpu, .num_backends = 1, .passes = 1u << NPU_PASS_INTEGER };
+       status = status ? status : npu_graph_optimize(&q8, q, &integer, NULL, &diag);
+
+   Batch norms are folded and constants computed first. Statistics are ops of graphs that run on the backends: numbers
+   are the same at any number of threads, under one instruction set.
+   -------------------------------------------------------------------------------------------------------- */
+
+typedef enum npu_quantize_form {
+    /* activations and weights. A scale and a zero point per value, weights symmetric from -127 to 127 with a scale per
+       output channel. Results of softmax, sigmoid and hardsigmoid have the scale 1/256, those of tanh 1/128; copies,
+       max pools and cat have that of their operands, and an activation between bounds that alone reads another op is
+       one with it. */
+    NPU_QUANTIZE_8BIT = 0,
+    NPU_QUANTIZE_WEIGHTS8 = 1, /* weights of aten.linear: aten._weight_int8pack_mm, a scale per row */
+    NPU_QUANTIZE_WEIGHTS4 = 2  /* the same in groups of 4 bits: aten._weight_int4pack_mm_for_cpu */
+} npu_quantize_form;
+
+/* An exception: of op and value one is given. */
+typedef struct npu_quantize_rule {
+    /* a kind ("aten.softmax.int"), an op's name, or that of its first result, as in the report: it stays as it is */
+    const char *op;
+    /* its range is low to high, not what was observed; both 0: it, and what makes or reads it, stays as it is */
+    const char *value;
+    double low, high;
+} npu_quantize_rule;
+
+/* Numbers of one value. They belong to the report. */
+typedef struct npu_quantize_value {
+    const char *name;   /* "%12" where it has none: its id once batch norms were folded */
+    double low, high;   /* least and largest element of all samples */
+    double scale;
+    int64_t zero;
+    double saturated;   /* share of elements that do not fit the range */
+    double snr;         /* of what is stored, in dB: signal to noise; infinite where nothing is lost */
+} npu_quantize_value;
+
+typedef struct npu_quantize_op {
+    const char *name;   /* "aten.conv2d.default" */
+    const char *value;  /* its first result */
+    const char *reason; /* why it stays in floating point, static; NULL = it does not */
+    bool is_measured;   /* loss is there: of ops that are one with another, the first has it */
+    npu_difference loss; /* of the outputs, with this op quantised alone */
+} npu_quantize_op;
+
+typedef struct npu_quantize_report {
+    uint32_t size;      /* sizeof(npu_quantize_report) */
+    const npu_quantize_value *values; /* in the order of the graph; none where only weights are quantised */
+    uint32_t num_values;
+    const npu_quantize_op *ops; /* all of them */
+    uint32_t num_ops;
+    npu_difference loss; /* of the outputs, with all ops quantised: of all elements, where num_measured is not 0 */
+} npu_quantize_report;
+/* The two tables; ops with a loss by falling loss, then those that stay. */
+NPU_IR_API void npu_quantize_report_print(const npu_quantize_report *report, npu_text *text);
+
+/* All zero = 8 bits, a scale per channel, least and largest elements. */
+typedef struct npu_quantize_desc {
+    const npu_backend *const *backends; /* as in npu_plan_desc; one is host memory and can run one op (op_call) */
+    uint32_t num_backends;
+    /* input i of sample s is inputs[s * inputs of the graph + i]; names are not read. Borrowed in the call. Not needed
+       where only weights are quantised and nothing is measured */
+    const npu_array *inputs;
+    uint32_t num_samples;
+    uint32_t form;              /* npu_quantize_form */
+    uint32_t dtype;             /* of activations: NPU_I8 (0 = that) or NPU_U8 */
+    bool per_tensor;            /* weights of 8 bits have one scale each */
+    bool asymmetric;            /* weights of 4 bits: from the least to the largest of a group, not about 0 */
+    uint32_t group;             /* of weights of 4 bits: 32 (0 = that), 64 or 128 elements of a row */
+    double percentile;          /* of elements that a range holds, half of the rest on each side; 0 = 100 */
+    bool correct_bias;          /* biases of convolutions and linears make up for the mean error of their weights */
+    uint32_t num_measured;      /* samples, the first ones, on which losses are measured, op by op; 0 = they are not */
+    const npu_quantize_rule *rules;
+    uint32_t num_rules;
+    const npu_parallel *parallel; /* borrowed; NULL = serial */
+    /* called after each run of `total`; false cancels: CANCELLED */
+    bool (*progress)(void *ctx, uint32_t done, uint32_t total);
+    void *progress_ctx;
+    void (*report)(void *ctx, const npu_quantize_report *report); /* called once, where all went well; may be NULL */
+    void *report_ctx;
+    uint32_t _canary;           /* must be 0 */
+} npu_quantize_desc;
+
+/* *out is a new graph with the inputs, outputs and names of g; what cannot be quantised is copied, and the report says
+   why: ops without a twin on integers, results that are not f32, weights that are not known, sums of products that 32
+   bits might not hold. Errors: INVALID_ARGUMENT (a desc that is not zeroed or has a form, dtype, group or percentile
+   that is none), GRAPH (g has failed), UNSUPPORTED (no backend can run one op), MISSING_FEED (no samples, an input
+   without data), RANGE (NaN or infinity in a value or weight, an input that is one number in all samples, a range that
+   is none), NOT_FOUND (a rule names nothing), SHAPE (a group does not divide the rows of a weight: names the op),
+   CANCELLED, those of binding, planning and running. Then *out is NULL. */
+NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, const npu_quantize_desc *desc,
+                                         npu_diag *diag);
+#endif /* !NPU_IR_NO_REWRITE && !NPU_IR_NO_REPORT */
 
 #ifdef __cplusplus
 }
@@ -52165,6 +52269,1296 @@ NPU__COLD NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *
 }
 #endif /* NPU_IR_NO_REWRITE */
 #endif /* NPU_IR_NO_TILES */
+
+#if !defined(NPU_IR_NO_REWRITE) && !defined(NPU_IR_NO_REPORT)
+/* -----------------------------------------------------------------------------------------------------------
+  16  QUANTISATION                                                                            >>impl-quantise
+
+   Which ops and values get scales is chosen first; each stage then rewrites the folded graph with outputs for what it
+   wants to know, runs that, and reads a handful of numbers per value. Elements are touched by ops alone.
+   -------------------------------------------------------------------------------------------------------- */
+
+enum { NPU__QUANT_BINS = 2048 };
+
+/* What a probed graph finds out: the outputs of a value or op, by their index. */
+typedef enum npu__quant_stage {
+    NPU__QUANT_RANGE, /* 0 least, 1 largest element */
+    NPU__QUANT_PARTS, /* 0 histogram */
+    NPU__QUANT_SHIFT, /* 0 mean error of each channel of an op's result, by its weight */
+    NPU__QUANT_NOISE, /* 0 squares of errors, 1 of elements, 2 share of elements that do not fit */
+    NPU__QUANT_MAKE   /* nothing: the graph with its quantised ops */
+} npu__quant_stage;
+
+typedef struct npu__quant_value {
+    uint32_t root;      /* the value whose scale it has, maybe by others between */
+    bool is_on;         /* it has a scale */
+    bool is_made;       /* by a quantised op: whatever reads it reads what was stored */
+    bool is_probed;     /* in the graph being made */
+    uint32_t pair;      /* dequantised, in the graph being made */
+    double least, largest; /* of all samples */
+    double low, high;   /* of the root: what its scale covers */
+    double scale;
+    int64_t zero;
+    double noise, signal, saturated;
+    double *bins;       /* NPU__QUANT_BINS; NULL = not wanted */
+    char label[16];     /* where it has no name */
+} npu__quant_value;
+
+typedef struct npu__quant_op {
+    bool is_on;
+    uint32_t leader;    /* the op that it is one with, else itself */
+    double *shift;      /* sums of mean errors; NULL = none */
+    uint32_t num_shift;
+} npu__quant_op;
+
+typedef struct npu__quant {
+    const npu_quantize_desc *desc;
+    npu_optimize_desc optimize;
+    npu_graph *g;               /* batch norms folded */
+    npu__quant_value *values;
+    npu__quant_op *ops;
+    npu_quantize_op *told;      /* per op */
+    npu_dtype dtype;
+    npu__quant_stage stage;
+    uint32_t only;              /* this op alone, and what is one with it; 0 = all */
+    uint32_t done, total;       /* runs */
+    npu__folding folding;
+    npu_diag *diag;
+} npu__quant;
+
+static const npu_spec *npu__quant_spec(const npu__quant *q, uint32_t value)
+{
+    return q->g->specs[q->g->values[value].spec];
+}
+
+static npu_kind npu__quant_kind(const npu__quant *q, uint32_t op) { return q->g->ops[op].def->kind; }
+
+static int64_t npu__quant_group(const npu__quant *q) { return q->desc->group ? (int64_t)q->desc->group : 32; }
+
+/* ---- quantisation: what is chosen ---- */
+
+static const char *npu__quant_label(const npu__quant *q, uint32_t value)
+{
+    return npu__value_label(q->g, value, q->values[value].label);
+}
+
+/* The exception for a value; NULL = none. */
+static const npu_quantize_rule *npu__quant_value_rule(const npu__quant *q, uint32_t value)
+{
+    for (uint32_t i = 0; i < q->desc->num_rules; i++) {
+        const npu_quantize_rule *r = &q->desc->rules[i];
+        if (r->value && strcmp(r->value, npu__quant_label(q, value)) == 0) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+static bool npu__quant_rule_names(const npu__quant *q, const npu_quantize_rule *r, uint32_t op)
+{
+    const npu__op *o = &q->g->ops[op];
+    return r->op && (strcmp(r->op, o->def->name) == 0 || (o->name && strcmp(r->op, q->g->names[o->name]) == 0) ||
+                     (o->num_results && strcmp(r->op, npu__quant_label(q, o->first_result)) == 0));
+}
+
+static bool npu__quant_stays(const npu__quant *q, uint32_t value)
+{
+    const npu_quantize_rule *r = npu__quant_value_rule(q, value);
+    return r && r->low == 0.0 && r->high == 0.0;
+}
+
+static npu_status npu__quant_check_rule(const npu__quant *q, uint32_t i)
+{
+    const npu_quantize_rule *r = &q->desc->rules[i];
+    const char *name = r->op ? r->op : r->value;
+    bool is_found = false;
+    if (!r->op == !r->value) {
+        return npu__fail(q->diag, NPU_ERR_INVALID_ARGUMENT, "quantise: rule %u has not one of op and value",
+                         (unsigned)i);
+    }
+    if (!(r->low <= r->high && r->low >= -npu__largest(NPU_F32) && r->high <= npu__largest(NPU_F32))) {
+        return npu__fail(q->diag, NPU_ERR_RANGE, "quantise: rule %u, '%.80s': the range %g to %g is none",
+                         (unsigned)i, name, r->low, r->high);
+    }
+    for (uint32_t op = 1; op < q->g->num_ops && !is_found; op++) {
+        is_found = npu__quant_rule_names(q, r, op);
+    }
+    for (uint32_t v = 1; v < q->g->num_values && !is_found; v++) {
+        is_found = npu__quant_value_rule(q, v) == r;
+    }
+    return is_found ? NPU_OK
+                    : npu__fail(q->diag, NPU_ERR_NOT_FOUND, "quantise: rule %u: the graph has no %s '%.80s'",
+                                (unsigned)i, r->op ? "op" : "value", name);
+}
+
+static bool npu__quant_is_bound(npu_kind kind)
+{
+    return kind == NPU_ATEN_RELU || kind == NPU_ATEN_RELU6 || kind == NPU_ATEN_HARDTANH || kind == NPU_ATEN_CLAMP ||
+           kind == NPU_ATEN_CLAMP_MIN;
+}
+
+static bool npu__quant_is_f32(const npu_graph *g, uint32_t value)
+{
+    const npu_spec *s = value ? g->specs[g->values[value].spec] : NULL;
+    return s && s->cls == NPU_CLASS_TENSOR && s->dtype == NPU_F32 && !s->wrapped;
+}
+
+static uint32_t npu__quant_operand(const npu__quant *q, uint32_t op, uint32_t i)
+{
+    return npu_op_operand_value(q->g, npu__make_op(op), i).id;
+}
+
+/* Activations of an op, its first operands. */
+static uint32_t npu__quant_num_in(const npu__quant *q, uint32_t op)
+{
+    const npu__integer_row *row = npu__integer_find(npu__quant_kind(q, op));
+    return !row                             ? 1
+           : row->form == NPU__INTEGER_CAT  ? q->g->ops[op].num_operands
+           : row->form == NPU__INTEGER_PAIR ? 2
+                                            : 1;
+}
+
+static bool npu__quant_is_product(const npu__quant *q, uint32_t op)
+{
+    const npu__integer_row *row = npu__integer_find(npu__quant_kind(q, op));
+    return row && row->form == NPU__INTEGER_PRODUCT;
+}
+
+/* Does the result have the scale of what is read? */
+static bool npu__quant_keeps(const npu__quant *q, uint32_t op)
+{
+    const npu__integer_row *row = npu__integer_find(npu__quant_kind(q, op));
+    return row ? row->form == NPU__INTEGER_UNSCALED || row->form == NPU__INTEGER_CAT
+               : !npu__quant_is_bound(npu__quant_kind(q, op));
+}
+
+static const void *npu__quant_data(const npu__quant *q, uint32_t value)
+{
+    return value ? npu__frozen_data(&q->optimize, q->g, value) : NULL;
+}
+
+static bool npu__quant_is_known(const npu__quant *q, uint32_t value)
+{
+    return npu__quant_is_f32(q->g, value) && npu__quant_data(q, value);
+}
+
+/* An attribute of an op that is a number. */
+static int64_t npu__quant_int(const npu__quant *q, uint32_t op, const char *name, int64_t otherwise)
+{
+    npu_op_storage storage;
+    npu_op_info info;
+    memset(&storage, 0, sizeof storage);
+    if (npu_op_describe(q->g, npu__make_op(op), &info, &storage) == NPU_OK) {
+        otherwise = npu_op_has(&info, name) ? npu_op_int(&info, name, otherwise) : otherwise;
+    }
+    npu_op_storage_free(&storage);
+    return otherwise;
+}
+
+static bool npu__quant_is_transposed(const npu__quant *q, uint32_t op)
+{
+    npu_kind kind = npu__quant_kind(q, op);
+    return kind == NPU_ATEN_CONV_TRANSPOSE1D || kind == NPU_ATEN_CONV_TRANSPOSE2D ||
+           kind == NPU_ATEN_CONV_TRANSPOSE3D ||
+           (kind == NPU_ATEN_CONVOLUTION && npu__quant_int(q, op, "transposed", 0));
+}
+
+/* The dim of the weight that its scales lie along; below 0 = it has one scale. */
+static int64_t npu__quant_axis(const npu__quant *q, uint32_t op)
+{
+    bool is_transposed = npu__quant_is_transposed(q, op);
+    return q->desc->per_tensor || (is_transposed && npu__quant_int(q, op, "groups", 1) != 1) ? -1 : is_transposed;
+}
+
+/* Why weight and bias cannot be those of an op on integers; NULL = they can. */
+static const char *npu__quant_weight_reason(const npu__quant *q, uint32_t op)
+{
+    uint32_t w = npu__quant_operand(q, op, 1), b = npu__quant_operand(q, op, 2);
+    const npu_spec *s = w ? npu__quant_spec(q, w) : NULL;
+    size_t len = 0;
+    int64_t outputs, groups;
+    if (!npu__quant_is_known(q, w) || (b && !npu__quant_is_known(q, b))) {
+        return "its weight or bias is no f32 that is known: bind parameters first";
+    }
+    if (npu__quant_stays(q, w)) {
+        return "a rule says so";
+    }
+    if (npu_spec_len(s, &len) || !len || s->rank < 2) {
+        return "its weight has no elements";
+    }
+    groups = npu__quant_is_transposed(q, op) ? npu__quant_int(q, op, "groups", 1) : 1;
+    outputs = npu__quant_is_transposed(q, op) ? s->dims[1] * (groups > 0 ? groups : 1) : s->dims[0];
+    return (int64_t)len / outputs > INT32_MAX / (255 * 128) ? "its sum may exceed the 32 bits of an accumulator" : NULL;
+}
+
+/* Is there an argument that the op on integers has not? */
+static bool npu__quant_is_plain(const npu__quant *q, uint32_t op)
+{
+    npu__integer m = npu__integer_of(&q->optimize, q->g);
+    bool is_plain;
+    m.op = npu__make_op(op);
+    is_plain = npu__integer_is_plain(&m);
+    npu__integer_free(&m);
+    return is_plain;
+}
+
+static const char *npu__quant_operand_reason(const npu__quant *q, uint32_t op)
+{
+    const npu__op *o = &q->g->ops[op];
+    uint32_t num = npu__quant_num_in(q, op), first = npu__quant_operand(q, op, 0);
+    bool follows = !npu__integer_find(o->def->kind);
+    if (o->num_operands < num || (follows && o->num_operands != 1)) {
+        return "an operand is a number";
+    }
+    if (num > NPU__INTEGER_MOST) {
+        return "it has more operands than an op on integers";
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        uint32_t v = npu__quant_operand(q, op, i);
+        if (!npu__quant_is_f32(q->g, v)) {
+            return "an operand is not f32";
+        }
+        if (npu__quant_stays(q, v)) {
+            return "a rule says so";
+        }
+    }
+    return follows && !q->values[first].is_made ? "what it reads is in floating point"
+           : npu__quant_is_product(q, op)       ? npu__quant_weight_reason(q, op)
+                                                : NULL;
+}
+
+static const char *npu__quant_linear_reason(const npu__quant *q, uint32_t op)
+{
+    uint32_t w = npu__quant_operand(q, op, 1);
+    const npu_spec *x = npu__quant_spec(q, npu__quant_operand(q, op, 0));
+    return npu__quant_kind(q, op) != (npu_kind)NPU_ATEN_LINEAR ? "only weights of linears are quantised"
+           : !npu__quant_is_known(q, w) ? "its weight is no f32 that is known: bind parameters first"
+           : x->rank < 1 || npu__quant_spec(q, w)->rank != 2 ? "its weight is no matrix"
+           : npu__quant_stays(q, w) ? "a rule says so" : NULL;
+}
+
+/* Why an op stays in floating point; NULL = it does not. */
+static const char *npu__quant_reason(const npu__quant *q, uint32_t op)
+{
+    const npu__op *o = &q->g->ops[op];
+    bool is_known = npu__integer_find(o->def->kind) || npu__quant_is_bound(o->def->kind) ||
+                    npu__integer_is_copy(q->g, npu__make_op(op));
+    for (uint32_t i = 0; i < q->desc->num_rules; i++) {
+        if (npu__quant_rule_names(q, &q->desc->rules[i], op)) {
+            return "a rule says so";
+        }
+    }
+    if (q->desc->form != NPU_QUANTIZE_8BIT) {
+        return npu__quant_linear_reason(q, op);
+    }
+    if (!is_known || o->num_results != 1) {
+        return "no op on integers stands for it";
+    }
+    if (!npu__quant_is_f32(q->g, o->first_result)) {
+        return "its result is not f32";
+    }
+    return npu__quant_stays(q, o->first_result) ? "a rule says so"
+           : !npu__quant_is_plain(q, op)        ? "it has an argument that its integer twin has not"
+                                                : npu__quant_operand_reason(q, op);
+}
+
+static uint32_t npu__quant_root(const npu__quant *q, uint32_t value)
+{
+    while (q->values[value].root != value) {
+        value = q->values[value].root;
+    }
+    return value;
+}
+
+/* An activation between bounds is one with the op in front of it, where it alone reads that. */
+static void npu__quant_join(npu__quant *q, uint32_t op)
+{
+    npu_value x = npu_op_operand_value(q->g, npu__make_op(op), 0);
+    uint32_t before = q->g->values[x.id].producer;
+    if (npu__quant_is_bound(npu__quant_kind(q, op)) && before && q->ops[before].is_on && npu__is_alone(q->g, x) &&
+        !npu__quant_is_bound(q->g->ops[before].def->kind)) {
+        q->values[x.id].is_on = false;
+        q->ops[op].leader = before;
+    }
+}
+
+/* Scales for what an op reads and makes. */
+static void npu__quant_turn_on(npu__quant *q, uint32_t op)
+{
+    uint32_t y = q->g->ops[op].first_result;
+    for (uint32_t i = 0; i < npu__quant_num_in(q, op); i++) {
+        uint32_t x = npu__quant_operand(q, op, i);
+        q->values[x].is_on = q->values[y].is_on = q->values[y].is_made = true;
+        if (npu__quant_keeps(q, op)) {
+            q->values[npu__quant_root(q, x)].root = npu__quant_root(q, y);
+        }
+    }
+}
+
+static void npu__quant_choose(npu__quant *q)
+{
+    for (uint32_t v = 1; v < q->g->num_values; v++) {
+        q->values[v].root = v;
+        q->values[v].least = (double)INFINITY;
+        q->values[v].largest = -(double)INFINITY;
+    }
+    for (uint32_t op = 1; op < q->g->num_ops; op++) {
+        const npu__op *o = &q->g->ops[op];
+        npu_quantize_op *told = &q->told[op];
+        told->name = o->def->name;
+        told->value = o->num_results ? npu__quant_label(q, o->first_result) : "";
+        told->reason = npu__quant_reason(q, op);
+        q->ops[op].is_on = !told->reason;
+        q->ops[op].leader = op;
+        if (q->ops[op].is_on && q->desc->form == NPU_QUANTIZE_8BIT) {
+            npu__quant_turn_on(q, op);
+        }
+    }
+    for (uint32_t op = 1; op < q->g->num_ops && q->desc->form == NPU_QUANTIZE_8BIT; op++) {
+        if (q->ops[op].is_on) {
+            npu__quant_join(q, op);
+        }
+    }
+}
+
+/* ---- quantisation: scales ---- */
+
+/* The element below which `share` of all lie, by the histogram. */
+static double npu__quant_quantile(const npu__quant_value *v, double share, bool is_upper)
+{
+    double sum = 0.0, seen = 0.0, width = (v->largest - v->least) / NPU__QUANT_BINS;
+    uint32_t i = 0;
+    for (uint32_t k = 0; k < NPU__QUANT_BINS; k++) {
+        sum += v->bins[k];
+    }
+    for (; i < NPU__QUANT_BINS && seen + v->bins[is_upper ? NPU__QUANT_BINS - 1 - i : i] <= share * sum; i++) {
+        seen += v->bins[is_upper ? NPU__QUANT_BINS - 1 - i : i];
+    }
+    return is_upper ? v->largest - i * width : v->least + i * width;
+}
+
+/* What the scale of a value must cover: the range of a rule, that of an op whose results lie in a fixed one, what
+   was observed. */
+static void npu__quant_range(const npu__quant *q, uint32_t value, double *low, double *high)
+{
+    const npu__quant_value *v = &q->values[value];
+    const npu_quantize_rule *rule = npu__quant_value_rule(q, value);
+    uint32_t op = q->g->values[value].producer;
+    npu_kind kind = op ? npu__quant_kind(q, op) : 0;
+    double share = v->bins ? 0.5 - q->desc->percentile / 200.0 : 0.0;
+    *low = v->bins ? npu__quant_quantile(v, share, false) : v->least;
+    *high = v->bins ? npu__quant_quantile(v, share, true) : v->largest;
+    if (rule) {
+        *low = rule->low, *high = rule->high;
+    } else if (kind == NPU_ATEN_SOFTMAX || kind == NPU_ATEN_SOFTMAX_RAW || kind == NPU_ATEN_SIGMOID ||
+               kind == NPU_ATEN_HARDSIGMOID) {
+        *low = 0.0, *high = 255.0 / 256.0;
+    } else if (kind == NPU_ATEN_TANH) {
+        *low = -1.0, *high = 127.0 / 128.0;
+    }
+}
+
+/* Scales and zero points: ranges hold 0, which is stored exactly. */
+static void npu__quant_scales(npu__quant *q)
+{
+    int64_t least = q->dtype == NPU_I8 ? -128 : 0;
+    for (uint32_t i = 1; i < q->g->num_values; i++) {
+        npu__quant_value *root = &q->values[npu__quant_root(q, i)];
+        double low = 0.0, high = 0.0;
+        if (q->values[i].is_on) {
+            npu__quant_range(q, i, &low, &high);
+        }
+        root->low = low < root->low ? low : root->low;
+        root->high = high > root->high ? high : root->high;
+    }
+    for (uint32_t i = 1; i < q->g->num_values; i++) {
+        const npu__quant_value *root = &q->values[npu__quant_root(q, i)];
+        npu__quant_value *v = &q->values[i];
+        int64_t zero;
+        v->scale = (double)(float)((root->high - root->low) / 255.0);
+        v->scale = v->scale > (double)1.1920929e-7f ? v->scale : (double)1.1920929e-7f;
+        zero = least - (int64_t)nearbyint(root->low / v->scale);
+        v->zero = zero > least + 255 ? least + 255 : zero;
+    }
+}
+
+/* ---- quantisation: running ---- */
+
+typedef struct npu__quant_run {
+    npu_plan *plan;
+    npu_program *program;
+    npu_exec *exec;
+} npu__quant_run;
+
+static void npu__quant_run_free(npu__quant_run *r)
+{
+    npu_exec_destroy(r->exec);
+    npu_program_destroy(r->program);
+    npu_plan_destroy(r->plan);
+}
+
+static npu_status npu__quant_start(const npu__quant *q, npu__quant_run *r, const npu_graph *g)
+{
+    npu_plan_desc plan;
+    npu_exec_desc exec;
+    npu_status status;
+    memset(&plan, 0, sizeof plan);
+    memset(&exec, 0, sizeof exec);
+    memset(r, 0, sizeof *r);
+    plan.backends = q->desc->backends;
+    plan.num_backends = q->desc->num_backends;
+    plan.num_workers = q->desc->parallel ? q->desc->parallel->width : 1;
+    plan.allocator = exec.allocator = &q->g->allocator;
+    exec.parallel = q->desc->parallel;
+    status = npu_plan_create(&r->plan, g, &plan, q->diag);
+    status = status ? status : npu_program_create(&r->program, r->plan, q->diag);
+    return status ? status : npu_exec_create(&r->exec, r->program, &exec, q->diag);
+}
+
+/* The words of an exec, with the sample that it failed on. */
+static npu_status npu__quant_failed(const npu__quant *q, const npu_exec *exec, npu_status status, uint32_t sample)
+{
+    return npu__fail(q->diag, status, "quantise: sample %u: %.180s", (unsigned)sample, npu_exec_diag(exec)->message);
+}
+
+static npu_status npu__quant_bind(const npu__quant *q, const npu__quant_run *r, uint32_t sample)
+{
+    uint32_t num = npu_graph_num_inputs(q->g);
+    for (uint32_t i = 0; i < num; i++) {
+        const npu_array *in = &q->desc->inputs[(size_t)sample * num + i];
+        npu_status status = in->data ? npu_exec_set_input_at(r->exec, i, in) : NPU_ERR_MISSING_FEED;
+        if (!in->data) {
+            return npu__fail(q->diag, status, "quantise: sample %u: input '%.60s' has no data", (unsigned)sample,
+                             npu_value_name(q->g, npu_graph_input(q->g, i)));
+        }
+        if (status) {
+            return npu__quant_failed(q, r->exec, status, sample);
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__quant_progress(npu__quant *q)
+{
+    return !q->desc->progress || q->desc->progress(q->desc->progress_ctx, ++q->done, q->total)
+               ? NPU_OK
+               : npu__fail(q->diag, NPU_ERR_CANCELLED, "quantise: cancelled by the progress callback");
+}
+
+static npu_status npu__quant_step(npu__quant *q, const npu__quant_run *r, uint32_t sample)
+{
+    npu_status status = npu__quant_bind(q, r, sample);
+    if (status == NPU_OK && (status = npu_exec_run(r->exec)) != NPU_OK) {
+        npu__quant_failed(q, r->exec, status, sample);
+    }
+    return status ? status : npu__quant_progress(q);
+}
+
+/* ---- quantisation: weights ---- */
+
+/* Results of a small graph, which become constants of `to`; all are known. */
+static npu_status npu__quant_compute(const npu__quant *q, const npu_graph *small, npu_graph *to, npu_value *made)
+{
+    npu__quant_run r;
+    npu_status status = npu_graph_status(small);
+    if (status) {
+        return npu__fail(q->diag, status, "quantise: %.200s", npu_graph_diag(small)->message);
+    }
+    status = npu__quant_start(q, &r, small);
+    if (status == NPU_OK && (status = npu_exec_run(r.exec)) != NPU_OK) {
+        npu__fail(q->diag, status, "quantise: a weight: %.180s", npu_exec_diag(r.exec)->message);
+    }
+    for (uint32_t i = 0; i < npu_graph_num_outputs(small) && status == NPU_OK; i++) {
+        made[i] = npu_constant(to, NULL, *npu_exec_output_spec(r.exec, i), npu_exec_output(r.exec, i, NULL));
+        status = npu_graph_status(to);
+    }
+    npu__quant_run_free(&r);
+    return status;
+}
+
+/* A weight is borrowed by the graph that quantises it. */
+static npu_value npu__quant_source(const npu__quant *q, npu_graph *small, uint32_t value)
+{
+    return npu_constant_ref(small, NULL, *npu__quant_spec(q, value), npu__quant_data(q, value));
+}
+
+static npu_status npu__quant_check_weight(const npu__quant *q, uint32_t weight, const npu_graph *to, npu_value scales)
+{
+    const npu_spec *s = npu_value_spec(to, scales);
+    size_t len = 0;
+    npu_spec_len(s, &len);
+    for (size_t i = 0; i < len; i++) {
+        double scale = npu__element_value(npu__dtype_of(s), npu_value_data(to, scales, NULL), i);
+        if (!(fabs(scale) <= npu__largest(NPU_F32))) {
+            return npu__fail(q->diag, NPU_ERR_RANGE, "quantise: weight '%.80s' has NaN or infinity",
+                             npu__quant_label(q, weight));
+        }
+    }
+    return NPU_OK;
+}
+
+/* Every dim but one. */
+static uint32_t npu__quant_others(uint32_t rank, int64_t axis, int64_t *dims)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        if ((int64_t)i != axis) {
+            dims[n++] = i;
+        }
+    }
+    return n;
+}
+
+/* Scales of a weight: its largest elements become 127, and the bias fits the accumulator with a bit to spare. */
+static npu_value npu__quant_weight_scales(const npu__quant *q, npu__compose *c, uint32_t op, npu_value w, int64_t axis)
+{
+    uint32_t bias = npu__quant_operand(q, op, 2);
+    uint32_t rank = npu__quant_spec(q, npu__quant_operand(q, op, 1))->rank;
+    int64_t dims[NPU_MAX_RANK], one = 1;
+    uint32_t num = npu__quant_others(rank, axis, dims);
+    double unit = q->values[npu__quant_operand(q, op, 0)].scale * 1073741824.0;
+    npu_value s = NPU__MAKE(NPU_ATEN_AMAX, "%v %L", NPU__MAKE(NPU_ATEN_ABS, "%v", w), dims, num);
+    s = NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v %f", NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v 127.0", s), (double)1.1920929e-7f);
+    if (bias) {
+        npu_value b = NPU__MAKE(NPU_ATEN_ABS, "%v", npu__quant_source(q, c->g, bias));
+        b = NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v %f", axis < 0 ? NPU__MAKE(NPU_ATEN_AMAX, "%v", b) : b, unit);
+        s = NPU__MAKE(NPU_ATEN_MAXIMUM, "%v %v", s, b);
+    }
+    return axis < 0 ? NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", s, &one, 1u) : s;
+}
+
+/* The weight of a convolution or linear, stored in i8 and dequantised. */
+static npu_status npu__quant_weight(npu__quant *q, npu_rewrite *rw, uint32_t op, npu_value *now)
+{
+    uint32_t weight = npu__quant_operand(q, op, 1);
+    int64_t axis = npu__quant_axis(q, op);
+    npu_graph *small = npu__rewrite_graph(q->g);
+    npu__compose made, *c = &made;
+    npu_value v[3];
+    npu_status status;
+    if (!small) {
+        return npu__fail(q->diag, NPU_ERR_NO_MEMORY, "quantise: out of memory");
+    }
+    made.g = small, made.op = NULL;
+    v[0] = npu__quant_source(q, small, weight);
+    v[1] = npu__quant_weight_scales(q, c, op, v[0], axis);
+    v[2] = NPU__MAKE(NPU_ATEN_ZEROS_LIKE, "%v %t", v[1], (int)NPU_I64);
+    v[0] = axis < 0 ? NPU__MAKE(NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR, "%v %v %v -127 127 %t", v[0], v[1], v[2],
+                                (int)NPU_I8)
+                    : NPU__MAKE(NPU_QUANTIZED_QUANTIZE_PER_CHANNEL, "%v %v %v %i -127 127 %t", v[0], v[1], v[2], axis,
+                                (int)NPU_I8);
+    for (uint32_t i = 0; i < 3; i++) {
+        npu_output(small, NULL, v[i]);
+    }
+    status = npu__quant_compute(q, small, rw->to, v);
+    npu_graph_destroy(small);
+    made.g = rw->to;
+    status = status ? status : npu__quant_check_weight(q, weight, rw->to, v[1]);
+    if (status) {
+        return status;
+    }
+    npu__fold_name(rw->to, rw->values[weight], v[0].id);
+    *now = axis < 0 ? NPU__MAKE(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, "%v %f 0 -127 127 %t", v[0],
+                                npu__element_value(NPU_F32, npu_value_data(rw->to, v[1], NULL), 0), (int)NPU_I8)
+                    : NPU__MAKE(NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL, "%v %v %v %i -127 127 %t", v[0], v[1], v[2], axis,
+                                (int)NPU_I8);
+    return npu_graph_status(rw->to);
+}
+
+/* A weight in groups of 4 bits, of rows that come in sixteens: what int4pack_mm reads. */
+static void npu__quant_pack4(const npu__quant *q, npu__compose *c, const npu_spec *s, npu_value w, npu_value *packed,
+                             npu_value *scales)
+{
+    int64_t group = npu__quant_group(q), last = 2, rows = s->dims[0], cols = s->dims[1];
+    int64_t pad[4] = { 0, 0, 0, (16 - rows % 16) % 16 };
+    int64_t dims[3] = { rows + pad[3], cols / group, group }, whole[2] = { rows + pad[3], cols };
+    int64_t pair[3] = { dims[0], dims[1], 1 };
+    npu_value least = { 0 }, parts[2], scale, y;
+    y = pad[3] ? NPU__MAKE(NPU_ATEN_CONSTANT_PAD_ND, "%v %L 0.0", w, pad, 4u) : w;
+    y = NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", y, dims, 3u);
+    if (q->desc->asymmetric) {
+        least = NPU__MAKE(NPU_ATEN_AMIN, "%v %L true", y, &last, 1u);
+        scale = NPU__MAKE(NPU_ATEN_SUB, "%v %v", NPU__MAKE(NPU_ATEN_AMAX, "%v %L true", y, &last, 1u), least);
+        scale = NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v 15.0", scale);
+    } else {
+        scale = NPU__MAKE(NPU_ATEN_AMAX, "%v %L true", NPU__MAKE(NPU_ATEN_ABS, "%v", y), &last, 1u);
+        scale = NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v 7.0", scale);
+    }
+    scale = NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v %f", scale, (double)1.1920929e-7f);
+    least = q->desc->asymmetric ? least : NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v -8.0", scale);
+    y = NPU__MAKE(NPU_ATEN_DIV, "%v %v", NPU__MAKE(NPU_ATEN_SUB, "%v %v", y, least), scale);
+    y = NPU__MAKE(NPU_ATEN_CLAMP, "%v 0.0 15.0", NPU__MAKE(NPU_ATEN_ROUND, "%v", y));
+    y = NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", y, whole, 2u);
+    y = NPU__MAKE(NPU_ATEN_TO_DTYPE, "%v %t", y, (int)NPU_I32);
+    *packed = NPU__MAKE(NPU_ATEN_CONVERT_WEIGHT_TO_INT4PACK_FOR_CPU, "%v 2", y);
+    parts[0] = NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", scale, pair, 3u);
+    parts[1] = NPU__MAKE(NPU_ATEN_ADD, "%v %v", least, NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v 8.0", scale));
+    *scales = NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 0 1", NPU__MAKE(NPU_ATEN_CAT, "%V 2", parts, 2u));
+    *scales = NPU__MAKE(NPU_ATEN_CONTIGUOUS, "%v", *scales);
+}
+
+/* Rows of i8, each with a scale: what int8pack_mm reads. */
+static void npu__quant_pack8(npu__compose *c, npu_value w, npu_value *packed, npu_value *scales)
+{
+    int64_t last = 1;
+    npu_value zeros;
+    *scales = NPU__MAKE(NPU_ATEN_AMAX, "%v %L", NPU__MAKE(NPU_ATEN_ABS, "%v", w), &last, 1u);
+    *scales = NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v 127.0", *scales);
+    *scales = NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v %f", *scales, (double)1.1920929e-7f);
+    zeros = NPU__MAKE(NPU_ATEN_ZEROS_LIKE, "%v %t", *scales, (int)NPU_I64);
+    *packed = NPU__MAKE(NPU_QUANTIZED_QUANTIZE_PER_CHANNEL, "%v %v %v 0 -127 127 %t", w, *scales, zeros, (int)NPU_I8);
+}
+
+static npu_status npu__quant_check_group(const npu__quant *q, uint32_t op)
+{
+    int64_t group = npu__quant_group(q);
+    const npu_spec *w = npu__quant_spec(q, npu__quant_operand(q, op, 1));
+    return q->desc->form != NPU_QUANTIZE_WEIGHTS4 || w->dims[1] % group == 0
+               ? NPU_OK
+               : npu__fail(q->diag, NPU_ERR_SHAPE,
+                           "quantise: %.80s, '%.60s': groups of %lld do not divide rows of %lld elements; a rule may "
+                           "leave it", q->told[op].name, q->told[op].value, (long long)group, (long long)w->dims[1]);
+}
+
+/* A linear on rows, with its weight in small integers. */
+static npu_status npu__quant_linear(npu__quant *q, npu_rewrite *rw, uint32_t op)
+{
+    bool is4 = q->desc->form == NPU_QUANTIZE_WEIGHTS4;
+    uint32_t weight = npu__quant_operand(q, op, 1), bias = npu__quant_operand(q, op, 2);
+    uint32_t result = q->g->ops[op].first_result;
+    npu_spec spec = npu__rewrite_spec(rw, npu__quant_spec(q, result));
+    int64_t rows[2] = { -1, npu__quant_spec(q, weight)->dims[1] }, outputs = spec.dims[spec.rank - 1];
+    npu_graph *small = npu__rewrite_graph(q->g);
+    npu__compose made, *c = &made;
+    npu_value v[2], y = npu_rewrite_operand(rw, npu__make_op(op), 0);
+    npu_status status = npu__quant_check_group(q, op);
+    if (!small) {
+        return npu__fail(q->diag, NPU_ERR_NO_MEMORY, "quantise: out of memory");
+    }
+    made.g = small, made.op = NULL;
+    v[0] = npu__quant_source(q, small, weight);
+    if (status == NPU_OK && is4) {
+        npu__quant_pack4(q, c, npu__quant_spec(q, weight), v[0], &v[0], &v[1]);
+    } else if (status == NPU_OK) {
+        npu__quant_pack8(c, v[0], &v[0], &v[1]);
+    }
+    for (uint32_t i = 0; i < 2 && status == NPU_OK; i++) {
+        npu_output(small, NULL, v[i]);
+    }
+    status = status ? status : npu__quant_compute(q, small, rw->to, v);
+    npu_graph_destroy(small);
+    status = status ? status : npu__quant_check_weight(q, weight, rw->to, v[1]);
+    if (status) {
+        return status;
+    }
+    made.g = rw->to;
+    npu__fold_name(rw->to, rw->values[weight], v[0].id);
+    y = spec.rank == 2 ? y : NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", y, rows, 2u);
+    if (is4) {
+        int64_t padded = npu_value_spec(rw->to, v[0])->dims[0], group = npu__quant_group(q);
+        y = NPU__MAKE(NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU, "%v %v %i %v", y, v[0], group, v[1]);
+        y = padded == outputs ? y : NPU__MAKE(NPU_ATEN_SLICE, "%v 1 0 %i", y, outputs);
+    } else {
+        y = NPU__MAKE(NPU_ATEN_WEIGHT_INT8PACK_MM, "%v %v %v", y, v[0], v[1]);
+    }
+    y = bias ? NPU__MAKE(NPU_ATEN_ADD, "%v %v", y, npu__make_value(rw->values[bias])) : y;
+    y = spec.rank == 2 ? y : NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", y, spec.dims, (uint32_t)spec.rank);
+    if (y.id) {
+        npu_rewrite_replace(rw, npu__make_value(result), y);
+    }
+    return npu_graph_status(rw->to);
+}
+
+/* ---- quantisation: the graph with its quantised ops ---- */
+
+/* What a value is, stored and read again; constants are stored as integers. */
+static npu_value npu__quant_pair(npu__quant *q, npu_rewrite *rw, uint32_t value, npu_value x)
+{
+    npu__quant_value *v = &q->values[value];
+    npu__compose made, *c = &made;
+    int64_t least = q->dtype == NPU_I8 ? -128 : 0;
+    npu_value stored, known = { 0 };
+    made.g = rw->to, made.op = NULL;
+    if (!v->pair) {
+        stored = NPU__MAKE(NPU_QUANTIZED_QUANTIZE_PER_TENSOR, "%v %f %i %i %i %t", x, v->scale, v->zero, least,
+                           least + 255, (int)q->dtype);
+        known = npu__quant_data(q, value) ? npu__folded(&q->folding, rw->to, stored) : known;
+        stored = known.id ? known : stored;
+        v->pair = NPU__MAKE(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, "%v %f %i %i %i %t", stored, v->scale, v->zero, least,
+                            least + 255, (int)q->dtype).id;
+    }
+    return npu__make_value(v->pair);
+}
+
+/* The bias of an op with the mean error of its weight taken off; as it was where there is none. */
+static npu_value npu__quant_bias(npu__quant *q, npu_rewrite *rw, uint32_t op)
+{
+    npu__quant_op *o = &q->ops[op];
+    npu_value b = npu__make_value(rw->values[npu__quant_operand(q, op, 2)]), shift, sum;
+    size_t bytes = o->num_shift * sizeof(float);
+    float *means = o->shift ? (float *)npu__alloc_zero(&q->g->allocator, bytes) : NULL;
+    int64_t dims[1];
+    npu__compose made, *c = &made;
+    if (!means) {
+        if (o->shift) {
+            npu__graph_no_memory(rw->to);
+        }
+        return b;
+    }
+    for (uint32_t i = 0; i < o->num_shift; i++) {
+        means[i] = (float)(o->shift[i] / q->desc->num_samples);
+    }
+    dims[0] = o->num_shift;
+    made.g = rw->to, made.op = NULL;
+    shift = npu_constant(rw->to, NULL, npu_spec_tensor(NPU_F32, 1, dims), means);
+    npu__free(&q->g->allocator, means, bytes);
+    sum = b.id ? NPU__MAKE(NPU_ATEN_ADD, "%v %v", b, shift) : shift;
+    shift = b.id ? npu__folded(&q->folding, rw->to, sum) : shift;
+    return shift.id ? shift : sum;
+}
+
+/* Copies an op with other weight and bias than it had, from operands that are in place. */
+static npu_value npu__quant_emit(npu__quant *q, npu_rewrite *rw, uint32_t op, const npu_value *weight,
+                                 const npu_value *in, uint32_t num_in)
+{
+    const npu__op *o = &q->g->ops[op];
+    rw->to->num_operands = 0;
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        npu_value x = i < num_in                 ? in[i]
+                      : weight && i - 1 < 2u     ? weight[i - 1]
+                                                 : npu__make_value(rw->values[npu__quant_operand(q, op, i)]);
+        if (!npu__push_operand(rw->to, x)) {
+            npu__graph_no_memory(rw->to);
+            return npu__make_value(0);
+        }
+    }
+    return npu__first(rw->to, npu__rewrite_emit(rw, o, npu__rewrite_def(rw, o->def)));
+}
+
+/* Is the op quantised in the graph being made? */
+static bool npu__quant_is_on(const npu__quant *q, uint32_t op)
+{
+    return q->stage == NPU__QUANT_MAKE && q->ops[op].is_on && (!q->only || q->ops[op].leader == q->only);
+}
+
+static npu_status npu__quant_op_made(npu__quant *q, npu_rewrite *rw, uint32_t op)
+{
+    uint32_t num_in = npu__quant_num_in(q, op), result = q->g->ops[op].first_result;
+    npu_value in[NPU__INTEGER_MOST], weight[2], y;
+    bool is_product = npu__quant_is_product(q, op);
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < num_in; i++) {
+        uint32_t v = npu__quant_operand(q, op, i);
+        in[i] = npu__make_value(rw->values[v]);
+        in[i] = q->values[v].is_on ? npu__quant_pair(q, rw, v, in[i]) : in[i];
+    }
+    if (is_product) {
+        weight[1] = npu__quant_bias(q, rw, op);
+        status = npu__quant_weight(q, rw, op, &weight[0]);
+    }
+    y = status ? npu__make_value(0) : npu__quant_emit(q, rw, op, is_product ? weight : NULL, in, num_in);
+    if (y.id && q->values[result].is_on) {
+        y = npu__quant_pair(q, rw, result, y);
+    }
+    if (y.id) {
+        npu_rewrite_replace(rw, npu__make_value(result), y);
+    }
+    return status ? status : npu_graph_status(rw->to);
+}
+
+/* ---- quantisation: probes ---- */
+
+static void npu__quant_tell(npu_rewrite *rw, uint32_t id, uint32_t part, npu_value v)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%u result %u", (unsigned)id, (unsigned)part);
+    npu_output(rw->to, name, v);
+}
+
+static void npu__quant_probe_noise(npu__quant *q, npu_rewrite *rw, uint32_t id, npu_value x)
+{
+    npu__compose made, *c = &made;
+    npu_value e;
+    made.g = rw->to, made.op = NULL;
+    e = NPU__MAKE(NPU_ATEN_SUB, "%v %v", npu__quant_pair(q, rw, id, x), x);
+    npu__quant_tell(rw, id, 0, NPU__MAKE(NPU_ATEN_SUM, "%v %t", NPU__MAKE(NPU_ATEN_SQUARE, "%v", e), (int)NPU_F64));
+    npu__quant_tell(rw, id, 1, NPU__MAKE(NPU_ATEN_SUM, "%v %t", NPU__MAKE(NPU_ATEN_SQUARE, "%v", x), (int)NPU_F64));
+    e = NPU__MAKE(NPU_ATEN_GT_SCALAR, "%v %f", NPU__MAKE(NPU_ATEN_ABS, "%v", e), 0.501 * q->values[id].scale);
+    npu__quant_tell(rw, id, 2, NPU__MAKE(NPU_ATEN_MEAN, "%v", NPU__MAKE(NPU_ATEN_TO_DTYPE, "%v %t", e, (int)NPU_F32)));
+}
+
+/* Outputs for a value of the old graph, once. */
+static void npu__quant_probe(npu__quant *q, npu_rewrite *rw, uint32_t id)
+{
+    npu__quant_value *v = &q->values[id];
+    npu__compose made, *c = &made;
+    npu_value x = npu__make_value(rw->values[id]);
+    bool is_wanted = v->is_on && !v->is_probed && q->stage != NPU__QUANT_SHIFT &&
+                     (q->stage != NPU__QUANT_PARTS || v->bins);
+    made.g = rw->to, made.op = NULL;
+    v->is_probed = true;
+    if (is_wanted && q->stage == NPU__QUANT_RANGE) {
+        npu__quant_tell(rw, id, 0, NPU__MAKE(NPU_ATEN_AMIN, "%v", x));
+        npu__quant_tell(rw, id, 1, NPU__MAKE(NPU_ATEN_AMAX, "%v", x));
+    } else if (is_wanted && q->stage == NPU__QUANT_PARTS) {
+        npu__quant_tell(rw, id, 0, NPU__MAKE(NPU_ATEN_HISTC, "%v %i %f %f", x, (int64_t)NPU__QUANT_BINS, v->least,
+                                             v->largest));
+    } else if (is_wanted) {
+        npu__quant_probe_noise(q, rw, id, x);
+    }
+}
+
+/* The mean error that a weight of 8 bits makes, by channel. */
+static npu_status npu__quant_probe_shift(npu__quant *q, npu_rewrite *rw, uint32_t op)
+{
+    uint32_t y = q->g->ops[op].first_result, rank = npu__quant_spec(q, y)->rank;
+    bool is_linear = npu__quant_kind(q, op) == (npu_kind)NPU_ATEN_LINEAR;
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t num = npu__quant_others(rank, is_linear ? (int64_t)rank - 1 : 1, dims);
+    uint32_t weight_rank = npu__quant_spec(q, npu__quant_operand(q, op, 1))->rank;
+    npu__compose made, *c = &made;
+    npu_value weight[2], x = npu__make_value(rw->values[npu__quant_operand(q, op, 0)]), e;
+    npu_status status;
+    if (!num || (!is_linear && rank != weight_rank)) { /* no batch: nothing to average over */
+        return NPU_OK;
+    }
+    status = npu__quant_weight(q, rw, op, &weight[0]);
+    if (status) {
+        return status;
+    }
+    made.g = rw->to, made.op = NULL;
+    weight[1] = npu__make_value(rw->values[npu__quant_operand(q, op, 2)]);
+    e = npu__quant_emit(q, rw, op, weight, &x, 1);
+    e = NPU__MAKE(NPU_ATEN_SUB, "%v %v", npu__make_value(rw->values[y]), e);
+    npu__quant_tell(rw, op, 0, NPU__MAKE(NPU_ATEN_MEAN_DIM, "%v %L", e, dims, num));
+    return npu_graph_status(rw->to);
+}
+
+/* Called for each op, whatever is being made. */
+static npu_status npu__quant_rewrite(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu__quant *q = (npu__quant *)ctx;
+    bool is_on = q->ops[op.id].is_on;
+    if (npu__quant_is_on(q, op.id)) {
+        return q->desc->form == NPU_QUANTIZE_8BIT ? npu__quant_op_made(q, rw, op.id) : npu__quant_linear(q, rw, op.id);
+    }
+    npu_rewrite_copy(rw, op);
+    if (q->stage == NPU__QUANT_MAKE || npu_graph_status(rw->to)) {
+        return npu_graph_status(rw->to);
+    }
+    for (uint32_t i = 0; i < from->ops[op.id].num_operands; i++) {
+        npu__quant_probe(q, rw, npu__quant_operand(q, op.id, i));
+    }
+    for (uint32_t i = 0; i < from->ops[op.id].num_results; i++) {
+        npu__quant_probe(q, rw, from->ops[op.id].first_result + i);
+    }
+    is_on = is_on && q->stage == NPU__QUANT_SHIFT && npu__quant_is_product(q, op.id);
+    return is_on ? npu__quant_probe_shift(q, rw, op.id) : npu_graph_status(rw->to);
+}
+
+static npu_status npu__quant_graph(npu__quant *q, npu__quant_stage stage, uint32_t only, npu_graph **out)
+{
+    npu_diag diag;
+    npu_status status;
+    memset(&diag, 0, sizeof diag);
+    q->stage = stage;
+    q->only = only;
+    for (uint32_t v = 0; v < q->g->num_values; v++) {
+        q->values[v].pair = 0;
+        q->values[v].is_probed = false;
+    }
+    status = npu_graph_rewrite(out, q->g, npu__quant_rewrite, q, &diag);
+    return status ? npu__fail(q->diag, status, "quantise: %.200s", diag.message) : NPU_OK;
+}
+
+/* ---- quantisation: what probes tell ---- */
+
+static npu_status npu__quant_read_range(npu__quant *q, uint32_t id, uint32_t part, double x, uint32_t sample)
+{
+    npu__quant_value *v = &q->values[id];
+    if (!(fabs(x) <= npu__largest(NPU_F32))) {
+        return npu__fail(q->diag, NPU_ERR_RANGE, "quantise: sample %u: value '%.80s' has NaN or infinity",
+                         (unsigned)sample, npu__quant_label(q, id));
+    }
+    v->least = part == 0 && x < v->least ? x : v->least;
+    v->largest = part == 1 && x > v->largest ? x : v->largest;
+    return NPU_OK;
+}
+
+/* Sums of what every sample says. */
+static npu_status npu__quant_read_sums(npu__quant *q, uint32_t id, uint32_t part, const npu_array *a, size_t len)
+{
+    npu__quant_value *v = &q->values[id];
+    npu__quant_op *o = &q->ops[q->stage == NPU__QUANT_SHIFT ? id : 0];
+    double *sums = part == 0 ? &v->noise : part == 1 ? &v->signal : &v->saturated;
+    if (q->stage == NPU__QUANT_SHIFT) {
+        o->shift = o->shift ? o->shift : (double *)npu__alloc_zero(&q->g->allocator, len * sizeof *o->shift);
+        o->num_shift = (uint32_t)len;
+    }
+    sums = q->stage == NPU__QUANT_SHIFT ? o->shift : q->stage == NPU__QUANT_PARTS ? v->bins : sums;
+    for (size_t i = 0; i < len && sums; i++) {
+        sums[i] += npu__element_value(npu__dtype_of(&a->spec), a->data, i);
+    }
+    return sums ? NPU_OK : npu__fail(q->diag, NPU_ERR_NO_MEMORY, "quantise: out of memory");
+}
+
+static npu_status npu__quant_read(npu__quant *q, const npu__quant_run *r, uint32_t num, uint32_t sample)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < num && status == NPU_OK; i++) {
+        npu_array a = npu__exec_array(r->exec, i);
+        uint32_t id = (uint32_t)strtoul(a.name, NULL, 10);
+        uint32_t part = (uint32_t)strtoul(strrchr(a.name, ' '), NULL, 10);
+        size_t len = 0;
+        npu_spec_len(&a.spec, &len);
+        status = q->stage == NPU__QUANT_RANGE && len
+                     ? npu__quant_read_range(q, id, part, npu__element_value(npu__dtype_of(&a.spec), a.data, 0), sample)
+                     : npu__quant_read_sums(q, id, part, &a, len);
+    }
+    return status;
+}
+
+/* Runs a stage on all samples. */
+static npu_status npu__quant_run_stage(npu__quant *q, npu__quant_stage stage)
+{
+    npu_graph *probed = NULL;
+    npu__quant_run r;
+    npu_status status = npu__quant_graph(q, stage, 0, &probed);
+    uint32_t num;
+    memset(&r, 0, sizeof r);
+    status = status ? status : npu__quant_start(q, &r, probed);
+    num = npu_graph_num_outputs(probed) - npu_graph_num_outputs(q->g);
+    for (uint32_t s = 0; s < q->desc->num_samples && status == NPU_OK; s++) {
+        status = npu__quant_step(q, &r, s);
+        status = status ? status : npu__quant_read(q, &r, num, s);
+    }
+    npu__quant_run_free(&r);
+    npu_graph_destroy(probed);
+    return status;
+}
+
+static npu_status npu__quant_check_inputs(const npu__quant *q)
+{
+    for (uint32_t i = 0; i < npu_graph_num_inputs(q->g); i++) {
+        uint32_t id = npu_graph_input(q->g, i).id;
+        const npu__quant_value *v = &q->values[id];
+        if (v->is_on && v->least == v->largest && npu__known_len(npu__quant_spec(q, id)) != 1) {
+            return npu__fail(q->diag, NPU_ERR_RANGE, "quantise: input '%.80s' is %g everywhere, in all samples",
+                             npu__quant_label(q, id), v->least);
+        }
+    }
+    return NPU_OK;
+}
+
+/* Room for histograms, of values that have more than one number. */
+static npu_status npu__quant_make_bins(npu__quant *q)
+{
+    for (uint32_t i = 1; i < q->g->num_values; i++) {
+        npu__quant_value *v = &q->values[i];
+        if (v->is_on && v->least < v->largest) {
+            v->bins = (double *)npu__alloc_zero(&q->g->allocator, NPU__QUANT_BINS * sizeof *v->bins);
+            if (!v->bins) {
+                return npu__fail(q->diag, NPU_ERR_NO_MEMORY, "quantise: out of memory");
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+static bool npu__quant_has_parts(const npu_quantize_desc *desc)
+{
+    return desc->percentile > 0.0 && desc->percentile < 100.0;
+}
+
+static npu_status npu__quant_observe(npu__quant *q)
+{
+    npu_status status = npu__quant_run_stage(q, NPU__QUANT_RANGE);
+    status = status ? status : npu__quant_check_inputs(q);
+    if (status == NPU_OK && npu__quant_has_parts(q->desc)) {
+        status = npu__quant_make_bins(q);
+        status = status ? status : npu__quant_run_stage(q, NPU__QUANT_PARTS);
+    }
+    if (status == NPU_OK) {
+        npu__quant_scales(q);
+    }
+    if (status == NPU_OK && q->desc->correct_bias) {
+        status = npu__quant_run_stage(q, NPU__QUANT_SHIFT);
+    }
+    return status || !q->desc->report ? status : npu__quant_run_stage(q, NPU__QUANT_NOISE);
+}
+
+/* ---- quantisation: losses and the report ---- */
+
+/* The loss of all samples: the largest difference, and the mean one. */
+static void npu__quant_add_loss(npu_difference *sum, const npu_difference *d)
+{
+    double mean = sum->mean_diff * (double)sum->num_elements + d->mean_diff * (double)d->num_elements;
+    uint64_t count = sum->num_elements + d->num_elements, wrong = sum->num_wrong + d->num_wrong;
+    *sum = count == d->num_elements || d->max_diff > sum->max_diff ? *d : *sum;
+    sum->num_elements = count;
+    sum->num_wrong = wrong;
+    sum->mean_diff = count ? mean / (double)count : 0.0;
+    sum->status = wrong ? NPU_ERR_MISMATCH : NPU_OK;
+}
+
+/* Outputs with one op quantised alone (0 = all ops), beside those of the graph as it was. */
+static npu_status npu__quant_measure(npu__quant *q, const npu__quant_run *base, uint32_t only, npu_difference *loss)
+{
+    npu_graph *made = NULL;
+    npu__quant_run r;
+    npu_status status = npu__quant_graph(q, NPU__QUANT_MAKE, only, &made);
+    memset(&r, 0, sizeof r);
+    memset(loss, 0, sizeof *loss);
+    status = status ? status : npu__quant_start(q, &r, made);
+    for (uint32_t s = 0; s < q->desc->num_measured && status == NPU_OK; s++) {
+        npu_difference d;
+        npu_diag diag;
+        status = npu__quant_bind(q, base, s);
+        status = status ? status : npu__quant_bind(q, &r, s);
+        if (status == NPU_OK) {
+            status = npu_exec_compare(r.exec, base->exec, NULL, NULL, &d, &diag);
+            status = status == NPU_ERR_MISMATCH ? NPU_OK : npu__fail(q->diag, status, "quantise: %.200s", diag.message);
+            npu__quant_add_loss(loss, &d);
+        }
+        status = status ? status : npu__quant_progress(q);
+    }
+    npu__quant_run_free(&r);
+    npu_graph_destroy(made);
+    return status;
+}
+
+/* Is the op the first of those that are one? */
+static bool npu__quant_leads(const npu__quant *q, uint32_t op) { return q->ops[op].is_on && q->ops[op].leader == op; }
+
+static npu_status npu__quant_losses(npu__quant *q, npu_difference *all)
+{
+    npu__quant_run base;
+    npu_status status = npu__quant_start(q, &base, q->g);
+    status = status ? status : npu__quant_measure(q, &base, 0, all);
+    for (uint32_t op = 1; op < q->g->num_ops && status == NPU_OK; op++) {
+        if (npu__quant_leads(q, op)) {
+            q->told[op].is_measured = true;
+            status = npu__quant_measure(q, &base, op, &q->told[op].loss);
+        }
+    }
+    npu__quant_run_free(&base);
+    return status;
+}
+
+static npu_status npu__quant_report(npu__quant *q, const npu_difference *all)
+{
+    size_t bytes = q->g->num_values * sizeof(npu_quantize_value);
+    npu_quantize_value *values = (npu_quantize_value *)npu__alloc_zero(&q->g->allocator, bytes);
+    npu_quantize_report report;
+    memset(&report, 0, sizeof report);
+    for (uint32_t i = 1; i < q->g->num_values && values; i++) {
+        const npu__quant_value *v = &q->values[i];
+        npu_quantize_value *to = &values[report.num_values];
+        if (v->is_on) {
+            to->name = npu__quant_label(q, i);
+            to->low = v->least, to->high = v->largest;
+            to->scale = v->scale, to->zero = v->zero;
+            to->saturated = v->saturated / q->desc->num_samples;
+            to->snr = v->noise > 0.0 ? 10.0 * log10(v->signal / v->noise) : (double)INFINITY;
+            report.num_values++;
+        }
+    }
+    report.size = (uint32_t)sizeof report;
+    report.values = values;
+    report.ops = q->told + 1;
+    report.num_ops = q->g->num_ops - 1;
+    report.loss = *all;
+    if (values) {
+        q->desc->report(q->desc->report_ctx, &report);
+    }
+    npu__free(&q->g->allocator, values, bytes);
+    return values ? NPU_OK : npu__fail(q->diag, NPU_ERR_NO_MEMORY, "quantise: out of memory");
+}
+
+/* The op with the largest mean loss behind that of another (NPU_NO_INDEX = of all); NPU_NO_INDEX = there is none. */
+static uint32_t npu__quant_worst(const npu_quantize_report *r, uint32_t after)
+{
+    uint32_t worst = NPU_NO_INDEX;
+    double below = after == NPU_NO_INDEX ? (double)INFINITY : r->ops[after].loss.mean_diff;
+    for (uint32_t i = 0; i < r->num_ops; i++) {
+        double loss = r->ops[i].loss.mean_diff;
+        bool is_next = loss < below || (loss == below && after != NPU_NO_INDEX && i > after);
+        if (r->ops[i].is_measured && is_next && (worst == NPU_NO_INDEX || loss > r->ops[worst].loss.mean_diff)) {
+            worst = i;
+        }
+    }
+    return worst;
+}
+
+NPU__COLD NPU_IR_API void npu_quantize_report_print(const npu_quantize_report *report, npu_text *text)
+{
+    uint32_t worst = NPU_NO_INDEX;
+    if (!report || !text) {
+        return;
+    }
+    if (report->num_values) {
+        npu_text_printf(text, "%-24s %12s %12s %12s %5s %10s %8s\n", "value", "least", "largest", "scale", "zero",
+                        "saturated", "SNR dB");
+    }
+    for (uint32_t i = 0; i < report->num_values; i++) {
+        const npu_quantize_value *v = &report->values[i];
+        npu_text_printf(text, "%-24s %12.5g %12.5g %12.5g %5lld %9.4f%% %8.1f\n", v->name, v->low, v->high, v->scale,
+                        (long long)v->zero, 100.0 * v->saturated, v->snr);
+    }
+    while ((worst = npu__quant_worst(report, worst)) != NPU_NO_INDEX) {
+        const npu_quantize_op *o = &report->ops[worst];
+        npu_text_printf(text, "%-36s %-24s mean loss %.3g, most %.3g\n", o->name, o->value, o->loss.mean_diff,
+                        o->loss.max_diff);
+    }
+    for (uint32_t i = 0; i < report->num_ops; i++) {
+        const npu_quantize_op *o = &report->ops[i];
+        if (o->reason) {
+            npu_text_printf(text, "%-36s %-24s stays: %s\n", o->name, o->value, o->reason);
+        }
+    }
+    if (report->loss.num_elements) {
+        npu_text_printf(text, "all: mean loss %.3g, most %.3g\n", report->loss.mean_diff, report->loss.max_diff);
+    }
+}
+
+/* ---- quantisation: the whole ---- */
+
+static npu_status npu__quant_check_desc(const npu_graph *g, const npu_quantize_desc *d, npu_diag *diag)
+{
+    bool is_calibrated = d && (d->form == NPU_QUANTIZE_8BIT || d->num_measured);
+    if (!d || d->_canary || d->form > NPU_QUANTIZE_WEIGHTS4 || (d->dtype && d->dtype != NPU_I8 && d->dtype != NPU_U8) ||
+        (d->group && d->group != 32 && d->group != 64 && d->group != 128) || (d->num_rules && !d->rules) ||
+        !(d->percentile >= 0.0 && d->percentile <= 100.0) || !d->backends || !d->num_backends ||
+        d->num_backends > NPU__MAX_BACKENDS) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
+                         "quantise: the desc is not zeroed, has no backends, or has a form, dtype, group (expected "
+                         "32, 64 or 128) or percentile that is none");
+    }
+    for (uint32_t i = 0; i < d->num_backends; i++) {
+        npu_status status = npu_backend_check(d->backends[i], diag);
+        if (status) {
+            return status;
+        }
+    }
+    if (!g || npu_graph_status(g)) {
+        return npu__graph_failed(g, "quantise", diag);
+    }
+    if (is_calibrated &&
+        (!d->num_samples || (!d->inputs && npu_graph_num_inputs(g)) || d->num_measured > d->num_samples)) {
+        return npu__fail(diag, NPU_ERR_MISSING_FEED, "quantise: %u samples are given, expected at least %u",
+                         (unsigned)(d->inputs ? d->num_samples : 0), (unsigned)(d->num_measured ? d->num_measured : 1));
+    }
+    return NPU_OK;
+}
+
+static void npu__quant_free(npu__quant *q)
+{
+    const npu_graph *g = q->g;
+    for (uint32_t i = 1; g && q->values && i < g->num_values; i++) {
+        npu__free(&g->allocator, q->values[i].bins, NPU__QUANT_BINS * sizeof *q->values[i].bins);
+    }
+    for (uint32_t i = 1; g && q->ops && i < g->num_ops; i++) {
+        npu__free(&g->allocator, q->ops[i].shift, q->ops[i].num_shift * sizeof *q->ops[i].shift);
+    }
+    if (g) {
+        npu__free(&g->allocator, q->values, g->num_values * sizeof *q->values);
+        npu__free(&g->allocator, q->ops, g->num_ops * sizeof *q->ops);
+        npu__free(&g->allocator, q->told, g->num_ops * sizeof *q->told);
+    }
+    npu_graph_destroy(q->g);
+}
+
+/* The graph with batch norms folded, and room for what is found out about it. */
+static npu_status npu__quant_prepare(npu__quant *q, const npu_graph *g)
+{
+    npu_status status;
+    q->optimize.backends = q->desc->backends;
+    q->optimize.num_backends = q->desc->num_backends;
+    q->optimize.passes = 1u << NPU_PASS_BATCH_NORM | 1u << NPU_PASS_CONSTANTS | 1u << NPU_PASS_DEAD_CODE;
+    if (!npu__pass_computer(&q->optimize)) {
+        return npu__fail(q->diag, NPU_ERR_UNSUPPORTED, "quantise: %s", npu__no_computer);
+    }
+    status = npu_graph_optimize(&q->g, g, &q->optimize, NULL, q->diag);
+    if (status) {
+        return status;
+    }
+    q->folding = npu__folding_of(&q->optimize, &q->g->allocator);
+    q->values = (npu__quant_value *)npu__alloc_zero(&q->g->allocator, q->g->num_values * sizeof *q->values);
+    q->ops = (npu__quant_op *)npu__alloc_zero(&q->g->allocator, q->g->num_ops * sizeof *q->ops);
+    q->told = (npu_quantize_op *)npu__alloc_zero(&q->g->allocator, q->g->num_ops * sizeof *q->told);
+    return q->values && q->ops && q->told ? NPU_OK : npu__fail(q->diag, NPU_ERR_NO_MEMORY, "quantise: out of memory");
+}
+
+/* Runs that progress counts. */
+static uint32_t npu__quant_total(const npu__quant *q)
+{
+    const npu_quantize_desc *d = q->desc;
+    uint32_t stages = 1u + npu__quant_has_parts(d) + (d->correct_bias ? 1u : 0u) + (d->report ? 1u : 0u), leaders = 1;
+    stages = d->form == NPU_QUANTIZE_8BIT ? stages : 0;
+    for (uint32_t op = 1; op < q->g->num_ops; op++) {
+        leaders += npu__quant_leads(q, op);
+    }
+    return stages * d->num_samples + leaders * d->num_measured;
+}
+
+static npu_status npu__quant_run_all(npu__quant *q, const npu_graph *g, npu_graph **out)
+{
+    npu_graph *made = NULL;
+    npu_optimize_desc dead = q->optimize;
+    npu_difference all;
+    npu_status status = npu__quant_prepare(q, g);
+    memset(&all, 0, sizeof all);
+    for (uint32_t i = 0; i < q->desc->num_rules && status == NPU_OK; i++) {
+        status = npu__quant_check_rule(q, i);
+    }
+    if (status == NPU_OK) {
+        npu__quant_choose(q);
+        q->total = npu__quant_total(q);
+        status = q->desc->form == NPU_QUANTIZE_8BIT ? npu__quant_observe(q) : NPU_OK;
+    }
+    status = status || !q->desc->num_measured ? status : npu__quant_losses(q, &all);
+    status = status ? status : npu__quant_graph(q, NPU__QUANT_MAKE, 0, &made);
+    dead.passes = 1u << NPU_PASS_DEAD_CODE;
+    status = status ? status : npu_graph_optimize(out, made, &dead, NULL, q->diag);
+    npu_graph_destroy(made);
+    status = status || !q->desc->report ? status : npu__quant_report(q, &all);
+    if (status) {
+        npu_graph_destroy(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+NPU__COLD NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, const npu_quantize_desc *desc,
+                                                   npu_diag *diag)
+{
+    npu__quant q;
+    npu_diag local;
+    npu_status status;
+    memset(&local, 0, sizeof local);
+    memset(&q, 0, sizeof q);
+    if (!out) {
+        return npu__fail(npu__diag_clear(diag), NPU_ERR_INVALID_ARGUMENT, "quantise: out is NULL");
+    }
+    *out = NULL;
+    q.desc = desc;
+    q.diag = &local;
+    status = npu__quant_check_desc(g, desc, &local);
+    if (status == NPU_OK) {
+        q.dtype = desc->dtype == NPU_U8 ? NPU_U8 : NPU_I8;
+        status = npu__quant_run_all(&q, g, out);
+        npu__quant_free(&q);
+    }
+    if (status) {
+        npu__fail(&local, status, "quantise: %s", npu_status_text(status));
+    }
+    if (diag) {
+        *diag = local;
+        diag->status = status;
+    }
+    return status;
+}
+#endif /* !NPU_IR_NO_REWRITE && !NPU_IR_NO_REPORT */
 
 #ifdef NPU__PARTIAL
 #pragma GCC diagnostic pop

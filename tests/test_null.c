@@ -216,6 +216,9 @@ static void test_graph_forms(void)
     STATUS(npu_graph_count_ops(NULL, NULL, 0, NULL), NPU_ERR_NO_MEMORY);
     STATUS(npu_graph_print_stats(NULL, &text), NPU_ERR_NO_MEMORY);
     STATUS(npu_graph_print_pie(NULL, 0, &text), NPU_ERR_NO_MEMORY);
+    STATUS(npu_graph_quantize(NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_graph_quantize(&made.graph, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
+    NOTHING(npu_quantize_report_print(NULL, &text));
     STATUS(npu_graph_find_wrong_op(NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_find_wrong_op(NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     NUMBER(npu_tile_pipe(NULL, op), 255);
