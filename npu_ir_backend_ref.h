@@ -66,6 +66,7 @@ typedef struct npu_prepare {
     const struct npu_kernel_table *tables; /* of the backend, for kernels that run other ops */
     uint32_t num_tables;
     const char *variant;          /* of the backend's desc, NULL = by priority */
+    const char *without;          /* the same, NULL = no variant is left out */
     uint32_t mode;                /* of the kernel's row */
     uint32_t isa;                 /* number of the backend's instruction set, for built-in kernels; 0 = "base" */
     void *blocks;           /* of npu_prepare_alloc */
@@ -154,6 +155,10 @@ typedef struct npu_ref_desc {
     npu_diag *diag;                 /* where a failure is explained; NULL = nowhere */
     const char *isa;                /* instruction set of the kernels: a name of npu_ref_isa; NULL = npu_ref_isa(0) */
     uint64_t capacity;              /* bytes that plans may take for activations and what is prepared; 0 = unlimited */
+    /* No variants of this name; NULL = none is left out. "winograd" takes f32 convolutions of 3 x 3 at every pixel with
+       32 channels or more: it errs up to 6 times as much as a sum of products does, and a NaN or an infinity reaches
+       the results beside its own, too. */
+    const char *without;
     uint32_t _canary;
 } npu_ref_desc;
 /* A CPU backend with chosen kernels. Errors: INVALID_ARGUMENT (a table is not sorted), VERSION (of a table),
@@ -7986,7 +7991,7 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
             a_row;
     const char *a = npu__ref_gemm_copy_a(s, row, rows, k, depth, &a_row), *b = s->b + k * s->k_step * size;
     npu__ref_scalar zero = { 0 };
-    if (rows == 1 && s->panel_step == width) { /* B is not packed: one strip, as long as it may be */
+    if (s->g->m == 1 && s->panel_step == width) { /* B is not packed: one strip, as long as it may be */
         tile->row(depth, cols, a, b, offsets, c, k > 0, &zero);
         return;
     }
@@ -8862,13 +8867,139 @@ static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
            npu__ref_all_are(op, "strides", 1) && (words || npu__ref_all_are(op, "padding", 0));
 }
 
+/* ---- convolution: tiles of pixels ----
+
+   Output channels lie along the vectors and pixels are the rows of a tile: however narrow an image is, no sum is taken
+   that is not wanted. Weights are packed in panels as wide as a tile, [panel, k, channel], the last one filled with
+   zeros. Sums are taken in the order of the tiles of a matrix product, so both give the same bits. */
+
+typedef struct npu__ref_pixel_loops {
+    int32_t pixels, channels; /* of the largest tile */
+    /* c (count x channels) = or += x w, then + bias: x [count, k] has its element (i, j) at x[i + offsets[j]], w and c
+       are dense. bias NULL = none. */
+    void (*product)(int32_t count, int64_t k, const float *x, const int64_t *offsets, const float *w, const float *bias,
+                    float *c, bool add);
+} npu__ref_pixel_loops;
+
+#define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, LOAD, STORE, SET, FMA)              \
+    NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_of(const int32_t count, int64_t k, const float *x,      \
+        const int64_t *offsets, const float *w, const float *bias, float *c, bool add)                           \
+    {                                                                                                            \
+        vector sum[PIXELS][VECTORS], y[VECTORS];                                                                 \
+        NPU__REF_UNROLL_LOOP                                                                                     \
+        for (int32_t i = 0; i < count; i++) {                                                                    \
+            NPU__REF_UNROLL_LOOP                                                                                 \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                              \
+                sum[i][v] = SET(0);                                                                              \
+            }                                                                                                    \
+        }                                                                                                        \
+        for (; k > 0; k--, offsets++, w += VECTORS * WIDTH) {                                                    \
+            const float *from = x + *offsets;                                                                    \
+            NPU__REF_UNROLL_LOOP                                                                                 \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                              \
+                y[v] = LOAD(w + v * WIDTH);                                                                      \
+            }                                                                                                    \
+            NPU__REF_UNROLL_LOOP                                                                                 \
+            for (int32_t i = 0; i < count; i++) {                                                                \
+                vector pixel = SET(from[i]);                                                                     \
+                NPU__REF_UNROLL_LOOP                                                                             \
+                for (int32_t v = 0; v < VECTORS; v++) {                                                          \
+                    sum[i][v] = FMA(pixel, y[v], sum[i][v]);                                                     \
+                }                                                                                                \
+            }                                                                                                    \
+        }                                                                                                        \
+        NPU__REF_UNROLL_LOOP                                                                                     \
+        for (int32_t i = 0; i < count; i++) {                                                                    \
+            NPU__REF_UNROLL_LOOP                                                                                 \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                              \
+                float *to = c + (i * VECTORS + v) * WIDTH;                                                       \
+                vector all = add ? FMA(SET(1), LOAD(to), sum[i][v]) : sum[i][v];                                 \
+                STORE(to, bias ? FMA(SET(1), all, LOAD(bias + v * WIDTH)) : all);                                \
+            }                                                                                                    \
+        }                                                                                                        \
+    }                                                                                                            \
+    static TARGET void npu__ref_pixels_##NAME##_product(int32_t count, int64_t k, const float *x,                \
+        const int64_t *offsets, const float *w, const float *bias, float *c, bool add)                           \
+    {                                                                                                            \
+        switch (count) {                                                                                         \
+        NPU__REF_PIXELS_##PIXELS(NAME)                                                                           \
+        default: break;                                                                                          \
+        }                                                                                                        \
+    }                                                                                                            \
+    static const npu__ref_pixel_loops npu__ref_pixels_##NAME = {                                                 \
+        PIXELS, VECTORS * WIDTH, npu__ref_pixels_##NAME##_product                                                \
+    };
+
+#define NPU__REF_PIXELS_CASE(NAME, n) \
+    case n: npu__ref_pixels_##NAME##_of(n, k, x, offsets, w, bias, c, add); break;
+#define NPU__REF_PIXELS_4(NAME)                                            \
+    NPU__REF_PIXELS_CASE(NAME, 1) NPU__REF_PIXELS_CASE(NAME, 2)            \
+    NPU__REF_PIXELS_CASE(NAME, 3) NPU__REF_PIXELS_CASE(NAME, 4)
+#define NPU__REF_PIXELS_6(NAME) \
+    NPU__REF_PIXELS_4(NAME) NPU__REF_PIXELS_CASE(NAME, 5) NPU__REF_PIXELS_CASE(NAME, 6)
+#define NPU__REF_PIXELS_8(NAME) \
+    NPU__REF_PIXELS_6(NAME) NPU__REF_PIXELS_CASE(NAME, 7) NPU__REF_PIXELS_CASE(NAME, 8)
+#define NPU__REF_PIXELS_14(NAME)                                           \
+    NPU__REF_PIXELS_8(NAME)                                                \
+    NPU__REF_PIXELS_CASE(NAME, 9) NPU__REF_PIXELS_CASE(NAME, 10)           \
+    NPU__REF_PIXELS_CASE(NAME, 11) NPU__REF_PIXELS_CASE(NAME, 12)          \
+    NPU__REF_PIXELS_CASE(NAME, 13) NPU__REF_PIXELS_CASE(NAME, 14)
+
+NPU__REF_PIXELS_DEFINE(base, , float, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE, NPU__REF_SCALAR_SET,
+                       NPU__REF_SCALAR_FMA)
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+NPU__REF_PIXELS_DEFINE(avx512, NPU__REF_TILE_AVX512, __m512, 16, 14, 2, _mm512_loadu_ps, _mm512_storeu_ps,
+                       _mm512_set1_ps, _mm512_fmadd_ps)
+NPU__REF_PIXELS_DEFINE(avx2, NPU__REF_TILE_AVX2, __m256, 8, 6, 2, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps,
+                       _mm256_fmadd_ps)
+#elif defined(__GNUC__) && defined(__aarch64__)
+NPU__REF_PIXELS_DEFINE(neon, , float32x4_t, 4, 8, 2, vld1q_f32, vst1q_f32, vdupq_n_f32, NPU__REF_NEON_FMA_F32)
+#endif
+
+static const npu__ref_pixel_loops *const npu__ref_pixel_loops_of[] = {
+#define NPU_X(set, narrow, wide) &npu__ref_pixels_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+enum {
+    NPU__REF_PIXELS = 256,       /* whose sums are taken before they go to the result, all in the first-level cache */
+    NPU__REF_PIXEL_CHANNELS = 32 /* of the widest tile */
+};
+
+/* Where an image lies that pixels are read of: rows are `row` apart. K numbers are summed for each pixel,
+   NPU__REF_GEMM_K at a time. */
+typedef struct npu__ref_pixel_source {
+    const npu__ref_pixel_loops *loops;
+    const float *x;
+    const int64_t *offsets;
+    int64_t row, k;
+} npu__ref_pixel_source;
+
+/* Sums of rows x cols pixels for the channels of one panel: sums [rows, cols, channels]. */
+static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, int64_t cols, const float *w,
+                                const float *bias, float *sums)
+{
+    int64_t k = 0, tiles = npu__ref_ceil_div(cols, s->loops->pixels), channels = s->loops->channels;
+    do {
+        int64_t depth = npu__ref_min(s->k - k, NPU__REF_GEMM_K);
+        for (int64_t i = 0; i < rows * tiles; i++) {
+            int64_t row = i / tiles, from = cols * (i % tiles) / tiles, to = cols * (i % tiles + 1) / tiles;
+            s->loops->product((int32_t)(to - from), depth, s->x + row * s->row + from, s->offsets + k, w + k * channels,
+                              k + depth < s->k ? NULL : bias, sums + (row * cols + from) * channels, k > 0);
+        }
+        k += depth;
+    } while (k < s->k);
+}
+
 /* ---- convolution: blocked ----
 
    A product of the weights with columns of the input, none of which is stored. A band of output rows needs
    some input rows: they are copied with their padding into a slab, split by the phase of the stride, so that
    what one tap reads for neighbouring outputs lies side by side. A tap is then an offset into the slab, and
    the band is one row of outputs as long as the slab's rows; the few sums between the rows of the result are
-   dropped.
+   dropped. Where the weights are known, and channels fill the vectors, the same sums are taken by tiles of pixels, and
+   a single tap reads the input where it lies.
 
    A transposed convolution is an ordinary one for every phase of its stride: outputs of one phase meet the
    same taps. */
@@ -8889,6 +9020,9 @@ typedef struct npu__ref_conv_blocked {
     npu__ref_product gemm;       /* of one image and group */
     npu__ref_product_plan plan;
     const char *weights;  /* as numbers, NULL = the operand */
+    const npu__ref_pixel_loops *pixels; /* not NULL: weights are panels for these */
+    int64_t panels;
+    bool is_in_place;     /* the input takes the slab's place */
     bool is_packed_late;  /* into the workspace, before every launch */
     size_t packed_at;
     int64_t *offsets;     /* of every channel and tap in the slab */
@@ -8974,8 +9108,9 @@ static void npu__ref_conv_cut_channels(npu__ref_conv_blocked *s, int64_t wanted)
 {
     double filled = (double)npu__ref_max(npu__ref_conv_planes(s), 1) * (double)s->rows * (double)s->row;
     double worth = (double)s->gemm.m * (double)s->gemm.k * (double)(s->band * s->row) / (512 * filled);
-    int64_t chunks = npu__ref_min(wanted / s->bands, s->gemm.m / (4 * s->plan.tile->rows));
-    s->chunks = npu__ref_max(npu__ref_min(chunks, worth < 16 ? (int64_t)worth : 16), 1);
+    int64_t most = s->pixels ? s->panels : s->gemm.m / (4 * s->plan.tile->rows);
+    int64_t chunks = npu__ref_min(wanted / s->bands, most);
+    s->chunks = npu__ref_max(npu__ref_min(chunks, worth < 16 && !s->is_in_place ? (int64_t)worth : 16), 1);
 }
 
 static void npu__ref_conv_cut(npu__ref_conv_blocked *s)
@@ -8993,7 +9128,7 @@ static void npu__ref_conv_cut(npu__ref_conv_blocked *s)
 static void npu__ref_conv_offsets(npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_axis *d = s->dim;
-    int64_t *to = s->offsets, plane = s->rows * s->row;
+    int64_t *to = s->offsets, plane = s->is_in_place ? npu__ref_volume(s->conv->in) : s->rows * s->row;
     for (int64_t i = 0; i < s->conv->in_channels * d[0].taps; i++) {
         for (int64_t k1 = 0; k1 < d[1].taps; k1++) {
             for (int64_t k2 = 0; k2 < d[2].taps; k2++) {
@@ -9049,6 +9184,27 @@ static npu_status npu__ref_conv_before(const npu_launch *l)
     return NPU_OK;
 }
 
+/* Weights that are known as panels for tiles of pixels. */
+static npu_status npu__ref_conv_pack_panels(npu_prepare *p, npu__ref_conv_blocked *s)
+{
+    const npu__ref_conv_shape *c = s->conv;
+    npu__ref_product b = { 0 };
+    size_t bytes;
+    char *to;
+    b.n = c->out_channels, b.k = s->gemm.k, b.isa = c->isa;
+    b.a.dtype = b.b.dtype = c->dtype, b.b.row = 1, b.b.col = b.k;
+    if (!npu_size_mul((size_t)(s->panels * s->pixels->channels) * sizeof(float), (size_t)b.k, &bytes) ||
+        bytes > SIZE_MAX / 2 / (size_t)c->groups) {
+        return NPU_ERR_OVERFLOW;
+    }
+    s->weights = to = (char *)npu_prepare_alloc(p, bytes * (size_t)c->groups);
+    for (int64_t i = 0; to && i < c->groups; i++, to += bytes) {
+        b.b.x = npu__ref_address(p->op->in_data[1], c->dtype, i * b.n * b.k);
+        npu__ref_gemm_pack_panels(&b, s->pixels->channels, 0, s->panels, to);
+    }
+    return to ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
 /* Weights that are not numbers in the right order are packed: constant ones once, others before every launch. */
 static npu_status npu__ref_conv_pack(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
 {
@@ -9056,6 +9212,9 @@ static npu_status npu__ref_conv_pack(npu_prepare *p, npu__ref_conv_state *state,
     size_t bytes;
     const void *from = p->op->in_data ? p->op->in_data[1] : NULL;
     char *to;
+    if (s->pixels) {
+        return npu__ref_conv_pack_panels(p, s);
+    }
     if (!c->transposed && c->dtype == npu__ref_sum_dtype(c->dtype)) {
         return NPU_OK;
     }
@@ -9105,9 +9264,13 @@ static npu_status npu__ref_conv_workspace(npu__ref_conv_blocked *s, size_t *part
 {
     int64_t width = s->plan.tile->cols, sums = (s->band - 1) * s->row + s->dim[2].out;
     int64_t block = s->gemm.m == 1 ? INT64_MAX : NPU__REF_GEMM_COLS / width;
-    size_t slab = (size_t)(npu__ref_conv_planes(s) * s->rows), bytes;
+    size_t slab = s->is_in_place ? 0 : (size_t)(npu__ref_conv_planes(s) * s->rows), bytes;
     s->plan.block_panels = npu__ref_min(npu__ref_ceil_div(sums, width), block);
     s->plan.c_bytes = (size_t)(s->plan.block_rows * s->plan.block_panels * width) * s->plan.size;
+    if (s->pixels) { /* sums, and the same with channels as rows */
+        s->plan.a_bytes = 0;
+        s->plan.c_bytes = 2 * NPU__REF_PIXELS * (size_t)s->pixels->channels * sizeof(float);
+    }
     /* The last panel of the last tap is read to its full width. */
     if (!npu_size_mul(slab, (size_t)s->row * s->plan.size, &slab) ||
         !npu_size_add(slab, (size_t)(width + 16) * s->plan.size, &slab)) {
@@ -9119,10 +9282,27 @@ static npu_status npu__ref_conv_workspace(npu__ref_conv_blocked *s, size_t *part
     return NPU_OK;
 }
 
+/* Known weights of an op with fixed dims, which are packed once, whose channels leave at most a quarter of the vectors
+   empty. */
+static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_conv_blocked *s)
+{
+    const npu__ref_conv_shape *c = s->conv;
+    const npu__ref_pixel_loops *loops = npu__ref_pixel_loops_of[c->isa];
+    const npu__ref_conv_axis *d = s->dim;
+    bool is_single = d[0].taps * d[1].taps * d[2].taps == 1 && d[0].step * d[1].step * d[2].step == 1;
+    s->panels = npu__ref_ceil_div(c->out_channels, loops->channels);
+    if (p->op->in_data && p->op->in_data[1] && !p->op->dynamic && !c->transposed &&
+        npu__ref_compute_class(c->dtype) == NPU__F32 && s->panels * loops->channels <= c->out_channels / 3 * 4) {
+        s->pixels = loops;
+        s->is_in_place = is_single && c->dtype == NPU_F32 && npu__ref_volume(c->in) == npu__ref_volume(c->out);
+    }
+}
+
 static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
 {
     npu_status status;
     npu__ref_conv_gemm(s);
+    npu__ref_conv_choose(p, s);
     if (state->conv.images == 0 || s->gemm.m == 0 || s->dim[0].out * s->dim[1].out * s->dim[2].out == 0) {
         return NPU_OK;
     }
@@ -9308,6 +9488,56 @@ static void npu__ref_conv_band(const npu__ref_conv_blocked *s, npu__ref_product_
     }
 }
 
+/* Sums of n pixels for some channels from `channel` on go to the result's elements at, at + 1 ... of each. */
+static void npu__ref_conv_scatter(const npu__ref_conv_blocked *s, const npu__ref_product *g, int64_t channel,
+                                  const float *sums, int64_t n, int64_t at, float *turned)
+{
+    int64_t width = s->pixels->channels, count = npu__ref_min(width, g->m - channel);
+    at += channel * g->c_row;
+    if (npu__ref_gemm_in_place(g)) {
+        npu__ref_transpose_f32((float *)g->c + at, g->c_row, sums, width, count, n);
+        return;
+    }
+    npu__ref_transpose_f32(turned, n, sums, width, count, n);
+    for (int64_t i = 0; i < count; i++) {
+        npu__ref_gemm_finish_at(g, channel + i, 0, at + i * g->c_row, turned + i * n, n);
+    }
+}
+
+/* Panels panel .. end of a band: x is the slab, or the input where it lies. */
+static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_product *g, const float *x,
+                                 int64_t panel, int64_t end, const npu__ref_conv_place *place, float *sums)
+{
+    npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->row, g->k };
+    npu__ref_product plain = *g;
+    int64_t width = s->pixels->channels, rows = place->rows, cols = s->dim[2].out, high, wide;
+    if (s->row == cols && place->step == cols) { /* rows follow one another */
+        cols *= rows, rows = 1;
+    }
+    wide = npu__ref_min(cols, NPU__REF_PIXELS), high = npu__ref_max(NPU__REF_PIXELS / npu__ref_max(cols, 1), 1);
+    plain.bias.x = NULL; /* sums have it */
+    for (; panel < end; panel++) {
+        const float *w = (const float *)g->a.x + panel * width * g->k;
+        float bias[NPU__REF_PIXEL_CHANNELS] = { 0 };
+        if (g->bias.x) {
+            npu__ref_load_numbers(g->isa, bias, g->bias.x, g->bias.dtype, panel * width, 1,
+                                  (size_t)npu__ref_min(width, g->m - panel * width));
+        }
+        for (int64_t row = 0; row < rows; row += high) {
+            int64_t some = npu__ref_min(high, rows - row);
+            for (int64_t col = 0, n; col < cols; col += n) {
+                n = npu__ref_min(wide, cols - col);
+                source.x = x + row * s->row + col;
+                npu__ref_pixels_sum(&source, some, n, w, g->bias.x ? bias : NULL, sums);
+                for (int64_t i = 0; i < some; i++) {
+                    npu__ref_conv_scatter(s, &plain, panel * width, sums + i * n * width, n,
+                                          place->at + (row + i) * place->step + col, sums + NPU__REF_PIXELS * width);
+                }
+            }
+        }
+    }
+}
+
 /* One input and one output channel: one row of sums that starts at the bias. */
 static void npu__ref_conv_single(const npu__ref_conv_blocked *s, const npu__ref_product *g, const char *slab,
                                  const npu__ref_conv_place *place, char *sums)
@@ -9343,7 +9573,9 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
     place.step = d[1].out_step * c->out[2];
     place.at = ((d[0].out_first + plane * d[0].out_step) * c->out[1] + d[1].out_first) * c->out[2] +
                row * place.step + d[2].out_first;
-    npu__ref_conv_fill(s, workspace, l->x[0], group * c->in_channels, plane, row);
+    if (!s->is_in_place) {
+        npu__ref_conv_fill(s, workspace, l->x[0], group * c->in_channels, plane, row);
+    }
     const void *weights = s->is_packed_late ? (const char *)l->workspace + s->packed_at
                           : s->weights      ? s->weights
                                             : l->x[1];
@@ -9355,6 +9587,14 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
     sum.b = workspace, sum.offsets = s->offsets;
     sum.panel_step = s->plan.tile->cols, sum.offsets_step = 1;
     sum.a = workspace + s->slab_bytes;
+    if (s->pixels) {
+        int64_t at = (group * g.k * c->in[0] + plane) * c->in[1] * c->in[2] + row * s->row;
+        const float *x = s->is_in_place ? (const float *)l->x[0] + at : (const float *)(void *)workspace;
+        g.a.x = s->weights + (size_t)(group % c->groups * s->panels * s->pixels->channels * g.k) * sizeof(float);
+        npu__ref_conv_pixels(s, &g, x, s->panels * chunk / s->chunks, s->panels * (chunk + 1) / s->chunks, &place,
+                             (float *)(void *)sum.a);
+        return;
+    }
     if (g.m == 1 && s->plan.a_bytes == 0) {
         npu__ref_conv_single(s, &g, workspace, &place, sum.a);
         return;
@@ -9391,6 +9631,285 @@ static bool npu__ref_conv_has_few_phases(const npu_op_info *op)
 static bool npu__ref_conv_is_blocked(const npu_op_info *op)
 {
     return npu__ref_is_float_op(op) && (!npu__ref_conv_is_transposed(op) || npu__ref_conv_has_few_phases(op));
+}
+
+/* ---- convolution: Winograd's ----
+
+   F(2x2, 3x3), for kernels of 3 x 3 that meet every pixel. A square of 2 x 2 results comes of the 4 x 4 pixels d that
+   it meets and the taps g as A'((G g G') * (B' d B))A: 16 products where the sum has 36. Over the channels they are 16
+   matrix products, of squares and channels, by tiles of pixels. Squares are what a convolution of stride 2 with 4 x 4
+   taps meets, so its slab holds their pixels side by side.
+
+   Pixels and taps are added before they are multiplied. With n products in a sum, the direct sum errs by at most
+   n 2^-24 of the sum of their magnitudes; this one by 6 n 2^-24 of the largest pixel times the sum of the taps'
+   magnitudes. A NaN or an infinity reaches all results of each square that meets it, as NaN or infinity. */
+
+enum {
+    NPU__REF_WINOGRAD_CHANNELS = 32,     /* of input and output, from which on it pays */
+    NPU__REF_WINOGRAD_SQUARES = 32,
+    NPU__REF_WINOGRAD_BYTES = 1 << 19,   /* of a band's pixels, which stay in the second-level cache */
+    NPU__REF_WINOGRAD_PARTS = 8
+};
+
+typedef struct npu__ref_winograd {
+    npu__ref_conv_shape conv, squares; /* the op; its squares as results of a convolution */
+    npu__ref_conv_blocked slab;        /* of squares; a band is rows of them */
+    npu__ref_pixel_source source;
+    const float *weights;              /* [panel, 16, in, channel of the panel]; NULL = packed before each launch */
+    int64_t panels, pitch, step;       /* pixels: [16, in, row * column], `pitch` apart, and `step` */
+    size_t packed_bytes, part_bytes;   /* of workspace */
+} npu__ref_winograd;
+
+/* n squares of one channel: from is its phase planes [2, 2, plane], rows of which are `row` apart; the 16 results go
+   `step` apart. */
+#define NPU__REF_SQUARE(y, x) from[(size_t)(((y) % 2 * 2 + (x) % 2) * plane + (y) / 2 * row + (x) / 2) + i]
+#define NPU__REF_SQUARE_ROW(at, a, sign, b)                                                        \
+    {                                                                                              \
+        float c0 = NPU__REF_SQUARE(a, 0) sign NPU__REF_SQUARE(b, 0);                               \
+        float c1 = NPU__REF_SQUARE(a, 1) sign NPU__REF_SQUARE(b, 1);                               \
+        float c2 = NPU__REF_SQUARE(a, 2) sign NPU__REF_SQUARE(b, 2);                               \
+        float c3 = NPU__REF_SQUARE(a, 3) sign NPU__REF_SQUARE(b, 3);                               \
+        float *y = to + 4 * (at) * step;                                                           \
+        y[i] = c0 - c2, y[(size_t)step + i] = c1 + c2;                                             \
+        y[(size_t)(2 * step) + i] = c2 - c1, y[(size_t)(3 * step) + i] = c1 - c3;                  \
+    }
+NPU__REF_INLINE void npu__ref_winograd_pixels_body(float *to, int64_t step, const float *from, int64_t plane,
+                                                   int64_t row, size_t n)
+{
+    NPU__REF_EACH(n, NPU__REF_SQUARE_ROW(0, 0, -, 2) NPU__REF_SQUARE_ROW(1, 1, +, 2)
+                     NPU__REF_SQUARE_ROW(2, 2, -, 1) NPU__REF_SQUARE_ROW(3, 1, -, 3))
+}
+
+/* The taps of n output channels, `from_step` apart, for one input channel; the 16 results go `step` apart. */
+#define NPU__REF_TAPS(from, a, b, c, at)                                                           \
+    to[(size_t)((at) * step) + i] = (a), to[(size_t)(((at) + 1) * step) + i] = ((a) + (b) + (c)) * 0.5f,       \
+    to[(size_t)(((at) + 2) * step) + i] = ((a) - (b) + (c)) * 0.5f, to[(size_t)(((at) + 3) * step) + i] = (c)
+NPU__REF_INLINE void npu__ref_winograd_taps_body(float *to, int64_t step, const float *from, int64_t from_step,
+                                                 size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float *g = from + (int64_t)i * from_step;
+        NPU__REF_TAPS(g, g[0], g[1], g[2], 0);
+        NPU__REF_TAPS(g, (g[0] + g[3] + g[6]) * 0.5f, (g[1] + g[4] + g[7]) * 0.5f, (g[2] + g[5] + g[8]) * 0.5f, 4);
+        NPU__REF_TAPS(g, (g[0] - g[3] + g[6]) * 0.5f, (g[1] - g[4] + g[7]) * 0.5f, (g[2] - g[5] + g[8]) * 0.5f, 8);
+        NPU__REF_TAPS(g, g[6], g[7], g[8], 12);
+    }
+}
+
+/* A row of `squares` squares: from is the 16 products [16, square, channel], `step` apart, to the two rows of
+   results [pixel, channel], to_row apart. */
+#define NPU__REF_SUM(j) from[(size_t)((j) * step) + i]
+NPU__REF_INLINE void npu__ref_winograd_results_body(float *to, int64_t to_row, const float *from, int64_t step,
+                                                    const float *bias, int64_t squares, size_t channels)
+{
+    for (; squares > 0; squares--, from += channels, to += 2 * channels) {
+        float *below = to + to_row;
+        NPU__REF_EACH(channels,
+            float a0 = NPU__REF_SUM(0) + NPU__REF_SUM(4) + NPU__REF_SUM(8);
+            float a1 = NPU__REF_SUM(1) + NPU__REF_SUM(5) + NPU__REF_SUM(9);
+            float a2 = NPU__REF_SUM(2) + NPU__REF_SUM(6) + NPU__REF_SUM(10);
+            float a3 = NPU__REF_SUM(3) + NPU__REF_SUM(7) + NPU__REF_SUM(11);
+            float b0 = NPU__REF_SUM(4) - NPU__REF_SUM(8) - NPU__REF_SUM(12);
+            float b1 = NPU__REF_SUM(5) - NPU__REF_SUM(9) - NPU__REF_SUM(13);
+            float b2 = NPU__REF_SUM(6) - NPU__REF_SUM(10) - NPU__REF_SUM(14);
+            float b3 = NPU__REF_SUM(7) - NPU__REF_SUM(11) - NPU__REF_SUM(15);
+            to[i] = a0 + a1 + a2 + bias[i], to[channels + i] = a1 - a2 - a3 + bias[i];
+            below[i] = b0 + b1 + b2 + bias[i], below[channels + i] = b1 - b2 - b3 + bias[i])
+    }
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, winograd_pixels,
+    (float *to, int64_t step, const float *from, int64_t plane, int64_t row, size_t n), (to, step, from, plane, row, n))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, winograd_taps,
+    (float *to, int64_t step, const float *from, int64_t from_step, size_t n), (to, step, from, from_step, n))
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, winograd_results,
+    (float *to, int64_t to_row, const float *from, int64_t step, const float *bias, int64_t squares, size_t channels),
+    (to, to_row, from, step, bias, squares, channels))
+
+static const struct {
+    void (*pixels)(float *to, int64_t step, const float *from, int64_t plane, int64_t row, size_t n);
+    void (*taps)(float *to, int64_t step, const float *from, int64_t from_step, size_t n);
+    void (*results)(float *to, int64_t to_row, const float *from, int64_t step, const float *bias, int64_t squares,
+                    size_t channels);
+} npu__ref_winograd_loops_of[] = {
+#define NPU_X(set, narrow, wide) \
+    { npu__ref_winograd_pixels_##wide, npu__ref_winograd_taps_##narrow, npu__ref_winograd_results_##wide },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static void npu__ref_winograd_pack(const npu__ref_winograd *s, const float *from, float *to)
+{
+    const npu__ref_conv_shape *c = &s->conv;
+    int64_t width = s->source.loops->channels, in = c->in_channels;
+    for (int64_t panel = 0; panel < s->panels; panel++, to += 16 * in * width) {
+        int64_t count = npu__ref_min(width, c->out_channels - panel * width);
+        if (count < width) {
+            memset(to, 0, (size_t)(16 * in * width) * sizeof *to);
+        }
+        for (int64_t i = 0; i < in; i++) {
+            npu__ref_winograd_loops_of[c->isa].taps(to + i * width, in * width, from + (panel * width * in + i) * 9,
+                                                    in * 9, (size_t)count);
+        }
+    }
+}
+
+static npu_status npu__ref_winograd_before(const npu_launch *l)
+{
+    npu__ref_winograd_pack((const npu__ref_winograd *)l->state, (const float *)l->x[1], (float *)l->workspace);
+    return NPU_OK;
+}
+
+/* The band, and what lies where in the workspace of a part: the slab, pixels, products, two rows of results. */
+static npu_status npu__ref_winograd_cut(npu__ref_winograd *s)
+{
+    npu__ref_conv_blocked *slab = &s->slab;
+    int64_t in = s->conv.in_channels, height = slab->dim[1].out, width = s->source.loops->channels, band;
+    size_t pixels, products;
+    slab->row = npu__ref_conv_reach(&slab->dim[2], slab->dim[2].out);
+    if (slab->row > (INT32_MAX >> 8) / in) {
+        return NPU_ERR_OVERFLOW;
+    }
+    band = NPU__REF_WINOGRAD_BYTES / (64 * in * slab->row);
+    slab->bands = npu__ref_ceil_div(height, npu__ref_max(npu__ref_min(band, height), 1));
+    slab->band = npu__ref_ceil_div(height, slab->bands);
+    slab->bands = npu__ref_ceil_div(height, slab->band);
+    slab->rows = npu__ref_conv_reach(&slab->dim[1], slab->band);
+    s->pitch = (slab->band * slab->row + 15) / 16 * 16;
+    s->step = in * s->pitch + 16; /* not a multiple of a page: all would share cache sets */
+    slab->slab_bytes = (size_t)(4 * in * slab->rows * slab->row + slab->row + 48) / 16 * 16 * sizeof(float);
+    pixels = (size_t)(16 * s->step);
+    products = (size_t)((16 * slab->band + 4) * slab->dim[2].out * width);
+    s->part_bytes = slab->slab_bytes + (pixels + products + 15) / 16 * 16 * sizeof(float);
+    return NPU_OK;
+}
+
+static npu_status npu__ref_winograd_weights(npu_prepare *p, npu__ref_winograd *s)
+{
+    size_t bytes;
+    float *to;
+    if (!npu_size_mul((size_t)(s->panels * s->source.loops->channels) * 16 * sizeof *to, (size_t)s->conv.in_channels,
+                      &bytes)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    if (!p->op->in_data || !p->op->in_data[1]) {
+        p->before = npu__ref_winograd_before;
+        s->packed_bytes = bytes;
+        return NPU_OK;
+    }
+    s->weights = to = (float *)npu_prepare_alloc(p, bytes);
+    if (to) {
+        npu__ref_winograd_pack(s, (const float *)p->op->in_data[1], to);
+    }
+    return to ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
+static npu_status npu__ref_winograd_prepare(npu_prepare *p)
+{
+    npu__ref_winograd *s = npu_prepare_alloc(p, sizeof *s);
+    int64_t *offsets, in;
+    npu_status status;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    p->state = s;
+    s->conv = s->squares = npu__ref_conv(p);
+    in = s->conv.in_channels;
+    for (uint32_t i = 1; i < 3; i++) {
+        s->squares.out[i] = npu__ref_ceil_div(s->conv.out[i], 2), s->squares.kernel[i] = 4, s->squares.stride[i] = 2;
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        s->slab.dim[i] = npu__ref_conv_dim(&s->squares, i);
+    }
+    s->slab.conv = &s->squares, s->slab.plan.size = sizeof(float);
+    s->source.loops = npu__ref_pixel_loops_of[s->conv.isa], s->source.k = in;
+    s->panels = npu__ref_ceil_div(s->conv.out_channels, s->source.loops->channels);
+    s->source.offsets = offsets = npu_prepare_alloc(p, (size_t)in * sizeof *offsets);
+    status = offsets ? npu__ref_winograd_cut(s) : NPU_ERR_NO_MEMORY;
+    status = status ? status : npu__ref_winograd_weights(p, s);
+    for (int64_t i = 0; offsets && i < in; i++) {
+        offsets[i] = i * s->pitch;
+    }
+    s->source.row = s->slab.row;
+    s->slab.items = s->conv.images * s->slab.bands;
+    p->parts = (uint32_t)npu__ref_max(npu__ref_min(s->slab.items, NPU__REF_WINOGRAD_PARTS), 1);
+    p->workspace = s->packed_bytes + s->part_bytes * p->parts;
+    return status;
+}
+
+/* The results of one row of squares, for the channels of a panel. */
+static void npu__ref_winograd_row(const npu__ref_winograd *s, float *y, int64_t row, int64_t panel, float *results)
+{
+    int64_t width = s->source.loops->channels, channel = panel * width, high = s->conv.out[1], wide = s->conv.out[2];
+    for (int64_t i = 0; i < npu__ref_min(2, high - 2 * row); i++) {
+        npu__ref_transpose_f32(y + (channel * high + 2 * row + i) * wide, high * wide,
+                               results + i * 2 * s->slab.dim[2].out * width, width,
+                               npu__ref_min(width, s->conv.out_channels - channel), wide);
+    }
+}
+
+/* All channels of a band: rows of squares from `row` on. */
+static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch *l, float *y, int64_t row,
+                                   float *pixels)
+{
+    const float *w = s->weights ? s->weights : (const float *)l->workspace;
+    int64_t width = s->source.loops->channels, cols = s->slab.dim[2].out, in = s->conv.in_channels;
+    int64_t rows = npu__ref_min(s->slab.band, s->slab.dim[1].out - row), step = s->slab.band * cols * width;
+    float *products = pixels + 16 * s->step, *results = products + 16 * step;
+    npu__ref_pixel_source source = s->source;
+    for (int64_t panel = 0; panel < s->panels; panel++) {
+        float bias[NPU__REF_PIXEL_CHANNELS] = { 0 };
+        if (s->conv.bias) {
+            memcpy(bias, (const float *)l->x[2] + panel * width,
+                   (size_t)npu__ref_min(width, s->conv.out_channels - panel * width) * sizeof *bias);
+        }
+        for (int64_t i = 0; i < 16; i++, w += in * width) {
+            source.x = pixels + i * s->step;
+            npu__ref_pixels_sum(&source, rows, cols, w, NULL, products + i * step);
+        }
+        for (int64_t i = 0; i < rows; i++) {
+            npu__ref_winograd_loops_of[s->conv.isa].results(results, 2 * cols * width, products + i * cols * width,
+                                                            step, bias, cols, (size_t)width);
+            npu__ref_winograd_row(s, y, row + i, panel, results);
+        }
+    }
+}
+
+static npu_status npu__ref_winograd_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_winograd *s = l->state;
+    const npu__ref_conv_shape *c = &s->conv;
+    float *slab = (float *)((char *)l->workspace + s->packed_bytes + part * s->part_bytes);
+    float *pixels = slab + s->slab.slab_bytes / sizeof *slab;
+    int64_t plane = s->slab.rows * s->slab.row;
+    for (int64_t i = s->slab.items * part / parts; i < s->slab.items * (part + 1) / parts; i++) {
+        int64_t image = i / s->slab.bands, row = i % s->slab.bands * s->slab.band;
+        npu__ref_conv_fill(&s->slab, (char *)slab, l->x[0], image * c->in_channels, 0, row);
+        for (int64_t j = 0; j < c->in_channels; j++) {
+            npu__ref_winograd_loops_of[c->isa].pixels(pixels + j * s->pitch, s->step, slab + 4 * j * plane, plane,
+                                                      s->slab.row, (size_t)s->pitch);
+        }
+        npu__ref_winograd_band(s, l, (float *)l->y[0] + image * c->out_channels * c->out[1] * c->out[2], row, pixels);
+    }
+    return NPU_OK;
+}
+
+/* 3 x 3 in two dims, and enough channels and squares for what is saved to be more than what is added. */
+static bool npu__ref_conv_is_winograd(const npu_op_info *op)
+{
+    const npu_spec *w = op->in[1], *y = op->out[0];
+    int64_t high, wide, squares;
+    if (w->rank != 4 || w->dims[2] != 3 || w->dims[3] != 3 || w->dims[0] < NPU__REF_WINOGRAD_CHANNELS ||
+        w->dims[1] < NPU__REF_WINOGRAD_CHANNELS || op->in[0]->dtype != NPU_F32 || npu__ref_conv_is_transposed(op) ||
+        npu_op_int(op, "groups", 1) != 1 || !npu__ref_all_are(op, "stride", 1) ||
+        !npu__ref_all_are(op, "dilation", 1)) {
+        return false;
+    }
+    high = y->dims[y->rank - 2], wide = y->dims[y->rank - 1];
+    if (high <= 0 || wide <= 0 || high > INT32_MAX / wide) {
+        return false;
+    }
+    squares = npu__ref_ceil_div(high, 2) * npu__ref_ceil_div(wide, 2);
+    return squares >= NPU__REF_WINOGRAD_SQUARES && squares * 5 <= high * wide * 2;
 }
 
 /* ---- convolution: gradients ----
@@ -9560,13 +10079,19 @@ static npu_status npu__ref_conv_back_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_ROW(kind, "blocked", 10, npu__ref_conv_is_blocked, npu__ref_conv_prepare, npu__ref_conv_launch), \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_conv_prepare_plain, npu__ref_conv_launch_plain)
 
+/* One whose weights are [out, in, 3, 3] may be Winograd's. */
+#define NPU__REF_CONV_ROWS_2D(kind)                                                                          \
+    NPU__REF_ROW(kind, "winograd", 30, npu__ref_conv_is_winograd, npu__ref_winograd_prepare,                 \
+                 npu__ref_winograd_launch),                                                                  \
+    NPU__REF_CONV_ROWS(kind)
+
 #define NPU__REF_KERNELS_CONVOLUTION                              \
     NPU__REF_CONV_ROWS(NPU_ATEN_CONV1D),                          \
     NPU__REF_CONV_ROWS(NPU_ATEN_CONV1D_PADDING),                  \
-    NPU__REF_CONV_ROWS(NPU_ATEN_CONV2D),                          \
-    NPU__REF_CONV_ROWS(NPU_ATEN_CONV2D_PADDING),                  \
+    NPU__REF_CONV_ROWS_2D(NPU_ATEN_CONV2D),                          \
+    NPU__REF_CONV_ROWS_2D(NPU_ATEN_CONV2D_PADDING),                  \
     NPU__REF_CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE2D),                \
-    NPU__REF_CONV_ROWS(NPU_ATEN_CONVOLUTION),                     \
+    NPU__REF_CONV_ROWS_2D(NPU_ATEN_CONVOLUTION),                     \
     NPU__REF_ROW(NPU_ATEN_CONVOLUTION_BACKWARD, "plain", 0, NULL, \
     npu__ref_conv_back_prepare,                                   \
     npu__ref_conv_back_launch),                                   \
@@ -23710,6 +24235,7 @@ typedef struct npu__ref {
     const npu_registry *registry;
     npu_allocator allocator;
     uint32_t isa;
+    const char *without; /* NULL = no variant is left out */
 } npu__ref;
 
 #ifdef NPU__REF_HAS_VNNI
@@ -23976,6 +24502,9 @@ static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info 
         for (; k && k < end && k->kind == op->kind; k++) {
             *kind_known = true;
             if (op->args && !npu__ref_accepts(k, op)) { /* without arguments only the kind is asked */
+                continue;
+            }
+            if (ref->without && strcmp(k->variant, ref->without) == 0) {
                 continue;
             }
             if (!ref->variant || strcmp(k->variant, ref->variant) == 0) {
@@ -24270,6 +24799,7 @@ static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel
     p->tables = ref->tables;
     p->num_tables = ref->num_tables;
     p->variant = ref->variant;
+    p->without = ref->without;
     p->isa = npu__ref_isa(ref);
     p->op = op;
     p->in = tensors;
@@ -25692,7 +26222,7 @@ static npu_status npu__ref_composite_place(npu_prepare *p, const npu_graph *g, n
 static npu_status npu__ref_composite_step_of(npu_prepare *p, const npu_graph *g, npu__ref_composite *s, npu_op op,
                                              const npu_op_info *info)
 {
-    npu__ref ref = { p->tables, p->num_tables, p->variant, p->registry, *p->allocator, p->isa };
+    npu__ref ref = { p->tables, p->num_tables, p->variant, p->registry, *p->allocator, p->isa, p->without };
     npu__ref_composite_step *step = &s->steps[op.id - 1];
     uint32_t n = info->num_in + info->num_out;
     const npu_kernel *kernel;
@@ -25891,7 +26421,7 @@ static npu_status npu__ref_cast_first_launch(const npu_launch *l, uint32_t part,
 static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
 {
     npu__ref_cast_first *s = (npu__ref_cast_first *)npu_prepare_alloc(p, sizeof *s);
-    npu__ref ref = { p->tables, p->num_tables, p->variant, NULL, { NULL, NULL }, p->isa };
+    npu__ref ref = { p->tables, p->num_tables, p->variant, NULL, { NULL, NULL }, p->isa, p->without };
     npu_op_info op = *p->op;
     npu_spec x = *op.in[0];
     const npu_spec *in = &x;
@@ -25988,7 +26518,7 @@ static const npu_region npu__ref_regions[] = { { sizeof(npu_region), 0, "host", 
 
 static const npu__ref npu__ref_default = {
     npu__ref_tables, (uint32_t)(sizeof npu__ref_tables / sizeof npu__ref_tables[0]), NULL, NULL, { NULL, NULL },
-    NPU__REF_ISA_BEST
+    NPU__REF_ISA_BEST, NULL
 };
 
 NPU_IR_API const npu_backend *npu_ref_backend(void)
@@ -26137,6 +26667,7 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
         npu__ref_join_tables(instance, &d);
     }
     instance->ref.variant = d.variant;
+    instance->ref.without = d.without;
     instance->ref.isa = isa;
     instance->ref.registry = d.registry;
     instance->ref.allocator = a;

@@ -581,6 +581,147 @@ static void test_transposed_elements(void)
     }
 }
 
+/* ---- convolution ------------------------------------------------------------------------------------------- */
+
+typedef struct conv_case {
+    int64_t images, in, out, groups, size[2], kernel[2], stride, pad, dilation; /* in and out of one group */
+} conv_case;
+
+static int64_t pick(int64_t low, int64_t high)
+{
+    return low + (int64_t)(npu_test_random(&seed) % (uint64_t)(high - low + 1));
+}
+
+/* Shapes of all kinds, every third of them one that Winograd's takes: 3 x 3 at every pixel, with many channels. */
+static conv_case random_conv(bool is_winograd)
+{
+    conv_case c = { pick(1, 2), pick(1, 24), pick(1, 50), pick(0, 3) ? 1 : pick(2, 3), { pick(9, 19), pick(9, 31) },
+                    { pick(1, 4), pick(1, 5) }, pick(1, 3), pick(0, 2), pick(1, 2) };
+    if (is_winograd) {
+        conv_case w = { pick(1, 2), pick(32, 36), pick(32, 48), 1, { pick(13, 16), pick(13, 23) }, { 3, 3 }, 1, 0, 1 };
+        w.pad = pick(0, 3);
+        return w;
+    }
+    c.pad = c.dilation == 1 && pick(0, 3) == 0 ? 0 : c.pad;
+    if (pick(0, 3) == 0) { /* one tap */
+        c.kernel[0] = c.kernel[1] = 1, c.pad = 0, c.dilation = 1;
+    } else if (pick(0, 4) == 0) { /* depthwise */
+        c.groups = pick(2, 40), c.in = 1, c.out = pick(1, 2);
+    }
+    return c;
+}
+
+static npu_graph *conv_graph(const conv_case *c, const char *role)
+{
+    npu_text t = npu_text_init(NULL);
+    npu_graph *g = NULL;
+    npu_diag diag;
+    npu_text_printf(&t, "npu_ir 1\ngraph main\ninput x : f32[%d,%d,%d,%d]\n", (int)c->images, (int)(c->in * c->groups),
+                    (int)c->size[0], (int)c->size[1]);
+    npu_text_printf(&t, "%s w : f32[%d,%d,%d,%d]\n%s b : f32[%d]\n", role, (int)(c->out * c->groups), (int)c->in,
+                    (int)c->kernel[0], (int)c->kernel[1], role, (int)(c->out * c->groups));
+    npu_text_printf(&t, "y = aten.conv2d.default(x, w, b, [%d, %d], [%d, %d], [%d, %d], %d)\noutput y = y\n",
+                    (int)c->stride, (int)c->stride, (int)c->pad, (int)c->pad, (int)c->dilation, (int)c->dilation,
+                    (int)c->groups);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, NULL, &diag), NPU_OK);
+    npu_text_free(&t);
+    return g;
+}
+
+/* A run of the graph, whose parameters, where it has some, are data[1] and data[2]. */
+static npu_exec *conv_run(npu_graph *g, const npu_backend *cpu, void **data)
+{
+    const char *names[] = { "w", "b" };
+    for (uint32_t i = 0; i < 2 && npu_graph_num_inputs(g) == 1; i++) {
+        size_t size = 0;
+        npu_spec_size(npu_value_spec(g, npu_graph_find(g, names[i])), &size);
+        NPU_CHECK_STATUS(npu_graph_bind_param(g, names[i], data[i + 1], size), NPU_OK);
+    }
+    return run(g, cpu, data);
+}
+
+static double sum_of_magnitudes(const float *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += fabs((double)x[i]);
+    }
+    return sum;
+}
+
+/* Holds results against the plain ones: an error of a sum of n products is at most n roundings of the sum of their
+   magnitudes, all pixels taken as the largest; of Winograd's, 6 times as much. What is not finite must not become so,
+   and, but in Winograd's squares, the other way round. */
+static void conv_compare(const conv_case *c, const float *got, const float *expected, const float *w, bool is_winograd)
+{
+    int64_t taps = c->in * c->kernel[0] * c->kernel[1], channels = c->out * c->groups, size[2], plane, wrong = 0;
+    for (int i = 0; i < 2; i++) {
+        size[i] = (c->size[i] + 2 * c->pad - c->dilation * (c->kernel[i] - 1) - 1) / c->stride + 1;
+    }
+    plane = size[0] * size[1];
+    for (int64_t i = 0; i < c->images * channels * plane; i++) {
+        double magnitude = 4 * sum_of_magnitudes(w + i / plane % channels * taps, taps) + 4;
+        double bound = 0x1p-24 * (double)(taps + 2) * magnitude * (is_winograd ? 6 : 1);
+        bool both = isfinite(got[i]) && isfinite(expected[i]);
+        bool equal = got[i] == expected[i] || (isnan(got[i]) && isnan(expected[i]));
+        bool same = both ? fabs((double)got[i] - (double)expected[i]) <= bound
+                         : !isfinite(got[i]) && (is_winograd || equal);
+        wrong += !same;
+    }
+    NPU_CHECK_THAT(wrong == 0, "set %s: %d wrong: %d x %d to %d channels of %d groups, %d x %d, kernel %d x %d, "
+                   "stride %d, padding %d, dilation %d", npu_ref_isa(isa), (int)wrong, (int)c->images, (int)c->in,
+                   (int)c->out, (int)c->groups, (int)c->size[0], (int)c->size[1], (int)c->kernel[0],
+                   (int)c->kernel[1], (int)c->stride, (int)c->pad, (int)c->dilation);
+}
+
+/* One set: weights that are known and weights that are fed give the same bits, near the plain variant's. */
+static void conv_check(const conv_case *c, const npu_backend *cpu, void **data, const float *expected, bool is_winograd)
+{
+    npu_graph *known = conv_graph(c, "param"), *fed = conv_graph(c, "input");
+    npu_exec *a = conv_run(known, cpu, data), *b = conv_run(fed, cpu, data);
+    size_t size = 0;
+    const float *y = (const float *)npu_exec_output(a, 0, &size), *z = (const float *)npu_exec_output(b, 0, NULL);
+    int64_t wrong = 0;
+    for (size_t i = 0; y && z && i < size / sizeof *y; i++) {
+        wrong += isnan(y[i]) || isnan(z[i]) ? isnan(y[i]) != isnan(z[i]) : memcmp(&y[i], &z[i], sizeof *y) != 0;
+    }
+    NPU_CHECK(y && z && wrong == 0);
+    if (y) {
+        conv_compare(c, y, expected, (const float *)data[1], is_winograd);
+    }
+    npu_exec_destroy(a), npu_exec_destroy(b);
+    npu_graph_destroy(known), npu_graph_destroy(fed);
+}
+
+/* Random shapes under every set, with Winograd's and without it. */
+static void test_convolution(void)
+{
+    for (int i = 0; i < 48; i++) {
+        bool is_winograd = i % 3 == 0;
+        conv_case c = random_conv(is_winograd);
+        npu_graph *g = conv_graph(&c, "input");
+        void *data[MAX_INPUTS] = { NULL };
+        make_data(g, NPU_F32, i % 2, data);
+        npu_exec *slow = run(g, plain, data);
+        const float *expected = (const float *)npu_exec_output(slow, 0, NULL);
+        for (isa = 0; isa_cpu(isa) && expected; isa++) {
+            npu_ref_desc desc = { 0 };
+            npu_backend *direct = NULL;
+            desc.isa = npu_ref_isa(isa), desc.without = "winograd";
+            NPU_CHECK_STATUS(npu_ref_create(&direct, &desc), NPU_OK);
+            conv_check(&c, isa_cpu(isa), data, expected, is_winograd);
+            conv_check(&c, direct, data, expected, false);
+            npu_ref_destroy(direct);
+        }
+        npu_exec_destroy(slow);
+        npu_graph_destroy(g);
+        for (size_t j = 0; j < MAX_INPUTS; j++) {
+            free(data[j]);
+        }
+    }
+}
+
+
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
 static void test_pooling(void) { CHECK_ROWS(pool_rows); }
 static void test_transposed_convolution(void) { CHECK_ROWS(conv_rows); }
@@ -891,6 +1032,7 @@ int main(void)
     NPU_RUN(test_magnitudes);
     NPU_RUN(test_pooling);
     NPU_RUN(test_transposed_convolution);
+    NPU_RUN(test_convolution);
     NPU_RUN(test_choice);
     NPU_RUN(test_mode);
     NPU_RUN(test_cast_first);
