@@ -23919,134 +23919,159 @@ static void npu__compose_matrix_exp(npu__compose *c)
     npu__yield(c, npu__cast(c, y, t));
 }
 
-/* Each composition: one op with rearranged arguments, or a function. */
-static const struct npu__composition {
+/* Each composition: another op with rearranged arguments, or a function and an op that this cannot do without: itself, or
+   for complex numbers alone one that takes them apart. It is there where both are listed. */
+#define NPU__COMPOSITIONS(X) \
+    X(NPU_ATEN_NATIVE_MULTI_HEAD_ATTENTION, NPU_ATEN_NATIVE_MULTI_HEAD_ATTENTION, NULL, npu__compose_multi_head) \
+    X(NPU_ATEN_TRANSFORMER_ENCODER_LAYER_FWD, NPU_ATEN_TRANSFORMER_ENCODER_LAYER_FWD, \
+      NULL, npu__compose_encoder_layer) \
+    X(NPU_ATEN_LINALG_LU, NPU_ATEN_LINALG_LU, NULL, npu__compose_lu) \
+    X(NPU_ATEN_LINALG_DET_RAW, NPU_ATEN_LINALG_DET_RAW, NULL, npu__compose_factored) \
+    X(NPU_ATEN_LINALG_SLOGDET_RAW, NPU_ATEN_LINALG_SLOGDET_RAW, NULL, npu__compose_factored) \
+    X(NPU_ATEN_LINALG_SOLVE_EX, NPU_ATEN_LINALG_SOLVE_EX, NULL, npu__compose_factored) \
+    X(NPU_ATEN_LINALG_SOLVE_EX_RAW, NPU_ATEN_LINALG_SOLVE_EX_RAW, NULL, npu__compose_factored) \
+    X(NPU_ATEN_LINALG_INV_EX, NPU_ATEN_LINALG_INV_EX, NULL, npu__compose_factored) \
+    X(NPU_ATEN_QR, NPU_ATEN_QR, NULL, npu__compose_qr) \
+    X(NPU_ATEN_CHOLESKY, NPU_ATEN_LINALG_CHOLESKY, "self upper", NULL) \
+    X(NPU_ATEN_LINALG_EIGH, NPU_ATEN_LINALG_EIGH_RAW, "self UPLO", NULL) \
+    X(NPU_ATEN_LINALG_EIGVALSH, NPU_ATEN_LINALG_EIGVALSH, NULL, npu__compose_eigvalsh) \
+    X(NPU_ATEN_LINALG_SVD, NPU_ATEN_LINALG_SVD_RAW, "A full_matrices", NULL) \
+    X(NPU_ATEN_LINALG_SVDVALS, NPU_ATEN_LINALG_SVDVALS, NULL, npu__compose_svdvals) \
+    X(NPU_ATEN_SVD, NPU_ATEN_SVD, NULL, npu__compose_svd) \
+    X(NPU_ATEN_LINALG_PINV, NPU_ATEN_LINALG_PINV, NULL, npu__compose_pinv) \
+    X(NPU_ATEN_LINALG_PINV_FLOAT, NPU_ATEN_LINALG_PINV_FLOAT, NULL, npu__compose_pinv) \
+    X(NPU_ATEN_LINALG_PINV_TENSOR, NPU_ATEN_LINALG_PINV_TENSOR, NULL, npu__compose_pinv) \
+    X(NPU_ATEN_LINALG_PINV_RCOND_TENSOR, NPU_ATEN_LINALG_PINV_RCOND_TENSOR, NULL, npu__compose_pinv) \
+    X(NPU_ATEN_PINVERSE, NPU_ATEN_PINVERSE, NULL, npu__compose_pinv) \
+    X(NPU_ATEN_LINALG_LSTSQ, NPU_ATEN_LINALG_LSTSQ, NULL, npu__compose_lstsq) \
+    X(NPU_ATEN_MATRIX_EXP, NPU_ATEN_MATRIX_EXP, NULL, npu__compose_matrix_exp) \
+    X(NPU_ATEN_LINALG_MATRIX_EXP, NPU_ATEN_LINALG_MATRIX_EXP, NULL, npu__compose_matrix_exp) \
+    X(NPU_ATEN_FFT_FFT, NPU_ATEN_FFT_FFT, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_IFFT, NPU_ATEN_FFT_IFFT, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_FFT2, NPU_ATEN_FFT_FFT2, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_IFFT2, NPU_ATEN_FFT_IFFT2, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_FFTN, NPU_ATEN_FFT_FFTN, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_IFFTN, NPU_ATEN_FFT_IFFTN, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_RFFT, NPU_ATEN_FFT_RFFT, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_IRFFT, NPU_ATEN_FFT_IRFFT, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_RFFT2, NPU_ATEN_FFT_RFFT2, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_IRFFT2, NPU_ATEN_FFT_IRFFT2, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_RFFTN, NPU_ATEN_FFT_RFFTN, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_IRFFTN, NPU_ATEN_FFT_IRFFTN, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_HFFT, NPU_ATEN_FFT_HFFT, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_IHFFT, NPU_ATEN_FFT_IHFFT, NULL, npu__compose_fft) \
+    X(NPU_ATEN_FFT_FFTSHIFT, NPU_ATEN_FFT_FFTSHIFT, NULL, npu__compose_fft_shift) \
+    X(NPU_ATEN_FFT_IFFTSHIFT, NPU_ATEN_FFT_IFFTSHIFT, NULL, npu__compose_fft_shift) \
+    X(NPU_ATEN_STFT, NPU_ATEN_STFT, NULL, npu__compose_stft) \
+    X(NPU_ATEN_STFT_CENTER, NPU_ATEN_STFT_CENTER, NULL, npu__compose_stft) \
+    X(NPU_ATEN_ISTFT, NPU_ATEN_ISTFT, NULL, npu__compose_istft) \
+    X(NPU_ATEN_MM, NPU_ATEN_REAL, NULL, npu__compose_product) \
+    X(NPU_ATEN_BMM, NPU_ATEN_REAL, NULL, npu__compose_product) \
+    X(NPU_ATEN_MATMUL, NPU_ATEN_REAL, NULL, npu__compose_product) \
+    X(NPU_ATEN_MV, NPU_ATEN_REAL, NULL, npu__compose_product) \
+    X(NPU_ATEN_DOT, NPU_ATEN_REAL, NULL, npu__compose_product) \
+    X(NPU_ATEN_VDOT, NPU_ATEN_REAL, NULL, npu__compose_product) \
+    X(NPU_ATEN_ADDMM, NPU_ATEN_REAL, NULL, npu__compose_complex_addmm) \
+    X(NPU_ATEN_BADDBMM, NPU_ATEN_REAL, NULL, npu__compose_complex_addmm) \
+    X(NPU_ATEN_ADDMV, NPU_ATEN_REAL, NULL, npu__compose_complex_addmm) \
+    X(NPU_ATEN_LINEAR, NPU_ATEN_REAL, NULL, npu__compose_complex_linear) \
+    X(NPU_ATEN_SUM, NPU_ATEN_VIEW_AS_REAL, NULL, npu__compose_complex_sum) \
+    X(NPU_ATEN_SUM_DIM, NPU_ATEN_VIEW_AS_REAL, NULL, npu__compose_complex_sum) \
+    X(NPU_ATEN_MEAN, NPU_ATEN_VIEW_AS_REAL, NULL, npu__compose_complex_sum) \
+    X(NPU_ATEN_MEAN_DIM, NPU_ATEN_VIEW_AS_REAL, NULL, npu__compose_complex_sum) \
+    X(NPU_ATEN_CUMSUM, NPU_ATEN_VIEW_AS_REAL, NULL, npu__compose_complex_sum) \
+    X(NPU_ATEN_LINALG_VECTOR_NORM, NPU_ATEN_ABS, NULL, npu__compose_complex_norm) \
+    X(NPU_ATEN_CONVOLUTION_RAW, NPU_ATEN_CONVOLUTION, \
+      "input weight bias stride padding dilation transposed output_padding groups", NULL) \
+    X(NPU_ATEN_CONVOLUTION_DEPRECATED, NPU_ATEN_CONVOLUTION, \
+      "input weight bias stride padding dilation transposed output_padding groups", NULL) \
+    X(NPU_ATEN_CONVOLUTION_MODE, NPU_ATEN_CONVOLUTION_MODE, NULL, npu__compose_convolution_mode) \
+    X(NPU_ATEN_GER, NPU_ATEN_OUTER, "self vec2", NULL) \
+    X(NPU_ATEN_CHAIN_MATMUL, NPU_ATEN_CHAIN_MATMUL, NULL, npu__compose_chain_matmul) \
+    X(NPU_ATEN_INVERSE, NPU_ATEN_LINALG_INV, "self", NULL) \
+    X(NPU_ATEN_NUCLEAR_NORM, NPU_ATEN_NUCLEAR_NORM, NULL, npu__compose_nuclear_norm) \
+    X(NPU_ATEN_NUCLEAR_NORM_DIM, NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD, "self 'nuc' dim keepdim", NULL) \
+    X(NPU_ATEN_TRIANGULAR_SOLVE, NPU_ATEN_TRIANGULAR_SOLVE, NULL, npu__compose_triangular_solve) \
+    X(NPU_ATEN_EMBEDDING_BAG_FORWARD_ONLY, NPU_ATEN_EMBEDDING_BAG_RAW, \
+      "weight indices offsets scale_grad_by_freq mode sparse per_sample_weights include_last_offset padding_idx", NULL) \
+    X(NPU_ATEN_WEIGHT_NORM, NPU_ATEN_WEIGHT_NORM, NULL, npu__compose_weight_norm) \
+    X(NPU_ATEN_WEIGHT_NORM_INTERFACE, NPU_ATEN_WEIGHT_NORM_INTERFACE, NULL, npu__compose_weight_norm) \
+    X(NPU_ATEN_FUSED_RMS_NORM, NPU_ATEN_FUSED_RMS_NORM, NULL, npu__compose_fused_rms_norm) \
+    X(NPU_ATEN_RRELU, NPU_ATEN_RRELU, NULL, npu__compose_rrelu) \
+    X(NPU_ATEN_PRELU_KERNEL, NPU_ATEN_PRELU_KERNEL, NULL, npu__compose_prelu_kernel) \
+    X(NPU_ATEN_IS_NONZERO, NPU_ATEN_IS_NONZERO, NULL, npu__compose_is_nonzero) \
+    X(NPU_ATEN_ITEM, NPU_ATEN_LOCAL_SCALAR_DENSE, "self", NULL) \
+    X(NPU_ATEN_SWAPAXES, NPU_ATEN_TRANSPOSE, "self axis0 axis1", NULL) \
+    X(NPU_ATEN_SWAPDIMS, NPU_ATEN_TRANSPOSE, "self dim0 dim1", NULL) \
+    X(NPU_ATEN_MOVEAXIS_INT, NPU_ATEN_MOVEDIM, "self source destination", NULL) \
+    X(NPU_ATEN_MOVEAXIS_INTLIST, NPU_ATEN_MOVEDIM_LIST, "self source destination", NULL) \
+    X(NPU_ATEN_AS_STRIDED_COPY, NPU_ATEN_AS_STRIDED, "self size stride storage_offset", NULL) \
+    X(NPU_ATEN_UNFOLD_COPY, NPU_ATEN_UNFOLD, "self dimension size step", NULL) \
+    X(NPU_ATEN_PAD_CIRCULAR, NPU_ATEN_PAD, "self pad 'circular'", NULL) \
+    X(NPU_ATEN_SPLIT_COPY_TENSOR, NPU_ATEN_SPLIT, "self split_size dim", NULL) \
+    X(NPU_ATEN_SPLIT_WITH_SIZES_COPY, NPU_ATEN_SPLIT_WITH_SIZES, "self split_sizes dim", NULL) \
+    X(NPU_ATEN_UNBIND_COPY_INT, NPU_ATEN_UNBIND, "self dim", NULL) \
+    X(NPU_ATEN_MESHGRID_XY, NPU_ATEN_MESHGRID, "tensors 'ij'", NULL) \
+    X(NPU_ATEN_FOREACH_ADD_LIST, NPU_ATEN_FOREACH_ADD_LIST, NULL, npu__compose_foreach) \
+    X(NPU_ATEN_FOREACH_ADD_SCALAR, NPU_ATEN_FOREACH_ADD_SCALAR, NULL, npu__compose_foreach) \
+    X(NPU_ATEN_FOREACH_ADD_SCALARLIST, NPU_ATEN_FOREACH_ADD_SCALARLIST, NULL, npu__compose_foreach) \
+    X(NPU_ATEN_FOREACH_SUB_LIST, NPU_ATEN_FOREACH_SUB_LIST, NULL, npu__compose_foreach) \
+    X(NPU_ATEN_FOREACH_SUB_SCALAR, NPU_ATEN_FOREACH_SUB_SCALAR, NULL, npu__compose_foreach) \
+    X(NPU_ATEN_FOREACH_MUL_LIST, NPU_ATEN_FOREACH_MUL_LIST, NULL, npu__compose_foreach) \
+    X(NPU_ATEN_FOREACH_MUL_SCALAR, NPU_ATEN_FOREACH_MUL_SCALAR, NULL, npu__compose_foreach) \
+    X(NPU_ATEN_ARGSORT_STABLE, NPU_ATEN_ARGSORT_STABLE, NULL, npu__compose_argsort) \
+    X(NPU_ATEN_MAX_UNPOOL2D, NPU_ATEN_MAX_UNPOOL2D, NULL, npu__compose_max_unpool2d) \
+    X(NPU_ATEN_UNSAFE_MASKED_INDEX, NPU_ATEN_UNSAFE_MASKED_INDEX, NULL, npu__compose_masked_index) \
+    X(NPU_ATEN_TRILINEAR, NPU_ATEN_TRILINEAR, NULL, npu__compose_trilinear) \
+    X(NPU_ATEN_AFFINE_GRID_GENERATOR, NPU_ATEN_AFFINE_GRID_GENERATOR, NULL, npu__compose_affine_grid) \
+    X(NPU_ATEN_GRADIENT_SCALARINT, NPU_ATEN_GRADIENT_SCALARINT, NULL, npu__compose_gradient) \
+    X(NPU_ATEN_HANN_WINDOW, NPU_ATEN_HANN_WINDOW, NULL, npu__compose_window) \
+    X(NPU_ATEN_HANN_WINDOW_PERIODIC, NPU_ATEN_HANN_WINDOW_PERIODIC, NULL, npu__compose_window) \
+    X(NPU_ATEN_HAMMING_WINDOW, NPU_ATEN_HAMMING_WINDOW, NULL, npu__compose_window) \
+    X(NPU_ATEN_HAMMING_WINDOW_PERIODIC, NPU_ATEN_HAMMING_WINDOW_PERIODIC, NULL, npu__compose_window) \
+    X(NPU_ATEN_HAMMING_WINDOW_PERIODIC_ALPHA, NPU_ATEN_HAMMING_WINDOW_PERIODIC_ALPHA, NULL, npu__compose_window) \
+    X(NPU_ATEN_HAMMING_WINDOW_PERIODIC_ALPHA_BETA, NPU_ATEN_HAMMING_WINDOW_PERIODIC_ALPHA_BETA, \
+      NULL, npu__compose_window) \
+    X(NPU_ATEN_BLACKMAN_WINDOW, NPU_ATEN_BLACKMAN_WINDOW, NULL, npu__compose_window) \
+    X(NPU_ATEN_BLACKMAN_WINDOW_PERIODIC, NPU_ATEN_BLACKMAN_WINDOW_PERIODIC, NULL, npu__compose_window) \
+    X(NPU_ATEN_BARTLETT_WINDOW, NPU_ATEN_BARTLETT_WINDOW, NULL, npu__compose_window) \
+    X(NPU_ATEN_BARTLETT_WINDOW_PERIODIC, NPU_ATEN_BARTLETT_WINDOW_PERIODIC, NULL, npu__compose_window) \
+    X(NPU_ATEN_KAISER_WINDOW, NPU_ATEN_KAISER_WINDOW, NULL, npu__compose_window) \
+    X(NPU_ATEN_KAISER_WINDOW_PERIODIC, NPU_ATEN_KAISER_WINDOW_PERIODIC, NULL, npu__compose_window) \
+    X(NPU_ATEN_KAISER_WINDOW_BETA, NPU_ATEN_KAISER_WINDOW_BETA, NULL, npu__compose_window) \
+    X(NPU_ATEN_FFT_FFTFREQ, NPU_ATEN_FFT_FFTFREQ, NULL, npu__compose_frequencies) \
+    X(NPU_ATEN_FFT_RFFTFREQ, NPU_ATEN_FFT_RFFTFREQ, NULL, npu__compose_frequencies)
+
+typedef void (*npu__compose_fn)(npu__compose *c);
+typedef struct npu__composition {
     npu_kind kind, as;
     const char *words;
-    void (*write)(npu__compose *c);
-} npu__compositions[] = {
-    { NPU_ATEN_NATIVE_MULTI_HEAD_ATTENTION, 0, NULL, npu__compose_multi_head },
-    { NPU_ATEN_TRANSFORMER_ENCODER_LAYER_FWD, 0, NULL, npu__compose_encoder_layer },
-    { NPU_ATEN_LINALG_LU, 0, NULL, npu__compose_lu },
-    { NPU_ATEN_LINALG_DET_RAW, 0, NULL, npu__compose_factored },
-    { NPU_ATEN_LINALG_SLOGDET_RAW, 0, NULL, npu__compose_factored },
-    { NPU_ATEN_LINALG_SOLVE_EX, 0, NULL, npu__compose_factored },
-    { NPU_ATEN_LINALG_SOLVE_EX_RAW, 0, NULL, npu__compose_factored },
-    { NPU_ATEN_LINALG_INV_EX, 0, NULL, npu__compose_factored },
-    { NPU_ATEN_QR, 0, NULL, npu__compose_qr },
-    { NPU_ATEN_CHOLESKY, NPU_ATEN_LINALG_CHOLESKY, "self upper", NULL },
-    { NPU_ATEN_LINALG_EIGH, NPU_ATEN_LINALG_EIGH_RAW, "self UPLO", NULL },
-    { NPU_ATEN_LINALG_EIGVALSH, 0, NULL, npu__compose_eigvalsh },
-    { NPU_ATEN_LINALG_SVD, NPU_ATEN_LINALG_SVD_RAW, "A full_matrices", NULL },
-    { NPU_ATEN_LINALG_SVDVALS, 0, NULL, npu__compose_svdvals },
-    { NPU_ATEN_SVD, 0, NULL, npu__compose_svd },
-    { NPU_ATEN_LINALG_PINV, 0, NULL, npu__compose_pinv },
-    { NPU_ATEN_LINALG_PINV_FLOAT, 0, NULL, npu__compose_pinv },
-    { NPU_ATEN_LINALG_PINV_TENSOR, 0, NULL, npu__compose_pinv },
-    { NPU_ATEN_LINALG_PINV_RCOND_TENSOR, 0, NULL, npu__compose_pinv },
-    { NPU_ATEN_PINVERSE, 0, NULL, npu__compose_pinv },
-    { NPU_ATEN_LINALG_LSTSQ, 0, NULL, npu__compose_lstsq },
-    { NPU_ATEN_MATRIX_EXP, 0, NULL, npu__compose_matrix_exp },
-    { NPU_ATEN_LINALG_MATRIX_EXP, 0, NULL, npu__compose_matrix_exp },
-    { NPU_ATEN_FFT_FFT, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_IFFT, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_FFT2, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_IFFT2, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_FFTN, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_IFFTN, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_RFFT, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_IRFFT, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_RFFT2, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_IRFFT2, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_RFFTN, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_IRFFTN, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_HFFT, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_IHFFT, 0, NULL, npu__compose_fft },
-    { NPU_ATEN_FFT_FFTSHIFT, 0, NULL, npu__compose_fft_shift },
-    { NPU_ATEN_FFT_IFFTSHIFT, 0, NULL, npu__compose_fft_shift },
-    { NPU_ATEN_STFT, 0, NULL, npu__compose_stft },
-    { NPU_ATEN_STFT_CENTER, 0, NULL, npu__compose_stft },
-    { NPU_ATEN_ISTFT, 0, NULL, npu__compose_istft },
-    { NPU_ATEN_MM, 0, NULL, npu__compose_product },
-    { NPU_ATEN_BMM, 0, NULL, npu__compose_product },
-    { NPU_ATEN_MATMUL, 0, NULL, npu__compose_product },
-    { NPU_ATEN_MV, 0, NULL, npu__compose_product },
-    { NPU_ATEN_DOT, 0, NULL, npu__compose_product },
-    { NPU_ATEN_VDOT, 0, NULL, npu__compose_product },
-    { NPU_ATEN_ADDMM, 0, NULL, npu__compose_complex_addmm },
-    { NPU_ATEN_BADDBMM, 0, NULL, npu__compose_complex_addmm },
-    { NPU_ATEN_ADDMV, 0, NULL, npu__compose_complex_addmm },
-    { NPU_ATEN_LINEAR, 0, NULL, npu__compose_complex_linear },
-    { NPU_ATEN_SUM, 0, NULL, npu__compose_complex_sum },
-    { NPU_ATEN_SUM_DIM, 0, NULL, npu__compose_complex_sum },
-    { NPU_ATEN_MEAN, 0, NULL, npu__compose_complex_sum },
-    { NPU_ATEN_MEAN_DIM, 0, NULL, npu__compose_complex_sum },
-    { NPU_ATEN_CUMSUM, 0, NULL, npu__compose_complex_sum },
-    { NPU_ATEN_LINALG_VECTOR_NORM, 0, NULL, npu__compose_complex_norm },
-    { NPU_ATEN_CONVOLUTION_RAW, NPU_ATEN_CONVOLUTION,
-     "input weight bias stride padding dilation transposed output_padding groups", NULL },
-    { NPU_ATEN_CONVOLUTION_DEPRECATED, NPU_ATEN_CONVOLUTION,
-     "input weight bias stride padding dilation transposed output_padding groups", NULL },
-    { NPU_ATEN_CONVOLUTION_MODE, 0, NULL, npu__compose_convolution_mode },
-    { NPU_ATEN_GER, NPU_ATEN_OUTER, "self vec2", NULL },
-    { NPU_ATEN_CHAIN_MATMUL, 0, NULL, npu__compose_chain_matmul },
-    { NPU_ATEN_INVERSE, NPU_ATEN_LINALG_INV, "self", NULL },
-    { NPU_ATEN_NUCLEAR_NORM, 0, NULL, npu__compose_nuclear_norm },
-    { NPU_ATEN_NUCLEAR_NORM_DIM, NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD, "self 'nuc' dim keepdim", NULL },
-    { NPU_ATEN_TRIANGULAR_SOLVE, 0, NULL, npu__compose_triangular_solve },
-    { NPU_ATEN_EMBEDDING_BAG_FORWARD_ONLY, NPU_ATEN_EMBEDDING_BAG_RAW,
-     "weight indices offsets scale_grad_by_freq mode sparse per_sample_weights include_last_offset padding_idx", NULL },
-    { NPU_ATEN_WEIGHT_NORM, 0, NULL, npu__compose_weight_norm },
-    { NPU_ATEN_WEIGHT_NORM_INTERFACE, 0, NULL, npu__compose_weight_norm },
-    { NPU_ATEN_FUSED_RMS_NORM, 0, NULL, npu__compose_fused_rms_norm },
-    { NPU_ATEN_RRELU, 0, NULL, npu__compose_rrelu },
-    { NPU_ATEN_PRELU_KERNEL, 0, NULL, npu__compose_prelu_kernel },
-    { NPU_ATEN_IS_NONZERO, 0, NULL, npu__compose_is_nonzero },
-    { NPU_ATEN_ITEM, NPU_ATEN_LOCAL_SCALAR_DENSE, "self", NULL },
-    { NPU_ATEN_SWAPAXES, NPU_ATEN_TRANSPOSE, "self axis0 axis1", NULL },
-    { NPU_ATEN_SWAPDIMS, NPU_ATEN_TRANSPOSE, "self dim0 dim1", NULL },
-    { NPU_ATEN_MOVEAXIS_INT, NPU_ATEN_MOVEDIM, "self source destination", NULL },
-    { NPU_ATEN_MOVEAXIS_INTLIST, NPU_ATEN_MOVEDIM_LIST, "self source destination", NULL },
-    { NPU_ATEN_AS_STRIDED_COPY, NPU_ATEN_AS_STRIDED, "self size stride storage_offset", NULL },
-    { NPU_ATEN_UNFOLD_COPY, NPU_ATEN_UNFOLD, "self dimension size step", NULL },
-    { NPU_ATEN_PAD_CIRCULAR, NPU_ATEN_PAD, "self pad 'circular'", NULL },
-    { NPU_ATEN_SPLIT_COPY_TENSOR, NPU_ATEN_SPLIT, "self split_size dim", NULL },
-    { NPU_ATEN_SPLIT_WITH_SIZES_COPY, NPU_ATEN_SPLIT_WITH_SIZES, "self split_sizes dim", NULL },
-    { NPU_ATEN_UNBIND_COPY_INT, NPU_ATEN_UNBIND, "self dim", NULL },
-    { NPU_ATEN_MESHGRID_XY, NPU_ATEN_MESHGRID, "tensors 'ij'", NULL },
-    { NPU_ATEN_FOREACH_ADD_LIST, 0, NULL, npu__compose_foreach },
-    { NPU_ATEN_FOREACH_ADD_SCALAR, 0, NULL, npu__compose_foreach },
-    { NPU_ATEN_FOREACH_ADD_SCALARLIST, 0, NULL, npu__compose_foreach },
-    { NPU_ATEN_FOREACH_SUB_LIST, 0, NULL, npu__compose_foreach },
-    { NPU_ATEN_FOREACH_SUB_SCALAR, 0, NULL, npu__compose_foreach },
-    { NPU_ATEN_FOREACH_MUL_LIST, 0, NULL, npu__compose_foreach },
-    { NPU_ATEN_FOREACH_MUL_SCALAR, 0, NULL, npu__compose_foreach },
-    { NPU_ATEN_ARGSORT_STABLE, 0, NULL, npu__compose_argsort },
-    { NPU_ATEN_MAX_UNPOOL2D, 0, NULL, npu__compose_max_unpool2d },
-    { NPU_ATEN_UNSAFE_MASKED_INDEX, 0, NULL, npu__compose_masked_index },
-    { NPU_ATEN_TRILINEAR, 0, NULL, npu__compose_trilinear },
-    { NPU_ATEN_AFFINE_GRID_GENERATOR, 0, NULL, npu__compose_affine_grid },
-    { NPU_ATEN_GRADIENT_SCALARINT, 0, NULL, npu__compose_gradient },
-    { NPU_ATEN_HANN_WINDOW, 0, NULL, npu__compose_window },
-    { NPU_ATEN_HANN_WINDOW_PERIODIC, 0, NULL, npu__compose_window },
-    { NPU_ATEN_HAMMING_WINDOW, 0, NULL, npu__compose_window },
-    { NPU_ATEN_HAMMING_WINDOW_PERIODIC, 0, NULL, npu__compose_window },
-    { NPU_ATEN_HAMMING_WINDOW_PERIODIC_ALPHA, 0, NULL, npu__compose_window },
-    { NPU_ATEN_HAMMING_WINDOW_PERIODIC_ALPHA_BETA, 0, NULL, npu__compose_window },
-    { NPU_ATEN_BLACKMAN_WINDOW, 0, NULL, npu__compose_window },
-    { NPU_ATEN_BLACKMAN_WINDOW_PERIODIC, 0, NULL, npu__compose_window },
-    { NPU_ATEN_BARTLETT_WINDOW, 0, NULL, npu__compose_window },
-    { NPU_ATEN_BARTLETT_WINDOW_PERIODIC, 0, NULL, npu__compose_window },
-    { NPU_ATEN_KAISER_WINDOW, 0, NULL, npu__compose_window },
-    { NPU_ATEN_KAISER_WINDOW_PERIODIC, 0, NULL, npu__compose_window },
-    { NPU_ATEN_KAISER_WINDOW_BETA, 0, NULL, npu__compose_window },
-    { NPU_ATEN_FFT_FFTFREQ, 0, NULL, npu__compose_frequencies },
-    { NPU_ATEN_FFT_RFFTFREQ, 0, NULL, npu__compose_frequencies },
-};
+    npu__compose_fn write;
+} npu__composition;
 
-static const struct npu__composition *npu__composition_of(npu_kind kind)
+/* Listed ones stand one after the other, as rows of ops do. */
+#define NPU__IS_COMPOSED(symbol, as) (NPU_IR_HAS_OP(symbol) && NPU_IR_HAS_OP(as))
+#define NPU__COMPOSED(symbol, as, words, write) \
+    NPU__COMPOSED_##symbol, NPU__LAST_COMPOSED_##symbol = NPU__COMPOSED_##symbol - (NPU__IS_COMPOSED(symbol, as) ? 0 : 1),
+enum { NPU__BEGIN_COMPOSED = -1, NPU__COMPOSITIONS(NPU__COMPOSED) NPU__NUM_COMPOSED };
+#undef NPU__COMPOSED
+#pragma GCC diagnostic push
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Winitializer-overrides"
+#else
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
+#define NPU__COMPOSED(symbol, as, words, write)                                                                    \
+    [NPU__COMPOSED_##symbol] = { NPU__IS_COMPOSED(symbol, as) ? (npu_kind)(symbol) : 0, (npu_kind)(as),            \
+                                 NPU__IS_COMPOSED(symbol, as) ? words : NULL,                                      \
+                                 NPU__IS_COMPOSED(symbol, as) ? write : (npu__compose_fn)0 },
+static const npu__composition npu__compositions[] = { NPU__COMPOSITIONS(NPU__COMPOSED) };
+#undef NPU__COMPOSED
+#pragma GCC diagnostic pop
+
+static const npu__composition *npu__composition_of(npu_kind kind)
 {
-    for (size_t i = 0; i < NPU__COUNT(npu__compositions); i++) {
+    for (int i = 0; i < (int)NPU__NUM_COMPOSED; i++) {
         if (npu__compositions[i].kind == kind) {
             return &npu__compositions[i];
         }
@@ -24072,7 +24097,7 @@ static void npu__compose_begin(npu__compose *c, const npu_graph *of)
 static npu_graph *npu__compose_graph(const npu_op_info *op, const npu_graph *of, const npu_allocator *allocator,
                                      npu_diag *diag)
 {
-    const struct npu__composition *row = npu__composition_of(op->kind);
+    const npu__composition *row = npu__composition_of(op->kind);
     npu_graph_desc desc;
     npu__compose c = { NULL, op };
     memset(&desc, 0, sizeof desc);
