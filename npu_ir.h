@@ -198,7 +198,7 @@ extern "C" {
 
    A program for a small machine lists its ops before it includes the implementation. The rows, type rules and
    kernels of all others are not compiled in, and registries do not hold them: a graph of six kinds of ops with
-   a private registry takes 26 KB instead of 453 on 32-bit ARM (examples/12_firmware.c). An op that is not
+   a private registry takes 26 KB instead of 566 on 32-bit ARM (examples/12_firmware.c). An op that is not
    listed is NPU_ERR_NOT_FOUND, or unknown to a parser; passes and lowerings need what they make to be listed,
    and npu.getitem and npu.fused, too, where there are any. The kernels alone are listed by NPU_IR_HAS_KERNEL
    (npu_ir_backend_ref.h).
@@ -218,6 +218,9 @@ extern "C" {
    NPU_IR_NO_REPORT     >>report, but npu_exec_profile                  npu_graph_quantize
    NPU_IR_NO_TILES      >>tiles: builders, plans and checks             the ops of block and system, npu.launch
    NPU_IR_NO_LAYERS     layers and models
+   NPU_IR_NO_COSTS      placement by cost, expectations                 cost slots are not asked; UNSUPPORTED are rates
+                                                                        and expect of npu_plan_desc
+   NPU_IR_NO_OVERLAP    runs that overlap                               UNSUPPORTED: overlap of both descs
 
    No function has a stack frame over 16 KB; that example needs 19 KB of stack from its first call to its last.
    -------------------------------------------------------------------------------------------------------- */
@@ -6586,6 +6589,17 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-variable"
+#endif
+/* Parts without functions of their own to declare: what no call reaches, compilers drop. */
+#ifdef NPU_IR_NO_COSTS
+#define NPU__HAS_COSTS false
+#else
+#define NPU__HAS_COSTS true
+#endif
+#ifdef NPU_IR_NO_OVERLAP
+#define NPU__HAS_OVERLAP false
+#else
+#define NPU__HAS_OVERLAP true
 #endif
 
 #ifdef NPU__STATIC_TOO_LATE
@@ -40028,7 +40042,8 @@ static npu_status npu__price_op(const npu_plan *plan, uint32_t backend, const np
 static npu_status npu__ask(npu_plan *plan, uint32_t backend, npu_op_info *info, npu__no *no, npu_diag *diag)
 {
     npu_support answer;
-    float *ns = plan->op_ns ? &plan->op_ns[(size_t)info->op * plan->desc.num_backends + backend] : NULL;
+    float *ns = NPU__HAS_COSTS ? plan->op_ns : NULL;
+    ns = ns ? &ns[(size_t)info->op * plan->desc.num_backends + backend] : NULL;
     no->op = info->op;
     no->backend = (uint8_t)backend;
     no->words = 0;
@@ -40121,7 +40136,7 @@ static npu_status npu__plan_prices(npu_plan *plan, npu_diag *diag)
             prices->down_byte = r->down > 0 ? 1e9 / r->down : 0;
         }
     }
-    if (status || !is_priced) {
+    if (status || !is_priced || !NPU__HAS_COSTS) {
         return status;
     }
     plan->op_ns = (float *)npu__alloc(&plan->allocator, num * sizeof *plan->op_ns);
@@ -40564,7 +40579,7 @@ static bool npu__group_ops(npu_plan *plan)
     if (plan->desc.contiguous) {
         npu__group_by_runs(plan, &num_groups);
     } else if (!npu__group_by_waves(plan, &num_groups) ||
-               (plan->desc.overlap && !npu__group_for_overlap(plan, &num_groups))) {
+               (NPU__HAS_OVERLAP && plan->desc.overlap && !npu__group_for_overlap(plan, &num_groups))) {
         return false;
     }
     if (plan->streamed && !npu__group_for_streams(plan, &num_groups)) {
@@ -41587,12 +41602,15 @@ static bool npu__place_all(npu__placer *p)
     return ok;
 }
 
-/* Changes the targets so that the plan is predicted to take least. */
+/* Changes the targets of a plan with costs so that it is predicted to take least. */
 static npu_status npu__place_by_cost(npu_plan *plan, npu_diag *diag)
 {
     npu__placer p;
     npu__mincut flow;
     bool ok;
+    if (!NPU__HAS_COSTS || !plan->op_ns) {
+        return NPU_OK;
+    }
     memset(&p, 0, sizeof p);
     memset(&flow, 0, sizeof flow);
     p.allocator = flow.allocator = plan->allocator;
@@ -41934,6 +41952,12 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
                          "plan: desc has %u backends, expected 1 to %u, as npu_ref_backend()",
                          desc->backends ? (unsigned)desc->num_backends : 0, NPU__MAX_BACKENDS);
+    }
+    if (!NPU__HAS_COSTS && (desc->rates || desc->expect)) {
+        return npu__fail(diag, NPU_ERR_UNSUPPORTED, "plan: NPU_IR_NO_COSTS leaves rates and expect of the desc out");
+    }
+    if (!NPU__HAS_OVERLAP && desc->overlap) {
+        return npu__fail(diag, NPU_ERR_UNSUPPORTED, "plan: NPU_IR_NO_OVERLAP leaves overlap of the desc out");
     }
     if (g->diag.status) {
         return npu__graph_failed(g, "plan", diag);
@@ -43320,7 +43344,8 @@ static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
     }
     if (status == NPU_OK) {
         npu__mark_kept(plan->graph, kept);
-        status = npu__plan_lifetimes(plan, kept, steps, &num_ticks) && (!plan->desc.overlap || npu__plan_overlap(plan))
+        bool ok = npu__plan_lifetimes(plan, kept, steps, &num_ticks);
+        status = ok && (!NPU__HAS_OVERLAP || !plan->desc.overlap || npu__plan_overlap(plan))
             ? npu__share_views(plan, steps)
             : NPU_ERR_NO_MEMORY;
     }
@@ -43351,7 +43376,7 @@ static npu_status npu__plan_memory_with(npu_plan *plan, npu__step_memory *steps)
     bool overlap = plan->desc.overlap;
     npu_status status = NPU_OK;
     plan->desc.overlap = false;
-    if (overlap) { /* for what it would take, which people are told */
+    if (NPU__HAS_OVERLAP && overlap) { /* for what it would take, which people are told */
         status = npu__plan_memory_once(plan, steps);
     }
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
@@ -44043,6 +44068,9 @@ static npu_status npu__check_expected(const npu_plan *plan, npu_diag *diag)
     const npu_expect *e = &plan->expect;
     uint32_t groups = 0, last_ops = 0;
     npu_prediction p;
+    if (!NPU__HAS_COSTS) {
+        return NPU_OK;
+    }
     npu_plan_predict(plan, &p);
     for (uint32_t i = 0; i < plan->num_steps; i++) {
         groups += plan->steps[i].type == NPU_STEP_PARTITION && plan->steps[i].backend + 1u < plan->desc.num_backends;
@@ -44074,8 +44102,11 @@ static npu_status npu__not_slower(npu_plan *plan, npu_diag *diag)
 {
     npu_prediction p;
     npu_status status;
+    if (!NPU__HAS_COSTS || !plan->op_ns || plan->desc.no_fallback) {
+        return NPU_OK;
+    }
     npu_plan_predict(plan, &p);
-    if (!plan->op_ns || plan->desc.no_fallback || p.ns <= p.last_ns * 1.000001) {
+    if (p.ns <= p.last_ns * 1.000001) {
         return NPU_OK;
     }
     for (uint32_t id = 1; id < plan->num_ops; id++) {
@@ -44423,7 +44454,7 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     }
     status = npu__plan_prices(plan, diag);
     status = status ? status : npu__assign_ops(plan, diag);
-    status = status || !plan->op_ns ? status : npu__place_by_cost(plan, diag);
+    status = status ? status : npu__place_by_cost(plan, diag);
     status = status ? status : npu__limit_groups(plan);
     status = status ? status : npu__check_fallback(plan, diag);
     status = status ? status : npu__build_steps(plan, diag);
@@ -45335,7 +45366,7 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
             return status;
         }
         status = npu__reject_step(p, i, &group.compiled, status, local);
-        status = status || !plan->op_ns ? status : npu__place_by_cost(plan, diag);
+        status = status ? status : npu__place_by_cost(plan, diag);
         status = status ? status : npu__limit_groups(plan);
         npu__group_release(p, &group);
         status = status ? npu__fail(diag, status, "program: out of memory") : npu__fail_unplaced(plan, diag);
@@ -46951,6 +46982,9 @@ NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, cons
         return npu__fail(diag, NPU_ERR_VERSION, "exec: parallel has size %u: set it to sizeof(npu_parallel)",
                          (unsigned)desc->parallel->size);
     }
+    if (!NPU__HAS_OVERLAP && desc && desc->overlap) {
+        return npu__fail(diag, NPU_ERR_UNSUPPORTED, "exec: NPU_IR_NO_OVERLAP leaves overlap of the desc out");
+    }
     status = npu__check_workers(program, desc ? desc->parallel : NULL, diag);
     if (status) {
         return status;
@@ -48213,7 +48247,7 @@ NPU_IR_API npu_status npu_exec_run(npu_exec *e)
     e->origin_ns = begin = e->desc.profile ? e->desc.clock() : 0;
     status = npu__await_late(e);
     npu__query_streams(e);
-    if (e->flow) {
+    if (NPU__HAS_OVERLAP && e->flow) {
         return status ? status : npu__run_overlapped(e);
     }
     status = status ? status : npu__run_inputs(e);
@@ -48758,7 +48792,7 @@ static npu_capture *npu__capture_new(npu_exec *e)
     }
     c->allocator = e->allocator;
     c->exec = e;
-    if (e->desc.overlap) {
+    if (NPU__HAS_OVERLAP && e->desc.overlap) {
         c->flow = (npu__flow *)npu__alloc_zero(&e->allocator, sizeof *c->flow);
         if (!c->flow) {
             npu_capture_destroy(c);
@@ -48799,7 +48833,7 @@ static bool npu__exec_flow(npu_exec *e)
     uint64_t values = 0;
     uint32_t n = npu__most_actions(p) + 1;
     npu__flow *f;
-    if (!e->desc.overlap) {
+    if (!NPU__HAS_OVERLAP || !e->desc.overlap) {
         return true;
     }
     e->flow = npu__capture_new(e);

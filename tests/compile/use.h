@@ -1,6 +1,31 @@
 /* What every file of tests/compile does with the declarations: it touches each kind of them once. */
 #include "../../npu_ir.h"
 #include "../../npu_ir_backend_ref.h"
+#include <string.h>
+
+/* A plan with what a part left out gives is refused, with all parts it is made. */
+static int use_plan(const npu_graph *g, int costs, int overlap)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    const npu_rates *rates = NULL;
+    npu_plan_desc desc;
+    npu_plan *plan;
+    npu_status status, want = NPU_OK;
+    memset(&desc, 0, sizeof desc);
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    desc.rates = costs ? &rates : NULL;
+    desc.overlap = overlap;
+#ifdef NPU_IR_NO_COSTS
+    want = costs ? NPU_ERR_UNSUPPORTED : want;
+#endif
+#ifdef NPU_IR_NO_OVERLAP
+    want = overlap ? NPU_ERR_UNSUPPORTED : want;
+#endif
+    status = npu_plan_create(&plan, g, &desc, NULL);
+    npu_plan_destroy(plan);
+    return status == want;
+}
 
 static int use_declarations(void)
 {
@@ -11,6 +36,8 @@ static int use_declarations(void)
     npu_arg arg = npu_arg_tensor("self", x);
     npu_op op = npu_emit(g, NPU_ATEN_RELU, &arg, 1);
     int ok = y.id && op.id && npu_graph_status(g) == NPU_OK && npu_ref_backend() != NULL && NPU_KIND_NUMBER(NPU_AICF_GEMM) == 2;
+    npu_output(g, "y", y);
+    ok = ok && use_plan(g, 0, 0) && use_plan(g, 1, 0) && use_plan(g, 0, 1);
     npu_graph_destroy(g);
     return !ok;
 }
