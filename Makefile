@@ -19,7 +19,7 @@ MAKEFLAGS := -j$(JOBS) $(MAKEFLAGS)
 endif
 
 HEADERS = npu_ir.h npu_ir_backend_ref.h
-TEST_HEADERS = $(HEADERS) tests/npu_test.h $(wildcard tests/rig.h tests/oracle/*.h tests/conformance/*.h examples/sim/*.h examples/tiles/*.h examples/files/*.h examples/onnx/*.h)
+TEST_HEADERS = $(HEADERS) tests/npu_test.h $(wildcard tests/rig.h tests/oracle/*.h tests/conformance/*.h examples/sim/*.h examples/report/*.h examples/tiles/*.h examples/files/*.h examples/onnx/*.h)
 TESTS = $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 # The implementations are two objects, which are compiled side by side. Tests of internals include them themselves.
 IMPL = $(BUILD)/npu_impl.o $(BUILD)/npu_ref_impl.o
@@ -52,8 +52,9 @@ test: $(TESTS:%=$(BUILD)/%) $(BUILD)/conformance ## all tests and the small conf
 check: ## everything: compilers, languages, sanitizers, fuzzing, other machines, lint; some minutes
 	@BUILD=$(BUILD) CC="$(CC)" MAKE="$(MAKE)" JOBS="$(JOBS)" bash tests/check.sh $(STEPS)
 
-run: $(BUILD)/examples/$(DIGITS) ## build and run the digit classifier
+run: $(BUILD)/examples/$(DIGITS) $(BUILD)/examples/13_two_devices ## build and run the digit classifier, and a model on two accelerators
 	@$(RUN) $(BUILD)/examples/$(DIGITS)
+	@$(RUN) $(BUILD)/examples/13_two_devices --numbers
 
 conformance: $(BUILD)/conformance ## run ATen vectors: make conformance VECTORS=dir [OPS="aten.relu.default ..." or OPS=registered] [WAYS=all]
 	@$(RUN) $(BUILD)/conformance $(if $(filter all,$(WAYS)),-a) -j $(JOBS) -v -t $(BUILD)/conformance.tsv $(if $(filter registered,$(OPS)),-r,$(OPS:%=-o %)) $(VECTORS)

@@ -11,6 +11,7 @@
 #include "sim/npu_sim.h"
 #include "files/npu_map.h"
 #include "files/npu_npy.h"
+#include "report/npu_report.h"
 #include <time.h>
 
 static const char help[] =
@@ -26,6 +27,7 @@ static const char help[] =
     "  --find-wrong-op         the first op that the backends get wrong, against the CPU alone\n"
     "  --bench N               the least and the middle time of N runs\n"
     "  --profile T.json        times of all steps, for chrome://tracing or Perfetto\n"
+    "  --report PAGE.html      the plan as a page: graph, memory, times, what to implement next\n"
     "  --plan, --memory, --stats, --text, --dot   print the plan, its memory, how many ops, the graph, the plan as Graphviz\n"
     "  --help\n"
     "Exit: 0 done, 1 the model or a file cannot be used, 2 wrong usage, 3 a result differs.\n";
@@ -43,7 +45,7 @@ typedef struct run_file {
 typedef struct run_list { run_file files[RUN_MAX]; uint32_t count; } run_list;
 
 typedef struct run_state {
-    const char *model, *weights[RUN_MAX], *backends, *trace;
+    const char *model, *weights[RUN_MAX], *backends, *trace, *page;
     uint32_t num_weights, threads, bench;
     run_list inputs, known, outputs, expected;
     npu_onnx_dim dims[RUN_MAX];
@@ -133,6 +135,7 @@ static bool set_option(run_state *s, const char *name, char *value)
            : strcmp(name, "--dim") == 0     ? add_dim(s, value)
            : strcmp(name, "--backend") == 0 ? (s->backends = value) != NULL
            : strcmp(name, "--profile") == 0 ? (s->trace = value) != NULL
+           : strcmp(name, "--report") == 0  ? (s->page = value) != NULL
            : strcmp(name, "--threads") == 0 ? set_number(&s->threads, value)
            : strcmp(name, "--bench") == 0   ? set_number(&s->bench, value)
            : strcmp(name, "--rtol") == 0    ? set_real(&s->rtol, value)
@@ -316,7 +319,7 @@ static int make_exec(run_state *s)
     plan.num_backends = s->num_backends;
     threads.width = s->threads;
     threads.diag = &s->diag;
-    exec.profile = s->trace != NULL;
+    exec.profile = s->trace || s->page;
     if (s->threads > 1 && npu_threads_create(&s->parallel, &threads)) {
         return fail(s, "--threads");
     }
@@ -533,6 +536,27 @@ static int write_trace(run_state *s)
     return s->trace && s->diag.status ? fail(s, s->trace) : RUN_OK;
 }
 
+static int write_page(run_state *s)
+{
+    npu_advice advice[16];
+    npu_plan_desc plan;
+    npu_report_desc desc;
+    npu_text text = npu_text_init(NULL);
+    memset(&plan, 0, sizeof plan);
+    memset(&desc, 0, sizeof desc);
+    plan.backends = s->list;
+    plan.num_backends = s->num_backends;
+    desc.plan = npu_program_plan(s->program);
+    desc.exec = s->exec;
+    desc.advice = advice;
+    s->diag.status = npu_plan_advise(s->graph, &plan, advice, 16, &desc.num_advice, &s->diag);
+    desc.num_advice = desc.num_advice < 16 ? desc.num_advice : 16;
+    s->diag.status = s->diag.status ? s->diag.status : npu_report_print(&desc, &text);
+    s->diag.status = s->diag.status ? s->diag.status : npu_text_save(&text, s->page);
+    npu_text_free(&text);
+    return s->diag.status ? fail(s, s->page) : RUN_OK;
+}
+
 /* Without files for them, outputs are said in a line each. */
 static void print_outputs(const run_state *s)
 {
@@ -563,7 +587,8 @@ static int run_model(run_state *s)
     result = result ? result : verify(s);
     result = result || !s->finds ? result : find_wrong_op(s, inputs);
     result = result || !s->bench ? result : bench(s);
-    return result ? result : write_trace(s);
+    result = result ? result : write_trace(s);
+    return result || !s->page ? result : write_page(s);
 }
 
 static void clean_list(run_list *list)

@@ -477,7 +477,7 @@ docs() {
 run_npu_run() {
     local run=$BUILD/examples/npu_run model=$OUT/picture.onnx
     cp tests/fuzz/corpus/onnx/picture $model
-    "$run" --help && "$run" $model --dim batch=2 --output $OUT/y.npy --stats --plan --memory --bench 3 --profile $OUT/t.json &&
+    "$run" --help && "$run" $model --dim batch=2 --output $OUT/y.npy --stats --plan --memory --bench 3 --profile $OUT/t.json --report $OUT/run.html &&
         "$run" $model --dim batch=2 --backend sim,ref --optimize --threads 2 --verify y=$OUT/y.npy --find-wrong-op || return 1
     { head -c -1 $OUT/y.npy; printf '\177'; } > $OUT/other.npy
     "$run" $model --dim batch=2 --verify $OUT/other.npy
@@ -486,6 +486,20 @@ run_npu_run() {
     [ $? = 2 ] || return 1
     "$run" $OUT/none.onnx
     [ $? = 1 ]
+}
+
+# The page of the two devices as a browser builds it: all parts are there, nothing is said on the console.
+page_in_browser() { # browser
+    local page part
+    page=$(cd "$OUT" && pwd)/two_devices.html
+    "$BUILD/examples/13_two_devices" "$page" > "$OUT/two_devices.txt" || return 1
+    set -- timeout 60 "$1" --headless --no-sandbox --disable-gpu --virtual-time-budget=3000 --enable-logging=stderr --window-size=1200,2900
+    "$@" --screenshot="${page%.html}.png" "file://$page" > "$OUT/screenshot.txt" 2>&1
+    "$@" --dump-dom "file://$page" > "$OUT/two_devices.dom" 2> "$OUT/console.txt" || return 1
+    ! grep CONSOLE "$OUT/console.txt" || return 1
+    for part in 'data-ready="yes"' 'class="group' 'class="op' 'class="block"' 'class="capacity"' 'class="bound"' 'class="span"' 'class="overlap"' 'id="advice"'; do
+        grep -q "$part" "$OUT/two_devices.dom" || { echo "not in the page: $part"; return 1; }
+    done
 }
 
 has_torch() { # a Python with PyTorch: the system's first
@@ -525,6 +539,13 @@ examples() {
         step "example $name" $MAKE BUILD="$BUILD" CFLAGS="-std=c99 -O0" "$BUILD/examples/$name"
         step "example $name runs" run_example "$name"
     done
+    local browser
+    browser=$(for b in chromium chromium-browser google-chrome; do command -v $b && break; done)
+    if [ "$browser" ]; then
+        step "page of a plan in a browser" page_in_browser "$browser"
+    else
+        skip "page of a plan in a browser" "there is no chromium, chromium-browser or google-chrome"
+    fi
     if has_torch; then
         step "models exported from PyTorch" exporter
     else
