@@ -21153,6 +21153,30 @@ static int32_t npu__ref_byte_word(const npu__ref_byte_loops *l, const npu__ref_b
     return (int32_t)word;
 }
 
+/* The words of a row, `step` apart. Four bytes that lie side by side are one already, but for their highest bits: it is
+   0 or 128 that is taken off. */
+static void npu__ref_byte_pack_row(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t row, int32_t *to,
+                                   int64_t step)
+{
+    const uint8_t *x = (const uint8_t *)m->x + row * m->row;
+    uint32_t flip = m->off % 256 ? 0x80808080u : 0u, word;
+    int64_t k = 0;
+    for (; l->depth == 4 && m->col == 1 && k + 4 <= m->k; k += 4, to += step) {
+        memcpy(&word, x + k, sizeof word);
+        *to = (int32_t)(word ^ flip);
+    }
+    for (; l->depth == 2 && m->col == 1 && k + NPU__REF_BYTE_COLS <= m->k; k += NPU__REF_BYTE_COLS) {
+        int16_t line[NPU__REF_BYTE_COLS];
+        l->widen(line, x + k, m->is_signed, m->off, NPU__REF_BYTE_COLS);
+        for (int64_t i = 0; i < NPU__REF_BYTE_COLS; i += 2, to += step) {
+            *to = (int32_t)((uint32_t)(uint16_t)line[i] | (uint32_t)(uint16_t)line[i + 1] << 16);
+        }
+    }
+    for (; k < m->k; k += l->depth, to += step) {
+        *to = npu__ref_byte_word(l, m, row, k);
+    }
+}
+
 /* Rows as A: tile by tile, [words, rows of the tile]. */
 static void npu__ref_byte_pack_a(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int32_t *to)
 {
@@ -21161,9 +21185,7 @@ static void npu__ref_byte_pack_a(const npu__ref_byte_loops *l, const npu__ref_by
     for (int64_t row = 0; row < m->n; row += rows, to += rows * words) {
         rows = npu__ref_byte_tile_rows(l, m->n - row);
         for (int32_t i = 0; i < rows; i++) {
-            for (int64_t w = 0; w < words; w++) {
-                to[w * rows + i] = npu__ref_byte_word(l, m, row + i, w * l->depth);
-            }
+            npu__ref_byte_pack_row(l, m, row + i, to + i, rows);
         }
     }
 }
@@ -23023,31 +23045,39 @@ static void npu__ref_byte_slab_row(const npu__ref_byte_slab *s, const uint8_t *x
     }
 }
 
+/* Lines are what lies beside the columns of an input, until rows of it are written over their middle. */
+static void npu__ref_byte_slab_lines(const npu__ref_byte_slab *s, int16_t *lines)
+{
+    for (int64_t i = 0; i < s->line * s->loops->depth; i++) {
+        lines[i] = (int16_t)s->left;
+    }
+}
+
+/* A row of the slab above or below the input. */
+static void npu__ref_byte_slab_outside(const npu__ref_byte_slab *s, int32_t *to)
+{
+    uint32_t word = s->loops->depth == 2 ? (uint32_t)(s->left & 0xffff) * 0x10001u : (uint32_t)(s->left & 0xff) * 0x1010101u;
+    for (int64_t phase = 0; phase < s->phases[1]; phase++, to += s->rows * s->row) {
+        for (int64_t i = 0; i < s->row; i++) {
+            to[i] = (int32_t)word;
+        }
+    }
+}
+
 /* The slab of `rows` output rows from `row` on; x: the first channel of the group. */
 static void npu__ref_byte_slab_fill(const npu__ref_byte_slab *s, const uint8_t *x, int64_t row, int64_t rows, int32_t *to)
 {
     const npu__ref_conv_shape *c = &s->c;
     int16_t *lines = (int16_t *)(void *)((char *)to + s->slab_bytes);
-    int64_t reach = (c->kernel[1] - 1) * c->dilation[1] / c->stride[1], plane = s->rows * s->row;
-    int32_t outside;
-    const int16_t border[4] = { (int16_t)s->left, (int16_t)s->left, (int16_t)s->left, (int16_t)s->left };
-    const int16_t *const borders[4] = { border, border + 1, border + 2, border + 3 };
-    s->loops->pack(&outside, borders, 0, 1);
-    for (int64_t i = 0; i < s->line * s->loops->depth; i++) {
-        lines[i] = (int16_t)s->left;
-    }
-    for (int64_t quad = 0; quad < s->quads * (s->by_taps ? c->in_channels : 1); quad++) {
-        const uint8_t *from = x + (s->by_taps ? quad / s->quads * c->in[1] * c->in[2] : 0);
-        for (int64_t phase = 0; phase < s->phases[0]; phase++, to += s->phases[1] * plane) {
-            for (int64_t i = 0; i < rows + reach; i++) {
-                int64_t y = (row + i) * c->stride[1] + phase - c->pad[1];
-                if (y >= 0 && y < c->in[1]) {
-                    npu__ref_byte_slab_row(s, from, y, s->by_taps ? quad % s->quads : quad, lines, to + i * s->row);
-                    continue;
-                }
-                for (int64_t j = 0; j < s->row * s->phases[1]; j++) {
-                    to[j / s->row * plane + i * s->row + j % s->row] = outside;
-                }
+    int64_t reach = s->rows - s->band, channels = s->by_taps ? c->in_channels : 1, step = s->quads * s->phases[0];
+    for (int64_t i = 0; i < channels * step; i++, to += s->phases[1] * s->rows * s->row) {
+        int64_t y = row * c->stride[1] + i % s->phases[0] - c->pad[1], quad = i / s->phases[0] % s->quads;
+        const uint8_t *from = x + i / step * c->in[1] * c->in[2];
+        for (int64_t j = 0; j < rows + reach; j++, y += c->stride[1]) {
+            if (y >= 0 && y < c->in[1]) {
+                npu__ref_byte_slab_row(s, from, y, quad, lines, to + j * s->row);
+            } else {
+                npu__ref_byte_slab_outside(s, to + j * s->row);
             }
         }
     }
@@ -23087,14 +23117,16 @@ static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launc
                                     int64_t *filled)
 {
     const npu__ref_conv_shape *c = &s->c;
-    int64_t chunk = item % s->chunks, row = item / s->chunks % s->bands * s->band, outer = item / s->chunks / s->bands;
+    bool is_whole = s->chunks * s->bands == 1; /* divisions would take as long as a small channel */
+    int64_t chunk = is_whole ? 0 : item % s->chunks, row = is_whole ? 0 : item / s->chunks % s->bands * s->band;
+    int64_t outer = is_whole ? item : item / s->chunks / s->bands, at = is_whole ? item : item / s->chunks;
     int64_t group = outer % c->groups, rows = npu__ref_min(s->band, c->out[1] - row);
     npu__ref_byte_band band = { s, s->scales, (size_t)(group * c->out_channels), (uint8_t *)l->y[0] };
     npu__ref_byte_gemm g = { 0 };
-    if (*filled != item / s->chunks) {
+    if (*filled != at) {
         const uint8_t *x = (const uint8_t *)l->x[0] + outer * c->in_channels * npu__ref_volume(c->in);
         npu__ref_byte_slab_fill(s, x, row, rows, slab);
-        *filled = item / s->chunks;
+        *filled = at;
     }
     band.scales.bias = s->scales.is_bias_apart ? (const int32_t *)l->x[2] : NULL;
     band.y += outer * c->out_channels * npu__ref_volume(c->out) + row * c->out[2];
@@ -23112,13 +23144,15 @@ static npu_status npu__ref_byte_slab_launch(const npu_launch *l, uint32_t part, 
     const npu__ref_byte_slab *s = (const npu__ref_byte_slab *)l->state;
     int64_t filled = -1;
     size_t begin, end;
+    char *workspace;
     if (!s->packed) {
         return npu__ref_byte_conv_launch(l, part, parts);
     }
     npu__ref_share((size_t)s->items, part, parts, &begin, &end);
+    workspace = (char *)l->workspace + part * s->part_bytes;
+    npu__ref_byte_slab_lines(s, (int16_t *)(void *)(workspace + s->slab_bytes));
     for (size_t i = begin; i < end; i++) {
-        npu__ref_byte_slab_item(s, l, (int64_t)i, (int32_t *)(void *)((char *)l->workspace + part * s->part_bytes),
-                                &filled);
+        npu__ref_byte_slab_item(s, l, (int64_t)i, (int32_t *)(void *)workspace, &filled);
     }
     return NPU_OK;
 }
