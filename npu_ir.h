@@ -3682,7 +3682,10 @@ typedef struct npu_op_table {
     X(0x002e, NPU_GAWEE_CAST, NPU_ELEMENTWISE, npu__type_gawee,                                              \
       "cast(Tensor input, *, ScalarType toType) -> Tensor", "aten.to")
 
-/* ---- npu: what the core itself needs ---- */
+/* ---- npu: what the core itself needs ----
+   if and while are run by the core, on the host, unless a backend takes them: their child graphs have plans of their own,
+   on the backends of the plan (npu_plan_body), and all that these read comes as an operand: they have neither parameters
+   nor states. All dims are numbers. More than max_iterations, where that is not 0, are RANGE in the run. */
 #define NPU_IR_OPS_NPU(X)                                                                                    \
     X(0x0001, NPU_NPU_TRANSFER, NPU_VIEW | NPU_NO_KERNEL, npu__type_same,                                    \
       "transfer(Tensor x) -> Tensor", "a move between backends: what a transfer step does")                  \
@@ -3690,6 +3693,12 @@ typedef struct npu_op_table {
       "getitem(Tensor[] results, *, int index=0) -> Tensor", "one result of an op with several")             \
     X(0x0003, NPU_NPU_CALL, 0, npu__type_body,                                                               \
       "call(Tensor[] args, *, Graph body) -> Tensor[]", "the outputs of a child graph, its inputs being args") \
+    X(0x0004, NPU_NPU_IF, NPU_NO_KERNEL, npu__type_if,                                                       \
+      "if(Tensor condition, Tensor[] args, *, Graph then_body, Graph else_body) -> Tensor[]",                \
+      "the outputs of one of two child graphs, whose inputs are args; condition is one bool")                \
+    X(0x0005, NPU_NPU_WHILE, NPU_NO_KERNEL, npu__type_while,                                                 \
+      "while(Tensor[] carried, Tensor[] args, *, Graph condition, Graph body, int max_iterations=0) -> Tensor[]", \
+      "carried, replaced by what body makes of carried and args as long as condition makes one true of them") \
     X(0x0010, NPU_NPU_FUSED, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_fused,                                 \
       "fused(Tensor[] inputs, *, Graph body) -> Tensor[]",                                                   \
       "a scalar graph for each element of the inputs, which broadcast") \
@@ -5929,6 +5938,8 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan); /* before or after the graph; 
 NPU_IR_API const npu_graph *npu_plan_graph(const npu_plan *plan);
 NPU_IR_API uint32_t npu_plan_num_steps(const npu_plan *plan);
 NPU_IR_API const npu_step *npu_plan_step(const npu_plan *plan, uint32_t i);
+/* The caller's, and where the graph has an npu.if or npu.while that none of them takes, "control": its steps run child
+   graphs (npu_plan_body). */
 NPU_IR_API uint32_t npu_plan_num_backends(const npu_plan *plan);
 NPU_IR_API const npu_backend *npu_plan_backend(const npu_plan *plan, uint32_t i);
 /* Where an op went: index of the backend, or -1; why: the reason that the first-choice backend did not get it
@@ -5937,6 +5948,9 @@ NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *re
 /* Why a backend does not take an op, as it said itself: an npu_reason; CLAIMED where it takes it, or was not asked,
    since one before it took the op. words may be NULL; they belong to the plan. */
 NPU_IR_API uint32_t npu_plan_op_refusal(const npu_plan *plan, npu_op op, uint32_t backend, const char **words);
+/* The plan of a child graph of an npu.if (0 then_body, 1 else_body) or npu.while (0 condition, 1 body), which what is said of
+   the plan does not count; NULL = there is none. Belongs to the plan; that of a program's plan to the program. */
+NPU_IR_API const npu_plan *npu_plan_body(const npu_plan *plan, npu_op op, uint32_t body);
 /* What an op is predicted to take on a backend; 0 = it does not take it, or the plan has no costs. */
 NPU_IR_API double npu_plan_op_ns(const npu_plan *plan, npu_op op, uint32_t backend);
 /* Errors: INVALID_ARGUMENT. */
@@ -6074,7 +6088,7 @@ NPU_IR_API npu_program_cache_stats npu_program_cache_get_stats(npu_program_cache
 
 typedef struct npu_exec_desc {
     const npu_parallel *parallel; /* borrowed; NULL = serial */
-    /* Called before each step; false cancels the run with NPU_ERR_CANCELLED. */
+    /* Called before each step, and each iteration of an npu.while; false cancels the run with NPU_ERR_CANCELLED. */
     bool (*poll)(void *ctx, uint32_t step);
     void *poll_ctx;
     uint64_t timeout_ns;          /* of one wait for a device; 0 = 10 s */
@@ -6156,7 +6170,7 @@ NPU_IR_API const void *npu_exec_value_address(const npu_exec *exec, npu_value v,
    now. Replaying it looks nothing up and allocates nothing; contents of inputs and states may differ every
    time. A backend with capture slots records its submits itself, for the others the core submits them again.
    Use it between set_input and set_output: after those, capture anew. Destroy it before the exec. Errors of
-   capture: MISSING_FEED, UNSUPPORTED (runtime dims, tensors without a bound), NO_MEMORY, those of
+   capture: MISSING_FEED, UNSUPPORTED (runtime dims, tensors without a bound, an npu.while), NO_MEMORY, those of
    the backend; of replay: STATE (bound anew), and those of a run. */
 typedef struct npu_capture npu_capture;
 NPU_IR_API npu_status npu_capture_create(npu_capture **out, npu_exec *exec);
@@ -13702,6 +13716,121 @@ static npu_status npu__type_body(npu_deduce *d)
     }
     for (uint32_t i = 0; !d->status && i < npu_graph_num_outputs(body); i++) {
         npu_deduce_add_result(d, npu_value_spec(body, npu_graph_output(body, i)));
+    }
+    return d->status;
+}
+
+static bool npu__has_state_or_param(const npu_graph *g)
+{
+    bool has = g->num_updates || npu_graph_num_params(g);
+    for (uint32_t i = 1; i < g->num_values && !has; i++) {
+        has = g->values[i].role == NPU_ROLE_STATE;
+    }
+    return has;
+}
+
+/* A child graph of an if or while is whole, and has an input for each operand from `first` on. */
+static npu_status npu__check_child(npu_deduce *d, uint32_t index, const char *name, uint32_t first)
+{
+    const npu_graph *child = npu_op_body(d->op, index);
+    if (d->status || !child || npu_graph_status(child)) {
+        return npu_deduce_fail(d, NPU_ERR_GRAPH, name, "the child graph '%s' has failed: %s", npu_graph_name(child),
+                               npu_graph_diag(child)->message);
+    }
+    if (child->level != NPU_LEVEL_TENSOR) {
+        return npu_deduce_fail(d, NPU_ERR_CLASS, name, "'%s' is no graph of level tensor", npu_graph_name(child));
+    }
+    if (npu__has_state_or_param(child)) {
+        return npu_deduce_fail(d, NPU_ERR_GRAPH, name, "'%s' has parameters or states: what it reads comes as operands",
+                               npu_graph_name(child));
+    }
+    if (d->op->num_in - first != npu_graph_num_inputs(child)) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, name, "%u operands, but '%s' has %u inputs",
+                               (unsigned)(d->op->num_in - first), npu_graph_name(child),
+                               (unsigned)npu_graph_num_inputs(child));
+    }
+    for (uint32_t i = first; i < d->op->num_in; i++) {
+        npu_value v = npu_graph_input(child, i - first);
+        if (!npu_spec_is_static(d->op->in[i]) || !npu_spec_equal(d->op->in[i], npu_value_spec(child, v))) {
+            return npu_deduce_fail(d, npu_spec_is_static(d->op->in[i]) ? NPU_ERR_SHAPE : NPU_ERR_DYNAMIC_SHAPE, name,
+                                   "operand %u is not the input '%s' of '%s', of known dims", (unsigned)i,
+                                   npu_value_name(child, v), npu_graph_name(child));
+        }
+    }
+    return d->status;
+}
+
+/* A child graph gives as many outputs as there are specs, of those; NULL = whatever it gives becomes the results. */
+static npu_status npu__check_child_outputs(npu_deduce *d, uint32_t index, const char *name, const npu_spec *const *specs,
+                                           uint32_t count)
+{
+    const npu_graph *child = npu_op_body(d->op, index);
+    uint32_t num = d->status ? 0 : npu_graph_num_outputs(child);
+    if (!d->status && num != count) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, name, "'%s' has %u outputs, expected %u", npu_graph_name(child),
+                               (unsigned)num, (unsigned)count);
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        const npu_spec *y = npu_value_spec(child, npu_graph_output(child, i));
+        if (!npu_spec_is_static(y) || !npu_spec_equal(y, specs[i])) {
+            return npu_deduce_fail(d, npu_spec_is_static(y) ? NPU_ERR_SHAPE : NPU_ERR_DYNAMIC_SHAPE, name,
+                                   "output %u of '%s' has another type than expected, or dims that are not known",
+                                   (unsigned)i, npu_graph_name(child));
+        }
+    }
+    return d->status;
+}
+
+/* One bool, under any dims. */
+static npu_status npu__check_condition(npu_deduce *d, const char *name, const npu_spec *x)
+{
+    size_t len = 0;
+    if (x->dtype != NPU_BOOL || npu_spec_len(x, &len) || len != 1) {
+        npu_deduce_fail(d, x->dtype == NPU_BOOL ? NPU_ERR_SHAPE : NPU_ERR_DTYPE, name, "the condition is no single bool");
+    }
+    return d->status;
+}
+
+static npu_status npu__type_if(npu_deduce *d)
+{
+    const npu_graph *then;
+    const npu_spec *results[NPU_MAX_ARGS];
+    uint32_t count = 0;
+    npu__check_condition(d, "condition", d->op->in[0]);
+    npu__check_child(d, 0, "then_body", 1);
+    npu__check_child(d, 1, "else_body", 1);
+    then = d->status ? NULL : npu_op_body(d->op, 0);
+    if (then && npu_graph_num_outputs(then) > NPU_MAX_ARGS) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "then_body", "more than %d outputs", NPU_MAX_ARGS);
+    }
+    for (; then && count < npu_graph_num_outputs(then); count++) {
+        results[count] = npu_value_spec(then, npu_graph_output(then, count));
+        npu_deduce_add_result(d, results[count]);
+    }
+    npu__check_child_outputs(d, 0, "then_body", results, count);
+    return npu__check_child_outputs(d, 1, "else_body", results, count);
+}
+
+static npu_status npu__type_while(npu_deduce *d)
+{
+    const npu_bound_arg *carried = npu_op_arg(d->op, "carried");
+    const npu_graph *condition;
+    const npu_spec *going;
+    npu__check_attribute(d, "max_iterations", npu_op_int(d->op, "max_iterations", 0), 0);
+    if (!carried->count) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, "carried", "nothing is carried from one iteration to the next");
+    }
+    npu__check_child(d, 0, "condition", 0);
+    npu__check_child(d, 1, "body", 0);
+    condition = d->status ? NULL : npu_op_body(d->op, 0);
+    going = condition && npu_graph_num_outputs(condition) ? npu_value_spec(condition, npu_graph_output(condition, 0)) : NULL;
+    npu__check_child_outputs(d, 0, "condition", &going, 1);
+    if (!d->status) {
+        npu__check_condition(d, "condition", going);
+    }
+    npu__check_child_outputs(d, 1, "body", d->op->in, carried->count);
+    for (uint32_t i = 0; i < carried->count; i++) {
+        npu_deduce_add_result(d, d->op->in[i]);
     }
     return d->status;
 }
@@ -33862,6 +33991,98 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
 }
 
 #ifndef NPU_IR_NO_REWRITE
+/* ---- the backend of control flow ----
+
+   A plan with an npu.if or npu.while has one backend more than the caller gave, after all others, which takes these ops
+   alone. Its memory is the host's; its groups are not compiled, and what they do is >>impl-exec's, which knows the execs of
+   their child graphs. */
+
+static bool npu__is_control(npu_kind kind) { return kind == (npu_kind)NPU_NPU_IF || kind == (npu_kind)NPU_NPU_WHILE; }
+
+static npu_status npu__control_supports(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    (void)ctx;
+    answer->reason = npu__is_control(op->kind) ? NPU_REASON_CLAIMED : NPU_REASON_OP;
+    return NPU_OK;
+}
+
+enum { NPU__CONTROL_ALIGN = 64 };
+
+/* In front of what is aligned lies the address to be freed. */
+static npu_status npu__control_alloc(void *ctx, const npu_allocation *a, npu_buffer *out)
+{
+    npu_allocator allocator = npu__allocator(NULL);
+    size_t more = NPU__CONTROL_ALIGN + sizeof(void *);
+    char *raw = a->bytes > SIZE_MAX / 2 ? NULL : (char *)npu__alloc(&allocator, (size_t)a->bytes + more);
+    char *at = raw ? raw + more - (uintptr_t)(raw + more) % NPU__CONTROL_ALIGN : NULL;
+    (void)ctx;
+    if (!raw) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    memcpy(at - sizeof raw, &raw, sizeof raw);
+    out->handle = at;
+    return NPU_OK;
+}
+
+static void npu__control_free(void *ctx, npu_buffer *buffer)
+{
+    npu_allocator allocator = npu__allocator(NULL);
+    char *raw;
+    (void)ctx;
+    memcpy(&raw, (char *)buffer->handle - sizeof raw, sizeof raw);
+    npu__free(&allocator, raw, (size_t)buffer->bytes + NPU__CONTROL_ALIGN + sizeof(void *));
+}
+
+static npu_status npu__control_upload(void *ctx, const npu_transfer *t, npu_fence *fence)
+{
+    (void)ctx;
+    (void)fence;
+    memcpy((char *)t->to->handle + t->to_offset, t->from_host, (size_t)t->bytes);
+    return NPU_OK;
+}
+
+static npu_status npu__control_download(void *ctx, const npu_transfer *t, npu_fence *fence)
+{
+    (void)ctx;
+    (void)fence;
+    memcpy(t->to_host, (const char *)t->from->handle + t->from_offset, (size_t)t->bytes);
+    return NPU_OK;
+}
+
+static npu_status npu__control_compile(void *ctx, const npu_group *group, npu_compiled *out)
+{
+    (void)ctx;
+    (void)group;
+    (void)out;
+    return NPU_OK;
+}
+
+/* Never called: see npu__run_control. */
+static npu_status npu__control_submit(void *ctx, void *program, const npu_binding *binding, npu_fence *fence)
+{
+    (void)ctx;
+    (void)program;
+    (void)binding;
+    (void)fence;
+    return NPU_ERR_INTERNAL;
+}
+
+static void npu__control_release(void *ctx, void *program)
+{
+    (void)ctx;
+    (void)program;
+}
+
+static const npu_region npu__control_region = {
+    .size = (uint32_t)sizeof(npu_region), .name = "host", .alignment = NPU__CONTROL_ALIGN, .shared_with_host = 1
+};
+static const npu_backend npu__control_backend = {
+    .size = (uint32_t)sizeof(npu_backend), .api_version = NPU_BACKEND_API, .name = "control", .traits = NPU_BACKEND_HOST,
+    .num_regions = 1, .regions = &npu__control_region, .supports = npu__control_supports, .alloc = npu__control_alloc,
+    .free = npu__control_free, .upload = npu__control_upload, .download = npu__control_download,
+    .compile = npu__control_compile, .submit = npu__control_submit, .release = npu__control_release
+};
+
 /* -----------------------------------------------------------------------------------------------------------
   10  REWRITING                                                                                 >>impl-rewrite
 
@@ -39800,12 +40021,20 @@ typedef struct npu__room {
 /* Memory of one value on one backend: see the memory planner. */
 typedef struct npu__storage npu__storage;
 
+/* The plan of a child graph; of a program's plan it belongs to the program of that child graph. */
+typedef struct npu__body_plan {
+    uint32_t op, body;
+    npu_plan *plan;
+    bool is_borrowed;
+} npu__body_plan;
+
 struct npu_plan {
     npu_allocator allocator;
     const npu_graph *graph;
     /* of the graph: what destroys plans and execs does not read it, for it may be gone */
     uint32_t num_ops, num_values, num_symbols, num_inputs, num_outputs;
     npu_plan_desc desc;                     /* its pointers to callbacks and lists are not kept */
+    uint32_t num_given;                             /* without that of control flow, which may follow them */
     const npu_backend *given[NPU__MAX_BACKENDS];    /* as the caller has them */
     const npu_backend *backends[NPU__MAX_BACKENDS]; /* as this core reads them */
     npu_backend *older;                             /* one per backend; NULL = none is older than the core */
@@ -39839,6 +40068,7 @@ struct npu_plan {
     /* Weights that runs upload: per value a bit for each backend, NULL = none; and bytes of them for a group. */
     uint32_t *streamed;
     uint64_t stream_room[NPU__MAX_BACKENDS];
+    NPU__ARRAY(npu__body_plan, bodies);     /* of child graphs that ops of control flow run */
     bool exact;
 };
 
@@ -39978,13 +40208,13 @@ static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_i
 }
 
 /* The caller's choice: index of a backend, or -1. */
-static int npu__requested_backend(const npu_plan_desc *desc, const npu_op_info *info, const char *label)
+static int npu__requested_backend(const npu_plan_desc *desc, uint32_t num_given, const npu_op_info *info, const char *label)
 {
     int choice = desc->override ? desc->override(desc->override_ctx, info, label) : -1;
     for (uint32_t i = 0; choice < 0 && i < desc->num_force_last; i++) {
         if (strcmp(desc->force_last[i], info->name) == 0 ||
             (label[0] && strcmp(desc->force_last[i], label) == 0)) {
-            choice = (int)desc->num_backends - 1;
+            choice = (int)num_given - 1;
         }
     }
     return choice;
@@ -39993,7 +40223,7 @@ static int npu__requested_backend(const npu_plan_desc *desc, const npu_op_info *
 /* The row of a backend's rates that fits an op, or NULL. */
 static const npu_rate *npu__rate_of(const npu_plan *plan, uint32_t backend, const npu_op_info *info)
 {
-    const npu_rates *rates = plan->desc.rates ? plan->desc.rates[backend] : NULL;
+    const npu_rates *rates = plan->desc.rates && backend < plan->num_given ? plan->desc.rates[backend] : NULL;
     uint32_t i = 0;
     while (rates && i < rates->num_rows && rates->rows[i].what && strcmp(rates->rows[i].what, info->name) != 0 &&
            !npu__category_is(info, rates->rows[i].what)) {
@@ -40065,14 +40295,14 @@ static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info,
 {
     npu__target *t = &plan->targets[id];
     npu_status status = NPU_OK;
-    int forced = npu__requested_backend(&plan->desc, info, npu_op_name(plan->graph, npu__make_op(id)));
+    int forced = npu__requested_backend(&plan->desc, plan->num_given, info, npu_op_name(plan->graph, npu__make_op(id)));
     bool asks_all = plan->op_ns != NULL; /* else the first one that takes it is enough */
     t->backend = NPU__UNPLACED;
     t->reason = NPU_REASON_CLAIMED;
     t->words = 0;
-    if (forced >= (int)plan->desc.num_backends) {
+    if (forced >= (int)plan->num_given) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: override gave backend %d of %u", info->name,
-                         forced, (unsigned)plan->desc.num_backends);
+                         forced, (unsigned)plan->num_given);
     }
     for (uint32_t b = forced >= 0 ? (uint32_t)forced : 0;
          b < plan->desc.num_backends && status == NPU_OK && (asks_all || t->backend == NPU__UNPLACED); b++) {
@@ -40125,9 +40355,9 @@ static npu_status npu__plan_prices(npu_plan *plan, npu_diag *diag)
     bool is_priced = false;
     size_t num = (size_t)plan->num_ops * plan->desc.num_backends;
     for (uint32_t b = 0; b < plan->desc.num_backends && status == NPU_OK; b++) {
-        const npu_rates *r = plan->desc.rates ? plan->desc.rates[b] : NULL;
+        const npu_rates *r = plan->desc.rates && b < plan->num_given ? plan->desc.rates[b] : NULL;
         npu__prices *prices = &plan->prices[b];
-        is_priced = is_priced || r || (plan->backends[b]->cost && b + 1 < plan->desc.num_backends);
+        is_priced = is_priced || r || (plan->backends[b]->cost && b + 1 < plan->num_given);
         status = r ? npu__check_rates(r, plan->backends[b]->name, diag) : NPU_OK;
         if (r && status == NPU_OK) {
             prices->launch = r->launch_ns;
@@ -40267,7 +40497,7 @@ static bool npu__waves_init(npu__waves *w, const npu_plan *plan, uint32_t num_no
     memset(w, 0, sizeof *w);
     w->allocator = plan->allocator;
     w->num_nodes = num_nodes;
-    w->last_backend = plan->desc.num_backends - 1;
+    w->last_backend = plan->num_given - 1;
     w->first = (uint32_t *)npu__alloc_zero(&w->allocator, bytes);
     w->degree = (uint32_t *)npu__alloc_zero(&w->allocator, bytes);
     w->pending = (uint32_t *)npu__alloc(&w->allocator, bytes);
@@ -40698,7 +40928,7 @@ static npu_status npu__give_up(npu_plan *plan, const npu__run *run, uint32_t bac
 static npu_status npu__next_best(npu_plan *plan, const npu__run *run, uint32_t *best)
 {
     npu_status status = NPU_OK;
-    uint32_t last = plan->desc.num_backends - 1;
+    uint32_t last = plan->num_given - 1;
     *best = last;
     for (uint32_t b = plan->op_ns ? 0 : run->backend + 1; b < last && status == NPU_OK; b++) {
         bool takes = false;
@@ -40718,9 +40948,9 @@ static npu_status npu__give_up_small(npu_plan *plan, bool is_last)
     npu_status status = NPU_OK;
     for (uint32_t k = 0; k < plan->num_groups && status == NPU_OK; k++) {
         npu__run run = npu__run_of(plan, k);
-        uint32_t backend = plan->desc.num_backends - 1;
+        uint32_t backend = plan->num_given - 1;
         bool moved;
-        if (run.backend + 1u < plan->desc.num_backends && run.weight < plan->desc.min_group_ops) {
+        if (run.backend + 1u < plan->num_given && run.weight < plan->desc.min_group_ops) {
             status = is_last ? NPU_OK : npu__next_best(plan, &run, &backend);
             status = status ? status : npu__give_up(plan, &run, backend, NPU_REASON_TOO_SMALL, &moved);
         }
@@ -40742,14 +40972,14 @@ static npu_status npu__give_up_surplus(npu_plan *plan)
     npu_status status = NPU_OK;
     for (uint32_t k = 0; k < plan->num_groups; k++) {
         npu__run run = npu__run_of(plan, k);
-        if (run.backend + 1u < plan->desc.num_backends) {
+        if (run.backend + 1u < plan->num_given) {
             if (!npu__reserve(&plan->allocator, (void **)&runs, &capacity, (uint64_t)num + 1, sizeof *runs)) {
                 npu__free(&plan->allocator, runs, capacity * sizeof *runs);
                 return NPU_ERR_NO_MEMORY;
             }
             run.gain = run.weight;
             if (plan->op_ns) {
-                run.gain = npu__run_ns(plan, &run, plan->desc.num_backends - 1) - npu__run_ns(plan, &run, run.backend);
+                run.gain = npu__run_ns(plan, &run, plan->num_given - 1) - npu__run_ns(plan, &run, run.backend);
             }
             runs[num++] = run;
         }
@@ -40759,7 +40989,7 @@ static npu_status npu__give_up_surplus(npu_plan *plan)
         qsort(runs, num, sizeof *runs, npu__run_compare);
         for (uint32_t i = 0; i < num && surplus && status == NPU_OK; i++) {
             bool moved;
-            status = npu__give_up(plan, &runs[i], plan->desc.num_backends - 1, NPU_REASON_BUDGET, &moved);
+            status = npu__give_up(plan, &runs[i], plan->num_given - 1, NPU_REASON_BUDGET, &moved);
             surplus -= moved;
         }
     }
@@ -41898,15 +42128,15 @@ static npu_status npu__build_steps(npu_plan *plan, npu_diag *diag)
 
 static npu_status npu__check_fallback(const npu_plan *plan, npu_diag *diag)
 {
-    for (uint32_t id = 1; plan->desc.no_fallback && plan->desc.num_backends > 1 && id < plan->graph->num_ops;
+    for (uint32_t id = 1; plan->desc.no_fallback && plan->num_given > 1 && id < plan->graph->num_ops;
          id++) {
-        if (plan->targets[id].backend + 1u == plan->desc.num_backends) {
+        if (plan->targets[id].backend + 1u == plan->num_given) {
             if (diag && diag->status == NPU_OK) {
                 diag->op = id;
             }
             return npu__fail(diag, NPU_ERR_BUDGET, "%s (op %u) would run on %s: %s; no fallback is allowed",
                              plan->graph->ops[id].def->name, (unsigned)id,
-                             plan->backends[plan->desc.num_backends - 1]->name,
+                             plan->backends[plan->num_given - 1]->name,
                              npu_reason_text(plan->targets[id].reason));
         }
     }
@@ -42018,6 +42248,15 @@ static void npu__plan_rooms(npu_plan *plan)
     }
 }
 
+static bool npu__has_control(const npu_graph *g)
+{
+    bool has = false;
+    for (uint32_t i = 1; i < g->num_ops && g->num_children && !has; i++) {
+        has = npu__is_control(g->ops[i].def->kind);
+    }
+    return has;
+}
+
 static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
 {
     npu_allocator a = npu__allocator(desc->allocator);
@@ -42037,6 +42276,10 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
         plan->expect = *desc->expect;
     }
     memcpy(plan->given, desc->backends, desc->num_backends * sizeof plan->given[0]);
+    plan->num_given = desc->num_backends;
+    if (npu__has_control(g) && plan->num_given < NPU__MAX_BACKENDS) {
+        plan->given[plan->desc.num_backends++] = &npu__control_backend;
+    }
     plan->targets = (npu__target *)npu__alloc_zero(&a, g->num_ops * sizeof *plan->targets);
     plan->op_step = (uint32_t *)npu__alloc_zero(&a, g->num_ops * sizeof *plan->op_step);
     plan->moved_head = (uint32_t *)npu__alloc_zero(&a, g->num_values * sizeof *plan->moved_head);
@@ -42095,6 +42338,7 @@ static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
     uint16_t index;
     bool ok;
     desc.backends = from->given;
+    desc.num_backends = from->num_given;
     desc.allocator = &from->allocator;
     plan = npu__plan_new(from->graph, &desc);
     ok = plan != NULL;
@@ -43758,7 +44002,7 @@ static npu_status npu__pass_on(npu_plan *plan, uint32_t id, uint32_t num, npu_re
 static npu_status npu__move_leaving(npu__excess *e)
 {
     npu_plan *plan = e->plan;
-    uint32_t num = plan->desc.num_backends - (plan->desc.no_fallback && plan->desc.num_backends > 1);
+    uint32_t num = plan->desc.no_fallback && plan->num_given > 1 ? plan->num_given - 1 : plan->desc.num_backends;
     npu_op_storage storage;
     npu_status status = NPU_OK;
     char text[96];
@@ -43917,6 +44161,10 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     NPU__RELEASE(plan, moved);
     NPU__RELEASE(plan, groups);
     NPU__RELEASE(plan, refused);
+    for (uint32_t i = 0; i < plan->num_bodies; i++) {
+        npu_plan_destroy(plan->bodies[i].is_borrowed ? NULL : plan->bodies[i].plan);
+    }
+    NPU__RELEASE(plan, bodies);
     npu__free(&a, plan->op_ns, (size_t)plan->num_ops * plan->desc.num_backends * sizeof *plan->op_ns);
     npu__plan_free_storage(plan);
     npu__free(&a, plan->targets, plan->num_ops * sizeof *plan->targets);
@@ -44000,7 +44248,7 @@ typedef double (*npu__blame_fn)(const npu_plan *plan, uint32_t id);
 
 static double npu__blame_last(const npu_plan *plan, uint32_t id)
 {
-    return plan->targets[id].backend + 1u == plan->desc.num_backends;
+    return plan->targets[id].backend + 1u == plan->num_given;
 }
 
 static double npu__blame_ns(const npu_plan *plan, uint32_t id)
@@ -44073,10 +44321,10 @@ static npu_status npu__check_expected(const npu_plan *plan, npu_diag *diag)
     }
     npu_plan_predict(plan, &p);
     for (uint32_t i = 0; i < plan->num_steps; i++) {
-        groups += plan->steps[i].type == NPU_STEP_PARTITION && plan->steps[i].backend + 1u < plan->desc.num_backends;
+        groups += plan->steps[i].type == NPU_STEP_PARTITION && plan->steps[i].backend + 1u < plan->num_given;
     }
     for (uint32_t id = 1; id < plan->num_ops; id++) {
-        last_ops += plan->targets[id].backend + 1u == plan->desc.num_backends;
+        last_ops += plan->targets[id].backend + 1u == plan->num_given;
     }
     if (e->max_groups && groups > e->max_groups) {
         return npu__fail_expected(plan, "groups on accelerators", e->max_groups, groups, npu__blame_last, diag);
@@ -44433,6 +44681,54 @@ static void npu__plan_log(const npu_plan *plan)
     }
 }
 
+static bool npu__add_body(npu_plan *plan, uint32_t op, uint32_t body, npu_plan *of, bool is_borrowed)
+{
+    npu__body_plan *b;
+    if (!NPU__RESERVE(plan, bodies, 1)) {
+        return false;
+    }
+    b = &plan->bodies[plan->num_bodies++];
+    b->op = op;
+    b->body = body;
+    b->plan = of;
+    b->is_borrowed = is_borrowed;
+    return true;
+}
+
+/* Plans the two child graphs of each op of control flow, as the plan itself is. */
+static npu_status npu__plan_bodies(npu_plan *plan, const npu_plan_desc *desc, npu_diag *diag)
+{
+    npu_plan_desc own = *desc;
+    npu_op_storage storage;
+    npu_status status = NPU_OK;
+    own.expect = NULL;
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t id = 1; id < plan->num_ops && npu__has_control(plan->graph) && status == NPU_OK; id++) {
+        npu_op_info info;
+        bool is_control = npu__is_control(plan->graph->ops[id].def->kind);
+        status = is_control ? npu_op_describe(plan->graph, npu__make_op(id), &info, &storage) : NPU_OK;
+        for (uint32_t k = 0; is_control && k < 2 && status == NPU_OK; k++) {
+            npu_plan *body = NULL;
+            status = npu_plan_create(&body, npu_op_body(&info, k), &own, diag);
+            if (status == NPU_OK && !npu__add_body(plan, id, k, body, false)) {
+                npu_plan_destroy(body);
+                status = npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
+            }
+        }
+    }
+    npu_op_storage_free(&storage);
+    return status;
+}
+
+NPU_IR_API const npu_plan *npu_plan_body(const npu_plan *plan, npu_op op, uint32_t body)
+{
+    uint32_t i = 0;
+    while (plan && i < plan->num_bodies && (plan->bodies[i].op != op.id || plan->bodies[i].body != body)) {
+        i++;
+    }
+    return plan && i < plan->num_bodies ? plan->bodies[i].plan : NULL;
+}
+
 NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
                                       npu_diag *diag)
 {
@@ -44461,6 +44757,7 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     status = status ? status : npu__fit_plan(plan, diag);
     status = status ? status : npu__not_slower(plan, diag);
     status = status ? status : npu__check_expected(plan, diag);
+    status = status ? status : npu__plan_bodies(plan, desc, diag);
     if (status) {
         npu_plan_destroy(plan);
         return npu__fail(diag, status, "plan: %s", npu_status_text(status));
@@ -44630,9 +44927,16 @@ typedef struct npu__bound {
     bool grows;
 } npu__bound;
 
+/* The program of a child graph. */
+typedef struct npu__body_program {
+    uint32_t op, body;
+    npu_program *program;
+} npu__body_program;
+
 struct npu_program {
     npu_allocator allocator;
     npu_plan *plan;
+    NPU__ARRAY(npu__body_program, bodies);
     NPU__ARRAY(npu__group, groups);
     uint32_t compiles_left;              /* for finding refused ops */
     uint32_t *step_group;                /* per step: index into groups */
@@ -45355,7 +45659,7 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
             p->groups[p->num_groups++] = group;
             continue;
         }
-        if (!refused || s->backend + 1u == plan->desc.num_backends) {
+        if (!refused || s->backend + 1u >= plan->num_given) {
             if (diag && diag->status == NPU_OK && npu__step_has_op(s, group.compiled.failed_op)) {
                 diag->op = group.compiled.failed_op;
             }
@@ -45530,7 +45834,7 @@ static npu_status npu__weights_failed(npu_program *p, uint32_t b, uint32_t r, np
     snprintf(text, sizeof text, "%.32s: %llu bytes of %.24s for weights: %s; largest: %s", plan->backends[b]->name,
              (unsigned long long)room->weights, npu__region_name(plan->backends[b], r), npu_status_text(status),
              npu__largest_values(plan, b, r, largest, sizeof largest));
-    if (status != NPU_ERR_NO_MEMORY || b + 1 == plan->desc.num_backends) {
+    if (status != NPU_ERR_NO_MEMORY || b + 1 >= plan->num_given) {
         return npu__fail(diag, status, "%s", text);
     }
     npu__graph_log(plan->graph, 1, "%s; the next plan takes less", text);
@@ -45828,6 +46132,32 @@ static npu_status npu__make_groups(npu_program *p, uint32_t *local, npu_diag *di
     }
 }
 
+/* Programs of the child graphs that the core runs. */
+static npu_status npu__make_bodies(npu_program *p, const npu_plan *from, npu_diag *diag)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < from->num_bodies && status == NPU_OK; i++) {
+        const npu__body_plan *b = &from->bodies[i];
+        npu_program *made = NULL;
+        if (p->plan->targets[b->op].backend < p->plan->num_given) {
+            continue;
+        }
+        if (!NPU__RESERVE(p, bodies, 1)) {
+            return npu__fail(diag, NPU_ERR_NO_MEMORY, "program: out of memory");
+        }
+        status = npu_program_create(&made, b->plan, diag);
+        if (status == NPU_OK) {
+            p->bodies[p->num_bodies].op = b->op;
+            p->bodies[p->num_bodies].body = b->body;
+            p->bodies[p->num_bodies++].program = made;
+            status = npu__add_body(p->plan, b->op, b->body, made->plan, true)
+                         ? NPU_OK
+                         : npu__fail(diag, NPU_ERR_NO_MEMORY, "program: out of memory");
+        }
+    }
+    return status;
+}
+
 static npu_status npu__program_make(npu_program **out, const npu_plan *plan, const npu__context *context,
                                     npu_diag *diag)
 {
@@ -45852,6 +46182,7 @@ static npu_status npu__program_make(npu_program **out, const npu_plan *plan, con
         p->plan = npu__plan_clone(plan, diag);
         status = p->plan ? npu__check_weights(plan->graph, diag) : NPU_ERR_NO_MEMORY;
         status = status ? status : npu__make_groups(p, local, diag);
+        status = status ? status : npu__make_bodies(p, plan, diag);
     }
     npu__free(&plan->allocator, local, plan->graph->num_values * sizeof *local);
     if (status) {
@@ -45988,6 +46319,10 @@ NPU_IR_API void npu_program_destroy(npu_program *p)
     NPU__RELEASE(p, results);
     NPU__RELEASE(p, states);
     npu_plan_destroy(p->plan);
+    for (uint32_t i = 0; i < p->num_bodies; i++) {
+        npu_program_destroy(p->bodies[i].program);
+    }
+    NPU__RELEASE(p, bodies);
     npu__free(&a, p, sizeof *p);
 }
 
@@ -46307,6 +46642,7 @@ struct npu_exec {
     uint32_t num_all_buffers;
     uint32_t first_buffer[NPU__MAX_BACKENDS];
     npu_binding *bindings;                    /* per group */
+    npu_exec **bodies;                        /* per body of the program */
     uint64_t streams[NPU__MAX_BACKENDS];      /* of this run */
     void *staging;                            /* for moves between two devices */
     size_t staging_size;
@@ -46923,6 +47259,25 @@ static bool npu__exec_staging(npu_exec *e)
 
 static bool npu__exec_flow(npu_exec *e);
 
+/* Execs of the child graphs, which are polled by who runs them. */
+static npu_status npu__exec_bodies(npu_exec *e, npu_diag *diag)
+{
+    const npu_program *p = e->program;
+    npu_exec_desc desc = e->desc;
+    npu_status status = NPU_OK;
+    desc.poll = NULL;
+    desc.profile = false;
+    desc.allocator = &e->allocator;
+    e->bodies = p->num_bodies ? (npu_exec **)npu__alloc_zero(&e->allocator, p->num_bodies * sizeof *e->bodies) : NULL;
+    if (p->num_bodies && !e->bodies) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < p->num_bodies && status == NPU_OK; i++) {
+        status = npu_exec_create(&e->bodies[i], p->bodies[i].program, &desc, diag);
+    }
+    return status;
+}
+
 static npu_status npu__exec_init(npu_exec *e, npu_diag *diag)
 {
     const npu_program *p = e->program;
@@ -46933,6 +47288,7 @@ static npu_status npu__exec_init(npu_exec *e, npu_diag *diag)
     if (status == NPU_OK && (!npu__exec_bindings(e) || !npu__exec_staging(e) || !npu__exec_flow(e))) {
         status = NPU_ERR_NO_MEMORY;
     }
+    status = status ? status : npu__exec_bodies(e, diag);
     if (status == NPU_OK && e->desc.profile &&
         !NPU__RESERVE(e, profile, npu__most_actions(p) + p->plan->graph->num_ops + 2)) {
         status = NPU_ERR_NO_MEMORY;
@@ -47057,6 +47413,10 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
     a = e->allocator;
     npu__await_late(e);
     npu_capture_destroy(e->flow);
+    for (uint32_t i = 0; e->bodies && i < e->program->num_bodies; i++) {
+        npu_exec_destroy(e->bodies[i]);
+    }
+    npu__free(&a, e->bodies, e->program->num_bodies * sizeof *e->bodies);
     for (uint32_t b = 0; e->buffers && b < plan->desc.num_backends; b++) {
         for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
             npu_buffer *arena = npu__exec_buffer(e, b, 2 * r);
@@ -47599,6 +47959,184 @@ static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status
                           npu_status_text(status));
 }
 
+/* ---- control flow ---- */
+
+/* A step of the backend of control flow, which the core runs itself: its group, and where its values are. */
+typedef struct npu__control {
+    npu_exec *e;
+    const npu_graph *g;
+    const npu__group *group;
+    const npu_binding *binding;
+    const npu__op *op;
+    uint32_t id;                 /* of op */
+} npu__control;
+
+static bool npu__is_control_step(const npu_plan *plan, const npu__action *a)
+{
+    return a->type == NPU__SUBMIT && a->backend >= plan->num_given;
+}
+
+static void *npu__control_address(const npu__control *c, uint32_t value)
+{
+    uint32_t i = 0;
+    const npu_place *place;
+    while (c->group->values[i] != value) { /* every value of its ops is one of the group's */
+        i++;
+    }
+    place = &c->group->places[i];
+    return place->buffer == NPU_NO_INDEX ? (void *)(uintptr_t)c->g->data[c->g->values[value].data].data
+                                         : (char *)c->binding->buffers[place->buffer]->handle + place->offset;
+}
+
+static uint32_t npu__control_operand(const npu__control *c, uint32_t i) { return c->g->uses[c->op->first_operand + i].value; }
+
+static npu_exec *npu__control_body(const npu__control *c, uint32_t body)
+{
+    const npu_program *p = c->e->program;
+    uint32_t i = 0;
+    while (i < p->num_bodies && (p->bodies[i].op != c->id || p->bodies[i].body != body)) {
+        i++;
+    }
+    return i < p->num_bodies ? c->e->bodies[i] : NULL;
+}
+
+/* What went wrong in a child graph, as what went wrong in this run. */
+static npu_status npu__control_fail(const npu__control *c, const npu_exec *body, npu_status status)
+{
+    npu__exec_fail(c->e, status, "%s: in %.60s: %.200s", c->op->def->name, body ? npu__exec_graph(body)->name : "",
+                   npu_exec_diag(body)->message);
+    npu__diag_op(&c->e->diag, c->g, npu__make_op(c->id));
+    return status;
+}
+
+/* Input i of a child graph is a value, which lies at `data`. */
+static npu_status npu__control_bind(const npu__control *c, npu_exec *body, uint32_t i, uint32_t value, const void *data)
+{
+    npu_array in;
+    npu_status status;
+    memset(&in, 0, sizeof in);
+    in.spec = *c->g->specs[c->g->values[value].spec];
+    in.data = data;
+    status = npu_exec_set_input_at(body, i, &in);
+    return status ? npu__control_fail(c, body, status) : NPU_OK;
+}
+
+static npu_status npu__control_run(const npu__control *c, npu_exec *body)
+{
+    npu_status status = npu_exec_run(body);
+    return status ? npu__control_fail(c, body, status) : NPU_OK;
+}
+
+/* The branch that is taken writes the results where they lie. */
+static npu_status npu__run_if(const npu__control *c)
+{
+    bool is_true = *(const uint8_t *)npu__control_address(c, npu__control_operand(c, 0)) != 0;
+    npu_exec *body = npu__control_body(c, is_true ? 0 : 1);
+    npu_status status = NPU_OK;
+    for (uint32_t i = 1; i < c->op->num_operands && status == NPU_OK; i++) {
+        uint32_t value = npu__control_operand(c, i);
+        status = npu__control_bind(c, body, i - 1, value, npu__control_address(c, value));
+    }
+    for (uint32_t r = 0; r < c->op->num_results && status == NPU_OK; r++) {
+        uint32_t value = c->op->first_result + r;
+        size_t size = (size_t)npu__value_size(c->g, value);
+        status = npu_exec_set_output_at(body, r, npu__control_address(c, value), size);
+        status = status ? npu__control_fail(c, body, status) : NPU_OK;
+    }
+    return status ? status : npu__control_run(c, body);
+}
+
+/* Results hold what is carried: first the operands, then after each iteration what the body made of it. */
+static void npu__while_carry(const npu__control *c, const npu_exec *body)
+{
+    for (uint32_t r = 0; r < c->op->num_results; r++) {
+        uint32_t value = c->op->first_result + r;
+        const void *from = body ? npu_exec_output(body, r, NULL) : npu__control_address(c, npu__control_operand(c, r));
+        size_t size = (size_t)npu__value_size(c->g, value);
+        if (size) {
+            memmove(npu__control_address(c, value), from, size);
+        }
+    }
+}
+
+/* Both child graphs read what is carried where the results are. */
+static npu_status npu__while_bind(const npu__control *c, npu_exec *body)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < c->op->num_operands && status == NPU_OK; i++) {
+        uint32_t value = i < c->op->num_results ? c->op->first_result + i : npu__control_operand(c, i);
+        status = npu__control_bind(c, body, i, value, npu__control_address(c, value));
+    }
+    return status;
+}
+
+/* The attribute; it is the last of the blob. */
+static uint64_t npu__while_most(const npu__control *c)
+{
+    uint32_t size;
+    const uint8_t *attrs = npu_op_attrs(c->g, npu__make_op(c->id), &size);
+    return npu__get_le(attrs + size - 8, 8);
+}
+
+static npu_status npu__run_while(const npu__control *c)
+{
+    npu_exec *condition = npu__control_body(c, 0), *body = npu__control_body(c, 1), *e = c->e;
+    uint64_t most = npu__while_most(c), count = 0;
+    npu_status status;
+    npu__while_carry(c, NULL);
+    status = npu__while_bind(c, condition);
+    status = status ? status : npu__while_bind(c, body);
+    for (status = status ? status : npu__control_run(c, condition); status == NPU_OK; count++) {
+        if (!*(const uint8_t *)npu_exec_output(condition, 0, NULL)) {
+            return NPU_OK;
+        }
+        if (most && count == most) {
+            status = npu__exec_fail(e, NPU_ERR_RANGE, "%s: more than max_iterations, which is %llu", c->op->def->name,
+                                    (unsigned long long)most);
+            npu__diag_op(&e->diag, c->g, npu__make_op(c->id));
+        } else if (e->desc.poll && !e->desc.poll(e->desc.poll_ctx, e->current_step)) {
+            status = npu__exec_fail(e, NPU_ERR_CANCELLED, "%s: cancelled after %llu iterations", c->op->def->name,
+                                    (unsigned long long)count);
+        }
+        status = status ? status : npu__control_run(c, body);
+        if (status == NPU_OK) {
+            npu__while_carry(c, body);
+            status = npu__control_run(c, condition);
+        }
+    }
+    return status;
+}
+
+/* All ops of a step, in order. */
+static npu_status npu__run_control(npu_exec *e, uint32_t group)
+{
+    npu__control c;
+    npu_status status = NPU_OK;
+    c.e = e;
+    c.g = e->program->plan->graph;
+    c.group = &e->program->groups[group];
+    c.binding = &e->bindings[group];
+    for (uint32_t i = 0; i < c.group->num_ops && status == NPU_OK; i++) {
+        c.id = c.group->ops[i].id;
+        c.op = &c.g->ops[c.id];
+        status = c.op->def->kind == (npu_kind)NPU_NPU_IF ? npu__run_if(&c) : npu__run_while(&c);
+    }
+    return status;
+}
+
+/* A capture does not know how often. */
+static npu_status npu__refuse_while(npu_exec *e, uint32_t step)
+{
+    const npu_plan *plan = e->program->plan;
+    for (uint32_t i = 0; i < plan->steps[step].num_ops; i++) {
+        const npu__op *o = &plan->graph->ops[plan->steps[step].ops[i].id];
+        if (o->def->kind == (npu_kind)NPU_NPU_WHILE) {
+            return npu__exec_fail(e, NPU_ERR_UNSUPPORTED, "capture: data decides how often an %s repeats", o->def->name);
+        }
+    }
+    return NPU_OK;
+}
+
 /* Runs a program; where it sets *fence, it may not be done yet. */
 static npu_status npu__submit(npu_exec *e, const npu__action *a, npu_fence *fence)
 {
@@ -47606,6 +48144,9 @@ static npu_status npu__submit(npu_exec *e, const npu__action *a, npu_fence *fenc
     const npu_backend *b = p->plan->backends[a->backend];
     uint32_t index = p->step_group[a->which];
     e->failed_ops[index] = 0;
+    if (npu__is_control_step(p->plan, a)) {
+        return npu__run_control(e, index);
+    }
     e->bindings[index].stream = e->streams[a->backend];
     return a->capture ? b->replay(b->ctx, a->capture, e->streams[a->backend], fence)
                       : b->submit(b->ctx, p->groups[index].compiled.program, &e->bindings[index], fence);
@@ -47625,7 +48166,9 @@ static npu_status npu__submit_and_wait(npu_exec *e, const npu__action *a)
             e->lates[0].step = a->which;
         }
     }
-    return status && !(e->dims && e->dims->has_failed) ? npu__fail_action(e, a, status) : status;
+    return status && !(e->dims && e->dims->has_failed) && !npu__is_control_step(e->program->plan, a)
+               ? npu__fail_action(e, a, status)
+               : status;
 }
 
 /* From one device to another, of which one lets the host see its memory: one transfer instead of two. */
@@ -47722,9 +48265,9 @@ static npu_status npu__record(npu_exec *e, const npu__action *a)
     const npu_backend *b = p->plan->backends[a->backend];
     npu_capture *c = e->recorder;
     npu__action *now;
-    npu_status status = NPU_OK;
-    if (!NPU__RESERVE(c, actions, 1)) {
-        return npu__exec_fail(e, NPU_ERR_NO_MEMORY, "capture: out of memory");
+    npu_status status = npu__is_control_step(p->plan, a) && !c->is_own ? npu__refuse_while(e, a->which) : NPU_OK;
+    if (status || !NPU__RESERVE(c, actions, 1)) {
+        return status ? status : npu__exec_fail(e, NPU_ERR_NO_MEMORY, "capture: out of memory");
     }
     now = &c->actions[c->num_actions++];
     *now = *a;
@@ -49204,6 +49747,11 @@ NPU__COLD NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text)
     npu__text_str(text, "\n");
     npu_plan_print_memory(plan, text);
     npu__print_refusals(text, plan);
+    for (uint32_t i = 0; i < plan->num_bodies; i++) {
+        npu_text_printf(text, "\nop %u, %s, graph %u:\n", (unsigned)plan->bodies[i].op,
+                        g->ops[plan->bodies[i].op].def->name, (unsigned)plan->bodies[i].body);
+        npu_plan_print(plan->bodies[i].plan, text);
+    }
 }
 
 NPU__COLD NPU_IR_API void npu_plan_print_ops(const npu_plan *plan, npu_text *text)
@@ -49395,6 +49943,13 @@ static void npu__json_backend(npu_text *text, const npu_plan *plan, uint32_t b)
     }                                                                               \
     npu__text_str(text, "]")
 
+static void npu__json_body_plan(npu_text *text, const npu__body_plan *b)
+{
+    npu_text_printf(text, "{\"op\": %u, \"graph\": %u, \"plan\": ", (unsigned)b->op, (unsigned)b->body);
+    npu_plan_print_json(b->plan, text);
+    npu__text_str(text, "}");
+}
+
 NPU__COLD NPU_IR_API void npu_plan_print_json(const npu_plan *plan, npu_text *text)
 {
     npu_prediction p;
@@ -49412,6 +49967,9 @@ NPU__COLD NPU_IR_API void npu_plan_print_json(const npu_plan *plan, npu_text *te
     NPU__JSON_LIST(text, "steps", 0, plan->num_steps, npu__json_step(text, plan, &plan->steps[i_]));
     NPU__JSON_LIST(text, "ops", 1, plan->num_ops, npu__json_op(text, plan, i_));
     NPU__JSON_LIST(text, "memory", 0, plan->num_storage, npu__json_slot(text, plan, i_));
+    if (plan->num_bodies) {
+        NPU__JSON_LIST(text, "bodies", 0, plan->num_bodies, npu__json_body_plan(text, &plan->bodies[i_]));
+    }
     npu__text_str(text, "}\n");
 }
 
@@ -49447,7 +50005,7 @@ static void npu__advice_of(const npu_plan *plan, uint32_t *groups, uint64_t *byt
     *bytes = p.up_bytes + p.down_bytes;
     *groups = 0;
     for (uint32_t i = 0; i < plan->num_steps; i++) {
-        *groups += plan->steps[i].type == NPU_STEP_PARTITION && plan->steps[i].backend + 1u < plan->desc.num_backends;
+        *groups += plan->steps[i].type == NPU_STEP_PARTITION && plan->steps[i].backend + 1u < plan->num_given;
     }
 }
 
@@ -49488,7 +50046,7 @@ static uint32_t npu__wishes(const npu_plan *plan, npu_advice rows[NPU__MAX_WISHE
         while (i < num && (rows[i].backend != no->backend || strcmp(rows[i].kind, kind) != 0)) {
             i++;
         }
-        if (no->backend + 1u == plan->desc.num_backends || i == NPU__MAX_WISHES) {
+        if (no->backend + 1u >= plan->num_given || i == NPU__MAX_WISHES) {
             continue;
         }
         if (i == num) {

@@ -259,6 +259,9 @@ static const char *const every_op[] = {
     "quant3 = aten._dyn_quant_pack_4bit_weight.default(q_bytes, q_of_rows, q_of_rows, 32, 32, 16)\n"
     "quant4 = aten._dyn_quant_matmul_4bit.default(q_rows, quant3, block_size=32, in_features=32, out_features=16)\n",
     "input square : f32[2,2]\nfactor1, factor2, factor3 = aten.linalg_lu_factor_ex.default(square)\n",
+    "child going\ninput x : f32[2,3]\nc = aten.sum.default(x)\nd = aten.gt.Scalar(c, 0)\noutput d = d\nend\ninput truth0 : bool[]\n"
+    "flow1 = npu.if(truth0, [a], then_body=graph 0, else_body=graph 0)\n"
+    "flow2 = npu.while([a], [], condition=graph 5, body=graph 0, max_iterations=4)\n",
     "output y = t6\n"
 };
 

@@ -501,6 +501,7 @@ static void test_runs(void)
     NUMBER(npu_plan_op_backend(NULL, op, NULL, NULL), -1);
     NUMBER(npu_plan_op_refusal(NULL, op, 0, NULL), NPU_REASON_CLAIMED);
     NUMBER(npu_plan_op_ns(NULL, op, 0), 0);
+    NO_POINTER(npu_plan_body(NULL, op, 0));
     STATUS(npu_plan_predict(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     NUMBER(npu_op_work(NULL).macs, 0);
     STATUS(npu_rates_calibrate(NULL, NULL, NULL, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);

@@ -1,0 +1,365 @@
+/* npu.if and npu.while: child graphs that the core runs, each with a plan of its own on the backends of the plan. */
+#include "rig.h"
+
+static const char branches[] =
+    "graph main\n"
+    "child yes\ninput a : f32[2,3]\ninput b : f32[2,3]\ns = aten.add.Tensor(a, b)\ny = aten.relu.default(s)\noutput y = y\noutput s = s\nend\n"
+    "child no\ninput a : f32[2,3]\ninput b : f32[2,3]\ny = aten.neg.default(b)\noutput y = y\noutput a = a\nend\n"
+    "input c : bool[]\ninput x : f32[2,3]\ninput w : f32[2,3]\n"
+    "z = aten.mul.Tensor(x, x)\n"
+    "r, t = npu.if(c, [z, w], then_body=graph 0, else_body=graph 1)\n"
+    "o = aten.add.Tensor(r, z)\noutput o = o\noutput t = t\n";
+
+/* x = 2 x + w, n times. */
+#define REPEAT                                                                                                         \
+    "child more\ninput i : i64[]\ninput x : f32[4]\ninput n : i64[]\ninput w : f32[4]\nc = aten.lt.Tensor(i, n)\noutput c = c\nend\n" \
+    "child turn\ninput i : i64[]\ninput x : f32[4]\ninput n : i64[]\ninput w : f32[4]\n"                               \
+    "j = aten.add.Scalar(i, 1)\nd = aten.add.Tensor(x, x)\ny = aten.add.Tensor(d, w)\noutput j = j\noutput y = y\nend\n" \
+    "input n : i64[]\ninput x : f32[4]\ninput w : f32[4]\nconst zero : i64[] {0}\nv = aten.relu.default(x)\n"
+static const char loop[] = "graph main\n" REPEAT
+    "i, y = npu.while([zero, v], [n, w], condition=graph 0, body=graph 1)\n"
+    "z = aten.neg.default(y)\noutput z = z\noutput i = i\n";
+static const char short_loop[] = "graph main\n" REPEAT
+    "i, y = npu.while([zero, v], [n, w], condition=graph 0, body=graph 1, max_iterations=3)\n"
+    "z = aten.neg.default(y)\noutput z = z\noutput i = i\n";
+
+/* An if in a while: x is halved where it is large, else tripled. */
+static const char nested[] =
+    "graph main\n"
+    "child more\ninput i : i64[]\ninput x : f32[1]\nc = aten.lt.Scalar(i, 6)\noutput c = c\nend\n"
+    "child turn\n"
+    "child large\ninput a : f32[1]\ny = aten.mul.Scalar(a, 0.5)\noutput y = y\nend\n"
+    "child small\ninput a : f32[1]\ny = aten.mul.Scalar(a, 3)\noutput y = y\nend\n"
+    "input i : i64[]\ninput x : f32[1]\nj = aten.add.Scalar(i, 1)\nc = aten.gt.Scalar(x, 4)\n"
+    "y = npu.if(c, [x], then_body=graph 0, else_body=graph 1)\noutput j = j\noutput y = y\nend\n"
+    "input x : f32[1]\nconst zero : i64[] {0}\n"
+    "i, y = npu.while([zero, x], [], condition=graph 0, body=graph 1)\noutput y = y\n";
+
+static npu_graph *parse(const char *text)
+{
+    npu_graph *g = NULL;
+    npu_diag diag = { 0 };
+    npu_status status = npu_graph_parse(&g, text, strlen(text), NULL, &diag);
+    NPU_CHECK_THAT(status == NPU_OK, "line %d: %s", (int)diag.line, diag.message);
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    return g;
+}
+
+/* How a graph is run: the CPU alone, with an accelerator, synchronous or not, overlapped, one that takes few ops, placed by
+   cost. */
+enum { CPU, SIM, ASYNC, OVERLAP, SPLIT, COST, WAYS };
+
+static rig start(const char *text, int way)
+{
+    static const char *const deny[] = { "aten.add.Tensor", "aten.neg.default" };
+    static const npu_rates fast = { .launch_ns = 1, .num_rows = 1, .rows = { { NULL, 1, 0.001, 0.001 } } };
+    static const npu_rates *const rates[2] = { &fast, NULL };
+    npu_sim_desc desc;
+    rig r;
+    memset(&desc, 0, sizeof desc);
+    desc.async = way == ASYNC || way == OVERLAP;
+    desc.deny = deny;
+    desc.num_deny = way == SPLIT ? 2 : 0;
+    r = rig_start(&desc, way != CPU);
+    npu_graph_destroy(r.graph);
+    r.graph = parse(text);
+    r.desc.rates = way == COST ? rates : NULL;
+    r.desc.overlap = r.exec_desc.overlap = way == OVERLAP;
+    return r;
+}
+
+static void bind(npu_exec *e, const char *name, const void *data)
+{
+    npu_array in = { name, *npu_value_spec(npu_plan_graph(npu_program_plan(npu_exec_program(e))),
+                                           npu_graph_find(npu_plan_graph(npu_program_plan(npu_exec_program(e))), name)), data };
+    NPU_CHECK_STATUS(npu_exec_set_input(e, &in), NPU_OK);
+}
+
+static void check_branch(npu_exec *e, const float *x, const float *w, bool is_true)
+{
+    const float *o = (const float *)npu_exec_output(e, 0, NULL), *t = (const float *)npu_exec_output(e, 1, NULL);
+    for (int i = 0; o && t && i < 6; i++) {
+        float z = x[i] * x[i], s = z + w[i], y = s > 0 ? s : 0;
+        NPU_CHECK_THAT(o[i] == (is_true ? y : -w[i]) + z, "o[%d] is %g", i, (double)o[i]);
+        NPU_CHECK_THAT(t[i] == (is_true ? s : z), "t[%d] is %g", i, (double)t[i]);
+    }
+    NPU_CHECK(o && t);
+}
+
+/* Either branch, changing from run to run, and in a replay, which reads the condition anew. */
+static void test_if(void)
+{
+    static const float x[6] = { 1, 2, 3, -1, 0.5f, 0 }, w[6] = { -2, 1, -20, 4, 0.25f, 7 };
+    for (int way = 0; way < WAYS; way++) {
+        bool condition = false;
+        rig r = start(branches, way);
+        npu_capture *capture = NULL;
+        NPU_CHECK_THAT(rig_make(&r) == NPU_OK, "%s", r.diag.message);
+        bind(r.exec, "c", &condition);
+        bind(r.exec, "x", x);
+        bind(r.exec, "w", w);
+        for (int k = 0; k < 4; k++) {
+            condition = k % 3 != 0;
+            NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+            check_branch(r.exec, x, w, condition);
+        }
+        NPU_CHECK_STATUS(npu_capture_create(&capture, r.exec), NPU_OK);
+        for (int k = 0; k < 2; k++) {
+            condition = k == 1;
+            NPU_CHECK_STATUS(npu_capture_replay(capture), NPU_OK);
+            check_branch(r.exec, x, w, condition);
+        }
+        npu_capture_destroy(capture);
+        rig_end(&r);
+    }
+}
+
+static void check_loop(npu_exec *e, const float *x, const float *w, int64_t n)
+{
+    const float *z = (const float *)npu_exec_output(e, 0, NULL);
+    for (int i = 0; z && i < 4; i++) {
+        float y = x[i] > 0 ? x[i] : 0;
+        for (int64_t k = 0; k < n; k++) {
+            y = y + y + w[i];
+        }
+        NPU_CHECK_THAT(z[i] == -y, "%d iterations: z[%d] is %g", (int)n, i, (double)z[i]);
+    }
+    NPU_CHECK(z && *(const int64_t *)npu_exec_output(e, 1, NULL) == (n > 0 ? n : 0));
+}
+
+static void test_while(void)
+{
+    static const float x[4] = { 1, -2, 0.5f, 3 }, w[4] = { 0.25f, 1, 0, -1 };
+    static const int64_t counts[] = { 0, 5, 1, -3, 12 };
+    for (int way = 0; way < WAYS; way++) {
+        npu_parallel *threads = NULL;
+        rig r = start(loop, way);
+        npu_capture *capture = NULL;
+        NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 2 }), NPU_OK);
+        r.exec_desc.parallel = threads;
+        r.desc.num_workers = 2;
+        NPU_CHECK_THAT(rig_make(&r) == NPU_OK, "%s", r.diag.message);
+        bind(r.exec, "x", x);
+        bind(r.exec, "w", w);
+        for (int k = 0; k < 5; k++) {
+            bind(r.exec, "n", &counts[k]);
+            NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+            check_loop(r.exec, x, w, counts[k]);
+        }
+        NPU_CHECK_STATUS(npu_capture_create(&capture, r.exec), NPU_ERR_UNSUPPORTED);
+        NPU_CHECK(!capture && strstr(npu_exec_diag(r.exec)->message, "how often an npu.while repeats"));
+        rig_end(&r);
+        npu_threads_destroy(threads);
+    }
+}
+
+static bool poll_twice(void *ctx, uint32_t step)
+{
+    (void)step;
+    return (*(int *)ctx)-- > 0;
+}
+
+/* Too many iterations are an error of the run, and a run can be cancelled between them; the exec can be run again. */
+static void test_while_ends(void)
+{
+    static const float x[4] = { 1, -2, 0.5f, 3 }, w[4] = { 0.25f, 1, 0, -1 };
+    const int64_t three = 3, four = 4;
+    int polls;
+    for (int is_cancelled = 0; is_cancelled < 2; is_cancelled++) {
+        rig r = start(is_cancelled ? loop : short_loop, CPU);
+        r.exec_desc.poll = is_cancelled ? poll_twice : NULL;
+        r.exec_desc.poll_ctx = &polls;
+        polls = 5;
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        bind(r.exec, "x", x);
+        bind(r.exec, "w", w);
+        bind(r.exec, "n", &four);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), is_cancelled ? NPU_ERR_CANCELLED : NPU_ERR_RANGE);
+        NPU_CHECK_THAT(strstr(npu_exec_diag(r.exec)->message, is_cancelled ? "cancelled" : "more than max_iterations, which is 3"),
+                       "%s", npu_exec_diag(r.exec)->message);
+        polls = 100;
+        bind(r.exec, "n", &three);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_loop(r.exec, x, w, 3);
+        rig_end(&r);
+    }
+}
+
+static void test_nested(void)
+{
+    for (int way = 0; way < WAYS; way++) {
+        rig r = start(nested, way);
+        float x = 1, y = 1;
+        NPU_CHECK_THAT(rig_make(&r) == NPU_OK, "%s", r.diag.message);
+        bind(r.exec, "x", &x);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        for (int i = 0; i < 6; i++) {
+            y = y > 4 ? y * 0.5f : y * 3;
+        }
+        NPU_CHECK(*(const float *)npu_exec_output(r.exec, 0, NULL) == y);
+        rig_end(&r);
+    }
+}
+
+/* Child graphs are planned on the backends of the plan; what is written reads back to the same. */
+static void test_forms(void)
+{
+    rig r = start(loop, SIM);
+    npu_text text = npu_text_init(NULL), again = npu_text_init(NULL), plan = npu_text_init(NULL);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_op op = { 2 };
+    const npu_plan *body = npu_plan_body(npu_program_plan(r.program), op, 1);
+    NPU_CHECK(body && npu_plan_graph(body) == npu_graph_child(r.graph, 1) && npu_plan_op_backend(body, (npu_op){ 2 }, NULL, NULL) == 0);
+    NPU_CHECK(npu_plan_body(r.plan, op, 0) && !npu_plan_body(r.plan, op, 2) && !npu_plan_body(r.plan, (npu_op){ 1 }, 0) &&
+              !npu_plan_body(NULL, op, 0));
+    NPU_CHECK_EQ(npu_plan_num_backends(r.plan), 3);
+    NPU_CHECK_STR(npu_plan_backend(r.plan, 2)->name, "control");
+    npu_plan_print(r.plan, &plan);
+    NPU_CHECK(strstr(plan.data, "op 2, npu.while, graph 1:\nplan of turn:"));
+    plan.len = 0;
+    npu_plan_print_json(r.plan, &plan);
+    NPU_CHECK(strstr(plan.data, "\"bodies\": [") && strstr(plan.data, "{\"op\": 2, \"graph\": 0, \"plan\": {\"graph\": \"more\""));
+    NPU_CHECK_STATUS(npu_graph_print(r.graph, &text), NPU_OK);
+    npu_graph *g = parse(text.data);
+    NPU_CHECK_STATUS(npu_graph_print(g, &again), NPU_OK);
+    NPU_CHECK_STR(again.data, text.data);
+    npu_graph_destroy(g);
+    npu_text_free(&text);
+    npu_text_free(&again);
+    npu_text_free(&plan);
+    rig_end(&r);
+}
+
+#define CHILD(name, in, out) "child " name "\n" in out "end\n"
+#define IF(condition, then, other) \
+    "graph main\n" then other "input c : " condition "\ninput x : f32[2]\ny = npu.if(c, [x], then_body=graph 0, else_body=graph 1)\noutput y = y\n"
+#define GOOD CHILD("good", "input x : f32[2]\n", "y = aten.relu.default(x)\noutput y = y\n")
+#define WHILE(carried, condition, body) \
+    "graph main\n" condition body "input x : f32[2]\ny = npu.while([" carried "], [], condition=graph 0, body=graph 1)\noutput y = y\n"
+#define GOING CHILD("going", "input x : f32[2]\n", "s = aten.sum.default(x)\nc = aten.gt.Scalar(s, 0)\noutput c = c\n")
+
+static void test_refused(void)
+{
+    static const struct { npu_status status; const char *words, *text; } rows[] = {
+        { NPU_OK, "", IF("bool[1]", GOOD, GOOD) },
+        { NPU_ERR_DTYPE, "the condition is no single bool", IF("i64[]", GOOD, GOOD) },
+        { NPU_ERR_SHAPE, "the condition is no single bool", IF("bool[2]", GOOD, GOOD) },
+        { NPU_ERR_SHAPE, "operand 1 is not the input 'x' of 'long'", IF("bool[]", GOOD, CHILD("long", "input x : f32[3]\n", "output x = x\n")) },
+        { NPU_ERR_ARITY, "1 operands, but 'two' has 2 inputs", IF("bool[]", CHILD("two", "input x : f32[2]\ninput y : f32[2]\n", "output x = x\n"), GOOD) },
+        { NPU_ERR_ARITY, "'none' has 0 outputs, expected 1", IF("bool[]", GOOD, CHILD("none", "input x : f32[2]\n", "")) },
+        { NPU_ERR_SHAPE, "output 0 of 'sum' has another type",
+          IF("bool[]", GOOD, CHILD("sum", "input x : f32[2]\n", "y = aten.sum.default(x)\noutput y = y\n")) },
+        { NPU_ERR_DYNAMIC_SHAPE, "dims that are not known",
+          IF("bool[]", CHILD("data", "input x : f32[2]\n", "y = aten.nonzero.default(x)\noutput y = y\n"), GOOD) },
+        { NPU_ERR_GRAPH, "'own' has parameters or states",
+          IF("bool[]", GOOD, CHILD("own", "input x : f32[2]\nparam w : f32[2]\n", "y = aten.add.Tensor(x, w)\noutput y = y\n")) },
+        { NPU_ERR_GRAPH, "'own' has parameters or states",
+          IF("bool[]", GOOD, CHILD("own", "input x : f32[2]\nstate w : f32[2]\n", "y = aten.add.Tensor(x, w)\noutput y = y\n")) },
+        { NPU_ERR_CLASS, "'scalar' is no graph of level tensor",
+          IF("bool[]", "child scalar scalar\ninput x : scalar f32[]\noutput x = x\nend\n", GOOD) },
+        { NPU_OK, "", WHILE("x", GOING, GOOD) },
+        { NPU_ERR_ARITY, "nothing is carried", WHILE("", GOING, GOOD) },
+        { NPU_ERR_DTYPE, "the condition is no single bool", WHILE("x", GOOD, GOOD) },
+        { NPU_ERR_ARITY, "'none' has 0 outputs, expected 1", WHILE("x", CHILD("none", "input x : f32[2]\n", ""), GOOD) },
+        { NPU_ERR_ARITY, "'twice' has 2 outputs, expected 1",
+          WHILE("x", GOING, CHILD("twice", "input x : f32[2]\n", "output x = x\noutput y = x\n")) },
+        { NPU_ERR_SHAPE, "the condition is no single bool", WHILE("x", CHILD("two", "input x : f32[2]\n", "c = aten.gt.Scalar(x, 0)\noutput c = c\n"), GOING) },
+        { NPU_ERR_SHAPE, "output 0 of 'going' has another type", WHILE("x", GOING, GOING) },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_graph *g = NULL;
+        npu_diag diag = { 0 };
+        npu_status status = npu_graph_parse(&g, rows[i].text, strlen(rows[i].text), NULL, &diag);
+        NPU_CHECK_THAT(status == rows[i].status && strstr(diag.message, rows[i].words), "%d: %s: %s", (int)i,
+                       npu_status_name(status), diag.message);
+        npu_graph_destroy(g);
+    }
+}
+
+/* What fails in a child graph is said with the op that runs it. */
+static void test_child_fails(void)
+{
+    static const char text[] =
+        "graph main\n"
+        "child pick\ninput x : f32[4]\ninput i : i64[2]\ny = aten.index_select.default(x, 0, i)\noutput y = y\nend\n"
+        "child first\ninput x : f32[4]\ninput i : i64[2]\ny = aten.slice.Tensor(x, 0, 0, 2)\noutput y = y\nend\n"
+        "input c : bool[]\ninput x : f32[4]\ninput i : i64[2]\n"
+        "y = npu.if(c, [x, i], then_body=graph 0, else_body=graph 1)\noutput y = y\n";
+    static const float x[4] = { 1, 2, 3, 4 };
+    static const int64_t far[2] = { 1, 9 };
+    bool condition = true;
+    rig r = start(text, CPU);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    bind(r.exec, "c", &condition);
+    bind(r.exec, "x", x);
+    bind(r.exec, "i", far);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_RANGE);
+    NPU_CHECK_THAT(strstr(npu_exec_diag(r.exec)->message, "npu.if: in pick: ") && npu_exec_diag(r.exec)->op == 1, "%s",
+                   npu_exec_diag(r.exec)->message);
+    condition = false;
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    NPU_CHECK_BYTES(npu_exec_output(r.exec, 0, NULL), x, 8);
+    rig_end(&r);
+}
+
+/* An op without a kernel in a branch is named where the program is made. */
+static void test_child_unknown(void)
+{
+    static const char text[] = IF("bool[]", GOOD, CHILD("odd", "input x : f32[2]\n", "y = my.op([x]) : f32[2]\noutput y = y\n"));
+    rig r = start(text, CPU);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_ERR_NOT_IMPLEMENTED);
+    NPU_CHECK(strstr(r.diag.message, "my.op"));
+    rig_end(&r);
+}
+
+/* Out of memory at any place leaves nothing behind. */
+static void test_memory(void)
+{
+    static const float x[4] = { 1, -2, 0.5f, 3 }, w[4] = { 0.25f, 1, 0, -1 };
+    const int64_t n = 3;
+    const npu_backend *cpu = npu_ref_backend();
+    npu_graph *g = parse(loop);
+    for (uint64_t fail_at = 1, failed = 1; failed; fail_at += 1 + fail_at / 32) {
+        npu_alloc_counter counter;
+        memset(&counter, 0, sizeof counter);
+        npu_allocator a = npu_allocator_counting(&counter);
+        npu_plan_desc desc = { .backends = &cpu, .num_backends = 1, .allocator = &a };
+        npu_plan *plan = NULL;
+        npu_program *program = NULL;
+        npu_exec *exec = NULL;
+        counter.fail_at = fail_at;
+        npu_status status = npu_plan_create(&plan, g, &desc, NULL);
+        status = status ? status : npu_program_create(&program, plan, NULL);
+        status = status ? status : npu_exec_create(&exec, program, NULL, NULL);
+        if (status == NPU_OK) {
+            uint64_t before = counter.num_calls;
+            bind(exec, "n", &n);
+            bind(exec, "x", x);
+            bind(exec, "w", w);
+            NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+            NPU_CHECK_EQ(counter.num_calls, before); /* runs allocate nothing */
+            check_loop(exec, x, w, n);
+        }
+        failed = counter.num_calls >= fail_at;
+        NPU_CHECK_THAT(status == (failed ? NPU_ERR_NO_MEMORY : NPU_OK), "%s", npu_status_name(status));
+        npu_exec_destroy(exec);
+        npu_program_destroy(program);
+        npu_plan_destroy(plan);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+    npu_graph_destroy(g);
+}
+
+int main(void)
+{
+    NPU_RUN(test_if);
+    NPU_RUN(test_while);
+    NPU_RUN(test_while_ends);
+    NPU_RUN(test_nested);
+    NPU_RUN(test_forms);
+    NPU_RUN(test_refused);
+    NPU_RUN(test_child_fails);
+    NPU_RUN(test_child_unknown);
+    NPU_RUN(test_memory);
+    return npu_test_done();
+}
