@@ -470,14 +470,15 @@ typedef enum npu_space {
    lies in the unified buffer and has no place either. */
 #define NPU_UNPLACED (-1)
 
-/* Quantisation of a spec: real = (stored - zero) * scale. scheme 0 none, 1 per tensor, 2 per axis, 3 per
-   block of `block` elements along axis. Carried, printed and compared; no kernel reads it yet. Borrowed by
-   the spec that points to it. */
+/* Quantisation of a spec: real = (stored - zero) * scale. Kept by texts and JSON, printed and compared; kernels read
+   the attributes of their ops (NPU_IR_OPS_NPU_QUANTISED). Borrowed by the spec that points to it. A value with one that
+   cannot be is refused, ATTRIBUTE: scales are positive and finite, zeros numbers of the dtype, which is an integer. */
 typedef struct npu_quant {
-    uint32_t scheme;
-    int32_t axis;
-    uint32_t block, count;   /* elements; entries of scales and zeros */
-    const float *scales;
+    uint32_t scheme;         /* 0 none, 1 per tensor, 2 per index of axis, 3 per block of elements along axis */
+    int32_t axis;            /* 0..rank-1; 0 per tensor */
+    uint32_t block;          /* elements, of which whole blocks make the axis; 0 but with scheme 3 */
+    uint32_t count;          /* entries of scales and zeros: 0; 1; dims[axis]; elements over block */
+    const float *scales;     /* as the elements lie, with axis over block */
     const int32_t *zeros;    /* NULL = all 0 */
 } npu_quant;
 
@@ -503,7 +504,8 @@ NPU_IR_API bool npu_spec_is_static(const npu_spec *spec); /* no dim below 0 */
 /* Elements and bytes, dense row-major. Errors: DYNAMIC_SHAPE, OVERFLOW, DTYPE. *out is 0 on error. */
 NPU_IR_API npu_status npu_spec_len(const npu_spec *spec, size_t *out);
 NPU_IR_API npu_status npu_spec_size(const npu_spec *spec, size_t *out);
-/* "f32[2,3]", "tile f16[32,128]", "f32[?,3]". Appends to text. */
+/* "f32[2,3]", "tile f16[32,128]", "f32[?,3]", "i8[2,3] scale=0.5 zero=-3", "i8[2,3] scales=2 axis=0". Appends to
+   text. */
 NPU_IR_API void npu_spec_print(npu_text *text, const npu_spec *spec);
 /* NumPy broadcasting, aligned right to left; -1 and symbols match themselves and 1. Errors: SHAPE; *bad (may
    be NULL) is the failing dim counted from the right. out_dims may alias a or b. */
@@ -5073,6 +5075,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
                 dim of a result may be such a name, or null or -1: what the op gives. Where data decides it, a number
                 is what was seen when the model was exported and may be another in each run, and a name that is new
                 becomes that of the graph's symbol. Names may stand where a schema has SymInt. See static_shapes.
+   tensors      may have "quantization": {"scheme": 2, "axis": 0, "block": 0, "scales": [0.5, 1], "zeros": [0, 3]}, the
+                members of npu_quant; zeros may be null
    weights      parameters, bound by npu_graph_bind_param under either name of weight_name_mapping; constants where
                 "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex; the
                 constants of the desc come first.
@@ -5085,8 +5089,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
 NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
                                            const npu_graph_desc *desc, npu_diag *diag);
 /* Writes that form, which reads back to the same ops. Saved values and constraints are left out. Errors:
-   DYNAMIC_SHAPE (a dim without a symbol), UNSUPPORTED (children, states, tiles, quantised or placed specs, names and texts that are no
-   UTF-8: the form has no place for them). */
+   DYNAMIC_SHAPE (a dim without a symbol), UNSUPPORTED (children, states, tiles, placed specs, names and texts that are
+   no UTF-8: the form has no place for them). */
 NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
 /* The weights of safetensors files, the shards of one checkpoint, lie in memory that the caller has or maps: they are
    bound where they lie, and borrowed as with npu_graph_bind_param. Copied, into the graph, are only the tensors of its
@@ -7786,6 +7790,19 @@ NPU_IR_API npu_status npu_spec_size(const npu_spec *spec, size_t *out)
     return NPU_OK;
 }
 
+/* A scale, or how many there are. */
+static void npu__print_quant(npu_text *text, const npu_quant *q)
+{
+    if (q->count == 1 && q->scales) {
+        npu_text_printf(text, " scale=%.6g zero=%ld", (double)q->scales[0], q->zeros ? (long)q->zeros[0] : 0L);
+    } else {
+        npu_text_printf(text, " scales=%lu axis=%ld", (unsigned long)q->count, (long)q->axis);
+    }
+    if (q->block) {
+        npu_text_printf(text, " block=%lu", (unsigned long)q->block);
+    }
+}
+
 NPU_IR_API void npu_spec_print(npu_text *text, const npu_spec *spec)
 {
     static const char *const classes[] = { "none ", "", "tile ", "scalar " };
@@ -7798,6 +7815,9 @@ NPU_IR_API void npu_spec_print(npu_text *text, const npu_spec *spec)
         }
     }
     npu__text_str(text, spec->wrapped ? "] wrapped" : "]");
+    if (spec->quant) {
+        npu__print_quant(text, spec->quant);
+    }
 }
 
 NPU_IR_API npu_status npu_dims_broadcast(const int64_t *a, uint32_t rank_a, const int64_t *b, uint32_t rank_b,
@@ -11121,8 +11141,10 @@ static const npu_quant *npu__quant_copy(npu_graph *g, const npu_quant *quant)
         return NULL;
     }
     *q = *quant;
-    memcpy(scales, quant->scales, quant->count * sizeof *scales);
-    if (zeros) {
+    if (quant->count) {
+        memcpy(scales, quant->scales, quant->count * sizeof *scales);
+    }
+    if (zeros && quant->count) {
         memcpy(zeros, quant->zeros, quant->count * sizeof *zeros);
     }
     q->scales = scales;
@@ -21468,6 +21490,52 @@ static uint32_t npu__value_append(npu_graph *g, uint32_t spec, npu_role role, ui
     return g->num_values++;
 }
 
+/* How many scales a quantisation must have; dims that are no numbers count as one. False = they have too many. */
+static bool npu__quant_count(const npu_spec *spec, int64_t *count)
+{
+    const npu_quant *q = spec->quant;
+    *count = q->scheme != 0;
+    for (uint32_t i = 0; i < spec->rank && q->scheme == 3; i++) {
+        int64_t dim = (int32_t)i == q->axis ? spec->dims[i] / q->block : spec->dims[i];
+        if (dim >= 0 && !npu__dim_mul(*count, dim, count)) {
+            return false;
+        }
+    }
+    *count = q->scheme == 2 ? spec->dims[q->axis] : *count;
+    return true;
+}
+
+/* What is wrong with the quantisation of a spec; NULL = nothing. */
+static const char *npu__quant_fault(const npu_spec *spec)
+{
+    const npu_quant *q = spec->quant;
+    npu_dtype t = (npu_dtype)spec->dtype;
+    uint32_t bits = npu_dtype_bits(t), is_signed = npu_dtype_is_signed(t);
+    int64_t count = 0, most = bits > 31 ? INT32_MAX : (int64_t)(1u << (bits - is_signed)) - 1;
+    if (q->scheme > 3 || (q->scheme == 3) != (q->block != 0)) {
+        return "its scheme is none, or has a block that does not fit it";
+    }
+    if (q->scheme > 1 ? q->axis < 0 || q->axis >= (int32_t)spec->rank : q->axis != 0) {
+        return "its axis is none";
+    }
+    if (q->scheme == 3 && spec->dims[q->axis] >= 0 && spec->dims[q->axis] % q->block) {
+        return "its block does not divide the axis";
+    }
+    if (!npu__quant_count(spec, &count) || (count >= 0 && count != (int64_t)q->count && npu_spec_is_static(spec)) ||
+        (q->count && !q->scales)) {
+        return "it has not as many scales as elements ask for";
+    }
+    for (uint32_t i = 0; i < q->count; i++) {
+        if (!(q->scales[i] > 0.0f && q->scales[i] <= 3.402823466e38f)) {
+            return "a scale is no finite number above 0";
+        }
+        if (q->zeros && (q->zeros[i] > most || q->zeros[i] < (is_signed ? -most - 1 : 0))) {
+            return "a zero point is no number of its dtype";
+        }
+    }
+    return npu_dtype_is_integer(t) || !q->scheme ? NULL : "its elements are no integers";
+}
+
 static npu_status npu__check_spec(npu_graph *g, const char *what, const char *name, const npu_spec *spec)
 {
     name = name ? name : "";
@@ -21491,7 +21559,10 @@ static npu_status npu__check_spec(npu_graph *g, const char *what, const char *na
                                    (unsigned)i, (long long)spec->dims[i]);
         }
     }
-    return NPU_OK;
+    return spec->quant && npu__quant_fault(spec)
+               ? npu__graph_fail(g, NPU_ERR_ATTRIBUTE, "%s '%s': its quantisation cannot be: %s", what, name,
+                                 npu__quant_fault(spec))
+               : NPU_OK;
 }
 
 /* A value without a producer. */
@@ -30397,6 +30468,68 @@ static npu_status npu__json_dim(npu__loader *l, const npu__json *d, npu__json_ow
     return NPU_OK;
 }
 
+/* An integer of 32 bits from `least` on. */
+static npu_status npu__json_need_int32(npu__loader *l, const npu__json *object, const char *key, int64_t least,
+                                       int64_t *out)
+{
+    const npu__json *member = NULL;
+    npu_status status = npu__json_need(l, object, key, NPU__JSON_INT, &member);
+    *out = status ? 0 : member->as.i;
+    return status || (*out >= least && *out <= INT32_MAX)
+               ? status
+               : npu__json_fail(l, member, NPU_ERR_PARSE, "\"%s\" is out of range", key);
+}
+
+/* Numbers as f32 scales or i32 zeros. */
+static npu_status npu__json_quant_list(npu__loader *l, const npu__json *list, float *scales, int32_t *zeros)
+{
+    for (const npu__json *e = list->as.first; e; e = e->next) {
+        bool is_int = e->type == NPU__JSON_INT && e->as.i >= INT32_MIN && e->as.i <= INT32_MAX;
+        if (!is_int && !(scales && e->type == NPU__JSON_FLOAT)) {
+            return npu__json_fail(l, e, NPU_ERR_PARSE, "quantization: scales are numbers, zeros integers of 32 bits");
+        }
+        if (scales) {
+            *scales++ = is_int ? (float)e->as.i : (float)e->as.f;
+        } else {
+            *zeros++ = (int32_t)e->as.i;
+        }
+    }
+    return NPU_OK;
+}
+
+/* "quantization": {"scheme": 1, "axis": 0, "block": 0, "scales": [0.5], "zeros": [3]}, zeros null where all are 0. */
+static npu_status npu__json_quant(npu__loader *l, const npu__json *meta, npu_spec *spec)
+{
+    npu_quant *q = (npu_quant *)npu__arena_alloc(&l->p.g->arena, sizeof *q);
+    const npu__json *object = NULL, *scales = NULL, *zeros = NULL;
+    npu_status status = npu__json_need(l, meta, "quantization", NPU__JSON_OBJECT, &object);
+    int64_t scheme = 0, axis = 0, block = 0;
+    status = status ? status : npu__json_need_int32(l, object, "scheme", 0, &scheme);
+    status = status ? status : npu__json_need_int32(l, object, "axis", INT32_MIN, &axis);
+    status = status ? status : npu__json_need_int32(l, object, "block", 0, &block);
+    status = status ? status : npu__json_need(l, object, "scales", NPU__JSON_ARRAY, &scales);
+    if (status == NPU_OK && npu__json_get(object, "zeros") && npu__json_get(object, "zeros")->type != NPU__JSON_NULL) {
+        status = npu__json_need(l, object, "zeros", NPU__JSON_ARRAY, &zeros);
+    }
+    if (status == NPU_OK && zeros && zeros->count != scales->count) {
+        return npu__json_fail(l, zeros, NPU_ERR_PARSE, "quantization: %u zeros for %u scales", (unsigned)zeros->count,
+                              (unsigned)scales->count);
+    }
+    if (status == NPU_OK) {
+        float *s = (float *)npu__arena_alloc(&l->p.g->arena, (scales->count + 1) * sizeof *s);
+        int32_t *z = zeros ? (int32_t *)npu__arena_alloc(&l->p.g->arena, (zeros->count + 1) * sizeof *z) : NULL;
+        if (!q || !s || (zeros && !z)) {
+            return npu__parse_no_memory(&l->p);
+        }
+        q->scheme = (uint32_t)scheme, q->axis = (int32_t)axis, q->block = (uint32_t)block;
+        q->count = scales->count, q->scales = s, q->zeros = z;
+        spec->quant = q;
+        status = npu__json_quant_list(l, scales, s, NULL);
+        status = status || !zeros ? status : npu__json_quant_list(l, zeros, NULL, z);
+    }
+    return status;
+}
+
 /* {"name", "shape", "dtype"} of a tensor. */
 static npu_status npu__json_meta(npu__loader *l, const npu__json *meta, npu__json_owner owner, const char **name,
                                  npu_spec *spec)
@@ -30422,7 +30555,8 @@ static npu_status npu__json_meta(npu__loader *l, const npu__json *meta, npu__jso
     }
     *spec = npu_spec_tensor(npu_dtype_parse(dtype), rank, dims);
     spec->wrapped = npu__json_get(meta, "wrapped") != NULL && npu__json_get(meta, "wrapped")->as.i == 1;
-    return spec->dtype ? NPU_OK : npu__json_fail(l, meta, NPU_ERR_DTYPE, "'%.80s' is no dtype", dtype);
+    status = npu__json_get(meta, "quantization") ? npu__json_quant(l, meta, spec) : NPU_OK;
+    return spec->dtype ? status : npu__json_fail(l, meta, NPU_ERR_DTYPE, "'%.80s' is no dtype", dtype);
 }
 
 static bool npu__json_is_deduced(const npu__loader *l, int64_t dim)
@@ -31981,6 +32115,21 @@ static void npu__json_print_size(npu__json_writer *w, int64_t size)
     }
 }
 
+static void npu__json_print_quant(npu_text *text, const npu_quant *q)
+{
+    npu_text_printf(text, ", \"quantization\": {\"scheme\": %lu, \"axis\": %ld, \"block\": %lu, \"scales\": [",
+                    (unsigned long)q->scheme, (long)q->axis, (unsigned long)q->block);
+    for (uint32_t i = 0; i < q->count; i++) {
+        npu__text_str(text, i ? ", " : "");
+        npu__text_double(text, (double)q->scales[i]);
+    }
+    npu__text_str(text, "], \"zeros\": ");
+    for (uint32_t i = 0; q->zeros && i < q->count; i++) {
+        npu_text_printf(text, "%s%ld", i ? ", " : "[", (long)q->zeros[i]);
+    }
+    npu__text_str(text, !q->zeros ? "null}" : q->count ? "]}" : "[]}");
+}
+
 /* {"name": .., "shape": [..], "dtype": .., "producer_node": .., "producer_output_idx": ..}; id is the
  * value. */
 static void npu__json_print_meta(npu__json_writer *w, const char *name, uint32_t id)
@@ -31996,6 +32145,9 @@ static void npu__json_print_meta(npu__json_writer *w, const char *name, uint32_t
     }
     npu_text_printf(w->text, "], \"dtype\": \"%s\"%s", npu__json_dtype((npu_dtype)spec->dtype),
                     spec->wrapped ? ", \"wrapped\": true" : "");
+    if (spec->quant) {
+        npu__json_print_quant(w->text, spec->quant);
+    }
 }
 
 /* The place of a result in its op's tuple, as it is read back: without a rule its names decide, if all do. */
@@ -32346,7 +32498,7 @@ static npu_status npu__json_check(const npu_graph *g)
                 return NPU_ERR_DYNAMIC_SHAPE;
             }
         }
-        if (spec->cls != NPU_CLASS_TENSOR || spec->quant || spec->space || spec->offset ||
+        if (spec->cls != NPU_CLASS_TENSOR || spec->space || spec->offset ||
             g->values[i].role == NPU_ROLE_STATE) {
             return NPU_ERR_UNSUPPORTED;
         }

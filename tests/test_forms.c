@@ -315,7 +315,7 @@ static void test_specs(void)
         "input %1 : f32[]\ninput %2 : bf16[N,?,\"two words\",3]\ninput %3 : tile f16[32,128] space=ub offset=64\n"
         "input %4 : scalar i32[]\ninput %5 : f64[] wrapped\ninput %6 : i8[2] space=l0c\n"
         "input %7 : i8[2] space=200 offset=-1\n"
-        "input %8 : i8[2,4] quant(2, -1, 0, [0.1, 1e-20], [0, -3])\ninput %9 : i4[2,4] quant(3, 1, 32, [0.5])\n");
+        "input %8 : i8[2,4] quant(2, 0, 0, [0.1, 1e-20], [0, -3])\ninput %9 : i4[2,64] quant(3, 1, 32, [0.5, 1.0, 2.0, 4.0])\n");
 }
 
 static void test_names(void)

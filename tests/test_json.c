@@ -1512,6 +1512,53 @@ static void test_print(void)
     npu_graph_destroy(g);
 }
 
+/* Quantisation of specs, of inputs and of results: written, read back to the same, and refused where it is cut off. */
+static void test_quantisation(void)
+{
+    static const char *const lines = "npu_ir 1\ngraph m\ninput x : i8[2,64] quant(3, 1, 32, [0.5, 0.1, 1e-20, 3.0], [0, -3, 127, 1])\n"
+                                     "input z : u8[2] quant(1, 0, 0, [0.25])\n%3 = my.op(a=x, b=z) : i8[2] quant(2, 0, 0, [1.0, 2.0])\n"
+                                     "output y = %3\n";
+    static const struct { const char *from, *to; npu_status status; } spoiled[] = {
+        { ", \"scales\": [0.25]", "", NPU_ERR_PARSE },
+        { "[0.25]", "[]", NPU_ERR_ATTRIBUTE },
+        { "[0.25]", "[\"a\"]", NPU_ERR_PARSE },
+        { "[0.25]", "[-1]", NPU_ERR_ATTRIBUTE },
+        { "[0.25]", "[1e39]", NPU_ERR_ATTRIBUTE },
+        { "[0, -3, 127, 1]", "[0, -3, 127]", NPU_ERR_PARSE },
+        { "[0, -3, 127, 1]", "[0, -3, 128, 1]", NPU_ERR_ATTRIBUTE },
+        { "[0, -3, 127, 1]", "[0, -3, 1e9, 1]", NPU_ERR_PARSE },
+        { "[0, -3, 127, 1]", "[0, -3, 3000000000, 1]", NPU_ERR_PARSE },
+        { "\"axis\": 1", "\"axis\": 2", NPU_ERR_ATTRIBUTE },
+        { "\"block\": 32", "\"block\": -1", NPU_ERR_PARSE },
+        { "\"block\": 32", "\"block\": 33", NPU_ERR_ATTRIBUTE },
+        { "\"scheme\": 3", "\"scheme\": null", NPU_ERR_PARSE },
+        { "{\"scheme\": 1, \"axis\": 0, \"block\": 0, \"scales\": [0.25], \"zeros\": null}", "1", NPU_ERR_PARSE },
+    };
+    npu_graph *g = NULL, *again = NULL;
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(npu_graph_parse(&g, lines, strlen(lines), NULL, &diag), NPU_OK);
+    npu_text json = json_of(g);
+    NPU_CHECK_THAT(npu_graph_parse_json(&again, json.data, json.len, NULL, &diag) == NPU_OK, "%s", diag.message);
+    for (uint32_t v = 1; v <= 3; v++) {
+        NPU_CHECK(npu_spec_equal(npu_value_spec(g, (npu_value){ v }), npu_value_spec(again, (npu_value){ v })));
+    }
+    for (size_t i = 0; i < sizeof spoiled / sizeof spoiled[0]; i++) {
+        const char *at = strstr(json.data, spoiled[i].from);
+        npu_text text = npu_text_init(NULL);
+        npu_graph *bad = NULL;
+        NPU_CHECK_THAT(at, "row %d", (int)i);
+        npu_text_append(&text, json.data, at ? (size_t)(at - json.data) : 0);
+        npu_text_printf(&text, "%s%s", spoiled[i].to, at ? at + strlen(spoiled[i].from) : "");
+        NPU_CHECK_THAT(npu_graph_parse_json(&bad, text.data, text.len, NULL, &diag) == spoiled[i].status && diag.message[0], "row %d: %s: %s",
+                       (int)i, npu_status_text(diag.status), diag.message);
+        npu_graph_destroy(bad);
+        npu_text_free(&text);
+    }
+    npu_text_free(&json);
+    npu_graph_destroy(again);
+    npu_graph_destroy(g);
+}
+
 /* An op may be called as a constant without a name is written: it gives way, and what is printed again is the same. */
 static void test_print_names(void)
 {
@@ -1943,6 +1990,7 @@ static void test_no_memory(void)
 
 int main(void)
 {
+    NPU_RUN(test_quantisation);
     NPU_RUN(test_schema_alone);
     NPU_RUN(test_lists_and_keywords);
     NPU_RUN(test_overloads);

@@ -230,15 +230,66 @@ static void test_equal_quants(void)
     }
 }
 
+/* i8[2,64], or of the dtype given, with that quantisation: a value of it, or a refusal that says why. */
+static void test_quants_that_cannot_be(void)
+{
+    static const float scales[4] = { 0.5f, 1, 2, 3 }, zero[1] = { 0 }, below[2] = { 1, -1 }, nan[1] = { NAN }, endless[1] = { INFINITY };
+    static const int32_t zeros[4] = { 0, -128, 127, 5 }, large[1] = { 128 }, small[1] = { -129 };
+    static const struct { npu_quant quant; npu_dtype dtype; const char *words; } rows[] = {
+        { { 1, 0, 0, 1, scales, zeros }, NPU_I8, NULL },
+        { { 2, 0, 0, 2, scales, zeros }, NPU_I8, NULL },
+        { { 3, 1, 32, 4, scales, zeros }, NPU_I8, NULL },
+        { { 3, 1, 32, 4, scales, NULL }, NPU_I4, NULL },
+        { { 0, 0, 0, 0, NULL, NULL }, NPU_F32, NULL },
+        { { 4, 0, 0, 1, scales, NULL }, NPU_I8, "scheme is none" },
+        { { 1, 0, 8, 1, scales, NULL }, NPU_I8, "a block that does not fit" },
+        { { 3, 1, 0, 4, scales, NULL }, NPU_I8, "a block that does not fit" },
+        { { 1, 1, 0, 1, scales, NULL }, NPU_I8, "axis is none" },
+        { { 2, 2, 0, 2, scales, NULL }, NPU_I8, "axis is none" },
+        { { 2, -1, 0, 2, scales, NULL }, NPU_I8, "axis is none" },
+        { { 3, 1, 48, 2, scales, NULL }, NPU_I8, "block does not divide" },
+        { { 2, 0, 0, 1, scales, NULL }, NPU_I8, "not as many scales" },
+        { { 3, 1, 32, 3, scales, NULL }, NPU_I8, "not as many scales" },
+        { { 1, 0, 0, 1, NULL, NULL }, NPU_I8, "not as many scales" },
+        { { 1, 0, 0, 1, zero, NULL }, NPU_I8, "no finite number above 0" },
+        { { 2, 0, 0, 2, below, NULL }, NPU_I8, "no finite number above 0" },
+        { { 1, 0, 0, 1, nan, NULL }, NPU_I8, "no finite number above 0" },
+        { { 1, 0, 0, 1, endless, NULL }, NPU_I8, "no finite number above 0" },
+        { { 1, 0, 0, 1, scales, large }, NPU_I8, "zero point is no number of its dtype" },
+        { { 1, 0, 0, 1, scales, small }, NPU_I8, "zero point is no number of its dtype" },
+        { { 1, 0, 0, 1, scales, zeros + 1 }, NPU_U8, "zero point is no number of its dtype" },
+        { { 1, 0, 0, 1, scales, zeros }, NPU_F32, "no integers" },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int64_t dims[2] = { 2, 64 };
+        npu_graph *g = npu_graph_create(NULL);
+        npu_spec spec = npu_spec_tensor(rows[i].dtype, 2, dims);
+        spec.quant = &rows[i].quant;
+        npu_value v = npu_input(g, "x", spec);
+        NPU_CHECK_THAT((v.id != 0) == !rows[i].words, "row %d: %s", (int)i, npu_graph_diag(g)->message);
+        NPU_CHECK_STATUS(npu_graph_status(g), rows[i].words ? NPU_ERR_ATTRIBUTE : NPU_OK);
+        NPU_CHECK_THAT(!rows[i].words || strstr(npu_graph_diag(g)->message, rows[i].words), "row %d: %s", (int)i, npu_graph_diag(g)->message);
+        npu_graph_destroy(g);
+    }
+}
+
 static void test_printing(void)
 {
     int64_t dims[2] = { 32, NPU_DYNAMIC_DIM };
-    static const char *const expected[] = { "f16[32,?]", "tile f16[32,?]", "scalar i64[]", "f64[]" };
-    npu_spec specs[4];
+    static const char *const expected[] = { "f16[32,?]", "tile f16[32,?]", "scalar i64[]", "f64[]", "i8[] scale=0.5 zero=-3",
+                                            "i4[32,?] scales=2 axis=1 block=16" };
+    static const float scales[2] = { 0.5f, 1 };
+    static const int32_t zeros[1] = { -3 };
+    const npu_quant one = { 1, 0, 0, 1, scales, zeros }, blocks = { 3, 1, 16, 2, scales, NULL };
+    npu_spec specs[6];
     specs[0] = npu_spec_tensor(NPU_F16, 2, dims);
     specs[1] = npu_spec_tile(NPU_F16, 2, dims);
     specs[2] = npu_spec_scalar(NPU_I64);
     specs[3] = npu_spec_tensor(NPU_F64, 0, NULL);
+    specs[4] = npu_spec_tensor(NPU_I8, 0, NULL);
+    specs[4].quant = &one;
+    specs[5] = npu_spec_tensor(NPU_I4, 2, dims);
+    specs[5].quant = &blocks;
     for (size_t i = 0; i < COUNT(specs); i++) {
         npu_text text = npu_text_init(NULL);
         npu_spec_print(&text, &specs[i]);
@@ -309,6 +360,7 @@ int main(void)
     NPU_RUN(test_invalid_specs);
     NPU_RUN(test_equality);
     NPU_RUN(test_equal_quants);
+    NPU_RUN(test_quants_that_cannot_be);
     NPU_RUN(test_printing);
     NPU_RUN(test_promotion_of_the_tensor_namespace);
     NPU_RUN(test_broadcasting);
