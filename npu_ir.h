@@ -1639,7 +1639,19 @@ typedef struct npu_op_table {
       "bool align_corners) -> Tensor", "values at the points of grid, -1 to 1 along each dim") \
     X(0x0939, NPU_ATEN_AFFINE_GRID_GENERATOR, NPU_COMPOSITE, npu__type_composite, \
       "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", \
-      "the points of theta times a regular grid")
+      "the points of theta times a regular grid") \
+    X(0x0a16, NPU_ATEN_UPSAMPLE_BILINEAR2D_AA, 0, npu__type_resize, \
+      "_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, " \
+      "float? scales_w=None) -> Tensor", "mean under a triangle, as wide as what it stands for") \
+    X(0x0a17, NPU_ATEN_UPSAMPLE_BILINEAR2D_AA_VEC, 0, npu__type_resize, \
+      "_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? " \
+      "scale_factors) -> Tensor", "mean under a triangle, as wide as what it stands for") \
+    X(0x0a18, NPU_ATEN_UPSAMPLE_BICUBIC2D_AA, 0, npu__type_resize, \
+      "_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, " \
+      "float? scales_w=None) -> Tensor", "the same under the cubic with a = -0.5") \
+    X(0x0a19, NPU_ATEN_UPSAMPLE_BICUBIC2D_AA_VEC, 0, npu__type_resize, \
+      "_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? " \
+      "scale_factors) -> Tensor", "the same under the cubic with a = -0.5")
 
 /* ---- aten: elementwise ---- */
 #define NPU_IR_OPS_ATEN_ELEMENTWISE(X)                                                                       \
@@ -2627,7 +2639,10 @@ typedef struct npu_op_table {
       "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor", "gradient rows added per index") \
     X(0x0938, NPU_ATEN_UNSAFE_MASKED_INDEX, NPU_COMPOSITE, npu__type_composite, \
       "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor", \
-      "index where mask, fill elsewhere")
+      "index where mask, fill elsewhere") \
+    X(0x0a10, NPU_ATEN_NONZERO_STATIC, 0, npu__type_nonzero_static, \
+      "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", \
+      "the first `size` rows of nonzero, then rows of fill_value")
 
 /* ---- aten: reduction ---- */
 #define NPU_IR_OPS_ATEN_REDUCTION(X)                                                                         \
@@ -2767,7 +2782,11 @@ typedef struct npu_op_table {
     X(0x01b2, NPU_ATEN_MAX_OTHER, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary,                           \
       "max.other(Tensor self, Tensor other) -> Tensor", "maximum: no reduction, but an overload of one")     \
     X(0x01b3, NPU_ATEN_MIN_OTHER, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary,                           \
-      "min.other(Tensor self, Tensor other) -> Tensor", "minimum")
+      "min.other(Tensor self, Tensor other) -> Tensor", "minimum") \
+    X(0x0a11, NPU_ATEN_SEGMENT_REDUCE, 0, npu__type_segment_reduce, \
+      "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, " \
+      "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor", \
+      "sum, mean, max, min or prod of each segment of a dim; indices must be absent")
 
 /* ---- aten: statistics of samples, and integrals over them ---- */
 #define NPU_IR_OPS_ATEN_STATISTICS(X)                                                              \
@@ -2894,7 +2913,16 @@ typedef struct npu_op_table {
     X(0x0566, NPU_ATEN_HISTOGRAM_BIN_CT, 0, npu__type_histogram,                                   \
       "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? "               \
       "weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",                       \
-      "elements or weights in bins of one width, and their edges")
+      "elements or weights in bins of one width, and their edges") \
+    X(0x0a12, NPU_ATEN_HISTOGRAMDD, NPU_VARIADIC, npu__type_histogramdd, \
+      "histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> " \
+      "(Tensor hist, Tensor[] bin_edges)", "points or weights in boxes, and the edges along each dim of the points") \
+    X(0x0a13, NPU_ATEN_HISTOGRAMDD_INT_BINS, NPU_VARIADIC, npu__type_histogramdd, \
+      "histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> " \
+      "(Tensor hist, Tensor[] bin_edges)", "the same, with as many bins along each dim") \
+    X(0x0a14, NPU_ATEN_HISTOGRAMDD_TENSORLIST_BINS, NPU_VARIADIC, npu__type_histogramdd, \
+      "histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, " \
+      "bool density=False) -> (Tensor hist, Tensor[] bin_edges)", "the same between edges that are given")
 
 /* ---- aten: set: what is there once ---- */
 #define NPU_IR_OPS_ATEN_SET(X)                                                                     \
@@ -2977,7 +3005,25 @@ typedef struct npu_op_table {
       "Tensor? b_hh=None) -> Tensor", "one step of a recurrent layer with relu")                   \
     X(0x0607, NPU_ATEN_RNN_TANH_CELL, 0, npu__type_rnn_cell,                                       \
       "rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "       \
-      "Tensor? b_hh=None) -> Tensor", "one step of a recurrent layer with tanh")
+      "Tensor? b_hh=None) -> Tensor", "one step of a recurrent layer with tanh") \
+    X(0x0a28, NPU_ATEN_PACK_PADDED_SEQUENCE, NPU_DATA, npu__type_pack_padded, \
+      "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", \
+      "the steps of sequences of falling lengths, one after the other, and how many sequences have each step") \
+    X(0x0a29, NPU_ATEN_PAD_PACKED_SEQUENCE, NPU_DATA, npu__type_pad_packed, \
+      "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int " \
+      "total_length) -> (Tensor, Tensor)", "the sequences again, padded to one length, and their lengths") \
+    X(0x0a2a, NPU_ATEN_GRU_DATA, 0, npu__type_rnn, \
+      "gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, " \
+      "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", "gru over packed sequences") \
+    X(0x0a2b, NPU_ATEN_LSTM_DATA, 0, npu__type_rnn, \
+      "lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, " \
+      "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)", "lstm over packed sequences") \
+    X(0x0a2c, NPU_ATEN_RNN_RELU_DATA, 0, npu__type_rnn, \
+      "rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, " \
+      "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", "rnn_relu over packed sequences") \
+    X(0x0a2d, NPU_ATEN_RNN_TANH_DATA, 0, npu__type_rnn, \
+      "rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, " \
+      "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", "rnn_tanh over packed sequences")
 
 /* ---- aten: loss: losses and similarity ---- */
 #define NPU_IR_OPS_ATEN_LOSS(X)                                                                    \
@@ -3063,7 +3109,21 @@ typedef struct npu_op_table {
     X(0x05b9, NPU_ATEN_TRIPLET_MARGIN_LOSS, 0, npu__type_triplet,                                  \
       "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "    \
       "float p=2, float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",                \
-      "max(0, margin + distance of anchor to positive - to negative)")
+      "max(0, margin + distance of anchor to positive - to negative)") \
+    X(0x0a20, NPU_ATEN_CTC_LOSS_RAW, 0, npu__type_ctc, \
+      "_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, " \
+      "bool zero_infinity=False) -> (Tensor, Tensor)", \
+      "-log of the probability of each row of targets, blanks between them; and the logs of its prefixes") \
+    X(0x0a21, NPU_ATEN_CTC_LOSS_RAW_TENSOR, NPU_DATA, npu__type_ctc, \
+      "_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, " \
+      "bool zero_infinity=False) -> (Tensor, Tensor)", "the same with lengths as tensors") \
+    X(0x0a22, NPU_ATEN_CTC_LOSS_INTLIST, 0, npu__type_ctc, \
+      "ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, " \
+      "int reduction=Mean, bool zero_infinity=False) -> Tensor", \
+      "_ctc_loss reduced, of which the mean is over the lengths of targets first") \
+    X(0x0a23, NPU_ATEN_CTC_LOSS_TENSOR, NPU_DATA, npu__type_ctc, \
+      "ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, " \
+      "int reduction=Mean, bool zero_infinity=False) -> Tensor", "the same with lengths as tensors")
 
 /* ---- aten: quantisation ----
    fake_quantize rounds to the integers quant_min .. quant_max of a scale and goes back at once: (clamp(round(x /
@@ -15886,6 +15946,15 @@ static npu_status npu__type_nonzero(npu_deduce *d)
     return npu__result(d, NPU_I64, 2, dims);
 }
 
+static npu_status npu__type_nonzero_static(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    int64_t dims[2];
+    npu__size_arg(d, "size", npu_op_int(d->op, "size", 0), &dims[0]);
+    dims[1] = x->rank;
+    return npu__result(d, NPU_I64, 2, dims);
+}
+
 static npu_status npu__type_masked_select(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *mask = npu_deduce_spec(d, "mask");
@@ -16487,6 +16556,46 @@ static npu_status npu__type_aminmax(npu_deduce *d)
     return d->status;
 }
 
+/* lengths or offsets [..,S], the dims of data before axis first; of offsets there is one more than segments. */
+static npu_status npu__type_segment_reduce(npu_deduce *d)
+{
+    static const char *const reductions[] = { "sum", "mean", "max", "min", "prod" };
+    const npu_spec *x = npu_deduce_spec(d, "data"), *segments;
+    const char *name = npu_op_has(d->op, "offsets") ? "offsets" : "lengths";
+    uint32_t axis = 0;
+    bool is_known = false;
+    npu_spec y = *x;
+    for (uint32_t i = 0; i < NPU__COUNT(reductions); i++) {
+        is_known = is_known || npu_op_str_is(d->op, "reduce", reductions[i]);
+    }
+    segments = npu_deduce_spec(d, name);
+    if (!is_known || npu_op_has(d->op, "indices") || !segments) {
+        return npu_deduce_fail(d, !is_known ? NPU_ERR_ATTRIBUTE : segments ? NPU_ERR_UNSUPPORTED : NPU_ERR_ARITY,
+                               !is_known ? "reduce" : segments ? "indices" : "lengths",
+                               !is_known  ? "reduce is none of 'sum', 'mean', 'max', 'min' and 'prod'"
+                               : segments ? "indices is there, expected lengths or offsets alone"
+                                          : "neither lengths nor offsets is there");
+    }
+    npu__check_float(d, "data", npu__dtype_of(x));
+    npu__check_rank(d, "data", 1, NPU_MAX_RANK);
+    npu__axis_arg(d, "axis", x->rank, &axis);
+    npu__check_index(d, name);
+    npu__check_rank(d, name, axis + 1, axis + 1);
+    for (uint32_t i = 0; i < axis && !d->status; i++) {
+        npu__check_dim(d, name, i, x->dims[i], "that of data");
+    }
+    if (!d->status) {
+        y.dims[axis] = segments->dims[axis];
+    }
+    if (name[0] == 'o' && !d->status && y.dims[axis] >= 0 && --y.dims[axis] < 0) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "offsets has no last element");
+    }
+    if (name[0] == 'o' && y.dims[axis] < 0) {
+        y.dims[axis] = NPU_DYNAMIC_DIM;
+    }
+    return npu__result_like(d, &y, npu__dtype_of(x));
+}
+
 /* ---- rules: statistics ---- */
 
 /* A number for each of n observations, if the operand is there. */
@@ -16919,6 +17028,64 @@ static npu_status npu__type_histogram(npu_deduce *d)
     num = edges ? edges->dims[0] : num;
     npu__result(d, t, 1, &bins);
     return npu__result(d, t, 1, &num);
+}
+
+/* Bins along dim i of the points: a number for each, for all, or one less than the edges. */
+static npu_status npu__histogramdd_bins(npu_deduce *d, uint32_t i, int64_t *bins, int64_t *edges)
+{
+    const npu_bound_arg *arg = npu_op_arg(d->op, "bins");
+    const npu_spec *given = arg->form == NPU_ARG_TENSORS ? d->op->in[arg->first + i] : NULL;
+    *bins = arg->form == NPU_ARG_INT ? npu_op_int(d->op, "bins", 1) : given ? 1 : npu_op_int_at(d->op, "bins", i);
+    if (given && (given->rank != 1 || given->dtype != npu_deduce_spec(d, "self")->dtype)) {
+        return npu_deduce_fail(d, given->rank != 1 ? NPU_ERR_RANK : NPU_ERR_DTYPE, "bins",
+                               "bins %u is %s with %u dims, expected a vector like self", (unsigned)i,
+                               npu_dtype_name(npu__dtype_of(given)), (unsigned)given->rank);
+    }
+    *edges = given ? given->dims[0] : NPU_DYNAMIC_DIM;
+    *bins = given ? (given->dims[0] < 0 ? NPU_DYNAMIC_DIM : given->dims[0] - 1) : *bins;
+    if (*bins != NPU_DYNAMIC_DIM || !given) {
+        npu__check_attribute(d, "bins", *bins, 1);
+    }
+    return given || d->status || npu__dim_add(*bins, 1, edges) ? d->status : npu__too_large(d, "bins");
+}
+
+/* Points [..,D], weights [..]: a histogram of D dims, and D vectors of edges. */
+static npu_status npu__type_histogramdd(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self"), *weight = npu_deduce_spec(d, "weight");
+    const npu_bound_arg *bins = npu_op_arg(d->op, "bins");
+    int64_t dims[NPU_MAX_RANK] = { 0 }, edges[NPU_MAX_RANK] = { 0 }, n = npu__tail_dim(x, 1);
+    npu_dtype t = npu__dtype_of(x);
+    npu__check_rank(d, "self", 2, NPU_MAX_RANK);
+    npu__check_float(d, "self", t);
+    if (!d->status && (n < 0 || n > NPU_MAX_RANK || (bins->form != NPU_ARG_INT && bins->count != (uint64_t)n))) {
+        return npu_deduce_fail(d, n < 0 ? NPU_ERR_DYNAMIC_SHAPE : NPU_ERR_ATTRIBUTE, "bins",
+                               "self has points of %lld dims, expected one for each of bins, at most %d", (long long)n,
+                               NPU_MAX_RANK);
+    }
+    if (npu_op_has(d->op, "range") && npu_op_list_len(d->op, "range") != 2 * (uint64_t)n) {
+        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "range", "range has %u numbers, expected 2 for each dim",
+                        (unsigned)npu_op_list_len(d->op, "range"));
+    }
+    for (uint32_t i = 0; i < (uint32_t)n && !d->status; i++) {
+        npu__histogramdd_bins(d, i, &dims[i], &edges[i]);
+        if (npu_op_has(d->op, "range")) {
+            npu__check_range(d, "range", npu_op_float_at(d->op, "range", 2 * i),
+                             npu_op_float_at(d->op, "range", 2 * i + 1));
+        }
+    }
+    if (weight && !d->status) {
+        npu__check_same_dtype(d, "weight", "self");
+        npu__check_rank(d, "weight", x->rank - 1u, x->rank - 1u);
+        for (uint32_t i = 0; i + 1 < x->rank && !d->status; i++) {
+            npu__check_dim(d, "weight", i, x->dims[i], "that of self");
+        }
+    }
+    npu__result(d, t, d->status ? 0 : (uint32_t)n, dims);
+    for (uint32_t i = 0; i < (uint32_t)n && !d->status; i++) {
+        npu__result(d, t, 1, &edges[i]);
+    }
+    return d->status;
 }
 
 /* ---- rules: sets ---- */
@@ -18272,7 +18439,7 @@ static npu_status npu__type_resize(npu_deduce *d)
 {
     const char *name = d->def->schema->name, *self = npu_op_arg(d->op, "self") ? "self" : "input";
     const npu_spec *x = npu_deduce_spec(d, self);
-    uint32_t dims = (uint32_t)(name[strlen(name) - 2] - '0');
+    uint32_t dims = (uint32_t)(name[strcspn(name, "123")] - '0');
     uint32_t sizes = npu_op_list_len(d->op, "output_size"), scales = npu_op_list_len(d->op, "scale_factors");
     bool takes_bytes = strstr(name, "nearest") || strstr(name, "_bi"); /* of the others images only */
     npu_dtype t = npu__dtype_of(x);
@@ -19004,20 +19171,30 @@ static npu_status npu__type_requantise(npu_deduce *d)
 typedef struct npu__rnn_sizes {
     bool is_lstm, has_projection;
     int64_t gates, cell, state, cells; /* gates per number of the cell; cells: layers times directions */
-    uint32_t first, per_cell;          /* operands: the first weight, and how many there are for each cell */
+    uint32_t hx, first, per_cell;      /* operands: the state, the first weight, and how many there are for each cell */
 } npu__rnn_sizes;
+
+/* Packed sequences have the sizes of their steps as operand 1. */
+static bool npu__is_packed(const npu_op_info *op) { return npu_op_arg(op, "batch_sizes") != NULL; }
+
+static bool npu__is_plain_rnn(npu_kind kind)
+{
+    return kind == NPU_ATEN_RNN_RELU || kind == NPU_ATEN_RNN_TANH;
+}
 
 static npu__rnn_sizes npu__rnn_sizes_of(const npu_deduce *d)
 {
     npu_kind kind = d->op->kind;
     npu__rnn_sizes s;
-    const npu_spec *h = d->op->in[1];
-    s.is_lstm = kind == NPU_ATEN_LSTM || kind == NPU_ATEN_LSTM_CELL;
-    s.gates = s.is_lstm ? 4 : kind == NPU_ATEN_GRU || kind == NPU_ATEN_GRU_CELL ? 3 : 1;
+    const npu_spec *h;
+    s.hx = npu__is_packed(d->op) ? 2 : 1;
+    h = d->op->in[s.hx];
+    s.is_lstm = kind == NPU_ATEN_LSTM || kind == NPU_ATEN_LSTM_CELL || kind == NPU_ATEN_LSTM_DATA;
+    s.gates = s.is_lstm ? 4 : kind == NPU_ATEN_GRU || kind == NPU_ATEN_GRU_CELL || kind == NPU_ATEN_GRU_DATA ? 3 : 1;
     s.state = npu__tail_dim(h, 1);
-    s.cell = s.is_lstm ? d->op->in[2]->dims[h->rank - 1] : s.state;
+    s.cell = s.is_lstm ? d->op->in[s.hx + 1]->dims[h->rank - 1] : s.state;
     s.cells = npu_op_int(d->op, "num_layers", 1) * (npu_op_int(d->op, "bidirectional", 0) ? 2 : 1);
-    s.first = s.is_lstm ? 3 : 2;
+    s.first = s.hx + (s.is_lstm ? 2 : 1);
     s.has_projection = npu_op_arg(d->op, "params") && s.cell != s.state; /* single cells have none */
     s.per_cell = (npu_op_int(d->op, "has_biases", 1) ? 4u : 2u) + s.has_projection;
     return s;
@@ -19070,9 +19247,10 @@ static npu_status npu__check_rnn_cell(npu_deduce *d, const npu__rnn_sizes *s, ui
 static npu_status npu__check_rnn_states(npu_deduce *d, uint32_t rank)
 {
     const npu_bound_arg *hx = npu_op_arg(d->op, "hx");
+    const char *input = npu__is_packed(d->op) ? "data" : "input";
     bool is_list = hx->form == NPU_ARG_TENSORS;
-    npu__check_rank(d, "input", rank, rank);
-    npu__check_float(d, "input", npu__dtype_of(d->op->in[0]));
+    npu__check_rank(d, input, npu__is_packed(d->op) ? 2 : rank, npu__is_packed(d->op) ? 2 : rank);
+    npu__check_float(d, input, npu__dtype_of(d->op->in[0]));
     if (is_list && hx->count != 2) {
         return npu_deduce_fail(d, NPU_ERR_ARITY, "hx", "hx has %u tensors, expected 2", (unsigned)hx->count);
     }
@@ -19085,14 +19263,30 @@ static npu_status npu__check_rnn_states(npu_deduce *d, uint32_t rank)
     return d->status;
 }
 
+/* Rows [steps of all sequences, n] and the sizes of the steps, i64[steps]; states [cells, batch, n]. */
+static npu_status npu__rnn_packed(npu_deduce *d, int64_t *batch)
+{
+    const npu_spec *sizes = npu_deduce_spec(d, "batch_sizes"), *h = d->op->in[2];
+    *batch = h && h->rank == 3 ? h->dims[1] : NPU_DYNAMIC_DIM;
+    npu__check_rnn_states(d, 3);
+    npu__check_dtype(d, "batch_sizes", npu__dtype_of(sizes), sizes->dtype == NPU_I64, "i64");
+    npu__check_rank(d, "batch_sizes", 1, 1);
+    if (!d->status && sizes->dims[0] == 0) {
+        npu_deduce_fail(d, NPU_ERR_SHAPE, "batch_sizes", "batch_sizes has no steps, expected at least 1");
+    }
+    return d->status;
+}
+
 /* Input [steps, batch, n], or with batch_first [batch, steps, n]; states [cells, batch, n]. rnn_relu and rnn_tanh
    also go without a batch: rank is 2 then. */
 static npu_status npu__rnn_input(npu_deduce *d, uint32_t *rank, int64_t *batch)
 {
     const npu_spec *x = d->op->in[0];
-    npu_kind kind = d->op->kind;
     bool is_batch_first = npu_op_int(d->op, "batch_first", 0) != 0;
-    *rank = x->rank == 2 && (kind == NPU_ATEN_RNN_RELU || kind == NPU_ATEN_RNN_TANH) ? 2 : 3;
+    *rank = x->rank == 2 && npu__is_plain_rnn(d->op->kind) ? 2 : 3;
+    if (npu__is_packed(d->op)) {
+        return npu__rnn_packed(d, batch);
+    }
     *batch = *rank == 2 ? 1 : x->dims[is_batch_first ? 0 : 1];
     npu__check_rnn_states(d, *rank);
     if (*rank == 2 && is_batch_first) {
@@ -19130,20 +19324,20 @@ static npu_status npu__type_rnn(npu_deduce *d)
                                (long long)s.cells);
     }
     if (rank == 2) {
-        npu__check_operand(d, 1, "hx", 2, s.cells, s.state, 0);
+        npu__check_operand(d, s.hx, "hx", 2, s.cells, s.state, 0);
     } else {
-        npu__check_operand(d, 1, "hx", 3, s.cells, batch, s.state);
+        npu__check_operand(d, s.hx, "hx", 3, s.cells, batch, s.state);
     }
     if (s.is_lstm) {
-        npu__check_operand(d, 2, "hx", 3, s.cells, batch, s.cell);
+        npu__check_operand(d, s.hx + 1, "hx", 3, s.cells, batch, s.cell);
     }
     for (uint32_t i = 0; i < (uint32_t)s.cells && !d->status; i++) {
-        npu__check_rnn_cell(d, &s, s.first + i * s.per_cell, i < (uint32_t)directions ? y.dims[rank - 1] : width);
+        npu__check_rnn_cell(d, &s, s.first + i * s.per_cell, i < (uint32_t)directions ? npu__tail_dim(&y, 1) : width);
     }
-    y.dims[rank - 1] = width;
+    y.dims[y.rank - 1] = width;
     npu__result_like(d, &y, npu__dtype_of(&y));
-    npu__result_like(d, d->op->in[1], npu__dtype_of(&y));
-    return !s.is_lstm ? d->status : npu__result_like(d, d->op->in[2], npu__dtype_of(&y));
+    npu__result_like(d, d->op->in[s.hx], npu__dtype_of(&y));
+    return !s.is_lstm ? d->status : npu__result_like(d, d->op->in[s.hx + 1], npu__dtype_of(&y));
 }
 
 static npu_status npu__type_rnn_cell(npu_deduce *d)
@@ -19161,6 +19355,82 @@ static npu_status npu__type_rnn_cell(npu_deduce *d)
     npu__check_rnn_cell(d, &s, s.first, x->dims[1]);
     npu__result_like(d, d->op->in[1], npu__dtype_of(x));
     return !s.is_lstm ? d->status : npu__result_like(d, d->op->in[2], npu__dtype_of(x));
+}
+
+/* The sum of known lengths, which must fall, from at most `most` to at least 1; *longest is the first. */
+static npu_status npu__packed_lengths(npu_deduce *d, const char *name, int64_t most, int64_t *sum, int64_t *longest)
+{
+    const npu_spec *lengths = npu_deduce_spec(d, name);
+    const void *data = npu__known_data(d, name);
+    int64_t last = most, steps = most >= 0 ? most : -1;
+    *longest = npu_deduce_data_dim(1, steps);
+    if (!data || lengths->dims[0] < 0) {
+        bool is_bounded = steps >= 0 && lengths->dims[0] >= 0 && npu__dim_mul(steps, lengths->dims[0], &steps);
+        *sum = npu_deduce_data_dim(0, is_bounded ? steps : -1);
+        return d->status;
+    }
+    *sum = 0;
+    for (int64_t i = 0; i < lengths->dims[0] && !d->status; i++) {
+        int64_t len = npu__element_int(NPU_I64, data, (size_t)i);
+        if (len < 1 || (last >= 0 && len > last) || !npu__dim_add(*sum, len, sum)) {
+            npu_deduce_fail(d, NPU_ERR_RANGE, name, "%s %lld is %lld, expected 1 to %lld", name, (long long)i,
+                            (long long)len, (long long)last);
+        }
+        *longest = i ? *longest : len;
+        last = len;
+    }
+    return d->status;
+}
+
+/* [steps, batch, ..] or [batch, steps, ..], lengths [batch] -> [sum of lengths, ..], [longest] */
+static npu_status npu__type_pack_padded(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input"), *lengths = npu_deduce_spec(d, "lengths");
+    bool is_first = npu_op_int(d->op, "batch_first", 0) != 0;
+    int64_t longest = 0;
+    npu_spec y = *x;
+    npu__check_rank(d, "input", 2, NPU_MAX_RANK);
+    npu__check_dtype(d, "lengths", npu__dtype_of(lengths), lengths->dtype == NPU_I64, "i64");
+    npu__check_vector(d, "lengths", x->dims[is_first ? 0 : 1], "batch of input");
+    for (uint32_t i = 0; i < x->rank && !d->status; i++) {
+        if (x->dims[i] == 0) {
+            npu_deduce_fail(d, NPU_ERR_SHAPE, "input", "input dim %u is 0", (unsigned)i);
+        }
+    }
+    if (d->status || npu__packed_lengths(d, "lengths", x->dims[is_first ? 1 : 0], &y.dims[1], &longest)) {
+        return d->status;
+    }
+    npu__result(d, npu__dtype_of(x), x->rank - 1u, y.dims + 1);
+    return npu__result(d, NPU_I64, 1, &longest);
+}
+
+/* [rows, ..], sizes of steps [steps] -> [steps, batch, ..] or [batch, steps, ..], lengths [batch]; batch is the first
+   size, and total_length, where it is above 0, the number of steps. */
+static npu_status npu__type_pad_packed(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "data"), *sizes = npu_deduce_spec(d, "batch_sizes");
+    const void *data = npu__known_data(d, "batch_sizes");
+    int64_t total = npu_op_int(d->op, "total_length", 0), steps = sizes->dims[0], batch, dims[NPU_MAX_RANK];
+    bool is_first = npu_op_int(d->op, "batch_first", 0) != 0;
+    npu__check_rank(d, "data", 1, NPU_MAX_RANK - 1);
+    npu__check_dtype(d, "batch_sizes", npu__dtype_of(sizes), sizes->dtype == NPU_I64, "i64");
+    npu__check_rank(d, "batch_sizes", 1, 1);
+    if (!d->status && (steps == 0 || (total > 0 && total < steps))) {
+        return npu_deduce_fail(d, steps ? NPU_ERR_ATTRIBUTE : NPU_ERR_SHAPE, steps ? "total_length" : "batch_sizes",
+                               "batch_sizes has %lld steps, total_length is %lld", (long long)steps, (long long)total);
+    }
+    batch = data && !d->status ? npu__element_int(NPU_I64, data, 0) : npu_deduce_data_dim(0, x->dims[0]);
+    if (data && !d->status && (batch < 0 || (x->dims[0] >= 0 && batch > x->dims[0]))) {
+        return npu_deduce_fail(d, NPU_ERR_RANGE, "batch_sizes", "the first of batch_sizes is %lld, data has %lld rows",
+                               (long long)batch, (long long)x->dims[0]);
+    }
+    dims[is_first ? 1 : 0] = total > 0 ? total : steps;
+    dims[is_first ? 0 : 1] = batch;
+    for (uint32_t i = 1; i < x->rank && !d->status; i++) {
+        dims[i + 1] = x->dims[i];
+    }
+    npu__result(d, npu__dtype_of(x), x->rank + 1u, dims);
+    return npu__result(d, NPU_I64, 1, &batch);
 }
 
 /* x1 [..,P,M], x2 [..,R,M] -> [..,P,R] */
@@ -19432,6 +19702,75 @@ static npu_status npu__type_triplet(npu_deduce *d)
     all = npu_spec_tensor(near, j.rank, j.dims);
     npu__check_norm_not_empty(d, &all, 1u << rows, npu_op_float(d->op, "p", 2));
     return npu__result_loss(d, npu_dtype_promote(near, far), rows, j.dims);
+}
+
+/* The largest target length: of a list, of a constant, or at most what targets have room for. */
+static npu_status npu__ctc_longest(npu_deduce *d, int64_t *longest)
+{
+    const npu_bound_arg *list = npu_op_arg(d->op, "target_lengths");
+    const npu_spec *targets = npu_deduce_spec(d, "targets"), *given = npu_deduce_spec(d, "target_lengths");
+    const void *data = given ? npu__known_data(d, "target_lengths") : NULL;
+    int64_t n = given ? (given->rank ? given->dims[0] : 1) : (int64_t)list->count, room = npu__tail_dim(targets, 1);
+    *longest = given && (!data || n < 0) ? npu_deduce_data_dim(0, room) : 0;
+    for (int64_t i = 0; i < n && (data || !given) && !d->status; i++) {
+        int64_t len = given ? npu__element_int(npu__dtype_of(given), data, (size_t)i)
+                            : npu_op_int_at(d->op, "target_lengths", (uint32_t)i);
+        if (len < 0 || (room >= 0 && len > room)) {
+            npu_deduce_fail(d, NPU_ERR_RANGE, "target_lengths", "target_lengths %lld is %lld, targets have %lld",
+                            (long long)i, (long long)len, (long long)room);
+        }
+        *longest = len > *longest ? len : *longest;
+    }
+    return d->status;
+}
+
+/* Lengths of a batch of sequences: as many numbers, or vectors; of one sequence perhaps a 0-d one. */
+static npu_status npu__ctc_lengths(npu_deduce *d, const char *name, int64_t batch, bool is_one)
+{
+    const npu_spec *x = npu_deduce_spec(d, name);
+    if (!x && batch >= 0 && npu_op_list_len(d->op, name) != (uint64_t)batch) {
+        return npu_deduce_fail(d, NPU_ERR_ARITY, name, "%s has %u numbers, expected the batch %lld", name,
+                               (unsigned)npu_op_list_len(d->op, name), (long long)batch);
+    }
+    if (!x || npu__check_index(d, name) || (is_one && x->rank == 0)) {
+        return d->status;
+    }
+    return npu__check_vector(d, name, batch, "batch of log_probs");
+}
+
+/* log_probs [T,N,C], targets [N,S] or all in one row, lengths [N] -> [N], [N, T, 2 longest + 1]. ctc_loss has the first
+   alone, reduced to 0-d but for reduction 0, and takes one sequence without N. */
+static npu_status npu__type_ctc(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "log_probs"), *targets = npu_deduce_spec(d, "targets");
+    bool is_raw = d->def->schema->name[0] == '_', is_one = !is_raw && x->rank == 2;
+    int64_t blank = npu_op_int(d->op, "blank", 0), reduction = npu_op_int(d->op, "reduction", 0), longest = 0, most,
+            dims[3];
+    npu__check_float(d, "log_probs", npu__dtype_of(x));
+    npu__check_rank(d, "log_probs", is_raw ? 3 : 2, 3);
+    npu__check_index(d, "targets");
+    npu__check_rank(d, "targets", 1, 2);
+    dims[0] = x->dims[0], dims[1] = is_one ? 1 : x->dims[1], dims[2] = npu__tail_dim(x, 1);
+    if (targets->rank == 2) {
+        npu__check_dim(d, "targets", 0, dims[1], "batch of log_probs");
+    }
+    if (d->status || npu__ctc_lengths(d, "input_lengths", dims[1], is_one) ||
+        npu__ctc_lengths(d, "target_lengths", dims[1], is_one)) {
+        return d->status;
+    }
+    if (blank < 0 || (dims[2] >= 0 && blank >= dims[2]) || reduction < 0 || reduction > 2) {
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "blank", "blank is %lld of %lld classes, reduction %lld of 0 to 2",
+                               (long long)blank, (long long)dims[2], (long long)reduction);
+    }
+    if (npu__ctc_longest(d, &longest) || !is_raw) {
+        return npu__result(d, npu__dtype_of(x), reduction || is_one ? 0 : 1, dims + 1);
+    }
+    most = longest < 0 ? npu__dim_bound(longest) : longest;
+    most = most < 0 || most > INT64_MAX / 4 ? -1 : 2 * most + 1;
+    dims[2] = longest < 0 ? npu_deduce_data_dim(0, most) : most;
+    npu__result(d, npu__dtype_of(x), 1, dims + 1);
+    longest = dims[0], dims[0] = dims[1], dims[1] = longest;
+    return npu__result(d, npu__dtype_of(x), 3, dims);
 }
 
 /* ---- rules: quantisation ---- */

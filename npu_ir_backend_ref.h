@@ -6960,6 +6960,35 @@ static npu_status npu__ref_where_indices_launch(const npu_launch *l, uint32_t pa
     return l->num_out ? npu__ref_put_truths(l, y, 1, l->out[0].dims[0]) : NPU_OK;
 }
 
+/* As many rows as are asked for: those that there are not hold a number instead. */
+static npu_status npu__ref_nonzero_static_prepare(npu_prepare *p)
+{
+    int64_t *fill = (int64_t *)npu_prepare_alloc(p, sizeof *fill);
+    if (!fill) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    *fill = npu_op_int(p->op, "fill_value", -1);
+    p->state = fill;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_nonzero_static_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    int64_t *y[NPU_MAX_RANK] = { NULL }, *at = (int64_t *)l->y[0], rank = l->out[0].dims[1];
+    (void)part;
+    (void)parts;
+    for (int64_t i = 0; i < npu__ref_len(&l->out[0]); i++) {
+        at[i] = *(const int64_t *)l->state;
+    }
+    for (int64_t i = 0; i < rank; i++) {
+        y[i] = at + i;
+    }
+    if (npu__ref_len(&l->out[0])) {
+        (void)npu__ref_put_truths(l, y, rank, l->out[0].dims[0]); /* there may be more, or fewer */
+    }
+    return NPU_OK;
+}
+
 /* ---- combinations: rows of indices in order, each one `step` or more above the one before ---- */
 
 static npu_status npu__ref_combinations_prepare(npu_prepare *p)
@@ -11810,9 +11839,9 @@ static npu_status npu__ref_complex_prod_prepare(npu_prepare *p)
 
 typedef struct npu__ref_rnn {
     int64_t steps, batch, input, gates, cell, state; /* as in the type rule; gates 4 = LSTM, 3 = GRU */
-    int64_t layers, directions;
-    bool relu, sequence, batch_first;
-    uint32_t first, per_cell, projection; /* operands; projection: among those of a cell, 0 = none */
+    int64_t layers, directions, rows;
+    bool relu, sequence, batch_first, packed; /* packed: operand 1 says how many of the batch have each step */
+    uint32_t hx, first, per_cell, projection; /* operands; projection: among those of a cell, 0 = none */
     uint32_t dtype, number;               /* of the operands, of sums */
     size_t size;                          /* of a number */
     size_t from_input, from_state, h, c, wide, line[2], gemm; /* offsets in the workspace */
@@ -11837,8 +11866,11 @@ enum { NPU__REF_RNN_TANH, NPU__REF_RNN_RELU, NPU__REF_GRU, NPU__REF_LSTM }; /* m
 
 static void npu__ref_rnn_sizes(npu__ref_rnn *s, const npu_prepare *p)
 {
-    const npu_tensor *x = &p->in[0], *h = &p->in[1];
+    const npu_tensor *x = &p->in[0], *h;
     bool lstm = p->mode == NPU__REF_LSTM;
+    s->packed = npu_op_arg(p->op, "batch_sizes") != NULL;
+    s->hx = s->packed ? 2 : 1;
+    h = &p->in[s->hx];
     s->sequence = npu_op_arg(p->op, "params") != NULL;
     s->relu = p->mode == NPU__REF_RNN_RELU;
     s->gates = lstm ? 4 : p->mode == NPU__REF_GRU ? 3 : 1;
@@ -11846,11 +11878,12 @@ static void npu__ref_rnn_sizes(npu__ref_rnn *s, const npu_prepare *p)
     s->layers = npu_op_int(p->op, "num_layers", 1);
     s->directions = npu_op_int(p->op, "bidirectional", 0) ? 2 : 1;
     s->batch = s->sequence && h->rank == 2 ? 1 : h->dims[h->rank - 2];
-    s->steps = s->sequence ? x->dims[s->batch_first ? 1 : 0] : 1;
+    s->steps = s->packed ? p->in[1].dims[0] : s->sequence ? x->dims[s->batch_first ? 1 : 0] : 1;
+    s->rows = s->packed ? x->dims[0] : s->steps * s->batch;
     s->input = x->dims[x->rank - 1];
     s->state = h->dims[h->rank - 1];
-    s->cell = lstm ? p->in[2].dims[h->rank - 1] : s->state;
-    s->first = lstm ? 3 : 2;
+    s->cell = lstm ? p->in[s->hx + 1].dims[h->rank - 1] : s->state;
+    s->first = s->hx + (lstm ? 2 : 1);
     s->per_cell = npu_op_int(p->op, "has_biases", 1) ? 4 : 2;
     s->projection = s->cell != s->state ? s->per_cell++ : 0;
     s->dtype = x->dtype, s->number = npu__ref_sum_dtype(x->dtype), s->size = npu__ref_sum_size(x->dtype);
@@ -11879,7 +11912,7 @@ static npu_status npu__ref_rnn_prepare(npu_prepare *p)
     p->state = s;
     s->isa = p->isa;
     npu__ref_rnn_sizes(s, p);
-    rows = s->steps * s->batch, width = s->directions * s->state;
+    rows = s->rows, width = s->directions * s->state;
     s->from_input = npu__ref_rnn_reserve(s, &p->workspace, rows, s->gates * s->cell);
     s->from_state = npu__ref_rnn_reserve(s, &p->workspace, s->batch, s->gates * s->cell);
     s->h = npu__ref_rnn_reserve(s, &p->workspace, s->batch, s->state);
@@ -11951,16 +11984,17 @@ static void npu__ref_rnn_product(const npu__ref_rnn *s, const npu_launch *l, npu
     npu__ref_gemm(g, 0, 1);
 }
 
-/* One step: row `row` of the input's products is that of batch item 0, the others `step` rows apart. */
-static void npu__ref_rnn_step(const npu__ref_rnn *s, const npu_launch *l, uint32_t weights, int64_t row,
+/* One step of the first `batch` items: row `row` of the input's products is that of item 0, the others `step` rows
+   apart. */
+static void npu__ref_rnn_step(const npu__ref_rnn *s, const npu_launch *l, uint32_t weights, int64_t batch, int64_t row,
                               int64_t step)
 {
     char *base = (char *)l->workspace;
     int64_t gates = s->gates * s->cell, size = (int64_t)s->size;
     bool biases = s->per_cell >= 4;
-    npu__ref_product g = npu__ref_rnn_gemm(s, s->number, s->batch, gates, s->state);
+    npu__ref_product g = npu__ref_rnn_gemm(s, s->number, batch, gates, s->state);
     npu__ref_rnn_product(s, l, &g, base + s->h, weights + 1, biases ? weights + 3 : 0, s->from_state);
-    for (int64_t b = 0; b < s->batch; b++) {
+    for (int64_t b = 0; b < batch; b++) {
         char *state = base + s->h + b * s->state * size,
              *to = s->projection ? base + s->wide + b * s->cell * size : state;
         npu__ref_rnn_gates(s, base + s->from_input + (row + b * step) * gates * size,
@@ -11968,7 +12002,7 @@ static void npu__ref_rnn_step(const npu__ref_rnn *s, const npu_launch *l, uint32
                            to);
     }
     if (s->projection) {
-        g = npu__ref_rnn_gemm(s, s->number, s->batch, s->state, s->cell);
+        g = npu__ref_rnn_gemm(s, s->number, batch, s->state, s->cell);
         npu__ref_rnn_product(s, l, &g, base + s->wide, weights + s->projection, 0, s->h);
     }
 }
@@ -11980,20 +12014,26 @@ static void npu__ref_rnn_direction(const npu__ref_rnn *s, const npu_launch *l, c
 {
     char *base = (char *)l->workspace;
     int64_t backward = cell % s->directions, width = s->directions * s->state, n = s->batch * s->state;
-    int64_t time = s->batch_first ? 1 : s->batch, item = s->batch_first ? s->steps : 1;
+    int64_t time = s->batch_first ? 1 : s->batch, item = s->batch_first ? s->steps : 1, after = 0;
+    const int64_t *sizes = s->packed ? (const int64_t *)l->x[1] : NULL;
     uint32_t weights = s->first + (uint32_t)cell * s->per_cell;
-    npu__ref_product g = npu__ref_rnn_gemm(s, first ? s->dtype : s->number, s->steps * s->batch, s->gates * s->cell,
+    npu__ref_product g = npu__ref_rnn_gemm(s, first ? s->dtype : s->number, s->rows, s->gates * s->cell,
                                     first ? s->input : width);
     npu__ref_rnn_product(s, l, &g, x, weights, s->per_cell >= 4 ? weights + 2 : 0, s->from_input);
-    npu__ref_load_numbers(s->isa, base + s->h, l->x[1], s->dtype, cell * n, 1, (size_t)n);
+    npu__ref_load_numbers(s->isa, base + s->h, l->x[s->hx], s->dtype, cell * n, 1, (size_t)n);
     if (s->gates == 4) {
-        npu__ref_load_numbers(s->isa, base + s->c, l->x[2], s->dtype, cell * s->batch * s->cell, 1,
+        npu__ref_load_numbers(s->isa, base + s->c, l->x[s->hx + 1], s->dtype, cell * s->batch * s->cell, 1,
                               (size_t)(s->batch * s->cell));
     }
     for (int64_t t = 0; t < s->steps; t++) {
-        int64_t row = (backward ? s->steps - 1 - t : t) * time;
-        npu__ref_rnn_step(s, l, weights, row, item);
-        for (int64_t b = 0; b < s->batch; b++) {
+        int64_t at = backward ? s->steps - 1 - t : t, row = at * time, batch = s->batch;
+        if (s->packed) {
+            batch = sizes[at];
+            row = backward ? s->rows - after - batch : after;
+            after += batch;
+        }
+        npu__ref_rnn_step(s, l, weights, batch, row, item);
+        for (int64_t b = 0; b < batch; b++) {
             memcpy(base + to + (size_t)((row + b * item) * width + backward * s->state) * s->size,
                    base + s->h + (size_t)(b * s->state) * s->size, (size_t)s->state * s->size);
         }
@@ -12005,11 +12045,28 @@ static void npu__ref_rnn_direction(const npu__ref_rnn *s, const npu_launch *l, c
     }
 }
 
+/* Sizes of the steps of packed sequences, longest first: from `batch` on they fall, and sum to `rows`. */
+static bool npu__ref_are_batch_sizes(const int64_t *sizes, int64_t steps, int64_t batch, int64_t rows)
+{
+    int64_t last = batch;
+    for (int64_t t = 0; t < steps; t++) {
+        if (sizes[t] < (t ? 0 : batch) || sizes[t] > last || sizes[t] > rows) {
+            return false;
+        }
+        last = sizes[t];
+        rows -= last;
+    }
+    return rows == 0;
+}
+
 static npu_status npu__ref_rnn_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_rnn *s = l->state;
     const void *x = l->x[0];
     (void)part, (void)parts;
+    if (s->packed && !npu__ref_are_batch_sizes((const int64_t *)l->x[1], s->steps, s->batch, s->rows)) {
+        return NPU_ERR_RANGE;
+    }
     for (int64_t layer = 0; layer < s->layers; layer++) {
         size_t to = s->line[layer % 2];
         for (int64_t i = 0; i < s->directions; i++) {
@@ -12019,10 +12076,105 @@ static npu_status npu__ref_rnn_launch(const npu_launch *l, uint32_t part, uint32
     }
     if (s->sequence) {
         npu__ref_store_numbers(s->isa, l->y[0], s->dtype, 0, 1, x,
-                               (size_t)(s->steps * s->batch * s->directions * s->state));
+                               (size_t)(s->rows * s->directions * s->state));
     }
     return NPU_OK;
 }
+
+/* ---- packing: rows [steps, batch, n] or [batch, steps, n] and the same without those that padding fills ---- */
+
+typedef struct npu__ref_pack {
+    int64_t steps, batch, rows; /* of the packed tensor */
+    size_t row;                 /* bytes */
+    bool batch_first;
+    char fill[16];              /* an element of padding */
+    size_t size;                /* of an element */
+} npu__ref_pack;
+
+static npu_status npu__ref_pack_prepare(npu_prepare *p)
+{
+    npu__ref_pack *s = (npu__ref_pack *)npu_prepare_alloc(p, sizeof *s);
+    bool packs = npu_op_arg(p->op, "lengths") != NULL;
+    const npu_tensor *padded = packs ? &p->in[0] : &p->out[0], *packed = packs ? &p->out[0] : &p->in[0];
+    double fill = npu_scalar_value(npu_op_scalar(p->op, "padding_value", npu_scalar_int(0)));
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->batch_first = npu_op_int(p->op, "batch_first", 0) != 0;
+    s->steps = padded->dims[s->batch_first ? 1 : 0], s->batch = padded->dims[s->batch_first ? 0 : 1];
+    s->rows = packed->dims[0];
+    s->size = npu__ref_size(padded->dtype);
+    s->row = npu__ref_dims_len(packed, 1, packed->rank) * s->size;
+    if (npu__ref_compute_class(padded->dtype) == NPU__I64) {
+        int64_t whole = (int64_t)fill;
+        npu__ref_store_i64(s->fill, padded->dtype, 0, 1, &whole, 1);
+    } else {
+        npu__ref_store_f64(s->fill, padded->dtype, 0, 1, &fill, 1);
+    }
+    p->state = s;
+    return NPU_OK;
+}
+
+/* Byte offset of the row of item b at step t of the padded tensor. */
+static size_t npu__ref_padded_row(const npu__ref_pack *s, int64_t t, int64_t b)
+{
+    return (size_t)(s->batch_first ? b * s->steps + t : t * s->batch + b) * s->row;
+}
+
+/* Lengths fall, so that those which have step t are the first ones. */
+static npu_status npu__ref_pack_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_pack *s = (const npu__ref_pack *)l->state;
+    const int64_t *lengths = (const int64_t *)l->x[1];
+    int64_t *sizes = (int64_t *)l->y[1], at = 0, last = s->steps;
+    (void)part, (void)parts;
+    for (int64_t b = 0; b < s->batch; b++) {
+        if (lengths[b] < 1 || lengths[b] > last) {
+            return NPU_ERR_RANGE;
+        }
+        last = lengths[b];
+        at += last;
+    }
+    if (at != s->rows || (s->batch && lengths[0] != l->out[1].dims[0])) {
+        return NPU_ERR_RANGE;
+    }
+    at = 0;
+    for (int64_t t = 0; t < l->out[1].dims[0]; t++) {
+        for (sizes[t] = 0; sizes[t] < s->batch && lengths[sizes[t]] > t; sizes[t]++, at++) {
+            memcpy((char *)l->y[0] + (size_t)at * s->row,
+                   (const char *)l->x[0] + npu__ref_padded_row(s, t, sizes[t]), s->row);
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_pad_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_pack *s = (const npu__ref_pack *)l->state;
+    const int64_t *sizes = (const int64_t *)l->x[1];
+    int64_t *lengths = (int64_t *)l->y[1], steps = l->in[1].dims[0], at = 0;
+    (void)part, (void)parts;
+    if (!npu__ref_are_batch_sizes(sizes, steps, s->batch, s->rows)) {
+        return NPU_ERR_RANGE;
+    }
+    memset(lengths, 0, (size_t)s->batch * sizeof *lengths);
+    for (int64_t t = 0; t < s->steps; t++) {
+        for (int64_t b = 0; b < s->batch; b++) {
+            char *row = (char *)l->y[0] + npu__ref_padded_row(s, t, b);
+            if (t < steps && b < sizes[t]) {
+                memcpy(row, (const char *)l->x[0] + (size_t)at++ * s->row, s->row);
+                lengths[b]++;
+                continue;
+            }
+            for (size_t i = 0; i < s->row; i += s->size) {
+                memcpy(row + i, s->fill, s->size);
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+#define NPU__REF_PACK_ROW(kind, launch) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_pack_prepare, launch)
 
 #define NPU__REF_RNN_ROW(kind, mode) \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_rnn_prepare, npu__ref_rnn_launch)
@@ -12035,7 +12187,13 @@ static npu_status npu__ref_rnn_launch(const npu_launch *l, uint32_t part, uint32
     NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU, NPU__REF_RNN_RELU),                 \
     NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH, NPU__REF_RNN_TANH),                 \
     NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU_CELL, NPU__REF_RNN_RELU),            \
-    NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH_CELL, NPU__REF_RNN_TANH),
+    NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH_CELL, NPU__REF_RNN_TANH), \
+    NPU__REF_PACK_ROW(NPU_ATEN_PACK_PADDED_SEQUENCE, npu__ref_pack_launch),  \
+    NPU__REF_PACK_ROW(NPU_ATEN_PAD_PACKED_SEQUENCE, npu__ref_pad_launch),    \
+    NPU__REF_RNN_ROW(NPU_ATEN_GRU_DATA, NPU__REF_GRU),                       \
+    NPU__REF_RNN_ROW(NPU_ATEN_LSTM_DATA, NPU__REF_LSTM),                     \
+    NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU_DATA, NPU__REF_RNN_RELU),             \
+    NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH_DATA, NPU__REF_RNN_TANH),
 
 /* ---- distances ---- */
 
@@ -13746,7 +13904,9 @@ static npu_status npu__ref_masked_launch(const npu_launch *l, uint32_t part, uin
       npu__ref_repeat_launch),                                                                     \
     NPU__REF_ROW(NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, "plain", 0, NULL, npu__ref_repeat_prepare,     \
       npu__ref_repeat_launch),                                                                     \
-    NPU__REF_PLACE_KERNEL(NPU_ATEN_EMBEDDING_DENSE_BACKWARD, npu__ref_embedding_backward_prepare),
+    NPU__REF_PLACE_KERNEL(NPU_ATEN_EMBEDDING_DENSE_BACKWARD, npu__ref_embedding_backward_prepare), \
+    NPU__REF_ROW(NPU_ATEN_NONZERO_STATIC, "plain", 0, NULL, npu__ref_nonzero_static_prepare,       \
+                 npu__ref_nonzero_static_launch),
 
 /* ---- borders: pads and roll ----
 
@@ -17117,6 +17277,94 @@ static npu_status npu__ref_aminmax_launch_wide(const npu_launch *l, uint32_t par
     return npu__ref_aminmax(l, part, parts, npu__ref_reduce_launch_wide);
 }
 
+/* ---- segments of a dim: data is [outer, n, inner], the result [outer, segments, inner] ---- */
+
+typedef struct npu__ref_segments {
+    int64_t outer, n, segments, inner;
+    int lengths; /* operand: lengths, or offsets, which are one more */
+    bool offsets, unsafe, has_initial, mean;
+    char reduce; /* first letter, 'x' for max, 'n' for min */
+    double initial;
+} npu__ref_segments;
+
+static npu_status npu__ref_segment_prepare(npu_prepare *p)
+{
+    npu__ref_segments *s = (npu__ref_segments *)npu_prepare_alloc(p, sizeof *s);
+    const npu_tensor *x = &p->in[0];
+    uint32_t axis = npu__ref_axis(npu_op_int(p->op, "axis", 0), x->rank);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->outer = (int64_t)npu__ref_dims_len(x, 0, axis);
+    s->inner = (int64_t)npu__ref_dims_len(x, axis + 1, x->rank);
+    s->n = x->dims[axis], s->segments = p->out[0].dims[axis];
+    s->offsets = npu_op_has(p->op, "offsets");
+    s->lengths = npu_op_operand(p->op, s->offsets ? "offsets" : "lengths");
+    s->unsafe = npu_op_int(p->op, "unsafe", 0) != 0;
+    s->has_initial = npu_op_has(p->op, "initial");
+    s->mean = npu_op_str_is(p->op, "reduce", "mean");
+    s->reduce = npu_op_str_is(p->op, "reduce", "max") ? 'x' : npu_op_str_is(p->op, "reduce", "min") ? 'n'
+                : npu_op_str_is(p->op, "reduce", "prod") ? 'p' : 's';
+    s->initial = s->has_initial ? npu_scalar_value(npu_op_scalar(p->op, "initial", npu_scalar_int(0)))
+                 : s->reduce == 'x' ? (double)-INFINITY : s->reduce == 'n' ? (double)INFINITY : s->reduce == 'p';
+    p->state = s;
+    return NPU_OK;
+}
+
+/* `count` elements, `inner` apart. What is no number stays. */
+static double npu__ref_segment_of(const npu_launch *l, const npu__ref_segments *s, int64_t first, int64_t count)
+{
+    double y = s->initial;
+    for (int64_t i = 0; i < count; i++) {
+        double x = npu__ref_element(l, 0, (size_t)(first + i * s->inner));
+        switch (s->reduce) {
+        case 'x': y = NPU__REF_MOST(y, x); break;
+        case 'n': y = NPU__REF_LEAST(y, x); break;
+        case 'p': y *= x; break;
+        default: y += x; break;
+        }
+    }
+    return !s->mean ? y : count ? y / (double)count : s->has_initial ? y : (double)NAN;
+}
+
+/* Segment k of a row: where it begins and how long it is. Those that lengths give follow each other. */
+static bool npu__ref_segment_at(const npu_launch *l, const npu__ref_segments *s, int64_t row, int64_t k, int64_t *begin,
+                                int64_t *count)
+{
+    int64_t at[2] = { 0 };
+    npu__ref_load_i64(at, l->x[s->lengths], l->in[s->lengths].dtype, row * (s->segments + s->offsets) + k, 1,
+                      s->offsets ? 2 : 1);
+    if (s->offsets) {
+        *begin = at[0], at[1] = at[0] < 0 || at[1] < at[0] ? -1 : at[1] - at[0];
+    }
+    *count = at[s->offsets];
+    return *count >= 0 && *begin <= s->n && *count <= s->n - *begin;
+}
+
+static npu_status npu__ref_segment_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_segments *s = (const npu__ref_segments *)l->state;
+    (void)part;
+    (void)parts;
+    for (int64_t row = 0; row < s->outer; row++) {
+        int64_t begin = 0, count = 0;
+        for (int64_t k = 0; k < s->segments; k++) {
+            if (!npu__ref_segment_at(l, s, row, k, &begin, &count)) {
+                return NPU_ERR_RANGE;
+            }
+            for (int64_t i = 0; i < s->inner; i++) {
+                double y = npu__ref_segment_of(l, s, (row * s->n + begin) * s->inner + i, count);
+                npu__ref_store_f64(l->y[0], l->out[0].dtype, (row * s->segments + k) * s->inner + i, 1, &y, 1);
+            }
+            begin += count;
+        }
+        if (!s->offsets && !s->unsafe && begin != s->n) {
+            return NPU_ERR_RANGE;
+        }
+    }
+    return NPU_OK;
+}
+
 /* ---- renorm: a norm per index of a dim, and what it is over the most ---- */
 
 typedef struct npu__ref_renorm {
@@ -17740,7 +17988,8 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
                               npu__ref_extreme_takes),                                                           \
     NPU__REF_REDUCE_KERNELS(NPU_ATEN_SUM_TO_SIZE, NPU__SUM),                                                     \
     NPU__REF_ROW(NPU_ATEN_TRACE, "plain", 0, NULL, NULL, npu__ref_trace_launch),                                 \
-    NPU__REF_ROW(NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch),
+    NPU__REF_ROW(NPU_ATEN_RENORM, "plain", 0, NULL, npu__ref_renorm_prepare, npu__ref_renorm_launch), \
+    NPU__REF_ROW(NPU_ATEN_SEGMENT_REDUCE, "plain", 0, NULL, npu__ref_segment_prepare, npu__ref_segment_launch),
 
 static bool npu__ref_vector_norm_supported_f32(const npu_op_info *op)
 {
@@ -18746,6 +18995,7 @@ typedef struct npu__ref_histogram {
     bool counts;      /* histc: its edges are no result, so that a place may be off by a rounding */
     bool given;       /* the range is not that of the elements */
     double low, high;
+    int64_t first, step, count; /* its elements */
 } npu__ref_histogram;
 
 static npu_status npu__ref_histogram_prepare(npu_prepare *p)
@@ -18758,6 +19008,7 @@ static npu_status npu__ref_histogram_prepare(npu_prepare *p)
     s->bins = (size_t)p->out[0].dims[0];
     s->density = npu_op_int(p->op, "density", 0) != 0;
     s->counts = p->op->kind == NPU_ATEN_HISTC;
+    s->step = 1, s->count = npu__ref_len(&p->in[0]);
     if (s->counts) {
         s->low = npu_scalar_value(npu_op_scalar(p->op, "min", none));
         s->high = npu_scalar_value(npu_op_scalar(p->op, "max", none));
@@ -18783,8 +19034,8 @@ static npu_status npu__ref_histogram_edges(const npu_launch *l, const npu__ref_h
     if (!s->given) {
         low = npu__ref_fold_start(NPU__MIN);
         high = npu__ref_fold_start(NPU__MAX);
-        npu__ref_fold(&low, NPU__MIN, false, l->x[0], dtype, 0, 1, (size_t)npu__ref_len(&l->in[0]));
-        npu__ref_fold(&high, NPU__MAX, false, l->x[0], dtype, 0, 1, (size_t)npu__ref_len(&l->in[0]));
+        npu__ref_fold(&low, NPU__MIN, false, l->x[0], dtype, s->first, s->step, (size_t)s->count);
+        npu__ref_fold(&high, NPU__MAX, false, l->x[0], dtype, s->first, s->step, (size_t)s->count);
     }
     if (!(high.f - high.f == 0.0 && low.f - low.f == 0.0)) {
         return NPU_ERR_RANGE;
@@ -18872,6 +19123,112 @@ static npu_status npu__ref_histogram_launch(const npu_launch *l, uint32_t part, 
     }
     return NPU_OK;
 }
+
+/* A histogram for each dim of the points, which begins at `at` among all edges. */
+typedef struct npu__ref_histogramdd {
+    npu__ref_histogram dim[NPU_MAX_RANK];
+    size_t at[NPU_MAX_RANK], edges, boxes;
+    uint32_t num_dims;
+    int weight; /* operand, -1 = none */
+    bool density, given;
+} npu__ref_histogramdd;
+
+static npu_status npu__ref_histogramdd_prepare(npu_prepare *p)
+{
+    npu__ref_histogramdd *s = (npu__ref_histogramdd *)npu_prepare_alloc(p, sizeof *s);
+    size_t numbers;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->num_dims = p->out[0].rank;
+    s->boxes = (size_t)npu__ref_len(&p->out[0]);
+    s->weight = npu_op_operand(p->op, "weight");
+    s->density = npu_op_int(p->op, "density", 0) != 0;
+    s->given = npu_op_arg(p->op, "bins")->form == NPU_ARG_TENSORS;
+    for (uint32_t i = 0; i < s->num_dims; i++) {
+        npu__ref_histogram *h = &s->dim[i];
+        bool has_range = npu_op_has(p->op, "range");
+        h->bins = (size_t)p->out[0].dims[i];
+        h->first = i, h->step = s->num_dims, h->count = npu__ref_len(&p->in[0]) / s->num_dims;
+        h->given = has_range || h->count == 0;
+        h->low = has_range ? npu_op_float_at(p->op, "range", 2 * i) : 0.0;
+        h->high = has_range ? npu_op_float_at(p->op, "range", 2 * i + 1) : 1.0;
+        s->at[i] = s->edges;
+        s->edges += h->bins + 1;
+    }
+    p->state = s;
+    return npu_size_add(s->edges, s->boxes, &numbers) && npu_size_mul(numbers, sizeof(double), &p->workspace)
+               ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+/* The box of point i, or SIZE_MAX outside. */
+static size_t npu__ref_box_of(const npu_launch *l, const npu__ref_histogramdd *s, const double *edges, int64_t i)
+{
+    size_t box = 0;
+    for (uint32_t k = 0; k < s->num_dims; k++) {
+        const npu__ref_histogram *h = &s->dim[k];
+        double x = npu__ref_element(l, 0, (size_t)(i * s->num_dims + k));
+        const double *e = edges + s->at[k];
+        if (!(x >= e[0] && x <= e[h->bins])) {
+            return SIZE_MAX;
+        }
+        box = box * h->bins + npu__ref_histogram_bin(h, e, l->in[0].dtype, x);
+    }
+    return box;
+}
+
+/* Every box over the whole, and over its size. */
+static void npu__ref_boxes_to_density(const npu__ref_histogramdd *s, const double *edges, double *sums)
+{
+    double total = 0.0;
+    for (size_t i = 0; i < s->boxes; i++) {
+        total += sums[i];
+    }
+    for (size_t i = 0; i < s->boxes; i++) {
+        size_t rest = i;
+        sums[i] /= total;
+        for (uint32_t k = s->num_dims; k-- > 0; rest /= s->dim[k].bins) {
+            const double *e = edges + s->at[k] + rest % s->dim[k].bins;
+            sums[i] /= e[1] - e[0];
+        }
+    }
+}
+
+static npu_status npu__ref_histogramdd_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_histogramdd *s = (const npu__ref_histogramdd *)l->state;
+    double *edges = (double *)l->workspace, *sums = edges + s->edges;
+    uint32_t dtype = l->in[0].dtype;
+    (void)part;
+    (void)parts;
+    for (uint32_t k = 0; k < s->num_dims; k++) {
+        npu_status status = NPU_OK;
+        if (s->given) {
+            npu__ref_load_f64(edges + s->at[k], l->x[1 + k], dtype, 0, 1, s->dim[k].bins + 1);
+        } else {
+            status = npu__ref_histogram_edges(l, &s->dim[k], edges + s->at[k]);
+        }
+        if (status) {
+            return status;
+        }
+        npu__ref_store_f64(l->y[1 + k], dtype, 0, 1, edges + s->at[k], s->dim[k].bins + 1);
+    }
+    memset(sums, 0, s->boxes * sizeof *sums);
+    for (int64_t i = 0; i < s->dim[0].count; i++) {
+        size_t box = npu__ref_box_of(l, s, edges, i);
+        if (box != SIZE_MAX) {
+            sums[box] += npu__ref_has(l, s->weight) ? npu__ref_element(l, s->weight, (size_t)i) : 1.0;
+        }
+    }
+    if (s->density) {
+        npu__ref_boxes_to_density(s, edges, sums);
+    }
+    npu__ref_store_f64(l->y[0], dtype, 0, 1, sums, s->boxes);
+    return NPU_OK;
+}
+
+#define NPU__REF_HISTOGRAMDD_ROW(kind) \
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_histogramdd_prepare, npu__ref_histogramdd_launch)
 
 /* ---- sets: slices of a dim, or elements, each once ---- */
 
@@ -19005,7 +19362,10 @@ static npu_status npu__ref_unique_launch(const npu_launch *l, uint32_t part, uin
     NPU__REF_ROW(NPU_ATEN_HISTOGRAM_BIN_CT, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch), \
     NPU__REF_ROW(NPU_ATEN_UNIQUE2, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),                \
     NPU__REF_ROW(NPU_ATEN_UNIQUE_CONSECUTIVE, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),     \
-    NPU__REF_ROW(NPU_ATEN_UNIQUE_DIM, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch),
+    NPU__REF_ROW(NPU_ATEN_UNIQUE_DIM, "plain", 0, NULL, npu__ref_unique_prepare, npu__ref_unique_launch), \
+    NPU__REF_HISTOGRAMDD_ROW(NPU_ATEN_HISTOGRAMDD),                                                                    \
+    NPU__REF_HISTOGRAMDD_ROW(NPU_ATEN_HISTOGRAMDD_INT_BINS),                                                           \
+    NPU__REF_HISTOGRAMDD_ROW(NPU_ATEN_HISTOGRAMDD_TENSORLIST_BINS),
 
 /* ---- resize: every result is a sum over taps, which are the product of those of its dims ---- */
 
@@ -19158,19 +19518,26 @@ static void npu__ref_merge_taps(npu__ref_taps *t)
 
 /* Bytes are mixed with whole numbers of 16 bits, which have as many digits as the largest weight of a dim allows.
    Source: ATen UpSampleKernel.cpp. */
+static int npu__ref_weight_bits(double most)
+{
+    int bits = 0;
+    while (bits < 22 && npu__math_floor(0.5 + npu__math_ldexp(most, bits + 1)) < 32768) {
+        bits++;
+    }
+    return bits;
+}
+
 static int npu__ref_round_taps(npu__ref_taps *taps, int64_t count)
 {
     double most = 0.0;
-    int bits = 0;
+    int bits;
     for (int64_t o = 0; o < count; o++) {
         npu__ref_merge_taps(&taps[o]);
         for (int i = 0; i < taps[o].count; i++) {
             most = taps[o].weight[i] > most ? taps[o].weight[i] : most;
         }
     }
-    while (bits < 22 && npu__math_floor(0.5 + npu__math_ldexp(most, bits + 1)) < 32768) {
-        bits++;
-    }
+    bits = npu__ref_weight_bits(most);
     for (int64_t o = 0; o < count; o++) {
         for (int i = 0; i < taps[o].count; i++) {
             taps[o].weight[i] = npu__math_round(npu__math_ldexp(taps[o].weight[i], bits));
@@ -19258,6 +19625,151 @@ static npu_status npu__ref_resize_launch(const npu_launch *l, uint32_t part, uin
     }
     return NPU_OK;
 }
+
+/* ---- resize of two dims without aliasing: weights spread as far as a result stands for elements ---- */
+
+/* The elements of one result along a dim, and where their weights begin. */
+typedef struct npu__ref_smooth_taps {
+    int64_t first, count;
+    const double *weight;
+} npu__ref_smooth_taps;
+
+typedef struct npu__ref_smooth {
+    size_t planes;
+    int64_t in[2], out[2];
+    const npu__ref_smooth_taps *taps[2];
+    bool is_bytes;
+    int bits[2];
+} npu__ref_smooth;
+
+/* Of 0 at the result's centre, 1 at the next element's where there are no fewer results. Source: ATen UpSample.h; the
+   cubic has a = -0.5 here. */
+static double npu__ref_smooth_weight(int mode, double x)
+{
+    const double a = -0.5;
+    x = fabs(x);
+    if (mode == NPU__LINEAR) {
+        return x < 1.0 ? 1.0 - x : 0.0;
+    }
+    return x < 1.0 ? ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0 : x < 2.0 ? (((x - 5.0) * x + 8.0) * x - 4.0) * a : 0.0;
+}
+
+/* Weights of result o, which sum to 1; `room` is for those of a dim. */
+static npu__ref_smooth_taps npu__ref_smooth_taps_at(int mode, double step, int64_t in, int64_t o, double *room)
+{
+    double centre = step * ((double)o + 0.5), wide = step >= 1.0 ? step : 1.0, total = 0.0;
+    double support = wide * (mode == NPU__LINEAR ? 1.0 : 2.0);
+    double low = npu__math_floor(centre - support + 0.5), high = npu__math_floor(centre + support + 0.5);
+    npu__ref_smooth_taps w = { 0 };
+    w.first = low > 0 ? low < (double)in ? (int64_t)low : in : 0;
+    w.count = (high > 0 ? high < (double)in ? (int64_t)high : in : 0) - w.first;
+    w.count = w.count > 0 ? w.count : 0;
+    w.weight = room;
+    for (int64_t i = 0; i < w.count; i++) {
+        room[i] = npu__ref_smooth_weight(mode, ((double)(w.first + i) - centre + 0.5) / wide);
+        total += room[i];
+    }
+    for (int64_t i = 0; i < w.count && total != 0.0; i++) {
+        room[i] /= total;
+    }
+    return w;
+}
+
+/* Weights of 16 bits for bytes: as many digits as the largest allows. */
+static int npu__ref_round_weights(double *weight, size_t count)
+{
+    double most = 0.0;
+    int bits;
+    for (size_t i = 0; i < count; i++) {
+        most = weight[i] > most ? weight[i] : most;
+    }
+    bits = npu__ref_weight_bits(most);
+    for (size_t i = 0; i < count; i++) {
+        weight[i] = npu__math_round(npu__math_ldexp(weight[i], bits));
+    }
+    return bits;
+}
+
+/* The spreads of dim d and their weights. */
+static npu_status npu__ref_smooth_dim(npu_prepare *p, npu__ref_smooth *s, uint32_t d)
+{
+    int64_t in = s->in[d], out = s->out[d];
+    double scale = npu__ref_resize_scale(p->op, (int)p->mode, d, 2), reach;
+    double step = scale > 0.0 ? 1.0 / scale : (double)in / (double)(out > 0 ? out : 1);
+    npu__ref_smooth_taps *w = (npu__ref_smooth_taps *)npu_prepare_alloc(p, (size_t)(out + 1) * sizeof *w);
+    double *weight;
+    size_t most, count = 0;
+    if (npu_op_int(p->op, "align_corners", 0)) {
+        step = out > 1 ? (double)(in - 1) / (double)(out - 1) : 0.0;
+    }
+    reach = 2.0 * (step > 1.0 ? step : 1.0) * (p->mode == NPU__LINEAR ? 1.0 : 2.0) + 2.0;
+    most = (size_t)(reach < (double)in ? (int64_t)reach : in); /* weights of one result */
+    weight = npu_size_mul(most + 1, (size_t)(out + 1) * sizeof *weight, &most)
+                 ? (double *)npu_prepare_alloc(p, most) : NULL;
+    if (!w || !weight) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (int64_t o = 0; o < out; o++) {
+        w[o] = npu__ref_smooth_taps_at((int)p->mode, step, in, o, weight + count);
+        count += (size_t)w[o].count;
+    }
+    s->bits[d] = s->is_bytes ? npu__ref_round_weights(weight, count) : 0;
+    s->taps[d] = w;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_smooth_prepare(npu_prepare *p)
+{
+    npu__ref_smooth *s = (npu__ref_smooth *)npu_prepare_alloc(p, sizeof *s);
+    bool is_empty = npu__ref_len(&p->out[0]) == 0;
+    npu_status status = NPU_OK;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->is_bytes = p->in[0].dtype == NPU_U8;
+    s->planes = npu__ref_dims_len(&p->in[0], 0, 2);
+    for (uint32_t d = 0; d < 2 && !status; d++) {
+        s->in[d] = p->in[0].dims[2 + d];
+        s->out[d] = is_empty ? 0 : p->out[0].dims[2 + d];
+        status = npu__ref_smooth_dim(p, s, d);
+    }
+    p->state = s;
+    p->parts = npu__ref_item_parts(s->planes * (size_t)s->out[0], (size_t)s->out[1] * 16);
+    return status;
+}
+
+/* Rows are mixed first, bytes to bytes, then the columns. */
+static double npu__ref_smooth_at(const npu_launch *l, const npu__ref_smooth *s, size_t plane,
+                                 const npu__ref_smooth_taps *h, const npu__ref_smooth_taps *w)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < h->count; i++) {
+        size_t row = (plane * (size_t)s->in[0] + (size_t)(h->first + i)) * (size_t)s->in[1] + (size_t)w->first;
+        double mixed = 0.0;
+        for (int64_t k = 0; k < w->count; k++) {
+            mixed += w->weight[k] * npu__ref_element(l, 0, row + (size_t)k);
+        }
+        sum += h->weight[i] * (s->is_bytes ? npu__ref_byte_of(mixed, s->bits[1]) : mixed);
+    }
+    return s->is_bytes ? npu__ref_byte_of(sum, s->bits[0]) : sum;
+}
+
+static npu_status npu__ref_smooth_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_smooth *s = (const npu__ref_smooth *)l->state;
+    size_t height = (size_t)s->out[0], width = (size_t)s->out[1], begin, end;
+    npu__ref_share(s->planes * height, part, parts, &begin, &end);
+    for (size_t row = begin; row < end; row++) {
+        for (size_t o = 0; o < width; o++) {
+            double y = npu__ref_smooth_at(l, s, row / height, &s->taps[0][row % height], &s->taps[1][o]);
+            npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)(row * width + o), 1, &y, 1);
+        }
+    }
+    return NPU_OK;
+}
+
+#define NPU__REF_SMOOTH_KERNEL(kind, mode) \
+    NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_smooth_prepare, npu__ref_smooth_launch)
 
 /* ---- sampling at the points of a grid ---- */
 
@@ -19388,7 +19900,11 @@ static npu_status npu__ref_grid_launch(const npu_launch *l, uint32_t part, uint3
     NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC, NPU__NEAREST_EXACT), \
     NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER),                                       \
     NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER_2D),                                    \
-    NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER_3D),
+    NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER_3D), \
+    NPU__REF_SMOOTH_KERNEL(NPU_ATEN_UPSAMPLE_BILINEAR2D_AA, NPU__LINEAR),              \
+    NPU__REF_SMOOTH_KERNEL(NPU_ATEN_UPSAMPLE_BILINEAR2D_AA_VEC, NPU__LINEAR),          \
+    NPU__REF_SMOOTH_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D_AA, NPU__CUBIC),                \
+    NPU__REF_SMOOTH_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D_AA_VEC, NPU__CUBIC),
 
 /* ---- distances and bags ---- */
 
@@ -19884,6 +20400,153 @@ static npu_status npu__ref_nll_launch(const npu_launch *l, uint32_t part, uint32
         npu__ref_store_f64(l->y[1], l->out[1].dtype, 0, 1, &total, 1);
     }
     return NPU_OK;
+}
+
+/* ---- connectionist temporal classification: a target label by label, blanks between them and around ---- */
+
+typedef struct npu__ref_ctc {
+    int64_t steps, batch, classes, width, room, blank; /* width: of the prefixes of a step; room: of a row of targets */
+    int64_t reduction;
+    bool rows, lists, raw, finite; /* targets are rows, lengths lists; prefixes are a result; infinity counts as 0 */
+    int64_t *lengths[2];           /* of inputs, of targets */
+} npu__ref_ctc;
+
+static npu_status npu__ref_ctc_prepare(npu_prepare *p)
+{
+    npu__ref_ctc *s = (npu__ref_ctc *)npu_prepare_alloc(p, sizeof *s);
+    const npu_tensor *x = &p->in[0], *targets = &p->in[1];
+    static const char *const names[] = { "input_lengths", "target_lengths" };
+    size_t bytes;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->raw = npu_op_arg(p->op, "reduction") == NULL;
+    s->steps = x->dims[0], s->batch = x->rank == 2 ? 1 : x->dims[1], s->classes = x->dims[x->rank - 1];
+    s->rows = targets->rank == 2, s->room = targets->dims[targets->rank - 1];
+    s->width = s->raw ? p->out[1].dims[2] : 2 * s->room + 1;
+    s->reduction = npu_op_int(p->op, "reduction", 0);
+    s->finite = !s->raw && npu_op_int(p->op, "zero_infinity", 0);
+    s->blank = npu_op_int(p->op, "blank", 0);
+    s->lists = p->op->num_in == 2;
+    for (uint32_t k = 0; k < 2 && s->lists; k++) {
+        s->lengths[k] = (int64_t *)npu_prepare_alloc(p, (size_t)(s->batch + 1) * sizeof(int64_t));
+        if (!s->lengths[k]) {
+            return NPU_ERR_NO_MEMORY;
+        }
+        for (int64_t i = 0; i < s->batch; i++) {
+            s->lengths[k][i] = npu_op_int_at(p->op, names[k], (uint32_t)i);
+        }
+    }
+    p->state = s;
+    if (!npu_size_mul((size_t)s->width, 2 * sizeof(double) + sizeof(int64_t), &bytes)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    p->workspace = bytes;
+    return NPU_OK;
+}
+
+static int64_t npu__ref_ctc_length(const npu__ref_ctc *s, const npu_launch *l, uint32_t which, int64_t item)
+{
+    int64_t len = 0;
+    if (s->lists) {
+        return s->lengths[which][item];
+    }
+    npu__ref_load_i64(&len, l->x[2 + which], l->in[2 + which].dtype, item, 1, 1);
+    return len;
+}
+
+/* log(e^a + e^b + e^c) */
+static double npu__ref_log_sum(double a, double b, double c)
+{
+    double most = a > b ? a : b;
+    most = most > c ? most : c;
+    return most == -HUGE_VAL ? most
+                             : most + npu__math_log(npu__math_exp(a - most) + npu__math_exp(b - most) +
+                                                    npu__math_exp(c - most));
+}
+
+/* The labels of a target with a blank before each and at the end; false where one is no class. */
+static bool npu__ref_ctc_labels(const npu__ref_ctc *s, const npu_launch *l, int64_t first, int64_t len, int64_t *labels)
+{
+    bool ok = true;
+    for (int64_t i = 0; i < len; i++) {
+        npu__ref_load_i64(labels + 2 * i + 1, l->x[1], l->in[1].dtype, first + i, 1, 1);
+        labels[2 * i] = s->blank;
+        ok = ok && labels[2 * i + 1] >= 0 && labels[2 * i + 1] < s->classes;
+    }
+    labels[2 * len] = s->blank;
+    return ok;
+}
+
+/* Logs of the probabilities of the prefixes at step t, from those of the step before: each label follows itself, the
+   one before it, or, where they differ and it is no blank, the one before that. */
+static void npu__ref_ctc_step(const npu__ref_ctc *s, const npu_launch *l, int64_t item, int64_t t, int64_t width,
+                              const int64_t *labels, const double *before, double *now)
+{
+    for (int64_t i = 0; i < width; i++) {
+        double x = npu__ref_element(l, 0, (size_t)((t * s->batch + item) * s->classes + labels[i])), from = -HUGE_VAL;
+        if (t == 0) {
+            now[i] = i < 2 ? x : from;
+            continue;
+        }
+        if (i > 1 && labels[i] != s->blank && labels[i] != labels[i - 2]) {
+            from = before[i - 2];
+        }
+        now[i] = npu__ref_log_sum(before[i], i > 0 ? before[i - 1] : -HUGE_VAL, from) + x;
+    }
+}
+
+static npu_status npu__ref_ctc_item(const npu__ref_ctc *s, const npu_launch *l, int64_t item, int64_t first,
+                                    double *loss)
+{
+    int64_t steps = npu__ref_ctc_length(s, l, 0, item), len = npu__ref_ctc_length(s, l, 1, item), width = 2 * len + 1;
+    double *now = (double *)l->workspace, *before = now + s->width;
+    int64_t *labels = (int64_t *)(void *)(before + s->width);
+    if (steps < 0 || steps > s->steps || !npu__ref_ctc_labels(s, l, first, len, labels)) {
+        return NPU_ERR_RANGE;
+    }
+    *loss = len ? HUGE_VAL : 0;
+    for (int64_t t = 0; t < (s->raw ? s->steps : steps); t++) {
+        for (int64_t i = 0; i < s->width; i++) {
+            now[i] = -HUGE_VAL;
+        }
+        if (t < steps) {
+            npu__ref_ctc_step(s, l, item, t, width, labels, before, now);
+            *loss = -npu__ref_log_sum(now[width - 1], width > 1 ? now[width - 2] : -HUGE_VAL, -HUGE_VAL);
+        }
+        if (s->raw) {
+            npu__ref_store_f64(l->y[1], l->out[1].dtype, (item * s->steps + t) * s->width, 1, now, (size_t)s->width);
+        }
+        memcpy(before, now, (size_t)s->width * sizeof *now);
+    }
+    *loss = s->finite && isinf(*loss) ? 0 : *loss;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_ctc_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_ctc *s = (const npu__ref_ctc *)l->state;
+    npu_status status = NPU_OK;
+    double sum = 0, loss = 0;
+    int64_t at = 0;
+    (void)part, (void)parts;
+    for (int64_t i = 0; i < s->batch && !status; i++) {
+        int64_t len = npu__ref_ctc_length(s, l, 1, i);
+        if (len < 0 || len > s->room - (s->rows ? 0 : at) || len > s->width / 2) {
+            return NPU_ERR_RANGE;
+        }
+        status = npu__ref_ctc_item(s, l, i, s->rows ? i * s->room : at, &loss);
+        at += len;
+        sum += s->reduction == 1 ? loss / (double)(len > 1 ? len : 1) : loss;
+        if (s->reduction == 0) {
+            npu__ref_store_f64(l->y[0], l->out[0].dtype, i, 1, &loss, 1);
+        }
+    }
+    sum /= s->reduction == 1 ? (double)s->batch : 1.0;
+    if (s->reduction) {
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, 0, 1, &sum, 1);
+    }
+    return status;
 }
 
 /* ---- cosine similarity: operands broadcast as in losses, one dim summed ---- */
@@ -20504,7 +21167,11 @@ static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTI_MARGIN_LOSS),                                                        \
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS),                                                   \
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS_FORWARD),                                           \
-    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_TRIPLET_MARGIN_LOSS),
+    NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_TRIPLET_MARGIN_LOSS), \
+    NPU__REF_ROW(NPU_ATEN_CTC_LOSS_RAW, "plain", 0, NULL, npu__ref_ctc_prepare, npu__ref_ctc_launch),                \
+    NPU__REF_ROW(NPU_ATEN_CTC_LOSS_RAW_TENSOR, "plain", 0, NULL, npu__ref_ctc_prepare, npu__ref_ctc_launch),         \
+    NPU__REF_ROW(NPU_ATEN_CTC_LOSS_INTLIST, "plain", 0, NULL, npu__ref_ctc_prepare, npu__ref_ctc_launch),            \
+    NPU__REF_ROW(NPU_ATEN_CTC_LOSS_TENSOR, "plain", 0, NULL, npu__ref_ctc_prepare, npu__ref_ctc_launch),
 
 /* -----------------------------------------------------------------------------------------------------------
    ROUNDING TO INTEGERS, PACKED WEIGHTS                                                     >>kernels-rounding

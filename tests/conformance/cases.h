@@ -382,10 +382,11 @@ static inline bool conf_read_out(conf_file *f, conf_case *c)
     return conf_is_one_of(form, "none", "skip", "skip") || conf_fail(f, "unknown form of result");
 }
 
+/* A list of results, which may follow single ones. */
 static inline bool conf_read_outs(conf_file *f, conf_case *c)
 {
     uint32_t n = 0;
-    if (!conf_count(f, &n, CONF_MAX_OUTS)) {
+    if (!conf_count(f, &n, CONF_MAX_OUTS - c->num_outs)) {
         return false;
     }
     conf_tensor *items = (conf_tensor *)conf_keep(c, n * sizeof *items);
@@ -393,10 +394,10 @@ static inline bool conf_read_outs(conf_file *f, conf_case *c)
         return false;
     }
     for (uint32_t i = 0; i < n; i++) {
-        c->outs[i].form = items[i].absent ? CONF_OUT_NONE : CONF_OUT_TENSOR;
-        c->outs[i].tensor = items[i];
+        conf_out *out = &c->outs[c->num_outs++];
+        out->form = items[i].absent ? CONF_OUT_NONE : CONF_OUT_TENSOR;
+        out->tensor = items[i];
     }
-    c->num_outs = n;
     return true;
 }
 
