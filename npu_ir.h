@@ -6956,10 +6956,9 @@ static void npu__copy_tail(char *dst, size_t size, const char *src)
 
 static void npu__copy_head(char *dst, size_t size, const char *src)
 {
-    size_t len = src ? strlen(src) : 0;
-    len = len >= size ? size - 1 : len;
-    if (len) {
-        memcpy(dst, src, len);
+    size_t len = 0;
+    for (; src && len + 1 < size && src[len]; len++) {
+        dst[len] = src[len];
     }
     dst[len] = 0;
 }
