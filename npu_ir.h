@@ -6292,7 +6292,9 @@ NPU_IR_API void npu_plan_print_advice(const npu_plan_desc *desc, const npu_advic
                                       npu_text *text);
 NPU_IR_API void npu_plan_print_memory(const npu_plan *plan, npu_text *text);
 #ifndef NPU_IR_NO_DIAGRAMS
-NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text); /* Graphviz, ops coloured by backend */
+/* Graphviz: ops coloured by backend, with the reason where the first choice did not get them, and the words as tooltip;
+   values that move between backends with their bytes. Without weights. */
+NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text);
 #endif /* NPU_IR_NO_DIAGRAMS */
 #endif /* NPU_IR_NO_REPORT */
 
@@ -27801,8 +27803,14 @@ static void npu__dot_head(npu_text *text, const char *name)
                   "    edge [fontname=\"sans-serif\", fontsize=9, color=gray40];\n");
 }
 
-/* Values that no op makes; parameters and constants are drawn small, there are many. */
-static void npu__dot_sources(npu_text *text, const npu_graph *g)
+static bool npu__is_weight(const npu_graph *g, uint32_t value)
+{
+    uint32_t role = g->values[value].role;
+    return role == NPU_ROLE_PARAM || role == NPU_ROLE_CONSTANT;
+}
+
+/* Values that no op makes; parameters and constants are drawn small, there are many. Plans are drawn without them. */
+static void npu__dot_sources(npu_text *text, const npu_graph *g, bool has_weights)
 {
     static const char *const looks[] = {
         "", "shape=ellipse, fillcolor=lightyellow", "shape=note, fontsize=9, fillcolor=gray95",
@@ -27811,7 +27819,7 @@ static void npu__dot_sources(npu_text *text, const npu_graph *g)
     char label[16];
     for (uint32_t i = 1; i < g->num_values; i++) {
         uint32_t role = g->values[i].role;
-        if (role >= NPU_ROLE_INPUT && role <= NPU_ROLE_STATE) {
+        if (role >= NPU_ROLE_INPUT && role <= NPU_ROLE_STATE && (has_weights || !npu__is_weight(g, i))) {
             npu_text_printf(text, "    v%u [%s, label=\"", (unsigned)i, looks[role]);
             npu__text_escaped(text, npu__value_label(g, i, label));
             npu__text_str(text, "\\n");
@@ -27828,19 +27836,26 @@ static void npu__dot_node(npu_text *text, const npu_graph *g, uint32_t value)
     npu_text_printf(text, "    %c%u", producer ? 'o' : 'v', (unsigned)(producer ? producer : value));
 }
 
-static void npu__dot_edge(npu_text *text, const npu_graph *g, uint32_t value, const char *to, uint32_t to_id)
+/* moved: bytes, of a value that moves between backends on this way; else 0. */
+static void npu__dot_edge(npu_text *text, const npu_graph *g, uint32_t value, const char *to, uint32_t to_id,
+                          uint64_t moved)
 {
     npu__dot_node(text, g, value);
     npu_text_printf(text, " -> %s%u", to, (unsigned)to_id);
     if (g->values[value].producer) {
         npu__text_str(text, " [label=\"");
         npu__text_spec_escaped(text, g, g->specs[g->values[value].spec]);
-        npu__text_str(text, "\"]");
+        if (moved) {
+            npu_text_printf(text, "\\n%llu bytes\", penwidth=2]", (unsigned long long)moved);
+        } else {
+            npu__text_str(text, "\"]");
+        }
     }
     npu__text_str(text, ";\n");
 }
 
-static void npu__dot_op(npu_text *text, const npu_graph *g, uint32_t id, const char *color)
+static void npu__dot_op(npu_text *text, const npu_graph *g, uint32_t id, const char *color, uint32_t reason,
+                        const char *words)
 {
     const npu__op *o = &g->ops[id];
     npu_text_printf(text, "    o%u [shape=box, style=\"filled,rounded\", fillcolor=%s, label=\"",
@@ -27849,6 +27864,10 @@ static void npu__dot_op(npu_text *text, const npu_graph *g, uint32_t id, const c
     if (o->name || (o->num_results && g->values[o->first_result].name)) {
         npu__text_str(text, "\\n");
         npu__text_escaped(text, o->name ? g->names[o->name] : g->names[g->values[o->first_result].name]);
+    }
+    if (reason != NPU_REASON_CLAIMED) {
+        npu_text_printf(text, "\\n%s\", tooltip=\"", npu_reason_text(reason));
+        npu__text_escaped(text, words);
     }
     npu__text_str(text, "\"];\n");
 }
@@ -27859,7 +27878,7 @@ static void npu__dot_operands(npu_text *text, const npu_graph *g, uint32_t id)
     for (uint32_t i = 0; i < o->num_operands; i++) {
         uint32_t value = g->uses[o->first_operand + i].value;
         if (value) {
-            npu__dot_edge(text, g, value, "o", id);
+            npu__dot_edge(text, g, value, "o", id, 0);
         }
     }
 }
@@ -27870,7 +27889,7 @@ static void npu__dot_outputs(npu_text *text, const npu_graph *g)
         npu_text_printf(text, "    out%u [shape=ellipse, fillcolor=lightyellow, label=\"", (unsigned)i);
         npu__text_escaped(text, g->names[g->outputs[i].b]);
         npu__text_str(text, "\"];\n");
-        npu__dot_edge(text, g, g->outputs[i].a, "out", i);
+        npu__dot_edge(text, g, g->outputs[i].a, "out", i, 0);
     }
     for (uint32_t i = 0; i < g->num_updates; i++) {
         npu__dot_node(text, g, g->updates[i].b);
@@ -27885,9 +27904,9 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text
         return NPU_ERR_NO_MEMORY;
     }
     npu__dot_head(text, g->name);
-    npu__dot_sources(text, g);
+    npu__dot_sources(text, g, true);
     for (uint32_t i = 1; i < g->num_ops; i++) {
-        npu__dot_op(text, g, i, "white");
+        npu__dot_op(text, g, i, "white", NPU_REASON_CLAIMED, "");
         npu__dot_operands(text, g, i);
     }
     npu__dot_outputs(text, g);
@@ -51070,6 +51089,28 @@ static const char *npu__backend_color(int backend)
     return backend < 0 ? "\"#ff6666\"" : colors[(uint32_t)backend % NPU__COUNT(colors)];
 }
 
+static void npu__dot_placed(npu_text *text, const npu_plan *plan, npu_op op)
+{
+    const char *words;
+    uint32_t reason;
+    int backend = npu_plan_op_backend(plan, op, &reason, &words);
+    npu__dot_op(text, plan->graph, op.id, npu__backend_color(backend), reason, words);
+}
+
+/* What an op reads, but for weights. */
+static void npu__dot_moves(npu_text *text, const npu_plan *plan, uint32_t id)
+{
+    const npu_graph *g = plan->graph;
+    const npu__op *o = &g->ops[id];
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        uint32_t value = g->uses[o->first_operand + i].value, maker = g->values[value].producer;
+        bool moves = maker && plan->targets[maker].backend != plan->targets[id].backend;
+        if (value && !npu__is_weight(g, value)) {
+            npu__dot_edge(text, g, value, "o", id, moves ? npu__value_size(g, value) : 0);
+        }
+    }
+}
+
 /* A box around the ops of one step. */
 static void npu__dot_step(npu_text *text, const npu_plan *plan, uint32_t i)
 {
@@ -51081,8 +51122,7 @@ static void npu__dot_step(npu_text *text, const npu_plan *plan, uint32_t i)
     npu__text_escaped(text, npu__backend_label(plan, (int)step->backend));
     npu__text_str(text, "\";\n");
     for (uint32_t k = 0; k < step->num_ops; k++) {
-        npu__dot_op(text, npu_plan_graph(plan), step->ops[k].id,
-                    npu__backend_color(npu_plan_backend(plan, step->backend) ? (int)step->backend : -1));
+        npu__dot_placed(text, plan, step->ops[k]);
     }
     npu__text_str(text, "    }\n");
 }
@@ -51095,7 +51135,7 @@ NPU__COLD NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *tex
         return;
     }
     npu__dot_head(text, npu_graph_name(g));
-    npu__dot_sources(text, g);
+    npu__dot_sources(text, g, false);
     for (uint32_t i = 0; i < npu_plan_num_steps(plan); i++) {
         if (npu_plan_step(plan, i)->type == NPU_STEP_PARTITION) {
             npu__dot_step(text, plan, i);
@@ -51103,9 +51143,9 @@ NPU__COLD NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *tex
     }
     for (uint32_t op = 1; op <= npu_graph_num_ops(g); op++) {
         if (npu_plan_op_backend(plan, npu__make_op(op), NULL, NULL) < 0) {
-            npu__dot_op(text, g, op, npu__backend_color(-1));
+            npu__dot_placed(text, plan, npu__make_op(op));
         }
-        npu__dot_operands(text, g, op);
+        npu__dot_moves(text, plan, op);
     }
     npu__dot_outputs(text, g);
     npu__text_str(text, "}\n");
