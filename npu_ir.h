@@ -5933,9 +5933,11 @@ typedef struct npu_plan_desc {
     /* on any but the last backend; the smallest are given up first, with costs those that save least; 0 = no limit */
     uint32_t max_groups;
     uint64_t max_transfer_bytes;        /* of the whole plan: more is NPU_ERR_BUDGET; 0 = no limit */
-    bool no_fallback;                   /* an op on the last backend is NPU_ERR_BUDGET */
+    bool no_fallback;                   /* an op on the last backend is NPU_ERR_BUDGET, even where that would be faster */
     bool no_inplace;                    /* results never take an operand's memory */
-    /* groups are the longest runs of ops with one target in the order of emission, as document 001 says */
+    /* Groups are the longest runs of ops with one target in the order of emission, as document 001 says. Plans are made
+       so, too, where values on the host would else take more than 1 MiB, and more than 1.25 times what they take in
+       that order; but not with overlap, max_groups or min_group_ops. */
     bool contiguous;
     /* For runs that overlap (npu_exec_desc.overlap): steps that may meet there share no memory, which would keep them
        apart; and what the calling thread runs is parted by what it waits for, but not with contiguous. */
@@ -5983,7 +5985,9 @@ typedef struct npu_step {
 typedef struct npu_prediction {
     bool has_times;            /* there were rates or a cost slot; else the times are 0 */
     double ns;                 /* all steps in order, graph inputs and outputs included */
-    double last_ns;            /* the same with each op on the last backend that takes it; not below ns */
+    /* The same with each op on the last backend that takes it; not below ns, but with no_fallback, or where a program
+       found less memory than the plan, or a refused group, and had to plan anew. */
+    double last_ns;
     double ops_ns, launch_ns, transfer_ns; /* what ns is the sum of */
     /* moved to devices and from them; host backends need no moves. Values with runtime dims count at their largest. */
     uint32_t num_up, num_down;
@@ -44853,12 +44857,78 @@ static npu_status npu__check_expected(const npu_plan *plan, npu_diag *diag)
         : NPU_OK;
 }
 
+static npu_status npu__replan(npu_plan *plan, bool contiguous, npu_diag *diag)
+{
+    npu_status status;
+    plan->desc.contiguous = contiguous;
+    status = npu__regroup(plan);
+    status = status ? status : npu__build_steps(plan, diag);
+    return status ? status : npu__fit_plan(plan, diag);
+}
+
+static bool npu__is_on_host(const npu_plan *plan, uint32_t op) { return !npu__is_device(plan, plan->targets[op].backend); }
+
+/* Bytes of results that lie in host memory at one time, were each op to run where it was emitted, and were nothing
+   shared; the largest number where there is no memory to find that out. */
+static uint64_t npu__emitted_peak(const npu_plan *plan)
+{
+    const npu_graph *g = plan->graph;
+    uint64_t *freed = (uint64_t *)npu__alloc_zero(&plan->allocator, plan->num_ops * sizeof *freed), live = 0, peak = 0;
+    for (uint32_t id = 1; freed && id < plan->num_ops; id++) {
+        const npu__op *o = &g->ops[id];
+        for (uint32_t v = o->first_result; v < o->first_result + o->num_results; v++) {
+            uint64_t bytes = npu__value_size(g, v);
+            bool is_there = npu__is_on_host(plan, id);
+            uint32_t last = id;
+            for (uint32_t u = g->values[v].first_use; u; u = g->uses[u - 1].next) {
+                is_there = is_there || npu__is_on_host(plan, g->uses[u - 1].op);
+                last = g->uses[u - 1].op > last ? g->uses[u - 1].op : last;
+            }
+            live += is_there ? bytes : 0;
+            freed[last] += is_there ? bytes : 0;
+        }
+        peak = live > peak ? live : peak;
+        live -= freed[id];
+    }
+    peak = freed ? peak : UINT64_MAX;
+    npu__free(&plan->allocator, freed, plan->num_ops * sizeof *freed);
+    return peak;
+}
+
+static uint64_t npu__host_bytes(const npu_plan *plan)
+{
+    uint64_t bytes = 0;
+    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+        bytes += npu__is_device(plan, b) ? 0 : plan->memory[b].activations;
+    }
+    return bytes;
+}
+
+/* Groups that wait for all that they can take keep more values alive: too many, and the order of emission is kept. */
+enum { NPU__WIDE_BYTES = 1 << 20 };
+static npu_status npu__not_wider(npu_plan *plan, npu_diag *diag)
+{
+    const npu_plan_desc *d = &plan->desc;
+    uint64_t wide = npu__host_bytes(plan), most = wide / 5 * 4;
+    npu_diag tried;
+    npu_status status;
+    if (d->contiguous || d->overlap || d->max_groups || d->min_group_ops || wide <= NPU__WIDE_BYTES ||
+        npu__emitted_peak(plan) >= most) {
+        return NPU_OK;
+    }
+    memset(&tried, 0, sizeof tried);
+    status = npu__replan(plan, true, &tried);
+    if (status == NPU_ERR_BUDGET || (status == NPU_OK && npu__host_bytes(plan) >= most)) {
+        return npu__replan(plan, false, diag);
+    }
+    return status ? npu__fail(diag, status, "%s", tried.message) : NPU_OK;
+}
+
 /* Limits and capacities may have left less than launches and transfers cost: then each op goes to the last backend that
    takes it. */
 static npu_status npu__not_slower(npu_plan *plan, npu_diag *diag)
 {
     npu_prediction p;
-    npu_status status;
     if (!NPU__HAS_COSTS || !plan->op_ns || plan->desc.no_fallback) {
         return NPU_OK;
     }
@@ -44875,9 +44945,7 @@ static npu_status npu__not_slower(npu_plan *plan, npu_diag *diag)
             }
         }
     }
-    status = npu__regroup(plan);
-    status = status ? status : npu__build_steps(plan, diag);
-    return status ? status : npu__fit_plan(plan, diag);
+    return npu__replan(plan, plan->desc.contiguous, diag);
 }
 
 /* ---- plans: validation ---- */
@@ -45264,6 +45332,7 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     status = status ? status : npu__check_fallback(plan, diag);
     status = status ? status : npu__build_steps(plan, diag);
     status = status ? status : npu__fit_plan(plan, diag);
+    status = status ? status : npu__not_wider(plan, diag);
     status = status ? status : npu__not_slower(plan, diag);
     status = status ? status : npu__check_expected(plan, diag);
     status = status ? status : npu__plan_bodies(plan, desc, diag);

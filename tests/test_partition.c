@@ -631,6 +631,40 @@ static void test_groups_of_transformer(void)
     }
 }
 
+/* 16 branches, each of an op on the CPU, one on the accelerator and a sum on the CPU: all at once they keep 16 large values
+   alive, one after the other one. */
+static uint64_t host_bytes_of_branches(int64_t size, bool contiguous, bool overlap, uint32_t *groups)
+{
+    static const char *const deny[] = { "aten.neg.default", "aten.sum.dim_IntList" };
+    npu_sim_desc desc = { .deny = deny, .num_deny = 2 };
+    rig r = rig_start(&desc, 1);
+    npu_value x = npu_input(r.graph, "x", F32(size)), all = { 0 };
+    npu_memory m;
+    for (int i = 0; i < 16; i++) {
+        npu_value y = npu_sum(r.graph, npu_relu(r.graph, npu_neg(r.graph, x)), DIMS(0), 1, false);
+        all = i ? npu_add(r.graph, all, y) : y;
+    }
+    npu_output(r.graph, "y", all);
+    r.desc.contiguous = contiguous;
+    r.desc.overlap = overlap;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_memory(r.plan, 1, &m), NPU_OK);
+    *groups = count_groups(r.plan, 0);
+    rig_end(&r);
+    return m.activations;
+}
+
+static void test_host_memory(void)
+{
+    uint32_t groups, few;
+    uint64_t least = host_bytes_of_branches(1 << 18, true, false, &groups);
+    NPU_CHECK(groups >= 16);
+    NPU_CHECK(host_bytes_of_branches(1 << 18, false, false, &groups) * 4 <= least * 5);
+    NPU_CHECK(host_bytes_of_branches(1 << 18, false, true, &few) > 2 * least && few < groups);
+    host_bytes_of_branches(1 << 10, false, false, &few); /* too little to matter */
+    NPU_CHECK(few < groups);
+}
+
 /* The order of emission does not matter. */
 static void test_shuffled(void)
 {
@@ -1885,6 +1919,7 @@ int main(void)
     NPU_RUN(test_groups_of_shapes);
     NPU_RUN(test_groups_of_large);
     NPU_RUN(test_groups_of_transformer);
+    NPU_RUN(test_host_memory);
     NPU_RUN(test_shuffled);
     NPU_RUN(test_grouped_runs);
     NPU_RUN(test_least_cost);
