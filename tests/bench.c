@@ -1,4 +1,4 @@
-/* bench.c - what the library costs: bench [PART]   parts: executor graphs gemm int8 passes kernels; default all.
+/* bench.c - what the library costs: bench [PART]   parts: executor graphs plan gemm int8 passes kernels; default all.
    bench kernels [WORD]...   only ops, or groups of them, that contain a word.
 
    One thread, processor time, median of 9 repetitions of at least 20 ms each (kernels: 5 ms; graphs: of 3, 1 for a million
@@ -224,6 +224,105 @@ static void bench_graphs(void)
         printf("  %-30s %10.1f ms %10.1f ms %10.2f\n", names[i], times[0][i] * 1e3, times[1][i] * 1e3, log10(times[1][i] / times[0][i]));
     }
     printf("  %-30s %10.1f    %10.1f\n", "bytes per op", (double)bytes[0] / sizes[0], (double)bytes[1] / sizes[1]);
+}
+
+/* ---- plan: groups, placement by cost, memory ------------------------------------------------------------- */
+
+static npu_status refuse_relu(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    (void)ctx;
+    answer->reason = op->kind == NPU_ATEN_RELU ? NPU_REASON_OP : NPU_REASON_CLAIMED;
+    return NPU_OK;
+}
+
+/* Every fourth op is one that the device refuses. */
+static npu_graph *long_chain(uint32_t num_ops)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, (const int64_t[]){ 64 }));
+    for (uint32_t i = 0; i < num_ops; i++) {
+        x = i % 4 == 3 ? npu_relu(g, x) : npu_abs(g, x);
+    }
+    npu_output(g, "y", x);
+    return g;
+}
+
+/* 64 values alive at any time, so that no single value cuts it. */
+static npu_graph *tangle(uint32_t num_ops)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value last[64];
+    uint64_t seed = 1;
+    for (int i = 0; i < 64; i++) {
+        last[i] = i ? last[0] : npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, (const int64_t[]){ 64 }));
+    }
+    for (uint32_t i = 0; i < num_ops; i++) {
+        uint32_t r = (uint32_t)((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 33);
+        npu_value a = last[r % 64], b = last[r / 64 % 64], *to = &last[r / 4096 % 64];
+        *to = r / 262144 % 4 == 0 ? npu_relu(g, a) : r / 262144 % 4 == 1 ? npu_abs(g, a) : npu_maximum(g, a, b);
+    }
+    for (int i = 0; i < 64; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "y%d", i);
+        npu_output(g, name, last[i]);
+    }
+    return g;
+}
+
+/* Seconds of planning on a device and the CPU, the better of two. */
+static double time_plan(const npu_graph *g, const npu_rates *const *rates, uint32_t *num_groups)
+{
+    npu_backend device = *npu_ref_backend();
+    const npu_backend *backends[2] = { &device, npu_ref_backend() };
+    npu_plan_desc desc;
+    npu_diag diag;
+    double least = 1e9;
+    memset(&desc, 0, sizeof desc);
+    device.name = "device";
+    device.traits = 0;
+    device.supports = refuse_relu;
+    desc.backends = backends;
+    desc.num_backends = 2;
+    desc.rates = rates;
+    for (int k = 0; k < 2; k++) {
+        npu_plan *plan = NULL;
+        double begin = now();
+        require(npu_plan_create(&plan, g, &desc, &diag), diag.message);
+        least = fmin(least, now() - begin);
+        *num_groups = 0;
+        for (uint32_t i = 0; i < npu_plan_num_steps(plan); i++) {
+            *num_groups += npu_plan_step(plan, i)->type == NPU_STEP_PARTITION;
+        }
+        npu_plan_destroy(plan);
+    }
+    return least;
+}
+
+static void bench_plan(void)
+{
+    static const npu_rates cheap = { .launch_ns = 100, .transfer_ns = 50, .up = 4e9, .down = 4e9, .num_rows = 1,
+                                     .rows = { { NULL, 100, 0.01, 0.01 } } };
+    static const npu_rates dear = { .launch_ns = 2000, .transfer_ns = 1000, .up = 1e9, .down = 1e9, .num_rows = 1,
+                                    .rows = { { NULL, 100, 0.01, 0.01 } } };
+    static const npu_rates cpu = { .num_rows = 1, .rows = { { NULL, 400, 0.1, 0.1 } } };
+    static const struct { const char *what; const npu_rates *rates[2]; } rows[] = {
+        { "without costs", { NULL, NULL } }, { "cheap launches", { &cheap, &cpu } }, { "dear launches", { &dear, &cpu } }
+    };
+    static const struct { const char *what; npu_graph *(*make)(uint32_t); } graphs[] = { { "chain", long_chain }, { "tangle", tangle } };
+    printf("plan, a device and the CPU            100000 ops   1000000 ops   exponent     groups of both\n");
+    for (size_t k = 0; k < sizeof graphs / sizeof graphs[0]; k++) {
+        npu_graph *small = graphs[k].make(100000), *large = graphs[k].make(1000000);
+        require(npu_graph_status(large), "graph");
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            const npu_rates *const *rates = rows[i].rates[0] ? rows[i].rates : NULL;
+            uint32_t groups[2];
+            double a = time_plan(small, rates, &groups[0]), b = time_plan(large, rates, &groups[1]);
+            printf("  %-10s %-20s %10.1f ms %10.1f ms %10.2f %10u %10u\n", graphs[k].what, rows[i].what, a * 1e3, b * 1e3,
+                   log10(b / a), (unsigned)groups[0], (unsigned)groups[1]);
+        }
+        npu_graph_destroy(small);
+        npu_graph_destroy(large);
+    }
 }
 
 /* ---- gemm -------------------------------------------------------------------------------------------------- */
@@ -758,7 +857,7 @@ static void bench_kernels(char **wanted, int num_wanted)
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } parts[] = {
-        { "executor", bench_executor }, { "graphs", bench_graphs }, { "gemm", bench_gemm }, { "int8", bench_int8 }, { "passes", bench_passes }
+        { "executor", bench_executor }, { "graphs", bench_graphs }, { "plan", bench_plan }, { "gemm", bench_gemm }, { "int8", bench_int8 }, { "passes", bench_passes }
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (argc < 2 || strcmp(argv[1], parts[i].name) == 0) {
