@@ -21857,30 +21857,37 @@ static void npu__ref_byte_pack_a(const npu__ref_byte_loops *l, const npu__ref_by
     }
 }
 
-/* Rows as B, which has them as columns: panel by panel, [words, columns]. Those that lie side by side are read so. */
+/* A panel of B whose columns lie side by side. */
+static void npu__ref_byte_pack_panel(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t first, int64_t n,
+                                     int32_t *to)
+{
+    int16_t lines[4][NPU__REF_BYTE_COLS] = { { 0 } };
+    const int16_t *rows[4] = { lines[0], lines[1], lines[2], lines[3] };
+    for (int64_t k = 0; k < m->k; k += l->depth, to += l->cols) {
+        for (int64_t i = 0; i < l->depth; i++) {
+            if (k + i < m->k) {
+                l->widen(lines[i], (const uint8_t *)m->x + first + (k + i) * m->col, m->is_signed, m->off, (size_t)n);
+            } else {
+                memset(lines[i], 0, sizeof lines[i]);
+            }
+        }
+        l->pack(to, rows, 1, (size_t)l->cols);
+    }
+}
+
+/* Rows as B, which has them as columns: panel by panel, [words, columns], zeros where there are none. */
 static void npu__ref_byte_pack_b(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int32_t *to)
 {
-    int64_t words = npu__ref_byte_words(l, m->k);
-    int16_t lines[4][NPU__REF_BYTE_COLS];
-    const int16_t *rows[4] = { lines[0], lines[1], lines[2], lines[3] };
-    for (int64_t first = 0; first < m->n; first += l->cols) {
+    int64_t panel = npu__ref_byte_words(l, m->k) * l->cols;
+    for (int64_t first = 0; first < m->n; first += l->cols, to += panel) {
         int64_t n = npu__ref_min(l->cols, m->n - first);
-        memset(lines, 0, sizeof lines);
-        for (int64_t w = 0; w < words; w++, to += l->cols) {
-            for (int64_t i = 0; m->row == 1 && i < l->depth; i++) {
-                int64_t k = w * l->depth + i;
-                if (k < m->k) {
-                    l->widen(lines[i], (const uint8_t *)m->x + first + k * m->col, m->is_signed, m->off, (size_t)n);
-                } else {
-                    memset(lines[i], 0, sizeof lines[i]);
-                }
-            }
-            if (m->row == 1) {
-                l->pack(to, rows, 1, (size_t)l->cols);
-            }
-            for (int64_t j = 0; m->row != 1 && j < l->cols; j++) {
-                to[j] = npu__ref_byte_word(l, m, first + j, w * l->depth);
-            }
+        if (m->row == 1) {
+            npu__ref_byte_pack_panel(l, m, first, n, to);
+            continue;
+        }
+        memset(to, 0, (size_t)panel * sizeof *to);
+        for (int64_t j = 0; j < n; j++) {
+            npu__ref_byte_pack_row(l, m, first + j, to + j, l->cols);
         }
     }
 }
@@ -22525,6 +22532,16 @@ static int32_t npu__ref_dyn_sum(const float *bytes, const int8_t *x, int32_t zer
     return (int32_t)sum;
 }
 
+/* Results of row m from column `col` of n on; a number is what becomes of infinity. */
+static void npu__ref_dyn_finish(const npu_launch *l, int64_t m, int64_t n, int64_t col, int64_t cols, const float *sums,
+                                float scale, const float *bias)
+{
+    for (int64_t j = 0; j < cols; j++) {
+        float scaled = sums[j] * scale, sum = scaled + (bias ? bias[j] : 0.0f);
+        ((float *)l->y[0])[m * n + col + j] = sum < -FLT_MAX ? -FLT_MAX : sum > FLT_MAX ? FLT_MAX : sum;
+    }
+}
+
 static npu_status npu__ref_dyn_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_lean *s = (const npu__ref_lean *)l->state;
@@ -22540,11 +22557,151 @@ static npu_status npu__ref_dyn_launch(const npu_launch *l, uint32_t part, uint32
             float sum = 0.0f;
             for (int64_t g = 0; g < groups; g++) {
                 int32_t whole = npu__ref_dyn_sum(w + n * bytes, x, row.zero, g * s->group, s->group);
-                sum += (float)whole * scales[n * groups + g];
+                float product = (float)whole * scales[n * groups + g];
+                sum += product;
             }
-            sum = sum * row.scale + (has_bias ? bias[n] : 0.0f);
-            sum = sum < -FLT_MAX ? -FLT_MAX : sum > FLT_MAX ? FLT_MAX : sum;
-            ((float *)l->y[0])[m * s->n + n] = sum;
+            npu__ref_dyn_finish(l, m, s->n, n, 1, &sum, row.scale, has_bias ? bias + n : NULL);
+        }
+    }
+    return NPU_OK;
+}
+
+/* The same in words: a weight that is constant is packed once, a group is the words that it has of each row. */
+typedef struct npu__ref_dyn {
+    npu__ref_lean lean; /* first: what the plain launch reads */
+    const npu__ref_byte_loops *loops;
+    int64_t groups, words; /* of a row; of a group */
+    int64_t *steps;
+    int32_t *packed, *wholes; /* NULL = the weight is not constant; [groups, n]: sums of weights */
+    float *scales;            /* [groups, n] */
+    int32_t off;
+    size_t x_at; /* of rows as words, in the workspace */
+} npu__ref_dyn;
+
+static npu_status npu__ref_dyn_before_packed(const npu_launch *l)
+{
+    const npu__ref_dyn *s = (const npu__ref_dyn *)l->state;
+    npu__ref_byte_matrix x = { 0 };
+    npu__ref_dyn_before(l);
+    x.x = l->workspace;
+    x.n = s->lean.m, x.k = s->lean.k, x.row = (int64_t)npu__ref_lean_stride(s->lean.k), x.col = 1;
+    x.is_signed = true, x.off = s->off;
+    npu__ref_byte_pack_a(s->loops, &x, (int32_t *)(void *)((char *)l->workspace + s->x_at));
+    return NPU_OK;
+}
+
+static npu_status npu__ref_dyn_pack(npu_prepare *p, npu__ref_dyn *s)
+{
+    const npu__ref_lean *lean = &s->lean;
+    const float *bytes = (const float *)p->op->in_data[1], *scales = bytes + lean->n * lean->k / 2;
+    int64_t width = s->loops->cols, panels = npu__ref_ceil_div(lean->n, width), all = s->words * s->groups;
+    int8_t *rows = (int8_t *)npu_prepare_alloc(p, (size_t)(width * lean->k) + 1);
+    npu__ref_byte_matrix w = { 0 };
+    s->packed = (int32_t *)npu_prepare_alloc(p, (size_t)(panels * width * all) * sizeof *s->packed + 1);
+    if (!rows || !s->packed) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    w.x = rows, w.k = w.row = lean->k, w.col = 1;
+    w.is_signed = true;
+    for (int64_t first = 0; first < lean->n; first += width) {
+        w.n = npu__ref_min(width, lean->n - first);
+        for (int64_t i = 0; i < w.n * lean->k; i++) {
+            int64_t n = first + i / lean->k, at = n * s->groups + i % lean->k / lean->group;
+            int64_t to = i % lean->k / lean->group * lean->n + n;
+            rows[i] = (int8_t)(((int32_t)bytes[first * lean->k / 2 + i / 2] >> (i % 2 ? 4 : 0) & 15) - 8);
+            s->wholes[to] += rows[i];
+            s->scales[to] = scales[at];
+        }
+        npu__ref_byte_pack_b(s->loops, &w, s->packed + first * all);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_dyn_prepare_packed(npu_prepare *p)
+{
+    npu__ref_dyn *s = (npu__ref_dyn *)npu_prepare_alloc(p, sizeof *s);
+    npu_status status = s ? npu__ref_dyn_prepare(p) : NPU_ERR_NO_MEMORY;
+    size_t sums, size;
+    if (status) {
+        return status;
+    }
+    s->lean = *(const npu__ref_lean *)p->state;
+    p->state = s;
+    if (!p->op->in_data || !p->op->in_data[1]) {
+        return NPU_OK;
+    }
+    s->loops = &npu__ref_byte_loops_of[p->isa];
+    s->off = npu__ref_byte_off(s->loops, true, 0);
+    s->groups = s->lean.k / s->lean.group, s->words = s->lean.group / s->loops->depth;
+    sums = (size_t)(s->groups * s->lean.n);
+    s->steps = (int64_t *)npu_prepare_alloc(p, (size_t)s->words * sizeof *s->steps + 1);
+    s->wholes = (int32_t *)npu_prepare_alloc(p, sums * sizeof *s->wholes + 1);
+    s->scales = (float *)npu_prepare_alloc(p, sums * sizeof *s->scales + 1);
+    if (!s->steps || !s->wholes || !s->scales) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (int64_t i = 0; i < s->words; i++) {
+        s->steps[i] = i * s->loops->cols;
+    }
+    p->before = npu__ref_dyn_before_packed;
+    s->x_at = ((npu__ref_lean_stride(s->lean.k) + sizeof(npu__ref_lean_row)) * (size_t)s->lean.m + 63) / 64 * 64;
+    if (!npu_size_mul((size_t)(s->words * s->groups) * 4, (size_t)s->lean.m, &size) ||
+        !npu_size_add(s->x_at, size, &p->workspace)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    return npu__ref_dyn_pack(p, s);
+}
+
+/* sums += the sums of group g for a row whose zero point is left to take off; each product is rounded. */
+static void npu__ref_dyn_add(const npu__ref_dyn *s, float *sums, const int32_t *products, int64_t g, int64_t col,
+                             int64_t cols, int32_t zero)
+{
+    const int32_t *wholes = s->wholes + g * s->lean.n + col;
+    const float *scales = s->scales + g * s->lean.n + col;
+    NPU__REF_VECTORIZE
+    for (int64_t j = 0; j < cols; j++) {
+        float part = (float)(int32_t)((uint32_t)products[j] - (uint32_t)zero * (uint32_t)wholes[j]) * scales[j];
+        sums[j] += part;
+    }
+}
+
+/* A tile of rows from `row` on and the columns of a panel from `col` on. */
+static void npu__ref_dyn_tile(const npu_launch *l, const npu__ref_dyn *s, int64_t row, int32_t rows, int64_t col)
+{
+    const npu__ref_lean *lean = &s->lean;
+    int64_t width = s->loops->cols, cols = npu__ref_min(width, lean->n - col), all = s->words * s->groups;
+    const int32_t *a = (const int32_t *)(const void *)((char *)l->workspace + s->x_at) + row * all;
+    const float *bias = (const float *)l->x[1] + lean->n * (lean->k / 2 + s->groups) + col;
+    bool has_bias = l->in[1].dims[0] > lean->n * (lean->k / 2 + s->groups);
+    int32_t products[NPU__REF_BYTE_ROWS * 32];
+    float sums[NPU__REF_BYTE_ROWS * 32] = { 0 };
+    for (int64_t g = 0; g < s->groups; g++) {
+        s->loops->product[1](rows, s->words, a + g * s->words * rows, s->packed + col * all + g * s->words * width, s->steps,
+                             0, 1, products);
+        for (int32_t i = 0; i < rows; i++) {
+            npu__ref_dyn_add(s, sums + i * width, products + i * width, g, col, cols,
+                             npu__ref_dyn_rows(l, lean)[row + i].zero - s->off);
+        }
+    }
+    for (int32_t i = 0; i < rows; i++) {
+        npu__ref_dyn_finish(l, row + i, lean->n, col, cols, sums + i * width, npu__ref_dyn_rows(l, lean)[row + i].scale,
+                            has_bias ? bias : NULL);
+    }
+}
+
+static npu_status npu__ref_dyn_launch_packed(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_dyn *s = (const npu__ref_dyn *)l->state;
+    size_t begin, end;
+    int32_t rows;
+    if (!s->packed) {
+        return npu__ref_dyn_launch(l, part, parts);
+    }
+    npu__ref_share((size_t)npu__ref_ceil_div(s->lean.n, s->loops->cols), part, parts, &begin, &end);
+    for (size_t panel = begin; panel < end; panel++) {
+        for (int64_t row = 0; row < s->lean.m; row += rows) {
+            rows = npu__ref_byte_tile_rows(s->loops, s->lean.m - row);
+            npu__ref_dyn_tile(l, s, row, rows, (int64_t)panel * s->loops->cols);
         }
     }
     return NPU_OK;
@@ -22572,6 +22729,8 @@ static npu_status npu__ref_dyn_launch(const npu_launch *l, uint32_t part, uint32
                  npu__ref_lean_launch_packed),                                                                       \
     NPU__REF_ROW(NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU, "plain", 0, NULL, npu__ref_lean_prepare, npu__ref_lean_launch), \
     NPU__REF_ROW(NPU_ATEN_DYN_QUANT_PACK_4BIT_WEIGHT, "plain", 0, NULL, NULL, npu__ref_dyn_pack_launch),             \
+    NPU__REF_ROW(NPU_ATEN_DYN_QUANT_MATMUL_4BIT, "packed", 10, NULL, npu__ref_dyn_prepare_packed,                    \
+                 npu__ref_dyn_launch_packed),                                                                        \
     NPU__REF_ROW(NPU_ATEN_DYN_QUANT_MATMUL_4BIT, "plain", 0, NULL, npu__ref_dyn_prepare, npu__ref_dyn_launch),
 
 #define NPU__REF_KERNELS_QUANTIZED                                                                                   \

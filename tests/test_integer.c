@@ -647,16 +647,16 @@ static npu_exec *run_variant(const npu_graph *g, const npu_backend *cpu, const v
 }
 
 /* Every set against the plain variant. */
-static void check_variants(const npu_graph *g, const char *what)
+static void check_variants(const npu_graph *g, const char *what, const void *x)
 {
     npu_ref_desc desc = { .variant = "plain", .with_built_in = true };
     npu_backend *plain = NULL;
     size_t size = 0, fast_size = 0;
     NPU_CHECK_STATUS(npu_ref_create(&plain, &desc), NPU_OK);
-    npu_exec *right = run_variant(g, plain, large_x);
+    npu_exec *right = run_variant(g, plain, x);
     const uint8_t *a = (const uint8_t *)npu_exec_output(right, 0, &size);
     for (uint32_t i = 0; isa_cpu(i); i++) {
-        npu_exec *fast = run_variant(g, isa_cpu(i), large_x);
+        npu_exec *fast = run_variant(g, isa_cpu(i), x);
         const uint8_t *b = (const uint8_t *)npu_exec_output(fast, 0, &fast_size);
         size_t wrong = 0;
         while (a && b && wrong < size && a[wrong] == b[wrong]) {
@@ -682,7 +682,9 @@ static void check_fast(npu_kind kind, numbers *n, npu_spec x, npu_spec w, const 
     args[0] = npu_arg_tensor("input", npu_input(g, "x", x));
     args[1] = npu_arg_tensor("weight", is_fed ? npu_input(g, "w", w) : npu_constant(g, NULL, w, large_w));
     args[2] = npu_arg_tensor("bias", npu_constant(g, NULL, npu_spec_tensor(NPU_I32, 1, &channels), large_bias));
-    memcpy(args + 3, list, num * sizeof *list);
+    for (uint32_t i = 0; i < num; i++) {
+        args[3 + i] = list[i];
+    }
     const npu_arg quantised[] = { npu_arg_floats("w_scales", large_scales, pick(0, 1) ? (uint32_t)channels : 1),
                                   npu_arg_floats("in_scales", n->in, 1), npu_arg_ints("in_zeros", &zero, 1),
                                   npu_arg_float("scale", n->out), npu_arg_int("zero", n->zero), npu_arg_int("low", n->low),
@@ -691,7 +693,7 @@ static void check_fast(npu_kind kind, numbers *n, npu_spec x, npu_spec w, const 
     npu_op op = npu_emit(g, kind, args, 3 + num + sizeof quantised / sizeof *quantised);
     npu_output(g, "y", npu_op_result(g, op, 0));
     NPU_CHECK_THAT(npu_graph_status(g) == NPU_OK, "%s: %s", what, npu_graph_diag(g)->message);
-    check_variants(g, what);
+    check_variants(g, what, large_x);
     npu_graph_destroy(g);
 }
 
@@ -731,7 +733,7 @@ static void test_near_halves(void)
                        (int)near_halves[i].multiplier, near_halves[i].shift, y[i], near_halves[i].y);
     }
     npu_exec_destroy(exec);
-    check_variants(g, "halves");
+    check_variants(g, "halves", large_x);
     npu_graph_destroy(g);
 }
 
@@ -794,7 +796,34 @@ static void test_fast_int_mm(void)
         npu_arg args[] = { npu_arg_tensor("self", npu_input(g, "x", npu_spec_tensor(NPU_I8, 2, (int64_t[]){ m, k }))),
                            npu_arg_tensor("mat2", i % 2 ? npu_input(g, "w", spec) : npu_constant(g, NULL, spec, large_w)) };
         npu_output(g, "y", npu_op_result(g, npu_emit(g, NPU_ATEN_INT_MM, args, 2), 0));
-        check_variants(g, what);
+        check_variants(g, what, large_x);
+        npu_graph_destroy(g);
+    }
+}
+
+/* 4-bit weights with and without a bias; a weight that is fed is not packed. */
+static void test_fast_dynamic(void)
+{
+    static float packed[1 << 16], x[1 << 14];
+    for (int i = 0; i < 40; i++) {
+        int64_t group = 32 * pick(1, 2), k = group * pick(1, 4), n = pick(1, 100), m = pick(1, 30);
+        int64_t pairs = n * k / 2, dims = pairs + n * (k / group) + (i % 3 ? 0 : n);
+        npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = registry });
+        npu_spec spec = npu_spec_tensor(NPU_F32, 1, &dims);
+        char what[80];
+        for (int64_t j = 0; j < dims; j++) {
+            packed[j] = j < pairs ? (float)pick(0, 255) : (float)pick(-1000, 1000) / 512.0f;
+        }
+        for (int64_t j = 0; j < m * k; j++) {
+            x[j] = (float)pick(-1000, 1000 * (i % 4)) / 64.0f;
+        }
+        snprintf(what, sizeof what, "_dyn_quant_matmul_4bit %d x %d x %d, groups of %d", (int)m, (int)k, (int)n, (int)group);
+        npu_arg args[] = { npu_arg_tensor("inp", npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ m, k }))),
+                           npu_arg_tensor("packed_weights", npu_constant(g, NULL, spec, packed)),
+                           npu_arg_int("block_size", group), npu_arg_int("in_features", k), npu_arg_int("out_features", n) };
+        npu_output(g, "y", npu_op_result(g, npu_emit(g, NPU_ATEN_DYN_QUANT_MATMUL_4BIT, args, 5), 0));
+        NPU_CHECK_THAT(npu_graph_status(g) == NPU_OK, "%s: %s", what, npu_graph_diag(g)->message);
+        check_variants(g, what, x);
         npu_graph_destroy(g);
     }
 }
@@ -871,6 +900,7 @@ int main(void)
     NPU_RUN(test_fast_linear);
     NPU_RUN(test_fast_convolution);
     NPU_RUN(test_fast_int_mm);
+    NPU_RUN(test_fast_dynamic);
     NPU_RUN(test_refused);
     isa_free();
     npu_registry_destroy(registry);
