@@ -10,7 +10,8 @@
 
    Ops are read into ops of the registry; an op whose operands are all known is computed at once, and the graph has its
    result: shapes that an exporter computes become numbers, an If whose condition is then known one of its branches, and a
-   Loop with a known number of turns its turns one after the other. A dim with a name is what the desc says, else a symbol.
+   Loop with a known number of turns its turns one after the other. What data decides becomes npu.if and npu.while, where all
+   dims are known and a loop gives out its last turn alone. A dim with a name is what the desc says, else a symbol.
    Quantised models, with QuantizeLinear and DequantizeLinear or QLinear ops, become ops of quantized_decomposed, as PyTorch
    exports them: the pass integer-ops makes integers of them.
 
@@ -84,8 +85,15 @@ typedef struct onnx_span { const uint8_t *at, *end; } onnx_span;
 typedef struct onnx_name {
     onnx_span name;
     npu_value value;
-    uint32_t scope;
+    uint32_t scope, level;        /* level: of the graph that it is a value of */
 } onnx_name;
+
+/* A graph that is built: the main one, or a child of the one before. What it takes from graphs around it are inputs. */
+typedef struct onnx_level {
+    npu_graph *g;
+    npu_value *outer, *inner;     /* values of the graph before, and the inputs that stand for them */
+    uint32_t num_captured, room;
+} onnx_level;
 
 typedef struct onnx_block { struct onnx_block *next; size_t size; } onnx_block;
 
@@ -105,6 +113,8 @@ typedef struct onnx_reader {
     uint32_t num_names, size_names;
     uint32_t scopes[ONNX_MAX_DEPTH + 1], depth; /* of the graph that is built, and those around it */
     uint32_t num_scopes, num_nodes;
+    onnx_level levels[ONNX_MAX_DEPTH + 1];
+    uint32_t level;               /* of g */
     int64_t first_symbol, last_symbol; /* falling; 0 = none */
     onnx_block *blocks;           /* memory until the end */
     const struct onnx_node *node; /* the one that is read; NULL = none */
@@ -409,9 +419,54 @@ static bool onnx_names_grow(onnx_reader *r)
     return true;
 }
 
-static npu_value onnx_find(const onnx_reader *r, onnx_span name)
+static npu_value *onnx_values(onnx_reader *r, size_t count) { return (npu_value *)onnx_alloc(r, (count + 1) * sizeof(npu_value)); }
+
+/* What a value of the graph before is in that of a level: an input, or for a known value a constant. */
+static npu_value onnx_capture(onnx_reader *r, uint32_t level, npu_value v)
 {
-    return r->size_names ? onnx_slot(r, name)->value : onnx_none();
+    onnx_level *to = &r->levels[level];
+    const npu_graph *from = r->levels[level - 1].g;
+    for (uint32_t i = 0; i < to->num_captured; i++) {
+        if (to->outer[i].id == v.id) {
+            return to->inner[i];
+        }
+    }
+    if (npu_value_role(from, v) == NPU_ROLE_CONSTANT) {
+        return npu_constant_ref(to->g, NULL, *npu_value_spec(from, v), npu_value_data(from, v, NULL));
+    }
+    if (!npu_spec_is_static(npu_value_spec(from, v))) {
+        onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "a branch or loop that data decides takes a value with a dim that is not known: give it a "
+                  "size in dims of the desc");
+        return onnx_none();
+    }
+    if (to->num_captured == to->room) {
+        uint32_t room = to->room * 2 + 16;
+        npu_value *outer = onnx_values(r, room), *inner = onnx_values(r, room);
+        if (!outer || !inner) {
+            return onnx_none();
+        }
+        if (to->room) {
+            memcpy(outer, to->outer, to->room * sizeof *outer);
+            memcpy(inner, to->inner, to->room * sizeof *inner);
+        }
+        to->outer = outer;
+        to->inner = inner;
+        to->room = room;
+    }
+    to->outer[to->num_captured] = v;
+    to->inner[to->num_captured] = npu_input(to->g, NULL, *npu_value_spec(from, v));
+    return to->inner[to->num_captured++];
+}
+
+/* The value of a name, in the graph that is built. */
+static npu_value onnx_find(onnx_reader *r, onnx_span name)
+{
+    const onnx_name *slot = r->size_names ? onnx_slot(r, name) : NULL;
+    npu_value v = slot ? slot->value : onnx_none();
+    for (uint32_t level = slot && v.id ? slot->level : r->level; level < r->level && v.id; level++) {
+        v = onnx_capture(r, level + 1, v);
+    }
+    return v;
 }
 
 /* Is this the scope of the graph that is built, or of one around it? */
@@ -440,6 +495,7 @@ static void onnx_set(onnx_reader *r, onnx_span name, npu_value v)
     slot->name = name;
     slot->value = v;
     slot->scope = r->scopes[r->depth];
+    slot->level = r->level;
     if (v.id && !npu_value_has_name(r->g, v) && npu_value_role(r->g, v) != NPU_ROLE_CONSTANT) {
         char *text = onnx_str(r, name);
         if (text && strlen(text) == onnx_len(name) && !npu_graph_find(r->g, text).id) {
@@ -3240,14 +3296,87 @@ static onnx_body onnx_graph_attr(onnx_reader *r, const onnx_node *n, const char 
     return body;
 }
 
-static npu_value *onnx_values(onnx_reader *r, size_t count) { return (npu_value *)onnx_alloc(r, (count + 1) * sizeof(npu_value)); }
+/* Begins a child graph, with inputs for what `like` has taken from around it; its number is an argument of an op. */
+static uint32_t onnx_open_child(onnx_reader *r, const char *name, const onnx_level *like)
+{
+    uint32_t index = 0;
+    if (r->level == ONNX_MAX_DEPTH) {
+        onnx_fail(r, NPU_ERR_PARSE, "more than %d graphs in graphs", (int)ONNX_MAX_DEPTH);
+        return 0;
+    }
+    r->g = npu_graph_add_child(r->g, name, NPU_LEVEL_TENSOR, &index);
+    memset(&r->levels[++r->level], 0, sizeof r->levels[0]);
+    r->levels[r->level].g = r->g;
+    for (uint32_t i = 0; like && i < like->num_captured; i++) {
+        onnx_capture(r, r->level, like->outer[i]);
+    }
+    return index;
+}
 
-/* Only the branch that is taken is built. */
+/* Ends it with its outputs. Returns what it has taken. */
+static onnx_level onnx_close_child(onnx_reader *r, const npu_value *out, uint32_t count)
+{
+    onnx_level level = r->levels[r->level];
+    for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "out%u", (unsigned)i);
+        npu_output(level.g, name, out[i]);
+    }
+    if (npu_graph_status(level.g)) {
+        onnx_fail(r, npu_graph_status(level.g), "%s", npu_graph_diag(level.g)->message);
+    }
+    r->g = r->levels[--r->level].g;
+    return level;
+}
+
+/* The results of an op of control flow, but the first `skip`. */
+static npu_value onnx_flow_results(onnx_reader *r, onnx_node *n, npu_op op, uint32_t skip)
+{
+    npu_value first = op.id ? npu_op_result(r->g, op, skip) : onnx_none();
+    onnx_check(r);
+    for (uint32_t i = 1; i < n->num_y && op.id; i++) {
+        onnx_result(r, n, i, npu_op_result(r->g, op, skip + i));
+    }
+    return first;
+}
+
+/* Both branches, of which a run takes one. The inputs of the first are followed by those that only the second has. */
+static npu_value onnx_run_if(onnx_reader *r, onnx_node *n)
+{
+    static const char *const names[2] = { "then_branch", "else_branch" };
+    onnx_level taken[2];
+    uint32_t index[2];
+    npu_value *out = onnx_values(r, n->num_y), *args;
+    npu_arg list[4];
+    for (int k = 0; k < 2; k++) {
+        onnx_body body = onnx_graph_attr(r, n, names[k]);
+        index[k] = onnx_open_child(r, names[k], k ? &taken[0] : NULL);
+        if (r->status || !out || !onnx_build(r, &body, n->caller, NULL, 0, out, n->num_y)) {
+            return onnx_none();
+        }
+        taken[k] = onnx_close_child(r, out, n->num_y);
+    }
+    for (uint32_t i = taken[0].num_captured; i < taken[1].num_captured; i++) {
+        npu_input(taken[0].g, NULL, *npu_value_spec(r->g, taken[1].outer[i]));
+    }
+    args = taken[1].outer;
+    list[0] = npu_arg_tensor(NULL, onnx_x(n, 0));
+    list[1] = npu_arg_tensors(NULL, args, taken[1].num_captured);
+    list[2] = npu_arg_graph("then_body", index[0]);
+    list[3] = npu_arg_graph("else_body", index[1]);
+    return r->status ? onnx_none() : onnx_flow_results(r, n, npu_emit_name(r->g, "npu.if", list, 4), 0);
+}
+
+/* Only the branch that is taken is built, where that is known. */
 static npu_value onnx_if(onnx_reader *r, onnx_node *n)
 {
-    int64_t is_true = onnx_known_int(r, onnx_x(n, 0), "the condition of an If");
+    bool is_known = !onnx_x(n, 0).id || onnx_is_known(r, onnx_x(n, 0));
+    int64_t is_true = is_known ? onnx_known_int(r, onnx_x(n, 0), "the condition of an If") : 0;
     onnx_body body = onnx_graph_attr(r, n, is_true ? "then_branch" : "else_branch");
     npu_value *out = onnx_values(r, n->num_y);
+    if (!is_known) {
+        return onnx_run_if(r, n);
+    }
     if (!out || !onnx_build(r, &body, n->caller, NULL, 0, out, n->num_y)) {
         return onnx_none();
     }
@@ -3296,12 +3425,102 @@ static npu_value onnx_scanned(onnx_reader *r, const onnx_scans *s, uint32_t i, i
     return onnx_stacked(r, s->parts ? s->parts + (size_t)i * s->room : NULL, s->turns, axis, is_reverse);
 }
 
-/* Turn by turn, while the condition is known to hold. */
+/* The inputs of a child graph of a loop: what is carried, the number of turns, and what the body has taken from around it. */
+static void onnx_loop_inputs(onnx_reader *r, const npu_value *args, uint32_t count, npu_value *out)
+{
+    const npu_graph *outer = r->levels[r->level - 1].g;
+    for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
+        const npu_spec *spec = npu_value_spec(outer, args[i]);
+        if (!npu_spec_is_static(spec)) {
+            onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "a loop that data ends carries a value with a dim that is not known");
+            return;
+        }
+        out[i] = npu_input(r->g, NULL, *spec);
+    }
+}
+
+/* A 0-d tensor of what may be [1]. */
+static npu_value onnx_flat(onnx_reader *r, npu_value v)
+{
+    int64_t none = 0;
+    return onnx_rank(r, v) ? onnx_reshape(r, v, &none, 0) : v;
+}
+
+/* The graph that makes the next turn of this one: its number, the condition, and what is carried. */
+static uint32_t onnx_loop_body(onnx_reader *r, onnx_node *n, const npu_value *args, uint32_t carried, onnx_level *taken)
+{
+    onnx_body body = onnx_graph_attr(r, n, "body");
+    npu_value *in = onnx_values(r, (size_t)carried + 3), *out = onnx_values(r, (size_t)carried + 2);
+    uint32_t index = onnx_open_child(r, "body", NULL);
+    if (r->status || !in || !out) {
+        return 0;
+    }
+    onnx_loop_inputs(r, args, carried + 3, in);
+    if (onnx_build(r, &body, n->caller, in, carried + 2, out + 1, carried + 1)) {
+        out[0] = onnx_emit(r, n, "aten.add.Scalar(v, i)", in[0], (int64_t)1);
+        out[1] = onnx_flat(r, out[1]);
+        *taken = onnx_close_child(r, out, carried + 2);
+    }
+    return index;
+}
+
+/* The graph that says whether there is another turn. */
+static uint32_t onnx_loop_condition(onnx_reader *r, onnx_node *n, const npu_value *args, uint32_t carried, const onnx_level *taken)
+{
+    npu_value *in = onnx_values(r, (size_t)carried + 3 + taken->num_captured), more;
+    uint32_t index = onnx_open_child(r, "condition", NULL);
+    if (r->status || !in) {
+        return 0;
+    }
+    onnx_loop_inputs(r, args, carried + 3, in);
+    onnx_loop_inputs(r, taken->outer, taken->num_captured, in + carried + 3);
+    more = onnx_binary(r, "lt", in[0], in[carried + 2]);
+    more = onnx_emit(r, n, "aten.logical_and.default(v, v)", more, in[1]);
+    onnx_close_child(r, &more, 1);
+    return index;
+}
+
+/* A loop that data ends, from turn `turn` on; in[1] is the condition, behind it what is carried. */
+static npu_value onnx_run_loop(onnx_reader *r, onnx_node *n, const npu_value *in, uint32_t carried, int64_t turn)
+{
+    static const int64_t endless = INT64_MAX;
+    npu_spec number = npu_spec_tensor(NPU_I64, 0, NULL);
+    npu_value *args = onnx_values(r, (size_t)carried + 3), *extra;
+    onnx_level taken;
+    npu_arg list[4];
+    uint32_t body, condition;
+    memset(&taken, 0, sizeof taken);
+    if (n->num_y > carried || !args) {
+        return onnx_refuse(r, "a loop that data ends, and that gives out something in each turn, is not supported");
+    }
+    args[0] = npu_constant(r->g, NULL, number, &turn);
+    args[1] = onnx_flat(r, in[1]);
+    memcpy(args + 2, in + 2, carried * sizeof *args);
+    args[carried + 2] = onnx_x(n, 0).id ? onnx_flat(r, onnx_x(n, 0)) : npu_constant(r->g, NULL, number, &endless);
+    body = onnx_loop_body(r, n, args, carried, &taken);
+    condition = r->status ? 0 : onnx_loop_condition(r, n, args, carried, &taken);
+    extra = onnx_values(r, (size_t)taken.num_captured + 1);
+    if (r->status || !extra) {
+        return onnx_none();
+    }
+    extra[0] = args[carried + 2];
+    for (uint32_t i = 0; i < taken.num_captured; i++) {
+        extra[i + 1] = taken.outer[i];
+    }
+    list[0] = npu_arg_tensors(NULL, args, carried + 2);
+    list[1] = npu_arg_tensors(NULL, extra, taken.num_captured + 1);
+    list[2] = npu_arg_graph("condition", condition);
+    list[3] = npu_arg_graph("body", body);
+    return onnx_flow_results(r, n, npu_emit_name(r->g, "npu.while", list, 4), 2);
+}
+
+/* Turn by turn, while the condition is known to hold; from there on as a loop. */
 static npu_value onnx_loop(onnx_reader *r, onnx_node *n)
 {
     static const bool is_true = true;
     onnx_body body = onnx_graph_attr(r, n, "body");
-    int64_t most = onnx_x(n, 0).id ? onnx_known_int(r, onnx_x(n, 0), "the number of turns") : INT64_MAX, turn = 0;
+    bool is_known = !onnx_x(n, 0).id || onnx_is_known(r, onnx_x(n, 0));
+    int64_t most = onnx_x(n, 0).id && is_known ? onnx_known_int(r, onnx_x(n, 0), "the number of turns") : INT64_MAX, turn = 0;
     uint32_t carried = n->num_x > 2 ? n->num_x - 2 : 0;
     npu_value *in = onnx_values(r, (size_t)carried + 2), *out = onnx_values(r, (size_t)n->num_y + 1);
     onnx_scans scans = { NULL, 0, 0, 0 };
@@ -3311,7 +3530,11 @@ static npu_value onnx_loop(onnx_reader *r, onnx_node *n)
     scans.count = n->num_y - carried;
     in[1] = onnx_x(n, 1).id ? onnx_x(n, 1) : npu_constant(r->g, NULL, npu_spec_tensor(NPU_BOOL, 0, NULL), &is_true);
     memcpy(in + 2, n->x + 2, carried * sizeof *in);
-    for (; turn < most && r->status == NPU_OK && onnx_known_int(r, in[1], "the condition of a Loop"); turn++) {
+    for (; is_known && turn < most && r->status == NPU_OK; turn++) {
+        is_known = onnx_is_known(r, in[1]);
+        if (!is_known || !onnx_known_int(r, in[1], "the condition of a Loop")) {
+            break;
+        }
         in[0] = npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &turn);
         if (turn > ONNX_MAX_NODES) {
             onnx_fail(r, NPU_ERR_BUDGET, "a loop of more than %d turns", (int)ONNX_MAX_NODES);
@@ -3320,6 +3543,9 @@ static npu_value onnx_loop(onnx_reader *r, onnx_node *n)
             return onnx_none();
         }
         memcpy(in + 1, out, (carried + 1) * sizeof *in);
+    }
+    if (!is_known && r->status == NPU_OK) {
+        return onnx_run_loop(r, n, in, carried, turn);
     }
     for (uint32_t i = 0; i < n->num_y && r->status == NPU_OK; i++) {
         out[i] = i < carried ? in[2 + i] : n->y[i].at == n->y[i].end ? onnx_none()
@@ -3997,7 +4223,7 @@ npu_status npu_onnx_read(npu_graph **out, const void *data, size_t size, const n
     memset(&r, 0, sizeof r);
     r.desc = desc ? desc : &defaults;
     r.diag = diag;
-    r.g = npu_graph_create(r.desc->graph);
+    r.g = r.levels[0].g = npu_graph_create(r.desc->graph);
     r.allocator = r.desc->graph && r.desc->graph->allocator ? *r.desc->graph->allocator : plain;
     r.file = r.at = model.at = (const uint8_t *)data;
     r.file_size = size;
@@ -4011,7 +4237,7 @@ npu_status npu_onnx_read(npu_graph **out, const void *data, size_t size, const n
     if (r.status == NPU_OK) { /* without what was only there to be computed */
         r.status = npu_graph_rewrite(out, r.g, NULL, NULL, diag);
     }
-    npu_graph_destroy(r.g);
+    npu_graph_destroy(r.levels[0].g);
     return r.status;
 }
 
