@@ -5127,6 +5127,9 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
      _tensor_list_none_masks   per list argument, [] where it has no holes: true = None stands here
      _optional_tensor_mask     per Tensor? argument: true = it is given. Needed where fewer are given than
                                the schema has, and its type rule would take them in more than one way.
+     graphs                    a child graph is a document of this form: then_body and else_body of npu.if, which may be
+                               called cond with true_graph and false_graph, condition and body of npu.while, or while_loop
+                               with cond_fn and body_fn, as torch.export's higher_order ops are
    as_strided, as_strided_scatter and resize address the memory of which their operand is a view, where this library
                 addresses a dense operand: their operand becomes that memory where the views say which, else they are
                 UNSUPPORTED, in reading and in writing.
@@ -5149,8 +5152,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
 NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
                                            const npu_graph_desc *desc, npu_diag *diag);
 /* Writes that form, which reads back to the same ops. Saved values and constraints are left out. Errors:
-   DYNAMIC_SHAPE (a dim without a symbol), UNSUPPORTED (children, states, tiles, placed specs, names and texts that are
-   no UTF-8: the form has no place for them). */
+   DYNAMIC_SHAPE (a dim without a symbol), UNSUPPORTED (children that are no tensor graphs, states, tiles, placed specs,
+   names and texts that are no UTF-8: the form has no place for them). */
 NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
 /* The weights of safetensors files, the shards of one checkpoint, lie in memory that the caller has or maps: they are
    bound where they lie, and borrowed as with npu_graph_bind_param. Copied, into the graph, are only the tensors of its
@@ -31356,6 +31359,8 @@ static npu_status npu__json_items(npu__loader *l, const npu_schema_arg *arg, con
     return status;
 }
 
+static npu_status npu__json_child(npu__loader *l, const npu__json *json, npu_arg *out);
+
 /* A JSON value where the schema has a value that is no tensor. arg NULL = an op without a schema: what is
    no number, text or list of numbers is kept as its text. */
 static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const npu__json *json,
@@ -31380,6 +31385,9 @@ static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const
                                   : json->as.str);
         return NPU_OK;
     default: break;
+    }
+    if (arg && arg->type.base == NPU_T_GRAPH && json->type == NPU__JSON_OBJECT) {
+        return npu__json_child(l, json, out);
     }
     if (arg && json->type == NPU__JSON_OBJECT) { /* a number read from a value */
         *out = npu_arg_tensor(name, npu__make_value(0));
@@ -32199,6 +32207,33 @@ static npu_status npu__json_make(npu__loader *l, const char *op_type, const npu_
     return *made ? NPU_OK : npu__parse_no_memory(&l->p);
 }
 
+/* What torch.export calls ops of control flow and their graphs. */
+static const char *npu__json_flow_word(const char *word)
+{
+    static const char *const words[][2] = {
+        { "cond", "npu.if" }, { "higher_order.cond", "npu.if" }, { "torch.ops.higher_order.cond", "npu.if" },
+        { "while_loop", "npu.while" }, { "higher_order.while_loop", "npu.while" },
+        { "torch.ops.higher_order.while_loop", "npu.while" }, { "true_graph", "then_body" }, { "true_fn", "then_body" },
+        { "false_graph", "else_body" }, { "false_fn", "else_body" }, { "cond_fn", "condition" }, { "body_fn", "body" }
+    };
+    for (size_t i = 0; i < NPU__COUNT(words); i++) {
+        if (strcmp(words[i][0], word) == 0) {
+            return words[i][1];
+        }
+    }
+    return word;
+}
+
+/* An op of control flow by its name here, its graphs too. */
+static const char *npu__json_flow(const char *op_type, const npu__json *attrs)
+{
+    const char *name = npu__json_flow_word(op_type);
+    for (const npu__json *m = attrs && name != op_type ? attrs->as.first : NULL; m; m = m->next) {
+        ((npu__json *)(uintptr_t)m)->key = npu__json_flow_word(m->key); /* of this document's own tree */
+    }
+    return name;
+}
+
 static npu_status npu__json_node(npu__loader *l, const npu__json *node)
 {
     const npu__json *inputs = NULL, *outputs = NULL, *attrs = npu__json_get(node, "attrs");
@@ -32213,6 +32248,7 @@ static npu_status npu__json_node(npu__loader *l, const npu__json *node)
     status = status ? status : npu__json_need(l, node, "inputs", NPU__JSON_ARRAY, &inputs);
     status = status ? status : npu__json_need(l, node, "outputs", NPU__JSON_ARRAY, &outputs);
     status = status || !attrs ? status : npu__json_need(l, node, "attrs", NPU__JSON_OBJECT, &attrs);
+    op_type = status ? op_type : npu__json_flow(op_type, attrs);
     status = status ? status : npu__json_inputs(l, inputs);
     status = status ? status : npu__json_results_of(l, op_type, inputs, attrs);
     status = status ? status : npu__json_outputs(l, outputs, &specs);
@@ -32285,6 +32321,32 @@ static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
     l->node = NULL;
     status = status ? status : npu__json_each(l, outputs, npu__json_output);
     return status || npu__end_mutation(l->p.g) == NPU_OK ? status : npu__parse_built(&l->p);
+}
+
+static void npu__loader_init(npu__loader *l, const char *text, size_t len, const npu_graph_desc *desc);
+static void npu__loader_release(npu__loader *l);
+
+/* A document in a document: a child graph, of the same form. */
+static npu_status npu__json_child(npu__loader *l, const npu__json *json, npu_arg *out)
+{
+    const npu__json *name = npu__json_get(json, "model_name");
+    npu_graph_desc desc;
+    npu__loader inner;
+    npu_status status;
+    uint32_t index = 0;
+    memset(&desc, 0, sizeof desc);
+    desc.allocator = &l->allocator;
+    npu__loader_init(&inner, l->p.text, (size_t)(l->p.end - l->p.text), &desc);
+    inner.is_static = l->is_static;
+    inner.p.g = inner.p.stack[0] = npu_graph_add_child(
+        l->p.g, npu__json_is(name, NPU__JSON_STRING) && name->as.str[0] ? name->as.str : out->name, NPU_LEVEL_TENSOR, &index);
+    *out = npu_arg_graph(out->name, index);
+    status = inner.p.g ? npu__json_graph(&inner, json) : npu__json_built(l);
+    if (status && inner.p.g) {
+        l->p.diag = inner.p.diag;
+    }
+    npu__loader_release(&inner);
+    return status;
 }
 
 /* Reads the document and makes an empty graph for it. */
@@ -32618,6 +32680,23 @@ static void npu__json_print_list_arg(npu__json_writer *w, const npu__op *o, cons
     npu__text_str(w->text, "]");
 }
 
+static npu_status npu__json_print(npu__json_writer *w);
+
+/* A child graph, as a document of its own. */
+static void npu__json_print_child(npu__json_writer *w, const npu_graph *child)
+{
+    npu__json_writer inner;
+    npu_status status;
+    memset(&inner, 0, sizeof inner);
+    inner.text = w->text;
+    inner.g = child;
+    inner.arena.allocator = inner.names.allocator = npu__allocator(&child->allocator);
+    status = npu__json_print(&inner);
+    w->text->status = w->text->status ? w->text->status : status;
+    npu__map_free(&inner.names);
+    npu__arena_free(&inner.arena);
+}
+
 /* A number read from a value is the record of that value. False = JSON has no form for it. */
 static bool npu__json_print_arg(npu__json_writer *w, const npu__op *o, const npu_schema_arg *schema,
                                 const npu_bound_arg *arg)
@@ -32641,8 +32720,8 @@ static bool npu__json_print_arg(npu__json_writer *w, const npu__op *o, const npu
         break;
     case NPU_ARG_FLOAT:
     case NPU_ARG_BOOL: break;
-    case NPU_ARG_TENSORS:
-    case NPU_ARG_GRAPH: return false;
+    case NPU_ARG_GRAPH: npu__json_print_child(w, npu_graph_child(w->g, (uint32_t)arg->i)); return true;
+    case NPU_ARG_TENSORS: return false;
     default: npu__json_print_list_arg(w, o, arg, schema->type.base == NPU_T_SYMINT); return true;
     }
     npu__json_print_scalar(w->text, npu__bound_scalar(arg));
@@ -32845,12 +32924,16 @@ static void npu__json_print_constant(npu__json_writer *w, uint32_t id)
 /* What torch's form has a place for: plain tensors, whose dims are numbers or have names, in one graph without state. */
 static npu_status npu__json_check(const npu_graph *g)
 {
-    bool ok = !g->num_children && !g->num_updates && g->level == NPU_LEVEL_TENSOR && npu__is_utf8(g->name);
+    bool ok = !g->num_updates && g->level == NPU_LEVEL_TENSOR && npu__is_utf8(g->name);
+    npu_status status = NPU_OK;
     for (uint32_t i = 0; i < g->num_names && ok; i++) {
         ok = npu__is_utf8(g->names[i]);
     }
-    if (!ok) {
-        return NPU_ERR_UNSUPPORTED;
+    for (uint32_t i = 0; i < g->num_children && ok && status == NPU_OK; i++) {
+        status = npu__json_check(g->children[i]);
+    }
+    if (!ok || status) {
+        return ok ? status : NPU_ERR_UNSUPPORTED;
     }
     for (uint32_t i = 1; i < g->num_values; i++) {
         const npu_spec *spec = g->specs[g->values[i].spec];

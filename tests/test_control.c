@@ -230,6 +230,61 @@ static void test_forms(void)
     rig_end(&r);
 }
 
+/* JSON holds child graphs as documents of its form, and is read to what runs the same. */
+static void test_json(void)
+{
+    static const char *const texts[] = { branches, loop, nested };
+    for (int i = 0; i < 3; i++) {
+        npu_text first = npu_text_init(NULL), second = npu_text_init(NULL);
+        npu_graph *g = parse(texts[i]), *again = NULL;
+        npu_diag diag = { 0 };
+        NPU_CHECK_STATUS(npu_graph_print_json(g, &first), NPU_OK);
+        NPU_CHECK_THAT(npu_graph_parse_json(&again, first.data, first.len, NULL, &diag) == NPU_OK, "%s", diag.message);
+        NPU_CHECK_STATUS(npu_graph_validate(again, NULL, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_print_json(again, &second), NPU_OK);
+        NPU_CHECK_STR(second.data, first.data);
+        NPU_CHECK_EQ(npu_graph_num_children(again), npu_graph_num_children(g));
+        npu_graph_destroy(g);
+        npu_graph_destroy(again);
+        npu_text_free(&first);
+        npu_text_free(&second);
+    }
+}
+
+#define J_T(name, dtype, shape) "{\"name\": \"" name "\", \"shape\": " shape ", \"dtype\": \"" dtype "\"}"
+#define J_X J_T("x", "float32", "[2]")
+#define J_CHILD(node, out) \
+    "{\"graph_inputs\": [" J_X "], \"weights\": [], \"graph_outputs\": [" out "], \"nodes\": [" node "]}"
+#define J_NODE(name, op, out) \
+    "{\"name\": \"" name "\", \"op_type\": \"" op "\", \"inputs\": [" J_X "], \"outputs\": [" out "], \"attrs\": {}}"
+#define J_RELU J_CHILD(J_NODE("r", "aten.relu.default", J_T("r", "float32", "[2]")), J_T("r", "float32", "[2]"))
+#define J_COND(first, second)                                                                                          \
+    "{\"graph_inputs\": [" J_T("c", "bool", "[]") ", " J_X "], \"weights\": [], \"graph_outputs\": [" J_T("y", "float32", "[2]") \
+    "], \"nodes\": [\n{\"name\": \"y\", \"op_type\": \"torch.ops.higher_order.cond\", \"inputs\": [" J_T("c", "bool", "[]") ", " J_X  \
+    "], \"outputs\": [" J_T("y", "float32", "[2]") "], \"attrs\": {\"true_graph\": " first ", \"false_graph\": " second "}}]}"
+
+/* As torch.export names them; and child graphs that are wrong. */
+static void test_json_of_torch(void)
+{
+    static const struct { npu_status status; const char *words, *text; } rows[] = {
+        { NPU_OK, "", J_COND(J_RELU, J_CHILD("", J_X)) },
+        { NPU_ERR_NOT_FOUND, "node 'r': 'q'", J_COND("{\"graph_inputs\": [], \"weights\": [], \"graph_outputs\": [], \"nodes\": ["
+          "{\"name\": \"r\", \"op_type\": \"aten.relu\", \"inputs\": [{\"name\": \"q\"}], \"outputs\": [], \"attrs\": {}}]}", J_RELU) },
+        { NPU_ERR_PARSE, "\"weights\" is missing", J_COND("{\"graph_inputs\": [], \"graph_outputs\": [], \"nodes\": []}", J_RELU) },
+        { NPU_ERR_INVALID_ARGUMENT, "graph 3, but there are 1 child graphs", J_COND("3", J_RELU) },
+        { NPU_ERR_ARITY, "has 0 outputs, expected 1", J_COND(J_RELU, J_CHILD("", "")) },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_graph *g = NULL;
+        npu_diag diag = { 0 };
+        npu_status status = npu_graph_parse_json(&g, rows[i].text, strlen(rows[i].text), NULL, &diag);
+        NPU_CHECK_THAT(status == rows[i].status && strstr(diag.message, rows[i].words), "%d: %s: %s", (int)i,
+                       npu_status_name(status), diag.message);
+        NPU_CHECK(status || strcmp(npu_op_definition(g, (npu_op){ 1 })->name, "npu.if") == 0);
+        npu_graph_destroy(g);
+    }
+}
+
 #define CHILD(name, in, out) "child " name "\n" in out "end\n"
 #define IF(condition, then, other) \
     "graph main\n" then other "input c : " condition "\ninput x : f32[2]\ny = npu.if(c, [x], then_body=graph 0, else_body=graph 1)\noutput y = y\n"
@@ -357,6 +412,8 @@ int main(void)
     NPU_RUN(test_while_ends);
     NPU_RUN(test_nested);
     NPU_RUN(test_forms);
+    NPU_RUN(test_json);
+    NPU_RUN(test_json_of_torch);
     NPU_RUN(test_refused);
     NPU_RUN(test_child_fails);
     NPU_RUN(test_child_unknown);
