@@ -3745,9 +3745,9 @@ typedef struct npu_op_table {
       "cast(Tensor input, *, ScalarType toType) -> Tensor", "aten.to")
 
 /* ---- npu: what the core itself needs ----
-   if and while are run by the core, on the host, unless a backend takes them: their child graphs have plans of their own,
-   on the backends of the plan (npu_plan_body), and all that these read comes as an operand: they have neither parameters
-   nor states. All dims are numbers. More than max_iterations, where that is not 0, are RANGE in the run. */
+   if and while are run by the core, on the host, unless a backend takes them: their child graphs have plans of their
+   own, on the backends of the plan (npu_plan_body), and all that these read comes as an operand: they have neither
+   parameters nor states. All dims are numbers. More than max_iterations, where that is not 0, are RANGE in the run. */
 #define NPU_IR_OPS_NPU(X)                                                                                    \
     X(0x0001, NPU_NPU_TRANSFER, NPU_VIEW | NPU_NO_KERNEL, npu__type_same,                                    \
       "transfer(Tensor x) -> Tensor", "a move between backends: what a transfer step does")                  \
@@ -5127,13 +5127,13 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
      _tensor_list_none_masks   per list argument, [] where it has no holes: true = None stands here
      _optional_tensor_mask     per Tensor? argument: true = it is given. Needed where fewer are given than
                                the schema has, and its type rule would take them in more than one way.
-     graphs                    a child graph is a document of this form: then_body and else_body of npu.if, which may be
-                               called cond with true_graph and false_graph, condition and body of npu.while, or while_loop
-                               with cond_fn and body_fn, as torch.export's higher_order ops are
+     graphs                    a child graph is a document of this form: then_body and else_body of npu.if, which may
+                               be called cond with true_graph and false_graph, condition and body of npu.while, or
+                               while_loop with cond_fn and body_fn, as torch.export's higher_order ops are
    as_strided, as_strided_scatter and resize address the memory of which their operand is a view, where this library
                 addresses a dense operand: their operand becomes that memory where the views say which, else they are
                 UNSUPPORTED, in reading and in writing.
-   shape        A dim of an input may be a name, equal names being equal dims: a symbol of the graph, with the bounds that
+   shape        A dim of an input may be a name, equal names being equal dims: a symbol of the graph, with bounds that
                 "range_constraints": {"s0": {"min_val": 1, "max_val": 64}} gives it; or null or -1, which makes "x.0". A
                 dim of a result may be such a name, or null or -1: what the op gives. Where data decides it, a number
                 is what was seen when the model was exported and may be another in each run, and a name that is new
@@ -5147,8 +5147,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
    Read a file with npu_text_load. On failure *out is NULL and diag has line, column and node. Errors: PARSE,
    NOT_FOUND (a tensor before its
    producer), RANGE (producer_output_idx), DUPLICATE, ARITY (tensors that do not add up), ATTRIBUTE,
-   DYNAMIC_SHAPE (a dim that no input and no op defines; with static_shapes one that is no number), CONVERSION (a lifted constant without data: make it a buffer, whose
-   data is bound), SHAPE and DTYPE (a result is not what the file says), and those of emit. */
+   DYNAMIC_SHAPE (a dim that no input and no op defines; with static_shapes one that is no number), CONVERSION (a lifted
+   constant without data: make it a buffer, whose data is bound), SHAPE and DTYPE (a result is not what the file says), and those of emit. */
 NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
                                            const npu_graph_desc *desc, npu_diag *diag);
 /* Writes that form, which reads back to the same ops. Saved values and constraints are left out. Errors:
@@ -6019,8 +6019,8 @@ NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *re
 /* Why a backend does not take an op, as it said itself: an npu_reason; CLAIMED where it takes it, or was not asked,
    since one before it took the op. words may be NULL; they belong to the plan. */
 NPU_IR_API uint32_t npu_plan_op_refusal(const npu_plan *plan, npu_op op, uint32_t backend, const char **words);
-/* The plan of a child graph of an npu.if (0 then_body, 1 else_body) or npu.while (0 condition, 1 body), which what is said of
-   the plan does not count; NULL = there is none. Belongs to the plan; that of a program's plan to the program. */
+/* The plan of a child graph of an npu.if (0 then_body, 1 else_body) or npu.while (0 condition, 1 body), which what is
+   said of the plan does not count; NULL = there is none. Belongs to the plan; that of a program's plan to the program. */
 NPU_IR_API const npu_plan *npu_plan_body(const npu_plan *plan, npu_op op, uint32_t body);
 /* What an op is predicted to take on a backend; 0 = it does not take it, or the plan has no costs. */
 NPU_IR_API double npu_plan_op_ns(const npu_plan *plan, npu_op op, uint32_t backend);
@@ -13851,8 +13851,8 @@ static npu_status npu__check_child(npu_deduce *d, uint32_t index, const char *na
 }
 
 /* A child graph gives as many outputs as there are specs, of those; NULL = whatever it gives becomes the results. */
-static npu_status npu__check_child_outputs(npu_deduce *d, uint32_t index, const char *name, const npu_spec *const *specs,
-                                           uint32_t count)
+static npu_status npu__check_child_outputs(npu_deduce *d, uint32_t index, const char *name,
+                                           const npu_spec *const *specs, uint32_t count)
 {
     const npu_graph *child = npu_op_body(d->op, index);
     uint32_t num = d->status ? 0 : npu_graph_num_outputs(child);
@@ -13876,7 +13876,8 @@ static npu_status npu__check_condition(npu_deduce *d, const char *name, const np
 {
     size_t len = 0;
     if (x->dtype != NPU_BOOL || npu_spec_len(x, &len) || len != 1) {
-        npu_deduce_fail(d, x->dtype == NPU_BOOL ? NPU_ERR_SHAPE : NPU_ERR_DTYPE, name, "the condition is no single bool");
+        npu_deduce_fail(d, x->dtype == NPU_BOOL ? NPU_ERR_SHAPE : NPU_ERR_DTYPE, name,
+                        "the condition is no single bool");
     }
     return d->status;
 }
@@ -13913,7 +13914,8 @@ static npu_status npu__type_while(npu_deduce *d)
     npu__check_child(d, 0, "condition", 0);
     npu__check_child(d, 1, "body", 0);
     condition = d->status ? NULL : npu_op_body(d->op, 0);
-    going = condition && npu_graph_num_outputs(condition) ? npu_value_spec(condition, npu_graph_output(condition, 0)) : NULL;
+    going = condition && npu_graph_num_outputs(condition) ? npu_value_spec(condition, npu_graph_output(condition, 0))
+                                                          : NULL;
     npu__check_child_outputs(d, 0, "condition", &going, 1);
     if (!d->status) {
         npu__check_condition(d, "condition", going);
@@ -30810,8 +30812,8 @@ static npu_status npu__json_input_dim(npu__loader *l, const char *name, const ch
 }
 
 /* A dim: a number, a name, or -1 or null where it is not known. NPU_DYNAMIC_DIM = what the op gives decides. */
-static npu_status npu__json_dim(npu__loader *l, const npu__json *d, npu__json_owner owner, const char *name, uint32_t axis,
-                                int64_t *dim)
+static npu_status npu__json_dim(npu__loader *l, const npu__json *d, npu__json_owner owner, const char *name,
+                                uint32_t axis, int64_t *dim)
 {
     bool is_name = d->type == NPU__JSON_STRING && d->as.str[0];
     bool is_open = d->type == NPU__JSON_NULL || (d->type == NPU__JSON_INT && d->as.i == NPU_DYNAMIC_DIM);
@@ -30821,8 +30823,8 @@ static npu_status npu__json_dim(npu__loader *l, const npu__json *d, npu__json_ow
     }
     if (l->is_static || owner == NPU__JSON_OF_WEIGHT || !(is_name || is_open)) {
         return npu__json_fail(l, d, NPU_ERR_DYNAMIC_SHAPE,
-                              "dim %u of the shape of '%.80s' is %.20s: only numbers >= 0 can be loaded", (unsigned)axis,
-                              name, d->type == NPU__JSON_STRING ? d->as.str : "no size");
+                              "dim %u of the shape of '%.80s' is %.20s: only numbers >= 0 can be loaded",
+                              (unsigned)axis, name, d->type == NPU__JSON_STRING ? d->as.str : "no size");
     }
     if (owner == NPU__JSON_OF_INPUT) {
         return npu__json_input_dim(l, is_name ? d->as.str : NULL, name, axis, dim);
@@ -30929,8 +30931,8 @@ static bool npu__json_is_deduced(const npu__loader *l, int64_t dim)
     return s && s->is_deduced;
 }
 
-/* Calls a dim that data decides what the file calls it, and takes its bound: the newest symbol gets that name, an older one
-   is known by it, too. */
+/* Calls a dim that data decides what the file calls it, and takes its bound: the newest symbol gets that name, an older
+   one is known by it, too. */
 static npu_status npu__json_name_dim(npu__loader *l, const char *name, int64_t dim)
 {
     npu_graph *g = l->p.g;
@@ -32031,8 +32033,8 @@ static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__jso
     }
     for (uint32_t i = 0; l->is_listed && i < num_specs; i++) {
         if (npu__has_open_dim(&specs[i])) {
-            npu__json_fail(l, NULL, NPU_ERR_DYNAMIC_SHAPE, "output %u has a dim that no input defines, and %.60s has no type "
-                           "rule", (unsigned)i, op_type);
+            npu__json_fail(l, NULL, NPU_ERR_DYNAMIC_SHAPE,
+                           "output %u has a dim that no input defines, and %.60s has no type rule", (unsigned)i, op_type);
             return op;
         }
     }
@@ -32338,8 +32340,9 @@ static npu_status npu__json_child(npu__loader *l, const npu__json *json, npu_arg
     desc.allocator = &l->allocator;
     npu__loader_init(&inner, l->p.text, (size_t)(l->p.end - l->p.text), &desc);
     inner.is_static = l->is_static;
-    inner.p.g = inner.p.stack[0] = npu_graph_add_child(
-        l->p.g, npu__json_is(name, NPU__JSON_STRING) && name->as.str[0] ? name->as.str : out->name, NPU_LEVEL_TENSOR, &index);
+    inner.p.g = inner.p.stack[0] =
+        npu_graph_add_child(l->p.g, npu__json_is(name, NPU__JSON_STRING) && name->as.str[0] ? name->as.str : out->name,
+                            NPU_LEVEL_TENSOR, &index);
     *out = npu_arg_graph(out->name, index);
     status = inner.p.g ? npu__json_graph(&inner, json) : npu__json_built(l);
     if (status && inner.p.g) {
@@ -32921,7 +32924,7 @@ static void npu__json_print_constant(npu__json_writer *w, uint32_t id)
     npu_text_printf(w->text, ", \"dtype\": \"%s\"}", npu__json_dtype((npu_dtype)spec->dtype));
 }
 
-/* What torch's form has a place for: plain tensors, whose dims are numbers or have names, in one graph without state. */
+/* What torch's form has a place for: plain tensors, whose dims are numbers or have names, in graphs without state. */
 static npu_status npu__json_check(const npu_graph *g)
 {
     bool ok = !g->num_updates && g->level == NPU_LEVEL_TENSOR && npu__is_utf8(g->name);
@@ -34590,8 +34593,8 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
 /* ---- the backend of control flow ----
 
    A plan with an npu.if or npu.while has one backend more than the caller gave, after all others, which takes these ops
-   alone. Its memory is the host's; its groups are not compiled, and what they do is >>impl-exec's, which knows the execs of
-   their child graphs. */
+   alone. Its memory is the host's; its groups are not compiled, and what they do is >>impl-exec's, which knows the execs
+   of their child graphs. */
 
 static bool npu__is_control(npu_kind kind) { return kind == (npu_kind)NPU_NPU_IF || kind == (npu_kind)NPU_NPU_WHILE; }
 
@@ -34673,8 +34676,8 @@ static const npu_region npu__control_region = {
     .size = (uint32_t)sizeof(npu_region), .name = "host", .alignment = NPU__CONTROL_ALIGN, .shared_with_host = 1
 };
 static const npu_backend npu__control_backend = {
-    .size = (uint32_t)sizeof(npu_backend), .api_version = NPU_BACKEND_API, .name = "control", .traits = NPU_BACKEND_HOST,
-    .num_regions = 1, .regions = &npu__control_region, .supports = npu__control_supports, .alloc = npu__control_alloc,
+    .size = (uint32_t)sizeof(npu_backend), .api_version = NPU_BACKEND_API, .name = "control",
+    .traits = NPU_BACKEND_HOST, .num_regions = 1, .regions = &npu__control_region, .supports = npu__control_supports, .alloc = npu__control_alloc,
     .free = npu__control_free, .upload = npu__control_upload, .download = npu__control_download,
     .compile = npu__control_compile, .submit = npu__control_submit, .release = npu__control_release
 };
@@ -40804,7 +40807,8 @@ static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_i
 }
 
 /* The caller's choice: index of a backend, or -1. */
-static int npu__requested_backend(const npu_plan_desc *desc, uint32_t num_given, const npu_op_info *info, const char *label)
+static int npu__requested_backend(const npu_plan_desc *desc, uint32_t num_given, const npu_op_info *info,
+                                  const char *label)
 {
     int choice = desc->override ? desc->override(desc->override_ctx, info, label) : -1;
     for (uint32_t i = 0; choice < 0 && i < desc->num_force_last; i++) {
@@ -48649,7 +48653,10 @@ static void *npu__control_address(const npu__control *c, uint32_t value)
                                          : (char *)c->binding->buffers[place->buffer]->handle + place->offset;
 }
 
-static uint32_t npu__control_operand(const npu__control *c, uint32_t i) { return c->g->uses[c->op->first_operand + i].value; }
+static uint32_t npu__control_operand(const npu__control *c, uint32_t i)
+{
+    return c->g->uses[c->op->first_operand + i].value;
+}
 
 static npu_exec *npu__control_body(const npu__control *c, uint32_t body)
 {
@@ -48792,7 +48799,8 @@ static npu_status npu__refuse_while(npu_exec *e, uint32_t step)
     for (uint32_t i = 0; i < plan->steps[step].num_ops; i++) {
         const npu__op *o = &plan->graph->ops[plan->steps[step].ops[i].id];
         if (o->def->kind == (npu_kind)NPU_NPU_WHILE) {
-            return npu__exec_fail(e, NPU_ERR_UNSUPPORTED, "capture: data decides how often an %s repeats", o->def->name);
+            return npu__exec_fail(e, NPU_ERR_UNSUPPORTED, "capture: data decides how often an %s repeats",
+                                  o->def->name);
         }
     }
     return NPU_OK;
